@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# Shared by the tools: where things are, how to complain, how to get packages.
+# shellcheck shell=bash
+
+set -euo pipefail
+
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kdapl
+# Build directories, guest logs; -- never inside the source directories.
+OUT=${KDAPL_OUT:-$TOP/build}
+ME=$(basename "$0")
+export LC_ALL=C
+
+say()  { printf '%s: %s\n' "$ME" "$*" >&2; }
+die()  { printf '%s: %s\n' "$ME" "$*" >&2; exit 2; }
+
+# with_lock NAME COMMAND...: one at a time per name, across processes.
+with_lock() {
+	local lock=$CACHE/locks/${1//\//_} fd rc=0
+	shift
+	mkdir -p "$CACHE/locks"
+	exec {fd}>"$lock"
+	flock "$fd"
+	"$@" {fd}>&- || rc=$?
+	exec {fd}>&-
+	return $rc
+}
+
+need_debian12() {
+	local ID='' VERSION_ID='' PRETTY_NAME='an unknown system'
+	# shellcheck disable=SC1091
+	[ -r /etc/os-release ] && . /etc/os-release
+	[ "$ID" = debian ] && [ "$VERSION_ID" = 12 ] && return 0
+	die "this is $PRETTY_NAME; the test rigs are made for Debian 12 (amd64)," \
+	    "run this in a Debian 12 machine, container or chroot"
+}
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+		sudo -n "$@"
+	else
+		return 77
+	fi
+}
+
+# need_packages PACKAGE...: install what is missing, ask nothing.
+need_packages() {
+	local p missing=() rc=0
+	for p; do
+		dpkg-query -W -f '${Status}\n' "$p" 2>/dev/null |
+			grep -q '^install ok installed' || missing+=("$p")
+	done
+	[ ${#missing[@]} -eq 0 ] && return 0
+	need_debian12
+	say "installing with apt: ${missing[*]}"
+	mkdir -p "$CACHE"
+	# shellcheck disable=SC2016
+	as_root sh -c '
+		export DEBIAN_FRONTEND=noninteractive
+		o="-o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 -qq"
+		apt-get $o update && apt-get $o install -y --no-install-recommends "$@"
+	' sh "${missing[@]}" >"$CACHE/apt-install.log" 2>&1 || rc=$?
+	case $rc in
+	0)  ;;
+	77) die "these packages are missing and installing them needs root: as root run" \
+		"'apt-get install ${missing[*]}', or start this with sudo" ;;
+	*)  tail -5 "$CACHE/apt-install.log" >&2
+	    die "apt could not install: ${missing[*]}; is the network up?" \
+		"(log: $CACHE/apt-install.log)" ;;
+	esac
+}
