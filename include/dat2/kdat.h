@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The kernel DAT API 2.0. This is the one header a consumer includes:
+ *
+ *	#include <dat2/kdat.h>
+ *
+ * Here are the types and calls that exist in the kernel only; dat.h has what
+ * is common to user level and kernel. A prototype is declared as soon as the
+ * call behind it works.
+ */
+#ifndef _KDAT_H_
+#define _KDAT_H_
+
+#include <dat2/kdat_config.h>
+#include <dat2/dat_platform_specific.h>
+
+/*
+ * These four differ from their user level namesakes, and dat.h needs them.
+ */
+
+/* What an LMR is made from. */
+typedef enum dat_mem_type {
+	DAT_MEM_TYPE_VIRTUAL		= 0x000,
+	DAT_MEM_TYPE_LMR		= 0x001,
+	DAT_MEM_TYPE_PHYSICAL		= 0x010,
+	DAT_MEM_TYPE_PLATFORM		= 0x020,
+	DAT_MEM_TYPE_IA			= 0x040,
+	DAT_MEM_TYPE_BYPASS		= 0x080,
+	DAT_MEM_TYPE_PHYSICAL_VAR_PAGES	= 0x100,
+} DAT_MEM_TYPE;
+
+typedef enum dat_handle_type {
+	DAT_HANDLE_TYPE_CR,
+	DAT_HANDLE_TYPE_EP,
+	DAT_HANDLE_TYPE_EVD,
+	DAT_HANDLE_TYPE_IA,
+	DAT_HANDLE_TYPE_LMR,
+	DAT_HANDLE_TYPE_PSP,
+	DAT_HANDLE_TYPE_PZ,
+	DAT_HANDLE_TYPE_RMR,
+	DAT_HANDLE_TYPE_RSP,
+	DAT_HANDLE_TYPE_SRQ,
+	DAT_HANDLE_TYPE_CSP,
+} DAT_HANDLE_TYPE;
+
+typedef enum dat_evd_param_mask {
+	DAT_EVD_FIELD_IA_HANDLE		= 0x01,
+	DAT_EVD_FIELD_EVD_QLEN		= 0x02,
+	DAT_EVD_FIELD_UPCALL_POLICY	= 0x04,
+	DAT_EVD_FIELD_UPCALL		= 0x08,
+	DAT_EVD_FIELD_EVD_FLAGS		= 0x10,
+	DAT_EVD_FIELD_ALL		= 0x1f,
+} DAT_EVD_PARAM_MASK;
+
+typedef DAT_UINT64 DAT_PROVIDER_ATTR_MASK;
+
+#include <dat2/dat.h>
+
+/*
+ * Memory
+ */
+
+/* Cookie of a dat_lmr_fmr() or dat_lmr_invalidate(). */
+typedef DAT_CONTEXT DAT_LMR_COOKIE;
+
+/* Who may use an LMR of dat_lmr_allocate(). */
+typedef enum dat_lmr_scope {
+	DAT_LMR_SCOPE_EP,	/* one Endpoint at a time */
+	DAT_LMR_SCOPE_PZ,	/* every Endpoint of its PZ */
+	DAT_LMR_SCOPE_ANY,	/* both */
+} DAT_LMR_SCOPE;
+
+/**
+ * struct dat_physical_var_pages - physical pages of a size the caller names
+ * @page_size: bytes per page, a power of two
+ * @pages: array of DAT_PADDR, one per page
+ */
+typedef struct dat_physical_var_pages {
+	DAT_VLEN page_size;
+	void *pages;
+} DAT_PHYSICAL_VAR_PAGES;
+
+/**
+ * union dat_region_description - where the memory of an LMR is
+ * @for_va: VIRTUAL: start of the range in kernel virtual addresses
+ * @for_lmr_handle: LMR: the LMR whose memory the new one shares
+ * @for_platform: PLATFORM and BYPASS: descriptor of the platform
+ * @for_array: PHYSICAL_VAR_PAGES: physical pages of @for_array.page_size
+ * @for_physical: PHYSICAL: array of physical addresses of PAGE_SIZE pages
+ * @for_ia: IA: address the device understands already
+ *
+ * The DAT_MEM_TYPE beside it says which member is meant.
+ */
+typedef union dat_region_description {
+	DAT_PVOID for_va;
+	DAT_LMR_HANDLE for_lmr_handle;
+	void *for_platform;
+	DAT_PHYSICAL_VAR_PAGES for_array;
+	DAT_PADDR *for_physical;
+	DAT_PADDR for_ia;
+} DAT_REGION_DESCRIPTION;
+
+/**
+ * struct dat_lmr_state - what can be done with an LMR
+ * @fmr_support: it came from dat_lmr_allocate() and takes dat_lmr_fmr()
+ * @bound: it stands for memory now
+ */
+typedef struct dat_lmr_state {
+	DAT_BOOLEAN fmr_support;
+	DAT_BOOLEAN bound;
+} DAT_LMR_STATE;
+
+/**
+ * struct dat_lmr_param - result of dat_lmr_query()
+ * @ia_handle: the IA it was created on
+ * @mem_type: what it was made from
+ * @region_desc: where its memory is
+ * @length: length that was asked for
+ * @pz_handle: its Protection Zone
+ * @mem_priv: access rights that were asked for
+ * @va_type: how addresses inside it are counted
+ * @lmr_context: key for local segments
+ * @rmr_context: key for a peer, 0 without a remote right
+ * @registered_size: bytes that were registered
+ * @registered_address: address of the first of them
+ * @lmr_state: what can be done with it
+ */
+typedef struct dat_lmr_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_MEM_TYPE mem_type;
+	DAT_REGION_DESCRIPTION region_desc;
+	DAT_VLEN length;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_MEM_PRIV_FLAGS mem_priv;
+	DAT_VA_TYPE va_type;
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+	DAT_VLEN registered_size;
+	DAT_VADDR registered_address;
+	DAT_LMR_STATE lmr_state;
+} DAT_LMR_PARAM;
+
+typedef enum dat_lmr_param_mask {
+	DAT_LMR_FIELD_IA_HANDLE			= 0x001,
+	DAT_LMR_FIELD_MEM_TYPE			= 0x002,
+	DAT_LMR_FIELD_REGION_DESC		= 0x004,
+	DAT_LMR_FIELD_LENGTH			= 0x008,
+	DAT_LMR_FIELD_PZ_HANDLE			= 0x010,
+	DAT_LMR_FIELD_MEM_PRIV			= 0x020,
+	DAT_LMR_FIELD_VA_TYPE			= 0x040,
+	DAT_LMR_FIELD_LMR_CONTEXT		= 0x080,
+	DAT_LMR_FIELD_RMR_CONTEXT		= 0x100,
+	DAT_LMR_FIELD_REGISTERED_SIZE		= 0x200,
+	DAT_LMR_FIELD_REGISTERED_ADDRESS	= 0x400,
+	DAT_LMR_FIELD_LMR_STATE			= 0x800,
+	DAT_LMR_FIELD_ALL			= 0xfff,
+} DAT_LMR_PARAM_MASK;
+
+/*
+ * Event Dispatchers and upcalls
+ */
+
+/* How many upcalls of one EVD may run at a time. */
+typedef enum dat_upcall_policy {
+	DAT_UPCALL_TEARDOWN		= -1,
+	DAT_UPCALL_DISABLE		= 0,
+	DAT_UPCALL_SINGLE_INSTANCE	= 1,
+	DAT_UPCALL_NOTIFY		= 2,
+	DAT_UPCALL_NORIFY		= 2,	/* the spelling of the 2.0 header */
+	DAT_UPCALL_MANY			= 100,
+} DAT_UPCALL_POLICY;
+
+typedef enum dat_upcall_flag {
+	DAT_UPCALL_INVOC_NEW,
+	DAT_UPCALL_INVOC_ANY,
+} DAT_UPCALL_FLAG;
+
+/**
+ * typedef DAT_UPCALL_FUNC - consumer function that is handed an event
+ * @instance_data: what the consumer put into its DAT_UPCALL_OBJECT
+ * @event: the event; read-only, and gone when the function returns
+ * @more_events: DAT_TRUE when this EVD held another event at the time of the
+ *	call. That event comes with an upcall of its own unless the consumer
+ *	takes it with dat_evd_dequeue() first.
+ *
+ * Context: EVDs that carry DTO completions and RMR binds only call from
+ * softirq: the function must not sleep, and spinlocks it shares with process
+ * context need the _bh variants there. EVDs with any other stream (connection
+ * requests, connections, asynchronous errors, software events) call from a
+ * workqueue: the function may sleep. No lock of the provider is held. The
+ * function may post, dequeue, query and disconnect; where it may sleep it may
+ * also connect, accept and reject. It must not free the EVD it was called for.
+ */
+typedef void (*DAT_UPCALL_FUNC)(DAT_PVOID instance_data, const DAT_EVENT *event,
+				DAT_BOOLEAN more_events);
+
+/**
+ * struct dat_upcall_object - where the events of an EVD go
+ * @instance_data: first argument of every upcall, never looked at
+ * @upcall_func: the function to call
+ */
+typedef struct dat_upcall_object {
+	DAT_PVOID instance_data;
+	DAT_UPCALL_FUNC upcall_func;
+} DAT_UPCALL_OBJECT;
+
+/* An object, not a pointer. */
+#define DAT_UPCALL_NULL		((DAT_UPCALL_OBJECT) { NULL, NULL })
+
+/* A pointer: dat_evd_modify_upcall() keeps the object it has. */
+#define DAT_UPCALL_SAME		((DAT_UPCALL_OBJECT *)NULL)
+
+/**
+ * struct dat_evd_param - result of dat_evd_query()
+ * @ia_handle: the IA it was created on
+ * @evd_qlen: how many events it holds, at least what was asked for
+ * @upcall_policy: how many upcalls may run at a time
+ * @upcall: where its events go
+ * @evd_flags: which streams may feed it
+ */
+typedef struct dat_evd_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_COUNT evd_qlen;
+	DAT_UPCALL_POLICY upcall_policy;
+	DAT_UPCALL_OBJECT upcall;
+	DAT_EVD_FLAGS evd_flags;
+} DAT_EVD_PARAM;
+
+/*
+ * Interface Adapters: the part of the IA mask that is kernel only
+ */
+
+#define DAT_IA_FIELD_IA_RESERVED_LMR_SUPPORTED	UINT64_C(0x0100000000)
+
+/**
+ * struct dat_provider_attr - what the provider of an IA can do
+ * @provider_name: name of the provider
+ * @provider_version_major: version of the provider
+ * @provider_version_minor: version of the provider
+ * @dapl_version_major: version of the API it offers
+ * @dapl_version_minor: version of the API it offers
+ * @lmr_mem_types_supported: union of the DAT_MEM_TYPE values it takes
+ * @iov_ownership_on_return: who owns the iov array after a post
+ * @dat_qos_supported: union of the DAT_QOS values it takes
+ * @completion_flags_supported: union of the completion flags that work
+ * @is_thread_safe: concurrent calls on one object are serialised
+ * @max_private_data_size: bytes a connection request carries
+ * @supports_multipath: a connection may use more than one path
+ * @ep_creator: whether a PSP makes Endpoints
+ * @upcall_policy: highest policy of an EVD
+ * @optimal_buffer_alignment: alignment that is fastest, bytes
+ * @evd_stream_merging_supported: whether two streams may share an EVD. Order
+ *	of rows and columns: software, connection request, DTO completion,
+ *	connection, RMR bind completion, asynchronous.
+ * @srq_supported: SRQs exist
+ * @srq_watermarks_supported: SRQ low watermarks exist
+ * @srq_ep_pz_difference_supported: SRQ and Endpoint may be of different PZs
+ * @srq_info_supported: which counts dat_srq_query() knows
+ * @ep_recv_info_supported: which counts dat_ep_recv_query() knows
+ * @lmr_sync_req: dat_lmr_sync_rdma_read() and _write() are needed
+ * @dto_async_return_guaranteed: completions are never reported by the post
+ * @rdma_write_for_rdma_read_req: the local memory of an RDMA Read needs
+ *	DAT_MEM_PRIV_REMOTE_WRITE_FLAG (iWARP)
+ * @rdma_read_lmr_rmr_context_exposure: an RDMA Read shows the key of its local
+ *	memory to the peer (iWARP)
+ * @rmr_scope_supported: scopes of RMRs
+ * @is_interrupt_safe: calls documented so may be made from softirq
+ * @fmr_supported: dat_lmr_fmr() exists
+ * @lmr_for_fmr_scope_supported: scopes of dat_lmr_allocate()
+ * @ha_supported: a connection survives the loss of a path
+ * @ha_loadbalancing: how load is spread over paths
+ * @num_provider_specific_attr: length of @provider_specific_attr
+ * @provider_specific_attr: names and values the provider adds
+ */
+typedef struct dat_provider_attr {
+	char provider_name[DAT_NAME_MAX_LENGTH];
+	DAT_UINT32 provider_version_major;
+	DAT_UINT32 provider_version_minor;
+	DAT_UINT32 dapl_version_major;
+	DAT_UINT32 dapl_version_minor;
+	DAT_MEM_TYPE lmr_mem_types_supported;
+	DAT_IOV_OWNERSHIP iov_ownership_on_return;
+	DAT_QOS dat_qos_supported;
+	DAT_COMPLETION_FLAGS completion_flags_supported;
+	DAT_BOOLEAN is_thread_safe;
+	DAT_COUNT max_private_data_size;
+	DAT_BOOLEAN supports_multipath;
+	DAT_EP_CREATOR_FOR_PSP ep_creator;
+	DAT_UPCALL_POLICY upcall_policy;
+	DAT_UINT32 optimal_buffer_alignment;
+	const DAT_BOOLEAN evd_stream_merging_supported[6][6];
+	DAT_BOOLEAN srq_supported;
+	DAT_COUNT srq_watermarks_supported;
+	DAT_BOOLEAN srq_ep_pz_difference_supported;
+	DAT_COUNT srq_info_supported;
+	DAT_COUNT ep_recv_info_supported;
+	DAT_BOOLEAN lmr_sync_req;
+	DAT_BOOLEAN dto_async_return_guaranteed;
+	DAT_BOOLEAN rdma_write_for_rdma_read_req;
+	DAT_BOOLEAN rdma_read_lmr_rmr_context_exposure;
+	DAT_RMR_SCOPE rmr_scope_supported;
+	DAT_BOOLEAN is_interrupt_safe;
+	DAT_BOOLEAN fmr_supported;
+	DAT_LMR_SCOPE lmr_for_fmr_scope_supported;
+	DAT_BOOLEAN ha_supported;
+	DAT_HA_LB ha_loadbalancing;
+	DAT_COUNT num_provider_specific_attr;
+	DAT_NAMED_ATTR *provider_specific_attr;
+} DAT_PROVIDER_ATTR;
+
+#define DAT_PROVIDER_FIELD_PROVIDER_NAME		UINT64_C(0x000000001)
+#define DAT_PROVIDER_FIELD_PROVIDER_VERSION_MAJOR	UINT64_C(0x000000002)
+#define DAT_PROVIDER_FIELD_PROVIDER_VERSION_MINOR	UINT64_C(0x000000004)
+#define DAT_PROVIDER_FIELD_DAPL_VERSION_MAJOR		UINT64_C(0x000000008)
+#define DAT_PROVIDER_FIELD_DAPL_VERSION_MINOR		UINT64_C(0x000000010)
+#define DAT_PROVIDER_FIELD_LMR_MEM_TYPE_SUPPORTED	UINT64_C(0x000000020)
+#define DAT_PROVIDER_FIELD_IOV_OWNERSHIP		UINT64_C(0x000000040)
+#define DAT_PROVIDER_FIELD_DAT_QOS_SUPPORTED		UINT64_C(0x000000080)
+#define DAT_PROVIDER_FIELD_COMPLETION_FLAGS_SUPPORTED	UINT64_C(0x000000100)
+#define DAT_PROVIDER_FIELD_IS_THREAD_SAFE		UINT64_C(0x000000200)
+#define DAT_PROVIDER_FIELD_MAX_PRIVATE_DATA_SIZE	UINT64_C(0x000000400)
+#define DAT_PROVIDER_FIELD_SUPPORTS_MULTIPATH		UINT64_C(0x000000800)
+#define DAT_PROVIDER_FIELD_EP_CREATOR			UINT64_C(0x000001000)
+#define DAT_PROVIDER_FIELD_UPCALL_POLICY		UINT64_C(0x000002000)
+#define DAT_PROVIDER_FIELD_OPTIMAL_BUFFER_ALIGNMENT	UINT64_C(0x000004000)
+#define DAT_PROVIDER_FIELD_EVD_STREAM_MERGING_SUPPORTED	UINT64_C(0x000008000)
+#define DAT_PROVIDER_FIELD_SRQ_SUPPORTED		UINT64_C(0x000010000)
+#define DAT_PROVIDER_FIELD_SRQ_WATERMARKS_SUPPORTED	UINT64_C(0x000020000)
+#define DAT_PROVIDER_FIELD_SRQ_EP_PZ_DIFFERENCE_SUPPORTED	UINT64_C(0x000040000)
+#define DAT_PROVIDER_FIELD_SRQ_INFO_SUPPORTED		UINT64_C(0x000080000)
+#define DAT_PROVIDER_FIELD_EP_RECV_INFO_SUPPORTED	UINT64_C(0x000100000)
+#define DAT_PROVIDER_FIELD_LMR_SYNC_REQ			UINT64_C(0x000200000)
+#define DAT_PROVIDER_FIELD_DTO_ASYNC_RETURN_GUARANTEED	UINT64_C(0x000400000)
+#define DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ	UINT64_C(0x000800000)
+#define DAT_PROVIDER_FIELD_RDMA_READ_LMR_RMR_CONTEXT_EXPOSURE	UINT64_C(0x001000000)
+#define DAT_PROVIDER_FIELD_RMR_SCOPE_SUPPORTED		UINT64_C(0x002000000)
+#define DAT_PROVIDER_FIELD_IS_INTERRUPT_SAFE		UINT64_C(0x004000000)
+#define DAT_PROVIDER_FIELD_FMR_SUPPORTED		UINT64_C(0x008000000)
+#define DAT_PROVIDER_FIELD_LMR_FOR_FMR_SCOPE		UINT64_C(0x010000000)
+#define DAT_PROVIDER_FIELD_HA_SUPPORTED			UINT64_C(0x020000000)
+#define DAT_PROVIDER_FIELD_HA_LB			UINT64_C(0x040000000)
+#define DAT_PROVIDER_FIELD_NUM_PROVIDER_SPECIFIC_ATTR	UINT64_C(0x080000000)
+#define DAT_PROVIDER_FIELD_PROVIDER_SPECIFIC_ATTR	UINT64_C(0x100000000)
+#define DAT_PROVIDER_FIELD_ALL				UINT64_C(0x1ffffffff)
+#define DAT_PROVIDER_FIELD_NONE				UINT64_C(0x000000000)
+
+/* Answer of dat_registry_providers_related(). */
+typedef enum dat_ha_relationship {
+	DAT_HA_FALSE,
+	DAT_HA_TRUE,
+	DAT_HA_UNKNOWN,
+	DAT_HA_CONFLICTING,
+	DAT_HA_EXTENSION_BASE,
+} DAT_HA_RELATIONSHIP;
+
+/*
+ * Calls that exist in the kernel only, or whose types do
+ */
+
+/* registry and Interface Adapter */
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ia_openv(IN const DAT_NAME_PTR provider, IN DAT_COUNT asynch_evd_min_qlen,
+	     INOUT DAT_EVD_HANDLE *asynch_evd_handle, OUT DAT_IA_HANDLE *ia_handle,
+	     IN DAT_UINT32 dat_major, IN DAT_UINT32 dat_minor, IN DAT_BOOLEAN thread_safety);
+
+/* Opens an IA for the API version this header describes. */
+#define dat_ia_open(name, qlen, async_evd, ia)				\
+	dat_ia_openv((name), (qlen), (async_evd), (ia),			\
+		     DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_THREADSAFE)
+
+DAT_EXPORT DAT_RETURN DAT_API
+dat_ia_query(IN DAT_IA_HANDLE ia_handle, OUT DAT_EVD_HANDLE *async_evd_handle,
+	     IN DAT_IA_ATTR_MASK ia_attr_mask, OUT DAT_IA_ATTR *ia_attr,
+	     IN DAT_PROVIDER_ATTR_MASK provider_attr_mask,
+	     OUT DAT_PROVIDER_ATTR *provider_attr);
+
+/* Local Memory Region */
+DAT_EXPORT DAT_RETURN DAT_API
+dat_lmr_kcreate(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
+		IN DAT_REGION_DESCRIPTION region_description, IN DAT_VLEN length,
+		IN DAT_PZ_HANDLE pz_handle, IN DAT_MEM_PRIV_FLAGS privileges,
+		IN DAT_VA_TYPE va_type, IN DAT_MEM_OPTIMIZE_FLAGS mem_optimization,
+		OUT DAT_LMR_HANDLE *lmr_handle, OUT DAT_LMR_CONTEXT *lmr_context,
+		OUT DAT_RMR_CONTEXT *rmr_context, OUT DAT_VLEN *registered_length,
+		OUT DAT_VADDR *registered_address);
+
+DAT_EXPORT DAT_RETURN DAT_API
+dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle, IN DAT_LMR_PARAM_MASK lmr_param_mask,
+	      OUT DAT_LMR_PARAM *lmr_param);
+
+/* Event Dispatcher */
+DAT_EXPORT DAT_RETURN DAT_API
+dat_evd_kcreate(IN DAT_IA_HANDLE ia_handle, IN DAT_COUNT evd_min_qlen,
+		IN DAT_UPCALL_POLICY upcall_policy, IN const DAT_UPCALL_OBJECT *upcall,
+		IN DAT_EVD_FLAGS evd_flags, OUT DAT_EVD_HANDLE *evd_handle);
+
+DAT_EXPORT DAT_RETURN DAT_API
+dat_evd_query(IN DAT_EVD_HANDLE evd_handle, IN DAT_EVD_PARAM_MASK evd_param_mask,
+	      OUT DAT_EVD_PARAM *evd_param);
+
+#endif /* _KDAT_H_ */
