@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Everything that turns one kind of code into another. See status.c.
+ */
+#ifndef _KDAPL_STATUS_H
+#define _KDAPL_STATUS_H
+
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+
+#include <dat2/kdat.h>
+
+/**
+ * kdapl_err - compose an error return
+ * @type: type of the error
+ * @subtype: what it is about, DAT_NO_SUBTYPE if that is all there is to say
+ *
+ * Context: Any.
+ * Return: the value a call hands to its consumer.
+ */
+static inline DAT_RETURN kdapl_err(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype)
+{
+	return DAT_ERROR(type, subtype);
+}
+
+/**
+ * kdapl_arg_err - compose the return for a bad argument
+ * @n: position of the argument, counted from 1
+ *
+ * Positions above 10 have no name and go without a subtype.
+ *
+ * Context: Any.
+ * Return: DAT_INVALID_PARAMETER with the position.
+ */
+static inline DAT_RETURN kdapl_arg_err(unsigned int n)
+{
+	if (n < 1 || n > 10)
+		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_NO_SUBTYPE);
+	return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1 + n - 1);
+}
+
+DAT_RETURN kdapl_errno_ret(int err);
+DAT_DTO_COMPLETION_STATUS kdapl_wc_status(enum ib_wc_status status);
+DAT_DTO_COMPLETION_STATUS kdapl_wc_recv_status(enum ib_wc_status status);
+u16 kdapl_state_subtype(DAT_EP_STATE state);
+
+/**
+ * kdapl_state_err - compose the return for an Endpoint in the wrong state
+ * @state: the state it is in
+ *
+ * Context: Any.
+ * Return: DAT_INVALID_STATE with the state as subtype.
+ */
+static inline DAT_RETURN kdapl_state_err(DAT_EP_STATE state)
+{
+	return DAT_ERROR(DAT_INVALID_STATE, kdapl_state_subtype(state));
+}
+
+#endif /* _KDAPL_STATUS_H */
