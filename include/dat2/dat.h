@@ -42,7 +42,7 @@ typedef DAT_UINT32 DAT_TIMEOUT;		/* microseconds */
 #define DAT_TIMEOUT_INFINITE	((DAT_TIMEOUT)~0)
 
 /* The caller owns the address and makes it as big as its family asks for. */
-typedef DAT_SOCK_ADDR *DAT_IA_ADDRESS_PTR;
+typedef struct sockaddr *DAT_IA_ADDRESS_PTR;
 
 typedef DAT_UINT64 DAT_CONN_QUAL;
 typedef DAT_UINT64 DAT_PORT_QUAL;
@@ -992,125 +992,75 @@ typedef struct dat_event {
  */
 
 /* registry and Interface Adapter */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_registry_list_providers(IN DAT_COUNT max_to_return, OUT DAT_COUNT *entries_returned,
-			    OUT DAT_PROVIDER_INFO *dat_provider_list[]);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ia_close(IN DAT_IA_HANDLE ia_handle, IN DAT_CLOSE_FLAGS close_flags);
+DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned,
+				       DAT_PROVIDER_INFO **dat_provider_list);
+DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags);
 
 /* any handle */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_set_consumer_context(IN DAT_HANDLE dat_handle, IN DAT_CONTEXT context);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_get_consumer_context(IN DAT_HANDLE dat_handle, OUT DAT_CONTEXT *context);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_get_handle_type(IN DAT_HANDLE dat_handle, OUT DAT_HANDLE_TYPE *handle_type);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_strerror(IN DAT_RETURN value, OUT const char **major_message, OUT const char **minor_message);
+DAT_RETURN dat_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context);
+DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT *context);
+DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE *handle_type);
+DAT_RETURN dat_strerror(DAT_RETURN value, const char **major_message, const char **minor_message);
 
 /* Protection Zone */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_pz_create(IN DAT_IA_HANDLE ia_handle, OUT DAT_PZ_HANDLE *pz_handle);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_pz_query(IN DAT_PZ_HANDLE pz_handle, IN DAT_PZ_PARAM_MASK pz_param_mask,
-	     OUT DAT_PZ_PARAM *pz_param);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_pz_free(IN DAT_PZ_HANDLE pz_handle);
+DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle);
+DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK pz_param_mask,
+			DAT_PZ_PARAM *pz_param);
+DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle);
 
 /* Local Memory Region */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_lmr_free(IN DAT_LMR_HANDLE lmr_handle);
+DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle);
 
 /* Event Dispatcher */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_evd_dequeue(IN DAT_EVD_HANDLE evd_handle, OUT DAT_EVENT *event);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_evd_free(IN DAT_EVD_HANDLE evd_handle);
+DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event);
+DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
 
 /* Endpoint */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
-	      IN DAT_EVD_HANDLE recv_completion_evd_handle,
-	      IN DAT_EVD_HANDLE request_completion_evd_handle,
-	      IN DAT_EVD_HANDLE connect_evd_handle, IN const DAT_EP_ATTR *ep_attributes,
-	      OUT DAT_EP_HANDLE *ep_handle);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_query(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_PARAM_MASK ep_param_mask,
-	     OUT DAT_EP_PARAM *ep_param);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_get_status(IN DAT_EP_HANDLE ep_handle, OUT DAT_EP_STATE *ep_state,
-		  OUT DAT_BOOLEAN *recv_idle, OUT DAT_BOOLEAN *request_idle);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_connect(IN DAT_EP_HANDLE ep_handle, IN DAT_IA_ADDRESS_PTR remote_ia_address,
-	       IN DAT_CONN_QUAL remote_conn_qual, IN DAT_TIMEOUT timeout,
-	       IN DAT_COUNT private_data_size, IN const DAT_PVOID private_data,
-	       IN DAT_QOS quality_of_service, IN DAT_CONNECT_FLAGS connect_flags);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_disconnect(IN DAT_EP_HANDLE ep_handle, IN DAT_CLOSE_FLAGS close_flags);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_reset(IN DAT_EP_HANDLE ep_handle);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_free(IN DAT_EP_HANDLE ep_handle);
+DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+			 DAT_EVD_HANDLE recv_completion_evd_handle,
+			 DAT_EVD_HANDLE request_completion_evd_handle,
+			 DAT_EVD_HANDLE connect_evd_handle, const DAT_EP_ATTR *ep_attributes,
+			 DAT_EP_HANDLE *ep_handle);
+DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
+			DAT_EP_PARAM *ep_param);
+DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
+			     DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle);
+DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
+			  DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout,
+			  DAT_COUNT private_data_size, const DAT_PVOID private_data,
+			  DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags);
+DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags);
+DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle);
+DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle);
 
 /* data transfer */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_post_send(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
-		 IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
-		 IN DAT_COMPLETION_FLAGS completion_flags);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_post_recv(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
-		 IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
-		 IN DAT_COMPLETION_FLAGS completion_flags);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_post_rdma_read(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
-		      IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
-		      IN const DAT_RMR_TRIPLET *remote_iov,
-		      IN DAT_COMPLETION_FLAGS completion_flags);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ep_post_rdma_write(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
-		       IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
-		       IN const DAT_RMR_TRIPLET *remote_iov,
-		       IN DAT_COMPLETION_FLAGS completion_flags);
+DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			    DAT_COMPLETION_FLAGS completion_flags);
+DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			    DAT_COMPLETION_FLAGS completion_flags);
+DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				 const DAT_RMR_TRIPLET *remote_iov,
+				 DAT_COMPLETION_FLAGS completion_flags);
+DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				  const DAT_RMR_TRIPLET *remote_iov,
+				  DAT_COMPLETION_FLAGS completion_flags);
 
 /* Public Service Point and connection request */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_psp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
-	       IN DAT_EVD_HANDLE evd_handle, IN DAT_PSP_FLAGS psp_flags,
-	       OUT DAT_PSP_HANDLE *psp_handle);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_psp_query(IN DAT_PSP_HANDLE psp_handle, IN DAT_PSP_PARAM_MASK psp_param_mask,
-	      OUT DAT_PSP_PARAM *psp_param);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_psp_free(IN DAT_PSP_HANDLE psp_handle);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_cr_query(IN DAT_CR_HANDLE cr_handle, IN DAT_CR_PARAM_MASK cr_param_mask,
-	     OUT DAT_CR_PARAM *cr_param);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_cr_accept(IN DAT_CR_HANDLE cr_handle, IN DAT_EP_HANDLE ep_handle,
-	      IN DAT_COUNT private_data_size, IN const DAT_PVOID private_data);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_cr_reject(IN DAT_CR_HANDLE cr_handle, IN DAT_COUNT private_data_size,
-	      IN const DAT_PVOID private_data);
+DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
+			  DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
+			  DAT_PSP_HANDLE *psp_handle);
+DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK psp_param_mask,
+			 DAT_PSP_PARAM *psp_param);
+DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle);
+DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask,
+			DAT_CR_PARAM *cr_param);
+DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
+			 DAT_COUNT private_data_size, const DAT_PVOID private_data);
+DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
+			 const DAT_PVOID private_data);
 
 #endif /* _DAT_H_ */

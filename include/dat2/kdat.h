@@ -358,44 +358,36 @@ typedef enum dat_ha_relationship {
  */
 
 /* registry and Interface Adapter */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ia_openv(IN const DAT_NAME_PTR provider, IN DAT_COUNT asynch_evd_min_qlen,
-	     INOUT DAT_EVD_HANDLE *asynch_evd_handle, OUT DAT_IA_HANDLE *ia_handle,
-	     IN DAT_UINT32 dat_major, IN DAT_UINT32 dat_minor, IN DAT_BOOLEAN thread_safety);
+DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
+			DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
+			DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety);
 
 /* Opens an IA for the API version this header describes. */
 #define dat_ia_open(name, qlen, async_evd, ia)				\
 	dat_ia_openv((name), (qlen), (async_evd), (ia),			\
 		     DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_THREADSAFE)
 
-DAT_EXPORT DAT_RETURN DAT_API
-dat_ia_query(IN DAT_IA_HANDLE ia_handle, OUT DAT_EVD_HANDLE *async_evd_handle,
-	     IN DAT_IA_ATTR_MASK ia_attr_mask, OUT DAT_IA_ATTR *ia_attr,
-	     IN DAT_PROVIDER_ATTR_MASK provider_attr_mask,
-	     OUT DAT_PROVIDER_ATTR *provider_attr);
+DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
+			DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR *ia_attr,
+			DAT_PROVIDER_ATTR_MASK provider_attr_mask,
+			DAT_PROVIDER_ATTR *provider_attr);
 
 /* Local Memory Region */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_lmr_kcreate(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
-		IN DAT_REGION_DESCRIPTION region_description, IN DAT_VLEN length,
-		IN DAT_PZ_HANDLE pz_handle, IN DAT_MEM_PRIV_FLAGS privileges,
-		IN DAT_VA_TYPE va_type, IN DAT_MEM_OPTIMIZE_FLAGS mem_optimization,
-		OUT DAT_LMR_HANDLE *lmr_handle, OUT DAT_LMR_CONTEXT *lmr_context,
-		OUT DAT_RMR_CONTEXT *rmr_context, OUT DAT_VLEN *registered_length,
-		OUT DAT_VADDR *registered_address);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle, IN DAT_LMR_PARAM_MASK lmr_param_mask,
-	      OUT DAT_LMR_PARAM *lmr_param);
+DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
+			   DAT_REGION_DESCRIPTION region_description, DAT_VLEN length,
+			   DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS privileges,
+			   DAT_VA_TYPE va_type, DAT_MEM_OPTIMIZE_FLAGS mem_optimization,
+			   DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context,
+			   DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_length,
+			   DAT_VADDR *registered_address);
+DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param_mask,
+			 DAT_LMR_PARAM *lmr_param);
 
 /* Event Dispatcher */
-DAT_EXPORT DAT_RETURN DAT_API
-dat_evd_kcreate(IN DAT_IA_HANDLE ia_handle, IN DAT_COUNT evd_min_qlen,
-		IN DAT_UPCALL_POLICY upcall_policy, IN const DAT_UPCALL_OBJECT *upcall,
-		IN DAT_EVD_FLAGS evd_flags, OUT DAT_EVD_HANDLE *evd_handle);
-
-DAT_EXPORT DAT_RETURN DAT_API
-dat_evd_query(IN DAT_EVD_HANDLE evd_handle, IN DAT_EVD_PARAM_MASK evd_param_mask,
-	      OUT DAT_EVD_PARAM *evd_param);
+DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
+			   DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
+			   DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE *evd_handle);
+DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask,
+			 DAT_EVD_PARAM *evd_param);
 
 #endif /* _KDAT_H_ */
