@@ -1,0 +1,1372 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The fake RDMA device of the unit tests, see fake_ib.h.
+ *
+ * One spinlock guards everything of a device. Completion handlers are called
+ * without it but with interrupts off, the worst context a real provider uses,
+ * and a handler that polls or arms its queue there is counted as a violation.
+ */
+#include <linux/irqflags.h>
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
+
+#include "fake_ib.h"
+
+#define FAKE_IB_LID	1
+#define FAKE_IB_MIN_LOG	64
+
+struct fake_ib_fail {
+	unsigned int nth;
+	int err;
+};
+
+struct fake_ib {
+	struct ib_device ibdev;
+	struct fake_ib_caps caps;
+	struct workqueue_struct *wq;
+	bool registered;
+
+	spinlock_t lock;		/* everything below, and all queues */
+	struct list_head qps;
+	struct list_head mrs;
+	unsigned int counts[FAKE_IB_NR_VERBS];
+	struct fake_ib_fail fail[FAKE_IB_NR_VERBS];
+	struct fake_ib_live live;
+	bool auto_reg;
+	enum ib_wc_status auto_status;
+	bool hold_flush;
+	u32 key_seq;
+	u32 qp_seq;
+	int violations;
+	const char *last_violation;
+};
+
+struct fake_pd {
+	struct ib_pd ibpd;
+};
+
+struct fake_mr {
+	struct ib_mr ibmr;
+	struct list_head node;
+	struct fake_ib *fdev;
+	bool dma;			/* the local DMA key of a PD */
+	bool valid;
+	u64 iova;
+	u64 length;
+	int access;
+	u32 max_pages;
+	u32 npages;
+};
+
+struct fake_cq {
+	struct ib_cq ibcq;
+	struct ib_wc *ring;
+	unsigned int size;
+	unsigned int head;
+	unsigned int tail;
+	bool armed;
+	bool armed_solicited;
+	struct task_struct *in_handler;
+};
+
+struct fake_queue {
+	struct fake_ib_wr *log;
+	unsigned int log_size;		/* power of two, more than depth */
+	unsigned int depth;
+	unsigned int max_sge;
+	unsigned int posted;
+	unsigned int oldest;		/* no request before it is outstanding */
+	unsigned int outstanding;
+	unsigned int calls;
+};
+
+struct fake_qp {
+	struct ib_qp ibqp;
+	struct list_head node;
+	struct fake_ib *fdev;
+	enum ib_qp_state state;
+	struct ib_qp_cap cap;
+	bool all_signaled;
+	struct fake_queue q[2];		/* [0] requests, [1] receives */
+	struct work_struct work;
+};
+
+static struct fake_ib *to_fdev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct fake_ib, ibdev);
+}
+
+static struct fake_cq *to_fcq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct fake_cq, ibcq);
+}
+
+static struct fake_qp *to_fqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct fake_qp, ibqp);
+}
+
+static struct fake_mr *to_fmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct fake_mr, ibmr);
+}
+
+static void fake_violation(struct fake_ib *fdev, const char *what)
+{
+	lockdep_assert_held(&fdev->lock);
+	fdev->violations++;
+	fdev->last_violation = what;
+}
+
+/* Count a verb; an error when a test has asked for one here. */
+static int fake_verb_locked(struct fake_ib *fdev, enum fake_ib_verb verb)
+{
+	int i;
+
+	lockdep_assert_held(&fdev->lock);
+	fdev->counts[verb]++;
+	if (verb >= FAKE_IB_POLL_CQ)
+		return 0;
+	fdev->counts[FAKE_IB_ANY]++;
+	for (i = 0; i < 2; i++) {
+		struct fake_ib_fail *fail = &fdev->fail[i ? FAKE_IB_ANY : verb];
+
+		if (fail->nth && --fail->nth == 0)
+			return fail->err;
+	}
+	return 0;
+}
+
+static int fake_verb(struct fake_ib *fdev, enum fake_ib_verb verb)
+{
+	unsigned long flags;
+	int err;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	err = fake_verb_locked(fdev, verb);
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return err;
+}
+
+static void fake_live(struct fake_ib *fdev, int *counter, int delta)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	*counter += delta;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+}
+
+/* Device and port */
+
+static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			     struct ib_udata *udata)
+{
+	struct fake_ib *fdev = to_fdev(ibdev);
+
+	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_RC_RNR_NAK_GEN;
+	attr->max_mr_size = ~0ULL;
+	attr->page_size_cap = PAGE_SIZE;
+	attr->vendor_id = 0x6b64;
+	attr->hw_ver = 1;
+	attr->max_qp = 1024;
+	attr->max_qp_wr = fdev->caps.max_qp_wr;
+	attr->max_send_sge = fdev->caps.max_send_sge;
+	attr->max_recv_sge = fdev->caps.max_recv_sge;
+	attr->max_sge_rd = fdev->caps.max_sge_rd;
+	attr->max_cq = 1024;
+	attr->max_cqe = fdev->caps.max_cqe;
+	attr->max_mr = 65536;
+	attr->max_pd = 1024;
+	attr->max_qp_rd_atom = fdev->caps.max_rd_atom;
+	attr->max_qp_init_rd_atom = fdev->caps.max_rd_atom;
+	attr->max_res_rd_atom = 65536;
+	attr->max_fast_reg_page_list_len = fdev->caps.max_pages;
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay = 15;
+	return 0;
+}
+
+static int fake_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	attr->state = IB_PORT_ACTIVE;
+	attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+	attr->max_mtu = IB_MTU_4096;
+	attr->active_mtu = IB_MTU_4096;
+	attr->gid_tbl_len = 1;
+	attr->pkey_tbl_len = 1;
+	attr->max_msg_sz = to_fdev(ibdev)->caps.max_msg_sz;
+	attr->lid = FAKE_IB_LID;
+	attr->sm_lid = FAKE_IB_LID;
+	attr->active_width = IB_WIDTH_4X;
+	attr->active_speed = IB_SPEED_QDR;
+	return 0;
+}
+
+static int fake_get_port_immutable(struct ib_device *ibdev, u32 port,
+				   struct ib_port_immutable *immutable)
+{
+	immutable->gid_tbl_len = 1;
+	immutable->pkey_tbl_len = 1;
+	/* No MAD layer below the IB port: nothing here ever talks to a peer. */
+	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_IB_CM;
+	return 0;
+}
+
+static int fake_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
+{
+	gid->global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL);
+	gid->global.interface_id = ibdev->node_guid;
+	return 0;
+}
+
+static int fake_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	*pkey = 0xffff;
+	return 0;
+}
+
+/* Protection domains and memory regions */
+
+static int fake_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct fake_ib *fdev = to_fdev(ibpd->device);
+	int err = fake_verb(fdev, FAKE_IB_ALLOC_PD);
+
+	if (!err)
+		fake_live(fdev, &fdev->live.pds, 1);
+	return err;
+}
+
+static int fake_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct fake_ib *fdev = to_fdev(ibpd->device);
+
+	fake_verb(fdev, FAKE_IB_DESTROY);
+	fake_live(fdev, &fdev->live.pds, -1);
+	return 0;
+}
+
+/* Keys are sparse, and lkey and rkey of a region differ, as on some hardware. */
+static struct fake_mr *fake_new_mr(struct fake_ib *fdev, struct ib_pd *ibpd, bool dma)
+{
+	struct fake_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	unsigned long flags;
+
+	if (!mr)
+		return NULL;
+	mr->fdev = fdev;
+	mr->dma = dma;
+	/* the core fills these in later; a registration may be validated before */
+	mr->ibmr.device = ibpd->device;
+	mr->ibmr.pd = ibpd;
+	spin_lock_irqsave(&fdev->lock, flags);
+	fdev->key_seq++;
+	mr->ibmr.lkey = ((fdev->key_seq * 0x9e3779U) << 8 & 0x7fffff00U) | 0x01;
+	mr->ibmr.rkey = mr->ibmr.lkey ^ 0x80000000U;
+	list_add_tail(&mr->node, &fdev->mrs);
+	if (!dma)
+		fdev->live.mrs++;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return mr;
+}
+
+static struct ib_mr *fake_get_dma_mr(struct ib_pd *ibpd, int access)
+{
+	struct fake_ib *fdev = to_fdev(ibpd->device);
+	int err = fake_verb(fdev, FAKE_IB_GET_DMA_MR);
+	struct fake_mr *mr;
+
+	if (err)
+		return ERR_PTR(err);
+	mr = fake_new_mr(fdev, ibpd, true);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->valid = true;
+	mr->access = access;
+	return &mr->ibmr;
+}
+
+static struct ib_mr *fake_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_pages)
+{
+	struct fake_ib *fdev = to_fdev(ibpd->device);
+	int err = fake_verb(fdev, FAKE_IB_ALLOC_MR);
+	struct fake_mr *mr;
+
+	if (err)
+		return ERR_PTR(err);
+	if (type != IB_MR_TYPE_MEM_REG)
+		return ERR_PTR(-EINVAL);
+	if (max_pages > fdev->caps.max_pages)
+		return ERR_PTR(-ENOMEM);
+	mr = fake_new_mr(fdev, ibpd, false);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->max_pages = max_pages;
+	return &mr->ibmr;
+}
+
+static int fake_set_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct fake_mr *mr = to_fmr(ibmr);
+
+	if (mr->npages == mr->max_pages)
+		return -ENOMEM;
+	mr->npages++;
+	return 0;
+}
+
+static int fake_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
+			  unsigned int *offset)
+{
+	struct fake_mr *mr = to_fmr(ibmr);
+	int err = fake_verb(mr->fdev, FAKE_IB_MAP_MR_SG);
+
+	if (err)
+		return err;
+	mr->npages = 0;
+	return ib_sg_to_pages(ibmr, sg, nents, offset, fake_set_page);
+}
+
+static int fake_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct fake_mr *mr = to_fmr(ibmr);
+	struct fake_ib *fdev = mr->fdev;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	fake_verb_locked(fdev, FAKE_IB_DESTROY);
+	list_del(&mr->node);
+	if (!mr->dma)
+		fdev->live.mrs--;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	kfree(mr);
+	return 0;
+}
+
+static struct ib_mr *fake_no_user_mr(void)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+/* Is [addr, addr + length) inside a region that is valid now? */
+static bool fake_lkey_ok(struct fake_ib *fdev, struct ib_pd *ibpd, const struct ib_sge *sge)
+{
+	struct fake_mr *mr;
+
+	lockdep_assert_held(&fdev->lock);
+	list_for_each_entry(mr, &fdev->mrs, node) {
+		if (mr->ibmr.lkey != sge->lkey)
+			continue;
+		if (mr->ibmr.pd != ibpd || !mr->valid)
+			return false;
+		if (mr->dma)
+			return true;
+		return sge->length <= mr->length &&
+		       sge->addr - mr->iova <= mr->length - sge->length;
+	}
+	return false;
+}
+
+static struct fake_mr *fake_mr_by_rkey(struct fake_ib *fdev, u32 rkey)
+{
+	struct fake_mr *mr;
+
+	lockdep_assert_held(&fdev->lock);
+	list_for_each_entry(mr, &fdev->mrs, node) {
+		if (mr->ibmr.rkey == rkey)
+			return mr;
+	}
+	return NULL;
+}
+
+/* Completion queues */
+
+/*
+ * The third parameter changed its type between kernels (user data, then an
+ * attribute bundle); neither is looked at.
+ */
+static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, void *unused)
+{
+	struct fake_ib *fdev = to_fdev(ibcq->device);
+	struct fake_cq *cq = to_fcq(ibcq);
+	int err = fake_verb(fdev, FAKE_IB_CREATE_CQ);
+
+	if (err)
+		return err;
+	if (!attr->cqe || attr->cqe > fdev->caps.max_cqe ||
+	    attr->comp_vector >= ibcq->device->num_comp_vectors)
+		return -EINVAL;
+	cq->ring = kvcalloc(attr->cqe, sizeof(*cq->ring), GFP_KERNEL);
+	if (!cq->ring)
+		return -ENOMEM;
+	cq->size = attr->cqe;
+	ibcq->cqe = attr->cqe;
+	fake_live(fdev, &fdev->live.cqs, 1);
+	return 0;
+}
+
+static int fake_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct fake_ib *fdev = to_fdev(ibcq->device);
+
+	fake_verb(fdev, FAKE_IB_DESTROY);
+	fake_live(fdev, &fdev->live.cqs, -1);
+	kvfree(to_fcq(ibcq)->ring);
+	return 0;
+}
+
+static void fake_check_handler(struct fake_ib *fdev, struct fake_cq *cq)
+{
+	if (cq->in_handler == current && irqs_disabled())
+		fake_violation(fdev, "completion queue used inside its own handler");
+}
+
+static int fake_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
+{
+	struct fake_ib *fdev = to_fdev(ibcq->device);
+	struct fake_cq *cq = to_fcq(ibcq);
+	unsigned long flags;
+	int n;
+
+	fake_check_handler(fdev, cq);
+	spin_lock_irqsave(&fdev->lock, flags);
+	fake_verb_locked(fdev, FAKE_IB_POLL_CQ);
+	for (n = 0; n < num && cq->tail != cq->head; n++)
+		wc[n] = cq->ring[cq->tail++ % cq->size];
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return n;
+}
+
+static int fake_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify)
+{
+	struct fake_ib *fdev = to_fdev(ibcq->device);
+	struct fake_cq *cq = to_fcq(ibcq);
+	unsigned long flags;
+	int missed;
+
+	fake_check_handler(fdev, cq);
+	spin_lock_irqsave(&fdev->lock, flags);
+	fake_verb_locked(fdev, FAKE_IB_NOTIFY_CQ);
+	cq->armed = true;
+	cq->armed_solicited = (notify & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
+	missed = (notify & IB_CQ_REPORT_MISSED_EVENTS) && cq->tail != cq->head;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return missed;
+}
+
+/* Queue one work completion; true when the handler is to be called. */
+static bool fake_push(struct fake_ib *fdev, struct fake_cq *cq, const struct ib_wc *wc,
+		      bool solicited)
+{
+	lockdep_assert_held(&fdev->lock);
+	if (cq->head - cq->tail == cq->size) {
+		fake_violation(fdev, "completion queue overrun");
+		return false;
+	}
+	cq->ring[cq->head++ % cq->size] = *wc;
+	if (!cq->armed)
+		return false;
+	if (cq->armed_solicited && !solicited && wc->status == IB_WC_SUCCESS)
+		return false;
+	cq->armed = false;
+	return true;
+}
+
+static void fake_call_handler(struct fake_cq *cq)
+{
+	struct ib_cq *ibcq = &cq->ibcq;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	cq->in_handler = current;
+	ibcq->comp_handler(ibcq, ibcq->cq_context);
+	cq->in_handler = NULL;
+	local_irq_restore(flags);
+}
+
+/* Queue pairs */
+
+static enum ib_wc_opcode fake_wc_opcode(const struct fake_ib_wr *wr)
+{
+	if (wr->recv)
+		return IB_WC_RECV;
+	switch (wr->opcode) {
+	case IB_WR_RDMA_WRITE:
+		return IB_WC_RDMA_WRITE;
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
+		return IB_WC_RDMA_READ;
+	case IB_WR_LOCAL_INV:
+		return IB_WC_LOCAL_INV;
+	case IB_WR_REG_MR:
+		return IB_WC_REG_MR;
+	default:
+		return IB_WC_SEND;
+	}
+}
+
+/* What a memory operation does to its region once it is carried out. */
+static void fake_execute(struct fake_ib *fdev, const struct fake_ib_wr *wr)
+{
+	struct fake_mr *mr;
+
+	switch (wr->opcode) {
+	case IB_WR_REG_MR:
+		mr = to_fmr(wr->mr);
+		mr->valid = true;
+		mr->iova = wr->remote_addr;
+		mr->length = wr->length;
+		mr->access = wr->access;
+		break;
+	case IB_WR_LOCAL_INV:
+		mr = fake_mr_by_rkey(fdev, wr->rkey);
+		if (mr)
+			mr->valid = false;
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * Finish one recorded request. Fields that the verbs contract leaves undefined
+ * are filled with rubbish, so that nobody comes to rely on them.
+ */
+static struct fake_cq *fake_finish(struct fake_qp *qp, struct fake_ib_wr *wr,
+				   enum ib_wc_status status, u32 byte_len, bool solicited,
+				   u32 inv_rkey)
+{
+	struct fake_ib *fdev = qp->fdev;
+	struct fake_queue *q = &qp->q[wr->recv];
+	struct fake_cq *cq = to_fcq(wr->recv ? qp->ibqp.recv_cq : qp->ibqp.send_cq);
+	struct ib_wc wc;
+
+	lockdep_assert_held(&fdev->lock);
+	wr->done = true;
+	q->outstanding--;
+	while (q->oldest != q->posted && q->log[q->oldest & (q->log_size - 1)].done)
+		q->oldest++;
+	if (status == IB_WC_SUCCESS && !wr->recv)
+		fake_execute(fdev, wr);
+	if (status == IB_WC_SUCCESS && !wr->recv &&
+	    !(wr->send_flags & IB_SEND_SIGNALED) && !qp->all_signaled)
+		return NULL;
+	memset(&wc, 0xa5, sizeof(wc));
+	wc.wr_cqe = wr->cqe;
+	wc.qp = &qp->ibqp;
+	wc.status = status;
+	wc.wc_flags = 0;
+	wc.vendor_err = 0;
+	if (status == IB_WC_SUCCESS) {
+		wc.opcode = fake_wc_opcode(wr);
+		wc.port_num = 1;
+		if (wr->recv)
+			wc.byte_len = byte_len;
+		if (inv_rkey) {
+			wc.wc_flags = IB_WC_WITH_INVALIDATE;
+			wc.ex.invalidate_rkey = inv_rkey;
+		}
+	} else {
+		wc.opcode = 0;
+		wc.byte_len = 0;
+	}
+	return fake_push(fdev, cq, &wc, solicited) ? cq : NULL;
+}
+
+static struct fake_ib_wr *fake_slot(struct fake_queue *q, unsigned int seq)
+{
+	return &q->log[seq & (q->log_size - 1)];
+}
+
+/* Finish request @seq of a queue and call the handler if it is armed. */
+static int fake_finish_seq(struct fake_qp *qp, bool recv, unsigned int seq,
+			   enum ib_wc_status status, u32 byte_len, bool solicited,
+			   u32 inv_rkey)
+{
+	struct fake_queue *q = &qp->q[recv];
+	struct fake_cq *cq = NULL;
+	struct fake_ib_wr *wr;
+	unsigned long flags;
+	int err = -ENOENT;
+
+	spin_lock_irqsave(&qp->fdev->lock, flags);
+	if (seq - q->oldest < q->posted - q->oldest) {
+		wr = fake_slot(q, seq);
+		if (!wr->done) {
+			if (status == IB_WC_SUCCESS && byte_len == U32_MAX)
+				byte_len = wr->length;
+			cq = fake_finish(qp, wr, status, byte_len, solicited, inv_rkey);
+			err = 0;
+		}
+	}
+	spin_unlock_irqrestore(&qp->fdev->lock, flags);
+	if (cq)
+		fake_call_handler(cq);
+	return err;
+}
+
+static void fake_flush_queue(struct fake_qp *qp, bool recv)
+{
+	struct fake_queue *q = &qp->q[recv];
+	unsigned int seq;
+
+	for (seq = READ_ONCE(q->oldest); seq != READ_ONCE(q->posted); seq++)
+		fake_finish_seq(qp, recv, seq, IB_WC_WR_FLUSH_ERR, 0, true, 0);
+}
+
+/* Complete on our own what no test has to look after. */
+static void fake_qp_work(struct work_struct *work)
+{
+	struct fake_qp *qp = container_of(work, struct fake_qp, work);
+	struct fake_ib *fdev = qp->fdev;
+	struct fake_queue *q = &qp->q[0];
+
+	if (READ_ONCE(qp->state) == IB_QPS_ERR) {
+		if (!READ_ONCE(fdev->hold_flush))
+			fake_ib_flush(&qp->ibqp);
+		return;
+	}
+	while (READ_ONCE(fdev->auto_reg)) {
+		unsigned int seq = READ_ONCE(q->oldest);
+		struct fake_ib_wr *wr = fake_slot(q, seq);
+
+		if (seq == READ_ONCE(q->posted))
+			break;
+		if (wr->opcode != IB_WR_REG_MR && wr->opcode != IB_WR_LOCAL_INV)
+			break;
+		if (fake_finish_seq(qp, false, seq, READ_ONCE(fdev->auto_status), 0, false, 0))
+			break;
+	}
+}
+
+static int fake_alloc_queue(struct fake_queue *q, unsigned int depth, unsigned int max_sge)
+{
+	q->depth = depth;
+	q->max_sge = max_sge;
+	q->log_size = roundup_pow_of_two(max(2 * depth, (unsigned int)FAKE_IB_MIN_LOG));
+	q->log = kvcalloc(q->log_size, sizeof(*q->log), GFP_KERNEL);
+	return q->log ? 0 : -ENOMEM;
+}
+
+static int fake_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+			  struct ib_udata *udata)
+{
+	struct fake_ib *fdev = to_fdev(ibqp->device);
+	struct fake_qp *qp = to_fqp(ibqp);
+	const struct ib_qp_cap *cap = &attr->cap;
+	unsigned long flags;
+	int err = fake_verb(fdev, FAKE_IB_CREATE_QP);
+
+	if (err)
+		return err;
+	if (attr->qp_type != IB_QPT_RC || attr->srq ||
+	    cap->max_send_wr > fdev->caps.max_qp_wr ||
+	    cap->max_recv_wr > fdev->caps.max_qp_wr ||
+	    cap->max_send_sge > fdev->caps.max_send_sge ||
+	    cap->max_recv_sge > fdev->caps.max_recv_sge)
+		return -EINVAL;
+	err = fake_alloc_queue(&qp->q[0], cap->max_send_wr, cap->max_send_sge);
+	if (err)
+		return err;
+	err = fake_alloc_queue(&qp->q[1], cap->max_recv_wr, cap->max_recv_sge);
+	if (err) {
+		kvfree(qp->q[0].log);
+		return err;
+	}
+	qp->fdev = fdev;
+	qp->state = IB_QPS_RESET;
+	qp->cap = *cap;
+	qp->all_signaled = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
+	INIT_WORK(&qp->work, fake_qp_work);
+	spin_lock_irqsave(&fdev->lock, flags);
+	ibqp->qp_num = ++fdev->qp_seq;
+	list_add_tail(&qp->node, &fdev->qps);
+	fdev->live.qps++;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return 0;
+}
+
+static int fake_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct fake_qp *qp = to_fqp(ibqp);
+	struct fake_ib *fdev = qp->fdev;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	fake_verb_locked(fdev, FAKE_IB_DESTROY);
+	list_del(&qp->node);
+	fdev->live.qps--;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	cancel_work_sync(&qp->work);
+	kvfree(qp->q[0].log);
+	kvfree(qp->q[1].log);
+	return 0;
+}
+
+static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+			  struct ib_udata *udata)
+{
+	struct fake_qp *qp = to_fqp(ibqp);
+	struct fake_ib *fdev = qp->fdev;
+	unsigned long flags;
+	int err;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	err = fake_verb_locked(fdev, FAKE_IB_MODIFY_QP);
+	if (!err && (mask & IB_QP_STATE)) {
+		enum ib_qp_state cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
+
+		if (!fdev->caps.iwarp &&
+		    !ib_modify_qp_is_ok(cur, attr->qp_state, ibqp->qp_type, mask)) {
+			fake_violation(fdev, "illegal QP transition");
+			err = -EINVAL;
+		} else {
+			qp->state = attr->qp_state;
+		}
+	}
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	if (!err && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR && !fdev->hold_flush)
+		fake_ib_flush(ibqp);
+	return err;
+}
+
+static int fake_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+			 struct ib_qp_init_attr *init_attr)
+{
+	struct fake_qp *qp = to_fqp(ibqp);
+
+	attr->qp_state = READ_ONCE(qp->state);
+	attr->cur_qp_state = attr->qp_state;
+	attr->cap = qp->cap;
+	init_attr->cap = qp->cap;
+	return 0;
+}
+
+/* Checks common to both queues; records the segments. */
+static int fake_record(struct fake_qp *qp, struct fake_queue *q, struct fake_ib_wr *wr,
+		       const struct ib_sge *sgl, int num_sge, unsigned int max_sge)
+{
+	struct fake_ib *fdev = qp->fdev;
+	int i;
+
+	if (num_sge < 0 || num_sge > max_sge || num_sge > FAKE_IB_MAX_SGE) {
+		fake_violation(fdev, "too many segments");
+		return -EINVAL;
+	}
+	wr->num_sge = num_sge;
+	for (i = 0; i < num_sge; i++) {
+		wr->sge[i] = sgl[i];
+		wr->length += sgl[i].length;
+		if (!sgl[i].length)
+			fake_violation(fdev, "empty segment handed to the device");
+		else if (!fake_lkey_ok(fdev, qp->ibqp.pd, &sgl[i]))
+			fake_violation(fdev, "segment outside any valid region of the PD");
+	}
+	return 0;
+}
+
+static struct fake_ib_wr *fake_claim(struct fake_qp *qp, struct fake_queue *q, bool recv,
+				     unsigned int call, unsigned int pos)
+{
+	struct fake_ib_wr *wr;
+
+	if (q->outstanding == q->depth || q->posted - q->oldest == q->log_size) {
+		fake_violation(qp->fdev, recv ? "receive queue overrun" : "send queue overrun");
+		return NULL;
+	}
+	wr = fake_slot(q, q->posted);
+	memset(wr, 0, sizeof(*wr));
+	wr->seq = q->posted;
+	wr->call = call;
+	wr->pos = pos;
+	wr->recv = recv;
+	return wr;
+}
+
+static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
+			    const struct ib_send_wr *wr)
+{
+	struct fake_ib *fdev = qp->fdev;
+	struct fake_queue *q = &qp->q[0];
+	unsigned int max_sge = q->max_sge;
+	const struct ib_reg_wr *reg;
+	int err;
+
+	rec->opcode = wr->opcode;
+	rec->send_flags = wr->send_flags;
+	rec->cqe = wr->wr_cqe;
+	if (!wr->wr_cqe)
+		fake_violation(fdev, "request without completion entry");
+	switch (wr->opcode) {
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
+		max_sge = min_t(unsigned int, max_sge, fdev->caps.max_sge_rd);
+		if (fdev->caps.iwarp && (wr->send_flags & IB_SEND_FENCE)) {
+			fake_violation(fdev, "fence on an iWARP read");
+			return -EINVAL;
+		}
+		fallthrough;
+	case IB_WR_RDMA_WRITE:
+		rec->remote_addr = rdma_wr(wr)->remote_addr;
+		rec->rkey = rdma_wr(wr)->rkey;
+		break;
+	case IB_WR_SEND:
+		break;
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+		rec->rkey = wr->ex.invalidate_rkey;
+		break;
+	case IB_WR_REG_MR:
+		reg = reg_wr(wr);
+		rec->mr = reg->mr;
+		rec->rkey = reg->key;
+		rec->access = reg->access;
+		rec->remote_addr = reg->mr->iova;
+		if (to_fmr(reg->mr)->valid)
+			fake_violation(fdev, "registration of a region still in use");
+		if (reg->key != reg->mr->rkey && reg->key != reg->mr->lkey)
+			fake_violation(fdev, "registration with a foreign key");
+		if (reg->mr->pd != qp->ibqp.pd)
+			fake_violation(fdev, "registration across protection domains");
+		if (!reg->mr->length)
+			fake_violation(fdev, "registration of an empty region");
+		break;
+	default:
+		fake_violation(fdev, "unknown opcode");
+		return -EINVAL;
+	}
+	err = fake_record(qp, q, rec, wr->sg_list, wr->num_sge, max_sge);
+	if (wr->opcode == IB_WR_REG_MR)
+		rec->length = reg_wr(wr)->mr->length;
+	return err;
+}
+
+static int fake_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+			  const struct ib_send_wr **bad)
+{
+	struct fake_qp *qp = to_fqp(ibqp);
+	struct fake_ib *fdev = qp->fdev;
+	struct fake_queue *q = &qp->q[0];
+	unsigned int call, pos = 0;
+	bool kick = false;
+	unsigned long flags;
+	int err;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	err = fake_verb_locked(fdev, FAKE_IB_POST_SEND);
+	call = q->calls++;
+	if (!err && qp->state != IB_QPS_RTS && qp->state != IB_QPS_ERR) {
+		fake_violation(fdev, "request posted before the QP is ready");
+		err = -EINVAL;
+	}
+	for (; !err && wr; wr = wr->next) {
+		struct fake_ib_wr *rec = fake_claim(qp, q, false, call, pos++);
+
+		err = rec ? fake_record_send(qp, rec, wr) : -ENOMEM;
+		if (err)
+			break;
+		q->posted++;
+		q->outstanding++;
+		if (wr->opcode == IB_WR_REG_MR || wr->opcode == IB_WR_LOCAL_INV)
+			kick = true;
+	}
+	if (err)
+		*bad = wr;
+	else if (kick || qp->state == IB_QPS_ERR)
+		queue_work(fdev->wq, &qp->work);
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return err;
+}
+
+static int fake_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad)
+{
+	struct fake_qp *qp = to_fqp(ibqp);
+	struct fake_ib *fdev = qp->fdev;
+	struct fake_queue *q = &qp->q[1];
+	unsigned int call, pos = 0;
+	unsigned long flags;
+	int err;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	err = fake_verb_locked(fdev, FAKE_IB_POST_RECV);
+	call = q->calls++;
+	if (!err && qp->state == IB_QPS_RESET) {
+		fake_violation(fdev, "receive posted in RESET");
+		err = -EINVAL;
+	}
+	for (; !err && wr; wr = wr->next) {
+		struct fake_ib_wr *rec = fake_claim(qp, q, true, call, pos++);
+
+		if (!rec) {
+			err = -ENOMEM;
+			break;
+		}
+		rec->cqe = wr->wr_cqe;
+		if (!wr->wr_cqe)
+			fake_violation(fdev, "receive without completion entry");
+		err = fake_record(qp, q, rec, wr->sg_list, wr->num_sge, q->max_sge);
+		if (err)
+			break;
+		q->posted++;
+		q->outstanding++;
+	}
+	if (err)
+		*bad = wr;
+	else if (qp->state == IB_QPS_ERR)
+		queue_work(fdev->wq, &qp->work);
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return err;
+}
+
+static const struct ib_device_ops fake_ib_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.uverbs_abi_ver = 1,
+
+	.alloc_mr = fake_alloc_mr,
+	.alloc_pd = fake_alloc_pd,
+	.create_cq = (void *)fake_create_cq,
+	.create_qp = fake_create_qp,
+	.dealloc_pd = fake_dealloc_pd,
+	.dereg_mr = fake_dereg_mr,
+	.destroy_cq = fake_destroy_cq,
+	.destroy_qp = fake_destroy_qp,
+	.get_dma_mr = fake_get_dma_mr,
+	.get_port_immutable = fake_get_port_immutable,
+	.map_mr_sg = fake_map_mr_sg,
+	.modify_qp = fake_modify_qp,
+	.poll_cq = fake_poll_cq,
+	.post_recv = fake_post_recv,
+	.post_send = fake_post_send,
+	.query_device = fake_query_device,
+	.query_gid = fake_query_gid,
+	.query_pkey = fake_query_pkey,
+	.query_port = fake_query_port,
+	.query_qp = fake_query_qp,
+	/* mandatory for a kernel provider, never called; arguments vary by kernel */
+	.reg_user_mr = (void *)fake_no_user_mr,
+	.req_notify_cq = fake_req_notify_cq,
+
+	INIT_RDMA_OBJ_SIZE(ib_cq, fake_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_pd, fake_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, fake_qp, ibqp),
+};
+
+static int fake_default(int value, int otherwise)
+{
+	return value ? value : otherwise;
+}
+
+/**
+ * fake_ib_create - make a fake device and register it with ib_core
+ * @caps: what the device says of itself, or NULL for the defaults
+ *
+ * Context: process, may sleep. The clients of ib_core have seen the device
+ * when the call returns.
+ * Return: the device, or an ERR_PTR.
+ */
+struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
+{
+	struct fake_ib *fdev = ib_alloc_device(fake_ib, ibdev);
+	static atomic_t guid = ATOMIC_INIT(0);
+	struct fake_ib_caps *c;
+	int err;
+
+	if (!fdev)
+		return ERR_PTR(-ENOMEM);
+	if (caps)
+		fdev->caps = *caps;
+	c = &fdev->caps;
+	c->max_send_sge = fake_default(c->max_send_sge, 4);
+	c->max_recv_sge = fake_default(c->max_recv_sge, 4);
+	c->max_sge_rd = fake_default(c->max_sge_rd, c->iwarp ? 1 : 3);
+	c->max_qp_wr = fake_default(c->max_qp_wr, 1024);
+	c->max_cqe = fake_default(c->max_cqe, 4096);
+	c->max_rd_atom = fake_default(c->max_rd_atom, 16);
+	c->max_pages = fake_default(c->max_pages, 64);
+	c->max_msg_sz = fake_default(c->max_msg_sz, 1 << 30);
+	spin_lock_init(&fdev->lock);
+	INIT_LIST_HEAD(&fdev->qps);
+	INIT_LIST_HEAD(&fdev->mrs);
+	fdev->auto_reg = true;
+	fdev->auto_status = IB_WC_SUCCESS;
+	fdev->wq = alloc_ordered_workqueue("kdfake", WQ_MEM_RECLAIM);
+	if (!fdev->wq) {
+		ib_dealloc_device(&fdev->ibdev);
+		return ERR_PTR(-ENOMEM);
+	}
+	fdev->ibdev.node_type = RDMA_NODE_IB_CA;
+	fdev->ibdev.phys_port_cnt = 1;
+	fdev->ibdev.num_comp_vectors = 2;
+	fdev->ibdev.node_guid = cpu_to_be64(0x6b6461706c000000ULL + atomic_inc_return(&guid));
+	strscpy(fdev->ibdev.node_desc, "kdapl unit test device", sizeof(fdev->ibdev.node_desc));
+	ib_set_device_ops(&fdev->ibdev, &fake_ib_ops);
+	err = ib_register_device(&fdev->ibdev, "kdfake%d", NULL);
+	if (err) {
+		destroy_workqueue(fdev->wq);
+		ib_dealloc_device(&fdev->ibdev);
+		return ERR_PTR(err);
+	}
+	fdev->registered = true;
+	return fdev;
+}
+
+/**
+ * fake_ib_unplug - take the device away from its clients
+ * @fdev: the device
+ *
+ * What the clients left behind can be looked at afterwards; fake_ib_destroy()
+ * is still to be called.
+ */
+void fake_ib_unplug(struct fake_ib *fdev)
+{
+	if (!fdev->registered)
+		return;
+	fdev->registered = false;
+	ib_unregister_device(&fdev->ibdev);
+}
+
+/**
+ * fake_ib_destroy - unplug the device if need be, and free it
+ * @fdev: the device
+ */
+void fake_ib_destroy(struct fake_ib *fdev)
+{
+	fake_ib_unplug(fdev);
+	destroy_workqueue(fdev->wq);
+	ib_dealloc_device(&fdev->ibdev);
+}
+
+/**
+ * fake_ib_device - the ib_core device of a fake
+ * @fdev: the device
+ *
+ * Return: the device as ib_core knows it.
+ */
+struct ib_device *fake_ib_device(struct fake_ib *fdev)
+{
+	return &fdev->ibdev;
+}
+
+/**
+ * fake_ib_name - the name the device got
+ * @fdev: the device
+ *
+ * Return: a name like kdfake0.
+ */
+const char *fake_ib_name(struct fake_ib *fdev)
+{
+	return dev_name(&fdev->ibdev.dev);
+}
+
+/**
+ * fake_ib_live - count the objects that exist
+ * @fdev: the device
+ * @live: where the numbers go
+ */
+void fake_ib_live(struct fake_ib *fdev, struct fake_ib_live *live)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	*live = fdev->live;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+}
+
+/**
+ * fake_ib_violations - how often the consumer of the device did wrong
+ * @fdev: the device
+ *
+ * Return: the number of violations since the device was made.
+ */
+int fake_ib_violations(struct fake_ib *fdev)
+{
+	return READ_ONCE(fdev->violations);
+}
+
+/**
+ * fake_ib_last_violation - what the last violation was
+ * @fdev: the device
+ *
+ * Return: one line, or "none".
+ */
+const char *fake_ib_last_violation(struct fake_ib *fdev)
+{
+	return fdev->last_violation ? fdev->last_violation : "none";
+}
+
+/**
+ * fake_ib_count - how often a verb was called
+ * @fdev: the device
+ * @verb: the verb
+ *
+ * Return: number of calls since the device was made, failed ones included.
+ */
+unsigned int fake_ib_count(struct fake_ib *fdev, enum fake_ib_verb verb)
+{
+	return READ_ONCE(fdev->counts[verb]);
+}
+
+/**
+ * fake_ib_fail - make a coming call of a verb fail, once
+ * @fdev: the device
+ * @verb: the verb, or FAKE_IB_ANY
+ * @nth: 1 for the next call, 2 for the one after; 0 takes the request back
+ * @err: the negative errno it returns
+ */
+void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth, int err)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	fdev->fail[verb].nth = nth;
+	fdev->fail[verb].err = err;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+}
+
+/**
+ * fake_ib_auto_reg - complete REG_MR and LOCAL_INV without the test, or not
+ * @fdev: the device
+ * @on: on from the start
+ */
+void fake_ib_auto_reg(struct fake_ib *fdev, bool on)
+{
+	WRITE_ONCE(fdev->auto_reg, on);
+}
+
+/**
+ * fake_ib_auto_reg_status - with which status they complete from now on
+ * @fdev: the device
+ * @status: the status
+ */
+void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status)
+{
+	WRITE_ONCE(fdev->auto_status, status);
+}
+
+/**
+ * fake_ib_hold_flush - keep requests when a QP goes to the error state
+ * @fdev: the device
+ * @hold: true to keep them until fake_ib_flush()
+ */
+void fake_ib_hold_flush(struct fake_ib *fdev, bool hold)
+{
+	WRITE_ONCE(fdev->hold_flush, hold);
+}
+
+/**
+ * fake_ib_newest_qp - the QP made last and still there
+ * @fdev: the device
+ *
+ * Return: the QP, or NULL.
+ */
+struct ib_qp *fake_ib_newest_qp(struct fake_ib *fdev)
+{
+	struct fake_qp *qp;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	qp = list_empty(&fdev->qps) ? NULL :
+		list_last_entry(&fdev->qps, struct fake_qp, node);
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return qp ? &qp->ibqp : NULL;
+}
+
+/**
+ * fake_ib_qp_state - the state a QP is in
+ * @qp: the QP
+ *
+ * Return: its state.
+ */
+enum ib_qp_state fake_ib_qp_state(struct ib_qp *qp)
+{
+	return READ_ONCE(to_fqp(qp)->state);
+}
+
+/**
+ * fake_ib_qp_caps - the queue sizes a QP was created with
+ * @qp: the QP
+ * @cap: where they go
+ */
+void fake_ib_qp_caps(struct ib_qp *qp, struct ib_qp_cap *cap)
+{
+	*cap = to_fqp(qp)->cap;
+}
+
+/**
+ * fake_ib_qp_event - raise an asynchronous event of a QP
+ * @qp: the QP
+ * @type: the event
+ */
+void fake_ib_qp_event(struct ib_qp *qp, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = qp->device,
+		.element.qp = qp,
+		.event = type,
+	};
+
+	if (qp->event_handler)
+		qp->event_handler(&event, qp->qp_context);
+}
+
+/**
+ * fake_ib_posted - number of requests a queue was ever handed
+ * @qp: the QP
+ * @recv: the receive queue
+ *
+ * Return: the number; refused ones do not count.
+ */
+unsigned int fake_ib_posted(struct ib_qp *qp, bool recv)
+{
+	return READ_ONCE(to_fqp(qp)->q[recv].posted);
+}
+
+/**
+ * fake_ib_outstanding - number of requests a queue holds
+ * @qp: the QP
+ * @recv: the receive queue
+ *
+ * Return: the number not yet completed.
+ */
+unsigned int fake_ib_outstanding(struct ib_qp *qp, bool recv)
+{
+	return READ_ONCE(to_fqp(qp)->q[recv].outstanding);
+}
+
+/**
+ * fake_ib_wr - look at a recorded request
+ * @qp: the QP
+ * @recv: the receive queue
+ * @seq: which one, from 0
+ * @out: where the copy goes
+ *
+ * Return: true, or false when it was not posted or is forgotten already.
+ */
+bool fake_ib_wr(struct ib_qp *qp, bool recv, unsigned int seq, struct fake_ib_wr *out)
+{
+	struct fake_qp *fqp = to_fqp(qp);
+	struct fake_queue *q = &fqp->q[recv];
+	unsigned long flags;
+	bool ok;
+
+	spin_lock_irqsave(&fqp->fdev->lock, flags);
+	ok = seq < q->posted && q->posted - seq <= q->log_size;
+	if (ok)
+		*out = *fake_slot(q, seq);
+	spin_unlock_irqrestore(&fqp->fdev->lock, flags);
+	return ok;
+}
+
+/**
+ * fake_ib_last_wr - look at the request recorded last
+ * @qp: the QP
+ * @recv: the receive queue
+ * @out: where the copy goes
+ *
+ * Return: false when nothing was posted.
+ */
+bool fake_ib_last_wr(struct ib_qp *qp, bool recv, struct fake_ib_wr *out)
+{
+	return fake_ib_wr(qp, recv, fake_ib_posted(qp, recv) - 1, out);
+}
+
+/**
+ * fake_ib_complete - complete the oldest outstanding request
+ * @qp: the QP
+ * @recv: the receive queue
+ * @status: with which status; a successful unsignaled request completes
+ *	silently, a successful receive is filled completely
+ *
+ * Return: 0, or -ENOENT when the queue is empty.
+ */
+int fake_ib_complete(struct ib_qp *qp, bool recv, enum ib_wc_status status)
+{
+	struct fake_qp *fqp = to_fqp(qp);
+
+	return fake_finish_seq(fqp, recv, READ_ONCE(fqp->q[recv].oldest), status, U32_MAX,
+			       false, 0);
+}
+
+/**
+ * fake_ib_complete_seq - complete one request, out of order if need be
+ * @qp: the QP
+ * @recv: the receive queue
+ * @seq: which one
+ * @status: with which status
+ *
+ * Return: 0, or -ENOENT when it is not outstanding.
+ */
+int fake_ib_complete_seq(struct ib_qp *qp, bool recv, unsigned int seq,
+			 enum ib_wc_status status)
+{
+	return fake_finish_seq(to_fqp(qp), recv, seq, status, U32_MAX, false, 0);
+}
+
+/**
+ * fake_ib_complete_all - complete all outstanding requests in order
+ * @qp: the QP
+ * @recv: the receive queue
+ * @status: with which status
+ *
+ * Return: how many there were.
+ */
+int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status)
+{
+	int n = 0;
+
+	while (!fake_ib_complete(qp, recv, status))
+		n++;
+	return n;
+}
+
+/**
+ * fake_ib_recv - let a message arrive in the oldest receive
+ * @qp: the QP
+ * @byte_len: its length
+ * @solicited: the sender asked for a solicited event
+ *
+ * Return: 0, or -ENOENT when no receive is posted.
+ */
+int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited)
+{
+	struct fake_qp *fqp = to_fqp(qp);
+
+	return fake_finish_seq(fqp, true, READ_ONCE(fqp->q[1].oldest), IB_WC_SUCCESS, byte_len,
+			       solicited, 0);
+}
+
+/**
+ * fake_ib_recv_inv - let a Send with Invalidate arrive in the oldest receive
+ * @qp: the QP
+ * @byte_len: its length
+ * @rkey: the key it invalidated
+ *
+ * Return: 0, or -ENOENT when no receive is posted.
+ */
+int fake_ib_recv_inv(struct ib_qp *qp, u32 byte_len, u32 rkey)
+{
+	struct fake_qp *fqp = to_fqp(qp);
+
+	return fake_finish_seq(fqp, true, READ_ONCE(fqp->q[1].oldest), IB_WC_SUCCESS, byte_len,
+			       false, rkey);
+}
+
+/**
+ * fake_ib_flush - flush both queues of a QP
+ * @qp: the QP
+ */
+void fake_ib_flush(struct ib_qp *qp)
+{
+	fake_flush_queue(to_fqp(qp), false);
+	fake_flush_queue(to_fqp(qp), true);
+}

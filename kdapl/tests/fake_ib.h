@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * A fake RDMA device for unit tests. It registers with the real ib_core, moves
+ * no data, and remembers each work request it is handed. A test then decides
+ * for each request whether it succeeds, fails or stays outstanding.
+ *
+ * Left alone, only REG_MR and LOCAL_INV complete (from a work item, never
+ * inside the post), so that memory registration works; everything else waits
+ * for the test. A QP moved to the error state flushes what it holds.
+ *
+ * The device also polices its consumer: a post that a real device would refuse
+ * or corrupt (queue overrun, too many or empty segments, a key that is not
+ * valid for the range, a send outside RTS, registration of a key in use) is
+ * refused where hardware would refuse it and always counted in
+ * fake_ib_violations(), which every test checks to be zero at its end.
+ */
+#ifndef KDAPL_FAKE_IB_H
+#define KDAPL_FAKE_IB_H
+
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+
+#define FAKE_IB_MAX_SGE		8
+
+/**
+ * enum fake_ib_verb - the verbs that are counted and can be made to fail
+ * @FAKE_IB_ANY: every verb below that can fail; counts them together
+ * @FAKE_IB_NR_VERBS: number of verbs
+ */
+enum fake_ib_verb {
+	FAKE_IB_ANY,
+	FAKE_IB_ALLOC_PD,
+	FAKE_IB_CREATE_CQ,
+	FAKE_IB_CREATE_QP,
+	FAKE_IB_MODIFY_QP,
+	FAKE_IB_ALLOC_MR,
+	FAKE_IB_GET_DMA_MR,
+	FAKE_IB_MAP_MR_SG,
+	FAKE_IB_POST_SEND,
+	FAKE_IB_POST_RECV,
+	/* counted only */
+	FAKE_IB_POLL_CQ,
+	FAKE_IB_NOTIFY_CQ,
+	FAKE_IB_DESTROY,
+	FAKE_IB_NR_VERBS,
+};
+
+/**
+ * struct fake_ib_caps - what the device says of itself; 0 means the default
+ * @iwarp: work requests follow the rules of iWARP. The port itself is always an
+ *	InfiniBand one, the only kind that needs neither netdev nor address.
+ * @max_send_sge: segments per Send or Write, at most FAKE_IB_MAX_SGE
+ * @max_recv_sge: segments per Receive, at most FAKE_IB_MAX_SGE
+ * @max_sge_rd: segments per Read, at most FAKE_IB_MAX_SGE
+ * @max_qp_wr: queue depth
+ * @max_cqe: completion queue depth
+ * @max_rd_atom: read depth, both directions
+ * @max_pages: pages of one fast registration
+ * @max_msg_sz: largest message of the port
+ */
+struct fake_ib_caps {
+	bool iwarp;
+	int max_send_sge;
+	int max_recv_sge;
+	int max_sge_rd;
+	int max_qp_wr;
+	int max_cqe;
+	int max_rd_atom;
+	int max_pages;
+	u32 max_msg_sz;
+};
+
+/**
+ * struct fake_ib_wr - one recorded work request
+ * @seq: place in the order of all requests of its queue, from 0
+ * @call: number of the ib_post_*() call that carried it
+ * @pos: place in the chain of that call
+ * @recv: a Receive; @opcode and the remote fields mean nothing then
+ * @opcode: operation
+ * @send_flags: IB_SEND_*
+ * @cqe: completion callback entry given with the request
+ * @num_sge: number of segments
+ * @sge: copy of the segments
+ * @length: sum of their lengths
+ * @remote_addr: remote address of a Write or Read
+ * @rkey: remote key of a Write or Read, key of a registration or invalidation
+ * @mr: region of a registration
+ * @access: rights of a registration
+ * @done: completed, with or without a work completion
+ */
+struct fake_ib_wr {
+	unsigned int seq;
+	unsigned int call;
+	unsigned int pos;
+	bool recv;
+	enum ib_wr_opcode opcode;
+	int send_flags;
+	struct ib_cqe *cqe;
+	int num_sge;
+	struct ib_sge sge[FAKE_IB_MAX_SGE];
+	u64 length;
+	u64 remote_addr;
+	u32 rkey;
+	struct ib_mr *mr;
+	int access;
+	bool done;
+};
+
+/**
+ * struct fake_ib_live - objects of the device that exist at the moment
+ * @pds: protection domains
+ * @cqs: completion queues
+ * @qps: queue pairs
+ * @mrs: memory regions, without the DMA regions that come with a PD
+ */
+struct fake_ib_live {
+	int pds;
+	int cqs;
+	int qps;
+	int mrs;
+};
+
+struct fake_ib;
+
+struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps);
+void fake_ib_unplug(struct fake_ib *fdev);
+void fake_ib_destroy(struct fake_ib *fdev);
+struct ib_device *fake_ib_device(struct fake_ib *fdev);
+const char *fake_ib_name(struct fake_ib *fdev);
+
+void fake_ib_live(struct fake_ib *fdev, struct fake_ib_live *live);
+int fake_ib_violations(struct fake_ib *fdev);
+const char *fake_ib_last_violation(struct fake_ib *fdev);
+unsigned int fake_ib_count(struct fake_ib *fdev, enum fake_ib_verb verb);
+void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth, int err);
+
+void fake_ib_auto_reg(struct fake_ib *fdev, bool on);
+void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status);
+void fake_ib_hold_flush(struct fake_ib *fdev, bool hold);
+
+struct ib_qp *fake_ib_newest_qp(struct fake_ib *fdev);
+enum ib_qp_state fake_ib_qp_state(struct ib_qp *qp);
+void fake_ib_qp_event(struct ib_qp *qp, enum ib_event_type event);
+void fake_ib_qp_caps(struct ib_qp *qp, struct ib_qp_cap *cap);
+
+unsigned int fake_ib_posted(struct ib_qp *qp, bool recv);
+unsigned int fake_ib_outstanding(struct ib_qp *qp, bool recv);
+bool fake_ib_wr(struct ib_qp *qp, bool recv, unsigned int seq, struct fake_ib_wr *out);
+bool fake_ib_last_wr(struct ib_qp *qp, bool recv, struct fake_ib_wr *out);
+
+int fake_ib_complete(struct ib_qp *qp, bool recv, enum ib_wc_status status);
+int fake_ib_complete_seq(struct ib_qp *qp, bool recv, unsigned int seq,
+			 enum ib_wc_status status);
+int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status);
+int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited);
+int fake_ib_recv_inv(struct ib_qp *qp, u32 byte_len, u32 rkey);
+void fake_ib_flush(struct ib_qp *qp);
+
+#endif /* KDAPL_FAKE_IB_H */
