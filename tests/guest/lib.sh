@@ -3,11 +3,57 @@
 # files, $MODROOT: where this kernel's own modules are.
 # shellcheck shell=sh
 
+failed=0
+
+# step "IDS: what is shown" COMMAND...: one result line for the harness.
+step() {
+	kd_what=$1
+	shift
+	if "$@"; then
+		echo "kd-test: ok $kd_what"
+	else
+		echo "('$*' gave $?)"
+		echo "kd-test: not ok $kd_what"
+		failed=1
+		return 1
+	fi
+}
+
+# must: like step, but nothing after it makes sense when it fails.
+must() { step "$@" || exit 1; }
+
+refused() { ! "$@" 2>/dev/null; }
+
+finish() { [ $failed = 0 ]; }
+
+# until_true SECONDS COMMAND...
+until_true() {
+	kd_tries=$(($1 * 10))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		kd_tries=$((kd_tries - 1))
+		[ $kd_tries -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+logged() { dmesg | grep -q -e "$1"; }
+
+# tell: a line for whoever watches (make demo shows these).
+tell() { echo "tell: $*"; }
+
 # Kernel modules of the guest's own kernel.
 mp() { modprobe ${MODROOT:+-d "$MODROOT"} "$@"; }
 
-# loopback_dev rxe|siw: one device rxe0/siw0 with address 192.0.2.1 in this
-# namespace, good for connections to itself.
+provider_module() {
+	case $1 in
+	rxe) echo rdma_rxe ;;
+	*) echo "$1" ;;
+	esac
+}
+
+# loopback_dev rxe|siw: one device rxe0/siw0 with address 192.0.2.1, good for
+# connections to itself.
 loopback_dev() {
 	mp rdma_cm
 	mp "$(provider_module "$1")"
@@ -15,13 +61,6 @@ loopback_dev() {
 	ip addr add 192.0.2.1/24 dev kd0
 	ip link set kd0 up
 	rdma link add "${1}0" type "$1" netdev kd0
-}
-
-provider_module() {
-	case $1 in
-	rxe) echo rdma_rxe ;;
-	*) echo "$1" ;;
-	esac
 }
 
 # two_namespaces rxe|siw: namespaces n0 and n1, joined by veth, device
@@ -33,12 +72,33 @@ two_namespaces() {
 	ip netns add n0 2>/dev/null
 	ip netns add n1 2>/dev/null
 	ip link add veth0 netns n0 type veth peer name veth1 netns n1
-	for i in 0 1; do
-		ip -n n$i link set lo up
-		ip -n n$i addr add 192.0.2.$((i + 1))/24 dev veth$i
-		ip -n n$i link set veth$i up
+	for kd_i in 0 1; do
+		ip -n n$kd_i link set lo up
+		ip -n n$kd_i addr add 192.0.2.$((kd_i + 1))/24 dev veth$kd_i
+		ip -n n$kd_i link set veth$kd_i up
 	done
-	for i in 0 1; do
-		ip netns exec n$i rdma link add "$1$i" type "$1" netdev veth$i
+	for kd_i in 0 1; do
+		ip netns exec n$kd_i rdma link add "$1$kd_i" type "$1" netdev veth$kd_i
 	done
+}
+
+# wire N: this QEMU guest's network card gets address 192.0.2.N and the
+# soft-RoCE device rxe0.
+wire() {
+	mp virtio_net
+	until_true 5 ip link show eth0 || return 1
+	ip addr add "192.0.2.$1/24" dev eth0
+	ip link set eth0 up
+	mp rdma_cm
+	mp rdma_rxe
+	rdma link add rxe0 type rxe netdev eth0
+}
+
+# meet N: guest 1 and guest 2 wait for each other here.
+meet() {
+	if [ "$1" = 1 ]; then
+		busybox nc -l -p 6000 </dev/null >/dev/null
+	else
+		until_true 120 busybox nc -w 5 192.0.2.1 6000 </dev/null
+	fi
 }

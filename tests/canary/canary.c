@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Plants one bug on load, to prove that a debug kernel of the test rig still
+ * reports it. Only ever loaded in a guest made for it.
+ */
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+static char *bug = "";
+module_param(bug, charp, 0444);
+MODULE_PARM_DESC(bug, "what to plant: kasan (use after free), lockdep (lock order)");
+
+static DEFINE_MUTEX(canary_a);
+static DEFINE_MUTEX(canary_b);
+
+static void canary_use_after_free(void)
+{
+	char *p = kmalloc(64, GFP_KERNEL);
+	char *volatile stale = p;
+
+	if (!p)
+		return;
+	kfree(p);
+	pr_info("canary: read %d after free\n", READ_ONCE(stale[8]));
+}
+
+static void canary_lock_order(void)
+{
+	mutex_lock(&canary_a);
+	mutex_lock(&canary_b);
+	mutex_unlock(&canary_b);
+	mutex_unlock(&canary_a);
+	mutex_lock(&canary_b);
+	mutex_lock(&canary_a);
+	mutex_unlock(&canary_a);
+	mutex_unlock(&canary_b);
+}
+
+static int __init canary_init(void)
+{
+	if (!strcmp(bug, "kasan"))
+		canary_use_after_free();
+	else if (!strcmp(bug, "lockdep"))
+		canary_lock_order();
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static void __exit canary_exit(void)
+{
+}
+
+module_init(canary_init);
+module_exit(canary_exit);
+MODULE_DESCRIPTION("Planted bugs for the test rig");
+MODULE_LICENSE("Dual BSD/GPL");
