@@ -17,10 +17,11 @@ static DEFINE_MUTEX(canary_b);
 static void canary_use_after_free(void)
 {
 	char *p = kmalloc(64, GFP_KERNEL);
-	char *volatile stale = p;
+	char *stale = p;
 
 	if (!p)
 		return;
+	OPTIMIZER_HIDE_VAR(stale);
 	kfree(p);
 	pr_info("canary: read %d after free\n", READ_ONCE(stale[8]));
 }

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# For people; the kernel's build reads Kbuild. 'make help' lists the targets.
+
+KVER ?= $(shell uname -r)
+KDIR ?= /lib/modules/$(KVER)/build
+N ?= 20
+
+.DEFAULT_GOAL := help
+.PHONY: help modules install dkms-install demo check lint soak clean
+
+help:
+	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
+	@echo
+	@echo '  make demo          two virtual machines exchange data through kdapl.ko, before your eyes'
+	@echo '  make check         all tests, in virtual machines (FAST=1: one provider, one kernel;'
+	@echo '                     ONLY=word: only the jobs whose name holds it)'
+	@echo '  make lint          static checks; silent when clean'
+	@echo '  make soak          load, traffic, unplug and unload again and again (N=$(N) times)'
+	@echo '  make modules       build kdapl.ko and kdping.ko for kernel KVER=$(KVER)'
+	@echo '  make install       install them for that kernel (as root)'
+	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
+	@echo '  make clean         remove what was built here (caches of the test kernels:'
+	@echo '                     ~/.cache/kdapl)'
+
+modules: need-headers
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+
+install: modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
+	depmod $(KVER)
+
+dkms-install:
+	@command -v dkms >/dev/null || { echo "make: dkms is missing: apt-get install dkms" >&2; exit 2; }
+	@[ "$$(id -u)" = 0 ] || { echo "make: dkms-install wants root: sudo make $@" >&2; exit 2; }
+	dkms install $(CURDIR)
+
+.PHONY: need-headers
+need-headers:
+	@[ -e $(KDIR)/Makefile ] || { \
+		echo "make: no kernel headers in $(KDIR): apt-get install linux-headers-$(KVER)," \
+		     "or give KDIR=" >&2; exit 2; }
+
+demo:
+	@tools/demo
+
+check:
+	@tools/setup check
+	@tests/run $(if $(filter-out 0,$(FAST)),--fast) $(if $(ONLY),--only $(ONLY))
+
+soak:
+	@tools/setup check
+	@tests/run --soak $(N)
+
+lint:
+	@tools/lint
+
+clean:
+	rm -rf build
+	find . -path ./.git -prune -o \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
+		-o -name '.*.cmd' -o -name modules.order -o -name Module.symvers \) -exec rm -f {} +
