@@ -7,10 +7,10 @@
 #ifndef _KDAPL_DAT_LAYOUT_H
 #define _KDAPL_DAT_LAYOUT_H
 
+#include <dat2/kdat.h>
+
 #include <linux/build_bug.h>
 #include <linux/stddef.h>
-
-#include <dat2/kdat.h>
 
 #define KDAPL_SIZE(type, size)		static_assert(sizeof(type) == (size))
 #define KDAPL_OFFSET(type, member, at)	static_assert(offsetof(type, member) == (at))

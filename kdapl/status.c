@@ -8,11 +8,13 @@
  * the kernel learned later, and gets the answer its function documents.
  */
 
+/* First of all, so that every build shows that <dat2/kdat.h> stands alone. */
+#include "dat_layout.h"
+
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
 
-#include "dat_layout.h"
 #include "status.h"
 
 struct kdapl_name {
