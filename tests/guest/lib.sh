@@ -102,3 +102,13 @@ meet() {
 		until_true 120 busybox nc -w 5 192.0.2.1 6000 </dev/null
 	fi
 }
+
+# no_devices rxe|siw: undo the two above, whatever is left of it.
+no_devices() {
+	for kd_i in 0 1; do
+		rdma link delete "$1$kd_i" 2>/dev/null
+	done
+	ip -n n0 link del veth0 2>/dev/null
+	ip link del kd0 2>/dev/null
+	:
+}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# unplug.sh rxe|siw two|one: a device goes away while endpoints are connected
+# and busy, in each of the ways a device can go.
+# shellcheck shell=sh disable=SC2154
+p=$1
+must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+for how in link netdev rmmod; do
+	# rmmod siw with traffic hangs inside siw, whatever a consumer does.
+	[ "$how$p" = rmmodsiw ] && continue
+	case $2 in
+	two) two_namespaces "$p"; a=${p}0 b=${p}1 dev=veth0 ns="-n n0" ;;
+	one) loopback_dev "$p"; a=${p}0 b=${p}0 dev=kd0 ns='' ;;
+	esac
+	must "connections with traffic on $a and $b" \
+		insmod "$KO/kdtest.ko" mode=hold ia_a="$a-1" ia_b="$b-1"
+	sleep 0.5
+	# shellcheck disable=SC2086
+	case $how in
+	link)
+		step "EVT-HOTPLUG: rdma link delete of a busy device returns" \
+			timeout 20 rdma link delete "$a" ;;
+	netdev)
+		step "EVT-HOTPLUG: deleting the network interface of a busy device returns" \
+			timeout 20 ip $ns link del "$dev"
+		until_true 20 refused rdma link show "$a/1" ;;
+	rmmod)
+		step "EVT-HOTPLUG: rmmod of the provider of busy devices returns" \
+			timeout 20 rmmod "$(provider_module "$p")" ;;
+	esac
+	step "the device is gone" refused rdma link show "$a/1"
+	step "the consumer heard of it and unloads" timeout 20 rmmod kdtest
+	no_devices "$p"
+done
+step "kdapl.ko unloads" rmmod kdapl
+finish
