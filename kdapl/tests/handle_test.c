@@ -341,7 +341,8 @@ static struct kunit_case handle_cases[] = {
 	KD_CASE(handle_stale_test, "GEN-05: freed handles stay dead while their slots live on"),
 	KD_CASE(handle_reuse_test, "GEN-05: a freed slot waits behind the other free ones"),
 	KD_CASE(handle_generation_test, "GEN-05: 200000 handles, no value twice"),
-	KD_CASE(handle_race_test, "GEN-04,GEN-05: a reader racing with alloc and free is never wrong"),
+	KD_CASE(handle_race_test,
+		"GEN-04,GEN-05: a reader racing with alloc and free is never wrong"),
 	KD_CASE(handle_exhaustion_test, "GEN-04,GEN-06: a full table refuses and recovers"),
 	{}
 };

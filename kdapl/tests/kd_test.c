@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The common ground of the suites that work on the fake device.
+ *
+ * Every case ends with the same questions: did anybody misuse the device, and
+ * did anything stay behind on it when it was unplugged.
+ */
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "kd_test.h"
+
+const char * const kd_call_names[KD_NR_CALLS] = { "send", "recv", "write", "read" };
+
+/**
+ * kd_suite_init - make the module's global state ready
+ * @suite: the suite
+ *
+ * Some kernels run suites before the module's own initialisation.
+ *
+ * Return: 0 or an errno.
+ */
+int kd_suite_init(struct kunit_suite *suite)
+{
+	return kdapl_test_get();
+}
+
+/**
+ * kd_suite_exit - the counterpart of kd_suite_init()
+ * @suite: the suite
+ */
+void kd_suite_exit(struct kunit_suite *suite)
+{
+	kdapl_test_put();
+}
+
+/**
+ * kd_init - .init of every suite on the fake device
+ * @test: the case
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int kd_init(struct kunit *test)
+{
+	struct kd_env *env = kunit_kzalloc(test, sizeof(*env), GFP_KERNEL);
+
+	if (!env)
+		return -ENOMEM;
+	env->test = test;
+	test->priv = env;
+	return 0;
+}
+
+/**
+ * kd_exit - .exit of every suite on the fake device
+ * @test: the case
+ */
+void kd_exit(struct kunit *test)
+{
+	struct kd_env *env = test->priv;
+	struct fake_ib_live live;
+	int i;
+
+	if (!env || !env->dev)
+		return;
+	kd_ep_free(env);
+	for (i = 0; i < KD_NR_MEMS; i++)
+		if (env->mem[i].lmr)
+			KD_EXPECT_OK(test, dat_lmr_free(env->mem[i].lmr));
+	if (env->recv)
+		KD_EXPECT_OK(test, dat_evd_free(env->recv));
+	if (env->req)
+		KD_EXPECT_OK(test, dat_evd_free(env->req));
+	if (env->conn)
+		KD_EXPECT_OK(test, dat_evd_free(env->conn));
+	if (env->pz)
+		KD_EXPECT_OK(test, dat_pz_free(env->pz));
+	if (env->pz2)
+		KD_EXPECT_OK(test, dat_pz_free(env->pz2));
+	if (env->ia)
+		KD_EXPECT_OK(test, dat_ia_close(env->ia, DAT_CLOSE_ABRUPT_FLAG));
+	fake_ib_hold_flush(env->dev, false);
+	fake_ib_unplug(env->dev);
+	fake_ib_live(env->dev, &live);
+	KUNIT_EXPECT_EQ(test, live.qps, 0);
+	KUNIT_EXPECT_EQ(test, live.cqs, 0);
+	KUNIT_EXPECT_EQ(test, live.mrs, 0);
+	KUNIT_EXPECT_EQ(test, live.pds, 0);
+	KUNIT_EXPECT_EQ(test, fake_ib_violations(env->dev), 0);
+	KUNIT_EXPECT_STREQ(test, fake_ib_last_violation(env->dev), "none");
+	fake_ib_destroy(env->dev);
+	env->dev = NULL;
+	kfree(env->buf);
+}
+
+static void kd_lmr(struct kd_env *env, enum kd_mem_kind kind, DAT_PZ_HANDLE pz,
+		   DAT_MEM_PRIV_FLAGS priv)
+{
+	struct kd_mem *mem = &env->mem[kind];
+	DAT_REGION_DESCRIPTION region = { .for_va = env->buf + kind * KD_MEM_SIZE };
+	DAT_VLEN length = 0;
+	DAT_VADDR addr = 0;
+
+	KD_ASSERT_OK(env->test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, KD_MEM_SIZE,
+						pz, priv, DAT_VA_TYPE_VA,
+						DAT_MEM_OPTIMIZE_DONT_CARE, &mem->lmr,
+						&mem->lmr_context, &mem->rmr_context, &length,
+						&addr));
+	mem->addr = (uintptr_t)region.for_va;
+	mem->length = KD_MEM_SIZE;
+}
+
+/**
+ * kd_open - set everything up but the EP
+ * @test: the case
+ * @caps: what the device says of itself, or NULL
+ *
+ * Return: the environment, torn down by kd_exit().
+ */
+struct kd_env *kd_open(struct kunit *test, const struct fake_ib_caps *caps)
+{
+	struct kd_env *env = test->priv;
+	struct fake_ib *dev = fake_ib_create(caps);
+	char name[DAT_NAME_MAX_LENGTH];
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(dev));
+	env->dev = dev;
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(dev));
+	KD_ASSERT_OK(test, dat_ia_open(name, 16, &env->async, &env->ia));
+	KD_ASSERT_OK(test, dat_pz_create(env->ia, &env->pz));
+	KD_ASSERT_OK(test, dat_pz_create(env->ia, &env->pz2));
+	env->buf = kzalloc(KD_NR_MEMS * KD_MEM_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, env->buf);
+	kd_lmr(env, KD_RW, env->pz, DAT_MEM_PRIV_ALL_FLAG);
+	kd_lmr(env, KD_RO, env->pz, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+	kd_lmr(env, KD_WO, env->pz, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	kd_lmr(env, KD_REMOTE, env->pz,
+	       DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+	kd_lmr(env, KD_FOREIGN, env->pz2, DAT_MEM_PRIV_ALL_FLAG);
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
+					   &env->recv));
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
+					   &env->req));
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 16, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_CONNECTION_FLAG, &env->conn));
+	return env;
+}
+
+/**
+ * kd_attr - the attributes most cases use
+ * @attr: filled
+ */
+void kd_attr(DAT_EP_ATTR *attr)
+{
+	*attr = (DAT_EP_ATTR) {
+		.service_type = DAT_SERVICE_TYPE_RC,
+		.max_message_size = 1 << 20,
+		.max_rdma_size = 1 << 20,
+		.qos = DAT_QOS_BEST_EFFORT,
+		.max_recv_dtos = 8,
+		.max_request_dtos = 8,
+		.max_recv_iov = 4,
+		.max_request_iov = 4,
+		.max_rdma_read_in = 4,
+		.max_rdma_read_out = 4,
+		.srq_soft_hw = DAT_HW_DEFAULT,
+		.max_rdma_read_iov = 3,
+		.max_rdma_write_iov = 4,
+	};
+}
+
+/**
+ * kd_ep - create the EP
+ * @env: environment without one
+ * @attr: its attributes, or NULL for those of kd_attr()
+ */
+void kd_ep(struct kd_env *env, const DAT_EP_ATTR *attr)
+{
+	DAT_EP_ATTR usual;
+
+	kd_attr(&usual);
+	KD_ASSERT_OK(env->test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn,
+					      attr ? attr : &usual, &env->ep));
+	env->qp = fake_ib_newest_qp(env->dev);
+	env->kep = kdapl_obj_get(env->ep, DAT_HANDLE_TYPE_EP);
+	KUNIT_ASSERT_NOT_NULL(env->test, env->qp);
+	KUNIT_ASSERT_NOT_NULL(env->test, env->kep);
+}
+
+static void kd_qp_modify(struct kd_env *env, enum ib_qp_state state, int mask)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = state,
+		.path_mtu = IB_MTU_1024,
+		.dest_qp_num = env->qp->qp_num,
+		.max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 6,
+		.min_rnr_timer = 12,
+	};
+
+	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_IB;
+	rdma_ah_set_port_num(&attr.ah_attr, 1);
+	rdma_ah_set_dlid(&attr.ah_attr, 1);
+	KUNIT_ASSERT_EQ(env->test, ib_modify_qp(env->qp, &attr, mask | IB_QP_STATE), 0);
+}
+
+/**
+ * kd_connect - bring the EP to CONNECTED, as the end of a handshake does
+ * @env: environment with a fresh EP
+ */
+void kd_connect(struct kd_env *env)
+{
+	struct kunit *test = env->test;
+	DAT_EVENT event;
+
+	if (fake_ib_qp_state(env->qp) == IB_QPS_INIT) {
+		kd_qp_modify(env, IB_QPS_RTR, IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
+			     IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+		kd_qp_modify(env, IB_QPS_RTS, IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+			     IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+	}
+	kdapl_test_connect(env->kep);
+	KUNIT_ASSERT_EQ(test, (int)READ_ONCE(env->kep->state), (int)DAT_EP_STATE_CONNECTED);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->conn, &event));
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_ESTABLISHED);
+	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, env->ep);
+}
+
+/**
+ * kd_connected - kd_open(), kd_ep() and kd_connect() in one
+ * @test: the case
+ * @attr: attributes of the EP, or NULL
+ *
+ * Return: the environment.
+ */
+struct kd_env *kd_connected(struct kunit *test, const DAT_EP_ATTR *attr)
+{
+	struct kd_env *env = kd_open(test, NULL);
+
+	kd_ep(env, attr);
+	kd_connect(env);
+	return env;
+}
+
+/**
+ * kd_half - the transport half of the EP
+ * @env: environment with an EP
+ *
+ * Return: the half, stable as long as the case does not reset the EP.
+ */
+struct kdapl_half *kd_half(struct kd_env *env)
+{
+	return rcu_dereference_protected(env->kep->half, true);
+}
+
+/**
+ * kd_set_state - write an EP state that has no way to it here
+ * @env: environment with an EP
+ * @state: the state; posting follows it as it does in kdapl_ep_step()
+ */
+void kd_set_state(struct kd_env *env, DAT_EP_STATE state)
+{
+	struct kdapl_ep *ep = env->kep;
+
+	spin_lock_irq(&ep->lock);
+	WRITE_ONCE(ep->state, state);
+	kdapl_ring_set_mode(kd_half(env)->sq, state == DAT_EP_STATE_CONNECTED ?
+			    KDAPL_RING_LIVE : KDAPL_RING_REFUSE);
+	spin_unlock_irq(&ep->lock);
+}
+
+/**
+ * kd_pause - wait a moment for work that goes on elsewhere
+ */
+void kd_pause(void)
+{
+	usleep_range(2000, 4000);
+}
+
+/**
+ * kd_end - end the connection from outside and wait for DISCONNECTED
+ * @env: environment with a connected EP
+ * @reason: connection event it ends with
+ */
+void kd_end(struct kd_env *env, int reason)
+{
+	int i;
+
+	kdapl_half_end(kd_half(env), reason);
+	for (i = 0; i < 5000 && READ_ONCE(env->kep->state) != DAT_EP_STATE_DISCONNECTED; i++)
+		kd_pause();
+	KUNIT_ASSERT_EQ(env->test, (int)READ_ONCE(env->kep->state),
+			(int)DAT_EP_STATE_DISCONNECTED);
+}
+
+/**
+ * kd_ep_free - free the EP, if there is one
+ * @env: environment
+ */
+void kd_ep_free(struct kd_env *env)
+{
+	if (env->kep)
+		kdapl_obj_put(&env->kep->obj);
+	env->kep = NULL;
+	if (env->ep)
+		KD_EXPECT_OK(env->test, dat_ep_free(env->ep));
+	env->ep = NULL;
+	env->qp = NULL;
+}
+
+/**
+ * kd_post - one of the four posting calls
+ * @ep: EP handle
+ * @call: which one
+ * @num: number of segments
+ * @iov: segments
+ * @cookie: cookie
+ * @remote: remote range of a Write or Read
+ * @flags: completion flags
+ *
+ * Return: what the call returned.
+ */
+DAT_RETURN kd_post(DAT_EP_HANDLE ep, enum kd_call call, int num, DAT_LMR_TRIPLET *iov,
+		   u64 cookie, const DAT_RMR_TRIPLET *remote, int flags)
+{
+	DAT_DTO_COOKIE c = { .as_64 = cookie };
+
+	switch (call) {
+	case KD_SEND:
+		return dat_ep_post_send(ep, num, iov, c, flags);
+	case KD_RECV:
+		return dat_ep_post_recv(ep, num, iov, c, flags);
+	case KD_WRITE:
+		return dat_ep_post_rdma_write(ep, num, iov, c, remote, flags);
+	default:
+		return dat_ep_post_rdma_read(ep, num, iov, c, remote, flags);
+	}
+}
+
+/**
+ * kd_seg - a segment in registered memory
+ * @env: environment
+ * @kind: which memory
+ * @offset: where it starts
+ * @length: how long it is
+ *
+ * Return: the triplet.
+ */
+DAT_LMR_TRIPLET kd_seg(struct kd_env *env, enum kd_mem_kind kind, u32 offset, u32 length)
+{
+	return (DAT_LMR_TRIPLET) {
+		.virtual_address = env->mem[kind].addr + offset,
+		.segment_length = length,
+		.lmr_context = env->mem[kind].lmr_context,
+	};
+}
+
+/**
+ * kd_remote - a remote range
+ * @addr: address
+ * @length: length
+ * @key: rmr_context
+ *
+ * Return: the triplet.
+ */
+DAT_RMR_TRIPLET kd_remote(u64 addr, u32 length, u32 key)
+{
+	return (DAT_RMR_TRIPLET) {
+		.virtual_address = addr,
+		.segment_length = length,
+		.rmr_context = key,
+	};
+}
+
+/**
+ * kd_next - dequeue
+ * @evd: EVD
+ * @event: filled with the event, with rubbish before
+ *
+ * Return: false when the queue is empty.
+ */
+bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event)
+{
+	memset(event, 0x5a, sizeof(*event));
+	return dat_evd_dequeue(evd, event) == DAT_SUCCESS;
+}
+
+/**
+ * kd_evd_of - where the completions of a call go
+ * @env: environment
+ * @call: the call
+ *
+ * Return: the EVD.
+ */
+DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call)
+{
+	return kd_is_recv(call) ? env->recv : env->req;
+}
+
+/**
+ * kd_ring_used - entries of a ring in use
+ * @ring: the ring
+ *
+ * Return: how many.
+ */
+u32 kd_ring_used(struct kdapl_ring *ring)
+{
+	return READ_ONCE(ring->head) - READ_ONCE(ring->tail);
+}

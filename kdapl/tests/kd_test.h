@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The common ground of the suites that work on the fake device: one IA with
+ * PZs, memory of all kinds of rights, EVDs without upcall, and one EP that is
+ * connected without a peer.
+ */
+#ifndef KDAPL_KD_TEST_H
+#define KDAPL_KD_TEST_H
+
+#include <kunit/test.h>
+
+#include "../kdapl.h"
+#include "fake_ib.h"
+#include "kd_case.h"
+
+#define KD_MEM_SIZE	4096
+
+enum kd_mem_kind {
+	KD_RW,			/* all rights */
+	KD_RO,			/* local read */
+	KD_WO,			/* local write */
+	KD_REMOTE,		/* remote rights only */
+	KD_FOREIGN,		/* all rights, but in the other PZ */
+	KD_NR_MEMS,
+};
+
+struct kd_mem {
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+	u64 addr;
+	u32 length;
+};
+
+/**
+ * struct kd_env - what a case works with
+ * @dev: the fake device
+ * @ia: IA on its port
+ * @async: EVD for asynchronous events
+ * @pz: PZ of the EP and of most memory
+ * @pz2: another one
+ * @mem: registered memory, KD_MEM_SIZE bytes each
+ * @buf: that memory
+ * @recv: EVD for Receives
+ * @req: EVD for requests
+ * @conn: EVD for connection events
+ * @ep: the EP under test
+ * @kep: the object behind @ep, referenced
+ * @qp: its QP
+ */
+struct kd_env {
+	struct kunit *test;
+	struct fake_ib *dev;
+	DAT_IA_HANDLE ia;
+	DAT_EVD_HANDLE async;
+	DAT_PZ_HANDLE pz;
+	DAT_PZ_HANDLE pz2;
+	struct kd_mem mem[KD_NR_MEMS];
+	u8 *buf;
+	DAT_EVD_HANDLE recv;
+	DAT_EVD_HANDLE req;
+	DAT_EVD_HANDLE conn;
+	DAT_EP_HANDLE ep;
+	struct kdapl_ep *kep;
+	struct ib_qp *qp;
+};
+
+enum kd_call {
+	KD_SEND,
+	KD_RECV,
+	KD_WRITE,
+	KD_READ,
+	KD_NR_CALLS,
+};
+
+extern const char * const kd_call_names[KD_NR_CALLS];
+
+int kd_suite_init(struct kunit_suite *suite);
+void kd_suite_exit(struct kunit_suite *suite);
+int kd_init(struct kunit *test);
+void kd_exit(struct kunit *test);
+
+struct kd_env *kd_open(struct kunit *test, const struct fake_ib_caps *caps);
+void kd_attr(DAT_EP_ATTR *attr);
+void kd_ep(struct kd_env *env, const DAT_EP_ATTR *attr);
+void kd_connect(struct kd_env *env);
+struct kd_env *kd_connected(struct kunit *test, const DAT_EP_ATTR *attr);
+void kd_set_state(struct kd_env *env, DAT_EP_STATE state);
+void kd_pause(void);
+void kd_end(struct kd_env *env, int reason);
+void kd_ep_free(struct kd_env *env);
+struct kdapl_half *kd_half(struct kd_env *env);
+
+DAT_RETURN kd_post(DAT_EP_HANDLE ep, enum kd_call call, int num, DAT_LMR_TRIPLET *iov,
+		   u64 cookie, const DAT_RMR_TRIPLET *remote, int flags);
+DAT_LMR_TRIPLET kd_seg(struct kd_env *env, enum kd_mem_kind kind, u32 offset, u32 length);
+DAT_RMR_TRIPLET kd_remote(u64 addr, u32 length, u32 key);
+bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event);
+DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call);
+u32 kd_ring_used(struct kdapl_ring *ring);
+
+static inline bool kd_is_recv(enum kd_call call)
+{
+	return call == KD_RECV;
+}
+
+#define KD_EXPECT_OK(test, ret)							\
+	KUNIT_EXPECT_EQ(test, (u32)(ret), (u32)DAT_SUCCESS)
+
+#define KD_ASSERT_OK(test, ret)							\
+	KUNIT_ASSERT_EQ(test, (u32)(ret), (u32)DAT_SUCCESS)
+
+#define KD_EXPECT_RET(test, ret, type, subtype)					\
+	KUNIT_EXPECT_EQ(test, (u32)(ret), (u32)DAT_ERROR(type, subtype))
+
+#define KD_EXPECT_EMPTY(test, evd)						\
+do {										\
+	DAT_EVENT __event;							\
+										\
+	KUNIT_EXPECT_FALSE(test, kd_next(evd, &__event));			\
+} while (0)
+
+#endif /* KDAPL_KD_TEST_H */

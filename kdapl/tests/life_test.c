@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Lives of objects: verbs that fail at every step of their making, and the
+ * device that goes away under all of them.
+ */
+#include <linux/delay.h>
+
+#include "kd_test.h"
+
+/* Errors a failing verb may turn into: resources or our own fault, no other. */
+static void life_expect_refusal(struct kunit *test, DAT_RETURN ret, const char *what, int n)
+{
+	u32 type = DAT_GET_TYPE(ret);
+
+	KUNIT_EXPECT_TRUE_MSG(test, type == DAT_INSUFFICIENT_RESOURCES ||
+			      type == DAT_INTERNAL_ERROR, "%s, verb %d: %#x", what, n, ret);
+}
+
+enum life_object { LIFE_IA, LIFE_PZ, LIFE_LMR, LIFE_EVD, LIFE_EP, LIFE_OBJECTS };
+
+static const char * const life_names[] = { "IA", "PZ", "LMR", "EVD", "EP" };
+
+static DAT_RETURN life_make(struct kd_env *env, enum life_object object, DAT_HANDLE *handle)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = env->buf };
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	char name[DAT_NAME_MAX_LENGTH];
+	DAT_LMR_CONTEXT lmr;
+	DAT_RMR_CONTEXT rmr;
+	DAT_EP_ATTR attr;
+	DAT_VLEN length;
+	DAT_VADDR addr;
+
+	switch (object) {
+	case LIFE_IA:
+		snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
+		return dat_ia_open(name, 8, &evd, handle);
+	case LIFE_PZ:
+		return dat_pz_create(env->ia, handle);
+	case LIFE_LMR:
+		return dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, 100, env->pz2,
+				       DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
+				       DAT_MEM_OPTIMIZE_DONT_CARE, handle, &lmr, &rmr, &length,
+				       &addr);
+	case LIFE_EVD:
+		return dat_evd_kcreate(env->ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
+				       handle);
+	default:
+		kd_attr(&attr);
+		return dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr,
+				     handle);
+	}
+}
+
+static DAT_RETURN life_free(enum life_object object, DAT_HANDLE handle)
+{
+	switch (object) {
+	case LIFE_IA:
+		return dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
+	case LIFE_PZ:
+		return dat_pz_free(handle);
+	case LIFE_LMR:
+		return dat_lmr_free(handle);
+	case LIFE_EVD:
+		return dat_evd_free(handle);
+	default:
+		return dat_ep_free(handle);
+	}
+}
+
+static void life_nth_verb_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct fake_ib_live before, after;
+	enum life_object object;
+	DAT_HANDLE handle;
+	DAT_RETURN ret;
+	int n, i;
+
+	for (object = 0; object < LIFE_OBJECTS; object++) {
+		for (n = 1; n < 50; n++) {
+			fake_ib_live(env->dev, &before);
+			fake_ib_fail(env->dev, FAKE_IB_ANY, n, -ENOMEM);
+			ret = life_make(env, object, &handle);
+			fake_ib_fail(env->dev, FAKE_IB_ANY, 0, 0);
+			if (ret == DAT_SUCCESS) {
+				KD_EXPECT_OK(test, life_free(object, handle));
+				/* a verb may fail and be got over: until none is left */
+				if (n > 20)
+					break;
+				continue;
+			}
+			life_expect_refusal(test, ret, life_names[object], n);
+			/* nothing stays behind; freeing may go on in the background */
+			for (i = 0; i < 500; i++) {
+				fake_ib_live(env->dev, &after);
+				if (!memcmp(&before, &after, sizeof(before)))
+					break;
+				kd_pause();
+			}
+			KUNIT_EXPECT_EQ_MSG(test, after.mrs, before.mrs, "%s, verb %d",
+					    life_names[object], n);
+			KUNIT_EXPECT_EQ_MSG(test, after.cqs, before.cqs, "%s, verb %d",
+					    life_names[object], n);
+			KUNIT_EXPECT_EQ_MSG(test, after.pds, before.pds, "%s, verb %d",
+					    life_names[object], n);
+			KUNIT_EXPECT_EQ_MSG(test, after.qps, before.qps, "%s, verb %d",
+					    life_names[object], n);
+		}
+	}
+}
+
+/* The registration QP dies: one call may suffer, the next builds a new one. */
+static void life_registration_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_HANDLE handle;
+	DAT_RETURN ret;
+	int i;
+
+	fake_ib_auto_reg_status(env->dev, IB_WC_LOC_QP_OP_ERR);
+	for (i = 0; i < 3; i++) {
+		ret = life_make(env, LIFE_LMR, &handle);
+		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_INSUFFICIENT_RESOURCES);
+	}
+	fake_ib_auto_reg_status(env->dev, IB_WC_SUCCESS);
+	for (i = 0; i < 3; i++) {
+		KD_EXPECT_OK(test, life_make(env, LIFE_LMR, &handle));
+		KD_EXPECT_OK(test, life_free(LIFE_LMR, handle));
+	}
+}
+
+static void life_unplug_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 1);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	int i, flushed = 0, catastrophic = 0;
+	struct fake_ib_live live;
+	unsigned int posted;
+	DAT_EP_STATE state;
+	DAT_HANDLE handle;
+	DAT_EVENT event;
+	DAT_RETURN ret;
+
+	for (i = 0; i < 4; i++) {
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_WRITE, 1, &iov, i, &remote, 0));
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
+	}
+	fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+	posted = fake_ib_count(env->dev, FAKE_IB_POST_SEND);
+	fake_ib_unplug(env->dev);
+	/* all of it is back, though the consumer has not moved; and nothing was posted */
+	fake_ib_live(env->dev, &live);
+	KUNIT_EXPECT_EQ(test, live.qps, 0);
+	KUNIT_EXPECT_EQ(test, live.cqs, 0);
+	KUNIT_EXPECT_EQ(test, live.mrs, 0);
+	KUNIT_EXPECT_EQ(test, live.pds, 0);
+	KUNIT_EXPECT_EQ(test, fake_ib_count(env->dev, FAKE_IB_POST_SEND), posted);
+
+	KD_EXPECT_OK(test, dat_ep_get_status(env->ep, &state, NULL, NULL));
+	KUNIT_EXPECT_EQ(test, (int)state, (int)DAT_EP_STATE_DISCONNECTED);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->conn, &event));
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KD_EXPECT_EMPTY(test, env->conn);
+	while (kd_next(env->async, &event))
+		catastrophic += event.event_number == DAT_ASYNC_ERROR_IA_CATASTROPHIC;
+	KUNIT_EXPECT_EQ(test, catastrophic, 1);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+	KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+			(int)DAT_DTO_SUCCESS);
+	while (kd_next(env->req, &event))
+		flushed += event.event_data.dto_completion_event_data.status ==
+			   DAT_DTO_ERR_FLUSHED;
+	KUNIT_EXPECT_EQ(test, flushed, 3);
+	for (flushed = 0; kd_next(env->recv, &event);)
+		flushed += event.event_data.dto_completion_event_data.status ==
+			   DAT_DTO_ERR_FLUSHED;
+	KUNIT_EXPECT_EQ(test, flushed, 4);
+	/* posts are still flushed, anything new is refused */
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_WRITE, 1, &iov, 9, &remote, 0));
+	KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+	KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+			(int)DAT_DTO_ERR_FLUSHED);
+	for (i = LIFE_PZ; i < LIFE_OBJECTS; i++) {
+		ret = life_make(env, i, &handle);
+		KUNIT_EXPECT_EQ_MSG(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_INTERNAL_ERROR, "%s",
+				    life_names[i]);
+	}
+	/* kd_exit() frees everything, in the usual order */
+}
+
+/* The consumer closes the IA abruptly over everything. */
+static void life_abrupt_close_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 1);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_HANDLE handles[] = { env->ep, env->pz, env->recv, env->mem[0].lmr, env->ia };
+	DAT_HANDLE_TYPE type;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_WRITE, 1, &iov, i, &remote, 0));
+	kdapl_obj_put(&env->kep->obj);
+	env->kep = NULL;
+	KD_EXPECT_RET(test, dat_ia_close(env->ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_IA_IN_USE);
+	KD_EXPECT_OK(test, dat_ia_close(env->ia, DAT_CLOSE_ABRUPT_FLAG));
+	for (i = 0; i < ARRAY_SIZE(handles); i++)
+		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(dat_get_handle_type(handles[i], &type)),
+				(u32)DAT_INVALID_HANDLE);
+	env->ep = NULL;
+	env->ia = NULL;
+	env->pz = NULL;
+	env->pz2 = NULL;
+	env->recv = NULL;
+	env->req = NULL;
+	env->conn = NULL;
+	for (i = 0; i < KD_NR_MEMS; i++)
+		env->mem[i].lmr = NULL;
+}
+
+/* The device never gives requests back: the QP is destroyed, that is proof enough. */
+static void life_silent_device_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 1);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EVENT event;
+	int i;
+
+	fake_ib_hold_flush(env->dev, true);
+	for (i = 0; i < 3; i++)
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_WRITE, 1, &iov, i, &remote, i == 1 ?
+					   DAT_COMPLETION_SUPPRESS_FLAG : 0));
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 9, NULL, 0));
+	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+		KUNIT_EXPECT_EQ(test,
+				event.event_data.dto_completion_event_data.user_cookie.as_64,
+				(u64)i);
+		KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+				(int)DAT_DTO_ERR_FLUSHED);
+	}
+	KD_EXPECT_EMPTY(test, env->req);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
+	KD_EXPECT_EMPTY(test, env->recv);
+}
+
+static struct kunit_case life_cases[] = {
+	KD_CASE(life_nth_verb_test, "GEN-06,GEN-07: every verb of every creation fails once"),
+	KD_CASE(life_registration_test, "GEN-06: a dead registration QP is replaced"),
+	KD_CASE(life_unplug_test, "EPSM-24: the device goes while an EP is connected"),
+	KD_CASE(life_abrupt_close_test, "GEN-05: abrupt close ends every handle"),
+	KD_CASE(life_silent_device_test, "FLUSH-01: a device that never answers"),
+	{}
+};
+
+static struct kunit_suite life_suite = {
+	.name = "kdapl-life",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = life_cases,
+};
+
+kunit_test_suite(life_suite);

@@ -1,0 +1,769 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What a work completion becomes: events, their contents and their order,
+ * suppression and the slots it must give back, failures and the end.
+ */
+#include <linux/delay.h>
+#include <linux/random.h>
+
+#include "kd_test.h"
+
+#define WC_KEY		0x4711
+
+static const DAT_DTOS wc_ops[KD_NR_CALLS] = {
+	[KD_SEND] = DAT_DTO_SEND,
+	[KD_RECV] = DAT_DTO_RECEIVE,
+	[KD_WRITE] = DAT_DTO_RDMA_WRITE,
+	[KD_READ] = DAT_DTO_RDMA_READ,
+};
+
+static DAT_RETURN wc_post(struct kd_env *env, enum kd_call call, u64 cookie, u32 length, int flags)
+{
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, length, WC_KEY);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, length);
+
+	return kd_post(env->ep, call, 1, &iov, cookie, &remote, flags);
+}
+
+/* The next event is this completion. */
+static void wc_expect(struct kd_env *env, enum kd_call call, u64 cookie, int status, u32 length)
+{
+	struct kunit *test = env->test;
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_EVENT event;
+
+	dto = &event.event_data.dto_completion_event_data;
+	KUNIT_ASSERT_TRUE_MSG(test, kd_next(kd_evd_of(env, call), &event),
+			      "%s: no event for cookie %llx", kd_call_names[call], cookie);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_DTO_COMPLETION_EVENT);
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, kd_evd_of(env, call));
+	KUNIT_EXPECT_PTR_EQ(test, dto->ep_handle, env->ep);
+	KUNIT_EXPECT_EQ(test, (u64)dto->user_cookie.as_64, cookie);
+	KUNIT_EXPECT_EQ(test, (int)dto->status, status);
+	KUNIT_EXPECT_EQ(test, (u32)dto->operation, (u32)wc_ops[call]);
+	if (status == DAT_DTO_SUCCESS)
+		KUNIT_EXPECT_EQ(test, (u32)dto->transfered_length, length);
+}
+
+/* The next connection event is this one, and the last. Ends come from a work item. */
+static void wc_expect_end(struct kd_env *env, u32 number)
+{
+	DAT_EVENT event;
+	int i;
+
+	for (i = 0; i < 5000; i++) {
+		if (kd_next(env->conn, &event))
+			break;
+		kd_pause();
+	}
+	KUNIT_ASSERT_LT(env->test, i, 5000);
+	KUNIT_EXPECT_EQ(env->test, (u32)event.event_number, number);
+	KUNIT_EXPECT_PTR_EQ(env->test, event.event_data.connect_event_data.ep_handle, env->ep);
+	/* EPSM-32: the state is there before the event */
+	KUNIT_EXPECT_EQ(env->test, (int)READ_ONCE(env->kep->state),
+			(int)DAT_EP_STATE_DISCONNECTED);
+	KD_EXPECT_EMPTY(env->test, env->conn);
+}
+
+static void wc_success_test(struct kunit *test)
+{
+	static const u64 cookies[] = {
+		0, 1, ~0ULL, 0x8000000000000000ULL, 0x0123456789abcdefULL, 1, 0xffffffffULL,
+	};
+	struct kd_env *env = kd_connected(test, NULL);
+	enum kd_call call;
+	int i;
+
+	for (call = 0; call < KD_NR_CALLS; call++) {
+		for (i = 0; i < ARRAY_SIZE(cookies); i++)
+			KD_EXPECT_OK(test, wc_post(env, call, cookies[i], 1 + 10 * i, 0));
+		KD_EXPECT_EMPTY(test, kd_evd_of(env, call));
+		for (i = 0; i < ARRAY_SIZE(cookies); i++) {
+			KUNIT_EXPECT_EQ(test, fake_ib_complete(env->qp, kd_is_recv(call),
+							       IB_WC_SUCCESS), 0);
+			wc_expect(env, call, cookies[i], DAT_DTO_SUCCESS, 1 + 10 * i);
+			KD_EXPECT_EMPTY(test, kd_evd_of(env, call));
+		}
+	}
+	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_EMPTY(test, env->async);
+}
+
+static void wc_recv_test(struct kunit *test)
+{
+	static const u32 lengths[] = { 0, 1, 63, 64 };
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_EVENT event;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		KD_EXPECT_OK(test, wc_post(env, KD_RECV, i, 64, 0));
+		fake_ib_recv(env->qp, lengths[i], false);
+		wc_expect(env, KD_RECV, i, DAT_DTO_SUCCESS, lengths[i]);
+	}
+	/* no buffer, no message */
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 0, NULL, 77, NULL, 0));
+	fake_ib_recv(env->qp, 0, false);
+	wc_expect(env, KD_RECV, 77, DAT_DTO_SUCCESS, 0);
+	/* the peer invalidated a key on the way, and then not */
+	KD_EXPECT_OK(test, wc_post(env, KD_RECV, 88, 64, 0));
+	KD_EXPECT_OK(test, wc_post(env, KD_RECV, 89, 64, 0));
+	fake_ib_recv_inv(env->qp, 12, 0xabcdef01);
+	fake_ib_recv(env->qp, 13, false);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
+	KUNIT_EXPECT_EQ(test, (u32)event.event_data.dto_completion_event_data.operation,
+			(u32)DAT_DTO_RECEIVE_WITH_INVALIDATE);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_data.dto_completion_event_data.rmr_context,
+			0xabcdef01U);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_data.dto_completion_event_data.transfered_length,
+			12U);
+	wc_expect(env, KD_RECV, 89, DAT_DTO_SUCCESS, 13);
+}
+
+/* Every status for every operation, each on an EP of its own. */
+static void wc_status_one(struct kd_env *env, enum kd_call call, int status)
+{
+	int want = kd_is_recv(call) ? kdapl_wc_recv_status(status) : kdapl_wc_status(status);
+
+	kd_ep(env, NULL);
+	kd_connect(env);
+	KD_EXPECT_OK(env->test, wc_post(env, call, 1, 64, 0));
+	KD_EXPECT_OK(env->test, wc_post(env, call, 2, 64, 0));
+	KD_EXPECT_OK(env->test, wc_post(env, call, 3, 64, 0));
+	fake_ib_complete(env->qp, kd_is_recv(call), IB_WC_SUCCESS);
+	fake_ib_complete(env->qp, kd_is_recv(call), status);
+	wc_expect(env, call, 1, DAT_DTO_SUCCESS, 64);
+	wc_expect(env, call, 2, want, 0);
+	/* on InfiniBand a flush nobody asked for is a broken connection too */
+	wc_expect_end(env, DAT_CONNECTION_EVENT_BROKEN);
+	KUNIT_EXPECT_EQ(env->test, (int)fake_ib_qp_state(env->qp), (int)IB_QPS_ERR);
+	wc_expect(env, call, 3, DAT_DTO_ERR_FLUSHED, 0);
+	KD_EXPECT_EMPTY(env->test, kd_evd_of(env, call));
+	kd_ep_free(env);
+}
+
+static void wc_status_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	enum kd_call call;
+	int status;
+
+	for (call = 0; call < KD_NR_CALLS; call++)
+		for (status = IB_WC_SUCCESS + 1; status <= IB_WC_GENERAL_ERR; status++)
+			wc_status_one(env, call, status);
+}
+
+static void wc_suppress_success_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	enum kd_call call;
+	int i;
+
+	for (call = 0; call < KD_NR_CALLS; call++) {
+		if (kd_is_recv(call))
+			continue;
+		for (i = 0; i < 8; i++)
+			KD_EXPECT_OK(test, wc_post(env, call, i, 8, i == 7 ? 0 :
+						   DAT_COMPLETION_SUPPRESS_FLAG));
+		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		wc_expect(env, call, 7, DAT_DTO_SUCCESS, 8);
+		KD_EXPECT_EMPTY(test, env->req);
+		KUNIT_EXPECT_EQ(test, kd_ring_used(kd_half(env)->sq), 0U);
+	}
+}
+
+/* The k-th of eight suppressed requests fails: it is reported, those before are not. */
+static void wc_suppress_failure_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	int i, k;
+
+	for (k = 0; k < 8; k++) {
+		kd_ep(env, NULL);
+		kd_connect(env);
+		for (i = 0; i < 8; i++)
+			KD_EXPECT_OK(test, wc_post(env, KD_SEND, 100 + i, 8,
+						   DAT_COMPLETION_SUPPRESS_FLAG));
+		for (i = 0; i < k; i++)
+			fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+		fake_ib_complete(env->qp, false, IB_WC_REM_ACCESS_ERR);
+		wc_expect(env, KD_SEND, 100 + k, DAT_DTO_ERR_REMOTE_ACCESS, 0);
+		wc_expect_end(env, DAT_CONNECTION_EVENT_BROKEN);
+		for (i = k + 1; i < 8; i++)
+			wc_expect(env, KD_SEND, 100 + i, DAT_DTO_ERR_FLUSHED, 0);
+		KD_EXPECT_EMPTY(test, env->req);
+		kd_ep_free(env);
+	}
+}
+
+/* No run of unsignaled requests is longer than a quarter of the queue. */
+static void wc_interval_test(struct kunit *test)
+{
+	static const int depths[] = { 1, 2, 3, 4, 5, 7, 8, 9, 16, 40 };
+	struct kd_env *env = kd_open(test, NULL);
+	int d, i, n, run, longest, interval;
+	struct fake_ib_wr wr;
+	DAT_EP_ATTR attr;
+
+	for (d = 0; d < ARRAY_SIZE(depths); d++) {
+		n = depths[d];
+		interval = max(1, n / 4);
+		kd_attr(&attr);
+		attr.max_request_dtos = n;
+		kd_ep(env, &attr);
+		kd_connect(env);
+		/* paced by the peer, ten queues' worth of suppressed requests get through */
+		for (i = 0; i < 10 * n; i++) {
+			KD_EXPECT_OK(test, wc_post(env, i & 1 ? KD_WRITE : KD_SEND, i, 8,
+						   DAT_COMPLETION_SUPPRESS_FLAG));
+			if (fake_ib_outstanding(env->qp, false) >= n)
+				fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+		}
+		for (i = max(0, 10 * n - 64), run = 0, longest = 0; i < 10 * n; i++) {
+			KUNIT_ASSERT_TRUE(test, fake_ib_wr(env->qp, false, i, &wr));
+			run = wr.send_flags & IB_SEND_SIGNALED ? 0 : run + 1;
+			longest = max(longest, run);
+		}
+		KUNIT_EXPECT_LT_MSG(test, longest, interval + 1, "depth %d", n);
+		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		KD_EXPECT_EMPTY(test, env->req);
+		kd_ep_free(env);
+		msleep(20);
+	}
+}
+
+/* The refusal comes after N requests, and at most an interval later when suppressed. */
+static void wc_depth_test(struct kunit *test)
+{
+	static const int depths[] = { 1, 2, 3, 4, 5, 8, 9, 17, 32 };
+	struct kd_env *env = kd_open(test, NULL);
+	int d, n, got, suppress, interval;
+	struct ib_qp_cap cap;
+	DAT_EP_ATTR attr;
+
+	for (d = 0; d < 2 * ARRAY_SIZE(depths); d++) {
+		n = depths[d / 2];
+		suppress = d & 1;
+		interval = max(1, n / 4);
+		kd_attr(&attr);
+		attr.max_request_dtos = n;
+		attr.max_recv_dtos = n;
+		kd_ep(env, &attr);
+		kd_connect(env);
+		fake_ib_qp_caps(env->qp, &cap);
+		KUNIT_EXPECT_GE(test, (int)cap.max_send_wr, n + 1);
+		KUNIT_EXPECT_LE(test, (int)cap.max_send_wr, n + interval + 1);
+		KUNIT_EXPECT_EQ(test, (int)cap.max_recv_wr, n);
+		for (got = 0; got < 3 * n + 3; got++)
+			if (wc_post(env, KD_SEND, got, 8,
+				    suppress ? DAT_COMPLETION_SUPPRESS_FLAG : 0) != DAT_SUCCESS)
+				break;
+		if (suppress) {
+			KUNIT_EXPECT_GE_MSG(test, got, n, "depth %d", n);
+			KUNIT_EXPECT_LT_MSG(test, got, n + interval, "depth %d", n);
+		} else {
+			KUNIT_EXPECT_EQ_MSG(test, got, n, "depth %d", n);
+		}
+		for (got = 0; got < 3 * n + 3; got++)
+			if (wc_post(env, KD_RECV, got, 8, 0) != DAT_SUCCESS)
+				break;
+		KUNIT_EXPECT_EQ_MSG(test, got, n, "receives, depth %d", n);
+		/* all of it done, all of it free again, without anybody dequeuing */
+		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		for (got = 0; got < n; got++)
+			KD_EXPECT_OK(test, wc_post(env, KD_SEND, got, 8, 0));
+		kd_ep_free(env);
+		msleep(20);
+	}
+}
+
+/* Upcalls counted and recorded; the EVD's work is in softirq. */
+struct wc_upcalls {
+	spinlock_t lock;	/* everything below */
+	int n;
+	u64 cookies[64];
+	bool more[64];
+};
+
+static void wc_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct wc_upcalls *up = data;
+	unsigned long flags;
+
+	spin_lock_irqsave(&up->lock, flags);
+	if (up->n < ARRAY_SIZE(up->cookies)) {
+		up->cookies[up->n] = event->event_data.dto_completion_event_data.user_cookie.as_64;
+		up->more[up->n] = more;
+	}
+	up->n++;
+	spin_unlock_irqrestore(&up->lock, flags);
+}
+
+static int wc_upcalls_wait(struct wc_upcalls *up, int n)
+{
+	int i;
+
+	for (i = 0; i < 500 && READ_ONCE(up->n) < n; i++)
+		kd_pause();
+	msleep(30);		/* and no more than that */
+	return READ_ONCE(up->n);
+}
+
+static void wc_unsignalled_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct wc_upcalls *up = kunit_kzalloc(test, sizeof(*up), GFP_KERNEL);
+	const int unsig = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	DAT_UPCALL_OBJECT object = { .instance_data = up, .upcall_func = wc_upcall };
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, up);
+	spin_lock_init(&up->lock);
+	KD_ASSERT_OK(test, dat_evd_free(env->req));
+	env->req = NULL;
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_SINGLE_INSTANCE, &object,
+					   DAT_EVD_DTO_FLAG, &env->req));
+	kd_attr(&attr);
+	attr.request_completion_flags = unsig;
+	kd_ep(env, &attr);
+	kd_connect(env);
+	/* two without notification wait until the third brings an upcall, in order */
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 1, 8, unsig));
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 2, 8, unsig));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, wc_upcalls_wait(up, 0), 0);
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 3, 8, 0));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, wc_upcalls_wait(up, 3), 3);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, up->cookies[i], 1ULL + i);
+		KUNIT_EXPECT_EQ(test, (int)up->more[i], i < 2);
+	}
+	/* dequeue finds them too */
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 4, 8, unsig));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, wc_upcalls_wait(up, 3), 3);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+	KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.user_cookie.as_64, 4ULL);
+	/* suppressed as well: nothing on success */
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 5, 8, unsig | DAT_COMPLETION_SUPPRESS_FLAG));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, wc_upcalls_wait(up, 3), 3);
+	KD_EXPECT_EMPTY(test, env->req);
+	/* a failure notifies, whatever was asked for */
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 6, 8, unsig | DAT_COMPLETION_SUPPRESS_FLAG));
+	fake_ib_complete(env->qp, false, IB_WC_REM_OP_ERR);
+	KUNIT_EXPECT_EQ(test, wc_upcalls_wait(up, 4), 4);
+	KUNIT_EXPECT_EQ(test, up->cookies[3], 6ULL);
+	wc_expect_end(env, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+static void wc_more_events_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct wc_upcalls *up = kunit_kzalloc(test, sizeof(*up), GFP_KERNEL);
+	DAT_UPCALL_OBJECT object = { .instance_data = up, .upcall_func = wc_upcall };
+	DAT_EP_ATTR attr;
+	int i, n, last;
+
+	KUNIT_ASSERT_NOT_NULL(test, up);
+	spin_lock_init(&up->lock);
+	KD_ASSERT_OK(test, dat_evd_free(env->req));
+	env->req = NULL;
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_SINGLE_INSTANCE, &object,
+					   DAT_EVD_DTO_FLAG, &env->req));
+	kd_attr(&attr);
+	attr.max_request_dtos = 40;
+	kd_ep(env, &attr);
+	kd_connect(env);
+	/* sizes around the batch of one poll; a silent completion comes last */
+	for (n = 1; n <= 35; n++) {
+		up->n = 0;
+		for (i = 0; i < n; i++)
+			KD_EXPECT_OK(test, wc_post(env, KD_SEND, i, 8, 0));
+		KD_EXPECT_OK(test, wc_post(env, KD_SEND, 99, 8, DAT_COMPLETION_SUPPRESS_FLAG));
+		local_bh_disable();
+		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		local_bh_enable();
+		for (i = 0; i < 100 && READ_ONCE(up->n) < n; i++)
+			kd_pause();
+		KUNIT_ASSERT_EQ(test, up->n, n);
+		for (i = 0, last = 0; i < n; i++) {
+			KUNIT_EXPECT_EQ(test, up->cookies[i], (u64)i);
+			last += !up->more[i];
+		}
+		KUNIT_EXPECT_EQ_MSG(test, last, 1, "%d events", n);
+		KUNIT_EXPECT_FALSE(test, up->more[n - 1]);
+	}
+}
+
+static void wc_end_flush_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	static const enum kd_call order[] = { KD_SEND, KD_WRITE, KD_READ, KD_SEND, KD_READ };
+	int i;
+
+	/* two of five done, three and all receives under way */
+	for (i = 0; i < 5; i++)
+		KD_EXPECT_OK(test, wc_post(env, order[i], i, 8,
+					   i == 0 || i == 3 ? DAT_COMPLETION_SUPPRESS_FLAG : 0));
+	for (i = 0; i < 4; i++)
+		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 50 + i, 8, 0));
+	fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+	fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+	fake_ib_recv(env->qp, 5, false);
+	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	/* posted after the end: flushed, behind the others; suppressed or not */
+	for (i = 0; i < 3; i++) {
+		KD_EXPECT_OK(test, wc_post(env, order[i], 100 + i, 8,
+					   i ? DAT_COMPLETION_SUPPRESS_FLAG : 0));
+		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 150 + i, 8, 0));
+	}
+	wc_expect_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	wc_expect(env, KD_WRITE, 1, DAT_DTO_SUCCESS, 8);
+	wc_expect(env, KD_READ, 2, DAT_DTO_ERR_FLUSHED, 0);
+	wc_expect(env, KD_SEND, 3, DAT_DTO_ERR_FLUSHED, 0);
+	wc_expect(env, KD_READ, 4, DAT_DTO_ERR_FLUSHED, 0);
+	wc_expect(env, KD_SEND, 100, DAT_DTO_ERR_FLUSHED, 0);
+	wc_expect(env, KD_WRITE, 101, DAT_DTO_ERR_FLUSHED, 0);
+	wc_expect(env, KD_READ, 102, DAT_DTO_ERR_FLUSHED, 0);
+	KD_EXPECT_EMPTY(test, env->req);
+	wc_expect(env, KD_RECV, 50, DAT_DTO_SUCCESS, 5);
+	for (i = 1; i < 4; i++)
+		wc_expect(env, KD_RECV, 50 + i, DAT_DTO_ERR_FLUSHED, 0);
+	for (i = 0; i < 3; i++)
+		wc_expect(env, KD_RECV, 150 + i, DAT_DTO_ERR_FLUSHED, 0);
+	KD_EXPECT_EMPTY(test, env->recv);
+}
+
+/* Ten queues' worth of posts in DISCONNECTED, and the device sees none. */
+static void wc_disconnected_post_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	unsigned int posted[2];
+	enum kd_call call;
+	DAT_RETURN ret;
+	int i;
+
+	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	wc_expect_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	posted[0] = fake_ib_posted(env->qp, false);
+	posted[1] = fake_ib_posted(env->qp, true);
+	for (call = 0; call < KD_NR_CALLS; call++) {
+		for (i = 0; i < 80; i++) {
+			KD_EXPECT_OK(test, wc_post(env, call, i, 8, 0));
+			wc_expect(env, call, i, DAT_DTO_ERR_FLUSHED, 0);
+			KD_EXPECT_EMPTY(test, kd_evd_of(env, call));
+		}
+		/* slots are needed all the same */
+		for (i = 0; i < 100; i++) {
+			ret = wc_post(env, call, i, 8, 0);
+			if (ret != DAT_SUCCESS)
+				break;
+		}
+		KUNIT_EXPECT_GE(test, i, 8);
+		if (ret != DAT_SUCCESS)
+			KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret),
+					(u32)DAT_INSUFFICIENT_RESOURCES);
+		while (i--) {
+			DAT_EVENT event;
+
+			KUNIT_EXPECT_TRUE(test, kd_next(kd_evd_of(env, call), &event));
+		}
+		KD_EXPECT_EMPTY(test, kd_evd_of(env, call));
+		/* and checks are still made */
+		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(wc_post(env, call, 0, KD_MEM_SIZE + 1, 0)),
+				(u32)DAT_INVALID_PARAMETER);
+	}
+	KUNIT_EXPECT_EQ(test, fake_ib_posted(env->qp, false), posted[0]);
+	KUNIT_EXPECT_EQ(test, fake_ib_posted(env->qp, true), posted[1]);
+}
+
+/* The device refuses a post that passed our checks: the consumer hears it later. */
+static void wc_post_fails_test(struct kunit *test)
+{
+	static const int errs[] = { -ENOMEM, -EINVAL, -ENOTCONN };
+	struct kd_env *env = kd_open(test, NULL);
+	enum kd_call call;
+	int i;
+
+	for (call = 0; call < KD_NR_CALLS; call++) {
+		for (i = 0; i < ARRAY_SIZE(errs); i++) {
+			kd_ep(env, NULL);
+			kd_connect(env);
+			KD_EXPECT_OK(test, wc_post(env, call, 1, 8, 0));
+			fake_ib_fail(env->dev, kd_is_recv(call) ? FAKE_IB_POST_RECV :
+				     FAKE_IB_POST_SEND, 1, errs[i]);
+			KD_EXPECT_OK(test, wc_post(env, call, 2, 8, 0));
+			KD_EXPECT_OK(test, wc_post(env, call, 3, 8, DAT_COMPLETION_DEFAULT_FLAG));
+			wc_expect_end(env, DAT_CONNECTION_EVENT_BROKEN);
+			wc_expect(env, call, 1, DAT_DTO_ERR_FLUSHED, 0);
+			wc_expect(env, call, 2, DAT_DTO_ERR_FLUSHED, 0);
+			wc_expect(env, call, 3, DAT_DTO_ERR_FLUSHED, 0);
+			KD_EXPECT_EMPTY(test, kd_evd_of(env, call));
+			kd_ep_free(env);
+		}
+	}
+}
+
+static void wc_graceful_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	unsigned int posted;
+	struct fake_ib_wr wr;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KD_EXPECT_OK(test, wc_post(env, KD_SEND, i, 8, DAT_COMPLETION_SUPPRESS_FLAG));
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 4, 8, 0));
+	KD_EXPECT_OK(test, wc_post(env, KD_RECV, 9, 8, 0));
+	posted = fake_ib_posted(env->qp, false);
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state),
+			(int)DAT_EP_STATE_DISCONNECT_PENDING);
+	KD_EXPECT_RET(test, wc_post(env, KD_SEND, 5, 8, 0), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_DISCPENDING);
+	msleep(50);
+	/* nothing is cut short while requests are under way */
+	KUNIT_EXPECT_EQ(test, (int)fake_ib_qp_state(env->qp), (int)IB_QPS_RTS);
+	KD_EXPECT_EMPTY(test, env->conn);
+	KUNIT_ASSERT_EQ(test, fake_ib_posted(env->qp, false), posted + 1);
+	KUNIT_ASSERT_TRUE(test, fake_ib_wr(env->qp, false, posted, &wr));
+	KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)IB_WR_RDMA_WRITE);
+	KUNIT_EXPECT_EQ(test, wr.num_sge, 0);
+	KUNIT_EXPECT_EQ(test, wr.send_flags, (int)IB_SEND_SIGNALED);
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	wc_expect_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	wc_expect(env, KD_SEND, 4, DAT_DTO_SUCCESS, 8);
+	KD_EXPECT_EMPTY(test, env->req);
+	wc_expect(env, KD_RECV, 9, DAT_DTO_ERR_FLUSHED, 0);
+	KD_EXPECT_EMPTY(test, env->recv);
+}
+
+static void wc_abrupt_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		KD_EXPECT_OK(test, wc_post(env, KD_SEND, i, 8, 0));
+		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 9 + i, 8, 0));
+	}
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+	wc_expect_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	/* again, in every way: a success without consequence */
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
+	for (i = 0; i < 4; i++) {
+		wc_expect(env, KD_SEND, i, DAT_DTO_ERR_FLUSHED, 0);
+		wc_expect(env, KD_RECV, 9 + i, DAT_DTO_ERR_FLUSHED, 0);
+	}
+	msleep(50);
+	KD_EXPECT_EMPTY(test, env->conn);
+}
+
+/* Everything on one EVD: established, then data, then flushes and the end. */
+static void wc_shared_evd_test(struct kunit *test)
+{
+	static const struct {
+		u32 number;
+		u64 cookie;
+		int status;
+	} want[] = {
+		{ DAT_CONNECTION_EVENT_ESTABLISHED },
+		{ DAT_DTO_COMPLETION_EVENT, 1, DAT_DTO_SUCCESS },
+		{ DAT_DTO_COMPLETION_EVENT, 2, DAT_DTO_SUCCESS },
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	bool seen_end = false;
+	DAT_EVD_HANDLE evd;
+	int i, flushed = 0;
+	DAT_EVENT event;
+
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &evd));
+	KD_ASSERT_OK(test, dat_evd_free(env->recv));
+	KD_ASSERT_OK(test, dat_evd_free(env->req));
+	KD_ASSERT_OK(test, dat_evd_free(env->conn));
+	env->recv = evd;
+	env->req = evd;
+	env->conn = evd;
+	kd_ep(env, NULL);
+	kd_connect(env);	/* takes ESTABLISHED, the only event there is */
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 1, 8, 0));
+	fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 2, 8, 0));
+	fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 3, 8, 0));
+	KD_EXPECT_OK(test, wc_post(env, KD_RECV, 4, 8, 0));
+	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	for (i = 1; i < ARRAY_SIZE(want); i++) {
+		KUNIT_ASSERT_TRUE(test, kd_next(evd, &event));
+		KUNIT_EXPECT_EQ(test, (u32)event.event_number, want[i].number);
+		KUNIT_EXPECT_EQ(test,
+				event.event_data.dto_completion_event_data.user_cookie.as_64,
+				want[i].cookie);
+		KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+				want[i].status);
+	}
+	for (i = 0; i < 1000 && (!seen_end || flushed < 2); i++) {
+		if (!kd_next(evd, &event)) {
+			kd_pause();
+			continue;
+		}
+		if (event.event_number == DAT_DTO_COMPLETION_EVENT)
+			flushed += event.event_data.dto_completion_event_data.status ==
+				   DAT_DTO_ERR_FLUSHED;
+		else
+			seen_end = event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED;
+	}
+	KUNIT_EXPECT_EQ(test, flushed, 2);
+	KUNIT_EXPECT_TRUE(test, seen_end);
+	KD_EXPECT_EMPTY(test, evd);
+	kd_ep_free(env);
+	env->recv = NULL;
+	env->req = NULL;
+}
+
+/* soft-iWARP finishes a Send before the Read in front of it: nobody notices. */
+static void wc_out_of_order_test(struct kunit *test)
+{
+	static const enum kd_call order[] = {
+		KD_READ, KD_SEND, KD_WRITE, KD_READ, KD_SEND, KD_SEND,
+	};
+	/* orders in which the device finishes them, Reads late or not at all in order */
+	static const u8 finish[][6] = {
+		{ 0, 1, 2, 3, 4, 5 }, { 1, 2, 0, 4, 5, 3 }, { 1, 2, 4, 5, 0, 3 },
+		{ 1, 2, 4, 5, 3, 0 }, { 1, 0, 2, 4, 3, 5 },
+	};
+	static const struct fake_ib_caps caps = { .iwarp = true };
+	struct kd_env *env = kd_open(test, &caps);
+	struct kdapl_ia *kia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
+	unsigned int base;
+	DAT_EP_ATTR attr;
+	int i, k, sup;
+
+	KUNIT_ASSERT_NOT_NULL(test, kia);
+	kia->dev->siw = true;
+	kd_attr(&attr);
+	attr.max_rdma_read_iov = 1;
+	kd_ep(env, &attr);
+	kd_connect(env);
+	for (sup = 0; sup < 64; sup++) {
+		for (k = 0; k < ARRAY_SIZE(finish); k++) {
+			base = fake_ib_posted(env->qp, false);
+			for (i = 0; i < 6; i++)
+				KD_EXPECT_OK(test, wc_post(env, order[i], i, 8, sup & BIT(i) ?
+							   DAT_COMPLETION_SUPPRESS_FLAG : 0));
+			/* a signaled end, so that suppressed ones do not stay */
+			KD_EXPECT_OK(test, wc_post(env, KD_SEND, 6, 8, 0));
+			for (i = 0; i < 6; i++)
+				KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false,
+									   base + finish[k][i],
+									   IB_WC_SUCCESS), 0);
+			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+			for (i = 0; i < 6; i++)
+				if (!(sup & BIT(i)))
+					wc_expect(env, order[i], i, DAT_DTO_SUCCESS, 8);
+			wc_expect(env, KD_SEND, 6, DAT_DTO_SUCCESS, 8);
+			KD_EXPECT_EMPTY(test, env->req);
+			KUNIT_EXPECT_EQ(test, kd_ring_used(kd_half(env)->sq), 0U);
+		}
+	}
+	kd_ep_free(env);
+	kia->dev->siw = false;
+	kdapl_obj_put(&kia->obj);
+}
+
+static void wc_status_query_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_BOOLEAN recv_idle, request_idle;
+	DAT_EP_STATE state;
+
+	KD_EXPECT_OK(test, dat_ep_get_status(env->ep, &state, &recv_idle, &request_idle));
+	KUNIT_EXPECT_EQ(test, (int)state, (int)DAT_EP_STATE_CONNECTED);
+	KUNIT_EXPECT_EQ(test, (int)recv_idle, (int)DAT_TRUE);
+	KUNIT_EXPECT_EQ(test, (int)request_idle, (int)DAT_TRUE);
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 1, 8, 0));
+	KD_EXPECT_OK(test, dat_ep_get_status(env->ep, NULL, &recv_idle, &request_idle));
+	KUNIT_EXPECT_EQ(test, (int)recv_idle, (int)DAT_TRUE);
+	KUNIT_EXPECT_EQ(test, (int)request_idle, (int)DAT_FALSE);
+	KD_EXPECT_OK(test, wc_post(env, KD_RECV, 2, 8, 0));
+	KD_EXPECT_OK(test, dat_ep_get_status(env->ep, NULL, &recv_idle, NULL));
+	KUNIT_EXPECT_EQ(test, (int)recv_idle, (int)DAT_FALSE);
+	/* completed counts as idle, dequeued or not */
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	fake_ib_complete_all(env->qp, true, IB_WC_SUCCESS);
+	KD_EXPECT_OK(test, dat_ep_get_status(env->ep, NULL, &recv_idle, &request_idle));
+	KUNIT_EXPECT_EQ(test, (int)recv_idle, (int)DAT_TRUE);
+	KUNIT_EXPECT_EQ(test, (int)request_idle, (int)DAT_TRUE);
+	wc_expect(env, KD_SEND, 1, DAT_DTO_SUCCESS, 8);
+	wc_expect(env, KD_RECV, 2, DAT_DTO_SUCCESS, 8);
+}
+
+static void wc_reset_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	unsigned int first = env->qp->qp_num;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KD_EXPECT_OK(test, wc_post(env, KD_SEND, i, 8, 0));
+	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	wc_expect_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	KD_EXPECT_OK(test, dat_ep_reset(env->ep));
+	KD_EXPECT_EMPTY(test, env->req);
+	env->qp = fake_ib_newest_qp(env->dev);
+	KUNIT_ASSERT_NOT_NULL(test, env->qp);
+	KUNIT_EXPECT_NE(test, env->qp->qp_num, first);
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state), (int)DAT_EP_STATE_UNCONNECTED);
+	/* as good as new */
+	KD_EXPECT_OK(test, wc_post(env, KD_RECV, 5, 8, 0));
+	kd_connect(env);
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 6, 8, 0));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	fake_ib_recv(env->qp, 3, false);
+	wc_expect(env, KD_SEND, 6, DAT_DTO_SUCCESS, 8);
+	wc_expect(env, KD_RECV, 5, DAT_DTO_SUCCESS, 3);
+}
+
+static struct kunit_case wc_map_cases[] = {
+	KD_CASE(wc_success_test,
+		"EP-POST-08,EP-POST-09,SEND-16,RDMAW-09,STAT-03,STAT-04,GEN-12: events of success"),
+	KD_CASE(wc_recv_test, "RECV-02,RECV-04,RECV-12: lengths and invalidated keys of receives"),
+	KD_CASE(wc_status_test,
+		"STAT-01,STAT-02,STAT-05,EPSM-17,EPSM-31,EPSM-32: every failure of every call"),
+	KD_CASE(wc_suppress_success_test, "FLAG-02,FLAG-03,SEND-07: suppressed success is silent"),
+	KD_CASE(wc_suppress_failure_test, "FLAG-02,FLAG-07,SEND-18: suppressed failure is not"),
+	KD_CASE(wc_interval_test, "FLAG-11: slots of suppressed requests come back by themselves"),
+	KD_CASE(wc_depth_test, "EP-POST-17,EP-CREATE-10: how many requests fit"),
+	KD_CASE(wc_unsignalled_test,
+		"FLAG-04,FLAG-05,FLAG-06,FLAG-07,FLAG-21: without notification"),
+	KD_CASE(wc_more_events_test, "EVD-UP-01: more_events is exact"),
+	KD_CASE(wc_end_flush_test,
+		"FLUSH-01,FLUSH-03,FLUSH-04,FLUSH-10,EP-POST-11: order of flushes at the end"),
+	KD_CASE(wc_disconnected_post_test,
+		"EP-POST-11,SEND-18,RECV-15,RDMAW-10,RDMAR-11,FLUSH-11: posts in DISCONNECTED"),
+	KD_CASE(wc_post_fails_test, "SEND-19,RECV-16,EPSM-17: the device refuses a legal post"),
+	KD_CASE(wc_graceful_test, "FLUSH-09,EPSM-16,EPSM-18: graceful disconnect waits"),
+	KD_CASE(wc_abrupt_test, "FLUSH-08,EPSM-15: abrupt disconnect flushes, once"),
+	KD_CASE(wc_shared_evd_test, "FLUSH-06,FLUSH-07: one EVD for everything"),
+	KD_CASE(wc_out_of_order_test, "EP-POST-21,FLAG-03: Reads that finish late"),
+	KD_CASE(wc_status_query_test, "EP-STA-01,EP-STA-02,EP-STA-03: idle or not"),
+	KD_CASE(wc_reset_test, "EP-RST-01,EP-RST-02: reset makes it as new"),
+	{}
+};
+
+static struct kunit_suite wc_map_suite = {
+	.name = "kdapl-wc-map",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = wc_map_cases,
+};
+
+kunit_test_suite(wc_map_suite);
