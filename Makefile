@@ -4,6 +4,9 @@
 KVER ?= $(shell uname -r)
 KDIR ?= /lib/modules/$(KVER)/build
 N ?= 20
+DKMS_VERSION = $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
+DKMS_NAME = kdapl/$(DKMS_VERSION)
+DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
 .PHONY: help modules install dkms-install demo check lint soak clean
@@ -32,7 +35,11 @@ install: modules
 dkms-install:
 	@command -v dkms >/dev/null || { echo "make: dkms is missing: apt-get install dkms" >&2; exit 2; }
 	@[ "$$(id -u)" = 0 ] || { echo "make: dkms-install wants root: sudo make $@" >&2; exit 2; }
-	dkms install $(CURDIR)
+	dkms remove $(DKMS_NAME) --all >/dev/null 2>&1 || :
+	rm -rf $(DKMS_SRC)
+	mkdir -p $(DKMS_SRC)
+	cp -a Kbuild Kconfig LICENSES dkms.conf include kdapl ulp_example $(DKMS_SRC)/
+	dkms install $(DKMS_NAME) -k $(KVER)
 
 .PHONY: need-headers
 need-headers:

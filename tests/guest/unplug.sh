@@ -17,14 +17,14 @@ for how in link netdev rmmod; do
 	# shellcheck disable=SC2086
 	case $how in
 	link)
-		step "EVT-HOTPLUG: rdma link delete of a busy device returns" \
+		step "EPSM-24,SIL-27: rdma link delete of a busy device returns" \
 			timeout 20 rdma link delete "$a" ;;
 	netdev)
-		step "EVT-HOTPLUG: deleting the network interface of a busy device returns" \
+		step "EPSM-24,SIL-27: deleting the network interface of a busy device returns" \
 			timeout 20 ip $ns link del "$dev"
 		until_true 20 refused rdma link show "$a/1" ;;
 	rmmod)
-		step "EVT-HOTPLUG: rmmod of the provider of busy devices returns" \
+		step "EPSM-24,SIL-27: rmmod of the provider of busy devices returns" \
 			timeout 20 rmmod "$(provider_module "$p")" ;;
 	esac
 	step "the device is gone" refused rdma link show "$a/1"
