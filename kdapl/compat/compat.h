@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The only place where kernel versions differ. The code proper is written
+ * for the newest kernel; what an older one lacks is supplied here. Each
+ * KDAPL_HAVE_x comes from a probe in kdapl/Kbuild that looks for the one
+ * symbol in the headers the module is built against, never from a version.
+ */
+#ifndef KDAPL_COMPAT_H
+#define KDAPL_COMPAT_H
+
+#include <linux/netdevice.h>
+#include <linux/rcupdate.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
+
+#ifndef KDAPL_HAVE_WQ_PERCPU
+#define WQ_PERCPU 0
+#endif
+
+#ifndef KDAPL_HAVE_IB_DEVICE_GET_NETDEV
+/*
+ * Older kernels keep the lookup to themselves; a RoCE or iWARP port shows its
+ * netdev through the device operation or through its first GID.
+ */
+static inline struct net_device *ib_device_get_netdev(struct ib_device *ibdev, u32 port)
+{
+	struct net_device *ndev = NULL;
+	const struct ib_gid_attr *attr;
+
+	if (ibdev->ops.get_netdev)
+		return ibdev->ops.get_netdev(ibdev, port);
+	attr = rdma_get_gid_attr(ibdev, port, 0);
+	if (IS_ERR(attr))
+		return NULL;
+	rcu_read_lock();
+	ndev = rcu_dereference(attr->ndev);
+	if (ndev)
+		dev_hold(ndev);
+	rcu_read_unlock();
+	rdma_put_gid_attr(attr);
+	return ndev;
+}
+#endif
+
+#endif /* KDAPL_COMPAT_H */

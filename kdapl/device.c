@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Devices: from ib_client.add to ib_client.remove.
+ *
+ * Removal takes every verbs object of the device back before it returns,
+ * whatever consumers do, and posts nothing while it does (a provider that is
+ * being unloaded may not process it any more). First the device is marked
+ * gone, which makes every call answer DAT_INTERNAL_ERROR, and calls under way
+ * are waited for; from then on only removal and the reaper touch verbs. The
+ * consumers' objects stay as shells until they free them.
+ */
+#include <linux/slab.h>
+
+#include "kdapl.h"
+
+static LIST_HEAD(kdapl_devices);
+static DEFINE_MUTEX(kdapl_devices_lock);	/* the list, and devices' names */
+
+/**
+ * kdapl_dev_enter - begin to use a device's verbs objects
+ * @dev: device
+ *
+ * Nests. May sleep inside; removal waits.
+ *
+ * Return: a cookie for kdapl_dev_exit(), or a negative value when the device
+ * is gone.
+ */
+int kdapl_dev_enter(struct kdapl_device *dev)
+{
+	int idx = srcu_read_lock(&dev->srcu);
+
+	if (READ_ONCE(dev->gone)) {
+		srcu_read_unlock(&dev->srcu, idx);
+		return -ENODEV;
+	}
+	return idx;
+}
+
+/**
+ * kdapl_dev_exit - end what kdapl_dev_enter() began
+ * @dev: device
+ * @idx: what it returned
+ */
+void kdapl_dev_exit(struct kdapl_device *dev, int idx)
+{
+	srcu_read_unlock(&dev->srcu, idx);
+}
+
+/**
+ * kdapl_device_put - drop a reference
+ * @dev: device
+ *
+ * Context: may sleep.
+ */
+void kdapl_device_put(struct kdapl_device *dev)
+{
+	if (!refcount_dec_and_test(&dev->ref))
+		return;
+	cleanup_srcu_struct(&dev->srcu);
+	kfree(dev);
+}
+
+/**
+ * kdapl_device_for_each_port - walk over all IAs there could be
+ * @fn: called with device, port and @arg; a non-zero return ends the walk
+ * @arg: for @fn
+ *
+ * Context: may sleep.
+ * Return: what @fn returned last, or 0.
+ */
+int kdapl_device_for_each_port(int (*fn)(struct kdapl_device *dev, u32 port, void *arg),
+			       void *arg)
+{
+	struct kdapl_device *dev;
+	int ret = 0;
+	u32 port;
+
+	mutex_lock(&kdapl_devices_lock);
+	list_for_each_entry(dev, &kdapl_devices, node) {
+		for (port = 1; port <= dev->ports && !ret; port++)
+			ret = fn(dev, port, arg);
+	}
+	mutex_unlock(&kdapl_devices_lock);
+	return ret;
+}
+
+struct device_find {
+	const char *name;
+	struct kdapl_device *dev;
+	u32 port;
+};
+
+static int device_match(struct kdapl_device *dev, u32 port, void *arg)
+{
+	struct device_find *find = arg;
+	char name[IB_DEVICE_NAME_MAX + 12];
+
+	snprintf(name, sizeof(name), "%s-%u", dev->name, port);
+	if (strcmp(name, find->name))
+		return 0;
+	refcount_inc(&dev->ref);
+	find->dev = dev;
+	find->port = port;
+	return 1;
+}
+
+/**
+ * kdapl_device_find - the device and port behind an IA name
+ * @ia_name: "<ibdev>-<port>"
+ * @port: where the port goes
+ *
+ * Context: may sleep.
+ * Return: the device, to be put, or NULL.
+ */
+struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port)
+{
+	struct device_find find = { .name = ia_name };
+
+	kdapl_device_for_each_port(device_match, &find);
+	*port = find.port;
+	return find.dev;
+}
+
+static void device_catastrophe(struct kdapl_device *dev)
+{
+	struct kdapl_ia *ia;
+
+	mutex_lock(&dev->lock);
+	list_for_each_entry(ia, &dev->ias, dev_node)
+		kdapl_ia_async(ia, ia->obj.handle, DAT_ASYNC_ERROR_IA_CATASTROPHIC,
+			       DAT_IA_CATASTROPHIC_ERROR);
+	mutex_unlock(&dev->lock);
+}
+
+static void device_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct kdapl_device *dev = container_of(handler, struct kdapl_device, event_handler);
+
+	if (event->event == IB_EVENT_DEVICE_FATAL)
+		pr_err("%s: the device reports a fatal error: connections on it break\n", dev->name);
+}
+
+/**
+ * kdapl_device_add - ib_client.add
+ * @ibdev: new device
+ *
+ * Return: 0; -EOPNOTSUPP for devices that cannot do reliable connections with
+ * fast registration.
+ */
+int kdapl_device_add(struct ib_device *ibdev)
+{
+	struct kdapl_device *dev;
+	int ret;
+
+	if (!(ibdev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS) ||
+	    !ibdev->attrs.max_fast_reg_page_list_len) {
+		pr_info("%s: no IA: the device has no fast registration\n", dev_name(&ibdev->dev));
+		return -EOPNOTSUPP;
+	}
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return -ENOMEM;
+	ret = init_srcu_struct(&dev->srcu);
+	if (ret) {
+		kfree(dev);
+		return ret;
+	}
+	refcount_set(&dev->ref, 1);
+	dev->ibdev = ibdev;
+	dev->attrs = ibdev->attrs;
+	dev->ports = ibdev->phys_port_cnt;
+	dev->iwarp = rdma_protocol_iwarp(ibdev, rdma_start_port(ibdev));
+	dev->siw = ibdev->ops.driver_id == RDMA_DRIVER_SIW;
+	strscpy(dev->name, dev_name(&ibdev->dev), sizeof(dev->name));
+	mutex_init(&dev->lock);
+	init_waitqueue_head(&dev->idle);
+	INIT_LIST_HEAD(&dev->ias);
+	INIT_LIST_HEAD(&dev->pds);
+	INIT_LIST_HEAD(&dev->cqs);
+	INIT_LIST_HEAD(&dev->halves);
+	INIT_LIST_HEAD(&dev->mrs);
+	INIT_IB_EVENT_HANDLER(&dev->event_handler, ibdev, device_event);
+	ib_register_event_handler(&dev->event_handler);
+	ib_set_client_data(ibdev, &kdapl_client, dev);
+	mutex_lock(&kdapl_devices_lock);
+	list_add_tail(&dev->node, &kdapl_devices);
+	mutex_unlock(&kdapl_devices_lock);
+	return 0;
+}
+
+/**
+ * kdapl_device_rename - ib_client.rename
+ * @ibdev: device with its new name
+ * @client_data: kdapl_device
+ *
+ * Open IAs keep the name they were opened by.
+ */
+void kdapl_device_rename(struct ib_device *ibdev, void *client_data)
+{
+	struct kdapl_device *dev = client_data;
+
+	mutex_lock(&kdapl_devices_lock);
+	strscpy(dev->name, dev_name(&ibdev->dev), sizeof(dev->name));
+	mutex_unlock(&kdapl_devices_lock);
+}
+
+/* One service point or request of the IA that still has a cm_id, referenced. */
+static struct kdapl_obj *ia_next_id(struct kdapl_ia *ia)
+{
+	struct kdapl_obj *obj;
+
+	spin_lock_irq(&ia->lock);
+	list_for_each_entry(obj, &ia->objs[DAT_HANDLE_TYPE_PSP], node) {
+		if (READ_ONCE(container_of(obj, struct kdapl_psp, obj)->cm_id))
+			goto found;
+	}
+	list_for_each_entry(obj, &ia->objs[DAT_HANDLE_TYPE_CR], node) {
+		if (READ_ONCE(container_of(obj, struct kdapl_cr, obj)->cm_id))
+			goto found;
+	}
+	spin_unlock_irq(&ia->lock);
+	return NULL;
+found:
+	refcount_inc(&obj->ref);
+	spin_unlock_irq(&ia->lock);
+	return obj;
+}
+
+static void device_remove_ids(struct kdapl_device *dev)
+{
+	struct kdapl_obj *obj;
+	struct kdapl_ia *ia;
+
+	mutex_lock(&dev->lock);
+	list_for_each_entry(ia, &dev->ias, dev_node) {
+		WRITE_ONCE(ia->dead, true);
+		while ((obj = ia_next_id(ia))) {
+			if (obj->type == DAT_HANDLE_TYPE_PSP)
+				kdapl_psp_destroy_verbs(container_of(obj, struct kdapl_psp, obj));
+			else
+				kdapl_cr_destroy_verbs(container_of(obj, struct kdapl_cr, obj));
+			kdapl_obj_put(obj);
+		}
+	}
+	mutex_unlock(&dev->lock);
+}
+
+static void device_remove_halves(struct kdapl_device *dev)
+{
+	struct kdapl_half *half;
+
+	mutex_lock(&dev->lock);
+again:
+	list_for_each_entry(half, &dev->halves, dev_node) {
+		if (half->reaping)
+			continue;	/* on its way already */
+		refcount_inc(&half->ref);
+		list_del_init(&half->dev_node);
+		mutex_unlock(&dev->lock);
+		kdapl_half_remove(half);
+		kdapl_half_put(half);
+		mutex_lock(&dev->lock);
+		goto again;
+	}
+	mutex_unlock(&dev->lock);
+	wait_event(dev->idle, list_empty_careful(&dev->halves));
+}
+
+static void device_remove_mrs(struct kdapl_device *dev)
+{
+	struct kdapl_lmr *lmr;
+
+	mutex_lock(&dev->lock);
+	while ((lmr = list_first_entry_or_null(&dev->mrs, struct kdapl_lmr, dev_node))) {
+		if (!refcount_inc_not_zero(&lmr->obj.ref)) {
+			list_del_init(&lmr->dev_node);
+			continue;
+		}
+		list_del_init(&lmr->dev_node);
+		mutex_unlock(&dev->lock);
+		kdapl_lmr_destroy_verbs(lmr);
+		kdapl_obj_put(&lmr->obj);
+		mutex_lock(&dev->lock);
+	}
+	mutex_unlock(&dev->lock);
+}
+
+/**
+ * kdapl_device_remove - ib_client.remove
+ * @ibdev: device that goes
+ * @client_data: kdapl_device
+ *
+ * Context: may sleep.
+ */
+void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
+{
+	struct kdapl_device *dev = client_data;
+	struct kdapl_cq *cq, *next_cq;
+	struct kdapl_pd *pd, *next_pd;
+
+	mutex_lock(&kdapl_devices_lock);
+	list_del(&dev->node);
+	mutex_unlock(&kdapl_devices_lock);
+	ib_unregister_event_handler(&dev->event_handler);
+	WRITE_ONCE(dev->gone, true);
+	synchronize_srcu(&dev->srcu);
+
+	device_remove_ids(dev);
+	device_remove_halves(dev);
+	device_remove_mrs(dev);
+	mutex_lock(&dev->lock);
+	list_for_each_entry_safe(cq, next_cq, &dev->cqs, dev_node)
+		kdapl_cq_destroy_verbs(cq);
+	list_for_each_entry_safe(pd, next_pd, &dev->pds, dev_node)
+		kdapl_pd_destroy_verbs(pd);
+	mutex_unlock(&dev->lock);
+	device_catastrophe(dev);
+	if (!list_empty(&dev->ias))
+		pr_warn("%s: device removed while in use, its consumers have been told\n",
+			dev->name);
+	kdapl_device_put(dev);
+}

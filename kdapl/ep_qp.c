@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The transport half of an EP: one QP, its two rings, and its way out.
+ *
+ * A half is made with its EP, so that receives can be posted before anything
+ * is connected, carries at most one connection and is never used again: it
+ * ends, and dat_ep_reset() or dat_ep_free() replace or release it. Late
+ * completions of an old half therefore find the old half.
+ *
+ * The end. Whatever ends a connection or an attempt calls kdapl_half_end()
+ * with the connection event it stands for; the first reason wins. A work item
+ * then stops posting, moves the QP to ERR, tells the CM, and waits until the
+ * device has given everything back: receives are counted, requests end with a
+ * marker posted behind them, since suppressed ones that succeeded have no
+ * completion of their own. Only then the EP goes to DISCONNECTED and the event
+ * is queued: after every successful completion, exactly once. If the device
+ * stays silent for END_TIMEOUT the QP is destroyed, which is proof as well.
+ */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "kdapl.h"
+
+#define END_TIMEOUT	(5 * HZ)
+#define END_POLL	(HZ / 20)	/* look even if the engine is held up in an upcall */
+#define SUSPECT_TIMEOUT	HZ		/* D-08 */
+
+static void kdapl_ring_free(struct kdapl_ring *ring)
+{
+	if (!ring)
+		return;
+	kvfree(ring->scratch);
+	kvfree(ring);
+}
+
+static struct kdapl_ring *kdapl_ring_alloc(struct kdapl_half *half, bool recv, u32 slots,
+					   u32 max_sge)
+{
+	u32 size = roundup_pow_of_two(slots + 1);
+	struct kdapl_ring *ring;
+	u32 i;
+
+	ring = kvzalloc(struct_size(ring, wr, size), GFP_KERNEL);
+	if (!ring)
+		return NULL;
+	ring->half = half;
+	ring->recv = recv;
+	ring->mask = size - 1;
+	ring->slots = slots;
+	ring->max_sge = max_sge;
+	ring->last_sup = -1;
+	ring->mode = recv ? KDAPL_RING_LIVE : KDAPL_RING_REFUSE;
+	spin_lock_init(&ring->lock);
+	INIT_LIST_HEAD(&ring->ready);
+	for (i = 0; i < size; i++) {
+		ring->wr[i].cqe.done = kdapl_wr_done;
+		ring->wr[i].index = i;
+	}
+	ring->scratch = kvcalloc(max(max_sge, 1U), sizeof(*ring->scratch), GFP_KERNEL);
+	if (!ring->scratch) {
+		kdapl_ring_free(ring);
+		return NULL;
+	}
+	return ring;
+}
+
+/**
+ * kdapl_ring_set_mode - decide what becomes of posts
+ * @ring: the ring
+ * @mode: enum kdapl_ring_mode
+ *
+ * After the return no post to the device is under way in another mode.
+ */
+void kdapl_ring_set_mode(struct kdapl_ring *ring, enum kdapl_ring_mode mode)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ring->lock, flags);
+	/* pairs with the acquire in ring_check_recv_end() */
+	smp_store_release(&ring->mode, mode);
+	spin_unlock_irqrestore(&ring->lock, flags);
+}
+
+/*
+ * Post the marker: a signaled zero-length RDMA Write. It moves no byte and is
+ * not checked against any key; when it completes, in whatever way, everything
+ * before it is done. ring->lock held. -EALREADY: nothing to wait for.
+ */
+static int ring_post_marker(struct kdapl_ring *ring)
+{
+	struct kdapl_wr *wr = &ring->wr[ring->head & ring->mask];
+	struct ib_rdma_wr post = {
+		.wr = {
+			.wr_cqe = &wr->cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+	int ret;
+
+	/* pairs with the release in ring_advance() */
+	if (smp_load_acquire(&ring->tail) == ring->head)
+		return -EALREADY;
+	if (ring->marker)
+		return 0;
+	wr->op = KDAPL_OP_MARKER;
+	wr->flags = KDAPL_WR_SIGNALED;
+	wr->state = KDAPL_WR_NATIVE;
+	wr->seq = ring->dtos;
+	ring->marker = true;
+	/* pairs with the acquire in ring_next() */
+	smp_store_release(&ring->head, ring->head + 1);
+	ret = ib_post_send(ring->half->qp, &post.wr, NULL);
+	if (ret) {
+		WRITE_ONCE(ring->marker, false);
+		WRITE_ONCE(wr->state, KDAPL_WR_SOFT);
+	}
+	return ret;
+}
+
+static void half_work_end(struct work_struct *work);
+static void half_work_reap(struct work_struct *work);
+
+static void half_qp_event(struct ib_event *event, void *context)
+{
+	struct kdapl_half *half = context;
+	struct kdapl_ep *ep = half->ep;
+
+	switch (event->event) {
+	case IB_EVENT_COMM_EST:
+		queue_work(kdapl_wq, &half->est_work);
+		break;
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+		if (READ_ONCE(half->stopping) || READ_ONCE(half->discard))
+			break;
+		kdapl_ia_async(ep->obj.ia, half->handle, DAT_ASYNC_ERROR_EP_BROKEN,
+			       DAT_EP_TRANSFER_TO_ERROR);
+		if (READ_ONCE(half->phase) == KDAPL_HALF_UP)
+			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+		else
+			WRITE_ONCE(half->wc_failed, true);
+		break;
+	default:
+		break;
+	}
+}
+
+static int half_qp_init(struct kdapl_half *half)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = half->ep->obj.ia->port,
+		/*
+		 * Always: a zero-length Write, the peer's marker, is refused by
+		 * some devices otherwise. What may be read or written is a
+		 * matter of the keys.
+		 */
+		.qp_access_flags = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
+				   IB_ACCESS_REMOTE_READ,
+	};
+
+	return ib_modify_qp(half->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+			    IB_QP_ACCESS_FLAGS);
+}
+
+static int half_create_qp(struct kdapl_half *half)
+{
+	struct ib_qp_init_attr init = {
+		.event_handler = half_qp_event,
+		.qp_context = half,
+		.send_cq = half->sq->cq->ibcq,
+		.recv_cq = half->rq->cq->ibcq,
+		.cap = {
+			.max_send_wr = half->sq->slots + 1,
+			.max_recv_wr = max(half->rq->slots, 1U),
+			.max_send_sge = max(half->sq->max_sge, 1U),
+			.max_recv_sge = max(half->rq->max_sge, 1U),
+		},
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+		.port_num = half->ep->obj.ia->port,
+	};
+	int ret;
+
+	half->qp = ib_create_qp(half->pd->pd, &init);
+	if (IS_ERR(half->qp)) {
+		ret = PTR_ERR(half->qp);
+		half->qp = NULL;
+		return ret;
+	}
+	return half_qp_init(half);
+}
+
+/* How many WRs and DTOs the send queue must hold (D-09). */
+static u32 half_sq_slots(struct kdapl_half *half, const DAT_EP_ATTR *attr, u32 *interval)
+{
+	u32 slots;
+
+	*interval = max(1, attr->max_request_dtos / 4);
+	if (!attr->max_request_dtos)
+		return 0;
+	slots = attr->max_request_dtos + *interval - 1;
+	/* A fenced Read takes two WRs on iWARP (D-14). */
+	return half->dev->iwarp && attr->max_rdma_read_out ? 2 * slots : slots;
+}
+
+static int half_attach(struct kdapl_half *half, struct kdapl_ep *ep)
+{
+	struct kdapl_cq *cq;
+
+	cq = kdapl_evd_attach(ep->request_evd, false, ep->attr.request_completion_flags,
+			      half->sq->slots + 1, half->sq->slots);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	half->sq->cq = cq;
+	cq = kdapl_evd_attach(ep->recv_evd, true, ep->attr.recv_completion_flags,
+			      half->rq->slots, half->rq->slots);
+	if (IS_ERR(cq)) {
+		kdapl_evd_detach(ep->request_evd, false, half->sq->cq, half->sq->slots + 1,
+				 half->sq->slots);
+		kdapl_cq_put(half->sq->cq);
+		half->sq->cq = NULL;
+		return PTR_ERR(cq);
+	}
+	half->rq->cq = cq;
+	return 0;
+}
+
+static void half_detach(struct kdapl_half *half, struct kdapl_ep *ep)
+{
+	kdapl_evd_detach(ep->request_evd, false, half->sq->cq, half->sq->slots + 1,
+			 half->sq->slots);
+	kdapl_evd_detach(ep->recv_evd, true, half->rq->cq, half->rq->slots, half->rq->slots);
+}
+
+/**
+ * kdapl_half_create - a fresh transport half for an EP
+ * @ep: EP with PZ and EVDs
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: the half, with its QP in INIT, or an ERR_PTR: -EINVAL when the EP's
+ * completion flags do not fit its EVDs, other errnos for lack of resources.
+ */
+struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep)
+{
+	struct kdapl_device *dev = ep->obj.ia->dev;
+	const DAT_EP_ATTR *attr = &ep->attr;
+	struct kdapl_half *half;
+	u32 interval, slots;
+	int ret = -ENOMEM;
+
+	half = kzalloc(sizeof(*half), GFP_KERNEL);
+	if (!half)
+		return ERR_PTR(-ENOMEM);
+	refcount_set(&half->ref, 1);
+	half->dev = dev;
+	half->ep = ep;
+	half->handle = ep->obj.handle;
+	mutex_init(&half->lock);
+	init_completion(&half->ended);
+	init_completion(&half->gone);
+	INIT_LIST_HEAD(&half->dev_node);
+	INIT_DELAYED_WORK(&half->end_work, half_work_end);
+	INIT_WORK(&half->reap_work, half_work_reap);
+	kdapl_cm_work_init(half);
+
+	slots = half_sq_slots(half, attr, &interval);
+	half->sq = kdapl_ring_alloc(half, false, slots,
+				    max3(attr->max_request_iov, attr->max_rdma_read_iov,
+					 attr->max_rdma_write_iov));
+	half->rq = kdapl_ring_alloc(half, true, attr->max_recv_dtos, attr->max_recv_iov);
+	if (!half->sq || !half->rq)
+		goto err_free;
+	half->sq->depth = attr->max_request_dtos;
+	half->sq->interval = interval;
+	half->sq->ooo = dev->siw;
+	half->rq->depth = attr->max_recv_dtos;
+
+	half->pd = ep->pz->pd;
+	refcount_inc(&half->pd->ref);
+	ret = half_attach(half, ep);
+	if (ret)
+		goto err_pd;
+	ret = half_create_qp(half);
+	if (ret)
+		goto err_qp;
+	refcount_inc(&ep->obj.ref);
+	refcount_inc(&dev->ref);
+	mutex_lock(&dev->lock);
+	list_add_tail(&half->dev_node, &dev->halves);
+	mutex_unlock(&dev->lock);
+	return half;
+
+err_qp:
+	if (half->qp)
+		ib_destroy_qp(half->qp);
+	half_detach(half, ep);
+	kdapl_cq_put(half->sq->cq);
+	kdapl_cq_put(half->rq->cq);
+err_pd:
+	kdapl_pd_put(half->pd);
+err_free:
+	kdapl_ring_free(half->sq);
+	kdapl_ring_free(half->rq);
+	kfree(half);
+	return ERR_PTR(ret);
+}
+
+/**
+ * kdapl_half_put - drop a memory reference
+ * @half: the half
+ *
+ * Posting calls may still look at the rings of a half that has been replaced,
+ * so the memory outlives a grace period; the last putter may sleep.
+ */
+void kdapl_half_put(struct kdapl_half *half)
+{
+	if (!refcount_dec_and_test(&half->ref))
+		return;
+	kdapl_ring_free(half->sq);
+	kdapl_ring_free(half->rq);
+	kfree(half->pdata);
+	kfree(half->conn_pdata);
+	kdapl_obj_put(&half->ep->obj);
+	kdapl_device_put(half->dev);
+	kfree(half);
+}
+
+/**
+ * kdapl_half_end - something ended the connection or the attempt
+ * @half: the half
+ * @reason: the connection event it stands for, or KDAPL_END_*
+ *
+ * The first reason stays, except that a suspicion gives way to knowledge.
+ *
+ * Context: any.
+ */
+void kdapl_half_end(struct kdapl_half *half, int reason)
+{
+	int old = atomic_read(&half->reason);
+
+	do {
+		if (old > KDAPL_END_SUSPECT || old == reason)
+			return;
+	} while (!atomic_try_cmpxchg(&half->reason, &old, reason));
+	mod_delayed_work(kdapl_wq, &half->end_work,
+			 reason == KDAPL_END_SUSPECT ? SUSPECT_TIMEOUT : 0);
+}
+
+/**
+ * kdapl_half_drain_gracefully - let the requests under way finish, then end
+ * @half: half of an EP that just went to DISCONNECT_PENDING
+ *
+ * Context: any.
+ */
+void kdapl_half_drain_gracefully(struct kdapl_half *half)
+{
+	struct kdapl_ring *ring = half->sq;
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&ring->lock, flags);
+	/* stopping is set before half_stop() takes the lock: the QP is alive here */
+	if (!READ_ONCE(half->stopping))
+		ret = ring_post_marker(ring);
+	spin_unlock_irqrestore(&ring->lock, flags);
+	if (ret)
+		kdapl_half_end(half, DAT_CONNECTION_EVENT_DISCONNECTED);
+	else if (half->dev->siw)
+		/* two ends may wait for each other for ever there (D-14) */
+		mod_delayed_work(kdapl_wq, &half->timer, END_TIMEOUT);
+}
+
+static void half_destroy_qp(struct kdapl_half *half)
+{
+	lockdep_assert_held(&half->lock);
+	if (!half->qp)
+		return;
+	ib_destroy_qp(half->qp);
+	half->qp = NULL;
+}
+
+/* No further posts, QP to ERR, peer told. half->lock held. */
+static void half_stop(struct kdapl_half *half, bool removal)
+{
+	struct kdapl_ep *ep = half->ep;
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct kdapl_ring *ring = half->sq;
+	int ret = 0;
+
+	lockdep_assert_held(&half->lock);
+	WRITE_ONCE(half->stopping, true);
+	half->phase = KDAPL_HALF_ENDING;
+	half->deadline = jiffies + END_TIMEOUT;
+
+	spin_lock_irq(&ep->lock);
+	if (ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECTED)
+		kdapl_ring_set_mode(half->sq, KDAPL_RING_SOFT);
+	kdapl_ring_set_mode(half->rq, KDAPL_RING_SOFT);
+	spin_unlock_irq(&ep->lock);
+
+	ret = ib_modify_qp(half->qp, &attr, IB_QP_STATE);
+	if (half->cm_id && half->cm_up)
+		rdma_disconnect(half->cm_id);
+	if (!removal && !ret) {
+		spin_lock_irq(&ring->lock);
+		ret = ring_post_marker(ring);
+		spin_unlock_irq(&ring->lock);
+	}
+	if (removal || (ret && ret != -EALREADY))
+		half->deadline = jiffies;	/* destroying the QP is the proof */
+
+	kdapl_evd_ending(ep->request_evd, 1);
+	kdapl_evd_ending(ep->recv_evd, 1);
+}
+
+/* Has everything come back? half->lock held, phase ENDING. */
+static bool half_try_finish(struct kdapl_half *half, bool lost)
+{
+	struct kdapl_ep *ep = half->ep;
+	bool ended;
+
+	kdapl_evd_sweep(ep->request_evd, half->sq->slots + 1, true);
+	kdapl_evd_sweep(ep->recv_evd, half->rq->slots + 1, true);
+	/* both, not one or the other: each call looks for its own ring's end */
+	ended = kdapl_ring_ended(half->sq);
+	ended &= kdapl_ring_ended(half->rq);
+	if (!ended) {
+		if (time_before(jiffies, half->deadline))
+			return false;
+		half_destroy_qp(half);
+		kdapl_ring_force_end(half->sq, lost);
+		kdapl_ring_force_end(half->rq, lost);
+	}
+	kdapl_evd_ending(ep->request_evd, -1);
+	kdapl_evd_ending(ep->recv_evd, -1);
+	half->phase = KDAPL_HALF_ENDED;
+	return true;
+}
+
+static void half_work_end(struct work_struct *work)
+{
+	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half, end_work);
+	bool finished = false;
+
+	mutex_lock(&half->lock);
+	if (half->phase < KDAPL_HALF_ENDING && atomic_read(&half->reason) != KDAPL_END_NONE) {
+		/* A suspicion nobody explained in time was right. */
+		atomic_cmpxchg(&half->reason, KDAPL_END_SUSPECT, DAT_CONNECTION_EVENT_BROKEN);
+		half_stop(half, false);
+	}
+	if (half->phase == KDAPL_HALF_ENDING) {
+		finished = half_try_finish(half, true);
+		if (!finished)
+			queue_delayed_work(kdapl_wq, &half->end_work, END_POLL);
+	}
+	mutex_unlock(&half->lock);
+	if (finished) {
+		kdapl_ep_ended(half);
+		complete_all(&half->ended);
+	}
+}
+
+/**
+ * kdapl_half_established - the connection is made
+ * @half: the half; half->lock held
+ *
+ * The state changes before the event can be seen, and the event is queued
+ * before any completion of this connection: receives that came early wait in
+ * the ring until the phase says UP.
+ */
+void kdapl_half_established(struct kdapl_half *half)
+{
+	struct kdapl_ep *ep = half->ep;
+	bool up;
+
+	lockdep_assert_held(&half->lock);
+	if (half->phase != KDAPL_HALF_CONNECTING ||
+	    atomic_read(&half->reason) > KDAPL_END_SUSPECT)
+		return;
+	spin_lock_irq(&ep->lock);
+	half->sq->max_reads = half->dev->siw ? half->read_depth : 0;
+	up = kdapl_ep_step(ep, KDAPL_IN_ESTABLISHED) != KDAPL_EP_REFUSED;
+	spin_unlock_irq(&ep->lock);
+	if (!up)
+		return;		/* dat_ep_disconnect was faster, its end is under way */
+	cancel_delayed_work(&half->timer);
+	kdapl_ep_event(half, DAT_CONNECTION_EVENT_ESTABLISHED);
+	smp_store_release(&half->phase, KDAPL_HALF_UP);
+	kdapl_ring_ready(half->rq);
+	if (READ_ONCE(half->wc_failed))
+		kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+/* One step of the CM's, for IB and RoCE. */
+static int half_modify(struct kdapl_half *half, struct rdma_cm_id *id, enum ib_qp_state state)
+{
+	struct ib_qp_attr attr = { .qp_state = state };
+	int mask, ret;
+
+	ret = rdma_init_qp_attr(id, &attr, &mask);
+	if (ret)
+		return ret;
+	if (state == IB_QPS_INIT)
+		/* the CM has an opinion on access flags; keep ours, see half_qp_init() */
+		attr.qp_access_flags = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
+				       IB_ACCESS_REMOTE_READ;
+	return ib_modify_qp(half->qp, &attr, mask);
+}
+
+/**
+ * kdapl_half_to_rts - bring the QP up with the addresses the CM has learned
+ * @half: the half; half->lock held
+ * @id: its cm_id
+ *
+ * INIT again, because only now pkey index and port of the path are known.
+ *
+ * Return: 0 or an errno.
+ */
+int kdapl_half_to_rts(struct kdapl_half *half, struct rdma_cm_id *id)
+{
+	int ret;
+
+	lockdep_assert_held(&half->lock);
+	if (half->dev->iwarp)
+		return 0;	/* the provider moves the QP itself */
+	/* the default would make a sender wait 655 ms for a missing receive */
+	rdma_set_min_rnr_timer(id, 12);
+	ret = half_modify(half, id, IB_QPS_INIT);
+	if (!ret)
+		ret = half_modify(half, id, IB_QPS_RTR);
+	if (!ret)
+		ret = half_modify(half, id, IB_QPS_RTS);
+	return ret;
+}
+
+static void ring_unready(struct kdapl_ring *ring)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(ring->cq);
+
+	if (!evd)
+		return;
+	spin_lock_irq(&evd->lock);
+	list_del_init(&ring->ready);
+	spin_unlock_irq(&evd->lock);
+	kdapl_obj_put(&evd->obj);
+}
+
+/**
+ * kdapl_half_drop - forget the events of a half and keep new ones from coming
+ * @half: the half
+ * @all_events: connection events too
+ *
+ * Context: any.
+ */
+void kdapl_half_drop(struct kdapl_half *half, bool all_events)
+{
+	struct kdapl_ep *ep = half->ep;
+
+	WRITE_ONCE(half->discard, true);
+	kdapl_evd_drop(ep->request_evd, half, all_events);
+	kdapl_evd_drop(ep->recv_evd, half, all_events);
+	if (ep->connect_evd && all_events)
+		kdapl_evd_drop(ep->connect_evd, half, true);
+}
+
+/**
+ * kdapl_half_reap - release a half that has ended
+ * @half: no longer reachable through its EP, for a grace period; gives up the
+ *	EP's reference
+ *
+ * The EVDs are free of it on return. The rest goes in the background, since
+ * soft-iWARP can hold QP and cm_id for as long as a TCP connect lasts.
+ *
+ * Context: may sleep; without half->lock.
+ */
+void kdapl_half_reap(struct kdapl_half *half)
+{
+	struct kdapl_device *dev = half->dev;
+
+	ring_unready(half->sq);
+	ring_unready(half->rq);
+	kdapl_half_drop(half, false);
+	half_detach(half, half->ep);
+	mutex_lock(&dev->lock);
+	half->reaping = true;
+	mutex_unlock(&dev->lock);
+	queue_work(kdapl_reap_wq, &half->reap_work);
+}
+
+/* CM and QP of an ended half go. May wait for rdma_connect. */
+static void half_release_verbs(struct kdapl_half *half)
+{
+	struct rdma_cm_id *id;
+
+	cancel_work_sync(&half->conn_work);
+	mutex_lock(&half->lock);
+	id = half->cm_id;
+	half->cm_id = NULL;
+	mutex_unlock(&half->lock);
+	if (id)
+		rdma_destroy_id(id);	/* waits for its handler: not under the lock */
+	cancel_delayed_work_sync(&half->timer);
+	cancel_work_sync(&half->est_work);
+	mutex_lock(&half->lock);
+	half_destroy_qp(half);
+	mutex_unlock(&half->lock);
+}
+
+static void half_work_reap(struct work_struct *work)
+{
+	struct kdapl_half *half = container_of(work, struct kdapl_half, reap_work);
+	struct kdapl_device *dev = half->dev;
+
+	half_release_verbs(half);
+	cancel_delayed_work_sync(&half->end_work);
+	kdapl_cq_put(half->sq->cq);
+	kdapl_cq_put(half->rq->cq);
+	kdapl_pd_put(half->pd);
+	mutex_lock(&dev->lock);
+	list_del_init(&half->dev_node);
+	wake_up(&dev->idle);
+	mutex_unlock(&dev->lock);
+	complete_all(&half->gone);
+	synchronize_rcu();
+	kdapl_half_put(half);
+}
+
+/**
+ * kdapl_half_remove - the device goes: give back its objects now
+ * @half: referenced by the caller, not in the hands of the reaper
+ *
+ * Nothing is posted. What has not completed when the QP is gone is reported
+ * FLUSHED; a connection or an attempt ends with BROKEN.
+ *
+ * Context: may sleep.
+ */
+void kdapl_half_remove(struct kdapl_half *half)
+{
+	bool finished = false;
+
+	mutex_lock(&half->lock);
+	if (half->phase < KDAPL_HALF_ENDING) {
+		int reason = half->phase == KDAPL_HALF_IDLE ? KDAPL_END_SILENT :
+							      DAT_CONNECTION_EVENT_BROKEN;
+
+		if (atomic_cmpxchg(&half->reason, KDAPL_END_NONE, reason) == KDAPL_END_SUSPECT)
+			atomic_set(&half->reason, DAT_CONNECTION_EVENT_BROKEN);
+		half_stop(half, true);
+	}
+	mutex_unlock(&half->lock);
+	half_release_verbs(half);
+	mutex_lock(&half->lock);
+	if (half->phase == KDAPL_HALF_ENDING) {
+		half->deadline = jiffies;
+		finished = half_try_finish(half, false);
+	}
+	mutex_unlock(&half->lock);
+	if (finished) {
+		kdapl_ep_ended(half);
+		complete_all(&half->ended);
+	}
+}

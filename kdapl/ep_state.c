@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The endpoint state machine, as one table.
+ *
+ * Rows are DAT_EP_STATE, columns what can happen to an EP. An empty cell means
+ * that the call is refused with DAT_INVALID_STATE or that the late event is
+ * ignored; the state does not change. The posting mode of the send ring is a
+ * function of the state and follows it under the same lock.
+ */
+#include "kdapl.h"
+
+#define TO(s)	(DAT_EP_STATE_##s + 1)
+
+static const u8 ep_table[KDAPL_EP_STATES][KDAPL_EP_INPUTS] = {
+	[DAT_EP_STATE_UNCONNECTED] = {
+		[KDAPL_IN_CONNECT]	= TO(ACTIVE_CONNECTION_PENDING),
+		[KDAPL_IN_ACCEPT]	= TO(COMPLETION_PENDING),
+		[KDAPL_IN_ENDED]	= TO(UNCONNECTED),
+		[KDAPL_IN_RESET]	= TO(UNCONNECTED),
+		[KDAPL_IN_FREE]		= TO(UNCONNECTED),
+	},
+	[DAT_EP_STATE_ACTIVE_CONNECTION_PENDING] = {
+		[KDAPL_IN_UNDO]		= TO(UNCONNECTED),
+		[KDAPL_IN_ESTABLISHED]	= TO(CONNECTED),
+		[KDAPL_IN_GRACEFUL]	= TO(DISCONNECTED),
+		[KDAPL_IN_ABRUPT]	= TO(DISCONNECTED),
+		[KDAPL_IN_ENDED]	= TO(DISCONNECTED),
+		[KDAPL_IN_FREE]		= TO(DISCONNECTED),
+	},
+	[DAT_EP_STATE_COMPLETION_PENDING] = {
+		[KDAPL_IN_UNDO]		= TO(UNCONNECTED),
+		[KDAPL_IN_ESTABLISHED]	= TO(CONNECTED),
+		[KDAPL_IN_GRACEFUL]	= TO(DISCONNECTED),
+		[KDAPL_IN_ABRUPT]	= TO(DISCONNECTED),
+		[KDAPL_IN_ENDED]	= TO(DISCONNECTED),
+		[KDAPL_IN_FREE]		= TO(DISCONNECTED),
+	},
+	[DAT_EP_STATE_CONNECTED] = {
+		[KDAPL_IN_GRACEFUL]	= TO(DISCONNECT_PENDING),
+		[KDAPL_IN_ABRUPT]	= TO(DISCONNECT_PENDING),
+		[KDAPL_IN_ENDED]	= TO(DISCONNECTED),
+		[KDAPL_IN_FREE]		= TO(DISCONNECTED),
+	},
+	[DAT_EP_STATE_DISCONNECT_PENDING] = {
+		[KDAPL_IN_GRACEFUL]	= TO(DISCONNECT_PENDING),
+		[KDAPL_IN_ABRUPT]	= TO(DISCONNECTED),
+		[KDAPL_IN_ENDED]	= TO(DISCONNECTED),
+		[KDAPL_IN_FREE]		= TO(DISCONNECTED),
+	},
+	[DAT_EP_STATE_DISCONNECTED] = {
+		[KDAPL_IN_GRACEFUL]	= TO(DISCONNECTED),
+		[KDAPL_IN_ABRUPT]	= TO(DISCONNECTED),
+		[KDAPL_IN_ENDED]	= TO(DISCONNECTED),
+		[KDAPL_IN_RESET]	= TO(UNCONNECTED),
+		[KDAPL_IN_FREE]		= TO(DISCONNECTED),
+	},
+};
+
+/**
+ * kdapl_ep_next_state - what the table says
+ * @state: DAT_EP_STATE
+ * @input: what happens
+ *
+ * Return: the next state, or KDAPL_EP_REFUSED.
+ */
+int kdapl_ep_next_state(int state, enum kdapl_ep_input input)
+{
+	return ep_table[state][input] - 1;
+}
+
+/**
+ * kdapl_ep_step - move the EP, if the table allows it
+ * @ep: EP; ep->lock held
+ * @input: what happens
+ *
+ * Return: the state before the step, or KDAPL_EP_REFUSED.
+ */
+int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input)
+{
+	struct kdapl_half *half = rcu_dereference_protected(ep->half,
+							    lockdep_is_held(&ep->lock));
+	int old = ep->state;
+	int next = kdapl_ep_next_state(old, input);
+
+	lockdep_assert_held(&ep->lock);
+	if (next == KDAPL_EP_REFUSED)
+		return KDAPL_EP_REFUSED;
+	WRITE_ONCE(ep->state, next);
+	if (half && next != old) {
+		switch (next) {
+		case DAT_EP_STATE_CONNECTED:
+			kdapl_ring_set_mode(half->sq, KDAPL_RING_LIVE);
+			break;
+		case DAT_EP_STATE_DISCONNECTED:
+			kdapl_ring_set_mode(half->sq, KDAPL_RING_SOFT);
+			break;
+		default:
+			kdapl_ring_set_mode(half->sq, KDAPL_RING_REFUSE);
+		}
+	}
+	return old;
+}

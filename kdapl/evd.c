@@ -1,0 +1,575 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Event Dispatchers: create, query, free, and the completion queues behind
+ * them. What happens to events is in evd_poll.c, who is told in evd_upcall.c.
+ *
+ * An EVD that carries DTO or RMR streams owns a list of CQs, normally one. The
+ * CQ is sized by what is attached, not by the consumer's queue length, so it
+ * cannot overrun: an EP queue that does not fit brings another CQ. Completions
+ * that must be taken off a CQ before the consumer asks for them go into the
+ * EVD's store, which grows with every attached queue for the same reason.
+ */
+#include <linux/export.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "kdapl.h"
+
+#define EVD_FLAGS_ALL	(DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
+#define EVD_FLAGS_CQ	(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
+
+static void kdapl_cq_comp(struct ib_cq *ibcq, void *context)
+{
+	struct kdapl_cq *cq = context;
+	struct kdapl_evd *evd;
+
+	/* Some providers call with their CQ lock held: only schedule. */
+	rcu_read_lock();
+	evd = rcu_dereference(cq->evd);
+	if (evd)
+		kdapl_evd_sched(evd);
+	rcu_read_unlock();
+}
+
+static void kdapl_cq_event(struct ib_event *event, void *context)
+{
+	struct kdapl_cq *cq = context;
+	struct kdapl_evd *evd = kdapl_cq_evd_get(cq);
+
+	pr_err_ratelimited("%s: CQ error (%s): completions of an EVD are lost, disconnect and reset its EPs\n",
+			   cq->dev->name, ib_event_msg(event->event));
+	if (evd) {
+		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
+			       DAT_EVD_OVERFLOW_ERROR);
+		kdapl_obj_put(&evd->obj);
+	}
+}
+
+static struct kdapl_cq *kdapl_cq_create(struct kdapl_evd *evd, int size)
+{
+	static atomic_t vector = ATOMIC_INIT(0);
+	struct kdapl_device *dev = evd->obj.ia->dev;
+	struct ib_cq_init_attr attr = { .cqe = size };
+	struct kdapl_cq *cq;
+
+	cq = kzalloc(sizeof(*cq), GFP_KERNEL);
+	if (!cq)
+		return ERR_PTR(-ENOMEM);
+	cq->dev = dev;
+	refcount_set(&cq->ref, 1);
+	RCU_INIT_POINTER(cq->evd, evd);
+	attr.comp_vector = (unsigned int)atomic_inc_return(&vector) %
+			   max(dev->ibdev->num_comp_vectors, 1);
+	cq->ibcq = ib_create_cq(dev->ibdev, kdapl_cq_comp, kdapl_cq_event, cq, &attr);
+	if (IS_ERR(cq->ibcq)) {
+		int err = PTR_ERR(cq->ibcq);
+
+		kfree(cq);
+		return ERR_PTR(err);
+	}
+	cq->size = size;
+	refcount_inc(&dev->ref);
+	mutex_lock(&dev->lock);
+	list_add_tail(&cq->dev_node, &dev->cqs);
+	mutex_unlock(&dev->lock);
+	return cq;
+}
+
+/**
+ * kdapl_cq_destroy_verbs - free the ib_cq, if removal has not done it already
+ * @cq: nobody polls it any more
+ *
+ * Context: may sleep; dev->lock held.
+ */
+void kdapl_cq_destroy_verbs(struct kdapl_cq *cq)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(cq);
+	struct ib_cq *ibcq;
+
+	if (evd)
+		spin_lock_irq(&evd->lock);
+	ibcq = cq->ibcq;
+	cq->ibcq = NULL;
+	if (evd) {
+		spin_unlock_irq(&evd->lock);
+		kdapl_obj_put(&evd->obj);
+	}
+	if (ibcq) {
+		ib_destroy_cq(ibcq);
+		list_del(&cq->dev_node);
+		wake_up(&cq->dev->idle);
+	}
+}
+
+/**
+ * kdapl_cq_put - drop a reference; the last one destroys the CQ
+ * @cq: the CQ
+ *
+ * Context: may sleep.
+ */
+void kdapl_cq_put(struct kdapl_cq *cq)
+{
+	struct kdapl_device *dev = cq->dev;
+
+	if (!refcount_dec_and_test(&cq->ref))
+		return;
+	mutex_lock(&dev->lock);
+	kdapl_cq_destroy_verbs(cq);
+	mutex_unlock(&dev->lock);
+	kfree(cq);
+	kdapl_device_put(dev);
+}
+
+/**
+ * kdapl_cq_evd_get - the EVD of a CQ, unless it has been freed
+ * @cq: the CQ
+ *
+ * Return: the EVD, to be put, or NULL.
+ */
+struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq)
+{
+	struct kdapl_evd *evd;
+
+	rcu_read_lock();
+	evd = rcu_dereference(cq->evd);
+	if (evd && !refcount_inc_not_zero(&evd->obj.ref))
+		evd = NULL;
+	rcu_read_unlock();
+	return evd;
+}
+
+static int evd_add_cq(struct kdapl_evd *evd, int slots)
+{
+	int max = evd->obj.ia->dev->attrs.max_cqe;
+	struct kdapl_cq *cq;
+
+	if (slots > max)
+		return -ENOSPC;
+	cq = kdapl_cq_create(evd, clamp(evd->qlen, slots, max));
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	spin_lock_irq(&evd->lock);
+	list_add(&cq->evd_node, &evd->cqs);
+	spin_unlock_irq(&evd->lock);
+	return 0;
+}
+
+/* Make room for @more further parked completions. evd->mutex held. */
+static int evd_grow_store(struct kdapl_evd *evd, u32 more)
+{
+	u32 size = evd->qlen + evd->reserve + more;
+	struct kdapl_event *slots, *old;
+	u32 i;
+
+	if (size <= evd->store_size)
+		return 0;
+	slots = kvmalloc_array(size, sizeof(*slots), GFP_KERNEL);
+	if (!slots)
+		return -ENOMEM;
+	spin_lock_irq(&evd->lock);
+	for (i = 0; i < evd->store_count; i++)
+		slots[i] = evd->slots[(evd->store_head + i) % evd->store_size];
+	old = evd->slots;
+	evd->slots = slots;
+	evd->store_head = 0;
+	evd->store_size = size;
+	spin_unlock_irq(&evd->lock);
+	kvfree(old);
+	return 0;
+}
+
+/* FLAG-15..17: which completion flags may feed this EVD. evd->mutex held. */
+static bool evd_accepts(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr)
+{
+	if (evd->discard)
+		return true;
+	if (attr != DAT_COMPLETION_DEFAULT_FLAG && (evd->flags & ~EVD_FLAGS_CQ))
+		return false;
+	if (attr == DAT_COMPLETION_SOLICITED_WAIT_FLAG &&
+	    (evd->flags != DAT_EVD_DTO_FLAG || evd->attached[0]))
+		return false;
+	if (!recv && evd->attached[1] && evd->attr[1] == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		return false;
+	return !evd->attached[recv] || evd->attr[recv] == attr;
+}
+
+/**
+ * kdapl_evd_attach - an EP queue starts to complete on an EVD
+ * @evd: the EVD, used by the EP
+ * @recv: direction of the queue
+ * @attr: completion flags attribute of the EP for that direction
+ * @slots: work requests the queue can have with the device
+ * @depth: of those, how many can become events
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: the CQ to complete on, referenced; -EINVAL when the completion
+ * flags do not go together with what the EVD already carries; another errno.
+ */
+struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr,
+				  int slots, int depth)
+{
+	struct kdapl_cq *cq;
+	int ret;
+
+	mutex_lock(&evd->mutex);
+	ret = -EINVAL;
+	if (!evd_accepts(evd, recv, attr))
+		goto out;
+	ret = evd_grow_store(evd, depth);
+	if (ret)
+		goto out;
+	list_for_each_entry(cq, &evd->cqs, evd_node) {
+		if (cq->size - cq->used >= slots)
+			goto found;
+	}
+	ret = evd_add_cq(evd, slots);
+	if (ret)
+		goto out;
+	cq = list_first_entry(&evd->cqs, struct kdapl_cq, evd_node);
+found:
+	cq->used += slots;
+	refcount_inc(&cq->ref);
+	spin_lock_irq(&evd->lock);
+	evd->reserve += depth;
+	evd->attr[recv] = attr;
+	evd->attached[recv]++;
+	/* A receiver that ignores the solicited bit must notify every time (D-01). */
+	evd->solicited = evd->attached[1] && !evd->obj.ia->dev->siw &&
+			 evd->attr[1] == DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	spin_unlock_irq(&evd->lock);
+	mutex_unlock(&evd->mutex);
+	kdapl_evd_sched(evd);	/* arms the CQ */
+	return cq;
+out:
+	mutex_unlock(&evd->mutex);
+	return ERR_PTR(ret);
+}
+
+/**
+ * kdapl_evd_detach - undo kdapl_evd_attach()
+ * @evd: the EVD
+ * @recv: as attached
+ * @cq: what kdapl_evd_attach() returned
+ * @slots: as attached
+ * @depth: as attached
+ *
+ * The reference on @cq stays with the caller.
+ *
+ * Context: may sleep.
+ */
+void kdapl_evd_detach(struct kdapl_evd *evd, bool recv, struct kdapl_cq *cq, int slots,
+		      int depth)
+{
+	mutex_lock(&evd->mutex);
+	cq->used -= slots;
+	spin_lock_irq(&evd->lock);
+	evd->reserve -= depth;
+	evd->attached[recv]--;
+	spin_unlock_irq(&evd->lock);
+	mutex_unlock(&evd->mutex);
+}
+
+static void kdapl_evd_release(struct kdapl_obj *obj)
+{
+	struct kdapl_evd *evd = container_of(obj, struct kdapl_evd, obj);
+
+	kvfree(evd->slots);
+	kfree_rcu(evd, obj.rcu);
+}
+
+/**
+ * kdapl_evd_create - make an EVD, without a handle yet
+ * @ia: owner
+ * @qlen: events of connection, CR, async and software streams it can hold
+ * @policy: DAT_UPCALL_DISABLE or DAT_UPCALL_SINGLE_INSTANCE
+ * @upcall: copied; may be NULL with DAT_UPCALL_DISABLE
+ * @flags: streams
+ * @ret: DAT_RETURN of a failure
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: the EVD or NULL.
+ */
+struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
+				   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
+				   DAT_RETURN *ret)
+{
+	struct kdapl_evd *evd;
+	int err = 0;
+
+	*ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	evd = kzalloc(sizeof(*evd), GFP_KERNEL);
+	if (!evd)
+		return NULL;
+	kdapl_obj_init(&evd->obj, DAT_HANDLE_TYPE_EVD, ia, kdapl_evd_release);
+	evd->flags = flags;
+	evd->softirq = !(flags & ~EVD_FLAGS_CQ);
+	evd->qlen = qlen;
+	evd->policy = policy;
+	if (upcall)
+		evd->upcall = *upcall;
+	mutex_init(&evd->mutex);
+	spin_lock_init(&evd->lock);
+	INIT_LIST_HEAD(&evd->ready);
+	INIT_LIST_HEAD(&evd->cqs);
+	kdapl_evd_engine_init(evd);
+
+	err = evd_grow_store(evd, 0);
+	if (!err && (flags & EVD_FLAGS_CQ))
+		err = evd_add_cq(evd, 1);
+	if (err) {
+		if (err != -ENOMEM)
+			*ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+		kdapl_evd_destroy(evd);
+		return NULL;
+	}
+	return evd;
+}
+
+/**
+ * kdapl_evd_destroy - stop upcalls, free the CQs, drop the handle's reference
+ * @evd: retired or never published, without users
+ *
+ * Context: may sleep, waits for a running upcall.
+ */
+void kdapl_evd_destroy(struct kdapl_evd *evd)
+{
+	struct kdapl_cq *cq, *next;
+	LIST_HEAD(cqs);
+
+	spin_lock_irq(&evd->lock);
+	evd->closing = true;
+	list_splice_init(&evd->cqs, &cqs);
+	list_for_each_entry(cq, &cqs, evd_node)
+		RCU_INIT_POINTER(cq->evd, NULL);
+	evd->batch_pos = 0;
+	evd->batch_n = 0;
+	spin_unlock_irq(&evd->lock);
+	synchronize_rcu();	/* no completion handler schedules it any more */
+	kdapl_evd_engine_stop(evd);
+	list_for_each_entry_safe(cq, next, &cqs, evd_node)
+		kdapl_cq_put(cq);
+	kdapl_obj_put(&evd->obj);
+}
+
+/**
+ * kdapl_evd_null - where completions go that no EVD was named for
+ * @ia: the IA
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: the IA's null EVD, made at first use, or NULL.
+ */
+struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia)
+{
+	DAT_RETURN ret;
+
+	mutex_lock(&ia->mutex);
+	if (!ia->null_evd) {
+		ia->null_evd = kdapl_evd_create(ia, 1, DAT_UPCALL_DISABLE, NULL,
+						DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &ret);
+		if (ia->null_evd) {
+			ia->null_evd->discard = true;
+			ia->null_evd->obj.live = true;	/* usable, though without handle */
+		}
+	}
+	mutex_unlock(&ia->mutex);
+	return ia->null_evd;
+}
+
+/**
+ * dat_evd_kcreate - create an Event Dispatcher
+ * @ia_handle: IA
+ * @evd_min_qlen: events it must hold at least; completions of DTOs are never
+ *	lost, whatever the length
+ * @upcall_policy: DAT_UPCALL_DISABLE (take events with dat_evd_dequeue()) or
+ *	DAT_UPCALL_SINGLE_INSTANCE
+ * @upcall: copied; NULL or a NULL function only with DAT_UPCALL_DISABLE
+ * @evd_flags: event streams that may feed the EVD
+ * @evd_handle: where the handle goes
+ *
+ * The upcalls of an EVD with no other flags than DTO and RMR_BIND run in
+ * softirq and must not sleep; those of every other EVD run in a workqueue and
+ * may.
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA); DAT_INVALID_PARAMETER (length,
+ * policy, upcall, flags, NULL @evd_handle); DAT_MODEL_NOT_SUPPORTED (policy
+ * beyond the provider attribute upcall_policy); DAT_INSUFFICIENT_RESOURCES
+ * (subtype TEVD: longer than max_evd_qlen or no CQ left; MEMORY);
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
+			   DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
+			   DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE *evd_handle)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	struct kdapl_evd *evd;
+	DAT_RETURN ret;
+	int idx, err;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (evd_min_qlen <= 0) {
+		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		goto out;
+	}
+	switch (upcall_policy) {
+	case DAT_UPCALL_DISABLE:
+		break;
+	case DAT_UPCALL_SINGLE_INSTANCE:
+	case DAT_UPCALL_NORIFY:
+	case DAT_UPCALL_MANY:
+		if (!upcall || !upcall->upcall_func) {
+			ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+			goto out;
+		}
+		break;
+	default:
+		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+		goto out;
+	}
+	if (!evd_flags || (evd_flags & ~EVD_FLAGS_ALL)) {
+		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+		goto out;
+	}
+	if (!evd_handle) {
+		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+		goto out;
+	}
+	if (upcall_policy > DAT_UPCALL_SINGLE_INSTANCE) {
+		ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+		goto out;
+	}
+	if (evd_min_qlen > ia->dev->attrs.max_cqe) {
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+		goto out;
+	}
+	idx = kdapl_dev_enter(ia->dev);
+	if (idx < 0) {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		goto out;
+	}
+	evd = kdapl_evd_create(ia, evd_min_qlen, upcall_policy, upcall, evd_flags, &ret);
+	if (evd) {
+		ret = DAT_SUCCESS;
+		err = kdapl_obj_publish(&evd->obj);
+		if (err) {
+			ret = err == -ESHUTDOWN ?
+				kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA) :
+				kdapl_errno_ret(err);
+			kdapl_evd_destroy(evd);
+		} else {
+			*evd_handle = evd->obj.handle;
+		}
+	}
+	kdapl_dev_exit(ia->dev, idx);
+out:
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_evd_kcreate);
+
+/**
+ * dat_evd_query - read the parameters of an EVD
+ * @evd_handle: EVD
+ * @evd_param_mask: DAT_EVD_FIELD_* bits of the members wanted; 0 is legal
+ * @evd_param: filled entirely
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
+ * mask bit, NULL @evd_param with a mask).
+ */
+DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask,
+			 DAT_EVD_PARAM *evd_param)
+{
+	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
+	DAT_RETURN ret = DAT_SUCCESS;
+	unsigned long flags;
+
+	if (!evd)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	if (evd_param_mask & ~DAT_EVD_FIELD_ALL) {
+		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	} else if (!evd_param) {
+		if (evd_param_mask)
+			ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	} else {
+		spin_lock_irqsave(&evd->lock, flags);
+		evd_param->ia_handle = evd->obj.ia->obj.handle;
+		evd_param->evd_qlen = evd->qlen;
+		evd_param->upcall_policy = evd->policy;
+		evd_param->upcall = evd->upcall;
+		evd_param->evd_flags = evd->flags;
+		spin_unlock_irqrestore(&evd->lock, flags);
+	}
+	kdapl_obj_put(&evd->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_evd_query);
+
+/**
+ * dat_evd_dequeue - take the oldest event
+ * @evd_handle: EVD
+ * @event: filled with the event
+ *
+ * Legal under every upcall policy and inside the EVD's own upcall; each event
+ * is delivered exactly once.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS, DAT_QUEUE_EMPTY, DAT_INVALID_HANDLE, or
+ * DAT_INVALID_PARAMETER when @event is NULL.
+ */
+DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
+{
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct kdapl_event ev;
+	struct kdapl_evd *evd;
+	unsigned long flags;
+
+	rcu_read_lock();
+	evd = kdapl_handle_peek(evd_handle, DAT_HANDLE_TYPE_EVD);
+	if (unlikely(!evd)) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	} else if (unlikely(!event)) {
+		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	} else {
+		spin_lock_irqsave(&evd->lock, flags);
+		if (kdapl_evd_take(evd, &ev))
+			kdapl_event_fill(evd, &ev, event);
+		else
+			ret = kdapl_err(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+		spin_unlock_irqrestore(&evd->lock, flags);
+	}
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL(dat_evd_dequeue);
+
+/**
+ * dat_evd_free - destroy an EVD
+ * @evd_handle: EVD that no EP, service point or IA uses
+ *
+ * Events still queued are lost. Returns after the last upcall has returned.
+ *
+ * Context: may sleep; not inside an upcall of this EVD.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype
+ * EVD_IN_USE: something feeds it, or the call comes from its own upcall).
+ */
+DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle)
+{
+	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
+	DAT_RETURN ret = DAT_SUCCESS;
+	int err;
+
+	if (!evd)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	err = kdapl_evd_inside_upcall(evd) ? -EBUSY : kdapl_obj_retire(&evd->obj);
+	if (!err)
+		kdapl_evd_destroy(evd);
+	else if (err == -EBUSY)
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	else
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	kdapl_obj_put(&evd->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_evd_free);

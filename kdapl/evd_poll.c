@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Taking events: the store, the rings, the batch, the CQs.
+ *
+ * Everything here runs under evd->lock. A work completion leads through its
+ * wr_cqe to the ring entry the post left behind and from there, by the entry's
+ * index, to the ring and the transport half; wc->qp is never looked at, since
+ * the QP may be gone.
+ *
+ * On devices that complete in order, a send completion for entry k reports k
+ * and reclaims everything up to it: what lies before k had no completion, so
+ * it was suppressed and succeeded. Where that does not hold (soft-iWARP
+ * completes Reads out of order), or where a completion may not be reported yet
+ * (a message that arrived before ESTABLISHED), the entry is marked done and
+ * the ring is reported from its tail, in post order.
+ */
+#include <linux/rcupdate.h>
+
+#include "kdapl.h"
+
+/* Silent completions looked at in one go before the engine is rescheduled. */
+#define MAX_SILENT	256
+
+static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const struct kdapl_wr *wr,
+		      unsigned int status)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *dto = &ev->data.dto_completion_event_data;
+
+	ev->half = ring->half;
+	ev->number = DAT_DTO_COMPLETION_EVENT;
+	ev->signalled = status != DAT_DTO_SUCCESS ||
+			!(wr->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+	dto->ep_handle = ring->half->handle;
+	dto->user_cookie.as_64 = wr->cookie;
+	dto->status = status;
+	dto->transfered_length = status == DAT_DTO_SUCCESS ? wr->length : 0;
+	dto->operation = wr->op;
+	dto->rmr_context = 0;
+	if (wr->flags & KDAPL_WR_INVALIDATED) {
+		dto->operation = DAT_DTO_RECEIVE_WITH_INVALIDATE;
+		dto->rmr_context = wr->key;
+	}
+}
+
+/* Does this finished entry become an event? */
+static bool wr_visible(const struct kdapl_ring *ring, const struct kdapl_wr *wr,
+		       unsigned int status)
+{
+	if (READ_ONCE(ring->half->discard) || wr->op >= KDAPL_OP_MARKER)
+		return false;
+	return status != DAT_DTO_SUCCESS || !(wr->flags & DAT_COMPLETION_SUPPRESS_FLAG);
+}
+
+/* The poster reads tail (acquire) and then the counters, so tail goes last. */
+static void ring_advance(struct kdapl_ring *ring, const struct kdapl_wr *wr, u32 tail)
+{
+	if (!ring->recv)
+		ring->dtos_done = wr->seq;
+	smp_store_release(&ring->tail, tail);
+}
+
+static void ring_mark_ready(struct kdapl_evd *evd, struct kdapl_ring *ring)
+{
+	if (list_empty(&ring->ready))
+		list_add_tail(&ring->ready, &evd->ready);
+}
+
+static void ring_end(struct kdapl_evd *evd, struct kdapl_ring *ring)
+{
+	if (ring->ended)
+		return;
+	WRITE_ONCE(ring->ended, true);
+	ring_mark_ready(evd, ring);
+	mod_delayed_work(kdapl_wq, &ring->half->end_work, 0);
+}
+
+/* A receive queue has ended when the device gave back all it was given. */
+static void ring_check_recv_end(struct kdapl_evd *evd, struct kdapl_ring *ring)
+{
+	/* pairs with the release in kdapl_ring_set_mode(): native is final then */
+	if (smp_load_acquire(&ring->mode) == KDAPL_RING_SOFT &&
+	    READ_ONCE(ring->half->stopping) && ring->reaped == READ_ONCE(ring->native))
+		ring_end(evd, ring);
+}
+
+/* Everything posted before the marker is done. */
+static void ring_marker_done(struct kdapl_evd *evd, struct kdapl_ring *ring)
+{
+	WRITE_ONCE(ring->marker, false);
+	if (READ_ONCE(ring->half->stopping))
+		ring_end(evd, ring);
+	else
+		kdapl_half_end(ring->half, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+/*
+ * Report the next entry of a ring from its tail. Used when completions do not
+ * map one to one to entries: out of order devices, held receives, the end.
+ */
+static bool ring_next(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kdapl_event *ev)
+{
+	/* pairs with the release of the poster: entries before head are complete */
+	while (ring->tail != smp_load_acquire(&ring->head)) {
+		struct kdapl_wr *wr = &ring->wr[ring->tail & ring->mask];
+		unsigned int status = DAT_DTO_SUCCESS;
+		bool visible, marker;
+
+		switch (READ_ONCE(wr->state)) {
+		case KDAPL_WR_DONE:
+			if (ring->recv && READ_ONCE(ring->half->phase) < KDAPL_HALF_UP)
+				return false;
+			status = wr->status;
+			break;
+		case KDAPL_WR_SOFT:
+			if (!ring->ended)
+				return false;
+			status = DAT_DTO_ERR_FLUSHED;
+			break;
+		default:
+			if (ring->ended) {
+				/* No completion, so it was suppressed and succeeded. */
+				if (ring->lost || (wr->flags & KDAPL_WR_SIGNALED) || ring->recv)
+					status = DAT_DTO_ERR_FLUSHED;
+			} else if (!ring->ooo || (wr->flags & KDAPL_WR_SIGNALED) ||
+				   (s32)(ring->nonread_done - ring->tail) <= 0) {
+				return false;
+			}
+		}
+		visible = wr_visible(ring, wr, status);
+		marker = wr->op == KDAPL_OP_MARKER;
+		if (visible)
+			event_dto(ev, ring, wr, status);
+		if (wr->op == DAT_DTO_RDMA_READ && !ring->recv)
+			ring->reads_done++;
+		ring_advance(ring, wr, ring->tail + 1);
+		if (marker)
+			ring_marker_done(evd, ring);
+		if (visible)
+			return true;
+	}
+	return false;
+}
+
+static void wr_failed(struct kdapl_ring *ring, enum ib_wc_status status)
+{
+	struct kdapl_half *half = ring->half;
+
+	if (READ_ONCE(half->stopping))
+		return;
+	if (READ_ONCE(half->phase) != KDAPL_HALF_UP) {
+		/* The CM decides how the attempt ends; remember it if it succeeds. */
+		if (status != IB_WC_WR_FLUSH_ERR)
+			WRITE_ONCE(half->wc_failed, true);
+		return;
+	}
+	if (status == IB_WC_WR_FLUSH_ERR && half->dev->iwarp)
+		kdapl_half_end(half, KDAPL_END_SUSPECT);
+	else
+		kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kdapl_wr *wr,
+		      const struct ib_wc *wc, struct kdapl_event *ev)
+{
+	u32 pos = ring->tail + ((wr->index - ring->tail) & ring->mask);
+	bool visible;
+
+	ring->reaped++;
+	wr->status = kdapl_wc_recv_status(wc->status);
+	if (likely(wc->status == IB_WC_SUCCESS)) {
+		wr->length = wc->byte_len;
+		if (unlikely(wc->wc_flags & IB_WC_WITH_INVALIDATE)) {
+			wr->flags |= KDAPL_WR_INVALIDATED;
+			wr->key = wc->ex.invalidate_rkey;
+		}
+	}
+	if (unlikely(READ_ONCE(ring->half->phase) < KDAPL_HALF_UP || pos != ring->tail)) {
+		WRITE_ONCE(wr->state, KDAPL_WR_DONE);
+		if (wc->status == IB_WC_SUCCESS && READ_ONCE(ring->half->passive))
+			queue_work(kdapl_wq, &ring->half->est_work);
+		ring_mark_ready(evd, ring);
+		ring_check_recv_end(evd, ring);
+		return false;
+	}
+	visible = wr_visible(ring, wr, wr->status);
+	if (visible)
+		event_dto(ev, ring, wr, wr->status);
+	ring_advance(ring, wr, pos + 1);
+	ring_check_recv_end(evd, ring);
+	return visible;
+}
+
+static bool request_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kdapl_wr *wr,
+			 const struct ib_wc *wc, struct kdapl_event *ev)
+{
+	u32 pos = ring->tail + ((wr->index - ring->tail) & ring->mask);
+	unsigned int status = kdapl_wc_status(wc->status);
+	bool visible, marker;
+
+	if (unlikely(ring->ooo)) {
+		wr->status = status;
+		WRITE_ONCE(wr->state, KDAPL_WR_DONE);
+		if (wr->op != DAT_DTO_RDMA_READ && (s32)(pos + 1 - ring->nonread_done) > 0)
+			ring->nonread_done = pos + 1;
+		ring_mark_ready(evd, ring);
+		return false;
+	}
+	visible = wr_visible(ring, wr, status);
+	marker = wr->op == KDAPL_OP_MARKER;
+	if (visible)
+		event_dto(ev, ring, wr, status);
+	ring_advance(ring, wr, pos + 1);
+	if (unlikely(marker))
+		ring_marker_done(evd, ring);
+	return visible;
+}
+
+static bool wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event *ev)
+{
+	struct kdapl_ring *ring;
+	struct kdapl_wr *wr;
+
+	if (unlikely(wc->wr_cqe->done != kdapl_wr_done)) {
+		wc->wr_cqe->done(evd->cur, wc);
+		return false;
+	}
+	wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
+	ring = kdapl_wr_ring(wr);
+	if (unlikely(wc->status != IB_WC_SUCCESS))
+		wr_failed(ring, wc->status);
+	return ring->recv ? recv_done(evd, ring, wr, wc, ev) :
+			    request_done(evd, ring, wr, wc, ev);
+}
+
+static bool evd_refill(struct kdapl_evd *evd)
+{
+	struct kdapl_cq *cq;
+	int n;
+
+	list_for_each_entry(cq, &evd->cqs, evd_node) {
+		if (!cq->ibcq)
+			continue;
+		n = ib_poll_cq(cq->ibcq, KDAPL_BATCH, evd->batch);
+		if (n <= 0)
+			continue;
+		evd->cur = cq->ibcq;
+		evd->batch_pos = 0;
+		evd->batch_n = n;
+		list_move_tail(&cq->evd_node, &evd->cqs);	/* the others' turn next */
+		return true;
+	}
+	return false;
+}
+
+/**
+ * kdapl_evd_poll - take the next event that is not in the store
+ * @evd: the EVD; evd->lock held
+ * @ev: filled on success
+ *
+ * Return: false when there is none, or when so many silent completions were
+ * seen that evd->again asks for another turn.
+ */
+bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev)
+{
+	int silent = 0;
+
+	lockdep_assert_held(&evd->lock);
+	evd->again = false;
+	for (;;) {
+		while (unlikely(!list_empty(&evd->ready))) {
+			struct kdapl_ring *ring = list_first_entry(&evd->ready, struct kdapl_ring,
+								   ready);
+
+			if (ring_next(evd, ring, ev))
+				return true;
+			list_del_init(&ring->ready);
+		}
+		if (evd->batch_pos == evd->batch_n && !evd_refill(evd))
+			return false;
+		if (wc_event(evd, &evd->batch[evd->batch_pos++], ev))
+			return true;
+		if (++silent == MAX_SILENT) {
+			evd->again = true;
+			return false;
+		}
+	}
+}
+
+static bool event_other(const struct kdapl_event *ev)
+{
+	return ev->number != DAT_DTO_COMPLETION_EVENT &&
+	       ev->number != DAT_RMR_BIND_COMPLETION_EVENT;
+}
+
+/**
+ * kdapl_evd_store - append an event to the store
+ * @evd: the EVD; evd->lock held
+ * @ev: the event
+ *
+ * Return: false when it does not fit: the store is full or, for events of
+ * other streams than DTO and RMR, the consumer's queue length is reached.
+ */
+bool kdapl_evd_store(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	lockdep_assert_held(&evd->lock);
+	if (evd->store_count == evd->store_size)
+		return false;
+	if (event_other(ev)) {
+		if (evd->store_others >= evd->qlen)
+			return false;
+		evd->store_others++;
+	}
+	evd->slots[(evd->store_head + evd->store_count) % evd->store_size] = *ev;
+	evd->store_count++;
+	evd->store_signalled += ev->signalled;
+	return true;
+}
+
+/**
+ * kdapl_evd_take - take the oldest event
+ * @evd: the EVD; evd->lock held
+ * @ev: filled on success
+ *
+ * Return: false when there is none.
+ */
+bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev)
+{
+	lockdep_assert_held(&evd->lock);
+	if (!evd->store_count)
+		return kdapl_evd_poll(evd, ev);
+	*ev = evd->slots[evd->store_head];
+	evd->store_head = (evd->store_head + 1) % evd->store_size;
+	evd->store_count--;
+	evd->store_signalled -= ev->signalled;
+	if (event_other(ev)) {
+		evd->store_others--;
+		evd->overflow = false;
+	}
+	return true;
+}
+
+/**
+ * kdapl_evd_queue - an event of another stream than DTO or RMR arrives
+ * @evd: the EVD
+ * @ev: the event
+ *
+ * Context: any, without evd->lock.
+ * Return: false when the EVD is full and the event was dropped.
+ */
+bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	bool stored, report = false;
+	unsigned long flags;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	stored = kdapl_evd_store(evd, ev);
+	if (!stored && ev->number != DAT_CONNECTION_REQUEST_EVENT) {
+		report = !evd->overflow;
+		evd->overflow = true;
+	}
+	spin_unlock_irqrestore(&evd->lock, flags);
+	if (stored) {
+		kdapl_evd_sched(evd);
+	} else if (report && evd == evd->obj.ia->async_evd) {
+		pr_err_ratelimited("%s: asynchronous EVD is full (%d events), events are lost: dequeue them or make it longer\n",
+				   evd->obj.ia->name, evd->qlen);
+	} else if (report) {
+		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
+			       DAT_EVD_OVERFLOW_ERROR);
+	}
+	return stored;
+}
+
+/**
+ * kdapl_evd_sweep_locked - move completions into the store
+ * @evd: the EVD; evd->lock held
+ * @budget: events to move at most
+ * @teardown: use the part of the store that is reserved for ending halves;
+ *	sweeps for the sake of a poster stop at the consumer's queue length
+ */
+void kdapl_evd_sweep_locked(struct kdapl_evd *evd, int budget, bool teardown)
+{
+	u32 limit = teardown ? evd->store_size : evd->qlen;
+	struct kdapl_event ev;
+
+	while (budget-- > 0 && (evd->discard || evd->store_count < limit)) {
+		if (!kdapl_evd_poll(evd, &ev))
+			break;
+		if (!evd->discard)
+			kdapl_evd_store(evd, &ev);
+	}
+}
+
+/**
+ * kdapl_evd_sweep - the same, and tell the engine if it should run
+ * @evd: the EVD
+ * @budget: events to move at most
+ * @teardown: see kdapl_evd_sweep_locked()
+ *
+ * Context: any, without any lock of an EP.
+ */
+void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown)
+{
+	unsigned long flags;
+	bool sched;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	kdapl_evd_sweep_locked(evd, budget, teardown);
+	sched = evd->policy != DAT_UPCALL_DISABLE && evd->store_signalled;
+	spin_unlock_irqrestore(&evd->lock, flags);
+	if (sched)
+		kdapl_evd_sched(evd);
+}
+
+/**
+ * kdapl_evd_ending - a half starts or stops waiting for its last completions
+ * @evd: the EVD
+ * @delta: 1 or -1
+ *
+ * While any half waits, the engine takes completions off the CQs even if
+ * upcalls are disabled.
+ */
+void kdapl_evd_ending(struct kdapl_evd *evd, int delta)
+{
+	spin_lock_irq(&evd->lock);
+	evd->ending += delta;
+	spin_unlock_irq(&evd->lock);
+	if (delta > 0)
+		kdapl_evd_sched(evd);
+}
+
+/**
+ * kdapl_evd_drop - forget the stored events of a half
+ * @evd: the EVD
+ * @half: whose events
+ * @all_events: connection events too, not only DTO and RMR completions
+ */
+void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_events)
+{
+	struct kdapl_event ev;
+	unsigned long flags;
+	u32 n;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	/* One turn of the store: take each event and put back what stays. */
+	for (n = evd->store_count; n; n--) {
+		kdapl_evd_take(evd, &ev);
+		if (ev.half != half || (!all_events && event_other(&ev)))
+			kdapl_evd_store(evd, &ev);
+	}
+	spin_unlock_irqrestore(&evd->lock, flags);
+}
+
+/**
+ * kdapl_evd_arm - ask for an interrupt with the next completion
+ * @evd: the EVD
+ *
+ * Return: true when something is there already and the engine must run again.
+ */
+bool kdapl_evd_arm(struct kdapl_evd *evd)
+{
+	enum ib_cq_notify_flags flags = IB_CQ_REPORT_MISSED_EVENTS;
+	bool missed = false;
+	struct kdapl_cq *cq;
+
+	spin_lock_irq(&evd->lock);
+	if (evd->closing)
+		goto out;
+	if (evd->policy == DAT_UPCALL_DISABLE && !evd->discard) {
+		if (!evd->ending || evd->store_count == evd->store_size)
+			goto out;
+	} else if (evd->store_signalled) {
+		missed = true;
+	}
+	flags |= evd->solicited && !evd->ending ? IB_CQ_SOLICITED : IB_CQ_NEXT_COMP;
+	list_for_each_entry(cq, &evd->cqs, evd_node) {
+		if (cq->ibcq && ib_req_notify_cq(cq->ibcq, flags) > 0)
+			missed = true;
+	}
+	if (evd->again || !list_empty(&evd->ready) || evd->batch_pos != evd->batch_n)
+		missed = true;
+out:
+	spin_unlock_irq(&evd->lock);
+	return missed;
+}
+
+/**
+ * kdapl_ring_ready - a ring may have entries to report
+ * @ring: the ring
+ *
+ * Context: any, without ring->lock.
+ */
+void kdapl_ring_ready(struct kdapl_ring *ring)
+{
+	struct kdapl_evd *evd;
+	unsigned long flags;
+
+	rcu_read_lock();
+	evd = rcu_dereference(ring->cq->evd);
+	if (evd) {
+		spin_lock_irqsave(&evd->lock, flags);
+		ring_mark_ready(evd, ring);
+		spin_unlock_irqrestore(&evd->lock, flags);
+		kdapl_evd_sched(evd);
+	}
+	rcu_read_unlock();
+}
+
+/**
+ * kdapl_ring_ended - no native completion of this ring will come any more?
+ * @ring: a ring of a half that is stopping
+ *
+ * Also finds the end where no completion announces it: nothing was posted.
+ *
+ * Context: may sleep.
+ */
+bool kdapl_ring_ended(struct kdapl_ring *ring)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(ring->cq);
+
+	if (!evd) {
+		WRITE_ONCE(ring->ended, true);
+		return true;
+	}
+	spin_lock_irq(&evd->lock);
+	if (ring->recv)
+		ring_check_recv_end(evd, ring);
+	else if (ring->tail == READ_ONCE(ring->head))
+		ring_end(evd, ring);
+	spin_unlock_irq(&evd->lock);
+	kdapl_obj_put(&evd->obj);
+	return READ_ONCE(ring->ended);
+}
+
+/**
+ * kdapl_ring_force_end - the QP is destroyed: take what is left on the CQ
+ * @ring: a ring of a stopped half
+ * @lost: what had no completion may not have happened: report it FLUSHED
+ *
+ * Context: may sleep.
+ */
+void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(ring->cq);
+
+	if (!evd) {
+		WRITE_ONCE(ring->ended, true);
+		return;
+	}
+	spin_lock_irq(&evd->lock);
+	/*
+	 * The CQ and the batch still point into the ring. They hold no more
+	 * entries than the store has room for, unless nobody has dequeued for
+	 * long; the loop ends because the QP produces nothing any more.
+	 */
+	kdapl_evd_sweep_locked(evd, INT_MAX, true);
+	while (evd->again)
+		kdapl_evd_sweep_locked(evd, INT_MAX, true);
+	ring->lost |= lost;
+	ring_end(evd, ring);
+	spin_unlock_irq(&evd->lock);
+	kdapl_evd_sched(evd);
+	kdapl_obj_put(&evd->obj);
+}
+
+/**
+ * kdapl_wr_done - completion of one of our work requests outside the EVD's loop
+ * @cq: CQ
+ * @wc: completion
+ *
+ * Normally only compared with; called when a core helper polls the CQ.
+ */
+void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kdapl_cq *kcq = cq->cq_context;
+	struct kdapl_evd *evd = kdapl_cq_evd_get(kcq);
+	struct kdapl_event ev;
+	unsigned long flags;
+
+	if (!evd)
+		return;
+	spin_lock_irqsave(&evd->lock, flags);
+	if (wc_event(evd, wc, &ev) && !evd->discard)
+		kdapl_evd_store(evd, &ev);
+	spin_unlock_irqrestore(&evd->lock, flags);
+	kdapl_evd_sched(evd);
+	kdapl_obj_put(&evd->obj);
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The upcall engine: one instance per EVD, in irq_poll softirq or in a
+ * workqueue, that takes events and hands them to the consumer.
+ *
+ * SINGLE_INSTANCE follows from there being one engine: irq_poll and a work
+ * item both run on one CPU at a time. The EVD's lock is dropped around the
+ * consumer's function, so it may call back into anything.
+ *
+ * Arming: the engine takes events until there is none, gives up its turn and
+ * only then arms the CQs; what arrived in between is reported by the arming
+ * itself and starts another turn. So no wake-up is lost, whoever else has been
+ * taking events meanwhile.
+ */
+#include <linux/sched.h>
+
+#include "kdapl.h"
+
+#define SOFTIRQ_BUDGET	64
+#define WORK_BUDGET	256
+
+/**
+ * kdapl_event_fill - the consumer's form of an event
+ * @evd: where it was taken from
+ * @ev: the event
+ * @out: the consumer's or the engine's structure
+ */
+void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out)
+{
+	out->event_number = ev->number;
+	out->evd_handle = evd->obj.handle;
+	out->event_data = ev->data;
+}
+
+/*
+ * The next event an upcall is due for. Only a signalled event starts upcalls;
+ * unsignalled ones before it go first, unsignalled ones after it wait in the
+ * store. evd->lock held.
+ */
+static bool evd_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
+{
+	while (!evd->store_signalled) {
+		if (!kdapl_evd_poll(evd, ev))
+			return false;
+		if (ev->signalled && !evd->store_count)
+			return true;
+		if (!kdapl_evd_store(evd, ev))
+			return false;
+	}
+	return kdapl_evd_take(evd, ev);
+}
+
+/* Is another event queued at this moment? evd->lock held. */
+static bool evd_more(struct kdapl_evd *evd)
+{
+	struct kdapl_event ev;
+
+	if (!evd->store_count && kdapl_evd_poll(evd, &ev))
+		kdapl_evd_store(evd, &ev);
+	return evd->store_count;
+}
+
+static int evd_run(struct kdapl_evd *evd, int budget)
+{
+	struct kdapl_event ev;
+	DAT_UPCALL_OBJECT upcall;
+	DAT_BOOLEAN more;
+	int n;
+
+	spin_lock_irq(&evd->lock);
+	for (n = 0; n < budget && !evd->closing; n++) {
+		if (evd->discard) {
+			if (!kdapl_evd_take(evd, &ev))
+				break;
+			continue;
+		}
+		if (evd->policy == DAT_UPCALL_DISABLE) {
+			if (evd->ending)
+				kdapl_evd_sweep_locked(evd, budget, true);
+			break;
+		}
+		if (!evd_pick(evd, &ev))
+			break;
+		more = evd_more(evd) ? DAT_TRUE : DAT_FALSE;
+		kdapl_event_fill(evd, &ev, &evd->event);
+		upcall = evd->upcall;
+		evd->in_upcall = true;
+		evd->upcall_task = current;
+		spin_unlock_irq(&evd->lock);
+
+		upcall.upcall_func(upcall.instance_data, &evd->event, more);
+
+		spin_lock_irq(&evd->lock);
+		evd->in_upcall = false;
+		evd->upcall_task = NULL;
+	}
+	spin_unlock_irq(&evd->lock);
+	return n;
+}
+
+static int evd_irq_poll(struct irq_poll *iop, int budget)
+{
+	struct kdapl_evd *evd = container_of(iop, struct kdapl_evd, iop);
+	int n = evd_run(evd, budget);
+
+	if (n < budget) {
+		irq_poll_complete(iop);
+		if (kdapl_evd_arm(evd))
+			irq_poll_sched(iop);
+	}
+	return n;
+}
+
+static void evd_work(struct work_struct *work)
+{
+	struct kdapl_evd *evd = container_of(work, struct kdapl_evd, work);
+
+	if (evd_run(evd, WORK_BUDGET) == WORK_BUDGET || kdapl_evd_arm(evd))
+		queue_work(kdapl_wq, work);
+}
+
+/**
+ * kdapl_evd_sched - something may have arrived
+ * @evd: the EVD
+ *
+ * Context: any.
+ */
+void kdapl_evd_sched(struct kdapl_evd *evd)
+{
+	if (evd->softirq)
+		irq_poll_sched(&evd->iop);
+	else if (!READ_ONCE(evd->closing))
+		queue_work(kdapl_wq, &evd->work);
+}
+
+/**
+ * kdapl_evd_engine_init - prepare the engine of a new EVD
+ * @evd: the EVD
+ */
+void kdapl_evd_engine_init(struct kdapl_evd *evd)
+{
+	irq_poll_init(&evd->iop, SOFTIRQ_BUDGET, evd_irq_poll);
+	INIT_WORK(&evd->work, evd_work);
+}
+
+/**
+ * kdapl_evd_engine_stop - wait for a running upcall, start no other
+ * @evd: closing, out of reach of completion handlers
+ *
+ * Context: may sleep; not inside an upcall of @evd.
+ */
+void kdapl_evd_engine_stop(struct kdapl_evd *evd)
+{
+	if (evd->softirq)
+		irq_poll_disable(&evd->iop);
+	cancel_work_sync(&evd->work);
+}
+
+/**
+ * kdapl_evd_inside_upcall - does the caller run in this EVD's upcall?
+ * @evd: the EVD
+ *
+ * In softirq "current" is the interrupted task, which runs nothing else until
+ * the upcall returns, so comparing tasks is exact there too.
+ */
+bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
+{
+	return READ_ONCE(evd->in_upcall) && READ_ONCE(evd->upcall_task) == current;
+}

@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Interface Adapters: open, query, close; what one instance offers.
+ */
+#include <linux/export.h>
+#include <linux/if_arp.h>
+#include <linux/inetdevice.h>
+#include <linux/log2.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+
+#include "kdapl.h"
+
+#define IA_MAX_DTOS	16384	/* per EP and direction, whatever the device could */
+#define IB_PDATA_MAX	56	/* what a connection request carries on IB and RoCE */
+#define IW_PDATA_MAX	248	/* MPA: one byte of length, less the provider's share */
+
+/**
+ * kdapl_ia_async - an asynchronous event for the consumer of an IA
+ * @ia: IA
+ * @handle: the object concerned
+ * @number: DAT_ASYNC_ERROR_*
+ * @reason: of the enum that belongs to the type of @handle
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, DAT_EVENT_NUMBER number,
+		    DAT_COUNT reason)
+{
+	struct kdapl_event ev = { .number = number, .signalled = true };
+	struct kdapl_evd *evd;
+	unsigned long flags;
+
+	ev.data.asynch_error_event_data.dat_handle = handle;
+	ev.data.asynch_error_event_data.reason = reason;
+	spin_lock_irqsave(&ia->lock, flags);
+	evd = ia->async_evd;
+	if (evd)
+		refcount_inc(&evd->obj.ref);
+	spin_unlock_irqrestore(&ia->lock, flags);
+	if (evd) {
+		kdapl_evd_queue(evd, &ev);
+		kdapl_obj_put(&evd->obj);
+	}
+}
+
+/* The netdev behind an IPoIB port has the same parent and the port's number. */
+static struct net_device *ia_ipoib_netdev(struct kdapl_ia *ia)
+{
+	struct net_device *ndev, *found = NULL;
+	struct net *net;
+
+	rcu_read_lock();
+	for_each_net_rcu(net) {
+		for_each_netdev_rcu(net, ndev) {
+			if (ndev->type != ARPHRD_INFINIBAND ||
+			    ndev->dev.parent != ia->dev->ibdev->dev.parent ||
+			    ndev->dev_port != ia->port - 1)
+				continue;
+			dev_hold(ndev);
+			found = ndev;
+			goto out;
+		}
+	}
+out:
+	rcu_read_unlock();
+	return found;
+}
+
+static bool ia_netdev_address(struct net_device *ndev, struct sockaddr_storage *addr)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+	const struct in_ifaddr *ifa;
+	struct in_device *in_dev;
+
+	memset(addr, 0, sizeof(*addr));
+	in_dev = __in_dev_get_rcu(ndev);
+	if (in_dev) {
+		in_dev_for_each_ifa_rcu(ifa, in_dev) {
+			in->sin_family = AF_INET;
+			in->sin_addr.s_addr = ifa->ifa_local;
+			return true;
+		}
+	}
+#if IS_ENABLED(CONFIG_IPV6)
+	{
+		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+		struct inet6_dev *in6_dev = __in6_dev_get(ndev);
+		const struct inet6_ifaddr *ifa6;
+
+		if (!in6_dev)
+			return false;
+		list_for_each_entry_rcu(ifa6, &in6_dev->addr_list, if_list) {
+			if (ipv6_addr_type(&ifa6->addr) & IPV6_ADDR_LINKLOCAL)
+				continue;
+			in6->sin6_family = AF_INET6;
+			in6->sin6_addr = ifa6->addr;
+			return true;
+		}
+	}
+#endif
+	return false;
+}
+
+/**
+ * kdapl_ia_address - the IP address of an IA, as it is now
+ * @ia: IA
+ * @addr: where it goes, port 0
+ * @net: where the network namespace of its netdev goes, to be put; may be NULL
+ *
+ * IPv4 before IPv6, no link-local address.
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: 0 or -EADDRNOTAVAIL.
+ */
+int kdapl_ia_address(struct kdapl_ia *ia, struct sockaddr_storage *addr, struct net **net)
+{
+	struct net_device *ndev = ib_device_get_netdev(ia->dev->ibdev, ia->port);
+	int ret = -EADDRNOTAVAIL;
+
+	if (!ndev)
+		ndev = ia_ipoib_netdev(ia);
+	if (!ndev)
+		return ret;
+	rcu_read_lock();
+	if (ia_netdev_address(ndev, addr))
+		ret = 0;
+	if (!ret && net) {
+		*net = maybe_get_net(dev_net(ndev));
+		if (!*net)
+			ret = -EADDRNOTAVAIL;
+	}
+	rcu_read_unlock();
+	dev_put(ndev);
+	return ret;
+}
+
+/**
+ * kdapl_ia_max_pdata - private data that connect, accept and reject can carry
+ * @ia: IA
+ */
+DAT_COUNT kdapl_ia_max_pdata(struct kdapl_ia *ia)
+{
+	return ia->dev->iwarp ? IW_PDATA_MAX : IB_PDATA_MAX;
+}
+
+static int ia_max_dtos(const struct kdapl_device *dev)
+{
+	int wrs = min(dev->attrs.max_qp_wr, dev->attrs.max_cqe) - 2;
+
+	/* what half_sq_slots() makes of it must fit: a quarter more, twice on iWARP */
+	return clamp(dev->iwarp ? wrs / 5 * 2 : wrs / 5 * 4, 1, IA_MAX_DTOS);
+}
+
+/**
+ * kdapl_ia_limits - the numeric part of the IA attributes
+ * @ia: IA
+ * @attr: filled but for names and address
+ */
+void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
+{
+	const struct ib_device_attr *dev = &ia->dev->attrs;
+
+	attr->hardware_version_major = dev->hw_ver;
+	attr->hardware_version_minor = 0;
+	attr->firmware_version_major = upper_32_bits(dev->fw_ver);
+	attr->firmware_version_minor = lower_32_bits(dev->fw_ver);
+	attr->max_eps = dev->max_qp;
+	attr->max_dto_per_ep = ia_max_dtos(ia->dev);
+	attr->max_rdma_read_per_ep_in = min_t(int, dev->max_qp_rd_atom, U8_MAX);
+	attr->max_rdma_read_per_ep_out = min_t(int, dev->max_qp_init_rd_atom, U8_MAX);
+	attr->max_evds = dev->max_cq;
+	attr->max_evd_qlen = dev->max_cqe;
+	attr->max_iov_segments_per_dto = min(dev->max_send_sge, dev->max_recv_sge);
+	attr->max_lmrs = dev->max_mr;
+	attr->max_lmr_block_size = min_t(u64, dev->max_mr_size,
+					 (u64)dev->max_fast_reg_page_list_len * PAGE_SIZE);
+	attr->max_lmr_virtual_address = ~0ULL;
+	attr->max_pzs = dev->max_pd;
+	attr->max_message_size = ia->max_msg;
+	attr->max_rdma_size = ia->max_msg;
+	attr->max_rmrs = 0;
+	attr->max_rmr_target_address = ~0ULL;
+	attr->max_srqs = 0;
+	attr->max_ep_per_srq = 0;
+	attr->max_recv_per_srq = 0;
+	attr->max_iov_segments_per_rdma_read = min(dev->max_sge_rd ?: dev->max_send_sge,
+						   dev->max_send_sge);
+	attr->max_iov_segments_per_rdma_write = dev->max_send_sge;
+	attr->max_rdma_read_in = dev->max_res_rd_atom ?: dev->max_qp_rd_atom;
+	attr->max_rdma_read_out = dev->max_qp_init_rd_atom;
+	attr->max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
+	attr->max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
+	attr->zb_supported = DAT_TRUE;
+	attr->reserved_lmr_supported = DAT_FALSE;
+	attr->num_transport_attr = 0;
+	attr->transport_attr = NULL;
+	attr->num_vendor_attr = 0;
+	attr->vendor_attr = NULL;
+}
+
+static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
+{
+	DAT_BOOLEAN *merging = (DAT_BOOLEAN *)attr->evd_stream_merging_supported;
+	size_t i;
+
+	memset(attr, 0, sizeof(*attr));
+	strscpy(attr->provider_name, KBUILD_MODNAME, sizeof(attr->provider_name));
+	attr->provider_version_major = KDAPL_VERSION_MAJOR;
+	attr->provider_version_minor = KDAPL_VERSION_MINOR;
+	attr->dapl_version_major = DAT_VERSION_MAJOR;
+	attr->dapl_version_minor = DAT_VERSION_MINOR;
+	attr->lmr_mem_types_supported = DAT_MEM_TYPE_VIRTUAL;
+	attr->iov_ownership_on_return = DAT_IOV_CONSUMER;
+	attr->dat_qos_supported = DAT_QOS_BEST_EFFORT;
+	attr->completion_flags_supported = DAT_COMPLETION_SUPPRESS_FLAG |
+		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
+		(ia->dev->siw ? 0 : DAT_COMPLETION_SOLICITED_WAIT_FLAG);
+	attr->is_thread_safe = DAT_TRUE;
+	attr->max_private_data_size = kdapl_ia_max_pdata(ia);
+	attr->supports_multipath = DAT_FALSE;
+	attr->ep_creator = DAT_PSP_CREATES_EP_NEVER;
+	attr->upcall_policy = DAT_UPCALL_SINGLE_INSTANCE;
+	attr->optimal_buffer_alignment = min_t(u32, cache_line_size(), DAT_OPTIMAL_ALIGNMENT);
+	for (i = 0; i < sizeof(attr->evd_stream_merging_supported) / sizeof(*merging); i++)
+		merging[i] = DAT_TRUE;
+	attr->dto_async_return_guaranteed = DAT_TRUE;
+	attr->rdma_write_for_rdma_read_req = ia->dev->iwarp ? DAT_TRUE : DAT_FALSE;
+	attr->rdma_read_lmr_rmr_context_exposure = ia->dev->iwarp ? DAT_TRUE : DAT_FALSE;
+	attr->rmr_scope_supported = DAT_RMR_SCOPE_PZ;
+	attr->is_interrupt_safe = DAT_TRUE;
+	attr->fmr_supported = DAT_FALSE;
+	attr->lmr_for_fmr_scope_supported = DAT_LMR_SCOPE_PZ;
+	attr->ha_supported = DAT_FALSE;
+	attr->ha_loadbalancing = DAT_HA_LB_NONE;
+}
+
+static void ia_release(struct kdapl_obj *obj)
+{
+	struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
+
+	xa_destroy(&ia->keys);
+	kdapl_device_put(ia->dev);
+	kfree_rcu(ia, obj.rcu);
+}
+
+static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char *name)
+{
+	struct ib_port_attr port_attr;
+	struct kdapl_ia *ia;
+	int i;
+
+	if (ib_query_port(dev->ibdev, port, &port_attr))
+		return NULL;
+	ia = kzalloc(sizeof(*ia), GFP_KERNEL);
+	if (!ia)
+		return NULL;
+	kdapl_obj_init(&ia->obj, DAT_HANDLE_TYPE_IA, NULL, ia_release);
+	ia->obj.ia = ia;
+	ia->dev = dev;
+	refcount_inc(&dev->ref);
+	ia->port = port;
+	ia->max_msg = port_attr.max_msg_sz ?: SZ_1G;
+	strscpy(ia->name, name, sizeof(ia->name));
+	INIT_LIST_HEAD(&ia->dev_node);
+	spin_lock_init(&ia->lock);
+	mutex_init(&ia->mutex);
+	init_waitqueue_head(&ia->unused);
+	xa_init(&ia->keys);
+	for (i = 0; i < KDAPL_NTYPES; i++)
+		INIT_LIST_HEAD(&ia->objs[i]);
+	return ia;
+}
+
+/* Give the instance its async EVD: the consumer's or one of its own. */
+static DAT_RETURN ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl_evd *evd)
+{
+	DAT_RETURN ret = DAT_SUCCESS;
+	int err;
+
+	if (!evd) {
+		evd = kdapl_evd_create(ia, qlen, DAT_UPCALL_DISABLE, NULL, DAT_EVD_ASYNC_FLAG, &ret);
+		if (!evd)
+			return ret;
+		err = kdapl_obj_publish(&evd->obj);
+		if (err) {
+			kdapl_evd_destroy(evd);
+			return kdapl_errno_ret(err);
+		}
+		ia->own_async = true;
+	}
+	if (kdapl_obj_use(&evd->obj))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
+	ia->async_evd = evd;
+	return DAT_SUCCESS;
+}
+
+static void ia_unset_async(struct kdapl_ia *ia)
+{
+	struct kdapl_evd *evd;
+
+	spin_lock_irq(&ia->lock);
+	evd = ia->async_evd;
+	ia->async_evd = NULL;
+	spin_unlock_irq(&ia->lock);
+	if (evd)
+		kdapl_obj_unuse(&evd->obj);
+}
+
+/* The first object of a type, referenced. */
+static void *ia_first(struct kdapl_ia *ia, unsigned int type)
+{
+	struct kdapl_obj *obj;
+
+	spin_lock_irq(&ia->lock);
+	obj = list_first_entry_or_null(&ia->objs[type], struct kdapl_obj, node);
+	if (obj)
+		refcount_inc(&obj->ref);
+	spin_unlock_irq(&ia->lock);
+	return obj;
+}
+
+/* Retire an object of a closing IA, as soon as nothing uses it any more. */
+static bool ia_retire(struct kdapl_obj *obj)
+{
+	int ret;
+
+	wait_event(obj->ia->unused, (ret = kdapl_obj_retire(obj)) != -EBUSY);
+	return !ret;
+}
+
+#define ia_destroy_all(ia, TYPE, name)						\
+	do {									\
+		struct kdapl_##name *name;					\
+										\
+		while ((name = ia_first(ia, TYPE))) {				\
+			if (ia_retire(&name->obj))				\
+				kdapl_##name##_destroy(name);			\
+			kdapl_obj_put(&name->obj);				\
+		}								\
+	} while (0)
+
+/* Other instances may have named an EVD of this one as their async EVD. */
+static void ia_recall_evds(struct kdapl_ia *ia)
+{
+	struct kdapl_device *dev = ia->dev;
+	struct kdapl_ia *other;
+
+	mutex_lock(&dev->lock);
+	list_for_each_entry(other, &dev->ias, dev_node) {
+		if (other != ia && other->async_evd && other->async_evd->obj.ia == ia)
+			ia_unset_async(other);
+	}
+	mutex_unlock(&dev->lock);
+}
+
+/* Destroy what the instance owns, in dependency order. closing is set. */
+static void ia_destroy(struct kdapl_ia *ia)
+{
+	struct kdapl_obj *obj;
+
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_PSP, psp);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_CR, cr);
+	/* start all ends before waiting for the first */
+	spin_lock_irq(&ia->lock);
+	list_for_each_entry(obj, &ia->objs[DAT_HANDLE_TYPE_EP], node)
+		kdapl_ep_begin_destroy(container_of(obj, struct kdapl_ep, obj));
+	spin_unlock_irq(&ia->lock);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_EP, ep);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR, lmr);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_PZ, pz);
+	ia_unset_async(ia);
+	ia_recall_evds(ia);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_EVD, evd);
+	if (ia->null_evd) {
+		/* EPs freed inside an upcall may still be on their way out */
+		wait_event(ia->unused, !READ_ONCE(ia->null_evd->obj.users));
+		kdapl_evd_destroy(ia->null_evd);
+	}
+	mutex_lock(&ia->dev->lock);
+	list_del_init(&ia->dev_node);
+	wake_up(&ia->dev->idle);
+	mutex_unlock(&ia->dev->lock);
+}
+
+static bool ia_has_objects(struct kdapl_ia *ia)
+{
+	struct kdapl_obj *obj;
+	int i;
+
+	for (i = 0; i < KDAPL_NTYPES; i++) {
+		if (i == DAT_HANDLE_TYPE_IA)
+			continue;
+		list_for_each_entry(obj, &ia->objs[i], node) {
+			if (!ia->own_async || obj != &ia->async_evd->obj)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool ia_inside_upcall(struct kdapl_ia *ia)
+{
+	struct kdapl_evd *evd;
+
+	list_for_each_entry(evd, &ia->objs[DAT_HANDLE_TYPE_EVD], obj.node) {
+		if (kdapl_evd_inside_upcall(evd))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * dat_ia_openv - open an Interface Adapter
+ * @provider: name of the IA, "<ibdev>-<port>" as dat_registry_list_providers()
+ *	gives it
+ * @asynch_evd_min_qlen: length of the async EVD, if one is to be made
+ * @asynch_evd_handle: in: an EVD with the ASYNC flag of another instance of the
+ *	same IA, or DAT_HANDLE_NULL; out, for NULL: a new EVD with upcalls
+ *	disabled, which goes with the IA
+ * @ia_handle: where the handle goes
+ * @dat_major: DAT version of the consumer; dat_ia_open() fills this in
+ * @dat_minor: the same
+ * @thread_safety: DAT_TRUE or DAT_FALSE, both are served
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE (EVD_ASYNC);
+ * DAT_PROVIDER_NOT_FOUND (subtype says what did not match);
+ * DAT_INSUFFICIENT_RESOURCES.
+ */
+DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
+			DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
+			DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety)
+{
+	struct kdapl_evd *evd = NULL;
+	struct kdapl_device *dev;
+	struct kdapl_ia *ia;
+	DAT_RETURN ret;
+	int idx, err;
+	u32 port;
+
+	if (!provider || strnlen(provider, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
+		return kdapl_arg_err(1);
+	if (!asynch_evd_handle)
+		return kdapl_arg_err(3);
+	if (!ia_handle)
+		return kdapl_arg_err(4);
+	if (*asynch_evd_handle == DAT_HANDLE_NULL && asynch_evd_min_qlen <= 0)
+		return kdapl_arg_err(2);
+	dev = kdapl_device_find(provider, &port);
+	if (!dev)
+		return kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	if (dat_major != DAT_VERSION_MAJOR) {
+		ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
+		goto out_dev;
+	}
+	if (dat_minor > DAT_VERSION_MINOR) {
+		ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND);
+		goto out_dev;
+	}
+	if (thread_safety != DAT_TRUE && thread_safety != DAT_FALSE) {
+		ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND);
+		goto out_dev;
+	}
+	if (*asynch_evd_handle != DAT_HANDLE_NULL) {
+		evd = kdapl_obj_get(*asynch_evd_handle, DAT_HANDLE_TYPE_EVD);
+		if (!evd || !(evd->flags & DAT_EVD_ASYNC_FLAG) || evd->obj.ia->dev != dev ||
+		    evd->obj.ia->port != port) {
+			ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
+			goto out_evd;
+		}
+	}
+	ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	idx = kdapl_dev_enter(dev);
+	if (idx < 0)
+		goto out_evd;
+	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	if (!try_module_get(THIS_MODULE))
+		goto out_exit;
+	ia = ia_create(dev, port, provider);
+	if (!ia)
+		goto out_module;
+	ret = ia_set_async(ia, asynch_evd_min_qlen, evd);
+	if (ret != DAT_SUCCESS)
+		goto out_ia;
+	mutex_lock(&dev->lock);
+	list_add_tail(&ia->dev_node, &dev->ias);
+	mutex_unlock(&dev->lock);
+	err = kdapl_obj_publish(&ia->obj);
+	if (err) {
+		ret = kdapl_errno_ret(err);
+		goto out_ia;
+	}
+	if (ia->own_async)
+		*asynch_evd_handle = ia->async_evd->obj.handle;
+	*ia_handle = ia->obj.handle;
+	goto out_exit;
+
+out_ia:
+	ia->closing = true;
+	ia_destroy(ia);
+	kdapl_obj_put(&ia->obj);
+out_module:
+	module_put(THIS_MODULE);
+out_exit:
+	kdapl_dev_exit(dev, idx);
+out_evd:
+	if (evd)
+		kdapl_obj_put(&evd->obj);
+out_dev:
+	kdapl_device_put(dev);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ia_openv);
+
+/**
+ * dat_ia_query - what an IA and its provider offer
+ * @ia_handle: IA
+ * @async_evd_handle: where the handle of the async EVD goes; may be NULL
+ * @ia_attr_mask: DAT_IA_FIELD_* bits of the members wanted
+ * @ia_attr: filled entirely; may be NULL with mask 0
+ * @provider_attr_mask: DAT_PROVIDER_FIELD_* bits of the members wanted
+ * @provider_attr: filled entirely; may be NULL with mask 0
+ *
+ * Limits are those of the device, not what is left of them. ia_address_ptr
+ * points to storage of the IA that the next query overwrites; it is NULL while
+ * the port has no address.
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
+ * mask bit, NULL structure with a mask).
+ */
+DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
+			DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR *ia_attr,
+			DAT_PROVIDER_ATTR_MASK provider_attr_mask, DAT_PROVIDER_ATTR *provider_attr)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct sockaddr_storage addr;
+	int idx;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (ia_attr_mask & ~DAT_IA_FIELD_ALL) {
+		ret = kdapl_arg_err(3);
+	} else if (ia_attr_mask && !ia_attr) {
+		ret = kdapl_arg_err(4);
+	} else if (provider_attr_mask & ~DAT_PROVIDER_FIELD_ALL) {
+		ret = kdapl_arg_err(5);
+	} else if (provider_attr_mask && !provider_attr) {
+		ret = kdapl_arg_err(6);
+	}
+	if (ret != DAT_SUCCESS)
+		goto out;
+	if (async_evd_handle) {
+		spin_lock_irq(&ia->lock);
+		*async_evd_handle = ia->async_evd ? ia->async_evd->obj.handle : DAT_HANDLE_NULL;
+		spin_unlock_irq(&ia->lock);
+	}
+	if (ia_attr) {
+		memset(ia_attr, 0, sizeof(*ia_attr));
+		kdapl_ia_limits(ia, ia_attr);
+		strscpy(ia_attr->adapter_name, ia->name, sizeof(ia_attr->adapter_name));
+		snprintf(ia_attr->vendor_name, sizeof(ia_attr->vendor_name), "0x%06x:0x%04x",
+			 ia->dev->attrs.vendor_id, ia->dev->attrs.vendor_part_id);
+		idx = kdapl_dev_enter(ia->dev);
+		if (idx >= 0) {
+			if (!kdapl_ia_address(ia, &addr, NULL)) {
+				ia->addr = addr;
+				ia_attr->ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->addr;
+			}
+			kdapl_dev_exit(ia->dev, idx);
+		}
+	}
+	if (provider_attr)
+		ia_provider_attr(ia, provider_attr);
+out:
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ia_query);
+
+/**
+ * dat_ia_close - close an instance
+ * @ia_handle: IA
+ * @close_flags: DAT_CLOSE_GRACEFUL_FLAG refuses while objects exist;
+ *	DAT_CLOSE_ABRUPT_FLAG destroys them, connected or not
+ *
+ * After the return no upcall of the instance runs or starts.
+ *
+ * Context: may sleep; not inside an upcall of the instance.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
+ * DAT_INVALID_STATE (subtype IA_IN_USE).
+ */
+DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG) {
+		ret = kdapl_arg_err(2);
+		goto out;
+	}
+	spin_lock_irq(&ia->lock);
+	if (ia->closing)
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	else if (ia_inside_upcall(ia) ||
+		 (close_flags == DAT_CLOSE_GRACEFUL_FLAG && ia_has_objects(ia)))
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE);
+	else
+		ia->closing = true;
+	spin_unlock_irq(&ia->lock);
+	if (ret == DAT_SUCCESS && !kdapl_obj_retire(&ia->obj)) {
+		ia_destroy(ia);
+		kdapl_obj_put(&ia->obj);
+		module_put(THIS_MODULE);
+	}
+out:
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ia_close);

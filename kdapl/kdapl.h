@@ -1,0 +1,739 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Private declarations of the kdapl module.
+ *
+ * Shape. A consumer sees objects (IA, PZ, LMR, EVD, EP, PSP, CR) through
+ * opaque handles. Every object is a shell: handle, reference count, state the
+ * consumer can see. The verbs objects behind it (PD, MR, CQ, QP, cm_id) hang
+ * off the shell and can be taken away by the removal of the device while the
+ * shell, and the consumer's handle, live on.
+ *
+ * Locks, outermost first; nothing is ever taken against this order:
+ *
+ *   device srcu        read side around every API call that touches verbs
+ *   ep->mutex          control calls of one EP (connect, accept, reset, free)
+ *   half->lock         mutex; verbs calls on one transport half
+ *   ep->lock           irqsave; EP state
+ *   ring->lock         irqsave; producer side of one ring, held over the post
+ *   ia->lock           irqsave; object lists and use counts of one IA
+ *
+ *   evd->lock          irqsave; everything a delivery touches: store, batch,
+ *                      CQ polling, consumer side of the rings. Never nests
+ *                      with ep->lock or ring->lock, in either direction, and
+ *                      is never held while a consumer's upcall runs.
+ */
+#ifndef KDAPL_H
+#define KDAPL_H
+
+#include <linux/completion.h>
+#include <linux/irq_poll.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/stringify.h>
+#include <linux/wait.h>
+#include <linux/srcu.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_cm.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include <dat2/kdat.h>
+
+#include "compat/compat.h"
+#include "status.h"
+
+#undef pr_fmt
+#define pr_fmt(fmt) "kdapl: " fmt
+
+#define KDAPL_VERSION_MAJOR	0
+#define KDAPL_VERSION_MINOR	1
+#define KDAPL_VERSION		__stringify(KDAPL_VERSION_MAJOR) "." \
+				__stringify(KDAPL_VERSION_MINOR) ".0"
+
+#define KDAPL_NTYPES	(DAT_HANDLE_TYPE_CSP + 1)
+
+struct kdapl_device;
+struct kdapl_ia;
+struct kdapl_ep;
+struct kdapl_evd;
+struct kdapl_half;
+struct kdapl_pd;
+struct kdapl_cq;
+
+/* ------------------------------------------------------------------ */
+/* handle.c: opaque handles                                            */
+
+int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle);
+void kdapl_handle_free(DAT_HANDLE handle);
+void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type);
+void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type);
+void kdapl_handles_exit(void);
+
+/* ------------------------------------------------------------------ */
+/* object.c: what all objects have in common                           */
+
+/**
+ * struct kdapl_obj - head of every object with a handle
+ * @handle: the consumer's name for it, NULL before publication
+ * @type: enum dat_handle_type
+ * @live: may still be named in calls; cleared once, under ia->lock
+ * @ref: who may still touch the memory; the handle itself holds one
+ * @users: objects that were created on top of this one; ia->lock
+ * @ia: owning IA instance (an IA owns itself); holds a reference
+ * @node: in ia->objs[type]; ia->lock
+ * @context: dat_set_consumer_context
+ * @release: frees what the object owns, in a context that may sleep or not,
+ *           as the last putter happens to run; the memory itself goes by RCU
+ * @rcu: handle readers may still look at the object for a grace period
+ */
+struct kdapl_obj {
+	DAT_HANDLE handle;
+	u8 type;
+	bool live;
+	refcount_t ref;
+	unsigned int users;
+	struct kdapl_ia *ia;
+	struct list_head node;
+	DAT_CONTEXT context;
+	void (*release)(struct kdapl_obj *obj);
+	struct rcu_head rcu;
+};
+
+void kdapl_obj_init(struct kdapl_obj *obj, unsigned int type, struct kdapl_ia *ia,
+		    void (*release)(struct kdapl_obj *obj));
+int kdapl_obj_publish(struct kdapl_obj *obj);
+void *kdapl_obj_get(DAT_HANDLE handle, unsigned int type);
+void kdapl_obj_put(struct kdapl_obj *obj);
+int kdapl_obj_use(struct kdapl_obj *obj);
+void kdapl_obj_unuse(struct kdapl_obj *obj);
+int kdapl_obj_retire(struct kdapl_obj *obj);
+
+/* ------------------------------------------------------------------ */
+/* device.c: one per ib_device, and the way back when it goes           */
+
+/**
+ * struct kdapl_device - an ib_device as long as anybody remembers it
+ * @ibdev: valid inside kdapl_dev_enter() only
+ * @attrs: copy of the device limits, for queries after removal
+ * @srcu: API calls that touch verbs objects run inside
+ * @gone: set once by removal, before it waits for @srcu
+ * @iwarp: the protocol is iWARP: no modify by hand, one-SGE reads, ...
+ * @siw: quirks of soft-iWARP (Documentation: reads complete out of order)
+ * @ports: number of ports
+ * @lock: protects the lists below
+ * @ias: open IA instances
+ * @pds: protection domains
+ * @cqs: completion queues
+ * @halves: transport halves, the reaper's included
+ * @mrs: live memory regions
+ * @idle: woken when one of the lists becomes empty
+ */
+struct kdapl_device {
+	struct ib_device *ibdev;
+	struct ib_device_attr attrs;
+	char name[IB_DEVICE_NAME_MAX];
+	struct srcu_struct srcu;
+	bool gone;
+	bool iwarp;
+	bool siw;
+	u32 ports;
+	refcount_t ref;
+	struct list_head node;
+	struct ib_event_handler event_handler;
+
+	struct mutex lock;
+	struct list_head ias;
+	struct list_head pds;
+	struct list_head cqs;
+	struct list_head halves;
+	struct list_head mrs;
+	wait_queue_head_t idle;
+};
+
+int kdapl_device_add(struct ib_device *ibdev);
+void kdapl_device_remove(struct ib_device *ibdev, void *client_data);
+void kdapl_device_rename(struct ib_device *ibdev, void *client_data);
+struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port);
+int kdapl_device_for_each_port(int (*fn)(struct kdapl_device *dev, u32 port, void *arg),
+			       void *arg);
+void kdapl_device_put(struct kdapl_device *dev);
+int kdapl_dev_enter(struct kdapl_device *dev);
+void kdapl_dev_exit(struct kdapl_device *dev, int idx);
+
+extern struct workqueue_struct *kdapl_wq;	/* end work, CM work, upcalls */
+extern struct workqueue_struct *kdapl_reap_wq;	/* may block for long in siw */
+
+/* ------------------------------------------------------------------ */
+/* ia.c                                                                */
+
+/**
+ * struct kdapl_ia - one dat_ia_openv
+ * @dev: the device; holds a reference, not the right to use @dev->ibdev
+ * @port: RDMA port number
+ * @name: the name used at open
+ * @lock: protects @objs, @closing and the users/live of every object
+ * @objs: the instance's objects by type
+ * @closing: no new objects
+ * @dead: the device is gone; calls answer DAT_INTERNAL_ERROR
+ * @async_evd: where asynchronous events go
+ * @own_async: @async_evd was made by dat_ia_openv and goes with the IA
+ * @mutex: serialises the lazy creation of @null_evd
+ * @null_evd: takes the completions of EP queues that name no EVD
+ * @keys: LMRs by lkey index, read under RCU by the posting calls
+ * @addr: last address handed out by dat_ia_query
+ * @max_msg: largest message of the port
+ * @unused: woken when an object lost its last user
+ */
+struct kdapl_ia {
+	struct kdapl_obj obj;
+	struct kdapl_device *dev;
+	u32 port;
+	char name[DAT_NAME_MAX_LENGTH];
+	struct list_head dev_node;
+	spinlock_t lock;
+	struct list_head objs[KDAPL_NTYPES];
+	bool closing;
+	bool dead;
+	struct kdapl_evd *async_evd;
+	bool own_async;
+	struct mutex mutex;
+	struct kdapl_evd *null_evd;
+	struct xarray keys;
+	struct sockaddr_storage addr;
+	u32 max_msg;
+	wait_queue_head_t unused;
+};
+
+void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, DAT_EVENT_NUMBER number,
+		    DAT_COUNT reason);
+int kdapl_ia_address(struct kdapl_ia *ia, struct sockaddr_storage *addr, struct net **net);
+void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr);
+DAT_COUNT kdapl_ia_max_pdata(struct kdapl_ia *ia);
+
+/* ------------------------------------------------------------------ */
+/* pz.c and lmr_reg.c: PD and its registration QP                       */
+
+/**
+ * struct kdapl_pd - verbs half of a PZ
+ * @pd: NULL once the device took it back
+ * @ref: the PZ, each MR and each transport half
+ * @lock: one registration at a time; protects @reg
+ * @reg: registration QP, built when first needed (lmr_reg.c)
+ */
+struct kdapl_pd {
+	struct kdapl_device *dev;
+	u32 port;
+	struct ib_pd *pd;
+	struct list_head dev_node;
+	refcount_t ref;
+	struct mutex lock;
+	struct kdapl_reg *reg;
+};
+
+struct kdapl_pd *kdapl_pd_create(struct kdapl_device *dev, u32 port);
+void kdapl_pd_put(struct kdapl_pd *pd);
+void kdapl_pd_destroy_verbs(struct kdapl_pd *pd);
+
+struct kdapl_pz {
+	struct kdapl_obj obj;
+	struct kdapl_pd *pd;
+};
+
+void kdapl_pz_destroy(struct kdapl_pz *pz);
+
+int kdapl_reg_mr(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_mr *mr, int access);
+int kdapl_reg_invalidate(struct kdapl_ia *ia, struct kdapl_pd *pd, u32 key);
+void kdapl_reg_destroy(struct kdapl_pd *pd);
+
+/* ------------------------------------------------------------------ */
+/* lmr.c and lmr_key.c                                                  */
+
+/**
+ * struct kdapl_lmr - a registered region
+ * @key: lkey as posted; also the index into ia->keys
+ * @priv: what the consumer asked for; posting checks use exactly this
+ * @pz: holds a use
+ * @start: first address as segments name it (0 when zero based)
+ * @length: bytes
+ * The fields above are constant from publication to the grace period after
+ * dat_lmr_free and are what the post path reads.
+ * @mutex: freeing against removal of the device
+ */
+struct kdapl_lmr {
+	struct kdapl_obj obj;
+	u32 key;
+	DAT_MEM_PRIV_FLAGS priv;
+	struct kdapl_pz *pz;
+	u64 start;
+	u64 length;
+
+	DAT_RMR_CONTEXT rmr_context;
+	DAT_MEM_TYPE mem_type;
+	DAT_REGION_DESCRIPTION region;
+	DAT_VA_TYPE va_type;
+	struct kdapl_pd *pd;
+	struct mutex mutex;
+	struct ib_mr *mr;
+	struct sg_table sgt;
+	struct list_head dev_node;
+};
+
+int kdapl_key_insert(struct kdapl_ia *ia, struct kdapl_lmr *lmr);
+void kdapl_key_remove(struct kdapl_ia *ia, struct kdapl_lmr *lmr);
+
+static inline struct kdapl_lmr *kdapl_key_find(struct kdapl_ia *ia, u32 key)
+{
+	struct kdapl_lmr *lmr = xa_load(&ia->keys, key >> 8);
+
+	return lmr && lmr->key == key ? lmr : NULL;
+}
+
+void kdapl_lmr_destroy(struct kdapl_lmr *lmr);
+void kdapl_lmr_destroy_verbs(struct kdapl_lmr *lmr);
+
+/* ------------------------------------------------------------------ */
+/* ep_qp.c: rings and the transport half                                */
+
+enum kdapl_wr_state {
+	KDAPL_WR_NATIVE,	/* with the device */
+	KDAPL_WR_DONE,		/* its completion came, status and length are set */
+	KDAPL_WR_SOFT,		/* never reached the device, will be reported FLUSHED */
+};
+
+/* Values of kdapl_wr.op beside DAT_DTOS: never visible to the consumer. */
+#define KDAPL_OP_MARKER		0xfe
+#define KDAPL_OP_FENCE		0xff
+
+/* Values of kdapl_wr.flags beside the completion flags of the post. */
+#define KDAPL_WR_SIGNALED	0x40	/* has a completion even on success */
+#define KDAPL_WR_INVALIDATED	0x80	/* receive: key holds what the peer invalidated */
+
+/**
+ * struct kdapl_wr - context of one work request, two to a cache line
+ * @cqe: what the completion points at
+ * @cookie: the consumer's, all 64 bits
+ * @index: position in the ring array, constant: leads back to the ring
+ * @length: bytes as posted; for a finished receive the message length
+ * @seq: requests: consumer requests posted up to and including this one
+ * @key: receives: invalidated rkey
+ * @op: DAT_DTOS or KDAPL_OP_*
+ * @flags: completion flags of the post, KDAPL_WR_*
+ * @state: enum kdapl_wr_state
+ * @status: DAT_DTO_COMPLETION_STATUS once DONE
+ */
+struct kdapl_wr {
+	struct ib_cqe cqe;
+	u64 cookie;
+	u32 index;
+	u32 length;
+	union {
+		u32 seq;
+		u32 key;
+	};
+	u8 op;
+	u8 flags;
+	u8 state;
+	u8 status;
+};
+
+#ifdef CONFIG_64BIT
+static_assert(sizeof(struct kdapl_wr) == 32);
+#endif
+
+enum kdapl_ring_mode {
+	KDAPL_RING_REFUSE,	/* the EP state does not allow posts */
+	KDAPL_RING_LIVE,	/* to the device */
+	KDAPL_RING_SOFT,	/* into the ring only, reported FLUSHED (D-06, D-07) */
+};
+
+/**
+ * struct kdapl_ring - work requests of one direction of one half, in post order
+ *
+ * Indexes run freely and are masked on use. Entries between @tail and @head
+ * belong to the provider. A completion for entry k on an in-order device means
+ * that everything before k is done, so reclaiming is the one store tail = k+1.
+ */
+struct kdapl_ring {
+	/* constant after creation */
+	struct kdapl_half *half;
+	struct kdapl_cq *cq;
+	u32 mask;
+	u32 slots;		/* WRs a consumer may have in the ring */
+	u32 depth;		/* DTOs the consumer asked for */
+	u32 interval;		/* force a signal after so many suppressed ones */
+	u32 max_reads;		/* reads under way at once (siw), 0: no limit */
+	u32 max_sge;
+	bool recv;
+	bool ooo;		/* reads complete out of order (siw) */
+
+	/* producer: written under lock */
+	spinlock_t lock ____cacheline_aligned_in_smp;
+	u8 mode;		/* enum kdapl_ring_mode */
+	bool marker;		/* a marker is posted and not yet reaped; also evd->lock */
+	u32 head;
+	u32 cached_tail;
+	u32 cached_done;
+	u32 dtos;		/* consumer requests posted */
+	u32 reads;		/* reads posted */
+	u32 native;		/* receives handed to the device */
+	u32 unsignaled;		/* in a row */
+	u32 last_sup;		/* index of the last suppressed request */
+	struct ib_sge *scratch;	/* max_sge entries, for lists that must be rewritten */
+
+	/* consumer: written under the lock of cq's EVD */
+	u32 tail ____cacheline_aligned_in_smp;
+	u32 dtos_done;
+	u32 reads_done;
+	u32 reaped;		/* receives whose completion came */
+	u32 nonread_done;	/* ooo: everything unsignaled before this index is done */
+	bool ended;		/* no native completion will come any more */
+	bool lost;		/* ended by force: what is left is reported FLUSHED */
+	struct list_head ready;	/* in evd->ready: entries wait to be reported */
+
+	struct kdapl_wr wr[] ____cacheline_aligned_in_smp;
+};
+
+static inline struct kdapl_ring *kdapl_wr_ring(struct kdapl_wr *wr)
+{
+	return container_of(wr - wr->index, struct kdapl_ring, wr[0]);
+}
+
+enum kdapl_half_phase {
+	KDAPL_HALF_IDLE,	/* QP in INIT, receives may be posted */
+	KDAPL_HALF_CONNECTING,	/* a cm_id works for it */
+	KDAPL_HALF_UP,		/* ESTABLISHED is queued */
+	KDAPL_HALF_ENDING,	/* QP in ERR, waiting for the last completion */
+	KDAPL_HALF_ENDED,	/* end event queued; only software flushes from here */
+};
+
+/* Reasons of kdapl_half_end() beside DAT_CONNECTION_EVENT_*. */
+#define KDAPL_END_NONE		0
+#define KDAPL_END_SUSPECT	1	/* unexpected flush on iWARP (D-08) */
+#define KDAPL_END_SILENT	2	/* the EP is being freed: no event */
+
+/**
+ * struct kdapl_half - the replaceable transport half of an EP
+ * @ep: back pointer, holds a memory reference
+ * @handle: the EP's handle, for events
+ * @lock: verbs calls and @phase
+ * @phase: enum kdapl_half_phase; written under @lock
+ * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER, first one wins
+ * @passive: made by dat_cr_accept
+ * @cm_up: the CM considers the connection made, so it wants rdma_disconnect
+ * @stopping: the QP was or is about to be moved to ERR by ourselves
+ * @wc_failed: an error completion came before the half was up
+ * @discard: completions are dropped: the EP was freed or reset
+ * @reaping: the reaper has it; dev->lock
+ * @connecting: rdma_connect has not returned
+ * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
+ * @read_out: reads this side would like to have outstanding
+ * @read_depth: reads this side may have outstanding, as negotiated
+ * @deadline: jiffies when waiting for flushes ends
+ * @cm_id: of the one attempt; @lock, taken out before it is destroyed
+ * @local: own address and port, once known
+ * @remote: peer's address and port
+ * @pdata: private data that came with ESTABLISHED or PEER_REJECTED
+ * @gone: completed when reaped
+ */
+struct kdapl_half {
+	refcount_t ref;
+	struct kdapl_device *dev;
+	struct list_head dev_node;
+	struct kdapl_ep *ep;
+	DAT_EP_HANDLE handle;
+	struct kdapl_pd *pd;
+	struct ib_qp *qp;
+	struct kdapl_ring *sq;
+	struct kdapl_ring *rq;
+
+	struct mutex lock;
+	u8 phase;
+	bool passive;
+	bool cm_up;
+	bool stopping;
+	bool wc_failed;
+	bool discard;
+	bool reaping;
+	bool connecting;
+	atomic_t reason;
+	u8 read_in;
+	u8 read_out;
+	u8 read_depth;
+	unsigned long deadline;
+
+	struct rdma_cm_id *cm_id;
+	struct sockaddr_storage local;
+	struct sockaddr_storage remote;
+	void *pdata;
+	u32 pdata_len;
+	void *conn_pdata;	/* private data of the request until it is sent */
+	u8 conn_pdata_len;
+
+	struct work_struct conn_work;	/* rdma_connect */
+	struct work_struct est_work;	/* data came before the CM's word */
+	struct delayed_work timer;	/* dat_ep_connect timeout */
+	struct delayed_work end_work;
+	struct work_struct reap_work;
+	struct completion ended;
+	struct completion gone;
+};
+
+struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep);
+void kdapl_half_put(struct kdapl_half *half);
+void kdapl_half_end(struct kdapl_half *half, int reason);
+void kdapl_half_drain_gracefully(struct kdapl_half *half);
+void kdapl_half_drop(struct kdapl_half *half, bool all_events);
+void kdapl_half_reap(struct kdapl_half *half);
+void kdapl_half_remove(struct kdapl_half *half);
+int kdapl_half_to_rts(struct kdapl_half *half, struct rdma_cm_id *id);
+void kdapl_half_established(struct kdapl_half *half);
+void kdapl_ring_set_mode(struct kdapl_ring *ring, enum kdapl_ring_mode mode);
+
+/* ------------------------------------------------------------------ */
+/* ep.c, ep_state.c                                                     */
+
+enum kdapl_ep_input {
+	KDAPL_IN_CONNECT,
+	KDAPL_IN_ACCEPT,
+	KDAPL_IN_UNDO,		/* connect or accept failed before anything happened */
+	KDAPL_IN_ESTABLISHED,
+	KDAPL_IN_GRACEFUL,
+	KDAPL_IN_ABRUPT,
+	KDAPL_IN_ENDED,		/* the half has ended, for whatever reason */
+	KDAPL_IN_RESET,
+	KDAPL_IN_FREE,
+	KDAPL_EP_INPUTS
+};
+
+#define KDAPL_EP_STATES		(DAT_EP_STATE_COMPLETION_PENDING + 1)
+#define KDAPL_EP_REFUSED	(-1)
+
+/**
+ * struct kdapl_ep - the long-lived half of an endpoint
+ * @half: transport half, RCU: read by posting calls; NULL without a PZ
+ * @state: DAT_EP_STATE; written under @lock, read anywhere
+ * @lock: protects @state
+ * @mutex: one control call at a time
+ * @attr: as granted
+ * @free_work: dat_ep_free from a context that may not wait
+ */
+struct kdapl_ep {
+	struct kdapl_obj obj;
+	struct kdapl_half __rcu *half;
+	struct kdapl_pz *pz;
+	int state;
+	u32 max_message_size;
+	u32 max_rdma_size;
+
+	spinlock_t lock;
+	struct mutex mutex;
+	DAT_EP_ATTR attr;
+	struct kdapl_evd *recv_evd;	/* never NULL with a half: the IA's null EVD */
+	struct kdapl_evd *request_evd;
+	struct kdapl_evd *connect_evd;	/* may be NULL */
+	DAT_EVD_HANDLE recv_handle;	/* as the consumer gave them */
+	DAT_EVD_HANDLE request_handle;
+	DAT_EVD_HANDLE connect_handle;
+	struct work_struct free_work;
+};
+
+int kdapl_ep_next_state(int state, enum kdapl_ep_input input);
+int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input);
+void kdapl_ep_event(struct kdapl_half *half, DAT_EVENT_NUMBER number);
+void kdapl_ep_ended(struct kdapl_half *half);
+void kdapl_ep_begin_destroy(struct kdapl_ep *ep);
+void kdapl_ep_destroy(struct kdapl_ep *ep);
+
+static inline struct kdapl_half *kdapl_ep_half(struct kdapl_ep *ep)
+{
+	return rcu_dereference_protected(ep->half, lockdep_is_held(&ep->mutex));
+}
+
+/* ------------------------------------------------------------------ */
+/* evd.c, evd_poll.c, evd_upcall.c                                      */
+
+/**
+ * struct kdapl_event - an event on its way through the EVD's store
+ * @half: whose completion or connection event it is, NULL for others
+ * @number: DAT_EVENT_NUMBER
+ * @signalled: may start an upcall
+ * @data: the payload
+ */
+struct kdapl_event {
+	struct kdapl_half *half;
+	u32 number;
+	bool signalled;
+	DAT_EVENT_DATA data;
+};
+
+/**
+ * struct kdapl_cq - verbs half of an EVD, one of possibly several
+ * @ibcq: NULL once the device took it back; evd->lock
+ * @ref: the EVD and each ring that completes here
+ * @evd: NULL once the EVD is freed; RCU
+ * @size: entries
+ * @used: entries promised to rings; evd->mutex
+ */
+struct kdapl_cq {
+	struct kdapl_device *dev;
+	struct ib_cq *ibcq;
+	refcount_t ref;
+	struct kdapl_evd __rcu *evd;
+	struct list_head evd_node;
+	struct list_head dev_node;
+	int size;
+	int used;
+};
+
+#define KDAPL_BATCH	16
+
+/**
+ * struct kdapl_evd - an Event Dispatcher
+ * @flags: DAT_EVD_FLAGS
+ * @softirq: upcalls run in softirq (only DTO and RMR streams), else in @work
+ * @discard: null EVD: completions are taken and dropped
+ * @mutex: attaching rings, growing the store
+ *
+ * Delivery, all under @lock. An event is taken, in this order, from the store,
+ * from rings with something to report, from the rest of the batch, from the
+ * CQs. Whoever takes (upcall engine, dat_evd_dequeue, a sweep that only moves
+ * completions into the store) takes one at a time, so nobody overtakes.
+ */
+struct kdapl_evd {
+	struct kdapl_obj obj;
+	DAT_EVD_FLAGS flags;
+	bool softirq;
+	bool discard;
+	bool closing;
+	int qlen;
+	struct mutex mutex;
+
+	spinlock_t lock;
+	struct kdapl_event *slots;	/* ring array of store_size entries */
+	u32 store_size;
+	u32 store_head;
+	u32 store_count;
+	u32 store_signalled;
+	u32 store_others;		/* of those, not DTO or RMR: limited by qlen */
+	bool overflow;			/* already reported this episode */
+	u32 reserve;			/* store entries promised to attached rings */
+	struct list_head ready;		/* rings with entries to report */
+	struct list_head cqs;
+	struct ib_cq *cur;		/* CQ the batch came from */
+	int batch_pos;
+	int batch_n;
+	struct ib_wc batch[KDAPL_BATCH];
+	unsigned int ending;		/* halves waiting for their last completion */
+	bool again;			/* polling stopped early, more is there */
+	bool solicited;			/* arm for solicited completions only */
+	DAT_COMPLETION_FLAGS attr[2];	/* completion flags of attached rings, by direction */
+	unsigned int attached[2];	/* rings by direction, [1] receives; mutex */
+
+	DAT_UPCALL_POLICY policy;
+	DAT_UPCALL_OBJECT upcall;
+	bool in_upcall;
+	struct task_struct *upcall_task;
+	DAT_EVENT event;		/* the one the running upcall sees */
+
+	struct irq_poll iop;
+	struct work_struct work;
+};
+
+struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
+				   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
+				   DAT_RETURN *ret);
+void kdapl_evd_destroy(struct kdapl_evd *evd);
+struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
+struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr,
+				  int slots, int depth);
+void kdapl_evd_detach(struct kdapl_evd *evd, bool recv, struct kdapl_cq *cq, int slots,
+		      int depth);
+void kdapl_cq_put(struct kdapl_cq *cq);
+void kdapl_cq_destroy_verbs(struct kdapl_cq *cq);
+struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
+
+bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev);
+bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev);
+bool kdapl_evd_store(struct kdapl_evd *evd, const struct kdapl_event *ev);
+bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
+void kdapl_evd_sweep_locked(struct kdapl_evd *evd, int budget, bool teardown);
+void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown);
+void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
+void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_events);
+bool kdapl_evd_arm(struct kdapl_evd *evd);
+void kdapl_ring_ready(struct kdapl_ring *ring);
+void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost);
+bool kdapl_ring_ended(struct kdapl_ring *ring);
+void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc);
+
+void kdapl_evd_sched(struct kdapl_evd *evd);
+void kdapl_evd_engine_init(struct kdapl_evd *evd);
+void kdapl_evd_engine_stop(struct kdapl_evd *evd);
+bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
+void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
+
+/* ------------------------------------------------------------------ */
+/* psp.c, cr.c, cm.c                                                    */
+
+struct kdapl_psp {
+	struct kdapl_obj obj;
+	DAT_CONN_QUAL conn_qual;
+	DAT_PSP_FLAGS flags;
+	struct kdapl_evd *evd;
+	DAT_EVD_HANDLE evd_handle;
+	struct mutex mutex;		/* @cm_id against removal of the device */
+	struct rdma_cm_id *cm_id;
+};
+
+void kdapl_psp_destroy(struct kdapl_psp *psp);
+void kdapl_psp_destroy_verbs(struct kdapl_psp *psp);
+
+/**
+ * struct kdapl_cr - a connection request nobody has answered yet
+ * @mutex: one answer only; protects @cm_id
+ * @cm_id: NULL once answered or taken by removal
+ */
+struct kdapl_cr {
+	struct kdapl_obj obj;
+	struct mutex mutex;
+	struct rdma_cm_id *cm_id;
+	struct sockaddr_storage local;
+	struct sockaddr_storage remote;
+	u8 read_in;		/* what the peer will at most send us */
+	u8 read_out;		/* what the peer will at most take from us */
+	u32 pdata_len;
+	u8 pdata[];
+};
+
+struct kdapl_cr *kdapl_cr_create(struct kdapl_psp *psp, struct rdma_cm_id *id,
+				 struct rdma_cm_event *event);
+void kdapl_cr_destroy(struct kdapl_cr *cr);
+void kdapl_cr_destroy_verbs(struct kdapl_cr *cr);
+int kdapl_cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
+
+int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
+DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, struct sockaddr *dst, u16 port, u32 usec);
+int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pdata, u8 len);
+void kdapl_cm_work_init(struct kdapl_half *half);
+u16 kdapl_addr_port(const struct sockaddr_storage *addr);
+void kdapl_addr_set_port(struct sockaddr_storage *addr, u16 port);
+int kdapl_addr_len(const struct sockaddr *addr);
+
+/* ------------------------------------------------------------------ */
+/* main.c                                                               */
+
+extern struct ib_client kdapl_client;
+
+int kdapl_start(void);
+void kdapl_stop(void);
+
+#ifdef KDAPL_KUNIT
+int kdapl_test_get(void);
+void kdapl_test_put(void);
+void kdapl_test_connect(struct kdapl_ep *ep);
+#endif
+
+#endif /* KDAPL_H */

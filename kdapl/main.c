@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Module init and exit.
+ */
+#include <linux/module.h>
+
+#include "kdapl.h"
+
+struct workqueue_struct *kdapl_wq;
+struct workqueue_struct *kdapl_reap_wq;
+
+struct ib_client kdapl_client = {
+	.name = "kdapl",
+	.add = kdapl_device_add,
+	.remove = kdapl_device_remove,
+	.rename = kdapl_device_rename,
+};
+
+/**
+ * kdapl_start - bring up what is global
+ *
+ * Return: 0 or an errno.
+ */
+int kdapl_start(void)
+{
+	int ret = -ENOMEM;
+
+	/* storage consumers run under writeback, hence the rescuers */
+	kdapl_wq = alloc_workqueue("kdapl", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
+	if (!kdapl_wq)
+		return ret;
+	kdapl_reap_wq = alloc_workqueue("kdapl_reap", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!kdapl_reap_wq)
+		goto err_wq;
+	ret = ib_register_client(&kdapl_client);
+	if (ret)
+		goto err_reap;
+	return 0;
+
+err_reap:
+	destroy_workqueue(kdapl_reap_wq);
+err_wq:
+	destroy_workqueue(kdapl_wq);
+	return ret;
+}
+
+/**
+ * kdapl_stop - take it down again
+ *
+ * No consumer is left: each one holds the module.
+ */
+void kdapl_stop(void)
+{
+	ib_unregister_client(&kdapl_client);
+	/* the reaper puts work on both queues while it goes */
+	flush_workqueue(kdapl_reap_wq);
+	flush_workqueue(kdapl_wq);
+	destroy_workqueue(kdapl_reap_wq);
+	destroy_workqueue(kdapl_wq);
+	rcu_barrier();
+	kdapl_handles_exit();
+}
+
+static int __init kdapl_init(void)
+{
+	return kdapl_start();
+}
+
+static void __exit kdapl_exit(void)
+{
+	kdapl_stop();
+}
+
+module_init(kdapl_init);
+module_exit(kdapl_exit);
+
+MODULE_DESCRIPTION("Direct Access Programming Library for kernel consumers");
+MODULE_AUTHOR("The kDAPL for Linux authors");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KDAPL_VERSION);

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Protection Zones: one ib_pd each.
+ */
+#include <linux/export.h>
+#include <linux/slab.h>
+
+#include "kdapl.h"
+
+/**
+ * kdapl_pd_create - allocate a protection domain
+ * @dev: device
+ * @port: port whose address a registration QP would use
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: the PD or an ERR_PTR.
+ */
+struct kdapl_pd *kdapl_pd_create(struct kdapl_device *dev, u32 port)
+{
+	struct kdapl_pd *pd = kzalloc(sizeof(*pd), GFP_KERNEL);
+	int ret;
+
+	if (!pd)
+		return ERR_PTR(-ENOMEM);
+	pd->pd = ib_alloc_pd(dev->ibdev, 0);
+	if (IS_ERR(pd->pd)) {
+		ret = PTR_ERR(pd->pd);
+		kfree(pd);
+		return ERR_PTR(ret);
+	}
+	pd->dev = dev;
+	pd->port = port;
+	refcount_set(&pd->ref, 1);
+	mutex_init(&pd->lock);
+	refcount_inc(&dev->ref);
+	mutex_lock(&dev->lock);
+	list_add_tail(&pd->dev_node, &dev->pds);
+	mutex_unlock(&dev->lock);
+	return pd;
+}
+
+/**
+ * kdapl_pd_destroy_verbs - free PD and registration QP, if still there
+ * @pd: nothing else lives on it any more
+ *
+ * Context: may sleep; dev->lock held.
+ */
+void kdapl_pd_destroy_verbs(struct kdapl_pd *pd)
+{
+	mutex_lock(&pd->lock);
+	if (pd->pd) {
+		kdapl_reg_destroy(pd);
+		ib_dealloc_pd(pd->pd);
+		pd->pd = NULL;
+		list_del(&pd->dev_node);
+		wake_up(&pd->dev->idle);
+	}
+	mutex_unlock(&pd->lock);
+}
+
+/**
+ * kdapl_pd_put - drop a reference; the last one frees the PD
+ * @pd: the PD
+ *
+ * Context: may sleep.
+ */
+void kdapl_pd_put(struct kdapl_pd *pd)
+{
+	struct kdapl_device *dev = pd->dev;
+
+	if (!refcount_dec_and_test(&pd->ref))
+		return;
+	mutex_lock(&dev->lock);
+	kdapl_pd_destroy_verbs(pd);
+	mutex_unlock(&dev->lock);
+	kfree(pd);
+	kdapl_device_put(dev);
+}
+
+static void pz_release(struct kdapl_obj *obj)
+{
+	struct kdapl_pz *pz = container_of(obj, struct kdapl_pz, obj);
+
+	kfree_rcu(pz, obj.rcu);
+}
+
+/**
+ * kdapl_pz_destroy - destroy a retired PZ
+ * @pz: retired or never published
+ *
+ * Context: may sleep.
+ */
+void kdapl_pz_destroy(struct kdapl_pz *pz)
+{
+	kdapl_pd_put(pz->pd);
+	kdapl_obj_put(&pz->obj);
+}
+
+/**
+ * dat_pz_create - create a Protection Zone
+ * @ia_handle: IA
+ * @pz_handle: where the handle goes
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA); DAT_INVALID_PARAMETER (NULL
+ * @pz_handle); DAT_INSUFFICIENT_RESOURCES (subtype PROTECTION_DOMAIN or
+ * MEMORY); DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	struct kdapl_pz *pz;
+	DAT_RETURN ret;
+	int idx, err;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	ret = kdapl_arg_err(2);
+	if (!pz_handle)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	idx = kdapl_dev_enter(ia->dev);
+	if (idx < 0)
+		goto out;
+	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	pz = kzalloc(sizeof(*pz), GFP_KERNEL);
+	if (!pz)
+		goto out_exit;
+	pz->pd = kdapl_pd_create(ia->dev, ia->port);
+	if (IS_ERR(pz->pd)) {
+		if (PTR_ERR(pz->pd) != -ENOMEM)
+			ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES,
+					DAT_RESOURCE_PROTECTION_DOMAIN);
+		kfree(pz);
+		goto out_exit;
+	}
+	kdapl_obj_init(&pz->obj, DAT_HANDLE_TYPE_PZ, ia, pz_release);
+	err = kdapl_obj_publish(&pz->obj);
+	if (err) {
+		ret = kdapl_errno_ret(err);
+		kdapl_pz_destroy(pz);
+		goto out_exit;
+	}
+	*pz_handle = pz->obj.handle;
+	ret = DAT_SUCCESS;
+out_exit:
+	kdapl_dev_exit(ia->dev, idx);
+out:
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_pz_create);
+
+/**
+ * dat_pz_query - read the parameters of a PZ
+ * @pz_handle: PZ
+ * @pz_param_mask: DAT_PZ_FIELD_* bits of the members wanted; 0 is legal
+ * @pz_param: filled entirely
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
+ * mask bit, NULL @pz_param with a mask).
+ */
+DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK pz_param_mask,
+			DAT_PZ_PARAM *pz_param)
+{
+	struct kdapl_pz *pz = kdapl_obj_get(pz_handle, DAT_HANDLE_TYPE_PZ);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!pz)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	if (pz_param_mask & ~DAT_PZ_FIELD_ALL) {
+		ret = kdapl_arg_err(2);
+	} else if (!pz_param) {
+		if (pz_param_mask)
+			ret = kdapl_arg_err(3);
+	} else {
+		pz_param->ia_handle = pz->obj.ia->obj.handle;
+	}
+	kdapl_obj_put(&pz->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_pz_query);
+
+/**
+ * dat_pz_free - destroy a Protection Zone
+ * @pz_handle: PZ that no EP and no LMR uses
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype
+ * PZ_IN_USE).
+ */
+DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle)
+{
+	struct kdapl_pz *pz = kdapl_obj_get(pz_handle, DAT_HANDLE_TYPE_PZ);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!pz)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	switch (kdapl_obj_retire(&pz->obj)) {
+	case 0:
+		kdapl_pz_destroy(pz);
+		break;
+	case -EBUSY:
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
+		break;
+	default:
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	}
+	kdapl_obj_put(&pz->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_pz_free);
