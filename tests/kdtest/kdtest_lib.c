@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The ground the suites stand on; kdtest.h says what is here.
+ *
+ * Nothing in here sleeps for a fixed time. Tests wait for events, which upcalls
+ * put into a queue, with a limit that only a broken provider reaches.
+ */
+#define pr_fmt(fmt) "kdtest: " fmt
+
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "kdtest.h"
+
+/* ---- messages ---- */
+
+const char *kdt_major(DAT_RETURN ret)
+{
+	const char *major, *minor;
+
+	return dat_strerror(ret, &major, &minor) == DAT_SUCCESS ? major : "undefined";
+}
+
+const char *kdt_minor(DAT_RETURN ret)
+{
+	const char *major, *minor;
+
+	return dat_strerror(ret, &major, &minor) == DAT_SUCCESS ? minor : "";
+}
+
+/* ---- environment ---- */
+
+static int kdt_ia_open(struct kdt_ia *ia, const char *name)
+{
+	DAT_RETURN ret;
+
+	ia->name = name;
+	ret = dat_ia_open((char *)name, 16, &ia->async, &ia->h);
+	if (ret != DAT_SUCCESS) {
+		ia->h = DAT_HANDLE_NULL;
+		goto err;
+	}
+	ret = dat_ia_query(ia->h, NULL, DAT_IA_FIELD_ALL, &ia->attr, DAT_PROVIDER_FIELD_ALL,
+			   &ia->prov);
+	if (ret != DAT_SUCCESS)
+		goto err;
+	ret = dat_pz_create(ia->h, &ia->pz);
+	if (ret != DAT_SUCCESS)
+		goto err;
+	ia->iwarp = ia->prov.rdma_write_for_rdma_read_req;
+	if (ia->attr.ia_address_ptr)
+		memcpy(&ia->addr, ia->attr.ia_address_ptr,
+		       ia->attr.ia_address_ptr->sa_family == AF_INET6 ?
+		       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	return 0;
+err:
+	pr_err("%s: %s %s\n", name, kdt_major(ret), kdt_minor(ret));
+	return -ENODEV;
+}
+
+int kdt_env_open(struct kdt_env *env)
+{
+	INIT_LIST_HEAD(&env->evds);
+	INIT_LIST_HEAD(&env->bufs);
+	return kdt_ia_open(&env->a, kdt_ia_a) ?: kdt_ia_open(&env->b, kdt_ia_b);
+}
+
+/* Abrupt close frees what is left and waits for upcalls; then the memory can go. */
+void kdt_env_close(struct kdt_env *env)
+{
+	struct kdt_evd *evd, *evd_next;
+	struct kdt_buf *buf, *buf_next;
+
+	if (env->a.h)
+		dat_ia_close(env->a.h, DAT_CLOSE_ABRUPT_FLAG);
+	if (env->b.h)
+		dat_ia_close(env->b.h, DAT_CLOSE_ABRUPT_FLAG);
+	env->a.h = DAT_HANDLE_NULL;
+	env->b.h = DAT_HANDLE_NULL;
+	list_for_each_entry_safe(evd, evd_next, &env->evds, link) {
+		kvfree(evd->ring);
+		kfree(evd);
+	}
+	list_for_each_entry_safe(buf, buf_next, &env->bufs, link) {
+		kvfree(buf->p);
+		kfree(buf);
+	}
+}
+
+int kdt_init(struct kunit *test)
+{
+	struct kdt_env *env = kunit_kzalloc(test, sizeof(*env), GFP_KERNEL);
+
+	if (!env)
+		return -ENOMEM;
+	test->priv = env;
+	return kdt_env_open(env);
+}
+
+void kdt_exit(struct kunit *test)
+{
+	if (test->priv)
+		kdt_env_close(test->priv);
+}
+
+/* ---- EVDs ---- */
+
+static void kdt_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct kdt_evd *evd = instance;
+	unsigned long flags;
+	int running = atomic_inc_return(&evd->running);
+
+	if (in_serving_softirq())
+		WRITE_ONCE(evd->softirq, true);
+	else if (!in_atomic() && !irqs_disabled())
+		WRITE_ONCE(evd->process, true);
+	if (!evd->hook || !evd->hook(evd, event, more)) {
+		spin_lock_irqsave(&evd->lock, flags);
+		if (evd->head - evd->tail < KDT_RING)
+			evd->ring[evd->head++ % KDT_RING] = *event;
+		else
+			evd->lost = true;
+		spin_unlock_irqrestore(&evd->lock, flags);
+	}
+	spin_lock_irqsave(&evd->lock, flags);
+	evd->calls++;
+	evd->max_running = max(evd->max_running, running);
+	spin_unlock_irqrestore(&evd->lock, flags);
+	atomic_dec(&evd->running);
+	wake_up(&evd->wait);
+}
+
+DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS flags,
+			DAT_COUNT qlen, DAT_UPCALL_POLICY policy, struct kdt_evd **out)
+{
+	DAT_UPCALL_OBJECT upcall = { .upcall_func = kdt_upcall };
+	struct kdt_evd *evd;
+	DAT_RETURN ret;
+
+	evd = kzalloc(sizeof(*evd), GFP_KERNEL);
+	if (!evd)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	evd->ring = kvcalloc(KDT_RING, sizeof(*evd->ring), GFP_KERNEL);
+	spin_lock_init(&evd->lock);
+	init_waitqueue_head(&evd->wait);
+	list_add(&evd->link, &env->evds);
+	if (!evd->ring)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	upcall.instance_data = evd;
+	ret = dat_evd_kcreate(ia->h, qlen, policy, policy == DAT_UPCALL_DISABLE ? NULL : &upcall,
+			      flags, &evd->h);
+	*out = evd;
+	return ret;
+}
+
+static bool kdt_take(struct kdt_evd *evd, DAT_EVENT *event)
+{
+	unsigned long flags;
+	bool got = false;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	if (evd->head != evd->tail) {
+		*event = evd->ring[evd->tail++ % KDT_RING];
+		got = true;
+	}
+	spin_unlock_irqrestore(&evd->lock, flags);
+	return got;
+}
+
+bool kdt_get_timeout(struct kdt_evd *evd, DAT_EVENT *event, long timeout)
+{
+	return wait_event_timeout(evd->wait, kdt_take(evd, event), timeout);
+}
+
+bool kdt_get(struct kdt_evd *evd, DAT_EVENT *event)
+{
+	return kdt_get_timeout(evd, event, KDT_WAIT);
+}
+
+unsigned int kdt_queued(struct kdt_evd *evd)
+{
+	unsigned long flags;
+	unsigned int n;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	n = evd->lost ? KDT_RING + 1 : evd->head - evd->tail;
+	spin_unlock_irqrestore(&evd->lock, flags);
+	return n;
+}
+
+/* An EVD without upcalls tells nobody: look again at each tick, with a limit. */
+bool kdt_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event)
+{
+	unsigned long end = jiffies + KDT_WAIT;
+
+	do {
+		if (dat_evd_dequeue(evd, event) == DAT_SUCCESS)
+			return true;
+		schedule_timeout_uninterruptible(1);
+	} while (time_before(jiffies, end));
+	return false;
+}
+
+DAT_EP_STATE kdt_state(DAT_EP_HANDLE ep)
+{
+	DAT_EP_STATE state = -1;
+
+	dat_ep_get_status(ep, &state, NULL, NULL);
+	return state;
+}
+
+/* For states no event announces; again with a limit. */
+bool kdt_wait_state(DAT_EP_HANDLE ep, DAT_EP_STATE state)
+{
+	unsigned long end = jiffies + KDT_WAIT;
+
+	do {
+		if (kdt_state(ep) == state)
+			return true;
+		schedule_timeout_uninterruptible(1);
+	} while (time_before(jiffies, end));
+	return false;
+}
+
+/* ---- memory ---- */
+
+DAT_RETURN kdt_buf_open(struct kdt_env *env, struct kdt_ia *ia, DAT_PZ_HANDLE pz, u32 len,
+			DAT_MEM_PRIV_FLAGS rights, struct kdt_buf **out)
+{
+	struct kdt_buf *buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+	DAT_REGION_DESCRIPTION region = {};
+
+	if (!buf)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	list_add(&buf->link, &env->bufs);
+	buf->p = kvzalloc(len, GFP_KERNEL);
+	if (!buf->p)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	buf->len = len;
+	region.for_va = buf->p;
+	*out = buf;
+	return dat_lmr_kcreate(ia->h, DAT_MEM_TYPE_VIRTUAL, region, len, pz, rights,
+			       DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &buf->lmr, &buf->lctx,
+			       &buf->rctx, NULL, NULL);
+}
+
+void kdt_fill(u8 *p, u32 len, u32 seed)
+{
+	u32 i;
+
+	for (i = 0; i < len; i++)
+		p[i] = (i * 2654435761u + seed * 40503u) >> 11;
+}
+
+bool kdt_same(const u8 *p, u32 len, u32 seed)
+{
+	u32 i;
+
+	for (i = 0; i < len; i++) {
+		if (p[i] != (u8)((i * 2654435761u + seed * 40503u) >> 11))
+			return false;
+	}
+	return true;
+}
+
+bool kdt_all(const u8 *p, u32 len, u8 value)
+{
+	return !len || !memchr_inv(p, value, len);
+}
+
+DAT_LMR_TRIPLET kdt_seg(const struct kdt_buf *buf, u32 offset, u32 len)
+{
+	return (DAT_LMR_TRIPLET) {
+		.virtual_address = (uintptr_t)buf->p + offset,
+		.segment_length = len,
+		.lmr_context = buf->lctx,
+	};
+}
+
+DAT_RMR_TRIPLET kdt_rseg(const struct kdt_buf *buf, u32 offset, u32 len)
+{
+	return (DAT_RMR_TRIPLET) {
+		.virtual_address = (uintptr_t)buf->p + offset,
+		.segment_length = len,
+		.rmr_context = buf->rctx,
+	};
+}
+
+DAT_DTO_COOKIE kdt_cookie(u64 value)
+{
+	return (DAT_DTO_COOKIE) { .as_64 = value };
+}
+
+DAT_RETURN kdt_send(struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len, u64 cookie,
+		    int flags)
+{
+	DAT_LMR_TRIPLET iov = kdt_seg(buf, offset, len);
+
+	return dat_ep_post_send(ep->h, 1, &iov, kdt_cookie(cookie), flags);
+}
+
+DAT_RETURN kdt_recv(struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len, u64 cookie)
+{
+	DAT_LMR_TRIPLET iov = kdt_seg(buf, offset, len);
+
+	return dat_ep_post_recv(ep->h, 1, &iov, kdt_cookie(cookie), DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+DAT_RETURN kdt_write(struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
+		     struct kdt_buf *to, u32 to_offset, u64 cookie, int flags)
+{
+	DAT_LMR_TRIPLET iov = kdt_seg(buf, offset, len);
+	DAT_RMR_TRIPLET remote = kdt_rseg(to, to_offset, len);
+
+	return dat_ep_post_rdma_write(ep->h, 1, &iov, kdt_cookie(cookie), &remote, flags);
+}
+
+DAT_RETURN kdt_read(struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
+		    struct kdt_buf *from, u32 from_offset, u64 cookie, int flags)
+{
+	DAT_LMR_TRIPLET iov = kdt_seg(buf, offset, len);
+	DAT_RMR_TRIPLET remote = kdt_rseg(from, from_offset, len);
+
+	return dat_ep_post_rdma_read(ep->h, 1, &iov, kdt_cookie(cookie), &remote, flags);
+}
+
+/* ---- endpoints ---- */
+
+void kdt_attr(const struct kdt_env *env, DAT_EP_ATTR *attr)
+{
+	const DAT_IA_ATTR *a = &env->a.attr, *b = &env->b.attr;
+
+	memset(attr, 0, sizeof(*attr));
+	attr->service_type = DAT_SERVICE_TYPE_RC;
+	attr->qos = DAT_QOS_BEST_EFFORT;
+	attr->max_message_size = KDT_SIZE;
+	attr->max_rdma_size = KDT_SIZE;
+	attr->max_recv_dtos = KDT_DTOS;
+	attr->max_request_dtos = KDT_DTOS;
+	attr->max_recv_iov = KDT_IOV;
+	attr->max_request_iov = KDT_IOV;
+	attr->max_rdma_read_in = 4;
+	attr->max_rdma_read_out = 4;
+	attr->srq_soft_hw = DAT_HW_DEFAULT;
+	attr->max_rdma_read_iov = min3(KDT_IOV, a->max_iov_segments_per_rdma_read,
+				       b->max_iov_segments_per_rdma_read);
+	attr->max_rdma_write_iov = KDT_IOV;
+}
+
+DAT_RETURN kdt_ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
+		       const DAT_EP_ATTR *attr)
+{
+	DAT_EP_ATTR def;
+	DAT_RETURN ret;
+
+	kdt_attr(env, &def);
+	ep->ia = ia;
+	ret = kdt_evd_open(env, ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS, DAT_UPCALL_SINGLE_INSTANCE,
+			   &ep->recv);
+	if (ret == DAT_SUCCESS)
+		ret = kdt_evd_open(env, ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS,
+				   DAT_UPCALL_SINGLE_INSTANCE, &ep->req);
+	if (ret == DAT_SUCCESS)
+		ret = kdt_evd_open(env, ia, DAT_EVD_CONNECTION_FLAG, 8,
+				   DAT_UPCALL_SINGLE_INSTANCE, &ep->conn);
+	if (ret == DAT_SUCCESS)
+		ret = dat_ep_create(ia->h, ia->pz, ep->recv->h, ep->req->h, ep->conn->h,
+				    attr ?: &def, &ep->h);
+	return ret;
+}
+
+/* Never the same port twice: on iWARP it is a TCP port, which stays busy a while. */
+DAT_CONN_QUAL kdt_new_port(void)
+{
+	static atomic_t port = ATOMIC_INIT(0);
+
+	return 20000 + (unsigned int)atomic_inc_return(&port) % 10000;
+}
+
+DAT_RETURN kdt_pair_open(struct kdt_env *env, struct kdt_pair *pair, const DAT_EP_ATTR *attr)
+{
+	DAT_RETURN ret;
+
+	ret = kdt_ep_open(env, &pair->c, &env->a, attr);
+	if (ret == DAT_SUCCESS)
+		ret = kdt_ep_open(env, &pair->s, &env->b, attr);
+	if (ret == DAT_SUCCESS)
+		ret = kdt_evd_open(env, &env->b, DAT_EVD_CR_FLAG, 16, DAT_UPCALL_SINGLE_INSTANCE,
+				   &pair->cr);
+	pair->port = kdt_new_port();
+	if (ret == DAT_SUCCESS)
+		ret = dat_psp_create(env->b.h, pair->port, pair->cr->h, DAT_PSP_CONSUMER_FLAG,
+				     &pair->psp);
+	return ret;
+}
+
+bool kdt_same_address(const struct sockaddr *sa, const struct kdt_ia *ia)
+{
+	if (sa->sa_family != ia->addr.ss_family)
+		return false;
+	if (sa->sa_family == AF_INET6)
+		return !memcmp(&((struct sockaddr_in6 *)sa)->sin6_addr,
+			       &((struct sockaddr_in6 *)&ia->addr)->sin6_addr,
+			       sizeof(struct in6_addr));
+	return ((struct sockaddr_in *)sa)->sin_addr.s_addr ==
+	       ((struct sockaddr_in *)&ia->addr)->sin_addr.s_addr;
+}
+
+DAT_RETURN kdt_connect(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port)
+{
+	return dat_ep_connect(ep->h, (DAT_IA_ADDRESS_PTR)&to->addr, port, 10 * USEC_PER_SEC, 0,
+			      NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+}
+
+int kdt_pair_link(struct kdt_pair *pair)
+{
+	DAT_EVENT event;
+	DAT_RETURN ret;
+
+	ret = kdt_connect(&pair->c, pair->s.ia, pair->port);
+	if (ret == DAT_SUCCESS) {
+		if (!kdt_get(pair->cr, &event))
+			return -ETIMEDOUT;
+		ret = dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, pair->s.h, 0,
+				    NULL);
+	}
+	if (ret != DAT_SUCCESS) {
+		pr_err("connecting: %s %s\n", kdt_major(ret), kdt_minor(ret));
+		return -EIO;
+	}
+	if (!kdt_get(pair->c.conn, &event) ||
+	    event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
+		return -ENOTCONN;
+	if (!kdt_get(pair->s.conn, &event) ||
+	    event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
+		return -ENOTCONN;
+	return 0;
+}
+
+/* ---- the same with assertions ---- */
+
+struct kdt_evd *kdt_evd_policy(struct kunit *test, struct kdt_ia *ia, int flags, DAT_COUNT qlen,
+			       DAT_UPCALL_POLICY policy)
+{
+	struct kdt_evd *evd;
+
+	KDT_OK(test, kdt_evd_open(kdt_env(test), ia, flags, qlen, policy, &evd));
+	return evd;
+}
+
+struct kdt_evd *kdt_evd_new(struct kunit *test, struct kdt_ia *ia, int flags)
+{
+	return kdt_evd_policy(test, ia, flags, 2 * KDT_DTOS, DAT_UPCALL_SINGLE_INSTANCE);
+}
+
+struct kdt_buf *kdt_buf_rights(struct kunit *test, struct kdt_ia *ia, u32 len, int rights)
+{
+	struct kdt_buf *buf;
+
+	KDT_OK(test, kdt_buf_open(kdt_env(test), ia, ia->pz, len, rights, &buf));
+	return buf;
+}
+
+struct kdt_buf *kdt_buf_new(struct kunit *test, struct kdt_ia *ia, u32 len)
+{
+	return kdt_buf_rights(test, ia, len, KDT_RIGHTS);
+}
+
+void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const DAT_EP_ATTR *attr)
+{
+	KDT_OK(test, kdt_ep_open(kdt_env(test), ep, ia, attr));
+}
+
+struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr)
+{
+	struct kdt_pair *pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, pair);
+	KDT_OK(test, kdt_pair_open(kdt_env(test), pair, attr));
+	return pair;
+}
+
+DAT_CR_HANDLE kdt_pair_request(struct kunit *test, struct kdt_pair *pair)
+{
+	DAT_EVENT event;
+
+	KDT_OK(test, kdt_connect(&pair->c, pair->s.ia, pair->port));
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(pair->cr, &event), "no connection request arrived");
+	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+	return event.event_data.cr_arrival_event_data.cr_handle;
+}
+
+void kdt_pair_connect(struct kunit *test, struct kdt_pair *pair)
+{
+	DAT_CR_HANDLE cr = kdt_pair_request(test, pair);
+
+	KDT_OK(test, dat_cr_accept(cr, pair->s.h, 0, NULL));
+	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_ESTABLISHED);
+	kdt_conn(test, &pair->s, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+struct kdt_pair *kdt_pair_up(struct kunit *test)
+{
+	struct kdt_pair *pair = kdt_pair_new(test, NULL);
+
+	kdt_pair_connect(test, pair);
+	return pair;
+}
+
+void kdt_pair_down(struct kunit *test, struct kdt_pair *pair)
+{
+	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
+	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_DISCONNECTED);
+	kdt_conn(test, &pair->s, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+void kdt_conn(struct kunit *test, struct kdt_ep *ep, DAT_EVENT_NUMBER number)
+{
+	DAT_EVENT event;
+
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "no event 0x%x in time", number);
+	KUNIT_ASSERT_TRUE_MSG(test, event.event_number == number, "event 0x%x, not 0x%x",
+			      event.event_number, number);
+	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep->h);
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, ep->conn->h);
+}
+
+DAT_EVENT_NUMBER kdt_end(struct kunit *test, struct kdt_ep *ep)
+{
+	DAT_EVENT event;
+
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "the connection did not end");
+	KUNIT_ASSERT_TRUE_MSG(test, event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED ||
+			      event.event_number == DAT_CONNECTION_EVENT_BROKEN,
+			      "event 0x%x ends no connection", event.event_number);
+	KUNIT_EXPECT_EQ(test, (int)kdt_state(ep->h), DAT_EP_STATE_DISCONNECTED);
+	return event.event_number;
+}
+
+DAT_DTO_COMPLETION_STATUS kdt_any_dto(struct kunit *test, struct kdt_evd *evd, u64 *cookie)
+{
+	DAT_EVENT event;
+
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(evd, &event), "no completion in time");
+	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_DTO_COMPLETION_EVENT);
+	if (cookie)
+		*cookie = event.event_data.dto_completion_event_data.user_cookie.as_64;
+	return event.event_data.dto_completion_event_data.status;
+}
+
+void kdt_dto(struct kunit *test, struct kdt_evd *evd, struct kdt_ep *ep, u64 cookie, DAT_DTOS op,
+	     DAT_DTO_COMPLETION_STATUS status, u32 len)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_EVENT event;
+
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(evd, &event), "no completion of cookie 0x%llx in time",
+			      cookie);
+	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_DTO_COMPLETION_EVENT);
+	dto = &event.event_data.dto_completion_event_data;
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, evd->h);
+	KUNIT_EXPECT_PTR_EQ(test, dto->ep_handle, ep->h);
+	KUNIT_EXPECT_TRUE_MSG(test, dto->user_cookie.as_64 == cookie,
+			      "cookie 0x%llx, not 0x%llx", dto->user_cookie.as_64, cookie);
+	KUNIT_EXPECT_EQ(test, (int)dto->operation, (int)op);
+	KUNIT_EXPECT_EQ(test, (int)dto->status, (int)status);
+	if (status == DAT_DTO_SUCCESS && dto->status == DAT_DTO_SUCCESS)
+		KUNIT_EXPECT_EQ(test, dto->transfered_length, len);
+}
+
+void kdt_settle(struct kunit *test, struct kdt_pair *pair)
+{
+	KDT_OK(test, dat_ep_post_recv(pair->s.h, 0, NULL, kdt_cookie(0xaaaa), 0));
+	KDT_OK(test, dat_ep_post_send(pair->c.h, 0, NULL, kdt_cookie(0xbbbb), 0));
+	kdt_dto(test, pair->c.req, &pair->c, 0xbbbb, DAT_DTO_SEND, DAT_DTO_SUCCESS, 0);
+	kdt_dto(test, pair->s.recv, &pair->s, 0xaaaa, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 0);
+}
+
+void kdt_ep_done(struct kunit *test, struct kdt_ep *ep)
+{
+	KDT_OK(test, dat_ep_free(ep->h));
+	KDT_OK(test, dat_evd_free(ep->conn->h));
+	KUNIT_EXPECT_EQ_MSG(test, kdt_queued(ep->conn), 0, "more connection events than expected");
+	KDT_OK(test, dat_evd_free(ep->recv->h));
+	KUNIT_EXPECT_EQ_MSG(test, kdt_queued(ep->recv), 0, "more receives than expected");
+	KDT_OK(test, dat_evd_free(ep->req->h));
+	KUNIT_EXPECT_EQ_MSG(test, kdt_queued(ep->req), 0, "more requests than expected");
+}

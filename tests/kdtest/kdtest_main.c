@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * kdtest: scenarios of the kDAPL API against real providers.
+ *
+ * The suites need the module's parameters and run before the load returns. So
+ * they are handed to KUnit from the init function: on some kernels KUnit starts
+ * a module's own list of suites before its parameters are known.
+ */
+#define pr_fmt(fmt) "kdtest: " fmt
+
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "kdtest.h"
+
+char *kdt_ia_a, *kdt_ia_b;
+static char *mode = "run", *suite = "", *tests = "";
+module_param_named(ia_a, kdt_ia_a, charp, 0444);
+MODULE_PARM_DESC(ia_a, "interface adapter of the active side, e.g. rxe0-1 (required)");
+module_param_named(ia_b, kdt_ia_b, charp, 0444);
+MODULE_PARM_DESC(ia_b, "interface adapter of the passive side (default: the same)");
+module_param(mode, charp, 0444);
+MODULE_PARM_DESC(mode, "run: the suites; hold: connections with traffic until rmmod");
+module_param(suite, charp, 0444);
+MODULE_PARM_DESC(suite, "run only suites with this in their name");
+module_param_named(case, tests, charp, 0444);
+MODULE_PARM_DESC(case, "run only cases with this in their name");
+
+static struct kunit_suite *kdt_suites[] = {
+	&kdt_registry_suite,
+	&kdt_pz_suite,
+	&kdt_lmr_suite,
+	&kdt_evd_suite,
+	&kdt_ep_suite,
+	&kdt_conn_suite,
+	&kdt_post_suite,
+	&kdt_data_suite,
+	&kdt_error_suite,
+	&kdt_handle_suite,
+	&kdt_close_suite,
+};
+static struct kunit_suite *kdt_chosen[ARRAY_SIZE(kdt_suites)];
+static int kdt_num_chosen;
+
+/* Drops the cases that are not wanted; the arrays are ours. */
+static bool kdt_choose_cases(struct kunit_suite *s)
+{
+	struct kunit_case *from, *to = s->test_cases;
+
+	for (from = s->test_cases; from->run_case; from++) {
+		if (strstr(from->name, tests))
+			*to++ = *from;
+	}
+	to->run_case = NULL;
+	return to != s->test_cases;
+}
+
+static int kdt_run(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(kdt_suites); i++) {
+		if (strstr(kdt_suites[i]->name, suite) && kdt_choose_cases(kdt_suites[i]))
+			kdt_chosen[kdt_num_chosen++] = kdt_suites[i];
+	}
+	if (!kdt_num_chosen) {
+		pr_err("no case matches suite=%s case=%s\n", suite, tests);
+		return -EINVAL;
+	}
+	/* KUnit prints this for the suites it finds by itself. */
+	pr_info("ia_a=%s ia_b=%s\n", kdt_ia_a, kdt_ia_b);
+	printk(KERN_INFO "KTAP version 1\n");
+	printk(KERN_INFO "1..%d\n", kdt_num_chosen);
+#ifdef KDTEST_HAVE_RUN_TESTS
+	return __kunit_test_suites_init(kdt_chosen, kdt_num_chosen, true);
+#else
+	return __kunit_test_suites_init(kdt_chosen, kdt_num_chosen);
+#endif
+}
+
+static int __init kdt_module_init(void)
+{
+	int err;
+
+	if (!kdt_ia_a) {
+		pr_err("ia_a= is required\n");
+		return -EINVAL;
+	}
+	if (!kdt_ia_b)
+		kdt_ia_b = kdt_ia_a;
+	if (!strcmp(mode, "run"))
+		err = kdt_run();
+	else if (!strcmp(mode, "hold"))
+		err = kdt_hold_start();
+	else
+		err = -EINVAL;
+	if (err == -EINVAL)
+		pr_err("see the parameters\n");
+	return err;
+}
+
+static void __exit kdt_module_exit(void)
+{
+	if (!strcmp(mode, "hold"))
+		kdt_hold_stop();
+	else
+		__kunit_test_suites_exit(kdt_chosen, kdt_num_chosen);
+}
+
+module_init(kdt_module_init);
+module_exit(kdt_module_exit);
+MODULE_DESCRIPTION("kDAPL scenarios against real providers");
+MODULE_AUTHOR("The kdapl authors");
+MODULE_LICENSE("Dual BSD/GPL");
