@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What the suites need from inside the module: its global state on kernels
+ * that run suites before module init, and a connection without a peer.
+ */
+#include "../kdapl.h"
+
+static DEFINE_MUTEX(hooks_lock);
+static int hooks_users;
+static bool hooks_started;
+
+/**
+ * kdapl_test_get - have the module's global state up
+ *
+ * Where the module has been initialised already this does nothing; else the
+ * last kdapl_test_put() takes down what was brought up.
+ *
+ * Return: 0 or an errno.
+ */
+int kdapl_test_get(void)
+{
+	int ret = 0;
+
+	mutex_lock(&hooks_lock);
+	if (!hooks_users && !kdapl_wq) {
+		ret = kdapl_start();
+		hooks_started = !ret;
+	}
+	if (!ret)
+		hooks_users++;
+	mutex_unlock(&hooks_lock);
+	return ret;
+}
+
+/**
+ * kdapl_test_put - the counterpart of kdapl_test_get()
+ */
+void kdapl_test_put(void)
+{
+	mutex_lock(&hooks_lock);
+	if (!--hooks_users && hooks_started) {
+		kdapl_stop();
+		kdapl_wq = NULL;
+		hooks_started = false;
+	}
+	mutex_unlock(&hooks_lock);
+}
+
+/**
+ * kdapl_test_connect - bring an EP to CONNECTED as the CM does at ESTABLISHED
+ * @ep: fresh EP with a half, whose QP the caller has brought up
+ */
+void kdapl_test_connect(struct kdapl_ep *ep)
+{
+	struct kdapl_half *half;
+
+	mutex_lock(&ep->mutex);
+	half = kdapl_ep_half(ep);
+	mutex_lock(&half->lock);
+	spin_lock_irq(&ep->lock);
+	kdapl_ep_step(ep, KDAPL_IN_CONNECT);
+	spin_unlock_irq(&ep->lock);
+	half->phase = KDAPL_HALF_CONNECTING;
+	half->read_depth = ep->attr.max_rdma_read_out;
+	kdapl_half_established(half);
+	mutex_unlock(&half->lock);
+	mutex_unlock(&ep->mutex);
+}
