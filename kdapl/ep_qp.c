@@ -359,14 +359,20 @@ void kdapl_half_end(struct kdapl_half *half, int reason)
 void kdapl_half_drain_gracefully(struct kdapl_half *half)
 {
 	struct kdapl_ring *ring = half->sq;
+	bool draining = false;
 	unsigned long flags;
 	int ret = 0;
 
 	spin_lock_irqsave(&ring->lock, flags);
 	/* stopping is set before half_stop() takes the lock: the QP is alive here */
-	if (!READ_ONCE(half->stopping))
+	if (!READ_ONCE(half->stopping) && !half->draining) {
 		ret = ring_post_marker(ring);
+		draining = !ret;
+		half->draining |= draining;
+	}
 	spin_unlock_irqrestore(&ring->lock, flags);
+	if (draining)
+		kdapl_evd_ending(half->ep->request_evd, 1);
 	if (ret)
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_DISCONNECTED);
 	else if (half->dev->siw)
@@ -413,7 +419,8 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	if (removal || (ret && ret != -EALREADY))
 		half->deadline = jiffies;	/* destroying the QP is the proof */
 
-	kdapl_evd_ending(ep->request_evd, 1);
+	if (!half->draining)	/* stays as set: stopping, and the ring lock was taken */
+		kdapl_evd_ending(ep->request_evd, 1);
 	kdapl_evd_ending(ep->recv_evd, 1);
 }
 

@@ -205,8 +205,18 @@ static bool request_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct 
 		ring_mark_ready(evd, ring);
 		return false;
 	}
-	visible = wr_visible(ring, wr, status);
 	marker = wr->op == KDAPL_OP_MARKER;
+	if (unlikely(marker && READ_ONCE(ring->half->stopping))) {
+		/*
+		 * Requests that never reached the device may lie before the
+		 * marker (D-07): report from the tail instead of skipping them.
+		 */
+		wr->status = status;
+		WRITE_ONCE(wr->state, KDAPL_WR_DONE);
+		ring_marker_done(evd, ring);
+		return false;
+	}
+	visible = wr_visible(ring, wr, status);
 	if (visible)
 		event_dto(ev, ring, wr, status);
 	ring_advance(ring, wr, pos + 1);
@@ -422,9 +432,11 @@ void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown)
  */
 void kdapl_evd_ending(struct kdapl_evd *evd, int delta)
 {
-	spin_lock_irq(&evd->lock);
+	unsigned long flags;
+
+	spin_lock_irqsave(&evd->lock, flags);
 	evd->ending += delta;
-	spin_unlock_irq(&evd->lock);
+	spin_unlock_irqrestore(&evd->lock, flags);
 	if (delta > 0)
 		kdapl_evd_sched(evd);
 }

@@ -423,6 +423,7 @@ enum kdapl_half_phase {
  * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER, first one wins
  * @passive: made by dat_cr_accept
  * @cm_up: the CM considers the connection made, so it wants rdma_disconnect
+ * @draining: a graceful disconnect waits for its marker; under sq->lock
  * @stopping: the QP was or is about to be moved to ERR by ourselves
  * @wc_failed: an error completion came before the half was up
  * @discard: completions are dropped: the EP was freed or reset
@@ -454,6 +455,7 @@ struct kdapl_half {
 	bool passive;
 	bool cm_up;
 	bool stopping;
+	bool draining;
 	bool wc_failed;
 	bool discard;
 	bool reaping;

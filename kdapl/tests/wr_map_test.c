@@ -206,7 +206,8 @@ static void wr_max_sge_test(struct kunit *test)
 	static const struct fake_ib_caps caps = {
 		.max_send_sge = 8, .max_recv_sge = 7, .max_sge_rd = 5,
 	};
-	static const int max[KD_NR_CALLS] = { 8, 7, 8, 5 };
+	/* one limit for Sends and Receives: the smaller of the two */
+	static const int max[KD_NR_CALLS] = { 7, 7, 8, 5 };
 	struct kd_env *env = kd_open(test, &caps);
 	DAT_RMR_TRIPLET remote = kd_remote(0, 64, 0x55);
 	DAT_LMR_TRIPLET iov[8];
@@ -385,7 +386,7 @@ static void wr_alloc_drop(struct tracepoint *tp, void *priv)
 static void wr_alloc_test(struct kunit *test)
 {
 	struct kd_env *env = kd_connected(test, NULL);
-	DAT_RMR_TRIPLET remote = kd_remote(0, 12, 0x55);
+	DAT_RMR_TRIPLET remote = kd_remote(0, 16, 0x55);
 	DAT_LMR_TRIPLET iov[3] = { kd_seg(env, KD_RW, 0, 8), kd_seg(env, KD_RW, 0, 0),
 				   kd_seg(env, KD_RW, 8, 8) };
 	struct wr_alloc_watch watch = { .task = current };
