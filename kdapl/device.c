@@ -46,18 +46,25 @@ void kdapl_dev_exit(struct kdapl_device *dev, int idx)
 	srcu_read_unlock(&dev->srcu, idx);
 }
 
+static void device_free(struct work_struct *work)
+{
+	struct kdapl_device *dev = container_of(work, struct kdapl_device, free_work);
+
+	cleanup_srcu_struct(&dev->srcu);
+	kfree(dev);
+}
+
 /**
  * kdapl_device_put - drop a reference
  * @dev: device
  *
- * Context: may sleep.
+ * Context: any: the last reference may be dropped by a query in softirq that
+ * raced with dat_ia_close(), so freeing, which sleeps, is left to a work item.
  */
 void kdapl_device_put(struct kdapl_device *dev)
 {
-	if (!refcount_dec_and_test(&dev->ref))
-		return;
-	cleanup_srcu_struct(&dev->srcu);
-	kfree(dev);
+	if (refcount_dec_and_test(&dev->ref))
+		queue_work(kdapl_reap_wq, &dev->free_work);
 }
 
 /**
@@ -166,6 +173,7 @@ int kdapl_device_add(struct ib_device *ibdev)
 		return ret;
 	}
 	refcount_set(&dev->ref, 1);
+	INIT_WORK(&dev->free_work, device_free);
 	dev->ibdev = ibdev;
 	dev->attrs = ibdev->attrs;
 	dev->ports = ibdev->phys_port_cnt;

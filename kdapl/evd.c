@@ -273,7 +273,6 @@ static void kdapl_evd_release(struct kdapl_obj *obj)
 {
 	struct kdapl_evd *evd = container_of(obj, struct kdapl_evd, obj);
 
-	kvfree(evd->slots);
 	kfree_rcu(evd, obj.rcu);
 }
 
@@ -333,11 +332,17 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
  */
 void kdapl_evd_destroy(struct kdapl_evd *evd)
 {
+	struct kdapl_event *slots;
 	struct kdapl_cq *cq, *next;
 	LIST_HEAD(cqs);
 
 	spin_lock_irq(&evd->lock);
 	evd->closing = true;
+	slots = evd->slots;
+	evd->slots = NULL;
+	evd->store_size = 0;
+	evd->store_count = 0;
+	evd->store_signalled = 0;
 	list_splice_init(&evd->cqs, &cqs);
 	list_for_each_entry(cq, &cqs, evd_node)
 		RCU_INIT_POINTER(cq->evd, NULL);
@@ -346,6 +351,7 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	spin_unlock_irq(&evd->lock);
 	synchronize_rcu();	/* no completion handler schedules it any more */
 	kdapl_evd_engine_stop(evd);
+	kvfree(slots);
 	list_for_each_entry_safe(cq, next, &cqs, evd_node)
 		kdapl_cq_put(cq);
 	kdapl_obj_put(&evd->obj);
@@ -532,6 +538,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	} else if (unlikely(!event)) {
 		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	} else {
+		memset(event->event_extension_data, 0, sizeof(event->event_extension_data));
 		spin_lock_irqsave(&evd->lock, flags);
 		if (kdapl_evd_take(evd, &ev))
 			kdapl_event_fill(evd, &ev, event);

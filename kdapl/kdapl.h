@@ -130,6 +130,7 @@ int kdapl_obj_retire(struct kdapl_obj *obj);
  * @halves: transport halves, the reaper's included
  * @mrs: live memory regions
  * @idle: woken when one of the lists becomes empty
+ * @free_work: frees the structure
  */
 struct kdapl_device {
 	struct ib_device *ibdev;
@@ -151,6 +152,7 @@ struct kdapl_device {
 	struct list_head halves;
 	struct list_head mrs;
 	wait_queue_head_t idle;
+	struct work_struct free_work;
 };
 
 int kdapl_device_add(struct ib_device *ibdev);
