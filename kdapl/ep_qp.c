@@ -37,7 +37,7 @@ static void kdapl_ring_free(struct kdapl_ring *ring)
 static struct kdapl_ring *kdapl_ring_alloc(struct kdapl_half *half, bool recv, u32 slots,
 					   u32 max_sge)
 {
-	u32 size = roundup_pow_of_two(slots + 1);
+	u32 size = roundup_pow_of_two(slots + 2);	/* and two markers */
 	struct kdapl_ring *ring;
 	u32 i;
 
@@ -109,6 +109,7 @@ static int ring_post_marker(struct kdapl_ring *ring)
 	wr->state = KDAPL_WR_NATIVE;
 	wr->seq = ring->dtos;
 	ring->marker = true;
+	ring->marker_pos = ring->head;
 	/* pairs with the acquire in ring_next() */
 	smp_store_release(&ring->head, ring->head + 1);
 	ret = ib_post_send(ring->half->qp, &post.wr, NULL);

@@ -154,10 +154,13 @@ static int evd_add_cq(struct kdapl_evd *evd, int slots)
 	return 0;
 }
 
-/* Make room for @more further parked completions. evd->mutex held. */
+/*
+ * Make room for @more further parked completions, twice: sweeps for the sake of
+ * posters may fill one half, the other is for halves that end. evd->mutex held.
+ */
 static int evd_grow_store(struct kdapl_evd *evd, u32 more)
 {
-	u32 size = evd->qlen + evd->reserve + more;
+	u32 size = evd->qlen + 2 * (evd->reserve + more);
 	struct kdapl_event *slots, *old;
 	u32 i;
 

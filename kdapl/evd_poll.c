@@ -83,9 +83,23 @@ static void ring_check_recv_end(struct kdapl_evd *evd, struct kdapl_ring *ring)
 		ring_end(evd, ring);
 }
 
-/* Everything posted before the marker is done. */
-static void ring_marker_done(struct kdapl_evd *evd, struct kdapl_ring *ring)
+/*
+ * The marker has completed: is everything posted before it done? Where Reads
+ * complete late, some may still be under way.
+ */
+static void ring_check_marker(struct kdapl_evd *evd, struct kdapl_ring *ring)
 {
+	const struct kdapl_wr *wr;
+	u32 pos;
+
+	if (!ring->marker_done)
+		return;
+	for (pos = ring->tail; ring->ooo && pos != ring->marker_pos; pos++) {
+		wr = &ring->wr[pos & ring->mask];
+		if (wr->state == KDAPL_WR_NATIVE && (wr->flags & KDAPL_WR_SIGNALED))
+			return;
+	}
+	ring->marker_done = false;
 	WRITE_ONCE(ring->marker, false);
 	if (READ_ONCE(ring->half->stopping))
 		ring_end(evd, ring);
@@ -97,13 +111,13 @@ static void ring_marker_done(struct kdapl_evd *evd, struct kdapl_ring *ring)
  * Report the next entry of a ring from its tail. Used when completions do not
  * map one to one to entries: out of order devices, held receives, the end.
  */
-static bool ring_next(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kdapl_event *ev)
+static bool ring_next(struct kdapl_ring *ring, struct kdapl_event *ev)
 {
 	/* pairs with the release of the poster: entries before head are complete */
 	while (ring->tail != smp_load_acquire(&ring->head)) {
 		struct kdapl_wr *wr = &ring->wr[ring->tail & ring->mask];
 		unsigned int status = DAT_DTO_SUCCESS;
-		bool visible, marker;
+		bool visible;
 
 		switch (READ_ONCE(wr->state)) {
 		case KDAPL_WR_DONE:
@@ -127,14 +141,11 @@ static bool ring_next(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 			}
 		}
 		visible = wr_visible(ring, wr, status);
-		marker = wr->op == KDAPL_OP_MARKER;
 		if (visible)
 			event_dto(ev, ring, wr, status);
 		if (wr->op == DAT_DTO_RDMA_READ && !ring->recv)
 			ring->reads_done++;
 		ring_advance(ring, wr, ring->tail + 1);
-		if (marker)
-			ring_marker_done(evd, ring);
 		if (visible)
 			return true;
 	}
@@ -195,33 +206,23 @@ static bool request_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct 
 {
 	u32 pos = ring->tail + ((wr->index - ring->tail) & ring->mask);
 	unsigned int status = kdapl_wc_status(wc->status);
-	bool visible, marker;
+	bool visible;
 
-	if (unlikely(ring->ooo)) {
+	if (unlikely(ring->ooo || wr->op == KDAPL_OP_MARKER)) {
 		wr->status = status;
 		WRITE_ONCE(wr->state, KDAPL_WR_DONE);
 		if (wr->op != DAT_DTO_RDMA_READ && (s32)(pos + 1 - ring->nonread_done) > 0)
 			ring->nonread_done = pos + 1;
+		if (wr->op == KDAPL_OP_MARKER)
+			ring->marker_done = true;
+		ring_check_marker(evd, ring);
 		ring_mark_ready(evd, ring);
-		return false;
-	}
-	marker = wr->op == KDAPL_OP_MARKER;
-	if (unlikely(marker && READ_ONCE(ring->half->stopping))) {
-		/*
-		 * Requests that never reached the device may lie before the
-		 * marker (D-07): report from the tail instead of skipping them.
-		 */
-		wr->status = status;
-		WRITE_ONCE(wr->state, KDAPL_WR_DONE);
-		ring_marker_done(evd, ring);
 		return false;
 	}
 	visible = wr_visible(ring, wr, status);
 	if (visible)
 		event_dto(ev, ring, wr, status);
 	ring_advance(ring, wr, pos + 1);
-	if (unlikely(marker))
-		ring_marker_done(evd, ring);
 	return visible;
 }
 
@@ -236,7 +237,8 @@ static bool wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event
 	}
 	wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
 	ring = kdapl_wr_ring(wr);
-	if (unlikely(wc->status != IB_WC_SUCCESS))
+	/* a marker proves what it has to whatever its status is (D-09) */
+	if (unlikely(wc->status != IB_WC_SUCCESS && wr->op != KDAPL_OP_MARKER))
 		wr_failed(ring, wc->status);
 	return ring->recv ? recv_done(evd, ring, wr, wc, ev) :
 			    request_done(evd, ring, wr, wc, ev);
@@ -281,7 +283,7 @@ bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev)
 			struct kdapl_ring *ring = list_first_entry(&evd->ready, struct kdapl_ring,
 								   ready);
 
-			if (ring_next(evd, ring, ev))
+			if (ring_next(ring, ev))
 				return true;
 			list_del_init(&ring->ready);
 		}
@@ -386,11 +388,11 @@ bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
  * @evd: the EVD; evd->lock held
  * @budget: events to move at most
  * @teardown: use the part of the store that is reserved for ending halves;
- *	sweeps for the sake of a poster stop at the consumer's queue length
+ *	sweeps for the sake of a poster stop before it
  */
 void kdapl_evd_sweep_locked(struct kdapl_evd *evd, int budget, bool teardown)
 {
-	u32 limit = teardown ? evd->store_size : evd->qlen;
+	u32 limit = teardown ? evd->store_size : evd->qlen + evd->reserve;
 	struct kdapl_event ev;
 
 	while (budget-- > 0 && (evd->discard || evd->store_count < limit)) {
@@ -429,6 +431,8 @@ void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown)
  *
  * While any half waits, the engine takes completions off the CQs even if
  * upcalls are disabled.
+ *
+ * Context: any, without any lock of an EP.
  */
 void kdapl_evd_ending(struct kdapl_evd *evd, int delta)
 {

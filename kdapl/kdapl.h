@@ -374,8 +374,9 @@ struct kdapl_ring {
 	/* producer: written under lock */
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	u8 mode;		/* enum kdapl_ring_mode */
-	bool marker;		/* a marker is posted and not yet reaped; also evd->lock */
+	bool marker;		/* a marker is under way; cleared under evd->lock */
 	u32 head;
+	u32 marker_pos;
 	u32 cached_tail;
 	u32 cached_done;
 	u32 dtos;		/* consumer requests posted */
@@ -391,6 +392,7 @@ struct kdapl_ring {
 	u32 reads_done;
 	u32 reaped;		/* receives whose completion came */
 	u32 nonread_done;	/* ooo: everything unsignaled before this index is done */
+	bool marker_done;	/* the marker's completion came */
 	bool ended;		/* no native completion will come any more */
 	bool lost;		/* ended by force: what is left is reported FLUSHED */
 	struct list_head ready;	/* in evd->ready: entries wait to be reported */
