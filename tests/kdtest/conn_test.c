@@ -95,6 +95,7 @@ static void private_data(struct kunit *test)
 	DAT_CR_PARAM cr = {};
 	DAT_EP_PARAM ep = {};
 	DAT_EVENT event;
+	const u8 *kept;
 	int i, n;
 
 	KUNIT_ASSERT_NOT_NULL(test, there);
@@ -146,15 +147,16 @@ static void private_data(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
 		conn = &event.event_data.connect_event_data;
 		KUNIT_EXPECT_GE(test, conn->private_data_size, n);
+		kept = conn->private_data;
 		if (n)
-			KUNIT_EXPECT_TRUE(test, kdt_same(conn->private_data, n, 100 + i));
+			KUNIT_EXPECT_TRUE(test, kdt_same(kept, n, 100 + i));
 		KUNIT_ASSERT_TRUE(test, kdt_get(pair->s.conn, &event));
 		KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
 		KUNIT_EXPECT_EQ(test, event.event_data.connect_event_data.private_data_size, 0);
 		kdt_pair_down(test, pair);
 		/* It lives as long as the connection is not reset. */
 		if (n)
-			KUNIT_EXPECT_TRUE(test, kdt_same(conn->private_data, n, 100 + i));
+			KUNIT_EXPECT_TRUE(test, kdt_same(kept, n, 100 + i));
 		KDT_OK(test, dat_ep_reset(pair->c.h));
 		KDT_OK(test, dat_ep_reset(pair->s.h));
 	}

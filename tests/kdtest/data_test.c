@@ -618,6 +618,9 @@ static void posts_in_upcalls(struct kunit *test)
 	/* The 500th answer of the client is queued for us. */
 	KUNIT_ASSERT_TRUE(test, kdt_get_timeout(pair->c.recv, &event, 3 * KDT_WAIT));
 	KUNIT_EXPECT_EQ(test, c->left, 0);
+	/* And the server has got it: nothing is under way any more. */
+	KUNIT_ASSERT_TRUE(test, kdt_get(pair->s.recv, &event));
+	KUNIT_ASSERT_TRUE(test, kdt_get(pair->s.recv, &event));
 	KDT_OK(test, c->ret);
 	KDT_OK(test, s->ret);
 	kdt_pair_down(test, pair);

@@ -63,10 +63,8 @@ static DAT_RETURN try_open(const char *name, u32 major, u32 minor, DAT_BOOLEAN s
 static void open_names(struct kunit *test)
 {
 	char *name = kunit_kzalloc(test, 2 * DAT_NAME_MAX_LENGTH, GFP_KERNEL);
-	struct kdt_env *env = kdt_env(test);
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 	DAT_IA_HANDLE ia;
-	char *dash;
 
 	KUNIT_ASSERT_NOT_NULL(test, name);
 	KDT_OK(test, try_open(kdt_ia_a, 2, 0, DAT_TRUE));
@@ -86,15 +84,6 @@ static void open_names(struct kunit *test)
 		    dat_ia_open(kdt_ia_a, 8, NULL, &ia));
 	KDT_REFUSED(test, DAT_INVALID_PARAMETER, DAT_INVALID_ARG4,
 		    dat_ia_open(kdt_ia_a, 8, &async, NULL));
-
-	/* An IA answers to its device and its address as well. */
-	strscpy(name, kdt_ia_a, DAT_NAME_MAX_LENGTH);
-	dash = strrchr(name, '-');
-	KUNIT_ASSERT_NOT_NULL(test, dash);
-	*dash = 0;
-	KDT_OK(test, try_open(name, 2, 0, DAT_TRUE));
-	snprintf(name, DAT_NAME_MAX_LENGTH, "%pISc", &env->a.addr);
-	KDT_OK(test, try_open(name, 2, 0, DAT_TRUE));
 }
 
 static void open_async(struct kunit *test)
@@ -328,7 +317,7 @@ static void close_abrupt(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KD_CASE(list_providers, "REG-01,REG-02,REG-03: the list of adapters, exact, long, short"),
-	KD_CASE(open_names, "IA-OPEN-02,REG-05,SIL-01,SIL-30: names, versions, thread safety"),
+	KD_CASE(open_names, "IA-OPEN-02,REG-05,SIL-01: names, versions, thread safety"),
 	KD_CASE(open_async, "IA-OPEN-03,EVD-FREE-04,IA-CLOSE-03: async EVD made by open"),
 	KD_CASE(open_own_async, "IA-OPEN-04,IA-CLOSE-03: async EVD of the consumer"),
 	KD_CASE(instances, "IA-OPEN-01,EP-CREATE-05,SIL-36: instances are separate"),
