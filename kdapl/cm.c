@@ -99,7 +99,8 @@ static void cm_connect_response(struct kdapl_half *half, struct rdma_cm_id *id,
 
 	if (half->phase != KDAPL_HALF_CONNECTING ||
 	    atomic_read(&half->reason) > KDAPL_END_SUSPECT) {
-		rdma_reject(id, NULL, 0, IB_CM_REJ_TIMEOUT);
+		/* not REJ_TIMEOUT, which the peer cannot match without our GUID in it */
+		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
 		return;
 	}
 	cm_keep_pdata(half, &event->param.conn);

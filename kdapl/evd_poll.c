@@ -206,13 +206,19 @@ static bool request_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct 
 {
 	u32 pos = ring->tail + ((wr->index - ring->tail) & ring->mask);
 	unsigned int status = kdapl_wc_status(wc->status);
+	u32 sent = ring->tail;
 	bool visible;
 
 	if (unlikely(ring->ooo || wr->op == KDAPL_OP_MARKER)) {
 		wr->status = status;
 		WRITE_ONCE(wr->state, KDAPL_WR_DONE);
-		if (wr->op != DAT_DTO_RDMA_READ && (s32)(pos + 1 - ring->nonread_done) > 0)
-			ring->nonread_done = pos + 1;
+		/* A Read whose answer came was sent after everything before it. */
+		if (wr->op != DAT_DTO_RDMA_READ)
+			sent = pos + 1;
+		else if (status == DAT_DTO_SUCCESS)
+			sent = pos;
+		if ((s32)(sent - ring->nonread_done) > 0)
+			ring->nonread_done = sent;
 		if (wr->op == KDAPL_OP_MARKER)
 			ring->marker_done = true;
 		ring_check_marker(evd, ring);
