@@ -750,11 +750,11 @@ static void post_iwarp_sink_test(struct kunit *test)
 
 static void post_atomic_test(struct kunit *test)
 {
+	static DEFINE_SPINLOCK(lock);	/* stands for a consumer's */
 	struct kd_env *env = kd_connected(test, NULL);
 	DAT_RMR_TRIPLET remote = kd_remote(0, 8, POST_KEY);
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
 	DAT_RETURN ret[KD_NR_CALLS];
-	DEFINE_SPINLOCK(lock);
 	enum kd_call call;
 	int i;
 
