@@ -52,20 +52,41 @@ provider_module() {
 	esac
 }
 
+# siw blocks in a connect to nowhere for as long as TCP tries.
+short_tcp() { echo 1 >/proc/sys/net/ipv4/tcp_syn_retries; }
+
 # loopback_dev rxe|siw: one device rxe0/siw0 with address 192.0.2.1, good for
 # connections to itself.
 loopback_dev() {
 	mp rdma_cm
 	mp "$(provider_module "$1")"
+	short_tcp
 	ip link add kd0 type dummy
 	ip addr add 192.0.2.1/24 dev kd0
 	ip link set kd0 up
 	rdma link add "${1}0" type "$1" netdev kd0
 }
 
+# two_devices rxe|siw: devices siw0 (192.0.2.1) and siw1 (192.0.2.2) in this
+# namespace, connected by the network stack.
+two_devices() {
+	mp rdma_cm
+	mp "$(provider_module "$1")"
+	short_tcp
+	ip link add veth0 type veth peer name veth1
+	for kd_i in 0 1; do
+		ip addr add 192.0.2.$((kd_i + 1))/24 dev veth$kd_i
+		ip link set veth$kd_i up
+	done
+	for kd_i in 0 1; do
+		rdma link add "$1$kd_i" type "$1" netdev veth$kd_i
+	done
+}
+
 # two_namespaces rxe|siw: namespaces n0 and n1, joined by veth, device
-# rxe0 (192.0.2.1) in n0 and rxe1 (192.0.2.2) in n1. Works with siw on 6.1 and
-# 7.2, with rxe on 7.2.
+# rxe0 (192.0.2.1) in n0 and rxe1 (192.0.2.2) in n1. Good for rxe of 7.2; rxe
+# of 6.1 does not connect across namespaces, and siw opens its sockets in the
+# namespace of the caller, whatever the device's is.
 two_namespaces() {
 	mp rdma_cm
 	mp "$(provider_module "$1")"
@@ -109,6 +130,7 @@ no_devices() {
 		rdma link delete "$1$kd_i" 2>/dev/null
 	done
 	ip -n n0 link del veth0 2>/dev/null
+	ip link del veth0 2>/dev/null
 	ip link del kd0 2>/dev/null
 	:
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# unplug.sh rxe|siw two|one: a device goes away while endpoints are connected
+# unplug.sh rxe|siw net|dev|one: a device goes away while endpoints are connected
 # and busy, in each of the ways a device can go.
 # shellcheck shell=sh disable=SC2154
 p=$1
@@ -8,7 +8,8 @@ for how in link netdev rmmod; do
 	# rmmod siw with traffic hangs inside siw, whatever a consumer does.
 	[ "$how$p" = rmmodsiw ] && continue
 	case $2 in
-	two) two_namespaces "$p"; a=${p}0 b=${p}1 dev=veth0 ns="-n n0" ;;
+	net) two_namespaces "$p"; a=${p}0 b=${p}1 dev=veth0 ns="-n n0" ;;
+	dev) two_devices "$p"; a=${p}0 b=${p}1 dev=veth0 ns='' ;;
 	one) loopback_dev "$p"; a=${p}0 b=${p}0 dev=kd0 ns='' ;;
 	esac
 	must "connections with traffic on $a and $b" \
