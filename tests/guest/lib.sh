@@ -90,8 +90,8 @@ two_devices() {
 two_namespaces() {
 	mp rdma_cm
 	mp "$(provider_module "$1")"
-	ip netns add n0 2>/dev/null
-	ip netns add n1 2>/dev/null
+	ip netns add n0 2>/dev/null || :
+	ip netns add n1 2>/dev/null || :
 	ip link add veth0 netns n0 type veth peer name veth1 netns n1
 	for kd_i in 0 1; do
 		ip -n n$kd_i link set lo up
@@ -127,10 +127,9 @@ meet() {
 # no_devices rxe|siw: undo the two above, whatever is left of it.
 no_devices() {
 	for kd_i in 0 1; do
-		rdma link delete "$1$kd_i" 2>/dev/null
+		rdma link delete "$1$kd_i" 2>/dev/null || :
 	done
-	ip -n n0 link del veth0 2>/dev/null
-	ip link del veth0 2>/dev/null
-	ip link del kd0 2>/dev/null
-	:
+	ip -n n0 link del veth0 2>/dev/null || :
+	ip link del veth0 2>/dev/null || :
+	ip link del kd0 2>/dev/null || :
 }

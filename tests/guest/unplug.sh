@@ -3,6 +3,7 @@
 # and busy, in each of the ways a device can go.
 # shellcheck shell=sh disable=SC2154
 p=$1
+heard() { logged 'kdtest-hold: PASS' && ! logged 'kdtest-hold: FAIL'; }
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 for how in link netdev rmmod; do
 	# rmmod siw with traffic hangs inside siw, whatever a consumer does.
@@ -12,6 +13,7 @@ for how in link netdev rmmod; do
 	dev) two_devices "$p"; a=${p}0 b=${p}1 dev=veth0 ns='' ;;
 	one) loopback_dev "$p"; a=${p}0 b=${p}0 dev=kd0 ns='' ;;
 	esac
+	dmesg -C
 	must "connections with traffic on $a and $b" \
 		insmod "$KO/kdtest.ko" mode=hold ia_a="$a-1" ia_b="$b-1"
 	sleep 0.5
@@ -29,7 +31,8 @@ for how in link netdev rmmod; do
 			timeout 20 rmmod "$(provider_module "$p")" ;;
 	esac
 	step "the device is gone" refused rdma link show "$a/1"
-	step "the consumer heard of it and unloads" timeout 20 rmmod kdtest
+	step "the consumer unloads" timeout 20 rmmod kdtest
+	step "EPSM-24,ASY-03: the consumer heard of it on every endpoint" heard
 	no_devices "$p"
 done
 step "kdapl.ko unloads" rmmod kdapl
