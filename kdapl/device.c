@@ -258,6 +258,11 @@ static void device_remove_halves(struct kdapl_device *dev)
 	struct kdapl_half *half;
 
 	mutex_lock(&dev->lock);
+	/* All of them first: one end going must not look like a disconnect to the other. */
+	list_for_each_entry(half, &dev->halves, dev_node) {
+		if (READ_ONCE(half->phase) != KDAPL_HALF_IDLE)
+			atomic_cmpxchg(&half->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
+	}
 again:
 	list_for_each_entry(half, &dev->halves, dev_node) {
 		if (half->reaping)
