@@ -50,7 +50,7 @@ static char *mode, *ia, *address;
 static ushort port = 4711;
 static uint size = 65536, count = 16;
 module_param(mode, charp, 0444);
-MODULE_PARM_DESC(mode, "server or client (required)");
+MODULE_PARM_DESC(mode, "server, client, or loop: both at once on one adapter (required)");
 module_param(ia, charp, 0444);
 MODULE_PARM_DESC(ia, "interface adapter, e.g. rxe0-1 (default: the first one)");
 module_param(address, charp, 0444);
@@ -282,6 +282,14 @@ static int kdping_rdma(struct kdping_conn *conn, bool write, const DAT_RMR_TRIPL
 	return err;
 }
 
+/* An address belongs to the object it came from, and dies with it: copy. */
+static void kdping_set_address(struct sockaddr_storage *to, DAT_IA_ADDRESS_PTR from, u16 qual)
+{
+	memcpy(to, from, from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+						       sizeof(struct sockaddr_in));
+	((struct sockaddr_in *)to)->sin_port = cpu_to_be16(qual);	/* same place in v6 */
+}
+
 /* ---- connection ------------------------------------------------------------------------ */
 
 static struct kdping_conn *kdping_conn_alloc(void)
@@ -472,17 +480,11 @@ static int kdping_talk(struct kdping_conn *conn)
 static void kdping_serve(struct work_struct *work)
 {
 	struct kdping_conn *conn = container_of(work, struct kdping_conn, work);
-	struct sockaddr_in6 *peer = (struct sockaddr_in6 *)&conn->peer;
 	DAT_CR_PARAM cr;
 	int err;
 
-	if (dat_cr_query(conn->cr, DAT_CR_FIELD_ALL, &cr) == DAT_SUCCESS) {
-		/* Copied, because it dies with the CR. The port is in the same place in v4. */
-		memcpy(peer, cr.remote_ia_address_ptr,
-		       cr.remote_ia_address_ptr->sa_family == AF_INET6 ?
-		       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-		peer->sin6_port = cpu_to_be16(cr.remote_port_qual);
-	}
+	if (dat_cr_query(conn->cr, DAT_CR_FIELD_ALL, &cr) == DAT_SUCCESS)
+		kdping_set_address(&conn->peer, cr.remote_ia_address_ptr, cr.remote_port_qual);
 
 	err = kdping_conn_setup(conn);
 	mutex_lock(&kdping_lock);
@@ -499,7 +501,7 @@ static void kdping_serve(struct work_struct *work)
 	else
 		err = kdping_talk(conn);
 	if (err)
-		pr_err("FAIL ia=%s peer=%pISpc error %d\n", kdping_name, &conn->peer, err);
+		pr_err("FAIL ia=%s peer=%pISpc error %pe\n", kdping_name, &conn->peer, ERR_PTR(err));
 
 	mutex_lock(&kdping_lock);
 	list_del_init(&conn->link);
@@ -564,6 +566,11 @@ static void kdping_server_stop(void)
 
 /* ---- adapter and module ---------------------------------------------------------------- */
 
+static bool kdping_is(const char *role)
+{
+	return mode && !strcmp(mode, role);
+}
+
 /* Without ia= the first adapter will do. */
 static int kdping_choose_ia(void)
 {
@@ -588,9 +595,10 @@ static int kdping_choose_ia(void)
 	return err;
 }
 
-static int kdping_open(void)
+static int kdping_open(struct sockaddr_storage *server)
 {
 	DAT_PROVIDER_ATTR attr;
+	DAT_IA_ATTR self;
 	int err;
 
 	err = kdping_choose_ia() ?:
@@ -598,13 +606,15 @@ static int kdping_open(void)
 	if (err)
 		return err;
 	err = kdping_check("dat_ia_query",
-			   dat_ia_query(kdping_ia, NULL, DAT_IA_FIELD_NONE, NULL,
+			   dat_ia_query(kdping_ia, NULL, DAT_IA_FIELD_IA_ADDRESS_PTR, &self,
 					DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ, &attr)) ?:
 	      kdping_check("dat_pz_create", dat_pz_create(kdping_ia, &kdping_pz));
 	if (err)
 		dat_ia_close(kdping_ia, DAT_CLOSE_ABRUPT_FLAG);
 	else
 		kdping_iwarp = attr.rdma_write_for_rdma_read_req;
+	if (!err && kdping_is("loop"))
+		kdping_set_address(server, self.ia_address_ptr, port);
 	return err;
 }
 
@@ -617,11 +627,6 @@ static void kdping_close(void)
 		dat_ia_close(kdping_ia, DAT_CLOSE_ABRUPT_FLAG);
 }
 
-static bool kdping_is(const char *role)
-{
-	return mode && !strcmp(mode, role);
-}
-
 static int __init kdping_init(void)
 {
 	struct sockaddr_storage server = {};
@@ -630,8 +635,8 @@ static int __init kdping_init(void)
 	int err;
 
 	snprintf(port_string, sizeof(port_string), "%u", port);
-	if (!kdping_is("server") && !kdping_is("client"))
-		wrong = "mode= must be server or client";
+	if (!kdping_is("server") && !kdping_is("client") && !kdping_is("loop"))
+		wrong = "mode= must be server, client or loop";
 	else if (!port)
 		wrong = "port= must be 1..65535";
 	else if (!size || size > KDPING_MAX_SIZE)
@@ -648,28 +653,27 @@ static int __init kdping_init(void)
 		return -EINVAL;
 	}
 
-	err = kdping_open();
+	err = kdping_open(&server);
 	if (err)
 		return err;
-	if (kdping_is("server")) {
+	if (!kdping_is("client"))
 		err = kdping_server_start();
-		if (err) {
-			kdping_server_stop();
-			kdping_close();
-		}
-		return err;
+	if (!err && !kdping_is("server")) {
+		err = kdping_client(&server);
+		if (err)
+			pr_err("FAIL ia=%s peer=%pISpc error %pe\n", kdping_name, &server, ERR_PTR(err));
 	}
-	/* The client's whole life is its load, so the result of that is its result. */
-	err = kdping_client(&server);
-	kdping_close();
-	if (err)
-		pr_err("FAIL ia=%s peer=%pISpc error %d\n", kdping_name, &server, err);
+	/* A client's whole life is its load, so the result of that is its result. */
+	if (err || !kdping_is("server")) {
+		kdping_server_stop();
+		kdping_close();
+	}
 	return err;
 }
 
 static void __exit kdping_exit(void)
 {
-	if (kdping_is("server")) {
+	if (kdping_is("server")) {	/* the others have cleaned up long ago */
 		kdping_server_stop();
 		kdping_close();
 	}
