@@ -730,6 +730,112 @@ static void wc_reset_test(struct kunit *test)
 	wc_expect(env, KD_RECV, 5, DAT_DTO_SUCCESS, 3);
 }
 
+/* Arming for solicited completions only: a plain message starts no upcall. */
+static void wc_solicited_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct wc_upcalls *up = kunit_kzalloc(test, sizeof(*up), GFP_KERNEL);
+	DAT_UPCALL_OBJECT object = { .instance_data = up, .upcall_func = wc_upcall };
+	DAT_EP_ATTR attr;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, up);
+	spin_lock_init(&up->lock);
+	KD_ASSERT_OK(test, dat_evd_free(env->recv));
+	env->recv = NULL;
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_SINGLE_INSTANCE, &object,
+					   DAT_EVD_DTO_FLAG, &env->recv));
+	kd_attr(&attr);
+	attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	kd_ep(env, &attr);
+	kd_connect(env);
+	msleep(20);		/* the engine has armed the queue */
+	for (i = 0; i < 6; i++)
+		KD_EXPECT_OK(test, wc_post(env, KD_RECV, i, 8, 0));
+	fake_ib_recv(env->qp, 1, false);
+	fake_ib_recv(env->qp, 2, false);
+	KUNIT_EXPECT_EQ(test, wc_upcalls_wait(up, 0), 0);
+	fake_ib_recv(env->qp, 3, true);
+	KUNIT_EXPECT_EQ(test, wc_upcalls_wait(up, 3), 3);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, up->cookies[i], (u64)i);
+	/* flushes are never silent */
+	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	KUNIT_EXPECT_EQ(test, wc_upcalls_wait(up, 6), 6);
+}
+
+/* A message arrives before the CM says so: it waits for ESTABLISHED. */
+static void wc_early_recv_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+
+	kd_ep(env, NULL);
+	KD_EXPECT_OK(test, wc_post(env, KD_RECV, 1, 8, 0));
+	KD_EXPECT_OK(test, wc_post(env, KD_RECV, 2, 8, 0));
+	fake_ib_recv(env->qp, 3, false);
+	KD_EXPECT_EMPTY(test, env->recv);
+	kd_connect(env);
+	fake_ib_recv(env->qp, 4, false);
+	wc_expect(env, KD_RECV, 1, DAT_DTO_SUCCESS, 3);
+	wc_expect(env, KD_RECV, 2, DAT_DTO_SUCCESS, 4);
+}
+
+static void wc_qp_event_test(struct kunit *test)
+{
+	static const enum ib_event_type types[] = {
+		IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR,
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVENT event;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		kd_ep(env, NULL);
+		kd_connect(env);
+		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 1, 8, 0));
+		fake_ib_qp_event(env->qp, types[i]);
+		wc_expect_end(env, DAT_CONNECTION_EVENT_BROKEN);
+		wc_expect(env, KD_RECV, 1, DAT_DTO_ERR_FLUSHED, 0);
+		KUNIT_ASSERT_TRUE(test, kd_next(env->async, &event));
+		KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_ASYNC_ERROR_EP_BROKEN);
+		KUNIT_EXPECT_PTR_EQ(test, event.event_data.asynch_error_event_data.dat_handle,
+				    env->ep);
+		KD_EXPECT_EMPTY(test, env->async);
+		kd_ep_free(env);
+	}
+	/* events that are none of our business */
+	kd_ep(env, NULL);
+	kd_connect(env);
+	fake_ib_qp_event(env->qp, IB_EVENT_SQ_DRAINED);
+	fake_ib_qp_event(env->qp, IB_EVENT_PATH_MIG);
+	msleep(30);
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state), (int)DAT_EP_STATE_CONNECTED);
+	KD_EXPECT_EMPTY(test, env->async);
+}
+
+/* Nobody dequeues: posts go on until the store is full, nothing is lost. */
+static void wc_parked_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_RETURN ret = DAT_SUCCESS;
+	int i, n;
+
+	for (n = 0; n < 1000; n++) {
+		ret = wc_post(env, KD_SEND, n, 8, 0);
+		if (ret != DAT_SUCCESS)
+			break;
+		fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+	}
+	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_INSUFFICIENT_RESOURCES);
+	/* the consumer's own queue length at least */
+	KUNIT_EXPECT_GE(test, n, 64);
+	for (i = 0; i < n; i++)
+		wc_expect(env, KD_SEND, i, DAT_DTO_SUCCESS, 8);
+	KD_EXPECT_EMPTY(test, env->req);
+	KD_EXPECT_EMPTY(test, env->async);
+	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 1, 8, 0));
+}
+
 static struct kunit_case wc_map_cases[] = {
 	KD_CASE(wc_success_test,
 		"EP-POST-08,EP-POST-09,SEND-16,RDMAW-09,STAT-03,STAT-04,GEN-12: events of success"),
@@ -753,6 +859,10 @@ static struct kunit_case wc_map_cases[] = {
 	KD_CASE(wc_shared_evd_test, "FLUSH-06,FLUSH-07: one EVD for everything"),
 	KD_CASE(wc_out_of_order_test, "EP-POST-21,FLAG-03: Reads that finish late"),
 	KD_CASE(wc_status_query_test, "EP-STA-01,EP-STA-02,EP-STA-03: idle or not"),
+	KD_CASE(wc_solicited_test, "FLAG-07,FLAG-08,RECV-07: only solicited messages notify"),
+	KD_CASE(wc_early_recv_test, "FLUSH-07,RECV-14: a message before ESTABLISHED waits"),
+	KD_CASE(wc_qp_event_test, "EPSM-17,EPSM-23,EPSM-31: asynchronous errors of the QP"),
+	KD_CASE(wc_parked_test, "FLAG-11,EVD-OVF-06,STAT-05: an EVD nobody dequeues"),
 	KD_CASE(wc_reset_test, "EP-RST-01,EP-RST-02: reset makes it as new"),
 	{}
 };
