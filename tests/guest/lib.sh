@@ -76,7 +76,8 @@ two_devices() {
 	ip link add veth0 type veth peer name veth1
 	for kd_i in 0 1; do
 		ip addr add 192.0.2.$((kd_i + 1))/24 dev veth$kd_i
-		ip link set veth$kd_i up
+		# Nobody answers ARP for an address of the same machine.
+		ip link set veth$kd_i arp off up
 	done
 	for kd_i in 0 1; do
 		rdma link add "$1$kd_i" type "$1" netdev veth$kd_i
