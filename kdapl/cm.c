@@ -149,6 +149,9 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	struct kdapl_half *half = id->context;
 
 	mutex_lock(&half->lock);
+	if (half->dev->iwarp && event->event != RDMA_CM_EVENT_ADDR_RESOLVED &&
+	    event->event != RDMA_CM_EVENT_ROUTE_RESOLVED)
+		half->connecting = false;	/* an answer, whatever it says */
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (id->device != half->dev->ibdev || id->port_num != half->ep->obj.ia->port ||
@@ -186,7 +189,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		if (half->phase == KDAPL_HALF_UP)
-			kdapl_half_end(half, DAT_CONNECTION_EVENT_DISCONNECTED);
+			kdapl_half_end(half, KDAPL_END_PEER);
 		else
 			cm_fail(half, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		break;
@@ -194,11 +197,16 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		/* removal is handled by the ib_client, the rest has no meaning here */
 		break;
 	}
+	if (half->phase >= KDAPL_HALF_ENDING && !half->cm_up && !half->connecting)
+		mod_delayed_work(kdapl_wq, &half->end_work, 0);	/* the id can go now */
 	mutex_unlock(&half->lock);
 	return 0;
 }
 
-/* On soft-iWARP rdma_connect() lasts as long as the TCP connect (D-17). */
+/*
+ * On soft-iWARP rdma_connect() lasts as long as the TCP connect (D-17), and on
+ * every iWARP the id cannot be destroyed before the peer has answered.
+ */
 static void cm_work_connect(struct work_struct *work)
 {
 	struct kdapl_half *half = container_of(work, struct kdapl_half, conn_work);
@@ -218,7 +226,8 @@ static void cm_work_connect(struct work_struct *work)
 	ret = rdma_connect(half->cm_id, &param);
 	memalloc_noio_restore(noio);
 	mutex_lock(&half->lock);
-	half->connecting = false;
+	if (ret || !half->dev->iwarp)
+		half->connecting = false;
 	switch (ret) {
 	case 0:
 		break;
@@ -234,6 +243,8 @@ static void cm_work_connect(struct work_struct *work)
 	}
 	if (ret)
 		cm_fail(half, outcome);
+	if (half->phase >= KDAPL_HALF_ENDING)	/* given up meanwhile: the id can go now */
+		mod_delayed_work(kdapl_wq, &half->end_work, 0);
 	mutex_unlock(&half->lock);
 }
 

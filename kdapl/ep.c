@@ -347,6 +347,8 @@ void kdapl_ep_ended(struct kdapl_half *half)
 	if (rcu_access_pointer(ep->half) == half)
 		kdapl_ep_step(ep, KDAPL_IN_ENDED);
 	spin_unlock_irq(&ep->lock);
+	if (reason == KDAPL_END_PEER)
+		reason = DAT_CONNECTION_EVENT_DISCONNECTED;
 	if (reason > KDAPL_END_SILENT)
 		kdapl_ep_event(half, reason);
 }

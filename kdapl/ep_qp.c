@@ -135,11 +135,12 @@ static void half_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
-		if (READ_ONCE(half->stopping) || READ_ONCE(half->discard))
+		if (READ_ONCE(half->discard))
 			break;
-		kdapl_ia_async(ep->obj.ia, half->handle, DAT_ASYNC_ERROR_EP_BROKEN,
-			       DAT_EP_TRANSFER_TO_ERROR);
-		if (READ_ONCE(half->phase) == KDAPL_HALF_UP)
+		if (!READ_ONCE(half->stopping))
+			kdapl_ia_async(ep->obj.ia, half->handle, DAT_ASYNC_ERROR_EP_BROKEN,
+				       DAT_EP_TRANSFER_TO_ERROR);
+		if (READ_ONCE(half->phase) >= KDAPL_HALF_UP)
 			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 		else
 			WRITE_ONCE(half->wc_failed, true);
@@ -335,16 +336,21 @@ void kdapl_half_put(struct kdapl_half *half)
  * @half: the half
  * @reason: the connection event it stands for, or KDAPL_END_*
  *
- * The first reason stays, except that a suspicion gives way to knowledge.
+ * The first reason stays, except that a suspicion gives way to knowledge, and
+ * the CM's word about the peer to an error seen here: soft-iWARP may tell of
+ * both in any order (D-08).
  *
  * Context: any.
  */
 void kdapl_half_end(struct kdapl_half *half, int reason)
 {
 	int old = atomic_read(&half->reason);
+	bool better;
 
 	do {
-		if (old > KDAPL_END_SUSPECT || old == reason)
+		better = old <= KDAPL_END_SUSPECT ||
+			 (old == KDAPL_END_PEER && reason == DAT_CONNECTION_EVENT_BROKEN);
+		if (!better || old == reason)
 			return;
 	} while (!atomic_try_cmpxchg(&half->reason, &old, reason));
 	mod_delayed_work(kdapl_wq, &half->end_work,
@@ -449,9 +455,25 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
 	return true;
 }
 
+/*
+ * An attempt that ended without a connection gives its cm_id back at once, so
+ * that the peer learns of it; soft-iWARP may still be inside rdma_connect().
+ */
+static struct rdma_cm_id *half_take_dead_id(struct kdapl_half *half)
+{
+	struct rdma_cm_id *id = half->cm_id;
+
+	lockdep_assert_held(&half->lock);
+	if (half->phase < KDAPL_HALF_ENDING || half->cm_up || half->connecting)
+		return NULL;
+	half->cm_id = NULL;
+	return id;
+}
+
 static void half_work_end(struct work_struct *work)
 {
 	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half, end_work);
+	struct rdma_cm_id *id;
 	bool finished = false;
 
 	mutex_lock(&half->lock);
@@ -465,7 +487,10 @@ static void half_work_end(struct work_struct *work)
 		if (!finished)
 			queue_delayed_work(kdapl_wq, &half->end_work, END_POLL);
 	}
+	id = half_take_dead_id(half);
 	mutex_unlock(&half->lock);
+	if (id)
+		rdma_destroy_id(id);
 	if (finished) {
 		kdapl_ep_ended(half);
 		complete_all(&half->ended);

@@ -136,7 +136,7 @@ static bool ring_next(struct kdapl_ring *ring, struct kdapl_event *ev)
 				if (ring->lost || (wr->flags & KDAPL_WR_SIGNALED) || ring->recv)
 					status = DAT_DTO_ERR_FLUSHED;
 			} else if (!ring->ooo || (wr->flags & KDAPL_WR_SIGNALED) ||
-				   (s32)(ring->nonread_done - ring->tail) <= 0) {
+				   (s32)(ring->sent - ring->tail) <= 0) {
 				return false;
 			}
 		}
@@ -156,9 +156,10 @@ static void wr_failed(struct kdapl_ring *ring, enum ib_wc_status status)
 {
 	struct kdapl_half *half = ring->half;
 
-	if (READ_ONCE(half->stopping))
+	/* our own move to ERR flushes; anything else happened before it */
+	if (READ_ONCE(half->stopping) && status == IB_WC_WR_FLUSH_ERR)
 		return;
-	if (READ_ONCE(half->phase) != KDAPL_HALF_UP) {
+	if (READ_ONCE(half->phase) < KDAPL_HALF_UP) {
 		/* The CM decides how the attempt ends; remember it if it succeeds. */
 		if (status != IB_WC_WR_FLUSH_ERR)
 			WRITE_ONCE(half->wc_failed, true);
@@ -217,8 +218,8 @@ static bool request_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct 
 			sent = pos + 1;
 		else if (status == DAT_DTO_SUCCESS)
 			sent = pos;
-		if ((s32)(sent - ring->nonread_done) > 0)
-			ring->nonread_done = sent;
+		if ((s32)(sent - ring->sent) > 0)
+			ring->sent = sent;
 		if (wr->op == KDAPL_OP_MARKER)
 			ring->marker_done = true;
 		ring_check_marker(evd, ring);
@@ -550,6 +551,7 @@ bool kdapl_ring_ended(struct kdapl_ring *ring)
 	else if (ring->tail == READ_ONCE(ring->head))
 		ring_end(evd, ring);
 	spin_unlock_irq(&evd->lock);
+	kdapl_evd_sched(evd);	/* receives that came before the connection may wait */
 	kdapl_obj_put(&evd->obj);
 	return READ_ONCE(ring->ended);
 }

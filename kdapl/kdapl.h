@@ -391,7 +391,7 @@ struct kdapl_ring {
 	u32 dtos_done;
 	u32 reads_done;
 	u32 reaped;		/* receives whose completion came */
-	u32 nonread_done;	/* ooo: everything unsignaled before this index is done */
+	u32 sent;		/* ooo: everything unsignaled before this index is done */
 	bool marker_done;	/* the marker's completion came */
 	bool ended;		/* no native completion will come any more */
 	bool lost;		/* ended by force: what is left is reported FLUSHED */
@@ -417,6 +417,7 @@ enum kdapl_half_phase {
 #define KDAPL_END_NONE		0
 #define KDAPL_END_SUSPECT	1	/* unexpected flush on iWARP (D-08) */
 #define KDAPL_END_SILENT	2	/* the EP is being freed: no event */
+#define KDAPL_END_PEER		3	/* the CM says so: DISCONNECTED, if nothing worse is seen */
 
 /**
  * struct kdapl_half - the replaceable transport half of an EP
@@ -432,7 +433,8 @@ enum kdapl_half_phase {
  * @wc_failed: an error completion came before the half was up
  * @discard: completions are dropped: the EP was freed or reset
  * @reaping: the reaper has it; dev->lock
- * @connecting: rdma_connect has not returned
+ * @connecting: rdma_connect has not returned or, on iWARP, has no answer yet: the
+ *	cm_id can be destroyed only by somebody who may wait for it
  * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
  * @read_out: reads this side would like to have outstanding
  * @read_depth: reads this side may have outstanding, as negotiated
