@@ -4,7 +4,6 @@
  * at the same time. What is asserted is little: each request is reported once
  * and in order, nothing is left behind. The debug kernels see the rest.
  */
-#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/random.h>
@@ -15,13 +14,11 @@
 
 struct race {
 	struct kd_env *env;
-	bool stop;
 	/* per direction: [0] requests, [1] receives */
 	u64 posted[2];
 	u64 seen[2];
 	u64 wrong_order[2];
 	u64 wrong_return;
-	bool suppress;
 };
 
 static int race_post(struct race *race, enum kd_call call)
