@@ -813,6 +813,47 @@ static void wc_qp_event_test(struct kunit *test)
 	KD_EXPECT_EMPTY(test, env->async);
 }
 
+/* Several reasons for one end: which of them the consumer hears. */
+static void wc_reason_test(struct kunit *test)
+{
+	static const struct {
+		int first;
+		int second;
+		u32 event;
+	} ends[] = {
+		{ KDAPL_END_PEER, 0, DAT_CONNECTION_EVENT_DISCONNECTED },
+		{ KDAPL_END_PEER, DAT_CONNECTION_EVENT_BROKEN, DAT_CONNECTION_EVENT_BROKEN },
+		{ DAT_CONNECTION_EVENT_BROKEN, KDAPL_END_PEER, DAT_CONNECTION_EVENT_BROKEN },
+		{ DAT_CONNECTION_EVENT_DISCONNECTED, DAT_CONNECTION_EVENT_BROKEN,
+		  DAT_CONNECTION_EVENT_DISCONNECTED },
+		{ KDAPL_END_SUSPECT, KDAPL_END_PEER, DAT_CONNECTION_EVENT_DISCONNECTED },
+		{ KDAPL_END_SUSPECT, DAT_CONNECTION_EVENT_BROKEN, DAT_CONNECTION_EVENT_BROKEN },
+		{ KDAPL_END_SUSPECT, 0, DAT_CONNECTION_EVENT_BROKEN },
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		kd_ep(env, NULL);
+		kd_connect(env);
+		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 1, 8, 0));
+		/* the end takes long enough to hear of the second one */
+		fake_ib_hold_flush(env->dev, true);
+		kdapl_half_end(kd_half(env), ends[i].first);
+		kd_pause();
+		if (ends[i].second)
+			kdapl_half_end(kd_half(env), ends[i].second);
+		kd_pause();
+		KD_EXPECT_EMPTY(test, env->conn);
+		fake_ib_hold_flush(env->dev, false);
+		if (fake_ib_qp_state(env->qp) == IB_QPS_ERR)
+			fake_ib_flush(env->qp);
+		wc_expect_end(env, ends[i].event);
+		wc_expect(env, KD_RECV, 1, DAT_DTO_ERR_FLUSHED, 0);
+		kd_ep_free(env);
+	}
+}
+
 /* Nobody dequeues: posts go on until the store is full, nothing is lost. */
 static void wc_parked_test(struct kunit *test)
 {
@@ -862,6 +903,7 @@ static struct kunit_case wc_map_cases[] = {
 	KD_CASE(wc_solicited_test, "FLAG-07,FLAG-08,RECV-07: only solicited messages notify"),
 	KD_CASE(wc_early_recv_test, "FLUSH-07,RECV-14: a message before ESTABLISHED waits"),
 	KD_CASE(wc_qp_event_test, "EPSM-17,EPSM-23,EPSM-31: asynchronous errors of the QP"),
+	KD_CASE(wc_reason_test, "EPSM-14,EPSM-17,EPSM-31,STAT-01: the reason of an end"),
 	KD_CASE(wc_parked_test, "FLAG-11,EVD-OVF-06,STAT-05: an EVD nobody dequeues"),
 	KD_CASE(wc_reset_test, "EP-RST-01,EP-RST-02: reset makes it as new"),
 	{}
