@@ -392,7 +392,7 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 	half->read_depth = half->read_out;
 	param.responder_resources = half->read_in;
 	param.initiator_depth = half->read_out;
-	smp_store_release(&half->phase, KDAPL_HALF_CONNECTING);
+	WRITE_ONCE(half->phase, KDAPL_HALF_CONNECTING);
 
 	ret = kdapl_half_to_rts(half, id);
 	if (ret)

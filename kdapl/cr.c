@@ -20,6 +20,8 @@ static void cr_release(struct kdapl_obj *obj)
  * @event: what happened
  *
  * The peer may have gone; who accepts then finds out.
+ *
+ * Return: 0, always.
  */
 int kdapl_cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -157,7 +159,7 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 	struct kdapl_half *half;
 	struct kdapl_ep *ep;
 	DAT_RETURN ret;
-	int idx, old;
+	int old;
 
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
@@ -174,8 +176,7 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 		ret = kdapl_arg_err(4);
 		goto out;
 	}
-	idx = kdapl_dev_enter(cr->obj.ia->dev);
-	if (idx < 0) {
+	if (!kdapl_dev_enter(cr->obj.ia->dev)) {
 		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 		goto out;
 	}
@@ -210,7 +211,7 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 out_unlock:
 	mutex_unlock(&cr->mutex);
 	mutex_unlock(&ep->mutex);
-	kdapl_dev_exit(cr->obj.ia->dev, idx);
+	kdapl_dev_exit(cr->obj.ia->dev);
 out:
 	if (ep)
 		kdapl_obj_put(&ep->obj);
@@ -235,7 +236,6 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
 	struct rdma_cm_id *id;
 	DAT_RETURN ret = DAT_SUCCESS;
-	int idx;
 
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
@@ -247,8 +247,7 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 		ret = kdapl_arg_err(3);
 		goto out;
 	}
-	idx = kdapl_dev_enter(cr->obj.ia->dev);
-	if (idx < 0) {
+	if (!kdapl_dev_enter(cr->obj.ia->dev)) {
 		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 		goto out;
 	}
@@ -267,7 +266,7 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 		rdma_destroy_id(id);
 		kdapl_obj_put(&cr->obj);
 	}
-	kdapl_dev_exit(cr->obj.ia->dev, idx);
+	kdapl_dev_exit(cr->obj.ia->dev);
 out:
 	kdapl_obj_put(&cr->obj);
 	return ret;

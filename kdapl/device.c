@@ -22,61 +22,43 @@ static DEFINE_MUTEX(kdapl_devices_lock);	/* the list, and devices' names */
  *
  * Nests. May sleep inside; removal waits.
  *
- * Return: a cookie for kdapl_dev_exit(), or a negative value when the device
- * is gone.
+ * Return: whether the device is still there; if so, kdapl_dev_exit() must
+ * follow.
  */
-int kdapl_dev_enter(struct kdapl_device *dev)
+bool kdapl_dev_enter(struct kdapl_device *dev)
 {
-	int idx = srcu_read_lock(&dev->srcu);
-
-	if (READ_ONCE(dev->gone)) {
-		srcu_read_unlock(&dev->srcu, idx);
-		return -ENODEV;
-	}
-	return idx;
+	return refcount_inc_not_zero(&dev->users);
 }
 
 /**
  * kdapl_dev_exit - end what kdapl_dev_enter() began
  * @dev: device
- * @idx: what it returned
  */
-void kdapl_dev_exit(struct kdapl_device *dev, int idx)
+void kdapl_dev_exit(struct kdapl_device *dev)
 {
-	srcu_read_unlock(&dev->srcu, idx);
-}
-
-static void device_free(struct work_struct *work)
-{
-	struct kdapl_device *dev = container_of(work, struct kdapl_device, free_work);
-
-	cleanup_srcu_struct(&dev->srcu);
-	kfree(dev);
+	if (refcount_dec_and_test(&dev->users))
+		complete(&dev->unused);
 }
 
 /**
  * kdapl_device_put - drop a reference
  * @dev: device
- *
- * Context: any: the last reference may be dropped by a query in softirq that
- * raced with dat_ia_close(), so freeing, which sleeps, is left to a work item.
  */
 void kdapl_device_put(struct kdapl_device *dev)
 {
 	if (refcount_dec_and_test(&dev->ref))
-		queue_work(kdapl_reap_wq, &dev->free_work);
+		kfree(dev);
 }
 
 /**
- * kdapl_device_for_each_port - walk over all IAs there could be
+ * kdapl_device_walk - walk over all IAs there could be
  * @fn: called with device, port and @arg; a non-zero return ends the walk
  * @arg: for @fn
  *
  * Context: may sleep.
  * Return: what @fn returned last, or 0.
  */
-int kdapl_device_for_each_port(int (*fn)(struct kdapl_device *dev, u32 port, void *arg),
-			       void *arg)
+int kdapl_device_walk(kdapl_port_fn *fn, void *arg)
 {
 	struct kdapl_device *dev;
 	int ret = 0;
@@ -123,7 +105,7 @@ struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port)
 {
 	struct device_find find = { .name = ia_name };
 
-	kdapl_device_for_each_port(device_match, &find);
+	kdapl_device_walk(device_match, &find);
 	*port = find.port;
 	return find.dev;
 }
@@ -144,7 +126,8 @@ static void device_event(struct ib_event_handler *handler, struct ib_event *even
 	struct kdapl_device *dev = container_of(handler, struct kdapl_device, event_handler);
 
 	if (event->event == IB_EVENT_DEVICE_FATAL)
-		pr_err("%s: the device reports a fatal error: connections on it break\n", dev->name);
+		pr_err("%s: the device reports a fatal error: connections on it break\n",
+		       dev->name);
 }
 
 /**
@@ -157,7 +140,6 @@ static void device_event(struct ib_event_handler *handler, struct ib_event *even
 int kdapl_device_add(struct ib_device *ibdev)
 {
 	struct kdapl_device *dev;
-	int ret;
 
 	if (!(ibdev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS) ||
 	    !ibdev->attrs.max_fast_reg_page_list_len) {
@@ -167,13 +149,9 @@ int kdapl_device_add(struct ib_device *ibdev)
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
-	ret = init_srcu_struct(&dev->srcu);
-	if (ret) {
-		kfree(dev);
-		return ret;
-	}
 	refcount_set(&dev->ref, 1);
-	INIT_WORK(&dev->free_work, device_free);
+	refcount_set(&dev->users, 1);
+	init_completion(&dev->unused);
 	dev->ibdev = ibdev;
 	dev->attrs = ibdev->attrs;
 	dev->ports = ibdev->phys_port_cnt;
@@ -315,8 +293,8 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 	list_del(&dev->node);
 	mutex_unlock(&kdapl_devices_lock);
 	ib_unregister_event_handler(&dev->event_handler);
-	WRITE_ONCE(dev->gone, true);
-	synchronize_srcu(&dev->srcu);
+	kdapl_dev_exit(dev);	/* nobody enters any more */
+	wait_for_completion(&dev->unused);
 
 	device_remove_ids(dev);
 	device_remove_halves(dev);

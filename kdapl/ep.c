@@ -164,6 +164,7 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl
 			  const DAT_EP_ATTR *attr, struct kdapl_ep **out)
 {
 	struct kdapl_evd *null_evd = recv && request ? NULL : kdapl_evd_null(ia);
+	struct kdapl_obj *used[4];
 	struct kdapl_half *half;
 	struct kdapl_ep *ep;
 	DAT_RETURN ret;
@@ -187,9 +188,11 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl
 	spin_lock_init(&ep->lock);
 	mutex_init(&ep->mutex);
 	INIT_WORK(&ep->free_work, ep_free_work);
-	if (ep_use_all((struct kdapl_obj *[]){ pz ? &pz->obj : NULL, &ep->recv_evd->obj,
-					       &ep->request_evd->obj,
-					       conn ? &conn->obj : NULL }, 4)) {
+	used[0] = pz ? &pz->obj : NULL;
+	used[1] = &ep->recv_evd->obj;
+	used[2] = &ep->request_evd->obj;
+	used[3] = conn ? &conn->obj : NULL;
+	if (ep_use_all(used, ARRAY_SIZE(used))) {
 		kfree(ep);
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_NO_SUBTYPE);
 	}
@@ -252,7 +255,6 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 	DAT_IA_ATTR *limits;
 	DAT_EP_ATTR attr;
 	DAT_RETURN ret;
-	int idx;
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
@@ -289,13 +291,12 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 	}
 	ep_grant_attr(limits, &attr);
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	idx = kdapl_dev_enter(ia->dev);
-	if (idx < 0)
+	if (!kdapl_dev_enter(ia->dev))
 		goto out;
 	ret = ep_make(ia, pz, recv, request, conn, &attr, &ep);
 	if (ret == DAT_SUCCESS)
 		*ep_handle = ep->obj.handle;
-	kdapl_dev_exit(ia->dev, idx);
+	kdapl_dev_exit(ia->dev);
 out:
 	ep_put_evd(conn);
 	ep_put_evd(request);
@@ -315,7 +316,7 @@ EXPORT_SYMBOL(dat_ep_create);
  *
  * Context: any, without evd->lock.
  */
-void kdapl_ep_event(struct kdapl_half *half, DAT_EVENT_NUMBER number)
+void kdapl_ep_event(struct kdapl_half *half, u32 number)
 {
 	struct kdapl_event ev = { .half = half, .number = number, .signalled = true };
 	DAT_CONNECTION_EVENT_DATA *data = &ev.data.connect_event_data;
@@ -675,7 +676,6 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_RETURN ret;
-	int idx;
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
@@ -684,8 +684,7 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	idx = kdapl_dev_enter(ep->obj.ia->dev);
-	if (idx < 0)
+	if (!kdapl_dev_enter(ep->obj.ia->dev))
 		goto out;
 	mutex_lock(&ep->mutex);
 	if (ep->obj.live)
@@ -694,7 +693,7 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 	else
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	mutex_unlock(&ep->mutex);
-	kdapl_dev_exit(ep->obj.ia->dev, idx);
+	kdapl_dev_exit(ep->obj.ia->dev);
 out:
 	kdapl_obj_put(&ep->obj);
 	return ret;
@@ -793,13 +792,12 @@ DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle)
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_RETURN ret;
-	int idx, state;
+	int state;
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	idx = kdapl_dev_enter(ep->obj.ia->dev);
-	if (idx < 0)
+	if (!kdapl_dev_enter(ep->obj.ia->dev))
 		goto out;
 	mutex_lock(&ep->mutex);
 	state = READ_ONCE(ep->state);
@@ -812,7 +810,7 @@ DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle)
 	else
 		ret = ep_replace_half(ep);
 	mutex_unlock(&ep->mutex);
-	kdapl_dev_exit(ep->obj.ia->dev, idx);
+	kdapl_dev_exit(ep->obj.ia->dev);
 out:
 	kdapl_obj_put(&ep->obj);
 	return ret;

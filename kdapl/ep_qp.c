@@ -522,7 +522,7 @@ void kdapl_half_established(struct kdapl_half *half)
 		return;		/* dat_ep_disconnect was faster, its end is under way */
 	cancel_delayed_work(&half->timer);
 	kdapl_ep_event(half, DAT_CONNECTION_EVENT_ESTABLISHED);
-	smp_store_release(&half->phase, KDAPL_HALF_UP);
+	WRITE_ONCE(half->phase, KDAPL_HALF_UP);
 	kdapl_ring_ready(half->rq);
 	if (READ_ONCE(half->wc_failed))
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);

@@ -84,16 +84,15 @@ static struct kdapl_cq *kdapl_cq_create(struct kdapl_evd *evd, int size)
 void kdapl_cq_destroy_verbs(struct kdapl_cq *cq)
 {
 	struct kdapl_evd *evd = kdapl_cq_evd_get(cq);
-	struct ib_cq *ibcq;
+	struct ib_cq *ibcq = cq->ibcq;
 
-	if (evd)
-		spin_lock_irq(&evd->lock);
-	ibcq = cq->ibcq;
-	cq->ibcq = NULL;
 	if (evd) {
+		spin_lock_irq(&evd->lock);
+		cq->ibcq = NULL;
 		spin_unlock_irq(&evd->lock);
 		kdapl_obj_put(&evd->obj);
 	}
+	cq->ibcq = NULL;
 	if (ibcq) {
 		ib_destroy_cq(ibcq);
 		list_del(&cq->dev_node);
@@ -413,7 +412,7 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct kdapl_evd *evd;
 	DAT_RETURN ret;
-	int idx, err;
+	int err;
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
@@ -452,8 +451,7 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 		goto out;
 	}
-	idx = kdapl_dev_enter(ia->dev);
-	if (idx < 0) {
+	if (!kdapl_dev_enter(ia->dev)) {
 		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 		goto out;
 	}
@@ -470,7 +468,7 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			*evd_handle = evd->obj.handle;
 		}
 	}
-	kdapl_dev_exit(ia->dev, idx);
+	kdapl_dev_exit(ia->dev);
 out:
 	kdapl_obj_put(&ia->obj);
 	return ret;

@@ -51,11 +51,12 @@ static bool wr_visible(const struct kdapl_ring *ring, const struct kdapl_wr *wr,
 	return status != DAT_DTO_SUCCESS || !(wr->flags & DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
-/* The poster reads tail (acquire) and then the counters, so tail goes last. */
+/* Give an entry back to the poster. */
 static void ring_advance(struct kdapl_ring *ring, const struct kdapl_wr *wr, u32 tail)
 {
 	if (!ring->recv)
 		ring->dtos_done = wr->seq;
+	/* tail last: pairs with the acquire of the poster, which reads it first */
 	smp_store_release(&ring->tail, tail);
 }
 

@@ -141,6 +141,7 @@ int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle)
 			       gen << HANDLE_GEN_SHIFT | index << 1 | 1);
 	/* @obj before @word, see struct handle_entry; pairs with handle_read() */
 	smp_store_release(&entry->obj, obj);
+	/* the entry is complete; pairs with handle_read() */
 	smp_store_release(&entry->word, (unsigned long)*handle);
 	spin_unlock_irq(&handle_lock);
 	return 0;

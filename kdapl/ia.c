@@ -25,8 +25,7 @@
  *
  * Context: any, without evd->lock.
  */
-void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, DAT_EVENT_NUMBER number,
-		    DAT_COUNT reason)
+void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, u32 number, DAT_COUNT reason)
 {
 	struct kdapl_event ev = { .number = number, .signalled = true };
 	struct kdapl_evd *evd;
@@ -139,6 +138,8 @@ int kdapl_ia_address(struct kdapl_ia *ia, struct sockaddr_storage *addr, struct 
 /**
  * kdapl_ia_max_pdata - private data that connect, accept and reject can carry
  * @ia: IA
+ *
+ * Return: bytes.
  */
 DAT_COUNT kdapl_ia_max_pdata(struct kdapl_ia *ia)
 {
@@ -280,7 +281,8 @@ static DAT_RETURN ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl
 	int err;
 
 	if (!evd) {
-		evd = kdapl_evd_create(ia, qlen, DAT_UPCALL_DISABLE, NULL, DAT_EVD_ASYNC_FLAG, &ret);
+		evd = kdapl_evd_create(ia, qlen, DAT_UPCALL_DISABLE, NULL, DAT_EVD_ASYNC_FLAG,
+				       &ret);
 		if (!evd)
 			return ret;
 		err = kdapl_obj_publish(&evd->obj);
@@ -309,7 +311,7 @@ static void ia_unset_async(struct kdapl_ia *ia)
 }
 
 /* The first object of a type, referenced. */
-static void *ia_first(struct kdapl_ia *ia, unsigned int type)
+static struct kdapl_obj *ia_first(struct kdapl_ia *ia, unsigned int type)
 {
 	struct kdapl_obj *obj;
 
@@ -330,16 +332,41 @@ static bool ia_retire(struct kdapl_obj *obj)
 	return !ret;
 }
 
-#define ia_destroy_all(ia, TYPE, name)						\
-	do {									\
-		struct kdapl_##name *name;					\
-										\
-		while ((name = ia_first(ia, TYPE))) {				\
-			if (ia_retire(&name->obj))				\
-				kdapl_##name##_destroy(name);			\
-			kdapl_obj_put(&name->obj);				\
-		}								\
-	} while (0)
+static void ia_destroy_object(struct kdapl_obj *obj)
+{
+	switch (obj->type) {
+	case DAT_HANDLE_TYPE_PSP:
+		kdapl_psp_destroy(container_of(obj, struct kdapl_psp, obj));
+		break;
+	case DAT_HANDLE_TYPE_CR:
+		kdapl_cr_destroy(container_of(obj, struct kdapl_cr, obj));
+		break;
+	case DAT_HANDLE_TYPE_EP:
+		kdapl_ep_destroy(container_of(obj, struct kdapl_ep, obj));
+		break;
+	case DAT_HANDLE_TYPE_LMR:
+		kdapl_lmr_destroy(container_of(obj, struct kdapl_lmr, obj));
+		break;
+	case DAT_HANDLE_TYPE_PZ:
+		kdapl_pz_destroy(container_of(obj, struct kdapl_pz, obj));
+		break;
+	case DAT_HANDLE_TYPE_EVD:
+		kdapl_evd_destroy(container_of(obj, struct kdapl_evd, obj));
+		break;
+	}
+}
+
+/* Retire and destroy all objects of a type. */
+static void ia_destroy_all(struct kdapl_ia *ia, unsigned int type)
+{
+	struct kdapl_obj *obj;
+
+	while ((obj = ia_first(ia, type))) {
+		if (ia_retire(obj))
+			ia_destroy_object(obj);
+		kdapl_obj_put(obj);
+	}
+}
 
 /* Other instances may have named an EVD of this one as their async EVD. */
 static void ia_recall_evds(struct kdapl_ia *ia)
@@ -360,19 +387,19 @@ static void ia_destroy(struct kdapl_ia *ia)
 {
 	struct kdapl_obj *obj;
 
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_PSP, psp);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_CR, cr);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_PSP);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_CR);
 	/* start all ends before waiting for the first */
 	spin_lock_irq(&ia->lock);
 	list_for_each_entry(obj, &ia->objs[DAT_HANDLE_TYPE_EP], node)
 		kdapl_ep_begin_destroy(container_of(obj, struct kdapl_ep, obj));
 	spin_unlock_irq(&ia->lock);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_EP, ep);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR, lmr);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_PZ, pz);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_EP);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_PZ);
 	ia_unset_async(ia);
 	ia_recall_evds(ia);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_EVD, evd);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_EVD);
 	if (ia->null_evd) {
 		/* EPs freed inside an upcall may still be on their way out */
 		wait_event(ia->unused, !READ_ONCE(ia->null_evd->obj.users));
@@ -437,7 +464,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 	struct kdapl_device *dev;
 	struct kdapl_ia *ia;
 	DAT_RETURN ret;
-	int idx, err;
+	int err;
 	u32 port;
 
 	if (!provider || strnlen(provider, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
@@ -472,8 +499,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 		}
 	}
 	ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-	idx = kdapl_dev_enter(dev);
-	if (idx < 0)
+	if (!kdapl_dev_enter(dev))
 		goto out_evd;
 	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	if (!try_module_get(THIS_MODULE))
@@ -504,7 +530,7 @@ out_ia:
 out_module:
 	module_put(THIS_MODULE);
 out_exit:
-	kdapl_dev_exit(dev, idx);
+	kdapl_dev_exit(dev);
 out_evd:
 	if (evd)
 		kdapl_obj_put(&evd->obj);
@@ -538,19 +564,17 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handl
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	DAT_RETURN ret = DAT_SUCCESS;
 	struct sockaddr_storage addr;
-	int idx;
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	if (ia_attr_mask & ~DAT_IA_FIELD_ALL) {
+	if (ia_attr_mask & ~DAT_IA_FIELD_ALL)
 		ret = kdapl_arg_err(3);
-	} else if (ia_attr_mask && !ia_attr) {
+	else if (ia_attr_mask && !ia_attr)
 		ret = kdapl_arg_err(4);
-	} else if (provider_attr_mask & ~DAT_PROVIDER_FIELD_ALL) {
+	else if (provider_attr_mask & ~DAT_PROVIDER_FIELD_ALL)
 		ret = kdapl_arg_err(5);
-	} else if (provider_attr_mask && !provider_attr) {
+	else if (provider_attr_mask && !provider_attr)
 		ret = kdapl_arg_err(6);
-	}
 	if (ret != DAT_SUCCESS)
 		goto out;
 	if (async_evd_handle) {
@@ -564,13 +588,12 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handl
 		strscpy(ia_attr->adapter_name, ia->name, sizeof(ia_attr->adapter_name));
 		snprintf(ia_attr->vendor_name, sizeof(ia_attr->vendor_name), "0x%06x:0x%04x",
 			 ia->dev->attrs.vendor_id, ia->dev->attrs.vendor_part_id);
-		idx = kdapl_dev_enter(ia->dev);
-		if (idx >= 0) {
+		if (kdapl_dev_enter(ia->dev)) {
 			if (!kdapl_ia_address(ia, &addr, NULL)) {
 				ia->addr = addr;
 				ia_attr->ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->addr;
 			}
-			kdapl_dev_exit(ia->dev, idx);
+			kdapl_dev_exit(ia->dev);
 		}
 	}
 	if (provider_attr)

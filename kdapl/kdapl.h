@@ -10,7 +10,7 @@
  *
  * Locks, outermost first; nothing is ever taken against this order:
  *
- *   device srcu        read side around every API call that touches verbs
+ *   device users       held (kdapl_dev_enter) by every API call that touches verbs
  *   ep->mutex          control calls of one EP (connect, accept, reset, free)
  *   half->lock         mutex; verbs calls on one transport half
  *   ep->lock           irqsave; EP state
@@ -33,7 +33,6 @@
 #include <linux/spinlock.h>
 #include <linux/stringify.h>
 #include <linux/wait.h>
-#include <linux/srcu.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_cm.h>
@@ -118,8 +117,8 @@ int kdapl_obj_retire(struct kdapl_obj *obj);
  * struct kdapl_device - an ib_device as long as anybody remembers it
  * @ibdev: valid inside kdapl_dev_enter() only
  * @attrs: copy of the device limits, for queries after removal
- * @srcu: API calls that touch verbs objects run inside
- * @gone: set once by removal, before it waits for @srcu
+ * @users: API calls that touch verbs objects, and the device itself
+ * @unused: completed when removal has taken its share of @users and all calls left
  * @iwarp: the protocol is iWARP: no modify by hand, one-SGE reads, ...
  * @siw: quirks of soft-iWARP (Documentation: reads complete out of order)
  * @ports: number of ports
@@ -130,14 +129,13 @@ int kdapl_obj_retire(struct kdapl_obj *obj);
  * @halves: transport halves, the reaper's included
  * @mrs: live memory regions
  * @idle: woken when one of the lists becomes empty
- * @free_work: frees the structure
  */
 struct kdapl_device {
 	struct ib_device *ibdev;
 	struct ib_device_attr attrs;
 	char name[IB_DEVICE_NAME_MAX];
-	struct srcu_struct srcu;
-	bool gone;
+	refcount_t users;
+	struct completion unused;
 	bool iwarp;
 	bool siw;
 	u32 ports;
@@ -145,25 +143,26 @@ struct kdapl_device {
 	struct list_head node;
 	struct ib_event_handler event_handler;
 
-	struct mutex lock;
+	struct mutex lock;		/* the lists */
 	struct list_head ias;
 	struct list_head pds;
 	struct list_head cqs;
 	struct list_head halves;
 	struct list_head mrs;
 	wait_queue_head_t idle;
-	struct work_struct free_work;
 };
 
 int kdapl_device_add(struct ib_device *ibdev);
 void kdapl_device_remove(struct ib_device *ibdev, void *client_data);
 void kdapl_device_rename(struct ib_device *ibdev, void *client_data);
 struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port);
-int kdapl_device_for_each_port(int (*fn)(struct kdapl_device *dev, u32 port, void *arg),
-			       void *arg);
+
+typedef int kdapl_port_fn(struct kdapl_device *dev, u32 port, void *arg);
+int kdapl_device_walk(kdapl_port_fn *fn, void *arg);
+
 void kdapl_device_put(struct kdapl_device *dev);
-int kdapl_dev_enter(struct kdapl_device *dev);
-void kdapl_dev_exit(struct kdapl_device *dev, int idx);
+bool kdapl_dev_enter(struct kdapl_device *dev);
+void kdapl_dev_exit(struct kdapl_device *dev);
 
 extern struct workqueue_struct *kdapl_wq;	/* end work, CM work, upcalls */
 extern struct workqueue_struct *kdapl_reap_wq;	/* may block for long in siw */
@@ -195,13 +194,13 @@ struct kdapl_ia {
 	u32 port;
 	char name[DAT_NAME_MAX_LENGTH];
 	struct list_head dev_node;
-	spinlock_t lock;
+	spinlock_t lock;		/* objs, closing, async_evd, live and users of objects */
 	struct list_head objs[KDAPL_NTYPES];
 	bool closing;
 	bool dead;
 	struct kdapl_evd *async_evd;
 	bool own_async;
-	struct mutex mutex;
+	struct mutex mutex;		/* null_evd */
 	struct kdapl_evd *null_evd;
 	struct xarray keys;
 	struct sockaddr_storage addr;
@@ -209,8 +208,7 @@ struct kdapl_ia {
 	wait_queue_head_t unused;
 };
 
-void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, DAT_EVENT_NUMBER number,
-		    DAT_COUNT reason);
+void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, u32 number, DAT_COUNT reason);
 int kdapl_ia_address(struct kdapl_ia *ia, struct sockaddr_storage *addr, struct net **net);
 void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr);
 DAT_COUNT kdapl_ia_max_pdata(struct kdapl_ia *ia);
@@ -231,7 +229,7 @@ struct kdapl_pd {
 	struct ib_pd *pd;
 	struct list_head dev_node;
 	refcount_t ref;
-	struct mutex lock;
+	struct mutex lock;		/* pd, reg */
 	struct kdapl_reg *reg;
 };
 
@@ -277,7 +275,7 @@ struct kdapl_lmr {
 	DAT_REGION_DESCRIPTION region;
 	DAT_VA_TYPE va_type;
 	struct kdapl_pd *pd;
-	struct mutex mutex;
+	struct mutex mutex;		/* mr */
 	struct ib_mr *mr;
 	struct sg_table sgt;
 	struct list_head dev_node;
@@ -372,7 +370,7 @@ struct kdapl_ring {
 	bool ooo;		/* reads complete out of order (siw) */
 
 	/* producer: written under lock */
-	spinlock_t lock ____cacheline_aligned_in_smp;
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* producer side, over the post */
 	u8 mode;		/* enum kdapl_ring_mode */
 	bool marker;		/* a marker is under way; cleared under evd->lock */
 	u32 head;
@@ -456,7 +454,7 @@ struct kdapl_half {
 	struct kdapl_ring *sq;
 	struct kdapl_ring *rq;
 
-	struct mutex lock;
+	struct mutex lock;		/* verbs calls, phase, cm_id */
 	u8 phase;
 	bool passive;
 	bool cm_up;
@@ -536,8 +534,8 @@ struct kdapl_ep {
 	u32 max_message_size;
 	u32 max_rdma_size;
 
-	spinlock_t lock;
-	struct mutex mutex;
+	spinlock_t lock;		/* state */
+	struct mutex mutex;		/* control calls */
 	DAT_EP_ATTR attr;
 	struct kdapl_evd *recv_evd;	/* never NULL with a half: the IA's null EVD */
 	struct kdapl_evd *request_evd;
@@ -550,7 +548,7 @@ struct kdapl_ep {
 
 int kdapl_ep_next_state(int state, enum kdapl_ep_input input);
 int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input);
-void kdapl_ep_event(struct kdapl_half *half, DAT_EVENT_NUMBER number);
+void kdapl_ep_event(struct kdapl_half *half, u32 number);
 void kdapl_ep_ended(struct kdapl_half *half);
 void kdapl_ep_begin_destroy(struct kdapl_ep *ep);
 void kdapl_ep_destroy(struct kdapl_ep *ep);
@@ -617,9 +615,9 @@ struct kdapl_evd {
 	bool discard;
 	bool closing;
 	int qlen;
-	struct mutex mutex;
+	struct mutex mutex;		/* attaching */
 
-	spinlock_t lock;
+	spinlock_t lock;		/* delivery: all that follows */
 	struct kdapl_event *slots;	/* ring array of store_size entries */
 	u32 store_size;
 	u32 store_head;
@@ -706,7 +704,7 @@ void kdapl_psp_destroy_verbs(struct kdapl_psp *psp);
  */
 struct kdapl_cr {
 	struct kdapl_obj obj;
-	struct mutex mutex;
+	struct mutex mutex;		/* cm_id: one answer only */
 	struct rdma_cm_id *cm_id;
 	struct sockaddr_storage local;
 	struct sockaddr_storage remote;

@@ -166,14 +166,13 @@ static void lmr_release(struct kdapl_obj *obj)
 void kdapl_lmr_destroy(struct kdapl_lmr *lmr)
 {
 	struct kdapl_ia *ia = lmr->obj.ia;
-	int idx = kdapl_dev_enter(ia->dev);
 
 	kdapl_key_remove(ia, lmr);
-	if (idx >= 0) {
+	if (kdapl_dev_enter(ia->dev)) {
 		if (lmr->mr && kdapl_reg_invalidate(ia, lmr->pd, lmr->key))
 			pr_warn_ratelimited("%s: key of an LMR could not be invalidated, its MR is destroyed all the same\n",
 					    ia->name);
-		kdapl_dev_exit(ia->dev, idx);
+		kdapl_dev_exit(ia->dev);
 	}
 	/* removal of the device waits while it finds us at this */
 	kdapl_lmr_destroy_verbs(lmr);
@@ -192,8 +191,9 @@ static DAT_RETURN lmr_errno_ret(int err)
 }
 
 static DAT_RETURN lmr_check(struct kdapl_ia *ia, DAT_MEM_TYPE mem_type, void *va, u64 length,
-			    DAT_MEM_PRIV_FLAGS priv, DAT_VA_TYPE va_type, DAT_MEM_OPTIMIZE_FLAGS opt,
-			    DAT_LMR_HANDLE *lmr_handle, unsigned int *npages)
+			    DAT_MEM_PRIV_FLAGS priv, DAT_VA_TYPE va_type,
+			    DAT_MEM_OPTIMIZE_FLAGS opt, DAT_LMR_HANDLE *lmr_handle,
+			    unsigned int *npages)
 {
 	u64 pages;
 
@@ -268,7 +268,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	struct kdapl_lmr *lmr;
 	unsigned int npages;
 	DAT_RETURN ret;
-	int idx, err;
+	int err;
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
@@ -282,8 +282,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	idx = kdapl_dev_enter(ia->dev);
-	if (idx < 0)
+	if (!kdapl_dev_enter(ia->dev))
 		goto out;
 	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	lmr = kzalloc(sizeof(*lmr), GFP_KERNEL);
@@ -330,7 +329,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 		*registered_address = lmr->start;
 	ret = DAT_SUCCESS;
 out_exit:
-	kdapl_dev_exit(ia->dev, idx);
+	kdapl_dev_exit(ia->dev);
 out:
 	if (pz)
 		kdapl_obj_put(&pz->obj);

@@ -271,6 +271,7 @@ static int request_post_native(struct kdapl_ring *ring, struct kdapl_post *post,
 	ret = ib_post_send(ring->half->qp, first, NULL);
 	if (unlikely(ret)) {
 		WRITE_ONCE(ctx->state, KDAPL_WR_SOFT);
+		/* pairs with the acquire in ring_check_recv_end() */
 		smp_store_release(&ring->mode, KDAPL_RING_SOFT);
 	}
 	return ret;
@@ -550,6 +551,7 @@ static int recv_post_native(struct kdapl_ring *ring, const struct kdapl_post *po
 	if (unlikely(ret)) {
 		ring->native--;
 		WRITE_ONCE(ctx->state, KDAPL_WR_SOFT);
+		/* pairs with the acquire in ring_check_recv_end() */
 		smp_store_release(&ring->mode, KDAPL_RING_SOFT);
 	}
 	return ret;

@@ -35,7 +35,7 @@ static int psp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	if (kdapl_evd_queue(psp->evd, &ev))
 		return 0;
 	if (kdapl_obj_retire(&cr->obj))
-		return 0;	/* cannot happen: nobody knows the handle; whoever did owns the id */
+		return 0;	/* dat_ia_close() was faster and owns the id */
 	cr->cm_id = NULL;
 	kdapl_cr_destroy(cr);
 refuse:
@@ -142,7 +142,7 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 	struct kdapl_evd *evd = NULL;
 	struct kdapl_psp *psp;
 	DAT_RETURN ret;
-	int idx, err;
+	int err;
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
@@ -167,8 +167,7 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 		ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 		goto out;
 	}
-	idx = kdapl_dev_enter(ia->dev);
-	if (idx < 0) {
+	if (!kdapl_dev_enter(ia->dev)) {
 		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 		goto out;
 	}
@@ -201,7 +200,7 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 	if (ret != DAT_SUCCESS && !kdapl_obj_retire(&psp->obj))
 		kdapl_psp_destroy(psp);
 out_exit:
-	kdapl_dev_exit(ia->dev, idx);
+	kdapl_dev_exit(ia->dev);
 out:
 	if (evd)
 		kdapl_obj_put(&evd->obj);

@@ -111,7 +111,7 @@ DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct kdapl_pz *pz;
 	DAT_RETURN ret;
-	int idx, err;
+	int err;
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
@@ -119,8 +119,7 @@ DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 	if (!pz_handle)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	idx = kdapl_dev_enter(ia->dev);
-	if (idx < 0)
+	if (!kdapl_dev_enter(ia->dev))
 		goto out;
 	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	pz = kzalloc(sizeof(*pz), GFP_KERNEL);
@@ -144,7 +143,7 @@ DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 	*pz_handle = pz->obj.handle;
 	ret = DAT_SUCCESS;
 out_exit:
-	kdapl_dev_exit(ia->dev, idx);
+	kdapl_dev_exit(ia->dev);
 out:
 	kdapl_obj_put(&ia->obj);
 	return ret;

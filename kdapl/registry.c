@@ -55,7 +55,7 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entri
 
 	if (!entries_returned)
 		return kdapl_arg_err(2);
-	kdapl_device_for_each_port(registry_add, &out);
+	kdapl_device_walk(registry_add, &out);
 	*entries_returned = out.count;
 	if (max_to_return < 0 || (!out.fits && out.count > max_to_return))
 		return kdapl_arg_err(1);
