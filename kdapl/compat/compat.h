@@ -11,6 +11,7 @@
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 #include <linux/workqueue.h>
+#include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
@@ -19,9 +20,32 @@
 #endif
 
 #ifndef KDAPL_HAVE_IB_DEVICE_GET_NETDEV
+/* The way back: which netdev says that this is its device? */
+static inline struct net_device *kdapl_search_netdev(struct ib_device *ibdev)
+{
+	struct net_device *ndev, *found = NULL;
+	struct ib_device *of;
+	struct net *net;
+
+	rcu_read_lock();
+	for_each_net_rcu(net) {
+		for_each_netdev_rcu(net, ndev) {
+			of = found ? NULL : ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
+			if (of == ibdev) {
+				found = ndev;
+				dev_hold(found);
+			}
+			if (of)
+				ib_device_put(of);
+		}
+	}
+	rcu_read_unlock();
+	return found;
+}
+
 /*
- * Older kernels keep the lookup to themselves; a RoCE or iWARP port shows its
- * netdev through the device operation or through its first GID.
+ * Older kernels keep the lookup to themselves; a RoCE port shows its netdev
+ * through the device operation or its first GID, an iWARP port may not.
  */
 static inline struct net_device *ib_device_get_netdev(struct ib_device *ibdev, u32 port)
 {
@@ -32,14 +56,14 @@ static inline struct net_device *ib_device_get_netdev(struct ib_device *ibdev, u
 		return ibdev->ops.get_netdev(ibdev, port);
 	attr = rdma_get_gid_attr(ibdev, port, 0);
 	if (IS_ERR(attr))
-		return NULL;
+		return kdapl_search_netdev(ibdev);
 	rcu_read_lock();
 	ndev = rcu_dereference(attr->ndev);
 	if (ndev)
 		dev_hold(ndev);
 	rcu_read_unlock();
 	rdma_put_gid_attr(attr);
-	return ndev;
+	return ndev ?: kdapl_search_netdev(ibdev);
 }
 #endif
 

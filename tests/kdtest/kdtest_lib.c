@@ -523,9 +523,10 @@ void kdt_conn(struct kunit *test, struct kdt_ep *ep, DAT_EVENT_NUMBER number)
 {
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "no event 0x%x in time", number);
-	KUNIT_ASSERT_TRUE_MSG(test, event.event_number == number, "event 0x%x, not 0x%x",
-			      event.event_number, number);
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "%s: no event 0x%x in time",
+			      ep->ia->name, number);
+	KUNIT_ASSERT_TRUE_MSG(test, event.event_number == number, "%s: event 0x%x, not 0x%x",
+			      ep->ia->name, event.event_number, number);
 	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep->h);
 	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, ep->conn->h);
 }
