@@ -217,12 +217,22 @@ static void cm_work_connect(struct work_struct *work)
 		.initiator_depth = half->read_out,
 		.retry_count = RETRY_COUNT,
 		.rnr_retry_count = RNR_RETRY_COUNT,
-		.qp_num = half->qp->qp_num,
 	};
-	unsigned int noio = memalloc_noio_save();
 	DAT_EVENT_NUMBER outcome;
+	unsigned int noio;
 	int ret;
 
+	mutex_lock(&half->lock);
+	if (half->phase != KDAPL_HALF_CONNECTING) {	/* given up before it began */
+		half->connecting = false;
+		mod_delayed_work(kdapl_wq, &half->end_work, 0);
+		mutex_unlock(&half->lock);
+		return;
+	}
+	param.qp_num = half->qp->qp_num;
+	mutex_unlock(&half->lock);
+
+	noio = memalloc_noio_save();
 	ret = rdma_connect(half->cm_id, &param);
 	memalloc_noio_restore(noio);
 	mutex_lock(&half->lock);

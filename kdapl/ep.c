@@ -447,7 +447,7 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle)
 		if (half)
 			kdapl_half_drop(half, true);
 		rcu_read_unlock();
-		queue_work(kdapl_reap_wq, &ep->free_work);
+		queue_work(kdapl_upcall_wq, &ep->free_work);
 	} else {
 		kdapl_ep_destroy(ep);
 	}

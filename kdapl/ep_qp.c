@@ -443,7 +443,8 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
 	ended = kdapl_ring_ended(half->sq);
 	ended &= kdapl_ring_ended(half->rq);
 	if (!ended) {
-		if (time_before(jiffies, half->deadline))
+		/* a QP inside rdma_connect() cannot be destroyed yet (D-17) */
+		if (time_before(jiffies, half->deadline) || (half->connecting && half->qp))
 			return false;
 		half_destroy_qp(half);
 		kdapl_ring_force_end(half->sq, lost);

@@ -137,20 +137,36 @@ struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq)
 	return evd;
 }
 
-static int evd_add_cq(struct kdapl_evd *evd, int slots)
+static struct kdapl_cq *evd_add_cq(struct kdapl_evd *evd, int slots)
 {
 	int max = evd->obj.ia->dev->attrs.max_cqe;
 	struct kdapl_cq *cq;
 
 	if (slots > max)
-		return -ENOSPC;
+		return ERR_PTR(-ENOSPC);
 	cq = kdapl_cq_create(evd, clamp(evd->qlen, slots, max));
 	if (IS_ERR(cq))
-		return PTR_ERR(cq);
+		return cq;
 	spin_lock_irq(&evd->lock);
 	list_add(&cq->evd_node, &evd->cqs);
 	spin_unlock_irq(&evd->lock);
-	return 0;
+	return cq;
+}
+
+/* A CQ with room for @slots more, an old or a new one. evd->mutex held. */
+static struct kdapl_cq *evd_find_cq(struct kdapl_evd *evd, int slots)
+{
+	struct kdapl_cq *cq, *found = NULL;
+
+	spin_lock_irq(&evd->lock);	/* polling reorders the list */
+	list_for_each_entry(cq, &evd->cqs, evd_node) {
+		if (cq->size - cq->used >= slots) {
+			found = cq;
+			break;
+		}
+	}
+	spin_unlock_irq(&evd->lock);
+	return found ?: evd_add_cq(evd, slots);
 }
 
 /*
@@ -220,15 +236,10 @@ struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETI
 	ret = evd_grow_store(evd, depth);
 	if (ret)
 		goto out;
-	list_for_each_entry(cq, &evd->cqs, evd_node) {
-		if (cq->size - cq->used >= slots)
-			goto found;
-	}
-	ret = evd_add_cq(evd, slots);
+	cq = evd_find_cq(evd, slots);
+	ret = PTR_ERR_OR_ZERO(cq);
 	if (ret)
 		goto out;
-	cq = list_first_entry(&evd->cqs, struct kdapl_cq, evd_node);
-found:
 	cq->used += slots;
 	refcount_inc(&cq->ref);
 	spin_lock_irq(&evd->lock);
@@ -316,7 +327,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 
 	err = evd_grow_store(evd, 0);
 	if (!err && (flags & EVD_FLAGS_CQ))
-		err = evd_add_cq(evd, 1);
+		err = PTR_ERR_OR_ZERO(evd_add_cq(evd, 1));
 	if (err) {
 		if (err != -ENOMEM)
 			*ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);

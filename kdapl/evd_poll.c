@@ -567,6 +567,9 @@ bool kdapl_ring_ended(struct kdapl_ring *ring)
 void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost)
 {
 	struct kdapl_evd *evd = kdapl_cq_evd_get(ring->cq);
+	int n = 4 * ring->cq->size;	/* other QPs may go on completing */
+	struct kdapl_event ev;
+	bool overflow = false;
 
 	if (!evd) {
 		WRITE_ONCE(ring->ended, true);
@@ -574,16 +577,22 @@ void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost)
 	}
 	spin_lock_irq(&evd->lock);
 	/*
-	 * The CQ and the batch still point into the ring. They hold no more
-	 * entries than the store has room for, unless nobody has dequeued for
-	 * long; the loop ends because the QP produces nothing any more.
+	 * The CQ and the batch still point into the ring: take everything off,
+	 * even if nobody has dequeued for so long that the store is full.
 	 */
-	kdapl_evd_sweep_locked(evd, INT_MAX, true);
-	while (evd->again)
-		kdapl_evd_sweep_locked(evd, INT_MAX, true);
+	while (n-- > 0 && (kdapl_evd_poll(evd, &ev) || evd->again)) {
+		if (!evd->again && !evd->discard && !kdapl_evd_store(evd, &ev))
+			overflow = true;
+	}
 	ring->lost |= lost;
 	ring_end(evd, ring);
 	spin_unlock_irq(&evd->lock);
+	if (overflow) {
+		pr_err_ratelimited("%s: an EVD nobody dequeues is full, completions are lost\n",
+				   evd->obj.ia->name);
+		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
+			       DAT_EVD_OVERFLOW_ERROR);
+	}
 	kdapl_evd_sched(evd);
 	kdapl_obj_put(&evd->obj);
 }

@@ -116,7 +116,7 @@ static void evd_work(struct work_struct *work)
 	struct kdapl_evd *evd = container_of(work, struct kdapl_evd, work);
 
 	if (evd_run(evd, WORK_BUDGET) == WORK_BUDGET || kdapl_evd_arm(evd))
-		queue_work(kdapl_wq, work);
+		queue_work(kdapl_upcall_wq, work);
 }
 
 /**
@@ -130,7 +130,7 @@ void kdapl_evd_sched(struct kdapl_evd *evd)
 	if (evd->softirq)
 		irq_poll_sched(&evd->iop);
 	else if (!READ_ONCE(evd->closing))
-		queue_work(kdapl_wq, &evd->work);
+		queue_work(kdapl_upcall_wq, &evd->work);
 }
 
 /**

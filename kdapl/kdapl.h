@@ -164,8 +164,13 @@ void kdapl_device_put(struct kdapl_device *dev);
 bool kdapl_dev_enter(struct kdapl_device *dev);
 void kdapl_dev_exit(struct kdapl_device *dev);
 
-extern struct workqueue_struct *kdapl_wq;	/* end work, CM work, upcalls */
-extern struct workqueue_struct *kdapl_reap_wq;	/* may block for long in siw */
+/*
+ * Work on an earlier one may wait for work on a later one, never the other way:
+ * each has a rescuer of its own.
+ */
+extern struct workqueue_struct *kdapl_upcall_wq;	/* upcalls, frees deferred by them */
+extern struct workqueue_struct *kdapl_reap_wq;	/* reaper; may block for long in siw */
+extern struct workqueue_struct *kdapl_wq;	/* ends, timers, early data */
 
 /* ------------------------------------------------------------------ */
 /* ia.c                                                                */

@@ -6,8 +6,9 @@
 
 #include "kdapl.h"
 
-struct workqueue_struct *kdapl_wq;
+struct workqueue_struct *kdapl_upcall_wq;
 struct workqueue_struct *kdapl_reap_wq;
+struct workqueue_struct *kdapl_wq;
 
 struct ib_client kdapl_client = {
 	.name = "kdapl",
@@ -32,11 +33,17 @@ int kdapl_start(void)
 	kdapl_reap_wq = alloc_workqueue("kdapl_reap", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!kdapl_reap_wq)
 		goto err_wq;
+	kdapl_upcall_wq = alloc_workqueue("kdapl_upcall",
+					  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
+	if (!kdapl_upcall_wq)
+		goto err_reap;
 	ret = ib_register_client(&kdapl_client);
 	if (ret)
-		goto err_reap;
+		goto err_upcall;
 	return 0;
 
+err_upcall:
+	destroy_workqueue(kdapl_upcall_wq);
 err_reap:
 	destroy_workqueue(kdapl_reap_wq);
 err_wq:
@@ -52,9 +59,8 @@ err_wq:
 void kdapl_stop(void)
 {
 	ib_unregister_client(&kdapl_client);
-	/* the reaper puts work on both queues while it goes */
-	flush_workqueue(kdapl_reap_wq);
-	flush_workqueue(kdapl_wq);
+	/* in the order in which they wait for each other */
+	destroy_workqueue(kdapl_upcall_wq);
 	destroy_workqueue(kdapl_reap_wq);
 	destroy_workqueue(kdapl_wq);
 	rcu_barrier();
