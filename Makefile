@@ -39,6 +39,7 @@ dkms-install:
 	rm -rf $(DKMS_SRC)
 	mkdir -p $(DKMS_SRC)
 	cp -a Kbuild Kconfig LICENSES dkms.conf include kdapl ulp_example $(DKMS_SRC)/
+	dkms add $(DKMS_NAME)
 	dkms install $(DKMS_NAME) -k $(KVER)
 
 .PHONY: need-headers
