@@ -163,7 +163,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		if (half->phase == KDAPL_HALF_CONNECTING &&
 		    atomic_read(&half->reason) == KDAPL_END_NONE) {
 			half->connecting = true;
-			queue_work(kdapl_reap_wq, &half->conn_work);
+			queue_work(kdapl_conn_wq, &half->conn_work);
 		}
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
@@ -274,7 +274,8 @@ static void cm_work_timer(struct work_struct *work)
 	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half, timer);
 
 	mutex_lock(&half->lock);
-	if (half->phase == KDAPL_HALF_UP)	/* a graceful disconnect got stuck */
+	if (half->phase == KDAPL_HALF_UP && READ_ONCE(half->draining))
+		/* a graceful disconnect got stuck */
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_DISCONNECTED);
 	else if (half->phase == KDAPL_HALF_CONNECTING)
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_TIMED_OUT);
@@ -341,25 +342,27 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, struct sockaddr *dst, u16 p
 	kdapl_addr_set_port(&half->remote, port);
 	half->local = src;
 	cm_read_depths(half);
+	/* the handler runs from a work item and waits for the lock */
 	mutex_lock(&half->lock);
-	half->cm_id = id;
-	half->phase = KDAPL_HALF_CONNECTING;
-	mutex_unlock(&half->lock);
-
-	ret = rdma_resolve_addr(id, (struct sockaddr *)&src, (struct sockaddr *)&half->remote,
-				RESOLVE_MS);
-	if (ret) {
-		mutex_lock(&half->lock);
-		half->cm_id = NULL;
-		half->phase = KDAPL_HALF_IDLE;
+	if (half->phase != KDAPL_HALF_IDLE || atomic_read(&half->reason) != KDAPL_END_NONE) {
 		mutex_unlock(&half->lock);
 		rdma_destroy_id(id);
-		return ret == -ENOMEM ? kdapl_errno_ret(ret) :
-		       kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+		return DAT_SUCCESS;	/* aborted already: its end is under way */
 	}
-	if (usec != DAT_TIMEOUT_INFINITE)
-		queue_delayed_work(kdapl_wq, &half->timer, usecs_to_jiffies(usec) + 1);
-	return DAT_SUCCESS;
+	ret = rdma_resolve_addr(id, (struct sockaddr *)&src, (struct sockaddr *)&half->remote,
+				RESOLVE_MS);
+	if (!ret) {
+		half->cm_id = id;
+		half->phase = KDAPL_HALF_CONNECTING;
+		if (usec != DAT_TIMEOUT_INFINITE)
+			queue_delayed_work(kdapl_wq, &half->timer, usecs_to_jiffies(usec) + 1);
+	}
+	mutex_unlock(&half->lock);
+	if (!ret)
+		return DAT_SUCCESS;
+	rdma_destroy_id(id);
+	return ret == -ENOMEM ? kdapl_errno_ret(ret) :
+	       kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
 }
 
 /**
@@ -402,9 +405,13 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 	half->read_depth = half->read_out;
 	param.responder_resources = half->read_in;
 	param.initiator_depth = half->read_out;
-	WRITE_ONCE(half->phase, KDAPL_HALF_CONNECTING);
-
-	ret = kdapl_half_to_rts(half, id);
+	if (half->phase == KDAPL_HALF_IDLE && atomic_read(&half->reason) == KDAPL_END_NONE) {
+		WRITE_ONCE(half->phase, KDAPL_HALF_CONNECTING);
+		ret = kdapl_half_to_rts(half, id);
+	} else {
+		ret = -ECONNABORTED;	/* dat_ep_disconnect was faster */
+		mod_delayed_work(kdapl_wq, &half->end_work, 0);	/* takes the id */
+	}
 	if (ret)
 		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
 	else

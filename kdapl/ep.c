@@ -114,12 +114,7 @@ static void ep_put_evd(struct kdapl_evd *evd)
 		kdapl_obj_put(&evd->obj);
 }
 
-static void ep_free_work(struct work_struct *work)
-{
-	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, free_work);
-
-	kdapl_ep_destroy(ep);
-}
+static void ep_free_work(struct work_struct *work);
 
 /* Take the uses an EP needs, all or nothing. NULL entries are skipped. */
 static int ep_use_all(struct kdapl_obj **objs, int n)
@@ -158,7 +153,7 @@ static DAT_RETURN ep_half_ret(long err)
 	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 }
 
-/* Everything is checked: make the EP. Inside kdapl_dev_enter(). */
+/* Everything is checked: make the EP, referenced. Inside kdapl_dev_enter(). */
 static DAT_RETURN ep_make(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl_evd *recv,
 			  struct kdapl_evd *request, struct kdapl_evd *conn,
 			  const DAT_EP_ATTR *attr, struct kdapl_ep **out)
@@ -203,7 +198,11 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl
 		goto err_unuse;
 	}
 	mutex_lock(&ep->mutex);
-	half = pz ? kdapl_half_create(ep) : NULL;
+	half = NULL;
+	if (!ep->obj.live)	/* closed under our hands */
+		half = ERR_PTR(-ESHUTDOWN);
+	else if (pz)
+		half = kdapl_half_create(ep);
 	if (!IS_ERR(half))
 		rcu_assign_pointer(ep->half, half);
 	mutex_unlock(&ep->mutex);
@@ -211,6 +210,7 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl
 		ret = ep_half_ret(PTR_ERR(half));
 		if (!kdapl_obj_retire(&ep->obj))
 			kdapl_ep_destroy(ep);
+		kdapl_obj_put(&ep->obj);
 		return ret;
 	}
 	*out = ep;
@@ -294,8 +294,10 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 	if (!kdapl_dev_enter(ia->dev))
 		goto out;
 	ret = ep_make(ia, pz, recv, request, conn, &attr, &ep);
-	if (ret == DAT_SUCCESS)
+	if (ret == DAT_SUCCESS) {
 		*ep_handle = ep->obj.handle;
+		kdapl_obj_put(&ep->obj);
+	}
 	kdapl_dev_exit(ia->dev);
 out:
 	ep_put_evd(conn);
@@ -389,13 +391,7 @@ static void ep_release_half(struct kdapl_ep *ep, bool wait)
 	kdapl_half_put(half);
 }
 
-/**
- * kdapl_ep_destroy - destroy a retired EP
- * @ep: retired; the handle's reference goes with it
- *
- * Context: may sleep; waits until the QP has given everything back.
- */
-void kdapl_ep_destroy(struct kdapl_ep *ep)
+static void ep_destroy(struct kdapl_ep *ep, bool wait)
 {
 	struct kdapl_half *half;
 
@@ -405,11 +401,30 @@ void kdapl_ep_destroy(struct kdapl_ep *ep)
 		kdapl_ep_begin_destroy(ep);
 		wait_for_completion(&half->ended);
 		kdapl_half_drop(half, true);
-		ep_release_half(ep, true);
+		ep_release_half(ep, wait);
 	}
 	mutex_unlock(&ep->mutex);
 	ep_unuse_all(ep);
 	kdapl_obj_put(&ep->obj);
+}
+
+/**
+ * kdapl_ep_destroy - destroy a retired EP
+ * @ep: retired; the handle's reference goes with it
+ *
+ * Context: may sleep; waits until the QP has given everything back.
+ */
+void kdapl_ep_destroy(struct kdapl_ep *ep)
+{
+	ep_destroy(ep, true);
+}
+
+/* The same from a workqueue, which does not wait for the reaper's. */
+static void ep_free_work(struct work_struct *work)
+{
+	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, free_work);
+
+	ep_destroy(ep, false);
 }
 
 static bool ep_inside_upcall(struct kdapl_ep *ep)

@@ -402,6 +402,7 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	struct kdapl_ep *ep = half->ep;
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	struct kdapl_ring *ring = half->sq;
+	bool refuse;
 	int ret = 0;
 
 	lockdep_assert_held(&half->lock);
@@ -410,8 +411,9 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	half->deadline = jiffies + END_TIMEOUT;
 
 	spin_lock_irq(&ep->lock);
-	if (ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECTED)
-		kdapl_ring_set_mode(half->sq, KDAPL_RING_SOFT);
+	refuse = ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECTED;
+	/* in any case: nobody is inside a post to the device after this */
+	kdapl_ring_set_mode(half->sq, refuse ? KDAPL_RING_REFUSE : KDAPL_RING_SOFT);
 	kdapl_ring_set_mode(half->rq, KDAPL_RING_SOFT);
 	spin_unlock_irq(&ep->lock);
 

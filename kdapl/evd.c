@@ -170,12 +170,13 @@ static struct kdapl_cq *evd_find_cq(struct kdapl_evd *evd, int slots)
 }
 
 /*
- * Make room for @more further parked completions, twice: sweeps for the sake of
- * posters may fill one half, the other is for halves that end. evd->mutex held.
+ * Make room for @more further parked completions. The store has a share for
+ * events of other streams (qlen), one that sweeps for the sake of posters may
+ * fill (qlen + reserve), and one for halves that end (reserve). evd->mutex held.
  */
 static int evd_grow_store(struct kdapl_evd *evd, u32 more)
 {
-	u32 size = evd->qlen + 2 * (evd->reserve + more);
+	u32 size = 2 * evd->qlen + 2 * (evd->reserve + more);
 	struct kdapl_event *slots, *old;
 	u32 i;
 
@@ -477,6 +478,7 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			kdapl_evd_destroy(evd);
 		} else {
 			*evd_handle = evd->obj.handle;
+			kdapl_obj_put(&evd->obj);
 		}
 	}
 	kdapl_dev_exit(ia->dev);

@@ -101,11 +101,12 @@ static void ring_check_marker(struct kdapl_evd *evd, struct kdapl_ring *ring)
 			return;
 	}
 	ring->marker_done = false;
-	WRITE_ONCE(ring->marker, false);
-	if (READ_ONCE(ring->half->stopping))
-		ring_end(evd, ring);
-	else
+	if (READ_ONCE(ring->half->stopping)) {
+		ring_end(evd, ring);	/* marker stays set: nobody may post another */
+	} else {
+		WRITE_ONCE(ring->marker, false);
 		kdapl_half_end(ring->half, DAT_CONNECTION_EVENT_DISCONNECTED);
+	}
 }
 
 /*
@@ -313,6 +314,17 @@ static bool event_other(const struct kdapl_event *ev)
 }
 
 /**
+ * kdapl_evd_room - can the store take another completion?
+ * @evd: the EVD; evd->lock held
+ *
+ * Completions and events of other streams have a share each.
+ */
+bool kdapl_evd_room(struct kdapl_evd *evd)
+{
+	return evd->store_count - evd->store_others + evd->qlen < evd->store_size;
+}
+
+/**
  * kdapl_evd_store - append an event to the store
  * @evd: the EVD; evd->lock held
  * @ev: the event
@@ -323,12 +335,12 @@ static bool event_other(const struct kdapl_event *ev)
 bool kdapl_evd_store(struct kdapl_evd *evd, const struct kdapl_event *ev)
 {
 	lockdep_assert_held(&evd->lock);
-	if (evd->store_count == evd->store_size)
-		return false;
 	if (event_other(ev)) {
-		if (evd->store_others >= evd->qlen)
+		if (evd->store_others >= evd->qlen || evd->closing)
 			return false;
 		evd->store_others++;
+	} else if (!kdapl_evd_room(evd)) {
+		return false;
 	}
 	evd->slots[(evd->store_head + evd->store_count) % evd->store_size] = *ev;
 	evd->store_count++;
@@ -400,10 +412,14 @@ bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
  */
 void kdapl_evd_sweep_locked(struct kdapl_evd *evd, int budget, bool teardown)
 {
-	u32 limit = teardown ? evd->store_size : evd->qlen + evd->reserve;
+	u32 limit = evd->qlen + evd->reserve;
 	struct kdapl_event ev;
 
-	while (budget-- > 0 && (evd->discard || evd->store_count < limit)) {
+	while (budget-- > 0) {
+		if (!evd->discard && !kdapl_evd_room(evd))
+			break;
+		if (!evd->discard && !teardown && evd->store_count - evd->store_others >= limit)
+			break;
 		if (!kdapl_evd_poll(evd, &ev))
 			break;
 		if (!evd->discard)
@@ -491,7 +507,7 @@ bool kdapl_evd_arm(struct kdapl_evd *evd)
 	if (evd->closing)
 		goto out;
 	if (evd->policy == DAT_UPCALL_DISABLE && !evd->discard) {
-		if (!evd->ending || evd->store_count == evd->store_size)
+		if (!evd->ending || !kdapl_evd_room(evd))
 			goto out;
 	} else if (evd->store_signalled) {
 		missed = true;

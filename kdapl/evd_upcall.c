@@ -39,13 +39,13 @@ void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_E
  */
 static bool evd_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
-	while (!evd->store_signalled) {
+	/* a store without room makes its oldest event due: better early than lost */
+	while (!evd->store_signalled && kdapl_evd_room(evd)) {
 		if (!kdapl_evd_poll(evd, ev))
 			return false;
 		if (ev->signalled && !evd->store_count)
 			return true;
-		if (!kdapl_evd_store(evd, ev))
-			return false;
+		kdapl_evd_store(evd, ev);
 	}
 	return kdapl_evd_take(evd, ev);
 }
@@ -127,10 +127,15 @@ static void evd_work(struct work_struct *work)
  */
 void kdapl_evd_sched(struct kdapl_evd *evd)
 {
-	if (evd->softirq)
-		irq_poll_sched(&evd->iop);
-	else if (!READ_ONCE(evd->closing))
+	if (evd->softirq) {
+		irq_poll_sched(&evd->iop);	/* does nothing once disabled */
+		return;
+	}
+	/* kdapl_evd_destroy() waits for us before it cancels the work */
+	rcu_read_lock();
+	if (!READ_ONCE(evd->closing))
 		queue_work(kdapl_upcall_wq, &evd->work);
+	rcu_read_unlock();
 }
 
 /**

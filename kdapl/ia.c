@@ -277,7 +277,7 @@ static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char
 /* Give the instance its async EVD: the consumer's or one of its own. */
 static DAT_RETURN ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl_evd *evd)
 {
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 	int err;
 
 	if (!evd) {
@@ -292,10 +292,14 @@ static DAT_RETURN ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl
 		}
 		ia->own_async = true;
 	}
+	ret = DAT_SUCCESS;
 	if (kdapl_obj_use(&evd->obj))
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
-	ia->async_evd = evd;
-	return DAT_SUCCESS;
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
+	else
+		ia->async_evd = evd;
+	if (ia->own_async)
+		kdapl_obj_put(&evd->obj);
+	return ret;
 }
 
 static void ia_unset_async(struct kdapl_ia *ia)
@@ -521,6 +525,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 	if (ia->own_async)
 		*asynch_evd_handle = ia->async_evd->obj.handle;
 	*ia_handle = ia->obj.handle;
+	kdapl_obj_put(&ia->obj);
 	goto out_exit;
 
 out_ia:

@@ -169,7 +169,8 @@ void kdapl_dev_exit(struct kdapl_device *dev);
  * each has a rescuer of its own.
  */
 extern struct workqueue_struct *kdapl_upcall_wq;	/* upcalls, frees deferred by them */
-extern struct workqueue_struct *kdapl_reap_wq;	/* reaper; may block for long in siw */
+extern struct workqueue_struct *kdapl_reap_wq;	/* reaper */
+extern struct workqueue_struct *kdapl_conn_wq;	/* rdma_connect(), long in siw */
 extern struct workqueue_struct *kdapl_wq;	/* ends, timers, early data */
 
 /* ------------------------------------------------------------------ */
@@ -668,6 +669,7 @@ struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
 
 bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev);
 bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev);
+bool kdapl_evd_room(struct kdapl_evd *evd);
 bool kdapl_evd_store(struct kdapl_evd *evd, const struct kdapl_event *ev);
 bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_sweep_locked(struct kdapl_evd *evd, int budget, bool teardown);

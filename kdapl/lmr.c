@@ -327,6 +327,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 		*registered_length = lmr->length;
 	if (registered_address)
 		*registered_address = lmr->start;
+	kdapl_obj_put(&lmr->obj);
 	ret = DAT_SUCCESS;
 out_exit:
 	kdapl_dev_exit(ia->dev);

@@ -8,6 +8,7 @@
 
 struct workqueue_struct *kdapl_upcall_wq;
 struct workqueue_struct *kdapl_reap_wq;
+struct workqueue_struct *kdapl_conn_wq;
 struct workqueue_struct *kdapl_wq;
 
 struct ib_client kdapl_client = {
@@ -30,9 +31,12 @@ int kdapl_start(void)
 	kdapl_wq = alloc_workqueue("kdapl", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
 	if (!kdapl_wq)
 		return ret;
+	kdapl_conn_wq = alloc_workqueue("kdapl_conn", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!kdapl_conn_wq)
+		goto err_wq;
 	kdapl_reap_wq = alloc_workqueue("kdapl_reap", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!kdapl_reap_wq)
-		goto err_wq;
+		goto err_conn;
 	kdapl_upcall_wq = alloc_workqueue("kdapl_upcall",
 					  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
 	if (!kdapl_upcall_wq)
@@ -46,6 +50,8 @@ err_upcall:
 	destroy_workqueue(kdapl_upcall_wq);
 err_reap:
 	destroy_workqueue(kdapl_reap_wq);
+err_conn:
+	destroy_workqueue(kdapl_conn_wq);
 err_wq:
 	destroy_workqueue(kdapl_wq);
 	return ret;
@@ -62,6 +68,7 @@ void kdapl_stop(void)
 	/* in the order in which they wait for each other */
 	destroy_workqueue(kdapl_upcall_wq);
 	destroy_workqueue(kdapl_reap_wq);
+	destroy_workqueue(kdapl_conn_wq);
 	destroy_workqueue(kdapl_wq);
 	rcu_barrier();
 	kdapl_handles_exit();

@@ -39,6 +39,8 @@ void kdapl_obj_init(struct kdapl_obj *obj, unsigned int type, struct kdapl_ia *i
  * kdapl_obj_publish - give an object its handle and enter it into its IA
  * @obj: initialised and complete
  *
+ * From now on anybody may retire it, so the caller gets a reference of its own.
+ *
  * Context: may sleep.
  * Return: 0, -ENOMEM, -ENOSPC, or -ESHUTDOWN when the IA is being closed.
  */
@@ -57,6 +59,7 @@ int kdapl_obj_publish(struct kdapl_obj *obj)
 	} else {
 		obj->handle = handle;
 		obj->live = true;
+		refcount_inc(&obj->ref);
 		list_add_tail(&obj->node, &ia->objs[obj->type]);
 	}
 	spin_unlock_irq(&ia->lock);

@@ -21,6 +21,7 @@ static int psp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	};
 	DAT_CR_ARRIVAL_EVENT_DATA *data = &ev.data.cr_arrival_event_data;
 	struct kdapl_cr *cr;
+	bool queued;
 
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
@@ -32,12 +33,14 @@ static int psp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	data->conn_qual = psp->conn_qual;
 	data->cr_handle = cr->obj.handle;
 	data->truncate_flag = DAT_FALSE;
-	if (kdapl_evd_queue(psp->evd, &ev))
+	queued = kdapl_evd_queue(psp->evd, &ev);
+	if (queued || kdapl_obj_retire(&cr->obj)) {	/* or dat_ia_close() has it */
+		kdapl_obj_put(&cr->obj);
 		return 0;
-	if (kdapl_obj_retire(&cr->obj))
-		return 0;	/* dat_ia_close() was faster and owns the id */
+	}
 	cr->cm_id = NULL;
 	kdapl_cr_destroy(cr);
+	kdapl_obj_put(&cr->obj);
 refuse:
 	/* not the reason of dat_cr_reject: the peer must see NON_PEER_REJECTED */
 	rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
@@ -195,10 +198,14 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 	}
 	*psp_handle = psp->obj.handle;
 	mutex_lock(&psp->mutex);
-	ret = psp_listen(psp);
+	if (psp->obj.live)
+		ret = psp_listen(psp);
+	else	/* closed under our hands */
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	mutex_unlock(&psp->mutex);
 	if (ret != DAT_SUCCESS && !kdapl_obj_retire(&psp->obj))
 		kdapl_psp_destroy(psp);
+	kdapl_obj_put(&psp->obj);
 out_exit:
 	kdapl_dev_exit(ia->dev);
 out:

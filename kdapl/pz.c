@@ -141,6 +141,7 @@ DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 		goto out_exit;
 	}
 	*pz_handle = pz->obj.handle;
+	kdapl_obj_put(&pz->obj);
 	ret = DAT_SUCCESS;
 out_exit:
 	kdapl_dev_exit(ia->dev);
