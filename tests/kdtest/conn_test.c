@@ -647,8 +647,8 @@ static void many_at_once(struct kunit *test)
 static struct kunit_case cases[] = {
 	KD_CASE(psp_create, "PSP-01,PSP-03,PSP-04,PSP-05,PSP-10,PSP-11,SIL-10: listeners"),
 	KD_CASE(psp_free, "PSP-08,PSP-09,CONN-10: a freed listener refuses, its requests live on"),
-	KD_CASE(private_data, "CONN-06,CR-QRY-01,CR-ACC-04,CR-ACC-07,EVD-EV-02,EVD-EV-03,EVD-EV-06: private data"),
-	KD_CASE(connect_arguments, "CONN-03,CONN-04,CONN-05,CONN-07,CONN-08,CONN-12: refused arguments"),
+	KD_CASE(private_data, "CONN-06,CR-QRY-01,CR-ACC-07,EVD-EV-02,EVD-EV-03,EVD-EV-06: data"),
+	KD_CASE(connect_arguments, "CONN-03,CONN-04,CONN-05,CONN-07,CONN-08,CONN-12: refusals"),
 	KD_CASE(nobody_listens, "EPSM-07,EPSM-30,CONN-10,CONN-15,FLUSH-02: nobody listens"),
 	KD_CASE(rejected, "EPSM-06,CR-REJ-01,EVD-EV-04,SIL-11,FLUSH-02: rejected by the peer"),
 	KD_CASE(timed_out, "EPSM-09,EPSM-12,EPSM-34,CR-ACC-08,SIL-33: time out, late accept"),

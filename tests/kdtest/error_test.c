@@ -253,7 +253,7 @@ static void foreign_zone(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KD_CASE(remote_access, "STAT-01,EPSM-17,EPSM-31,EP-POST-20,RDMAW-14: bad remote key or range"),
+	KD_CASE(remote_access, "STAT-01,EPSM-17,EPSM-31,EP-POST-20,RDMAW-14: bad remote key"),
 	KD_CASE(requests_behind, "STAT-02,STAT-05,FLUSH-08: what is posted behind a failure"),
 	KD_CASE(message_too_long, "SEND-21,RECV-10: a message longer than the receive"),
 	KD_CASE(no_receive, "SEND-22: no receive at the peer"),

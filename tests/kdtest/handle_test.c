@@ -9,113 +9,194 @@ struct kinds {
 	struct kdt_pair *pair;
 };
 
+enum call {
+	C_IA_QUERY,
+	C_IA_CLOSE,
+	C_PZ_CREATE,
+	C_PZ_QUERY,
+	C_PZ_FREE,
+	C_LMR_CREATE_IA,
+	C_LMR_CREATE_PZ,
+	C_LMR_QUERY,
+	C_LMR_FREE,
+	C_EVD_CREATE,
+	C_EVD_QUERY,
+	C_EVD_DEQUEUE,
+	C_EVD_FREE,
+	C_EP_CREATE_IA,
+	C_EP_CREATE_PZ,
+	C_EP_CREATE_RECV,
+	C_EP_CREATE_REQUEST,
+	C_EP_CREATE_CONN,
+	C_EP_QUERY,
+	C_EP_GET_STATUS,
+	C_EP_CONNECT,
+	C_EP_DISCONNECT,
+	C_EP_RESET,
+	C_EP_FREE,
+	C_POST_SEND,
+	C_POST_RECV,
+	C_POST_WRITE,
+	C_POST_READ,
+	C_PSP_CREATE_IA,
+	C_PSP_CREATE_EVD,
+	C_PSP_QUERY,
+	C_PSP_FREE,
+	C_CR_QUERY,
+	C_CR_ACCEPT_CR,
+	C_CR_ACCEPT_EP,
+	C_CR_REJECT,
+	C_SET_CONTEXT,
+	C_GET_CONTEXT,
+	C_GET_TYPE,
+};
+
 struct attempt {
 	const char *name;
 	DAT_HANDLE_TYPE kind;
 	bool null_ok;
 	DAT_RETURN subtype;
-	DAT_RETURN (*call)(struct kinds *k, DAT_HANDLE h);
+	enum call call;
 };
 
 static DAT_HANDLE out;
 static DAT_COUNT param[200];		/* big enough for any query */
 static u8 memory[64];
 
-#define CALL(fn, expression)								\
-static DAT_RETURN fn(struct kinds *k, DAT_HANDLE h)					\
-{											\
-	return expression;								\
-}
-
 #define REGION ((DAT_REGION_DESCRIPTION) { .for_va = memory })
 #define IA (k->h[DAT_HANDLE_TYPE_IA])
 #define CR (k->h[DAT_HANDLE_TYPE_CR])
 #define ADDR ((DAT_IA_ADDRESS_PTR)&k->pair->s.ia->addr)
 
-CALL(ia_query, dat_ia_query(h, NULL, 0, NULL, 0, NULL))
-CALL(ia_close, dat_ia_close(h, DAT_CLOSE_GRACEFUL_FLAG))
-CALL(pz_create, dat_pz_create(h, &out))
-CALL(pz_query, dat_pz_query(h, DAT_PZ_FIELD_ALL, (void *)param))
-CALL(pz_free, dat_pz_free(h))
-CALL(lmr_create_ia, dat_lmr_kcreate(h, 0, REGION, 64, k->h[DAT_HANDLE_TYPE_PZ], 1, 0, 0, &out, NULL,
-				    NULL, NULL, NULL))
-CALL(lmr_create_pz, dat_lmr_kcreate(IA, 0, REGION, 64, h, 1, 0, 0, &out, NULL, NULL, NULL, NULL))
-CALL(lmr_query, dat_lmr_query(h, DAT_LMR_FIELD_ALL, (void *)param))
-CALL(lmr_free, dat_lmr_free(h))
-CALL(evd_create, dat_evd_kcreate(h, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &out))
-CALL(evd_query, dat_evd_query(h, DAT_EVD_FIELD_ALL, (void *)param))
-CALL(evd_dequeue, dat_evd_dequeue(h, (void *)param))
-CALL(evd_free, dat_evd_free(h))
-CALL(ep_create_ia, dat_ep_create(h, NULL, NULL, NULL, NULL, NULL, &out))
-CALL(ep_create_pz, dat_ep_create(IA, h, NULL, NULL, NULL, NULL, &out))
-CALL(ep_create_recv, dat_ep_create(IA, NULL, h, NULL, NULL, NULL, &out))
-CALL(ep_create_request, dat_ep_create(IA, NULL, NULL, h, NULL, NULL, &out))
-CALL(ep_create_conn, dat_ep_create(IA, NULL, NULL, NULL, h, NULL, &out))
-CALL(ep_query, dat_ep_query(h, DAT_EP_FIELD_ALL, (void *)param))
-CALL(ep_get_status, dat_ep_get_status(h, NULL, NULL, NULL))
-CALL(ep_connect, dat_ep_connect(h, ADDR, 5000, 1000, 0, NULL, 0, 0))
-CALL(ep_disconnect, dat_ep_disconnect(h, DAT_CLOSE_ABRUPT_FLAG))
-CALL(ep_reset, dat_ep_reset(h))
-CALL(ep_free, dat_ep_free(h))
-CALL(post_send, dat_ep_post_send(h, 0, NULL, kdt_cookie(0), 0))
-CALL(post_recv, dat_ep_post_recv(h, 0, NULL, kdt_cookie(0), 0))
-CALL(post_write, dat_ep_post_rdma_write(h, 0, NULL, kdt_cookie(0), (void *)param, 0))
-CALL(post_read, dat_ep_post_rdma_read(h, 0, NULL, kdt_cookie(0), (void *)param, 0))
-CALL(psp_create_ia, dat_psp_create(h, 5001, k->pair->cr->h, DAT_PSP_CONSUMER_FLAG, &out))
-CALL(psp_create_evd, dat_psp_create(k->pair->s.ia->h, 5001, h, DAT_PSP_CONSUMER_FLAG, &out))
-CALL(psp_query, dat_psp_query(h, DAT_PSP_FIELD_ALL, (void *)param))
-CALL(psp_free, dat_psp_free(h))
-CALL(cr_query, dat_cr_query(h, DAT_CR_FIELD_ALL, (void *)param))
-CALL(cr_accept_cr, dat_cr_accept(h, k->pair->s.h, 0, NULL))
-CALL(cr_accept_ep, dat_cr_accept(CR, h, 0, NULL))
-CALL(cr_reject, dat_cr_reject(h, 0, NULL))
-CALL(set_context, dat_set_consumer_context(h, kdt_cookie(1)))
-CALL(get_context, dat_get_consumer_context(h, (void *)param))
-CALL(get_type, dat_get_handle_type(h, (void *)param))
+static DAT_RETURN call(enum call c, struct kinds *k, DAT_HANDLE h)
+{
+	switch (c) {
+	case C_IA_QUERY:
+		return dat_ia_query(h, NULL, 0, NULL, 0, NULL);
+	case C_IA_CLOSE:
+		return dat_ia_close(h, DAT_CLOSE_GRACEFUL_FLAG);
+	case C_PZ_CREATE:
+		return dat_pz_create(h, &out);
+	case C_PZ_QUERY:
+		return dat_pz_query(h, DAT_PZ_FIELD_ALL, (void *)param);
+	case C_PZ_FREE:
+		return dat_pz_free(h);
+	case C_LMR_CREATE_IA:
+		return dat_lmr_kcreate(h, 0, REGION, 64, k->h[DAT_HANDLE_TYPE_PZ], 1, 0, 0, &out,
+			NULL, NULL, NULL, NULL);
+	case C_LMR_CREATE_PZ:
+		return dat_lmr_kcreate(IA, 0, REGION, 64, h, 1, 0, 0, &out, NULL, NULL, NULL, NULL);
+	case C_LMR_QUERY:
+		return dat_lmr_query(h, DAT_LMR_FIELD_ALL, (void *)param);
+	case C_LMR_FREE:
+		return dat_lmr_free(h);
+	case C_EVD_CREATE:
+		return dat_evd_kcreate(h, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &out);
+	case C_EVD_QUERY:
+		return dat_evd_query(h, DAT_EVD_FIELD_ALL, (void *)param);
+	case C_EVD_DEQUEUE:
+		return dat_evd_dequeue(h, (void *)param);
+	case C_EVD_FREE:
+		return dat_evd_free(h);
+	case C_EP_CREATE_IA:
+		return dat_ep_create(h, NULL, NULL, NULL, NULL, NULL, &out);
+	case C_EP_CREATE_PZ:
+		return dat_ep_create(IA, h, NULL, NULL, NULL, NULL, &out);
+	case C_EP_CREATE_RECV:
+		return dat_ep_create(IA, NULL, h, NULL, NULL, NULL, &out);
+	case C_EP_CREATE_REQUEST:
+		return dat_ep_create(IA, NULL, NULL, h, NULL, NULL, &out);
+	case C_EP_CREATE_CONN:
+		return dat_ep_create(IA, NULL, NULL, NULL, h, NULL, &out);
+	case C_EP_QUERY:
+		return dat_ep_query(h, DAT_EP_FIELD_ALL, (void *)param);
+	case C_EP_GET_STATUS:
+		return dat_ep_get_status(h, NULL, NULL, NULL);
+	case C_EP_CONNECT:
+		return dat_ep_connect(h, ADDR, 5000, 1000, 0, NULL, 0, 0);
+	case C_EP_DISCONNECT:
+		return dat_ep_disconnect(h, DAT_CLOSE_ABRUPT_FLAG);
+	case C_EP_RESET:
+		return dat_ep_reset(h);
+	case C_EP_FREE:
+		return dat_ep_free(h);
+	case C_POST_SEND:
+		return dat_ep_post_send(h, 0, NULL, kdt_cookie(0), 0);
+	case C_POST_RECV:
+		return dat_ep_post_recv(h, 0, NULL, kdt_cookie(0), 0);
+	case C_POST_WRITE:
+		return dat_ep_post_rdma_write(h, 0, NULL, kdt_cookie(0), (void *)param, 0);
+	case C_POST_READ:
+		return dat_ep_post_rdma_read(h, 0, NULL, kdt_cookie(0), (void *)param, 0);
+	case C_PSP_CREATE_IA:
+		return dat_psp_create(h, 5001, k->pair->cr->h, DAT_PSP_CONSUMER_FLAG, &out);
+	case C_PSP_CREATE_EVD:
+		return dat_psp_create(k->pair->s.ia->h, 5001, h, DAT_PSP_CONSUMER_FLAG, &out);
+	case C_PSP_QUERY:
+		return dat_psp_query(h, DAT_PSP_FIELD_ALL, (void *)param);
+	case C_PSP_FREE:
+		return dat_psp_free(h);
+	case C_CR_QUERY:
+		return dat_cr_query(h, DAT_CR_FIELD_ALL, (void *)param);
+	case C_CR_ACCEPT_CR:
+		return dat_cr_accept(h, k->pair->s.h, 0, NULL);
+	case C_CR_ACCEPT_EP:
+		return dat_cr_accept(CR, h, 0, NULL);
+	case C_CR_REJECT:
+		return dat_cr_reject(h, 0, NULL);
+	case C_SET_CONTEXT:
+		return dat_set_consumer_context(h, kdt_cookie(1));
+	case C_GET_CONTEXT:
+		return dat_get_consumer_context(h, (void *)param);
+	case C_GET_TYPE:
+		return dat_get_handle_type(h, (void *)param);
+	}
+	return DAT_SUCCESS;
+}
 
 /* Kind CSP stands for "any kind": no live handle is wrong there. */
 #define ANY DAT_HANDLE_TYPE_CSP
 #define ROW(call, kind, null_ok, subtype) { #call, kind, null_ok, subtype, call }
 static const struct attempt attempts[] = {
-	ROW(ia_query, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
-	ROW(ia_close, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
-	ROW(pz_create, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
-	ROW(pz_query, DAT_HANDLE_TYPE_PZ, false, DAT_INVALID_HANDLE_PZ),
-	ROW(pz_free, DAT_HANDLE_TYPE_PZ, false, DAT_INVALID_HANDLE_PZ),
-	ROW(lmr_create_ia, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
-	ROW(lmr_create_pz, DAT_HANDLE_TYPE_PZ, false, DAT_INVALID_HANDLE_PZ),
-	ROW(lmr_query, DAT_HANDLE_TYPE_LMR, false, DAT_INVALID_HANDLE_LMR),
-	ROW(lmr_free, DAT_HANDLE_TYPE_LMR, false, DAT_INVALID_HANDLE_LMR),
-	ROW(evd_create, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
-	ROW(evd_query, DAT_HANDLE_TYPE_EVD, false, DAT_INVALID_HANDLE1),
-	ROW(evd_dequeue, DAT_HANDLE_TYPE_EVD, false, DAT_INVALID_HANDLE1),
-	ROW(evd_free, DAT_HANDLE_TYPE_EVD, false, DAT_INVALID_HANDLE1),
-	ROW(ep_create_ia, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
-	ROW(ep_create_pz, DAT_HANDLE_TYPE_PZ, true, DAT_INVALID_HANDLE_PZ),
-	ROW(ep_create_recv, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_RECV),
-	ROW(ep_create_request, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_REQUEST),
-	ROW(ep_create_conn, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_CONN),
-	ROW(ep_query, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(ep_get_status, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(ep_connect, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(ep_disconnect, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(ep_reset, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(ep_free, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(post_send, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(post_recv, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(post_write, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(post_read, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(psp_create_ia, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
-	ROW(psp_create_evd, DAT_HANDLE_TYPE_EVD, false, DAT_INVALID_HANDLE_EVD_CR),
-	ROW(psp_query, DAT_HANDLE_TYPE_PSP, false, DAT_INVALID_HANDLE_PSP),
-	ROW(psp_free, DAT_HANDLE_TYPE_PSP, false, DAT_INVALID_HANDLE_PSP),
-	ROW(cr_query, DAT_HANDLE_TYPE_CR, false, DAT_INVALID_HANDLE_CR),
-	ROW(cr_accept_cr, DAT_HANDLE_TYPE_CR, false, DAT_INVALID_HANDLE_CR),
-	ROW(cr_accept_ep, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
-	ROW(cr_reject, DAT_HANDLE_TYPE_CR, false, DAT_INVALID_HANDLE_CR),
-	ROW(set_context, ANY, false, DAT_INVALID_HANDLE1),
-	ROW(get_context, ANY, false, DAT_INVALID_HANDLE1),
-	ROW(get_type, ANY, false, DAT_INVALID_HANDLE1),
+	ROW(C_IA_QUERY, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
+	ROW(C_IA_CLOSE, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
+	ROW(C_PZ_CREATE, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
+	ROW(C_PZ_QUERY, DAT_HANDLE_TYPE_PZ, false, DAT_INVALID_HANDLE_PZ),
+	ROW(C_PZ_FREE, DAT_HANDLE_TYPE_PZ, false, DAT_INVALID_HANDLE_PZ),
+	ROW(C_LMR_CREATE_IA, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
+	ROW(C_LMR_CREATE_PZ, DAT_HANDLE_TYPE_PZ, false, DAT_INVALID_HANDLE_PZ),
+	ROW(C_LMR_QUERY, DAT_HANDLE_TYPE_LMR, false, DAT_INVALID_HANDLE_LMR),
+	ROW(C_LMR_FREE, DAT_HANDLE_TYPE_LMR, false, DAT_INVALID_HANDLE_LMR),
+	ROW(C_EVD_CREATE, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
+	ROW(C_EVD_QUERY, DAT_HANDLE_TYPE_EVD, false, DAT_INVALID_HANDLE1),
+	ROW(C_EVD_DEQUEUE, DAT_HANDLE_TYPE_EVD, false, DAT_INVALID_HANDLE1),
+	ROW(C_EVD_FREE, DAT_HANDLE_TYPE_EVD, false, DAT_INVALID_HANDLE1),
+	ROW(C_EP_CREATE_IA, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
+	ROW(C_EP_CREATE_PZ, DAT_HANDLE_TYPE_PZ, true, DAT_INVALID_HANDLE_PZ),
+	ROW(C_EP_CREATE_RECV, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_RECV),
+	ROW(C_EP_CREATE_REQUEST, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_REQUEST),
+	ROW(C_EP_CREATE_CONN, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_CONN),
+	ROW(C_EP_QUERY, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_EP_GET_STATUS, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_EP_CONNECT, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_EP_DISCONNECT, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_EP_RESET, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_EP_FREE, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_POST_SEND, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_POST_RECV, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_POST_WRITE, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_POST_READ, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_PSP_CREATE_IA, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
+	ROW(C_PSP_CREATE_EVD, DAT_HANDLE_TYPE_EVD, false, DAT_INVALID_HANDLE_EVD_CR),
+	ROW(C_PSP_QUERY, DAT_HANDLE_TYPE_PSP, false, DAT_INVALID_HANDLE_PSP),
+	ROW(C_PSP_FREE, DAT_HANDLE_TYPE_PSP, false, DAT_INVALID_HANDLE_PSP),
+	ROW(C_CR_QUERY, DAT_HANDLE_TYPE_CR, false, DAT_INVALID_HANDLE_CR),
+	ROW(C_CR_ACCEPT_CR, DAT_HANDLE_TYPE_CR, false, DAT_INVALID_HANDLE_CR),
+	ROW(C_CR_ACCEPT_EP, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_CR_REJECT, DAT_HANDLE_TYPE_CR, false, DAT_INVALID_HANDLE_CR),
+	ROW(C_SET_CONTEXT, ANY, false, DAT_INVALID_HANDLE1),
+	ROW(C_GET_CONTEXT, ANY, false, DAT_INVALID_HANDLE1),
+	ROW(C_GET_TYPE, ANY, false, DAT_INVALID_HANDLE1),
 };
 
 static struct kinds *all_kinds(struct kunit *test)
@@ -140,7 +221,7 @@ static struct kinds *all_kinds(struct kunit *test)
 static void refused(struct kunit *test, struct kinds *k, const struct attempt *a, DAT_HANDLE h,
 		    const char *what)
 {
-	DAT_RETURN ret = a->call(k, h);
+	DAT_RETURN ret = call(a->call, k, h);
 
 	KUNIT_EXPECT_TRUE_MSG(test, ret == DAT_ERROR(DAT_INVALID_HANDLE, a->subtype),
 			      "%s with %s: %s %s (0x%08x)", a->name, what, kdt_major(ret),
@@ -185,10 +266,10 @@ static void flipped_bits(struct kunit *test)
 			for (j = 0; j <= DAT_HANDLE_TYPE_CSP; j++)
 				if (h == (uintptr_t)k->h[j])
 					break;
-			if (j > DAT_HANDLE_TYPE_CSP && attempts[i].call != ia_close &&
-			    attempts[i].call != pz_free && attempts[i].call != lmr_free &&
-			    attempts[i].call != ep_free && attempts[i].call != psp_free &&
-			    attempts[i].call != cr_reject)
+			if (j > DAT_HANDLE_TYPE_CSP && attempts[i].call != C_IA_CLOSE &&
+			    attempts[i].call != C_PZ_FREE && attempts[i].call != C_LMR_FREE &&
+			    attempts[i].call != C_EP_FREE && attempts[i].call != C_PSP_FREE &&
+			    attempts[i].call != C_CR_REJECT)
 				refused(test, k, &attempts[i], (DAT_HANDLE)h, "a flipped bit");
 		}
 	}

@@ -21,6 +21,7 @@
 #define HOLD_PAIRS 4
 
 static char *gone = "auto";
+
 module_param(gone, charp, 0644);
 MODULE_PARM_DESC(gone, "mode=hold: whose device is gone at unload: a, b, ab, none (default: find out)");
 
@@ -55,7 +56,10 @@ static DAT_RETURN hold_post(struct hold_ep *h, bool recv)
 	DAT_RETURN ret;
 
 	atomic_inc(&h->posted);
-	ret = recv ? kdt_recv(h->ep, h->buf, 0, 4096, 1) : kdt_send(h->ep, h->buf, 4096, 4096, 2, 0);
+	if (recv)
+		ret = kdt_recv(h->ep, h->buf, 0, 4096, 1);
+	else
+		ret = kdt_send(h->ep, h->buf, 4096, 4096, 2, 0);
 	if (ret != DAT_SUCCESS)
 		atomic_dec(&h->posted);
 	return ret;

@@ -117,7 +117,7 @@ static void kdt_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN m
 
 	if (in_serving_softirq())
 		WRITE_ONCE(evd->softirq, true);
-	else if (!in_atomic() && !irqs_disabled())
+	else if (in_task())
 		WRITE_ONCE(evd->process, true);
 	if (!evd->hook || !evd->hook(evd, event, more)) {
 		spin_lock_irqsave(&evd->lock, flags);

@@ -6,8 +6,6 @@
  * they are handed to KUnit from the init function: on some kernels KUnit starts
  * a module's own list of suites before its parameters are known.
  */
-#define pr_fmt(fmt) "kdtest: " fmt
-
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -16,6 +14,7 @@
 
 char *kdt_ia_a, *kdt_ia_b;
 static char *mode = "run", *suite = "", *tests = "";
+
 module_param_named(ia_a, kdt_ia_a, charp, 0444);
 MODULE_PARM_DESC(ia_a, "interface adapter of the active side, e.g. rxe0-1 (required)");
 module_param_named(ia_b, kdt_ia_b, charp, 0444);
@@ -40,6 +39,7 @@ static struct kunit_suite *kdt_suites[] = {
 	&kdt_handle_suite,
 	&kdt_close_suite,
 };
+
 static struct kunit_suite *kdt_chosen[ARRAY_SIZE(kdt_suites)];
 static int kdt_num_chosen;
 
@@ -65,13 +65,13 @@ static int kdt_run(void)
 			kdt_chosen[kdt_num_chosen++] = kdt_suites[i];
 	}
 	if (!kdt_num_chosen) {
-		pr_err("no case matches suite=%s case=%s\n", suite, tests);
+		pr_err("kdtest: no case matches suite=%s case=%s\n", suite, tests);
 		return -EINVAL;
 	}
 	/* KUnit prints this for the suites it finds by itself. */
-	pr_info("ia_a=%s ia_b=%s\n", kdt_ia_a, kdt_ia_b);
-	printk(KERN_INFO "KTAP version 1\n");
-	printk(KERN_INFO "1..%d\n", kdt_num_chosen);
+	pr_info("kdtest: ia_a=%s ia_b=%s\n", kdt_ia_a, kdt_ia_b);
+	pr_info("KTAP version 1\n");
+	pr_info("1..%d\n", kdt_num_chosen);
 #ifdef KDTEST_HAVE_RUN_TESTS
 	return __kunit_test_suites_init(kdt_chosen, kdt_num_chosen, true);
 #else
@@ -84,7 +84,7 @@ static int __init kdt_module_init(void)
 	int err;
 
 	if (!kdt_ia_a) {
-		pr_err("ia_a= is required\n");
+		pr_err("kdtest: ia_a= is required\n");
 		return -EINVAL;
 	}
 	if (!kdt_ia_b)
@@ -96,7 +96,7 @@ static int __init kdt_module_init(void)
 	else
 		err = -EINVAL;
 	if (err == -EINVAL)
-		pr_err("see the parameters\n");
+		pr_err("kdtest: see the parameters\n");
 	return err;
 }
 

@@ -26,11 +26,11 @@ static DAT_RETURN post(struct kdt_ep *ep, enum call call, int n, DAT_LMR_TRIPLET
 
 #define WANT(call, type, subtype, ret)							\
 do {											\
-	DAT_RETURN kdt_r = (ret);							\
+	DAT_RETURN kdt_r = (ret), kdt_want = DAT_ERROR(type, subtype);			\
 											\
-	KUNIT_EXPECT_TRUE_MSG(test, kdt_r == DAT_ERROR(type, subtype),			\
-			      "%s: %s %s (0x%08x), not " #type " 0x%x", call_name[call],	\
-			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r, (int)(subtype));	\
+	KUNIT_EXPECT_TRUE_MSG(test, kdt_r == kdt_want,					\
+			      "%s: %s %s (0x%08x), not 0x%08x", call_name[call],	\
+			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r, kdt_want);	\
 } while (0)
 
 static int arg(int n)
@@ -153,7 +153,7 @@ static void keys(struct kunit *test)
 	struct kdt_buf *mine = kdt_buf_new(test, &env->a, 64);
 	struct kdt_buf *theirs = kdt_buf_new(test, &env->b, 64);
 	DAT_RMR_TRIPLET remote = kdt_rseg(theirs, 0, 64);
-	u32 wrong[] = { 0, 0xffffffff, mine->lctx ^ 1, mine->lctx ^ 0x100, mine->lctx ^ 0x80000000 };
+	u32 key = mine->lctx, wrong[] = { 0, U32_MAX, key ^ 1, key ^ 0x100, key ^ 0x80000000 };
 	DAT_LMR_TRIPLET iov;
 	int i, j;
 
@@ -264,7 +264,8 @@ static void lengths(struct kunit *test)
 	attr.max_rdma_size = 4096;
 	pair = kdt_pair_new(test, &attr);
 	kdt_pair_connect(test, pair);
-	WANT(P_WRITE, DAT_LENGTH_ERROR, DAT_NO_SUBTYPE, post(&pair->c, P_WRITE, 2, iov, &remote, 0));
+	WANT(P_WRITE, DAT_LENGTH_ERROR, DAT_NO_SUBTYPE,
+	     post(&pair->c, P_WRITE, 2, iov, &remote, 0));
 	remote.segment_length = 33;
 	WANT(P_READ, DAT_LENGTH_ERROR, DAT_NO_SUBTYPE, post(&pair->c, P_READ, 1, iov, &remote, 0));
 	remote.segment_length = 1;
@@ -406,7 +407,7 @@ static void refusals_cost_no_slot(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KD_CASE(counts, "EP-POST-13,RDMAW-03,RDMAR-18: counts and pointers"),
-	KD_CASE(flags, "EP-POST-19,EP-POST-07,SEND-09,SEND-11,RECV-05,RECV-06,RDMAW-05,RDMAR-06,FLAG-12: flags"),
+	KD_CASE(flags, "EP-POST-07,EP-POST-19,SEND-11,RECV-05,RDMAW-05,RDMAR-06: flags"),
 	KD_CASE(ranges, "EP-POST-14,SEND-19,RECV-16,RDMAW-15,RDMAR-14: ranges outside the LMR"),
 	KD_CASE(keys, "EP-POST-16,SEND-19,RECV-16,RDMAW-14,RDMAR-13: unknown keys"),
 	KD_CASE(zones, "EP-POST-15,SEND-19,RECV-18,RDMAW-13,RDMAR-12: another PZ, no PZ"),

@@ -68,8 +68,9 @@ struct kdping_msg {
 	__le32 length;		/* hello: bytes wanted; its answer: bytes lent */
 	__le64 address;		/* answer: where they are, in the server's address space */
 	__le32 rmr_context;	/* answer: the key that opens them */
-	__le32 crc;		/* bye and its answer: the buffer's checksum as the sender sees it */
+	__le32 crc;		/* bye and its answer: the buffer as the sender sees it */
 };
+
 static_assert(sizeof(struct kdping_msg) == 24);
 
 /* Memory the adapter may touch. */
@@ -148,6 +149,12 @@ static int kdping_conn_errno(DAT_EVENT_NUMBER event)
 	}
 }
 
+static void kdping_report(const struct sockaddr_storage *peer, int err)
+{
+	if (err)
+		pr_err("FAIL ia=%s peer=%pISpc error %pe\n", kdping_name, peer, ERR_PTR(err));
+}
+
 /* Asynchronous events have no upcall here: they wait until somebody looks. */
 static void kdping_look_for_async_events(void)
 {
@@ -189,10 +196,11 @@ static int kdping_mem_create(struct kdping_mem *mem, u32 length, DAT_MEM_PRIV_FL
 	DAT_REGION_DESCRIPTION region = {};
 	int err;
 
-	region.for_va = mem->addr = kvzalloc(length, GFP_KERNEL);
+	mem->addr = kvzalloc(length, GFP_KERNEL);
 	if (!mem->addr)
 		return -ENOMEM;
 	mem->length = length;
+	region.for_va = mem->addr;
 	/* Ask for no right that is not needed: exactly these are granted. */
 	err = kdping_check("dat_lmr_kcreate",
 			   dat_lmr_kcreate(kdping_ia, DAT_MEM_TYPE_VIRTUAL, region, length,
@@ -309,7 +317,8 @@ static struct kdping_conn *kdping_conn_alloc(void)
 /* Everything up to an EP that can connect or accept. On failure too: kdping_conn_destroy(). */
 static int kdping_conn_setup(struct kdping_conn *conn)
 {
-	const DAT_UPCALL_OBJECT dto = { conn, kdping_dto_upcall }, cm = { conn, kdping_conn_upcall };
+	const DAT_UPCALL_OBJECT dto = { conn, kdping_dto_upcall };
+	const DAT_UPCALL_OBJECT cm = { conn, kdping_conn_upcall };
 	const DAT_EP_ATTR attr = {
 		.max_message_size = sizeof(struct kdping_msg),
 		.max_rdma_size = KDPING_MAX_SIZE,
@@ -500,8 +509,7 @@ static void kdping_serve(struct work_struct *work)
 		dat_cr_reject(conn->cr, 0, NULL);	/* still ours: a failed accept keeps it */
 	else
 		err = kdping_talk(conn);
-	if (err)
-		pr_err("FAIL ia=%s peer=%pISpc error %pe\n", kdping_name, &conn->peer, ERR_PTR(err));
+	kdping_report(&conn->peer, err);
 
 	mutex_lock(&kdping_lock);
 	list_del_init(&conn->link);
@@ -660,8 +668,7 @@ static int __init kdping_init(void)
 		err = kdping_server_start();
 	if (!err && !kdping_is("server")) {
 		err = kdping_client(&server);
-		if (err)
-			pr_err("FAIL ia=%s peer=%pISpc error %pe\n", kdping_name, &server, ERR_PTR(err));
+		kdping_report(&server, err);
 	}
 	/* A client's whole life is its load, so the result of that is its result. */
 	if (err || !kdping_is("server")) {
