@@ -147,6 +147,7 @@ static void cm_rejected(struct kdapl_half *half, struct rdma_cm_event *event)
 int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kdapl_half *half = id->context;
+	unsigned int noio = memalloc_noio_save();
 
 	mutex_lock(&half->lock);
 	if (half->dev->iwarp && event->event != RDMA_CM_EVENT_ADDR_RESOLVED &&
@@ -200,6 +201,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	if (half->phase >= KDAPL_HALF_ENDING && !half->cm_up && !half->connecting)
 		mod_delayed_work(kdapl_wq, &half->end_work, 0);	/* the id can go now */
 	mutex_unlock(&half->lock);
+	memalloc_noio_restore(noio);
 	return 0;
 }
 
@@ -258,14 +260,14 @@ static void cm_work_connect(struct work_struct *work)
 	mutex_unlock(&half->lock);
 }
 
-/* A message arrived before the CM's word: the connection is up. */
+/* A message arrived before the peer's last word of the set-up, which may be lost. */
 static void cm_work_established(struct work_struct *work)
 {
 	struct kdapl_half *half = container_of(work, struct kdapl_half, est_work);
 
 	mutex_lock(&half->lock);
-	if (half->passive && half->phase == KDAPL_HALF_CONNECTING)
-		cm_established(half);
+	if (half->cm_id && half->passive && half->phase == KDAPL_HALF_CONNECTING)
+		rdma_notify(half->cm_id, IB_EVENT_COMM_EST);	/* ESTABLISHED follows */
 	mutex_unlock(&half->lock);
 }
 
@@ -338,6 +340,7 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, struct sockaddr *dst, u16 p
 	if (IS_ERR(id))
 		return kdapl_errno_ret(PTR_ERR(id));
 
+	memset(&half->remote, 0, sizeof(half->remote));
 	memcpy(&half->remote, dst, kdapl_addr_len(dst));
 	kdapl_addr_set_port(&half->remote, port);
 	half->local = src;
@@ -353,7 +356,7 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, struct sockaddr *dst, u16 p
 				RESOLVE_MS);
 	if (!ret) {
 		half->cm_id = id;
-		half->phase = KDAPL_HALF_CONNECTING;
+		WRITE_ONCE(half->phase, KDAPL_HALF_CONNECTING);
 		if (usec != DAT_TIMEOUT_INFINITE)
 			queue_delayed_work(kdapl_wq, &half->timer, usecs_to_jiffies(usec) + 1);
 	}

@@ -159,7 +159,6 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 	struct kdapl_half *half;
 	struct kdapl_ep *ep;
 	DAT_RETURN ret;
-	int old;
 
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
@@ -192,8 +191,12 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 		goto out_unlock;
 	}
 	spin_lock_irq(&ep->lock);
-	old = kdapl_ep_step(ep, KDAPL_IN_ACCEPT);
-	ret = old == KDAPL_EP_REFUSED ? kdapl_state_err(ep->state) : DAT_SUCCESS;
+	if (ep->state == DAT_EP_STATE_UNCONNECTED && kdapl_half_spent(half))
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
+	else if (kdapl_ep_step(ep, KDAPL_IN_ACCEPT) == KDAPL_EP_REFUSED)
+		ret = kdapl_state_err(ep->state);
+	else
+		ret = DAT_SUCCESS;
 	spin_unlock_irq(&ep->lock);
 	if (ret != DAT_SUCCESS)
 		goto out_unlock;

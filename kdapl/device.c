@@ -27,7 +27,7 @@ static DEFINE_MUTEX(kdapl_devices_lock);	/* the list, and devices' names */
  */
 bool kdapl_dev_enter(struct kdapl_device *dev)
 {
-	return refcount_inc_not_zero(&dev->users);
+	return !READ_ONCE(dev->gone) && refcount_inc_not_zero(&dev->users);
 }
 
 /**
@@ -47,7 +47,7 @@ void kdapl_dev_exit(struct kdapl_device *dev)
 void kdapl_device_put(struct kdapl_device *dev)
 {
 	if (refcount_dec_and_test(&dev->ref))
-		kfree(dev);
+		kfree_rcu(dev, rcu);
 }
 
 /**
@@ -293,7 +293,8 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 	list_del(&dev->node);
 	mutex_unlock(&kdapl_devices_lock);
 	ib_unregister_event_handler(&dev->event_handler);
-	kdapl_dev_exit(dev);	/* nobody enters any more */
+	WRITE_ONCE(dev->gone, true);	/* nobody enters any more */
+	kdapl_dev_exit(dev);
 	wait_for_completion(&dev->unused);
 
 	device_remove_ids(dev);

@@ -116,22 +116,25 @@ static void ep_put_evd(struct kdapl_evd *evd)
 
 static void ep_free_work(struct work_struct *work);
 
-/* Take the uses an EP needs, all or nothing. NULL entries are skipped. */
+/*
+ * Take the uses an EP needs, all or nothing. NULL entries are skipped. Returns
+ * -1, or which one has been freed meanwhile.
+ */
 static int ep_use_all(struct kdapl_obj **objs, int n)
 {
-	int i, ret;
+	int i, bad;
 
 	for (i = 0; i < n; i++) {
-		ret = objs[i] ? kdapl_obj_use(objs[i]) : 0;
-		if (ret) {
-			while (i--) {
-				if (objs[i])
-					kdapl_obj_unuse(objs[i]);
-			}
-			return ret;
+		if (!objs[i] || !kdapl_obj_use(objs[i]))
+			continue;
+		bad = i;
+		while (i--) {
+			if (objs[i])
+				kdapl_obj_unuse(objs[i]);
 		}
+		return bad;
 	}
-	return 0;
+	return -1;
 }
 
 static void ep_unuse_all(struct kdapl_ep *ep)
@@ -146,8 +149,10 @@ static void ep_unuse_all(struct kdapl_ep *ep)
 
 static DAT_RETURN ep_half_ret(long err)
 {
-	if (err == -EINVAL)
+	if (err == -EBADRQC)
 		return kdapl_arg_err(6);
+	if (err == -ESHUTDOWN)
+		return kdapl_publish_ret(err);
 	if (err == -ENOMEM)
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
@@ -159,7 +164,12 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl
 			  const DAT_EP_ATTR *attr, struct kdapl_ep **out)
 {
 	struct kdapl_evd *null_evd = recv && request ? NULL : kdapl_evd_null(ia);
+	static const DAT_RETURN_SUBTYPE subtypes[4] = {
+		DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_EVD_RECV,
+		DAT_INVALID_HANDLE_EVD_REQUEST, DAT_INVALID_HANDLE_EVD_CONN,
+	};
 	struct kdapl_obj *used[4];
+	int i;
 	struct kdapl_half *half;
 	struct kdapl_ep *ep;
 	DAT_RETURN ret;
@@ -169,6 +179,7 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl
 	ep = kzalloc(sizeof(*ep), GFP_KERNEL);
 	if (!ep)
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	ep->pz_handle = pz ? pz->obj.handle : DAT_HANDLE_NULL;
 	ep->recv_handle = recv ? recv->obj.handle : DAT_HANDLE_NULL;
 	ep->request_handle = request ? request->obj.handle : DAT_HANDLE_NULL;
 	ep->connect_handle = conn ? conn->obj.handle : DAT_HANDLE_NULL;
@@ -187,14 +198,16 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl
 	used[1] = &ep->recv_evd->obj;
 	used[2] = &ep->request_evd->obj;
 	used[3] = conn ? &conn->obj : NULL;
-	if (ep_use_all(used, ARRAY_SIZE(used))) {
+	i = ep_use_all(used, ARRAY_SIZE(used));
+	if (i >= 0) {
 		kfree(ep);
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_NO_SUBTYPE);
+		return kdapl_err(DAT_INVALID_HANDLE, subtypes[i]);
 	}
 	kdapl_obj_init(&ep->obj, DAT_HANDLE_TYPE_EP, ia, ep_release);
 	/* the half needs the handle, for its events */
-	if (kdapl_obj_publish(&ep->obj)) {
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	i = kdapl_obj_publish(&ep->obj);
+	if (i) {
+		ret = kdapl_publish_ret(i);
 		goto err_unuse;
 	}
 	mutex_lock(&ep->mutex);
@@ -345,13 +358,21 @@ void kdapl_ep_ended(struct kdapl_half *half)
 {
 	struct kdapl_ep *ep = half->ep;
 	int reason = atomic_read(&half->reason);
+	int old = KDAPL_EP_REFUSED;
 
 	spin_lock_irq(&ep->lock);
-	if (rcu_access_pointer(ep->half) == half)
-		kdapl_ep_step(ep, KDAPL_IN_ENDED);
+	if (rcu_access_pointer(ep->half) == half && reason != KDAPL_END_SILENT)
+		old = kdapl_ep_step(ep, KDAPL_IN_ENDED);
 	spin_unlock_irq(&ep->lock);
 	if (reason == KDAPL_END_PEER)
 		reason = DAT_CONNECTION_EVENT_DISCONNECTED;
+	/* what broke before there was a connection is the outcome of the attempt */
+	if (reason == DAT_CONNECTION_EVENT_BROKEN && !READ_ONCE(ep->obj.ia->dead)) {
+		if (old == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
+			reason = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+		else if (old == DAT_EP_STATE_COMPLETION_PENDING)
+			reason = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
+	}
 	if (reason > KDAPL_END_SILENT)
 		kdapl_ep_event(half, reason);
 }
@@ -375,14 +396,9 @@ void kdapl_ep_begin_destroy(struct kdapl_ep *ep)
 	rcu_read_unlock();
 }
 
-/* Take the half away from an EP and wait until it is out of the EVDs. */
-static void ep_release_half(struct kdapl_ep *ep, bool wait)
+/* Release a half the EP no longer points to; it is out of the EVDs on return. */
+static void ep_release_half(struct kdapl_half *half, bool wait)
 {
-	struct kdapl_half *half = kdapl_ep_half(ep);
-
-	spin_lock_irq(&ep->lock);
-	rcu_assign_pointer(ep->half, NULL);
-	spin_unlock_irq(&ep->lock);
 	synchronize_rcu();	/* posting calls have left the rings */
 	refcount_inc(&half->ref);
 	kdapl_half_reap(half);
@@ -401,7 +417,14 @@ static void ep_destroy(struct kdapl_ep *ep, bool wait)
 		kdapl_ep_begin_destroy(ep);
 		wait_for_completion(&half->ended);
 		kdapl_half_drop(half, true);
-		ep_release_half(ep, wait);
+		kdapl_evd_wait_upcall(ep->recv_evd, half);
+		kdapl_evd_wait_upcall(ep->request_evd, half);
+		if (ep->connect_evd)
+			kdapl_evd_wait_upcall(ep->connect_evd, half);
+		spin_lock_irq(&ep->lock);
+		rcu_assign_pointer(ep->half, NULL);
+		spin_unlock_irq(&ep->lock);
+		ep_release_half(half, wait);
 	}
 	mutex_unlock(&ep->mutex);
 	ep_unuse_all(ep);
@@ -441,7 +464,8 @@ static bool ep_inside_upcall(struct kdapl_ep *ep)
  * A connection ends abruptly, an attempt is aborted, what was posted is
  * destroyed without events. Inside an upcall of one of the EP's EVDs the
  * handle dies at once and the rest happens after the upcall; the EVDs and the
- * PZ stay in use until then.
+ * PZ stay in use until then. Elsewhere the call waits for an upcall that has an
+ * event of this EP in hand: hold no lock that such an upcall takes.
  *
  * Context: may sleep; inside an upcall of one of its EVDs it does not.
  * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
@@ -515,7 +539,7 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask
 		ep_param->remote_port_qual = kdapl_addr_port(&half->remote);
 	}
 	rcu_read_unlock();
-	ep_param->pz_handle = ep->pz ? ep->pz->obj.handle : DAT_HANDLE_NULL;
+	ep_param->pz_handle = ep->pz_handle;
 	ep_param->recv_evd_handle = ep->recv_handle;
 	ep_param->request_evd_handle = ep->request_handle;
 	ep_param->connect_evd_handle = ep->connect_handle;
@@ -634,6 +658,8 @@ static DAT_RETURN ep_start_connect(struct kdapl_ep *ep, struct sockaddr *addr, u
 	spin_lock_irq(&ep->lock);
 	if (!half && ep->state == DAT_EP_STATE_UNCONNECTED)
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
+	else if (half && kdapl_half_spent(half))
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
 	else if (kdapl_ep_step(ep, KDAPL_IN_CONNECT) == KDAPL_EP_REFUSED)
 		ret = kdapl_state_err(ep->state);
 	else
@@ -781,11 +807,11 @@ static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
 		fresh = kdapl_half_create(ep);
 		if (IS_ERR(fresh))
 			return ep_half_ret(PTR_ERR(fresh));
-		ep_release_half(ep, true);
 		spin_lock_irq(&ep->lock);
 		rcu_assign_pointer(ep->half, fresh);
 		kdapl_ep_step(ep, KDAPL_IN_RESET);
 		spin_unlock_irq(&ep->lock);
+		ep_release_half(half, true);
 	}
 	return DAT_SUCCESS;
 }
@@ -806,6 +832,7 @@ static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
 DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle)
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	unsigned int noio;
 	DAT_RETURN ret;
 	int state;
 
@@ -814,6 +841,7 @@ DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle)
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(ep->obj.ia->dev))
 		goto out;
+	noio = memalloc_noio_save();	/* part of every reconnect (D-32) */
 	mutex_lock(&ep->mutex);
 	state = READ_ONCE(ep->state);
 	if (!ep->obj.live)
@@ -825,6 +853,7 @@ DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle)
 	else
 		ret = ep_replace_half(ep);
 	mutex_unlock(&ep->mutex);
+	memalloc_noio_restore(noio);
 	kdapl_dev_exit(ep->obj.ia->dev);
 out:
 	kdapl_obj_put(&ep->obj);

@@ -37,7 +37,7 @@ static void kdapl_ring_free(struct kdapl_ring *ring)
 static struct kdapl_ring *kdapl_ring_alloc(struct kdapl_half *half, bool recv, u32 slots,
 					   u32 max_sge)
 {
-	u32 size = roundup_pow_of_two(slots + 2);	/* and two markers */
+	u32 size = roundup_pow_of_two(slots + KDAPL_MARKERS);
 	struct kdapl_ring *ring;
 	u32 i;
 
@@ -372,7 +372,9 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half)
 
 	spin_lock_irqsave(&ring->lock, flags);
 	/* stopping is set before half_stop() takes the lock: the QP is alive here */
-	if (!READ_ONCE(half->stopping) && !half->draining) {
+	if (READ_ONCE(half->dev->gone)) {
+		ret = -ENODEV;	/* nothing is posted any more */
+	} else if (!READ_ONCE(half->stopping) && !half->draining) {
 		ret = ring_post_marker(ring);
 		draining = !ret;
 		half->draining |= draining;
@@ -387,13 +389,25 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half)
 		mod_delayed_work(kdapl_wq, &half->timer, END_TIMEOUT);
 }
 
-static void half_destroy_qp(struct kdapl_half *half)
+/*
+ * Destroy cm_id and QP of a half that stops, in this order and without the
+ * lock: the provider may wait for a CM handler that waits for the lock.
+ */
+static void half_destroy_verbs(struct kdapl_half *half)
 {
-	lockdep_assert_held(&half->lock);
-	if (!half->qp)
-		return;
-	ib_destroy_qp(half->qp);
+	struct rdma_cm_id *id;
+	struct ib_qp *qp;
+
+	mutex_lock(&half->lock);
+	id = half->cm_id;
+	qp = half->qp;
+	half->cm_id = NULL;
 	half->qp = NULL;
+	mutex_unlock(&half->lock);
+	if (id)
+		rdma_destroy_id(id);
+	if (qp)
+		ib_destroy_qp(qp);
 }
 
 /* No further posts, QP to ERR, peer told. half->lock held. */
@@ -406,8 +420,9 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	int ret = 0;
 
 	lockdep_assert_held(&half->lock);
+	removal |= READ_ONCE(half->dev->gone);
 	WRITE_ONCE(half->stopping, true);
-	half->phase = KDAPL_HALF_ENDING;
+	WRITE_ONCE(half->phase, KDAPL_HALF_ENDING);
 	half->deadline = jiffies + END_TIMEOUT;
 
 	spin_lock_irq(&ep->lock);
@@ -433,7 +448,7 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	kdapl_evd_ending(ep->recv_evd, 1);
 }
 
-/* Has everything come back? half->lock held, phase ENDING. */
+/* Has everything come back? half->lock held, may be dropped; phase ENDING. */
 static bool half_try_finish(struct kdapl_half *half, bool lost)
 {
 	struct kdapl_ep *ep = half->ep;
@@ -448,13 +463,17 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
 		/* a QP inside rdma_connect() cannot be destroyed yet (D-17) */
 		if (time_before(jiffies, half->deadline) || (half->connecting && half->qp))
 			return false;
-		half_destroy_qp(half);
+		mutex_unlock(&half->lock);
+		half_destroy_verbs(half);
+		mutex_lock(&half->lock);
+		if (half->phase == KDAPL_HALF_ENDED)
+			return false;	/* removal has finished it meanwhile */
 		kdapl_ring_force_end(half->sq, lost);
 		kdapl_ring_force_end(half->rq, lost);
 	}
 	kdapl_evd_ending(ep->request_evd, -1);
 	kdapl_evd_ending(ep->recv_evd, -1);
-	half->phase = KDAPL_HALF_ENDED;
+	WRITE_ONCE(half->phase, KDAPL_HALF_ENDED);
 	return true;
 }
 
@@ -517,13 +536,13 @@ void kdapl_half_established(struct kdapl_half *half)
 	if (half->phase != KDAPL_HALF_CONNECTING ||
 	    atomic_read(&half->reason) > KDAPL_END_SUSPECT)
 		return;
+	cancel_delayed_work(&half->timer);
 	spin_lock_irq(&ep->lock);
 	half->sq->max_reads = half->dev->siw ? half->read_depth : 0;
 	up = kdapl_ep_step(ep, KDAPL_IN_ESTABLISHED) != KDAPL_EP_REFUSED;
 	spin_unlock_irq(&ep->lock);
 	if (!up)
 		return;		/* dat_ep_disconnect was faster, its end is under way */
-	cancel_delayed_work(&half->timer);
 	kdapl_ep_event(half, DAT_CONNECTION_EVENT_ESTABLISHED);
 	WRITE_ONCE(half->phase, KDAPL_HALF_UP);
 	kdapl_ring_ready(half->rq);
@@ -630,20 +649,11 @@ void kdapl_half_reap(struct kdapl_half *half)
 /* CM and QP of an ended half go. May wait for rdma_connect. */
 static void half_release_verbs(struct kdapl_half *half)
 {
-	struct rdma_cm_id *id;
-
 	cancel_work_sync(&half->conn_work);
-	mutex_lock(&half->lock);
-	id = half->cm_id;
-	half->cm_id = NULL;
-	mutex_unlock(&half->lock);
-	if (id)
-		rdma_destroy_id(id);	/* waits for its handler: not under the lock */
+	half_destroy_verbs(half);
+	/* nobody is left who could queue these again */
 	cancel_delayed_work_sync(&half->timer);
 	cancel_work_sync(&half->est_work);
-	mutex_lock(&half->lock);
-	half_destroy_qp(half);
-	mutex_unlock(&half->lock);
 }
 
 static void half_work_reap(struct work_struct *work)
@@ -688,6 +698,7 @@ void kdapl_half_remove(struct kdapl_half *half)
 		half_stop(half, true);
 	}
 	mutex_unlock(&half->lock);
+	cancel_delayed_work_sync(&half->end_work);	/* may be destroying the QP */
 	half_release_verbs(half);
 	mutex_lock(&half->lock);
 	if (half->phase == KDAPL_HALF_ENDING) {

@@ -221,7 +221,7 @@ static bool evd_accepts(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS a
  * @depth: of those, how many can become events
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: the CQ to complete on, referenced; -EINVAL when the completion
+ * Return: the CQ to complete on, referenced; -EBADRQC when the completion
  * flags do not go together with what the EVD already carries; another errno.
  */
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr,
@@ -231,7 +231,7 @@ struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETI
 	int ret;
 
 	mutex_lock(&evd->mutex);
-	ret = -EINVAL;
+	ret = -EBADRQC;		/* which no provider returns */
 	if (!evd_accepts(evd, recv, attr))
 		goto out;
 	ret = evd_grow_store(evd, depth);
@@ -307,7 +307,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 				   DAT_RETURN *ret)
 {
 	struct kdapl_evd *evd;
-	int err = 0;
+	int err;
 
 	*ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	evd = kzalloc(sizeof(*evd), GFP_KERNEL);
@@ -429,7 +429,7 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	if (evd_min_qlen <= 0) {
-		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		ret = kdapl_arg_err(2);
 		goto out;
 	}
 	switch (upcall_policy) {
@@ -439,20 +439,20 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 	case DAT_UPCALL_NORIFY:
 	case DAT_UPCALL_MANY:
 		if (!upcall || !upcall->upcall_func) {
-			ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+			ret = kdapl_arg_err(4);
 			goto out;
 		}
 		break;
 	default:
-		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+		ret = kdapl_arg_err(3);
 		goto out;
 	}
 	if (!evd_flags || (evd_flags & ~EVD_FLAGS_ALL)) {
-		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+		ret = kdapl_arg_err(5);
 		goto out;
 	}
 	if (!evd_handle) {
-		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+		ret = kdapl_arg_err(6);
 		goto out;
 	}
 	if (upcall_policy > DAT_UPCALL_SINGLE_INSTANCE) {
@@ -472,9 +472,7 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 		ret = DAT_SUCCESS;
 		err = kdapl_obj_publish(&evd->obj);
 		if (err) {
-			ret = err == -ESHUTDOWN ?
-				kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA) :
-				kdapl_errno_ret(err);
+			ret = kdapl_publish_ret(err);
 			kdapl_evd_destroy(evd);
 		} else {
 			*evd_handle = evd->obj.handle;
@@ -508,10 +506,10 @@ DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param
 	if (!evd)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	if (evd_param_mask & ~DAT_EVD_FIELD_ALL) {
-		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		ret = kdapl_arg_err(2);
 	} else if (!evd_param) {
 		if (evd_param_mask)
-			ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+			ret = kdapl_arg_err(3);
 	} else {
 		spin_lock_irqsave(&evd->lock, flags);
 		evd_param->ia_handle = evd->obj.ia->obj.handle;
@@ -550,7 +548,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	if (unlikely(!evd)) {
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	} else if (unlikely(!event)) {
-		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		ret = kdapl_arg_err(2);
 	} else {
 		memset(event->event_extension_data, 0, sizeof(event->event_extension_data));
 		spin_lock_irqsave(&evd->lock, flags);

@@ -71,6 +71,7 @@ static void ring_end(struct kdapl_evd *evd, struct kdapl_ring *ring)
 	if (ring->ended)
 		return;
 	WRITE_ONCE(ring->ended, true);
+	smp_mb();	/* before head is read again; pairs with the one in post_flush() */
 	ring_mark_ready(evd, ring);
 	mod_delayed_work(kdapl_wq, &ring->half->end_work, 0);
 }
@@ -163,7 +164,7 @@ static void wr_failed(struct kdapl_ring *ring, enum ib_wc_status status)
 		return;
 	if (READ_ONCE(half->phase) < KDAPL_HALF_UP) {
 		/* The CM decides how the attempt ends; remember it if it succeeds. */
-		if (status != IB_WC_WR_FLUSH_ERR)
+		if (status != IB_WC_WR_FLUSH_ERR || !half->dev->iwarp)
 			WRITE_ONCE(half->wc_failed, true);
 		return;
 	}
@@ -190,7 +191,9 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 	}
 	if (unlikely(READ_ONCE(ring->half->phase) < KDAPL_HALF_UP || pos != ring->tail)) {
 		WRITE_ONCE(wr->state, KDAPL_WR_DONE);
-		if (wc->status == IB_WC_SUCCESS && READ_ONCE(ring->half->passive))
+		/* TCP loses no answer: on iWARP the CM's word always comes */
+		if (wc->status == IB_WC_SUCCESS && READ_ONCE(ring->half->passive) &&
+		    !ring->half->dev->iwarp)
 			queue_work(kdapl_wq, &ring->half->est_work);
 		ring_mark_ready(evd, ring);
 		ring_check_recv_end(evd, ring);
@@ -200,6 +203,10 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 	if (visible)
 		event_dto(ev, ring, wr, wr->status);
 	ring_advance(ring, wr, pos + 1);
+	/* one that was flushed out of order may wait behind it */
+	if (unlikely(ring->wr[ring->tail & ring->mask].state == KDAPL_WR_DONE &&
+		     ring->tail != READ_ONCE(ring->head)))
+		ring_mark_ready(evd, ring);
 	ring_check_recv_end(evd, ring);
 	return visible;
 }
@@ -469,6 +476,14 @@ void kdapl_evd_ending(struct kdapl_evd *evd, int delta)
 		kdapl_evd_sched(evd);
 }
 
+/* Connection events outlive their half, so the EP tells whose they are. */
+static bool event_connection_of(const struct kdapl_event *ev, DAT_EP_HANDLE ep)
+{
+	return ev->number >= DAT_CONNECTION_EVENT_ESTABLISHED &&
+	       ev->number <= DAT_CONNECTION_EVENT_UNREACHABLE &&
+	       ev->data.connect_event_data.ep_handle == ep;
+}
+
 /**
  * kdapl_evd_drop - forget the stored events of a half
  * @evd: the EVD
@@ -485,8 +500,13 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_eve
 	/* One turn of the store: take each event and put back what stays. */
 	for (n = evd->store_count; n; n--) {
 		kdapl_evd_take(evd, &ev);
-		if (ev.half != half || (!all_events && event_other(&ev)))
-			kdapl_evd_store(evd, &ev);
+		if (event_other(&ev)) {
+			if (all_events && event_connection_of(&ev, half->handle))
+				continue;
+		} else if (ev.half == half) {
+			continue;
+		}
+		kdapl_evd_store(evd, &ev);
 	}
 	spin_unlock_irqrestore(&evd->lock, flags);
 }
@@ -583,9 +603,10 @@ bool kdapl_ring_ended(struct kdapl_ring *ring)
 void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost)
 {
 	struct kdapl_evd *evd = kdapl_cq_evd_get(ring->cq);
-	int n = 4 * ring->cq->size;	/* other QPs may go on completing */
 	struct kdapl_event ev;
 	bool overflow = false;
+	struct kdapl_cq *cq;
+	int n = KDAPL_BATCH;
 
 	if (!evd) {
 		WRITE_ONCE(ring->ended, true);
@@ -594,8 +615,11 @@ void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost)
 	spin_lock_irq(&evd->lock);
 	/*
 	 * The CQ and the batch still point into the ring: take everything off,
-	 * even if nobody has dequeued for so long that the store is full.
+	 * even if nobody has dequeued for so long that the store is full. Other
+	 * QPs may go on completing, but each CQ has its turn.
 	 */
+	list_for_each_entry(cq, &evd->cqs, evd_node)
+		n += ring->cq->size;
 	while (n-- > 0 && (kdapl_evd_poll(evd, &ev) || evd->again)) {
 		if (!evd->again && !evd->discard && !kdapl_evd_store(evd, &ev))
 			overflow = true;

@@ -86,6 +86,7 @@ static int evd_run(struct kdapl_evd *evd, int budget)
 		upcall = evd->upcall;
 		evd->in_upcall = true;
 		evd->upcall_task = current;
+		evd->upcall_half = ev.half;
 		spin_unlock_irq(&evd->lock);
 
 		upcall.upcall_func(upcall.instance_data, &evd->event, more);
@@ -93,6 +94,9 @@ static int evd_run(struct kdapl_evd *evd, int budget)
 		spin_lock_irq(&evd->lock);
 		evd->in_upcall = false;
 		evd->upcall_task = NULL;
+		evd->upcall_half = NULL;
+		if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
+			wake_up(&evd->upcall_over);
 	}
 	spin_unlock_irq(&evd->lock);
 	return n;
@@ -146,6 +150,7 @@ void kdapl_evd_engine_init(struct kdapl_evd *evd)
 {
 	irq_poll_init(&evd->iop, SOFTIRQ_BUDGET, evd_irq_poll);
 	INIT_WORK(&evd->work, evd_work);
+	init_waitqueue_head(&evd->upcall_over);
 }
 
 /**
@@ -159,6 +164,20 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd)
 	if (evd->softirq)
 		irq_poll_disable(&evd->iop);
 	cancel_work_sync(&evd->work);
+}
+
+/**
+ * kdapl_evd_wait_upcall - wait while an upcall has an event of a half in hand
+ * @evd: the EVD
+ * @half: a half whose events have been dropped
+ *
+ * Context: may sleep; not inside an upcall of @evd.
+ */
+void kdapl_evd_wait_upcall(struct kdapl_evd *evd, struct kdapl_half *half)
+{
+	spin_lock_irq(&evd->lock);
+	wait_event_lock_irq(evd->upcall_over, evd->upcall_half != half, evd->lock);
+	spin_unlock_irq(&evd->lock);
 }
 
 /**

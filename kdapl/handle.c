@@ -184,6 +184,9 @@ static void *handle_read(unsigned long word)
 	obj = smp_load_acquire(&entry->obj);
 	if (unlikely(READ_ONCE(entry->word) != word))
 		return NULL;
+	/* a value guessed before it was given out could pair with the last owner */
+	if (unlikely(READ_ONCE(entry->obj) != obj))
+		return NULL;
 	return obj;
 }
 

@@ -376,12 +376,20 @@ static void ia_destroy_all(struct kdapl_ia *ia, unsigned int type)
 static void ia_recall_evds(struct kdapl_ia *ia)
 {
 	struct kdapl_device *dev = ia->dev;
+	struct kdapl_evd *evd;
 	struct kdapl_ia *other;
 
 	mutex_lock(&dev->lock);
 	list_for_each_entry(other, &dev->ias, dev_node) {
-		if (other != ia && other->async_evd && other->async_evd->obj.ia == ia)
-			ia_unset_async(other);
+		spin_lock_irq(&other->lock);
+		evd = other->async_evd;
+		if (other == ia || (evd && evd->obj.ia != ia))
+			evd = NULL;
+		if (evd)
+			other->async_evd = NULL;
+		spin_unlock_irq(&other->lock);
+		if (evd)
+			kdapl_obj_unuse(&evd->obj);
 	}
 	mutex_unlock(&dev->lock);
 }
@@ -502,6 +510,10 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 			goto out_evd;
 		}
 	}
+	if (!evd && asynch_evd_min_qlen > dev->attrs.max_cqe) {
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+		goto out_evd;
+	}
 	ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	if (!kdapl_dev_enter(dev))
 		goto out_evd;
@@ -511,15 +523,16 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 	ia = ia_create(dev, port, provider);
 	if (!ia)
 		goto out_module;
-	ret = ia_set_async(ia, asynch_evd_min_qlen, evd);
-	if (ret != DAT_SUCCESS)
-		goto out_ia;
+	/* on the list before it uses an EVD of another instance, see ia_recall_evds() */
 	mutex_lock(&dev->lock);
 	list_add_tail(&ia->dev_node, &dev->ias);
 	mutex_unlock(&dev->lock);
+	ret = ia_set_async(ia, asynch_evd_min_qlen, evd);
+	if (ret != DAT_SUCCESS)
+		goto out_ia;
 	err = kdapl_obj_publish(&ia->obj);
 	if (err) {
-		ret = kdapl_errno_ret(err);
+		ret = kdapl_publish_ret(err);
 		goto out_ia;
 	}
 	if (ia->own_async)

@@ -104,6 +104,7 @@ struct kdapl_obj {
 void kdapl_obj_init(struct kdapl_obj *obj, unsigned int type, struct kdapl_ia *ia,
 		    void (*release)(struct kdapl_obj *obj));
 int kdapl_obj_publish(struct kdapl_obj *obj);
+DAT_RETURN kdapl_publish_ret(int err);
 void *kdapl_obj_get(DAT_HANDLE handle, unsigned int type);
 void kdapl_obj_put(struct kdapl_obj *obj);
 int kdapl_obj_use(struct kdapl_obj *obj);
@@ -118,6 +119,7 @@ int kdapl_obj_retire(struct kdapl_obj *obj);
  * @ibdev: valid inside kdapl_dev_enter() only
  * @attrs: copy of the device limits, for queries after removal
  * @users: API calls that touch verbs objects, and the device itself
+ * @gone: set by removal before it gives up its share of @users
  * @unused: completed when removal has taken its share of @users and all calls left
  * @iwarp: the protocol is iWARP: no modify by hand, one-SGE reads, ...
  * @siw: quirks of soft-iWARP (Documentation: reads complete out of order)
@@ -129,6 +131,7 @@ int kdapl_obj_retire(struct kdapl_obj *obj);
  * @halves: transport halves, the reaper's included
  * @mrs: live memory regions
  * @idle: woken when one of the lists becomes empty
+ * @rcu: posting calls look at the flags
  */
 struct kdapl_device {
 	struct ib_device *ibdev;
@@ -136,6 +139,7 @@ struct kdapl_device {
 	char name[IB_DEVICE_NAME_MAX];
 	refcount_t users;
 	struct completion unused;
+	bool gone;
 	bool iwarp;
 	bool siw;
 	u32 ports;
@@ -150,6 +154,7 @@ struct kdapl_device {
 	struct list_head halves;
 	struct list_head mrs;
 	wait_queue_head_t idle;
+	struct rcu_head rcu;
 };
 
 int kdapl_device_add(struct ib_device *ibdev);
@@ -276,6 +281,7 @@ struct kdapl_lmr {
 	u64 start;
 	u64 length;
 
+	DAT_PZ_HANDLE pz_handle;
 	DAT_RMR_CONTEXT rmr_context;
 	DAT_MEM_TYPE mem_type;
 	DAT_REGION_DESCRIPTION region;
@@ -348,6 +354,9 @@ struct kdapl_wr {
 #ifdef CONFIG_64BIT
 static_assert(sizeof(struct kdapl_wr) == 32);
 #endif
+
+/* Markers there can be in a ring: of a graceful disconnect and of the end. */
+#define KDAPL_MARKERS	2
 
 enum kdapl_ring_mode {
 	KDAPL_RING_REFUSE,	/* the EP state does not allow posts */
@@ -493,6 +502,12 @@ struct kdapl_half {
 	struct completion gone;
 };
 
+/* Something has ended this half already: it will carry no connection. */
+static inline bool kdapl_half_spent(struct kdapl_half *half)
+{
+	return atomic_read(&half->reason) != KDAPL_END_NONE;
+}
+
 struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep);
 void kdapl_half_put(struct kdapl_half *half);
 void kdapl_half_end(struct kdapl_half *half, int reason);
@@ -546,7 +561,8 @@ struct kdapl_ep {
 	struct kdapl_evd *recv_evd;	/* never NULL with a half: the IA's null EVD */
 	struct kdapl_evd *request_evd;
 	struct kdapl_evd *connect_evd;	/* may be NULL */
-	DAT_EVD_HANDLE recv_handle;	/* as the consumer gave them */
+	DAT_PZ_HANDLE pz_handle;	/* these as the consumer gave them */
+	DAT_EVD_HANDLE recv_handle;
 	DAT_EVD_HANDLE request_handle;
 	DAT_EVD_HANDLE connect_handle;
 	struct work_struct free_work;
@@ -648,6 +664,8 @@ struct kdapl_evd {
 	DAT_UPCALL_OBJECT upcall;
 	bool in_upcall;
 	struct task_struct *upcall_task;
+	struct kdapl_half *upcall_half;	/* whose event the running upcall has */
+	wait_queue_head_t upcall_over;
 	DAT_EVENT event;		/* the one the running upcall sees */
 
 	struct irq_poll iop;
@@ -685,6 +703,7 @@ void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc);
 void kdapl_evd_sched(struct kdapl_evd *evd);
 void kdapl_evd_engine_init(struct kdapl_evd *evd);
 void kdapl_evd_engine_stop(struct kdapl_evd *evd);
+void kdapl_evd_wait_upcall(struct kdapl_evd *evd, struct kdapl_half *half);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
 

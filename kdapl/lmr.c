@@ -53,10 +53,8 @@ static int lmr_build_sg(struct kdapl_lmr *lmr, void *va, u64 length, unsigned in
 		unsigned int chunk = min_t(u64, length, PAGE_SIZE - offset);
 		struct page *page = lmr_page(va);
 
-		if (!page) {
-			sg_free_table(&lmr->sgt);
+		if (!page)
 			return -EFAULT;
-		}
 		sg_set_page(sg, page, chunk, offset);
 		va += chunk;
 		length -= chunk;
@@ -185,6 +183,8 @@ static DAT_RETURN lmr_errno_ret(int err)
 {
 	if (err == -EFAULT)
 		return kdapl_arg_err(3);
+	if (err == -ESHUTDOWN)
+		return kdapl_publish_ret(err);
 	if (err == -ENOMEM)
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
@@ -297,6 +297,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	mutex_init(&lmr->mutex);
 	INIT_LIST_HEAD(&lmr->dev_node);
 	lmr->pz = pz;
+	lmr->pz_handle = pz_handle;
 	lmr->priv = privileges;
 	lmr->start = va_type == DAT_VA_TYPE_VA ? (unsigned long)va : 0;
 	lmr->length = length;
@@ -367,7 +368,7 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param
 		lmr_param->mem_type = lmr->mem_type;
 		lmr_param->region_desc = lmr->region;
 		lmr_param->length = lmr->length;
-		lmr_param->pz_handle = lmr->pz->obj.handle;
+		lmr_param->pz_handle = lmr->pz_handle;
 		lmr_param->mem_priv = lmr->priv;
 		lmr_param->va_type = lmr->va_type;
 		lmr_param->lmr_context = lmr->key;

@@ -35,6 +35,7 @@
  * @routed: the route of the active side is known
  * @up: both sides are connected
  * @sides: sides connected so far
+ * @failed: an event said that there will be no pair
  * @taken: the one request has come
  * @nonce: what the one request must carry
  * @addr: own address
@@ -47,6 +48,7 @@ struct kdapl_reg {
 	struct completion routed;
 	struct completion up;
 	atomic_t sides;
+	bool failed;
 	atomic_t taken;
 	u8 nonce[REG_NONCE];
 	struct sockaddr_storage addr;
@@ -233,6 +235,14 @@ static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *even
 	return 0;
 }
 
+/* Let whoever waits go on and find out. */
+static void reg_failed(struct kdapl_reg *reg)
+{
+	WRITE_ONCE(reg->failed, true);
+	complete(&reg->routed);
+	complete(&reg->up);
+}
+
 static int reg_active_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kdapl_reg *reg = id->context;
@@ -240,10 +250,9 @@ static int reg_active_handler(struct rdma_cm_id *id, struct rdma_cm_event *event
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (rdma_resolve_route(id, 2000))
-			complete(&reg->routed);
+			reg_failed(reg);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		atomic_inc(&reg->sides);	/* taken back below, tells success */
 		complete(&reg->routed);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
@@ -251,7 +260,10 @@ static int reg_active_handler(struct rdma_cm_id *id, struct rdma_cm_event *event
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-		complete(&reg->routed);
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_REJECTED:
+		reg_failed(reg);
 		break;
 	default:
 		break;
@@ -299,14 +311,13 @@ static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kda
 	if (ret)
 		goto out;
 	ret = -ETIMEDOUT;
-	if (!wait_for_completion_timeout(&reg->routed, REG_TIMEOUT) ||
-	    !atomic_add_unless(&reg->sides, -1, 0))
+	if (!wait_for_completion_timeout(&reg->routed, REG_TIMEOUT) || READ_ONCE(reg->failed))
 		goto out;
 	param.qp_num = reg->qp[0]->qp_num;
 	ret = rdma_connect(reg->id[0], &param);
 	if (ret)
 		goto out;
-	if (!wait_for_completion_timeout(&reg->up, REG_TIMEOUT))
+	if (!wait_for_completion_timeout(&reg->up, REG_TIMEOUT) || READ_ONCE(reg->failed))
 		ret = -ETIMEDOUT;
 	rdma_destroy_id(reg->listener);
 	reg->listener = NULL;

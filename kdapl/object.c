@@ -16,6 +16,15 @@
 
 #include "kdapl.h"
 
+/* What kdapl_obj_get() returns is used as the object itself. */
+static_assert(!offsetof(struct kdapl_ia, obj));
+static_assert(!offsetof(struct kdapl_pz, obj));
+static_assert(!offsetof(struct kdapl_lmr, obj));
+static_assert(!offsetof(struct kdapl_evd, obj));
+static_assert(!offsetof(struct kdapl_ep, obj));
+static_assert(!offsetof(struct kdapl_psp, obj));
+static_assert(!offsetof(struct kdapl_cr, obj));
+
 /**
  * kdapl_obj_init - prepare the common part
  * @obj: zeroed
@@ -69,6 +78,19 @@ int kdapl_obj_publish(struct kdapl_obj *obj)
 }
 
 /**
+ * kdapl_publish_ret - what a create call returns when publishing failed
+ * @err: from kdapl_obj_publish()
+ *
+ * Return: the error.
+ */
+DAT_RETURN kdapl_publish_ret(int err)
+{
+	if (err == -ESHUTDOWN)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+}
+
+/**
  * kdapl_obj_get - look a handle up and keep the object's memory
  * @handle: any bit pattern
  * @type: the type it must have
@@ -115,7 +137,7 @@ int kdapl_obj_use(struct kdapl_obj *obj)
 	int ret = -ESTALE;
 
 	spin_lock_irqsave(&obj->ia->lock, flags);
-	if (obj->live) {
+	if (obj->live && !obj->ia->closing) {
 		obj->users++;
 		refcount_inc(&obj->ref);
 		ret = 0;
@@ -214,7 +236,7 @@ DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT *context)
 	if (!obj)
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	else if (!context)
-		ret = kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		ret = kdapl_arg_err(2);
 	else
 		context->as_64 = READ_ONCE(obj->context.as_64);
 	rcu_read_unlock();
@@ -242,7 +264,7 @@ DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE *handle_ty
 	if (!obj)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	if (!handle_type)
-		return kdapl_err(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		return kdapl_arg_err(2);
 	*handle_type = type;
 	return DAT_SUCCESS;
 }

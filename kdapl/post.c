@@ -130,11 +130,17 @@ static struct ib_sge *post_sg_list(struct kdapl_ring *ring, const struct kdapl_p
 static bool ring_has_room(struct kdapl_ring *ring, u32 wrs)
 {
 	u32 limit = ring->depth;
+	u32 slots = ring->slots;
 
 	if ((s32)(ring->last_sup - ring->cached_tail) >= 0)
 		limit += ring->interval - 1;
+	else
+		ring->last_sup = ring->cached_tail - 1;	/* keep it near: indexes wrap */
+	/* behind a marker, which is not the consumer's, nothing reaches the device */
+	if (ring->mode == KDAPL_RING_SOFT)
+		slots += KDAPL_MARKERS;
 	return ring->dtos - ring->cached_done < limit &&
-	       ring->head + wrs - ring->cached_tail <= ring->slots;
+	       ring->head + wrs - ring->cached_tail <= slots;
 }
 
 static bool ring_make_room(struct kdapl_ring *ring, u32 wrs)
@@ -163,6 +169,23 @@ static void ring_sweep(struct kdapl_ring *ring)
 
 	if (evd)
 		kdapl_evd_sweep(evd, KDAPL_BATCH, false);
+}
+
+/* An entry that never reached the device is in the ring: who reports it? */
+static void post_flush(struct kdapl_ring *ring)
+{
+	smp_mb();	/* head is stored before ended is read; pairs with ring_end() */
+	if (READ_ONCE(ring->ended))
+		kdapl_ring_ready(ring);
+}
+
+/*
+ * The device refused a legal request. iWARP ones do so when the peer has just
+ * disconnected: the CM may still say that nothing worse happened (D-08).
+ */
+static void post_refused(struct kdapl_half *half)
+{
+	kdapl_half_end(half, half->dev->iwarp ? KDAPL_END_SUSPECT : DAT_CONNECTION_EVENT_BROKEN);
 }
 
 static void wr_fill(struct kdapl_ring *ring, struct kdapl_wr *wr, const struct kdapl_post *post,
@@ -213,7 +236,6 @@ static void request_add_fence(struct kdapl_ring *ring, struct ib_rdma_wr *fence,
 	wr->flags = 0;
 	wr->state = KDAPL_WR_NATIVE;
 	wr->seq = ring->dtos;
-	ring->head++;
 	*fence = (struct ib_rdma_wr) {
 		.wr = {
 			.next = next,
@@ -232,15 +254,17 @@ static int request_post_native(struct kdapl_ring *ring, struct kdapl_post *post,
 	struct ib_send_wr *first = &wr.wr;
 	struct kdapl_wr *ctx;
 	u8 flags = post->flags;
+	u32 pos = ring->head;
 	int ret;
 
 	if (unlikely(fence_wr)) {
+		pos++;
 		request_add_fence(ring, &fence, &wr.wr);
 		first = &fence.wr;
 	} else if (post->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) {
 		wr.wr.send_flags |= IB_SEND_FENCE;
 	}
-	ctx = &ring->wr[ring->head & ring->mask];
+	ctx = &ring->wr[pos & ring->mask];
 	wr.wr.wr_cqe = &ctx->cqe;
 	wr.wr.opcode = request_opcode(post->op);
 	wr.wr.sg_list = post_sg_list(ring, post, post->length, &wr.wr.num_sge);
@@ -258,7 +282,7 @@ static int request_post_native(struct kdapl_ring *ring, struct kdapl_post *post,
 		}
 	}
 	if (post->flags & DAT_COMPLETION_SUPPRESS_FLAG)
-		ring->last_sup = ring->head;
+		ring->last_sup = pos;
 	if (request_signaled(ring, post)) {
 		wr.wr.send_flags |= IB_SEND_SIGNALED;
 		flags |= KDAPL_WR_SIGNALED;
@@ -266,7 +290,7 @@ static int request_post_native(struct kdapl_ring *ring, struct kdapl_post *post,
 	wr_fill(ring, ctx, post, flags, KDAPL_WR_NATIVE);
 	ctx->seq = ++ring->dtos;
 	/* pairs with the acquire in ring_next() */
-	smp_store_release(&ring->head, ring->head + 1);
+	smp_store_release(&ring->head, pos + 1);
 
 	ret = ib_post_send(ring->half->qp, first, NULL);
 	if (unlikely(ret)) {
@@ -325,10 +349,10 @@ again:
 		ret = DAT_SUCCESS;
 		goto again;
 	}
-	if (unlikely(soft && READ_ONCE(ring->ended)))
-		kdapl_ring_ready(ring);
+	if (unlikely(soft))
+		post_flush(ring);
 	if (unlikely(err))
-		kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+		post_refused(half);
 	return ret;
 }
 
@@ -389,8 +413,8 @@ static DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 	if (unlikely(!half || READ_ONCE(half->sq->mode) == KDAPL_RING_REFUSE))
 		return kdapl_state_err(READ_ONCE(ep->state));
 	if (unlikely(post->op == DAT_DTO_RDMA_READ &&
-		     (!ep->attr.max_rdma_read_out || (half->phase >= KDAPL_HALF_UP &&
-						      !half->read_depth))))
+		     (!ep->attr.max_rdma_read_out ||
+		      (READ_ONCE(half->sq->mode) == KDAPL_RING_LIVE && !half->read_depth))))
 		return kdapl_arg_err(1);
 	ret = post_check_iov(ep, post, need);
 	if (unlikely(ret != DAT_SUCCESS))
@@ -588,10 +612,10 @@ again:
 		swept = true;
 		goto again;
 	}
-	if (unlikely(soft && READ_ONCE(ring->ended)))
-		kdapl_ring_ready(ring);
+	if (unlikely(soft))
+		post_flush(ring);
 	if (unlikely(err))
-		kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+		post_refused(half);
 	return DAT_SUCCESS;
 }
 

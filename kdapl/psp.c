@@ -7,6 +7,8 @@
 
 #include "kdapl.h"
 
+#define PSP_MAX_BACKLOG	1024	/* of the CM's; some allocate for it */
+
 /*
  * Events of the listening id. A request comes with an id of its own, whose
  * context is the listener's until the CR takes it over; returning non-zero
@@ -38,9 +40,14 @@ static int psp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		kdapl_obj_put(&cr->obj);
 		return 0;
 	}
+	mutex_lock(&cr->mutex);
+	queued = !cr->cm_id;		/* removal of the device was faster */
 	cr->cm_id = NULL;
+	mutex_unlock(&cr->mutex);
 	kdapl_cr_destroy(cr);
 	kdapl_obj_put(&cr->obj);
+	if (queued)
+		return 0;
 refuse:
 	/* not the reason of dat_cr_reject: the peer must see NON_PEER_REJECTED */
 	rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
@@ -105,7 +112,7 @@ static DAT_RETURN psp_listen(struct kdapl_psp *psp)
 	kdapl_addr_set_port(&addr, psp->conn_qual);
 	ret = rdma_bind_addr(id, (struct sockaddr *)&addr);
 	if (!ret)
-		ret = rdma_listen(id, psp->evd->qlen);
+		ret = rdma_listen(id, min(psp->evd->qlen, PSP_MAX_BACKLOG));
 	if (!ret) {
 		psp->cm_id = id;
 		return DAT_SUCCESS;
@@ -192,7 +199,7 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 	/* the handle first: the first request may name it before we return */
 	err = kdapl_obj_publish(&psp->obj);
 	if (err) {
-		ret = kdapl_errno_ret(err);
+		ret = kdapl_publish_ret(err);
 		kdapl_psp_destroy(psp);
 		goto out_exit;
 	}

@@ -136,7 +136,7 @@ DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 	kdapl_obj_init(&pz->obj, DAT_HANDLE_TYPE_PZ, ia, pz_release);
 	err = kdapl_obj_publish(&pz->obj);
 	if (err) {
-		ret = kdapl_errno_ret(err);
+		ret = kdapl_publish_ret(err);
 		kdapl_pz_destroy(pz);
 		goto out_exit;
 	}

@@ -18,7 +18,7 @@ static const struct {
 	int state;
 	int next[KDAPL_EP_INPUTS];
 } state_rows[] = {
-	{ U,	{ A,  CP, NO, NO, NO, NO, U, U,  U } },
+	{ U,	{ A,  CP, NO, NO, NO, NO, D, U,  U } },
 	{ A,	{ NO, NO, U,  C,  D,  D,  D, NO, D } },
 	{ CP,	{ NO, NO, U,  C,  D,  D,  D, NO, D } },
 	{ C,	{ NO, NO, NO, NO, DP, DP, D, NO, D } },
