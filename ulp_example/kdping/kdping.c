@@ -374,7 +374,8 @@ static int kdping_talk(struct kdping_conn *conn)
 		return err;
 	pr_info("SERVED ia=%s peer=%pISpc size=%u crc=0x%08x\n", kdping_name, &conn->peer, length,
 		crc);
-	kdping_wait_conn(conn, DAT_CONNECTION_EVENT_ESTABLISHED);	/* the client leaves first */
+	/* The client leaves first. */
+	kdping_wait_conn(conn, DAT_CONNECTION_EVENT_ESTABLISHED);
 	return 0;
 }
 
