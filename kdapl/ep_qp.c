@@ -140,10 +140,11 @@ static void half_qp_event(struct ib_event *event, void *context)
 		if (!READ_ONCE(half->stopping))
 			kdapl_ia_async(ep->obj.ia, half->handle, DAT_ASYNC_ERROR_EP_BROKEN,
 				       DAT_EP_TRANSFER_TO_ERROR);
-		if (READ_ONCE(half->phase) >= KDAPL_HALF_UP)
-			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
-		else
+		if (READ_ONCE(half->phase) < KDAPL_HALF_UP)
 			WRITE_ONCE(half->wc_failed, true);
+		else if (atomic_read(&half->reason) != KDAPL_END_PEER)
+			/* after the CM's word it may be part of an orderly close */
+			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 		break;
 	default:
 		break;

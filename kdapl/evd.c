@@ -182,7 +182,7 @@ static int evd_grow_store(struct kdapl_evd *evd, u32 more)
 
 	if (size <= evd->store_size)
 		return 0;
-	slots = kvmalloc_array(size, sizeof(*slots), GFP_KERNEL);
+	slots = kvmalloc_array(size, sizeof(*slots), GFP_KERNEL | __GFP_NOWARN);
 	if (!slots)
 		return -ENOMEM;
 	spin_lock_irq(&evd->lock);
