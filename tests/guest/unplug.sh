@@ -13,6 +13,8 @@ must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 for how in link netdev rmmod; do
 	# rmmod siw with traffic hangs inside siw, whatever a consumer does.
 	[ "$how$p" = rmmodsiw ] && continue
+	# With lockdep the sockets of rxe's QPs hold the module.
+	case $how-$KERNEL in rmmod-*lockdep) continue ;; esac
 	case $2 in
 	net) two_namespaces "$p"; a=${p}0 b=${p}1 dev=veth0 ns="-n n0" ;;
 	dev) two_devices "$p"; a=${p}0 b=${p}1 dev=veth0 ns='' ;;
@@ -31,9 +33,9 @@ for how in link netdev rmmod; do
 		step "EPSM-24,SIL-27: deleting the network interface of a busy device returns" \
 			timeout 20 ip $ns link del "$dev"
 		until_true 20 refused rdma link show "$a/1" ;;
-	rmmod)	# devices that went before may still hold it for a moment
+	rmmod)
 		step "EPSM-24,SIL-27: rmmod of the provider of busy devices returns" \
-			until_true 20 rmmod "$(provider_module "$p")" ;;
+			timeout 20 rmmod "$(provider_module "$p")" ;;
 	esac
 	step "the device is gone" refused rdma link show "$a/1"
 	step "the consumer unloads" timeout 20 rmmod kdtest
