@@ -15,6 +15,9 @@ for how in link netdev rmmod; do
 	[ "$how$p" = rmmodsiw ] && continue
 	# With lockdep the sockets of rxe's QPs hold the module.
 	case $how-$KERNEL in rmmod-*lockdep) continue ;; esac
+	# Now and then rxe of 6.1 never completes the CM's last message once its
+	# network interface has gone, and the CM waits for it for ever.
+	case $how$p-$KERNEL in netdevrxe-6.1*) continue ;; esac
 	case $2 in
 	net) two_namespaces "$p"; a=${p}0 b=${p}1 dev=veth0 ns="-n n0" ;;
 	dev) two_devices "$p"; a=${p}0 b=${p}1 dev=veth0 ns='' ;;
