@@ -116,16 +116,12 @@ DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask
 			DAT_CR_PARAM *cr_param)
 {
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	if (cr_param_mask & ~DAT_CR_FIELD_ALL) {
-		ret = kdapl_arg_err(2);
-	} else if (!cr_param) {
-		if (cr_param_mask)
-			ret = kdapl_arg_err(3);
-	} else {
+	ret = kdapl_query_check(cr_param_mask, DAT_CR_FIELD_ALL, cr_param);
+	if (ret == DAT_SUCCESS && cr_param) {
 		cr_param->remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->remote;
 		cr_param->remote_port_qual = kdapl_addr_port(&cr->remote);
 		cr_param->private_data_size = cr->pdata_len;

@@ -6,7 +6,9 @@
  * whatever consumers do, and posts nothing while it does (a provider that is
  * being unloaded may not process it any more). First the device is marked
  * gone, which makes every call answer DAT_INTERNAL_ERROR, and calls under way
- * are waited for; from then on only removal and the reaper touch verbs. The
+ * are waited for. What may still be on its way (the reaper, the end of a half, a
+ * CM handler, a free call) and removal keep out of each other's way by the lock
+ * of the object concerned; whoever comes second finds the verbs part gone. The
  * consumers' objects stay as shells until they free them.
  */
 #include <linux/slab.h>

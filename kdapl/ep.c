@@ -510,20 +510,14 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask
 			DAT_EP_PARAM *ep_param)
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	DAT_RETURN ret = DAT_SUCCESS;
 	struct kdapl_half *half;
+	DAT_RETURN ret;
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (ep_param_mask & ~DAT_EP_FIELD_ALL) {
-		ret = kdapl_arg_err(2);
+	ret = kdapl_query_check(ep_param_mask, DAT_EP_FIELD_ALL, ep_param);
+	if (ret != DAT_SUCCESS || !ep_param)
 		goto out;
-	}
-	if (!ep_param) {
-		if (ep_param_mask)
-			ret = kdapl_arg_err(3);
-		goto out;
-	}
 	memset(ep_param, 0, sizeof(*ep_param));
 	ep_param->ia_handle = ep->obj.ia->obj.handle;
 	ep_param->ep_state = READ_ONCE(ep->state);

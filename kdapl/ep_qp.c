@@ -215,15 +215,14 @@ static int half_attach(struct kdapl_half *half, struct kdapl_ep *ep)
 	struct kdapl_cq *cq;
 
 	cq = kdapl_evd_attach(ep->request_evd, false, ep->attr.request_completion_flags,
-			      half->sq->slots + 1, half->sq->slots);
+			      half->sq->slots + 1);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	half->sq->cq = cq;
 	cq = kdapl_evd_attach(ep->recv_evd, true, ep->attr.recv_completion_flags,
-			      half->rq->slots, half->rq->slots);
+			      half->rq->slots);
 	if (IS_ERR(cq)) {
-		kdapl_evd_detach(ep->request_evd, false, half->sq->cq, half->sq->slots + 1,
-				 half->sq->slots);
+		kdapl_evd_detach(ep->request_evd, false, half->sq->cq, half->sq->slots + 1);
 		kdapl_cq_put(half->sq->cq);
 		half->sq->cq = NULL;
 		return PTR_ERR(cq);
@@ -234,9 +233,8 @@ static int half_attach(struct kdapl_half *half, struct kdapl_ep *ep)
 
 static void half_detach(struct kdapl_half *half, struct kdapl_ep *ep)
 {
-	kdapl_evd_detach(ep->request_evd, false, half->sq->cq, half->sq->slots + 1,
-			 half->sq->slots);
-	kdapl_evd_detach(ep->recv_evd, true, half->rq->cq, half->rq->slots, half->rq->slots);
+	kdapl_evd_detach(ep->request_evd, false, half->sq->cq, half->sq->slots + 1);
+	kdapl_evd_detach(ep->recv_evd, true, half->rq->cq, half->rq->slots);
 }
 
 /**

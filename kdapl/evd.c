@@ -218,14 +218,13 @@ static bool evd_accepts(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS a
  * @recv: direction of the queue
  * @attr: completion flags attribute of the EP for that direction
  * @slots: work requests the queue can have with the device
- * @depth: of those, how many can become events
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the CQ to complete on, referenced; -EBADRQC when the completion
  * flags do not go together with what the EVD already carries; another errno.
  */
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr,
-				  int slots, int depth)
+				  int slots)
 {
 	struct kdapl_cq *cq;
 	int ret;
@@ -234,7 +233,7 @@ struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETI
 	ret = -EBADRQC;		/* which no provider returns */
 	if (!evd_accepts(evd, recv, attr))
 		goto out;
-	ret = evd_grow_store(evd, depth);
+	ret = evd_grow_store(evd, slots);
 	if (ret)
 		goto out;
 	cq = evd_find_cq(evd, slots);
@@ -244,7 +243,7 @@ struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETI
 	cq->used += slots;
 	refcount_inc(&cq->ref);
 	spin_lock_irq(&evd->lock);
-	evd->reserve += depth;
+	evd->reserve += slots;
 	evd->attr[recv] = attr;
 	evd->attached[recv]++;
 	/* A receiver that ignores the solicited bit must notify every time (D-01). */
@@ -265,19 +264,17 @@ out:
  * @recv: as attached
  * @cq: what kdapl_evd_attach() returned
  * @slots: as attached
- * @depth: as attached
  *
  * The reference on @cq stays with the caller.
  *
  * Context: may sleep.
  */
-void kdapl_evd_detach(struct kdapl_evd *evd, bool recv, struct kdapl_cq *cq, int slots,
-		      int depth)
+void kdapl_evd_detach(struct kdapl_evd *evd, bool recv, struct kdapl_cq *cq, int slots)
 {
 	mutex_lock(&evd->mutex);
 	cq->used -= slots;
 	spin_lock_irq(&evd->lock);
-	evd->reserve -= depth;
+	evd->reserve -= slots;
 	evd->attached[recv]--;
 	spin_unlock_irq(&evd->lock);
 	mutex_unlock(&evd->mutex);
@@ -500,17 +497,13 @@ DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param
 			 DAT_EVD_PARAM *evd_param)
 {
 	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 	unsigned long flags;
 
 	if (!evd)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	if (evd_param_mask & ~DAT_EVD_FIELD_ALL) {
-		ret = kdapl_arg_err(2);
-	} else if (!evd_param) {
-		if (evd_param_mask)
-			ret = kdapl_arg_err(3);
-	} else {
+	ret = kdapl_query_check(evd_param_mask, DAT_EVD_FIELD_ALL, evd_param);
+	if (ret == DAT_SUCCESS && evd_param) {
 		spin_lock_irqsave(&evd->lock, flags);
 		evd_param->ia_handle = evd->obj.ia->obj.handle;
 		evd_param->evd_qlen = evd->qlen;

@@ -12,7 +12,14 @@
  *
  *   device users       held (kdapl_dev_enter) by every API call that touches verbs
  *   ep->mutex          control calls of one EP (connect, accept, reset, free)
- *   half->lock         mutex; verbs calls on one transport half
+ *   ia->mutex          making the null EVD
+ *   evd->mutex         attaching rings
+ *   dev->lock          what there is of a device; held over destroying it
+ *   psp, cr, lmr->mutex, pd->lock
+ *                      one object's verbs part against removal of the device
+ *   rdma_cm's handler mutex of an id
+ *   half->lock         mutex; verbs calls on one transport half, its phase; never
+ *                      held while something waits for a CM handler
  *   ep->lock           irqsave; EP state
  *   ring->lock         irqsave; producer side of one ring, held over the post
  *   ia->lock           irqsave; object lists and use counts of one IA
@@ -105,6 +112,7 @@ void kdapl_obj_init(struct kdapl_obj *obj, unsigned int type, struct kdapl_ia *i
 		    void (*release)(struct kdapl_obj *obj));
 int kdapl_obj_publish(struct kdapl_obj *obj);
 DAT_RETURN kdapl_publish_ret(int err);
+DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param);
 void *kdapl_obj_get(DAT_HANDLE handle, unsigned int type);
 void kdapl_obj_put(struct kdapl_obj *obj);
 int kdapl_obj_use(struct kdapl_obj *obj);
@@ -678,9 +686,8 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 void kdapl_evd_destroy(struct kdapl_evd *evd);
 struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr,
-				  int slots, int depth);
-void kdapl_evd_detach(struct kdapl_evd *evd, bool recv, struct kdapl_cq *cq, int slots,
-		      int depth);
+				  int slots);
+void kdapl_evd_detach(struct kdapl_evd *evd, bool recv, struct kdapl_cq *cq, int slots);
 void kdapl_cq_put(struct kdapl_cq *cq);
 void kdapl_cq_destroy_verbs(struct kdapl_cq *cq);
 struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);

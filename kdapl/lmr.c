@@ -354,16 +354,12 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param
 			 DAT_LMR_PARAM *lmr_param)
 {
 	struct kdapl_lmr *lmr = kdapl_obj_get(lmr_handle, DAT_HANDLE_TYPE_LMR);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!lmr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	if (lmr_param_mask & ~DAT_LMR_FIELD_ALL) {
-		ret = kdapl_arg_err(2);
-	} else if (!lmr_param) {
-		if (lmr_param_mask)
-			ret = kdapl_arg_err(3);
-	} else {
+	ret = kdapl_query_check(lmr_param_mask, DAT_LMR_FIELD_ALL, lmr_param);
+	if (ret == DAT_SUCCESS && lmr_param) {
 		lmr_param->ia_handle = lmr->obj.ia->obj.handle;
 		lmr_param->mem_type = lmr->mem_type;
 		lmr_param->region_desc = lmr->region;

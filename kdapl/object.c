@@ -91,6 +91,21 @@ DAT_RETURN kdapl_publish_ret(int err)
 }
 
 /**
+ * kdapl_query_check - what all query calls check of their arguments
+ * @mask: members wanted
+ * @all: bits there are
+ * @param: structure to fill; may be NULL if nothing is wanted
+ *
+ * Return: DAT_SUCCESS, or DAT_INVALID_PARAMETER.
+ */
+DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param)
+{
+	if (mask & ~all)
+		return kdapl_arg_err(2);
+	return mask && !param ? kdapl_arg_err(3) : DAT_SUCCESS;
+}
+
+/**
  * kdapl_obj_get - look a handle up and keep the object's memory
  * @handle: any bit pattern
  * @type: the type it must have

@@ -237,16 +237,12 @@ DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK psp_param
 			 DAT_PSP_PARAM *psp_param)
 {
 	struct kdapl_psp *psp = kdapl_obj_get(psp_handle, DAT_HANDLE_TYPE_PSP);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!psp)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP);
-	if (psp_param_mask & ~DAT_PSP_FIELD_ALL) {
-		ret = kdapl_arg_err(2);
-	} else if (!psp_param) {
-		if (psp_param_mask)
-			ret = kdapl_arg_err(3);
-	} else {
+	ret = kdapl_query_check(psp_param_mask, DAT_PSP_FIELD_ALL, psp_param);
+	if (ret == DAT_SUCCESS && psp_param) {
 		psp_param->ia_handle = psp->obj.ia->obj.handle;
 		psp_param->conn_qual = psp->conn_qual;
 		psp_param->evd_handle = psp->evd_handle;

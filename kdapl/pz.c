@@ -165,18 +165,13 @@ DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK pz_param_mask
 			DAT_PZ_PARAM *pz_param)
 {
 	struct kdapl_pz *pz = kdapl_obj_get(pz_handle, DAT_HANDLE_TYPE_PZ);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!pz)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	if (pz_param_mask & ~DAT_PZ_FIELD_ALL) {
-		ret = kdapl_arg_err(2);
-	} else if (!pz_param) {
-		if (pz_param_mask)
-			ret = kdapl_arg_err(3);
-	} else {
+	ret = kdapl_query_check(pz_param_mask, DAT_PZ_FIELD_ALL, pz_param);
+	if (ret == DAT_SUCCESS && pz_param)
 		pz_param->ia_handle = pz->obj.ia->obj.handle;
-	}
 	kdapl_obj_put(&pz->obj);
 	return ret;
 }
