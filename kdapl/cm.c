@@ -81,12 +81,13 @@ static void cm_keep_pdata(struct kdapl_half *half, const struct rdma_conn_param 
 	half->pdata_len = half->pdata ? param->private_data_len : 0;
 }
 
-static void cm_established(struct kdapl_half *half)
+/* half->cm_id may be on its way out; @id, whose handler this is, is alive. */
+static void cm_established(struct kdapl_half *half, struct rdma_cm_id *id)
 {
 	half->cm_up = true;
 	if (atomic_read(&half->reason) > KDAPL_END_SUSPECT && half->phase >= KDAPL_HALF_ENDING) {
 		/* given up meanwhile; nobody else will tell the peer */
-		rdma_disconnect(half->cm_id);
+		rdma_disconnect(id);
 		return;
 	}
 	kdapl_half_established(half);
@@ -115,7 +116,7 @@ static void cm_connect_response(struct kdapl_half *half, struct rdma_cm_id *id,
 		cm_fail(half, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		return;
 	}
-	cm_established(half);
+	cm_established(half, id);
 }
 
 /* Did the peer's consumer say no, or somebody on the way (D-16)? */
@@ -175,7 +176,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			cm_keep_pdata(half, &event->param.conn);
 			half->read_depth = min(half->read_out, event->param.conn.initiator_depth);
 		}
-		cm_established(half);
+		cm_established(half, id);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:

@@ -261,6 +261,7 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep)
 	half->ep = ep;
 	half->handle = ep->obj.handle;
 	mutex_init(&half->lock);
+	mutex_init(&half->destroy_lock);
 	init_completion(&half->ended);
 	init_completion(&half->gone);
 	INIT_LIST_HEAD(&half->dev_node);
@@ -397,6 +398,8 @@ static void half_destroy_verbs(struct kdapl_half *half)
 	struct rdma_cm_id *id;
 	struct ib_qp *qp;
 
+	/* who finds them gone must not go on before they are */
+	mutex_lock(&half->destroy_lock);
 	mutex_lock(&half->lock);
 	id = half->cm_id;
 	qp = half->qp;
@@ -407,6 +410,7 @@ static void half_destroy_verbs(struct kdapl_half *half)
 		rdma_destroy_id(id);
 	if (qp)
 		ib_destroy_qp(qp);
+	mutex_unlock(&half->destroy_lock);
 }
 
 /* No further posts, QP to ERR, peer told. half->lock held. */

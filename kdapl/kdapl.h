@@ -17,6 +17,7 @@
  *   dev->lock          what there is of a device; held over destroying it
  *   psp, cr, lmr->mutex, pd->lock
  *                      one object's verbs part against removal of the device
+ *   half->destroy_lock destroying cm_id and QP of one half
  *   rdma_cm's handler mutex of an id
  *   half->lock         mutex; verbs calls on one transport half, its phase; never
  *                      held while something waits for a CM handler
@@ -444,6 +445,7 @@ enum kdapl_half_phase {
  * struct kdapl_half - the replaceable transport half of an EP
  * @ep: back pointer, holds a memory reference
  * @handle: the EP's handle, for events
+ * @destroy_lock: held while cm_id and QP are destroyed, without @lock
  * @lock: verbs calls and @phase
  * @phase: enum kdapl_half_phase; written under @lock
  * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER, first one wins
@@ -477,6 +479,7 @@ struct kdapl_half {
 	struct kdapl_ring *sq;
 	struct kdapl_ring *rq;
 
+	struct mutex destroy_lock;	/* destroying cm_id and QP; never taken by a handler */
 	struct mutex lock;		/* verbs calls, phase, cm_id */
 	u8 phase;
 	bool passive;
