@@ -253,6 +253,8 @@ static bool wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event
 	}
 	wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
 	ring = kdapl_wr_ring(wr);
+	if (WARN_ON_ONCE(ring->ended))	/* the device had given everything back */
+		return false;
 	/* a marker proves what it has to whatever its status is (D-09) */
 	if (unlikely(wc->status != IB_WC_SUCCESS && wr->op != KDAPL_OP_MARKER))
 		wr_failed(ring, wc->status);

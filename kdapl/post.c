@@ -376,7 +376,7 @@ static DAT_RETURN request_check(struct kdapl_ep *ep, const struct kdapl_post *po
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+static DAT_RETURN __request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 {
 	DAT_COMPLETION_FLAGS legal = FLAGS_RDMA;
 	DAT_MEM_PRIV_FLAGS need = DAT_MEM_PRIV_LOCAL_READ_FLAG;
@@ -435,6 +435,16 @@ static DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 	return request_post(ep, half, post);
 }
 
+static DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+{
+	DAT_RETURN ret;
+
+	rcu_read_lock();
+	ret = __request_call(ep_handle, post);
+	rcu_read_unlock();
+	return ret;
+}
+
 /**
  * dat_ep_post_send - send a message
  * @ep_handle: EP in CONNECTED; in DISCONNECTED the Send is flushed at once
@@ -467,12 +477,8 @@ DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 		.op = DAT_DTO_SEND,
 		.flags_arg = 5,
 	};
-	DAT_RETURN ret;
 
-	rcu_read_lock();
-	ret = request_call(ep_handle, &post);
-	rcu_read_unlock();
-	return ret;
+	return request_call(ep_handle, &post);
 }
 EXPORT_SYMBOL(dat_ep_post_send);
 
@@ -509,12 +515,8 @@ DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 		.flags_arg = 6,
 		.remote = remote_iov,
 	};
-	DAT_RETURN ret;
 
-	rcu_read_lock();
-	ret = request_call(ep_handle, &post);
-	rcu_read_unlock();
-	return ret;
+	return request_call(ep_handle, &post);
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_write);
 
@@ -551,12 +553,8 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments
 		.flags_arg = 6,
 		.remote = remote_iov,
 	};
-	DAT_RETURN ret;
 
-	rcu_read_lock();
-	ret = request_call(ep_handle, &post);
-	rcu_read_unlock();
-	return ret;
+	return request_call(ep_handle, &post);
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_read);
 
@@ -619,7 +617,7 @@ again:
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN recv_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+static DAT_RETURN __recv_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 {
 	struct kdapl_half *half;
 	struct kdapl_ep *ep;
@@ -646,6 +644,16 @@ static DAT_RETURN recv_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 	if (unlikely(ret != DAT_SUCCESS))
 		return ret;
 	return recv_post(half, post);
+}
+
+static DAT_RETURN recv_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+{
+	DAT_RETURN ret;
+
+	rcu_read_lock();
+	ret = __recv_call(ep_handle, post);
+	rcu_read_unlock();
+	return ret;
 }
 
 /**
@@ -679,11 +687,7 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 		.flags = completion_flags,
 		.op = DAT_DTO_RECEIVE,
 	};
-	DAT_RETURN ret;
 
-	rcu_read_lock();
-	ret = recv_call(ep_handle, &post);
-	rcu_read_unlock();
-	return ret;
+	return recv_call(ep_handle, &post);
 }
 EXPORT_SYMBOL(dat_ep_post_recv);
