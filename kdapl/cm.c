@@ -18,7 +18,7 @@
 
 #define RESOLVE_MS		2000
 #define SIW_READ_DEPTH		128	/* D-14 */
-#define RETRY_COUNT		7
+#define RETRY_COUNT		6	/* 7 means for ever on soft-RoCE */
 #define RNR_RETRY_COUNT		6	/* 7 would mean for ever */
 
 /**
@@ -190,6 +190,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		cm_rejected(half, event);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
+		complete_all(&half->cm_down);
 		if (half->phase == KDAPL_HALF_UP)
 			kdapl_half_end(half, KDAPL_END_PEER);
 		else

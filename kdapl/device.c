@@ -242,6 +242,7 @@ static void device_remove_halves(struct kdapl_device *dev)
 	list_for_each_entry(half, &dev->halves, dev_node) {
 		if (READ_ONCE(half->phase) != KDAPL_HALF_IDLE)
 			atomic_cmpxchg(&half->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
+		complete_all(&half->cm_down);	/* the reaper need not wait for the peer */
 	}
 again:
 	list_for_each_entry(half, &dev->halves, dev_node) {

@@ -11,6 +11,7 @@
 
 #define DEFAULT_DTOS	64
 #define DEFAULT_IOV	4
+#define REAP_TIMEOUT	(HZ / 4)
 
 static void ep_release(struct kdapl_obj *obj)
 {
@@ -402,8 +403,9 @@ static void ep_release_half(struct kdapl_half *half, bool wait)
 	synchronize_rcu();	/* posting calls have left the rings */
 	refcount_inc(&half->ref);
 	kdapl_half_reap(half);
+	/* usually a matter of milliseconds; a peer that has vanished takes longer */
 	if (wait && !READ_ONCE(half->connecting))
-		wait_for_completion(&half->gone);
+		wait_for_completion_timeout(&half->gone, REAP_TIMEOUT);
 	kdapl_half_put(half);
 }
 

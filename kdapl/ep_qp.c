@@ -25,6 +25,7 @@
 #define END_TIMEOUT	(5 * HZ)
 #define END_POLL	(HZ / 20)	/* look even if the engine is held up in an upcall */
 #define SUSPECT_TIMEOUT	HZ		/* D-08 */
+#define CM_DOWN_TIMEOUT	(2 * HZ)
 
 static void kdapl_ring_free(struct kdapl_ring *ring)
 {
@@ -263,6 +264,7 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep)
 	mutex_init(&half->lock);
 	mutex_init(&half->destroy_lock);
 	init_completion(&half->ended);
+	init_completion(&half->cm_down);
 	init_completion(&half->gone);
 	INIT_LIST_HEAD(&half->dev_node);
 	INIT_DELAYED_WORK(&half->end_work, half_work_end);
@@ -664,6 +666,13 @@ static void half_work_reap(struct work_struct *work)
 	struct kdapl_half *half = container_of(work, struct kdapl_half, reap_work);
 	struct kdapl_device *dev = half->dev;
 
+	/*
+	 * Destroying the id takes back a disconnect request that is still on
+	 * its way, and the peer would never learn: wait for the answer, but
+	 * not for ever, and not when the device goes.
+	 */
+	if (half->cm_up && !dev->iwarp && !READ_ONCE(dev->gone))
+		wait_for_completion_timeout(&half->cm_down, CM_DOWN_TIMEOUT);
 	half_release_verbs(half);
 	cancel_delayed_work_sync(&half->end_work);
 	kdapl_cq_put(half->sq->cq);

@@ -466,6 +466,7 @@ enum kdapl_half_phase {
  * @local: own address and port, once known
  * @remote: peer's address and port
  * @pdata: private data that came with ESTABLISHED or PEER_REJECTED
+ * @cm_down: completed when the CM knows that both ends are disconnected
  * @gone: completed when reaped
  */
 struct kdapl_half {
@@ -510,6 +511,7 @@ struct kdapl_half {
 	struct delayed_work end_work;
 	struct work_struct reap_work;
 	struct completion ended;
+	struct completion cm_down;
 	struct completion gone;
 };
 

@@ -187,7 +187,7 @@ static int reg_connect_self(struct kdapl_pd *pd, struct kdapl_reg *reg)
 		return ret;
 	attr.qp_state = IB_QPS_RTS;
 	attr.timeout = 14;
-	attr.retry_cnt = 7;
+	attr.retry_cnt = 6;
 	attr.rnr_retry = 6;
 	attr.max_rd_atomic = 1;
 	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
