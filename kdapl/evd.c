@@ -380,7 +380,7 @@ struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia)
 	DAT_RETURN ret;
 
 	mutex_lock(&ia->mutex);
-	if (!ia->null_evd) {
+	if (!ia->null_evd && !READ_ONCE(ia->closing)) {
 		ia->null_evd = kdapl_evd_create(ia, 1, DAT_UPCALL_DISABLE, NULL,
 						DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &ret);
 		if (ia->null_evd) {

@@ -397,6 +397,7 @@ static void ia_recall_evds(struct kdapl_ia *ia)
 /* Destroy what the instance owns, in dependency order. closing is set. */
 static void ia_destroy(struct kdapl_ia *ia)
 {
+	struct kdapl_evd *null_evd;
 	struct kdapl_obj *obj;
 
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_PSP);
@@ -412,10 +413,13 @@ static void ia_destroy(struct kdapl_ia *ia)
 	ia_unset_async(ia);
 	ia_recall_evds(ia);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_EVD);
-	if (ia->null_evd) {
+	mutex_lock(&ia->mutex);
+	null_evd = ia->null_evd;	/* closing is set: none now, none later */
+	mutex_unlock(&ia->mutex);
+	if (null_evd) {
 		/* EPs freed inside an upcall may still be on their way out */
-		wait_event(ia->unused, !READ_ONCE(ia->null_evd->obj.users));
-		kdapl_evd_destroy(ia->null_evd);
+		wait_event(ia->unused, !READ_ONCE(null_evd->obj.users));
+		kdapl_evd_destroy(null_evd);
 	}
 	mutex_lock(&ia->dev->lock);
 	list_del_init(&ia->dev_node);
