@@ -145,7 +145,7 @@ static void cm_rejected(struct kdapl_half *half, struct rdma_cm_event *event)
  *
  * Return: 0, always: ids are destroyed by the reaper.
  */
-int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kdapl_half *half = id->context;
 	unsigned int noio = memalloc_noio_save();

@@ -23,7 +23,7 @@ static void cr_release(struct kdapl_obj *obj)
  *
  * Return: 0, always.
  */
-int kdapl_cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+static int kdapl_cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;
 }

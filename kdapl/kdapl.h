@@ -253,7 +253,6 @@ struct kdapl_pd {
 	struct kdapl_reg *reg;
 };
 
-struct kdapl_pd *kdapl_pd_create(struct kdapl_device *dev, u32 port);
 void kdapl_pd_put(struct kdapl_pd *pd);
 void kdapl_pd_destroy_verbs(struct kdapl_pd *pd);
 
@@ -756,9 +755,7 @@ struct kdapl_cr *kdapl_cr_create(struct kdapl_psp *psp, struct rdma_cm_id *id,
 				 struct rdma_cm_event *event);
 void kdapl_cr_destroy(struct kdapl_cr *cr);
 void kdapl_cr_destroy_verbs(struct kdapl_cr *cr);
-int kdapl_cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
-int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, struct sockaddr *dst, u16 port, u32 usec);
 int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pdata, u8 len);
 void kdapl_cm_work_init(struct kdapl_half *half);

@@ -15,7 +15,7 @@
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the PD or an ERR_PTR.
  */
-struct kdapl_pd *kdapl_pd_create(struct kdapl_device *dev, u32 port)
+static struct kdapl_pd *kdapl_pd_create(struct kdapl_device *dev, u32 port)
 {
 	struct kdapl_pd *pd = kzalloc(sizeof(*pd), GFP_KERNEL);
 	int ret;
