@@ -121,7 +121,12 @@ static void requests_behind(struct kunit *test)
 	int i, n = 0;
 
 	remote.rmr_context ^= 0x5a5a00;
-	KDT_OK(test, kdt_write(&pair->c, mine, 0, 64, theirs, 0, n++, 0));
+	/*
+	 * Waited for: the far side may be told of the end before the answer to
+	 * this one is looked at, and then nobody knows that it succeeded.
+	 */
+	KDT_OK(test, kdt_write(&pair->c, mine, 0, 64, theirs, 0, 0, 0));
+	kdt_dto(test, pair->c.req, &pair->c, 0, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS, 64);
 	KDT_OK(test, dat_ep_post_rdma_read(pair->c.h, 1, &iov, kdt_cookie(n++), &remote, 0));
 	for (i = 0; i < 20; i++) {
 		ret = kdt_write(&pair->c, mine, 0, 64, theirs, 0, n, 0);
@@ -134,8 +139,6 @@ static void requests_behind(struct kunit *test)
 		status = kdt_any_dto(test, pair->c.req, &cookie);
 		KUNIT_EXPECT_EQ(test, cookie, i);
 		if (i == 0)
-			KUNIT_EXPECT_EQ(test, (int)status, DAT_DTO_SUCCESS);
-		if (i == 1)
 			KUNIT_EXPECT_NE(test, (int)status, DAT_DTO_SUCCESS);
 		if (failed && !env->a.iwarp)
 			KUNIT_EXPECT_EQ(test, (int)status, DAT_DTO_ERR_FLUSHED);
