@@ -648,7 +648,8 @@ typedef struct dat_srq_attr {
  * @max_recv_iov: segments per Receive
  * @low_watermark: an asynchronous event is due below that many Receives
  * @available_dto_count: Receives no Endpoint has taken yet
- * @outstanding_dto_count: Receives taken and not completed
+ * @outstanding_dto_count: those, and the taken ones whose completion the
+ *	consumer does not have yet
  */
 typedef struct dat_srq_param {
 	DAT_IA_HANDLE ia_handle;
