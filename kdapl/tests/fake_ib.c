@@ -21,6 +21,7 @@
 
 #define FAKE_IB_LID	1
 #define FAKE_IB_MIN_LOG	64
+#define FAKE_IB_TRACE	256
 
 struct fake_ib_fail {
 	unsigned int nth;
@@ -35,6 +36,7 @@ struct fake_ib {
 
 	spinlock_t lock;		/* everything below, and all queues */
 	struct list_head qps;
+	struct list_head srqs;
 	struct list_head mrs;
 	unsigned int counts[FAKE_IB_NR_VERBS];
 	struct fake_ib_fail fail[FAKE_IB_NR_VERBS];
@@ -42,6 +44,10 @@ struct fake_ib {
 	bool auto_reg;
 	enum ib_wc_status auto_status;
 	bool hold_flush;
+	enum fake_ib_last_wqe last_wqe;
+	enum fake_ib_taken taken;
+	struct fake_ib_step *trace;
+	unsigned int traced;
 	u32 key_seq;
 	u32 qp_seq;
 	int violations;
@@ -87,10 +93,21 @@ struct fake_queue {
 	unsigned int calls;
 };
 
+/* Requests posted to an SRQ; a queue pair takes one when its message begins. */
+struct fake_srq {
+	struct ib_srq ibsrq;
+	struct list_head node;
+	struct fake_ib *fdev;
+	struct fake_queue q;
+	unsigned int next;		/* the one to be taken next */
+	unsigned int limit;
+};
+
 struct fake_qp {
 	struct ib_qp ibqp;
 	struct list_head node;
 	struct fake_ib *fdev;
+	struct fake_srq *srq;
 	enum ib_qp_state state;
 	struct ib_qp_cap cap;
 	bool all_signaled;
@@ -113,6 +130,11 @@ static struct fake_qp *to_fqp(struct ib_qp *ibqp)
 	return container_of(ibqp, struct fake_qp, ibqp);
 }
 
+static struct fake_srq *to_fsrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct fake_srq, ibsrq);
+}
+
 static struct fake_mr *to_fmr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct fake_mr, ibmr);
@@ -125,13 +147,24 @@ static void fake_violation(struct fake_ib *fdev, const char *what)
 	fdev->last_violation = what;
 }
 
+static void fake_trace(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj, int arg)
+{
+	lockdep_assert_held(&fdev->lock);
+	if (fdev->trace && fdev->traced < FAKE_IB_TRACE)
+		fdev->trace[fdev->traced++] = (struct fake_ib_step) {
+			.verb = verb, .obj = obj, .arg = arg, .when = jiffies,
+		};
+}
+
 /* Count a verb; an error when a test has asked for one here. */
-static int fake_verb_locked(struct fake_ib *fdev, enum fake_ib_verb verb)
+static int fake_verb_locked(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj,
+			    int arg)
 {
 	int i;
 
 	lockdep_assert_held(&fdev->lock);
 	fdev->counts[verb]++;
+	fake_trace(fdev, verb, obj, arg);
 	if (verb >= FAKE_IB_POLL_CQ)
 		return 0;
 	fdev->counts[FAKE_IB_ANY]++;
@@ -144,13 +177,13 @@ static int fake_verb_locked(struct fake_ib *fdev, enum fake_ib_verb verb)
 	return 0;
 }
 
-static int fake_verb(struct fake_ib *fdev, enum fake_ib_verb verb)
+static int fake_verb(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj)
 {
 	unsigned long flags;
 	int err;
 
 	spin_lock_irqsave(&fdev->lock, flags);
-	err = fake_verb_locked(fdev, verb);
+	err = fake_verb_locked(fdev, verb, obj, 0);
 	spin_unlock_irqrestore(&fdev->lock, flags);
 	return err;
 }
@@ -190,6 +223,11 @@ static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->max_res_rd_atom = 65536;
 	attr->max_fast_reg_page_list_len = fdev->caps.max_pages;
 	attr->max_pkeys = 1;
+	if (!fdev->caps.no_srq) {
+		attr->max_srq = 64;
+		attr->max_srq_wr = fdev->caps.max_srq_wr;
+		attr->max_srq_sge = fdev->caps.max_srq_sge;
+	}
 	attr->local_ca_ack_delay = 15;
 	return 0;
 }
@@ -238,7 +276,7 @@ static int fake_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pk
 static int fake_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct fake_ib *fdev = to_fdev(ibpd->device);
-	int err = fake_verb(fdev, FAKE_IB_ALLOC_PD);
+	int err = fake_verb(fdev, FAKE_IB_ALLOC_PD, ibpd);
 
 	if (!err)
 		fake_live(fdev, &fdev->live.pds, 1);
@@ -249,7 +287,7 @@ static int fake_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct fake_ib *fdev = to_fdev(ibpd->device);
 
-	fake_verb(fdev, FAKE_IB_DESTROY);
+	fake_verb(fdev, FAKE_IB_DESTROY, ibpd);
 	fake_live(fdev, &fdev->live.pds, -1);
 	return 0;
 }
@@ -281,7 +319,7 @@ static struct fake_mr *fake_new_mr(struct fake_ib *fdev, struct ib_pd *ibpd, boo
 static struct ib_mr *fake_get_dma_mr(struct ib_pd *ibpd, int access)
 {
 	struct fake_ib *fdev = to_fdev(ibpd->device);
-	int err = fake_verb(fdev, FAKE_IB_GET_DMA_MR);
+	int err = fake_verb(fdev, FAKE_IB_GET_DMA_MR, ibpd);
 	struct fake_mr *mr;
 
 	if (err)
@@ -297,7 +335,7 @@ static struct ib_mr *fake_get_dma_mr(struct ib_pd *ibpd, int access)
 static struct ib_mr *fake_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_pages)
 {
 	struct fake_ib *fdev = to_fdev(ibpd->device);
-	int err = fake_verb(fdev, FAKE_IB_ALLOC_MR);
+	int err = fake_verb(fdev, FAKE_IB_ALLOC_MR, ibpd);
 	struct fake_mr *mr;
 
 	if (err)
@@ -327,7 +365,7 @@ static int fake_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 			  unsigned int *offset)
 {
 	struct fake_mr *mr = to_fmr(ibmr);
-	int err = fake_verb(mr->fdev, FAKE_IB_MAP_MR_SG);
+	int err = fake_verb(mr->fdev, FAKE_IB_MAP_MR_SG, ibmr);
 
 	if (err)
 		return err;
@@ -342,7 +380,7 @@ static int fake_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	unsigned long flags;
 
 	spin_lock_irqsave(&fdev->lock, flags);
-	fake_verb_locked(fdev, FAKE_IB_DESTROY);
+	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibmr, 0);
 	list_del(&mr->node);
 	if (!mr->dma)
 		fdev->live.mrs--;
@@ -397,7 +435,7 @@ static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 {
 	struct fake_ib *fdev = to_fdev(ibcq->device);
 	struct fake_cq *cq = to_fcq(ibcq);
-	int err = fake_verb(fdev, FAKE_IB_CREATE_CQ);
+	int err = fake_verb(fdev, FAKE_IB_CREATE_CQ, ibcq);
 
 	if (err)
 		return err;
@@ -417,7 +455,7 @@ static int fake_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct fake_ib *fdev = to_fdev(ibcq->device);
 
-	fake_verb(fdev, FAKE_IB_DESTROY);
+	fake_verb(fdev, FAKE_IB_DESTROY, ibcq);
 	fake_live(fdev, &fdev->live.cqs, -1);
 	kvfree(to_fcq(ibcq)->ring);
 	return 0;
@@ -438,9 +476,9 @@ static int fake_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 
 	fake_check_handler(fdev, cq);
 	spin_lock_irqsave(&fdev->lock, flags);
-	fake_verb_locked(fdev, FAKE_IB_POLL_CQ);
 	for (n = 0; n < num && cq->tail != cq->head; n++)
 		wc[n] = cq->ring[cq->tail++ % cq->size];
+	fake_verb_locked(fdev, FAKE_IB_POLL_CQ, ibcq, n);
 	spin_unlock_irqrestore(&fdev->lock, flags);
 	return n;
 }
@@ -454,7 +492,7 @@ static int fake_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify
 
 	fake_check_handler(fdev, cq);
 	spin_lock_irqsave(&fdev->lock, flags);
-	fake_verb_locked(fdev, FAKE_IB_NOTIFY_CQ);
+	fake_verb_locked(fdev, FAKE_IB_NOTIFY_CQ, ibcq, notify);
 	cq->armed = true;
 	cq->armed_solicited = (notify & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
 	missed = (notify & IB_CQ_REPORT_MISSED_EVENTS) && cq->tail != cq->head;
@@ -586,6 +624,122 @@ static struct fake_ib_wr *fake_slot(struct fake_queue *q, unsigned int seq)
 	return &q->log[seq & (q->log_size - 1)];
 }
 
+/* A slot of the SRQ is free again. */
+static void fake_srq_done(struct fake_srq *srq, struct fake_ib_wr *wr)
+{
+	struct fake_queue *q = &srq->q;
+
+	wr->done = true;
+	q->outstanding--;
+	while (q->oldest != q->posted && fake_slot(q, q->oldest)->done)
+		q->oldest++;
+}
+
+/* Request @seq of an SRQ completes, on the CQ of @qp, in the name of @name. */
+static int fake_srq_finish(struct fake_qp *qp, unsigned int seq, enum ib_wc_status status,
+			   u32 byte_len, bool solicited, u32 inv_rkey, struct ib_qp *name)
+{
+	struct fake_srq *srq = qp->srq;
+	struct fake_ib *fdev = qp->fdev;
+	struct fake_queue *q = &srq->q;
+	bool call = false;
+	struct fake_ib_wr *wr;
+	unsigned long flags;
+	int err = -ENOENT;
+	struct ib_wc wc;
+
+	memset(&wc, 0xa5, sizeof(wc));
+	wc.qp = name;
+	wc.status = status;
+	wc.wc_flags = inv_rkey ? IB_WC_WITH_INVALIDATE : 0;
+	wc.ex.invalidate_rkey = inv_rkey;
+	wc.vendor_err = 0;
+	wc.opcode = status ? 0 : IB_WC_RECV;
+	spin_lock_irqsave(&fdev->lock, flags);
+	if (seq - q->oldest < srq->next - q->oldest) {
+		wr = fake_slot(q, seq);
+		if (!wr->done) {
+			if (byte_len == U32_MAX)
+				byte_len = wr->length;
+			wc.byte_len = status ? 0 : byte_len;
+			wc.wr_cqe = wr->cqe;
+			fake_srq_done(srq, wr);
+			call = fake_push(fdev, to_fcq(qp->ibqp.recv_cq), &wc, solicited);
+			err = 0;
+		}
+	}
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	if (call)
+		fake_call_handler(to_fcq(qp->ibqp.recv_cq));
+	return err;
+}
+
+static void fake_srq_raise(struct fake_srq *srq, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = srq->ibsrq.device,
+		.element.srq = &srq->ibsrq,
+		.event = type,
+	};
+	unsigned long flags;
+
+	local_irq_save(flags);
+	if (srq->ibsrq.event_handler)
+		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
+	local_irq_restore(flags);
+}
+
+/* A message begins: @qp takes the next request. Its number, or -ENOENT. */
+static int fake_srq_take(struct fake_qp *qp)
+{
+	struct fake_srq *srq = qp->srq;
+	bool limit = false;
+	unsigned long flags;
+	int seq = -ENOENT;
+
+	spin_lock_irqsave(&qp->fdev->lock, flags);
+	if (srq->next != srq->q.posted) {
+		seq = srq->next++;
+		fake_slot(&srq->q, seq)->taken_by = &qp->ibqp;
+		if (srq->q.posted - srq->next < srq->limit) {
+			srq->limit = 0;
+			limit = true;
+		}
+	}
+	spin_unlock_irqrestore(&qp->fdev->lock, flags);
+	if (limit)
+		fake_srq_raise(srq, IB_EVENT_SRQ_LIMIT_REACHED);
+	return seq;
+}
+
+static void fake_qp_last_wqe(struct fake_qp *qp)
+{
+	if (qp->srq)
+		fake_ib_qp_event(&qp->ibqp, IB_EVENT_QP_LAST_WQE_REACHED);
+}
+
+/* What @qp took from its SRQ comes back flushed, or not at all. */
+static void fake_srq_flush(struct fake_qp *qp, bool lose)
+{
+	struct fake_queue *q = &qp->srq->q;
+	struct fake_ib *fdev = qp->fdev;
+	struct fake_ib_wr *wr;
+	unsigned long flags;
+	unsigned int seq;
+	bool mine;
+
+	for (seq = READ_ONCE(q->oldest); seq != READ_ONCE(qp->srq->next); seq++) {
+		spin_lock_irqsave(&fdev->lock, flags);
+		wr = fake_slot(q, seq);
+		mine = wr->taken_by == &qp->ibqp && !wr->done;
+		if (mine && lose)
+			fake_srq_done(qp->srq, wr);
+		spin_unlock_irqrestore(&fdev->lock, flags);
+		if (mine && !lose)
+			fake_srq_finish(qp, seq, IB_WC_WR_FLUSH_ERR, 0, true, 0, &qp->ibqp);
+	}
+}
+
 /* Finish request @seq of a queue and call the handler if it is armed. */
 static int fake_finish_seq(struct fake_qp *qp, bool recv, unsigned int seq,
 			   enum ib_wc_status status, u32 byte_len, bool solicited,
@@ -618,6 +772,11 @@ static void fake_flush_queue(struct fake_qp *qp, bool recv)
 	struct fake_queue *q = &qp->q[recv];
 	unsigned int seq;
 
+	if (recv && qp->srq) {
+		if (READ_ONCE(qp->fdev->taken) == FAKE_IB_TAKEN_FLUSHED)
+			fake_srq_flush(qp, false);
+		return;
+	}
 	for (seq = READ_ONCE(q->oldest); seq != READ_ONCE(q->posted); seq++)
 		fake_finish_seq(qp, recv, seq, IB_WC_WR_FLUSH_ERR, 0, true, 0);
 }
@@ -663,11 +822,11 @@ static int fake_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	struct fake_qp *qp = to_fqp(ibqp);
 	const struct ib_qp_cap *cap = &attr->cap;
 	unsigned long flags;
-	int err = fake_verb(fdev, FAKE_IB_CREATE_QP);
+	int err = fake_verb(fdev, FAKE_IB_CREATE_QP, ibqp);
 
 	if (err)
 		return err;
-	if (attr->qp_type != IB_QPT_RC || attr->srq ||
+	if (attr->qp_type != IB_QPT_RC ||
 	    cap->max_send_wr > fdev->caps.max_qp_wr ||
 	    cap->max_recv_wr > fdev->caps.max_qp_wr ||
 	    cap->max_send_sge > fdev->caps.max_send_sge ||
@@ -676,7 +835,9 @@ static int fake_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	err = fake_alloc_queue(&qp->q[0], cap->max_send_wr, cap->max_send_sge);
 	if (err)
 		return err;
-	err = fake_alloc_queue(&qp->q[1], cap->max_recv_wr, cap->max_recv_sge);
+	if (attr->srq)
+		qp->srq = to_fsrq(attr->srq);
+	err = fake_alloc_queue(&qp->q[1], qp->srq ? 0 : cap->max_recv_wr, cap->max_recv_sge);
 	if (err) {
 		kvfree(qp->q[0].log);
 		return err;
@@ -700,8 +861,11 @@ static int fake_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct fake_ib *fdev = qp->fdev;
 	unsigned long flags;
 
+	/* some devices flush late, into a CQ that outlives the QP */
+	if (qp->srq)
+		fake_srq_flush(qp, READ_ONCE(fdev->taken) != FAKE_IB_TAKEN_AT_DESTROY);
 	spin_lock_irqsave(&fdev->lock, flags);
-	fake_verb_locked(fdev, FAKE_IB_DESTROY);
+	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibqp, 0);
 	list_del(&qp->node);
 	fdev->live.qps--;
 	spin_unlock_irqrestore(&fdev->lock, flags);
@@ -720,7 +884,7 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	int err;
 
 	spin_lock_irqsave(&fdev->lock, flags);
-	err = fake_verb_locked(fdev, FAKE_IB_MODIFY_QP);
+	err = fake_verb_locked(fdev, FAKE_IB_MODIFY_QP, ibqp, attr->qp_state);
 	if (!err && (mask & IB_QP_STATE)) {
 		enum ib_qp_state cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
 
@@ -733,9 +897,87 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		}
 	}
 	spin_unlock_irqrestore(&fdev->lock, flags);
-	if (!err && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR && !fdev->hold_flush)
+	if (!err && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR && !fdev->hold_flush) {
 		fake_ib_flush(ibqp);
+		if (READ_ONCE(fdev->last_wqe) == FAKE_IB_LAST_WQE_AT_ERR)
+			fake_qp_last_wqe(qp);
+	}
 	return err;
+}
+
+/* Shared receive queues */
+
+static int fake_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
+			   struct ib_udata *udata)
+{
+	struct fake_ib *fdev = to_fdev(ibsrq->device);
+	struct fake_srq *srq = to_fsrq(ibsrq);
+	unsigned long flags;
+	int err = fake_verb(fdev, FAKE_IB_CREATE_SRQ, ibsrq);
+
+	if (err)
+		return err;
+	if (attr->srq_type != IB_SRQT_BASIC || !attr->attr.max_wr ||
+	    attr->attr.max_wr > fdev->caps.max_srq_wr ||
+	    attr->attr.max_sge > fdev->caps.max_srq_sge)
+		return -EINVAL;
+	err = fake_alloc_queue(&srq->q, attr->attr.max_wr, attr->attr.max_sge);
+	if (err)
+		return err;
+	srq->fdev = fdev;
+	srq->limit = attr->attr.srq_limit;
+	spin_lock_irqsave(&fdev->lock, flags);
+	list_add_tail(&srq->node, &fdev->srqs);
+	fdev->live.srqs++;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return 0;
+}
+
+static int fake_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	struct fake_srq *srq = to_fsrq(ibsrq);
+	struct fake_ib *fdev = srq->fdev;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibsrq, 0);
+	list_del(&srq->node);
+	fdev->live.srqs--;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	kvfree(srq->q.log);
+	return 0;
+}
+
+static int fake_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+			   enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	struct fake_srq *srq = to_fsrq(ibsrq);
+	struct fake_ib *fdev = srq->fdev;
+	unsigned long flags;
+	int err;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	err = fake_verb_locked(fdev, FAKE_IB_MODIFY_SRQ, ibsrq, mask);
+	if (!err && (mask & IB_SRQ_MAX_WR))
+		err = -EOPNOTSUPP;	/* as soft-iWARP and others */
+	if (!err && (mask & IB_SRQ_LIMIT)) {
+		if (attr->srq_limit > srq->q.depth)
+			err = -EINVAL;
+		else
+			srq->limit = attr->srq_limit;
+	}
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return err;
+}
+
+static int fake_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+{
+	struct fake_srq *srq = to_fsrq(ibsrq);
+
+	attr->max_wr = srq->q.depth;
+	attr->max_sge = srq->q.max_sge;
+	attr->srq_limit = READ_ONCE(srq->limit);
+	return 0;
 }
 
 static int fake_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -751,10 +993,9 @@ static int fake_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 }
 
 /* Checks common to both queues; records the segments. */
-static int fake_record(struct fake_qp *qp, struct fake_queue *q, struct fake_ib_wr *wr,
+static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct fake_ib_wr *wr,
 		       const struct ib_sge *sgl, int num_sge, unsigned int max_sge)
 {
-	struct fake_ib *fdev = qp->fdev;
 	int i;
 
 	if (num_sge < 0 || num_sge > max_sge || num_sge > FAKE_IB_MAX_SGE) {
@@ -767,19 +1008,19 @@ static int fake_record(struct fake_qp *qp, struct fake_queue *q, struct fake_ib_
 		wr->length += sgl[i].length;
 		if (!sgl[i].length)
 			fake_violation(fdev, "empty segment handed to the device");
-		else if (!fake_lkey_ok(fdev, qp->ibqp.pd, &sgl[i]))
+		else if (!fake_lkey_ok(fdev, pd, &sgl[i]))
 			fake_violation(fdev, "segment outside any valid region of the PD");
 	}
 	return 0;
 }
 
-static struct fake_ib_wr *fake_claim(struct fake_qp *qp, struct fake_queue *q, bool recv,
+static struct fake_ib_wr *fake_claim(struct fake_ib *fdev, struct fake_queue *q, bool recv,
 				     unsigned int call, unsigned int pos)
 {
 	struct fake_ib_wr *wr;
 
 	if (q->outstanding == q->depth || q->posted - q->oldest == q->log_size) {
-		fake_violation(qp->fdev, recv ? "receive queue overrun" : "send queue overrun");
+		fake_violation(fdev, recv ? "receive queue overrun" : "send queue overrun");
 		return NULL;
 	}
 	wr = fake_slot(q, q->posted);
@@ -843,7 +1084,7 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 		fake_violation(fdev, "unknown opcode");
 		return -EINVAL;
 	}
-	err = fake_record(qp, q, rec, wr->sg_list, wr->num_sge, max_sge);
+	err = fake_record(fdev, qp->ibqp.pd, rec, wr->sg_list, wr->num_sge, max_sge);
 	if (wr->opcode == IB_WR_REG_MR)
 		rec->length = reg_wr(wr)->mr->length;
 	return err;
@@ -861,14 +1102,14 @@ static int fake_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	int err;
 
 	spin_lock_irqsave(&fdev->lock, flags);
-	err = fake_verb_locked(fdev, FAKE_IB_POST_SEND);
+	err = fake_verb_locked(fdev, FAKE_IB_POST_SEND, ibqp, wr->opcode);
 	call = q->calls++;
 	if (!err && qp->state != IB_QPS_RTS && qp->state != IB_QPS_ERR) {
 		fake_violation(fdev, "request posted before the QP is ready");
 		err = -EINVAL;
 	}
 	for (; !err && wr; wr = wr->next) {
-		struct fake_ib_wr *rec = fake_claim(qp, q, false, call, pos++);
+		struct fake_ib_wr *rec = fake_claim(fdev, q, false, call, pos++);
 
 		err = rec ? fake_record_send(qp, rec, wr) : -ENOMEM;
 		if (err)
@@ -886,25 +1127,15 @@ static int fake_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return err;
 }
 
-static int fake_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-			  const struct ib_recv_wr **bad)
+/* Receives of a QP or of an SRQ, as many as are in the chain. */
+static int fake_post_receives(struct fake_ib *fdev, struct fake_queue *q, struct ib_pd *pd,
+			      const struct ib_recv_wr *wr, const struct ib_recv_wr **bad, int err)
 {
-	struct fake_qp *qp = to_fqp(ibqp);
-	struct fake_ib *fdev = qp->fdev;
-	struct fake_queue *q = &qp->q[1];
-	unsigned int call, pos = 0;
-	unsigned long flags;
-	int err;
+	unsigned int call = q->calls++, pos = 0;
 
-	spin_lock_irqsave(&fdev->lock, flags);
-	err = fake_verb_locked(fdev, FAKE_IB_POST_RECV);
-	call = q->calls++;
-	if (!err && qp->state == IB_QPS_RESET) {
-		fake_violation(fdev, "receive posted in RESET");
-		err = -EINVAL;
-	}
+	lockdep_assert_held(&fdev->lock);
 	for (; !err && wr; wr = wr->next) {
-		struct fake_ib_wr *rec = fake_claim(qp, q, true, call, pos++);
+		struct fake_ib_wr *rec = fake_claim(fdev, q, true, call, pos++);
 
 		if (!rec) {
 			err = -ENOMEM;
@@ -913,7 +1144,7 @@ static int fake_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		rec->cqe = wr->wr_cqe;
 		if (!wr->wr_cqe)
 			fake_violation(fdev, "receive without completion entry");
-		err = fake_record(qp, q, rec, wr->sg_list, wr->num_sge, q->max_sge);
+		err = fake_record(fdev, pd, rec, wr->sg_list, wr->num_sge, q->max_sge);
 		if (err)
 			break;
 		q->posted++;
@@ -921,8 +1152,45 @@ static int fake_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	}
 	if (err)
 		*bad = wr;
-	else if (qp->state == IB_QPS_ERR)
+	return err;
+}
+
+static int fake_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad)
+{
+	struct fake_qp *qp = to_fqp(ibqp);
+	struct fake_ib *fdev = qp->fdev;
+	unsigned long flags;
+	int err;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	err = fake_verb_locked(fdev, FAKE_IB_POST_RECV, ibqp, 0);
+	if (!err && qp->state == IB_QPS_RESET) {
+		fake_violation(fdev, "receive posted in RESET");
+		err = -EINVAL;
+	}
+	if (!err && qp->srq) {
+		fake_violation(fdev, "receive posted to a QP that has an SRQ");
+		err = -EINVAL;
+	}
+	err = fake_post_receives(fdev, &qp->q[1], ibqp->pd, wr, bad, err);
+	if (!err && qp->state == IB_QPS_ERR)
 		queue_work(fdev->wq, &qp->work);
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return err;
+}
+
+static int fake_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			      const struct ib_recv_wr **bad)
+{
+	struct fake_srq *srq = to_fsrq(ibsrq);
+	struct fake_ib *fdev = srq->fdev;
+	unsigned long flags;
+	int err;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	err = fake_verb_locked(fdev, FAKE_IB_POST_SRQ_RECV, ibsrq, 0);
+	err = fake_post_receives(fdev, &srq->q, ibsrq->pd, wr, bad, err);
 	spin_unlock_irqrestore(&fdev->lock, flags);
 	return err;
 }
@@ -936,22 +1204,27 @@ static const struct ib_device_ops fake_ib_ops = {
 	.alloc_pd = fake_alloc_pd,
 	.create_cq = (void *)fake_create_cq,
 	.create_qp = fake_create_qp,
+	.create_srq = fake_create_srq,
 	.dealloc_pd = fake_dealloc_pd,
 	.dereg_mr = fake_dereg_mr,
 	.destroy_cq = fake_destroy_cq,
 	.destroy_qp = fake_destroy_qp,
+	.destroy_srq = fake_destroy_srq,
 	.get_dma_mr = fake_get_dma_mr,
 	.get_port_immutable = fake_get_port_immutable,
 	.map_mr_sg = fake_map_mr_sg,
 	.modify_qp = fake_modify_qp,
+	.modify_srq = fake_modify_srq,
 	.poll_cq = fake_poll_cq,
 	.post_recv = fake_post_recv,
 	.post_send = fake_post_send,
+	.post_srq_recv = fake_post_srq_recv,
 	.query_device = fake_query_device,
 	.query_gid = fake_query_gid,
 	.query_pkey = fake_query_pkey,
 	.query_port = fake_query_port,
 	.query_qp = fake_query_qp,
+	.query_srq = fake_query_srq,
 	/* mandatory for a kernel provider, never called; arguments vary by kernel */
 	.reg_user_mr = (void *)fake_no_user_mr,
 	.req_notify_cq = fake_req_notify_cq,
@@ -959,6 +1232,7 @@ static const struct ib_device_ops fake_ib_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_cq, fake_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, fake_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, fake_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_srq, fake_srq, ibsrq),
 };
 
 static int fake_default(int value, int otherwise)
@@ -994,8 +1268,11 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	c->max_rd_atom = fake_default(c->max_rd_atom, 16);
 	c->max_pages = fake_default(c->max_pages, 64);
 	c->max_msg_sz = fake_default(c->max_msg_sz, 1 << 30);
+	c->max_srq_wr = fake_default(c->max_srq_wr, 1024);
+	c->max_srq_sge = fake_default(c->max_srq_sge, 4);
 	spin_lock_init(&fdev->lock);
 	INIT_LIST_HEAD(&fdev->qps);
+	INIT_LIST_HEAD(&fdev->srqs);
 	INIT_LIST_HEAD(&fdev->mrs);
 	fdev->auto_reg = true;
 	fdev->auto_status = IB_WC_SUCCESS;
@@ -1010,6 +1287,10 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	fdev->ibdev.node_guid = cpu_to_be64(0x6b6461706c000000ULL + atomic_inc_return(&guid));
 	strscpy(fdev->ibdev.node_desc, "kdapl unit test device", sizeof(fdev->ibdev.node_desc));
 	ib_set_device_ops(&fdev->ibdev, &fake_ib_ops);
+	if (c->driver)
+		fdev->ibdev.ops.driver_id = c->driver;
+	if (c->no_srq)
+		fdev->ibdev.ops.create_srq = NULL;
 	err = ib_register_device(&fdev->ibdev, "kdfake%d", NULL);
 	if (err) {
 		destroy_workqueue(fdev->wq);
@@ -1043,6 +1324,7 @@ void fake_ib_destroy(struct fake_ib *fdev)
 {
 	fake_ib_unplug(fdev);
 	destroy_workqueue(fdev->wq);
+	kvfree(fdev->trace);
 	ib_dealloc_device(&fdev->ibdev);
 }
 
@@ -1164,6 +1446,190 @@ void fake_ib_hold_flush(struct fake_ib *fdev, bool hold)
 }
 
 /**
+ * fake_ib_last_wqe - when a QP with an SRQ says that it takes no more from it
+ * @fdev: the device
+ * @when: never, from the start
+ */
+void fake_ib_last_wqe(struct fake_ib *fdev, enum fake_ib_last_wqe when)
+{
+	WRITE_ONCE(fdev->last_wqe, when);
+}
+
+/**
+ * fake_ib_taken - what becomes of requests a QP took from an SRQ and never filled
+ * @fdev: the device
+ * @what: flushed when the QP goes to the error state, from the start
+ */
+void fake_ib_taken(struct fake_ib *fdev, enum fake_ib_taken what)
+{
+	WRITE_ONCE(fdev->taken, what);
+}
+
+/**
+ * fake_ib_trace_start - write down the verbs from now on
+ * @fdev: the device
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int fake_ib_trace_start(struct fake_ib *fdev)
+{
+	struct fake_ib_step *trace = kvcalloc(FAKE_IB_TRACE, sizeof(*trace), GFP_KERNEL);
+	struct fake_ib_step *old;
+	unsigned long flags;
+
+	if (!trace)
+		return -ENOMEM;
+	spin_lock_irqsave(&fdev->lock, flags);
+	old = fdev->trace;
+	fdev->trace = trace;
+	fdev->traced = 0;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	kvfree(old);
+	return 0;
+}
+
+/**
+ * fake_ib_trace - a step of what was written down
+ * @fdev: the device
+ * @i: which one, from 0
+ *
+ * Return: the step, valid until the next fake_ib_trace_start(); or NULL.
+ */
+const struct fake_ib_step *fake_ib_trace(struct fake_ib *fdev, unsigned int i)
+{
+	return i < READ_ONCE(fdev->traced) ? &fdev->trace[i] : NULL;
+}
+
+/**
+ * fake_ib_newest_srq - the SRQ made last and still there
+ * @fdev: the device
+ *
+ * Return: the SRQ, or NULL.
+ */
+struct ib_srq *fake_ib_newest_srq(struct fake_ib *fdev)
+{
+	struct fake_srq *srq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	srq = list_empty(&fdev->srqs) ? NULL :
+		list_last_entry(&fdev->srqs, struct fake_srq, node);
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return srq ? &srq->ibsrq : NULL;
+}
+
+/**
+ * fake_ib_srq_posted - number of requests an SRQ was ever handed
+ * @srq: the SRQ
+ *
+ * Return: the number; refused ones do not count.
+ */
+unsigned int fake_ib_srq_posted(struct ib_srq *srq)
+{
+	return READ_ONCE(to_fsrq(srq)->q.posted);
+}
+
+/**
+ * fake_ib_srq_waiting - number of requests nobody has taken yet
+ * @srq: the SRQ
+ *
+ * Return: the number.
+ */
+unsigned int fake_ib_srq_waiting(struct ib_srq *srq)
+{
+	struct fake_srq *fsrq = to_fsrq(srq);
+
+	return READ_ONCE(fsrq->q.posted) - READ_ONCE(fsrq->next);
+}
+
+/**
+ * fake_ib_srq_wr - look at a request recorded by an SRQ
+ * @srq: the SRQ
+ * @seq: which one, from 0
+ * @out: where the copy goes
+ *
+ * Return: true, or false when it was not posted or is forgotten already.
+ */
+bool fake_ib_srq_wr(struct ib_srq *srq, unsigned int seq, struct fake_ib_wr *out)
+{
+	struct fake_srq *fsrq = to_fsrq(srq);
+	struct fake_queue *q = &fsrq->q;
+	unsigned long flags;
+	bool ok;
+
+	spin_lock_irqsave(&fsrq->fdev->lock, flags);
+	ok = seq < q->posted && q->posted - seq <= q->log_size;
+	if (ok)
+		*out = *fake_slot(q, seq);
+	spin_unlock_irqrestore(&fsrq->fdev->lock, flags);
+	return ok;
+}
+
+/**
+ * fake_ib_srq_size - what an SRQ was created with
+ * @srq: the SRQ
+ * @max_wr: where the number of requests goes
+ * @max_sge: where the number of segments goes
+ */
+void fake_ib_srq_size(struct ib_srq *srq, unsigned int *max_wr, unsigned int *max_sge)
+{
+	*max_wr = to_fsrq(srq)->q.depth;
+	*max_sge = to_fsrq(srq)->q.max_sge;
+}
+
+/**
+ * fake_ib_srq_event - raise an asynchronous event of an SRQ
+ * @srq: the SRQ
+ * @type: the event
+ */
+void fake_ib_srq_event(struct ib_srq *srq, enum ib_event_type type)
+{
+	fake_srq_raise(to_fsrq(srq), type);
+}
+
+/**
+ * fake_ib_srq_take - a message begins to arrive at a QP with an SRQ
+ * @qp: the QP
+ *
+ * Return: the number of the request it took, or -ENOENT: the SRQ is empty.
+ */
+int fake_ib_srq_take(struct ib_qp *qp)
+{
+	return fake_srq_take(to_fqp(qp));
+}
+
+/**
+ * fake_ib_srq_finish - a request that was taken completes
+ * @qp: the QP that took it
+ * @seq: its number
+ * @status: with which status
+ * @byte_len: length of the message; U32_MAX for all of the buffer
+ * @solicited: the sender asked for a solicited event
+ *
+ * Return: 0, or -ENOENT when it is not outstanding.
+ */
+int fake_ib_srq_finish(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
+		       u32 byte_len, bool solicited)
+{
+	return fake_srq_finish(to_fqp(qp), seq, status, byte_len, solicited, 0, qp);
+}
+
+/**
+ * fake_ib_srq_finish_as - the same in the name of another QP
+ * @qp: the QP on whose CQ it completes
+ * @seq: its number
+ * @status: with which status
+ * @name: what the completion says of its QP; need not point anywhere
+ *
+ * Return: 0, or -ENOENT when it is not outstanding.
+ */
+int fake_ib_srq_finish_as(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
+			  struct ib_qp *name)
+{
+	return fake_srq_finish(to_fqp(qp), seq, status, U32_MAX, false, 0, name);
+}
+
+/**
  * fake_ib_newest_qp - the QP made last and still there
  * @fdev: the device
  *
@@ -1236,11 +1702,24 @@ unsigned int fake_ib_posted(struct ib_qp *qp, bool recv)
  * @qp: the QP
  * @recv: the receive queue
  *
- * Return: the number not yet completed.
+ * Return: the number not yet completed; with an SRQ, of those taken from it.
  */
 unsigned int fake_ib_outstanding(struct ib_qp *qp, bool recv)
 {
-	return READ_ONCE(to_fqp(qp)->q[recv].outstanding);
+	struct fake_qp *fqp = to_fqp(qp);
+	unsigned int seq, n = 0;
+	unsigned long flags;
+
+	if (!recv || !fqp->srq)
+		return READ_ONCE(fqp->q[recv].outstanding);
+	spin_lock_irqsave(&fqp->fdev->lock, flags);
+	for (seq = fqp->srq->q.oldest; seq != fqp->srq->next; seq++) {
+		struct fake_ib_wr *wr = fake_slot(&fqp->srq->q, seq);
+
+		n += wr->taken_by == qp && !wr->done;
+	}
+	spin_unlock_irqrestore(&fqp->fdev->lock, flags);
+	return n;
 }
 
 /**
@@ -1340,7 +1819,13 @@ int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status)
 int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited)
 {
 	struct fake_qp *fqp = to_fqp(qp);
+	int seq;
 
+	if (fqp->srq) {
+		seq = fake_srq_take(fqp);
+		return seq < 0 ? seq : fake_ib_srq_finish(qp, seq, IB_WC_SUCCESS, byte_len,
+							  solicited);
+	}
 	return fake_finish_seq(fqp, true, READ_ONCE(fqp->q[1].oldest), IB_WC_SUCCESS, byte_len,
 			       solicited, 0);
 }
@@ -1356,7 +1841,13 @@ int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited)
 int fake_ib_recv_inv(struct ib_qp *qp, u32 byte_len, u32 rkey)
 {
 	struct fake_qp *fqp = to_fqp(qp);
+	int seq;
 
+	if (fqp->srq) {
+		seq = fake_srq_take(fqp);
+		return seq < 0 ? seq : fake_srq_finish(fqp, seq, IB_WC_SUCCESS, byte_len, false,
+						       rkey, qp);
+	}
 	return fake_finish_seq(fqp, true, READ_ONCE(fqp->q[1].oldest), IB_WC_SUCCESS, byte_len,
 			       false, rkey);
 }

@@ -33,16 +33,55 @@ enum fake_ib_verb {
 	FAKE_IB_CREATE_CQ,
 	FAKE_IB_CREATE_QP,
 	FAKE_IB_MODIFY_QP,
+	FAKE_IB_CREATE_SRQ,
+	FAKE_IB_MODIFY_SRQ,
 	FAKE_IB_ALLOC_MR,
 	FAKE_IB_GET_DMA_MR,
 	FAKE_IB_MAP_MR_SG,
 	FAKE_IB_POST_SEND,
 	FAKE_IB_POST_RECV,
+	FAKE_IB_POST_SRQ_RECV,
 	/* counted only */
 	FAKE_IB_POLL_CQ,
 	FAKE_IB_NOTIFY_CQ,
 	FAKE_IB_DESTROY,
 	FAKE_IB_NR_VERBS,
+};
+
+/**
+ * enum fake_ib_last_wqe - when IB_EVENT_QP_LAST_WQE_REACHED is raised
+ * @FAKE_IB_LAST_WQE_NEVER: never, or by the test
+ * @FAKE_IB_LAST_WQE_AT_ERR: inside the modify to the error state, after the flushes
+ */
+enum fake_ib_last_wqe {
+	FAKE_IB_LAST_WQE_NEVER,
+	FAKE_IB_LAST_WQE_AT_ERR,
+};
+
+/**
+ * enum fake_ib_taken - the fate of requests taken from an SRQ when a QP ends
+ * @FAKE_IB_TAKEN_FLUSHED: they come back flushed when the QP goes to ERR
+ * @FAKE_IB_TAKEN_AT_DESTROY: they do when the QP is destroyed
+ * @FAKE_IB_TAKEN_LOST: they never come back
+ */
+enum fake_ib_taken {
+	FAKE_IB_TAKEN_FLUSHED,
+	FAKE_IB_TAKEN_AT_DESTROY,
+	FAKE_IB_TAKEN_LOST,
+};
+
+/**
+ * struct fake_ib_step - one verb in the order of calls
+ * @verb: which
+ * @obj: the object it was called for, an address to compare with
+ * @arg: new QP state, number of completions polled, opcode of a request, mask
+ * @when: jiffies
+ */
+struct fake_ib_step {
+	enum fake_ib_verb verb;
+	const void *obj;
+	int arg;
+	unsigned long when;
 };
 
 /**
@@ -57,6 +96,10 @@ enum fake_ib_verb {
  * @max_rd_atom: read depth, both directions
  * @max_pages: pages of one fast registration
  * @max_msg_sz: largest message of the port
+ * @max_srq_wr: depth of an SRQ
+ * @max_srq_sge: segments per Receive of an SRQ, at most FAKE_IB_MAX_SGE
+ * @no_srq: the device has no SRQs
+ * @driver: whose quirks the device is suspected of; 0 for those of hardware
  */
 struct fake_ib_caps {
 	bool iwarp;
@@ -68,6 +111,10 @@ struct fake_ib_caps {
 	int max_rd_atom;
 	int max_pages;
 	u32 max_msg_sz;
+	int max_srq_wr;
+	int max_srq_sge;
+	bool no_srq;
+	enum rdma_driver_id driver;
 };
 
 /**
@@ -87,6 +134,7 @@ struct fake_ib_caps {
  * @mr: region of a registration
  * @access: rights of a registration
  * @done: completed, with or without a work completion
+ * @taken_by: with an SRQ, the QP that took it
  */
 struct fake_ib_wr {
 	unsigned int seq;
@@ -104,6 +152,7 @@ struct fake_ib_wr {
 	struct ib_mr *mr;
 	int access;
 	bool done;
+	struct ib_qp *taken_by;
 };
 
 /**
@@ -111,12 +160,14 @@ struct fake_ib_wr {
  * @pds: protection domains
  * @cqs: completion queues
  * @qps: queue pairs
+ * @srqs: shared receive queues
  * @mrs: memory regions, without the DMA regions that come with a PD
  */
 struct fake_ib_live {
 	int pds;
 	int cqs;
 	int qps;
+	int srqs;
 	int mrs;
 };
 
@@ -137,6 +188,23 @@ void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth
 void fake_ib_auto_reg(struct fake_ib *fdev, bool on);
 void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status);
 void fake_ib_hold_flush(struct fake_ib *fdev, bool hold);
+
+void fake_ib_last_wqe(struct fake_ib *fdev, enum fake_ib_last_wqe when);
+void fake_ib_taken(struct fake_ib *fdev, enum fake_ib_taken what);
+int fake_ib_trace_start(struct fake_ib *fdev);
+const struct fake_ib_step *fake_ib_trace(struct fake_ib *fdev, unsigned int i);
+
+struct ib_srq *fake_ib_newest_srq(struct fake_ib *fdev);
+unsigned int fake_ib_srq_posted(struct ib_srq *srq);
+unsigned int fake_ib_srq_waiting(struct ib_srq *srq);
+bool fake_ib_srq_wr(struct ib_srq *srq, unsigned int seq, struct fake_ib_wr *out);
+void fake_ib_srq_size(struct ib_srq *srq, unsigned int *max_wr, unsigned int *max_sge);
+void fake_ib_srq_event(struct ib_srq *srq, enum ib_event_type type);
+int fake_ib_srq_take(struct ib_qp *qp);
+int fake_ib_srq_finish(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
+		       u32 byte_len, bool solicited);
+int fake_ib_srq_finish_as(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
+			  struct ib_qp *name);
 
 struct ib_qp *fake_ib_newest_qp(struct fake_ib *fdev);
 enum ib_qp_state fake_ib_qp_state(struct ib_qp *qp);

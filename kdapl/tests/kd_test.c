@@ -84,6 +84,7 @@ void kd_exit(struct kunit *test)
 	fake_ib_unplug(env->dev);
 	fake_ib_live(env->dev, &live);
 	KUNIT_EXPECT_EQ(test, live.qps, 0);
+	KUNIT_EXPECT_EQ(test, live.srqs, 0);
 	KUNIT_EXPECT_EQ(test, live.cqs, 0);
 	KUNIT_EXPECT_EQ(test, live.mrs, 0);
 	KUNIT_EXPECT_EQ(test, live.pds, 0);
