@@ -9,7 +9,7 @@ DKMS_NAME = kdapl/$(DKMS_VERSION)
 DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help modules install dkms-install demo check lint soak clean
+.PHONY: help modules install dkms-install demo check coverage-spec lint soak clean
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -17,6 +17,7 @@ help:
 	@echo '  make demo          two virtual machines exchange data through kdapl.ko, before your eyes'
 	@echo '  make check         all tests, in virtual machines (FAST=1: one provider, one kernel;'
 	@echo '                     ONLY=word: only the jobs whose name holds it)'
+	@echo '  make coverage-spec which requirements are tested, and why others are not'
 	@echo '  make lint          static checks; silent when clean'
 	@echo '  make soak          load, traffic, unplug and unload again and again (N=$(N) times)'
 	@echo '  make modules       build kdapl.ko and kdping.ko for kernel KVER=$(KVER)'
@@ -58,6 +59,9 @@ check:
 soak:
 	@tools/setup check
 	@tests/run --soak $(N)
+
+coverage-spec:
+	@tools/coverage-spec
 
 lint:
 	@tools/lint
