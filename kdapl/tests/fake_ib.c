@@ -44,6 +44,7 @@ struct fake_ib {
 	bool auto_reg;
 	enum ib_wc_status auto_status;
 	bool hold_flush;
+	bool instant;
 	enum fake_ib_last_wqe last_wqe;
 	enum fake_ib_taken taken;
 	struct fake_ib_step *trace;
@@ -1006,10 +1007,13 @@ static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct fake_ib_wr
 	for (i = 0; i < num_sge; i++) {
 		wr->sge[i] = sgl[i];
 		wr->length += sgl[i].length;
-		if (!sgl[i].length)
-			fake_violation(fdev, "empty segment handed to the device");
-		else if (!fake_lkey_ok(fdev, pd, &sgl[i]))
+		if (!sgl[i].length) {
+			/* a Read has exactly one on iWARP, also when it is empty */
+			if (!fdev->caps.iwarp || wr->opcode != IB_WR_RDMA_READ || wr->recv)
+				fake_violation(fdev, "empty segment handed to the device");
+		} else if (!fake_lkey_ok(fdev, pd, &sgl[i])) {
 			fake_violation(fdev, "segment outside any valid region of the PD");
+		}
 	}
 	return 0;
 }
@@ -1050,6 +1054,10 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV:
 		max_sge = min_t(unsigned int, max_sge, fdev->caps.max_sge_rd);
+		if (fdev->caps.iwarp && wr->num_sge != 1) {
+			fake_violation(fdev, "iWARP read without exactly one segment");
+			return -EINVAL;
+		}
 		if (fdev->caps.iwarp && (wr->send_flags & IB_SEND_FENCE)) {
 			fake_violation(fdev, "fence on an iWARP read");
 			return -EINVAL;
@@ -1124,6 +1132,8 @@ static int fake_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	else if (kick || qp->state == IB_QPS_ERR)
 		queue_work(fdev->wq, &qp->work);
 	spin_unlock_irqrestore(&fdev->lock, flags);
+	if (!err && READ_ONCE(fdev->instant))
+		fake_ib_complete_all(ibqp, false, IB_WC_SUCCESS);
 	return err;
 }
 
@@ -1177,6 +1187,8 @@ static int fake_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (!err && qp->state == IB_QPS_ERR)
 		queue_work(fdev->wq, &qp->work);
 	spin_unlock_irqrestore(&fdev->lock, flags);
+	if (!err && READ_ONCE(fdev->instant))
+		fake_ib_complete_all(ibqp, true, IB_WC_SUCCESS);
 	return err;
 }
 
@@ -1443,6 +1455,16 @@ void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status)
 void fake_ib_hold_flush(struct fake_ib *fdev, bool hold)
 {
 	WRITE_ONCE(fdev->hold_flush, hold);
+}
+
+/**
+ * fake_ib_instant - requests and receives complete before their post returns
+ * @fdev: the device
+ * @on: off from the start
+ */
+void fake_ib_instant(struct fake_ib *fdev, bool on)
+{
+	WRITE_ONCE(fdev->instant, on);
 }
 
 /**

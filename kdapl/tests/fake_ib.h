@@ -189,6 +189,7 @@ void fake_ib_auto_reg(struct fake_ib *fdev, bool on);
 void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status);
 void fake_ib_hold_flush(struct fake_ib *fdev, bool hold);
 
+void fake_ib_instant(struct fake_ib *fdev, bool on);
 void fake_ib_last_wqe(struct fake_ib *fdev, enum fake_ib_last_wqe when);
 void fake_ib_taken(struct fake_ib *fdev, enum fake_ib_taken what);
 int fake_ib_trace_start(struct fake_ib *fdev);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * What reaches the device: segments, operation, flags, remote range; and what
- * a post costs, in calls and allocations.
+ * What reaches the device: segments, operation, flags, remote range.
  */
 #include <linux/delay.h>
 #include <linux/random.h>
-#include <linux/tracepoint.h>
 
 #include "kd_test.h"
 
@@ -340,89 +338,6 @@ static void wr_iwarp_fence_test(struct kunit *test)
 	kdapl_obj_put(&kia->obj);
 }
 
-/*
- * Allocations of this task, seen by the kernel's own trace points. They are
- * looked up by name, since modules differ in what they may link to; the
- * arguments do not matter.
- */
-struct wr_alloc_watch {
-	struct task_struct *task;
-	unsigned long seen;
-	int attached;
-};
-
-static const char * const wr_alloc_points[] = {
-	"kmalloc", "kmalloc_node", "kmem_cache_alloc", "kmem_cache_alloc_node", "mm_page_alloc",
-};
-
-static void wr_alloc_probe(void *data)
-{
-	struct wr_alloc_watch *watch = data;
-
-	if (current == watch->task && in_task())
-		watch->seen++;
-}
-
-static void wr_alloc_find(struct tracepoint *tp, void *priv)
-{
-	struct wr_alloc_watch *watch = priv;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(wr_alloc_points); i++)
-		if (!strcmp(tp->name, wr_alloc_points[i]) &&
-		    !tracepoint_probe_register(tp, (void *)wr_alloc_probe, watch))
-			watch->attached++;
-}
-
-static void wr_alloc_drop(struct tracepoint *tp, void *priv)
-{
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(wr_alloc_points); i++)
-		if (!strcmp(tp->name, wr_alloc_points[i]))
-			tracepoint_probe_unregister(tp, (void *)wr_alloc_probe, priv);
-}
-
-static void wr_alloc_test(struct kunit *test)
-{
-	struct kd_env *env = kd_connected(test, NULL);
-	DAT_RMR_TRIPLET remote = kd_remote(0, 16, 0x55);
-	DAT_LMR_TRIPLET iov[3] = { kd_seg(env, KD_RW, 0, 8), kd_seg(env, KD_RW, 0, 0),
-				   kd_seg(env, KD_RW, 8, 8) };
-	struct wr_alloc_watch watch = { .task = current };
-	unsigned long control, posts;
-	enum kd_call call;
-	int i, bad = 0;
-
-	if (IS_ENABLED(CONFIG_TRACEPOINTS))
-		for_each_kernel_tracepoint(wr_alloc_find, &watch);
-	if (!watch.attached) {
-		kunit_skip(test, "this kernel has no trace points");
-		return;
-	}
-	kfree(kmalloc(64, GFP_KERNEL));
-	control = watch.seen;
-	watch.seen = 0;
-	/* with room, without room, and refused */
-	for (call = 0; call < KD_NR_CALLS; call++) {
-		for (i = 0; i < 12; i++) {
-			bool room = i < 8;
-
-			if ((kd_post(env->ep, call, 3, iov, i, &remote, 0) == DAT_SUCCESS) != room)
-				bad++;
-		}
-		kd_post(env->ep, call, -1, iov, 0, &remote, 0);
-		fake_ib_complete_all(env->qp, kd_is_recv(call), IB_WC_SUCCESS);
-	}
-	posts = watch.seen;
-	if (IS_ENABLED(CONFIG_TRACEPOINTS))
-		for_each_kernel_tracepoint(wr_alloc_drop, &watch);
-	tracepoint_synchronize_unregister();
-	KUNIT_EXPECT_EQ(test, bad, 0);
-	KUNIT_EXPECT_GT(test, control, 0UL);
-	KUNIT_EXPECT_EQ(test, posts, 0UL);
-}
-
 static struct kunit_case wr_map_cases[] = {
 	KD_CASE(wr_segments_test,
 		"EP-POST-05,EP-POST-12,SEND-04,RECV-03,RDMAW-02: segments in order, no empty one"),
@@ -435,7 +350,6 @@ static struct kunit_case wr_map_cases[] = {
 		"EP-POST-01,SEND-14,RECV-09,RDMAW-08,RDMAR-09: one call of the device per post"),
 	KD_CASE(wr_order_test, "EP-POST-21: requests start in posting order"),
 	KD_CASE(wr_iwarp_fence_test, "FLAG-09,RDMAR-06: fenced Read on iWARP"),
-	KD_CASE(wr_alloc_test, "CTX-01,EP-POST-02,SEND-15: no allocation in a post"),
 	{}
 };
 
