@@ -378,6 +378,86 @@ DAT_RMR_TRIPLET kd_remote(u64 addr, u32 length, u32 key)
 }
 
 /**
+ * kd_upcall - upcall that writes down its events
+ * @data: struct kd_upcalls
+ * @event: the event
+ * @more: not looked at
+ */
+void kd_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct kd_upcalls *up = data;
+	unsigned long flags;
+
+	spin_lock_irqsave(&up->lock, flags);
+	if (up->n < ARRAY_SIZE(up->events))
+		up->events[up->n] = *event;
+	WRITE_ONCE(up->n, up->n + 1);
+	spin_unlock_irqrestore(&up->lock, flags);
+}
+
+/**
+ * kd_upcalls_on - replace an EVD of the environment by one with upcalls
+ * @env: environment without EP
+ * @evd: env->recv, env->req or env->conn
+ * @flags: streams of the new one
+ *
+ * Return: where the upcalls are written down; freed with the case.
+ */
+struct kd_upcalls *kd_upcalls_on(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_EVD_FLAGS flags)
+{
+	struct kd_upcalls *up = kunit_kzalloc(env->test, sizeof(*up), GFP_KERNEL);
+	DAT_UPCALL_OBJECT object = { .instance_data = up, .upcall_func = kd_upcall };
+	DAT_EVD_HANDLE old = *evd;
+
+	KUNIT_ASSERT_NOT_NULL(env->test, up);
+	spin_lock_init(&up->lock);
+	*evd = DAT_HANDLE_NULL;
+	if (old)
+		KD_ASSERT_OK(env->test, dat_evd_free(old));
+	KD_ASSERT_OK(env->test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_SINGLE_INSTANCE, &object,
+						flags, evd));
+	return up;
+}
+
+/**
+ * kd_upcalls_wait - wait for upcalls, and see that there are no more of them
+ * @up: where they are written down
+ * @n: how many are expected
+ *
+ * Return: how many there were.
+ */
+int kd_upcalls_wait(struct kd_upcalls *up, int n)
+{
+	int i;
+
+	for (i = 0; i < 5000 && READ_ONCE(up->n) < n; i++)
+		kd_pause();
+	msleep(20);
+	return READ_ONCE(up->n);
+}
+
+/**
+ * kd_expect_end - wait for the one event that ends the connection
+ * @env: environment whose EP is coming to its end
+ *
+ * Return: its number; the EP is in DISCONNECTED, and no other event came.
+ */
+u32 kd_expect_end(struct kd_env *env)
+{
+	struct kunit *test = env->test;
+	DAT_EVENT event;
+	int i;
+
+	for (i = 0; i < 5000 && !kd_next(env->conn, &event); i++)
+		kd_pause();
+	KUNIT_ASSERT_LT(test, i, 5000);
+	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, env->ep);
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state), (int)DAT_EP_STATE_DISCONNECTED);
+	KD_EXPECT_EMPTY(test, env->conn);
+	return event.event_number;
+}
+
+/**
  * kd_next - dequeue
  * @evd: EVD
  * @event: filled with the event, with rubbish before

@@ -65,6 +65,18 @@ struct kd_env {
 	struct ib_qp *qp;
 };
 
+/**
+ * struct kd_upcalls - what the upcalls of an EVD brought
+ * @lock: everything below
+ * @n: number of upcalls
+ * @events: the first of them
+ */
+struct kd_upcalls {
+	spinlock_t lock;	/* everything below */
+	int n;
+	DAT_EVENT events[32];
+};
+
 enum kd_call {
 	KD_SEND,
 	KD_RECV,
@@ -95,6 +107,10 @@ DAT_RETURN kd_post(DAT_EP_HANDLE ep, enum kd_call call, int num, DAT_LMR_TRIPLET
 		   u64 cookie, const DAT_RMR_TRIPLET *remote, int flags);
 DAT_LMR_TRIPLET kd_seg(struct kd_env *env, enum kd_mem_kind kind, u32 offset, u32 length);
 DAT_RMR_TRIPLET kd_remote(u64 addr, u32 length, u32 key);
+void kd_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more);
+struct kd_upcalls *kd_upcalls_on(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_EVD_FLAGS flags);
+int kd_upcalls_wait(struct kd_upcalls *up, int n);
+u32 kd_expect_end(struct kd_env *env);
 bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event);
 DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call);
 u32 kd_ring_used(struct kdapl_ring *ring);
