@@ -500,7 +500,8 @@ static void unsignalled(struct kunit *test)
 	KDT_OK(test, kdt_recv(&pair->s, to, 0, 64, 6));
 	KDT_OK(test, kdt_send(&pair->c, from, 0, 64, 6, DAT_COMPLETION_UNSIGNALLED_FLAG));
 	kdt_dto(test, pair->s.recv, &pair->s, 6, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
-	KUNIT_ASSERT_TRUE(test, kdt_dequeue(pair->c.req->h, &event));
+	/* The upcall of number 5 may still have been looking around, and takes it along. */
+	KUNIT_ASSERT_TRUE(test, kdt_get_or_dequeue(pair->c.req, &event));
 	KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.user_cookie.as_64, 6);
 }
 

@@ -20,11 +20,12 @@
 
 #include "kd_case.h"
 
-#define KDT_WAIT	(10 * HZ)	/* for anything that must happen */
+#define KDT_WAIT	(30 * HZ)	/* for anything that must happen */
 #define KDT_RING	512		/* events an EVD's queue here holds */
 #define KDT_DTOS	64		/* depth of the queues of a default EP */
 #define KDT_IOV		4		/* segments of a default EP */
 #define KDT_SIZE	(256 * 1024)	/* largest transfer of a default EP */
+#define KDT_GUARD	PAGE_SIZE	/* at least so much is watched around a buffer */
 
 #define KDT_RIGHTS	((DAT_MEM_PRIV_FLAGS)DAT_MEM_PRIV_ALL_FLAG)
 
@@ -61,13 +62,16 @@ struct kdt_evd {
 	int max_running;		/* upcalls at a time, ever */
 	unsigned int calls;
 	bool softirq, process;		/* contexts upcalls were seen in */
+	bool quiet;			/* no upcalls: kdt_get() and all that use it dequeue */
 	kdt_hook hook;
 	void *priv;			/* the hook's */
 	DAT_EVENT *ring;
 };
 
+/* The LMR covers p to p + len; what is around it must never change. */
 struct kdt_buf {
 	struct list_head link;
+	u8 *base;			/* where the front guard starts */
 	u8 *p;
 	u32 len;
 	DAT_LMR_HANDLE lmr;
@@ -107,6 +111,8 @@ bool kdt_same_address(const struct sockaddr *sa, const struct kdt_ia *ia);
 
 bool kdt_get(struct kdt_evd *evd, DAT_EVENT *event);
 bool kdt_get_timeout(struct kdt_evd *evd, DAT_EVENT *event, long timeout);
+/* An event that may or may not start an upcall. */
+bool kdt_get_or_dequeue(struct kdt_evd *evd, DAT_EVENT *event);
 unsigned int kdt_queued(struct kdt_evd *evd);
 bool kdt_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event);
 bool kdt_wait_state(DAT_EP_HANDLE ep, DAT_EP_STATE state);
@@ -116,6 +122,8 @@ DAT_EP_STATE kdt_state(DAT_EP_HANDLE ep);
 void kdt_fill(u8 *p, u32 len, u32 seed);
 bool kdt_same(const u8 *p, u32 len, u32 seed);
 bool kdt_all(const u8 *p, u32 len, u8 value);
+/* Nothing was written around this buffer; kdt_exit() asks it of all of them. */
+bool kdt_guarded(const struct kdt_buf *buf);
 
 DAT_LMR_TRIPLET kdt_seg(const struct kdt_buf *buf, u32 offset, u32 len);
 DAT_RMR_TRIPLET kdt_rseg(const struct kdt_buf *buf, u32 offset, u32 len);
@@ -181,6 +189,8 @@ struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr);
 void kdt_pair_connect(struct kunit *test, struct kdt_pair *pair);
 /* Both at once. */
 struct kdt_pair *kdt_pair_up(struct kunit *test);
+/* The same, and nobody looks at the client's requests unless the test does. */
+struct kdt_pair *kdt_pair_quiet(struct kunit *test, const DAT_EP_ATTR *attr);
 /* Ends a connection that is up and checks that each side hears of it once. */
 void kdt_pair_down(struct kunit *test, struct kdt_pair *pair);
 /* Connect and leave the request unanswered: a is in ACTIVE_CONNECTION_PENDING. */

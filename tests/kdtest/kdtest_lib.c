@@ -86,7 +86,7 @@ void kdt_env_close(struct kdt_env *env)
 		kfree(evd);
 	}
 	list_for_each_entry_safe(buf, buf_next, &env->bufs, link) {
-		kvfree(buf->p);
+		kvfree(buf->base ?: buf->p);
 		kfree(buf);
 	}
 }
@@ -103,8 +103,15 @@ int kdt_init(struct kunit *test)
 
 void kdt_exit(struct kunit *test)
 {
-	if (test->priv)
-		kdt_env_close(test->priv);
+	struct kdt_env *env = test->priv;
+	struct kdt_buf *buf;
+
+	if (!env)
+		return;
+	list_for_each_entry(buf, &env->bufs, link)
+		KUNIT_EXPECT_TRUE_MSG(test, kdt_guarded(buf),
+				      "written outside of a buffer of %u bytes", buf->len);
+	kdt_env_close(env);
 }
 
 /* ---- EVDs ---- */
@@ -152,6 +159,7 @@ DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS fl
 	if (!evd->ring)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	upcall.instance_data = evd;
+	evd->quiet = policy == DAT_UPCALL_DISABLE;
 	ret = dat_evd_kcreate(ia->h, qlen, policy, policy == DAT_UPCALL_DISABLE ? NULL : &upcall,
 			      flags, &evd->h);
 	*out = evd;
@@ -172,14 +180,45 @@ static bool kdt_take(struct kdt_evd *evd, DAT_EVENT *event)
 	return got;
 }
 
+/* An EVD without upcalls tells nobody: look again at each tick, with a limit. */
+static bool kdt_dequeue_timeout(DAT_EVD_HANDLE evd, DAT_EVENT *event, long timeout)
+{
+	unsigned long end = jiffies + timeout;
+
+	do {
+		if (dat_evd_dequeue(evd, event) == DAT_SUCCESS)
+			return true;
+		schedule_timeout_uninterruptible(1);
+	} while (time_before(jiffies, end));
+	return false;
+}
+
+bool kdt_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event)
+{
+	return kdt_dequeue_timeout(evd, event, KDT_WAIT);
+}
+
 bool kdt_get_timeout(struct kdt_evd *evd, DAT_EVENT *event, long timeout)
 {
+	if (evd->quiet)
+		return kdt_dequeue_timeout(evd->h, event, timeout);
 	return wait_event_timeout(evd->wait, kdt_take(evd, event), timeout);
 }
 
 bool kdt_get(struct kdt_evd *evd, DAT_EVENT *event)
 {
 	return kdt_get_timeout(evd, event, KDT_WAIT);
+}
+
+bool kdt_get_or_dequeue(struct kdt_evd *evd, DAT_EVENT *event)
+{
+	unsigned long end = jiffies + KDT_WAIT;
+
+	do {
+		if (kdt_take(evd, event) || kdt_dequeue_timeout(evd->h, event, 0))
+			return true;
+	} while (time_before(jiffies, end));
+	return false;
 }
 
 unsigned int kdt_queued(struct kdt_evd *evd)
@@ -191,19 +230,6 @@ unsigned int kdt_queued(struct kdt_evd *evd)
 	n = evd->lost ? KDT_RING + 1 : evd->head - evd->tail;
 	spin_unlock_irqrestore(&evd->lock, flags);
 	return n;
-}
-
-/* An EVD without upcalls tells nobody: look again at each tick, with a limit. */
-bool kdt_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event)
-{
-	unsigned long end = jiffies + KDT_WAIT;
-
-	do {
-		if (dat_evd_dequeue(evd, event) == DAT_SUCCESS)
-			return true;
-		schedule_timeout_uninterruptible(1);
-	} while (time_before(jiffies, end));
-	return false;
 }
 
 DAT_EP_STATE kdt_state(DAT_EP_HANDLE ep)
@@ -229,6 +255,14 @@ bool kdt_wait_state(DAT_EP_HANDLE ep, DAT_EP_STATE state)
 
 /* ---- memory ---- */
 
+#define GUARD_BYTE 0x5c
+
+bool kdt_guarded(const struct kdt_buf *buf)
+{
+	return !buf->base || (kdt_all(buf->base, KDT_GUARD, GUARD_BYTE) &&
+			      kdt_all(buf->p + buf->len, KDT_GUARD, GUARD_BYTE));
+}
+
 DAT_RETURN kdt_buf_open(struct kdt_env *env, struct kdt_ia *ia, DAT_PZ_HANDLE pz, u32 len,
 			DAT_MEM_PRIV_FLAGS rights, struct kdt_buf **out)
 {
@@ -238,10 +272,14 @@ DAT_RETURN kdt_buf_open(struct kdt_env *env, struct kdt_ia *ia, DAT_PZ_HANDLE pz
 	if (!buf)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	list_add(&buf->link, &env->bufs);
-	buf->p = kvzalloc(len, GFP_KERNEL);
-	if (!buf->p)
+	buf->base = kvmalloc(len + 2 * KDT_GUARD, GFP_KERNEL);
+	if (!buf->base)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	buf->p = buf->base + KDT_GUARD;
 	buf->len = len;
+	memset(buf->base, GUARD_BYTE, KDT_GUARD);
+	memset(buf->p, 0, len);
+	memset(buf->p + len, GUARD_BYTE, KDT_GUARD);
 	region.for_va = buf->p;
 	*out = buf;
 	return dat_lmr_kcreate(ia->h, DAT_MEM_TYPE_VIRTUAL, region, len, pz, rights,
@@ -413,7 +451,7 @@ bool kdt_same_address(const struct sockaddr *sa, const struct kdt_ia *ia)
 
 DAT_RETURN kdt_connect(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port)
 {
-	return dat_ep_connect(ep->h, (DAT_IA_ADDRESS_PTR)&to->addr, port, 10 * USEC_PER_SEC, 0,
+	return dat_ep_connect(ep->h, (DAT_IA_ADDRESS_PTR)&to->addr, port, 30 * USEC_PER_SEC, 0,
 			      NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 }
 
@@ -512,6 +550,21 @@ struct kdt_pair *kdt_pair_up(struct kunit *test)
 	return pair;
 }
 
+struct kdt_pair *kdt_pair_quiet(struct kunit *test, const DAT_EP_ATTR *attr)
+{
+	struct kdt_pair *pair = kdt_pair_new(test, attr);
+	struct kdt_ep *c = &pair->c;
+	DAT_EP_ATTR def;
+
+	kdt_attr(kdt_env(test), &def);
+	KDT_OK(test, dat_ep_free(c->h));
+	c->req = kdt_evd_policy(test, c->ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS, DAT_UPCALL_DISABLE);
+	KDT_OK(test, dat_ep_create(c->ia->h, c->ia->pz, c->recv->h, c->req->h, c->conn->h,
+				   attr ?: &def, &c->h));
+	kdt_pair_connect(test, pair);
+	return pair;
+}
+
 void kdt_pair_down(struct kunit *test, struct kdt_pair *pair)
 {
 	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
@@ -584,6 +637,11 @@ void kdt_settle(struct kunit *test, struct kdt_pair *pair)
 
 void kdt_ep_done(struct kunit *test, struct kdt_ep *ep)
 {
+	DAT_EVENT event;
+
+	if (ep->req->quiet)
+		KDT_REFUSED(test, DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE,
+			    dat_evd_dequeue(ep->req->h, &event));
 	KDT_OK(test, dat_ep_free(ep->h));
 	KDT_OK(test, dat_evd_free(ep->conn->h));
 	KUNIT_EXPECT_EQ_MSG(test, kdt_queued(ep->conn), 0, "more connection events than expected");
