@@ -221,6 +221,7 @@ static void cm_work_connect(struct work_struct *work)
 		.initiator_depth = half->read_out,
 		.retry_count = RETRY_COUNT,
 		.rnr_retry_count = RNR_RETRY_COUNT,
+		.srq = !!half->pool,
 	};
 	DAT_EVENT_NUMBER outcome;
 	unsigned int noio;
@@ -300,7 +301,7 @@ void kdapl_cm_work_init(struct kdapl_half *half)
 /* Read depths as this EP asks for them, within the device. */
 static void cm_read_depths(struct kdapl_half *half)
 {
-	const DAT_EP_ATTR *attr = &half->ep->attr;
+	const DAT_EP_ATTR *attr = &half->attr;
 	const struct ib_device_attr *dev = &half->dev->attrs;
 	int in = attr->max_rdma_read_in, out = attr->max_rdma_read_out;
 
@@ -390,6 +391,7 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 		.private_data = pdata,
 		.private_data_len = len,
 		.rnr_retry_count = RNR_RETRY_COUNT,
+		.srq = !!half->pool,
 		.qp_num = half->qp->qp_num,
 	};
 	unsigned int noio = memalloc_noio_save();

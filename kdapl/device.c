@@ -159,6 +159,7 @@ int kdapl_device_add(struct ib_device *ibdev)
 	dev->ports = ibdev->phys_port_cnt;
 	dev->iwarp = rdma_protocol_iwarp(ibdev, rdma_start_port(ibdev));
 	dev->siw = ibdev->ops.driver_id == RDMA_DRIVER_SIW;
+	dev->rxe = ibdev->ops.driver_id == RDMA_DRIVER_RXE;
 	strscpy(dev->name, dev_name(&ibdev->dev), sizeof(dev->name));
 	mutex_init(&dev->lock);
 	init_waitqueue_head(&dev->idle);
@@ -166,6 +167,7 @@ int kdapl_device_add(struct ib_device *ibdev)
 	INIT_LIST_HEAD(&dev->pds);
 	INIT_LIST_HEAD(&dev->cqs);
 	INIT_LIST_HEAD(&dev->halves);
+	INIT_LIST_HEAD(&dev->pools);
 	INIT_LIST_HEAD(&dev->mrs);
 	INIT_IB_EVENT_HANDLER(&dev->event_handler, ibdev, device_event);
 	ib_register_event_handler(&dev->event_handler);
@@ -291,6 +293,7 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 	struct kdapl_device *dev = client_data;
 	struct kdapl_cq *cq, *next_cq;
 	struct kdapl_pd *pd, *next_pd;
+	struct kdapl_pool *pool, *next_pool;
 
 	mutex_lock(&kdapl_devices_lock);
 	list_del(&dev->node);
@@ -304,6 +307,8 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 	device_remove_halves(dev);
 	device_remove_mrs(dev);
 	mutex_lock(&dev->lock);
+	list_for_each_entry_safe(pool, next_pool, &dev->pools, dev_node)
+		kdapl_pool_destroy_verbs(pool);
 	list_for_each_entry_safe(cq, next_cq, &dev->cqs, dev_node)
 		kdapl_cq_destroy_verbs(cq);
 	list_for_each_entry_safe(pd, next_pd, &dev->pds, dev_node)

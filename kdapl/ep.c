@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Endpoints: the calls that create, look at, connect, disconnect, reset and
- * free them. What moves data is in post.c, the QP in ep_qp.c, the CM in cm.c.
+ * Endpoints: the calls that create, look at, modify, connect, disconnect, reset
+ * and free them. What moves data is in post.c, the QP in ep_qp.c, the CM in cm.c.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -39,11 +39,27 @@ static bool ep_in_range(DAT_COUNT value, DAT_COUNT max)
 	return value >= 0 && value <= max;
 }
 
-/* EP-CREATE-08, FLAG-14. */
+/**
+ * struct ep_named - what a call names, referenced
+ * @pz: PZ
+ * @recv: EVD of Receives
+ * @request: EVD of requests
+ * @conn: EVD of connection events
+ * @srq: SRQ
+ */
+struct ep_named {
+	struct kdapl_pz *pz;
+	struct kdapl_evd *recv;
+	struct kdapl_evd *request;
+	struct kdapl_evd *conn;
+	struct kdapl_srq *srq;
+};
+
+/* EP-CREATE-08, FLAG-14. @arg: where the attributes are among the arguments. */
 static DAT_RETURN ep_check_attr(const DAT_IA_ATTR *ia, const DAT_EP_ATTR *attr, bool recv,
-				bool request)
+				bool request, bool srq, int arg)
 {
-	DAT_RETURN bad = kdapl_arg_err(6);
+	DAT_RETURN bad = kdapl_arg_err(arg);
 
 	if (attr->service_type != DAT_SERVICE_TYPE_RC ||
 	    attr->max_message_size > ia->max_message_size ||
@@ -65,7 +81,7 @@ static DAT_RETURN ep_check_attr(const DAT_IA_ATTR *ia, const DAT_EP_ATTR *attr, 
 		return bad;
 	if (!ep_in_range(attr->max_recv_dtos, ia->max_dto_per_ep) ||
 	    !ep_in_range(attr->max_request_dtos, ia->max_dto_per_ep) ||
-	    !ep_in_range(attr->max_recv_iov, ia->max_iov_segments_per_dto) ||
+	    (!srq && !ep_in_range(attr->max_recv_iov, ia->max_iov_segments_per_dto)) ||
 	    !ep_in_range(attr->max_request_iov, ia->max_iov_segments_per_dto) ||
 	    !ep_in_range(attr->max_rdma_read_iov, ia->max_iov_segments_per_rdma_read) ||
 	    !ep_in_range(attr->max_rdma_write_iov, ia->max_iov_segments_per_rdma_write) ||
@@ -74,7 +90,7 @@ static DAT_RETURN ep_check_attr(const DAT_IA_ATTR *ia, const DAT_EP_ATTR *attr, 
 	    attr->srq_soft_hw < DAT_HW_DEFAULT)
 		return bad;
 	/* an EVD was named for a queue that can never hold anything (SIL-08) */
-	if ((recv && !attr->max_recv_dtos) || (request && !attr->max_request_dtos))
+	if ((recv && !srq && !attr->max_recv_dtos) || (request && !attr->max_request_dtos))
 		return bad;
 	if (attr->ep_transport_specific_count || attr->ep_provider_specific_count)
 		return bad;
@@ -109,23 +125,63 @@ static bool ep_get_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS
 	return *evd && (*evd)->obj.ia == ia && ((*evd)->flags & need);
 }
 
-static void ep_put_evd(struct kdapl_evd *evd)
+/*
+ * Look up what a call names. NULL handles are legal, but for the SRQ where one
+ * is asked for. Whatever is returned, the caller puts all of it.
+ */
+static DAT_RETURN ep_get_named(struct kdapl_ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv,
+			       DAT_EVD_HANDLE request, DAT_EVD_HANDLE conn,
+			       const DAT_SRQ_HANDLE *srq, struct ep_named *named)
 {
-	if (evd)
-		kdapl_obj_put(&evd->obj);
+	if (pz != DAT_HANDLE_NULL) {
+		named->pz = kdapl_obj_get(pz, DAT_HANDLE_TYPE_PZ);
+		if (!named->pz || named->pz->obj.ia != ia)
+			return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	}
+	if (!ep_get_evd(ia, recv, DAT_EVD_DTO_FLAG, &named->recv))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
+	if (!ep_get_evd(ia, request, DAT_EVD_DTO_FLAG, &named->request))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
+	if (!ep_get_evd(ia, conn, DAT_EVD_CONNECTION_FLAG, &named->conn))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
+	if (srq) {
+		named->srq = kdapl_obj_get(*srq, DAT_HANDLE_TYPE_SRQ);
+		if (!named->srq || named->srq->obj.ia != ia)
+			return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+	}
+	return DAT_SUCCESS;
+}
+
+static void ep_put_named(struct ep_named *named)
+{
+	kdapl_obj_put(named->pz ? &named->pz->obj : NULL);
+	kdapl_obj_put(named->recv ? &named->recv->obj : NULL);
+	kdapl_obj_put(named->request ? &named->request->obj : NULL);
+	kdapl_obj_put(named->conn ? &named->conn->obj : NULL);
+	kdapl_obj_put(named->srq ? &named->srq->obj : NULL);
+}
+
+/* The device cannot take Receives from an SRQ of another PZ (EP-CREATE-14). */
+static bool ep_pz_differs(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl_srq *srq)
+{
+	return srq && pz && ia->dev->rxe && srq->pz != pz;
 }
 
 static void ep_free_work(struct work_struct *work);
+static void ep_soft_work(struct work_struct *work);
+
+/* What an EP may use at once: PZ, three EVDs, SRQ. */
+#define EP_USES		5
 
 /*
  * Take the uses an EP needs, all or nothing. NULL entries are skipped. Returns
  * -1, or which one has been freed meanwhile.
  */
-static int ep_use_all(struct kdapl_obj **objs, int n)
+static int ep_use_all(struct kdapl_obj *const *objs)
 {
 	int i, bad;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < EP_USES; i++) {
 		if (!objs[i] || !kdapl_obj_use(objs[i]))
 			continue;
 		bad = i;
@@ -138,20 +194,31 @@ static int ep_use_all(struct kdapl_obj **objs, int n)
 	return -1;
 }
 
-static void ep_unuse_all(struct kdapl_ep *ep)
+static void ep_unuse_all(struct kdapl_obj *const *objs)
 {
-	if (ep->connect_evd)
-		kdapl_obj_unuse(&ep->connect_evd->obj);
-	kdapl_obj_unuse(&ep->request_evd->obj);
-	kdapl_obj_unuse(&ep->recv_evd->obj);
-	if (ep->pz)
-		kdapl_obj_unuse(&ep->pz->obj);
+	int i;
+
+	for (i = EP_USES - 1; i >= 0; i--) {
+		if (objs[i])
+			kdapl_obj_unuse(objs[i]);
+	}
 }
 
-static DAT_RETURN ep_half_ret(long err)
+static void ep_uses(const struct kdapl_ep_conf *conf, struct kdapl_evd *conn,
+		    struct kdapl_srq *srq, struct kdapl_obj **objs)
+{
+	objs[0] = conf->pz ? &conf->pz->obj : NULL;
+	objs[1] = &conf->recv_evd->obj;
+	objs[2] = &conf->request_evd->obj;
+	objs[3] = conn ? &conn->obj : NULL;
+	objs[4] = srq ? &srq->obj : NULL;
+}
+
+/* @arg: where the attributes are among the arguments. */
+static DAT_RETURN ep_half_ret(long err, int arg)
 {
 	if (err == -EBADRQC)
-		return kdapl_arg_err(6);
+		return kdapl_arg_err(arg);
 	if (err == -ESHUTDOWN)
 		return kdapl_publish_ret(err);
 	if (err == -ENOMEM)
@@ -159,69 +226,94 @@ static DAT_RETURN ep_half_ret(long err)
 	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 }
 
-/* Everything is checked: make the EP, referenced. Inside kdapl_dev_enter(). */
-static DAT_RETURN ep_make(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl_evd *recv,
-			  struct kdapl_evd *request, struct kdapl_evd *conn,
-			  const DAT_EP_ATTR *attr, struct kdapl_ep **out)
+/*
+ * Attributes and EVDs of a new EP or of one that is modified; without an EVD
+ * completions go to the IA's null EVD.
+ */
+static DAT_RETURN ep_set_conf(struct kdapl_ia *ia, const struct ep_named *named,
+			      const DAT_EP_ATTR *attr, struct kdapl_ep_conf *conf)
 {
-	struct kdapl_evd *null_evd = recv && request ? NULL : kdapl_evd_null(ia);
-	static const DAT_RETURN_SUBTYPE subtypes[4] = {
-		DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_EVD_RECV,
-		DAT_INVALID_HANDLE_EVD_REQUEST, DAT_INVALID_HANDLE_EVD_CONN,
-	};
-	struct kdapl_obj *used[4];
-	int i;
-	struct kdapl_half *half;
+	struct kdapl_evd *null_evd = NULL;
+
+	if (!named->recv || !named->request) {
+		null_evd = kdapl_evd_null(ia);
+		if (!null_evd)
+			return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+	}
+	conf->attr = *attr;
+	conf->pz = named->pz;
+	conf->recv_evd = named->recv ?: null_evd;
+	conf->request_evd = named->request ?: null_evd;
+	return DAT_SUCCESS;
+}
+
+/* How the consumer sees it; ep->lock held, or nobody else knows the EP. */
+static void ep_apply(struct kdapl_ep *ep, const struct ep_named *named,
+		     const struct kdapl_ep_conf *conf)
+{
+	ep->conf = *conf;
+	WRITE_ONCE(ep->connect_evd, named->conn);
+	ep->pz_handle = named->pz ? named->pz->obj.handle : DAT_HANDLE_NULL;
+	ep->recv_handle = named->recv ? named->recv->obj.handle : DAT_HANDLE_NULL;
+	ep->request_handle = named->request ? named->request->obj.handle : DAT_HANDLE_NULL;
+	ep->connect_handle = named->conn ? named->conn->obj.handle : DAT_HANDLE_NULL;
+}
+
+static const DAT_RETURN_SUBTYPE ep_use_subtypes[EP_USES] = {
+	DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_EVD_RECV, DAT_INVALID_HANDLE_EVD_REQUEST,
+	DAT_INVALID_HANDLE_EVD_CONN, DAT_INVALID_HANDLE_SRQ,
+};
+
+/* Everything is checked: make the EP, referenced. Inside kdapl_dev_enter(). */
+static DAT_RETURN ep_make(struct kdapl_ia *ia, const struct ep_named *named,
+			  const DAT_EP_ATTR *attr, int attr_arg, struct kdapl_ep **out)
+{
+	struct kdapl_obj *uses[EP_USES];
+	struct kdapl_half *half = NULL;
+	struct kdapl_ep_conf conf;
 	struct kdapl_ep *ep;
 	DAT_RETURN ret;
+	int i;
 
-	if (!null_evd && !(recv && request))
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+	ret = ep_set_conf(ia, named, attr, &conf);
+	if (ret != DAT_SUCCESS)
+		return ret;
 	ep = kzalloc(sizeof(*ep), GFP_KERNEL);
 	if (!ep)
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	ep->pz_handle = pz ? pz->obj.handle : DAT_HANDLE_NULL;
-	ep->recv_handle = recv ? recv->obj.handle : DAT_HANDLE_NULL;
-	ep->request_handle = request ? request->obj.handle : DAT_HANDLE_NULL;
-	ep->connect_handle = conn ? conn->obj.handle : DAT_HANDLE_NULL;
-	ep->pz = pz;
-	ep->recv_evd = recv ?: null_evd;
-	ep->request_evd = request ?: null_evd;
-	ep->connect_evd = conn;
-	ep->attr = *attr;
-	ep->max_message_size = attr->max_message_size;
-	ep->max_rdma_size = attr->max_rdma_size;
+	ep_apply(ep, named, &conf);
+	ep->srq = named->srq;
 	ep->state = DAT_EP_STATE_UNCONNECTED;
 	spin_lock_init(&ep->lock);
 	mutex_init(&ep->mutex);
 	INIT_WORK(&ep->free_work, ep_free_work);
-	used[0] = pz ? &pz->obj : NULL;
-	used[1] = &ep->recv_evd->obj;
-	used[2] = &ep->request_evd->obj;
-	used[3] = conn ? &conn->obj : NULL;
-	i = ep_use_all(used, ARRAY_SIZE(used));
+	INIT_WORK(&ep->soft_work, ep_soft_work);
+	kdapl_watermark_set(&ep->soft, attr->srq_soft_hw);
+	kdapl_watermark_set(&ep->hard, DAT_WATERMARK_INFINITE);
+	ep_uses(&conf, named->conn, named->srq, uses);
+	i = ep_use_all(uses);
 	if (i >= 0) {
 		kfree(ep);
-		return kdapl_err(DAT_INVALID_HANDLE, subtypes[i]);
+		return kdapl_err(DAT_INVALID_HANDLE, ep_use_subtypes[i]);
 	}
 	kdapl_obj_init(&ep->obj, DAT_HANDLE_TYPE_EP, ia, ep_release);
 	/* the half needs the handle, for its events */
 	i = kdapl_obj_publish(&ep->obj);
 	if (i) {
-		ret = kdapl_publish_ret(i);
-		goto err_unuse;
+		ep_unuse_all(uses);
+		kdapl_obj_put(&ep->obj);
+		return kdapl_publish_ret(i);
 	}
 	mutex_lock(&ep->mutex);
-	half = NULL;
 	if (!ep->obj.live)	/* closed under our hands */
 		half = ERR_PTR(-ESHUTDOWN);
-	else if (pz)
-		half = kdapl_half_create(ep);
+	else if (conf.pz)
+		half = kdapl_half_create(ep, &conf, NULL);
 	if (!IS_ERR(half))
 		rcu_assign_pointer(ep->half, half);
 	mutex_unlock(&ep->mutex);
 	if (IS_ERR(half)) {
-		ret = ep_half_ret(PTR_ERR(half));
+		ret = ep_half_ret(PTR_ERR(half), attr_arg);
 		if (!kdapl_obj_retire(&ep->obj))
 			kdapl_ep_destroy(ep);
 		kdapl_obj_put(&ep->obj);
@@ -229,10 +321,64 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl
 	}
 	*out = ep;
 	return DAT_SUCCESS;
+}
 
-err_unuse:
-	ep_unuse_all(ep);
-	kdapl_obj_put(&ep->obj);
+/* Both creating calls; @srq is NULL for the one without. */
+static DAT_RETURN ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+			    DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
+			    DAT_EVD_HANDLE connect_evd_handle, const DAT_SRQ_HANDLE *srq,
+			    const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	int attr_arg = srq ? 7 : 6;
+	struct ep_named named = {};
+	struct kdapl_ep *ep;
+	DAT_IA_ATTR *limits;
+	DAT_EP_ATTR attr;
+	DAT_RETURN ret;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	limits = kzalloc(sizeof(*limits), GFP_KERNEL);
+	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	if (!limits)
+		goto out;
+	kdapl_ia_limits(ia, limits);
+	ret = ep_get_named(ia, pz_handle, recv_evd_handle, request_evd_handle,
+			   connect_evd_handle, srq, &named);
+	if (ret != DAT_SUCCESS)
+		goto out;
+	ret = kdapl_arg_err(attr_arg + 1);
+	if (!ep_handle)
+		goto out;
+	ret = kdapl_arg_err(attr_arg);
+	if (srq && !ep_attributes)
+		goto out;
+	ret = kdapl_arg_err(2);
+	if (ep_pz_differs(ia, named.pz, named.srq))
+		goto out;
+	if (ep_attributes) {
+		attr = *ep_attributes;
+		ret = ep_check_attr(limits, &attr, named.recv, named.request, srq, attr_arg);
+		if (ret != DAT_SUCCESS)
+			goto out;
+	} else {
+		ep_default_attr(limits, named.recv, named.request, &attr);
+	}
+	ep_grant_attr(limits, &attr);
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(ia->dev))
+		goto out;
+	ret = ep_make(ia, &named, &attr, attr_arg, &ep);
+	if (ret == DAT_SUCCESS) {
+		*ep_handle = ep->obj.handle;
+		kdapl_obj_put(&ep->obj);
+	}
+	kdapl_dev_exit(ia->dev);
+out:
+	ep_put_named(&named);
+	kfree(limits);
+	kdapl_obj_put(&ia->obj);
 	return ret;
 }
 
@@ -262,68 +408,38 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 			 DAT_EVD_HANDLE connect_evd_handle, const DAT_EP_ATTR *ep_attributes,
 			 DAT_EP_HANDLE *ep_handle)
 {
-	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
-	struct kdapl_evd *recv = NULL, *request = NULL, *conn = NULL;
-	struct kdapl_pz *pz = NULL;
-	struct kdapl_ep *ep;
-	DAT_IA_ATTR *limits;
-	DAT_EP_ATTR attr;
-	DAT_RETURN ret;
-
-	if (!ia)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	limits = kzalloc(sizeof(*limits), GFP_KERNEL);
-	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	if (!limits)
-		goto out;
-	kdapl_ia_limits(ia, limits);
-	if (pz_handle != DAT_HANDLE_NULL) {
-		pz = kdapl_obj_get(pz_handle, DAT_HANDLE_TYPE_PZ);
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-		if (!pz || pz->obj.ia != ia)
-			goto out;
-	}
-	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
-	if (!ep_get_evd(ia, recv_evd_handle, DAT_EVD_DTO_FLAG, &recv))
-		goto out;
-	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
-	if (!ep_get_evd(ia, request_evd_handle, DAT_EVD_DTO_FLAG, &request))
-		goto out;
-	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
-	if (!ep_get_evd(ia, connect_evd_handle, DAT_EVD_CONNECTION_FLAG, &conn))
-		goto out;
-	ret = kdapl_arg_err(7);
-	if (!ep_handle)
-		goto out;
-	if (ep_attributes) {
-		attr = *ep_attributes;
-		ret = ep_check_attr(limits, &attr, recv, request);
-		if (ret != DAT_SUCCESS)
-			goto out;
-	} else {
-		ep_default_attr(limits, recv, request, &attr);
-	}
-	ep_grant_attr(limits, &attr);
-	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	if (!kdapl_dev_enter(ia->dev))
-		goto out;
-	ret = ep_make(ia, pz, recv, request, conn, &attr, &ep);
-	if (ret == DAT_SUCCESS) {
-		*ep_handle = ep->obj.handle;
-		kdapl_obj_put(&ep->obj);
-	}
-	kdapl_dev_exit(ia->dev);
-out:
-	ep_put_evd(conn);
-	ep_put_evd(request);
-	ep_put_evd(recv);
-	if (pz)
-		kdapl_obj_put(&pz->obj);
-	kfree(limits);
-	kdapl_obj_put(&ia->obj);
-	return ret;
+	return ep_create(ia_handle, pz_handle, recv_evd_handle, request_evd_handle,
+			 connect_evd_handle, NULL, ep_attributes, ep_handle);
 }
 EXPORT_SYMBOL(dat_ep_create);
+
+/**
+ * dat_ep_create_with_srq - create an Endpoint that takes its Receives from an SRQ
+ * @ia_handle: IA
+ * @pz_handle: PZ of the LMRs of its requests; that of the SRQ, unless the
+ *	provider attribute srq_ep_pz_difference_supported is TRUE; NULL leaves it
+ *	open
+ * @recv_evd_handle: EVD with the DTO flag for Receives; NULL: not interested
+ * @request_evd_handle: as for dat_ep_create()
+ * @connect_evd_handle: as for dat_ep_create()
+ * @srq_handle: SRQ of the same IA, for the life of the EP
+ * @ep_attributes: copied; max_recv_iov is ignored, max_recv_dtos not used
+ * @ep_handle: where the handle goes
+ *
+ * Context: may sleep.
+ * Return: as dat_ep_create(), and DAT_INVALID_HANDLE (SRQ),
+ * DAT_INVALID_PARAMETER (NULL @ep_attributes, PZ of SRQ and EP differ).
+ */
+DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+				  DAT_EVD_HANDLE recv_evd_handle,
+				  DAT_EVD_HANDLE request_evd_handle,
+				  DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
+				  const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
+{
+	return ep_create(ia_handle, pz_handle, recv_evd_handle, request_evd_handle,
+			 connect_evd_handle, &srq_handle, ep_attributes, ep_handle);
+}
+EXPORT_SYMBOL(dat_ep_create_with_srq);
 
 /**
  * kdapl_ep_event - a connection event for the consumer
@@ -336,9 +452,9 @@ void kdapl_ep_event(struct kdapl_half *half, u32 number)
 {
 	struct kdapl_event ev = { .half = half, .number = number, .signalled = true };
 	DAT_CONNECTION_EVENT_DATA *data = &ev.data.connect_event_data;
-	struct kdapl_ep *ep = half->ep;
+	struct kdapl_evd *evd;
 
-	if (!ep->connect_evd || READ_ONCE(half->discard))
+	if (READ_ONCE(half->discard))
 		return;
 	data->ep_handle = half->handle;
 	if ((number == DAT_CONNECTION_EVENT_ESTABLISHED && !half->passive) ||
@@ -346,7 +462,50 @@ void kdapl_ep_event(struct kdapl_half *half, u32 number)
 		data->private_data = half->pdata;
 		data->private_data_size = half->pdata_len;
 	}
-	kdapl_evd_queue(ep->connect_evd, &ev);
+	/* the EVD may be exchanged and freed before there is a connection */
+	rcu_read_lock();
+	evd = READ_ONCE(half->ep->connect_evd);
+	if (evd)
+		kdapl_evd_queue(evd, &ev);
+	rcu_read_unlock();
+}
+
+static void ep_soft_work(struct work_struct *work)
+{
+	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, soft_work);
+
+	while (atomic_dec_if_positive(&ep->soft.fired) >= 0) {
+		if (READ_ONCE(ep->obj.live))
+			kdapl_ia_async(ep->obj.ia, ep->obj.handle,
+				       DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
+				       DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
+	}
+	kdapl_obj_put(&ep->obj);
+}
+
+/**
+ * kdapl_ep_held - look whether an EP holds too many buffers of its SRQ
+ * @half: half->held may have become larger, or a watermark smaller
+ *
+ * Context: any.
+ */
+void kdapl_ep_held(struct kdapl_half *half)
+{
+	u32 held = READ_ONCE(half->held);
+	struct kdapl_ep *ep = half->ep;
+
+	if (unlikely(kdapl_watermark_above(&ep->soft, held))) {
+		atomic_inc(&ep->soft.fired);
+		refcount_inc(&ep->obj.ref);
+		if (!queue_work(kdapl_wq, &ep->soft_work))
+			refcount_dec(&ep->obj.ref);	/* the one that is queued has its own */
+	}
+	if (unlikely(kdapl_watermark_above(&ep->hard, held))) {
+		if (READ_ONCE(half->phase) < KDAPL_HALF_UP)
+			WRITE_ONCE(half->wc_failed, true);	/* BROKEN when there is a connection */
+		else
+			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+	}
 }
 
 /**
@@ -411,6 +570,7 @@ static void ep_release_half(struct kdapl_half *half, bool wait)
 
 static void ep_destroy(struct kdapl_ep *ep, bool wait)
 {
+	struct kdapl_obj *uses[EP_USES];
 	struct kdapl_half *half;
 
 	mutex_lock(&ep->mutex);
@@ -419,8 +579,8 @@ static void ep_destroy(struct kdapl_ep *ep, bool wait)
 		kdapl_ep_begin_destroy(ep);
 		wait_for_completion(&half->ended);
 		kdapl_half_drop(half, true);
-		kdapl_evd_wait_upcall(ep->recv_evd, half);
-		kdapl_evd_wait_upcall(ep->request_evd, half);
+		kdapl_evd_wait_upcall(half->recv_evd, half);
+		kdapl_evd_wait_upcall(half->request_evd, half);
 		if (ep->connect_evd)
 			kdapl_evd_wait_upcall(ep->connect_evd, half);
 		spin_lock_irq(&ep->lock);
@@ -428,8 +588,9 @@ static void ep_destroy(struct kdapl_ep *ep, bool wait)
 		spin_unlock_irq(&ep->lock);
 		ep_release_half(half, wait);
 	}
+	ep_uses(&ep->conf, ep->connect_evd, ep->srq, uses);
 	mutex_unlock(&ep->mutex);
-	ep_unuse_all(ep);
+	ep_unuse_all(uses);
 	kdapl_obj_put(&ep->obj);
 }
 
@@ -454,9 +615,16 @@ static void ep_free_work(struct work_struct *work)
 
 static bool ep_inside_upcall(struct kdapl_ep *ep)
 {
-	return kdapl_evd_inside_upcall(ep->recv_evd) ||
-	       kdapl_evd_inside_upcall(ep->request_evd) ||
-	       (ep->connect_evd && kdapl_evd_inside_upcall(ep->connect_evd));
+	struct kdapl_evd *conn;
+	bool inside;
+
+	rcu_read_lock();	/* dat_ep_modify() may exchange and free them */
+	conn = READ_ONCE(ep->connect_evd);
+	inside = kdapl_evd_inside_upcall(READ_ONCE(ep->conf.recv_evd)) ||
+		 kdapl_evd_inside_upcall(READ_ONCE(ep->conf.request_evd)) ||
+		 (conn && kdapl_evd_inside_upcall(conn));
+	rcu_read_unlock();
+	return inside;
 }
 
 /**
@@ -513,6 +681,7 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct kdapl_half *half;
+	unsigned long flags;
 	DAT_RETURN ret;
 
 	if (!ep)
@@ -535,12 +704,15 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask
 		ep_param->remote_port_qual = kdapl_addr_port(&half->remote);
 	}
 	rcu_read_unlock();
+	ep_param->srq_handle = ep->srq ? ep->srq->obj.handle : DAT_HANDLE_NULL;
+	spin_lock_irqsave(&ep->lock, flags);
 	ep_param->pz_handle = ep->pz_handle;
 	ep_param->recv_evd_handle = ep->recv_handle;
 	ep_param->request_evd_handle = ep->request_handle;
 	ep_param->connect_evd_handle = ep->connect_handle;
-	ep_param->srq_handle = DAT_HANDLE_NULL;
-	ep_param->ep_attr = ep->attr;
+	ep_param->ep_attr = ep->conf.attr;
+	ep_param->ep_attr.srq_soft_hw = READ_ONCE(ep->soft.value);
+	spin_unlock_irqrestore(&ep->lock, flags);
 out:
 	kdapl_obj_put(&ep->obj);
 	return ret;
@@ -549,10 +721,8 @@ EXPORT_SYMBOL(dat_ep_query);
 
 static DAT_BOOLEAN ring_idle(struct kdapl_ring *ring)
 {
-	struct kdapl_evd *evd = rcu_dereference(ring->cq->evd);
-
-	if (evd && READ_ONCE(ring->head) != READ_ONCE(ring->tail))
-		kdapl_evd_sweep(evd, KDAPL_BATCH, false);
+	if (READ_ONCE(ring->head) != READ_ONCE(ring->tail))
+		kdapl_ring_sweep(ring);
 	return READ_ONCE(ring->head) == READ_ONCE(ring->tail) ? DAT_TRUE : DAT_FALSE;
 }
 
@@ -592,6 +762,350 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
 	return DAT_SUCCESS;
 }
 EXPORT_SYMBOL(dat_ep_get_status);
+
+/**
+ * dat_ep_recv_query - how many Receive buffers an EP has
+ * @ep_handle: EP
+ * @nbufs_allocated: where the count goes; may be NULL. With an SRQ: buffers
+ *	taken from it that the consumer does not have back yet; otherwise:
+ *	Receives posted that have not completed
+ * @bufs_alloc_span: the number of Receives that can still complete with them;
+ *	the same number, since every message takes one buffer; may be NULL
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ */
+DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated,
+			     DAT_COUNT *bufs_alloc_span)
+{
+	struct kdapl_half *half;
+	struct kdapl_ep *ep;
+	DAT_COUNT n = 0;
+
+	rcu_read_lock();
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (!ep) {
+		rcu_read_unlock();
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	}
+	half = rcu_dereference(ep->half);
+	if (half) {
+		kdapl_ring_sweep(half->rq);
+		n = half->pool ? READ_ONCE(half->held) :
+				 READ_ONCE(half->rq->head) - READ_ONCE(half->rq->tail);
+	}
+	rcu_read_unlock();
+	if (nbufs_allocated)
+		*nbufs_allocated = n;
+	if (bufs_alloc_span)
+		*bufs_alloc_span = n;
+	return DAT_SUCCESS;
+}
+EXPORT_SYMBOL(dat_ep_recv_query);
+
+static void ep_set_watermark(struct kdapl_ep *ep, DAT_COUNT soft, const DAT_COUNT *hard)
+{
+	struct kdapl_half *half;
+
+	kdapl_watermark_set(&ep->soft, soft);
+	if (hard)
+		kdapl_watermark_set(&ep->hard, *hard);
+	rcu_read_lock();
+	half = rcu_dereference(ep->half);
+	if (half && half->pool) {
+		kdapl_evd_watch(half);
+		kdapl_ring_sweep(half->rq);
+		kdapl_ep_held(half);
+	}
+	rcu_read_unlock();
+}
+
+/**
+ * dat_ep_set_watermark - set and arm the high watermarks of an EP with an SRQ
+ * @ep_handle: EP in any state
+ * @soft_high_watermark: buffers, or DAT_WATERMARK_INFINITE. The first time the EP
+ *	holds more, one asynchronous event DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR
+ *	with the EP's handle and reason DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT is queued
+ * @hard_high_watermark: buffers, or DAT_WATERMARK_INFINITE. When a connected EP
+ *	holds more, the connection is broken
+ *
+ * Held are the buffers taken from the SRQ whose events the consumer does not
+ * have yet. Both watermarks are armed anew, each fires once; possibly during
+ * the call.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (negative);
+ * DAT_MODEL_NOT_SUPPORTED (EP without SRQ).
+ */
+DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark,
+				DAT_COUNT hard_high_watermark)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (soft_high_watermark < DAT_WATERMARK_INFINITE)
+		ret = kdapl_arg_err(2);
+	else if (hard_high_watermark < DAT_WATERMARK_INFINITE)
+		ret = kdapl_arg_err(3);
+	else if (!ep->srq)
+		ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	else
+		ep_set_watermark(ep, soft_high_watermark, &hard_high_watermark);
+	kdapl_obj_put(&ep->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ep_set_watermark);
+
+/* What dat_ep_modify() may change: all but what names the EP or its peer. */
+#define EP_FIELDS_FIXED		(DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | \
+				 DAT_EP_FIELD_COMM | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | \
+				 DAT_EP_FIELD_LOCAL_PORT_QUAL | \
+				 DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | \
+				 DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE)
+
+/* The attributes an EP would have. */
+static void ep_merge_attr(DAT_EP_ATTR *attr, const DAT_EP_ATTR *want, u64 mask)
+{
+#define MERGE(field, member)					\
+	do {							\
+		if (mask & DAT_EP_FIELD_EP_ATTR_##field)	\
+			attr->member = want->member;		\
+	} while (0)
+
+	MERGE(SERVICE_TYPE, service_type);
+	MERGE(MAX_MESSAGE_SIZE, max_message_size);
+	MERGE(MAX_RDMA_SIZE, max_rdma_size);
+	MERGE(QOS, qos);
+	MERGE(RECV_COMPLETION_FLAGS, recv_completion_flags);
+	MERGE(REQUEST_COMPLETION_FLAGS, request_completion_flags);
+	MERGE(MAX_RECV_DTOS, max_recv_dtos);
+	MERGE(MAX_REQUEST_DTOS, max_request_dtos);
+	MERGE(MAX_RECV_IOV, max_recv_iov);
+	MERGE(MAX_REQUEST_IOV, max_request_iov);
+	MERGE(MAX_RDMA_READ_IN, max_rdma_read_in);
+	MERGE(MAX_RDMA_READ_OUT, max_rdma_read_out);
+	MERGE(SRQ_SOFT_HW, srq_soft_hw);
+	MERGE(MAX_RDMA_READ_IOV, max_rdma_read_iov);
+	MERGE(MAX_RDMA_WRITE_IOV, max_rdma_write_iov);
+	MERGE(NUM_TRANSPORT_ATTR, ep_transport_specific_count);
+	MERGE(NUM_PROVIDER_ATTR, ep_provider_specific_count);
+#undef MERGE
+}
+
+/* Does the change need another QP, or other rings? */
+static bool ep_needs_half(struct kdapl_device *dev, const struct kdapl_ep_conf *old,
+			  const struct kdapl_ep_conf *conf)
+{
+	const DAT_EP_ATTR *a = &old->attr, *b = &conf->attr;
+
+	return conf->pz != old->pz || conf->recv_evd != old->recv_evd ||
+	       conf->request_evd != old->request_evd ||
+	       a->recv_completion_flags != b->recv_completion_flags ||
+	       a->request_completion_flags != b->request_completion_flags ||
+	       a->max_recv_dtos != b->max_recv_dtos ||
+	       a->max_request_dtos != b->max_request_dtos ||
+	       a->max_recv_iov != b->max_recv_iov || a->max_request_iov != b->max_request_iov ||
+	       a->max_rdma_read_iov != b->max_rdma_read_iov ||
+	       a->max_rdma_write_iov != b->max_rdma_write_iov ||
+	       (dev->iwarp && !a->max_rdma_read_out != !b->max_rdma_read_out);
+}
+
+/* A half that never carried a connection goes. */
+static void ep_discard_half(struct kdapl_half *half)
+{
+	synchronize_rcu();	/* posting calls that saw it have been sent on */
+	WRITE_ONCE(half->discard, true);
+	kdapl_half_end(half, KDAPL_END_SILENT);
+	wait_for_completion(&half->ended);
+	ep_release_half(half, true);
+}
+
+/*
+ * Put a new half, and what it was made of, into the place of the old one, which
+ * must be unused: there is no second copy of Receives that are posted (D-11).
+ * ep->mutex held.
+ */
+static DAT_RETURN ep_swap_half(struct kdapl_ep *ep, const struct ep_named *named,
+			       const struct kdapl_ep_conf *conf, struct kdapl_half *fresh)
+{
+	struct kdapl_half *old = kdapl_ep_half(ep);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	spin_lock_irq(&ep->lock);
+	if (ep->state != DAT_EP_STATE_UNCONNECTED || (old && kdapl_half_spent(old))) {
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
+	} else if (old) {
+		spin_lock(&old->rq->lock);
+		if (old->rq->head != old->rq->tail) {
+			ret = kdapl_state_err(ep->state);
+		} else {
+			old->rq->mode = KDAPL_RING_MOVED;
+			rcu_assign_pointer(ep->half, fresh);
+		}
+		spin_unlock(&old->rq->lock);
+	} else {
+		rcu_assign_pointer(ep->half, fresh);
+	}
+	if (ret == DAT_SUCCESS)
+		ep_apply(ep, named, conf);
+	spin_unlock_irq(&ep->lock);
+	return ret;
+}
+
+/* What does not concern the QP changes in place. ep->mutex held. */
+static DAT_RETURN ep_change_in_place(struct kdapl_ep *ep, const struct ep_named *named,
+				     const struct kdapl_ep_conf *conf)
+{
+	struct kdapl_half *half = kdapl_ep_half(ep);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	spin_lock_irq(&ep->lock);
+	if (ep->state != DAT_EP_STATE_UNCONNECTED) {
+		ret = kdapl_state_err(ep->state);
+	} else {
+		ep_apply(ep, named, conf);
+		if (half)	/* only requests look at these, and there are none yet */
+			half->attr = conf->attr;
+	}
+	spin_unlock_irq(&ep->lock);
+	return ret;
+}
+
+/* Everything but handles and the state has been checked; ep->mutex held. */
+static DAT_RETURN ep_modify(struct kdapl_ep *ep, const struct ep_named *named,
+			    const DAT_EP_ATTR *attr)
+{
+	struct kdapl_half *old = kdapl_ep_half(ep), *fresh = NULL;
+	struct kdapl_obj *uses[EP_USES], *old_uses[EP_USES];
+	struct kdapl_ia *ia = ep->obj.ia;
+	struct kdapl_ep_conf conf;
+	DAT_RETURN ret;
+
+	ret = ep_set_conf(ia, named, attr, &conf);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	ep_uses(&conf, named->conn, ep->srq, uses);
+	ep_uses(&ep->conf, ep->connect_evd, ep->srq, old_uses);
+	if (ep_use_all(uses) >= 0)
+		return kdapl_arg_err(3);	/* freed meanwhile */
+	if (!ep_needs_half(ia->dev, &ep->conf, &conf)) {
+		ret = ep_change_in_place(ep, named, &conf);
+	} else {
+		if (conf.pz)
+			fresh = kdapl_half_create(ep, &conf, old);
+		if (IS_ERR(fresh)) {
+			ret = ep_half_ret(PTR_ERR(fresh), 3);
+		} else {
+			ret = ep_swap_half(ep, named, &conf, fresh);
+			if (ret != DAT_SUCCESS)
+				old = fresh;
+			if (old)
+				ep_discard_half(old);
+		}
+	}
+	ep_unuse_all(ret == DAT_SUCCESS ? old_uses : uses);
+	return ret;
+}
+
+/* The handles an EP would have: those asked for, or what it has. */
+static DAT_RETURN ep_modify_named(struct kdapl_ep *ep, u64 mask, const DAT_EP_PARAM *param,
+				  struct ep_named *named)
+{
+	DAT_RETURN ret;
+
+	ret = ep_get_named(ep->obj.ia,
+			   mask & DAT_EP_FIELD_PZ_HANDLE ? param->pz_handle : ep->pz_handle,
+			   mask & DAT_EP_FIELD_RECV_EVD_HANDLE ? param->recv_evd_handle :
+								 ep->recv_handle,
+			   mask & DAT_EP_FIELD_REQUEST_EVD_HANDLE ? param->request_evd_handle :
+								    ep->request_handle,
+			   mask & DAT_EP_FIELD_CONNECT_EVD_HANDLE ? param->connect_evd_handle :
+								    ep->connect_handle,
+			   NULL, named);
+	if (ret == DAT_SUCCESS && !ep_pz_differs(ep->obj.ia, named->pz, ep->srq))
+		return DAT_SUCCESS;
+	return kdapl_arg_err(3);
+}
+
+/* All of it but the device; ep->mutex held. */
+static DAT_RETURN ep_modify_checked(struct kdapl_ep *ep, const DAT_IA_ATTR *limits, u64 mask,
+				    const DAT_EP_PARAM *param)
+{
+	bool others = mask & ~DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW;
+	struct ep_named named = {};
+	DAT_EP_ATTR attr = ep->conf.attr;
+	DAT_RETURN ret;
+
+	ep_merge_attr(&attr, &param->ep_attr, mask);
+	ret = ep_modify_named(ep, mask, param, &named);
+	if (ret == DAT_SUCCESS)
+		ret = ep_check_attr(limits, &attr, named.recv, named.request, ep->srq, 3);
+	if (ret != DAT_SUCCESS)
+		goto out;
+	ep_grant_attr(limits, &attr);
+	if (others && ep->state != DAT_EP_STATE_UNCONNECTED)
+		ret = kdapl_state_err(ep->state);
+	else if (others)
+		ret = ep_modify(ep, &named, &attr);
+	if (ret == DAT_SUCCESS && (mask & DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW))
+		ep_set_watermark(ep, attr.srq_soft_hw, NULL);
+out:
+	ep_put_named(&named);
+	return ret;
+}
+
+/**
+ * dat_ep_modify - change parameters of an EP
+ * @ep_handle: EP in UNCONNECTED; for srq_soft_hw in any state
+ * @ep_param_mask: DAT_EP_FIELD_* bits of the members to change; none of IA,
+ *	state, addresses, ports, communicator and SRQ
+ * @ep_param: the new values; NULL is a legal PZ or EVD
+ *
+ * All of them change, or none. What needs another QP (PZ, recv and request EVD,
+ * completion flags, numbers of DTOs and segments) cannot change while Receives
+ * are posted.
+ *
+ * Context: may sleep; legal in upcalls that run in process context.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (mask, values,
+ * bad handles among them); DAT_INVALID_STATE (subtype its state);
+ * DAT_MODEL_NOT_SUPPORTED (quality of service); DAT_INSUFFICIENT_RESOURCES;
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
+			 const DAT_EP_PARAM *ep_param)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_IA_ATTR *limits;
+	DAT_RETURN ret;
+
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	limits = kzalloc(sizeof(*limits), GFP_KERNEL);
+	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	if (!limits)
+		goto out;
+	ret = kdapl_query_check(ep_param_mask, DAT_EP_FIELD_ALL & ~EP_FIELDS_FIXED, ep_param);
+	if (ret != DAT_SUCCESS || !ep_param_mask)
+		goto out;
+	kdapl_ia_limits(ep->obj.ia, limits);
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(ep->obj.ia->dev))
+		goto out;
+	mutex_lock(&ep->mutex);
+	if (ep->obj.live)
+		ret = ep_modify_checked(ep, limits, ep_param_mask, ep_param);
+	else
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	mutex_unlock(&ep->mutex);
+	kdapl_dev_exit(ep->obj.ia->dev);
+out:
+	kfree(limits);
+	kdapl_obj_put(&ep->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ep_modify);
 
 static DAT_RETURN ep_check_address(const struct sockaddr *addr)
 {
@@ -800,9 +1314,9 @@ static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
 
 	if (half) {
 		wait_for_completion(&half->ended);
-		fresh = kdapl_half_create(ep);
+		fresh = kdapl_half_create(ep, &ep->conf, half);
 		if (IS_ERR(fresh))
-			return ep_half_ret(PTR_ERR(fresh));
+			return ep_half_ret(PTR_ERR(fresh), 1);
 		spin_lock_irq(&ep->lock);
 		rcu_assign_pointer(ep->half, fresh);
 		kdapl_ep_step(ep, KDAPL_IN_RESET);

@@ -26,6 +26,7 @@
 #define END_POLL	(HZ / 20)	/* look even if the engine is held up in an upcall */
 #define SUSPECT_TIMEOUT	HZ		/* D-08 */
 #define CM_DOWN_TIMEOUT	(2 * HZ)
+#define LAST_WQE_TIMEOUT	(HZ / 10)	/* D-15: not every device says it */
 
 static void kdapl_ring_free(struct kdapl_ring *ring)
 {
@@ -147,6 +148,11 @@ static void half_qp_event(struct ib_event *event, void *context)
 			/* after the CM's word it may be part of an orderly close */
 			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 		break;
+	case IB_EVENT_QP_LAST_WQE_REACHED:
+		WRITE_ONCE(half->last_wqe, true);
+		if (READ_ONCE(half->stopping))
+			mod_delayed_work(kdapl_wq, &half->end_work, 0);
+		break;
 	default:
 		break;
 	}
@@ -177,11 +183,12 @@ static int half_create_qp(struct kdapl_half *half)
 		.qp_context = half,
 		.send_cq = half->sq->cq->ibcq,
 		.recv_cq = half->rq->cq->ibcq,
+		.srq = half->pool ? half->pool->ibsrq : NULL,
 		.cap = {
 			.max_send_wr = half->sq->slots + 1,
-			.max_recv_wr = max(half->rq->slots, 1U),
+			.max_recv_wr = half->pool ? 0 : max(half->rq->slots, 1U),
 			.max_send_sge = max(half->sq->max_sge, 1U),
-			.max_recv_sge = max(half->rq->max_sge, 1U),
+			.max_recv_sge = half->pool ? 0 : max(half->rq->max_sge, 1U),
 		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
@@ -211,19 +218,17 @@ static u32 half_sq_slots(struct kdapl_half *half, const DAT_EP_ATTR *attr, u32 *
 	return half->dev->iwarp && attr->max_rdma_read_out ? 2 * slots : slots;
 }
 
-static int half_attach(struct kdapl_half *half, struct kdapl_ep *ep)
+static int half_attach(struct kdapl_half *half)
 {
 	struct kdapl_cq *cq;
 
-	cq = kdapl_evd_attach(ep->request_evd, false, ep->attr.request_completion_flags,
-			      half->sq->slots + 1);
+	cq = kdapl_evd_attach(half->request_evd, half->sq, half->attr.request_completion_flags);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	half->sq->cq = cq;
-	cq = kdapl_evd_attach(ep->recv_evd, true, ep->attr.recv_completion_flags,
-			      half->rq->slots);
+	cq = kdapl_evd_attach(half->recv_evd, half->rq, half->attr.recv_completion_flags);
 	if (IS_ERR(cq)) {
-		kdapl_evd_detach(ep->request_evd, false, half->sq->cq, half->sq->slots + 1);
+		kdapl_evd_detach(half->request_evd, half->sq);
 		kdapl_cq_put(half->sq->cq);
 		half->sq->cq = NULL;
 		return PTR_ERR(cq);
@@ -232,24 +237,27 @@ static int half_attach(struct kdapl_half *half, struct kdapl_ep *ep)
 	return 0;
 }
 
-static void half_detach(struct kdapl_half *half, struct kdapl_ep *ep)
+static void half_detach(struct kdapl_half *half)
 {
-	kdapl_evd_detach(ep->request_evd, false, half->sq->cq, half->sq->slots + 1);
-	kdapl_evd_detach(ep->recv_evd, true, half->rq->cq, half->rq->slots);
+	kdapl_evd_detach(half->request_evd, half->sq);
+	kdapl_evd_detach(half->recv_evd, half->rq);
 }
 
 /**
  * kdapl_half_create - a fresh transport half for an EP
- * @ep: EP with PZ and EVDs
+ * @ep: EP; with an SRQ, in use by it
+ * @conf: what to make it of
+ * @old: half that it will replace on the same EVDs, or NULL
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the half, with its QP in INIT, or an ERR_PTR: -EINVAL when the EP's
  * completion flags do not fit its EVDs, other errnos for lack of resources.
  */
-struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep)
+struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
+				     struct kdapl_half *old)
 {
 	struct kdapl_device *dev = ep->obj.ia->dev;
-	const DAT_EP_ATTR *attr = &ep->attr;
+	const DAT_EP_ATTR *attr = &conf->attr;
 	struct kdapl_half *half;
 	u32 interval, slots;
 	int ret = -ENOMEM;
@@ -261,6 +269,14 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep)
 	half->dev = dev;
 	half->ep = ep;
 	half->handle = ep->obj.handle;
+	half->attr = *attr;
+	half->recv_evd = conf->recv_evd;
+	half->request_evd = conf->request_evd;
+	half->replaces = old;
+	INIT_LIST_HEAD(&half->early);
+	INIT_HLIST_NODE(&half->pool_node);
+	if (ep->srq)
+		half->pool = kdapl_srq_pool_get(ep->srq);
 	mutex_init(&half->lock);
 	mutex_init(&half->destroy_lock);
 	init_completion(&half->ended);
@@ -275,22 +291,28 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep)
 	half->sq = kdapl_ring_alloc(half, false, slots,
 				    max3(attr->max_request_iov, attr->max_rdma_read_iov,
 					 attr->max_rdma_write_iov));
-	half->rq = kdapl_ring_alloc(half, true, attr->max_recv_dtos, attr->max_recv_iov);
+	half->rq = kdapl_ring_alloc(half, true, half->pool ? 0 : attr->max_recv_dtos,
+				    half->pool ? 0 : attr->max_recv_iov);
 	if (!half->sq || !half->rq)
 		goto err_free;
 	half->sq->depth = attr->max_request_dtos;
 	half->sq->interval = interval;
 	half->sq->ooo = dev->siw;
-	half->rq->depth = attr->max_recv_dtos;
+	half->rq->depth = half->rq->slots;
 
-	half->pd = ep->pz->pd;
+	half->pd = conf->pz->pd;
 	refcount_inc(&half->pd->ref);
-	ret = half_attach(half, ep);
+	ret = half_attach(half);
 	if (ret)
 		goto err_pd;
 	ret = half_create_qp(half);
 	if (ret)
 		goto err_qp;
+	if (half->pool) {
+		kdapl_pool_attach(half->pool, half);
+		kdapl_evd_watch(half);
+	}
+	half->replaces = NULL;
 	refcount_inc(&ep->obj.ref);
 	refcount_inc(&dev->ref);
 	mutex_lock(&dev->lock);
@@ -301,7 +323,7 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep)
 err_qp:
 	if (half->qp)
 		ib_destroy_qp(half->qp);
-	half_detach(half, ep);
+	half_detach(half);
 	kdapl_cq_put(half->sq->cq);
 	kdapl_cq_put(half->rq->cq);
 err_pd:
@@ -309,6 +331,7 @@ err_pd:
 err_free:
 	kdapl_ring_free(half->sq);
 	kdapl_ring_free(half->rq);
+	kdapl_pool_put(half->pool);
 	kfree(half);
 	return ERR_PTR(ret);
 }
@@ -383,7 +406,7 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half)
 	}
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (draining)
-		kdapl_evd_ending(half->ep->request_evd, 1);
+		kdapl_evd_ending(half->request_evd, 1);
 	if (ret)
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_DISCONNECTED);
 	else if (half->dev->siw)
@@ -393,9 +416,10 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half)
 
 /*
  * Destroy cm_id and QP of a half that stops, in this order and without the
- * lock: the provider may wait for a CM handler that waits for the lock.
+ * lock: the provider may wait for a CM handler that waits for the lock. Where
+ * the CM does not know the QP, the id may stay to tell the peer.
  */
-static void half_destroy_verbs(struct kdapl_half *half)
+static void half_destroy_verbs(struct kdapl_half *half, bool keep_id)
 {
 	struct rdma_cm_id *id;
 	struct ib_qp *qp;
@@ -403,9 +427,10 @@ static void half_destroy_verbs(struct kdapl_half *half)
 	/* who finds them gone must not go on before they are */
 	mutex_lock(&half->destroy_lock);
 	mutex_lock(&half->lock);
-	id = half->cm_id;
+	id = keep_id ? NULL : half->cm_id;
 	qp = half->qp;
-	half->cm_id = NULL;
+	if (id)
+		half->cm_id = NULL;
 	half->qp = NULL;
 	mutex_unlock(&half->lock);
 	if (id)
@@ -429,6 +454,7 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	WRITE_ONCE(half->stopping, true);
 	WRITE_ONCE(half->phase, KDAPL_HALF_ENDING);
 	half->deadline = jiffies + END_TIMEOUT;
+	half->pool_deadline = jiffies + LAST_WQE_TIMEOUT;
 
 	spin_lock_irq(&ep->lock);
 	refuse = ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECTED;
@@ -447,37 +473,58 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	}
 	if (removal || (ret && ret != -EALREADY))
 		half->deadline = jiffies;	/* destroying the QP is the proof */
+	if (removal)
+		half->pool_deadline = jiffies;
 
 	if (!half->draining)	/* stays as set: stopping, and the ring lock was taken */
-		kdapl_evd_ending(ep->request_evd, 1);
-	kdapl_evd_ending(ep->recv_evd, 1);
+		kdapl_evd_ending(half->request_evd, 1);
+	kdapl_evd_ending(half->recv_evd, 1);
+}
+
+/*
+ * Is there anything to wait for? What was taken from an SRQ is known only when
+ * the QP is gone; before that the device gets a little time to finish (D-15).
+ */
+static bool half_may_destroy(struct kdapl_half *half, bool sq_ended)
+{
+	/* a QP inside rdma_connect() cannot be destroyed yet (D-17) */
+	if (half->connecting && half->qp)
+		return false;
+	if (half->pool && sq_ended &&
+	    (READ_ONCE(half->last_wqe) || !time_before(jiffies, half->pool_deadline)))
+		return true;
+	return !time_before(jiffies, half->deadline);
 }
 
 /* Has everything come back? half->lock held, may be dropped; phase ENDING. */
 static bool half_try_finish(struct kdapl_half *half, bool lost)
 {
-	struct kdapl_ep *ep = half->ep;
-	bool ended;
+	u32 recvs = half->pool ? half->pool->entries : half->rq->slots;
+	bool sq_ended, rq_ended;
 
-	kdapl_evd_sweep(ep->request_evd, half->sq->slots + 1, true);
-	kdapl_evd_sweep(ep->recv_evd, half->rq->slots + 1, true);
+	kdapl_evd_sweep(half->request_evd, half->sq->slots + 1, true);
+	kdapl_evd_sweep(half->recv_evd, recvs + 1, true);
 	/* both, not one or the other: each call looks for its own ring's end */
-	ended = kdapl_ring_ended(half->sq);
-	ended &= kdapl_ring_ended(half->rq);
-	if (!ended) {
-		/* a QP inside rdma_connect() cannot be destroyed yet (D-17) */
-		if (time_before(jiffies, half->deadline) || (half->connecting && half->qp))
+	sq_ended = kdapl_ring_ended(half->sq);
+	rq_ended = kdapl_ring_ended(half->rq);
+	if (half->pool && sq_ended && half->connecting && half->qp) {
+		/* never connected: it took no buffer; the reaper has it for long */
+		kdapl_ring_force_end(half->rq, lost);
+	} else if (!sq_ended || !rq_ended) {
+		if (!half_may_destroy(half, sq_ended))
 			return false;
 		mutex_unlock(&half->lock);
-		half_destroy_verbs(half);
+		half_destroy_verbs(half, half->pool && !half->dev->iwarp);
 		mutex_lock(&half->lock);
 		if (half->phase == KDAPL_HALF_ENDED)
 			return false;	/* removal has finished it meanwhile */
-		kdapl_ring_force_end(half->sq, lost);
+		if (!sq_ended)
+			kdapl_ring_force_end(half->sq, lost);
 		kdapl_ring_force_end(half->rq, lost);
+		kdapl_pool_detach(half);
 	}
-	kdapl_evd_ending(ep->request_evd, -1);
-	kdapl_evd_ending(ep->recv_evd, -1);
+	kdapl_evd_ending(half->request_evd, -1);
+	kdapl_evd_ending(half->recv_evd, -1);
 	WRITE_ONCE(half->phase, KDAPL_HALF_ENDED);
 	return true;
 }
@@ -618,13 +665,18 @@ static void ring_unready(struct kdapl_ring *ring)
  */
 void kdapl_half_drop(struct kdapl_half *half, bool all_events)
 {
-	struct kdapl_ep *ep = half->ep;
+	struct kdapl_evd *conn;
 
 	WRITE_ONCE(half->discard, true);
-	kdapl_evd_drop(ep->request_evd, half, all_events);
-	kdapl_evd_drop(ep->recv_evd, half, all_events);
-	if (ep->connect_evd && all_events)
-		kdapl_evd_drop(ep->connect_evd, half, true);
+	if (half->pool)
+		kdapl_evd_watch(half);
+	kdapl_evd_drop(half->request_evd, half, all_events);
+	kdapl_evd_drop(half->recv_evd, half, all_events);
+	rcu_read_lock();
+	conn = READ_ONCE(half->ep->connect_evd);
+	if (conn && all_events)
+		kdapl_evd_drop(conn, half, true);
+	rcu_read_unlock();
 }
 
 /**
@@ -644,7 +696,7 @@ void kdapl_half_reap(struct kdapl_half *half)
 	ring_unready(half->sq);
 	ring_unready(half->rq);
 	kdapl_half_drop(half, false);
-	half_detach(half, half->ep);
+	half_detach(half);
 	mutex_lock(&dev->lock);
 	half->reaping = true;
 	mutex_unlock(&dev->lock);
@@ -655,7 +707,7 @@ void kdapl_half_reap(struct kdapl_half *half)
 static void half_release_verbs(struct kdapl_half *half)
 {
 	cancel_work_sync(&half->conn_work);
-	half_destroy_verbs(half);
+	half_destroy_verbs(half, false);
 	/* nobody is left who could queue these again */
 	cancel_delayed_work_sync(&half->timer);
 	cancel_work_sync(&half->est_work);
@@ -675,6 +727,11 @@ static void half_work_reap(struct work_struct *work)
 		wait_for_completion_timeout(&half->cm_down, CM_DOWN_TIMEOUT);
 	half_release_verbs(half);
 	cancel_delayed_work_sync(&half->end_work);
+	if (half->pool) {
+		kdapl_pool_detach(half);
+		synchronize_rcu();	/* those who look at all QPs of the SRQ */
+		kdapl_pool_put(half->pool);
+	}
 	kdapl_cq_put(half->sq->cq);
 	kdapl_cq_put(half->rq->cq);
 	kdapl_pd_put(half->pd);
@@ -717,6 +774,7 @@ void kdapl_half_remove(struct kdapl_half *half)
 		half->deadline = jiffies;
 		finished = half_try_finish(half, false);
 	}
+	kdapl_pool_detach(half);
 	mutex_unlock(&half->lock);
 	if (finished) {
 		kdapl_ep_ended(half);

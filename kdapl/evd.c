@@ -197,87 +197,186 @@ static int evd_grow_store(struct kdapl_evd *evd, u32 more)
 	return 0;
 }
 
-/* FLAG-15..17: which completion flags may feed this EVD. evd->mutex held. */
-static bool evd_accepts(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr)
+/* Does the half that is about to be replaced complete here in this direction? */
+static bool evd_replaced(const struct kdapl_evd *evd, const struct kdapl_half *old, bool recv)
 {
+	return old && (recv ? old->recv_evd : old->request_evd) == evd;
+}
+
+/* FLAG-15..17: which completion flags may feed this EVD. evd->mutex held. */
+static bool evd_accepts(struct kdapl_evd *evd, const struct kdapl_half *old, bool recv,
+			DAT_COMPLETION_FLAGS attr)
+{
+	unsigned int attached[2];
+
+	attached[0] = evd->attached[0] - evd_replaced(evd, old, false);
+	attached[1] = evd->attached[1] - evd_replaced(evd, old, true);
 	if (evd->discard)
 		return true;
 	if (attr != DAT_COMPLETION_DEFAULT_FLAG && (evd->flags & ~EVD_FLAGS_CQ))
 		return false;
 	if (attr == DAT_COMPLETION_SOLICITED_WAIT_FLAG &&
-	    (evd->flags != DAT_EVD_DTO_FLAG || evd->attached[0]))
+	    (evd->flags != DAT_EVD_DTO_FLAG || attached[0]))
 		return false;
-	if (!recv && evd->attached[1] && evd->attr[1] == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+	if (!recv && attached[1] && evd->attr[1] == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		return false;
-	return !evd->attached[recv] || evd->attr[recv] == attr;
+	return !attached[recv] || evd->attr[recv] == attr;
+}
+
+/* evd->lock held. */
+static void evd_set_attr(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr)
+{
+	evd->attr[recv] = attr;
+	/* A receiver that ignores the solicited bit must notify every time (D-01). */
+	evd->solicited = evd->attached[1] && !evd->obj.ia->dev->siw &&
+			 evd->attr[1] == DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+}
+
+/*
+ * All EPs that take their Receives from one SRQ and complete on this EVD share
+ * a CQ and a part of the store: a buffer can be in one place only.
+ */
+struct evd_share {
+	struct list_head node;
+	struct kdapl_pool *pool;
+	struct kdapl_cq *cq;
+	unsigned int users;
+};
+
+static struct evd_share *evd_find_share(struct kdapl_evd *evd, const struct kdapl_pool *pool)
+{
+	struct evd_share *share;
+
+	list_for_each_entry(share, &evd->shares, node) {
+		if (share->pool == pool)
+			return share;
+	}
+	return NULL;
+}
+
+/* Completions that can be there at once, of one ring or of one SRQ. */
+static int ring_completions(const struct kdapl_ring *ring)
+{
+	if (!ring->recv)
+		return ring->slots + 1;		/* a marker */
+	return ring->half->pool ? ring->half->pool->entries : ring->slots;
+}
+
+/* Room for the completions of a ring or an SRQ, in a CQ and in the store. */
+static struct kdapl_cq *evd_promise(struct kdapl_evd *evd, int slots)
+{
+	struct kdapl_cq *cq;
+	int ret;
+
+	ret = evd_grow_store(evd, slots);
+	if (ret)
+		return ERR_PTR(ret);
+	cq = evd_find_cq(evd, slots);
+	if (IS_ERR(cq))
+		return cq;
+	cq->used += slots;
+	spin_lock_irq(&evd->lock);
+	evd->reserve += slots;
+	spin_unlock_irq(&evd->lock);
+	return cq;
+}
+
+static struct kdapl_cq *evd_promise_shared(struct kdapl_evd *evd, struct kdapl_pool *pool)
+{
+	struct evd_share *share = evd_find_share(evd, pool);
+	struct kdapl_cq *cq;
+
+	if (share) {
+		share->users++;
+		return share->cq;
+	}
+	share = kzalloc(sizeof(*share), GFP_KERNEL);
+	if (!share)
+		return ERR_PTR(-ENOMEM);
+	cq = evd_promise(evd, pool->entries);
+	if (IS_ERR(cq)) {
+		kfree(share);
+		return cq;
+	}
+	share->pool = pool;
+	share->cq = cq;
+	share->users = 1;
+	list_add(&share->node, &evd->shares);
+	return cq;
 }
 
 /**
  * kdapl_evd_attach - an EP queue starts to complete on an EVD
  * @evd: the EVD, used by the EP
- * @recv: direction of the queue
+ * @ring: the queue
  * @attr: completion flags attribute of the EP for that direction
- * @slots: work requests the queue can have with the device
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the CQ to complete on, referenced; -EBADRQC when the completion
  * flags do not go together with what the EVD already carries; another errno.
  */
-struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr,
-				  int slots)
+struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_ring *ring,
+				  DAT_COMPLETION_FLAGS attr)
 {
 	struct kdapl_cq *cq;
-	int ret;
 
 	mutex_lock(&evd->mutex);
-	ret = -EBADRQC;		/* which no provider returns */
-	if (!evd_accepts(evd, recv, attr))
+	if (!evd_accepts(evd, ring->half->replaces, ring->recv, attr))
+		cq = ERR_PTR(-EBADRQC);		/* which no provider returns */
+	else if (ring->recv && ring->half->pool)
+		cq = evd_promise_shared(evd, ring->half->pool);
+	else
+		cq = evd_promise(evd, ring_completions(ring));
+	if (IS_ERR(cq))
 		goto out;
-	ret = evd_grow_store(evd, slots);
-	if (ret)
-		goto out;
-	cq = evd_find_cq(evd, slots);
-	ret = PTR_ERR_OR_ZERO(cq);
-	if (ret)
-		goto out;
-	cq->used += slots;
 	refcount_inc(&cq->ref);
 	spin_lock_irq(&evd->lock);
-	evd->reserve += slots;
-	evd->attr[recv] = attr;
-	evd->attached[recv]++;
-	/* A receiver that ignores the solicited bit must notify every time (D-01). */
-	evd->solicited = evd->attached[1] && !evd->obj.ia->dev->siw &&
-			 evd->attr[1] == DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	evd->attached[ring->recv]++;
+	evd_set_attr(evd, ring->recv, attr);
 	spin_unlock_irq(&evd->lock);
-	mutex_unlock(&evd->mutex);
-	kdapl_evd_sched(evd);	/* arms the CQ */
-	return cq;
 out:
 	mutex_unlock(&evd->mutex);
-	return ERR_PTR(ret);
+	if (!IS_ERR(cq))
+		kdapl_evd_sched(evd);	/* arms the CQ */
+	return cq;
 }
 
 /**
  * kdapl_evd_detach - undo kdapl_evd_attach()
  * @evd: the EVD
- * @recv: as attached
- * @cq: what kdapl_evd_attach() returned
- * @slots: as attached
- *
- * The reference on @cq stays with the caller.
+ * @ring: as attached; its reference on the CQ stays
  *
  * Context: may sleep.
  */
-void kdapl_evd_detach(struct kdapl_evd *evd, bool recv, struct kdapl_cq *cq, int slots)
+void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_ring *ring)
 {
+	const struct kdapl_half *old = ring->half->replaces;
+	struct evd_share *share = NULL;
+	int slots = ring_completions(ring);
+	DAT_COMPLETION_FLAGS attr;
+
 	mutex_lock(&evd->mutex);
-	cq->used -= slots;
+	attr = evd->attr[ring->recv];
+	if (ring->recv && ring->half->pool) {
+		share = evd_find_share(evd, ring->half->pool);
+		if (--share->users)
+			slots = 0;
+		else
+			list_del(&share->node);
+	}
+	ring->cq->used -= slots;
 	spin_lock_irq(&evd->lock);
 	evd->reserve -= slots;
-	evd->attached[recv]--;
+	evd->attached[ring->recv]--;
+	/* it could not be made: the half it was to replace stays */
+	if (evd_replaced(evd, old, ring->recv))
+		attr = ring->recv ? old->attr.recv_completion_flags :
+				    old->attr.request_completion_flags;
+	evd_set_attr(evd, ring->recv, attr);
 	spin_unlock_irq(&evd->lock);
 	mutex_unlock(&evd->mutex);
+	if (slots)
+		kfree(share);
 }
 
 static void kdapl_evd_release(struct kdapl_obj *obj)
@@ -321,6 +420,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 	spin_lock_init(&evd->lock);
 	INIT_LIST_HEAD(&evd->ready);
 	INIT_LIST_HEAD(&evd->cqs);
+	INIT_LIST_HEAD(&evd->shares);
 	kdapl_evd_engine_init(evd);
 
 	err = evd_grow_store(evd, 0);
@@ -545,10 +645,12 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	} else {
 		memset(event->event_extension_data, 0, sizeof(event->event_extension_data));
 		spin_lock_irqsave(&evd->lock, flags);
-		if (kdapl_evd_take(evd, &ev))
+		if (kdapl_evd_take(evd, &ev)) {
 			kdapl_event_fill(evd, &ev, event);
-		else
+			kdapl_event_release(&ev);
+		} else {
 			ret = kdapl_err(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+		}
 		spin_unlock_irqrestore(&evd->lock, flags);
 	}
 	rcu_read_unlock();

@@ -27,6 +27,7 @@ static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const str
 	DAT_DTO_COMPLETION_EVENT_DATA *dto = &ev->data.dto_completion_event_data;
 
 	ev->half = ring->half;
+	ev->buf = NULL;
 	ev->number = DAT_DTO_COMPLETION_EVENT;
 	ev->signalled = status != DAT_DTO_SUCCESS ||
 			!(wr->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
@@ -40,6 +41,37 @@ static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const str
 		dto->operation = DAT_DTO_RECEIVE_WITH_INVALIDATE;
 		dto->rmr_context = wr->key;
 	}
+}
+
+static void event_buf(struct kdapl_event *ev, struct kdapl_half *half, struct kdapl_buf *buf)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *dto = &ev->data.dto_completion_event_data;
+	bool inv = buf->flags & KDAPL_WR_INVALIDATED;
+
+	ev->half = half;
+	ev->buf = buf;
+	ev->number = DAT_DTO_COMPLETION_EVENT;
+	ev->signalled = true;	/* SRQ-POST-05; solicited wait is a matter of arming */
+	dto->ep_handle = half->handle;
+	dto->user_cookie.as_64 = buf->cookie;
+	dto->status = buf->status;
+	dto->transfered_length = buf->length;
+	dto->operation = inv ? DAT_DTO_RECEIVE_WITH_INVALIDATE : DAT_DTO_RECEIVE;
+	dto->rmr_context = inv ? buf->key : 0;
+}
+
+/**
+ * kdapl_event_release - the consumer has the event, or will never have it
+ * @ev: taken; the lock of its EVD held
+ *
+ * A buffer of an SRQ may be posted anew from here.
+ */
+void kdapl_event_release(const struct kdapl_event *ev)
+{
+	if (likely(!ev->buf))
+		return;
+	ev->half->held--;
+	kdapl_buf_free(ev->buf);
 }
 
 /* Does this finished entry become an event? */
@@ -80,7 +112,7 @@ static void ring_end(struct kdapl_evd *evd, struct kdapl_ring *ring)
 static void ring_check_recv_end(struct kdapl_evd *evd, struct kdapl_ring *ring)
 {
 	/* pairs with the release in kdapl_ring_set_mode(): native is final then */
-	if (smp_load_acquire(&ring->mode) == KDAPL_RING_SOFT &&
+	if (smp_load_acquire(&ring->mode) == KDAPL_RING_SOFT && !ring->half->pool &&
 	    READ_ONCE(ring->half->stopping) && ring->reaped == READ_ONCE(ring->native))
 		ring_end(evd, ring);
 }
@@ -110,12 +142,32 @@ static void ring_check_marker(struct kdapl_evd *evd, struct kdapl_ring *ring)
 	}
 }
 
+/* The next buffer of an SRQ that was filled before the connection was known. */
+static bool early_next(struct kdapl_half *half, struct kdapl_event *ev)
+{
+	struct kdapl_buf *buf;
+
+	while (READ_ONCE(half->phase) >= KDAPL_HALF_UP) {
+		buf = list_first_entry_or_null(&half->early, struct kdapl_buf, node);
+		if (!buf)
+			break;
+		list_del(&buf->node);
+		event_buf(ev, half, buf);
+		if (!READ_ONCE(half->discard))
+			return true;
+		kdapl_event_release(ev);
+	}
+	return false;
+}
+
 /*
  * Report the next entry of a ring from its tail. Used when completions do not
  * map one to one to entries: out of order devices, held receives, the end.
  */
 static bool ring_next(struct kdapl_ring *ring, struct kdapl_event *ev)
 {
+	if (unlikely(ring->recv && ring->half->pool))
+		return early_next(ring->half, ev);
 	/* pairs with the release of the poster: entries before head are complete */
 	while (ring->tail != smp_load_acquire(&ring->head)) {
 		struct kdapl_wr *wr = &ring->wr[ring->tail & ring->mask];
@@ -174,6 +226,14 @@ static void wr_failed(struct kdapl_ring *ring, enum ib_wc_status status)
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 }
 
+/* A message before the CM's word that there is a connection. */
+static void early_recv(struct kdapl_half *half, enum ib_wc_status status)
+{
+	/* TCP loses no answer: on iWARP the CM's word always comes */
+	if (status == IB_WC_SUCCESS && READ_ONCE(half->passive) && !half->dev->iwarp)
+		queue_work(kdapl_wq, &half->est_work);
+}
+
 static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kdapl_wr *wr,
 		      const struct ib_wc *wc, struct kdapl_event *ev)
 {
@@ -191,10 +251,7 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 	}
 	if (unlikely(READ_ONCE(ring->half->phase) < KDAPL_HALF_UP || pos != ring->tail)) {
 		WRITE_ONCE(wr->state, KDAPL_WR_DONE);
-		/* TCP loses no answer: on iWARP the CM's word always comes */
-		if (wc->status == IB_WC_SUCCESS && READ_ONCE(ring->half->passive) &&
-		    !ring->half->dev->iwarp)
-			queue_work(kdapl_wq, &ring->half->est_work);
+		early_recv(ring->half, wc->status);
 		ring_mark_ready(evd, ring);
 		ring_check_recv_end(evd, ring);
 		return false;
@@ -209,6 +266,40 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 		ring_mark_ready(evd, ring);
 	ring_check_recv_end(evd, ring);
 	return visible;
+}
+
+/* A buffer of an SRQ comes back, taken by the QP of one of the EPs that use it. */
+static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_event *ev)
+{
+	struct kdapl_buf *buf = container_of(wc->wr_cqe, struct kdapl_buf, cqe);
+	struct kdapl_half *half = kdapl_buf_taken(buf, wc->qp);
+
+	if (unlikely(!half || READ_ONCE(half->rq->ended) || READ_ONCE(half->discard))) {
+		kdapl_buf_free(buf);
+		return false;
+	}
+	buf->status = kdapl_wc_recv_status(wc->status);
+	buf->length = 0;
+	buf->flags = 0;
+	if (likely(wc->status == IB_WC_SUCCESS)) {
+		buf->length = wc->byte_len;
+		if (unlikely(wc->wc_flags & IB_WC_WITH_INVALIDATE)) {
+			buf->flags = KDAPL_WR_INVALIDATED;
+			buf->key = wc->ex.invalidate_rkey;
+		}
+	} else {
+		wr_failed(half->rq, wc->status);
+	}
+	half->held++;
+	kdapl_ep_held(half);
+	if (unlikely(READ_ONCE(half->phase) < KDAPL_HALF_UP || !list_empty(&half->early))) {
+		list_add_tail(&buf->node, &half->early);
+		early_recv(half, wc->status);
+		ring_mark_ready(evd, half->rq);
+		return false;
+	}
+	event_buf(ev, half, buf);
+	return true;
 }
 
 static bool request_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kdapl_wr *wr,
@@ -248,6 +339,8 @@ static bool wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event
 	struct kdapl_wr *wr;
 
 	if (unlikely(wc->wr_cqe->done != kdapl_wr_done)) {
+		if (wc->wr_cqe->done == kdapl_buf_done)
+			return buf_done(evd, wc, ev);
 		wc->wr_cqe->done(evd->cur, wc);
 		return false;
 	}
@@ -412,6 +505,14 @@ bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
 	return stored;
 }
 
+/* May a sweep put another completion into the store? */
+static bool evd_may_park(struct kdapl_evd *evd, bool teardown)
+{
+	if (!kdapl_evd_room(evd))
+		return false;
+	return teardown || evd->store_count - evd->store_others < evd->qlen + evd->reserve;
+}
+
 /**
  * kdapl_evd_sweep_locked - move completions into the store
  * @evd: the EVD; evd->lock held
@@ -421,17 +522,16 @@ bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
  */
 void kdapl_evd_sweep_locked(struct kdapl_evd *evd, int budget, bool teardown)
 {
-	u32 limit = evd->qlen + evd->reserve;
 	struct kdapl_event ev;
 
 	while (budget-- > 0) {
-		if (!evd->discard && !kdapl_evd_room(evd))
-			break;
-		if (!evd->discard && !teardown && evd->store_count - evd->store_others >= limit)
+		if (!evd->discard && !evd_may_park(evd, teardown))
 			break;
 		if (!kdapl_evd_poll(evd, &ev))
 			break;
-		if (!evd->discard)
+		if (evd->discard)
+			kdapl_event_release(&ev);
+		else
 			kdapl_evd_store(evd, &ev);
 	}
 }
@@ -455,6 +555,20 @@ void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown)
 	spin_unlock_irqrestore(&evd->lock, flags);
 	if (sched)
 		kdapl_evd_sched(evd);
+}
+
+/**
+ * kdapl_ring_sweep - take a few completions off the CQ of a ring
+ * @ring: looks full, or is asked about (D-05)
+ *
+ * Context: any, without any lock of an EP; RCU read side.
+ */
+void kdapl_ring_sweep(struct kdapl_ring *ring)
+{
+	struct kdapl_evd *evd = rcu_dereference(ring->cq->evd);
+
+	if (evd)
+		kdapl_evd_sweep(evd, KDAPL_BATCH, false);
 }
 
 /**
@@ -506,6 +620,7 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_eve
 			if (all_events && event_connection_of(&ev, half->handle))
 				continue;
 		} else if (ev.half == half) {
+			kdapl_event_release(&ev);
 			continue;
 		}
 		kdapl_evd_store(evd, &ev);
@@ -529,12 +644,13 @@ bool kdapl_evd_arm(struct kdapl_evd *evd)
 	if (evd->closing)
 		goto out;
 	if (evd->policy == DAT_UPCALL_DISABLE && !evd->discard) {
-		if (!evd->ending || !kdapl_evd_room(evd))
+		if (!(evd->ending || evd->watching) || !evd_may_park(evd, evd->ending))
 			goto out;
 	} else if (evd->store_signalled) {
 		missed = true;
 	}
-	flags |= evd->solicited && !evd->ending ? IB_CQ_SOLICITED : IB_CQ_NEXT_COMP;
+	flags |= evd->solicited && !evd->ending && !evd->watching ? IB_CQ_SOLICITED :
+								    IB_CQ_NEXT_COMP;
 	list_for_each_entry(cq, &evd->cqs, evd_node) {
 		if (cq->ibcq && ib_req_notify_cq(cq->ibcq, flags) > 0)
 			missed = true;
@@ -623,8 +739,12 @@ void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost)
 	list_for_each_entry(cq, &evd->cqs, evd_node)
 		n += ring->cq->size;
 	while (n-- > 0 && (kdapl_evd_poll(evd, &ev) || evd->again)) {
-		if (!evd->again && !evd->discard && !kdapl_evd_store(evd, &ev))
-			overflow = true;
+		if (evd->again)
+			continue;
+		if (evd->discard || !kdapl_evd_store(evd, &ev)) {
+			kdapl_event_release(&ev);
+			overflow |= !evd->discard;
+		}
 	}
 	ring->lost |= lost;
 	ring_end(evd, ring);
@@ -639,14 +759,8 @@ void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost)
 	kdapl_obj_put(&evd->obj);
 }
 
-/**
- * kdapl_wr_done - completion of one of our work requests outside the EVD's loop
- * @cq: CQ
- * @wc: completion
- *
- * Normally only compared with; called when a core helper polls the CQ.
- */
-void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc)
+/* A core helper polls the CQ and calls back: put the event in its place. */
+static void evd_foreign_wc(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct kdapl_cq *kcq = cq->cq_context;
 	struct kdapl_evd *evd = kdapl_cq_evd_get(kcq);
@@ -656,9 +770,59 @@ void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (!evd)
 		return;
 	spin_lock_irqsave(&evd->lock, flags);
-	if (wc_event(evd, wc, &ev) && !evd->discard)
-		kdapl_evd_store(evd, &ev);
+	if (wc_event(evd, wc, &ev) && (evd->discard || !kdapl_evd_store(evd, &ev)))
+		kdapl_event_release(&ev);
 	spin_unlock_irqrestore(&evd->lock, flags);
 	kdapl_evd_sched(evd);
 	kdapl_obj_put(&evd->obj);
+}
+
+/**
+ * kdapl_wr_done - completion of one of our work requests outside the EVD's loop
+ * @cq: CQ
+ * @wc: completion
+ *
+ * Normally only compared with; called when a core helper polls the CQ.
+ */
+void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	evd_foreign_wc(cq, wc);
+}
+
+/**
+ * kdapl_buf_done - the same for a buffer of an SRQ
+ * @cq: CQ
+ * @wc: completion
+ */
+void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	evd_foreign_wc(cq, wc);
+}
+
+/**
+ * kdapl_evd_watch - must the receive EVD of a half be polled without being asked?
+ * @half: half with an SRQ
+ *
+ * Watermarks count buffers as they arrive, also while nobody dequeues.
+ *
+ * Context: any, without any lock of an EP or EVD.
+ */
+void kdapl_evd_watch(struct kdapl_half *half)
+{
+	struct kdapl_evd *evd = half->recv_evd;
+	unsigned long flags;
+	bool want;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	want = !READ_ONCE(half->discard) &&
+	       (READ_ONCE(half->pool->low_armed) ||
+		READ_ONCE(half->ep->soft.value) != DAT_WATERMARK_INFINITE ||
+		READ_ONCE(half->ep->hard.value) != DAT_WATERMARK_INFINITE);
+	if (want != half->watched) {
+		evd->watching += want ? 1 : -1;
+		half->watched = want;
+	}
+	spin_unlock_irqrestore(&evd->lock, flags);
+	if (want)
+		kdapl_evd_sched(evd);
 }

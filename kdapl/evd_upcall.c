@@ -72,17 +72,21 @@ static int evd_run(struct kdapl_evd *evd, int budget)
 		if (evd->discard) {
 			if (!kdapl_evd_take(evd, &ev))
 				break;
+			kdapl_event_release(&ev);
 			continue;
 		}
 		if (evd->policy == DAT_UPCALL_DISABLE) {
-			if (evd->ending)
-				kdapl_evd_sweep_locked(evd, budget, true);
+			if (evd->ending || evd->watching)
+				kdapl_evd_sweep_locked(evd, budget, evd->ending);
 			break;
 		}
+		if (unlikely(evd->watching))	/* see what is there, to count it */
+			kdapl_evd_sweep_locked(evd, budget, false);
 		if (!evd_pick(evd, &ev))
 			break;
 		more = evd_more(evd) ? DAT_TRUE : DAT_FALSE;
 		kdapl_event_fill(evd, &ev, &evd->event);
+		kdapl_event_release(&ev);
 		upcall = evd->upcall;
 		evd->in_upcall = true;
 		evd->upcall_task = current;

@@ -183,9 +183,7 @@ void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
 	attr->max_rdma_size = ia->max_msg;
 	attr->max_rmrs = 0;
 	attr->max_rmr_target_address = ~0ULL;
-	attr->max_srqs = 0;
-	attr->max_ep_per_srq = 0;
-	attr->max_recv_per_srq = 0;
+	kdapl_srq_limits(ia->dev, attr);
 	attr->max_iov_segments_per_rdma_read = min(dev->max_sge_rd ?: dev->max_send_sge,
 						   dev->max_send_sge);
 	attr->max_iov_segments_per_rdma_write = dev->max_send_sge;
@@ -226,6 +224,11 @@ static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->optimal_buffer_alignment = min_t(u32, cache_line_size(), DAT_OPTIMAL_ALIGNMENT);
 	for (i = 0; i < sizeof(attr->evd_stream_merging_supported) / sizeof(*merging); i++)
 		merging[i] = DAT_TRUE;
+	attr->srq_supported = ia->dev->attrs.max_srq > 0 ? DAT_TRUE : DAT_FALSE;
+	attr->srq_watermarks_supported = 1;
+	attr->srq_ep_pz_difference_supported = ia->dev->rxe ? DAT_FALSE : DAT_TRUE;
+	attr->srq_info_supported = 1;
+	attr->ep_recv_info_supported = 1;
 	attr->dto_async_return_guaranteed = DAT_TRUE;
 	attr->rdma_write_for_rdma_read_req = ia->dev->iwarp ? DAT_TRUE : DAT_FALSE;
 	attr->rdma_read_lmr_rmr_context_exposure = ia->dev->iwarp ? DAT_TRUE : DAT_FALSE;
@@ -348,6 +351,9 @@ static void ia_destroy_object(struct kdapl_obj *obj)
 	case DAT_HANDLE_TYPE_EP:
 		kdapl_ep_destroy(container_of(obj, struct kdapl_ep, obj));
 		break;
+	case DAT_HANDLE_TYPE_SRQ:
+		kdapl_srq_destroy(container_of(obj, struct kdapl_srq, obj));
+		break;
 	case DAT_HANDLE_TYPE_LMR:
 		kdapl_lmr_destroy(container_of(obj, struct kdapl_lmr, obj));
 		break;
@@ -408,6 +414,7 @@ static void ia_destroy(struct kdapl_ia *ia)
 		kdapl_ep_begin_destroy(container_of(obj, struct kdapl_ep, obj));
 	spin_unlock_irq(&ia->lock);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_EP);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_SRQ);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_PZ);
 	ia_unset_async(ia);

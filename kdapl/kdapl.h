@@ -17,6 +17,7 @@
  *   dev->lock          what there is of a device; held over destroying it
  *   psp, cr, lmr->mutex, pd->lock
  *                      one object's verbs part against removal of the device
+ *   srq->mutex         replacing the pool of an SRQ
  *   half->destroy_lock destroying cm_id and QP of one half
  *   rdma_cm's handler mutex of an id
  *   half->lock         mutex; verbs calls on one transport half, its phase; never
@@ -29,11 +30,14 @@
  *                      CQ polling, consumer side of the rings. Never nests
  *                      with ep->lock or ring->lock, in either direction, and
  *                      is never held while a consumer's upcall runs.
+ *   pool->lock         irqsave; buffers of one SRQ, held over the post to it;
+ *                      innermost
  */
 #ifndef KDAPL_H
 #define KDAPL_H
 
 #include <linux/completion.h>
+#include <linux/hashtable.h>
 #include <linux/irq_poll.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -69,6 +73,8 @@ struct kdapl_evd;
 struct kdapl_half;
 struct kdapl_pd;
 struct kdapl_cq;
+struct kdapl_pool;
+struct kdapl_buf;
 
 /* ------------------------------------------------------------------ */
 /* handle.c: opaque handles                                            */
@@ -132,12 +138,14 @@ int kdapl_obj_retire(struct kdapl_obj *obj);
  * @unused: completed when removal has taken its share of @users and all calls left
  * @iwarp: the protocol is iWARP: no modify by hand, one-SGE reads, ...
  * @siw: quirks of soft-iWARP (Documentation: reads complete out of order)
+ * @rxe: quirks of soft-RoCE (Receives of an SRQ are checked against the QP's PD)
  * @ports: number of ports
  * @lock: protects the lists below
  * @ias: open IA instances
  * @pds: protection domains
  * @cqs: completion queues
  * @halves: transport halves, the reaper's included
+ * @pools: SRQs
  * @mrs: live memory regions
  * @idle: woken when one of the lists becomes empty
  * @rcu: posting calls look at the flags
@@ -151,6 +159,7 @@ struct kdapl_device {
 	bool gone;
 	bool iwarp;
 	bool siw;
+	bool rxe;
 	u32 ports;
 	refcount_t ref;
 	struct list_head node;
@@ -161,6 +170,7 @@ struct kdapl_device {
 	struct list_head pds;
 	struct list_head cqs;
 	struct list_head halves;
+	struct list_head pools;
 	struct list_head mrs;
 	wait_queue_head_t idle;
 	struct rcu_head rcu;
@@ -367,6 +377,7 @@ static_assert(sizeof(struct kdapl_wr) == 32);
 #define KDAPL_MARKERS	2
 
 enum kdapl_ring_mode {
+	KDAPL_RING_MOVED,	/* the EP has another half: look again */
 	KDAPL_RING_REFUSE,	/* the EP state does not allow posts */
 	KDAPL_RING_LIVE,	/* to the device */
 	KDAPL_RING_SOFT,	/* into the ring only, reported FLUSHED (D-06, D-07) */
@@ -444,6 +455,18 @@ enum kdapl_half_phase {
  * struct kdapl_half - the replaceable transport half of an EP
  * @ep: back pointer, holds a memory reference
  * @handle: the EP's handle, for events
+ * @attr: the EP's attributes this half was made for
+ * @recv_evd: EVDs of the rings, valid until the reaper has it
+ * @request_evd: the same
+ * @replaces: while this half is made: the one it will replace on the same EVDs
+ * @pool: where Receives come from, with an SRQ
+ * @pool_node: in pool->halves, until the QP is gone; pool->lock
+ * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
+ *	of the recv EVD, as for @held and @watched
+ * @held: buffers of the SRQ not yet handed to the consumer
+ * @watched: counted in recv_evd->watching
+ * @last_wqe: the device says that it takes no more buffers from the SRQ
+ * @pool_deadline: jiffies when waiting for that ends
  * @destroy_lock: held while cm_id and QP are destroyed, without @lock
  * @lock: verbs calls and @phase
  * @phase: enum kdapl_half_phase; written under @lock
@@ -474,10 +497,23 @@ struct kdapl_half {
 	struct list_head dev_node;
 	struct kdapl_ep *ep;
 	DAT_EP_HANDLE handle;
+	DAT_EP_ATTR attr;
 	struct kdapl_pd *pd;
 	struct ib_qp *qp;
 	struct kdapl_ring *sq;
 	struct kdapl_ring *rq;
+	struct kdapl_evd *recv_evd;
+	struct kdapl_evd *request_evd;
+	struct kdapl_half *replaces;
+
+	struct kdapl_pool *pool;
+	struct hlist_node pool_node;
+	struct ib_qp *pool_qp;		/* key in pool->halves, a value only */
+	struct list_head early;
+	u32 held;
+	bool watched;
+	bool last_wqe;
+	unsigned long pool_deadline;
 
 	struct mutex destroy_lock;	/* destroying cm_id and QP; never taken by a handler */
 	struct mutex lock;		/* verbs calls, phase, cm_id */
@@ -520,7 +556,22 @@ static inline bool kdapl_half_spent(struct kdapl_half *half)
 	return atomic_read(&half->reason) != KDAPL_END_NONE;
 }
 
-struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep);
+/**
+ * struct kdapl_ep_conf - what a half is made of
+ * @attr: attributes, as granted
+ * @pz: NULL: no half
+ * @recv_evd: never NULL
+ * @request_evd: never NULL
+ */
+struct kdapl_ep_conf {
+	DAT_EP_ATTR attr;
+	struct kdapl_pz *pz;
+	struct kdapl_evd *recv_evd;
+	struct kdapl_evd *request_evd;
+};
+
+struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
+				     struct kdapl_half *old);
 void kdapl_half_put(struct kdapl_half *half);
 void kdapl_half_end(struct kdapl_half *half, int reason);
 void kdapl_half_drain_gracefully(struct kdapl_half *half);
@@ -547,6 +598,32 @@ enum kdapl_ep_input {
 	KDAPL_EP_INPUTS
 };
 
+/**
+ * struct kdapl_watermark - fires once per setting
+ * @value: DAT_WATERMARK_INFINITE for never
+ * @armed: not fired yet
+ * @fired: events still to be queued
+ */
+struct kdapl_watermark {
+	int value;
+	atomic_t armed;
+	atomic_t fired;
+};
+
+static inline void kdapl_watermark_set(struct kdapl_watermark *wm, int value)
+{
+	WRITE_ONCE(wm->value, value);
+	atomic_set_release(&wm->armed, 1);
+}
+
+/* Is @count above the watermark, for the first time? */
+static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
+{
+	int value = READ_ONCE(wm->value);
+
+	return value >= 0 && count > value && atomic_xchg(&wm->armed, 0);
+}
+
 #define KDAPL_EP_STATES		(DAT_EP_STATE_COMPLETION_PENDING + 1)
 #define KDAPL_EP_REFUSED	(-1)
 
@@ -556,27 +633,28 @@ enum kdapl_ep_input {
  * @state: DAT_EP_STATE; written under @lock, read anywhere
  * @lock: protects @state
  * @mutex: one control call at a time
- * @attr: as granted
+ * @conf: attributes, PZ and EVDs; without an EVD, the IA's null EVD
+ * @soft: high watermarks of the buffers taken from the SRQ
+ * @soft_work: queues the asynchronous event of @soft
  * @free_work: dat_ep_free from a context that may not wait
  */
 struct kdapl_ep {
 	struct kdapl_obj obj;
 	struct kdapl_half __rcu *half;
-	struct kdapl_pz *pz;
 	int state;
-	u32 max_message_size;
-	u32 max_rdma_size;
 
 	spinlock_t lock;		/* state */
 	struct mutex mutex;		/* control calls */
-	DAT_EP_ATTR attr;
-	struct kdapl_evd *recv_evd;	/* never NULL with a half: the IA's null EVD */
-	struct kdapl_evd *request_evd;
+	struct kdapl_ep_conf conf;
+	struct kdapl_srq *srq;		/* constant */
 	struct kdapl_evd *connect_evd;	/* may be NULL */
 	DAT_PZ_HANDLE pz_handle;	/* these as the consumer gave them */
 	DAT_EVD_HANDLE recv_handle;
 	DAT_EVD_HANDLE request_handle;
 	DAT_EVD_HANDLE connect_handle;
+	struct kdapl_watermark soft;
+	struct kdapl_watermark hard;
+	struct work_struct soft_work;
 	struct work_struct free_work;
 };
 
@@ -584,6 +662,7 @@ int kdapl_ep_next_state(int state, enum kdapl_ep_input input);
 int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input);
 void kdapl_ep_event(struct kdapl_half *half, u32 number);
 void kdapl_ep_ended(struct kdapl_half *half);
+void kdapl_ep_held(struct kdapl_half *half);
 void kdapl_ep_begin_destroy(struct kdapl_ep *ep);
 void kdapl_ep_destroy(struct kdapl_ep *ep);
 
@@ -598,12 +677,14 @@ static inline struct kdapl_half *kdapl_ep_half(struct kdapl_ep *ep)
 /**
  * struct kdapl_event - an event on its way through the EVD's store
  * @half: whose completion or connection event it is, NULL for others
+ * @buf: buffer of an SRQ that is the SRQ's again when the consumer has the event
  * @number: DAT_EVENT_NUMBER
  * @signalled: may start an upcall
  * @data: the payload
  */
 struct kdapl_event {
 	struct kdapl_half *half;
+	struct kdapl_buf *buf;
 	u32 number;
 	bool signalled;
 	DAT_EVENT_DATA data;
@@ -649,7 +730,8 @@ struct kdapl_evd {
 	bool discard;
 	bool closing;
 	int qlen;
-	struct mutex mutex;		/* attaching */
+	struct mutex mutex;		/* attaching, shares */
+	struct list_head shares;	/* SRQs whose EPs complete here */
 
 	spinlock_t lock;		/* delivery: all that follows */
 	struct kdapl_event *slots;	/* ring array of store_size entries */
@@ -667,6 +749,7 @@ struct kdapl_evd {
 	int batch_n;
 	struct ib_wc batch[KDAPL_BATCH];
 	unsigned int ending;		/* halves waiting for their last completion */
+	unsigned int watching;		/* halves whose buffers are counted: poll always */
 	bool again;			/* polling stopped early, more is there */
 	bool solicited;			/* arm for solicited completions only */
 	DAT_COMPLETION_FLAGS attr[2];	/* completion flags of attached rings, by direction */
@@ -689,9 +772,9 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 				   DAT_RETURN *ret);
 void kdapl_evd_destroy(struct kdapl_evd *evd);
 struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
-struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr,
-				  int slots);
-void kdapl_evd_detach(struct kdapl_evd *evd, bool recv, struct kdapl_cq *cq, int slots);
+struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_ring *ring,
+				  DAT_COMPLETION_FLAGS attr);
+void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_ring *ring);
 void kdapl_cq_put(struct kdapl_cq *cq);
 void kdapl_cq_destroy_verbs(struct kdapl_cq *cq);
 struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
@@ -707,9 +790,12 @@ void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
 void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_events);
 bool kdapl_evd_arm(struct kdapl_evd *evd);
 void kdapl_ring_ready(struct kdapl_ring *ring);
+void kdapl_ring_sweep(struct kdapl_ring *ring);
 void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost);
 bool kdapl_ring_ended(struct kdapl_ring *ring);
 void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc);
+void kdapl_evd_watch(struct kdapl_half *half);
+void kdapl_event_release(const struct kdapl_event *ev);
 
 void kdapl_evd_sched(struct kdapl_evd *evd);
 void kdapl_evd_engine_init(struct kdapl_evd *evd);
@@ -717,6 +803,129 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd);
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, struct kdapl_half *half);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
+
+/* ------------------------------------------------------------------ */
+/* srq.c                                                                */
+
+enum kdapl_buf_state {
+	KDAPL_BUF_FREE,
+	KDAPL_BUF_NATIVE,	/* with the device */
+	KDAPL_BUF_LOST,		/* the same, but the QP that took it is gone */
+	KDAPL_BUF_TAKEN,	/* filled or flushed, the consumer does not know yet */
+	KDAPL_BUF_DEAD,		/* posted to an SRQ in error: never reported */
+};
+
+/**
+ * struct kdapl_buf - context of one buffer of an SRQ
+ * @cqe: what the completion points at
+ * @cookie: the consumer's
+ * @node: in pool->free, pool->native or half->early
+ * @index: position in the pool, constant: leads back to it
+ * @length: of the message
+ * @seq: order of posting
+ * @key: invalidated rkey
+ * @flags: KDAPL_WR_INVALIDATED
+ * @state: enum kdapl_buf_state
+ * @status: DAT_DTO_COMPLETION_STATUS
+ */
+struct kdapl_buf {
+	struct ib_cqe cqe;
+	u64 cookie;
+	struct list_head node;
+	u32 index;
+	u32 length;
+	u32 seq;
+	u32 key;
+	u8 flags;
+	u8 state;
+	u8 status;
+};
+
+#define KDAPL_POOL_HASH_BITS	6
+
+/**
+ * struct kdapl_pool - verbs half of an SRQ
+ * @ref: the SRQ and each transport half that takes buffers from it
+ * @entries: buffers there are, the consumer's and spare ones
+ * @max_sge: segments of one buffer
+ * @ibsrq: NULL once the device took it back
+ * @srq: NULL once the SRQ is freed
+ * @limit: buffers the consumer may have outstanding
+ * @outstanding: buffers posted and not yet handed to the consumer
+ * @available: of those, waiting on the SRQ
+ * @lost: of those, taken by a QP that went without giving them back
+ * @low: below that many available ones an event is due, if @low_armed
+ * @seq: number of the last post
+ * @newest: highest number whose buffer has been taken
+ * @native: buffers with the device, in order of posting
+ * @halves: by the value of the QP, which completions carry
+ */
+struct kdapl_pool {
+	struct kdapl_device *dev;
+	struct kdapl_pd *pd;
+	struct list_head dev_node;
+	refcount_t ref;
+	u32 entries;
+	u32 max_sge;
+	wait_queue_head_t detached;
+
+	spinlock_t lock;		/* all that follows */
+	struct ib_srq *ibsrq;
+	struct kdapl_srq *srq;
+	bool error;
+	bool replaced;
+	bool low_armed;
+	u32 limit;
+	u32 outstanding;
+	u32 available;
+	u32 lost;
+	u32 low;
+	u32 seq;
+	u32 newest;
+	u32 nhalves;
+	struct list_head free;
+	struct list_head native;
+	DECLARE_HASHTABLE(halves, KDAPL_POOL_HASH_BITS);
+	struct ib_sge *scratch;
+	struct kdapl_buf buf[];
+};
+
+static inline struct kdapl_pool *kdapl_buf_pool(struct kdapl_buf *buf)
+{
+	return container_of(buf - buf->index, struct kdapl_pool, buf[0]);
+}
+
+/**
+ * struct kdapl_srq - a Shared Receive Queue
+ * @pz: whose LMRs its buffers may use; holds a use
+ * @pool: RCU: read by posting calls
+ * @mutex: one control call at a time
+ * @low_work: queues the event of the low watermark
+ * @low_fired: how many of them
+ */
+struct kdapl_srq {
+	struct kdapl_obj obj;
+	struct kdapl_pool __rcu *pool;
+	struct kdapl_pz *pz;
+	DAT_COUNT max_recv_iov;
+	struct mutex mutex;		/* replacing the pool */
+	struct work_struct low_work;
+	atomic_t low_fired;
+};
+
+void kdapl_srq_limits(struct kdapl_device *dev, DAT_IA_ATTR *attr);
+void kdapl_srq_destroy(struct kdapl_srq *srq);
+void kdapl_pool_put(struct kdapl_pool *pool);
+void kdapl_pool_destroy_verbs(struct kdapl_pool *pool);
+struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq);
+void kdapl_pool_attach(struct kdapl_pool *pool, struct kdapl_half *half);
+void kdapl_pool_detach(struct kdapl_half *half);
+struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool);
+void kdapl_buf_posted(struct kdapl_pool *pool, struct kdapl_buf *buf);
+void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf);
+struct kdapl_half *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp);
+void kdapl_buf_free(struct kdapl_buf *buf);
+void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* ------------------------------------------------------------------ */
 /* psp.c, cr.c, cm.c                                                    */

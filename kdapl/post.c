@@ -54,10 +54,10 @@ struct kdapl_post {
 };
 
 /* Check one segment that is not empty, in the order of SIL-03. */
-static DAT_RETURN post_check_segment(struct kdapl_ep *ep, const DAT_LMR_TRIPLET *seg,
-				     DAT_MEM_PRIV_FLAGS need)
+static DAT_RETURN post_check_segment(struct kdapl_ia *ia, const struct kdapl_pd *pd,
+				     const DAT_LMR_TRIPLET *seg, DAT_MEM_PRIV_FLAGS need)
 {
-	const struct kdapl_lmr *lmr = kdapl_key_find(ep->obj.ia, seg->lmr_context);
+	const struct kdapl_lmr *lmr = kdapl_key_find(ia, seg->lmr_context);
 	bool write = need & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 
 	if (unlikely(!lmr || (lmr->priv & need) != need)) {
@@ -66,7 +66,7 @@ static DAT_RETURN post_check_segment(struct kdapl_ep *ep, const DAT_LMR_TRIPLET 
 		return kdapl_err(DAT_PRIVILEGES_VIOLATION,
 				 write ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
 	}
-	if (unlikely(lmr->pz != ep->pz))
+	if (unlikely(lmr->pd != pd))
 		return kdapl_err(DAT_PROTECTION_VIOLATION,
 				 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
 	if (unlikely(seg->segment_length > lmr->length ||
@@ -75,8 +75,8 @@ static DAT_RETURN post_check_segment(struct kdapl_ep *ep, const DAT_LMR_TRIPLET 
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN post_check_iov(struct kdapl_ep *ep, struct kdapl_post *post,
-				 DAT_MEM_PRIV_FLAGS need)
+static DAT_RETURN post_check_iov(struct kdapl_ia *ia, const struct kdapl_pd *pd,
+				 struct kdapl_post *post, DAT_MEM_PRIV_FLAGS need)
 {
 	DAT_RETURN ret;
 	int i;
@@ -86,7 +86,7 @@ static DAT_RETURN post_check_iov(struct kdapl_ep *ep, struct kdapl_post *post,
 			post->rewrite = true;	/* whatever else it says is not looked at */
 			continue;
 		}
-		ret = post_check_segment(ep, &post->iov[i], need);
+		ret = post_check_segment(ia, pd, &post->iov[i], need);
 		if (unlikely(ret != DAT_SUCCESS))
 			return ret;
 		post->length += post->iov[i].segment_length;
@@ -96,12 +96,12 @@ static DAT_RETURN post_check_iov(struct kdapl_ep *ep, struct kdapl_post *post,
 
 /*
  * The list for the provider. Empty segments are left out and the list ends
- * after @length bytes; ring->lock held, which the scratch list belongs to.
+ * after @length bytes. The lock that the scratch list belongs to is held.
  */
-static struct ib_sge *post_sg_list(struct kdapl_ring *ring, const struct kdapl_post *post,
+static struct ib_sge *post_sg_list(struct ib_sge *scratch, const struct kdapl_post *post,
 				   u64 length, int *num)
 {
-	struct ib_sge *sge = ring->scratch;
+	struct ib_sge *sge = scratch;
 	u64 left = length;
 	int i;
 
@@ -118,8 +118,8 @@ static struct ib_sge *post_sg_list(struct kdapl_ring *ring, const struct kdapl_p
 		left -= sge->length;
 		sge++;
 	}
-	*num = sge - ring->scratch;
-	return ring->scratch;
+	*num = sge - scratch;
+	return scratch;
 }
 
 /*
@@ -160,15 +160,6 @@ static bool recv_has_room(struct kdapl_ring *ring)
 	/* pairs with the release in ring_advance() */
 	ring->cached_tail = smp_load_acquire(&ring->tail);
 	return ring->head - ring->cached_tail < ring->depth;
-}
-
-/* The ring looks full: see whether completions lie around (D-05). */
-static void ring_sweep(struct kdapl_ring *ring)
-{
-	struct kdapl_evd *evd = rcu_dereference(ring->cq->evd);
-
-	if (evd)
-		kdapl_evd_sweep(evd, KDAPL_BATCH, false);
 }
 
 /* An entry that never reached the device is in the ring: who reports it? */
@@ -267,7 +258,7 @@ static int request_post_native(struct kdapl_ring *ring, struct kdapl_post *post,
 	ctx = &ring->wr[pos & ring->mask];
 	wr.wr.wr_cqe = &ctx->cqe;
 	wr.wr.opcode = request_opcode(post->op);
-	wr.wr.sg_list = post_sg_list(ring, post, post->length, &wr.wr.num_sge);
+	wr.wr.sg_list = post_sg_list(ring->scratch, post, post->length, &wr.wr.num_sge);
 	if (post->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		wr.wr.send_flags |= IB_SEND_SOLICITED;
 	if (post->remote) {
@@ -344,7 +335,7 @@ again:
 
 	if (unlikely(ret != DAT_SUCCESS && !swept &&
 		     DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES)) {
-		ring_sweep(ring);
+		kdapl_ring_sweep(ring);
 		swept = true;
 		ret = DAT_SUCCESS;
 		goto again;
@@ -356,9 +347,16 @@ again:
 	return ret;
 }
 
+/* Attributes of a half do not change; those of an EP may, while it has none. */
+static const DAT_EP_ATTR *post_attr(struct kdapl_ep *ep, struct kdapl_half *half)
+{
+	return likely(half) ? &half->attr : &ep->conf.attr;
+}
+
 /* Checks (2) and (3) of GEN-10 that all requests share. */
-static DAT_RETURN request_check(struct kdapl_ep *ep, const struct kdapl_post *post,
-				DAT_COUNT max_iov, DAT_COMPLETION_FLAGS legal)
+static DAT_RETURN request_check(struct kdapl_ep *ep, const DAT_EP_ATTR *attr,
+				const struct kdapl_post *post, DAT_COUNT max_iov,
+				DAT_COMPLETION_FLAGS legal)
 {
 	if (unlikely(post->n < 0 || post->n > max_iov))
 		return kdapl_arg_err(2);
@@ -369,7 +367,7 @@ static DAT_RETURN request_check(struct kdapl_ep *ep, const struct kdapl_post *po
 	if (unlikely(post->flags & ~legal))
 		return kdapl_arg_err(post->flags_arg);
 	if (unlikely((post->flags & DAT_COMPLETION_UNSIGNALLED_FLAG) &&
-		     ep->attr.request_completion_flags != DAT_COMPLETION_UNSIGNALLED_FLAG))
+		     attr->request_completion_flags != DAT_COMPLETION_UNSIGNALLED_FLAG))
 		return kdapl_arg_err(post->flags_arg);
 	if (unlikely(READ_ONCE(ep->obj.ia->dead)))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
@@ -381,6 +379,7 @@ static DAT_RETURN __request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *pos
 	DAT_COMPLETION_FLAGS legal = FLAGS_RDMA;
 	DAT_MEM_PRIV_FLAGS need = DAT_MEM_PRIV_LOCAL_READ_FLAG;
 	u64 remote_length = post->remote ? post->remote->segment_length : 0;
+	const DAT_EP_ATTR *attr;
 	struct kdapl_half *half;
 	struct kdapl_ep *ep;
 	DAT_COUNT max_iov;
@@ -390,33 +389,34 @@ static DAT_RETURN __request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *pos
 	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
 	if (unlikely(!ep))
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	max_length = ep->max_rdma_size;
+	half = rcu_dereference(ep->half);
+	attr = post_attr(ep, half);
+	max_length = attr->max_rdma_size;
 	switch (post->op) {
 	case DAT_DTO_SEND:
 		legal = FLAGS_SEND;
-		max_iov = ep->attr.max_request_iov;
-		max_length = ep->max_message_size;
+		max_iov = attr->max_request_iov;
+		max_length = attr->max_message_size;
 		break;
 	case DAT_DTO_RDMA_WRITE:
-		max_iov = ep->attr.max_rdma_write_iov;
+		max_iov = attr->max_rdma_write_iov;
 		break;
 	default:
-		max_iov = ep->attr.max_rdma_read_iov;
+		max_iov = attr->max_rdma_read_iov;
 		need = DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 		if (ep->obj.ia->dev->iwarp)
 			need |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
 	}
-	ret = request_check(ep, post, max_iov, legal);
+	ret = request_check(ep, attr, post, max_iov, legal);
 	if (unlikely(ret != DAT_SUCCESS))
 		return ret;
-	half = rcu_dereference(ep->half);
 	if (unlikely(!half || READ_ONCE(half->sq->mode) == KDAPL_RING_REFUSE))
 		return kdapl_state_err(READ_ONCE(ep->state));
 	if (unlikely(post->op == DAT_DTO_RDMA_READ &&
-		     (!ep->attr.max_rdma_read_out ||
+		     (!attr->max_rdma_read_out ||
 		      (READ_ONCE(half->sq->mode) == KDAPL_RING_LIVE && !half->read_depth))))
 		return kdapl_arg_err(1);
-	ret = post_check_iov(ep, post, need);
+	ret = post_check_iov(ep->obj.ia, half->pd, post, need);
 	if (unlikely(ret != DAT_SUCCESS))
 		return ret;
 	if (post->op == DAT_DTO_RDMA_READ) {
@@ -564,7 +564,7 @@ static int recv_post_native(struct kdapl_ring *ring, const struct kdapl_post *po
 	struct ib_recv_wr wr = { .wr_cqe = &ctx->cqe };
 	int ret;
 
-	wr.sg_list = post_sg_list(ring, post, post->length, &wr.num_sge);
+	wr.sg_list = post_sg_list(ring->scratch, post, post->length, &wr.num_sge);
 	wr_fill(ring, ctx, post, post->flags | KDAPL_WR_SIGNALED, KDAPL_WR_NATIVE);
 	/* pairs with the acquire in ring_next() */
 	smp_store_release(&ring->head, ring->head + 1);
@@ -579,7 +579,8 @@ static int recv_post_native(struct kdapl_ring *ring, const struct kdapl_post *po
 	return ret;
 }
 
-static DAT_RETURN recv_post(struct kdapl_half *half, struct kdapl_post *post)
+/* False: the EP has another half by now. */
+static bool recv_post(struct kdapl_half *half, struct kdapl_post *post, DAT_RETURN *ret)
 {
 	struct kdapl_ring *ring = half->rq;
 	struct kdapl_wr *ctx;
@@ -587,9 +588,14 @@ static DAT_RETURN recv_post(struct kdapl_half *half, struct kdapl_post *post)
 	unsigned long flags;
 	int err = 0;
 
+	*ret = DAT_SUCCESS;
 again:
 	spin_lock_irqsave(&ring->lock, flags);
 	room = recv_has_room(ring);
+	if (unlikely(ring->mode == KDAPL_RING_MOVED)) {
+		spin_unlock_irqrestore(&ring->lock, flags);
+		return false;
+	}
 	if (unlikely(!room)) {
 		err = 0;
 	} else if (likely(ring->mode == KDAPL_RING_LIVE)) {
@@ -603,22 +609,23 @@ again:
 	}
 	spin_unlock_irqrestore(&ring->lock, flags);
 
-	if (unlikely(!room)) {
-		if (swept)
-			return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
-		ring_sweep(ring);
+	if (unlikely(!room && !swept)) {
+		kdapl_ring_sweep(ring);
 		swept = true;
 		goto again;
 	}
+	if (unlikely(!room))
+		*ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	if (unlikely(soft))
 		post_flush(ring);
 	if (unlikely(err))
 		post_refused(half);
-	return DAT_SUCCESS;
+	return true;
 }
 
 static DAT_RETURN __recv_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 {
+	const DAT_EP_ATTR *attr;
 	struct kdapl_half *half;
 	struct kdapl_ep *ep;
 	DAT_RETURN ret;
@@ -626,24 +633,33 @@ static DAT_RETURN __recv_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
 	if (unlikely(!ep))
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (unlikely(post->n < 0 || post->n > ep->attr.max_recv_iov))
+	if (unlikely(ep->srq))		/* RECV-17 */
+		return kdapl_state_err(READ_ONCE(ep->state));
+again:
+	half = rcu_dereference(ep->half);
+	attr = post_attr(ep, half);
+	if (unlikely(post->n < 0 || post->n > attr->max_recv_iov))
 		return kdapl_arg_err(2);
 	if (unlikely(post->n && !post->iov))
 		return kdapl_arg_err(3);
 	if (unlikely(post->flags & ~FLAGS_RECV))
 		return kdapl_arg_err(5);
 	if (unlikely(post->flags &&
-		     ep->attr.recv_completion_flags != DAT_COMPLETION_UNSIGNALLED_FLAG))
+		     attr->recv_completion_flags != DAT_COMPLETION_UNSIGNALLED_FLAG))
 		return kdapl_arg_err(5);
 	if (unlikely(READ_ONCE(ep->obj.ia->dead)))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	half = rcu_dereference(ep->half);
 	if (unlikely(!half))	/* no PZ yet (D-10), or being reset */
 		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
-	ret = post_check_iov(ep, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	post->length = 0;
+	post->rewrite = false;
+	ret = post_check_iov(ep->obj.ia, half->pd, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 	if (unlikely(ret != DAT_SUCCESS))
 		return ret;
-	return recv_post(half, post);
+	/* a half is marked and replaced under one lock: the next look finds the new one */
+	if (unlikely(!recv_post(half, post, &ret)))
+		goto again;
+	return ret;
 }
 
 static DAT_RETURN recv_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
@@ -691,3 +707,97 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 	return recv_call(ep_handle, &post);
 }
 EXPORT_SYMBOL(dat_ep_post_recv);
+
+static DAT_RETURN srq_post(struct kdapl_srq *srq, struct kdapl_post *post)
+{
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct ib_recv_wr wr = {};
+	struct kdapl_pool *pool;
+	struct kdapl_buf *buf;
+	unsigned long flags;
+
+	for (;;) {
+		pool = rcu_dereference(srq->pool);
+		spin_lock_irqsave(&pool->lock, flags);
+		if (likely(!pool->replaced))
+			break;
+		spin_unlock_irqrestore(&pool->lock, flags);
+	}
+	buf = kdapl_buf_alloc(pool);
+	if (unlikely(!buf)) {
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+		goto out;
+	}
+	buf->cookie = post->cookie.as_64;
+	if (unlikely(buf->state == KDAPL_BUF_DEAD))
+		goto out;
+	wr.wr_cqe = &buf->cqe;
+	wr.sg_list = post_sg_list(pool->scratch, post, post->length, &wr.num_sge);
+	if (unlikely(ib_post_srq_recv(pool->ibsrq, &wr, NULL))) {
+		kdapl_buf_unalloc(pool, buf);
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+	}
+out:
+	spin_unlock_irqrestore(&pool->lock, flags);
+	return ret;
+}
+
+static DAT_RETURN __srq_call(DAT_SRQ_HANDLE srq_handle, struct kdapl_post *post)
+{
+	struct kdapl_srq *srq = kdapl_handle_peek(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	DAT_RETURN ret;
+
+	if (unlikely(!srq))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+	if (unlikely(post->n < 0 || post->n > srq->max_recv_iov))
+		return kdapl_arg_err(2);
+	if (unlikely(post->n && !post->iov))
+		return kdapl_arg_err(3);
+	if (unlikely(READ_ONCE(srq->obj.ia->dead)))
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	ret = post_check_iov(srq->obj.ia, srq->pz->pd, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	if (unlikely(ret != DAT_SUCCESS))
+		return ret;
+	return srq_post(srq, post);
+}
+
+/**
+ * dat_srq_post_recv - provide memory for one incoming message of any EP of an SRQ
+ * @srq_handle: SRQ
+ * @num_segments: segments in @local_iov, 0 for a message without data
+ * @local_iov: filled in order, of LMRs of the SRQ's PZ; the array is the
+ *	caller's again on return, the memory it names after the completion
+ * @user_cookie: comes back with the completion
+ *
+ * The completion comes on the recv EVD of the EP that took the buffer, with
+ * that EP's handle. Completions of one EP come in the order of the peer's
+ * Sends; buffers need not be taken in the order of posting. A buffer counts as
+ * outstanding until the consumer has its event.
+ *
+ * In the SRQ state ERROR the buffer is accepted and stays outstanding until the
+ * SRQ is freed.
+ *
+ * Context: any; does not sleep or allocate.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (SRQ); DAT_INVALID_PARAMETER (count,
+ * NULL list, range outside its LMR); DAT_PRIVILEGES_VIOLATION (no such LMR, or
+ * no local write right); DAT_PROTECTION_VIOLATION (LMR of another PZ than the
+ * SRQ's); DAT_INSUFFICIENT_RESOURCES (max_recv_dtos are outstanding, or the
+ * device refuses); DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
+			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie)
+{
+	struct kdapl_post post = {
+		.iov = local_iov,
+		.n = num_segments,
+		.cookie = user_cookie,
+		.op = DAT_DTO_RECEIVE,
+	};
+	DAT_RETURN ret;
+
+	rcu_read_lock();
+	ret = __srq_call(srq_handle, &post);
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL(dat_srq_post_recv);
