@@ -502,7 +502,7 @@ void kdapl_ep_held(struct kdapl_half *half)
 	}
 	if (unlikely(kdapl_watermark_above(&ep->hard, held))) {
 		if (READ_ONCE(half->phase) < KDAPL_HALF_UP)
-			WRITE_ONCE(half->wc_failed, true);	/* BROKEN when there is a connection */
+			WRITE_ONCE(half->wc_failed, true);	/* BROKEN once it is up */
 		else
 			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 	}
@@ -865,33 +865,27 @@ EXPORT_SYMBOL(dat_ep_set_watermark);
 				 DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | \
 				 DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE)
 
-/* The attributes an EP would have. */
+/*
+ * The attributes an EP would have. Up to the counts of specific attributes, of
+ * which there are none, they are words in the order of their mask bits.
+ */
 static void ep_merge_attr(DAT_EP_ATTR *attr, const DAT_EP_ATTR *want, u64 mask)
 {
-#define MERGE(field, member)					\
-	do {							\
-		if (mask & DAT_EP_FIELD_EP_ATTR_##field)	\
-			attr->member = want->member;		\
-	} while (0)
+	const u32 *from = (const u32 *)want;
+	u32 *to = (u32 *)attr;
+	int i;
 
-	MERGE(SERVICE_TYPE, service_type);
-	MERGE(MAX_MESSAGE_SIZE, max_message_size);
-	MERGE(MAX_RDMA_SIZE, max_rdma_size);
-	MERGE(QOS, qos);
-	MERGE(RECV_COMPLETION_FLAGS, recv_completion_flags);
-	MERGE(REQUEST_COMPLETION_FLAGS, request_completion_flags);
-	MERGE(MAX_RECV_DTOS, max_recv_dtos);
-	MERGE(MAX_REQUEST_DTOS, max_request_dtos);
-	MERGE(MAX_RECV_IOV, max_recv_iov);
-	MERGE(MAX_REQUEST_IOV, max_request_iov);
-	MERGE(MAX_RDMA_READ_IN, max_rdma_read_in);
-	MERGE(MAX_RDMA_READ_OUT, max_rdma_read_out);
-	MERGE(SRQ_SOFT_HW, srq_soft_hw);
-	MERGE(MAX_RDMA_READ_IOV, max_rdma_read_iov);
-	MERGE(MAX_RDMA_WRITE_IOV, max_rdma_write_iov);
-	MERGE(NUM_TRANSPORT_ATTR, ep_transport_specific_count);
-	MERGE(NUM_PROVIDER_ATTR, ep_provider_specific_count);
-#undef MERGE
+	static_assert(offsetof(DAT_EP_ATTR, qos) == 3 * sizeof(*to));
+	static_assert(offsetof(DAT_EP_ATTR, srq_soft_hw) == 12 * sizeof(*to));
+	static_assert(offsetof(DAT_EP_ATTR, ep_transport_specific_count) == 15 * sizeof(*to));
+	for (i = 0; i < 15; i++) {
+		if (mask & (DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE << i))
+			to[i] = from[i];
+	}
+	if (mask & DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR)
+		attr->ep_transport_specific_count = want->ep_transport_specific_count;
+	if (mask & DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR)
+		attr->ep_provider_specific_count = want->ep_provider_specific_count;
 }
 
 /* Does the change need another QP, or other rings? */

@@ -59,7 +59,8 @@ static struct kdapl_ring *kdapl_ring_alloc(struct kdapl_half *half, bool recv, u
 		ring->wr[i].cqe.done = kdapl_wr_done;
 		ring->wr[i].index = i;
 	}
-	ring->scratch = kvcalloc(max(max_sge, 1U), sizeof(*ring->scratch), GFP_KERNEL);
+	/* two: siw_split_short() */
+	ring->scratch = kvcalloc(max(max_sge, 2U), sizeof(*ring->scratch), GFP_KERNEL);
 	if (!ring->scratch) {
 		kdapl_ring_free(ring);
 		return NULL;
@@ -187,7 +188,7 @@ static int half_create_qp(struct kdapl_half *half)
 		.cap = {
 			.max_send_wr = half->sq->slots + 1,
 			.max_recv_wr = half->pool ? 0 : max(half->rq->slots, 1U),
-			.max_send_sge = max(half->sq->max_sge, 1U),
+			.max_send_sge = max(half->sq->max_sge, half->dev->siw ? 2U : 1U),
 			.max_recv_sge = half->pool ? 0 : max(half->rq->max_sge, 1U),
 		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,

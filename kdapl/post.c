@@ -16,6 +16,7 @@
  * through as it is unless a segment is empty or the list must be shortened.
  */
 #include <linux/export.h>
+#include <linux/mm.h>
 
 #include "kdapl.h"
 
@@ -237,6 +238,35 @@ static void request_add_fence(struct kdapl_ring *ring, struct ib_rdma_wr *fence,
 	};
 }
 
+/* Requests up to this size may go through the broken copy; it takes less. */
+#define SIW_SHORT	64
+
+/*
+ * Soft-iWARP copies a short request of one segment into the packet's header, and
+ * counts wrong when the segment crosses a page: the peer gets bytes from beyond
+ * the page. Two segments take another path. ring->lock held.
+ */
+static void siw_split_short(struct kdapl_ring *ring, struct ib_send_wr *wr)
+{
+	struct ib_sge one;
+	u32 first;
+
+	if (wr->num_sge != 1 || wr->opcode == IB_WR_RDMA_READ ||
+	    wr->sg_list[0].length > SIW_SHORT)
+		return;
+	one = wr->sg_list[0];
+	first = PAGE_SIZE - offset_in_page(one.addr);
+	if (first >= one.length)
+		return;
+	ring->scratch[0] = one;
+	ring->scratch[0].length = first;
+	ring->scratch[1] = one;
+	ring->scratch[1].addr += first;
+	ring->scratch[1].length -= first;
+	wr->sg_list = ring->scratch;
+	wr->num_sge = 2;
+}
+
 /* Hand a request to the device; ring->lock held. */
 static int request_post_native(struct kdapl_ring *ring, struct kdapl_post *post, bool fence_wr)
 {
@@ -259,6 +289,8 @@ static int request_post_native(struct kdapl_ring *ring, struct kdapl_post *post,
 	wr.wr.wr_cqe = &ctx->cqe;
 	wr.wr.opcode = request_opcode(post->op);
 	wr.wr.sg_list = post_sg_list(ring->scratch, post, post->length, &wr.wr.num_sge);
+	if (unlikely(ring->ooo))	/* siw */
+		siw_split_short(ring, &wr.wr);
 	if (post->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		wr.wr.send_flags |= IB_SEND_SOLICITED;
 	if (post->remote) {

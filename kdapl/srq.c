@@ -480,13 +480,14 @@ static DAT_RETURN srq_pool_ret(long err)
 /* Everything is checked. Inside kdapl_dev_enter(). */
 static DAT_RETURN srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SRQ_HANDLE *handle)
 {
+	DAT_RETURN ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	struct kdapl_pool *pool;
 	struct kdapl_srq *srq;
 	int err;
 
 	srq = kzalloc(sizeof(*srq), GFP_KERNEL);
 	if (!srq)
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return ret;
 	if (kdapl_obj_use(&pz->obj)) {
 		kfree(srq);
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
