@@ -93,6 +93,13 @@ static void cm_established(struct kdapl_half *half, struct rdma_cm_id *id)
 	kdapl_half_established(half);
 }
 
+/* How many Reads the peer answers at a time. soft-iWARP says it in the other field. */
+static void cm_read_granted(struct kdapl_half *half, const struct rdma_conn_param *conn)
+{
+	half->read_depth = min(half->read_out, half->dev->siw ? conn->responder_resources :
+							       conn->initiator_depth);
+}
+
 static void cm_connect_response(struct kdapl_half *half, struct rdma_cm_id *id,
 				struct rdma_cm_event *event)
 {
@@ -105,7 +112,7 @@ static void cm_connect_response(struct kdapl_half *half, struct rdma_cm_id *id,
 		return;
 	}
 	cm_keep_pdata(half, &event->param.conn);
-	half->read_depth = min(half->read_out, event->param.conn.initiator_depth);
+	cm_read_granted(half, &event->param.conn);
 	ret = kdapl_half_to_rts(half, id);
 	if (!ret)
 		ret = rdma_accept(id, NULL);
@@ -174,7 +181,7 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (!half->passive) {
 			cm_keep_pdata(half, &event->param.conn);
-			half->read_depth = min(half->read_out, event->param.conn.initiator_depth);
+			cm_read_granted(half, &event->param.conn);
 		}
 		cm_established(half, id);
 		break;

@@ -35,6 +35,7 @@ static struct kunit_suite *kdt_suites[] = {
 	&kdt_conn_suite,
 	&kdt_post_suite,
 	&kdt_data_suite,
+	&kdt_xfer_suite,
 	&kdt_error_suite,
 	&kdt_handle_suite,
 	&kdt_close_suite,
