@@ -474,7 +474,7 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	}
 	if (removal || (ret && ret != -EALREADY))
 		half->deadline = jiffies;	/* destroying the QP is the proof */
-	if (removal)
+	if (removal || half->dev->siw)
 		half->pool_deadline = jiffies;
 
 	if (!half->draining)	/* stays as set: stopping, and the ring lock was taken */

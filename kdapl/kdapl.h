@@ -898,7 +898,7 @@ static inline struct kdapl_pool *kdapl_buf_pool(struct kdapl_buf *buf)
 /**
  * struct kdapl_srq - a Shared Receive Queue
  * @pz: whose LMRs its buffers may use; holds a use
- * @pool: RCU: read by posting calls
+ * @pool: RCU: read by posting calls; NULL once the SRQ is freed
  * @mutex: one control call at a time
  * @low_work: queues the event of the low watermark
  * @low_fired: how many of them
@@ -918,6 +918,7 @@ void kdapl_srq_destroy(struct kdapl_srq *srq);
 void kdapl_pool_put(struct kdapl_pool *pool);
 void kdapl_pool_destroy_verbs(struct kdapl_pool *pool);
 struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq);
+struct kdapl_pool *kdapl_srq_lock_pool(struct kdapl_srq *srq, unsigned long *flags);
 void kdapl_pool_attach(struct kdapl_pool *pool, struct kdapl_half *half);
 void kdapl_pool_detach(struct kdapl_half *half);
 struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool);

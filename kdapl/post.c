@@ -748,13 +748,9 @@ static DAT_RETURN srq_post(struct kdapl_srq *srq, struct kdapl_post *post)
 	struct kdapl_buf *buf;
 	unsigned long flags;
 
-	for (;;) {
-		pool = rcu_dereference(srq->pool);
-		spin_lock_irqsave(&pool->lock, flags);
-		if (likely(!pool->replaced))
-			break;
-		spin_unlock_irqrestore(&pool->lock, flags);
-	}
+	pool = kdapl_srq_lock_pool(srq, &flags);
+	if (unlikely(!pool))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	buf = kdapl_buf_alloc(pool);
 	if (unlikely(!buf)) {
 		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);

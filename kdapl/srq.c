@@ -422,6 +422,28 @@ struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq)
 	return pool;
 }
 
+/**
+ * kdapl_srq_lock_pool - lock the pool an SRQ has now
+ * @srq: SRQ
+ * @flags: for spin_unlock_irqrestore() of pool->lock
+ *
+ * Context: any, RCU read side.
+ * Return: the pool, or NULL when the SRQ is being freed.
+ */
+struct kdapl_pool *kdapl_srq_lock_pool(struct kdapl_srq *srq, unsigned long *flags)
+{
+	struct kdapl_pool *pool;
+
+	while ((pool = rcu_dereference(srq->pool))) {
+		spin_lock_irqsave(&pool->lock, *flags);
+		if (likely(!pool->replaced))
+			break;
+		/* marked and replaced under one lock: the next look finds the new one */
+		spin_unlock_irqrestore(&pool->lock, *flags);
+	}
+	return pool;
+}
+
 static void srq_release(struct kdapl_obj *obj)
 {
 	struct kdapl_srq *srq = container_of(obj, struct kdapl_srq, obj);
@@ -437,8 +459,11 @@ static void srq_release(struct kdapl_obj *obj)
  */
 void kdapl_srq_destroy(struct kdapl_srq *srq)
 {
-	struct kdapl_pool *pool = rcu_dereference_protected(srq->pool, true);
+	struct kdapl_pool *pool;
 
+	mutex_lock(&srq->mutex);	/* a resize may be under way */
+	pool = rcu_replace_pointer(srq->pool, NULL, lockdep_is_held(&srq->mutex));
+	mutex_unlock(&srq->mutex);
 	spin_lock_irq(&pool->lock);
 	pool->srq = NULL;
 	spin_unlock_irq(&pool->lock);
@@ -607,6 +632,10 @@ DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param
 	srq_param->max_recv_iov = srq->max_recv_iov;
 	rcu_read_lock();
 	pool = rcu_dereference(srq->pool);
+	if (!pool) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+		goto out_unlock;
+	}
 	if (srq_param_mask & (DAT_SRQ_FIELD_AVAILABLE_DTO_COUNT |
 			      DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT))
 		pool_sweep(pool);
@@ -617,6 +646,7 @@ DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param
 	srq_param->available_dto_count = pool->available;
 	srq_param->outstanding_dto_count = pool_outstanding(pool);
 	spin_unlock_irqrestore(&pool->lock, flags);
+out_unlock:
 	rcu_read_unlock();
 out:
 	kdapl_obj_put(&srq->obj);
@@ -752,12 +782,10 @@ DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	if (!srq)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	rcu_read_lock();
-again:
-	pool = rcu_dereference(srq->pool);
-	spin_lock_irqsave(&pool->lock, flags);
-	if (pool->replaced) {
-		spin_unlock_irqrestore(&pool->lock, flags);
-		goto again;
+	pool = kdapl_srq_lock_pool(srq, &flags);
+	if (!pool) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+		goto out;
 	}
 	if (low_watermark < 0 || low_watermark > pool->limit) {
 		ret = kdapl_arg_err(2);
@@ -772,6 +800,7 @@ again:
 		hash_for_each_rcu(pool->halves, bkt, half, pool_node)
 			kdapl_evd_watch(half);
 	}
+out:
 	rcu_read_unlock();
 	kdapl_obj_put(&srq->obj);
 	return ret;
