@@ -210,7 +210,7 @@ static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->page_size_cap = PAGE_SIZE;
 	attr->vendor_id = 0x6b64;
 	attr->hw_ver = 1;
-	attr->max_qp = 1024;
+	attr->max_qp = fdev->caps.max_qp;
 	attr->max_qp_wr = fdev->caps.max_qp_wr;
 	attr->max_send_sge = fdev->caps.max_send_sge;
 	attr->max_recv_sge = fdev->caps.max_recv_sge;
@@ -827,6 +827,8 @@ static int fake_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 
 	if (err)
 		return err;
+	if (READ_ONCE(fdev->live.qps) >= fdev->caps.max_qp)
+		return -ENOMEM;
 	if (attr->qp_type != IB_QPT_RC ||
 	    cap->max_send_wr > fdev->caps.max_qp_wr ||
 	    cap->max_recv_wr > fdev->caps.max_qp_wr ||
@@ -1275,6 +1277,7 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	c->max_send_sge = fake_default(c->max_send_sge, 4);
 	c->max_recv_sge = fake_default(c->max_recv_sge, 4);
 	c->max_sge_rd = fake_default(c->max_sge_rd, c->iwarp ? 1 : 3);
+	c->max_qp = fake_default(c->max_qp, 1024);
 	c->max_qp_wr = fake_default(c->max_qp_wr, 1024);
 	c->max_cqe = fake_default(c->max_cqe, 4096);
 	c->max_rd_atom = fake_default(c->max_rd_atom, 16);

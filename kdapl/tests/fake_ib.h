@@ -91,6 +91,7 @@ struct fake_ib_step {
  * @max_send_sge: segments per Send or Write, at most FAKE_IB_MAX_SGE
  * @max_recv_sge: segments per Receive, at most FAKE_IB_MAX_SGE
  * @max_sge_rd: segments per Read, at most FAKE_IB_MAX_SGE
+ * @max_qp: number of QPs, those the provider makes for itself included
  * @max_qp_wr: queue depth
  * @max_cqe: completion queue depth
  * @max_rd_atom: read depth, both directions
@@ -106,6 +107,7 @@ struct fake_ib_caps {
 	int max_send_sge;
 	int max_recv_sge;
 	int max_sge_rd;
+	int max_qp;
 	int max_qp_wr;
 	int max_cqe;
 	int max_rd_atom;

@@ -61,7 +61,7 @@ void kdapl_test_connect(struct kdapl_ep *ep)
 	kdapl_ep_step(ep, KDAPL_IN_CONNECT);
 	spin_unlock_irq(&ep->lock);
 	half->phase = KDAPL_HALF_CONNECTING;
-	half->read_depth = ep->conf.attr.max_rdma_read_out;
+	half->read_depth = half->attr.max_rdma_read_out;
 	kdapl_half_established(half);
 	mutex_unlock(&half->lock);
 	mutex_unlock(&ep->mutex);
