@@ -184,6 +184,8 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			cm_read_granted(half, &event->param.conn);
 		}
 		cm_established(half, id);
+		if (half->dev->siw && !half->passive)
+			kdapl_half_nudge(half);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:

@@ -719,11 +719,18 @@ out:
 }
 EXPORT_SYMBOL(dat_ep_query);
 
+/* Requests are counted as the consumer posts them, without our own. */
+static bool ring_busy(struct kdapl_ring *ring)
+{
+	return ring->recv ? READ_ONCE(ring->head) != READ_ONCE(ring->tail) :
+			    READ_ONCE(ring->dtos) != READ_ONCE(ring->dtos_done);
+}
+
 static DAT_BOOLEAN ring_idle(struct kdapl_ring *ring)
 {
-	if (READ_ONCE(ring->head) != READ_ONCE(ring->tail))
+	if (ring_busy(ring))
 		kdapl_ring_sweep(ring);
-	return READ_ONCE(ring->head) == READ_ONCE(ring->tail) ? DAT_TRUE : DAT_FALSE;
+	return ring_busy(ring) ? DAT_FALSE : DAT_TRUE;
 }
 
 /**

@@ -86,11 +86,10 @@ void kdapl_ring_set_mode(struct kdapl_ring *ring, enum kdapl_ring_mode mode)
 }
 
 /*
- * Post the marker: a signaled zero-length RDMA Write. It moves no byte and is
- * not checked against any key; when it completes, in whatever way, everything
- * before it is done. ring->lock held. -EALREADY: nothing to wait for.
+ * Post a request of our own, a signaled zero-length RDMA Write. It moves no byte
+ * and is not checked against any key. ring->lock held.
  */
-static int ring_post_marker(struct kdapl_ring *ring)
+static int ring_post_own(struct kdapl_ring *ring, u8 op)
 {
 	struct kdapl_wr *wr = &ring->wr[ring->head & ring->mask];
 	struct ib_rdma_wr post = {
@@ -102,29 +101,42 @@ static int ring_post_marker(struct kdapl_ring *ring)
 	};
 	int ret;
 
+	wr->op = op;
+	wr->flags = KDAPL_WR_SIGNALED;
+	wr->state = KDAPL_WR_NATIVE;
+	wr->seq = ring->dtos;
+	/* pairs with the acquire in ring_next() */
+	smp_store_release(&ring->head, ring->head + 1);
+	ret = ib_post_send(ring->half->qp, &post.wr, NULL);
+	if (ret)
+		WRITE_ONCE(wr->state, KDAPL_WR_SOFT);
+	return ret;
+}
+
+/*
+ * Post the marker: when it completes, in whatever way, everything before it is
+ * done. ring->lock held. -EALREADY: nothing to wait for.
+ */
+static int ring_post_marker(struct kdapl_ring *ring)
+{
+	int ret;
+
 	/* pairs with the release in ring_advance() */
 	if (smp_load_acquire(&ring->tail) == ring->head)
 		return -EALREADY;
 	if (ring->marker)
 		return 0;
-	wr->op = KDAPL_OP_MARKER;
-	wr->flags = KDAPL_WR_SIGNALED;
-	wr->state = KDAPL_WR_NATIVE;
-	wr->seq = ring->dtos;
 	ring->marker = true;
 	ring->marker_pos = ring->head;
-	/* pairs with the acquire in ring_next() */
-	smp_store_release(&ring->head, ring->head + 1);
-	ret = ib_post_send(ring->half->qp, &post.wr, NULL);
-	if (ret) {
+	ret = ring_post_own(ring, KDAPL_OP_MARKER);
+	if (ret)
 		WRITE_ONCE(ring->marker, false);
-		WRITE_ONCE(wr->state, KDAPL_WR_SOFT);
-	}
 	return ret;
 }
 
 static void half_work_end(struct work_struct *work);
 static void half_work_reap(struct work_struct *work);
+static void half_work_nudge(struct work_struct *work);
 
 static void half_qp_event(struct ib_event *event, void *context)
 {
@@ -186,7 +198,7 @@ static int half_create_qp(struct kdapl_half *half)
 		.recv_cq = half->rq->cq->ibcq,
 		.srq = half->pool ? half->pool->ibsrq : NULL,
 		.cap = {
-			.max_send_wr = half->sq->slots + 1,
+			.max_send_wr = half->sq->slots + KDAPL_MARKERS - 1,
 			.max_recv_wr = half->pool ? 0 : max(half->rq->slots, 1U),
 			.max_send_sge = max(half->sq->max_sge, half->dev->siw ? 2U : 1U),
 			.max_recv_sge = half->pool ? 0 : max(half->rq->max_sge, 1U),
@@ -286,6 +298,7 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	INIT_LIST_HEAD(&half->dev_node);
 	INIT_DELAYED_WORK(&half->end_work, half_work_end);
 	INIT_WORK(&half->reap_work, half_work_reap);
+	INIT_DELAYED_WORK(&half->nudge_work, half_work_nudge);
 	kdapl_cm_work_init(half);
 
 	slots = half_sq_slots(half, attr, &interval);
@@ -603,6 +616,44 @@ void kdapl_half_established(struct kdapl_half *half)
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 }
 
+#define NUDGES		5
+#define NUDGE_TIME	(HZ / 10)
+
+static void half_work_nudge(struct work_struct *work)
+{
+	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half,
+					       nudge_work);
+	struct kdapl_ring *ring = half->sq;
+
+	spin_lock_irq(&ring->lock);
+	/* pairs with the release in ring_advance() */
+	if (ring->mode == KDAPL_RING_LIVE && !READ_ONCE(half->stopping) &&
+	    !READ_ONCE(half->dev->gone) &&
+	    (!half->nudges || (s32)(smp_load_acquire(&ring->tail) - half->nudge_pos) > 0)) {
+		half->nudge_pos = ring->head;
+		/* a refusal means that the connection ends: the next post will find out */
+		ring_post_own(ring, KDAPL_OP_NUDGE);
+	}
+	spin_unlock_irq(&ring->lock);
+	if (++half->nudges < NUDGES && ring->mode == KDAPL_RING_LIVE)
+		queue_delayed_work(kdapl_wq, &half->nudge_work, NUDGE_TIME << half->nudges);
+}
+
+/**
+ * kdapl_half_nudge - see to it that the peer notices what is sent first
+ * @half: active side on soft-iWARP, just established; half->lock held
+ *
+ * Soft-iWARP on the passive side loses the wake-up for data that arrives between
+ * its answer and its own change to data mode: a first message stays in the socket
+ * until something follows it. So something does, a few times.
+ */
+void kdapl_half_nudge(struct kdapl_half *half)
+{
+	lockdep_assert_held(&half->lock);
+	if (half->phase == KDAPL_HALF_UP)
+		queue_delayed_work(kdapl_wq, &half->nudge_work, NUDGE_TIME);
+}
+
 /* One step of the CM's, for IB and RoCE. */
 static int half_modify(struct kdapl_half *half, struct rdma_cm_id *id, enum ib_qp_state state)
 {
@@ -711,6 +762,7 @@ static void half_release_verbs(struct kdapl_half *half)
 	half_destroy_verbs(half, false);
 	/* nobody is left who could queue these again */
 	cancel_delayed_work_sync(&half->timer);
+	cancel_delayed_work_sync(&half->nudge_work);
 	cancel_work_sync(&half->est_work);
 }
 

@@ -258,7 +258,7 @@ static struct evd_share *evd_find_share(struct kdapl_evd *evd, const struct kdap
 static int ring_completions(const struct kdapl_ring *ring)
 {
 	if (!ring->recv)
-		return ring->slots + 1;		/* a marker */
+		return ring->slots + KDAPL_MARKERS - 1;
 	return ring->half->pool ? ring->half->pool->entries : ring->slots;
 }
 

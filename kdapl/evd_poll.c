@@ -608,6 +608,7 @@ static bool event_connection_of(const struct kdapl_event *ev, DAT_EP_HANDLE ep)
  */
 void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_events)
 {
+	struct kdapl_buf *buf, *next;
 	struct kdapl_event ev;
 	unsigned long flags;
 	u32 n;
@@ -624,6 +625,13 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_eve
 			continue;
 		}
 		kdapl_evd_store(evd, &ev);
+	}
+	if (half->pool && evd == half->recv_evd) {
+		list_for_each_entry_safe(buf, next, &half->early, node) {
+			list_del(&buf->node);
+			half->held--;
+			kdapl_buf_free(buf);
+		}
 	}
 	spin_unlock_irqrestore(&evd->lock, flags);
 }

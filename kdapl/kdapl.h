@@ -334,8 +334,9 @@ enum kdapl_wr_state {
 };
 
 /* Values of kdapl_wr.op beside DAT_DTOS: never visible to the consumer. */
-#define KDAPL_OP_MARKER		0xfe
-#define KDAPL_OP_FENCE		0xff
+#define KDAPL_OP_MARKER		0xfd
+#define KDAPL_OP_FENCE		0xfe
+#define KDAPL_OP_NUDGE		0xff
 
 /* Values of kdapl_wr.flags beside the completion flags of the post. */
 #define KDAPL_WR_SIGNALED	0x40	/* has a completion even on success */
@@ -373,8 +374,8 @@ struct kdapl_wr {
 static_assert(sizeof(struct kdapl_wr) == 32);
 #endif
 
-/* Markers there can be in a ring: of a graceful disconnect and of the end. */
-#define KDAPL_MARKERS	2
+/* Our own requests there can be in a ring: a nudge, and a marker or two. */
+#define KDAPL_MARKERS	3
 
 enum kdapl_ring_mode {
 	KDAPL_RING_MOVED,	/* the EP has another half: look again */
@@ -488,6 +489,9 @@ enum kdapl_half_phase {
  * @local: own address and port, once known
  * @remote: peer's address and port
  * @pdata: private data that came with ESTABLISHED or PEER_REJECTED
+ * @nudge_work: keeps soft-iWARP awake at the start of a connection
+ * @nudges: how many there were
+ * @nudge_pos: where the last one is in the ring; lock of the ring
  * @cm_down: completed when the CM knows that both ends are disconnected
  * @gone: completed when reaped
  */
@@ -542,6 +546,9 @@ struct kdapl_half {
 
 	struct work_struct conn_work;	/* rdma_connect */
 	struct work_struct est_work;	/* data came before the CM's word */
+	struct delayed_work nudge_work;
+	unsigned int nudges;
+	u32 nudge_pos;
 	struct delayed_work timer;	/* dat_ep_connect timeout */
 	struct delayed_work end_work;
 	struct work_struct reap_work;
@@ -580,6 +587,7 @@ void kdapl_half_reap(struct kdapl_half *half);
 void kdapl_half_remove(struct kdapl_half *half);
 int kdapl_half_to_rts(struct kdapl_half *half, struct rdma_cm_id *id);
 void kdapl_half_established(struct kdapl_half *half);
+void kdapl_half_nudge(struct kdapl_half *half);
 void kdapl_ring_set_mode(struct kdapl_ring *ring, enum kdapl_ring_mode mode);
 
 /* ------------------------------------------------------------------ */

@@ -299,7 +299,10 @@ static int request_post_native(struct kdapl_ring *ring, struct kdapl_post *post,
 	}
 	if (post->op == DAT_DTO_RDMA_READ) {
 		ring->reads++;
-		if (unlikely(!wr.wr.num_sge && ring->half->dev->iwarp)) {
+		if (unlikely(!wr.wr.num_sge && ring->half->dev->siw)) {
+			/* a busy soft-iWARP answers an empty Read with old bytes */
+			wr.wr.opcode = IB_WR_RDMA_WRITE;
+		} else if (unlikely(!wr.wr.num_sge && ring->half->dev->iwarp)) {
 			wr.wr.sg_list = &empty;	/* iWARP Reads have exactly one */
 			wr.wr.num_sge = 1;
 		}
