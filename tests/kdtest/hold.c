@@ -9,6 +9,13 @@
  *
  * gone= says whose device must be gone by then: a, b, ab or none. By default the
  * registry is asked; what is required of each adapter follows from that.
+ *
+ * want= says what else may have happened: alive, all connections are up in spite
+ * of everything; ended, all have ended without anybody asking for it.
+ *
+ * Messages are numbered and carry a pattern of their number, so that nothing is
+ * lost, doubled, reordered or damaged. Their count can be read while they are
+ * under way: /sys/module/kdtest/parameters/messages.
  */
 #define pr_fmt(fmt) "kdtest-hold: " fmt
 
@@ -18,18 +25,31 @@
 
 #include "kdtest.h"
 
-#define HOLD_PAIRS 4
+#define HOLD_PAIRS	4
+#define HOLD_SIZE	4096		/* bytes of a message, at most */
+#define HOLD_BALLS	4		/* messages in the air, per connection */
+#define HOLD_IN		16		/* receives posted */
+#define HOLD_OUT	(KDT_DTOS + 16)	/* more than the requests that can be outstanding */
+#define HOLD_RECV	(1ULL << 32)	/* in the cookie */
 
-static char *gone = "auto";
+static char *gone = "auto", *want = "";
+static unsigned int bytes = HOLD_SIZE;
 
 module_param(gone, charp, 0644);
 MODULE_PARM_DESC(gone, "mode=hold: whose device is gone at unload: a, b, ab, none (default: find out)");
+module_param(bytes, uint, 0444);
+MODULE_PARM_DESC(bytes, "mode=hold: of a message, up to 4096");
+module_param(want, charp, 0644);
+MODULE_PARM_DESC(want, "mode=hold: alive: nothing ended; ended: everything did, by itself");
 
 struct hold_ep {
 	struct kdt_ep *ep;
-	struct kdt_buf *buf;
+	struct kdt_buf *in, *out;
+	spinlock_t lock;		/* sending: numbers in the order of posts */
+	u32 sent, received;
 	atomic_t posted, completed, bounced;
-	bool broken;
+	u32 statuses;			/* bits, other than success and flushed */
+	bool broken, damaged;
 };
 
 static struct kdt_env *hold_env;
@@ -37,6 +57,24 @@ static struct kdt_pair hold_pairs[HOLD_PAIRS];
 static struct hold_ep hold_eps[2 * HOLD_PAIRS];
 static const char *hold_wrong;
 static char hold_text[160];
+
+static int hold_messages(void)
+{
+	int i, n = 0;
+
+	for (i = 0; i < 2 * HOLD_PAIRS; i++)
+		n += atomic_read(&hold_eps[i].bounced);
+	return n;
+}
+
+static int messages_get(char *text, const struct kernel_param *kp)
+{
+	return sprintf(text, "%d\n", hold_messages());
+}
+
+static const struct kernel_param_ops messages_ops = { .get = messages_get };
+module_param_cb(messages, &messages_ops, NULL, 0444);
+MODULE_PARM_DESC(messages, "mode=hold: messages received so far");
 
 /* Keeps the first complaint only. */
 static __printf(1, 2) void wrong(const char *fmt, ...)
@@ -51,17 +89,39 @@ static __printf(1, 2) void wrong(const char *fmt, ...)
 	hold_wrong = hold_text;
 }
 
-static DAT_RETURN hold_post(struct hold_ep *h, bool recv)
+/* The pattern of a message says who sent it, and which one it is. */
+static u32 hold_seed(struct hold_ep *from, u32 number)
+{
+	return (from - hold_eps) << 24 | (number & 0xffffff);
+}
+
+static DAT_RETURN hold_receive(struct hold_ep *h, u32 slot)
 {
 	DAT_RETURN ret;
 
 	atomic_inc(&h->posted);
-	if (recv)
-		ret = kdt_recv(h->ep, h->buf, 0, 4096, 1);
-	else
-		ret = kdt_send(h->ep, h->buf, 4096, 4096, 2, 0);
+	ret = kdt_recv(h->ep, h->in, slot * HOLD_SIZE, bytes, HOLD_RECV | slot);
 	if (ret != DAT_SUCCESS)
 		atomic_dec(&h->posted);
+	return ret;
+}
+
+static DAT_RETURN hold_send(struct hold_ep *h)
+{
+	unsigned long flags;
+	DAT_RETURN ret;
+	u32 at;
+
+	spin_lock_irqsave(&h->lock, flags);
+	at = h->sent % HOLD_OUT * HOLD_SIZE;
+	kdt_fill(h->out->p + at, bytes, hold_seed(h, h->sent));
+	atomic_inc(&h->posted);
+	ret = kdt_send(h->ep, h->out, at, bytes, 0, 0);
+	if (ret == DAT_SUCCESS)
+		h->sent++;
+	else
+		atomic_dec(&h->posted);
+	spin_unlock_irqrestore(&h->lock, flags);
 	return ret;
 }
 
@@ -70,14 +130,41 @@ static bool hold_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN m
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
 	struct hold_ep *h = evd->priv;
+	struct hold_ep *peer = &hold_eps[(h - hold_eps) ^ 1];
+	u32 slot = dto->user_cookie.as_64;
 
-	if (dto->status == DAT_DTO_SUCCESS && dto->user_cookie.as_64 == 1) {
+	if (dto->status == DAT_DTO_SUCCESS && dto->user_cookie.as_64 & HOLD_RECV) {
+		u8 *p = h->in->p + slot * HOLD_SIZE;
+
+		if (slot != h->received % HOLD_IN || dto->transfered_length != bytes ||
+		    !kdt_same(p, bytes, hold_seed(peer, h->received)))
+			h->damaged = true;
+		memset(p, 0, bytes);
+		h->received++;
+		hold_receive(h, slot);
+		hold_send(h);
 		atomic_inc(&h->bounced);
-		hold_post(h, true);
-		hold_post(h, false);
+	} else if (dto->status != DAT_DTO_SUCCESS && dto->status != DAT_DTO_ERR_FLUSHED) {
+		h->statuses |= 1 << dto->status;
 	}
 	atomic_inc(&h->completed);
+	wake_up(&evd->wait);
 	return true;
+}
+
+/* It is traffic only when every endpoint has seen some. */
+static int hold_warm_up(void)
+{
+	int i;
+
+	for (i = 0; i < 2 * HOLD_PAIRS; i++) {
+		struct hold_ep *h = &hold_eps[i];
+
+		if (!wait_event_timeout(h->ep->recv->wait, atomic_read(&h->bounced) >= HOLD_BALLS,
+					KDT_WAIT))
+			return -ETIMEDOUT;
+	}
+	return 0;
 }
 
 int kdt_hold_start(void)
@@ -85,6 +172,7 @@ int kdt_hold_start(void)
 	DAT_RETURN ret;
 	int i, j, err;
 
+	bytes = clamp(bytes, 1U, (unsigned int)HOLD_SIZE);
 	hold_env = kzalloc(sizeof(*hold_env), GFP_KERNEL);
 	if (!hold_env)
 		return -ENOMEM;
@@ -95,16 +183,21 @@ int kdt_hold_start(void)
 		hold_eps[2 * i + 1].ep = &hold_pairs[i].s;
 		for (j = 2 * i; j < 2 * i + 2 && ret == DAT_SUCCESS; j++) {
 			struct kdt_ep *ep = hold_eps[j].ep;
+			struct hold_ep *h = &hold_eps[j];
 			int n;
 
-			ret = kdt_buf_open(hold_env, ep->ia, ep->ia->pz, 8192, KDT_RIGHTS,
-					   &hold_eps[j].buf);
-			ep->recv->priv = &hold_eps[j];
-			ep->req->priv = &hold_eps[j];
+			spin_lock_init(&h->lock);
+			ret = kdt_buf_open(hold_env, ep->ia, ep->ia->pz, HOLD_IN * HOLD_SIZE,
+					   KDT_RIGHTS, &h->in);
+			if (ret == DAT_SUCCESS)
+				ret = kdt_buf_open(hold_env, ep->ia, ep->ia->pz,
+						   HOLD_OUT * HOLD_SIZE, KDT_RIGHTS, &h->out);
+			ep->recv->priv = h;
+			ep->req->priv = h;
 			ep->recv->hook = hold_hook;
 			ep->req->hook = hold_hook;
-			for (n = 0; n < 16 && ret == DAT_SUCCESS; n++)
-				ret = hold_post(&hold_eps[j], true);
+			for (n = 0; n < HOLD_IN && ret == DAT_SUCCESS; n++)
+				ret = hold_receive(h, n);
 		}
 		if (ret != DAT_SUCCESS) {
 			pr_err("%s %s\n", kdt_major(ret), kdt_minor(ret));
@@ -114,9 +207,11 @@ int kdt_hold_start(void)
 			err = kdt_pair_link(&hold_pairs[i]);
 	}
 	for (i = 0; i < HOLD_PAIRS && !err; i++) {
-		for (j = 0; j < 4; j++)
-			hold_post(&hold_eps[2 * i], false);
+		for (j = 0; j < HOLD_BALLS; j++)
+			hold_send(&hold_eps[2 * i]);
 	}
+	if (!err)
+		err = hold_warm_up();
 	if (err) {
 		kdt_env_close(hold_env);
 		kfree(hold_env);
@@ -143,13 +238,32 @@ static void hold_check_ep(int i)
 		wrong("endpoint %d: event 0x%x", i, event.event_number);
 	if (kdt_state(h->ep->h) != DAT_EP_STATE_DISCONNECTED)
 		wrong("endpoint %d: state %d", i, kdt_state(h->ep->h));
-	if (!atomic_read(&h->bounced))
-		wrong("endpoint %d: there was no traffic", i);
+	if (h->damaged)
+		wrong("endpoint %d: a message is not the one that was sent", i);
+	if (!kdt_guarded(h->in) || !kdt_guarded(h->out))
+		wrong("endpoint %d: written outside its memory", i);
 	while (atomic_read(&h->completed) != atomic_read(&h->posted) && time_before(jiffies, end))
 		schedule_timeout_uninterruptible(1);
 	if (atomic_read(&h->completed) != atomic_read(&h->posted))
 		wrong("endpoint %d: %d posted, %d completed", i, atomic_read(&h->posted),
 		      atomic_read(&h->completed));
+	if (h->statuses && !h->broken)
+		wrong("endpoint %d: statuses 0x%x, but not BROKEN", i, h->statuses);
+	/* Nobody asked for an end, and on RoCE a peer that is silent is an error. */
+	if (!strncmp(want, "ended", 5) && !h->ep->ia->iwarp && !h->broken)
+		wrong("endpoint %d: not BROKEN", i);
+}
+
+/* Up and moving, in spite of everything. */
+static void hold_check_alive(int i)
+{
+	struct hold_ep *h = &hold_eps[i];
+	int seen = atomic_read(&h->bounced);
+
+	if (kdt_queued(h->ep->conn))
+		wrong("endpoint %d: its connection has ended", i);
+	else if (!wait_event_timeout(h->ep->recv->wait, atomic_read(&h->bounced) > seen, KDT_WAIT))
+		wrong("endpoint %d: no message comes any more", i);
 }
 
 /* What a consumer that has not noticed yet gets from its calls. */
@@ -169,10 +283,10 @@ do {											\
 		wrong("%s: %s: %s %s", ia->name, #call, kdt_major(ret), kdt_minor(ret));	\
 } while (0)
 	EXPECT(DAT_INTERNAL_ERROR, dat_pz_create(ia->h, &pz));
-	EXPECT(DAT_INTERNAL_ERROR, kdt_send(h->ep, h->buf, 0, 64, 3, 0));
-	EXPECT(DAT_INTERNAL_ERROR, kdt_recv(h->ep, h->buf, 0, 64, 3));
-	EXPECT(DAT_INTERNAL_ERROR, kdt_write(h->ep, h->buf, 0, 64, h->buf, 0, 3, 0));
-	EXPECT(DAT_INTERNAL_ERROR, kdt_read(h->ep, h->buf, 0, 64, h->buf, 0, 3, 0));
+	EXPECT(DAT_INTERNAL_ERROR, kdt_send(h->ep, h->out, 0, 64, 3, 0));
+	EXPECT(DAT_INTERNAL_ERROR, kdt_recv(h->ep, h->in, 0, 64, 3));
+	EXPECT(DAT_INTERNAL_ERROR, kdt_write(h->ep, h->out, 0, 64, h->in, 0, 3, 0));
+	EXPECT(DAT_INTERNAL_ERROR, kdt_read(h->ep, h->in, 0, 64, h->out, 0, 3, 0));
 	EXPECT(DAT_INTERNAL_ERROR, dat_ep_reset(h->ep->h));
 	EXPECT(DAT_SUCCESS, dat_ep_query(h->ep->h, DAT_EP_FIELD_ALL, &param));
 	EXPECT(DAT_SUCCESS, dat_ia_query(ia->h, NULL, DAT_IA_FIELD_ALL, &ia->attr, 0, NULL));
@@ -225,14 +339,23 @@ void kdt_hold_stop(void)
 	bool a_gone = hold_is_gone(a, 'a'), b_gone = hold_is_gone(b, 'b');
 	struct kdt_evd *evd;
 	struct kdt_buf *buf;
-	int i, bounced = 0;
+	bool ended = !strncmp(want, "ended", 5), alive = !strncmp(want, "alive", 5);
+	int i, messages, broken = 0;
+	u32 statuses = 0;
 
-	for (i = 0; i < HOLD_PAIRS && !a_gone && !b_gone; i++)
+	for (i = 0; i < 2 * HOLD_PAIRS && alive; i++)
+		hold_check_alive(i);
+	/* Only who has something to say can notice that nobody listens. */
+	for (i = 0; i < 2 * HOLD_PAIRS && ended; i++)
+		hold_send(&hold_eps[i]);
+	for (i = 0; i < HOLD_PAIRS && !a_gone && !b_gone && !ended; i++)
 		hold_free("disconnect", dat_ep_disconnect(hold_pairs[i].c.h, 0));
 	for (i = 0; i < 2 * HOLD_PAIRS; i++) {
 		hold_check_ep(i);
-		bounced += atomic_read(&hold_eps[i].bounced);
+		broken += hold_eps[i].broken;
+		statuses |= hold_eps[i].statuses;
 	}
+	messages = hold_messages();
 	for (i = 0; i < 2 * HOLD_PAIRS; i += 2) {
 		bool broken_a = hold_eps[i].broken, broken_b = hold_eps[i + 1].broken;
 
@@ -270,6 +393,7 @@ void kdt_hold_stop(void)
 	if (hold_wrong)
 		pr_err("FAIL %s\n", hold_wrong);
 	else
-		pr_info("PASS eps=%d messages=%d gone=%s%s\n", 2 * HOLD_PAIRS, bounced,
-			a_gone ? "a" : "", b_gone ? "b" : "");
+		pr_info("PASS eps=%d messages=%d gone=%s%s broken=%d statuses=0x%x\n",
+			2 * HOLD_PAIRS, messages, a_gone ? "a" : "", b_gone ? "b" : "", broken,
+			statuses);
 }

@@ -799,14 +799,19 @@ static void fenced_write(struct kunit *test)
 
 /* ---- the end of a busy queue ---- */
 
+/*
+ * Nobody has made a mistake, so both ends are DISCONNECTED, except that
+ * soft-iWARP calls it an error when it is stopped in the middle of sending.
+ */
 static void end_while_busy(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_buf *mine = kdt_buf_new(test, &env->a, KDT_SIZE);
 	struct kdt_buf *theirs = kdt_buf_new(test, &env->b, KDT_SIZE);
 	DAT_DTO_COMPLETION_STATUS status;
+	DAT_EVENT_NUMBER c, s;
 	struct kdt_pair *pair;
-	int round, i, n, failed;
+	int round, i, n, failed, errors;
 	DAT_RETURN ret;
 	u64 cookie;
 
@@ -823,20 +828,19 @@ static void end_while_busy(struct kunit *test)
 		}
 		KDT_OK(test, dat_ep_disconnect(round % 2 ? pair->s.h : pair->c.h,
 					       DAT_CLOSE_ABRUPT_FLAG));
-		kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_DISCONNECTED);
-		kdt_conn(test, &pair->s, DAT_CONNECTION_EVENT_DISCONNECTED);
+		c = kdt_end(test, &pair->c);
+		s = kdt_end(test, &pair->s);
 		/* The marker of each queue comes behind all the rest. */
 		KDT_OK(test, kdt_send(&pair->c, mine, 0, 64, 1000, 0));
 		KDT_OK(test, kdt_recv(&pair->c, mine, 0, 64, 1001));
-		for (i = 0, failed = 0; i < n; i++) {
+		for (i = 0, failed = 0, errors = 0; i < n; i++) {
 			status = kdt_any_dto(test, pair->c.req, &cookie);
 			KUNIT_EXPECT_EQ(test, cookie, i);
-			KUNIT_EXPECT_TRUE(test, status == DAT_DTO_SUCCESS ||
-					  status == DAT_DTO_ERR_FLUSHED);
 			/* siw completes a Write when it has left, a Read when it is answered. */
 			if (!env->a.iwarp && failed)
 				KUNIT_EXPECT_EQ(test, (int)status, DAT_DTO_ERR_FLUSHED);
 			failed += status != DAT_DTO_SUCCESS;
+			errors += status != DAT_DTO_SUCCESS && status != DAT_DTO_ERR_FLUSHED;
 		}
 		kdt_dto(test, pair->c.req, &pair->c, 1000, DAT_DTO_SEND, DAT_DTO_ERR_FLUSHED, 0);
 		for (i = 0; i < 10; i++)
@@ -844,6 +848,13 @@ static void end_while_busy(struct kunit *test)
 				DAT_DTO_ERR_FLUSHED, 0);
 		kdt_dto(test, pair->c.recv, &pair->c, 1001, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED,
 			0);
+		if (!env->a.iwarp) {
+			KUNIT_EXPECT_EQ(test, errors, 0);
+			KUNIT_EXPECT_EQ(test, (int)c, DAT_CONNECTION_EVENT_DISCONNECTED);
+			KUNIT_EXPECT_EQ(test, (int)s, DAT_CONNECTION_EVENT_DISCONNECTED);
+		} else if (errors && round % 2) {
+			KUNIT_EXPECT_EQ(test, (int)c, DAT_CONNECTION_EVENT_BROKEN);
+		}
 		kdt_ep_done(test, &pair->c);
 		kdt_ep_done(test, &pair->s);
 	}
