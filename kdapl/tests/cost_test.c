@@ -600,6 +600,124 @@ static void cost_device_refuses_test(struct kunit *test)
 	}
 }
 
+/* The same for buffers of an SRQ: one call, or none where it is refused. */
+static struct cost cost_srq_post(struct kd_env *env, DAT_SRQ_HANDLE srq, int num,
+				 DAT_LMR_TRIPLET *iov)
+{
+	DAT_DTO_COOKIE cookie = { .as_64 = 0x1234 };
+	DAT_LMR_TRIPLET before[FAKE_IB_MAX_SGE];
+	size_t size = clamp(num, 0, FAKE_IB_MAX_SGE) * sizeof(*iov);
+	unsigned long irq;
+	struct cost cost;
+
+	if (iov)
+		memcpy(before, iov, size);
+	cost_begin(env, &cost);
+	local_irq_save(irq);
+	WRITE_ONCE(cost_watch.on, true);
+	cost.ret = dat_srq_post_recv(srq, num, iov, cookie);
+	WRITE_ONCE(cost_watch.on, false);
+	local_irq_restore(irq);
+	cost_end(env, &cost);
+	KUNIT_EXPECT_EQ(env->test, cost.allocs, 0U);
+	KUNIT_EXPECT_EQ(env->test, cost.sleeps, 0U);
+	KUNIT_EXPECT_EQ(env->test, cost.polls, 0U);
+	if (iov)
+		KUNIT_EXPECT_EQ(env->test, memcmp(before, iov, size), 0);
+	return cost;
+}
+
+static void cost_srq_expect(struct kd_env *env, const struct cost *cost, DAT_RETURN ret,
+			    unsigned int calls, const char *what)
+{
+	KUNIT_EXPECT_EQ_MSG(env->test, (u32)cost->ret, (u32)ret, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(env->test, cost->verbs, calls, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(env->test, cost->srq, calls, "%s", what);
+}
+
+static void cost_srq_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = 64, .max_recv_iov = 4 };
+	DAT_LMR_TRIPLET iov[FAKE_IB_MAX_SGE], bad;
+	int num, empty, posts = 0, round;
+	DAT_SRQ_HANDLE srq;
+	struct ib_srq *ib;
+	struct cost cost;
+	DAT_EP_ATTR ep;
+
+	KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &attr, &srq));
+	ib = fake_ib_newest_srq(env->dev);
+	kd_attr(&ep);
+	KD_ASSERT_OK(test, dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req, env->conn,
+						  srq, &ep, &env->ep));
+	env->kep = kdapl_obj_get(env->ep, DAT_HANDLE_TYPE_EP);
+	KUNIT_ASSERT_NOT_NULL(test, env->kep);
+	env->qp = fake_ib_newest_qp(env->dev);
+	/* with the SRQ's EPs unconnected, connected, disconnected */
+	for (round = 0; round < 3; round++) {
+		for (num = 0; num <= 4; num++) {
+			for (empty = 0; empty < BIT(num); empty += round ? 5 : 1) {
+				cost_iov(env, iov, num, empty);
+				cost = cost_srq_post(env, srq, num, num ? iov : NULL);
+				cost_srq_expect(env, &cost, DAT_SUCCESS, 1, "room");
+				posts++;
+			}
+		}
+		KUNIT_EXPECT_EQ(test, fake_ib_srq_posted(ib), (unsigned int)posts);
+		cost_iov(env, iov, 1, 0);
+		cost = cost_srq_post(env, NULL, 1, iov);
+		cost_srq_expect(env, &cost, DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ),
+				0, "no handle");
+		cost = cost_srq_post(env, srq, 5, iov);
+		cost_srq_expect(env, &cost, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), 0,
+				"count");
+		cost = cost_srq_post(env, srq, 1, NULL);
+		cost_srq_expect(env, &cost, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 0,
+				"no list");
+		bad = kd_seg(env, KD_RO, 0, 8);
+		cost = cost_srq_post(env, srq, 1, &bad);
+		cost_srq_expect(env, &cost, DAT_ERROR(DAT_PRIVILEGES_VIOLATION,
+						      DAT_PRIVILEGES_WRITE), 0, "right");
+		bad = kd_seg(env, KD_FOREIGN, 0, 8);
+		cost = cost_srq_post(env, srq, 1, &bad);
+		cost_srq_expect(env, &cost, DAT_ERROR(DAT_PROTECTION_VIOLATION,
+						      DAT_PROTECTION_WRITE), 0, "PZ");
+		bad = kd_seg(env, KD_RW, KD_MEM_SIZE - 4, 8);
+		cost = cost_srq_post(env, srq, 1, &bad);
+		cost_srq_expect(env, &cost, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 0,
+				"range");
+		fake_ib_fail(env->dev, FAKE_IB_POST_SRQ_RECV, 1, -ENOMEM);
+		cost = cost_srq_post(env, srq, 1, iov);
+		cost_srq_expect(env, &cost, DAT_ERROR(DAT_INSUFFICIENT_RESOURCES,
+						      DAT_RESOURCE_SRQ), 1, "the device says no");
+		if (!round)
+			kd_connect(env);
+		else if (round == 1)
+			kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	}
+	kunit_info(test, "%d posts: 1 call of the device each, 0 allocations, 0 sleeps", posts);
+	while (posts++ < 64)
+		KD_EXPECT_OK(test, dat_srq_post_recv(srq, 1, iov, (DAT_DTO_COOKIE) {}));
+	for (num = 0; num < 3; num++) {
+		cost = cost_srq_post(env, srq, 1, iov);
+		cost_srq_expect(env, &cost, DAT_ERROR(DAT_INSUFFICIENT_RESOURCES,
+						      DAT_RESOURCE_SRQ), 0, "full");
+	}
+	/* in error nothing reaches the device */
+	KD_EXPECT_OK(test, dat_ep_free(env->ep));
+	kdapl_obj_put(&env->kep->obj);
+	env->kep = NULL;
+	env->ep = NULL;
+	KD_EXPECT_OK(test, dat_srq_free(srq));
+	KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &attr, &srq));
+	fake_ib_srq_event(fake_ib_newest_srq(env->dev), IB_EVENT_SRQ_ERR);
+	kd_ep(env, NULL);
+	cost = cost_srq_post(env, srq, 1, iov);
+	cost_srq_expect(env, &cost, DAT_SUCCESS, 0, "SRQ in error");
+	KD_EXPECT_OK(test, dat_srq_free(srq));
+}
+
 /* An upcall that would notice being called from inside a post. */
 struct cost_upcall {
 	struct task_struct *poster;
@@ -722,6 +840,8 @@ static struct kunit_case cost_cases[] = {
 	KD_CASE(cost_state_test, "EP-POST-02,EP-POST-10,CTX-01: no call in the wrong state"),
 	KD_CASE(cost_full_test, "EP-POST-02,EP-POST-17,CTX-01: one poll when full"),
 	KD_CASE(cost_device_refuses_test, "EP-POST-02,EP-POST-06,CTX-01: the device says no"),
+	KD_CASE(cost_srq_test,
+		"SRQ-POST-10,SRQ-POST-11,SRQ-POST-15,EP-POST-02,CTX-01: buffers of an SRQ"),
 	KD_CASE(cost_synchronous_test, "EP-POST-06,CTX-02: completions inside the post come later"),
 	KD_CASE(cost_memory_test,
 		"EP-POST-04,EP-POST-05,SEND-13,RECV-08,RECV-11,RDMAW-07,RDMAR-08: lists and memory stay"),

@@ -1070,7 +1070,7 @@ static void sq_unknown_qp_test(struct kunit *test)
 static void sq_address_test(struct kunit *test)
 {
 	struct sq *sq = sq_open(test, NULL);
-	struct ib_qp *seen[64];
+	struct ib_qp *seen[32];
 	int round, i, reused = 0, n = 0;
 
 	fake_ib_taken(sq->env.dev, FAKE_IB_TAKEN_AT_DESTROY);
@@ -1736,7 +1736,7 @@ static void sq_resize_grow_test(struct kunit *test)
 
 	for (posted = 0; posted < 2; posted++) {
 		for (ep = 0; ep < 2; ep++) {
-			for (to = 9; to <= 200; to += to < 20 ? 1 : 45) {
+			for (to = 9; to <= 200; to += to < 18 ? 4 : 90) {
 				sq_srq(sq, 8);
 				sq_post(sq, 0, posted);
 				if (ep)
