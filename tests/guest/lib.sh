@@ -104,16 +104,22 @@ two_namespaces() {
 	done
 }
 
-# wire N: this QEMU guest's network card gets address 192.0.2.N and the
-# soft-RoCE device rxe0.
+# wire N [rxe|siw [SIW.KO]]: this QEMU guest's network card gets address
+# 192.0.2.N and the device rxe0 or siw0. Stock kernels have no siw: ours is
+# given by its path.
 wire() {
 	mp virtio_net
 	until_true 5 ip link show eth0 || return 1
 	ip addr add "192.0.2.$1/24" dev eth0
 	ip link set eth0 up
 	mp rdma_cm
-	mp rdma_rxe
-	rdma link add rxe0 type rxe netdev eth0
+	if [ -n "$3" ]; then
+		mp libcrc32c
+		insmod "$3"
+	else
+		mp "$(provider_module "${2:-rxe}")"
+	fi
+	rdma link add "${2:-rxe}0" type "${2:-rxe}" netdev eth0
 }
 
 # meet N: guest 1 and guest 2 wait for each other here.
