@@ -115,9 +115,11 @@ static bool refused_rdma(struct kunit *test, enum fault fault, bool read, bool q
 	KDT_OK(test, kdt_write(&pair->c, mine, 0, MINE, good, 0, 9, 0));
 	kdt_dto(test, pair->c.req, &pair->c, 9, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS, MINE);
 	if (read)
-		KDT_OK(test, dat_ep_post_rdma_read(pair->c.h, 1, &iov, kdt_cookie(10), &remote, 0));
+		KDT_OK(test, dat_ep_post_rdma_read(pair->c.h, 1, &iov, kdt_cookie(10), &remote,
+						   0));
 	else
-		KDT_OK(test, dat_ep_post_rdma_write(pair->c.h, 1, &iov, kdt_cookie(10), &remote, 0));
+		KDT_OK(test, dat_ep_post_rdma_write(pair->c.h, 1, &iov, kdt_cookie(10), &remote,
+						    0));
 	for (i = 1; i < 4; i++)
 		KDT_OK(test, kdt_write(&pair->c, mine, 0, MINE, good, 0, 10 + i, i == 2 ?
 				       DAT_COMPLETION_SUPPRESS_FLAG : 0));

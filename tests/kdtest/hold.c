@@ -30,7 +30,7 @@
 #define HOLD_BALLS	4		/* messages in the air, per connection */
 #define HOLD_IN		16		/* receives posted */
 #define HOLD_OUT	(KDT_DTOS + 16)	/* more than the requests that can be outstanding */
-#define HOLD_RECV	(1ULL << 32)	/* in the cookie */
+#define HOLD_RECV	BIT_ULL(32)	/* in the cookie */
 
 static char *gone = "auto", *want = "";
 static unsigned int bytes = HOLD_SIZE;
@@ -223,7 +223,7 @@ int kdt_hold_start(void)
 }
 
 /* One end, and the right one; everything posted came back. */
-static void hold_check_ep(int i)
+static void hold_check_ep(int i, bool asked)
 {
 	struct hold_ep *h = &hold_eps[i];
 	unsigned long end = jiffies + KDT_WAIT;
@@ -247,7 +247,8 @@ static void hold_check_ep(int i)
 	if (atomic_read(&h->completed) != atomic_read(&h->posted))
 		wrong("endpoint %d: %d posted, %d completed", i, atomic_read(&h->posted),
 		      atomic_read(&h->completed));
-	if (h->statuses && !h->broken)
+	/* soft-iWARP fails what it was sending; who has asked for the end gets what it asked for */
+	if (h->statuses && !h->broken && !asked)
 		wrong("endpoint %d: statuses 0x%x, but not BROKEN", i, h->statuses);
 	/* Nobody asked for an end, and on RoCE a peer that is silent is an error. */
 	if (!strncmp(want, "ended", 5) && !h->ep->ia->iwarp && !h->broken)
@@ -340,6 +341,7 @@ void kdt_hold_stop(void)
 	struct kdt_evd *evd;
 	struct kdt_buf *buf;
 	bool ended = !strncmp(want, "ended", 5), alive = !strncmp(want, "alive", 5);
+	bool ask = !a_gone && !b_gone && !ended;
 	int i, messages, broken = 0;
 	u32 statuses = 0;
 
@@ -348,10 +350,10 @@ void kdt_hold_stop(void)
 	/* Only who has something to say can notice that nobody listens. */
 	for (i = 0; i < 2 * HOLD_PAIRS && ended; i++)
 		hold_send(&hold_eps[i]);
-	for (i = 0; i < HOLD_PAIRS && !a_gone && !b_gone && !ended; i++)
+	for (i = 0; i < HOLD_PAIRS && ask; i++)
 		hold_free("disconnect", dat_ep_disconnect(hold_pairs[i].c.h, 0));
 	for (i = 0; i < 2 * HOLD_PAIRS; i++) {
-		hold_check_ep(i);
+		hold_check_ep(i, ask && i % 2 == 0);
 		broken += hold_eps[i].broken;
 		statuses |= hold_eps[i].statuses;
 	}

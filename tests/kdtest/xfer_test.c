@@ -442,8 +442,7 @@ struct crowd {
 	atomic_t credits;		/* receives nobody has sent for */
 	atomic_t bad, running;
 	struct completion done;
-	spinlock_t lock;		/* the arrays; upcalls of one EVD are one at a time anyway */
-	unsigned int next[THREADS], got, received;
+	unsigned int next[THREADS], got, received;	/* by upcalls, one at a time */
 };
 
 struct member {
