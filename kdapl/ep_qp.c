@@ -25,6 +25,7 @@
 #define END_TIMEOUT	(5 * HZ)
 #define END_POLL	(HZ / 20)	/* look even if the engine is held up in an upcall */
 #define SUSPECT_TIMEOUT	HZ		/* D-08 */
+#define ANSWER_TIME	(HZ / 100 + 1)	/* for the peer's request that was wrong */
 #define CM_DOWN_TIMEOUT	(2 * HZ)
 #define LAST_WQE_TIMEOUT	(HZ / 10)	/* D-15: not every device says it */
 
@@ -134,6 +135,7 @@ static int ring_post_marker(struct kdapl_ring *ring)
 	return ret;
 }
 
+static void half_end_in(struct kdapl_half *half, int reason, unsigned long delay);
 static void half_work_end(struct work_struct *work);
 static void half_work_reap(struct work_struct *work);
 static void half_work_nudge(struct work_struct *work);
@@ -159,7 +161,7 @@ static void half_qp_event(struct ib_event *event, void *context)
 			WRITE_ONCE(half->wc_failed, true);
 		else if (atomic_read(&half->reason) != KDAPL_END_PEER)
 			/* after the CM's word it may be part of an orderly close */
-			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+			half_end_in(half, DAT_CONNECTION_EVENT_BROKEN, ANSWER_TIME);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
 		WRITE_ONCE(half->last_wqe, true);
@@ -370,6 +372,24 @@ void kdapl_half_put(struct kdapl_half *half)
 	kfree(half);
 }
 
+/*
+ * As kdapl_half_end(), to be acted on later. A device may tell of a peer's bad
+ * request before it has answered it; our disconnect must not be there first.
+ */
+static void half_end_in(struct kdapl_half *half, int reason, unsigned long delay)
+{
+	int old = atomic_read(&half->reason);
+	bool better;
+
+	do {
+		better = old <= KDAPL_END_SUSPECT ||
+			 (old == KDAPL_END_PEER && reason == DAT_CONNECTION_EVENT_BROKEN);
+		if (!better || old == reason)
+			return;
+	} while (!atomic_try_cmpxchg(&half->reason, &old, reason));
+	mod_delayed_work(kdapl_wq, &half->end_work, delay);
+}
+
 /**
  * kdapl_half_end - something ended the connection or the attempt
  * @half: the half
@@ -383,17 +403,7 @@ void kdapl_half_put(struct kdapl_half *half)
  */
 void kdapl_half_end(struct kdapl_half *half, int reason)
 {
-	int old = atomic_read(&half->reason);
-	bool better;
-
-	do {
-		better = old <= KDAPL_END_SUSPECT ||
-			 (old == KDAPL_END_PEER && reason == DAT_CONNECTION_EVENT_BROKEN);
-		if (!better || old == reason)
-			return;
-	} while (!atomic_try_cmpxchg(&half->reason, &old, reason));
-	mod_delayed_work(kdapl_wq, &half->end_work,
-			 reason == KDAPL_END_SUSPECT ? SUSPECT_TIMEOUT : 0);
+	half_end_in(half, reason, reason == KDAPL_END_SUSPECT ? SUSPECT_TIMEOUT : 0);
 }
 
 /**
