@@ -41,7 +41,7 @@ meet "$n"
 only 2 must "a connection to the other machine" order connect "$peer"
 only 2 step "SEND-01,RECV-01,RDMAW-01,RDMAR-01: messages, Writes, Reads of 0 to 4097 bytes arrive intact, nothing beside them is touched" \
 	order traffic "$small"
-only 2 step "EP-POST-04,RDMAW-17: messages, Writes, Reads of 64 KiB + 1 and 1 MiB" \
+only 2 step "RDMAW-17,RDMAR-02: messages, Writes, Reads of 64 KiB + 1 and 1 MiB" \
 	order traffic 65537 1048576
 only 2 step "FLUSH-09,EP-DIS-08: a graceful disconnect" order disconnect
 only 1 step "EPSM-14,FLUSH-01: the peer has left, every Receive comes back once" order ended
@@ -81,7 +81,7 @@ must "the cable is back" carrier 1
 impatient 15
 step "EP-RST-03: the endpoint is reset" order reset
 meet "$n"
-only 2 step "CONN-01: it connects again" order connect "$peer"
+only 2 step "EP-RST-03: it connects again" order connect "$peer"
 only 2 step "data flows again" order traffic 1 4097 65537
 only 2 step "FLUSH-09: a graceful disconnect" order disconnect
 only 1 step "EPSM-14: the peer has left" order ended
