@@ -213,6 +213,7 @@ void kdt_ep_done(struct kunit *test, struct kdt_ep *ep);
 extern struct kunit_suite kdt_registry_suite, kdt_pz_suite, kdt_lmr_suite, kdt_evd_suite;
 extern struct kunit_suite kdt_ep_suite, kdt_conn_suite, kdt_post_suite, kdt_data_suite;
 extern struct kunit_suite kdt_error_suite, kdt_handle_suite, kdt_close_suite, kdt_xfer_suite;
+extern struct kunit_suite kdt_srq_suite, kdt_modify_suite;
 
 /* ---- hold.c ---- */
 

@@ -37,6 +37,8 @@ static struct kunit_suite *kdt_suites[] = {
 	&kdt_data_suite,
 	&kdt_xfer_suite,
 	&kdt_error_suite,
+	&kdt_srq_suite,
+	&kdt_modify_suite,
 	&kdt_handle_suite,
 	&kdt_close_suite,
 };
