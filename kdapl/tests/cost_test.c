@@ -136,7 +136,9 @@ static void cost_count(struct kd_env *env, struct cost *cost, int sign)
 	cost->srq += sign * fake_ib_count(env->dev, FAKE_IB_POST_SRQ_RECV);
 	cost->polls += sign * (fake_ib_count(env->dev, FAKE_IB_POLL_CQ) +
 			       fake_ib_count(env->dev, FAKE_IB_NOTIFY_CQ));
-	cost->wrs += sign * (fake_ib_posted(env->qp, false) + fake_ib_posted(env->qp, true));
+	if (env->qp)
+		cost->wrs += sign * (fake_ib_posted(env->qp, false) +
+				     fake_ib_posted(env->qp, true));
 }
 
 static void cost_begin(struct kd_env *env, struct cost *cost)
@@ -691,10 +693,12 @@ static void cost_srq_test(struct kunit *test)
 		cost = cost_srq_post(env, srq, 1, iov);
 		cost_srq_expect(env, &cost, DAT_ERROR(DAT_INSUFFICIENT_RESOURCES,
 						      DAT_RESOURCE_SRQ), 1, "the device says no");
-		if (!round)
+		if (!round) {
 			kd_connect(env);
-		else if (round == 1)
+		} else if (round == 1) {
 			kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+			env->qp = NULL;		/* it has gone with the connection */
+		}
 	}
 	kunit_info(test, "%d posts: 1 call of the device each, 0 allocations, 0 sleeps", posts);
 	while (posts++ < 64)

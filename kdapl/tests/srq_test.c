@@ -193,7 +193,7 @@ static void sq_expect(struct sq *sq, DAT_EVD_HANDLE evd, int i, u64 cookie, int 
 /* Let everything happen that is under way inside the provider. */
 static void sq_settle(void)
 {
-	msleep(2);
+	usleep_range(1000, 2000);
 	flush_workqueue(kdapl_upcall_wq);
 	flush_workqueue(kdapl_wq);
 }
