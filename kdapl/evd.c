@@ -671,7 +671,7 @@ EXPORT_SYMBOL(dat_evd_dequeue);
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle)
 {
 	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 	int err;
 
 	if (!evd)
@@ -679,10 +679,7 @@ DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle)
 	err = kdapl_evd_inside_upcall(evd) ? -EBUSY : kdapl_obj_retire(&evd->obj);
 	if (!err)
 		kdapl_evd_destroy(evd);
-	else if (err == -EBUSY)
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
-	else
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	ret = kdapl_retire_ret(err, DAT_INVALID_STATE_EVD_IN_USE, DAT_INVALID_HANDLE1);
 	kdapl_obj_put(&evd->obj);
 	return ret;
 }

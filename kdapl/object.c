@@ -208,6 +208,23 @@ int kdapl_obj_retire(struct kdapl_obj *obj)
 }
 
 /**
+ * kdapl_retire_ret - what a free call returns
+ * @err: from kdapl_obj_retire()
+ * @in_use: subtype when other objects use it
+ * @handle: subtype when somebody else was faster
+ *
+ * Return: DAT_SUCCESS or the error.
+ */
+DAT_RETURN kdapl_retire_ret(int err, DAT_RETURN_SUBTYPE in_use, DAT_RETURN_SUBTYPE handle)
+{
+	if (!err)
+		return DAT_SUCCESS;
+	if (err == -EBUSY)
+		return kdapl_err(DAT_INVALID_STATE, in_use);
+	return kdapl_err(DAT_INVALID_HANDLE, handle);
+}
+
+/**
  * dat_set_consumer_context - attach a word of the consumer's to an object
  * @dat_handle: any object
  * @context: opaque, replaces the old one; zero means none

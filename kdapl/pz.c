@@ -188,20 +188,14 @@ EXPORT_SYMBOL(dat_pz_query);
 DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle)
 {
 	struct kdapl_pz *pz = kdapl_obj_get(pz_handle, DAT_HANDLE_TYPE_PZ);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!pz)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	switch (kdapl_obj_retire(&pz->obj)) {
-	case 0:
+	ret = kdapl_retire_ret(kdapl_obj_retire(&pz->obj), DAT_INVALID_STATE_PZ_IN_USE,
+			       DAT_INVALID_HANDLE_PZ);
+	if (ret == DAT_SUCCESS)
 		kdapl_pz_destroy(pz);
-		break;
-	case -EBUSY:
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
-		break;
-	default:
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	}
 	kdapl_obj_put(&pz->obj);
 	return ret;
 }

@@ -820,21 +820,12 @@ EXPORT_SYMBOL(dat_srq_set_lw);
 DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq_handle)
 {
 	struct kdapl_srq *srq = kdapl_obj_get(srq_handle, DAT_HANDLE_TYPE_SRQ);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!srq)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
-	mutex_lock(&srq->mutex);	/* not while it is being resized */
-	switch (kdapl_obj_retire(&srq->obj)) {
-	case 0:
-		break;
-	case -EBUSY:
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
-		break;
-	default:
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
-	}
-	mutex_unlock(&srq->mutex);
+	ret = kdapl_retire_ret(kdapl_obj_retire(&srq->obj), DAT_INVALID_STATE_SRQ_IN_USE,
+			       DAT_INVALID_HANDLE_SRQ);
 	if (ret == DAT_SUCCESS)
 		kdapl_srq_destroy(srq);
 	kdapl_obj_put(&srq->obj);
