@@ -28,7 +28,16 @@ enum call {
 	C_EP_CREATE_RECV,
 	C_EP_CREATE_REQUEST,
 	C_EP_CREATE_CONN,
+	C_EP_WITH_SRQ_IA,
+	C_EP_WITH_SRQ_PZ,
+	C_EP_WITH_SRQ_RECV,
+	C_EP_WITH_SRQ_REQUEST,
+	C_EP_WITH_SRQ_CONN,
+	C_EP_WITH_SRQ_SRQ,
 	C_EP_QUERY,
+	C_EP_MODIFY,
+	C_EP_RECV_QUERY,
+	C_EP_SET_WATERMARK,
 	C_EP_GET_STATUS,
 	C_EP_CONNECT,
 	C_EP_DISCONNECT,
@@ -38,6 +47,13 @@ enum call {
 	C_POST_RECV,
 	C_POST_WRITE,
 	C_POST_READ,
+	C_SRQ_CREATE_IA,
+	C_SRQ_CREATE_PZ,
+	C_SRQ_POST_RECV,
+	C_SRQ_QUERY,
+	C_SRQ_RESIZE,
+	C_SRQ_SET_LW,
+	C_SRQ_FREE,
 	C_PSP_CREATE_IA,
 	C_PSP_CREATE_EVD,
 	C_PSP_QUERY,
@@ -62,10 +78,13 @@ struct attempt {
 static DAT_HANDLE out;
 static DAT_COUNT param[200];		/* big enough for any query */
 static u8 memory[64];
+static DAT_EP_ATTR ep_attr;
+static DAT_SRQ_ATTR srq_attr = { .max_recv_dtos = 4, .max_recv_iov = 1 };
 
 #define REGION ((DAT_REGION_DESCRIPTION) { .for_va = memory })
 #define IA (k->h[DAT_HANDLE_TYPE_IA])
 #define CR (k->h[DAT_HANDLE_TYPE_CR])
+#define SRQ (k->h[DAT_HANDLE_TYPE_SRQ])
 #define ADDR ((DAT_IA_ADDRESS_PTR)&k->pair->s.ia->addr)
 
 static DAT_RETURN call(enum call c, struct kinds *k, DAT_HANDLE h)
@@ -108,8 +127,26 @@ static DAT_RETURN call(enum call c, struct kinds *k, DAT_HANDLE h)
 		return dat_ep_create(IA, NULL, NULL, h, NULL, NULL, &out);
 	case C_EP_CREATE_CONN:
 		return dat_ep_create(IA, NULL, NULL, NULL, h, NULL, &out);
+	case C_EP_WITH_SRQ_IA:
+		return dat_ep_create_with_srq(h, NULL, NULL, NULL, NULL, SRQ, &ep_attr, &out);
+	case C_EP_WITH_SRQ_PZ:
+		return dat_ep_create_with_srq(IA, h, NULL, NULL, NULL, SRQ, &ep_attr, &out);
+	case C_EP_WITH_SRQ_RECV:
+		return dat_ep_create_with_srq(IA, NULL, h, NULL, NULL, SRQ, &ep_attr, &out);
+	case C_EP_WITH_SRQ_REQUEST:
+		return dat_ep_create_with_srq(IA, NULL, NULL, h, NULL, SRQ, &ep_attr, &out);
+	case C_EP_WITH_SRQ_CONN:
+		return dat_ep_create_with_srq(IA, NULL, NULL, NULL, h, SRQ, &ep_attr, &out);
+	case C_EP_WITH_SRQ_SRQ:
+		return dat_ep_create_with_srq(IA, NULL, NULL, NULL, NULL, h, &ep_attr, &out);
 	case C_EP_QUERY:
 		return dat_ep_query(h, DAT_EP_FIELD_ALL, (void *)param);
+	case C_EP_MODIFY:
+		return dat_ep_modify(h, DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE, (void *)param);
+	case C_EP_RECV_QUERY:
+		return dat_ep_recv_query(h, param, param);
+	case C_EP_SET_WATERMARK:
+		return dat_ep_set_watermark(h, DAT_WATERMARK_INFINITE, DAT_WATERMARK_INFINITE);
 	case C_EP_GET_STATUS:
 		return dat_ep_get_status(h, NULL, NULL, NULL);
 	case C_EP_CONNECT:
@@ -128,6 +165,20 @@ static DAT_RETURN call(enum call c, struct kinds *k, DAT_HANDLE h)
 		return dat_ep_post_rdma_write(h, 0, NULL, kdt_cookie(0), (void *)param, 0);
 	case C_POST_READ:
 		return dat_ep_post_rdma_read(h, 0, NULL, kdt_cookie(0), (void *)param, 0);
+	case C_SRQ_CREATE_IA:
+		return dat_srq_create(h, k->h[DAT_HANDLE_TYPE_PZ], &srq_attr, &out);
+	case C_SRQ_CREATE_PZ:
+		return dat_srq_create(IA, h, &srq_attr, &out);
+	case C_SRQ_POST_RECV:
+		return dat_srq_post_recv(h, 0, NULL, kdt_cookie(0));
+	case C_SRQ_QUERY:
+		return dat_srq_query(h, DAT_SRQ_FIELD_ALL, (void *)param);
+	case C_SRQ_RESIZE:
+		return dat_srq_resize(h, 4);
+	case C_SRQ_SET_LW:
+		return dat_srq_set_lw(h, 0);
+	case C_SRQ_FREE:
+		return dat_srq_free(h);
 	case C_PSP_CREATE_IA:
 		return dat_psp_create(h, 5001, k->pair->cr->h, DAT_PSP_CONSUMER_FLAG, &out);
 	case C_PSP_CREATE_EVD:
@@ -176,7 +227,16 @@ static const struct attempt attempts[] = {
 	ROW(C_EP_CREATE_RECV, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_RECV),
 	ROW(C_EP_CREATE_REQUEST, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_REQUEST),
 	ROW(C_EP_CREATE_CONN, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_CONN),
+	ROW(C_EP_WITH_SRQ_IA, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
+	ROW(C_EP_WITH_SRQ_PZ, DAT_HANDLE_TYPE_PZ, true, DAT_INVALID_HANDLE_PZ),
+	ROW(C_EP_WITH_SRQ_RECV, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_RECV),
+	ROW(C_EP_WITH_SRQ_REQUEST, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_REQUEST),
+	ROW(C_EP_WITH_SRQ_CONN, DAT_HANDLE_TYPE_EVD, true, DAT_INVALID_HANDLE_EVD_CONN),
+	ROW(C_EP_WITH_SRQ_SRQ, DAT_HANDLE_TYPE_SRQ, false, DAT_INVALID_HANDLE_SRQ),
 	ROW(C_EP_QUERY, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_EP_MODIFY, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_EP_RECV_QUERY, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_EP_SET_WATERMARK, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
 	ROW(C_EP_GET_STATUS, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
 	ROW(C_EP_CONNECT, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
 	ROW(C_EP_DISCONNECT, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
@@ -186,6 +246,13 @@ static const struct attempt attempts[] = {
 	ROW(C_POST_RECV, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
 	ROW(C_POST_WRITE, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
 	ROW(C_POST_READ, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_SRQ_CREATE_IA, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
+	ROW(C_SRQ_CREATE_PZ, DAT_HANDLE_TYPE_PZ, false, DAT_INVALID_HANDLE_PZ),
+	ROW(C_SRQ_POST_RECV, DAT_HANDLE_TYPE_SRQ, false, DAT_INVALID_HANDLE_SRQ),
+	ROW(C_SRQ_QUERY, DAT_HANDLE_TYPE_SRQ, false, DAT_INVALID_HANDLE_SRQ),
+	ROW(C_SRQ_RESIZE, DAT_HANDLE_TYPE_SRQ, false, DAT_INVALID_HANDLE_SRQ),
+	ROW(C_SRQ_SET_LW, DAT_HANDLE_TYPE_SRQ, false, DAT_INVALID_HANDLE_SRQ),
+	ROW(C_SRQ_FREE, DAT_HANDLE_TYPE_SRQ, false, DAT_INVALID_HANDLE_SRQ),
 	ROW(C_PSP_CREATE_IA, DAT_HANDLE_TYPE_IA, false, DAT_INVALID_HANDLE_IA),
 	ROW(C_PSP_CREATE_EVD, DAT_HANDLE_TYPE_EVD, false, DAT_INVALID_HANDLE_EVD_CR),
 	ROW(C_PSP_QUERY, DAT_HANDLE_TYPE_PSP, false, DAT_INVALID_HANDLE_PSP),
@@ -213,6 +280,8 @@ static struct kinds *all_kinds(struct kunit *test)
 	k->h[DAT_HANDLE_TYPE_CR] = kdt_pair_request(test, k->pair);
 	k->h[DAT_HANDLE_TYPE_EP] = k->pair->c.h;
 	k->h[DAT_HANDLE_TYPE_PSP] = k->pair->psp;
+	kdt_attr(env, &ep_attr);
+	KDT_OK(test, dat_srq_create(env->a.h, env->a.pz, &srq_attr, &SRQ));
 	k->freed = kdt_buf_new(test, &env->a, 64)->lmr;
 	KDT_OK(test, dat_lmr_free(k->freed));
 	return k;
@@ -269,7 +338,7 @@ static void flipped_bits(struct kunit *test)
 			if (j > DAT_HANDLE_TYPE_CSP && attempts[i].call != C_IA_CLOSE &&
 			    attempts[i].call != C_PZ_FREE && attempts[i].call != C_LMR_FREE &&
 			    attempts[i].call != C_EP_FREE && attempts[i].call != C_PSP_FREE &&
-			    attempts[i].call != C_CR_REJECT)
+			    attempts[i].call != C_CR_REJECT && attempts[i].call != C_SRQ_FREE)
 				refused(test, k, &attempts[i], (DAT_HANDLE)h, "a flipped bit");
 		}
 	}
@@ -311,6 +380,8 @@ static void freed_handles(struct kunit *test)
 	dead[DAT_HANDLE_TYPE_EP] = pair->c.h;
 	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	KDT_OK(test, dat_ep_free(pair->c.h));
+	KDT_OK(test, dat_srq_create(env->a.h, env->a.pz, &srq_attr, &dead[DAT_HANDLE_TYPE_SRQ]));
+	KDT_OK(test, dat_srq_free(dead[DAT_HANDLE_TYPE_SRQ]));
 	dead[DAT_HANDLE_TYPE_PSP] = pair->psp;
 	KDT_OK(test, dat_psp_free(pair->psp));
 	for (j = 0; j < 2; j++) {
