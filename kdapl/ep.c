@@ -427,8 +427,10 @@ EXPORT_SYMBOL(dat_ep_create);
  * @ep_handle: where the handle goes
  *
  * Context: may sleep.
- * Return: as dat_ep_create(), and DAT_INVALID_HANDLE (SRQ),
- * DAT_INVALID_PARAMETER (NULL @ep_attributes, PZ of SRQ and EP differ).
+ * Return: as dat_ep_create(), the EP is UNCONNECTED; and DAT_INVALID_HANDLE
+ * (SRQ), DAT_INVALID_PARAMETER (NULL @ep_attributes; argument 2: PZs of SRQ and
+ * EP that must not differ), DAT_INSUFFICIENT_RESOURCES (more EPs than the device
+ * has QPs).
  */
 DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 				  DAT_EVD_HANDLE recv_evd_handle,
@@ -772,7 +774,7 @@ EXPORT_SYMBOL(dat_ep_get_status);
 
 /**
  * dat_ep_recv_query - how many Receive buffers an EP has
- * @ep_handle: EP
+ * @ep_handle: EP in any state
  * @nbufs_allocated: where the count goes; may be NULL. With an SRQ: buffers
  *	taken from it that the consumer does not have back yet; otherwise:
  *	Receives posted that have not completed
@@ -1066,7 +1068,8 @@ out:
  *
  * All of them change, or none. What needs another QP (PZ, recv and request EVD,
  * completion flags, numbers of DTOs and segments) cannot change while Receives
- * are posted.
+ * are posted. The connect EVD, maximum sizes and read depths can; srq_soft_hw
+ * arms the soft watermark anew, as dat_ep_set_watermark() does.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (mask, values,

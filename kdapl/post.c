@@ -794,7 +794,7 @@ static DAT_RETURN __srq_call(DAT_SRQ_HANDLE srq_handle, struct kdapl_post *post)
 
 /**
  * dat_srq_post_recv - provide memory for one incoming message of any EP of an SRQ
- * @srq_handle: SRQ
+ * @srq_handle: SRQ in any state
  * @num_segments: segments in @local_iov, 0 for a message without data
  * @local_iov: filled in order, of LMRs of the SRQ's PZ; the array is the
  *	caller's again on return, the memory it names after the completion

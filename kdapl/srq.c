@@ -549,11 +549,13 @@ static DAT_RETURN srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SR
  *	than DAT_SRQ_LW_DEFAULT is above the empty queue: its event comes at once
  * @srq_handle: where the handle goes
  *
+ * The SRQ is empty, in the state OPERATIONAL, and used by no EP.
+ *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ); DAT_INVALID_PARAMETER
  * (attributes, NULL pointers); DAT_MODEL_NOT_SUPPORTED (the device has no
- * SRQs); DAT_INSUFFICIENT_RESOURCES (subtype SRQ or MEMORY);
- * DAT_INTERNAL_ERROR (device removed).
+ * SRQs); DAT_INSUFFICIENT_RESOURCES (subtype SRQ, also for more segments than
+ * the device takes in an SRQ, or MEMORY); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 			  DAT_SRQ_ATTR *srq_attr, DAT_SRQ_HANDLE *srq_handle)
@@ -710,7 +712,7 @@ static DAT_RETURN srq_resize(struct kdapl_srq *srq, u32 limit)
 
 /**
  * dat_srq_resize - change how many buffers an SRQ takes
- * @srq_handle: SRQ
+ * @srq_handle: SRQ in any state
  * @srq_max_recv_dto: buffers that may be outstanding
  *
  * No buffer and no message is lost. Shrinking changes only the limit. Growing
@@ -759,7 +761,7 @@ EXPORT_SYMBOL(dat_srq_resize);
 
 /**
  * dat_srq_set_lw - set and arm the low watermark
- * @srq_handle: SRQ
+ * @srq_handle: SRQ in any state
  * @low_watermark: buffers, at most max_recv_dtos of the SRQ; 0 disables
  *
  * The first time fewer buffers than that wait for messages, one asynchronous
@@ -809,7 +811,7 @@ EXPORT_SYMBOL(dat_srq_set_lw);
 
 /**
  * dat_srq_free - destroy a Shared Receive Queue
- * @srq_handle: SRQ that no EP uses
+ * @srq_handle: SRQ in any state that no EP uses
  *
  * Buffers still posted are the consumer's again, without completions.
  *
