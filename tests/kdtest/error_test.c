@@ -417,6 +417,38 @@ static void foreign_zone(struct kunit *test)
 	works_again(test, pair);
 }
 
+/* Found out when the message comes: the memory is not the consumer's promise any more. */
+static void receive_freed(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_pair *pair = kdt_pair_up(test);
+	struct kdt_buf *mine = kdt_buf_new(test, &env->a, 64);
+	struct kdt_buf *theirs = kdt_buf_new(test, &env->b, 64);
+	struct kdt_buf *good = kdt_buf_new(test, &env->b, 64);
+	DAT_DTO_COMPLETION_STATUS sent, received;
+	DAT_EVENT_NUMBER c, s;
+	u64 cookie;
+
+	memset(theirs->p, 0x66, 64);
+	KDT_OK(test, kdt_recv(&pair->s, theirs, 0, 64, 1));
+	KDT_OK(test, kdt_recv(&pair->s, good, 0, 64, 2));
+	KDT_OK(test, dat_lmr_free(theirs->lmr));
+	KDT_OK(test, kdt_send(&pair->c, mine, 0, 64, 3, 0));
+	c = kdt_end(test, &pair->c);
+	s = kdt_end(test, &pair->s);
+	KUNIT_EXPECT_EQ(test, (int)s, DAT_CONNECTION_EVENT_BROKEN);
+	KUNIT_EXPECT_TRUE(test, kdt_all(theirs->p, 64, 0x66));
+	received = kdt_any_dto(test, pair->s.recv, &cookie);
+	KUNIT_EXPECT_EQ(test, cookie, 1);
+	KUNIT_EXPECT_NE(test, (int)received, DAT_DTO_SUCCESS);
+	KUNIT_EXPECT_EQ(test, (int)kdt_any_dto(test, pair->s.recv, &cookie), DAT_DTO_ERR_FLUSHED);
+	KUNIT_EXPECT_EQ(test, cookie, 2);
+	sent = kdt_any_dto(test, pair->c.req, &cookie);
+	expect_end(test, c, sent, DAT_DTO_ERR_REMOTE_RESPONDER, env->a.iwarp);
+	kunit_info(test, "sender %d, receiver %d, ends 0x%x 0x%x\n", sent, received, c, s);
+	works_again(test, pair);
+}
+
 static struct kunit_case cases[] = {
 	KD_CASE(remote_access, "STAT-05,EPSM-17,EPSM-31,EP-POST-20: what the far side refuses"),
 	KD_CASE(remote_access_exact, "STAT-01,RDMAW-13,RDMAW-14,RDMAR-12,RDMAR-13: both BROKEN"),
@@ -426,6 +458,7 @@ static struct kunit_case cases[] = {
 	KD_CASE(no_receive, "SEND-22: no receive at the peer"),
 	KD_CASE(late_receive, "SEND-22: a receive a little late"),
 	KD_CASE(others_unharmed, "STAT-01,LMR-02: other connections are not harmed"),
+	KD_CASE(receive_freed, "STAT-01,RECV-11,LMR-FREE-02: a Receive into freed memory"),
 	KD_CASE(foreign_zone, "RDMAW-13,PZ-03: memory of another PZ of the peer"),
 	{}
 };

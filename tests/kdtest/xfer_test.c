@@ -764,6 +764,48 @@ static void read_depths(struct kunit *test)
 	}
 }
 
+/* How many wait at a time: all the queue takes, on soft-iWARP what is granted (D-14). */
+static void reads_outstanding(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	u32 len, most = SZ_1M;
+	struct kdt_buf *mine = kdt_buf_new(test, &env->a, most);
+	struct kdt_buf *theirs = kdt_buf_new(test, &env->b, most);
+	struct kdt_pair *pair;
+	DAT_EP_ATTR attr;
+	DAT_EP_PARAM param = {};
+	int i, n, limit, full = 0;
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	kdt_attr(env, &attr);
+	attr.max_rdma_size = most;
+	attr.max_request_dtos = 160;
+	pair = kdt_pair_new(test, &attr);
+	kdt_pair_connect(test, pair);
+	KDT_OK(test, dat_ep_query(pair->c.h, DAT_EP_FIELD_ALL, &param));
+	limit = env->a.iwarp ? 128 : param.ep_attr.max_request_dtos;
+	for (len = most / 8; len <= most && !full; len += most / 8) {
+		local_irq_save(flags);
+		ret = kdt_read(&pair->c, mine, 0, len, theirs, 0, 0, 0);
+		for (n = 1; ret == DAT_SUCCESS && n <= limit; n++)
+			ret = kdt_read(&pair->c, mine, 0, 8, theirs, 0, n, 0);
+		local_irq_restore(flags);
+		if (ret != DAT_SUCCESS) {
+			n--;
+			KUNIT_EXPECT_EQ(test, n, limit);
+			KUNIT_EXPECT_EQ(test, DAT_GET_TYPE(ret), (u32)DAT_INSUFFICIENT_RESOURCES);
+			full++;
+		}
+		for (i = 0; i < n; i++)
+			kdt_dto(test, pair->c.req, &pair->c, i, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS,
+				i ? 8 : len);
+	}
+	KUNIT_EXPECT_GT_MSG(test, full, 0, "the queue was never full");
+	kdt_settle(test, pair);
+	kdt_pair_down(test, pair);
+}
+
 /* A fenced Write carries what the Read before it has brought. */
 static void fenced_write(struct kunit *test)
 {
@@ -861,13 +903,14 @@ static void end_while_busy(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KD_CASE(most_segments, "EP-POST-12,EP-POST-13,SEND-04,RECV-03,RDMAW-02: all segments"),
-	KD_CASE(most_bytes, "SEND-20,RDMAW-16,EP-POST-14: as many bytes as fit"),
+	KD_CASE(most_bytes, "SEND-20,RDMAW-16: as many bytes as fit"),
 	KD_CASE(arrays_freed, "EP-POST-05,SEND-13,RECV-08,RDMAW-07,RDMAR-08: arrays freed"),
 	KD_CASE(posts_from_softirq, "EP-POST-02,EP-POST-06,SEND-15,RECV-09,RDMAW-08,RDMAR-09: irq"),
 	KD_CASE(posts_at_once, "EP-POST-22,CTX-03,EP-POST-21: four threads, one endpoint"),
 	KD_CASE(request_queue_full, "EP-POST-17,SEND-19,RDMAW-15,RDMAR-14: queue full, room again"),
 	KD_CASE(suppressed_unseen, "FLAG-11,SIL-04,FLAG-02: suppressed, and nobody looks"),
 	KD_CASE(read_depths, "RDMAR-15,RDMAR-16,RDMAR-17: ends with different read depths"),
+	KD_CASE(reads_outstanding, "RDMAR-14,RDMAR-16,EP-POST-17: Reads that can be outstanding"),
 	KD_CASE(fenced_write, "FLAG-09,RDMAR-16: fenced Writes and Reads behind Reads"),
 	KD_CASE(end_while_busy, "FLUSH-01,FLUSH-04,FLUSH-08,STAT-02: the end of a busy queue"),
 	{}
