@@ -243,8 +243,8 @@ static void flag_recv_table_test(struct kunit *test)
 	struct kd_upcalls *up = kd_upcalls_on(env, &env->recv, DAT_EVD_DTO_FLAG);
 	DAT_EP_ATTR attr;
 	DAT_EVENT event;
+	int i, send, want;
 	DAT_RETURN ret;
-	int i, send;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		for (send = 0; send < 2; send++) {
@@ -262,16 +262,17 @@ static void flag_recv_table_test(struct kunit *test)
 			}
 			KD_EXPECT_OK(test, ret);
 			fake_ib_recv(env->qp, 3, send);
-			KUNIT_EXPECT_EQ_MSG(test, kd_upcalls_wait(up, rows[i].notified[send]),
-					    rows[i].notified[send], "row %d, solicited %d", i, send);
+			want = rows[i].notified[send];
+			KUNIT_EXPECT_EQ_MSG(test, kd_upcalls_wait(up, want), want,
+					    "row %d, solicited %d", i, send);
 			/* without a notification it is there all the same */
-			if (!rows[i].notified[send]) {
+			if (!want) {
 				KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
 				KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data
 						.user_cookie.as_64, 5ULL);
 			}
 			kd_ep_free(env);
-			msleep(5);
+			kd_pause();
 		}
 	}
 }
@@ -358,7 +359,7 @@ static void flag_failure_test(struct kunit *test)
 	struct kd_upcalls *up[2];
 	enum kd_call call;
 	DAT_EP_ATTR attr;
-	int flags;
+	int flags, post;
 
 	up[0] = kd_upcalls_on(env, &env->req, DAT_EVD_DTO_FLAG);
 	up[1] = kd_upcalls_on(env, &env->recv, DAT_EVD_DTO_FLAG);
@@ -373,9 +374,10 @@ static void flag_failure_test(struct kunit *test)
 			kd_connect(env);
 			msleep(20);
 			u->n = 0;
-			KD_EXPECT_OK(test, flag_post(env, call, 9, uns | (flags &&
-						     !kd_is_recv(call) ?
-						     DAT_COMPLETION_SUPPRESS_FLAG : 0)));
+			post = uns;
+			if (flags && !kd_is_recv(call))
+				post |= DAT_COMPLETION_SUPPRESS_FLAG;
+			KD_EXPECT_OK(test, flag_post(env, call, 9, post));
 			fake_ib_complete(env->qp, kd_is_recv(call), IB_WC_LOC_QP_OP_ERR);
 			KUNIT_EXPECT_EQ(test, kd_upcalls_wait(u, 1), 1);
 			KUNIT_EXPECT_EQ(test, kd_expect_end(env),
@@ -526,6 +528,40 @@ static void flag_recv_right_test(struct kunit *test)
 		      DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
 }
 
+/* What the provider says of the flags: one device's receiver ignores solicited wait. */
+static void flag_supported_test(struct kunit *test)
+{
+	static const enum rdma_driver_id drivers[] = {
+		RDMA_DRIVER_UNKNOWN, RDMA_DRIVER_MLX5, RDMA_DRIVER_RXE, RDMA_DRIVER_SIW,
+	};
+	struct kd_env *env = test->priv;
+	struct fake_ib_caps caps = {};
+	DAT_PROVIDER_ATTR provider;
+	DAT_EP_ATTR attr;
+	int i, want;
+
+	for (i = 0; i < ARRAY_SIZE(drivers); i++) {
+		caps.driver = drivers[i];
+		kd_open(test, &caps);
+		want = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG |
+		       DAT_COMPLETION_BARRIER_FENCE_FLAG;
+		if (drivers[i] != RDMA_DRIVER_SIW)
+			want |= DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+		KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL,
+						&provider));
+		KUNIT_EXPECT_EQ(test, (int)provider.completion_flags_supported, want);
+		KUNIT_EXPECT_EQ(test, (int)provider.iov_ownership_on_return,
+				(int)DAT_IOV_CONSUMER);
+		/* accepted by all the same */
+		kd_attr(&attr);
+		attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+		kd_ep(env, &attr);
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
 static struct kunit_case flag_cases[] = {
 	KD_CASE(flag_attr_test, "FLAG-12,FLAG-14,EP-CREATE-08: every value of the attributes"),
 	KD_CASE(flag_share_test, "FLAG-15,FLAG-16,EP-CREATE-16: every pair of EPs on one EVD"),
@@ -536,6 +572,7 @@ static struct kunit_case flag_cases[] = {
 	KD_CASE(flag_request_table_test,
 		"FLAG-21,FLAG-02,FLAG-04..06,SEND-06,SEND-07,SEND-09: which requests notify"),
 	KD_CASE(flag_solicited_sender_test, "SEND-08,FLAG-08: solicited wait is for the peer"),
+	KD_CASE(flag_supported_test, "FLAG-13,EP-POST-04: what the provider says of it"),
 	KD_CASE(flag_failure_test, "FLAG-07: failures notify"),
 	KD_CASE(flag_drop_test, "FLUSH-05,EP-RST-02,EP-FREE-03: events of an end are dropped"),
 	KD_CASE(flag_no_iov_test, "SIL-44,SEND-02,SEND-03: no segments on an EP that has none"),

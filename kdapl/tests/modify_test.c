@@ -756,7 +756,8 @@ static void mod_srq_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.user_cookie.as_64,
 				6ULL);
 		/* the soft watermark came with it */
-		msleep(5);
+		kd_pause();
+		flush_workqueue(kdapl_upcall_wq);
 		flush_workqueue(kdapl_wq);
 		KUNIT_ASSERT_TRUE(test, kd_next(env->async, &event));
 		KUNIT_EXPECT_EQ(test, (int)event.event_data.asynch_error_event_data.reason,

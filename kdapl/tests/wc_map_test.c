@@ -855,6 +855,107 @@ static void wc_reason_test(struct kunit *test)
 	}
 }
 
+/* Much goes wrong at once, on both queues and from outside: one end, and no second. */
+static void wc_one_end_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	int round, i, n[2];
+	enum kd_call call;
+	DAT_EVENT event;
+
+	for (round = 0; round < 6; round++) {
+		kd_ep(env, NULL);
+		kd_connect(env);
+		for (i = 0; i < 2; i++)
+			for (call = 0; call < KD_NR_CALLS; call++)
+				KD_EXPECT_OK(test, wc_post(env, call, i, 8, 0));
+		fake_ib_hold_flush(env->dev, true);
+		switch (round) {
+		case 0:
+			fake_ib_complete(env->qp, true, IB_WC_LOC_LEN_ERR);
+			fallthrough;
+		case 1:
+			fake_ib_complete(env->qp, false, IB_WC_REM_OP_ERR);
+			fallthrough;
+		case 2:
+			fake_ib_qp_event(env->qp, IB_EVENT_QP_FATAL);
+			fallthrough;
+		case 3:
+			fake_ib_complete(env->qp, false, IB_WC_RETRY_EXC_ERR);
+			fallthrough;
+		case 4:
+			fake_ib_qp_event(env->qp, IB_EVENT_QP_ACCESS_ERR);
+			fallthrough;
+		default:
+			fake_ib_complete(env->qp, true, IB_WC_WR_FLUSH_ERR);
+		}
+		/* a late call of the consumer's changes nothing */
+		dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG);
+		fake_ib_hold_flush(env->dev, false);
+		for (i = 0; i < 5000 && fake_ib_qp_state(env->qp) != IB_QPS_ERR; i++)
+			kd_pause();
+		fake_ib_flush(env->qp);
+		/* nobody had looked at the flush of the last round before the disconnect */
+		wc_expect_end(env, round == 5 ? DAT_CONNECTION_EVENT_DISCONNECTED :
+						DAT_CONNECTION_EVENT_BROKEN);
+		fake_ib_qp_event(env->qp, IB_EVENT_QP_FATAL);
+		msleep(20);
+		KD_EXPECT_EMPTY(test, env->conn);
+		/* and every request is reported, once */
+		for (n[0] = 0; kd_next(env->req, &event); n[0]++)
+			;
+		for (n[1] = 0; kd_next(env->recv, &event); n[1]++)
+			;
+		KUNIT_EXPECT_EQ(test, n[0], 6);
+		KUNIT_EXPECT_EQ(test, n[1], 2);
+		kd_ep_free(env);
+		while (kd_next(env->async, &event))
+			;
+	}
+}
+
+/* Attempts that come to nothing: one event, then or before it the Receives flushed. */
+static void wc_attempt_test(struct kunit *test)
+{
+	static const struct {
+		enum kdapl_ep_input input;
+		u32 event;
+	} ends[] = {
+		{ KDAPL_IN_CONNECT, DAT_CONNECTION_EVENT_PEER_REJECTED },
+		{ KDAPL_IN_CONNECT, DAT_CONNECTION_EVENT_NON_PEER_REJECTED },
+		{ KDAPL_IN_CONNECT, DAT_CONNECTION_EVENT_UNREACHABLE },
+		{ KDAPL_IN_CONNECT, DAT_CONNECTION_EVENT_TIMED_OUT },
+		{ KDAPL_IN_CONNECT, DAT_CONNECTION_EVENT_DISCONNECTED },
+		{ KDAPL_IN_ACCEPT, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR },
+		{ KDAPL_IN_ACCEPT, DAT_CONNECTION_EVENT_DISCONNECTED },
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		kd_ep(env, NULL);
+		for (k = 0; k < 5; k++)
+			KD_EXPECT_OK(test, wc_post(env, KD_RECV, k, 8, 0));
+		spin_lock_irq(&env->kep->lock);
+		kdapl_ep_step(env->kep, ends[i].input);
+		spin_unlock_irq(&env->kep->lock);
+		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 5, 8, 0));
+		KD_EXPECT_EMPTY(test, env->recv);
+		kdapl_half_end(kd_half(env), ends[i].event);
+		/* a later reason is not heard any more */
+		kdapl_half_end(kd_half(env), DAT_CONNECTION_EVENT_DISCONNECTED);
+		wc_expect_end(env, ends[i].event);
+		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 6, 8, 0));
+		for (k = 0; k < 7; k++)
+			wc_expect(env, KD_RECV, k, DAT_DTO_ERR_FLUSHED, 0);
+		KD_EXPECT_EMPTY(test, env->recv);
+		/* requests are flushed there, too */
+		KD_EXPECT_OK(test, wc_post(env, KD_SEND, 1, 8, 0));
+		wc_expect(env, KD_SEND, 1, DAT_DTO_ERR_FLUSHED, 0);
+		kd_ep_free(env);
+	}
+}
+
 /* Nobody dequeues: posts go on until the store is full, nothing is lost. */
 static void wc_parked_test(struct kunit *test)
 {
@@ -905,6 +1006,9 @@ static struct kunit_case wc_map_cases[] = {
 	KD_CASE(wc_early_recv_test, "FLUSH-07,RECV-14: a message before ESTABLISHED waits"),
 	KD_CASE(wc_qp_event_test, "EPSM-17,EPSM-23,EPSM-31: asynchronous errors of the QP"),
 	KD_CASE(wc_reason_test, "EPSM-14,EPSM-17,EPSM-31,STAT-01: the reason of an end"),
+	KD_CASE(wc_one_end_test, "STAT-01,STAT-05,EPSM-31: much goes wrong, and ends once"),
+	KD_CASE(wc_attempt_test,
+		"FLUSH-02,FLUSH-03,EPSM-06..10,EPSM-12..13,EPSM-30,EPSM-34: attempts that fail"),
 	KD_CASE(wc_parked_test, "FLAG-11,EVD-OVF-06,STAT-05: an EVD nobody dequeues"),
 	KD_CASE(wc_reset_test, "EP-RST-01,EP-RST-02: reset makes it as new"),
 	{}

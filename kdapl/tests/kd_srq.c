@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The common ground of the suites on Shared Receive Queues, see kd_srq.h.
+ */
+#include <linux/delay.h>
+
+#include "kd_srq.h"
+
+/**
+ * sq_init - .init of a suite that works with an SRQ
+ * @test: the case
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int sq_init(struct kunit *test)
+{
+	struct sq *sq = kunit_kzalloc(test, sizeof(*sq), GFP_KERNEL);
+
+	if (!sq)
+		return -ENOMEM;
+	sq->env.test = test;
+	test->priv = &sq->env;
+	return 0;
+}
+
+/**
+ * sq_of - what a case works with
+ * @test: the case
+ *
+ * Return: it.
+ */
+struct sq *sq_of(struct kunit *test)
+{
+	return container_of((struct kd_env *)test->priv, struct sq, env);
+}
+
+/**
+ * sq_use - make one of the EPs the one that the common helpers work with
+ * @sq: environment
+ * @i: which EP
+ *
+ * Return: its QP.
+ */
+struct ib_qp *sq_use(struct sq *sq, int i)
+{
+	sq->env.ep = sq->eps[i].ep;
+	sq->env.kep = sq->eps[i].kep;
+	sq->env.qp = sq->eps[i].qp;
+	return sq->env.qp;
+}
+
+/**
+ * sq_ep_free - free one of the EPs
+ * @sq: environment
+ * @i: which EP
+ */
+void sq_ep_free(struct sq *sq, int i)
+{
+	sq_use(sq, i);
+	kd_ep_free(&sq->env);
+	memset(&sq->eps[i], 0, sizeof(sq->eps[i]));
+}
+
+/**
+ * sq_exit - .exit of such a suite
+ * @test: the case
+ */
+void sq_exit(struct kunit *test)
+{
+	struct sq *sq;
+	int i;
+
+	if (!test->priv)
+		return;
+	sq = sq_of(test);
+	for (i = 0; i < SQ_EPS; i++)
+		if (sq->eps[i].ep)
+			sq_ep_free(sq, i);
+	if (sq->srq)
+		KD_EXPECT_OK(test, dat_srq_free(sq->srq));
+	kd_exit(test);
+}
+
+/**
+ * sq_open - everything but SRQ and EPs
+ * @test: the case
+ * @caps: what the device says of itself, or NULL
+ *
+ * Return: the environment, torn down by sq_exit().
+ */
+struct sq *sq_open(struct kunit *test, const struct fake_ib_caps *caps)
+{
+	kd_open(test, caps);
+	return sq_of(test);
+}
+
+/**
+ * sq_create - dat_srq_create with these attributes
+ * @sq: environment
+ * @dtos: buffers
+ * @iov: segments of one
+ * @low: low watermark
+ * @srq: where the handle goes
+ *
+ * Return: what the call returned.
+ */
+DAT_RETURN sq_create(struct sq *sq, DAT_COUNT dtos, DAT_COUNT iov, DAT_COUNT low,
+		     DAT_SRQ_HANDLE *srq)
+{
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = dtos, .max_recv_iov = iov, .low_watermark = low };
+
+	return dat_srq_create(sq->env.ia, sq->env.pz, &attr, srq);
+}
+
+/**
+ * sq_srq - the SRQ of the case
+ * @sq: environment without one
+ * @dtos: buffers
+ */
+void sq_srq(struct sq *sq, DAT_COUNT dtos)
+{
+	KD_ASSERT_OK(sq->env.test, sq_create(sq, dtos, 4, 0, &sq->srq));
+	sq->ib = fake_ib_newest_srq(sq->env.dev);
+	KUNIT_ASSERT_NOT_NULL(sq->env.test, sq->ib);
+}
+
+/**
+ * sq_srq_free - free the SRQ of the case
+ * @sq: environment
+ */
+void sq_srq_free(struct sq *sq)
+{
+	KD_EXPECT_OK(sq->env.test, dat_srq_free(sq->srq));
+	sq->srq = NULL;
+	sq->ib = NULL;
+}
+
+/**
+ * sq_ep_on - one of the EPs, unconnected
+ * @sq: environment
+ * @i: which EP
+ * @recv: its recv EVD
+ * @attr: its attributes, or NULL for those of kd_attr()
+ */
+void sq_ep_on(struct sq *sq, int i, DAT_EVD_HANDLE recv, const DAT_EP_ATTR *attr)
+{
+	struct kunit *test = sq->env.test;
+	struct sq_ep *ep = &sq->eps[i];
+	DAT_EP_ATTR usual;
+
+	kd_attr(&usual);
+	KD_ASSERT_OK(test, dat_ep_create_with_srq(sq->env.ia, sq->env.pz, recv, sq->env.req,
+						  sq->env.conn, sq->srq, attr ? attr : &usual,
+						  &ep->ep));
+	ep->qp = fake_ib_newest_qp(sq->env.dev);
+	ep->kep = kdapl_obj_get(ep->ep, DAT_HANDLE_TYPE_EP);
+	KUNIT_ASSERT_NOT_NULL(test, ep->qp);
+	KUNIT_ASSERT_NOT_NULL(test, ep->kep);
+	sq_use(sq, i);
+}
+
+/**
+ * sq_ep - one of the EPs, connected
+ * @sq: environment
+ * @i: which EP
+ *
+ * Return: its QP.
+ */
+struct ib_qp *sq_ep(struct sq *sq, int i)
+{
+	sq_ep_on(sq, i, sq->env.recv, NULL);
+	kd_connect(&sq->env);
+	return sq->eps[i].qp;
+}
+
+/**
+ * sq_try_post - post a buffer
+ * @sq: environment
+ * @cookie: cookie
+ *
+ * Return: what the call returned.
+ */
+DAT_RETURN sq_try_post(struct sq *sq, u64 cookie)
+{
+	DAT_LMR_TRIPLET iov = kd_seg(&sq->env, KD_RW, 0, 64);
+	DAT_DTO_COOKIE c = { .as_64 = cookie };
+
+	return dat_srq_post_recv(sq->srq, 1, &iov, c);
+}
+
+/**
+ * sq_post - post buffers with cookies that count up
+ * @sq: environment
+ * @cookie: the first
+ * @n: how many
+ */
+void sq_post(struct sq *sq, u64 cookie, int n)
+{
+	while (n--)
+		KD_EXPECT_OK(sq->env.test, sq_try_post(sq, cookie++));
+}
+
+/**
+ * sq_counts - query the SRQ
+ * @sq: environment
+ * @param: filled
+ */
+void sq_counts(struct sq *sq, DAT_SRQ_PARAM *param)
+{
+	memset(param, 0x5a, sizeof(*param));
+	KD_EXPECT_OK(sq->env.test, dat_srq_query(sq->srq, DAT_SRQ_FIELD_ALL, param));
+}
+
+/**
+ * sq_expect_counts - the two counts of the SRQ are these
+ * @sq: environment
+ * @available: buffers on it
+ * @outstanding: buffers the consumer does not have
+ * @what: for the message
+ */
+void sq_expect_counts(struct sq *sq, int available, int outstanding, const char *what)
+{
+	DAT_SRQ_PARAM param;
+
+	sq_counts(sq, &param);
+	KUNIT_EXPECT_EQ_MSG(sq->env.test, (int)param.available_dto_count, available, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(sq->env.test, (int)param.outstanding_dto_count, outstanding, "%s",
+			    what);
+}
+
+/**
+ * sq_expect - the next event of an EVD is this Receive
+ * @sq: environment
+ * @evd: the EVD
+ * @i: which EP it is of
+ * @cookie: its cookie
+ * @status: its status
+ * @length: its length, if it succeeded
+ */
+void sq_expect(struct sq *sq, DAT_EVD_HANDLE evd, int i, u64 cookie, int status, u32 length)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	struct kunit *test = sq->env.test;
+	DAT_EVENT event;
+
+	dto = &event.event_data.dto_completion_event_data;
+	KUNIT_ASSERT_TRUE_MSG(test, kd_next(evd, &event), "no event for cookie %llx", cookie);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_DTO_COMPLETION_EVENT);
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, evd);
+	KUNIT_EXPECT_PTR_EQ(test, dto->ep_handle, sq->eps[i].ep);
+	KUNIT_EXPECT_EQ(test, (u64)dto->user_cookie.as_64, cookie);
+	KUNIT_EXPECT_EQ(test, (int)dto->status, status);
+	KUNIT_EXPECT_EQ(test, (u32)dto->operation, (u32)DAT_DTO_RECEIVE);
+	if (status == DAT_DTO_SUCCESS)
+		KUNIT_EXPECT_EQ(test, (u32)dto->transfered_length, length);
+}
+
+/**
+ * sq_settle - let everything happen that is under way inside the provider
+ */
+void sq_settle(void)
+{
+	usleep_range(1000, 2000);
+	flush_workqueue(kdapl_upcall_wq);
+	flush_workqueue(kdapl_wq);
+}
+
+/**
+ * sq_async - take the asynchronous events that are there
+ * @sq: environment
+ * @handle: which object they all are of
+ * @reason: which reason they all have
+ *
+ * Return: how many there were.
+ */
+int sq_async(struct sq *sq, DAT_HANDLE handle, int reason)
+{
+	const DAT_ASYNCH_ERROR_EVENT_DATA *data;
+	struct kunit *test = sq->env.test;
+	DAT_EVENT event;
+	int n = 0;
+
+	sq_settle();
+	data = &event.event_data.asynch_error_event_data;
+	while (kd_next(sq->env.async, &event)) {
+		KUNIT_EXPECT_EQ(test, (u32)event.event_number,
+				(u32)DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR);
+		KUNIT_EXPECT_PTR_EQ(test, data->dat_handle, handle);
+		KUNIT_EXPECT_EQ(test, (int)data->reason, reason);
+		n++;
+	}
+	return n;
+}
