@@ -13,6 +13,9 @@
  * want= says what else may have happened: alive, all connections are up in spite
  * of everything; ended, all have ended without anybody asking for it.
  *
+ * Half of the endpoints take their Receives from Shared Receive Queues, one per
+ * adapter.
+ *
  * Messages are numbered and carry a pattern of their number, so that nothing is
  * lost, doubled, reordered or damaged. Their count can be read while they are
  * under way: /sys/module/kdtest/parameters/messages.
@@ -26,9 +29,10 @@
 #include "kdtest.h"
 
 #define HOLD_PAIRS	4
+#define HOLD_ALONE	2		/* pairs with Receives of their own */
 #define HOLD_SIZE	4096		/* bytes of a message, at most */
 #define HOLD_BALLS	4		/* messages in the air, per connection */
-#define HOLD_IN		16		/* receives posted */
+#define HOLD_IN		16		/* receives posted; twice that on an SRQ */
 #define HOLD_OUT	(KDT_DTOS + 16)	/* more than the requests that can be outstanding */
 #define HOLD_RECV	BIT_ULL(32)	/* in the cookie */
 
@@ -42,8 +46,14 @@ MODULE_PARM_DESC(bytes, "mode=hold: of a message, up to 4096");
 module_param(want, charp, 0644);
 MODULE_PARM_DESC(want, "mode=hold: alive: nothing ended; ended: everything did, by itself");
 
+struct hold_srq {
+	DAT_SRQ_HANDLE h;
+	struct kdt_buf *in;
+};
+
 struct hold_ep {
 	struct kdt_ep *ep;
+	struct hold_srq *srq;		/* or NULL */
 	struct kdt_buf *in, *out;
 	spinlock_t lock;		/* sending: numbers in the order of posts */
 	u32 sent, received;
@@ -55,6 +65,7 @@ struct hold_ep {
 static struct kdt_env *hold_env;
 static struct kdt_pair hold_pairs[HOLD_PAIRS];
 static struct hold_ep hold_eps[2 * HOLD_PAIRS];
+static struct hold_srq hold_srqs[2];	/* of a and b */
 static const char *hold_wrong;
 static char hold_text[160];
 
@@ -95,9 +106,19 @@ static u32 hold_seed(struct hold_ep *from, u32 number)
 	return (from - hold_eps) << 24 | (number & 0xffffff);
 }
 
+static DAT_RETURN hold_srq_receive(struct hold_srq *srq, u32 slot)
+{
+	DAT_LMR_TRIPLET iov = kdt_seg(srq->in, slot * HOLD_SIZE, bytes);
+
+	return dat_srq_post_recv(srq->h, 1, &iov, kdt_cookie(HOLD_RECV | slot));
+}
+
 static DAT_RETURN hold_receive(struct hold_ep *h, u32 slot)
 {
 	DAT_RETURN ret;
+
+	if (h->srq)
+		return hold_srq_receive(h->srq, slot);
 
 	atomic_inc(&h->posted);
 	ret = kdt_recv(h->ep, h->in, slot * HOLD_SIZE, bytes, HOLD_RECV | slot);
@@ -136,7 +157,8 @@ static bool hold_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN m
 	if (dto->status == DAT_DTO_SUCCESS && dto->user_cookie.as_64 & HOLD_RECV) {
 		u8 *p = h->in->p + slot * HOLD_SIZE;
 
-		if (slot != h->received % HOLD_IN || dto->transfered_length != bytes ||
+		/* An SRQ hands out its buffers in any order. */
+		if ((!h->srq && slot != h->received % HOLD_IN) || dto->transfered_length != bytes ||
 		    !kdt_same(p, bytes, hold_seed(peer, h->received)))
 			h->damaged = true;
 		memset(p, 0, bytes);
@@ -147,7 +169,9 @@ static bool hold_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN m
 	} else if (dto->status != DAT_DTO_SUCCESS && dto->status != DAT_DTO_ERR_FLUSHED) {
 		h->statuses |= 1 << dto->status;
 	}
-	atomic_inc(&h->completed);
+	/* What is on an SRQ is nobody's. */
+	if (!h->srq || !(dto->user_cookie.as_64 & HOLD_RECV))
+		atomic_inc(&h->completed);
 	wake_up(&evd->wait);
 	return true;
 }
@@ -167,9 +191,37 @@ static int hold_warm_up(void)
 	return 0;
 }
 
+static DAT_RETURN hold_srq_open(struct kdt_ia *ia, struct hold_srq *srq)
+{
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = 2 * HOLD_IN, .max_recv_iov = 1 };
+	DAT_RETURN ret;
+	int n;
+
+	ret = dat_srq_create(ia->h, ia->pz, &attr, &srq->h);
+	if (ret == DAT_SUCCESS)
+		ret = kdt_buf_open(hold_env, ia, ia->pz, 2 * HOLD_IN * HOLD_SIZE, KDT_RIGHTS,
+				   &srq->in);
+	for (n = 0; n < 2 * HOLD_IN && ret == DAT_SUCCESS; n++)
+		ret = hold_srq_receive(srq, n);
+	return ret;
+}
+
+/* The endpoint again, with its Receives from an SRQ. */
+static DAT_RETURN hold_use_srq(struct hold_ep *h, struct hold_srq *srq)
+{
+	struct kdt_ep *ep = h->ep;
+	DAT_EP_ATTR attr;
+
+	h->srq = srq;
+	dat_ep_free(ep->h);
+	kdt_attr(hold_env, &attr);
+	return dat_ep_create_with_srq(ep->ia->h, ep->ia->pz, ep->recv->h, ep->req->h, ep->conn->h,
+				      srq->h, &attr, &ep->h);
+}
+
 int kdt_hold_start(void)
 {
-	DAT_RETURN ret;
+	DAT_RETURN ret = DAT_SUCCESS;
 	int i, j, err;
 
 	bytes = clamp(bytes, 1U, (unsigned int)HOLD_SIZE);
@@ -177,6 +229,12 @@ int kdt_hold_start(void)
 	if (!hold_env)
 		return -ENOMEM;
 	err = kdt_env_open(hold_env);
+	if (!err)
+		ret = hold_srq_open(&hold_env->a, &hold_srqs[0]);
+	if (!err && ret == DAT_SUCCESS)
+		ret = hold_srq_open(&hold_env->b, &hold_srqs[1]);
+	if (ret != DAT_SUCCESS)
+		err = -EIO;
 	for (i = 0; i < HOLD_PAIRS && !err; i++) {
 		ret = kdt_pair_open(hold_env, &hold_pairs[i], NULL);
 		hold_eps[2 * i].ep = &hold_pairs[i].c;
@@ -187,8 +245,12 @@ int kdt_hold_start(void)
 			int n;
 
 			spin_lock_init(&h->lock);
-			ret = kdt_buf_open(hold_env, ep->ia, ep->ia->pz, HOLD_IN * HOLD_SIZE,
-					   KDT_RIGHTS, &h->in);
+			h->in = hold_srqs[j & 1].in;
+			if (i >= HOLD_ALONE)
+				ret = hold_use_srq(h, &hold_srqs[j & 1]);
+			else
+				ret = kdt_buf_open(hold_env, ep->ia, ep->ia->pz,
+						   HOLD_IN * HOLD_SIZE, KDT_RIGHTS, &h->in);
 			if (ret == DAT_SUCCESS)
 				ret = kdt_buf_open(hold_env, ep->ia, ep->ia->pz,
 						   HOLD_OUT * HOLD_SIZE, KDT_RIGHTS, &h->out);
@@ -196,7 +258,7 @@ int kdt_hold_start(void)
 			ep->req->priv = h;
 			ep->recv->hook = hold_hook;
 			ep->req->hook = hold_hook;
-			for (n = 0; n < HOLD_IN && ret == DAT_SUCCESS; n++)
+			for (n = 0; n < HOLD_IN && !h->srq && ret == DAT_SUCCESS; n++)
 				ret = hold_receive(h, n);
 		}
 		if (ret != DAT_SUCCESS) {
@@ -270,8 +332,12 @@ static void hold_check_alive(int i)
 /* What a consumer that has not noticed yet gets from its calls. */
 static void hold_check_calls(struct kdt_ia *ia, int first)
 {
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = 1, .max_recv_iov = 1 };
+	struct hold_srq *srq = &hold_srqs[first];
 	struct hold_ep *h = &hold_eps[first];
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	DAT_SRQ_PARAM srq_param;
+	DAT_SRQ_HANDLE srq_other;
 	DAT_EP_PARAM param;
 	DAT_IA_HANDLE other;
 	DAT_RETURN ret;
@@ -289,6 +355,11 @@ do {											\
 	EXPECT(DAT_INTERNAL_ERROR, kdt_write(h->ep, h->out, 0, 64, h->in, 0, 3, 0));
 	EXPECT(DAT_INTERNAL_ERROR, kdt_read(h->ep, h->in, 0, 64, h->out, 0, 3, 0));
 	EXPECT(DAT_INTERNAL_ERROR, dat_ep_reset(h->ep->h));
+	EXPECT(DAT_INTERNAL_ERROR, hold_srq_receive(srq, 0));
+	EXPECT(DAT_INTERNAL_ERROR, dat_srq_resize(srq->h, 2 * HOLD_IN));
+	EXPECT(DAT_INTERNAL_ERROR, dat_srq_create(ia->h, ia->pz, &attr, &srq_other));
+	EXPECT(DAT_SUCCESS, dat_srq_query(srq->h, DAT_SRQ_FIELD_ALL, &srq_param));
+	EXPECT(DAT_INVALID_STATE, dat_srq_free(srq->h));
 	EXPECT(DAT_SUCCESS, dat_ep_query(h->ep->h, DAT_EP_FIELD_ALL, &param));
 	EXPECT(DAT_SUCCESS, dat_ia_query(ia->h, NULL, DAT_IA_FIELD_ALL, &ia->attr, 0, NULL));
 	EXPECT(DAT_PROVIDER_NOT_FOUND, dat_ia_open((char *)ia->name, 8, &async, &other));
@@ -379,6 +450,8 @@ void kdt_hold_stop(void)
 		hold_free("dat_ep_free", dat_ep_free(hold_pairs[i].c.h));
 		hold_free("dat_ep_free", dat_ep_free(hold_pairs[i].s.h));
 	}
+	hold_free("dat_srq_free", dat_srq_free(hold_srqs[0].h));
+	hold_free("dat_srq_free", dat_srq_free(hold_srqs[1].h));
 	list_for_each_entry(evd, &hold_env->evds, link) {
 		hold_free("dat_evd_free", dat_evd_free(evd->h));
 		if (kdt_queued(evd))
