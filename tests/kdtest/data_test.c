@@ -574,7 +574,7 @@ static void solicited(struct kunit *test)
 		silent += solicited_round(test, from, to);
 	/* A look around that was under way anyway may take some along, not always. */
 	if (env->b.prov.completion_flags_supported & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
-		KUNIT_EXPECT_GT_MSG(test, silent, 0, "each round was told of what nobody asked for");
+		KUNIT_EXPECT_GT_MSG(test, silent, 0, "told of what nobody asked for, each time");
 	else
 		KUNIT_EXPECT_EQ(test, silent, 0);
 }
@@ -730,7 +730,8 @@ static struct kunit_case cases[] = {
 	KD_CASE(write_before_send, "RDMAW-17,RDMAW-04: a Write is there before the next Send"),
 	KD_CASE(fence, "FLAG-09,SEND-10: fenced requests wait for Reads"),
 	KD_CASE(suppressed, "FLAG-02,FLAG-03,FLAG-11,SEND-07,SEND-18,SIL-04: suppressed"),
-	KD_CASE(unsignalled, "FLAG-04,FLAG-05,FLAG-20,FLAG-21,SEND-09,EVD-UP-03,EVD-UP-04: unsignalled"),
+	KD_CASE(unsignalled,
+		"FLAG-04,FLAG-05,FLAG-20,FLAG-21,SEND-09,EVD-UP-03,EVD-UP-04: unsignalled"),
 	KD_CASE(solicited, "SEND-08,RECV-07,FLAG-07,FLAG-08,FLAG-20: solicited wait"),
 	KD_CASE(flushed, "EP-POST-11,FLUSH-03,FLUSH-04,RECV-15,RDMAW-10,RDMAR-11: flushed"),
 	KD_CASE(posts_in_upcalls, "CTX-02,EVD-UP-11,EVD-UP-13: 1000 posts from upcalls"),
