@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What is done for soft-iWARP only, and that the consumer sees nothing of it:
+ * short requests split at pages, empty Reads that go out as Writes, and the
+ * requests of our own that keep a fresh connection awake.
+ */
+#include <linux/delay.h>
+#include <linux/mm.h>
+
+#include "kd_test.h"
+
+#define SIW_KEY		0x4711
+#define SIW_SHORT	64	/* longer ones take another path in its transmitter */
+
+static struct kd_env *siw_open(struct kunit *test, enum rdma_driver_id driver, DAT_EP_ATTR *attr)
+{
+	struct fake_ib_caps caps = { .iwarp = true, .driver = driver };
+	struct kd_env *env = kd_open(test, &caps);
+	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
+
+	KUNIT_ASSERT_NOT_NULL(test, ia);
+	ia->dev->iwarp = true;		/* which the port does not say */
+	KUNIT_EXPECT_EQ(test, ia->dev->siw, driver == RDMA_DRIVER_SIW);
+	kdapl_obj_put(&ia->obj);
+	kd_attr(attr);
+	attr->max_rdma_read_iov = 1;
+	return env;
+}
+
+/* The device may not be unplugged as what it is not. */
+static void siw_close(struct kd_env *env)
+{
+	struct kdapl_device *dev = env->kep->obj.ia->dev;
+
+	kd_ep_free(env);
+	dev->iwarp = false;
+	dev->siw = false;
+}
+
+static DAT_RETURN siw_post(struct kd_env *env, enum kd_call call, u64 cookie, u32 length,
+			   int flags)
+{
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, length, SIW_KEY);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+
+	iov.segment_length = min(length, 8U);
+	return kd_post(env->ep, call, 1, &iov, cookie, &remote, flags);
+}
+
+static bool siw_crosses(const struct ib_sge *sge)
+{
+	return offset_in_page(sge->addr) + sge->length > PAGE_SIZE;
+}
+
+/* What the device got is these bytes, and no short piece crosses a page. */
+static void siw_check(struct kd_env *env, const struct fake_ib_wr *wr, u64 addr, u32 length,
+		      bool split)
+{
+	struct kunit *test = env->test;
+	u64 at = addr;
+	int i;
+
+	KUNIT_EXPECT_EQ(test, wr->length, (u64)length);
+	for (i = 0; i < wr->num_sge; i++) {
+		KUNIT_EXPECT_EQ(test, wr->sge[i].addr, at);
+		KUNIT_EXPECT_EQ(test, wr->sge[i].lkey, env->mem[KD_RW].lmr_context);
+		KUNIT_EXPECT_GT(test, wr->sge[i].length, 0U);
+		if (split)
+			KUNIT_EXPECT_FALSE(test, siw_crosses(&wr->sge[i]));
+		at += wr->sge[i].length;
+	}
+	KUNIT_EXPECT_EQ(test, at, addr + length);
+	if (!split)
+		KUNIT_EXPECT_EQ(test, wr->num_sge, length ? 1 : 0);
+}
+
+static void siw_split_test(struct kunit *test)
+{
+	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_SIW, RDMA_DRIVER_CXGB4 };
+	static const enum kd_call calls[] = { KD_SEND, KD_WRITE, KD_READ };
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 0, SIW_KEY);
+	struct kd_env *env;
+	struct fake_ib_wr wr;
+	u32 length, edge, before;
+	DAT_LMR_TRIPLET iov;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+	int d, c, split;
+
+	for (d = 0; d < ARRAY_SIZE(drivers); d++) {
+		env = siw_open(test, drivers[d], &attr);
+		attr.max_request_iov = 1;
+		attr.max_rdma_write_iov = 1;
+		kd_ep(env, &attr);
+		kd_connect(env);
+		/* the first page boundary with room on both sides, if the memory has one */
+		edge = PAGE_ALIGN(env->mem[KD_RW].addr + 128) - env->mem[KD_RW].addr;
+		if (edge + 128 > KD_MEM_SIZE)
+			edge = 0;
+		for (c = 0; c < ARRAY_SIZE(calls); c++) {
+			for (length = 1; length <= 70; length++) {
+				for (before = 0; before <= length; before++) {
+					if (!edge && before)
+						break;
+					iov = kd_seg(env, KD_RW, edge ? edge - before : 0, length);
+					remote.segment_length = length;
+					KD_EXPECT_OK(test, kd_post(env->ep, calls[c], 1, &iov, 1,
+								   &remote, 0));
+					KUNIT_ASSERT_TRUE(test, fake_ib_last_wr(env->qp, false,
+										&wr));
+					split = drivers[d] == RDMA_DRIVER_SIW &&
+						calls[c] != KD_READ && length <= SIW_SHORT;
+					siw_check(env, &wr, iov.virtual_address, length, split);
+					fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+					KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+					KUNIT_EXPECT_EQ(test, (u32)event.event_data
+							.dto_completion_event_data
+							.transfered_length, length);
+				}
+			}
+		}
+		siw_close(env);
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
+/* A Read of nothing: a Write of nothing on soft-iWARP, a Read elsewhere; a Read to the consumer. */
+static void siw_empty_read_test(struct kunit *test)
+{
+	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_SIW, RDMA_DRIVER_CXGB4 };
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	struct kd_env *env;
+	struct fake_ib_wr wr;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+	int d, fence, num;
+
+	dto = &event.event_data.dto_completion_event_data;
+	for (d = 0; d < ARRAY_SIZE(drivers); d++) {
+		env = siw_open(test, drivers[d], &attr);
+		kd_ep(env, &attr);
+		kd_connect(env);
+		for (fence = 0; fence < 2; fence++) {
+			for (num = 0; num < 2; num++) {
+				DAT_RMR_TRIPLET remote = kd_remote(0x1000, 0, SIW_KEY);
+				DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+
+				KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, num, &iov, 7,
+							   &remote, fence ?
+							   DAT_COMPLETION_BARRIER_FENCE_FLAG : 0));
+				KUNIT_ASSERT_TRUE(test, fake_ib_last_wr(env->qp, false, &wr));
+				KUNIT_EXPECT_EQ(test, wr.length, 0ULL);
+				KUNIT_EXPECT_EQ(test, (int)wr.opcode, d ? (int)IB_WR_RDMA_READ :
+						(int)IB_WR_RDMA_WRITE);
+				KUNIT_EXPECT_EQ(test, wr.num_sge, d);
+				fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+				KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+				KUNIT_EXPECT_EQ(test, (u32)dto->operation, (u32)DAT_DTO_RDMA_READ);
+				KUNIT_EXPECT_EQ(test, (u32)dto->transfered_length, 0U);
+				KUNIT_EXPECT_EQ(test, dto->user_cookie.as_64, 7ULL);
+				KD_EXPECT_EMPTY(test, env->req);
+			}
+		}
+		/* in order with Reads of something, which finish late */
+		KD_EXPECT_OK(test, siw_post(env, KD_READ, 1, 8, 0));
+		KD_EXPECT_OK(test, siw_post(env, KD_READ, 2, 0, 0));
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 3, 8, 0));
+		if (!d) {
+			num = fake_ib_posted(env->qp, false);
+			fake_ib_complete_seq(env->qp, false, num - 2, IB_WC_SUCCESS);
+			fake_ib_complete_seq(env->qp, false, num - 1, IB_WC_SUCCESS);
+			KD_EXPECT_EMPTY(test, env->req);
+		}
+		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		for (num = 1; num <= 3; num++) {
+			KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+			KUNIT_EXPECT_EQ(test, dto->user_cookie.as_64, (u64)num);
+		}
+		siw_close(env);
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
+static void siw_nudge(struct kd_env *env)
+{
+	unsigned int posted = fake_ib_posted(env->qp, false);
+	struct kdapl_half *half = kd_half(env);
+	struct fake_ib_wr wr;
+	int i;
+
+	mutex_lock(&half->lock);
+	kdapl_half_nudge(half);
+	mutex_unlock(&half->lock);
+	for (i = 0; i < 5000 && fake_ib_posted(env->qp, false) == posted; i++)
+		kd_pause();
+	KUNIT_ASSERT_LT(env->test, i, 5000);
+	KUNIT_ASSERT_TRUE(env->test, fake_ib_last_wr(env->qp, false, &wr));
+	KUNIT_EXPECT_EQ(env->test, (int)wr.opcode, (int)IB_WR_RDMA_WRITE);
+	KUNIT_EXPECT_EQ(env->test, wr.num_sge, 0);
+}
+
+/* Our own request is nobody's: no event, no slot, no business. */
+static void siw_nudge_test(struct kunit *test)
+{
+	static const int depths[] = { 1, 2, 3, 4, 8, 16 };
+	struct kd_env *env;
+	DAT_BOOLEAN recv_idle, request_idle;
+	int i, n, depth, reads;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+
+	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
+	for (reads = 0; reads < 2; reads++) {
+		for (i = 0; i < ARRAY_SIZE(depths); i++) {
+			depth = depths[i];
+			attr.max_request_dtos = depth;
+			attr.max_rdma_read_out = reads ? 4 : 0;
+			kd_ep(env, &attr);
+			kd_connect(env);
+			siw_nudge(env);
+			KD_EXPECT_OK(test, dat_ep_get_status(env->ep, NULL, &recv_idle,
+							     &request_idle));
+			KUNIT_EXPECT_EQ_MSG(test, (int)request_idle, (int)DAT_TRUE, "depth %d",
+					    depth);
+			for (n = 0; n < depth; n++)
+				KUNIT_EXPECT_EQ_MSG(test, (u32)siw_post(env, KD_SEND, n, 8, 0),
+						    (u32)DAT_SUCCESS, "depth %d, request %d",
+						    depth, n);
+			KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(siw_post(env, KD_SEND, 9, 8, 0)),
+					(u32)DAT_INSUFFICIENT_RESOURCES);
+			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+			for (n = 0; kd_next(env->req, &event); n++)
+				KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data
+						.user_cookie.as_64, (u64)n);
+			KUNIT_EXPECT_EQ(test, n, depth);
+			/* an end with one under way is an end like any other */
+			KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, i & 1 ?
+							     DAT_CLOSE_GRACEFUL_FLAG :
+							     DAT_CLOSE_ABRUPT_FLAG));
+			for (n = 0; n < 5000 && READ_ONCE(env->kep->state) !=
+			     DAT_EP_STATE_DISCONNECTED; n++) {
+				fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+				kd_pause();
+			}
+			KUNIT_EXPECT_EQ(test, kd_expect_end(env),
+					(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+			KD_EXPECT_EMPTY(test, env->req);
+			if (i < ARRAY_SIZE(depths) - 1 || !reads)
+				kd_ep_free(env);
+		}
+	}
+	siw_close(env);
+}
+
+/* One at a time, a few of them, and none when the device says no. */
+static void siw_nudge_count_test(struct kunit *test)
+{
+	unsigned int posted;
+	struct kd_env *env;
+	DAT_EP_ATTR attr;
+
+	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
+	kd_ep(env, &attr);
+	kd_connect(env);
+	siw_nudge(env);
+	posted = fake_ib_posted(env->qp, false);
+	msleep(1000);
+	/* it has not come back: no other is sent */
+	KUNIT_EXPECT_EQ(test, fake_ib_posted(env->qp, false), posted);
+	KD_EXPECT_EMPTY(test, env->req);
+	/* it fails: the connection breaks, and nothing else is told */
+	fake_ib_complete(env->qp, false, IB_WC_RETRY_EXC_ERR);
+	KD_EXPECT_EMPTY(test, env->req);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KD_EXPECT_EMPTY(test, env->req);
+	kd_ep_free(env);
+
+	kd_ep(env, &attr);
+	kd_connect(env);
+	fake_ib_fail(env->dev, FAKE_IB_POST_SEND, 1, -ENOTCONN);
+	mutex_lock(&kd_half(env)->lock);
+	kdapl_half_nudge(kd_half(env));
+	mutex_unlock(&kd_half(env)->lock);
+	msleep(300);
+	/* the consumer's requests go on, as far as the device lets them */
+	KD_EXPECT_OK(test, siw_post(env, KD_SEND, 1, 8, 0));
+	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+	siw_close(env);
+}
+
+static struct kunit_case siw_cases[] = {
+	KD_CASE(siw_split_test, "SEND-04,RDMAW-02: short requests across a page"),
+	KD_CASE(siw_empty_read_test, "RDMAR-02,RDMAR-10,EP-POST-21: Reads of nothing"),
+	KD_CASE(siw_nudge_test, "EP-POST-17,EP-STA-01,STAT-05: our own requests are nobody's"),
+	KD_CASE(siw_nudge_count_test, "STAT-01,STAT-05: one of our own at a time"),
+	{}
+};
+
+static struct kunit_suite siw_suite = {
+	.name = "kdapl-siw",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = siw_cases,
+};
+
+kunit_test_suite(siw_suite);
