@@ -283,6 +283,7 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, const struct ep_named *named,
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	ep_apply(ep, named, &conf);
 	ep->srq = named->srq;
+	ep->srq_handle = named->srq ? named->srq->obj.handle : DAT_HANDLE_NULL;
 	ep->state = DAT_EP_STATE_UNCONNECTED;
 	spin_lock_init(&ep->lock);
 	mutex_init(&ep->mutex);
@@ -502,7 +503,9 @@ void kdapl_ep_held(struct kdapl_half *half)
 		if (!queue_work(kdapl_wq, &ep->soft_work))
 			refcount_dec(&ep->obj.ref);	/* the one that is queued has its own */
 	}
-	if (unlikely(kdapl_watermark_above(&ep->hard, held))) {
+	/* a connection that is ending is not what the hard one waits for */
+	if (READ_ONCE(half->phase) <= KDAPL_HALF_UP &&
+	    unlikely(kdapl_watermark_above(&ep->hard, held))) {
 		if (READ_ONCE(half->phase) < KDAPL_HALF_UP)
 			WRITE_ONCE(half->wc_failed, true);	/* BROKEN once it is up */
 		else
@@ -706,7 +709,7 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask
 		ep_param->remote_port_qual = kdapl_addr_port(&half->remote);
 	}
 	rcu_read_unlock();
-	ep_param->srq_handle = ep->srq ? ep->srq->obj.handle : DAT_HANDLE_NULL;
+	ep_param->srq_handle = ep->srq_handle;
 	spin_lock_irqsave(&ep->lock, flags);
 	ep_param->pz_handle = ep->pz_handle;
 	ep_param->recv_evd_handle = ep->recv_handle;
@@ -772,6 +775,14 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
 }
 EXPORT_SYMBOL(dat_ep_get_status);
 
+/* Entries between tail and head; RCU read side. */
+static u32 ring_count(struct kdapl_ring *ring)
+{
+	u32 tail = smp_load_acquire(&ring->tail);	/* first: it follows head */
+
+	return READ_ONCE(ring->head) - tail;
+}
+
 /**
  * dat_ep_recv_query - how many Receive buffers an EP has
  * @ep_handle: EP in any state
@@ -800,8 +811,7 @@ DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated
 	half = rcu_dereference(ep->half);
 	if (half) {
 		kdapl_ring_sweep(half->rq);
-		n = half->pool ? READ_ONCE(half->held) :
-				 READ_ONCE(half->rq->head) - READ_ONCE(half->rq->tail);
+		n = half->pool ? READ_ONCE(half->held) : ring_count(half->rq);
 	}
 	rcu_read_unlock();
 	if (nbufs_allocated)
@@ -874,23 +884,39 @@ EXPORT_SYMBOL(dat_ep_set_watermark);
 				 DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | \
 				 DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE)
 
-/*
- * The attributes an EP would have. Up to the counts of specific attributes, of
- * which there are none, they are words in the order of their mask bits.
- */
+/* The attributes an EP would have. */
 static void ep_merge_attr(DAT_EP_ATTR *attr, const DAT_EP_ATTR *want, u64 mask)
 {
-	const u32 *from = (const u32 *)want;
-	u32 *to = (u32 *)attr;
-	int i;
-
-	static_assert(offsetof(DAT_EP_ATTR, qos) == 3 * sizeof(*to));
-	static_assert(offsetof(DAT_EP_ATTR, srq_soft_hw) == 12 * sizeof(*to));
-	static_assert(offsetof(DAT_EP_ATTR, ep_transport_specific_count) == 15 * sizeof(*to));
-	for (i = 0; i < 15; i++) {
-		if (mask & (DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE << i))
-			to[i] = from[i];
-	}
+	if (mask & DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE)
+		attr->service_type = want->service_type;
+	if (mask & DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE)
+		attr->max_message_size = want->max_message_size;
+	if (mask & DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE)
+		attr->max_rdma_size = want->max_rdma_size;
+	if (mask & DAT_EP_FIELD_EP_ATTR_QOS)
+		attr->qos = want->qos;
+	if (mask & DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS)
+		attr->recv_completion_flags = want->recv_completion_flags;
+	if (mask & DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS)
+		attr->request_completion_flags = want->request_completion_flags;
+	if (mask & DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS)
+		attr->max_recv_dtos = want->max_recv_dtos;
+	if (mask & DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS)
+		attr->max_request_dtos = want->max_request_dtos;
+	if (mask & DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV)
+		attr->max_recv_iov = want->max_recv_iov;
+	if (mask & DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV)
+		attr->max_request_iov = want->max_request_iov;
+	if (mask & DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN)
+		attr->max_rdma_read_in = want->max_rdma_read_in;
+	if (mask & DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT)
+		attr->max_rdma_read_out = want->max_rdma_read_out;
+	if (mask & DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)
+		attr->srq_soft_hw = want->srq_soft_hw;
+	if (mask & DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV)
+		attr->max_rdma_read_iov = want->max_rdma_read_iov;
+	if (mask & DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV)
+		attr->max_rdma_write_iov = want->max_rdma_write_iov;
 	if (mask & DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR)
 		attr->ep_transport_specific_count = want->ep_transport_specific_count;
 	if (mask & DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR)
@@ -945,14 +971,18 @@ static DAT_RETURN ep_swap_half(struct kdapl_ep *ep, const struct ep_named *named
 			ret = kdapl_state_err(ep->state);
 		} else {
 			old->rq->mode = KDAPL_RING_MOVED;
+			WRITE_ONCE(old->discard, true);
 			rcu_assign_pointer(ep->half, fresh);
 		}
 		spin_unlock(&old->rq->lock);
 	} else {
 		rcu_assign_pointer(ep->half, fresh);
 	}
-	if (ret == DAT_SUCCESS)
+	if (ret == DAT_SUCCESS) {
 		ep_apply(ep, named, conf);
+		if (fresh)
+			fresh->replaces = NULL;
+	}
 	spin_unlock_irq(&ep->lock);
 	return ret;
 }
@@ -1061,7 +1091,8 @@ out:
 
 /**
  * dat_ep_modify - change parameters of an EP
- * @ep_handle: EP in UNCONNECTED; for srq_soft_hw in any state
+ * @ep_handle: EP in UNCONNECTED; for srq_soft_hw, which has no effect without
+ *	an SRQ, in any state
  * @ep_param_mask: DAT_EP_FIELD_* bits of the members to change; none of IA,
  *	state, addresses, ports, communicator and SRQ
  * @ep_param: the new values; NULL is a legal PZ or EVD
@@ -1321,6 +1352,7 @@ static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
 		fresh = kdapl_half_create(ep, &ep->conf, half);
 		if (IS_ERR(fresh))
 			return ep_half_ret(PTR_ERR(fresh), 1);
+		fresh->replaces = NULL;
 		spin_lock_irq(&ep->lock);
 		rcu_assign_pointer(ep->half, fresh);
 		kdapl_ep_step(ep, KDAPL_IN_RESET);

@@ -167,6 +167,10 @@ static void half_qp_event(struct ib_event *event, void *context)
 		WRITE_ONCE(half->last_wqe, true);
 		if (READ_ONCE(half->stopping))
 			mod_delayed_work(kdapl_wq, &half->end_work, 0);
+		else if (READ_ONCE(half->phase) < KDAPL_HALF_UP)
+			WRITE_ONCE(half->wc_failed, true);
+		else	/* the QP has failed, maybe with nothing posted that would tell */
+			half_end_in(half, DAT_CONNECTION_EVENT_BROKEN, ANSWER_TIME);
 		break;
 	default:
 		break;
@@ -200,7 +204,7 @@ static int half_create_qp(struct kdapl_half *half)
 		.recv_cq = half->rq->cq->ibcq,
 		.srq = half->pool ? half->pool->ibsrq : NULL,
 		.cap = {
-			.max_send_wr = half->sq->slots + KDAPL_MARKERS - 1,
+			.max_send_wr = half->sq->slots + KDAPL_OWN_WRS,
 			.max_recv_wr = half->pool ? 0 : max(half->rq->slots, 1U),
 			.max_send_sge = max(half->sq->max_sge, half->dev->siw ? 2U : 1U),
 			.max_recv_sge = half->pool ? 0 : max(half->rq->max_sge, 1U),
@@ -230,7 +234,9 @@ static u32 half_sq_slots(struct kdapl_half *half, const DAT_EP_ATTR *attr, u32 *
 		return 0;
 	slots = attr->max_request_dtos + *interval - 1;
 	/* A fenced Read takes two WRs on iWARP (D-14). */
-	return half->dev->iwarp && attr->max_rdma_read_out ? 2 * slots : slots;
+	if (half->dev->iwarp && attr->max_rdma_read_out)
+		slots *= 2;
+	return slots + half->dev->siw;	/* a nudge takes nobody's place */
 }
 
 static int half_attach(struct kdapl_half *half)
@@ -265,7 +271,7 @@ static void half_detach(struct kdapl_half *half)
  * @old: half that it will replace on the same EVDs, or NULL
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: the half, with its QP in INIT, or an ERR_PTR: -EINVAL when the EP's
+ * Return: the half, with its QP in INIT, or an ERR_PTR: -EBADRQC when the EP's
  * completion flags do not fit its EVDs, other errnos for lack of resources.
  */
 struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
@@ -328,7 +334,6 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 		kdapl_pool_attach(half->pool, half);
 		kdapl_evd_watch(half);
 	}
-	half->replaces = NULL;
 	refcount_inc(&ep->obj.ref);
 	refcount_inc(&dev->ref);
 	mutex_lock(&dev->lock);
@@ -470,6 +475,7 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	struct kdapl_ep *ep = half->ep;
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	struct kdapl_ring *ring = half->sq;
+	bool idle = half->phase == KDAPL_HALF_IDLE;
 	bool refuse;
 	int ret = 0;
 
@@ -497,7 +503,7 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	}
 	if (removal || (ret && ret != -EALREADY))
 		half->deadline = jiffies;	/* destroying the QP is the proof */
-	if (removal || half->dev->siw)
+	if (removal || half->dev->siw || idle)	/* it never says so, or has no buffer */
 		half->pool_deadline = jiffies;
 
 	if (!half->draining)	/* stays as set: stopping, and the ring lock was taken */
@@ -509,13 +515,13 @@ static void half_stop(struct kdapl_half *half, bool removal)
  * Is there anything to wait for? What was taken from an SRQ is known only when
  * the QP is gone; before that the device gets a little time to finish (D-15).
  */
-static bool half_may_destroy(struct kdapl_half *half, bool sq_ended)
+static bool half_may_destroy(struct kdapl_half *half, bool sq_ended, bool last_wqe)
 {
 	/* a QP inside rdma_connect() cannot be destroyed yet (D-17) */
 	if (half->connecting && half->qp)
 		return false;
 	if (half->pool && sq_ended &&
-	    (READ_ONCE(half->last_wqe) || !time_before(jiffies, half->pool_deadline)))
+	    (last_wqe || !time_before(jiffies, half->pool_deadline)))
 		return true;
 	return !time_before(jiffies, half->deadline);
 }
@@ -524,9 +530,11 @@ static bool half_may_destroy(struct kdapl_half *half, bool sq_ended)
 static bool half_try_finish(struct kdapl_half *half, bool lost)
 {
 	u32 recvs = half->pool ? half->pool->entries : half->rq->slots;
+	/* before the CQ is polled: what came until then must not go with the QP */
+	bool last_wqe = READ_ONCE(half->last_wqe);
 	bool sq_ended, rq_ended;
 
-	kdapl_evd_sweep(half->request_evd, half->sq->slots + 1, true);
+	kdapl_evd_sweep(half->request_evd, half->sq->slots + KDAPL_OWN_WRS, true);
 	kdapl_evd_sweep(half->recv_evd, recvs + 1, true);
 	/* both, not one or the other: each call looks for its own ring's end */
 	sq_ended = kdapl_ring_ended(half->sq);
@@ -535,7 +543,7 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
 		/* never connected: it took no buffer; the reaper has it for long */
 		kdapl_ring_force_end(half->rq, lost);
 	} else if (!sq_ended || !rq_ended) {
-		if (!half_may_destroy(half, sq_ended))
+		if (!half_may_destroy(half, sq_ended, last_wqe))
 			return false;
 		mutex_unlock(&half->lock);
 		half_destroy_verbs(half, half->pool && !half->dev->iwarp);
@@ -545,8 +553,8 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
 		if (!sq_ended)
 			kdapl_ring_force_end(half->sq, lost);
 		kdapl_ring_force_end(half->rq, lost);
-		kdapl_pool_detach(half);
 	}
+	kdapl_pool_detach(half);
 	kdapl_evd_ending(half->request_evd, -1);
 	kdapl_evd_ending(half->recv_evd, -1);
 	WRITE_ONCE(half->phase, KDAPL_HALF_ENDED);
@@ -635,16 +643,19 @@ static void half_work_nudge(struct work_struct *work)
 					       nudge_work);
 	struct kdapl_ring *ring = half->sq;
 
+	int ret = 0;
+
 	spin_lock_irq(&ring->lock);
 	/* pairs with the release in ring_advance() */
 	if (ring->mode == KDAPL_RING_LIVE && !READ_ONCE(half->stopping) &&
 	    !READ_ONCE(half->dev->gone) &&
 	    (!half->nudges || (s32)(smp_load_acquire(&ring->tail) - half->nudge_pos) > 0)) {
 		half->nudge_pos = ring->head;
-		/* a refusal means that the connection ends: the next post will find out */
-		ring_post_own(ring, KDAPL_OP_NUDGE);
+		ret = ring_post_own(ring, KDAPL_OP_NUDGE);
 	}
 	spin_unlock_irq(&ring->lock);
+	if (ret)
+		kdapl_half_end(half, KDAPL_END_SUSPECT);
 	if (++half->nudges < NUDGES && ring->mode == KDAPL_RING_LIVE)
 		queue_delayed_work(kdapl_wq, &half->nudge_work, NUDGE_TIME << half->nudges);
 }
@@ -790,11 +801,7 @@ static void half_work_reap(struct work_struct *work)
 		wait_for_completion_timeout(&half->cm_down, CM_DOWN_TIMEOUT);
 	half_release_verbs(half);
 	cancel_delayed_work_sync(&half->end_work);
-	if (half->pool) {
-		kdapl_pool_detach(half);
-		synchronize_rcu();	/* those who look at all QPs of the SRQ */
-		kdapl_pool_put(half->pool);
-	}
+	kdapl_pool_put(half->pool);
 	kdapl_cq_put(half->sq->cq);
 	kdapl_cq_put(half->rq->cq);
 	kdapl_pd_put(half->pd);
@@ -837,7 +844,6 @@ void kdapl_half_remove(struct kdapl_half *half)
 		half->deadline = jiffies;
 		finished = half_try_finish(half, false);
 	}
-	kdapl_pool_detach(half);
 	mutex_unlock(&half->lock);
 	if (finished) {
 		kdapl_ep_ended(half);

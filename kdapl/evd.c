@@ -228,7 +228,7 @@ static void evd_set_attr(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS 
 {
 	evd->attr[recv] = attr;
 	/* A receiver that ignores the solicited bit must notify every time (D-01). */
-	evd->solicited = evd->attached[1] && !evd->obj.ia->dev->siw &&
+	evd->solicited = !evd->discard && evd->attached[1] && !evd->obj.ia->dev->siw &&
 			 evd->attr[1] == DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 }
 
@@ -258,7 +258,7 @@ static struct evd_share *evd_find_share(struct kdapl_evd *evd, const struct kdap
 static int ring_completions(const struct kdapl_ring *ring)
 {
 	if (!ring->recv)
-		return ring->slots + KDAPL_MARKERS - 1;
+		return ring->slots + KDAPL_OWN_WRS;
 	return ring->half->pool ? ring->half->pool->entries : ring->slots;
 }
 
@@ -635,6 +635,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	struct kdapl_event ev;
 	struct kdapl_evd *evd;
 	unsigned long flags;
+	bool sched = false;
 
 	rcu_read_lock();
 	evd = kdapl_handle_peek(evd_handle, DAT_HANDLE_TYPE_EVD);
@@ -648,10 +649,14 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 		if (kdapl_evd_take(evd, &ev)) {
 			kdapl_event_fill(evd, &ev, event);
 			kdapl_event_release(&ev);
+			/* there is room now for what the engine counts */
+			sched = evd->watching;
 		} else {
 			ret = kdapl_err(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
 		}
 		spin_unlock_irqrestore(&evd->lock, flags);
+		if (unlikely(sched))
+			kdapl_evd_sched(evd);
 	}
 	rcu_read_unlock();
 	return ret;

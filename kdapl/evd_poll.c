@@ -355,20 +355,26 @@ static bool wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event
 			    request_done(evd, ring, wr, wc, ev);
 }
 
+/* Another batch, from one CQ; the last one is used up. */
+static bool evd_poll_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
+{
+	int n = cq->ibcq ? ib_poll_cq(cq->ibcq, KDAPL_BATCH, evd->batch) : 0;
+
+	if (n <= 0)
+		return false;
+	evd->cur = cq->ibcq;
+	evd->batch_pos = 0;
+	evd->batch_n = n;
+	return true;
+}
+
 static bool evd_refill(struct kdapl_evd *evd)
 {
 	struct kdapl_cq *cq;
-	int n;
 
 	list_for_each_entry(cq, &evd->cqs, evd_node) {
-		if (!cq->ibcq)
+		if (!evd_poll_cq(evd, cq))
 			continue;
-		n = ib_poll_cq(cq->ibcq, KDAPL_BATCH, evd->batch);
-		if (n <= 0)
-			continue;
-		evd->cur = cq->ibcq;
-		evd->batch_pos = 0;
-		evd->batch_n = n;
 		list_move_tail(&cq->evd_node, &evd->cqs);	/* the others' turn next */
 		return true;
 	}
@@ -719,6 +725,37 @@ bool kdapl_ring_ended(struct kdapl_ring *ring)
 	return READ_ONCE(ring->ended);
 }
 
+/* Store an event that is in hand already. Returns false when it is lost. */
+static bool evd_keep(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	if (!evd->discard && kdapl_evd_store(evd, ev))
+		return true;
+	kdapl_event_release(ev);
+	return evd->discard;
+}
+
+/*
+ * Take off a CQ what it holds now, even if nobody has dequeued for so long that
+ * the store is full. Returns false when something was lost. evd->lock held.
+ */
+static bool evd_drain(struct kdapl_evd *evd, struct kdapl_cq *cq)
+{
+	int left = cq->size;
+	struct kdapl_event ev;
+	bool kept = true;
+
+	for (;;) {
+		while (evd->batch_pos != evd->batch_n) {
+			if (wc_event(evd, &evd->batch[evd->batch_pos++], &ev))
+				kept &= evd_keep(evd, &ev);
+		}
+		/* other QPs may go on completing there */
+		if (left <= 0 || !evd_poll_cq(evd, cq))
+			return kept;
+		left -= evd->batch_n;
+	}
+}
+
 /**
  * kdapl_ring_force_end - the QP is destroyed: take what is left on the CQ
  * @ring: a ring of a stopped half
@@ -730,34 +767,22 @@ void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost)
 {
 	struct kdapl_evd *evd = kdapl_cq_evd_get(ring->cq);
 	struct kdapl_event ev;
-	bool overflow = false;
-	struct kdapl_cq *cq;
-	int n = KDAPL_BATCH;
+	bool kept;
 
 	if (!evd) {
 		WRITE_ONCE(ring->ended, true);
 		return;
 	}
 	spin_lock_irq(&evd->lock);
-	/*
-	 * The CQ and the batch still point into the ring: take everything off,
-	 * even if nobody has dequeued for so long that the store is full. Other
-	 * QPs may go on completing, but each CQ has its turn.
-	 */
-	list_for_each_entry(cq, &evd->cqs, evd_node)
-		n += ring->cq->size;
-	while (n-- > 0 && (kdapl_evd_poll(evd, &ev) || evd->again)) {
-		if (evd->again)
-			continue;
-		if (evd->discard || !kdapl_evd_store(evd, &ev)) {
-			kdapl_event_release(&ev);
-			overflow |= !evd->discard;
-		}
-	}
+	/* the batch and the CQ still point into the ring, or the SRQ */
+	kept = evd_drain(evd, ring->cq);
+	/* messages that waited for the connection come before its end */
+	while (ring->recv && kdapl_evd_room(evd) && ring_next(ring, &ev))
+		kept &= evd_keep(evd, &ev);
 	ring->lost |= lost;
 	ring_end(evd, ring);
 	spin_unlock_irq(&evd->lock);
-	if (overflow) {
+	if (!kept) {
 		pr_err_ratelimited("%s: an EVD nobody dequeues is full, completions are lost\n",
 				   evd->obj.ia->name);
 		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
@@ -778,8 +803,8 @@ static void evd_foreign_wc(struct ib_cq *cq, struct ib_wc *wc)
 	if (!evd)
 		return;
 	spin_lock_irqsave(&evd->lock, flags);
-	if (wc_event(evd, wc, &ev) && (evd->discard || !kdapl_evd_store(evd, &ev)))
-		kdapl_event_release(&ev);
+	if (wc_event(evd, wc, &ev))
+		evd_keep(evd, &ev);
 	spin_unlock_irqrestore(&evd->lock, flags);
 	kdapl_evd_sched(evd);
 	kdapl_obj_put(&evd->obj);

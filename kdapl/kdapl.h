@@ -12,12 +12,12 @@
  *
  *   device users       held (kdapl_dev_enter) by every API call that touches verbs
  *   ep->mutex          control calls of one EP (connect, accept, reset, free)
+ *   srq->mutex         replacing the pool of an SRQ
  *   ia->mutex          making the null EVD
  *   evd->mutex         attaching rings
  *   dev->lock          what there is of a device; held over destroying it
  *   psp, cr, lmr->mutex, pd->lock
  *                      one object's verbs part against removal of the device
- *   srq->mutex         replacing the pool of an SRQ
  *   half->destroy_lock destroying cm_id and QP of one half
  *   rdma_cm's handler mutex of an id
  *   half->lock         mutex; verbs calls on one transport half, its phase; never
@@ -377,6 +377,8 @@ static_assert(sizeof(struct kdapl_wr) == 32);
 
 /* Our own requests there can be in a ring: a nudge, and a marker or two. */
 #define KDAPL_MARKERS	3
+/* Of those, with the device at a time. */
+#define KDAPL_OWN_WRS	2
 
 enum kdapl_ring_mode {
 	KDAPL_RING_MOVED,	/* the EP has another half: look again */
@@ -460,9 +462,10 @@ enum kdapl_half_phase {
  * @attr: the EP's attributes this half was made for
  * @recv_evd: EVDs of the rings, valid until the reaper has it
  * @request_evd: the same
- * @replaces: while this half is made: the one it will replace on the same EVDs
+ * @replaces: until this half is in its place: the one it is to replace on the
+ *	same EVDs
  * @pool: where Receives come from, with an SRQ
- * @pool_node: in pool->halves, until the QP is gone; pool->lock
+ * @pool_node: in pool->halves, until no completion can come; pool->lock
  * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
  *	of the recv EVD, as for @held and @watched
  * @held: buffers of the SRQ not yet handed to the consumer
@@ -609,8 +612,8 @@ enum kdapl_ep_input {
 
 /**
  * struct kdapl_watermark - fires once per setting
- * @value: DAT_WATERMARK_INFINITE for never
- * @armed: not fired yet
+ * @value: as set; DAT_WATERMARK_INFINITE for never
+ * @armed: the same until it has fired, then DAT_WATERMARK_INFINITE
  * @fired: events still to be queued
  */
 struct kdapl_watermark {
@@ -622,15 +625,16 @@ struct kdapl_watermark {
 static inline void kdapl_watermark_set(struct kdapl_watermark *wm, int value)
 {
 	WRITE_ONCE(wm->value, value);
-	atomic_set_release(&wm->armed, 1);
+	atomic_set(&wm->armed, value);
 }
 
 /* Is @count above the watermark, for the first time? */
 static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
 {
-	int value = READ_ONCE(wm->value);
+	int value = atomic_read(&wm->armed);
 
-	return value >= 0 && count > value && atomic_xchg(&wm->armed, 0);
+	return value >= 0 && count > value &&
+	       atomic_cmpxchg(&wm->armed, value, DAT_WATERMARK_INFINITE) == value;
 }
 
 #define KDAPL_EP_STATES		(DAT_EP_STATE_COMPLETION_PENDING + 1)
@@ -656,6 +660,7 @@ struct kdapl_ep {
 	struct mutex mutex;		/* control calls */
 	struct kdapl_ep_conf conf;
 	struct kdapl_srq *srq;		/* constant */
+	DAT_SRQ_HANDLE srq_handle;
 	struct kdapl_evd *connect_evd;	/* may be NULL */
 	DAT_PZ_HANDLE pz_handle;	/* these as the consumer gave them */
 	DAT_EVD_HANDLE recv_handle;
@@ -916,6 +921,7 @@ struct kdapl_srq {
 	struct kdapl_obj obj;
 	struct kdapl_pool __rcu *pool;
 	struct kdapl_pz *pz;
+	DAT_PZ_HANDLE pz_handle;
 	DAT_COUNT max_recv_iov;
 	struct mutex mutex;		/* replacing the pool */
 	struct work_struct low_work;

@@ -22,6 +22,7 @@ static_assert(!offsetof(struct kdapl_pz, obj));
 static_assert(!offsetof(struct kdapl_lmr, obj));
 static_assert(!offsetof(struct kdapl_evd, obj));
 static_assert(!offsetof(struct kdapl_ep, obj));
+static_assert(!offsetof(struct kdapl_srq, obj));
 static_assert(!offsetof(struct kdapl_psp, obj));
 static_assert(!offsetof(struct kdapl_cr, obj));
 

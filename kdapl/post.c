@@ -137,9 +137,11 @@ static bool ring_has_room(struct kdapl_ring *ring, u32 wrs)
 		limit += ring->interval - 1;
 	else
 		ring->last_sup = ring->cached_tail - 1;	/* keep it near: indexes wrap */
-	/* behind a marker, which is not the consumer's, nothing reaches the device */
 	if (ring->mode == KDAPL_RING_SOFT)
+		/* behind a marker, which is not the consumer's, nothing reaches the device */
 		slots += KDAPL_MARKERS;
+	else if (ring->ooo)
+		slots++;	/* nor is a nudge */
 	return ring->dtos - ring->cached_done < limit &&
 	       ring->head + wrs - ring->cached_tail <= slots;
 }
@@ -289,7 +291,7 @@ static int request_post_native(struct kdapl_ring *ring, struct kdapl_post *post,
 	wr.wr.wr_cqe = &ctx->cqe;
 	wr.wr.opcode = request_opcode(post->op);
 	wr.wr.sg_list = post_sg_list(ring->scratch, post, post->length, &wr.wr.num_sge);
-	if (unlikely(ring->ooo))	/* siw */
+	if (unlikely(ring->half->dev->siw))
 		siw_split_short(ring, &wr.wr);
 	if (post->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		wr.wr.send_flags |= IB_SEND_SOLICITED;

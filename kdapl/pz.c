@@ -179,7 +179,7 @@ EXPORT_SYMBOL(dat_pz_query);
 
 /**
  * dat_pz_free - destroy a Protection Zone
- * @pz_handle: PZ that no EP and no LMR uses
+ * @pz_handle: PZ that no EP, LMR or SRQ uses
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype

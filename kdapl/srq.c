@@ -11,8 +11,9 @@
  *
  * A completion says which QP took the buffer. Its address is looked up among
  * the QPs of the SRQ by value and never followed: the QP may be gone. A QP
- * leaves the table only after it was destroyed and its CQ polled once more, and
- * none enters it while another of the same address is still there.
+ * leaves the table only after it was destroyed and its CQ polled once more, or
+ * when it was never connected; none enters it while another of the same address
+ * is still there.
  *
  * A QP that goes in the middle of a message may keep the buffer it took, and
  * some devices never say so. When no QP is left on the SRQ, a buffer that is
@@ -23,6 +24,7 @@
 #include <linux/export.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "kdapl.h"
@@ -83,12 +85,15 @@ static struct kdapl_half *pool_find(struct kdapl_pool *pool, struct ib_qp *qp)
 	return NULL;
 }
 
-static void pool_low_event(struct kdapl_pool *pool)
+/* Is the low watermark due? */
+static void pool_check_low(struct kdapl_pool *pool)
 {
 	struct kdapl_srq *srq = pool->srq;
 
 	lockdep_assert_held(&pool->lock);
-	pool->low_armed = false;
+	if (likely(!pool->low_armed || pool->available >= pool->low))
+		return;
+	WRITE_ONCE(pool->low_armed, false);
 	if (!srq)
 		return;
 	atomic_inc(&srq->low_fired);
@@ -182,8 +187,7 @@ struct kdapl_half *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp)
 	list_del_init(&buf->node);
 	if ((s32)(buf->seq - pool->newest) > 0)
 		pool->newest = buf->seq;
-	if (unlikely(pool->low_armed && pool->available < pool->low))
-		pool_low_event(pool);
+	pool_check_low(pool);
 	half = pool_find(pool, qp);
 	spin_unlock_irqrestore(&pool->lock, flags);
 	return half;
@@ -222,6 +226,7 @@ static u32 pool_count_lost(struct kdapl_pool *pool)
 		pool->lost++;
 		n++;
 	}
+	pool_check_low(pool);
 	return n;
 }
 
@@ -518,6 +523,7 @@ static DAT_RETURN srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SR
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	}
 	srq->pz = pz;
+	srq->pz_handle = pz->obj.handle;
 	srq->max_recv_iov = attr->max_recv_iov;
 	mutex_init(&srq->mutex);
 	INIT_WORK(&srq->low_work, srq_low_work);
@@ -630,7 +636,7 @@ DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param
 	if (ret != DAT_SUCCESS || !srq_param)
 		goto out;
 	srq_param->ia_handle = srq->obj.ia->obj.handle;
-	srq_param->pz_handle = srq->pz->obj.handle;
+	srq_param->pz_handle = srq->pz_handle;
 	srq_param->max_recv_iov = srq->max_recv_iov;
 	rcu_read_lock();
 	pool = rcu_dereference(srq->pool);
@@ -687,7 +693,7 @@ static DAT_RETURN srq_resize(struct kdapl_srq *srq, u32 limit)
 	bool fits;
 
 	spin_lock_irq(&pool->lock);
-	fits = limit + pool_spare(pool->limit) <= pool->entries || limit <= pool->limit;
+	fits = limit + pool_spare(limit) <= pool->entries || limit <= pool->limit;
 	if (limit < pool_outstanding(pool) || limit < pool->low)
 		ret = kdapl_err(DAT_INVALID_STATE, pool->error ? DAT_INVALID_STATE_SRQ_ERROR :
 						   DAT_INVALID_STATE_SRQ_OPERATIONAL);
@@ -729,6 +735,7 @@ static DAT_RETURN srq_resize(struct kdapl_srq *srq, u32 limit)
 DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
 {
 	struct kdapl_srq *srq = kdapl_obj_get(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	unsigned int noio;
 	DAT_SRQ_ATTR attr;
 	DAT_RETURN ret;
 
@@ -746,12 +753,14 @@ DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(srq->obj.ia->dev))
 		goto out;
+	noio = memalloc_noio_save();	/* dat_ep_reset() takes the mutex (D-32) */
 	mutex_lock(&srq->mutex);
 	if (READ_ONCE(srq->obj.live))
 		ret = srq_resize(srq, srq_max_recv_dto);
 	else
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	mutex_unlock(&srq->mutex);
+	memalloc_noio_restore(noio);
 	kdapl_dev_exit(srq->obj.ia->dev);
 out:
 	kdapl_obj_put(&srq->obj);
@@ -794,8 +803,7 @@ DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	} else {
 		pool->low = low_watermark;
 		WRITE_ONCE(pool->low_armed, low_watermark > 0);
-		if (pool->low_armed && pool->available < pool->low)
-			pool_low_event(pool);
+		pool_check_low(pool);
 	}
 	spin_unlock_irqrestore(&pool->lock, flags);
 	if (ret == DAT_SUCCESS) {
