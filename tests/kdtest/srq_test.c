@@ -372,9 +372,12 @@ static void query_and_free_arguments(struct kunit *test)
 	KDT_OK(test, dat_srq_set_lw(rig->srq, 2));
 #define FIELD(bit, member, value)							\
 do {											\
+	u64 kdt_want = (uintptr_t)(value), kdt_is;					\
+											\
 	memset(&param, 0xee, sizeof(param));						\
 	KDT_OK(test, dat_srq_query(rig->srq, DAT_SRQ_FIELD_##bit, &param));		\
-	KUNIT_EXPECT_TRUE_MSG(test, param.member == (value), #member);			\
+	kdt_is = (uintptr_t)param.member;						\
+	KUNIT_EXPECT_EQ_MSG(test, kdt_is, kdt_want, #member);				\
 } while (0)
 	FIELD(IA_HANDLE, ia_handle, env->b.h);
 	FIELD(SRQ_STATE, srq_state, DAT_SRQ_STATE_OPERATIONAL);
