@@ -346,6 +346,7 @@ static void mod_posted_test(struct kunit *test)
 	struct mod_attr attrs[8];
 	int i, n = mod_attrs(env, attrs);
 	DAT_EP_PARAM want, now;
+	struct kdapl_evd *evd;
 	DAT_EVD_HANDLE conn;
 	DAT_EVENT event;
 
@@ -380,6 +381,17 @@ static void mod_posted_test(struct kunit *test)
 		    DAT_INVALID_STATE_EP_UNCONNECTED, "recv flags");
 	mod_refused(env, DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS, &want, DAT_INVALID_STATE,
 		    DAT_INVALID_STATE_EP_UNCONNECTED, "request flags");
+	/* and the EVD does not remember what was refused */
+	mod_query(env, &want);
+	want.ep_attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	mod_refused(env, DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS, &want, DAT_INVALID_STATE,
+		    DAT_INVALID_STATE_EP_UNCONNECTED, "recv flags");
+	evd = kdapl_obj_get(env->recv, DAT_HANDLE_TYPE_EVD);
+	KUNIT_ASSERT_NOT_NULL(test, evd);
+	KUNIT_EXPECT_EQ(test, (int)evd->attr[1], DAT_COMPLETION_DEFAULT_FLAG);
+	KUNIT_EXPECT_FALSE(test, evd->solicited);
+	kdapl_obj_put(&evd->obj);
+	mod_query(env, &want);
 	/* the connect EVD, the sizes */
 	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 8, DAT_UPCALL_DISABLE, NULL,
 					   DAT_EVD_CONNECTION_FLAG, &conn));

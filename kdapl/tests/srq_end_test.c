@@ -757,6 +757,38 @@ static void sq_race_free_test(struct kunit *test)
 		;
 }
 
+/* soft-iWARP stays inside rdma_connect() while everything but the SRQ is freed. */
+static void sq_connecting_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct kdapl_half *half;
+	DAT_EVD_HANDLE recv;
+
+	KD_ASSERT_OK(test, dat_evd_kcreate(sq->env.ia, 8, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_DTO_FLAG, &recv));
+	sq_srq(sq, 8);
+	sq_ep_on(sq, 0, recv, NULL);
+	half = rcu_dereference_protected(sq->eps[0].kep->half, true);
+	refcount_inc(&half->ref);
+	half->connecting = true;
+	mutex_lock(&half->destroy_lock);	/* where the reaper would wait for it */
+	KD_EXPECT_OK(test, dat_ep_free(sq->eps[0].ep));
+	KD_EXPECT_OK(test, dat_evd_free(recv));
+	sq_settle();
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, half->pool->nhalves, 0);
+	/* looks at every EP of the SRQ, and at its EVD */
+	KD_EXPECT_OK(test, dat_srq_set_lw(sq->srq, 1));
+	mutex_unlock(&half->destroy_lock);
+	wait_for_completion(&half->gone);
+	kdapl_half_put(half);
+	kdapl_obj_put(&sq->eps[0].kep->obj);
+	memset(&sq->eps[0], 0, sizeof(sq->eps[0]));
+	sq->env.ep = NULL;
+	sq->env.kep = NULL;
+	sq->env.qp = NULL;
+}
+
 static struct kunit_case srq_end_cases[] = {
 	KD_CASE(sq_taken_test, "SRQ-POST-19,FLUSH-06: buffers in the hands of an EP that ends"),
 	KD_CASE(sq_lost_test, "SRQ-POST-19,SRQ-CR-01: buffers that are lost with connections"),
@@ -765,6 +797,7 @@ static struct kunit_case srq_end_cases[] = {
 	KD_CASE(sq_teardown_test, "SRQ-POST-19: the device's calls when an EP ends"),
 	KD_CASE(sq_drop_test, "EP-CREATE-13,EP-RST-02,EP-FREE-03: unread completions at the end"),
 	KD_CASE(sq_unplug_test, "EPSM-24,GEN-06: the device goes"),
+	KD_CASE(sq_connecting_test, "SRQ-LW-01,EP-FREE-02: an attempt that cannot be called off"),
 	KD_CASE(sq_error_test, "SRQ-POST-15,SRQ-ERR-01: an SRQ in error"),
 	KD_CASE(sq_shared_evd_test, "FLUSH-06,FLUSH-07,SRQ-POST-19: one EVD for everything"),
 	KD_CASE(sq_attempt_test, "FLUSH-02,SRQ-POST-19: attempts that come to nothing"),
