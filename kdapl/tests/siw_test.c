@@ -241,8 +241,9 @@ static void siw_nudge_test(struct kunit *test)
 			KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, i & 1 ?
 							     DAT_CLOSE_GRACEFUL_FLAG :
 							     DAT_CLOSE_ABRUPT_FLAG));
-			for (n = 0; n < 5000 && READ_ONCE(env->kep->state) !=
-			     DAT_EP_STATE_DISCONNECTED; n++) {
+			for (n = 0; n < 5000; n++) {
+				if (READ_ONCE(env->kep->state) == DAT_EP_STATE_DISCONNECTED)
+					break;
 				fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
 				kd_pause();
 			}
