@@ -644,12 +644,14 @@ static void half_work_nudge(struct work_struct *work)
 	struct kdapl_ring *ring = half->sq;
 
 	int ret = 0;
+	u32 tail;
 
 	spin_lock_irq(&ring->lock);
 	/* pairs with the release in ring_advance() */
+	tail = smp_load_acquire(&ring->tail);
 	if (ring->mode == KDAPL_RING_LIVE && !READ_ONCE(half->stopping) &&
 	    !READ_ONCE(half->dev->gone) &&
-	    (!half->nudges || (s32)(smp_load_acquire(&ring->tail) - half->nudge_pos) > 0)) {
+	    (!half->nudges || (s32)(tail - half->nudge_pos) > 0)) {
 		half->nudge_pos = ring->head;
 		ret = ring_post_own(ring, KDAPL_OP_NUDGE);
 	}

@@ -933,7 +933,6 @@ void kdapl_srq_destroy(struct kdapl_srq *srq);
 void kdapl_pool_put(struct kdapl_pool *pool);
 void kdapl_pool_destroy_verbs(struct kdapl_pool *pool);
 struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq);
-struct kdapl_pool *kdapl_srq_lock_pool(struct kdapl_srq *srq, unsigned long *flags);
 void kdapl_pool_attach(struct kdapl_pool *pool, struct kdapl_half *half);
 void kdapl_pool_detach(struct kdapl_half *half);
 struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool);

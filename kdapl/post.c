@@ -753,9 +753,16 @@ static DAT_RETURN srq_post(struct kdapl_srq *srq, struct kdapl_post *post)
 	struct kdapl_buf *buf;
 	unsigned long flags;
 
-	pool = kdapl_srq_lock_pool(srq, &flags);
-	if (unlikely(!pool))
+again:
+	pool = rcu_dereference(srq->pool);
+	if (unlikely(!pool))	/* being freed */
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+	spin_lock_irqsave(&pool->lock, flags);
+	if (unlikely(pool->replaced)) {
+		/* marked and replaced under one lock: the next look finds the new one */
+		spin_unlock_irqrestore(&pool->lock, flags);
+		goto again;
+	}
 	buf = kdapl_buf_alloc(pool);
 	if (unlikely(!buf)) {
 		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);

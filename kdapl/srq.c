@@ -427,28 +427,6 @@ struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq)
 	return pool;
 }
 
-/**
- * kdapl_srq_lock_pool - lock the pool an SRQ has now
- * @srq: SRQ
- * @flags: for spin_unlock_irqrestore() of pool->lock
- *
- * Context: any, RCU read side.
- * Return: the pool, or NULL when the SRQ is being freed.
- */
-struct kdapl_pool *kdapl_srq_lock_pool(struct kdapl_srq *srq, unsigned long *flags)
-{
-	struct kdapl_pool *pool;
-
-	while ((pool = rcu_dereference(srq->pool))) {
-		spin_lock_irqsave(&pool->lock, *flags);
-		if (likely(!pool->replaced))
-			break;
-		/* marked and replaced under one lock: the next look finds the new one */
-		spin_unlock_irqrestore(&pool->lock, *flags);
-	}
-	return pool;
-}
-
 static void srq_release(struct kdapl_obj *obj)
 {
 	struct kdapl_srq *srq = container_of(obj, struct kdapl_srq, obj);
@@ -793,10 +771,16 @@ DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	if (!srq)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	rcu_read_lock();
-	pool = kdapl_srq_lock_pool(srq, &flags);
+again:
+	pool = rcu_dereference(srq->pool);
 	if (!pool) {
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 		goto out;
+	}
+	spin_lock_irqsave(&pool->lock, flags);
+	if (pool->replaced) {
+		spin_unlock_irqrestore(&pool->lock, flags);
+		goto again;
 	}
 	if (low_watermark < 0 || low_watermark > pool->limit) {
 		ret = kdapl_arg_err(2);
