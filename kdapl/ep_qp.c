@@ -642,7 +642,6 @@ static void half_work_nudge(struct work_struct *work)
 	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half,
 					       nudge_work);
 	struct kdapl_ring *ring = half->sq;
-
 	int ret = 0;
 	u32 tail;
 

@@ -137,11 +137,9 @@ static bool ring_has_room(struct kdapl_ring *ring, u32 wrs)
 		limit += ring->interval - 1;
 	else
 		ring->last_sup = ring->cached_tail - 1;	/* keep it near: indexes wrap */
+	/* behind a marker, which is not the consumer's, nothing reaches the device */
 	if (ring->mode == KDAPL_RING_SOFT)
-		/* behind a marker, which is not the consumer's, nothing reaches the device */
 		slots += KDAPL_MARKERS;
-	else if (ring->ooo)
-		slots++;	/* nor is a nudge */
 	return ring->dtos - ring->cached_done < limit &&
 	       ring->head + wrs - ring->cached_tail <= slots;
 }
