@@ -111,8 +111,6 @@ bool kdt_same_address(const struct sockaddr *sa, const struct kdt_ia *ia);
 
 bool kdt_get(struct kdt_evd *evd, DAT_EVENT *event);
 bool kdt_get_timeout(struct kdt_evd *evd, DAT_EVENT *event, long timeout);
-/* An event that may or may not start an upcall. */
-bool kdt_get_or_dequeue(struct kdt_evd *evd, DAT_EVENT *event);
 unsigned int kdt_queued(struct kdt_evd *evd);
 bool kdt_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event);
 bool kdt_wait_state(DAT_EP_HANDLE ep, DAT_EP_STATE state);

@@ -210,17 +210,6 @@ bool kdt_get(struct kdt_evd *evd, DAT_EVENT *event)
 	return kdt_get_timeout(evd, event, KDT_WAIT);
 }
 
-bool kdt_get_or_dequeue(struct kdt_evd *evd, DAT_EVENT *event)
-{
-	unsigned long end = jiffies + KDT_WAIT;
-
-	do {
-		if (kdt_take(evd, event) || kdt_dequeue_timeout(evd->h, event, 0))
-			return true;
-	} while (time_before(jiffies, end));
-	return false;
-}
-
 unsigned int kdt_queued(struct kdt_evd *evd)
 {
 	unsigned long flags;
