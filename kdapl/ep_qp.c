@@ -546,7 +546,7 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
 		if (!half_may_destroy(half, sq_ended, last_wqe))
 			return false;
 		mutex_unlock(&half->lock);
-		half_destroy_verbs(half, half->pool && !half->dev->iwarp);
+		half_destroy_verbs(half, !half->dev->iwarp);
 		mutex_lock(&half->lock);
 		if (half->phase == KDAPL_HALF_ENDED)
 			return false;	/* removal has finished it meanwhile */
@@ -595,12 +595,13 @@ static void half_work_end(struct work_struct *work)
 	}
 	id = half_take_dead_id(half);
 	mutex_unlock(&half->lock);
-	if (id)
-		rdma_destroy_id(id);
 	if (finished) {
 		kdapl_ep_ended(half);
 		complete_all(&half->ended);
 	}
+	/* the CM may take its time over this; the reaper waits for us, nobody else */
+	if (id)
+		rdma_destroy_id(id);
 }
 
 /**

@@ -757,6 +757,13 @@ static void sq_race_free_test(struct kunit *test)
 		;
 }
 
+static DECLARE_COMPLETION(sq_connected);
+
+static void sq_connect_work(struct work_struct *work)
+{
+	wait_for_completion(&sq_connected);
+}
+
 /* soft-iWARP stays inside rdma_connect() while everything but the SRQ is freed. */
 static void sq_connecting_test(struct kunit *test)
 {
@@ -770,16 +777,19 @@ static void sq_connecting_test(struct kunit *test)
 	sq_ep_on(sq, 0, recv, NULL);
 	half = rcu_dereference_protected(sq->eps[0].kep->half, true);
 	refcount_inc(&half->ref);
+	reinit_completion(&sq_connected);
 	half->connecting = true;
-	mutex_lock(&half->destroy_lock);	/* where the reaper would wait for it */
+	INIT_WORK(&half->conn_work, sq_connect_work);	/* the reaper waits for it */
+	queue_work(kdapl_conn_wq, &half->conn_work);
 	KD_EXPECT_OK(test, dat_ep_free(sq->eps[0].ep));
 	KD_EXPECT_OK(test, dat_evd_free(recv));
 	sq_settle();
 	rcu_barrier();
+	KUNIT_EXPECT_FALSE(test, completion_done(&half->gone));
 	KUNIT_EXPECT_EQ(test, half->pool->nhalves, 0);
 	/* looks at every EP of the SRQ, and at its EVD */
 	KD_EXPECT_OK(test, dat_srq_set_lw(sq->srq, 1));
-	mutex_unlock(&half->destroy_lock);
+	complete(&sq_connected);
 	wait_for_completion(&half->gone);
 	kdapl_half_put(half);
 	kdapl_obj_put(&sq->eps[0].kep->obj);
