@@ -861,7 +861,6 @@ struct kdapl_buf {
  * struct kdapl_pool - verbs half of an SRQ
  * @ref: the SRQ and each transport half that takes buffers from it
  * @entries: buffers there are, the consumer's and spare ones
- * @max_sge: segments of one buffer
  * @ibsrq: NULL once the device took it back
  * @srq: NULL once the SRQ is freed
  * @limit: buffers the consumer may have outstanding
@@ -880,7 +879,6 @@ struct kdapl_pool {
 	struct list_head dev_node;
 	refcount_t ref;
 	u32 entries;
-	u32 max_sge;
 	wait_queue_head_t detached;
 
 	spinlock_t lock;		/* all that follows */

@@ -380,7 +380,6 @@ static struct kdapl_pool *pool_create(struct kdapl_srq *srq, u32 limit)
 	pool->dev = dev;
 	pool->pd = srq->pz->pd;
 	pool->entries = entries;
-	pool->max_sge = srq->max_recv_iov;
 	pool->limit = limit;
 	pool->srq = srq;
 	refcount_set(&pool->ref, 1);
