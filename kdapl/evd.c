@@ -17,6 +17,7 @@
 
 #define EVD_FLAGS_ALL	(DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 #define EVD_FLAGS_CQ	(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
+#define EVD_FLAGS_SOFTIRQ (EVD_FLAGS_CQ | DAT_EVD_SOFTWARE_FLAG)
 
 static void kdapl_cq_comp(struct ib_cq *ibcq, void *context)
 {
@@ -58,8 +59,9 @@ static struct kdapl_cq *kdapl_cq_create(struct kdapl_evd *evd, int size)
 	cq->dev = dev;
 	refcount_set(&cq->ref, 1);
 	RCU_INIT_POINTER(cq->evd, evd);
-	attr.comp_vector = (unsigned int)atomic_inc_return(&vector) %
-			   max(dev->ibdev->num_comp_vectors, 1);
+	attr.comp_vector = evd->vector != KDAT_EVD_VECTOR_ANY ? evd->vector :
+			   atomic_inc_return(&vector) & INT_MAX;
+	attr.comp_vector %= max(dev->ibdev->num_comp_vectors, 1);
 	cq->ibcq = ib_create_cq(dev->ibdev, kdapl_cq_comp, kdapl_cq_event, cq, &attr);
 	if (IS_ERR(cq->ibcq)) {
 		int err = PTR_ERR(cq->ibcq);
@@ -170,13 +172,14 @@ static struct kdapl_cq *evd_find_cq(struct kdapl_evd *evd, int slots)
 }
 
 /*
- * Make room for @more further parked completions. The store has a share for
- * events of other streams (qlen), one that sweeps for the sake of posters may
- * fill (qlen + reserve), and one for halves that end (reserve). evd->mutex held.
+ * Make room for a queue length and @more further parked completions. The store
+ * has a share for events of other streams (qlen and one), one that sweeps for
+ * the sake of posters may fill (qlen + reserve), and one for halves that end
+ * (reserve). evd->mutex held.
  */
-static int evd_grow_store(struct kdapl_evd *evd, u32 more)
+static int evd_grow_store(struct kdapl_evd *evd, u32 qlen, u32 more)
 {
-	u32 size = 2 * evd->qlen + 2 * (evd->reserve + more);
+	u32 size = 2 * qlen + 1 + 2 * (evd->reserve + more);
 	struct kdapl_event *slots, *old;
 	u32 i;
 
@@ -268,7 +271,7 @@ static struct kdapl_cq *evd_promise(struct kdapl_evd *evd, int slots)
 	struct kdapl_cq *cq;
 	int ret;
 
-	ret = evd_grow_store(evd, slots);
+	ret = evd_grow_store(evd, evd->qlen, slots);
 	if (ret)
 		return ERR_PTR(ret);
 	cq = evd_find_cq(evd, slots);
@@ -390,9 +393,10 @@ static void kdapl_evd_release(struct kdapl_obj *obj)
  * kdapl_evd_create - make an EVD, without a handle yet
  * @ia: owner
  * @qlen: events of connection, CR, async and software streams it can hold
- * @policy: DAT_UPCALL_DISABLE or DAT_UPCALL_SINGLE_INSTANCE
+ * @policy: anything but DAT_UPCALL_TEARDOWN
  * @upcall: copied; may be NULL with DAT_UPCALL_DISABLE
  * @flags: streams
+ * @attr: checked; NULL for the defaults
  * @ret: DAT_RETURN of a failure
  *
  * Context: may sleep; inside kdapl_dev_enter().
@@ -400,8 +404,9 @@ static void kdapl_evd_release(struct kdapl_obj *obj)
  */
 struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 				   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
-				   DAT_RETURN *ret)
+				   const struct kdat_evd_attr *attr, DAT_RETURN *ret)
 {
+	static const struct kdat_evd_attr defaults = KDAT_EVD_ATTR_INIT;
 	struct kdapl_evd *evd;
 	int err;
 
@@ -411,7 +416,10 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 		return NULL;
 	kdapl_obj_init(&evd->obj, DAT_HANDLE_TYPE_EVD, ia, kdapl_evd_release);
 	evd->flags = flags;
-	evd->softirq = !(flags & ~EVD_FLAGS_CQ);
+	attr = attr ?: &defaults;
+	evd->softirq = attr->context == KDAT_EVD_CONTEXT_DEFAULT ?
+		       !(flags & ~EVD_FLAGS_CQ) : attr->context == KDAT_EVD_CONTEXT_SOFTIRQ;
+	evd->vector = attr->comp_vector;
 	evd->qlen = qlen;
 	evd->policy = policy;
 	if (upcall)
@@ -422,8 +430,10 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 	INIT_LIST_HEAD(&evd->cqs);
 	INIT_LIST_HEAD(&evd->shares);
 	kdapl_evd_engine_init(evd);
+	if (policy == DAT_UPCALL_MANY)
+		kdapl_evd_make_helpers(evd);
 
-	err = evd_grow_store(evd, 0);
+	err = evd_grow_store(evd, qlen, 0);
 	if (!err && (flags & EVD_FLAGS_CQ))
 		err = PTR_ERR_OR_ZERO(evd_add_cq(evd, 1));
 	if (err) {
@@ -482,7 +492,8 @@ struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia)
 	mutex_lock(&ia->mutex);
 	if (!ia->null_evd && !READ_ONCE(ia->closing)) {
 		ia->null_evd = kdapl_evd_create(ia, 1, DAT_UPCALL_DISABLE, NULL,
-						DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &ret);
+						DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, NULL,
+						&ret);
 		if (ia->null_evd) {
 			ia->null_evd->discard = true;
 			ia->null_evd->obj.live = true;	/* usable, though without handle */
@@ -492,31 +503,26 @@ struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia)
 	return ia->null_evd;
 }
 
-/**
- * dat_evd_kcreate - create an Event Dispatcher
- * @ia_handle: IA
- * @evd_min_qlen: events it must hold at least; completions of DTOs are never
- *	lost, whatever the length
- * @upcall_policy: DAT_UPCALL_DISABLE (take events with dat_evd_dequeue()) or
- *	DAT_UPCALL_SINGLE_INSTANCE
- * @upcall: copied; NULL or a NULL function only with DAT_UPCALL_DISABLE
- * @evd_flags: event streams that may feed the EVD
- * @evd_handle: where the handle goes
- *
- * The upcalls of an EVD with no other flags than DTO and RMR_BIND run in
- * softirq and must not sleep; those of every other EVD run in a workqueue and
- * may.
- *
- * Context: may sleep.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA); DAT_INVALID_PARAMETER (length,
- * policy, upcall, flags, NULL @evd_handle); DAT_MODEL_NOT_SUPPORTED (policy
- * beyond the provider attribute upcall_policy); DAT_INSUFFICIENT_RESOURCES
- * (subtype TEVD: longer than max_evd_qlen or no CQ left; MEMORY);
- * DAT_INTERNAL_ERROR (device removed).
- */
-DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
-			   DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
-			   DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE *evd_handle)
+static bool evd_attr_valid(const struct kdat_evd_attr *attr, DAT_EVD_FLAGS flags)
+{
+	if (!attr)
+		return true;
+	if (attr->comp_vector < KDAT_EVD_VECTOR_ANY)
+		return false;
+	switch (attr->context) {
+	case KDAT_EVD_CONTEXT_DEFAULT:
+	case KDAT_EVD_CONTEXT_WORKQUEUE:
+		return true;
+	case KDAT_EVD_CONTEXT_SOFTIRQ:
+		return !(flags & ~EVD_FLAGS_SOFTIRQ);
+	}
+	return false;
+}
+
+static DAT_RETURN evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
+			     DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
+			     DAT_EVD_FLAGS evd_flags, const struct kdat_evd_attr *attr,
+			     DAT_EVD_HANDLE *evd_handle, int evd_handle_arg)
 {
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct kdapl_evd *evd;
@@ -548,12 +554,12 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 		ret = kdapl_arg_err(5);
 		goto out;
 	}
-	if (!evd_handle) {
+	if (!evd_attr_valid(attr, evd_flags)) {
 		ret = kdapl_arg_err(6);
 		goto out;
 	}
-	if (upcall_policy > DAT_UPCALL_SINGLE_INSTANCE) {
-		ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	if (!evd_handle) {
+		ret = kdapl_arg_err(evd_handle_arg);
 		goto out;
 	}
 	if (evd_min_qlen > ia->dev->attrs.max_cqe) {
@@ -564,7 +570,7 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 		goto out;
 	}
-	evd = kdapl_evd_create(ia, evd_min_qlen, upcall_policy, upcall, evd_flags, &ret);
+	evd = kdapl_evd_create(ia, evd_min_qlen, upcall_policy, upcall, evd_flags, attr, &ret);
 	if (evd) {
 		ret = DAT_SUCCESS;
 		err = kdapl_obj_publish(&evd->obj);
@@ -581,7 +587,63 @@ out:
 	kdapl_obj_put(&ia->obj);
 	return ret;
 }
+
+/**
+ * dat_evd_kcreate - create an Event Dispatcher
+ * @ia_handle: IA
+ * @evd_min_qlen: events it must hold at least; completions of DTOs are never
+ *	lost, whatever the length
+ * @upcall_policy: DAT_UPCALL_DISABLE (take events with dat_evd_dequeue()) or
+ *	another one of dat_evd_modify_upcall(); not DAT_UPCALL_TEARDOWN
+ * @upcall: copied; NULL or a NULL function only with DAT_UPCALL_DISABLE
+ * @evd_flags: event streams that may feed the EVD, any combination
+ * @evd_handle: where the handle goes
+ *
+ * The upcalls of an EVD with no other flags than DTO and RMR_BIND run in
+ * softirq and must not sleep; those of every other EVD run in a workqueue and
+ * may. kdat_evd_create() lets the consumer choose.
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA); DAT_INVALID_PARAMETER (length,
+ * policy, upcall, flags, NULL @evd_handle); DAT_INSUFFICIENT_RESOURCES
+ * (subtype TEVD: longer than max_evd_qlen or no CQ left; MEMORY);
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
+			   DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
+			   DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE *evd_handle)
+{
+	return evd_create(ia_handle, evd_min_qlen, upcall_policy, upcall, evd_flags, NULL,
+			  evd_handle, 6);
+}
 EXPORT_SYMBOL(dat_evd_kcreate);
+
+/**
+ * kdat_evd_create - dat_evd_kcreate() with a say in how the EVD is served
+ * @ia_handle: IA
+ * @evd_min_qlen: as there
+ * @upcall_policy: as there
+ * @upcall: as there
+ * @evd_flags: as there
+ * @attr: context of the upcalls and completion vector; NULL for the defaults
+ * @evd_handle: where the handle goes
+ *
+ * An extension of this provider.
+ *
+ * Context: may sleep.
+ * Return: as dat_evd_kcreate(); DAT_INVALID_PARAMETER also for @attr: unknown
+ * context, a softirq for streams other than DTO, RMR_BIND and SOFTWARE, or a
+ * negative vector that is not KDAT_EVD_VECTOR_ANY.
+ */
+DAT_RETURN kdat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
+			   DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
+			   DAT_EVD_FLAGS evd_flags, const struct kdat_evd_attr *attr,
+			   DAT_EVD_HANDLE *evd_handle)
+{
+	return evd_create(ia_handle, evd_min_qlen, upcall_policy, upcall, evd_flags, attr,
+			  evd_handle, 7);
+}
+EXPORT_SYMBOL(kdat_evd_create);
 
 /**
  * dat_evd_query - read the parameters of an EVD
@@ -618,6 +680,129 @@ DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param
 EXPORT_SYMBOL(dat_evd_query);
 
 /**
+ * dat_evd_resize - change the length of an EVD
+ * @evd_handle: EVD
+ * @evd_min_qlen: events it must hold at least
+ *
+ * No event is lost, whether it is queued or arrives meanwhile. A service point
+ * that listens already refuses requests by the new length, but what the
+ * transport holds back for it was settled when it was created.
+ *
+ * Context: may take mutexes; legal in upcalls that run in process context.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (not positive,
+ * or longer than max_evd_qlen); DAT_INVALID_STATE (more events than that are
+ * queued); DAT_INSUFFICIENT_RESOURCES (MEMORY). After an error nothing has
+ * changed.
+ */
+DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
+{
+	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!evd)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	if (evd_min_qlen <= 0 || evd_min_qlen > evd->obj.ia->dev->attrs.max_cqe) {
+		ret = kdapl_arg_err(2);
+		goto out;
+	}
+	mutex_lock(&evd->mutex);
+	if (evd_min_qlen == evd->qlen)
+		goto unlock;
+	kdapl_evd_settle(evd);
+	if (evd_grow_store(evd, evd_min_qlen, 0)) {
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		goto unlock;
+	}
+	spin_lock_irq(&evd->lock);
+	if (evd->store_count > evd_min_qlen)
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+	else
+		evd->qlen = evd_min_qlen;
+	spin_unlock_irq(&evd->lock);
+unlock:
+	mutex_unlock(&evd->mutex);
+out:
+	kdapl_obj_put(&evd->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_evd_resize);
+
+/**
+ * dat_evd_post_se - queue a software event
+ * @evd_handle: EVD with the SOFTWARE flag
+ * @event: event_number must be DAT_SOFTWARE_EVENT; the pointer of
+ *	software_event_data is handed on, evd_handle is not looked at
+ *
+ * The event is copied and starts an upcall like any signalled one. Events that
+ * one context posts are delivered in that order. Works after the removal of the
+ * device, too.
+ *
+ * Context: any, hard interrupts included.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (the EVD has
+ * no SOFTWARE flag, NULL @event, another event number); DAT_QUEUE_FULL (as many
+ * events of other streams than DTO and RMR are queued as the EVD is long).
+ */
+DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
+{
+	struct kdapl_event ev = { .number = DAT_SOFTWARE_EVENT, .signalled = true };
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct kdapl_evd *evd;
+
+	rcu_read_lock();
+	evd = kdapl_handle_peek(evd_handle, DAT_HANDLE_TYPE_EVD);
+	if (!evd) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	} else if (!(evd->flags & DAT_EVD_SOFTWARE_FLAG)) {
+		ret = kdapl_arg_err(1);
+	} else if (!event || event->event_number != DAT_SOFTWARE_EVENT) {
+		ret = kdapl_arg_err(2);
+	} else {
+		ev.data.software_event_data = event->event_data.software_event_data;
+		if (!kdapl_evd_queue(evd, &ev))
+			ret = kdapl_err(DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
+	}
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL(dat_evd_post_se);
+
+/* There is no event. evd->lock held. */
+static DAT_RETURN evd_empty(struct kdapl_evd *evd)
+{
+	if (evd->async_dead && evd->flags == DAT_EVD_ASYNC_FLAG)
+		return kdapl_err(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+	return kdapl_err(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+}
+
+/* Returns true when it must be asked again: only silent completions so far. */
+static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, DAT_RETURN *ret)
+{
+	struct kdapl_event ev;
+	unsigned long flags;
+	bool sched, again = false;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	if (kdapl_evd_take(evd, &ev)) {
+		kdapl_event_fill(evd, &ev, event);
+		kdapl_event_release(&ev);
+		/* there is room now for what the engine counts */
+		sched = evd->watching;
+		*ret = DAT_SUCCESS;
+	} else {
+		again = evd->again;
+		/* the consumer of DAT_UPCALL_NOTIFY wants to be told of the next one */
+		sched = evd->notified && !again;
+		if (sched)
+			evd->notified = false;
+		*ret = evd_empty(evd);
+	}
+	spin_unlock_irqrestore(&evd->lock, flags);
+	if (unlikely(sched))
+		kdapl_evd_sched(evd);
+	return again;
+}
+
+/**
  * dat_evd_dequeue - take the oldest event
  * @evd_handle: EVD
  * @event: filled with the event
@@ -626,16 +811,14 @@ EXPORT_SYMBOL(dat_evd_query);
  * is delivered exactly once.
  *
  * Context: any.
- * Return: DAT_SUCCESS, DAT_QUEUE_EMPTY, DAT_INVALID_HANDLE, or
- * DAT_INVALID_PARAMETER when @event is NULL.
+ * Return: DAT_SUCCESS; DAT_QUEUE_EMPTY; DAT_INVALID_HANDLE;
+ * DAT_INVALID_PARAMETER (NULL @event); DAT_INVALID_STATE (no event, and no
+ * more will come: an EVD for the asynchronous stream alone was full).
  */
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 {
-	DAT_RETURN ret = DAT_SUCCESS;
-	struct kdapl_event ev;
 	struct kdapl_evd *evd;
-	unsigned long flags;
-	bool sched = false;
+	DAT_RETURN ret;
 
 	rcu_read_lock();
 	evd = kdapl_handle_peek(evd_handle, DAT_HANDLE_TYPE_EVD);
@@ -645,18 +828,8 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 		ret = kdapl_arg_err(2);
 	} else {
 		memset(event->event_extension_data, 0, sizeof(event->event_extension_data));
-		spin_lock_irqsave(&evd->lock, flags);
-		if (kdapl_evd_take(evd, &ev)) {
-			kdapl_event_fill(evd, &ev, event);
-			kdapl_event_release(&ev);
-			/* there is room now for what the engine counts */
-			sched = evd->watching;
-		} else {
-			ret = kdapl_err(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
-		}
-		spin_unlock_irqrestore(&evd->lock, flags);
-		if (unlikely(sched))
-			kdapl_evd_sched(evd);
+		while (evd_dequeue(evd, event, &ret))
+			;
 	}
 	rcu_read_unlock();
 	return ret;

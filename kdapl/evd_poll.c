@@ -18,8 +18,11 @@
 
 #include "kdapl.h"
 
-/* Silent completions looked at in one go before the engine is rescheduled. */
+/* Silent completions looked at in one go, under the lock. */
 #define MAX_SILENT	256
+
+/* Events moved into the store in one go, under the lock. */
+#define SETTLE_PIECE	64
 
 static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const struct kdapl_wr *wr,
 		      unsigned int status)
@@ -391,7 +394,7 @@ static bool evd_refill(struct kdapl_evd *evd)
  */
 bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
-	int silent = 0;
+	u32 silent = evd->silent;
 
 	lockdep_assert_held(&evd->lock);
 	evd->again = false;
@@ -408,7 +411,7 @@ bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev)
 			return false;
 		if (wc_event(evd, &evd->batch[evd->batch_pos++], ev))
 			return true;
-		if (++silent == MAX_SILENT) {
+		if (++evd->silent - silent == MAX_SILENT) {
 			evd->again = true;
 			return false;
 		}
@@ -421,15 +424,31 @@ static bool event_other(const struct kdapl_event *ev)
 	       ev->number != DAT_RMR_BIND_COMPLETION_EVENT;
 }
 
+static bool event_connection(const struct kdapl_event *ev)
+{
+	return ev->number >= DAT_CONNECTION_EVENT_ESTABLISHED &&
+	       ev->number <= DAT_CONNECTION_EVENT_UNREACHABLE;
+}
+
 /**
  * kdapl_evd_room - can the store take another completion?
  * @evd: the EVD; evd->lock held
  *
- * Completions and events of other streams have a share each.
+ * Completions and events of other streams have a share each; the one entry
+ * between them is for the last word of the asynchronous stream.
  */
 bool kdapl_evd_room(struct kdapl_evd *evd)
 {
-	return evd->store_count - evd->store_others + evd->qlen < evd->store_size;
+	return evd->store_count - evd->store_others + evd->qlen + 1 < evd->store_size;
+}
+
+/* evd->lock held. */
+static void evd_append(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	evd->slots[(evd->store_head + evd->store_count) % evd->store_size] = *ev;
+	evd->store_count++;
+	evd->store_others += event_other(ev);
+	evd->store_signalled += ev->signalled;
 }
 
 /**
@@ -446,13 +465,10 @@ bool kdapl_evd_store(struct kdapl_evd *evd, const struct kdapl_event *ev)
 	if (event_other(ev)) {
 		if (evd->store_others >= evd->qlen || evd->closing)
 			return false;
-		evd->store_others++;
 	} else if (!kdapl_evd_room(evd)) {
 		return false;
 	}
-	evd->slots[(evd->store_head + evd->store_count) % evd->store_size] = *ev;
-	evd->store_count++;
-	evd->store_signalled += ev->signalled;
+	evd_append(evd, ev);
 	return true;
 }
 
@@ -484,6 +500,10 @@ bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev)
  * @evd: the EVD
  * @ev: the event
  *
+ * A connection event that does not fit is lost, which the IA's asynchronous EVD
+ * is told once until there was room again. Requests and software events are
+ * the caller's to refuse, asynchronous ones go through kdapl_evd_queue_async().
+ *
  * Context: any, without evd->lock.
  * Return: false when the EVD is full and the event was dropped.
  */
@@ -494,21 +514,56 @@ bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
 
 	spin_lock_irqsave(&evd->lock, flags);
 	stored = kdapl_evd_store(evd, ev);
-	if (!stored && ev->number != DAT_CONNECTION_REQUEST_EVENT) {
+	if (!stored && event_connection(ev)) {
 		report = !evd->overflow;
 		evd->overflow = true;
 	}
 	spin_unlock_irqrestore(&evd->lock, flags);
 	if (stored) {
 		kdapl_evd_sched(evd);
-	} else if (report && evd == evd->obj.ia->async_evd) {
-		pr_err_ratelimited("%s: asynchronous EVD is full (%d events), events are lost: dequeue them or make it longer\n",
-				   evd->obj.ia->name, evd->qlen);
 	} else if (report) {
+		pr_err_ratelimited("%s: an EVD is full (%d events), connection events are lost: dequeue them or make it longer\n",
+				   evd->obj.ia->name, evd->qlen);
 		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
 			       DAT_EVD_OVERFLOW_ERROR);
 	}
 	return stored;
+}
+
+/**
+ * kdapl_evd_queue_async - an asynchronous event arrives
+ * @evd: the EVD
+ * @ia: IA the event comes from
+ * @ev: the event
+ *
+ * One that does not fit ends the asynchronous stream of the EVD: the consumer
+ * finds IA_CATASTROPHIC in its place and none after it.
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
+			   const struct kdapl_event *ev)
+{
+	struct kdapl_event last = {
+		.number = DAT_ASYNC_ERROR_IA_CATASTROPHIC,
+		.signalled = true,
+	};
+	unsigned long flags;
+	bool died = false;
+
+	last.data.asynch_error_event_data.dat_handle = ia->obj.handle;
+	last.data.asynch_error_event_data.reason = DAT_IA_CATASTROPHIC_ERROR;
+	spin_lock_irqsave(&evd->lock, flags);
+	if (!evd->async_dead && !evd->closing && !kdapl_evd_store(evd, ev)) {
+		evd->async_dead = true;
+		died = true;
+		evd_append(evd, &last);
+	}
+	spin_unlock_irqrestore(&evd->lock, flags);
+	if (died)
+		pr_err("%s: asynchronous EVD is full (%d events), no more of them are reported: close the IA, open it with a longer EVD, and dequeue it\n",
+		       ia->name, evd->qlen);
+	kdapl_evd_sched(evd);
 }
 
 /* May a sweep put another completion into the store? */
@@ -557,10 +612,40 @@ void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown)
 
 	spin_lock_irqsave(&evd->lock, flags);
 	kdapl_evd_sweep_locked(evd, budget, teardown);
-	sched = evd->policy != DAT_UPCALL_DISABLE && evd->store_signalled;
+	sched = kdapl_evd_calls(evd) && evd->store_signalled;
 	spin_unlock_irqrestore(&evd->lock, flags);
 	if (sched)
 		kdapl_evd_sched(evd);
+}
+
+/**
+ * kdapl_evd_settle - move what has arrived by now into the store
+ * @evd: the EVD
+ *
+ * A piece at a time, and not more than its CQs can hold when the call begins;
+ * what arrives meanwhile may stay where it is.
+ *
+ * Context: may sleep.
+ */
+void kdapl_evd_settle(struct kdapl_evd *evd)
+{
+	struct kdapl_cq *cq;
+	int left = 0;
+	bool more;
+	u32 count;
+
+	spin_lock_irq(&evd->lock);
+	list_for_each_entry(cq, &evd->cqs, evd_node)
+		left += cq->size;
+	do {
+		count = evd->store_count;
+		kdapl_evd_sweep_locked(evd, SETTLE_PIECE, false);
+		more = evd->store_count != count || evd->again;
+		left -= SETTLE_PIECE;
+		spin_unlock_irq(&evd->lock);
+		spin_lock_irq(&evd->lock);
+	} while (more && left > 0);
+	spin_unlock_irq(&evd->lock);
 }
 
 /**
@@ -601,9 +686,7 @@ void kdapl_evd_ending(struct kdapl_evd *evd, int delta)
 /* Connection events outlive their half, so the EP tells whose they are. */
 static bool event_connection_of(const struct kdapl_event *ev, DAT_EP_HANDLE ep)
 {
-	return ev->number >= DAT_CONNECTION_EVENT_ESTABLISHED &&
-	       ev->number <= DAT_CONNECTION_EVENT_UNREACHABLE &&
-	       ev->data.connect_event_data.ep_handle == ep;
+	return event_connection(ev) && ev->data.connect_event_data.ep_handle == ep;
 }
 
 /**
@@ -617,9 +700,11 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_eve
 	struct kdapl_buf *buf, *next;
 	struct kdapl_event ev;
 	unsigned long flags;
+	bool overflow;
 	u32 n;
 
 	spin_lock_irqsave(&evd->lock, flags);
+	overflow = evd->overflow;
 	/* One turn of the store: take each event and put back what stays. */
 	for (n = evd->store_count; n; n--) {
 		kdapl_evd_take(evd, &ev);
@@ -630,8 +715,9 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_eve
 			kdapl_event_release(&ev);
 			continue;
 		}
-		kdapl_evd_store(evd, &ev);
+		evd_append(evd, &ev);
 	}
+	evd->overflow = overflow && evd->store_others >= evd->qlen;
 	if (half->pool && evd == half->recv_evd) {
 		list_for_each_entry_safe(buf, next, &half->early, node) {
 			list_del(&buf->node);
@@ -657,9 +743,11 @@ bool kdapl_evd_arm(struct kdapl_evd *evd)
 	spin_lock_irq(&evd->lock);
 	if (evd->closing)
 		goto out;
-	if (evd->policy == DAT_UPCALL_DISABLE && !evd->discard) {
+	if (!kdapl_evd_calls(evd) && !evd->discard) {
 		if (!(evd->ending || evd->watching) || !evd_may_park(evd, evd->ending))
 			goto out;
+	} else if (kdapl_evd_held_up(evd)) {
+		goto out;
 	} else if (evd->store_signalled) {
 		missed = true;
 	}

@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * The upcall engine: one instance per EVD, in irq_poll softirq or in a
- * workqueue, that takes events and hands them to the consumer.
+ * The upcall engine: runners that take events and hand them to the consumer,
+ * and dat_evd_modify_upcall(), which says how.
  *
- * SINGLE_INSTANCE follows from there being one engine: irq_poll and a work
- * item both run on one CPU at a time. The EVD's lock is dropped around the
- * consumer's function, so it may call back into anything.
+ * An EVD has one runner, in irq_poll softirq or in a work item, which never
+ * run on two CPUs at once. With DAT_UPCALL_MANY an EVD in a workqueue has
+ * helpers instead, one per CPU: each wakes another one before it calls the
+ * consumer, so somebody always watches what arrives. The EVD's lock is dropped
+ * around the consumer's function, so it may call back into anything; each call
+ * is on evd->running meanwhile, and whoever must wait for it waits there.
  *
- * Arming: the engine takes events until there is none, gives up its turn and
+ * Arming: a runner takes events until there is none, gives up its turn and
  * only then arms the CQs; what arrived in between is reported by the arming
  * itself and starts another turn. So no wake-up is lost, whoever else has been
- * taking events meanwhile.
+ * taking events meanwhile. What arrives later finds the runner idle.
  */
+#include <linux/cpumask.h>
+#include <linux/export.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 
 #include "kdapl.h"
 
 #define SOFTIRQ_BUDGET	64
-#define WORK_BUDGET	256
+#define WORK_BUDGET	64
+#define TURN_SILENT	256	/* completions that are no events, per turn */
 
 /**
  * kdapl_event_fill - the consumer's form of an event
@@ -30,6 +37,38 @@ void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_E
 	out->event_number = ev->number;
 	out->evd_handle = evd->obj.handle;
 	out->event_data = ev->data;
+}
+
+/**
+ * kdapl_evd_calls - may an event start an upcall now?
+ * @evd: the EVD; evd->lock held
+ *
+ * Return: false when upcalls are disabled or the consumer has been notified.
+ */
+bool kdapl_evd_calls(const struct kdapl_evd *evd)
+{
+	return evd->policy != DAT_UPCALL_DISABLE && !evd->notified;
+}
+
+/**
+ * kdapl_evd_held_up - must the next upcall wait for one that runs?
+ * @evd: the EVD; evd->lock held
+ *
+ * Helpers may still be in upcalls when DAT_UPCALL_MANY has ended. The last of
+ * them looks after the EVD when it is back.
+ *
+ * Return: true when the policy allows one upcall only and one runs.
+ */
+bool kdapl_evd_held_up(const struct kdapl_evd *evd)
+{
+	return evd->policy != DAT_UPCALL_MANY && !list_empty(&evd->running);
+}
+
+/* Who runs upcalls now, helpers or the one runner? */
+static bool evd_many(const struct kdapl_evd *evd)
+{
+	/* pairs with the release in evd_make_helpers() */
+	return READ_ONCE(evd->policy) == DAT_UPCALL_MANY && smp_load_acquire(&evd->helpers);
 }
 
 /*
@@ -50,58 +89,114 @@ static bool evd_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
 	return kdapl_evd_take(evd, ev);
 }
 
+/* The same, but the event stays where it is. evd->lock held. */
+static bool evd_due(struct kdapl_evd *evd)
+{
+	struct kdapl_event ev;
+
+	while (!evd->store_signalled && kdapl_evd_room(evd)) {
+		if (!kdapl_evd_poll(evd, &ev))
+			return false;
+		kdapl_evd_store(evd, &ev);
+	}
+	return true;
+}
+
 /* Is another event queued at this moment? evd->lock held. */
 static bool evd_more(struct kdapl_evd *evd)
 {
 	struct kdapl_event ev;
 
-	if (!evd->store_count && kdapl_evd_poll(evd, &ev))
-		kdapl_evd_store(evd, &ev);
-	return evd->store_count;
+	if (evd->store_count)
+		return true;
+	do {
+		if (kdapl_evd_poll(evd, &ev))
+			return kdapl_evd_store(evd, &ev);
+	} while (evd->again);
+	return false;
 }
 
-static int evd_run(struct kdapl_evd *evd, int budget)
+static void evd_wake_helper(struct kdapl_evd *evd)
 {
+	unsigned long idle;
+
+	while ((idle = READ_ONCE(evd->idle))) {
+		if (!test_and_clear_bit(__ffs(idle), &evd->idle))
+			continue;
+		queue_work(kdapl_many_wq, &evd->helpers[__ffs(idle)].work);
+		return;
+	}
+	/* All run: each of them looks again before it is idle. */
+}
+
+/* Call the consumer. evd->lock held, and dropped meanwhile. */
+static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_EVENT *event,
+		     DAT_BOOLEAN more)
+{
+	DAT_UPCALL_OBJECT upcall = evd->upcall;
+
+	run->seq = ++evd->upcall_seq;
+	list_add_tail(&run->node, &evd->running);
+	spin_unlock_irq(&evd->lock);
+
+	upcall.upcall_func(upcall.instance_data, event, more);
+
+	spin_lock_irq(&evd->lock);
+	list_del(&run->node);
+	run->half = NULL;
+	if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
+		wake_up(&evd->upcall_over);
+}
+
+/* One turn. Returns the budget when it is used up and more may be there. */
+static int evd_run(struct kdapl_evd *evd, int budget, bool helper)
+{
+	struct kdapl_upcall run = { .task = current };
 	struct kdapl_event ev;
-	DAT_UPCALL_OBJECT upcall;
 	DAT_BOOLEAN more;
+	u32 silent;
 	int n;
 
 	spin_lock_irq(&evd->lock);
-	for (n = 0; n < budget && !evd->closing; n++) {
+	silent = evd->silent;
+	for (n = 0; n < budget && evd->silent - silent < TURN_SILENT; n++) {
+		/* another kind of runner took over; arming calls it */
+		if (evd->closing || helper != evd_many(evd))
+			goto out;
 		if (evd->discard) {
 			if (!kdapl_evd_take(evd, &ev))
-				break;
+				goto out;
 			kdapl_event_release(&ev);
 			continue;
 		}
-		if (evd->policy == DAT_UPCALL_DISABLE) {
+		if (!kdapl_evd_calls(evd)) {
 			if (evd->ending || evd->watching)
 				kdapl_evd_sweep_locked(evd, budget, evd->ending);
-			break;
+			goto out;
 		}
+		if (unlikely(kdapl_evd_held_up(evd)))
+			goto out;
 		if (unlikely(evd->watching))	/* see what is there, to count it */
 			kdapl_evd_sweep_locked(evd, budget, false);
+		if (unlikely(evd->policy == DAT_UPCALL_NOTIFY)) {
+			if (!evd_due(evd))
+				goto out;
+			evd->notified = true;
+			evd_call(evd, &run, NULL, DAT_TRUE);
+			continue;
+		}
 		if (!evd_pick(evd, &ev))
-			break;
+			goto out;
 		more = evd_more(evd) ? DAT_TRUE : DAT_FALSE;
-		kdapl_event_fill(evd, &ev, &evd->event);
+		kdapl_event_fill(evd, &ev, &run.event);
 		kdapl_event_release(&ev);
-		upcall = evd->upcall;
-		evd->in_upcall = true;
-		evd->upcall_task = current;
-		evd->upcall_half = ev.half;
-		spin_unlock_irq(&evd->lock);
-
-		upcall.upcall_func(upcall.instance_data, &evd->event, more);
-
-		spin_lock_irq(&evd->lock);
-		evd->in_upcall = false;
-		evd->upcall_task = NULL;
-		evd->upcall_half = NULL;
-		if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
-			wake_up(&evd->upcall_over);
+		run.half = ev.half;
+		if (helper)
+			evd_wake_helper(evd);
+		evd_call(evd, &run, &run.event, more);
 	}
+	n = budget;
+out:
 	spin_unlock_irq(&evd->lock);
 	return n;
 }
@@ -109,7 +204,8 @@ static int evd_run(struct kdapl_evd *evd, int budget)
 static int evd_irq_poll(struct irq_poll *iop, int budget)
 {
 	struct kdapl_evd *evd = container_of(iop, struct kdapl_evd, iop);
-	int n = evd_run(evd, budget);
+
+	int n = evd_run(evd, budget, false);
 
 	if (n < budget) {
 		irq_poll_complete(iop);
@@ -123,13 +219,27 @@ static void evd_work(struct work_struct *work)
 {
 	struct kdapl_evd *evd = container_of(work, struct kdapl_evd, work);
 
-	if (evd_run(evd, WORK_BUDGET) == WORK_BUDGET || kdapl_evd_arm(evd))
-		queue_work(kdapl_upcall_wq, work);
+	if (evd_run(evd, WORK_BUDGET, false) == WORK_BUDGET || kdapl_evd_arm(evd))
+		kdapl_evd_sched(evd);
+}
+
+static void evd_helper_work(struct work_struct *work)
+{
+	struct kdapl_helper *helper = container_of(work, struct kdapl_helper, work);
+	struct kdapl_evd *evd = helper->evd;
+	int n = evd_run(evd, WORK_BUDGET, true);
+
+	set_bit(helper - evd->helpers, &evd->idle);
+	smp_mb__after_atomic();	/* who found nobody idle relies on the look that arming takes */
+	if (n == WORK_BUDGET || kdapl_evd_arm(evd))
+		kdapl_evd_sched(evd);
 }
 
 /**
  * kdapl_evd_sched - something may have arrived
  * @evd: the EVD
+ *
+ * Takes no lock: some providers hold that of their CQ.
  *
  * Context: any.
  */
@@ -141,8 +251,13 @@ void kdapl_evd_sched(struct kdapl_evd *evd)
 	}
 	/* kdapl_evd_destroy() waits for us before it cancels the work */
 	rcu_read_lock();
-	if (!READ_ONCE(evd->closing))
+	if (READ_ONCE(evd->closing))
+		goto out;
+	if (unlikely(evd_many(evd)))
+		evd_wake_helper(evd);
+	else
 		queue_work(kdapl_upcall_wq, &evd->work);
+out:
 	rcu_read_unlock();
 }
 
@@ -154,20 +269,75 @@ void kdapl_evd_engine_init(struct kdapl_evd *evd)
 {
 	irq_poll_init(&evd->iop, SOFTIRQ_BUDGET, evd_irq_poll);
 	INIT_WORK(&evd->work, evd_work);
+	INIT_LIST_HEAD(&evd->running);
 	init_waitqueue_head(&evd->upcall_over);
 }
 
 /**
- * kdapl_evd_engine_stop - wait for a running upcall, start no other
+ * kdapl_evd_engine_stop - wait for running upcalls, start no other
  * @evd: closing, out of reach of completion handlers
  *
  * Context: may sleep; not inside an upcall of @evd.
  */
 void kdapl_evd_engine_stop(struct kdapl_evd *evd)
 {
+	struct kdapl_helper *helpers;
+	unsigned int i;
+
 	if (evd->softirq)
 		irq_poll_disable(&evd->iop);
 	cancel_work_sync(&evd->work);
+	mutex_lock(&evd->mutex);	/* closing is set: none later */
+	helpers = evd->helpers;
+	mutex_unlock(&evd->mutex);
+	for (i = 0; helpers && i < evd->nhelpers; i++)
+		cancel_work_sync(&helpers[i].work);
+	kfree(helpers);
+}
+
+/**
+ * kdapl_evd_make_helpers - prepare an EVD for DAT_UPCALL_MANY
+ * @evd: the EVD
+ *
+ * Without memory for them, and in softirq, the EVD keeps its one runner: the
+ * policy allows more upcalls at a time, it does not promise them.
+ *
+ * Context: may sleep.
+ */
+void kdapl_evd_make_helpers(struct kdapl_evd *evd)
+{
+	unsigned int i, n = min_t(unsigned int, num_online_cpus(), BITS_PER_LONG);
+	struct kdapl_helper *helpers;
+
+	if (evd->softirq)
+		return;
+	mutex_lock(&evd->mutex);
+	if (evd->helpers || READ_ONCE(evd->closing))
+		goto out;
+	helpers = kcalloc(n, sizeof(*helpers), GFP_KERNEL | __GFP_NOWARN);
+	if (!helpers)
+		goto out;
+	for (i = 0; i < n; i++) {
+		INIT_WORK(&helpers[i].work, evd_helper_work);
+		helpers[i].evd = evd;
+	}
+	evd->nhelpers = n;
+	evd->idle = GENMASK(n - 1, 0);
+	smp_store_release(&evd->helpers, helpers);	/* to evd_many() */
+out:
+	mutex_unlock(&evd->mutex);
+}
+
+/* evd->lock held. */
+static bool evd_in_hand(const struct kdapl_evd *evd, const struct kdapl_half *half)
+{
+	const struct kdapl_upcall *run;
+
+	list_for_each_entry(run, &evd->running, node) {
+		if (run->half == half)
+			return true;
+	}
+	return false;
 }
 
 /**
@@ -180,18 +350,161 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd)
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, struct kdapl_half *half)
 {
 	spin_lock_irq(&evd->lock);
-	wait_event_lock_irq(evd->upcall_over, evd->upcall_half != half, evd->lock);
+	wait_event_lock_irq(evd->upcall_over, !evd_in_hand(evd, half), evd->lock);
+	spin_unlock_irq(&evd->lock);
+}
+
+/* Wait for the upcalls that run now, not for any that others allow meanwhile. */
+static void evd_wait_all(struct kdapl_evd *evd)
+{
+	u64 seq;
+
+	spin_lock_irq(&evd->lock);
+	seq = evd->upcall_seq;
+	wait_event_lock_irq(evd->upcall_over,
+			    list_empty(&evd->running) ||
+			    list_first_entry(&evd->running, struct kdapl_upcall, node)->seq > seq,
+			    evd->lock);
 	spin_unlock_irq(&evd->lock);
 }
 
 /**
- * kdapl_evd_inside_upcall - does the caller run in this EVD's upcall?
+ * kdapl_evd_inside_upcall - does the caller run in an upcall of this EVD?
  * @evd: the EVD
  *
  * In softirq "current" is the interrupted task, which runs nothing else until
  * the upcall returns, so comparing tasks is exact there too.
+ *
+ * Context: any, without evd->lock.
+ * Return: true when waiting for upcalls of the EVD would be waiting for itself.
  */
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 {
-	return READ_ONCE(evd->in_upcall) && READ_ONCE(evd->upcall_task) == current;
+	struct kdapl_upcall *run;
+	unsigned long flags;
+	bool inside = false;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	list_for_each_entry(run, &evd->running, node)
+		inside |= run->task == current;
+	spin_unlock_irqrestore(&evd->lock, flags);
+	return inside;
 }
+
+/* Which events that are queued already start upcalls? evd->lock held. */
+static void evd_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
+{
+	u32 i;
+
+	if (!evd->store_count)
+		return;
+	if (flag == DAT_UPCALL_INVOC_ANY) {
+		/* the youngest one brings all others along */
+		i = (evd->store_head + evd->store_count - 1) % evd->store_size;
+		evd->store_signalled += !evd->slots[i].signalled;
+		evd->slots[i].signalled = true;
+	} else if (evd->policy == DAT_UPCALL_DISABLE) {
+		for (i = 0; i < evd->store_count; i++)
+			evd->slots[(evd->store_head + i) % evd->store_size].signalled = false;
+		evd->store_signalled = 0;
+	}
+}
+
+static DAT_RETURN evd_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
+			     const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
+{
+	bool on = policy != DAT_UPCALL_DISABLE && policy != DAT_UPCALL_TEARDOWN;
+
+	if (policy == DAT_UPCALL_TEARDOWN && kdapl_evd_inside_upcall(evd))
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	if (policy == DAT_UPCALL_MANY)
+		kdapl_evd_make_helpers(evd);
+	if (on && (flag == DAT_UPCALL_INVOC_ANY || READ_ONCE(evd->policy) == DAT_UPCALL_DISABLE))
+		kdapl_evd_settle(evd);
+	spin_lock_irq(&evd->lock);
+	if (on && !upcall && !evd->upcall.upcall_func) {
+		spin_unlock_irq(&evd->lock);
+		return kdapl_arg_err(3);
+	}
+	if (upcall)
+		evd->upcall = *upcall;
+	if (on)
+		evd_set_due(evd, flag);
+	if (policy != DAT_UPCALL_NOTIFY || policy != evd->policy || flag == DAT_UPCALL_INVOC_ANY)
+		evd->notified = false;
+	WRITE_ONCE(evd->policy, on ? policy : DAT_UPCALL_DISABLE);
+	spin_unlock_irq(&evd->lock);
+	if (on)
+		kdapl_evd_sched(evd);
+	else if (policy == DAT_UPCALL_TEARDOWN)
+		evd_wait_all(evd);
+	return DAT_SUCCESS;
+}
+
+/**
+ * dat_evd_modify_upcall - change policy and upcall object of an EVD
+ * @evd_handle: EVD
+ * @upcall_policy: one of
+ *	DAT_UPCALL_DISABLE: no upcall starts any more; events are taken with
+ *	dat_evd_dequeue(). Upcalls that run are not waited for.
+ *	DAT_UPCALL_TEARDOWN: the same, and the call returns after the last upcall
+ *	that runs has returned.
+ *	DAT_UPCALL_SINGLE_INSTANCE: one upcall at a time, each with an event.
+ *	DAT_UPCALL_NOTIFY: one upcall without an event (NULL, DAT_TRUE) that says
+ *	there are some; the next one is sent for the first signalled event that
+ *	arrives after dat_evd_dequeue() has returned DAT_QUEUE_EMPTY.
+ *	DAT_UPCALL_MANY: on EVDs whose upcalls run in a workqueue up to one at a
+ *	time per CPU, each with its own event; elsewhere as SINGLE_INSTANCE.
+ * @upcall: copied; DAT_UPCALL_SAME keeps the one there is; a NULL function only
+ *	with DAT_UPCALL_DISABLE and DAT_UPCALL_TEARDOWN. Upcalls that run finish
+ *	with the old one.
+ * @flag: what becomes of events that are queued when upcalls are enabled.
+ *	DAT_UPCALL_INVOC_NEW: after DAT_UPCALL_DISABLE none of them starts an
+ *	upcall; they go first when a new signalled event arrives. From another
+ *	policy, what was due stays due.
+ *	DAT_UPCALL_INVOC_ANY: they are due at once, signalled or not.
+ *
+ * Events are neither lost nor reordered nor delivered twice. Works after the
+ * removal of the device, too.
+ *
+ * Context: may take mutexes; legal in upcalls that run in process context.
+ * DAT_UPCALL_TEARDOWN may sleep for as long as the consumer's upcalls take: hold
+ * no lock that they need.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (policy,
+ * upcall, flag); DAT_INVALID_STATE (subtype EVD_IN_USE: DAT_UPCALL_TEARDOWN in
+ * an upcall of this EVD would wait for itself). After an error nothing has
+ * changed.
+ */
+DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY upcall_policy,
+				 const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
+{
+	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
+	bool need_func = true;
+	DAT_RETURN ret;
+
+	if (!evd)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	switch (upcall_policy) {
+	case DAT_UPCALL_TEARDOWN:
+	case DAT_UPCALL_DISABLE:
+		need_func = false;
+		break;
+	case DAT_UPCALL_SINGLE_INSTANCE:
+	case DAT_UPCALL_NOTIFY:
+	case DAT_UPCALL_MANY:
+		break;
+	default:
+		ret = kdapl_arg_err(2);
+		goto out;
+	}
+	if (need_func && upcall && !upcall->upcall_func)
+		ret = kdapl_arg_err(3);
+	else if (flag != DAT_UPCALL_INVOC_NEW && flag != DAT_UPCALL_INVOC_ANY)
+		ret = kdapl_arg_err(4);
+	else
+		ret = evd_change(evd, upcall_policy, upcall, flag);
+out:
+	kdapl_obj_put(&evd->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_evd_modify_upcall);

@@ -39,7 +39,7 @@ void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, u32 number, DAT_COUN
 		refcount_inc(&evd->obj.ref);
 	spin_unlock_irqrestore(&ia->lock, flags);
 	if (evd) {
-		kdapl_evd_queue(evd, &ev);
+		kdapl_evd_queue_async(evd, ia, &ev);
 		kdapl_obj_put(&evd->obj);
 	}
 }
@@ -220,7 +220,7 @@ static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->max_private_data_size = kdapl_ia_max_pdata(ia);
 	attr->supports_multipath = DAT_FALSE;
 	attr->ep_creator = DAT_PSP_CREATES_EP_NEVER;
-	attr->upcall_policy = DAT_UPCALL_SINGLE_INSTANCE;
+	attr->upcall_policy = DAT_UPCALL_MANY;
 	attr->optimal_buffer_alignment = min_t(u32, cache_line_size(), DAT_OPTIMAL_ALIGNMENT);
 	for (i = 0; i < sizeof(attr->evd_stream_merging_supported) / sizeof(*merging); i++)
 		merging[i] = DAT_TRUE;
@@ -284,7 +284,7 @@ static DAT_RETURN ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl
 	int err;
 
 	if (!evd) {
-		evd = kdapl_evd_create(ia, qlen, DAT_UPCALL_DISABLE, NULL, DAT_EVD_ASYNC_FLAG,
+		evd = kdapl_evd_create(ia, qlen, DAT_UPCALL_DISABLE, NULL, DAT_EVD_ASYNC_FLAG, NULL,
 				       &ret);
 		if (!evd)
 			return ret;

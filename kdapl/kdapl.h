@@ -51,7 +51,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-#include <dat2/kdat.h>
+#include <dat2/kdat_ext.h>
 
 #include "compat/compat.h"
 #include "status.h"
@@ -194,6 +194,7 @@ void kdapl_dev_exit(struct kdapl_device *dev);
  * each has a rescuer of its own.
  */
 extern struct workqueue_struct *kdapl_upcall_wq;	/* upcalls, frees deferred by them */
+extern struct workqueue_struct *kdapl_many_wq;	/* upcalls of DAT_UPCALL_MANY */
 extern struct workqueue_struct *kdapl_reap_wq;	/* reaper */
 extern struct workqueue_struct *kdapl_conn_wq;	/* rdma_connect(), long in siw */
 extern struct workqueue_struct *kdapl_wq;	/* ends, timers, early data */
@@ -726,11 +727,38 @@ struct kdapl_cq {
 #define KDAPL_BATCH	16
 
 /**
+ * struct kdapl_upcall - an upcall that runs, on the stack of its runner
+ * @node: in evd->running, oldest first
+ * @task: who runs it
+ * @half: whose event it has in hand
+ * @seq: counts the upcalls of the EVD
+ * @event: what the consumer sees
+ */
+struct kdapl_upcall {
+	struct list_head node;
+	struct task_struct *task;
+	struct kdapl_half *half;
+	u64 seq;
+	DAT_EVENT event;
+};
+
+/**
+ * struct kdapl_helper - one of the runners of DAT_UPCALL_MANY
+ * @work: its turn
+ * @evd: EVD it works for
+ */
+struct kdapl_helper {
+	struct work_struct work;
+	struct kdapl_evd *evd;
+};
+
+/**
  * struct kdapl_evd - an Event Dispatcher
  * @flags: DAT_EVD_FLAGS
- * @softirq: upcalls run in softirq (only DTO and RMR streams), else in @work
+ * @softirq: upcalls run in softirq, else in a workqueue
  * @discard: null EVD: completions are taken and dropped
- * @mutex: attaching rings, growing the store
+ * @vector: completion vector asked for, KDAT_EVD_VECTOR_ANY for none
+ * @mutex: attaching rings, growing the store, making helpers
  *
  * Delivery, all under @lock. An event is taken, in this order, from the store,
  * from rings with something to report, from the rest of the batch, from the
@@ -744,7 +772,8 @@ struct kdapl_evd {
 	bool discard;
 	bool closing;
 	int qlen;
-	struct mutex mutex;		/* attaching, shares */
+	int vector;
+	struct mutex mutex;		/* attaching, shares, helpers, qlen */
 	struct list_head shares;	/* SRQs whose EPs complete here */
 
 	spinlock_t lock;		/* delivery: all that follows */
@@ -755,6 +784,7 @@ struct kdapl_evd {
 	u32 store_signalled;
 	u32 store_others;		/* of those, not DTO or RMR: limited by qlen */
 	bool overflow;			/* already reported this episode */
+	bool async_dead;		/* an asynchronous event was lost: no more of them */
 	u32 reserve;			/* store entries promised to attached rings */
 	struct list_head ready;		/* rings with entries to report */
 	struct list_head cqs;
@@ -764,26 +794,29 @@ struct kdapl_evd {
 	struct ib_wc batch[KDAPL_BATCH];
 	unsigned int ending;		/* halves waiting for their last completion */
 	unsigned int watching;		/* halves whose buffers are counted: poll always */
+	u32 silent;			/* completions seen that were no events */
 	bool again;			/* polling stopped early, more is there */
 	bool solicited;			/* arm for solicited completions only */
 	DAT_COMPLETION_FLAGS attr[2];	/* completion flags of attached rings, by direction */
 	unsigned int attached[2];	/* rings by direction, [1] receives; mutex */
 
-	DAT_UPCALL_POLICY policy;
+	DAT_UPCALL_POLICY policy;	/* sched reads it without the lock */
 	DAT_UPCALL_OBJECT upcall;
-	bool in_upcall;
-	struct task_struct *upcall_task;
-	struct kdapl_half *upcall_half;	/* whose event the running upcall has */
+	bool notified;			/* NOTIFY: the consumer knows, and dequeues */
+	struct list_head running;	/* upcalls */
+	u64 upcall_seq;			/* the last one started */
 	wait_queue_head_t upcall_over;
-	DAT_EVENT event;		/* the one the running upcall sees */
 
 	struct irq_poll iop;
 	struct work_struct work;
+	struct kdapl_helper *helpers;	/* NULL until MANY is asked for; then constant */
+	unsigned int nhelpers;
+	unsigned long idle;		/* helpers by number; atomic bits, no lock */
 };
 
 struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 				   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
-				   DAT_RETURN *ret);
+				   const struct kdat_evd_attr *attr, DAT_RETURN *ret);
 void kdapl_evd_destroy(struct kdapl_evd *evd);
 struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_ring *ring,
@@ -798,8 +831,11 @@ bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev);
 bool kdapl_evd_room(struct kdapl_evd *evd);
 bool kdapl_evd_store(struct kdapl_evd *evd, const struct kdapl_event *ev);
 bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
+void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
+			   const struct kdapl_event *ev);
 void kdapl_evd_sweep_locked(struct kdapl_evd *evd, int budget, bool teardown);
 void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown);
+void kdapl_evd_settle(struct kdapl_evd *evd);
 void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
 void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_events);
 bool kdapl_evd_arm(struct kdapl_evd *evd);
@@ -814,6 +850,9 @@ void kdapl_event_release(const struct kdapl_event *ev);
 void kdapl_evd_sched(struct kdapl_evd *evd);
 void kdapl_evd_engine_init(struct kdapl_evd *evd);
 void kdapl_evd_engine_stop(struct kdapl_evd *evd);
+void kdapl_evd_make_helpers(struct kdapl_evd *evd);
+bool kdapl_evd_calls(const struct kdapl_evd *evd);
+bool kdapl_evd_held_up(const struct kdapl_evd *evd);
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, struct kdapl_half *half);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);

@@ -7,6 +7,7 @@
 #include "kdapl.h"
 
 struct workqueue_struct *kdapl_upcall_wq;
+struct workqueue_struct *kdapl_many_wq;
 struct workqueue_struct *kdapl_reap_wq;
 struct workqueue_struct *kdapl_conn_wq;
 struct workqueue_struct *kdapl_wq;
@@ -41,11 +42,16 @@ int kdapl_start(void)
 					  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
 	if (!kdapl_upcall_wq)
 		goto err_reap;
+	kdapl_many_wq = alloc_workqueue("kdapl_many", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
+	if (!kdapl_many_wq)
+		goto err_upcall;
 	ret = ib_register_client(&kdapl_client);
 	if (ret)
-		goto err_upcall;
+		goto err_many;
 	return 0;
 
+err_many:
+	destroy_workqueue(kdapl_many_wq);
 err_upcall:
 	destroy_workqueue(kdapl_upcall_wq);
 err_reap:
@@ -66,6 +72,7 @@ void kdapl_stop(void)
 {
 	ib_unregister_client(&kdapl_client);
 	/* in the order in which they wait for each other */
+	destroy_workqueue(kdapl_many_wq);
 	destroy_workqueue(kdapl_upcall_wq);
 	destroy_workqueue(kdapl_reap_wq);
 	destroy_workqueue(kdapl_conn_wq);

@@ -1013,6 +1013,8 @@ DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle);
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle);
 
 /* Event Dispatcher */
+DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen);
+DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event);
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event);
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
 

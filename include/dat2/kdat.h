@@ -183,13 +183,17 @@ typedef enum dat_upcall_flag {
  *	call. That event comes with an upcall of its own unless the consumer
  *	takes it with dat_evd_dequeue() first.
  *
+ * With DAT_UPCALL_NOTIFY @event is NULL and @more_events DAT_TRUE: the consumer
+ * takes what there is with dat_evd_dequeue(), until DAT_QUEUE_EMPTY.
+ *
  * Context: EVDs that carry DTO completions and RMR binds only call from
  * softirq: the function must not sleep, and spinlocks it shares with process
  * context need the _bh variants there. EVDs with any other stream (connection
  * requests, connections, asynchronous errors, software events) call from a
- * workqueue: the function may sleep. No lock of the provider is held. The
- * function may post, dequeue, query and disconnect; where it may sleep it may
- * also connect, accept and reject. It must not free the EVD it was called for.
+ * workqueue: the function may sleep. kdat_evd_create() can choose. No lock of
+ * the provider is held. The function may post, dequeue, query and disconnect;
+ * where it may sleep it may also connect, accept, reject, and change the upcalls
+ * and the length of an EVD. It must not free the EVD it was called for.
  */
 typedef void (*DAT_UPCALL_FUNC)(DAT_PVOID instance_data, const DAT_EVENT *event,
 				DAT_BOOLEAN more_events);
@@ -387,6 +391,8 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param
 DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			   DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
 			   DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE *evd_handle);
+DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY upcall_policy,
+				 const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag);
 DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask,
 			 DAT_EVD_PARAM *evd_param);
 
