@@ -457,6 +457,7 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	struct kdapl_cq *cq, *next;
 	LIST_HEAD(cqs);
 
+	mutex_lock(&evd->mutex);	/* calls that build something are through, or see it */
 	spin_lock_irq(&evd->lock);
 	evd->closing = true;
 	slots = evd->slots;
@@ -470,6 +471,7 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	evd->batch_pos = 0;
 	evd->batch_n = 0;
 	spin_unlock_irq(&evd->lock);
+	mutex_unlock(&evd->mutex);
 	synchronize_rcu();	/* no completion handler schedules it any more */
 	kdapl_evd_engine_stop(evd);
 	kvfree(slots);
@@ -706,7 +708,9 @@ DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 		goto out;
 	}
 	mutex_lock(&evd->mutex);
-	if (evd_min_qlen == evd->qlen)
+	if (evd->closing)
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	if (evd->closing || evd_min_qlen == evd->qlen)
 		goto unlock;
 	kdapl_evd_settle(evd);
 	if (evd_grow_store(evd, evd_min_qlen, 0)) {
@@ -759,7 +763,9 @@ DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 	} else {
 		ev.data.software_event_data = event->event_data.software_event_data;
 		if (!kdapl_evd_queue(evd, &ev))
-			ret = kdapl_err(DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
+			ret = READ_ONCE(evd->closing) ?
+			      kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1) :
+			      kdapl_err(DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
 	}
 	rcu_read_unlock();
 	return ret;

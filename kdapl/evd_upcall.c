@@ -281,18 +281,14 @@ void kdapl_evd_engine_init(struct kdapl_evd *evd)
  */
 void kdapl_evd_engine_stop(struct kdapl_evd *evd)
 {
-	struct kdapl_helper *helpers;
 	unsigned int i;
 
 	if (evd->softirq)
 		irq_poll_disable(&evd->iop);
 	cancel_work_sync(&evd->work);
-	mutex_lock(&evd->mutex);	/* closing is set: none later */
-	helpers = evd->helpers;
-	mutex_unlock(&evd->mutex);
-	for (i = 0; helpers && i < evd->nhelpers; i++)
-		cancel_work_sync(&helpers[i].work);
-	kfree(helpers);
+	for (i = 0; i < evd->nhelpers; i++)
+		cancel_work_sync(&evd->helpers[i].work);
+	kfree(evd->helpers);
 }
 
 /**
@@ -302,21 +298,18 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd)
  * Without memory for them, and in softirq, the EVD keeps its one runner: the
  * policy allows more upcalls at a time, it does not promise them.
  *
- * Context: may sleep.
+ * Context: may sleep; evd->mutex held, or the EVD has no handle yet.
  */
 void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 {
 	unsigned int i, n = min_t(unsigned int, num_online_cpus(), BITS_PER_LONG);
 	struct kdapl_helper *helpers;
 
-	if (evd->softirq)
+	if (evd->softirq || evd->helpers)
 		return;
-	mutex_lock(&evd->mutex);
-	if (evd->helpers || READ_ONCE(evd->closing))
-		goto out;
 	helpers = kcalloc(n, sizeof(*helpers), GFP_KERNEL | __GFP_NOWARN);
 	if (!helpers)
-		goto out;
+		return;
 	for (i = 0; i < n; i++) {
 		INIT_WORK(&helpers[i].work, evd_helper_work);
 		helpers[i].evd = evd;
@@ -324,8 +317,6 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 	evd->nhelpers = n;
 	evd->idle = GENMASK(n - 1, 0);
 	smp_store_release(&evd->helpers, helpers);	/* to evd_many() */
-out:
-	mutex_unlock(&evd->mutex);
 }
 
 /* evd->lock held. */
@@ -410,35 +401,27 @@ static void evd_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
 	}
 }
 
-static DAT_RETURN evd_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
-			     const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
+/* The arguments are good. evd->mutex held. */
+static void evd_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
+		       const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
 {
-	bool on = policy != DAT_UPCALL_DISABLE && policy != DAT_UPCALL_TEARDOWN;
+	bool on = policy != DAT_UPCALL_DISABLE;
 
-	if (policy == DAT_UPCALL_TEARDOWN && kdapl_evd_inside_upcall(evd))
-		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	if (policy == DAT_UPCALL_MANY)
 		kdapl_evd_make_helpers(evd);
-	if (on && (flag == DAT_UPCALL_INVOC_ANY || READ_ONCE(evd->policy) == DAT_UPCALL_DISABLE))
+	if (on && (flag == DAT_UPCALL_INVOC_ANY || evd->policy == DAT_UPCALL_DISABLE))
 		kdapl_evd_settle(evd);
 	spin_lock_irq(&evd->lock);
-	if (on && !upcall && !evd->upcall.upcall_func) {
-		spin_unlock_irq(&evd->lock);
-		return kdapl_arg_err(3);
-	}
 	if (upcall)
 		evd->upcall = *upcall;
 	if (on)
 		evd_set_due(evd, flag);
 	if (policy != DAT_UPCALL_NOTIFY || policy != evd->policy || flag == DAT_UPCALL_INVOC_ANY)
 		evd->notified = false;
-	WRITE_ONCE(evd->policy, on ? policy : DAT_UPCALL_DISABLE);
+	WRITE_ONCE(evd->policy, policy);
 	spin_unlock_irq(&evd->lock);
 	if (on)
 		kdapl_evd_sched(evd);
-	else if (policy == DAT_UPCALL_TEARDOWN)
-		evd_wait_all(evd);
-	return DAT_SUCCESS;
 }
 
 /**
@@ -479,31 +462,40 @@ DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY up
 				 const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
 {
 	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
-	bool need_func = true;
-	DAT_RETURN ret;
+	bool teardown = upcall_policy == DAT_UPCALL_TEARDOWN;
+	DAT_RETURN ret = DAT_SUCCESS;
+	bool on = false;
 
 	if (!evd)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	mutex_lock(&evd->mutex);
 	switch (upcall_policy) {
 	case DAT_UPCALL_TEARDOWN:
 	case DAT_UPCALL_DISABLE:
-		need_func = false;
 		break;
 	case DAT_UPCALL_SINGLE_INSTANCE:
 	case DAT_UPCALL_NOTIFY:
 	case DAT_UPCALL_MANY:
+		on = true;
 		break;
 	default:
 		ret = kdapl_arg_err(2);
 		goto out;
 	}
-	if (need_func && upcall && !upcall->upcall_func)
+	if (on && !(upcall ? upcall : &evd->upcall)->upcall_func)
 		ret = kdapl_arg_err(3);
 	else if (flag != DAT_UPCALL_INVOC_NEW && flag != DAT_UPCALL_INVOC_ANY)
 		ret = kdapl_arg_err(4);
+	else if (evd->closing)
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	else if (teardown && kdapl_evd_inside_upcall(evd))
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	else
-		ret = evd_change(evd, upcall_policy, upcall, flag);
+		evd_change(evd, on ? upcall_policy : DAT_UPCALL_DISABLE, upcall, flag);
 out:
+	mutex_unlock(&evd->mutex);
+	if (teardown && ret == DAT_SUCCESS)
+		evd_wait_all(evd);
 	kdapl_obj_put(&evd->obj);
 	return ret;
 }

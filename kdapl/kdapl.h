@@ -14,7 +14,7 @@
  *   ep->mutex          control calls of one EP (connect, accept, reset, free)
  *   srq->mutex         replacing the pool of an SRQ
  *   ia->mutex          making the null EVD
- *   evd->mutex         attaching rings
+ *   evd->mutex         attaching rings, length and policy of one EVD
  *   dev->lock          what there is of a device; held over destroying it
  *   psp, cr, lmr->mutex, pd->lock
  *                      one object's verbs part against removal of the device
@@ -758,7 +758,8 @@ struct kdapl_helper {
  * @softirq: upcalls run in softirq, else in a workqueue
  * @discard: null EVD: completions are taken and dropped
  * @vector: completion vector asked for, KDAT_EVD_VECTOR_ANY for none
- * @mutex: attaching rings, growing the store, making helpers
+ * @mutex: attaching rings, growing the store, changing length and policy; never
+ *	held while something waits for an upcall
  *
  * Delivery, all under @lock. An event is taken, in this order, from the store,
  * from rings with something to report, from the rest of the batch, from the
@@ -773,7 +774,7 @@ struct kdapl_evd {
 	bool closing;
 	int qlen;
 	int vector;
-	struct mutex mutex;		/* attaching, shares, helpers, qlen */
+	struct mutex mutex;		/* attaching, shares, policy, helpers, qlen */
 	struct list_head shares;	/* SRQs whose EPs complete here */
 
 	spinlock_t lock;		/* delivery: all that follows */
