@@ -28,6 +28,12 @@ struct fake_ib_fail {
 	int err;
 };
 
+struct fake_ib_hook {
+	unsigned int nth;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
 struct fake_ib {
 	struct ib_device ibdev;
 	struct fake_ib_caps caps;
@@ -35,6 +41,7 @@ struct fake_ib {
 	bool registered;
 
 	spinlock_t lock;		/* everything below, and all queues */
+	struct list_head cqs;
 	struct list_head qps;
 	struct list_head srqs;
 	struct list_head mrs;
@@ -44,7 +51,9 @@ struct fake_ib {
 	bool auto_reg;
 	enum ib_wc_status auto_status;
 	bool hold_flush;
+	bool hold_irq;
 	bool instant;
+	struct fake_ib_hook hooks[FAKE_IB_MOMENTS];
 	enum fake_ib_last_wqe last_wqe;
 	enum fake_ib_taken taken;
 	struct fake_ib_step *trace;
@@ -74,12 +83,15 @@ struct fake_mr {
 
 struct fake_cq {
 	struct ib_cq ibcq;
+	struct list_head node;
 	struct ib_wc *ring;
+	unsigned int vector;
 	unsigned int size;
 	unsigned int head;
 	unsigned int tail;
 	bool armed;
 	bool armed_solicited;
+	bool late;			/* its interrupt is held back */
 	struct task_struct *in_handler;
 };
 
@@ -437,6 +449,7 @@ static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	struct fake_ib *fdev = to_fdev(ibcq->device);
 	struct fake_cq *cq = to_fcq(ibcq);
 	int err = fake_verb(fdev, FAKE_IB_CREATE_CQ, ibcq);
+	unsigned long flags;
 
 	if (err)
 		return err;
@@ -447,19 +460,44 @@ static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	if (!cq->ring)
 		return -ENOMEM;
 	cq->size = attr->cqe;
+	cq->vector = attr->comp_vector;
 	ibcq->cqe = attr->cqe;
-	fake_live(fdev, &fdev->live.cqs, 1);
+	spin_lock_irqsave(&fdev->lock, flags);
+	list_add_tail(&cq->node, &fdev->cqs);
+	fdev->live.cqs++;
+	spin_unlock_irqrestore(&fdev->lock, flags);
 	return 0;
 }
 
 static int fake_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct fake_ib *fdev = to_fdev(ibcq->device);
+	unsigned long flags;
 
-	fake_verb(fdev, FAKE_IB_DESTROY, ibcq);
-	fake_live(fdev, &fdev->live.cqs, -1);
+	spin_lock_irqsave(&fdev->lock, flags);
+	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibcq, 0);
+	list_del(&to_fcq(ibcq)->node);
+	fdev->live.cqs--;
+	spin_unlock_irqrestore(&fdev->lock, flags);
 	kvfree(to_fcq(ibcq)->ring);
 	return 0;
+}
+
+/* Something that is to happen just now, if a test has asked for it. */
+static void fake_moment(struct fake_ib *fdev, enum fake_ib_moment moment)
+{
+	struct fake_ib_hook *hook = &fdev->hooks[moment];
+	void (*fn)(void *arg) = NULL;
+	unsigned long flags;
+
+	if (!READ_ONCE(hook->nth))
+		return;
+	spin_lock_irqsave(&fdev->lock, flags);
+	if (hook->nth && --hook->nth == 0)
+		fn = hook->fn;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	if (fn)
+		fn(hook->arg);
 }
 
 static void fake_check_handler(struct fake_ib *fdev, struct fake_cq *cq)
@@ -481,6 +519,8 @@ static int fake_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 		wc[n] = cq->ring[cq->tail++ % cq->size];
 	fake_verb_locked(fdev, FAKE_IB_POLL_CQ, ibcq, n);
 	spin_unlock_irqrestore(&fdev->lock, flags);
+	if (!n)
+		fake_moment(fdev, FAKE_IB_FOUND_EMPTY);
 	return n;
 }
 
@@ -492,12 +532,14 @@ static int fake_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify
 	int missed;
 
 	fake_check_handler(fdev, cq);
+	fake_moment(fdev, FAKE_IB_BEFORE_ARM);
 	spin_lock_irqsave(&fdev->lock, flags);
 	fake_verb_locked(fdev, FAKE_IB_NOTIFY_CQ, ibcq, notify);
 	cq->armed = true;
 	cq->armed_solicited = (notify & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
 	missed = (notify & IB_CQ_REPORT_MISSED_EVENTS) && cq->tail != cq->head;
 	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_moment(fdev, FAKE_IB_AFTER_ARM);
 	return missed;
 }
 
@@ -516,7 +558,8 @@ static bool fake_push(struct fake_ib *fdev, struct fake_cq *cq, const struct ib_
 	if (cq->armed_solicited && !solicited && wc->status == IB_WC_SUCCESS)
 		return false;
 	cq->armed = false;
-	return true;
+	cq->late |= fdev->hold_irq;
+	return !fdev->hold_irq;
 }
 
 static void fake_call_handler(struct fake_cq *cq)
@@ -1285,7 +1328,9 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	c->max_msg_sz = fake_default(c->max_msg_sz, 1 << 30);
 	c->max_srq_wr = fake_default(c->max_srq_wr, 1024);
 	c->max_srq_sge = fake_default(c->max_srq_sge, 4);
+	c->vectors = fake_default(c->vectors, 2);
 	spin_lock_init(&fdev->lock);
+	INIT_LIST_HEAD(&fdev->cqs);
 	INIT_LIST_HEAD(&fdev->qps);
 	INIT_LIST_HEAD(&fdev->srqs);
 	INIT_LIST_HEAD(&fdev->mrs);
@@ -1298,7 +1343,7 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	}
 	fdev->ibdev.node_type = RDMA_NODE_IB_CA;
 	fdev->ibdev.phys_port_cnt = 1;
-	fdev->ibdev.num_comp_vectors = 2;
+	fdev->ibdev.num_comp_vectors = c->vectors;
 	fdev->ibdev.node_guid = cpu_to_be64(0x6b6461706c000000ULL + atomic_inc_return(&guid));
 	strscpy(fdev->ibdev.node_desc, "kdapl unit test device", sizeof(fdev->ibdev.node_desc));
 	ib_set_device_ops(&fdev->ibdev, &fake_ib_ops);
@@ -1458,6 +1503,79 @@ void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status)
 void fake_ib_hold_flush(struct fake_ib *fdev, bool hold)
 {
 	WRITE_ONCE(fdev->hold_flush, hold);
+}
+
+/* A CQ whose interrupt was held back. */
+static struct fake_cq *fake_late_cq(struct fake_ib *fdev)
+{
+	struct fake_cq *cq;
+
+	list_for_each_entry(cq, &fdev->cqs, node) {
+		if (cq->late) {
+			cq->late = false;
+			return cq;
+		}
+	}
+	return NULL;
+}
+
+/**
+ * fake_ib_hold_irq - let completions take effect before their interrupt comes
+ * @fdev: the device
+ * @hold: true to hold back the calls of completion handlers; false to make
+ *	those that were held back, and to go on as usual
+ *
+ * No CQ may be destroyed while interrupts are let go.
+ */
+void fake_ib_hold_irq(struct fake_ib *fdev, bool hold)
+{
+	struct fake_cq *cq;
+	unsigned long flags;
+
+	do {
+		spin_lock_irqsave(&fdev->lock, flags);
+		fdev->hold_irq = hold;
+		cq = hold ? NULL : fake_late_cq(fdev);
+		spin_unlock_irqrestore(&fdev->lock, flags);
+		if (cq)
+			fake_call_handler(cq);
+	} while (cq);
+}
+
+/**
+ * fake_ib_at - do something at a moment that is hard to hit otherwise
+ * @fdev: the device
+ * @moment: the moment
+ * @nth: 1 for the next time it comes, 2 for the one after; 0 takes it back
+ * @fn: called once, perhaps in an interrupt and with locks of the module held
+ * @arg: its argument
+ */
+void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int nth,
+		void (*fn)(void *arg), void *arg)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	fdev->hooks[moment] = (struct fake_ib_hook) { .nth = nth, .fn = fn, .arg = arg };
+	spin_unlock_irqrestore(&fdev->lock, flags);
+}
+
+/**
+ * fake_ib_newest_vector - completion vector of the CQ made last and still there
+ * @fdev: the device
+ *
+ * Return: its number, or -ENOENT.
+ */
+int fake_ib_newest_vector(struct fake_ib *fdev)
+{
+	int vector = -ENOENT;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	if (!list_empty(&fdev->cqs))
+		vector = list_last_entry(&fdev->cqs, struct fake_cq, node)->vector;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return vector;
 }
 
 /**

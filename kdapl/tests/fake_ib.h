@@ -49,6 +49,20 @@ enum fake_ib_verb {
 };
 
 /**
+ * enum fake_ib_moment - when a test can have something happen
+ * @FAKE_IB_FOUND_EMPTY: a poll has found nothing
+ * @FAKE_IB_BEFORE_ARM: a CQ is about to be armed
+ * @FAKE_IB_AFTER_ARM: it has just been, its poller does not know yet
+ * @FAKE_IB_MOMENTS: number of moments
+ */
+enum fake_ib_moment {
+	FAKE_IB_FOUND_EMPTY,
+	FAKE_IB_BEFORE_ARM,
+	FAKE_IB_AFTER_ARM,
+	FAKE_IB_MOMENTS,
+};
+
+/**
  * enum fake_ib_last_wqe - when IB_EVENT_QP_LAST_WQE_REACHED is raised
  * @FAKE_IB_LAST_WQE_NEVER: never, or by the test
  * @FAKE_IB_LAST_WQE_AT_ERR: inside the modify to the error state, after the flushes
@@ -100,6 +114,7 @@ struct fake_ib_step {
  * @max_srq_wr: depth of an SRQ
  * @max_srq_sge: segments per Receive of an SRQ, at most FAKE_IB_MAX_SGE
  * @no_srq: the device has no SRQs
+ * @vectors: completion vectors
  * @driver: whose quirks the device is suspected of; 0 for those of hardware
  */
 struct fake_ib_caps {
@@ -116,6 +131,7 @@ struct fake_ib_caps {
 	int max_srq_wr;
 	int max_srq_sge;
 	bool no_srq;
+	int vectors;
 	enum rdma_driver_id driver;
 };
 
@@ -190,6 +206,11 @@ void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth
 void fake_ib_auto_reg(struct fake_ib *fdev, bool on);
 void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status);
 void fake_ib_hold_flush(struct fake_ib *fdev, bool hold);
+
+void fake_ib_hold_irq(struct fake_ib *fdev, bool hold);
+void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int nth,
+		void (*fn)(void *arg), void *arg);
+int fake_ib_newest_vector(struct fake_ib *fdev);
 
 void fake_ib_instant(struct fake_ib *fdev, bool on);
 void fake_ib_last_wqe(struct fake_ib *fdev, enum fake_ib_last_wqe when);

@@ -64,6 +64,7 @@ void kd_exit(struct kunit *test)
 
 	if (!env || !env->dev)
 		return;
+	fake_ib_hold_irq(env->dev, false);
 	kd_ep_free(env);
 	for (i = 0; i < KD_NR_MEMS; i++)
 		if (env->mem[i].lmr)
