@@ -10,6 +10,7 @@
 
 static void kd_sink_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
+	u64 id = event ? kd_event_id(event) : KD_NO_EVENT;
 	struct kd_sink *sink = data;
 	unsigned long flags;
 	int n;
@@ -19,10 +20,11 @@ static void kd_sink_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN m
 	sink->most = max(sink->most, sink->started - sink->ended);
 	if (n < KD_SEEN)
 		sink->seen[n] = (struct kd_seen) {
-			.id = event ? kd_event_id(event) : KD_NO_EVENT,
+			.id = id,
 			.more = more != DAT_FALSE,
 			.softirq = in_serving_softirq(),
 		};
+	sink->foreign += event && event->evd_handle != sink->evd;
 	spin_unlock_irqrestore(&sink->lock, flags);
 	wake_up_all(&sink->wait);
 	if (sink->inside)
@@ -30,6 +32,7 @@ static void kd_sink_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN m
 	if (n >= READ_ONCE(sink->pass))
 		wait_event(sink->wait, n < READ_ONCE(sink->pass));
 	spin_lock_irqsave(&sink->lock, flags);
+	sink->changed += event && kd_event_id(event) != id;
 	sink->ended++;
 	/* under the lock: a waiter may free the sink when it has been here */
 	wake_up_all(&sink->wait);
@@ -113,6 +116,20 @@ bool kd_sink_wait(struct kd_sink *sink, int started, int ended)
 }
 
 /**
+ * kd_sink_expect - so many upcalls came, all have ended, all events were sound
+ * @test: the case
+ * @sink: the sink
+ * @n: so many
+ */
+void kd_sink_expect(struct kunit *test, struct kd_sink *sink, int n)
+{
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n, n));
+	KUNIT_EXPECT_EQ(test, sink->started, n);
+	KUNIT_EXPECT_EQ(test, sink->foreign, 0);
+	KUNIT_EXPECT_EQ(test, sink->changed, 0);
+}
+
+/**
  * kd_event_id - what a test gave an event to carry
  * @event: completion or software event
  *
@@ -161,9 +178,13 @@ DAT_RETURN kd_evd_create(struct kd_env *env, DAT_COUNT qlen, DAT_UPCALL_POLICY p
 {
 	struct kdat_evd_attr attr = KDAT_EVD_ATTR_INIT;
 	DAT_UPCALL_OBJECT object = kd_sink_object(sink);
+	DAT_RETURN ret;
 
 	attr.context = context;
-	return kdat_evd_create(env->ia, qlen, policy, &object, flags, &attr, evd);
+	ret = kdat_evd_create(env->ia, qlen, policy, &object, flags, &attr, evd);
+	if (ret == DAT_SUCCESS && sink)
+		sink->evd = *evd;
+	return ret;
 }
 
 /**

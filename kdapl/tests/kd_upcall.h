@@ -39,6 +39,9 @@ struct kd_seen {
  * @ended: of those, the ones that are about to return
  * @most: how many there were at a time
  * @pass: upcalls from this number on are held open; only where they may sleep
+ * @evd: whose upcalls these are
+ * @foreign: events that named another EVD
+ * @changed: events that changed while their upcall ran
  * @inside: called in each upcall, or NULL
  * @arg: for @inside
  * @seen: the first upcalls
@@ -50,6 +53,9 @@ struct kd_sink {
 	int ended;
 	int most;
 	int pass;
+	DAT_EVD_HANDLE evd;
+	int foreign;
+	int changed;
 	void (*inside)(struct kd_sink *sink, const DAT_EVENT *event, bool more);
 	void *arg;
 	struct kd_seen seen[KD_SEEN];
@@ -111,6 +117,7 @@ void kd_sink_init(struct kd_sink *sink);
 DAT_UPCALL_OBJECT kd_sink_object(struct kd_sink *sink);
 void kd_sink_pass(struct kd_sink *sink, int n);
 bool kd_sink_wait(struct kd_sink *sink, int started, int ended);
+void kd_sink_expect(struct kunit *test, struct kd_sink *sink, int n);
 
 u64 kd_event_id(const DAT_EVENT *event);
 DAT_RETURN kd_post_se(DAT_EVD_HANDLE evd, u64 id);
