@@ -200,6 +200,9 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		complete_all(&half->cm_down);
+		/* who disconnects was connected: its last word of the set-up was overtaken */
+		if (half->phase == KDAPL_HALF_CONNECTING && half->passive && !half->dev->iwarp)
+			cm_established(half, id);
 		if (half->phase == KDAPL_HALF_UP)
 			kdapl_half_end(half, KDAPL_END_PEER);
 		else
@@ -275,7 +278,7 @@ static void cm_work_connect(struct work_struct *work)
 /* A message arrived before the peer's last word of the set-up, which may be lost. */
 static void cm_work_established(struct work_struct *work)
 {
-	struct kdapl_half *half = container_of(work, struct kdapl_half, est_work);
+	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half, est_work);
 
 	mutex_lock(&half->lock);
 	if (half->cm_id && half->passive && half->phase == KDAPL_HALF_CONNECTING)
@@ -303,7 +306,7 @@ static void cm_work_timer(struct work_struct *work)
 void kdapl_cm_work_init(struct kdapl_half *half)
 {
 	INIT_WORK(&half->conn_work, cm_work_connect);
-	INIT_WORK(&half->est_work, cm_work_established);
+	INIT_DELAYED_WORK(&half->est_work, cm_work_established);
 	INIT_DELAYED_WORK(&half->timer, cm_work_timer);
 }
 

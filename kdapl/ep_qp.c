@@ -147,7 +147,7 @@ static void half_qp_event(struct ib_event *event, void *context)
 
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
-		queue_work(kdapl_wq, &half->est_work);
+		queue_delayed_work(kdapl_wq, &half->est_work, KDAPL_EST_TIME);
 		break;
 	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
@@ -562,15 +562,17 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
 }
 
 /*
- * An attempt that ended without a connection gives its cm_id back at once, so
- * that the peer learns of it; soft-iWARP may still be inside rdma_connect().
+ * An attempt that ended without a connection gives its cm_id back as soon as its
+ * end has been reported, so that the peer learns of it. Not before: destroying
+ * the id may last for as long as the CM repeats a message. Soft-iWARP may still
+ * be inside rdma_connect().
  */
 static struct rdma_cm_id *half_take_dead_id(struct kdapl_half *half)
 {
 	struct rdma_cm_id *id = half->cm_id;
 
 	lockdep_assert_held(&half->lock);
-	if (half->phase < KDAPL_HALF_ENDING || half->cm_up || half->connecting)
+	if (half->phase < KDAPL_HALF_ENDED || half->cm_up || half->connecting)
 		return NULL;
 	half->cm_id = NULL;
 	return id;
@@ -786,7 +788,7 @@ static void half_release_verbs(struct kdapl_half *half)
 	/* nobody is left who could queue these again */
 	cancel_delayed_work_sync(&half->timer);
 	cancel_delayed_work_sync(&half->nudge_work);
-	cancel_work_sync(&half->est_work);
+	cancel_delayed_work_sync(&half->est_work);
 }
 
 static void half_work_reap(struct work_struct *work)

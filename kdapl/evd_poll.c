@@ -234,7 +234,7 @@ static void early_recv(struct kdapl_half *half, enum ib_wc_status status)
 {
 	/* TCP loses no answer: on iWARP the CM's word always comes */
 	if (status == IB_WC_SUCCESS && READ_ONCE(half->passive) && !half->dev->iwarp)
-		queue_work(kdapl_wq, &half->est_work);
+		queue_delayed_work(kdapl_wq, &half->est_work, KDAPL_EST_TIME);
 }
 
 static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kdapl_wr *wr,

@@ -50,25 +50,25 @@ bool kdapl_evd_calls(const struct kdapl_evd *evd)
 	return evd->policy != DAT_UPCALL_DISABLE && !evd->notified;
 }
 
+/* Who runs upcalls now, helpers or the one runner? */
+static bool evd_many(const struct kdapl_evd *evd)
+{
+	/* pairs with the release in kdapl_evd_make_helpers() */
+	return READ_ONCE(evd->policy) == DAT_UPCALL_MANY && smp_load_acquire(&evd->helpers);
+}
+
 /**
  * kdapl_evd_held_up - must the next upcall wait for one that runs?
  * @evd: the EVD; evd->lock held
  *
- * Helpers may still be in upcalls when DAT_UPCALL_MANY has ended. The last of
- * them looks after the EVD when it is back.
+ * Upcalls of another policy may still run when the policy has changed. The last
+ * of them looks after the EVD when it is back.
  *
- * Return: true when the policy allows one upcall only and one runs.
+ * Return: true when as many upcalls run as the policy allows.
  */
 bool kdapl_evd_held_up(const struct kdapl_evd *evd)
 {
-	return evd->policy != DAT_UPCALL_MANY && !list_empty(&evd->running);
-}
-
-/* Who runs upcalls now, helpers or the one runner? */
-static bool evd_many(const struct kdapl_evd *evd)
-{
-	/* pairs with the release in evd_make_helpers() */
-	return READ_ONCE(evd->policy) == DAT_UPCALL_MANY && smp_load_acquire(&evd->helpers);
+	return evd->nrunning >= (evd_many(evd) ? evd->nhelpers : 1);
 }
 
 /*
@@ -137,12 +137,14 @@ static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_
 
 	run->seq = ++evd->upcall_seq;
 	list_add_tail(&run->node, &evd->running);
+	evd->nrunning++;
 	spin_unlock_irq(&evd->lock);
 
 	upcall.upcall_func(upcall.instance_data, event, more);
 
 	spin_lock_irq(&evd->lock);
 	list_del(&run->node);
+	evd->nrunning--;
 	run->half = NULL;
 	if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
 		wake_up(&evd->upcall_over);
@@ -204,7 +206,6 @@ out:
 static int evd_irq_poll(struct irq_poll *iop, int budget)
 {
 	struct kdapl_evd *evd = container_of(iop, struct kdapl_evd, iop);
-
 	int n = evd_run(evd, budget, false);
 
 	if (n < budget) {

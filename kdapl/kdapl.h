@@ -456,6 +456,13 @@ enum kdapl_half_phase {
 #define KDAPL_END_SILENT	2	/* the EP is being freed: no event */
 #define KDAPL_END_PEER		3	/* the CM says so: DISCONNECTED, if nothing worse is seen */
 
+/*
+ * How long data may be there before the CM is told that there must be a
+ * connection. Its own word normally follows within microseconds; telling it
+ * nevertheless lets a disconnect of the peer overtake that word.
+ */
+#define KDAPL_EST_TIME	(HZ / 20)
+
 /**
  * struct kdapl_half - the replaceable transport half of an EP
  * @ep: back pointer, holds a memory reference
@@ -550,7 +557,7 @@ struct kdapl_half {
 	u8 conn_pdata_len;
 
 	struct work_struct conn_work;	/* rdma_connect */
-	struct work_struct est_work;	/* data came before the CM's word */
+	struct delayed_work est_work;	/* data came before the CM's word */
 	struct delayed_work nudge_work;
 	unsigned int nudges;
 	u32 nudge_pos;
@@ -804,7 +811,8 @@ struct kdapl_evd {
 	DAT_UPCALL_POLICY policy;	/* sched reads it without the lock */
 	DAT_UPCALL_OBJECT upcall;
 	bool notified;			/* NOTIFY: the consumer knows, and dequeues */
-	struct list_head running;	/* upcalls */
+	struct list_head running;	/* upcalls, oldest first */
+	unsigned int nrunning;
 	u64 upcall_seq;			/* the last one started */
 	wait_queue_head_t upcall_over;
 

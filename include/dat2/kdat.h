@@ -181,7 +181,8 @@ typedef enum dat_upcall_flag {
  * @event: the event; read-only, and gone when the function returns
  * @more_events: DAT_TRUE when this EVD held another event at the time of the
  *	call. That event comes with an upcall of its own unless the consumer
- *	takes it with dat_evd_dequeue() first.
+ *	takes it with dat_evd_dequeue() first; an unsignalled one not before a
+ *	signalled one is queued behind it.
  *
  * With DAT_UPCALL_NOTIFY @event is NULL and @more_events DAT_TRUE: the consumer
  * takes what there is with dat_evd_dequeue(), until DAT_QUEUE_EMPTY.
