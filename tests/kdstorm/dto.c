@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Data transfers: pairs of endpoints, each end sends as fast as the other one has
+ * Receives posted, all ends of a side complete on one EVD. What is received is
+ * posted again where its event was taken, in whatever context that is.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "kdstorm.h"
+
+#define PAIRS		2
+#define WINDOW		32	/* Receives of an end */
+#define MSG		64	/* bytes per message */
+#define NOBODY		(STORM_STREAMS - 1)	/* cookie of what is not to be seen */
+
+static const struct kind {
+	const char *name;
+	DAT_EVD_FLAGS flags;
+	bool softirq;
+} kinds[] = {
+	{ "dto", DAT_EVD_DTO_FLAG, true },
+	{ "dto+software", DAT_EVD_DTO_FLAG | DAT_EVD_SOFTWARE_FLAG, false },
+	{ "dto+software", DAT_EVD_DTO_FLAG | DAT_EVD_SOFTWARE_FLAG, true },
+};
+
+struct end {
+	DAT_EP_HANDLE ep;
+	struct storm_evd *evd;
+	struct end *peer;
+	struct storm_mem in, out;
+	u32 recv_stream, req_stream;
+	u32 quota;		/* messages to send, and to receive */
+	u32 id;
+	spinlock_t lock;	/* keeps numbers and posts of Receives together */
+	u32 posted;		/* Receives */
+	u32 visible;		/* requests with an event */
+	DAT_EVENT_NUMBER event;	/* of the connection, the last one */
+	struct storm_thread sender;
+};
+
+struct run {
+	struct storm_evd *evd[2];
+	DAT_EVD_HANDLE cm[2];
+	DAT_PSP_HANDLE psp;
+	struct end end[2 * PAIRS];	/* even ones on side a */
+	bool unsignalled;
+};
+
+static struct run *run;
+
+static DAT_LMR_TRIPLET segment(const struct storm_mem *mem, u32 slot)
+{
+	return (DAT_LMR_TRIPLET) {
+		.virtual_address = (uintptr_t)mem->p + slot * MSG,
+		.segment_length = MSG,
+		.lmr_context = mem->key,
+	};
+}
+
+/* The last one of a stream, and some before, start an upcall. */
+static bool may_be_silent(const struct end *end, u32 number)
+{
+	return run->unsignalled && number % 4 != 3 && number != end->quota - 1;
+}
+
+/* The buffer is that of the event before, the number is the next one. */
+static void post_recv(struct end *end, u32 slot)
+{
+	DAT_LMR_TRIPLET iov = segment(&end->in, slot);
+	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_DTO_COOKIE cookie;
+	unsigned long flags;
+
+	spin_lock_irqsave(&end->lock, flags);
+	if (end->posted < end->quota) {
+		cookie.as_64 = (u64)slot << 32 | storm_mark(end->recv_stream, end->posted);
+		ret = dat_ep_post_recv(end->ep, 1, &iov, cookie,
+				       may_be_silent(end, end->posted) ?
+				       DAT_COMPLETION_UNSIGNALLED_FLAG :
+				       DAT_COMPLETION_DEFAULT_FLAG);
+		if (ret == DAT_SUCCESS)
+			WRITE_ONCE(end->posted, end->posted + 1);
+	}
+	spin_unlock_irqrestore(&end->lock, flags);
+	storm_try("dat_ep_post_recv", ret);
+}
+
+static u64 content(const struct end *from, u32 number)
+{
+	return ((u64)number << 32 | from->id) * 0x9e3779b97f4a7c15ULL;
+}
+
+static void dto_event(struct storm_evd *evd, const DAT_EVENT *event)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
+	u32 mark = dto->user_cookie.as_64, slot = dto->user_cookie.as_64 >> 32;
+	struct end *end = NULL;
+	bool recv = false;
+	u64 *message;
+	int i;
+
+	for (i = 0; i < 2 * PAIRS && !end; i++) {
+		recv = run->end[i].recv_stream == mark >> 24;
+		if (run->end[i].evd == evd && (recv || run->end[i].req_stream == mark >> 24))
+			end = &run->end[i];
+	}
+	storm_checked(STORM_DATA, 1);
+	if (!end || event->event_number != DAT_DTO_COMPLETION_EVENT || dto->ep_handle != end->ep ||
+	    dto->status != DAT_DTO_SUCCESS || dto->transfered_length != MSG ||
+	    dto->operation != (recv ? DAT_DTO_RECEIVE : DAT_DTO_SEND)) {
+		storm_fault(STORM_DATA, "%s: event 0x%x, mark %x, operation %d, status %d",
+			    evd->name, event->event_number, mark, dto->operation, dto->status);
+		return;
+	}
+	if (!recv)
+		return;
+	message = (u64 *)(end->in.p + slot * MSG);
+	if (message[0] != content(end->peer, mark & 0xffffff) ||
+	    message[MSG / 8 - 1] != message[0])
+		storm_fault(STORM_DATA, "%s: Receive %u has another message", evd->name,
+			    mark & 0xffffff);
+	post_recv(end, slot);
+}
+
+static int send(struct end *end, u32 number, u32 random)
+{
+	u64 *message = (u64 *)(end->out.p + number % WINDOW * MSG);
+	DAT_LMR_TRIPLET iov = segment(&end->out, number % WINDOW);
+	DAT_COMPLETION_FLAGS flags = DAT_COMPLETION_DEFAULT_FLAG;
+	bool visible = number == end->quota - 1 || random % 4;
+	DAT_DTO_COOKIE cookie = {};
+	DAT_RETURN ret;
+
+	message[0] = content(end, number);
+	message[MSG / 8 - 1] = message[0];
+	if (!visible)
+		flags = DAT_COMPLETION_SUPPRESS_FLAG;
+	else if (may_be_silent(end, number) && random / 4 % 2)
+		flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	cookie.as_64 = visible ? storm_mark(end->req_stream, end->visible) :
+				 storm_mark(NOBODY, number);
+	ret = dat_ep_post_send(end->ep, 1, &iov, cookie, flags);
+	if (DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES)
+		return -EAGAIN;
+	if (ret == DAT_SUCCESS)
+		end->visible += visible;
+	return storm_try("dat_ep_post_send", ret);
+}
+
+static void sender(struct storm_thread *t)
+{
+	struct end *end = t->arg;
+	u32 number = 0;
+	int err;
+
+	while (number < end->quota && !end->evd->stop) {
+		if (number == READ_ONCE(end->peer->posted)) {
+			storm_pause(number != READ_ONCE(end->peer->posted) || end->evd->stop, 1);
+			continue;
+		}
+		err = send(end, number, prandom_u32_state(&t->rnd));
+		if (err && err != -EAGAIN)
+			break;
+		if (err)
+			storm_pause(false, 1);
+		else
+			number++;
+		cond_resched();
+	}
+}
+
+/* ---- connections ---- */
+
+static void cm_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	const DAT_CONNECTION_EVENT_DATA *data = &event->event_data.connect_event_data;
+	DAT_CR_HANDLE cr = event->event_data.cr_arrival_event_data.cr_handle;
+	DAT_CR_PARAM param;
+	u32 n;
+
+	if (event->event_number != DAT_CONNECTION_REQUEST_EVENT) {
+		for (n = 0; n < 2 * PAIRS; n++) {
+			if (run->end[n].ep == data->ep_handle)
+				WRITE_ONCE(run->end[n].event, event->event_number);
+		}
+		wake_up_all(&storm_wait);
+		return;
+	}
+	if (dat_cr_query(cr, DAT_CR_FIELD_ALL, &param) == DAT_SUCCESS &&
+	    param.private_data_size >= sizeof(n)) {
+		memcpy(&n, param.private_data, sizeof(n));
+		if (n < PAIRS && !TRY(dat_cr_accept, cr, run->end[2 * n + 1].ep, 0, NULL))
+			return;
+	}
+	dat_cr_reject(cr, 0, NULL);
+}
+
+static bool both(const struct end *end, bool up)
+{
+	DAT_EVENT_NUMBER one = READ_ONCE(end[0].event), two = READ_ONCE(end[1].event);
+
+	if (up)
+		return one == DAT_CONNECTION_EVENT_ESTABLISHED &&
+		       two == DAT_CONNECTION_EVENT_ESTABLISHED;
+	return one > DAT_CONNECTION_EVENT_ESTABLISHED && two > DAT_CONNECTION_EVENT_ESTABLISHED;
+}
+
+static int end_open(struct end *end, int side)
+{
+	struct storm_ia *ia = side ? &storm_b : &storm_a;
+	DAT_COMPLETION_FLAGS flags = run->unsignalled ? DAT_COMPLETION_UNSIGNALLED_FLAG :
+							DAT_COMPLETION_DEFAULT_FLAG;
+	const DAT_EP_ATTR attr = {
+		.max_message_size = MSG,
+		.recv_completion_flags = flags,
+		.request_completion_flags = flags,
+		.max_recv_dtos = WINDOW, .max_recv_iov = 1,
+		.max_request_dtos = WINDOW, .max_request_iov = 1,
+		.srq_soft_hw = DAT_HW_DEFAULT,
+	};
+	int recv, req;
+
+	spin_lock_init(&end->lock);
+	end->evd = run->evd[side];
+	recv = storm_evd_stream(end->evd, end->quota);
+	req = storm_evd_stream(end->evd, end->quota);
+	if (recv < 0 || req < 0)
+		return -ENOMEM;
+	end->recv_stream = recv;
+	end->req_stream = req;
+	return storm_mem_open(ia, &end->in, WINDOW * MSG) ?:
+	       storm_mem_open(ia, &end->out, WINDOW * MSG) ?:
+	       TRY(dat_ep_create, ia->h, ia->pz, end->evd->h, end->evd->h, run->cm[side], &attr,
+		   &end->ep);
+}
+
+static int pair_up(u32 n, DAT_CONN_QUAL port)
+{
+	struct end *end = &run->end[2 * n];
+	int i, err;
+
+	end[0].peer = &end[1];
+	end[1].peer = &end[0];
+	err = end_open(&end[0], 0) ?: end_open(&end[1], 1);
+	for (i = 0; i < 2 * WINDOW && !err && !storm_failed(); i++)
+		post_recv(&end[i % 2], i / 2);
+	if (!err)
+		err = TRY(dat_ep_connect, end[0].ep, (DAT_IA_ADDRESS_PTR)&storm_b.addr, port,
+			  DAT_TIMEOUT_INFINITE, sizeof(n), &n, DAT_QOS_BEST_EFFORT,
+			  DAT_CONNECT_DEFAULT_FLAG);
+	if (!err && !wait_event_idle_timeout(storm_wait, both(end, true), 90 * HZ)) {
+		storm_fault(STORM_LINK, "no connection: events 0x%x and 0x%x", end[0].event,
+			    end[1].event);
+		err = -ETIMEDOUT;
+	}
+	return err;
+}
+
+static void pair_down(u32 n)
+{
+	struct end *end = &run->end[2 * n];
+	int i;
+
+	if (both(end, true)) {
+		dat_ep_disconnect(end->ep, DAT_CLOSE_GRACEFUL_FLAG);
+		if (!wait_event_idle_timeout(storm_wait, both(end, false), 90 * HZ))
+			storm_fault(STORM_LINK, "no end: events 0x%x and 0x%x", end[0].event,
+				    end[1].event);
+	}
+	for (i = 0; i < 2; i++) {
+		dat_ep_free(end[i].ep);
+		storm_mem_close(&end[i].in);
+		storm_mem_close(&end[i].out);
+	}
+}
+
+static int sides_open(const struct kind *kind, const struct storm_phase *phase, u32 events,
+		      DAT_CONN_QUAL port)
+{
+	DAT_UPCALL_OBJECT upcall = { NULL, cm_upcall };
+	int i, err = 0;
+
+	for (i = 0; i < 2 && !err; i++) {
+		struct storm_ia *ia = i ? &storm_b : &storm_a;
+
+		run->evd[i] = storm_evd_open(ia, kind->flags, kind->softirq, phase, dto_event,
+					     kind->name);
+		if (!run->evd[i])
+			return -ENOMEM;
+		if (kind->flags & DAT_EVD_SOFTWARE_FLAG)
+			err = storm_sources_open(run->evd[i], events / 10);
+		if (!err)
+			err = TRY(dat_evd_kcreate, ia->h, 32, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
+				  DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG, &run->cm[i]);
+	}
+	return err ?: TRY(dat_psp_create, storm_b.h, port, run->cm[1], DAT_PSP_CONSUMER_FLAG,
+			  &run->psp);
+}
+
+static int start(void)
+{
+	int i, err = 0;
+
+	for (i = 0; i < 2 && !err; i++) {
+		err = storm_evd_start(run->evd[i]);
+		if (!err && run->evd[i]->n_sources)
+			err = storm_sources_start(run->evd[i]);
+	}
+	for (i = 0; i < 2 * PAIRS && !err; i++)
+		err = storm_thread_start(&run->end[i].sender, "sender", sender, &run->end[i], i,
+					 storm_cpu(i / 2 + i));
+	return err;
+}
+
+/* All that is posted comes; nobody is without a Receive for so long. */
+static void finish(void)
+{
+	struct storm_evd *evd;
+	u64 taken[2] = {};
+	int i;
+
+	for (i = 0; i < 2 * PAIRS; i++) {
+		struct end *end = &run->end[i];
+		u64 before;
+
+		do {
+			before = storm_taken(run->evd[0]) + storm_taken(run->evd[1]);
+			if (wait_for_completion_timeout(&end->sender.done, 90 * HZ))
+				break;
+		} while (storm_taken(run->evd[0]) + storm_taken(run->evd[1]) != before &&
+			 !storm_overtime());
+		if (!try_wait_for_completion(&end->sender.done))
+			storm_fault(STORM_WAKE, "%s: sending has come to a halt", end->evd->name);
+		taken[i % 2] += end->quota + end->visible;
+	}
+	for (i = 0; i < 2; i++) {
+		evd = run->evd[i];
+		if (evd->n_sources && !storm_sources_wait(evd))
+			storm_fault(STORM_WAKE, "%s: posting has come to a halt", evd->name);
+		storm_evd_settle(evd, taken[i] + atomic64_read(&evd->posted));
+	}
+}
+
+static int dto_storm(const struct kind *kind, const struct storm_phase *phase, u32 events)
+{
+	static DAT_CONN_QUAL port = 21000;
+	int i, err;
+
+	run = kzalloc(sizeof(*run), GFP_KERNEL);
+	if (!run)
+		return -ENOMEM;
+	run->unsignalled = kind->flags == DAT_EVD_DTO_FLAG;
+	for (i = 0; i < 2 * PAIRS; i++) {
+		run->end[i].quota = events * 3 / (5 * 2 * PAIRS) + 1;
+		run->end[i].id = i;
+	}
+	err = sides_open(kind, phase, events, ++port);
+	for (i = 0; i < PAIRS && !err; i++)
+		err = pair_up(i, port);
+	if (!err)
+		err = start();
+	if (!err)
+		finish();
+	for (i = 0; i < 2; i++) {
+		if (!run->evd[i])
+			continue;
+		run->evd[i]->stop = true;
+		storm_sources_stop(run->evd[i]);
+	}
+	for (i = 0; i < 2 * PAIRS; i++)
+		storm_thread_stop(&run->end[i].sender);
+	for (i = 0; i < PAIRS; i++)
+		pair_down(i);
+	dat_psp_free(run->psp);
+	for (i = 0; i < 2; i++) {
+		dat_evd_free(run->cm[i]);
+		storm_evd_close(run->evd[i]);
+	}
+	kfree(run);
+	return err;
+}
+
+int storm_dto(u32 events)
+{
+	int i, k, err = 0;
+
+	for (i = 0; events && i < STORM_PHASES * ARRAY_SIZE(kinds); i++) {
+		k = i % ARRAY_SIZE(kinds);
+		if (err || storm_overtime())
+			break;
+		err = dto_storm(&kinds[k], &storm_phases[i / ARRAY_SIZE(kinds)],
+				events / (STORM_PHASES * ARRAY_SIZE(kinds)) + 1);
+	}
+	return err;
+}

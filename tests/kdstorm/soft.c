@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Software events: a thread on each CPU posts them, a timer does in softirq and an
+ * irq_work in hard interrupt context, each a stream of its own.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "kdstorm.h"
+
+#define BURST	64	/* events per tick from interrupts */
+
+/* Post an event. DAT_QUEUE_FULL is believed only if it can be true. */
+DAT_RETURN storm_post(struct storm_evd *evd, u32 stream, u32 number)
+{
+	DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
+	u64 taken = READ_ONCE(evd->soft_taken);
+	DAT_RETURN ret;
+	s64 queued;
+
+	event.event_data.software_event_data.pointer =
+		(void *)(uintptr_t)storm_mark(stream, number);
+	atomic64_inc(&evd->begun);
+	ret = dat_evd_post_se(evd->h, &event);
+	if (ret == DAT_SUCCESS) {
+		atomic64_inc(&evd->posted);
+		return ret;
+	}
+	/* No more than that was in the queue, and other calls may be counted too. */
+	queued = atomic64_read(&evd->begun) - taken;
+	atomic64_dec(&evd->begun);
+	if (DAT_GET_TYPE(ret) == DAT_QUEUE_FULL) {
+		atomic64_inc(&evd->full);
+		if (queued < READ_ONCE(evd->qlen) && !evd->paced && !READ_ONCE(evd->freed))
+			storm_fault(STORM_FULL, "%s: full with %lld events of %d", evd->name,
+				    queued, evd->qlen);
+	} else if (!READ_ONCE(evd->freed)) {
+		storm_fault(STORM_REFUSED, "%s: dat_evd_post_se: 0x%08x", evd->name, ret);
+	}
+	return ret;
+}
+
+/* Leave room for other events, and do not be done long before they are. */
+static bool may_post(struct storm_evd *evd)
+{
+	u64 posted = atomic64_read(&evd->posted), soft_taken = READ_ONCE(evd->soft_taken);
+
+	return posted < soft_taken + 64 && posted < 64 + 4 * (storm_taken(evd) - soft_taken);
+}
+
+/* 0, -EAGAIN: the queue is full, -ENODATA: that was all */
+static int post_next(struct storm_source *source)
+{
+	struct storm_evd *evd = source->evd;
+
+	if (evd->stop)
+		return -ENODATA;
+	if (!source->pending) {
+		if (atomic_dec_if_positive(&evd->left) < 0)
+			return -ENODATA;
+		source->pending = true;
+	}
+	if (evd->paced && !may_post(evd))
+		return -EAGAIN;
+	if (storm_post(evd, source->stream, source->next) != DAT_SUCCESS)
+		return -EAGAIN;
+	source->next++;
+	source->pending = false;
+	return 0;
+}
+
+/* True when it has no more to do. */
+static bool post_burst(struct storm_source *source)
+{
+	int n, ret = 0;
+
+	for (n = 0; n < BURST && !ret; n++)
+		ret = post_next(source);
+	if (ret == -ENODATA)
+		WRITE_ONCE(source->done, true);
+	return ret == -ENODATA;
+}
+
+static void post_hardirq(struct irq_work *work)
+{
+	struct storm_evd *evd = container_of(work, struct storm_evd, irq_work);
+
+	post_burst(&evd->source[evd->n_sources - 1]);
+}
+
+/* Each tick, until there is nothing more to post from interrupts. */
+static void post_softirq(struct timer_list *timer)
+{
+	struct storm_evd *evd = container_of(timer, struct storm_evd, timer);
+	struct storm_source *hard = &evd->source[evd->n_sources - 1];
+	bool done = post_burst(&evd->source[evd->n_sources - 2]);
+
+	if (!READ_ONCE(hard->done))
+		irq_work_queue(&evd->irq_work);
+	else if (done)
+		return;
+	mod_timer(timer, jiffies + 1);
+}
+
+static bool found_empty(struct storm_evd *evd)
+{
+	return READ_ONCE(evd->soft_taken) >= atomic64_read(&evd->begun);
+}
+
+static void post_thread(struct storm_thread *t)
+{
+	struct storm_source *source = t->arg;
+	struct storm_evd *evd = source->evd;
+	int n, ret = 0;
+	u64 taken;
+
+	while (ret != -ENODATA) {
+		for (n = storm_rnd(&t->rnd, 200); n >= 0; n--) {
+			taken = storm_taken(evd);
+			ret = post_next(source);
+			if (ret == -EAGAIN)
+				storm_pause(storm_taken(evd) != taken || evd->stop, 2);
+			else if (ret)
+				break;
+		}
+		cond_resched();
+		/* Sometimes the consumer is to have nothing to do, and then an event. */
+		if (storm_rnd(&t->rnd, 4) == 0) {
+			for (n = 0; n < 1000 && !found_empty(evd); n++)
+				cond_resched();
+		}
+	}
+	WRITE_ONCE(source->done, true);
+}
+
+int storm_sources_open(struct storm_evd *evd, u32 events)
+{
+	int i, stream;
+
+	evd->n_sources = storm_cpus + 2;
+	atomic_set(&evd->left, events);
+	for (i = 0; i < evd->n_sources; i++) {
+		stream = storm_evd_stream(evd, events);
+		if (stream < 0)
+			return stream;
+		evd->source[i].evd = evd;
+		evd->source[i].stream = stream;
+	}
+	timer_setup(&evd->timer, post_softirq, 0);
+	init_irq_work(&evd->irq_work, post_hardirq);
+	return 0;
+}
+
+int storm_sources_start(struct storm_evd *evd)
+{
+	int i, err = 0;
+
+	for (i = 0; i < storm_cpus && !err; i++)
+		err = storm_thread_start(&evd->source[i].thread, "poster", post_thread,
+					 &evd->source[i], i, storm_cpu(i));
+	mod_timer(&evd->timer, jiffies + 1);
+	return err;
+}
+
+static bool all_posted(struct storm_evd *evd)
+{
+	int i;
+
+	for (i = 0; i < evd->n_sources; i++) {
+		if (!READ_ONCE(evd->source[i].done))
+			return false;
+	}
+	return true;
+}
+
+/* Wait until all events are posted; false when that does not come to its end. */
+bool storm_sources_wait(struct storm_evd *evd)
+{
+	bool moving = true;
+
+	while (moving && !all_posted(evd)) {
+		u64 taken = storm_taken(evd), posted = atomic64_read(&evd->posted);
+
+		storm_pause(all_posted(evd), 2);
+		/* The last one may be posted after the last one was taken. */
+		if (!all_posted(evd) && atomic64_read(&evd->posted) == posted)
+			moving = storm_evd_wait(evd, taken + 1);
+	}
+	return moving;
+}
+
+void storm_sources_stop(struct storm_evd *evd)
+{
+	int i;
+
+	if (!evd->n_sources)
+		return;
+	for (i = 0; i < storm_cpus; i++)
+		storm_thread_stop(&evd->source[i].thread);
+	timer_shutdown_sync(&evd->timer);
+	irq_work_sync(&evd->irq_work);
+}
+
+/* ---- the storms ---- */
+
+static int soft_storm(struct storm_ia *ia, bool softirq, const struct storm_phase *phase,
+		      u32 events)
+{
+	struct storm_evd *evd = storm_evd_open(ia, DAT_EVD_SOFTWARE_FLAG, softirq, phase, NULL,
+					       "software");
+	int err;
+
+	if (!evd)
+		return -ENOMEM;
+	err = storm_sources_open(evd, events) ?: storm_evd_start(evd) ?: storm_sources_start(evd);
+	if (!err) {
+		if (!storm_sources_wait(evd))
+			storm_fault(STORM_WAKE, "%s: posting has come to a halt", evd->name);
+		else
+			storm_evd_settle(evd, atomic64_read(&evd->posted));
+	}
+	evd->stop = true;
+	storm_sources_stop(evd);
+	storm_evd_close(evd);
+	return err;
+}
+
+int storm_soft(u32 events)
+{
+	int i, err = 0;
+
+	for (i = 0; i < 2 * STORM_PHASES && !err && !storm_overtime(); i++)
+		err = soft_storm(i & 1 ? &storm_a : &storm_b, i & 1, &storm_phases[i / 2],
+				 events / (2 * STORM_PHASES) + 1);
+	return err;
+}
+
+/* Freed from here while everybody is posting, dequeuing and flipping. */
+static int freed_in_the_middle(bool softirq, u32 events)
+{
+	struct storm_evd *evd = storm_evd_open(&storm_a, DAT_EVD_SOFTWARE_FLAG, softirq,
+					       &storm_phases[STORM_STEADY_MANY], NULL, "free");
+	int err;
+
+	if (!evd)
+		return -ENOMEM;
+	err = storm_sources_open(evd, 1 << 20) ?: storm_sources_start(evd);
+	if (!err && !storm_evd_wait(evd, events))
+		storm_fault(STORM_WAKE, "%s: no events", evd->name);
+	storm_evd_free(evd);
+	evd->stop = true;
+	storm_sources_stop(evd);
+	storm_evd_close(evd);
+	return err;
+}
+
+/*
+ * An upcall that posts the event that starts the next one. Another EVD with an
+ * event on the same CPU must get its turn, and so must this thread.
+ */
+struct greedy {
+	DAT_EVD_HANDLE evd, other;
+	bool stop;
+	u64 upcalls;
+};
+
+static void greedy_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct greedy *greedy = instance;
+
+	greedy->upcalls++;
+	if (!READ_ONCE(greedy->stop) && dat_evd_post_se(greedy->evd, event) != DAT_SUCCESS)
+		storm_fault(STORM_FAIR, "an upcall cannot post to its own EVD");
+}
+
+static void other_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	WRITE_ONCE(((struct greedy *)instance)->stop, true);
+	wake_up_all(&storm_wait);
+}
+
+static int fair(bool softirq)
+{
+	struct kdat_evd_attr attr = KDAT_EVD_ATTR_INIT;
+	DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
+	struct greedy greedy = {};
+	DAT_UPCALL_OBJECT upcall[2] = {
+		{ &greedy, greedy_upcall }, { &greedy, other_upcall }
+	};
+	int i, err;
+
+	attr.context = softirq ? KDAT_EVD_CONTEXT_SOFTIRQ : KDAT_EVD_CONTEXT_WORKQUEUE;
+	err = TRY(kdat_evd_create, storm_a.h, 8, DAT_UPCALL_SINGLE_INSTANCE, &upcall[0],
+		  DAT_EVD_SOFTWARE_FLAG, &attr, &greedy.evd) ?:
+	      TRY(kdat_evd_create, storm_a.h, 8, DAT_UPCALL_SINGLE_INSTANCE, &upcall[1],
+		  DAT_EVD_SOFTWARE_FLAG, &attr, &greedy.other);
+	/* Both from the same CPU. */
+	migrate_disable();
+	for (i = 0; i < 4 && !err; i++)
+		err = TRY(dat_evd_post_se, greedy.evd, &event);
+	if (!err)
+		err = TRY(dat_evd_post_se, greedy.other, &event);
+	migrate_enable();
+	if (!err && !wait_event_idle_timeout(storm_wait, READ_ONCE(greedy.stop), 60 * HZ)) {
+		storm_fault(STORM_FAIR, "a busy EVD keeps another one from its turn (%s)",
+			    softirq ? "softirq" : "process");
+		WRITE_ONCE(greedy.stop, true);
+	}
+	storm_checked(STORM_FAIR, 1);
+	dat_evd_free(greedy.evd);
+	dat_evd_free(greedy.other);
+	return err;
+}
+
+/* DISABLE returns though an upcall waits for just that. */
+struct waiting {
+	struct completion inside, disabled;
+	bool late, over;
+};
+
+static void waiting_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct waiting *w = instance;
+
+	complete(&w->inside);
+	w->late = !wait_for_completion_timeout(&w->disabled, 60 * HZ);
+	WRITE_ONCE(w->over, true);
+}
+
+static int disable_beside_upcall(void)
+{
+	DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
+	struct waiting w = {};
+	DAT_UPCALL_OBJECT upcall = { &w, waiting_upcall };
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	int err;
+
+	init_completion(&w.inside);
+	init_completion(&w.disabled);
+	err = TRY(dat_evd_kcreate, storm_a.h, 8, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
+		  DAT_EVD_SOFTWARE_FLAG, &evd) ?:
+	      TRY(dat_evd_post_se, evd, &event);
+	if (!err && !wait_for_completion_timeout(&w.inside, 60 * HZ))
+		storm_fault(STORM_WAKE, "no upcall for an event");
+	if (!err)
+		err = TRY(dat_evd_modify_upcall, evd, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME,
+			  DAT_UPCALL_INVOC_NEW);
+	complete(&w.disabled);
+	if (!err)
+		err = TRY(dat_evd_modify_upcall, evd, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME,
+			  DAT_UPCALL_INVOC_NEW);
+	if (w.late)
+		storm_fault(STORM_TEARDOWN, "DISABLE has waited for an upcall");
+	if (!READ_ONCE(w.over))
+		storm_fault(STORM_TEARDOWN, "TEARDOWN has not waited for an upcall");
+	storm_checked(STORM_TEARDOWN, 2);
+	dat_evd_free(evd);
+	return err;
+}
+
+/* What one event or one moment shows. */
+int storm_special(void)
+{
+	int i, err = disable_beside_upcall() ?: fair(false) ?: fair(true);
+
+	for (i = 0; i < 64 && !err; i++)
+		err = freed_in_the_middle(i & 1, 1 + i * 16);
+	return err;
+}
