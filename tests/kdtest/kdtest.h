@@ -16,7 +16,7 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
-#include <dat2/kdat.h>
+#include <dat2/kdat_ext.h>
 
 #include "kd_case.h"
 
@@ -42,8 +42,13 @@ struct kdt_ia {
 	bool iwarp;
 };
 
+#define KDT_MORE_IAS	16
+#define KDT_TASKS	8
+
 struct kdt_env {
 	struct kdt_ia a, b;
+	DAT_IA_HANDLE more[KDT_MORE_IAS];	/* further instances, see kdt_ia_more() */
+	struct task_struct *tasks[KDT_TASKS];	/* see kdt_beside() */
 	struct list_head evds, bufs;
 };
 
@@ -53,6 +58,7 @@ typedef bool (*kdt_hook)(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEA
 
 struct kdt_evd {
 	DAT_EVD_HANDLE h;
+	struct kdt_ia *ia;
 	struct list_head link;
 	spinlock_t lock;		/* the queue */
 	wait_queue_head_t wait;
@@ -61,8 +67,11 @@ struct kdt_evd {
 	atomic_t running;		/* upcalls now */
 	int max_running;		/* upcalls at a time, ever */
 	unsigned int calls;
+	unsigned int entered;		/* the same, counted when they begin */
 	bool softirq, process;		/* contexts upcalls were seen in */
 	bool quiet;			/* no upcalls: kdt_get() and all that use it dequeue */
+	bool strange;			/* an event that names another EVD, or no handle yet */
+	bool keep;			/* NOTIFY: leave the events where they are */
 	kdt_hook hook;
 	void *priv;			/* the hook's */
 	DAT_EVENT *ring;
@@ -97,6 +106,17 @@ void kdt_env_close(struct kdt_env *env);
 
 DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS flags,
 			DAT_COUNT qlen, DAT_UPCALL_POLICY policy, struct kdt_evd **evd);
+/* The same with a context or a completion vector of one's own. */
+DAT_RETURN kdt_evd_open_attr(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS flags,
+			     DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
+			     const struct kdat_evd_attr *attr, struct kdt_evd **evd);
+/* Another policy with the upcall every EVD here has; quiet follows. */
+DAT_RETURN kdt_evd_set(struct kdt_evd *evd, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag);
+/* A software event with a number; kdt_soft_number() reads it. */
+DAT_RETURN kdt_soft(struct kdt_evd *evd, unsigned long number);
+unsigned long kdt_soft_number(const DAT_EVENT *event);
+/* No upcall of this EVD is running; waits until it is so. */
+bool kdt_idle(struct kdt_evd *evd);
 DAT_RETURN kdt_buf_open(struct kdt_env *env, struct kdt_ia *ia, DAT_PZ_HANDLE pz, u32 len,
 			DAT_MEM_PRIV_FLAGS rights, struct kdt_buf **buf);
 DAT_RETURN kdt_ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
@@ -179,11 +199,27 @@ do {											\
 struct kdt_evd *kdt_evd_new(struct kunit *test, struct kdt_ia *ia, int flags);
 struct kdt_evd *kdt_evd_policy(struct kunit *test, struct kdt_ia *ia, int flags, DAT_COUNT qlen,
 			       DAT_UPCALL_POLICY policy);
+struct kdt_evd *kdt_evd_context(struct kunit *test, struct kdt_ia *ia, int flags, DAT_COUNT qlen,
+				DAT_UPCALL_POLICY policy, enum kdat_evd_context context);
+/* Another instance of an adapter, closed with the others. */
+DAT_IA_HANDLE kdt_ia_more(struct kunit *test, struct kdt_ia *ia, DAT_COUNT qlen,
+			  DAT_EVD_HANDLE *async);
+void kdt_ia_less(struct kunit *test, DAT_IA_HANDLE ia);
+/*
+ * A task beside the test; the function ends with kdt_until_stopped(). Stopped at
+ * the end of the case in any event.
+ */
+struct task_struct *kdt_beside(struct kunit *test, int (*fn)(void *), void *data);
+void kdt_stop(struct kunit *test, struct task_struct *task);
+int kdt_until_stopped(void);
 struct kdt_buf *kdt_buf_new(struct kunit *test, struct kdt_ia *ia, u32 len);
 struct kdt_buf *kdt_buf_rights(struct kunit *test, struct kdt_ia *ia, u32 len, int rights);
 void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const DAT_EP_ATTR *attr);
 /* Endpoints and a listener, nothing connected. */
 struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr);
+/* The same with these EVDs; NULL stands for one of its own. */
+struct kdt_pair *kdt_pair_with(struct kunit *test, const struct kdt_pair *evds,
+			       const DAT_EP_ATTR *attr_c, const DAT_EP_ATTR *attr_s);
 void kdt_pair_connect(struct kunit *test, struct kdt_pair *pair);
 /* Both at once. */
 struct kdt_pair *kdt_pair_up(struct kunit *test);
@@ -203,6 +239,8 @@ void kdt_dto(struct kunit *test, struct kdt_evd *evd, struct kdt_ep *ep, u64 coo
 	     DAT_DTO_COMPLETION_STATUS status, u32 len);
 /* The next event is a completion; status and cookie are returned. */
 DAT_DTO_COMPLETION_STATUS kdt_any_dto(struct kunit *test, struct kdt_evd *evd, u64 *cookie);
+/* Disconnects and waits for both ends, whatever was in the air. */
+void kdt_pair_end(struct kunit *test, struct kdt_pair *pair);
 /* An empty Send, behind which all earlier Writes of the client are in the server's memory. */
 void kdt_settle(struct kunit *test, struct kdt_pair *pair);
 /* Frees the endpoint and its EVDs, and nothing was left in them. */
@@ -211,7 +249,8 @@ void kdt_ep_done(struct kunit *test, struct kdt_ep *ep);
 extern struct kunit_suite kdt_registry_suite, kdt_pz_suite, kdt_lmr_suite, kdt_evd_suite;
 extern struct kunit_suite kdt_ep_suite, kdt_conn_suite, kdt_post_suite, kdt_data_suite;
 extern struct kunit_suite kdt_error_suite, kdt_handle_suite, kdt_close_suite, kdt_xfer_suite;
-extern struct kunit_suite kdt_srq_suite, kdt_modify_suite;
+extern struct kunit_suite kdt_srq_suite, kdt_modify_suite, kdt_merge_suite, kdt_upcall_suite;
+extern struct kunit_suite kdt_overflow_suite, kdt_teardown_suite;
 
 /* ---- hold.c ---- */
 

@@ -9,6 +9,7 @@
 
 #include <linux/in.h>
 #include <linux/in6.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -74,7 +75,16 @@ void kdt_env_close(struct kdt_env *env)
 {
 	struct kdt_evd *evd, *evd_next;
 	struct kdt_buf *buf, *buf_next;
+	int i;
 
+	for (i = 0; i < KDT_TASKS; i++) {
+		if (env->tasks[i])
+			kthread_stop(env->tasks[i]);
+	}
+	for (i = 0; i < KDT_MORE_IAS; i++) {
+		if (env->more[i])
+			dat_ia_close(env->more[i], DAT_CLOSE_ABRUPT_FLAG);
+	}
 	if (env->a.h)
 		dat_ia_close(env->a.h, DAT_CLOSE_ABRUPT_FLAG);
 	if (env->b.h)
@@ -105,9 +115,12 @@ void kdt_exit(struct kunit *test)
 {
 	struct kdt_env *env = test->priv;
 	struct kdt_buf *buf;
+	struct kdt_evd *evd;
 
 	if (!env)
 		return;
+	list_for_each_entry(evd, &env->evds, link)
+		KUNIT_EXPECT_FALSE_MSG(test, evd->strange, "an event that names another EVD");
 	list_for_each_entry(buf, &env->bufs, link)
 		KUNIT_EXPECT_TRUE_MSG(test, kdt_guarded(buf),
 				      "written outside of a buffer of %u bytes", buf->len);
@@ -116,34 +129,57 @@ void kdt_exit(struct kunit *test)
 
 /* ---- EVDs ---- */
 
+/* One event, in an upcall or taken by one. */
+static void kdt_arrived(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	unsigned long flags;
+
+	if (!evd->h || event->evd_handle != evd->h)
+		WRITE_ONCE(evd->strange, true);
+	if (evd->hook && evd->hook(evd, event, more))
+		return;
+	spin_lock_irqsave(&evd->lock, flags);
+	if (evd->head - evd->tail < KDT_RING)
+		evd->ring[evd->head++ % KDT_RING] = *event;
+	else
+		evd->lost = true;
+	spin_unlock_irqrestore(&evd->lock, flags);
+}
+
 static void kdt_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	struct kdt_evd *evd = instance;
-	unsigned long flags;
 	int running = atomic_inc_return(&evd->running);
+	unsigned long flags;
+	DAT_EVENT next;
 
+	spin_lock_irqsave(&evd->lock, flags);
+	evd->entered++;
+	evd->max_running = max(evd->max_running, running);
+	spin_unlock_irqrestore(&evd->lock, flags);
 	if (in_serving_softirq())
 		WRITE_ONCE(evd->softirq, true);
 	else if (in_task())
 		WRITE_ONCE(evd->process, true);
-	if (!evd->hook || !evd->hook(evd, event, more)) {
-		spin_lock_irqsave(&evd->lock, flags);
-		if (evd->head - evd->tail < KDT_RING)
-			evd->ring[evd->head++ % KDT_RING] = *event;
-		else
-			evd->lost = true;
-		spin_unlock_irqrestore(&evd->lock, flags);
+	if (event) {
+		kdt_arrived(evd, event, more);
+	} else {
+		/* NOTIFY brings no event but says that there is one */
+		if (more != DAT_TRUE)
+			WRITE_ONCE(evd->strange, true);
+		while (!READ_ONCE(evd->keep) && dat_evd_dequeue(evd->h, &next) == DAT_SUCCESS)
+			kdt_arrived(evd, &next, DAT_FALSE);
 	}
 	spin_lock_irqsave(&evd->lock, flags);
 	evd->calls++;
-	evd->max_running = max(evd->max_running, running);
 	spin_unlock_irqrestore(&evd->lock, flags);
 	atomic_dec(&evd->running);
 	wake_up(&evd->wait);
 }
 
-DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS flags,
-			DAT_COUNT qlen, DAT_UPCALL_POLICY policy, struct kdt_evd **out)
+DAT_RETURN kdt_evd_open_attr(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS flags,
+			     DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
+			     const struct kdat_evd_attr *attr, struct kdt_evd **out)
 {
 	DAT_UPCALL_OBJECT upcall = { .upcall_func = kdt_upcall };
 	struct kdt_evd *evd;
@@ -152,6 +188,7 @@ DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS fl
 	evd = kzalloc(sizeof(*evd), GFP_KERNEL);
 	if (!evd)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	evd->ia = ia;
 	evd->ring = kvcalloc(KDT_RING, sizeof(*evd->ring), GFP_KERNEL);
 	spin_lock_init(&evd->lock);
 	init_waitqueue_head(&evd->wait);
@@ -160,10 +197,50 @@ DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS fl
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	upcall.instance_data = evd;
 	evd->quiet = policy == DAT_UPCALL_DISABLE;
-	ret = dat_evd_kcreate(ia->h, qlen, policy, policy == DAT_UPCALL_DISABLE ? NULL : &upcall,
-			      flags, &evd->h);
+	if (attr)
+		ret = kdat_evd_create(ia->h, qlen, policy, evd->quiet ? NULL : &upcall, flags,
+				      attr, &evd->h);
+	else
+		ret = dat_evd_kcreate(ia->h, qlen, policy, evd->quiet ? NULL : &upcall, flags,
+				      &evd->h);
 	*out = evd;
 	return ret;
+}
+
+DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS flags,
+			DAT_COUNT qlen, DAT_UPCALL_POLICY policy, struct kdt_evd **out)
+{
+	return kdt_evd_open_attr(env, ia, flags, qlen, policy, NULL, out);
+}
+
+DAT_RETURN kdt_evd_set(struct kdt_evd *evd, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag)
+{
+	DAT_UPCALL_OBJECT upcall = { .upcall_func = kdt_upcall, .instance_data = evd };
+	DAT_RETURN ret = dat_evd_modify_upcall(evd->h, policy, &upcall, flag);
+
+	if (ret == DAT_SUCCESS)
+		WRITE_ONCE(evd->quiet, policy <= DAT_UPCALL_DISABLE);
+	return ret;
+}
+
+DAT_RETURN kdt_soft(struct kdt_evd *evd, unsigned long number)
+{
+	DAT_EVENT event = {
+		.event_number = DAT_SOFTWARE_EVENT,
+		.event_data.software_event_data.pointer = (void *)number,
+	};
+
+	return dat_evd_post_se(evd->h, &event);
+}
+
+unsigned long kdt_soft_number(const DAT_EVENT *event)
+{
+	return (unsigned long)event->event_data.software_event_data.pointer;
+}
+
+bool kdt_idle(struct kdt_evd *evd)
+{
+	return wait_event_timeout(evd->wait, !atomic_read(&evd->running), KDT_WAIT);
 }
 
 static bool kdt_take(struct kdt_evd *evd, DAT_EVENT *event)
@@ -200,9 +277,17 @@ bool kdt_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event)
 
 bool kdt_get_timeout(struct kdt_evd *evd, DAT_EVENT *event, long timeout)
 {
-	if (evd->quiet)
-		return kdt_dequeue_timeout(evd->h, event, timeout);
-	return wait_event_timeout(evd->wait, kdt_take(evd, event), timeout);
+	unsigned long end = jiffies + timeout;
+
+	if (!READ_ONCE(evd->quiet))
+		return wait_event_timeout(evd->wait, kdt_take(evd, event), timeout);
+	do {
+		/* what upcalls brought before they were disabled comes first */
+		if (kdt_take(evd, event) || dat_evd_dequeue(evd->h, event) == DAT_SUCCESS)
+			return true;
+		schedule_timeout_uninterruptible(1);
+	} while (time_before(jiffies, end));
+	return false;
 }
 
 bool kdt_get(struct kdt_evd *evd, DAT_EVENT *event)
@@ -480,6 +565,82 @@ struct kdt_evd *kdt_evd_policy(struct kunit *test, struct kdt_ia *ia, int flags,
 	return evd;
 }
 
+struct kdt_evd *kdt_evd_context(struct kunit *test, struct kdt_ia *ia, int flags, DAT_COUNT qlen,
+				DAT_UPCALL_POLICY policy, enum kdat_evd_context context)
+{
+	struct kdat_evd_attr attr = KDAT_EVD_ATTR_INIT;
+	struct kdt_evd *evd;
+
+	attr.context = context;
+	KDT_OK(test, kdt_evd_open_attr(kdt_env(test), ia, flags, qlen, policy, &attr, &evd));
+	return evd;
+}
+
+DAT_IA_HANDLE kdt_ia_more(struct kunit *test, struct kdt_ia *ia, DAT_COUNT qlen,
+			  DAT_EVD_HANDLE *async)
+{
+	struct kdt_env *env = kdt_env(test);
+	DAT_IA_HANDLE h;
+	int i;
+
+	for (i = 0; i < KDT_MORE_IAS && env->more[i]; i++)
+		;
+	KUNIT_ASSERT_LT(test, i, KDT_MORE_IAS);
+	KDT_OK(test, dat_ia_open((char *)ia->name, qlen, async, &h));
+	env->more[i] = h;
+	return h;
+}
+
+void kdt_ia_less(struct kunit *test, DAT_IA_HANDLE ia)
+{
+	struct kdt_env *env = kdt_env(test);
+	int i;
+
+	for (i = 0; i < KDT_MORE_IAS; i++) {
+		if (env->more[i] == ia)
+			env->more[i] = DAT_HANDLE_NULL;
+	}
+	KDT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+struct task_struct *kdt_beside(struct kunit *test, int (*fn)(void *), void *data)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct task_struct *task;
+	int i;
+
+	for (i = 0; i < KDT_TASKS && env->tasks[i]; i++)
+		;
+	KUNIT_ASSERT_LT(test, i, KDT_TASKS);
+	task = kthread_run(fn, data, "kdtest/%d", i);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	env->tasks[i] = task;
+	return task;
+}
+
+void kdt_stop(struct kunit *test, struct task_struct *task)
+{
+	struct kdt_env *env = kdt_env(test);
+	int i;
+
+	for (i = 0; i < KDT_TASKS; i++) {
+		if (env->tasks[i] == task)
+			env->tasks[i] = NULL;
+	}
+	kthread_stop(task);
+}
+
+int kdt_until_stopped(void)
+{
+	while (!kthread_should_stop()) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (!kthread_should_stop())
+			schedule();
+	}
+	__set_current_state(TASK_RUNNING);
+	return 0;
+}
+
 struct kdt_evd *kdt_evd_new(struct kunit *test, struct kdt_ia *ia, int flags)
 {
 	return kdt_evd_policy(test, ia, flags, 2 * KDT_DTOS, DAT_UPCALL_SINGLE_INSTANCE);
@@ -509,6 +670,36 @@ struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr)
 
 	KUNIT_ASSERT_NOT_NULL(test, pair);
 	KDT_OK(test, kdt_pair_open(kdt_env(test), pair, attr));
+	return pair;
+}
+
+static void kdt_ep_with(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia,
+			const struct kdt_ep *evds, const DAT_EP_ATTR *attr)
+{
+	DAT_EP_ATTR def;
+
+	kdt_attr(kdt_env(test), &def);
+	ep->ia = ia;
+	ep->recv = evds->recv ?: kdt_evd_new(test, ia, DAT_EVD_DTO_FLAG);
+	ep->req = evds->req ?: kdt_evd_new(test, ia, DAT_EVD_DTO_FLAG);
+	ep->conn = evds->conn ?: kdt_evd_new(test, ia, DAT_EVD_CONNECTION_FLAG);
+	KDT_OK(test, dat_ep_create(ia->h, ia->pz, ep->recv->h, ep->req->h, ep->conn->h,
+				   attr ?: &def, &ep->h));
+}
+
+struct kdt_pair *kdt_pair_with(struct kunit *test, const struct kdt_pair *evds,
+			       const DAT_EP_ATTR *attr_c, const DAT_EP_ATTR *attr_s)
+{
+	struct kdt_pair *pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
+	struct kdt_env *env = kdt_env(test);
+
+	KUNIT_ASSERT_NOT_NULL(test, pair);
+	kdt_ep_with(test, &pair->c, &env->a, &evds->c, attr_c);
+	kdt_ep_with(test, &pair->s, &env->b, &evds->s, attr_s);
+	pair->cr = evds->cr ?: kdt_evd_new(test, &env->b, DAT_EVD_CR_FLAG);
+	pair->port = kdt_new_port();
+	KDT_OK(test, dat_psp_create(env->b.h, pair->port, pair->cr->h, DAT_PSP_CONSUMER_FLAG,
+				    &pair->psp));
 	return pair;
 }
 
@@ -567,6 +758,13 @@ void kdt_pair_down(struct kunit *test, struct kdt_pair *pair)
 	end = kdt_end(test, &pair->s);
 	if (!pair->s.ia->iwarp)
 		KUNIT_EXPECT_EQ(test, (int)end, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+void kdt_pair_end(struct kunit *test, struct kdt_pair *pair)
+{
+	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
+	kdt_end(test, &pair->c);
+	kdt_end(test, &pair->s);
 }
 
 void kdt_conn(struct kunit *test, struct kdt_ep *ep, DAT_EVENT_NUMBER number)

@@ -31,6 +31,9 @@ static struct kunit_suite *kdt_suites[] = {
 	&kdt_pz_suite,
 	&kdt_lmr_suite,
 	&kdt_evd_suite,
+	&kdt_merge_suite,
+	&kdt_upcall_suite,
+	&kdt_overflow_suite,
 	&kdt_ep_suite,
 	&kdt_conn_suite,
 	&kdt_post_suite,
@@ -41,6 +44,7 @@ static struct kunit_suite *kdt_suites[] = {
 	&kdt_modify_suite,
 	&kdt_handle_suite,
 	&kdt_close_suite,
+	&kdt_teardown_suite,
 };
 
 static struct kunit_suite *kdt_chosen[ARRAY_SIZE(kdt_suites)];
