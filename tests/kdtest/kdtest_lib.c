@@ -14,6 +14,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
+#include <linux/workqueue.h>
 
 #include "kdtest.h"
 
@@ -70,11 +71,22 @@ int kdt_env_open(struct kdt_env *env)
 	return kdt_ia_open(&env->a, kdt_ia_a) ?: kdt_ia_open(&env->b, kdt_ia_b);
 }
 
+struct kdt_close {
+	struct work_struct work;
+	DAT_IA_HANDLE ia;
+};
+
+static void kdt_close_work(struct work_struct *work)
+{
+	dat_ia_close(container_of(work, struct kdt_close, work)->ia, DAT_CLOSE_ABRUPT_FLAG);
+}
+
 /* Abrupt close frees what is left and waits for upcalls; then the memory can go. */
 void kdt_env_close(struct kdt_env *env)
 {
 	struct kdt_evd *evd, *evd_next;
 	struct kdt_buf *buf, *buf_next;
+	struct kdt_close other;
 	int i;
 
 	for (i = 0; i < KDT_TASKS; i++) {
@@ -85,10 +97,15 @@ void kdt_env_close(struct kdt_env *env)
 		if (env->more[i])
 			dat_ia_close(env->more[i], DAT_CLOSE_ABRUPT_FLAG);
 	}
+	/* both at once: most of it is waiting for grace periods */
+	INIT_WORK_ONSTACK(&other.work, kdt_close_work);
+	other.ia = env->b.h;
+	if (other.ia)
+		queue_work(system_unbound_wq, &other.work);
 	if (env->a.h)
 		dat_ia_close(env->a.h, DAT_CLOSE_ABRUPT_FLAG);
-	if (env->b.h)
-		dat_ia_close(env->b.h, DAT_CLOSE_ABRUPT_FLAG);
+	flush_work(&other.work);
+	destroy_work_on_stack(&other.work);
 	env->a.h = DAT_HANDLE_NULL;
 	env->b.h = DAT_HANDLE_NULL;
 	list_for_each_entry_safe(evd, evd_next, &env->evds, link) {

@@ -247,7 +247,6 @@ static void ep_free_in(struct kunit *test, int role, int policy, enum kdat_evd_c
 	complete_all(&e->leave);
 	KDT_TYPE(test, DAT_INVALID_HANDLE, dat_ep_free(pair->s.h));
 	free_evd_soon(test, evd);
-	free_evd_soon(test, role == ROLE_RECV ? pair->s.req : pair->s.recv);
 	silence(test, evd);
 	KUNIT_EXPECT_TRUE(test, DAT_GET_TYPE(e->second) == DAT_INVALID_HANDLE);
 	if (policy != DAT_UPCALL_MANY)

@@ -557,11 +557,16 @@ static void received(struct kunit *test, struct kdt_pair *pair, int first, int n
 		kdt_dto(test, pair->s.recv, &pair->s, i, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, SIZE);
 }
 
-static void invocation(struct kunit *test, struct kdt_pair *pair, int policy, int flag, int silent)
+struct invocation {
+	struct kdt_pair *pair;
+	struct kdt_buf *from, *to;
+};
+
+static void invocation(struct kunit *test, const struct invocation *inv, int policy, int flag,
+		       int silent)
 {
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_buf *from = kdt_buf_new(test, &env->a, SIZE);
-	struct kdt_buf *to = kdt_buf_new(test, &env->b, SIZE);
+	struct kdt_buf *from = inv->from, *to = inv->to;
+	struct kdt_pair *pair = inv->pair;
 	DAT_LMR_TRIPLET iov = kdt_seg(to, 0, SIZE);
 	struct kdt_evd *evd = pair->s.recv;
 	unsigned int entered;
@@ -592,19 +597,24 @@ static void invocation_flags(struct kunit *test)
 	static const int policies[] = {
 		DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_NOTIFY, DAT_UPCALL_MANY,
 	};
-	struct kdt_evd *evd = kdt_evd_new(test, &kdt_env(test)->b, DAT_EVD_DTO_FLAG);
-	struct kdt_pair *pair = pair_on(test, evd, DAT_COMPLETION_UNSIGNALLED_FLAG);
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_evd *evd = kdt_evd_new(test, &env->b, DAT_EVD_DTO_FLAG);
+	const struct invocation inv = {
+		.pair = pair_on(test, evd, DAT_COMPLETION_UNSIGNALLED_FLAG),
+		.from = kdt_buf_new(test, &env->a, SIZE),
+		.to = kdt_buf_new(test, &env->b, SIZE),
+	};
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(policies); i++) {
-		invocation(test, pair, policies[i], DAT_UPCALL_INVOC_NEW, 0);
-		invocation(test, pair, policies[i], DAT_UPCALL_INVOC_ANY, 0);
-		invocation(test, pair, policies[i], DAT_UPCALL_INVOC_NEW,
+		invocation(test, &inv, policies[i], DAT_UPCALL_INVOC_NEW, 0);
+		invocation(test, &inv, policies[i], DAT_UPCALL_INVOC_ANY, 0);
+		invocation(test, &inv, policies[i], DAT_UPCALL_INVOC_NEW,
 			   DAT_COMPLETION_UNSIGNALLED_FLAG);
-		invocation(test, pair, policies[i], DAT_UPCALL_INVOC_ANY,
+		invocation(test, &inv, policies[i], DAT_UPCALL_INVOC_ANY,
 			   DAT_COMPLETION_UNSIGNALLED_FLAG);
 	}
-	kdt_pair_down(test, pair);
+	kdt_pair_down(test, inv.pair);
 }
 
 /* The connection ends while nobody may be called. */
