@@ -211,14 +211,11 @@ static void kd_qp_modify(struct kd_env *env, enum ib_qp_state state, int mask)
 }
 
 /**
- * kd_connect - bring the EP to CONNECTED, as the end of a handshake does
+ * kd_bring_up - bring the EP to CONNECTED, as the end of a handshake does
  * @env: environment with a fresh EP
  */
-void kd_connect(struct kd_env *env)
+void kd_bring_up(struct kd_env *env)
 {
-	struct kunit *test = env->test;
-	DAT_EVENT event;
-
 	if (fake_ib_qp_state(env->qp) == IB_QPS_INIT) {
 		kd_qp_modify(env, IB_QPS_RTR, IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
 			     IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
@@ -226,6 +223,18 @@ void kd_connect(struct kd_env *env)
 			     IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
 	}
 	kdapl_test_connect(env->kep);
+}
+
+/**
+ * kd_connect - the same, and take the event that tells of it
+ * @env: environment with a fresh EP
+ */
+void kd_connect(struct kd_env *env)
+{
+	struct kunit *test = env->test;
+	DAT_EVENT event;
+
+	kd_bring_up(env);
 	KUNIT_ASSERT_EQ(test, (int)READ_ONCE(env->kep->state), (int)DAT_EP_STATE_CONNECTED);
 	KUNIT_ASSERT_TRUE(test, kd_next(env->conn, &event));
 	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_ESTABLISHED);

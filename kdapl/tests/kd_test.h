@@ -95,6 +95,7 @@ void kd_exit(struct kunit *test);
 struct kd_env *kd_open(struct kunit *test, const struct fake_ib_caps *caps);
 void kd_attr(DAT_EP_ATTR *attr);
 void kd_ep(struct kd_env *env, const DAT_EP_ATTR *attr);
+void kd_bring_up(struct kd_env *env);
 void kd_connect(struct kd_env *env);
 struct kd_env *kd_connected(struct kunit *test, const DAT_EP_ATTR *attr);
 void kd_set_state(struct kd_env *env, DAT_EP_STATE state);
