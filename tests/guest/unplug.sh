@@ -10,7 +10,8 @@ heard() {
 	logged 'kdtest-hold: PASS' && ! logged 'kdtest-hold: FAIL'
 }
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-for how in link netdev rmmod; do
+# Busy in upcalls of each kind, and with upcalls disabled.
+for how in link link-many link-notify link-disable netdev rmmod; do
 	# rmmod siw with traffic hangs inside siw, whatever a consumer does.
 	[ "$how$p" = rmmodsiw ] && continue
 	# With lockdep the sockets of rxe's QPs hold the module.
@@ -23,14 +24,19 @@ for how in link netdev rmmod; do
 	dev) two_devices "$p"; a=${p}0 b=${p}1 dev=veth0 ns='' ;;
 	one) loopback_dev "$p"; a=${p}0 b=${p}0 dev=kd0 ns='' ;;
 	esac
+	case $how in
+	link-*) policy=${how#link-} ;;
+	netdev) policy=many ;;
+	*) policy=single ;;
+	esac
 	dmesg -C
 	must "connections with traffic on $a and $b" \
-		insmod "$KO/kdtest.ko" mode=hold ia_a="$a-1" ia_b="$b-1"
+		insmod "$KO/kdtest.ko" mode=hold ia_a="$a-1" ia_b="$b-1" policy="$policy"
 	sleep 0.5
 	# shellcheck disable=SC2086
 	case $how in
-	link)
-		step "EPSM-24,SIL-27: rdma link delete of a busy device returns" \
+	link*)
+		step "EPSM-24,SIL-27: rdma link delete of a busy device returns, upcalls: $policy" \
 			timeout 20 rdma link delete "$a" ;;
 	netdev)
 		step "EPSM-24,SIL-27: deleting the network interface of a busy device returns" \

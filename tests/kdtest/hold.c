@@ -22,6 +22,7 @@
  */
 #define pr_fmt(fmt) "kdtest-hold: " fmt
 
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -35,14 +36,17 @@
 #define HOLD_IN		16		/* receives posted; twice that on an SRQ */
 #define HOLD_OUT	(KDT_DTOS + 16)	/* more than the requests that can be outstanding */
 #define HOLD_RECV	BIT_ULL(32)	/* in the cookie */
+#define HOLD_WINDOW	64		/* messages whose upcalls may run at a time */
 
-static char *gone = "auto", *want = "";
+static char *gone = "auto", *want = "", *policy = "single";
 static unsigned int bytes = HOLD_SIZE;
 
 module_param(gone, charp, 0644);
 MODULE_PARM_DESC(gone, "mode=hold: whose device is gone at unload: a, b, ab, none (default: find out)");
 module_param(bytes, uint, 0444);
 MODULE_PARM_DESC(bytes, "mode=hold: of a message, up to 4096");
+module_param(policy, charp, 0444);
+MODULE_PARM_DESC(policy, "mode=hold: of the EVDs: single, many (upcalls that may sleep), notify, disable");
 module_param(want, charp, 0644);
 MODULE_PARM_DESC(want, "mode=hold: alive: nothing ended; ended: everything did, by itself");
 
@@ -56,7 +60,10 @@ struct hold_ep {
 	struct hold_srq *srq;		/* or NULL */
 	struct kdt_buf *in, *out;
 	spinlock_t lock;		/* sending: numbers in the order of posts */
-	u32 sent, received;
+	u32 sent;
+	spinlock_t in_lock;		/* receiving: what follows */
+	u32 received;			/* all messages up to here */
+	u64 beyond;			/* and these behind it, with policy=many */
 	atomic_t posted, completed, bounced;
 	u32 statuses;			/* bits, other than success and flushed */
 	bool broken, damaged;
@@ -66,6 +73,7 @@ static struct kdt_env *hold_env;
 static struct kdt_pair hold_pairs[HOLD_PAIRS];
 static struct hold_ep hold_eps[2 * HOLD_PAIRS];
 static struct hold_srq hold_srqs[2];	/* of a and b */
+static struct task_struct *hold_task;	/* takes the events, with policy=disable */
 static const char *hold_wrong;
 static char hold_text[160];
 
@@ -146,34 +154,95 @@ static DAT_RETURN hold_send(struct hold_ep *h)
 	return ret;
 }
 
+static bool hold_many(void)
+{
+	return !strcmp(policy, "many");
+}
+
+/* Which message is this? Only the next one will do, unless upcalls overtake each other. */
+static bool hold_message(struct hold_ep *h, u32 slot, const u8 *p)
+{
+	struct hold_ep *peer = &hold_eps[(h - hold_eps) ^ 1];
+	u32 i, window = hold_many() ? HOLD_WINDOW : 1;
+	unsigned long flags;
+
+	spin_lock_irqsave(&h->in_lock, flags);
+	/* An SRQ hands out its buffers in any order. */
+	if (!h->srq && !hold_many() && slot != h->received % HOLD_IN)
+		window = 0;
+	for (i = 0; i < window; i++) {
+		if (!(h->beyond & BIT_ULL(i)) &&
+		    kdt_same(p, bytes, hold_seed(peer, h->received + i)))
+			break;
+	}
+	if (i < window)
+		h->beyond |= BIT_ULL(i);
+	else
+		h->damaged = true;
+	while (h->beyond & 1) {
+		h->beyond >>= 1;
+		h->received++;
+	}
+	spin_unlock_irqrestore(&h->in_lock, flags);
+	return i < window;
+}
+
+static void hold_status(struct hold_ep *h, DAT_DTO_COMPLETION_STATUS status)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&h->in_lock, flags);
+	h->statuses |= 1 << status;
+	spin_unlock_irqrestore(&h->in_lock, flags);
+}
+
 /* Each message is answered; each completion is counted. */
 static bool hold_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
 	struct hold_ep *h = evd->priv;
-	struct hold_ep *peer = &hold_eps[(h - hold_eps) ^ 1];
 	u32 slot = dto->user_cookie.as_64;
 
 	if (dto->status == DAT_DTO_SUCCESS && dto->user_cookie.as_64 & HOLD_RECV) {
 		u8 *p = h->in->p + slot * HOLD_SIZE;
 
-		/* An SRQ hands out its buffers in any order. */
-		if ((!h->srq && slot != h->received % HOLD_IN) || dto->transfered_length != bytes ||
-		    !kdt_same(p, bytes, hold_seed(peer, h->received)))
+		if (dto->transfered_length != bytes || !hold_message(h, slot, p))
 			h->damaged = true;
 		memset(p, 0, bytes);
-		h->received++;
 		hold_receive(h, slot);
 		hold_send(h);
 		atomic_inc(&h->bounced);
 	} else if (dto->status != DAT_DTO_SUCCESS && dto->status != DAT_DTO_ERR_FLUSHED) {
-		h->statuses |= 1 << dto->status;
+		hold_status(h, dto->status);
 	}
 	/* What is on an SRQ is nobody's. */
 	if (!h->srq || !(dto->user_cookie.as_64 & HOLD_RECV))
 		atomic_inc(&h->completed);
 	wake_up(&evd->wait);
 	return true;
+}
+
+/* Takes the events of EVDs that call nobody. */
+static int hold_poll(void *data)
+{
+	DAT_EVENT event;
+	int i, n;
+
+	while (!kthread_should_stop()) {
+		for (i = 0, n = 0; i < 4 * HOLD_PAIRS; i++) {
+			struct kdt_ep *ep = hold_eps[i / 2].ep;
+			struct kdt_evd *evd = i & 1 ? ep->recv : ep->req;
+
+			if (dat_evd_dequeue(evd->h, &event) == DAT_SUCCESS) {
+				hold_hook(evd, &event, DAT_FALSE);
+				n++;
+			}
+		}
+		if (!n)
+			schedule_timeout_interruptible(1);
+		cond_resched();
+	}
+	return 0;
 }
 
 /* It is traffic only when every endpoint has seen some. */
@@ -206,15 +275,42 @@ static DAT_RETURN hold_srq_open(struct kdt_ia *ia, struct hold_srq *srq)
 	return ret;
 }
 
-/* The endpoint again, with its Receives from an SRQ. */
-static DAT_RETURN hold_use_srq(struct hold_ep *h, struct hold_srq *srq)
+static DAT_RETURN hold_evd(struct kdt_evd **evd)
+{
+	struct kdat_evd_attr attr = KDAT_EVD_ATTR_INIT;
+	DAT_UPCALL_POLICY how = DAT_UPCALL_SINGLE_INSTANCE;
+
+	if (hold_many()) {
+		how = DAT_UPCALL_MANY;
+		attr.context = KDAT_EVD_CONTEXT_WORKQUEUE;
+	} else if (!strcmp(policy, "notify")) {
+		how = DAT_UPCALL_NOTIFY;
+	} else if (!strcmp(policy, "disable")) {
+		how = DAT_UPCALL_DISABLE;
+	}
+	return kdt_evd_open_attr(hold_env, (*evd)->ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS, how, &attr,
+				 evd);
+}
+
+/* The endpoint again, with EVDs of the policy, and perhaps an SRQ. */
+static DAT_RETURN hold_ep_again(struct hold_ep *h, struct hold_srq *srq)
 {
 	struct kdt_ep *ep = h->ep;
 	DAT_EP_ATTR attr;
+	DAT_RETURN ret;
 
-	h->srq = srq;
-	dat_ep_free(ep->h);
+	ret = dat_ep_free(ep->h);
+	if (ret == DAT_SUCCESS)
+		ret = hold_evd(&ep->recv);
+	if (ret == DAT_SUCCESS)
+		ret = hold_evd(&ep->req);
+	if (ret != DAT_SUCCESS)
+		return ret;
 	kdt_attr(hold_env, &attr);
+	h->srq = srq;
+	if (!srq)
+		return dat_ep_create(ep->ia->h, ep->ia->pz, ep->recv->h, ep->req->h, ep->conn->h,
+				     &attr, &ep->h);
 	return dat_ep_create_with_srq(ep->ia->h, ep->ia->pz, ep->recv->h, ep->req->h, ep->conn->h,
 				      srq->h, &attr, &ep->h);
 }
@@ -245,10 +341,10 @@ int kdt_hold_start(void)
 			int n;
 
 			spin_lock_init(&h->lock);
+			spin_lock_init(&h->in_lock);
 			h->in = hold_srqs[j & 1].in;
-			if (i >= HOLD_ALONE)
-				ret = hold_use_srq(h, &hold_srqs[j & 1]);
-			else
+			ret = hold_ep_again(h, i >= HOLD_ALONE ? &hold_srqs[j & 1] : NULL);
+			if (ret == DAT_SUCCESS && i < HOLD_ALONE)
 				ret = kdt_buf_open(hold_env, ep->ia, ep->ia->pz,
 						   HOLD_IN * HOLD_SIZE, KDT_RIGHTS, &h->in);
 			if (ret == DAT_SUCCESS)
@@ -268,6 +364,13 @@ int kdt_hold_start(void)
 		if (!err)
 			err = kdt_pair_link(&hold_pairs[i]);
 	}
+	if (!err && !strcmp(policy, "disable")) {
+		hold_task = kthread_run(hold_poll, NULL, "kdtest-poll");
+		if (IS_ERR(hold_task)) {
+			err = PTR_ERR(hold_task);
+			hold_task = NULL;
+		}
+	}
 	for (i = 0; i < HOLD_PAIRS && !err; i++) {
 		for (j = 0; j < HOLD_BALLS; j++)
 			hold_send(&hold_eps[2 * i]);
@@ -275,6 +378,8 @@ int kdt_hold_start(void)
 	if (!err)
 		err = hold_warm_up();
 	if (err) {
+		if (hold_task)
+			kthread_stop(hold_task);
 		kdt_env_close(hold_env);
 		kfree(hold_env);
 		pr_err("FAIL to start, error %d\n", err);
@@ -444,6 +549,8 @@ void kdt_hold_stop(void)
 	if (b_gone)
 		hold_check_calls(b, 1);
 
+	if (hold_task)
+		kthread_stop(hold_task);
 	/* Consumers give everything back as ever. */
 	for (i = 0; i < HOLD_PAIRS; i++) {
 		hold_free("dat_psp_free", dat_psp_free(hold_pairs[i].psp));
