@@ -681,6 +681,25 @@ DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param
 }
 EXPORT_SYMBOL(dat_evd_query);
 
+/* evd->mutex held. */
+static DAT_RETURN evd_set_qlen(struct kdapl_evd *evd, int qlen)
+{
+	int old = evd->qlen;
+	bool fits;
+
+	if (evd_grow_store(evd, qlen, 0))
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	spin_lock_irq(&evd->lock);
+	evd->qlen = max(old, qlen);
+	spin_unlock_irq(&evd->lock);
+	kdapl_evd_settle(evd);	/* what is on the CQs counts, as far as there is room */
+	spin_lock_irq(&evd->lock);
+	fits = evd->store_count <= qlen;
+	evd->qlen = fits ? qlen : old;
+	spin_unlock_irq(&evd->lock);
+	return fits ? DAT_SUCCESS : kdapl_err(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+}
+
 /**
  * dat_evd_resize - change the length of an EVD
  * @evd_handle: EVD
@@ -699,33 +718,22 @@ EXPORT_SYMBOL(dat_evd_query);
 DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 {
 	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
 	if (!evd)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	if (evd_min_qlen <= 0 || evd_min_qlen > evd->obj.ia->dev->attrs.max_cqe) {
 		ret = kdapl_arg_err(2);
-		goto out;
+	} else {
+		mutex_lock(&evd->mutex);
+		if (evd->closing)
+			ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+		else if (evd_min_qlen == evd->qlen)
+			ret = DAT_SUCCESS;
+		else
+			ret = evd_set_qlen(evd, evd_min_qlen);
+		mutex_unlock(&evd->mutex);
 	}
-	mutex_lock(&evd->mutex);
-	if (evd->closing)
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	if (evd->closing || evd_min_qlen == evd->qlen)
-		goto unlock;
-	kdapl_evd_settle(evd);
-	if (evd_grow_store(evd, evd_min_qlen, 0)) {
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-		goto unlock;
-	}
-	spin_lock_irq(&evd->lock);
-	if (evd->store_count > evd_min_qlen)
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
-	else
-		evd->qlen = evd_min_qlen;
-	spin_unlock_irq(&evd->lock);
-unlock:
-	mutex_unlock(&evd->mutex);
-out:
 	kdapl_obj_put(&evd->obj);
 	return ret;
 }

@@ -40,7 +40,8 @@ static int psp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		kdapl_obj_put(&cr->obj);
 		return 0;
 	}
-	mutex_lock(&cr->mutex);
+	/* nobody has its handle yet, so nobody waits for this handler with the lock held */
+	mutex_lock_nested(&cr->mutex, SINGLE_DEPTH_NESTING);
 	queued = !cr->cm_id;		/* removal of the device was faster */
 	cr->cm_id = NULL;
 	mutex_unlock(&cr->mutex);
