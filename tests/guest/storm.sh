@@ -20,13 +20,13 @@ events=$(dmesg | sed -n 's/.*kdstorm: check once ok //p')
 step "EVD-DQ-03,EVD-MOD-06,EVD-UP-07,SIL-38: each of ${events:-no} events is seen exactly once, whatever the policy" said once
 step "EVD-DQ-06,EVD-UP-04,EVD-MOD-03: none of them stays behind without an upcall" said wake
 step "EVD-DQ-04,EVD-SE-04,EVD-UP-12: events of a stream are in order, those dequeued in upcalls too" said order
-step "EVD-UP-06: SINGLE_INSTANCE is one upcall at a time, whatever was before" said single
+step "EVD-UP-06,SIL-41: SINGLE_INSTANCE is one upcall at a time, whatever was before; MANY is one per CPU" said single
 step "EVD-UP-08,EVD-MOD-05: no upcall after TEARDOWN, which waits for those that run; DISABLE does not" said teardown
 step "EVD-UP-01: more_events is exact" said more
 step "EVD-UP-09: one notification, then none until the EVD was found empty" said notify
 step "CTX-04: upcalls run in the context that was asked for" said context
 step "EVD-OVF-04,EVD-SE-03: DAT_QUEUE_FULL, only when it is full" said full
-step "EVD-UP-10,EVD-MOD-04,EVD-MOD-07,SIL-41: wrong policies, flags, objects are refused under fire" said refused
+step "EVD-UP-10,EVD-MOD-04,EVD-MOD-07: wrong policies, flags, objects are refused under fire" said refused
 step "EVD-UP-11: the right message in the right buffer, posted again in upcalls" said data
 step "FLUSH-06,FLUSH-07,EVD-CR-07: ESTABLISHED, transfers, the end, on the one EVD that has all streams" said link
 step "SIL-39: an EVD that is never empty leaves room for another one" said fair

@@ -28,6 +28,7 @@ struct end {
 	u32 received, sent;	/* with success */
 	u32 posted;		/* Sends */
 	enum { PEER_LEAVES, LEAVE_EARLY, LEAVE_LATE } how;
+	struct end *peer;
 };
 
 struct link {
@@ -86,14 +87,11 @@ static void accept(DAT_CR_HANDLE cr)
 	dat_cr_reject(cr, 0, NULL);
 }
 
-static void established(struct end *end)
+static void speak(struct end *end)
 {
 	DAT_LMR_TRIPLET iov;
 	int i;
 
-	if (end->state != IDLE)
-		storm_fault(STORM_LINK, "%s: ESTABLISHED in state %d", end->evd->name, end->state);
-	end->state = UP;
 	for (i = 0; i < SENDS; i++) {
 		iov = segment(&end->out, i);
 		/* Refused once the peer is leaving. */
@@ -102,6 +100,30 @@ static void established(struct end *end)
 			end->posted++;
 	}
 	if (end->how == LEAVE_EARLY)
+		leave(end);
+}
+
+/* On iWARP the active side speaks first. */
+static bool must_listen(const struct end *end)
+{
+	return storm_a.iwarp && end->evd == all->evd[1];
+}
+
+static void established(struct end *end)
+{
+	if (end->state != IDLE)
+		storm_fault(STORM_LINK, "%s: ESTABLISHED in state %d", end->evd->name, end->state);
+	end->state = UP;
+	if (!must_listen(end))
+		speak(end);
+}
+
+/* soft-iWARP fails the last Send if the peer that has it leaves too fast. */
+static void leave_late(struct end *end)
+{
+	if (READ_ONCE(end->received) == SENDS && READ_ONCE(end->sent) == SENDS &&
+	    (!storm_a.iwarp || READ_ONCE(end->peer->sent) == SENDS) &&
+	    cmpxchg(&end->how, LEAVE_LATE, PEER_LEAVES) == LEAVE_LATE)
 		leave(end);
 }
 
@@ -122,17 +144,18 @@ static void completed(struct end *end, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 		else
 			end->sent++;
 	} else if (dto->status != DAT_DTO_ERR_FLUSHED || end->state == IDLE) {
-		storm_fault(STORM_LINK, "%s: status %d in state %d", end->evd->name, dto->status,
-			    end->state);
+		storm_fault(STORM_LINK, "%s: status %d of %s %u in state %d", end->evd->name,
+			    dto->status, recv ? "Receive" : "Send", n, end->state);
 	}
 	if (recv)
 		WRITE_ONCE(end->recvs, n + 1);
 	else
 		WRITE_ONCE(end->sends, n + 1);
-	if (end->how == LEAVE_LATE && end->received == SENDS && end->sent == SENDS) {
-		end->how = PEER_LEAVES;
-		leave(end);
-	}
+	if (recv && end->received == 1 && !end->posted && must_listen(end))
+		speak(end);
+	smp_mb();	/* of two that complete at a time, one sees both */
+	leave_late(end);
+	leave_late(end->peer);
 }
 
 static void link_event(struct storm_evd *evd, const DAT_EVENT *event)
@@ -191,6 +214,7 @@ static int end_open(struct end *end, int side)
 	DAT_CONTEXT context = { .as_ptr = end };
 
 	end->evd = all->evd[side];
+	end->peer = side ? end - 1 : end + 1;
 	return storm_mem_open(ia, &end->in, RECVS * MSG) ?:
 	       storm_mem_open(ia, &end->out, SENDS * MSG) ?:
 	       TRY(dat_ep_create, ia->h, ia->pz, end->evd->h, end->evd->h, end->evd->h, &attr,
@@ -229,16 +253,20 @@ static int end_begin(struct end *end, int how)
 static int connection(struct link *link, struct rnd_state *rnd)
 {
 	struct end *end = link->end;
-	int how = storm_rnd(rnd, 3);
+	int how[2] = { storm_rnd(rnd, 3), PEER_LEAVES };
 	int i, err;
 
-	err = end_begin(&end[0], how) ?:
-	      end_begin(&end[1], how == PEER_LEAVES ? 1 + storm_rnd(rnd, 2) : PEER_LEAVES) ?:
+	if (how[0] == PEER_LEAVES)
+		how[1] = 1 + storm_rnd(rnd, 2);
+	/* soft-iWARP takes a peer that is gone at once for an attempt that has failed. */
+	for (i = 0; i < 2 && storm_a.iwarp; i++)
+		how[i] = how[i] == LEAVE_EARLY ? LEAVE_LATE : how[i];
+	err = end_begin(&end[0], how[0]) ?: end_begin(&end[1], how[1]) ?:
 	      TRY(dat_ep_connect, end->ep, (DAT_IA_ADDRESS_PTR)&storm_b.addr, all->port,
 		  DAT_TIMEOUT_INFINITE, sizeof(link->number), &link->number,
 		  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 	if (!err && !wait_event_idle_timeout(storm_wait, over(&end[0]) && over(&end[1]),
-					     90 * HZ)) {
+					     STORM_PATIENCE)) {
 		for (i = 0; i < 2; i++)
 			storm_fault(STORM_LINK, "link %u/%u: state %d, %u Receives, %u of %u Sends",
 				    link->number, i, end[i].state, end[i].recvs,

@@ -252,7 +252,7 @@ static int pair_up(u32 n, DAT_CONN_QUAL port)
 		err = TRY(dat_ep_connect, end[0].ep, (DAT_IA_ADDRESS_PTR)&storm_b.addr, port,
 			  DAT_TIMEOUT_INFINITE, sizeof(n), &n, DAT_QOS_BEST_EFFORT,
 			  DAT_CONNECT_DEFAULT_FLAG);
-	if (!err && !wait_event_idle_timeout(storm_wait, both(end, true), 90 * HZ)) {
+	if (!err && !wait_event_idle_timeout(storm_wait, both(end, true), STORM_PATIENCE)) {
 		storm_fault(STORM_LINK, "no connection: events 0x%x and 0x%x", end[0].event,
 			    end[1].event);
 		err = -ETIMEDOUT;
@@ -267,7 +267,7 @@ static void pair_down(u32 n)
 
 	if (both(end, true)) {
 		dat_ep_disconnect(end->ep, DAT_CLOSE_GRACEFUL_FLAG);
-		if (!wait_event_idle_timeout(storm_wait, both(end, false), 90 * HZ))
+		if (!wait_event_idle_timeout(storm_wait, both(end, false), STORM_PATIENCE))
 			storm_fault(STORM_LINK, "no end: events 0x%x and 0x%x", end[0].event,
 				    end[1].event);
 	}
@@ -329,7 +329,7 @@ static void finish(void)
 
 		do {
 			before = storm_taken(run->evd[0]) + storm_taken(run->evd[1]);
-			if (wait_for_completion_timeout(&end->sender.done, 90 * HZ))
+			if (wait_for_completion_timeout(&end->sender.done, STORM_PATIENCE))
 				break;
 		} while (storm_taken(run->evd[0]) + storm_taken(run->evd[1]) != before &&
 			 !storm_overtime());

@@ -10,6 +10,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/cpumask.h>
 #include <linux/mm.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -18,7 +19,6 @@
 
 #include "kdstorm.h"
 
-#define PATIENCE	(90 * HZ)	/* without a single event */
 #define WAKE		32		/* events between two wake-ups of who waits */
 
 const struct storm_phase storm_phases[STORM_PHASES] = {
@@ -167,6 +167,9 @@ static void check_alone(struct storm_evd *evd, const struct call *call)
 				    later->policy);
 	}
 	evd->single += call->epoch->policy != DAT_UPCALL_MANY;
+	/* MANY is one per CPU, and in softirq just one. */
+	if (n > (evd->softirq ? 1 : num_online_cpus()))
+		storm_fault(STORM_SINGLE, "%s: %u upcalls at a time", evd->name, n);
 	evd->max_running = max(evd->max_running, n);
 	if (evd->quiet)
 		storm_fault(evd->freed ? STORM_FREE : STORM_TEARDOWN,
@@ -560,7 +563,7 @@ int storm_evd_start(struct storm_evd *evd)
 /* Wait until so many events were taken; false when nothing moves any more. */
 bool storm_evd_wait(struct storm_evd *evd, u64 taken)
 {
-	unsigned long end = jiffies + PATIENCE;
+	unsigned long end = jiffies + STORM_PATIENCE;
 	u64 last = 0, now;
 
 	for (;;) {
@@ -570,7 +573,7 @@ bool storm_evd_wait(struct storm_evd *evd, u64 taken)
 			return true;
 		if (now != last) {
 			last = now;
-			end = jiffies + PATIENCE;
+			end = jiffies + STORM_PATIENCE;
 		} else if (time_after(jiffies, end)) {
 			return false;
 		}

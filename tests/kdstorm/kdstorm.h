@@ -28,6 +28,7 @@
 #define STORM_CPUS	4	/* so many are used, at most */
 #define STORM_THIEVES	2	/* threads that dequeue beside the upcalls */
 #define STORM_QLEN	256
+#define STORM_PATIENCE	(90 * HZ)	/* without a single event */
 #define STORM_OWN	BIT_ULL(63)	/* a cookie whose event a hook looks after */
 
 /* What is checked. A line of the log for each says how often, and how it went. */
@@ -55,6 +56,7 @@ struct storm_ia {
 	DAT_EVD_HANDLE async;
 	DAT_PZ_HANDLE pz;
 	struct sockaddr_storage addr;
+	bool iwarp;
 };
 
 struct storm_thread {

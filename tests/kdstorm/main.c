@@ -164,6 +164,7 @@ void storm_thread_stop(struct storm_thread *t)
 static int ia_open(struct storm_ia *ia, const char *name)
 {
 	DAT_IA_ATTR *attr = kzalloc(sizeof(*attr), GFP_KERNEL);
+	DAT_PROVIDER_ATTR prov = {};
 	int err;
 
 	if (!attr)
@@ -171,8 +172,9 @@ static int ia_open(struct storm_ia *ia, const char *name)
 	ia->name = name;
 	err = TRY(dat_ia_open, (char *)name, 16, &ia->async, &ia->h) ?:
 	      TRY(dat_ia_query, ia->h, NULL, DAT_IA_FIELD_IA_ADDRESS_PTR, attr,
-		  DAT_PROVIDER_FIELD_NONE, NULL) ?:
+		  DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ, &prov) ?:
 	      TRY(dat_pz_create, ia->h, &ia->pz);
+	ia->iwarp = prov.rdma_write_for_rdma_read_req;
 	if (!err)
 		memcpy(&ia->addr, attr->ia_address_ptr,
 		       attr->ia_address_ptr->sa_family == AF_INET6 ?

@@ -179,17 +179,22 @@ static bool all_posted(struct storm_evd *evd)
 /* Wait until all events are posted; false when that does not come to its end. */
 bool storm_sources_wait(struct storm_evd *evd)
 {
-	bool moving = true;
+	unsigned long end = jiffies + STORM_PATIENCE;
+	u64 taken = 0, posted = 0;
 
-	while (moving && !all_posted(evd)) {
-		u64 taken = storm_taken(evd), posted = atomic64_read(&evd->posted);
-
+	while (!all_posted(evd)) {
 		storm_pause(all_posted(evd), 2);
-		/* The last one may be posted after the last one was taken. */
-		if (!all_posted(evd) && atomic64_read(&evd->posted) == posted)
-			moving = storm_evd_wait(evd, taken + 1);
+		if (storm_taken(evd) != taken || atomic64_read(&evd->posted) != posted) {
+			taken = storm_taken(evd);
+			posted = atomic64_read(&evd->posted);
+			end = jiffies + STORM_PATIENCE;
+		} else if (time_after(jiffies, end)) {
+			return false;
+		}
+		if (storm_overtime())
+			return false;
 	}
-	return moving;
+	return true;
 }
 
 void storm_sources_stop(struct storm_evd *evd)
