@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Wake-ups: events that arrive just when nobody looks, solicited ones behind
+ * others that are not, and EVDs that wait for their turn behind a busy one.
+ */
+#include <linux/bottom_half.h>
+#include <linux/preempt.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+
+#include "kd_upcall.h"
+
+#define ARM_DEPTH	32
+
+static const DAT_UPCALL_POLICY arm_policies[] = {
+	DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_NOTIFY, DAT_UPCALL_MANY,
+};
+
+static const enum kdat_evd_context arm_contexts[] = {
+	KDAT_EVD_CONTEXT_SOFTIRQ, KDAT_EVD_CONTEXT_WORKQUEUE,
+};
+
+/* What is going on when the second event arrives. */
+enum arm_trigger {
+	ARM_EVENT,		/* the first one is delivered */
+	ARM_ENABLE_NEW,		/* upcalls are enabled */
+	ARM_ENABLE_ANY,
+	ARM_DEQUEUE,		/* somebody finds the queue empty */
+	ARM_TRIGGERS,
+};
+
+/* An EVD for the requests of the EP of the environment. */
+static void arm_open(struct kd_env *env, DAT_UPCALL_POLICY policy, struct kd_sink *sink,
+		     enum kdat_evd_context context, const DAT_EP_ATTR *attr, bool recv)
+{
+	DAT_EVD_HANDLE *evd = recv ? &env->recv : &env->req;
+	DAT_EVD_HANDLE old = *evd;
+
+	*evd = DAT_HANDLE_NULL;
+	KD_ASSERT_OK(env->test, dat_evd_free(old));
+	KD_ASSERT_OK(env->test, kd_evd_create(env, 64, policy, sink, DAT_EVD_DTO_FLAG, context,
+					      evd));
+	kd_ep(env, attr);
+	kd_connect(env);
+	kd_settle(*evd);
+}
+
+static void arm_send(struct kd_env *env, u32 n)
+{
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+
+	KD_EXPECT_OK(env->test, kd_post(env->ep, KD_SEND, 1, &iov, KD_ID(1, n), NULL, 0));
+}
+
+static void arm_late(void *arg)
+{
+	struct kd_env *env = arg;
+
+	fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+}
+
+/* Notified once more for what is there; all of it is taken. Returns how many. */
+static int arm_take_notified(struct kd_env *env, struct kd_sink *sink, int *notified)
+{
+	kd_settle(env->req);
+	if (sink->started == *notified)
+		return 0;
+	KUNIT_EXPECT_EQ(env->test, sink->started, *notified + 1);
+	*notified = sink->started;
+	return kd_drain(env->req);
+}
+
+static void arm_moment(struct kd_env *env, struct kd_sink *sink, DAT_UPCALL_POLICY policy,
+		       enum arm_trigger trigger, enum fake_ib_moment moment, int nth)
+{
+	struct kunit *test = env->test;
+	int n = trigger == ARM_DEQUEUE ? 1 : 2, before, got = 0, round;
+
+	KD_EXPECT_OK(test, kd_policy(env->req, trigger == ARM_ENABLE_NEW ||
+				     trigger == ARM_ENABLE_ANY ? DAT_UPCALL_DISABLE : policy,
+				     DAT_UPCALL_INVOC_ANY));
+	kd_settle(env->req);
+	KD_EXPECT_EMPTY(test, env->req);
+	kd_settle(env->req);
+	before = sink->started;
+	arm_send(env, 0);
+	if (n == 2)
+		arm_send(env, 1);
+	if (trigger == ARM_ENABLE_NEW || trigger == ARM_ENABLE_ANY)
+		fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+	fake_ib_at(env->dev, moment, nth, arm_late, env);
+	if (trigger == ARM_EVENT)
+		fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+	else if (trigger == ARM_DEQUEUE)
+		KD_EXPECT_EMPTY(test, env->req);
+	else
+		KD_EXPECT_OK(test, kd_policy(env->req, policy, trigger == ARM_ENABLE_NEW ?
+					     DAT_UPCALL_INVOC_NEW : DAT_UPCALL_INVOC_ANY));
+	/* with notifications the consumer looks, and may find nothing just then */
+	if (policy == DAT_UPCALL_NOTIFY)
+		got = arm_take_notified(env, sink, &before);
+	else
+		kd_settle(env->req);
+	/* the moment did not come: now, then */
+	fake_ib_at(env->dev, moment, 0, NULL, NULL);
+	if (fake_ib_outstanding(env->qp, false))
+		fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+	kd_settle(env->req);
+	for (round = 0; policy == DAT_UPCALL_NOTIFY && round < 3; round++)
+		got += arm_take_notified(env, sink, &before);
+	if (policy != DAT_UPCALL_NOTIFY)
+		got = sink->started - before;
+	KUNIT_EXPECT_EQ_MSG(test, got, n, "%s, trigger %d, moment %d, time %d",
+			    kd_policy_name(policy), trigger, moment, nth);
+	KUNIT_EXPECT_EQ(test, kd_drain(env->req), n - got);
+}
+
+/* An event arrives between a look that finds nothing and the arming of the CQ, ... */
+static void arm_moment_test(struct kunit *test)
+{
+	struct kd_env *env = test->priv;
+	enum arm_trigger trigger;
+	enum fake_ib_moment moment;
+	struct kd_sink *sink;
+	int c, p, nth;
+
+	kd_pin();
+	for (c = 0; c < ARRAY_SIZE(arm_contexts); c++) {
+		sink = kd_sink(test);
+		kd_open(test, NULL);
+		arm_open(env, DAT_UPCALL_DISABLE, sink, arm_contexts[c], NULL, false);
+		for (p = 0; p < ARRAY_SIZE(arm_policies); p++)
+			for (trigger = 0; trigger < ARM_TRIGGERS; trigger++)
+				for (moment = 0; moment < FAKE_IB_MOMENTS; moment++)
+					for (nth = 1; nth <= 4; nth++)
+						arm_moment(env, sink, arm_policies[p], trigger,
+							   moment, nth);
+		KD_EXPECT_OK(test, kd_policy(env->req, DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_NEW));
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
+static void arm_recv(struct kd_env *env, u32 n, bool solicited)
+{
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+
+	KD_EXPECT_OK(env->test, kd_post(env->ep, KD_RECV, 1, &iov, KD_ID(1, n), NULL, 0));
+	KUNIT_EXPECT_EQ(env->test, fake_ib_recv(env->qp, 1, solicited), 0);
+}
+
+/* Plain messages call nobody, a solicited one brings all before it along. */
+static void arm_solicited_test(struct kunit *test)
+{
+	struct kd_env *env = test->priv;
+	struct kd_sink *sink;
+	DAT_EP_ATTR attr;
+	int c, i, round;
+	u32 n;
+
+	kd_attr(&attr);
+	attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	attr.max_recv_dtos = ARM_DEPTH;
+	kd_pin();
+	for (c = 0; c < ARRAY_SIZE(arm_contexts); c++) {
+		n = 0;
+		sink = kd_sink(test);
+		kd_open(test, NULL);
+		arm_open(env, DAT_UPCALL_SINGLE_INSTANCE, sink, arm_contexts[c], &attr, true);
+		for (round = 0; round < 3; round++) {
+			for (i = 0; i < 3; i++)
+				arm_recv(env, n++, false);
+			kd_settle(env->recv);
+			KUNIT_EXPECT_EQ(test, (u32)sink->started, n - 3);
+			arm_recv(env, n++, true);
+			kd_settle(env->recv);
+			KUNIT_EXPECT_EQ(test, (u32)sink->started, n);
+		}
+		/* they arrive while upcalls are off, and wait for another one */
+		KD_EXPECT_OK(test, kd_policy(env->recv, DAT_UPCALL_DISABLE, DAT_UPCALL_INVOC_NEW));
+		arm_recv(env, n++, false);
+		arm_recv(env, n++, true);
+		KD_EXPECT_OK(test, kd_policy(env->recv, DAT_UPCALL_SINGLE_INSTANCE,
+					     DAT_UPCALL_INVOC_NEW));
+		kd_settle(env->recv);
+		KUNIT_EXPECT_EQ(test, (u32)sink->started, n - 2);
+		arm_recv(env, n++, false);
+		kd_settle(env->recv);
+		KUNIT_EXPECT_EQ(test, (u32)sink->started, n - 3);
+		arm_recv(env, n++, true);
+		kd_settle(env->recv);
+		KUNIT_EXPECT_EQ(test, (u32)sink->started, n);
+		/* or for nobody */
+		KD_EXPECT_OK(test, kd_policy(env->recv, DAT_UPCALL_DISABLE, DAT_UPCALL_INVOC_NEW));
+		arm_recv(env, n++, false);
+		KD_EXPECT_OK(test, kd_policy(env->recv, DAT_UPCALL_MANY, DAT_UPCALL_INVOC_ANY));
+		kd_settle(env->recv);
+		kd_sink_expect(test, sink, n);
+		for (i = 0; i < n; i++)
+			KUNIT_EXPECT_EQ(test, sink->seen[i].id, KD_ID(1, i));
+		KD_EXPECT_OK(test, kd_policy(env->recv, DAT_UPCALL_TEARDOWN,
+					     DAT_UPCALL_INVOC_NEW));
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
+/* At random: behind a solicited one nothing is ever left, whatever was before. */
+static void arm_solicited_random_test(struct kunit *test)
+{
+	struct kd_env *env = test->priv;
+	struct rnd_state rnd;
+	u64 seed = get_random_u32();
+	DAT_UPCALL_POLICY policy;
+	struct kd_sink *sink;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+	int c, i, told;
+	u32 n = 0;
+
+	kunit_info(test, "seed %llu", seed);
+	kd_attr(&attr);
+	attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	attr.max_recv_dtos = ARM_DEPTH;
+	kd_pin();
+	for (c = 0; c < ARRAY_SIZE(arm_contexts); c++) {
+		prandom_seed_state(&rnd, seed);
+		sink = kd_sink(test);
+		kd_open(test, NULL);
+		policy = DAT_UPCALL_SINGLE_INSTANCE;
+		arm_open(env, policy, sink, arm_contexts[c], &attr, true);
+		for (i = 0; i < 2000; i++) {
+			switch (prandom_u32_state(&rnd) % 8) {
+			case 0:
+				policy = arm_policies[prandom_u32_state(&rnd) % 3];
+				if (prandom_u32_state(&rnd) & 1)
+					KD_EXPECT_OK(test, kd_policy(env->recv, DAT_UPCALL_DISABLE,
+								     DAT_UPCALL_INVOC_NEW));
+				KD_EXPECT_OK(test, kd_policy(env->recv, policy,
+							     prandom_u32_state(&rnd) & 1));
+				break;
+			case 1:
+				kd_next(env->recv, &event);
+				break;
+			case 2:
+				if (policy == DAT_UPCALL_NOTIFY)
+					kd_drain(env->recv);
+				kd_settle(env->recv);
+				told = sink->started;
+				arm_recv(env, n++, true);
+				kd_settle(env->recv);
+				if (policy == DAT_UPCALL_NOTIFY)
+					KUNIT_EXPECT_GT(test, sink->started, told);
+				else
+					KD_EXPECT_EMPTY(test, env->recv);
+				kd_drain(env->recv);
+				break;
+			default:
+				arm_recv(env, n++, false);
+				if (n % 20 == 0)
+					kd_drain(env->recv);
+				break;
+			}
+		}
+		KD_EXPECT_OK(test, kd_policy(env->recv, DAT_UPCALL_TEARDOWN,
+					     DAT_UPCALL_INVOC_NEW));
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
+/* Two EVDs, one with much to do. */
+struct arm_turns {
+	int busy;		/* upcalls of the busy one so far */
+	int busy_at_other;	/* when the other one had its turn */
+};
+
+static void arm_count_busy(struct kd_sink *sink, const DAT_EVENT *event, bool more)
+{
+	struct arm_turns *turns = sink->arg;
+
+	turns->busy++;
+}
+
+static void arm_count_other(struct kd_sink *sink, const DAT_EVENT *event, bool more)
+{
+	struct arm_turns *turns = sink->arg;
+
+	turns->busy_at_other = turns->busy;
+}
+
+/* A busy EVD lets the others have their turn. */
+static void arm_budget_test(struct kunit *test)
+{
+	const int events = 1000;
+	struct kd_env *env = kd_open(test, NULL);
+	struct kd_sink *sink[2] = { kd_sink(test), kd_sink(test) };
+	struct arm_turns turns;
+	DAT_EVD_HANDLE evd[2];
+	int c, i;
+
+	sink[0]->inside = arm_count_busy;
+	sink[1]->inside = arm_count_other;
+	sink[0]->arg = &turns;
+	sink[1]->arg = &turns;
+	kd_pin();
+	for (c = 0; c < ARRAY_SIZE(arm_contexts); c++) {
+		memset(&turns, 0, sizeof(turns));
+		for (i = 0; i < 2; i++)
+			KD_ASSERT_OK(test, kd_evd_create(env, events, DAT_UPCALL_DISABLE, sink[i],
+							 DAT_EVD_SOFTWARE_FLAG, arm_contexts[c],
+							 &evd[i]));
+		for (i = 0; i < events - 1; i++)
+			KD_EXPECT_OK(test, kd_post_se(evd[0], KD_ID(1, i)));
+		/* due from the last event on, which comes at the same time as that of the other */
+		for (i = 0; i < 2; i++)
+			KD_EXPECT_OK(test, kd_policy(evd[i], DAT_UPCALL_SINGLE_INSTANCE,
+						     DAT_UPCALL_INVOC_NEW));
+		kd_settle(evd[0]);
+		kd_settle(evd[1]);
+		KUNIT_EXPECT_EQ(test, turns.busy, 0);
+		local_bh_disable();
+		preempt_disable();
+		KD_EXPECT_OK(test, kd_post_se(evd[0], KD_ID(1, i)));
+		KD_EXPECT_OK(test, kd_post_se(evd[1], KD_ID(1, i)));
+		preempt_enable();
+		local_bh_enable();
+		KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink[0], (c + 1) * events,
+						     (c + 1) * events));
+		KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink[1], c + 1, c + 1));
+		KUNIT_EXPECT_LE(test, turns.busy_at_other, 256);
+		for (i = 0; i < 2; i++)
+			KD_EXPECT_OK(test, dat_evd_free(evd[i]));
+	}
+}
+
+/* No upcall before there is an event; the EVD of dat_ia_openv starts without. */
+static void arm_birth_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kd_sink *sink = kd_sink(test);
+	DAT_UPCALL_OBJECT object = kd_sink_object(sink);
+	struct kdapl_ia *ia;
+	DAT_EVD_PARAM param;
+	DAT_EVD_HANDLE evd;
+	int p;
+
+	for (p = 0; p < ARRAY_SIZE(arm_policies); p++) {
+		KD_ASSERT_OK(test, kd_evd_create(env, 8, arm_policies[p], sink,
+						 DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG,
+						 KDAT_EVD_CONTEXT_DEFAULT, &evd));
+		kd_settle(evd);
+		KD_EXPECT_OK(test, kd_policy(evd, arm_policies[p], DAT_UPCALL_INVOC_ANY));
+		kd_settle(evd);
+		KUNIT_EXPECT_EQ(test, sink->started, 0);
+		KD_EXPECT_OK(test, dat_evd_free(evd));
+	}
+	KD_EXPECT_OK(test, dat_evd_query(env->async, DAT_EVD_FIELD_ALL, &param));
+	KUNIT_EXPECT_EQ(test, (int)param.upcall_policy, (int)DAT_UPCALL_DISABLE);
+	ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
+	KUNIT_ASSERT_NOT_NULL(test, ia);
+	kdapl_ia_async(ia, env->ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, 1);
+	kdapl_obj_put(&ia->obj);
+	sink->evd = env->async;
+	KD_EXPECT_OK(test, dat_evd_modify_upcall(env->async, DAT_UPCALL_SINGLE_INSTANCE, &object,
+						 DAT_UPCALL_INVOC_ANY));
+	kd_sink_expect(test, sink, 1);
+	KD_EXPECT_OK(test, kd_policy(env->async, DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_NEW));
+}
+
+static struct kunit_case arm_cases[] = {
+	KD_CASE(arm_moment_test, "EVD-DQ-06,EVD-MOD-02,EVD-UP-03,EVD-UP-09: no wake-up is lost"),
+	KD_CASE(arm_solicited_test, "FLAG-16,FLAG-20,SIL-07,EVD-MOD-02: solicited wait"),
+	KD_CASE(arm_solicited_random_test, "SIL-07,EVD-DQ-06,EVD-MOD-06: solicited wait at random"),
+	KD_CASE(arm_budget_test, "SIL-39: a busy EVD and another one"),
+	KD_CASE(arm_birth_test, "EVD-UP-14: no upcall before its time"),
+	{}
+};
+
+static struct kunit_suite arm_suite = {
+	.name = "kdapl-evd-arm",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = arm_cases,
+};
+
+kunit_test_suite(arm_suite);
