@@ -178,6 +178,10 @@ static void full_share_test(struct kunit *test)
 		KD_EXPECT_OK(test, kd_post_se(evd, KD_ID(1, i)));
 	KD_EXPECT_RET(test, kd_post_se(evd, KD_ID(1, i)), DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
 	KD_EXPECT_EMPTY(test, env->async);
+	/* all of them count for the length, also those nobody could move anywhere */
+	KD_EXPECT_RET(test, dat_evd_resize(evd, accepted + FULL_QLEN - 1), DAT_INVALID_STATE,
+		      DAT_NO_SUBTYPE);
+	KD_EXPECT_OK(test, dat_evd_resize(evd, accepted + FULL_QLEN));
 	while (kd_next(evd, &event)) {
 		if (event.event_number == DAT_SOFTWARE_EVENT)
 			KUNIT_EXPECT_EQ(test, kd_event_id(&event), KD_ID(1, other++));

@@ -26,9 +26,12 @@ static void kd_sink_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN m
 		};
 	sink->foreign += event && event->evd_handle != sink->evd;
 	spin_unlock_irqrestore(&sink->lock, flags);
-	wake_up_all(&sink->wait);
 	if (sink->inside)
 		sink->inside(sink, event, more != DAT_FALSE);
+	spin_lock_irqsave(&sink->lock, flags);
+	sink->noted++;
+	spin_unlock_irqrestore(&sink->lock, flags);
+	wake_up_all(&sink->wait);
 	if (n >= READ_ONCE(sink->pass))
 		wait_event(sink->wait, n < READ_ONCE(sink->pass));
 	spin_lock_irqsave(&sink->lock, flags);
@@ -97,7 +100,7 @@ static bool kd_sink_reached(struct kd_sink *sink, int started, int ended)
 	bool reached;
 
 	spin_lock_irqsave(&sink->lock, flags);
-	reached = sink->started >= started && sink->ended >= ended;
+	reached = sink->noted >= started && sink->ended >= ended;
 	spin_unlock_irqrestore(&sink->lock, flags);
 	return reached;
 }
@@ -105,7 +108,7 @@ static bool kd_sink_reached(struct kd_sink *sink, int started, int ended)
 /**
  * kd_sink_wait - wait for upcalls
  * @sink: the sink
- * @started: so many have begun
+ * @started: so many have begun, and @inside has seen them
  * @ended: so many have ended
  *
  * Return: false when that did not happen.

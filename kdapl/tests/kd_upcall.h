@@ -36,6 +36,7 @@ struct kd_seen {
  * @lock: everything below
  * @wait: woken by each start and each end
  * @started: upcalls that have begun
+ * @noted: of those, the ones @inside has seen
  * @ended: of those, the ones that are about to return
  * @most: how many there were at a time
  * @pass: upcalls from this number on are held open; only where they may sleep
@@ -50,6 +51,7 @@ struct kd_sink {
 	spinlock_t lock;		/* everything below */
 	wait_queue_head_t wait;
 	int started;
+	int noted;
 	int ended;
 	int most;
 	int pass;
