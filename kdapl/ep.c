@@ -584,10 +584,13 @@ static void ep_destroy(struct kdapl_ep *ep, bool wait)
 		kdapl_ep_begin_destroy(ep);
 		wait_for_completion(&half->ended);
 		kdapl_half_drop(half, true);
+		/* the upcall may be in a control call, which finds out that the EP is dead */
+		mutex_unlock(&ep->mutex);
 		kdapl_evd_wait_upcall(half->recv_evd, half);
 		kdapl_evd_wait_upcall(half->request_evd, half);
 		if (ep->connect_evd)
 			kdapl_evd_wait_upcall(ep->connect_evd, half);
+		mutex_lock(&ep->mutex);
 		spin_lock_irq(&ep->lock);
 		rcu_assign_pointer(ep->half, NULL);
 		spin_unlock_irq(&ep->lock);

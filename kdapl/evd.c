@@ -705,9 +705,8 @@ static DAT_RETURN evd_set_qlen(struct kdapl_evd *evd, int qlen)
  * @evd_handle: EVD
  * @evd_min_qlen: events it must hold at least
  *
- * No event is lost, whether it is queued or arrives meanwhile. A service point
- * that listens already refuses requests by the new length, but what the
- * transport holds back for it was settled when it was created.
+ * No event is lost, whether it is queued or arrives meanwhile. Service points
+ * refuse requests by the new length from then on.
  *
  * Context: may take mutexes; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (not positive,

@@ -386,20 +386,14 @@ bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 /* Which events that are queued already start upcalls? evd->lock held. */
 static void evd_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
 {
+	bool due = flag == DAT_UPCALL_INVOC_ANY;
 	u32 i;
 
-	if (!evd->store_count)
+	if (!due && evd->policy != DAT_UPCALL_DISABLE)
 		return;
-	if (flag == DAT_UPCALL_INVOC_ANY) {
-		/* the youngest one brings all others along */
-		i = (evd->store_head + evd->store_count - 1) % evd->store_size;
-		evd->store_signalled += !evd->slots[i].signalled;
-		evd->slots[i].signalled = true;
-	} else if (evd->policy == DAT_UPCALL_DISABLE) {
-		for (i = 0; i < evd->store_count; i++)
-			evd->slots[(evd->store_head + i) % evd->store_size].signalled = false;
-		evd->store_signalled = 0;
-	}
+	for (i = 0; i < evd->store_count; i++)
+		evd->slots[(evd->store_head + i) % evd->store_size].signalled = due;
+	evd->store_signalled = due ? evd->store_count : 0;
 }
 
 /* The arguments are good. evd->mutex held. */

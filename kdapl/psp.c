@@ -7,7 +7,12 @@
 
 #include "kdapl.h"
 
-#define PSP_MAX_BACKLOG	1024	/* of the CM's; some allocate for it */
+/*
+ * What the transport may hold back for us. Not the length of the EVD, which
+ * decides about requests when they arrive: soft-iWARP forgets connections beyond
+ * its backlog, and when the peer then closes one, it closes the listener.
+ */
+#define PSP_BACKLOG	1024
 
 /*
  * Events of the listening id. A request comes with an id of its own, whose
@@ -113,7 +118,7 @@ static DAT_RETURN psp_listen(struct kdapl_psp *psp)
 	kdapl_addr_set_port(&addr, psp->conn_qual);
 	ret = rdma_bind_addr(id, (struct sockaddr *)&addr);
 	if (!ret)
-		ret = rdma_listen(id, min(psp->evd->qlen, PSP_MAX_BACKLOG));
+		ret = rdma_listen(id, PSP_BACKLOG);
 	if (!ret) {
 		psp->cm_id = id;
 		return DAT_SUCCESS;
