@@ -794,6 +794,77 @@ static void cost_synchronous_test(struct kunit *test)
 	}
 }
 
+/* A consumer's function that does nothing. */
+static void cost_no_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+}
+
+static DAT_RETURN cost_software(struct kd_env *env, DAT_EVD_HANDLE evd, const DAT_EVENT *event,
+				const char *what)
+{
+	unsigned long irq;
+	struct cost cost;
+
+	cost_begin(env, &cost);
+	local_irq_save(irq);
+	WRITE_ONCE(cost_watch.on, true);
+	cost.ret = dat_evd_post_se(evd, event);
+	WRITE_ONCE(cost_watch.on, false);
+	local_irq_restore(irq);
+	cost_end(env, &cost);
+	KUNIT_EXPECT_EQ_MSG(env->test, cost.allocs, 0U, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(env->test, cost.sleeps, 0U, "%s", what);
+	return cost.ret;
+}
+
+/* Software events are posted from anywhere, hard interrupts and spinlocks included. */
+static void cost_software_test(struct kunit *test)
+{
+	static const struct {
+		DAT_UPCALL_POLICY policy;
+		enum kdat_evd_context context;
+		const char *what;
+	} rows[] = {
+		{ DAT_UPCALL_DISABLE, KDAT_EVD_CONTEXT_WORKQUEUE, "disabled" },
+		{ DAT_UPCALL_SINGLE_INSTANCE, KDAT_EVD_CONTEXT_SOFTIRQ, "softirq" },
+		{ DAT_UPCALL_SINGLE_INSTANCE, KDAT_EVD_CONTEXT_WORKQUEUE, "workqueue" },
+		{ DAT_UPCALL_NOTIFY, KDAT_EVD_CONTEXT_SOFTIRQ, "notify, softirq" },
+		{ DAT_UPCALL_NOTIFY, KDAT_EVD_CONTEXT_WORKQUEUE, "notify, workqueue" },
+		{ DAT_UPCALL_MANY, KDAT_EVD_CONTEXT_WORKQUEUE, "many" },
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_UPCALL_OBJECT object = { .upcall_func = cost_no_upcall };
+	DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
+	DAT_EVD_HANDLE evd;
+	int i, n, full;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct kdat_evd_attr attr = KDAT_EVD_ATTR_INIT;
+
+		attr.context = rows[i].context;
+		KD_ASSERT_OK(test, kdat_evd_create(env->ia, 8, rows[i].policy, &object,
+						   DAT_EVD_SOFTWARE_FLAG, &attr, &evd));
+		/* more than fit, if nobody takes them */
+		for (full = 0, n = 0; n < 20; n++) {
+			DAT_RETURN ret = cost_software(env, evd, &event, rows[i].what);
+
+			if (ret == DAT_SUCCESS)
+				continue;
+			full++;
+			KD_EXPECT_RET(test, ret, DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
+		}
+		if (rows[i].policy == DAT_UPCALL_DISABLE)
+			KUNIT_EXPECT_EQ(test, full, 12);
+		KD_EXPECT_RET(test, cost_software(env, evd, NULL, "refused"),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		KD_EXPECT_RET(test, cost_software(env, env->req, &event, "refused"),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+		KD_EXPECT_OK(test, dat_evd_free(evd));
+		KD_EXPECT_RET(test, cost_software(env, evd, &event, "stale"),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	}
+}
+
 /* The provider never looks into the memory a post names, before or after. */
 static void cost_memory_test(struct kunit *test)
 {
@@ -848,6 +919,7 @@ static struct kunit_case cost_cases[] = {
 	KD_CASE(cost_srq_test,
 		"SRQ-POST-10,SRQ-POST-11,SRQ-POST-15,EP-POST-02,CTX-01: buffers of an SRQ"),
 	KD_CASE(cost_synchronous_test, "EP-POST-06,CTX-02: completions inside the post come later"),
+	KD_CASE(cost_software_test, "EVD-SE-03,CTX-03: software events, from hard interrupts"),
 	KD_CASE(cost_memory_test,
 		"EP-POST-04..05,SEND-13,RECV-08,RECV-11,RDMAW-07,RDMAR-08: lists and memory"),
 	{}
