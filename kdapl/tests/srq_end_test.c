@@ -757,10 +757,12 @@ static void sq_race_free_test(struct kunit *test)
 		;
 }
 
+static DECLARE_COMPLETION(sq_connecting);
 static DECLARE_COMPLETION(sq_connected);
 
 static void sq_connect_work(struct work_struct *work)
 {
+	complete(&sq_connecting);
 	wait_for_completion(&sq_connected);
 }
 
@@ -777,10 +779,12 @@ static void sq_connecting_test(struct kunit *test)
 	sq_ep_on(sq, 0, recv, NULL);
 	half = rcu_dereference_protected(sq->eps[0].kep->half, true);
 	refcount_inc(&half->ref);
+	reinit_completion(&sq_connecting);
 	reinit_completion(&sq_connected);
 	half->connecting = true;
 	INIT_WORK(&half->conn_work, sq_connect_work);	/* the reaper waits for it */
 	queue_work(kdapl_conn_wq, &half->conn_work);
+	wait_for_completion(&sq_connecting);	/* before that it can be called off */
 	KD_EXPECT_OK(test, dat_ep_free(sq->eps[0].ep));
 	KD_EXPECT_OK(test, dat_evd_free(recv));
 	sq_settle();
