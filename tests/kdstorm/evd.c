@@ -438,7 +438,7 @@ static void pace(struct storm_evd *evd, struct rnd_state *rnd, u32 events)
 	u64 target = storm_taken(evd) + storm_rnd(rnd, events);
 	int n;
 
-	if (storm_rnd(rnd, 8) == 0) {
+	if (storm_rnd(rnd, 32) == 0) {
 		storm_pause(storm_taken(evd) > target || over(evd), 2);
 		return;
 	}
