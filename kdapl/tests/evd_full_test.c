@@ -193,6 +193,139 @@ static void full_share_test(struct kunit *test)
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 0, NULL, 0));
 }
 
+static int full_send(struct kd_env *env, u32 from, int n)
+{
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (kd_post(env->ep, KD_SEND, 1, &iov, KD_ID(1, from + i), NULL, 0))
+			break;
+		fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+	}
+	return i;
+}
+
+/* What upcalls bring, software events apart from completions. */
+struct full_order {
+	u32 completions;
+	u32 others;
+	u32 wrong;
+};
+
+static void full_note(struct full_order *order, const DAT_EVENT *event)
+{
+	if (event->event_number == DAT_SOFTWARE_EVENT)
+		order->wrong += kd_event_id(event) != KD_ID(2, order->others++);
+	else
+		order->wrong += kd_event_id(event) != KD_ID(1, order->completions++);
+}
+
+static void full_inside(struct kd_sink *sink, const DAT_EVENT *event, bool more)
+{
+	if (event)
+		full_note(sink->arg, event);
+}
+
+/* Nobody has dequeued until nothing could be posted any more; then upcalls are enabled. */
+static void full_store_test(struct kunit *test)
+{
+	static const DAT_UPCALL_POLICY policies[] = {
+		DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_NOTIFY,
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	struct kd_sink *sink = kd_sink(test);
+	struct full_order order;
+	int i, n, round, accepted;
+	DAT_EVENT event;
+
+	KD_EXPECT_OK(test, dat_evd_free(env->req));
+	env->req = DAT_HANDLE_NULL;
+	KD_ASSERT_OK(test, kd_evd_create(env, FULL_QLEN, DAT_UPCALL_DISABLE, sink,
+					 DAT_EVD_DTO_FLAG | DAT_EVD_SOFTWARE_FLAG,
+					 KDAT_EVD_CONTEXT_DEFAULT, &env->req));
+	sink->inside = full_inside;
+	sink->arg = &order;
+	kd_ep(env, NULL);
+	kd_connect(env);
+	for (i = 0; i < 2 * (int)ARRAY_SIZE(policies); i++) {
+		memset(&order, 0, sizeof(order));
+		for (accepted = 0, round = 0; round < 100; round++) {
+			n = full_send(env, accepted, 100);
+			if (!n)
+				break;
+			accepted += n;
+		}
+		KUNIT_EXPECT_LT(test, round, 100);
+		n = sink->started;
+		KD_EXPECT_OK(test, kd_policy(env->req, policies[i / 2], i & 1 ?
+					     DAT_UPCALL_INVOC_ANY : DAT_UPCALL_INVOC_NEW));
+		kd_settle(env->req);
+		if (policies[i / 2] == DAT_UPCALL_NOTIFY && i & 1)
+			KUNIT_EXPECT_EQ(test, sink->started, n + 1);
+		else if (i & 1)
+			KUNIT_EXPECT_EQ(test, (int)order.completions, accepted);
+		KD_EXPECT_OK(test, kd_post_se(env->req, KD_ID(2, 0)));
+		kd_settle(env->req);
+		KUNIT_EXPECT_GT(test, sink->started, n);
+		while (policies[i / 2] == DAT_UPCALL_NOTIFY && kd_next(env->req, &event))
+			full_note(&order, &event);
+		KD_EXPECT_EMPTY(test, env->req);
+		KUNIT_EXPECT_EQ(test, (int)order.completions, accepted);
+		KUNIT_EXPECT_EQ(test, order.others, 1U);
+		KUNIT_EXPECT_EQ(test, order.wrong, 0U);
+		KD_EXPECT_OK(test, kd_policy(env->req, DAT_UPCALL_DISABLE, DAT_UPCALL_INVOC_NEW));
+	}
+}
+
+/* More unsignalled completions than there is room for: the oldest go out early. */
+static void full_unsignalled_test(struct kunit *test)
+{
+	static const enum kdat_evd_context contexts[] = {
+		KDAT_EVD_CONTEXT_SOFTIRQ, KDAT_EVD_CONTEXT_WORKQUEUE,
+	};
+	struct kd_env *env = test->priv;
+	struct kd_sink *sink = kd_sink(test);
+	struct full_order order;
+	DAT_LMR_TRIPLET iov;
+	DAT_EP_ATTR attr;
+	int c, i;
+
+	kd_attr(&attr);
+	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	kd_pin();
+	for (c = 0; c < ARRAY_SIZE(contexts); c++) {
+		memset(&order, 0, sizeof(order));
+		kd_sink_init(sink);
+		sink->inside = full_inside;
+		sink->arg = &order;
+		kd_open(test, NULL);
+		KD_EXPECT_OK(test, dat_evd_free(env->req));
+		env->req = DAT_HANDLE_NULL;
+		KD_ASSERT_OK(test, kd_evd_create(env, FULL_QLEN, DAT_UPCALL_SINGLE_INSTANCE, sink,
+						 DAT_EVD_DTO_FLAG, contexts[c], &env->req));
+		kd_ep(env, &attr);
+		kd_connect(env);
+		iov = kd_seg(env, KD_RW, 0, 8);
+		for (i = 0; i < 500; i++) {
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, KD_ID(1, i), NULL,
+						   DAT_COMPLETION_UNSIGNALLED_FLAG));
+			fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
+			kd_settle(env->req);
+			if (i == FULL_QLEN)
+				KUNIT_EXPECT_EQ(test, sink->started, 0);
+		}
+		KUNIT_EXPECT_GT(test, sink->started, 0);
+		KUNIT_EXPECT_LT(test, sink->started, 500);
+		KUNIT_EXPECT_EQ(test, full_send(env, i, 1), 1);
+		kd_sink_expect(test, sink, 501);
+		KUNIT_EXPECT_EQ(test, order.wrong, 0U);
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
 /* Software events that do not fit are refused, and that is all. */
 static void full_software_test(struct kunit *test)
 {
@@ -382,19 +515,6 @@ static void full_resize_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(evd));
 }
 
-static int full_send(struct kd_env *env, u32 from, int n)
-{
-	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	int i;
-
-	for (i = 0; i < n; i++) {
-		if (kd_post(env->ep, KD_SEND, 1, &iov, KD_ID(1, from + i), NULL, 0))
-			break;
-		fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
-	}
-	return i;
-}
-
 /* What counts is all that dequeue would return, wherever it is. */
 static void full_resize_cq_test(struct kunit *test)
 {
@@ -558,6 +678,8 @@ static void full_free_test(struct kunit *test)
 static struct kunit_case full_cases[] = {
 	KD_CASE(full_connection_test, "EVD-OVF-01,EVD-OVF-02,EVD-OVF-06: connection events"),
 	KD_CASE(full_share_test, "EVD-OVF-04,EVD-OVF-06: completions have their own room"),
+	KD_CASE(full_store_test, "EVD-MOD-02,EVD-MOD-03,FLAG-11: upcalls for a full EVD"),
+	KD_CASE(full_unsignalled_test, "FLAG-04,FLAG-11,EVD-UP-04: nothing but unsignalled ones"),
 	KD_CASE(full_software_test, "EVD-OVF-04,EVD-SE-03,EVD-SE-04: software events"),
 	KD_CASE(full_async_test, "EVD-OVF-03: the asynchronous EVD itself"),
 	KD_CASE(full_async_shared_test, "EVD-OVF-03,ASY-21: one that carries other streams too"),

@@ -186,6 +186,42 @@ static void flag_streams_test(struct kunit *test)
 	}
 }
 
+/* Binds complete like requests: unsignalled ones do not disturb, solicited wait does. */
+static void flag_rmr_test(struct kunit *test)
+{
+	static const enum kdat_evd_context contexts[] = {
+		KDAT_EVD_CONTEXT_DEFAULT, KDAT_EVD_CONTEXT_SOFTIRQ, KDAT_EVD_CONTEXT_WORKQUEUE,
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	struct flag_use use;
+	DAT_EVD_HANDLE evd;
+	DAT_EP_HANDLE ep;
+	DAT_RETURN ret;
+	int c, i, rmr;
+
+	for (c = 0; c < 2 * (int)ARRAY_SIZE(contexts); c++) {
+		struct kdat_evd_attr attr = KDAT_EVD_ATTR_INIT;
+
+		rmr = c & 1 ? DAT_EVD_RMR_BIND_FLAG : 0;
+		attr.context = contexts[c / 2];
+		KD_ASSERT_OK(test, kdat_evd_create(env->ia, 64, DAT_UPCALL_DISABLE, NULL,
+						   DAT_EVD_DTO_FLAG | rmr, &attr, &evd));
+		for (i = 0; i < 18; i++) {
+			flag_use_of(i, &use);
+			ret = flag_make(env, evd, &use, &ep);
+			if (!flag_may_share(NULL, &use) ||
+			    (rmr && use.queues & 1 &&
+			     use.recv == DAT_COMPLETION_SOLICITED_WAIT_FLAG)) {
+				KD_EXPECT_RET(test, ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+			} else {
+				KD_ASSERT_OK(test, ret);
+				KD_EXPECT_OK(test, dat_ep_free(ep));
+			}
+		}
+		KD_EXPECT_OK(test, dat_evd_free(evd));
+	}
+}
+
 /* Default flags: one upcall per completion, successful or not, of every call. */
 static void flag_default_test(struct kunit *test)
 {
@@ -566,6 +602,7 @@ static struct kunit_case flag_cases[] = {
 	KD_CASE(flag_attr_test, "FLAG-12,FLAG-14,EP-CREATE-08: every value of the attributes"),
 	KD_CASE(flag_share_test, "FLAG-15,FLAG-16,EP-CREATE-16: every pair of EPs on one EVD"),
 	KD_CASE(flag_streams_test, "FLAG-17,EP-CREATE-16: EVDs with other streams"),
+	KD_CASE(flag_rmr_test, "FLAG-15..17: EVDs for binds too, and every context"),
 	KD_CASE(flag_default_test, "FLAG-01: by default each completion notifies, once"),
 	KD_CASE(flag_recv_table_test,
 		"FLAG-20,FLAG-05,RECV-07: which successful receives notify"),

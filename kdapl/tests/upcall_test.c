@@ -713,6 +713,130 @@ static void up_ep_free_inside_test(struct kunit *test)
 	}
 }
 
+/* The device goes while upcalls run: nobody waits for ever, and the end is told. */
+static void up_unplug(void *arg)
+{
+	fake_ib_unplug(arg);
+}
+
+static void up_unplug_test(struct kunit *test)
+{
+	struct kd_env *env = test->priv;
+	struct kd_sink *sink = kd_sink(test);
+	DAT_LMR_TRIPLET iov;
+	DAT_EVD_HANDLE evd;
+	struct kd_aside aside;
+	DAT_EP_HANDLE ep;
+	struct ib_qp *qp;
+	int p, i, n;
+
+	for (p = 0; p < ARRAY_SIZE(up_enabled); p++) {
+		if (up_enabled[p] == DAT_UPCALL_NOTIFY)
+			continue;
+		kd_sink_init(sink);
+		kd_open(test, NULL);
+		KD_ASSERT_OK(test, kd_evd_create(env, UP_QLEN, up_enabled[p], sink,
+						 DAT_EVD_DTO_FLAG, KDAT_EVD_CONTEXT_WORKQUEUE,
+						 &evd));
+		qp = up_ep(env, evd, &ep);
+		n = up_enabled[p] == DAT_UPCALL_MANY ? up_cpus() : 1;
+		kd_sink_pass(sink, 0);
+		for (i = 0; i < n; i++)
+			up_send(env, ep, qp, 1, i);
+		KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n, 0));
+		iov = kd_seg(env, KD_RW, 0, 8);
+		KD_EXPECT_OK(test, kd_post(ep, KD_SEND, 1, &iov, KD_ID(1, n), NULL, 0));
+		kd_aside(test, &aside, up_unplug, env->dev);
+		kd_aside_returned(&aside);	/* it may wait for them or not */
+		kd_sink_pass(sink, INT_MAX);
+		KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
+		kd_sink_expect(test, sink, n + 1);
+		up_expect_each(test, sink, n + 1);
+		KD_EXPECT_OK(test, dat_ep_free(ep));
+		KD_EXPECT_OK(test, dat_evd_free(evd));
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
+/* What a consumer tries inside its upcalls. */
+struct up_busy {
+	struct kd_env *env;
+	DAT_EVD_HANDLE evd;
+	DAT_EP_HANDLE ep;
+	bool sleeps;		/* where it may */
+	int n;
+	int wrong;
+};
+
+static void up_inside_all(struct kd_sink *sink, const DAT_EVENT *event, bool more)
+{
+	struct up_busy *busy = sink->arg;
+	DAT_LMR_TRIPLET iov = kd_seg(busy->env, KD_RW, 0, 8);
+	DAT_BOOLEAN recv_idle, request_idle;
+	DAT_EP_STATE state;
+	DAT_EVD_PARAM evd_param;
+	DAT_EP_PARAM ep_param;
+	DAT_CONTEXT context = { .as_64 = 1 };
+	DAT_EVENT ev;
+
+	if (busy->n++)
+		return;
+	busy->wrong += !!kd_post(busy->ep, KD_SEND, 1, &iov, KD_ID(2, 0), NULL, 0);
+	busy->wrong += !!kd_post(busy->ep, KD_RECV, 1, &iov, KD_ID(2, 1), NULL, 0);
+	busy->wrong += !!dat_ep_get_status(busy->ep, &state, &recv_idle, &request_idle);
+	busy->wrong += !!dat_ep_query(busy->ep, DAT_EP_FIELD_ALL, &ep_param);
+	busy->wrong += !!dat_evd_query(busy->evd, DAT_EVD_FIELD_ALL, &evd_param);
+	busy->wrong += !!dat_set_consumer_context(busy->evd, context);
+	busy->wrong += DAT_GET_TYPE(dat_evd_dequeue(busy->evd, &ev)) != DAT_QUEUE_EMPTY;
+	busy->wrong += !!kd_post_se(busy->evd, KD_ID(3, 0));
+	busy->wrong += !!dat_evd_dequeue(busy->evd, &ev);
+	if (busy->sleeps) {
+		busy->wrong += !!dat_evd_resize(busy->evd, 2 * UP_QLEN);
+		busy->wrong += !!kd_policy(busy->evd, DAT_UPCALL_MANY, DAT_UPCALL_INVOC_ANY);
+		usleep_range(10, 20);
+	}
+	busy->wrong += !!dat_ep_disconnect(busy->ep, DAT_CLOSE_ABRUPT_FLAG);
+}
+
+/* No lock is held that a call would need. */
+static void up_inside_all_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kd_sink *sink = kd_sink(test);
+	struct up_busy busy;
+	struct ib_qp *qp;
+	DAT_EVENT event;
+	int c, i;
+
+	for (c = 0; c < ARRAY_SIZE(up_contexts); c++) {
+		kd_sink_init(sink);
+		sink->inside = up_inside_all;
+		sink->arg = &busy;
+		busy = (struct up_busy) {
+			.env = env, .sleeps = up_contexts[c] == KDAT_EVD_CONTEXT_WORKQUEUE,
+		};
+		KD_ASSERT_OK(test, kd_evd_create(env, UP_QLEN, DAT_UPCALL_SINGLE_INSTANCE, sink,
+						 DAT_EVD_DTO_FLAG | DAT_EVD_SOFTWARE_FLAG,
+						 up_contexts[c], &busy.evd));
+		qp = up_ep(env, busy.evd, &busy.ep);
+		up_send(env, busy.ep, qp, 1, 0);
+		/* the Send posted inside comes back flushed */
+		kd_sink_expect(test, sink, 2);
+		KUNIT_EXPECT_EQ(test, busy.wrong, 0);
+		KUNIT_EXPECT_EQ(test, sink->seen[1].id, KD_ID(2, 0));
+		KUNIT_EXPECT_EQ(test, sink->seen[0].softirq, !busy.sleeps);
+		for (i = 0; i < 5000 && !kd_next(env->conn, &event); i++)
+			kd_pause();
+		KUNIT_EXPECT_EQ(test, (u32)event.event_number,
+				(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+		KD_EXPECT_OK(test, dat_ep_free(busy.ep));
+		KD_EXPECT_OK(test, dat_evd_free(busy.evd));
+		kd_drain(env->recv);
+	}
+}
+
 /* One notification, and none before the consumer has found the queue empty. */
 static void up_notify_test(struct kunit *test)
 {
@@ -805,6 +929,8 @@ static struct kunit_case up_cases[] = {
 	KD_CASE(up_free_inside_test, "EVD-FREE-03: freed inside an upcall"),
 	KD_CASE(up_ep_free_outside_test, "EP-FREE-03,EVD-UP-07: an EP goes while upcalls run"),
 	KD_CASE(up_ep_free_inside_test, "SIL-46,EVD-UP-11: an EP goes inside an upcall"),
+	KD_CASE(up_unplug_test, "EPSM-24,SIL-27,EVD-UP-07: the device goes while upcalls run"),
+	KD_CASE(up_inside_all_test, "EVD-UP-11,EVD-UP-13,CTX-02,CTX-03: calls inside an upcall"),
 	KD_CASE(up_notify_test, "EVD-UP-09,SIL-25: one notification at a time"),
 	KD_CASE(up_notify_inside_test, "EVD-UP-09,EVD-UP-12,EVD-UP-13: dequeued inside"),
 	{}
