@@ -575,29 +575,32 @@ static void ep_release_half(struct kdapl_half *half, bool wait)
 
 static void ep_destroy(struct kdapl_ep *ep, bool wait)
 {
+	DAT_EP_HANDLE handle = ep->obj.handle;
 	struct kdapl_obj *uses[EP_USES];
 	struct kdapl_half *half;
 
+	/* Control calls that were faster are through, later ones see that it is dead. */
 	mutex_lock(&ep->mutex);
 	half = kdapl_ep_half(ep);
-	if (half) {
+	if (half)
 		kdapl_ep_begin_destroy(ep);
+	mutex_unlock(&ep->mutex);
+	/* Not locked from here: the upcall waited for may be in such a call. */
+	if (half) {
 		wait_for_completion(&half->ended);
 		kdapl_half_drop(half, true);
-		/* the upcall may be in a control call, which finds out that the EP is dead */
-		mutex_unlock(&ep->mutex);
-		kdapl_evd_wait_upcall(half->recv_evd, half);
-		kdapl_evd_wait_upcall(half->request_evd, half);
-		if (ep->connect_evd)
-			kdapl_evd_wait_upcall(ep->connect_evd, half);
-		mutex_lock(&ep->mutex);
+	}
+	kdapl_evd_wait_upcall(ep->conf.recv_evd, handle);
+	kdapl_evd_wait_upcall(ep->conf.request_evd, handle);
+	if (ep->connect_evd)
+		kdapl_evd_wait_upcall(ep->connect_evd, handle);
+	if (half) {
 		spin_lock_irq(&ep->lock);
 		rcu_assign_pointer(ep->half, NULL);
 		spin_unlock_irq(&ep->lock);
 		ep_release_half(half, wait);
 	}
 	ep_uses(&ep->conf, ep->connect_evd, ep->srq, uses);
-	mutex_unlock(&ep->mutex);
 	ep_unuse_all(uses);
 	kdapl_obj_put(&ep->obj);
 }

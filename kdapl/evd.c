@@ -474,6 +474,7 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	mutex_unlock(&evd->mutex);
 	synchronize_rcu();	/* no completion handler schedules it any more */
 	kdapl_evd_engine_stop(evd);
+	kdapl_obj_gone(&evd->obj);
 	kvfree(slots);
 	list_for_each_entry_safe(cq, next, &cqs, evd_node)
 		kdapl_cq_put(cq);
@@ -696,6 +697,7 @@ static DAT_RETURN evd_set_qlen(struct kdapl_evd *evd, int qlen)
 	spin_lock_irq(&evd->lock);
 	fits = evd->store_count <= qlen;
 	evd->qlen = fits ? qlen : old;
+	evd->overflow &= evd->store_others >= evd->qlen;
 	spin_unlock_irq(&evd->lock);
 	return fits ? DAT_SUCCESS : kdapl_err(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
 }
@@ -787,14 +789,19 @@ static DAT_RETURN evd_empty(struct kdapl_evd *evd)
 	return kdapl_err(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
 }
 
-/* Returns true when it must be asked again: only silent completions so far. */
-static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, DAT_RETURN *ret)
+/*
+ * Returns true when it must be asked again: only silent completions so far, and
+ * not yet as many as could be there when the consumer called.
+ */
+static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked, DAT_RETURN *ret)
 {
+	bool sched, again = false;
 	struct kdapl_event ev;
 	unsigned long flags;
-	bool sched, again = false;
+	u32 silent;
 
 	spin_lock_irqsave(&evd->lock, flags);
+	silent = evd->silent;
 	if (kdapl_evd_take(evd, &ev)) {
 		kdapl_event_fill(evd, &ev, event);
 		kdapl_event_release(&ev);
@@ -802,7 +809,8 @@ static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, DAT_RETURN *ret
 		sched = evd->watching;
 		*ret = DAT_SUCCESS;
 	} else {
-		again = evd->again;
+		*looked += evd->silent - silent;
+		again = evd->again && *looked < kdapl_evd_depth(evd);
 		/* the consumer of DAT_UPCALL_NOTIFY wants to be told of the next one */
 		sched = evd->notified && !again;
 		if (sched)
@@ -832,6 +840,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 {
 	struct kdapl_evd *evd;
 	DAT_RETURN ret;
+	u32 looked = 0;
 
 	rcu_read_lock();
 	evd = kdapl_handle_peek(evd_handle, DAT_HANDLE_TYPE_EVD);
@@ -841,7 +850,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 		ret = kdapl_arg_err(2);
 	} else {
 		memset(event->event_extension_data, 0, sizeof(event->event_extension_data));
-		while (evd_dequeue(evd, event, &ret))
+		while (evd_dequeue(evd, event, &looked, &ret))
 			;
 	}
 	rcu_read_unlock();

@@ -439,7 +439,9 @@ static bool event_connection(const struct kdapl_event *ev)
  */
 bool kdapl_evd_room(struct kdapl_evd *evd)
 {
-	return evd->store_count - evd->store_others + evd->qlen + 1 < evd->store_size;
+	u32 others = max_t(int, evd->qlen - (int)evd->store_others, 0);
+
+	return evd->store_count + others + 1 < evd->store_size;
 }
 
 /* evd->lock held. */
@@ -566,6 +568,19 @@ void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 	kdapl_evd_sched(evd);
 }
 
+/**
+ * kdapl_event_ep - the EP an event is about
+ * @ev: the event
+ *
+ * Return: its handle, NULL for events about others.
+ */
+DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev)
+{
+	if (likely(ev->number == DAT_DTO_COMPLETION_EVENT))
+		return ev->data.dto_completion_event_data.ep_handle;
+	return event_connection(ev) ? ev->data.connect_event_data.ep_handle : DAT_HANDLE_NULL;
+}
+
 /* May a sweep put another completion into the store? */
 static bool evd_may_park(struct kdapl_evd *evd, bool teardown)
 {
@@ -619,6 +634,22 @@ void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown)
 }
 
 /**
+ * kdapl_evd_depth - completions that can be on the CQs of an EVD
+ * @evd: the EVD; evd->lock held
+ *
+ * Return: the sum of their sizes.
+ */
+u32 kdapl_evd_depth(const struct kdapl_evd *evd)
+{
+	struct kdapl_cq *cq;
+	u32 depth = 0;
+
+	list_for_each_entry(cq, &evd->cqs, evd_node)
+		depth += cq->size;
+	return depth;
+}
+
+/**
  * kdapl_evd_settle - move what has arrived by now into the store
  * @evd: the EVD
  *
@@ -629,14 +660,12 @@ void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown)
  */
 void kdapl_evd_settle(struct kdapl_evd *evd)
 {
-	struct kdapl_cq *cq;
-	int left = 0;
 	bool more;
 	u32 count;
+	int left;
 
 	spin_lock_irq(&evd->lock);
-	list_for_each_entry(cq, &evd->cqs, evd_node)
-		left += cq->size;
+	left = kdapl_evd_depth(evd);
 	do {
 		count = evd->store_count;
 		kdapl_evd_sweep_locked(evd, SETTLE_PIECE, false);
@@ -686,7 +715,7 @@ void kdapl_evd_ending(struct kdapl_evd *evd, int delta)
 /* Connection events outlive their half, so the EP tells whose they are. */
 static bool event_connection_of(const struct kdapl_event *ev, DAT_EP_HANDLE ep)
 {
-	return event_connection(ev) && ev->data.connect_event_data.ep_handle == ep;
+	return event_connection(ev) && kdapl_event_ep(ev) == ep;
 }
 
 /**

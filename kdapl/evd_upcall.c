@@ -89,30 +89,28 @@ static bool evd_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
 	return kdapl_evd_take(evd, ev);
 }
 
-/* The same, but the event stays where it is. evd->lock held. */
-static bool evd_due(struct kdapl_evd *evd)
+/* The same, but the event stays in the store; @ev is room for one. evd->lock held. */
+static bool evd_due(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
-	struct kdapl_event ev;
-
 	while (!evd->store_signalled && kdapl_evd_room(evd)) {
-		if (!kdapl_evd_poll(evd, &ev))
+		if (!kdapl_evd_poll(evd, ev))
 			return false;
-		kdapl_evd_store(evd, &ev);
+		kdapl_evd_store(evd, ev);
 	}
 	return true;
 }
 
-/* Is another event queued at this moment? evd->lock held. */
-static bool evd_more(struct kdapl_evd *evd)
+/* Is another event queued at this moment? @ev is room for one. evd->lock held. */
+static bool evd_more(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
-	struct kdapl_event ev;
+	u32 silent = evd->silent;
 
 	if (evd->store_count)
 		return true;
 	do {
-		if (kdapl_evd_poll(evd, &ev))
-			return kdapl_evd_store(evd, &ev);
-	} while (evd->again);
+		if (kdapl_evd_poll(evd, ev))
+			return kdapl_evd_store(evd, ev);
+	} while (evd->again && evd->silent - silent < kdapl_evd_depth(evd));
 	return false;
 }
 
@@ -129,37 +127,19 @@ static void evd_wake_helper(struct kdapl_evd *evd)
 	/* All run: each of them looks again before it is idle. */
 }
 
-/* Call the consumer. evd->lock held, and dropped meanwhile. */
-static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_EVENT *event,
-		     DAT_BOOLEAN more)
-{
-	DAT_UPCALL_OBJECT upcall = evd->upcall;
-
-	run->seq = ++evd->upcall_seq;
-	list_add_tail(&run->node, &evd->running);
-	evd->nrunning++;
-	spin_unlock_irq(&evd->lock);
-
-	upcall.upcall_func(upcall.instance_data, event, more);
-
-	spin_lock_irq(&evd->lock);
-	list_del(&run->node);
-	evd->nrunning--;
-	run->half = NULL;
-	if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
-		wake_up(&evd->upcall_over);
-}
-
 /* One turn. Returns the budget when it is used up and more may be there. */
 static int evd_run(struct kdapl_evd *evd, int budget, bool helper)
 {
 	struct kdapl_upcall run = { .task = current };
-	struct kdapl_event ev;
+	struct kdapl_event ev, next;
+	DAT_UPCALL_OBJECT upcall;
+	const DAT_EVENT *event;
 	DAT_BOOLEAN more;
 	u32 silent;
 	int n;
 
 	spin_lock_irq(&evd->lock);
+	list_add_tail(&run.node, &evd->running);
 	silent = evd->silent;
 	for (n = 0; n < budget && evd->silent - silent < TURN_SILENT; n++) {
 		/* another kind of runner took over; arming calls it */
@@ -176,29 +156,44 @@ static int evd_run(struct kdapl_evd *evd, int budget, bool helper)
 				kdapl_evd_sweep_locked(evd, budget, evd->ending);
 			goto out;
 		}
-		if (unlikely(kdapl_evd_held_up(evd)))
-			goto out;
+		if (unlikely(evd->nrunning >= (helper ? evd->nhelpers : 1)))
+			goto out;	/* kdapl_evd_held_up() */
 		if (unlikely(evd->watching))	/* see what is there, to count it */
 			kdapl_evd_sweep_locked(evd, budget, false);
 		if (unlikely(evd->policy == DAT_UPCALL_NOTIFY)) {
-			if (!evd_due(evd))
+			if (!evd_due(evd, &next))
 				goto out;
 			evd->notified = true;
-			evd_call(evd, &run, NULL, DAT_TRUE);
-			continue;
+			event = NULL;
+			more = DAT_TRUE;
+		} else {
+			if (!evd_pick(evd, &ev))
+				goto out;
+			event = &run.event;
+			more = evd_more(evd, &next) ? DAT_TRUE : DAT_FALSE;
+			kdapl_event_fill(evd, &ev, &run.event);
+			kdapl_event_release(&ev);
+			run.ep = kdapl_event_ep(&ev);
+			if (helper)
+				evd_wake_helper(evd);
 		}
-		if (!evd_pick(evd, &ev))
-			goto out;
-		more = evd_more(evd) ? DAT_TRUE : DAT_FALSE;
-		kdapl_event_fill(evd, &ev, &run.event);
-		kdapl_event_release(&ev);
-		run.half = ev.half;
-		if (helper)
-			evd_wake_helper(evd);
-		evd_call(evd, &run, &run.event, more);
+		run.seq = ++evd->upcall_seq;
+		evd->nrunning++;
+		upcall = evd->upcall;
+		spin_unlock_irq(&evd->lock);
+
+		upcall.upcall_func(upcall.instance_data, event, more);
+
+		spin_lock_irq(&evd->lock);
+		evd->nrunning--;
+		run.seq = 0;
+		run.ep = DAT_HANDLE_NULL;
+		if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
+			wake_up(&evd->upcall_over);
 	}
 	n = budget;
 out:
+	list_del(&run.node);
 	spin_unlock_irq(&evd->lock);
 	return n;
 }
@@ -262,6 +257,14 @@ out:
 	rcu_read_unlock();
 }
 
+/* An upcall may wait for the upcalls of another EVD: lockdep must tell them apart. */
+static void evd_work_class(struct kdapl_evd *evd, struct work_struct *work)
+{
+#ifdef CONFIG_LOCKDEP
+	lockdep_init_map(&work->lockdep_map, "kdapl_upcall", &evd->key, 0);
+#endif
+}
+
 /**
  * kdapl_evd_engine_init - prepare the engine of a new EVD
  * @evd: the EVD
@@ -269,7 +272,9 @@ out:
 void kdapl_evd_engine_init(struct kdapl_evd *evd)
 {
 	irq_poll_init(&evd->iop, SOFTIRQ_BUDGET, evd_irq_poll);
+	lockdep_register_key(&evd->key);
 	INIT_WORK(&evd->work, evd_work);
+	evd_work_class(evd, &evd->work);
 	INIT_LIST_HEAD(&evd->running);
 	init_waitqueue_head(&evd->upcall_over);
 }
@@ -290,6 +295,7 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd)
 	for (i = 0; i < evd->nhelpers; i++)
 		cancel_work_sync(&evd->helpers[i].work);
 	kfree(evd->helpers);
+	lockdep_unregister_key(&evd->key);
 }
 
 /**
@@ -313,6 +319,7 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 		return;
 	for (i = 0; i < n; i++) {
 		INIT_WORK(&helpers[i].work, evd_helper_work);
+		evd_work_class(evd, &helpers[i].work);
 		helpers[i].evd = evd;
 	}
 	evd->nhelpers = n;
@@ -320,30 +327,42 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 	smp_store_release(&evd->helpers, helpers);	/* to evd_many() */
 }
 
-/* evd->lock held. */
-static bool evd_in_hand(const struct kdapl_evd *evd, const struct kdapl_half *half)
+/* Is an upcall under way that has an event of this EP? evd->lock held. */
+static bool evd_in_hand(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
 	const struct kdapl_upcall *run;
 
 	list_for_each_entry(run, &evd->running, node) {
-		if (run->half == half)
+		if (run->seq && run->ep == ep)
 			return true;
 	}
 	return false;
 }
 
 /**
- * kdapl_evd_wait_upcall - wait while an upcall has an event of a half in hand
+ * kdapl_evd_wait_upcall - wait while an upcall has an event of an EP in hand
  * @evd: the EVD
- * @half: a half whose events have been dropped
+ * @ep: an EP that is dead, and whose events have been dropped
  *
  * Context: may sleep; not inside an upcall of @evd.
  */
-void kdapl_evd_wait_upcall(struct kdapl_evd *evd, struct kdapl_half *half)
+void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
 	spin_lock_irq(&evd->lock);
-	wait_event_lock_irq(evd->upcall_over, !evd_in_hand(evd, half), evd->lock);
+	wait_event_lock_irq(evd->upcall_over, !evd_in_hand(evd, ep), evd->lock);
 	spin_unlock_irq(&evd->lock);
+}
+
+/* Is an upcall under way that is not younger than @seq? evd->lock held. */
+static bool evd_in_upcall(const struct kdapl_evd *evd, u64 seq)
+{
+	const struct kdapl_upcall *run;
+
+	list_for_each_entry(run, &evd->running, node) {
+		if (run->seq && run->seq <= seq)
+			return true;
+	}
+	return false;
 }
 
 /* Wait for the upcalls that run now, not for any that others allow meanwhile. */
@@ -353,10 +372,7 @@ static void evd_wait_all(struct kdapl_evd *evd)
 
 	spin_lock_irq(&evd->lock);
 	seq = evd->upcall_seq;
-	wait_event_lock_irq(evd->upcall_over,
-			    list_empty(&evd->running) ||
-			    list_first_entry(&evd->running, struct kdapl_upcall, node)->seq > seq,
-			    evd->lock);
+	wait_event_lock_irq(evd->upcall_over, !evd_in_upcall(evd, seq), evd->lock);
 	spin_unlock_irq(&evd->lock);
 }
 
@@ -378,7 +394,7 @@ bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 
 	spin_lock_irqsave(&evd->lock, flags);
 	list_for_each_entry(run, &evd->running, node)
-		inside |= run->task == current;
+		inside |= run->seq && run->task == current;
 	spin_unlock_irqrestore(&evd->lock, flags);
 	return inside;
 }

@@ -274,6 +274,7 @@ static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char
 	xa_init(&ia->keys);
 	for (i = 0; i < KDAPL_NTYPES; i++)
 		INIT_LIST_HEAD(&ia->objs[i]);
+	INIT_LIST_HEAD(&ia->going);
 	return ia;
 }
 
@@ -420,6 +421,8 @@ static void ia_destroy(struct kdapl_ia *ia)
 	ia_unset_async(ia);
 	ia_recall_evds(ia);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_EVD);
+	/* dat_evd_free() may wait for an upcall at the same time */
+	wait_event(ia->unused, list_empty_careful(&ia->going));
 	mutex_lock(&ia->mutex);
 	null_evd = ia->null_evd;	/* closing is set: none now, none later */
 	mutex_unlock(&ia->mutex);
@@ -455,6 +458,10 @@ static bool ia_inside_upcall(struct kdapl_ia *ia)
 	struct kdapl_evd *evd;
 
 	list_for_each_entry(evd, &ia->objs[DAT_HANDLE_TYPE_EVD], obj.node) {
+		if (kdapl_evd_inside_upcall(evd))
+			return true;
+	}
+	list_for_each_entry(evd, &ia->going, obj.node) {
 		if (kdapl_evd_inside_upcall(evd))
 			return true;
 	}

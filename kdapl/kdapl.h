@@ -126,6 +126,7 @@ void kdapl_obj_put(struct kdapl_obj *obj);
 int kdapl_obj_use(struct kdapl_obj *obj);
 void kdapl_obj_unuse(struct kdapl_obj *obj);
 int kdapl_obj_retire(struct kdapl_obj *obj);
+void kdapl_obj_gone(struct kdapl_obj *obj);
 
 /* ------------------------------------------------------------------ */
 /* device.c: one per ib_device, and the way back when it goes           */
@@ -228,6 +229,7 @@ struct kdapl_ia {
 	struct list_head dev_node;
 	spinlock_t lock;		/* objs, closing, async_evd, live and users of objects */
 	struct list_head objs[KDAPL_NTYPES];
+	struct list_head going;		/* EVDs retired, whose upcalls may still run; lock */
 	bool closing;
 	bool dead;
 	struct kdapl_evd *async_evd;
@@ -734,18 +736,18 @@ struct kdapl_cq {
 #define KDAPL_BATCH	16
 
 /**
- * struct kdapl_upcall - an upcall that runs, on the stack of its runner
- * @node: in evd->running, oldest first
- * @task: who runs it
- * @half: whose event it has in hand
- * @seq: counts the upcalls of the EVD
+ * struct kdapl_upcall - a runner in its turn, on its stack
+ * @node: in evd->running
+ * @task: who runs
+ * @seq: which of the EVD's upcalls it is in, 0 for none
+ * @ep: whose event it has in hand
  * @event: what the consumer sees
  */
 struct kdapl_upcall {
 	struct list_head node;
 	struct task_struct *task;
-	struct kdapl_half *half;
 	u64 seq;
+	DAT_EP_HANDLE ep;
 	DAT_EVENT event;
 };
 
@@ -811,8 +813,8 @@ struct kdapl_evd {
 	DAT_UPCALL_POLICY policy;	/* sched reads it without the lock */
 	DAT_UPCALL_OBJECT upcall;
 	bool notified;			/* NOTIFY: the consumer knows, and dequeues */
-	struct list_head running;	/* upcalls, oldest first */
-	unsigned int nrunning;
+	struct list_head running;	/* runners */
+	unsigned int nrunning;		/* upcalls */
 	u64 upcall_seq;			/* the last one started */
 	wait_queue_head_t upcall_over;
 
@@ -821,6 +823,7 @@ struct kdapl_evd {
 	struct kdapl_helper *helpers;	/* NULL until MANY is asked for; then constant */
 	unsigned int nhelpers;
 	unsigned long idle;		/* helpers by number; atomic bits, no lock */
+	struct lock_class_key key;	/* an upcall may free another EVD, not its own */
 };
 
 struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
@@ -845,6 +848,7 @@ void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 void kdapl_evd_sweep_locked(struct kdapl_evd *evd, int budget, bool teardown);
 void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown);
 void kdapl_evd_settle(struct kdapl_evd *evd);
+u32 kdapl_evd_depth(const struct kdapl_evd *evd);
 void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
 void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_events);
 bool kdapl_evd_arm(struct kdapl_evd *evd);
@@ -855,6 +859,7 @@ bool kdapl_ring_ended(struct kdapl_ring *ring);
 void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc);
 void kdapl_evd_watch(struct kdapl_half *half);
 void kdapl_event_release(const struct kdapl_event *ev);
+DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev);
 
 void kdapl_evd_sched(struct kdapl_evd *evd);
 void kdapl_evd_engine_init(struct kdapl_evd *evd);
@@ -862,7 +867,7 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd);
 void kdapl_evd_make_helpers(struct kdapl_evd *evd);
 bool kdapl_evd_calls(const struct kdapl_evd *evd);
 bool kdapl_evd_held_up(const struct kdapl_evd *evd);
-void kdapl_evd_wait_upcall(struct kdapl_evd *evd, struct kdapl_half *half);
+void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
 

@@ -200,12 +200,27 @@ int kdapl_obj_retire(struct kdapl_obj *obj)
 		ret = -EBUSY;
 	if (!ret) {
 		obj->live = false;
-		list_del_init(&obj->node);
+		if (obj->type == DAT_HANDLE_TYPE_EVD)
+			list_move_tail(&obj->node, &obj->ia->going);
+		else
+			list_del_init(&obj->node);
 	}
 	spin_unlock_irqrestore(&obj->ia->lock, flags);
 	if (!ret)
 		kdapl_handle_free(obj->handle);
 	return ret;
+}
+
+/**
+ * kdapl_obj_gone - nothing of a retired object runs any more
+ * @obj: an EVD, whose upcalls dat_ia_close() must wait for
+ */
+void kdapl_obj_gone(struct kdapl_obj *obj)
+{
+	spin_lock_irq(&obj->ia->lock);
+	list_del_init(&obj->node);
+	spin_unlock_irq(&obj->ia->lock);
+	wake_up(&obj->ia->unused);
 }
 
 /**

@@ -8,11 +8,12 @@
 #include "kdapl.h"
 
 /*
- * What the transport may hold back for us. Not the length of the EVD, which
+ * What the transport may hold back for us. More than the length of the EVD, which
  * decides about requests when they arrive: soft-iWARP forgets connections beyond
  * its backlog, and when the peer then closes one, it closes the listener.
  */
-#define PSP_BACKLOG	1024
+#define PSP_MIN_BACKLOG	128
+#define PSP_MAX_BACKLOG	1024	/* some allocate for it */
 
 /*
  * Events of the listening id. A request comes with an id of its own, whose
@@ -50,7 +51,7 @@ static int psp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	queued = !cr->cm_id;		/* removal of the device was faster */
 	cr->cm_id = NULL;
 	mutex_unlock(&cr->mutex);
-	kdapl_cr_destroy(cr);
+	kdapl_obj_put(&cr->obj);	/* the handle's */
 	kdapl_obj_put(&cr->obj);
 	if (queued)
 		return 0;
@@ -118,7 +119,7 @@ static DAT_RETURN psp_listen(struct kdapl_psp *psp)
 	kdapl_addr_set_port(&addr, psp->conn_qual);
 	ret = rdma_bind_addr(id, (struct sockaddr *)&addr);
 	if (!ret)
-		ret = rdma_listen(id, PSP_BACKLOG);
+		ret = rdma_listen(id, clamp(psp->evd->qlen, PSP_MIN_BACKLOG, PSP_MAX_BACKLOG));
 	if (!ret) {
 		psp->cm_id = id;
 		return DAT_SUCCESS;
