@@ -516,7 +516,7 @@ bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
 
 	spin_lock_irqsave(&evd->lock, flags);
 	stored = kdapl_evd_store(evd, ev);
-	if (!stored && event_connection(ev)) {
+	if (!stored && event_connection(ev) && !evd->closing) {
 		report = !evd->overflow;
 		evd->overflow = true;
 	}
@@ -672,6 +672,7 @@ void kdapl_evd_settle(struct kdapl_evd *evd)
 		more = evd->store_count != count || evd->again;
 		left -= SETTLE_PIECE;
 		spin_unlock_irq(&evd->lock);
+		cond_resched();
 		spin_lock_irq(&evd->lock);
 	} while (more && left > 0);
 	spin_unlock_irq(&evd->lock);

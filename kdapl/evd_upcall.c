@@ -473,15 +473,19 @@ DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY up
 				 const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
 {
 	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
-	bool teardown = upcall_policy == DAT_UPCALL_TEARDOWN;
 	DAT_RETURN ret = DAT_SUCCESS;
 	bool on = false;
 
 	if (!evd)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	mutex_lock(&evd->mutex);
 	switch (upcall_policy) {
 	case DAT_UPCALL_TEARDOWN:
+		/* needs no lock, so a softirq upcall learns of its mistake as well */
+		if (flag != DAT_UPCALL_INVOC_NEW && flag != DAT_UPCALL_INVOC_ANY)
+			ret = kdapl_arg_err(4);
+		else if (kdapl_evd_inside_upcall(evd))
+			ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+		break;
 	case DAT_UPCALL_DISABLE:
 		break;
 	case DAT_UPCALL_SINGLE_INSTANCE:
@@ -491,22 +495,22 @@ DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY up
 		break;
 	default:
 		ret = kdapl_arg_err(2);
-		goto out;
 	}
+	if (ret != DAT_SUCCESS)
+		goto out;
+	mutex_lock(&evd->mutex);
 	if (on && !(upcall ? upcall : &evd->upcall)->upcall_func)
 		ret = kdapl_arg_err(3);
 	else if (flag != DAT_UPCALL_INVOC_NEW && flag != DAT_UPCALL_INVOC_ANY)
 		ret = kdapl_arg_err(4);
 	else if (evd->closing)
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	else if (teardown && kdapl_evd_inside_upcall(evd))
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	else
 		evd_change(evd, on ? upcall_policy : DAT_UPCALL_DISABLE, upcall, flag);
-out:
 	mutex_unlock(&evd->mutex);
-	if (teardown && ret == DAT_SUCCESS)
+	if (upcall_policy == DAT_UPCALL_TEARDOWN && ret == DAT_SUCCESS)
 		evd_wait_all(evd);
+out:
 	kdapl_obj_put(&evd->obj);
 	return ret;
 }

@@ -72,8 +72,8 @@ void kdapl_stop(void)
 {
 	ib_unregister_client(&kdapl_client);
 	/* in the order in which they wait for each other */
-	destroy_workqueue(kdapl_many_wq);
 	destroy_workqueue(kdapl_upcall_wq);
+	destroy_workqueue(kdapl_many_wq);
 	destroy_workqueue(kdapl_reap_wq);
 	destroy_workqueue(kdapl_conn_wq);
 	destroy_workqueue(kdapl_wq);
