@@ -37,6 +37,7 @@ struct end {
 	u32 id;
 	spinlock_t lock;	/* keeps numbers and posts of Receives together */
 	u32 posted;		/* Receives */
+	u32 sent;
 	u32 visible;		/* requests with an event */
 	DAT_EVENT_NUMBER event;	/* of the connection, the last one */
 	struct storm_thread sender;
@@ -154,21 +155,21 @@ static int send(struct end *end, u32 number, u32 random)
 static void sender(struct storm_thread *t)
 {
 	struct end *end = t->arg;
-	u32 number = 0;
 	int err;
 
-	while (number < end->quota && !end->evd->stop) {
-		if (number == READ_ONCE(end->peer->posted)) {
-			storm_pause(number != READ_ONCE(end->peer->posted) || end->evd->stop, 1);
+	while (end->sent < end->quota && !end->evd->stop) {
+		if (end->sent == READ_ONCE(end->peer->posted)) {
+			storm_pause(end->sent != READ_ONCE(end->peer->posted) || end->evd->stop,
+				    1);
 			continue;
 		}
-		err = send(end, number, prandom_u32_state(&t->rnd));
+		err = send(end, end->sent, prandom_u32_state(&t->rnd));
 		if (err && err != -EAGAIN)
 			break;
 		if (err)
 			storm_pause(false, 1);
 		else
-			number++;
+			WRITE_ONCE(end->sent, end->sent + 1);
 		cond_resched();
 	}
 }
@@ -334,7 +335,8 @@ static void finish(void)
 		} while (storm_taken(run->evd[0]) + storm_taken(run->evd[1]) != before &&
 			 !storm_overtime());
 		if (!try_wait_for_completion(&end->sender.done))
-			storm_fault(STORM_WAKE, "%s: sending has come to a halt", end->evd->name);
+			storm_fault(STORM_WAKE, "%s: no more Sends after %u of %u, the peer has posted %u Receives",
+				    end->evd->name, end->sent, end->quota, end->peer->posted);
 		taken[i % 2] += end->quota + end->visible;
 	}
 	for (i = 0; i < 2; i++) {

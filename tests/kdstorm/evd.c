@@ -274,7 +274,7 @@ static void meddle(struct storm_evd *evd, u32 random)
 				    ret);
 		break;
 	case 1:
-		if (!(evd->phase->policies & STORM_P_OFF))
+		if (!(evd->phase->policies & STORM_P_OFF) || READ_ONCE(evd->settled))
 			break;
 		ret = dat_evd_modify_upcall(evd->h, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME,
 					    DAT_UPCALL_INVOC_NEW);
@@ -601,8 +601,10 @@ void storm_evd_settle(struct storm_evd *evd, u64 taken)
 								DAT_UPCALL_SINGLE_INSTANCE;
 
 		stop_threads(evd);
+		/* No upcall switches them off any more when this has returned. */
+		WRITE_ONCE(evd->settled, true);
+		switch_off(evd, DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_NEW, false);
 		/* What is queued comes with the next event, or at once. */
-		switch_off(evd, DAT_UPCALL_DISABLE, DAT_UPCALL_INVOC_NEW, false);
 		if (evd->n_sources && storm_rnd(&evd->flipper.rnd, 2)) {
 			switch_on(evd, last, DAT_UPCALL_INVOC_NEW, false);
 			if (storm_post(evd, 0, 0) == DAT_SUCCESS)

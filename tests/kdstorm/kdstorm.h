@@ -130,6 +130,7 @@ struct storm_evd {
 	int qlen;		/* the shortest it has been */
 	bool stop;		/* a storm that has gone wrong ends */
 	bool freed;		/* or is about to be */
+	bool settled;		/* nobody switches upcalls off any more */
 	bool paced;		/* software events in proportion to the others */
 	bool kicked;		/* a notification came */
 	bool alone;		/* nobody takes events but one upcall at a time */
