@@ -275,6 +275,128 @@ static void ep_free_beside(struct kunit *test)
 	ep_free_in(test, ROLE_REQ, DAT_UPCALL_MANY, KDAT_EVD_CONTEXT_WORKQUEUE, true);
 }
 
+/* ---- who frees waits for upcalls that sleep ---- */
+
+struct blocker {
+	struct completion entered, leave;
+	bool done;
+};
+
+static bool block_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct blocker *b = evd->priv;
+
+	complete(&b->entered);
+	wait_for_completion_timeout(&b->leave, KDT_WAIT);
+	WRITE_ONCE(b->done, true);
+	return true;
+}
+
+static int leave_soon(void *data)
+{
+	struct blocker *b = data;
+
+	schedule_timeout_uninterruptible(HZ / 20);	/* the waiter's chance to be wrong */
+	complete_all(&b->leave);
+	return kdt_until_stopped();
+}
+
+/* The EVD's first upcall sleeps until somebody waits for it. */
+static struct blocker *blocker_new(struct kunit *test, struct kdt_evd *evd)
+{
+	struct blocker *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, b);
+	init_completion(&b->entered);
+	init_completion(&b->leave);
+	evd->priv = b;
+	evd->hook = block_hook;
+	return b;
+}
+
+static struct task_struct *blocked(struct kunit *test, struct blocker *b)
+{
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&b->entered, KDT_WAIT));
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(b->done));
+	return kdt_beside(test, leave_soon, b);
+}
+
+static void unblocked(struct kunit *test, struct blocker *b, struct task_struct *task)
+{
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(b->done));
+	kdt_stop(test, task);
+}
+
+static void frees_wait_for(struct kunit *test, int policy)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_evd *evd = kdt_evd_policy(test, &env->b, DAT_EVD_SOFTWARE_FLAG, 8, policy);
+	struct blocker *b = blocker_new(test, evd);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	struct task_struct *task;
+	struct kdt_ia more;
+
+	KDT_OK(test, kdt_soft(evd, 0));
+	KDT_OK(test, kdt_soft(evd, 1));
+	task = blocked(test, b);
+	KDT_OK(test, dat_evd_free(evd->h));
+	unblocked(test, b, task);
+	silence(test, evd);
+
+	memcpy(&more, &env->b, sizeof(more));
+	more.h = kdt_ia_more(test, &env->b, 8, &async);
+	evd = kdt_evd_policy(test, &more, DAT_EVD_SOFTWARE_FLAG, 8, policy);
+	evd->ia = &env->b;	/* which lives longer */
+	b = blocker_new(test, evd);
+	KDT_OK(test, kdt_soft(evd, 0));
+	task = blocked(test, b);
+	kdt_ia_less(test, more.h);
+	unblocked(test, b, task);
+	silence(test, evd);
+}
+
+/* The upcall has a Receive of the EP in hand, of this connection or the one before. */
+static void ep_free_waits_for(struct kunit *test, int policy, bool reset)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_pair evds = {
+		.s.recv = kdt_evd_context(test, &env->b, DAT_EVD_DTO_FLAG, 8, policy,
+					  KDAT_EVD_CONTEXT_WORKQUEUE),
+	};
+	struct kdt_pair *pair = kdt_pair_with(test, &evds, NULL, NULL);
+	struct kdt_buf *from = kdt_buf_new(test, &env->a, SIZE);
+	struct kdt_buf *to = kdt_buf_new(test, &env->b, SIZE);
+	struct blocker *b = blocker_new(test, pair->s.recv);
+	struct task_struct *task;
+
+	kdt_pair_connect(test, pair);
+	KDT_OK(test, kdt_recv(&pair->s, to, 0, SIZE, 0));
+	KDT_OK(test, kdt_send(&pair->c, from, 0, SIZE, 0, 0));
+	kdt_dto(test, pair->c.req, &pair->c, 0, DAT_DTO_SEND, DAT_DTO_SUCCESS, SIZE);
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&b->entered, KDT_WAIT));
+	if (reset) {
+		kdt_pair_end(test, pair);
+		KDT_OK(test, dat_ep_reset(pair->s.h));
+	}
+	complete(&b->entered);
+	task = blocked(test, b);
+	KDT_OK(test, dat_ep_free(pair->s.h));
+	unblocked(test, b, task);
+	silence(test, pair->s.recv);
+	KDT_OK(test, dat_ep_free(pair->c.h));
+	KDT_OK(test, dat_psp_free(pair->psp));
+}
+
+static void frees_wait(struct kunit *test)
+{
+	frees_wait_for(test, DAT_UPCALL_SINGLE_INSTANCE);
+	frees_wait_for(test, DAT_UPCALL_NOTIFY);
+	frees_wait_for(test, DAT_UPCALL_MANY);
+	ep_free_waits_for(test, DAT_UPCALL_SINGLE_INSTANCE, false);
+	ep_free_waits_for(test, DAT_UPCALL_MANY, false);
+	ep_free_waits_for(test, DAT_UPCALL_SINGLE_INSTANCE, true);
+}
+
 /* ---- nobody takes anything ---- */
 
 static void never_dequeued(struct kunit *test, bool close)
@@ -611,6 +733,7 @@ static struct kunit_case cases[] = {
 	KD_CASE(evd_free_in_upcall, "EVD-FREE-03,EVD-UP-11: its own upcall may not, others may"),
 	KD_CASE(ep_free_in_upcall, "SIL-46,EP-FREE-01,EVD-UP-13: an EP freed in its upcalls"),
 	KD_CASE(ep_free_beside, "SIL-46,EVD-UP-07: another upcall has an event of it in hand"),
+	KD_CASE(frees_wait, "EVD-FREE-03,IA-CLOSE-05,EP-FREE-01: who frees waits for upcalls"),
 	KD_CASE(nobody_dequeues, "EVD-OVF-06,IA-CLOSE-02,IA-CLOSE-06: a consumer that never looks"),
 	KD_CASE(close_in_traffic, "IA-CLOSE-02,IA-CLOSE-05: closed under each policy"),
 	KD_CASE(close_in_upcall, "IA-CLOSE-05: in an upcall of its own, and of another instance"),

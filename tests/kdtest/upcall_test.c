@@ -960,6 +960,38 @@ static void many_to_single(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, evd->entered, 20);
 }
 
+/* What had begun to be due stays so: from policy to policy, and nothing new arrives. */
+static void due_stays_due(struct kunit *test)
+{
+	static const int policies[] = {
+		DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_NOTIFY, DAT_UPCALL_MANY,
+	};
+	unsigned long seen;
+	struct kdt_evd *evd;
+	struct blocker *b;
+	DAT_EVENT event;
+	int i, from, to;
+
+	for (i = 0; i < 9; i++) {
+		from = policies[i / 3];
+		to = policies[i % 3];
+		evd = kdt_evd_policy(test, &kdt_env(test)->a, DAT_EVD_SOFTWARE_FLAG, 8, from);
+		b = blocker_new(test, evd);
+		KDT_OK(test, kdt_soft(evd, 0));
+		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&b->entered, KDT_WAIT));
+		for (seen = 1; seen < 6; seen++)
+			KDT_OK(test, kdt_soft(evd, seen));
+		KDT_OK(test, dat_evd_modify_upcall(evd->h, to, DAT_UPCALL_SAME,
+						   DAT_UPCALL_INVOC_NEW));
+		complete_all(&b->leave);
+		for (seen = 0; seen != 0x3f; seen |= BIT(kdt_soft_number(&event)))
+			KUNIT_ASSERT_TRUE_MSG(test, kdt_get(evd, &event), "from %d to %d: 0x%lx",
+					      from, to, seen);
+		KUNIT_EXPECT_TRUE(test, kdt_idle(evd));
+		KUNIT_EXPECT_EQ(test, kdt_queued(evd), 0);
+	}
+}
+
 /* Messages and software events of several tasks, upcalls on all CPUs. */
 struct poster {
 	struct kdt_evd *evd;
@@ -1035,6 +1067,7 @@ static struct kunit_case cases[] = {
 	KD_CASE(solicited, "FLAG-20,EVD-MOD-02,EVD-MOD-03: solicited wait while policies change"),
 	KD_CASE(many_at_once, "EVD-UP-07: MANY, two upcalls meet"),
 	KD_CASE(many_to_single, "EVD-UP-06,EVD-UP-07: SINGLE_INSTANCE waits for what MANY began"),
+	KD_CASE(due_stays_due, "EVD-MOD-02,EVD-MOD-06: from policy to policy with INVOC_NEW"),
 	KD_CASE(many_exactly_once, "EVD-UP-07,EVD-DQ-03,EVD-SE-04: MANY, each event once"),
 	{}
 };
