@@ -424,12 +424,6 @@ static bool event_other(const struct kdapl_event *ev)
 	       ev->number != DAT_RMR_BIND_COMPLETION_EVENT;
 }
 
-static bool event_connection(const struct kdapl_event *ev)
-{
-	return ev->number >= DAT_CONNECTION_EVENT_ESTABLISHED &&
-	       ev->number <= DAT_CONNECTION_EVENT_UNREACHABLE;
-}
-
 /**
  * kdapl_evd_room - can the store take another completion?
  * @evd: the EVD; evd->lock held
@@ -516,7 +510,7 @@ bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
 
 	spin_lock_irqsave(&evd->lock, flags);
 	stored = kdapl_evd_store(evd, ev);
-	if (!stored && event_connection(ev) && !evd->closing) {
+	if (!stored && kdapl_event_connection(ev) && !evd->closing) {
 		report = !evd->overflow;
 		evd->overflow = true;
 	}
@@ -566,19 +560,6 @@ void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 		pr_err("%s: asynchronous EVD is full (%d events), no more of them are reported: close the IA, open it with a longer EVD, and dequeue it\n",
 		       ia->name, evd->qlen);
 	kdapl_evd_sched(evd);
-}
-
-/**
- * kdapl_event_ep - the EP an event is about
- * @ev: the event
- *
- * Return: its handle, NULL for events about others.
- */
-DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev)
-{
-	if (likely(ev->number == DAT_DTO_COMPLETION_EVENT))
-		return ev->data.dto_completion_event_data.ep_handle;
-	return event_connection(ev) ? ev->data.connect_event_data.ep_handle : DAT_HANDLE_NULL;
 }
 
 /* May a sweep put another completion into the store? */
@@ -716,7 +697,7 @@ void kdapl_evd_ending(struct kdapl_evd *evd, int delta)
 /* Connection events outlive their half, so the EP tells whose they are. */
 static bool event_connection_of(const struct kdapl_event *ev, DAT_EP_HANDLE ep)
 {
-	return event_connection(ev) && kdapl_event_ep(ev) == ep;
+	return kdapl_event_connection(ev) && kdapl_event_ep(ev) == ep;
 }
 
 /**

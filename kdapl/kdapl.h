@@ -714,6 +714,21 @@ struct kdapl_event {
 	DAT_EVENT_DATA data;
 };
 
+static inline bool kdapl_event_connection(const struct kdapl_event *ev)
+{
+	return ev->number >= DAT_CONNECTION_EVENT_ESTABLISHED &&
+	       ev->number <= DAT_CONNECTION_EVENT_UNREACHABLE;
+}
+
+/* The EP an event is about, if it is about one. */
+static inline DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev)
+{
+	if (likely(ev->number == DAT_DTO_COMPLETION_EVENT))
+		return ev->data.dto_completion_event_data.ep_handle;
+	return kdapl_event_connection(ev) ? ev->data.connect_event_data.ep_handle :
+					    DAT_HANDLE_NULL;
+}
+
 /**
  * struct kdapl_cq - verbs half of an EVD, one of possibly several
  * @ibcq: NULL once the device took it back; evd->lock
@@ -859,7 +874,6 @@ bool kdapl_ring_ended(struct kdapl_ring *ring);
 void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc);
 void kdapl_evd_watch(struct kdapl_half *half);
 void kdapl_event_release(const struct kdapl_event *ev);
-DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev);
 
 void kdapl_evd_sched(struct kdapl_evd *evd);
 void kdapl_evd_engine_init(struct kdapl_evd *evd);
