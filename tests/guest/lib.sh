@@ -52,6 +52,13 @@ provider_module() {
 	esac
 }
 
+# all_cpus: switch on those that were left off for the boot (qemu-run -u).
+all_cpus() {
+	for kd_i in /sys/devices/system/cpu/cpu*/online; do
+		[ ! -w "$kd_i" ] || grep -qx 1 "$kd_i" || echo 1 >"$kd_i"
+	done
+}
+
 # siw blocks in a connect to nowhere for as long as TCP tries.
 short_tcp() { echo 1 >/proc/sys/net/ipv4/tcp_syn_retries; }
 
@@ -64,7 +71,7 @@ loopback_dev() {
 	ip link add kd0 type dummy
 	ip addr add 192.0.2.1/24 dev kd0
 	ip link set kd0 up
-	rdma link add "${1}0" type "$1" netdev kd0
+	rdma link add "${1}0" type "$1" netdev kd0 && all_cpus
 }
 
 # two_devices rxe|siw: devices siw0 (192.0.2.1) and siw1 (192.0.2.2) in this
@@ -80,8 +87,9 @@ two_devices() {
 		ip link set veth$kd_i arp off up
 	done
 	for kd_i in 0 1; do
-		rdma link add "$1$kd_i" type "$1" netdev veth$kd_i
+		rdma link add "$1$kd_i" type "$1" netdev veth$kd_i || return
 	done
+	all_cpus
 }
 
 # two_namespaces rxe|siw: namespaces n0 and n1, joined by veth, device
@@ -100,8 +108,9 @@ two_namespaces() {
 		ip -n n$kd_i link set veth$kd_i up
 	done
 	for kd_i in 0 1; do
-		ip netns exec n$kd_i rdma link add "$1$kd_i" type "$1" netdev veth$kd_i
+		ip netns exec n$kd_i rdma link add "$1$kd_i" type "$1" netdev veth$kd_i || return
 	done
+	all_cpus
 }
 
 # wire N [rxe|siw [SIW.KO]]: this QEMU guest's network card gets address
