@@ -274,21 +274,22 @@ static void up_try_modify(struct kd_sink *sink, const DAT_EVENT *event, bool mor
 						 DAT_UPCALL_INVOC_NEW);
 }
 
-/* It would wait for itself. Where upcalls may not sleep it is not legal at all. */
+/* It would wait for itself, and is told so wherever it asks. */
 static void up_teardown_inside_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
 	struct kd_sink *sink = kd_sink(test), *other = kd_sink(test);
 	DAT_UPCALL_OBJECT object = kd_sink_object(other);
 	struct up_try try;
-	int p;
+	int i, p;
 
-	for (p = 0; p < ARRAY_SIZE(up_enabled); p++) {
+	for (i = 0; i < 2 * (int)ARRAY_SIZE(up_enabled); i++) {
+		p = i / 2;
 		kd_sink_init(sink);
 		sink->inside = up_try_modify;
 		sink->arg = &try;
 		try = (struct up_try) { .policy = DAT_UPCALL_TEARDOWN, .upcall = &object };
-		try.evd = up_evd(env, up_enabled[p], sink, KDAT_EVD_CONTEXT_DEFAULT);
+		try.evd = up_evd(env, up_enabled[p], sink, up_contexts[i % 2]);
 		up_post(test, try.evd, 0, 1);
 		kd_sink_expect(test, sink, 1);
 		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(try.ret), (u32)DAT_INVALID_STATE);
