@@ -185,7 +185,9 @@ static int evd_grow_store(struct kdapl_evd *evd, u32 qlen, u32 more)
 
 	if (size <= evd->store_size)
 		return 0;
-	slots = kvmalloc_array(size, sizeof(*slots), GFP_KERNEL | __GFP_NOWARN);
+	/* the device may allow lengths that the machine has no memory for */
+	slots = kvmalloc_array(size, sizeof(*slots),
+			       GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 	if (!slots)
 		return -ENOMEM;
 	spin_lock_irq(&evd->lock);

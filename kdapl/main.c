@@ -38,11 +38,13 @@ int kdapl_start(void)
 	kdapl_reap_wq = alloc_workqueue("kdapl_reap", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!kdapl_reap_wq)
 		goto err_conn;
+	/* each upcall that sleeps takes one of the places, whoever's it is */
 	kdapl_upcall_wq = alloc_workqueue("kdapl_upcall",
-					  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
+					  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, WQ_MAX_ACTIVE);
 	if (!kdapl_upcall_wq)
 		goto err_reap;
-	kdapl_many_wq = alloc_workqueue("kdapl_many", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
+	kdapl_many_wq = alloc_workqueue("kdapl_many",
+					WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!kdapl_many_wq)
 		goto err_upcall;
 	ret = ib_register_client(&kdapl_client);
