@@ -46,8 +46,10 @@ struct ord_ring {
 
 /**
  * struct ord - one run
+ * @env: fake device and the objects on it
  * @softirq: where upcalls come
  * @mixed: software events too, and no unsignalled ones (FLAG-17)
+ * @sink: where the upcalls go
  * @model: what is right
  * @rnd: where the steps come from; only one thread at a time uses it
  * @evd: the EVD of everything
