@@ -725,8 +725,9 @@ static inline DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev)
 {
 	if (likely(ev->number == DAT_DTO_COMPLETION_EVENT))
 		return ev->data.dto_completion_event_data.ep_handle;
-	return kdapl_event_connection(ev) ? ev->data.connect_event_data.ep_handle :
-					    DAT_HANDLE_NULL;
+	if (kdapl_event_connection(ev))
+		return ev->data.connect_event_data.ep_handle;
+	return DAT_HANDLE_NULL;
 }
 
 /**

@@ -335,7 +335,7 @@ static void finish(void)
 		} while (storm_taken(run->evd[0]) + storm_taken(run->evd[1]) != before &&
 			 !storm_overtime());
 		if (!try_wait_for_completion(&end->sender.done))
-			storm_fault(STORM_WAKE, "%s: %u of %u Sends, the peer has posted %u Receives",
+			storm_fault(STORM_WAKE, "%s: %u of %u Sends, the peer posted %u Receives",
 				    end->evd->name, end->sent, end->quota, end->peer->posted);
 		taken[i % 2] += end->quota + end->visible;
 	}
