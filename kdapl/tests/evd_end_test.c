@@ -134,7 +134,7 @@ static void end_reset_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ep_reset(end->ep[0]));
 	call.handle = end->ep[0];
 	kd_aside(test, &aside, end_ep_free, &call);
-	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside));
+	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, 1000));
 	KUNIT_EXPECT_EQ(test, sink->ended, 0);
 	/* that of another EP is nobody's hindrance */
 	KD_EXPECT_OK(test, dat_ep_free(end->ep[1]));
@@ -246,15 +246,15 @@ static void end_close_test(struct kunit *test)
 	KD_EXPECT_OK(test, kd_post_se(free.handle, 0));
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&closer.begun, KD_LONG));
 	kd_aside(test, &aside[0], end_evd_free, &free);
-	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0]));
+	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0], 1000));
 	/* from inside it would wait for itself */
 	complete(&closer.go);
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&closer.begun, KD_LONG));
 	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(closer.ret), (u32)DAT_INVALID_STATE);
 	/* from outside it waits */
 	kd_aside(test, &aside[1], end_ia_close, &close);
-	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[1]));
-	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0]));
+	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[1], 1000));
+	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0], 1000));
 	complete(&closer.go);
 	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside[0]));
 	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside[1]));

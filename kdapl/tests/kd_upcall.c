@@ -561,14 +561,13 @@ void kd_aside(struct kunit *test, struct kd_aside *aside, void (*fn)(void *arg),
 /**
  * kd_aside_returned - has it returned?
  * @aside: the call
- *
- * Gives it a moment first, in which it would, were there nothing to wait for.
+ * @ms: what it gets first to do so, were there nothing to wait for
  *
  * Return: whether it has.
  */
-bool kd_aside_returned(struct kd_aside *aside)
+bool kd_aside_returned(struct kd_aside *aside, unsigned int ms)
 {
-	return wait_for_completion_timeout(&aside->done, msecs_to_jiffies(20));
+	return wait_for_completion_timeout(&aside->done, msecs_to_jiffies(ms));
 }
 
 /**

@@ -10,6 +10,7 @@
 #include "kd_test.h"
 
 #define KD_LONG		(60 * HZ)	/* for what must happen */
+#define KD_MOMENT	20		/* ms: for what must not */
 #define KD_SEEN		256
 #define KD_QUEUED	1024
 #define KD_NO_EVENT	(~0ULL)
@@ -142,7 +143,7 @@ void kd_model_settled(struct kd_model *model);
 void kd_model_sink(struct kd_sink *sink, const DAT_EVENT *event, bool more);
 
 void kd_aside(struct kunit *test, struct kd_aside *aside, void (*fn)(void *arg), void *arg);
-bool kd_aside_returned(struct kd_aside *aside);
+bool kd_aside_returned(struct kd_aside *aside, unsigned int ms);
 bool kd_aside_wait(struct kd_aside *aside);
 
 #endif /* KDAPL_KD_UPCALL_H */

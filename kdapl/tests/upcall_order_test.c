@@ -7,7 +7,8 @@
  * more_events; the model of kd_upcall.c knows.
  *
  * The steps follow from a seed, which is printed; the parameter order_seed makes
- * a run come again.
+ * a run come again. Where the suites run before parameters are read (6.1), give
+ * it its value here.
  */
 #include <linux/bottom_half.h>
 #include <linux/moduleparam.h>

@@ -362,14 +362,14 @@ static void up_teardown_test(struct kunit *test)
 		/* two at once, and a third who does not wait */
 		for (i = 0; i < 2; i++)
 			kd_aside(test, &aside[i], up_teardown, &call[i]);
-		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0]));
-		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[1]));
+		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0], KD_MOMENT));
+		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[1], KD_MOMENT));
 		KD_EXPECT_OK(test, kd_policy(call[0].handle, DAT_UPCALL_DISABLE,
 					     DAT_UPCALL_INVOC_NEW));
 		if (n > 1) {
 			kd_sink_pass(sink, n - 1);
 			KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n, n - 1));
-			KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0]));
+			KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0], KD_MOMENT));
 		}
 		kd_sink_pass(sink, INT_MAX);
 		for (i = 0; i < 2; i++) {
@@ -400,7 +400,7 @@ static void up_teardown_overtaken_test(struct kunit *test)
 	call.handle = up_evd(env, DAT_UPCALL_SINGLE_INSTANCE, sink, KDAT_EVD_CONTEXT_DEFAULT);
 	up_hold(test, call.handle, sink, DAT_UPCALL_SINGLE_INSTANCE);
 	kd_aside(test, &aside, up_teardown, &call);
-	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside));
+	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, KD_MOMENT));
 	KD_EXPECT_OK(test, kd_policy(call.handle, DAT_UPCALL_SINGLE_INSTANCE,
 				     DAT_UPCALL_INVOC_NEW));
 	up_post(test, call.handle, 1, 1);
@@ -517,7 +517,7 @@ static void up_free_test(struct kunit *test)
 		n = up_hold(test, call.handle, sink, up_enabled[p]);
 		up_post(test, call.handle, n, 3);
 		kd_aside(test, &aside, up_evd_free, &call);
-		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside));
+		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, KD_MOMENT));
 		/* nobody can name it any more */
 		KD_EXPECT_RET(test, dat_evd_dequeue(call.handle, &event), DAT_INVALID_HANDLE,
 			      DAT_INVALID_HANDLE1);
@@ -531,7 +531,7 @@ static void up_free_test(struct kunit *test)
 		if (n > 1) {
 			kd_sink_pass(sink, n - 1);
 			KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n, n - 1));
-			KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside));
+			KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, KD_MOMENT));
 		}
 		kd_sink_pass(sink, INT_MAX);
 		KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
@@ -638,7 +638,7 @@ static void up_ep_free_outside_test(struct kunit *test)
 		up_send(env, ep[1], qp[1], 1, 1);
 		call.handle = ep[0];
 		kd_aside(test, &aside, up_ep_free, &call);
-		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside));
+		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, 500));
 		kd_sink_pass(sink, 1);
 		KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
 		KD_EXPECT_OK(test, call.ret);
@@ -748,7 +748,7 @@ static void up_unplug_test(struct kunit *test)
 		iov = kd_seg(env, KD_RW, 0, 8);
 		KD_EXPECT_OK(test, kd_post(ep, KD_SEND, 1, &iov, KD_ID(1, n), NULL, 0));
 		kd_aside(test, &aside, up_unplug, env->dev);
-		kd_aside_returned(&aside);	/* it may wait for them or not */
+		kd_aside_returned(&aside, KD_MOMENT);	/* it may wait for them or not */
 		kd_sink_pass(sink, INT_MAX);
 		KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
 		kd_sink_expect(test, sink, n + 1);

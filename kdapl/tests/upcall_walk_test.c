@@ -188,7 +188,7 @@ static void walk_change_held(struct walk *walk, int running)
 	bool back;
 
 	kd_aside(walk->env->test, &aside, walk_change, walk);
-	back = kd_aside_returned(&aside);
+	back = kd_aside_returned(&aside, KD_MOMENT);
 	started = READ_ONCE(sink->started) - READ_ONCE(sink->ended);
 	if (walk->new == DAT_UPCALL_TEARDOWN)
 		walk_expect(walk, "change", !back, "did not wait for the upcalls");
