@@ -8,7 +8,7 @@
 
 #include "kd_upcall.h"
 
-#define END_QLEN	16
+#define END_QLEN	64		/* one CQ has room for all EPs */
 #define END_EPS		2
 
 /* An EVD with upcalls that can be held, and EPs whose requests complete there. */
