@@ -20,7 +20,7 @@
 
 #include "kd_case.h"
 
-#define KDT_WAIT	(120 * HZ)	/* for anything that must happen: a loaded machine is slow */
+#define KDT_WAIT	(120 * HZ)	/* for anything that must happen, slowly */
 #define KDT_RING	512		/* events an EVD's queue here holds */
 #define KDT_DTOS	64		/* depth of the queues of a default EP */
 #define KDT_IOV		4		/* segments of a default EP */
