@@ -6,6 +6,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -21,10 +22,13 @@ static const struct kind {
 	const char *name;
 	DAT_EVD_FLAGS flags;
 	bool softirq;
+	bool lonely;	/* one message at a time, one way: no wake-up hides the loss of another */
 } kinds[] = {
 	{ "dto", DAT_EVD_DTO_FLAG, true },
 	{ "dto+software", DAT_EVD_DTO_FLAG | DAT_EVD_SOFTWARE_FLAG, false },
 	{ "dto+software", DAT_EVD_DTO_FLAG | DAT_EVD_SOFTWARE_FLAG, true },
+	{ "dto-lonely", DAT_EVD_DTO_FLAG, true, true },
+	{ "dto-lonely", DAT_EVD_DTO_FLAG, false, true },
 };
 
 struct end {
@@ -33,10 +37,12 @@ struct end {
 	struct end *peer;
 	struct storm_mem in, out;
 	u32 recv_stream, req_stream;
-	u32 quota;		/* messages to send, and to receive */
+	u32 quota, recvs;	/* messages to send, and to receive */
 	u32 id;
 	spinlock_t lock;	/* keeps numbers and posts of Receives together */
 	u32 posted;		/* Receives */
+	struct rnd_state rnd;
+	spinlock_t send_lock;	/* the same for Sends */
 	u32 sent;
 	u32 visible;		/* requests with an event */
 	DAT_EVENT_NUMBER event;	/* of the connection, the last one */
@@ -48,7 +54,8 @@ struct run {
 	DAT_EVD_HANDLE cm[2];
 	DAT_PSP_HANDLE psp;
 	struct end end[2 * PAIRS];	/* even ones on side a */
-	bool unsignalled;
+	bool unsignalled, lonely;
+	u32 window;		/* Receives of an end at first */
 };
 
 static struct run *run;
@@ -63,9 +70,9 @@ static DAT_LMR_TRIPLET segment(const struct storm_mem *mem, u32 slot)
 }
 
 /* The last one of a stream, and some before, start an upcall. */
-static bool may_be_silent(const struct end *end, u32 number)
+static bool may_be_silent(u32 number, u32 total)
 {
-	return run->unsignalled && number % 4 != 3 && number != end->quota - 1;
+	return run->unsignalled && number % 4 != 3 && number != total - 1;
 }
 
 /* The buffer is that of the event before, the number is the next one. */
@@ -77,10 +84,10 @@ static void post_recv(struct end *end, u32 slot)
 	unsigned long flags;
 
 	spin_lock_irqsave(&end->lock, flags);
-	if (end->posted < end->quota) {
+	if (end->posted < end->recvs) {
 		cookie.as_64 = (u64)slot << 32 | storm_mark(end->recv_stream, end->posted);
 		ret = dat_ep_post_recv(end->ep, 1, &iov, cookie,
-				       may_be_silent(end, end->posted) ?
+				       may_be_silent(end->posted, end->recvs) ?
 				       DAT_COMPLETION_UNSIGNALLED_FLAG :
 				       DAT_COMPLETION_DEFAULT_FLAG);
 		if (ret == DAT_SUCCESS)
@@ -93,6 +100,61 @@ static void post_recv(struct end *end, u32 slot)
 static u64 content(const struct end *from, u32 number)
 {
 	return ((u64)number << 32 | from->id) * 0x9e3779b97f4a7c15ULL;
+}
+
+static int send(struct end *end, u32 number, u32 random)
+{
+	u64 *message = (u64 *)(end->out.p + number % WINDOW * MSG);
+	DAT_LMR_TRIPLET iov = segment(&end->out, number % WINDOW);
+	DAT_COMPLETION_FLAGS flags = DAT_COMPLETION_DEFAULT_FLAG;
+	bool visible = run->lonely || number == end->quota - 1 || random % 4;
+	DAT_DTO_COOKIE cookie = {};
+	DAT_RETURN ret;
+
+	message[0] = content(end, number);
+	message[MSG / 8 - 1] = message[0];
+	if (!visible)
+		flags = DAT_COMPLETION_SUPPRESS_FLAG;
+	else if (may_be_silent(number, end->quota) && random / 4 % 2)
+		flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	cookie.as_64 = visible ? storm_mark(end->req_stream, end->visible) :
+				 storm_mark(NOBODY, number);
+	ret = dat_ep_post_send(end->ep, 1, &iov, cookie, flags);
+	if (DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES)
+		return -EAGAIN;
+	if (ret == DAT_SUCCESS)
+		end->visible += visible;
+	return storm_try("dat_ep_post_send", ret);
+}
+
+/* 0, or -EAGAIN: there is nothing to send now, or no room */
+static bool send_next(struct end *end, u32 random)
+{
+	unsigned long flags;
+	int err = -EAGAIN;
+
+	spin_lock_irqsave(&end->send_lock, flags);
+	if (end->sent < end->quota && end->sent != READ_ONCE(end->peer->posted)) {
+		err = send(end, end->sent, random);
+		if (!err)
+			WRITE_ONCE(end->sent, end->sent + 1);
+		else if (err != -EAGAIN)
+			WRITE_ONCE(end->evd->stop, true);
+	}
+	spin_unlock_irqrestore(&end->send_lock, flags);
+	return err;
+}
+
+/* The next message is on its way: it may come just when the engine goes to rest. */
+static void linger(struct end *end)
+{
+	unsigned long flags;
+	u32 random;
+
+	spin_lock_irqsave(&end->lock, flags);
+	random = prandom_u32_state(&end->rnd);
+	spin_unlock_irqrestore(&end->lock, flags);
+	udelay(random % 256 << random / 256 % 11 >> 8);
 }
 
 static void dto_event(struct storm_evd *evd, const DAT_EVENT *event)
@@ -125,51 +187,20 @@ static void dto_event(struct storm_evd *evd, const DAT_EVENT *event)
 		storm_fault(STORM_DATA, "%s: Receive %u has another message", evd->name,
 			    mark & 0xffffff);
 	post_recv(end, slot);
-}
-
-static int send(struct end *end, u32 number, u32 random)
-{
-	u64 *message = (u64 *)(end->out.p + number % WINDOW * MSG);
-	DAT_LMR_TRIPLET iov = segment(&end->out, number % WINDOW);
-	DAT_COMPLETION_FLAGS flags = DAT_COMPLETION_DEFAULT_FLAG;
-	bool visible = number == end->quota - 1 || random % 4;
-	DAT_DTO_COOKIE cookie = {};
-	DAT_RETURN ret;
-
-	message[0] = content(end, number);
-	message[MSG / 8 - 1] = message[0];
-	if (!visible)
-		flags = DAT_COMPLETION_SUPPRESS_FLAG;
-	else if (may_be_silent(end, number) && random / 4 % 2)
-		flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
-	cookie.as_64 = visible ? storm_mark(end->req_stream, end->visible) :
-				 storm_mark(NOBODY, number);
-	ret = dat_ep_post_send(end->ep, 1, &iov, cookie, flags);
-	if (DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES)
-		return -EAGAIN;
-	if (ret == DAT_SUCCESS)
-		end->visible += visible;
-	return storm_try("dat_ep_post_send", ret);
+	if (run->lonely) {
+		send_next(end->peer, 0);
+		linger(end);
+	}
 }
 
 static void sender(struct storm_thread *t)
 {
 	struct end *end = t->arg;
-	int err;
 
-	while (end->sent < end->quota && !end->evd->stop) {
-		if (end->sent == READ_ONCE(end->peer->posted)) {
+	while (READ_ONCE(end->sent) < end->quota && !end->evd->stop) {
+		if (send_next(end, prandom_u32_state(&t->rnd)))
 			storm_pause(end->sent != READ_ONCE(end->peer->posted) || end->evd->stop,
 				    1);
-			continue;
-		}
-		err = send(end, end->sent, prandom_u32_state(&t->rnd));
-		if (err && err != -EAGAIN)
-			break;
-		if (err)
-			storm_pause(false, 1);
-		else
-			WRITE_ONCE(end->sent, end->sent + 1);
 		cond_resched();
 	}
 }
@@ -226,8 +257,10 @@ static int end_open(struct end *end, int side)
 	int recv, req;
 
 	spin_lock_init(&end->lock);
+	spin_lock_init(&end->send_lock);
+	storm_rnd_init(&end->rnd);
 	end->evd = run->evd[side];
-	recv = storm_evd_stream(end->evd, end->quota);
+	recv = storm_evd_stream(end->evd, end->recvs);
 	req = storm_evd_stream(end->evd, end->quota);
 	if (recv < 0 || req < 0)
 		return -ENOMEM;
@@ -247,7 +280,7 @@ static int pair_up(u32 n, DAT_CONN_QUAL port)
 	end[0].peer = &end[1];
 	end[1].peer = &end[0];
 	err = end_open(&end[0], 0) ?: end_open(&end[1], 1);
-	for (i = 0; i < 2 * WINDOW && !err && !storm_failed(); i++)
+	for (i = 0; i < 2 * run->window && !err; i++)
 		post_recv(&end[i % 2], i / 2);
 	if (!err)
 		err = TRY(dat_ep_connect, end[0].ep, (DAT_IA_ADDRESS_PTR)&storm_b.addr, port,
@@ -335,9 +368,9 @@ static void finish(void)
 		} while (storm_taken(run->evd[0]) + storm_taken(run->evd[1]) != before &&
 			 !storm_overtime());
 		if (!try_wait_for_completion(&end->sender.done))
-			storm_fault(STORM_WAKE, "%s: %u of %u Sends, the peer posted %u Receives",
+			storm_fault(STORM_WAKE, "%s: %u of %u Sends, for %u Receives",
 				    end->evd->name, end->sent, end->quota, end->peer->posted);
-		taken[i % 2] += end->quota + end->visible;
+		taken[i % 2] += end->recvs + end->visible;
 	}
 	for (i = 0; i < 2; i++) {
 		evd = run->evd[i];
@@ -355,11 +388,18 @@ static int dto_storm(const struct kind *kind, const struct storm_phase *phase, u
 	run = kzalloc(sizeof(*run), GFP_KERNEL);
 	if (!run)
 		return -ENOMEM;
-	run->unsignalled = kind->flags == DAT_EVD_DTO_FLAG;
+	run->lonely = kind->lonely;
+	run->unsignalled = kind->flags == DAT_EVD_DTO_FLAG && !kind->lonely;
+	run->window = kind->lonely ? 1 : WINDOW;
 	for (i = 0; i < 2 * PAIRS; i++) {
 		run->end[i].quota = events * 3 / (5 * 2 * PAIRS) + 1;
 		run->end[i].id = i;
+		/* One pair, one way: the others do not send, and get nothing. */
+		if (kind->lonely)
+			run->end[i].quota = i ? 0 : events / 2 + 1;
 	}
+	for (i = 0; i < 2 * PAIRS; i++)
+		run->end[i].recvs = run->end[i ^ 1].quota;
 	err = sides_open(kind, phase, events, ++port);
 	for (i = 0; i < PAIRS && !err; i++)
 		err = pair_up(i, port);
