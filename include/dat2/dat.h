@@ -1043,6 +1043,12 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 			  DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout,
 			  DAT_COUNT private_data_size, const DAT_PVOID private_data,
 			  DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags);
+DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle,
+			      DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+			      const DAT_PVOID private_data, DAT_QOS quality_of_service);
+DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
+				 DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+				 const DAT_PVOID private_data);
 DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags);
 DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle);
 DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle);
@@ -1078,9 +1084,23 @@ DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq_handle);
 DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 			  DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
 			  DAT_PSP_HANDLE *psp_handle);
+DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
+			      DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
+			      DAT_PSP_HANDLE *psp_handle);
 DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK psp_param_mask,
 			 DAT_PSP_PARAM *psp_param);
 DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle);
+DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
+			  DAT_EP_HANDLE ep_handle, DAT_EVD_HANDLE evd_handle,
+			  DAT_RSP_HANDLE *rsp_handle);
+DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK rsp_param_mask,
+			 DAT_RSP_PARAM *rsp_param);
+DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle);
+DAT_RETURN dat_csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM *comm, DAT_IA_ADDRESS_PTR address_ptr,
+			  DAT_EVD_HANDLE evd_handle, DAT_CSP_HANDLE *csp_handle);
+DAT_RETURN dat_csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_PARAM_MASK csp_param_mask,
+			 DAT_CSP_PARAM *csp_param);
+DAT_RETURN dat_csp_free(DAT_CSP_HANDLE csp_handle);
 DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask,
 			DAT_CR_PARAM *cr_param);
 DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,

@@ -40,4 +40,55 @@ DAT_RETURN kdat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			   DAT_EVD_FLAGS evd_flags, const struct kdat_evd_attr *attr,
 			   DAT_EVD_HANDLE *evd_handle);
 
+/* The provider's choice, for each member of struct kdat_conn_attr. */
+#define KDAT_CONN_DEFAULT	(-1)
+
+/**
+ * struct kdat_conn_attr - how a connection treats the network
+ * @tos: type of service, 0 to 255: the byte of the IP header on RoCE and
+ *	iWARP, from which InfiniBand derives a service level
+ * @ack_timeout: how long an acknowledgment may take, 1 to 31, meaning
+ *	4.096 us * 2^n; not on iWARP
+ * @retry_count: how often a message is sent again without one, 0 to 7; not on
+ *	iWARP. 7 means for ever on soft-RoCE.
+ * @rnr_retry_count: how often it is sent again because the peer has no Receive
+ *	posted, 0 to 6, or 7 for ever; not on iWARP
+ * @min_rnr_timer: how long peers wait before they do so, 0 to 31, in the
+ *	encoding of InfiniBand (12: 0.64 ms); not on iWARP
+ *
+ * retry_count and rnr_retry_count of a connection are those of the side that
+ * asked for it.
+ */
+struct kdat_conn_attr {
+	DAT_COUNT tos;
+	DAT_COUNT ack_timeout;
+	DAT_COUNT retry_count;
+	DAT_COUNT rnr_retry_count;
+	DAT_COUNT min_rnr_timer;
+};
+
+#define KDAT_CONN_ATTR_INIT	{			\
+	.tos = KDAT_CONN_DEFAULT,			\
+	.ack_timeout = KDAT_CONN_DEFAULT,		\
+	.retry_count = KDAT_CONN_DEFAULT,		\
+	.rnr_retry_count = KDAT_CONN_DEFAULT,		\
+	.min_rnr_timer = KDAT_CONN_DEFAULT,		\
+}
+
+/**
+ * struct kdat_pdata_limits - private data a transport carries, in bytes
+ * @connect: with a request; the provider attribute max_private_data_size
+ * @accept: with dat_cr_accept()
+ * @reject: with dat_cr_reject()
+ */
+struct kdat_pdata_limits {
+	DAT_COUNT connect;
+	DAT_COUNT accept;
+	DAT_COUNT reject;
+};
+
+DAT_RETURN kdat_ep_modify_conn(DAT_EP_HANDLE ep_handle, const struct kdat_conn_attr *attr);
+DAT_RETURN kdat_ep_query_conn(DAT_EP_HANDLE ep_handle, struct kdat_conn_attr *attr);
+DAT_RETURN kdat_ia_pdata_limits(DAT_IA_HANDLE ia_handle, struct kdat_pdata_limits *limits);
+
 #endif /* _KDAT_EXT_H_ */
