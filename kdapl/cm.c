@@ -12,7 +12,6 @@
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
-#include <net/ipv6.h>
 
 #include "kdapl.h"
 
@@ -20,50 +19,9 @@
 #define SIW_READ_DEPTH		128	/* D-14 */
 #define RETRY_COUNT		6	/* 7 means for ever on soft-RoCE */
 #define RNR_RETRY_COUNT		6	/* 7 would mean for ever */
-
-/**
- * kdapl_addr_port - port of a socket address
- * @addr: IPv4 or IPv6
- *
- * Return: the port in host order.
- */
-u16 kdapl_addr_port(const struct sockaddr_storage *addr)
-{
-	if (addr->ss_family == AF_INET6)
-		return ntohs(((const struct sockaddr_in6 *)addr)->sin6_port);
-	return ntohs(((const struct sockaddr_in *)addr)->sin_port);
-}
-
-/**
- * kdapl_addr_set_port - set the port of a socket address
- * @addr: IPv4 or IPv6
- * @port: in host order
- */
-void kdapl_addr_set_port(struct sockaddr_storage *addr, u16 port)
-{
-	if (addr->ss_family == AF_INET6)
-		((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
-	else
-		((struct sockaddr_in *)addr)->sin_port = htons(port);
-}
-
-/**
- * kdapl_addr_len - size of a socket address
- * @addr: any address a consumer handed in
- *
- * Return: bytes, or 0 when the family is not one of ours.
- */
-int kdapl_addr_len(const struct sockaddr *addr)
-{
-	switch (addr->sa_family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	default:
-		return 0;
-	}
-}
+#define MIN_RNR_TIMER		12	/* 0.64 ms; the CM's 0 would mean 655 ms */
+#define STALE_RETRIES		10	/* without a timeout of the consumer's */
+#define STALE_TIME		(HZ / 10)
 
 /* The attempt is over, unless it is already known why. half->lock held. */
 static void cm_fail(struct kdapl_half *half, DAT_EVENT_NUMBER active)
@@ -134,8 +92,26 @@ static bool cm_peer_said_no(struct kdapl_half *half, int status)
 	return half->dev->siw ? status == -ECONNRESET : status == -ECONNREFUSED;
 }
 
+/*
+ * The peer still knows this QP number from a connection whose end it has missed,
+ * because this host or device went away. The question has told it: ask again.
+ */
+static bool cm_retry_stale(struct kdapl_half *half, int status)
+{
+	if (half->dev->iwarp || status != IB_CM_REJ_STALE_CONN || half->passive ||
+	    half->phase != KDAPL_HALF_CONNECTING ||
+	    (!delayed_work_pending(&half->timer) && half->stale >= STALE_RETRIES))
+		return false;
+	if (half->stale < STALE_RETRIES)
+		half->stale++;
+	queue_delayed_work(kdapl_conn_wq, &half->retry_work, half->stale * STALE_TIME);
+	return true;
+}
+
 static void cm_rejected(struct kdapl_half *half, struct rdma_cm_event *event)
 {
+	if (cm_retry_stale(half, event->status))
+		return;
 	if (!cm_peer_said_no(half, event->status)) {
 		cm_fail(half, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		return;
@@ -219,6 +195,35 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
+static int cm_value(DAT_COUNT asked, int fallback)
+{
+	return asked == KDAT_CONN_DEFAULT ? fallback : asked;
+}
+
+/* What the id must know before its addresses are resolved or its QP is moved. */
+static void cm_prepare(struct kdapl_half *half, struct rdma_cm_id *id)
+{
+	const struct kdat_conn_attr *conn = &half->conn;
+
+	if (conn->tos != KDAT_CONN_DEFAULT)
+		rdma_set_service_type(id, conn->tos);
+	if (half->dev->iwarp)
+		return;
+	if (conn->ack_timeout != KDAT_CONN_DEFAULT)
+		rdma_set_ack_timeout(id, conn->ack_timeout);
+	rdma_set_min_rnr_timer(id, cm_value(conn->min_rnr_timer, MIN_RNR_TIMER));
+}
+
+/* The EP's wishes at the beginning of an attempt. */
+static void cm_copy_conn(struct kdapl_half *half)
+{
+	struct kdapl_ep *ep = half->ep;
+
+	spin_lock_irq(&ep->lock);
+	half->conn = ep->conn;
+	spin_unlock_irq(&ep->lock);
+}
+
 /*
  * On soft-iWARP rdma_connect() lasts as long as the TCP connect (D-17), and on
  * every iWARP the id cannot be destroyed before the peer has answered.
@@ -231,8 +236,8 @@ static void cm_work_connect(struct work_struct *work)
 		.private_data_len = half->conn_pdata_len,
 		.responder_resources = half->read_in,
 		.initiator_depth = half->read_out,
-		.retry_count = RETRY_COUNT,
-		.rnr_retry_count = RNR_RETRY_COUNT,
+		.retry_count = cm_value(half->conn.retry_count, RETRY_COUNT),
+		.rnr_retry_count = cm_value(half->conn.rnr_retry_count, RNR_RETRY_COUNT),
 		.srq = !!half->pool,
 	};
 	DAT_EVENT_NUMBER outcome;
@@ -262,10 +267,7 @@ static void cm_work_connect(struct work_struct *work)
 	case -ECONNRESET:
 		outcome = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
 		break;
-	case -ETIMEDOUT:
-		outcome = DAT_CONNECTION_EVENT_TIMED_OUT;
-		break;
-	default:
+	default:	/* TIMED_OUT is for the consumer's timeout alone */
 		outcome = DAT_CONNECTION_EVENT_UNREACHABLE;
 	}
 	if (ret)
@@ -285,6 +287,8 @@ static void cm_work_established(struct work_struct *work)
 		rdma_notify(half->cm_id, IB_EVENT_COMM_EST);	/* ESTABLISHED follows */
 	mutex_unlock(&half->lock);
 }
+
+static void cm_work_retry(struct work_struct *work);
 
 static void cm_work_timer(struct work_struct *work)
 {
@@ -308,6 +312,7 @@ void kdapl_cm_work_init(struct kdapl_half *half)
 	INIT_WORK(&half->conn_work, cm_work_connect);
 	INIT_DELAYED_WORK(&half->est_work, cm_work_established);
 	INIT_DELAYED_WORK(&half->timer, cm_work_timer);
+	INIT_DELAYED_WORK(&half->retry_work, cm_work_retry);
 }
 
 /* Read depths as this EP asks for them, within the device. */
@@ -325,6 +330,71 @@ static void cm_read_depths(struct kdapl_half *half)
 	half->read_out = min3(out, dev->max_qp_init_rd_atom, U8_MAX);
 }
 
+/* An id on the way to half->remote, from the IA's address of that family. */
+static struct rdma_cm_id *cm_create_id(struct kdapl_half *half)
+{
+	struct kdapl_ia *ia = half->ep->obj.ia;
+	struct sockaddr_storage src;
+	struct rdma_cm_id *id;
+	struct net *net;
+
+	if (kdapl_ia_address(ia, half->remote.ss_family, &src, &net))
+		return ERR_PTR(-EADDRNOTAVAIL);
+	id = rdma_create_id(net, kdapl_cm_handler, half, RDMA_PS_TCP, IB_QPT_RC);
+	put_net(net);	/* the id keeps its own reference */
+	if (IS_ERR(id))
+		return id;
+	half->local = src;
+	cm_prepare(half, id);
+	return id;
+}
+
+/* half->lock held: the handler runs from a work item and waits for it. */
+static int cm_resolve(struct kdapl_half *half, struct rdma_cm_id *id)
+{
+	int ret = rdma_resolve_addr(id, (struct sockaddr *)&half->local,
+				    (struct sockaddr *)&half->remote, RESOLVE_MS);
+
+	if (!ret)
+		half->cm_id = id;
+	return ret;
+}
+
+/* Once more, with a new id: the old one has had its answer. */
+static void cm_work_retry(struct work_struct *work)
+{
+	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half,
+					       retry_work);
+	struct rdma_cm_id *id = NULL, *old = NULL;
+	unsigned int noio;
+
+	if (!kdapl_dev_enter(half->dev))
+		return;		/* ends with the device */
+	noio = memalloc_noio_save();
+	mutex_lock(&half->lock);
+	if (half->phase == KDAPL_HALF_CONNECTING) {
+		old = half->cm_id;
+		half->cm_id = NULL;
+	}
+	mutex_unlock(&half->lock);
+	if (!old)
+		goto out;
+	rdma_destroy_id(old);
+	id = cm_create_id(half);
+	mutex_lock(&half->lock);
+	if (half->phase == KDAPL_HALF_CONNECTING &&
+	    (IS_ERR(id) || cm_resolve(half, id)))
+		cm_fail(half, DAT_CONNECTION_EVENT_UNREACHABLE);
+	if (half->cm_id == id)
+		id = NULL;
+	mutex_unlock(&half->lock);
+	if (!IS_ERR_OR_NULL(id))
+		rdma_destroy_id(id);
+out:
+	memalloc_noio_restore(noio);
+	kdapl_dev_exit(half->dev);
+}
+
 /**
  * kdapl_cm_connect - start an attempt
  * @half: idle half; its conn_pdata is set
@@ -335,42 +405,35 @@ static void cm_read_depths(struct kdapl_half *half)
  * Context: may sleep; inside kdapl_dev_enter(), without half->lock.
  * Return: DAT_SUCCESS when the attempt is under way; otherwise nothing is.
  */
-DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, struct sockaddr *dst, u16 port, u32 usec)
+DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, const struct sockaddr *dst, u16 port,
+			    u32 usec)
 {
 	struct kdapl_ia *ia = half->ep->obj.ia;
-	struct sockaddr_storage src;
+	struct sockaddr_storage any;
 	struct rdma_cm_id *id;
-	struct net *net;
 	int ret;
-
-	ret = kdapl_ia_address(ia, &src, &net);
-	if (ret)
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
-	if (src.ss_family != dst->sa_family) {
-		put_net(net);
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
-	}
-	id = rdma_create_id(net, kdapl_cm_handler, half, RDMA_PS_TCP, IB_QPT_RC);
-	put_net(net);	/* the id keeps its own reference */
-	if (IS_ERR(id))
-		return kdapl_errno_ret(PTR_ERR(id));
 
 	memset(&half->remote, 0, sizeof(half->remote));
 	memcpy(&half->remote, dst, kdapl_addr_len(dst));
 	kdapl_addr_set_port(&half->remote, port);
-	half->local = src;
 	cm_read_depths(half);
-	/* the handler runs from a work item and waits for the lock */
+	cm_copy_conn(half);
+	id = cm_create_id(half);
+	if (id == ERR_PTR(-EADDRNOTAVAIL))
+		return kdapl_err(DAT_INVALID_ADDRESS,
+				 kdapl_ia_address(ia, AF_UNSPEC, &any, NULL) ?
+				 DAT_INVALID_ADDRESS_UNREACHABLE :
+				 DAT_INVALID_ADDRESS_UNSUPPORTED);
+	if (IS_ERR(id))
+		return kdapl_errno_ret(PTR_ERR(id));
 	mutex_lock(&half->lock);
 	if (half->phase != KDAPL_HALF_IDLE || atomic_read(&half->reason) != KDAPL_END_NONE) {
 		mutex_unlock(&half->lock);
 		rdma_destroy_id(id);
 		return DAT_SUCCESS;	/* aborted already: its end is under way */
 	}
-	ret = rdma_resolve_addr(id, (struct sockaddr *)&src, (struct sockaddr *)&half->remote,
-				RESOLVE_MS);
+	ret = cm_resolve(half, id);
 	if (!ret) {
-		half->cm_id = id;
 		WRITE_ONCE(half->phase, KDAPL_HALF_CONNECTING);
 		if (usec != DAT_TIMEOUT_INFINITE)
 			queue_delayed_work(kdapl_wq, &half->timer, usecs_to_jiffies(usec) + 1);
@@ -402,7 +465,6 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 	struct rdma_conn_param param = {
 		.private_data = pdata,
 		.private_data_len = len,
-		.rnr_retry_count = RNR_RETRY_COUNT,
 		.srq = !!half->pool,
 		.qp_num = half->qp->qp_num,
 	};
@@ -410,6 +472,9 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 	int ret;
 
 	cm_read_depths(half);
+	cm_copy_conn(half);
+	param.rnr_retry_count = cm_value(half->conn.rnr_retry_count, RNR_RETRY_COUNT);
+	cm_prepare(half, id);
 	rdma_lock_handler(id);
 	mutex_lock(&half->lock);
 	cr->cm_id = NULL;

@@ -11,6 +11,7 @@ static void cr_release(struct kdapl_obj *obj)
 {
 	struct kdapl_cr *cr = container_of(obj, struct kdapl_cr, obj);
 
+	kdapl_obj_put(cr->ep ? &cr->ep->obj : NULL);
 	kfree_rcu(cr, obj.rcu);
 }
 
@@ -28,36 +29,68 @@ static int kdapl_cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
+static struct kdapl_cr *cr_alloc(struct kdapl_ia *ia, struct rdma_cm_id *id, const void *pdata,
+				 u32 pdata_len)
+{
+	struct kdapl_cr *cr;
+
+	cr = kzalloc(struct_size(cr, pdata, pdata_len), GFP_KERNEL);
+	if (!cr)
+		return NULL;
+	kdapl_obj_init(&cr->obj, DAT_HANDLE_TYPE_CR, ia, cr_release);
+	mutex_init(&cr->mutex);
+	cr->cm_id = id;
+	cr->pdata_len = pdata_len;
+	if (pdata_len)
+		memcpy(cr->pdata, pdata, pdata_len);
+	return cr;
+}
+
+/* Give the request its EP, if it is to come with one, and its handle. */
+static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
+{
+	struct kdapl_ep *made = NULL;
+	int ret;
+
+	if (sp->null_evd) {
+		made = kdapl_ep_tentative(sp->obj.ia, sp->null_evd, cr->read_in, cr->read_out);
+		if (IS_ERR(made))
+			return PTR_ERR(made);
+		made->cr = cr;
+		cr->ep = made;
+	} else if (sp->ep) {
+		refcount_inc(&sp->ep->obj.ref);
+		cr->ep = sp->ep;
+	}
+	ret = kdapl_obj_publish(&cr->obj);
+	if (ret && made)
+		kdapl_ep_free_later(made);
+	return ret;
+}
+
 /**
  * kdapl_cr_create - a request has arrived
- * @psp: listener
+ * @sp: listener
  * @id: the request's own cm_id; taken over on success
- * @event: the request
+ * @param: what the peer says
  *
  * Context: the listener's handler.
  * Return: the CR, with handle, or an ERR_PTR.
  */
-struct kdapl_cr *kdapl_cr_create(struct kdapl_psp *psp, struct rdma_cm_id *id,
-				 struct rdma_cm_event *event)
+struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
+				 const struct rdma_conn_param *param)
 {
-	const struct rdma_conn_param *param = &event->param.conn;
 	struct kdapl_cr *cr;
 	int ret;
 
-	cr = kzalloc(struct_size(cr, pdata, param->private_data_len), GFP_KERNEL);
+	cr = cr_alloc(sp->obj.ia, id, param->private_data, param->private_data_len);
 	if (!cr)
 		return ERR_PTR(-ENOMEM);
-	kdapl_obj_init(&cr->obj, DAT_HANDLE_TYPE_CR, psp->obj.ia, cr_release);
-	mutex_init(&cr->mutex);
-	cr->cm_id = id;
 	cr->local = id->route.addr.src_addr;
 	cr->remote = id->route.addr.dst_addr;
 	cr->read_in = param->responder_resources;
 	cr->read_out = param->initiator_depth;
-	cr->pdata_len = param->private_data_len;
-	if (cr->pdata_len)
-		memcpy(cr->pdata, param->private_data, cr->pdata_len);
-	ret = kdapl_obj_publish(&cr->obj);
+	ret = cr_publish(cr, sp);
 	if (ret) {
 		kdapl_obj_put(&cr->obj);
 		return ERR_PTR(ret);
@@ -65,6 +98,40 @@ struct kdapl_cr *kdapl_cr_create(struct kdapl_psp *psp, struct rdma_cm_id *id,
 	id->context = cr;
 	id->event_handler = kdapl_cr_handler;
 	return cr;
+}
+
+/*
+ * The request is answered, but not accepted: an RSP's EP is the consumer's again,
+ * one that was made for the request is gone.
+ */
+static void cr_leave_ep(struct kdapl_cr *cr)
+{
+	struct kdapl_ep *ep = cr->ep;
+	bool dies;
+
+	if (!ep)
+		return;
+	spin_lock_irq(&ep->lock);
+	dies = ep->cr == cr && ep->state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING;
+	spin_unlock_irq(&ep->lock);
+	if (dies)
+		kdapl_ep_free(ep);
+	else
+		kdapl_ep_leave(ep, KDAPL_IN_DECLINE);
+}
+
+/**
+ * kdapl_cr_refuse - refuse a request nobody could be told of
+ * @cr: the request
+ *
+ * Not with the reason of dat_cr_reject(): the peer must see NON_PEER_REJECTED.
+ *
+ * Context: may sleep; not in the id's handler.
+ */
+void kdapl_cr_refuse(struct kdapl_cr *cr)
+{
+	if (!kdapl_obj_retire(&cr->obj))
+		kdapl_cr_destroy(cr);
 }
 
 /**
@@ -96,6 +163,7 @@ void kdapl_cr_destroy_verbs(struct kdapl_cr *cr)
 void kdapl_cr_destroy(struct kdapl_cr *cr)
 {
 	kdapl_cr_destroy_verbs(cr);
+	cr_leave_ep(cr);
 	kdapl_obj_put(&cr->obj);
 }
 
@@ -126,18 +194,69 @@ DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask
 		cr_param->remote_port_qual = kdapl_addr_port(&cr->remote);
 		cr_param->private_data_size = cr->pdata_len;
 		cr_param->private_data = cr->pdata_len ? cr->pdata : NULL;
-		cr_param->local_ep_handle = DAT_HANDLE_NULL;
+		cr_param->local_ep_handle = cr->ep ? cr->ep->obj.handle : DAT_HANDLE_NULL;
 	}
 	kdapl_obj_put(&cr->obj);
 	return ret;
 }
 EXPORT_SYMBOL(dat_cr_query);
 
+/* EP and request become one attempt, or nothing changes. ep and cr locked. */
+static DAT_RETURN cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep)
+{
+	enum kdapl_ep_input input = cr->ep ? KDAPL_IN_ACCEPT_OWN : KDAPL_IN_ACCEPT;
+	struct kdapl_half *half = kdapl_ep_half(ep);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!half || !ep->connect_evd)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (!cr->cm_id)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	spin_lock_irq(&ep->lock);
+	if (!ep->obj.live) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	} else if (kdapl_ep_next_state(ep->state, input) == KDAPL_EP_REFUSED) {
+		ret = kdapl_state_err(ep->state);
+	} else if (kdapl_half_spent(half)) {
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
+	} else if (kdapl_obj_retire(&cr->obj)) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	} else {
+		kdapl_ep_step(ep, input);
+		ep->cr = NULL;
+	}
+	spin_unlock_irq(&ep->lock);
+	return ret;
+}
+
+/* Everything but handles and the state has been checked. Inside kdapl_dev_enter(). */
+static DAT_RETURN cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void *pdata, u8 len)
+{
+	DAT_RETURN ret;
+
+	mutex_lock(&ep->mutex);
+	mutex_lock(&cr->mutex);
+	ret = cr_begin(cr, ep);
+	if (ret == DAT_SUCCESS) {
+		/* from here on the peer gets an answer and the CR is used up (D-16) */
+		if (kdapl_cm_accept(kdapl_ep_half(ep), cr, pdata, len))
+			kdapl_half_end(kdapl_ep_half(ep),
+				       DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+	}
+	mutex_unlock(&cr->mutex);
+	mutex_unlock(&ep->mutex);
+	if (ret == DAT_SUCCESS)
+		kdapl_obj_put(&cr->obj);	/* the handle's */
+	return ret;
+}
+
 /**
  * dat_cr_accept - accept a connection request
  * @cr_handle: CR; dead after success
- * @ep_handle: EP in UNCONNECTED, with PZ and connect EVD
- * @private_data_size: bytes for the peer's ESTABLISHED event
+ * @ep_handle: EP in UNCONNECTED; NULL if the request came with one, which
+ *	dat_cr_query() tells. Either has a PZ and a connect EVD
+ * @private_data_size: bytes for the peer's ESTABLISHED event, see
+ *	kdat_ia_pdata_limits()
  * @private_data: copied during the call
  *
  * The EP goes to COMPLETION_PENDING; ESTABLISHED or ACCEPT_COMPLETION_ERROR on
@@ -152,68 +271,33 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 			 DAT_COUNT private_data_size, const DAT_PVOID private_data)
 {
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
-	struct kdapl_half *half;
-	struct kdapl_ep *ep;
+	struct kdat_pdata_limits limits;
+	struct kdapl_ep *ep = NULL;
 	DAT_RETURN ret;
 
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	if (!ep || ep->obj.ia != cr->obj.ia) {
+	if (ep_handle != DAT_HANDLE_NULL)
+		ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	/* one EP, the request's or the consumer's */
+	if (cr->ep ? ep_handle != DAT_HANDLE_NULL : !ep || ep->obj.ia != cr->obj.ia) {
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 		goto out;
 	}
-	if (private_data_size < 0 || private_data_size > kdapl_ia_max_pdata(cr->obj.ia)) {
-		ret = kdapl_arg_err(3);
+	kdapl_ia_pdata(cr->obj.ia, &limits);
+	ret = kdapl_arg_err(3);
+	if (private_data_size < 0 || private_data_size > limits.accept)
 		goto out;
-	}
-	if (private_data_size && !private_data) {
-		ret = kdapl_arg_err(4);
+	ret = kdapl_arg_err(4);
+	if (private_data_size && !private_data)
 		goto out;
-	}
-	if (!kdapl_dev_enter(cr->obj.ia->dev)) {
-		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(cr->obj.ia->dev))
 		goto out;
-	}
-	mutex_lock(&ep->mutex);
-	mutex_lock(&cr->mutex);
-	half = kdapl_ep_half(ep);
-	if (!half || !ep->connect_evd || !ep->obj.live) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-		goto out_unlock;
-	}
-	if (!cr->cm_id) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-		goto out_unlock;
-	}
-	spin_lock_irq(&ep->lock);
-	if (ep->state == DAT_EP_STATE_UNCONNECTED && kdapl_half_spent(half))
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
-	else if (kdapl_ep_step(ep, KDAPL_IN_ACCEPT) == KDAPL_EP_REFUSED)
-		ret = kdapl_state_err(ep->state);
-	else
-		ret = DAT_SUCCESS;
-	spin_unlock_irq(&ep->lock);
-	if (ret != DAT_SUCCESS)
-		goto out_unlock;
-	if (kdapl_obj_retire(&cr->obj)) {
-		spin_lock_irq(&ep->lock);
-		kdapl_ep_step(ep, KDAPL_IN_UNDO);
-		spin_unlock_irq(&ep->lock);
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-		goto out_unlock;
-	}
-	/* from here on the peer gets an answer and the CR is used up (D-16) */
-	if (kdapl_cm_accept(half, cr, private_data, private_data_size))
-		kdapl_half_end(half, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
-	kdapl_obj_put(&cr->obj);
-out_unlock:
-	mutex_unlock(&cr->mutex);
-	mutex_unlock(&ep->mutex);
+	ret = cr_accept(cr, cr->ep ?: ep, private_data, private_data_size);
 	kdapl_dev_exit(cr->obj.ia->dev);
 out:
-	if (ep)
-		kdapl_obj_put(&ep->obj);
+	kdapl_obj_put(ep ? &ep->obj : NULL);
 	kdapl_obj_put(&cr->obj);
 	return ret;
 }
@@ -222,8 +306,12 @@ EXPORT_SYMBOL(dat_cr_accept);
 /**
  * dat_cr_reject - refuse a connection request
  * @cr_handle: CR; dead after success
- * @private_data_size: bytes for the peer's PEER_REJECTED event
+ * @private_data_size: bytes for the peer's PEER_REJECTED event, see
+ *	kdat_ia_pdata_limits()
  * @private_data: copied during the call
+ *
+ * The EP of an RSP is UNCONNECTED again; one that was made for the request is
+ * gone, its handle dead.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (private
@@ -233,12 +321,14 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 			 const DAT_PVOID private_data)
 {
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
+	struct kdat_pdata_limits limits;
 	struct rdma_cm_id *id;
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	if (private_data_size < 0 || private_data_size > kdapl_ia_max_pdata(cr->obj.ia)) {
+	kdapl_ia_pdata(cr->obj.ia, &limits);
+	if (private_data_size < 0 || private_data_size > limits.reject) {
 		ret = kdapl_arg_err(2);
 		goto out;
 	}
@@ -263,6 +353,7 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 		/* a peer that has gone cannot be told: that is success, too */
 		rdma_reject(id, private_data, private_data_size, IB_CM_REJ_CONSUMER_DEFINED);
 		rdma_destroy_id(id);
+		cr_leave_ep(cr);
 		kdapl_obj_put(&cr->obj);
 	}
 	kdapl_dev_exit(cr->obj.ia->dev);
@@ -271,3 +362,104 @@ out:
 	return ret;
 }
 EXPORT_SYMBOL(dat_cr_reject);
+
+/* The PSP of the IA on a qualifier, and its EVD, both referenced; or NULL. */
+static struct kdapl_sp *cr_find_psp(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual,
+				    struct kdapl_evd **evd)
+{
+	struct kdapl_sp *psp, *found = NULL;
+
+	spin_lock_irq(&ia->lock);
+	list_for_each_entry(psp, &ia->objs[DAT_HANDLE_TYPE_PSP], obj.node) {
+		if (psp->conn_qual != conn_qual)
+			continue;
+		/* in use by the PSP, as long as that is on the list */
+		refcount_inc(&psp->obj.ref);
+		refcount_inc(&psp->evd->obj.ref);
+		*evd = psp->evd;
+		found = psp;
+		break;
+	}
+	spin_unlock_irq(&ia->lock);
+	return found;
+}
+
+/*
+ * The request once more, in the name of another service point; takes the id over.
+ * cr->mutex held. Inside kdapl_dev_enter().
+ */
+static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct kdapl_cr **out)
+{
+	struct kdapl_cr *next;
+	int err;
+
+	if (!cr->cm_id || !READ_ONCE(cr->obj.live))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	next = cr_alloc(cr->obj.ia, cr->cm_id, cr->pdata, cr->pdata_len);
+	if (!next)
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	next->local = cr->local;
+	next->remote = cr->remote;
+	next->read_in = cr->read_in;
+	next->read_out = cr->read_out;
+	err = cr_publish(next, psp);
+	if (err) {
+		kdapl_obj_put(&next->obj);
+		return kdapl_publish_ret(err);
+	}
+	/* whoever retires the new one finds the id there; the old one has nothing left */
+	cr->cm_id = NULL;
+	*out = next;
+	return DAT_SUCCESS;
+}
+
+/**
+ * dat_cr_handoff - pass a connection request on to another service point
+ * @cr_handle: CR; dead after success
+ * @handoff: qualifier of a PSP of the same IA instance
+ *
+ * The PSP's EVD gets an event with a CR of its own, with the same peer and
+ * private data; if it is full the request is refused as any other would be. The
+ * EP of an RSP is UNCONNECTED again; one that was made for the request is gone,
+ * its handle dead.
+ *
+ * Context: may sleep; legal in upcalls that run in process context.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (no PSP has
+ * this qualifier); DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device
+ * removed). After an error nothing has changed.
+ */
+DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
+{
+	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
+	struct kdapl_cr *next = NULL;
+	struct kdapl_evd *evd = NULL;
+	struct kdapl_sp *psp;
+	DAT_RETURN ret;
+
+	if (!cr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	ret = kdapl_arg_err(2);
+	psp = cr_find_psp(cr->obj.ia, handoff, &evd);
+	if (!psp)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(cr->obj.ia->dev))
+		goto out;
+	mutex_lock(&cr->mutex);
+	ret = cr_hand_over(cr, psp, &next);
+	mutex_unlock(&cr->mutex);
+	if (ret == DAT_SUCCESS) {
+		if (!kdapl_sp_announce(psp, evd, next))
+			kdapl_cr_refuse(next);
+		kdapl_obj_put(&next->obj);
+		if (!kdapl_obj_retire(&cr->obj))
+			kdapl_cr_destroy(cr);
+	}
+	kdapl_dev_exit(cr->obj.ia->dev);
+out:
+	kdapl_obj_put(evd ? &evd->obj : NULL);
+	kdapl_obj_put(psp ? &psp->obj : NULL);
+	kdapl_obj_put(&cr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_cr_handoff);

@@ -11,6 +11,7 @@
  * of the object concerned; whoever comes second finds the verbs part gone. The
  * consumers' objects stay as shells until they free them.
  */
+#include <linux/nsproxy.h>
 #include <linux/slab.h>
 
 #include "kdapl.h"
@@ -24,12 +25,13 @@ static DEFINE_MUTEX(kdapl_devices_lock);	/* the list, and devices' names */
  *
  * Nests. May sleep inside; removal waits.
  *
- * Return: whether the device is still there; if so, kdapl_dev_exit() must
- * follow.
+ * Return: whether the device is still there and in order; if so,
+ * kdapl_dev_exit() must follow.
  */
 bool kdapl_dev_enter(struct kdapl_device *dev)
 {
-	return !READ_ONCE(dev->gone) && refcount_inc_not_zero(&dev->users);
+	return !READ_ONCE(dev->gone) && !READ_ONCE(dev->fatal) &&
+	       refcount_inc_not_zero(&dev->users);
 }
 
 /**
@@ -75,19 +77,51 @@ int kdapl_device_walk(kdapl_port_fn *fn, void *arg)
 	return ret;
 }
 
+/**
+ * struct device_find - looking for an IA
+ * @name: what the consumer calls it
+ * @how: what that may be, in the order in which it is tried
+ * @pick: beside the device, what the name says about addresses
+ * @dev: what was found
+ * @port: its port
+ */
 struct device_find {
 	const char *name;
+	enum {
+		FIND_IA,	/* "<ibdev>-<port>" */
+		FIND_IBDEV,	/* its first port */
+		FIND_HERE,	/* netdev or address in the caller's network namespace */
+		FIND_ANYWHERE,	/* in any */
+		FIND_END
+	} how;
+	struct kdapl_pick *pick;
 	struct kdapl_device *dev;
 	u32 port;
 };
 
+static bool device_is_named(struct kdapl_device *dev, u32 port, struct device_find *find)
+{
+	char name[IB_DEVICE_NAME_MAX + 12];
+
+	switch (find->how) {
+	case FIND_IA:
+		snprintf(name, sizeof(name), "%s-%u", dev->name, port);
+		return !strcmp(name, find->name);
+	case FIND_IBDEV:
+		return !strcmp(dev->name, find->name);
+	case FIND_HERE:
+		return kdapl_port_named(dev, port, find->name, current->nsproxy->net_ns,
+					find->pick);
+	default:
+		return kdapl_port_named(dev, port, find->name, NULL, find->pick);
+	}
+}
+
 static int device_match(struct kdapl_device *dev, u32 port, void *arg)
 {
 	struct device_find *find = arg;
-	char name[IB_DEVICE_NAME_MAX + 12];
 
-	snprintf(name, sizeof(name), "%s-%u", dev->name, port);
-	if (strcmp(name, find->name))
+	if (!device_is_named(dev, port, find))
 		return 0;
 	refcount_inc(&dev->ref);
 	find->dev = dev;
@@ -97,39 +131,89 @@ static int device_match(struct kdapl_device *dev, u32 port, void *arg)
 
 /**
  * kdapl_device_find - the device and port behind an IA name
- * @ia_name: "<ibdev>-<port>"
+ * @name: "<ibdev>-<port>", name of an ibdev or a netdev, or IP address
  * @port: where the port goes
+ * @pick: where goes what the name says about addresses
  *
  * Context: may sleep.
  * Return: the device, to be put, or NULL.
  */
-struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port)
+struct kdapl_device *kdapl_device_find(const char *name, u32 *port, struct kdapl_pick *pick)
 {
-	struct device_find find = { .name = ia_name };
+	struct device_find find = { .name = name, .pick = pick };
 
-	kdapl_device_walk(device_match, &find);
+	memset(pick, 0, sizeof(*pick));
+	for (find.how = FIND_IA; find.how < FIND_END && !find.dev; find.how++) {
+		/* a task that exits, or a work item, may have no namespaces */
+		if (find.how != FIND_HERE || current->nsproxy)
+			kdapl_device_walk(device_match, &find);
+	}
 	*port = find.port;
 	return find.dev;
 }
 
+/* Tell all consumers that the device is lost, once. dev->lock held. */
 static void device_catastrophe(struct kdapl_device *dev)
 {
 	struct kdapl_ia *ia;
 
+	list_for_each_entry(ia, &dev->ias, dev_node) {
+		if (!ia->told)
+			kdapl_ia_async(ia, ia->obj.handle, DAT_ASYNC_ERROR_IA_CATASTROPHIC,
+				       DAT_IA_CATASTROPHIC_ERROR);
+		ia->told = true;
+	}
+}
+
+static void device_remove_ids(struct kdapl_device *dev);
+
+/* The device is of no more use, though it is still there. */
+static void device_fatal(struct kdapl_device *dev)
+{
+	struct kdapl_half *half;
+
+	pr_err("%s: the device reports a fatal error: its connections break, its IAs are lost\n",
+	       dev->name);
+	WRITE_ONCE(dev->fatal, true);	/* nobody enters any more */
+	device_remove_ids(dev);
 	mutex_lock(&dev->lock);
-	list_for_each_entry(ia, &dev->ias, dev_node)
-		kdapl_ia_async(ia, ia->obj.handle, DAT_ASYNC_ERROR_IA_CATASTROPHIC,
-			       DAT_IA_CATASTROPHIC_ERROR);
+	list_for_each_entry(half, &dev->halves, dev_node) {
+		if (READ_ONCE(half->phase) != KDAPL_HALF_IDLE)
+			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+	}
+	device_catastrophe(dev);
 	mutex_unlock(&dev->lock);
 }
 
+static void device_port_error(struct kdapl_device *dev, u32 port)
+{
+	struct kdapl_ia *ia;
+
+	mutex_lock(&dev->lock);
+	list_for_each_entry(ia, &dev->ias, dev_node) {
+		if (ia->port == port)
+			kdapl_ia_async(ia, ia->obj.handle,
+				       DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
+				       DAT_IA_OTHER_ERROR);
+	}
+	mutex_unlock(&dev->lock);
+}
+
+/* The core calls this from a work item of its own. */
 static void device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct kdapl_device *dev = container_of(handler, struct kdapl_device, event_handler);
 
-	if (event->event == IB_EVENT_DEVICE_FATAL)
-		pr_err("%s: the device reports a fatal error: connections on it break\n",
-		       dev->name);
+	switch (event->event) {
+	case IB_EVENT_DEVICE_FATAL:
+		device_fatal(dev);
+		break;
+	case IB_EVENT_PORT_ERR:
+		device_port_error(dev, event->element.port_num);
+		break;
+	default:
+		break;	/* changes of LID, GID, P_Key: connections notice if they matter */
+	}
 }
 
 /**
@@ -194,18 +278,33 @@ void kdapl_device_rename(struct ib_device *ibdev, void *client_data)
 	mutex_unlock(&kdapl_devices_lock);
 }
 
-/* One service point or request of the IA that still has a cm_id, referenced. */
+/*
+ * One object of the IA that has a cm_id, or an EP that waits for a request,
+ * referenced.
+ */
 static struct kdapl_obj *ia_next_id(struct kdapl_ia *ia)
 {
+	static const u8 sps[] = {
+		DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CSP,
+	};
 	struct kdapl_obj *obj;
+	int i;
 
 	spin_lock_irq(&ia->lock);
-	list_for_each_entry(obj, &ia->objs[DAT_HANDLE_TYPE_PSP], node) {
-		if (READ_ONCE(container_of(obj, struct kdapl_psp, obj)->cm_id))
-			goto found;
+	for (i = 0; i < ARRAY_SIZE(sps); i++) {
+		list_for_each_entry(obj, &ia->objs[sps[i]], node) {
+			if (READ_ONCE(container_of(obj, struct kdapl_sp, obj)->cm_id))
+				goto found;
+		}
 	}
 	list_for_each_entry(obj, &ia->objs[DAT_HANDLE_TYPE_CR], node) {
 		if (READ_ONCE(container_of(obj, struct kdapl_cr, obj)->cm_id))
+			goto found;
+	}
+	list_for_each_entry(obj, &ia->objs[DAT_HANDLE_TYPE_EP], node) {
+		int state = READ_ONCE(container_of(obj, struct kdapl_ep, obj)->state);
+
+		if (kdapl_ep_next_state(state, KDAPL_IN_REMOVED) != KDAPL_EP_REFUSED)
 			goto found;
 	}
 	spin_unlock_irq(&ia->lock);
@@ -225,10 +324,12 @@ static void device_remove_ids(struct kdapl_device *dev)
 	list_for_each_entry(ia, &dev->ias, dev_node) {
 		WRITE_ONCE(ia->dead, true);
 		while ((obj = ia_next_id(ia))) {
-			if (obj->type == DAT_HANDLE_TYPE_PSP)
-				kdapl_psp_destroy_verbs(container_of(obj, struct kdapl_psp, obj));
-			else
+			if (obj->type == DAT_HANDLE_TYPE_CR)
 				kdapl_cr_destroy_verbs(container_of(obj, struct kdapl_cr, obj));
+			else if (obj->type == DAT_HANDLE_TYPE_EP)
+				kdapl_ep_removed(container_of(obj, struct kdapl_ep, obj));
+			else
+				kdapl_sp_destroy_verbs(container_of(obj, struct kdapl_sp, obj));
 			kdapl_obj_put(obj);
 		}
 	}
@@ -313,8 +414,8 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 		kdapl_cq_destroy_verbs(cq);
 	list_for_each_entry_safe(pd, next_pd, &dev->pds, dev_node)
 		kdapl_pd_destroy_verbs(pd);
-	mutex_unlock(&dev->lock);
 	device_catastrophe(dev);
+	mutex_unlock(&dev->lock);
 	if (!list_empty(&dev->ias))
 		pr_warn("%s: device removed while in use, its consumers have been told\n",
 			dev->name);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Endpoints: the calls that create, look at, modify, connect, disconnect, reset
- * and free them. What moves data is in post.c, the QP in ep_qp.c, the CM in cm.c.
+ * Endpoints: the calls that create, look at, modify, reset and free them. Those
+ * that connect them are in ep_conn.c, what moves data is in post.c, the QP in
+ * ep_qp.c, the CM in cm.c.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -167,6 +168,7 @@ static bool ep_pz_differs(struct kdapl_ia *ia, struct kdapl_pz *pz, struct kdapl
 	return srq && pz && ia->dev->rxe && srq->pz != pz;
 }
 
+static void ep_destroy(struct kdapl_ep *ep);
 static void ep_free_work(struct work_struct *work);
 static void ep_soft_work(struct work_struct *work);
 
@@ -264,47 +266,66 @@ static const DAT_RETURN_SUBTYPE ep_use_subtypes[EP_USES] = {
 	DAT_INVALID_HANDLE_EVD_CONN, DAT_INVALID_HANDLE_SRQ,
 };
 
-/* Everything is checked: make the EP, referenced. Inside kdapl_dev_enter(). */
-static DAT_RETURN ep_make(struct kdapl_ia *ia, const struct ep_named *named,
-			  const DAT_EP_ATTR *attr, int attr_arg, struct kdapl_ep **out)
+/* An EP with its handle, referenced, but without a half. */
+static struct kdapl_ep *ep_new(struct kdapl_ia *ia, const struct ep_named *named,
+			       const struct kdapl_ep_conf *conf, DAT_EP_STATE state,
+			       DAT_RETURN *ret)
 {
+	static const struct kdat_conn_attr conn = KDAT_CONN_ATTR_INIT;
 	struct kdapl_obj *uses[EP_USES];
-	struct kdapl_half *half = NULL;
-	struct kdapl_ep_conf conf;
 	struct kdapl_ep *ep;
-	DAT_RETURN ret;
 	int i;
 
-	ret = ep_set_conf(ia, named, attr, &conf);
-	if (ret != DAT_SUCCESS)
-		return ret;
 	ep = kzalloc(sizeof(*ep), GFP_KERNEL);
-	if (!ep)
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	ep_apply(ep, named, &conf);
+	if (!ep) {
+		*ret = kdapl_errno_ret(-ENOMEM);
+		return NULL;
+	}
+	ep_apply(ep, named, conf);
 	ep->srq = named->srq;
 	ep->srq_handle = named->srq ? named->srq->obj.handle : DAT_HANDLE_NULL;
-	ep->state = DAT_EP_STATE_UNCONNECTED;
+	ep->state = state;
+	ep->conn = conn;
 	spin_lock_init(&ep->lock);
 	mutex_init(&ep->mutex);
 	INIT_WORK(&ep->free_work, ep_free_work);
 	INIT_WORK(&ep->soft_work, ep_soft_work);
-	kdapl_watermark_set(&ep->soft, attr->srq_soft_hw);
+	kdapl_watermark_set(&ep->soft, conf->attr.srq_soft_hw);
 	kdapl_watermark_set(&ep->hard, DAT_WATERMARK_INFINITE);
-	ep_uses(&conf, named->conn, named->srq, uses);
+	ep_uses(conf, named->conn, named->srq, uses);
 	i = ep_use_all(uses);
 	if (i >= 0) {
+		*ret = kdapl_err(DAT_INVALID_HANDLE, ep_use_subtypes[i]);
 		kfree(ep);
-		return kdapl_err(DAT_INVALID_HANDLE, ep_use_subtypes[i]);
+		return NULL;
 	}
 	kdapl_obj_init(&ep->obj, DAT_HANDLE_TYPE_EP, ia, ep_release);
-	/* the half needs the handle, for its events */
 	i = kdapl_obj_publish(&ep->obj);
 	if (i) {
 		ep_unuse_all(uses);
 		kdapl_obj_put(&ep->obj);
-		return kdapl_publish_ret(i);
+		*ret = kdapl_publish_ret(i);
+		return NULL;
 	}
+	return ep;
+}
+
+/* Everything is checked: make the EP, referenced. Inside kdapl_dev_enter(). */
+static DAT_RETURN ep_make(struct kdapl_ia *ia, const struct ep_named *named,
+			  const DAT_EP_ATTR *attr, int attr_arg, struct kdapl_ep **out)
+{
+	struct kdapl_half *half = NULL;
+	struct kdapl_ep_conf conf;
+	struct kdapl_ep *ep;
+	DAT_RETURN ret;
+
+	ret = ep_set_conf(ia, named, attr, &conf);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	/* the half needs the handle, for its events */
+	ep = ep_new(ia, named, &conf, DAT_EP_STATE_UNCONNECTED, &ret);
+	if (!ep)
+		return ret;
 	mutex_lock(&ep->mutex);
 	if (!ep->obj.live)	/* closed under our hands */
 		half = ERR_PTR(-ESHUTDOWN);
@@ -316,12 +337,44 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, const struct ep_named *named,
 	if (IS_ERR(half)) {
 		ret = ep_half_ret(PTR_ERR(half), attr_arg);
 		if (!kdapl_obj_retire(&ep->obj))
-			kdapl_ep_destroy(ep);
+			ep_destroy(ep);
 		kdapl_obj_put(&ep->obj);
 		return ret;
 	}
 	*out = ep;
 	return DAT_SUCCESS;
+}
+
+/**
+ * kdapl_ep_tentative - an EP that comes with a request
+ * @ia: IA
+ * @null_evd: its null EVD
+ * @read_in: Reads the peer would like to have outstanding
+ * @read_out: Reads the peer would answer at a time
+ *
+ * Context: may sleep; the listener's handler.
+ * Return: the EP, without PZ, EVDs and half, referenced, or an ERR_PTR.
+ */
+struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_evd, u8 read_in,
+				    u8 read_out)
+{
+	struct kdapl_ep_conf conf = { .recv_evd = null_evd, .request_evd = null_evd };
+	const struct ep_named named = {};
+	struct kdapl_ep *ep;
+	DAT_IA_ATTR *limits;
+	DAT_RETURN ret;
+
+	limits = kzalloc(sizeof(*limits), GFP_KERNEL);
+	if (!limits)
+		return ERR_PTR(-ENOMEM);
+	kdapl_ia_limits(ia, limits);
+	ep_default_attr(limits, true, true, &conf.attr);
+	conf.attr.max_rdma_read_in = min_t(int, read_in, limits->max_rdma_read_per_ep_in);
+	conf.attr.max_rdma_read_out = min_t(int, read_out, limits->max_rdma_read_per_ep_out);
+	ep_grant_attr(limits, &conf.attr);
+	kfree(limits);
+	ep = ep_new(ia, &named, &conf, DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING, &ret);
+	return ep ?: ERR_PTR(-ENOMEM);
 }
 
 /* Both creating calls; @srq is NULL for the one without. */
@@ -444,6 +497,18 @@ DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_hand
 }
 EXPORT_SYMBOL(dat_ep_create_with_srq);
 
+static void ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev)
+{
+	struct kdapl_evd *evd;
+
+	/* the EVD may be exchanged and freed before there is a connection */
+	rcu_read_lock();
+	evd = READ_ONCE(ep->connect_evd);
+	if (evd)
+		kdapl_evd_queue(evd, ev);
+	rcu_read_unlock();
+}
+
 /**
  * kdapl_ep_event - a connection event for the consumer
  * @half: whose connection it is about
@@ -455,7 +520,6 @@ void kdapl_ep_event(struct kdapl_half *half, u32 number)
 {
 	struct kdapl_event ev = { .half = half, .number = number, .signalled = true };
 	DAT_CONNECTION_EVENT_DATA *data = &ev.data.connect_event_data;
-	struct kdapl_evd *evd;
 
 	if (READ_ONCE(half->discard))
 		return;
@@ -465,12 +529,73 @@ void kdapl_ep_event(struct kdapl_half *half, u32 number)
 		data->private_data = half->pdata;
 		data->private_data_size = half->pdata_len;
 	}
-	/* the EVD may be exchanged and freed before there is a connection */
-	rcu_read_lock();
-	evd = READ_ONCE(half->ep->connect_evd);
-	if (evd)
-		kdapl_evd_queue(evd, &ev);
-	rcu_read_unlock();
+	ep_queue_event(half->ep, &ev);
+}
+
+/**
+ * kdapl_ep_request - the request an EP was reserved for has arrived
+ * @ep: EP of an RSP that was retired for it
+ * @cr: the request, with a reference to the EP
+ *
+ * Context: any.
+ */
+void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ep->lock, flags);
+	if (kdapl_ep_step(ep, KDAPL_IN_REQUEST) != KDAPL_EP_REFUSED)
+		ep->cr = cr;
+	spin_unlock_irqrestore(&ep->lock, flags);
+}
+
+/**
+ * kdapl_ep_leave - the EP waits for no request any more
+ * @ep: EP
+ * @input: KDAPL_IN_UNRESERVE or KDAPL_IN_DECLINE
+ *
+ * If its QP has broken meanwhile the EP goes on to where it would have gone then.
+ *
+ * Context: any.
+ */
+void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input)
+{
+	struct kdapl_half *half;
+	unsigned long flags;
+
+	spin_lock_irqsave(&ep->lock, flags);
+	if (kdapl_ep_step(ep, input) != KDAPL_EP_REFUSED) {
+		ep->cr = NULL;
+		half = rcu_dereference_protected(ep->half, lockdep_is_held(&ep->lock));
+		if (half && READ_ONCE(half->phase) == KDAPL_HALF_ENDED &&
+		    atomic_read(&half->reason) != KDAPL_END_SILENT)
+			kdapl_ep_step(ep, KDAPL_IN_ENDED);
+	}
+	spin_unlock_irqrestore(&ep->lock, flags);
+}
+
+/**
+ * kdapl_ep_removed - the device has gone, and with it the request an EP waited on
+ * @ep: EP
+ *
+ * Context: may sleep.
+ */
+void kdapl_ep_removed(struct kdapl_ep *ep)
+{
+	struct kdapl_event ev = {
+		.number = DAT_CONNECTION_EVENT_BROKEN,
+		.signalled = true,
+		.data.connect_event_data.ep_handle = ep->obj.handle,
+	};
+	int old;
+
+	spin_lock_irq(&ep->lock);
+	old = kdapl_ep_step(ep, KDAPL_IN_REMOVED);
+	if (old != KDAPL_EP_REFUSED)
+		ep->cr = NULL;
+	spin_unlock_irq(&ep->lock);
+	if (old != KDAPL_EP_REFUSED)
+		ep_queue_event(ep, &ev);
 }
 
 static void ep_soft_work(struct work_struct *work)
@@ -542,78 +667,111 @@ void kdapl_ep_ended(struct kdapl_half *half)
 		kdapl_ep_event(half, reason);
 }
 
-/**
- * kdapl_ep_begin_destroy - start the end of an EP that will be destroyed
- * @ep: EP
- *
- * Context: any.
- */
-void kdapl_ep_begin_destroy(struct kdapl_ep *ep)
+/* Start the end of an EP that will be destroyed. */
+static void ep_begin_destroy(struct kdapl_ep *ep)
 {
-	struct kdapl_half *half;
-
-	rcu_read_lock();
-	half = rcu_dereference(ep->half);
-	if (half) {
-		WRITE_ONCE(half->discard, true);
-		kdapl_half_end(half, KDAPL_END_SILENT);
-	}
-	rcu_read_unlock();
-}
-
-/* Release a half the EP no longer points to; it is out of the EVDs on return. */
-static void ep_release_half(struct kdapl_half *half, bool wait)
-{
-	synchronize_rcu();	/* posting calls have left the rings */
-	refcount_inc(&half->ref);
-	kdapl_half_reap(half);
-	/* usually a matter of milliseconds; a peer that has vanished takes longer */
-	if (wait && !READ_ONCE(half->connecting))
-		wait_for_completion_timeout(&half->gone, REAP_TIMEOUT);
-	kdapl_half_put(half);
-}
-
-static void ep_destroy(struct kdapl_ep *ep, bool wait)
-{
-	DAT_EP_HANDLE handle = ep->obj.handle;
-	struct kdapl_obj *uses[EP_USES];
 	struct kdapl_half *half;
 
 	/* Control calls that were faster are through, later ones see that it is dead. */
 	mutex_lock(&ep->mutex);
 	half = kdapl_ep_half(ep);
-	if (half)
-		kdapl_ep_begin_destroy(ep);
-	mutex_unlock(&ep->mutex);
-	/* Not locked from here: the upcall waited for may be in such a call. */
 	if (half) {
-		wait_for_completion(&half->ended);
-		kdapl_half_drop(half, true);
+		WRITE_ONCE(half->discard, true);
+		kdapl_half_end(half, KDAPL_END_SILENT);
+	}
+	mutex_unlock(&ep->mutex);
+}
+
+/*
+ * Wait for that end and for upcalls, and take the half out of the EP. Nothing is
+ * locked meanwhile: the upcall waited for may be in a call that names the EP.
+ */
+static void ep_unlink(struct kdapl_ep *ep)
+{
+	DAT_EP_HANDLE handle = ep->obj.handle;
+
+	ep->last = rcu_dereference_protected(ep->half, !ep->obj.live);
+	if (ep->last) {
+		wait_for_completion(&ep->last->ended);
+		kdapl_half_drop(ep->last, true);
 	}
 	kdapl_evd_wait_upcall(ep->conf.recv_evd, handle);
 	kdapl_evd_wait_upcall(ep->conf.request_evd, handle);
 	if (ep->connect_evd)
 		kdapl_evd_wait_upcall(ep->connect_evd, handle);
-	if (half) {
-		spin_lock_irq(&ep->lock);
-		rcu_assign_pointer(ep->half, NULL);
-		spin_unlock_irq(&ep->lock);
-		ep_release_half(half, wait);
-	}
+	spin_lock_irq(&ep->lock);
+	rcu_assign_pointer(ep->half, NULL);
+	spin_unlock_irq(&ep->lock);
+}
+
+/* Hand a half to the reaper. A grace period ago the EP pointed to it. */
+static void ep_reap_half(struct kdapl_half *half)
+{
+	refcount_inc(&half->ref);
+	kdapl_half_reap(half);
+}
+
+/* Usually a matter of milliseconds; a peer that has vanished takes longer. */
+static void ep_wait_reaped(struct kdapl_half *half)
+{
+	if (!READ_ONCE(half->connecting))
+		wait_for_completion_timeout(&half->gone, REAP_TIMEOUT);
+}
+
+/* The rest of an EP whose half is with the reaper. */
+static void ep_finish_destroy(struct kdapl_ep *ep)
+{
+	struct kdapl_obj *uses[EP_USES];
+
+	if (ep->last)
+		kdapl_half_put(ep->last);
 	ep_uses(&ep->conf, ep->connect_evd, ep->srq, uses);
 	ep_unuse_all(uses);
 	kdapl_obj_put(&ep->obj);
 }
 
-/**
- * kdapl_ep_destroy - destroy a retired EP
- * @ep: retired; the handle's reference goes with it
- *
- * Context: may sleep; waits until the QP has given everything back.
- */
-void kdapl_ep_destroy(struct kdapl_ep *ep)
+/* Release a half the EP no longer points to; it is out of the EVDs on return. */
+static void ep_release_half(struct kdapl_half *half)
 {
-	ep_destroy(ep, true);
+	synchronize_rcu();	/* posting calls have left the rings */
+	ep_reap_half(half);
+	ep_wait_reaped(half);
+	kdapl_half_put(half);
+}
+
+/**
+ * kdapl_eps_destroy - destroy retired EPs, all at once
+ * @eps: list of them, by obj.node; the handles' references go with them
+ *
+ * Context: may sleep; waits until the QPs have given everything back.
+ */
+void kdapl_eps_destroy(struct list_head *eps)
+{
+	struct kdapl_ep *ep, *next;
+
+	list_for_each_entry(ep, eps, obj.node)
+		ep_begin_destroy(ep);
+	list_for_each_entry(ep, eps, obj.node)
+		ep_unlink(ep);
+	synchronize_rcu();	/* posting calls have left the rings */
+	list_for_each_entry(ep, eps, obj.node) {
+		if (ep->last)
+			ep_reap_half(ep->last);
+	}
+	list_for_each_entry_safe(ep, next, eps, obj.node) {
+		list_del_init(&ep->obj.node);
+		if (ep->last)
+			ep_wait_reaped(ep->last);
+		ep_finish_destroy(ep);
+	}
+}
+
+static void ep_destroy(struct kdapl_ep *ep)
+{
+	LIST_HEAD(eps);
+
+	list_add(&ep->obj.node, &eps);
+	kdapl_eps_destroy(&eps);
 }
 
 /* The same from a workqueue, which does not wait for the reaper's. */
@@ -621,7 +779,13 @@ static void ep_free_work(struct work_struct *work)
 {
 	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, free_work);
 
-	ep_destroy(ep, false);
+	ep_begin_destroy(ep);
+	ep_unlink(ep);
+	if (ep->last) {
+		synchronize_rcu();
+		ep_reap_half(ep->last);
+	}
+	ep_finish_destroy(ep);
 }
 
 static bool ep_inside_upcall(struct kdapl_ep *ep)
@@ -638,9 +802,75 @@ static bool ep_inside_upcall(struct kdapl_ep *ep)
 	return inside;
 }
 
+/* A retired EP goes, later if this is an upcall of one of its EVDs. */
+static void ep_dispose(struct kdapl_ep *ep)
+{
+	struct kdapl_half *half;
+
+	if (!ep_inside_upcall(ep)) {
+		ep_destroy(ep);
+		return;
+	}
+	rcu_read_lock();
+	half = rcu_dereference(ep->half);
+	if (half)
+		kdapl_half_drop(half, true);
+	rcu_read_unlock();
+	queue_work(kdapl_upcall_wq, &ep->free_work);
+}
+
+/* End the life of the handle, and with it the wait for a request. ep->lock held. */
+static int ep_retire(struct kdapl_ep *ep)
+{
+	int ret = kdapl_obj_retire(&ep->obj);
+
+	if (!ret)
+		ep->cr = NULL;
+	return ret;
+}
+
+/**
+ * kdapl_ep_free - take an EP that was made for a request back
+ * @ep: EP in TENTATIVE_CONNECTION_PENDING
+ *
+ * Context: may sleep; inside an upcall of one of its EVDs it does not.
+ * Return: 0, or -ESTALE when it is going already.
+ */
+int kdapl_ep_free(struct kdapl_ep *ep)
+{
+	unsigned long flags;
+	int ret;
+
+	spin_lock_irqsave(&ep->lock, flags);
+	ret = ep_retire(ep);
+	spin_unlock_irqrestore(&ep->lock, flags);
+	if (!ret)
+		ep_dispose(ep);
+	return ret;
+}
+
+/**
+ * kdapl_ep_free_later - the same, without waiting
+ * @ep: EP nobody has been told of
+ *
+ * Context: any.
+ */
+void kdapl_ep_free_later(struct kdapl_ep *ep)
+{
+	unsigned long flags;
+	int ret;
+
+	spin_lock_irqsave(&ep->lock, flags);
+	ret = ep_retire(ep);
+	spin_unlock_irqrestore(&ep->lock, flags);
+	if (!ret)
+		queue_work(kdapl_upcall_wq, &ep->free_work);
+}
+
 /**
  * dat_ep_free - destroy an Endpoint
- * @ep_handle: EP in any state
+ * @ep_handle: EP in any state but RESERVED (free the RSP first) and PASSIVE_ or
+ *	TENTATIVE_CONNECTION_PENDING (answer the request first)
  *
  * A connection ends abruptly, an attempt is aborted, what was posted is
  * destroyed without events. Inside an upcall of one of the EP's EVDs the
@@ -649,32 +879,38 @@ static bool ep_inside_upcall(struct kdapl_ep *ep)
  * event of this EP in hand: hold no lock that such an upcall takes.
  *
  * Context: may sleep; inside an upcall of one of its EVDs it does not.
- * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state).
  */
 DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle)
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	struct kdapl_half *half;
 	DAT_RETURN ret = DAT_SUCCESS;
+	unsigned long flags;
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (kdapl_obj_retire(&ep->obj)) {
+	spin_lock_irqsave(&ep->lock, flags);
+	if (kdapl_ep_next_state(ep->state, KDAPL_IN_FREE) == KDAPL_EP_REFUSED)
+		ret = kdapl_state_err(ep->state);
+	else if (ep_retire(ep))
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	} else if (ep_inside_upcall(ep)) {
-		rcu_read_lock();
-		half = rcu_dereference(ep->half);
-		if (half)
-			kdapl_half_drop(half, true);
-		rcu_read_unlock();
-		queue_work(kdapl_upcall_wq, &ep->free_work);
-	} else {
-		kdapl_ep_destroy(ep);
-	}
+	spin_unlock_irqrestore(&ep->lock, flags);
+	if (ret == DAT_SUCCESS)
+		ep_dispose(ep);
 	kdapl_obj_put(&ep->obj);
 	return ret;
 }
 EXPORT_SYMBOL(dat_ep_free);
+
+static void ep_tell_peer(DAT_EP_PARAM *param, struct sockaddr_storage *local,
+			 struct sockaddr_storage *remote)
+{
+	param->comm.domain = remote->ss_family;
+	param->local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)local;
+	param->local_port_qual = kdapl_addr_port(local);
+	param->remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)remote;
+	param->remote_port_qual = kdapl_addr_port(remote);
+}
 
 /**
  * dat_ep_query - read the parameters of an EP
@@ -705,18 +941,13 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask
 	ep_param->ep_state = READ_ONCE(ep->state);
 	ep_param->comm.domain = AF_INET;
 	ep_param->comm.type = SOCK_STREAM;
-	rcu_read_lock();
-	half = rcu_dereference(ep->half);
-	if (half && half->remote.ss_family) {
-		ep_param->comm.domain = half->remote.ss_family;
-		ep_param->local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&half->local;
-		ep_param->local_port_qual = kdapl_addr_port(&half->local);
-		ep_param->remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&half->remote;
-		ep_param->remote_port_qual = kdapl_addr_port(&half->remote);
-	}
-	rcu_read_unlock();
 	ep_param->srq_handle = ep->srq_handle;
 	spin_lock_irqsave(&ep->lock, flags);
+	half = rcu_dereference_protected(ep->half, lockdep_is_held(&ep->lock));
+	if (ep->cr)
+		ep_tell_peer(ep_param, &ep->cr->local, &ep->cr->remote);
+	else if (half && half->remote.ss_family)
+		ep_tell_peer(ep_param, &half->local, &half->remote);
 	ep_param->pz_handle = ep->pz_handle;
 	ep_param->recv_evd_handle = ep->recv_handle;
 	ep_param->request_evd_handle = ep->request_handle;
@@ -883,13 +1114,6 @@ DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wat
 }
 EXPORT_SYMBOL(dat_ep_set_watermark);
 
-/* What dat_ep_modify() may change: all but what names the EP or its peer. */
-#define EP_FIELDS_FIXED		(DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | \
-				 DAT_EP_FIELD_COMM | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | \
-				 DAT_EP_FIELD_LOCAL_PORT_QUAL | \
-				 DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | \
-				 DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE)
-
 /* The attributes an EP would have. */
 static void ep_merge_attr(DAT_EP_ATTR *attr, const DAT_EP_ATTR *want, u64 mask)
 {
@@ -954,7 +1178,7 @@ static void ep_discard_half(struct kdapl_half *half)
 	WRITE_ONCE(half->discard, true);
 	kdapl_half_end(half, KDAPL_END_SILENT);
 	wait_for_completion(&half->ended);
-	ep_release_half(half, true);
+	ep_release_half(half);
 }
 
 /*
@@ -963,13 +1187,16 @@ static void ep_discard_half(struct kdapl_half *half)
  * ep->mutex held.
  */
 static DAT_RETURN ep_swap_half(struct kdapl_ep *ep, const struct ep_named *named,
-			       const struct kdapl_ep_conf *conf, struct kdapl_half *fresh)
+			       const struct kdapl_ep_conf *conf, u64 mask,
+			       struct kdapl_half *fresh)
 {
 	struct kdapl_half *old = kdapl_ep_half(ep);
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	spin_lock_irq(&ep->lock);
-	if (ep->state != DAT_EP_STATE_UNCONNECTED || (old && kdapl_half_spent(old))) {
+	if (mask & ~kdapl_ep_fields(ep->state)) {
+		ret = kdapl_state_err(ep->state);
+	} else if (old && kdapl_half_spent(old)) {
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
 	} else if (old) {
 		spin_lock(&old->rq->lock);
@@ -995,13 +1222,13 @@ static DAT_RETURN ep_swap_half(struct kdapl_ep *ep, const struct ep_named *named
 
 /* What does not concern the QP changes in place. ep->mutex held. */
 static DAT_RETURN ep_change_in_place(struct kdapl_ep *ep, const struct ep_named *named,
-				     const struct kdapl_ep_conf *conf)
+				     const struct kdapl_ep_conf *conf, u64 mask)
 {
 	struct kdapl_half *half = kdapl_ep_half(ep);
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	spin_lock_irq(&ep->lock);
-	if (ep->state != DAT_EP_STATE_UNCONNECTED) {
+	if (mask & ~kdapl_ep_fields(ep->state)) {
 		ret = kdapl_state_err(ep->state);
 	} else {
 		ep_apply(ep, named, conf);
@@ -1014,7 +1241,7 @@ static DAT_RETURN ep_change_in_place(struct kdapl_ep *ep, const struct ep_named 
 
 /* Everything but handles and the state has been checked; ep->mutex held. */
 static DAT_RETURN ep_modify(struct kdapl_ep *ep, const struct ep_named *named,
-			    const DAT_EP_ATTR *attr)
+			    const DAT_EP_ATTR *attr, u64 mask)
 {
 	struct kdapl_half *old = kdapl_ep_half(ep), *fresh = NULL;
 	struct kdapl_obj *uses[EP_USES], *old_uses[EP_USES];
@@ -1030,14 +1257,14 @@ static DAT_RETURN ep_modify(struct kdapl_ep *ep, const struct ep_named *named,
 	if (ep_use_all(uses) >= 0)
 		return kdapl_arg_err(3);	/* freed meanwhile */
 	if (!ep_needs_half(ia->dev, &ep->conf, &conf)) {
-		ret = ep_change_in_place(ep, named, &conf);
+		ret = ep_change_in_place(ep, named, &conf, mask);
 	} else {
 		if (conf.pz)
 			fresh = kdapl_half_create(ep, &conf, old);
 		if (IS_ERR(fresh)) {
 			ret = ep_half_ret(PTR_ERR(fresh), 3);
 		} else {
-			ret = ep_swap_half(ep, named, &conf, fresh);
+			ret = ep_swap_half(ep, named, &conf, mask, fresh);
 			if (ret != DAT_SUCCESS)
 				old = fresh;
 			if (old)
@@ -1072,7 +1299,7 @@ static DAT_RETURN ep_modify_named(struct kdapl_ep *ep, u64 mask, const DAT_EP_PA
 static DAT_RETURN ep_modify_checked(struct kdapl_ep *ep, const DAT_IA_ATTR *limits, u64 mask,
 				    const DAT_EP_PARAM *param)
 {
-	bool others = mask & ~DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW;
+	u64 others = mask & ~DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW;
 	struct ep_named named = {};
 	DAT_EP_ATTR attr = ep->conf.attr;
 	DAT_RETURN ret;
@@ -1084,10 +1311,10 @@ static DAT_RETURN ep_modify_checked(struct kdapl_ep *ep, const DAT_IA_ATTR *limi
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ep_grant_attr(limits, &attr);
-	if (others && ep->state != DAT_EP_STATE_UNCONNECTED)
+	if (mask & ~kdapl_ep_fields(ep->state))
 		ret = kdapl_state_err(ep->state);
 	else if (others)
-		ret = ep_modify(ep, &named, &attr);
+		ret = ep_modify(ep, &named, &attr, others);
 	if (ret == DAT_SUCCESS && (mask & DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW))
 		ep_set_watermark(ep, attr.srq_soft_hw, NULL);
 out:
@@ -1097,8 +1324,9 @@ out:
 
 /**
  * dat_ep_modify - change parameters of an EP
- * @ep_handle: EP in UNCONNECTED; for srq_soft_hw, which has no effect without
- *	an SRQ, in any state
+ * @ep_handle: EP in UNCONNECTED, RESERVED, PASSIVE_ or
+ *	TENTATIVE_CONNECTION_PENDING, the PZ in the first and the last only; for
+ *	srq_soft_hw, which has no effect without an SRQ, in any state
  * @ep_param_mask: DAT_EP_FIELD_* bits of the members to change; none of IA,
  *	state, addresses, ports, communicator and SRQ
  * @ep_param: the new values; NULL is a legal PZ or EVD
@@ -1127,7 +1355,7 @@ DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mas
 	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	if (!limits)
 		goto out;
-	ret = kdapl_query_check(ep_param_mask, DAT_EP_FIELD_ALL & ~EP_FIELDS_FIXED, ep_param);
+	ret = kdapl_query_check(ep_param_mask, kdapl_ep_fields(-1), ep_param);
 	if (ret != DAT_SUCCESS || !ep_param_mask)
 		goto out;
 	kdapl_ia_limits(ep->obj.ia, limits);
@@ -1148,206 +1376,6 @@ out:
 }
 EXPORT_SYMBOL(dat_ep_modify);
 
-static DAT_RETURN ep_check_address(const struct sockaddr *addr)
-{
-	if (!kdapl_addr_len(addr))
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
-	if (addr->sa_family == AF_INET) {
-		__be32 ip = ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
-
-		if (ipv4_is_multicast(ip) || ipv4_is_lbcast(ip) || ipv4_is_zeronet(ip))
-			return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
-	} else {
-		const struct in6_addr *ip = &((const struct sockaddr_in6 *)addr)->sin6_addr;
-
-		if (ipv6_addr_is_multicast(ip) || ipv6_addr_any(ip))
-			return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
-	}
-	return DAT_SUCCESS;
-}
-
-static DAT_RETURN ep_check_connect(struct kdapl_ep *ep, const struct sockaddr *addr,
-				   DAT_CONN_QUAL conn_qual, DAT_TIMEOUT timeout, DAT_COUNT size,
-				   const void *pdata, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
-{
-	DAT_RETURN ret;
-
-	if (!ep->connect_evd)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
-	if (!addr)
-		return kdapl_arg_err(2);
-	if (!conn_qual || conn_qual > U16_MAX)
-		return kdapl_arg_err(3);
-	if (!timeout)
-		return kdapl_arg_err(4);
-	if (size < 0 || size > kdapl_ia_max_pdata(ep->obj.ia))
-		return kdapl_arg_err(5);
-	if (size && !pdata)
-		return kdapl_arg_err(6);
-	if (qos & ~(DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY |
-		    DAT_QOS_PREMIUM))
-		return kdapl_arg_err(7);
-	if (flags & ~(DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
-		return kdapl_arg_err(8);
-	ret = ep_check_address(addr);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	if (qos != DAT_QOS_BEST_EFFORT || (flags & DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
-		return kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
-	return DAT_SUCCESS;
-}
-
-/* State to ACTIVE_CONNECTION_PENDING and off; ep->mutex held. */
-static DAT_RETURN ep_start_connect(struct kdapl_ep *ep, struct sockaddr *addr, u16 port,
-				   u32 timeout, const void *pdata, u8 size)
-{
-	struct kdapl_half *half = kdapl_ep_half(ep);
-	unsigned int noio;
-	DAT_RETURN ret;
-	int old;
-
-	spin_lock_irq(&ep->lock);
-	if (!half && ep->state == DAT_EP_STATE_UNCONNECTED)
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
-	else if (half && kdapl_half_spent(half))
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
-	else if (kdapl_ep_step(ep, KDAPL_IN_CONNECT) == KDAPL_EP_REFUSED)
-		ret = kdapl_state_err(ep->state);
-	else
-		ret = DAT_SUCCESS;
-	spin_unlock_irq(&ep->lock);
-	if (ret != DAT_SUCCESS)
-		return ret;
-
-	/* storage consumers reconnect under writeback (D-32) */
-	noio = memalloc_noio_save();
-	kfree(half->conn_pdata);
-	half->conn_pdata = size ? kmemdup(pdata, size, GFP_KERNEL) : NULL;
-	half->conn_pdata_len = size;
-	if (size && !half->conn_pdata)
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	else
-		ret = kdapl_cm_connect(half, addr, port, timeout);
-	memalloc_noio_restore(noio);
-	if (ret == DAT_SUCCESS)
-		return ret;
-	spin_lock_irq(&ep->lock);
-	old = kdapl_ep_step(ep, KDAPL_IN_UNDO);
-	spin_unlock_irq(&ep->lock);
-	/* a dat_ep_disconnect that slipped in has made it an attempt with an end */
-	return old == KDAPL_EP_REFUSED ? DAT_SUCCESS : ret;
-}
-
-/**
- * dat_ep_connect - connect to a listening peer
- * @ep_handle: EP in UNCONNECTED, with PZ and connect EVD
- * @remote_ia_address: IPv4 or IPv6 address, of the family of the IA's own
- * @remote_conn_qual: port, 1 to 65535
- * @timeout: microseconds, or DAT_TIMEOUT_INFINITE; never early
- * @private_data_size: bytes for the peer's CR, at most max_private_data_size
- * @private_data: copied during the call
- * @quality_of_service: DAT_QOS_BEST_EFFORT
- * @connect_flags: DAT_CONNECT_DEFAULT_FLAG; a wish for multiple paths is
- *	ignored, a demand refused
- *
- * After success the EP is in ACTIVE_CONNECTION_PENDING and exactly one event
- * on its connect EVD tells how it ended: ESTABLISHED, PEER_REJECTED,
- * NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT or, aborted, DISCONNECTED.
- *
- * Context: may sleep; legal in upcalls that run in process context.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (EP, EVD_CONN: it has none);
- * DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS; DAT_MODEL_NOT_SUPPORTED (QoS,
- * multipath); DAT_INVALID_STATE (subtype its state, or EP_NOTREADY without a
- * PZ); DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device removed). After
- * an error the EP is as it was.
- */
-DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
-			  DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout,
-			  DAT_COUNT private_data_size, const DAT_PVOID private_data,
-			  DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
-{
-	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	DAT_RETURN ret;
-
-	if (!ep)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	ret = ep_check_connect(ep, remote_ia_address, remote_conn_qual, timeout,
-			       private_data_size, private_data, quality_of_service, connect_flags);
-	if (ret != DAT_SUCCESS)
-		goto out;
-	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	if (!kdapl_dev_enter(ep->obj.ia->dev))
-		goto out;
-	mutex_lock(&ep->mutex);
-	if (ep->obj.live)
-		ret = ep_start_connect(ep, remote_ia_address, remote_conn_qual, timeout,
-				       private_data, private_data_size);
-	else
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	mutex_unlock(&ep->mutex);
-	kdapl_dev_exit(ep->obj.ia->dev);
-out:
-	kdapl_obj_put(&ep->obj);
-	return ret;
-}
-EXPORT_SYMBOL(dat_ep_connect);
-
-/**
- * dat_ep_disconnect - end a connection or give up an attempt
- * @ep_handle: EP
- * @close_flags: DAT_CLOSE_ABRUPT_FLAG, or DAT_CLOSE_GRACEFUL_FLAG to let the
- *	requests under way finish first
- *
- * The DISCONNECTED event tells when it is done. In DISCONNECTED the call
- * succeeds without effect.
- *
- * Context: any.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
- * DAT_INVALID_STATE (there is nothing to disconnect); DAT_INTERNAL_ERROR
- * (device removed, the connection has ended already).
- */
-DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags)
-{
-	enum kdapl_ep_input input = close_flags == DAT_CLOSE_GRACEFUL_FLAG ? KDAPL_IN_GRACEFUL :
-									     KDAPL_IN_ABRUPT;
-	DAT_RETURN ret = DAT_SUCCESS;
-	struct kdapl_half *half;
-	struct kdapl_ep *ep;
-	unsigned long flags;
-	int old, state;
-
-	rcu_read_lock();
-	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	if (!ep) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-		goto out;
-	}
-	if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG) {
-		ret = kdapl_arg_err(2);
-		goto out;
-	}
-	if (READ_ONCE(ep->obj.ia->dead)) {
-		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-		goto out;
-	}
-	spin_lock_irqsave(&ep->lock, flags);
-	half = rcu_dereference(ep->half);
-	old = kdapl_ep_step(ep, input);
-	state = ep->state;
-	spin_unlock_irqrestore(&ep->lock, flags);
-	if (old == KDAPL_EP_REFUSED)
-		ret = kdapl_state_err(state);
-	else if (old == DAT_EP_STATE_CONNECTED && input == KDAPL_IN_GRACEFUL)
-		kdapl_half_drain_gracefully(half);
-	else if (old != DAT_EP_STATE_DISCONNECTED &&
-		 !(old == DAT_EP_STATE_DISCONNECT_PENDING && input == KDAPL_IN_GRACEFUL))
-		kdapl_half_end(half, DAT_CONNECTION_EVENT_DISCONNECTED);
-out:
-	rcu_read_unlock();
-	return ret;
-}
-EXPORT_SYMBOL(dat_ep_disconnect);
-
 /* DISCONNECTED to UNCONNECTED with a new half; ep->mutex held. */
 static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
 {
@@ -1363,7 +1391,7 @@ static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
 		rcu_assign_pointer(ep->half, fresh);
 		kdapl_ep_step(ep, KDAPL_IN_RESET);
 		spin_unlock_irq(&ep->lock);
-		ep_release_half(half, true);
+		ep_release_half(half);
 	}
 	return DAT_SUCCESS;
 }

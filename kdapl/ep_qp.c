@@ -501,7 +501,8 @@ static void half_stop(struct kdapl_half *half, bool removal)
 		ret = ring_post_marker(ring);
 		spin_unlock_irq(&ring->lock);
 	}
-	if (removal || (ret && ret != -EALREADY))
+	half->hurried = removal || (ret && ret != -EALREADY);
+	if (half->hurried)
 		half->deadline = jiffies;	/* destroying the QP is the proof */
 	if (removal || half->dev->siw || idle)	/* it never says so, or has no buffer */
 		half->pool_deadline = jiffies;
@@ -526,6 +527,15 @@ static bool half_may_destroy(struct kdapl_half *half, bool sq_ended, bool last_w
 	return !time_before(jiffies, half->deadline);
 }
 
+static void half_was_silent(struct kdapl_half *half)
+{
+	struct kdapl_ia *ia = half->ep->obj.ia;
+
+	pr_warn("%s: QP %u: the device did not give back what was posted within %u s, the QP is destroyed\n",
+		ia->name, half->qp ? half->qp->qp_num : 0, END_TIMEOUT / HZ);
+	kdapl_ia_async(ia, half->handle, DAT_ASYNC_ERROR_TIMED_OUT, DAT_EP_OTHER_ERROR);
+}
+
 /* Has everything come back? half->lock held, may be dropped; phase ENDING. */
 static bool half_try_finish(struct kdapl_half *half, bool lost)
 {
@@ -545,6 +555,8 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
 	} else if (!sq_ended || !rq_ended) {
 		if (!half_may_destroy(half, sq_ended, last_wqe))
 			return false;
+		if (!half->hurried && !half->discard && !time_before(jiffies, half->deadline))
+			half_was_silent(half);
 		mutex_unlock(&half->lock);
 		half_destroy_verbs(half, !half->dev->iwarp);
 		mutex_lock(&half->lock);
@@ -711,8 +723,6 @@ int kdapl_half_to_rts(struct kdapl_half *half, struct rdma_cm_id *id)
 	lockdep_assert_held(&half->lock);
 	if (half->dev->iwarp)
 		return 0;	/* the provider moves the QP itself */
-	/* the default would make a sender wait 655 ms for a missing receive */
-	rdma_set_min_rnr_timer(id, 12);
 	ret = half_modify(half, id, IB_QPS_INIT);
 	if (!ret)
 		ret = half_modify(half, id, IB_QPS_RTR);
@@ -783,6 +793,8 @@ void kdapl_half_reap(struct kdapl_half *half)
 /* CM and QP of an ended half go. May wait for rdma_connect. */
 static void half_release_verbs(struct kdapl_half *half)
 {
+	/* in this order: a retry queues the other */
+	cancel_delayed_work_sync(&half->retry_work);
 	cancel_work_sync(&half->conn_work);
 	half_destroy_verbs(half, false);
 	/* nobody is left who could queue these again */

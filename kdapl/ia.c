@@ -3,18 +3,13 @@
  * Interface Adapters: open, query, close; what one instance offers.
  */
 #include <linux/export.h>
-#include <linux/if_arp.h>
-#include <linux/inetdevice.h>
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/slab.h>
-#include <net/addrconf.h>
 
 #include "kdapl.h"
 
 #define IA_MAX_DTOS	16384	/* per EP and direction, whatever the device could */
-#define IB_PDATA_MAX	56	/* what a connection request carries on IB and RoCE */
-#define IW_PDATA_MAX	248	/* MPA: one byte of length, less the provider's share */
 
 /**
  * kdapl_ia_async - an asynchronous event for the consumer of an IA
@@ -44,106 +39,26 @@ void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, u32 number, DAT_COUN
 	}
 }
 
-/* The netdev behind an IPoIB port has the same parent and the port's number. */
-static struct net_device *ia_ipoib_netdev(struct kdapl_ia *ia)
-{
-	struct net_device *ndev, *found = NULL;
-	struct net *net;
-
-	rcu_read_lock();
-	for_each_net_rcu(net) {
-		for_each_netdev_rcu(net, ndev) {
-			if (ndev->type != ARPHRD_INFINIBAND ||
-			    ndev->dev.parent != ia->dev->ibdev->dev.parent ||
-			    ndev->dev_port != ia->port - 1)
-				continue;
-			dev_hold(ndev);
-			found = ndev;
-			goto out;
-		}
-	}
-out:
-	rcu_read_unlock();
-	return found;
-}
-
-static bool ia_netdev_address(struct net_device *ndev, struct sockaddr_storage *addr)
-{
-	struct sockaddr_in *in = (struct sockaddr_in *)addr;
-	const struct in_ifaddr *ifa;
-	struct in_device *in_dev;
-
-	memset(addr, 0, sizeof(*addr));
-	in_dev = __in_dev_get_rcu(ndev);
-	if (in_dev) {
-		in_dev_for_each_ifa_rcu(ifa, in_dev) {
-			in->sin_family = AF_INET;
-			in->sin_addr.s_addr = ifa->ifa_local;
-			return true;
-		}
-	}
-#if IS_ENABLED(CONFIG_IPV6)
-	{
-		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
-		struct inet6_dev *in6_dev = __in6_dev_get(ndev);
-		const struct inet6_ifaddr *ifa6;
-
-		if (!in6_dev)
-			return false;
-		list_for_each_entry_rcu(ifa6, &in6_dev->addr_list, if_list) {
-			if (ipv6_addr_type(&ifa6->addr) & IPV6_ADDR_LINKLOCAL)
-				continue;
-			in6->sin6_family = AF_INET6;
-			in6->sin6_addr = ifa6->addr;
-			return true;
-		}
-	}
-#endif
-	return false;
-}
-
 /**
- * kdapl_ia_address - the IP address of an IA, as it is now
+ * kdapl_ia_pdata - private data that connect, accept and reject can carry
  * @ia: IA
- * @addr: where it goes, port 0
- * @net: where the network namespace of its netdev goes, to be put; may be NULL
- *
- * IPv4 before IPv6, no link-local address.
- *
- * Context: may sleep; inside kdapl_dev_enter().
- * Return: 0 or -EADDRNOTAVAIL.
+ * @limits: filled
  */
-int kdapl_ia_address(struct kdapl_ia *ia, struct sockaddr_storage *addr, struct net **net)
+void kdapl_ia_pdata(struct kdapl_ia *ia, struct kdat_pdata_limits *limits)
 {
-	struct net_device *ndev = ib_device_get_netdev(ia->dev->ibdev, ia->port);
-	int ret = -EADDRNOTAVAIL;
+	static const struct kdat_pdata_limits ib = {
+		.connect = 56,		/* less the header of RDMA_PS_TCP */
+		.accept = IB_CM_REP_PRIVATE_DATA_SIZE,
+		.reject = IB_CM_REJ_PRIVATE_DATA_SIZE,
+	};
+	/* MPA: one byte of length, and enhanced connection set-up takes four */
+	static const struct kdat_pdata_limits iw = {
+		.connect = 251,
+		.accept = 251,
+		.reject = 251,
+	};
 
-	if (!ndev)
-		ndev = ia_ipoib_netdev(ia);
-	if (!ndev)
-		return ret;
-	rcu_read_lock();
-	if (ia_netdev_address(ndev, addr))
-		ret = 0;
-	if (!ret && net) {
-		*net = maybe_get_net(dev_net(ndev));
-		if (!*net)
-			ret = -EADDRNOTAVAIL;
-	}
-	rcu_read_unlock();
-	dev_put(ndev);
-	return ret;
-}
-
-/**
- * kdapl_ia_max_pdata - private data that connect, accept and reject can carry
- * @ia: IA
- *
- * Return: bytes.
- */
-DAT_COUNT kdapl_ia_max_pdata(struct kdapl_ia *ia)
-{
-	return ia->dev->iwarp ? IW_PDATA_MAX : IB_PDATA_MAX;
+	*limits = ia->dev->iwarp ? iw : ib;
 }
 
 static int ia_max_dtos(const struct kdapl_device *dev)
@@ -202,6 +117,7 @@ void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
 static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 {
 	DAT_BOOLEAN *merging = (DAT_BOOLEAN *)attr->evd_stream_merging_supported;
+	struct kdat_pdata_limits limits;
 	size_t i;
 
 	memset(attr, 0, sizeof(*attr));
@@ -217,9 +133,10 @@ static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
 		(ia->dev->siw ? 0 : DAT_COMPLETION_SOLICITED_WAIT_FLAG);
 	attr->is_thread_safe = DAT_TRUE;
-	attr->max_private_data_size = kdapl_ia_max_pdata(ia);
+	kdapl_ia_pdata(ia, &limits);
+	attr->max_private_data_size = limits.connect;
 	attr->supports_multipath = DAT_FALSE;
-	attr->ep_creator = DAT_PSP_CREATES_EP_NEVER;
+	attr->ep_creator = DAT_PSP_CREATES_EP_IFASKED;
 	attr->upcall_policy = DAT_UPCALL_MANY;
 	attr->optimal_buffer_alignment = min_t(u32, cache_line_size(), DAT_OPTIMAL_ALIGNMENT);
 	for (i = 0; i < sizeof(attr->evd_stream_merging_supported) / sizeof(*merging); i++)
@@ -249,7 +166,8 @@ static void ia_release(struct kdapl_obj *obj)
 	kfree_rcu(ia, obj.rcu);
 }
 
-static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char *name)
+static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char *name,
+				  const struct kdapl_pick *pick)
 {
 	struct ib_port_attr port_attr;
 	struct kdapl_ia *ia;
@@ -265,6 +183,7 @@ static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char
 	ia->dev = dev;
 	refcount_inc(&dev->ref);
 	ia->port = port;
+	ia->pick = *pick;
 	ia->max_msg = port_attr.max_msg_sz ?: SZ_1G;
 	strscpy(ia->name, name, sizeof(ia->name));
 	INIT_LIST_HEAD(&ia->dev_node);
@@ -344,13 +263,12 @@ static void ia_destroy_object(struct kdapl_obj *obj)
 {
 	switch (obj->type) {
 	case DAT_HANDLE_TYPE_PSP:
-		kdapl_psp_destroy(container_of(obj, struct kdapl_psp, obj));
+	case DAT_HANDLE_TYPE_RSP:
+	case DAT_HANDLE_TYPE_CSP:
+		kdapl_sp_destroy(container_of(obj, struct kdapl_sp, obj));
 		break;
 	case DAT_HANDLE_TYPE_CR:
 		kdapl_cr_destroy(container_of(obj, struct kdapl_cr, obj));
-		break;
-	case DAT_HANDLE_TYPE_EP:
-		kdapl_ep_destroy(container_of(obj, struct kdapl_ep, obj));
 		break;
 	case DAT_HANDLE_TYPE_SRQ:
 		kdapl_srq_destroy(container_of(obj, struct kdapl_srq, obj));
@@ -379,6 +297,20 @@ static void ia_destroy_all(struct kdapl_ia *ia, unsigned int type)
 	}
 }
 
+/* The same for EPs, whose ends must not wait for each other. */
+static void ia_destroy_eps(struct kdapl_ia *ia)
+{
+	struct kdapl_obj *obj;
+	LIST_HEAD(eps);
+
+	while ((obj = ia_first(ia, DAT_HANDLE_TYPE_EP))) {
+		if (ia_retire(obj))
+			list_add_tail(&obj->node, &eps);
+		kdapl_obj_put(obj);
+	}
+	kdapl_eps_destroy(&eps);
+}
+
 /* Other instances may have named an EVD of this one as their async EVD. */
 static void ia_recall_evds(struct kdapl_ia *ia)
 {
@@ -405,16 +337,12 @@ static void ia_recall_evds(struct kdapl_ia *ia)
 static void ia_destroy(struct kdapl_ia *ia)
 {
 	struct kdapl_evd *null_evd;
-	struct kdapl_obj *obj;
 
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_PSP);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_CSP);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_RSP);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_CR);
-	/* start all ends before waiting for the first */
-	spin_lock_irq(&ia->lock);
-	list_for_each_entry(obj, &ia->objs[DAT_HANDLE_TYPE_EP], node)
-		kdapl_ep_begin_destroy(container_of(obj, struct kdapl_ep, obj));
-	spin_unlock_irq(&ia->lock);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_EP);
+	ia_destroy_eps(ia);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_SRQ);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_PZ);
@@ -471,7 +399,10 @@ static bool ia_inside_upcall(struct kdapl_ia *ia)
 /**
  * dat_ia_openv - open an Interface Adapter
  * @provider: name of the IA, "<ibdev>-<port>" as dat_registry_list_providers()
- *	gives it
+ *	gives it; or the name of the RDMA device, for its first port; or that of
+ *	a network device the port has, or an IPv4 or IPv6 address of one, first in
+ *	the caller's network namespace, then in others. Connections then use
+ *	addresses of that network device, or that address
  * @asynch_evd_min_qlen: length of the async EVD, if one is to be made
  * @asynch_evd_handle: in: an EVD with the ASYNC flag of another instance of the
  *	same IA, or DAT_HANDLE_NULL; out, for NULL: a new EVD with upcalls
@@ -492,6 +423,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 {
 	struct kdapl_evd *evd = NULL;
 	struct kdapl_device *dev;
+	struct kdapl_pick pick;
 	struct kdapl_ia *ia;
 	DAT_RETURN ret;
 	int err;
@@ -505,7 +437,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 		return kdapl_arg_err(4);
 	if (*asynch_evd_handle == DAT_HANDLE_NULL && asynch_evd_min_qlen <= 0)
 		return kdapl_arg_err(2);
-	dev = kdapl_device_find(provider, &port);
+	dev = kdapl_device_find(provider, &port, &pick);
 	if (!dev)
 		return kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	if (dat_major != DAT_VERSION_MAJOR) {
@@ -538,7 +470,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	if (!try_module_get(THIS_MODULE))
 		goto out_exit;
-	ia = ia_create(dev, port, provider);
+	ia = ia_create(dev, port, provider, &pick);
 	if (!ia)
 		goto out_module;
 	/* on the list before it uses an EVD of another instance, see ia_recall_evds() */
@@ -625,7 +557,7 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handl
 		snprintf(ia_attr->vendor_name, sizeof(ia_attr->vendor_name), "0x%06x:0x%04x",
 			 ia->dev->attrs.vendor_id, ia->dev->attrs.vendor_part_id);
 		if (kdapl_dev_enter(ia->dev)) {
-			if (!kdapl_ia_address(ia, &addr, NULL)) {
+			if (!kdapl_ia_address(ia, AF_UNSPEC, &addr, NULL)) {
 				ia->addr = addr;
 				ia_attr->ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->addr;
 			}
@@ -682,3 +614,27 @@ out:
 	return ret;
 }
 EXPORT_SYMBOL(dat_ia_close);
+
+/**
+ * kdat_ia_pdata_limits - how much private data a connection can carry
+ * @ia_handle: IA
+ * @limits: filled entirely
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @limits).
+ */
+DAT_RETURN kdat_ia_pdata_limits(DAT_IA_HANDLE ia_handle, struct kdat_pdata_limits *limits)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (limits)
+		kdapl_ia_pdata(ia, limits);
+	else
+		ret = kdapl_arg_err(2);
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ia_pdata_limits);

@@ -16,7 +16,7 @@
  *   ia->mutex          making the null EVD
  *   evd->mutex         attaching rings, length and policy of one EVD
  *   dev->lock          what there is of a device; held over destroying it
- *   psp, cr, lmr->mutex, pd->lock
+ *   sp, cr, lmr->mutex, pd->lock
  *                      one object's verbs part against removal of the device
  *   half->destroy_lock destroying cm_id and QP of one half
  *   rdma_cm's handler mutex of an id
@@ -42,6 +42,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
+#include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/stringify.h>
 #include <linux/wait.h>
@@ -60,7 +61,7 @@
 #define pr_fmt(fmt) "kdapl: " fmt
 
 #define KDAPL_VERSION_MAJOR	0
-#define KDAPL_VERSION_MINOR	3
+#define KDAPL_VERSION_MINOR	4
 #define KDAPL_VERSION		__stringify(KDAPL_VERSION_MAJOR) "." \
 				__stringify(KDAPL_VERSION_MINOR) ".0"
 
@@ -71,6 +72,7 @@ struct kdapl_ia;
 struct kdapl_ep;
 struct kdapl_evd;
 struct kdapl_half;
+struct kdapl_cr;
 struct kdapl_pd;
 struct kdapl_cq;
 struct kdapl_pool;
@@ -137,6 +139,8 @@ void kdapl_obj_gone(struct kdapl_obj *obj);
  * @attrs: copy of the device limits, for queries after removal
  * @users: API calls that touch verbs objects, and the device itself
  * @gone: set by removal before it gives up its share of @users
+ * @fatal: the device has reported a fatal error: as good as gone, but for what
+ *	must be given back to it
  * @unused: completed when removal has taken its share of @users and all calls left
  * @iwarp: the protocol is iWARP: no modify by hand, one-SGE reads, ...
  * @siw: quirks of soft-iWARP (Documentation: reads complete out of order)
@@ -159,6 +163,7 @@ struct kdapl_device {
 	refcount_t users;
 	struct completion unused;
 	bool gone;
+	bool fatal;
 	bool iwarp;
 	bool siw;
 	bool rxe;
@@ -178,10 +183,29 @@ struct kdapl_device {
 	struct rcu_head rcu;
 };
 
+/* What an IA was opened by, beside the name of its device. */
+enum kdapl_pick_kind {
+	KDAPL_PICK_ANY,		/* nothing: any address of the port serves */
+	KDAPL_PICK_NETDEV,	/* a netdev: its addresses serve */
+	KDAPL_PICK_ADDRESS,	/* an address: it serves, for its family */
+};
+
+/**
+ * struct kdapl_pick - which addresses of a port an IA uses
+ * @kind: enum kdapl_pick_kind
+ * @ifindex: of the netdev
+ * @addr: the address
+ */
+struct kdapl_pick {
+	u8 kind;
+	int ifindex;
+	struct sockaddr_storage addr;
+};
+
 int kdapl_device_add(struct ib_device *ibdev);
 void kdapl_device_remove(struct ib_device *ibdev, void *client_data);
 void kdapl_device_rename(struct ib_device *ibdev, void *client_data);
-struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port);
+struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port, struct kdapl_pick *pick);
 
 typedef int kdapl_port_fn(struct kdapl_device *dev, u32 port, void *arg);
 int kdapl_device_walk(kdapl_port_fn *fn, void *arg);
@@ -217,6 +241,8 @@ extern struct workqueue_struct *kdapl_wq;	/* ends, timers, early data */
  * @mutex: serialises the lazy creation of @null_evd
  * @null_evd: takes the completions of EP queues that name no EVD
  * @keys: LMRs by lkey index, read under RCU by the posting calls
+ * @told: IA_CATASTROPHIC has been reported; dev->lock
+ * @pick: which of the port's addresses it uses; constant
  * @addr: last address handed out by dat_ia_query
  * @max_msg: largest message of the port
  * @unused: woken when an object lost its last user
@@ -232,6 +258,8 @@ struct kdapl_ia {
 	struct list_head going;		/* EVDs retired, whose upcalls may still run; lock */
 	bool closing;
 	bool dead;
+	bool told;
+	struct kdapl_pick pick;
 	struct kdapl_evd *async_evd;
 	bool own_async;
 	struct mutex mutex;		/* null_evd */
@@ -243,9 +271,22 @@ struct kdapl_ia {
 };
 
 void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, u32 number, DAT_COUNT reason);
-int kdapl_ia_address(struct kdapl_ia *ia, struct sockaddr_storage *addr, struct net **net);
 void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr);
-DAT_COUNT kdapl_ia_max_pdata(struct kdapl_ia *ia);
+void kdapl_ia_pdata(struct kdapl_ia *ia, struct kdat_pdata_limits *limits);
+
+/* ------------------------------------------------------------------ */
+/* addr.c: names and IP addresses of IAs                                */
+
+bool kdapl_port_named(struct kdapl_device *dev, u32 port, const char *name, struct net *net,
+		      struct kdapl_pick *pick);
+int kdapl_ia_address(struct kdapl_ia *ia, int family, struct sockaddr_storage *addr,
+		     struct net **net);
+bool kdapl_ia_owns(struct kdapl_ia *ia, const struct sockaddr *addr,
+		   struct sockaddr_storage *full, struct net **net);
+u16 kdapl_addr_port(const struct sockaddr_storage *addr);
+void kdapl_addr_set_port(struct sockaddr_storage *addr, u16 port);
+int kdapl_addr_len(const struct sockaddr *addr);
+DAT_RETURN kdapl_addr_check(const struct sockaddr *addr);
 
 /* ------------------------------------------------------------------ */
 /* pz.c and lmr_reg.c: PD and its registration QP                       */
@@ -487,6 +528,9 @@ enum kdapl_half_phase {
  * @phase: enum kdapl_half_phase; written under @lock
  * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER, first one wins
  * @passive: made by dat_cr_accept
+ * @hurried: nothing is waited for at the end: the QP goes at once
+ * @stale: how often the peer said that it knows this QP from an old connection
+ * @conn: how to treat the network, as asked for
  * @cm_up: the CM considers the connection made, so it wants rdma_disconnect
  * @draining: a graceful disconnect waits for its marker; under sq->lock
  * @stopping: the QP was or is about to be moved to ERR by ourselves
@@ -544,7 +588,10 @@ struct kdapl_half {
 	bool discard;
 	bool reaping;
 	bool connecting;
+	bool hurried;
+	u8 stale;
 	atomic_t reason;
+	struct kdat_conn_attr conn;
 	u8 read_in;
 	u8 read_out;
 	u8 read_depth;
@@ -563,6 +610,7 @@ struct kdapl_half {
 	struct delayed_work nudge_work;
 	unsigned int nudges;
 	u32 nudge_pos;
+	struct delayed_work retry_work;	/* after a stale connection was in the way */
 	struct delayed_work timer;	/* dat_ep_connect timeout */
 	struct delayed_work end_work;
 	struct work_struct reap_work;
@@ -608,15 +656,21 @@ void kdapl_ring_set_mode(struct kdapl_ring *ring, enum kdapl_ring_mode mode);
 /* ep.c, ep_state.c                                                     */
 
 enum kdapl_ep_input {
-	KDAPL_IN_CONNECT,
-	KDAPL_IN_ACCEPT,
-	KDAPL_IN_UNDO,		/* connect or accept failed before anything happened */
+	KDAPL_IN_CONNECT,	/* dat_ep_connect() and its relatives */
+	KDAPL_IN_UNDO,		/* they failed before anything happened */
+	KDAPL_IN_RESERVE,	/* dat_rsp_create() */
+	KDAPL_IN_UNRESERVE,	/* dat_rsp_free() */
+	KDAPL_IN_REQUEST,	/* a request arrived at the RSP */
+	KDAPL_IN_ACCEPT,	/* dat_cr_accept() with this EP */
+	KDAPL_IN_ACCEPT_OWN,	/* dat_cr_accept() of a request that has this EP */
+	KDAPL_IN_DECLINE,	/* dat_cr_reject() or dat_cr_handoff() of it */
 	KDAPL_IN_ESTABLISHED,
-	KDAPL_IN_GRACEFUL,
-	KDAPL_IN_ABRUPT,
+	KDAPL_IN_GRACEFUL,	/* dat_ep_disconnect() */
+	KDAPL_IN_ABRUPT,	/* the same */
 	KDAPL_IN_ENDED,		/* the half has ended, for whatever reason */
-	KDAPL_IN_RESET,
-	KDAPL_IN_FREE,
+	KDAPL_IN_REMOVED,	/* the device has gone, with the request */
+	KDAPL_IN_RESET,		/* dat_ep_reset() */
+	KDAPL_IN_FREE,		/* dat_ep_free() */
 	KDAPL_EP_INPUTS
 };
 
@@ -657,6 +711,10 @@ static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
  * @lock: protects @state
  * @mutex: one control call at a time
  * @conf: attributes, PZ and EVDs; without an EVD, the IA's null EVD
+ * @conn: how its connections treat the network; @lock
+ * @cr: request the EP waits for, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING;
+ *	@lock
+ * @last: the half of an EP that is being destroyed
  * @soft: high watermarks of the buffers taken from the SRQ
  * @soft_work: queues the asynchronous event of @soft
  * @free_work: dat_ep_free from a context that may not wait
@@ -666,7 +724,7 @@ struct kdapl_ep {
 	struct kdapl_half __rcu *half;
 	int state;
 
-	spinlock_t lock;		/* state */
+	spinlock_t lock;		/* state, conn, cr */
 	struct mutex mutex;		/* control calls */
 	struct kdapl_ep_conf conf;
 	struct kdapl_srq *srq;		/* constant */
@@ -676,6 +734,9 @@ struct kdapl_ep {
 	DAT_EVD_HANDLE recv_handle;
 	DAT_EVD_HANDLE request_handle;
 	DAT_EVD_HANDLE connect_handle;
+	struct kdat_conn_attr conn;
+	struct kdapl_cr *cr;
+	struct kdapl_half *last;
 	struct kdapl_watermark soft;
 	struct kdapl_watermark hard;
 	struct work_struct soft_work;
@@ -684,11 +745,18 @@ struct kdapl_ep {
 
 int kdapl_ep_next_state(int state, enum kdapl_ep_input input);
 int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input);
+u64 kdapl_ep_fields(int state);
 void kdapl_ep_event(struct kdapl_half *half, u32 number);
 void kdapl_ep_ended(struct kdapl_half *half);
 void kdapl_ep_held(struct kdapl_half *half);
-void kdapl_ep_begin_destroy(struct kdapl_ep *ep);
-void kdapl_ep_destroy(struct kdapl_ep *ep);
+struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_evd, u8 read_in,
+				    u8 read_out);
+void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr);
+void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input);
+void kdapl_ep_removed(struct kdapl_ep *ep);
+void kdapl_ep_free_later(struct kdapl_ep *ep);
+int kdapl_ep_free(struct kdapl_ep *ep);
+void kdapl_eps_destroy(struct list_head *eps);
 
 static inline struct kdapl_half *kdapl_ep_half(struct kdapl_ep *ep)
 {
@@ -1009,30 +1077,61 @@ void kdapl_buf_free(struct kdapl_buf *buf);
 void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* ------------------------------------------------------------------ */
-/* psp.c, cr.c, cm.c                                                    */
+/* sp.c, psp.c, rsp.c, csp.c, cr.c, cm.c                                */
 
-struct kdapl_psp {
+/**
+ * struct kdapl_sp - a service point: PSP, RSP or CSP, by obj.type
+ * @conn_qual: port listened on
+ * @flags: PSP: who supplies EPs
+ * @evd: where requests are reported; holds a use
+ * @evd_handle: as the consumer gave it
+ * @null_evd: the IA's, if EPs are made for requests
+ * @ep: RSP: EP it waits for, referenced; NULL asks for a new one
+ * @ep_handle: its handle
+ * @comm: CSP: what was asked for
+ * @addr: CSP: address listened on
+ * @mutex: @cm_id against removal of the device
+ * @cm_id: the listener
+ * @cr: RSP: the request that has used it up, referenced
+ * @used_work: reports @cr, once the listener is gone
+ */
+struct kdapl_sp {
 	struct kdapl_obj obj;
 	DAT_CONN_QUAL conn_qual;
 	DAT_PSP_FLAGS flags;
 	struct kdapl_evd *evd;
 	DAT_EVD_HANDLE evd_handle;
-	struct mutex mutex;		/* @cm_id against removal of the device */
+	struct kdapl_evd *null_evd;
+	struct kdapl_ep *ep;
+	DAT_EP_HANDLE ep_handle;
+	DAT_COMM comm;
+	struct sockaddr_storage addr;
+	struct mutex mutex;		/* cm_id */
 	struct rdma_cm_id *cm_id;
+	struct kdapl_cr *cr;
+	struct work_struct used_work;
 };
 
-void kdapl_psp_destroy(struct kdapl_psp *psp);
-void kdapl_psp_destroy_verbs(struct kdapl_psp *psp);
+DAT_RETURN kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle, struct kdapl_evd **evd);
+struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd,
+				DAT_RETURN *ret);
+DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle);
+bool kdapl_sp_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr);
+DAT_RETURN kdapl_sp_free(DAT_HANDLE handle, unsigned int type, DAT_RETURN_SUBTYPE subtype);
+void kdapl_sp_destroy(struct kdapl_sp *sp);
+void kdapl_sp_destroy_verbs(struct kdapl_sp *sp);
 
 /**
  * struct kdapl_cr - a connection request nobody has answered yet
  * @mutex: one answer only; protects @cm_id
  * @cm_id: NULL once answered or taken by removal
+ * @ep: the EP that comes with it, referenced; constant
  */
 struct kdapl_cr {
 	struct kdapl_obj obj;
 	struct mutex mutex;		/* cm_id: one answer only */
 	struct rdma_cm_id *cm_id;
+	struct kdapl_ep *ep;
 	struct sockaddr_storage local;
 	struct sockaddr_storage remote;
 	u8 read_in;		/* what the peer will at most send us */
@@ -1041,17 +1140,16 @@ struct kdapl_cr {
 	u8 pdata[];
 };
 
-struct kdapl_cr *kdapl_cr_create(struct kdapl_psp *psp, struct rdma_cm_id *id,
-				 struct rdma_cm_event *event);
+struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
+				 const struct rdma_conn_param *param);
+void kdapl_cr_refuse(struct kdapl_cr *cr);
 void kdapl_cr_destroy(struct kdapl_cr *cr);
 void kdapl_cr_destroy_verbs(struct kdapl_cr *cr);
 
-DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, struct sockaddr *dst, u16 port, u32 usec);
+DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, const struct sockaddr *dst, u16 port,
+			    u32 usec);
 int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pdata, u8 len);
 void kdapl_cm_work_init(struct kdapl_half *half);
-u16 kdapl_addr_port(const struct sockaddr_storage *addr);
-void kdapl_addr_set_port(struct sockaddr_storage *addr, u16 port);
-int kdapl_addr_len(const struct sockaddr *addr);
 
 /* ------------------------------------------------------------------ */
 /* main.c                                                               */

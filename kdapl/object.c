@@ -23,7 +23,7 @@ static_assert(!offsetof(struct kdapl_lmr, obj));
 static_assert(!offsetof(struct kdapl_evd, obj));
 static_assert(!offsetof(struct kdapl_ep, obj));
 static_assert(!offsetof(struct kdapl_srq, obj));
-static_assert(!offsetof(struct kdapl_psp, obj));
+static_assert(!offsetof(struct kdapl_sp, obj));
 static_assert(!offsetof(struct kdapl_cr, obj));
 
 /**

@@ -62,3 +62,40 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entri
 	return out.fits ? DAT_SUCCESS : kdapl_arg_err(3);
 }
 EXPORT_SYMBOL(dat_registry_list_providers);
+
+/**
+ * dat_registry_providers_related - do two IAs stand in for each other?
+ * @name1: name of an IA, as for dat_ia_openv()
+ * @name2: name of another one
+ * @answer: DAT_HA_TRUE for two names of the same IA, otherwise DAT_HA_FALSE: this
+ *	provider moves no connection from one port to another
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (NULL, or name without end);
+ * DAT_PROVIDER_NOT_FOUND.
+ */
+DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR name1, const DAT_NAME_PTR name2,
+					  DAT_HA_RELATIONSHIP *answer)
+{
+	struct kdapl_device *dev1, *dev2;
+	struct kdapl_pick pick;
+	u32 port1, port2;
+
+	if (!name1 || strnlen(name1, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
+		return kdapl_arg_err(1);
+	if (!name2 || strnlen(name2, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
+		return kdapl_arg_err(2);
+	if (!answer)
+		return kdapl_arg_err(3);
+	dev1 = kdapl_device_find(name1, &port1, &pick);
+	dev2 = kdapl_device_find(name2, &port2, &pick);
+	*answer = dev1 == dev2 && port1 == port2 ? DAT_HA_TRUE : DAT_HA_FALSE;
+	if (dev1)
+		kdapl_device_put(dev1);
+	if (dev2)
+		kdapl_device_put(dev2);
+	if (!dev1 || !dev2)
+		return kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	return DAT_SUCCESS;
+}
+EXPORT_SYMBOL(dat_registry_providers_related);
