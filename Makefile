@@ -9,7 +9,7 @@ DKMS_NAME = kdapl/$(DKMS_VERSION)
 DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help modules install dkms-install demo check coverage-spec lint soak clean
+.PHONY: help modules install dkms-install demo check coverage-spec doc-states lint soak clean
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -18,6 +18,7 @@ help:
 	@echo '  make check         all tests, in virtual machines (FAST=1: one provider, one kernel;'
 	@echo '                     ONLY=word: only the jobs whose name holds it)'
 	@echo '  make coverage-spec which requirements are tested, and why others are not'
+	@echo '  make doc-states    write Documentation/ep-states.md anew from the table in the code'
 	@echo '  make lint          static checks; silent when clean'
 	@echo '  make soak          load, traffic, unplug and unload again and again (N=$(N) times)'
 	@echo '  make modules       build kdapl.ko and kdping.ko for kernel KVER=$(KVER)'
@@ -62,6 +63,9 @@ soak:
 
 coverage-spec:
 	@tools/coverage-spec
+
+doc-states:
+	@tools/ep-states
 
 lint:
 	@tools/lint
