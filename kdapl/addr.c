@@ -4,6 +4,7 @@
  * stacked on that (VLANs, bridges, bonds), as they are at the moment.
  */
 #include <linux/if_arp.h>
+#include <linux/in.h>
 #include <linux/inet.h>
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
@@ -76,6 +77,19 @@ DAT_RETURN kdapl_addr_check(const struct sockaddr *addr)
 			return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	}
 	return DAT_SUCCESS;
+}
+
+/**
+ * kdapl_comm_supported - does this communicator mean RDMA_PS_TCP?
+ * @comm: as a consumer gave it
+ *
+ * Return: whether it does.
+ */
+bool kdapl_comm_supported(const DAT_COMM *comm)
+{
+	return (comm->domain == AF_INET || comm->domain == AF_INET6) &&
+	       comm->type == SOCK_STREAM &&
+	       (!comm->protocol || comm->protocol == IPPROTO_TCP);
 }
 
 static bool addr_same_ip(const struct sockaddr *a, const struct sockaddr_storage *b)

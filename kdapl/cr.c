@@ -311,11 +311,12 @@ EXPORT_SYMBOL(dat_cr_accept);
  * @private_data: copied during the call
  *
  * The EP of an RSP is UNCONNECTED again; one that was made for the request is
- * gone, its handle dead.
+ * gone, its handle dead. After removal of the device, when both are DISCONNECTED,
+ * the call gives back the CR and nothing else.
  *
  * Context: may sleep; legal in upcalls that run in process context.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (private
- * data); DAT_INTERNAL_ERROR (device removed).
+ * Return: DAT_SUCCESS, also when the peer or the device has gone;
+ * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (private data).
  */
 DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 			 const DAT_PVOID private_data)
@@ -337,7 +338,11 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 		goto out;
 	}
 	if (!kdapl_dev_enter(cr->obj.ia->dev)) {
-		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		/* nobody is left to be told, but the CR must go some way */
+		if (kdapl_obj_retire(&cr->obj))
+			ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+		else
+			kdapl_cr_destroy(cr);
 		goto out;
 	}
 	mutex_lock(&cr->mutex);

@@ -3,17 +3,8 @@
  * Common Service Points: listeners on a socket address.
  */
 #include <linux/export.h>
-#include <linux/in.h>
 
 #include "kdapl.h"
-
-/* What RDMA_PS_TCP stands for. */
-static bool csp_comm_supported(const DAT_COMM *comm)
-{
-	return (comm->domain == AF_INET || comm->domain == AF_INET6) &&
-	       comm->type == SOCK_STREAM &&
-	       (!comm->protocol || comm->protocol == IPPROTO_TCP);
-}
 
 /* Inside kdapl_dev_enter(). */
 static DAT_RETURN csp_create(struct kdapl_ia *ia, const DAT_COMM *comm,
@@ -46,7 +37,7 @@ static DAT_RETURN csp_check(const DAT_COMM *comm, const struct sockaddr *addr,
 		return kdapl_arg_err(3);
 	if (!handle)
 		return kdapl_arg_err(5);
-	if (!csp_comm_supported(comm))
+	if (!kdapl_comm_supported(comm))
 		return kdapl_err(DAT_COMM_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	if (addr->sa_family != comm->domain)
 		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);

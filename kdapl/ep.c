@@ -285,6 +285,7 @@ static struct kdapl_ep *ep_new(struct kdapl_ia *ia, const struct ep_named *named
 	ep->srq = named->srq;
 	ep->srq_handle = named->srq ? named->srq->obj.handle : DAT_HANDLE_NULL;
 	ep->state = state;
+	ep->comm.type = SOCK_STREAM;
 	ep->conn = conn;
 	spin_lock_init(&ep->lock);
 	mutex_init(&ep->mutex);
@@ -905,7 +906,8 @@ EXPORT_SYMBOL(dat_ep_free);
 static void ep_tell_peer(DAT_EP_PARAM *param, struct sockaddr_storage *local,
 			 struct sockaddr_storage *remote)
 {
-	param->comm.domain = remote->ss_family;
+	if (!param->comm.domain)
+		param->comm.domain = remote->ss_family;
 	param->local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)local;
 	param->local_port_qual = kdapl_addr_port(local);
 	param->remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)remote;
@@ -939,8 +941,7 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask
 	memset(ep_param, 0, sizeof(*ep_param));
 	ep_param->ia_handle = ep->obj.ia->obj.handle;
 	ep_param->ep_state = READ_ONCE(ep->state);
-	ep_param->comm.domain = AF_INET;
-	ep_param->comm.type = SOCK_STREAM;
+	ep_param->comm = ep->comm;
 	ep_param->srq_handle = ep->srq_handle;
 	spin_lock_irqsave(&ep->lock, flags);
 	half = rcu_dereference_protected(ep->half, lockdep_is_held(&ep->lock));
@@ -1304,6 +1305,11 @@ static DAT_RETURN ep_modify_checked(struct kdapl_ep *ep, const DAT_IA_ATTR *limi
 	DAT_EP_ATTR attr = ep->conf.attr;
 	DAT_RETURN ret;
 
+	/* outside UNCONNECTED it is as fixed as the address */
+	if ((mask & DAT_EP_FIELD_COMM) && ep->state != DAT_EP_STATE_UNCONNECTED)
+		return kdapl_arg_err(2);
+	if ((mask & DAT_EP_FIELD_COMM) && !kdapl_comm_supported(&param->comm))
+		return kdapl_err(DAT_COMM_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	ep_merge_attr(&attr, &param->ep_attr, mask);
 	ret = ep_modify_named(ep, mask, param, &named);
 	if (ret == DAT_SUCCESS)
@@ -1315,6 +1321,8 @@ static DAT_RETURN ep_modify_checked(struct kdapl_ep *ep, const DAT_IA_ATTR *limi
 		ret = kdapl_state_err(ep->state);
 	else if (others)
 		ret = ep_modify(ep, &named, &attr, others);
+	if (ret == DAT_SUCCESS && (mask & DAT_EP_FIELD_COMM))
+		ep->comm = param->comm;
 	if (ret == DAT_SUCCESS && (mask & DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW))
 		ep_set_watermark(ep, attr.srq_soft_hw, NULL);
 out:
@@ -1328,7 +1336,7 @@ out:
  *	TENTATIVE_CONNECTION_PENDING, the PZ in the first and the last only; for
  *	srq_soft_hw, which has no effect without an SRQ, in any state
  * @ep_param_mask: DAT_EP_FIELD_* bits of the members to change; none of IA,
- *	state, addresses, ports, communicator and SRQ
+ *	state, addresses, ports and SRQ; the communicator in UNCONNECTED only
  * @ep_param: the new values; NULL is a legal PZ or EVD
  *
  * All of them change, or none. What needs another QP (PZ, recv and request EVD,
@@ -1339,8 +1347,8 @@ out:
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (mask, values,
  * bad handles among them); DAT_INVALID_STATE (subtype its state);
- * DAT_MODEL_NOT_SUPPORTED (quality of service); DAT_INSUFFICIENT_RESOURCES;
- * DAT_INTERNAL_ERROR (device removed).
+ * DAT_MODEL_NOT_SUPPORTED (quality of service); DAT_COMM_NOT_SUPPORTED;
+ * DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
 			 const DAT_EP_PARAM *ep_param)

@@ -257,7 +257,8 @@ EXPORT_SYMBOL(dat_ep_dup_connect);
  * dat_ep_common_connect - connect to a socket address
  * @ep_handle: EP in UNCONNECTED, with PZ and connect EVD
  * @remote_ia_address: IPv4 or IPv6 address with the listener's port number, such
- *	as that of a CSP
+ *	as that of a CSP; of the domain of the EP's communicator, if dat_ep_modify()
+ *	has set one
  * @timeout: as for dat_ep_connect()
  * @private_data_size: as for dat_ep_connect()
  * @private_data: as for dat_ep_connect()
@@ -277,6 +278,7 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 		.size = private_data_size,
 	};
 	DAT_RETURN ret;
+	int domain;
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
@@ -294,7 +296,11 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 		goto out;
 	to.port = kdapl_addr_port((const struct sockaddr_storage *)to.addr);
 	ret = kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
-	if (to.port)
+	if (!to.port)
+		goto out;
+	domain = READ_ONCE(ep->comm.domain);
+	ret = kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+	if (!domain || domain == to.addr->sa_family)
 		ret = ep_connect(ep, &to);
 out:
 	kdapl_obj_put(&ep->obj);

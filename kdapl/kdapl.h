@@ -287,6 +287,7 @@ u16 kdapl_addr_port(const struct sockaddr_storage *addr);
 void kdapl_addr_set_port(struct sockaddr_storage *addr, u16 port);
 int kdapl_addr_len(const struct sockaddr *addr);
 DAT_RETURN kdapl_addr_check(const struct sockaddr *addr);
+bool kdapl_comm_supported(const DAT_COMM *comm);
 
 /* ------------------------------------------------------------------ */
 /* pz.c and lmr_reg.c: PD and its registration QP                       */
@@ -711,6 +712,7 @@ static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
  * @lock: protects @state
  * @mutex: one control call at a time
  * @conf: attributes, PZ and EVDs; without an EVD, the IA's null EVD
+ * @comm: what dat_ep_common_connect() connects by; @mutex
  * @conn: how its connections treat the network; @lock
  * @cr: request the EP waits for, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING;
  *	@lock
@@ -734,6 +736,7 @@ struct kdapl_ep {
 	DAT_EVD_HANDLE recv_handle;
 	DAT_EVD_HANDLE request_handle;
 	DAT_EVD_HANDLE connect_handle;
+	DAT_COMM comm;
 	struct kdat_conn_attr conn;
 	struct kdapl_cr *cr;
 	struct kdapl_half *last;

@@ -295,6 +295,8 @@ static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kda
 		goto out;
 	}
 	ret = rdma_bind_addr(reg->listener, (struct sockaddr *)&reg->addr);
+	if (!ret && reg->listener->device != ia->dev->ibdev)
+		ret = -EADDRNOTAVAIL;	/* another device has that address, too */
 	if (!ret)
 		ret = rdma_listen(reg->listener, 1);
 	if (ret)

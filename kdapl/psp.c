@@ -78,10 +78,10 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 		goto out;
 	if (!conn_qual || conn_qual > U16_MAX)
 		ret = kdapl_arg_err(2);
-	else if (!psp_flags_valid(psp_flags))
-		ret = kdapl_arg_err(4);
 	else if (!psp_handle)
 		ret = kdapl_arg_err(5);
+	else if (!psp_flags_valid(psp_flags))
+		ret = kdapl_arg_err(4);
 	else
 		ret = psp_create(ia, &conn_qual, evd, psp_flags, psp_handle);
 	kdapl_obj_put(&evd->obj);
@@ -122,10 +122,10 @@ DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
 		goto out;
 	if (!conn_qual) {
 		ret = kdapl_arg_err(2);
-	} else if (!psp_flags_valid(psp_flags)) {
-		ret = kdapl_arg_err(4);
 	} else if (!psp_handle) {
 		ret = kdapl_arg_err(5);
+	} else if (!psp_flags_valid(psp_flags)) {
+		ret = kdapl_arg_err(4);
 	} else {
 		ret = psp_create(ia, &port, evd, psp_flags, psp_handle);
 		*conn_qual = port;

@@ -79,7 +79,7 @@ static void arguments(struct kunit *test)
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_pair *pair = kdt_pair_new(test, NULL);
 	static const DAT_EP_PARAM_MASK fixed[] = {
-		DAT_EP_FIELD_IA_HANDLE, DAT_EP_FIELD_EP_STATE, DAT_EP_FIELD_COMM,
+		DAT_EP_FIELD_IA_HANDLE, DAT_EP_FIELD_EP_STATE,
 		DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR, DAT_EP_FIELD_LOCAL_PORT_QUAL,
 		DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR, DAT_EP_FIELD_REMOTE_PORT_QUAL,
 		DAT_EP_FIELD_SRQ_HANDLE,
