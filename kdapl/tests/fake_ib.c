@@ -1414,6 +1414,21 @@ const char *fake_ib_name(struct fake_ib *fdev)
 }
 
 /**
+ * fake_ib_set_netdev - give the port a network device
+ * @fdev: the device
+ * @ndev: the network device, or NULL to take it away
+ *
+ * It gives the port a name and addresses; nothing is sent there.
+ *
+ * Context: may sleep.
+ * Return: 0 or an errno.
+ */
+int fake_ib_set_netdev(struct fake_ib *fdev, struct net_device *ndev)
+{
+	return ib_device_set_netdev(&fdev->ibdev, ndev, 1);
+}
+
+/**
  * fake_ib_live - count the objects that exist
  * @fdev: the device
  * @live: where the numbers go

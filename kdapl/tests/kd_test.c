@@ -13,6 +13,19 @@
 
 const char * const kd_call_names[KD_NR_CALLS] = { "send", "recv", "write", "read" };
 
+/* In the order and by the letters of the requirements, section 5. */
+const struct kd_state kd_states[KD_STATES] = {
+	{ "U",  DAT_EP_STATE_UNCONNECTED, DAT_INVALID_STATE_EP_UNCONNECTED },
+	{ "R",  DAT_EP_STATE_RESERVED, DAT_INVALID_STATE_EP_RESERVED },
+	{ "P",  DAT_EP_STATE_PASSIVE_CONNECTION_PENDING, DAT_INVALID_STATE_EP_PASSCONNPENDING },
+	{ "A",  DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, DAT_INVALID_STATE_EP_ACTCONNPENDING },
+	{ "T",  DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING, DAT_INVALID_STATE_EP_TENTCONNPENDING },
+	{ "C",  DAT_EP_STATE_CONNECTED, DAT_INVALID_STATE_EP_CONNECTED },
+	{ "DP", DAT_EP_STATE_DISCONNECT_PENDING, DAT_INVALID_STATE_EP_DISCPENDING },
+	{ "D",  DAT_EP_STATE_DISCONNECTED, DAT_INVALID_STATE_EP_DISCONNECTED },
+	{ "CP", DAT_EP_STATE_COMPLETION_PENDING, DAT_INVALID_STATE_EP_COMPLPENDING },
+};
+
 /**
  * kd_suite_init - make the module's global state ready
  * @suite: the suite
@@ -284,6 +297,63 @@ void kd_set_state(struct kd_env *env, DAT_EP_STATE state)
 	spin_unlock_irq(&ep->lock);
 }
 
+/* An attempt of which no CM knows. */
+static void kd_pending(struct kd_env *env, enum kdapl_ep_input input)
+{
+	struct kdapl_half *half = kd_half(env);
+
+	mutex_lock(&half->lock);
+	spin_lock_irq(&env->kep->lock);
+	kdapl_ep_step(env->kep, input);
+	spin_unlock_irq(&env->kep->lock);
+	half->passive = input != KDAPL_IN_CONNECT;
+	half->phase = KDAPL_HALF_CONNECTING;
+	mutex_unlock(&half->lock);
+}
+
+/**
+ * kd_reach - bring a fresh EP into a state
+ * @env: environment with a fresh EP
+ * @state: DAT_EP_STATE
+ *
+ * Without a peer: what is pending stays so, in DISCONNECT_PENDING because of a
+ * Send that is outstanding. Events of the way there have been taken. To
+ * RESERVED and the states behind it there is no other way than to write them.
+ */
+void kd_reach(struct kd_env *env, DAT_EP_STATE state)
+{
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	struct kunit *test = env->test;
+
+	switch (state) {
+	case DAT_EP_STATE_UNCONNECTED:
+		break;
+	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
+		kd_pending(env, KDAPL_IN_CONNECT);
+		break;
+	case DAT_EP_STATE_COMPLETION_PENDING:
+		kd_pending(env, KDAPL_IN_ACCEPT);
+		break;
+	case DAT_EP_STATE_CONNECTED:
+		kd_connect(env);
+		break;
+	case DAT_EP_STATE_DISCONNECT_PENDING:
+		kd_connect(env);
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 0, NULL, 0));
+		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
+		break;
+	case DAT_EP_STATE_DISCONNECTED:
+		kd_connect(env);
+		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+		KUNIT_EXPECT_EQ(test, kd_expect_end(env),
+				(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+		break;
+	default:
+		kd_set_state(env, state);
+	}
+	KUNIT_ASSERT_EQ(test, (int)READ_ONCE(env->kep->state), (int)state);
+}
+
 /**
  * kd_pause - wait a moment for work that goes on elsewhere
  */
@@ -314,8 +384,16 @@ void kd_end(struct kd_env *env, int reason)
  */
 void kd_ep_free(struct kd_env *env)
 {
-	if (env->kep)
+	if (env->kep) {
+		int state = READ_ONCE(env->kep->state);
+
+		/* written by kd_set_state(): nobody else leads out of it */
+		if (!env->kep->cr && (state == DAT_EP_STATE_RESERVED ||
+				      state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING ||
+				      state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING))
+			kd_set_state(env, DAT_EP_STATE_UNCONNECTED);
 		kdapl_obj_put(&env->kep->obj);
+	}
 	env->kep = NULL;
 	if (env->ep)
 		KD_EXPECT_OK(env->test, dat_ep_free(env->ep));

@@ -87,6 +87,22 @@ enum kd_call {
 
 extern const char * const kd_call_names[KD_NR_CALLS];
 
+#define KD_STATES	9
+
+/**
+ * struct kd_state - a state an EP can be in
+ * @letter: its letter in the requirements
+ * @state: DAT_EP_STATE
+ * @subtype: what DAT_INVALID_STATE says
+ */
+struct kd_state {
+	const char *letter;
+	DAT_EP_STATE state;
+	DAT_RETURN_SUBTYPE subtype;
+};
+
+extern const struct kd_state kd_states[KD_STATES];
+
 int kd_suite_init(struct kunit_suite *suite);
 void kd_suite_exit(struct kunit_suite *suite);
 int kd_init(struct kunit *test);
@@ -99,6 +115,7 @@ void kd_bring_up(struct kd_env *env);
 void kd_connect(struct kd_env *env);
 struct kd_env *kd_connected(struct kunit *test, const DAT_EP_ATTR *attr);
 void kd_set_state(struct kd_env *env, DAT_EP_STATE state);
+void kd_reach(struct kd_env *env, DAT_EP_STATE state);
 void kd_pause(void);
 void kd_end(struct kd_env *env, int reason);
 void kd_ep_free(struct kd_env *env);

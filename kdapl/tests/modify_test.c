@@ -12,7 +12,7 @@
 
 #define MOD_BITS	31
 
-static const u64 mod_fixed = DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_COMM |
+static const u64 mod_fixed = DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE |
 	DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
 	DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL |
 	DAT_EP_FIELD_SRQ_HANDLE;
@@ -61,20 +61,26 @@ static bool mod_done(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want, con
 	return (env->qp ? env->qp->qp_num : 0) != number;
 }
 
+/* May the parameter be modified in the state, by table 6.3? */
+static bool mod_allowed(u64 bit, const char *letter)
+{
+	bool u = !strcmp(letter, "U"), t = !strcmp(letter, "T");
+
+	if (bit == DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)
+		return true;
+	if (bit == DAT_EP_FIELD_PZ_HANDLE)
+		return u || t;
+	if (bit & (DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR |
+		   DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR |
+		   DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR |
+		   DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR))
+		return u;
+	return u || t || !strcmp(letter, "R") || !strcmp(letter, "P");
+}
+
 /* Every bit in every state, with the value the EP has. */
 static void mod_state_test(struct kunit *test)
 {
-	static const struct {
-		DAT_EP_STATE state;
-		DAT_RETURN_SUBTYPE subtype;
-	} states[] = {
-		{ DAT_EP_STATE_UNCONNECTED, 0 },
-		{ DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, DAT_INVALID_STATE_EP_ACTCONNPENDING },
-		{ DAT_EP_STATE_CONNECTED, DAT_INVALID_STATE_EP_CONNECTED },
-		{ DAT_EP_STATE_DISCONNECT_PENDING, DAT_INVALID_STATE_EP_DISCPENDING },
-		{ DAT_EP_STATE_DISCONNECTED, DAT_INVALID_STATE_EP_DISCONNECTED },
-		{ DAT_EP_STATE_COMPLETION_PENDING, DAT_INVALID_STATE_EP_COMPLPENDING },
-	};
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_EP_PARAM param;
 	int i, bit;
@@ -82,25 +88,35 @@ static void mod_state_test(struct kunit *test)
 
 	kd_ep(env, NULL);
 	mod_query(env, &param);
-	for (i = 0; i < ARRAY_SIZE(states); i++) {
-		kd_set_state(env, states[i].state);
+	for (i = 0; i < KD_STATES; i++) {
+		const char *letter = kd_states[i].letter;
+		u32 subtype = kd_states[i].subtype;
+		bool u = kd_states[i].state == DAT_EP_STATE_UNCONNECTED;
+
+		kd_set_state(env, kd_states[i].state);
 		for (bit = 0; bit < 64; bit++) {
 			mask = 1ULL << bit;
-			if (bit >= MOD_BITS || (mask & mod_fixed))
+			if (bit >= MOD_BITS || (mask & mod_fixed) ||
+			    (mask == DAT_EP_FIELD_COMM && !u))
 				mod_refused(env, mask, &param, DAT_INVALID_PARAMETER,
 					    DAT_INVALID_ARG2, "fixed or undefined");
-			else if (!states[i].subtype ||
-				 mask == DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)
-				mod_done(env, mask, &param, "unchanged");
+			else if (mask == DAT_EP_FIELD_COMM)
+				continue;	/* see the suite of connections */
+			else if (mod_allowed(mask, letter))
+				mod_done(env, mask, &param, letter);
 			else
-				mod_refused(env, mask, &param, DAT_INVALID_STATE,
-					    states[i].subtype, "state");
+				mod_refused(env, mask, &param, DAT_INVALID_STATE, subtype,
+					    letter);
 		}
 		/* together with others the watermark waits for them */
-		if (states[i].subtype)
+		if (!mod_allowed(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE, letter))
 			mod_refused(env, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW |
 				    DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE, &param, DAT_INVALID_STATE,
-				    states[i].subtype, "two");
+				    subtype, letter);
+		if (!mod_allowed(DAT_EP_FIELD_PZ_HANDLE, letter))
+			mod_refused(env, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW |
+				    DAT_EP_FIELD_CONNECT_EVD_HANDLE | DAT_EP_FIELD_PZ_HANDLE,
+				    &param, DAT_INVALID_STATE, subtype, letter);
 	}
 	kd_set_state(env, DAT_EP_STATE_UNCONNECTED);
 }

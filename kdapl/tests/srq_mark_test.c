@@ -508,10 +508,11 @@ static void sq_hard_early_test(struct kunit *test)
 }
 
 static struct kunit_case srq_mark_cases[] = {
-	KD_CASE(sq_low_test, "SRQ-LW-01,SRQ-LW-02,SIL-29: every low watermark"),
+	KD_CASE(sq_low_test, "SRQ-LW-01,SRQ-LW-02,SIL-29,ASY-08: every low watermark"),
 	KD_CASE(sq_low_args_test, "SRQ-LW-03,SRQ-CR-02: arguments of the low watermark"),
 	KD_CASE(sq_low_evd_test, "SRQ-LW-01,SIL-29: the low watermark with every kind of EVD"),
-	KD_CASE(sq_high_test, "EP-WM-02,EP-WM-03,EP-WM-05,EP-WM-06,SIL-29: every high watermark"),
+	KD_CASE(sq_high_test,
+		"EP-WM-02,EP-WM-03,EP-WM-05,EP-WM-06,SIL-29,ASY-06: every high watermark"),
 	KD_CASE(sq_high_again_test, "EP-WM-01,EP-WM-02,EP-WM-04,EP-WM-06: set again"),
 	KD_CASE(sq_high_args_test, "EP-WM-01,EP-WM-07: arguments of the high watermarks"),
 	KD_CASE(sq_attr_soft_test, "EP-WM-02: the soft watermark of the attributes"),

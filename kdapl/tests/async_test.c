@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Asynchronous errors: of ports, devices, QPs, CQs and SRQs, who is told of them
+ * and who is not, and what works when the device does not.
+ */
+#include <linux/delay.h>
+#include <linux/in.h>
+
+#include "kd_conn.h"
+#include "kd_srq.h"
+
+/* An event of the whole device or port; ib_core hands it on from a work item. */
+static void as_device_event(struct kd_env *env, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = fake_ib_device(env->dev),
+		.element.port_num = 1,
+		.event = type,
+	};
+
+	ib_dispatch_event(&event);
+	flush_workqueue(ib_wq);
+}
+
+static void as_expect(struct kd_env *env, DAT_EVD_HANDLE evd, u32 number, DAT_HANDLE handle,
+		      int reason)
+{
+	const DAT_ASYNCH_ERROR_EVENT_DATA *data;
+	struct kunit *test = env->test;
+	DAT_EVENT event;
+
+	kd_next_wait(env, evd, &event);
+	data = &event.event_data.asynch_error_event_data;
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, number);
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, evd);
+	KUNIT_EXPECT_PTR_EQ(test, data->dat_handle, handle);
+	KUNIT_EXPECT_EQ(test, (int)data->reason, reason);
+}
+
+static DAT_IA_HANDLE as_open(struct kd_env *env, DAT_EVD_HANDLE *async)
+{
+	char name[DAT_NAME_MAX_LENGTH];
+	DAT_IA_HANDLE ia;
+
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
+	KD_ASSERT_OK(env->test, dat_ia_open(name, 8, async, &ia));
+	return ia;
+}
+
+/* Which events of a port are errors, and that every instance hears of them. */
+static void as_port_test(struct kunit *test)
+{
+	static const enum ib_event_type harmless[] = {
+		IB_EVENT_PORT_ACTIVE, IB_EVENT_LID_CHANGE, IB_EVENT_PKEY_CHANGE,
+		IB_EVENT_SM_CHANGE, IB_EVENT_CLIENT_REREGISTER, IB_EVENT_GID_CHANGE,
+	};
+	DAT_EVD_HANDLE own = DAT_HANDLE_NULL, shared;
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_IA_HANDLE ia2, ia3;
+	DAT_EVENT event;
+	int i, n[2] = {};
+
+	ia2 = as_open(env, &own);
+	shared = env->async;
+	ia3 = as_open(env, &shared);
+	KUNIT_EXPECT_PTR_EQ(test, shared, env->async);
+	kd_ep(env, NULL);
+	kd_connect(env);
+	for (i = 0; i < 3; i++) {
+		as_device_event(env, IB_EVENT_PORT_ERR);
+		as_expect(env, own, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ia2,
+			  DAT_IA_OTHER_ERROR);
+		KD_EXPECT_EMPTY(test, own);
+		/* two instances share this one, each has its event there */
+		n[0] = 0;
+		n[1] = 0;
+		while (kd_next(env->async, &event)) {
+			const DAT_ASYNCH_ERROR_EVENT_DATA *data;
+
+			data = &event.event_data.asynch_error_event_data;
+			KUNIT_EXPECT_EQ(test, (u32)event.event_number,
+					(u32)DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR);
+			KUNIT_EXPECT_EQ(test, (int)data->reason, (int)DAT_IA_OTHER_ERROR);
+			n[0] += data->dat_handle == env->ia;
+			n[1] += data->dat_handle == ia3;
+		}
+		KUNIT_EXPECT_EQ(test, n[0], 1);
+		KUNIT_EXPECT_EQ(test, n[1], 1);
+	}
+	/* a connection may outlive it */
+	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep), (int)DAT_EP_STATE_CONNECTED);
+	KD_EXPECT_EMPTY(test, env->conn);
+	for (i = 0; i < ARRAY_SIZE(harmless); i++)
+		as_device_event(env, harmless[i]);
+	KD_EXPECT_EMPTY(test, own);
+	KD_EXPECT_EMPTY(test, env->async);
+	KD_EXPECT_OK(test, dat_ia_close(ia3, DAT_CLOSE_ABRUPT_FLAG));
+	as_device_event(env, IB_EVENT_PORT_ERR);
+	as_expect(env, own, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ia2, DAT_IA_OTHER_ERROR);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, env->ia,
+		  DAT_IA_OTHER_ERROR);
+	KD_EXPECT_EMPTY(test, env->async);
+	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+/* What belongs to an object goes to the instance that owns it. */
+static void as_owner_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct kd_env *env = &sq->env;
+	DAT_EVD_HANDLE own = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE ia2;
+	struct ib_qp *qp;
+	struct ib_event event = { .device = fake_ib_device(env->dev) };
+	DAT_EVENT got;
+
+	ia2 = as_open(env, &own);
+	sq_srq(sq, 4);
+	qp = sq_ep(sq, 0);
+	/* a QP */
+	fake_ib_qp_event(qp, IB_EVENT_QP_FATAL);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_EP_BROKEN, env->ep, DAT_EP_TRANSFER_TO_ERROR);
+	kd_next_wait(env, env->conn, &got);
+	KUNIT_EXPECT_EQ(test, (u32)got.event_number, (u32)DAT_CONNECTION_EVENT_BROKEN);
+	/* an SRQ */
+	fake_ib_srq_event(sq->ib, IB_EVENT_SRQ_ERR);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, sq->srq,
+		  DAT_SRQ_TRANSFER_TO_ERROR);
+	/* the CQ of an EVD */
+	event.event = IB_EVENT_CQ_ERR;
+	event.element.cq = qp->send_cq;
+	qp->send_cq->event_handler(&event, qp->send_cq->cq_context);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->req,
+		  DAT_EVD_OVERFLOW_ERROR);
+	event.element.cq = qp->recv_cq;
+	qp->recv_cq->event_handler(&event, qp->recv_cq->cq_context);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->recv,
+		  DAT_EVD_OVERFLOW_ERROR);
+	KD_EXPECT_EMPTY(test, env->async);
+	KD_EXPECT_EMPTY(test, own);
+	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+/* Errors of a QP in every state of its EP. */
+static void as_qp_test(struct kunit *test)
+{
+	static const enum ib_event_type types[] = {
+		IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR,
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVENT event;
+	int s, i;
+
+	for (s = 0; s < KD_STATES; s++) {
+		DAT_EP_STATE state = kd_states[s].state;
+		bool over = state == DAT_EP_STATE_DISCONNECTED;
+		bool up = state == DAT_EP_STATE_CONNECTED ||
+			  state == DAT_EP_STATE_DISCONNECT_PENDING;
+
+		for (i = 0; i < ARRAY_SIZE(types); i++) {
+			kd_ep(env, NULL);
+			kd_reach(env, state);
+			fake_ib_qp_event(env->qp, types[i]);
+			if (!over)
+				as_expect(env, env->async, DAT_ASYNC_ERROR_EP_BROKEN, env->ep,
+					  DAT_EP_TRANSFER_TO_ERROR);
+			if (up) {
+				KUNIT_EXPECT_EQ(test, kd_expect_end(env),
+						(u32)DAT_CONNECTION_EVENT_BROKEN);
+			} else {
+				kd_pause();
+				KUNIT_EXPECT_EQ_MSG(test, (int)kd_state(env, env->ep), (int)state,
+						    "%s", kd_states[s].letter);
+			}
+			KD_EXPECT_EMPTY(test, env->conn);
+			KD_EXPECT_EMPTY(test, env->async);
+			/* an attempt ends once, whatever else it comes to */
+			if (state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING ||
+			    state == DAT_EP_STATE_COMPLETION_PENDING) {
+				kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+				kd_next_wait(env, env->conn, &event);
+				KD_EXPECT_EMPTY(test, env->conn);
+			}
+			kd_ep_free(env);
+			while (kd_next(env->req, &event))
+				;
+		}
+	}
+}
+
+/* States in which there is a connection, or is to be one. */
+static bool as_had(int s)
+{
+	return kd_states[s].state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING ||
+	       kd_states[s].state == DAT_EP_STATE_CONNECTED ||
+	       kd_states[s].state == DAT_EP_STATE_DISCONNECT_PENDING ||
+	       kd_states[s].state == DAT_EP_STATE_COMPLETION_PENDING;
+}
+
+/* The device goes while an EP is in each of the states. */
+static void as_removal_test(struct kunit *test)
+{
+	DAT_EP_HANDLE eps[KD_STATES] = {};
+	struct kdapl_ep *keps[KD_STATES];
+	struct kd_env *env = kd_open(test, NULL);
+	int s, ended[KD_STATES] = {};
+	DAT_EVENT event;
+
+	for (s = 0; s < KD_STATES; s++) {
+		kd_ep(env, NULL);
+		/* R, P and T: see the suite of the passive side */
+		if (!strstr("R P T", kd_states[s].letter))
+			kd_reach(env, kd_states[s].state);
+		eps[s] = env->ep;
+		keps[s] = env->kep;
+	}
+	fake_ib_unplug(env->dev);
+	for (s = 0; s < KD_STATES; s++) {
+		bool over = kd_states[s].state == DAT_EP_STATE_DISCONNECTED;
+
+		KUNIT_EXPECT_EQ_MSG(test, (int)kd_state(env, eps[s]),
+				    (int)(as_had(s) || over ? DAT_EP_STATE_DISCONNECTED :
+					  DAT_EP_STATE_UNCONNECTED), "%s",
+				    kd_states[s].letter);
+	}
+	while (kd_next(env->conn, &event)) {
+		KUNIT_EXPECT_EQ(test, (u32)event.event_number,
+				(u32)DAT_CONNECTION_EVENT_BROKEN);
+		for (s = 0; s < KD_STATES; s++)
+			ended[s] += event.event_data.connect_event_data.ep_handle == eps[s];
+	}
+	for (s = 0; s < KD_STATES; s++)
+		KUNIT_EXPECT_EQ_MSG(test, ended[s], as_had(s) ? 1 : 0, "%s",
+				    kd_states[s].letter);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_IA_CATASTROPHIC, env->ia,
+		  DAT_IA_CATASTROPHIC_ERROR);
+	KD_EXPECT_EMPTY(test, env->async);
+	for (s = 0; s < KD_STATES; s++) {
+		kdapl_obj_put(&keps[s]->obj);
+		KD_EXPECT_OK(test, dat_ep_free(eps[s]));
+	}
+	env->kep = NULL;
+	env->ep = NULL;
+}
+
+/* Everything of an IA there is, for a look at what a broken device leaves of it. */
+struct as_all {
+	DAT_EVD_HANDLE cr_evd;
+	DAT_PSP_HANDLE psp;
+	DAT_RSP_HANDLE rsp;
+	DAT_EP_HANDLE reserved;
+	DAT_CR_HANDLE cr;
+	DAT_SRQ_HANDLE srq;
+	DAT_EP_HANDLE fresh;
+};
+
+static void as_all(struct kd_env *env, struct as_all *all)
+{
+	DAT_SRQ_ATTR srq = { .max_recv_dtos = 4, .max_recv_iov = 1 };
+	struct kunit *test = env->test;
+	DAT_EP_ATTR attr;
+
+	kd_attr(&attr);
+	all->cr_evd = kd_cr_evd(env, 8);
+	all->psp = kd_psp(env, all->cr_evd, 10, DAT_PSP_CONSUMER_FLAG);
+	KD_ASSERT_OK(test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr,
+					 &all->reserved));
+	all->rsp = kd_rsp(env, all->cr_evd, 11, all->reserved);
+	all->cr = kd_cr(env, all->psp, all->cr_evd);
+	KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &srq, &all->srq));
+	KD_ASSERT_OK(test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr,
+					 &all->fresh));
+}
+
+#define AS_REFUSED(call)	KD_EXPECT_RET(test, call, DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE)
+
+/* ASY-22: every call that would have to ask the device. */
+static void as_refused(struct kd_env *env, struct as_all *all)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = env->buf };
+	DAT_SRQ_ATTR srq = { .max_recv_dtos = 4, .max_recv_iov = 1 };
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 1);
+	struct kdat_conn_attr conn = KDAT_CONN_ATTR_INIT;
+	DAT_COMM comm = { AF_INET, SOCK_STREAM, 0 };
+	struct sockaddr_in peer = {
+		.sin_family = AF_INET, .sin_port = htons(7),
+		.sin_addr.s_addr = htonl(0x0a000002),
+	};
+	DAT_DTO_COOKIE cookie = { .as_64 = 1 };
+	struct kunit *test = env->test;
+	DAT_EP_PARAM param = {};
+	DAT_LMR_CONTEXT lmr;
+	DAT_RMR_CONTEXT rmr;
+	DAT_CONN_QUAL qual;
+	enum kd_call call;
+	DAT_EP_ATTR attr;
+	DAT_VLEN length;
+	DAT_VADDR addr;
+	DAT_HANDLE h;
+	int i;
+
+	kd_attr(&attr);
+	param.ep_attr = attr;
+	AS_REFUSED(dat_pz_create(env->ia, &h));
+	AS_REFUSED(dat_evd_kcreate(env->ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &h));
+	AS_REFUSED(dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, 100, env->pz,
+				   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
+				   DAT_MEM_OPTIMIZE_DONT_CARE, &h, &lmr, &rmr, &length, &addr));
+	AS_REFUSED(dat_srq_create(env->ia, env->pz, &srq, &h));
+	AS_REFUSED(dat_srq_post_recv(all->srq, 1, &iov, cookie));
+	AS_REFUSED(dat_srq_set_lw(all->srq, 1));
+	AS_REFUSED(dat_srq_resize(all->srq, 8));
+	AS_REFUSED(dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr, &h));
+	AS_REFUSED(dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req, env->conn,
+					  all->srq, &attr, &h));
+	for (call = 0; call < KD_NR_CALLS; call++) {
+		AS_REFUSED(kd_post(env->ep, call, 1, &iov, 1, &remote, 0));
+		AS_REFUSED(kd_post(all->fresh, call, 1, &iov, 1, &remote, 0));
+	}
+	for (i = 0; i < 2; i++) {
+		DAT_EP_HANDLE ep = i ? all->fresh : env->ep;
+
+		AS_REFUSED(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param));
+		AS_REFUSED(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+		AS_REFUSED(dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG));
+		AS_REFUSED(dat_ep_reset(ep));
+		AS_REFUSED(dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&peer, 7, 1, 0, NULL,
+					  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+		AS_REFUSED(dat_ep_common_connect(ep, (DAT_IA_ADDRESS_PTR)&peer, 1, 0, NULL));
+		AS_REFUSED(kdat_ep_modify_conn(ep, &conn));
+	}
+	AS_REFUSED(dat_psp_create(env->ia, 7, all->cr_evd, DAT_PSP_CONSUMER_FLAG, &h));
+	AS_REFUSED(dat_psp_create_any(env->ia, &qual, all->cr_evd, DAT_PSP_PROVIDER_FLAG, &h));
+	AS_REFUSED(dat_rsp_create(env->ia, 7, all->fresh, all->cr_evd, &h));
+	AS_REFUSED(dat_csp_create(env->ia, &comm, (DAT_IA_ADDRESS_PTR)&peer, all->cr_evd, &h));
+	AS_REFUSED(dat_cr_accept(all->cr, all->fresh, 0, NULL));
+	AS_REFUSED(dat_cr_handoff(all->cr, 10));
+	/* arguments are looked at first (GEN-06) */
+	KD_EXPECT_RET(test, dat_ep_reset(env->pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	KD_EXPECT_RET(test, dat_cr_reject(all->cr, -1, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, dat_ep_disconnect(env->ep, 2), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+}
+
+/* And what goes on to work: looking, dequeuing, and EVDs that need no device (D-43). */
+static void as_works(struct kd_env *env, struct as_all *all)
+{
+	struct kunit *test = env->test;
+	struct kdat_pdata_limits limits;
+	struct kdat_conn_attr conn;
+	DAT_PROVIDER_ATTR *provider = kunit_kzalloc(test, sizeof(*provider), GFP_KERNEL);
+	DAT_IA_ATTR *ia = kunit_kzalloc(test, sizeof(*ia), GFP_KERNEL);
+	DAT_PSP_PARAM psp;
+	DAT_RSP_PARAM rsp;
+	DAT_LMR_PARAM lmr;
+	DAT_SRQ_PARAM srq;
+	DAT_EVD_PARAM evd;
+	DAT_CONTEXT context = { .as_64 = 5 };
+	DAT_EP_PARAM ep;
+	DAT_CR_PARAM cr;
+	DAT_PZ_PARAM pz;
+	DAT_COUNT n;
+
+	KUNIT_ASSERT_NOT_NULL(test, provider);
+	KUNIT_ASSERT_NOT_NULL(test, ia);
+	KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, ia,
+					DAT_PROVIDER_FIELD_ALL, provider));
+	KD_EXPECT_OK(test, kdat_ia_pdata_limits(env->ia, &limits));
+	KD_EXPECT_OK(test, dat_pz_query(env->pz, DAT_PZ_FIELD_ALL, &pz));
+	KD_EXPECT_OK(test, dat_lmr_query(env->mem[0].lmr, DAT_LMR_FIELD_ALL, &lmr));
+	KD_EXPECT_OK(test, dat_srq_query(all->srq, DAT_SRQ_FIELD_ALL, &srq));
+	KD_EXPECT_OK(test, dat_evd_query(env->conn, DAT_EVD_FIELD_ALL, &evd));
+	KD_EXPECT_OK(test, dat_psp_query(all->psp, DAT_PSP_FIELD_ALL, &psp));
+	KD_EXPECT_OK(test, dat_rsp_query(all->rsp, DAT_RSP_FIELD_ALL, &rsp));
+	KD_EXPECT_OK(test, dat_cr_query(all->cr, DAT_CR_FIELD_ALL, &cr));
+	KD_EXPECT_OK(test, dat_ep_query(env->ep, DAT_EP_FIELD_ALL, &ep));
+	KD_EXPECT_OK(test, dat_ep_recv_query(env->ep, &n, NULL));
+	KD_EXPECT_OK(test, kdat_ep_query_conn(env->ep, &conn));
+	KD_EXPECT_OK(test, dat_set_consumer_context(env->ep, context));
+	KD_EXPECT_OK(test, dat_evd_resize(env->conn, 32));
+	KD_EXPECT_OK(test, dat_evd_modify_upcall(env->conn, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME,
+						 DAT_UPCALL_INVOC_NEW));
+}
+
+/* All of it is freed, one by one. */
+static void as_free(struct kd_env *env, struct as_all *all)
+{
+	struct kunit *test = env->test;
+
+	/* the peer hears nothing, but this is how a CR is got rid of */
+	KD_EXPECT_OK(test, dat_cr_reject(all->cr, 0, NULL));
+	KD_EXPECT_OK(test, dat_rsp_free(all->rsp));
+	KUNIT_EXPECT_EQ(test, (int)kd_state(env, all->reserved), (int)DAT_EP_STATE_UNCONNECTED);
+	KD_EXPECT_OK(test, dat_ep_free(all->reserved));
+	KD_EXPECT_OK(test, dat_ep_free(all->fresh));
+	KD_EXPECT_OK(test, dat_psp_free(all->psp));
+	KD_EXPECT_OK(test, dat_srq_free(all->srq));
+	KD_EXPECT_OK(test, dat_evd_free(all->cr_evd));
+}
+
+static void as_after_removal_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct as_all all = {};
+	DAT_EVENT event;
+
+	as_all(env, &all);
+	kd_ep(env, NULL);
+	kd_connect(env);
+	fake_ib_unplug(env->dev);
+	as_refused(env, &all);
+	as_works(env, &all);
+	kd_next_wait(env, env->conn, &event);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KD_EXPECT_EMPTY(test, env->conn);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_IA_CATASTROPHIC, env->ia,
+		  DAT_IA_CATASTROPHIC_ERROR);
+	KD_EXPECT_EMPTY(test, env->async);
+	as_refused(env, &all);
+	as_free(env, &all);
+	/* kd_exit() frees the rest; an instance with nothing in it closes gracefully, too */
+}
+
+/* The device says that it is broken, and is still there. */
+static void as_fatal_test(struct kunit *test)
+{
+	DAT_EVD_HANDLE own = DAT_HANDLE_NULL;
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	struct as_all all = {};
+	DAT_IA_HANDLE ia2;
+	DAT_EVENT event;
+	int i;
+
+	ia2 = as_open(env, &own);
+	as_all(env, &all);
+	kd_ep(env, NULL);
+	kd_connect(env);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 2, NULL, 0));
+	as_device_event(env, IB_EVENT_DEVICE_FATAL);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	kd_next_wait(env, env->req, &event);
+	KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+			(int)DAT_DTO_ERR_FLUSHED);
+	kd_next_wait(env, env->recv, &event);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_IA_CATASTROPHIC, env->ia,
+		  DAT_IA_CATASTROPHIC_ERROR);
+	as_expect(env, own, DAT_ASYNC_ERROR_IA_CATASTROPHIC, ia2, DAT_IA_CATASTROPHIC_ERROR);
+	as_refused(env, &all);
+	as_works(env, &all);
+	/* said once, whatever else it says, also when it goes */
+	as_device_event(env, IB_EVENT_DEVICE_FATAL);
+	as_device_event(env, IB_EVENT_PORT_ERR);
+	for (i = 0; i < 2; i++) {
+		while (kd_next(i ? own : env->async, &event))
+			KUNIT_EXPECT_NE(test, (u32)event.event_number,
+					(u32)DAT_ASYNC_ERROR_IA_CATASTROPHIC);
+		if (!i)
+			fake_ib_unplug(env->dev);
+	}
+	KD_EXPECT_EMPTY(test, env->conn);
+	as_refused(env, &all);
+	as_free(env, &all);
+	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_GRACEFUL_FLAG));
+	while (kd_next(env->async, &event))
+		KUNIT_EXPECT_NE(test, (u32)event.event_number,
+				(u32)DAT_ASYNC_ERROR_IA_CATASTROPHIC);
+}
+
+/* Broken, and closed abruptly before or after it has gone. */
+static void as_fatal_close_test(struct kunit *test)
+{
+	struct as_all all;
+	struct kd_env *env;
+	int gone;
+
+	for (gone = 0; gone < 2; gone++) {
+		env = kd_open(test, NULL);
+		as_all(env, &all);
+		kd_ep(env, NULL);
+		kd_connect(env);
+		as_device_event(env, IB_EVENT_DEVICE_FATAL);
+		if (gone)
+			fake_ib_unplug(env->dev);
+		kdapl_obj_put(&env->kep->obj);
+		KD_EXPECT_OK(test, dat_ia_close(env->ia, DAT_CLOSE_ABRUPT_FLAG));
+		env->kep = NULL;
+		env->ep = NULL;
+		env->ia = NULL;
+		env->pz = NULL;
+		env->pz2 = NULL;
+		env->recv = NULL;
+		env->req = NULL;
+		env->conn = NULL;
+		memset(env->mem, 0, sizeof(env->mem));
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
+/* A device that does not give requests back: the consumer hears why it took so long. */
+static void as_silent_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EVENT event;
+
+	fake_ib_hold_flush(env->dev, true);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+	as_expect(env, env->async, DAT_ASYNC_ERROR_TIMED_OUT, env->ep, DAT_EP_OTHER_ERROR);
+	/* ASY-21: beside the event of the connection, not in its place */
+	kd_next_wait(env, env->conn, &event);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_EMPTY(test, env->async);
+	kd_next_wait(env, env->req, &event);
+	KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+			(int)DAT_DTO_ERR_FLUSHED);
+}
+
+/* Closing cannot fail: with each of the verbs it needs refused once. */
+static void as_close_test(struct kunit *test)
+{
+	struct kd_env *env;
+	struct as_all all;
+	int n;
+
+	for (n = 1; n <= 12; n++) {
+		DAT_LMR_TRIPLET iov;
+
+		env = kd_open(test, NULL);
+		iov = kd_seg(env, KD_RW, 0, 8);
+		as_all(env, &all);
+		kd_ep(env, NULL);
+		kd_connect(env);
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+		kdapl_obj_put(&env->kep->obj);
+		fake_ib_fail(env->dev, FAKE_IB_ANY, n, -ENOMEM);
+		KUNIT_EXPECT_EQ_MSG(test, (u32)dat_ia_close(env->ia, DAT_CLOSE_ABRUPT_FLAG),
+				    (u32)DAT_SUCCESS, "verb %d", n);
+		fake_ib_fail(env->dev, FAKE_IB_ANY, 0, 0);
+		env->kep = NULL;
+		env->ep = NULL;
+		env->ia = NULL;
+		env->pz = NULL;
+		env->pz2 = NULL;
+		env->recv = NULL;
+		env->req = NULL;
+		env->conn = NULL;
+		memset(env->mem, 0, sizeof(env->mem));
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
+static struct kunit_case as_cases[] = {
+	KD_CASE(as_port_test, "ASY-04,IA-OPEN-05: errors of the port, to all instances"),
+	KD_CASE(as_qp_test, "ASY-05,EPSM-23,EPSM-17,EPSM-31: errors of the QP in every state"),
+	KD_CASE(as_removal_test, "EPSM-24,ASY-03: the device goes, EPs in every state"),
+	KD_CASE(as_after_removal_test, "ASY-22,GEN-06,SIL-27: every call when it has gone"),
+	KD_CASE(as_fatal_test, "ASY-03,ASY-22,EPSM-24,FLUSH-01: every call when it is broken"),
+	KD_CASE(as_fatal_close_test, "ASY-22,IA-CLOSE-02: closed when it is broken"),
+	KD_CASE(as_silent_test, "ASY-10,ASY-21: a device that does not answer"),
+	KD_CASE(as_close_test, "IA-CLOSE-07,IA-CLOSE-02: closing when verbs fail"),
+	{}
+};
+
+static struct kunit_suite as_suite = {
+	.name = "kdapl-async",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = as_cases,
+};
+
+/* The one case with an SRQ. */
+static struct kunit_case as_owner_cases[] = {
+	KD_CASE(as_owner_test,
+		"ASY-02,ASY-05,ASY-07,IA-OPEN-05: errors of an object, to its owner"),
+	{}
+};
+
+static struct kunit_suite as_owner_suite = {
+	.name = "kdapl-async-owner",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = sq_init,
+	.exit = sq_exit,
+	.test_cases = as_owner_cases,
+};
+
+kunit_test_suites(&as_suite, &as_owner_suite);

@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Table 5.1 of the requirements: every call on an EP in every state, what it
+ * returns and where the EP is then; and that a refused one has changed nothing.
+ */
+#include <linux/in.h>
+
+#include "kd_conn.h"
+
+#define CALL_QUAL	7
+
+/**
+ * struct calls - what the calls work with
+ * @env: the usual; its EP is the one under test
+ * @cr_evd: EVD for requests
+ * @psp: PSP for them, with the consumer's EPs
+ * @connected: another EP, in CONNECTED
+ * @fresh: another EP, in UNCONNECTED
+ */
+struct calls {
+	struct kd_env *env;
+	DAT_EVD_HANDLE cr_evd;
+	DAT_PSP_HANDLE psp;
+	DAT_EP_HANDLE connected;
+	DAT_EP_HANDLE fresh;
+};
+
+static struct sockaddr_in call_peer = {
+	.sin_family = AF_INET, .sin_port = htons(CALL_QUAL),
+	.sin_addr.s_addr = htonl(0x0a000002),
+};
+
+static DAT_RETURN call_connect(struct calls *c)
+{
+	return dat_ep_connect(c->env->ep, (DAT_IA_ADDRESS_PTR)&call_peer, CALL_QUAL, 1000000, 0,
+			      NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+}
+
+static DAT_RETURN call_common(struct calls *c)
+{
+	return dat_ep_common_connect(c->env->ep, (DAT_IA_ADDRESS_PTR)&call_peer, 1000000, 0, NULL);
+}
+
+static DAT_RETURN call_dup(struct calls *c)
+{
+	return dat_ep_dup_connect(c->env->ep, c->connected, 1000000, 0, NULL,
+				  DAT_QOS_BEST_EFFORT);
+}
+
+static DAT_RETURN call_dup_of(struct calls *c)
+{
+	return dat_ep_dup_connect(c->fresh, c->env->ep, 1000000, 0, NULL, DAT_QOS_BEST_EFFORT);
+}
+
+static DAT_RETURN call_rsp(struct calls *c)
+{
+	DAT_RSP_HANDLE rsp;
+
+	return dat_rsp_create(c->env->ia, CALL_QUAL, c->env->ep, c->cr_evd, &rsp);
+}
+
+static DAT_RETURN call_accept(struct calls *c)
+{
+	DAT_CR_HANDLE cr = kd_cr(c->env, c->psp, c->cr_evd);
+	DAT_RETURN ret = dat_cr_accept(cr, c->env->ep, 0, NULL);
+
+	/* whatever was wrong, the request can still be answered (CR-ACC-05) */
+	if (ret != DAT_SUCCESS)
+		KD_EXPECT_OK(c->env->test, dat_cr_reject(cr, 0, NULL));
+	else
+		KD_EXPECT_RET(c->env->test, dat_cr_reject(cr, 0, NULL), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_CR);
+	return ret;
+}
+
+static DAT_RETURN call_abrupt(struct calls *c)
+{
+	return dat_ep_disconnect(c->env->ep, DAT_CLOSE_ABRUPT_FLAG);
+}
+
+static DAT_RETURN call_graceful(struct calls *c)
+{
+	return dat_ep_disconnect(c->env->ep, DAT_CLOSE_GRACEFUL_FLAG);
+}
+
+static DAT_RETURN call_reset(struct calls *c)
+{
+	return dat_ep_reset(c->env->ep);
+}
+
+static DAT_RETURN call_free(struct calls *c)
+{
+	return dat_ep_free(c->env->ep);
+}
+
+static DAT_RETURN call_post(struct calls *c, enum kd_call call)
+{
+	DAT_LMR_TRIPLET iov = kd_seg(c->env, KD_RW, 0, 8);
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 1);
+
+	return kd_post(c->env->ep, call, 1, &iov, 5, &remote, 0);
+}
+
+static DAT_RETURN call_recv(struct calls *c)
+{
+	return call_post(c, KD_RECV);
+}
+
+static DAT_RETURN call_send(struct calls *c)
+{
+	return call_post(c, KD_SEND);
+}
+
+static DAT_RETURN call_write(struct calls *c)
+{
+	return call_post(c, KD_WRITE);
+}
+
+static DAT_RETURN call_read(struct calls *c)
+{
+	return call_post(c, KD_READ);
+}
+
+static DAT_RETURN call_modify(struct calls *c, u64 mask)
+{
+	DAT_EP_PARAM param;
+
+	KD_EXPECT_OK(c->env->test, dat_ep_query(c->env->ep, DAT_EP_FIELD_ALL, &param));
+	return dat_ep_modify(c->env->ep, mask, &param);
+}
+
+static DAT_RETURN call_modify_pz(struct calls *c)
+{
+	return call_modify(c, DAT_EP_FIELD_PZ_HANDLE);
+}
+
+static DAT_RETURN call_modify_evd(struct calls *c)
+{
+	return call_modify(c, DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |
+			   DAT_EP_FIELD_CONNECT_EVD_HANDLE);
+}
+
+static DAT_RETURN call_modify_size(struct calls *c)
+{
+	return call_modify(c, DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE |
+			   DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN);
+}
+
+static DAT_RETURN call_modify_soft(struct calls *c)
+{
+	return call_modify(c, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW);
+}
+
+static DAT_RETURN call_modify_attrs(struct calls *c)
+{
+	return call_modify(c, DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR);
+}
+
+/* What changes nothing and asks for nothing. */
+static DAT_RETURN call_look(struct calls *c)
+{
+	struct kunit *test = c->env->test;
+	struct kdat_conn_attr conn;
+	DAT_BOOLEAN recv, request;
+	DAT_HANDLE_TYPE type = 0;
+	DAT_CONTEXT context;
+	DAT_EP_PARAM param;
+	DAT_EP_STATE state;
+	DAT_COUNT n, span;
+
+	KD_EXPECT_OK(test, dat_ep_query(c->env->ep, DAT_EP_FIELD_ALL, &param));
+	KD_EXPECT_OK(test, dat_ep_query(c->env->ep, 0, NULL));
+	KD_EXPECT_OK(test, dat_ep_get_status(c->env->ep, &state, &recv, &request));
+	KUNIT_EXPECT_EQ(test, (int)param.ep_state, (int)state);
+	KD_EXPECT_OK(test, dat_ep_get_status(c->env->ep, NULL, NULL, NULL));
+	KD_EXPECT_OK(test, dat_ep_recv_query(c->env->ep, &n, &span));
+	KD_EXPECT_OK(test, kdat_ep_query_conn(c->env->ep, &conn));
+	context.as_64 = 0x1122334455667788ULL + state;
+	KD_EXPECT_OK(test, dat_set_consumer_context(c->env->ep, context));
+	context.as_64 = 0;
+	KD_EXPECT_OK(test, dat_get_consumer_context(c->env->ep, &context));
+	KUNIT_EXPECT_EQ(test, context.as_64, 0x1122334455667788ULL + state);
+	KD_EXPECT_OK(test, dat_get_handle_type(c->env->ep, &type));
+	KUNIT_EXPECT_EQ(test, (int)type, (int)DAT_HANDLE_TYPE_EP);
+	return DAT_SUCCESS;
+}
+
+/*
+ * In the columns of the table, U R P A T C DP D CP:
+ *
+ *   letters	success, and that is where the EP is then
+ *   =		success, and the EP is where it was
+ *   F		success, and the handle is dead
+ *   IS		DAT_INVALID_STATE, subtype the state; nothing has changed
+ *   IA		DAT_INVALID_ADDRESS: the state was right, but the fake device has no
+ *		address; nothing has changed
+ *
+ * An accepted request leads to D by way of CP: there is no peer.
+ */
+static const struct call_row {
+	const char *name;
+	DAT_RETURN (*fn)(struct calls *c);
+	const char *want;
+} call_rows[] = {
+	/*					U  R  P  A  T  C  DP D  CP */
+	{ "query and its like", call_look,	"=  =  =  =  =  =  =  =  =" },
+	{ "connect", call_connect,		"IA IS IS IS IS IS IS IS IS" },
+	{ "common_connect", call_common,	"IA IS IS IS IS IS IS IS IS" },
+	{ "dup_connect", call_dup,		"IA IS IS IS IS IS IS IS IS" },
+	{ "dup_connect of it", call_dup_of,	"IS IS IS IS IS IA IS IS IS" },
+	{ "rsp_create", call_rsp,		"IA IS IS IS IS IS IS IS IS" },
+	{ "modify PZ", call_modify_pz,		"=  IS IS IS =  IS IS IS IS" },
+	{ "modify EVDs", call_modify_evd,	"=  =  =  IS =  IS IS IS IS" },
+	{ "modify sizes", call_modify_size,	"=  =  =  IS =  IS IS IS IS" },
+	{ "modify watermark", call_modify_soft,	"=  =  =  =  =  =  =  =  =" },
+	{ "modify attributes", call_modify_attrs, "=  IS IS IS IS IS IS IS IS" },
+	{ "post_send", call_send,		"IS IS IS IS IS =  IS =  IS" },
+	{ "post_rdma_write", call_write,	"IS IS IS IS IS =  IS =  IS" },
+	{ "post_rdma_read", call_read,		"IS IS IS IS IS =  IS =  IS" },
+	{ "post_recv", call_recv,		"=  =  =  =  =  =  =  =  =" },
+	{ "accept", call_accept,		"D  IS IS IS IS IS IS IS IS" },
+	{ "graceful disconnect", call_graceful,	"IS IS IS D  IS DP =  =  D" },
+	{ "abrupt disconnect", call_abrupt,	"IS IS IS D  IS D  D  =  D" },
+	{ "reset", call_reset,			"=  IS IS IS IS IS IS U  IS" },
+	{ "free", call_free,			"F  IS IS F  IS F  F  F  F" },
+};
+
+static void call_word(const char *row, int n, char *out, size_t size)
+{
+	size_t len;
+
+	while (n--) {
+		row += strcspn(row, " ");
+		row += strspn(row, " ");
+	}
+	len = min(strcspn(row, " "), size - 1);
+	memcpy(out, row, len);
+	out[len] = '\0';
+}
+
+static int call_state(const char *letter)
+{
+	int i;
+
+	for (i = 0; i < KD_STATES; i++)
+		if (!strcmp(kd_states[i].letter, letter))
+			return kd_states[i].state;
+	return -1;
+}
+
+static void call_wait_state(struct calls *c, int state, const char *name, const char *from)
+{
+	int i;
+
+	for (i = 0; i < 15000 && READ_ONCE(c->env->kep->state) != state; i++)
+		kd_pause();
+	KUNIT_EXPECT_EQ_MSG(c->env->test, (int)READ_ONCE(c->env->kep->state), state,
+			    "%s in %s", name, from);
+}
+
+/* Nothing happened: parameters, Receives and events are as before. */
+static void call_unchanged(struct calls *c, const DAT_EP_PARAM *before, unsigned int recvs,
+			   const char *name, const char *from)
+{
+	struct kd_env *env = c->env;
+	DAT_EP_PARAM after;
+
+	KD_EXPECT_OK(env->test, dat_ep_query(env->ep, DAT_EP_FIELD_ALL, &after));
+	KUNIT_EXPECT_EQ_MSG(env->test, memcmp(before, &after, sizeof(after)), 0, "%s in %s", name,
+			    from);
+	KUNIT_EXPECT_EQ_MSG(env->test, fake_ib_outstanding(env->qp, true), recvs, "%s in %s", name,
+			    from);
+	KD_EXPECT_EMPTY(env->test, env->conn);
+	KD_EXPECT_EMPTY(env->test, env->async);
+}
+
+/* One call in one state; false: the EP is not any more what it was. */
+static bool call_one(struct calls *c, const struct call_row *row, int state)
+{
+	const char *from = kd_states[state].letter;
+	struct kd_env *env = c->env;
+	struct kunit *test = env->test;
+	DAT_EP_PARAM before;
+	DAT_RETURN ret, is;
+	unsigned int recvs;
+	char want[8];
+	int next;
+
+	call_word(row->want, state, want, sizeof(want));
+	KD_EXPECT_OK(test, dat_ep_query(env->ep, DAT_EP_FIELD_ALL, &before));
+	KUNIT_EXPECT_EQ(test, (int)before.ep_state, (int)kd_states[state].state);
+	recvs = fake_ib_outstanding(env->qp, true);
+	if (!strcmp(want, "DP"))
+		KD_EXPECT_OK(test, call_post(c, KD_SEND));	/* keeps it there */
+	is = DAT_ERROR(DAT_INVALID_STATE, kd_states[state].subtype);
+	ret = row->fn(c);
+	if (!strcmp(want, "IS")) {
+		KUNIT_EXPECT_EQ_MSG(test, (u32)ret, (u32)is, "%s in %s", row->name, from);
+		call_unchanged(c, &before, recvs, row->name, from);
+		return true;
+	}
+	if (!strcmp(want, "IA")) {
+		KUNIT_EXPECT_EQ_MSG(test, (u32)ret,
+				    (u32)DAT_ERROR(DAT_INVALID_ADDRESS,
+						   DAT_INVALID_ADDRESS_UNREACHABLE),
+				    "%s in %s", row->name, from);
+		call_unchanged(c, &before, recvs, row->name, from);
+		return true;
+	}
+	KUNIT_EXPECT_EQ_MSG(test, (u32)ret, (u32)DAT_SUCCESS, "%s in %s", row->name, from);
+	if (!strcmp(want, "F")) {
+		KD_EXPECT_RET(test, dat_ep_free(env->ep), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
+		KD_EXPECT_EMPTY(test, env->conn);
+		env->ep = DAT_HANDLE_NULL;
+		return false;
+	}
+	if (!strcmp(want, "=")) {
+		KUNIT_EXPECT_EQ_MSG(test, (int)kd_state(env, env->ep),
+				    (int)kd_states[state].state, "%s in %s", row->name, from);
+		KD_EXPECT_EMPTY(test, env->conn);
+		KD_EXPECT_EMPTY(test, env->async);
+		return true;
+	}
+	next = call_state(want);
+	KUNIT_ASSERT_GE(test, next, 0);
+	call_wait_state(c, next, row->name, from);
+	return false;
+}
+
+/* The one event that tells how it ended, if it did, and no other. */
+static void call_expect_end(struct calls *c, const struct call_row *row, const char *from)
+{
+	u32 want = row->fn == call_accept ? DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR :
+					    DAT_CONNECTION_EVENT_DISCONNECTED;
+	struct kd_env *env = c->env;
+	DAT_EVENT event;
+
+	if (!env->ep || READ_ONCE(env->kep->state) != DAT_EP_STATE_DISCONNECTED)
+		return;
+	kd_next_wait(env, env->conn, &event);
+	KUNIT_EXPECT_EQ_MSG(env->test, (u32)event.event_number, want, "%s in %s", row->name,
+			    from);
+	KUNIT_EXPECT_PTR_EQ(env->test, event.event_data.connect_event_data.ep_handle, env->ep);
+	KD_EXPECT_EMPTY(env->test, env->conn);
+}
+
+static DAT_EP_HANDLE call_other_ep(struct kd_env *env, DAT_EP_STATE state)
+{
+	DAT_EP_HANDLE ep;
+
+	kd_ep(env, NULL);
+	kd_reach(env, state);
+	if (state == DAT_EP_STATE_CONNECTED)
+		memcpy(&kd_half(env)->remote, &call_peer, sizeof(call_peer));
+	ep = env->ep;
+	kdapl_obj_put(&env->kep->obj);
+	env->kep = NULL;
+	env->ep = DAT_HANDLE_NULL;
+	return ep;
+}
+
+static void call_fresh(struct calls *c, int state)
+{
+	struct kd_env *env = c->env;
+	DAT_EVENT event;
+
+	kd_ep_free(env);
+	while (kd_next(env->conn, &event) || kd_next(env->recv, &event) ||
+	       kd_next(env->req, &event))
+		;
+	kd_ep(env, NULL);
+	KD_EXPECT_OK(env->test, call_recv(c));
+	kd_reach(env, kd_states[state].state);
+	if (kd_states[state].state == DAT_EP_STATE_CONNECTED)
+		memcpy(&kd_half(env)->remote, &call_peer, sizeof(call_peer));
+}
+
+static void call_open(struct kunit *test, struct calls *c)
+{
+	c->env = kd_open(test, NULL);
+	c->cr_evd = kd_cr_evd(c->env, 8);
+	c->psp = kd_psp(c->env, c->cr_evd, CALL_QUAL, DAT_PSP_CONSUMER_FLAG);
+	c->connected = call_other_ep(c->env, DAT_EP_STATE_CONNECTED);
+	c->fresh = call_other_ep(c->env, DAT_EP_STATE_UNCONNECTED);
+}
+
+static void call_close(struct calls *c)
+{
+	struct kunit *test = c->env->test;
+
+	kd_ep_free(c->env);
+	/* nobody has touched the others */
+	KUNIT_EXPECT_EQ(test, (int)kd_state(c->env, c->connected), (int)DAT_EP_STATE_CONNECTED);
+	KUNIT_EXPECT_EQ(test, (int)kd_state(c->env, c->fresh), (int)DAT_EP_STATE_UNCONNECTED);
+	KD_EXPECT_OK(test, dat_ep_free(c->connected));
+	KD_EXPECT_OK(test, dat_ep_free(c->fresh));
+	KD_EXPECT_OK(test, dat_psp_free(c->psp));
+	KD_EXPECT_EMPTY(test, c->cr_evd);
+	KD_EXPECT_OK(test, dat_evd_free(c->cr_evd));
+}
+
+static void call_table_test(struct kunit *test)
+{
+	struct calls c = {};
+	bool used;
+	int s, i;
+
+	call_open(test, &c);
+	for (s = 0; s < KD_STATES; s++) {
+		used = true;
+		for (i = 0; i < ARRAY_SIZE(call_rows); i++) {
+			if (used)
+				call_fresh(&c, s);
+			used = !call_one(&c, &call_rows[i], s);
+			if (used)
+				call_expect_end(&c, &call_rows[i], kd_states[s].letter);
+		}
+	}
+	call_close(&c);
+}
+
+/* Parameters that can never be modified, and bits that mean nothing, in every state. */
+static void call_fixed_test(struct kunit *test)
+{
+	const u64 fixed = DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE |
+		DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
+		DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL |
+		DAT_EP_FIELD_SRQ_HANDLE;
+	struct calls c = {};
+	DAT_EP_PARAM before;
+	DAT_RETURN ret;
+	int s, bit;
+
+	call_open(test, &c);
+	for (s = 0; s < KD_STATES; s++) {
+		call_fresh(&c, s);
+		KD_EXPECT_OK(test, dat_ep_query(c.env->ep, DAT_EP_FIELD_ALL, &before));
+		for (bit = 0; bit < 64; bit++) {
+			if (!(BIT_ULL(bit) & (fixed | ~DAT_EP_FIELD_ALL)))
+				continue;
+			/* beside one that may be changed, too */
+			ret = dat_ep_modify(c.env->ep, BIT_ULL(bit) |
+					    DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &before);
+			KUNIT_EXPECT_EQ_MSG(test, (u32)ret,
+					    (u32)DAT_ERROR(DAT_INVALID_PARAMETER,
+							   DAT_INVALID_ARG2),
+					    "bit %d in %s", bit, kd_states[s].letter);
+		}
+		call_unchanged(&c, &before, fake_ib_outstanding(c.env->qp, true), "modify",
+			       kd_states[s].letter);
+	}
+	call_close(&c);
+}
+
+/* A graceful disconnect that is waited out, and one in DISCONNECT_PENDING turned abrupt. */
+static void call_pending_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	int i;
+
+	/* how it goes on from there, and which event ends it */
+	static const struct {
+		int reason;		/* KDAPL_END_* or an event; 0: the requests are done */
+		u32 event;
+		bool flushed;
+	} ends[] = {
+		{ 0, DAT_CONNECTION_EVENT_DISCONNECTED, false },
+		{ KDAPL_END_PEER, DAT_CONNECTION_EVENT_DISCONNECTED, true },
+		{ DAT_CONNECTION_EVENT_BROKEN, DAT_CONNECTION_EVENT_BROKEN, true },
+	};
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		DAT_EVENT event;
+
+		kd_ep(env, NULL);
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 7, NULL, 0));
+		kd_reach(env, DAT_EP_STATE_DISCONNECT_PENDING);
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 8, NULL, 0));
+		KD_EXPECT_RET(test, kd_post(env->ep, KD_SEND, 1, &iov, 9, NULL, 0),
+			      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCPENDING);
+		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
+		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
+				(int)DAT_EP_STATE_DISCONNECT_PENDING);
+		KD_EXPECT_EMPTY(test, env->conn);
+		if (ends[i].reason)
+			kdapl_half_end(kd_half(env), ends[i].reason);
+		else
+			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, kd_expect_end(env), ends[i].event);
+		/* what was under way is reported, once, and no second end */
+		KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+		KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+				(int)(ends[i].flushed ? DAT_DTO_ERR_FLUSHED : DAT_DTO_SUCCESS));
+		KD_EXPECT_EMPTY(test, env->req);
+		KUNIT_EXPECT_TRUE(test, kd_next(env->recv, &event));
+		KUNIT_EXPECT_TRUE(test, kd_next(env->recv, &event));
+		KD_EXPECT_EMPTY(test, env->recv);
+		kdapl_half_end(kd_half(env), KDAPL_END_PEER);
+		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+		kd_pause();
+		KD_EXPECT_EMPTY(test, env->conn);
+		kd_ep_free(env);
+	}
+}
+
+/* Without a connect EVD nobody hears of it, and the states are the same. */
+static void call_no_evd_test(struct kunit *test)
+{
+	static const DAT_EP_STATE from[] = {
+		DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, DAT_EP_STATE_COMPLETION_PENDING,
+		DAT_EP_STATE_CONNECTED,
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE conn = env->conn;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+	int i;
+
+	kd_attr(&attr);
+	for (i = 0; i < ARRAY_SIZE(from); i++) {
+		env->conn = DAT_HANDLE_NULL;
+		kd_ep(env, &attr);
+		if (from[i] == DAT_EP_STATE_CONNECTED)
+			kd_bring_up(env);
+		else
+			kd_reach(env, from[i]);
+		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep), (int)from[i]);
+		kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
+				(int)DAT_EP_STATE_DISCONNECTED);
+		KD_EXPECT_OK(test, dat_ep_reset(env->ep));
+		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
+				(int)DAT_EP_STATE_UNCONNECTED);
+		kd_ep_free(env);
+		env->conn = conn;
+		KUNIT_EXPECT_FALSE(test, kd_next(env->conn, &event));
+		KD_EXPECT_EMPTY(test, env->async);
+	}
+}
+
+/* Reset frees the private data of the connection: no more, and once. */
+static void call_reset_pdata_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_half *half;
+	DAT_EVENT event;
+	int i;
+
+	kd_ep(env, NULL);
+	for (i = 0; i < 3; i++) {
+		half = kd_half(env);
+		half->pdata = kmemdup("from the peer", 14, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, half->pdata);
+		half->pdata_len = 14;
+		kd_bring_up(env);
+		KUNIT_ASSERT_TRUE(test, kd_next(env->conn, &event));
+		KUNIT_EXPECT_EQ(test, event.event_data.connect_event_data.private_data_size, 14);
+		/* until the reset, whatever happens to the connection */
+		kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+		KUNIT_EXPECT_STREQ(test,
+				   (char *)event.event_data.connect_event_data.private_data,
+				   "from the peer");
+		KUNIT_EXPECT_TRUE(test, kd_next(env->conn, &event));
+		refcount_inc(&half->ref);
+		KD_EXPECT_OK(test, dat_ep_reset(env->ep));
+		/* the old half is held by this test alone, soon */
+		for (int k = 0; k < 15000 && refcount_read(&half->ref) > 1; k++)
+			kd_pause();
+		KUNIT_EXPECT_EQ(test, refcount_read(&half->ref), 1U);
+		kdapl_half_put(half);
+		KUNIT_EXPECT_NULL(test, kd_half(env)->pdata);
+		env->qp = kd_half(env)->qp;
+	}
+}
+
+static struct kunit_case call_cases[] = {
+	KD_CASE(call_table_test,
+		"EP-DIS-04..07,EP-POST-10,RECV-13,CR-ACC-02,EP-MOD-02: all calls, all states"),
+	KD_CASE(call_fixed_test, "EP-MOD-01,EP-MOD-02: what can never be modified"),
+	KD_CASE(call_pending_test,
+		"EPSM-18,EPSM-20,EPSM-21,EPSM-31,EP-DIS-06,EP-DIS-07: disconnected gracefully"),
+	KD_CASE(call_no_evd_test, "EPSM-33: connections nobody is told of"),
+	KD_CASE(call_reset_pdata_test, "EP-RST-04: private data lives until the reset"),
+	{}
+};
+
+static struct kunit_suite call_suite = {
+	.name = "kdapl-calls",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = call_cases,
+};
+
+kunit_test_suite(call_suite);

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Interface Adapters: the names they are opened by, the limits they report, who
+ * is related to whom; and EPs that share an EVD too small for all of them.
+ */
+#include <linux/inetdevice.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+
+#include "kd_test.h"
+
+static DAT_RETURN ian_open(const char *name, DAT_IA_HANDLE *ia)
+{
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+
+	return dat_ia_open((char *)name, 8, &evd, ia);
+}
+
+/* An IA of that name is this port, and says so. */
+static void ian_expect(struct kd_env *env, const char *name)
+{
+	struct kunit *test = env->test;
+	DAT_IA_ATTR *attr = kunit_kzalloc(test, sizeof(*attr), GFP_KERNEL);
+	struct kdapl_ia *kia;
+	DAT_IA_HANDLE ia;
+	DAT_RETURN ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, attr);
+	ret = ian_open(name, &ia);
+	KUNIT_ASSERT_EQ_MSG(test, (u32)ret, (u32)DAT_SUCCESS, "%s", name);
+	kia = kdapl_obj_get(ia, DAT_HANDLE_TYPE_IA);
+	KUNIT_EXPECT_PTR_EQ(test, kia->dev->ibdev, fake_ib_device(env->dev));
+	KUNIT_EXPECT_EQ(test, kia->port, 1U);
+	kdapl_obj_put(&kia->obj);
+	KD_EXPECT_OK(test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
+	KUNIT_EXPECT_STREQ(test, attr->adapter_name, name);
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+static int ian_instances(struct kd_env *env)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA), *other;
+	int n = 0;
+
+	mutex_lock(&ia->dev->lock);
+	list_for_each_entry(other, &ia->dev->ias, dev_node)
+		n++;
+	mutex_unlock(&ia->dev->lock);
+	kdapl_obj_put(&ia->obj);
+	return n;
+}
+
+/* Names of the device, right and nearly right. */
+static void ian_name_test(struct kunit *test)
+{
+	static const char * const wrong[] = {
+		"%s-2", "%s-0", "%s-01", "%s-1 ", "%s-", "%s-11", " %s-1", "%s1-1", "x%s", "%s/1",
+		"", "-1", "1", "nosuchdevice", "127.0.0.1.1", "10.11.12.13", "fd00::1234", "1.2",
+		"0x7f000001", "%%s",
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	char name[DAT_NAME_MAX_LENGTH];
+	DAT_IA_HANDLE ia;
+	int i, n = ian_instances(env);
+
+	ian_expect(env, fake_ib_name(env->dev));
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
+	ian_expect(env, name);
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		snprintf(name, sizeof(name), wrong[i], fake_ib_name(env->dev));
+		KUNIT_EXPECT_EQ_MSG(test, (u32)ian_open(name, &ia),
+				    (u32)DAT_ERROR(DAT_PROVIDER_NOT_FOUND,
+						   DAT_NAME_NOT_REGISTERED), "\"%s\"", name);
+	}
+	/* as long as a name may be, and longer */
+	memset(name, 'k', sizeof(name));
+	KD_EXPECT_RET(test, ian_open(name, &ia), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+	name[sizeof(name) - 1] = '\0';
+	KD_EXPECT_RET(test, ian_open(name, &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	KUNIT_EXPECT_EQ(test, ian_instances(env), n);
+}
+
+/* The loopback device, up, if there is one. */
+static struct net_device *ian_loopback(void)
+{
+	struct net_device *lo = init_net.loopback_dev;
+	int err;
+
+	rtnl_lock();
+	err = lo->flags & IFF_UP ? 0 : dev_open(lo, NULL);
+	rtnl_unlock();
+	return err ? NULL : lo;
+}
+
+/* Names and addresses of the port's network device. */
+static void ian_netdev_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct net_device *lo = ian_loopback();
+	const struct sockaddr_in *in;
+	DAT_IA_ATTR *attr = kunit_kzalloc(test, sizeof(*attr), GFP_KERNEL);
+	DAT_IA_HANDLE ia;
+
+	KUNIT_ASSERT_NOT_NULL(test, lo);
+	KUNIT_ASSERT_NOT_NULL(test, attr);
+	KD_EXPECT_RET(test, ian_open("lo", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	KD_EXPECT_RET(test, ian_open("127.0.0.1", &ia), DAT_PROVIDER_NOT_FOUND,
+		      DAT_NAME_NOT_REGISTERED);
+	KUNIT_ASSERT_EQ(test, fake_ib_set_netdev(env->dev, lo), 0);
+	ian_expect(env, "lo");
+	ian_expect(env, "127.0.0.1");
+	ian_expect(env, fake_ib_name(env->dev));
+	KD_EXPECT_RET(test, ian_open("127.0.0.2", &ia), DAT_PROVIDER_NOT_FOUND,
+		      DAT_NAME_NOT_REGISTERED);
+	KD_EXPECT_RET(test, ian_open("0.0.0.0", &ia), DAT_PROVIDER_NOT_FOUND,
+		      DAT_NAME_NOT_REGISTERED);
+	KD_EXPECT_RET(test, ian_open("::", &ia), DAT_PROVIDER_NOT_FOUND,
+		      DAT_NAME_NOT_REGISTERED);
+	/* opened by whatever name: the address that serves is told */
+	KD_ASSERT_OK(test, ian_open("127.0.0.1", &ia));
+	KD_EXPECT_OK(test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
+	in = (const struct sockaddr_in *)attr->ia_address_ptr;
+	KUNIT_ASSERT_NOT_NULL(test, in);
+	KUNIT_EXPECT_EQ(test, (int)in->sin_family, AF_INET);
+	KUNIT_EXPECT_EQ(test, ntohl(in->sin_addr.s_addr), 0x7f000001U);
+	/* it goes, and the IA stays, without one */
+	KUNIT_ASSERT_EQ(test, fake_ib_set_netdev(env->dev, NULL), 0);
+	KD_EXPECT_OK(test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
+	KUNIT_EXPECT_NULL(test, attr->ia_address_ptr);
+	KUNIT_EXPECT_STREQ(test, attr->adapter_name, "127.0.0.1");
+	KD_EXPECT_RET(test, ian_open("lo", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	KUNIT_ASSERT_EQ(test, fake_ib_set_netdev(env->dev, lo), 0);
+	KD_EXPECT_OK(test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
+	KUNIT_EXPECT_NOT_NULL(test, attr->ia_address_ptr);
+	KUNIT_ASSERT_EQ(test, fake_ib_set_netdev(env->dev, NULL), 0);
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+/* What is wrong with an open, alone and together; and that it leaves nothing. */
+static void ian_args_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct fake_ib *other = fake_ib_create(NULL);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd, dead, foreign = DAT_HANDLE_NULL;
+	char name[DAT_NAME_MAX_LENGTH], name2[DAT_NAME_MAX_LENGTH];
+	int i, n = ian_instances(env);
+	struct fake_ib_live before, after;
+	DAT_IA_HANDLE ia, ia2;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
+	snprintf(name2, sizeof(name2), "%s-1", fake_ib_name(other));
+	KD_ASSERT_OK(test, dat_ia_open(name2, 8, &foreign, &ia2));
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 1, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_ASYNC_FLAG, &dead));
+	KD_ASSERT_OK(test, dat_evd_free(dead));
+	fake_ib_live(env->dev, &before);
+#define IAN_RET(type, sub, nm, qlen, evdp, iap, major, minor, ts)			\
+	KD_EXPECT_RET(test, dat_ia_openv(nm, qlen, evdp, iap, major, minor, ts), type, sub)
+	IAN_RET(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, NULL, 8, &async, &ia, 2, 0, DAT_TRUE);
+	IAN_RET(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, name, 8, NULL, &ia, 2, 0, DAT_TRUE);
+	IAN_RET(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, name, 8, &async, NULL, 2, 0, DAT_TRUE);
+	IAN_RET(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, name, 0, &async, &ia, 2, 0, DAT_TRUE);
+	IAN_RET(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, name, -1, &async, &ia, 2, 0, DAT_TRUE);
+	IAN_RET(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND, name, 8, &async, &ia, 1, 0, DAT_TRUE);
+	IAN_RET(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND, name, 8, &async, &ia, 3, 0, DAT_TRUE);
+	IAN_RET(DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND, name, 8, &async, &ia, 2, 1, DAT_TRUE);
+	IAN_RET(DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND, name, 8, &async, &ia, 2, 0,
+		2);
+	for (i = 0; i < 7; i++) {
+		DAT_EVD_HANDLE bad[] = {
+			env->conn, dead, foreign, env->ia, env->pz, (DAT_EVD_HANDLE)~0UL,
+			(DAT_EVD_HANDLE)env,
+		};
+
+		evd = bad[i];
+		IAN_RET(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC, name, 8, &evd, &ia, 2,
+			0, DAT_TRUE);
+		KUNIT_EXPECT_PTR_EQ(test, evd, bad[i]);
+	}
+#undef IAN_RET
+	KUNIT_EXPECT_NULL(test, async);
+	KUNIT_EXPECT_EQ(test, ian_instances(env), n);
+	fake_ib_live(env->dev, &after);
+	KUNIT_EXPECT_EQ(test, memcmp(&before, &after, sizeof(before)), 0);
+	/* with a good one neither the length nor the handle matters */
+	evd = env->async;
+	KD_EXPECT_OK(test, dat_ia_openv(name, -5, &evd, &ia, 2, 0, DAT_FALSE));
+	KUNIT_EXPECT_PTR_EQ(test, evd, env->async);
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	/* the open fails while it is under way */
+	for (i = 1; i < 8; i++) {
+		DAT_RETURN ret;
+
+		async = DAT_HANDLE_NULL;
+		fake_ib_fail(env->dev, FAKE_IB_ANY, i, -ENOMEM);
+		ret = dat_ia_open(name, 8, &async, &ia);
+		fake_ib_fail(env->dev, FAKE_IB_ANY, 0, 0);
+		if (ret == DAT_SUCCESS) {
+			KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+			continue;
+		}
+		KUNIT_EXPECT_EQ(test, ian_instances(env), n);
+		fake_ib_live(env->dev, &after);
+		KUNIT_EXPECT_EQ(test, memcmp(&before, &after, sizeof(before)), 0);
+	}
+	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_ABRUPT_FLAG));
+	fake_ib_destroy(other);
+}
+
+/* Limits beyond what the attribute can say are as large as it can. */
+static void ian_huge_test(struct kunit *test)
+{
+	const struct fake_ib_caps caps = {
+		.max_pages = 1 << 21, .max_msg_sz = U32_MAX, .max_qp_wr = INT_MAX,
+		.max_cqe = INT_MAX, .max_rd_atom = INT_MAX, .max_qp = INT_MAX,
+		.max_srq_wr = INT_MAX,
+	};
+	DAT_IA_ATTR *attr = kunit_kzalloc(test, sizeof(*attr), GFP_KERNEL);
+	struct kd_env *env = kd_open(test, &caps);
+
+	KUNIT_ASSERT_NOT_NULL(test, attr);
+	KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
+	/* 8 GiB in one registration */
+	KUNIT_EXPECT_EQ(test, (u32)attr->max_lmr_block_size, U32_MAX);
+	KUNIT_EXPECT_EQ(test, (u32)attr->max_message_size, U32_MAX);
+	KUNIT_EXPECT_EQ(test, (u32)attr->max_rdma_size, U32_MAX);
+	/* nothing wraps around */
+	KUNIT_EXPECT_GT(test, attr->max_eps, 0);
+	KUNIT_EXPECT_GT(test, attr->max_dto_per_ep, 0);
+	KUNIT_EXPECT_GT(test, attr->max_evd_qlen, 0);
+	KUNIT_EXPECT_GT(test, attr->max_rdma_read_per_ep_in, 0);
+	KUNIT_EXPECT_GT(test, attr->max_rdma_read_per_ep_out, 0);
+	KUNIT_EXPECT_GT(test, attr->max_rdma_read_in, 0);
+	KUNIT_EXPECT_GT(test, attr->max_rdma_read_out, 0);
+	KUNIT_EXPECT_GT(test, attr->max_srqs, 0);
+	KUNIT_EXPECT_GT(test, attr->max_recv_per_srq, 0);
+	KUNIT_EXPECT_GT(test, attr->max_ep_per_srq, 0);
+	KUNIT_EXPECT_GE(test, attr->max_iov_segments_per_rdma_read, 1);
+	KUNIT_EXPECT_GE(test, attr->max_iov_segments_per_rdma_write, 1);
+	/* and what is offered can be had */
+	kd_ep(env, NULL);
+}
+
+/* No two IAs know of each other. */
+static void ian_related_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct fake_ib *other = fake_ib_create(NULL);
+	char a[DAT_NAME_MAX_LENGTH], b[DAT_NAME_MAX_LENGTH], *names[] = { a, b, NULL };
+	char *unknown = "nosuchdevice-1";
+	DAT_HA_RELATIONSHIP answer;
+	int i, k;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	snprintf(a, sizeof(a), "%s-1", fake_ib_name(env->dev));
+	snprintf(b, sizeof(b), "%s-1", fake_ib_name(other));
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < 2; k++) {
+			answer = 99;
+			KD_EXPECT_OK(test, dat_registry_providers_related(names[i], names[k],
+									  &answer));
+			KUNIT_EXPECT_EQ(test, (int)answer, (int)(i == k ? DAT_HA_TRUE :
+									  DAT_HA_FALSE));
+		}
+		KD_EXPECT_RET(test, dat_registry_providers_related(names[i], unknown, &answer),
+			      DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+		KD_EXPECT_RET(test, dat_registry_providers_related(unknown, names[i], &answer),
+			      DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+		KD_EXPECT_RET(test, dat_registry_providers_related(NULL, names[i], &answer),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+		KD_EXPECT_RET(test, dat_registry_providers_related(names[i], NULL, &answer),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		KD_EXPECT_RET(test, dat_registry_providers_related(names[i], a, NULL),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	}
+	KD_EXPECT_RET(test, dat_registry_providers_related(unknown, unknown, &answer),
+		      DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	fake_ib_destroy(other);
+	KD_EXPECT_RET(test, dat_registry_providers_related(a, b, &answer),
+		      DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+}
+
+#define IAN_EPS		6
+
+/* Far more DTOs than the EVD is long: no EP is refused, no event is lost. */
+static void ian_small_evd_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EP_HANDLE eps[IAN_EPS];
+	struct kdapl_ep *keps[IAN_EPS];
+	int i, k, n[IAN_EPS] = {};
+	DAT_EVD_HANDLE small;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+
+	kd_attr(&attr);
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 1, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
+					   &small));
+	for (i = 0; i < IAN_EPS; i++) {
+		DAT_EVD_HANDLE recv = env->recv, req = env->req;
+
+		env->recv = small;
+		env->req = small;
+		kd_ep(env, &attr);
+		env->recv = recv;
+		env->req = req;
+		kd_connect(env);
+		eps[i] = env->ep;
+		keps[i] = env->kep;
+		for (k = 0; k < 8; k++) {
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, k, NULL, 0));
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, k, NULL, 0));
+		}
+		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS), 8);
+		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(env->qp, true, IB_WC_SUCCESS), 8);
+	}
+	while (kd_next(small, &event)) {
+		KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+				(int)DAT_DTO_SUCCESS);
+		for (i = 0; i < IAN_EPS; i++)
+			n[i] += event.event_data.dto_completion_event_data.ep_handle == eps[i];
+	}
+	for (i = 0; i < IAN_EPS; i++) {
+		KUNIT_EXPECT_EQ(test, n[i], 16);
+		kdapl_obj_put(&keps[i]->obj);
+		KD_EXPECT_OK(test, dat_ep_free(eps[i]));
+	}
+	KD_EXPECT_EMPTY(test, env->async);
+	env->kep = NULL;
+	env->ep = NULL;
+	KD_EXPECT_OK(test, dat_evd_free(small));
+}
+
+static struct kunit_case ian_cases[] = {
+	KD_CASE(ian_name_test, "IA-OPEN-02,IA-QRY-02,SIL-30: names of a device"),
+	KD_CASE(ian_netdev_test, "SIL-30,IA-QRY-02: names and addresses of a network device"),
+	KD_CASE(ian_args_test, "IA-OPEN-01..04,IA-OPEN-07,GEN-07: arguments, and what is left"),
+	KD_CASE(ian_huge_test, "IA-QRY-03: limits beyond all bounds"),
+	KD_CASE(ian_related_test, "REG-07: who is related to whom"),
+	KD_CASE(ian_small_evd_test, "EP-CREATE-11,EVD-OVF-06: more DTOs than the EVD is long"),
+	{}
+};
+
+static struct kunit_suite ian_suite = {
+	.name = "kdapl-ia",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = ian_cases,
+};
+
+kunit_test_suite(ian_suite);

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Service points and connection requests without a network.
+ *
+ * The fake device has no IP address to listen on. What is made here is what
+ * dat_psp_create() and dat_rsp_create() make, without the listener, and what the
+ * handler of that listener makes of a request. The request's cm_id is real but
+ * knows no peer: to reject it has no effect, and to accept it fails.
+ */
+#include "kd_conn.h"
+
+/**
+ * kd_cr_evd - an EVD for requests
+ * @env: environment
+ * @qlen: its length
+ *
+ * Return: the EVD, for the case to free.
+ */
+DAT_EVD_HANDLE kd_cr_evd(struct kd_env *env, DAT_COUNT qlen)
+{
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+
+	KD_ASSERT_OK(env->test, dat_evd_kcreate(env->ia, qlen, DAT_UPCALL_DISABLE, NULL,
+						DAT_EVD_CR_FLAG, &evd));
+	return evd;
+}
+
+/* A service point that hears nothing, referenced and not yet published. */
+static struct kdapl_sp *sp_make(struct kd_env *env, unsigned int type, DAT_EVD_HANDLE handle,
+				DAT_CONN_QUAL qual, bool makes_eps)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
+	struct kdapl_evd *evd = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EVD);
+	struct kdapl_sp *sp;
+	DAT_RETURN ret;
+
+	KUNIT_ASSERT_NOT_NULL(env->test, ia);
+	KUNIT_ASSERT_NOT_NULL(env->test, evd);
+	sp = kdapl_sp_alloc(ia, type, evd, &ret);
+	KUNIT_ASSERT_NOT_NULL(env->test, sp);
+	sp->conn_qual = qual;
+	if (makes_eps) {
+		sp->null_evd = kdapl_evd_null(ia);
+		KUNIT_ASSERT_NOT_NULL(env->test, sp->null_evd);
+	}
+	kdapl_obj_put(&evd->obj);
+	kdapl_obj_put(&ia->obj);
+	return sp;
+}
+
+static DAT_HANDLE sp_publish(struct kd_env *env, struct kdapl_sp *sp)
+{
+	DAT_HANDLE handle;
+
+	KUNIT_ASSERT_EQ(env->test, kdapl_obj_publish(&sp->obj), 0);
+	handle = sp->obj.handle;
+	kdapl_obj_put(&sp->obj);
+	return handle;
+}
+
+/**
+ * kd_psp - a PSP that hears nothing
+ * @env: environment
+ * @evd: EVD with the CR flag
+ * @qual: its qualifier
+ * @flags: who supplies EPs
+ *
+ * Return: its handle, for dat_psp_free().
+ */
+DAT_PSP_HANDLE kd_psp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual,
+		      DAT_PSP_FLAGS flags)
+{
+	struct kdapl_sp *sp = sp_make(env, DAT_HANDLE_TYPE_PSP, evd, qual,
+				      flags == DAT_PSP_PROVIDER_FLAG);
+
+	sp->flags = flags;
+	return sp_publish(env, sp);
+}
+
+/**
+ * kd_rsp - an RSP that hears nothing
+ * @env: environment
+ * @evd: EVD with the CR flag
+ * @qual: its qualifier
+ * @handle: EP in UNCONNECTED, or DAT_HANDLE_NULL
+ *
+ * Return: its handle, for dat_rsp_free(); the EP is in RESERVED.
+ */
+DAT_RSP_HANDLE kd_rsp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual,
+		      DAT_EP_HANDLE handle)
+{
+	struct kdapl_sp *sp = sp_make(env, DAT_HANDLE_TYPE_RSP, evd, qual, !handle);
+	struct kdapl_ep *ep;
+
+	if (handle) {
+		ep = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EP);
+		KUNIT_ASSERT_NOT_NULL(env->test, ep);
+		spin_lock_irq(&ep->lock);
+		kdapl_ep_step(ep, KDAPL_IN_RESERVE);
+		spin_unlock_irq(&ep->lock);
+		KUNIT_EXPECT_EQ(env->test, ep->state, (int)DAT_EP_STATE_RESERVED);
+		sp->ep = ep;		/* with the reference */
+		sp->ep_handle = handle;
+	}
+	return sp_publish(env, sp);
+}
+
+static int conn_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	return 0;
+}
+
+/* What the handler of an RSP does with its one request. */
+static bool conn_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
+{
+	if (!kdapl_dev_enter(sp->obj.ia->dev))
+		return false;
+	if (kdapl_obj_retire(&sp->obj)) {
+		kdapl_dev_exit(sp->obj.ia->dev);
+		return false;
+	}
+	if (sp->ep)
+		kdapl_ep_request(sp->ep, cr);
+	refcount_inc(&cr->obj.ref);
+	sp->cr = cr;
+	queue_work(kdapl_conn_wq, &sp->used_work);
+	return true;
+}
+
+/**
+ * kd_try_request - a request arrives, for any thread
+ * @env: environment
+ * @handle: service point, from kd_psp() or kd_rsp()
+ * @pdata: private data
+ * @len: its length
+ *
+ * Return: 1 when it was reported, for an RSP: will be; 0 when it was refused;
+ * -ENOENT when the service point is gone; or another errno.
+ */
+int kd_try_request(struct kd_env *env, DAT_HANDLE handle, const void *pdata, u8 len)
+{
+	const struct rdma_conn_param param = {
+		.private_data = pdata,
+		.private_data_len = len,
+		.responder_resources = 3,
+		.initiator_depth = 2,
+	};
+	struct rdma_cm_id *id;
+	struct sockaddr_in *in;
+	struct kdapl_sp *sp;
+	struct kdapl_cr *cr;
+	bool ok;
+
+	sp = kdapl_obj_get(handle, DAT_HANDLE_TYPE_RSP);
+	if (!sp)
+		sp = kdapl_obj_get(handle, DAT_HANDLE_TYPE_PSP);
+	if (!sp)
+		return -ENOENT;
+	id = rdma_create_id(&init_net, conn_handler, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id)) {
+		kdapl_obj_put(&sp->obj);
+		return PTR_ERR(id);
+	}
+	id->device = fake_ib_device(env->dev);
+	id->port_num = 1;
+	in = (struct sockaddr_in *)&id->route.addr.src_addr;
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(0x0a000001);
+	in->sin_port = htons(sp->conn_qual);
+	in = (struct sockaddr_in *)&id->route.addr.dst_addr;
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(0x0a000002);
+	in->sin_port = htons(KD_PEER_PORT);
+	cr = kdapl_cr_create(sp, id, &param);
+	if (IS_ERR(cr)) {
+		rdma_destroy_id(id);
+		kdapl_obj_put(&sp->obj);
+		return PTR_ERR(cr);
+	}
+	ok = sp->obj.type == DAT_HANDLE_TYPE_RSP ? conn_use_up(sp, cr) :
+						   kdapl_sp_announce(sp, sp->evd, cr);
+	if (!ok)
+		kdapl_cr_refuse(cr);
+	kdapl_obj_put(&cr->obj);
+	kdapl_obj_put(&sp->obj);
+	return ok;
+}
+
+/**
+ * kd_request - a request arrives
+ * @env: environment
+ * @sp: service point, from kd_psp() or kd_rsp()
+ * @pdata: private data
+ * @len: its length
+ *
+ * Return: whether it was reported, for an RSP: will be.
+ */
+bool kd_request(struct kd_env *env, DAT_HANDLE sp, const void *pdata, u8 len)
+{
+	int ret = kd_try_request(env, sp, pdata, len);
+
+	KUNIT_ASSERT_GE(env->test, ret, 0);
+	return ret;
+}
+
+/**
+ * kd_next_wait - wait for an event that must come
+ * @env: environment
+ * @evd: where
+ * @event: filled
+ */
+void kd_next_wait(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_EVENT *event)
+{
+	int i;
+
+	for (i = 0; i < 15000 && !kd_next(evd, event); i++)
+		kd_pause();
+	KUNIT_ASSERT_LT(env->test, i, 15000);
+}
+
+/**
+ * kd_cr - a request arrives and is reported
+ * @env: environment
+ * @sp: service point, from kd_psp() or kd_rsp()
+ * @evd: its EVD, empty
+ *
+ * Return: the CR.
+ */
+DAT_CR_HANDLE kd_cr(struct kd_env *env, DAT_HANDLE sp, DAT_EVD_HANDLE evd)
+{
+	DAT_EVENT event;
+
+	KUNIT_ASSERT_TRUE(env->test, kd_request(env, sp, NULL, 0));
+	kd_next_wait(env, evd, &event);
+	KUNIT_ASSERT_EQ(env->test, (u32)event.event_number, (u32)DAT_CONNECTION_REQUEST_EVENT);
+	return event.event_data.cr_arrival_event_data.cr_handle;
+}
+
+/**
+ * kd_cr_ep - the EP a CR came with
+ * @env: environment
+ * @cr: the CR
+ *
+ * Return: its handle, or DAT_HANDLE_NULL.
+ */
+DAT_EP_HANDLE kd_cr_ep(struct kd_env *env, DAT_CR_HANDLE cr)
+{
+	DAT_CR_PARAM param = {};
+
+	KD_EXPECT_OK(env->test, dat_cr_query(cr, DAT_CR_FIELD_ALL, &param));
+	return param.local_ep_handle;
+}
+
+/**
+ * kd_state - the state of an EP, as the consumer sees it
+ * @env: environment
+ * @ep: the EP
+ *
+ * Return: DAT_EP_STATE.
+ */
+DAT_EP_STATE kd_state(struct kd_env *env, DAT_EP_HANDLE ep)
+{
+	DAT_EP_STATE state = -1;
+
+	KD_EXPECT_OK(env->test, dat_ep_get_status(ep, &state, NULL, NULL));
+	return state;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Service points and connection requests without a network: listeners that are
+ * none, and requests whose peer nobody can answer.
+ */
+#ifndef KDAPL_KD_CONN_H
+#define KDAPL_KD_CONN_H
+
+#include "kd_test.h"
+
+#define KD_PEER_PORT	4711
+
+DAT_EVD_HANDLE kd_cr_evd(struct kd_env *env, DAT_COUNT qlen);
+DAT_PSP_HANDLE kd_psp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual,
+		      DAT_PSP_FLAGS flags);
+DAT_RSP_HANDLE kd_rsp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual,
+		      DAT_EP_HANDLE ep);
+int kd_try_request(struct kd_env *env, DAT_HANDLE handle, const void *pdata, u8 len);
+bool kd_request(struct kd_env *env, DAT_HANDLE sp, const void *pdata, u8 len);
+void kd_next_wait(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_EVENT *event);
+DAT_CR_HANDLE kd_cr(struct kd_env *env, DAT_HANDLE sp, DAT_EVD_HANDLE evd);
+DAT_EP_HANDLE kd_cr_ep(struct kd_env *env, DAT_CR_HANDLE cr);
+DAT_EP_STATE kd_state(struct kd_env *env, DAT_EP_HANDLE ep);
+
+#endif /* KDAPL_KD_CONN_H */
