@@ -395,6 +395,34 @@ out:
 	kdapl_dev_exit(half->dev);
 }
 
+/* 0: under way, or aborted already; -EADDRNOTAVAIL: no address to start from. */
+static int cm_start(struct kdapl_half *half, u32 usec)
+{
+	struct rdma_cm_id *id;
+	int ret;
+
+	id = cm_create_id(half);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	mutex_lock(&half->lock);
+	if (half->phase != KDAPL_HALF_IDLE || atomic_read(&half->reason) != KDAPL_END_NONE) {
+		mutex_unlock(&half->lock);
+		rdma_destroy_id(id);
+		return 0;	/* its end is under way */
+	}
+	ret = cm_resolve(half, id);
+	if (!ret) {
+		WRITE_ONCE(half->phase, KDAPL_HALF_CONNECTING);
+		if (usec != DAT_TIMEOUT_INFINITE)
+			queue_delayed_work(kdapl_wq, &half->timer, usecs_to_jiffies(usec) + 1);
+	}
+	mutex_unlock(&half->lock);
+	if (!ret)
+		return 0;
+	rdma_destroy_id(id);
+	return ret == -ENOMEM ? ret : -EHOSTUNREACH;
+}
+
 /**
  * kdapl_cm_connect - start an attempt
  * @half: idle half; its conn_pdata is set
@@ -408,9 +436,7 @@ out:
 DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, const struct sockaddr *dst, u16 port,
 			    u32 usec)
 {
-	struct kdapl_ia *ia = half->ep->obj.ia;
 	struct sockaddr_storage any;
-	struct rdma_cm_id *id;
 	int ret;
 
 	memset(&half->remote, 0, sizeof(half->remote));
@@ -418,32 +444,15 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, const struct sockaddr *dst,
 	kdapl_addr_set_port(&half->remote, port);
 	cm_read_depths(half);
 	cm_copy_conn(half);
-	id = cm_create_id(half);
-	if (id == ERR_PTR(-EADDRNOTAVAIL))
-		return kdapl_err(DAT_INVALID_ADDRESS,
-				 kdapl_ia_address(ia, AF_UNSPEC, &any, NULL) ?
-				 DAT_INVALID_ADDRESS_UNREACHABLE :
-				 DAT_INVALID_ADDRESS_UNSUPPORTED);
-	if (IS_ERR(id))
-		return kdapl_errno_ret(PTR_ERR(id));
-	mutex_lock(&half->lock);
-	if (half->phase != KDAPL_HALF_IDLE || atomic_read(&half->reason) != KDAPL_END_NONE) {
-		mutex_unlock(&half->lock);
-		rdma_destroy_id(id);
-		return DAT_SUCCESS;	/* aborted already: its end is under way */
-	}
-	ret = cm_resolve(half, id);
-	if (!ret) {
-		WRITE_ONCE(half->phase, KDAPL_HALF_CONNECTING);
-		if (usec != DAT_TIMEOUT_INFINITE)
-			queue_delayed_work(kdapl_wq, &half->timer, usecs_to_jiffies(usec) + 1);
-	}
-	mutex_unlock(&half->lock);
+	ret = cm_start(half, usec);
 	if (!ret)
 		return DAT_SUCCESS;
-	rdma_destroy_id(id);
-	return ret == -ENOMEM ? kdapl_errno_ret(ret) :
-	       kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+	half->remote.ss_family = AF_UNSPEC;	/* there is no peer */
+	if (ret == -EADDRNOTAVAIL && !kdapl_ia_address(half->ep->obj.ia, AF_UNSPEC, &any, NULL))
+		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+	if (ret == -EADDRNOTAVAIL || ret == -EHOSTUNREACH)
+		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+	return kdapl_errno_ret(ret);
 }
 
 /**

@@ -64,7 +64,7 @@ static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
 	}
 	ret = kdapl_obj_publish(&cr->obj);
 	if (ret && made)
-		kdapl_ep_free_later(made);
+		kdapl_ep_take_back(made, false);
 	return ret;
 }
 
@@ -107,16 +107,17 @@ struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 static void cr_leave_ep(struct kdapl_cr *cr)
 {
 	struct kdapl_ep *ep = cr->ep;
-	bool dies;
+	bool waits, made;
 
 	if (!ep)
 		return;
 	spin_lock_irq(&ep->lock);
-	dies = ep->cr == cr && ep->state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING;
+	waits = ep->cr == cr;	/* if not, the device has gone */
+	made = ep->state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING;
 	spin_unlock_irq(&ep->lock);
-	if (dies)
-		kdapl_ep_free(ep);
-	else
+	if (waits && made)
+		kdapl_ep_take_back(ep, true);
+	else if (waits)
 		kdapl_ep_leave(ep, KDAPL_IN_DECLINE);
 }
 

@@ -831,13 +831,13 @@ static int ep_retire(struct kdapl_ep *ep)
 }
 
 /**
- * kdapl_ep_free - take an EP that was made for a request back
+ * kdapl_ep_take_back - an EP that was made for a request goes with it
  * @ep: EP in TENTATIVE_CONNECTION_PENDING
+ * @wait: until it has gone, unless this is an upcall of one of its EVDs
  *
- * Context: may sleep; inside an upcall of one of its EVDs it does not.
- * Return: 0, or -ESTALE when it is going already.
+ * Context: may sleep if @wait; inside an upcall of one of its EVDs it does not.
  */
-int kdapl_ep_free(struct kdapl_ep *ep)
+void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait)
 {
 	unsigned long flags;
 	int ret;
@@ -845,26 +845,11 @@ int kdapl_ep_free(struct kdapl_ep *ep)
 	spin_lock_irqsave(&ep->lock, flags);
 	ret = ep_retire(ep);
 	spin_unlock_irqrestore(&ep->lock, flags);
-	if (!ret)
+	if (ret)
+		return;		/* dat_ia_close() has it */
+	if (wait)
 		ep_dispose(ep);
-	return ret;
-}
-
-/**
- * kdapl_ep_free_later - the same, without waiting
- * @ep: EP nobody has been told of
- *
- * Context: any.
- */
-void kdapl_ep_free_later(struct kdapl_ep *ep)
-{
-	unsigned long flags;
-	int ret;
-
-	spin_lock_irqsave(&ep->lock, flags);
-	ret = ep_retire(ep);
-	spin_unlock_irqrestore(&ep->lock, flags);
-	if (!ret)
+	else
 		queue_work(kdapl_upcall_wq, &ep->free_work);
 }
 
@@ -1092,7 +1077,7 @@ static void ep_set_watermark(struct kdapl_ep *ep, DAT_COUNT soft, const DAT_COUN
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (negative);
- * DAT_MODEL_NOT_SUPPORTED (EP without SRQ).
+ * DAT_MODEL_NOT_SUPPORTED (EP without SRQ); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark,
 				DAT_COUNT hard_high_watermark)
@@ -1108,6 +1093,8 @@ DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wat
 		ret = kdapl_arg_err(3);
 	else if (!ep->srq)
 		ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	else if (READ_ONCE(ep->obj.ia->dead))
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	else
 		ep_set_watermark(ep, soft_high_watermark, &hard_high_watermark);
 	kdapl_obj_put(&ep->obj);

@@ -388,7 +388,8 @@ static bool ep_conn_valid(const struct kdat_conn_attr *attr)
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL, or a value
- * out of range); DAT_INVALID_STATE (subtype its state).
+ * out of range); DAT_INVALID_STATE (subtype its state); DAT_INTERNAL_ERROR
+ * (device removed).
  */
 DAT_RETURN kdat_ep_modify_conn(DAT_EP_HANDLE ep_handle, const struct kdat_conn_attr *attr)
 {
@@ -400,6 +401,10 @@ DAT_RETURN kdat_ep_modify_conn(DAT_EP_HANDLE ep_handle, const struct kdat_conn_a
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	if (!attr || !ep_conn_valid(attr)) {
 		ret = kdapl_arg_err(2);
+		goto out;
+	}
+	if (READ_ONCE(ep->obj.ia->dead)) {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 		goto out;
 	}
 	spin_lock_irqsave(&ep->lock, flags);

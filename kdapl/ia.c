@@ -90,8 +90,8 @@ void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
 	attr->max_evd_qlen = dev->max_cqe;
 	attr->max_iov_segments_per_dto = min(dev->max_send_sge, dev->max_recv_sge);
 	attr->max_lmrs = dev->max_mr;
-	attr->max_lmr_block_size = min_t(u64, dev->max_mr_size,
-					 (u64)dev->max_fast_reg_page_list_len * PAGE_SIZE);
+	attr->max_lmr_block_size = min3(dev->max_mr_size, (u64)U32_MAX,
+					(u64)dev->max_fast_reg_page_list_len * PAGE_SIZE);
 	attr->max_lmr_virtual_address = ~0ULL;
 	attr->max_pzs = dev->max_pd;
 	attr->max_message_size = ia->max_msg;

@@ -757,8 +757,7 @@ struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_
 void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr);
 void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input);
 void kdapl_ep_removed(struct kdapl_ep *ep);
-void kdapl_ep_free_later(struct kdapl_ep *ep);
-int kdapl_ep_free(struct kdapl_ep *ep);
+void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait);
 void kdapl_eps_destroy(struct list_head *eps);
 
 static inline struct kdapl_half *kdapl_ep_half(struct kdapl_ep *ep)

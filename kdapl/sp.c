@@ -8,6 +8,7 @@
  * only: there a work item destroys the listener first, so that the qualifier is
  * free again, and reports the request then.
  */
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "kdapl.h"
@@ -99,7 +100,7 @@ static bool sp_take_back(struct kdapl_cr *cr)
 	cr->cm_id = NULL;
 	mutex_unlock(&cr->mutex);
 	if (cr->ep && cr->ep->cr == cr)
-		kdapl_ep_free_later(cr->ep);	/* made for it */
+		kdapl_ep_take_back(cr->ep, false);	/* made for it */
 	kdapl_obj_put(&cr->obj);	/* the handle's */
 	return mine;
 }
@@ -112,12 +113,15 @@ static bool sp_take_back(struct kdapl_cr *cr)
 static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kdapl_sp *sp = id->context;
-	struct kdapl_cr *cr;
 	bool mine = true, reported;
+	struct kdapl_cr *cr;
+	unsigned int noio;
 
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
+	noio = memalloc_noio_save();	/* reconnects under writeback (D-32) */
 	cr = kdapl_cr_create(sp, id, &event->param.conn);
+	memalloc_noio_restore(noio);
 	if (!IS_ERR(cr)) {
 		if (sp->obj.type == DAT_HANDLE_TYPE_RSP)
 			reported = sp_use_up(sp, cr);

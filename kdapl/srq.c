@@ -756,7 +756,8 @@ EXPORT_SYMBOL(dat_srq_resize);
  * comes once for each call of this function.
  *
  * Context: any.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER;
+ * DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 {
@@ -783,6 +784,8 @@ again:
 	}
 	if (low_watermark < 0 || low_watermark > pool->limit) {
 		ret = kdapl_arg_err(2);
+	} else if (READ_ONCE(srq->obj.ia->dead)) {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	} else {
 		pool->low = low_watermark;
 		WRITE_ONCE(pool->low_armed, low_watermark > 0);
