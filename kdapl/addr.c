@@ -300,9 +300,9 @@ bool kdapl_port_named(struct kdapl_device *dev, u32 port, const char *name, stru
 		pick->ifindex = s.ifindex;
 		return true;
 	}
-	if (in4_pton(name, -1, (u8 *)&in->sin_addr, -1, NULL))
+	if (in4_pton(name, -1, (u8 *)&in->sin_addr, '\0', NULL))
 		in->sin_family = AF_INET;
-	else if (in6_pton(name, -1, (u8 *)&in6->sin6_addr, -1, NULL))
+	else if (in6_pton(name, -1, (u8 *)&in6->sin6_addr, '\0', NULL))
 		in6->sin6_family = AF_INET6;
 	else
 		return false;

@@ -195,11 +195,6 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-static int cm_value(DAT_COUNT asked, int fallback)
-{
-	return asked == KDAT_CONN_DEFAULT ? fallback : asked;
-}
-
 /* What the id must know before its addresses are resolved or its QP is moved. */
 static void cm_prepare(struct kdapl_half *half, struct rdma_cm_id *id)
 {
@@ -211,7 +206,8 @@ static void cm_prepare(struct kdapl_half *half, struct rdma_cm_id *id)
 		return;
 	if (conn->ack_timeout != KDAT_CONN_DEFAULT)
 		rdma_set_ack_timeout(id, conn->ack_timeout);
-	rdma_set_min_rnr_timer(id, cm_value(conn->min_rnr_timer, MIN_RNR_TIMER));
+	rdma_set_min_rnr_timer(id, conn->min_rnr_timer == KDAT_CONN_DEFAULT ? MIN_RNR_TIMER :
+									      conn->min_rnr_timer);
 }
 
 /* The EP's wishes at the beginning of an attempt. */
@@ -236,8 +232,8 @@ static void cm_work_connect(struct work_struct *work)
 		.private_data_len = half->conn_pdata_len,
 		.responder_resources = half->read_in,
 		.initiator_depth = half->read_out,
-		.retry_count = cm_value(half->conn.retry_count, RETRY_COUNT),
-		.rnr_retry_count = cm_value(half->conn.rnr_retry_count, RNR_RETRY_COUNT),
+		.retry_count = RETRY_COUNT,
+		.rnr_retry_count = RNR_RETRY_COUNT,
 		.srq = !!half->pool,
 	};
 	DAT_EVENT_NUMBER outcome;
@@ -474,6 +470,7 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 	struct rdma_conn_param param = {
 		.private_data = pdata,
 		.private_data_len = len,
+		.rnr_retry_count = RNR_RETRY_COUNT,
 		.srq = !!half->pool,
 		.qp_num = half->qp->qp_num,
 	};
@@ -482,7 +479,6 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 
 	cm_read_depths(half);
 	cm_copy_conn(half);
-	param.rnr_retry_count = cm_value(half->conn.rnr_retry_count, RNR_RETRY_COUNT);
 	cm_prepare(half, id);
 	rdma_lock_handler(id);
 	mutex_lock(&half->lock);

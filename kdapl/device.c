@@ -165,6 +165,15 @@ static void device_catastrophe(struct kdapl_device *dev)
 	}
 }
 
+/* From now on calls answer DAT_INTERNAL_ERROR. dev->lock held. */
+static void device_mark_ias(struct kdapl_device *dev)
+{
+	struct kdapl_ia *ia;
+
+	list_for_each_entry(ia, &dev->ias, dev_node)
+		WRITE_ONCE(ia->dead, true);
+}
+
 static void device_remove_ids(struct kdapl_device *dev);
 
 /* The device is of no more use, though it is still there. */
@@ -175,12 +184,15 @@ static void device_fatal(struct kdapl_device *dev)
 	pr_err("%s: the device reports a fatal error: its connections break, its IAs are lost\n",
 	       dev->name);
 	WRITE_ONCE(dev->fatal, true);	/* nobody enters any more */
-	device_remove_ids(dev);
 	mutex_lock(&dev->lock);
+	device_mark_ias(dev);
 	list_for_each_entry(half, &dev->halves, dev_node) {
 		if (READ_ONCE(half->phase) != KDAPL_HALF_IDLE)
 			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 	}
+	mutex_unlock(&dev->lock);
+	device_remove_ids(dev);
+	mutex_lock(&dev->lock);
 	device_catastrophe(dev);
 	mutex_unlock(&dev->lock);
 }
@@ -322,7 +334,6 @@ static void device_remove_ids(struct kdapl_device *dev)
 
 	mutex_lock(&dev->lock);
 	list_for_each_entry(ia, &dev->ias, dev_node) {
-		WRITE_ONCE(ia->dead, true);
 		while ((obj = ia_next_id(ia))) {
 			if (obj->type == DAT_HANDLE_TYPE_CR)
 				kdapl_cr_destroy_verbs(container_of(obj, struct kdapl_cr, obj));
@@ -336,17 +347,29 @@ static void device_remove_ids(struct kdapl_device *dev)
 	mutex_unlock(&dev->lock);
 }
 
-static void device_remove_halves(struct kdapl_device *dev)
+/*
+ * All of them before anything goes: one end, or a request, going must not look
+ * like a disconnect or a refusal to the other.
+ */
+static void device_mark_all(struct kdapl_device *dev)
 {
 	struct kdapl_half *half;
 
 	mutex_lock(&dev->lock);
-	/* All of them first: one end going must not look like a disconnect to the other. */
+	device_mark_ias(dev);
 	list_for_each_entry(half, &dev->halves, dev_node) {
 		if (READ_ONCE(half->phase) != KDAPL_HALF_IDLE)
 			atomic_cmpxchg(&half->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
 		complete_all(&half->cm_down);	/* the reaper need not wait for the peer */
 	}
+	mutex_unlock(&dev->lock);
+}
+
+static void device_remove_halves(struct kdapl_device *dev)
+{
+	struct kdapl_half *half;
+
+	mutex_lock(&dev->lock);
 again:
 	list_for_each_entry(half, &dev->halves, dev_node) {
 		if (half->reaping)
@@ -404,6 +427,7 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 	kdapl_dev_exit(dev);
 	wait_for_completion(&dev->unused);
 
+	device_mark_all(dev);
 	device_remove_ids(dev);
 	device_remove_halves(dev);
 	device_remove_mrs(dev);

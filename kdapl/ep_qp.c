@@ -704,6 +704,11 @@ static int half_modify(struct kdapl_half *half, struct rdma_cm_id *id, enum ib_q
 		/* the CM has an opinion on access flags; keep ours, see half_qp_init() */
 		attr.qp_access_flags = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
 				       IB_ACCESS_REMOTE_READ;
+	/* the CM knows what the peer asked of us; what our consumer asked goes before */
+	if ((mask & IB_QP_RETRY_CNT) && half->conn.retry_count != KDAT_CONN_DEFAULT)
+		attr.retry_cnt = half->conn.retry_count;
+	if ((mask & IB_QP_RNR_RETRY) && half->conn.rnr_retry_count != KDAT_CONN_DEFAULT)
+		attr.rnr_retry = half->conn.rnr_retry_count;
 	return ib_modify_qp(half->qp, &attr, mask);
 }
 

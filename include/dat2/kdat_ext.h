@@ -49,15 +49,14 @@ DAT_RETURN kdat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
  *	iWARP, from which InfiniBand derives a service level
  * @ack_timeout: how long an acknowledgment may take, 1 to 31, meaning
  *	4.096 us * 2^n; not on iWARP
- * @retry_count: how often a message is sent again without one, 0 to 7; not on
- *	iWARP. 7 means for ever on soft-RoCE.
- * @rnr_retry_count: how often it is sent again because the peer has no Receive
- *	posted, 0 to 6, or 7 for ever; not on iWARP
- * @min_rnr_timer: how long peers wait before they do so, 0 to 31, in the
+ * @retry_count: how often this EP sends a message again without one, 0 to 7; not
+ *	on iWARP. 7 means for ever on soft-RoCE.
+ * @rnr_retry_count: how often this EP sends it again because the peer has no
+ *	Receive posted, 0 to 6, or 7 for ever; not on iWARP
+ * @min_rnr_timer: how long the peer waits before it does so, 0 to 31, in the
  *	encoding of InfiniBand (12: 0.64 ms); not on iWARP
  *
- * retry_count and rnr_retry_count of a connection are those of the side that
- * asked for it.
+ * On iWARP TCP does all that by itself.
  */
 struct kdat_conn_attr {
 	DAT_COUNT tos;
