@@ -505,6 +505,48 @@ static void call_pending_test(struct kunit *test)
 	}
 }
 
+/* An abrupt disconnect does not wait: the time until the last flush is DISCONNECT_PENDING. */
+static void call_window_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	unsigned long flags;
+	DAT_EVENT event;
+	DAT_RETURN ret;
+	int i;
+
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 2, NULL, 0));
+	fake_ib_hold_flush(env->dev, true);
+	local_irq_save(flags);
+	ret = dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG);
+	local_irq_restore(flags);
+	KD_EXPECT_OK(test, ret);
+	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep), (int)DAT_EP_STATE_DISCONNECT_PENDING);
+	for (i = 0; i < 15000 && fake_ib_qp_state(env->qp) != IB_QPS_ERR; i++)
+		kd_pause();
+	/* the device has not given them back */
+	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_EMPTY(test, env->req);
+	KD_EXPECT_EMPTY(test, env->recv);
+	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep), (int)DAT_EP_STATE_DISCONNECT_PENDING);
+	KD_EXPECT_RET(test, kd_post(env->ep, KD_SEND, 1, &iov, 3, NULL, 0), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_DISCPENDING);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 4, NULL, 0));
+	KD_EXPECT_RET(test, dat_ep_reset(env->ep), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_DISCPENDING);
+	fake_ib_hold_flush(env->dev, false);
+	fake_ib_flush(env->qp);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+	/* and all of it is there when that is known */
+	KUNIT_EXPECT_TRUE(test, kd_next(env->req, &event));
+	KD_EXPECT_EMPTY(test, env->req);
+	KUNIT_EXPECT_TRUE(test, kd_next(env->recv, &event));
+	KUNIT_EXPECT_TRUE(test, kd_next(env->recv, &event));
+	KD_EXPECT_EMPTY(test, env->recv);
+	KD_EXPECT_OK(test, dat_ep_reset(env->ep));
+}
+
 /* Without a connect EVD nobody hears of it, and the states are the same. */
 static void call_no_evd_test(struct kunit *test)
 {
@@ -581,6 +623,7 @@ static struct kunit_case call_cases[] = {
 	KD_CASE(call_fixed_test, "EP-MOD-01,EP-MOD-02: what can never be modified"),
 	KD_CASE(call_pending_test,
 		"EPSM-18,EPSM-20,EPSM-21,EPSM-31,EP-DIS-06,EP-DIS-07: disconnected gracefully"),
+	KD_CASE(call_window_test, "SIL-13,EP-DIS-01,EP-DIS-07,EPSM-15: an abrupt one waits"),
 	KD_CASE(call_no_evd_test, "EPSM-33: connections nobody is told of"),
 	KD_CASE(call_reset_pdata_test, "EP-RST-04: private data lives until the reset"),
 	{}

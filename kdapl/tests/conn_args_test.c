@@ -130,8 +130,10 @@ static int ca_objects(DAT_IA_HANDLE handle)
 
 /**
  * struct ca - the usual and what else may be named
+ * @env: the usual
  * @ia2: another instance of the same IA
  * @ia_dead: one that was closed
+ * @async2: EVD for asynchronous events of @ia2
  * @cr_evd: EVD for requests
  * @cr_evd2: the same, of @ia2
  * @evd_dead: one that was freed
@@ -141,11 +143,12 @@ static int ca_objects(DAT_IA_HANDLE handle)
  * @ep_no_pz: EP without PZ
  * @ep_d: EP in DISCONNECTED
  * @ep_c: EP in CONNECTED
+ * @pz2: PZ of @ia2
  */
 struct ca {
 	struct kd_env *env;
 	DAT_IA_HANDLE ia2, ia_dead;
-	DAT_EVD_HANDLE async2, cr_evd, cr_evd2, evd_dead, conn2;
+	DAT_EVD_HANDLE async2, cr_evd, cr_evd2, evd_dead;
 	DAT_EP_HANDLE ep2, ep_dead, ep_bare, ep_no_pz, ep_d, ep_c;
 	DAT_PZ_HANDLE pz2;
 };

@@ -4,6 +4,7 @@
  * is related to whom; and EPs that share an EVD too small for all of them.
  */
 #include <linux/inetdevice.h>
+#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <net/addrconf.h>
@@ -243,6 +244,31 @@ static void ian_huge_test(struct kunit *test)
 	kd_ep(env, NULL);
 }
 
+/* The module stays while anybody has an IA open. */
+static void ian_module_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	int i, before = module_refcount(THIS_MODULE);
+	char name[DAT_NAME_MAX_LENGTH];
+	DAT_IA_HANDLE ias[5], none;
+
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
+	for (i = 0; i < ARRAY_SIZE(ias); i++) {
+		KD_ASSERT_OK(test, ian_open(name, &ias[i]));
+		KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before + i + 1);
+		KUNIT_EXPECT_NE(test, (u32)ian_open("nosuchdevice", &none), (u32)DAT_SUCCESS);
+		KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before + i + 1);
+	}
+	/* also when there is nothing left to open */
+	fake_ib_unplug(env->dev);
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before + i);
+	while (i--) {
+		KD_EXPECT_OK(test, dat_ia_close(ias[i], i & 1 ? DAT_CLOSE_ABRUPT_FLAG :
+								DAT_CLOSE_GRACEFUL_FLAG));
+		KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before + i);
+	}
+}
+
 /* No two IAs know of each other. */
 static void ian_related_test(struct kunit *test)
 {
@@ -339,6 +365,7 @@ static struct kunit_case ian_cases[] = {
 	KD_CASE(ian_netdev_test, "SIL-30,IA-QRY-02: names and addresses of a network device"),
 	KD_CASE(ian_args_test, "IA-OPEN-01..04,IA-OPEN-07,GEN-07: arguments, and what is left"),
 	KD_CASE(ian_huge_test, "IA-QRY-03: limits beyond all bounds"),
+	KD_CASE(ian_module_test, "IA-OPEN-06,IA-CLOSE-06: the module is in use"),
 	KD_CASE(ian_related_test, "REG-07: who is related to whom"),
 	KD_CASE(ian_small_evd_test, "EP-CREATE-11,EVD-OVF-06: more DTOs than the EVD is long"),
 	{}

@@ -142,8 +142,8 @@ int kd_try_request(struct kd_env *env, DAT_HANDLE handle, const void *pdata, u8 
 	const struct rdma_conn_param param = {
 		.private_data = pdata,
 		.private_data_len = len,
-		.responder_resources = 3,
-		.initiator_depth = 2,
+		.responder_resources = KD_PEER_READS_OUT,
+		.initiator_depth = KD_PEER_READS_IN,
 	};
 	struct rdma_cm_id *id;
 	struct sockaddr_in *in;

@@ -8,7 +8,9 @@
 
 #include "kd_test.h"
 
-#define KD_PEER_PORT	4711
+#define KD_PEER_PORT		4711
+#define KD_PEER_READS_OUT	3	/* Reads it would like to have outstanding */
+#define KD_PEER_READS_IN	2	/* Reads it answers at a time */
 
 DAT_EVD_HANDLE kd_cr_evd(struct kd_env *env, DAT_COUNT qlen);
 DAT_PSP_HANDLE kd_psp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual,

@@ -189,8 +189,8 @@ static void pa_provider_test(struct kunit *test)
 	KUNIT_EXPECT_GT(test, param.ep_attr.max_request_dtos, 0);
 	KUNIT_EXPECT_GT(test, param.ep_attr.max_recv_iov, 0);
 	KUNIT_EXPECT_GT(test, param.ep_attr.max_request_iov, 0);
-	KUNIT_EXPECT_EQ(test, (int)param.ep_attr.max_rdma_read_in, 3);
-	KUNIT_EXPECT_EQ(test, (int)param.ep_attr.max_rdma_read_out, 2);
+	KUNIT_EXPECT_EQ(test, (int)param.ep_attr.max_rdma_read_in, KD_PEER_READS_OUT);
+	KUNIT_EXPECT_EQ(test, (int)param.ep_attr.max_rdma_read_out, KD_PEER_READS_IN);
 
 	/* CR-ACC-01, CR-ACC-06: not with another EP, not before it can be used */
 	kd_ep(env, NULL);
@@ -249,6 +249,7 @@ static const char * const pa_ways[] = { "accept", "reject", "hand off", "free SP
 
 /**
  * struct pa - a case with two service points
+ * @env: the usual
  * @cr_evd: EVD of the one under test
  * @other: PSP for requests passed on
  * @other_evd: its EVD
@@ -528,6 +529,111 @@ static void pa_handoff_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_psp_free(to.full));
 	KD_EXPECT_OK(test, dat_evd_free(to.full_evd));
 	KD_EXPECT_EMPTY(test, cr_evd);
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
+static void pa_expect_peer(struct kd_env *env, const DAT_EP_PARAM *param)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)param->remote_ia_address_ptr;
+	struct kunit *test = env->test;
+
+	KUNIT_ASSERT_NOT_NULL(test, in);
+	KUNIT_EXPECT_EQ(test, ntohl(in->sin_addr.s_addr), 0x0a000002U);
+	KUNIT_EXPECT_EQ(test, (u64)param->remote_port_qual, (u64)KD_PEER_PORT);
+	in = (const struct sockaddr_in *)param->local_ia_address_ptr;
+	KUNIT_ASSERT_NOT_NULL(test, in);
+	KUNIT_EXPECT_EQ(test, ntohl(in->sin_addr.s_addr), 0x0a000001U);
+	KUNIT_EXPECT_EQ(test, (u64)param->local_port_qual, (u64)PA_QUAL);
+}
+
+/* What an EP knows of its peer before it has answered, and how long that can be looked at. */
+static void pa_peer_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_EP_PARAM param, again, want = {};
+	DAT_CR_HANDLE cr;
+	DAT_EP_HANDLE ep;
+	DAT_EVENT event;
+	DAT_HANDLE sp;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		kd_ep(env, NULL);
+		pa_query(env, env->ep, &param);
+		KUNIT_EXPECT_NULL(test, param.remote_ia_address_ptr);
+		sp = i ? kd_psp(env, cr_evd, PA_QUAL, DAT_PSP_PROVIDER_FLAG) :
+			 kd_rsp(env, cr_evd, PA_QUAL, env->ep);
+		cr = pa_request(env, sp, cr_evd, PA_QUAL, !i);
+		ep = kd_cr_ep(env, cr);
+		pa_query(env, ep, &param);
+		pa_expect_peer(env, &param);
+		/* the pointers stay good while the state does, whatever else is done */
+		if (i)
+			pa_configure(env, ep);
+		for (want.ep_attr.max_recv_dtos = 1; want.ep_attr.max_recv_dtos < 6;
+		     want.ep_attr.max_recv_dtos++) {
+			KD_EXPECT_OK(test, dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS,
+							 &want));
+			pa_query(env, ep, &again);
+			pa_expect_peer(env, &param);
+			pa_expect_peer(env, &again);
+		}
+		KD_EXPECT_OK(test, kd_post(ep, KD_RECV, 1, &iov, 1, NULL, 0));
+		if (i)
+			KD_EXPECT_OK(test, dat_psp_free(sp));
+		rcu_barrier();
+		pa_expect_peer(env, &param);
+		KD_EXPECT_OK(test, pa_accept(cr, NULL));
+		pa_expect_no_peer(env, ep);
+		KUNIT_EXPECT_TRUE(test, kd_next(env->recv, &event));
+		KD_EXPECT_OK(test, dat_ep_reset(ep));
+		pa_query(env, ep, &param);
+		KUNIT_EXPECT_NULL(test, param.remote_ia_address_ptr);
+		if (i)
+			KD_EXPECT_OK(test, dat_ep_free(ep));
+		else
+			env->qp = kd_half(env)->qp;
+		kd_ep_free(env);
+	}
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
+/* Reads in both directions: what this EP would like, within what the peer does. */
+static void pa_depth_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, PA_QUAL, DAT_PSP_CONSUMER_FLAG);
+	DAT_EP_PARAM param;
+	DAT_CR_HANDLE cr;
+	DAT_EP_ATTR attr;
+	int in, out;
+
+	for (in = 0; in <= 4; in++) {
+		for (out = 0; out <= 4; out++) {
+			kd_attr(&attr);
+			attr.max_rdma_read_in = in;
+			attr.max_rdma_read_out = out;
+			kd_ep(env, &attr);
+			cr = pa_request(env, psp, cr_evd, PA_QUAL, false);
+			KD_EXPECT_OK(test, pa_accept(cr, env->ep));
+			KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_in,
+					min(in, KD_PEER_READS_OUT));
+			KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_out,
+					min(out, KD_PEER_READS_IN));
+			KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_depth,
+					min(out, KD_PEER_READS_IN));
+			/* what the consumer has asked for is not changed (EP-CREATE-10) */
+			pa_query(env, env->ep, &param);
+			KUNIT_EXPECT_EQ(test, (int)param.ep_attr.max_rdma_read_in, in);
+			KUNIT_EXPECT_EQ(test, (int)param.ep_attr.max_rdma_read_out, out);
+			pa_expect_no_peer(env, env->ep);
+			kd_ep_free(env);
+		}
+	}
+	KD_EXPECT_OK(test, dat_psp_free(psp));
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
 }
 
@@ -878,6 +984,8 @@ static struct kunit_case pa_cases[] = {
 		"EPSM-03,RSP-04..06,CR-REJ-02,CR-HO-01,CR-ACC-04,EP-FREE-04: every answer"),
 	KD_CASE(pa_rsp_test, "RSP-01,RSP-05,RSP-07,CR-ACC-06,GEN-08,GEN-11: RSPs"),
 	KD_CASE(pa_handoff_test, "CR-HO-01,CR-HO-02,EVD-OVF-05,SIL-23: passed on"),
+	KD_CASE(pa_peer_test, "EP-QRY-01,EP-QRY-02: the peer of an EP that has not answered yet"),
+	KD_CASE(pa_depth_test, "CR-ACC-09,CONN-11,EP-CREATE-10: Reads outstanding"),
 	KD_CASE(pa_args_test, "CR-ACC-05,CR-ACC-07,CR-REJ-01,GEN-07..10: arguments"),
 	KD_CASE(pa_close_test, "IA-CLOSE-01,IA-CLOSE-02,CR-LIFE-01: the IA is closed over them"),
 	KD_CASE(pa_unplug_test, "EPSM-24,ASY-22,EP-FREE-04: the device goes, requests and all"),
