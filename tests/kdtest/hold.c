@@ -38,11 +38,12 @@
 #define HOLD_RECV	BIT_ULL(32)	/* in the cookie */
 #define HOLD_WINDOW	64		/* messages whose upcalls may run at a time */
 
-static char *gone = "auto", *want = "", *policy = "single";
+char *kdt_gone = "auto";
+static char *want = "", *policy = "single";
 static unsigned int bytes = HOLD_SIZE;
 
-module_param(gone, charp, 0644);
-MODULE_PARM_DESC(gone, "mode=hold: whose device is gone at unload: a, b, ab, none (default: find out)");
+module_param_named(gone, kdt_gone, charp, 0644);
+MODULE_PARM_DESC(gone, "whose device is gone at unload: a, b, ab, none (default: find out)");
 module_param(bytes, uint, 0444);
 MODULE_PARM_DESC(bytes, "mode=hold: of a message, up to 4096");
 module_param(policy, charp, 0444);
@@ -496,12 +497,12 @@ static bool hold_is_gone(struct kdt_ia *ia, char which)
 
 	if (found)
 		dat_ia_close(other, DAT_CLOSE_ABRUPT_FLAG);
-	if (!strncmp(gone, "auto", 4))
+	if (!strncmp(kdt_gone, "auto", 4))
 		return !found;
 	/* "none" has neither letter in it */
-	if (found == !!strchr(gone, which))
+	if (found == !!strchr(kdt_gone, which))
 		wrong("%s: %s", ia->name, found ? "still there" : "gone, unexpectedly");
-	return strchr(gone, which);
+	return strchr(kdt_gone, which);
 }
 
 static void hold_free(const char *what, DAT_RETURN ret)

@@ -29,7 +29,7 @@
 
 #define KDT_RIGHTS	((DAT_MEM_PRIV_FLAGS)DAT_MEM_PRIV_ALL_FLAG)
 
-extern char *kdt_ia_a, *kdt_ia_b;	/* module parameters */
+extern char *kdt_ia_a, *kdt_ia_b, *kdt_gone;	/* module parameters */
 
 struct kdt_ia {
 	const char *name;
@@ -256,5 +256,10 @@ extern struct kunit_suite kdt_overflow_suite, kdt_teardown_suite;
 
 int kdt_hold_start(void);
 void kdt_hold_stop(void);
+
+/* ---- states.c ---- */
+
+int kdt_states_start(void);
+void kdt_states_stop(void);
 
 #endif /* KDTEST_H */

@@ -20,7 +20,8 @@ MODULE_PARM_DESC(ia_a, "interface adapter of the active side, e.g. rxe0-1 (requi
 module_param_named(ia_b, kdt_ia_b, charp, 0444);
 MODULE_PARM_DESC(ia_b, "interface adapter of the passive side (default: the same)");
 module_param(mode, charp, 0444);
-MODULE_PARM_DESC(mode, "run: the suites; hold: connections with traffic until rmmod");
+MODULE_PARM_DESC(mode, "run: the suites; hold: connections with traffic until rmmod; "
+		 "states: endpoints in every state until rmmod");
 module_param(suite, charp, 0444);
 MODULE_PARM_DESC(suite, "run only suites with this in their name");
 module_param_named(case, tests, charp, 0444);
@@ -100,6 +101,8 @@ static int __init kdt_module_init(void)
 		err = kdt_run();
 	else if (!strcmp(mode, "hold"))
 		err = kdt_hold_start();
+	else if (!strcmp(mode, "states"))
+		err = kdt_states_start();
 	else
 		err = -EINVAL;
 	if (err == -EINVAL)
@@ -111,6 +114,8 @@ static void __exit kdt_module_exit(void)
 {
 	if (!strcmp(mode, "hold"))
 		kdt_hold_stop();
+	else if (!strcmp(mode, "states"))
+		kdt_states_stop();
 	else
 		__kunit_test_suites_exit(kdt_chosen, kdt_num_chosen);
 }
