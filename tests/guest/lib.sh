@@ -62,11 +62,22 @@ all_cpus() {
 # siw blocks in a connect to nowhere for as long as TCP tries.
 short_tcp() { echo 1 >/proc/sys/net/ipv4/tcp_syn_retries; }
 
-# loopback_dev rxe|siw: one device rxe0/siw0 with address 192.0.2.1, good for
+# provider rxe|siw [SIW.KO]: load it. Stock kernels have no siw: ours is given by
+# its path.
+provider() {
+	mp rdma_cm
+	if [ -n "$2" ]; then
+		mp libcrc32c
+		insmod "$2"
+	else
+		mp "$(provider_module "$1")"
+	fi
+}
+
+# loopback_dev rxe|siw [SIW.KO]: one device rxe0/siw0 with address 192.0.2.1, good for
 # connections to itself.
 loopback_dev() {
-	mp rdma_cm
-	mp "$(provider_module "$1")"
+	provider "$1" "$2"
 	short_tcp
 	ip link add kd0 type dummy
 	ip addr add 192.0.2.1/24 dev kd0
@@ -74,11 +85,10 @@ loopback_dev() {
 	rdma link add "${1}0" type "$1" netdev kd0 && all_cpus
 }
 
-# two_devices rxe|siw: devices siw0 (192.0.2.1) and siw1 (192.0.2.2) in this
+# two_devices rxe|siw [SIW.KO]: devices siw0 (192.0.2.1) and siw1 (192.0.2.2) in this
 # namespace, connected by the network stack.
 two_devices() {
-	mp rdma_cm
-	mp "$(provider_module "$1")"
+	provider "$1" "$2"
 	short_tcp
 	ip link add veth0 type veth peer name veth1
 	for kd_i in 0 1; do
@@ -97,8 +107,7 @@ two_devices() {
 # of 6.1 does not connect across namespaces, and siw opens its sockets in the
 # namespace of the caller, whatever the device's is.
 two_namespaces() {
-	mp rdma_cm
-	mp "$(provider_module "$1")"
+	provider "$1"
 	ip netns add n0 2>/dev/null || :
 	ip netns add n1 2>/dev/null || :
 	ip link add veth0 netns n0 type veth peer name veth1 netns n1
@@ -114,20 +123,13 @@ two_namespaces() {
 }
 
 # wire N [rxe|siw [SIW.KO]]: this QEMU guest's network card gets address
-# 192.0.2.N and the device rxe0 or siw0. Stock kernels have no siw: ours is
-# given by its path.
+# 192.0.2.N and the device rxe0 or siw0.
 wire() {
 	mp virtio_net
 	until_true 5 ip link show eth0 || return 1
 	ip addr add "192.0.2.$1/24" dev eth0
 	ip link set eth0 up
-	mp rdma_cm
-	if [ -n "$3" ]; then
-		mp libcrc32c
-		insmod "$3"
-	else
-		mp "$(provider_module "${2:-rxe}")"
-	fi
+	provider "${2:-rxe}" "$3"
 	rdma link add "${2:-rxe}0" type "${2:-rxe}" netdev eth0
 }
 
