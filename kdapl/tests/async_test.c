@@ -117,15 +117,6 @@ static void as_owner_test(struct kunit *test)
 	ia2 = as_open(env, &own);
 	sq_srq(sq, 4);
 	qp = sq_ep(sq, 0);
-	/* a QP */
-	fake_ib_qp_event(qp, IB_EVENT_QP_FATAL);
-	as_expect(env, env->async, DAT_ASYNC_ERROR_EP_BROKEN, env->ep, DAT_EP_TRANSFER_TO_ERROR);
-	kd_next_wait(env, env->conn, &got);
-	KUNIT_EXPECT_EQ(test, (u32)got.event_number, (u32)DAT_CONNECTION_EVENT_BROKEN);
-	/* an SRQ */
-	fake_ib_srq_event(sq->ib, IB_EVENT_SRQ_ERR);
-	as_expect(env, env->async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, sq->srq,
-		  DAT_SRQ_TRANSFER_TO_ERROR);
 	/* the CQ of an EVD */
 	event.event = IB_EVENT_CQ_ERR;
 	event.element.cq = qp->send_cq;
@@ -136,6 +127,15 @@ static void as_owner_test(struct kunit *test)
 	qp->recv_cq->event_handler(&event, qp->recv_cq->cq_context);
 	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->recv,
 		  DAT_EVD_OVERFLOW_ERROR);
+	/* a QP, which is gone then */
+	fake_ib_qp_event(qp, IB_EVENT_QP_FATAL);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_EP_BROKEN, env->ep, DAT_EP_TRANSFER_TO_ERROR);
+	kd_next_wait(env, env->conn, &got);
+	KUNIT_EXPECT_EQ(test, (u32)got.event_number, (u32)DAT_CONNECTION_EVENT_BROKEN);
+	/* an SRQ */
+	fake_ib_srq_event(sq->ib, IB_EVENT_SRQ_ERR);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, sq->srq,
+		  DAT_SRQ_TRANSFER_TO_ERROR);
 	KD_EXPECT_EMPTY(test, env->async);
 	KD_EXPECT_EMPTY(test, own);
 	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_ABRUPT_FLAG));

@@ -23,11 +23,10 @@ struct ca_alt {
 };
 
 #define CA_ARGS		7
-#define CA_ALTS		12
 
 struct ca_arg {
 	int n;
-	struct ca_alt alt[CA_ALTS];
+	const struct ca_alt *alt;
 };
 
 /**
@@ -63,7 +62,8 @@ struct ca_call {
 						      DAT_INVALID_STATE_EP_##kind),	\
 				  (u64)(uintptr_t)(v) }
 #define ALTS(...)		{ .n = sizeof((struct ca_alt[]){ __VA_ARGS__ }) /	\
-				       sizeof(struct ca_alt), .alt = { __VA_ARGS__ } }
+				       sizeof(struct ca_alt),				\
+			  .alt = (const struct ca_alt[]){ __VA_ARGS__ } }
 
 #define NO_ADDRESS	DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE)
 

@@ -100,7 +100,6 @@ DAT_RSP_HANDLE kd_rsp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual
 		spin_unlock_irq(&ep->lock);
 		KUNIT_EXPECT_EQ(env->test, ep->state, (int)DAT_EP_STATE_RESERVED);
 		sp->ep = ep;		/* with the reference */
-		sp->ep_handle = handle;
 	}
 	return sp_publish(env, sp);
 }
@@ -127,6 +126,71 @@ static bool conn_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
 	return true;
 }
 
+/* The service point, and what a real one keeps as long as its handler runs. */
+static struct kdapl_sp *conn_enter(DAT_HANDLE handle)
+{
+	struct kdapl_sp *sp = kdapl_obj_get(handle, DAT_HANDLE_TYPE_RSP);
+	bool live;
+
+	if (!sp)
+		sp = kdapl_obj_get(handle, DAT_HANDLE_TYPE_PSP);
+	if (!sp)
+		return NULL;
+	live = kdapl_dev_enter(sp->obj.ia->dev);
+	if (live) {
+		spin_lock_irq(&sp->obj.ia->lock);
+		live = sp->obj.live;
+		if (live) {
+			sp->evd->obj.users++;
+			refcount_inc(&sp->evd->obj.ref);
+			if (sp->null_evd) {
+				sp->null_evd->obj.users++;
+				refcount_inc(&sp->null_evd->obj.ref);
+			}
+		}
+		spin_unlock_irq(&sp->obj.ia->lock);
+		if (!live)
+			kdapl_dev_exit(sp->obj.ia->dev);
+	}
+	if (live)
+		return sp;
+	kdapl_obj_put(&sp->obj);
+	return NULL;
+}
+
+static void conn_exit(struct kdapl_sp *sp, struct kdapl_evd *evd)
+{
+	struct kdapl_device *dev = sp->obj.ia->dev;
+
+	if (sp->null_evd)
+		kdapl_obj_unuse(&sp->null_evd->obj);
+	kdapl_obj_unuse(&evd->obj);
+	kdapl_dev_exit(dev);
+	kdapl_obj_put(&sp->obj);
+}
+
+/* A cm_id that knows nobody. */
+static struct rdma_cm_id *conn_id(struct kd_env *env, DAT_CONN_QUAL qual)
+{
+	struct rdma_cm_id *id;
+	struct sockaddr_in *in;
+
+	id = rdma_create_id(&init_net, conn_handler, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return id;
+	id->device = fake_ib_device(env->dev);
+	id->port_num = 1;
+	in = (struct sockaddr_in *)&id->route.addr.src_addr;
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(0x0a000001);
+	in->sin_port = htons(qual);
+	in = (struct sockaddr_in *)&id->route.addr.dst_addr;
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(0x0a000002);
+	in->sin_port = htons(KD_PEER_PORT);
+	return id;
+}
+
 /**
  * kd_try_request - a request arrives, for any thread
  * @env: environment
@@ -145,45 +209,36 @@ int kd_try_request(struct kd_env *env, DAT_HANDLE handle, const void *pdata, u8 
 		.responder_resources = KD_PEER_READS_OUT,
 		.initiator_depth = KD_PEER_READS_IN,
 	};
+	struct kdapl_sp *sp = conn_enter(handle);
+	struct kdapl_evd *evd;
 	struct rdma_cm_id *id;
-	struct sockaddr_in *in;
-	struct kdapl_sp *sp;
 	struct kdapl_cr *cr;
-	bool ok;
+	int ret = 0;
 
-	sp = kdapl_obj_get(handle, DAT_HANDLE_TYPE_RSP);
-	if (!sp)
-		sp = kdapl_obj_get(handle, DAT_HANDLE_TYPE_PSP);
 	if (!sp)
 		return -ENOENT;
-	id = rdma_create_id(&init_net, conn_handler, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	evd = sp->evd;
+	id = conn_id(env, sp->conn_qual);
 	if (IS_ERR(id)) {
-		kdapl_obj_put(&sp->obj);
-		return PTR_ERR(id);
+		ret = PTR_ERR(id);
+		goto out;
 	}
-	id->device = fake_ib_device(env->dev);
-	id->port_num = 1;
-	in = (struct sockaddr_in *)&id->route.addr.src_addr;
-	in->sin_family = AF_INET;
-	in->sin_addr.s_addr = htonl(0x0a000001);
-	in->sin_port = htons(sp->conn_qual);
-	in = (struct sockaddr_in *)&id->route.addr.dst_addr;
-	in->sin_family = AF_INET;
-	in->sin_addr.s_addr = htonl(0x0a000002);
-	in->sin_port = htons(KD_PEER_PORT);
 	cr = kdapl_cr_create(sp, id, &param);
 	if (IS_ERR(cr)) {
 		rdma_destroy_id(id);
-		kdapl_obj_put(&sp->obj);
-		return PTR_ERR(cr);
+		ret = PTR_ERR(cr);
+		goto out;
 	}
-	ok = sp->obj.type == DAT_HANDLE_TYPE_RSP ? conn_use_up(sp, cr) :
-						   kdapl_sp_announce(sp, sp->evd, cr);
-	if (!ok)
+	if (sp->obj.type == DAT_HANDLE_TYPE_RSP)
+		ret = conn_use_up(sp, cr);
+	else
+		ret = kdapl_sp_announce(sp, evd, cr);
+	if (!ret)
 		kdapl_cr_refuse(cr);
 	kdapl_obj_put(&cr->obj);
-	kdapl_obj_put(&sp->obj);
-	return ok;
+out:
+	conn_exit(sp, evd);
+	return ret;
 }
 
 /**
