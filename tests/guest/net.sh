@@ -67,6 +67,8 @@ gone() { is "PROVIDER_NOT_FOUND NAME_NOT_REGISTERED" open "$1" "$2"; }
 
 NO_ADDRESS="INVALID_ADDRESS INVALID_ADDRESS_UNREACHABLE"
 NO_FAMILY="INVALID_ADDRESS INVALID_ADDRESS_UNSUPPORTED"
+# What is reported depends on who finds out.
+FAILED="UNREACHABLE|TIMED_OUT|$NO_ADDRESS"
 A=192.0.2 B=198.51.100 A6=2001:db8: B6=2001:db8:5:
 
 n0='' n1='' d0=veth0 d1=veth1 r0=${p}0 r1=${p}1 i=2 sides="0 1" home=''
@@ -77,10 +79,10 @@ one) loopback_dev "$p"; d0=kd0 d1=kd0 r1=${p}0 i=1 sides=0 ;;
 esac
 # on 0|1 WORDS: ip, in the namespace of a side.
 on() {
-	kd_side=$1
+	kd_on=$1
 	shift
 	# shellcheck disable=SC2086
-	case $kd_side in 0) ip $n0 "$@" ;; 1) ip $n1 "$@" ;; esac
+	case $kd_on in 0) ip $n0 "$@" ;; 1) ip $n1 "$@" ;; esac
 }
 # address add|del 0|1 ADDRESS/LENGTH [INTERFACE]
 address() {
@@ -201,6 +203,66 @@ families() {
 	verdict "SIL-30: a port with IPv6 only connects by it, IPv4 is refused until there is an address"
 }
 
+# local_address 0|1 INTERFACE: its link-local address, once it may be used.
+local_address() {
+	on "$1" -6 -o addr show dev "$2" scope link -tentative |
+		sed -n 's/.*inet6 \([^/]*\).*/\1/p' | grep .
+}
+# Link-local addresses have a scope, and are not what an IA is known by.
+link_local() {
+	case $topology in
+	net) kd_side=1 kd_dev=$d1 kd_ns=n1 ;;
+	*) kd_side=0 kd_dev=$d0 kd_ns='' ;;
+	esac
+	try until_true 30 local_address 0 $d0
+	try until_true 30 local_address $kd_side $kd_dev
+	kd_local=$(local_address $kd_side $kd_dev)
+	ok open a "$r0-1"
+	ok open b "${p}$kd_side-1"
+	ns=$kd_ns
+	ok common l b "$kd_local%$kd_dev" 7
+	ns=$home
+	works 0 a "$kd_local%$d0" 7
+	is "*>$kd_local $kd_local>* l" addresses 0
+	ns=''
+	over 0
+	ok unlisten l
+	ok close a graceful
+	ok close b graceful
+	verdict "SIL-30,CSP-01: link-local addresses connect: the scope says which interface"
+}
+
+# An address of the bridge that the interface belongs to.
+bridge() {
+	ip link add bv0 type veth peer name bv1
+	ip link add br0 type bridge
+	ip link set bv0 master br0
+	ip addr add $B.1/24 dev br0
+	for kd_n in bv0 bv1 br0; do ip link set $kd_n up; done
+	until_true 30 grep -qx up /sys/class/net/br0/operstate
+	try rdma link add "${p}br" type "$p" netdev bv0
+	ok open a "${p}br-1"
+	is "${p}br-1 $B.1" query a
+	ok open b br0
+	is "br0 $B.1" query b
+	case $p-$KERNEL in
+	siw-7*)	# takes addresses of its very own interface only
+		is "$NO_ADDRESS" listen l b 7
+		is "$FAILED" connect 0 a $B.1 7 ;;
+	*)
+		ok listen l b 7
+		works 0 a $B.1 7 $B.1
+		over 0
+		ok unlisten l ;;
+	esac
+	ok close a graceful
+	ok close b graceful
+	verdict "IA-QRY-02,SIL-30: the interface is in a bridge: the name and the address of that open the IA"
+	rdma link delete "${p}br"
+	ip link del br0
+	ip link del bv0
+}
+
 # A VLAN interface: part of the RoCE device below it; soft-iWARP wants its own.
 vlans() {
 	for kd_n in $sides; do
@@ -247,9 +309,6 @@ vlans() {
 	fi
 	for kd_n in $sides; do on "$kd_n" link del "vl$kd_n" 2>/dev/null || :; done
 }
-
-# What is reported depends on the transport and how it finds out.
-FAILED="UNREACHABLE|TIMED_OUT|$NO_ADDRESS"
 
 # Addresses go and come while an IA, a PSP and a connection are there.
 addresses() {
@@ -582,7 +641,7 @@ move() {
 	ip netns del x
 }
 
-for kd_what in ${3:-names rename families vlans addresses instances both carrier down_up
+for kd_what in ${3:-names rename families link_local vlans bridge addresses instances both carrier down_up
 	namespaces twins move}; do
 	case $kd_what-$topology in twins-dev | twins-one) continue ;; esac
 	$kd_what
