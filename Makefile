@@ -9,7 +9,7 @@ DKMS_NAME = kdapl/$(DKMS_VERSION)
 DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help modules install dkms-install demo check coverage-spec doc-states lint soak clean
+.PHONY: help modules install dkms-install demo check coverage-spec doc-states lint soak bench clean
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -21,6 +21,7 @@ help:
 	@echo '  make doc-states    write Documentation/ep-states.md anew from the table in the code'
 	@echo '  make lint          static checks; silent when clean'
 	@echo '  make soak          load, traffic, unplug and unload again and again (N=$(N) times)'
+	@echo '  make bench         connections per second, with kDAPL and without'
 	@echo '  make modules       build kdapl.ko and kdping.ko for kernel KVER=$(KVER)'
 	@echo '  make install       install them for that kernel (as root)'
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
@@ -60,6 +61,10 @@ check:
 soak:
 	@tools/setup check
 	@tests/run --soak $(N)
+
+bench:
+	@tools/setup check
+	@tests/run --bench $(if $(ONLY),--only $(ONLY))
 
 coverage-spec:
 	@tools/coverage-spec

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# hostile.sh rxe|siw net|dev|one [FLOOD [ROUNDS [WORD]]]: a peer that is not ours does
+# what it can to a consumer (tests/kdpeer). FLOOD: requests of the floods, ROUNDS: how
+# often everything is done, WORD: do only what has it in its title.
+# shellcheck shell=sh disable=SC2154
+p=$1 flood=${3:-10000} rounds=${4:-1} word=$5
+some=$((flood / 25)) few=$((flood / 100))
+exec_in='' source=''
+case $2 in
+net) two_namespaces "$p"; a=${p}0-1 b=${p}1-1 exec_in="ip netns exec n1" there=192.0.2.2 ;;
+dev) two_devices "$p"; a=${p}0-1 b=${p}1-1 source=192.0.2.2 there=192.0.2.2 ;;
+one) loopback_dev "$p"; a=${p}0-1 b=${p}0-1 there=192.0.2.1 ;;
+esac
+
+# soft-iWARP forgets what is beyond the backlog it has, and its peer breaks its
+# listener by closing that; nor does it tell one rejection from the other.
+case $p in rxe) many=256 ;; siw) many=64 ;; esac
+counted() { [ "$p" = siw ] || peer count "$@"; }
+
+peer() { echo "$*" >/sys/kernel/debug/kdpeer/do; }
+victim() { echo "$*" >/sys/kernel/debug/kdvictim/do; }
+counts() { rdma resource show | sed 's/^[0-9]*: //'; }
+# An EVD keeps the completion queues that it once needed.
+but_cqs() { counts | sed 's/ cq [0-9]*//'; }
+as_before() { [ "$(but_cqs)" = "$before" ]; }
+all_gone() { [ "$(counts)" = "$empty" ]; }
+stuck() { grep -l '^State:.*D (disk' /proc/[0-9]*/status; }
+said() { dmesg | sed -n "s/.*$1: //p" | tail -n 1; }
+
+# both ORDER-OF-PEER -- ORDER-OF-VICTIM: at the same time.
+both() {
+	kd_peer='' kd_two=''
+	for kd_word; do
+		case $kd_word in
+		--) kd_peer=$kd_two kd_two='' ;;
+		*) kd_two="$kd_two $kd_word" ;;
+		esac
+	done
+	# shellcheck disable=SC2086
+	peer $kd_peer &
+	# shellcheck disable=SC2086
+	victim $kd_two
+	kd_rc=$?
+	wait $! && return $kd_rc
+}
+
+empty_house() {
+	victim answer reject
+	! cat /sys/module/kdvictim/parameters/live /sys/module/kdvictim/parameters/held |
+		grep -qv '^0$'
+}
+# Nothing is left of what has just been done, and the local guest is well.
+settled() {
+	peer gone || return
+	# When the RDMA CM reads a peer's last word before its first it knows of none.
+	until_true 2 empty_house || victim leave pending
+	victim drained && victim traffic && victim visit && until_true 60 as_before &&
+		until_true 20 refused stuck
+}
+scene() {
+	kd_title=$1
+	shift
+	case $kd_title in *"$word"*) ;; *) return ;; esac
+	kd_start=$(cut -d. -f1 /proc/uptime)
+	step "$kd_title" "$@" && settled && {
+		echo "$(($(cut -d. -f1 /proc/uptime) - kd_start)) s"
+		return
+	}
+	echo "kd-test: not ok what is left after: $kd_title"
+	said kdpeer
+	said kdvictim
+	echo "before: $before"
+	echo "now: $(counts)"
+	rdma resource show cm_id | head
+	failed=1
+	return 1
+}
+
+# The requests of a flood that nobody answers fill the backlog; all others are refused.
+full() {
+	victim backlog 16 && victim stop && peer start flood "$flood" 64 && peer answered 16 &&
+		counted refused $((flood - 16)) && tell "$(said kdpeer)" &&
+		victim traffic && victim visit && victim policy reject && victim go &&
+		peer answered && counted rejected 16
+}
+floods() { victim backlog 16 && victim policy mix && peer start flood "$flood" $many && answers; }
+# Whatever is held is answered, until all have their answer.
+answers() {
+	peer answered &
+	kd_job=$!
+	while kill -0 $kd_job 2>/dev/null; do
+		victim answer mix || break
+		victim traffic || break
+	done
+	wait $kd_job
+}
+given_up() {	# KIND COUNT
+	victim backlog 512 && victim policy "$3" && peer start "$1" "$2" 64 && answers && victim answer mix &&
+		peer die
+}
+connected() {	# COUNT
+	victim backlog 512 && victim policy accept && peer start hold "$1" "$1" && peer answered && peer up "$1"
+}
+ends() { connected "$1" && shift && "$@"; }
+# Requests are there, and answered while those who asked are dying.
+race() {	# COUNT HOW
+	victim backlog 512 && victim policy hold && victim mark && peer start hold "$1" "$1" && victim heard "$1" &&
+		both die -- answer "$2"
+}
+mute() {	# COUNT
+	victim backlog 512 && victim policy accept && peer start mute "$1" "$1" && peer answered && victim leave &&
+		victim drained && peer die
+}
+reasons() { victim call reject "$1" "$2"; }
+
+must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+empty=$(counts)
+# shellcheck disable=SC2086
+must "the peer is there" $exec_in insmod "$KO/kdpeer.ko" address=192.0.2.1 \
+	${source:+source=$source}
+must "the local guest is there" insmod "$KO/kdvictim.ko" ia_a="$a" ia_b="$b" peer_address=$there
+must "the peer listens" peer listen
+must "a visitor is served" victim visit
+tell "$(said kdpeer), $(said kdvictim)"
+before=$(but_cqs)
+
+round=0
+while [ $round -lt "$rounds" ] && [ $failed = 0 ]; do
+	round=$((round + 1))
+	scene "EVD-OVF-05,PSP-02: $flood requests, backlog 16: each has one answer, NON_PEER_REJECTED for those beyond it" full
+	scene "$flood requests, accepted, rejected, left to wait; connections at once given up" floods
+	scene "CR-LIFE-01,CR-ACC-08: peers gone once they have asked" given_up die-connect "$some" mix
+	scene "CR-ACC-08,EPSM-12: peers gone once they were accepted" given_up die-rep "$some" accept
+	scene "EPSM-12: peers that reject their acceptance" given_up reject-rep "$some" accept
+	scene "EPSM-13: peers that never say that they are connected: we give up" mute "$few"
+	scene "EPSM-14: peers gone once they were connected" given_up die-est "$some" mix
+	scene "CR-LIFE-01,CR-ACC-08: requests accepted while their peers die" race "$few" accept
+	scene "CR-LIFE-01,CR-REJ-01: requests rejected while their peers die" race "$few" reject
+	scene "EPSM-15,EPSM-31: both sides leave as soon as they are connected" given_up leave "$some" accept
+	scene "EPSM-15,EPSM-31: both sides leave at the same time" ends "$few" both leave -- leave
+	scene "EPSM-14,EPSM-31: all peers die while we leave" ends "$few" both die -- leave
+	scene "CONN-06,CR-QRY-01: private data of all lengths, junk and not" given_up pdata "$some" mix
+	scene "CR-ACC-09: more RDMA Reads than there are" given_up depths "$few" accept
+	case $p in rxe)
+		scene "requests from a queue pair that has one already" given_up same-qp "$few" mix
+		scene "junk in the headers of the connection manager" peer junk "$some"
+		scene "CONN-10: reasons of rejection, all of them" reasons 0 256
+		scene "EPSM-17,STAT-01: a peer without a queue pair: the Send fails" victim call no-qp-send 0 4
+		scene "EPSM-15: or nothing is sent" victim call no-qp 0 "$few"
+	;; esac
+	scene "EPSM-06: rejected" reasons 28 1
+	scene "EPSM-09,CONN-05: a listener that does not answer" victim call silence 0 "$few"
+	step "EPSM-34: its late end is nobody's" peer die
+	scene "EPSM-10: the same, we give up" victim call abort 0 "$few"
+	step "EPSM-34: its late end is nobody's" peer die
+	scene "EPSM-14: a listener that accepts and goes" victim call drop 0 "$few"
+	scene "EPSM-30: or goes at once" victim call drop-now 0 "$few"
+	scene "CONN-11: or grants more RDMA Reads than were offered" victim call depths 0 "$few"
+	scene "EPSM-15: we leave one that stays" victim call hold 0 "$few"
+done
+step "the local guest was never disturbed, and leaves" timeout 100 rmmod kdvictim
+step "the peer unloads" timeout 100 rmmod kdpeer
+tell "$(said kdvictim)"
+step "queue pairs, completion queues, memory, ids: all as before" until_true 60 all_gone
+step "kdapl.ko unloads" timeout 60 rmmod kdapl
+step "the device goes away" rdma link delete "${p}0"
+finish

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# scale.sh rxe|siw net|dev|one COUNT [BLOCKS]: so many connections between two devices
+# at the same time, closed from both ends at once; or, with BLOCKS, how fast they
+# come and go, compared with the RDMA CM and the verbs alone.
+# shellcheck shell=sh disable=SC2154
+p=$1 count=$3 blocks=$4 exec_in=''
+case $2 in
+net) two_namespaces "$p"; a=${p}0-1 b=${p}1-1 exec_in="ip netns exec n0" ;;
+dev) two_devices "$p"; a=${p}0-1 b=${p}1-1 ;;
+one) loopback_dev "$p"; a=${p}0-1 b=${p}0-1 ;;
+esac
+scale() { echo "$*" >/sys/kernel/debug/kdscale/do; }
+counts() { rdma resource show | sed 's/^[0-9]*: //'; }
+all_gone() { [ "$(counts)" = "$empty" ]; }
+field() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" /proc/meminfo; }
+available() {
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	field MemAvailable
+}
+# took WHAT BEFORE AFTER: kB each
+took() {
+	tell "$1: $((($2 - $3) * 1024 / count / 2)) bytes each"
+}
+
+must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+empty=$(counts)
+# shellcheck disable=SC2086
+must "kdscale.ko loads" $exec_in insmod "$KO/kdscale.ko" ia_a="$a" ia_b="$b"
+if [ -n "$blocks" ]; then
+	must "instances are open" scale open "$count"
+	for window in 1 16; do
+		step "$count connections, $window at a time, $blocks blocks with kDAPL and as many without, in turn" \
+			scale bench "$blocks" "$window"
+	done
+	dmesg | sed -n 's/.*kdscale: bench/tell: bench/p'
+	step "all is freed" scale free
+else
+	must "instances are open" scale open "$count"
+	before=$(available)
+	step "$((2 * count)) Endpoints of the usual attributes" scale eps
+	after=$(available)
+	took "memory of an idle Endpoint" "$before" "$after"
+	step "$count connections at the same time" scale connect 64
+	took "memory of an idle Endpoint and its share of a connection" "$before" "$(available)"
+	tell "$(counts | tr '\n' ' ')"
+	step "a message each way on each of them" scale data
+	step "EPSM-15,EPSM-31: dat_ep_disconnect of all from both ends at once, reset" scale disconnect
+	step "$count connections with the same Endpoints" scale connect 64
+	step "a message each way on each of them" scale data
+	step "both instances are closed abruptly, at once" scale close
+	step "nothing is left of them" until_true 60 all_gone
+	must "instances are open again" scale open 1
+	before=$(available)
+	step "as many queue pairs by the verbs alone" scale raw-open $((2 * count))
+	took "memory of a queue pair of that size without kDAPL" "$before" "$(available)"
+	step "and gone" scale raw-close
+	step "all is freed" scale free
+	dmesg | sed -n 's/.*kdscale: \([A-Z]*[a-z].*ms\)$/tell: \1/p'
+fi
+step "kdscale.ko unloads" timeout 100 rmmod kdscale
+step "nothing is left" until_true 60 all_gone
+step "kdapl.ko unloads" rmmod kdapl
+finish
