@@ -26,14 +26,14 @@ devices() {
 # shellcheck disable=SC2086
 unplug() {	# WAY, WORDS
 	case $1 in
-	link) step "EPSM-24,SIL-27: rdma link delete returns, $2" timeout 20 rdma link delete "$a" ;;
+	link) step "EPSM-24,SIL-27: rdma link delete returns, $2" timeout 60 rdma link delete "$a" ;;
 	netdev)
 		step "EPSM-24,SIL-27: deleting the network interface returns, $2" \
-			timeout 20 ip $ns link del "$dev"
-		until_true 20 refused rdma link show "$a/1" ;;
+			timeout 60 ip $ns link del "$dev"
+		until_true 60 refused rdma link show "$a/1" ;;
 	rmmod)
 		step "EPSM-24,SIL-27: rmmod of the provider returns, $2" \
-			timeout 20 rmmod "$(provider_module "$p")" ;;
+			timeout 60 rmmod "$(provider_module "$p")" ;;
 	esac
 	step "the device is gone" refused rdma link show "$a/1"
 }
@@ -59,7 +59,7 @@ for how in link link-many link-notify link-disable netdev rmmod; do
 		insmod "$KO/kdtest.ko" mode=hold ia_a="$a-1" ia_b="$b-1" policy="$policy"
 	sleep 0.5
 	unplug "$way" "connections are busy, upcalls: $policy"
-	step "the consumer unloads" timeout 20 rmmod kdtest
+	step "the consumer unloads" timeout 200 rmmod kdtest
 	step "EPSM-24,ASY-03: the consumer heard of it on every endpoint" heard
 	no_devices "$p"
 done
@@ -116,7 +116,7 @@ for how in $ways; do
 		step "the device comes back" replug
 		parameter again 1 ;;
 	esac
-	step "the consumer unloads" timeout 60 rmmod kdtest
+	step "the consumer unloads" timeout 200 rmmod kdtest
 	step "EPSM-24,ASY-03,ASY-22,SIL-27: each object does what it must" fine
 	dmesg | grep 'kdtest-states: [PF]A'
 	no_devices "$p"
