@@ -108,21 +108,25 @@ static bool addr_same_ip(const struct sockaddr *a, const struct sockaddr_storage
  * @pick: what the IA was opened by, or NULL
  * @exact: an address that must be there, or NULL
  * @family: wanted family, AF_UNSPEC for IPv4 before IPv6
+ * @scope: index of the netdev a link-local address is wanted on; 0: a global one
  * @name: of the netdev, or NULL
  * @net: namespace of the netdev, or NULL for all
  * @addr: what was found, port 0
  * @ndev: the netdev it is on; valid under RCU
  * @ifindex: of that
+ * @cookie: namespace of that
  */
 struct addr_search {
 	const struct kdapl_pick *pick;
 	const struct sockaddr *exact;
 	int family;
+	int scope;
 	const char *name;
 	struct net *net;
 	struct sockaddr_storage addr;
 	struct net_device *ndev;
 	int ifindex;
+	u64 cookie;
 };
 
 static bool addr_find_v4(struct addr_search *s, struct net_device *ndev,
@@ -164,7 +168,7 @@ static bool addr_find_v6(struct addr_search *s, struct net_device *ndev,
 		in6->sin6_family = AF_INET6;
 		in6->sin6_addr = ifa->addr;
 		in6->sin6_scope_id = local ? ndev->ifindex : 0;
-		if (exact ? addr_same_ip(exact, &s->addr) : !local)
+		if (exact ? addr_same_ip(exact, &s->addr) : s->scope == in6->sin6_scope_id)
 			return true;
 	}
 	return false;
@@ -195,6 +199,9 @@ static bool addr_try(struct addr_search *s, struct net_device *ndev)
 		return false;
 	if (s->name)
 		return !strcmp(ndev->name, s->name);
+	/* neither an index nor an address says which namespace it is of */
+	if (pick && pick->kind != KDAPL_PICK_ANY && dev_net(ndev)->net_cookie != pick->cookie)
+		return false;
 	if (s->exact)
 		return addr_find(s, ndev, s->exact->sa_family, s->exact);
 	switch (pick->kind) {
@@ -264,8 +271,10 @@ static bool addr_search(struct kdapl_device *dev, u32 port, struct addr_search *
 		s->ndev = ndev;
 	else
 		netdev_walk_all_upper_dev_rcu(ndev, addr_try_upper, &priv);
-	if (s->ndev)
+	if (s->ndev) {
 		s->ifindex = s->ndev->ifindex;
+		s->cookie = dev_net(s->ndev)->net_cookie;
+	}
 	if (s->ndev && net) {
 		*net = maybe_get_net(dev_net(s->ndev));
 		if (!*net)
@@ -298,6 +307,7 @@ bool kdapl_port_named(struct kdapl_device *dev, u32 port, const char *name, stru
 	if (addr_search(dev, port, &s, NULL)) {
 		pick->kind = KDAPL_PICK_NETDEV;
 		pick->ifindex = s.ifindex;
+		pick->cookie = s.cookie;
 		return true;
 	}
 	if (in4_pton(name, -1, (u8 *)&in->sin_addr, '\0', NULL))
@@ -309,26 +319,37 @@ bool kdapl_port_named(struct kdapl_device *dev, u32 port, const char *name, stru
 	pick->kind = KDAPL_PICK_ADDRESS;
 	s.name = NULL;
 	s.exact = (const struct sockaddr *)&pick->addr;
-	return addr_search(dev, port, &s, NULL);
+	if (!addr_search(dev, port, &s, NULL))
+		return false;
+	pick->cookie = s.cookie;
+	return true;
 }
 
 /**
  * kdapl_ia_address - an IP address of an IA, as it is now
  * @ia: IA
- * @family: AF_INET, AF_INET6, or AF_UNSPEC for IPv4 before IPv6
+ * @dst: where it is to connect to, or NULL for IPv4 before IPv6
  * @addr: where it goes, port 0
  * @net: where the network namespace of its netdev goes, to be put; may be NULL
  *
- * What the IA was opened by, or else the first that is not link-local.
+ * What the IA was opened by, or else the first; link-local only for a destination
+ * that is, too.
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: 0 or -EADDRNOTAVAIL.
  */
-int kdapl_ia_address(struct kdapl_ia *ia, int family, struct sockaddr_storage *addr,
-		     struct net **net)
+int kdapl_ia_address(struct kdapl_ia *ia, const struct sockaddr *dst,
+		     struct sockaddr_storage *addr, struct net **net)
 {
-	struct addr_search s = { .pick = &ia->pick, .family = family };
+	const struct sockaddr_in6 *dst6 = (const struct sockaddr_in6 *)dst;
+	struct addr_search s = {
+		.pick = &ia->pick,
+		.family = dst ? dst->sa_family : AF_UNSPEC,
+	};
 
+	if (dst && dst->sa_family == AF_INET6 &&
+	    (ipv6_addr_type(&dst6->sin6_addr) & IPV6_ADDR_LINKLOCAL))
+		s.scope = dst6->sin6_scope_id;
 	if (!addr_search(ia->dev, ia->port, &s, net))
 		return -EADDRNOTAVAIL;
 	*addr = s.addr;
@@ -348,7 +369,7 @@ int kdapl_ia_address(struct kdapl_ia *ia, int family, struct sockaddr_storage *a
 bool kdapl_ia_owns(struct kdapl_ia *ia, const struct sockaddr *addr,
 		   struct sockaddr_storage *full, struct net **net)
 {
-	struct addr_search s = { .exact = addr };
+	struct addr_search s = { .pick = &ia->pick, .exact = addr };
 
 	if (!addr_search(ia->dev, ia->port, &s, net))
 		return false;

@@ -2,13 +2,13 @@
 /*
  * Connection management: rdma_cm events against transport halves.
  *
- * One fresh cm_id per attempt, never with a QP of its own: the half's QP goes
- * in by number. On InfiniBand and RoCE we move the QP with the attributes the
+ * A fresh cm_id per attempt, and for each retry of it, never with a QP of its own:
+ * the half's QP goes in by number. On InfiniBand and RoCE we move the QP with the attributes the
  * CM has learned; on iWARP the provider does.
  *
  * The handler runs in process context under the id's handler mutex and takes
  * half->lock inside. Nothing here waits for the handler while it holds that
- * lock; destroying the id is left to the reaper.
+ * lock: ids are destroyed by work items, outside of it.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -17,8 +17,6 @@
 
 #define RESOLVE_MS		2000
 #define SIW_READ_DEPTH		128	/* D-14 */
-#define RETRY_COUNT		6	/* 7 means for ever on soft-RoCE */
-#define RNR_RETRY_COUNT		6	/* 7 would mean for ever */
 #define MIN_RNR_TIMER		12	/* 0.64 ms; the CM's 0 would mean 655 ms */
 #define STALE_RETRIES		10	/* without a timeout of the consumer's */
 #define STALE_TIME		(HZ / 10)
@@ -195,13 +193,14 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-/* What the id must know before its addresses are resolved or its QP is moved. */
-static void cm_prepare(struct kdapl_half *half, struct rdma_cm_id *id)
+/*
+ * What the id must know before its QP is moved. Before the route is resolved the
+ * timeout would become that of the CM's own messages.
+ */
+static void cm_set_timers(struct kdapl_half *half, struct rdma_cm_id *id)
 {
 	const struct kdat_conn_attr *conn = &half->conn;
 
-	if (conn->tos != KDAT_CONN_DEFAULT)
-		rdma_set_service_type(id, conn->tos);
 	if (half->dev->iwarp)
 		return;
 	if (conn->ack_timeout != KDAT_CONN_DEFAULT)
@@ -232,8 +231,8 @@ static void cm_work_connect(struct work_struct *work)
 		.private_data_len = half->conn_pdata_len,
 		.responder_resources = half->read_in,
 		.initiator_depth = half->read_out,
-		.retry_count = RETRY_COUNT,
-		.rnr_retry_count = RNR_RETRY_COUNT,
+		.retry_count = KDAPL_RETRY_COUNT,
+		.rnr_retry_count = KDAPL_RNR_RETRY_COUNT,
 		.srq = !!half->pool,
 	};
 	DAT_EVENT_NUMBER outcome;
@@ -251,6 +250,7 @@ static void cm_work_connect(struct work_struct *work)
 	mutex_unlock(&half->lock);
 
 	noio = memalloc_noio_save();
+	cm_set_timers(half, half->cm_id);
 	ret = rdma_connect(half->cm_id, &param);
 	memalloc_noio_restore(noio);
 	mutex_lock(&half->lock);
@@ -334,14 +334,15 @@ static struct rdma_cm_id *cm_create_id(struct kdapl_half *half)
 	struct rdma_cm_id *id;
 	struct net *net;
 
-	if (kdapl_ia_address(ia, half->remote.ss_family, &src, &net))
+	if (kdapl_ia_address(ia, (struct sockaddr *)&half->remote, &src, &net))
 		return ERR_PTR(-EADDRNOTAVAIL);
 	id = rdma_create_id(net, kdapl_cm_handler, half, RDMA_PS_TCP, IB_QPT_RC);
 	put_net(net);	/* the id keeps its own reference */
 	if (IS_ERR(id))
 		return id;
 	half->local = src;
-	cm_prepare(half, id);
+	if (half->conn.tos != KDAT_CONN_DEFAULT)
+		rdma_set_service_type(id, half->conn.tos);
 	return id;
 }
 
@@ -351,9 +352,10 @@ static int cm_resolve(struct kdapl_half *half, struct rdma_cm_id *id)
 	int ret = rdma_resolve_addr(id, (struct sockaddr *)&half->local,
 				    (struct sockaddr *)&half->remote, RESOLVE_MS);
 
-	if (!ret)
-		half->cm_id = id;
-	return ret;
+	if (ret)
+		return ret == -ENOMEM ? ret : -EHOSTUNREACH;
+	half->cm_id = id;
+	return 0;
 }
 
 /* Once more, with a new id: the old one has had its answer. */
@@ -366,6 +368,7 @@ static void cm_work_retry(struct work_struct *work)
 
 	if (!kdapl_dev_enter(half->dev))
 		return;		/* ends with the device */
+	flush_work(&half->conn_work);	/* the last rdma_connect() is through */
 	noio = memalloc_noio_save();
 	mutex_lock(&half->lock);
 	if (half->phase == KDAPL_HALF_CONNECTING) {
@@ -391,7 +394,10 @@ out:
 	kdapl_dev_exit(half->dev);
 }
 
-/* 0: under way, or aborted already; -EADDRNOTAVAIL: no address to start from. */
+/*
+ * 0: under way, or aborted already; -EADDRNOTAVAIL: no address to start from;
+ * -ENODEV: the device has failed meanwhile.
+ */
 static int cm_start(struct kdapl_half *half, u32 usec)
 {
 	struct rdma_cm_id *id;
@@ -406,7 +412,7 @@ static int cm_start(struct kdapl_half *half, u32 usec)
 		rdma_destroy_id(id);
 		return 0;	/* its end is under way */
 	}
-	ret = cm_resolve(half, id);
+	ret = READ_ONCE(half->dev->fatal) ? -ENODEV : cm_resolve(half, id);
 	if (!ret) {
 		WRITE_ONCE(half->phase, KDAPL_HALF_CONNECTING);
 		if (usec != DAT_TIMEOUT_INFINITE)
@@ -416,7 +422,7 @@ static int cm_start(struct kdapl_half *half, u32 usec)
 	if (!ret)
 		return 0;
 	rdma_destroy_id(id);
-	return ret == -ENOMEM ? ret : -EHOSTUNREACH;
+	return ret;
 }
 
 /**
@@ -444,7 +450,9 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, const struct sockaddr *dst,
 	if (!ret)
 		return DAT_SUCCESS;
 	half->remote.ss_family = AF_UNSPEC;	/* there is no peer */
-	if (ret == -EADDRNOTAVAIL && !kdapl_ia_address(half->ep->obj.ia, AF_UNSPEC, &any, NULL))
+	if (ret == -ENODEV)
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (ret == -EADDRNOTAVAIL && !kdapl_ia_address(half->ep->obj.ia, NULL, &any, NULL))
 		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	if (ret == -EADDRNOTAVAIL || ret == -EHOSTUNREACH)
 		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
@@ -470,7 +478,7 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 	struct rdma_conn_param param = {
 		.private_data = pdata,
 		.private_data_len = len,
-		.rnr_retry_count = RNR_RETRY_COUNT,
+		.rnr_retry_count = KDAPL_RNR_RETRY_COUNT,
 		.srq = !!half->pool,
 		.qp_num = half->qp->qp_num,
 	};
@@ -479,7 +487,7 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 
 	cm_read_depths(half);
 	cm_copy_conn(half);
-	cm_prepare(half, id);
+	cm_set_timers(half, id);
 	rdma_lock_handler(id);
 	mutex_lock(&half->lock);
 	cr->cm_id = NULL;
@@ -494,7 +502,8 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 	half->read_depth = half->read_out;
 	param.responder_resources = half->read_in;
 	param.initiator_depth = half->read_out;
-	if (half->phase == KDAPL_HALF_IDLE && atomic_read(&half->reason) == KDAPL_END_NONE) {
+	if (half->phase == KDAPL_HALF_IDLE && atomic_read(&half->reason) == KDAPL_END_NONE &&
+	    !READ_ONCE(half->dev->fatal)) {
 		WRITE_ONCE(half->phase, KDAPL_HALF_CONNECTING);
 		ret = kdapl_half_to_rts(half, id);
 	} else {

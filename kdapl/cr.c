@@ -58,6 +58,7 @@ static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
 			return PTR_ERR(made);
 		made->cr = cr;
 		cr->ep = made;
+		cr->made = true;
 	} else if (sp->ep) {
 		refcount_inc(&sp->ep->obj.ref);
 		cr->ep = sp->ep;
@@ -95,7 +96,7 @@ struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		kdapl_obj_put(&cr->obj);
 		return ERR_PTR(ret);
 	}
-	id->context = cr;
+	id->context = NULL;	/* a handoff gives it to another CR */
 	id->event_handler = kdapl_cr_handler;
 	return cr;
 }
@@ -106,19 +107,10 @@ struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
  */
 static void cr_leave_ep(struct kdapl_cr *cr)
 {
-	struct kdapl_ep *ep = cr->ep;
-	bool waits, made;
-
-	if (!ep)
-		return;
-	spin_lock_irq(&ep->lock);
-	waits = ep->cr == cr;	/* if not, the device has gone */
-	made = ep->state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING;
-	spin_unlock_irq(&ep->lock);
-	if (waits && made)
-		kdapl_ep_take_back(ep, true);
-	else if (waits)
-		kdapl_ep_leave(ep, KDAPL_IN_DECLINE);
+	if (cr->made)
+		kdapl_ep_take_back(cr->ep, true);
+	else if (cr->ep)
+		kdapl_ep_leave(cr->ep, KDAPL_IN_DECLINE);
 }
 
 /**
@@ -135,13 +127,8 @@ void kdapl_cr_refuse(struct kdapl_cr *cr)
 		kdapl_cr_destroy(cr);
 }
 
-/**
- * kdapl_cr_destroy_verbs - refuse the request, as if nobody had listened
- * @cr: the request
- *
- * Context: may sleep; not in the id's handler.
- */
-void kdapl_cr_destroy_verbs(struct kdapl_cr *cr)
+/* Answer no, if nobody has answered yet. */
+static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reason)
 {
 	struct rdma_cm_id *id;
 
@@ -150,9 +137,21 @@ void kdapl_cr_destroy_verbs(struct kdapl_cr *cr)
 	cr->cm_id = NULL;
 	mutex_unlock(&cr->mutex);
 	if (id) {
-		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+		/* a peer that has gone cannot be told: no matter */
+		rdma_reject(id, pdata, len, reason);
 		rdma_destroy_id(id);
 	}
+}
+
+/**
+ * kdapl_cr_destroy_verbs - refuse the request, as if nobody had listened
+ * @cr: the request
+ *
+ * Context: may sleep; not in the id's handler.
+ */
+void kdapl_cr_destroy_verbs(struct kdapl_cr *cr)
+{
+	cr_answer_no(cr, NULL, 0, IB_CM_REJ_NO_RESOURCES);
 }
 
 /**
@@ -206,23 +205,17 @@ EXPORT_SYMBOL(dat_cr_query);
 static DAT_RETURN cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep)
 {
 	enum kdapl_ep_input input = cr->ep ? KDAPL_IN_ACCEPT_OWN : KDAPL_IN_ACCEPT;
-	struct kdapl_half *half = kdapl_ep_half(ep);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret;
 
-	if (!half || !ep->connect_evd)
+	if (!kdapl_ep_half(ep) || !ep->connect_evd)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	if (!cr->cm_id)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	spin_lock_irq(&ep->lock);
-	if (!ep->obj.live) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	} else if (kdapl_ep_next_state(ep->state, input) == KDAPL_EP_REFUSED) {
-		ret = kdapl_state_err(ep->state);
-	} else if (kdapl_half_spent(half)) {
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
-	} else if (kdapl_obj_retire(&cr->obj)) {
+	ret = kdapl_ep_may(ep, input);
+	if (ret == DAT_SUCCESS && kdapl_obj_retire(&cr->obj))
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	} else {
+	if (ret == DAT_SUCCESS) {
 		kdapl_ep_step(ep, input);
 		ep->cr = NULL;
 	}
@@ -312,8 +305,7 @@ EXPORT_SYMBOL(dat_cr_accept);
  * @private_data: copied during the call
  *
  * The EP of an RSP is UNCONNECTED again; one that was made for the request is
- * gone, its handle dead. After removal of the device, when both are DISCONNECTED,
- * the call gives back the CR and nothing else.
+ * gone, its handle dead; also after removal of the device.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS, also when the peer or the device has gone;
@@ -324,8 +316,8 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 {
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
 	struct kdat_pdata_limits limits;
-	struct rdma_cm_id *id;
 	DAT_RETURN ret = DAT_SUCCESS;
+	bool mine;
 
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
@@ -338,31 +330,16 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 		ret = kdapl_arg_err(3);
 		goto out;
 	}
-	if (!kdapl_dev_enter(cr->obj.ia->dev)) {
-		/* nobody is left to be told, but the CR must go some way */
-		if (kdapl_obj_retire(&cr->obj))
-			ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-		else
-			kdapl_cr_destroy(cr);
+	mutex_lock(&cr->mutex);		/* not in the middle of a handoff */
+	mine = !kdapl_obj_retire(&cr->obj);
+	mutex_unlock(&cr->mutex);
+	if (!mine) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 		goto out;
 	}
-	mutex_lock(&cr->mutex);
-	id = cr->cm_id;
-	if (!id || kdapl_obj_retire(&cr->obj)) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-		id = NULL;
-	} else {
-		cr->cm_id = NULL;
-	}
-	mutex_unlock(&cr->mutex);
-	if (id) {
-		/* a peer that has gone cannot be told: that is success, too */
-		rdma_reject(id, private_data, private_data_size, IB_CM_REJ_CONSUMER_DEFINED);
-		rdma_destroy_id(id);
-		cr_leave_ep(cr);
-		kdapl_obj_put(&cr->obj);
-	}
-	kdapl_dev_exit(cr->obj.ia->dev);
+	cr_answer_no(cr, private_data, private_data_size, IB_CM_REJ_CONSUMER_DEFINED);
+	cr_leave_ep(cr);
+	kdapl_obj_put(&cr->obj);	/* the handle's */
 out:
 	kdapl_obj_put(&cr->obj);
 	return ret;
@@ -394,7 +371,8 @@ static struct kdapl_sp *cr_find_psp(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual
  * The request once more, in the name of another service point; takes the id over.
  * cr->mutex held. Inside kdapl_dev_enter().
  */
-static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct kdapl_cr **out)
+static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct kdapl_cr **out,
+			       bool *retired)
 {
 	struct kdapl_cr *next;
 	int err;
@@ -415,6 +393,7 @@ static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct
 	}
 	/* whoever retires the new one finds the id there; the old one has nothing left */
 	cr->cm_id = NULL;
+	*retired = !kdapl_obj_retire(&cr->obj);	/* if not, dat_ia_close() has both */
 	*out = next;
 	return DAT_SUCCESS;
 }
@@ -439,6 +418,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
 	struct kdapl_cr *next = NULL;
 	struct kdapl_evd *evd = NULL;
+	bool retired = false;
 	struct kdapl_sp *psp;
 	DAT_RETURN ret;
 
@@ -452,14 +432,14 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	if (!kdapl_dev_enter(cr->obj.ia->dev))
 		goto out;
 	mutex_lock(&cr->mutex);
-	ret = cr_hand_over(cr, psp, &next);
+	ret = cr_hand_over(cr, psp, &next, &retired);
 	mutex_unlock(&cr->mutex);
 	if (ret == DAT_SUCCESS) {
+		if (retired)
+			kdapl_cr_destroy(cr);	/* its EP is free when the event is seen */
 		if (!kdapl_sp_announce(psp, evd, next))
 			kdapl_cr_refuse(next);
 		kdapl_obj_put(&next->obj);
-		if (!kdapl_obj_retire(&cr->obj))
-			kdapl_cr_destroy(cr);
 	}
 	kdapl_dev_exit(cr->obj.ia->dev);
 out:

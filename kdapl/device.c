@@ -131,7 +131,8 @@ static int device_match(struct kdapl_device *dev, u32 port, void *arg)
 
 /**
  * kdapl_device_find - the device and port behind an IA name
- * @name: "<ibdev>-<port>", name of an ibdev or a netdev, or IP address
+ * @name: "<ibdev>-<port>", name of an ibdev or a netdev, or IP address; the last
+ *	two first in the caller's network namespace, then in all
  * @port: where the port goes
  * @pick: where goes what the name says about addresses
  *
@@ -165,13 +166,24 @@ static void device_catastrophe(struct kdapl_device *dev)
 	}
 }
 
-/* From now on calls answer DAT_INTERNAL_ERROR. dev->lock held. */
-static void device_mark_ias(struct kdapl_device *dev)
+/*
+ * All of them before anything goes: one end, or a request, going must not look
+ * like a disconnect or a refusal to the other.
+ */
+static void device_mark_all(struct kdapl_device *dev)
 {
+	struct kdapl_half *half;
 	struct kdapl_ia *ia;
 
+	mutex_lock(&dev->lock);
 	list_for_each_entry(ia, &dev->ias, dev_node)
-		WRITE_ONCE(ia->dead, true);
+		WRITE_ONCE(ia->dead, true);	/* calls answer DAT_INTERNAL_ERROR */
+	list_for_each_entry(half, &dev->halves, dev_node) {
+		if (READ_ONCE(half->phase) != KDAPL_HALF_IDLE)
+			atomic_cmpxchg(&half->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
+		complete_all(&half->cm_down);	/* the reaper need not wait for the peer */
+	}
+	mutex_unlock(&dev->lock);
 }
 
 static void device_remove_ids(struct kdapl_device *dev);
@@ -184,11 +196,16 @@ static void device_fatal(struct kdapl_device *dev)
 	pr_err("%s: the device reports a fatal error: its connections break, its IAs are lost\n",
 	       dev->name);
 	WRITE_ONCE(dev->fatal, true);	/* nobody enters any more */
+	device_mark_all(dev);
 	mutex_lock(&dev->lock);
-	device_mark_ias(dev);
 	list_for_each_entry(half, &dev->halves, dev_node) {
-		if (READ_ONCE(half->phase) != KDAPL_HALF_IDLE)
-			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+		/* the lock: an attempt that starts now sees fatal, or is seen here */
+		mutex_lock(&half->lock);
+		if (!half->reaping && half->phase != KDAPL_HALF_IDLE) {
+			atomic_cmpxchg(&half->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
+			mod_delayed_work(kdapl_wq, &half->end_work, 0);
+		}
+		mutex_unlock(&half->lock);
 	}
 	mutex_unlock(&dev->lock);
 	device_remove_ids(dev);
@@ -343,24 +360,6 @@ static void device_remove_ids(struct kdapl_device *dev)
 				kdapl_sp_destroy_verbs(container_of(obj, struct kdapl_sp, obj));
 			kdapl_obj_put(obj);
 		}
-	}
-	mutex_unlock(&dev->lock);
-}
-
-/*
- * All of them before anything goes: one end, or a request, going must not look
- * like a disconnect or a refusal to the other.
- */
-static void device_mark_all(struct kdapl_device *dev)
-{
-	struct kdapl_half *half;
-
-	mutex_lock(&dev->lock);
-	device_mark_ias(dev);
-	list_for_each_entry(half, &dev->halves, dev_node) {
-		if (READ_ONCE(half->phase) != KDAPL_HALF_IDLE)
-			atomic_cmpxchg(&half->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
-		complete_all(&half->cm_down);	/* the reaper need not wait for the peer */
 	}
 	mutex_unlock(&dev->lock);
 }

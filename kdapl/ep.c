@@ -353,7 +353,7 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, const struct ep_named *named,
  * @read_in: Reads the peer would like to have outstanding
  * @read_out: Reads the peer would answer at a time
  *
- * Context: may sleep; the listener's handler.
+ * Context: may sleep; the listener's handler, or with the lock of a CR held.
  * Return: the EP, without PZ, EVDs and half, referenced, or an ERR_PTR.
  */
 struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_evd, u8 read_in,
@@ -534,6 +534,27 @@ void kdapl_ep_event(struct kdapl_half *half, u32 number)
 }
 
 /**
+ * kdapl_ep_may - may an attempt to be connected begin?
+ * @ep: EP; ep->lock held
+ * @input: KDAPL_IN_CONNECT, _RESERVE, _ACCEPT or _ACCEPT_OWN
+ *
+ * Return: DAT_SUCCESS if kdapl_ep_step() is going to allow it, or why not.
+ */
+DAT_RETURN kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input)
+{
+	struct kdapl_half *half = rcu_dereference_protected(ep->half,
+							    lockdep_is_held(&ep->lock));
+
+	if (!ep->obj.live)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (kdapl_ep_next_state(ep->state, input) == KDAPL_EP_REFUSED)
+		return kdapl_state_err(ep->state);
+	if (half && kdapl_half_spent(half))	/* on its way to that state */
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
+	return DAT_SUCCESS;
+}
+
+/**
  * kdapl_ep_request - the request an EP was reserved for has arrived
  * @ep: EP of an RSP that was retired for it
  * @cr: the request, with a reference to the EP
@@ -591,6 +612,7 @@ void kdapl_ep_removed(struct kdapl_ep *ep)
 	int old;
 
 	spin_lock_irq(&ep->lock);
+	ev.half = rcu_dereference_protected(ep->half, lockdep_is_held(&ep->lock));
 	old = kdapl_ep_step(ep, KDAPL_IN_REMOVED);
 	if (old != KDAPL_EP_REFUSED)
 		ep->cr = NULL;
@@ -749,12 +771,16 @@ static void ep_release_half(struct kdapl_half *half)
 void kdapl_eps_destroy(struct list_head *eps)
 {
 	struct kdapl_ep *ep, *next;
+	bool halves = false;
 
 	list_for_each_entry(ep, eps, obj.node)
 		ep_begin_destroy(ep);
-	list_for_each_entry(ep, eps, obj.node)
+	list_for_each_entry(ep, eps, obj.node) {
 		ep_unlink(ep);
-	synchronize_rcu();	/* posting calls have left the rings */
+		halves |= !!ep->last;
+	}
+	if (halves)
+		synchronize_rcu();	/* posting calls have left the rings */
 	list_for_each_entry(ep, eps, obj.node) {
 		if (ep->last)
 			ep_reap_half(ep->last);
@@ -820,19 +846,9 @@ static void ep_dispose(struct kdapl_ep *ep)
 	queue_work(kdapl_upcall_wq, &ep->free_work);
 }
 
-/* End the life of the handle, and with it the wait for a request. ep->lock held. */
-static int ep_retire(struct kdapl_ep *ep)
-{
-	int ret = kdapl_obj_retire(&ep->obj);
-
-	if (!ret)
-		ep->cr = NULL;
-	return ret;
-}
-
 /**
  * kdapl_ep_take_back - an EP that was made for a request goes with it
- * @ep: EP in TENTATIVE_CONNECTION_PENDING
+ * @ep: EP in TENTATIVE_CONNECTION_PENDING, or what the device's removal made of it
  * @wait: until it has gone, unless this is an upcall of one of its EVDs
  *
  * Context: may sleep if @wait; inside an upcall of one of its EVDs it does not.
@@ -843,10 +859,11 @@ void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait)
 	int ret;
 
 	spin_lock_irqsave(&ep->lock, flags);
-	ret = ep_retire(ep);
+	ep->cr = NULL;
+	ret = kdapl_obj_retire(&ep->obj);
 	spin_unlock_irqrestore(&ep->lock, flags);
 	if (ret)
-		return;		/* dat_ia_close() has it */
+		return;		/* the consumer or dat_ia_close() has freed it */
 	if (wait)
 		ep_dispose(ep);
 	else
@@ -878,7 +895,7 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle)
 	spin_lock_irqsave(&ep->lock, flags);
 	if (kdapl_ep_next_state(ep->state, KDAPL_IN_FREE) == KDAPL_EP_REFUSED)
 		ret = kdapl_state_err(ep->state);
-	else if (ep_retire(ep))
+	else if (kdapl_obj_retire(&ep->obj))
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	spin_unlock_irqrestore(&ep->lock, flags);
 	if (ret == DAT_SUCCESS)

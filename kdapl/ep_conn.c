@@ -54,14 +54,11 @@ static DAT_RETURN ep_start_connect(struct kdapl_ep *ep, const struct ep_target *
 	int old;
 
 	spin_lock_irq(&ep->lock);
-	if (!half && ep->state == DAT_EP_STATE_UNCONNECTED)
+	ret = kdapl_ep_may(ep, KDAPL_IN_CONNECT);
+	if (ret == DAT_SUCCESS && !half)
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
-	else if (half && kdapl_half_spent(half))
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
-	else if (kdapl_ep_step(ep, KDAPL_IN_CONNECT) == KDAPL_EP_REFUSED)
-		ret = kdapl_state_err(ep->state);
-	else
-		ret = DAT_SUCCESS;
+	if (ret == DAT_SUCCESS)
+		kdapl_ep_step(ep, KDAPL_IN_CONNECT);
 	spin_unlock_irq(&ep->lock);
 	if (ret != DAT_SUCCESS)
 		return ret;
@@ -93,10 +90,7 @@ static DAT_RETURN ep_connect(struct kdapl_ep *ep, const struct ep_target *to)
 	if (!kdapl_dev_enter(ep->obj.ia->dev))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	mutex_lock(&ep->mutex);
-	if (ep->obj.live)
-		ret = ep_start_connect(ep, to);
-	else
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	ret = ep_start_connect(ep, to);
 	mutex_unlock(&ep->mutex);
 	kdapl_dev_exit(ep->obj.ia->dev);
 	return ret;

@@ -499,6 +499,8 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	if (!removal && !ret) {
 		spin_lock_irq(&ring->lock);
 		ret = ring_post_marker(ring);
+		if (ret == -EALREADY)	/* what is posted from now on needs no marker */
+			WRITE_ONCE(ring->drained, true);
 		spin_unlock_irq(&ring->lock);
 	}
 	half->hurried = removal || (ret && ret != -EALREADY);
@@ -555,7 +557,8 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
 	} else if (!sq_ended || !rq_ended) {
 		if (!half_may_destroy(half, sq_ended, last_wqe))
 			return false;
-		if (!half->hurried && !half->discard && !time_before(jiffies, half->deadline))
+		if (!half->hurried && !half->discard && !(half->pool && sq_ended) &&
+		    !time_before(jiffies, half->deadline))
 			half_was_silent(half);
 		mutex_unlock(&half->lock);
 		half_destroy_verbs(half, !half->dev->iwarp);
@@ -704,11 +707,13 @@ static int half_modify(struct kdapl_half *half, struct rdma_cm_id *id, enum ib_q
 		/* the CM has an opinion on access flags; keep ours, see half_qp_init() */
 		attr.qp_access_flags = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
 				       IB_ACCESS_REMOTE_READ;
-	/* the CM knows what the peer asked of us; what our consumer asked goes before */
-	if ((mask & IB_QP_RETRY_CNT) && half->conn.retry_count != KDAT_CONN_DEFAULT)
-		attr.retry_cnt = half->conn.retry_count;
-	if ((mask & IB_QP_RNR_RETRY) && half->conn.rnr_retry_count != KDAT_CONN_DEFAULT)
-		attr.rnr_retry = half->conn.rnr_retry_count;
+	/* not what the peer would have us do: it may say never, or for ever */
+	if (mask & IB_QP_RETRY_CNT)
+		attr.retry_cnt = half->conn.retry_count == KDAT_CONN_DEFAULT ?
+				 KDAPL_RETRY_COUNT : half->conn.retry_count;
+	if (mask & IB_QP_RNR_RETRY)
+		attr.rnr_retry = half->conn.rnr_retry_count == KDAT_CONN_DEFAULT ?
+				 KDAPL_RNR_RETRY_COUNT : half->conn.rnr_retry_count;
 	return ib_modify_qp(half->qp, &attr, mask);
 }
 

@@ -816,7 +816,7 @@ bool kdapl_ring_ended(struct kdapl_ring *ring)
 	spin_lock_irq(&evd->lock);
 	if (ring->recv)
 		ring_check_recv_end(evd, ring);
-	else if (ring->tail == READ_ONCE(ring->head))
+	else if (READ_ONCE(ring->drained) || ring->tail == READ_ONCE(ring->head))
 		ring_end(evd, ring);
 	spin_unlock_irq(&evd->lock);
 	kdapl_evd_sched(evd);	/* receives that came before the connection may wait */

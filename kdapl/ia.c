@@ -557,7 +557,7 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handl
 		snprintf(ia_attr->vendor_name, sizeof(ia_attr->vendor_name), "0x%06x:0x%04x",
 			 ia->dev->attrs.vendor_id, ia->dev->attrs.vendor_part_id);
 		if (kdapl_dev_enter(ia->dev)) {
-			if (!kdapl_ia_address(ia, AF_UNSPEC, &addr, NULL)) {
+			if (!kdapl_ia_address(ia, NULL, &addr, NULL)) {
 				ia->addr = addr;
 				ia_attr->ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->addr;
 			}

@@ -2,7 +2,7 @@
 /*
  * Private declarations of the kdapl module.
  *
- * Shape. A consumer sees objects (IA, PZ, LMR, EVD, EP, PSP, CR) through
+ * Shape. A consumer sees objects (IA, PZ, LMR, EVD, EP, service points, CR) through
  * opaque handles. Every object is a shell: handle, reference count, state the
  * consumer can see. The verbs objects behind it (PD, MR, CQ, QP, cm_id) hang
  * off the shell and can be taken away by the removal of the device while the
@@ -17,7 +17,8 @@
  *   evd->mutex         attaching rings, length and policy of one EVD
  *   dev->lock          what there is of a device; held over destroying it
  *   sp, cr, lmr->mutex, pd->lock
- *                      one object's verbs part against removal of the device
+ *                      one object's verbs part against removal of the device;
+ *                      that of a CR nobody knows also inside the id's handler
  *   half->destroy_lock destroying cm_id and QP of one half
  *   rdma_cm's handler mutex of an id
  *   half->lock         mutex; verbs calls on one transport half, its phase; never
@@ -194,11 +195,13 @@ enum kdapl_pick_kind {
  * struct kdapl_pick - which addresses of a port an IA uses
  * @kind: enum kdapl_pick_kind
  * @ifindex: of the netdev
+ * @cookie: network namespace of either
  * @addr: the address
  */
 struct kdapl_pick {
 	u8 kind;
 	int ifindex;
+	u64 cookie;
 	struct sockaddr_storage addr;
 };
 
@@ -279,8 +282,8 @@ void kdapl_ia_pdata(struct kdapl_ia *ia, struct kdat_pdata_limits *limits);
 
 bool kdapl_port_named(struct kdapl_device *dev, u32 port, const char *name, struct net *net,
 		      struct kdapl_pick *pick);
-int kdapl_ia_address(struct kdapl_ia *ia, int family, struct sockaddr_storage *addr,
-		     struct net **net);
+int kdapl_ia_address(struct kdapl_ia *ia, const struct sockaddr *dst,
+		     struct sockaddr_storage *addr, struct net **net);
 bool kdapl_ia_owns(struct kdapl_ia *ia, const struct sockaddr *addr,
 		   struct sockaddr_storage *full, struct net **net);
 u16 kdapl_addr_port(const struct sockaddr_storage *addr);
@@ -456,6 +459,7 @@ struct kdapl_ring {
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* producer side, over the post */
 	u8 mode;		/* enum kdapl_ring_mode */
 	bool marker;		/* a marker is under way; cleared under evd->lock */
+	bool drained;		/* at the end the device had nothing to give back */
 	u32 head;
 	u32 marker_pos;
 	u32 cached_tail;
@@ -506,6 +510,10 @@ enum kdapl_half_phase {
  * nevertheless lets a disconnect of the peer overtake that word.
  */
 #define KDAPL_EST_TIME	(HZ / 20)
+
+/* What a QP does unless the consumer says otherwise. */
+#define KDAPL_RETRY_COUNT	6	/* 7 means for ever on soft-RoCE */
+#define KDAPL_RNR_RETRY_COUNT	6	/* 7 would mean for ever */
 
 /**
  * struct kdapl_half - the replaceable transport half of an EP
@@ -749,6 +757,7 @@ struct kdapl_ep {
 int kdapl_ep_next_state(int state, enum kdapl_ep_input input);
 int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input);
 u64 kdapl_ep_fields(int state);
+DAT_RETURN kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input);
 void kdapl_ep_event(struct kdapl_half *half, u32 number);
 void kdapl_ep_ended(struct kdapl_half *half);
 void kdapl_ep_held(struct kdapl_half *half);
@@ -1089,7 +1098,6 @@ void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc);
  * @evd_handle: as the consumer gave it
  * @null_evd: the IA's, if EPs are made for requests
  * @ep: RSP: EP it waits for, referenced; NULL asks for a new one
- * @ep_handle: its handle
  * @comm: CSP: what was asked for
  * @addr: CSP: address listened on
  * @mutex: @cm_id against removal of the device
@@ -1105,7 +1113,6 @@ struct kdapl_sp {
 	DAT_EVD_HANDLE evd_handle;
 	struct kdapl_evd *null_evd;
 	struct kdapl_ep *ep;
-	DAT_EP_HANDLE ep_handle;
 	DAT_COMM comm;
 	struct sockaddr_storage addr;
 	struct mutex mutex;		/* cm_id */
@@ -1128,12 +1135,15 @@ void kdapl_sp_destroy_verbs(struct kdapl_sp *sp);
  * @mutex: one answer only; protects @cm_id
  * @cm_id: NULL once answered or taken by removal
  * @ep: the EP that comes with it, referenced; constant
+ * @local: this and @remote are what event and queries point to
+ * @made: @ep was made for it, and goes with it unless it is accepted
  */
 struct kdapl_cr {
 	struct kdapl_obj obj;
 	struct mutex mutex;		/* cm_id: one answer only */
 	struct rdma_cm_id *cm_id;
 	struct kdapl_ep *ep;
+	bool made;
 	struct sockaddr_storage local;
 	struct sockaddr_storage remote;
 	u8 read_in;		/* what the peer will at most send us */

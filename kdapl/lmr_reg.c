@@ -280,7 +280,7 @@ static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kda
 	struct net *net;
 	int ret, i;
 
-	ret = kdapl_ia_address(ia, AF_UNSPEC, &reg->addr, &net);
+	ret = kdapl_ia_address(ia, NULL, &reg->addr, &net);
 	if (ret)
 		return ret;
 	for (i = 0; i < 2 && !ret; i++)

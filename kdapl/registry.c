@@ -80,6 +80,7 @@ DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR name1, const DAT_NA
 	struct kdapl_device *dev1, *dev2;
 	struct kdapl_pick pick;
 	u32 port1, port2;
+	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!name1 || strnlen(name1, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
 		return kdapl_arg_err(1);
@@ -89,13 +90,14 @@ DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR name1, const DAT_NA
 		return kdapl_arg_err(3);
 	dev1 = kdapl_device_find(name1, &port1, &pick);
 	dev2 = kdapl_device_find(name2, &port2, &pick);
-	*answer = dev1 == dev2 && port1 == port2 ? DAT_HA_TRUE : DAT_HA_FALSE;
+	if (!dev1 || !dev2)
+		ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	else
+		*answer = dev1 == dev2 && port1 == port2 ? DAT_HA_TRUE : DAT_HA_FALSE;
 	if (dev1)
 		kdapl_device_put(dev1);
 	if (dev2)
 		kdapl_device_put(dev2);
-	if (!dev1 || !dev2)
-		return kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-	return DAT_SUCCESS;
+	return ret;
 }
 EXPORT_SYMBOL(dat_registry_providers_related);

@@ -6,23 +6,6 @@
 
 #include "kdapl.h"
 
-/* Set an EP aside for a request to come; ep->mutex held. */
-static DAT_RETURN rsp_reserve(struct kdapl_ep *ep)
-{
-	struct kdapl_half *half = kdapl_ep_half(ep);
-	DAT_RETURN ret = DAT_SUCCESS;
-
-	spin_lock_irq(&ep->lock);
-	if (!ep->obj.live)
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	else if (half && kdapl_half_spent(half))
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED);
-	else if (kdapl_ep_step(ep, KDAPL_IN_RESERVE) == KDAPL_EP_REFUSED)
-		ret = kdapl_state_err(ep->state);
-	spin_unlock_irq(&ep->lock);
-	return ret;
-}
-
 /* Everything is checked; @ep may be NULL. Inside kdapl_dev_enter(). */
 static DAT_RETURN rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struct kdapl_ep *ep,
 			     struct kdapl_evd *evd, DAT_RSP_HANDLE *handle)
@@ -36,11 +19,14 @@ static DAT_RETURN rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struc
 	rsp->conn_qual = conn_qual;
 	if (ep) {
 		mutex_lock(&ep->mutex);
-		ret = rsp_reserve(ep);
+		spin_lock_irq(&ep->lock);
+		ret = kdapl_ep_may(ep, KDAPL_IN_RESERVE);
+		if (ret == DAT_SUCCESS)
+			kdapl_ep_step(ep, KDAPL_IN_RESERVE);
+		spin_unlock_irq(&ep->lock);
 		if (ret == DAT_SUCCESS) {
 			refcount_inc(&ep->obj.ref);
 			rsp->ep = ep;
-			rsp->ep_handle = ep->obj.handle;
 		}
 		mutex_unlock(&ep->mutex);
 	} else {
@@ -142,7 +128,7 @@ DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK rsp_param
 		rsp_param->ia_handle = rsp->obj.ia->obj.handle;
 		rsp_param->conn_qual = rsp->conn_qual;
 		rsp_param->evd_handle = rsp->evd_handle;
-		rsp_param->ep_handle = rsp->ep_handle;
+		rsp_param->ep_handle = rsp->ep ? rsp->ep->obj.handle : DAT_HANDLE_NULL;
 	}
 	kdapl_obj_put(&rsp->obj);
 	return ret;

@@ -56,15 +56,19 @@ static void sp_work_used(struct work_struct *work)
 {
 	struct kdapl_sp *sp = container_of(work, struct kdapl_sp, used_work);
 	struct kdapl_device *dev = sp->obj.ia->dev;
+	struct kdapl_evd *evd = sp->evd;
 	struct kdapl_cr *cr = sp->cr;
 
-	kdapl_sp_destroy_verbs(sp);
-	if (!kdapl_sp_announce(sp, sp->evd, cr))
+	refcount_inc(&sp->obj.ref);
+	refcount_inc(&evd->obj.ref);
+	/* first: who sees the event finds nothing in use by the RSP */
+	kdapl_sp_destroy(sp);
+	if (!kdapl_sp_announce(sp, evd, cr))
 		kdapl_cr_refuse(cr);
 	kdapl_obj_put(&cr->obj);
-	/* last: dat_ia_close() and removal of the device wait for these */
-	kdapl_sp_destroy(sp);
-	kdapl_dev_exit(dev);
+	kdapl_obj_put(&evd->obj);
+	kdapl_obj_put(&sp->obj);
+	kdapl_dev_exit(dev);	/* removal waits for it, so dev is there */
 }
 
 /* The one request of an RSP; false: refuse it. */
@@ -80,7 +84,7 @@ static bool sp_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
 		kdapl_ep_request(sp->ep, cr);
 	refcount_inc(&cr->obj.ref);
 	sp->cr = cr;
-	queue_work(kdapl_conn_wq, &sp->used_work);
+	queue_work(kdapl_wq, &sp->used_work);
 	return true;
 }
 
@@ -99,8 +103,8 @@ static bool sp_take_back(struct kdapl_cr *cr)
 	mine = cr->cm_id;
 	cr->cm_id = NULL;
 	mutex_unlock(&cr->mutex);
-	if (cr->ep && cr->ep->cr == cr)
-		kdapl_ep_take_back(cr->ep, false);	/* made for it */
+	if (cr->made)
+		kdapl_ep_take_back(cr->ep, false);
 	kdapl_obj_put(&cr->obj);	/* the handle's */
 	return mine;
 }
@@ -240,7 +244,7 @@ static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
 		return id;
 	ret = rdma_bind_addr(id, (struct sockaddr *)addr);
 	if (!ret && (id->device != ia->dev->ibdev || id->port_num != ia->port))
-		ret = -EADDRNOTAVAIL;	/* another device has that address, too */
+		ret = -ENODEV;	/* another device has that address, too */
 	if (!ret) {
 		/* a request may be there before rdma_listen() returns */
 		sp->conn_qual = kdapl_addr_port(&id->route.addr.src_addr);
@@ -275,7 +279,7 @@ static DAT_RETURN sp_listen(struct kdapl_sp *sp)
 	if (sp->obj.type == DAT_HANDLE_TYPE_CSP)
 		found = kdapl_ia_owns(ia, (struct sockaddr *)&sp->addr, &addr, &net);
 	else
-		found = !kdapl_ia_address(ia, AF_UNSPEC, &addr, &net);
+		found = !kdapl_ia_address(ia, NULL, &addr, &net);
 	if (!found) {
 		pr_err("%s: the port has no %s to listen on: give its network device one\n",
 		       ia->name, sp->addr.ss_family ? "such IP address" : "IP address");
