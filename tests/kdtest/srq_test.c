@@ -1924,7 +1924,7 @@ static struct kunit_case cases[] = {
 	KD_CASE(reconnects, "SRQ-POST-19,EP-RST-03: 100 reconnects"),
 	KD_CASE(torn, "SRQ-POST-19,SRQ-POST-12: connections torn in the middle of messages"),
 	KD_CASE(free_srq, "SRQ-FREE-01,GEN-11: free, in use and with buffers posted"),
-	KD_CASE(free_ep, "EP-FREE-03,EP-FREE-05,FLUSH-05: EPs freed with buffers around"),
+	KD_CASE(free_ep, "EP-FREE-03,FLUSH-05: EPs freed with buffers around"),
 	KD_CASE(close_ia, "IA-CLOSE-02,SRQ-FREE-01: closing with an SRQ in use"),
 	KD_CASE(resize, "SRQ-RSZ-01,SRQ-RSZ-02,SRQ-RSZ-03: smaller and back"),
 	KD_CASE(grow, "SRQ-RSZ-02: larger"),

@@ -143,7 +143,9 @@ static bool st_conn_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEA
 {
 	struct st_ep *e = evd->priv;
 
-	if (st_reacts() && event->event_number == DAT_CONNECTION_EVENT_BROKEN)
+	/* one the provider has made goes with its request */
+	if (st_reacts() && event->event_number == DAT_CONNECTION_EVENT_BROKEN &&
+	    e->state != DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 		st_ep_free(e);
 	return false;
 }
@@ -613,11 +615,13 @@ static void st_free_all(struct st_side *side)
 		      kdt_state(side->rsp_ep->ep.h));
 	for (i = 0; i < side->ncrs; i++) {
 		struct st_ep *e = side->cr_eps[i];
+		bool made = e && e->state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING;
 
+		/* it is free to go before, if the device has gone */
+		if (made && side->gone && !e->ep.conn)
+			st_ep_free(e);
 		CALL(DAT_SUCCESS, dat_cr_reject(side->crs[i], 0, NULL));
-		/* the provider's goes with its request, unless that has ended already */
-		if (!side->gone && e && e->state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING &&
-		    !atomic_xchg(&e->freed, 1))
+		if (made && !atomic_xchg(&e->freed, 1))
 			CALL(DAT_INVALID_HANDLE, dat_ep_free(e->ep.h));
 	}
 	if (side->late_cr)
