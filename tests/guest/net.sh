@@ -550,7 +550,7 @@ namespaces() {
 	is none async a
 	ns=''
 	ip netns del x
-	becomes "IA_CATASTROPHIC" async a
+	becomes IA_CATASTROPHIC async a
 	gone b "${p}x-1"
 	ok close a graceful
 	verdict "ASY-03,SIL-27: a namespace is deleted, its device goes"
@@ -627,10 +627,11 @@ move() {
 	is INTERNAL_ERROR listen m a 8
 	gone c "${p}mv-1"
 	gone c mv0
-	# The device can be made again where the interface is now.
+	# The device can be made again where the interface is now. Its name is free a while
+	# after it has gone.
 	ip -n x addr add $B.1/24 dev mv0
 	ip -n x link set mv0 up
-	try ip netns exec x rdma link add "${p}mv" type "$p" netdev mv0
+	try until_true 30 ip netns exec x rdma link add "${p}mv" type "$p" netdev mv0
 	ok open c mv0
 	is "mv0 $B.1" query c
 	[ "$topology" != net ] || ok listen m c 7
