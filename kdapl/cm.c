@@ -170,7 +170,14 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		cm_fail(half, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		cm_rejected(half, event);
+		if (half->phase < KDAPL_HALF_UP) {
+			cm_rejected(half, event);
+			break;
+		}
+		/* the peer went before our last word of the set-up reached it */
+		complete_all(&half->cm_down);
+		if (half->phase == KDAPL_HALF_UP)
+			kdapl_half_end(half, KDAPL_END_PEER);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		complete_all(&half->cm_down);

@@ -228,21 +228,55 @@ static void device_port_error(struct kdapl_device *dev, u32 port)
 	mutex_unlock(&dev->lock);
 }
 
-/* The core calls this from a work item of its own. */
-static void device_event(struct ib_event_handler *handler, struct ib_event *event)
+/**
+ * struct device_event - an event of the device on its way
+ * @work: deals with it
+ * @dev: device, entered
+ * @event: the event
+ */
+struct device_event {
+	struct work_struct work;
+	struct kdapl_device *dev;
+	struct ib_event event;
+};
+
+static void device_work_event(struct work_struct *work)
+{
+	struct device_event *ev = container_of(work, struct device_event, work);
+
+	if (ev->event.event == IB_EVENT_DEVICE_FATAL)
+		device_fatal(ev->dev);
+	else
+		device_port_error(ev->dev, ev->event.element.port_num);
+	kdapl_dev_exit(ev->dev);
+	kfree(ev);
+}
+
+/*
+ * The core calls this with a lock held that comes after ours. Changes of LID, GID
+ * or P_Key are not told: connections notice if they matter.
+ */
+static void device_on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct kdapl_device *dev = container_of(handler, struct kdapl_device, event_handler);
+	struct device_event *ev;
 
-	switch (event->event) {
-	case IB_EVENT_DEVICE_FATAL:
-		device_fatal(dev);
-		break;
-	case IB_EVENT_PORT_ERR:
-		device_port_error(dev, event->element.port_num);
-		break;
-	default:
-		break;	/* changes of LID, GID, P_Key: connections notice if they matter */
+	if (event->event != IB_EVENT_DEVICE_FATAL && event->event != IB_EVENT_PORT_ERR)
+		return;
+	ev = kzalloc(sizeof(*ev), GFP_ATOMIC);
+	if (!ev) {
+		pr_err("%s: no memory to tell consumers of event %d of the device\n",
+		       dev->name, event->event);
+		return;
 	}
+	if (!kdapl_dev_enter(dev)) {	/* gone or failed: they know */
+		kfree(ev);
+		return;
+	}
+	INIT_WORK(&ev->work, device_work_event);
+	ev->dev = dev;
+	ev->event = *event;
+	queue_work(kdapl_wq, &ev->work);
 }
 
 /**
@@ -282,7 +316,7 @@ int kdapl_device_add(struct ib_device *ibdev)
 	INIT_LIST_HEAD(&dev->halves);
 	INIT_LIST_HEAD(&dev->pools);
 	INIT_LIST_HEAD(&dev->mrs);
-	INIT_IB_EVENT_HANDLER(&dev->event_handler, ibdev, device_event);
+	INIT_IB_EVENT_HANDLER(&dev->event_handler, ibdev, device_on_event);
 	ib_register_event_handler(&dev->event_handler);
 	ib_set_client_data(ibdev, &kdapl_client, dev);
 	mutex_lock(&kdapl_devices_lock);

@@ -614,8 +614,11 @@ void kdapl_ep_removed(struct kdapl_ep *ep)
 	spin_lock_irq(&ep->lock);
 	ev.half = rcu_dereference_protected(ep->half, lockdep_is_held(&ep->lock));
 	old = kdapl_ep_step(ep, KDAPL_IN_REMOVED);
-	if (old != KDAPL_EP_REFUSED)
+	if (old != KDAPL_EP_REFUSED) {
 		ep->cr = NULL;
+		if (ev.half)	/* whoever finds the EP DISCONNECTED may wait for its end */
+			kdapl_half_end(ev.half, KDAPL_END_SILENT);
+	}
 	spin_unlock_irq(&ep->lock);
 	if (old != KDAPL_EP_REFUSED)
 		ep_queue_event(ep, &ev);

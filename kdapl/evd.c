@@ -171,6 +171,13 @@ static struct kdapl_cq *evd_find_cq(struct kdapl_evd *evd, int slots)
 	return found ?: evd_add_cq(evd, slots);
 }
 
+static struct kdapl_event *evd_alloc_store(u32 size)
+{
+	/* the device may allow lengths that the machine has no memory for */
+	return kvmalloc_array(size, sizeof(struct kdapl_event),
+			      GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
+}
+
 /*
  * Make room for a queue length and @more further parked completions. The store
  * has a share for events of other streams (qlen and one), one that sweeps for
@@ -179,15 +186,19 @@ static struct kdapl_cq *evd_find_cq(struct kdapl_evd *evd, int slots)
  */
 static int evd_grow_store(struct kdapl_evd *evd, u32 qlen, u32 more)
 {
-	u32 size = 2 * qlen + 1 + 2 * (evd->reserve + more);
+	u32 need = 2 * qlen + 1 + 2 * (evd->reserve + more);
+	/* by so much that many EPs on one EVD do not make it a copy each */
+	u32 size = max(need, evd->store_size + evd->store_size / 2);
 	struct kdapl_event *slots, *old;
 	u32 i;
 
-	if (size <= evd->store_size)
+	if (need <= evd->store_size)
 		return 0;
-	/* the device may allow lengths that the machine has no memory for */
-	slots = kvmalloc_array(size, sizeof(*slots),
-			       GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
+	slots = evd_alloc_store(size);
+	if (!slots) {
+		size = need;
+		slots = evd_alloc_store(size);
+	}
 	if (!slots)
 		return -ENOMEM;
 	spin_lock_irq(&evd->lock);

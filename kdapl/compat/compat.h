@@ -30,7 +30,8 @@ static inline struct net_device *kdapl_search_netdev(struct ib_device *ibdev)
 	rcu_read_lock();
 	for_each_net_rcu(net) {
 		for_each_netdev_rcu(net, ndev) {
-			of = found ? NULL : ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
+			of = found ? NULL : ib_device_get_by_netdev(ndev,
+								  ibdev->ops.driver_id);
 			if (of == ibdev) {
 				found = ndev;
 				dev_hold(found);

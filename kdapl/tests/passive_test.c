@@ -833,18 +833,20 @@ static void pa_unplug_test(struct kunit *test)
 								      zoo.reserved, 0, NULL)),
 				(u32)DAT_INTERNAL_ERROR);
 	}
-	/* a CR can be got rid of, its EP stays where it is */
+	/* a CR can be got rid of: an EP made for it goes with it, others stay where they are */
 	for (i = 0; i < 4; i++) {
 		KD_EXPECT_OK(test, dat_cr_reject(zoo.cr[i], 0, NULL));
 		pa_expect_cr_dead(env, zoo.cr[i]);
 	}
+	for (i = 0; i < 2; i++)
+		KD_EXPECT_RET(test, dat_ep_free(zoo.tentative[i]), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
 	KUNIT_EXPECT_EQ(test, (int)kd_state(env, zoo.passive), (int)DAT_EP_STATE_DISCONNECTED);
 	KD_EXPECT_RET(test, dat_ep_free(zoo.reserved), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_EP_RESERVED);
 	for (i = 0; i < 2; i++) {
 		KD_EXPECT_OK(test, dat_rsp_free(zoo.rsp[i]));
 		KD_EXPECT_OK(test, dat_psp_free(zoo.psp[i]));
-		KD_EXPECT_OK(test, dat_ep_free(zoo.tentative[i]));
 	}
 	KUNIT_EXPECT_EQ(test, (int)kd_state(env, zoo.reserved), (int)DAT_EP_STATE_UNCONNECTED);
 	KD_EXPECT_OK(test, dat_ep_free(zoo.reserved));
