@@ -75,12 +75,13 @@ provider() {
 }
 
 # loopback_dev rxe|siw [SIW.KO]: one device rxe0/siw0 with address 192.0.2.1, good for
-# connections to itself.
+# connections to itself. Who has 192.0.2.N has 2001:db8::N as well.
 loopback_dev() {
 	provider "$1" "$2"
 	short_tcp
 	ip link add kd0 type dummy
 	ip addr add 192.0.2.1/24 dev kd0
+	ip addr add 2001:db8::1/64 dev kd0 nodad
 	ip link set kd0 up
 	rdma link add "${1}0" type "$1" netdev kd0 && all_cpus
 }
@@ -93,6 +94,7 @@ two_devices() {
 	ip link add veth0 type veth peer name veth1
 	for kd_i in 0 1; do
 		ip addr add 192.0.2.$((kd_i + 1))/24 dev veth$kd_i
+		ip addr add 2001:db8::$((kd_i + 1))/64 dev veth$kd_i nodad
 		# Nobody answers ARP for an address of the same machine.
 		ip link set veth$kd_i arp off up
 	done
@@ -114,6 +116,7 @@ two_namespaces() {
 	for kd_i in 0 1; do
 		ip -n n$kd_i link set lo up
 		ip -n n$kd_i addr add 192.0.2.$((kd_i + 1))/24 dev veth$kd_i
+		ip -n n$kd_i addr add 2001:db8::$((kd_i + 1))/64 dev veth$kd_i nodad
 		ip -n n$kd_i link set veth$kd_i up
 	done
 	for kd_i in 0 1; do

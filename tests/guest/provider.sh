@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# provider.sh rxe|siw net|dev|one: the scenarios of kdtest.ko between two devices
-# in two network namespaces, or in the same one, or on one device.
+# provider.sh rxe|siw net|dev|one [PARAMETER=VALUE...]: the scenarios of kdtest.ko
+# between two devices in two network namespaces, or in the same one, or on one device.
 # shellcheck shell=sh disable=SC2154
-p=$1
-case $2 in
+p=$1 where=$2
+shift 2
+case $where in
 net) two_namespaces "$p"; a=${p}0-1 b=${p}1-1 ;;
 dev) two_devices "$p"; a=${p}0-1 b=${p}1-1 ;;
 one) loopback_dev "$p"; a=${p}0-1 b=${p}0-1 ;;
 esac
 must "the module loads" insmod "$KO/kdapl.ko"
-must "the scenarios load on $a and $b" insmod "$KO/kdtest.ko" ia_a="$a" ia_b="$b"
+must "the scenarios load on $a and $b" insmod "$KO/kdtest.ko" ia_a="$a" ia_b="$b" "$@"
 step "the scenarios unload" rmmod kdtest
 step "the module unloads" rmmod kdapl
 step "the device goes away" rdma link delete "${p}0"

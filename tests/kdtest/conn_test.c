@@ -3,7 +3,7 @@
 #include <linux/in.h>
 #include <linux/jiffies.h>
 
-#include "kdtest.h"
+#include "kdtest_conn.h"
 
 #define PRIVATE 300		/* more than any transport carries */
 
@@ -292,9 +292,7 @@ static void rejected(struct kunit *test)
 	struct kdt_pair *pair = kdt_pair_new(test, NULL);
 	struct kdt_buf *buf = two_receives(test, pair);
 	u8 why[40];
-	DAT_CONNECTION_EVENT_DATA *conn;
 	DAT_CR_HANDLE cr;
-	DAT_EVENT event;
 
 	kdt_fill(why, sizeof(why), 9);
 	cr = kdt_pair_request(test, pair);
@@ -303,12 +301,7 @@ static void rejected(struct kunit *test)
 	KDT_REFUSED(test, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, dat_cr_reject(cr, 1, NULL));
 	KDT_OK(test, dat_cr_reject(cr, sizeof(why), why));
 	KDT_REFUSED(test, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR, dat_cr_reject(cr, 0, NULL));
-	KUNIT_ASSERT_TRUE(test, kdt_get(pair->c.conn, &event));
-	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_EVENT_PEER_REJECTED);
-	conn = &event.event_data.connect_event_data;
-	KUNIT_EXPECT_PTR_EQ(test, conn->ep_handle, pair->c.h);
-	KUNIT_ASSERT_GE(test, conn->private_data_size, (int)sizeof(why));
-	KUNIT_EXPECT_TRUE(test, kdt_same(conn->private_data, sizeof(why), 9));
+	kdt_rejected(test, &pair->c, sizeof(why), 9);
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(pair->s.h), DAT_EP_STATE_UNCONNECTED);
 	after_failure(test, pair, buf);
 }

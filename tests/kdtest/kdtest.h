@@ -11,6 +11,7 @@
 #ifndef KDTEST_H
 #define KDTEST_H
 
+#include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
@@ -30,6 +31,7 @@
 #define KDT_RIGHTS	((DAT_MEM_PRIV_FLAGS)DAT_MEM_PRIV_ALL_FLAG)
 
 extern char *kdt_ia_a, *kdt_ia_b, *kdt_gone;	/* module parameters */
+extern unsigned int kdt_rounds;
 
 struct kdt_ia {
 	const char *name;
@@ -44,11 +46,16 @@ struct kdt_ia {
 
 #define KDT_MORE_IAS	16
 #define KDT_TASKS	8
+#define KDT_RAWS	4
+
+struct kdt_raw;
+void kdt_raw_close(struct kdt_raw *raw);
 
 struct kdt_env {
 	struct kdt_ia a, b;
 	DAT_IA_HANDLE more[KDT_MORE_IAS];	/* further instances, see kdt_ia_more() */
 	struct task_struct *tasks[KDT_TASKS];	/* see kdt_beside() */
+	struct kdt_raw *raws[KDT_RAWS];		/* see kdtest_conn.h */
 	struct list_head evds, bufs;
 };
 
@@ -119,6 +126,8 @@ unsigned long kdt_soft_number(const DAT_EVENT *event);
 bool kdt_idle(struct kdt_evd *evd);
 DAT_RETURN kdt_buf_open(struct kdt_env *env, struct kdt_ia *ia, DAT_PZ_HANDLE pz, u32 len,
 			DAT_MEM_PRIV_FLAGS rights, struct kdt_buf **buf);
+/* EVDs for an endpoint that comes from elsewhere. */
+DAT_RETURN kdt_ep_evds(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia);
 DAT_RETURN kdt_ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
 		       const DAT_EP_ATTR *attr);
 DAT_RETURN kdt_pair_open(struct kdt_env *env, struct kdt_pair *pair, const DAT_EP_ATTR *attr);
@@ -212,6 +221,15 @@ void kdt_ia_less(struct kunit *test, DAT_IA_HANDLE ia);
 struct task_struct *kdt_beside(struct kunit *test, int (*fn)(void *), void *data);
 void kdt_stop(struct kunit *test, struct task_struct *task);
 int kdt_until_stopped(void);
+/* An upcall that sleeps until it is let go; take: its event is not queued. */
+struct kdt_blocker {
+	struct completion entered, leave;
+	bool take, done;
+};
+
+struct kdt_blocker *kdt_block(struct kunit *test, struct kdt_evd *evd, bool take);
+/* A task that lets it go when whoever waits for it had time to be wrong. */
+int kdt_leave_soon(void *data);
 struct kdt_buf *kdt_buf_new(struct kunit *test, struct kdt_ia *ia, u32 len);
 struct kdt_buf *kdt_buf_rights(struct kunit *test, struct kdt_ia *ia, u32 len, int rights);
 void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const DAT_EP_ATTR *attr);
@@ -251,6 +269,9 @@ extern struct kunit_suite kdt_ep_suite, kdt_conn_suite, kdt_post_suite, kdt_data
 extern struct kunit_suite kdt_error_suite, kdt_handle_suite, kdt_close_suite, kdt_xfer_suite;
 extern struct kunit_suite kdt_srq_suite, kdt_modify_suite, kdt_merge_suite, kdt_upcall_suite;
 extern struct kunit_suite kdt_overflow_suite, kdt_teardown_suite;
+extern struct kunit_suite kdt_tentative_suite, kdt_rsp_suite, kdt_csp_suite, kdt_cr_suite;
+extern struct kunit_suite kdt_pdata_suite, kdt_outcome_suite, kdt_state_suite, kdt_reconn_suite;
+extern struct kunit_suite kdt_attr_suite;
 
 /* ---- hold.c ---- */
 

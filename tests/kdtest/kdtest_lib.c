@@ -93,6 +93,10 @@ void kdt_env_close(struct kdt_env *env)
 		if (env->tasks[i])
 			kthread_stop(env->tasks[i]);
 	}
+	for (i = 0; i < KDT_RAWS; i++) {
+		if (env->raws[i])
+			kdt_raw_close(env->raws[i]);
+	}
 	for (i = 0; i < KDT_MORE_IAS; i++) {
 		if (env->more[i])
 			dat_ia_close(env->more[i], DAT_CLOSE_ABRUPT_FLAG);
@@ -481,13 +485,10 @@ void kdt_attr(const struct kdt_env *env, DAT_EP_ATTR *attr)
 	attr->max_rdma_write_iov = KDT_IOV;
 }
 
-DAT_RETURN kdt_ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
-		       const DAT_EP_ATTR *attr)
+DAT_RETURN kdt_ep_evds(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia)
 {
-	DAT_EP_ATTR def;
 	DAT_RETURN ret;
 
-	kdt_attr(env, &def);
 	ep->ia = ia;
 	ret = kdt_evd_open(env, ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS, DAT_UPCALL_SINGLE_INSTANCE,
 			   &ep->recv);
@@ -497,6 +498,17 @@ DAT_RETURN kdt_ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia
 	if (ret == DAT_SUCCESS)
 		ret = kdt_evd_open(env, ia, DAT_EVD_CONNECTION_FLAG, 8,
 				   DAT_UPCALL_SINGLE_INSTANCE, &ep->conn);
+	return ret;
+}
+
+DAT_RETURN kdt_ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
+		       const DAT_EP_ATTR *attr)
+{
+	DAT_EP_ATTR def;
+	DAT_RETURN ret;
+
+	kdt_attr(env, &def);
+	ret = kdt_ep_evds(env, ep, ia);
 	if (ret == DAT_SUCCESS)
 		ret = dat_ep_create(ia->h, ia->pz, ep->recv->h, ep->req->h, ep->conn->h,
 				    attr ?: &def, &ep->h);
@@ -656,6 +668,38 @@ int kdt_until_stopped(void)
 	}
 	__set_current_state(TASK_RUNNING);
 	return 0;
+}
+
+static bool kdt_block_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct kdt_blocker *b = evd->priv;
+
+	complete(&b->entered);
+	wait_for_completion_timeout(&b->leave, KDT_WAIT);
+	WRITE_ONCE(b->done, true);
+	return b->take;
+}
+
+struct kdt_blocker *kdt_block(struct kunit *test, struct kdt_evd *evd, bool take)
+{
+	struct kdt_blocker *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, b);
+	init_completion(&b->entered);
+	init_completion(&b->leave);
+	b->take = take;
+	evd->priv = b;
+	evd->hook = kdt_block_hook;
+	return b;
+}
+
+int kdt_leave_soon(void *data)
+{
+	struct kdt_blocker *b = data;
+
+	schedule_timeout_uninterruptible(HZ / 10);	/* the waiter's chance to be wrong */
+	complete_all(&b->leave);
+	return kdt_until_stopped();
 }
 
 struct kdt_evd *kdt_evd_new(struct kunit *test, struct kdt_ia *ia, int flags)

@@ -13,6 +13,7 @@
 #include "kdtest.h"
 
 char *kdt_ia_a, *kdt_ia_b;
+unsigned int kdt_rounds = 30;
 static char *mode = "run", *suite = "", *tests = "";
 
 module_param_named(ia_a, kdt_ia_a, charp, 0444);
@@ -26,6 +27,8 @@ module_param(suite, charp, 0444);
 MODULE_PARM_DESC(suite, "run only suites with this in their name");
 module_param_named(case, tests, charp, 0444);
 MODULE_PARM_DESC(case, "run only cases with this in their name");
+module_param_named(rounds, kdt_rounds, uint, 0444);
+MODULE_PARM_DESC(rounds, "how often one endpoint is reset and connected again (30)");
 
 static struct kunit_suite *kdt_suites[] = {
 	&kdt_registry_suite,
@@ -37,6 +40,15 @@ static struct kunit_suite *kdt_suites[] = {
 	&kdt_overflow_suite,
 	&kdt_ep_suite,
 	&kdt_conn_suite,
+	&kdt_csp_suite,
+	&kdt_rsp_suite,
+	&kdt_tentative_suite,
+	&kdt_cr_suite,
+	&kdt_pdata_suite,
+	&kdt_outcome_suite,
+	&kdt_state_suite,
+	&kdt_reconn_suite,
+	&kdt_attr_suite,
 	&kdt_post_suite,
 	&kdt_data_suite,
 	&kdt_xfer_suite,

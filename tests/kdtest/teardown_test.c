@@ -277,51 +277,14 @@ static void ep_free_beside(struct kunit *test)
 
 /* ---- who frees waits for upcalls that sleep ---- */
 
-struct blocker {
-	struct completion entered, leave;
-	bool done;
-};
-
-static bool block_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	struct blocker *b = evd->priv;
-
-	complete(&b->entered);
-	wait_for_completion_timeout(&b->leave, KDT_WAIT);
-	WRITE_ONCE(b->done, true);
-	return true;
-}
-
-static int leave_soon(void *data)
-{
-	struct blocker *b = data;
-
-	schedule_timeout_uninterruptible(HZ / 20);	/* the waiter's chance to be wrong */
-	complete_all(&b->leave);
-	return kdt_until_stopped();
-}
-
-/* The EVD's first upcall sleeps until somebody waits for it. */
-static struct blocker *blocker_new(struct kunit *test, struct kdt_evd *evd)
-{
-	struct blocker *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, b);
-	init_completion(&b->entered);
-	init_completion(&b->leave);
-	evd->priv = b;
-	evd->hook = block_hook;
-	return b;
-}
-
-static struct task_struct *blocked(struct kunit *test, struct blocker *b)
+static struct task_struct *blocked(struct kunit *test, struct kdt_blocker *b)
 {
 	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&b->entered, KDT_WAIT));
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(b->done));
-	return kdt_beside(test, leave_soon, b);
+	return kdt_beside(test, kdt_leave_soon, b);
 }
 
-static void unblocked(struct kunit *test, struct blocker *b, struct task_struct *task)
+static void unblocked(struct kunit *test, struct kdt_blocker *b, struct task_struct *task)
 {
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(b->done));
 	kdt_stop(test, task);
@@ -331,7 +294,7 @@ static void frees_wait_for(struct kunit *test, int policy)
 {
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_evd *evd = kdt_evd_policy(test, &env->b, DAT_EVD_SOFTWARE_FLAG, 8, policy);
-	struct blocker *b = blocker_new(test, evd);
+	struct kdt_blocker *b = kdt_block(test, evd, true);
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 	struct task_struct *task;
 	struct kdt_ia more;
@@ -347,7 +310,7 @@ static void frees_wait_for(struct kunit *test, int policy)
 	more.h = kdt_ia_more(test, &env->b, 8, &async);
 	evd = kdt_evd_policy(test, &more, DAT_EVD_SOFTWARE_FLAG, 8, policy);
 	evd->ia = &env->b;	/* which lives longer */
-	b = blocker_new(test, evd);
+	b = kdt_block(test, evd, true);
 	KDT_OK(test, kdt_soft(evd, 0));
 	task = blocked(test, b);
 	kdt_ia_less(test, more.h);
@@ -366,7 +329,7 @@ static void ep_free_waits_for(struct kunit *test, int policy, bool reset)
 	struct kdt_pair *pair = kdt_pair_with(test, &evds, NULL, NULL);
 	struct kdt_buf *from = kdt_buf_new(test, &env->a, SIZE);
 	struct kdt_buf *to = kdt_buf_new(test, &env->b, SIZE);
-	struct blocker *b = blocker_new(test, pair->s.recv);
+	struct kdt_blocker *b = kdt_block(test, pair->s.recv, true);
 	struct task_struct *task;
 
 	kdt_pair_connect(test, pair);

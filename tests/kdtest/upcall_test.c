@@ -390,42 +390,6 @@ static void teardown_waits(struct kunit *test)
 	teardown(test, DAT_UPCALL_NOTIFY, KDAT_EVD_CONTEXT_WORKQUEUE);
 }
 
-struct blocker {
-	struct completion entered, leave;
-	bool done;
-};
-
-static bool block_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	struct blocker *b = evd->priv;
-
-	complete(&b->entered);
-	wait_for_completion_timeout(&b->leave, KDT_WAIT);
-	WRITE_ONCE(b->done, true);
-	return false;
-}
-
-static struct blocker *blocker_new(struct kunit *test, struct kdt_evd *evd)
-{
-	struct blocker *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, b);
-	init_completion(&b->entered);
-	init_completion(&b->leave);
-	evd->priv = b;
-	evd->hook = block_hook;
-	return b;
-}
-
-static int leave_soon(void *data)
-{
-	struct blocker *b = data;
-
-	schedule_timeout_uninterruptible(HZ / 10);	/* the waiter gets its chance to be wrong */
-	complete_all(&b->leave);
-	return kdt_until_stopped();
-}
-
 /* DISABLE does not wait for an upcall that sleeps, TEARDOWN does. */
 static void disable_and_teardown(struct kunit *test)
 {
@@ -434,21 +398,21 @@ static void disable_and_teardown(struct kunit *test)
 	};
 	struct task_struct *task;
 	struct kdt_evd *evd;
-	struct blocker *b;
+	struct kdt_blocker *b;
 	DAT_EVENT event;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(policies); i++) {
 		evd = kdt_evd_policy(test, &kdt_env(test)->a, DAT_EVD_SOFTWARE_FLAG, 8,
 				     policies[i]);
-		b = blocker_new(test, evd);
+		b = kdt_block(test, evd, false);
 		KDT_OK(test, kdt_soft(evd, 1));
 		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&b->entered, KDT_WAIT));
 		KDT_OK(test, dat_evd_modify_upcall(evd->h, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME,
 						   DAT_UPCALL_INVOC_NEW));
 		KUNIT_EXPECT_FALSE(test, READ_ONCE(b->done));
 		KDT_OK(test, kdt_soft(evd, 2));
-		task = kdt_beside(test, leave_soon, b);
+		task = kdt_beside(test, kdt_leave_soon, b);
 		KDT_OK(test, dat_evd_modify_upcall(evd->h, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME,
 						   DAT_UPCALL_INVOC_NEW));
 		KUNIT_EXPECT_TRUE(test, READ_ONCE(b->done));
@@ -939,7 +903,7 @@ static void many_to_single(struct kunit *test)
 {
 	struct kdt_evd *evd = kdt_evd_policy(test, &kdt_env(test)->a, DAT_EVD_SOFTWARE_FLAG, 64,
 					     DAT_UPCALL_MANY);
-	struct blocker *b = blocker_new(test, evd);
+	struct kdt_blocker *b = kdt_block(test, evd, false);
 	DAT_EVENT event;
 	int i;
 
@@ -968,7 +932,7 @@ static void due_stays_due(struct kunit *test)
 	};
 	unsigned long seen;
 	struct kdt_evd *evd;
-	struct blocker *b;
+	struct kdt_blocker *b;
 	DAT_EVENT event;
 	int i, from, to;
 
@@ -976,7 +940,7 @@ static void due_stays_due(struct kunit *test)
 		from = policies[i / 3];
 		to = policies[i % 3];
 		evd = kdt_evd_policy(test, &kdt_env(test)->a, DAT_EVD_SOFTWARE_FLAG, 8, from);
-		b = blocker_new(test, evd);
+		b = kdt_block(test, evd, false);
 		KDT_OK(test, kdt_soft(evd, 0));
 		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&b->entered, KDT_WAIT));
 		for (seen = 1; seen < 6; seen++)

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Tools of the suites about connections; kdtest_conn.h says what they do. */
+#include <linux/in.h>
+#include <linux/inetdevice.h>
+#include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_cm.h>
+
+#include "kdtest_conn.h"
+
+DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr)
+{
+	DAT_EVENT event;
+
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(cr, &event), "no connection request arrived");
+	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, cr->h);
+	return event.event_data.cr_arrival_event_data;
+}
+
+DAT_CR_ARRIVAL_EVENT_DATA kdt_call(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *to,
+				   DAT_CONN_QUAL port, struct kdt_evd *cr)
+{
+	KDT_OK(test, kdt_connect(ep, to, port));
+	return kdt_arrival(test, cr);
+}
+
+DAT_EP_HANDLE kdt_cr_ep(struct kunit *test, DAT_CR_HANDLE cr)
+{
+	DAT_CR_PARAM param = {};
+
+	KDT_OK(test, dat_cr_query(cr, DAT_CR_FIELD_ALL, &param));
+	return param.local_ep_handle;
+}
+
+DAT_RETURN kdt_ep_give(struct kdt_ep *ep, DAT_EP_PARAM_MASK what)
+{
+	DAT_EP_PARAM param;
+
+	memset(&param, 0xee, sizeof(param));	/* what is not asked for is not looked at */
+	param.pz_handle = ep->ia->pz;
+	param.recv_evd_handle = ep->recv->h;
+	param.request_evd_handle = ep->req->h;
+	param.connect_evd_handle = ep->conn->h;
+	return dat_ep_modify(ep->h, what, &param);
+}
+
+void kdt_ep_from(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, DAT_CR_HANDLE cr)
+{
+	KDT_OK(test, kdt_ep_evds(kdt_env(test), ep, ia));
+	ep->h = kdt_cr_ep(test, cr);
+	KUNIT_ASSERT_NOT_NULL(test, ep->h);
+}
+
+void kdt_up(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
+{
+	kdt_conn(test, c, DAT_CONNECTION_EVENT_ESTABLISHED);
+	kdt_conn(test, s, DAT_CONNECTION_EVENT_ESTABLISHED);
+	KUNIT_EXPECT_EQ(test, (int)kdt_state(c->h), DAT_EP_STATE_CONNECTED);
+	KUNIT_EXPECT_EQ(test, (int)kdt_state(s->h), DAT_EP_STATE_CONNECTED);
+}
+
+void kdt_talk(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s, struct kdt_buf *from,
+	      struct kdt_buf *to, u32 seed)
+{
+	kdt_fill(from->p, 64, seed);
+	memset(to->p, 0, 64);
+	memset(from->p + 64, 0, 64);
+	KDT_OK(test, kdt_recv(s, to, 0, 64, 0x101));
+	KDT_OK(test, kdt_recv(c, from, 64, 64, 0x102));
+	KDT_OK(test, kdt_send(c, from, 0, 64, 0x103, 0));
+	kdt_dto(test, s->recv, s, 0x101, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
+	kdt_dto(test, c->req, c, 0x103, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
+	KUNIT_EXPECT_TRUE(test, kdt_same(to->p, 64, seed));
+	KDT_OK(test, kdt_send(s, to, 0, 64, 0x104, 0));
+	kdt_dto(test, c->recv, c, 0x102, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
+	kdt_dto(test, s->req, s, 0x104, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
+	KUNIT_EXPECT_TRUE(test, kdt_same(from->p + 64, 64, seed));
+}
+
+void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
+{
+	DAT_EVENT_NUMBER end;
+
+	KDT_OK(test, dat_ep_disconnect(c->h, DAT_CLOSE_ABRUPT_FLAG));
+	kdt_conn(test, c, DAT_CONNECTION_EVENT_DISCONNECTED);
+	end = kdt_end(test, s);
+	if (!s->ia->iwarp)	/* see kdt_pair_down() */
+		KUNIT_EXPECT_EQ(test, (int)end, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+bool kdt_rejected(struct kunit *test, struct kdt_ep *ep, u32 len, u32 seed)
+{
+	DAT_CONNECTION_EVENT_DATA *data;
+	DAT_EVENT event;
+	int size;
+
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "not rejected in time");
+	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_EVENT_PEER_REJECTED);
+	data = &event.event_data.connect_event_data;
+	KUNIT_EXPECT_PTR_EQ(test, data->ep_handle, ep->h);
+	size = data->private_data_size;
+	if (ep->ia->iwarp && !size && len)
+		return false;
+	if (ep->ia->iwarp) {
+		KUNIT_ASSERT_EQ(test, size, len);
+	} else {	/* the size of the field, padded with zeros */
+		KUNIT_ASSERT_EQ(test, size, 148);
+		KUNIT_EXPECT_TRUE(test, kdt_all(data->private_data + len, size - len, 0));
+	}
+	if (len)
+		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(data->private_data, len, seed),
+				      "%u bytes are not these", len);
+	return true;
+}
+
+void kdt_nobody(struct kunit *test, DAT_CONN_QUAL port)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_ep ep;
+
+	kdt_ep_new(test, &ep, &env->a, NULL);
+	KDT_OK(test, kdt_connect(&ep, &env->b, port));
+	kdt_conn(test, &ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	kdt_ep_done(test, &ep);
+}
+
+/* ---- what a state refuses ---- */
+
+static DAT_RETURN_SUBTYPE kdt_subtype(DAT_EP_STATE state)
+{
+	switch (state) {
+	case DAT_EP_STATE_RESERVED:
+		return DAT_INVALID_STATE_EP_RESERVED;
+	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
+		return DAT_INVALID_STATE_EP_PASSCONNPENDING;
+	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
+		return DAT_INVALID_STATE_EP_ACTCONNPENDING;
+	case DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING:
+		return DAT_INVALID_STATE_EP_TENTCONNPENDING;
+	case DAT_EP_STATE_CONNECTED:
+		return DAT_INVALID_STATE_EP_CONNECTED;
+	case DAT_EP_STATE_DISCONNECT_PENDING:
+		return DAT_INVALID_STATE_EP_DISCPENDING;
+	case DAT_EP_STATE_DISCONNECTED:
+		return DAT_INVALID_STATE_EP_DISCONNECTED;
+	case DAT_EP_STATE_COMPLETION_PENDING:
+		return DAT_INVALID_STATE_EP_COMPLPENDING;
+	default:
+		return DAT_INVALID_STATE_EP_UNCONNECTED;
+	}
+}
+
+void kdt_refuses(struct kunit *test, struct kdt_ep *ep, DAT_EP_STATE state, DAT_CR_HANDLE cr)
+{
+	struct kdt_evd *evd = kdt_evd_new(test, ep->ia, DAT_EVD_CR_FLAG);
+	struct sockaddr_storage to = ep->ia->addr;
+	bool waits = state == DAT_EP_STATE_RESERVED ||
+		     state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING ||
+		     state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING;
+	bool up = state == DAT_EP_STATE_CONNECTED;
+	DAT_CONN_QUAL port = kdt_new_port();
+	DAT_EP_PARAM param = {}, before = {};
+	struct kdt_buf *buf = kdt_buf_new(test, ep->ia, 64);
+	struct kdt_ep other;
+	DAT_RSP_HANDLE rsp;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, (int)kdt_state(ep->h), (int)state);
+	KDT_OK(test, dat_ep_query(ep->h, DAT_EP_FIELD_ALL, &before));
+#define REFUSED(call)									\
+	KDT_REFUSED(test, DAT_INVALID_STATE, kdt_subtype(state), call)
+	((struct sockaddr_in *)&to)->sin_port = htons(port);	/* where both families have it */
+	if (before.connect_evd_handle) {	/* else there is a better reason */
+		REFUSED(kdt_connect(ep, ep->ia, port));
+		REFUSED(dat_ep_common_connect(ep->h, (DAT_IA_ADDRESS_PTR)&to, USEC_PER_SEC, 0,
+					      NULL));
+		REFUSED(dat_ep_dup_connect(ep->h, ep->h, USEC_PER_SEC, 0, NULL, 0));
+	}
+	if (!up) {
+		kdt_ep_new(test, &other, ep->ia, NULL);
+		REFUSED(dat_ep_dup_connect(other.h, ep->h, USEC_PER_SEC, 0, NULL, 0));
+		kdt_ep_done(test, &other);
+	}
+	REFUSED(dat_rsp_create(ep->ia->h, port, ep->h, evd->h, &rsp));
+	if (cr)
+		REFUSED(dat_cr_accept(cr, ep->h, 0, NULL));
+	if (state != DAT_EP_STATE_DISCONNECTED)
+		REFUSED(dat_ep_reset(ep->h));
+	if (waits) {
+		REFUSED(dat_ep_disconnect(ep->h, DAT_CLOSE_ABRUPT_FLAG));
+		REFUSED(dat_ep_disconnect(ep->h, DAT_CLOSE_GRACEFUL_FLAG));
+		REFUSED(dat_ep_free(ep->h));
+	} else {
+		param = before;
+		for (i = 7; i < 27; i++) {
+			if (BIT_ULL(i) == DAT_EP_FIELD_SRQ_HANDLE ||
+			    BIT_ULL(i) == DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)
+				continue;
+			REFUSED(dat_ep_modify(ep->h, BIT_ULL(i), &param));
+		}
+	}
+	if (!up && state != DAT_EP_STATE_DISCONNECTED && before.pz_handle) {
+		REFUSED(kdt_send(ep, buf, 0, 64, 0, 0));
+		REFUSED(kdt_write(ep, buf, 0, 64, buf, 0, 0, 0));
+		REFUSED(kdt_read(ep, buf, 0, 64, buf, 0, 0, 0));
+	}
+#undef REFUSED
+	KUNIT_EXPECT_EQ(test, (int)kdt_state(ep->h), (int)state);
+	KDT_OK(test, dat_ep_query(ep->h, DAT_EP_FIELD_ALL, &param));
+	KUNIT_EXPECT_PTR_EQ(test, param.pz_handle, before.pz_handle);
+	KUNIT_EXPECT_PTR_EQ(test, param.connect_evd_handle, before.connect_evd_handle);
+	KDT_OK(test, dat_evd_free(evd->h));
+	KUNIT_EXPECT_EQ(test, kdt_queued(evd), 0);
+}
+
+/* ---- where an adapter lives ---- */
+
+struct net *kdt_ia_net(struct kdt_ia *ia)
+{
+	__be32 addr = ((struct sockaddr_in *)&ia->addr)->sin_addr.s_addr;
+	struct net *net, *found = NULL;
+
+	if (ia->addr.ss_family != AF_INET)
+		return get_net(&init_net);
+	rcu_read_lock();
+	for_each_net_rcu(net) {
+		if (__ip_dev_find(net, addr, false)) {
+			found = maybe_get_net(net);
+			if (found)
+				break;
+		}
+	}
+	rcu_read_unlock();
+	return found ?: get_net(&init_net);
+}
+
+bool kdt_ia_ipv6(struct kdt_ia *ia, struct sockaddr_in6 *addr)
+{
+	struct net *net = kdt_ia_net(ia);
+	struct inet6_ifaddr *ifa;
+	struct net_device *dev;
+	struct inet6_dev *in6;
+	bool found = false;
+
+	if (ia->addr.ss_family != AF_INET)
+		goto out;
+	rtnl_lock();
+	rcu_read_lock();
+	dev = __ip_dev_find(net, ((struct sockaddr_in *)&ia->addr)->sin_addr.s_addr, false);
+	rcu_read_unlock();
+	in6 = dev ? __in6_dev_get(dev) : NULL;
+	if (in6) {
+		list_for_each_entry(ifa, &in6->addr_list, if_list) {
+			bool local = ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL;
+
+			if (ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED) || (found && local))
+				continue;
+			memset(addr, 0, sizeof(*addr));
+			addr->sin6_family = AF_INET6;
+			addr->sin6_addr = ifa->addr;
+			addr->sin6_scope_id = local ? dev->ifindex : 0;
+			found = true;
+		}
+	}
+	rtnl_unlock();
+out:
+	put_net(net);
+	return found;
+}
+
+/* ---- a peer that uses the connection manager itself ---- */
+
+static int kdt_raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct kdt_raw *raw = id->context;
+
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		if (raw->child)
+			return -EBUSY;	/* one is enough */
+		raw->child = id;
+		if (id->route.path_rec)
+			raw->flow = id->route.path_rec->traffic_class;
+	}
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST ||
+	    event->event == RDMA_CM_EVENT_CONNECT_RESPONSE ||
+	    event->event == RDMA_CM_EVENT_ESTABLISHED ||
+	    event->event == RDMA_CM_EVENT_REJECTED) {
+		raw->conn = event->param.conn;
+		raw->conn.private_data = NULL;
+		if (event->param.conn.private_data_len)
+			memcpy(raw->pdata, event->param.conn.private_data,
+			       event->param.conn.private_data_len);
+	}
+	raw->status = event->status;
+	smp_wmb();	/* before the count */
+	WRITE_ONCE(raw->seen[event->event], raw->seen[event->event] + 1);
+	wake_up(&raw->wait);
+	return 0;
+}
+
+static struct kdt_raw *kdt_raw_new(struct kunit *test, struct kdt_ia *ia, DAT_CONN_QUAL port)
+{
+	struct kdt_raw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	struct sockaddr_storage addr = ia->addr;
+	struct kdt_env *env = kdt_env(test);
+	struct net *net;
+	int i;
+
+	for (i = 0; i < KDT_RAWS && env->raws[i] && env->raws[i]->id; i++)
+		;
+	KUNIT_ASSERT_LT(test, i, KDT_RAWS);
+	KUNIT_ASSERT_NOT_NULL(test, raw);
+	init_waitqueue_head(&raw->wait);
+	net = kdt_ia_net(ia);
+	raw->id = rdma_create_id(net, kdt_raw_handler, raw, RDMA_PS_TCP, IB_QPT_RC);
+	put_net(net);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(raw->id));
+	env->raws[i] = raw;
+	((struct sockaddr_in *)&addr)->sin_port = htons(port);
+	KUNIT_ASSERT_EQ(test, rdma_bind_addr(raw->id, (struct sockaddr *)&addr), 0);
+	return raw;
+}
+
+struct kdt_raw *kdt_raw_listen(struct kunit *test, struct kdt_ia *ia, DAT_CONN_QUAL port)
+{
+	struct kdt_raw *raw = kdt_raw_new(test, ia, port);
+
+	KUNIT_ASSERT_EQ(test, rdma_listen(raw->id, 16), 0);
+	return raw;
+}
+
+void kdt_raw_wait(struct kunit *test, struct kdt_raw *raw, enum rdma_cm_event_type event)
+{
+	KUNIT_ASSERT_TRUE_MSG(test, wait_event_timeout(raw->wait, READ_ONCE(raw->seen[event]),
+						       KDT_WAIT),
+			      "no event %d of the connection manager, status %d", event,
+			      raw->status);
+	smp_rmb();	/* what came with it */
+}
+
+struct kdt_raw *kdt_raw_caller(struct kunit *test, struct kdt_ia *ia, struct kdt_ia *to,
+			       DAT_CONN_QUAL port)
+{
+	struct kdt_raw *raw = kdt_raw_new(test, ia, 0);
+	struct sockaddr_storage addr = to->addr;
+
+	((struct sockaddr_in *)&addr)->sin_port = htons(port);
+	KUNIT_ASSERT_EQ(test, rdma_resolve_addr(raw->id, NULL, (struct sockaddr *)&addr, 10000), 0);
+	kdt_raw_wait(test, raw, RDMA_CM_EVENT_ADDR_RESOLVED);
+	KUNIT_ASSERT_EQ(test, rdma_resolve_route(raw->id, 10000), 0);
+	kdt_raw_wait(test, raw, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return raw;
+}
+
+#define KDT_RAW_QPN	0xdead	/* nobody has it */
+
+int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len)
+{
+	struct rdma_conn_param param = {
+		.private_data = pdata,
+		.private_data_len = len,
+		.responder_resources = 1,
+		.initiator_depth = 1,
+		.retry_count = 6,
+		.rnr_retry_count = 6,
+		.qp_num = KDT_RAW_QPN,
+	};
+
+	return rdma_connect(raw->id, &param);
+}
+
+int kdt_raw_accept(struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = {
+		.responder_resources = 1,
+		.initiator_depth = 1,
+		.rnr_retry_count = 6,
+		.qp_num = KDT_RAW_QPN,
+	};
+
+	return rdma_accept(id, &param);
+}
+
+void kdt_raw_close(struct kdt_raw *raw)
+{
+	if (raw->child)
+		rdma_destroy_id(raw->child);
+	if (raw->id)
+		rdma_destroy_id(raw->id);
+	raw->child = NULL;
+	raw->id = NULL;
+}

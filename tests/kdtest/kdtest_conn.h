@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * What the suites about connections share: requests, endpoints that come from
+ * the provider, what a state refuses, and peers that are not kDAPL.
+ */
+#ifndef KDTEST_CONN_H
+#define KDTEST_CONN_H
+
+#include <linux/in6.h>
+#include <rdma/rdma_cm.h>
+
+#include "kdtest.h"
+
+/* The next event of this EVD is a request; its data. */
+DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr);
+/* Connect and wait for the request on that EVD. */
+DAT_CR_ARRIVAL_EVENT_DATA kdt_call(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *to,
+				   DAT_CONN_QUAL port, struct kdt_evd *cr);
+DAT_EP_HANDLE kdt_cr_ep(struct kunit *test, DAT_CR_HANDLE cr);
+/* The PZ and the EVDs of this endpoint, or some of them. */
+#define KDT_GIVE_PZ	DAT_EP_FIELD_PZ_HANDLE
+#define KDT_GIVE_EVDS	(DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE | \
+			 DAT_EP_FIELD_CONNECT_EVD_HANDLE)
+#define KDT_GIVE_ALL	(KDT_GIVE_PZ | KDT_GIVE_EVDS)
+DAT_RETURN kdt_ep_give(struct kdt_ep *ep, DAT_EP_PARAM_MASK what);
+/* The provider's endpoint of this request, with EVDs here and nothing given yet. */
+void kdt_ep_from(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, DAT_CR_HANDLE cr);
+
+/* Both hear that they are connected. */
+void kdt_up(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
+/* A message each way; the buffers have at least 128 bytes. */
+void kdt_talk(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s, struct kdt_buf *from,
+	      struct kdt_buf *to, u32 seed);
+/* The client leaves, both hear of it once. */
+void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
+/*
+ * The next event is PEER_REJECTED, with this private data; false: soft-iWARP has
+ * lost it, since it may notice the end of the stream before its last message.
+ */
+bool kdt_rejected(struct kunit *test, struct kdt_ep *ep, u32 len, u32 seed);
+/* Somebody calls there and is refused as if nobody listened. */
+void kdt_nobody(struct kunit *test, DAT_CONN_QUAL port);
+
+/*
+ * All calls that this state refuses are refused, with its subtype, and change
+ * nothing. @cr: a request of the same IA that stays unanswered, or NULL.
+ */
+void kdt_refuses(struct kunit *test, struct kdt_ep *ep, DAT_EP_STATE state, DAT_CR_HANDLE cr);
+
+/* The namespace that has the address of this adapter; put_net() it. */
+struct net *kdt_ia_net(struct kdt_ia *ia);
+/* An IPv6 address of the network device that has the IPv4 one. */
+bool kdt_ia_ipv6(struct kdt_ia *ia, struct sockaddr_in6 *addr);
+
+/* ---- a peer that uses the connection manager itself ---- */
+
+struct kdt_raw {
+	struct rdma_cm_id *id;
+	struct rdma_cm_id *child;	/* what a listener got last */
+	wait_queue_head_t wait;
+	unsigned int seen[RDMA_CM_EVENT_TIMEWAIT_EXIT + 1];
+	int status;			/* of the last event */
+	struct rdma_conn_param conn;	/* of the last event with data */
+	u8 pdata[256];
+	u32 flow;			/* traffic class of the path of the request */
+};
+
+/* At most KDT_RAWS in a case; closed at its end, or with kdt_raw_close(). */
+struct kdt_raw *kdt_raw_listen(struct kunit *test, struct kdt_ia *ia, DAT_CONN_QUAL port);
+/* Address and route are known after this; kdt_raw_request() asks. */
+struct kdt_raw *kdt_raw_caller(struct kunit *test, struct kdt_ia *ia, struct kdt_ia *to,
+			       DAT_CONN_QUAL port);
+int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len);
+/* As if it had a queue pair. */
+int kdt_raw_accept(struct rdma_cm_id *id);
+void kdt_raw_wait(struct kunit *test, struct kdt_raw *raw, enum rdma_cm_event_type event);
+
+#endif /* KDTEST_CONN_H */
