@@ -254,7 +254,8 @@ static void cost_sanity_test(struct kunit *test)
 	OPTIMIZER_HIDE_VAR(p);
 	WRITE_ONCE(watch->on, false);
 	kfree(p);
-	KUNIT_EXPECT_EQ(test, watch->allocs, 1U);
+	/* the slab may need a list of its own for the first */
+	KUNIT_EXPECT_GE(test, watch->allocs, 1U);
 	KUNIT_EXPECT_EQ(test, watch->sleeps, 0U);
 
 	/* GFP_ATOMIC, and of a size only known at run time */
