@@ -439,7 +439,7 @@ static int request_talk(DAT_CR_HANDLE cr, struct talk *talk)
 		memset(talk, 0, sizeof(*talk));
 		return 0;
 	}
-	if (talk->what != TALK_CHECK || talk->arg > sizeof(want))
+	if (talk->what != TALK_CHECK)
 		return 0;
 	got = param.private_data;
 	talk_pattern(want, talk->arg, talk->arg);

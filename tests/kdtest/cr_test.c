@@ -402,62 +402,73 @@ static void ended_with(struct kunit *test, struct kdt_ep *s)
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(s->h), DAT_EP_STATE_DISCONNECTED);
 }
 
+/* The calling endpoint belongs to an instance of its own that can be closed. */
+static DAT_IA_HANDLE caller_moves(struct kunit *test, struct two *t)
+{
+	struct kdt_ia *ia = kunit_kzalloc(test, sizeof(*ia), GFP_KERNEL);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+
+	KUNIT_ASSERT_NOT_NULL(test, ia);
+	*ia = kdt_env(test)->a;
+	ia->h = kdt_ia_more(test, &kdt_env(test)->a, 8, &async);
+	KDT_OK(test, dat_pz_create(ia->h, &ia->pz));
+	kdt_ep_done(test, &t->c);
+	kdt_ep_new(test, &t->c, ia, NULL);
+	return ia->h;
+}
+
+enum leave { LEAVE_ABORT, LEAVE_FREE, LEAVE_TIMEOUT, LEAVE_CLOSE, LEAVES };
+
+static void caller_leaves(struct kunit *test, enum leave how, bool accept)
+{
+	struct two *t = two_new(test, DAT_PSP_CONSUMER_FLAG);
+	struct kdt_env *env = kdt_env(test);
+	DAT_CR_ARRIVAL_EVENT_DATA arrival;
+	DAT_IA_HANDLE own = NULL;
+	DAT_CR_PARAM before = {};
+
+	if (how == LEAVE_CLOSE)
+		own = caller_moves(test, t);
+	KDT_OK(test, dat_ep_connect(t->c.h, (DAT_IA_ADDRESS_PTR)&env->b.addr, t->port,
+				    how == LEAVE_TIMEOUT ? 400 * USEC_PER_MSEC : 60 * USEC_PER_SEC,
+				    sizeof(t->said), t->said, 0, 0));
+	if (how == LEAVE_TIMEOUT)
+		kdt_conn(test, &t->c, DAT_CONNECTION_EVENT_TIMED_OUT);
+	arrival = kdt_arrival(test, t->cr);
+	KDT_OK(test, dat_cr_query(arrival.cr_handle, DAT_CR_FIELD_ALL, &before));
+	if (how == LEAVE_ABORT) {
+		KDT_OK(test, dat_ep_disconnect(t->c.h, DAT_CLOSE_ABRUPT_FLAG));
+		kdt_conn(test, &t->c, DAT_CONNECTION_EVENT_DISCONNECTED);
+	} else if (how == LEAVE_FREE) {
+		KDT_OK(test, dat_ep_free(t->c.h));
+	} else if (how == LEAVE_CLOSE) {
+		t->c.conn->ia = &env->a;	/* which lives longer */
+		t->c.recv->ia = &env->a;
+		t->c.req->ia = &env->a;
+		kdt_ia_less(test, own);
+	}
+	t->c.ia = &env->a;
+	same_request(test, t, arrival.cr_handle, &before);
+	if (accept) {
+		KDT_OK(test, dat_ep_post_recv(t->s.h, 0, NULL, kdt_cookie(6), 0));
+		KDT_OK(test, dat_cr_accept(arrival.cr_handle, t->s.h, 0, NULL));
+		ended_with(test, &t->s);
+		kdt_dto(test, t->s.recv, &t->s, 6, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+	} else {
+		KDT_OK(test, dat_cr_reject(arrival.cr_handle, 0, NULL));
+	}
+	gone(test, arrival.cr_handle);
+	kdt_ep_done(test, &t->s);
+}
+
 /* Aborted, freed, timed out, closed: the request is there until it is answered. */
 static void caller_gone(struct kunit *test)
 {
-	struct kdt_env *env = kdt_env(test);
-	int how, accept;
+	int how;
 
-	for (how = 0; how < 4; how++) {
-		for (accept = 0; accept < 2; accept++) {
-			struct two *t = two_new(test, DAT_PSP_CONSUMER_FLAG);
-			DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-			DAT_CR_ARRIVAL_EVENT_DATA arrival;
-			DAT_IA_HANDLE more = NULL;
-			DAT_CR_PARAM before = {};
-			struct kdt_ia ia;
-
-			if (how == 3) {
-				memcpy(&ia, &env->a, sizeof(ia));
-				more = kdt_ia_more(test, &env->a, 8, &async);
-				ia.h = more;
-				KDT_OK(test, dat_pz_create(more, &ia.pz));
-				kdt_ep_done(test, &t->c);
-				kdt_ep_new(test, &t->c, &ia, NULL);
-			}
-			KDT_OK(test, dat_ep_connect(t->c.h, (DAT_IA_ADDRESS_PTR)&env->b.addr,
-						    t->port, how == 2 ? 400 * USEC_PER_MSEC :
-						    60 * USEC_PER_SEC, sizeof(t->said), t->said,
-						    0, 0));
-			if (how == 2)
-				kdt_conn(test, &t->c, DAT_CONNECTION_EVENT_TIMED_OUT);
-			arrival = kdt_arrival(test, t->cr);
-			KDT_OK(test, dat_cr_query(arrival.cr_handle, DAT_CR_FIELD_ALL, &before));
-			if (!how) {
-				KDT_OK(test, dat_ep_disconnect(t->c.h, DAT_CLOSE_ABRUPT_FLAG));
-				kdt_conn(test, &t->c, DAT_CONNECTION_EVENT_DISCONNECTED);
-			} else if (how == 1) {
-				KDT_OK(test, dat_ep_free(t->c.h));
-			} else if (how == 3) {
-				t->c.conn->ia = &env->a;	/* which lives longer */
-				t->c.recv->ia = &env->a;
-				t->c.req->ia = &env->a;
-				kdt_ia_less(test, more);
-			}
-			t->c.ia = &env->a;
-			same_request(test, t, arrival.cr_handle, &before);
-			if (accept) {
-				KDT_OK(test, dat_ep_post_recv(t->s.h, 0, NULL, kdt_cookie(6), 0));
-				KDT_OK(test, dat_cr_accept(arrival.cr_handle, t->s.h, 0, NULL));
-				ended_with(test, &t->s);
-				kdt_dto(test, t->s.recv, &t->s, 6, DAT_DTO_RECEIVE,
-					DAT_DTO_ERR_FLUSHED, 0);
-			} else {
-				KDT_OK(test, dat_cr_reject(arrival.cr_handle, 0, NULL));
-			}
-			gone(test, arrival.cr_handle);
-			kdt_ep_done(test, &t->s);
-		}
+	for (how = 0; how < LEAVES; how++) {
+		caller_leaves(test, how, false);
+		caller_leaves(test, how, true);
 	}
 }
 
