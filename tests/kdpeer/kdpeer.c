@@ -13,11 +13,9 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/debugfs.h>
 #include <linux/inet.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/nsproxy.h>
 #include <linux/prandom.h>
 #include <linux/random.h>
@@ -26,7 +24,6 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/tcp.h>
-#include <linux/uaccess.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
@@ -35,6 +32,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
+#include "../orders.h"
 #include "talk.h"
 
 #define LONG		(240 * HZ)	/* for anything that must happen */
@@ -104,7 +102,6 @@ struct req {
 static DEFINE_SPINLOCK(peer_lock);
 static LIST_HEAD(reqs);
 static DECLARE_WAIT_QUEUE_HEAD(peer_wait);
-static DEFINE_MUTEX(peer_mutex);	/* one order at a time */
 static struct workqueue_struct *peer_wq;
 static struct net *peer_net;
 static struct sockaddr_storage peer_to, peer_from;
@@ -542,11 +539,12 @@ static void junk_work(struct work_struct *work)
 		.rnr_retry_count = rnd(8),
 		.max_cm_retries = 1,
 	};
+	static const u8 head[] = { 0x00, 0x40 };
 	struct ib_cm_id *cm;
 
 	get_random_bytes(pdata, sizeof(pdata));
 	if (rnd(2))	/* version and kind of address of the header are right, at least */
-		memcpy(pdata, (const u8[]){ 0x00, 0x40 }, 2);
+		memcpy(pdata, head, sizeof(head));
 	cm = ib_create_cm_id(id->device, junk_cm_handler, req);
 	if (!IS_ERR(cm))
 		req->cm = cm;
@@ -963,10 +961,7 @@ static int do_tcp_die(char *arg)
 
 /* ---- all orders ---- */
 
-static const struct {
-	const char *word;
-	int (*run)(char *arg);
-} orders[] = {
+static const struct order orders[] = {
 	{ "start", do_start },		/* KIND COUNT WINDOW */
 	{ "junk", do_junk },		/* COUNT */
 	{ "answered", do_answered },	/* [LEFT] */
@@ -981,32 +976,7 @@ static const struct {
 	{ "tcp-garbage", do_tcp_garbage },
 	{ "tcp-closed", do_tcp_closed },
 	{ "tcp-die", do_tcp_die },
-};
-
-static ssize_t peer_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
-{
-	char line[128], *arg = line, *word;
-	int i, err = -EINVAL;
-
-	if (len >= sizeof(line))
-		return -EINVAL;
-	if (copy_from_user(line, from, len))
-		return -EFAULT;
-	line[len] = '\0';
-	word = strsep(&arg, "\n ");
-	arg = strim(arg ?: "");
-	mutex_lock(&peer_mutex);
-	for (i = 0; i < ARRAY_SIZE(orders); i++) {
-		if (!strcmp(orders[i].word, word))
-			err = orders[i].run(arg);
-	}
-	mutex_unlock(&peer_mutex);
-	return err ?: len;
-}
-
-static const struct file_operations peer_fops = {
-	.owner = THIS_MODULE,
-	.write = peer_write,
+	{}
 };
 
 static int __init peer_init(void)
@@ -1033,8 +1003,7 @@ static int __init peer_init(void)
 		put_net(peer_net);
 		return err;
 	}
-	peer_dir = debugfs_create_dir("kdpeer", NULL);
-	debugfs_create_file("do", 0200, peer_dir, NULL, &peer_fops);
+	peer_dir = orders_open("kdpeer", orders);
 	return 0;
 }
 

@@ -16,22 +16,20 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/debugfs.h>
 #include <linux/inet.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/prandom.h>
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
 
+#include "../orders.h"
 #include "talk.h"
 
 #define LONG		(120 * HZ)	/* for anything that must happen */
@@ -115,7 +113,6 @@ static LIST_HEAD(strangers);
 static LIST_HEAD(holding);
 static LIST_HEAD(graves);
 static DECLARE_WAIT_QUEUE_HEAD(vic_wait);
-static DEFINE_MUTEX(vic_mutex);	/* one order at a time */
 static struct workqueue_struct *vic_wq;
 static struct dentry *vic_dir;
 static struct rnd_state vic_rnd;
@@ -912,10 +909,7 @@ static int do_visit(char *arg)
 	return err;
 }
 
-static const struct {
-	const char *word;
-	int (*run)(char *arg);
-} orders[] = {
+static const struct order orders[] = {
 	{ "policy", do_policy },	/* accept|reject|hold|mix */
 	{ "stop", do_stop },
 	{ "go", do_go },
@@ -928,32 +922,7 @@ static const struct {
 	{ "traffic", do_traffic },
 	{ "visit", do_visit },
 	{ "call", do_call },		/* HOW ARG COUNT */
-};
-
-static ssize_t vic_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
-{
-	char line[128], *arg = line, *word;
-	int i, err = -EINVAL;
-
-	if (len >= sizeof(line))
-		return -EINVAL;
-	if (copy_from_user(line, from, len))
-		return -EFAULT;
-	line[len] = '\0';
-	word = strsep(&arg, "\n ");
-	arg = strim(arg ?: "");
-	mutex_lock(&vic_mutex);
-	for (i = 0; i < ARRAY_SIZE(orders); i++) {
-		if (!strcmp(orders[i].word, word))
-			err = orders[i].run(arg);
-	}
-	mutex_unlock(&vic_mutex);
-	return err ?: len;
-}
-
-static const struct file_operations vic_fops = {
-	.owner = THIS_MODULE,
-	.write = vic_write,
+	{}
 };
 
 static int ia_open(struct ia *ia, const char *name)
@@ -1063,8 +1032,7 @@ static int __init vic_init(void)
 		return err;
 	}
 	pr_info("seed=%lu\n", seed);
-	vic_dir = debugfs_create_dir("kdvictim", NULL);
-	debugfs_create_file("do", 0200, vic_dir, NULL, &vic_fops);
+	vic_dir = orders_open("kdvictim", orders);
 	return 0;
 }
 

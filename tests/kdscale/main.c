@@ -8,23 +8,21 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/debugfs.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
 
+#include "../orders.h"
 #include "kdscale.h"
 
 #define MSG	64
@@ -73,7 +71,6 @@ static u32 count;		/* connections */
 static u32 round;		/* of data */
 static atomic_t faults;
 static struct dentry *scale_dir;
-static DEFINE_MUTEX(scale_mutex);
 static struct workqueue_struct *scale_wq;
 
 static int check(const char *what, DAT_RETURN ret)
@@ -321,7 +318,12 @@ static int do_connect(char *arg)
 	if (kstrtou32(arg, 0, &window) || !window)
 		return -EINVAL;
 	for (i = 0; i < 2; i++) {
-		memset(&side[i].up, 0, 6 * sizeof(u32));
+		side[i].up = 0;
+		side[i].ended = 0;
+		side[i].got = 0;
+		side[i].done = 0;
+		side[i].posted = 0;
+		side[i].recvs = 0;
 		for (n = 0; n < count; n++) {
 			DAT_EP_HANDLE ep = side[i].end[n].ep;
 
@@ -486,7 +488,7 @@ static int do_free(char *arg)
 	side_close(&side[0]);
 	side_close(&side[1]);
 	count = 0;
-	return err;
+	return err ?: atomic_read(&faults) ? -EIO : 0;
 }
 
 /* raw-open N, raw-close: so many queue pairs with queues of the same size, by the verbs. */
@@ -570,10 +572,7 @@ static int do_bench(char *arg)
 	return err;
 }
 
-static const struct {
-	const char *word;
-	int (*run)(char *arg);
-} orders[] = {
+static const struct order orders[] = {
 	{ "open", do_open },		/* N */
 	{ "eps", do_eps },
 	{ "connect", do_connect },	/* WINDOW */
@@ -584,34 +583,7 @@ static const struct {
 	{ "raw-open", do_raw_open },	/* N */
 	{ "raw-close", do_raw_close },
 	{ "bench", do_bench },		/* BLOCKS WINDOW */
-};
-
-static ssize_t scale_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
-{
-	char line[128], *arg = line, *word;
-	int i, err = -EINVAL;
-
-	if (len >= sizeof(line))
-		return -EINVAL;
-	if (copy_from_user(line, from, len))
-		return -EFAULT;
-	line[len] = '\0';
-	word = strsep(&arg, "\n ");
-	arg = strim(arg ?: "");
-	mutex_lock(&scale_mutex);
-	for (i = 0; i < ARRAY_SIZE(orders); i++) {
-		if (!strcmp(orders[i].word, word))
-			err = orders[i].run(arg);
-	}
-	if (!err && atomic_read(&faults))
-		err = -EIO;
-	mutex_unlock(&scale_mutex);
-	return err ?: len;
-}
-
-static const struct file_operations scale_fops = {
-	.owner = THIS_MODULE,
-	.write = scale_write,
+	{}
 };
 
 static int __init scale_init(void)
@@ -622,8 +594,7 @@ static int __init scale_init(void)
 	if (!scale_wq)
 		return -ENOMEM;
 	raw_net = get_net(current->nsproxy->net_ns);
-	scale_dir = debugfs_create_dir("kdscale", NULL);
-	debugfs_create_file("do", 0200, scale_dir, NULL, &scale_fops);
+	scale_dir = orders_open("kdscale", orders);
 	return 0;
 }
 

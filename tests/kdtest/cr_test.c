@@ -409,7 +409,7 @@ static DAT_IA_HANDLE caller_moves(struct kunit *test, struct two *t)
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 
 	KUNIT_ASSERT_NOT_NULL(test, ia);
-	*ia = kdt_env(test)->a;
+	memcpy(ia, &kdt_env(test)->a, sizeof(*ia));
 	ia->h = kdt_ia_more(test, &kdt_env(test)->a, 8, &async);
 	KDT_OK(test, dat_pz_create(ia->h, &ia->pz));
 	kdt_ep_done(test, &t->c);

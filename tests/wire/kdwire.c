@@ -17,19 +17,18 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/debugfs.h>
 #include <linux/inet.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
+
+#include "../orders.h"
 
 #define SIZE		(1024 * 1024)	/* of every buffer, and the largest transfer */
 #define RECVS		4
@@ -102,7 +101,6 @@ static DAT_PZ_HANDLE kdw_pz;
 static DAT_PSP_HANDLE kdw_psp;
 static struct workqueue_struct *kdw_wq;
 static struct dentry *kdw_dir;
-static DEFINE_MUTEX(kdw_mutex);	/* one order at a time */
 static struct conn act = { .name = "act" }, pas = { .name = "pas" };
 
 #define fail(fmt, ...)	({ pr_err("FAIL " fmt "\n", ##__VA_ARGS__); -EIO; })
@@ -911,10 +909,7 @@ static int do_leave(char *arg)
 
 /* ---- all orders ---- */
 
-static const struct {
-	const char *word;
-	int (*run)(char *arg);
-} orders[] = {
+static const struct order orders[] = {
 	{ "listen", do_listen },
 	{ "connect", do_connect },	/* ADDRESS */
 	{ "refuse", do_refuse },	/* ADDRESS */
@@ -927,32 +922,7 @@ static const struct {
 	{ "ended", do_ended },
 	{ "quiet", do_quiet },
 	{ "leave", do_leave },
-};
-
-static ssize_t kdw_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
-{
-	char line[128], *arg = line, *word;
-	int i, err = -EINVAL;
-
-	if (len >= sizeof(line))
-		return -EINVAL;
-	if (copy_from_user(line, from, len))
-		return -EFAULT;
-	line[len] = '\0';
-	word = strsep(&arg, "\n ");
-	arg = strim(arg ?: "");
-	mutex_lock(&kdw_mutex);
-	for (i = 0; i < ARRAY_SIZE(orders); i++) {
-		if (!strcmp(orders[i].word, word))
-			err = orders[i].run(arg);
-	}
-	mutex_unlock(&kdw_mutex);
-	return err ?: len;
-}
-
-static const struct file_operations kdw_fops = {
-	.owner = THIS_MODULE,
-	.write = kdw_write,
+	{}
 };
 
 static void kdw_close(void)
@@ -1001,8 +971,7 @@ static int __init kdw_init(void)
 		kdw_close();
 		return err;
 	}
-	kdw_dir = debugfs_create_dir("kdwire", NULL);
-	debugfs_create_file("do", 0200, kdw_dir, NULL, &kdw_fops);
+	kdw_dir = orders_open("kdwire", orders);
 	return 0;
 }
 
