@@ -94,13 +94,19 @@ bool kdapl_comm_supported(const DAT_COMM *comm)
 
 static bool addr_same_ip(const struct sockaddr *a, const struct sockaddr_storage *b)
 {
+	const struct sockaddr_in6 *a6, *b6;
+
 	if (a->sa_family != b->ss_family)
 		return false;
 	if (a->sa_family == AF_INET)
 		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
 		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-	return ipv6_addr_equal(&((const struct sockaddr_in6 *)a)->sin6_addr,
-			       &((const struct sockaddr_in6 *)b)->sin6_addr);
+	a6 = (const struct sockaddr_in6 *)a;
+	b6 = (const struct sockaddr_in6 *)b;
+	/* a VLAN device has the link-local address of the device below it */
+	return ipv6_addr_equal(&a6->sin6_addr, &b6->sin6_addr) &&
+	       (!a6->sin6_scope_id || !b6->sin6_scope_id ||
+		a6->sin6_scope_id == b6->sin6_scope_id);
 }
 
 /**

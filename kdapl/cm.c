@@ -375,10 +375,12 @@ static void cm_work_retry(struct work_struct *work)
 
 	if (!kdapl_dev_enter(half->dev))
 		return;		/* ends with the device */
-	flush_work(&half->conn_work);	/* the last rdma_connect() is through */
 	noio = memalloc_noio_save();
 	mutex_lock(&half->lock);
-	if (half->phase == KDAPL_HALF_CONNECTING) {
+	if (half->phase == KDAPL_HALF_CONNECTING && half->connecting) {
+		/* the last rdma_connect() is not through yet */
+		queue_delayed_work(kdapl_conn_wq, &half->retry_work, STALE_TIME);
+	} else if (half->phase == KDAPL_HALF_CONNECTING) {
 		old = half->cm_id;
 		half->cm_id = NULL;
 	}
@@ -487,7 +489,6 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 		.private_data_len = len,
 		.rnr_retry_count = KDAPL_RNR_RETRY_COUNT,
 		.srq = !!half->pool,
-		.qp_num = half->qp->qp_num,
 	};
 	unsigned int noio = memalloc_noio_save();
 	int ret;
@@ -512,6 +513,7 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 	if (half->phase == KDAPL_HALF_IDLE && atomic_read(&half->reason) == KDAPL_END_NONE &&
 	    !READ_ONCE(half->dev->fatal)) {
 		WRITE_ONCE(half->phase, KDAPL_HALF_CONNECTING);
+		param.qp_num = half->qp->qp_num;	/* idle halves may lose their QP */
 		ret = kdapl_half_to_rts(half, id);
 	} else {
 		ret = -ECONNABORTED;	/* dat_ep_disconnect was faster */

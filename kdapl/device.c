@@ -159,11 +159,27 @@ static void device_catastrophe(struct kdapl_device *dev)
 	struct kdapl_ia *ia;
 
 	list_for_each_entry(ia, &dev->ias, dev_node) {
-		if (!ia->told)
-			kdapl_ia_async(ia, ia->obj.handle, DAT_ASYNC_ERROR_IA_CATASTROPHIC,
-				       DAT_IA_CATASTROPHIC_ERROR);
+		if (ia->told || !READ_ONCE(ia->obj.live))
+			continue;	/* not open yet: see kdapl_device_opened() */
+		WRITE_ONCE(ia->dead, true);
 		ia->told = true;
+		kdapl_ia_async(ia, ia->obj.handle, DAT_ASYNC_ERROR_IA_CATASTROPHIC,
+			       DAT_IA_CATASTROPHIC_ERROR);
 	}
+}
+
+/**
+ * kdapl_device_opened - an instance has got its handle
+ * @dev: its device, entered
+ *
+ * Context: may sleep.
+ */
+void kdapl_device_opened(struct kdapl_device *dev)
+{
+	mutex_lock(&dev->lock);
+	if (READ_ONCE(dev->fatal))	/* nobody could be told yet */
+		device_catastrophe(dev);
+	mutex_unlock(&dev->lock);
 }
 
 /*
@@ -220,7 +236,7 @@ static void device_port_error(struct kdapl_device *dev, u32 port)
 
 	mutex_lock(&dev->lock);
 	list_for_each_entry(ia, &dev->ias, dev_node) {
-		if (ia->port == port)
+		if (ia->port == port && READ_ONCE(ia->obj.live))
 			kdapl_ia_async(ia, ia->obj.handle,
 				       DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
 				       DAT_IA_OTHER_ERROR);

@@ -609,19 +609,23 @@ void kdapl_ep_removed(struct kdapl_ep *ep)
 		.signalled = true,
 		.data.connect_event_data.ep_handle = ep->obj.handle,
 	};
-	int old;
+	int old = KDAPL_EP_REFUSED;
+	struct kdapl_half *half;
 
+	rcu_read_lock();	/* dat_ep_free() may come now: keep the EVD until it has the event */
 	spin_lock_irq(&ep->lock);
-	ev.half = rcu_dereference_protected(ep->half, lockdep_is_held(&ep->lock));
-	old = kdapl_ep_step(ep, KDAPL_IN_REMOVED);
+	half = rcu_dereference_protected(ep->half, lockdep_is_held(&ep->lock));
+	if (READ_ONCE(ep->obj.live))
+		old = kdapl_ep_step(ep, KDAPL_IN_REMOVED);
 	if (old != KDAPL_EP_REFUSED) {
 		ep->cr = NULL;
-		if (ev.half)	/* whoever finds the EP DISCONNECTED may wait for its end */
-			kdapl_half_end(ev.half, KDAPL_END_SILENT);
+		if (half)	/* its end is told when everything has been given back */
+			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 	}
 	spin_unlock_irq(&ep->lock);
-	if (old != KDAPL_EP_REFUSED)
+	if (old != KDAPL_EP_REFUSED && !half)
 		ep_queue_event(ep, &ev);
+	rcu_read_unlock();
 }
 
 static void ep_soft_work(struct work_struct *work)

@@ -485,6 +485,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 		ret = kdapl_publish_ret(err);
 		goto out_ia;
 	}
+	kdapl_device_opened(dev);
 	if (ia->own_async)
 		*asynch_evd_handle = ia->async_evd->obj.handle;
 	*ia_handle = ia->obj.handle;

@@ -214,6 +214,7 @@ typedef int kdapl_port_fn(struct kdapl_device *dev, u32 port, void *arg);
 int kdapl_device_walk(kdapl_port_fn *fn, void *arg);
 
 void kdapl_device_put(struct kdapl_device *dev);
+void kdapl_device_opened(struct kdapl_device *dev);
 bool kdapl_dev_enter(struct kdapl_device *dev);
 void kdapl_dev_exit(struct kdapl_device *dev);
 
