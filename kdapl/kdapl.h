@@ -1126,6 +1126,8 @@ DAT_RETURN kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle, struct kdapl
 struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd,
 				DAT_RETURN *ret);
 DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle);
+bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
+		      const struct rdma_conn_param *param);
 bool kdapl_sp_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr);
 DAT_RETURN kdapl_sp_free(DAT_HANDLE handle, unsigned int type, DAT_RETURN_SUBTYPE subtype);
 void kdapl_sp_destroy(struct kdapl_sp *sp);

@@ -109,22 +109,25 @@ static bool sp_take_back(struct kdapl_cr *cr)
 	return mine;
 }
 
-/*
- * Events of the listening id. A request comes with an id of its own, whose
- * context is the listener's until the CR takes it over; returning non-zero
- * destroys that id.
+/**
+ * kdapl_sp_request - a request has arrived: tell the consumer, or refuse it
+ * @sp: service point it came through
+ * @id: the request's own cm_id
+ * @param: what the peer says
+ *
+ * Context: the listener's handler.
+ * Return: true when the id belongs to the request now, or to whoever closes the
+ * IA or removes the device; false when it was refused: the caller destroys the id.
  */
-static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
+		      const struct rdma_conn_param *param)
 {
-	struct kdapl_sp *sp = id->context;
 	bool mine = true, reported;
 	struct kdapl_cr *cr;
 	unsigned int noio;
 
-	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return 0;
 	noio = memalloc_noio_save();	/* reconnects under writeback (D-32) */
-	cr = kdapl_cr_create(sp, id, &event->param.conn);
+	cr = kdapl_cr_create(sp, id, param);
 	memalloc_noio_restore(noio);
 	if (!IS_ERR(cr)) {
 		if (sp->obj.type == DAT_HANDLE_TYPE_RSP)
@@ -135,11 +138,23 @@ static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			mine = sp_take_back(cr);
 		kdapl_obj_put(&cr->obj);
 		if (reported || !mine)
-			return 0;
+			return true;
 	}
 	/* not the reason of dat_cr_reject: the peer must see NON_PEER_REJECTED */
 	rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
-	return -ECONNREFUSED;
+	return false;
+}
+
+/*
+ * Events of the listening id. A request comes with an id of its own, whose
+ * context is the listener's until the CR takes it over; returning non-zero
+ * destroys that id.
+ */
+static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	return kdapl_sp_request(id->context, id, &event->param.conn) ? 0 : -ECONNREFUSED;
 }
 
 static void sp_release(struct kdapl_obj *obj)

@@ -3,9 +3,9 @@
  * Service points and connection requests without a network.
  *
  * The fake device has no IP address to listen on. What is made here is what
- * dat_psp_create() and dat_rsp_create() make, without the listener, and what the
- * handler of that listener makes of a request. The request's cm_id is real but
- * knows no peer: to reject it has no effect, and to accept it fails.
+ * dat_psp_create() and dat_rsp_create() make, without the listener; requests go
+ * where the handler of that listener takes them. Their cm_id is real but knows no
+ * peer: to reject it has no effect, and to accept it fails.
  */
 #include "kd_conn.h"
 
@@ -109,23 +109,6 @@ static int conn_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-/* What the handler of an RSP does with its one request. */
-static bool conn_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
-{
-	if (!kdapl_dev_enter(sp->obj.ia->dev))
-		return false;
-	if (kdapl_obj_retire(&sp->obj)) {
-		kdapl_dev_exit(sp->obj.ia->dev);
-		return false;
-	}
-	if (sp->ep)
-		kdapl_ep_request(sp->ep, cr);
-	refcount_inc(&cr->obj.ref);
-	sp->cr = cr;
-	queue_work(kdapl_conn_wq, &sp->used_work);
-	return true;
-}
-
 /* The service point, and what a real one keeps as long as its handler runs. */
 static struct kdapl_sp *conn_enter(DAT_HANDLE handle)
 {
@@ -212,8 +195,7 @@ int kd_try_request(struct kd_env *env, DAT_HANDLE handle, const void *pdata, u8 
 	struct kdapl_sp *sp = conn_enter(handle);
 	struct kdapl_evd *evd;
 	struct rdma_cm_id *id;
-	struct kdapl_cr *cr;
-	int ret = 0;
+	int ret;
 
 	if (!sp)
 		return -ENOENT;
@@ -223,19 +205,9 @@ int kd_try_request(struct kd_env *env, DAT_HANDLE handle, const void *pdata, u8 
 		ret = PTR_ERR(id);
 		goto out;
 	}
-	cr = kdapl_cr_create(sp, id, &param);
-	if (IS_ERR(cr)) {
-		rdma_destroy_id(id);
-		ret = PTR_ERR(cr);
-		goto out;
-	}
-	if (sp->obj.type == DAT_HANDLE_TYPE_RSP)
-		ret = conn_use_up(sp, cr);
-	else
-		ret = kdapl_sp_announce(sp, evd, cr);
+	ret = kdapl_sp_request(sp, id, &param);
 	if (!ret)
-		kdapl_cr_refuse(cr);
-	kdapl_obj_put(&cr->obj);
+		rdma_destroy_id(id);
 out:
 	conn_exit(sp, evd);
 	return ret;

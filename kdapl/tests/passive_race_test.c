@@ -243,7 +243,7 @@ static void pr_free_all(struct pr *pr)
 	int i, n;
 
 	/* of an RSP that was used up the request may still be on its way */
-	flush_workqueue(kdapl_conn_wq);
+	flush_workqueue(kdapl_wq);
 	for (i = 0; i < ARRAY_SIZE(order); i++) {
 		for (n = 0; n < 10000; n++) {
 			spin_lock_irq(&ia->lock);
