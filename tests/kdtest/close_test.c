@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Closing an adapter in the middle of everything. */
-#include "kdtest.h"
+#include "kdtest_conn.h"
 
 #define PAIRS 4
 
@@ -90,6 +90,7 @@ static void abrupt_while_connecting(struct kunit *test)
 	struct kdt_pair *pair[3];
 	int i;
 
+	kdt_listener_goes(test, &env->b);
 	/* One attempt unanswered, one half way, one listener with a request in hand. */
 	for (i = 0; i < 3; i++)
 		pair[i] = kdt_pair_new(test, NULL);

@@ -126,6 +126,12 @@ void kdt_nobody(struct kunit *test, DAT_CONN_QUAL port)
 	kdt_ep_done(test, &ep);
 }
 
+void kdt_listener_goes(struct kunit *test, struct kdt_ia *ia)
+{
+	if (ia->iwarp && IS_ENABLED(CONFIG_PROVE_LOCKING))
+		kunit_skip(test, "lockdep minds how soft-iWARP and TCP lock a backlog");
+}
+
 /* ---- what a state refuses ---- */
 
 static DAT_RETURN_SUBTYPE kdt_subtype(DAT_EP_STATE state)
@@ -371,6 +377,22 @@ int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len)
 	return rdma_connect(raw->id, &param);
 }
 
+/* Who is not in a handler has its lock to take for this. */
+static int kdt_raw_answer(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	int err;
+
+	rdma_lock_handler(id);
+	err = rdma_accept(id, param);
+	rdma_unlock_handler(id);
+	return err;
+}
+
+int kdt_raw_ready(struct kdt_raw *raw)
+{
+	return kdt_raw_answer(raw->id, NULL);
+}
+
 int kdt_raw_accept(struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param = {
@@ -380,7 +402,7 @@ int kdt_raw_accept(struct rdma_cm_id *id)
 		.qp_num = KDT_RAW_QPN,
 	};
 
-	return rdma_accept(id, &param);
+	return kdt_raw_answer(id, &param);
 }
 
 void kdt_raw_close(struct kdt_raw *raw)

@@ -42,6 +42,14 @@ bool kdt_rejected(struct kunit *test, struct kdt_ep *ep, u32 len, u32 seed);
 void kdt_nobody(struct kunit *test, DAT_CONN_QUAL port);
 
 /*
+ * For cases in which a listener may go while somebody is calling it. soft-iWARP
+ * reads a lock of its sockets with interrupts on that TCP takes inside of another
+ * one for those whom nobody has accepted yet: lockdep reports that, which is
+ * between the two, and is off from then on.
+ */
+void kdt_listener_goes(struct kunit *test, struct kdt_ia *ia);
+
+/*
  * All calls that this state refuses are refused, with its subtype, and change
  * nothing. @cr: a request of the same IA that stays unanswered, or NULL.
  */
@@ -71,6 +79,8 @@ struct kdt_raw *kdt_raw_listen(struct kunit *test, struct kdt_ia *ia, DAT_CONN_Q
 struct kdt_raw *kdt_raw_caller(struct kunit *test, struct kdt_ia *ia, struct kdt_ia *to,
 			       DAT_CONN_QUAL port);
 int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len);
+/* The caller's last word. */
+int kdt_raw_ready(struct kdt_raw *raw);
 /* As if it had a queue pair. */
 int kdt_raw_accept(struct rdma_cm_id *id);
 void kdt_raw_wait(struct kunit *test, struct kdt_raw *raw, enum rdma_cm_event_type event);

@@ -350,6 +350,7 @@ static void race(struct kunit *test)
 	ktime_t until;
 	int i;
 
+	kdt_listener_goes(test, r->s.ia);
 	rounds = max(rounds, kdt_rounds);
 	for (i = 0; i < rounds; i++) {
 		r->port = kdt_new_port();

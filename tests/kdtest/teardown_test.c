@@ -8,7 +8,7 @@
 #include <linux/kthread.h>
 #include <linux/slab.h>
 
-#include "kdtest.h"
+#include "kdtest_conn.h"
 
 #define SIZE	64
 
@@ -601,6 +601,7 @@ static void freed_with_events(struct kunit *test)
 	DAT_CR_PARAM cr_param;
 	DAT_CR_HANDLE cr;
 
+	kdt_listener_goes(test, &env->b);
 	/* one request is taken, another one is lost with the EVD */
 	cr = kdt_pair_request(test, pair);
 	kdt_ep_new(test, &late, &env->a, NULL);
