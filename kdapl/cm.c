@@ -119,12 +119,27 @@ static void cm_rejected(struct kdapl_half *half, struct rdma_cm_event *event)
 	cm_fail(half, DAT_CONNECTION_EVENT_PEER_REJECTED);
 }
 
+/* What iWARP makes of rdma_connect(): after that the id can be destroyed. */
+static bool cm_is_answer(enum rdma_cm_event_type event)
+{
+	switch (event) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /**
  * kdapl_cm_handler - events of a cm_id that works for a half
  * @id: cm_id
  * @event: what happened
  *
- * Return: 0, always: ids are destroyed by the reaper.
+ * Return: 0, always: ids are destroyed by work items.
  */
 static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -132,9 +147,8 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	unsigned int noio = memalloc_noio_save();
 
 	mutex_lock(&half->lock);
-	if (half->dev->iwarp && event->event != RDMA_CM_EVENT_ADDR_RESOLVED &&
-	    event->event != RDMA_CM_EVENT_ROUTE_RESOLVED)
-		half->connecting = false;	/* an answer, whatever it says */
+	if (half->dev->iwarp && cm_is_answer(event->event))
+		half->connecting = false;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (id->device != half->dev->ibdev || id->port_num != half->ep->obj.ia->port ||
@@ -298,7 +312,8 @@ static void cm_work_timer(struct work_struct *work)
 	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half, timer);
 
 	mutex_lock(&half->lock);
-	if (half->phase == KDAPL_HALF_UP && READ_ONCE(half->draining))
+	if (half->phase == KDAPL_HALF_UP && half->dev->siw && READ_ONCE(half->draining) &&
+	    !time_before(jiffies, READ_ONCE(half->deadline)))
 		/* a graceful disconnect got stuck */
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_DISCONNECTED);
 	else if (half->phase == KDAPL_HALF_CONNECTING)

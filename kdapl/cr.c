@@ -53,10 +53,9 @@ static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
 	int ret;
 
 	if (sp->null_evd) {
-		made = kdapl_ep_tentative(sp->obj.ia, sp->null_evd, cr->read_in, cr->read_out);
+		made = kdapl_ep_tentative(sp->obj.ia, sp->null_evd, cr);
 		if (IS_ERR(made))
 			return PTR_ERR(made);
-		made->cr = cr;
 		cr->ep = made;
 		cr->made = true;
 	} else if (sp->ep) {
@@ -418,13 +417,15 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
 	struct kdapl_cr *next = NULL;
 	struct kdapl_evd *evd = NULL;
+	struct kdapl_sp *psp = NULL;
 	bool retired = false;
-	struct kdapl_sp *psp;
 	DAT_RETURN ret;
 
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	ret = kdapl_arg_err(2);
+	if (!handoff)	/* what a PSP has that is still being made */
+		goto out;
 	psp = cr_find_psp(cr->obj.ia, handoff, &evd);
 	if (!psp)
 		goto out;

@@ -279,7 +279,7 @@ static void device_on_event(struct ib_event_handler *handler, struct ib_event *e
 
 	if (event->event != IB_EVENT_DEVICE_FATAL && event->event != IB_EVENT_PORT_ERR)
 		return;
-	ev = kzalloc(sizeof(*ev), GFP_ATOMIC);
+	ev = kzalloc(sizeof(*ev), GFP_NOIO);
 	if (!ev) {
 		pr_err("%s: no memory to tell consumers of event %d of the device\n",
 		       dev->name, event->event);

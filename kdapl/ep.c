@@ -268,7 +268,7 @@ static const DAT_RETURN_SUBTYPE ep_use_subtypes[EP_USES] = {
 
 /* An EP with its handle, referenced, but without a half. */
 static struct kdapl_ep *ep_new(struct kdapl_ia *ia, const struct ep_named *named,
-			       const struct kdapl_ep_conf *conf, DAT_EP_STATE state,
+			       const struct kdapl_ep_conf *conf, struct kdapl_cr *cr,
 			       DAT_RETURN *ret)
 {
 	static const struct kdat_conn_attr conn = KDAT_CONN_ATTR_INIT;
@@ -284,7 +284,8 @@ static struct kdapl_ep *ep_new(struct kdapl_ia *ia, const struct ep_named *named
 	ep_apply(ep, named, conf);
 	ep->srq = named->srq;
 	ep->srq_handle = named->srq ? named->srq->obj.handle : DAT_HANDLE_NULL;
-	ep->state = state;
+	ep->state = cr ? DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING : DAT_EP_STATE_UNCONNECTED;
+	ep->cr = cr;
 	ep->comm.type = SOCK_STREAM;
 	ep->conn = conn;
 	spin_lock_init(&ep->lock);
@@ -324,7 +325,7 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, const struct ep_named *named,
 	if (ret != DAT_SUCCESS)
 		return ret;
 	/* the half needs the handle, for its events */
-	ep = ep_new(ia, named, &conf, DAT_EP_STATE_UNCONNECTED, &ret);
+	ep = ep_new(ia, named, &conf, NULL, &ret);
 	if (!ep)
 		return ret;
 	mutex_lock(&ep->mutex);
@@ -350,14 +351,13 @@ static DAT_RETURN ep_make(struct kdapl_ia *ia, const struct ep_named *named,
  * kdapl_ep_tentative - an EP that comes with a request
  * @ia: IA
  * @null_evd: its null EVD
- * @read_in: Reads the peer would like to have outstanding
- * @read_out: Reads the peer would answer at a time
+ * @cr: the request: how many Reads the peer would like to have outstanding, and answer
  *
  * Context: may sleep; the listener's handler, or with the lock of a CR held.
  * Return: the EP, without PZ, EVDs and half, referenced, or an ERR_PTR.
  */
-struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_evd, u8 read_in,
-				    u8 read_out)
+struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_evd,
+				    struct kdapl_cr *cr)
 {
 	struct kdapl_ep_conf conf = { .recv_evd = null_evd, .request_evd = null_evd };
 	const struct ep_named named = {};
@@ -370,11 +370,11 @@ struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_
 		return ERR_PTR(-ENOMEM);
 	kdapl_ia_limits(ia, limits);
 	ep_default_attr(limits, true, true, &conf.attr);
-	conf.attr.max_rdma_read_in = min_t(int, read_in, limits->max_rdma_read_per_ep_in);
-	conf.attr.max_rdma_read_out = min_t(int, read_out, limits->max_rdma_read_per_ep_out);
+	conf.attr.max_rdma_read_in = min_t(int, cr->read_in, limits->max_rdma_read_per_ep_in);
+	conf.attr.max_rdma_read_out = min_t(int, cr->read_out, limits->max_rdma_read_per_ep_out);
 	ep_grant_attr(limits, &conf.attr);
 	kfree(limits);
-	ep = ep_new(ia, &named, &conf, DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING, &ret);
+	ep = ep_new(ia, &named, &conf, cr, &ret);
 	return ep ?: ERR_PTR(-ENOMEM);
 }
 
@@ -597,7 +597,7 @@ void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input)
 }
 
 /**
- * kdapl_ep_removed - the device has gone, and with it the request an EP waited on
+ * kdapl_ep_removed - the device has gone or failed, and with it the request an EP waited on
  * @ep: EP
  *
  * Context: may sleep.

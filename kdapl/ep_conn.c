@@ -53,6 +53,8 @@ static DAT_RETURN ep_start_connect(struct kdapl_ep *ep, const struct ep_target *
 	DAT_RETURN ret;
 	int old;
 
+	if (!ep->connect_evd)	/* looked at before, without the mutex */
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	spin_lock_irq(&ep->lock);
 	ret = kdapl_ep_may(ep, KDAPL_IN_CONNECT);
 	if (ret == DAT_SUCCESS && !half)

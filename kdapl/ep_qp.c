@@ -436,11 +436,13 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half)
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (draining)
 		kdapl_evd_ending(half->request_evd, 1);
-	if (ret)
+	if (ret) {
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_DISCONNECTED);
-	else if (half->dev->siw)
+	} else if (half->dev->siw) {
 		/* two ends may wait for each other for ever there (D-14) */
+		WRITE_ONCE(half->deadline, jiffies + END_TIMEOUT);
 		mod_delayed_work(kdapl_wq, &half->timer, END_TIMEOUT);
+	}
 }
 
 /*

@@ -492,6 +492,24 @@ bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev)
 }
 
 /**
+ * kdapl_evd_full - is there no room for an event of another stream than DTO or RMR?
+ * @evd: the EVD
+ *
+ * Context: any, without evd->lock.
+ * Return: what kdapl_evd_queue() would have found.
+ */
+bool kdapl_evd_full(struct kdapl_evd *evd)
+{
+	unsigned long flags;
+	bool full;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	full = evd->store_others >= evd->qlen || evd->closing;
+	spin_unlock_irqrestore(&evd->lock, flags);
+	return full;
+}
+
+/**
  * kdapl_evd_queue - an event of another stream than DTO or RMR arrives
  * @evd: the EVD
  * @ev: the event

@@ -552,15 +552,17 @@ enum kdapl_half_phase {
  * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
  * @read_out: reads this side would like to have outstanding
  * @read_depth: reads this side may have outstanding, as negotiated
- * @deadline: jiffies when waiting for flushes ends
- * @cm_id: of the one attempt; @lock, taken out before it is destroyed
+ * @deadline: jiffies when waiting for flushes ends, before that for a graceful
+ *	disconnect on soft-iWARP
+ * @cm_id: of the attempt or its retry; @lock, taken out before it is destroyed
  * @local: own address and port, once known
  * @remote: peer's address and port
  * @pdata: private data that came with ESTABLISHED or PEER_REJECTED
  * @nudge_work: keeps soft-iWARP awake at the start of a connection
  * @nudges: how many there were
  * @nudge_pos: where the last one is in the ring; lock of the ring
- * @cm_down: completed when the CM knows that both ends are disconnected
+ * @cm_down: completed when the CM knows that both ends are disconnected, or the
+ *	device is lost
  * @gone: completed when reaped
  */
 struct kdapl_half {
@@ -678,7 +680,7 @@ enum kdapl_ep_input {
 	KDAPL_IN_GRACEFUL,	/* dat_ep_disconnect() */
 	KDAPL_IN_ABRUPT,	/* the same */
 	KDAPL_IN_ENDED,		/* the half has ended, for whatever reason */
-	KDAPL_IN_REMOVED,	/* the device has gone, with the request */
+	KDAPL_IN_REMOVED,	/* the device has gone or failed, with the request */
 	KDAPL_IN_RESET,		/* dat_ep_reset() */
 	KDAPL_IN_FREE,		/* dat_ep_free() */
 	KDAPL_EP_INPUTS
@@ -762,8 +764,8 @@ DAT_RETURN kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input);
 void kdapl_ep_event(struct kdapl_half *half, u32 number);
 void kdapl_ep_ended(struct kdapl_half *half);
 void kdapl_ep_held(struct kdapl_half *half);
-struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_evd, u8 read_in,
-				    u8 read_out);
+struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_evd,
+				    struct kdapl_cr *cr);
 void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr);
 void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input);
 void kdapl_ep_removed(struct kdapl_ep *ep);
@@ -938,6 +940,7 @@ bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev);
 bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev);
 bool kdapl_evd_room(struct kdapl_evd *evd);
 bool kdapl_evd_store(struct kdapl_evd *evd, const struct kdapl_event *ev);
+bool kdapl_evd_full(struct kdapl_evd *evd);
 bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 			   const struct kdapl_event *ev);

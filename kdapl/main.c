@@ -32,10 +32,11 @@ int kdapl_start(void)
 	kdapl_wq = alloc_workqueue("kdapl", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
 	if (!kdapl_wq)
 		return ret;
-	kdapl_conn_wq = alloc_workqueue("kdapl_conn", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	/* an attempt, and a half that waits for one, may last minutes on soft-iWARP */
+	kdapl_conn_wq = alloc_workqueue("kdapl_conn", WQ_MEM_RECLAIM | WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!kdapl_conn_wq)
 		goto err_wq;
-	kdapl_reap_wq = alloc_workqueue("kdapl_reap", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	kdapl_reap_wq = alloc_workqueue("kdapl_reap", WQ_MEM_RECLAIM | WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!kdapl_reap_wq)
 		goto err_conn;
 	/* each upcall that sleeps takes one of the places, whoever's it is */

@@ -46,7 +46,7 @@ static bool psp_flags_valid(DAT_PSP_FLAGS flags)
 /**
  * dat_psp_create - listen for connection requests
  * @ia_handle: IA whose address is listened on
- * @conn_qual: port, 1 to 65535
+ * @conn_qual: port, 1 to 65535; below 1024 the caller needs CAP_NET_BIND_SERVICE
  * @evd_handle: EVD with the CR flag; its length is the backlog: a request that
  *	does not fit is refused on the wire
  * @psp_flags: DAT_PSP_CONSUMER_FLAG: the consumer names an EP when it accepts;
@@ -60,6 +60,7 @@ static bool psp_flags_valid(DAT_PSP_FLAGS flags)
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EVD_CR); DAT_INVALID_PARAMETER
  * (qualifier, flags, NULL @psp_handle); DAT_CONN_QUAL_IN_USE;
+ * DAT_CONN_QUAL_UNAVAILABLE (the caller may not use that port);
  * DAT_INVALID_ADDRESS (the port has no IP address); DAT_INSUFFICIENT_RESOURCES;
  * DAT_INTERNAL_ERROR (device removed).
  */

@@ -47,11 +47,12 @@ static DAT_RETURN rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struc
 /**
  * dat_rsp_create - listen for one connection request, for one EP
  * @ia_handle: IA whose address is listened on
- * @conn_qual: port, 1 to 65535
+ * @conn_qual: port, 1 to 65535; below 1024 the caller needs CAP_NET_BIND_SERVICE
  * @ep_handle: EP in UNCONNECTED, of which only one that has a PZ can be connected
  *	later; or NULL for a new one that comes with the request, as with
  *	DAT_PSP_PROVIDER_FLAG
- * @evd_handle: EVD with the CR flag
+ * @evd_handle: EVD with the CR flag; while it is full requests are refused and the RSP
+ *	goes on waiting
  * @rsp_handle: where the handle goes
  *
  * The EP goes to RESERVED. When the request arrives it goes on to
@@ -62,9 +63,9 @@ static DAT_RETURN rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struc
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EP, EVD_CR);
  * DAT_INVALID_PARAMETER (qualifier, NULL @rsp_handle); DAT_INVALID_STATE
- * (subtype that of the EP); DAT_CONN_QUAL_IN_USE; DAT_INVALID_ADDRESS (the port
- * has no IP address); DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device
- * removed). After an error the EP is as it was.
+ * (subtype that of the EP); DAT_CONN_QUAL_IN_USE; DAT_CONN_QUAL_UNAVAILABLE (the
+ * caller may not use that port); DAT_INVALID_ADDRESS (the port has no IP
+ * address); DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device removed). After an error the EP is as it was.
  */
 DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 			  DAT_EP_HANDLE ep_handle, DAT_EVD_HANDLE evd_handle,

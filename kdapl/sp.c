@@ -122,10 +122,12 @@ static bool sp_take_back(struct kdapl_cr *cr)
 bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		      const struct rdma_conn_param *param)
 {
-	bool mine = true, reported;
 	struct kdapl_cr *cr;
+	bool mine = true, reported;
 	unsigned int noio;
 
+	if (kdapl_evd_full(sp->evd))	/* an RSP goes on waiting then */
+		goto refuse;
 	noio = memalloc_noio_save();	/* reconnects under writeback (D-32) */
 	cr = kdapl_cr_create(sp, id, param);
 	memalloc_noio_restore(noio);
@@ -140,6 +142,7 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		if (reported || !mine)
 			return true;
 	}
+refuse:
 	/* not the reason of dat_cr_reject: the peer must see NON_PEER_REJECTED */
 	rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
 	return false;
@@ -312,7 +315,9 @@ static DAT_RETURN sp_listen(struct kdapl_sp *sp)
 	if (id == ERR_PTR(-EADDRINUSE) || (id == ERR_PTR(-EADDRNOTAVAIL) && !want))
 		return sp_busy(sp, !want);
 	pr_err("%s: cannot listen on %pISpc: %pe\n", ia->name, &addr, id);
-	if (id == ERR_PTR(-EADDRNOTAVAIL) || id == ERR_PTR(-ENODEV))
+	if (id == ERR_PTR(-EACCES) && !sp->addr.ss_family)	/* a port below 1024 */
+		return kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
+	if (id == ERR_PTR(-EADDRNOTAVAIL) || id == ERR_PTR(-ENODEV) || id == ERR_PTR(-EACCES))
 		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
 	return kdapl_errno_ret(PTR_ERR(id));
 }
