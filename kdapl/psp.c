@@ -95,7 +95,7 @@ EXPORT_SYMBOL(dat_psp_create);
 /**
  * dat_psp_create_any - listen on a port that is free
  * @ia_handle: as for dat_psp_create()
- * @conn_qual: where the port goes, 1024 or higher
+ * @conn_qual: where the port goes, which is not a privileged one
  * @evd_handle: as for dat_psp_create()
  * @psp_flags: as for dat_psp_create()
  * @psp_handle: where the handle goes

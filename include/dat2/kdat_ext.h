@@ -46,7 +46,8 @@ DAT_RETURN kdat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 /**
  * struct kdat_conn_attr - how a connection treats the network
  * @tos: type of service, 0 to 255, of the side that connects: the byte of the IP
- *	header on RoCE and iWARP, from which InfiniBand derives a service level
+ *	header on RoCE, and on iWARP if the driver does it (soft-iWARP does not);
+ *	InfiniBand derives a service level from it
  * @ack_timeout: how long an acknowledgment may take, 1 to 31, meaning
  *	4.096 us * 2^n; not on iWARP
  * @retry_count: how often this EP sends a message again without one, 0 to 7; not
