@@ -883,10 +883,11 @@ void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait)
  *	TENTATIVE_CONNECTION_PENDING (answer the request first)
  *
  * A connection ends abruptly, an attempt is aborted, what was posted is
- * destroyed without events. Inside an upcall of one of the EP's EVDs the
- * handle dies at once and the rest happens after the upcall; the EVDs and the
- * PZ stay in use until then. Elsewhere the call waits for an upcall that has an
- * event of this EP in hand: hold no lock that such an upcall takes.
+ * destroyed without events, and events that its EVDs still hold are taken back.
+ * Inside an upcall of one of the EP's EVDs the handle dies at once and the rest
+ * happens after the upcall; the EVDs and the PZ stay in use until then.
+ * Elsewhere the call waits for an upcall that has an event of this EP in hand:
+ * hold no lock that such an upcall takes.
  *
  * Context: may sleep; inside an upcall of one of its EVDs it does not.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state).

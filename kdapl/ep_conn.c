@@ -139,14 +139,16 @@ static DAT_RETURN ep_check_connect(struct kdapl_ep *ep, const struct ep_target *
  *
  * After success the EP is in ACTIVE_CONNECTION_PENDING and exactly one event
  * on its connect EVD tells how it ended: ESTABLISHED, PEER_REJECTED,
- * NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT or, aborted, DISCONNECTED.
+ * NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT, aborted: DISCONNECTED, or, when the
+ * device goes, BROKEN.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (EP, EVD_CONN: it has none);
- * DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS; DAT_MODEL_NOT_SUPPORTED (QoS,
- * multipath); DAT_INVALID_STATE (subtype its state, or EP_NOTREADY without a
- * PZ); DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device removed). After
- * an error the EP is as it was.
+ * DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS (MALFORMED; UNSUPPORTED: of no family
+ * the IA has an address of; UNREACHABLE: it has none at all, or IPv6 finds no
+ * route); DAT_MODEL_NOT_SUPPORTED (QoS, multipath); DAT_INVALID_STATE (subtype its
+ * state, or EP_NOTREADY without a PZ); DAT_INSUFFICIENT_RESOURCES;
+ * DAT_INTERNAL_ERROR (device removed). After an error the EP is as it was.
  */
 DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
 			  DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout,
