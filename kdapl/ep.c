@@ -612,7 +612,7 @@ void kdapl_ep_removed(struct kdapl_ep *ep)
 	int old = KDAPL_EP_REFUSED;
 	struct kdapl_half *half;
 
-	rcu_read_lock();	/* dat_ep_free() may come now: keep the EVD until it has the event */
+	rcu_read_lock();	/* keeps the EVD if dat_ep_free() comes now */
 	spin_lock_irq(&ep->lock);
 	half = rcu_dereference_protected(ep->half, lockdep_is_held(&ep->lock));
 	if (READ_ONCE(ep->obj.live))
