@@ -65,7 +65,8 @@ static DAT_RETURN rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struc
  * DAT_INVALID_PARAMETER (qualifier, NULL @rsp_handle); DAT_INVALID_STATE
  * (subtype that of the EP); DAT_CONN_QUAL_IN_USE; DAT_CONN_QUAL_UNAVAILABLE (the
  * caller may not use that port); DAT_INVALID_ADDRESS (the port has no IP
- * address); DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device removed). After an error the EP is as it was.
+ * address); DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device removed). After
+ * an error the EP is as it was.
  */
 DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 			  DAT_EP_HANDLE ep_handle, DAT_EVD_HANDLE evd_handle,
