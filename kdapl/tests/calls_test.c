@@ -225,19 +225,6 @@ static const struct call_row {
 	{ "free", call_free,			"F  IS IS F  IS F  F  F  F" },
 };
 
-static void call_word(const char *row, int n, char *out, size_t size)
-{
-	size_t len;
-
-	while (n--) {
-		row += strcspn(row, " ");
-		row += strspn(row, " ");
-	}
-	len = min(strcspn(row, " "), size - 1);
-	memcpy(out, row, len);
-	out[len] = '\0';
-}
-
 static int call_state(const char *letter)
 {
 	int i;
@@ -286,7 +273,7 @@ static bool call_one(struct calls *c, const struct call_row *row, int state)
 	char want[8];
 	int next;
 
-	call_word(row->want, state, want, sizeof(want));
+	kd_word(row->want, state, want, sizeof(want));
 	KD_EXPECT_OK(test, dat_ep_query(env->ep, DAT_EP_FIELD_ALL, &before));
 	KUNIT_EXPECT_EQ(test, (int)before.ep_state, (int)kd_states[state].state);
 	recvs = fake_ib_outstanding(env->qp, true);
@@ -499,7 +486,7 @@ static void call_pending_test(struct kunit *test)
 		KD_EXPECT_EMPTY(test, env->recv);
 		kdapl_half_end(kd_half(env), KDAPL_END_PEER);
 		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
-		kd_pause();
+		flush_workqueue(kdapl_wq);
 		KD_EXPECT_EMPTY(test, env->conn);
 		kd_ep_free(env);
 	}

@@ -210,6 +210,23 @@ static void fake_live(struct fake_ib *fdev, int *counter, int delta)
 	spin_unlock_irqrestore(&fdev->lock, flags);
 }
 
+/* Something that is to happen just now, if a test has asked for it. */
+static void fake_moment(struct fake_ib *fdev, enum fake_ib_moment moment)
+{
+	struct fake_ib_hook *hook = &fdev->hooks[moment];
+	void (*fn)(void *arg) = NULL;
+	unsigned long flags;
+
+	if (!READ_ONCE(hook->nth))
+		return;
+	spin_lock_irqsave(&fdev->lock, flags);
+	if (hook->nth && --hook->nth == 0)
+		fn = hook->fn;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	if (fn)
+		fn(hook->arg);
+}
+
 /* Device and port */
 
 static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -247,6 +264,7 @@ static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 
 static int fake_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
+	fake_moment(to_fdev(ibdev), FAKE_IB_QUERY_PORT);
 	attr->state = IB_PORT_ACTIVE;
 	attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
 	attr->max_mtu = IB_MTU_4096;
@@ -481,23 +499,6 @@ static int fake_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	spin_unlock_irqrestore(&fdev->lock, flags);
 	kvfree(to_fcq(ibcq)->ring);
 	return 0;
-}
-
-/* Something that is to happen just now, if a test has asked for it. */
-static void fake_moment(struct fake_ib *fdev, enum fake_ib_moment moment)
-{
-	struct fake_ib_hook *hook = &fdev->hooks[moment];
-	void (*fn)(void *arg) = NULL;
-	unsigned long flags;
-
-	if (!READ_ONCE(hook->nth))
-		return;
-	spin_lock_irqsave(&fdev->lock, flags);
-	if (hook->nth && --hook->nth == 0)
-		fn = hook->fn;
-	spin_unlock_irqrestore(&fdev->lock, flags);
-	if (fn)
-		fn(hook->arg);
 }
 
 static void fake_check_handler(struct fake_ib *fdev, struct fake_cq *cq)
@@ -1491,6 +1492,18 @@ void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth
 	fdev->fail[verb].nth = nth;
 	fdev->fail[verb].err = err;
 	spin_unlock_irqrestore(&fdev->lock, flags);
+}
+
+/**
+ * fake_ib_failing - is the error asked for with fake_ib_fail() still to come?
+ * @fdev: the device
+ * @verb: the verb
+ *
+ * Return: at which of the following calls; 0: it has come.
+ */
+unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb)
+{
+	return READ_ONCE(fdev->fail[verb].nth);
 }
 
 /**

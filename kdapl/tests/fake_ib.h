@@ -53,12 +53,14 @@ enum fake_ib_verb {
  * @FAKE_IB_FOUND_EMPTY: a poll has found nothing
  * @FAKE_IB_BEFORE_ARM: a CQ is about to be armed
  * @FAKE_IB_AFTER_ARM: it has just been, its poller does not know yet
+ * @FAKE_IB_QUERY_PORT: somebody asks for the attributes of the port, and may sleep
  * @FAKE_IB_MOMENTS: number of moments
  */
 enum fake_ib_moment {
 	FAKE_IB_FOUND_EMPTY,
 	FAKE_IB_BEFORE_ARM,
 	FAKE_IB_AFTER_ARM,
+	FAKE_IB_QUERY_PORT,
 	FAKE_IB_MOMENTS,
 };
 
@@ -203,6 +205,7 @@ int fake_ib_violations(struct fake_ib *fdev);
 const char *fake_ib_last_violation(struct fake_ib *fdev);
 unsigned int fake_ib_count(struct fake_ib *fdev, enum fake_ib_verb verb);
 void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth, int err);
+unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb);
 
 void fake_ib_auto_reg(struct fake_ib *fdev, bool on);
 void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status);

@@ -104,6 +104,27 @@ DAT_RSP_HANDLE kd_rsp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual
 	return sp_publish(env, sp);
 }
 
+/**
+ * kd_csp - a CSP that hears nothing
+ * @env: environment
+ * @evd: EVD with the CR flag
+ * @qual: its port
+ *
+ * Return: its handle, for dat_csp_free().
+ */
+DAT_CSP_HANDLE kd_csp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual)
+{
+	struct kdapl_sp *sp = sp_make(env, DAT_HANDLE_TYPE_CSP, evd, qual, false);
+	struct sockaddr_in *in = (struct sockaddr_in *)&sp->addr;
+
+	sp->comm.domain = AF_INET;
+	sp->comm.type = SOCK_STREAM;
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(0x0a000001);
+	in->sin_port = htons(qual);
+	return sp_publish(env, sp);
+}
+
 static int conn_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;
@@ -117,6 +138,8 @@ static struct kdapl_sp *conn_enter(DAT_HANDLE handle)
 
 	if (!sp)
 		sp = kdapl_obj_get(handle, DAT_HANDLE_TYPE_PSP);
+	if (!sp)
+		sp = kdapl_obj_get(handle, DAT_HANDLE_TYPE_CSP);
 	if (!sp)
 		return NULL;
 	live = kdapl_dev_enter(sp->obj.ia->dev);
@@ -152,8 +175,14 @@ static void conn_exit(struct kdapl_sp *sp, struct kdapl_evd *evd)
 	kdapl_obj_put(&sp->obj);
 }
 
-/* A cm_id that knows nobody. */
-static struct rdma_cm_id *conn_id(struct kd_env *env, DAT_CONN_QUAL qual)
+/**
+ * kd_cm_id - a cm_id that knows nobody
+ * @env: environment
+ * @qual: its own port
+ *
+ * Return: the id, for the caller to destroy; or an ERR_PTR.
+ */
+struct rdma_cm_id *kd_cm_id(struct kd_env *env, DAT_CONN_QUAL qual)
 {
 	struct rdma_cm_id *id;
 	struct sockaddr_in *in;
@@ -177,7 +206,7 @@ static struct rdma_cm_id *conn_id(struct kd_env *env, DAT_CONN_QUAL qual)
 /**
  * kd_try_request - a request arrives, for any thread
  * @env: environment
- * @handle: service point, from kd_psp() or kd_rsp()
+ * @handle: service point, from kd_psp(), kd_rsp() or kd_csp()
  * @pdata: private data
  * @len: its length
  *
@@ -200,7 +229,7 @@ int kd_try_request(struct kd_env *env, DAT_HANDLE handle, const void *pdata, u8 
 	if (!sp)
 		return -ENOENT;
 	evd = sp->evd;
-	id = conn_id(env, sp->conn_qual);
+	id = kd_cm_id(env, sp->conn_qual);
 	if (IS_ERR(id)) {
 		ret = PTR_ERR(id);
 		goto out;
@@ -216,7 +245,7 @@ out:
 /**
  * kd_request - a request arrives
  * @env: environment
- * @sp: service point, from kd_psp() or kd_rsp()
+ * @sp: service point, from kd_psp(), kd_rsp() or kd_csp()
  * @pdata: private data
  * @len: its length
  *
@@ -248,7 +277,7 @@ void kd_next_wait(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_EVENT *event)
 /**
  * kd_cr - a request arrives and is reported
  * @env: environment
- * @sp: service point, from kd_psp() or kd_rsp()
+ * @sp: service point, from kd_psp(), kd_rsp() or kd_csp()
  * @evd: its EVD, empty
  *
  * Return: the CR.

@@ -17,6 +17,8 @@ DAT_PSP_HANDLE kd_psp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual
 		      DAT_PSP_FLAGS flags);
 DAT_RSP_HANDLE kd_rsp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual,
 		      DAT_EP_HANDLE ep);
+DAT_CSP_HANDLE kd_csp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual);
+struct rdma_cm_id *kd_cm_id(struct kd_env *env, DAT_CONN_QUAL qual);
 int kd_try_request(struct kd_env *env, DAT_HANDLE handle, const void *pdata, u8 len);
 bool kd_request(struct kd_env *env, DAT_HANDLE sp, const void *pdata, u8 len);
 void kd_next_wait(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_EVENT *event);

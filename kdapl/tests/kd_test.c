@@ -109,6 +109,19 @@ void kd_exit(struct kunit *test)
 	kfree(env->buf);
 }
 
+/**
+ * kd_again - end a round of a case, for kd_open() to begin the next one
+ * @test: the case
+ */
+void kd_again(struct kunit *test)
+{
+	struct kd_env *env = test->priv;
+
+	kd_exit(test);
+	memset(env, 0, sizeof(*env));
+	env->test = test;
+}
+
 static void kd_lmr(struct kd_env *env, enum kd_mem_kind kind, DAT_PZ_HANDLE pz,
 		   DAT_MEM_PRIV_FLAGS priv)
 {
@@ -402,6 +415,31 @@ void kd_ep_free(struct kd_env *env)
 }
 
 /**
+ * kd_forget - leave everything to an abrupt dat_ia_close()
+ * @env: environment
+ *
+ * Return: the IA, for the case to close.
+ */
+DAT_IA_HANDLE kd_forget(struct kd_env *env)
+{
+	DAT_IA_HANDLE ia = env->ia;
+
+	if (env->kep)
+		kdapl_obj_put(&env->kep->obj);
+	env->kep = NULL;
+	env->ep = NULL;
+	env->qp = NULL;
+	env->ia = NULL;
+	env->pz = NULL;
+	env->pz2 = NULL;
+	env->recv = NULL;
+	env->req = NULL;
+	env->conn = NULL;
+	memset(env->mem, 0, sizeof(env->mem));
+	return ia;
+}
+
+/**
  * kd_post - one of the four posting calls
  * @ep: EP handle
  * @call: which one
@@ -579,4 +617,28 @@ DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call)
 u32 kd_ring_used(struct kdapl_ring *ring)
 {
 	return READ_ONCE(ring->head) - READ_ONCE(ring->tail);
+}
+
+/**
+ * kd_word - one word of a line of a table
+ * @line: words, spaces between them
+ * @n: number of the word
+ * @out: where it goes, cut if need be; "" if there are not so many
+ * @size: size of @out
+ *
+ * Return: @out.
+ */
+const char *kd_word(const char *line, int n, char *out, size_t size)
+{
+	size_t len;
+
+	line += strspn(line, " ");
+	while (n--) {
+		line += strcspn(line, " ");
+		line += strspn(line, " ");
+	}
+	len = min(strcspn(line, " "), size - 1);
+	memcpy(out, line, len);
+	out[len] = '\0';
+	return out;
 }

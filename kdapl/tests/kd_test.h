@@ -107,6 +107,7 @@ int kd_suite_init(struct kunit_suite *suite);
 void kd_suite_exit(struct kunit_suite *suite);
 int kd_init(struct kunit *test);
 void kd_exit(struct kunit *test);
+void kd_again(struct kunit *test);
 
 struct kd_env *kd_open(struct kunit *test, const struct fake_ib_caps *caps);
 void kd_attr(DAT_EP_ATTR *attr);
@@ -119,6 +120,7 @@ void kd_reach(struct kd_env *env, DAT_EP_STATE state);
 void kd_pause(void);
 void kd_end(struct kd_env *env, int reason);
 void kd_ep_free(struct kd_env *env);
+DAT_IA_HANDLE kd_forget(struct kd_env *env);
 struct kdapl_half *kd_half(struct kd_env *env);
 
 DAT_RETURN kd_post(DAT_EP_HANDLE ep, enum kd_call call, int num, DAT_LMR_TRIPLET *iov,
@@ -132,6 +134,7 @@ u32 kd_expect_end(struct kd_env *env);
 bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event);
 DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call);
 u32 kd_ring_used(struct kdapl_ring *ring);
+const char *kd_word(const char *line, int n, char *out, size_t size);
 
 static inline bool kd_is_recv(enum kd_call call)
 {

@@ -202,23 +202,12 @@ static void life_abrupt_close_test(struct kunit *test)
 
 	for (i = 0; i < 4; i++)
 		KD_EXPECT_OK(test, kd_post(env->ep, KD_WRITE, 1, &iov, i, &remote, 0));
-	kdapl_obj_put(&env->kep->obj);
-	env->kep = NULL;
 	KD_EXPECT_RET(test, dat_ia_close(env->ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_IA_IN_USE);
-	KD_EXPECT_OK(test, dat_ia_close(env->ia, DAT_CLOSE_ABRUPT_FLAG));
+	KD_EXPECT_OK(test, dat_ia_close(kd_forget(env), DAT_CLOSE_ABRUPT_FLAG));
 	for (i = 0; i < ARRAY_SIZE(handles); i++)
 		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(dat_get_handle_type(handles[i], &type)),
 				(u32)DAT_INVALID_HANDLE);
-	env->ep = NULL;
-	env->ia = NULL;
-	env->pz = NULL;
-	env->pz2 = NULL;
-	env->recv = NULL;
-	env->req = NULL;
-	env->conn = NULL;
-	for (i = 0; i < KD_NR_MEMS; i++)
-		env->mem[i].lmr = NULL;
 }
 
 /* The device never gives requests back: the QP is destroyed, that is proof enough. */

@@ -17,6 +17,7 @@
 
 #define PR_QUAL		100
 #define PR_SLOTS	16
+#define PR_PATIENCE	(60 * HZ)
 
 /* Rounds of each storm; more of them are a matter of patience. */
 static unsigned int passive_rounds = 40;
@@ -38,7 +39,8 @@ enum pr_end { PR_FREE, PR_CLOSE, PR_UNPLUG, PR_FATAL, PR_ENDS };
  * @accepted: requests accepted
  * @rejected: requests rejected
  * @passed: requests handed off
- * @requests: requests that were reported
+ * @requests: requests that were reported, through an RSP: were to be
+ * @events: events that told of one, or of one that was handed off
  * @wrong: calls that returned what they never may
  * @ret: the last of these
  */
@@ -55,6 +57,7 @@ struct pr {
 	atomic_t rejected;
 	atomic_t passed;
 	atomic_t requests;
+	atomic_t events;
 	atomic_t wrong;
 	u32 ret;
 };
@@ -131,10 +134,12 @@ static void pr_answers(void *arg)
 
 	while (!READ_ONCE(pr->stop)) {
 		i = pr_random(PR_SLOTS);
-		if (kd_next(pr->cr_evd, &event))
+		if (kd_next(pr->cr_evd, &event)) {
+			atomic_inc(&pr->events);
 			WRITE_ONCE(pr->cr[i], event.event_data.cr_arrival_event_data.cr_handle);
-		else
+		} else {
 			pr_pause(3);
+		}
 		cr = READ_ONCE(pr->cr[pr_random(4) ? i : pr_random(PR_SLOTS)]);
 		/* what the request came with is found by the other threads, too */
 		if (pr_check(pr, dat_cr_query(cr, DAT_CR_FIELD_ALL, &param)) &&
@@ -228,8 +233,8 @@ static void pr_round(struct pr *pr)
 	usleep_range(500, 2000);
 }
 
-/* What is left when the threads are gone, object by object. */
-static void pr_free_all(struct pr *pr)
+/* What is left when the threads are gone, object by object. Returns the number of CRs. */
+static int pr_free_all(struct pr *pr)
 {
 	struct kd_env *env = pr->env;
 	struct kunit *test = env->test;
@@ -240,7 +245,7 @@ static void pr_free_all(struct pr *pr)
 	struct kdapl_obj *obj;
 	DAT_HANDLE handle;
 	DAT_RETURN ret;
-	int i, n;
+	int i, n, crs = 0;
 
 	/* of an RSP that was used up the request may still be on its way */
 	flush_workqueue(kdapl_wq);
@@ -259,17 +264,40 @@ static void pr_free_all(struct pr *pr)
 			      dat_ep_free(handle);
 			KUNIT_ASSERT_EQ_MSG(test, (u32)ret, (u32)DAT_SUCCESS, "type %d",
 					    order[i]);
+			crs += order[i] == DAT_HANDLE_TYPE_CR;
 		}
 	}
 	kdapl_obj_put(&ia->obj);
+	return crs;
+}
+
+/* Each request that was told of was answered once, or was there at the end (@left). */
+static void pr_expect_answers(struct pr *pr, int left)
+{
+	int answers = atomic_read(&pr->accepted) + atomic_read(&pr->rejected) +
+		      atomic_read(&pr->passed) + left;
+	struct kunit *test = pr->env->test;
+	int events = atomic_read(&pr->events);
+
+	KUNIT_EXPECT_EQ(test, answers, events);
+	/* some were refused after all, no room: that of an RSP, and one that was passed on */
+	KUNIT_EXPECT_LE(test, events, atomic_read(&pr->requests) + atomic_read(&pr->passed));
+}
+
+/* Every answer has been given, or nobody got that far in time. */
+static bool pr_seen_all(struct pr *pr)
+{
+	return atomic_read(&pr->accepted) && atomic_read(&pr->rejected) &&
+	       atomic_read(&pr->passed);
 }
 
 static void pr_storm(struct kunit *test, enum pr_end end, struct pr *pr)
 {
 	void (*const fns[])(void *arg) = { pr_requests, pr_answers, pr_answers, pr_eps };
 	struct kd_env *env = kd_open(test, NULL);
+	unsigned long limit;
 	DAT_EVENT event;
-	int i;
+	int i, left;
 
 	memset(pr, 0, sizeof(*pr));
 	pr->env = env;
@@ -281,8 +309,12 @@ static void pr_storm(struct kunit *test, enum pr_end end, struct pr *pr)
 	}
 	for (i = 0; i < ARRAY_SIZE(fns); i++)
 		kd_aside(test, &pr->asides[i], fns[i], pr);
-	for (i = 0; i < passive_rounds; i++)
+	limit = jiffies + PR_PATIENCE;
+	for (i = 0; i < passive_rounds || (!pr_seen_all(pr) && time_before(jiffies, limit)); i++)
 		pr_round(pr);
+	KUNIT_EXPECT_GT(test, atomic_read(&pr->accepted), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&pr->rejected), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&pr->passed), 0);
 	switch (end) {
 	case PR_CLOSE:
 		KD_EXPECT_OK(test, dat_ia_close(env->ia, DAT_CLOSE_ABRUPT_FLAG));
@@ -307,18 +339,13 @@ static void pr_storm(struct kunit *test, enum pr_end end, struct pr *pr)
 		KUNIT_ASSERT_TRUE(test, kd_aside_wait(&pr->asides[i]));
 	KUNIT_EXPECT_EQ_MSG(test, atomic_read(&pr->wrong), 0, "%#x", pr->ret);
 	if (end == PR_CLOSE) {
-		env->ia = NULL;
-		env->pz = NULL;
-		env->pz2 = NULL;
-		env->recv = NULL;
-		env->req = NULL;
-		env->conn = NULL;
-		memset(env->mem, 0, sizeof(env->mem));
+		kd_forget(env);
 	} else {
 		flush_workqueue(ib_wq);
-		pr_free_all(pr);
+		left = pr_free_all(pr);
 		while (kd_next(pr->cr_evd, &event))
-			;
+			atomic_inc(&pr->events);
+		pr_expect_answers(pr, left);
 		KD_EXPECT_OK(test, dat_evd_free(pr->cr_evd));
 	}
 }

@@ -438,6 +438,7 @@ struct pa_targets {
 	DAT_PSP_HANDLE psps[2];		/* consumer's and provider's EPs */
 	DAT_EVD_HANDLE full_evd;
 	DAT_PSP_HANDLE full;
+	DAT_PSP_HANDLE early;		/* one that has no qualifier yet */
 };
 
 /* On to @psp at @qual, where it comes with an EP or not. Returns the new CR. */
@@ -519,6 +520,7 @@ static void pa_handoff_test(struct kunit *test)
 	}
 	to.full_evd = kd_cr_evd(env, 1);
 	to.full = kd_psp(env, to.full_evd, PA_OTHER + 2, DAT_PSP_CONSUMER_FLAG);
+	to.early = kd_psp(env, cr_evd, 0, DAT_PSP_CONSUMER_FLAG);
 	for (kind = 0; kind < PA_KINDS; kind++)
 		pa_pass_all(env, cr_evd, &to, kind);
 	for (i = 0; i < 2; i++) {
@@ -527,9 +529,53 @@ static void pa_handoff_test(struct kunit *test)
 		KD_EXPECT_OK(test, dat_evd_free(to.evds[i]));
 	}
 	KD_EXPECT_OK(test, dat_psp_free(to.full));
+	KD_EXPECT_OK(test, dat_psp_free(to.early));
 	KD_EXPECT_OK(test, dat_evd_free(to.full_evd));
 	KD_EXPECT_EMPTY(test, cr_evd);
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
+/* No room for the event: the request is refused, and what listens goes on listening. */
+static void pa_full(struct kd_env *env, enum pa_kind kind)
+{
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 1);
+	DAT_PSP_HANDLE filler = kd_psp(env, cr_evd, PA_OTHER, DAT_PSP_CONSUMER_FLAG);
+	bool rsp = kind >= PA_RSP, provider = kind & 1;
+	struct kunit *test = env->test;
+	DAT_CR_HANDLE cr;
+	DAT_HANDLE sp;
+	int i;
+
+	kd_ep(env, NULL);
+	sp = rsp ? kd_rsp(env, cr_evd, PA_QUAL, provider ? DAT_HANDLE_NULL : env->ep) :
+		   kd_psp(env, cr_evd, PA_QUAL,
+			  provider ? DAT_PSP_PROVIDER_FLAG : DAT_PSP_CONSUMER_FLAG);
+	KUNIT_EXPECT_TRUE(test, kd_request(env, filler, pa_pdata, sizeof(pa_pdata)));
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_FALSE(test, kd_request(env, sp, pa_pdata, sizeof(pa_pdata)));
+	flush_workqueue(kdapl_wq);
+	KD_EXPECT_EMPTY(test, env->async);
+	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
+			(int)(kind == PA_RSP ? DAT_EP_STATE_RESERVED : DAT_EP_STATE_UNCONNECTED));
+	cr = pa_expect_cr(env, cr_evd, filler, PA_OTHER);
+	KD_EXPECT_EMPTY(test, cr_evd);
+	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
+	cr = pa_request(env, sp, cr_evd, PA_QUAL, rsp);
+	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
+	if (!rsp)
+		KD_EXPECT_OK(test, dat_psp_free(sp));
+	KD_EXPECT_OK(test, dat_psp_free(filler));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+	kd_ep_free(env);
+}
+
+static void pa_full_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	enum pa_kind kind;
+
+	for (kind = 0; kind < PA_KINDS; kind++)
+		pa_full(env, kind);
 }
 
 static void pa_expect_peer(struct kd_env *env, const DAT_EP_PARAM *param)
@@ -779,7 +825,7 @@ static void pa_close_test(struct kunit *test)
 	/* refused, so all of it works as before */
 	KUNIT_EXPECT_EQ(test, (int)kd_state(env, zoo.reserved), (int)DAT_EP_STATE_RESERVED);
 	KUNIT_EXPECT_TRUE(test, kd_request(env, zoo.psp[0], pa_pdata, sizeof(pa_pdata)));
-	KD_EXPECT_OK(test, dat_ia_close(env->ia, DAT_CLOSE_ABRUPT_FLAG));
+	KD_EXPECT_OK(test, dat_ia_close(kd_forget(env), DAT_CLOSE_ABRUPT_FLAG));
 	for (i = 0; i < 4; i++)
 		pa_expect_dead(env, zoo.cr[i]);
 	for (i = 0; i < 2; i++) {
@@ -789,13 +835,6 @@ static void pa_close_test(struct kunit *test)
 	}
 	pa_expect_dead(env, zoo.passive);
 	pa_expect_dead(env, zoo.reserved);
-	env->ia = NULL;
-	env->pz = NULL;
-	env->pz2 = NULL;
-	env->recv = NULL;
-	env->req = NULL;
-	env->conn = NULL;
-	memset(env->mem, 0, sizeof(env->mem));
 }
 
 /* The device goes; then nothing can be answered, everything can be freed. */
@@ -905,17 +944,7 @@ static void pa_broken_test(struct kunit *test)
 		}
 	}
 	/* the last one waits until the IA is closed */
-	kdapl_obj_put(&env->kep->obj);
-	env->kep = NULL;
-	KD_EXPECT_OK(test, dat_ia_close(env->ia, DAT_CLOSE_ABRUPT_FLAG));
-	env->ep = NULL;
-	env->ia = NULL;
-	env->pz = NULL;
-	env->pz2 = NULL;
-	env->recv = NULL;
-	env->req = NULL;
-	env->conn = NULL;
-	memset(env->mem, 0, sizeof(env->mem));
+	KD_EXPECT_OK(test, dat_ia_close(kd_forget(env), DAT_CLOSE_ABRUPT_FLAG));
 }
 
 #define PA_RACES	60
@@ -986,6 +1015,7 @@ static struct kunit_case pa_cases[] = {
 		"EPSM-03,RSP-04..06,CR-REJ-02,CR-HO-01,CR-ACC-04,EP-FREE-04: every answer"),
 	KD_CASE(pa_rsp_test, "RSP-01,RSP-05,RSP-07,CR-ACC-06,GEN-08,GEN-11: RSPs"),
 	KD_CASE(pa_handoff_test, "CR-HO-01,CR-HO-02,EVD-OVF-05,SIL-23: passed on"),
+	KD_CASE(pa_full_test, "EVD-OVF-05,PSP-02,RSP-05: refused, and asked again"),
 	KD_CASE(pa_peer_test, "EP-QRY-01,EP-QRY-02: the peer of an EP that has not answered yet"),
 	KD_CASE(pa_depth_test, "CR-ACC-09,CONN-11,EP-CREATE-10: Reads outstanding"),
 	KD_CASE(pa_args_test, "CR-ACC-05,CR-ACC-07,CR-REJ-01,GEN-07..10: arguments"),

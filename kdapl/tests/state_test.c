@@ -5,8 +5,7 @@
  * What is expected is written down here once more, from tables 5.1 and 5.2 of
  * the requirements and in their letters, not taken from the code.
  */
-#include "../kdapl.h"
-#include "kd_case.h"
+#include "kd_test.h"
 
 /* The states an EP can be in. What the UNCONFIGURED ones stand for is reported as these. */
 static const struct {
@@ -80,22 +79,6 @@ static const struct {
 
 #define INPUTS	((int)ARRAY_SIZE(state_inputs))
 
-/* The n-th word of a line, or "". */
-static const char *state_word(const char *line, int n, char *out, size_t size)
-{
-	size_t len;
-
-	line += strspn(line, " ");
-	while (n--) {
-		line += strcspn(line, " ");
-		line += strspn(line, " ");
-	}
-	len = min(strcspn(line, " "), size - 1);
-	memcpy(out, line, len);
-	out[len] = '\0';
-	return out;
-}
-
 static int state_of(const char *letter)
 {
 	int i;
@@ -123,10 +106,10 @@ static int state_want(int row, int i)
 	int column;
 
 	for (column = 0; column < INPUTS; column++)
-		if (!strcmp(state_word(state_columns, column, word, sizeof(word)),
+		if (!strcmp(kd_word(state_columns, column, word, sizeof(word)),
 			    state_inputs[i].column))
 			break;
-	return state_of(state_word(state_rows[row], column + 1, word, sizeof(word)));
+	return state_of(kd_word(state_rows[row], column + 1, word, sizeof(word)));
 }
 
 static void state_table_test(struct kunit *test)
@@ -137,19 +120,19 @@ static void state_table_test(struct kunit *test)
 
 	/* first, that the tables of this test are whole */
 	KUNIT_EXPECT_EQ(test, (int)ARRAY_SIZE(state_rows), STATES);
-	KUNIT_EXPECT_STREQ(test, state_word(state_columns, INPUTS, word, sizeof(word)), "");
+	KUNIT_EXPECT_STREQ(test, kd_word(state_columns, INPUTS, word, sizeof(word)), "");
 	for (i = 0; i < INPUTS; i++)
 		input[state_inputs[i].input] = true;
 	for (i = 0; i < KDAPL_EP_INPUTS; i++)
 		KUNIT_EXPECT_TRUE_MSG(test, input[i], "input %d is not in the table", i);
 	for (row = 0; row < STATES; row++) {
 		known[state_letters[row].state] = true;
-		KUNIT_EXPECT_STREQ(test, state_word(state_rows[row], 0, word, sizeof(word)),
+		KUNIT_EXPECT_STREQ(test, kd_word(state_rows[row], 0, word, sizeof(word)),
 				   state_letters[row].letter);
-		KUNIT_EXPECT_STRNEQ(test, state_word(state_rows[row], INPUTS, word, sizeof(word)),
+		KUNIT_EXPECT_STRNEQ(test, kd_word(state_rows[row], INPUTS, word, sizeof(word)),
 				    "");
-		KUNIT_EXPECT_STREQ(test, state_word(state_rows[row], INPUTS + 1, word,
-						    sizeof(word)), "");
+		KUNIT_EXPECT_STREQ(test, kd_word(state_rows[row], INPUTS + 1, word, sizeof(word)),
+				   "");
 	}
 	for (row = 0; row < STATES; row++) {
 		for (i = 0; i < INPUTS; i++) {

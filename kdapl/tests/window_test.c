@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Two things at once, the second in the middle of the first: where the window is
+ * too small to be hit, the first is stopped there, or done up to there by hand.
+ */
+#include "kd_conn.h"
+#include "kd_srq.h"
+#include "kd_upcall.h"
+
+#define WI_QUAL		100
+#define WI_PATIENCE	15000	/* times kd_pause(), at least 30 s */
+
+static void wi_fatal(void *arg)
+{
+	struct kd_env *env = arg;
+	struct ib_event fatal = {
+		.device = fake_ib_device(env->dev), .event = IB_EVENT_DEVICE_FATAL,
+	};
+
+	ib_dispatch_event(&fatal);
+	flush_workqueue(ib_wq);
+	flush_workqueue(kdapl_wq);
+}
+
+static void wi_wait_state(struct kd_env *env, DAT_EP_STATE state)
+{
+	int i;
+
+	for (i = 0; i < WI_PATIENCE && READ_ONCE(env->kep->state) != state; i++)
+		kd_pause();
+	KUNIT_EXPECT_EQ(env->test, (int)READ_ONCE(env->kep->state), (int)state);
+}
+
+/* The EP is disconnected, and its QP has been destroyed. */
+static void wi_lose_qp(struct kd_env *env)
+{
+	struct kdapl_half *half = kd_half(env);
+	int i;
+
+	KD_EXPECT_OK(env->test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+	for (i = 0; i < WI_PATIENCE && READ_ONCE(half->qp); i++)
+		kd_pause();
+	KUNIT_EXPECT_NULL(env->test, READ_ONCE(half->qp));
+}
+
+/* An attempt that was given up: one event, and the cm_id goes as well. */
+static void wi_expect_given_up(struct kd_env *env)
+{
+	struct kdapl_half *half = kd_half(env);
+	int i;
+
+	KUNIT_EXPECT_EQ(env->test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+	for (i = 0; i < WI_PATIENCE && READ_ONCE(half->cm_id); i++)
+		kd_pause();
+	KUNIT_EXPECT_NULL(env->test, READ_ONCE(half->cm_id));
+	flush_workqueue(kdapl_wq);
+	KD_EXPECT_EMPTY(env->test, env->conn);
+}
+
+/**
+ * struct wi_accept - an acceptance in another thread
+ * @cr: of what
+ * @ep: with what
+ * @ret: what it returned
+ */
+struct wi_accept {
+	DAT_CR_HANDLE cr;
+	DAT_EP_HANDLE ep;
+	DAT_RETURN ret;
+};
+
+static void wi_accept(void *arg)
+{
+	struct wi_accept *accept = arg;
+
+	accept->ret = dat_cr_accept(accept->cr, accept->ep, 0, NULL);
+}
+
+/* The whole call; it waits for the handler of the request's cm_id, as it may have to. */
+static void wi_accept_stopped(struct kd_env *env, DAT_CR_HANDLE cr)
+{
+	struct kdapl_cr *kcr = kdapl_obj_get(cr, DAT_HANDLE_TYPE_CR);
+	struct wi_accept accept = { .cr = cr, .ep = env->ep };
+	struct kunit *test = env->test;
+	struct kd_aside aside;
+	struct rdma_cm_id *id;
+
+	KUNIT_ASSERT_NOT_NULL(test, kcr);
+	id = kcr->cm_id;
+	rdma_lock_handler(id);
+	kd_aside(test, &aside, wi_accept, &accept);
+	wi_wait_state(env, DAT_EP_STATE_COMPLETION_PENDING);
+	wi_lose_qp(env);
+	rdma_unlock_handler(id);
+	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
+	KD_EXPECT_OK(test, accept.ret);
+	kdapl_obj_put(&kcr->obj);
+}
+
+/* Its two halves: the CR is used up and the EP has changed its state; then the CM's share. */
+static void wi_accept_by_hand(struct kd_env *env, DAT_CR_HANDLE cr)
+{
+	struct kdapl_cr *kcr = kdapl_obj_get(cr, DAT_HANDLE_TYPE_CR);
+	struct kdapl_ep *ep = env->kep;
+	struct kunit *test = env->test;
+	int retired, old;
+
+	KUNIT_ASSERT_NOT_NULL(test, kcr);
+	KUNIT_ASSERT_TRUE(test, kdapl_dev_enter(ep->obj.ia->dev));
+	mutex_lock(&ep->mutex);
+	mutex_lock(&kcr->mutex);
+	spin_lock_irq(&ep->lock);
+	retired = kdapl_obj_retire(&kcr->obj);
+	old = kdapl_ep_step(ep, KDAPL_IN_ACCEPT);
+	spin_unlock_irq(&ep->lock);
+	KUNIT_EXPECT_EQ(test, retired, 0);
+	KUNIT_EXPECT_EQ(test, old, (int)DAT_EP_STATE_UNCONNECTED);
+	wi_lose_qp(env);
+	KUNIT_EXPECT_LT(test, kdapl_cm_accept(kd_half(env), kcr, NULL, 0), 0);
+	mutex_unlock(&kcr->mutex);
+	mutex_unlock(&ep->mutex);
+	kdapl_dev_exit(ep->obj.ia->dev);
+	kdapl_obj_put(&kcr->obj);	/* the handle's */
+	kdapl_obj_put(&kcr->obj);
+}
+
+/* A disconnect overtakes an acceptance, with an SRQ and with a QP that cannot be stopped. */
+static void wi_accept_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct kd_env *env = &sq->env;
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_CR_HANDLE cr;
+	DAT_EVENT event;
+	int i;
+
+	sq_srq(sq, 4);
+	for (i = 0; i < 4; i++) {
+		if (i & 1)
+			sq_ep_on(sq, 0, env->recv, NULL);
+		else
+			kd_ep(env, NULL);
+		cr = kd_cr(env, psp, cr_evd);
+		if (!(i & 1)) {	/* so its Receive will not come back before it is destroyed */
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+			fake_ib_fail(env->dev, FAKE_IB_MODIFY_QP, 1, -EIO);
+		}
+		if (i & 2)
+			wi_accept_by_hand(env, cr);
+		else
+			wi_accept_stopped(env, cr);
+		KD_EXPECT_RET(test, dat_cr_reject(cr, 0, NULL), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_CR);
+		wi_expect_given_up(env);
+		KUNIT_EXPECT_EQ(test, kd_next(env->recv, &event), !(i & 1));
+		if (i & 1)
+			sq_ep_free(sq, 0);
+		else
+			kd_ep_free(env);
+	}
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_EMPTY(test, cr_evd);
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
+/* The peer has answered before rdma_connect() has returned: the next attempt has to wait. */
+static void wi_retry_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_half *half;
+	struct rdma_cm_id *id;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		kd_ep(env, NULL);
+		kd_reach(env, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+		half = kd_half(env);
+		id = kd_cm_id(env, WI_QUAL);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(id));
+		mutex_lock(&half->lock);
+		half->cm_id = id;
+		half->connecting = true;
+		mutex_unlock(&half->lock);
+		queue_delayed_work(kdapl_conn_wq, &half->retry_work, 0);
+		flush_delayed_work(&half->retry_work);
+		flush_workqueue(kdapl_wq);
+		KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(half->cm_id), id);
+		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
+				(int)DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+		KD_EXPECT_EMPTY(test, env->conn);
+		if (i) {	/* given up while it waits */
+			KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+			KUNIT_EXPECT_EQ(test, kd_expect_end(env),
+					(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+			KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(half->cm_id), id);
+		}
+		mutex_lock(&half->lock);
+		half->connecting = false;
+		mutex_unlock(&half->lock);
+		if (!i)		/* it tries by itself; there is no address to start from */
+			KUNIT_EXPECT_EQ(test, kd_expect_end(env),
+					(u32)DAT_CONNECTION_EVENT_UNREACHABLE);
+		kd_ep_free(env);
+	}
+}
+
+/* The timer of the attempt runs late, when the connection is being drained already. */
+static void wi_timer_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	struct kdapl_half *half;
+	DAT_EVENT event;
+
+	kd_ep(env, NULL);
+	kd_connect(env);
+	half = kd_half(env);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
+	queue_delayed_work(kdapl_wq, &half->timer, 0);
+	flush_delayed_work(&half->timer);
+	flush_workqueue(kdapl_wq);
+	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep), (int)DAT_EP_STATE_DISCONNECT_PENDING);
+	KUNIT_EXPECT_EQ(test, (int)fake_ib_qp_state(env->qp), (int)IB_QPS_RTS);
+	KD_EXPECT_EMPTY(test, env->conn);
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+	KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+			(int)DAT_DTO_SUCCESS);
+}
+
+enum wi_waits { WI_PASSIVE, WI_TENTATIVE };
+
+/* One of each kind; Receives and connection events on one EVD. */
+static void wi_removed(struct kunit *test, enum wi_waits waits, bool fatal)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8), both;
+	DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+	DAT_EP_PARAM param = {};
+	DAT_CR_HANDLE cr;
+	DAT_EP_HANDLE ep;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+	int i;
+
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 16, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &both));
+	if (waits == WI_TENTATIVE) {
+		psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_PROVIDER_FLAG);
+		cr = kd_cr(env, psp, cr_evd);
+		ep = kd_cr_ep(env, cr);
+		param.pz_handle = env->pz;
+		param.recv_evd_handle = both;
+		param.connect_evd_handle = both;
+		KD_EXPECT_OK(test, dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE |
+						 DAT_EP_FIELD_RECV_EVD_HANDLE |
+						 DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+	} else {
+		kd_attr(&attr);
+		KD_ASSERT_OK(test, dat_ep_create(env->ia, env->pz, both, env->req, both, &attr,
+						 &ep));
+		cr = kd_cr(env, kd_rsp(env, cr_evd, WI_QUAL, ep), cr_evd);
+	}
+	for (i = 0; i < 2; i++)
+		KD_EXPECT_OK(test, kd_post(ep, KD_RECV, 1, &iov, i, NULL, 0));
+	if (fatal)
+		wi_fatal(env);
+	else
+		fake_ib_unplug(env->dev);
+	for (i = 0; i < 2; i++) {
+		kd_next_wait(env, both, &event);
+		KUNIT_ASSERT_EQ(test, (u32)event.event_number, (u32)DAT_DTO_COMPLETION_EVENT);
+		KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+				(int)DAT_DTO_ERR_FLUSHED);
+	}
+	kd_next_wait(env, both, &event);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep);
+	KUNIT_EXPECT_EQ(test, (int)kd_state(env, ep), (int)DAT_EP_STATE_DISCONNECTED);
+	flush_workqueue(kdapl_wq);
+	KD_EXPECT_EMPTY(test, both);
+	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
+	if (waits == WI_PASSIVE)
+		KD_EXPECT_OK(test, dat_ep_free(ep));
+	else
+		KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+	KD_EXPECT_OK(test, dat_evd_free(both));
+}
+
+static void wi_removed_test(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		wi_removed(test, i & 1 ? WI_TENTATIVE : WI_PASSIVE, i & 2);
+		kd_again(test);
+	}
+}
+
+/* The EP that waits for an answer has broken before, and its consumer knows. */
+static void wi_removed_late_test(struct kunit *test)
+{
+	DAT_EVD_HANDLE cr_evd;
+	DAT_LMR_TRIPLET iov;
+	struct kd_env *env;
+	DAT_CR_HANDLE cr;
+	DAT_EVENT event;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		env = kd_open(test, NULL);
+		iov = kd_seg(env, KD_RW, 0, 8);
+		cr_evd = kd_cr_evd(env, 8);
+		kd_ep(env, NULL);
+		cr = kd_cr(env, kd_rsp(env, cr_evd, WI_QUAL, env->ep), cr_evd);
+		/* the device refuses a Receive, which shows that the QP is dead */
+		fake_ib_fail(env->dev, FAKE_IB_POST_RECV, 1, -EINVAL);
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+		kd_next_wait(env, env->conn, &event);
+		KUNIT_EXPECT_EQ(test, (u32)event.event_number,
+				(u32)DAT_CONNECTION_EVENT_BROKEN);
+		KUNIT_EXPECT_TRUE(test, kd_next(env->recv, &event));
+		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
+				(int)DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+		if (i)
+			wi_fatal(env);
+		else
+			fake_ib_unplug(env->dev);
+		flush_workqueue(kdapl_wq);
+		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
+				(int)DAT_EP_STATE_DISCONNECTED);
+		KD_EXPECT_EMPTY(test, env->conn);
+		KD_EXPECT_EMPTY(test, env->recv);
+		KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
+		KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+		kd_again(test);
+	}
+}
+
+/* The device fails while an instance is being opened. */
+static void wi_open_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	const DAT_ASYNCH_ERROR_EVENT_DATA *data;
+	char name[DAT_NAME_MAX_LENGTH];
+	DAT_PZ_HANDLE pz;
+	DAT_IA_HANDLE ia;
+	DAT_EVENT event;
+	DAT_RETURN ret;
+
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
+	fake_ib_at(env->dev, FAKE_IB_QUERY_PORT, 1, wi_fatal, env);
+	ret = dat_ia_open(name, 8, &async, &ia);
+	/* the hook has run, so the device is of no use any more */
+	KD_EXPECT_RET(test, dat_pz_create(env->ia, &pz), DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (ret != DAT_SUCCESS) {	/* right as well: not opened at all */
+		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_PROVIDER_NOT_FOUND);
+		return;
+	}
+	kd_next_wait(env, async, &event);
+	data = &event.event_data.asynch_error_event_data;
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_ASYNC_ERROR_IA_CATASTROPHIC);
+	KUNIT_EXPECT_PTR_EQ(test, data->dat_handle, ia);
+	KD_EXPECT_RET(test, dat_pz_create(ia, &pz), DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	/* once, also when it goes */
+	fake_ib_unplug(env->dev);
+	KD_EXPECT_EMPTY(test, async);
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+static struct kunit_case wi_cases[] = {
+	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
+	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
+	KD_CASE(wi_timer_test, "EPSM-18,FLUSH-09: the timer of the attempt comes too late"),
+	KD_CASE(wi_removed_test, "EPSM-24,FLUSH-01: the end comes last"),
+	KD_CASE(wi_removed_late_test, "EPSM-30,EPSM-24: broken before the device goes"),
+	KD_CASE(wi_open_test, "ASY-03,ASY-22,IA-OPEN-07: opened when the device fails"),
+	{}
+};
+
+static struct kunit_suite wi_suite = {
+	.name = "kdapl-windows",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = sq_init,
+	.exit = sq_exit,
+	.test_cases = wi_cases,
+};
+
+kunit_test_suite(wi_suite);
