@@ -60,6 +60,88 @@ static void psp_create(struct kunit *test)
 	}
 }
 
+struct opener {
+	DAT_IA_HANDLE ia;
+	DAT_CONN_QUAL port;
+	DAT_EVD_HANDLE evd;
+	atomic_t *there, *holders;
+	int had, refused;
+	DAT_RETURN wrong;
+	bool both;
+	struct completion done;
+};
+
+#define OPENED 50
+
+/* Has the qualifier so many times, now and then long enough for the other one to ask. */
+static int opener(void *data)
+{
+	struct opener *o = data;
+	unsigned long end = jiffies + KDT_WAIT;
+	DAT_PSP_HANDLE psp;
+	DAT_RETURN ret;
+
+	atomic_inc(o->there);
+	while (atomic_read(o->there) < 2 && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	while (o->had < OPENED && !o->wrong && time_before(jiffies, end)) {
+		ret = dat_psp_create(o->ia, o->port, o->evd, DAT_PSP_CONSUMER_FLAG, &psp);
+		if (ret == DAT_ERROR(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE)) {
+			o->refused++;
+			cond_resched();
+			continue;
+		}
+		if (ret == DAT_SUCCESS) {
+			if (atomic_inc_return(o->holders) != 1)
+				o->both = true;
+			if (o->had++ % 8 == 0)
+				schedule_timeout_uninterruptible(1);
+			atomic_dec(o->holders);
+			ret = dat_psp_free(psp);
+		}
+		o->wrong = ret;
+	}
+	complete(&o->done);
+	return kdt_until_stopped();
+}
+
+/* Two who create and free the same: each time one of them has it. */
+static void psp_beside(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct opener *o = kunit_kcalloc(test, 2, sizeof(*o), GFP_KERNEL);
+	atomic_t *count = kunit_kcalloc(test, 2, sizeof(*count), GFP_KERNEL);
+	struct kdt_evd *cr = kdt_evd_new(test, &env->b, DAT_EVD_CR_FLAG);
+	DAT_CONN_QUAL port = kdt_new_port();
+	struct task_struct *task[2];
+	DAT_PSP_HANDLE psp;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, o);
+	KUNIT_ASSERT_NOT_NULL(test, count);
+	for (i = 0; i < 2; i++) {
+		o[i] = (struct opener) {
+			.ia = env->b.h, .port = port, .evd = cr->h,
+			.there = &count[0], .holders = &count[1],
+		};
+		init_completion(&o[i].done);
+	}
+	for (i = 0; i < 2; i++)
+		task[i] = kdt_beside(test, opener, &o[i]);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&o[i].done, 2 * KDT_WAIT));
+		kdt_stop(test, task[i]);
+		KUNIT_EXPECT_EQ_MSG(test, o[i].wrong, 0, "%s %s", kdt_major(o[i].wrong),
+				    kdt_minor(o[i].wrong));
+		KUNIT_EXPECT_EQ(test, o[i].had, OPENED);
+		KUNIT_EXPECT_FALSE(test, o[i].both);
+	}
+	KUNIT_EXPECT_GT(test, o[0].refused + o[1].refused, 0);
+	KDT_OK(test, dat_psp_create(env->b.h, port, cr->h, DAT_PSP_CONSUMER_FLAG, &psp));
+	KDT_OK(test, dat_psp_free(psp));
+	KDT_OK(test, dat_evd_free(cr->h));
+}
+
 static void psp_free(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
@@ -355,22 +437,20 @@ static void aborted(struct kunit *test)
 static void no_such_host(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
-	struct sockaddr_storage nobody = env->b.addr;
+	struct sockaddr_storage nobody = kdt_nobody_there(&env->b);
+	/* RoCE without neighbours to ask: only the consumer's timer ends that soon */
+	bool found_out = env->a.iwarp || kdt_ia_asks(&env->a);
 	struct kdt_ep ep;
 	DAT_EVENT event;
 
-	/* A neighbour that does not exist. */
-	if (nobody.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&nobody)->sin6_addr.s6_addr[15] ^= 0x55;
-	else
-		((struct sockaddr_in *)&nobody)->sin_addr.s_addr ^= htonl(0x55);
 	kdt_ep_new(test, &ep, &env->a, NULL);
-	KDT_OK(test, dat_ep_connect(ep.h, (DAT_IA_ADDRESS_PTR)&nobody, 5000, 20 * USEC_PER_SEC, 0,
-				    NULL, DAT_QOS_BEST_EFFORT, 0));
+	KDT_OK(test, dat_ep_connect(ep.h, (DAT_IA_ADDRESS_PTR)&nobody, 5000, found_out ?
+				    DAT_TIMEOUT_INFINITE : 2 * USEC_PER_SEC, 0, NULL,
+				    DAT_QOS_BEST_EFFORT, 0));
 	KUNIT_ASSERT_TRUE(test, kdt_get_timeout(ep.conn, &event, 2 * KDT_WAIT));
-	KUNIT_EXPECT_TRUE_MSG(test, event.event_number == DAT_CONNECTION_EVENT_UNREACHABLE ||
-			      event.event_number == DAT_CONNECTION_EVENT_TIMED_OUT,
-			      "event 0x%x", event.event_number);
+	KUNIT_EXPECT_EQ(test, (int)event.event_number, found_out ?
+			DAT_CONNECTION_EVENT_UNREACHABLE : DAT_CONNECTION_EVENT_TIMED_OUT);
+	KUNIT_EXPECT_EQ(test, kdt_queued(ep.conn), 0);
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(ep.h), DAT_EP_STATE_DISCONNECTED);
 	KDT_OK(test, dat_ep_reset(ep.h));
 	kdt_ep_done(test, &ep);
@@ -640,6 +720,7 @@ static void many_at_once(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KD_CASE(psp_create, "PSP-01,PSP-03,PSP-04,PSP-05,PSP-10,PSP-11,SIL-10: listeners"),
+	KD_CASE(psp_beside, "PSP-10,PSP-05: two create and free the same one"),
 	KD_CASE(psp_free, "PSP-08,PSP-09,CONN-10: a freed listener refuses, its requests live on"),
 	KD_CASE(private_data, "CONN-06,CR-QRY-01,CR-ACC-07,EVD-EV-02,EVD-EV-03,EVD-EV-06: data"),
 	KD_CASE(connect_arguments, "CONN-03,CONN-04,CONN-05,CONN-07,CONN-08,CONN-12: refusals"),

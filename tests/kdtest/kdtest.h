@@ -56,6 +56,7 @@ struct kdt_env {
 	DAT_IA_HANDLE more[KDT_MORE_IAS];	/* further instances, see kdt_ia_more() */
 	struct task_struct *tasks[KDT_TASKS];	/* see kdt_beside() */
 	struct kdt_raw *raws[KDT_RAWS];		/* see kdtest_conn.h */
+	u8 syn_retries;				/* as they were, see kdt_patient_tcp() */
 	struct list_head evds, bufs;
 };
 
@@ -110,6 +111,12 @@ struct kdt_pair {
 
 int kdt_env_open(struct kdt_env *env);
 void kdt_env_close(struct kdt_env *env);
+/*
+ * TCP tries to connect for two minutes, which is what soft-iWARP waits for, until
+ * it shall be as before, at the end of the environment at the latest.
+ */
+void kdt_patient_tcp(struct kdt_env *env);
+void kdt_impatient_tcp(struct kdt_env *env);
 
 DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS flags,
 			DAT_COUNT qlen, DAT_UPCALL_POLICY policy, struct kdt_evd **evd);

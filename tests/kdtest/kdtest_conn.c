@@ -223,7 +223,8 @@ void kdt_refuses(struct kunit *test, struct kdt_ep *ep, DAT_EP_STATE state, DAT_
 
 /* ---- where an adapter lives ---- */
 
-struct net *kdt_ia_net(struct kdt_ia *ia)
+/* The namespace that has the address of this adapter; put_net() it. */
+static struct net *kdt_ia_net(struct kdt_ia *ia)
 {
 	__be32 addr = ((struct sockaddr_in *)&ia->addr)->sin_addr.s_addr;
 	struct net *net, *found = NULL;
@@ -240,6 +241,33 @@ struct net *kdt_ia_net(struct kdt_ia *ia)
 	}
 	rcu_read_unlock();
 	return found ?: get_net(&init_net);
+}
+
+bool kdt_ia_asks(struct kdt_ia *ia)
+{
+	struct net *net = kdt_ia_net(ia);
+	struct net_device *dev = NULL;
+	bool asks = true;
+
+	rcu_read_lock();
+	if (ia->addr.ss_family == AF_INET)
+		dev = __ip_dev_find(net, ((struct sockaddr_in *)&ia->addr)->sin_addr.s_addr, false);
+	if (dev)
+		asks = !(dev->flags & IFF_NOARP);
+	rcu_read_unlock();
+	put_net(net);
+	return asks;
+}
+
+struct sockaddr_storage kdt_nobody_there(struct kdt_ia *ia)
+{
+	struct sockaddr_storage sa = ia->addr;
+
+	if (sa.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&sa)->sin6_addr.s6_addr[15] ^= 0x55;
+	else
+		((struct sockaddr_in *)&sa)->sin_addr.s_addr ^= htonl(0x55);
+	return sa;
 }
 
 bool kdt_ia_ipv6(struct kdt_ia *ia, struct sockaddr_in6 *addr)
@@ -283,6 +311,13 @@ static int kdt_raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	struct kdt_raw *raw = id->context;
 
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		if (raw->stale) {
+			raw->stale--;
+			rdma_reject(id, NULL, 0, IB_CM_REJ_STALE_CONN);
+			WRITE_ONCE(raw->refused, raw->refused + 1);
+			wake_up(&raw->wait);
+			return -ESTALE;	/* it goes */
+		}
 		if (raw->child)
 			return -EBUSY;	/* one is enough */
 		raw->child = id;

@@ -55,8 +55,10 @@ void kdt_listener_goes(struct kunit *test, struct kdt_ia *ia);
  */
 void kdt_refuses(struct kunit *test, struct kdt_ep *ep, DAT_EP_STATE state, DAT_CR_HANDLE cr);
 
-/* The namespace that has the address of this adapter; put_net() it. */
-struct net *kdt_ia_net(struct kdt_ia *ia);
+/* Does its interface ask for neighbours? Without, what is sent to nobody is sent. */
+bool kdt_ia_asks(struct kdt_ia *ia);
+/* An address beside that of this adapter that nobody has. */
+struct sockaddr_storage kdt_nobody_there(struct kdt_ia *ia);
 /* An IPv6 address of the network device that has the IPv4 one. */
 bool kdt_ia_ipv6(struct kdt_ia *ia, struct sockaddr_in6 *addr);
 
@@ -71,6 +73,8 @@ struct kdt_raw {
 	struct rdma_conn_param conn;	/* of the last event with data */
 	u8 pdata[256];
 	u32 flow;			/* traffic class of the path of the request */
+	int stale;			/* so many requests are refused as known already */
+	int refused;
 };
 
 /* At most KDT_RAWS in a case; closed at its end, or with kdt_raw_close(). */

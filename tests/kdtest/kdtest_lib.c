@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
+#include <net/net_namespace.h>
 
 #include "kdtest.h"
 
@@ -81,6 +82,19 @@ static void kdt_close_work(struct work_struct *work)
 	dat_ia_close(container_of(work, struct kdt_close, work)->ia, DAT_CLOSE_ABRUPT_FLAG);
 }
 
+void kdt_patient_tcp(struct kdt_env *env)
+{
+	env->syn_retries = READ_ONCE(init_net.ipv4.sysctl_tcp_syn_retries);
+	WRITE_ONCE(init_net.ipv4.sysctl_tcp_syn_retries, 6);
+}
+
+void kdt_impatient_tcp(struct kdt_env *env)
+{
+	if (env->syn_retries)
+		WRITE_ONCE(init_net.ipv4.sysctl_tcp_syn_retries, env->syn_retries);
+	env->syn_retries = 0;
+}
+
 /* Abrupt close frees what is left and waits for upcalls; then the memory can go. */
 void kdt_env_close(struct kdt_env *env)
 {
@@ -89,6 +103,7 @@ void kdt_env_close(struct kdt_env *env)
 	struct kdt_close other;
 	int i;
 
+	kdt_impatient_tcp(env);
 	for (i = 0; i < KDT_TASKS; i++) {
 		if (env->tasks[i])
 			kthread_stop(env->tasks[i]);

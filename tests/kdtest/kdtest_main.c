@@ -13,7 +13,7 @@
 #include "kdtest.h"
 
 char *kdt_ia_a, *kdt_ia_b;
-unsigned int kdt_rounds = 30;
+unsigned int kdt_rounds = IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ? 30 : 200;
 static char *mode = "run", *suite = "", *tests = "";
 
 module_param_named(ia_a, kdt_ia_a, charp, 0444);
@@ -28,7 +28,7 @@ MODULE_PARM_DESC(suite, "run only suites with this in their name");
 module_param_named(case, tests, charp, 0444);
 MODULE_PARM_DESC(case, "run only cases with this in their name");
 module_param_named(rounds, kdt_rounds, uint, 0444);
-MODULE_PARM_DESC(rounds, "how often one endpoint is reset and connected again (30)");
+MODULE_PARM_DESC(rounds, "how often one endpoint is connected again (200, 30 on slow kernels)");
 
 static struct kunit_suite *kdt_suites[] = {
 	&kdt_registry_suite,

@@ -195,6 +195,151 @@ static void raw_silence(struct kunit *test)
 	kdt_ep_done(test, &c);
 }
 
+/* ---- a peer that remembers this queue pair from a connection it believes in ---- */
+
+static void refused(struct kunit *test, struct kdt_raw *raw, int n)
+{
+	KUNIT_ASSERT_TRUE_MSG(test, wait_event_timeout(raw->wait, READ_ONCE(raw->refused) >= n,
+						       KDT_WAIT),
+			      "asked %d times, not %d", raw->refused, n);
+}
+
+static void known_already(struct kunit *test)
+{
+	static const DAT_CLOSE_FLAGS flags[] = { DAT_CLOSE_ABRUPT_FLAG, DAT_CLOSE_GRACEFUL_FLAG };
+	struct kdt_env *env = kdt_env(test);
+	DAT_CONN_QUAL port = kdt_new_port();
+	DAT_IA_ADDRESS_PTR to = (DAT_IA_ADDRESS_PTR)&env->b.addr;
+	struct kdt_raw *raw;
+	struct kdt_ep c;
+	ktime_t start;
+	int i;
+
+	if (env->a.iwarp)
+		kunit_skip(test, "iWARP has no queue pair numbers of its peers");
+	kdt_ep_new(test, &c, &env->a, NULL);
+	raw = kdt_raw_listen(test, &env->b, port);
+	/* asked again, and then welcome */
+	raw->stale = 2;
+	KDT_OK(test, dat_ep_post_recv(c.h, 0, NULL, kdt_cookie(1), 0));
+	KDT_OK(test, kdt_connect(&c, &env->b, port));
+	kdt_raw_wait(test, raw, RDMA_CM_EVENT_CONNECT_REQUEST);
+	KUNIT_EXPECT_EQ(test, raw->refused, 2);
+	KUNIT_EXPECT_EQ(test, (int)kdt_state(c.h), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+	KUNIT_EXPECT_EQ(test, kdt_queued(c.conn), 0);
+	KUNIT_ASSERT_EQ(test, kdt_raw_accept(raw->child), 0);
+	kdt_conn(test, &c, DAT_CONNECTION_EVENT_ESTABLISHED);
+	kdt_raw_wait(test, raw, RDMA_CM_EVENT_ESTABLISHED);
+	KDT_OK(test, dat_ep_disconnect(c.h, DAT_CLOSE_ABRUPT_FLAG));
+	kdt_conn(test, &c, DAT_CONNECTION_EVENT_DISCONNECTED);
+	kdt_dto(test, c.recv, &c, 1, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+	kdt_raw_close(raw);
+
+	/* for ever: the consumer's time-out, or ten times more without one */
+	port = kdt_new_port();
+	raw = kdt_raw_listen(test, &env->b, port);
+	raw->stale = INT_MAX;
+	KDT_OK(test, dat_ep_reset(c.h));
+	start = ktime_get();
+	KDT_OK(test, dat_ep_connect(c.h, to, port, 400 * USEC_PER_MSEC, 0, NULL, 0, 0));
+	kdt_conn(test, &c, DAT_CONNECTION_EVENT_TIMED_OUT);
+	KUNIT_EXPECT_GE(test, ktime_us_delta(ktime_get(), start), (s64)400 * USEC_PER_MSEC);
+	KDT_OK(test, dat_ep_reset(c.h));
+	kdt_raw_close(raw);
+	port = kdt_new_port();
+	raw = kdt_raw_listen(test, &env->b, port);
+	raw->stale = INT_MAX;
+	KDT_OK(test, dat_ep_connect(c.h, to, port, DAT_TIMEOUT_INFINITE, 0, NULL, 0, 0));
+	kdt_conn(test, &c, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	KUNIT_EXPECT_EQ(test, raw->refused, 11);
+
+	/* given up, freed, while the next one is due */
+	for (i = 0; i < 3; i++) {
+		KDT_OK(test, dat_ep_reset(c.h));
+		raw->refused = 0;
+		KDT_OK(test, dat_ep_connect(c.h, to, port, i == 2 ? DAT_TIMEOUT_INFINITE :
+					    60 * USEC_PER_SEC, 0, NULL, 0, 0));
+		refused(test, raw, i + 1);
+		if (i == 2)
+			break;
+		KDT_OK(test, dat_ep_disconnect(c.h, flags[i]));
+		kdt_conn(test, &c, DAT_CONNECTION_EVENT_DISCONNECTED);
+	}
+	kdt_ep_done(test, &c);
+}
+
+/* ---- soft-iWARP is inside of connect() for as long as TCP tries ---- */
+
+/* Nobody answers this, and it has gone as far as that. */
+static void calls_nobody(struct kunit *test, struct kdt_ep *ep, u32 usec)
+{
+	struct sockaddr_storage nobody = kdt_nobody_there(&kdt_env(test)->b);
+	unsigned long end = jiffies + KDT_WAIT;
+	DAT_EP_PARAM param = {};
+
+	KDT_OK(test, dat_ep_connect(ep->h, (DAT_IA_ADDRESS_PTR)&nobody, 5000, usec, 0, NULL, 0, 0));
+	if (usec != DAT_TIMEOUT_INFINITE)
+		return;
+	do {
+		schedule_timeout_uninterruptible(1);
+		KDT_OK(test, dat_ep_query(ep->h, DAT_EP_FIELD_ALL, &param));
+	} while (!param.local_port_qual && time_before(jiffies, end));
+	KUNIT_EXPECT_NE(test, param.local_port_qual, 0);
+	schedule_timeout_uninterruptible(HZ / 50);	/* its chance to get there */
+	KUNIT_EXPECT_EQ(test, (int)kdt_state(ep->h), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+}
+
+static void while_blocked(struct kunit *test)
+{
+	static const DAT_CLOSE_FLAGS flags[] = { DAT_CLOSE_ABRUPT_FLAG, DAT_CLOSE_GRACEFUL_FLAG };
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_pair *pair = kdt_pair_new(test, NULL);
+	struct kdt_buf *from = kdt_buf_new(test, &env->a, 128);
+	struct kdt_buf *to = kdt_buf_new(test, &env->b, 128);
+	struct kdt_ep c;
+	ktime_t start;
+	int i;
+
+	if (!env->a.iwarp)
+		kunit_skip(test, "no call of this transport lasts");
+	if (kdt_ia_asks(&env->a))
+		kunit_skip(test, "who has no neighbour does not call it");
+	kdt_patient_tcp(env);
+	start = ktime_get();
+	/* timed out, given up; the endpoint is good for the next call at once */
+	for (i = 0; i < 3; i++) {
+		KDT_OK(test, dat_ep_post_recv(pair->c.h, 0, NULL, kdt_cookie(i), 0));
+		calls_nobody(test, &pair->c, i == 2 ? 100 * USEC_PER_MSEC : DAT_TIMEOUT_INFINITE);
+		if (i < 2)
+			KDT_OK(test, dat_ep_disconnect(pair->c.h, flags[i]));
+		kdt_conn(test, &pair->c, i < 2 ? DAT_CONNECTION_EVENT_DISCONNECTED :
+			 DAT_CONNECTION_EVENT_TIMED_OUT);
+		kdt_dto(test, pair->c.recv, &pair->c, i, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+		KDT_OK(test, dat_ep_reset(pair->c.h));
+		kdt_pair_connect(test, pair);
+		kdt_talk(test, &pair->c, &pair->s, from, to, i);
+		kdt_pair_down(test, pair);
+		KDT_OK(test, dat_ep_reset(pair->c.h));
+		KDT_OK(test, dat_ep_reset(pair->s.h));
+	}
+	/* freed, and all it used */
+	kdt_ep_new(test, &c, &env->a, NULL);
+	KDT_OK(test, dat_ep_post_recv(c.h, 0, NULL, kdt_cookie(1), 0));
+	calls_nobody(test, &c, DAT_TIMEOUT_INFINITE);
+	kdt_ep_done(test, &c);
+	/* closed */
+	kdt_ep_new(test, &c, &env->a, NULL);
+	calls_nobody(test, &c, DAT_TIMEOUT_INFINITE);
+	calls_nobody(test, &pair->c, DAT_TIMEOUT_INFINITE);
+	KDT_REFUSED(test, DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE,
+		    dat_ia_close(env->a.h, DAT_CLOSE_GRACEFUL_FLAG));
+	KDT_OK(test, dat_ia_close(env->a.h, DAT_CLOSE_ABRUPT_FLAG));
+	env->a.h = DAT_HANDLE_NULL;
+	KUNIT_EXPECT_EQ(test, kdt_queued(c.conn), 0);
+	/* TCP would have gone on for twice as long */
+	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), start), (s64)60 * MSEC_PER_SEC);
+}
+
 /* ---- COMPLETION_PENDING, which lasts as long as the caller wants ---- */
 
 struct slow {
@@ -236,6 +381,12 @@ static void slow_done(struct kunit *test, struct slow *w)
 	kdt_ep_done(test, &w->s);
 	KDT_OK(test, dat_psp_free(w->psp));
 	KUNIT_EXPECT_EQ(test, kdt_queued(w->cr), 0);
+}
+
+static bool told_so(struct kdt_raw *raw)
+{
+	return READ_ONCE(raw->seen[RDMA_CM_EVENT_REJECTED]) ||
+	       READ_ONCE(raw->seen[RDMA_CM_EVENT_DISCONNECTED]);
 }
 
 static void completion_pending(struct kunit *test)
@@ -297,10 +448,7 @@ static void completion_pending(struct kunit *test)
 	KDT_OK(test, dat_ep_free(w->s.h));
 	kdt_raw_ready(w->raw);
 	/* a rejection that meets the last word is one all the same */
-	KUNIT_EXPECT_TRUE(test, wait_event_timeout(w->raw->wait,
-						   READ_ONCE(w->raw->seen[RDMA_CM_EVENT_REJECTED]) ||
-						   READ_ONCE(w->raw->seen[RDMA_CM_EVENT_DISCONNECTED]),
-						   KDT_WAIT));
+	KUNIT_EXPECT_TRUE(test, wait_event_timeout(w->raw->wait, told_so(w->raw), KDT_WAIT));
 	KUNIT_EXPECT_EQ(test, kdt_queued(w->s.conn), 0);
 }
 
@@ -418,7 +566,7 @@ static int leave(void *data)
 {
 	struct leaver *l = data;
 
-	wait_for_completion(l->go);
+	wait_for_completion_timeout(l->go, KDT_WAIT);
 	l->ret = dat_ep_disconnect(l->ep->h, l->flags);
 	complete(&l->done);
 	return kdt_until_stopped();
@@ -454,7 +602,8 @@ static void both_leave(struct kunit *test)
 		}
 		complete_all(go);
 		for (j = 0; j < 2; j++) {
-			wait_for_completion(&l[j].done);
+			KUNIT_ASSERT_TRUE(test,
+					  wait_for_completion_timeout(&l[j].done, KDT_WAIT));
 			KDT_OK(test, l[j].ret);
 			kdt_stop(test, task[j]);
 			end = kdt_end(test, l[j].ep);
@@ -473,7 +622,9 @@ static struct kunit_case cases[] = {
 	KD_CASE(timer_stopped, "CONN-05,EPSM-30,EPSM-34: a timer that is not needed any more"),
 	KD_CASE(late_answers, "EPSM-09,EPSM-10,EPSM-34,EPSM-12: answers that come too late"),
 	KD_CASE(raw_refusals, "EPSM-06,EPSM-07,CONN-10,SIL-11: reasons of all kinds of peers"),
-	KD_CASE(raw_silence, "EPSM-07,EPSM-30,CONN-01: a peer that dies before it answers"),
+	KD_CASE(raw_silence, "EPSM-07,EPSM-30: a peer that dies before it answers"),
+	KD_CASE(known_already, "EPSM-07,EPSM-09,EPSM-10,EPSM-30,EP-FREE-02: asked once more"),
+	KD_CASE(while_blocked, "EPSM-09,EPSM-10,IA-CLOSE-02,EP-FREE-02: TCP does not come back"),
 	KD_CASE(completion_pending, "EPSM-11,EPSM-12,EPSM-13,EP-DIS-05,EP-FREE-02: all of CP"),
 	KD_CASE(disconnect_pending, "EPSM-16,EPSM-19,EPSM-20,EPSM-21,EP-DIS-06,EP-DIS-07: DP"),
 	KD_CASE(both_leave, "EP-DIS-09,EPSM-31: both leave at once, twelve times"),

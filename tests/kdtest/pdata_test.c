@@ -153,7 +153,8 @@ static void every_reject(struct kunit *test)
 		KDT_OK(test, dat_ep_reset(pair->c.h));
 	}
 	kunit_info(test, "%d of %d lost\n", lost, n);
-	KUNIT_EXPECT_LT(test, lost, n / 2);
+	/* soft-iWARP loses one of a hundred; see kdt_rejected() */
+	KUNIT_EXPECT_LE(test, lost, pair->c.ia->iwarp ? n / 10 : 0);
 	kdt_ep_done(test, &pair->c);
 	kdt_ep_done(test, &pair->s);
 }

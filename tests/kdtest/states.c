@@ -31,7 +31,7 @@
 #include <linux/string.h>
 #include <linux/workqueue.h>
 
-#include "kdtest.h"
+#include "kdtest_conn.h"
 
 #define ST_EPS		24	/* of a side, at most */
 #define ST_CRS		8
@@ -496,6 +496,23 @@ static int st_late(struct st_side *side)
 	return err ?: st_request(side, side->port_late, "waits for the answer", &side->late_cr);
 }
 
+/* soft-iWARP is inside of a connect that nobody answers. */
+static int st_blocked(struct st_side *side)
+{
+	struct sockaddr_storage nobody = kdt_nobody_there(side->ia);
+	struct st_ep *e;
+	int err;
+
+	if (!side->ia->iwarp || kdt_ia_asks(side->ia))
+		return 0;
+	err = st_ep(side, "calls nobody", DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, false, true, &e);
+	if (err)
+		return err;
+	return FAILS(dat_ep_connect(e->ep.h, (DAT_IA_ADDRESS_PTR)&nobody, 5000,
+				    DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
+				    DAT_CONNECT_DEFAULT_FLAG)) ? -EIO : 0;
+}
+
 static int st_set_up(struct st_side *side)
 {
 	struct st_ep *e;
@@ -581,8 +598,12 @@ int kdt_states_start(void)
 		err = st_pending(&st_sides[i]);
 	for (i = 0; i < 2 && !err; i++)
 		err = st_late(&st_sides[i]);
+	kdt_patient_tcp(st_env);
+	for (i = 0; i < 2 && !err; i++)
+		err = st_blocked(&st_sides[i]);
 	if (!err)
 		err = st_all_there();
+	kdt_impatient_tcp(st_env);
 	if (err) {
 		kdt_env_close(st_env);
 		kfree(st_env);
@@ -806,9 +827,13 @@ void kdt_states_stop(void)
 
 		side->gone = strchr(gone, 'a' + i);
 		if (side->gone && st_reacts()) {
+			unsigned long end = jiffies + KDT_WAIT;
+
 			/* the event was queued before the removal ended */
-			while (!atomic_read(&side->catastrophic))
+			while (!atomic_read(&side->catastrophic) && time_before(jiffies, end))
 				schedule_timeout_uninterruptible(1);
+			if (!atomic_read(&side->catastrophic))
+				wrong("%s: no IA_CATASTROPHIC", side->ia->name);
 			flush_work(&side->work);
 		}
 		eps += side->neps;
