@@ -250,6 +250,18 @@ struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct k
 	return sp;
 }
 
+/* Is the address still there? */
+static bool sp_has_address(struct kdapl_sp *sp, struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage full;
+	struct net *net;
+
+	if (!kdapl_ia_owns(sp->obj.ia, (struct sockaddr *)addr, &full, &net))
+		return false;
+	put_net(net);
+	return true;
+}
+
 static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
 				 struct sockaddr_storage *addr)
 {
@@ -261,6 +273,8 @@ static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
 	if (IS_ERR(id))
 		return id;
 	ret = rdma_bind_addr(id, (struct sockaddr *)addr);
+	if (ret == -EADDRNOTAVAIL && sp_has_address(sp, addr))
+		ret = -EADDRINUSE;	/* somebody listens on the port for all addresses */
 	if (!ret && (id->device != ia->dev->ibdev || id->port_num != ia->port))
 		ret = -ENODEV;	/* another device has that address, too */
 	if (!ret) {
