@@ -656,10 +656,10 @@ static void up_ep_free_outside_test(struct kunit *test)
 static void up_try_ep_free(struct kd_sink *sink, const DAT_EVENT *event, bool more)
 {
 	struct up_call *call = sink->arg;
+	DAT_HANDLE ep = xchg(&call->handle, DAT_HANDLE_NULL);	/* of MANY the first one */
 
-	if (call->handle)
-		call->ret = dat_ep_free(call->handle);
-	call->handle = DAT_HANDLE_NULL;
+	if (ep)
+		call->ret = dat_ep_free(ep);
 }
 
 /* An EP is freed inside an upcall with its event. Its other events go with it. */
