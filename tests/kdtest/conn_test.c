@@ -71,7 +71,7 @@ struct opener {
 	struct completion done;
 };
 
-#define OPENED 50
+#define OPENED (IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ? 16 : 50)
 
 /* Has the qualifier so many times, now and then long enough for the other one to ask. */
 static int opener(void *data)
@@ -88,7 +88,7 @@ static int opener(void *data)
 		ret = dat_psp_create(o->ia, o->port, o->evd, DAT_PSP_CONSUMER_FLAG, &psp);
 		if (ret == DAT_ERROR(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE)) {
 			o->refused++;
-			cond_resched();
+			schedule_timeout_uninterruptible(1);
 			continue;
 		}
 		if (ret == DAT_SUCCESS) {
