@@ -14,7 +14,7 @@ order() {
 		# shellcheck disable=SC2016
 		nsenter --net="/run/netns/$ns" sh -c 'echo "$1" >/sys/kernel/debug/kdnet/do' - "$*" \
 			2>/dev/null
-	fi && cat /sys/kernel/debug/kdnet/do && echo
+	fi && cat /sys/kernel/debug/kdnet/result && echo
 }
 # like PATTERN[|PATTERN] TEXT
 like() (
@@ -94,8 +94,6 @@ address() {
 	esac
 }
 a0=$A.1 a1=$A.$i s0=$A6:1 s1=$A6:$i
-address add 0 $s0/64
-address add 1 $s1/64
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 must "kdnet.ko loads" insmod "$KO/kdnet.ko"
 
@@ -201,6 +199,43 @@ families() {
 	ok close a graceful
 	ok close b graceful
 	verdict "SIL-30: a port with IPv6 only connects by it, IPv4 is refused until there is an address"
+}
+
+# Where no way leads, and where nobody is.
+nowhere() {
+	ok open a "$r0-1"
+	is "$NO_ADDRESS" connect 0 a 2001:db8:77::9 7 0
+	verdict "CONN-03,SIL-30: there is no route to an IPv6 address: INVALID_ADDRESS at once, the Endpoint stays UNCONNECTED"
+	# Nobody answers ARP, or what TCP begins with. IPv4 asks for what there is no route to
+	# on the interface that the address of the IA belongs to.
+	[ "$topology" = one ] || {
+		is UNREACHABLE connect 0 a "$A.77" 7 0
+		is UNREACHABLE connect 0 a 203.0.113.9 7 0
+		verdict "EPSM-08: nobody has this address: UNREACHABLE"
+	}
+	ok close a graceful
+}
+
+# range FIRST LAST: the ports that are given out, in the namespace of side 0.
+range() {
+	# shellcheck disable=SC2016
+	set -- sh -c 'echo "$*" >/proc/sys/net/ipv4/ip_local_port_range' - "$@"
+	if [ -n "$home" ]; then ip netns exec "$home" "$@"; else "$@"; fi
+}
+ports() {
+	ok open a "$r0-1"
+	try range 40000 40001
+	ok any l a
+	ok any m a
+	is CONN_QUAL_UNAVAILABLE any n a
+	ok unlisten l
+	ok any n a
+	is CONN_QUAL_UNAVAILABLE any o a
+	try range 32768 60999
+	ok any o a
+	for kd_n in m n o; do ok unlisten $kd_n; done
+	ok close a graceful
+	verdict "PSP-07: all qualifiers are taken: CONN_QUAL_UNAVAILABLE, until one is freed or there are more"
 }
 
 # local_address 0|1 INTERFACE: its link-local address, once it may be used.
@@ -465,6 +500,7 @@ carrier() {
 	ip link set wire1 up
 	until_true 20 grep -qx 1 /sys/class/net/wire0/carrier
 	works 1 a $B.1 7 $B.1
+	is UNREACHABLE connect 2 a $B.2 7 0
 	ip link set wire1 down
 	is "CONNECTED CONNECTED" state 1
 	ip link set wire1 up
@@ -642,7 +678,7 @@ move() {
 	ip netns del x
 }
 
-for kd_what in ${3:-names rename families link_local vlans bridge addresses instances both carrier down_up
+for kd_what in ${3:-names rename families nowhere ports link_local vlans bridge addresses instances both carrier down_up
 	namespaces twins move}; do
 	case $kd_what-$topology in twins-dev | twins-one) continue ;; esac
 	$kd_what

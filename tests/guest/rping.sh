@@ -129,10 +129,16 @@ clients_killed() {
 		kill_it $pid2
 	done
 }
+# The first two of three at any time, the third one when its request is there.
 clients_killed_early() {
 	for k in $(seq $((rounds * 3))); do
+		kd_n=$(value requests)
 		client -C 0 & pid=$!
-		sleep 0.0$k
+		if [ $((k % 3)) = 0 ]; then
+			until_true 60 least requests $((kd_n + 1)) || return
+		else
+			sleep 0.0$k
+		fi
 		kill_it $pid
 	done
 }

@@ -37,10 +37,21 @@ unplug() {	# WAY, WORDS
 	esac
 	step "the device is gone" refused rdma link show "$a/1"
 }
+# Each has moved messages when the module is there; this many more keep them moving.
+messages() { cat /sys/module/kdtest/parameters/messages; }
+more() { [ "$(messages)" -ge $((from + 64)) ]; }
+busy() {
+	from=$(messages)
+	until_true 60 more
+}
 heard() {
 	# A port that goes down first lets siw of 6.1 end its connections in order:
-	# DISCONNECTED on both sides, before the device goes.
-	[ "$how$p" = netdevsiw ] && logged 'hold: FAIL endpoints .* not BROKEN' && return
+	# DISCONNECTED on both sides, before the device goes. The first fault is the one
+	# that is reported, and what is missed here is looked at after all others but
+	# those of calls on what has gone.
+	case $how$p-$KERNEL in
+	netdevsiw-6.1*) logged 'kdtest-hold: FAIL endpoints .* not BROKEN' && return ;;
+	esac
 	logged 'kdtest-hold: PASS' && ! logged 'kdtest-hold: FAIL'
 }
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
@@ -57,7 +68,7 @@ for how in link link-many link-notify link-disable netdev rmmod; do
 	dmesg -C
 	must "connections with traffic on $a and $b" \
 		insmod "$KO/kdtest.ko" mode=hold ia_a="$a-1" ia_b="$b-1" policy="$policy"
-	sleep 0.5
+	step "all of them are busy" busy
 	unplug "$way" "connections are busy, upcalls: $policy"
 	step "the consumer unloads" timeout 200 rmmod kdtest
 	step "EPSM-24,ASY-03: the consumer heard of it on every endpoint" heard
@@ -100,7 +111,6 @@ for how in $ways; do
 	dmesg -C
 	must "EPSM-24: endpoints in every state on $a and $b" \
 		insmod "$KO/kdtest.ko" mode=states ia_a="$a-1" ia_b="$b-1" finish="$finish"
-	step "IA-OPEN-06: rmmod kdapl is refused while it is used" refused rmmod kdapl
 	[ "$where" != net ] || {
 		cut
 		step "EPSM-24: endpoints wait for the last word of their peers" parameter accept 1

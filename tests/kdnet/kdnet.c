@@ -15,7 +15,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/debugfs.h>
 #include <linux/in.h>
 #include <linux/inet.h>
 #include <linux/in6.h>
@@ -26,16 +25,17 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 #include <linux/wait.h>
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
+
+#include "../orders.h"
 
 #define SIZE	32768		/* of the buffers: half to send, half to receive */
 #define HALF	(SIZE / 2)
 #define MAGIC	0x6b646e65
 #define LONG	(100 * HZ)	/* for anything that must happen */
-#define WORDS	6		/* of an order */
+#define WORDS	6		/* that follow an order */
 
 struct request {
 	__be32 magic, number, use;
@@ -83,7 +83,6 @@ static struct listener listeners[26];
 static struct conn conns[32];
 static char result[1024];
 static struct dentry *kdn_dir;
-static DEFINE_MUTEX(kdn_mutex);			/* one order at a time */
 static DEFINE_SPINLOCK(kdn_lock);		/* what upcalls write into ends */
 static DECLARE_WAIT_QUEUE_HEAD(kdn_wait);
 
@@ -374,9 +373,27 @@ static int address(const char *word, const char *port, struct sockaddr_storage *
 
 /* ---- orders: -EINVAL when they make no sense, otherwise the result counts ---- */
 
-/* open A NAME */
-static int do_open(char **arg)
+/* The words behind an order, NULL after the last. There is no result yet. */
+static char **words(char *line)
 {
+	static char *word[WORDS + 1];
+	int n = 0;
+
+	result[0] = '\0';
+	memset(word, 0, sizeof(word));
+	while (n < WORDS && line) {
+		word[n] = strsep(&line, " ");
+		n += !!*word[n];
+	}
+	if (n < WORDS)
+		word[n] = NULL;
+	return word;
+}
+
+/* open A NAME */
+static int do_open(char *line)
+{
+	char **arg = words(line);
 	struct adapter *a = the_adapter(arg[0]);
 
 	if (!a || a->ia || !arg[1])
@@ -387,8 +404,9 @@ static int do_open(char **arg)
 }
 
 /* close A [graceful] */
-static int do_close(char **arg)
+static int do_close(char *line)
 {
+	char **arg = words(line);
 	struct adapter *a = the_adapter(arg[0]);
 
 	if (!a || !a->ia)
@@ -399,8 +417,9 @@ static int do_close(char **arg)
 }
 
 /* query A: its name and its address */
-static int do_query(char **arg)
+static int do_query(char *line)
 {
+	char **arg = words(line);
 	struct adapter *a = the_adapter(arg[0]);
 	DAT_IA_ATTR *attr;
 
@@ -421,8 +440,9 @@ static int do_query(char **arg)
 }
 
 /* async A: the asynchronous events since the last time */
-static int do_async(char **arg)
+static int do_async(char *line)
 {
+	char **arg = words(line);
 	struct adapter *a = the_adapter(arg[0]);
 	DAT_EVENT event;
 
@@ -436,12 +456,13 @@ static int do_async(char **arg)
 }
 
 /* ias: what the registry lists */
-static int do_ias(char **arg)
+static int do_ias(char *line)
 {
 	DAT_PROVIDER_INFO *info = kcalloc(16, sizeof(*info), GFP_KERNEL), *list[16];
 	DAT_COUNT n = 0;
 	int i;
 
+	words(line);
 	if (!info)
 		return -ENOMEM;
 	for (i = 0; i < 16; i++)
@@ -477,8 +498,9 @@ static void listener_check(struct listener *l, DAT_RETURN ret)
 }
 
 /* listen L A PORT */
-static int do_listen(char **arg)
+static int do_listen(char *line)
 {
+	char **arg = words(line);
 	struct listener *l = the_listener(arg[0]);
 	struct adapter *a = the_adapter(arg[1]);
 	u16 port;
@@ -491,9 +513,26 @@ static int do_listen(char **arg)
 	return 0;
 }
 
-/* common L A ADDRESS PORT: listen on one address of the port of the adapter */
-static int do_common(char **arg)
+/* any L A: on a port that is free; it is not said which */
+static int do_any(char *line)
 {
+	char **arg = words(line);
+	struct listener *l = the_listener(arg[0]);
+	struct adapter *a = the_adapter(arg[1]);
+	DAT_CONN_QUAL port;
+
+	if (!l || l->evd || !a || !a->ia)
+		return -EINVAL;
+	if (listener_evd(l, a->ia))
+		listener_check(l, dat_psp_create_any(a->ia, &port, l->evd, DAT_PSP_CONSUMER_FLAG,
+						     &l->psp));
+	return 0;
+}
+
+/* common L A ADDRESS PORT: listen on one address of the port of the adapter */
+static int do_common(char *line)
+{
+	char **arg = words(line);
 	struct listener *l = the_listener(arg[0]);
 	struct adapter *a = the_adapter(arg[1]);
 	struct sockaddr_storage addr;
@@ -510,8 +549,9 @@ static int do_common(char **arg)
 }
 
 /* unlisten L */
-static int do_unlisten(char **arg)
+static int do_unlisten(char *line)
 {
+	char **arg = words(line);
 	struct listener *l = the_listener(arg[0]);
 	DAT_RETURN ret = DAT_SUCCESS;
 
@@ -530,14 +570,19 @@ static int do_unlisten(char **arg)
 	return 0;
 }
 
-/* connect N A ADDRESS PORT [SECONDS]: the outcome, after both ends have theirs */
-static int do_connect(char **arg)
+/*
+ * connect N A ADDRESS PORT [SECONDS]: the outcome, after both ends have theirs;
+ * 0 seconds: as long as the transport tries
+ */
+static int do_connect(char *line)
 {
+	char **arg = words(line);
 	struct conn *conn = the_conn(arg[0]);
 	struct adapter *a = the_adapter(arg[1]);
 	struct sockaddr_storage addr;
 	struct request request;
 	int seconds = 60;
+	DAT_EP_STATE state;
 	DAT_RETURN ret;
 	u16 port;
 
@@ -554,9 +599,15 @@ static int do_connect(char **arg)
 	ret = end_open(&conn->act, a->ia);
 	if (ret == DAT_SUCCESS)
 		ret = dat_ep_connect(conn->act.ep, (DAT_IA_ADDRESS_PTR)&addr, port,
-				     seconds * USEC_PER_SEC, sizeof(request), &request,
-				     DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+				     seconds ? seconds * USEC_PER_SEC : DAT_TIMEOUT_INFINITE,
+				     sizeof(request), &request, DAT_QOS_BEST_EFFORT,
+				     DAT_CONNECT_DEFAULT_FLAG);
 	if (!ok(ret)) {
+		/* then nothing has happened, unless the device has gone */
+		if (conn->act.ep && DAT_GET_TYPE(ret) != DAT_INTERNAL_ERROR &&
+		    (dat_ep_get_status(conn->act.ep, &state, NULL, NULL) != DAT_SUCCESS ||
+		     state != DAT_EP_STATE_UNCONNECTED))
+			add(", not UNCONNECTED");
 		conn_close(conn);
 		return 0;
 	}
@@ -600,8 +651,9 @@ static const char *send(struct end *from, struct end *to, u32 len, u32 seed)
 }
 
 /* talk N: data both ways */
-static int do_talk(char **arg)
+static int do_talk(char *line)
 {
+	char **arg = words(line);
 	static const u32 sizes[] = { 64, 4097, HALF };
 	struct conn *conn = the_conn(arg[0]);
 	const char *wrong = NULL;
@@ -619,8 +671,9 @@ static int do_talk(char **arg)
 }
 
 /* addresses N: LOCAL>REMOTE of both ends, and the listener the request arrived at */
-static int do_addresses(char **arg)
+static int do_addresses(char *line)
 {
+	char **arg = words(line);
 	struct conn *conn = the_conn(arg[0]);
 
 	if (!conn || !conn->act.open || !conn->pas.open)
@@ -642,8 +695,9 @@ static void end_say_state(const struct end *end)
 }
 
 /* state N: of both ends */
-static int do_state(char **arg)
+static int do_state(char *line)
 {
+	char **arg = words(line);
 	struct conn *conn = the_conn(arg[0]);
 
 	if (!conn || !conn->act.open || !conn->pas.open)
@@ -664,8 +718,9 @@ static void conn_say_ends(struct conn *conn)
 }
 
 /* ended N: how the connection has ended, at both ends, once it has */
-static int do_ended(char **arg)
+static int do_ended(char *line)
 {
+	char **arg = words(line);
 	struct conn *conn = the_conn(arg[0]);
 
 	if (!conn || !conn->act.open || !conn->pas.open)
@@ -675,8 +730,9 @@ static int do_ended(char **arg)
 }
 
 /* drop N: a graceful disconnect; how it ends at both ends; then all is freed */
-static int do_drop(char **arg)
+static int do_drop(char *line)
 {
+	char **arg = words(line);
 	struct conn *conn = the_conn(arg[0]);
 
 	if (!conn || !conn->act.open || !conn->pas.open)
@@ -688,8 +744,9 @@ static int do_drop(char **arg)
 }
 
 /* free N: whatever its state */
-static int do_free(char **arg)
+static int do_free(char *line)
 {
+	char **arg = words(line);
 	struct conn *conn = the_conn(arg[0]);
 
 	if (!conn)
@@ -715,23 +772,22 @@ static void close_all(void)
 }
 
 /* clean: everything is closed, abruptly */
-static int do_clean(char **arg)
+static int do_clean(char *line)
 {
+	words(line);
 	close_all();
 	say("SUCCESS");
 	return 0;
 }
 
-static const struct {
-	const char *word;
-	int (*run)(char **arg);
-} orders[] = {
+static const struct order orders[] = {
 	{ "open", do_open },
 	{ "close", do_close },
 	{ "query", do_query },
 	{ "async", do_async },
 	{ "ias", do_ias },
 	{ "listen", do_listen },
+	{ "any", do_any },
 	{ "common", do_common },
 	{ "unlisten", do_unlisten },
 	{ "connect", do_connect },
@@ -742,36 +798,8 @@ static const struct {
 	{ "drop", do_drop },
 	{ "free", do_free },
 	{ "clean", do_clean },
+	{}
 };
-
-static ssize_t kdn_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
-{
-	char line[400], *rest = line, *word[WORDS + 1] = {};
-	int i, n = 0, err = -EINVAL;
-
-	if (len >= sizeof(line))
-		return -EINVAL;
-	if (copy_from_user(line, from, len))
-		return -EFAULT;
-	line[len] = '\0';
-	while (n < WORDS && rest) {
-		word[n] = strsep(&rest, "\n ");
-		if (*word[n])
-			n++;
-		else
-			word[n] = NULL;
-	}
-	if (!n)
-		return -EINVAL;
-	mutex_lock(&kdn_mutex);
-	result[0] = '\0';
-	for (i = 0; i < ARRAY_SIZE(orders); i++) {
-		if (!strcmp(orders[i].word, word[0]))
-			err = orders[i].run(word + 1);
-	}
-	mutex_unlock(&kdn_mutex);
-	return err ?: len;
-}
 
 static ssize_t kdn_read(struct file *file, char __user *to, size_t len, loff_t *pos)
 {
@@ -780,7 +808,6 @@ static ssize_t kdn_read(struct file *file, char __user *to, size_t len, loff_t *
 
 static const struct file_operations kdn_fops = {
 	.owner = THIS_MODULE,
-	.write = kdn_write,
 	.read = kdn_read,
 };
 
@@ -790,8 +817,8 @@ static int __init kdn_init(void)
 
 	for (i = 0; i < ARRAY_SIZE(conns); i++)
 		mutex_init(&conns[i].mutex);
-	kdn_dir = debugfs_create_dir("kdnet", NULL);
-	debugfs_create_file("do", 0600, kdn_dir, NULL, &kdn_fops);
+	kdn_dir = orders_open("kdnet", orders);
+	debugfs_create_file("result", 0400, kdn_dir, NULL, &kdn_fops);
 	return 0;
 }
 

@@ -96,6 +96,7 @@ struct req {
 	struct list_head entry;
 	bool answered, up, closing;
 	int answers;
+	u8 reads_in, reads_out;		/* that were asked for */
 	struct work_struct connect, leave, close;
 };
 
@@ -109,6 +110,7 @@ static struct rdma_cm_id *peer_listener;
 static struct dentry *peer_dir;
 static struct rnd_state peer_rnd;
 static u32 peer_number;		/* of requests, ever */
+static bool peer_iwarp;		/* which gives up on a request that nobody answers */
 static struct {
 	u32 accepted, rejected, refused, unreachable, local, heard;
 	u32 reason[256];
@@ -186,8 +188,11 @@ static void req_close(struct work_struct *work)
 
 	cancel_work_sync(&req->connect);
 	cancel_work_sync(&req->leave);
-	/* Either order is legal: the queue pair does not belong to the id. */
-	if (rnd(2))
+	/*
+	 * Either order is legal: the queue pair does not belong to the id. But siw_qp_cm_drop()
+	 * uses the end of the connection while that, about to close, is freed.
+	 */
+	if (!peer_iwarp && rnd(2))
 		qp_close(req);
 	if (req->cm)
 		ib_destroy_cm_id(req->cm);
@@ -274,6 +279,7 @@ static void connect_work(struct work_struct *work)
 	};
 	int max = iwarp ? IW_PDATA : IB_PDATA, err = iwarp ? qp_open(req) : 0;
 
+	peer_iwarp = iwarp;
 	if (req->qp)
 		param.qp_num = req->qp->qp_num;
 	talk->magic = cpu_to_be32(TALK_MAGIC);
@@ -303,6 +309,8 @@ static void connect_work(struct work_struct *work)
 	default:
 		break;
 	}
+	req->reads_in = param.responder_resources;
+	req->reads_out = param.initiator_depth;
 	if (!err)
 		err = rdma_connect(req->id, &param);
 	if (err) {
@@ -322,8 +330,13 @@ static void junk_reject(struct rdma_cm_id *id, u8 reason)
 }
 
 /* RoCE: the victim has accepted, and waits for our last word. */
-static void accepted(struct req *req, struct rdma_cm_id *id)
+static void accepted(struct req *req, struct rdma_cm_id *id, const struct rdma_conn_param *conn)
 {
+	if (conn->responder_resources != min_t(u8, req->reads_in, VICTIM_READS) ||
+	    conn->initiator_depth != min_t(u8, req->reads_out, VICTIM_READS))
+		fail("request %u: %u and %u RDMA Reads are granted, %u and %u were asked for",
+		     req->number, conn->responder_resources, conn->initiator_depth,
+		     req->reads_in, req->reads_out);
 	switch (req->kind) {
 	case KIND_DIE_REP:
 		req_die(req);
@@ -331,7 +344,9 @@ static void accepted(struct req *req, struct rdma_cm_id *id)
 	case KIND_MUTE:
 		return;
 	case KIND_REJECT_REP:
-		junk_reject(id, rnd(2) ? IB_CM_REJ_CONSUMER_DEFINED : rnd(40));
+		/* not TIMEOUT, which says by other means whom it is for */
+		junk_reject(id, rnd(2) ? IB_CM_REJ_CONSUMER_DEFINED :
+					 IB_CM_REJ_TIMEOUT + 1 + rnd(40));
 		req_die(req);
 		return;
 	case KIND_FLOOD:
@@ -399,7 +414,7 @@ static int req_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		if (req->answers++)
 			fail("request %u is accepted after an answer", req->number);
 		req_answered(req, &stat.accepted);
-		accepted(req, id);
+		accepted(req, id, &event->param.conn);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (!is_iwarp(id))
@@ -653,11 +668,15 @@ static int do_answered(char *arg)
 	if (*arg && kstrtou32(arg, 0, &left))
 		return -EINVAL;
 	if (wait_event_killable_timeout(peer_wait, !READ_ONCE(flood.busy) &&
-					READ_ONCE(pending) == left, LONG) <= 0) {
+					(READ_ONCE(pending) == left ||
+					 (peer_iwarp && READ_ONCE(pending) < left)),
+					LONG) <= 0) {
 		report();
 		return fail("%d of %u requests have no answer", pending, flood.done);
 	}
 	report();
+	if (peer_iwarp)
+		return atomic_read(&peer_faults) ? -EIO : 0;
 	sum = stat.accepted + stat.rejected + stat.refused + stat.unreachable + stat.local;
 	if (sum + left != flood.count && flood.kind != KIND_DIE_CONNECT)
 		return fail("%u answers for %u requests", sum, flood.count);
@@ -772,6 +791,7 @@ static void answer(struct req *req, const struct talk *talk)
 		param.initiator_depth = 255;
 		break;
 	case TALK_NO_QP:
+	case TALK_DROP_NOW:	/* something may be sent there */
 		param.qp_num = 0xff0000 | (req->number & 0xffff);
 		break;
 	default:
@@ -825,6 +845,10 @@ static int listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		return 0;
 	if (conn->private_data_len >= sizeof(talk))
 		memcpy(&talk, conn->private_data, sizeof(talk));
+	if (!is_iwarp(id) && (conn->responder_resources != VICTIM_READS ||
+			      conn->initiator_depth != VICTIM_READS))
+		fail("a request for %u and %u RDMA Reads", conn->responder_resources,
+		     conn->initiator_depth);
 	req = req_new(KIND_HOLD, true);
 	if (!req)
 		return -ENOMEM;

@@ -28,6 +28,7 @@
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
+#include <dat2/kdat_ext.h>
 
 #include "../orders.h"
 #include "talk.h"
@@ -123,6 +124,7 @@ static DAT_EVD_HANDLE cr_evd, good_evd;
 static DAT_PSP_HANDLE psp, good_psp;
 static struct end *guest[2];	/* the active one first */
 static u32 seen[8];		/* outcomes and ends of strangers */
+static u32 seen_mark[8];	/* of those, before the mark */
 static int mark;
 
 #define fail(fmt, ...)							\
@@ -183,7 +185,7 @@ static struct end *end_open(struct ia *ia, const char *name, bool stranger, int 
 		.max_message_size = MSG,
 		.max_recv_dtos = 2 * RING, .max_recv_iov = 1,
 		.max_request_dtos = 2 * RING, .max_request_iov = 1,
-		.max_rdma_read_in = 4, .max_rdma_read_out = 4,
+		.max_rdma_read_in = VICTIM_READS, .max_rdma_read_out = VICTIM_READS,
 		.srq_soft_hw = DAT_HW_DEFAULT,
 	};
 	struct end *end = kzalloc(sizeof(*end), GFP_KERNEL);
@@ -538,7 +540,12 @@ static void good_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN 
 
 static int pair_open(struct end *pair[2], const char *name, int base)
 {
+	/* However long the strangers keep the machine busy, this is no dead peer. */
+	struct kdat_conn_attr patient = KDAT_CONN_ATTR_INIT;
 	int i;
+
+	patient.ack_timeout = 18;
+	patient.retry_count = 7;
 
 	pair[0] = end_open(&B, name, false, base);
 	pair[1] = end_open(&A, name, false, base);
@@ -546,6 +553,10 @@ static int pair_open(struct end *pair[2], const char *name, int base)
 		return -EIO;
 	pair[0]->peer = pair[1];
 	pair[1]->peer = pair[0];
+	for (i = 0; i < 2; i++) {
+		if (TRY(kdat_ep_modify_conn, pair[i]->ep, &patient))
+			return -EIO;
+	}
 	for (i = 0; i < 2 * RING; i++) {
 		if (end_post_recv(pair[i % 2], i / 2))
 			return -EIO;
@@ -626,6 +637,7 @@ static const struct call {
 	const char *name;
 	u8 what;
 	bool leave, send;
+	bool unsaid;		/* RoCE: the peer's only word of its end may be lost */
 	u32 seconds;		/* the consumer's timeout, or 0 */
 	u32 outcomes;		/* BIT(event - ESTABLISHED) of those that are right */
 	u32 iwarp;		/* and there, besides */
@@ -637,7 +649,7 @@ static const struct call {
 	  .iwarp = EV(PEER_REJECTED) },
 	{ "drop", TALK_DROP, .outcomes = EV(ESTABLISHED),
 	  .iwarp = EV(PEER_REJECTED) | EV(NON_PEER_REJECTED) },
-	{ "drop-now", TALK_DROP_NOW,
+	{ "drop-now", TALK_DROP_NOW, .unsaid = true,
 	  .outcomes = EV(ESTABLISHED) | EV(PEER_REJECTED) | EV(NON_PEER_REJECTED) },
 	{ "depths", TALK_DEPTHS, .leave = true,
 	  .outcomes = EV(ESTABLISHED) | EV(NON_PEER_REJECTED) },
@@ -682,8 +694,9 @@ static int caller_end(struct end *end, const struct call *call, u8 arg)
 
 	if (call->what == TALK_REJECT && arg == 28)
 		want = EV(PEER_REJECTED);
+	/* the first one is for who has no answer yet, the other one is no answer to us */
 	if (call->what == TALK_REJECT && !A.iwarp && (arg == 4 || arg == 10))
-		want = EV(TIMED_OUT) | EV(NON_PEER_REJECTED);
+		want = EV(TIMED_OUT);
 	if (call->leave && call->what == TALK_SILENCE)
 		TRY(dat_ep_disconnect, end->ep, DAT_CLOSE_ABRUPT_FLAG);
 	if (!await(READ_ONCE(end->outcomes)))
@@ -702,14 +715,62 @@ static int caller_end(struct end *end, const struct call *call, u8 arg)
 			   end->sent != DAT_DTO_ERR_TRANSPORT))
 		return fail("%s: %s, the Send has status %d", call->name, event_name(end->end),
 			    end->sent);
+	if (call->unsaid && end->sends &&
+	    end->sent != (end->end == DAT_CONNECTION_EVENT_BROKEN ? DAT_DTO_ERR_TRANSPORT :
+								    DAT_DTO_ERR_FLUSHED))
+		return fail("%s: %s, the Send has status %d", call->name, event_name(end->end),
+			    end->sent);
+	if (call->unsaid && !end->sends && end->outcome == DAT_CONNECTION_EVENT_ESTABLISHED &&
+	    end->end != DAT_CONNECTION_EVENT_DISCONNECTED)
+		return fail("%s: %s, and nothing was sent", call->name, event_name(end->end));
 	return 0;
 }
 
-/* call HOW ARG COUNT: with ARG, ARG + 1 and so on, all at the same time. */
+static bool callers_over(struct end **end, int n)
+{
+	while (n--) {
+		if (!caller_over(end[n]))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The REJ of a peer that goes at once may overtake its REP. The connection manager of
+ * the kernel then drops it, nothing is repeated, and nobody answers our RTU: only who
+ * says something learns that nobody is there. Whether one of them has heard it unasked.
+ */
+static bool callers_speak(struct end **end, int n)
+{
+	bool heard = false;
+	int i;
+
+	for (i = 0; i < n && await(READ_ONCE(end[i]->outcomes)); i++)
+		;
+	/* As long as this takes they may, it decides nothing but who has to speak. */
+	wait_event_killable_timeout(vic_wait, callers_over(end, n), HZ);
+	for (i = 0; i < n; i++) {
+		if (end[i]->outcome != DAT_CONNECTION_EVENT_ESTABLISHED)
+			continue;
+		if (caller_over(end[i])) {
+			heard = true;
+		} else {
+			end[i]->leaving = true;		/* it may end just now */
+			guest_send(end[i], 0);
+		}
+	}
+	return heard;
+}
+
+/*
+ * call HOW ARG COUNT: with ARG, ARG + 1 and so on, all at the same time. EAGAIN: there
+ * was nothing wrong, but what should be seen was not.
+ */
 static int do_call(char *arg)
 {
 	const struct call *call = NULL;
 	int i, n = 0, err = 0;
+	bool heard = true;
 	struct end **end;
 	u32 first, count;
 	char name[16];
@@ -727,12 +788,16 @@ static int do_call(char *arg)
 	}
 	for (i = 0; i < count && !err; i++) {
 		end[i] = end_open(&A, "caller", true, STRANGER);
-		if (!end[i])
+		if (!end[i]) {
+			err = -ENOMEM;
 			break;
+		}
 		end[i]->keep = true;
 		n++;
 		err = caller_begin(end[i], call, first + i);
 	}
+	if (call->unsaid && !A.iwarp && !err)
+		heard = callers_speak(end, n);
 	for (i = 0; i < n && !err; i++)
 		err = caller_end(end[i], call, first + i);
 	for (i = 0; i < n && !err; i++) {
@@ -742,7 +807,7 @@ static int do_call(char *arg)
 		end_check(end[i]);
 	}
 	kfree(end);
-	return err;
+	return err ?: heard ? 0 : -EAGAIN;
 }
 
 /* ---- orders ---- */
@@ -779,8 +844,27 @@ static int do_backlog(char *arg)
 
 static int do_mark(char *arg)
 {
-	mark = READ_ONCE(requests);
+	spin_lock_bh(&vic_lock);
+	mark = requests;
+	memcpy(seen_mark, seen, sizeof(seen));
+	spin_unlock_bh(&vic_lock);
 	return 0;
+}
+
+/* saw EVENT N: so many strangers or more have had it since mark. */
+static int do_saw(char *arg)
+{
+	char name[32];
+	u32 i, n, is;
+
+	if (sscanf(arg, "%31s %u", name, &n) != 2)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(seen); i++) {
+		is = seen[i] - seen_mark[i];
+		if (!strcmp(name, event_name(DAT_CONNECTION_EVENT_ESTABLISHED + i)))
+			return is >= n ? 0 : fail("%u times %s, not %u", is, name, n);
+	}
+	return -EINVAL;
 }
 
 /* heard N: so many requests have come since mark. */
@@ -916,6 +1000,7 @@ static const struct order orders[] = {
 	{ "backlog", do_backlog },	/* N */
 	{ "mark", do_mark },
 	{ "heard", do_heard },		/* N */
+	{ "saw", do_saw },		/* EVENT N */
 	{ "answer", do_answer },	/* accept|reject|mix */
 	{ "leave", do_leave },
 	{ "drained", do_drained },

@@ -9,6 +9,7 @@
 #include <linux/types.h>
 
 #define TALK_MAGIC	0x6b647072
+#define VICTIM_READS	4	/* at a time, each way, of its Endpoints */
 
 enum {
 	/* what the victim is asked for */
