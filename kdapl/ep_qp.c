@@ -584,21 +584,26 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
  * the id may last for as long as the CM repeats a message. Soft-iWARP may still
  * be inside rdma_connect().
  */
-static struct rdma_cm_id *half_take_dead_id(struct kdapl_half *half)
+static void half_destroy_dead_id(struct kdapl_half *half)
 {
-	struct rdma_cm_id *id = half->cm_id;
+	struct rdma_cm_id *id = NULL;
 
-	lockdep_assert_held(&half->lock);
-	if (half->phase < KDAPL_HALF_ENDED || half->cm_up || half->connecting)
-		return NULL;
-	half->cm_id = NULL;
-	return id;
+	/* whoever destroys the QP finds the id there, or gone for good */
+	mutex_lock(&half->destroy_lock);
+	mutex_lock(&half->lock);
+	if (half->phase == KDAPL_HALF_ENDED && !half->cm_up && !half->connecting) {
+		id = half->cm_id;
+		half->cm_id = NULL;
+	}
+	mutex_unlock(&half->lock);
+	if (id)
+		rdma_destroy_id(id);
+	mutex_unlock(&half->destroy_lock);
 }
 
 static void half_work_end(struct work_struct *work)
 {
 	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half, end_work);
-	struct rdma_cm_id *id;
 	bool finished = false;
 
 	mutex_lock(&half->lock);
@@ -612,15 +617,13 @@ static void half_work_end(struct work_struct *work)
 		if (!finished)
 			queue_delayed_work(kdapl_wq, &half->end_work, END_POLL);
 	}
-	id = half_take_dead_id(half);
 	mutex_unlock(&half->lock);
 	if (finished) {
 		kdapl_ep_ended(half);
 		complete_all(&half->ended);
 	}
 	/* the CM may take its time over this; the reaper waits for us, nobody else */
-	if (id)
-		rdma_destroy_id(id);
+	half_destroy_dead_id(half);
 }
 
 /**
