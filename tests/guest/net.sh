@@ -298,6 +298,8 @@ bridge() {
 	ip link del bv0
 }
 
+# solicited 0|1 INTERFACE: who asks for its IPv6 addresses gets an answer.
+solicited() { on "$1" maddr show dev "$2" | grep -q ff02::1:ff00; }
 # A VLAN interface: part of the RoCE device below it; soft-iWARP wants its own.
 vlans() {
 	for kd_n in $sides; do
@@ -308,6 +310,9 @@ vlans() {
 		case $topology in dev) on "$kd_n" link set "vl$kd_n" arp off ;; esac
 		on "$kd_n" link set "vl$kd_n" up
 	done
+	case $topology in dev) ;; *)
+		for kd_n in $sides; do try until_true 30 solicited "$kd_n" "vl$kd_n"; done ;;
+	esac
 	v1=vl$((i - 1)) b0=$B.1 b1=$B.$i t0=$B6:1 t1=$B6:$i
 	[ "$p" = rxe ] || for kd_n in $sides; do
 		try rdma link add "${p}v$kd_n" type "$p" netdev "vl$kd_n"

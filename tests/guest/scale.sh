@@ -9,6 +9,8 @@ net) two_namespaces "$p"; a=${p}0-1 b=${p}1-1 exec_in="ip netns exec n0" ;;
 dev) two_devices "$p"; a=${p}0-1 b=${p}1-1 ;;
 one) loopback_dev "$p"; a=${p}0-1 b=${p}0-1 ;;
 esac
+# A busy listener may miss a SYN, and nobody here calls one who is not there.
+echo 6 >/proc/sys/net/ipv4/tcp_syn_retries
 scale() { echo "$*" >/sys/kernel/debug/kdscale/do; }
 counts() { rdma resource show | sed 's/^[0-9]*: //'; }
 all_gone() { [ "$(counts)" = "$empty" ]; }
