@@ -20,6 +20,7 @@
 #define MIN_RNR_TIMER		12	/* 0.64 ms; the CM's 0 would mean 655 ms */
 #define STALE_RETRIES		10	/* without a timeout of the consumer's */
 #define STALE_TIME		(HZ / 10)
+#define PORT_RETRIES		3
 
 /* The attempt is over, unless it is already known why. half->lock held. */
 static void cm_fail(struct kdapl_half *half, DAT_EVENT_NUMBER active)
@@ -90,6 +91,14 @@ static bool cm_peer_said_no(struct kdapl_half *half, int status)
 	return half->dev->siw ? status == -ECONNRESET : status == -ECONNREFUSED;
 }
 
+/* Another id for the same attempt, later each time. half->lock held. */
+static void cm_retry(struct kdapl_half *half)
+{
+	if (half->retries < STALE_RETRIES)
+		half->retries++;
+	queue_delayed_work(kdapl_conn_wq, &half->retry_work, half->retries * STALE_TIME);
+}
+
 /*
  * The peer still knows this QP number from a connection whose end it has missed,
  * because this host or device went away. The question has told it: ask again.
@@ -98,11 +107,22 @@ static bool cm_retry_stale(struct kdapl_half *half, int status)
 {
 	if (half->dev->iwarp || status != IB_CM_REJ_STALE_CONN || half->passive ||
 	    half->phase != KDAPL_HALF_CONNECTING ||
-	    (!delayed_work_pending(&half->timer) && half->stale >= STALE_RETRIES))
+	    (!delayed_work_pending(&half->timer) && half->retries >= STALE_RETRIES))
 		return false;
-	if (half->stale < STALE_RETRIES)
-		half->stale++;
-	queue_delayed_work(kdapl_conn_wq, &half->retry_work, half->stale * STALE_TIME);
+	cm_retry(half);
+	return true;
+}
+
+/*
+ * TCP remembers for a minute that the port which the CM has picked for us was that
+ * of a connection to the same peer: try another one.
+ */
+static bool cm_retry_port(struct kdapl_half *half, int err)
+{
+	if (!half->dev->iwarp || (err != -EADDRNOTAVAIL && err != -EADDRINUSE) ||
+	    half->phase != KDAPL_HALF_CONNECTING || half->retries >= PORT_RETRIES)
+		return false;
+	cm_retry(half);
 	return true;
 }
 
@@ -287,7 +307,7 @@ static void cm_work_connect(struct work_struct *work)
 	default:	/* TIMED_OUT is for the consumer's timeout alone */
 		outcome = DAT_CONNECTION_EVENT_UNREACHABLE;
 	}
-	if (ret)
+	if (ret && !cm_retry_port(half, ret))
 		cm_fail(half, outcome);
 	if (half->phase >= KDAPL_HALF_ENDING)	/* given up meanwhile: the id can go now */
 		mod_delayed_work(kdapl_wq, &half->end_work, 0);

@@ -539,7 +539,7 @@ enum kdapl_half_phase {
  * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER, first one wins
  * @passive: made by dat_cr_accept
  * @hurried: nothing is waited for at the end: the QP goes at once
- * @stale: how often the peer said that it knows this QP from an old connection
+ * @retries: how often an old connection was in the way of the attempt, here or at the peer
  * @conn: how to treat the network, as asked for
  * @cm_up: the CM considers the connection made, so it wants rdma_disconnect
  * @draining: a graceful disconnect waits for its marker; under sq->lock
@@ -601,7 +601,7 @@ struct kdapl_half {
 	bool reaping;
 	bool connecting;
 	bool hurried;
-	u8 stale;
+	u8 retries;
 	atomic_t reason;
 	struct kdat_conn_attr conn;
 	u8 read_in;
@@ -622,7 +622,7 @@ struct kdapl_half {
 	struct delayed_work nudge_work;
 	unsigned int nudges;
 	u32 nudge_pos;
-	struct delayed_work retry_work;	/* after a stale connection was in the way */
+	struct delayed_work retry_work;	/* after an old connection was in the way */
 	struct delayed_work timer;	/* dat_ep_connect timeout */
 	struct delayed_work end_work;
 	struct work_struct reap_work;

@@ -30,6 +30,8 @@ empty=$(counts)
 # shellcheck disable=SC2086
 must "kdscale.ko loads" $exec_in insmod "$KO/kdscale.ko" ia_a="$a" ia_b="$b"
 if [ -n "$blocks" ]; then
+	# TCP remembers ports for a minute, and the side without kDAPL tries one only.
+	echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets
 	must "instances are open" scale open "$count"
 	for window in 1 16; do
 		step "$count connections, $window at a time, $blocks blocks with kDAPL and as many without, in turn" \
