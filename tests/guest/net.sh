@@ -310,9 +310,10 @@ vlans() {
 		case $topology in dev) on "$kd_n" link set "vl$kd_n" arp off ;; esac
 		on "$kd_n" link set "vl$kd_n" up
 	done
-	case $topology in dev) ;; *)
-		for kd_n in $sides; do try until_true 30 solicited "$kd_n" "vl$kd_n"; done ;;
-	esac
+	# Where nobody is asked for addresses nothing has to be ready for it.
+	[ "$topology" != net ] || for kd_n in $sides; do
+		try until_true 30 solicited "$kd_n" "vl$kd_n"
+	done
 	v1=vl$((i - 1)) b0=$B.1 b1=$B.$i t0=$B6:1 t1=$B6:$i
 	[ "$p" = rxe ] || for kd_n in $sides; do
 		try rdma link add "${p}v$kd_n" type "$p" netdev "vl$kd_n"
