@@ -38,6 +38,7 @@
 #define RECVS		2		/* of an Endpoint for strangers */
 #define CROWD		1200		/* so many Endpoints for strangers, at most */
 #define RING		4		/* messages of the local guest under way */
+#define BURST		64		/* so many, then it leaves the CPU to others */
 #define MSG		1000
 /* Where the slots of an adapter's memory begin. */
 enum { GUEST, VISITOR = 2 * RING, STRANGER = 4 * RING, SLOTS = 6 * RING };
@@ -97,6 +98,7 @@ struct end {
 	u32 received;		/* the local guest: messages */
 	DAT_DTO_COMPLETION_STATUS sent;
 	struct end *peer;
+	struct delayed_work next;	/* of the local guest: the next burst */
 	struct work_struct free;
 };
 
@@ -179,6 +181,9 @@ static DAT_LMR_TRIPLET segment(struct ia *ia, int n)
 	return (DAT_LMR_TRIPLET) { (uintptr_t)ia->mem + n * MSG, MSG, ia->key };
 }
 
+static void guest_go(struct end *end);
+static void guest_next(struct work_struct *work);
+
 static struct end *end_open(struct ia *ia, const char *name, bool stranger, int base)
 {
 	const DAT_EP_ATTR attr = {
@@ -198,6 +203,7 @@ static struct end *end_open(struct ia *ia, const char *name, bool stranger, int 
 	end->stranger = stranger;
 	end->base = base;
 	INIT_LIST_HEAD(&end->entry);
+	INIT_DELAYED_WORK(&end->next, guest_next);
 	if (TRY(dat_ep_create, ia->h, ia->pz, ia->evd, ia->evd, ia->evd, &attr, &end->ep)) {
 		kfree(end);
 		return NULL;
@@ -270,8 +276,6 @@ static struct end *end_of(DAT_EP_HANDLE ep)
 		return NULL;
 	return context.as_ptr;
 }
-
-static void guest_go(struct end *end);
 
 static void conn_event(const DAT_EVENT *event)
 {
@@ -357,13 +361,29 @@ static void guest_send(struct end *end, u32 number)
 	}
 }
 
-/* B begins, with RING messages at a time; A answers each with the same number. */
+/*
+ * B begins, with RING messages at a time; A answers each with the same number. At
+ * the end of a burst nothing is under way, and the work goes on from there.
+ */
 static void guest_go(struct end *end)
 {
-	u32 may = end->received + (end->ia == &B ? RING : 0);
+	u32 may = end->received;
 
+	if (end->ia == &B)
+		may = min(may + RING, roundup(may, BURST));
 	while (!READ_ONCE(end->leaving) && end->posted_sends < may &&
 	       end->posted_sends - end->sends < RING)
+		guest_send(end, end->posted_sends);
+	if (!READ_ONCE(end->leaving) && end->ia == &B && end->sends == may &&
+	    end->received == may)
+		schedule_delayed_work(&end->next, msecs_to_jiffies(10));
+}
+
+static void guest_next(struct work_struct *work)
+{
+	struct end *end = container_of(to_delayed_work(work), struct end, next);
+
+	if (!READ_ONCE(end->leaving))
 		guest_send(end, end->posted_sends);
 }
 
@@ -610,6 +630,8 @@ static int pair_close(struct end *pair[2])
 	if (pair[0] && pair[1] && pair[0]->outcomes && pair[1]->outcomes) {
 		WRITE_ONCE(pair[0]->leaving, true);
 		WRITE_ONCE(pair[1]->leaving, true);
+		cancel_delayed_work_sync(&pair[0]->next);
+		cancel_delayed_work_sync(&pair[1]->next);
 		/* soft-iWARP takes an end in the middle of a message for an error */
 		if (!await(pair_quiet(pair)))
 			err = fail("%s: messages do not arrive", pair[0]->name);
@@ -1085,8 +1107,10 @@ static void vic_close(void)
 	ia_close(&A);
 	ia_close(&B);
 	destroy_workqueue(vic_wq);
-	list_for_each_entry_safe(end, next, &graves, entry)
+	list_for_each_entry_safe(end, next, &graves, entry) {
+		cancel_delayed_work_sync(&end->next);	/* of its last upcall */
 		kfree(end);
+	}
 	pr_info("%s messages=%d visits=%d requests=%d\n",
 		atomic_read(&vic_faults) ? "FAIL" : "PASS", messages, visits, requests);
 }
