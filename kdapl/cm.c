@@ -209,10 +209,7 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			break;
 		}
 		/* the peer went before our last word of the set-up reached it */
-		complete_all(&half->cm_down);
-		if (half->phase == KDAPL_HALF_UP)
-			kdapl_half_end(half, KDAPL_END_PEER);
-		break;
+		fallthrough;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		complete_all(&half->cm_down);
 		/* who disconnects was connected: its last word of the set-up was overtaken */
@@ -554,10 +551,12 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 		ret = -ECONNABORTED;	/* dat_ep_disconnect was faster */
 		mod_delayed_work(kdapl_wq, &half->end_work, 0);	/* takes the id */
 	}
-	if (ret)
+	if (ret) {
+		kdapl_cr_settle(id);
 		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
-	else
+	} else {
 		ret = rdma_accept(id, &param);
+	}
 	mutex_unlock(&half->lock);
 	rdma_unlock_handler(id);
 	memalloc_noio_restore(noio);

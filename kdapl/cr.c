@@ -2,6 +2,7 @@
 /*
  * Connection Requests: what a listener received and nobody has answered yet.
  */
+#include <linux/delay.h>
 #include <linux/export.h>
 #include <linux/slab.h>
 
@@ -24,7 +25,7 @@ static void cr_release(struct kdapl_obj *obj)
  *
  * Return: 0, always.
  */
-static int kdapl_cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+int kdapl_cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;
 }
@@ -126,6 +127,22 @@ void kdapl_cr_refuse(struct kdapl_cr *cr)
 		kdapl_cr_destroy(cr);
 }
 
+/**
+ * kdapl_cr_settle - wait until the provider has let go of a request
+ * @id: the request's
+ *
+ * When soft-iWARP has told of a request it drops its lock on it, and wakes up who
+ * waits for that lock; a request that is refused in between is freed memory then.
+ * Nothing tells when it is done. This is a thousand times what it takes.
+ *
+ * Context: may sleep.
+ */
+void kdapl_cr_settle(const struct rdma_cm_id *id)
+{
+	if (id->device->ops.driver_id == RDMA_DRIVER_SIW)
+		usleep_range(1000, 2000);
+}
+
 /* Answer no, if nobody has answered yet. */
 static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reason)
 {
@@ -136,6 +153,7 @@ static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reas
 	cr->cm_id = NULL;
 	mutex_unlock(&cr->mutex);
 	if (id) {
+		kdapl_cr_settle(id);
 		/* a peer that has gone cannot be told: no matter */
 		rdma_reject(id, pdata, len, reason);
 		rdma_destroy_id(id);

@@ -447,6 +447,12 @@ static void evd_append(struct kdapl_evd *evd, const struct kdapl_event *ev)
 	evd->store_signalled += ev->signalled;
 }
 
+/* evd->lock held: no room for an event of another stream than DTO and RMR */
+static bool evd_others_full(const struct kdapl_evd *evd)
+{
+	return evd->store_others >= evd->qlen || evd->closing;
+}
+
 /**
  * kdapl_evd_store - append an event to the store
  * @evd: the EVD; evd->lock held
@@ -459,7 +465,7 @@ bool kdapl_evd_store(struct kdapl_evd *evd, const struct kdapl_event *ev)
 {
 	lockdep_assert_held(&evd->lock);
 	if (event_other(ev)) {
-		if (evd->store_others >= evd->qlen || evd->closing)
+		if (evd_others_full(evd))
 			return false;
 	} else if (!kdapl_evd_room(evd)) {
 		return false;
@@ -504,7 +510,7 @@ bool kdapl_evd_full(struct kdapl_evd *evd)
 	bool full;
 
 	spin_lock_irqsave(&evd->lock, flags);
-	full = evd->store_others >= evd->qlen || evd->closing;
+	full = evd_others_full(evd);
 	spin_unlock_irqrestore(&evd->lock, flags);
 	return full;
 }

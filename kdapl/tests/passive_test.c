@@ -464,6 +464,16 @@ static DAT_CR_HANDLE pa_pass(struct kd_env *env, DAT_CR_HANDLE cr, DAT_PSP_HANDL
 	return next;
 }
 
+static DAT_HANDLE pa_sp(struct kd_env *env, DAT_EVD_HANDLE cr_evd, enum pa_kind kind)
+{
+	bool provider = kind & 1;
+
+	if (kind >= PA_RSP)
+		return kd_rsp(env, cr_evd, PA_QUAL, provider ? DAT_HANDLE_NULL : env->ep);
+	return kd_psp(env, cr_evd, PA_QUAL,
+		      provider ? DAT_PSP_PROVIDER_FLAG : DAT_PSP_CONSUMER_FLAG);
+}
+
 static void pa_pass_all(struct kd_env *env, DAT_EVD_HANDLE cr_evd, struct pa_targets *to,
 			enum pa_kind kind)
 {
@@ -476,9 +486,7 @@ static void pa_pass_all(struct kd_env *env, DAT_EVD_HANDLE cr_evd, struct pa_tar
 	int i;
 
 	kd_ep(env, NULL);
-	sp = rsp ? kd_rsp(env, cr_evd, PA_QUAL, provider ? DAT_HANDLE_NULL : env->ep) :
-		   kd_psp(env, cr_evd, PA_QUAL,
-			  provider ? DAT_PSP_PROVIDER_FLAG : DAT_PSP_CONSUMER_FLAG);
+	sp = pa_sp(env, cr_evd, kind);
 	cr = pa_request(env, sp, cr_evd, PA_QUAL, rsp);
 	for (i = 0; i < ARRAY_SIZE(nobody); i++)
 		KD_EXPECT_RET(test, dat_cr_handoff(cr, nobody[i]), DAT_INVALID_PARAMETER,
@@ -540,16 +548,14 @@ static void pa_full(struct kd_env *env, enum pa_kind kind)
 {
 	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 1);
 	DAT_PSP_HANDLE filler = kd_psp(env, cr_evd, PA_OTHER, DAT_PSP_CONSUMER_FLAG);
-	bool rsp = kind >= PA_RSP, provider = kind & 1;
+	bool rsp = kind >= PA_RSP;
 	struct kunit *test = env->test;
 	DAT_CR_HANDLE cr;
 	DAT_HANDLE sp;
 	int i;
 
 	kd_ep(env, NULL);
-	sp = rsp ? kd_rsp(env, cr_evd, PA_QUAL, provider ? DAT_HANDLE_NULL : env->ep) :
-		   kd_psp(env, cr_evd, PA_QUAL,
-			  provider ? DAT_PSP_PROVIDER_FLAG : DAT_PSP_CONSUMER_FLAG);
+	sp = pa_sp(env, cr_evd, kind);
 	KUNIT_EXPECT_TRUE(test, kd_request(env, filler, pa_pdata, sizeof(pa_pdata)));
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_FALSE(test, kd_request(env, sp, pa_pdata, sizeof(pa_pdata)));

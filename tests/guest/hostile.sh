@@ -16,6 +16,8 @@ esac
 # listener by closing that; nor does it tell one rejection from the other. It gives
 # up, after 10 s, what nobody answers.
 case $p in rxe) many=256 ;; siw) many=64 ;; esac
+# TCP remembers ports for a minute, and the peer tries one only.
+echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets
 counted() { [ "$p" = siw ] || peer count "$@"; }
 
 peer() { echo "$*" >/sys/kernel/debug/kdpeer/do; }
