@@ -551,12 +551,10 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 		ret = -ECONNABORTED;	/* dat_ep_disconnect was faster */
 		mod_delayed_work(kdapl_wq, &half->end_work, 0);	/* takes the id */
 	}
-	if (ret) {
-		kdapl_cr_settle(id);
+	if (ret)
 		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
-	} else {
+	else
 		ret = rdma_accept(id, &param);
-	}
 	mutex_unlock(&half->lock);
 	rdma_unlock_handler(id);
 	memalloc_noio_restore(noio);

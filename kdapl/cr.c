@@ -2,9 +2,9 @@
 /*
  * Connection Requests: what a listener received and nobody has answered yet.
  */
-#include <linux/delay.h>
 #include <linux/export.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "kdapl.h"
 
@@ -16,16 +16,8 @@ static void cr_release(struct kdapl_obj *obj)
 	kfree_rcu(cr, obj.rcu);
 }
 
-/**
- * kdapl_cr_handler - events of an id that waits for its answer
- * @id: cm_id
- * @event: what happened
- *
- * The peer may have gone; who accepts then finds out.
- *
- * Return: 0, always.
- */
-int kdapl_cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+/* An id that waits for its answer. The peer may have gone; who accepts then finds out. */
+static int cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;
 }
@@ -97,7 +89,7 @@ struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		return ERR_PTR(ret);
 	}
 	id->context = NULL;	/* a handoff gives it to another CR */
-	id->event_handler = kdapl_cr_handler;
+	id->event_handler = cr_handler;
 	return cr;
 }
 
@@ -127,20 +119,77 @@ void kdapl_cr_refuse(struct kdapl_cr *cr)
 		kdapl_cr_destroy(cr);
 }
 
+static void cr_refuse(struct rdma_cm_id *id, const void *pdata, u8 len, u8 reason)
+{
+	/* a peer that has gone cannot be told: no matter */
+	rdma_reject(id, pdata, len, reason);
+	rdma_destroy_id(id);
+}
+
+struct cr_refusal {
+	struct delayed_work work;
+	struct rdma_cm_id *id;
+	u8 reason;
+	u8 len;
+	u8 pdata[];
+};
+
+static atomic_t cr_refusals;	/* under way */
+
+static void cr_refuse_work(struct work_struct *work)
+{
+	struct cr_refusal *later = container_of(to_delayed_work(work), struct cr_refusal, work);
+
+	cr_refuse(later->id, later->pdata, later->len, later->reason);
+	kfree(later);
+	if (atomic_dec_and_test(&cr_refusals))
+		wake_up_var(&cr_refusals);
+}
+
 /**
- * kdapl_cr_settle - wait until the provider has let go of a request
- * @id: the request's
+ * kdapl_cr_refuse_later - refuse a request when the provider has let go of it
+ * @id: the request's, which nobody else uses; taken over on success
+ * @pdata: private data, copied
+ * @len: how much
+ * @reason: of the rejection
  *
  * When soft-iWARP has told of a request it drops its lock on it, and wakes up who
  * waits for that lock; a request that is refused in between is freed memory then.
- * Nothing tells when it is done. This is a thousand times what it takes.
+ * Nothing tells when it is done: this is ten thousand times what it takes.
  *
- * Context: may sleep.
+ * Context: may sleep; also in the id's handler.
+ * Return: false where there is no need of it, or no memory.
  */
-void kdapl_cr_settle(const struct rdma_cm_id *id)
+bool kdapl_cr_refuse_later(struct rdma_cm_id *id, const void *pdata, u8 len, u8 reason)
 {
-	if (id->device->ops.driver_id == RDMA_DRIVER_SIW)
-		usleep_range(1000, 2000);
+	struct cr_refusal *later;
+
+	if (id->device->ops.driver_id != RDMA_DRIVER_SIW)
+		return false;
+	later = kmalloc(struct_size(later, pdata, len), GFP_NOIO);
+	if (!later)
+		return false;
+	INIT_DELAYED_WORK(&later->work, cr_refuse_work);
+	later->id = id;
+	later->reason = reason;
+	later->len = len;
+	if (len)
+		memcpy(later->pdata, pdata, len);
+	id->context = NULL;
+	id->event_handler = cr_handler;
+	atomic_inc(&cr_refusals);
+	queue_delayed_work(kdapl_wq, &later->work, msecs_to_jiffies(20));
+	return true;
+}
+
+/**
+ * kdapl_cr_stop - wait until all requests are refused
+ *
+ * No service point and no CR is left.
+ */
+void kdapl_cr_stop(void)
+{
+	wait_var_event(&cr_refusals, !atomic_read(&cr_refusals));
 }
 
 /* Answer no, if nobody has answered yet. */
@@ -152,12 +201,8 @@ static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reas
 	id = cr->cm_id;
 	cr->cm_id = NULL;
 	mutex_unlock(&cr->mutex);
-	if (id) {
-		kdapl_cr_settle(id);
-		/* a peer that has gone cannot be told: no matter */
-		rdma_reject(id, pdata, len, reason);
-		rdma_destroy_id(id);
-	}
+	if (id && !kdapl_cr_refuse_later(id, pdata, len, reason))
+		cr_refuse(id, pdata, len, reason);
 }
 
 /**

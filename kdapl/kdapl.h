@@ -1160,8 +1160,8 @@ struct kdapl_cr {
 
 struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 				 const struct rdma_conn_param *param);
-int kdapl_cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
-void kdapl_cr_settle(const struct rdma_cm_id *id);
+bool kdapl_cr_refuse_later(struct rdma_cm_id *id, const void *pdata, u8 len, u8 reason);
+void kdapl_cr_stop(void);
 void kdapl_cr_refuse(struct kdapl_cr *cr);
 void kdapl_cr_destroy(struct kdapl_cr *cr);
 void kdapl_cr_destroy_verbs(struct kdapl_cr *cr);

@@ -74,6 +74,7 @@ err_wq:
 void kdapl_stop(void)
 {
 	ib_unregister_client(&kdapl_client);
+	kdapl_cr_stop();
 	/* in the order in which they wait for each other */
 	destroy_workqueue(kdapl_upcall_wq);
 	destroy_workqueue(kdapl_many_wq);

@@ -109,42 +109,6 @@ static bool sp_take_back(struct kdapl_cr *cr)
 	return mine;
 }
 
-struct sp_refusal {
-	struct work_struct work;
-	struct rdma_cm_id *id;
-};
-
-/* Not the reason of dat_cr_reject(): the peer must see NON_PEER_REJECTED. */
-static void sp_refuse(struct rdma_cm_id *id)
-{
-	kdapl_cr_settle(id);
-	rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
-}
-
-static void sp_refuse_work(struct work_struct *work)
-{
-	struct sp_refusal *later = container_of(work, struct sp_refusal, work);
-
-	sp_refuse(later->id);
-	rdma_destroy_id(later->id);
-	kfree(later);
-}
-
-/* Where that takes a while the next request does not wait for it, if possible. */
-static bool sp_refuse_later(struct kdapl_device *dev, struct rdma_cm_id *id)
-{
-	struct sp_refusal *later = dev->siw ? kmalloc(sizeof(*later), GFP_NOIO) : NULL;
-
-	if (!later)
-		return false;
-	INIT_WORK(&later->work, sp_refuse_work);
-	later->id = id;
-	id->context = NULL;
-	id->event_handler = kdapl_cr_handler;
-	queue_work(kdapl_reap_wq, &later->work);
-	return true;
-}
-
 /**
  * kdapl_sp_request - a request has arrived: tell the consumer, or refuse it
  * @sp: service point it came through
@@ -180,9 +144,10 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 			return true;
 	}
 refuse:
-	if (sp_refuse_later(sp->obj.ia->dev, id))
+	/* not the reason of dat_cr_reject(): the peer must see NON_PEER_REJECTED */
+	if (kdapl_cr_refuse_later(id, NULL, 0, IB_CM_REJ_NO_RESOURCES))
 		return true;
-	sp_refuse(id);
+	rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
 	return false;
 }
 

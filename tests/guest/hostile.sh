@@ -25,7 +25,8 @@ victim() { echo "$*" >/sys/kernel/debug/kdvictim/do; }
 counts() { rdma resource show | sed 's/^[0-9]*: //'; }
 # An EVD keeps the completion queues that it once needed.
 but_cqs() { counts | sed 's/ cq [0-9]*//'; }
-as_before() { [ "$(but_cqs)" = "$before" ]; }
+# A request that the victim has given up may reach a busy peer after all that.
+as_before() { peer die && peer gone && [ "$(but_cqs)" = "$before" ]; }
 all_gone() { [ "$(counts)" = "$empty" ]; }
 stuck() { grep -l '^State:.*D (disk' /proc/[0-9]*/status; }
 said() { dmesg | sed -n "s/.*$1: //p" | tail -n 1; }

@@ -29,6 +29,7 @@
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
 
+#include "../calls.h"
 #include "../orders.h"
 
 #define SIZE	32768		/* of the buffers: half to send, half to receive */
@@ -102,38 +103,6 @@ static bool ok(DAT_RETURN ret)
 	else
 		say("%s %s", major + strlen("DAT_"), minor + strlen("DAT_"));
 	return ret == DAT_SUCCESS;
-}
-
-static const char *event_name(DAT_EVENT_NUMBER event)
-{
-	switch ((u32)event) {
-	case 0:						return "none";
-	case DAT_CONNECTION_EVENT_ESTABLISHED:		return "ESTABLISHED";
-	case DAT_CONNECTION_EVENT_PEER_REJECTED:	return "PEER_REJECTED";
-	case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:	return "NON_PEER_REJECTED";
-	case DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR: return "ACCEPT_COMPLETION_ERROR";
-	case DAT_CONNECTION_EVENT_DISCONNECTED:		return "DISCONNECTED";
-	case DAT_CONNECTION_EVENT_BROKEN:		return "BROKEN";
-	case DAT_CONNECTION_EVENT_TIMED_OUT:		return "TIMED_OUT";
-	case DAT_CONNECTION_EVENT_UNREACHABLE:		return "UNREACHABLE";
-	case DAT_ASYNC_ERROR_EVD_OVERFLOW:		return "EVD_OVERFLOW";
-	case DAT_ASYNC_ERROR_IA_CATASTROPHIC:		return "IA_CATASTROPHIC";
-	case DAT_ASYNC_ERROR_EP_BROKEN:			return "EP_BROKEN";
-	case DAT_ASYNC_ERROR_TIMED_OUT:			return "ASYNC_TIMED_OUT";
-	case DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR:	return "PROVIDER_INTERNAL_ERROR";
-	default:					return "?";
-	}
-}
-
-static const char *status_name(int status)
-{
-	static const char * const names[] = {
-		"SUCCESS", "FLUSHED", "LOCAL_LENGTH", "LOCAL_EP", "LOCAL_PROTECTION",
-		"BAD_RESPONSE", "REMOTE_ACCESS", "REMOTE_RESPONDER", "TRANSPORT",
-		"RECEIVER_NOT_READY",
-	};
-
-	return status >= 0 && status < ARRAY_SIZE(names) ? names[status] : "?";
 }
 
 static const char *state_name(DAT_EP_STATE state)

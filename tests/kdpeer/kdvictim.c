@@ -30,6 +30,7 @@
 #include <dat2/kdat.h>
 #include <dat2/kdat_ext.h>
 
+#include "../calls.h"
 #include "../orders.h"
 #include "talk.h"
 
@@ -135,29 +136,6 @@ static int mark;
 		pr_err("FAIL " fmt "\n", ##__VA_ARGS__);		\
 	-EIO;								\
 })
-
-static int check(const char *what, DAT_RETURN ret)
-{
-	const char *major = "unknown error", *minor = "";
-
-	if (ret == DAT_SUCCESS)
-		return 0;
-	dat_strerror(ret, &major, &minor);
-	return fail("%s: %s %s", what, major, minor);
-}
-
-#define TRY(call, ...)	check(#call, call(__VA_ARGS__))
-
-static const char *event_name(DAT_EVENT_NUMBER event)
-{
-	static const char *const names[] = {
-		"none", "ESTABLISHED", "PEER_REJECTED", "NON_PEER_REJECTED",
-		"ACCEPT_COMPLETION_ERROR", "DISCONNECTED", "BROKEN", "TIMED_OUT", "UNREACHABLE",
-	};
-	u32 n = event ? event - DAT_CONNECTION_EVENT_ESTABLISHED + 1 : 0;
-
-	return n < ARRAY_SIZE(names) ? names[n] : "another";
-}
 
 static u32 rnd(u32 below)
 {

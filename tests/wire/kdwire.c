@@ -28,6 +28,7 @@
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
 
+#include "../calls.h"
 #include "../orders.h"
 
 #define SIZE		(1024 * 1024)	/* of every buffer, and the largest transfer */
@@ -104,44 +105,6 @@ static struct dentry *kdw_dir;
 static struct conn act = { .name = "act" }, pas = { .name = "pas" };
 
 #define fail(fmt, ...)	({ pr_err("FAIL " fmt "\n", ##__VA_ARGS__); -EIO; })
-
-static int check(const char *what, DAT_RETURN ret)
-{
-	const char *major = "unknown error", *minor = "";
-
-	if (ret == DAT_SUCCESS)
-		return 0;
-	dat_strerror(ret, &major, &minor);
-	return fail("%s: %s %s", what, major, minor);
-}
-
-#define TRY(call, ...)	check(#call, call(__VA_ARGS__))
-
-static const char *event_name(DAT_EVENT_NUMBER event)
-{
-	switch ((u32)event) {
-	case 0:						return "none";
-	case DAT_CONNECTION_EVENT_ESTABLISHED:		return "ESTABLISHED";
-	case DAT_CONNECTION_EVENT_PEER_REJECTED:	return "PEER_REJECTED";
-	case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:	return "NON_PEER_REJECTED";
-	case DAT_CONNECTION_EVENT_DISCONNECTED:		return "DISCONNECTED";
-	case DAT_CONNECTION_EVENT_BROKEN:		return "BROKEN";
-	case DAT_CONNECTION_EVENT_TIMED_OUT:		return "TIMED_OUT";
-	case DAT_CONNECTION_EVENT_UNREACHABLE:		return "UNREACHABLE";
-	default:					return "another";
-	}
-}
-
-static const char *status_name(int status)
-{
-	static const char * const names[] = {
-		"SUCCESS", "FLUSHED", "LOCAL_LENGTH", "LOCAL_EP", "LOCAL_PROTECTION",
-		"BAD_RESPONSE", "REMOTE_ACCESS", "REMOTE_RESPONDER", "TRANSPORT",
-		"RECEIVER_NOT_READY",
-	};
-
-	return status >= 0 && status < ARRAY_SIZE(names) ? names[status] : "another";
-}
 
 /* ---- memory ---- */
 
