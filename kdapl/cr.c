@@ -3,8 +3,8 @@
  * Connection Requests: what a listener received and nobody has answered yet.
  */
 #include <linux/export.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
-#include <linux/wait_bit.h>
 
 #include "kdapl.h"
 
@@ -127,24 +127,32 @@ static void cr_refuse(struct rdma_cm_id *id, const void *pdata, u8 len, u8 reaso
 }
 
 struct cr_refusal {
-	struct delayed_work work;
+	struct list_head entry;
 	struct rdma_cm_id *id;
 	u8 reason;
 	u8 len;
 	u8 pdata[];
 };
 
-static atomic_t cr_refusals;	/* under way */
+static LIST_HEAD(cr_refusals);		/* to be said */
+static DEFINE_SPINLOCK(cr_refusals_lock);
 
-static void cr_refuse_work(struct work_struct *work)
+static void cr_refuse_all(struct work_struct *work)
 {
-	struct cr_refusal *later = container_of(to_delayed_work(work), struct cr_refusal, work);
+	struct cr_refusal *one, *next;
+	LIST_HEAD(mine);
 
-	cr_refuse(later->id, later->pdata, later->len, later->reason);
-	kfree(later);
-	if (atomic_dec_and_test(&cr_refusals))
-		wake_up_var(&cr_refusals);
+	spin_lock(&cr_refusals_lock);
+	list_splice_init(&cr_refusals, &mine);
+	spin_unlock(&cr_refusals_lock);
+	synchronize_rcu_tasks();	/* every thread has slept, or left the kernel */
+	list_for_each_entry_safe(one, next, &mine, entry) {
+		cr_refuse(one->id, one->pdata, one->len, one->reason);
+		kfree(one);
+	}
 }
+
+static DECLARE_DELAYED_WORK(cr_refuse_work, cr_refuse_all);
 
 /**
  * kdapl_cr_refuse_later - refuse a request when the provider has let go of it
@@ -153,43 +161,45 @@ static void cr_refuse_work(struct work_struct *work)
  * @len: how much
  * @reason: of the rejection
  *
- * When soft-iWARP has told of a request it drops its lock on it, and wakes up who
- * waits for that lock; a request that is refused in between is freed memory then.
- * Nothing tells when it is done: this is ten thousand times what it takes.
+ * When soft-iWARP has told of a request it drops its lock on it, and then wakes up
+ * who waits for that lock; a request that is refused in between is freed memory
+ * there. Its thread is through with it when it next sleeps. Kernels that cannot
+ * wait for that wait for each CPU at least; so there is some time as well.
  *
  * Context: may sleep; also in the id's handler.
  * Return: false where there is no need of it, or no memory.
  */
 bool kdapl_cr_refuse_later(struct rdma_cm_id *id, const void *pdata, u8 len, u8 reason)
 {
-	struct cr_refusal *later;
+	struct cr_refusal *one;
 
 	if (id->device->ops.driver_id != RDMA_DRIVER_SIW)
 		return false;
-	later = kmalloc(struct_size(later, pdata, len), GFP_NOIO);
-	if (!later)
+	one = kmalloc(struct_size(one, pdata, len), GFP_NOIO);
+	if (!one)
 		return false;
-	INIT_DELAYED_WORK(&later->work, cr_refuse_work);
-	later->id = id;
-	later->reason = reason;
-	later->len = len;
+	one->id = id;
+	one->reason = reason;
+	one->len = len;
 	if (len)
-		memcpy(later->pdata, pdata, len);
+		memcpy(one->pdata, pdata, len);
 	id->context = NULL;
 	id->event_handler = cr_handler;
-	atomic_inc(&cr_refusals);
-	queue_delayed_work(kdapl_wq, &later->work, msecs_to_jiffies(20));
+	spin_lock(&cr_refusals_lock);
+	list_add_tail(&one->entry, &cr_refusals);
+	spin_unlock(&cr_refusals_lock);
+	queue_delayed_work(kdapl_wq, &cr_refuse_work, msecs_to_jiffies(20));
 	return true;
 }
 
 /**
- * kdapl_cr_stop - wait until all requests are refused
+ * kdapl_cr_stop - refuse what is left to be refused
  *
  * No service point and no CR is left.
  */
 void kdapl_cr_stop(void)
 {
-	wait_var_event(&cr_refusals, !atomic_read(&cr_refusals));
+	flush_delayed_work(&cr_refuse_work);
 }
 
 /* Answer no, if nobody has answered yet. */
