@@ -164,7 +164,7 @@ static DECLARE_DELAYED_WORK(cr_refuse_work, cr_refuse_all);
  * When soft-iWARP has told of a request it drops its lock on it, and then wakes up
  * who waits for that lock; a request that is refused in between is freed memory
  * there. Its thread is through with it when it next sleeps. Kernels that cannot
- * wait for that wait for each CPU at least; so there is some time as well.
+ * wait for that wait for each CPU at least; so there is some time as well (D-60).
  *
  * Context: may sleep; also in the id's handler.
  * Return: false where there is no need of it, or no memory.
