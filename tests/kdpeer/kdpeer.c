@@ -111,6 +111,7 @@ static struct dentry *peer_dir;
 static struct rnd_state peer_rnd;
 static u32 peer_number;		/* of requests, ever */
 static bool peer_iwarp;		/* which gives up on a request that nobody answers */
+static bool dying;		/* whatever comes is given up */
 static struct {
 	u32 accepted, rejected, refused, unreachable, local, heard;
 	u32 reason[256];
@@ -692,6 +693,7 @@ static int do_gone(char *arg)
 		return fail("%d requests are left, %d without an answer, %d connections", alive,
 			    pending, established);
 	}
+	WRITE_ONCE(dying, false);
 	report();
 	return atomic_read(&peer_faults) ? -EIO : 0;
 }
@@ -731,11 +733,12 @@ static int do_count(char *arg)
 	return is == n ? 0 : fail("%u are %s, not %u", is, what, n);
 }
 
-/* die: all that is left is given up at once. */
+/* die: all that is left is given up at once, and what comes until all is gone. */
 static int do_die(char *arg)
 {
 	struct req *req, *next;
 
+	WRITE_ONCE(dying, true);
 	WRITE_ONCE(flood.stop, true);
 	wake_up_all(&peer_wait);
 	flush_work(&flood.work);
@@ -857,6 +860,8 @@ static int listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	id->context = req;
 	id->event_handler = passive_handler;
 	answer(req, &talk);
+	if (READ_ONCE(dying))
+		req_die(req);
 	return 0;
 }
 
