@@ -22,7 +22,6 @@
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
 
-#include "../calls.h"
 #include "../orders.h"
 #include "kdscale.h"
 
@@ -73,6 +72,20 @@ static u32 round;		/* of data */
 static atomic_t faults;
 static struct dentry *scale_dir;
 static struct workqueue_struct *scale_wq;
+
+static int check(const char *what, DAT_RETURN ret)
+{
+	const char *major = "unknown error", *minor = "";
+
+	if (ret == DAT_SUCCESS)
+		return 0;
+	dat_strerror(ret, &major, &minor);
+	if (atomic_inc_return(&faults) > 20)
+		return -EIO;
+	return fail("%s: %s %s", what, major, minor);
+}
+
+#define TRY(call, ...)	check(#call, call(__VA_ARGS__))
 
 #define fault(fmt, ...)							\
 ({									\
