@@ -154,22 +154,15 @@ static void cr_refuse_all(struct work_struct *work)
 
 static DECLARE_DELAYED_WORK(cr_refuse_work, cr_refuse_all);
 
-/**
- * kdapl_cr_refuse_later - refuse a request when the provider has let go of it
- * @id: the request's, which nobody else uses; taken over on success
- * @pdata: private data, copied
- * @len: how much
- * @reason: of the rejection
- *
+/*
  * When soft-iWARP has told of a request it drops its lock on it, and then wakes up
  * who waits for that lock; a request that is refused in between is freed memory
  * there. Its thread is through with it when it next sleeps. Kernels that cannot
  * wait for that wait for each CPU at least; so there is some time as well (D-60).
  *
- * Context: may sleep; also in the id's handler.
- * Return: false where there is no need of it, or no memory.
+ * The id is taken over, unless there is no need of it, or no memory.
  */
-bool kdapl_cr_refuse_later(struct rdma_cm_id *id, const void *pdata, u8 len, u8 reason)
+static bool cr_refuse_later(struct rdma_cm_id *id, const void *pdata, u8 len, u8 reason)
 {
 	struct cr_refusal *one;
 
@@ -193,6 +186,22 @@ bool kdapl_cr_refuse_later(struct rdma_cm_id *id, const void *pdata, u8 len, u8 
 }
 
 /**
+ * kdapl_cr_turn_away - refuse a request in the handler that hears of it
+ * @id: the request's
+ * @reason: of the rejection
+ *
+ * Context: the listener's handler.
+ * Return: whether the id has been taken over; if not, the caller destroys it.
+ */
+bool kdapl_cr_turn_away(struct rdma_cm_id *id, u8 reason)
+{
+	if (cr_refuse_later(id, NULL, 0, reason))
+		return true;
+	rdma_reject(id, NULL, 0, reason);
+	return false;
+}
+
+/**
  * kdapl_cr_stop - refuse what is left to be refused
  *
  * No service point and no CR is left.
@@ -211,7 +220,7 @@ static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reas
 	id = cr->cm_id;
 	cr->cm_id = NULL;
 	mutex_unlock(&cr->mutex);
-	if (id && !kdapl_cr_refuse_later(id, pdata, len, reason))
+	if (id && !cr_refuse_later(id, pdata, len, reason))
 		cr_refuse(id, pdata, len, reason);
 }
 

@@ -1160,7 +1160,7 @@ struct kdapl_cr {
 
 struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 				 const struct rdma_conn_param *param);
-bool kdapl_cr_refuse_later(struct rdma_cm_id *id, const void *pdata, u8 len, u8 reason);
+bool kdapl_cr_turn_away(struct rdma_cm_id *id, u8 reason);
 void kdapl_cr_stop(void);
 void kdapl_cr_refuse(struct kdapl_cr *cr);
 void kdapl_cr_destroy(struct kdapl_cr *cr);

@@ -224,12 +224,8 @@ static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *even
 	if (event->param.conn.private_data_len < REG_NONCE ||
 	    memcmp(event->param.conn.private_data, reg->nonce, REG_NONCE) ||
 	    !reg_same_host(&id->route.addr.dst_addr, &reg->addr) ||
-	    atomic_xchg(&reg->taken, 1)) {
-		if (kdapl_cr_refuse_later(id, NULL, 0, IB_CM_REJ_INVALID_SERVICE_ID))
-			return 0;
-		rdma_reject(id, NULL, 0, IB_CM_REJ_INVALID_SERVICE_ID);
-		return -EPERM;
-	}
+	    atomic_xchg(&reg->taken, 1))
+		return kdapl_cr_turn_away(id, IB_CM_REJ_INVALID_SERVICE_ID) ? 0 : -EPERM;
 	param.qp_num = reg->qp[1]->qp_num;
 	if (rdma_accept(id, &param))
 		return -ECONNABORTED;

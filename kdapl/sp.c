@@ -145,10 +145,7 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 	}
 refuse:
 	/* not the reason of dat_cr_reject(): the peer must see NON_PEER_REJECTED */
-	if (kdapl_cr_refuse_later(id, NULL, 0, IB_CM_REJ_NO_RESOURCES))
-		return true;
-	rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
-	return false;
+	return kdapl_cr_turn_away(id, IB_CM_REJ_NO_RESOURCES);
 }
 
 /*
