@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The memory of LMRs, from what a consumer names it by to what a device sees.
+ *
+ * Whatever the consumer names becomes a scatterlist of our own, an entry for
+ * every run of physically contiguous memory, however many pages it has. Two
+ * walks make it: the first counts, the second fills in. Nothing is kept per page,
+ * and an endless list is given up as soon as no device could take it.
+ *
+ * A page list knows blocks of one size only, so where two runs meet both have
+ * to be on the boundary of a page. The size of the blocks is chosen when the
+ * list has been mapped (kdapl_mem_page_size()): the smallest that does with the
+ * blocks there are. It gives nothing away: bounds are those of the region to the
+ * byte, whatever the size of its blocks.
+ */
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+#include <linux/vmalloc.h>
+
+#include "kdapl.h"
+
+/**
+ * struct mem_walk - one of the two walks
+ * @sg: entry to fill in next; NULL while counting
+ * @last: the last one filled in
+ * @room: entries left from @sg on
+ * @max_entry: longest entry, a multiple of PAGE_SIZE
+ * @max_runs: what no device takes more of
+ * @runs: contiguous runs, the current one included
+ * @entries: entries of all runs before it
+ * @addr: start of the current run
+ * @length: bytes of it
+ * @total: bytes of all of them
+ * @pages: looked at since the walk started
+ */
+struct mem_walk {
+	struct scatterlist *sg;
+	struct scatterlist *last;
+	unsigned int room;
+	u64 max_entry;
+	unsigned int max_runs;
+	unsigned int runs;
+	unsigned int entries;
+	phys_addr_t addr;
+	u64 length;
+	u64 total;
+	unsigned long pages;
+};
+
+typedef int mem_walk_fn(struct mem_walk *walk, const void *region, u64 length);
+
+static void walk_breathe(struct mem_walk *walk)
+{
+	if (!(++walk->pages % 1024))
+		cond_resched();
+}
+
+/* The current run is complete. */
+static int walk_flush(struct mem_walk *walk)
+{
+	while (walk->length) {
+		u32 chunk = min(walk->length, walk->max_entry - offset_in_page(walk->addr));
+
+		if (walk->sg) {
+			if (!walk->room)	/* it has changed since it was counted */
+				return -EFAULT;
+			walk->room--;
+			sg_set_page(walk->sg, pfn_to_page(PHYS_PFN(walk->addr)), chunk,
+				    offset_in_page(walk->addr));
+			walk->last = walk->sg;
+			if (walk->room)
+				walk->sg = sg_next(walk->sg);
+		}
+		walk->entries++;
+		walk->addr += chunk;
+		walk->length -= chunk;
+	}
+	return 0;
+}
+
+/* Memory that follows what came so far. */
+static int walk_add(struct mem_walk *walk, phys_addr_t addr, u64 length)
+{
+	int ret;
+
+	if (walk->runs && walk->addr + walk->length == addr) {
+		walk->length += length;
+	} else {
+		if (walk->runs && offset_in_page(walk->addr + walk->length))
+			return -EFAULT;
+		if (walk->runs && offset_in_page(addr))
+			return -EFAULT;
+		if (walk->runs == walk->max_runs)
+			return -E2BIG;
+		ret = walk_flush(walk);
+		if (ret)
+			return ret;
+		walk->addr = addr;
+		walk->length = length;
+		walk->runs++;
+	}
+	walk->total += length;
+	return 0;
+}
+
+/* The same, if there is a struct page for all of it. */
+static int walk_add_checked(struct mem_walk *walk, phys_addr_t addr, u64 length)
+{
+	unsigned long pfn = PHYS_PFN(addr), last = PHYS_PFN(addr + length - 1);
+
+	if (addr + length < addr)
+		return -EFAULT;
+	do {
+		if (!pfn_valid(pfn))
+			return -EFAULT;
+		walk_breathe(walk);
+	} while (pfn++ < last);
+	return walk_add(walk, addr, length);
+}
+
+/* is_vmalloc_or_module_addr() is not exported by every kernel. */
+static bool mem_needs_walk(const void *addr)
+{
+#ifdef MODULES_VADDR
+	if ((unsigned long)addr >= MODULES_VADDR && (unsigned long)addr < MODULES_END)
+		return true;
+#endif
+	return is_vmalloc_addr(addr);
+}
+
+/* The page behind a kernel address: linear mapping, vmalloc or module data. */
+static struct page *mem_page(const void *addr)
+{
+	struct page *page;
+
+	if (mem_needs_walk(addr)) {
+		page = vmalloc_to_page(addr);
+		/* what ioremap() maps has none */
+		return page && pfn_valid(page_to_pfn(page)) ? page : NULL;
+	}
+	return virt_addr_valid(addr) ? virt_to_page(addr) : NULL;
+}
+
+static int walk_virtual(struct mem_walk *walk, const void *region, u64 length)
+{
+	const void *va = region;
+	int ret;
+
+	while (length) {
+		u32 chunk = min_t(u64, length, PAGE_SIZE - offset_in_page(va));
+		struct page *page = mem_page(va);
+
+		if (!page)
+			return -EFAULT;
+		ret = walk_add(walk, page_to_phys(page) + offset_in_page(va), chunk);
+		if (ret)
+			return ret;
+		walk_breathe(walk);
+		va += chunk;
+		length -= chunk;
+	}
+	return 0;
+}
+
+static int walk_pages(struct mem_walk *walk, const void *region, u64 length)
+{
+	const DAT_PHYSICAL_VAR_PAGES *array = region;
+	const DAT_PADDR *pages = array->pages;
+	u64 i;
+	int ret;
+
+	for (i = 0; i < length; i++) {
+		if (!IS_ALIGNED(pages[i], array->page_size))
+			return -EFAULT;
+		ret = walk_add_checked(walk, pages[i], array->page_size);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int walk_sgt(struct mem_walk *walk, const void *region, u64 length)
+{
+	const struct sg_table *sgt = region;
+	struct scatterlist *sg;
+	unsigned int i;
+	int ret;
+
+	for_each_sg(sgt->sgl, sg, sgt->orig_nents, i) {
+		u32 chunk = min_t(u64, length, sg->length);
+
+		if (!chunk)
+			continue;
+		if (!sg_page(sg))
+			return -EFAULT;
+		ret = walk_add_checked(walk, sg_phys(sg), chunk);
+		if (ret)
+			return ret;
+		length -= chunk;
+	}
+	return length ? -EINVAL : 0;
+}
+
+static u64 mem_max_entry(struct kdapl_ia *ia)
+{
+	u32 max = min_t(u32, ib_dma_max_seg_size(ia->dev->ibdev), SZ_1G);
+
+	return max_t(u64, round_down(max, PAGE_SIZE), PAGE_SIZE);
+}
+
+/* Walk twice. */
+static int mem_walk(struct kdapl_mem *mem, struct kdapl_ia *ia, mem_walk_fn *fn,
+		    const void *region, u64 length)
+{
+	struct mem_walk walk = {
+		.max_entry = mem_max_entry(ia),
+		.max_runs = max(ia->dev->attrs.max_fast_reg_page_list_len, 1U),
+	};
+	struct mem_walk fill = walk;
+	int ret;
+
+	ret = fn(&walk, region, length) ?: walk_flush(&walk);
+	if (ret)
+		return ret;
+	ret = sg_alloc_table(&mem->sgt, walk.entries, GFP_KERNEL);
+	if (ret)
+		return ret;
+	fill.sg = mem->sgt.sgl;
+	fill.room = walk.entries;
+	ret = fn(&fill, region, length) ?: walk_flush(&fill);
+	if (ret)
+		return ret;
+	if (fill.entries != walk.entries || fill.total != walk.total)
+		return -EFAULT;
+	mem->used = fill.entries;
+	mem->length = fill.total;
+	return 0;
+}
+
+static int mem_pages(struct kdapl_mem *mem, struct kdapl_ia *ia,
+		     const DAT_PHYSICAL_VAR_PAGES *array, u64 npages)
+{
+	if (!array->pages)
+		return -EFAULT;
+	if (array->page_size < PAGE_SIZE || !is_power_of_2(array->page_size))
+		return -EFAULT;
+	if (npages > U64_MAX / array->page_size)
+		return -EINVAL;
+	mem->start = *(const DAT_PADDR *)array->pages;
+	return mem_walk(mem, ia, walk_pages, array, npages);
+}
+
+static int mem_platform(struct kdapl_mem *mem, struct kdapl_ia *ia, const struct sg_table *sgt,
+			u64 length)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+	int ret;
+
+	if (!sgt || !sgt->sgl)
+		return -EFAULT;
+	ret = mem_walk(mem, ia, walk_sgt, sgt, length);
+	if (ret)
+		return ret;
+	for_each_sg(sgt->sgl, sg, sgt->orig_nents, i) {
+		if (sg->length)
+			break;
+	}
+	mem->start = sg_phys(sg);
+	return 0;
+}
+
+/* An address of the device's. */
+static int mem_ia(struct kdapl_mem *mem, struct kdapl_ia *ia, u64 addr, u64 length)
+{
+	u64 max_entry = mem_max_entry(ia), end = addr + length, pos, entries;
+	struct scatterlist *sg;
+	unsigned long pages = 0;
+	unsigned int i;
+	int ret;
+
+	if (end < addr || (dma_addr_t)(end - 1) != end - 1)
+		return -EFAULT;
+	if (ib_uses_virt_dma(ia->dev->ibdev)) {
+		for (pos = addr; pos < end; pos = round_down(pos, PAGE_SIZE) + PAGE_SIZE) {
+			const void *va = (const void *)(uintptr_t)pos;
+
+			if (mem_needs_walk(va) || !virt_addr_valid(va))
+				return -EFAULT;
+			if (!(++pages % 1024))
+				cond_resched();
+		}
+	}
+	if (length >> 31 > ia->dev->attrs.max_fast_reg_page_list_len)
+		return -E2BIG;
+	entries = DIV_ROUND_UP_ULL(offset_in_page(addr) + length, max_entry);
+	ret = sg_alloc_table(&mem->sgt, entries, GFP_KERNEL);
+	if (ret)
+		return ret;
+	pos = addr;
+	for_each_sg(mem->sgt.sgl, sg, entries, i) {
+		u32 chunk = min(end - pos, max_entry - offset_in_page(pos));
+
+		sg->length = chunk;
+		sg_dma_address(sg) = pos;
+		sg_dma_len(sg) = chunk;
+		pos += chunk;
+	}
+	mem->foreign = true;
+	mem->used = entries;
+	mem->start = addr;
+	mem->length = length;
+	return 0;
+}
+
+/* The same as another LMR. */
+static int mem_copy(struct kdapl_mem *mem, const struct kdapl_mem *from)
+{
+	struct scatterlist *in = from->sgt.sgl, *out;
+	unsigned int i;
+	int ret;
+
+	if (!from->used)
+		return -EFAULT;
+	ret = sg_alloc_table(&mem->sgt, from->used, GFP_KERNEL);
+	if (ret)
+		return ret;
+	for_each_sg(mem->sgt.sgl, out, from->used, i) {
+		if (from->foreign) {
+			out->length = in->length;
+			sg_dma_address(out) = sg_dma_address(in);
+			sg_dma_len(out) = sg_dma_len(in);
+		} else {
+			sg_set_page(out, sg_page(in), in->length, in->offset);
+		}
+		in = sg_next(in);
+		if (!(i % 1024))
+			cond_resched();
+	}
+	mem->foreign = from->foreign;
+	mem->used = from->used;
+	mem->start = from->start;
+	mem->length = from->length;
+	return 0;
+}
+
+static int mem_lmr(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_LMR_HANDLE handle)
+{
+	struct kdapl_lmr *lmr = kdapl_obj_get(handle, DAT_HANDLE_TYPE_LMR);
+	int ret = -EFAULT;
+
+	if (lmr && lmr->obj.ia == ia)
+		ret = mem_copy(mem, &lmr->mem);
+	if (lmr)
+		kdapl_obj_put(&lmr->obj);
+	return ret;
+}
+
+static int mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE mem_type,
+		     const DAT_REGION_DESCRIPTION *region, u64 length)
+{
+	const DAT_PHYSICAL_VAR_PAGES physical = {
+		.page_size = PAGE_SIZE,
+		.pages = region->for_physical,
+	};
+	uintptr_t va = (uintptr_t)region->for_va;
+
+	switch (mem_type) {
+	case DAT_MEM_TYPE_VIRTUAL:
+		if (length > UINTPTR_MAX || va + length - 1 < va)
+			return -EINVAL;
+		mem->start = va;
+		return mem_walk(mem, ia, walk_virtual, region->for_va, length);
+	case DAT_MEM_TYPE_PHYSICAL:
+		return mem_pages(mem, ia, &physical, length);
+	case DAT_MEM_TYPE_PHYSICAL_VAR_PAGES:
+		return mem_pages(mem, ia, &region->for_array, length);
+	case DAT_MEM_TYPE_PLATFORM:
+		return mem_platform(mem, ia, region->for_platform, length);
+	case DAT_MEM_TYPE_IA:
+		return mem_ia(mem, ia, region->for_ia, length);
+	case DAT_MEM_TYPE_LMR:
+		return mem_lmr(mem, ia, region->for_lmr_handle);
+	default:
+		return -EFAULT;
+	}
+}
+
+/**
+ * kdapl_mem_build - put the list of a memory together
+ * @mem: zeroed
+ * @ia: IA whose device is to see it
+ * @mem_type: what @region says: VIRTUAL, PHYSICAL, PHYSICAL_VAR_PAGES, PLATFORM, IA
+ *	or LMR, whose source has the same IA and a list of its own: not the reserved
+ *	one nor one of dat_lmr_allocate()
+ * @region: where the memory is; what it points to is read during the call only
+ * @length: bytes, not 0; pages for PHYSICAL and PHYSICAL_VAR_PAGES; of no meaning
+ *	for LMR
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: 0; -EFAULT: @region is wrong: a page that is none, a gap, an address
+ * or page size not aligned, no such LMR; -EINVAL: @length is: 0, beyond the end of
+ * the address space or the table; -E2BIG: more runs than the device takes, said in
+ * the log; -ENOMEM. kdapl_mem_free() is due in any case.
+ */
+int kdapl_mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE mem_type,
+		    const DAT_REGION_DESCRIPTION *region, u64 length)
+{
+	int ret = -EINVAL;
+
+	if (length || mem_type == DAT_MEM_TYPE_LMR)
+		ret = mem_build(mem, ia, mem_type, region, length);
+	if (ret == -E2BIG)
+		pr_err_ratelimited("%s: region of %llu %s has more pieces than the %u the device takes in one region\n",
+				   ia->name, length,
+				   mem_type == DAT_MEM_TYPE_PHYSICAL ||
+				   mem_type == DAT_MEM_TYPE_PHYSICAL_VAR_PAGES ? "pages" : "bytes",
+				   ia->dev->attrs.max_fast_reg_page_list_len);
+	return ret;
+}
+
+/**
+ * kdapl_mem_map - show memory to the device
+ * @mem: built, not mapped
+ * @ibdev: the device
+ *
+ * Context: any; the device is there.
+ * Return: 0 or -EIO.
+ */
+int kdapl_mem_map(struct kdapl_mem *mem, struct ib_device *ibdev)
+{
+	int nents = mem->used;
+
+	if (!mem->foreign)
+		nents = ib_dma_map_sg(ibdev, mem->sgt.sgl, mem->used, DMA_BIDIRECTIONAL);
+	if (nents <= 0)
+		return -EIO;
+	mem->nents = nents;
+	return 0;
+}
+
+/**
+ * kdapl_mem_unmap - take it away again
+ * @mem: mapped or not
+ * @ibdev: the device
+ *
+ * Context: any.
+ */
+void kdapl_mem_unmap(struct kdapl_mem *mem, struct ib_device *ibdev)
+{
+	if (mem->nents && !mem->foreign)
+		ib_dma_unmap_sg(ibdev, mem->sgt.sgl, mem->used, DMA_BIDIRECTIONAL);
+	mem->nents = 0;
+}
+
+/**
+ * kdapl_mem_free - free the list
+ * @mem: zeroed, or built and not mapped
+ *
+ * Context: any but hard interrupts.
+ */
+void kdapl_mem_free(struct kdapl_mem *mem)
+{
+	sg_free_table(&mem->sgt);
+	mem->used = 0;
+}
+
+/**
+ * kdapl_mem_page_size - the size of blocks that suits a list
+ * @dev: the device
+ * @sgl: list as the device sees it, mapped
+ * @nents: its entries
+ * @start: address its first byte is to have for peers and segments
+ * @sizes: union of the sizes to choose from, of kdapl_mem_page_sizes()
+ * @max_blocks: how many blocks there are
+ * @blocks: where the number of blocks goes that it takes, if a size suits
+ *
+ * Where runs meet they have to begin and end on a block, and the offset within
+ * the first block has to be that of @start.
+ *
+ * Soft-iWARP knows no blocks: it keeps the list as it is, with entries of any
+ * length, and what counts is how many. Neighbours become one, of at most 2 GiB.
+ *
+ * Context: any; does not sleep.
+ * Return: the smallest size that does, 0 if there is none.
+ */
+u32 kdapl_mem_page_size(struct kdapl_device *dev, struct scatterlist *sgl, unsigned int nents,
+			u64 start, u64 sizes, u32 max_blocks, u32 *blocks)
+{
+	u64 first = sg_dma_address(sgl), end = first, edges = start ^ first, total = 0, run = 0;
+	struct scatterlist *sg;
+	unsigned int i, bit;
+	u64 longest = 0;
+
+	for_each_sg(sgl, sg, nents, i) {
+		u64 addr = sg_dma_address(sg);
+		u32 length = sg_dma_len(sg);
+
+		if (addr != end) {
+			edges |= addr | end;
+			run = 0;
+		}
+		run += length;
+		longest = max(longest, run);
+		total += length;
+		end = addr + length;
+	}
+	if (dev->siw) {
+		*blocks = nents;
+		return offset_in_page(edges) || nents > max_blocks || longest > S32_MAX ?
+			0 : PAGE_SIZE;
+	}
+	for (bit = PAGE_SHIFT; bit < 32; bit++) {
+		u64 size = 1ULL << bit, n;
+
+		if (edges & (size - 1))
+			break;
+		if (!(sizes & size))
+			continue;
+		/* as all inner edges are on blocks, it is as if there were none */
+		n = ((first & (size - 1)) + total + size - 1) >> bit;
+		if (n > max_blocks)
+			continue;
+		*blocks = n;
+		return size;
+	}
+	return 0;
+}
+
+/**
+ * kdapl_mem_page_sizes - sizes of blocks a device takes
+ * @dev: the device
+ * @fmr: for mapping where nothing can be allocated
+ *
+ * Return: union of the sizes from PAGE_SIZE on.
+ */
+u64 kdapl_mem_page_sizes(struct kdapl_device *dev, bool fmr)
+{
+	/* soft-RoCE gets memory for its page list when the size grows (D-24) */
+	if (dev->rxe && fmr)
+		return PAGE_SIZE;
+	return PAGE_SIZE | (dev->attrs.page_size_cap & PAGE_MASK & U32_MAX);
+}
