@@ -22,6 +22,7 @@
 #define FAKE_IB_LID	1
 #define FAKE_IB_MIN_LOG	64
 #define FAKE_IB_TRACE	256
+#define FAKE_IB_DMA_LKEY	0x7ffffe01
 
 struct fake_ib_fail {
 	unsigned int nth;
@@ -49,6 +50,7 @@ struct fake_ib {
 	struct fake_ib_fail fail[FAKE_IB_NR_VERBS];
 	struct fake_ib_live live;
 	bool auto_reg;
+	bool auto_mem;
 	enum ib_wc_status auto_status;
 	bool hold_flush;
 	bool hold_irq;
@@ -68,17 +70,36 @@ struct fake_pd {
 	struct ib_pd ibpd;
 };
 
+/* A page list, and what it is called by once it is registered. */
+struct fake_map {
+	u64 *pages;
+	u32 npages;
+	u32 page_size;
+	u64 offset;			/* of the first byte in the first page */
+	u64 iova;
+	u64 length;
+	int access;
+	u8 key;
+};
+
 struct fake_mr {
 	struct ib_mr ibmr;
 	struct list_head node;
 	struct fake_ib *fdev;
 	bool dma;			/* the local DMA key of a PD */
+	bool mapped;
 	bool valid;
-	u64 iova;
-	u64 length;
-	int access;
+	bool registered;		/* at least once */
 	u32 max_pages;
-	u32 npages;
+	u32 primed_pages;		/* the largest mapping there was */
+	u32 primed_size;
+	unsigned int maps;
+	struct fake_map map;		/* as mapped last */
+	struct fake_map live;		/* as registered last */
+	unsigned int busy;		/* requests for it that have not come back */
+	struct ib_qp *want_qp;		/* where the last of them was posted */
+	bool want_valid;		/* and what it will make of the region */
+	u8 want_key;
 };
 
 struct fake_cq {
@@ -124,6 +145,7 @@ struct fake_qp {
 	enum ib_qp_state state;
 	struct ib_qp_cap cap;
 	bool all_signaled;
+	bool inward;			/* no remote access: a registration QP */
 	struct fake_queue q[2];		/* [0] requests, [1] receives */
 	struct work_struct work;
 };
@@ -236,7 +258,9 @@ static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 
 	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_RC_RNR_NAK_GEN;
 	attr->max_mr_size = ~0ULL;
-	attr->page_size_cap = PAGE_SIZE;
+	attr->page_size_cap = fdev->caps.page_sizes;
+	if (fdev->caps.dma_lkey)
+		attr->kernel_cap_flags |= IBK_LOCAL_DMA_LKEY;
 	attr->vendor_id = 0x6b64;
 	attr->hw_ver = 1;
 	attr->max_qp = fdev->caps.max_qp;
@@ -323,8 +347,15 @@ static int fake_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
-/* Keys are sparse, and lkey and rkey of a region differ, as on some hardware. */
-static struct fake_mr *fake_new_mr(struct fake_ib *fdev, struct ib_pd *ibpd, bool dma)
+static void fake_free_mr(struct fake_mr *mr)
+{
+	kvfree(mr->map.pages);
+	kvfree(mr->live.pages);
+	kfree(mr);
+}
+
+/* Keys are sparse. */
+static struct fake_mr *fake_new_mr(struct fake_ib *fdev, struct ib_pd *ibpd, u32 max_pages)
 {
 	struct fake_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	unsigned long flags;
@@ -332,16 +363,25 @@ static struct fake_mr *fake_new_mr(struct fake_ib *fdev, struct ib_pd *ibpd, boo
 	if (!mr)
 		return NULL;
 	mr->fdev = fdev;
-	mr->dma = dma;
+	mr->dma = !max_pages;
+	mr->max_pages = max_pages;
+	if (max_pages) {
+		mr->map.pages = kvcalloc(max_pages, sizeof(u64), GFP_KERNEL);
+		mr->live.pages = kvcalloc(max_pages, sizeof(u64), GFP_KERNEL);
+		if (!mr->map.pages || !mr->live.pages) {
+			fake_free_mr(mr);
+			return NULL;
+		}
+	}
 	/* the core fills these in later; a registration may be validated before */
 	mr->ibmr.device = ibpd->device;
 	mr->ibmr.pd = ibpd;
 	spin_lock_irqsave(&fdev->lock, flags);
 	fdev->key_seq++;
 	mr->ibmr.lkey = ((fdev->key_seq * 0x9e3779U) << 8 & 0x7fffff00U) | 0x01;
-	mr->ibmr.rkey = mr->ibmr.lkey ^ 0x80000000U;
+	mr->ibmr.rkey = mr->ibmr.lkey ^ (fdev->caps.split_keys ? 0x80000000U : 0);
 	list_add_tail(&mr->node, &fdev->mrs);
-	if (!dma)
+	if (!mr->dma)
 		fdev->live.mrs++;
 	spin_unlock_irqrestore(&fdev->lock, flags);
 	return mr;
@@ -355,11 +395,11 @@ static struct ib_mr *fake_get_dma_mr(struct ib_pd *ibpd, int access)
 
 	if (err)
 		return ERR_PTR(err);
-	mr = fake_new_mr(fdev, ibpd, true);
+	mr = fake_new_mr(fdev, ibpd, 0);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->valid = true;
-	mr->access = access;
+	mr->live.access = access;
 	return &mr->ibmr;
 }
 
@@ -373,35 +413,68 @@ static struct ib_mr *fake_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32
 		return ERR_PTR(err);
 	if (type != IB_MR_TYPE_MEM_REG)
 		return ERR_PTR(-EINVAL);
+	if (!max_pages)
+		return ERR_PTR(-EINVAL);
 	if (max_pages > fdev->caps.max_pages)
 		return ERR_PTR(-ENOMEM);
-	mr = fake_new_mr(fdev, ibpd, false);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->max_pages = max_pages;
-	return &mr->ibmr;
+	mr = fake_new_mr(fdev, ibpd, max_pages);
+	return mr ? &mr->ibmr : ERR_PTR(-ENOMEM);
 }
 
 static int fake_set_page(struct ib_mr *ibmr, u64 addr)
 {
 	struct fake_mr *mr = to_fmr(ibmr);
 
-	if (mr->npages == mr->max_pages)
+	if (mr->map.npages == mr->max_pages)
 		return -ENOMEM;
-	mr->npages++;
+	mr->map.pages[mr->map.npages++] = addr;
 	return 0;
+}
+
+/*
+ * A mapping larger than all before it, in number or size of pages, needs memory,
+ * as on soft-RoCE, and may thus sleep.
+ */
+static void fake_map_grows(struct fake_mr *mr, bool atomic)
+{
+	if (mr->map.npages <= mr->primed_pages && mr->map.page_size <= mr->primed_size)
+		return;
+	if (atomic)
+		fake_violation(mr->fdev, "mapping that may sleep where nobody may");
+	mr->primed_pages = max(mr->primed_pages, mr->map.npages);
+	mr->primed_size = max(mr->primed_size, mr->map.page_size);
 }
 
 static int fake_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 			  unsigned int *offset)
 {
+	bool atomic = irqs_disabled() || in_interrupt();
 	struct fake_mr *mr = to_fmr(ibmr);
-	int err = fake_verb(mr->fdev, FAKE_IB_MAP_MR_SG, ibmr);
+	struct fake_ib *fdev = mr->fdev;
+	unsigned long flags;
+	int ret;
 
-	if (err)
-		return err;
-	mr->npages = 0;
-	return ib_sg_to_pages(ibmr, sg, nents, offset, fake_set_page);
+	spin_lock_irqsave(&fdev->lock, flags);
+	ret = fake_verb_locked(fdev, FAKE_IB_MAP_MR_SG, ibmr, nents);
+	if (ret)
+		goto out;
+	if (mr->valid)
+		fake_violation(fdev, "mapping of a region still in use");
+	if (mr->busy)
+		fake_violation(fdev, "mapping of a region with a request under way");
+	if (!is_power_of_2(ibmr->page_size) || !(ibmr->page_size & fdev->caps.page_sizes))
+		fake_violation(fdev, "mapping by a page size the device does not have");
+	mr->map.npages = 0;
+	mr->map.page_size = ibmr->page_size;
+	ret = ib_sg_to_pages(ibmr, sg, nents, offset, fake_set_page);
+	mr->map.offset = ibmr->iova & (ibmr->page_size - 1);
+	mr->map.length = ibmr->length;
+	mr->mapped = ret == nents;
+	mr->maps++;
+	fake_map_grows(mr, atomic);
+out:
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return ret;
 }
 
 static int fake_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
@@ -412,11 +485,13 @@ static int fake_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 
 	spin_lock_irqsave(&fdev->lock, flags);
 	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibmr, 0);
+	if (mr->busy)
+		fake_violation(fdev, "region destroyed with a request under way");
 	list_del(&mr->node);
 	if (!mr->dma)
 		fdev->live.mrs--;
 	spin_unlock_irqrestore(&fdev->lock, flags);
-	kfree(mr);
+	fake_free_mr(mr);
 	return 0;
 }
 
@@ -425,35 +500,57 @@ static struct ib_mr *fake_no_user_mr(void)
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
-/* Is [addr, addr + length) inside a region that is valid now? */
-static bool fake_lkey_ok(struct fake_ib *fdev, struct ib_pd *ibpd, const struct ib_sge *sge)
+static struct fake_mr *fake_mr_by(struct fake_ib *fdev, u32 key, bool remote)
 {
 	struct fake_mr *mr;
 
 	lockdep_assert_held(&fdev->lock);
 	list_for_each_entry(mr, &fdev->mrs, node) {
-		if (mr->ibmr.lkey != sge->lkey)
-			continue;
-		if (mr->ibmr.pd != ibpd || !mr->valid)
-			return false;
-		if (mr->dma)
+		if (!((key ^ (remote ? mr->ibmr.rkey : mr->ibmr.lkey)) & ~0xffU))
+			return mr;
+	}
+	return NULL;
+}
+
+static bool fake_mr_exists(struct fake_ib *fdev, const struct fake_mr *wanted)
+{
+	struct fake_mr *mr;
+
+	lockdep_assert_held(&fdev->lock);
+	list_for_each_entry(mr, &fdev->mrs, node) {
+		if (mr == wanted)
 			return true;
-		return sge->length <= mr->length &&
-		       sge->addr - mr->iova <= mr->length - sge->length;
 	}
 	return false;
 }
 
-static struct fake_mr *fake_mr_by_rkey(struct fake_ib *fdev, u32 rkey)
+static bool fake_inside(u64 start, u64 size, u64 addr, u64 length)
+{
+	return length <= size && addr - start <= size - length;
+}
+
+/*
+ * May a request posted on @qp (or an SRQ) name this memory? What was posted
+ * before it on the same QP will be done by then.
+ */
+static bool fake_lkey_ok(struct fake_ib *fdev, struct ib_pd *ibpd, struct ib_qp *qp,
+			 const struct ib_sge *sge)
 {
 	struct fake_mr *mr;
+	bool ahead;
 
-	lockdep_assert_held(&fdev->lock);
-	list_for_each_entry(mr, &fdev->mrs, node) {
-		if (mr->ibmr.rkey == rkey)
-			return mr;
-	}
-	return NULL;
+	if (fdev->caps.dma_lkey && sge->lkey == FAKE_IB_DMA_LKEY)
+		return true;
+	mr = fake_mr_by(fdev, sge->lkey, false);
+	if (!mr || mr->ibmr.pd != ibpd)
+		return false;
+	if (mr->dma)
+		return sge->lkey == mr->ibmr.lkey;
+	ahead = mr->busy && (!qp || mr->want_qp == qp);
+	if (mr->valid && (u8)sge->lkey == mr->live.key && !(ahead && qp && !mr->want_valid))
+		return fake_inside(mr->live.iova, mr->live.length, sge->addr, sge->length);
+	return ahead && mr->want_valid && (u8)sge->lkey == mr->want_key &&
+	       fake_inside(mr->map.iova, mr->map.length, sge->addr, sge->length);
 }
 
 /* Completion queues */
@@ -596,27 +693,119 @@ static enum ib_wc_opcode fake_wc_opcode(const struct fake_ib_wr *wr)
 	}
 }
 
-/* What a memory operation does to its region once it is carried out. */
-static void fake_execute(struct fake_ib *fdev, const struct fake_ib_wr *wr)
+/* A request for a region is posted: what is wrong with it? */
+static void fake_want_reg(struct fake_qp *qp, struct fake_ib_wr *rec, const struct ib_reg_wr *reg)
+{
+	struct fake_ib *fdev = qp->fdev;
+	struct fake_mr *mr = to_fmr(reg->mr);
+
+	rec->mr = reg->mr;
+	rec->rkey = reg->key;
+	rec->access = reg->access;
+	rec->remote_addr = reg->mr->iova;
+	rec->page_size = mr->map.page_size;
+	rec->npages = mr->map.npages;
+	memcpy(rec->pages, mr->map.pages,
+	       min_t(u32, mr->map.npages, FAKE_IB_WR_PAGES) * sizeof(u64));
+	if (!mr->mapped)
+		fake_violation(fdev, "registration of a region that is not mapped");
+	if (mr->busy ? mr->want_valid || mr->want_qp != &qp->ibqp : mr->valid)
+		fake_violation(fdev, "registration of a region still in use");
+	if (reg->key != reg->mr->rkey && reg->key != reg->mr->lkey)
+		fake_violation(fdev, "registration with a foreign key");
+	if (mr->registered && (u8)reg->key == mr->live.key)
+		fake_violation(fdev, "registration with the key of the last one");
+	if (reg->mr->pd != qp->ibqp.pd)
+		fake_violation(fdev, "registration across protection domains");
+	if (!reg->mr->length)
+		fake_violation(fdev, "registration of an empty region");
+	if ((reg->mr->iova ^ mr->map.offset) & (mr->map.page_size - 1))
+		fake_violation(fdev, "first address does not fit into the first page");
+	if ((reg->access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE)) ==
+	    IB_ACCESS_REMOTE_WRITE)
+		fake_violation(fdev, "remote without local write access");
+	mr->map.iova = reg->mr->iova;
+	mr->map.access = reg->access;
+	mr->map.key = reg->key;
+}
+
+static void fake_want_inv(struct fake_qp *qp, struct fake_ib_wr *rec)
+{
+	struct fake_mr *mr = fake_mr_by(qp->fdev, rec->rkey, true);
+	struct fake_ib *fdev = qp->fdev;
+	bool ahead;
+
+	if (!mr || mr->dma) {
+		fake_violation(fdev, "invalidation of an unknown key");
+		return;
+	}
+	rec->mr = &mr->ibmr;
+	ahead = mr->busy && mr->want_qp == &qp->ibqp;
+	if ((u8)rec->rkey != (ahead && mr->want_valid ? mr->want_key : mr->live.key))
+		fake_violation(fdev, "invalidation of a key that is not the live one");
+	if (mr->busy && !mr->want_valid)
+		fake_violation(fdev, "invalidation with another one under way");
+}
+
+/* It has been accepted. */
+static void fake_wanted(struct fake_qp *qp, const struct fake_ib_wr *rec)
 {
 	struct fake_mr *mr;
 
-	switch (wr->opcode) {
-	case IB_WR_REG_MR:
-		mr = to_fmr(wr->mr);
-		mr->valid = true;
-		mr->iova = wr->remote_addr;
-		mr->length = wr->length;
-		mr->access = wr->access;
-		break;
-	case IB_WR_LOCAL_INV:
-		mr = fake_mr_by_rkey(fdev, wr->rkey);
-		if (mr)
-			mr->valid = false;
-		break;
-	default:
-		break;
+	if (!rec->mr)
+		return;
+	mr = to_fmr(rec->mr);
+	mr->busy++;
+	mr->want_qp = &qp->ibqp;
+	mr->want_valid = rec->opcode == IB_WR_REG_MR;
+	mr->want_key = rec->rkey;
+}
+
+static void fake_execute_reg(struct fake_mr *mr, const struct fake_ib_wr *wr)
+{
+	u64 *pages = mr->live.pages;
+
+	if (mr->valid)
+		fake_violation(mr->fdev, "region registered while it was valid");
+	mr->live = mr->map;
+	mr->live.pages = pages;
+	memcpy(pages, mr->map.pages, mr->map.npages * sizeof(u64));
+	mr->live.key = wr->rkey;
+	mr->valid = true;
+	mr->registered = true;
+}
+
+/* What a memory operation does to its region when it has come back. */
+static void fake_execute(struct fake_ib *fdev, const struct fake_ib_wr *wr, bool done)
+{
+	struct fake_mr *mr;
+
+	if (!wr->mr)
+		return;
+	mr = to_fmr(wr->mr);
+	if (!fake_mr_exists(fdev, mr))
+		return;
+	mr->busy--;
+	if (!done)
+		return;
+	if (wr->opcode == IB_WR_REG_MR) {
+		fake_execute_reg(mr, wr);
+	} else {
+		if (mr->live.key != (u8)wr->rkey)
+			fake_violation(fdev, "another key than the live one was invalidated");
+		mr->valid = false;
 	}
+}
+
+/* What a Send with Invalidate does at the peer: only to the very key. */
+static bool fake_peer_inv(struct fake_ib *fdev, u32 rkey)
+{
+	struct fake_mr *mr = rkey ? fake_mr_by(fdev, rkey, true) : NULL;
+
+	if (!mr || mr->dma || !mr->valid || mr->live.key != (u8)rkey)
+		return false;
+	mr->valid = false;
+	return true;
 }
 
 /*
@@ -637,8 +826,10 @@ static struct fake_cq *fake_finish(struct fake_qp *qp, struct fake_ib_wr *wr,
 	q->outstanding--;
 	while (q->oldest != q->posted && q->log[q->oldest & (q->log_size - 1)].done)
 		q->oldest++;
-	if (status == IB_WC_SUCCESS && !wr->recv)
-		fake_execute(fdev, wr);
+	if (!wr->recv)
+		fake_execute(fdev, wr, status == IB_WC_SUCCESS);
+	if (inv_rkey)
+		fake_peer_inv(fdev, inv_rkey);
 	if (status == IB_WC_SUCCESS && !wr->recv &&
 	    !(wr->send_flags & IB_SEND_SIGNALED) && !qp->all_signaled)
 		return NULL;
@@ -709,6 +900,8 @@ static int fake_srq_finish(struct fake_qp *qp, unsigned int seq, enum ib_wc_stat
 			wc.byte_len = status ? 0 : byte_len;
 			wc.wr_cqe = wr->cqe;
 			fake_srq_done(srq, wr);
+			if (inv_rkey)
+				fake_peer_inv(fdev, inv_rkey);
 			call = fake_push(fdev, to_fcq(qp->ibqp.recv_cq), &wc, solicited);
 			err = 0;
 		}
@@ -826,6 +1019,12 @@ static void fake_flush_queue(struct fake_qp *qp, bool recv)
 		fake_finish_seq(qp, recv, seq, IB_WC_WR_FLUSH_ERR, 0, true, 0);
 }
 
+static bool fake_auto(struct fake_qp *qp)
+{
+	return READ_ONCE(qp->inward) ? READ_ONCE(qp->fdev->auto_reg) :
+				       READ_ONCE(qp->fdev->auto_mem);
+}
+
 /* Complete on our own what no test has to look after. */
 static void fake_qp_work(struct work_struct *work)
 {
@@ -838,7 +1037,7 @@ static void fake_qp_work(struct work_struct *work)
 			fake_ib_flush(&qp->ibqp);
 		return;
 	}
-	while (READ_ONCE(fdev->auto_reg)) {
+	while (fake_auto(qp)) {
 		unsigned int seq = READ_ONCE(q->oldest);
 		struct fake_ib_wr *wr = fake_slot(q, seq);
 
@@ -907,6 +1106,7 @@ static int fake_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct fake_qp *qp = to_fqp(ibqp);
 	struct fake_ib *fdev = qp->fdev;
 	unsigned long flags;
+	unsigned int seq;
 
 	/* some devices flush late, into a CQ that outlives the QP */
 	if (qp->srq)
@@ -915,6 +1115,13 @@ static int fake_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibqp, 0);
 	list_del(&qp->node);
 	fdev->live.qps--;
+	/* what it still has will never be carried out */
+	for (seq = qp->q[0].oldest; seq != qp->q[0].posted; seq++) {
+		struct fake_ib_wr *wr = fake_slot(&qp->q[0], seq);
+
+		if (!wr->done)
+			fake_execute(fdev, wr, false);
+	}
 	spin_unlock_irqrestore(&fdev->lock, flags);
 	cancel_work_sync(&qp->work);
 	kvfree(qp->q[0].log);
@@ -943,6 +1150,8 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 			qp->state = attr->qp_state;
 		}
 	}
+	if (!err && (mask & IB_QP_ACCESS_FLAGS))
+		qp->inward = !attr->qp_access_flags;
 	spin_unlock_irqrestore(&fdev->lock, flags);
 	if (!err && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR && !fdev->hold_flush) {
 		fake_ib_flush(ibqp);
@@ -1040,8 +1249,9 @@ static int fake_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 }
 
 /* Checks common to both queues; records the segments. */
-static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct fake_ib_wr *wr,
-		       const struct ib_sge *sgl, int num_sge, unsigned int max_sge)
+static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct ib_qp *qp,
+		       struct fake_ib_wr *wr, const struct ib_sge *sgl, int num_sge,
+		       unsigned int max_sge)
 {
 	int i;
 
@@ -1057,7 +1267,7 @@ static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct fake_ib_wr
 			/* a Read has exactly one on iWARP, also when it is empty */
 			if (!fdev->caps.iwarp || wr->opcode != IB_WR_RDMA_READ || wr->recv)
 				fake_violation(fdev, "empty segment handed to the device");
-		} else if (!fake_lkey_ok(fdev, pd, &sgl[i])) {
+		} else if (!fake_lkey_ok(fdev, pd, qp, &sgl[i])) {
 			fake_violation(fdev, "segment outside any valid region of the PD");
 		}
 	}
@@ -1091,7 +1301,6 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 	struct fake_ib *fdev = qp->fdev;
 	struct fake_queue *q = &qp->q[0];
 	unsigned int max_sge = q->max_sge;
-	const struct ib_reg_wr *reg;
 	int err;
 
 	rec->opcode = wr->opcode;
@@ -1119,29 +1328,20 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 	case IB_WR_SEND:
 		break;
 	case IB_WR_SEND_WITH_INV:
-	case IB_WR_LOCAL_INV:
 		rec->rkey = wr->ex.invalidate_rkey;
 		break;
+	case IB_WR_LOCAL_INV:
+		rec->rkey = wr->ex.invalidate_rkey;
+		fake_want_inv(qp, rec);
+		break;
 	case IB_WR_REG_MR:
-		reg = reg_wr(wr);
-		rec->mr = reg->mr;
-		rec->rkey = reg->key;
-		rec->access = reg->access;
-		rec->remote_addr = reg->mr->iova;
-		if (to_fmr(reg->mr)->valid)
-			fake_violation(fdev, "registration of a region still in use");
-		if (reg->key != reg->mr->rkey && reg->key != reg->mr->lkey)
-			fake_violation(fdev, "registration with a foreign key");
-		if (reg->mr->pd != qp->ibqp.pd)
-			fake_violation(fdev, "registration across protection domains");
-		if (!reg->mr->length)
-			fake_violation(fdev, "registration of an empty region");
+		fake_want_reg(qp, rec, reg_wr(wr));
 		break;
 	default:
 		fake_violation(fdev, "unknown opcode");
 		return -EINVAL;
 	}
-	err = fake_record(fdev, qp->ibqp.pd, rec, wr->sg_list, wr->num_sge, max_sge);
+	err = fake_record(fdev, qp->ibqp.pd, &qp->ibqp, rec, wr->sg_list, wr->num_sge, max_sge);
 	if (wr->opcode == IB_WR_REG_MR)
 		rec->length = reg_wr(wr)->mr->length;
 	return err;
@@ -1173,6 +1373,7 @@ static int fake_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 			break;
 		q->posted++;
 		q->outstanding++;
+		fake_wanted(qp, rec);
 		if (wr->opcode == IB_WR_REG_MR || wr->opcode == IB_WR_LOCAL_INV)
 			kick = true;
 	}
@@ -1203,7 +1404,7 @@ static int fake_post_receives(struct fake_ib *fdev, struct fake_queue *q, struct
 		rec->cqe = wr->wr_cqe;
 		if (!wr->wr_cqe)
 			fake_violation(fdev, "receive without completion entry");
-		err = fake_record(fdev, pd, rec, wr->sg_list, wr->num_sge, q->max_sge);
+		err = fake_record(fdev, pd, NULL, rec, wr->sg_list, wr->num_sge, q->max_sge);
 		if (err)
 			break;
 		q->posted++;
@@ -1329,6 +1530,7 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	c->max_cqe = fake_default(c->max_cqe, 4096);
 	c->max_rd_atom = fake_default(c->max_rd_atom, 16);
 	c->max_pages = fake_default(c->max_pages, 64);
+	c->page_sizes = c->page_sizes ?: PAGE_SIZE;
 	c->max_msg_sz = fake_default(c->max_msg_sz, 1 << 30);
 	c->max_srq_wr = fake_default(c->max_srq_wr, 1024);
 	c->max_srq_sge = fake_default(c->max_srq_sge, 4);
@@ -1348,6 +1550,7 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	fdev->ibdev.node_type = RDMA_NODE_IB_CA;
 	fdev->ibdev.phys_port_cnt = 1;
 	fdev->ibdev.num_comp_vectors = c->vectors;
+	fdev->ibdev.local_dma_lkey = FAKE_IB_DMA_LKEY;
 	fdev->ibdev.node_guid = cpu_to_be64(0x6b6461706c000000ULL + atomic_inc_return(&guid));
 	strscpy(fdev->ibdev.node_desc, "kdapl unit test device", sizeof(fdev->ibdev.node_desc));
 	ib_set_device_ops(&fdev->ibdev, &fake_ib_ops);
@@ -1507,7 +1710,17 @@ unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb)
 }
 
 /**
- * fake_ib_auto_reg - complete REG_MR and LOCAL_INV without the test, or not
+ * fake_ib_auto_mem - complete REG_MR and LOCAL_INV on QPs of EPs without the test
+ * @fdev: the device
+ * @on: off from the start; what is outstanding already goes on with the next one
+ */
+void fake_ib_auto_mem(struct fake_ib *fdev, bool on)
+{
+	WRITE_ONCE(fdev->auto_mem, on);
+}
+
+/**
+ * fake_ib_auto_reg - complete them on registration QPs, or not
  * @fdev: the device
  * @on: on from the start
  */
@@ -2034,4 +2247,175 @@ void fake_ib_flush(struct ib_qp *qp)
 {
 	fake_flush_queue(to_fqp(qp), false);
 	fake_flush_queue(to_fqp(qp), true);
+}
+
+static void fake_mr_describe(const struct fake_mr *mr, struct fake_ib_mr *out)
+{
+	*out = (struct fake_ib_mr) {
+		.mapped = mr->mapped,
+		.map_page_size = mr->map.page_size,
+		.map_npages = mr->map.npages,
+		.map_offset = mr->map.offset,
+		.map_length = mr->map.length,
+		.maps = mr->maps,
+		.valid = mr->valid,
+		.lkey = (mr->ibmr.lkey & ~0xffU) | mr->live.key,
+		.rkey = (mr->ibmr.rkey & ~0xffU) | mr->live.key,
+		.iova = mr->live.iova,
+		.length = mr->live.length,
+		.access = mr->live.access,
+		.busy = mr->busy,
+	};
+}
+
+/**
+ * fake_ib_mr - what a region is at the moment
+ * @fdev: the device
+ * @key: one of its keys, of any time
+ * @out: where the answer goes
+ *
+ * Return: false if there is no such region.
+ */
+bool fake_ib_mr(struct fake_ib *fdev, u32 key, struct fake_ib_mr *out)
+{
+	struct fake_mr *mr;
+	unsigned long flags;
+
+	memset(out, 0, sizeof(*out));
+	spin_lock_irqsave(&fdev->lock, flags);
+	mr = fake_mr_by(fdev, key, false);
+	if (!mr)
+		mr = fake_mr_by(fdev, key, true);
+	if (mr)
+		fake_mr_describe(mr, out);
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return mr;
+}
+
+/**
+ * fake_ib_mr_valid - does a key stand for memory?
+ * @fdev: the device
+ * @key: lkey or rkey
+ *
+ * Return: true if it is the very key of a valid region.
+ */
+bool fake_ib_mr_valid(struct fake_ib *fdev, u32 key)
+{
+	struct fake_ib_mr mr;
+
+	return fake_ib_mr(fdev, key, &mr) && mr.valid && (key == mr.lkey || key == mr.rkey);
+}
+
+/**
+ * fake_ib_mr_page - a page of a region that has been registered
+ * @fdev: the device
+ * @key: one of its keys, of any time
+ * @i: which page
+ *
+ * Return: its address as the device sees it; ~0 if there is none.
+ */
+u64 fake_ib_mr_page(struct fake_ib *fdev, u32 key, unsigned int i)
+{
+	struct fake_mr *mr;
+	unsigned long flags;
+	u64 page = ~0ULL;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	mr = fake_mr_by(fdev, key, false);
+	if (!mr)
+		mr = fake_mr_by(fdev, key, true);
+	if (mr && !mr->dma && mr->registered && i < mr->live.npages)
+		page = mr->live.pages[i];
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return page;
+}
+
+/**
+ * fake_ib_valid_mrs - number of regions that stand for memory
+ * @fdev: the device
+ *
+ * Return: how many, without the DMA regions that come with a PD.
+ */
+int fake_ib_valid_mrs(struct fake_ib *fdev)
+{
+	struct fake_mr *mr;
+	unsigned long flags;
+	int n = 0;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	list_for_each_entry(mr, &fdev->mrs, node)
+		n += mr->valid && !mr->dma;
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return n;
+}
+
+/* Move bytes between a buffer and the pages of a region. */
+static void fake_move(const struct fake_map *map, u64 addr, void *buf, u32 len, bool write)
+{
+	u64 pos = addr - map->iova + map->offset;
+
+	while (len) {
+		u32 in_page = pos & (map->page_size - 1);
+		u32 part = min(len, map->page_size - in_page);
+		u64 page = map->pages[pos >> ilog2(map->page_size)];
+		void *at = (void *)(uintptr_t)(page + in_page);
+
+		if (write)
+			memcpy(at, buf, part);
+		else
+			memcpy(buf, at, part);
+		buf += part;
+		pos += part;
+		len -= part;
+	}
+}
+
+/**
+ * fake_ib_access - reach memory by a key, as a peer or the device itself does
+ * @fdev: the device
+ * @key: rkey for remote access, else lkey
+ * @addr: first address, as the region counts
+ * @buf: bytes to write, or where those read go
+ * @len: how many
+ * @access: IB_ACCESS_REMOTE_READ, IB_ACCESS_REMOTE_WRITE, IB_ACCESS_LOCAL_WRITE,
+ *	or 0 for local reading
+ *
+ * Return: 0, or -EACCES: no such key, no such right, or out of range.
+ */
+int fake_ib_access(struct fake_ib *fdev, u32 key, u64 addr, void *buf, u32 len, int access)
+{
+	bool remote = access & (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE);
+	struct fake_mr *mr;
+	unsigned long flags;
+	int ret = -EACCES;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	mr = fake_mr_by(fdev, key, remote);
+	if (mr && !mr->dma && mr->valid && mr->live.key == (u8)key &&
+	    (mr->live.access & access) == access &&
+	    fake_inside(mr->live.iova, mr->live.length, addr, len)) {
+		fake_move(&mr->live, addr, buf, len,
+			  access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE));
+		ret = 0;
+	}
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return ret;
+}
+
+/**
+ * fake_ib_remote_inv - a peer invalidates a key, and nobody is told yet
+ * @fdev: the device
+ * @rkey: the key
+ *
+ * Return: 0, or -EACCES: no such key.
+ */
+int fake_ib_remote_inv(struct fake_ib *fdev, u32 rkey)
+{
+	unsigned long flags;
+	bool done;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	done = fake_peer_inv(fdev, rkey);
+	spin_unlock_irqrestore(&fdev->lock, flags);
+	return done ? 0 : -EACCES;
 }

@@ -4,15 +4,22 @@
  * no data, and remembers each work request it is handed. A test then decides
  * for each request whether it succeeds, fails or stays outstanding.
  *
- * Left alone, only REG_MR and LOCAL_INV complete (from a work item, never
- * inside the post), so that memory registration works; everything else waits
- * for the test. A QP moved to the error state flushes what it holds.
+ * Left alone, only REG_MR and LOCAL_INV on QPs that allow no remote access (the
+ * registration QPs) complete, from a work item and never inside the post, so
+ * that memory registration works; everything else waits for the test. A QP
+ * moved to the error state flushes what it holds.
+ *
+ * Memory is real: a region knows its page list and fake_ib_access() moves bytes
+ * through it, as a peer would.
  *
  * The device also polices its consumer: a post that a real device would refuse
  * or corrupt (queue overrun, too many or empty segments, a key that is not
  * valid for the range, a send outside RTS, registration of a key in use) is
  * refused where hardware would refuse it and always counted in
- * fake_ib_violations(), which every test checks to be zero at its end.
+ * fake_ib_violations(), which every test checks to be zero at its end. So is
+ * misuse of a region: mapping or registration of one that is valid or has
+ * requests under way, a key used twice running, invalidation of a key that is not
+ * the live one, a mapping larger than all before it where nobody may sleep.
  */
 #ifndef KDAPL_FAKE_IB_H
 #define KDAPL_FAKE_IB_H
@@ -100,6 +107,9 @@ struct fake_ib_step {
 	unsigned long when;
 };
 
+/* The most pages of one registration that a recorded request keeps. */
+#define FAKE_IB_WR_PAGES	16
+
 /**
  * struct fake_ib_caps - what the device says of itself; 0 means the default
  * @iwarp: work requests follow the rules of iWARP. The port itself is always an
@@ -112,6 +122,9 @@ struct fake_ib_step {
  * @max_cqe: completion queue depth
  * @max_rd_atom: read depth, both directions
  * @max_pages: pages of one fast registration
+ * @page_sizes: union of the sizes they may have; PAGE_SIZE only by default
+ * @split_keys: lkey and rkey of a region differ, as on some hardware
+ * @dma_lkey: one key for all memory, instead of one per PD
  * @max_msg_sz: largest message of the port
  * @max_srq_wr: depth of an SRQ
  * @max_srq_sge: segments per Receive of an SRQ, at most FAKE_IB_MAX_SGE
@@ -129,6 +142,9 @@ struct fake_ib_caps {
 	int max_cqe;
 	int max_rd_atom;
 	int max_pages;
+	u64 page_sizes;
+	bool split_keys;
+	bool dma_lkey;
 	u32 max_msg_sz;
 	int max_srq_wr;
 	int max_srq_sge;
@@ -153,6 +169,9 @@ struct fake_ib_caps {
  * @rkey: remote key of a Write or Read, key of a registration or invalidation
  * @mr: region of a registration
  * @access: rights of a registration
+ * @page_size: of the pages of a registration
+ * @npages: of them; the first address and the length are @remote_addr and @length
+ * @pages: the first of their addresses, as the device sees them
  * @done: completed, with or without a work completion
  * @taken_by: with an SRQ, the QP that took it
  */
@@ -171,6 +190,9 @@ struct fake_ib_wr {
 	u32 rkey;
 	struct ib_mr *mr;
 	int access;
+	u32 page_size;
+	u32 npages;
+	u64 pages[FAKE_IB_WR_PAGES];
 	bool done;
 	struct ib_qp *taken_by;
 };
@@ -191,6 +213,38 @@ struct fake_ib_live {
 	int mrs;
 };
 
+/**
+ * struct fake_ib_mr - what a region is at the moment
+ * @mapped: its page list has been put together
+ * @map_page_size: size of the pages in the list
+ * @map_npages: how many
+ * @map_offset: of the first byte in the first page
+ * @map_length: bytes in the list
+ * @maps: how often it was mapped
+ * @valid: its keys can be used
+ * @lkey: the local one, as registered last
+ * @rkey: the remote one
+ * @iova: first address
+ * @length: bytes
+ * @access: rights
+ * @busy: requests for it that have not come back
+ */
+struct fake_ib_mr {
+	bool mapped;
+	u32 map_page_size;
+	u32 map_npages;
+	u64 map_offset;
+	u64 map_length;
+	unsigned int maps;
+	bool valid;
+	u32 lkey;
+	u32 rkey;
+	u64 iova;
+	u64 length;
+	int access;
+	unsigned int busy;
+};
+
 struct fake_ib;
 
 struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps);
@@ -208,6 +262,7 @@ void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth
 unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb);
 
 void fake_ib_auto_reg(struct fake_ib *fdev, bool on);
+void fake_ib_auto_mem(struct fake_ib *fdev, bool on);
 void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status);
 void fake_ib_hold_flush(struct fake_ib *fdev, bool hold);
 
@@ -251,5 +306,12 @@ int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status);
 int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited);
 int fake_ib_recv_inv(struct ib_qp *qp, u32 byte_len, u32 rkey);
 void fake_ib_flush(struct ib_qp *qp);
+
+bool fake_ib_mr(struct fake_ib *fdev, u32 key, struct fake_ib_mr *out);
+bool fake_ib_mr_valid(struct fake_ib *fdev, u32 key);
+u64 fake_ib_mr_page(struct fake_ib *fdev, u32 key, unsigned int i);
+int fake_ib_valid_mrs(struct fake_ib *fdev);
+int fake_ib_access(struct fake_ib *fdev, u32 key, u64 addr, void *buf, u32 len, int access);
+int fake_ib_remote_inv(struct fake_ib *fdev, u32 rkey);
 
 #endif /* KDAPL_FAKE_IB_H */

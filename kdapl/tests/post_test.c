@@ -500,7 +500,7 @@ static void post_context_test(struct kunit *test)
 	bad[n++] = good ^ 0x80;
 	bad[n++] = good ^ 0x100;	/* another region */
 	bad[n++] = good ^ 0x80000000;
-	bad[n++] = env->mem[KD_RW].rmr_context;
+	bad[n++] = env->mem[KD_RW].rmr_context ^ 1;
 	for (call = 0; call < KD_NR_CALLS; call++) {
 		for (i = 0; i < n; i++) {
 			iov = kd_seg(env, KD_RW, 0, 8);
