@@ -209,6 +209,12 @@ static u64 mem_max_entry(struct kdapl_ia *ia)
 	return max_t(u64, round_down(max, PAGE_SIZE), PAGE_SIZE);
 }
 
+/* More than fits into blocks of the largest size that can be. */
+static bool mem_too_long(struct kdapl_ia *ia, u64 length)
+{
+	return (length - 1) >> 31 >= ia->dev->attrs.max_fast_reg_page_list_len;
+}
+
 /* Walk twice. */
 static int mem_walk(struct kdapl_mem *mem, struct kdapl_ia *ia, mem_walk_fn *fn,
 		    const void *region, u64 length)
@@ -247,6 +253,9 @@ static int mem_pages(struct kdapl_mem *mem, struct kdapl_ia *ia,
 		return -EFAULT;
 	if (npages > U64_MAX / array->page_size)
 		return -EINVAL;
+	/* do not even look at an array that long */
+	if (mem_too_long(ia, npages * array->page_size))
+		return -E2BIG;
 	mem->start = *(const DAT_PADDR *)array->pages;
 	return mem_walk(mem, ia, walk_pages, array, npages);
 }
@@ -292,7 +301,7 @@ static int mem_ia(struct kdapl_mem *mem, struct kdapl_ia *ia, u64 addr, u64 leng
 				cond_resched();
 		}
 	}
-	if (length >> 31 > ia->dev->attrs.max_fast_reg_page_list_len)
+	if (mem_too_long(ia, length))
 		return -E2BIG;
 	entries = DIV_ROUND_UP_ULL(offset_in_page(addr) + length, max_entry);
 	ret = sg_alloc_table(&mem->sgt, entries, GFP_KERNEL);
