@@ -1,0 +1,726 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * From what a consumer names memory by to the list a device gets: every kind of
+ * description, right and wrong, and the size of blocks chosen for the list; then
+ * the calls around it that need no EP: sync, hint, limits, DMA addresses, the
+ * reserved LMR.
+ */
+#include <linux/mm.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "kd_test.h"
+
+#define LIST_PAGES	16
+#define LIST_BYTES	(LIST_PAGES * PAGE_SIZE)
+
+/* Data of the module, longer than a page. */
+static u8 list_static[3 * PAGE_SIZE];
+
+/**
+ * struct list - what these cases work with
+ * @env: the usual
+ * @ia: the object behind its IA, referenced
+ * @phys: contiguous memory of LIST_BYTES, filled with a pattern
+ * @virt: the same size, from vmalloc()
+ * @mem: list under test
+ */
+struct list {
+	struct kd_env *env;
+	struct kdapl_ia *ia;
+	u8 *phys;
+	u8 *virt;
+	struct kdapl_mem mem;
+};
+
+static void list_fill(u8 *p, size_t length)
+{
+	size_t i;
+
+	for (i = 0; i < length; i++)
+		p[i] = i * 7 + i / PAGE_SIZE;
+}
+
+static void list_close(void *arg)
+{
+	struct list *list = arg;
+
+	kdapl_mem_free(&list->mem);
+	vfree(list->virt);
+	free_pages((unsigned long)list->phys, get_order(LIST_BYTES));
+	kdapl_obj_put(&list->ia->obj);
+}
+
+/* With a device that takes that many pages at a time. */
+static struct list *list_open(struct kunit *test, int max_pages, u64 page_sizes)
+{
+	const struct fake_ib_caps caps = { .max_pages = max_pages, .page_sizes = page_sizes };
+	struct list *list = kunit_kzalloc(test, sizeof(*list), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, list);
+	list->env = kd_open(test, &caps);
+	list->ia = kdapl_obj_get(list->env->ia, DAT_HANDLE_TYPE_IA);
+	list->phys = (u8 *)__get_free_pages(GFP_KERNEL, get_order(LIST_BYTES));
+	list->virt = vmalloc(LIST_BYTES);
+	if (!list->phys || !list->virt) {
+		list_close(list);
+		KUNIT_FAIL(test, "no memory");
+		return NULL;
+	}
+	list_fill(list->phys, LIST_BYTES);
+	list_fill(list->virt, LIST_BYTES);
+	list_fill(list_static, sizeof(list_static));
+	return list;
+}
+
+static int list_build(struct list *list, DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION *region,
+		      u64 length)
+{
+	kdapl_mem_free(&list->mem);
+	memset(&list->mem, 0, sizeof(list->mem));
+	return kdapl_mem_build(&list->mem, list->ia, type, region, length);
+}
+
+static int list_virtual(struct list *list, const void *va, u64 length)
+{
+	const DAT_REGION_DESCRIPTION region = { .for_va = (void *)va };
+
+	return list_build(list, DAT_MEM_TYPE_VIRTUAL, &region, length);
+}
+
+/* The list is these bytes, and begins where it should. */
+static void list_expect(struct list *list, u64 start, const u8 *bytes, u64 length)
+{
+	struct kunit *test = list->env->test;
+	struct kdapl_mem *mem = &list->mem;
+	u8 *copy = vmalloc(length);
+
+	KUNIT_EXPECT_EQ(test, mem->start, start);
+	KUNIT_EXPECT_EQ(test, mem->length, length);
+	KUNIT_EXPECT_FALSE(test, mem->foreign);
+	KUNIT_EXPECT_EQ(test, mem->nents, 0U);
+	KUNIT_EXPECT_EQ(test, mem->used, mem->sgt.orig_nents);
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	KUNIT_EXPECT_EQ(test, sg_copy_to_buffer(mem->sgt.sgl, mem->used, copy, length), length);
+	KUNIT_EXPECT_EQ(test, memcmp(copy, bytes, length), 0);
+	vfree(copy);
+}
+
+/* Linear memory, vmalloc() and data of a module, from the middle of pages. */
+static void list_virtual_test(struct kunit *test)
+{
+	struct list *list = list_open(test, LIST_PAGES + 1, PAGE_SIZE);
+	static const struct {
+		u32 offset;
+		u32 length;
+	} part[] = {
+		{ 0, 1 }, { 0, PAGE_SIZE }, { PAGE_SIZE - 1, 2 }, { 5, PAGE_SIZE },
+		{ PAGE_SIZE - 1, PAGE_SIZE + 2 }, { 0, 3 * PAGE_SIZE }, { 1, 3 * PAGE_SIZE - 2 },
+	};
+	int i;
+
+	for (i = 0; list && i < ARRAY_SIZE(part); i++) {
+		u8 *p = list->phys + part[i].offset;
+
+		KUNIT_EXPECT_EQ(test, list_virtual(list, p, part[i].length), 0);
+		list_expect(list, (uintptr_t)p, p, part[i].length);
+		KUNIT_EXPECT_EQ(test, list->mem.used, 1U);
+		p = list->virt + part[i].offset;
+		KUNIT_EXPECT_EQ(test, list_virtual(list, p, part[i].length), 0);
+		list_expect(list, (uintptr_t)p, p, part[i].length);
+		p = list_static + part[i].offset;
+		KUNIT_EXPECT_EQ(test, list_virtual(list, p, part[i].length), 0);
+		list_expect(list, (uintptr_t)p, p, part[i].length);
+	}
+	if (list)
+		list_close(list);
+}
+
+/* What is no memory, and what is too much of it. */
+static void list_virtual_bad_test(struct kunit *test)
+{
+	struct list *list = list_open(test, LIST_PAGES, PAGE_SIZE);
+	struct page **pages;
+	void *twice;
+	int i;
+
+	if (!list)
+		return;
+	KUNIT_EXPECT_EQ(test, list_virtual(list, list->phys, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, list_virtual(list, (void *)-PAGE_SIZE, PAGE_SIZE + 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, list_virtual(list, (void *)-PAGE_SIZE, PAGE_SIZE), -EFAULT);
+	/* the page behind the end of the area is a hole */
+	KUNIT_EXPECT_EQ(test, list_virtual(list, list->virt, LIST_BYTES + 1), -EFAULT);
+	KUNIT_EXPECT_EQ(test, list_virtual(list, list->virt, LIST_BYTES), 0);
+
+	/* never contiguous: one page, again and again */
+	pages = kunit_kcalloc(test, LIST_PAGES + 1, sizeof(*pages), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	for (i = 0; i <= LIST_PAGES; i++)
+		pages[i] = virt_to_page(list->phys);
+	twice = vmap(pages, LIST_PAGES + 1, VM_MAP, PAGE_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, twice);
+	KUNIT_EXPECT_EQ(test, list_virtual(list, twice, LIST_PAGES * PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, list->mem.used, (u32)LIST_PAGES);
+	KUNIT_EXPECT_EQ(test, list_virtual(list, twice, LIST_PAGES * PAGE_SIZE + 1), -E2BIG);
+	vunmap(twice);
+	list_close(list);
+}
+
+static int list_physical(struct list *list, DAT_PADDR *pages, u64 n)
+{
+	const DAT_REGION_DESCRIPTION region = { .for_physical = pages };
+
+	return list_build(list, DAT_MEM_TYPE_PHYSICAL, &region, n);
+}
+
+static int list_var(struct list *list, u64 page_size, DAT_PADDR *pages, u64 n)
+{
+	const DAT_REGION_DESCRIPTION region = {
+		.for_array = { .page_size = page_size, .pages = pages },
+	};
+
+	return list_build(list, DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, &region, n);
+}
+
+/* Arrays of pages: runs become one entry, order is kept. */
+static void list_physical_test(struct kunit *test)
+{
+	static const u8 order[LIST_PAGES] = {
+		3, 4, 5, 0, 2, 1, 6, 7, 8, 9, 15, 14, 10, 11, 12, 13,
+	};
+	struct list *list = list_open(test, LIST_PAGES, PAGE_SIZE);
+	DAT_PADDR pages[LIST_PAGES], bad;
+	phys_addr_t phys;
+	u8 *bytes;
+	int i;
+
+	if (!list)
+		return;
+	phys = virt_to_phys(list->phys);
+	bytes = vmalloc(LIST_BYTES);
+	KUNIT_ASSERT_NOT_NULL(test, bytes);
+	for (i = 0; i < LIST_PAGES; i++) {
+		pages[i] = phys + order[i] * PAGE_SIZE;
+		memcpy(bytes + i * PAGE_SIZE, list->phys + order[i] * PAGE_SIZE, PAGE_SIZE);
+	}
+	KUNIT_EXPECT_EQ(test, list_physical(list, pages, LIST_PAGES), 0);
+	list_expect(list, pages[0], bytes, LIST_BYTES);
+	KUNIT_EXPECT_EQ(test, list->mem.used, 8U);
+	KUNIT_EXPECT_EQ(test, list_var(list, PAGE_SIZE, pages, LIST_PAGES), 0);
+	list_expect(list, pages[0], bytes, LIST_BYTES);
+
+	for (i = 0; i < LIST_PAGES; i += 2) {
+		pages[i / 2] = phys + (LIST_PAGES - 2 - i) * PAGE_SIZE;
+		memcpy(bytes + i * PAGE_SIZE, list->phys + (LIST_PAGES - 2 - i) * PAGE_SIZE,
+		       2 * PAGE_SIZE);
+	}
+	KUNIT_EXPECT_EQ(test, list_var(list, 2 * PAGE_SIZE, pages, LIST_PAGES / 2), 0);
+	list_expect(list, pages[0], bytes, LIST_BYTES);
+	KUNIT_EXPECT_EQ(test, list->mem.used, LIST_PAGES / 2U);
+	vfree(bytes);
+
+	KUNIT_EXPECT_EQ(test, list_physical(list, NULL, 1), -EFAULT);
+	KUNIT_EXPECT_EQ(test, list_physical(list, pages, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, list_physical(list, pages, U64_MAX / PAGE_SIZE + 1), -EINVAL);
+	/* refused before the array is read */
+	KUNIT_EXPECT_EQ(test, list_physical(list, pages, U64_MAX / PAGE_SIZE), -E2BIG);
+	KUNIT_EXPECT_EQ(test, list_var(list, PAGE_SIZE / 2, pages, 1), -EFAULT);
+	KUNIT_EXPECT_EQ(test, list_var(list, 3 * PAGE_SIZE, pages, 1), -EFAULT);
+	KUNIT_EXPECT_EQ(test, list_var(list, 0, pages, 1), -EFAULT);
+	for (i = 0; i < 3; i++) {
+		static const u64 wrong[] = { 1, PAGE_SIZE / 2, 1ULL << 62 };
+
+		bad = phys + wrong[i];
+		KUNIT_EXPECT_EQ_MSG(test, list_physical(list, &bad, 1), -EFAULT, "%llx",
+				    wrong[i]);
+		pages[1] = bad;
+		KUNIT_EXPECT_EQ(test, list_physical(list, pages, 2), -EFAULT);
+	}
+	bad = phys + PAGE_SIZE;
+	KUNIT_EXPECT_EQ(test, list_var(list, 2 * PAGE_SIZE, &bad, 1), -EFAULT);
+	bad = round_down(U64_MAX, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, list_physical(list, &bad, 1), -EFAULT);
+	list_close(list);
+}
+
+static int list_platform(struct list *list, struct sg_table *sgt, u64 length)
+{
+	const DAT_REGION_DESCRIPTION region = { .for_platform = sgt };
+
+	return list_build(list, DAT_MEM_TYPE_PLATFORM, &region, length);
+}
+
+/* Scatterlists: any offsets at the ends, none inside unless memory goes on. */
+static void list_platform_test(struct kunit *test)
+{
+	struct list *list = list_open(test, LIST_PAGES, PAGE_SIZE);
+	const u32 bytes = 100 + 2 * PAGE_SIZE + 50;
+	struct sg_table sgt = {};
+	struct scatterlist *sg;
+	u8 *copy, *last;
+
+	if (!list)
+		return;
+	last = list->phys + 9 * PAGE_SIZE;
+	copy = kunit_kzalloc(test, bytes, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	KUNIT_ASSERT_EQ(test, sg_alloc_table(&sgt, 5, GFP_KERNEL), 0);
+	sg = sgt.sgl;
+	sg_set_buf(sg, list->phys, 0);
+	sg->length = 0;
+	sg = sg_next(sg);
+	sg_set_buf(sg, list->phys + PAGE_SIZE - 100, 100);
+	sg = sg_next(sg);
+	sg_set_buf(sg, list->phys + PAGE_SIZE, 10);
+	sg = sg_next(sg);
+	sg_set_buf(sg, list->phys + PAGE_SIZE + 10, 2 * PAGE_SIZE - 10);
+	sg = sg_next(sg);
+	sg_set_buf(sg, last, 50);
+	memcpy(copy, list->phys + PAGE_SIZE - 100, 2 * PAGE_SIZE + 100);
+	memcpy(copy + 2 * PAGE_SIZE + 100, last, 50);
+
+	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, bytes), 0);
+	list_expect(list, virt_to_phys(list->phys) + PAGE_SIZE - 100, copy, bytes);
+	KUNIT_EXPECT_EQ(test, list->mem.used, 2U);
+	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, 105), 0);
+	list_expect(list, virt_to_phys(list->phys) + PAGE_SIZE - 100, copy, 105);
+	KUNIT_EXPECT_EQ(test, list->mem.used, 1U);
+	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, bytes + 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, list_platform(list, NULL, 1), -EFAULT);
+
+	/* the last piece does not start on a page; then the one before does not end on one */
+	sg_set_buf(sg, last + 1, 50);
+	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, bytes), -EFAULT);
+	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, bytes - 50), 0);
+	sg_set_buf(sg, last, 50);
+	sg_set_buf(&sgt.sgl[3], list->phys + PAGE_SIZE + 10, 2 * PAGE_SIZE - 11);
+	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, bytes - 1), -EFAULT);
+	sg_free_table(&sgt);
+	list_close(list);
+}
+
+/* Addresses of the device's; and the memory of another LMR. */
+static void list_copy_test(struct kunit *test)
+{
+	struct list *list = list_open(test, LIST_PAGES, PAGE_SIZE);
+	DAT_REGION_DESCRIPTION region = {};
+	struct kd_env *env;
+	u64 length = 0;
+	u32 i;
+
+	if (!list)
+		return;
+	env = list->env;
+	region.for_ia = (uintptr_t)list->phys + 3;
+	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_IA, &region, LIST_BYTES - 3), 0);
+	KUNIT_EXPECT_TRUE(test, list->mem.foreign);
+	KUNIT_EXPECT_EQ(test, list->mem.start, (u64)(uintptr_t)list->phys + 3);
+	KUNIT_EXPECT_EQ(test, list->mem.length, (u64)LIST_BYTES - 3);
+	KUNIT_EXPECT_EQ(test, list->mem.nents, 0U);
+	KUNIT_EXPECT_EQ(test, kdapl_mem_map(&list->mem, fake_ib_device(env->dev)), 0);
+	for (i = 0; i < list->mem.nents; i++) {
+		KUNIT_EXPECT_EQ(test, sg_dma_address(&list->mem.sgt.sgl[i]),
+				(dma_addr_t)(uintptr_t)list->phys + 3 + length);
+		length += sg_dma_len(&list->mem.sgt.sgl[i]);
+	}
+	KUNIT_EXPECT_EQ(test, length, (u64)LIST_BYTES - 3);
+	kdapl_mem_unmap(&list->mem, fake_ib_device(env->dev));
+	kdapl_mem_unmap(&list->mem, fake_ib_device(env->dev));
+	KUNIT_EXPECT_EQ(test, list->mem.nents, 0U);
+	region.for_ia = (uintptr_t)list->virt;
+	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_IA, &region, 1), -EFAULT);
+	region.for_ia = 1;
+	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_IA, &region, 1), -EFAULT);
+	region.for_ia = U64_MAX;
+	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_IA, &region, 2), -EFAULT);
+
+	region.for_lmr_handle = env->mem[KD_RO].lmr;
+	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_LMR, &region, 0), 0);
+	list_expect(list, env->mem[KD_RO].addr, (u8 *)(uintptr_t)env->mem[KD_RO].addr, KD_MEM_SIZE);
+	region.for_lmr_handle = env->pz;
+	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_LMR, &region, 0), -EFAULT);
+	list_close(list);
+}
+
+static unsigned int oracle_blocks, oracle_max;
+
+static int oracle_set_page(struct ib_mr *mr, u64 addr)
+{
+	if (oracle_blocks == oracle_max)
+		return -ENOMEM;
+	oracle_blocks++;
+	return 0;
+}
+
+/* What a driver would say to that size. */
+static bool oracle(struct scatterlist *sgl, unsigned int nents, u64 start, u32 size, u32 max)
+{
+	struct ib_mr mr = { .page_size = size };
+
+	oracle_blocks = 0;
+	oracle_max = max;
+	return ib_sg_to_pages(&mr, sgl, nents, NULL, oracle_set_page) == nents &&
+	       !((sg_dma_address(sgl) ^ start) & (size - 1));
+}
+
+/*
+ * Random lists: the size chosen is one that a driver takes, with just as many
+ * blocks, and there is no smaller one.
+ */
+static void list_page_size_test(struct kunit *test)
+{
+	const u64 seed = get_random_u64();
+	struct kdapl_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	struct rnd_state rnd;
+	struct scatterlist sgl[8];
+	unsigned int round, i, found = 0, larger = 0;
+
+	kunit_info(test, "seed %llu", seed);
+	prandom_seed_state(&rnd, seed);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	for (round = 0; round < 20000; round++) {
+		unsigned int nents = 1 + prandom_u32_state(&rnd) % ARRAY_SIZE(sgl);
+		unsigned int grain = PAGE_SHIFT + prandom_u32_state(&rnd) % 6;
+		u64 sizes = PAGE_SIZE | ((u64)prandom_u32_state(&rnd) & PAGE_MASK), start;
+		u32 max = 1 + prandom_u32_state(&rnd) % 64, size, blocks = 0;
+		u64 addr = (u64)(1 + prandom_u32_state(&rnd) % 4096) << grain;
+		u32 bit;
+
+		sg_init_table(sgl, nents);
+		for (i = 0; i < nents; i++) {
+			u32 length = (1 + prandom_u32_state(&rnd) % 16) << grain;
+
+			if (!i && prandom_u32_state(&rnd) % 2) {
+				u32 cut = prandom_u32_state(&rnd) % min(length, 1U << grain);
+
+				addr += cut;
+				length -= cut;
+			}
+			if (i == nents - 1 && prandom_u32_state(&rnd) % 2)
+				length -= prandom_u32_state(&rnd) % min(length, 1U << grain);
+			if (!(prandom_u32_state(&rnd) % 16) && length > 1)
+				length -= prandom_u32_state(&rnd) % length;
+			sg_dma_address(&sgl[i]) = addr;
+			sg_dma_len(&sgl[i]) = length;
+			addr += length;
+			if (prandom_u32_state(&rnd) % 2)
+				addr = round_up(addr, BIT_ULL(grain)) +
+				       (u64)(prandom_u32_state(&rnd) % 64 << grain);
+		}
+		start = sg_dma_address(&sgl[0]);
+		if (prandom_u32_state(&rnd) % 2)
+			start += (u64)(prandom_u32_state(&rnd) % 64) << grain;
+		size = kdapl_mem_page_size(dev, sgl, nents, start, sizes, max, &blocks);
+		if (size) {
+			KUNIT_ASSERT_TRUE(test, sizes & size);
+			KUNIT_ASSERT_TRUE(test, oracle(sgl, nents, start, size, max));
+			KUNIT_ASSERT_EQ(test, blocks, oracle_blocks);
+			found++;
+			larger += size > PAGE_SIZE;
+		}
+		for (bit = PAGE_SHIFT; bit < 32 && BIT(bit) != size; bit++) {
+			if (sizes & BIT(bit))
+				KUNIT_ASSERT_FALSE(test, oracle(sgl, nents, start, BIT(bit), max));
+		}
+	}
+	/* else the lists are not what this is about */
+	KUNIT_EXPECT_GT(test, found, 1000U);
+	KUNIT_EXPECT_GT(test, larger, 100U);
+	KUNIT_EXPECT_LT(test, found, 19000U);
+}
+
+/* Soft-iWARP: what counts is entries, whatever their length. */
+static void list_entries_test(struct kunit *test)
+{
+	struct kdapl_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	struct scatterlist sgl[3];
+	u32 blocks = 0;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->siw = true;
+	sg_init_table(sgl, 3);
+	for (i = 0; i < 3; i++) {
+		sg_dma_address(&sgl[i]) = (u64)(i + 1) * 4 * SZ_1G;
+		sg_dma_len(&sgl[i]) = SZ_1G;
+	}
+	KUNIT_EXPECT_EQ(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE, 3, &blocks),
+			(u32)PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, blocks, 3U);
+	KUNIT_EXPECT_EQ(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE, 2, &blocks), 0U);
+	/* one piece of 2 GiB is more than it can count */
+	sg_dma_address(&sgl[1]) = sg_dma_address(&sgl[0]) + SZ_1G;
+	KUNIT_EXPECT_EQ(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE, 3, &blocks), 0U);
+	sg_dma_len(&sgl[1]) = SZ_1G - PAGE_SIZE;
+	KUNIT_EXPECT_EQ(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE, 3, &blocks),
+			(u32)PAGE_SIZE);
+	sg_dma_len(&sgl[1]) = SZ_1G - 1;
+	KUNIT_EXPECT_EQ(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE, 3, &blocks), 0U);
+}
+
+static DAT_RETURN list_sync(struct kd_env *env, const DAT_LMR_TRIPLET *seg, u64 n, bool write)
+{
+	return write ? dat_lmr_sync_rdma_write(env->ia, seg, n) :
+		       dat_lmr_sync_rdma_read(env->ia, seg, n);
+}
+
+static void list_sync_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET seg[4];
+	int write;
+
+	for (write = 0; write < 2; write++) {
+		seg[0] = kd_seg(env, KD_RW, 0, KD_MEM_SIZE);
+		seg[1] = kd_seg(env, KD_FOREIGN, 1, KD_MEM_SIZE - 1);
+		seg[2] = kd_seg(env, KD_REMOTE, KD_MEM_SIZE - 1, 1);
+		seg[3] = (DAT_LMR_TRIPLET){ .lmr_context = 0x12345600 };	/* empty */
+		KD_EXPECT_OK(test, list_sync(env, seg, 4, write));
+		KD_EXPECT_OK(test, list_sync(env, NULL, 0, write));
+		KD_EXPECT_RET(test, list_sync(env, NULL, 1, write), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
+		seg[2].segment_length = 2;
+		KD_EXPECT_RET(test, list_sync(env, seg, 4, write), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
+		KD_EXPECT_OK(test, list_sync(env, seg, 2, write));
+		seg[2] = kd_seg(env, KD_RW, 0, 1);
+		seg[2].virtual_address--;
+		KD_EXPECT_RET(test, list_sync(env, seg, 3, write), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
+		seg[2] = kd_seg(env, KD_RW, 0, 1);
+		seg[2].lmr_context ^= 1;
+		KD_EXPECT_RET(test, list_sync(env, seg, 3, write), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
+		seg[2] = (DAT_LMR_TRIPLET){ .segment_length = 1 };
+		KD_EXPECT_RET(test, list_sync(env, seg, 3, write), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
+	}
+	seg[0] = kd_seg(env, KD_RW, 0, 8);
+	KD_EXPECT_RET(test, dat_lmr_sync_rdma_read(env->pz, seg, 1), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	KD_EXPECT_RET(test, dat_lmr_sync_rdma_write(DAT_HANDLE_NULL, seg, 1), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	KD_EXPECT_OK(test, dat_lmr_free(env->mem[KD_RW].lmr));
+	env->mem[KD_RW].lmr = DAT_HANDLE_NULL;
+	KD_EXPECT_RET(test, dat_lmr_sync_rdma_read(env->ia, seg, 1), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+}
+
+static void list_hint_test(struct kunit *test)
+{
+	struct list *list = list_open(test, 64, PAGE_SIZE | 16 * PAGE_SIZE);
+	DAT_MEM_OPTIMIZE_FLAGS exact = DAT_MEM_OPTIMIZE_EXACT_EXPOSURE;
+	struct kdat_mem_limits limits;
+	struct kd_env *env;
+	DAT_VLEN length;
+	DAT_VADDR align;
+
+	if (!list)
+		return;
+	env = list->env;
+	KD_EXPECT_OK(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_VIRTUAL, 1, 0, &length,
+					       &align));
+	KUNIT_EXPECT_EQ(test, length, (u64)PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, align, (u64)PAGE_SIZE);
+	KD_EXPECT_OK(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_VIRTUAL, 64 * PAGE_SIZE + 1,
+					       exact, &length, &align));
+	KUNIT_EXPECT_EQ(test, length, 64ULL * PAGE_SIZE + 1);
+	KUNIT_EXPECT_EQ(test, align, 16ULL * PAGE_SIZE);
+	KD_EXPECT_OK(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_PHYSICAL, 65, 0, &length,
+					       NULL));
+	KUNIT_EXPECT_EQ(test, length, 80ULL);
+	KD_EXPECT_OK(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_IA, U64_MAX, 0, &length,
+					       NULL));
+	KUNIT_EXPECT_EQ(test, length, U64_MAX);
+	KD_EXPECT_OK(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_LMR, 0, 0, NULL, NULL));
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->pz, DAT_MEM_TYPE_VIRTUAL, 1, 0, NULL, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_BYPASS, 1, 0, NULL, NULL),
+		      DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, 0x200, 1, 0, NULL, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, 0x11, 1, 0, NULL, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_VIRTUAL, 0, 0, NULL, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_PHYSICAL, U64_MAX, 0, NULL,
+						NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_VIRTUAL, 1, 0x10, NULL,
+						NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+
+	memset(&limits, 0xff, sizeof(limits));
+	KD_EXPECT_OK(test, kdat_ia_mem_limits(env->ia, &limits));
+	KUNIT_EXPECT_EQ(test, limits.lmr_pages, 64);
+	KUNIT_EXPECT_GT(test, limits.rmr_pages, 0);
+	KUNIT_EXPECT_EQ(test, limits.page_sizes, (u64)(PAGE_SIZE | 16 * PAGE_SIZE));
+	KUNIT_EXPECT_TRUE(test, limits.fmr_page_sizes & PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, limits.boundary, (u64)PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, limits.numa_node, NUMA_NO_NODE);
+	KUNIT_EXPECT_EQ(test, limits.comp_vectors,
+			(int)fake_ib_device(env->dev)->num_comp_vectors);
+	KUNIT_EXPECT_EQ(test, limits.post_list, KDAT_POST_LIST_MAX);
+	KD_EXPECT_RET(test, kdat_ia_mem_limits(env->ia, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, kdat_ia_mem_limits(env->pz, &limits), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	list_close(list);
+}
+
+static void list_dma_test(struct kunit *test)
+{
+	struct list *list = list_open(test, 0, 0);
+	DAT_PADDR addr = 0;
+	struct kd_env *env;
+
+	if (!list)
+		return;
+	env = list->env;
+	KD_EXPECT_OK(test, kdat_ia_dma_map(env->ia, list->phys + 5, LIST_BYTES - 5, &addr));
+	KUNIT_EXPECT_EQ(test, addr, (u64)(uintptr_t)list->phys + 5);	/* on a soft device */
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, addr, LIST_BYTES - 5));
+	KD_EXPECT_RET(test, kdat_ia_dma_map(env->pz, list->phys, 1, &addr), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	KD_EXPECT_RET(test, kdat_ia_dma_map(env->ia, list->virt, 1, &addr), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, kdat_ia_dma_map(env->ia, NULL, 1, &addr), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, kdat_ia_dma_map(env->ia, list->phys, 0, &addr), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	KD_EXPECT_RET(test, kdat_ia_dma_map(env->ia, list->phys, U64_MAX, &addr),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KD_EXPECT_RET(test, kdat_ia_dma_map(env->ia, list->phys, 1, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG4);
+	KD_EXPECT_RET(test, kdat_ia_dma_unmap(env->pz, addr, 1), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	KD_EXPECT_RET(test, kdat_ia_dma_unmap(env->ia, addr, 0), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	list_close(list);
+}
+
+/* One per IA, for all its PZs and no peer, and not to be got rid of. */
+static void list_reserved_test(struct kunit *test)
+{
+	DAT_REGION_DESCRIPTION region = {};
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_HANDLE lmr, again, other;
+	DAT_LMR_CONTEXT context, context2;
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	struct fake_ib_live before, after;
+	DAT_LMR_TRIPLET seg = {};
+	DAT_LMR_PARAM param;
+	DAT_IA_HANDLE ia;
+	char name[DAT_NAME_MAX_LENGTH];
+
+	fake_ib_live(env->dev, &before);
+	KD_ASSERT_OK(test, dat_ia_reserved_lmr(env->ia, &lmr, &context));
+	KD_ASSERT_OK(test, dat_ia_reserved_lmr(env->ia, &again, &context2));
+	fake_ib_live(env->dev, &after);
+	KUNIT_EXPECT_PTR_EQ(test, lmr, again);
+	KUNIT_EXPECT_EQ(test, context, context2);
+	KUNIT_EXPECT_NE(test, context, 0U);
+	KUNIT_EXPECT_EQ(test, before.mrs, after.mrs);
+	KD_EXPECT_RET(test, dat_ia_reserved_lmr(env->pz, &lmr, &context), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	KD_EXPECT_RET(test, dat_ia_reserved_lmr(env->ia, NULL, &context), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, dat_ia_reserved_lmr(env->ia, &lmr, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+
+	KD_EXPECT_OK(test, dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param));
+	KUNIT_EXPECT_EQ(test, param.lmr_context, context);
+	KUNIT_EXPECT_EQ(test, param.rmr_context, 0U);
+	KUNIT_EXPECT_EQ(test, (u32)param.mem_priv, (u32)(DAT_MEM_PRIV_LOCAL_READ_FLAG |
+							 DAT_MEM_PRIV_LOCAL_WRITE_FLAG));
+	KUNIT_EXPECT_EQ(test, param.registered_size, U64_MAX);
+	KUNIT_EXPECT_EQ(test, param.registered_address, 0ULL);
+	KUNIT_EXPECT_EQ(test, param.lmr_state.fmr_support, DAT_FALSE);
+
+	KD_EXPECT_RET(test, dat_lmr_free(lmr), DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
+	region.for_lmr_handle = lmr;
+	KD_EXPECT_RET(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_LMR, region, 0, env->pz,
+					    DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, 0, &other, NULL,
+					    NULL, NULL, NULL), DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
+
+	seg.lmr_context = context;
+	seg.virtual_address = (uintptr_t)env->buf;
+	seg.segment_length = 8;
+	KD_EXPECT_OK(test, dat_lmr_sync_rdma_write(env->ia, &seg, 1));
+	seg.virtual_address = U64_MAX - 6;
+	KD_EXPECT_RET(test, dat_lmr_sync_rdma_read(env->ia, &seg, 1), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+
+	/* it does not keep an IA open, and goes with it */
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
+	KD_ASSERT_OK(test, dat_ia_open(name, 8, &evd, &ia));
+	KD_EXPECT_OK(test, dat_ia_reserved_lmr(ia, &other, &context));
+	KUNIT_EXPECT_PTR_NE(test, other, lmr);
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	KD_EXPECT_RET(test, dat_lmr_query(other, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_LMR);
+	KD_EXPECT_OK(test, dat_lmr_query(lmr, 0, NULL));
+}
+
+/* The device is gone: nothing is mapped, found or advised that it would need. */
+static void list_gone_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdat_mem_limits limits;
+	DAT_LMR_CONTEXT context;
+	DAT_LMR_TRIPLET seg = kd_seg(env, KD_RW, 0, 1);
+	DAT_LMR_HANDLE lmr, got;
+	DAT_PADDR addr;
+
+	KD_ASSERT_OK(test, dat_ia_reserved_lmr(env->ia, &lmr, &context));
+	fake_ib_unplug(env->dev);
+	KD_EXPECT_RET(test, dat_ia_reserved_lmr(env->ia, &got, &context), DAT_INTERNAL_ERROR,
+		      DAT_NO_SUBTYPE);
+	KD_EXPECT_RET(test, kdat_ia_mem_limits(env->ia, &limits), DAT_INTERNAL_ERROR,
+		      DAT_NO_SUBTYPE);
+	KD_EXPECT_RET(test, kdat_ia_dma_map(env->ia, env->buf, 1, &addr), DAT_INTERNAL_ERROR,
+		      DAT_NO_SUBTYPE);
+	KD_EXPECT_RET(test, kdat_ia_dma_unmap(env->ia, 4096, 1), DAT_INTERNAL_ERROR,
+		      DAT_NO_SUBTYPE);
+	KD_EXPECT_RET(test, dat_lmr_sync_rdma_read(env->ia, &seg, 1), DAT_INTERNAL_ERROR,
+		      DAT_NO_SUBTYPE);
+	KD_EXPECT_OK(test, dat_lmr_query(lmr, 0, NULL));
+}
+
+static struct kunit_case list_cases[] = {
+	KD_CASE(list_virtual_test,
+		"LMR-01: kernel memory of all kinds, from any byte to any other, is listed exactly"),
+	KD_CASE(list_virtual_bad_test,
+		"LMR-08: what is no memory, or more than the device takes, is refused"),
+	KD_CASE(list_physical_test,
+		"LMR-01,LMR-08: arrays of pages are listed in order, runs as one; wrong ones are refused"),
+	KD_CASE(list_platform_test,
+		"LMR-01,LMR-08: scatterlists are listed to the byte; gaps are refused"),
+	KD_CASE(list_copy_test,
+		"LMR-01,LMR-08: addresses of the device, and the memory of another LMR"),
+	KD_CASE(list_page_size_test,
+		"LMR-01: the smallest pages that fit are chosen, for random lists"),
+	KD_CASE(list_entries_test, "LMR-01: soft-iWARP counts entries of a list, not pages"),
+	KD_CASE(list_sync_test,
+		"LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-03,LMR-SYNC-04: what the sync calls take and refuse"),
+	KD_CASE(list_hint_test, "LMR-HINT-01: hints are good or better; the limits are the device's"),
+	KD_CASE(list_dma_test, "LMR-20: addresses for DAT_MEM_TYPE_IA"),
+	KD_CASE(list_reserved_test,
+		"LMR-RES-01,LMR-RES-02,LMR-FREE-05: the reserved LMR is one, local and not to be freed"),
+	KD_CASE(list_gone_test, "LMR-SYNC-03,LMR-RES-01: without a device"),
+	{}
+};
+
+static struct kunit_suite list_suite = {
+	.name = "kdapl-mem-list",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = list_cases,
+};
+
+kunit_test_suite(list_suite);
