@@ -580,7 +580,8 @@ static void flag_supported_test(struct kunit *test)
 		caps.driver = drivers[i];
 		kd_open(test, &caps);
 		want = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG |
-		       DAT_COMPLETION_BARRIER_FENCE_FLAG;
+		       DAT_COMPLETION_BARRIER_FENCE_FLAG |
+		       DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG;
 		if (drivers[i] != RDMA_DRIVER_SIW)
 			want |= DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 		KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL,
