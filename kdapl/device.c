@@ -437,20 +437,11 @@ again:
 
 static void device_remove_mrs(struct kdapl_device *dev)
 {
-	struct kdapl_lmr *lmr;
+	struct kdapl_mr *mr, *next;
 
 	mutex_lock(&dev->lock);
-	while ((lmr = list_first_entry_or_null(&dev->mrs, struct kdapl_lmr, dev_node))) {
-		if (!refcount_inc_not_zero(&lmr->obj.ref)) {
-			list_del_init(&lmr->dev_node);
-			continue;
-		}
-		list_del_init(&lmr->dev_node);
-		mutex_unlock(&dev->lock);
-		kdapl_lmr_destroy_verbs(lmr);
-		kdapl_obj_put(&lmr->obj);
-		mutex_lock(&dev->lock);
-	}
+	list_for_each_entry_safe(mr, next, &dev->mrs, dev_node)
+		kdapl_mr_destroy_verbs(mr);
 	mutex_unlock(&dev->lock);
 }
 

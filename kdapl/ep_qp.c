@@ -33,8 +33,25 @@ static void kdapl_ring_free(struct kdapl_ring *ring)
 {
 	if (!ring)
 		return;
+	kvfree(ring->slot);
+	kvfree(ring->chain);
 	kvfree(ring->scratch);
 	kvfree(ring);
+}
+
+static int ring_alloc_lists(struct kdapl_ring *ring, u32 size)
+{
+	u32 lists = ring->recv ? 1 : KDAT_POST_LIST_MAX;
+
+	ring->scratch = kvcalloc(lists * ring->stride, sizeof(*ring->scratch), GFP_KERNEL);
+	if (!ring->scratch)
+		return -ENOMEM;
+	if (ring->recv)
+		return 0;
+	ring->slot = kvcalloc(size, sizeof(*ring->slot), GFP_KERNEL);
+	ring->chain = kvcalloc(KDAT_POST_LIST_MAX * KDAPL_NATIVE_MAX, sizeof(*ring->chain),
+			       GFP_KERNEL);
+	return ring->slot && ring->chain ? 0 : -ENOMEM;
 }
 
 static struct kdapl_ring *kdapl_ring_alloc(struct kdapl_half *half, bool recv, u32 slots,
@@ -52,6 +69,7 @@ static struct kdapl_ring *kdapl_ring_alloc(struct kdapl_half *half, bool recv, u
 	ring->mask = size - 1;
 	ring->slots = slots;
 	ring->max_sge = max_sge;
+	ring->stride = max(max_sge, 2U);	/* two: siw_split_short() */
 	ring->last_sup = -1;
 	ring->mode = recv ? KDAPL_RING_LIVE : KDAPL_RING_REFUSE;
 	spin_lock_init(&ring->lock);
@@ -60,9 +78,7 @@ static struct kdapl_ring *kdapl_ring_alloc(struct kdapl_half *half, bool recv, u
 		ring->wr[i].cqe.done = kdapl_wr_done;
 		ring->wr[i].index = i;
 	}
-	/* two: siw_split_short() */
-	ring->scratch = kvcalloc(max(max_sge, 2U), sizeof(*ring->scratch), GFP_KERNEL);
-	if (!ring->scratch) {
+	if (ring_alloc_lists(ring, size)) {
 		kdapl_ring_free(ring);
 		return NULL;
 	}
@@ -233,8 +249,9 @@ static u32 half_sq_slots(struct kdapl_half *half, const DAT_EP_ATTR *attr, u32 *
 	if (!attr->max_request_dtos)
 		return 0;
 	slots = attr->max_request_dtos + *interval - 1;
-	/* A fenced Read takes two WRs on iWARP (D-14). */
-	if (half->dev->iwarp && attr->max_rdma_read_out)
+	/* two WRs: a fenced Read on iWARP (D-14), an RMR that is bound anew (D-25) */
+	if ((half->dev->iwarp && attr->max_rdma_read_out) ||
+	    (half->request_evd->flags & DAT_EVD_RMR_BIND_FLAG))
 		slots *= 2;
 	return slots + half->dev->siw;	/* a nudge takes nobody's place */
 }

@@ -24,6 +24,25 @@
 /* Events moved into the store in one go, under the lock. */
 #define SETTLE_PIECE	64
 
+static void event_bind(struct kdapl_event *ev, const struct kdapl_ring *ring,
+		       const struct kdapl_wr *wr, unsigned int status)
+{
+	DAT_RMR_BIND_COMPLETION_EVENT_DATA *bind = &ev->data.rmr_completion_event_data;
+
+	ev->number = DAT_RMR_BIND_COMPLETION_EVENT;
+	bind->rmr_handle = ring->slot[wr->index].handle;
+	bind->user_cookie.as_64 = wr->cookie;
+	bind->status = status;
+}
+
+/* What failed was no transfer: say so, unless it was not tried. */
+static unsigned int memop_status(const struct kdapl_wr *wr, unsigned int status)
+{
+	if (status == DAT_DTO_SUCCESS || status == DAT_DTO_ERR_FLUSHED)
+		return status;
+	return wr->op == DAT_DTO_BIND_MW ? DAT_RMR_OPERATION_FAILED : DAT_DTO_ERR_LOCAL_MM_ERROR;
+}
+
 static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const struct kdapl_wr *wr,
 		      unsigned int status)
 {
@@ -34,13 +53,20 @@ static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const str
 	ev->number = DAT_DTO_COMPLETION_EVENT;
 	ev->signalled = status != DAT_DTO_SUCCESS ||
 			!(wr->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+	if (unlikely(wr->op >= DAT_DTO_BIND_MW)) {
+		status = memop_status(wr, status);
+		if (wr->op == DAT_DTO_BIND_MW) {
+			event_bind(ev, ring, wr, status);
+			return;
+		}
+	}
 	dto->ep_handle = ring->half->handle;
 	dto->user_cookie.as_64 = wr->cookie;
 	dto->status = status;
 	dto->transfered_length = status == DAT_DTO_SUCCESS ? wr->length : 0;
 	dto->operation = wr->op;
 	dto->rmr_context = 0;
-	if (wr->flags & KDAPL_WR_INVALIDATED) {
+	if (unlikely(ring->recv && (wr->flags & KDAPL_WR_INVALIDATED))) {
 		dto->operation = DAT_DTO_RECEIVE_WITH_INVALIDATE;
 		dto->rmr_context = wr->key;
 	}
@@ -81,9 +107,39 @@ void kdapl_event_release(const struct kdapl_event *ev)
 static bool wr_visible(const struct kdapl_ring *ring, const struct kdapl_wr *wr,
 		       unsigned int status)
 {
-	if (READ_ONCE(ring->half->discard) || wr->op >= KDAPL_OP_MARKER)
+	if (READ_ONCE(ring->half->discard) || wr->op >= KDAPL_OP_INV)
 		return false;
 	return status != DAT_DTO_SUCCESS || !(wr->flags & DAT_COMPLETION_SUPPRESS_FLAG);
+}
+
+/*
+ * An operation on an LMR or RMR has come back, or never will: whoever it was for
+ * learns how it ended, once.
+ */
+static void wr_settle(struct kdapl_ring *ring, struct kdapl_wr *wr, unsigned int status)
+{
+	bool done = status == DAT_DTO_SUCCESS;
+	union kdapl_slot *slot;
+	struct kdapl_obj *obj;
+
+	if (ring->recv || likely(!(wr->flags & KDAPL_WR_UNSETTLED)))
+		return;
+	wr->flags &= ~KDAPL_WR_UNSETTLED;
+	slot = &ring->slot[wr->index];
+	obj = slot->obj;
+	slot->handle = obj->handle;
+	ring->memops_done++;
+	if (wr->op == DAT_DTO_LMR_FMR)
+		kdapl_lmr_settle(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_REG, done);
+	else if (wr->op == DAT_DTO_LMR_INVALIDATE)
+		kdapl_lmr_settle(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_INV, done);
+	else
+		kdapl_rmr_settle(container_of(obj, struct kdapl_rmr, obj), wr->op, done);
+}
+
+static bool ring_unsettled(const struct kdapl_ring *ring)
+{
+	return ring->memops_done != READ_ONCE(ring->memops);
 }
 
 /* Give an entry back to the poster. */
@@ -101,12 +157,59 @@ static void ring_mark_ready(struct kdapl_evd *evd, struct kdapl_ring *ring)
 		list_add_tail(&ring->ready, &evd->ready);
 }
 
+/*
+ * How the entry at the tail ended, or one behind it in a ring that has ended.
+ * False: not known yet.
+ */
+static bool wr_outcome(const struct kdapl_ring *ring, const struct kdapl_wr *wr,
+		       unsigned int *status)
+{
+	*status = DAT_DTO_SUCCESS;
+	switch (READ_ONCE(wr->state)) {
+	case KDAPL_WR_DONE:
+		*status = wr->status;
+		break;
+	case KDAPL_WR_SOFT:
+		if (!ring->ended)
+			return false;
+		*status = DAT_DTO_ERR_FLUSHED;
+		break;
+	default:
+		if (ring->ended) {
+			/* No completion, so it was suppressed and succeeded. */
+			if (ring->lost || (wr->flags & KDAPL_WR_SIGNALED) || ring->recv)
+				*status = DAT_DTO_ERR_FLUSHED;
+		} else if (!ring->ooo || (wr->flags & KDAPL_WR_SIGNALED) ||
+			   (s32)(ring->sent - ring->tail) <= 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Whoever frees an LMR must not wait for a consumer that does not dequeue. */
+static void ring_settle_all(struct kdapl_ring *ring)
+{
+	/* pairs with the release of the poster: entries before head are complete */
+	u32 head = smp_load_acquire(&ring->head);
+	unsigned int status;
+	u32 pos;
+
+	for (pos = ring->tail; pos != head && ring_unsettled(ring); pos++) {
+		struct kdapl_wr *wr = &ring->wr[pos & ring->mask];
+
+		wr_outcome(ring, wr, &status);
+		wr_settle(ring, wr, status);
+	}
+}
+
 static void ring_end(struct kdapl_evd *evd, struct kdapl_ring *ring)
 {
 	if (ring->ended)
 		return;
 	WRITE_ONCE(ring->ended, true);
 	smp_mb();	/* before head is read again; pairs with the one in post_flush() */
+	ring_settle_all(ring);
 	ring_mark_ready(evd, ring);
 	mod_delayed_work(kdapl_wq, &ring->half->end_work, 0);
 }
@@ -174,30 +277,16 @@ static bool ring_next(struct kdapl_ring *ring, struct kdapl_event *ev)
 	/* pairs with the release of the poster: entries before head are complete */
 	while (ring->tail != smp_load_acquire(&ring->head)) {
 		struct kdapl_wr *wr = &ring->wr[ring->tail & ring->mask];
-		unsigned int status = DAT_DTO_SUCCESS;
+		unsigned int status;
 		bool visible;
 
-		switch (READ_ONCE(wr->state)) {
-		case KDAPL_WR_DONE:
-			if (ring->recv && READ_ONCE(ring->half->phase) < KDAPL_HALF_UP)
-				return false;
-			status = wr->status;
-			break;
-		case KDAPL_WR_SOFT:
-			if (!ring->ended)
-				return false;
-			status = DAT_DTO_ERR_FLUSHED;
-			break;
-		default:
-			if (ring->ended) {
-				/* No completion, so it was suppressed and succeeded. */
-				if (ring->lost || (wr->flags & KDAPL_WR_SIGNALED) || ring->recv)
-					status = DAT_DTO_ERR_FLUSHED;
-			} else if (!ring->ooo || (wr->flags & KDAPL_WR_SIGNALED) ||
-				   (s32)(ring->sent - ring->tail) <= 0) {
-				return false;
-			}
-		}
+		if (!wr_outcome(ring, wr, &status))
+			return false;
+		/* received before the connection is known */
+		if (ring->recv && READ_ONCE(wr->state) == KDAPL_WR_DONE &&
+		    READ_ONCE(ring->half->phase) < KDAPL_HALF_UP)
+			return false;
+		wr_settle(ring, wr, status);
 		visible = wr_visible(ring, wr, status);
 		if (visible)
 			event_dto(ev, ring, wr, status);
@@ -250,6 +339,7 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 		if (unlikely(wc->wc_flags & IB_WC_WITH_INVALIDATE)) {
 			wr->flags |= KDAPL_WR_INVALIDATED;
 			wr->key = wc->ex.invalidate_rkey;
+			kdapl_mr_invalidated(ring->half->ep->obj.ia, wr->key);
 		}
 	}
 	if (unlikely(READ_ONCE(ring->half->phase) < KDAPL_HALF_UP || pos != ring->tail)) {
@@ -289,6 +379,7 @@ static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl
 		if (unlikely(wc->wc_flags & IB_WC_WITH_INVALIDATE)) {
 			buf->flags = KDAPL_WR_INVALIDATED;
 			buf->key = wc->ex.invalidate_rkey;
+			kdapl_mr_invalidated(half->ep->obj.ia, buf->key);
 		}
 	} else {
 		wr_failed(half->rq, wc->status);
@@ -303,6 +394,16 @@ static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl
 	}
 	event_buf(ev, half, buf);
 	return true;
+}
+
+/* What lies before the one that has completed was suppressed and succeeded. */
+static void ring_settle_to(struct kdapl_ring *ring, u32 end, unsigned int status)
+{
+	u32 pos;
+
+	for (pos = ring->tail; pos != end; pos++)
+		wr_settle(ring, &ring->wr[pos & ring->mask], DAT_DTO_SUCCESS);
+	wr_settle(ring, &ring->wr[end & ring->mask], status);
 }
 
 static bool request_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kdapl_wr *wr,
@@ -329,6 +430,8 @@ static bool request_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct 
 		ring_mark_ready(evd, ring);
 		return false;
 	}
+	if (unlikely(ring_unsettled(ring)))
+		ring_settle_to(ring, pos, status);
 	visible = wr_visible(ring, wr, status);
 	if (visible)
 		event_dto(ev, ring, wr, status);
@@ -821,6 +924,13 @@ void kdapl_ring_ready(struct kdapl_ring *ring)
 	rcu_read_unlock();
 }
 
+/* The EVD is freed: nobody reports, and nobody else looks at the ring. */
+static void ring_orphan_end(struct kdapl_ring *ring)
+{
+	WRITE_ONCE(ring->ended, true);
+	ring_settle_all(ring);
+}
+
 /**
  * kdapl_ring_ended - no native completion of this ring will come any more?
  * @ring: a ring of a half that is stopping
@@ -834,7 +944,7 @@ bool kdapl_ring_ended(struct kdapl_ring *ring)
 	struct kdapl_evd *evd = kdapl_cq_evd_get(ring->cq);
 
 	if (!evd) {
-		WRITE_ONCE(ring->ended, true);
+		ring_orphan_end(ring);
 		return true;
 	}
 	spin_lock_irq(&evd->lock);
@@ -893,7 +1003,7 @@ void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost)
 	bool kept;
 
 	if (!evd) {
-		WRITE_ONCE(ring->ended, true);
+		ring_orphan_end(ring);
 		return;
 	}
 	spin_lock_irq(&evd->lock);

@@ -65,8 +65,8 @@ static int ia_max_dtos(const struct kdapl_device *dev)
 {
 	int wrs = min(dev->attrs.max_qp_wr, dev->attrs.max_cqe) - 2;
 
-	/* what half_sq_slots() makes of it must fit: a quarter more, twice on iWARP */
-	return clamp(dev->iwarp ? wrs / 5 * 2 : wrs / 5 * 4, 1, IA_MAX_DTOS);
+	/* what half_sq_slots() makes of it must fit: a quarter more, and that twice */
+	return clamp(wrs / 5 * 2, 1, IA_MAX_DTOS);
 }
 
 /**
@@ -96,7 +96,7 @@ void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
 	attr->max_pzs = dev->max_pd;
 	attr->max_message_size = ia->max_msg;
 	attr->max_rdma_size = ia->max_msg;
-	attr->max_rmrs = 0;
+	attr->max_rmrs = dev->max_mr / 2;	/* each has two */
 	attr->max_rmr_target_address = ~0ULL;
 	kdapl_srq_limits(ia->dev, attr);
 	attr->max_iov_segments_per_rdma_read = min(dev->max_sge_rd ?: dev->max_send_sge,
@@ -107,7 +107,7 @@ void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
 	attr->max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
 	attr->max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
 	attr->zb_supported = DAT_TRUE;
-	attr->reserved_lmr_supported = DAT_FALSE;
+	attr->reserved_lmr_supported = DAT_TRUE;
 	attr->num_transport_attr = 0;
 	attr->transport_attr = NULL;
 	attr->num_vendor_attr = 0;
@@ -126,11 +126,14 @@ static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->provider_version_minor = KDAPL_VERSION_MINOR;
 	attr->dapl_version_major = DAT_VERSION_MAJOR;
 	attr->dapl_version_minor = DAT_VERSION_MINOR;
-	attr->lmr_mem_types_supported = DAT_MEM_TYPE_VIRTUAL;
+	attr->lmr_mem_types_supported = DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR |
+		DAT_MEM_TYPE_PHYSICAL | DAT_MEM_TYPE_PHYSICAL_VAR_PAGES |
+		DAT_MEM_TYPE_PLATFORM | DAT_MEM_TYPE_IA;
 	attr->iov_ownership_on_return = DAT_IOV_CONSUMER;
 	attr->dat_qos_supported = DAT_QOS_BEST_EFFORT;
 	attr->completion_flags_supported = DAT_COMPLETION_SUPPRESS_FLAG |
 		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
+		DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG |
 		(ia->dev->siw ? 0 : DAT_COMPLETION_SOLICITED_WAIT_FLAG);
 	attr->is_thread_safe = DAT_TRUE;
 	kdapl_ia_pdata(ia, &limits);
@@ -146,13 +149,17 @@ static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->srq_ep_pz_difference_supported = ia->dev->rxe ? DAT_FALSE : DAT_TRUE;
 	attr->srq_info_supported = 1;
 	attr->ep_recv_info_supported = 1;
+	if (kdapl_dev_enter(ia->dev)) {
+		attr->lmr_sync_req = kdapl_mem_sync_needed(ia->dev->ibdev) ? DAT_TRUE : DAT_FALSE;
+		kdapl_dev_exit(ia->dev);
+	}
 	attr->dto_async_return_guaranteed = DAT_TRUE;
 	attr->rdma_write_for_rdma_read_req = ia->dev->iwarp ? DAT_TRUE : DAT_FALSE;
 	attr->rdma_read_lmr_rmr_context_exposure = ia->dev->iwarp ? DAT_TRUE : DAT_FALSE;
-	attr->rmr_scope_supported = DAT_RMR_SCOPE_PZ;
+	attr->rmr_scope_supported = DAT_RMR_SCOPE_ANY;
 	attr->is_interrupt_safe = DAT_TRUE;
-	attr->fmr_supported = DAT_FALSE;
-	attr->lmr_for_fmr_scope_supported = DAT_LMR_SCOPE_PZ;
+	attr->fmr_supported = DAT_TRUE;
+	attr->lmr_for_fmr_scope_supported = DAT_LMR_SCOPE_ANY;
 	attr->ha_supported = DAT_FALSE;
 	attr->ha_loadbalancing = DAT_HA_LB_NONE;
 }
@@ -273,6 +280,9 @@ static void ia_destroy_object(struct kdapl_obj *obj)
 	case DAT_HANDLE_TYPE_SRQ:
 		kdapl_srq_destroy(container_of(obj, struct kdapl_srq, obj));
 		break;
+	case DAT_HANDLE_TYPE_RMR:
+		kdapl_rmr_destroy(container_of(obj, struct kdapl_rmr, obj));
+		break;
 	case DAT_HANDLE_TYPE_LMR:
 		kdapl_lmr_destroy(container_of(obj, struct kdapl_lmr, obj));
 		break;
@@ -344,7 +354,9 @@ static void ia_destroy(struct kdapl_ia *ia)
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_CR);
 	ia_destroy_eps(ia);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_SRQ);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_RMR);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR);
+	kdapl_lmr_reserved_destroy(ia);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_PZ);
 	ia_unset_async(ia);
 	ia_recall_evds(ia);

@@ -16,7 +16,7 @@
  *   ia->mutex          making the null EVD
  *   evd->mutex         attaching rings, length and policy of one EVD
  *   dev->lock          what there is of a device; held over destroying it
- *   sp, cr, lmr->mutex, pd->lock
+ *   sp, cr->mutex, pd->lock
  *                      one object's verbs part against removal of the device;
  *                      that of a CR nobody knows also inside the id's handler
  *   half->destroy_lock destroying cm_id and QP of one half
@@ -31,6 +31,9 @@
  *                      CQ polling, consumer side of the rings. Never nests
  *                      with ep->lock or ring->lock, in either direction, and
  *                      is never held while a consumer's upcall runs.
+ *   rmr->lock          irqsave; what one RMR is bound to; inside evd->lock, outside
+ *                      of ia->lock
+ *   mr->lock           irqsave; keys and state of one MR and its LMR; innermost
  *   pool->lock         irqsave; buffers of one SRQ, held over the post to it;
  *                      innermost
  */
@@ -62,7 +65,7 @@
 #define pr_fmt(fmt) "kdapl: " fmt
 
 #define KDAPL_VERSION_MAJOR	0
-#define KDAPL_VERSION_MINOR	4
+#define KDAPL_VERSION_MINOR	5
 #define KDAPL_VERSION		__stringify(KDAPL_VERSION_MAJOR) "." \
 				__stringify(KDAPL_VERSION_MINOR) ".0"
 
@@ -78,6 +81,7 @@ struct kdapl_pd;
 struct kdapl_cq;
 struct kdapl_pool;
 struct kdapl_buf;
+struct kdapl_post;
 
 /* ------------------------------------------------------------------ */
 /* handle.c: opaque handles                                            */
@@ -153,7 +157,7 @@ void kdapl_obj_gone(struct kdapl_obj *obj);
  * @cqs: completion queues
  * @halves: transport halves, the reaper's included
  * @pools: SRQs
- * @mrs: live memory regions
+ * @mrs: MRs
  * @idle: woken when one of the lists becomes empty
  * @rcu: posting calls look at the flags
  */
@@ -244,7 +248,8 @@ extern struct workqueue_struct *kdapl_wq;	/* ends, timers, early data */
  * @own_async: @async_evd was made by dat_ia_openv and goes with the IA
  * @mutex: serialises the lazy creation of @null_evd
  * @null_evd: takes the completions of EP queues that name no EVD
- * @keys: LMRs by lkey index, read under RCU by the posting calls
+ * @keys: struct kdapl_mr by index of its keys, read under RCU by the posting calls
+ * @reserved: the reserved LMR, once asked for; @mutex
  * @told: IA_CATASTROPHIC has been reported; dev->lock
  * @pick: which of the port's addresses it uses; constant
  * @addr: last address handed out by dat_ia_query
@@ -269,6 +274,7 @@ struct kdapl_ia {
 	struct mutex mutex;		/* null_evd */
 	struct kdapl_evd *null_evd;
 	struct xarray keys;
+	struct kdapl_lmr *reserved;
 	struct sockaddr_storage addr;
 	u32 max_msg;
 	wait_queue_head_t unused;
@@ -328,51 +334,279 @@ int kdapl_reg_invalidate(struct kdapl_ia *ia, struct kdapl_pd *pd, u32 key);
 void kdapl_reg_destroy(struct kdapl_pd *pd);
 
 /* ------------------------------------------------------------------ */
-/* lmr.c and lmr_key.c                                                  */
+/* mr.c: native MRs and their keys                                      */
 
 /**
- * struct kdapl_lmr - a registered region
- * @key: lkey as posted; also the index into ia->keys
- * @priv: what the consumer asked for; posting checks use exactly this
- * @pz: holds a use
+ * struct kdapl_span - what a key stands for, copied out of the MR
+ * @domain: who may use it: id of a PD or of an EP, 0 for everybody
  * @start: first address as segments name it (0 when zero based)
  * @length: bytes
- * The fields above are constant from publication to the grace period after
- * dat_lmr_free and are what the post path reads.
- * @mutex: freeing against removal of the device
+ * @priv: what the consumer asked for; posting checks use exactly this
+ * @lkey: what the device calls it in a segment
+ */
+struct kdapl_span {
+	unsigned long domain;
+	u64 start;
+	u64 length;
+	DAT_MEM_PRIV_FLAGS priv;
+	u32 lkey;
+};
+
+/**
+ * struct kdapl_mr - a native MR of an LMR or RMR
+ * @owner: that LMR or RMR
+ * @pd: PD it lives on; holds a reference
+ * @ibmr: NULL once the device took it back, and for the reserved LMR
+ * @dev_node: in dev->mrs
+ * @mem: what is to be unmapped with it, or NULL
+ * @pages: blocks it maps at most
+ * @index: of its keys: what is left of them without the low byte
+ * @lock: all that follows; taken last
+ * @seq: readers of the fields that follow do not take @lock
+ * @lkey: what segments name it by, 0 while they may not
+ * @rkey: what peers name it by, 0 while they may not
+ * @span: what both stand for
+ * @next: low byte of the keys to come
+ * @used: key of the last registration, 0 before the first
+ * @live: that key is or may be valid
+ */
+struct kdapl_mr {
+	struct kdapl_obj *owner;
+	struct kdapl_pd *pd;
+	struct ib_mr *ibmr;
+	struct list_head dev_node;
+	struct kdapl_mem *mem;
+	u32 pages;
+	u32 index;
+
+	spinlock_t lock;		/* keys and what they stand for; innermost */
+	seqcount_spinlock_t seq;
+	u32 lkey;
+	u32 rkey;
+	struct kdapl_span span;
+	u8 next;
+	u32 used;
+	bool live;
+};
+
+void kdapl_mr_init(struct kdapl_mr *mr, struct kdapl_obj *owner, struct kdapl_pd *pd);
+int kdapl_mr_create(struct kdapl_mr *mr, u32 pages);
+void kdapl_mr_destroy(struct kdapl_mr *mr);
+void kdapl_mr_destroy_verbs(struct kdapl_mr *mr);
+int kdapl_mr_prime(struct kdapl_mr *mr);
+int kdapl_mr_map(struct kdapl_mr *mr, struct scatterlist *sgl, int nents, u32 page_size,
+		 u64 start);
+void kdapl_mr_publish(struct kdapl_mr *mr, u32 lkey, u32 rkey, const struct kdapl_span *span);
+void kdapl_mr_hide(struct kdapl_mr *mr);
+u32 kdapl_mr_next_key(struct kdapl_mr *mr);
+void kdapl_mr_new_key(struct kdapl_mr *mr);
+int kdapl_mr_access(DAT_MEM_PRIV_FLAGS priv);
+void kdapl_mr_invalidated(struct kdapl_ia *ia, u32 rkey);
+
+static inline bool kdapl_mr_read(const struct kdapl_mr *mr, u32 key, bool remote,
+				 struct kdapl_span *span)
+{
+	unsigned int seq;
+	bool found;
+
+	do {
+		seq = read_seqcount_begin(&mr->seq);
+		found = key && key == READ_ONCE(*(remote ? &mr->rkey : &mr->lkey));
+		*span = mr->span;
+	} while (read_seqcount_retry(&mr->seq, seq));
+	return found;
+}
+
+/* What an lmr_context stands for; RCU read side. */
+static inline bool kdapl_key_find(struct kdapl_ia *ia, u32 key, struct kdapl_span *span)
+{
+	const struct kdapl_mr *mr = xa_load(&ia->keys, key >> 8);
+
+	return mr && kdapl_mr_read(mr, key, false, span);
+}
+
+/* The same for an rmr_context. */
+static inline bool kdapl_rkey_find(struct kdapl_ia *ia, u32 key, struct kdapl_span *span)
+{
+	const struct kdapl_mr *mr = xa_load(&ia->keys, key >> 8);
+
+	return mr && kdapl_mr_read(mr, key, true, span);
+}
+
+/* Ids of those who may use a key: a handle is odd, a pointer is not. */
+static inline unsigned long kdapl_pd_domain(const struct kdapl_pd *pd)
+{
+	return (unsigned long)pd;
+}
+
+/* ------------------------------------------------------------------ */
+/* lmr_mem.c: memory as the device sees it                              */
+
+/**
+ * struct kdapl_mem - a list of memory
+ * @sgt: the list; orig_nents entries there are
+ * @used: entries of it that say something
+ * @nents: entries the device sees, 0 while it is not mapped
+ * @foreign: the addresses were the device's already: nothing is mapped or unmapped
+ * @start: address of the first byte, as the consumer names it
+ * @length: bytes
+ */
+struct kdapl_mem {
+	struct sg_table sgt;
+	unsigned int used;
+	unsigned int nents;
+	bool foreign;
+	u64 start;
+	u64 length;
+};
+
+int kdapl_mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE mem_type,
+		    const DAT_REGION_DESCRIPTION *region, u64 length);
+int kdapl_mem_map(struct kdapl_mem *mem, struct ib_device *ibdev);
+void kdapl_mem_unmap(struct kdapl_mem *mem, struct ib_device *ibdev);
+void kdapl_mem_free(struct kdapl_mem *mem);
+u32 kdapl_mem_page_size(struct kdapl_device *dev, struct scatterlist *sgl, unsigned int nents,
+			u64 start, u64 sizes, u32 max_blocks, u32 *blocks);
+u64 kdapl_mem_page_sizes(struct kdapl_device *dev, bool fmr);
+
+/* lmr_sync.c */
+
+bool kdapl_mem_sync_needed(struct ib_device *ibdev);
+
+/* ------------------------------------------------------------------ */
+/* lmr.c, lmr_fmr.c                                                     */
+
+/* lmr_context of the reserved LMR: an index no device hands out */
+#define KDAPL_RESERVED_CONTEXT	0xffffff01
+
+#define KDAPL_PRIV_REMOTE	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+
+enum kdapl_lmr_state {
+	KDAPL_LMR_UNBOUND,	/* stands for nothing, or the peer has invalidated it */
+	KDAPL_LMR_BOUND,
+	KDAPL_LMR_ENDING,	/* an invalidate has been posted */
+	KDAPL_LMR_STALE,	/* invalidated by the peer, and an RMR still needs its mapping */
+	KDAPL_LMR_DEAD,		/* being freed */
+};
+
+/* Operations on the request queue that change an LMR; each at most once at a time. */
+enum kdapl_lmr_op {
+	KDAPL_LMR_REG,
+	KDAPL_LMR_INV,
+	KDAPL_LMR_OPS
+};
+
+/**
+ * struct kdapl_lmr - a Local Memory Region
+ * @mr: its MR and keys; mr.lock protects what is said to be so
+ * @pz: holds a use
+ * @priv: what the consumer asked for; mr.lock
+ * @va_type: mr.lock, as @mem_type, @region and @mem
+ * @reserved: the IA's reserved LMR
+ * @fmr: of dat_lmr_allocate()
+ * @scope: who may bind it, if so
+ * @state: enum kdapl_lmr_state; mr.lock
+ * @ep: id of the EP that has bound it last, with DAT_LMR_SCOPE_EP; mr.lock
+ * @op: halves with an operation for it that has not come back; mr.lock
+ * @mem: its memory
  */
 struct kdapl_lmr {
 	struct kdapl_obj obj;
-	u32 key;
-	DAT_MEM_PRIV_FLAGS priv;
+	struct kdapl_mr mr;
 	struct kdapl_pz *pz;
-	u64 start;
-	u64 length;
-
 	DAT_PZ_HANDLE pz_handle;
-	DAT_RMR_CONTEXT rmr_context;
+	DAT_MEM_PRIV_FLAGS priv;
+	DAT_VA_TYPE va_type;
 	DAT_MEM_TYPE mem_type;
 	DAT_REGION_DESCRIPTION region;
-	DAT_VA_TYPE va_type;
-	struct kdapl_pd *pd;
-	struct mutex mutex;		/* mr */
-	struct ib_mr *mr;
-	struct sg_table sgt;
-	struct list_head dev_node;
+	u64 length;			/* as asked for: bytes or pages */
+	bool reserved;
+	bool fmr;
+	DAT_LMR_SCOPE scope;
+	u8 state;
+	unsigned long ep;
+	struct kdapl_half *op[KDAPL_LMR_OPS];
+	struct kdapl_mem mem;
 };
 
-int kdapl_key_insert(struct kdapl_ia *ia, struct kdapl_lmr *lmr);
-void kdapl_key_remove(struct kdapl_ia *ia, struct kdapl_lmr *lmr);
-
-static inline struct kdapl_lmr *kdapl_key_find(struct kdapl_ia *ia, u32 key)
+static inline u64 kdapl_lmr_start(const struct kdapl_lmr *lmr)
 {
-	struct kdapl_lmr *lmr = xa_load(&ia->keys, key >> 8);
-
-	return lmr && lmr->key == key ? lmr : NULL;
+	return lmr->va_type == DAT_VA_TYPE_ZB ? 0 : lmr->mem.start;
 }
 
+struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_PZ_HANDLE handle);
 void kdapl_lmr_destroy(struct kdapl_lmr *lmr);
-void kdapl_lmr_destroy_verbs(struct kdapl_lmr *lmr);
+DAT_RETURN kdapl_lmr_ret(int err);
+void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, bool done);
+void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey);
+void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr);
+void kdapl_lmr_quiesce(struct kdapl_lmr *lmr);
+void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op);
+DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_half *half,
+			      const struct kdat_request *in, struct kdapl_post *post);
+void kdapl_lmr_op_undo(const struct kdapl_post *post);
+void kdapl_lmr_reserved_destroy(struct kdapl_ia *ia);
+
+/* ------------------------------------------------------------------ */
+/* rmr.c                                                                */
+
+/**
+ * struct kdapl_binding - what an RMR stands for
+ * @lmr: whose memory; in use by the RMR; NULL: nothing
+ * @mr: which of the two MRs
+ * @span: what its key stands for
+ * @triplet: as asked for
+ * @priv: as asked for
+ * @va_type: as asked for
+ * @context: key for peers
+ */
+struct kdapl_binding {
+	struct kdapl_lmr *lmr;
+	struct kdapl_mr *mr;
+	struct kdapl_span span;
+	DAT_LMR_TRIPLET triplet;
+	DAT_MEM_PRIV_FLAGS priv;
+	DAT_VA_TYPE va_type;
+	DAT_RMR_CONTEXT context;
+};
+
+/**
+ * struct kdapl_rmr - a Remote Memory Region
+ * @mr: two, so that the one a peer may still use is never mapped anew
+ * @pz: holds a use
+ * @scope: who may bind it
+ * @lock: all that follows; outside of the locks of the MRs and of an IA
+ * @now: what it is bound to
+ * @next: what a bind under way will bind it to
+ * @op: half with a bind that has not come back
+ * @inv_done: the old key is gone already, whatever becomes of the bind
+ * @next_gone: the new key is, by the peer's doing
+ * @dead: being freed
+ * @ep: id of the EP that has bound it, with DAT_RMR_SCOPE_EP
+ * @sgl: room for the part of an LMR that is bound
+ */
+struct kdapl_rmr {
+	struct kdapl_obj obj;
+	struct kdapl_mr mr[2];
+	struct kdapl_pz *pz;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_RMR_SCOPE scope;
+
+	spinlock_t lock;		/* all that follows */
+	struct kdapl_binding now;
+	struct kdapl_binding next;
+	struct kdapl_half *op;
+	bool inv_done;
+	bool next_gone;
+	bool dead;
+	unsigned long ep;
+	struct scatterlist *sgl;
+};
+
+u32 kdapl_rmr_pages(struct kdapl_device *dev);
+void kdapl_rmr_destroy(struct kdapl_rmr *rmr);
+void kdapl_rmr_settle(struct kdapl_rmr *rmr, u8 op, bool done);
+void kdapl_rmr_invalidated(struct kdapl_rmr *rmr, struct kdapl_mr *mr, u32 rkey);
 
 /* ------------------------------------------------------------------ */
 /* ep_qp.c: rings and the transport half                                */
@@ -384,6 +618,7 @@ enum kdapl_wr_state {
 };
 
 /* Values of kdapl_wr.op beside DAT_DTOS: never visible to the consumer. */
+#define KDAPL_OP_INV		0xfc	/* of the old key of an RMR */
 #define KDAPL_OP_MARKER		0xfd
 #define KDAPL_OP_FENCE		0xfe
 #define KDAPL_OP_NUDGE		0xff
@@ -391,6 +626,7 @@ enum kdapl_wr_state {
 /* Values of kdapl_wr.flags beside the completion flags of the post. */
 #define KDAPL_WR_SIGNALED	0x40	/* has a completion even on success */
 #define KDAPL_WR_INVALIDATED	0x80	/* receive: key holds what the peer invalidated */
+#define KDAPL_WR_UNSETTLED	0x80	/* request: its LMR or RMR waits for the outcome */
 
 /**
  * struct kdapl_wr - context of one work request, two to a cache line
@@ -429,6 +665,12 @@ static_assert(sizeof(struct kdapl_wr) == 32);
 /* Of those, with the device at a time. */
 #define KDAPL_OWN_WRS	2
 
+/* What a request does something to: the LMR or RMR while unsettled, then its handle. */
+union kdapl_slot {
+	struct kdapl_obj *obj;
+	DAT_HANDLE handle;
+};
+
 enum kdapl_ring_mode {
 	KDAPL_RING_MOVED,	/* the EP has another half: look again */
 	KDAPL_RING_REFUSE,	/* the EP state does not allow posts */
@@ -453,6 +695,7 @@ struct kdapl_ring {
 	u32 interval;		/* force a signal after so many suppressed ones */
 	u32 max_reads;		/* reads under way at once (siw), 0: no limit */
 	u32 max_sge;
+	u32 stride;		/* segments of scratch per request */
 	bool recv;
 	bool ooo;		/* reads complete out of order (siw) */
 
@@ -470,7 +713,10 @@ struct kdapl_ring {
 	u32 native;		/* receives handed to the device */
 	u32 unsignaled;		/* in a row */
 	u32 last_sup;		/* index of the last suppressed request */
-	struct ib_sge *scratch;	/* max_sge entries, for lists that must be rewritten */
+	u32 memops;		/* operations on LMRs and RMRs handed to the device */
+	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */
+	union kdapl_native_wr *chain;	/* send rings: for the list */
+	union kdapl_slot *slot;	/* send rings: beside wr[] */
 
 	/* consumer: written under the lock of cq's EVD */
 	u32 tail ____cacheline_aligned_in_smp;
@@ -478,6 +724,7 @@ struct kdapl_ring {
 	u32 reads_done;
 	u32 reaped;		/* receives whose completion came */
 	u32 sent;		/* ooo: everything unsignaled before this index is done */
+	u32 memops_done;	/* of @memops, those settled */
 	bool marker_done;	/* the marker's completion came */
 	bool ended;		/* no native completion will come any more */
 	bool lost;		/* ended by force: what is left is reported FLUSHED */
@@ -807,6 +1054,8 @@ static inline DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev)
 {
 	if (likely(ev->number == DAT_DTO_COMPLETION_EVENT))
 		return ev->data.dto_completion_event_data.ep_handle;
+	if (ev->number == DAT_RMR_BIND_COMPLETION_EVENT)
+		return ev->half->handle;
 	if (kdapl_event_connection(ev))
 		return ev->data.connect_event_data.ep_handle;
 	return DAT_HANDLE_NULL;
@@ -1090,6 +1339,69 @@ void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf);
 struct kdapl_half *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp);
 void kdapl_buf_free(struct kdapl_buf *buf);
 void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc);
+
+/* ------------------------------------------------------------------ */
+/* post.c                                                               */
+
+/* A native request of any kind that is posted here. */
+union kdapl_native_wr {
+	struct ib_send_wr wr;
+	struct ib_rdma_wr rdma;
+	struct ib_reg_wr reg;
+};
+
+/* Native requests a request can take: a fence or an invalidation comes before it. */
+#define KDAPL_NATIVE_MAX	2
+
+#define KDAPL_FLAGS_RDMA	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
+				 DAT_COMPLETION_BARRIER_FENCE_FLAG)
+
+/**
+ * struct kdapl_post - one request or Receive to be posted
+ * @iov: local segments
+ * @n: how many
+ * @cookie: the consumer's
+ * @flags: completion flags
+ * @op: DAT_DTOS; DAT_DTO_BIND_MW for an RMR
+ * @flags_arg: position of the flags among the arguments
+ * @invalidate: the peer is to invalidate @inv_key with the message
+ * @rewrite: the list cannot go through as it is
+ * @soft: out: did not reach the device, will be reported FLUSHED
+ * @remote: remote buffer of RDMA
+ * @length: bytes to transfer
+ * @obj: LMR or RMR the request does something to
+ * @mr: MR to be registered
+ * @key: its key then
+ * @access: its rights then
+ * @inv_key: key to be invalidated, first
+ */
+struct kdapl_post {
+	const DAT_LMR_TRIPLET *iov;
+	DAT_COUNT n;
+	DAT_DTO_COOKIE cookie;
+	DAT_COMPLETION_FLAGS flags;
+	u8 op;
+	u8 flags_arg;
+	bool invalidate;
+	bool rewrite;
+	bool soft;
+	const DAT_RMR_TRIPLET *remote;
+	u64 length;
+	struct kdapl_obj *obj;
+	struct ib_mr *mr;
+	u32 key;
+	int access;
+	u32 inv_key;
+};
+
+DAT_RETURN kdapl_request_check(struct kdapl_ep *ep, struct kdapl_half *half,
+			       const struct kdapl_post *post, DAT_COMPLETION_FLAGS legal);
+DAT_RETURN kdapl_request_post(struct kdapl_ep *ep, struct kdapl_half *half,
+			      struct kdapl_post *post);
+DAT_RETURN kdapl_request_prepare(struct kdapl_ep *ep, struct kdapl_half *half,
+				 struct kdapl_post *post);
+DAT_RETURN kdapl_request_post_list(struct kdapl_ep *ep, struct kdapl_half *half,
+				   struct kdapl_post *posts, int n);
 
 /* ------------------------------------------------------------------ */
 /* sp.c, psp.c, rsp.c, csp.c, cr.c, cm.c                                */

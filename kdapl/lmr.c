@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Local Memory Regions.
+ * Local Memory Regions: dat_lmr_kcreate() and what all LMRs have in common.
  *
- * Every LMR is a fast-registration MR, registered once, on the registration QP
- * of its PZ (lmr_reg.c). Its I/O virtual address is the consumer's address, so
- * that segments and remote peers name memory as the consumer does; a zero
- * based region starts at 0 instead, for which it must start on a page.
+ * Every LMR has a fast-registration MR. One of dat_lmr_kcreate() is registered
+ * once, on the registration QP of its PZ (lmr_reg.c); one of dat_lmr_allocate()
+ * again and again, on the EPs of its consumer (lmr_fmr.c). The I/O virtual
+ * address is the consumer's address, so that segments and remote peers name
+ * memory as the consumer does; a zero based region starts at 0 instead, for
+ * which it must start on a page.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
-#include <linux/scatterlist.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "kdapl.h"
 
@@ -21,185 +21,146 @@
 			 DAT_MEM_TYPE_PLATFORM | DAT_MEM_TYPE_IA | DAT_MEM_TYPE_BYPASS | \
 			 DAT_MEM_TYPE_PHYSICAL_VAR_PAGES)
 
-/* is_vmalloc_or_module_addr() is not exported by every kernel. */
-static bool lmr_needs_walk(const void *addr)
-{
-#ifdef MODULES_VADDR
-	if ((unsigned long)addr >= MODULES_VADDR && (unsigned long)addr < MODULES_END)
-		return true;
-#endif
-	return is_vmalloc_addr(addr);
-}
-
-/* The page behind a kernel address: linear mapping, vmalloc or module data. */
-static struct page *lmr_page(const void *addr)
-{
-	if (lmr_needs_walk(addr))
-		return vmalloc_to_page(addr);
-	return virt_addr_valid(addr) ? virt_to_page(addr) : NULL;
-}
-
-static int lmr_build_sg(struct kdapl_lmr *lmr, void *va, u64 length, unsigned int npages)
-{
-	unsigned int offset = offset_in_page(va);
-	struct scatterlist *sg;
-	unsigned int i;
-	int ret;
-
-	ret = sg_alloc_table(&lmr->sgt, npages, GFP_KERNEL);
-	if (ret)
-		return ret;
-	for_each_sg(lmr->sgt.sgl, sg, npages, i) {
-		unsigned int chunk = min_t(u64, length, PAGE_SIZE - offset);
-		struct page *page = lmr_page(va);
-
-		if (!page)
-			return -EFAULT;
-		sg_set_page(sg, page, chunk, offset);
-		va += chunk;
-		length -= chunk;
-		offset = 0;
-	}
-	return 0;
-}
-
-static int lmr_access(DAT_MEM_PRIV_FLAGS priv)
-{
-	int access = 0;
-
-	/* a region the peer may write must be writable for the device anyway */
-	if (priv & (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
-		access |= IB_ACCESS_LOCAL_WRITE;
-	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
-		access |= IB_ACCESS_REMOTE_READ;
-	if (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
-		access |= IB_ACCESS_REMOTE_WRITE;
-	return access;
-}
-
-static int lmr_register(struct kdapl_lmr *lmr, unsigned int npages)
-{
-	struct kdapl_ia *ia = lmr->obj.ia;
-	struct ib_device *ibdev = ia->dev->ibdev;
-	int nents, ret;
-
-	lmr->mr = ib_alloc_mr(lmr->pd->pd, IB_MR_TYPE_MEM_REG, npages);
-	if (IS_ERR(lmr->mr)) {
-		ret = PTR_ERR(lmr->mr);
-		lmr->mr = NULL;
-		return ret;
-	}
-	nents = ib_dma_map_sg(ibdev, lmr->sgt.sgl, lmr->sgt.orig_nents, DMA_BIDIRECTIONAL);
-	if (nents <= 0) {
-		ret = -EIO;
-		goto err_mr;
-	}
-	ret = ib_map_mr_sg(lmr->mr, lmr->sgt.sgl, nents, NULL, PAGE_SIZE);
-	if (ret != nents) {
-		ret = ret < 0 ? ret : -EINVAL;
-		goto err_map;
-	}
-	lmr->mr->iova = lmr->start;
-	ib_update_fast_reg_key(lmr->mr, get_random_u32());
-	ret = kdapl_reg_mr(ia, lmr->pd, lmr->mr, lmr_access(lmr->priv));
-	if (ret)
-		goto err_map;
-	lmr->key = lmr->mr->lkey;
-	if (lmr->priv & (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
-		lmr->rmr_context = lmr->mr->rkey;
-	mutex_lock(&ia->dev->lock);
-	list_add_tail(&lmr->dev_node, &ia->dev->mrs);
-	mutex_unlock(&ia->dev->lock);
-	return 0;
-
-err_map:
-	ib_dma_unmap_sg(ibdev, lmr->sgt.sgl, lmr->sgt.orig_nents, DMA_BIDIRECTIONAL);
-err_mr:
-	ib_dereg_mr(lmr->mr);
-	lmr->mr = NULL;
-	return ret;
-}
-
-/**
- * kdapl_lmr_destroy_verbs - free MR and mapping, if still there
- * @lmr: LMR
- *
- * Context: may sleep.
- */
-void kdapl_lmr_destroy_verbs(struct kdapl_lmr *lmr)
-{
-	struct kdapl_device *dev = lmr->obj.ia->dev;
-
-	mutex_lock(&lmr->mutex);
-	if (lmr->mr) {
-		ib_dereg_mr(lmr->mr);
-		lmr->mr = NULL;
-		ib_dma_unmap_sg(dev->ibdev, lmr->sgt.sgl, lmr->sgt.orig_nents,
-				DMA_BIDIRECTIONAL);
-	}
-	mutex_unlock(&lmr->mutex);
-	mutex_lock(&dev->lock);
-	list_del_init(&lmr->dev_node);
-	wake_up(&dev->idle);
-	mutex_unlock(&dev->lock);
-}
-
 static void lmr_release(struct kdapl_obj *obj)
 {
 	struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);
 
-	sg_free_table(&lmr->sgt);
+	kdapl_mem_free(&lmr->mem);
 	kfree_rcu(lmr, obj.rcu);
 }
 
 /**
- * kdapl_lmr_destroy - destroy a retired LMR
- * @lmr: retired, or complete and never published
+ * kdapl_lmr_alloc - an LMR without MR and memory
+ * @ia: IA
+ * @pz: PZ, gets a use; NULL for the reserved LMR
+ * @handle: of the PZ, as the consumer gave it
  *
- * The key is invalidated before the MR goes, so that a peer that still uses it
- * gets an error and never somebody else's memory.
+ * Context: may sleep.
+ * Return: the LMR, for kdapl_lmr_destroy(), or an ERR_PTR: -ENOMEM, -ESTALE when the
+ * PZ has been freed.
+ */
+struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_PZ_HANDLE handle)
+{
+	struct kdapl_lmr *lmr = kzalloc(sizeof(*lmr), GFP_KERNEL);
+
+	if (!lmr)
+		return ERR_PTR(-ENOMEM);
+	if (pz && kdapl_obj_use(&pz->obj)) {
+		kfree(lmr);
+		return ERR_PTR(-ESTALE);
+	}
+	kdapl_obj_init(&lmr->obj, DAT_HANDLE_TYPE_LMR, ia, lmr_release);
+	kdapl_mr_init(&lmr->mr, &lmr->obj, pz ? pz->pd : NULL);
+	lmr->mr.mem = &lmr->mem;
+	lmr->pz = pz;
+	lmr->pz_handle = handle;
+	return lmr;
+}
+
+static int lmr_register(struct kdapl_lmr *lmr)
+{
+	struct kdapl_ia *ia = lmr->obj.ia;
+	struct kdapl_device *dev = ia->dev;
+	struct kdapl_mem *mem = &lmr->mem;
+	struct kdapl_mr *mr = &lmr->mr;
+	struct kdapl_span span = {
+		.domain = kdapl_pd_domain(mr->pd),
+		.start = kdapl_lmr_start(lmr),
+		.length = mem->length,
+		.priv = lmr->priv,
+	};
+	u32 max = dev->attrs.max_fast_reg_page_list_len, page_size, blocks;
+	int ret;
+
+	ret = kdapl_mem_map(mem, dev->ibdev);
+	if (ret)
+		return ret;
+	page_size = kdapl_mem_page_size(dev, mem->sgt.sgl, mem->nents, span.start,
+					kdapl_mem_page_sizes(dev, false), max, &blocks);
+	if (!page_size) {
+		pr_err_ratelimited("%s: region of %llu bytes is too scattered: the device takes %u pages in one region\n",
+				   ia->name, mem->length, max);
+		return -E2BIG;
+	}
+	ret = kdapl_mr_create(mr, blocks);
+	if (!ret)
+		ret = kdapl_mr_map(mr, mem->sgt.sgl, mem->nents, page_size, span.start);
+	if (ret)
+		return ret;
+	spin_lock_irq(&mr->lock);
+	kdapl_mr_new_key(mr);
+	spin_unlock_irq(&mr->lock);
+	ret = kdapl_reg_mr(ia, mr->pd, mr->ibmr, kdapl_mr_access(lmr->priv));
+	spin_lock_irq(&mr->lock);
+	if (ret) {
+		mr->live = false;
+	} else {
+		lmr->state = KDAPL_LMR_BOUND;
+		span.lkey = mr->ibmr->lkey;
+		kdapl_mr_publish(mr, span.lkey, lmr->priv & KDAPL_PRIV_REMOTE ? mr->ibmr->rkey : 0,
+				 &span);
+	}
+	spin_unlock_irq(&mr->lock);
+	return ret;
+}
+
+/**
+ * kdapl_lmr_destroy - destroy a retired LMR
+ * @lmr: retired, or never published
  *
  * Context: may sleep.
  */
 void kdapl_lmr_destroy(struct kdapl_lmr *lmr)
 {
-	struct kdapl_ia *ia = lmr->obj.ia;
-
-	kdapl_key_remove(ia, lmr);
-	if (kdapl_dev_enter(ia->dev)) {
-		if (lmr->mr && kdapl_reg_invalidate(ia, lmr->pd, lmr->key))
-			pr_warn_ratelimited("%s: key of an LMR could not be invalidated, its MR is destroyed all the same\n",
-					    ia->name);
-		kdapl_dev_exit(ia->dev);
-	}
-	/* removal of the device waits while it finds us at this */
-	kdapl_lmr_destroy_verbs(lmr);
-	kdapl_pd_put(lmr->pd);
-	kdapl_obj_unuse(&lmr->pz->obj);
+	kdapl_lmr_quiesce(lmr);
+	kdapl_mr_destroy(&lmr->mr);
+	if (lmr->pz)
+		kdapl_obj_unuse(&lmr->pz->obj);
 	kdapl_obj_put(&lmr->obj);
 }
 
-static DAT_RETURN lmr_errno_ret(int err)
+/**
+ * kdapl_lmr_ret - what a call that makes an LMR or RMR returns
+ * @err: why it could not
+ *
+ * Return: the error.
+ */
+DAT_RETURN kdapl_lmr_ret(int err)
 {
-	if (err == -EFAULT)
+	switch (err) {
+	case -EFAULT:
 		return kdapl_arg_err(3);
-	if (err == -ESHUTDOWN)
+	case -EINVAL:
+		return kdapl_arg_err(4);
+	case -ESTALE:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	case -ESHUTDOWN:
 		return kdapl_publish_ret(err);
-	if (err == -ENOMEM)
+	case -ENOMEM:
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	default:
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	}
 }
 
-static DAT_RETURN lmr_check(struct kdapl_ia *ia, DAT_MEM_TYPE mem_type, void *va, u64 length,
-			    DAT_MEM_PRIV_FLAGS priv, DAT_VA_TYPE va_type,
-			    DAT_MEM_OPTIMIZE_FLAGS opt, DAT_LMR_HANDLE *lmr_handle,
-			    unsigned int *npages)
+static bool lmr_is_length(DAT_MEM_TYPE mem_type)
 {
-	u64 pages;
+	return mem_type == DAT_MEM_TYPE_VIRTUAL || mem_type == DAT_MEM_TYPE_IA;
+}
+
+static DAT_RETURN lmr_check(DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION *region, u64 length,
+			    DAT_MEM_PRIV_FLAGS priv, DAT_VA_TYPE va_type,
+			    DAT_MEM_OPTIMIZE_FLAGS opt, DAT_LMR_HANDLE *lmr_handle)
+{
+	u64 start = mem_type == DAT_MEM_TYPE_IA ? region->for_ia : (uintptr_t)region->for_va;
 
 	if (mem_type & ~MEM_TYPE_ALL || (mem_type && !is_power_of_2(mem_type)))
 		return kdapl_arg_err(2);
-	if (!length || (unsigned long)va + length - 1 < (unsigned long)va || length > ULONG_MAX)
+	if (mem_type != DAT_MEM_TYPE_LMR && !length)
+		return kdapl_arg_err(4);
+	if (lmr_is_length(mem_type) && start + length - 1 < start)
+		return kdapl_arg_err(4);
+	if (mem_type == DAT_MEM_TYPE_VIRTUAL && start + length - 1 > ULONG_MAX)
 		return kdapl_arg_err(4);
 	if (priv & ~DAT_MEM_PRIV_ALL_FLAG)
 		return kdapl_arg_err(6);
@@ -209,34 +170,55 @@ static DAT_RETURN lmr_check(struct kdapl_ia *ia, DAT_MEM_TYPE mem_type, void *va
 		return kdapl_arg_err(8);
 	if (!lmr_handle)
 		return kdapl_arg_err(9);
-	if (mem_type != DAT_MEM_TYPE_VIRTUAL)
+	if (mem_type == DAT_MEM_TYPE_BYPASS)
 		return kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
-	if (va_type == DAT_VA_TYPE_ZB && offset_in_page(va))
-		return kdapl_arg_err(3);
-	pages = (offset_in_page(va) + length + PAGE_SIZE - 1) >> PAGE_SHIFT;
-	if (pages > ia->dev->attrs.max_fast_reg_page_list_len) {
-		pr_err_ratelimited("%s: region of %llu bytes needs %llu pages, the device takes %u in one region\n",
-				   ia->name, length, pages,
-				   ia->dev->attrs.max_fast_reg_page_list_len);
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
-	}
-	*npages = pages;
 	return DAT_SUCCESS;
+}
+
+/* May memory of this LMR get another one? */
+static DAT_RETURN lmr_check_source(struct kdapl_ia *ia, DAT_LMR_HANDLE handle)
+{
+	struct kdapl_lmr *source = kdapl_obj_get(handle, DAT_HANDLE_TYPE_LMR);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!source || source->obj.ia != ia)
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	else if (source->reserved)
+		ret = kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
+	else if (source->fmr)	/* its memory comes and goes */
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
+	if (source)
+		kdapl_obj_put(&source->obj);
+	return ret;
+}
+
+static int lmr_make(struct kdapl_lmr *lmr)
+{
+	int ret;
+
+	ret = kdapl_mem_build(&lmr->mem, lmr->obj.ia, lmr->mem_type, &lmr->region, lmr->length);
+	if (ret)
+		return ret;
+	if (lmr->va_type == DAT_VA_TYPE_ZB && lmr->mem.start & ~PAGE_MASK)
+		return -EFAULT;
+	ret = lmr_register(lmr);
+	if (ret)
+		return ret;
+	return kdapl_obj_publish(&lmr->obj);
 }
 
 /**
  * dat_lmr_kcreate - register memory
  * @ia_handle: IA
- * @mem_type: DAT_MEM_TYPE_VIRTUAL
- * @region_description: for_va: kernel virtual address: kmalloc, vmalloc, or
- *	data of a module
- * @length: bytes, at most max_lmr_block_size with the start on a page
+ * @mem_type: what @region_description says: see below
+ * @region_description: the memory; what it points to is read during the call only
+ * @length: bytes; pages for the PHYSICAL types; not looked at for an LMR
  * @pz_handle: PZ
  * @privileges: exactly these rights are given; a sink of RDMA Reads needs the
  *	remote write right too where the provider attribute
  *	rdma_write_for_rdma_read_req says so
- * @va_type: DAT_VA_TYPE_VA: segments and peers name the memory by virtual
- *	address; DAT_VA_TYPE_ZB: from 0, for memory that starts on a page
+ * @va_type: DAT_VA_TYPE_VA: segments and peers name the memory by the address
+ *	said below; DAT_VA_TYPE_ZB: from 0, for memory that starts on a page
  * @mem_optimization: any; the registered range is always exact
  * @lmr_handle: where the handle goes
  * @lmr_context: where the key for local segments goes; may be NULL
@@ -246,11 +228,28 @@ static DAT_RETURN lmr_check(struct kdapl_ia *ia, DAT_MEM_TYPE mem_type, void *va
  * @registered_address: where the first address goes, as segments name it; may
  *	be NULL
  *
+ * VIRTUAL: for_va, kernel virtual memory: kmalloc, vmalloc, or data of a module;
+ * named by virtual address. PHYSICAL: for_physical, an array of physical addresses
+ * of pages of PAGE_SIZE; PHYSICAL_VAR_PAGES: for_array, the same for larger ones;
+ * named by the address of the first page, as if the others followed it. PLATFORM:
+ * for_platform, a struct sg_table nobody has mapped for DMA; named by the physical
+ * address of its first byte. IA: for_ia, an address the device understands, of
+ * kdat_ia_dma_map() for instance. LMR: for_lmr_handle, memory that is registered
+ * already, under the address it has there, and independent of that LMR later.
+ * BYPASS is refused: it would open memory without any key.
+ *
+ * Memory must have struct pages, but for IA. Where it does not go on, one piece has
+ * to end and the next to start on a page. max_lmr_block_size is what fits however
+ * scattered it is; larger regions do if they are contiguous enough for the larger
+ * page sizes of the device.
+ *
  * The memory must stay allocated until dat_lmr_free().
  *
  * Context: may sleep.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ); DAT_INVALID_PARAMETER;
- * DAT_MODEL_NOT_SUPPORTED (memory type); DAT_INSUFFICIENT_RESOURCES (subtype
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ, LMR that is to be the source);
+ * DAT_INVALID_PARAMETER; DAT_INVALID_STATE (subtype LMR_FREE: an LMR of
+ * dat_lmr_allocate() cannot be the source); DAT_RESERVED_LMR (nor can the reserved
+ * one); DAT_MODEL_NOT_SUPPORTED (BYPASS); DAT_INSUFFICIENT_RESOURCES (subtype
  * MEMORY_REGION: more pages than the device takes, numbers in the kernel log,
  * or no MR left; MEMORY); DAT_INTERNAL_ERROR (device removed).
  */
@@ -263,10 +262,8 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 			   DAT_VADDR *registered_address)
 {
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
-	void *va = region_description.for_va;
 	struct kdapl_pz *pz = NULL;
 	struct kdapl_lmr *lmr;
-	unsigned int npages;
 	DAT_RETURN ret;
 	int err;
 
@@ -277,57 +274,40 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 		goto out;
 	}
-	ret = lmr_check(ia, mem_type, va, length, privileges, va_type, mem_optimization,
-			lmr_handle, &npages);
+	ret = lmr_check(mem_type, &region_description, length, privileges, va_type,
+			mem_optimization, lmr_handle);
+	if (ret == DAT_SUCCESS && mem_type == DAT_MEM_TYPE_LMR)
+		ret = lmr_check_source(ia, region_description.for_lmr_handle);
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(ia->dev))
 		goto out;
-	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	lmr = kzalloc(sizeof(*lmr), GFP_KERNEL);
-	if (!lmr)
-		goto out_exit;
-	if (kdapl_obj_use(&pz->obj)) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-		kfree(lmr);
+	lmr = kdapl_lmr_alloc(ia, pz, pz_handle);
+	if (IS_ERR(lmr)) {
+		ret = kdapl_lmr_ret(PTR_ERR(lmr));
 		goto out_exit;
 	}
-	kdapl_obj_init(&lmr->obj, DAT_HANDLE_TYPE_LMR, ia, lmr_release);
-	mutex_init(&lmr->mutex);
-	INIT_LIST_HEAD(&lmr->dev_node);
-	lmr->pz = pz;
-	lmr->pz_handle = pz_handle;
 	lmr->priv = privileges;
-	lmr->start = va_type == DAT_VA_TYPE_VA ? (unsigned long)va : 0;
-	lmr->length = length;
+	lmr->va_type = va_type;
 	lmr->mem_type = mem_type;
 	lmr->region = region_description;
-	lmr->va_type = va_type;
-	lmr->pd = pz->pd;
-	refcount_inc(&lmr->pd->ref);
-
-	err = lmr_build_sg(lmr, va, length, npages);
-	if (!err)
-		err = lmr_register(lmr, npages);
-	if (!err)
-		err = kdapl_key_insert(ia, lmr);
-	if (!err)
-		err = kdapl_obj_publish(&lmr->obj);
+	lmr->length = length;
+	err = lmr_make(lmr);
 	if (err) {
-		ret = lmr_errno_ret(err);
+		ret = kdapl_lmr_ret(err);
 		kdapl_lmr_destroy(lmr);
 		goto out_exit;
 	}
 	*lmr_handle = lmr->obj.handle;
 	if (lmr_context)
-		*lmr_context = lmr->key;
+		*lmr_context = lmr->mr.ibmr->lkey;
 	if (rmr_context)
-		*rmr_context = lmr->rmr_context;
+		*rmr_context = privileges & KDAPL_PRIV_REMOTE ? lmr->mr.ibmr->rkey : 0;
 	if (registered_length)
-		*registered_length = lmr->length;
+		*registered_length = lmr->mem.length;
 	if (registered_address)
-		*registered_address = lmr->start;
+		*registered_address = kdapl_lmr_start(lmr);
 	kdapl_obj_put(&lmr->obj);
 	ret = DAT_SUCCESS;
 out_exit:
@@ -339,6 +319,30 @@ out:
 	return ret;
 }
 EXPORT_SYMBOL(dat_lmr_kcreate);
+
+static void lmr_fill_param(struct kdapl_lmr *lmr, DAT_LMR_PARAM *param)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	unsigned long flags;
+
+	memset(param, 0, sizeof(*param));
+	param->ia_handle = lmr->obj.ia->obj.handle;
+	param->pz_handle = lmr->pz_handle;
+	spin_lock_irqsave(&mr->lock, flags);
+	param->mem_type = lmr->mem_type;
+	param->region_desc = lmr->region;
+	param->length = lmr->length;
+	param->mem_priv = lmr->priv;
+	param->va_type = lmr->va_type;
+	param->lmr_context = mr->lkey;
+	param->rmr_context = mr->rkey;
+	param->registered_size = lmr->mem.length;
+	param->registered_address = kdapl_lmr_start(lmr);
+	param->lmr_state.fmr_support = lmr->fmr ? DAT_TRUE : DAT_FALSE;
+	param->lmr_state.bound = lmr->state == KDAPL_LMR_BOUND ||
+				 lmr->state == KDAPL_LMR_ENDING ? DAT_TRUE : DAT_FALSE;
+	spin_unlock_irqrestore(&mr->lock, flags);
+}
 
 /**
  * dat_lmr_query - read the parameters of an LMR
@@ -359,21 +363,8 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param
 	if (!lmr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	ret = kdapl_query_check(lmr_param_mask, DAT_LMR_FIELD_ALL, lmr_param);
-	if (ret == DAT_SUCCESS && lmr_param) {
-		lmr_param->ia_handle = lmr->obj.ia->obj.handle;
-		lmr_param->mem_type = lmr->mem_type;
-		lmr_param->region_desc = lmr->region;
-		lmr_param->length = lmr->length;
-		lmr_param->pz_handle = lmr->pz_handle;
-		lmr_param->mem_priv = lmr->priv;
-		lmr_param->va_type = lmr->va_type;
-		lmr_param->lmr_context = lmr->key;
-		lmr_param->rmr_context = lmr->rmr_context;
-		lmr_param->registered_size = lmr->length;
-		lmr_param->registered_address = lmr->start;
-		lmr_param->lmr_state.fmr_support = DAT_FALSE;
-		lmr_param->lmr_state.bound = DAT_TRUE;
-	}
+	if (ret == DAT_SUCCESS && lmr_param)
+		lmr_fill_param(lmr, lmr_param);
 	kdapl_obj_put(&lmr->obj);
 	return ret;
 }
@@ -384,22 +375,28 @@ EXPORT_SYMBOL(dat_lmr_query);
  * @lmr_handle: LMR
  *
  * The memory itself is the consumer's and stays. After the return neither
- * local segments nor peers reach it through the keys of this LMR.
+ * local segments nor peers reach it through the keys of this LMR. What dat_lmr_fmr()
+ * and dat_lmr_invalidate() have posted for it is waited for; an EP that has not
+ * given it back after 5 s is ended for it, and its consumer told BROKEN.
  *
- * Context: may sleep.
- * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ * Context: may sleep; not in an upcall of an EVD that such operations complete on.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype LMR_IN_USE: an
+ * RMR is bound to it); DAT_RESERVED_LMR.
  */
 DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle)
 {
 	struct kdapl_lmr *lmr = kdapl_obj_get(lmr_handle, DAT_HANDLE_TYPE_LMR);
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_RETURN ret = kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
 
 	if (!lmr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	if (kdapl_obj_retire(&lmr->obj))
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	else
+	if (lmr->reserved)
+		goto out;
+	ret = kdapl_retire_ret(kdapl_obj_retire(&lmr->obj), DAT_INVALID_STATE_LMR_IN_USE,
+			       DAT_INVALID_HANDLE_LMR);
+	if (ret == DAT_SUCCESS)
 		kdapl_lmr_destroy(lmr);
+out:
 	kdapl_obj_put(&lmr->obj);
 	return ret;
 }

@@ -20,6 +20,7 @@
 static_assert(!offsetof(struct kdapl_ia, obj));
 static_assert(!offsetof(struct kdapl_pz, obj));
 static_assert(!offsetof(struct kdapl_lmr, obj));
+static_assert(!offsetof(struct kdapl_rmr, obj));
 static_assert(!offsetof(struct kdapl_evd, obj));
 static_assert(!offsetof(struct kdapl_ep, obj));
 static_assert(!offsetof(struct kdapl_srq, obj));

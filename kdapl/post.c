@@ -26,57 +26,49 @@ static_assert(offsetof(DAT_LMR_TRIPLET, segment_length) == offsetof(struct ib_sg
 static_assert(offsetof(DAT_LMR_TRIPLET, lmr_context) == offsetof(struct ib_sge, lkey));
 
 #define FLAGS_RECV	DAT_COMPLETION_UNSIGNALLED_FLAG
-#define FLAGS_RDMA	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
-			 DAT_COMPLETION_BARRIER_FENCE_FLAG)
-#define FLAGS_SEND	(FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+#define FLAGS_SEND	(KDAPL_FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 
 /**
- * struct kdapl_post - one posting call
- * @iov: local segments
- * @n: how many
- * @cookie: the consumer's
- * @flags: completion flags
- * @op: DAT_DTOS
- * @flags_arg: position of the flags among the arguments
- * @remote: remote buffer of RDMA
- * @length: bytes to transfer
- * @rewrite: the list cannot go through as it is
+ * struct kdapl_user - who posts, as the keys know it
+ * @domain: ids of PD and EP, 0 for an EP that is none
  */
-struct kdapl_post {
-	const DAT_LMR_TRIPLET *iov;
-	DAT_COUNT n;
-	DAT_DTO_COOKIE cookie;
-	DAT_COMPLETION_FLAGS flags;
-	u8 op;
-	u8 flags_arg;
-	const DAT_RMR_TRIPLET *remote;
-	u64 length;
-	bool rewrite;
+struct kdapl_user {
+	unsigned long domain[2];
 };
 
-/* Check one segment that is not empty, in the order of SIL-03. */
-static DAT_RETURN post_check_segment(struct kdapl_ia *ia, const struct kdapl_pd *pd,
-				     const DAT_LMR_TRIPLET *seg, DAT_MEM_PRIV_FLAGS need)
+static struct kdapl_user post_user(const struct kdapl_pd *pd, DAT_EP_HANDLE ep)
 {
-	const struct kdapl_lmr *lmr = kdapl_key_find(ia, seg->lmr_context);
-	bool write = need & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+	return (struct kdapl_user) { .domain = { kdapl_pd_domain(pd), (unsigned long)ep } };
+}
 
-	if (unlikely(!lmr || (lmr->priv & need) != need)) {
-		if (lmr && (lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) && write)
-			return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
+/* Check one segment that is not empty, in the order of SIL-03. */
+static DAT_RETURN post_check_segment(struct kdapl_ia *ia, const struct kdapl_user *user,
+				     const DAT_LMR_TRIPLET *seg, DAT_MEM_PRIV_FLAGS need,
+				     bool *rewrite)
+{
+	bool write = need & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+	struct kdapl_span span;
+
+	if (unlikely(!kdapl_key_find(ia, seg->lmr_context, &span)))
 		return kdapl_err(DAT_PRIVILEGES_VIOLATION,
 				 write ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
+	if (unlikely((span.priv & need) != need))
+		return kdapl_err(DAT_PRIVILEGES_VIOLATION, !write ? DAT_PRIVILEGES_READ :
+				 span.priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG ?
+				 DAT_PRIVILEGES_RDMA_WRITE : DAT_PRIVILEGES_WRITE);
+	if (unlikely(span.domain != user->domain[0])) {
+		if (span.domain && span.domain != user->domain[1])
+			return kdapl_err(DAT_PROTECTION_VIOLATION,
+					 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
+		*rewrite |= !span.domain;
 	}
-	if (unlikely(lmr->pd != pd))
-		return kdapl_err(DAT_PROTECTION_VIOLATION,
-				 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
-	if (unlikely(seg->segment_length > lmr->length ||
-		     seg->virtual_address - lmr->start > lmr->length - seg->segment_length))
+	if (unlikely(seg->segment_length > span.length ||
+		     seg->virtual_address - span.start > span.length - seg->segment_length))
 		return kdapl_arg_err(3);
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN post_check_iov(struct kdapl_ia *ia, const struct kdapl_pd *pd,
+static DAT_RETURN post_check_iov(struct kdapl_ia *ia, const struct kdapl_user *user,
 				 struct kdapl_post *post, DAT_MEM_PRIV_FLAGS need)
 {
 	DAT_RETURN ret;
@@ -87,7 +79,7 @@ static DAT_RETURN post_check_iov(struct kdapl_ia *ia, const struct kdapl_pd *pd,
 			post->rewrite = true;	/* whatever else it says is not looked at */
 			continue;
 		}
-		ret = post_check_segment(ia, pd, &post->iov[i], need);
+		ret = post_check_segment(ia, user, &post->iov[i], need, &post->rewrite);
 		if (unlikely(ret != DAT_SUCCESS))
 			return ret;
 		post->length += post->iov[i].segment_length;
@@ -96,11 +88,12 @@ static DAT_RETURN post_check_iov(struct kdapl_ia *ia, const struct kdapl_pd *pd,
 }
 
 /*
- * The list for the provider. Empty segments are left out and the list ends
- * after @length bytes. The lock that the scratch list belongs to is held.
+ * The list for the provider. Empty segments are left out, the list ends after
+ * @length bytes, and the reserved LMR gets the name it has on this PD. The lock
+ * that the scratch list belongs to is held.
  */
 static struct ib_sge *post_sg_list(struct ib_sge *scratch, const struct kdapl_post *post,
-				   u64 length, int *num)
+				   const struct kdapl_pd *pd, u64 length, int *num)
 {
 	struct ib_sge *sge = scratch;
 	u64 left = length;
@@ -115,7 +108,8 @@ static struct ib_sge *post_sg_list(struct ib_sge *scratch, const struct kdapl_po
 			continue;
 		sge->addr = post->iov[i].virtual_address;
 		sge->length = min_t(u64, post->iov[i].segment_length, left);
-		sge->lkey = post->iov[i].lmr_context;
+		sge->lkey = post->iov[i].lmr_context == KDAPL_RESERVED_CONTEXT ?
+			    pd->pd->local_dma_lkey : post->iov[i].lmr_context;
 		left -= sge->length;
 		sge++;
 	}
@@ -124,11 +118,11 @@ static struct ib_sge *post_sg_list(struct ib_sge *scratch, const struct kdapl_po
 }
 
 /*
- * Is there room for @wrs work requests, one of them a consumer's? ring->lock
+ * Is there room for @wrs work requests, @dtos of them a consumer's? ring->lock
  * held. With suppressed requests in the ring some that are done may not have
  * been noticed yet, so a few more are let in (D-09).
  */
-static bool ring_has_room(struct kdapl_ring *ring, u32 wrs)
+static bool ring_has_room(struct kdapl_ring *ring, u32 dtos, u32 wrs)
 {
 	u32 limit = ring->depth;
 	u32 slots = ring->slots;
@@ -140,18 +134,18 @@ static bool ring_has_room(struct kdapl_ring *ring, u32 wrs)
 	/* behind a marker, which is not the consumer's, nothing reaches the device */
 	if (ring->mode == KDAPL_RING_SOFT)
 		slots += KDAPL_MARKERS;
-	return ring->dtos - ring->cached_done < limit &&
+	return ring->dtos + dtos - ring->cached_done <= limit &&
 	       ring->head + wrs - ring->cached_tail <= slots;
 }
 
-static bool ring_make_room(struct kdapl_ring *ring, u32 wrs)
+static bool ring_make_room(struct kdapl_ring *ring, u32 dtos, u32 wrs)
 {
-	if (likely(ring_has_room(ring, wrs)))
+	if (likely(ring_has_room(ring, dtos, wrs)))
 		return true;
 	/* tail first: pairs with the release in ring_advance() */
 	ring->cached_tail = smp_load_acquire(&ring->tail);
 	ring->cached_done = READ_ONCE(ring->dtos_done);
-	return ring_has_room(ring, wrs);
+	return ring_has_room(ring, dtos, wrs);
 }
 
 static bool recv_has_room(struct kdapl_ring *ring)
@@ -195,6 +189,7 @@ static bool request_signaled(struct kdapl_ring *ring, const struct kdapl_post *p
 {
 	if (!(post->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
 	    (ring->ooo && post->op == DAT_DTO_RDMA_READ) ||
+	    post->op == DAT_DTO_LMR_INVALIDATE || post->op == DAT_DTO_BIND_MW ||
 	    ring->unsignaled + 1 >= ring->interval) {
 		ring->unsignaled = 0;
 		return true;
@@ -203,39 +198,89 @@ static bool request_signaled(struct kdapl_ring *ring, const struct kdapl_post *p
 	return false;
 }
 
-static enum ib_wr_opcode request_opcode(u8 op)
+static enum ib_wr_opcode request_opcode(const struct kdapl_post *post)
 {
-	switch (op) {
+	switch (post->op) {
 	case DAT_DTO_RDMA_WRITE:
 		return IB_WR_RDMA_WRITE;
 	case DAT_DTO_RDMA_READ:
 		return IB_WR_RDMA_READ;
+	case DAT_DTO_SEND:
+		return post->invalidate ? IB_WR_SEND_WITH_INV : IB_WR_SEND;
 	default:
-		return IB_WR_SEND;
+		if (post->mr)
+			return IB_WR_REG_MR;
+		/* nothing to bind and nothing to unbind: an empty Write takes its place */
+		return post->inv_key ? IB_WR_LOCAL_INV : IB_WR_RDMA_WRITE;
 	}
+}
+
+/* Is it about an LMR or RMR? */
+static bool request_memop(const struct kdapl_post *post)
+{
+	return post->op >= DAT_DTO_BIND_MW;
 }
 
 /*
  * What keeps later work from starting before earlier Reads are done, where the
  * device cannot fence a Read itself: an empty fenced Write before it (D-14).
  */
-static void request_add_fence(struct kdapl_ring *ring, struct ib_rdma_wr *fence,
-			      struct ib_send_wr *next)
+static bool request_needs_fence(const struct kdapl_half *half, const struct kdapl_post *post)
 {
-	struct kdapl_wr *wr = &ring->wr[ring->head & ring->mask];
+	return half->dev->iwarp && post->op == DAT_DTO_RDMA_READ &&
+	       (post->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG);
+}
 
-	wr->op = KDAPL_OP_FENCE;
+/* The key an RMR had must not outlive its next binding: it goes first (D-25). */
+static bool request_rebinds(const struct kdapl_post *post)
+{
+	return post->mr && post->inv_key;
+}
+
+/* Native requests it takes. */
+static u32 request_wrs(const struct kdapl_half *half, const struct kdapl_post *post)
+{
+	return 1 + (request_needs_fence(half, post) || request_rebinds(post));
+}
+
+static bool request_fenced(const struct kdapl_post *post)
+{
+	return post->flags & (DAT_COMPLETION_BARRIER_FENCE_FLAG |
+			      DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG);
+}
+
+/* Whoever the request is about hears of its outcome. ring->lock held. */
+static void wr_set_memop(struct kdapl_ring *ring, struct kdapl_wr *wr,
+			 const struct kdapl_post *post)
+{
+	wr->flags |= KDAPL_WR_UNSETTLED;
+	ring->slot[wr->index].obj = post->obj;
+	WRITE_ONCE(ring->memops, ring->memops + 1);
+}
+
+/* The request before the consumer's. ring->lock held. */
+static void request_build_first(struct kdapl_ring *ring, const struct kdapl_post *post, u32 pos,
+				union kdapl_native_wr *native)
+{
+	struct kdapl_wr *wr = &ring->wr[pos & ring->mask];
+
 	wr->flags = 0;
 	wr->state = KDAPL_WR_NATIVE;
 	wr->seq = ring->dtos;
-	*fence = (struct ib_rdma_wr) {
-		.wr = {
-			.next = next,
-			.wr_cqe = &wr->cqe,
-			.opcode = IB_WR_RDMA_WRITE,
-			.send_flags = IB_SEND_FENCE,
-		},
-	};
+	memset(native, 0, sizeof(*native));
+	native->wr.wr_cqe = &wr->cqe;
+	native->wr.send_flags = IB_SEND_FENCE;
+	if (post->op == DAT_DTO_RDMA_READ) {
+		wr->op = KDAPL_OP_FENCE;
+		native->wr.opcode = IB_WR_RDMA_WRITE;
+		return;
+	}
+	wr->op = KDAPL_OP_INV;
+	wr->flags = KDAPL_WR_SIGNALED;
+	wr_set_memop(ring, wr, post);
+	native->wr.opcode = IB_WR_LOCAL_INV;
+	native->wr.send_flags |= IB_SEND_SIGNALED;
+	native->wr.ex.invalidate_rkey = post->inv_key;
 }
 
 /* Requests up to this size may go through the broken copy; it takes less. */
@@ -246,7 +291,7 @@ static void request_add_fence(struct kdapl_ring *ring, struct ib_rdma_wr *fence,
  * counts wrong when the segment crosses a page: the peer gets bytes from beyond
  * the page. Two segments take another path. ring->lock held.
  */
-static void siw_split_short(struct kdapl_ring *ring, struct ib_send_wr *wr)
+static void siw_split_short(struct ib_sge *scratch, struct ib_send_wr *wr)
 {
 	struct ib_sge one;
 	u32 first;
@@ -258,81 +303,135 @@ static void siw_split_short(struct kdapl_ring *ring, struct ib_send_wr *wr)
 	first = PAGE_SIZE - offset_in_page(one.addr);
 	if (first >= one.length)
 		return;
-	ring->scratch[0] = one;
-	ring->scratch[0].length = first;
-	ring->scratch[1] = one;
-	ring->scratch[1].addr += first;
-	ring->scratch[1].length -= first;
-	wr->sg_list = ring->scratch;
+	scratch[0] = one;
+	scratch[0].length = first;
+	scratch[1] = one;
+	scratch[1].addr += first;
+	scratch[1].length -= first;
+	wr->sg_list = scratch;
 	wr->num_sge = 2;
 }
 
-/* Hand a request to the device; ring->lock held. */
-static int request_post_native(struct kdapl_ring *ring, struct kdapl_post *post, bool fence_wr)
+/* What an RDMA Read needs that has no byte to bring. */
+static void request_empty_read(const struct kdapl_half *half, struct ib_sge *scratch,
+			       struct ib_send_wr *wr)
 {
-	struct ib_sge empty = {};
-	struct ib_rdma_wr fence, wr = {};
-	struct ib_send_wr *first = &wr.wr;
-	struct kdapl_wr *ctx;
-	u8 flags = post->flags;
-	u32 pos = ring->head;
-	int ret;
+	if (half->dev->siw) {
+		/* a busy soft-iWARP answers an empty Read with old bytes */
+		wr->opcode = IB_WR_RDMA_WRITE;
+	} else if (half->dev->iwarp) {
+		scratch[0] = (struct ib_sge) {};	/* iWARP Reads have exactly one */
+		wr->sg_list = scratch;
+		wr->num_sge = 1;
+	}
+}
 
-	if (unlikely(fence_wr)) {
-		pos++;
-		request_add_fence(ring, &fence, &wr.wr);
-		first = &fence.wr;
-	} else if (post->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) {
-		wr.wr.send_flags |= IB_SEND_FENCE;
-	}
-	ctx = &ring->wr[pos & ring->mask];
-	wr.wr.wr_cqe = &ctx->cqe;
-	wr.wr.opcode = request_opcode(post->op);
-	wr.wr.sg_list = post_sg_list(ring->scratch, post, post->length, &wr.wr.num_sge);
-	if (unlikely(ring->half->dev->siw))
-		siw_split_short(ring, &wr.wr);
-	if (post->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
-		wr.wr.send_flags |= IB_SEND_SOLICITED;
-	if (post->remote) {
-		wr.remote_addr = post->remote->virtual_address;
-		wr.rkey = post->remote->rmr_context;
-	}
-	if (post->op == DAT_DTO_RDMA_READ) {
-		ring->reads++;
-		if (unlikely(!wr.wr.num_sge && ring->half->dev->siw)) {
-			/* a busy soft-iWARP answers an empty Read with old bytes */
-			wr.wr.opcode = IB_WR_RDMA_WRITE;
-		} else if (unlikely(!wr.wr.num_sge && ring->half->dev->iwarp)) {
-			wr.wr.sg_list = &empty;	/* iWARP Reads have exactly one */
-			wr.wr.num_sge = 1;
-		}
-	}
+/*
+ * Fill the entry at @pos and the native request for it. @scratch: room for its
+ * segments. ring->lock held.
+ */
+static void request_build(struct kdapl_ring *ring, const struct kdapl_post *post, u32 pos,
+			  struct ib_sge *scratch, union kdapl_native_wr *native)
+{
+	struct kdapl_wr *ctx = &ring->wr[pos & ring->mask];
+	struct kdapl_half *half = ring->half;
+	struct ib_send_wr *wr = &native->wr;
+	u8 flags = post->flags;
+
+	memset(native, 0, sizeof(*native));
+	wr->wr_cqe = &ctx->cqe;
+	wr->opcode = request_opcode(post);
+	if (request_fenced(post) && !request_needs_fence(half, post))
+		wr->send_flags |= IB_SEND_FENCE;
 	if (post->flags & DAT_COMPLETION_SUPPRESS_FLAG)
 		ring->last_sup = pos;
 	if (request_signaled(ring, post)) {
-		wr.wr.send_flags |= IB_SEND_SIGNALED;
+		wr->send_flags |= IB_SEND_SIGNALED;
 		flags |= KDAPL_WR_SIGNALED;
 	}
 	wr_fill(ring, ctx, post, flags, KDAPL_WR_NATIVE);
 	ctx->seq = ++ring->dtos;
-	/* pairs with the acquire in ring_next() */
-	smp_store_release(&ring->head, pos + 1);
-
-	ret = ib_post_send(ring->half->qp, first, NULL);
-	if (unlikely(ret)) {
-		WRITE_ONCE(ctx->state, KDAPL_WR_SOFT);
-		/* pairs with the acquire in ring_check_recv_end() */
-		smp_store_release(&ring->mode, KDAPL_RING_SOFT);
+	if (unlikely(request_memop(post))) {
+		wr_set_memop(ring, ctx, post);
+		if (wr->opcode == IB_WR_REG_MR) {
+			native->reg.mr = post->mr;
+			native->reg.key = post->key;
+			native->reg.access = post->access;
+		} else {
+			wr->ex.invalidate_rkey = post->inv_key;
+		}
+		return;
 	}
+	wr->sg_list = post_sg_list(scratch, post, half->pd, post->length, &wr->num_sge);
+	if (unlikely(half->dev->siw))
+		siw_split_short(scratch, wr);
+	if (post->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		wr->send_flags |= IB_SEND_SOLICITED;
+	if (post->invalidate)
+		wr->ex.invalidate_rkey = post->inv_key;
+	if (post->remote) {
+		native->rdma.remote_addr = post->remote->virtual_address;
+		native->rdma.rkey = post->remote->rmr_context;
+	}
+	if (post->op == DAT_DTO_RDMA_READ) {
+		ring->reads++;
+		if (unlikely(!wr->num_sge))
+			request_empty_read(half, scratch, wr);
+	}
+}
+
+/* The device took the requests before @bad, and not the others. ring->lock held. */
+static void request_refused(struct kdapl_ring *ring, const struct ib_send_wr *bad)
+{
+	struct kdapl_wr *wr;
+
+	for (; bad; bad = bad->next) {
+		wr = container_of(bad->wr_cqe, struct kdapl_wr, cqe);
+		WRITE_ONCE(wr->state, KDAPL_WR_SOFT);
+	}
+	/* pairs with the acquire in ring_check_recv_end() */
+	smp_store_release(&ring->mode, KDAPL_RING_SOFT);
+}
+
+/* Hand requests to the device, in one call; ring->lock held. */
+static int request_post_native(struct kdapl_ring *ring, const struct kdapl_post *posts, int n,
+			       union kdapl_native_wr *native)
+{
+	union kdapl_native_wr *next = native;
+	const struct ib_send_wr *bad = NULL;
+	struct ib_sge *scratch = ring->scratch;
+	u32 pos = ring->head;
+	int ret, i;
+
+	for (i = 0; i < n; i++, scratch += ring->stride) {
+		if (unlikely(request_wrs(ring->half, &posts[i]) > 1)) {
+			request_build_first(ring, &posts[i], pos++, next);
+			next->wr.next = &next[1].wr;
+			next++;
+		}
+		request_build(ring, &posts[i], pos++, scratch, next);
+		if (i < n - 1)
+			next->wr.next = &next[1].wr;
+		next++;
+	}
+	/* pairs with the acquire in ring_next() */
+	smp_store_release(&ring->head, pos);
+
+	ret = ib_post_send(ring->half->qp, &native->wr, &bad);
+	if (unlikely(ret))
+		request_refused(ring, bad ?: &native->wr);
 	return ret;
 }
 
 /* Put a request into the ring only, to be reported FLUSHED; ring->lock held. */
-static void request_post_soft(struct kdapl_ring *ring, const struct kdapl_post *post)
+static void request_post_soft(struct kdapl_ring *ring, struct kdapl_post *post)
 {
 	struct kdapl_wr *ctx = &ring->wr[ring->head & ring->mask];
 
 	wr_fill(ring, ctx, post, post->flags, KDAPL_WR_SOFT);
+	post->soft = true;
+	if (post->obj)
+		ring->slot[ctx->index].handle = post->obj->handle;
 	if (post->op == DAT_DTO_RDMA_READ)
 		ring->reads++;
 	ctx->seq = ++ring->dtos;
@@ -340,30 +439,41 @@ static void request_post_soft(struct kdapl_ring *ring, const struct kdapl_post *
 	smp_store_release(&ring->head, ring->head + 1);
 }
 
+/* Soft-iWARP takes so many Reads and no more. ring->lock held. */
+static bool ring_has_reads(const struct kdapl_ring *ring, const struct kdapl_post *posts, int n)
+{
+	u32 reads = ring->reads - READ_ONCE(ring->reads_done);
+
+	if (likely(!ring->max_reads || ring->mode != KDAPL_RING_LIVE))
+		return true;
+	while (n--)
+		reads += posts++->op == DAT_DTO_RDMA_READ;
+	return reads <= ring->max_reads;
+}
+
 static DAT_RETURN request_post(struct kdapl_ep *ep, struct kdapl_half *half,
-			       struct kdapl_post *post)
+			       struct kdapl_post *posts, int n, union kdapl_native_wr *native)
 {
 	struct kdapl_ring *ring = half->sq;
-	bool fence_wr = half->dev->iwarp && post->op == DAT_DTO_RDMA_READ &&
-			(post->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG);
-	DAT_RETURN ret = DAT_SUCCESS;
 	bool swept = false, soft = false;
+	DAT_RETURN ret = DAT_SUCCESS;
 	unsigned long flags;
-	int err = 0;
+	int err = 0, i;
+	u32 wrs = 0;
 
+	for (i = 0; i < n; i++)
+		wrs += request_wrs(half, &posts[i]);
 again:
 	spin_lock_irqsave(&ring->lock, flags);
 	if (unlikely(ring->mode == KDAPL_RING_REFUSE)) {
 		ret = kdapl_state_err(READ_ONCE(ep->state));
-	} else if (unlikely(!ring_make_room(ring, fence_wr ? 2 : 1) ||
-			    (ring->max_reads && post->op == DAT_DTO_RDMA_READ &&
-			     ring->mode == KDAPL_RING_LIVE &&
-			     ring->reads - READ_ONCE(ring->reads_done) >= ring->max_reads))) {
+	} else if (unlikely(!ring_make_room(ring, n, wrs) || !ring_has_reads(ring, posts, n))) {
 		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	} else if (likely(ring->mode == KDAPL_RING_LIVE)) {
-		err = request_post_native(ring, post, fence_wr);
+		err = request_post_native(ring, posts, n, native);
 	} else {
-		request_post_soft(ring, post);
+		for (i = 0; i < n; i++)
+			request_post_soft(ring, &posts[i]);
 		soft = true;
 	}
 	spin_unlock_irqrestore(&ring->lock, flags);
@@ -382,23 +492,49 @@ again:
 	return ret;
 }
 
+/**
+ * kdapl_request_post - post one request that has been checked
+ * @ep: EP
+ * @half: its half
+ * @post: request; says on return whether it is a soft one
+ *
+ * Context: any; RCU read side.
+ * Return: DAT_SUCCESS; DAT_INVALID_STATE; DAT_INSUFFICIENT_RESOURCES.
+ */
+DAT_RETURN kdapl_request_post(struct kdapl_ep *ep, struct kdapl_half *half,
+			      struct kdapl_post *post)
+{
+	union kdapl_native_wr native[KDAPL_NATIVE_MAX];
+
+	return request_post(ep, half, post, 1, native);
+}
+
+/**
+ * kdapl_request_post_list - post several of them, or none
+ * @ep: EP
+ * @half: its half
+ * @posts: requests, all soft or none on return
+ * @n: how many, at most KDAT_POST_LIST_MAX
+ *
+ * Context: any; RCU read side.
+ * Return: DAT_SUCCESS; DAT_INVALID_STATE; DAT_INSUFFICIENT_RESOURCES.
+ */
+DAT_RETURN kdapl_request_post_list(struct kdapl_ep *ep, struct kdapl_half *half,
+				   struct kdapl_post *posts, int n)
+{
+	return request_post(ep, half, posts, n, half->sq->chain);
+}
+
 /* Attributes of a half do not change; those of an EP may, while it has none. */
 static const DAT_EP_ATTR *post_attr(struct kdapl_ep *ep, struct kdapl_half *half)
 {
 	return likely(half) ? &half->attr : &ep->conf.attr;
 }
 
-/* Checks (2) and (3) of GEN-10 that all requests share. */
-static DAT_RETURN request_check(struct kdapl_ep *ep, const DAT_EP_ATTR *attr,
-				const struct kdapl_post *post, DAT_COUNT max_iov,
-				DAT_COMPLETION_FLAGS legal)
+/* What GEN-10 (3) says of the flags, and whether there is a device. */
+static DAT_RETURN request_check_flags(struct kdapl_ep *ep, const DAT_EP_ATTR *attr,
+				      const struct kdapl_post *post, DAT_COMPLETION_FLAGS legal)
 {
-	if (unlikely(post->n < 0 || post->n > max_iov))
-		return kdapl_arg_err(2);
-	if (unlikely(post->n && !post->iov))
-		return kdapl_arg_err(3);
-	if (unlikely(post->op != DAT_DTO_SEND && !post->remote))
-		return kdapl_arg_err(5);
 	if (unlikely(post->flags & ~legal))
 		return kdapl_arg_err(post->flags_arg);
 	if (unlikely((post->flags & DAT_COMPLETION_UNSIGNALLED_FLAG) &&
@@ -409,49 +545,60 @@ static DAT_RETURN request_check(struct kdapl_ep *ep, const DAT_EP_ATTR *attr,
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN __request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+static DAT_RETURN request_check_state(struct kdapl_ep *ep, struct kdapl_half *half)
 {
-	DAT_COMPLETION_FLAGS legal = FLAGS_RDMA;
-	DAT_MEM_PRIV_FLAGS need = DAT_MEM_PRIV_LOCAL_READ_FLAG;
-	u64 remote_length = post->remote ? post->remote->segment_length : 0;
-	const DAT_EP_ATTR *attr;
-	struct kdapl_half *half;
-	struct kdapl_ep *ep;
-	DAT_COUNT max_iov;
-	DAT_RETURN ret;
-	u64 max_length;
+	if (unlikely(!half || READ_ONCE(half->sq->mode) == KDAPL_RING_REFUSE))
+		return kdapl_state_err(READ_ONCE(ep->state));
+	return DAT_SUCCESS;
+}
 
-	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	if (unlikely(!ep))
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	half = rcu_dereference(ep->half);
-	attr = post_attr(ep, half);
-	max_length = attr->max_rdma_size;
-	switch (post->op) {
-	case DAT_DTO_SEND:
-		legal = FLAGS_SEND;
-		max_iov = attr->max_request_iov;
-		max_length = attr->max_message_size;
-		break;
-	case DAT_DTO_RDMA_WRITE:
-		max_iov = attr->max_rdma_write_iov;
-		break;
-	default:
-		max_iov = attr->max_rdma_read_iov;
+/**
+ * kdapl_request_check - flags and state for a request without segments
+ * @ep: EP
+ * @half: its half, or NULL
+ * @post: request
+ * @legal: flags it may have
+ *
+ * Context: any; RCU read side.
+ * Return: DAT_SUCCESS, and @half is one; or the error.
+ */
+DAT_RETURN kdapl_request_check(struct kdapl_ep *ep, struct kdapl_half *half,
+			       const struct kdapl_post *post, DAT_COMPLETION_FLAGS legal)
+{
+	DAT_RETURN ret = request_check_flags(ep, post_attr(ep, half), post, legal);
+
+	return ret == DAT_SUCCESS ? request_check_state(ep, half) : ret;
+}
+
+/* Checks (2) and (3) of GEN-10 that all data transfer requests share. */
+static DAT_RETURN request_check(struct kdapl_ep *ep, const DAT_EP_ATTR *attr,
+				const struct kdapl_post *post, DAT_COUNT max_iov,
+				DAT_COMPLETION_FLAGS legal)
+{
+	if (unlikely(post->n < 0 || post->n > max_iov))
+		return kdapl_arg_err(2);
+	if (unlikely(post->n && !post->iov))
+		return kdapl_arg_err(3);
+	if (unlikely(post->op != DAT_DTO_SEND && !post->remote))
+		return kdapl_arg_err(5);
+	return request_check_flags(ep, attr, post, legal);
+}
+
+/* Rights and range of what is transferred. */
+static DAT_RETURN request_check_memory(struct kdapl_ep *ep, struct kdapl_half *half,
+				       struct kdapl_post *post, u64 max_length)
+{
+	u64 remote_length = post->remote ? post->remote->segment_length : 0;
+	struct kdapl_user user = post_user(half->pd, ep->obj.handle);
+	DAT_MEM_PRIV_FLAGS need = DAT_MEM_PRIV_LOCAL_READ_FLAG;
+	DAT_RETURN ret;
+
+	if (post->op == DAT_DTO_RDMA_READ) {
 		need = DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 		if (ep->obj.ia->dev->iwarp)
 			need |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
 	}
-	ret = request_check(ep, attr, post, max_iov, legal);
-	if (unlikely(ret != DAT_SUCCESS))
-		return ret;
-	if (unlikely(!half || READ_ONCE(half->sq->mode) == KDAPL_RING_REFUSE))
-		return kdapl_state_err(READ_ONCE(ep->state));
-	if (unlikely(post->op == DAT_DTO_RDMA_READ &&
-		     (!attr->max_rdma_read_out ||
-		      (READ_ONCE(half->sq->mode) == KDAPL_RING_LIVE && !half->read_depth))))
-		return kdapl_arg_err(1);
-	ret = post_check_iov(ep->obj.ia, half->pd, post, need);
+	ret = post_check_iov(ep->obj.ia, &user, post, need);
 	if (unlikely(ret != DAT_SUCCESS))
 		return ret;
 	if (post->op == DAT_DTO_RDMA_READ) {
@@ -465,17 +612,72 @@ static DAT_RETURN __request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *pos
 	} else if (unlikely(post->remote && post->length > remote_length)) {
 		return kdapl_err(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
 	}
-	if (unlikely(post->length > max_length))
-		return kdapl_arg_err(3);
-	return request_post(ep, half, post);
+	return unlikely(post->length > max_length) ? kdapl_arg_err(3) : DAT_SUCCESS;
+}
+
+/* May this connection have Reads at all? */
+static bool half_reads(const struct kdapl_half *half)
+{
+	return half->attr.max_rdma_read_out &&
+	       (READ_ONCE(half->sq->mode) != KDAPL_RING_LIVE || half->read_depth);
+}
+
+/**
+ * kdapl_request_prepare - check a data transfer request
+ * @ep: EP
+ * @half: its half, or NULL
+ * @post: request
+ *
+ * Context: any; RCU read side.
+ * Return: DAT_SUCCESS or the error.
+ */
+DAT_RETURN kdapl_request_prepare(struct kdapl_ep *ep, struct kdapl_half *half,
+				 struct kdapl_post *post)
+{
+	const DAT_EP_ATTR *attr = post_attr(ep, half);
+	DAT_COMPLETION_FLAGS legal = KDAPL_FLAGS_RDMA;
+	u64 max_length = attr->max_rdma_size;
+	DAT_COUNT max_iov;
+	DAT_RETURN ret;
+
+	switch (post->op) {
+	case DAT_DTO_SEND:
+		legal = FLAGS_SEND;
+		max_iov = attr->max_request_iov;
+		max_length = attr->max_message_size;
+		break;
+	case DAT_DTO_RDMA_WRITE:
+		max_iov = attr->max_rdma_write_iov;
+		break;
+	default:
+		max_iov = attr->max_rdma_read_iov;
+	}
+	ret = request_check(ep, attr, post, max_iov, legal);
+	if (unlikely(ret != DAT_SUCCESS))
+		return ret;
+	ret = request_check_state(ep, half);
+	if (unlikely(ret != DAT_SUCCESS))
+		return ret;
+	if (unlikely(post->op == DAT_DTO_RDMA_READ && !half_reads(half)))
+		return kdapl_arg_err(1);
+	return request_check_memory(ep, half, post, max_length);
 }
 
 static DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 {
+	struct kdapl_half *half;
+	struct kdapl_ep *ep;
 	DAT_RETURN ret;
 
 	rcu_read_lock();
-	ret = __request_call(ep_handle, post);
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (likely(ep)) {
+		half = rcu_dereference(ep->half);
+		ret = kdapl_request_prepare(ep, half, post);
+		if (likely(ret == DAT_SUCCESS))
+			ret = kdapl_request_post(ep, half, post);
+	}
 	rcu_read_unlock();
 	return ret;
 }
@@ -593,13 +795,147 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_read);
 
+/**
+ * dat_ep_post_send_with_invalidate - send a message that takes a key away from the peer
+ * @ep_handle: EP in CONNECTED; in DISCONNECTED the Send is flushed at once
+ * @num_segments: segments in @local_iov, 0 for an empty message
+ * @local_iov: as for dat_ep_post_send()
+ * @user_cookie: comes back with the completion
+ * @completion_flags: as for dat_ep_post_send()
+ * @invalidate_flag: DAT_FALSE makes it a plain Send
+ * @rmr_context: key of the peer's memory, which the peer has handed out
+ *
+ * When the peer's Receive is reported, as DAT_DTO_RECEIVE_WITH_INVALIDATE, the key is
+ * dead and the peer's LMR or RMR unbound. A key the peer does not have ends the
+ * connection. The completion here is that of a Send.
+ *
+ * Context: any; does not sleep or allocate.
+ * Return: as dat_ep_post_send().
+ */
+DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+					    DAT_LMR_TRIPLET *local_iov,
+					    DAT_DTO_COOKIE user_cookie,
+					    DAT_COMPLETION_FLAGS completion_flags,
+					    DAT_BOOLEAN invalidate_flag,
+					    DAT_RMR_CONTEXT rmr_context)
+{
+	struct kdapl_post post = {
+		.iov = local_iov,
+		.n = num_segments,
+		.cookie = user_cookie,
+		.flags = completion_flags,
+		.op = DAT_DTO_SEND,
+		.flags_arg = 5,
+		.invalidate = invalidate_flag,
+		.inv_key = rmr_context,
+	};
+
+	return request_call(ep_handle, &post);
+}
+EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
+
+/* The segment behind an rmr_context, which says no more than a peer may know. */
+static DAT_RETURN read_sink(struct kdapl_ep *ep, struct kdapl_half *half,
+			    const DAT_RMR_TRIPLET *sink, DAT_LMR_TRIPLET *seg)
+{
+	struct kdapl_user user = post_user(half->pd, ep->obj.handle);
+	struct kdapl_span span;
+
+	if (!kdapl_rkey_find(ep->obj.ia, sink->rmr_context, &span))
+		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
+	if (!(span.priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
+		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
+	if (span.domain != user.domain[0] && span.domain != user.domain[1])
+		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
+	if (sink->segment_length > span.length ||
+	    sink->virtual_address - span.start > span.length - sink->segment_length)
+		return kdapl_arg_err(2);
+	seg->virtual_address = sink->virtual_address;
+	seg->segment_length = sink->segment_length;
+	seg->lmr_context = span.lkey;
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN read_to_rmr(struct kdapl_ep *ep, struct kdapl_half *half,
+			      const DAT_RMR_TRIPLET *sink, struct kdapl_post *post)
+{
+	DAT_LMR_TRIPLET seg = {};
+	DAT_RETURN ret;
+
+	if (!sink)
+		return kdapl_arg_err(2);
+	if (!post->remote)
+		return kdapl_arg_err(4);
+	ret = kdapl_request_check(ep, half, post, KDAPL_FLAGS_RDMA);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (!half_reads(half))
+		return kdapl_arg_err(1);
+	if (sink->segment_length) {
+		ret = read_sink(ep, half, sink, &seg);
+		if (ret != DAT_SUCCESS)
+			return ret;
+	}
+	if (post->remote->segment_length > sink->segment_length)
+		return kdapl_err(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	if (post->remote->segment_length > half->attr.max_rdma_size)
+		return kdapl_arg_err(4);
+	post->length = post->remote->segment_length;
+	seg.segment_length = post->length;
+	post->iov = &seg;
+	post->n = !!post->length;
+	return kdapl_request_post(ep, half, post);
+}
+
+/**
+ * dat_ep_post_rdma_read_to_rmr - read from the peer's memory into an RMR
+ * @ep_handle: EP in CONNECTED; in DISCONNECTED the request is flushed at once
+ * @local_iov: where to, by an rmr_context of this side that has the remote write
+ *	right: of an RMR or an LMR
+ * @user_cookie: comes back with the completion
+ * @remote_iov: source; its length is what is transferred
+ * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is
+ *	configured for it
+ *
+ * As dat_ep_post_rdma_read() else. On iWARP the peer sees the key, as it does with
+ * that call.
+ *
+ * Context: any; does not sleep or allocate.
+ * Return: as dat_ep_post_rdma_read().
+ */
+DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_TRIPLET *local_iov,
+					DAT_DTO_COOKIE user_cookie,
+					const DAT_RMR_TRIPLET *remote_iov,
+					DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct kdapl_post post = {
+		.cookie = user_cookie,
+		.flags = completion_flags,
+		.op = DAT_DTO_RDMA_READ,
+		.flags_arg = 5,
+		.remote = remote_iov,
+	};
+	struct kdapl_ep *ep;
+	DAT_RETURN ret;
+
+	rcu_read_lock();
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (ep)
+		ret = read_to_rmr(ep, rcu_dereference(ep->half), local_iov, &post);
+	else
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL(dat_ep_post_rdma_read_to_rmr);
+
 static int recv_post_native(struct kdapl_ring *ring, const struct kdapl_post *post)
 {
 	struct kdapl_wr *ctx = &ring->wr[ring->head & ring->mask];
 	struct ib_recv_wr wr = { .wr_cqe = &ctx->cqe };
 	int ret;
 
-	wr.sg_list = post_sg_list(ring->scratch, post, post->length, &wr.num_sge);
+	wr.sg_list = post_sg_list(ring->scratch, post, ring->half->pd, post->length, &wr.num_sge);
 	wr_fill(ring, ctx, post, post->flags | KDAPL_WR_SIGNALED, KDAPL_WR_NATIVE);
 	/* pairs with the acquire in ring_next() */
 	smp_store_release(&ring->head, ring->head + 1);
@@ -662,6 +998,7 @@ static DAT_RETURN __recv_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 {
 	const DAT_EP_ATTR *attr;
 	struct kdapl_half *half;
+	struct kdapl_user user;
 	struct kdapl_ep *ep;
 	DAT_RETURN ret;
 
@@ -688,7 +1025,8 @@ again:
 		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
 	post->length = 0;
 	post->rewrite = false;
-	ret = post_check_iov(ep->obj.ia, half->pd, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	user = post_user(half->pd, ep_handle);
+	ret = post_check_iov(ep->obj.ia, &user, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 	if (unlikely(ret != DAT_SUCCESS))
 		return ret;
 	/* a half is marked and replaced under one lock: the next look finds the new one */
@@ -770,7 +1108,7 @@ again:
 	if (unlikely(buf->state == KDAPL_BUF_DEAD))
 		goto out;
 	wr.wr_cqe = &buf->cqe;
-	wr.sg_list = post_sg_list(pool->scratch, post, post->length, &wr.num_sge);
+	wr.sg_list = post_sg_list(pool->scratch, post, pool->pd, post->length, &wr.num_sge);
 	if (unlikely(ib_post_srq_recv(pool->ibsrq, &wr, NULL))) {
 		kdapl_buf_unalloc(pool, buf);
 		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
@@ -783,6 +1121,7 @@ out:
 static DAT_RETURN __srq_call(DAT_SRQ_HANDLE srq_handle, struct kdapl_post *post)
 {
 	struct kdapl_srq *srq = kdapl_handle_peek(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	struct kdapl_user user;
 	DAT_RETURN ret;
 
 	if (unlikely(!srq))
@@ -793,7 +1132,8 @@ static DAT_RETURN __srq_call(DAT_SRQ_HANDLE srq_handle, struct kdapl_post *post)
 		return kdapl_arg_err(3);
 	if (unlikely(READ_ONCE(srq->obj.ia->dead)))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	ret = post_check_iov(srq->obj.ia, srq->pz->pd, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	user = post_user(srq->pz->pd, DAT_HANDLE_NULL);
+	ret = post_check_iov(srq->obj.ia, &user, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 	if (unlikely(ret != DAT_SUCCESS))
 		return ret;
 	return srq_post(srq, post);

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Native MRs and their keys.
+ *
+ * A key is an index of 24 bits, which the device chose and which stays with the
+ * MR for its life, and a low byte that every registration changes. An IA has a
+ * table of its MRs by index. What the key of an MR stands for is in the MR; the
+ * posting calls read it under RCU, and a sequence count tells them that it did
+ * not change meanwhile. Binding an MR anew is thus a matter of stores: there is
+ * nothing to insert, nothing to allocate, and a key of yesterday is not found.
+ *
+ * The low byte is random, so that who knows one key does not know the next.
+ */
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/scatterlist.h>
+
+#include "kdapl.h"
+
+/**
+ * kdapl_mr_access - rights as verbs know them
+ * @priv: as the consumer asked for them
+ *
+ * Return: IB_ACCESS_*
+ */
+int kdapl_mr_access(DAT_MEM_PRIV_FLAGS priv)
+{
+	int access = 0;
+
+	/* a region the peer may write must be writable for the device anyway */
+	if (priv & (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
+		access |= IB_ACCESS_LOCAL_WRITE;
+	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
+		access |= IB_ACCESS_REMOTE_READ;
+	if (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+		access |= IB_ACCESS_REMOTE_WRITE;
+	return access;
+}
+
+/* Another low byte than the last one. mr->lock held, or the MR not yet known. */
+static void mr_draw_key(struct kdapl_mr *mr)
+{
+	mr->next += 1 + get_random_u32() % 255;
+}
+
+/**
+ * kdapl_mr_init - before anything else
+ * @mr: zeroed, part of @owner
+ * @owner: LMR or RMR
+ * @pd: PD it will live on, NULL for none; a reference is taken
+ */
+void kdapl_mr_init(struct kdapl_mr *mr, struct kdapl_obj *owner, struct kdapl_pd *pd)
+{
+	mr->owner = owner;
+	mr->pd = pd;
+	if (pd)
+		refcount_inc(&pd->ref);
+	INIT_LIST_HEAD(&mr->dev_node);
+	spin_lock_init(&mr->lock);
+	seqcount_spinlock_init(&mr->seq, &mr->lock);
+}
+
+/**
+ * kdapl_mr_create - allocate an MR whose keys stand for nothing yet
+ * @mr: initialised
+ * @pages: blocks it is to map at most
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: 0 or an errno; kdapl_mr_destroy() is due in any case.
+ */
+int kdapl_mr_create(struct kdapl_mr *mr, u32 pages)
+{
+	struct kdapl_device *dev = mr->pd->dev;
+	struct ib_mr *ibmr;
+	int ret;
+
+	ibmr = ib_alloc_mr(mr->pd->pd, IB_MR_TYPE_MEM_REG, pages);
+	if (IS_ERR(ibmr))
+		return PTR_ERR(ibmr);
+	mr->ibmr = ibmr;
+	mr->pages = pages;
+	mr->index = ibmr->lkey >> 8;
+	mr->next = ibmr->lkey & 0xff;
+	mr_draw_key(mr);
+	ret = xa_insert(&mr->owner->ia->keys, mr->index, mr, GFP_KERNEL);
+	if (ret) {
+		ib_dereg_mr(ibmr);
+		mr->ibmr = NULL;
+		return ret;
+	}
+	mutex_lock(&dev->lock);
+	list_add_tail(&mr->dev_node, &dev->mrs);
+	mutex_unlock(&dev->lock);
+	return 0;
+}
+
+/**
+ * kdapl_mr_destroy_verbs - free MR and mapping, if still there
+ * @mr: MR
+ *
+ * Context: may sleep; dev->lock held.
+ */
+void kdapl_mr_destroy_verbs(struct kdapl_mr *mr)
+{
+	struct kdapl_device *dev = mr->owner->ia->dev;
+
+	lockdep_assert_held(&dev->lock);
+	if (mr->ibmr)
+		ib_dereg_mr(mr->ibmr);
+	mr->ibmr = NULL;
+	if (mr->mem)
+		kdapl_mem_unmap(mr->mem, dev->ibdev);
+	list_del_init(&mr->dev_node);
+}
+
+/**
+ * kdapl_mr_destroy - the end of an MR
+ * @mr: of an LMR or RMR that is being destroyed; its memory outlives a grace period
+ *
+ * The key is invalidated before the MR goes, so that a peer that still uses it
+ * gets an error and never somebody else's memory.
+ *
+ * Context: may sleep.
+ */
+void kdapl_mr_destroy(struct kdapl_mr *mr)
+{
+	struct kdapl_ia *ia = mr->owner->ia;
+	struct kdapl_device *dev = ia->dev;
+
+	spin_lock_irq(&mr->lock);
+	kdapl_mr_hide(mr);
+	spin_unlock_irq(&mr->lock);
+	if (kdapl_dev_enter(dev)) {
+		if (mr->live && kdapl_reg_invalidate(ia, mr->pd, mr->used))
+			pr_warn_ratelimited("%s: a key could not be invalidated, its MR is destroyed all the same\n",
+					    ia->name);
+		kdapl_dev_exit(dev);
+	}
+	xa_cmpxchg(&ia->keys, mr->index, mr, NULL, GFP_KERNEL);
+	/* removal of the device waits while it finds us at this */
+	mutex_lock(&dev->lock);
+	kdapl_mr_destroy_verbs(mr);
+	mutex_unlock(&dev->lock);
+	if (mr->pd)
+		kdapl_pd_put(mr->pd);
+}
+
+/**
+ * kdapl_mr_map - put the page list of an MR together
+ * @mr: MR that is not valid
+ * @sgl: as the device sees it
+ * @nents: its entries
+ * @page_size: of kdapl_mem_page_size()
+ * @start: first address as peers and segments name it
+ *
+ * Context: any, if kdapl_mr_prime() was called or @page_size is PAGE_SIZE and the
+ * device is not soft-RoCE; may sleep otherwise. The device is there.
+ * Return: 0 or an errno.
+ */
+int kdapl_mr_map(struct kdapl_mr *mr, struct scatterlist *sgl, int nents, u32 page_size,
+		 u64 start)
+{
+	int ret = ib_map_mr_sg(mr->ibmr, sgl, nents, NULL, page_size);
+
+	if (ret != nents)
+		return ret < 0 ? ret : -EINVAL;
+	mr->ibmr->iova = start;
+	return 0;
+}
+
+/**
+ * kdapl_mr_prime - see to it that mapping does not allocate later
+ * @mr: fresh
+ *
+ * Some versions of soft-RoCE get the memory for their page list when it is used
+ * first (D-24). So it is, as long as it can be.
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: 0 or an errno.
+ */
+int kdapl_mr_prime(struct kdapl_mr *mr)
+{
+	struct ib_device *ibdev = mr->pd->dev->ibdev;
+	struct scatterlist *sg;
+	struct sg_table sgt;
+	int ret, nents, i;
+
+	ret = sg_alloc_table(&sgt, mr->pages, GFP_KERNEL);
+	if (ret)
+		return ret;
+	for_each_sg(sgt.sgl, sg, mr->pages, i)
+		sg_set_page(sg, ZERO_PAGE(0), PAGE_SIZE, 0);
+	nents = ib_dma_map_sg(ibdev, sgt.sgl, mr->pages, DMA_TO_DEVICE);
+	ret = -EIO;
+	if (nents > 0) {
+		ret = kdapl_mr_map(mr, sgt.sgl, nents, PAGE_SIZE, 0);
+		ib_dma_unmap_sg(ibdev, sgt.sgl, mr->pages, DMA_TO_DEVICE);
+	}
+	sg_free_table(&sgt);
+	return ret;
+}
+
+/**
+ * kdapl_mr_publish - what the keys stand for from now on
+ * @mr: MR; mr->lock held
+ * @lkey: for segments; 0: none
+ * @rkey: for peers; 0: none
+ * @span: what for
+ */
+void kdapl_mr_publish(struct kdapl_mr *mr, u32 lkey, u32 rkey, const struct kdapl_span *span)
+{
+	write_seqcount_begin(&mr->seq);
+	WRITE_ONCE(mr->lkey, lkey);
+	WRITE_ONCE(mr->rkey, rkey);
+	mr->span = *span;
+	write_seqcount_end(&mr->seq);
+}
+
+/**
+ * kdapl_mr_hide - the keys stand for nothing from now on
+ * @mr: MR; mr->lock held
+ */
+void kdapl_mr_hide(struct kdapl_mr *mr)
+{
+	write_seqcount_begin(&mr->seq);
+	WRITE_ONCE(mr->lkey, 0);
+	WRITE_ONCE(mr->rkey, 0);
+	write_seqcount_end(&mr->seq);
+}
+
+/**
+ * kdapl_mr_next_key - the key the next registration will give
+ * @mr: MR; mr->lock held
+ *
+ * Return: the key.
+ */
+u32 kdapl_mr_next_key(struct kdapl_mr *mr)
+{
+	return mr->index << 8 | mr->next;
+}
+
+/**
+ * kdapl_mr_new_key - give the MR that key
+ * @mr: MR that is not valid, about to be registered; mr->lock held
+ */
+void kdapl_mr_new_key(struct kdapl_mr *mr)
+{
+	ib_update_fast_reg_key(mr->ibmr, mr->next);
+	mr_draw_key(mr);
+	mr->used = mr->ibmr->rkey;
+	mr->live = true;
+}
+
+/**
+ * kdapl_mr_invalidated - a peer's Send has invalidated a key
+ * @ia: IA of the EP that received it
+ * @rkey: the key
+ *
+ * Only the very key that is valid counts. Soft-iWARP does not look at its low
+ * byte; an MR that it has made invalid for an old key passes for bound here, and
+ * what is believed to be reachable although it is not does no harm.
+ *
+ * Context: any, under the lock of an EVD.
+ */
+void kdapl_mr_invalidated(struct kdapl_ia *ia, u32 rkey)
+{
+	struct kdapl_mr *mr;
+
+	rcu_read_lock();
+	mr = xa_load(&ia->keys, rkey >> 8);
+	if (mr && mr->owner->type == DAT_HANDLE_TYPE_LMR)
+		kdapl_lmr_invalidated(container_of(mr, struct kdapl_lmr, mr), rkey);
+	else if (mr)
+		kdapl_rmr_invalidated(container_of(mr->owner, struct kdapl_rmr, obj), mr, rkey);
+	rcu_read_unlock();
+}

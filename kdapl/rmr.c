@@ -1,0 +1,702 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Remote Memory Regions: windows onto LMRs, opened and closed on an EP.
+ *
+ * The kernel's verbs have no memory windows. An RMR is a pair of
+ * fast-registration MRs that take turns: binding it anew registers the spare
+ * one for the new range and invalidates the other, in one chain. With a single
+ * MR the new page list would have to be written while peers may still use the
+ * old key, which would show them the new memory before its time.
+ *
+ * One bind of an RMR is under way at a time. The entries in the ring lead back
+ * here (kdapl_rmr_settle()), each exactly once.
+ */
+#include <linux/export.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include "kdapl.h"
+
+/* Pages enough for most, and a list that can be had twice for each RMR. */
+#define RMR_PAGES	512
+
+/**
+ * kdapl_rmr_pages - scattered pages an RMR can be bound to
+ * @dev: the device
+ *
+ * Return: how many.
+ */
+u32 kdapl_rmr_pages(struct kdapl_device *dev)
+{
+	return clamp(dev->attrs.max_fast_reg_page_list_len, 1U, (u32)RMR_PAGES);
+}
+
+/* ------------------------------------------------------------------ */
+/* what comes back                                                      */
+
+/* What it was bound to is not reached any more. rmr->lock held. */
+static struct kdapl_lmr *binding_end(struct kdapl_binding *binding)
+{
+	struct kdapl_lmr *lmr = binding->lmr;
+	unsigned long flags;
+
+	if (binding->mr) {
+		spin_lock_irqsave(&binding->mr->lock, flags);
+		kdapl_mr_hide(binding->mr);
+		binding->mr->live = false;
+		spin_unlock_irqrestore(&binding->mr->lock, flags);
+	}
+	*binding = (struct kdapl_binding) {};
+	return lmr;
+}
+
+/* rmr->lock held. */
+static void binding_publish(const struct kdapl_binding *binding)
+{
+	unsigned long flags;
+
+	if (!binding->mr)
+		return;
+	spin_lock_irqsave(&binding->mr->lock, flags);
+	kdapl_mr_publish(binding->mr, 0, binding->context, &binding->span);
+	spin_unlock_irqrestore(&binding->mr->lock, flags);
+}
+
+/* Peers may still use the key, requests of this side may not. rmr->lock held. */
+static void binding_hide(const struct kdapl_binding *binding)
+{
+	unsigned long flags;
+
+	if (!binding->mr)
+		return;
+	spin_lock_irqsave(&binding->mr->lock, flags);
+	kdapl_mr_hide(binding->mr);
+	spin_unlock_irqrestore(&binding->mr->lock, flags);
+}
+
+/**
+ * kdapl_rmr_settle - a request of a bind has come back, or never will
+ * @rmr: RMR
+ * @op: KDAPL_OP_INV: the old key's end; else the bind itself
+ * @done: the device has carried it out
+ *
+ * Context: any, under the lock of an EVD.
+ */
+void kdapl_rmr_settle(struct kdapl_rmr *rmr, u8 op, bool done)
+{
+	struct kdapl_lmr *gone[2] = {};
+	unsigned long flags;
+	bool wake;
+	int i;
+
+	spin_lock_irqsave(&rmr->lock, flags);
+	if (op == KDAPL_OP_INV) {
+		rmr->inv_done = done;
+		spin_unlock_irqrestore(&rmr->lock, flags);
+		return;
+	}
+	rmr->op = NULL;
+	if (done) {
+		gone[0] = binding_end(&rmr->now);
+		swap(rmr->now, rmr->next);
+		if (rmr->next_gone)	/* the peer was faster than the completion */
+			gone[1] = binding_end(&rmr->now);
+	} else {
+		gone[0] = binding_end(&rmr->next);
+		if (rmr->inv_done)
+			gone[1] = binding_end(&rmr->now);
+		else
+			binding_publish(&rmr->now);
+	}
+	wake = rmr->dead;
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	for (i = 0; i < ARRAY_SIZE(gone); i++) {
+		if (gone[i])
+			kdapl_lmr_unbound_rmr(gone[i]);
+	}
+	if (wake)
+		wake_up(&rmr->obj.ia->unused);
+}
+
+/**
+ * kdapl_rmr_invalidated - a peer's Send has invalidated a key of an RMR
+ * @rmr: RMR
+ * @mr: the one of its MRs that may have it
+ * @rkey: the key
+ *
+ * Context: any, under the lock of an EVD.
+ */
+void kdapl_rmr_invalidated(struct kdapl_rmr *rmr, struct kdapl_mr *mr, u32 rkey)
+{
+	struct kdapl_lmr *gone = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&rmr->lock, flags);
+	if (rmr->now.mr == mr && rmr->now.context == rkey) {
+		gone = binding_end(&rmr->now);
+	} else if (rmr->op && rmr->next.mr == mr && rmr->next.context == rkey) {
+		rmr->next_gone = true;
+		binding_hide(&rmr->next);
+	}
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	if (gone)
+		kdapl_lmr_unbound_rmr(gone);
+}
+
+/* ------------------------------------------------------------------ */
+/* dat_rmr_bind                                                         */
+
+/**
+ * struct rmr_request - one dat_rmr_bind()
+ * @rmr: RMR
+ * @triplet: part of the LMR, or nothing
+ * @priv: rights
+ * @va_type: how addresses are counted
+ * @post: the request
+ * @context: out: key for peers
+ */
+struct rmr_request {
+	struct kdapl_rmr *rmr;
+	const DAT_LMR_TRIPLET *triplet;
+	DAT_MEM_PRIV_FLAGS priv;
+	DAT_VA_TYPE va_type;
+	struct kdapl_post *post;
+	u32 context;
+};
+
+/* What RMR-07 wants of the LMR. */
+static DAT_RETURN rmr_check_rights(const struct kdapl_lmr *lmr, DAT_MEM_PRIV_FLAGS priv)
+{
+	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG && !(lmr->priv & DAT_MEM_PRIV_LOCAL_READ_FLAG))
+		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ);
+	if (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG && !(lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
+		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
+	return DAT_SUCCESS;
+}
+
+/* Is it a part of the LMR as it is now? mr.lock of the LMR held. */
+static DAT_RETURN rmr_check_part(const struct rmr_request *req, const struct kdapl_lmr *lmr,
+				 const struct kdapl_ep *ep)
+{
+	const DAT_LMR_TRIPLET *part = req->triplet;
+	u64 offset = part->virtual_address - kdapl_lmr_start(lmr);
+	DAT_RETURN ret;
+
+	if (lmr->state != KDAPL_LMR_BOUND || lmr->mr.lkey != part->lmr_context)
+		return kdapl_arg_err(3);
+	ret = rmr_check_rights(lmr, req->priv);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (lmr->fmr && lmr->scope == DAT_LMR_SCOPE_EP &&
+	    lmr->ep != (unsigned long)ep->obj.handle)
+		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	if (part->segment_length > lmr->mem.length ||
+	    offset > lmr->mem.length - part->segment_length)
+		return kdapl_arg_err(3);
+	if (req->va_type == DAT_VA_TYPE_ZB && ((lmr->mem.start + offset) & ~PAGE_MASK))
+		return kdapl_arg_err(3);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN rmr_check_lmr(const struct rmr_request *req, struct kdapl_lmr *lmr,
+				const struct kdapl_ep *ep)
+{
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	if (lmr->mr.pd != req->rmr->mr[0].pd)
+		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	spin_lock_irqsave(&lmr->mr.lock, flags);
+	ret = rmr_check_part(req, lmr, ep);
+	spin_unlock_irqrestore(&lmr->mr.lock, flags);
+	return ret;
+}
+
+/* Take the bind upon ourselves; one that looks busy may have come back: look once. */
+static DAT_RETURN rmr_claim(struct kdapl_rmr *rmr, struct kdapl_half *half, unsigned long ep)
+{
+	bool swept = false;
+	unsigned long flags;
+	DAT_RETURN ret;
+
+again:
+	ret = DAT_SUCCESS;
+	spin_lock_irqsave(&rmr->lock, flags);
+	if (rmr->dead) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	} else if (rmr->op) {
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE);
+	} else if (rmr->scope == DAT_RMR_SCOPE_EP && rmr->now.mr && rmr->ep != ep) {
+		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	} else {
+		rmr->op = half;
+		rmr->inv_done = false;
+		rmr->next_gone = false;
+	}
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	if (DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES && !swept) {
+		kdapl_ring_sweep(half->sq);
+		swept = true;
+		goto again;
+	}
+	return ret;
+}
+
+/* The part of the LMR, as a list of the RMR's own. Entries, or -E2BIG. */
+static int rmr_slice(struct kdapl_rmr *rmr, const struct kdapl_lmr *lmr, u64 offset, u64 length)
+{
+	struct scatterlist *sg, *out = rmr->sgl;
+	int n = 0, i;
+	u32 chunk;
+
+	for_each_sg(lmr->mem.sgt.sgl, sg, lmr->mem.nents, i) {
+		if (!length)
+			break;
+		if (offset >= sg_dma_len(sg)) {
+			offset -= sg_dma_len(sg);
+			continue;
+		}
+		if (n == rmr->mr[0].pages)
+			return -E2BIG;
+		chunk = min_t(u64, sg_dma_len(sg) - offset, length);
+		sg_dma_address(out) = sg_dma_address(sg) + offset;
+		sg_dma_len(out) = chunk;
+		offset = 0;
+		length -= chunk;
+		out++;
+		n++;
+	}
+	return n;
+}
+
+static int rmr_map(struct kdapl_rmr *rmr, struct kdapl_mr *mr, const struct kdapl_lmr *lmr,
+		   u64 offset, const struct kdapl_span *span)
+{
+	struct kdapl_device *dev = rmr->obj.ia->dev;
+	u32 page_size, blocks;
+	int n;
+
+	n = rmr_slice(rmr, lmr, offset, span->length);
+	if (n <= 0)
+		return n ?: -EINVAL;
+	page_size = kdapl_mem_page_size(dev, rmr->sgl, n, span->start,
+					kdapl_mem_page_sizes(dev, true), mr->pages, &blocks);
+	return page_size ? kdapl_mr_map(mr, rmr->sgl, n, page_size, span->start) : -E2BIG;
+}
+
+/* Fill the binding to come. The claim is ours, and so is a use of the LMR. */
+static DAT_RETURN rmr_prepare(struct rmr_request *req, struct kdapl_lmr *lmr, struct kdapl_ep *ep)
+{
+	const DAT_LMR_TRIPLET *part = req->triplet;
+	struct kdapl_rmr *rmr = req->rmr;
+	struct kdapl_mr *mr = &rmr->mr[rmr->now.mr == &rmr->mr[0]];
+	struct kdapl_binding next = {
+		.lmr = lmr,
+		.mr = mr,
+		.span = {
+			.domain = rmr->scope == DAT_RMR_SCOPE_EP ?
+				  (unsigned long)ep->obj.handle : kdapl_pd_domain(mr->pd),
+			.start = req->va_type == DAT_VA_TYPE_ZB ? 0 : part->virtual_address,
+			.length = part->segment_length,
+			.priv = req->priv & KDAPL_PRIV_REMOTE,
+		},
+		.triplet = *part,
+		.priv = req->priv,
+		.va_type = req->va_type,
+	};
+	unsigned long flags;
+
+	if (rmr_map(rmr, mr, lmr, part->virtual_address - kdapl_lmr_start(lmr), &next.span)) {
+		pr_err_ratelimited("%s: %u bytes are too much for an RMR: it takes %u scattered pages\n",
+				   rmr->obj.ia->name, part->segment_length, mr->pages);
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	}
+	spin_lock_irqsave(&rmr->lock, flags);
+	spin_lock(&mr->lock);
+	kdapl_mr_new_key(mr);
+	next.context = mr->ibmr->rkey;
+	next.span.lkey = mr->ibmr->lkey;
+	spin_unlock(&mr->lock);
+	rmr->next = next;
+	rmr->ep = (unsigned long)ep->obj.handle;
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	req->context = next.context;
+	req->post->mr = mr->ibmr;
+	req->post->key = next.context;
+	req->post->access = kdapl_mr_access(req->priv & KDAPL_PRIV_REMOTE);
+	return DAT_SUCCESS;
+}
+
+/* Everything but the posting, on a connection. The claim is ours. */
+static DAT_RETURN rmr_begin(struct rmr_request *req, struct kdapl_lmr *lmr, struct kdapl_ep *ep)
+{
+	struct kdapl_rmr *rmr = req->rmr;
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	if (lmr) {
+		if (kdapl_obj_use(&lmr->obj))
+			return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+		/* again, since from here on it stays as it is */
+		ret = rmr_check_lmr(req, lmr, ep);
+		if (ret == DAT_SUCCESS)
+			ret = rmr_prepare(req, lmr, ep);
+		if (ret != DAT_SUCCESS) {
+			kdapl_lmr_unbound_rmr(lmr);
+			return ret;
+		}
+	}
+	spin_lock_irqsave(&rmr->lock, flags);
+	if (rmr->now.mr)
+		req->post->inv_key = rmr->now.context;
+	binding_hide(&rmr->now);
+	binding_publish(&rmr->next);
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN rmr_bind_claimed(struct rmr_request *req, struct kdapl_lmr *lmr,
+				   struct kdapl_ep *ep, struct kdapl_half *half)
+{
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	/* without a connection it will be flushed: nothing changes */
+	if (READ_ONCE(half->sq->mode) == KDAPL_RING_LIVE)
+		ret = rmr_begin(req, lmr, ep);
+	if (ret == DAT_SUCCESS)
+		ret = kdapl_request_post(ep, half, req->post);
+	if (ret != DAT_SUCCESS || req->post->soft)
+		kdapl_rmr_settle(req->rmr, DAT_DTO_BIND_MW, false);
+	return ret;
+}
+
+static DAT_RETURN rmr_check(const struct rmr_request *req, const DAT_RMR_CONTEXT *context)
+{
+	if (!req->triplet)
+		return kdapl_arg_err(3);
+	if (req->priv & ~DAT_MEM_PRIV_ALL_FLAG)
+		return kdapl_arg_err(4);
+	if (req->va_type != DAT_VA_TYPE_VA && req->va_type != DAT_VA_TYPE_ZB)
+		return kdapl_arg_err(5);
+	return context ? DAT_SUCCESS : kdapl_arg_err(9);
+}
+
+/* The LMR of a bind; NULL for an unbind, where it does not matter. */
+static DAT_RETURN rmr_lmr(const struct rmr_request *req, DAT_LMR_HANDLE handle,
+			  struct kdapl_lmr **lmr)
+{
+	*lmr = NULL;
+	if (req->triplet && !req->triplet->segment_length)
+		return DAT_SUCCESS;
+	*lmr = kdapl_handle_peek(handle, DAT_HANDLE_TYPE_LMR);
+	if (!*lmr || (*lmr)->obj.ia != req->rmr->obj.ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	if ((*lmr)->reserved)
+		return kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN rmr_bind(struct rmr_request *req, DAT_RMR_HANDLE rmr_handle,
+			   DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_handle,
+			   DAT_RMR_CONTEXT *context)
+{
+	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct kdapl_half *half;
+	struct kdapl_lmr *lmr;
+	DAT_RETURN ret;
+
+	req->rmr = kdapl_handle_peek(rmr_handle, DAT_HANDLE_TYPE_RMR);
+	if (!req->rmr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	ret = rmr_lmr(req, lmr_handle, &lmr);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	half = rcu_dereference(ep->half);
+	ret = rmr_check(req, context);
+	if (ret == DAT_SUCCESS)
+		ret = kdapl_request_check(ep, half, req->post, KDAPL_FLAGS_RDMA);
+	if (ret == DAT_SUCCESS && req->rmr->mr[0].pd != half->pd)
+		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	if (ret == DAT_SUCCESS && lmr)
+		ret = rmr_check_lmr(req, lmr, ep);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (!kdapl_dev_enter(half->dev))
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	ret = rmr_claim(req->rmr, half, (unsigned long)ep->obj.handle);
+	if (ret == DAT_SUCCESS) {
+		req->post->obj = &req->rmr->obj;
+		ret = rmr_bind_claimed(req, lmr, ep, half);
+	}
+	kdapl_dev_exit(half->dev);
+	return ret;
+}
+
+/**
+ * dat_rmr_bind - open a window onto an LMR for peers, or close it
+ * @rmr_handle: RMR
+ * @lmr_handle: LMR; does not matter when the window is to be closed
+ * @lmr_triplet: which part of it; length 0 closes the window. Read during the call
+ * @mem_priv: REMOTE_READ (the LMR must have LOCAL_READ) and REMOTE_WRITE
+ *	(LOCAL_WRITE); local rights do not matter
+ * @va_type: DAT_VA_TYPE_VA: peers name the memory by the addresses of @lmr_triplet;
+ *	DAT_VA_TYPE_ZB: from 0, for a part that starts on a page
+ * @ep_handle: EP in CONNECTED, of the PZ of both; in DISCONNECTED the bind is flushed
+ * @user_cookie: comes back with the completion
+ * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is configured
+ *	for it
+ * @context: where the key for peers goes; of no meaning when the window is closed
+ *
+ * The completion is a DAT_RMR_BIND_COMPLETION_EVENT on the request EVD. Nothing that
+ * is posted later on the EP starts before the bind is done, so a Send may carry the
+ * key at once. The key of the previous bind is dead when the completion comes; the
+ * previous LMR is in use until then, the new one from the return of the call. One
+ * bind of an RMR may be under way at a time. Where an RMR is bound already the bind
+ * takes two places of the request queue, unless the request EVD of the EP has
+ * DAT_EVD_RMR_BIND_FLAG: then there is room for both.
+ *
+ * Context: any; does not sleep or allocate.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (RMR, LMR, EP); DAT_RESERVED_LMR;
+ * DAT_INVALID_PARAMETER (range outside the LMR, lmr_context that is not the LMR's,
+ * rights, flags, NULL); DAT_INVALID_STATE; DAT_PROTECTION_VIOLATION (not all of one
+ * PZ; of dat_rmr_create_for_ep() and bound on another EP);
+ * DAT_PRIVILEGES_VIOLATION; DAT_INSUFFICIENT_RESOURCES (a bind is under way;
+ * max_request_dtos are outstanding; subtype MEMORY_REGION: more scattered pages than
+ * kdat_ia_mem_limits() says); DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle,
+			const DAT_LMR_TRIPLET *lmr_triplet, DAT_MEM_PRIV_FLAGS mem_priv,
+			DAT_VA_TYPE va_type, DAT_EP_HANDLE ep_handle, DAT_RMR_COOKIE user_cookie,
+			DAT_COMPLETION_FLAGS completion_flags, DAT_RMR_CONTEXT *context)
+{
+	struct kdapl_post post = {
+		.cookie = user_cookie,
+		.flags = completion_flags,
+		.op = DAT_DTO_BIND_MW,
+		.flags_arg = 8,
+	};
+	struct rmr_request req = {
+		.triplet = lmr_triplet,
+		.priv = mem_priv,
+		.va_type = va_type,
+		.post = &post,
+	};
+	DAT_RETURN ret;
+
+	rcu_read_lock();
+	ret = rmr_bind(&req, rmr_handle, lmr_handle, ep_handle, context);
+	rcu_read_unlock();
+	if (ret == DAT_SUCCESS)
+		*context = req.context;
+	return ret;
+}
+EXPORT_SYMBOL(dat_rmr_bind);
+
+/* ------------------------------------------------------------------ */
+/* the object                                                           */
+
+static void rmr_release(struct kdapl_obj *obj)
+{
+	struct kdapl_rmr *rmr = container_of(obj, struct kdapl_rmr, obj);
+
+	kvfree(rmr->sgl);
+	kfree_rcu(rmr, obj.rcu);
+}
+
+/**
+ * kdapl_rmr_destroy - destroy a retired RMR
+ * @rmr: retired, or never published
+ *
+ * Context: may sleep.
+ */
+void kdapl_rmr_destroy(struct kdapl_rmr *rmr)
+{
+	struct kdapl_lmr *lmr;
+	int i;
+
+	spin_lock_irq(&rmr->lock);
+	rmr->dead = true;
+	spin_unlock_irq(&rmr->lock);
+	kdapl_op_wait(rmr->obj.ia, &rmr->lock, &rmr->op);
+	for (i = 0; i < ARRAY_SIZE(rmr->mr); i++)
+		kdapl_mr_destroy(&rmr->mr[i]);
+	/* a peer's Send may have been reaped meanwhile */
+	spin_lock_irq(&rmr->lock);
+	lmr = binding_end(&rmr->now);
+	spin_unlock_irq(&rmr->lock);
+	if (lmr)
+		kdapl_lmr_unbound_rmr(lmr);
+	kdapl_obj_unuse(&rmr->pz->obj);
+	kdapl_obj_put(&rmr->obj);
+}
+
+static int rmr_make(struct kdapl_rmr *rmr)
+{
+	u32 pages = kdapl_rmr_pages(rmr->obj.ia->dev);
+	int ret, i;
+
+	rmr->sgl = kvcalloc(pages, sizeof(*rmr->sgl), GFP_KERNEL);
+	if (!rmr->sgl)
+		return -ENOMEM;
+	sg_init_table(rmr->sgl, pages);
+	for (i = 0; i < ARRAY_SIZE(rmr->mr); i++) {
+		ret = kdapl_mr_create(&rmr->mr[i], pages);
+		if (!ret)
+			ret = kdapl_mr_prime(&rmr->mr[i]);
+		if (ret)
+			return ret == -EINVAL ? -EIO : ret;
+	}
+	return kdapl_obj_publish(&rmr->obj);
+}
+
+static DAT_RETURN rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_SCOPE scope,
+			     DAT_RMR_HANDLE *rmr_handle)
+{
+	struct kdapl_pz *pz = kdapl_obj_get(pz_handle, DAT_HANDLE_TYPE_PZ);
+	struct kdapl_rmr *rmr;
+	struct kdapl_ia *ia;
+	DAT_RETURN ret;
+	int err, i;
+
+	if (!pz)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	ia = pz->obj.ia;
+	ret = kdapl_arg_err(2);
+	if (!rmr_handle)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(ia->dev))
+		goto out;
+	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	rmr = kzalloc(sizeof(*rmr), GFP_KERNEL);
+	if (!rmr)
+		goto out_exit;
+	if (kdapl_obj_use(&pz->obj)) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+		kfree(rmr);
+		goto out_exit;
+	}
+	kdapl_obj_init(&rmr->obj, DAT_HANDLE_TYPE_RMR, ia, rmr_release);
+	spin_lock_init(&rmr->lock);
+	for (i = 0; i < ARRAY_SIZE(rmr->mr); i++)
+		kdapl_mr_init(&rmr->mr[i], &rmr->obj, pz->pd);
+	rmr->pz = pz;
+	rmr->pz_handle = pz_handle;
+	rmr->scope = scope;
+	err = rmr_make(rmr);
+	if (err) {
+		ret = kdapl_lmr_ret(err);
+		kdapl_rmr_destroy(rmr);
+		goto out_exit;
+	}
+	*rmr_handle = rmr->obj.handle;
+	kdapl_obj_put(&rmr->obj);
+	ret = DAT_SUCCESS;
+out_exit:
+	kdapl_dev_exit(ia->dev);
+out:
+	kdapl_obj_put(&pz->obj);
+	return ret;
+}
+
+/**
+ * dat_rmr_create - make an RMR for all EPs of a PZ
+ * @pz_handle: PZ
+ * @rmr_handle: where the handle goes
+ *
+ * It is bound to nothing. Making one takes its time and memory, binding it does not.
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (PZ); DAT_INVALID_PARAMETER (NULL);
+ * DAT_INSUFFICIENT_RESOURCES (subtype MEMORY_REGION or MEMORY); DAT_INTERNAL_ERROR
+ * (device removed).
+ */
+DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
+{
+	return rmr_create(pz_handle, DAT_RMR_SCOPE_PZ, rmr_handle);
+}
+EXPORT_SYMBOL(dat_rmr_create);
+
+/**
+ * dat_rmr_create_for_ep - make an RMR that one EP uses at a time
+ * @pz_handle: PZ
+ * @rmr_handle: where the handle goes
+ *
+ * While it is bound, the EP that has bound it is the only one that may bind it
+ * again, or close it.
+ *
+ * Context: may sleep.
+ * Return: as dat_rmr_create().
+ */
+DAT_RETURN dat_rmr_create_for_ep(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
+{
+	return rmr_create(pz_handle, DAT_RMR_SCOPE_EP, rmr_handle);
+}
+EXPORT_SYMBOL(dat_rmr_create_for_ep);
+
+/**
+ * dat_rmr_query - read the parameters of an RMR
+ * @rmr_handle: RMR
+ * @rmr_param_mask: DAT_RMR_FIELD_* bits of the members wanted; 0 is legal
+ * @rmr_param: filled entirely; what the RMR is bound to is 0 while it is not
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
+ * mask bit, NULL @rmr_param with a mask).
+ */
+DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rmr_param_mask,
+			 DAT_RMR_PARAM *rmr_param)
+{
+	struct kdapl_rmr *rmr = kdapl_obj_get(rmr_handle, DAT_HANDLE_TYPE_RMR);
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	if (!rmr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	ret = kdapl_query_check(rmr_param_mask, DAT_RMR_FIELD_ALL, rmr_param);
+	if (ret == DAT_SUCCESS && rmr_param) {
+		memset(rmr_param, 0, sizeof(*rmr_param));
+		rmr_param->ia_handle = rmr->obj.ia->obj.handle;
+		rmr_param->pz_handle = rmr->pz_handle;
+		rmr_param->rmr_scope = rmr->scope;
+		spin_lock_irqsave(&rmr->lock, flags);
+		rmr_param->lmr_triplet = rmr->now.triplet;
+		rmr_param->mem_priv = rmr->now.priv;
+		rmr_param->rmr_context = rmr->now.context;
+		rmr_param->va_type = rmr->now.va_type;
+		spin_unlock_irqrestore(&rmr->lock, flags);
+	}
+	kdapl_obj_put(&rmr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_rmr_query);
+
+/**
+ * dat_rmr_free - end an RMR, bound or not
+ * @rmr_handle: RMR
+ *
+ * After the return peers do not reach memory through it. A bind that is under way is
+ * waited for; an EP that has not given it back after 5 s is ended for it, and its
+ * consumer told BROKEN.
+ *
+ * Context: may sleep; not in an upcall of an EVD that binds of it complete on.
+ * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ */
+DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle)
+{
+	struct kdapl_rmr *rmr = kdapl_obj_get(rmr_handle, DAT_HANDLE_TYPE_RMR);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!rmr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	if (kdapl_obj_retire(&rmr->obj))
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	else
+		kdapl_rmr_destroy(rmr);
+	kdapl_obj_put(&rmr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_rmr_free);
