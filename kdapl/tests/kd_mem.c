@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The common ground of the suites on memory, see kd_mem.h.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "kd_mem.h"
+
+/**
+ * km_init - .init of a suite that works with memory
+ * @test: the case
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int km_init(struct kunit *test)
+{
+	struct km *km = kunit_kzalloc(test, sizeof(*km), GFP_KERNEL);
+
+	if (!km)
+		return -ENOMEM;
+	km->env.test = test;
+	test->priv = &km->env;
+	return 0;
+}
+
+/**
+ * km_of - what a case works with
+ * @test: the case
+ *
+ * Return: it.
+ */
+struct km *km_of(struct kunit *test)
+{
+	return container_of((struct kd_env *)test->priv, struct km, env);
+}
+
+/**
+ * km_exit - .exit of such a suite
+ * @test: the case
+ *
+ * EPs go first, and with them what is outstanding.
+ */
+void km_exit(struct kunit *test)
+{
+	struct km *km;
+	int i;
+
+	if (!test->priv)
+		return;
+	km = km_of(test);
+	if (km->env.dev)
+		fake_ib_hold_flush(km->env.dev, false);
+	for (i = 0; i < KM_EPS; i++)
+		if (km->eps[i].ep)
+			km_ep_free(km, i);
+	for (i = 0; i < KM_OBJS; i++)
+		if (km->rmrs[i])
+			KD_EXPECT_OK(test, dat_rmr_free(km->rmrs[i]));
+	for (i = 0; i < KM_OBJS; i++)
+		if (km->lmrs[i])
+			KD_EXPECT_OK(test, dat_lmr_free(km->lmrs[i]));
+	kd_exit(test);
+	for (i = 0; i < KM_PAGES; i++)
+		if (km->page[i])
+			__free_pages(km->page[i], 1);
+	memset(km, 0, sizeof(*km));
+	km->env.test = test;
+}
+
+/**
+ * km_open - set everything up but the EPs
+ * @test: the case
+ * @caps: what the device says of itself, or NULL
+ *
+ * Return: the environment, torn down by km_exit().
+ */
+struct km *km_open(struct kunit *test, const struct fake_ib_caps *caps)
+{
+	struct km *km = km_of(test);
+	int i;
+
+	kd_open(test, caps);
+	KD_ASSERT_OK(test, dat_evd_free(km->env.req));
+	km->env.req = DAT_HANDLE_NULL;
+	KD_ASSERT_OK(test, dat_evd_kcreate(km->env.ia, 64, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG,
+					   &km->env.req));
+	for (i = 0; i < KM_PAGES; i++) {
+		/* the other page of each pair keeps neighbours apart */
+		km->page[i] = alloc_pages(GFP_KERNEL | __GFP_ZERO, 1);
+		KUNIT_ASSERT_NOT_NULL(test, km->page[i]);
+		km->pa[i] = page_to_phys(km->page[i]);
+	}
+	return km;
+}
+
+/**
+ * km_use - make one of the EPs the one that the helpers work with
+ * @km: environment
+ * @i: which EP
+ *
+ * Return: its QP.
+ */
+struct ib_qp *km_use(struct km *km, int i)
+{
+	km->env.ep = km->eps[i].ep;
+	km->env.kep = km->eps[i].kep;
+	km->env.qp = km->eps[i].qp;
+	return km->env.qp;
+}
+
+/**
+ * km_ep - create an EP, without connecting it, and use it
+ * @km: environment
+ * @i: which one it is to be
+ * @attr: its attributes, or NULL
+ */
+void km_ep(struct km *km, int i, const DAT_EP_ATTR *attr)
+{
+	kd_ep(&km->env, attr);
+	km->eps[i] = (struct km_ep) { km->env.ep, km->env.kep, km->env.qp };
+}
+
+/**
+ * km_ep_free - free one of the EPs
+ * @km: environment
+ * @i: which EP
+ */
+void km_ep_free(struct km *km, int i)
+{
+	km_use(km, i);
+	kd_ep_free(&km->env);
+	memset(&km->eps[i], 0, sizeof(km->eps[i]));
+}
+
+/**
+ * km_connected - km_open(), and an EP that is connected
+ * @test: the case
+ * @attr: attributes of the EP, or NULL
+ *
+ * Return: the environment.
+ */
+struct km *km_connected(struct kunit *test, const DAT_EP_ATTR *attr)
+{
+	struct km *km = km_open(test, NULL);
+
+	km_ep(km, 0, attr);
+	kd_connect(&km->env);
+	return km;
+}
+
+/* Note a handle in the first free place, or take it out. */
+static void km_note(struct km *km, DAT_HANDLE *table, DAT_HANDLE old, DAT_HANDLE handle)
+{
+	int i;
+
+	for (i = 0; i < KM_OBJS && table[i] != old; i++)
+		;
+	KUNIT_ASSERT_LT(km->env.test, i, KM_OBJS);
+	table[i] = handle;
+}
+
+/**
+ * km_keep_lmr - have an LMR freed with the case
+ * @km: environment
+ * @lmr: LMR
+ */
+void km_keep_lmr(struct km *km, DAT_LMR_HANDLE lmr)
+{
+	km_note(km, km->lmrs, DAT_HANDLE_NULL, lmr);
+}
+
+/**
+ * km_drop_lmr - free an LMR now
+ * @km: environment
+ * @lmr: LMR
+ */
+void km_drop_lmr(struct km *km, DAT_LMR_HANDLE lmr)
+{
+	km_note(km, km->lmrs, lmr, DAT_HANDLE_NULL);
+	KD_EXPECT_OK(km->env.test, dat_lmr_free(lmr));
+}
+
+/**
+ * km_drop_rmr - free an RMR now
+ * @km: environment
+ * @rmr: RMR
+ */
+void km_drop_rmr(struct km *km, DAT_RMR_HANDLE rmr)
+{
+	km_note(km, km->rmrs, rmr, DAT_HANDLE_NULL);
+	KD_EXPECT_OK(km->env.test, dat_rmr_free(rmr));
+}
+
+/**
+ * km_lmr - an LMR of dat_lmr_allocate()
+ * @km: environment
+ * @pages: how many it takes
+ * @scope: who may bind it
+ *
+ * Return: its handle.
+ */
+DAT_LMR_HANDLE km_lmr(struct km *km, DAT_COUNT pages, DAT_LMR_SCOPE scope)
+{
+	DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
+
+	KD_ASSERT_OK(km->env.test, dat_lmr_allocate(km->env.ia, km->env.pz, pages, scope, &lmr));
+	km_keep_lmr(km, lmr);
+	return lmr;
+}
+
+/**
+ * km_rmr - an RMR
+ * @km: environment
+ * @for_ep: of dat_rmr_create_for_ep()
+ *
+ * Return: its handle.
+ */
+DAT_RMR_HANDLE km_rmr(struct km *km, bool for_ep)
+{
+	DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
+
+	KD_ASSERT_OK(km->env.test, for_ep ? dat_rmr_create_for_ep(km->env.pz, &rmr) :
+					    dat_rmr_create(km->env.pz, &rmr));
+	km_note(km, km->rmrs, DAT_HANDLE_NULL, rmr);
+	return rmr;
+}
+
+/**
+ * km_bytes - what is in a page
+ * @km: environment
+ * @page: which one
+ *
+ * Return: its first byte.
+ */
+void *km_bytes(struct km *km, int page)
+{
+	return page_address(km->page[page]);
+}
+
+/**
+ * km_byte - the byte that km_fill() writes
+ * @seed: its seed
+ * @page: which page
+ * @offset: where in it
+ *
+ * Return: the byte.
+ */
+u8 km_byte(u8 seed, int page, u32 offset)
+{
+	return seed + 31 * page + offset + (offset >> 8) * 7;
+}
+
+/**
+ * km_fill - give every byte of the pages a value of its own, nearly
+ * @km: environment
+ * @seed: makes the values others than those before
+ */
+void km_fill(struct km *km, u8 seed)
+{
+	u32 i, offset;
+	u8 *bytes;
+
+	for (i = 0; i < KM_PAGES; i++) {
+		bytes = km_bytes(km, i);
+		for (offset = 0; offset < PAGE_SIZE; offset++)
+			bytes[offset] = km_byte(seed, i, offset);
+	}
+}
+
+/**
+ * km_try_fmr - dat_lmr_fmr() with pages of the environment
+ * @km: environment
+ * @lmr: LMR
+ * @first: first page
+ * @n: how many
+ * @priv: rights
+ * @flags: completion flags
+ * @cookie: cookie
+ * @keys: where the contexts go
+ *
+ * The array of pages is scribbled over afterwards.
+ *
+ * Return: what the call returned.
+ */
+DAT_RETURN km_try_fmr(struct km *km, DAT_LMR_HANDLE lmr, int first, u64 n, DAT_MEM_PRIV_FLAGS priv,
+		      int flags, u64 cookie, struct km_keys *keys)
+{
+	DAT_PADDR pages[KM_PAGES];
+	DAT_REGION_DESCRIPTION region = { .for_physical = pages };
+	DAT_LMR_COOKIE c = { .as_64 = cookie };
+	DAT_RETURN ret;
+
+	memset(keys, 0xee, sizeof(*keys));
+	memcpy(pages, km->pa + first, min_t(u64, n, KM_PAGES - first) * sizeof(*pages));
+	ret = dat_lmr_fmr(lmr, DAT_MEM_TYPE_PHYSICAL, region, n, priv, DAT_VA_TYPE_VA, km->env.ep,
+			  c, flags, &keys->lmr, &keys->rmr);
+	memset(pages, 0xee, sizeof(pages));
+	return ret;
+}
+
+/**
+ * km_try_inv - dat_lmr_invalidate()
+ * @km: environment
+ * @lmr: LMR
+ * @flags: completion flags
+ * @cookie: cookie
+ *
+ * Return: what the call returned.
+ */
+DAT_RETURN km_try_inv(struct km *km, DAT_LMR_HANDLE lmr, int flags, u64 cookie)
+{
+	DAT_LMR_COOKIE c = { .as_64 = cookie };
+
+	return dat_lmr_invalidate(lmr, km->env.ep, c, flags);
+}
+
+/**
+ * km_bind - bind an LMR and have it reported
+ * @km: environment, nothing outstanding
+ * @lmr: LMR
+ * @first: first page
+ * @n: how many
+ * @priv: rights
+ * @keys: where the contexts go
+ */
+void km_bind(struct km *km, DAT_LMR_HANDLE lmr, int first, u64 n, DAT_MEM_PRIV_FLAGS priv,
+	     struct km_keys *keys)
+{
+	KD_ASSERT_OK(km->env.test, km_try_fmr(km, lmr, first, n, priv, 0, 0xb1d, keys));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_LMR_FMR, 0xb1d, DAT_DTO_SUCCESS);
+}
+
+/**
+ * km_unbind - invalidate an LMR and have it reported
+ * @km: environment, nothing outstanding
+ * @lmr: LMR
+ */
+void km_unbind(struct km *km, DAT_LMR_HANDLE lmr)
+{
+	KD_ASSERT_OK(km->env.test, km_try_inv(km, lmr, 0, 0x1e7));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_LMR_INVALIDATE, 0x1e7, DAT_DTO_SUCCESS);
+}
+
+/**
+ * km_try_rmr - dat_rmr_bind()
+ * @km: environment
+ * @rmr: RMR
+ * @lmr: LMR
+ * @addr: first address of the range
+ * @length: its length
+ * @key: lmr_context
+ * @priv: rights
+ * @flags: completion flags
+ * @cookie: cookie
+ * @context: where the new context goes
+ *
+ * Return: what the call returned.
+ */
+DAT_RETURN km_try_rmr(struct km *km, DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
+		      DAT_LMR_CONTEXT key, DAT_MEM_PRIV_FLAGS priv, int flags, u64 cookie,
+		      DAT_RMR_CONTEXT *context)
+{
+	DAT_LMR_TRIPLET triplet = { addr, length, key };
+	DAT_RMR_COOKIE c = { .as_64 = cookie };
+	DAT_RETURN ret;
+
+	ret = dat_rmr_bind(rmr, lmr, &triplet, priv, DAT_VA_TYPE_VA, km->env.ep, c, flags,
+			   context);
+	memset(&triplet, 0xee, sizeof(triplet));
+	return ret;
+}
+
+/**
+ * km_expect - the next completion is this one
+ * @km: environment
+ * @op: operation
+ * @cookie: cookie
+ * @status: status
+ */
+void km_expect(struct km *km, DAT_DTOS op, u64 cookie, int status)
+{
+	struct kunit *test = km->env.test;
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_EVENT event;
+
+	dto = &event.event_data.dto_completion_event_data;
+	KUNIT_ASSERT_TRUE_MSG(test, kd_next(km->env.req, &event), "operation %u, cookie %llx",
+			      op, cookie);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_DTO_COMPLETION_EVENT);
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, km->env.req);
+	KUNIT_EXPECT_PTR_EQ(test, dto->ep_handle, km->env.ep);
+	KUNIT_EXPECT_EQ(test, (u64)dto->user_cookie.as_64, cookie);
+	KUNIT_EXPECT_EQ(test, (int)dto->status, status);
+	KUNIT_EXPECT_EQ(test, (u32)dto->operation, (u32)op);
+}
+
+/**
+ * km_expect_bind - the next completion is that of an RMR bind
+ * @km: environment
+ * @rmr: RMR
+ * @cookie: cookie
+ * @status: status
+ */
+void km_expect_bind(struct km *km, DAT_RMR_HANDLE rmr, u64 cookie, int status)
+{
+	struct kunit *test = km->env.test;
+	const DAT_RMR_BIND_COMPLETION_EVENT_DATA *data;
+	DAT_EVENT event;
+
+	data = &event.event_data.rmr_completion_event_data;
+	KUNIT_ASSERT_TRUE_MSG(test, kd_next(km->env.req, &event), "bind, cookie %llx", cookie);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_RMR_BIND_COMPLETION_EVENT);
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, km->env.req);
+	KUNIT_EXPECT_PTR_EQ(test, data->rmr_handle, rmr);
+	KUNIT_EXPECT_EQ(test, (u64)data->user_cookie.as_64, cookie);
+	KUNIT_EXPECT_EQ(test, (int)data->status, status);
+}
+
+/**
+ * km_done - the oldest request comes back
+ * @km: environment
+ * @status: with which status
+ */
+void km_done(struct km *km, enum ib_wc_status status)
+{
+	KUNIT_EXPECT_EQ(km->env.test, fake_ib_complete(km->env.qp, false, status), 0);
+}
+
+/**
+ * km_param - query an LMR
+ * @km: environment
+ * @lmr: LMR
+ * @param: filled
+ */
+void km_param(struct km *km, DAT_LMR_HANDLE lmr, DAT_LMR_PARAM *param)
+{
+	memset(param, 0x5a, sizeof(*param));
+	KD_EXPECT_OK(km->env.test, dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, param));
+}
+
+/**
+ * km_bound - does an LMR stand for memory?
+ * @km: environment
+ * @lmr: LMR
+ *
+ * Return: what its query says.
+ */
+bool km_bound(struct km *km, DAT_LMR_HANDLE lmr)
+{
+	DAT_LMR_PARAM param;
+
+	km_param(km, lmr, &param);
+	return param.lmr_state.bound;
+}
+
+/**
+ * km_send - send a segment
+ * @km: environment
+ * @key: lmr_context
+ * @addr: first address
+ * @length: bytes
+ * @cookie: cookie
+ *
+ * Return: what the call returned.
+ */
+DAT_RETURN km_send(struct km *km, DAT_LMR_CONTEXT key, u64 addr, u32 length, u64 cookie)
+{
+	DAT_LMR_TRIPLET iov = { addr, length, key };
+
+	return kd_post(km->env.ep, KD_SEND, 1, &iov, cookie, NULL, 0);
+}
+
+/**
+ * km_last - the request the device got last
+ * @km: environment
+ * @wr: filled
+ */
+void km_last(struct km *km, struct fake_ib_wr *wr)
+{
+	KUNIT_ASSERT_TRUE(km->env.test, fake_ib_last_wr(km->env.qp, false, wr));
+}
+
+/**
+ * km_trace - take down what a refused call must leave alone
+ * @km: environment
+ * @trace: filled
+ */
+void km_trace(struct km *km, struct km_trace *trace)
+{
+	trace->posted = fake_ib_posted(km->env.qp, false);
+	trace->maps = fake_ib_count(km->env.dev, FAKE_IB_MAP_MR_SG);
+	trace->used = kd_ring_used(kd_half(&km->env)->sq);
+}
+
+/**
+ * km_untouched - it has
+ * @km: environment
+ * @before: of km_trace()
+ * @what: what was tried
+ */
+void km_untouched(struct km *km, const struct km_trace *before, const char *what)
+{
+	struct km_trace now;
+
+	km_trace(km, &now);
+	KUNIT_EXPECT_EQ_MSG(km->env.test, now.posted, before->posted, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(km->env.test, now.maps, before->maps, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(km->env.test, now.used, before->used, "%s", what);
+}
+
+/**
+ * km_down - disconnect the EP, abruptly
+ * @km: environment with a connected EP; it is in DISCONNECTED afterwards
+ */
+void km_down(struct km *km)
+{
+	KD_EXPECT_OK(km->env.test, dat_ep_disconnect(km->env.ep, DAT_CLOSE_ABRUPT_FLAG));
+	KUNIT_EXPECT_EQ(km->env.test, kd_expect_end(&km->env),
+			(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+/**
+ * km_drain - drop all events
+ * @evd: EVD
+ */
+void km_drain(DAT_EVD_HANDLE evd)
+{
+	DAT_EVENT event;
+
+	while (kd_next(evd, &event))
+		;
+}

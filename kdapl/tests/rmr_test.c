@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Remote Memory Regions: arguments, what reaches the device, what a peer reaches
+ * by the keys, and queries. Failures, flushes and freeing: rmr_end_test.c.
+ */
+#include <linux/mm.h>
+
+#include "kd_mem.h"
+
+#define RM_ADDR(km)	((km)->env.mem[KD_RW].addr)
+#define RM_KEY(km)	((km)->env.mem[KD_RW].lmr_context)
+#define RM_LMR(km)	((km)->env.mem[KD_RW].lmr)
+
+/* Bind to a part of the LMR that has all rights. */
+static DAT_RETURN rm_bind(struct km *km, DAT_RMR_HANDLE rmr, u32 offset, u32 length, int priv,
+			  u64 cookie, DAT_RMR_CONTEXT *context)
+{
+	return km_try_rmr(km, rmr, RM_LMR(km), RM_ADDR(km) + offset, length, RM_KEY(km), priv, 0,
+			  cookie, context);
+}
+
+static DAT_RETURN rm_unbind(struct km *km, DAT_RMR_HANDLE rmr, u64 cookie)
+{
+	DAT_RMR_CONTEXT none;
+
+	return km_try_rmr(km, rmr, DAT_HANDLE_NULL, 0x1234, 0, 0xbad, 0, 0, cookie, &none);
+}
+
+static int rm_write(struct km *km, DAT_RMR_CONTEXT key, u64 addr, u8 byte)
+{
+	return fake_ib_access(km->env.dev, key, addr, &byte, 1, IB_ACCESS_REMOTE_WRITE);
+}
+
+static int rm_read(struct km *km, DAT_RMR_CONTEXT key, u64 addr)
+{
+	u8 byte;
+
+	return fake_ib_access(km->env.dev, key, addr, &byte, 1, IB_ACCESS_REMOTE_READ);
+}
+
+static void rm_create_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_RMR_HANDLE rmr, none, bad[] = { DAT_HANDLE_NULL, km->env.ia, km->env.ep, (void *)~0UL };
+	static const enum fake_ib_verb verbs[] = { FAKE_IB_ALLOC_MR, FAKE_IB_MAP_MR_SG };
+	struct fake_ib_live before, after;
+	DAT_RMR_PARAM param;
+	int i, for_ep, nth;
+
+	for (for_ep = 0; for_ep < 2; for_ep++) {
+		for (i = 0; i < ARRAY_SIZE(bad); i++)
+			KD_EXPECT_RET(test, for_ep ? dat_rmr_create_for_ep(bad[i], &none) :
+				      dat_rmr_create(bad[i], &none), DAT_INVALID_HANDLE,
+				      DAT_INVALID_HANDLE_PZ);
+		KD_EXPECT_RET(test, for_ep ? dat_rmr_create_for_ep(km->env.pz, NULL) :
+			      dat_rmr_create(km->env.pz, NULL), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
+		fake_ib_live(km->env.dev, &before);
+		for (i = 0; i < ARRAY_SIZE(verbs); i++) {
+			for (nth = 1; nth <= 2; nth++) {
+				fake_ib_fail(km->env.dev, verbs[i], nth, -ENOMEM);
+				KM_EXPECT_TYPE(test, for_ep ?
+					       dat_rmr_create_for_ep(km->env.pz, &none) :
+					       dat_rmr_create(km->env.pz, &none),
+					       DAT_INSUFFICIENT_RESOURCES);
+				KUNIT_EXPECT_EQ(test, fake_ib_failing(km->env.dev, verbs[i]), 0U);
+			}
+		}
+		fake_ib_live(km->env.dev, &after);
+		KUNIT_EXPECT_EQ(test, before.mrs, after.mrs);
+		rmr = km_rmr(km, for_ep);
+		KD_EXPECT_OK(test, dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+		KUNIT_EXPECT_PTR_EQ(test, param.ia_handle, km->env.ia);
+		KUNIT_EXPECT_PTR_EQ(test, param.pz_handle, km->env.pz);
+		KUNIT_EXPECT_EQ(test, (int)param.rmr_scope,
+				(int)(for_ep ? DAT_RMR_SCOPE_EP : DAT_RMR_SCOPE_PZ));
+		KD_EXPECT_RET(test, dat_pz_free(km->env.pz), DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_PZ_IN_USE);
+	}
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		KD_EXPECT_RET(test, dat_rmr_query(bad[i], DAT_RMR_FIELD_ALL, &param),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+		KD_EXPECT_RET(test, dat_rmr_free(bad[i]), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_RMR);
+	}
+	KM_EXPECT_TYPE(test, dat_rmr_query(rmr, DAT_RMR_FIELD_ALL + 1, &param),
+		       DAT_INVALID_PARAMETER);
+	KM_EXPECT_TYPE(test, dat_rmr_query(rmr, DAT_RMR_FIELD_PZ_HANDLE, NULL),
+		       DAT_INVALID_PARAMETER);
+	KD_EXPECT_OK(test, dat_rmr_query(rmr, 0, NULL));
+	km_drop_rmr(km, rmr);
+	KD_EXPECT_RET(test, dat_rmr_free(rmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+}
+
+static void rm_native_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_RMR_HANDLE rmr = km_rmr(km, false);
+	struct fake_ib_wr first, wr;
+	DAT_RMR_CONTEXT a, b;
+	DAT_RMR_PARAM param;
+
+	/* fresh: a registration */
+	KD_ASSERT_OK(test, rm_bind(km, rmr, 100, 50, KM_REMOTE | KM_LOCAL, 1, &a));
+	km_last(km, &wr);
+	KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)IB_WR_REG_MR);
+	KUNIT_EXPECT_EQ(test, wr.rkey, a);
+	KUNIT_EXPECT_EQ(test, wr.remote_addr, RM_ADDR(km) + 100);
+	KUNIT_EXPECT_EQ(test, wr.length, 50ULL);
+	KUNIT_EXPECT_TRUE(test, wr.send_flags & IB_SEND_SIGNALED);
+	/* the LMR is in use as soon as the call has returned */
+	KD_EXPECT_RET(test, dat_lmr_free(RM_LMR(km)), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_LMR_IN_USE);
+	km_done(km, IB_WC_SUCCESS);
+	km_expect_bind(km, rmr, 1, DAT_RMR_BIND_SUCCESS);
+	KD_EXPECT_EMPTY(test, km->env.req);
+	KUNIT_EXPECT_EQ(test, rm_write(km, a, RM_ADDR(km) + 100, 1), 0);
+	KUNIT_EXPECT_EQ(test, rm_write(km, a, RM_ADDR(km) + 149, 1), 0);
+	KUNIT_EXPECT_EQ(test, rm_write(km, a, RM_ADDR(km) + 99, 1), -EACCES);
+	KUNIT_EXPECT_EQ(test, rm_write(km, a, RM_ADDR(km) + 150, 1), -EACCES);
+	/* it is for peers only */
+	KM_EXPECT_TYPE(test, km_send(km, a, RM_ADDR(km) + 100, 1, 1), DAT_PRIVILEGES_VIOLATION);
+	KD_EXPECT_OK(test, dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+	KUNIT_EXPECT_EQ(test, param.rmr_context, a);
+	KUNIT_EXPECT_EQ(test, (u64)param.lmr_triplet.virtual_address, RM_ADDR(km) + 100);
+	KUNIT_EXPECT_EQ(test, (u32)param.lmr_triplet.segment_length, 50U);
+	KUNIT_EXPECT_EQ(test, (u32)param.lmr_triplet.lmr_context, RM_KEY(km));
+
+	/* again: the old key goes first, in one chain, fenced; another MR takes over */
+	KD_ASSERT_OK(test, rm_bind(km, rmr, 200, 10, DAT_MEM_PRIV_REMOTE_READ_FLAG, 2, &b));
+	KUNIT_EXPECT_NE(test, a, b);
+	KUNIT_EXPECT_NE(test, a >> 8, b >> 8);
+	km_last(km, &wr);
+	KUNIT_ASSERT_TRUE(test, fake_ib_wr(km->env.qp, false, wr.seq - 1, &first));
+	KUNIT_EXPECT_EQ(test, first.call, wr.call);
+	KUNIT_EXPECT_EQ(test, (int)first.opcode, (int)IB_WR_LOCAL_INV);
+	KUNIT_EXPECT_EQ(test, first.rkey, a);
+	KUNIT_EXPECT_TRUE(test, first.send_flags & IB_SEND_FENCE);
+	KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)IB_WR_REG_MR);
+	KUNIT_EXPECT_EQ(test, wr.rkey, b);
+	/* until it is done the peer has what it had */
+	KUNIT_EXPECT_EQ(test, rm_write(km, a, RM_ADDR(km) + 100, 1), 0);
+	KUNIT_EXPECT_EQ(test, rm_read(km, b, RM_ADDR(km) + 200), -EACCES);
+	KUNIT_EXPECT_EQ(test, fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS), 2);
+	km_expect_bind(km, rmr, 2, DAT_RMR_BIND_SUCCESS);
+	KD_EXPECT_EMPTY(test, km->env.req);
+	KUNIT_EXPECT_EQ(test, rm_write(km, a, RM_ADDR(km) + 100, 1), -EACCES);
+	KUNIT_EXPECT_EQ(test, rm_read(km, b, RM_ADDR(km) + 200), 0);
+	KUNIT_EXPECT_EQ(test, rm_write(km, b, RM_ADDR(km) + 200, 1), -EACCES);
+
+	/* no longer: an invalidation */
+	KD_ASSERT_OK(test, rm_unbind(km, rmr, 3));
+	km_last(km, &wr);
+	KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)IB_WR_LOCAL_INV);
+	KUNIT_EXPECT_EQ(test, wr.rkey, b);
+	KD_EXPECT_RET(test, dat_lmr_free(RM_LMR(km)), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_LMR_IN_USE);
+	km_done(km, IB_WC_SUCCESS);
+	km_expect_bind(km, rmr, 3, DAT_RMR_BIND_SUCCESS);
+	KUNIT_EXPECT_EQ(test, rm_read(km, b, RM_ADDR(km) + 200), -EACCES);
+
+	/* once more: nothing to do, and done in its turn */
+	KD_ASSERT_OK(test, rm_unbind(km, rmr, 4));
+	km_last(km, &wr);
+	KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)IB_WR_RDMA_WRITE);
+	KUNIT_EXPECT_EQ(test, wr.length, 0ULL);
+	KD_EXPECT_EMPTY(test, km->env.req);
+	km_done(km, IB_WC_SUCCESS);
+	km_expect_bind(km, rmr, 4, DAT_RMR_BIND_SUCCESS);
+	KD_EXPECT_EMPTY(test, km->env.req);
+}
+
+static void rm_rotate_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_RMR_HANDLE rmr = km_rmr(km, false);
+	DAT_RMR_CONTEXT keys[64] = {};
+	int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(keys); i++) {
+		KD_ASSERT_OK(test, rm_bind(km, rmr, i, 8, KM_REMOTE, i, &keys[i]));
+		KUNIT_EXPECT_NE(test, keys[i], 0U);
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+		km_expect_bind(km, rmr, i, DAT_RMR_BIND_SUCCESS);
+		for (j = max(0, i - 3); j < i; j++)
+			KUNIT_EXPECT_NE(test, rm_read(km, keys[j], RM_ADDR(km) + i), 0);
+		KUNIT_EXPECT_EQ(test, rm_read(km, keys[i], RM_ADDR(km) + i), 0);
+		/* one binding, one key */
+		KUNIT_EXPECT_EQ(test, fake_ib_valid_mrs(km->env.dev), KD_NR_MEMS + 1);
+	}
+}
+
+static void rm_zero_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 4, DAT_LMR_SCOPE_PZ);
+	DAT_RMR_HANDLE rmr = km_rmr(km, false);
+	DAT_RMR_COOKIE cookie = { .as_64 = 1 };
+	DAT_LMR_TRIPLET part;
+	DAT_RMR_CONTEXT key;
+	struct km_keys keys;
+	u8 byte;
+
+	km_fill(km, 3);
+	km_bind(km, lmr, 0, 4, KM_LOCAL, &keys);
+	part = (DAT_LMR_TRIPLET) { km->pa[0] + PAGE_SIZE, PAGE_SIZE + 9, keys.lmr };
+	KD_EXPECT_OK(test, dat_rmr_bind(rmr, lmr, &part, KM_REMOTE, DAT_VA_TYPE_ZB, km->env.ep,
+					cookie, 0, &key));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect_bind(km, rmr, 1, DAT_RMR_BIND_SUCCESS);
+	KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, key, PAGE_SIZE + 8, &byte, 1,
+					     IB_ACCESS_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(test, byte, km_byte(3, 2, 8));
+	KUNIT_EXPECT_EQ(test, rm_read(km, key, PAGE_SIZE + 9), -EACCES);
+	part.virtual_address += 1;
+	KD_EXPECT_RET(test, dat_rmr_bind(rmr, lmr, &part, KM_REMOTE, DAT_VA_TYPE_ZB, km->env.ep,
+					 cookie, 0, &key), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	/* the same part by its address, over a page boundary */
+	KD_EXPECT_OK(test, dat_rmr_bind(rmr, lmr, &part, KM_REMOTE, DAT_VA_TYPE_VA, km->env.ep,
+					cookie, 0, &key));
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_expect_bind(km, rmr, 1, DAT_RMR_BIND_SUCCESS);
+	KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, key, km->pa[0] + 2 * PAGE_SIZE, &byte, 1,
+					     IB_ACCESS_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(test, byte, km_byte(3, 2, 0));
+	KUNIT_EXPECT_EQ(test, rm_read(km, key, km->pa[0] + PAGE_SIZE), -EACCES);
+}
+
+struct rm_bad {
+	u64 addr;
+	u32 length;
+	u32 key;
+	int priv;
+	int flags;
+	u32 want;
+};
+
+#define RM_ARG(n)	((u32)DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n))
+
+static void rm_args_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_RMR_HANDLE rmr = km_rmr(km, false), gone = km_rmr(km, false);
+	DAT_LMR_TRIPLET part = { RM_ADDR(km), 8, RM_KEY(km) };
+	DAT_RMR_COOKIE cookie = {};
+	u64 a = RM_ADDR(km);
+	u32 k = RM_KEY(km), len = KD_MEM_SIZE;
+	const struct rm_bad bad[] = {
+		{ a, len + 1, k, KM_REMOTE, 0, RM_ARG(3) },
+		{ a + 1, len, k, KM_REMOTE, 0, RM_ARG(3) },
+		{ a - 1, 1, k, KM_REMOTE, 0, RM_ARG(3) },
+		{ a + len, 1, k, KM_REMOTE, 0, RM_ARG(3) },
+		{ a + 1, U32_MAX, k, KM_REMOTE, 0, RM_ARG(3) },
+		{ ~0ULL, 2, k, KM_REMOTE, 0, RM_ARG(3) },
+		{ 0, 1, k, KM_REMOTE, 0, RM_ARG(3) },
+		{ a, 8, k ^ 1, KM_REMOTE, 0, RM_ARG(3) },
+		{ a, 8, 0, KM_REMOTE, 0, RM_ARG(3) },
+		{ a, 8, km->env.mem[KD_RO].lmr_context, KM_REMOTE, 0, RM_ARG(3) },
+		{ a, 8, k, 0x100, 0, RM_ARG(4) },
+		{ a, 8, k, -1, 0, RM_ARG(4) },
+		{ a, 8, k, KM_REMOTE, DAT_COMPLETION_SOLICITED_WAIT_FLAG, RM_ARG(8) },
+		{ a, 8, k, KM_REMOTE, DAT_COMPLETION_UNSIGNALLED_FLAG, RM_ARG(8) },
+		{ a, 8, k, KM_REMOTE, DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG, RM_ARG(8) },
+		{ a, 8, k, KM_REMOTE, 0x40, RM_ARG(8) },
+	};
+	DAT_HANDLE no[] = { DAT_HANDLE_NULL, km->env.ia, km->env.pz, (void *)~0UL, gone };
+	struct km_trace before;
+	DAT_RMR_CONTEXT key;
+	int i;
+
+	km_drop_rmr(km, gone);
+	km_trace(km, &before);
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		KUNIT_EXPECT_EQ_MSG(test, (u32)km_try_rmr(km, rmr, RM_LMR(km), bad[i].addr,
+							  bad[i].length, bad[i].key, bad[i].priv,
+							  bad[i].flags, 1, &key),
+				    bad[i].want, "row %d", i);
+	for (i = 0; i < ARRAY_SIZE(no); i++) {
+		KD_EXPECT_RET(test, dat_rmr_bind(no[i], RM_LMR(km), &part, KM_REMOTE,
+						 DAT_VA_TYPE_VA, km->env.ep, cookie, 0, &key),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+		KD_EXPECT_RET(test, dat_rmr_bind(rmr, no[i], &part, KM_REMOTE, DAT_VA_TYPE_VA,
+						 km->env.ep, cookie, 0, &key),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+		KD_EXPECT_RET(test, dat_rmr_bind(rmr, RM_LMR(km), &part, KM_REMOTE, DAT_VA_TYPE_VA,
+						 no[i], cookie, 0, &key),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	}
+	KD_EXPECT_RET(test, dat_rmr_bind(rmr, RM_LMR(km), NULL, KM_REMOTE, DAT_VA_TYPE_VA,
+					 km->env.ep, cookie, 0, &key), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	KD_EXPECT_RET(test, dat_rmr_bind(rmr, RM_LMR(km), &part, KM_REMOTE, 2, km->env.ep, cookie,
+					 0, &key), DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+	KD_EXPECT_RET(test, dat_rmr_bind(rmr, RM_LMR(km), &part, KM_REMOTE, DAT_VA_TYPE_VA,
+					 km->env.ep, cookie, 0, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG9);
+	km_untouched(km, &before, "arguments");
+	KD_EXPECT_EMPTY(test, km->env.req);
+	/* nothing of that holds the LMR */
+	KD_EXPECT_OK(test, dat_lmr_free(km->env.mem[KD_RW].lmr));
+	km->env.mem[KD_RW].lmr = DAT_HANDLE_NULL;
+}
+
+static void rm_rights_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_RMR_HANDLE rmr = km_rmr(km, false);
+	struct fake_ib_wr wr;
+	DAT_RMR_CONTEXT key;
+	int kind, priv;
+
+	for (kind = 0; kind < KD_NR_MEMS; kind++) {
+		static const int rights[KD_NR_MEMS] = {
+			[KD_RW] = KM_LOCAL, [KD_RO] = DAT_MEM_PRIV_LOCAL_READ_FLAG,
+			[KD_WO] = DAT_MEM_PRIV_LOCAL_WRITE_FLAG, [KD_FOREIGN] = KM_LOCAL,
+		};
+		struct kd_mem *mem = &km->env.mem[kind];
+
+		for (priv = 0; priv <= DAT_MEM_PRIV_ALL_FLAG; priv++) {
+			int need = (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG ?
+				    DAT_MEM_PRIV_LOCAL_READ_FLAG : 0) |
+				   (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG ?
+				    DAT_MEM_PRIV_LOCAL_WRITE_FLAG : 0);
+			DAT_RETURN ret;
+
+			if (priv & ~DAT_MEM_PRIV_ALL_FLAG)
+				continue;
+			ret = km_try_rmr(km, rmr, mem->lmr, mem->addr, 16, mem->lmr_context, priv,
+					 0, priv, &key);
+			if (kind == KD_FOREIGN) {
+				KM_EXPECT_TYPE(test, ret, DAT_PROTECTION_VIOLATION);
+				continue;
+			}
+			if ((rights[kind] & need) != need) {
+				KM_EXPECT_TYPE(test, ret, DAT_PRIVILEGES_VIOLATION);
+				continue;
+			}
+			KD_ASSERT_OK(test, ret);
+			km_last(km, &wr);
+			/* remote rights only, and exactly these */
+			KUNIT_EXPECT_EQ(test, wr.access & (IB_ACCESS_REMOTE_READ |
+							   IB_ACCESS_REMOTE_WRITE),
+					(priv & DAT_MEM_PRIV_REMOTE_READ_FLAG ?
+					 IB_ACCESS_REMOTE_READ : 0) |
+					(priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG ?
+					 IB_ACCESS_REMOTE_WRITE : 0));
+			fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+			km_expect_bind(km, rmr, priv, DAT_RMR_BIND_SUCCESS);
+		}
+	}
+}
+
+static void rm_flags_test(struct kunit *test)
+{
+	struct km *km = km_open(test, NULL);
+	DAT_RMR_HANDLE rmr;
+	struct fake_ib_wr wr;
+	DAT_RMR_CONTEXT key;
+	DAT_EP_ATTR attr;
+	int flags;
+
+	kd_attr(&attr);
+	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	km_ep(km, 0, &attr);
+	kd_connect(&km->env);
+	rmr = km_rmr(km, false);
+	for (flags = 0; flags < 16; flags++) {
+		if (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+			continue;
+		KD_EXPECT_OK(test, km_try_rmr(km, rmr, RM_LMR(km), RM_ADDR(km), 8, RM_KEY(km),
+					      KM_REMOTE, flags, flags, &key));
+		km_last(km, &wr);
+		/* its end releases the LMR: always noticed */
+		KUNIT_EXPECT_TRUE(test, wr.send_flags & IB_SEND_SIGNALED);
+		KUNIT_EXPECT_EQ(test, !!(wr.send_flags & IB_SEND_FENCE),
+				!!(flags & DAT_COMPLETION_BARRIER_FENCE_FLAG));
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+		if (!(flags & DAT_COMPLETION_SUPPRESS_FLAG))
+			km_expect_bind(km, rmr, flags, DAT_RMR_BIND_SUCCESS);
+		KD_EXPECT_EMPTY(test, km->env.req);
+		KUNIT_EXPECT_EQ(test, rm_read(km, key, RM_ADDR(km)), 0);
+		KD_EXPECT_OK(test, rm_unbind(km, rmr, 99));
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+		km_expect_bind(km, rmr, 99, DAT_RMR_BIND_SUCCESS);
+	}
+}
+
+static void rm_scope_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_RMR_HANDLE own = km_rmr(km, true), any = km_rmr(km, false);
+	DAT_RMR_CONTEXT key;
+
+	KD_EXPECT_OK(test, rm_bind(km, own, 0, 8, KM_REMOTE, 1, &key));
+	KD_EXPECT_OK(test, rm_bind(km, any, 0, 8, KM_REMOTE, 2, &key));
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_drain(km->env.req);
+	km_ep(km, 1, NULL);
+	kd_connect(&km->env);
+	KM_EXPECT_TYPE(test, rm_bind(km, own, 8, 8, KM_REMOTE, 3, &key), DAT_PROTECTION_VIOLATION);
+	KM_EXPECT_TYPE(test, rm_unbind(km, own, 3), DAT_PROTECTION_VIOLATION);
+	KD_EXPECT_OK(test, rm_bind(km, any, 8, 8, KM_REMOTE, 4, &key));
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_expect_bind(km, any, 4, DAT_RMR_BIND_SUCCESS);
+	km_use(km, 0);
+	KD_EXPECT_OK(test, rm_unbind(km, own, 5));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect_bind(km, own, 5, DAT_RMR_BIND_SUCCESS);
+	km_use(km, 1);
+	KD_EXPECT_OK(test, rm_bind(km, own, 8, 8, KM_REMOTE, 6, &key));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect_bind(km, own, 6, DAT_RMR_BIND_SUCCESS);
+}
+
+/* Over an LMR that is bound by fmr: its binding may not end below the RMR. */
+static void rm_fmr_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 4, DAT_LMR_SCOPE_PZ);
+	DAT_RMR_HANDLE rmr = km_rmr(km, false);
+	DAT_RMR_CONTEXT key;
+	struct km_keys keys;
+	u8 byte;
+
+	km_fill(km, 77);
+	KM_EXPECT_TYPE(test, km_try_rmr(km, rmr, lmr, km->pa[0], 8, 0, KM_REMOTE, 0, 1, &key),
+		       DAT_INVALID_PARAMETER);
+	/* one list of three: binding, window, message; no completion in between */
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 4, KM_LOCAL, 0, 1, &keys));
+	KD_EXPECT_OK(test, km_try_rmr(km, rmr, lmr, km->pa[0] + 100, 2 * PAGE_SIZE, keys.lmr,
+				      KM_REMOTE, 0, 2, &key));
+	KD_EXPECT_OK(test, km_send(km, keys.lmr, km->pa[0], 8, 3));
+	KUNIT_EXPECT_EQ(test, fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS), 3);
+	km_expect(km, DAT_DTO_LMR_FMR, 1, DAT_DTO_SUCCESS);
+	km_expect_bind(km, rmr, 2, DAT_RMR_BIND_SUCCESS);
+	km_expect(km, DAT_DTO_SEND, 3, DAT_DTO_SUCCESS);
+	KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, key, km->pa[0] + 2 * PAGE_SIZE, &byte, 1,
+					     IB_ACCESS_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(test, byte, km_byte(77, 2, 0));
+	KD_EXPECT_RET(test, km_try_inv(km, lmr, 0, 4), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_LMR_IN_USE);
+	KD_EXPECT_RET(test, dat_lmr_free(lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	KUNIT_EXPECT_TRUE(test, km_bound(km, lmr));
+	KD_EXPECT_OK(test, rm_unbind(km, rmr, 5));
+	/* done, not yet looked at: the invalidate looks */
+	km_done(km, IB_WC_SUCCESS);
+	KD_EXPECT_OK(test, km_try_inv(km, lmr, 0, 6));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect_bind(km, rmr, 5, DAT_RMR_BIND_SUCCESS);
+	km_expect(km, DAT_DTO_LMR_INVALIDATE, 6, DAT_DTO_SUCCESS);
+	KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+}
+
+static struct kunit_case rmr_cases[] = {
+	KD_CASE(rm_create_test,
+		"RMR-01,RMR-15,RMR-16,PZ-02: creation of both kinds, queries, bad arguments"),
+	KD_CASE(rm_native_test,
+		"RMR-02,RMR-03,RMR-04,RMR-05,RMR-06,RMR-08,RMR-13,SIL-14,LMR-FREE-01: a life"),
+	KD_CASE(rm_rotate_test, "RMR-02,RMR-06: each binding has another key, and only one works"),
+	KD_CASE(rm_zero_test, "RMR-12,LMR-06: by address and zero based"),
+	KD_CASE(rm_args_test, "RMR-03,RMR-09,RMR-12,RMR-16: what a bind refuses leaves no trace"),
+	KD_CASE(rm_rights_test, "RMR-07,RMR-09,LMR-09: every right over every kind of LMR"),
+	KD_CASE(rm_flags_test, "RMR-03,FLAG-02: completion flags"),
+	KD_CASE(rm_scope_test, "RMR-01: of dat_rmr_create_for_ep: one EP at a time"),
+	KD_CASE(rm_fmr_test, "RMR-05,RMR-13,FMR-13,LMR-FREE-01: over an LMR bound by fmr"),
+	{}
+};
+
+static struct kunit_suite rmr_suite = {
+	.name = "kdapl-rmr",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = km_init,
+	.exit = km_exit,
+	.test_cases = rmr_cases,
+};
+
+kunit_test_suite(rmr_suite);
