@@ -31,8 +31,7 @@
  *                      CQ polling, consumer side of the rings. Never nests
  *                      with ep->lock or ring->lock, in either direction, and
  *                      is never held while a consumer's upcall runs.
- *   rmr->lock          irqsave; what one RMR is bound to; inside evd->lock, outside
- *                      of ia->lock
+ *   rmr->lock          irqsave; what one RMR is bound to; inside evd->lock
  *   mr->lock           irqsave; keys and state of one MR and its LMR; innermost
  *   pool->lock         irqsave; buffers of one SRQ, held over the post to it;
  *                      innermost
@@ -476,8 +475,8 @@ bool kdapl_mem_sync_needed(struct ib_device *ibdev);
 /* ------------------------------------------------------------------ */
 /* lmr.c, lmr_fmr.c                                                     */
 
-/* lmr_context of the reserved LMR: an index no device hands out */
-#define KDAPL_RESERVED_CONTEXT	0xffffff01
+/* lmr_context of the reserved LMR: index 0, which no device hands out */
+#define KDAPL_RESERVED_CONTEXT	0x52
 
 #define KDAPL_PRIV_REMOTE	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
@@ -508,6 +507,7 @@ enum kdapl_lmr_op {
  * @state: enum kdapl_lmr_state; mr.lock
  * @ep: id of the EP that has bound it last, with DAT_LMR_SCOPE_EP; mr.lock
  * @op: halves with an operation for it that has not come back; mr.lock
+ * @windows: RMRs bound to it, or about to be; mr.lock
  * @mem: its memory
  */
 struct kdapl_lmr {
@@ -526,6 +526,7 @@ struct kdapl_lmr {
 	u8 state;
 	unsigned long ep;
 	struct kdapl_half *op[KDAPL_LMR_OPS];
+	unsigned int windows;
 	struct kdapl_mem mem;
 };
 
@@ -552,7 +553,7 @@ void kdapl_lmr_reserved_destroy(struct kdapl_ia *ia);
 
 /**
  * struct kdapl_binding - what an RMR stands for
- * @lmr: whose memory; in use by the RMR; NULL: nothing
+ * @lmr: whose memory; counts in its windows; NULL: nothing
  * @mr: which of the two MRs
  * @span: what its key stands for
  * @triplet: as asked for
@@ -575,7 +576,7 @@ struct kdapl_binding {
  * @mr: two, so that the one a peer may still use is never mapped anew
  * @pz: holds a use
  * @scope: who may bind it
- * @lock: all that follows; outside of the locks of the MRs and of an IA
+ * @lock: all that follows; outside of the locks of MRs
  * @now: what it is bound to
  * @next: what a bind under way will bind it to
  * @op: half with a bind that has not come back

@@ -249,7 +249,8 @@ static int mem_pages(struct kdapl_mem *mem, struct kdapl_ia *ia,
 {
 	if (!array->pages)
 		return -EFAULT;
-	if (array->page_size < PAGE_SIZE || !is_power_of_2(array->page_size))
+	if (!is_power_of_2(array->page_size) ||
+	    !(array->page_size & kdapl_mem_page_sizes(ia->dev, false)))
 		return -EFAULT;
 	if (npages > U64_MAX / array->page_size)
 		return -EINVAL;
@@ -409,7 +410,7 @@ static int mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE me
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: 0; -EFAULT: @region is wrong: a page that is none, a gap, an address
- * or page size not aligned, no such LMR; -EINVAL: @length is: 0, beyond the end of
+ * not aligned, a page size the device does not have, no such LMR; -EINVAL: @length is: 0, beyond the end of
  * the address space or the table; -E2BIG: more runs than the device takes, said in
  * the log; -ENOMEM. kdapl_mem_free() is due in any case.
  */
@@ -546,6 +547,9 @@ u32 kdapl_mem_page_size(struct kdapl_device *dev, struct scatterlist *sgl, unsig
  */
 u64 kdapl_mem_page_sizes(struct kdapl_device *dev, bool fmr)
 {
+	/* it has entries of any length */
+	if (dev->siw)
+		return GENMASK_ULL(30, PAGE_SHIFT);
 	/* soft-RoCE gets memory for its page list when the size grows (D-24) */
 	if (dev->rxe && fmr)
 		return PAGE_SIZE;

@@ -11,9 +11,7 @@
 
 #include "kdapl.h"
 
-/* No device hands out the index 0: its key would be 0, which means none. */
-#define RESERVED_INDEX	0
-#define RESERVED_KEY	(RESERVED_INDEX << 8 | 0x52)
+#define RESERVED_INDEX	(KDAPL_RESERVED_CONTEXT >> 8)
 
 static struct kdapl_lmr *reserved_create(struct kdapl_ia *ia, int *err)
 {
@@ -39,7 +37,7 @@ static struct kdapl_lmr *reserved_create(struct kdapl_ia *ia, int *err)
 		goto err_lmr;
 	spin_lock_irq(&lmr->mr.lock);
 	lmr->state = KDAPL_LMR_BOUND;
-	kdapl_mr_publish(&lmr->mr, RESERVED_KEY, 0, &span);
+	kdapl_mr_publish(&lmr->mr, KDAPL_RESERVED_CONTEXT, 0, &span);
 	spin_unlock_irq(&lmr->mr.lock);
 	*err = xa_insert(&ia->keys, RESERVED_INDEX, &lmr->mr, GFP_KERNEL);
 	if (*err)
@@ -131,7 +129,7 @@ DAT_RETURN dat_ia_reserved_lmr(DAT_IA_HANDLE ia_handle, DAT_LMR_HANDLE *reserved
 	ret = DAT_SUCCESS;
 	if (lmr) {
 		*reserved_lmr_handle = lmr->obj.handle;
-		*reserved_lmr_context = RESERVED_KEY;
+		*reserved_lmr_context = KDAPL_RESERVED_CONTEXT;
 	} else {
 		ret = kdapl_lmr_ret(err);
 	}

@@ -210,10 +210,9 @@ static u64 hint_page(struct kdapl_device *dev, u64 length)
  * @mem_type: what dat_lmr_kcreate() will be told
  * @length: the same: bytes; pages for the PHYSICAL types; of no meaning for LMR
  * @mem_optimization: the same
- * @preferred_length: where a length as good or better goes, in the same unit; may be
- *	NULL
+ * @preferred_length: where a length as good or better goes, in the same unit
  * @preferred_alignment: where the alignment of the first byte goes that suits a
- *	region of that length, if it is physically contiguous; may be NULL
+ *	region of that length, if it is physically contiguous
  *
  * Advice only: memory of another length or alignment is registered all the same.
  * A longer region is advised only with DAT_MEM_OPTIMIZE_DONT_CARE or
@@ -221,7 +220,7 @@ static u64 hint_page(struct kdapl_device *dev, u64 length)
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (type, length 0,
- * optimization); DAT_MODEL_NOT_SUPPORTED (BYPASS).
+ * optimization, NULL pointer); DAT_MODEL_NOT_SUPPORTED (BYPASS).
  */
 DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_VLEN length,
 			       DAT_MEM_OPTIMIZE_FLAGS mem_optimization,
@@ -242,6 +241,10 @@ DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, D
 		ret = kdapl_arg_err(3);
 	else if (mem_optimization & ~HINT_OPTS)
 		ret = kdapl_arg_err(4);
+	else if (!preferred_length)
+		ret = kdapl_arg_err(5);
+	else if (!preferred_alignment)
+		ret = kdapl_arg_err(6);
 	else if (mem_type == DAT_MEM_TYPE_BYPASS)
 		ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	if (ret != DAT_SUCCESS)
@@ -251,10 +254,8 @@ DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, D
 				  DAT_MEM_OPTIMIZE_EXACT_EXPOSURE)) &&
 	    mem_type != DAT_MEM_TYPE_LMR && bytes <= U64_MAX - page)
 		bytes = round_up(bytes, page);
-	if (preferred_length)
-		*preferred_length = pages ? bytes >> PAGE_SHIFT : bytes;
-	if (preferred_alignment)
-		*preferred_alignment = page;
+	*preferred_length = pages ? bytes >> PAGE_SHIFT : bytes;
+	*preferred_alignment = page;
 out:
 	kdapl_obj_put(&ia->obj);
 	return ret;

@@ -193,7 +193,7 @@ static void list_physical_test(struct kunit *test)
 	static const u8 order[LIST_PAGES] = {
 		3, 4, 5, 0, 2, 1, 6, 7, 8, 9, 15, 14, 10, 11, 12, 13,
 	};
-	struct list *list = list_open(test, LIST_PAGES, PAGE_SIZE);
+	struct list *list = list_open(test, LIST_PAGES, 7 * PAGE_SIZE);
 	DAT_PADDR pages[LIST_PAGES], bad;
 	phys_addr_t phys;
 	u8 *bytes;
@@ -232,6 +232,7 @@ static void list_physical_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, list_var(list, PAGE_SIZE / 2, pages, 1), -EFAULT);
 	KUNIT_EXPECT_EQ(test, list_var(list, 3 * PAGE_SIZE, pages, 1), -EFAULT);
 	KUNIT_EXPECT_EQ(test, list_var(list, 0, pages, 1), -EFAULT);
+	KUNIT_EXPECT_EQ(test, list_var(list, 8 * PAGE_SIZE, pages, 1), -EFAULT);
 	for (i = 0; i < 3; i++) {
 		static const u64 wrong[] = { 1, PAGE_SIZE / 2, 1ULL << 62 };
 
@@ -532,15 +533,19 @@ static void list_hint_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, length, 64ULL * PAGE_SIZE + 1);
 	KUNIT_EXPECT_EQ(test, align, 16ULL * PAGE_SIZE);
 	KD_EXPECT_OK(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_PHYSICAL, 65, 0, &length,
-					       NULL));
+					       &align));
 	KUNIT_EXPECT_EQ(test, length, 80ULL);
 	KD_EXPECT_OK(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_IA, U64_MAX, 0, &length,
-					       NULL));
+					       &align));
 	KUNIT_EXPECT_EQ(test, length, U64_MAX);
-	KD_EXPECT_OK(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_LMR, 0, 0, NULL, NULL));
+	KD_EXPECT_OK(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_LMR, 0, 0, &length, &align));
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_VIRTUAL, 1, 0, NULL, &align),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_VIRTUAL, 1, 0, &length, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->pz, DAT_MEM_TYPE_VIRTUAL, 1, 0, NULL, NULL),
 		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_BYPASS, 1, 0, NULL, NULL),
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_BYPASS, 1, 0, &length, &align),
 		      DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, 0x200, 1, 0, NULL, NULL),
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
