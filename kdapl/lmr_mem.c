@@ -409,10 +409,10 @@ static int mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE me
  *	for LMR
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: 0; -EFAULT: @region is wrong: a page that is none, a gap, an address
- * not aligned, a page size the device does not have, no such LMR; -EINVAL: @length is: 0, beyond the end of
- * the address space or the table; -E2BIG: more runs than the device takes, said in
- * the log; -ENOMEM. kdapl_mem_free() is due in any case.
+ * Return: 0; -EFAULT: @region is wrong: a page that is none, a gap, an address not
+ * aligned, a page size the device does not have, no such LMR; -EINVAL: @length is:
+ * 0, beyond the end of the address space or the table; -E2BIG: more runs than the
+ * device takes, said in the log; -ENOMEM. kdapl_mem_free() is due in any case.
  */
 int kdapl_mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE mem_type,
 		    const DAT_REGION_DESCRIPTION *region, u64 length)

@@ -545,7 +545,8 @@ static void list_hint_test(struct kunit *test)
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->pz, DAT_MEM_TYPE_VIRTUAL, 1, 0, NULL, NULL),
 		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_BYPASS, 1, 0, &length, &align),
+	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, DAT_MEM_TYPE_BYPASS, 1, 0, &length,
+						&align),
 		      DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	KD_EXPECT_RET(test, dat_ia_memtype_hint(env->ia, 0x200, 1, 0, NULL, NULL),
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
