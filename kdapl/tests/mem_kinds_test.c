@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * dat_lmr_kcreate() for every kind of memory: which bytes the keys reach, by which
+ * addresses and rights, and what is refused. What becomes of a description on its
+ * way to a list is the matter of mem_list_test.c.
+ */
+#include <linux/limits.h>
+#include <linux/mm.h>
+#include <linux/sizes.h>
+#include <linux/vmalloc.h>
+
+#include "kd_mem.h"
+
+#define MK_ALL		DAT_MEM_PRIV_ALL_FLAG
+
+/**
+ * struct mk - an LMR and what was said of it
+ * @lmr: handle
+ * @key: lmr_context
+ * @rkey: rmr_context
+ * @length: registered length
+ * @addr: registered address
+ */
+struct mk {
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_CONTEXT key;
+	DAT_RMR_CONTEXT rkey;
+	DAT_VLEN length;
+	DAT_VADDR addr;
+};
+
+static DAT_RETURN mk_try(struct km *km, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region,
+			 u64 length, DAT_PZ_HANDLE pz, int priv, int va_type, int opt,
+			 struct mk *mk)
+{
+	memset(mk, 0xee, sizeof(*mk));
+	return dat_lmr_kcreate(km->env.ia, type, region, length, pz, priv, va_type, opt, &mk->lmr,
+			       &mk->key, &mk->rkey, &mk->length, &mk->addr);
+}
+
+static void mk_make(struct km *km, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region, u64 length,
+		    int va_type, struct mk *mk)
+{
+	KD_ASSERT_OK(km->env.test, mk_try(km, type, region, length, km->env.pz, MK_ALL, va_type,
+					  DAT_MEM_OPTIMIZE_EXACT_EXPOSURE, mk));
+	km_keep_lmr(km, mk->lmr);
+}
+
+/* A peer reaches exactly @length bytes from @addr on, the first of which is @byte. */
+static void mk_check(struct km *km, const struct mk *mk, u64 addr, u64 length, const u8 *first)
+{
+	static const int access[] = { IB_ACCESS_REMOTE_READ, IB_ACCESS_REMOTE_WRITE };
+	struct kunit *test = km->env.test;
+	DAT_LMR_PARAM param;
+	u8 byte = 0;
+	int i;
+
+	KUNIT_EXPECT_EQ(test, mk->addr, addr);
+	KUNIT_EXPECT_EQ(test, mk->length, length);
+	km_param(km, mk->lmr, &param);
+	KUNIT_EXPECT_EQ(test, param.registered_address, addr);
+	KUNIT_EXPECT_EQ(test, param.registered_size, length);
+	KUNIT_EXPECT_EQ(test, param.lmr_context, mk->key);
+	KUNIT_EXPECT_EQ(test, param.rmr_context, mk->rkey);
+	KUNIT_EXPECT_TRUE(test, param.lmr_state.bound);
+	KUNIT_EXPECT_FALSE(test, param.lmr_state.fmr_support);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, mk->rkey, addr + length - 1,
+						     &byte, 1, access[i]), 0);
+		KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, mk->rkey, addr + length, &byte,
+						     1, access[i]), -EACCES);
+		KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, mk->rkey, addr - 1, &byte, 1,
+						     access[i]), -EACCES);
+	}
+	KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, mk->rkey, addr, &byte, 1,
+					     IB_ACCESS_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(test, byte, *first);
+	if (length <= 1 << 20)
+		KD_EXPECT_OK(test, km_send(km, mk->key, addr, length, 1));
+	KM_EXPECT_TYPE(test, km_send(km, mk->key, addr + length - 1, 2, 1), DAT_INVALID_PARAMETER);
+	KM_EXPECT_TYPE(test, km_send(km, mk->key, addr - 1, 1, 1), DAT_INVALID_PARAMETER);
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_drain(km->env.req);
+}
+
+/* Byte @pos is @want. */
+static void mk_byte(struct km *km, const struct mk *mk, u64 pos, u8 want)
+{
+	u8 byte = ~want;
+
+	KUNIT_EXPECT_EQ(km->env.test, fake_ib_access(km->env.dev, mk->rkey, mk->addr + pos, &byte,
+						     1, IB_ACCESS_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(km->env.test, byte, want);
+}
+
+static void mk_virtual_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	u8 *v = vmalloc(4 * PAGE_SIZE);
+	DAT_REGION_DESCRIPTION region;
+	u32 offset, i;
+	struct mk mk;
+
+	KUNIT_ASSERT_NOT_NULL(test, v);
+	for (i = 0; i < 4 * PAGE_SIZE; i++)
+		v[i] = km_byte(1, i >> PAGE_SHIFT, offset_in_page(i));
+	for (offset = 0; offset < 2 * PAGE_SIZE; offset += 1021) {
+		region.for_va = v + offset;
+		mk_make(km, DAT_MEM_TYPE_VIRTUAL, region, 2 * PAGE_SIZE - 5, DAT_VA_TYPE_VA, &mk);
+		mk_check(km, &mk, (uintptr_t)v + offset, 2 * PAGE_SIZE - 5, v + offset);
+		for (i = 0; i < 2 * PAGE_SIZE - 5; i += 17)
+			mk_byte(km, &mk, i, v[offset + i]);
+		km_drop_lmr(km, mk.lmr);
+	}
+	vfree(v);
+}
+
+static void mk_physical_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_PADDR pages[KM_PAGES];
+	DAT_REGION_DESCRIPTION region = { .for_physical = pages };
+	struct mk mk;
+	u32 pos;
+	int n;
+
+	km_fill(km, 2);
+	for (n = 1; n <= KM_PAGES; n += 5) {
+		memcpy(pages, km->pa, sizeof(pages));
+		mk_make(km, DAT_MEM_TYPE_PHYSICAL, region, n, DAT_VA_TYPE_VA, &mk);
+		memset(pages, 0xee, sizeof(pages));
+		mk_check(km, &mk, km->pa[0], n * PAGE_SIZE, km_bytes(km, 0));
+		for (pos = 1; pos < n * PAGE_SIZE - 1; pos += 509)
+			mk_byte(km, &mk, pos, km_byte(2, pos >> PAGE_SHIFT, offset_in_page(pos)));
+		km_drop_lmr(km, mk.lmr);
+	}
+	/* the same page twice is twice the same memory */
+	pages[0] = km->pa[3];
+	pages[1] = km->pa[3];
+	mk_make(km, DAT_MEM_TYPE_PHYSICAL, region, 2, DAT_VA_TYPE_ZB, &mk);
+	mk_byte(km, &mk, 7, km_byte(2, 3, 7));
+	mk_byte(km, &mk, PAGE_SIZE + 7, km_byte(2, 3, 7));
+}
+
+static void mk_var_pages_test(struct kunit *test)
+{
+	struct fake_ib_caps caps = { .page_sizes = PAGE_SIZE | 4 * PAGE_SIZE };
+	struct km *km = km_open(test, &caps);
+	struct page *big[2] = { alloc_pages(GFP_KERNEL, 2), alloc_pages(GFP_KERNEL, 2) };
+	DAT_PADDR pages[2];
+	DAT_REGION_DESCRIPTION region;
+	u32 pos, size = 4 * PAGE_SIZE;
+	struct mk mk;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, big[0]);
+	KUNIT_ASSERT_NOT_NULL(test, big[1]);
+	for (i = 0; i < 2; i++) {
+		pages[i] = page_to_phys(big[i]);
+		for (pos = 0; pos < size; pos++)
+			((u8 *)page_address(big[i]))[pos] = km_byte(i, pos >> PAGE_SHIFT, pos);
+	}
+	km_ep(km, 0, NULL);
+	kd_connect(&km->env);
+	region.for_array = (DAT_PHYSICAL_VAR_PAGES) { .page_size = size, .pages = pages };
+	mk_make(km, DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, region, 2, DAT_VA_TYPE_VA, &mk);
+	mk_check(km, &mk, pages[0], 2 * size, page_address(big[0]));
+	for (pos = 0; pos < 2 * size - 1; pos += 1013)
+		mk_byte(km, &mk, pos, ((u8 *)page_address(big[pos / size]))[pos % size]);
+	km_drop_lmr(km, mk.lmr);
+	/* pages of a size the device does not have */
+	region.for_array.page_size = 2 * PAGE_SIZE;
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, region, 1, km->env.pz,
+				   MK_ALL, DAT_VA_TYPE_VA, 0, &mk), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	region.for_array.page_size = 4 * PAGE_SIZE;
+	pages[0] += PAGE_SIZE;
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, region, 1, km->env.pz,
+				   MK_ALL, DAT_VA_TYPE_VA, 0, &mk), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	__free_pages(big[0], 2);
+	__free_pages(big[1], 2);
+}
+
+static void mk_platform_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct sg_table sgt;
+	DAT_REGION_DESCRIPTION region = { .for_platform = &sgt };
+	struct mk mk;
+
+	km_fill(km, 4);
+	KUNIT_ASSERT_EQ(test, sg_alloc_table(&sgt, 3, GFP_KERNEL), 0);
+	sg_set_page(sgt.sgl, km->page[5], PAGE_SIZE - 100, 100);
+	sg_set_page(sg_next(sgt.sgl), km->page[9], PAGE_SIZE, 0);
+	sg_set_page(sg_next(sg_next(sgt.sgl)), km->page[2], 300, 0);
+	mk_make(km, DAT_MEM_TYPE_PLATFORM, region, 2 * PAGE_SIZE + 200, DAT_VA_TYPE_VA, &mk);
+	mk_check(km, &mk, km->pa[5] + 100, 2 * PAGE_SIZE + 200, km_bytes(km, 5) + 100);
+	mk_byte(km, &mk, PAGE_SIZE - 100, km_byte(4, 9, 0));
+	mk_byte(km, &mk, 2 * PAGE_SIZE - 101, km_byte(4, 9, PAGE_SIZE - 1));
+	mk_byte(km, &mk, 2 * PAGE_SIZE - 1, km_byte(4, 2, 99));
+	/* less than all of it */
+	km_drop_lmr(km, mk.lmr);
+	mk_make(km, DAT_MEM_TYPE_PLATFORM, region, 10, DAT_VA_TYPE_VA, &mk);
+	mk_check(km, &mk, km->pa[5] + 100, 10, km_bytes(km, 5) + 100);
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_PLATFORM, region, 2 * PAGE_SIZE + 201,
+				   km->env.pz, MK_ALL, DAT_VA_TYPE_VA, 0, &mk),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	sg_free_table(&sgt);
+}
+
+static void mk_ia_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	u8 *buf = kunit_kzalloc(test, 3 * PAGE_SIZE, GFP_KERNEL);
+	DAT_REGION_DESCRIPTION region;
+	DAT_PADDR addr;
+	struct mk mk;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	for (i = 0; i < 3 * PAGE_SIZE; i++)
+		buf[i] = km_byte(5, 0, i);
+	KD_ASSERT_OK(test, kdat_ia_dma_map(km->env.ia, buf, 3 * PAGE_SIZE, &addr));
+	region.for_ia = addr + 33;
+	mk_make(km, DAT_MEM_TYPE_IA, region, 2 * PAGE_SIZE, DAT_VA_TYPE_VA, &mk);
+	mk_check(km, &mk, addr + 33, 2 * PAGE_SIZE, buf + 33);
+	for (i = 1; i < 2 * PAGE_SIZE - 1; i += 311)
+		mk_byte(km, &mk, i, buf[33 + i]);
+	km_drop_lmr(km, mk.lmr);
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(km->env.ia, addr, 3 * PAGE_SIZE));
+}
+
+static void mk_lmr_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_REGION_DESCRIPTION region = { .for_physical = km->pa };
+	DAT_LMR_HANDLE fmr, reserved;
+	DAT_LMR_CONTEXT context;
+	struct km_keys keys;
+	struct mk a, b, c;
+
+	km_fill(km, 6);
+	KD_ASSERT_OK(test, mk_try(km, DAT_MEM_TYPE_PHYSICAL, region, 3, km->env.pz2,
+				  DAT_MEM_PRIV_NONE_FLAG, DAT_VA_TYPE_VA, 0, &a));
+	km_keep_lmr(km, a.lmr);
+	KUNIT_EXPECT_EQ(test, a.rkey, 0U);
+	/* a source without any right, in another PZ; the length is not looked at */
+	region.for_lmr_handle = a.lmr;
+	mk_make(km, DAT_MEM_TYPE_LMR, region, 0, DAT_VA_TYPE_VA, &b);
+	mk_check(km, &b, km->pa[0], 3 * PAGE_SIZE, km_bytes(km, 0));
+	mk_byte(km, &b, 2 * PAGE_SIZE + 3, km_byte(6, 2, 3));
+	KUNIT_EXPECT_NE(test, a.key >> 8, b.key >> 8);
+	/* of a copy, zero based; then the sources go */
+	region.for_lmr_handle = b.lmr;
+	mk_make(km, DAT_MEM_TYPE_LMR, region, 77, DAT_VA_TYPE_ZB, &c);
+	km_drop_lmr(km, a.lmr);
+	km_drop_lmr(km, b.lmr);
+	KUNIT_EXPECT_EQ(test, c.addr, 0ULL);
+	KUNIT_EXPECT_EQ(test, c.length, 3ULL * PAGE_SIZE);
+	mk_byte(km, &c, PAGE_SIZE + 9, km_byte(6, 1, 9));
+	/* what cannot be a source */
+	region.for_lmr_handle = b.lmr;
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_LMR, region, 1, km->env.pz, MK_ALL,
+				   DAT_VA_TYPE_VA, 0, &a), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_LMR);
+	region.for_lmr_handle = km->env.ep;
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_LMR, region, 1, km->env.pz, MK_ALL,
+				   DAT_VA_TYPE_VA, 0, &a), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_LMR);
+	fmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	region.for_lmr_handle = fmr;
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_LMR, region, 1, km->env.pz, MK_ALL,
+				   DAT_VA_TYPE_VA, 0, &a), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_LMR_FREE);
+	km_bind(km, fmr, 0, 1, MK_ALL, &keys);
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_LMR, region, 1, km->env.pz, MK_ALL,
+				   DAT_VA_TYPE_VA, 0, &a), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_LMR_FREE);
+	KD_EXPECT_OK(test, dat_ia_reserved_lmr(km->env.ia, &reserved, &context));
+	region.for_lmr_handle = reserved;
+	KM_EXPECT_TYPE(test, mk_try(km, DAT_MEM_TYPE_LMR, region, 1, km->env.pz, MK_ALL,
+				    DAT_VA_TYPE_VA, 0, &a), DAT_RESERVED_LMR);
+}
+
+static void mk_zero_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_REGION_DESCRIPTION region;
+	struct mk mk;
+	u8 byte;
+
+	km_fill(km, 7);
+	region.for_va = km_bytes(km, 3);
+	mk_make(km, DAT_MEM_TYPE_VIRTUAL, region, 100, DAT_VA_TYPE_ZB, &mk);
+	KUNIT_EXPECT_EQ(test, mk.addr, 0ULL);
+	KUNIT_EXPECT_EQ(test, mk.length, 100ULL);
+	mk_byte(km, &mk, 99, km_byte(7, 3, 99));
+	KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, mk.rkey, 100, &byte, 1,
+					     IB_ACCESS_REMOTE_READ), -EACCES);
+	KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, mk.rkey, (uintptr_t)region.for_va, &byte,
+					     1, IB_ACCESS_REMOTE_READ), -EACCES);
+	KD_EXPECT_OK(test, km_send(km, mk.key, 0, 100, 1));
+	KM_EXPECT_TYPE(test, km_send(km, mk.key, 1, 100, 1), DAT_INVALID_PARAMETER);
+	KM_EXPECT_TYPE(test, km_send(km, mk.key, (uintptr_t)region.for_va, 1, 1),
+		       DAT_INVALID_PARAMETER);
+	region.for_va = km_bytes(km, 3) + 1;
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_VIRTUAL, region, 100, km->env.pz, MK_ALL,
+				   DAT_VA_TYPE_ZB, 0, &mk), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+}
+
+static void mk_args_test(struct kunit *test)
+{
+	static const u32 types[] = { 0x002, 0x004, 0x008, 0x200, 0x011, 0x101, 0x80000000 };
+	static const int opts[] = { 0x08, 0x10, -1 };
+	struct km *km = km_connected(test, NULL);
+	DAT_REGION_DESCRIPTION region = { .for_va = km_bytes(km, 0) };
+	DAT_HANDLE bad[] = { DAT_HANDLE_NULL, km->env.ep, km->env.recv, (void *)~0UL };
+	struct fake_ib_live before, after;
+	DAT_PZ_HANDLE pz = km->env.pz;
+	struct mk mk;
+	int i;
+
+	fake_ib_live(km->env.dev, &before);
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		KD_EXPECT_RET(test, dat_lmr_kcreate(bad[i], 0, region, 8, pz, MK_ALL, 0, 0, &mk.lmr,
+						    NULL, NULL, NULL, NULL), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_IA);
+		KD_EXPECT_RET(test, mk_try(km, 0, region, 8, bad[i], MK_ALL, 0, 0, &mk),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	}
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		KD_EXPECT_RET(test, mk_try(km, types[i], region, 8, pz, MK_ALL, 0, 0, &mk),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KM_EXPECT_TYPE(test, mk_try(km, DAT_MEM_TYPE_BYPASS, region, 8, pz, MK_ALL, 0, 0, &mk),
+		       DAT_MODEL_NOT_SUPPORTED);
+	KD_EXPECT_RET(test, mk_try(km, 0, region, 0, pz, MK_ALL, 0, 0, &mk),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	KD_EXPECT_RET(test, mk_try(km, 0, region, U64_MAX, pz, MK_ALL, 0, 0, &mk),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	KD_EXPECT_RET(test, mk_try(km, 0, region, 8, pz, 0x80, 0, 0, &mk), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG6);
+	KD_EXPECT_RET(test, mk_try(km, 0, region, 8, pz, MK_ALL, 2, 0, &mk), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG7);
+	for (i = 0; i < ARRAY_SIZE(opts); i++)
+		KD_EXPECT_RET(test, mk_try(km, 0, region, 8, pz, MK_ALL, 0, opts[i], &mk),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG8);
+	KD_EXPECT_RET(test, dat_lmr_kcreate(km->env.ia, 0, region, 8, pz, MK_ALL, 0, 0, NULL, NULL,
+					    NULL, NULL, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG9);
+	/* addresses where no memory is */
+	region.for_va = NULL;
+	KD_EXPECT_RET(test, mk_try(km, 0, region, 8, pz, MK_ALL, 0, 0, &mk), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	region.for_physical = NULL;
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_PHYSICAL, region, 1, pz, MK_ALL, 0, 0, &mk),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_PLATFORM, region, 1, pz, MK_ALL, 0, 0, &mk),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	fake_ib_live(km->env.dev, &after);
+	KUNIT_EXPECT_EQ(test, before.mrs, after.mrs);
+	/* OUT pointers nobody needs */
+	region.for_va = km_bytes(km, 0);
+	KD_EXPECT_OK(test, dat_lmr_kcreate(km->env.ia, 0, region, 8, pz, MK_ALL, 0, 0, &mk.lmr,
+					   NULL, NULL, NULL, NULL));
+	km_keep_lmr(km, mk.lmr);
+}
+
+static void mk_rights_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_REGION_DESCRIPTION region = { .for_va = km_bytes(km, 1) };
+	DAT_LMR_TRIPLET iov;
+	int priv, remote;
+	struct mk mk;
+	u8 byte;
+
+	for (priv = 0; priv <= MK_ALL; priv++) {
+		if (priv & ~MK_ALL)
+			continue;
+		KD_ASSERT_OK(test, mk_try(km, 0, region, 64, km->env.pz, priv, 0, 0, &mk));
+		km_keep_lmr(km, mk.lmr);
+		remote = priv & KM_REMOTE;
+		KUNIT_EXPECT_EQ(test, mk.rkey, remote ? mk.key : 0);
+		KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, mk.key, mk.addr, &byte, 1,
+						     IB_ACCESS_REMOTE_READ),
+				priv & DAT_MEM_PRIV_REMOTE_READ_FLAG ? 0 : -EACCES);
+		KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, mk.key, mk.addr, &byte, 1,
+						     IB_ACCESS_REMOTE_WRITE),
+				priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG ? 0 : -EACCES);
+		iov = (DAT_LMR_TRIPLET) { mk.addr, 8, mk.key };
+		KUNIT_EXPECT_EQ(test, kd_post(km->env.ep, KD_SEND, 1, &iov, 0, NULL, 0) ==
+				DAT_SUCCESS, !!(priv & DAT_MEM_PRIV_LOCAL_READ_FLAG));
+		KUNIT_EXPECT_EQ(test, kd_post(km->env.ep, KD_RECV, 1, &iov, 0, NULL, 0) ==
+				DAT_SUCCESS, !!(priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG));
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+		fake_ib_complete_all(km->env.qp, true, IB_WC_SUCCESS);
+		km_drain(km->env.req);
+		km_drain(km->env.recv);
+		km_drop_lmr(km, mk.lmr);
+	}
+}
+
+static void mk_exposure_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_REGION_DESCRIPTION region = { .for_va = km_bytes(km, 1) + 77 };
+	struct mk mk;
+	int opt;
+
+	/* whatever the wish, exactly what was asked for */
+	for (opt = 0; opt < 8; opt++) {
+		KD_ASSERT_OK(test, mk_try(km, 0, region, 333, km->env.pz, MK_ALL, 0, opt, &mk));
+		km_keep_lmr(km, mk.lmr);
+		mk_check(km, &mk, (uintptr_t)region.for_va, 333, region.for_va);
+		km_drop_lmr(km, mk.lmr);
+	}
+}
+
+/* A gigabyte, on a device that takes 256 pages of 4 MB. */
+static void mk_large_test(struct kunit *test)
+{
+	struct fake_ib_caps caps = { .page_sizes = SZ_4K | SZ_64K | SZ_4M, .max_pages = 256 };
+	struct km *km = km_open(test, &caps);
+	struct page *page = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN,
+					get_order(SZ_4M));
+	DAT_REGION_DESCRIPTION region;
+	struct fake_ib_mr mr;
+	DAT_PADDR *pages;
+	struct mk mk;
+	int i;
+
+	if (!page) {
+		kunit_skip(test, "no 4 MB in one piece");
+		return;
+	}
+	km_ep(km, 0, NULL);
+	kd_connect(&km->env);
+	pages = kunit_kcalloc(test, 4096, sizeof(*pages), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	for (i = 0; i < 4096; i++)
+		pages[i] = page_to_phys(page);
+	region.for_array = (DAT_PHYSICAL_VAR_PAGES) { .page_size = SZ_4M, .pages = pages };
+	mk_make(km, DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, region, 256, DAT_VA_TYPE_VA, &mk);
+	((u8 *)page_address(page))[SZ_4M - 1] = 0x5a;
+	mk_check(km, &mk, pages[0], SZ_1G, page_address(page));
+	mk_byte(km, &mk, SZ_1G - 1, 0x5a);
+	KUNIT_EXPECT_TRUE(test, fake_ib_mr(km->env.dev, mk.key, &mr));
+	KUNIT_EXPECT_EQ(test, mr.map_page_size, (u32)SZ_4M);
+	KUNIT_EXPECT_EQ(test, mr.map_npages, 256U);
+	km_drop_lmr(km, mk.lmr);
+	/* more than the device takes: the numbers are in the log */
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, region, 257, km->env.pz,
+				   MK_ALL, 0, 0, &mk), DAT_INSUFFICIENT_RESOURCES,
+		      DAT_RESOURCE_MEMORY_REGION);
+	region.for_array.page_size = SZ_64K;
+	mk_make(km, DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, region, 256, DAT_VA_TYPE_VA, &mk);
+	KUNIT_EXPECT_TRUE(test, fake_ib_mr(km->env.dev, mk.key, &mr));
+	KUNIT_EXPECT_EQ(test, mr.map_page_size, (u32)SZ_64K);
+	km_drop_lmr(km, mk.lmr);
+	region.for_physical = pages;
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_PHYSICAL, region, 257, km->env.pz, MK_ALL, 0, 0,
+				   &mk), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	KM_EXPECT_TYPE(test, mk_try(km, DAT_MEM_TYPE_PHYSICAL, region, 4096, km->env.pz, MK_ALL, 0,
+				    0, &mk), DAT_INSUFFICIENT_RESOURCES);
+	/* small pages as long as they are enough: it is the smallest size that does */
+	mk_make(km, DAT_MEM_TYPE_PHYSICAL, region, 256, DAT_VA_TYPE_VA, &mk);
+	KUNIT_EXPECT_TRUE(test, fake_ib_mr(km->env.dev, mk.key, &mr));
+	KUNIT_EXPECT_EQ(test, mr.map_page_size, (u32)SZ_4K);
+	km_drop_lmr(km, mk.lmr);
+	/* in one piece, from an odd byte on */
+	region.for_va = page_address(page) + 5;
+	mk_make(km, DAT_MEM_TYPE_VIRTUAL, region, SZ_4M - 10, DAT_VA_TYPE_VA, &mk);
+	mk_check(km, &mk, (uintptr_t)region.for_va, SZ_4M - 10, region.for_va);
+	km_drop_lmr(km, mk.lmr);
+	__free_pages(page, get_order(SZ_4M));
+}
+
+/* The nth call of the device fails, whichever that is. */
+static void mk_fails_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_REGION_DESCRIPTION region = { .for_va = km_bytes(km, 1) };
+	struct fake_ib_live before, after;
+	struct mk mk = {};
+	DAT_RETURN ret;
+	int nth;
+
+	fake_ib_live(km->env.dev, &before);
+	for (nth = 1; ; nth++) {
+		fake_ib_fail(km->env.dev, FAKE_IB_ANY, nth, -ENOMEM);
+		ret = mk_try(km, 0, region, 64, km->env.pz, MK_ALL, 0, 0, &mk);
+		if (fake_ib_failing(km->env.dev, FAKE_IB_ANY))
+			break;
+		if (ret == DAT_SUCCESS) {
+			/* the registration queue pair was built anew */
+			KD_EXPECT_OK(test, dat_lmr_free(mk.lmr));
+			continue;
+		}
+		KM_EXPECT_TYPE(test, ret, DAT_INSUFFICIENT_RESOURCES);
+		fake_ib_live(km->env.dev, &after);
+		KUNIT_EXPECT_EQ(test, after.mrs, before.mrs);
+		KUNIT_ASSERT_LT(test, nth, 50);
+	}
+	fake_ib_fail(km->env.dev, FAKE_IB_ANY, 0, 0);
+	KUNIT_EXPECT_GE(test, nth, 3);
+	KD_EXPECT_OK(test, ret);
+	if (ret == DAT_SUCCESS)
+		KD_EXPECT_OK(test, dat_lmr_free(mk.lmr));
+}
+
+/* One memory, two PZs: each has keys of its own, and ends by itself. */
+static void mk_free_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_REGION_DESCRIPTION region = { .for_va = km_bytes(km, 1) };
+	struct mk a, b;
+	u8 byte;
+
+	KD_ASSERT_OK(test, mk_try(km, 0, region, 64, km->env.pz, MK_ALL, 0, 0, &a));
+	KD_ASSERT_OK(test, mk_try(km, 0, region, 64, km->env.pz2, MK_ALL, 0, 0, &b));
+	KUNIT_EXPECT_NE(test, a.key >> 8, b.key >> 8);
+	KD_EXPECT_OK(test, km_send(km, a.key, a.addr, 8, 1));
+	KM_EXPECT_TYPE(test, km_send(km, b.key, b.addr, 8, 1), DAT_PROTECTION_VIOLATION);
+	/* what is posted already is nobody's business here */
+	KD_EXPECT_OK(test, dat_lmr_free(a.lmr));
+	KM_EXPECT_TYPE(test, km_send(km, a.key, a.addr, 8, 1), DAT_PRIVILEGES_VIOLATION);
+	KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, a.rkey, a.addr, &byte, 1,
+					     IB_ACCESS_REMOTE_READ), -EACCES);
+	KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, b.rkey, b.addr, &byte, 1,
+					     IB_ACCESS_REMOTE_READ), 0);
+	KD_EXPECT_RET(test, dat_lmr_free(a.lmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	fake_ib_complete(km->env.qp, false, IB_WC_LOC_PROT_ERR);
+	km_expect(km, DAT_DTO_SEND, 1, DAT_DTO_ERR_LOCAL_PROTECTION);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(&km->env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KD_EXPECT_OK(test, dat_lmr_free(b.lmr));
+}
+
+static void mk_attr_test(struct kunit *test)
+{
+	struct km *km = km_open(test, NULL);
+	DAT_PROVIDER_ATTR provider;
+	DAT_EVD_HANDLE async;
+	DAT_IA_ATTR ia;
+
+	KD_EXPECT_OK(test, dat_ia_query(km->env.ia, &async, DAT_IA_FIELD_ALL, &ia,
+					DAT_PROVIDER_FIELD_ALL, &provider));
+	KUNIT_EXPECT_EQ(test, (u32)provider.lmr_mem_types_supported,
+			(u32)(DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_PHYSICAL | DAT_MEM_TYPE_PLATFORM |
+			      DAT_MEM_TYPE_IA | DAT_MEM_TYPE_PHYSICAL_VAR_PAGES));
+	KUNIT_EXPECT_EQ(test, (int)provider.fmr_supported, DAT_TRUE);
+	KUNIT_EXPECT_EQ(test, (int)provider.lmr_for_fmr_scope_supported, (int)DAT_LMR_SCOPE_ANY);
+	KUNIT_EXPECT_EQ(test, (int)provider.rmr_scope_supported, (int)DAT_RMR_SCOPE_ANY);
+	KUNIT_EXPECT_EQ(test, (int)ia.zb_supported, DAT_TRUE);
+	KUNIT_EXPECT_GT(test, (int)ia.max_rmrs, 0);
+	KUNIT_EXPECT_EQ(test, (u64)ia.max_lmr_block_size, 64ULL * PAGE_SIZE);
+}
+
+static struct kunit_case mem_kinds_cases[] = {
+	KD_CASE(mk_virtual_test, "LMR-01,LMR-02,LMR-04: VIRTUAL"),
+	KD_CASE(mk_physical_test, "LMR-01,LMR-04,SIL-31: PHYSICAL; the array is read once"),
+	KD_CASE(mk_var_pages_test, "LMR-01,LMR-04,LMR-20: PHYSICAL_VAR_PAGES"),
+	KD_CASE(mk_platform_test, "LMR-01,LMR-04,LMR-20: PLATFORM"),
+	KD_CASE(mk_ia_test, "LMR-01,LMR-04,LMR-20: IA"),
+	KD_CASE(mk_lmr_test, "LMR-09,LMR-10,LMR-20: LMR; who can be the source, and who not"),
+	KD_CASE(mk_zero_test, "LMR-06: zero based"),
+	KD_CASE(mk_args_test, "LMR-05,LMR-07,LMR-08,LMR-20: what is refused, and with which code"),
+	KD_CASE(mk_rights_test, "LMR-03,LMR-09: exactly the rights that were asked for"),
+	KD_CASE(mk_exposure_test, "LMR-04,LMR-05: exactly the bytes"),
+	KD_CASE(mk_large_test, "LMR-04,SIL-31: a gigabyte by larger pages, and what is too much"),
+	KD_CASE(mk_fails_test, "LMR-08,GEN-07: any call of the device fails, nothing stays"),
+	KD_CASE(mk_free_test,
+		"LMR-10,LMR-11,LMR-FREE-02,LMR-FREE-03,LMR-FREE-04: freeing one of two"),
+	KD_CASE(mk_attr_test, "LMR-20,LMR-06,FMR-01,RMR-01: what the attributes promise"),
+	{}
+};
+
+static struct kunit_suite mem_kinds_suite = {
+	.name = "kdapl-mem-kinds",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = km_init,
+	.exit = km_exit,
+	.test_cases = mem_kinds_cases,
+};
+
+kunit_test_suite(mem_kinds_suite);

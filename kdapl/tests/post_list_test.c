@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * kdat_ep_post_list(): one call of the device for a chain of requests, and a list
+ * that is refused at any place has done nothing.
+ */
+#include <linux/mm.h>
+#include <linux/random.h>
+
+#include "kd_mem.h"
+
+#define PL_MAX		KDAT_POST_LIST_MAX
+
+/**
+ * struct pl - a list that a storage protocol posts, and what it is made of
+ * @req: the list
+ * @n: how many
+ * @iov: segments
+ * @remote: remote ranges
+ * @sg: pieces of memory
+ * @sgl: their lists
+ * @keys: keys that the LMRs will have
+ */
+struct pl {
+	struct kdat_request req[PL_MAX + 2];
+	int n;
+	DAT_LMR_TRIPLET iov[PL_MAX + 2];
+	DAT_RMR_TRIPLET remote[PL_MAX + 2];
+	struct kdat_sg sg[PL_MAX + 2];
+	struct scatterlist sgl[PL_MAX + 2];
+	struct km_keys keys;
+};
+
+static struct kdat_request *pl_add(struct pl *pl, enum kdat_request_op op, int flags)
+{
+	struct kdat_request *req = &pl->req[pl->n];
+
+	*req = (struct kdat_request) {
+		.op = op,
+		.completion_flags = flags,
+		.user_cookie.as_64 = 100 + pl->n,
+	};
+	pl->n++;
+	return req;
+}
+
+static void pl_transfer(struct pl *pl, enum kdat_request_op op, u64 addr, u32 length, u32 key,
+			int flags)
+{
+	int i = pl->n;
+	struct kdat_request *req = pl_add(pl, op, flags);
+
+	pl->iov[i] = (DAT_LMR_TRIPLET) { addr, length, key };
+	pl->remote[i] = kd_remote(0x1000 + i, length, 0x4711);
+	req->num_segments = 1;
+	req->local_iov = &pl->iov[i];
+	req->remote_iov = &pl->remote[i];
+	req->rmr_context = 0x800 + i;
+}
+
+static void pl_fmr(struct pl *pl, struct km *km, DAT_LMR_HANDLE lmr, int page, int flags)
+{
+	int i = pl->n;
+	struct kdat_request *req = pl_add(pl, KDAT_REQUEST_LMR_FMR, flags);
+
+	sg_init_table(&pl->sgl[i], 1);
+	sg_set_page(&pl->sgl[i], km->page[page], PAGE_SIZE, 0);
+	pl->sg[i] = (struct kdat_sg) { .sgl = &pl->sgl[i], .nents = 1, .length = PAGE_SIZE };
+	req->lmr_handle = lmr;
+	req->sg = &pl->sg[i];
+	req->mem_privileges = DAT_MEM_PRIV_ALL_FLAG;
+	req->va_type = DAT_VA_TYPE_VA;
+	KD_EXPECT_OK(km->env.test, kdat_lmr_next_contexts(lmr, &pl->keys.lmr, &pl->keys.rmr));
+}
+
+static void pl_inv(struct pl *pl, DAT_LMR_HANDLE lmr, int flags)
+{
+	pl_add(pl, KDAT_REQUEST_LMR_INVALIDATE, flags)->lmr_handle = lmr;
+}
+
+static struct pl *pl_new(struct kunit *test)
+{
+	struct pl *pl = kunit_kzalloc(test, sizeof(*pl), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, pl);
+	return pl;
+}
+
+/* Post, with interrupts off; the list is scribbled over afterwards. */
+static DAT_RETURN pl_post(struct km *km, struct pl *pl, DAT_COUNT *failed)
+{
+	unsigned long irq;
+	DAT_RETURN ret;
+
+	*failed = -7;
+	local_irq_save(irq);
+	ret = kdat_ep_post_list(km->env.ep, pl->req, pl->n, failed);
+	local_irq_restore(irq);
+	return ret;
+}
+
+static void pl_chain_test(struct kunit *test)
+{
+	static const enum ib_wr_opcode opcodes[] = {
+		IB_WR_REG_MR, IB_WR_RDMA_WRITE, IB_WR_RDMA_READ, IB_WR_SEND,
+		IB_WR_SEND_WITH_INV, IB_WR_LOCAL_INV,
+	};
+	static const DAT_DTOS ops[] = {
+		DAT_DTO_LMR_FMR, DAT_DTO_RDMA_WRITE, DAT_DTO_RDMA_READ, DAT_DTO_SEND,
+		DAT_DTO_SEND, DAT_DTO_LMR_INVALIDATE,
+	};
+	struct km *km = km_connected(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	struct pl *pl = pl_new(test);
+	unsigned int calls, posted;
+	struct fake_ib_wr wr;
+	DAT_COUNT failed;
+	u32 key;
+	int i;
+
+	pl_fmr(pl, km, lmr, 0, 0);
+	key = pl->keys.lmr;
+	pl_transfer(pl, KDAT_REQUEST_RDMA_WRITE, km->pa[0], 10, key, 0);
+	pl_transfer(pl, KDAT_REQUEST_RDMA_READ, km->pa[0] + 10, 10, key, 0);
+	pl_transfer(pl, KDAT_REQUEST_SEND, km->pa[0] + 20, 10, key,
+		    DAT_COMPLETION_SOLICITED_WAIT_FLAG);
+	pl_transfer(pl, KDAT_REQUEST_SEND_INVALIDATE, km->pa[0] + 30, 10, key, 0);
+	pl_inv(pl, lmr, DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG);
+	calls = fake_ib_count(km->env.dev, FAKE_IB_POST_SEND);
+	posted = fake_ib_posted(km->env.qp, false);
+	KD_ASSERT_OK(test, pl_post(km, pl, &failed));
+	memset(pl->iov, 0xee, sizeof(pl->iov));
+	memset(pl->remote, 0xee, sizeof(pl->remote));
+	KUNIT_EXPECT_EQ(test, fake_ib_count(km->env.dev, FAKE_IB_POST_SEND), calls + 1);
+	KUNIT_ASSERT_EQ(test, fake_ib_posted(km->env.qp, false), posted + 6);
+	for (i = 0; i < 6; i++) {
+		KUNIT_ASSERT_TRUE(test, fake_ib_wr(km->env.qp, false, posted + i, &wr));
+		KUNIT_EXPECT_EQ(test, wr.pos, (unsigned int)i);
+		KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)opcodes[i]);
+		KUNIT_EXPECT_TRUE(test, wr.send_flags & IB_SEND_SIGNALED);
+		KUNIT_EXPECT_EQ(test, !!(wr.send_flags & IB_SEND_FENCE), i == 5);
+		KUNIT_EXPECT_EQ(test, !!(wr.send_flags & IB_SEND_SOLICITED), i == 3);
+		if (i == 0 || i == 5) {
+			KUNIT_EXPECT_EQ(test, wr.rkey, key);
+			continue;
+		}
+		KUNIT_ASSERT_EQ(test, wr.num_sge, 1);
+		KUNIT_EXPECT_EQ(test, wr.sge[0].addr, (u64)km->pa[0] + 10 * (i - 1));
+		KUNIT_EXPECT_EQ(test, wr.sge[0].lkey, key);
+		if (i < 3) {
+			KUNIT_EXPECT_EQ(test, wr.remote_addr, 0x1000ULL + i);
+			KUNIT_EXPECT_EQ(test, wr.rkey, 0x4711U);
+		}
+		if (i == 4)
+			KUNIT_EXPECT_EQ(test, wr.rkey, 0x804U);
+	}
+	KUNIT_EXPECT_EQ(test, fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS), 6);
+	for (i = 0; i < 6; i++)
+		km_expect(km, ops[i], 100 + i, DAT_DTO_SUCCESS);
+	KD_EXPECT_EMPTY(test, km->env.req);
+	KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+}
+
+static void pl_sizes_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct kd_mem *mem = &km->env.mem[KD_RW];
+	struct pl *pl = pl_new(test);
+	struct km_trace before;
+	DAT_COUNT failed;
+	int n, i;
+
+	for (n = 1; n <= PL_MAX; n++) {
+		pl->n = 0;
+		for (i = 0; i < n; i++)
+			pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr + i, 1, mem->lmr_context, 0);
+		KD_ASSERT_OK(test, pl_post(km, pl, &failed));
+		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS), n);
+		for (i = 0; i < n; i++)
+			km_expect(km, DAT_DTO_SEND, 100 + i, DAT_DTO_SUCCESS);
+		KD_EXPECT_EMPTY(test, km->env.req);
+	}
+	km_trace(km, &before);
+	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, pl->req, 0, &failed),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, pl->req, -1, &failed),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, pl->req, PL_MAX + 1, &failed),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, NULL, 1, &failed),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.pz, pl->req, 1, &failed),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	pl->req[0].op = KDAT_REQUEST_LMR_INVALIDATE + 1;
+	KM_EXPECT_TYPE(test, kdat_ep_post_list(km->env.ep, pl->req, 1, NULL),
+		       DAT_INVALID_PARAMETER);
+	km_untouched(km, &before, "arguments");
+	/* a list that does not fit is not posted in part */
+	pl->n = 0;
+	for (i = 0; i < 4; i++)
+		pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr + i, 1, mem->lmr_context, 0);
+	KD_ASSERT_OK(test, pl_post(km, pl, &failed));
+	pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr + i, 1, mem->lmr_context, 0);
+	km_trace(km, &before);
+	KM_EXPECT_TYPE(test, pl_post(km, pl, &failed), DAT_INSUFFICIENT_RESOURCES);
+	KUNIT_EXPECT_EQ(test, failed, 0);
+	km_untouched(km, &before, "a list that does not fit");
+	pl->n = 4;
+	KD_ASSERT_OK(test, pl_post(km, pl, &failed));
+}
+
+enum pl_fault {
+	PL_COUNT, PL_NO_IOV, PL_FLAGS, PL_KEY, PL_PZ, PL_RANGE, PL_LMR, PL_BUSY, PL_UNBOUND, PL_OP,
+	PL_LENGTH, PL_FAULTS
+};
+
+/* One thing wrong with one request. */
+static u32 pl_spoil(struct km *km, struct pl *pl, int at, enum pl_fault fault, DAT_LMR_HANDLE lmr)
+{
+	struct kdat_request *req = &pl->req[at];
+	struct kd_mem *mem = &km->env.mem[KD_RW];
+
+	pl->iov[at] = (DAT_LMR_TRIPLET) { mem->addr, 8, mem->lmr_context };
+	pl->remote[at] = kd_remote(0, 8, 1);
+	*req = (struct kdat_request) {
+		.op = KDAT_REQUEST_RDMA_WRITE,
+		.num_segments = 1,
+		.local_iov = &pl->iov[at],
+		.remote_iov = &pl->remote[at],
+	};
+	switch (fault) {
+	case PL_COUNT:
+		req->num_segments = 5;
+		return DAT_INVALID_PARAMETER;
+	case PL_NO_IOV:
+		req->local_iov = NULL;
+		return DAT_INVALID_PARAMETER;
+	case PL_FLAGS:
+		req->completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+		return DAT_INVALID_PARAMETER;
+	case PL_KEY:
+		pl->iov[at].lmr_context ^= 1;
+		return DAT_PRIVILEGES_VIOLATION;
+	case PL_PZ:
+		pl->iov[at] = kd_seg(&km->env, KD_FOREIGN, 0, 8);
+		return DAT_PROTECTION_VIOLATION;
+	case PL_RANGE:
+		pl->iov[at].virtual_address = mem->addr + KD_MEM_SIZE - 7;
+		return DAT_INVALID_PARAMETER;
+	case PL_LMR:
+		req->op = KDAT_REQUEST_LMR_INVALIDATE;
+		req->lmr_handle = km->env.ep;
+		return DAT_INVALID_HANDLE;
+	case PL_BUSY:		/* bound by the list itself, or by a binding before */
+		req->op = KDAT_REQUEST_LMR_FMR;
+		req->lmr_handle = km->env.mem[KD_RO].lmr;
+		req->sg = &pl->sg[0];
+		return DAT_INVALID_STATE;
+	case PL_UNBOUND:
+		req->op = KDAT_REQUEST_LMR_INVALIDATE;
+		req->lmr_handle = lmr;
+		return DAT_INVALID_STATE;
+	case PL_OP:
+		req->op = -1;
+		return DAT_INVALID_PARAMETER;
+	default:
+		pl->remote[at].segment_length = 7;
+		return DAT_LENGTH_ERROR;
+	}
+}
+
+/* A list is refused at each of its places: neither LMR is anything else than before. */
+static void pl_roll_back_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_LMR_HANDLE a = km_lmr(km, 1, DAT_LMR_SCOPE_PZ), b = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	DAT_LMR_HANDLE unbound = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	struct pl *pl = pl_new(test);
+	struct km_trace before, after;
+	struct km_keys old, keys;
+	DAT_COUNT failed;
+	DAT_RETURN ret;
+	int at, fault;
+	u32 want;
+
+	km_bind(km, b, 5, 1, DAT_MEM_PRIV_ALL_FLAG, &old);
+	for (fault = 0; fault < PL_FAULTS; fault++) {
+		for (at = 0; at < 5; at++) {
+			pl->n = 0;
+			pl_fmr(pl, km, a, 0, 0);
+			pl_transfer(pl, KDAT_REQUEST_RDMA_WRITE, km->pa[0], 8, pl->keys.lmr, 0);
+			pl_inv(pl, b, 0);
+			pl_inv(pl, a, 0);
+			pl_transfer(pl, KDAT_REQUEST_SEND, km->env.mem[KD_RW].addr, 8,
+				    km->env.mem[KD_RW].lmr_context, 0);
+			want = pl_spoil(km, pl, at, fault, unbound);
+			/* without its fmr nothing that names the key is right either */
+			if (!at) {
+				pl->n = 1;
+			} else if (at < 3) {
+				pl->n = at + 1;
+			}
+			km_trace(km, &before);
+			ret = pl_post(km, pl, &failed);
+			km_trace(km, &after);
+			KUNIT_EXPECT_EQ_MSG(test, (u32)DAT_GET_TYPE(ret), want, "fault %d at %d",
+					    fault, at);
+			KUNIT_EXPECT_EQ_MSG(test, failed, at, "fault %d at %d", fault, at);
+			KUNIT_EXPECT_EQ(test, after.posted, before.posted);
+			KUNIT_EXPECT_EQ(test, after.used, before.used);
+			KUNIT_EXPECT_FALSE(test, km_bound(km, a));
+			KUNIT_EXPECT_TRUE(test, km_bound(km, b));
+			KD_EXPECT_OK(test, km_send(km, old.lmr, km->pa[5], 8, 1));
+			KM_EXPECT_TYPE(test, km_send(km, pl->keys.lmr, km->pa[0], 8, 1),
+				       DAT_PRIVILEGES_VIOLATION);
+			km_done(km, IB_WC_SUCCESS);
+			km_expect(km, DAT_DTO_SEND, 1, DAT_DTO_SUCCESS);
+			KD_EXPECT_EMPTY(test, km->env.req);
+		}
+	}
+	km_unbind(km, b);
+	km_bind(km, a, 0, 1, DAT_MEM_PRIV_ALL_FLAG, &keys);
+	km_unbind(km, a);
+}
+
+static void pl_signals_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct kd_mem *mem = &km->env.mem[KD_RW];
+	struct pl *pl = pl_new(test);
+	unsigned int first;
+	struct fake_ib_wr wr;
+	DAT_COUNT failed;
+	int mask, i, silent;
+
+	/* 6 requests, depth 8: a signal is forced after every second silent one */
+	for (mask = 0; mask < 64; mask++) {
+		pl->n = 0;
+		for (i = 0; i < 6; i++)
+			pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr, 1, mem->lmr_context,
+				    mask & BIT(i) ? DAT_COMPLETION_SUPPRESS_FLAG : 0);
+		pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr, 1, mem->lmr_context, 0);
+		first = fake_ib_posted(km->env.qp, false);
+		KD_ASSERT_OK(test, pl_post(km, pl, &failed));
+		for (i = 0, silent = 0; i < 7; i++) {
+			KUNIT_ASSERT_TRUE(test, fake_ib_wr(km->env.qp, false, first + i, &wr));
+			if (!(mask & BIT(i)))
+				KUNIT_EXPECT_TRUE(test, wr.send_flags & IB_SEND_SIGNALED);
+			silent = wr.send_flags & IB_SEND_SIGNALED ? 0 : silent + 1;
+			KUNIT_EXPECT_LT(test, silent, 3);
+		}
+		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS), 7);
+		for (i = 0; i < 7; i++)
+			if (!(mask & BIT(i)))
+				km_expect(km, DAT_DTO_SEND, 100 + i, DAT_DTO_SUCCESS);
+		KD_EXPECT_EMPTY(test, km->env.req);
+	}
+}
+
+static void pl_end_test(struct kunit *test)
+{
+	struct km *km = km_open(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	struct kd_mem *mem = &km->env.mem[KD_RW];
+	struct pl *pl = pl_new(test);
+	struct km_trace before, after;
+	DAT_COUNT failed;
+	int how, i;
+
+	/* flushed after it was posted; refused by the device; never posted */
+	for (how = 0; how < 3; how++) {
+		km_ep(km, 0, NULL);
+		if (!how) {
+			KM_EXPECT_TYPE(test, kdat_ep_post_list(km->env.ep, pl->req, 1, &failed),
+				       DAT_INVALID_STATE);
+		}
+		kd_connect(&km->env);
+		pl->n = 0;
+		pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr, 1, mem->lmr_context, 0);
+		if (how != 2) {
+			pl_fmr(pl, km, lmr, 0, 0);
+			pl_transfer(pl, KDAT_REQUEST_SEND, km->pa[0], 1, pl->keys.lmr, 0);
+		}
+		pl_transfer(pl, KDAT_REQUEST_RDMA_WRITE, mem->addr, 1, mem->lmr_context,
+			    DAT_COMPLETION_SUPPRESS_FLAG);
+		if (how == 1)
+			fake_ib_fail(km->env.dev, FAKE_IB_POST_SEND, 1, -ENOMEM);
+		if (how == 2)
+			km_down(km);
+		km_trace(km, &before);
+		KD_EXPECT_OK(test, pl_post(km, pl, &failed));
+		km_trace(km, &after);
+		if (how)
+			KUNIT_EXPECT_EQ(test, after.posted, before.posted);
+		if (!how)
+			km_down(km);
+		if (how == 1)
+			KUNIT_EXPECT_EQ(test, kd_expect_end(&km->env),
+					(u32)DAT_CONNECTION_EVENT_BROKEN);
+		for (i = 0; i < pl->n; i++) {
+			static const DAT_DTOS ops[] = {
+				DAT_DTO_SEND, DAT_DTO_LMR_FMR, DAT_DTO_SEND, DAT_DTO_RDMA_WRITE,
+			};
+
+			km_expect(km, how == 2 && i ? DAT_DTO_RDMA_WRITE : ops[i], 100 + i,
+				  DAT_DTO_ERR_FLUSHED);
+		}
+		KD_EXPECT_EMPTY(test, km->env.req);
+		KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+		km_ep_free(km, 0);
+	}
+}
+
+static struct kunit_case post_list_cases[] = {
+	KD_CASE(pl_chain_test,
+		"EP-POST-01,EP-POST-08,FMR-02,SINV-01: every operation, one call of the device"),
+	KD_CASE(pl_sizes_test, "EP-POST-17,GEN-07: lists of all lengths, and too long ones"),
+	KD_CASE(pl_roll_back_test,
+		"GEN-07,FMR-02,FMR-10: a fault at any place, and all is as it was"),
+	KD_CASE(pl_signals_test, "FLAG-02,FLAG-03: silent requests get a signal now and then"),
+	KD_CASE(pl_end_test, "FLUSH-01,FMR-07,FMR-15: a list that is flushed, at each moment"),
+	{}
+};
+
+static struct kunit_suite post_list_suite = {
+	.name = "kdapl-post-list",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = km_init,
+	.exit = km_exit,
+	.test_cases = post_list_cases,
+};
+
+kunit_test_suite(post_list_suite);
