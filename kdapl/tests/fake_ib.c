@@ -51,6 +51,7 @@ struct fake_ib {
 	struct fake_ib_live live;
 	bool auto_reg;
 	bool auto_mem;
+	bool lax_keys;
 	enum ib_wc_status auto_status;
 	bool hold_flush;
 	bool hold_irq;
@@ -1267,7 +1268,7 @@ static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct ib_qp *qp,
 			/* a Read has exactly one on iWARP, also when it is empty */
 			if (!fdev->caps.iwarp || wr->opcode != IB_WR_RDMA_READ || wr->recv)
 				fake_violation(fdev, "empty segment handed to the device");
-		} else if (!fake_lkey_ok(fdev, pd, qp, &sgl[i])) {
+		} else if (!fdev->lax_keys && !fake_lkey_ok(fdev, pd, qp, &sgl[i])) {
 			fake_violation(fdev, "segment outside any valid region of the PD");
 		}
 	}
@@ -1717,6 +1718,17 @@ unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb)
 void fake_ib_auto_mem(struct fake_ib *fdev, bool on)
 {
 	WRITE_ONCE(fdev->auto_mem, on);
+}
+
+/**
+ * fake_ib_lax_keys - let segments name memory that is no region any more
+ * @fdev: the device
+ * @on: off from the start; for cases in which one task uses a key while another
+ *	one takes it away
+ */
+void fake_ib_lax_keys(struct fake_ib *fdev, bool on)
+{
+	WRITE_ONCE(fdev->lax_keys, on);
 }
 
 /**

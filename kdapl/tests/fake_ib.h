@@ -263,6 +263,7 @@ unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb);
 
 void fake_ib_auto_reg(struct fake_ib *fdev, bool on);
 void fake_ib_auto_mem(struct fake_ib *fdev, bool on);
+void fake_ib_lax_keys(struct fake_ib *fdev, bool on);
 void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status);
 void fake_ib_hold_flush(struct fake_ib *fdev, bool hold);
 

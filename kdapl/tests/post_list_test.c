@@ -294,11 +294,8 @@ static void pl_roll_back_test(struct kunit *test)
 				    km->env.mem[KD_RW].lmr_context, 0);
 			want = pl_spoil(km, pl, at, fault, unbound);
 			/* without its fmr nothing that names the key is right either */
-			if (!at) {
-				pl->n = 1;
-			} else if (at < 3) {
+			if (at < 3)
 				pl->n = at + 1;
-			}
 			km_trace(km, &before);
 			ret = pl_post(km, pl, &failed);
 			km_trace(km, &after);
