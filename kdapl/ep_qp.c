@@ -677,10 +677,9 @@ void kdapl_half_established(struct kdapl_half *half)
 #define NUDGES		5
 #define NUDGE_TIME	(HZ / 10)
 
-static void half_work_nudge(struct work_struct *work)
+/* Post an empty request, unless the last one is still under way. */
+static int half_post_nudge(struct kdapl_half *half)
 {
-	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half,
-					       nudge_work);
 	struct kdapl_ring *ring = half->sq;
 	int ret = 0;
 	u32 tail;
@@ -690,14 +689,34 @@ static void half_work_nudge(struct work_struct *work)
 	tail = smp_load_acquire(&ring->tail);
 	if (ring->mode == KDAPL_RING_LIVE && !READ_ONCE(half->stopping) &&
 	    !READ_ONCE(half->dev->gone) &&
-	    (!half->nudges || (s32)(tail - half->nudge_pos) > 0)) {
+	    (!half->nudged || (s32)(tail - half->nudge_pos) > 0)) {
+		half->nudged = true;
 		half->nudge_pos = ring->head;
 		ret = ring_post_own(ring, KDAPL_OP_NUDGE);
 	}
 	spin_unlock_irq(&ring->lock);
-	if (ret)
+	return ret;
+}
+
+/**
+ * kdapl_half_nudge_now - have the device tell how far it is
+ * @half: a half with requests that have no completion of their own
+ *
+ * Context: may sleep.
+ */
+void kdapl_half_nudge_now(struct kdapl_half *half)
+{
+	if (half_post_nudge(half))
 		kdapl_half_end(half, KDAPL_END_SUSPECT);
-	if (++half->nudges < NUDGES && ring->mode == KDAPL_RING_LIVE)
+}
+
+static void half_work_nudge(struct work_struct *work)
+{
+	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half,
+					       nudge_work);
+
+	kdapl_half_nudge_now(half);
+	if (++half->nudges < NUDGES && half->sq->mode == KDAPL_RING_LIVE)
 		queue_delayed_work(kdapl_wq, &half->nudge_work, NUDGE_TIME << half->nudges);
 }
 

@@ -47,6 +47,7 @@ static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const str
 		      unsigned int status)
 {
 	DAT_DTO_COMPLETION_EVENT_DATA *dto = &ev->data.dto_completion_event_data;
+	u32 length = wr->length;
 
 	ev->half = ring->half;
 	ev->buf = NULL;
@@ -59,11 +60,12 @@ static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const str
 			event_bind(ev, ring, wr, status);
 			return;
 		}
+		length = 0;
 	}
 	dto->ep_handle = ring->half->handle;
 	dto->user_cookie.as_64 = wr->cookie;
 	dto->status = status;
-	dto->transfered_length = status == DAT_DTO_SUCCESS ? wr->length : 0;
+	dto->transfered_length = status == DAT_DTO_SUCCESS ? length : 0;
 	dto->operation = wr->op;
 	dto->rmr_context = 0;
 	if (unlikely(ring->recv && (wr->flags & KDAPL_WR_INVALIDATED))) {
@@ -130,11 +132,14 @@ static void wr_settle(struct kdapl_ring *ring, struct kdapl_wr *wr, unsigned int
 	slot->handle = obj->handle;
 	ring->memops_done++;
 	if (wr->op == DAT_DTO_LMR_FMR)
-		kdapl_lmr_settle(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_REG, done);
+		kdapl_lmr_settle(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_REG,
+				 wr->length, done);
 	else if (wr->op == DAT_DTO_LMR_INVALIDATE)
-		kdapl_lmr_settle(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_INV, done);
+		kdapl_lmr_settle(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_INV,
+				 wr->length, done);
 	else
 		kdapl_rmr_settle(container_of(obj, struct kdapl_rmr, obj), wr->op, done);
+	kdapl_obj_put(obj);
 }
 
 static bool ring_unsettled(const struct kdapl_ring *ring)

@@ -507,6 +507,7 @@ enum kdapl_lmr_op {
  * @state: enum kdapl_lmr_state; mr.lock
  * @ep: id of the EP that has bound it last, with DAT_LMR_SCOPE_EP; mr.lock
  * @op: halves with an operation for it that has not come back; mr.lock
+ * @seq: how many operations of each kind there were; mr.lock
  * @windows: RMRs bound to it, or about to be; mr.lock
  * @mem: its memory
  */
@@ -526,6 +527,7 @@ struct kdapl_lmr {
 	u8 state;
 	unsigned long ep;
 	struct kdapl_half *op[KDAPL_LMR_OPS];
+	u32 seq[KDAPL_LMR_OPS];
 	unsigned int windows;
 	struct kdapl_mem mem;
 };
@@ -538,7 +540,7 @@ static inline u64 kdapl_lmr_start(const struct kdapl_lmr *lmr)
 struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_PZ_HANDLE handle);
 void kdapl_lmr_destroy(struct kdapl_lmr *lmr);
 DAT_RETURN kdapl_lmr_ret(int err);
-void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, bool done);
+void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq, bool done);
 void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey);
 void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr);
 void kdapl_lmr_quiesce(struct kdapl_lmr *lmr);
@@ -634,7 +636,8 @@ enum kdapl_wr_state {
  * @cqe: what the completion points at
  * @cookie: the consumer's, all 64 bits
  * @index: position in the ring array, constant: leads back to the ring
- * @length: bytes as posted; for a finished receive the message length
+ * @length: bytes as posted; for a finished receive the message length; for what is done
+ *	to an LMR, which time it is
  * @seq: requests: consumer requests posted up to and including this one
  * @key: receives: invalidated rkey
  * @op: DAT_DTOS or KDAPL_OP_*
@@ -666,7 +669,7 @@ static_assert(sizeof(struct kdapl_wr) == 32);
 /* Of those, with the device at a time. */
 #define KDAPL_OWN_WRS	2
 
-/* What a request does something to: the LMR or RMR while unsettled, then its handle. */
+/* What a request does something to: the LMR or RMR, referenced while unsettled, then its handle. */
 union kdapl_slot {
 	struct kdapl_obj *obj;
 	DAT_HANDLE handle;
@@ -808,6 +811,7 @@ enum kdapl_half_phase {
  * @pdata: private data that came with ESTABLISHED or PEER_REJECTED
  * @nudge_work: keeps soft-iWARP awake at the start of a connection
  * @nudges: how many there were
+ * @nudged: one has been posted; lock of the ring
  * @nudge_pos: where the last one is in the ring; lock of the ring
  * @cm_down: completed when the CM knows that both ends are disconnected, or the
  *	device is lost
@@ -869,6 +873,7 @@ struct kdapl_half {
 	struct delayed_work est_work;	/* data came before the CM's word */
 	struct delayed_work nudge_work;
 	unsigned int nudges;
+	bool nudged;
 	u32 nudge_pos;
 	struct delayed_work retry_work;	/* after an old connection was in the way */
 	struct delayed_work timer;	/* dat_ep_connect timeout */
@@ -910,6 +915,7 @@ void kdapl_half_remove(struct kdapl_half *half);
 int kdapl_half_to_rts(struct kdapl_half *half, struct rdma_cm_id *id);
 void kdapl_half_established(struct kdapl_half *half);
 void kdapl_half_nudge(struct kdapl_half *half);
+void kdapl_half_nudge_now(struct kdapl_half *half);
 void kdapl_ring_set_mode(struct kdapl_ring *ring, enum kdapl_ring_mode mode);
 
 /* ------------------------------------------------------------------ */
@@ -1375,6 +1381,7 @@ union kdapl_native_wr {
  * @key: its key then
  * @access: its rights then
  * @inv_key: key to be invalidated, first
+ * @seq: which operation on the LMR it is
  */
 struct kdapl_post {
 	const DAT_LMR_TRIPLET *iov;
@@ -1393,6 +1400,7 @@ struct kdapl_post {
 	u32 key;
 	int access;
 	u32 inv_key;
+	u32 seq;
 };
 
 DAT_RETURN kdapl_request_check(struct kdapl_ep *ep, struct kdapl_half *half,

@@ -370,6 +370,20 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param
 }
 EXPORT_SYMBOL(dat_lmr_query);
 
+/* As kdapl_obj_retire(); an RMR takes and gives back its LMR where that cannot count. */
+static int lmr_retire(struct kdapl_lmr *lmr)
+{
+	int ret = 0;
+
+	spin_lock_irq(&lmr->mr.lock);
+	if (lmr->windows)
+		ret = -EBUSY;
+	else
+		lmr->state = KDAPL_LMR_DEAD;
+	spin_unlock_irq(&lmr->mr.lock);
+	return ret ?: kdapl_obj_retire(&lmr->obj);
+}
+
 /**
  * dat_lmr_free - end a registration
  * @lmr_handle: LMR
@@ -392,7 +406,7 @@ DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	if (lmr->reserved)
 		goto out;
-	ret = kdapl_retire_ret(kdapl_obj_retire(&lmr->obj), DAT_INVALID_STATE_LMR_IN_USE,
+	ret = kdapl_retire_ret(lmr_retire(lmr), DAT_INVALID_STATE_LMR_IN_USE,
 			       DAT_INVALID_HANDLE_LMR);
 	if (ret == DAT_SUCCESS)
 		kdapl_lmr_destroy(lmr);

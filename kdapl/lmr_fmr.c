@@ -68,7 +68,7 @@ static void lmr_unbind(struct kdapl_lmr *lmr)
 	lmr->mr.live = false;
 	if (!lmr->fmr) {
 		lmr->state = KDAPL_LMR_UNBOUND;
-	} else if (READ_ONCE(lmr->obj.users)) {
+	} else if (lmr->windows) {
 		lmr->state = KDAPL_LMR_STALE;
 	} else {
 		lmr->state = KDAPL_LMR_UNBOUND;
@@ -97,17 +97,20 @@ static void lmr_publish(struct kdapl_lmr *lmr)
  * kdapl_lmr_settle - an operation on an LMR has come back, or never will
  * @lmr: LMR
  * @op: which
+ * @seq: which of its kind
  * @done: the device has carried it out
  *
  * Context: any, under the lock of an EVD.
  */
-void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, bool done)
+void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq, bool done)
 {
 	struct kdapl_mr *mr = &lmr->mr;
 	unsigned long flags;
-	bool wake;
+	bool wake = false;
 
 	spin_lock_irqsave(&mr->lock, flags);
+	if (!lmr->op[op] || seq != lmr->seq[op])
+		goto out;	/* the end of the binding has told already */
 	lmr->op[op] = NULL;
 	wake = lmr->state == KDAPL_LMR_DEAD;
 	if (wake) {
@@ -125,6 +128,7 @@ void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, bool done)
 		else
 			lmr_publish(lmr);
 	}
+out:
 	spin_unlock_irqrestore(&mr->lock, flags);
 	if (wake)
 		wake_up(&lmr->obj.ia->unused);
@@ -148,6 +152,8 @@ void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey)
 		if (lmr->state == KDAPL_LMR_BOUND || lmr->state == KDAPL_LMR_ENDING)
 			lmr_unbind(lmr);
 		mr->live = false;
+		/* what has ended had begun; suppressed, it may say so much later */
+		lmr->op[KDAPL_LMR_REG] = NULL;
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
 }
@@ -162,13 +168,11 @@ void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr)
 {
 	unsigned long flags;
 
-	refcount_inc(&lmr->obj.ref);
-	kdapl_obj_unuse(&lmr->obj);
 	spin_lock_irqsave(&lmr->mr.lock, flags);
+	lmr->windows--;
 	if (lmr->state == KDAPL_LMR_STALE)
 		lmr_unbind(lmr);
 	spin_unlock_irqrestore(&lmr->mr.lock, flags);
-	kdapl_obj_put(&lmr->obj);
 }
 
 /**
@@ -201,6 +205,8 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op
 		spin_unlock_irq(lock);
 		if (!half)
 			return;
+		/* what was suppressed has no completion of its own */
+		kdapl_half_nudge_now(half);
 		evd = kdapl_cq_evd_get(cq);
 		if (evd) {
 			kdapl_evd_sweep(evd, KDAPL_BATCH, true);
@@ -352,7 +358,7 @@ static DAT_RETURN fmr_check(const struct fmr_request *req)
  * by now: look once.
  */
 static DAT_RETURN lmr_claim(struct kdapl_lmr *lmr, struct kdapl_half *half, enum kdapl_lmr_op op,
-			    unsigned long ep)
+			    unsigned long ep, u32 *seq)
 {
 	struct kdapl_mr *mr = &lmr->mr;
 	bool swept = false;
@@ -372,14 +378,16 @@ again:
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
 	} else if (lmr->scope == DAT_LMR_SCOPE_EP && lmr->ep != ep) {
 		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	} else if (READ_ONCE(lmr->obj.users)) {
+	} else if (lmr->windows) {
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	} else {
 		kdapl_mr_hide(mr);
 		lmr->state = KDAPL_LMR_ENDING;
 	}
-	if (ret == DAT_SUCCESS)
+	if (ret == DAT_SUCCESS) {
 		lmr->op[op] = half;
+		*seq = ++lmr->seq[op];
+	}
 	spin_unlock_irqrestore(&mr->lock, flags);
 	if (ret == DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) && !swept) {
 		kdapl_ring_sweep(half->sq);
@@ -387,12 +395,6 @@ again:
 		goto again;
 	}
 	return ret;
-}
-
-/* The request has not reached the device. */
-static void lmr_unclaim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op)
-{
-	kdapl_lmr_settle(lmr, op, false);
 }
 
 /* Show the memory to the device and to its page list. The claim is ours. */
@@ -433,6 +435,7 @@ static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool li
 	struct kdapl_mr *mr = &lmr->mr;
 	unsigned long flags;
 	DAT_RETURN ret;
+	int err;
 
 	ret = req->sg ? fmr_fill_sg(req, &list) : fmr_fill_pages(req, &list);
 	if (ret != DAT_SUCCESS)
@@ -440,8 +443,13 @@ static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool li
 	req->start = req->va_type == DAT_VA_TYPE_ZB ? 0 : list.start;
 	if (req->va_type == DAT_VA_TYPE_ZB && (list.start & ~PAGE_MASK))
 		return kdapl_arg_err(req->arg[ARG_MEM]);
-	if (live && fmr_map(lmr, &list, req->start))
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	if (live) {
+		err = fmr_map(lmr, &list, req->start);
+		if (err == -E2BIG)
+			return kdapl_arg_err(req->arg[ARG_COUNT]);
+		if (err)
+			return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	}
 	spin_lock_irqsave(&mr->lock, flags);
 	if (lmr->state == KDAPL_LMR_DEAD) {
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
@@ -480,12 +488,12 @@ static DAT_RETURN fmr_begin(struct fmr_request *req, struct kdapl_ep *ep, struct
 
 	if (lmr->mr.pd != half->pd)
 		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	ret = lmr_claim(lmr, half, KDAPL_LMR_REG, 0);
+	ret = lmr_claim(lmr, half, KDAPL_LMR_REG, 0, &post->seq);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	ret = fmr_bind(req, ep, live);
 	if (ret != DAT_SUCCESS) {
-		lmr_unclaim(lmr, KDAPL_LMR_REG);
+		kdapl_lmr_settle(lmr, KDAPL_LMR_REG, post->seq, false);
 		return ret;
 	}
 	post->obj = &lmr->obj;
@@ -504,7 +512,8 @@ static DAT_RETURN inv_begin(struct kdapl_lmr *lmr, struct kdapl_ep *ep, struct k
 		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	if (lmr->mr.pd != half->pd)
 		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	ret = lmr_claim(lmr, half, KDAPL_LMR_INV, (unsigned long)ep->obj.handle);
+	ret = lmr_claim(lmr, half, KDAPL_LMR_INV, (unsigned long)ep->obj.handle,
+			&post->seq);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	post->obj = &lmr->obj;
@@ -520,12 +529,19 @@ static DAT_RETURN inv_begin(struct kdapl_lmr *lmr, struct kdapl_ep *ep, struct k
  */
 void kdapl_lmr_op_undo(const struct kdapl_post *post)
 {
-	struct kdapl_lmr *lmr;
+	struct kdapl_lmr *lmr = container_of(post->obj, struct kdapl_lmr, obj);
+	unsigned long flags;
 
-	if (post->op != DAT_DTO_LMR_FMR && post->op != DAT_DTO_LMR_INVALIDATE)
+	if (post->op == DAT_DTO_LMR_INVALIDATE)
+		kdapl_lmr_settle(lmr, KDAPL_LMR_INV, post->seq, false);
+	if (post->op != DAT_DTO_LMR_FMR)
 		return;
-	lmr = container_of(post->obj, struct kdapl_lmr, obj);
-	lmr_unclaim(lmr, post->op == DAT_DTO_LMR_FMR ? KDAPL_LMR_REG : KDAPL_LMR_INV);
+	/* a key that has never been valid may come next, as has been foretold */
+	spin_lock_irqsave(&lmr->mr.lock, flags);
+	if (lmr->mr.live && lmr->mr.used == post->key)
+		lmr->mr.next = post->key & 0xff;
+	spin_unlock_irqrestore(&lmr->mr.lock, flags);
+	kdapl_lmr_settle(lmr, KDAPL_LMR_REG, post->seq, false);
 }
 
 static DAT_RETURN lmr_fmr_handle(struct kdapl_lmr *lmr)

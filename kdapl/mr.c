@@ -77,6 +77,12 @@ int kdapl_mr_create(struct kdapl_mr *mr, u32 pages)
 	ibmr = ib_alloc_mr(mr->pd->pd, IB_MR_TYPE_MEM_REG, pages);
 	if (IS_ERR(ibmr))
 		return PTR_ERR(ibmr);
+	if (ibmr->lkey != ibmr->rkey) {
+		pr_err_once("%s: keys of MRs differ for segments and for peers, which this provider does not know how to handle\n",
+			    dev->name);
+		ib_dereg_mr(ibmr);
+		return -EOPNOTSUPP;
+	}
 	mr->ibmr = ibmr;
 	mr->pages = pages;
 	mr->index = ibmr->lkey >> 8;

@@ -254,6 +254,8 @@ static void wr_set_memop(struct kdapl_ring *ring, struct kdapl_wr *wr,
 			 const struct kdapl_post *post)
 {
 	wr->flags |= KDAPL_WR_UNSETTLED;
+	wr->length = post->seq;
+	refcount_inc(&post->obj->ref);
 	ring->slot[wr->index].obj = post->obj;
 	WRITE_ONCE(ring->memops, ring->memops + 1);
 }

@@ -199,8 +199,9 @@ static DAT_RETURN rmr_check_part(const struct rmr_request *req, const struct kda
 	return DAT_SUCCESS;
 }
 
+/* With @take the LMR is in use then, and stays as it is. */
 static DAT_RETURN rmr_check_lmr(const struct rmr_request *req, struct kdapl_lmr *lmr,
-				const struct kdapl_ep *ep)
+				const struct kdapl_ep *ep, bool take)
 {
 	unsigned long flags;
 	DAT_RETURN ret;
@@ -209,6 +210,8 @@ static DAT_RETURN rmr_check_lmr(const struct rmr_request *req, struct kdapl_lmr 
 		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
 	spin_lock_irqsave(&lmr->mr.lock, flags);
 	ret = rmr_check_part(req, lmr, ep);
+	if (ret == DAT_SUCCESS && take)
+		lmr->windows++;
 	spin_unlock_irqrestore(&lmr->mr.lock, flags);
 	return ret;
 }
@@ -336,12 +339,10 @@ static DAT_RETURN rmr_begin(struct rmr_request *req, struct kdapl_lmr *lmr, stru
 	DAT_RETURN ret;
 
 	if (lmr) {
-		if (kdapl_obj_use(&lmr->obj))
-			return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-		/* again, since from here on it stays as it is */
-		ret = rmr_check_lmr(req, lmr, ep);
-		if (ret == DAT_SUCCESS)
-			ret = rmr_prepare(req, lmr, ep);
+		ret = rmr_check_lmr(req, lmr, ep, true);
+		if (ret != DAT_SUCCESS)
+			return ret;
+		ret = rmr_prepare(req, lmr, ep);
 		if (ret != DAT_SUCCESS) {
 			kdapl_lmr_unbound_rmr(lmr);
 			return ret;
@@ -421,7 +422,7 @@ static DAT_RETURN rmr_bind(struct rmr_request *req, DAT_RMR_HANDLE rmr_handle,
 	if (ret == DAT_SUCCESS && req->rmr->mr[0].pd != half->pd)
 		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
 	if (ret == DAT_SUCCESS && lmr)
-		ret = rmr_check_lmr(req, lmr, ep);
+		ret = rmr_check_lmr(req, lmr, ep, false);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (!kdapl_dev_enter(half->dev))
@@ -502,7 +503,6 @@ static void rmr_release(struct kdapl_obj *obj)
 {
 	struct kdapl_rmr *rmr = container_of(obj, struct kdapl_rmr, obj);
 
-	kvfree(rmr->sgl);
 	kfree_rcu(rmr, obj.rcu);
 }
 
@@ -529,6 +529,7 @@ void kdapl_rmr_destroy(struct kdapl_rmr *rmr)
 	spin_unlock_irq(&rmr->lock);
 	if (lmr)
 		kdapl_lmr_unbound_rmr(lmr);
+	kvfree(rmr->sgl);	/* here, where one may sleep */
 	kdapl_obj_unuse(&rmr->pz->obj);
 	kdapl_obj_put(&rmr->obj);
 }
