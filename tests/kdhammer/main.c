@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * kdhammer - keys that are taken away while a peer uses them.
+ *
+ * A line written to kdhammer/do in debugfs is an order; the write fails when
+ * something was wrong, and the log says what. The orders are at the end.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpumask.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "kdhammer.h"
+#include "../orders.h"
+
+#define FAULTS	20	/* that are described */
+
+static char *ia_a, *ia_b;
+static ulong seed;
+
+module_param(ia_a, charp, 0444);
+MODULE_PARM_DESC(ia_a, "interface adapter of the owner, e.g. rxe0-1 (required)");
+module_param(ia_b, charp, 0444);
+MODULE_PARM_DESC(ia_b, "interface adapter of the peer (default: the same)");
+module_param(seed, ulong, 0444);
+MODULE_PARM_DESC(seed, "of what is done at random (default: a new one, see the log)");
+
+struct side ham_owner, ham_peer;
+struct rnd_state ham_rnd;
+DECLARE_WAIT_QUEUE_HEAD(ham_wait);
+bool ham_exact;
+u64 ham_moved, ham_slack;
+
+static atomic_t faults;
+static struct dentry *ham_dir;
+
+int fail(const char *fmt, ...)
+{
+	struct va_format vaf = { .fmt = fmt };
+	va_list args;
+
+	if (atomic_inc_return(&faults) > FAULTS)
+		return -EIO;
+	va_start(args, fmt);
+	vaf.va = &args;
+	pr_err("FAULT: %pV\n", &vaf);
+	va_end(args);
+	return -EIO;
+}
+
+bool ham_failed(void)
+{
+	return atomic_read(&faults);
+}
+
+/* ---- areas ---- */
+
+int area_open(struct area *area, u32 size)
+{
+	memset(area, 0, sizeof(*area));
+	area->size = size;
+	area->vmalloc = ham_below(2);
+	area->p = area->vmalloc ? vmalloc(size) : kmalloc(size, GFP_KERNEL);
+	if (!area->p)
+		return -ENOMEM;
+	area_window(area, 0, size, WINDOW);
+	return 0;
+}
+
+void area_close(struct area *area)
+{
+	kvfree(area->p);
+	area->p = NULL;
+}
+
+/* All else is guarded. */
+void area_window(struct area *area, u32 at, u32 length, u8 value)
+{
+	memset(area->p, GUARD, area->size);
+	area->at = at;
+	area->length = length;
+	memset(area->p + at, value, length);
+}
+
+/* The window as a scatterlist: pages of its own. */
+int area_sg(struct area *area)
+{
+	u8 *p = area->p + area->at;
+	u32 left = area->length, chunk;
+
+	sg_init_table(area->sg, ARRAY_SIZE(area->sg));
+	for (area->nents = 0; left; area->nents++, p += chunk, left -= chunk) {
+		if (area->nents == ARRAY_SIZE(area->sg))
+			return fail("the window is too long");
+		chunk = min_t(u32, left, PAGE_SIZE - offset_in_page(p));
+		sg_set_page(&area->sg[area->nents],
+			    is_vmalloc_addr(p) ? vmalloc_to_page(p) : virt_to_page(p), chunk,
+			    offset_in_page(p));
+	}
+	return 0;
+}
+
+void area_secret(struct area *area)
+{
+	memset(area->p + area->at, SECRET, area->length);
+}
+
+int area_is(const struct area *area, u32 at, u32 length, u8 value, const char *what)
+{
+	const u8 *bad = memchr_inv(area->p + at, value, length);
+
+	if (bad)
+		return fail("%s: byte %d of %u is 0x%02x", what, (int)(bad - area->p) - at, length,
+			    *bad);
+	return 0;
+}
+
+int area_check_guards(struct area *area, const char *when)
+{
+	u32 end = area->at + area->length;
+
+	if (memchr_inv(area->p, GUARD, area->at))
+		return fail("%s: bytes before the window have changed", when);
+	if (memchr_inv(area->p + end, GUARD, area->size - end))
+		return fail("%s: bytes behind the window have changed", when);
+	return 0;
+}
+
+/* Not one byte has moved; where CPUs run at a time one segment may have (D-26). */
+int area_check_secret(struct area *area, const char *when)
+{
+	u32 i, first = ~0, last = 0;
+
+	for (i = area->at; i < area->at + area->length; i++) {
+		if (area->p[i] == SECRET)
+			continue;
+		if (!(area->p[i] & PEER))
+			return fail("%s: a byte is 0x%02x", when, area->p[i]);
+		first = min(first, i);
+		last = i;
+	}
+	if (first > last)
+		return 0;
+	if (ham_exact || last - first >= MESSAGE)
+		return fail("%s: bytes %u to %u have been written to afterwards", when,
+			    first - area->at, last - area->at);
+	ham_slack++;
+	return 0;
+}
+
+int area_check(struct area *area, const char *when)
+{
+	return area_check_guards(area, when) ?: area_check_secret(area, when);
+}
+
+/* ---- operations ---- */
+
+void op_init(struct op *op, void (*then)(struct op *op), struct area *area)
+{
+	memset(op, 0, sizeof(*op));
+	op->then = then;
+	op->area = area;
+	init_completion(&op->done);
+}
+
+int op_wait(struct op *op, const char *what)
+{
+	if (!wait_for_completion_timeout(&op->done, LONG)) {
+		/* It lies on the stack of the caller. */
+		fail("%s: no completion", what);
+		wait_for_completion(&op->done);
+		return -ETIMEDOUT;
+	}
+	return op->bad ? -EIO : 0;
+}
+
+/* ---- interface adapters ---- */
+
+static int side_open(struct side *side, const char *name)
+{
+	DAT_IA_ATTR *attr = kzalloc(sizeof(*attr), GFP_KERNEL);
+	DAT_PROVIDER_ATTR prov = {};
+	int err;
+
+	if (!attr)
+		return -ENOMEM;
+	side->name = name;
+	err = TRY(dat_ia_open, (char *)name, 64, &side->async, &side->ia) ?:
+	      TRY(dat_ia_query, side->ia, NULL, DAT_IA_FIELD_IA_ADDRESS_PTR, attr,
+		  DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ, &prov) ?:
+	      TRY(dat_pz_create, side->ia, &side->pz);
+	side->iwarp = prov.rdma_write_for_rdma_read_req;
+	if (!err && attr->ia_address_ptr)
+		memcpy(&side->addr, attr->ia_address_ptr,
+		       attr->ia_address_ptr->sa_family == AF_INET6 ?
+		       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	kfree(attr);
+	return err;
+}
+
+/* Whatever is left goes with it. */
+static void side_close(struct side *side)
+{
+	if (side->ia)
+		dat_ia_close(side->ia, DAT_CLOSE_ABRUPT_FLAG);
+	side->ia = NULL;
+}
+
+static const struct order orders[] = {
+	{ "invalidate", do_invalidate },
+	{ "free", do_free },
+	{ "rebind", do_rebind },
+	{ "remote", do_remote },
+	{ "keys", do_keys },
+	{ "stale", do_stale },
+	{ "register", do_register },
+	{ "registering", do_registering },
+	{ "registered", do_registered },
+	{ "press", do_press },
+	{ "crowd", do_crowd },
+	{ "crowded", do_crowded },
+	{ "zones", do_zones },
+	{}
+};
+
+static void close_all(void)
+{
+	reg_close();
+	links_close();
+	side_close(&ham_owner);
+	side_close(&ham_peer);
+	reg_free();
+}
+
+static int __init ham_init(void)
+{
+	int err;
+
+	if (!ia_a) {
+		pr_err("ia_a= is missing\n");
+		return -EINVAL;
+	}
+	if (!seed)
+		seed = get_random_u32();
+	prandom_seed_state(&ham_rnd, seed);
+	ham_exact = num_online_cpus() == 1;
+	pr_info("seed=%lu cpus=%d\n", seed, num_online_cpus());
+	err = side_open(&ham_owner, ia_a) ?: side_open(&ham_peer, ia_b ?: ia_a) ?: links_open();
+	if (err) {
+		close_all();
+		return err;
+	}
+	ham_dir = orders_open("kdhammer", orders);
+	return 0;
+}
+
+static void __exit ham_exit(void)
+{
+	debugfs_remove_recursive(ham_dir);
+	close_all();
+	pr_info("%s seed=%lu messages=%llu late=%llu\n", ham_failed() ? "FAIL" : "PASS", seed,
+		ham_moved, ham_slack);
+}
+
+module_init(ham_init);
+module_exit(ham_exit);
+MODULE_DESCRIPTION("kDAPL test: keys taken away under fire");
+MODULE_AUTHOR("The kdapl authors");
+MODULE_LICENSE("Dual BSD/GPL");

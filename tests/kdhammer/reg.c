@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The registration queue pair: registering while the network under it changes, while
+ * memory runs out, and while the device goes away with everything bound.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "kdhammer.h"
+
+static u32 number(const char *arg)
+{
+	u32 n;
+
+	return kstrtouint(arg, 10, &n) ? 1 : n;
+}
+
+/* A registration of the owner and its end. In a PZ of its own if there is none. */
+static DAT_RETURN register_once(DAT_PZ_HANDLE pz, struct area *area)
+{
+	DAT_REGION_DESCRIPTION region = {};
+	DAT_PZ_HANDLE own = NULL;
+	DAT_LMR_HANDLE lmr;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!pz)
+		ret = dat_pz_create(ham_owner.ia, &own);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	region.for_va = area->p + area->at;
+	ret = dat_lmr_kcreate(ham_owner.ia, DAT_MEM_TYPE_VIRTUAL, region, area->length, pz ?: own,
+			      LOCAL | REMOTE, DAT_VA_TYPE_VA, 0, &lmr, NULL, NULL, NULL, NULL);
+	if (ret == DAT_SUCCESS && dat_lmr_free(lmr) != DAT_SUCCESS)
+		fail("an LMR cannot be freed");
+	if (own && dat_pz_free(own) != DAT_SUCCESS)
+		fail("a PZ cannot be freed");
+	return ret;
+}
+
+/* register N [new]: N times; each succeeds. new: in PZs of their own */
+int do_register(char *arg)
+{
+	bool own = strstr(arg, "new");
+	struct area area;
+	u32 n, i;
+	int err = area_open(&area, 3 * PAGE_SIZE);
+
+	if (err)
+		return err;
+	n = number(strsep(&arg, " "));
+	for (i = 0; i < n && !err; i++)
+		err = check("register", register_once(own ? NULL : ham_owner.pz, &area));
+	area_close(&area);
+	return err;
+}
+
+/* ---- in the background ---- */
+
+static struct task_struct *registrar;
+static bool strict;
+static u64 registered, refused;
+
+static int registrar_main(void *arg)
+{
+	struct area area;
+	DAT_RETURN ret;
+	u32 i;
+
+	if (area_open(&area, 3 * PAGE_SIZE))
+		return -ENOMEM;
+	for (i = 0; !kthread_should_stop(); i++) {
+		/* every other one on a queue pair that has to be built */
+		ret = register_once(i & 1 ? NULL : ham_owner.pz, &area);
+		if (ret == DAT_SUCCESS)
+			WRITE_ONCE(registered, registered + 1);
+		else if (!strict && DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES)
+			refused++;
+		else
+			fail("registering: %s %s", major_name(ret), minor_name(ret));
+		wake_up_all(&ham_wait);
+		cond_resched();
+	}
+	area_close(&area);
+	return 0;
+}
+
+/* registering [strict]: until further notice; strict: each succeeds */
+int do_registering(char *arg)
+{
+	strict = *arg;
+	registered = 0;
+	refused = 0;
+	registrar = kthread_run(registrar_main, NULL, "kdhammer");
+	if (IS_ERR(registrar)) {
+		registrar = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* registered [N]: N more while it goes on; or the end of it */
+int do_registered(char *arg)
+{
+	u64 from = READ_ONCE(registered);
+	u32 n;
+
+	if (!registrar)
+		return -EINVAL;
+	if (*arg) {
+		n = number(arg);
+		if (!await(READ_ONCE(registered) - from >= n))
+			return fail("no registration succeeds");
+		return 0;
+	}
+	kthread_stop(registrar);
+	registrar = NULL;
+	pr_info("registered %llu, refused %llu\n", registered, refused);
+	return ham_failed() || !registered ? -EIO : 0;
+}
+
+/* ---- memory runs out ---- */
+
+static int may(const char *what, DAT_RETURN ret)
+{
+	if (ret == DAT_SUCCESS)
+		return 1;
+	if (DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES)
+		return 0;
+	return fail("%s: %s %s", what, major_name(ret), minor_name(ret));
+}
+
+/* Each call succeeds or is refused for lack of resources, and what exists can be freed. */
+static int press_once(struct area *area, u32 *ok)
+{
+	DAT_REGION_DESCRIPTION region = {};
+	DAT_LMR_HANDLE lmr, second, fmr;
+	DAT_PZ_HANDLE pz;
+	DAT_RMR_HANDLE rmr;
+	int err;
+
+	err = may("dat_pz_create", dat_pz_create(ham_owner.ia, &pz));
+	if (err <= 0)
+		return err;
+	*ok += 1;
+	region.for_va = area->p;
+	err = may("dat_lmr_kcreate",
+		  dat_lmr_kcreate(ham_owner.ia, DAT_MEM_TYPE_VIRTUAL, region, area->size, pz,
+				  LOCAL | REMOTE, DAT_VA_TYPE_VA, 0, &lmr, NULL, NULL, NULL, NULL));
+	if (err > 0) {
+		*ok += 1;
+		region.for_lmr_handle = lmr;
+		err = may("an LMR of an LMR",
+			  dat_lmr_kcreate(ham_owner.ia, DAT_MEM_TYPE_LMR, region, 0, pz, LOCAL,
+					  DAT_VA_TYPE_VA, 0, &second, NULL, NULL, NULL, NULL));
+		if (err > 0)
+			err = TRY(dat_lmr_free, second);
+		err = TRY(dat_lmr_free, lmr) ?: err;
+	}
+	if (err >= 0)
+		err = may("dat_lmr_allocate", dat_lmr_allocate(ham_owner.ia, pz, 64,
+							       DAT_LMR_SCOPE_PZ, &fmr));
+	if (err > 0) {
+		*ok += 1;
+		err = TRY(dat_lmr_free, fmr);
+	}
+	if (err >= 0)
+		err = may("dat_rmr_create", dat_rmr_create(pz, &rmr));
+	if (err > 0) {
+		*ok += 1;
+		err = TRY(dat_rmr_free, rmr);
+	}
+	return TRY(dat_pz_free, pz) ?: err;
+}
+
+/* press N */
+int do_press(char *arg)
+{
+	u32 n = number(arg), i, ok = 0;
+	struct area area;
+	int err = 0;
+
+	/* the memory itself is there */
+	for (i = 0; i < 100; i++) {
+		err = area_open(&area, 8 * PAGE_SIZE);
+		if (!err)
+			break;
+	}
+	for (i = 0; i < n && err >= 0; i++)
+		err = press_once(&area, &ok);
+	area_close(&area);
+	pr_info("%s press rounds=%u created=%u of %u\n", err < 0 ? "FAIL" : "PASS", i, ok, 4 * n);
+	return err < 0 ? err : 0;
+}
+
+/* ---- everything is bound when the device goes ---- */
+
+#define CROWD	8
+
+static struct area crowd_area[3 * CROWD];
+static DAT_LMR_HANDLE crowd_lmr[2 * CROWD];
+static DAT_RMR_HANDLE crowd_rmr[CROWD];
+static struct op crowd_op[4];
+static struct task_struct *crowd_task;
+static DAT_LMR_HANDLE crowd_busy;
+
+/* fmr and invalidate as fast as they can be posted, until the device has gone. */
+static int crowd_main(void *arg)
+{
+	struct area *area = arg;
+	struct kdat_sg sg = { .sgl = area->sg, .nents = area->nents, .length = area->length };
+	DAT_EP_HANDLE ep = ham_other.owner.ep;
+	DAT_RETURN ret;
+	u32 i;
+
+	for (i = 0; !kthread_should_stop(); i++) {
+		if (i & 1)
+			ret = dat_lmr_invalidate(crowd_busy, ep, op_cookie(&crowd_op[0]), 0);
+		else
+			ret = kdat_lmr_fmr_sg(crowd_busy, &sg, LOCAL | REMOTE, DAT_VA_TYPE_VA, ep,
+					      op_cookie(&crowd_op[1]), 0, NULL, NULL, NULL);
+		switch (DAT_GET_TYPE(ret)) {
+		case DAT_SUCCESS:
+		case DAT_INVALID_STATE:
+		case DAT_INVALID_HANDLE:
+		case DAT_INTERNAL_ERROR:
+		case DAT_INSUFFICIENT_RESOURCES:
+			break;
+		default:
+			fail("fmr or invalidate: %s %s", major_name(ret), minor_name(ret));
+		}
+		if (ret != DAT_SUCCESS)
+			register_once(ham_owner.pz, area);
+		cond_resched();
+	}
+	return 0;
+}
+
+static int crowd_bind(int i)
+{
+	DAT_LMR_PARAM param;
+	DAT_LMR_TRIPLET part;
+	DAT_RMR_CONTEXT key;
+	struct op op;
+	int err = TRY(dat_lmr_query, crowd_lmr[i], DAT_LMR_FIELD_ALL, &param) ?:
+		  TRY(dat_rmr_create, ham_owner.pz, &crowd_rmr[i]);
+
+	if (err)
+		return err;
+	part.virtual_address = param.registered_address + 1;
+	part.segment_length = param.registered_size - 1;
+	part.lmr_context = param.lmr_context;
+	op_init(&op, NULL, NULL);
+	return TRY(dat_rmr_bind, crowd_rmr[i], crowd_lmr[i], &part, REMOTE, DAT_VA_TYPE_VA,
+		   ham_link.owner.ep, op_cookie(&op), 0, &key) ?: op_wait(&op, "bind");
+}
+
+/* crowd: LMRs of both kinds, RMRs, all bound; the hammer at work; fmr under way */
+int do_crowd(char *arg)
+{
+	DAT_LMR_CONTEXT lkey;
+	DAT_RMR_CONTEXT rkey = 0;
+	struct area *area;
+	u64 addr = 0;
+	int i, err = 0;
+
+	for (i = 0; i < ARRAY_SIZE(crowd_op); i++)
+		op_init(&crowd_op[i], NULL, NULL);
+	for (i = 0; i < CROWD && !err; i++) {
+		area = &crowd_area[i];
+		err = area_open(area, 3 * PAGE_SIZE) ?:
+		      lmr_over(&ham_owner, ham_owner.pz, area, true, LOCAL | REMOTE, &crowd_lmr[i],
+			       &lkey, &rkey);
+	}
+	for (i = CROWD; i < 2 * CROWD && !err; i++) {
+		area = &crowd_area[i];
+		err = area_open(area, 3 * PAGE_SIZE) ?:
+		      TRY(dat_lmr_allocate, ham_owner.ia, ham_owner.pz, 16, DAT_LMR_SCOPE_PZ,
+			  &crowd_lmr[i]) ?:
+		      fmr_over(&ham_link, crowd_lmr[i], area, &lkey, &rkey, &addr);
+	}
+	for (i = 0; i < CROWD && !err; i++)
+		err = crowd_bind(i);
+	area = &crowd_area[2 * CROWD];
+	err = err ?: area_open(area, 2 * PAGE_SIZE) ?: area_sg(area) ?:
+	      TRY(dat_lmr_allocate, ham_owner.ia, ham_owner.pz, 16, DAT_LMR_SCOPE_PZ, &crowd_busy) ?:
+	      hammer_start(&ham_link, rkey, addr, 3 * PAGE_SIZE) ?: hammer_wait(&ham_link, 100);
+	if (err)
+		return err;
+	crowd_task = kthread_run(crowd_main, area, "kdhammer");
+	if (IS_ERR(crowd_task)) {
+		crowd_task = NULL;
+		return -ENOMEM;
+	}
+	return hammer_wait(&ham_link, 100);
+}
+
+/*
+ * crowded: after the owner's device has gone: the connections have ended, once at
+ * each end, and what is left can be freed, in an order of its own
+ */
+int do_crowded(char *arg)
+{
+	int i, err = link_over(&ham_link) ?: link_over(&ham_other);
+
+	if (crowd_task)
+		kthread_stop(crowd_task);
+	crowd_task = NULL;
+	for (i = 0; i < CROWD && !err; i++)
+		err = TRY(dat_rmr_free, crowd_rmr[i]);
+	for (i = 2 * CROWD - 1; i >= 0 && !err; i -= 2)
+		err = TRY(dat_lmr_free, crowd_lmr[i]);
+	return err ?: ham_failed() ? -EIO : 0;
+}
+
+void reg_close(void)
+{
+	if (registrar)
+		kthread_stop(registrar);
+	if (crowd_task)
+		kthread_stop(crowd_task);
+}
+
+/* When all handles are dead. */
+void reg_free(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(crowd_area); i++)
+		area_close(&crowd_area[i]);
+}
