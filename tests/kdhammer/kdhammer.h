@@ -89,6 +89,7 @@ struct hammer {
 	u64 addr;		/* of the window, as peers name it */
 	u32 length;
 	int busy;
+	int status;		/* that has ended it */
 	u64 moved, late;
 	u32 seen;		/* Reads that have brought a secret */
 	struct slot slot[SLOTS];

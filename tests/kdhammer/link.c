@@ -107,6 +107,8 @@ static void slot_done(struct link *link, struct slot *slot,
 		if (slot->read)
 			sink_check(h, slot_buf(h, slot - h->slot, true), slot->length);
 	} else {
+		if (h->on)
+			h->status = dto->status;
 		h->on = false;
 	}
 	hammer_fill(link);
@@ -128,7 +130,7 @@ int hammer_start(struct link *link, u32 rkey, u64 addr, u32 length)
 	h->on = true;
 	hammer_fill(link);
 	spin_unlock_bh(&h->lock);
-	return h->on ? 0 : fail("the hammer does not start");
+	return h->on ? 0 : fail("the hammer does not start: %s", status_name(h->status));
 }
 
 /* Until so many more messages have moved. */
@@ -139,7 +141,8 @@ int hammer_wait(struct link *link, u32 messages)
 
 	if (!await(READ_ONCE(h->moved) - from >= messages || !READ_ONCE(h->on)))
 		return fail("the hammer moves nothing");
-	return READ_ONCE(h->on) ? 0 : fail("the hammer has ended by itself");
+	return READ_ONCE(h->on) ? 0 : fail("the hammer has ended by itself: %s",
+					   status_name(h->status));
 }
 
 static int hammer_rest(struct link *link)

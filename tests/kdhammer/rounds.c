@@ -347,7 +347,10 @@ static int bind_quietly(struct window *w)
 	return err;
 }
 
-/* After a flushed bind: it is either as before, or not bound to anything. */
+/*
+ * After a flushed bind it is either as before or not bound to anything. Whether the old
+ * key still works nobody knows: the device may have ended it and not said so.
+ */
 static int after_flush(struct window *w)
 {
 	DAT_RMR_PARAM param;
@@ -358,14 +361,14 @@ static int after_flush(struct window *w)
 		return err;
 	if (param.rmr_context && param.rmr_context != w->rkey)
 		return fail("a flushed bind has changed the key");
-	w->bound = param.rmr_context;
+	w->bound = false;
 	return link_again(&ham_link);
 }
 
 static int one_rebind(struct window *w)
 {
 	const struct part *now = &w->part[w->now];
-	DAT_RMR_CONTEXT key = 0;
+	DAT_RMR_CONTEXT key = 0, old;
 	u32 how = ham_below(4);
 	struct op op;
 	int err;
@@ -405,10 +408,14 @@ static int one_rebind(struct window *w)
 	/* The new window works, to the byte. */
 	if (key == w->rkey)
 		return fail("the key is the same as before");
+	old = w->rkey;
 	w->rkey = key;
 	w->now = !w->now;
 	part_fill(w, w->now, WINDOW);
-	return fire(key, part_addr(w, w->now), w->part[w->now].length) ?: hammer_stop(&ham_link) ?:
+	err = fire(key, part_addr(w, w->now), w->part[w->now].length);
+	if (err)
+		return fail("the new window (key 0x%x, before 0x%x)", key, old);
+	return hammer_stop(&ham_link) ?:
 	       parts_guards(w, "the new window") ?:
 	       part_is(w, !w->now, SECRET, "the old window, later");
 }
