@@ -249,6 +249,35 @@ static void fe_free_busy_test(struct kunit *test)
 	fe_free_busy(km, true, true);
 }
 
+/* A silent fmr has no completion to wait for: the device is asked how far it is. */
+static void fe_free_silent_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	struct fe_free job = { .lmr = lmr };
+	struct task_struct *task;
+	struct km_keys keys;
+	unsigned long began;
+
+	init_completion(&job.done);
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 2, FE_ALL, DAT_COMPLETION_SUPPRESS_FLAG, 1,
+				      &keys));
+	km_done(km, IB_WC_SUCCESS);
+	began = jiffies;
+	task = kthread_run(fe_free_thread, &job, "kdapl-free");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	while (!wait_for_completion_timeout(&job.done, HZ / 50 + 1) &&
+	       time_before(jiffies, began + 20 * HZ))
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, began + 4 * HZ));
+	memset(km->lmrs, 0, sizeof(km->lmrs));
+	KD_EXPECT_OK(test, job.ret);
+	KUNIT_EXPECT_FALSE(test, fake_ib_mr_valid(km->env.dev, keys.lmr));
+	KD_EXPECT_EMPTY(test, km->env.req);
+	KD_EXPECT_EMPTY(test, km->env.conn);
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(km->env.kep->state), (int)DAT_EP_STATE_CONNECTED);
+}
+
 static void fe_free_stuck_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
@@ -320,6 +349,7 @@ static struct kunit_case fmr_end_cases[] = {
 	KD_CASE(fe_reset_test, "FMR-15,FLUSH-05: the same when dat_ep_reset drops the events"),
 	KD_CASE(fe_free_bound_test, "FMR-13,LMR-FREE-02,LMR-FREE-03: freeing what is bound"),
 	KD_CASE(fe_free_busy_test, "FMR-13: dat_lmr_free waits for operations at the device"),
+	KD_CASE(fe_free_silent_test, "FMR-13,FLAG-02: also for those that say nothing"),
 	KD_CASE(fe_free_stuck_test, "FMR-13: and ends the connection that keeps them"),
 	KD_CASE(fe_close_test, "FMR-13,RMR-14: dat_ia_close with all of that under way"),
 	KD_CASE(fe_removed_test, "FMR-13: the device goes with all of that under way"),

@@ -260,6 +260,50 @@ static void in_recv_rmr_test(struct kunit *test)
 	mem->lmr = DAT_HANDLE_NULL;
 }
 
+/* A silent fmr whose key the peer takes away: the next one does not wait for its end. */
+static void in_recv_silent_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	struct km_keys keys, next;
+	struct fake_ib_wr wr;
+	int round;
+
+	for (round = 0; round < 3; round++) {
+		/* a signal, so that none is forced */
+		KD_EXPECT_OK(test, km_send(km, km->env.mem[KD_RW].lmr_context,
+					   km->env.mem[KD_RW].addr, 1, 7));
+		KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 2, IN_ALL, DAT_COMPLETION_SUPPRESS_FLAG,
+					      1, &keys));
+		km_last(km, &wr);
+		KUNIT_EXPECT_FALSE(test, wr.send_flags & IB_SEND_SIGNALED);
+		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS), 2);
+		km_expect(km, DAT_DTO_SEND, 7, DAT_DTO_SUCCESS);
+		in_recv_post(km, 2);
+		KUNIT_EXPECT_EQ(test, fake_ib_recv_inv(km->env.qp, 12, keys.rmr), 0);
+		in_expect_recv(test, km->env.recv, 2, keys.rmr);
+		KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+		KD_ASSERT_OK(test, km_try_fmr(km, lmr, 2, 2, IN_ALL, 0, 3, &next));
+		KUNIT_EXPECT_TRUE(test, km_bound(km, lmr));
+		if (round == 2)
+			break;
+		/* its end tells of both, and the first of them says nothing any more */
+		km_done(km, IB_WC_SUCCESS);
+		km_expect(km, DAT_DTO_LMR_FMR, 3, DAT_DTO_SUCCESS);
+		KD_EXPECT_EMPTY(test, km->env.req);
+		KUNIT_EXPECT_TRUE(test, km_bound(km, lmr));
+		KD_EXPECT_OK(test, km_send(km, next.lmr, km->pa[2], 8, 4));
+		km_done(km, IB_WC_SUCCESS);
+		km_expect(km, DAT_DTO_SEND, 4, DAT_DTO_SUCCESS);
+		km_unbind(km, lmr);
+	}
+	km_down(km);
+	km_expect(km, DAT_DTO_LMR_FMR, 3, DAT_DTO_ERR_FLUSHED);
+	KD_EXPECT_EMPTY(test, km->env.req);
+	KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+	KUNIT_EXPECT_FALSE(test, fake_ib_mr_valid(km->env.dev, next.lmr));
+}
+
 /* The peer takes away an fmr LMR over which an RMR is bound: both keys, one memory. */
 static void in_recv_below_rmr_test(struct kunit *test)
 {
@@ -428,6 +472,7 @@ static struct kunit_case inval_cases[] = {
 	KD_CASE(in_send_args_test, "SINV-01,SINV-05: arguments as those of dat_ep_post_send"),
 	KD_CASE(in_send_fails_test, "SINV-04: the peer does not have that key"),
 	KD_CASE(in_recv_fmr_test, "SINV-02,SINV-03,FMR-10: the peer invalidates an LMR of an fmr"),
+	KD_CASE(in_recv_silent_test, "SINV-03,FMR-03: one whose fmr had no completion"),
 	KD_CASE(in_recv_kcreate_test, "SINV-02,SINV-03: one of dat_lmr_kcreate"),
 	KD_CASE(in_recv_rmr_test, "SINV-02,SINV-03,RMR-13: an RMR, also while it is being bound"),
 	KD_CASE(in_recv_below_rmr_test, "SINV-03,RMR-13: an LMR over which an RMR is bound"),

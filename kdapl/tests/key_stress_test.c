@@ -481,9 +481,9 @@ static void ks_test(struct kunit *test)
 		   count[1], count[2], count[3], sure);
 	/* each answer came, so each was put to the test */
 	for (j = 0; j < 3; j++)
-		KUNIT_EXPECT_GT(test, count[j], 100UL);
+		KUNIT_EXPECT_GT(test, count[j], 10UL);
 	KUNIT_EXPECT_EQ(test, count[3], 0UL);
-	KUNIT_EXPECT_GT(test, sure, 500UL);
+	KUNIT_EXPECT_GT(test, sure, 100UL);
 	for (i = 0; i < ARRAY_SIZE(ks->task); i++)
 		ks_task_close(ks, &ks->task[i]);
 	ks_slots_close(ks);

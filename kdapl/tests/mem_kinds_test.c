@@ -557,6 +557,40 @@ static void mk_attr_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u64)ia.max_lmr_block_size, 64ULL * PAGE_SIZE);
 }
 
+/* A device whose regions have two keys: refused, not misunderstood. */
+static void mk_split_test(struct kunit *test)
+{
+	struct fake_ib_caps caps = { .split_keys = true };
+	struct fake_ib *dev = fake_ib_create(&caps);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	DAT_REGION_DESCRIPTION region;
+	char name[DAT_NAME_MAX_LENGTH];
+	struct fake_ib_live live;
+	DAT_LMR_HANDLE lmr;
+	DAT_IA_HANDLE ia;
+	DAT_PZ_HANDLE pz;
+	void *buf;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(dev));
+	buf = kunit_kzalloc(test, 64, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	region.for_va = buf;
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(dev));
+	KD_ASSERT_OK(test, dat_ia_open(name, 16, &async, &ia));
+	KD_ASSERT_OK(test, dat_pz_create(ia, &pz));
+	KM_EXPECT_TYPE(test, dat_lmr_kcreate(ia, 0, region, 64, pz, MK_ALL, 0, 0, &lmr, NULL, NULL,
+					     NULL, NULL), DAT_INSUFFICIENT_RESOURCES);
+	KM_EXPECT_TYPE(test, dat_lmr_allocate(ia, pz, 1, DAT_LMR_SCOPE_PZ, &lmr),
+		       DAT_INSUFFICIENT_RESOURCES);
+	KM_EXPECT_TYPE(test, dat_rmr_create(pz, &lmr), DAT_INSUFFICIENT_RESOURCES);
+	fake_ib_live(dev, &live);
+	KUNIT_EXPECT_EQ(test, live.mrs, 0);
+	KD_EXPECT_OK(test, dat_pz_free(pz));
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	KUNIT_EXPECT_EQ(test, fake_ib_violations(dev), 0);
+	fake_ib_destroy(dev);
+}
+
 static struct kunit_case mem_kinds_cases[] = {
 	KD_CASE(mk_virtual_test, "LMR-01,LMR-02,LMR-04: VIRTUAL"),
 	KD_CASE(mk_physical_test, "LMR-01,LMR-04,SIL-31: PHYSICAL; the array is read once"),
@@ -570,6 +604,7 @@ static struct kunit_case mem_kinds_cases[] = {
 	KD_CASE(mk_exposure_test, "LMR-04,LMR-05: exactly the bytes"),
 	KD_CASE(mk_large_test, "LMR-04,SIL-31: a gigabyte by larger pages, and what is too much"),
 	KD_CASE(mk_fails_test, "LMR-08,GEN-07: any call of the device fails, nothing stays"),
+	KD_CASE(mk_split_test, "LMR-08: a device with two keys for one region"),
 	KD_CASE(mk_free_test,
 		"LMR-10,LMR-11,LMR-FREE-02,LMR-FREE-03,LMR-FREE-04: freeing one of two"),
 	KD_CASE(mk_attr_test, "LMR-20,LMR-06,FMR-01,RMR-01: what the attributes promise"),
