@@ -90,7 +90,9 @@ struct kdt_buf {
 	struct list_head link;
 	u8 *base;			/* where the front guard starts */
 	u8 *p;
+	u64 shift;			/* what segments add to p to name it */
 	u32 len;
+	DAT_PADDR *pages;		/* kdt_mem_new(): where its pages are */
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_CONTEXT lctx;
 	DAT_RMR_CONTEXT rctx;
@@ -278,7 +280,8 @@ extern struct kunit_suite kdt_srq_suite, kdt_modify_suite, kdt_merge_suite, kdt_
 extern struct kunit_suite kdt_overflow_suite, kdt_teardown_suite;
 extern struct kunit_suite kdt_tentative_suite, kdt_rsp_suite, kdt_csp_suite, kdt_cr_suite;
 extern struct kunit_suite kdt_pdata_suite, kdt_outcome_suite, kdt_state_suite, kdt_reconn_suite;
-extern struct kunit_suite kdt_attr_suite;
+extern struct kunit_suite kdt_attr_suite, kdt_mem_suite, kdt_fmr_suite, kdt_rmr_suite;
+extern struct kunit_suite kdt_sinv_suite, kdt_list_suite;
 
 /* ---- hold.c ---- */
 

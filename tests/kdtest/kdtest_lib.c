@@ -424,7 +424,7 @@ bool kdt_all(const u8 *p, u32 len, u8 value)
 DAT_LMR_TRIPLET kdt_seg(const struct kdt_buf *buf, u32 offset, u32 len)
 {
 	return (DAT_LMR_TRIPLET) {
-		.virtual_address = (uintptr_t)buf->p + offset,
+		.virtual_address = (uintptr_t)buf->p + buf->shift + offset,
 		.segment_length = len,
 		.lmr_context = buf->lctx,
 	};
@@ -433,7 +433,7 @@ DAT_LMR_TRIPLET kdt_seg(const struct kdt_buf *buf, u32 offset, u32 len)
 DAT_RMR_TRIPLET kdt_rseg(const struct kdt_buf *buf, u32 offset, u32 len)
 {
 	return (DAT_RMR_TRIPLET) {
-		.virtual_address = (uintptr_t)buf->p + offset,
+		.virtual_address = (uintptr_t)buf->p + buf->shift + offset,
 		.segment_length = len,
 		.rmr_context = buf->rctx,
 	};
