@@ -81,7 +81,7 @@ static int registrar_main(void *arg)
 		else
 			fail("registering: %s %s", major_name(ret), minor_name(ret));
 		wake_up_all(&ham_wait);
-		cond_resched();
+		schedule();
 	}
 	area_close(&area);
 	return 0;
@@ -212,10 +212,11 @@ static int crowd_main(void *arg)
 	struct area *area = arg;
 	struct kdat_sg sg = { .sgl = area->sg, .nents = area->nents, .length = area->length };
 	DAT_EP_HANDLE ep = ham_other.owner.ep;
+	bool gone = false;
 	DAT_RETURN ret;
 	u32 i;
 
-	for (i = 0; !kthread_should_stop(); i++) {
+	for (i = 0; !kthread_should_stop() && !gone; i++) {
 		if (i & 1)
 			ret = dat_lmr_invalidate(crowd_busy, ep, op_cookie(&crowd_op[0]), 0);
 		else
@@ -225,16 +226,19 @@ static int crowd_main(void *arg)
 		case DAT_SUCCESS:
 		case DAT_INVALID_STATE:
 		case DAT_INVALID_HANDLE:
-		case DAT_INTERNAL_ERROR:
 		case DAT_INSUFFICIENT_RESOURCES:
+			break;
+		case DAT_INTERNAL_ERROR:
+			gone = true;
 			break;
 		default:
 			fail("fmr or invalidate: %s %s", major_name(ret), minor_name(ret));
 		}
 		if (ret != DAT_SUCCESS)
 			register_once(ham_owner.pz, area);
-		cond_resched();
+		schedule();
 	}
+	wait_event_idle(ham_wait, kthread_should_stop());
 	return 0;
 }
 
