@@ -6,7 +6,9 @@
  * with DEBUG_ATOMIC_SLEEP complain of mere readiness to sleep.
  */
 #include <linux/delay.h>
+#include <linux/mm.h>
 #include <linux/random.h>
+#include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/tracepoint.h>
 
@@ -905,6 +907,107 @@ static void cost_memory_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(before, env->buf, KD_NR_MEMS * KD_MEM_SIZE), 0);
 }
 
+/* Any call between two others, with interrupts off and watched. */
+static struct {
+	struct kd_env *env;
+	unsigned long irq;
+	struct cost cost;
+} cost_around;
+
+static DAT_RETURN cost_enter(void)
+{
+	cost_begin(cost_around.env, &cost_around.cost);
+	local_irq_save(cost_around.irq);
+	WRITE_ONCE(cost_watch.on, true);
+	return DAT_SUCCESS;
+}
+
+/* What it costs: verbs, requests. All of it is done afterwards. */
+static void cost_leave(DAT_RETURN ret, unsigned int verbs, unsigned int wrs)
+{
+	struct kd_env *env = cost_around.env;
+	struct cost *cost = &cost_around.cost;
+	DAT_EVENT event;
+
+	WRITE_ONCE(cost_watch.on, false);
+	local_irq_restore(cost_around.irq);
+	cost_end(env, cost);
+	KD_EXPECT_OK(env->test, ret);
+	KUNIT_EXPECT_EQ(env->test, cost->allocs, 0U);
+	KUNIT_EXPECT_EQ(env->test, cost->sleeps, 0U);
+	KUNIT_EXPECT_EQ(env->test, cost->verbs, verbs);
+	KUNIT_EXPECT_EQ(env->test, cost->send, wrs ? 1U : 0U);
+	KUNIT_EXPECT_EQ(env->test, cost->wrs, wrs);
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	while (kd_next(env->req, &event))
+		;
+}
+
+#define COST_EXPECT(call, verbs, wrs)	cost_leave(cost_enter() ?: (call), verbs, wrs)
+
+/* Memory operations: one mapping where something is mapped, one post. */
+static void cost_register_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	struct page *page = alloc_pages(GFP_KERNEL, 3);
+	DAT_LMR_TRIPLET part = kd_seg(env, KD_RW, 8, 64), none = {};
+	DAT_MEM_PRIV_FLAGS all = DAT_MEM_PRIV_ALL_FLAG;
+	DAT_PADDR pages[8];
+	DAT_REGION_DESCRIPTION region = { .for_physical = pages };
+	DAT_LMR_HANDLE lmr, fixed = env->mem[KD_RW].lmr;
+	DAT_RMR_COOKIE cookie = {};
+	DAT_LMR_PARAM lmr_param;
+	DAT_RMR_PARAM rmr_param;
+	struct scatterlist sgl;
+	struct kdat_sg sg = { .sgl = &sgl, .nents = 1, .length = 100 };
+	struct kdat_request list[3] = {
+		{ .op = KDAT_REQUEST_LMR_FMR, .sg = &sg, .mem_privileges = all },
+		{ .op = KDAT_REQUEST_SEND, .num_segments = 1, .local_iov = &part },
+		{ .op = KDAT_REQUEST_LMR_INVALIDATE },
+	};
+	DAT_RMR_CONTEXT rkey;
+	DAT_LMR_CONTEXT key;
+	DAT_RMR_HANDLE rmr;
+	DAT_VADDR addr;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	for (i = 0; i < 8; i++)
+		pages[i] = page_to_phys(page + 7 - i);
+	sg_init_table(&sgl, 1);
+	sg_set_page(&sgl, page, 200, 50);
+	KD_ASSERT_OK(test, dat_lmr_allocate(env->ia, env->pz, 8, DAT_LMR_SCOPE_PZ, &lmr));
+	KD_ASSERT_OK(test, dat_rmr_create(env->pz, &rmr));
+	list[0].lmr_handle = lmr;
+	list[2].lmr_handle = lmr;
+	cost_around.env = env;
+	for (i = 1; i <= 8; i++) {
+		COST_EXPECT(dat_lmr_fmr(lmr, DAT_MEM_TYPE_PHYSICAL, region, i, all, DAT_VA_TYPE_VA,
+					env->ep, cookie, 0, &key, &rkey), 2, 1);
+		COST_EXPECT(dat_lmr_invalidate(lmr, env->ep, cookie, 0), 1, 1);
+		COST_EXPECT(kdat_lmr_fmr_sg(lmr, &sg, all, DAT_VA_TYPE_VA, env->ep, cookie, 0,
+					    &key, &rkey, &addr), 2, 1);
+		COST_EXPECT(kdat_lmr_next_contexts(lmr, &key, &rkey), 0, 0);
+		COST_EXPECT(dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &lmr_param), 0, 0);
+		COST_EXPECT(dat_lmr_invalidate(lmr, env->ep, cookie, 0x20), 1, 1);
+		COST_EXPECT(dat_rmr_bind(rmr, fixed, &part, all, DAT_VA_TYPE_VA, env->ep,
+					 cookie, 0, &rkey), 2, 1);
+		COST_EXPECT(dat_rmr_bind(rmr, fixed, &part, all, DAT_VA_TYPE_VA, env->ep,
+					 cookie, 0, &rkey), 2, 2);
+		COST_EXPECT(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &rmr_param), 0, 0);
+		COST_EXPECT(dat_rmr_bind(rmr, DAT_HANDLE_NULL, &none, all, DAT_VA_TYPE_VA,
+					 env->ep, cookie, 0, &rkey), 1, 1);
+		COST_EXPECT(dat_rmr_bind(rmr, DAT_HANDLE_NULL, &none, all, DAT_VA_TYPE_VA,
+					 env->ep, cookie, 0, &rkey), 1, 1);
+		COST_EXPECT(kdat_ep_post_list(env->ep, list, 3, NULL), 2, 3);
+		COST_EXPECT(dat_lmr_sync_rdma_read(env->ia, &part, 1), 0, 0);
+		COST_EXPECT(dat_lmr_sync_rdma_write(env->ia, &part, 1), 0, 0);
+	}
+	KD_EXPECT_OK(test, dat_rmr_free(rmr));
+	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+	__free_pages(page, 3);
+}
+
 static struct kunit_case cost_cases[] = {
 	KD_CASE(cost_sanity_test, "CTX-01: allocations and sleeps are seen"),
 	KD_CASE(cost_connected_test,
@@ -921,6 +1024,8 @@ static struct kunit_case cost_cases[] = {
 		"SRQ-POST-10,SRQ-POST-11,SRQ-POST-15,EP-POST-02,CTX-01: buffers of an SRQ"),
 	KD_CASE(cost_synchronous_test, "EP-POST-06,CTX-02: completions inside the post come later"),
 	KD_CASE(cost_software_test, "EVD-SE-03,CTX-03: software events, from hard interrupts"),
+	KD_CASE(cost_register_test,
+		"CTX-01,EP-POST-02,FMR-02,FMR-10,RMR-02: memory operations map, post, no more"),
 	KD_CASE(cost_memory_test,
 		"EP-POST-04..05,SEND-13,RECV-08,RECV-11,RDMAW-07,RDMAR-08: lists and memory"),
 	{}

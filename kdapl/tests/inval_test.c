@@ -260,6 +260,40 @@ static void in_recv_rmr_test(struct kunit *test)
 	mem->lmr = DAT_HANDLE_NULL;
 }
 
+/* Both sides invalidate, and the connection goes in between. */
+static void in_recv_flush_test(struct kunit *test)
+{
+	struct km *km = km_open(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	struct km_keys keys, next;
+	int late;
+
+	for (late = 0; late < 2; late++) {
+		km_ep(km, 0, NULL);
+		kd_connect(&km->env);
+		km_bind(km, lmr, 0, 2, IN_ALL, &keys);
+		in_recv_post(km, 1);
+		KD_EXPECT_OK(test, km_try_inv(km, lmr, 0, 5));
+		KUNIT_EXPECT_EQ(test, fake_ib_recv_inv(km->env.qp, 12, keys.rmr), 0);
+		if (!late)
+			in_expect_recv(test, km->env.recv, 1, keys.rmr);
+		km_down(km);
+		km_expect(km, DAT_DTO_LMR_INVALIDATE, 5, DAT_DTO_ERR_FLUSHED);
+		if (late)
+			in_expect_recv(test, km->env.recv, 1, keys.rmr);
+		/* the peer's is what counts */
+		KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+		km_ep_free(km, 0);
+		km_ep(km, 0, NULL);
+		kd_connect(&km->env);
+		KM_EXPECT_TYPE(test, km_send(km, keys.lmr, km->pa[0], 1, 1),
+			       DAT_PRIVILEGES_VIOLATION);
+		km_bind(km, lmr, 0, 2, IN_ALL, &next);
+		km_unbind(km, lmr);
+		km_ep_free(km, 0);
+	}
+}
+
 /* A silent fmr whose key the peer takes away: the next one does not wait for its end. */
 static void in_recv_silent_test(struct kunit *test)
 {
@@ -472,6 +506,7 @@ static struct kunit_case inval_cases[] = {
 	KD_CASE(in_send_args_test, "SINV-01,SINV-05: arguments as those of dat_ep_post_send"),
 	KD_CASE(in_send_fails_test, "SINV-04: the peer does not have that key"),
 	KD_CASE(in_recv_fmr_test, "SINV-02,SINV-03,FMR-10: the peer invalidates an LMR of an fmr"),
+	KD_CASE(in_recv_flush_test, "SINV-03,FMR-15: both invalidate, and the connection ends"),
 	KD_CASE(in_recv_silent_test, "SINV-03,FMR-03: one whose fmr had no completion"),
 	KD_CASE(in_recv_kcreate_test, "SINV-02,SINV-03: one of dat_lmr_kcreate"),
 	KD_CASE(in_recv_rmr_test, "SINV-02,SINV-03,RMR-13: an RMR, also while it is being bound"),

@@ -353,6 +353,41 @@ static void pl_signals_test(struct kunit *test)
 	}
 }
 
+/* Where a fenced Read takes two requests, the chain gets longer and stays one. */
+static void pl_iwarp_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .iwarp = true };
+	struct km *km = km_open(test, &caps);
+	struct kdapl_ia *ia = kdapl_obj_get(km->env.ia, DAT_HANDLE_TYPE_IA);
+	struct kd_mem *mem = &km->env.mem[KD_RW];
+	struct pl *pl = pl_new(test);
+	unsigned int calls, posted;
+	DAT_COUNT failed;
+	DAT_EP_ATTR attr;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, ia);
+	ia->dev->iwarp = true;
+	kd_attr(&attr);
+	attr.max_rdma_read_iov = 1;
+	km_ep(km, 0, &attr);
+	kd_connect(&km->env);
+	for (i = 0; i < 8; i++)
+		pl_transfer(pl, i % 4 ? KDAT_REQUEST_RDMA_READ : KDAT_REQUEST_SEND, mem->addr, 8,
+			    mem->lmr_context, i % 4 > 1 ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0);
+	for (i = 0; i < 10; i++) {
+		calls = fake_ib_count(km->env.dev, FAKE_IB_POST_SEND);
+		posted = fake_ib_posted(km->env.qp, false);
+		KD_ASSERT_OK(test, pl_post(km, pl, &failed));
+		KUNIT_EXPECT_EQ(test, fake_ib_count(km->env.dev, FAKE_IB_POST_SEND), calls + 1);
+		KUNIT_EXPECT_EQ(test, fake_ib_posted(km->env.qp, false), posted + 12);
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+		km_drain(km->env.req);
+	}
+	ia->dev->iwarp = false;
+	kdapl_obj_put(&ia->obj);
+}
+
 static void pl_end_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
@@ -414,6 +449,7 @@ static struct kunit_case post_list_cases[] = {
 	KD_CASE(pl_roll_back_test,
 		"GEN-07,FMR-02,FMR-10: a fault at any place, and all is as it was"),
 	KD_CASE(pl_signals_test, "FLAG-02,FLAG-03: silent requests get a signal now and then"),
+	KD_CASE(pl_iwarp_test, "FLAG-09,EP-POST-17: fenced Reads that take two requests each"),
 	KD_CASE(pl_end_test, "FLUSH-01,FMR-07,FMR-15: a list that is flushed, at each moment"),
 	{}
 };

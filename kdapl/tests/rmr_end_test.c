@@ -279,6 +279,40 @@ static void re_full_test(struct kunit *test)
 	KD_EXPECT_OK(test, re_unbind(km, rmrs[0], 1));
 }
 
+/* A request EVD that was not made for binds: no second place is kept for each. */
+static void re_plain_evd_test(struct kunit *test)
+{
+	struct km *km = km_open(test, NULL);
+	struct kd_mem *mem = &km->env.mem[KD_RW];
+	DAT_RMR_HANDLE rmr = km_rmr(km, false);
+	DAT_RMR_CONTEXT was, new;
+	int i, n;
+
+	KD_ASSERT_OK(test, dat_evd_free(km->env.req));
+	km->env.req = DAT_HANDLE_NULL;
+	KD_ASSERT_OK(test, dat_evd_kcreate(km->env.ia, 64, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_DTO_FLAG, &km->env.req));
+	km_ep(km, 0, NULL);
+	kd_connect(&km->env);
+	re_bound(km, rmr, 0, &was);
+	for (n = 0; n < 8; n++) {
+		/* it fits or it does not, whatever else is in the queue */
+		for (i = 0; i < n; i++)
+			KD_EXPECT_OK(test, km_send(km, mem->lmr_context, mem->addr, 1, i));
+		if (re_bind(km, rmr, 8 * n, 99, &new) == DAT_SUCCESS)
+			was = new;
+		else
+			KUNIT_EXPECT_GE(test, n, 4);
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+		for (i = 0; i < n; i++)
+			km_expect(km, DAT_DTO_SEND, i, DAT_DTO_SUCCESS);
+		if (was == new)
+			km_expect_bind(km, rmr, 99, DAT_RMR_BIND_SUCCESS);
+		KD_EXPECT_EMPTY(test, km->env.req);
+		KUNIT_EXPECT_TRUE(test, fake_ib_mr_valid(km->env.dev, was));
+	}
+}
+
 static void re_free_test(struct kunit *test)
 {
 	struct km *km = km_connected(test, NULL);
@@ -398,6 +432,7 @@ static struct kunit_case rmr_end_cases[] = {
 	KD_CASE(re_states_test, "RMR-10: states in which nothing is bound"),
 	KD_CASE(re_busy_test, "RMR-16: one bind at a time"),
 	KD_CASE(re_full_test, "RMR-16,EP-POST-17: how many fit into the queue"),
+	KD_CASE(re_plain_evd_test, "RMR-03,RMR-16: on an EVD that is not for binds"),
 	KD_CASE(re_free_test, "RMR-14,RMR-13,LMR-FREE-01: freeing it, bound or not"),
 	KD_CASE(re_free_busy_test, "RMR-14: dat_rmr_free waits for the bind, and not for ever"),
 	KD_CASE(re_large_test, "RMR-02,RMR-16: as many pages as an RMR takes, and one more"),
