@@ -22,6 +22,7 @@
 #include "kdreg.h"
 
 #define BLOCKS	64	/* of a bench, at most */
+#define SHORTEST	(20 * NSEC_PER_MSEC)	/* block worth measuring */
 
 static char *ia;
 static ushort port = 4716;
@@ -239,6 +240,8 @@ static int do_bench(char *arg)
 	/* a round nobody counts; then each round begins with another one */
 	for (i = 0; i < WAYS && !err; i++)
 		err = block(&ways[i], chains, plan.slots, &took[i][0], &calls[i][0]);
+	if (!err)
+		chains = max_t(u32, chains, SHORTEST / max(took[RAW_LIST][0], 1U));
 	for (i = 0; i < blocks * WAYS && !err; i++) {
 		n = (i % WAYS + i / WAYS) % WAYS;
 		err = block(&ways[n], chains, plan.slots, &took[n][i / WAYS],
