@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # storm.sh rxe|siw net|dev|one [PARAMETER=VALUE...]: kdstorm.ko, events from all
 # CPUs while policies change, between two devices or on one. The parameters are
-# the module's: events=, dto=, connections=, seed=, limit=.
+# the module's: events=, dto=, connections=, keys=,
+# seed=, limit=.
 # shellcheck shell=sh disable=SC2154
 p=$1
 case $2 in
@@ -31,6 +32,7 @@ step "EVD-UP-11: the right message in the right buffer, posted again in upcalls"
 step "FLUSH-06,FLUSH-07,EVD-CR-07: ESTABLISHED, transfers, the end, on the one EVD that has all streams" said link
 step "SIL-39: an EVD that is never empty leaves room for another one" said fair
 step "EVD-FREE-02,EVD-FREE-03: freed under fire, and no upcall after that" said free
+step "SIL-03,LMR-FREE-02,FMR-10,SINV-03,LMR-SYNC-03: keys asked for on all CPUs while they change stand for what they stood for then" said keys
 lsmod | grep -q '^kdstorm ' && step "kdstorm.ko unloads" rmmod kdstorm
 step "kdapl.ko unloads" rmmod kdapl
 finish

@@ -58,7 +58,9 @@ static bool slot_post(struct link *link, int i)
 	      dat_ep_post_rdma_write(link->peer.ep, 1, &iov, (DAT_DTO_COOKIE) { .as_ptr = slot },
 				     &remote, 0);
 	if (ret != DAT_SUCCESS) {
-		if (DAT_GET_TYPE(ret) != DAT_INVALID_STATE)
+		/* the connection or the device has gone */
+		if (DAT_GET_TYPE(ret) != DAT_INVALID_STATE &&
+		    DAT_GET_TYPE(ret) != DAT_INTERNAL_ERROR)
 			fail("a request of the peer: %s %s", major_name(ret), minor_name(ret));
 		return false;
 	}

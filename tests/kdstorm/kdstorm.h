@@ -15,6 +15,7 @@
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/prandom.h>
+#include <linux/scatterlist.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
@@ -47,6 +48,7 @@ enum storm_check {
 	STORM_LINK,		/* ESTABLISHED, DTOs, the end: in this order */
 	STORM_FAIR,		/* an EVD that is never empty leaves room for others */
 	STORM_FREE,		/* no upcall after dat_evd_free() */
+	STORM_KEYS,		/* a key stands for what it stood for at that time, or nothing */
 	STORM_CHECKS
 };
 
@@ -234,10 +236,11 @@ void storm_sources_stop(struct storm_evd *evd);
 int storm_soft(u32 events);
 int storm_special(void);
 
-/* ---- dto.c, conn.c ---- */
+/* ---- dto.c, conn.c, key.c ---- */
 
 int storm_dto(u32 events);
 int storm_links(u32 connections);
+int storm_keys(u32 questions);
 
 struct storm_mem {
 	u8 *p;

@@ -22,7 +22,7 @@
 #define FAULTS	20	/* that are described, of each kind */
 
 static char *ia_a, *ia_b;
-static uint events = 1000000, dto = 25, connections = 300, limit = 1200;
+static uint events = 1000000, dto = 25, connections = 300, keys = 10, limit = 1200;
 static ulong seed;
 
 module_param(ia_a, charp, 0444);
@@ -35,6 +35,8 @@ module_param(dto, uint, 0444);
 MODULE_PARM_DESC(dto, "so many of 100 events come from data transfers (default 25)");
 module_param(connections, uint, 0444);
 MODULE_PARM_DESC(connections, "connections whose events share one EVD per side (default 300)");
+module_param(keys, uint, 0444);
+MODULE_PARM_DESC(keys, "questions about keys, for 100 events (default 10)");
 module_param(limit, uint, 0444);
 MODULE_PARM_DESC(limit, "seconds it may take (default 1200)");
 module_param(seed, ulong, 0444);
@@ -55,6 +57,7 @@ static const char *const names[STORM_CHECKS] = {
 	[STORM_NOTIFY] = "notify", [STORM_CONTEXT] = "context", [STORM_FULL] = "full",
 	[STORM_REFUSED] = "refused", [STORM_DATA] = "data", [STORM_LINK] = "link",
 	[STORM_FAIR] = "fair", [STORM_FREE] = "free",
+	[STORM_KEYS] = "keys",
 };
 
 void storm_checked(enum storm_check check, u64 times)
@@ -250,7 +253,7 @@ static int __init kdstorm_init(void)
 		dto, connections);
 	err = ia_open(&storm_a, ia_a) ?: ia_open(&storm_b, ia_b ?: ia_a) ?:
 	      storm_special() ?: storm_soft(events - share) ?: storm_dto(share) ?:
-	      storm_links(connections);
+	      storm_links(connections) ?: storm_keys(events / 100 * keys);
 	if (storm_overtime())
 		storm_fault(STORM_WAKE, "not done after %u seconds", limit);
 	else if (!err && storm_total < events && !storm_failed())
