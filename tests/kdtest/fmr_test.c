@@ -562,7 +562,7 @@ static void from_softirq(struct kunit *test)
 	int i, k, pages;
 
 	kdt_mem_limits(test, &env->b, &limits);
-	pages = min(limits.lmr_pages, 64);
+	pages = min(limits.lmr_pages, 16);
 	memset(&machine, 0, sizeof(machine));
 	init_completion(&machine.done);
 	kdt_attr(env, &attr);
