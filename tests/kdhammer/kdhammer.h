@@ -83,7 +83,7 @@ struct slot {
 };
 
 struct hammer {
-	spinlock_t lock;
+	spinlock_t lock;	/* of all below */
 	bool on;
 	u32 rkey;
 	u64 addr;		/* of the window, as peers name it */

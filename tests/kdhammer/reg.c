@@ -289,7 +289,8 @@ int do_crowd(char *arg)
 		err = crowd_bind(i);
 	area = &crowd_area[2 * CROWD];
 	err = err ?: area_open(area, 2 * PAGE_SIZE) ?: area_sg(area) ?:
-	      TRY(dat_lmr_allocate, ham_owner.ia, ham_owner.pz, 16, DAT_LMR_SCOPE_PZ, &crowd_busy) ?:
+	      TRY(dat_lmr_allocate, ham_owner.ia, ham_owner.pz, 16, DAT_LMR_SCOPE_PZ,
+		  &crowd_busy) ?:
 	      hammer_start(&ham_link, rkey, addr, 3 * PAGE_SIZE) ?: hammer_wait(&ham_link, 100);
 	if (err)
 		return err;

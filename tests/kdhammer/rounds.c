@@ -140,7 +140,7 @@ static int invalidate(DAT_LMR_HANDLE lmr, struct link *via, struct area *area, s
 	if (!err)
 		err = op_wait(op, "invalidate");
 	if (!err && op->operation != DAT_DTO_LMR_INVALIDATE)
-		err = fail("invalidate: operation %d", op->operation);
+		err = fail("its completion is that of operation %d", op->operation);
 	return err;
 }
 
@@ -227,7 +227,8 @@ static int one_free(void)
 	if (err)
 		return err;
 	if (fmr) {
-		err = TRY(dat_lmr_allocate, ham_owner.ia, ham_owner.pz, 16, DAT_LMR_SCOPE_PZ, &lmr) ?:
+		err = TRY(dat_lmr_allocate, ham_owner.ia, ham_owner.pz, 16, DAT_LMR_SCOPE_PZ,
+			  &lmr) ?:
 		      fmr_over(&ham_link, lmr, &area, &lkey, &rkey, &addr);
 	} else {
 		err = lmr_over(&ham_owner, ham_owner.pz, &area, false, LOCAL | REMOTE, &lmr, &lkey,

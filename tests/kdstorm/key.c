@@ -75,12 +75,12 @@ static void state_next(struct region *r, u32 key, u64 start, u32 length)
 	WRITE_ONCE(s->key, key);
 	WRITE_ONCE(s->start, start);
 	WRITE_ONCE(s->length, length);
-	smp_store_release(&r->hi, r->hi + 1);
+	smp_store_release(&r->hi, r->hi + 1);	/* after the state, before the call */
 }
 
 static void state_certain(struct region *r)
 {
-	smp_store_release(&r->lo, r->hi);
+	smp_store_release(&r->lo, r->hi);	/* after the call */
 	r->changes++;
 }
 
@@ -96,7 +96,8 @@ static u32 state_answer(const struct state *s, u32 key, u64 addr, u32 length)
 /* Answers that are allowed since @lo; 0: that was too long ago. */
 static u32 allowed(struct region *r, u32 lo, u32 key, u64 addr, u32 length)
 {
-	u32 hi = smp_load_acquire(&r->hi), at, answers = 0;
+	u32 hi = smp_load_acquire(&r->hi);	/* before the states */
+	u32 at, answers = 0;
 
 	if (hi - lo >= HISTORY / 2)
 		return 0;
@@ -257,7 +258,8 @@ static void ask(struct looker *looker, struct rnd_state *rnd)
 {
 	struct region *r = &keys->region[storm_rnd(rnd, KINDS)];
 	DAT_DTO_COOKIE cookie = { .as_ptr = looker };
-	u32 lo = smp_load_acquire(&r->lo), want, got;
+	u32 lo = smp_load_acquire(&r->lo);	/* before the question */
+	u32 want, got;
 	/* the state of now, or one of before */
 	struct state *s = &r->history[(lo - storm_rnd(rnd, 3)) % HISTORY];
 	DAT_LMR_TRIPLET iov = {
