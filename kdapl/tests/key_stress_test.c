@@ -44,6 +44,8 @@ struct ks_state {
 /**
  * struct ks_slot - an LMR or RMR and its model
  * @kind: what it is
+ * @lmr: LMR of that kind
+ * @rmr: RMR
  * @lo: a state at least as new as this is in effect
  * @hi: none newer than this is
  * @history: the states, by number
@@ -61,6 +63,15 @@ struct ks;
 
 /**
  * struct ks_task - a task, with an EP of its own
+ * @ks: all of it
+ * @task: the task
+ * @done: it has ended
+ * @rnd: its random numbers
+ * @ep: its EP
+ * @kep: the object
+ * @qp: its QP
+ * @req: where requests complete
+ * @recv: where Receives do
  * @slots: an owner's
  * @count: what it did, or the answers it got, by bit number
  * @sure: answers of which only one was allowed
