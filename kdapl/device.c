@@ -438,10 +438,13 @@ again:
 static void device_remove_mrs(struct kdapl_device *dev)
 {
 	struct kdapl_mr *mr, *next;
+	struct kdapl_ia *ia;
 
 	mutex_lock(&dev->lock);
 	list_for_each_entry_safe(mr, next, &dev->mrs, dev_node)
 		kdapl_mr_destroy_verbs(mr);
+	list_for_each_entry(ia, &dev->ias, dev_node)
+		kdapl_mrs_resolve(ia);
 	mutex_unlock(&dev->lock);
 }
 

@@ -253,7 +253,7 @@ static u32 half_sq_slots(struct kdapl_half *half, const DAT_EP_ATTR *attr, u32 *
 	if ((half->dev->iwarp && attr->max_rdma_read_out) ||
 	    (half->request_evd->flags & DAT_EVD_RMR_BIND_FLAG))
 		slots *= 2;
-	return slots + half->dev->siw;	/* a nudge takes nobody's place */
+	return slots + 1;	/* a nudge takes nobody's place */
 }
 
 static int half_attach(struct kdapl_half *half)
@@ -636,6 +636,7 @@ static void half_work_end(struct work_struct *work)
 	}
 	mutex_unlock(&half->lock);
 	if (finished) {
+		kdapl_mrs_resolve(half->ep->obj.ia);
 		kdapl_ep_ended(half);
 		complete_all(&half->ended);
 	}
@@ -913,6 +914,7 @@ void kdapl_half_remove(struct kdapl_half *half)
 	}
 	mutex_unlock(&half->lock);
 	if (finished) {
+		kdapl_mrs_resolve(half->ep->obj.ia);
 		kdapl_ep_ended(half);
 		complete_all(&half->ended);
 	}

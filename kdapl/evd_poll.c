@@ -120,7 +120,7 @@ static bool wr_visible(const struct kdapl_ring *ring, const struct kdapl_wr *wr,
  */
 static void wr_settle(struct kdapl_ring *ring, struct kdapl_wr *wr, unsigned int status)
 {
-	bool done = status == DAT_DTO_SUCCESS;
+	enum kdapl_outcome outcome = KDAPL_UNKNOWN;
 	union kdapl_slot *slot;
 	struct kdapl_obj *obj;
 
@@ -131,14 +131,18 @@ static void wr_settle(struct kdapl_ring *ring, struct kdapl_wr *wr, unsigned int
 	obj = slot->obj;
 	slot->handle = obj->handle;
 	ring->memops_done++;
+	if (status == DAT_DTO_SUCCESS)
+		outcome = KDAPL_DONE;
+	else if (READ_ONCE(wr->state) == KDAPL_WR_SOFT)
+		outcome = KDAPL_NEVER;
 	if (wr->op == DAT_DTO_LMR_FMR)
 		kdapl_lmr_settle(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_REG,
-				 wr->length, done);
+				 wr->length, outcome);
 	else if (wr->op == DAT_DTO_LMR_INVALIDATE)
 		kdapl_lmr_settle(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_INV,
-				 wr->length, done);
+				 wr->length, outcome);
 	else
-		kdapl_rmr_settle(container_of(obj, struct kdapl_rmr, obj), wr->op, done);
+		kdapl_rmr_settle(container_of(obj, struct kdapl_rmr, obj), wr->op, outcome);
 	kdapl_obj_put(obj);
 }
 
@@ -344,7 +348,7 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 		if (unlikely(wc->wc_flags & IB_WC_WITH_INVALIDATE)) {
 			wr->flags |= KDAPL_WR_INVALIDATED;
 			wr->key = wc->ex.invalidate_rkey;
-			kdapl_mr_invalidated(ring->half->ep->obj.ia, wr->key);
+			kdapl_mr_invalidated(ring->half, wr->key);
 		}
 	}
 	if (unlikely(READ_ONCE(ring->half->phase) < KDAPL_HALF_UP || pos != ring->tail)) {
@@ -384,7 +388,7 @@ static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl
 		if (unlikely(wc->wc_flags & IB_WC_WITH_INVALIDATE)) {
 			buf->flags = KDAPL_WR_INVALIDATED;
 			buf->key = wc->ex.invalidate_rkey;
-			kdapl_mr_invalidated(half->ep->obj.ia, buf->key);
+			kdapl_mr_invalidated(half, buf->key);
 		}
 	} else {
 		wr_failed(half->rq, wc->status);

@@ -198,6 +198,9 @@ static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char
 	mutex_init(&ia->mutex);
 	init_waitqueue_head(&ia->unused);
 	xa_init(&ia->keys);
+	INIT_LIST_HEAD(&ia->doubts);
+	spin_lock_init(&ia->doubt_lock);
+	mutex_init(&ia->doubt_mutex);
 	for (i = 0; i < KDAPL_NTYPES; i++)
 		INIT_LIST_HEAD(&ia->objs[i]);
 	INIT_LIST_HEAD(&ia->going);

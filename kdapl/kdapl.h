@@ -249,6 +249,8 @@ extern struct workqueue_struct *kdapl_wq;	/* ends, timers, early data */
  * @null_evd: takes the completions of EP queues that name no EVD
  * @keys: struct kdapl_mr by index of its keys, read under RCU by the posting calls
  * @reserved: the reserved LMR, once asked for; @mutex
+ * @doubts: MRs to be replaced; @doubt_lock
+ * @doubt_mutex: one at a time replaces them
  * @told: IA_CATASTROPHIC has been reported; dev->lock
  * @pick: which of the port's addresses it uses; constant
  * @addr: last address handed out by dat_ia_query
@@ -274,6 +276,9 @@ struct kdapl_ia {
 	struct kdapl_evd *null_evd;
 	struct xarray keys;
 	struct kdapl_lmr *reserved;
+	struct list_head doubts;
+	spinlock_t doubt_lock;		/* doubts; inside mr->lock */
+	struct mutex doubt_mutex;	/* inside dev->lock */
 	struct sockaddr_storage addr;
 	u32 max_msg;
 	wait_queue_head_t unused;
@@ -358,6 +363,7 @@ struct kdapl_span {
  * @ibmr: NULL once the device took it back, and for the reserved LMR
  * @dev_node: in dev->mrs
  * @mem: what is to be unmapped with it, or NULL
+ * @doubt_node: in ia->doubts: a registration of it was flushed, which may mean anything
  * @pages: blocks it maps at most
  * @index: of its keys: what is left of them without the low byte
  * @lock: all that follows; taken last
@@ -365,7 +371,8 @@ struct kdapl_span {
  * @lkey: what segments name it by, 0 while they may not
  * @rkey: what peers name it by, 0 while they may not
  * @span: what both stand for
- * @next: low byte of the keys to come
+ * @next: low byte of the key to come
+ * @step: what leads from it to the one after it, odd
  * @used: key of the last registration, 0 before the first
  * @live: that key is or may be valid
  */
@@ -375,6 +382,7 @@ struct kdapl_mr {
 	struct ib_mr *ibmr;
 	struct list_head dev_node;
 	struct kdapl_mem *mem;
+	struct list_head doubt_node;
 	u32 pages;
 	u32 index;
 
@@ -384,6 +392,7 @@ struct kdapl_mr {
 	u32 rkey;
 	struct kdapl_span span;
 	u8 next;
+	u8 step;
 	u32 used;
 	bool live;
 };
@@ -398,9 +407,12 @@ int kdapl_mr_map(struct kdapl_mr *mr, struct scatterlist *sgl, int nents, u32 pa
 void kdapl_mr_publish(struct kdapl_mr *mr, u32 lkey, u32 rkey, const struct kdapl_span *span);
 void kdapl_mr_hide(struct kdapl_mr *mr);
 u32 kdapl_mr_next_key(struct kdapl_mr *mr);
+u32 kdapl_mr_skip_key(struct kdapl_mr *mr);
 void kdapl_mr_new_key(struct kdapl_mr *mr);
 int kdapl_mr_access(DAT_MEM_PRIV_FLAGS priv);
-void kdapl_mr_invalidated(struct kdapl_ia *ia, u32 rkey);
+void kdapl_mr_invalidated(struct kdapl_half *half, u32 rkey);
+void kdapl_mr_doubt(struct kdapl_mr *mr);
+void kdapl_mrs_resolve(struct kdapl_ia *ia);
 
 static inline bool kdapl_mr_read(const struct kdapl_mr *mr, u32 key, bool remote,
 				 struct kdapl_span *span)
@@ -480,11 +492,19 @@ bool kdapl_mem_sync_needed(struct ib_device *ibdev);
 
 #define KDAPL_PRIV_REMOTE	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
+/* How a request for an LMR or RMR has ended. */
+enum kdapl_outcome {
+	KDAPL_DONE,		/* the device has carried it out */
+	KDAPL_NEVER,		/* the device has not seen it */
+	KDAPL_UNKNOWN,		/* flushed or failed: it may have been carried out before */
+};
+
 enum kdapl_lmr_state {
 	KDAPL_LMR_UNBOUND,	/* stands for nothing, or the peer has invalidated it */
 	KDAPL_LMR_BOUND,
 	KDAPL_LMR_ENDING,	/* an invalidate has been posted */
 	KDAPL_LMR_STALE,	/* invalidated by the peer, and an RMR still needs its mapping */
+	KDAPL_LMR_DOUBTFUL,	/* a registration was flushed: its MR has to be replaced */
 	KDAPL_LMR_DEAD,		/* being freed */
 };
 
@@ -540,10 +560,13 @@ static inline u64 kdapl_lmr_start(const struct kdapl_lmr *lmr)
 struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_PZ_HANDLE handle);
 void kdapl_lmr_destroy(struct kdapl_lmr *lmr);
 DAT_RETURN kdapl_lmr_ret(int err);
-void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq, bool done);
+void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
+		      enum kdapl_outcome outcome);
+void kdapl_lmr_resolved(struct kdapl_lmr *lmr);
 void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey);
 void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr);
 void kdapl_lmr_quiesce(struct kdapl_lmr *lmr);
+struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op);
 void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op);
 DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_half *half,
 			      const struct kdat_request *in, struct kdapl_post *post);
@@ -584,6 +607,7 @@ struct kdapl_binding {
  * @op: half with a bind that has not come back
  * @inv_done: the old key is gone already, whatever becomes of the bind
  * @next_gone: the new key is, by the peer's doing
+ * @doubtful: a bind was flushed: the MR of @next has to be replaced
  * @dead: being freed
  * @ep: id of the EP that has bound it, with DAT_RMR_SCOPE_EP
  * @sgl: room for the part of an LMR that is bound
@@ -601,6 +625,7 @@ struct kdapl_rmr {
 	struct kdapl_half *op;
 	bool inv_done;
 	bool next_gone;
+	bool doubtful;
 	bool dead;
 	unsigned long ep;
 	struct scatterlist *sgl;
@@ -608,7 +633,8 @@ struct kdapl_rmr {
 
 u32 kdapl_rmr_pages(struct kdapl_device *dev);
 void kdapl_rmr_destroy(struct kdapl_rmr *rmr);
-void kdapl_rmr_settle(struct kdapl_rmr *rmr, u8 op, bool done);
+void kdapl_rmr_settle(struct kdapl_rmr *rmr, u8 op, enum kdapl_outcome outcome);
+void kdapl_rmr_resolved(struct kdapl_rmr *rmr);
 void kdapl_rmr_invalidated(struct kdapl_rmr *rmr, struct kdapl_mr *mr, u32 rkey);
 
 /* ------------------------------------------------------------------ */
@@ -660,6 +686,10 @@ struct kdapl_wr {
 	u8 status;
 };
 
+static_assert(!((KDAPL_WR_SIGNALED | KDAPL_WR_UNSETTLED | KDAPL_WR_INVALIDATED) &
+		(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+		 DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
+		 DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG)));
 #ifdef CONFIG_64BIT
 static_assert(sizeof(struct kdapl_wr) == 32);
 #endif

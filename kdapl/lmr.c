@@ -202,8 +202,8 @@ static int lmr_make(struct kdapl_lmr *lmr)
 	if (lmr->va_type == DAT_VA_TYPE_ZB && lmr->mem.start & ~PAGE_MASK)
 		return -EFAULT;
 	ret = lmr_register(lmr);
-	if (ret)
-		return ret;
+	if (ret)	/* the provider's fault, not an argument's */
+		return ret == -ENOMEM || ret == -E2BIG ? ret : -EIO;
 	return kdapl_obj_publish(&lmr->obj);
 }
 
@@ -274,10 +274,12 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 		goto out;
 	}
-	ret = lmr_check(mem_type, &region_description, length, privileges, va_type,
-			mem_optimization, lmr_handle);
-	if (ret == DAT_SUCCESS && mem_type == DAT_MEM_TYPE_LMR)
+	ret = DAT_SUCCESS;
+	if (mem_type == DAT_MEM_TYPE_LMR)
 		ret = lmr_check_source(ia, region_description.for_lmr_handle);
+	if (ret == DAT_SUCCESS)
+		ret = lmr_check(mem_type, &region_description, length, privileges, va_type,
+				mem_optimization, lmr_handle);
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
@@ -301,9 +303,9 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	}
 	*lmr_handle = lmr->obj.handle;
 	if (lmr_context)
-		*lmr_context = lmr->mr.ibmr->lkey;
+		*lmr_context = lmr->mr.used;
 	if (rmr_context)
-		*rmr_context = privileges & KDAPL_PRIV_REMOTE ? lmr->mr.ibmr->rkey : 0;
+		*rmr_context = privileges & KDAPL_PRIV_REMOTE ? lmr->mr.used : 0;
 	if (registered_length)
 		*registered_length = lmr->mem.length;
 	if (registered_address)

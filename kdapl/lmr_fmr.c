@@ -76,6 +76,14 @@ static void lmr_unbind(struct kdapl_lmr *lmr)
 	}
 }
 
+/* The memory may be reached, or not; it stays mapped. mr.lock held. */
+static void lmr_doubt(struct kdapl_lmr *lmr)
+{
+	lmr->mr.live = false;
+	lmr->state = KDAPL_LMR_DOUBTFUL;
+	kdapl_mr_doubt(&lmr->mr);
+}
+
 /* mr.lock held. */
 static void lmr_publish(struct kdapl_lmr *lmr)
 {
@@ -85,12 +93,11 @@ static void lmr_publish(struct kdapl_lmr *lmr)
 		.start = kdapl_lmr_start(lmr),
 		.length = lmr->mem.length,
 		.priv = lmr->priv,
-		.lkey = mr->ibmr->lkey,
+		.lkey = mr->used,
 	};
 
 	lmr->state = KDAPL_LMR_BOUND;
-	kdapl_mr_publish(mr, mr->ibmr->lkey, lmr->priv & KDAPL_PRIV_REMOTE ? mr->ibmr->rkey : 0,
-			 &span);
+	kdapl_mr_publish(mr, mr->used, lmr->priv & KDAPL_PRIV_REMOTE ? mr->used : 0, &span);
 }
 
 /**
@@ -98,15 +105,16 @@ static void lmr_publish(struct kdapl_lmr *lmr)
  * @lmr: LMR
  * @op: which
  * @seq: which of its kind
- * @done: the device has carried it out
+ * @outcome: how it has ended
  *
  * Context: any, under the lock of an EVD.
  */
-void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq, bool done)
+void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
+		      enum kdapl_outcome outcome)
 {
+	bool done = outcome == KDAPL_DONE, wake = false;
 	struct kdapl_mr *mr = &lmr->mr;
 	unsigned long flags;
-	bool wake = false;
 
 	spin_lock_irqsave(&mr->lock, flags);
 	if (!lmr->op[op] || seq != lmr->seq[op])
@@ -120,7 +128,10 @@ void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq, bool
 	} else if (op == KDAPL_LMR_REG) {
 		if (!done && lmr->state != KDAPL_LMR_UNBOUND) {
 			kdapl_mr_hide(mr);
-			lmr_unbind(lmr);
+			if (outcome == KDAPL_UNKNOWN)
+				lmr_doubt(lmr);
+			else
+				lmr_unbind(lmr);
 		}
 	} else if (lmr->state == KDAPL_LMR_ENDING) {
 		if (done)
@@ -159,6 +170,22 @@ void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey)
 }
 
 /**
+ * kdapl_lmr_resolved - the MR of an LMR has been replaced
+ * @lmr: LMR in doubt
+ *
+ * Context: any.
+ */
+void kdapl_lmr_resolved(struct kdapl_lmr *lmr)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&lmr->mr.lock, flags);
+	if (lmr->state == KDAPL_LMR_DOUBTFUL)
+		lmr_unbind(lmr);
+	spin_unlock_irqrestore(&lmr->mr.lock, flags);
+}
+
+/**
  * kdapl_lmr_unbound_rmr - an RMR does not need an LMR any more
  * @lmr: LMR it has used
  *
@@ -166,13 +193,29 @@ void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey)
  */
 void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr)
 {
+	struct kdapl_ia *ia = lmr->obj.ia;	/* the RMR's, too */
 	unsigned long flags;
+	bool wake;
 
 	spin_lock_irqsave(&lmr->mr.lock, flags);
 	lmr->windows--;
 	if (lmr->state == KDAPL_LMR_STALE)
 		lmr_unbind(lmr);
+	wake = !lmr->windows;
 	spin_unlock_irqrestore(&lmr->mr.lock, flags);
+	if (wake)
+		wake_up(&ia->unused);
+}
+
+/**
+ * kdapl_op_evd - where an operation on an LMR or RMR comes back
+ * @op: half that has it, or NULL; the lock that protects this held
+ *
+ * Return: the EVD, referenced, or NULL.
+ */
+struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op)
+{
+	return op ? kdapl_cq_evd_get(op->sq->cq) : NULL;
 }
 
 /**
@@ -197,7 +240,11 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op
 		spin_lock_irq(lock);
 		half = *op;
 		if (half) {
-			/* it has not ended, so both are there */
+			/*
+			 * Both are there: either it has not ended, since it has not given
+			 * back what it has, or whoever is about to post to it has not left
+			 * the RCU section that its release waits for.
+			 */
 			refcount_inc(&half->ref);
 			cq = half->sq->cq;
 			refcount_inc(&cq->ref);
@@ -239,6 +286,8 @@ void kdapl_lmr_quiesce(struct kdapl_lmr *lmr)
 	kdapl_mr_hide(mr);
 	lmr->state = KDAPL_LMR_DEAD;
 	spin_unlock_irq(&mr->lock);
+	/* an IA is closed while somebody frees an RMR */
+	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->windows));
 	for (i = 0; i < KDAPL_LMR_OPS; i++)
 		kdapl_op_wait(lmr->obj.ia, &mr->lock, &lmr->op[i]);
 }
@@ -295,14 +344,12 @@ static DAT_RETURN fmr_fill_pages(const struct fmr_request *req, struct fmr_list 
 		page_size = req->region.for_array.page_size;
 		pages = req->region.for_array.pages;
 	}
-	if (!pages || page_size < PAGE_SIZE || page_size > SZ_1G || !is_power_of_2(page_size))
-		return kdapl_arg_err(req->arg[ARG_MEM]);
-	if (!req->num_pages || req->num_pages > mem->sgt.orig_nents)
-		return kdapl_arg_err(req->arg[ARG_COUNT]);
 	for (i = 0; i < req->num_pages; i++) {
-		if (!IS_ALIGNED(pages[i], page_size) || pages[i] + page_size < pages[i])
+		if (!IS_ALIGNED(pages[i], page_size) || pages[i] + page_size < pages[i] ||
+		    (phys_addr_t)pages[i] != pages[i])
 			return kdapl_arg_err(req->arg[ARG_MEM]);
-		for (pos = 0; pos < page_size; pos += PAGE_SIZE) {
+		/* memory comes and goes in pieces not smaller than that */
+		for (pos = 0; pos < page_size; pos += SZ_2M) {
 			if (!pfn_valid(PHYS_PFN(pages[i] + pos)))
 				return kdapl_arg_err(req->arg[ARG_MEM]);
 		}
@@ -339,13 +386,33 @@ static DAT_RETURN fmr_fill_sg(const struct fmr_request *req, struct fmr_list *li
 	return left ? kdapl_arg_err(req->arg[ARG_MEM]) : DAT_SUCCESS;
 }
 
+static DAT_RETURN fmr_check_pages(const struct fmr_request *req)
+{
+	bool var = req->mem_type == DAT_MEM_TYPE_PHYSICAL_VAR_PAGES;
+	u64 page_size = var ? req->region.for_array.page_size : PAGE_SIZE;
+	const void *pages = var ? req->region.for_array.pages : req->region.for_physical;
+
+	if (!pages || page_size < PAGE_SIZE || page_size > SZ_1G || !is_power_of_2(page_size))
+		return kdapl_arg_err(req->arg[ARG_MEM]);
+	if (!req->num_pages ||
+	    (req->lmr->fmr && req->num_pages > req->lmr->mem.sgt.orig_nents))
+		return kdapl_arg_err(req->arg[ARG_COUNT]);
+	return DAT_SUCCESS;
+}
+
 static DAT_RETURN fmr_check(const struct fmr_request *req)
 {
+	DAT_RETURN ret = DAT_SUCCESS;
+
 	if (!req->sg && req->mem_type != DAT_MEM_TYPE_PHYSICAL &&
 	    req->mem_type != DAT_MEM_TYPE_PHYSICAL_VAR_PAGES)
 		return kdapl_arg_err(2);
-	if (req->sg && (!req->sg->sgl || req->sg->nents <= 0 || !req->sg->length))
-		return kdapl_arg_err(req->arg[ARG_MEM]);
+	if (!req->sg)
+		ret = fmr_check_pages(req);
+	else if (!req->sg->sgl || req->sg->nents <= 0 || !req->sg->length)
+		ret = kdapl_arg_err(req->arg[ARG_MEM]);
+	if (ret != DAT_SUCCESS)
+		return ret;
 	if (req->priv & ~DAT_MEM_PRIV_ALL_FLAG)
 		return kdapl_arg_err(req->arg[ARG_PRIV]);
 	if (req->va_type != DAT_VA_TYPE_VA && req->va_type != DAT_VA_TYPE_ZB)
@@ -355,16 +422,18 @@ static DAT_RETURN fmr_check(const struct fmr_request *req)
 
 /*
  * Take an operation on the LMR upon ourselves. What looks busy may have come back
- * by now: look once.
+ * by now: look once. Without a connection an invalidation changes nothing.
  */
 static DAT_RETURN lmr_claim(struct kdapl_lmr *lmr, struct kdapl_half *half, enum kdapl_lmr_op op,
-			    unsigned long ep, u32 *seq)
+			    unsigned long ep, bool live, u32 *seq)
 {
 	struct kdapl_mr *mr = &lmr->mr;
+	struct kdapl_evd *evd;
 	bool swept = false;
 	unsigned long flags;
 	DAT_RETURN ret;
 
+	*seq = 0;
 again:
 	ret = DAT_SUCCESS;
 	spin_lock_irqsave(&mr->lock, flags);
@@ -374,23 +443,30 @@ again:
 		if (lmr->state != KDAPL_LMR_UNBOUND || lmr->op[KDAPL_LMR_REG] ||
 		    lmr->op[KDAPL_LMR_INV])
 			ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+		else if (!mr->ibmr)	/* it could not be replaced */
+			ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
 	} else if (lmr->state != KDAPL_LMR_BOUND || lmr->op[KDAPL_LMR_INV]) {
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
 	} else if (lmr->scope == DAT_LMR_SCOPE_EP && lmr->ep != ep) {
 		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	} else if (lmr->windows) {
+	} else if (lmr->windows || (lmr->op[KDAPL_LMR_REG] && lmr->op[KDAPL_LMR_REG] != half)) {
+		/* on another EP it might come before the registration */
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-	} else {
+	} else if (live) {
 		kdapl_mr_hide(mr);
 		lmr->state = KDAPL_LMR_ENDING;
 	}
-	if (ret == DAT_SUCCESS) {
+	evd = NULL;
+	if (ret == DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) && !swept)
+		evd = kdapl_op_evd(lmr->op[KDAPL_LMR_REG] ?: lmr->op[KDAPL_LMR_INV]);
+	if (ret == DAT_SUCCESS && (live || op == KDAPL_LMR_REG)) {
 		lmr->op[op] = half;
 		*seq = ++lmr->seq[op];
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
-	if (ret == DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) && !swept) {
-		kdapl_ring_sweep(half->sq);
+	if (evd) {
+		kdapl_evd_sweep(evd, KDAPL_BATCH, false);
+		kdapl_obj_put(&evd->obj);
 		swept = true;
 		goto again;
 	}
@@ -464,11 +540,11 @@ static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool li
 		lmr->length = req->sg ? req->sg->length : req->num_pages;
 		lmr->ep = (unsigned long)ep->obj.handle;
 		kdapl_mr_new_key(mr);
-		req->lkey = mr->ibmr->lkey;
-		req->rkey = mr->ibmr->rkey;
+		req->lkey = mr->used;
+		req->rkey = mr->used;
 		lmr_publish(lmr);
 	} else {
-		req->lkey = kdapl_mr_next_key(mr);
+		req->lkey = kdapl_mr_skip_key(mr);
 		req->rkey = req->lkey;
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
@@ -488,12 +564,12 @@ static DAT_RETURN fmr_begin(struct fmr_request *req, struct kdapl_ep *ep, struct
 
 	if (lmr->mr.pd != half->pd)
 		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	ret = lmr_claim(lmr, half, KDAPL_LMR_REG, 0, &post->seq);
+	ret = lmr_claim(lmr, half, KDAPL_LMR_REG, 0, live, &post->seq);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	ret = fmr_bind(req, ep, live);
 	if (ret != DAT_SUCCESS) {
-		kdapl_lmr_settle(lmr, KDAPL_LMR_REG, post->seq, false);
+		kdapl_lmr_settle(lmr, KDAPL_LMR_REG, post->seq, KDAPL_NEVER);
 		return ret;
 	}
 	post->obj = &lmr->obj;
@@ -513,7 +589,7 @@ static DAT_RETURN inv_begin(struct kdapl_lmr *lmr, struct kdapl_ep *ep, struct k
 	if (lmr->mr.pd != half->pd)
 		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
 	ret = lmr_claim(lmr, half, KDAPL_LMR_INV, (unsigned long)ep->obj.handle,
-			&post->seq);
+			READ_ONCE(half->sq->mode) == KDAPL_RING_LIVE, &post->seq);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	post->obj = &lmr->obj;
@@ -533,15 +609,15 @@ void kdapl_lmr_op_undo(const struct kdapl_post *post)
 	unsigned long flags;
 
 	if (post->op == DAT_DTO_LMR_INVALIDATE)
-		kdapl_lmr_settle(lmr, KDAPL_LMR_INV, post->seq, false);
+		kdapl_lmr_settle(lmr, KDAPL_LMR_INV, post->seq, KDAPL_NEVER);
 	if (post->op != DAT_DTO_LMR_FMR)
 		return;
-	/* a key that has never been valid may come next, as has been foretold */
+	/* what has failed has changed nothing: the key comes next, as has been foretold */
 	spin_lock_irqsave(&lmr->mr.lock, flags);
-	if (lmr->mr.live && lmr->mr.used == post->key)
+	if (!post->soft && lmr->mr.live && lmr->mr.used == post->key)
 		lmr->mr.next = post->key & 0xff;
 	spin_unlock_irqrestore(&lmr->mr.lock, flags);
-	kdapl_lmr_settle(lmr, KDAPL_LMR_REG, post->seq, false);
+	kdapl_lmr_settle(lmr, KDAPL_LMR_REG, post->seq, KDAPL_NEVER);
 }
 
 static DAT_RETURN lmr_fmr_handle(struct kdapl_lmr *lmr)

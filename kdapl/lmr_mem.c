@@ -171,7 +171,8 @@ static int walk_pages(struct mem_walk *walk, const void *region, u64 length)
 	int ret;
 
 	for (i = 0; i < length; i++) {
-		if (!IS_ALIGNED(pages[i], array->page_size))
+		if (!IS_ALIGNED(pages[i], array->page_size) ||
+		    (phys_addr_t)pages[i] != pages[i])
 			return -EFAULT;
 		ret = walk_add_checked(walk, pages[i], array->page_size);
 		if (ret)
@@ -252,7 +253,7 @@ static int mem_pages(struct kdapl_mem *mem, struct kdapl_ia *ia,
 	if (!is_power_of_2(array->page_size) ||
 	    !(array->page_size & kdapl_mem_page_sizes(ia->dev, false)))
 		return -EFAULT;
-	if (npages > U64_MAX / array->page_size)
+	if (npages > U64_MAX >> ilog2(array->page_size))
 		return -EINVAL;
 	/* do not even look at an array that long */
 	if (mem_too_long(ia, npages * array->page_size))

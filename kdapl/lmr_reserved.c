@@ -71,21 +71,23 @@ void kdapl_lmr_reserved_destroy(struct kdapl_ia *ia)
 	kdapl_lmr_destroy(lmr);
 }
 
-static struct kdapl_lmr *reserved_get(struct kdapl_ia *ia, int *err)
+static int reserved_get(struct kdapl_ia *ia, DAT_LMR_HANDLE *handle)
 {
 	bool closing;
+	int err = 0;
 
 	mutex_lock(&ia->mutex);
 	spin_lock_irq(&ia->lock);
 	closing = ia->closing;
 	spin_unlock_irq(&ia->lock);
-	*err = 0;
 	if (closing)
-		*err = -ESHUTDOWN;
+		err = -ESHUTDOWN;
 	else if (!ia->reserved)
-		ia->reserved = reserved_create(ia, err);
+		ia->reserved = reserved_create(ia, &err);
+	if (!err)
+		*handle = ia->reserved->obj.handle;
 	mutex_unlock(&ia->mutex);
-	return *err ? NULL : ia->reserved;
+	return err;
 }
 
 /**
@@ -110,7 +112,6 @@ DAT_RETURN dat_ia_reserved_lmr(DAT_IA_HANDLE ia_handle, DAT_LMR_HANDLE *reserved
 			       DAT_LMR_CONTEXT *reserved_lmr_context)
 {
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
-	struct kdapl_lmr *lmr;
 	DAT_RETURN ret;
 	int err;
 
@@ -125,14 +126,12 @@ DAT_RETURN dat_ia_reserved_lmr(DAT_IA_HANDLE ia_handle, DAT_LMR_HANDLE *reserved
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(ia->dev))
 		goto out;
-	lmr = reserved_get(ia, &err);
+	err = reserved_get(ia, reserved_lmr_handle);
 	ret = DAT_SUCCESS;
-	if (lmr) {
-		*reserved_lmr_handle = lmr->obj.handle;
-		*reserved_lmr_context = KDAPL_RESERVED_CONTEXT;
-	} else {
+	if (err)
 		ret = kdapl_lmr_ret(err);
-	}
+	else
+		*reserved_lmr_context = KDAPL_RESERVED_CONTEXT;
 	kdapl_dev_exit(ia->dev);
 out:
 	kdapl_obj_put(&ia->obj);

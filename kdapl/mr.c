@@ -9,7 +9,8 @@
  * not change meanwhile. Binding an MR anew is thus a matter of stores: there is
  * nothing to insert, nothing to allocate, and a key of yesterday is not found.
  *
- * The low byte is random, so that who knows one key does not know the next.
+ * The order of the low bytes is random, so that who knows one key does not know the
+ * next.
  */
 #include <linux/mm.h>
 #include <linux/random.h>
@@ -37,10 +38,13 @@ int kdapl_mr_access(DAT_MEM_PRIV_FLAGS priv)
 	return access;
 }
 
-/* Another low byte than the last one. mr->lock held, or the MR not yet known. */
+/*
+ * The next low byte: all of them come by before one comes again, so that what is late
+ * does not meet its own number, in an order only we know. mr->lock held.
+ */
 static void mr_draw_key(struct kdapl_mr *mr)
 {
-	mr->next += 1 + get_random_u32() % 255;
+	mr->next = 5 * mr->next + mr->step;
 }
 
 /**
@@ -56,8 +60,35 @@ void kdapl_mr_init(struct kdapl_mr *mr, struct kdapl_obj *owner, struct kdapl_pd
 	if (pd)
 		refcount_inc(&pd->ref);
 	INIT_LIST_HEAD(&mr->dev_node);
+	INIT_LIST_HEAD(&mr->doubt_node);
 	spin_lock_init(&mr->lock);
 	seqcount_spinlock_init(&mr->seq, &mr->lock);
+}
+
+/* A fresh ib_mr of the same size. */
+static struct ib_mr *mr_alloc(struct kdapl_mr *mr)
+{
+	struct ib_mr *ibmr = ib_alloc_mr(mr->pd->pd, IB_MR_TYPE_MEM_REG, mr->pages);
+
+	if (!IS_ERR(ibmr) && ibmr->lkey != ibmr->rkey) {
+		pr_err_once("%s: keys of MRs differ for segments and for peers, which this provider does not know how to handle\n",
+			    mr->pd->dev->name);
+		ib_dereg_mr(ibmr);
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	return ibmr;
+}
+
+/* It is known by its keys from now on. */
+static int mr_insert(struct kdapl_mr *mr, struct ib_mr *ibmr)
+{
+	spin_lock_irq(&mr->lock);
+	mr->index = ibmr->lkey >> 8;
+	mr->next = ibmr->lkey & 0xff;
+	mr->step = get_random_u32() | 1;
+	mr_draw_key(mr);
+	spin_unlock_irq(&mr->lock);
+	return xa_insert(&mr->owner->ia->keys, mr->index, mr, GFP_KERNEL);
 }
 
 /**
@@ -74,30 +105,110 @@ int kdapl_mr_create(struct kdapl_mr *mr, u32 pages)
 	struct ib_mr *ibmr;
 	int ret;
 
-	ibmr = ib_alloc_mr(mr->pd->pd, IB_MR_TYPE_MEM_REG, pages);
+	mr->pages = pages;
+	ibmr = mr_alloc(mr);
 	if (IS_ERR(ibmr))
 		return PTR_ERR(ibmr);
-	if (ibmr->lkey != ibmr->rkey) {
-		pr_err_once("%s: keys of MRs differ for segments and for peers, which this provider does not know how to handle\n",
-			    dev->name);
-		ib_dereg_mr(ibmr);
-		return -EOPNOTSUPP;
-	}
-	mr->ibmr = ibmr;
-	mr->pages = pages;
-	mr->index = ibmr->lkey >> 8;
-	mr->next = ibmr->lkey & 0xff;
-	mr_draw_key(mr);
-	ret = xa_insert(&mr->owner->ia->keys, mr->index, mr, GFP_KERNEL);
+	ret = mr_insert(mr, ibmr);
 	if (ret) {
 		ib_dereg_mr(ibmr);
-		mr->ibmr = NULL;
 		return ret;
 	}
+	mr->ibmr = ibmr;
 	mutex_lock(&dev->lock);
 	list_add_tail(&mr->dev_node, &dev->mrs);
 	mutex_unlock(&dev->lock);
 	return 0;
+}
+
+/**
+ * kdapl_mr_doubt - nobody knows whether a key is valid
+ * @mr: MR whose registration came back flushed; hidden
+ *
+ * Devices flush what they have carried out already as well as what they have not. To
+ * invalidate the key is no way out: where it is not valid that is an error. So the MR
+ * is replaced (kdapl_mrs_resolve()), before the end of the connection is reported.
+ *
+ * Context: any, also with mr->lock held.
+ */
+void kdapl_mr_doubt(struct kdapl_mr *mr)
+{
+	struct kdapl_ia *ia = mr->owner->ia;
+	unsigned long flags;
+
+	spin_lock_irqsave(&ia->doubt_lock, flags);
+	list_add_tail(&mr->doubt_node, &ia->doubts);
+	spin_unlock_irqrestore(&ia->doubt_lock, flags);
+}
+
+static void mr_undoubt(struct kdapl_mr *mr)
+{
+	struct kdapl_ia *ia = mr->owner->ia;
+
+	spin_lock_irq(&ia->doubt_lock);
+	list_del_init(&mr->doubt_node);
+	spin_unlock_irq(&ia->doubt_lock);
+}
+
+/* The MR in hand goes, and its key with it. */
+static void mr_drop(struct kdapl_mr *mr)
+{
+	xa_cmpxchg(&mr->owner->ia->keys, mr->index, mr, NULL, GFP_KERNEL);
+	ib_dereg_mr(mr->ibmr);
+	mr->ibmr = NULL;
+}
+
+/* Without memory for a new one the owner is left without. */
+static void mr_replace(struct kdapl_mr *mr)
+{
+	struct ib_mr *ibmr = mr_alloc(mr);
+	int ret = PTR_ERR_OR_ZERO(ibmr);
+
+	mr_drop(mr);
+	if (!ret) {
+		mr->ibmr = ibmr;
+		ret = mr_insert(mr, ibmr) ?: kdapl_mr_prime(mr);
+		if (ret)
+			mr_drop(mr);
+	}
+	if (ret)
+		pr_warn_ratelimited("%s: the MR of an LMR or RMR cannot be replaced (%pe), it is of no use any more: free it\n",
+				    mr->owner->ia->name, ERR_PTR(ret));
+}
+
+/**
+ * kdapl_mrs_resolve - replace the MRs of an IA that may be valid or not
+ * @ia: IA
+ *
+ * Where the device is going this is left to its removal, which takes all MRs back.
+ *
+ * Context: may sleep.
+ */
+void kdapl_mrs_resolve(struct kdapl_ia *ia)
+{
+	struct kdapl_mr *mr;
+
+	mutex_lock(&ia->doubt_mutex);
+	for (;;) {
+		spin_lock_irq(&ia->doubt_lock);
+		mr = list_first_entry_or_null(&ia->doubts, struct kdapl_mr, doubt_node);
+		spin_unlock_irq(&ia->doubt_lock);
+		if (!mr)
+			break;
+		if (kdapl_dev_enter(ia->dev)) {
+			if (mr->ibmr)
+				mr_replace(mr);
+			kdapl_dev_exit(ia->dev);
+		} else if (mr->ibmr) {
+			break;
+		}
+		mr_undoubt(mr);
+		if (mr->owner->type == DAT_HANDLE_TYPE_LMR)
+			kdapl_lmr_resolved(container_of(mr, struct kdapl_lmr, mr));
+		else
+			kdapl_rmr_resolved(container_of(mr->owner, struct kdapl_rmr, obj));
+	}
+	mutex_unlock(&ia->doubt_mutex);
 }
 
 /**
@@ -114,8 +225,11 @@ void kdapl_mr_destroy_verbs(struct kdapl_mr *mr)
 	if (mr->ibmr)
 		ib_dereg_mr(mr->ibmr);
 	mr->ibmr = NULL;
+	/* an RMR may be giving back its LMR */
+	spin_lock_irq(&mr->lock);
 	if (mr->mem)
 		kdapl_mem_unmap(mr->mem, dev->ibdev);
+	spin_unlock_irq(&mr->lock);
 	list_del_init(&mr->dev_node);
 }
 
@@ -133,6 +247,9 @@ void kdapl_mr_destroy(struct kdapl_mr *mr)
 	struct kdapl_ia *ia = mr->owner->ia;
 	struct kdapl_device *dev = ia->dev;
 
+	mutex_lock(&ia->doubt_mutex);
+	mr_undoubt(mr);
+	mutex_unlock(&ia->doubt_mutex);
 	spin_lock_irq(&mr->lock);
 	kdapl_mr_hide(mr);
 	spin_unlock_irq(&mr->lock);
@@ -246,6 +363,20 @@ u32 kdapl_mr_next_key(struct kdapl_mr *mr)
 }
 
 /**
+ * kdapl_mr_skip_key - the same, and it will not be
+ * @mr: MR; mr->lock held
+ *
+ * Return: a key that is not valid and will not be soon.
+ */
+u32 kdapl_mr_skip_key(struct kdapl_mr *mr)
+{
+	u32 key = kdapl_mr_next_key(mr);
+
+	mr_draw_key(mr);
+	return key;
+}
+
+/**
  * kdapl_mr_new_key - give the MR that key
  * @mr: MR that is not valid, about to be registered; mr->lock held
  */
@@ -259,22 +390,26 @@ void kdapl_mr_new_key(struct kdapl_mr *mr)
 
 /**
  * kdapl_mr_invalidated - a peer's Send has invalidated a key
- * @ia: IA of the EP that received it
+ * @half: that received it
  * @rkey: the key
  *
- * Only the very key that is valid counts. Soft-iWARP does not look at its low
- * byte; an MR that it has made invalid for an old key passes for bound here, and
- * what is believed to be reachable although it is not does no harm.
+ * Only the very key that is valid counts. Soft-iWARP does not look at its low byte:
+ * a peer that gets it wrong loses the connection, as it does elsewhere (SINV-04), so
+ * that it cannot try them all. The MR it has made invalid passes for bound here; what
+ * is believed to be reachable although it is not does no harm.
  *
  * Context: any, under the lock of an EVD.
  */
-void kdapl_mr_invalidated(struct kdapl_ia *ia, u32 rkey)
+void kdapl_mr_invalidated(struct kdapl_half *half, u32 rkey)
 {
+	struct kdapl_ia *ia = half->ep->obj.ia;
 	struct kdapl_mr *mr;
 
 	rcu_read_lock();
 	mr = xa_load(&ia->keys, rkey >> 8);
-	if (mr && mr->owner->type == DAT_HANDLE_TYPE_LMR)
+	if (mr && half->dev->siw && READ_ONCE(mr->used) != rkey)
+		kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+	else if (mr && mr->owner->type == DAT_HANDLE_TYPE_LMR)
 		kdapl_lmr_invalidated(container_of(mr, struct kdapl_lmr, mr), rkey);
 	else if (mr)
 		kdapl_rmr_invalidated(container_of(mr->owner, struct kdapl_rmr, obj), mr, rkey);

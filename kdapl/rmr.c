@@ -75,16 +75,45 @@ static void binding_hide(const struct kdapl_binding *binding)
 	spin_unlock_irqrestore(&binding->mr->lock, flags);
 }
 
+/* What it was to be bound to may be reached, or not. rmr->lock held. */
+static void next_doubt(struct kdapl_rmr *rmr)
+{
+	binding_hide(&rmr->next);
+	rmr->next.mr->live = false;
+	rmr->doubtful = true;
+	kdapl_mr_doubt(rmr->next.mr);
+}
+
+/**
+ * kdapl_rmr_resolved - the MR of a bind that was flushed has been replaced
+ * @rmr: RMR in doubt
+ *
+ * Context: any.
+ */
+void kdapl_rmr_resolved(struct kdapl_rmr *rmr)
+{
+	struct kdapl_lmr *gone;
+	unsigned long flags;
+
+	spin_lock_irqsave(&rmr->lock, flags);
+	rmr->doubtful = false;
+	gone = binding_end(&rmr->next);
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	if (gone)
+		kdapl_lmr_unbound_rmr(gone);
+}
+
 /**
  * kdapl_rmr_settle - a request of a bind has come back, or never will
  * @rmr: RMR
  * @op: KDAPL_OP_INV: the old key's end; else the bind itself
- * @done: the device has carried it out
+ * @outcome: how it has ended
  *
  * Context: any, under the lock of an EVD.
  */
-void kdapl_rmr_settle(struct kdapl_rmr *rmr, u8 op, bool done)
+void kdapl_rmr_settle(struct kdapl_rmr *rmr, u8 op, enum kdapl_outcome outcome)
 {
+	bool done = outcome == KDAPL_DONE;
 	struct kdapl_lmr *gone[2] = {};
 	unsigned long flags;
 	bool wake;
@@ -103,7 +132,10 @@ void kdapl_rmr_settle(struct kdapl_rmr *rmr, u8 op, bool done)
 		if (rmr->next_gone)	/* the peer was faster than the completion */
 			gone[1] = binding_end(&rmr->now);
 	} else {
-		gone[0] = binding_end(&rmr->next);
+		if (outcome == KDAPL_UNKNOWN && rmr->next.mr)
+			next_doubt(rmr);
+		else
+			gone[0] = binding_end(&rmr->next);
 		if (rmr->inv_done)
 			gone[1] = binding_end(&rmr->now);
 		else
@@ -219,6 +251,7 @@ static DAT_RETURN rmr_check_lmr(const struct rmr_request *req, struct kdapl_lmr 
 /* Take the bind upon ourselves; one that looks busy may have come back: look once. */
 static DAT_RETURN rmr_claim(struct kdapl_rmr *rmr, struct kdapl_half *half, unsigned long ep)
 {
+	struct kdapl_evd *evd;
 	bool swept = false;
 	unsigned long flags;
 	DAT_RETURN ret;
@@ -228,8 +261,10 @@ again:
 	spin_lock_irqsave(&rmr->lock, flags);
 	if (rmr->dead) {
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
-	} else if (rmr->op) {
+	} else if (rmr->op || rmr->doubtful) {
 		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE);
+	} else if (!rmr->mr[0].ibmr || !rmr->mr[1].ibmr) {	/* it could not be replaced */
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
 	} else if (rmr->scope == DAT_RMR_SCOPE_EP && rmr->now.mr && rmr->ep != ep) {
 		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
 	} else {
@@ -237,9 +272,11 @@ again:
 		rmr->inv_done = false;
 		rmr->next_gone = false;
 	}
+	evd = ret == DAT_SUCCESS || swept ? NULL : kdapl_op_evd(rmr->op);
 	spin_unlock_irqrestore(&rmr->lock, flags);
-	if (DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES && !swept) {
-		kdapl_ring_sweep(half->sq);
+	if (evd) {
+		kdapl_evd_sweep(evd, KDAPL_BATCH, false);
+		kdapl_obj_put(&evd->obj);
 		swept = true;
 		goto again;
 	}
@@ -288,12 +325,25 @@ static int rmr_map(struct kdapl_rmr *rmr, struct kdapl_mr *mr, const struct kdap
 	return page_size ? kdapl_mr_map(mr, rmr->sgl, n, page_size, span->start) : -E2BIG;
 }
 
+/* The MR that is not bound. */
+static struct kdapl_mr *rmr_spare(struct kdapl_rmr *rmr)
+{
+	struct kdapl_mr *mr = &rmr->mr[0];
+	unsigned long flags;
+
+	spin_lock_irqsave(&rmr->lock, flags);
+	if (rmr->now.mr == mr)
+		mr = &rmr->mr[1];
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	return mr;
+}
+
 /* Fill the binding to come. The claim is ours, and so is a use of the LMR. */
 static DAT_RETURN rmr_prepare(struct rmr_request *req, struct kdapl_lmr *lmr, struct kdapl_ep *ep)
 {
 	const DAT_LMR_TRIPLET *part = req->triplet;
 	struct kdapl_rmr *rmr = req->rmr;
-	struct kdapl_mr *mr = &rmr->mr[rmr->now.mr == &rmr->mr[0]];
+	struct kdapl_mr *mr = rmr_spare(rmr);
 	struct kdapl_binding next = {
 		.lmr = lmr,
 		.mr = mr,
@@ -368,7 +418,7 @@ static DAT_RETURN rmr_bind_claimed(struct rmr_request *req, struct kdapl_lmr *lm
 	if (ret == DAT_SUCCESS)
 		ret = kdapl_request_post(ep, half, req->post);
 	if (ret != DAT_SUCCESS || req->post->soft)
-		kdapl_rmr_settle(req->rmr, DAT_DTO_BIND_MW, false);
+		kdapl_rmr_settle(req->rmr, DAT_DTO_BIND_MW, KDAPL_NEVER);
 	return ret;
 }
 
@@ -514,7 +564,7 @@ static void rmr_release(struct kdapl_obj *obj)
  */
 void kdapl_rmr_destroy(struct kdapl_rmr *rmr)
 {
-	struct kdapl_lmr *lmr;
+	struct kdapl_lmr *gone[2];
 	int i;
 
 	spin_lock_irq(&rmr->lock);
@@ -525,10 +575,13 @@ void kdapl_rmr_destroy(struct kdapl_rmr *rmr)
 		kdapl_mr_destroy(&rmr->mr[i]);
 	/* a peer's Send may have been reaped meanwhile */
 	spin_lock_irq(&rmr->lock);
-	lmr = binding_end(&rmr->now);
+	gone[0] = binding_end(&rmr->now);
+	gone[1] = binding_end(&rmr->next);
 	spin_unlock_irq(&rmr->lock);
-	if (lmr)
-		kdapl_lmr_unbound_rmr(lmr);
+	for (i = 0; i < ARRAY_SIZE(gone); i++) {
+		if (gone[i])
+			kdapl_lmr_unbound_rmr(gone[i]);
+	}
 	kvfree(rmr->sgl);	/* here, where one may sleep */
 	kdapl_obj_unuse(&rmr->pz->obj);
 	kdapl_obj_put(&rmr->obj);
@@ -548,7 +601,7 @@ static int rmr_make(struct kdapl_rmr *rmr)
 		if (!ret)
 			ret = kdapl_mr_prime(&rmr->mr[i]);
 		if (ret)
-			return ret == -EINVAL ? -EIO : ret;
+			return ret == -EINVAL || ret == -EFAULT ? -EIO : ret;
 	}
 	return kdapl_obj_publish(&rmr->obj);
 }
