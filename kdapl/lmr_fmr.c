@@ -59,6 +59,9 @@ struct fmr_request {
 
 enum { ARG_MEM, ARG_COUNT, ARG_PRIV, ARG_VA };
 
+/* Stands for NULL: the handles are looked at first. */
+static const struct kdat_sg no_sg;
+
 /* ------------------------------------------------------------------ */
 /* what comes back                                                      */
 
@@ -458,7 +461,7 @@ again:
 	}
 	evd = NULL;
 	if (ret == DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) && !swept)
-		evd = kdapl_op_evd(lmr->op[KDAPL_LMR_REG] ?: lmr->op[KDAPL_LMR_INV]);
+		evd = kdapl_op_evd(lmr->op[KDAPL_LMR_REG] ?: lmr->op[KDAPL_LMR_INV] ?: half);
 	if (ret == DAT_SUCCESS && (live || op == KDAPL_LMR_REG)) {
 		lmr->op[op] = half;
 		*seq = ++lmr->seq[op];
@@ -800,8 +803,8 @@ DAT_RETURN kdat_lmr_fmr_sg(DAT_LMR_HANDLE lmr_handle, const struct kdat_sg *sg,
 	};
 	DAT_RETURN ret;
 
-	if (!sg)	/* the handles are looked at first */
-		req.sg = &(const struct kdat_sg) {};
+	if (!sg)
+		req.sg = &no_sg;
 	ret = lmr_fmr(&req, lmr_handle, ep_handle, lmr_context, rmr_context);
 	if (ret == DAT_SUCCESS && address)
 		*address = req.start;
@@ -888,7 +891,7 @@ DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_half *half,
 {
 	struct fmr_request req = {
 		.lmr = kdapl_handle_peek(in->lmr_handle, DAT_HANDLE_TYPE_LMR),
-		.sg = in->sg ?: &(const struct kdat_sg) {},
+		.sg = in->sg ?: &no_sg,
 		.priv = in->mem_privileges,
 		.va_type = in->va_type,
 		.arg = { 2, 2, 3, 4 },
