@@ -15,6 +15,7 @@
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/mm.h>
 
 #include "kdapl.h"
 
@@ -187,8 +188,10 @@ static void mr_replace(struct kdapl_mr *mr)
 void kdapl_mrs_resolve(struct kdapl_ia *ia)
 {
 	struct kdapl_mr *mr;
+	unsigned int noio;
 
 	mutex_lock(&ia->doubt_mutex);
+	noio = memalloc_noio_save();	/* a block device may wait for this (D-32) */
 	for (;;) {
 		spin_lock_irq(&ia->doubt_lock);
 		mr = list_first_entry_or_null(&ia->doubts, struct kdapl_mr, doubt_node);
@@ -208,6 +211,7 @@ void kdapl_mrs_resolve(struct kdapl_ia *ia)
 		else
 			kdapl_rmr_resolved(container_of(mr->owner, struct kdapl_rmr, obj));
 	}
+	memalloc_noio_restore(noio);
 	mutex_unlock(&ia->doubt_mutex);
 }
 
