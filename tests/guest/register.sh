@@ -37,7 +37,6 @@ own_qps() {
 	${ns:+ip netns exec n0} rdma resource show qp link "$a/1" |
 		sed -n 's/.* lqpn \([0-9]*\) rqpn \([0-9]*\) .*/\1 \2/p' | awk '$1 == $2' | wc -l
 }
-built_one() { [ "$(own_qps)" = $((own + 1)) ]; }
 registers() { order registered 20; }
 ends() { order registered; }
 
@@ -64,7 +63,10 @@ pressed() {	# ROUNDS
 devices
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 load "$@"
-[ "$p" != rxe ] || own=$(own_qps)
+[ "$p" != rxe ] || {
+	own=$(own_qps)
+	step "LMR-01: the queue pair that registers is connected to nobody else" [ "$own" -gt 0 ]
+}
 step "LMR-01: registrations, in new PZs too" order register 20 new
 [ "$p" != rxe ] || step "the queue pairs for that are gone again" [ "$(own_qps)" = "$own" ]
 
