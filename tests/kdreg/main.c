@@ -10,6 +10,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/gfp.h>
+#include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
@@ -138,27 +139,38 @@ static int by_size(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-struct quartiles {
+struct median {
 	u32 low, median, high;
 };
 
-static struct quartiles quartiles(const u32 *values, u32 n)
+/* The middle one, and those so many ranks from it on either side. */
+static struct median median(const u32 *values, u32 n, u32 ranks)
 {
 	u32 v[BLOCKS];
 
 	memcpy(v, values, n * sizeof(*v));
 	sort(v, n, sizeof(*v), by_size, NULL);
-	return (struct quartiles) { v[n / 4], v[n / 2], v[n - 1 - n / 4] };
+	return (struct median) {
+		v[n / 2 - min(n / 2, ranks)], v[n / 2], v[min(n / 2 + ranks, n - 1)],
+	};
 }
 
-/* Thousandths that a takes of b, block by block. */
-static struct quartiles ratio(int a, int b, u32 n)
+static struct median quartiles(const u32 *values, u32 n)
+{
+	return median(values, n, n / 4);
+}
+
+/*
+ * Thousandths that a takes of b, round by round, and between what the middle is with a
+ * certainty of 95 per cent, however the rounds are distributed.
+ */
+static struct median ratio(int a, int b, u32 n)
 {
 	u32 v[BLOCKS], i;
 
 	for (i = 0; i < n; i++)
 		v[i] = div_u64(took[a][i] * 1000ULL, max(took[b][i], 1U));
-	return quartiles(v, n);
+	return median(v, n, int_sqrt(n));
 }
 
 /* "1.234" */
@@ -170,7 +182,7 @@ static const char *decimal(char *to, u32 thousandths)
 
 static void tell_verdict(const char *what, int a, int b, u32 blocks)
 {
-	const struct quartiles r = ratio(a, b, blocks);
+	const struct median r = ratio(a, b, blocks);
 	char d[3][16];
 
 	pr_info("bench %s: kDAPL takes %s of the time of the verbs (%s to %s)\n", what,
@@ -179,7 +191,7 @@ static void tell_verdict(const char *what, int a, int b, u32 blocks)
 
 static void tell(u32 blocks, u32 chains)
 {
-	const struct quartiles noise = ratio(RAW_AGAIN, RAW_LIST, blocks);
+	const struct median noise = ratio(RAW_AGAIN, RAW_LIST, blocks);
 	u32 spread = max(noise.high, 1000U) - min(noise.low, 1000U), i;
 	char head[64], what[96], json[512], d[16];
 	int len;
@@ -191,8 +203,8 @@ static void tell(u32 blocks, u32 chains)
 			plan.peer ? "peer" : "local", plan.pages, plan.slots, blocks, chains,
 			decimal(d, spread));
 	for (i = 0; i < WAYS; i++) {
-		const struct quartiles t = quartiles(took[i], blocks);
-		const struct quartiles c = quartiles(calls[i], blocks);
+		const struct median t = quartiles(took[i], blocks);
+		const struct median c = quartiles(calls[i], blocks);
 
 		pr_info("bench %s: %-21s %7u per s, %6u ns (%u to %u), %5u ns in the calls, %s\n",
 			head, ways[i].name, (u32)(NSEC_PER_SEC / max(t.median, 1U)), t.median,
