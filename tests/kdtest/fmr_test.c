@@ -117,7 +117,7 @@ static void life(struct kunit *test)
 	}
 	KDT_OK(test, dat_lmr_free(mem->lmr));
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->c);
 	kdt_ep_done(test, &pair->s);
 }
@@ -226,7 +226,7 @@ static void usable_at_once(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kdt_guarded(mem));
 	}
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->c);
 	kdt_ep_done(test, &pair->s);
 }
@@ -272,7 +272,7 @@ static void many_rebinds(struct kunit *test)
 	KUNIT_EXPECT_LE_MSG(test, seen, n / 16, "the keys come again too soon");
 	kunit_info(test, "%d rebinds, %d looks\n", n, waited);
 	kdt_settle_back(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->s);
 	kdt_ep_done(test, &pair->c);
 	KUNIT_EXPECT_FALSE(test, kdt_bound(test, mem->lmr));
@@ -392,7 +392,7 @@ static void refused(struct kunit *test)
 	kdt_peer_works(test, pair, mem, 0, LEN, 1);
 	kdt_inv_done(test, &pair->s, mem);
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->s);
 }
 
@@ -441,7 +441,7 @@ static void flags(struct kunit *test)
 	kdt_dto(test, pair->s.req, &pair->s, 10, DAT_DTO_LMR_FMR, DAT_DTO_SUCCESS, 0);
 	kdt_dto(test, pair->s.req, &pair->s, 11, DAT_DTO_LMR_INVALIDATE, DAT_DTO_SUCCESS, 0);
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->s);
 }
 
@@ -480,7 +480,7 @@ static void fenced_invalidate(struct kunit *test)
 					      "round %d", i);
 	}
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 }
 
 /* ---- from softirq ---- */
@@ -607,7 +607,7 @@ static void from_softirq(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kdt_guarded(machine.mem));
 	pair->s.recv->hook = NULL;
 	pair->s.req->hook = NULL;
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 }
 
 /* As large as it can be, with interrupts off, for the first time and the second. */
@@ -867,7 +867,7 @@ static void scatterlists(struct kunit *test)
 			0);
 	}
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 }
 
 #define FMR_SG()									\
@@ -956,7 +956,7 @@ static void disconnected(struct kunit *test)
 	int i;
 
 	kdt_fmr_done(test, &pair->s, bound, KDT_RIGHTS);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	for (i = 0; i < 3; i++) {
 		KDT_OK(test, kdt_fmr(&pair->s, mem, KDT_RIGHTS, 0, 1, i == 1 ? KDT_SUPPRESS : 0));
 		kdt_dto(test, pair->s.req, &pair->s, 1, DAT_DTO_LMR_FMR, DAT_DTO_ERR_FLUSHED, 0);
@@ -1091,7 +1091,7 @@ static void freed_while_bound(struct kunit *test)
 			    kdt_inv(&pair->s, mem, 1, 0));
 	}
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->s);
 }
 
@@ -1103,7 +1103,7 @@ static void endpoint_freed(struct kunit *test)
 	struct kdt_buf *mem = kdt_fmr_new(test, &env->b, PAGES, DAT_LMR_SCOPE_PZ);
 
 	kdt_fmr_done(test, &pair->s, mem, KDT_RIGHTS);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->s);
 	KUNIT_EXPECT_TRUE(test, kdt_bound(test, mem->lmr));
 	kdt_peer_works(test, other, mem, 0, LEN, 1);
@@ -1160,7 +1160,7 @@ static void queue_full(struct kunit *test)
 	}
 	KUNIT_EXPECT_GT_MSG(test, full, 0, "the queue was never full");
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 }
 
 /* As many as a queue takes, all at once. */

@@ -231,3 +231,12 @@ void kdt_bind_event(struct kunit *test, struct kdt_evd *evd, DAT_RMR_HANDLE rmr,
 	KUNIT_EXPECT_EQ(test, data->user_cookie.as_64, cookie);
 	KUNIT_EXPECT_EQ(test, (int)data->status, (int)status);
 }
+
+void kdt_mem_down(struct kunit *test, struct kdt_pair *pair)
+{
+	KDT_OK(test, dat_ep_post_recv(pair->c.h, 0, NULL, kdt_cookie(0xcccc), 0));
+	KDT_OK(test, dat_ep_post_send(pair->s.h, 0, NULL, kdt_cookie(0xdddd), 0));
+	kdt_dto(test, pair->s.req, &pair->s, 0xdddd, DAT_DTO_SEND, DAT_DTO_SUCCESS, 0);
+	kdt_dto(test, pair->c.recv, &pair->c, 0xcccc, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 0);
+	kdt_pair_down(test, pair);
+}

@@ -74,4 +74,10 @@ struct kdt_offer {
 void kdt_bind_event(struct kunit *test, struct kdt_evd *evd, DAT_RMR_HANDLE rmr, u64 cookie,
 		    DAT_RMR_BIND_COMPLETION_STATUS status);
 
+/*
+ * As kdt_pair_down(), once the server knows that what it has sent has arrived: what is
+ * suppressed and under way is reported when the connection ends.
+ */
+void kdt_mem_down(struct kunit *test, struct kdt_pair *pair);
+
 #endif /* KDTEST_MEM_H */

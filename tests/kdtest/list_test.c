@@ -186,7 +186,7 @@ static void bind_write_send(struct kunit *test)
 		if (i % 40 == 0)
 			kdt_key_dead(test, g->mem);
 	}
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->c);
 	kdt_ep_done(test, &pair->s);
 }
@@ -242,7 +242,7 @@ static void every_kind(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, kdt_bound(test, theirs->lmr));
 	}
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->c);
 	kdt_ep_done(test, &pair->s);
 }
@@ -343,7 +343,7 @@ static void all_or_nothing(struct kunit *test)
 	kdt_dto(test, pair->c.recv, &pair->c, 5, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS,
 		g->message.segment_length);
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->c);
 	kdt_ep_done(test, &pair->s);
 }
@@ -386,7 +386,7 @@ static void arguments(struct kunit *test)
 		    kdat_lmr_next_contexts(DAT_HANDLE_NULL, &lctx, &rctx));
 	KUNIT_EXPECT_NE(test, kdat_lmr_next_contexts(g->data->lmr, &lctx, &rctx), DAT_SUCCESS);
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->s);
 }
 
@@ -399,7 +399,7 @@ static void disconnected(struct kunit *test)
 	DAT_COUNT failed;
 
 	foresee(test, g, 1);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	reqs[0] = req_fmr(g, 1, KDT_SUPPRESS);
 	reqs[1] = req_dto(KDAT_REQUEST_RDMA_WRITE, &g->fixed, &g->remote, 2, KDT_SUPPRESS);
 	reqs[2] = req_dto(KDAT_REQUEST_SEND, &g->message, NULL, 3, 0);

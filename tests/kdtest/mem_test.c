@@ -246,7 +246,7 @@ static void round_trips(struct kunit *test)
 		}
 	}
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 }
 
 /* One byte before, one behind, across both ends, and around the top of all addresses. */

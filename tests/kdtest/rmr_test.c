@@ -159,7 +159,7 @@ static void windows(struct kunit *test)
 	unbind_done(test, &pair->s, &w);
 	KDT_OK(test, dat_rmr_free(w.h));
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->c);
 	kdt_ep_done(test, &pair->s);
 }
@@ -208,7 +208,7 @@ static void rebinds(struct kunit *test)
 	unbind_done(test, &pair->s, &w);
 	KDT_OK(test, dat_rmr_free(w.h));
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->c);
 	kdt_ep_done(test, &pair->s);
 }
@@ -274,7 +274,7 @@ static void usable_at_once(struct kunit *test)
 	}
 	kunit_info(test, "%d binds, busy %d times\n", rounds, busy);
 	kdt_settle_back(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->s);
 	kdt_ep_done(test, &pair->c);
 }
@@ -470,7 +470,7 @@ static void refused(struct kunit *test)
 	KDT_OK(test, dat_lmr_free(mem->lmr));
 	KDT_OK(test, dat_rmr_free(w.h));
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->s);
 }
 
@@ -488,7 +488,7 @@ static void disconnected(struct kunit *test)
 	KDT_OK(test, dat_rmr_create(env->b.pz, &w.h));
 	bind_done(test, &pair->s, &w, mem, 0, LEN, R | W);
 	was = w;
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	for (i = 0; i < 4; i++) {
 		if (i % 2)
 			KDT_OK(test, unbind(&pair->s, &w, i, 0));
@@ -596,7 +596,7 @@ static void flags(struct kunit *test)
 	kdt_dto(test, pair->s.req, &pair->s, 11, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, LEN);
 	kdt_bind_event(test, pair->s.req, w.h, 12, DAT_RMR_BIND_SUCCESS);
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->s);
 }
 

@@ -89,7 +89,7 @@ static void of_fmr(struct kunit *test)
 	}
 	KDT_OK(test, dat_lmr_free(mem->lmr));
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->c);
 	kdt_ep_done(test, &pair->s);
 }
@@ -177,7 +177,7 @@ static void plain(struct kunit *test)
 	expect_inv(test, &pair->s, 3, 64, mem->rctx);
 	kdt_settle(test, pair);
 	KUNIT_EXPECT_FALSE(test, kdt_bound(test, mem->lmr));
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->c);
 	kdt_ep_done(test, &pair->s);
 }
@@ -214,7 +214,7 @@ static void refused(struct kunit *test)
 		    SEND_INV(idle.h, 1, &iov, 0));
 	kdt_settle(test, pair);
 	/* after the end it is flushed like any other */
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	KDT_OK(test, SEND_INV(ep, 1, &iov, 0));
 	kdt_dto(test, pair->c.req, &pair->c, 1, DAT_DTO_SEND, DAT_DTO_ERR_FLUSHED, 0);
 	kdt_ep_done(test, &pair->c);
@@ -339,7 +339,7 @@ static void through_srq(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kdt_same(to->p, 64, i));
 	}
 	kdt_key_dead(test, mem);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	KDT_OK(test, dat_ep_free(s->h));
 	KDT_OK(test, dat_srq_free(srq));
 }
@@ -447,7 +447,7 @@ static void read_to_rmr(struct kunit *test)
 	KDT_OK(test, read_to(&pair->s, fmr, 0, LEN, from, LEN, 11, 0));
 	kdt_dto(test, pair->s.req, &pair->s, 11, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, LEN);
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	/* flushed after the end */
 	KDT_OK(test, read_to(&pair->s, mem, 0, 64, from, 64, 12, 0));
 	kdt_dto(test, pair->s.req, &pair->s, 12, DAT_DTO_RDMA_READ, DAT_DTO_ERR_FLUSHED, 0);
@@ -494,7 +494,7 @@ static void read_to_rmr_refused(struct kunit *test)
 	KDT_OK(test, dat_lmr_free(mem->lmr));
 	KDT_TYPE(test, DAT_PRIVILEGES_VIOLATION, read_to(&pair->s, mem, 0, 64, from, 64, 1, 0));
 	kdt_settle(test, pair);
-	kdt_pair_down(test, pair);
+	kdt_mem_down(test, pair);
 	kdt_ep_done(test, &pair->s);
 }
 
