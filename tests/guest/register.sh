@@ -52,7 +52,8 @@ pressed() {	# ROUNDS
 		[ ! -e min-order ] || echo 0 >min-order
 	done
 	cd /
-	sh -c "echo 1 >/proc/self/make-it-fail; echo press $1 >/sys/kernel/debug/kdhammer/do"
+	# what it needs to open the file must not fail
+	sh -c "exec 3>/sys/kernel/debug/kdhammer/do; echo 1 >/proc/self/make-it-fail; echo press $1 >&3"
 	kd_rc=$?
 	for kd_f in failslab fail_page_alloc; do
 		echo 0 >"/sys/kernel/debug/$kd_f/probability"
