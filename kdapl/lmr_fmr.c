@@ -38,8 +38,7 @@
  * @va_type: how addresses are counted
  * @arg: positions of memory, count, rights, va_type among the arguments
  * @post: the request
- * @lkey: out: key for segments
- * @rkey: out: key for peers
+ * @key: out: key for segments and peers
  * @start: out: first address
  */
 struct fmr_request {
@@ -52,8 +51,7 @@ struct fmr_request {
 	DAT_VA_TYPE va_type;
 	u8 arg[4];
 	struct kdapl_post *post;
-	u32 lkey;
-	u32 rkey;
+	u32 key;
 	u64 start;
 };
 
@@ -543,12 +541,10 @@ static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool li
 		lmr->length = req->sg ? req->sg->length : req->num_pages;
 		lmr->ep = (unsigned long)ep->obj.handle;
 		kdapl_mr_new_key(mr);
-		req->lkey = mr->used;
-		req->rkey = mr->used;
+		req->key = mr->used;
 		lmr_publish(lmr);
 	} else {
-		req->lkey = kdapl_mr_skip_key(mr);
-		req->rkey = req->lkey;
+		req->key = kdapl_mr_skip_key(mr);
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
 	return ret;
@@ -577,7 +573,7 @@ static DAT_RETURN fmr_begin(struct fmr_request *req, struct kdapl_ep *ep, struct
 	}
 	post->obj = &lmr->obj;
 	post->mr = lmr->mr.ibmr;
-	post->key = req->rkey;
+	post->key = req->key;
 	post->access = kdapl_mr_access(req->priv);
 	return ret;
 }
@@ -694,9 +690,9 @@ static DAT_RETURN lmr_fmr(struct fmr_request *req, DAT_LMR_HANDLE lmr_handle,
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (lmr_context)
-		*lmr_context = req->lkey;
+		*lmr_context = req->key;
 	if (rmr_context)
-		*rmr_context = req->priv & KDAPL_PRIV_REMOTE ? req->rkey : 0;
+		*rmr_context = req->priv & KDAPL_PRIV_REMOTE ? req->key : 0;
 	return ret;
 }
 
