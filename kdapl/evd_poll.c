@@ -38,7 +38,8 @@ static void event_bind(struct kdapl_event *ev, const struct kdapl_ring *ring,
 /* What failed was no transfer: say so, unless it was not tried. */
 static unsigned int memop_status(const struct kdapl_wr *wr, unsigned int status)
 {
-	if (status == DAT_DTO_SUCCESS || status == DAT_DTO_ERR_FLUSHED)
+	if (status == DAT_DTO_SUCCESS ||
+	    (status == DAT_DTO_ERR_FLUSHED && !(wr->flags & KDAPL_WR_BROKEN)))
 		return status;
 	return wr->op == DAT_DTO_BIND_MW ? DAT_RMR_OPERATION_FAILED : DAT_DTO_ERR_LOCAL_MM_ERROR;
 }
@@ -464,8 +465,12 @@ static bool wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event
 	if (WARN_ON_ONCE(ring->ended))	/* the device had given everything back */
 		return false;
 	/* a marker proves what it has to whatever its status is (D-09) */
-	if (unlikely(wc->status != IB_WC_SUCCESS && wr->op != KDAPL_OP_MARKER))
+	if (unlikely(wc->status != IB_WC_SUCCESS && wr->op != KDAPL_OP_MARKER)) {
 		wr_failed(ring, wc->status);
+		/* with the old key's end the bind has failed, not just not been tried */
+		if (wr->op == KDAPL_OP_INV && wc->status != IB_WC_WR_FLUSH_ERR)
+			ring->wr[(wr->index + 1) & ring->mask].flags |= KDAPL_WR_BROKEN;
+	}
 	return ring->recv ? recv_done(evd, ring, wr, wc, ev) :
 			    request_done(evd, ring, wr, wc, ev);
 }

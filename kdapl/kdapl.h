@@ -346,14 +346,12 @@ void kdapl_reg_destroy(struct kdapl_pd *pd);
  * @start: first address as segments name it (0 when zero based)
  * @length: bytes
  * @priv: what the consumer asked for; posting checks use exactly this
- * @lkey: what the device calls it in a segment
  */
 struct kdapl_span {
 	unsigned long domain;
 	u64 start;
 	u64 length;
 	DAT_MEM_PRIV_FLAGS priv;
-	u32 lkey;
 };
 
 /**
@@ -413,6 +411,8 @@ int kdapl_mr_access(DAT_MEM_PRIV_FLAGS priv);
 void kdapl_mr_invalidated(struct kdapl_half *half, u32 rkey);
 void kdapl_mr_doubt(struct kdapl_mr *mr);
 void kdapl_mrs_resolve(struct kdapl_ia *ia);
+struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op);
+void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op);
 
 static inline bool kdapl_mr_read(const struct kdapl_mr *mr, u32 key, bool remote,
 				 struct kdapl_span *span)
@@ -471,6 +471,17 @@ struct kdapl_mem {
 	u64 length;
 };
 
+#define KDAPL_MEM_OPTS	(DAT_MEM_OPTIMIZE_IA | DAT_MEM_OPTIMIZE_MIN_EXPOSURE | \
+			 DAT_MEM_OPTIMIZE_EXACT_EXPOSURE)
+
+static inline bool kdapl_mem_type_valid(DAT_MEM_TYPE type)
+{
+	return type == DAT_MEM_TYPE_VIRTUAL || type == DAT_MEM_TYPE_LMR ||
+	       type == DAT_MEM_TYPE_PHYSICAL || type == DAT_MEM_TYPE_PLATFORM ||
+	       type == DAT_MEM_TYPE_IA || type == DAT_MEM_TYPE_BYPASS ||
+	       type == DAT_MEM_TYPE_PHYSICAL_VAR_PAGES;
+}
+
 int kdapl_mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE mem_type,
 		    const DAT_REGION_DESCRIPTION *region, u64 length);
 int kdapl_mem_map(struct kdapl_mem *mem, struct ib_device *ibdev);
@@ -485,7 +496,7 @@ u64 kdapl_mem_page_sizes(struct kdapl_device *dev, bool fmr);
 bool kdapl_mem_sync_needed(struct ib_device *ibdev);
 
 /* ------------------------------------------------------------------ */
-/* lmr.c, lmr_fmr.c                                                     */
+/* lmr.c, lmr_state.c, lmr_fmr.c                                        */
 
 /* lmr_context of the reserved LMR: index 0, which no device hands out */
 #define KDAPL_RESERVED_CONTEXT	0x52
@@ -523,7 +534,7 @@ enum kdapl_lmr_op {
  * @va_type: mr.lock, as @mem_type, @region and @mem
  * @reserved: the IA's reserved LMR
  * @fmr: of dat_lmr_allocate()
- * @scope: who may bind it, if so
+ * @scope: who may use what it is bound to
  * @state: enum kdapl_lmr_state; mr.lock
  * @ep: id of the EP that has bound it last, with DAT_LMR_SCOPE_EP; mr.lock
  * @op: halves with an operation for it that has not come back; mr.lock
@@ -560,14 +571,15 @@ static inline u64 kdapl_lmr_start(const struct kdapl_lmr *lmr)
 struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_PZ_HANDLE handle);
 void kdapl_lmr_destroy(struct kdapl_lmr *lmr);
 DAT_RETURN kdapl_lmr_ret(int err);
+void kdapl_lmr_publish(struct kdapl_lmr *lmr);
+DAT_RETURN kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, struct kdapl_ep *ep,
+			   struct kdapl_half *half, bool live, u32 *seq);
 void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
 		      enum kdapl_outcome outcome);
 void kdapl_lmr_resolved(struct kdapl_lmr *lmr);
 void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey);
 void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr);
 void kdapl_lmr_quiesce(struct kdapl_lmr *lmr);
-struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op);
-void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op);
 DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_half *half,
 			      const struct kdat_request *in, struct kdapl_post *post);
 void kdapl_lmr_op_undo(const struct kdapl_post *post);
@@ -653,6 +665,7 @@ enum kdapl_wr_state {
 #define KDAPL_OP_NUDGE		0xff
 
 /* Values of kdapl_wr.flags beside the completion flags of the post. */
+#define KDAPL_WR_BROKEN		0x10	/* our own request before it, a part of it, has failed */
 #define KDAPL_WR_SIGNALED	0x40	/* has a completion even on success */
 #define KDAPL_WR_INVALIDATED	0x80	/* receive: key holds what the peer invalidated */
 #define KDAPL_WR_UNSETTLED	0x80	/* request: its LMR or RMR waits for the outcome */
@@ -686,7 +699,8 @@ struct kdapl_wr {
 	u8 status;
 };
 
-static_assert(!((KDAPL_WR_SIGNALED | KDAPL_WR_UNSETTLED | KDAPL_WR_INVALIDATED) &
+static_assert(!((KDAPL_WR_BROKEN | KDAPL_WR_SIGNALED | KDAPL_WR_UNSETTLED |
+		 KDAPL_WR_INVALIDATED) &
 		(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
 		 DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
 		 DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG)));

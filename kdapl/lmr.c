@@ -15,12 +15,6 @@
 
 #include "kdapl.h"
 
-#define MEM_OPT_ALL	(DAT_MEM_OPTIMIZE_IA | DAT_MEM_OPTIMIZE_MIN_EXPOSURE | \
-			 DAT_MEM_OPTIMIZE_EXACT_EXPOSURE)
-#define MEM_TYPE_ALL	(DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_PHYSICAL | \
-			 DAT_MEM_TYPE_PLATFORM | DAT_MEM_TYPE_IA | DAT_MEM_TYPE_BYPASS | \
-			 DAT_MEM_TYPE_PHYSICAL_VAR_PAGES)
-
 static void lmr_release(struct kdapl_obj *obj)
 {
 	struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);
@@ -63,19 +57,14 @@ static int lmr_register(struct kdapl_lmr *lmr)
 	struct kdapl_device *dev = ia->dev;
 	struct kdapl_mem *mem = &lmr->mem;
 	struct kdapl_mr *mr = &lmr->mr;
-	struct kdapl_span span = {
-		.domain = kdapl_pd_domain(mr->pd),
-		.start = kdapl_lmr_start(lmr),
-		.length = mem->length,
-		.priv = lmr->priv,
-	};
+	u64 start = kdapl_lmr_start(lmr);
 	u32 max = dev->attrs.max_fast_reg_page_list_len, page_size, blocks;
 	int ret;
 
 	ret = kdapl_mem_map(mem, dev->ibdev);
 	if (ret)
 		return ret;
-	page_size = kdapl_mem_page_size(dev, mem->sgt.sgl, mem->nents, span.start,
+	page_size = kdapl_mem_page_size(dev, mem->sgt.sgl, mem->nents, start,
 					kdapl_mem_page_sizes(dev, false), max, &blocks);
 	if (!page_size) {
 		pr_err_ratelimited("%s: region of %llu bytes is too scattered: the device takes %u pages in one region\n",
@@ -84,7 +73,7 @@ static int lmr_register(struct kdapl_lmr *lmr)
 	}
 	ret = kdapl_mr_create(mr, blocks);
 	if (!ret)
-		ret = kdapl_mr_map(mr, mem->sgt.sgl, mem->nents, page_size, span.start);
+		ret = kdapl_mr_map(mr, mem->sgt.sgl, mem->nents, page_size, start);
 	if (ret)
 		return ret;
 	spin_lock_irq(&mr->lock);
@@ -92,14 +81,10 @@ static int lmr_register(struct kdapl_lmr *lmr)
 	spin_unlock_irq(&mr->lock);
 	ret = kdapl_reg_mr(ia, mr->pd, mr->ibmr, kdapl_mr_access(lmr->priv));
 	spin_lock_irq(&mr->lock);
-	if (ret) {
+	if (ret)
 		mr->live = false;
-	} else {
-		lmr->state = KDAPL_LMR_BOUND;
-		span.lkey = mr->ibmr->lkey;
-		kdapl_mr_publish(mr, span.lkey, lmr->priv & KDAPL_PRIV_REMOTE ? mr->ibmr->rkey : 0,
-				 &span);
-	}
+	else
+		kdapl_lmr_publish(lmr);
 	spin_unlock_irq(&mr->lock);
 	return ret;
 }
@@ -154,7 +139,7 @@ static DAT_RETURN lmr_check(DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION 
 {
 	u64 start = mem_type == DAT_MEM_TYPE_IA ? region->for_ia : (uintptr_t)region->for_va;
 
-	if (mem_type & ~MEM_TYPE_ALL || (mem_type && !is_power_of_2(mem_type)))
+	if (!kdapl_mem_type_valid(mem_type))
 		return kdapl_arg_err(2);
 	if (mem_type != DAT_MEM_TYPE_LMR && !length)
 		return kdapl_arg_err(4);
@@ -166,7 +151,7 @@ static DAT_RETURN lmr_check(DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION 
 		return kdapl_arg_err(6);
 	if (va_type != DAT_VA_TYPE_VA && va_type != DAT_VA_TYPE_ZB)
 		return kdapl_arg_err(7);
-	if (opt & ~MEM_OPT_ALL)
+	if (opt & ~KDAPL_MEM_OPTS)
 		return kdapl_arg_err(8);
 	if (!lmr_handle)
 		return kdapl_arg_err(9);
@@ -292,6 +277,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	}
 	lmr->priv = privileges;
 	lmr->va_type = va_type;
+	lmr->scope = DAT_LMR_SCOPE_PZ;
 	lmr->mem_type = mem_type;
 	lmr->region = region_description;
 	lmr->length = length;

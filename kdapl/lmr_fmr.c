@@ -2,17 +2,9 @@
 /*
  * Fast memory registration: LMRs that are bound and unbound on an EP.
  *
- * Such an LMR has its MR, and room for its list, from dat_lmr_allocate(). A
- * binding begins with dat_lmr_fmr(), which maps the memory and posts the
- * registration, and ends when the completion of dat_lmr_invalidate(), or of the
- * Receive whose sender has invalidated the key, is taken off the completion
- * queue. That is where the memory is unmapped: before it, the device may still
- * use it, and a flushed invalidate, which nobody has carried out, ends nothing.
- *
- * Whoever changes the binding first says so in lmr->op, under mr.lock: from then
- * on list and MR are his, and dat_lmr_free() waits for him. The entry in the
- * ring leads back here (kdapl_lmr_settle()), exactly once, whatever becomes of
- * the request.
+ * Such an LMR has its MR, and room for its list, from dat_lmr_allocate().
+ * dat_lmr_fmr() maps the memory and posts the registration, dat_lmr_invalidate() its
+ * end; what becomes of the binding is in lmr_state.c.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -22,10 +14,6 @@
 #include "kdapl.h"
 
 #define FLAGS_INVALIDATE (KDAPL_FLAGS_RDMA | DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG)
-
-/* How long an EP may keep an operation on an LMR that is being freed. */
-#define OP_TIMEOUT	(5 * HZ)
-#define OP_POLL		(HZ / 50 + 1)
 
 /**
  * struct fmr_request - one dat_lmr_fmr() or one of its relatives
@@ -59,239 +47,6 @@ enum { ARG_MEM, ARG_COUNT, ARG_PRIV, ARG_VA };
 
 /* Stands for NULL: the handles are looked at first. */
 static const struct kdat_sg no_sg;
-
-/* ------------------------------------------------------------------ */
-/* what comes back                                                      */
-
-/* The memory is not reached any more. mr.lock held. */
-static void lmr_unbind(struct kdapl_lmr *lmr)
-{
-	lmr->mr.live = false;
-	if (!lmr->fmr) {
-		lmr->state = KDAPL_LMR_UNBOUND;
-	} else if (lmr->windows) {
-		lmr->state = KDAPL_LMR_STALE;
-	} else {
-		lmr->state = KDAPL_LMR_UNBOUND;
-		kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev->ibdev);
-	}
-}
-
-/* The memory may be reached, or not; it stays mapped. mr.lock held. */
-static void lmr_doubt(struct kdapl_lmr *lmr)
-{
-	lmr->mr.live = false;
-	lmr->state = KDAPL_LMR_DOUBTFUL;
-	kdapl_mr_doubt(&lmr->mr);
-}
-
-/* mr.lock held. */
-static void lmr_publish(struct kdapl_lmr *lmr)
-{
-	struct kdapl_mr *mr = &lmr->mr;
-	struct kdapl_span span = {
-		.domain = lmr->scope == DAT_LMR_SCOPE_EP ? lmr->ep : kdapl_pd_domain(mr->pd),
-		.start = kdapl_lmr_start(lmr),
-		.length = lmr->mem.length,
-		.priv = lmr->priv,
-		.lkey = mr->used,
-	};
-
-	lmr->state = KDAPL_LMR_BOUND;
-	kdapl_mr_publish(mr, mr->used, lmr->priv & KDAPL_PRIV_REMOTE ? mr->used : 0, &span);
-}
-
-/**
- * kdapl_lmr_settle - an operation on an LMR has come back, or never will
- * @lmr: LMR
- * @op: which
- * @seq: which of its kind
- * @outcome: how it has ended
- *
- * Context: any, under the lock of an EVD.
- */
-void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
-		      enum kdapl_outcome outcome)
-{
-	bool done = outcome == KDAPL_DONE, wake = false;
-	struct kdapl_mr *mr = &lmr->mr;
-	unsigned long flags;
-
-	spin_lock_irqsave(&mr->lock, flags);
-	if (!lmr->op[op] || seq != lmr->seq[op])
-		goto out;	/* the end of the binding has told already */
-	lmr->op[op] = NULL;
-	wake = lmr->state == KDAPL_LMR_DEAD;
-	if (wake) {
-		/* being freed: it only matters whether the key has to be invalidated */
-		if (op == KDAPL_LMR_REG ? !done : done)
-			mr->live = false;
-	} else if (op == KDAPL_LMR_REG) {
-		if (!done && lmr->state != KDAPL_LMR_UNBOUND) {
-			kdapl_mr_hide(mr);
-			if (outcome == KDAPL_UNKNOWN)
-				lmr_doubt(lmr);
-			else
-				lmr_unbind(lmr);
-		}
-	} else if (lmr->state == KDAPL_LMR_ENDING) {
-		if (done)
-			lmr_unbind(lmr);
-		else
-			lmr_publish(lmr);
-	}
-out:
-	spin_unlock_irqrestore(&mr->lock, flags);
-	if (wake)
-		wake_up(&lmr->obj.ia->unused);
-}
-
-/**
- * kdapl_lmr_invalidated - a peer's Send has invalidated a key of an LMR
- * @lmr: LMR
- * @rkey: the key
- *
- * Context: any, under the lock of an EVD.
- */
-void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey)
-{
-	struct kdapl_mr *mr = &lmr->mr;
-	unsigned long flags;
-
-	spin_lock_irqsave(&mr->lock, flags);
-	if (mr->live && rkey == mr->used) {
-		kdapl_mr_hide(mr);
-		if (lmr->state == KDAPL_LMR_BOUND || lmr->state == KDAPL_LMR_ENDING)
-			lmr_unbind(lmr);
-		mr->live = false;
-		/* what has ended had begun; suppressed, it may say so much later */
-		lmr->op[KDAPL_LMR_REG] = NULL;
-	}
-	spin_unlock_irqrestore(&mr->lock, flags);
-}
-
-/**
- * kdapl_lmr_resolved - the MR of an LMR has been replaced
- * @lmr: LMR in doubt
- *
- * Context: any.
- */
-void kdapl_lmr_resolved(struct kdapl_lmr *lmr)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&lmr->mr.lock, flags);
-	if (lmr->state == KDAPL_LMR_DOUBTFUL)
-		lmr_unbind(lmr);
-	spin_unlock_irqrestore(&lmr->mr.lock, flags);
-}
-
-/**
- * kdapl_lmr_unbound_rmr - an RMR does not need an LMR any more
- * @lmr: LMR it has used
- *
- * Context: any.
- */
-void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr)
-{
-	struct kdapl_ia *ia = lmr->obj.ia;	/* the RMR's, too */
-	unsigned long flags;
-	bool wake;
-
-	spin_lock_irqsave(&lmr->mr.lock, flags);
-	lmr->windows--;
-	if (lmr->state == KDAPL_LMR_STALE)
-		lmr_unbind(lmr);
-	wake = !lmr->windows;
-	spin_unlock_irqrestore(&lmr->mr.lock, flags);
-	if (wake)
-		wake_up(&ia->unused);
-}
-
-/**
- * kdapl_op_evd - where an operation on an LMR or RMR comes back
- * @op: half that has it, or NULL; the lock that protects this held
- *
- * Return: the EVD, referenced, or NULL.
- */
-struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op)
-{
-	return op ? kdapl_cq_evd_get(op->sq->cq) : NULL;
-}
-
-/**
- * kdapl_op_wait - wait until an operation on an LMR or RMR has come back
- * @ia: IA
- * @lock: of @op
- * @op: half that has it, NULL for none; there will be no new one
- *
- * A half that does not give it back in time is ended, which is proof as well.
- *
- * Context: may sleep.
- */
-void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op)
-{
-	unsigned long deadline = jiffies + OP_TIMEOUT;
-	struct kdapl_half *half;
-	struct kdapl_evd *evd;
-	struct kdapl_cq *cq;
-	bool told = false;
-
-	for (;;) {
-		spin_lock_irq(lock);
-		half = *op;
-		if (half) {
-			/*
-			 * Both are there: either it has not ended, since it has not given
-			 * back what it has, or whoever is about to post to it has not left
-			 * the RCU section that its release waits for.
-			 */
-			refcount_inc(&half->ref);
-			cq = half->sq->cq;
-			refcount_inc(&cq->ref);
-		}
-		spin_unlock_irq(lock);
-		if (!half)
-			return;
-		/* what was suppressed has no completion of its own */
-		kdapl_half_nudge_now(half);
-		evd = kdapl_cq_evd_get(cq);
-		if (evd) {
-			kdapl_evd_sweep(evd, KDAPL_BATCH, true);
-			kdapl_obj_put(&evd->obj);
-		}
-		kdapl_cq_put(cq);
-		if (!told && time_after(jiffies, deadline)) {
-			told = true;
-			pr_warn("%s: an EP has not given back an operation on an LMR or RMR that is being freed within %u s, its connection is ended\n",
-				ia->name, OP_TIMEOUT / HZ);
-			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
-		}
-		wait_event_timeout(ia->unused, READ_ONCE(*op) != half, OP_POLL);
-		kdapl_half_put(half);
-	}
-}
-
-/**
- * kdapl_lmr_quiesce - nothing changes an LMR any more
- * @lmr: LMR that is being freed
- *
- * Context: may sleep.
- */
-void kdapl_lmr_quiesce(struct kdapl_lmr *lmr)
-{
-	struct kdapl_mr *mr = &lmr->mr;
-	int i;
-
-	spin_lock_irq(&mr->lock);
-	kdapl_mr_hide(mr);
-	lmr->state = KDAPL_LMR_DEAD;
-	spin_unlock_irq(&mr->lock);
-	/* an IA is closed while somebody frees an RMR */
-	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->windows));
-	for (i = 0; i < KDAPL_LMR_OPS; i++)
-		kdapl_op_wait(lmr->obj.ia, &mr->lock, &lmr->op[i]);
-}
 
 /* ------------------------------------------------------------------ */
 /* dat_lmr_fmr                                                          */
@@ -421,59 +176,6 @@ static DAT_RETURN fmr_check(const struct fmr_request *req)
 	return DAT_SUCCESS;
 }
 
-/*
- * Take an operation on the LMR upon ourselves. What looks busy may have come back
- * by now: look once. Without a connection an invalidation changes nothing.
- */
-static DAT_RETURN lmr_claim(struct kdapl_lmr *lmr, struct kdapl_half *half, enum kdapl_lmr_op op,
-			    unsigned long ep, bool live, u32 *seq)
-{
-	struct kdapl_mr *mr = &lmr->mr;
-	struct kdapl_evd *evd;
-	bool swept = false;
-	unsigned long flags;
-	DAT_RETURN ret;
-
-	*seq = 0;
-again:
-	ret = DAT_SUCCESS;
-	spin_lock_irqsave(&mr->lock, flags);
-	if (lmr->state == KDAPL_LMR_DEAD) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	} else if (op == KDAPL_LMR_REG) {
-		if (lmr->state != KDAPL_LMR_UNBOUND || lmr->op[KDAPL_LMR_REG] ||
-		    lmr->op[KDAPL_LMR_INV])
-			ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-		else if (!mr->ibmr)	/* it could not be replaced */
-			ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
-	} else if (lmr->state != KDAPL_LMR_BOUND || lmr->op[KDAPL_LMR_INV]) {
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
-	} else if (lmr->scope == DAT_LMR_SCOPE_EP && lmr->ep != ep) {
-		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	} else if (lmr->windows || (lmr->op[KDAPL_LMR_REG] && lmr->op[KDAPL_LMR_REG] != half)) {
-		/* on another EP it might come before the registration */
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-	} else if (live) {
-		kdapl_mr_hide(mr);
-		lmr->state = KDAPL_LMR_ENDING;
-	}
-	evd = NULL;
-	if (ret == DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) && !swept)
-		evd = kdapl_op_evd(lmr->op[KDAPL_LMR_REG] ?: lmr->op[KDAPL_LMR_INV] ?: half);
-	if (ret == DAT_SUCCESS && (live || op == KDAPL_LMR_REG)) {
-		lmr->op[op] = half;
-		*seq = ++lmr->seq[op];
-	}
-	spin_unlock_irqrestore(&mr->lock, flags);
-	if (evd) {
-		kdapl_evd_sweep(evd, KDAPL_BATCH, false);
-		kdapl_obj_put(&evd->obj);
-		swept = true;
-		goto again;
-	}
-	return ret;
-}
-
 /* Show the memory to the device and to its page list. The claim is ours. */
 static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start)
 {
@@ -542,7 +244,7 @@ static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool li
 		lmr->ep = (unsigned long)ep->obj.handle;
 		kdapl_mr_new_key(mr);
 		req->key = mr->used;
-		lmr_publish(lmr);
+		kdapl_lmr_publish(lmr);
 	} else {
 		req->key = kdapl_mr_skip_key(mr);
 	}
@@ -563,7 +265,7 @@ static DAT_RETURN fmr_begin(struct fmr_request *req, struct kdapl_ep *ep, struct
 
 	if (lmr->mr.pd != half->pd)
 		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	ret = lmr_claim(lmr, half, KDAPL_LMR_REG, 0, live, &post->seq);
+	ret = kdapl_lmr_claim(lmr, KDAPL_LMR_REG, ep, half, live, &post->seq);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	ret = fmr_bind(req, ep, live);
@@ -587,8 +289,8 @@ static DAT_RETURN inv_begin(struct kdapl_lmr *lmr, struct kdapl_ep *ep, struct k
 		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	if (lmr->mr.pd != half->pd)
 		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	ret = lmr_claim(lmr, half, KDAPL_LMR_INV, (unsigned long)ep->obj.handle,
-			READ_ONCE(half->sq->mode) == KDAPL_RING_LIVE, &post->seq);
+	ret = kdapl_lmr_claim(lmr, KDAPL_LMR_INV, ep, half,
+			      READ_ONCE(half->sq->mode) == KDAPL_RING_LIVE, &post->seq);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	post->obj = &lmr->obj;

@@ -181,12 +181,6 @@ DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLE
 }
 EXPORT_SYMBOL(dat_lmr_sync_rdma_write);
 
-#define HINT_TYPES	(DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_PHYSICAL | \
-			 DAT_MEM_TYPE_PLATFORM | DAT_MEM_TYPE_IA | DAT_MEM_TYPE_BYPASS | \
-			 DAT_MEM_TYPE_PHYSICAL_VAR_PAGES)
-#define HINT_OPTS	(DAT_MEM_OPTIMIZE_IA | DAT_MEM_OPTIMIZE_MIN_EXPOSURE | \
-			 DAT_MEM_OPTIMIZE_EXACT_EXPOSURE)
-
 /* The smallest page with which so many bytes fit into one region, else the largest. */
 static u64 hint_page(struct kdapl_device *dev, u64 length)
 {
@@ -234,12 +228,12 @@ DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, D
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	if (mem_type & ~HINT_TYPES || (mem_type && !is_power_of_2(mem_type)))
+	if (!kdapl_mem_type_valid(mem_type))
 		ret = kdapl_arg_err(2);
 	else if (mem_type != DAT_MEM_TYPE_LMR &&
 		 (!length || (pages && bytes >> PAGE_SHIFT != length)))
 		ret = kdapl_arg_err(3);
-	else if (mem_optimization & ~HINT_OPTS)
+	else if (mem_optimization & ~KDAPL_MEM_OPTS)
 		ret = kdapl_arg_err(4);
 	else if (!preferred_length)
 		ret = kdapl_arg_err(5);

@@ -19,6 +19,10 @@
 
 #include "kdapl.h"
 
+/* How long an EP may keep an operation on an LMR or RMR that is being freed. */
+#define OP_TIMEOUT	(5 * HZ)
+#define OP_POLL		(HZ / 50 + 1)
+
 /**
  * kdapl_mr_access - rights as verbs know them
  * @priv: as the consumer asked for them
@@ -418,4 +422,68 @@ void kdapl_mr_invalidated(struct kdapl_half *half, u32 rkey)
 	else if (mr)
 		kdapl_rmr_invalidated(container_of(mr->owner, struct kdapl_rmr, obj), mr, rkey);
 	rcu_read_unlock();
+}
+
+/**
+ * kdapl_op_evd - where an operation on an LMR or RMR comes back
+ * @op: half that has it, or NULL; the lock that protects this held
+ *
+ * Return: the EVD, referenced, or NULL.
+ */
+struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op)
+{
+	return op ? kdapl_cq_evd_get(op->sq->cq) : NULL;
+}
+
+/**
+ * kdapl_op_wait - wait until an operation on an LMR or RMR has come back
+ * @ia: IA
+ * @lock: of @op
+ * @op: half that has it, NULL for none; there will be no new one
+ *
+ * A half that does not give it back in time is ended, which is proof as well.
+ *
+ * Context: may sleep.
+ */
+void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op)
+{
+	unsigned long deadline = jiffies + OP_TIMEOUT;
+	struct kdapl_half *half;
+	struct kdapl_evd *evd;
+	struct kdapl_cq *cq;
+	bool told = false;
+
+	for (;;) {
+		spin_lock_irq(lock);
+		half = *op;
+		if (half) {
+			/*
+			 * Both are there: either it has not ended, since it has not given
+			 * back what it has, or whoever is about to post to it has not left
+			 * the RCU section that its release waits for.
+			 */
+			refcount_inc(&half->ref);
+			cq = half->sq->cq;
+			refcount_inc(&cq->ref);
+		}
+		spin_unlock_irq(lock);
+		if (!half)
+			return;
+		/* what was suppressed has no completion of its own */
+		kdapl_half_nudge_now(half);
+		evd = kdapl_cq_evd_get(cq);
+		if (evd) {
+			kdapl_evd_sweep(evd, KDAPL_BATCH, true);
+			kdapl_obj_put(&evd->obj);
+		}
+		kdapl_cq_put(cq);
+		if (!told && time_after(jiffies, deadline)) {
+			told = true;
+			pr_warn("%s: an EP has not given back an operation on an LMR or RMR that is being freed within %u s, its connection is ended\n",
+				ia->name, OP_TIMEOUT / HZ);
+			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+		}
+		wait_event_timeout(ia->unused, READ_ONCE(*op) != half, OP_POLL);
+		kdapl_half_put(half);
+	}
 }

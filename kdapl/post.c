@@ -854,7 +854,7 @@ static DAT_RETURN read_sink(struct kdapl_ep *ep, struct kdapl_half *half,
 		return kdapl_arg_err(2);
 	seg->virtual_address = sink->virtual_address;
 	seg->segment_length = sink->segment_length;
-	seg->lmr_context = span.lkey;
+	seg->lmr_context = sink->rmr_context;	/* the keys of an MR are one (mr.c) */
 	return DAT_SUCCESS;
 }
 

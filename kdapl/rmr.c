@@ -35,18 +35,26 @@ u32 kdapl_rmr_pages(struct kdapl_device *dev)
 /* ------------------------------------------------------------------ */
 /* what comes back                                                      */
 
+/* Peers may still use the key, requests of this side may not. rmr->lock held. */
+static void binding_hide(const struct kdapl_binding *binding)
+{
+	unsigned long flags;
+
+	if (!binding->mr)
+		return;
+	spin_lock_irqsave(&binding->mr->lock, flags);
+	kdapl_mr_hide(binding->mr);
+	spin_unlock_irqrestore(&binding->mr->lock, flags);
+}
+
 /* What it was bound to is not reached any more. rmr->lock held. */
 static struct kdapl_lmr *binding_end(struct kdapl_binding *binding)
 {
 	struct kdapl_lmr *lmr = binding->lmr;
-	unsigned long flags;
 
-	if (binding->mr) {
-		spin_lock_irqsave(&binding->mr->lock, flags);
-		kdapl_mr_hide(binding->mr);
+	binding_hide(binding);
+	if (binding->mr)
 		binding->mr->live = false;
-		spin_unlock_irqrestore(&binding->mr->lock, flags);
-	}
 	*binding = (struct kdapl_binding) {};
 	return lmr;
 }
@@ -60,18 +68,6 @@ static void binding_publish(const struct kdapl_binding *binding)
 		return;
 	spin_lock_irqsave(&binding->mr->lock, flags);
 	kdapl_mr_publish(binding->mr, 0, binding->context, &binding->span);
-	spin_unlock_irqrestore(&binding->mr->lock, flags);
-}
-
-/* Peers may still use the key, requests of this side may not. rmr->lock held. */
-static void binding_hide(const struct kdapl_binding *binding)
-{
-	unsigned long flags;
-
-	if (!binding->mr)
-		return;
-	spin_lock_irqsave(&binding->mr->lock, flags);
-	kdapl_mr_hide(binding->mr);
 	spin_unlock_irqrestore(&binding->mr->lock, flags);
 }
 
@@ -368,8 +364,7 @@ static DAT_RETURN rmr_prepare(struct rmr_request *req, struct kdapl_lmr *lmr, st
 	spin_lock_irqsave(&rmr->lock, flags);
 	spin_lock(&mr->lock);
 	kdapl_mr_new_key(mr);
-	next.context = mr->ibmr->rkey;
-	next.span.lkey = mr->ibmr->lkey;
+	next.context = mr->used;
 	spin_unlock(&mr->lock);
 	rmr->next = next;
 	rmr->ep = (unsigned long)ep->obj.handle;

@@ -117,7 +117,7 @@ static void re_fail_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, kd_expect_end(&km->env),
 					(u32)DAT_CONNECTION_EVENT_BROKEN);
 			if (kind == RE_REBIND)
-				km_expect_bind(km, rmr, 1, DAT_RMR_BIND_FAILURE);
+				km_expect_bind(km, rmr, 1, DAT_RMR_OPERATION_FAILED);
 			KD_EXPECT_EMPTY(test, km->env.req);
 			re_check(km, rmr, kind != RE_FRESH, was, new, "failed");
 			km_drop_rmr(km, rmr);

@@ -420,6 +420,7 @@ static void up_modify_inside_test(struct kunit *test)
 	struct kd_env *env = kd_open(test, NULL);
 	struct kd_sink *sink = kd_sink(test);
 	struct up_try try = { .policy = DAT_UPCALL_DISABLE, .upcall = DAT_UPCALL_SAME, .when = 1 };
+	int notified = 0, left, i;
 
 	sink->inside = up_try_modify;
 	sink->arg = &try;
@@ -439,13 +440,16 @@ static void up_modify_inside_test(struct kunit *test)
 	KD_EXPECT_OK(test, kd_policy(try.evd, DAT_UPCALL_MANY, DAT_UPCALL_INVOC_NEW));
 	kd_settle(try.evd);
 	KUNIT_EXPECT_EQ(test, sink->started, 2);
-	/* with one more upcall the policy is NOTIFY; others of MANY may have begun */
+	/* with one more upcall the policy is NOTIFY; others of MANY, even all, may have begun */
 	up_post(test, try.evd, 5, 1);
 	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 4, 4));
 	kd_settle(try.evd);
 	KD_EXPECT_OK(test, try.ret);
-	KUNIT_EXPECT_EQ(test, sink->seen[sink->started - 1].id, KD_NO_EVENT);
-	KUNIT_EXPECT_EQ(test, kd_drain(try.evd), 6 - (sink->started - 1));
+	for (i = 2; i < sink->started; i++)
+		notified += sink->seen[i].id == KD_NO_EVENT;
+	left = 6 - (sink->started - notified);
+	KUNIT_EXPECT_EQ(test, notified, left > 0 ? 1 : 0);
+	KUNIT_EXPECT_EQ(test, kd_drain(try.evd), left);
 	KD_EXPECT_OK(test, dat_evd_free(try.evd));
 }
 

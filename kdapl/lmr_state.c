@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What an LMR stands for, and how that changes.
+ *
+ * A binding of an LMR of dat_lmr_allocate() begins with dat_lmr_fmr() and ends when
+ * the completion of dat_lmr_invalidate(), or of the Receive whose sender has
+ * invalidated the key, is taken off the completion queue. That is where the memory
+ * is unmapped: before it the device may still use it, and a flushed invalidate,
+ * which nobody has carried out, ends nothing.
+ *
+ * Whoever changes the binding first says so in lmr->op, under mr.lock: from then
+ * on list and MR are his, and dat_lmr_free() waits for him. The entry in the
+ * ring leads back here (kdapl_lmr_settle()), exactly once, whatever becomes of
+ * the request.
+ */
+#include "kdapl.h"
+
+/* The memory is not reached any more. mr.lock held. */
+static void lmr_unbind(struct kdapl_lmr *lmr)
+{
+	lmr->mr.live = false;
+	if (!lmr->fmr) {
+		lmr->state = KDAPL_LMR_UNBOUND;
+	} else if (lmr->windows) {
+		lmr->state = KDAPL_LMR_STALE;
+	} else {
+		lmr->state = KDAPL_LMR_UNBOUND;
+		kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev->ibdev);
+	}
+}
+
+/* The memory may be reached, or not; it stays mapped. mr.lock held. */
+static void lmr_doubt(struct kdapl_lmr *lmr)
+{
+	lmr->mr.live = false;
+	lmr->state = KDAPL_LMR_DOUBTFUL;
+	kdapl_mr_doubt(&lmr->mr);
+}
+
+/**
+ * kdapl_lmr_publish - the keys of an LMR stand for its memory from now on
+ * @lmr: LMR whose MR has been given its key; mr.lock held
+ */
+void kdapl_lmr_publish(struct kdapl_lmr *lmr)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	struct kdapl_span span = {
+		.domain = lmr->scope == DAT_LMR_SCOPE_EP ? lmr->ep : kdapl_pd_domain(mr->pd),
+		.start = kdapl_lmr_start(lmr),
+		.length = lmr->mem.length,
+		.priv = lmr->priv,
+	};
+
+	lmr->state = KDAPL_LMR_BOUND;
+	kdapl_mr_publish(mr, mr->used, lmr->priv & KDAPL_PRIV_REMOTE ? mr->used : 0, &span);
+}
+
+/* The first step of dat_lmr_fmr(): may it be bound? mr.lock held. */
+static DAT_RETURN lmr_may_bind(const struct kdapl_lmr *lmr)
+{
+	if (lmr->state == KDAPL_LMR_DEAD)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	if (lmr->state != KDAPL_LMR_UNBOUND || lmr->op[KDAPL_LMR_REG] || lmr->op[KDAPL_LMR_INV])
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	if (!lmr->mr.ibmr)	/* it could not be replaced */
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	return DAT_SUCCESS;
+}
+
+/* The first step of dat_lmr_invalidate(): may it be unbound there? mr.lock held. */
+static DAT_RETURN lmr_may_end(const struct kdapl_lmr *lmr, const struct kdapl_ep *ep,
+			      const struct kdapl_half *half)
+{
+	const struct kdapl_half *reg = lmr->op[KDAPL_LMR_REG];
+
+	if (lmr->state == KDAPL_LMR_DEAD)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	if (lmr->state != KDAPL_LMR_BOUND || lmr->op[KDAPL_LMR_INV])
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
+	if (lmr->scope == DAT_LMR_SCOPE_EP && lmr->ep != (unsigned long)ep->obj.handle)
+		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	/* on another EP it might come before the registration */
+	if (lmr->windows || (reg && reg != half))
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	return DAT_SUCCESS;
+}
+
+/**
+ * kdapl_lmr_claim - take an operation on an LMR upon ourselves
+ * @lmr: LMR of dat_lmr_allocate()
+ * @op: which
+ * @ep: EP it is going to be posted on
+ * @half: its half
+ * @live: it has a connection; without one an invalidation changes nothing
+ * @seq: out: for kdapl_lmr_settle(), which is due then
+ *
+ * What looks busy may have come back by now: one look is taken.
+ *
+ * Context: any; RCU read side.
+ * Return: DAT_SUCCESS, or what dat_lmr_fmr() or dat_lmr_invalidate() returns.
+ */
+DAT_RETURN kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, struct kdapl_ep *ep,
+			   struct kdapl_half *half, bool live, u32 *seq)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	struct kdapl_evd *evd;
+	bool swept = false;
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	*seq = 0;
+again:
+	evd = NULL;
+	spin_lock_irqsave(&mr->lock, flags);
+	ret = op == KDAPL_LMR_REG ? lmr_may_bind(lmr) : lmr_may_end(lmr, ep, half);
+	if (ret == DAT_SUCCESS && (live || op == KDAPL_LMR_REG)) {
+		lmr->op[op] = half;
+		*seq = ++lmr->seq[op];
+		if (op == KDAPL_LMR_INV) {
+			kdapl_mr_hide(mr);
+			lmr->state = KDAPL_LMR_ENDING;
+		}
+	} else if (ret == DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) && !swept) {
+		evd = kdapl_op_evd(lmr->op[KDAPL_LMR_REG] ?: lmr->op[KDAPL_LMR_INV] ?: half);
+	}
+	spin_unlock_irqrestore(&mr->lock, flags);
+	if (evd) {
+		kdapl_evd_sweep(evd, KDAPL_BATCH, false);
+		kdapl_obj_put(&evd->obj);
+		swept = true;
+		goto again;
+	}
+	return ret;
+}
+
+/**
+ * kdapl_lmr_settle - an operation on an LMR has come back, or never will
+ * @lmr: LMR
+ * @op: which
+ * @seq: which of its kind
+ * @outcome: how it has ended
+ *
+ * Context: any, under the lock of an EVD.
+ */
+void kdapl_lmr_settle(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
+		      enum kdapl_outcome outcome)
+{
+	bool done = outcome == KDAPL_DONE, wake = false;
+	struct kdapl_mr *mr = &lmr->mr;
+	unsigned long flags;
+
+	spin_lock_irqsave(&mr->lock, flags);
+	if (!lmr->op[op] || seq != lmr->seq[op])
+		goto out;	/* the end of the binding has told already */
+	lmr->op[op] = NULL;
+	wake = lmr->state == KDAPL_LMR_DEAD;
+	if (wake) {
+		/* being freed: it only matters whether the key has to be invalidated */
+		if (op == KDAPL_LMR_REG ? !done : done)
+			mr->live = false;
+	} else if (op == KDAPL_LMR_REG) {
+		if (!done && lmr->state != KDAPL_LMR_UNBOUND) {
+			kdapl_mr_hide(mr);
+			if (outcome == KDAPL_UNKNOWN)
+				lmr_doubt(lmr);
+			else
+				lmr_unbind(lmr);
+		}
+	} else if (lmr->state == KDAPL_LMR_ENDING) {
+		if (done)
+			lmr_unbind(lmr);
+		else
+			kdapl_lmr_publish(lmr);
+	}
+out:
+	spin_unlock_irqrestore(&mr->lock, flags);
+	if (wake)
+		wake_up(&lmr->obj.ia->unused);
+}
+
+/**
+ * kdapl_lmr_invalidated - a peer's Send has invalidated a key of an LMR
+ * @lmr: LMR
+ * @rkey: the key
+ *
+ * Context: any, under the lock of an EVD.
+ */
+void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	unsigned long flags;
+
+	spin_lock_irqsave(&mr->lock, flags);
+	if (mr->live && rkey == mr->used) {
+		kdapl_mr_hide(mr);
+		if (lmr->state == KDAPL_LMR_BOUND || lmr->state == KDAPL_LMR_ENDING)
+			lmr_unbind(lmr);
+		mr->live = false;
+		/* what has ended had begun; suppressed, it may say so much later */
+		lmr->op[KDAPL_LMR_REG] = NULL;
+	}
+	spin_unlock_irqrestore(&mr->lock, flags);
+}
+
+/**
+ * kdapl_lmr_resolved - the MR of an LMR has been replaced
+ * @lmr: LMR in doubt
+ *
+ * Context: any.
+ */
+void kdapl_lmr_resolved(struct kdapl_lmr *lmr)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&lmr->mr.lock, flags);
+	if (lmr->state == KDAPL_LMR_DOUBTFUL)
+		lmr_unbind(lmr);
+	spin_unlock_irqrestore(&lmr->mr.lock, flags);
+}
+
+/**
+ * kdapl_lmr_unbound_rmr - an RMR does not need an LMR any more
+ * @lmr: LMR it has used
+ *
+ * Context: any.
+ */
+void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr)
+{
+	struct kdapl_ia *ia = lmr->obj.ia;	/* the RMR's, too */
+	unsigned long flags;
+	bool wake;
+
+	spin_lock_irqsave(&lmr->mr.lock, flags);
+	lmr->windows--;
+	if (lmr->state == KDAPL_LMR_STALE)
+		lmr_unbind(lmr);
+	wake = !lmr->windows;
+	spin_unlock_irqrestore(&lmr->mr.lock, flags);
+	if (wake)
+		wake_up(&ia->unused);
+}
+
+/**
+ * kdapl_lmr_quiesce - nothing changes an LMR any more
+ * @lmr: LMR that is being freed
+ *
+ * Context: may sleep.
+ */
+void kdapl_lmr_quiesce(struct kdapl_lmr *lmr)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	int i;
+
+	spin_lock_irq(&mr->lock);
+	kdapl_mr_hide(mr);
+	lmr->state = KDAPL_LMR_DEAD;
+	spin_unlock_irq(&mr->lock);
+	/* an IA is closed while somebody frees an RMR */
+	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->windows));
+	for (i = 0; i < KDAPL_LMR_OPS; i++)
+		kdapl_op_wait(lmr->obj.ia, &mr->lock, &lmr->op[i]);
+}
