@@ -184,11 +184,21 @@ static void wr_fill(struct kdapl_ring *ring, struct kdapl_wr *wr, const struct k
 	wr->state = state;
 }
 
+/*
+ * Soft-iWARP gives TCP the pages themselves of a request from a page on that has no
+ * completion, instead of a copy: the consumer would have to wait for the peer, not for
+ * the next completion, before using them again.
+ */
+static bool siw_lends_pages(const struct kdapl_ring *ring, const struct kdapl_post *post)
+{
+	return ring->half->dev->siw && post->length >= PAGE_SIZE;
+}
+
 /* Does this request get a completion of its own? ring->lock held. */
 static bool request_signaled(struct kdapl_ring *ring, const struct kdapl_post *post)
 {
 	if (!(post->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
-	    (ring->ooo && post->op == DAT_DTO_RDMA_READ) ||
+	    (ring->ooo && post->op == DAT_DTO_RDMA_READ) || siw_lends_pages(ring, post) ||
 	    post->op == DAT_DTO_LMR_INVALIDATE || post->op == DAT_DTO_BIND_MW ||
 	    ring->unsignaled + 1 >= ring->interval) {
 		ring->unsignaled = 0;

@@ -6,6 +6,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "kdhammer.h"
@@ -24,6 +25,19 @@ static struct link *accepting;
 static u8 *slot_buf(struct hammer *h, int i, bool read)
 {
 	return h->buf + (i + (read ? SLOTS : 0)) * MESSAGE;
+}
+
+/*
+ * Soft-iWARP answers with wrong bytes when few come from both sides of a page boundary
+ * (D-36), and gives TCP the memory itself from a page on, so that what comes later is
+ * seen (D-70): make it one byte in the first case, less than a page in the other.
+ */
+static void siw_can_answer(const struct hammer *h, u32 *at, u32 *length)
+{
+	if (*length >= PAGE_SIZE)
+		*length = PAGE_SIZE - 1;
+	if (*length <= 64 && offset_in_page(h->addr + *at) + *length > PAGE_SIZE)
+		*length = 1;
 }
 
 /* hammer->lock held. */
@@ -47,6 +61,8 @@ static bool slot_post(struct link *link, int i)
 		at = h->length - slot->length;
 		break;
 	}
+	if (slot->read && ham_owner.iwarp)
+		siw_can_answer(h, &at, &slot->length);
 	iov.virtual_address = (uintptr_t)slot_buf(h, i, slot->read);
 	iov.segment_length = slot->length;
 	remote.virtual_address = h->addr + at;

@@ -2,7 +2,7 @@
 /* Data: every byte where it belongs, completions in order, flags do what they say. */
 #include <linux/slab.h>
 
-#include "kdtest.h"
+#include "kdtest_mem.h"
 
 static const u32 sizes[] = { 1, 2, 3, 63, 64, 65, 1023, 1024, 1025, 4095, 4096, 4097, 8192,
 			     65535, 65536, 65537, 131072, KDT_SIZE - 1, KDT_SIZE };
@@ -466,6 +466,34 @@ static void suppressed(struct kunit *test)
 	kdt_dto(test, pair->c.req, &pair->c, 3, DAT_DTO_SEND, DAT_DTO_ERR_FLUSHED, 0);
 }
 
+/* With the completion after it the memory of a suppressed request is the consumer's. */
+static void suppressed_then_reused(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_pair *pair = kdt_pair_up(test);
+	struct kdt_buf *from = kdt_mem_new(test, SZ_256K, false);	/* pages a socket may keep */
+	struct kdt_buf *to = kdt_buf_new(test, &env->b, SZ_256K);
+	DAT_REGION_DESCRIPTION region = { .for_va = from->p };
+	u32 i, len, bad = 0;
+
+	KDT_OK(test, dat_lmr_kcreate(env->a.h, DAT_MEM_TYPE_VIRTUAL, region, SZ_256K, env->a.pz,
+				     KDT_RIGHTS, DAT_VA_TYPE_VA, 0, &from->lmr, &from->lctx,
+				     &from->rctx, NULL, NULL));
+	for (i = 0; i < 8 * 20; i++) {
+		len = SZ_2K << i % 8;
+		kdt_fill(from->p, len, i);
+		KDT_OK(test, dat_ep_post_recv(pair->s.h, 0, NULL, kdt_cookie(3), 0));
+		KDT_OK(test, kdt_write(&pair->c, from, 0, len, to, 0, 1,
+				       DAT_COMPLETION_SUPPRESS_FLAG));
+		KDT_OK(test, dat_ep_post_send(pair->c.h, 0, NULL, kdt_cookie(2), 0));
+		kdt_dto(test, pair->c.req, &pair->c, 2, DAT_DTO_SEND, DAT_DTO_SUCCESS, 0);
+		memset(from->p, 0xee, len);
+		kdt_dto(test, pair->s.recv, &pair->s, 3, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 0);
+		bad += !kdt_same(to->p, len, i);
+	}
+	KUNIT_EXPECT_EQ(test, bad, 0);
+}
+
 static void unsignalled(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
@@ -730,6 +758,7 @@ static struct kunit_case cases[] = {
 	KD_CASE(write_before_send, "RDMAW-17,RDMAW-04: a Write is there before the next Send"),
 	KD_CASE(fence, "FLAG-09,SEND-10: fenced requests wait for Reads"),
 	KD_CASE(suppressed, "FLAG-02,FLAG-03,FLAG-11,SEND-07,SEND-18,SIL-04: suppressed"),
+	KD_CASE(suppressed_then_reused, "FLAG-02,SIL-04: memory of suppressed requests used again"),
 	KD_CASE(unsignalled,
 		"FLAG-04,FLAG-05,FLAG-20,FLAG-21,SEND-09,EVD-UP-03,EVD-UP-04: unsignalled"),
 	KD_CASE(solicited, "SEND-08,RECV-07,FLAG-07,FLAG-08,FLAG-20: solicited wait"),
