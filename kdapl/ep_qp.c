@@ -545,6 +545,10 @@ static bool half_may_destroy(struct kdapl_half *half, bool sq_ended, bool last_w
 	if (half->pool && sq_ended &&
 	    (last_wqe || !time_before(jiffies, half->pool_deadline)))
 		return true;
+	/* soft-iWARP forgets a Read whose answer was coming; the marker is past it */
+	if (half->dev->siw && READ_ONCE(half->sq->marker_done) &&
+	    !time_before(jiffies, half->deadline - END_TIMEOUT + LAST_WQE_TIMEOUT))
+		return true;
 	return !time_before(jiffies, half->deadline);
 }
 

@@ -377,20 +377,21 @@ static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl
 	struct kdapl_buf *buf = container_of(wc->wr_cqe, struct kdapl_buf, cqe);
 	struct kdapl_half *half = kdapl_buf_taken(buf, wc->qp);
 
+	buf->flags = 0;
+	if (unlikely(half && wc->status == IB_WC_SUCCESS &&
+		     (wc->wc_flags & IB_WC_WITH_INVALIDATE))) {
+		buf->flags = KDAPL_WR_INVALIDATED;
+		buf->key = wc->ex.invalidate_rkey;
+		kdapl_mr_invalidated(half, buf->key);
+	}
 	if (unlikely(!half || READ_ONCE(half->rq->ended) || READ_ONCE(half->discard))) {
 		kdapl_buf_free(buf);
 		return false;
 	}
 	buf->status = kdapl_wc_recv_status(wc->status);
 	buf->length = 0;
-	buf->flags = 0;
 	if (likely(wc->status == IB_WC_SUCCESS)) {
 		buf->length = wc->byte_len;
-		if (unlikely(wc->wc_flags & IB_WC_WITH_INVALIDATE)) {
-			buf->flags = KDAPL_WR_INVALIDATED;
-			buf->key = wc->ex.invalidate_rkey;
-			kdapl_mr_invalidated(half, buf->key);
-		}
 	} else {
 		wr_failed(half->rq, wc->status);
 	}

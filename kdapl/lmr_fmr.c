@@ -622,7 +622,8 @@ DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_half *half,
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_RESERVED_LMR; DAT_INVALID_STATE
- * (subtype LMR_IN_USE: not of dat_lmr_allocate()).
+ * (subtype LMR_IN_USE: not of dat_lmr_allocate(), or its last binding was flushed and
+ * the end of that connection has not been reported yet).
  */
 DAT_RETURN kdat_lmr_next_contexts(DAT_LMR_HANDLE lmr_handle, DAT_LMR_CONTEXT *lmr_context,
 				  DAT_RMR_CONTEXT *rmr_context)
@@ -630,7 +631,7 @@ DAT_RETURN kdat_lmr_next_contexts(DAT_LMR_HANDLE lmr_handle, DAT_LMR_CONTEXT *lm
 	struct kdapl_lmr *lmr;
 	unsigned long flags;
 	DAT_RETURN ret;
-	u32 key;
+	u32 key = 0;
 
 	rcu_read_lock();
 	lmr = kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR);
@@ -640,12 +641,14 @@ DAT_RETURN kdat_lmr_next_contexts(DAT_LMR_HANDLE lmr_handle, DAT_LMR_CONTEXT *lm
 	if (ret == DAT_SUCCESS) {
 		spin_lock_irqsave(&lmr->mr.lock, flags);
 		key = kdapl_mr_next_key(&lmr->mr);
+		if (lmr->state == KDAPL_LMR_DOUBTFUL)	/* another MR, other keys */
+			ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 		spin_unlock_irqrestore(&lmr->mr.lock, flags);
-		if (lmr_context)
-			*lmr_context = key;
-		if (rmr_context)
-			*rmr_context = key;
 	}
+	if (ret == DAT_SUCCESS && lmr_context)
+		*lmr_context = key;
+	if (ret == DAT_SUCCESS && rmr_context)
+		*rmr_context = key;
 	rcu_read_unlock();
 	return ret;
 }

@@ -473,7 +473,7 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op
 		kdapl_half_nudge_now(half);
 		evd = kdapl_cq_evd_get(cq);
 		if (evd) {
-			kdapl_evd_sweep(evd, KDAPL_BATCH, true);
+			kdapl_evd_sweep(evd, KDAPL_BATCH, told);
 			kdapl_obj_put(&evd->obj);
 		}
 		kdapl_cq_put(cq);

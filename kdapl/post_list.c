@@ -78,6 +78,7 @@ static DAT_RETURN list_call(DAT_EP_HANDLE ep_handle, const struct kdat_request *
 	struct kdapl_half *half;
 	DAT_RETURN ret;
 
+	*failed = 0;
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	if (!requests)

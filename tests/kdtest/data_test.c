@@ -471,7 +471,7 @@ static void suppressed_then_reused(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_pair *pair = kdt_pair_up(test);
-	struct kdt_buf *from = kdt_mem_new(test, SZ_256K, false);	/* pages a socket may keep */
+	struct kdt_buf *from = kdt_mem_new(test, SZ_256K, false);	/* pages by themselves */
 	struct kdt_buf *to = kdt_buf_new(test, &env->b, SZ_256K);
 	DAT_REGION_DESCRIPTION region = { .for_va = from->p };
 	u32 i, len, bad = 0;
