@@ -278,6 +278,78 @@ static void fe_free_silent_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(km->env.kep->state), (int)DAT_EP_STATE_CONNECTED);
 }
 
+static u32 fe_stored(struct km *km)
+{
+	struct kdapl_evd *evd = kdapl_obj_get(km->env.req, DAT_HANDLE_TYPE_EVD);
+	u32 count = READ_ONCE(evd->store_count);
+
+	kdapl_obj_put(&evd->obj);
+	return count;
+}
+
+/* Completions nobody fetches: the room kept for ends of connections is not for it. */
+static void fe_free_full_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	struct kd_mem *mem = &km->env.mem[KD_RW];
+	struct fe_free job = { .lmr = lmr };
+	struct task_struct *task;
+	struct km_keys keys;
+	DAT_EVENT event;
+	u32 full;
+	int i;
+
+	while (km_send(km, mem->lmr_context, mem->addr, 8, 2) == DAT_SUCCESS)
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	full = fe_stored(km);
+	KUNIT_ASSERT_TRUE(test, kd_next(km->env.req, &event));
+	KD_ASSERT_OK(test, km_try_fmr(km, lmr, 0, 2, FE_ALL, 0, 1, &keys));
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	init_completion(&job.done);
+	task = kthread_run(fe_free_thread, &job, "kdapl-free");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	for (i = 0; i < 20; i++)
+		kd_pause();
+	KUNIT_EXPECT_FALSE(test, completion_done(&job.done));
+	KUNIT_EXPECT_LE(test, fe_stored(km), full);
+	/* the consumer comes back before patience ends */
+	for (i = 0; i < 1000 && !completion_done(&job.done); i++) {
+		km_drain(km->env.req);
+		kd_pause();
+	}
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&job.done, 20 * HZ), 0UL);
+	KD_EXPECT_OK(test, job.ret);
+	memset(km->lmrs, 0, sizeof(km->lmrs));
+	km_drain(km->env.req);
+	KD_EXPECT_EMPTY(test, km->env.conn);
+}
+
+/* Between a flushed fmr and the end that resolves it nobody knows the next keys. */
+static void fe_next_in_doubt_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct kdapl_ia *ia = kdapl_obj_get(km->env.ia, DAT_HANDLE_TYPE_IA);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	struct km_keys keys;
+	DAT_LMR_CONTEXT key;
+
+	mutex_lock(&ia->doubt_mutex);
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 2, FE_ALL, 0, 1, &keys));
+	km_done(km, IB_WC_WR_FLUSH_ERR);
+	km_expect(km, DAT_DTO_LMR_FMR, 1, DAT_DTO_ERR_FLUSHED);
+	KD_EXPECT_RET(test, kdat_lmr_next_contexts(lmr, &key, NULL), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_LMR_IN_USE);
+	mutex_unlock(&ia->doubt_mutex);
+	kdapl_obj_put(&ia->obj);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(&km->env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KD_EXPECT_OK(test, kdat_lmr_next_contexts(lmr, &key, NULL));
+	km_ep(km, 1, NULL);
+	kd_connect(&km->env);
+	km_bind(km, lmr, 0, 2, FE_ALL, &keys);
+	KUNIT_EXPECT_EQ(test, keys.lmr, key);
+}
+
 static void fe_free_stuck_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
@@ -348,6 +420,8 @@ static struct kunit_case fmr_end_cases[] = {
 		"FMR-07,FMR-15,EP-POST-11: in DISCONNECTED both are flushed and change nothing"),
 	KD_CASE(fe_reset_test, "FMR-15,FLUSH-05: the same when dat_ep_reset drops the events"),
 	KD_CASE(fe_free_bound_test, "FMR-13,LMR-FREE-02,LMR-FREE-03: freeing what is bound"),
+	KD_CASE(fe_free_full_test, "FMR-13,EVD-OVF-01: dat_lmr_free where nobody fetches completions"),
+	KD_CASE(fe_next_in_doubt_test, "FMR-04,FMR-07: the next keys after a flushed fmr"),
 	KD_CASE(fe_free_busy_test, "FMR-13: dat_lmr_free waits for operations at the device"),
 	KD_CASE(fe_free_silent_test, "FMR-13,FLAG-02: also for those that say nothing"),
 	KD_CASE(fe_free_stuck_test, "FMR-13: and ends the connection that keeps them"),

@@ -180,16 +180,26 @@ static void pl_sizes_test(struct kunit *test)
 		KD_EXPECT_EMPTY(test, km->env.req);
 	}
 	km_trace(km, &before);
+	failed = 7;
 	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, pl->req, 0, &failed),
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KUNIT_EXPECT_EQ(test, failed, 0);
+	failed = 7;
 	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, pl->req, -1, &failed),
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KUNIT_EXPECT_EQ(test, failed, 0);
+	failed = 7;
 	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, pl->req, PL_MAX + 1, &failed),
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KUNIT_EXPECT_EQ(test, failed, 0);
+	failed = 7;
 	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, NULL, 1, &failed),
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KUNIT_EXPECT_EQ(test, failed, 0);
+	failed = 7;
 	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.pz, pl->req, 1, &failed),
 		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	KUNIT_EXPECT_EQ(test, failed, 0);
 	pl->req[0].op = KDAT_REQUEST_LMR_INVALIDATE + 1;
 	KM_EXPECT_TYPE(test, kdat_ep_post_list(km->env.ep, pl->req, 1, NULL),
 		       DAT_INVALID_PARAMETER);

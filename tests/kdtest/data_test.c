@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Data: every byte where it belongs, completions in order, flags do what they say. */
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "kdtest_mem.h"
