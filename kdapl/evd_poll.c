@@ -390,11 +390,10 @@ static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl
 	}
 	buf->status = kdapl_wc_recv_status(wc->status);
 	buf->length = 0;
-	if (likely(wc->status == IB_WC_SUCCESS)) {
+	if (likely(wc->status == IB_WC_SUCCESS))
 		buf->length = wc->byte_len;
-	} else {
+	else
 		wr_failed(half->rq, wc->status);
-	}
 	half->held++;
 	kdapl_ep_held(half);
 	if (unlikely(READ_ONCE(half->phase) < KDAPL_HALF_UP || !list_empty(&half->early))) {

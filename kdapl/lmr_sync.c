@@ -64,8 +64,9 @@ static void sync_list(const struct kdapl_mem *mem, struct ib_device *ibdev, u64 
 }
 
 /*
- * One piece of a segment. The lock keeps the memory mapped: keys are hidden under
- * it before that ends. False: no such key, or outside of what it stands for.
+ * One piece of a segment, if there is anything to do. The lock keeps the memory
+ * mapped: keys are hidden under it before that ends. False: no such key, or outside of
+ * what it stands for.
  */
 static bool sync_piece(struct kdapl_ia *ia, u32 key, u64 addr, u64 length, sync_fn *fn)
 {
@@ -96,13 +97,14 @@ out:
 static bool sync_segment(struct kdapl_ia *ia, const DAT_LMR_TRIPLET *seg, sync_fn *fn)
 {
 	u64 addr = seg->virtual_address, left = seg->segment_length;
+	/* the first look is at all of it; where the CPU moves the data it is enough */
+	u64 piece = ib_uses_virt_dma(ia->dev->ibdev) ? U32_MAX : SYNC_PIECE;
 
-	/* the first look is at all of it */
 	while (left) {
 		if (!sync_piece(ia, seg->lmr_context, addr, left, fn))
 			return false;
-		addr += min_t(u64, left, SYNC_PIECE);
-		left -= min_t(u64, left, SYNC_PIECE);
+		addr += min(left, piece);
+		left -= min(left, piece);
 	}
 	return true;
 }

@@ -420,7 +420,7 @@ static struct kunit_case fmr_end_cases[] = {
 		"FMR-07,FMR-15,EP-POST-11: in DISCONNECTED both are flushed and change nothing"),
 	KD_CASE(fe_reset_test, "FMR-15,FLUSH-05: the same when dat_ep_reset drops the events"),
 	KD_CASE(fe_free_bound_test, "FMR-13,LMR-FREE-02,LMR-FREE-03: freeing what is bound"),
-	KD_CASE(fe_free_full_test, "FMR-13,EVD-OVF-01: dat_lmr_free where nobody fetches completions"),
+	KD_CASE(fe_free_full_test, "FMR-13,EVD-OVF-01: dat_lmr_free, and nobody dequeues"),
 	KD_CASE(fe_next_in_doubt_test, "FMR-04,FMR-07: the next keys after a flushed fmr"),
 	KD_CASE(fe_free_busy_test, "FMR-13: dat_lmr_free waits for operations at the device"),
 	KD_CASE(fe_free_silent_test, "FMR-13,FLAG-02: also for those that say nothing"),
