@@ -169,7 +169,8 @@ static int hammer_rest(struct link *link)
 
 	if (!await(READ_ONCE(h->busy) == 0))
 		return fail("%d requests of the hammer are lost", h->busy);
-	if (h->seen > (ham_exact ? 0 : 1))
+	/* soft-iWARP may be interrupted while it copies an answer, and goes on later (D-70) */
+	if (h->seen > (ham_exact && !ham_owner.iwarp ? 0 : 1))
 		return fail("%u Reads have brought what came later", h->seen);
 	ham_slack += h->seen;
 	return 0;
