@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* kdperf: one job, done by the verbs alone (raw.c) and with kDAPL (dapl.c). */
+#ifndef KDPERF_H
+#define KDPERF_H
+
+#include <linux/atomic.h>
+#include <linux/cache.h>
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/socket.h>
+#include <linux/spinlock.h>
+#include <linux/timex.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+struct net;
+
+#define LONG		(60 * HZ)	/* for anything that must happen */
+#define MAX_SEGS	32
+#define MAX_POSTERS	16
+#define MAX_BLOCKS	101
+
+enum { MODE_POST, MODE_PINGPONG, MODE_STREAM, MODE_REFUSE };
+enum { OP_SEND, OP_WRITE, OP_READ, OP_SRQ };
+enum { CTX_SOFTIRQ, CTX_WORK, CTX_POLL };
+enum { BAD_GARBAGE, BAD_NULL, BAD_STALE, BAD_TYPE, BAD_LKEY, BAD_RANGE };
+enum { UNIT_NS, UNIT_CYCLES, UNIT_INSN };
+
+/* What is measured; the parameters of an order, see main.c. */
+struct run {
+	u32 mode, op, ctx, bad, unit;
+	u32 size;		/* bytes per operation */
+	u32 segs;		/* that they come from */
+	u32 lmrs, random;	/* registrations the segments are taken from, and how */
+	u32 eps;		/* per poster, used in turn */
+	u32 batch;		/* operations between two looks at the clock */
+	u32 depth;		/* of each queue, in operations */
+	u32 signal;		/* one in so many has a completion */
+	u32 posters, shared;	/* CPUs that post; on the same EP? */
+	u32 serial;		/* the consumer says that it serialises its posts */
+	u32 blocks, groups;	/* with kDAPL; batches in each */
+	u32 bound;		/* per cent that the verbs may differ from themselves */
+};
+
+/* Whose turn it is among the EPs and keys of a poster. */
+struct turn {
+	u32 n;			/* operations so far */
+	u32 ep, round, key;
+};
+
+/*
+ * One end of a poster's EPs, 0 or 1. Only its completion handler, which runs once
+ * at a time, writes the first line.
+ */
+struct side {
+	u64 sum ____cacheline_aligned;	/* of the numbers of what came back */
+	u32 got;
+	u32 index;
+	struct lane *lane;
+	u32 want ____cacheline_aligned;	/* completions to wait for */
+	struct turn turn;
+	u32 recvs;			/* posted */
+};
+
+/* A poster: a CPU, EPs, and a CQ or EVD for each end of them. */
+struct lane {
+	struct side side[2];
+	u32 n;
+	int err;
+	u32 gates;
+	spinlock_t lock;		/* stream: what follows */
+	u32 started;
+	u64 start;			/* pingpong: of the round trip */
+	const struct way *way;		/* of the block under way */
+	u32 block;
+	struct completion *done;
+};
+
+struct segment {
+	u32 offset, length;
+};
+
+/* A way to do the job. All in one call, so that it is not the calls that are measured. */
+struct way {
+	const char *name;
+	/* @n operations from the EPs' end @side; bottom halves are off */
+	int (*post)(struct lane *lane, u32 side, u32 n);
+	int (*recv)(struct lane *lane, u32 side, u32 n);	/* NULL: no completions either */
+	/* CTX_POLL: take all completions there are, tell how many */
+	int (*poll)(struct lane *lane, u32 side);
+};
+
+extern struct run run;
+extern struct lane *lanes;
+extern struct segment perf_seg[MAX_SEGS];
+extern void *perf_mem[2];	/* of each end, perf_bytes() */
+extern wait_queue_head_t perf_wait;
+
+#define fail(fmt, ...)	({ pr_err("FAIL " fmt "\n", ##__VA_ARGS__); -EIO; })
+
+/* Something went wrong: the first few are told, and whoever waits gives up. */
+#define fault(fmt, ...)							\
+({									\
+	if (perf_fault() <= 20)						\
+		fail(fmt, ##__VA_ARGS__);				\
+	-EIO;								\
+})
+
+#define await(condition)						\
+	(wait_event_timeout(perf_wait, (condition) || perf_faults(), LONG) && !perf_faults())
+
+int perf_fault(void);		/* counts one, and tells how many there were */
+int perf_faults(void);
+void perf_next(struct side *side, bool recv);
+void perf_shuffle(u32 *keys);
+
+static inline size_t perf_bytes(void)
+{
+	return PAGE_ALIGN(max(run.size, 1U));
+}
+
+/* Do operations meet a Receive? */
+static inline bool perf_recvs(void)
+{
+	return run.op == OP_SEND || run.op == OP_SRQ;
+}
+
+/* How many posters have EPs of their own? */
+static inline u32 perf_owners(void)
+{
+	return run.shared ? 1 : run.posters;
+}
+
+/* Requests that one queue holds. */
+static inline u32 perf_requests(void)
+{
+	return run.depth * (run.shared ? run.posters : 1);
+}
+
+/* The next operation of this end: is it one with a completion? */
+static inline bool turn_signaled(const struct turn *turn)
+{
+	return turn->round == run.signal - 1;
+}
+
+static inline void turn_next(struct turn *turn)
+{
+	turn->n++;
+	if (++turn->ep == run.eps) {
+		turn->ep = 0;
+		if (++turn->round == run.signal)
+			turn->round = 0;
+	}
+}
+
+static inline u32 turn_key(struct turn *turn, const u32 *keys)
+{
+	u32 key = keys[turn->key];
+
+	if (++turn->key == run.lmrs)
+		turn->key = 0;
+	return key;
+}
+
+/* Operation @n of this end, or the one that was received there, is done. */
+static inline void perf_done(struct side *side, u32 n, bool recv)
+{
+	side->sum += n;
+	WRITE_ONCE(side->got, side->got + 1);
+	if (unlikely(run.mode != MODE_POST))
+		perf_next(side, recv);
+	if (side->got == READ_ONCE(side->want))
+		wake_up(&perf_wait);
+}
+
+/* User Mode Linux has no get_cycles(), but the instruction works there. */
+static inline u64 perf_cycles(void)
+{
+#ifdef CONFIG_X86_64
+	u32 low, high;
+
+	/* what comes before it has been done, and nothing else has begun */
+	asm volatile("lfence; rdtsc; lfence" : "=a" (low), "=d" (high) : : "memory");
+	return (u64)high << 32 | low;
+#else
+	return get_cycles() ?: ktime_get_ns();
+#endif
+}
+
+/* raw.c */
+extern const struct way raw_way;
+int raw_open(const struct sockaddr_storage *addr, u16 port);
+void raw_close(void);
+
+/* dapl.c */
+struct limits {
+	struct sockaddr_storage addr;	/* of the IA */
+	u32 segs;			/* of an operation of this kind */
+};
+
+extern const struct way dapl_way, accept_way, refuse_way;
+int dapl_open_ia(const char *name, struct limits *limits);
+int dapl_open(u16 port, const struct sockaddr_storage *addr);
+int dapl_close(void);
+
+/* stats.c */
+enum metric { M_POST, M_RECV, M_DONE, M_DONE2, METRICS };
+
+int stats_open(u32 per_block);
+void stats_close(void);
+/* Thousandths of a clock tick, sample @i of a block; -1: of one that does not count. */
+void stats_add(int side, enum metric m, u32 block, u32 i, u64 ticks, u32 ops);
+void stats_clock(bool start);
+void stats_tell(u32 number, const char *ia, const struct way *const *ways);
+
+struct param;
+struct text;
+void params_print(struct text *text, bool json);
+
+/* The two files with results. */
+struct text {
+	char *buf;
+	u32 len;
+};
+
+extern struct text perf_result, perf_json;
+#define TEXT_SIZE	(256 * 1024)
+__printf(2, 3) void say(struct text *text, const char *fmt, ...);
+
+#endif /* KDPERF_H */

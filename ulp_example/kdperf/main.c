@@ -1,0 +1,634 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * kdperf - what kDAPL costs, beside the verbs it stands on.
+ *
+ * Both do the same job on one device in the same run, in blocks that take turns: see
+ * README.md for what can be ordered, and stats.c for what becomes of the samples. Here
+ * is what both ways have in common: orders, posters, and the clock.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/debugfs.h>
+#include <linux/kthread.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/random.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "kdperf.h"
+
+#define MAX_SAMPLES	(1 << 18)	/* of one kind, by one way, in a run */
+
+static char *ia;
+static ushort port = 4720;
+
+module_param(ia, charp, 0444);
+MODULE_PARM_DESC(ia, "interface adapter, connected to itself (required)");
+module_param(port, ushort, 0444);
+MODULE_PARM_DESC(port, "connection qualifier, and the next one for the verbs (default 4720)");
+
+struct run run;
+struct lane *lanes;
+struct segment perf_seg[MAX_SEGS];
+void *perf_mem[2];
+DECLARE_WAIT_QUEUE_HEAD(perf_wait);
+
+static DEFINE_MUTEX(perf_mutex);	/* one order at a time */
+static atomic_t faults, gate;
+static u32 runs;
+static struct dentry *perf_dir;
+static struct debugfs_blob_wrapper result_file, json_file;
+
+/* What an order may say, in words where there are some. Zero is a default, too. */
+static const struct param {
+	const char *name;
+	u32 *value, deflt, min, max;
+	const char *const *words;
+} params[] = {
+#define WORDS(...)	0, 0, 0, (const char *const []){ __VA_ARGS__, NULL }
+	{ "mode", &run.mode, WORDS("post", "pingpong", "stream", "refuse") },
+	{ "op", &run.op, WORDS("send", "write", "read", "srq") },
+	{ "ctx", &run.ctx, WORDS("softirq", "workqueue", "poll") },
+	{ "bad", &run.bad, WORDS("garbage", "null", "stale", "type", "lkey", "range") },
+	{ "unit", &run.unit, WORDS("ns", "cycles", "insn") },
+	{ "size", &run.size, U32_MAX, 0, 1 << 20 },	/* U32_MAX: by the mode */
+	{ "segs", &run.segs, 1, 0, U32_MAX },		/* more than there are: all there are */
+	{ "lmrs", &run.lmrs, 1, 1, 65536 },
+	{ "random", &run.random, 0, 0, 1 },
+	{ "eps", &run.eps, 1, 1, 4096 },
+	{ "batch", &run.batch, 0, 0, 65536 },
+	{ "depth", &run.depth, 0, 0, 8192 },
+	{ "signal", &run.signal, 1, 1, 64 },
+	{ "posters", &run.posters, 1, 1, MAX_POSTERS },
+	{ "shared", &run.shared, 0, 0, 1 },
+	{ "serial", &run.serial, 0, 0, 1 },
+	{ "blocks", &run.blocks, 15, 3, MAX_BLOCKS },
+	{ "groups", &run.groups, 64, 1, 65536 },
+	{ "bound", &run.bound, 5, 1, 100 },
+};
+
+void params_print(struct text *text, bool json)
+{
+	const struct param *p;
+
+	for (p = params; p < params + ARRAY_SIZE(params); p++) {
+		if (p->words)
+			say(text, json ? ",\"%s\":\"%s\"" : " %s=%s", p->name,
+			    p->words[*p->value]);
+		else
+			say(text, json ? ",\"%s\":%u" : " %s=%u", p->name, *p->value);
+	}
+}
+
+/* One "name=value" of an order. */
+static int param_set(const char *name, const char *value)
+{
+	const struct param *p;
+	u32 i;
+
+	for (p = params; p < params + ARRAY_SIZE(params); p++) {
+		if (strcmp(p->name, name))
+			continue;
+		if (!p->words)
+			return !strcmp(value, "max") ? (*p->value = p->max, 0) :
+			       kstrtou32(value, 0, p->value) ?:
+			       *p->value < p->min || *p->value > p->max ? -ERANGE : 0;
+		for (i = 0; p->words[i]; i++) {
+			if (!strcmp(p->words[i], value)) {
+				*p->value = i;
+				return 0;
+			}
+		}
+	}
+	return -EINVAL;
+}
+
+/* What was not said, and whether all of it goes together. */
+static int run_complete(void)
+{
+	u32 all = run.eps * run.signal;
+
+	if (run.size == U32_MAX)
+		run.size = run.mode == MODE_STREAM ? 65536 : 64;
+	if (run.mode != MODE_POST && (run.signal > 1 || run.eps > 1 || run.posters > 1))
+		return fail("one EP, one poster, every operation signaled in this mode");
+	if (!run.batch)
+		run.batch = run.mode == MODE_STREAM ? 16 : 64;
+	run.batch = roundup(run.batch, all);	/* so that the last one has a completion */
+	if (!run.depth)
+		run.depth = max(2 * run.batch / run.eps, run.eps > 64 ? 4U : 16U);
+	run.depth = roundup_pow_of_two(run.depth);
+	if (run.depth < run.batch / run.eps)
+		return fail("a batch does not fit into the queues");
+	if (run.shared && run.eps > 1)
+		return fail("posters share one EP");
+	if (!is_power_of_2(run.eps) || !is_power_of_2(run.posters))
+		return fail("EPs and posters are powers of two");
+	if (run.posters > num_online_cpus())
+		return fail("there are %u CPUs", num_online_cpus());
+	if (run.mode == MODE_REFUSE && (run.op != OP_SEND || run.segs < 1))
+		return fail("what is refused is a Send of one segment or more");
+	if (run.serial)
+		return fail("this kDAPL has no EPs for consumers that serialise their posts");
+	return 0;
+}
+
+/* Samples in a block. */
+static u32 run_samples(void)
+{
+	switch (run.mode) {
+	case MODE_PINGPONG:	return run.groups * run.batch;
+	case MODE_STREAM:	return 1;
+	default:		return run.groups * run.posters;
+	}
+}
+
+static void make_segments(void)
+{
+	u32 i;
+
+	if (!run.size)
+		run.segs = 0;
+	for (i = 0; i < run.segs; i++) {
+		perf_seg[i].offset = i * (run.size / run.segs);
+		perf_seg[i].length = run.size / run.segs;
+	}
+	if (run.segs)
+		perf_seg[i - 1].length += run.size % run.segs;
+}
+
+void perf_shuffle(u32 *keys)
+{
+	u32 i;
+
+	for (i = run.random ? run.lmrs : 0; i > 1; i--)
+		swap(keys[i - 1], keys[get_random_u32() % i]);
+}
+
+int perf_fault(void)
+{
+	int n = atomic_inc_return(&faults);
+
+	wake_up_all(&perf_wait);
+	return n;
+}
+
+int perf_faults(void)
+{
+	return atomic_read(&faults);
+}
+
+/*
+ * Ping-pong and stream: something came back, go on. In the upcall or done handler, where
+ * a consumer would do it.
+ */
+static void pingpong_next(struct side *side, bool recv)
+{
+	struct lane *lane = side->lane;
+	const struct way *way = lane->way;
+	u64 now;
+
+	if (perf_recvs() && !recv)
+		return;		/* it is the answer that counts */
+	if (side->index) {
+		if (!way->recv(lane, 1, 1))
+			way->post(lane, 1, 1);
+		return;
+	}
+	now = perf_cycles();
+	stats_add(way != &raw_way, M_POST, lane->block, lane->started - 1, now - lane->start, 1);
+	if (lane->started == run.groups * run.batch)
+		return;
+	lane->started++;
+	if (perf_recvs() && way->recv(lane, 0, 1))
+		return;
+	lane->start = perf_cycles();
+	way->post(lane, 0, 1);
+}
+
+/* So many messages are on their way that the window is full, Receives first. */
+static void stream_next(struct side *side, bool recv)
+{
+	struct lane *lane = side->lane;
+	u32 all = run.groups * run.batch, done;
+
+	spin_lock_bh(&lane->lock);
+	done = READ_ONCE(lane->side[0].got);
+	if (perf_recvs()) {
+		done = min(done, READ_ONCE(lane->side[1].got));
+		while (lane->side[1].recvs < min(all, lane->side[1].got + run.batch) &&
+		       !perf_faults())
+			lane->way->recv(lane, 1, 1);
+	}
+	while (lane->started < min(all, done + run.batch) && !perf_faults()) {
+		lane->started++;
+		lane->way->post(lane, 0, 1);
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+void perf_next(struct side *side, bool recv)
+{
+	if (run.mode == MODE_PINGPONG)
+		pingpong_next(side, recv);
+	else if (run.mode == MODE_STREAM)
+		stream_next(side, recv);
+}
+
+static bool side_done(const struct side *side)
+{
+	return READ_ONCE(side->got) == READ_ONCE(side->want);
+}
+
+/*
+ * Take what comes back at one end until all of it is there. @spent: ticks in polls that
+ * brought something; not those while the provider was at work.
+ */
+static int poll_side(struct lane *lane, struct side *side, u64 *spent)
+{
+	unsigned long end = jiffies + LONG;
+	u64 start;
+	int n;
+
+	while (!side_done(side) && !perf_faults()) {
+		local_bh_disable();
+		start = perf_cycles();
+		n = lane->way->poll(lane, side->index);
+		start = perf_cycles() - start;
+		local_bh_enable();
+		if (n)
+			*spent += start;
+		else if (time_after(jiffies, end))
+			return fault("%s: %u of %u completions", lane->way->name, side->got,
+				     side->want);
+		else
+			schedule();	/* on this very CPU, maybe */
+	}
+	return 0;
+}
+
+/* Until both ends have all they want. Ping-pong and stream need both polled in turn. */
+static int wait_both(struct lane *lane)
+{
+	struct side *a = &lane->side[0], *b = &lane->side[1];
+	unsigned long end = jiffies + LONG;
+
+	if (run.ctx != CTX_POLL)
+		return await(side_done(a) && side_done(b)) ? 0 :
+		       fault("%s: %u of %u and %u of %u completions", lane->way->name, a->got,
+			     a->want, b->got, b->want);
+	while (!(side_done(a) && side_done(b)) && !perf_faults()) {
+		int n;
+
+		local_bh_disable();
+		n = lane->way->poll(lane, 0) + lane->way->poll(lane, 1);
+		local_bh_enable();
+		if (time_after(jiffies, end))
+			return fault("%s: not all came back", lane->way->name);
+		if (!n)
+			schedule();
+	}
+	return 0;
+}
+
+/* No poster passes before all are there. */
+static void lane_gate(struct lane *lane)
+{
+	u32 want = ++lane->gates * run.posters;
+
+	if (run.posters == 1)
+		return;
+	atomic_inc(&gate);
+	while ((u32)atomic_read(&gate) < want && !perf_faults())
+		cond_resched();
+}
+
+/* A batch: receives, requests, completions; each between two looks at the clock. */
+static int lane_batch(struct lane *lane, u32 group)
+{
+	bool owner = !run.shared || !lane->n, recvs = perf_recvs() && lane->way->recv;
+	u32 posts = run.batch * (run.shared ? run.posters : 1), events;
+	int way = lane->way != &raw_way && lane->way != &accept_way;
+	u32 sample = group * run.posters + lane->n;
+	u64 start, done, spent[2] = {};
+	int err = 0;
+
+	events = lane->way->recv ? posts / run.signal : 0;
+	if (owner) {
+		WRITE_ONCE(lane->side[0].want, lane->side[0].want + events);
+		WRITE_ONCE(lane->side[1].want, lane->side[1].want + (recvs ? posts : 0));
+	}
+	if (owner && recvs) {
+		local_bh_disable();
+		start = perf_cycles();
+		err = lane->way->recv(lane, 1, posts);
+		done = perf_cycles();
+		local_bh_enable();
+		stats_add(way, M_RECV, lane->block, sample, done - start, posts);
+	}
+	lane_gate(lane);
+	if (err)
+		return err;
+	local_bh_disable();
+	start = perf_cycles();
+	err = lane->way->post(lane, 0, run.batch);
+	done = perf_cycles();
+	stats_add(way, M_POST, lane->block, sample, done - start, run.batch);
+	local_bh_enable();
+	if (err || !events || !owner)
+		return err;
+	if (run.ctx == CTX_POLL) {
+		err = poll_side(lane, &lane->side[0], &spent[0]) ?:
+		      poll_side(lane, &lane->side[1], &spent[1]);
+		if (recvs && run.posters == 1)
+			stats_add(way, M_DONE2, lane->block, sample, spent[1], posts);
+	} else {
+		err = wait_both(lane);
+		spent[0] = perf_cycles() - done;
+		events += recvs ? posts : 0;
+	}
+	if (run.posters == 1)
+		stats_add(way, M_DONE, lane->block, sample, spent[0], events);
+	return err;
+}
+
+static int lane_pingpong(struct lane *lane)
+{
+	u32 all = run.groups * run.batch;
+	int err = 0;
+
+	lane->side[0].want = perf_recvs() ? 2 * all : all;
+	lane->side[1].want = perf_recvs() ? 2 * all : 0;
+	local_bh_disable();
+	if (perf_recvs())
+		err = lane->way->recv(lane, 0, 1) ?: lane->way->recv(lane, 1, 1);
+	lane->started = 1;
+	lane->start = perf_cycles();
+	err = err ?: lane->way->post(lane, 0, 1);
+	local_bh_enable();
+	return err ?: wait_both(lane);
+}
+
+static int lane_stream(struct lane *lane)
+{
+	u32 all = run.groups * run.batch;
+	u64 start;
+	int err;
+
+	lane->side[0].want = all;
+	lane->side[1].want = perf_recvs() ? all : 0;
+	start = perf_cycles();
+	stream_next(&lane->side[0], false);
+	err = wait_both(lane);
+	stats_add(lane->way != &raw_way, M_POST, lane->block, 0, perf_cycles() - start, all);
+	return err;
+}
+
+/* A block of one poster, on its CPU. */
+static int lane_main(void *data)
+{
+	struct lane *lane = data;
+	u32 i;
+
+	if (run.mode == MODE_PINGPONG)
+		lane->err = lane_pingpong(lane);
+	else if (run.mode == MODE_STREAM)
+		lane->err = lane_stream(lane);
+	for (i = 0; i < run.groups && !lane->err && !perf_faults() &&
+	     (run.mode == MODE_POST || run.mode == MODE_REFUSE); i++)
+		lane->err = lane_batch(lane, i);
+	kthread_complete_and_exit(lane->done, 0);
+}
+
+static void lane_reset(struct lane *lane, const struct way *way, u32 block)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct side *side = &lane->side[i];
+
+		memset(side, 0, sizeof(*side));
+		side->index = i;
+		side->lane = lane;
+	}
+	lane->way = way;
+	lane->block = block;
+	lane->gates = 0;
+	lane->started = 0;
+	lane->err = 0;
+}
+
+/* @sums: what the numbers of all that came back add up to; the same for each way. */
+static int block(const struct way *way, u32 number, u64 *sums)
+{
+	DECLARE_COMPLETION_ONSTACK(done);
+	u64 sum[2] = {};
+	int err = 0;
+	u32 n;
+
+	atomic_set(&gate, 0);
+	for (n = 0; n < run.posters; n++)
+		lane_reset(&lanes[n], way, number);
+	for (n = 0; n < run.posters; n++) {
+		struct task_struct *task = kthread_create(lane_main, &lanes[n], "kdperf/%u", n);
+
+		if (IS_ERR(task)) {
+			perf_fault();	/* lets the others go */
+			err = PTR_ERR(task);
+			break;
+		}
+		lanes[n].done = &done;
+		kthread_bind(task, cpumask_nth(n, cpu_online_mask));
+		wake_up_process(task);
+	}
+	while (n) {
+		wait_for_completion(&done);
+		n--;
+		err = err ?: lanes[n].err;
+	}
+	for (n = 0; n < run.posters; n++) {
+		sum[0] += lanes[n].side[0].sum;
+		sum[1] += lanes[n].side[1].sum;
+	}
+	if (!err && perf_faults())
+		err = -EIO;
+	if (!err && way->recv && sums && (sum[0] != sums[0] || sum[1] != sums[1])) {
+		if (sums[0] | sums[1])
+			err = fail("%s: others came back than posted", way->name);
+		sums[0] = sum[0];
+		sums[1] = sum[1];
+	}
+	return err;
+}
+
+static int blocks(const struct way *const *ways)
+{
+	u64 sums[2] = {};
+	int err;
+	u32 i;
+
+	/* a round that nobody counts */
+	err = block(ways[0], 0, sums) ?: block(ways[1], 0, sums);
+	stats_clock(true);
+	for (i = 0; i <= 2 * run.blocks && !err; i++) {
+		err = block(ways[i & 1], i / 2, sums);
+		if (signal_pending(current))
+			err = -EINTR;
+	}
+	stats_clock(false);
+	return err;
+}
+
+static int measure(void)
+{
+	static const struct way *const pairs[][2] = {
+		{ &raw_way, &dapl_way }, { &accept_way, &refuse_way },
+	};
+	const struct way *const *ways = pairs[run.mode == MODE_REFUSE];
+	struct limits limits = {};
+	int err;
+	u32 i;
+
+	err = dapl_open_ia(ia, &limits);
+	if (err)
+		return err;
+	run.segs = min3(run.segs, limits.segs, (u32)MAX_SEGS);
+	make_segments();
+	for (i = 0; i < 2; i++) {
+		perf_mem[i] = alloc_pages_exact(perf_bytes(), GFP_KERNEL | __GFP_ZERO);
+		if (!perf_mem[i])
+			return -ENOMEM;
+	}
+	lanes = kvcalloc(run.posters, sizeof(*lanes), GFP_KERNEL);
+	if (!lanes)
+		return -ENOMEM;
+	for (i = 0; i < run.posters; i++) {
+		lanes[i].n = i;
+		spin_lock_init(&lanes[i].lock);
+		lane_reset(&lanes[i], NULL, 0);
+	}
+	err = stats_open(run_samples()) ?: dapl_open(port, &limits.addr) ?:
+	      raw_open(&limits.addr, port + 1) ?: blocks(ways);
+	if (!err)
+		stats_tell(++runs, ia, ways);
+	return err;
+}
+
+static void clean_up(int *err)
+{
+	int i, ret;
+
+	raw_close();
+	ret = dapl_close();
+	*err = *err ?: ret;
+	stats_close();
+	kvfree(lanes);
+	lanes = NULL;
+	for (i = 0; i < 2; i++) {
+		if (perf_mem[i])
+			free_pages_exact(perf_mem[i], perf_bytes());
+		perf_mem[i] = NULL;
+	}
+}
+
+/* run NAME=VALUE...: what is not named has its default. */
+static int do_run(char *args)
+{
+	const struct param *p;
+	char *arg;
+	int err = 0;
+
+	for (p = params; p < params + ARRAY_SIZE(params); p++)
+		*p->value = p->deflt;
+	while (!err && (arg = strsep(&args, " \n"))) {
+		char *name = strsep(&arg, "=");
+
+		if (*name)
+			err = arg ? param_set(name, arg) : -EINVAL;
+	}
+	err = err ?: run_complete();
+	if (!err && (u64)run_samples() * (run.blocks + 1) > MAX_SAMPLES)
+		err = -E2BIG;
+	if (err)
+		return err;
+	atomic_set(&faults, 0);
+	err = measure();
+	clean_up(&err);
+	result_file.size = perf_result.len;
+	json_file.size = perf_json.len;
+	return err;
+}
+
+/* clear: both files are empty again. */
+static int do_clear(char *args)
+{
+	result_file.size = 0;
+	json_file.size = 0;
+	perf_result.len = 0;
+	perf_json.len = 0;
+	return 0;
+}
+
+static ssize_t order_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
+{
+	char line[256], *args = line, *word;
+	int err;
+
+	if (len >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, from, len))
+		return -EFAULT;
+	line[len] = '\0';
+	word = strsep(&args, " \n");
+	mutex_lock(&perf_mutex);
+	err = !strcmp(word, "run") ? do_run(args) : !strcmp(word, "clear") ? do_clear(args) :
+	      -EINVAL;
+	mutex_unlock(&perf_mutex);
+	return err ?: len;
+}
+
+static const struct file_operations order_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = order_write,
+};
+
+static int __init perf_init(void)
+{
+	if (!ia)
+		return -EINVAL;
+	perf_result.buf = kvzalloc(TEXT_SIZE, GFP_KERNEL);
+	perf_json.buf = kvzalloc(TEXT_SIZE, GFP_KERNEL);
+	if (!perf_result.buf || !perf_json.buf) {
+		kvfree(perf_result.buf);
+		kvfree(perf_json.buf);
+		return -ENOMEM;
+	}
+	result_file.data = perf_result.buf;
+	json_file.data = perf_json.buf;
+	perf_dir = debugfs_create_dir("kdperf", NULL);
+	debugfs_create_file("do", 0200, perf_dir, NULL, &order_fops);
+	debugfs_create_blob("result", 0444, perf_dir, &result_file);
+	debugfs_create_blob("json", 0444, perf_dir, &json_file);
+	return 0;
+}
+
+static void __exit perf_exit(void)
+{
+	debugfs_remove_recursive(perf_dir);
+	kvfree(perf_result.buf);
+	kvfree(perf_json.buf);
+}
+
+module_init(perf_init);
+module_exit(perf_exit);
+MODULE_DESCRIPTION("kDAPL example: what it costs, measured beside the verbs");
+MODULE_AUTHOR("The kdapl authors");
+MODULE_LICENSE("Dual BSD/GPL");

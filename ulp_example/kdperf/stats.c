@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What the samples say. The blocks of a run are V K V K ... V: V by the verbs, K with
+ * kDAPL. A block stands for the median of its samples, so that an interrupt counts for
+ * nothing; a block of kDAPL is compared with the mean of its two neighbours, which takes
+ * out what drifts; and each V with the next V, which is what the machine does to equals.
+ */
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/sort.h>
+#include <linux/stdarg.h>
+#include <linux/string.h>
+#include <linux/utsname.h>
+
+#include "kdperf.h"
+
+struct text perf_result, perf_json;
+
+static u64 *samples[2][METRICS];	/* thousandths of a tick per operation */
+static bool used[METRICS];
+static u64 *scratch;
+static u32 per_block;
+static u64 ticks, nsecs;		/* between the two calls of stats_clock() */
+
+static const char *const names[][METRICS] = {
+	[MODE_POST] = { "post", "post of a receive", "completion", "receive completion" },
+	[MODE_PINGPONG] = { "round trip" },
+	[MODE_STREAM] = { "message" },
+	[MODE_REFUSE] = { "call" },
+};
+
+static const char *const units[] = { "ns", "cycles", "instructions" };
+
+__printf(2, 3) void say(struct text *text, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	text->len += vscnprintf(text->buf + text->len, TEXT_SIZE - text->len, fmt, args);
+	va_end(args);
+}
+
+int stats_open(u32 n)
+{
+	size_t all = (size_t)n * (run.blocks + 1);
+	int side, m;
+
+	per_block = n;
+	memset(used, 0, sizeof(used));
+	scratch = kvcalloc(all, sizeof(u64), GFP_KERNEL);
+	if (!scratch)
+		return -ENOMEM;
+	for (side = 0; side < 2; side++) {
+		for (m = 0; m < METRICS; m++) {
+			if (!names[run.mode][m])
+				continue;
+			samples[side][m] = kvcalloc(all, sizeof(u64), GFP_KERNEL);
+			if (!samples[side][m])
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void stats_close(void)
+{
+	int side, m;
+
+	for (side = 0; side < 2; side++) {
+		for (m = 0; m < METRICS; m++) {
+			kvfree(samples[side][m]);
+			samples[side][m] = NULL;
+		}
+	}
+	kvfree(scratch);
+	scratch = NULL;
+}
+
+void stats_add(int side, enum metric m, u32 block, u32 i, u64 t, u32 ops)
+{
+	if (!samples[side][m])
+		return;
+	/* a block that does not count goes where the first one will be */
+	samples[side][m][block * per_block + i] = div_u64(t * 1000, max(ops, 1U));
+	WRITE_ONCE(used[m], true);
+}
+
+void stats_clock(bool start)
+{
+	static u64 ticks0, nsecs0;
+
+	if (start) {
+		ticks0 = perf_cycles();
+		nsecs0 = ktime_get_ns();
+	} else {
+		ticks = max(perf_cycles() - ticks0, 1ULL);
+		nsecs = ktime_get_ns() - nsecs0;
+	}
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const s64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static s64 in_unit(s64 v)
+{
+	u64 size = abs(v);
+
+	if (run.unit == UNIT_NS)
+		size = mul_u64_u64_div_u64(size, nsecs, ticks);
+	return v < 0 ? -(s64)size : size;
+}
+
+struct median {
+	s64 low, median, high;
+};
+
+/* The middle of @v and those so many ranks from it, in thousandths of the unit. Sorts. */
+static struct median median(s64 *v, u32 n, u32 ranks)
+{
+	u32 mid = (n - 1) / 2;
+
+	sort(v, n, sizeof(*v), by_size, NULL);
+	return (struct median) {
+		in_unit(v[mid - min(mid, ranks)]), in_unit(v[mid]),
+		in_unit(v[min(mid + ranks, n - 1)]),
+	};
+}
+
+/* With a certainty of 95 per cent the true median is within so many ranks. */
+static u32 ranks95(u32 n)
+{
+	return int_sqrt(n) + 1;
+}
+
+struct outcome {
+	struct median way[2];		/* of the blocks, and quartiles */
+	s64 p99[2];
+	struct median diff, noise;	/* and between what they are */
+	u32 percent;			/* of noise */
+};
+
+static s64 p99(int side, enum metric m, u32 n)
+{
+	memcpy(scratch, samples[side][m], n * sizeof(*scratch));
+	sort(scratch, n, sizeof(*scratch), by_size, NULL);
+	return in_unit(scratch[min(n - 1, n / 100 * 99 + n % 100 * 99 / 100)]);
+}
+
+static void reckon(enum metric m, struct outcome *o)
+{
+	static s64 block[2][MAX_BLOCKS + 1], v[MAX_BLOCKS + 1];
+	u32 n = run.blocks, b;
+	int side;
+
+	for (side = 0; side < 2; side++) {
+		u32 blocks = n + !side;
+
+		for (b = 0; b < blocks; b++) {
+			memcpy(scratch, samples[side][m] + b * per_block,
+			       per_block * sizeof(*scratch));
+			sort(scratch, per_block, sizeof(*scratch), by_size, NULL);
+			block[side][b] = scratch[(per_block - 1) / 2];
+		}
+		memcpy(v, block[side], blocks * sizeof(*v));
+		o->way[side] = median(v, blocks, blocks / 4);
+		o->p99[side] = p99(side, m, blocks * per_block);
+	}
+	for (b = 0; b < n; b++)
+		v[b] = block[1][b] - (block[0][b] + block[0][b + 1]) / 2;
+	o->diff = median(v, n, ranks95(n));
+	for (b = 0; b < n; b++)
+		v[b] = block[0][b + 1] - block[0][b];
+	o->noise = median(v, n, ranks95(n));
+	o->percent = div64_u64(100 * max(abs(o->noise.low), abs(o->noise.high)),
+			       max_t(s64, o->way[0].median, 1));
+}
+
+/* "-1.234" */
+static const char *decimal(s64 v)
+{
+	static char rooms[8][24];
+	static u32 next;
+	char *to = rooms[next++ % ARRAY_SIZE(rooms)];
+	u32 rest;
+	u64 whole = div_u64_rem(abs(v), 1000, &rest);
+
+	snprintf(to, sizeof(rooms[0]), "%s%llu.%03u", v < 0 ? "-" : "", whole, rest);
+	return to;
+}
+
+static void tell_text(const char *what, const struct outcome *o, const struct way *const *ways)
+{
+	struct text *t = &perf_result;
+	const char *unit = units[run.unit];
+	int side;
+
+	for (side = 0; side < 2; side++)
+		say(t, "  %-18s %-8s %12s %s (blocks %s to %s; 99 %% of the samples below %s)\n",
+		    side ? "" : what, ways[side]->name, decimal(o->way[side].median), unit,
+		    decimal(o->way[side].low), decimal(o->way[side].high),
+		    decimal(o->p99[side]));
+	say(t, "  %-18s %s - %s %12s (%s to %s); %s - %s: %s (%s to %s)\n", "", ways[1]->name,
+	    ways[0]->name, decimal(o->diff.median), decimal(o->diff.low), decimal(o->diff.high),
+	    ways[0]->name, ways[0]->name, decimal(o->noise.median), decimal(o->noise.low),
+	    decimal(o->noise.high));
+	if (o->percent > run.bound)
+		say(t, "  %-18s too noisy: %s differs from itself by %u %% (bound %u %%)\n", "",
+		    ways[0]->name, o->percent, run.bound);
+	else if (o->diff.low > o->noise.high || o->diff.high < o->noise.low)
+		say(t, "  %-18s verdict: %s takes %s %s %s\n", "", ways[1]->name,
+		    decimal(abs(o->diff.median)), unit, o->diff.median < 0 ? "less" : "more");
+	else
+		say(t, "  %-18s verdict: no difference beyond that of %s from itself\n", "",
+		    ways[0]->name);
+}
+
+static void tell_three(const char *name, const struct median *m)
+{
+	say(&perf_json, ",\"%s\":[%s,%s,%s]", name, decimal(m->low), decimal(m->median),
+	    decimal(m->high));
+}
+
+static void tell_json(const struct outcome *o, const struct way *const *ways)
+{
+	int side;
+
+	for (side = 0; side < 2; side++) {
+		tell_three(ways[side]->name, &o->way[side]);
+		say(&perf_json, ",\"%s p99\":%s", ways[side]->name, decimal(o->p99[side]));
+	}
+	tell_three("difference", &o->diff);
+	tell_three("noise", &o->noise);
+	say(&perf_json, ",\"too noisy\":%s}", o->percent > run.bound ? "true" : "false");
+}
+
+/* The two texts about a run. */
+void stats_tell(u32 number, const char *ia, const struct way *const *ways)
+{
+	u32 khz = div64_u64(ticks * 1000000, max(nsecs, 1ULL));
+	struct outcome *o = kmalloc(sizeof(*o), GFP_KERNEL);
+	int m;
+
+	if (!o)
+		return;
+	say(&perf_result, "run %u: %s", number, ia);
+	params_print(&perf_result, false);
+	say(&perf_json, "{\"run\":%u,\"kernel\":\"%s\",\"ia\":\"%s\",\"cpus\":%u,\"khz\":%u",
+	    number, utsname()->release, ia, num_online_cpus(), khz);
+	params_print(&perf_json, true);
+	say(&perf_result, "\n");
+	for (m = 0; m < METRICS; m++) {
+		if (!used[m])
+			continue;
+		reckon(m, o);
+		tell_text(names[run.mode][m], o, ways);
+		if (run.mode == MODE_STREAM && run.unit == UNIT_NS && o->way[0].median)
+			say(&perf_result, "  %-18s that is %llu and %llu MB/s\n", "",
+			    div64_u64(run.size * 1000000ULL, o->way[0].median),
+			    div64_u64(run.size * 1000000ULL, max_t(s64, o->way[1].median, 1)));
+		say(&perf_json, ",\"%s\":{\"unit\":\"%s\"", names[run.mode][m], units[run.unit]);
+		tell_json(o, ways);
+	}
+	say(&perf_json, "}\n");
+	kfree(o);
+}
