@@ -63,11 +63,12 @@ static int dapl_post(struct lane *lane, u32 side, u32 n)
 	struct dapl_ep *eps = all->lane[lane->n].ep;
 	struct turn *turn = &lane->side[side].turn;
 	const DAT_RMR_TRIPLET remote = {
-		.virtual_address = (uintptr_t)perf_mem[!side],
+		.virtual_address = (uintptr_t)perf_mem[1],
 		.segment_length = run.size,
 		.rmr_context = all->rkey,
 	};
-	u64 base = (uintptr_t)perf_mem[side];
+	u64 base = (uintptr_t)perf_mem[0];
+	DAT_LMR_TRIPLET iov[MAX_SEGS];
 	DAT_RETURN ret;
 	u32 i;
 
@@ -76,7 +77,6 @@ static int dapl_post(struct lane *lane, u32 side, u32 n)
 		DAT_COMPLETION_FLAGS flags = turn_signaled(turn) ? DAT_COMPLETION_DEFAULT_FLAG :
 						DAT_COMPLETION_SUPPRESS_FLAG;
 		DAT_CONTEXT cookie = { .as_64 = turn->n };
-		DAT_LMR_TRIPLET iov[MAX_SEGS];
 
 		for (i = 0; i < run.segs; i++) {
 			iov[i].virtual_address = base + perf_seg[i].offset;
@@ -170,14 +170,14 @@ static int dapl_refuse(struct lane *lane, u32 side, u32 n)
 		[BAD_LKEY] = all->lane[0].ep[0].end[0],
 		[BAD_RANGE] = all->lane[0].ep[0].end[0],
 	};
+	struct turn *turn = &lane->side[side].turn;
 	DAT_EP_HANDLE ep = handles[run.bad];
-	u64 base = (uintptr_t)perf_mem[side] + (run.bad == BAD_RANGE ? perf_bytes() : 0);
+	DAT_LMR_TRIPLET iov[MAX_SEGS];
+	u64 base = (uintptr_t)perf_mem[0] + (run.bad == BAD_RANGE ? perf_bytes() : 0);
 	u32 i, bad = run.bad == BAD_LKEY ? 0x5a5a5a00 : 0;
 
 	while (n--) {
-		struct turn *turn = &lane->side[side].turn;
 		DAT_CONTEXT cookie = { .as_64 = turn->n };
-		DAT_LMR_TRIPLET iov[MAX_SEGS];
 
 		for (i = 0; i < run.segs; i++) {
 			iov[i].virtual_address = base + perf_seg[i].offset;

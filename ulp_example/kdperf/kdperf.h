@@ -94,7 +94,7 @@ struct way {
 extern struct run run;
 extern struct lane *lanes;
 extern struct segment perf_seg[MAX_SEGS];
-extern void *perf_mem[2];	/* of each end, perf_bytes() */
+extern void *perf_mem[2];	/* what requests name; what receives and the peer name */
 extern wait_queue_head_t perf_wait;
 
 #define fail(fmt, ...)	({ pr_err("FAIL " fmt "\n", ##__VA_ARGS__); -EIO; })
@@ -186,6 +186,21 @@ static inline u64 perf_cycles(void)
 #else
 	return get_cycles() ?: ktime_get_ns();
 #endif
+}
+
+/* How many ticks a loop of 2,000 instructions takes. */
+static inline u64 perf_loop(void)
+{
+	u64 start = perf_cycles();
+	u32 i = 1000;
+
+#ifdef CONFIG_X86_64
+	asm volatile("1: dec %0; jnz 1b" : "+r" (i));
+#else
+	while (i--)
+		barrier();
+#endif
+	return perf_cycles() - start;
 }
 
 /* raw.c */

@@ -135,6 +135,10 @@ static int run_complete(void)
 		return fail("there are %u CPUs", num_online_cpus());
 	if (run.mode == MODE_REFUSE && (run.op != OP_SEND || run.segs < 1))
 		return fail("what is refused is a Send of one segment or more");
+	/* a few belong to the looks at the clock */
+	if (run.unit == UNIT_INSN && (perf_loop() < 2000 || perf_loop() > 2020))
+		return fail("a loop of 2000 instructions takes %llu ticks of this clock",
+			    perf_loop());
 	if (run.serial)
 		return fail("this kDAPL has no EPs for consumers that serialise their posts");
 	return 0;
@@ -191,6 +195,7 @@ int perf_faults(void)
  */
 static void pingpong_next(struct side *side, bool recv)
 {
+	u32 all = run.groups * run.batch;
 	struct lane *lane = side->lane;
 	const struct way *way = lane->way;
 	u64 now;
@@ -198,13 +203,13 @@ static void pingpong_next(struct side *side, bool recv)
 	if (perf_recvs() && !recv)
 		return;		/* it is the answer that counts */
 	if (side->index) {
-		if (!way->recv(lane, 1, 1))
+		if (side->recvs == all || !way->recv(lane, 1, 1))
 			way->post(lane, 1, 1);
 		return;
 	}
 	now = perf_cycles();
 	stats_add(way != &raw_way, M_POST, lane->block, lane->started - 1, now - lane->start, 1);
-	if (lane->started == run.groups * run.batch)
+	if (lane->started == all)
 		return;
 	lane->started++;
 	if (perf_recvs() && way->recv(lane, 0, 1))

@@ -92,14 +92,14 @@ static int raw_post(struct lane *lane, u32 side, u32 n)
 {
 	struct raw_ep *eps = all->lane[lane->n].ep;
 	struct turn *turn = &lane->side[side].turn;
-	u64 base = all->dma[side];
+	u64 base = all->dma[0];
+	struct ib_sge sge[MAX_SEGS];	/* here, since many a kernel sets all of it to zero */
 	int err;
 	u32 i;
 
 	while (n--) {
 		struct raw_end *end = &eps[turn->ep].end[side];
 		struct raw_req *req = &end->req[end->reqs++ & (run.depth - 1)];
-		struct ib_sge sge[MAX_SEGS];
 		struct ib_rdma_wr wr = {
 			.wr = {
 				.wr_cqe = &req->cqe,
@@ -119,7 +119,7 @@ static int raw_post(struct lane *lane, u32 side, u32 n)
 		case OP_WRITE:
 		case OP_READ:
 			wr.wr.opcode = run.op == OP_READ ? IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
-			wr.remote_addr = all->dma[!side];
+			wr.remote_addr = all->dma[1];
 			wr.rkey = remote_mr()->rkey;
 			break;
 		default:

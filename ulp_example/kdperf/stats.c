@@ -22,6 +22,7 @@ static bool used[METRICS];
 static u64 *scratch;
 static u32 per_block;
 static u64 ticks, nsecs;		/* between the two calls of stats_clock() */
+static u64 loop;			/* ticks of perf_loop() */
 
 static const char *const names[][METRICS] = {
 	[MODE_POST] = { "post", "post of a receive", "completion", "receive completion" },
@@ -96,6 +97,7 @@ void stats_clock(bool start)
 	} else {
 		ticks = max(perf_cycles() - ticks0, 1ULL);
 		nsecs = ktime_get_ns() - nsecs0;
+		loop = min(perf_loop(), perf_loop());
 	}
 }
 
@@ -249,8 +251,8 @@ void stats_tell(u32 number, const char *ia, const struct way *const *ways)
 		return;
 	say(&perf_result, "run %u: %s", number, ia);
 	params_print(&perf_result, false);
-	say(&perf_json, "{\"run\":%u,\"kernel\":\"%s\",\"ia\":\"%s\",\"cpus\":%u,\"khz\":%u",
-	    number, utsname()->release, ia, num_online_cpus(), khz);
+	say(&perf_json, "{\"run\":%u,\"kernel\":\"%s\",\"ia\":\"%s\",\"cpus\":%u,\"khz\":%u,\"loop\":%llu",
+	    number, utsname()->release, ia, num_online_cpus(), khz, loop);
 	params_print(&perf_json, true);
 	say(&perf_result, "\n");
 	for (m = 0; m < METRICS; m++) {
