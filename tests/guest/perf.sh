@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# perf.sh PROVIDER [short | UNIT [SWEEP...]]: the performance example. Short: every mode,
+# perf.sh rxe|siw|null [short | UNIT [SWEEP...]]: the performance example. Short: every mode,
 # so that it stays right. With a unit (ns, cycles, insn): the named sweeps, or all, for
 # numbers. What follows is printed: lines with "tell:", for people and in JSON.
 # shellcheck shell=sh disable=SC2154,SC2086
 p=$1 unit=${2:-short} kd_perf=/sys/kernel/debug/kdperf
 [ $# -lt 2 ] || shift
 shift
-sweeps=${*:-modes ctx segs size lmrs eps suppressed posters refuse}
+all="modes ctx segs size lmrs eps suppressed posters refuse"
 
-loopback_dev "$p"
+if [ "$p" = null ]; then
+	ip link add kd0 type dummy
+	ip addr add 192.0.2.1/24 dev kd0
+	ip link set kd0 up
+	mp rdma_cm
+	insmod "$KO/kdnull.ko" netdev=kd0
+	ia=kdnull0-1
+else
+	loopback_dev "$p"
+	ia=${p}0-1
+fi
 counts() { rdma resource show | sed 's/^[0-9]*: //'; }
 all_gone() { [ "$(counts)" = "$empty" ]; }
 perf() { echo "run $*" >$kd_perf/do; }
@@ -74,13 +84,13 @@ refuse() {
 
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 empty=$(counts)
-must "kdperf.ko loads" insmod "$KO/kdperf.ko" ia="${p}0-1"
+must "kdperf.ko loads" insmod "$KO/kdperf.ko" ia="$ia"
 case $unit in
 short)	unit=ns length="blocks=3 groups=2" most_lmrs="1 64" most_eps="1 16" ;;
 insn)	length="blocks=5 groups=16" most_lmrs="1 64 4096" most_eps="1 64 256" ;;
 *)	length="blocks=21 groups=64" most_lmrs="1 64 4096 65536" most_eps="1 64 1024" ;;
 esac
-for sweep in $sweeps; do
+for sweep in ${*:-$all}; do
 	$sweep
 done
 sed 's/^/tell: /' $kd_perf/result

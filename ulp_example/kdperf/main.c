@@ -24,7 +24,7 @@
 
 #include "kdperf.h"
 
-#define MAX_SAMPLES	(1 << 18)	/* of one kind, by one way, in a run */
+#define MAX_SAMPLES	262144	/* of one kind, by one way, in a run */
 
 static char *ia;
 static ushort port = 4720;
@@ -41,7 +41,7 @@ void *perf_mem[2];
 DECLARE_WAIT_QUEUE_HEAD(perf_wait);
 
 static DEFINE_MUTEX(perf_mutex);	/* one order at a time */
-static atomic_t faults, gate;
+static atomic_t faults, arrived, awake;
 static u32 runs;
 static struct dentry *perf_dir;
 static struct debugfs_blob_wrapper result_file, json_file;
@@ -303,16 +303,21 @@ static int wait_both(struct lane *lane)
 	return 0;
 }
 
-/* No poster passes before all are there. */
+/* No poster passes before all are there; then all begin at the same time. */
 static void lane_gate(struct lane *lane)
 {
-	u32 want = ++lane->gates * run.posters;
+	int want = ++lane->gates * run.posters;
 
 	if (run.posters == 1)
 		return;
-	atomic_inc(&gate);
-	while ((u32)atomic_read(&gate) < want && !perf_faults())
-		cond_resched();
+	atomic_inc(&arrived);
+	wake_up_all(&perf_wait);
+	/* asleep: a provider may have work to do on this CPU, for another poster */
+	if (!await(atomic_read(&arrived) >= want))
+		fault("not all posters came");
+	atomic_inc(&awake);
+	while (atomic_read(&awake) < want && !perf_faults())
+		cpu_relax();
 }
 
 /* A batch: receives, requests, completions; each between two looks at the clock. */
@@ -438,7 +443,8 @@ static int block(const struct way *way, u32 number, u64 *sums)
 	int err = 0;
 	u32 n;
 
-	atomic_set(&gate, 0);
+	atomic_set(&arrived, 0);
+	atomic_set(&awake, 0);
 	for (n = 0; n < run.posters; n++)
 		lane_reset(&lanes[n], way, number);
 	for (n = 0; n < run.posters; n++) {
@@ -552,7 +558,7 @@ static int do_run(char *args)
 
 	for (p = params; p < params + ARRAY_SIZE(params); p++)
 		*p->value = p->deflt;
-	while (!err && (arg = strsep(&args, " \n"))) {
+	while (!err && (arg = strsep(&args, "\n "))) {
 		char *name = strsep(&arg, "=");
 
 		if (*name)
@@ -591,7 +597,7 @@ static ssize_t order_write(struct file *file, const char __user *from, size_t le
 	if (copy_from_user(line, from, len))
 		return -EFAULT;
 	line[len] = '\0';
-	word = strsep(&args, " \n");
+	word = strsep(&args, "\n ");
 	mutex_lock(&perf_mutex);
 	err = !strcmp(word, "run") ? do_run(args) : !strcmp(word, "clear") ? do_clear(args) :
 	      -EINVAL;

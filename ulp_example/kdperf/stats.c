@@ -202,7 +202,7 @@ static void tell_text(const char *what, const struct outcome *o, const struct wa
 	int side;
 
 	for (side = 0; side < 2; side++)
-		say(t, "  %-18s %-8s %12s %s (blocks %s to %s; 99 %% of the samples below %s)\n",
+		say(t, "  %-18s %-8s %12s %s (blocks %s to %s; 99 %% of samples below %s)\n",
 		    side ? "" : what, ways[side]->name, decimal(o->way[side].median), unit,
 		    decimal(o->way[side].low), decimal(o->way[side].high),
 		    decimal(o->p99[side]));
