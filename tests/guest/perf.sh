@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # perf.sh rxe|siw|null [short | UNIT [SWEEP...]]: the performance example. Short: every mode,
 # so that it stays right. With a unit (ns, cycles, insn): the named sweeps, or all, for
-# numbers. What follows is printed: lines with "tell:", for people and in JSON.
+# numbers. Printed: what was found, with "tell:" before it, and in JSON, with "json:".
 # shellcheck shell=sh disable=SC2154,SC2086
 p=$1 unit=${2:-short} kd_perf=/sys/kernel/debug/kdperf
 [ $# -lt 2 ] || shift
@@ -94,7 +94,7 @@ for sweep in ${*:-$all}; do
 	$sweep
 done
 sed 's/^/tell: /' $kd_perf/result
-sed 's/^/tell: json /' $kd_perf/json
+sed 's/^/json: /' $kd_perf/json
 step "kdperf.ko unloads" timeout 100 rmmod kdperf
 step "nothing is left" until_true 60 all_gone
 step "kdapl.ko unloads" rmmod kdapl

@@ -73,7 +73,7 @@ struct lane {
 	u32 started;
 	u64 start;			/* pingpong: of the round trip */
 	const struct way *way;		/* of the block under way */
-	u32 block;
+	u32 b, block;			/* which of the two ways, and its how manieth block */
 	struct completion *done;
 };
 
@@ -113,6 +113,7 @@ extern wait_queue_head_t perf_wait;
 int perf_fault(void);		/* counts one, and tells how many there were */
 int perf_faults(void);
 void perf_next(struct side *side, bool recv);
+int perf_wait_done(struct lane *lane, u32 from, u32 to, u64 *spent);
 void perf_shuffle(u32 *keys);
 
 static inline size_t perf_bytes(void)
@@ -188,21 +189,6 @@ static inline u64 perf_cycles(void)
 #endif
 }
 
-/* How many ticks a loop of 2,000 instructions takes. */
-static inline u64 perf_loop(void)
-{
-	u64 start = perf_cycles();
-	u32 i = 1000;
-
-#ifdef CONFIG_X86_64
-	asm volatile("1: dec %0; jnz 1b" : "+r" (i));
-#else
-	while (i--)
-		barrier();
-#endif
-	return perf_cycles() - start;
-}
-
 /* raw.c */
 extern const struct way raw_way;
 int raw_open(const struct sockaddr_storage *addr, u16 port);
@@ -227,11 +213,8 @@ void stats_close(void);
 /* Thousandths of a clock tick, sample @i of a block; -1: of one that does not count. */
 void stats_add(int side, enum metric m, u32 block, u32 i, u64 ticks, u32 ops);
 void stats_clock(bool start);
+u64 perf_loop(void);
 void stats_tell(u32 number, const char *ia, const struct way *const *ways);
-
-struct param;
-struct text;
-void params_print(struct text *text, bool json);
 
 /* The two files with results. */
 struct text {
@@ -242,5 +225,6 @@ struct text {
 extern struct text perf_result, perf_json;
 #define TEXT_SIZE	(256 * 1024)
 __printf(2, 3) void say(struct text *text, const char *fmt, ...);
+void params_print(struct text *text, bool json);
 
 #endif /* KDPERF_H */

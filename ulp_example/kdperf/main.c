@@ -46,18 +46,23 @@ static u32 runs;
 static struct dentry *perf_dir;
 static struct debugfs_blob_wrapper result_file, json_file;
 
-/* What an order may say, in words where there are some. Zero is a default, too. */
+static const char *const modes[] = { "post", "pingpong", "stream", "refuse", NULL };
+static const char *const ops[] = { "send", "write", "read", "srq", NULL };
+static const char *const ctxs[] = { "softirq", "workqueue", "poll", NULL };
+static const char *const bads[] = { "garbage", "null", "stale", "type", "lkey", "range", NULL };
+static const char *const unit_names[] = { "ns", "cycles", "insn", NULL };
+
+/* What an order may say: the first of some words, or a number. */
 static const struct param {
 	const char *name;
 	u32 *value, deflt, min, max;
 	const char *const *words;
 } params[] = {
-#define WORDS(...)	0, 0, 0, (const char *const []){ __VA_ARGS__, NULL }
-	{ "mode", &run.mode, WORDS("post", "pingpong", "stream", "refuse") },
-	{ "op", &run.op, WORDS("send", "write", "read", "srq") },
-	{ "ctx", &run.ctx, WORDS("softirq", "workqueue", "poll") },
-	{ "bad", &run.bad, WORDS("garbage", "null", "stale", "type", "lkey", "range") },
-	{ "unit", &run.unit, WORDS("ns", "cycles", "insn") },
+	{ "mode", &run.mode, .words = modes },
+	{ "op", &run.op, .words = ops },
+	{ "ctx", &run.ctx, .words = ctxs },
+	{ "bad", &run.bad, .words = bads },
+	{ "unit", &run.unit, .words = unit_names },
 	{ "size", &run.size, U32_MAX, 0, 1 << 20 },	/* U32_MAX: by the mode */
 	{ "segs", &run.segs, 1, 0, U32_MAX },		/* more than there are: all there are */
 	{ "lmrs", &run.lmrs, 1, 1, 65536 },
@@ -208,7 +213,7 @@ static void pingpong_next(struct side *side, bool recv)
 		return;
 	}
 	now = perf_cycles();
-	stats_add(way != &raw_way, M_POST, lane->block, lane->started - 1, now - lane->start, 1);
+	stats_add(lane->b, M_POST, lane->block, lane->started - 1, now - lane->start, 1);
 	if (lane->started == all)
 		return;
 	lane->started++;
@@ -253,54 +258,35 @@ static bool side_done(const struct side *side)
 }
 
 /*
- * Take what comes back at one end until all of it is there. @spent: ticks in polls that
- * brought something; not those while the provider was at work.
+ * Until all has come back that ends @from to @to wait for. @spent: ticks in polls that
+ * brought something, not those while the provider was at work.
  */
-static int poll_side(struct lane *lane, struct side *side, u64 *spent)
+int perf_wait_done(struct lane *lane, u32 from, u32 to, u64 *spent)
 {
+	struct side *a = &lane->side[from], *b = &lane->side[to];
 	unsigned long end = jiffies + LONG;
 	u64 start;
 	int n;
 
-	while (!side_done(side) && !perf_faults()) {
+	if (run.ctx != CTX_POLL && await(side_done(a) && side_done(b)))
+		return 0;
+	while (!(side_done(a) && side_done(b)) && !perf_faults()) {
+		if (run.ctx != CTX_POLL || time_after(jiffies, end))
+			return fault("%s: %u of %u and %u of %u completions", lane->way->name,
+				     a->got, a->want, b->got, b->want);
 		local_bh_disable();
 		start = perf_cycles();
-		n = lane->way->poll(lane, side->index);
+		n = lane->way->poll(lane, from);
+		if (from != to)
+			n += lane->way->poll(lane, to);
 		start = perf_cycles() - start;
 		local_bh_enable();
 		if (n)
 			*spent += start;
-		else if (time_after(jiffies, end))
-			return fault("%s: %u of %u completions", lane->way->name, side->got,
-				     side->want);
 		else
-			schedule();	/* on this very CPU, maybe */
+			schedule();	/* the provider runs on this very CPU, maybe */
 	}
-	return 0;
-}
-
-/* Until both ends have all they want. Ping-pong and stream need both polled in turn. */
-static int wait_both(struct lane *lane)
-{
-	struct side *a = &lane->side[0], *b = &lane->side[1];
-	unsigned long end = jiffies + LONG;
-
-	if (run.ctx != CTX_POLL)
-		return await(side_done(a) && side_done(b)) ? 0 :
-		       fault("%s: %u of %u and %u of %u completions", lane->way->name, a->got,
-			     a->want, b->got, b->want);
-	while (!(side_done(a) && side_done(b)) && !perf_faults()) {
-		int n;
-
-		local_bh_disable();
-		n = lane->way->poll(lane, 0) + lane->way->poll(lane, 1);
-		local_bh_enable();
-		if (time_after(jiffies, end))
-			return fault("%s: not all came back", lane->way->name);
-		if (!n)
-			schedule();
-	}
-	return 0;
+	return perf_faults() ? -EIO : 0;
 }
 
 /* No poster passes before all are there; then all begin at the same time. */
@@ -325,7 +311,6 @@ static int lane_batch(struct lane *lane, u32 group)
 {
 	bool owner = !run.shared || !lane->n, recvs = perf_recvs() && lane->way->recv;
 	u32 posts = run.batch * (run.shared ? run.posters : 1), events;
-	int way = lane->way != &raw_way && lane->way != &accept_way;
 	u32 sample = group * run.posters + lane->n;
 	u64 start, done, spent[2] = {};
 	int err = 0;
@@ -341,7 +326,7 @@ static int lane_batch(struct lane *lane, u32 group)
 		err = lane->way->recv(lane, 1, posts);
 		done = perf_cycles();
 		local_bh_enable();
-		stats_add(way, M_RECV, lane->block, sample, done - start, posts);
+		stats_add(lane->b, M_RECV, lane->block, sample, done - start, posts);
 	}
 	lane_gate(lane);
 	if (err)
@@ -350,28 +335,29 @@ static int lane_batch(struct lane *lane, u32 group)
 	start = perf_cycles();
 	err = lane->way->post(lane, 0, run.batch);
 	done = perf_cycles();
-	stats_add(way, M_POST, lane->block, sample, done - start, run.batch);
+	stats_add(lane->b, M_POST, lane->block, sample, done - start, run.batch);
 	local_bh_enable();
 	if (err || !events || !owner)
 		return err;
 	if (run.ctx == CTX_POLL) {
-		err = poll_side(lane, &lane->side[0], &spent[0]) ?:
-		      poll_side(lane, &lane->side[1], &spent[1]);
+		err = perf_wait_done(lane, 0, 0, &spent[0]) ?:
+		      perf_wait_done(lane, 1, 1, &spent[1]);
 		if (recvs && run.posters == 1)
-			stats_add(way, M_DONE2, lane->block, sample, spent[1], posts);
+			stats_add(lane->b, M_DONE2, lane->block, sample, spent[1], posts);
 	} else {
-		err = wait_both(lane);
+		err = perf_wait_done(lane, 0, 1, NULL);
 		spent[0] = perf_cycles() - done;
 		events += recvs ? posts : 0;
 	}
 	if (run.posters == 1)
-		stats_add(way, M_DONE, lane->block, sample, spent[0], events);
+		stats_add(lane->b, M_DONE, lane->block, sample, spent[0], events);
 	return err;
 }
 
 static int lane_pingpong(struct lane *lane)
 {
 	u32 all = run.groups * run.batch;
+	u64 spent;
 	int err = 0;
 
 	lane->side[0].want = perf_recvs() ? 2 * all : all;
@@ -383,21 +369,21 @@ static int lane_pingpong(struct lane *lane)
 	lane->start = perf_cycles();
 	err = err ?: lane->way->post(lane, 0, 1);
 	local_bh_enable();
-	return err ?: wait_both(lane);
+	return err ?: perf_wait_done(lane, 0, 1, &spent);
 }
 
 static int lane_stream(struct lane *lane)
 {
 	u32 all = run.groups * run.batch;
-	u64 start;
+	u64 start, spent;
 	int err;
 
 	lane->side[0].want = all;
 	lane->side[1].want = perf_recvs() ? all : 0;
 	start = perf_cycles();
 	stream_next(&lane->side[0], false);
-	err = wait_both(lane);
-	stats_add(lane->way != &raw_way, M_POST, lane->block, 0, perf_cycles() - start, all);
+	err = perf_wait_done(lane, 0, 1, &spent);
+	stats_add(lane->b, M_POST, lane->block, 0, perf_cycles() - start, all);
 	return err;
 }
 
@@ -417,7 +403,7 @@ static int lane_main(void *data)
 	kthread_complete_and_exit(lane->done, 0);
 }
 
-static void lane_reset(struct lane *lane, const struct way *way, u32 block)
+static void lane_reset(struct lane *lane, const struct way *const *ways, u32 number)
 {
 	int i;
 
@@ -428,15 +414,19 @@ static void lane_reset(struct lane *lane, const struct way *way, u32 block)
 		side->index = i;
 		side->lane = lane;
 	}
-	lane->way = way;
-	lane->block = block;
+	lane->b = number & 1;
+	lane->way = ways[lane->b];
+	lane->block = number / 2;
 	lane->gates = 0;
 	lane->started = 0;
 	lane->err = 0;
 }
 
-/* @sums: what the numbers of all that came back add up to; the same for each way. */
-static int block(const struct way *way, u32 number, u64 *sums)
+/*
+ * Block @number of a run. @sums: what the numbers of all that came back add up to; the
+ * same in every block.
+ */
+static int block(const struct way *const *ways, u32 number, u64 *sums)
 {
 	DECLARE_COMPLETION_ONSTACK(done);
 	u64 sum[2] = {};
@@ -446,7 +436,7 @@ static int block(const struct way *way, u32 number, u64 *sums)
 	atomic_set(&arrived, 0);
 	atomic_set(&awake, 0);
 	for (n = 0; n < run.posters; n++)
-		lane_reset(&lanes[n], way, number);
+		lane_reset(&lanes[n], ways, number);
 	for (n = 0; n < run.posters; n++) {
 		struct task_struct *task = kthread_create(lane_main, &lanes[n], "kdperf/%u", n);
 
@@ -470,9 +460,9 @@ static int block(const struct way *way, u32 number, u64 *sums)
 	}
 	if (!err && perf_faults())
 		err = -EIO;
-	if (!err && way->recv && sums && (sum[0] != sums[0] || sum[1] != sums[1])) {
+	if (!err && ways[number & 1]->recv && (sum[0] != sums[0] || sum[1] != sums[1])) {
 		if (sums[0] | sums[1])
-			err = fail("%s: others came back than posted", way->name);
+			err = fail("others came back than posted");
 		sums[0] = sum[0];
 		sums[1] = sum[1];
 	}
@@ -486,10 +476,10 @@ static int blocks(const struct way *const *ways)
 	u32 i;
 
 	/* a round that nobody counts */
-	err = block(ways[0], 0, sums) ?: block(ways[1], 0, sums);
+	err = block(ways, 0, sums) ?: block(ways, 1, sums);
 	stats_clock(true);
 	for (i = 0; i <= 2 * run.blocks && !err; i++) {
-		err = block(ways[i & 1], i / 2, sums);
+		err = block(ways, i, sums);
 		if (signal_pending(current))
 			err = -EINTR;
 	}
@@ -523,7 +513,7 @@ static int measure(void)
 	for (i = 0; i < run.posters; i++) {
 		lanes[i].n = i;
 		spin_lock_init(&lanes[i].lock);
-		lane_reset(&lanes[i], NULL, 0);
+		lane_reset(&lanes[i], pairs[0], 0);
 	}
 	err = stats_open(run_samples()) ?: dapl_open(port, &limits.addr) ?:
 	      raw_open(&limits.addr, port + 1) ?: blocks(ways);
@@ -577,16 +567,6 @@ static int do_run(char *args)
 	return err;
 }
 
-/* clear: both files are empty again. */
-static int do_clear(char *args)
-{
-	result_file.size = 0;
-	json_file.size = 0;
-	perf_result.len = 0;
-	perf_json.len = 0;
-	return 0;
-}
-
 static ssize_t order_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
 {
 	char line[256], *args = line, *word;
@@ -599,8 +579,7 @@ static ssize_t order_write(struct file *file, const char __user *from, size_t le
 	line[len] = '\0';
 	word = strsep(&args, "\n ");
 	mutex_lock(&perf_mutex);
-	err = !strcmp(word, "run") ? do_run(args) : !strcmp(word, "clear") ? do_clear(args) :
-	      -EINVAL;
+	err = strcmp(word, "run") ? -EINVAL : do_run(args);
 	mutex_unlock(&perf_mutex);
 	return err ?: len;
 }

@@ -55,7 +55,7 @@ static struct {
 	struct ib_mr **mr;	/* the requests', and the one of the other end */
 	u32 *keys;		/* of the former, in the order of their use */
 	struct ib_cqe cqe;	/* of a registration */
-	bool registered, closing;
+	bool closing;
 	struct raw_lane lane[MAX_POSTERS];
 	struct raw_ep *accepting;
 } *all;
@@ -315,23 +315,12 @@ static int connect(struct raw_ep *ep, const struct sockaddr_storage *addr, u16 p
 
 static void registered(struct ib_cq *cq, struct ib_wc *wc)
 {
+	struct side *side = cq->cq_context;
+
 	if (wc->status != IB_WC_SUCCESS)
 		fault("registration: %s", ib_wc_status_msg(wc->status));
-	WRITE_ONCE(all->registered, true);
+	WRITE_ONCE(side->got, side->got + 1);
 	wake_up_all(&perf_wait);
-}
-
-static int wait_registered(void)
-{
-	unsigned long end = jiffies + LONG;
-
-	if (run.ctx != CTX_POLL)
-		return await(READ_ONCE(all->registered)) ? 0 : -ETIMEDOUT;
-	while (!all->registered && !perf_faults() && time_before(jiffies, end)) {
-		if (!raw_poll(&lanes[0], 0))
-			schedule();
-	}
-	return all->registered && !perf_faults() ? 0 : -ETIMEDOUT;
 }
 
 /* As an LMR is made: a fast registration of the memory of one end. */
@@ -345,6 +334,7 @@ static int make_mr(struct ib_mr **mr, u32 side, int access)
 		.access = access,
 	};
 	u32 pages = perf_bytes() >> PAGE_SHIFT;
+	u64 spent;
 	int err;
 
 	*mr = ib_alloc_mr(all->pd, IB_MR_TYPE_MEM_REG, pages);
@@ -356,8 +346,9 @@ static int make_mr(struct ib_mr **mr, u32 side, int access)
 	all->dma[side] = (*mr)->iova;
 	wr.mr = *mr;
 	wr.key = (*mr)->rkey;
-	all->registered = false;
-	return ib_post_send(all->lane[0].ep[0].end[0].qp, &wr.wr, NULL) ?: wait_registered();
+	lanes[0].side[0].want++;
+	return ib_post_send(all->lane[0].ep[0].end[0].qp, &wr.wr, NULL) ?:
+	       perf_wait_done(&lanes[0], 0, 0, &spent);
 }
 
 static int make_mrs(void)
