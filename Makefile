@@ -22,7 +22,7 @@ help:
 	@echo '  make lint          static checks; silent when clean'
 	@echo '  make soak          load, traffic, unplug and unload again and again (N=$(N) times)'
 	@echo '  make bench         connections and registrations per second, with kDAPL and without'
-	@echo '  make modules       build kdapl.ko and kdping.ko for kernel KVER=$(KVER)'
+	@echo '  make modules       build kdapl.ko and the examples for kernel KVER=$(KVER)'
 	@echo '  make install       install them for that kernel (as root)'
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
 	@echo '  make clean         remove what was built here (caches of the test kernels:'
