@@ -85,10 +85,12 @@ refuse() {
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 empty=$(counts)
 must "kdperf.ko loads" insmod "$KO/kdperf.ko" ia="$ia"
+most_lmrs="1 64 4096 65536" most_eps="1 64 256"
+[ "$p" != null ] || most_eps="1 64 4096"
 case $unit in
 short)	unit=ns length="blocks=3 groups=2" most_lmrs="1 64" most_eps="1 16" ;;
-insn)	length="blocks=5 groups=16" most_lmrs="1 64 4096" most_eps="1 64 256" ;;
-*)	length="blocks=21 groups=64" most_lmrs="1 64 4096 65536" most_eps="1 64 1024" ;;
+insn)	length="blocks=5 groups=16" ;;
+*)	length="blocks=21 groups=64" ;;
 esac
 for sweep in ${*:-$all}; do
 	$sweep

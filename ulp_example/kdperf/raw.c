@@ -475,9 +475,10 @@ static void close_ep(struct raw_ep *ep)
 		if (IS_ERR_OR_NULL(id))
 			continue;
 		if (id->qp) {
-			if (run.op == OP_SRQ)
+			/* nobody polls any more with CTX_POLL, and draining would be slow */
+			if (run.op == OP_SRQ && run.ctx != CTX_POLL)
 				ib_drain_sq(id->qp);
-			else
+			else if (run.ctx != CTX_POLL)
 				ib_drain_qp(id->qp);
 			rdma_destroy_qp(id);
 		}
