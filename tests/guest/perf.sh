@@ -92,7 +92,8 @@ short)	unit=ns length="blocks=3 groups=2" most_lmrs="1 64" most_eps="1 16" ;;
 insn)	length="blocks=5 groups=16" ;;
 *)	length="blocks=21 groups=64" ;;
 esac
-for sweep in ${*:-$all}; do
+sweeps="$*"
+for sweep in ${sweeps:-$all}; do
 	$sweep
 done
 sed 's/^/tell: /' $kd_perf/result

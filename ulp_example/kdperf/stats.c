@@ -155,7 +155,7 @@ struct outcome {
 	struct median way[2];		/* of the blocks, and quartiles */
 	s64 p99[2];
 	struct median diff, noise;	/* and between what they are */
-	u32 percent;			/* of noise */
+	u32 percent;			/* that the verbs differ from themselves */
 };
 
 static s64 p99(int side, enum metric m, u32 n)
@@ -190,7 +190,9 @@ static void reckon(enum metric m, struct outcome *o)
 	for (b = 0; b < n; b++)
 		v[b] = block[0][b + 1] - block[0][b];
 	o->noise = median(v, n, ranks95(n));
-	o->percent = div64_u64(100 * max(abs(o->noise.low), abs(o->noise.high)),
+	/* a machine that changes its mind in the middle of the run is noisy as well */
+	o->percent = div64_u64(100 * max3(abs(o->noise.low), abs(o->noise.high),
+					  (o->way[0].high - o->way[0].low) / 2),
 			       max_t(s64, o->way[0].median, 1));
 }
 
