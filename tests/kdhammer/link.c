@@ -30,7 +30,7 @@ static u8 *slot_buf(struct hammer *h, int i, bool read)
 /*
  * Soft-iWARP answers with wrong bytes when few come from both sides of a page boundary
  * (D-36), and gives TCP the memory itself from a page on, so that what comes later is
- * seen (D-70): make it one byte in the first case, less than a page in the other.
+ * seen (D-75): make it one byte in the first case, less than a page in the other.
  */
 static void siw_can_answer(const struct hammer *h, u32 *at, u32 *length)
 {
@@ -169,7 +169,7 @@ static int hammer_rest(struct link *link)
 
 	if (!await(READ_ONCE(h->busy) == 0))
 		return fail("%d requests of the hammer are lost", h->busy);
-	/* soft-iWARP may be interrupted while it copies an answer, and goes on later (D-70) */
+	/* soft-iWARP may be interrupted while it copies an answer, and goes on later (D-75) */
 	if (h->seen > (ham_exact && !ham_owner.iwarp ? 0 : 1))
 		return fail("%u Reads have brought what came later", h->seen);
 	ham_slack += h->seen;
