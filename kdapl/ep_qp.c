@@ -65,8 +65,11 @@ static struct kdapl_ring *kdapl_ring_alloc(struct kdapl_half *half, bool recv, u
 	if (!ring)
 		return NULL;
 	ring->half = half;
+	ring->handle = half->handle;
 	ring->recv = recv;
 	ring->mask = size - 1;
+	ring->done_mask = ring->mask;
+	ring->odd = recv ? KDAPL_ODD_EARLY : 0;
 	ring->slots = slots;
 	ring->max_sge = max_sge;
 	ring->stride = max(max_sge, 2U);	/* two: siw_split_short() */
@@ -240,6 +243,53 @@ static int half_create_qp(struct kdapl_half *half)
 	return half_qp_init(half);
 }
 
+static void ring_open(struct kdapl_ring *ring)
+{
+	struct kdapl_half *half = ring->half;
+
+	ring->ia = half->ep->obj.ia;
+	ring->qp = half->qp;
+	ring->domain[0] = kdapl_pd_domain(half->pd);
+	ring->domain[1] = (unsigned long)half->handle;
+	ring->sink = DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+}
+
+/* What Receives may be without a closer look (post.c); of requests nothing is known yet. */
+static void half_open_recvs(struct kdapl_half *half)
+{
+	ring_open(half->sq);
+	ring_open(half->rq);
+	half->rq->max_iov[0] = half->attr.max_recv_iov;
+	half->rq->flags[0] = half->attr.recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG;
+}
+
+/* The same for Send, Write and Read, once it is known what the connection allows. */
+static void half_open_requests(struct kdapl_half *half)
+{
+	const DAT_EP_ATTR *attr = &half->attr;
+	struct kdapl_ring *ring = half->sq;
+	u8 flags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
+		   (attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+
+	ring->max_message = attr->max_message_size;
+	ring->max_rdma = attr->max_rdma_size;
+	ring->flags[DAT_DTO_SEND] = flags | DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	ring->flags[DAT_DTO_RDMA_WRITE] = flags;
+	ring->flags[DAT_DTO_RDMA_READ] = flags;
+	if (half->dev->iwarp) {
+		ring->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
+		ring->flags[DAT_DTO_RDMA_READ] &= ~DAT_COMPLETION_BARRIER_FENCE_FLAG; /* D-14 */
+	}
+	if (half->dev->siw) {	/* it wants a closer look at everything */
+		ring->max_reads = half->read_depth;
+		return;
+	}
+	ring->max_iov[DAT_DTO_SEND] = attr->max_request_iov;
+	ring->max_iov[DAT_DTO_RDMA_WRITE] = attr->max_rdma_write_iov;
+	if (attr->max_rdma_read_out && half->read_depth)
+		ring->max_iov[DAT_DTO_RDMA_READ] = attr->max_rdma_read_iov;
+}
+
 /* How many WRs and DTOs the send queue must hold (D-09). */
 static u32 half_sq_slots(struct kdapl_half *half, const DAT_EP_ATTR *attr, u32 *interval)
 {
@@ -337,6 +387,8 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	half->sq->depth = attr->max_request_dtos;
 	half->sq->interval = interval;
 	half->sq->ooo = dev->siw;
+	if (half->sq->ooo)
+		half->sq->odd |= KDAPL_ODD_EVER;
 	half->rq->depth = half->rq->slots;
 
 	half->pd = conf->pz->pd;
@@ -347,6 +399,7 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	ret = half_create_qp(half);
 	if (ret)
 		goto err_qp;
+	half_open_recvs(half);
 	if (half->pool) {
 		kdapl_pool_attach(half->pool, half);
 		kdapl_evd_watch(half);
@@ -667,7 +720,7 @@ void kdapl_half_established(struct kdapl_half *half)
 		return;
 	cancel_delayed_work(&half->timer);
 	spin_lock_irq(&ep->lock);
-	half->sq->max_reads = half->dev->siw ? half->read_depth : 0;
+	half_open_requests(half);
 	up = kdapl_ep_step(ep, KDAPL_IN_ESTABLISHED) != KDAPL_EP_REFUSED;
 	spin_unlock_irq(&ep->lock);
 	if (!up)

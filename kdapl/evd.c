@@ -809,15 +809,19 @@ static DAT_RETURN evd_empty(struct kdapl_evd *evd)
 static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked, DAT_RETURN *ret)
 {
 	bool sched, again = false;
-	struct kdapl_event ev;
+	enum kdapl_next next;
 	unsigned long flags;
 	u32 silent;
 
 	spin_lock_irqsave(&evd->lock, flags);
 	silent = evd->silent;
-	if (kdapl_evd_take(evd, &ev)) {
-		kdapl_event_fill(evd, &ev, event);
-		kdapl_event_release(&ev);
+	next = kdapl_evd_usual(evd, event, NULL);
+	if (next == KDAPL_NEXT_OTHER && kdapl_evd_take(evd, &evd->scratch)) {
+		kdapl_event_fill(evd, &evd->scratch, event);
+		kdapl_event_release(&evd->scratch);
+		next = KDAPL_NEXT_USUAL;
+	}
+	if (likely(next == KDAPL_NEXT_USUAL)) {
 		/* there is room now for what the engine counts */
 		sched = evd->watching;
 		*ret = DAT_SUCCESS;
@@ -834,6 +838,15 @@ static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked, DA
 	if (unlikely(sched))
 		kdapl_evd_sched(evd);
 	return again;
+}
+
+/* Store by store: a memset() of this size may become a string instruction, which is slow. */
+static __always_inline void event_clear_extension(DAT_EVENT *event)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(event->event_extension_data); i++)
+		WRITE_ONCE(event->event_extension_data[i], 0);
 }
 
 /**
@@ -862,7 +875,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	} else if (unlikely(!event)) {
 		ret = kdapl_arg_err(2);
 	} else {
-		memset(event->event_extension_data, 0, sizeof(event->event_extension_data));
+		event_clear_extension(event);
 		while (evd_dequeue(evd, event, &looked, &ret))
 			;
 	}

@@ -24,6 +24,10 @@
 /* Events moved into the store in one go, under the lock. */
 #define SETTLE_PIECE	64
 
+/* Flags of requests and Receives whose success is not simply an event that is due. */
+#define WR_UNUSUAL	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
+			 KDAPL_WR_BROKEN | KDAPL_WR_INVALIDATED)
+
 static void event_bind(struct kdapl_event *ev, const struct kdapl_ring *ring,
 		       const struct kdapl_wr *wr, unsigned int status)
 {
@@ -218,6 +222,7 @@ static void ring_end(struct kdapl_evd *evd, struct kdapl_ring *ring)
 	if (ring->ended)
 		return;
 	WRITE_ONCE(ring->ended, true);
+	ring->odd |= KDAPL_ODD_EVER;
 	smp_mb();	/* before head is read again; pairs with the one in post_flush() */
 	ring_settle_all(ring);
 	ring_mark_ready(evd, ring);
@@ -354,6 +359,8 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 	}
 	if (unlikely(READ_ONCE(ring->half->phase) < KDAPL_HALF_UP || pos != ring->tail)) {
 		WRITE_ONCE(wr->state, KDAPL_WR_DONE);
+		if (pos != ring->tail)
+			ring->odd |= KDAPL_ODD_EVER;
 		early_recv(ring->half, wc->status);
 		ring_mark_ready(evd, ring);
 		ring_check_recv_end(evd, ring);
@@ -523,6 +530,8 @@ bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev)
 			if (ring_next(ring, ev))
 				return true;
 			list_del_init(&ring->ready);
+			if (READ_ONCE(ring->half->phase) >= KDAPL_HALF_UP)
+				ring->odd &= ~KDAPL_ODD_EARLY;
 		}
 		if (evd->batch_pos == evd->batch_n && !evd_refill(evd))
 			return false;
@@ -533,6 +542,95 @@ bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev)
 			return false;
 		}
 	}
+}
+
+/*
+ * Is this a completion without anything special about it: of a request or Receive that
+ * succeeded, that is an event, and that ends the turn of no other?
+ */
+static __always_inline bool wc_usual(const struct ib_wc *wc)
+{
+	struct kdapl_wr *wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
+	const struct kdapl_ring *ring;
+
+	if (unlikely(wc->wr_cqe->done != kdapl_wr_done || wc->status != IB_WC_SUCCESS))
+		return false;
+	if (unlikely(wr->op > DAT_DTO_RECEIVE || (wr->flags & WR_UNUSUAL)))
+		return false;
+	ring = kdapl_wr_ring(wr);
+	if (unlikely(ring->odd))
+		return false;
+	if (!ring->recv)
+		return !wr->settles;
+	return !(wc->wc_flags & IB_WC_WITH_INVALIDATE) &&
+	       wr->index == (ring->tail & ring->done_mask);
+}
+
+/* Report it. */
+static __always_inline void usual_event(struct kdapl_evd *evd, const struct ib_wc *wc,
+					DAT_EVENT *event)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
+	struct kdapl_wr *wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
+	struct kdapl_ring *ring = kdapl_wr_ring(wr);
+	u32 tail = ring->tail;
+
+	event->event_number = DAT_DTO_COMPLETION_EVENT;
+	event->evd_handle = evd->obj.handle;
+	dto->ep_handle = ring->handle;
+	dto->user_cookie.as_64 = wr->cookie;
+	dto->status = DAT_DTO_SUCCESS;
+	dto->transfered_length = wr->length;
+	dto->operation = wr->op;
+	dto->rmr_context = 0;
+	if (ring->recv) {
+		dto->transfered_length = wc->byte_len;
+		ring->reaped++;
+	} else {
+		ring->dtos_done = wr->seq;
+		tail += (wr->index - tail) & ring->done_mask;
+	}
+	/* tail last: pairs with the acquire of the poster, which reads it first */
+	smp_store_release(&ring->tail, tail + 1);
+}
+
+/* Is there an event behind the one in hand? @polled: the CQs have just been looked at. */
+static __always_inline bool usual_more(struct kdapl_evd *evd, bool polled)
+{
+	if (evd->batch_pos == evd->batch_n && (polled || !evd_refill(evd)))
+		return false;
+	return likely(wc_usual(&evd->batch[evd->batch_pos])) || kdapl_evd_more(evd);
+}
+
+/**
+ * kdapl_evd_usual - take the next event if it is an ordinary completion
+ * @evd: the EVD; evd->lock held
+ * @event: filled with it, but for what lies behind the data of the event
+ * @more: whether there is another event; or NULL
+ *
+ * Return: what was found. Unless that is a usual event nothing has changed.
+ */
+enum kdapl_next kdapl_evd_usual(struct kdapl_evd *evd, DAT_EVENT *event, bool *more)
+{
+	bool polled = false;
+
+	lockdep_assert_held(&evd->lock);
+	if (unlikely(evd->store_count || !list_empty(&evd->ready)))
+		return KDAPL_NEXT_OTHER;
+	if (evd->batch_pos == evd->batch_n) {
+		if (!evd_refill(evd)) {
+			evd->again = false;
+			return KDAPL_NEXT_NONE;
+		}
+		/* fewer than asked for: these were all, if there are no other CQs */
+		polled = evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
+	}
+	if (unlikely(!wc_usual(&evd->batch[evd->batch_pos])))
+		return KDAPL_NEXT_OTHER;
+	usual_event(evd, &evd->batch[evd->batch_pos++], event);
+	if (more)
+		*more = usual_more(evd, polled);
+	return KDAPL_NEXT_USUAL;
 }
 
 static bool event_other(const struct kdapl_event *ev)
@@ -558,7 +656,11 @@ bool kdapl_evd_room(struct kdapl_evd *evd)
 /* evd->lock held. */
 static void evd_append(struct kdapl_evd *evd, const struct kdapl_event *ev)
 {
-	evd->slots[(evd->store_head + evd->store_count) % evd->store_size] = *ev;
+	u32 pos = evd->store_head + evd->store_count;
+
+	if (pos >= evd->store_size)
+		pos -= evd->store_size;
+	kdapl_event_copy(&evd->slots[pos], ev);
 	evd->store_count++;
 	evd->store_others += event_other(ev);
 	evd->store_signalled += ev->signalled;
@@ -603,8 +705,9 @@ bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev)
 	lockdep_assert_held(&evd->lock);
 	if (!evd->store_count)
 		return kdapl_evd_poll(evd, ev);
-	*ev = evd->slots[evd->store_head];
-	evd->store_head = (evd->store_head + 1) % evd->store_size;
+	kdapl_event_copy(ev, &evd->slots[evd->store_head]);
+	if (++evd->store_head == evd->store_size)
+		evd->store_head = 0;
 	evd->store_count--;
 	evd->store_signalled -= ev->signalled;
 	if (event_other(ev)) {
@@ -612,6 +715,27 @@ bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev)
 		evd->overflow = false;
 	}
 	return true;
+}
+
+/**
+ * kdapl_evd_more - is another event queued at this moment?
+ * @evd: the EVD; evd->lock held
+ *
+ * One that is found on a CQ goes into the store.
+ *
+ * Return: true if there is one.
+ */
+bool kdapl_evd_more(struct kdapl_evd *evd)
+{
+	u32 silent = evd->silent;
+
+	if (evd->store_count)
+		return true;
+	do {
+		if (kdapl_evd_poll(evd, &evd->scratch))
+			return kdapl_evd_store(evd, &evd->scratch);
+	} while (evd->again && evd->silent - silent < kdapl_evd_depth(evd));
+	return false;
 }
 
 /**
@@ -856,6 +980,11 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_eve
 	u32 n;
 
 	spin_lock_irqsave(&evd->lock, flags);
+	/* what still comes is not wanted */
+	if (evd == half->request_evd)
+		half->sq->odd |= KDAPL_ODD_EVER;
+	if (evd == half->recv_evd)
+		half->rq->odd |= KDAPL_ODD_EVER;
 	overflow = evd->overflow;
 	/* One turn of the store: take each event and put back what stays. */
 	for (n = evd->store_count; n; n--) {

@@ -36,7 +36,10 @@ void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_E
 {
 	out->event_number = ev->number;
 	out->evd_handle = evd->obj.handle;
-	out->event_data = ev->data;
+	if (likely(ev->number == DAT_DTO_COMPLETION_EVENT))
+		out->event_data.dto_completion_event_data = ev->data.dto_completion_event_data;
+	else
+		out->event_data = ev->data;
 }
 
 /**
@@ -100,20 +103,6 @@ static bool evd_due(struct kdapl_evd *evd, struct kdapl_event *ev)
 	return true;
 }
 
-/* Is another event queued at this moment? @ev is room for one. evd->lock held. */
-static bool evd_more(struct kdapl_evd *evd, struct kdapl_event *ev)
-{
-	u32 silent = evd->silent;
-
-	if (evd->store_count)
-		return true;
-	do {
-		if (kdapl_evd_poll(evd, ev))
-			return kdapl_evd_store(evd, ev);
-	} while (evd->again && evd->silent - silent < kdapl_evd_depth(evd));
-	return false;
-}
-
 static void evd_wake_helper(struct kdapl_evd *evd)
 {
 	unsigned long idle;
@@ -127,69 +116,123 @@ static void evd_wake_helper(struct kdapl_evd *evd)
 	/* All run: each of them looks again before it is idle. */
 }
 
+/* One upcall. evd->lock held, and dropped meanwhile. */
+static __always_inline void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run,
+				     const DAT_EVENT *event, bool more)
+{
+	DAT_UPCALL_OBJECT upcall = evd->upcall;
+
+	run->seq = ++evd->upcall_seq;
+	evd->nrunning++;
+	spin_unlock_irq(&evd->lock);
+
+	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
+
+	spin_lock_irq(&evd->lock);
+	evd->nrunning--;
+	run->seq = 0;
+	if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
+		wake_up(&evd->upcall_over);
+}
+
+/* Nothing to be considered but completions and the consumer's function? evd->lock held. */
+static __always_inline bool evd_plain(const struct kdapl_evd *evd)
+{
+	return evd->policy == DAT_UPCALL_SINGLE_INSTANCE &&
+	       !(evd->closing | evd->discard | evd->watching | evd->nrunning);
+}
+
+/*
+ * Upcalls for ordinary completions, as long as there is nothing else. Returns their number,
+ * which is @budget if there may be more; *@none: there is no event left. evd->lock held,
+ * and dropped around the upcalls.
+ */
+static int evd_run_usual(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none)
+{
+	enum kdapl_next next;
+	bool more;
+	int n;
+
+	for (n = 0; n < budget && evd_plain(evd); n++) {
+		next = kdapl_evd_usual(evd, &run->event, &more);
+		if (next != KDAPL_NEXT_USUAL) {
+			*none = next == KDAPL_NEXT_NONE;
+			break;
+		}
+		run->ep = run->event.event_data.dto_completion_event_data.ep_handle;
+		evd_call(evd, run, &run->event, more);
+	}
+	return n;
+}
+
+/* The next upcall of any kind. Returns false when none is due. evd->lock held. */
+static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool helper)
+{
+	struct kdapl_event *ev = &run->ev;
+	bool more;
+
+	/* another kind of runner took over; arming calls it */
+	if (evd->closing || helper != evd_many(evd))
+		return false;
+	if (evd->discard) {
+		if (!kdapl_evd_take(evd, ev))
+			return false;
+		kdapl_event_release(ev);
+		return true;
+	}
+	if (!kdapl_evd_calls(evd)) {
+		if (evd->ending || evd->watching)
+			kdapl_evd_sweep_locked(evd, budget, evd->ending);
+		return false;
+	}
+	if (unlikely(evd->nrunning >= (helper ? evd->nhelpers : 1)))
+		return false;	/* kdapl_evd_held_up() */
+	if (unlikely(evd->watching))	/* see what is there, to count it */
+		kdapl_evd_sweep_locked(evd, budget, false);
+	if (unlikely(evd->policy == DAT_UPCALL_NOTIFY)) {
+		if (!evd_due(evd, ev))
+			return false;
+		evd->notified = true;
+		run->ep = DAT_HANDLE_NULL;
+		evd_call(evd, run, NULL, true);
+		return true;
+	}
+	if (!evd_pick(evd, ev))
+		return false;
+	more = kdapl_evd_more(evd);
+	kdapl_event_fill(evd, ev, &run->event);
+	kdapl_event_release(ev);
+	run->ep = kdapl_event_ep(ev);
+	if (helper)
+		evd_wake_helper(evd);
+	evd_call(evd, run, &run->event, more);
+	return true;
+}
+
 /* One turn. Returns the budget when it is used up and more may be there. */
 static int evd_run(struct kdapl_evd *evd, int budget, bool helper)
 {
-	struct kdapl_upcall run = { .task = current };
-	struct kdapl_event ev, next;
-	DAT_UPCALL_OBJECT upcall;
-	const DAT_EVENT *event;
-	DAT_BOOLEAN more;
+	struct kdapl_upcall run;
+	bool none = false;
 	u32 silent;
-	int n;
+	int n = 0;
 
+	run.task = current;
+	run.seq = 0;
+	run.ep = DAT_HANDLE_NULL;
+	memset(&run.event, 0, sizeof(run.event));
 	spin_lock_irq(&evd->lock);
 	list_add_tail(&run.node, &evd->running);
 	silent = evd->silent;
-	for (n = 0; n < budget && evd->silent - silent < TURN_SILENT; n++) {
-		/* another kind of runner took over; arming calls it */
-		if (evd->closing || helper != evd_many(evd))
+	while (n < budget) {
+		n += evd_run_usual(evd, &run, budget - n, &none);
+		if (n == budget)
+			break;
+		if (none || !evd_run_one(evd, &run, budget, helper))
 			goto out;
-		if (evd->discard) {
-			if (!kdapl_evd_take(evd, &ev))
-				goto out;
-			kdapl_event_release(&ev);
-			continue;
-		}
-		if (!kdapl_evd_calls(evd)) {
-			if (evd->ending || evd->watching)
-				kdapl_evd_sweep_locked(evd, budget, evd->ending);
-			goto out;
-		}
-		if (unlikely(evd->nrunning >= (helper ? evd->nhelpers : 1)))
-			goto out;	/* kdapl_evd_held_up() */
-		if (unlikely(evd->watching))	/* see what is there, to count it */
-			kdapl_evd_sweep_locked(evd, budget, false);
-		if (unlikely(evd->policy == DAT_UPCALL_NOTIFY)) {
-			if (!evd_due(evd, &next))
-				goto out;
-			evd->notified = true;
-			event = NULL;
-			more = DAT_TRUE;
-		} else {
-			if (!evd_pick(evd, &ev))
-				goto out;
-			event = &run.event;
-			more = evd_more(evd, &next) ? DAT_TRUE : DAT_FALSE;
-			kdapl_event_fill(evd, &ev, &run.event);
-			kdapl_event_release(&ev);
-			run.ep = kdapl_event_ep(&ev);
-			if (helper)
-				evd_wake_helper(evd);
-		}
-		run.seq = ++evd->upcall_seq;
-		evd->nrunning++;
-		upcall = evd->upcall;
-		spin_unlock_irq(&evd->lock);
-
-		upcall.upcall_func(upcall.instance_data, event, more);
-
-		spin_lock_irq(&evd->lock);
-		evd->nrunning--;
-		run.seq = 0;
-		run.ep = DAT_HANDLE_NULL;
-		if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
-			wake_up(&evd->upcall_over);
+		n++;
+		if (evd->silent - silent >= TURN_SILENT)
+			break;
 	}
 	n = budget;
 out:

@@ -428,10 +428,16 @@ static inline bool kdapl_mr_read(const struct kdapl_mr *mr, u32 key, bool remote
 	return found;
 }
 
+/* The MR a key belongs or has belonged to; RCU read side. */
+static inline struct kdapl_mr *kdapl_mr_find(struct kdapl_ia *ia, u32 key)
+{
+	return xa_load(&ia->keys, key >> 8);
+}
+
 /* What an lmr_context stands for; RCU read side. */
 static inline bool kdapl_key_find(struct kdapl_ia *ia, u32 key, struct kdapl_span *span)
 {
-	const struct kdapl_mr *mr = xa_load(&ia->keys, key >> 8);
+	const struct kdapl_mr *mr = kdapl_mr_find(ia, key);
 
 	return mr && kdapl_mr_read(mr, key, false, span);
 }
@@ -439,7 +445,7 @@ static inline bool kdapl_key_find(struct kdapl_ia *ia, u32 key, struct kdapl_spa
 /* The same for an rmr_context. */
 static inline bool kdapl_rkey_find(struct kdapl_ia *ia, u32 key, struct kdapl_span *span)
 {
-	const struct kdapl_mr *mr = xa_load(&ia->keys, key >> 8);
+	const struct kdapl_mr *mr = kdapl_mr_find(ia, key);
 
 	return mr && kdapl_mr_read(mr, key, true, span);
 }
@@ -683,6 +689,8 @@ enum kdapl_wr_state {
  * @flags: completion flags of the post, KDAPL_WR_*
  * @state: enum kdapl_wr_state
  * @status: DAT_DTO_COMPLETION_STATUS once DONE
+ * @settles: requests until then: suppressed ones about LMRs lie before it, whose outcome
+ *	its completion tells
  */
 struct kdapl_wr {
 	struct ib_cqe cqe;
@@ -696,7 +704,10 @@ struct kdapl_wr {
 	u8 op;
 	u8 flags;
 	u8 state;
-	u8 status;
+	union {
+		u8 status;
+		u8 settles;
+	};
 };
 
 static_assert(!((KDAPL_WR_BROKEN | KDAPL_WR_SIGNALED | KDAPL_WR_UNSETTLED |
@@ -726,34 +737,43 @@ enum kdapl_ring_mode {
 	KDAPL_RING_SOFT,	/* into the ring only, reported FLUSHED (D-06, D-07) */
 };
 
+/* Why a completion may not be one to one with the entry at the tail (evd_poll.c). */
+#define KDAPL_ODD_EARLY		0x1	/* Receives: the connection is not known yet */
+#define KDAPL_ODD_EVER		0x2	/* the device, disorder, or the end */
+
+/* What has a straight way (post.c): Send, Write, Read, by DAT_DTOS; Receives have [0]. */
+#define KDAPL_STRAIGHT_OPS	(DAT_DTO_RDMA_READ + 1)
+
 /**
  * struct kdapl_ring - work requests of one direction of one half, in post order
  *
  * Indexes run freely and are masked on use. Entries between @tail and @head
  * belong to the provider. A completion for entry k on an in-order device means
  * that everything before k is done, so reclaiming is the one store tail = k+1.
+ *
+ * By who writes what: a post reads one line and writes another, a completion
+ * writes a third, beside that of the entry.
  */
 struct kdapl_ring {
-	/* constant after creation */
-	struct kdapl_half *half;
-	struct kdapl_cq *cq;
+	/* read by posts; set before there are any */
+	struct kdapl_ia *ia;
+	struct ib_qp *qp;
+	unsigned long domain[2];	/* whose keys may be used: ids of PD and EP */
+	u64 max_rdma;			/* bytes */
+	u64 max_message;
 	u32 mask;
-	u32 slots;		/* WRs a consumer may have in the ring */
-	u32 depth;		/* DTOs the consumer asked for */
-	u32 interval;		/* force a signal after so many suppressed ones */
-	u32 max_reads;		/* reads under way at once (siw), 0: no limit */
-	u32 max_sge;
-	u32 stride;		/* segments of scratch per request */
-	bool recv;
-	bool ooo;		/* reads complete out of order (siw) */
+	u16 max_iov[KDAPL_STRAIGHT_OPS];	/* segments the straight way takes */
+	u8 flags[KDAPL_STRAIGHT_OPS];	/* and completion flags */
+	bool serial;			/* the consumer serialises what it posts */
+	u8 sink;			/* rights an RDMA Read needs */
 
 	/* producer: written under lock */
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* producer side, over the post */
 	u8 mode;		/* enum kdapl_ring_mode */
 	bool marker;		/* a marker is under way; cleared under evd->lock */
 	bool drained;		/* at the end the device had nothing to give back */
+	bool memops_before;	/* suppressed ones, since the last completion asked for */
 	u32 head;
-	u32 marker_pos;
 	u32 cached_tail;
 	u32 cached_done;
 	u32 dtos;		/* consumer requests posted */
@@ -761,22 +781,39 @@ struct kdapl_ring {
 	u32 native;		/* receives handed to the device */
 	u32 unsignaled;		/* in a row */
 	u32 last_sup;		/* index of the last suppressed request */
+	u32 marker_pos;
 	u32 memops;		/* operations on LMRs and RMRs handed to the device */
-	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */
-	union kdapl_native_wr *chain;	/* send rings: for the list */
-	union kdapl_slot *slot;	/* send rings: beside wr[] */
+	/* constant after creation, for the producer */
+	u32 slots;		/* WRs a consumer may have in the ring */
+	u32 depth;		/* DTOs the consumer asked for */
+	u32 interval;		/* force a signal after so many suppressed ones */
 
 	/* consumer: written under the lock of cq's EVD */
-	u32 tail ____cacheline_aligned_in_smp;
+	DAT_EP_HANDLE handle ____cacheline_aligned_in_smp;	/* of the EP; constant */
+	u32 tail;
 	u32 dtos_done;
 	u32 reads_done;
 	u32 reaped;		/* receives whose completion came */
 	u32 sent;		/* ooo: everything unsignaled before this index is done */
 	u32 memops_done;	/* of @memops, those settled */
+	u32 done_mask;		/* mask; constant */
 	bool marker_done;	/* the marker's completion came */
 	bool ended;		/* no native completion will come any more */
 	bool lost;		/* ended by force: what is left is reported FLUSHED */
+	u8 odd;			/* KDAPL_ODD_*: a completion needs more than the usual look */
+	bool recv;		/* constant */
+	bool ooo;		/* reads complete out of order (siw); constant */
 	struct list_head ready;	/* in evd->ready: entries wait to be reported */
+
+	/* constant after creation */
+	struct kdapl_half *half ____cacheline_aligned_in_smp;
+	struct kdapl_cq *cq;
+	u32 max_reads;		/* reads under way at once (siw), 0: no limit */
+	u32 max_sge;
+	u32 stride;		/* segments of scratch per request */
+	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */
+	union kdapl_native_wr *chain;	/* send rings: for the list */
+	union kdapl_slot *slot;	/* send rings: beside wr[] */
 
 	struct kdapl_wr wr[] ____cacheline_aligned_in_smp;
 };
@@ -862,16 +899,18 @@ enum kdapl_half_phase {
  * @gone: completed when reaped
  */
 struct kdapl_half {
-	refcount_t ref;
-	struct kdapl_device *dev;
-	struct list_head dev_node;
-	struct kdapl_ep *ep;
-	DAT_EP_HANDLE handle;
-	DAT_EP_ATTR attr;
-	struct kdapl_pd *pd;
-	struct ib_qp *qp;
+	/* what posts and completions read; constant */
 	struct kdapl_ring *sq;
 	struct kdapl_ring *rq;
+	DAT_EP_HANDLE handle;
+	struct kdapl_device *dev;
+	struct kdapl_ep *ep;
+	struct kdapl_pd *pd;
+	struct ib_qp *qp;
+
+	refcount_t ref;
+	struct list_head dev_node;
+	DAT_EP_ATTR attr;
 	struct kdapl_evd *recv_evd;
 	struct kdapl_evd *request_evd;
 	struct kdapl_half *replaces;
@@ -1094,6 +1133,20 @@ struct kdapl_event {
 	DAT_EVENT_DATA data;
 };
 
+/* A completion of a DTO, which most are, is the shortest of all. */
+static inline void kdapl_event_copy(struct kdapl_event *to, const struct kdapl_event *from)
+{
+	if (unlikely(from->number != DAT_DTO_COMPLETION_EVENT)) {
+		*to = *from;
+		return;
+	}
+	to->half = from->half;
+	to->buf = from->buf;
+	to->number = from->number;
+	to->signalled = from->signalled;
+	to->data.dto_completion_event_data = from->data.dto_completion_event_data;
+}
+
 static inline bool kdapl_event_connection(const struct kdapl_event *ev)
 {
 	return ev->number >= DAT_CONNECTION_EVENT_ESTABLISHED &&
@@ -1140,6 +1193,7 @@ struct kdapl_cq {
  * @seq: which of the EVD's upcalls it is in, 0 for none
  * @ep: whose event it has in hand
  * @event: what the consumer sees
+ * @ev: what it is made of, if it is no ordinary completion
  */
 struct kdapl_upcall {
 	struct list_head node;
@@ -1147,6 +1201,7 @@ struct kdapl_upcall {
 	u64 seq;
 	DAT_EP_HANDLE ep;
 	DAT_EVENT event;
+	struct kdapl_event ev;
 };
 
 /**
@@ -1203,6 +1258,7 @@ struct kdapl_evd {
 	unsigned int ending;		/* halves waiting for their last completion */
 	unsigned int watching;		/* halves whose buffers are counted: poll always */
 	u32 silent;			/* completions seen that were no events */
+	struct kdapl_event scratch;	/* one on its way */
 	bool again;			/* polling stopped early, more is there */
 	bool solicited;			/* arm for solicited completions only */
 	DAT_COMPLETION_FLAGS attr[2];	/* completion flags of attached rings, by direction */
@@ -1224,6 +1280,13 @@ struct kdapl_evd {
 	struct lock_class_key key;	/* an upcall may free another EVD, not its own */
 };
 
+/* What kdapl_evd_usual() has found. */
+enum kdapl_next {
+	KDAPL_NEXT_NONE,	/* no event */
+	KDAPL_NEXT_USUAL,	/* an ordinary completion, and here it is */
+	KDAPL_NEXT_OTHER,	/* something else, for kdapl_evd_take() to find out */
+};
+
 struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 				   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
 				   const struct kdat_evd_attr *attr, DAT_RETURN *ret);
@@ -1238,6 +1301,8 @@ struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
 
 bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev);
 bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev);
+enum kdapl_next kdapl_evd_usual(struct kdapl_evd *evd, DAT_EVENT *event, bool *more);
+bool kdapl_evd_more(struct kdapl_evd *evd);
 bool kdapl_evd_room(struct kdapl_evd *evd);
 bool kdapl_evd_store(struct kdapl_evd *evd, const struct kdapl_event *ev);
 bool kdapl_evd_full(struct kdapl_evd *evd);

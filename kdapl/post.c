@@ -14,6 +14,11 @@
  *
  * A DAT triplet has the layout of a struct ib_sge, so the consumer's list goes
  * through as it is unless a segment is empty or the list must be shortened.
+ *
+ * What is posted most, a Send, Write, Read or Receive that has nothing special and
+ * nothing wrong about it, takes a straight way (request_straight(), recv_straight()). It
+ * changes nothing before it knows that all is well; whatever it does not like it leaves to
+ * the long way, which knows all rules and all errors (D-77).
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -194,12 +199,44 @@ static bool siw_lends_pages(const struct kdapl_ring *ring, const struct kdapl_po
 	return ring->half->dev->siw && post->length >= PAGE_SIZE;
 }
 
-/* Does this request get a completion of its own? ring->lock held. */
-static bool request_signaled(struct kdapl_ring *ring, const struct kdapl_post *post)
+/*
+ * Does a request with these completion flags, and nothing else to it, get a completion of
+ * its own? ring->lock held.
+ */
+static __always_inline bool ring_signals(struct kdapl_ring *ring, u8 flags)
 {
-	if (!(post->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
-	    (ring->ooo && post->op == DAT_DTO_RDMA_READ) || siw_lends_pages(ring, post) ||
-	    post->op == DAT_DTO_LMR_INVALIDATE || post->op == DAT_DTO_BIND_MW ||
+	if (likely(!(flags & DAT_COMPLETION_SUPPRESS_FLAG)))
+		goto signal;
+	ring->last_sup = ring->head;
+	if (ring->unsignaled + 1 >= ring->interval)
+		goto signal;
+	ring->unsignaled++;
+	return false;
+signal:
+	ring->unsignaled = 0;
+	return true;
+}
+
+/* Must its completion look after suppressed operations on LMRs? ring->lock held. */
+static __always_inline bool ring_settles(struct kdapl_ring *ring, bool signaled)
+{
+	bool settles = signaled && ring->memops_before;
+
+	if (unlikely(settles))
+		ring->memops_before = false;
+	return settles;
+}
+
+/* Does this request get a completion of its own? ring->lock held. */
+static bool request_signaled(struct kdapl_ring *ring, const struct kdapl_post *post, u32 pos)
+{
+	bool suppress = post->flags & DAT_COMPLETION_SUPPRESS_FLAG;
+
+	if (suppress)
+		ring->last_sup = pos;
+	if (!suppress || (ring->ooo && post->op == DAT_DTO_RDMA_READ) ||
+	    siw_lends_pages(ring, post) || post->op == DAT_DTO_LMR_INVALIDATE ||
+	    post->op == DAT_DTO_BIND_MW || (ring->serial && post->op == DAT_DTO_LMR_FMR) ||
 	    ring->unsignaled + 1 >= ring->interval) {
 		ring->unsignaled = 0;
 		return true;
@@ -349,22 +386,24 @@ static void request_build(struct kdapl_ring *ring, const struct kdapl_post *post
 	struct kdapl_half *half = ring->half;
 	struct ib_send_wr *wr = &native->wr;
 	u8 flags = post->flags;
+	bool signaled;
 
 	memset(native, 0, sizeof(*native));
 	wr->wr_cqe = &ctx->cqe;
 	wr->opcode = request_opcode(post);
 	if (request_fenced(post) && !request_needs_fence(half, post))
 		wr->send_flags |= IB_SEND_FENCE;
-	if (post->flags & DAT_COMPLETION_SUPPRESS_FLAG)
-		ring->last_sup = pos;
-	if (request_signaled(ring, post)) {
+	signaled = request_signaled(ring, post, pos);
+	if (signaled) {
 		wr->send_flags |= IB_SEND_SIGNALED;
 		flags |= KDAPL_WR_SIGNALED;
 	}
 	wr_fill(ring, ctx, post, flags, KDAPL_WR_NATIVE);
+	ctx->settles = ring_settles(ring, signaled);
 	ctx->seq = ++ring->dtos;
 	if (unlikely(request_memop(post))) {
 		wr_set_memop(ring, ctx, post);
+		ring->memops_before |= !signaled;
 		if (wr->opcode == IB_WR_REG_MR) {
 			native->reg.mr = post->mr;
 			native->reg.key = post->key;
@@ -675,7 +714,7 @@ DAT_RETURN kdapl_request_prepare(struct kdapl_ep *ep, struct kdapl_half *half,
 	return request_check_memory(ep, half, post, max_length);
 }
 
-static DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+static DAT_RETURN request_checked(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 {
 	struct kdapl_half *half;
 	struct kdapl_ep *ep;
@@ -692,6 +731,212 @@ static DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 	}
 	rcu_read_unlock();
 	return ret;
+}
+
+static noinline DAT_RETURN request_long_way(DAT_EP_HANDLE ep_handle, u8 op,
+					    const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+					    const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
+					    DAT_COMPLETION_FLAGS flags)
+{
+	struct kdapl_post post = {
+		.iov = iov,
+		.n = n,
+		.cookie = cookie,
+		.flags = flags,
+		.op = op,
+		.flags_arg = op == DAT_DTO_SEND ? 5 : 6,
+		.remote = remote,
+	};
+
+	return request_checked(ep_handle, &post);
+}
+
+/* Is this segment one without anything special or wrong about it? */
+static __always_inline bool straight_segment(const struct kdapl_ring *ring,
+					     const DAT_LMR_TRIPLET *seg, u32 need)
+{
+	const struct kdapl_mr *mr = kdapl_mr_find(ring->ia, seg->lmr_context);
+	u64 length = seg->segment_length;
+	unsigned int seq;
+	bool good;
+
+	if (unlikely(!mr))
+		return false;
+	seq = raw_seqcount_begin(&mr->seq);
+	good = READ_ONCE(mr->lkey) == seg->lmr_context && !(need & ~mr->span.priv) &&
+	       (mr->span.domain == ring->domain[0] || mr->span.domain == ring->domain[1]) &&
+	       length && length <= mr->span.length &&
+	       seg->virtual_address - mr->span.start <= mr->span.length - length;
+	return likely(good && !read_seqcount_retry(&mr->seq, seq));
+}
+
+static __always_inline bool straight_memory(const struct kdapl_ring *ring,
+					    const DAT_LMR_TRIPLET *iov, DAT_COUNT n, u32 need,
+					    u64 *length)
+{
+	u64 sum = 0;
+	DAT_COUNT i;
+
+	for (i = 0; i < n; i++) {
+#ifndef KDAPL_UNCHECKED
+		if (!straight_segment(ring, &iov[i], need))
+			return false;
+#endif
+		sum += iov[i].segment_length;
+	}
+	*length = sum;
+	return true;
+}
+
+/* The same for the lengths of a request. */
+static __always_inline bool straight_length(const struct kdapl_ring *ring, u8 op, u64 length,
+					    const DAT_RMR_TRIPLET *remote)
+{
+	switch (op) {
+	case DAT_DTO_SEND:
+		return length <= ring->max_message;
+	case DAT_DTO_RDMA_WRITE:
+		return length <= ring->max_rdma && length <= remote->segment_length;
+	default:
+		/* an empty one is something special */
+		return length && length <= ring->max_rdma &&
+		       length == remote->segment_length;
+	}
+}
+
+enum straight {
+	STRAIGHT_DONE,
+	STRAIGHT_REFUSED,	/* by the device; the post is done all the same (D-07) */
+	STRAIGHT_NO_EP,
+	STRAIGHT_NOT,		/* has to go the long way; nothing has changed */
+};
+
+/* Into ring and device; ring->lock held, or else the consumer's word. */
+static __always_inline enum straight straight_put(struct kdapl_ring *ring, u8 op,
+						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						  const DAT_RMR_TRIPLET *remote, u64 cookie,
+						  u8 flags, u32 length)
+{
+	struct ib_rdma_wr native;
+	struct kdapl_wr *wr;
+	bool signaled;
+
+	if (unlikely(READ_ONCE(ring->mode) != KDAPL_RING_LIVE || !ring_make_room(ring, 1, 1)))
+		return STRAIGHT_NOT;
+	wr = &ring->wr[ring->head & ring->mask];
+	signaled = ring_signals(ring, flags);
+	wr->cookie = cookie;
+	wr->length = length;
+	wr->op = op;
+	wr->flags = flags | (signaled ? KDAPL_WR_SIGNALED : 0);
+	wr->state = KDAPL_WR_NATIVE;
+	wr->settles = ring_settles(ring, signaled);
+	wr->seq = ++ring->dtos;
+	if (op == DAT_DTO_RDMA_READ)
+		ring->reads++;
+
+	native.wr.next = NULL;
+	native.wr.wr_cqe = &wr->cqe;
+	native.wr.sg_list = (struct ib_sge *)iov;
+	native.wr.num_sge = n;
+	native.wr.opcode = op == DAT_DTO_SEND ? IB_WR_SEND :
+			   op == DAT_DTO_RDMA_WRITE ? IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
+	native.wr.send_flags = signaled ? IB_SEND_SIGNALED : 0;
+	if (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
+		native.wr.send_flags |= IB_SEND_FENCE;
+	if (op == DAT_DTO_SEND && (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
+		native.wr.send_flags |= IB_SEND_SOLICITED;
+	native.wr.ex.invalidate_rkey = 0;
+	native.remote_addr = remote ? remote->virtual_address : 0;
+	native.rkey = remote ? remote->rmr_context : 0;
+	/* pairs with the acquire in ring_next() */
+	smp_store_release(&ring->head, ring->head + 1);
+	if (likely(!ib_post_send(ring->qp, &native.wr, NULL)))
+		return STRAIGHT_DONE;
+	WRITE_ONCE(wr->state, KDAPL_WR_SOFT);
+	return STRAIGHT_REFUSED;
+}
+
+/* The device has refused something. ring->lock held. */
+static void ring_refused(struct kdapl_ring *ring)
+{
+	/* who has ended the connection meanwhile, with nothing but the consumer's word, wins */
+	if (ring->mode == KDAPL_RING_LIVE)
+		/* pairs with the acquire in ring_check_recv_end() */
+		smp_store_release(&ring->mode, KDAPL_RING_SOFT);
+}
+
+static noinline void serial_refused(struct kdapl_ring *ring)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&ring->lock, irq);
+	ring_refused(ring);
+	spin_unlock_irqrestore(&ring->lock, irq);
+}
+
+/* Check, and post if there is nothing to say. RCU read side. */
+static __always_inline enum straight straight_post(DAT_EP_HANDLE ep_handle, u8 op,
+						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						   const DAT_RMR_TRIPLET *remote, u64 cookie,
+						   DAT_COMPLETION_FLAGS flags)
+{
+	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	u32 need = DAT_MEM_PRIV_LOCAL_READ_FLAG;
+	struct kdapl_half *half;
+	struct kdapl_ring *ring;
+	enum straight result;
+	unsigned long irq;
+	u64 length;
+
+	if (unlikely(!ep))
+		return STRAIGHT_NO_EP;
+	half = rcu_dereference(ep->half);
+	if (unlikely(!half))
+		return STRAIGHT_NOT;
+	ring = half->sq;
+	if (unlikely(READ_ONCE(ring->ia->dead)))
+		return STRAIGHT_NOT;
+	if (unlikely((u32)n > ring->max_iov[op] || (flags & ~(u32)ring->flags[op]) ||
+		     (n && !iov) || (op != DAT_DTO_SEND && !remote)))
+		return STRAIGHT_NOT;
+	if (op == DAT_DTO_RDMA_READ)
+		need = ring->sink;
+	if (!straight_memory(ring, iov, n, need, &length) ||
+	    unlikely(!straight_length(ring, op, length, remote)))
+		return STRAIGHT_NOT;
+	if (ring->serial) {
+		result = straight_put(ring, op, iov, n, remote, cookie, flags, length);
+		if (unlikely(result == STRAIGHT_REFUSED))
+			serial_refused(ring);
+	} else {
+		spin_lock_irqsave(&ring->lock, irq);
+		result = straight_put(ring, op, iov, n, remote, cookie, flags, length);
+		if (unlikely(result == STRAIGHT_REFUSED))
+			ring_refused(ring);
+		spin_unlock_irqrestore(&ring->lock, irq);
+	}
+	if (unlikely(result == STRAIGHT_REFUSED))
+		post_refused(half);
+	return result;
+}
+
+/* A Send, Write or Read, the one way or the other. */
+static __always_inline DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, u8 op,
+					       const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+					       const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
+					       DAT_COMPLETION_FLAGS flags)
+{
+	enum straight result;
+
+	rcu_read_lock();
+	result = straight_post(ep_handle, op, iov, n, remote, cookie.as_64, flags);
+	rcu_read_unlock();
+	if (likely(result <= STRAIGHT_REFUSED))
+		return DAT_SUCCESS;
+	if (result == STRAIGHT_NO_EP)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	return request_long_way(ep_handle, op, iov, n, remote, cookie, flags);
 }
 
 /**
@@ -718,16 +963,8 @@ DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			    DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct kdapl_post post = {
-		.iov = local_iov,
-		.n = num_segments,
-		.cookie = user_cookie,
-		.flags = completion_flags,
-		.op = DAT_DTO_SEND,
-		.flags_arg = 5,
-	};
-
-	return request_call(ep_handle, &post);
+	return request_call(ep_handle, DAT_DTO_SEND, local_iov, num_segments, NULL, user_cookie,
+			    completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_send);
 
@@ -755,17 +992,8 @@ DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 				  const DAT_RMR_TRIPLET *remote_iov,
 				  DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct kdapl_post post = {
-		.iov = local_iov,
-		.n = num_segments,
-		.cookie = user_cookie,
-		.flags = completion_flags,
-		.op = DAT_DTO_RDMA_WRITE,
-		.flags_arg = 6,
-		.remote = remote_iov,
-	};
-
-	return request_call(ep_handle, &post);
+	return request_call(ep_handle, DAT_DTO_RDMA_WRITE, local_iov, num_segments, remote_iov, user_cookie,
+			    completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_write);
 
@@ -793,17 +1021,8 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments
 				 const DAT_RMR_TRIPLET *remote_iov,
 				 DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct kdapl_post post = {
-		.iov = local_iov,
-		.n = num_segments,
-		.cookie = user_cookie,
-		.flags = completion_flags,
-		.op = DAT_DTO_RDMA_READ,
-		.flags_arg = 6,
-		.remote = remote_iov,
-	};
-
-	return request_call(ep_handle, &post);
+	return request_call(ep_handle, DAT_DTO_RDMA_READ, local_iov, num_segments, remote_iov, user_cookie,
+			    completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_read);
 
@@ -842,7 +1061,7 @@ DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT n
 		.inv_key = rmr_context,
 	};
 
-	return request_call(ep_handle, &post);
+	return request_checked(ep_handle, &post);
 }
 EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
 
@@ -941,18 +1160,23 @@ DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_T
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_read_to_rmr);
 
-static int recv_post_native(struct kdapl_ring *ring, const struct kdapl_post *post)
+/* A Receive into ring and device, which has room; ring->lock held. */
+static __always_inline int recv_put(struct kdapl_ring *ring, struct ib_sge *sgl, int num_sge,
+				    u64 cookie, u8 flags, u32 length)
 {
 	struct kdapl_wr *ctx = &ring->wr[ring->head & ring->mask];
-	struct ib_recv_wr wr = { .wr_cqe = &ctx->cqe };
+	struct ib_recv_wr wr = { .wr_cqe = &ctx->cqe, .sg_list = sgl, .num_sge = num_sge };
 	int ret;
 
-	wr.sg_list = post_sg_list(ring->scratch, post, ring->half->pd, post->length, &wr.num_sge);
-	wr_fill(ring, ctx, post, post->flags | KDAPL_WR_SIGNALED, KDAPL_WR_NATIVE);
+	ctx->cookie = cookie;
+	ctx->length = length;
+	ctx->op = DAT_DTO_RECEIVE;
+	ctx->flags = flags | KDAPL_WR_SIGNALED;
+	ctx->state = KDAPL_WR_NATIVE;
 	/* pairs with the acquire in ring_next() */
 	smp_store_release(&ring->head, ring->head + 1);
 	ring->native++;
-	ret = ib_post_recv(ring->half->qp, &wr, NULL);
+	ret = ib_post_recv(ring->qp, &wr, NULL);
 	if (unlikely(ret)) {
 		ring->native--;
 		WRITE_ONCE(ctx->state, KDAPL_WR_SOFT);
@@ -960,6 +1184,15 @@ static int recv_post_native(struct kdapl_ring *ring, const struct kdapl_post *po
 		smp_store_release(&ring->mode, KDAPL_RING_SOFT);
 	}
 	return ret;
+}
+
+static int recv_post_native(struct kdapl_ring *ring, const struct kdapl_post *post)
+{
+	struct ib_sge *sgl;
+	int num_sge;
+
+	sgl = post_sg_list(ring->scratch, post, ring->half->pd, post->length, &num_sge);
+	return recv_put(ring, sgl, num_sge, post->cookie.as_64, post->flags, post->length);
 }
 
 /* False: the EP has another half by now. */
@@ -1006,7 +1239,7 @@ again:
 	return true;
 }
 
-static DAT_RETURN __recv_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+static DAT_RETURN recv_checked(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
 {
 	const DAT_EP_ATTR *attr;
 	struct kdapl_half *half;
@@ -1047,14 +1280,59 @@ again:
 	return ret;
 }
 
-static DAT_RETURN recv_call(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+static noinline DAT_RETURN recv_long_way(DAT_EP_HANDLE ep_handle, const DAT_LMR_TRIPLET *iov,
+					 DAT_COUNT n, DAT_DTO_COOKIE cookie,
+					 DAT_COMPLETION_FLAGS flags)
 {
+	struct kdapl_post post = {
+		.iov = iov,
+		.n = n,
+		.cookie = cookie,
+		.flags = flags,
+		.op = DAT_DTO_RECEIVE,
+	};
 	DAT_RETURN ret;
 
 	rcu_read_lock();
-	ret = __recv_call(ep_handle, post);
+	ret = recv_checked(ep_handle, &post);
 	rcu_read_unlock();
 	return ret;
+}
+
+/* As straight_post(), for a Receive. */
+static __always_inline enum straight straight_recv(DAT_EP_HANDLE ep_handle,
+						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						   u64 cookie, DAT_COMPLETION_FLAGS flags)
+{
+	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct kdapl_half *half;
+	struct kdapl_ring *ring;
+	unsigned long irq;
+	u64 length;
+	int ret;
+
+	if (unlikely(!ep))
+		return STRAIGHT_NO_EP;
+	half = rcu_dereference(ep->half);
+	if (unlikely(!half))
+		return STRAIGHT_NOT;
+	ring = half->rq;
+	if (unlikely(READ_ONCE(ring->ia->dead)))
+		return STRAIGHT_NOT;
+	if (unlikely((u32)n > ring->max_iov[0] || (flags & ~(u32)ring->flags[0]) || (n && !iov)))
+		return STRAIGHT_NOT;
+	if (!straight_memory(ring, iov, n, ring->sink, &length))
+		return STRAIGHT_NOT;
+	spin_lock_irqsave(&ring->lock, irq);
+	if (unlikely(ring->mode != KDAPL_RING_LIVE || !recv_has_room(ring))) {
+		spin_unlock_irqrestore(&ring->lock, irq);
+		return STRAIGHT_NOT;
+	}
+	ret = recv_put(ring, (struct ib_sge *)iov, n, cookie, flags, length);
+	spin_unlock_irqrestore(&ring->lock, irq);
+	if (unlikely(ret))
+		post_refused(half);
+	return STRAIGHT_DONE;
 }
 
 /**
@@ -1081,15 +1359,17 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			    DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct kdapl_post post = {
-		.iov = local_iov,
-		.n = num_segments,
-		.cookie = user_cookie,
-		.flags = completion_flags,
-		.op = DAT_DTO_RECEIVE,
-	};
+	enum straight result;
 
-	return recv_call(ep_handle, &post);
+	rcu_read_lock();
+	result = straight_recv(ep_handle, local_iov, num_segments, user_cookie.as_64,
+			       completion_flags);
+	rcu_read_unlock();
+	if (likely(result == STRAIGHT_DONE))
+		return DAT_SUCCESS;
+	if (result == STRAIGHT_NO_EP)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	return recv_long_way(ep_handle, local_iov, num_segments, user_cookie, completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_recv);
 

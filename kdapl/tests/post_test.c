@@ -736,16 +736,24 @@ static void post_iwarp_sink_test(struct kunit *test)
 	kd_attr(&attr);
 	attr.max_rdma_read_iov = 1;
 	kd_ep(env, &attr);
-	kd_connect(env);
 	dev = env->kep->obj.ia->dev;
-	post_accepted(env, KD_READ, 1, &iov, &remote, 0, "InfiniBand asks for local write only");
-	dev->iwarp = true;
+	dev->iwarp = true;	/* the connection asks */
+	kd_connect(env);
 	post_refused(env, KD_READ, 1, &iov, &remote, 0, DAT_PRIVILEGES_VIOLATION,
 		     DAT_PRIVILEGES_RDMA_WRITE, "sink without remote write");
 	post_accepted(env, KD_RECV, 1, &iov, NULL, 0, "no such rule for receives");
 	iov = kd_seg(env, KD_RW, 0, 8);
 	post_accepted(env, KD_READ, 1, &iov, &remote, 0, "sink with remote write");
 	dev->iwarp = false;
+}
+
+static void post_ib_sink_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_RMR_TRIPLET remote = kd_remote(0, 8, POST_KEY);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_WO, 0, 8);
+
+	post_accepted(env, KD_READ, 1, &iov, &remote, 0, "local write is all that is asked for");
 }
 
 static void post_atomic_test(struct kunit *test)
@@ -804,6 +812,7 @@ static struct kunit_case post_cases[] = {
 	KD_CASE(post_read_depth_test, "RDMAR-17: no reads at depth 0"),
 	KD_CASE(post_full_test,
 		"EP-POST-17,EP-POST-09: full queues refuse, a completion makes room"),
+	KD_CASE(post_ib_sink_test, "RDMAR-13: InfiniBand read sinks need local write"),
 	KD_CASE(post_iwarp_sink_test, "RDMAR-13: iWARP read sinks need remote write"),
 	KD_CASE(post_atomic_test, "CTX-01,EP-POST-02: posting with interrupts off"),
 	{}
