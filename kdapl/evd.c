@@ -815,7 +815,7 @@ static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked, DA
 
 	spin_lock_irqsave(&evd->lock, flags);
 	silent = evd->silent;
-	next = kdapl_evd_usual(evd, event, NULL);
+	next = kdapl_evd_usual(evd, event);
 	if (next == KDAPL_NEXT_OTHER && kdapl_evd_take(evd, &evd->scratch)) {
 		kdapl_event_fill(evd, &evd->scratch, event);
 		kdapl_event_release(&evd->scratch);

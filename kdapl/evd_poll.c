@@ -24,10 +24,6 @@
 /* Events moved into the store in one go, under the lock. */
 #define SETTLE_PIECE	64
 
-/* Flags of requests and Receives whose success is not simply an event that is due. */
-#define WR_UNUSUAL	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
-			 KDAPL_WR_BROKEN | KDAPL_WR_INVALIDATED)
-
 static void event_bind(struct kdapl_event *ev, const struct kdapl_ring *ring,
 		       const struct kdapl_wr *wr, unsigned int status)
 {
@@ -495,7 +491,13 @@ static bool evd_poll_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 	return true;
 }
 
-static bool evd_refill(struct kdapl_evd *evd)
+/**
+ * kdapl_evd_refill - get another batch of completions
+ * @evd: the EVD; evd->lock held, the last batch used up
+ *
+ * Return: false if there is none.
+ */
+bool kdapl_evd_refill(struct kdapl_evd *evd)
 {
 	struct kdapl_cq *cq;
 
@@ -533,7 +535,7 @@ bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev)
 			if (READ_ONCE(ring->half->phase) >= KDAPL_HALF_UP)
 				ring->odd &= ~KDAPL_ODD_EARLY;
 		}
-		if (evd->batch_pos == evd->batch_n && !evd_refill(evd))
+		if (evd->batch_pos == evd->batch_n && !kdapl_evd_refill(evd))
 			return false;
 		if (wc_event(evd, &evd->batch[evd->batch_pos++], ev))
 			return true;
@@ -542,95 +544,6 @@ bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev)
 			return false;
 		}
 	}
-}
-
-/*
- * Is this a completion without anything special about it: of a request or Receive that
- * succeeded, that is an event, and that ends the turn of no other?
- */
-static __always_inline bool wc_usual(const struct ib_wc *wc)
-{
-	struct kdapl_wr *wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
-	const struct kdapl_ring *ring;
-
-	if (unlikely(wc->wr_cqe->done != kdapl_wr_done || wc->status != IB_WC_SUCCESS))
-		return false;
-	if (unlikely(wr->op > DAT_DTO_RECEIVE || (wr->flags & WR_UNUSUAL)))
-		return false;
-	ring = kdapl_wr_ring(wr);
-	if (unlikely(ring->odd))
-		return false;
-	if (!ring->recv)
-		return !wr->settles;
-	return !(wc->wc_flags & IB_WC_WITH_INVALIDATE) &&
-	       wr->index == (ring->tail & ring->done_mask);
-}
-
-/* Report it. */
-static __always_inline void usual_event(struct kdapl_evd *evd, const struct ib_wc *wc,
-					DAT_EVENT *event)
-{
-	DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
-	struct kdapl_wr *wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
-	struct kdapl_ring *ring = kdapl_wr_ring(wr);
-	u32 tail = ring->tail;
-
-	event->event_number = DAT_DTO_COMPLETION_EVENT;
-	event->evd_handle = evd->obj.handle;
-	dto->ep_handle = ring->handle;
-	dto->user_cookie.as_64 = wr->cookie;
-	dto->status = DAT_DTO_SUCCESS;
-	dto->transfered_length = wr->length;
-	dto->operation = wr->op;
-	dto->rmr_context = 0;
-	if (ring->recv) {
-		dto->transfered_length = wc->byte_len;
-		ring->reaped++;
-	} else {
-		ring->dtos_done = wr->seq;
-		tail += (wr->index - tail) & ring->done_mask;
-	}
-	/* tail last: pairs with the acquire of the poster, which reads it first */
-	smp_store_release(&ring->tail, tail + 1);
-}
-
-/* Is there an event behind the one in hand? @polled: the CQs have just been looked at. */
-static __always_inline bool usual_more(struct kdapl_evd *evd, bool polled)
-{
-	if (evd->batch_pos == evd->batch_n && (polled || !evd_refill(evd)))
-		return false;
-	return likely(wc_usual(&evd->batch[evd->batch_pos])) || kdapl_evd_more(evd);
-}
-
-/**
- * kdapl_evd_usual - take the next event if it is an ordinary completion
- * @evd: the EVD; evd->lock held
- * @event: filled with it, but for what lies behind the data of the event
- * @more: whether there is another event; or NULL
- *
- * Return: what was found. Unless that is a usual event nothing has changed.
- */
-enum kdapl_next kdapl_evd_usual(struct kdapl_evd *evd, DAT_EVENT *event, bool *more)
-{
-	bool polled = false;
-
-	lockdep_assert_held(&evd->lock);
-	if (unlikely(evd->store_count || !list_empty(&evd->ready)))
-		return KDAPL_NEXT_OTHER;
-	if (evd->batch_pos == evd->batch_n) {
-		if (!evd_refill(evd)) {
-			evd->again = false;
-			return KDAPL_NEXT_NONE;
-		}
-		/* fewer than asked for: these were all, if there are no other CQs */
-		polled = evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
-	}
-	if (unlikely(!wc_usual(&evd->batch[evd->batch_pos])))
-		return KDAPL_NEXT_OTHER;
-	usual_event(evd, &evd->batch[evd->batch_pos++], event);
-	if (more)
-		*more = usual_more(evd, polled);
-	return KDAPL_NEXT_USUAL;
 }
 
 static bool event_other(const struct kdapl_event *ev)

@@ -116,55 +116,6 @@ static void evd_wake_helper(struct kdapl_evd *evd)
 	/* All run: each of them looks again before it is idle. */
 }
 
-/* One upcall. evd->lock held, and dropped meanwhile. */
-static __always_inline void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run,
-				     const DAT_EVENT *event, bool more)
-{
-	DAT_UPCALL_OBJECT upcall = evd->upcall;
-
-	run->seq = ++evd->upcall_seq;
-	evd->nrunning++;
-	spin_unlock_irq(&evd->lock);
-
-	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
-
-	spin_lock_irq(&evd->lock);
-	evd->nrunning--;
-	run->seq = 0;
-	if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
-		wake_up(&evd->upcall_over);
-}
-
-/* Nothing to be considered but completions and the consumer's function? evd->lock held. */
-static __always_inline bool evd_plain(const struct kdapl_evd *evd)
-{
-	return evd->policy == DAT_UPCALL_SINGLE_INSTANCE &&
-	       !(evd->closing | evd->discard | evd->watching | evd->nrunning);
-}
-
-/*
- * Upcalls for ordinary completions, as long as there is nothing else. Returns their number,
- * which is @budget if there may be more; *@none: there is no event left. evd->lock held,
- * and dropped around the upcalls.
- */
-static int evd_run_usual(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none)
-{
-	enum kdapl_next next;
-	bool more;
-	int n;
-
-	for (n = 0; n < budget && evd_plain(evd); n++) {
-		next = kdapl_evd_usual(evd, &run->event, &more);
-		if (next != KDAPL_NEXT_USUAL) {
-			*none = next == KDAPL_NEXT_NONE;
-			break;
-		}
-		run->ep = run->event.event_data.dto_completion_event_data.ep_handle;
-		evd_call(evd, run, &run->event, more);
-	}
-	return n;
-}
-
 /* The next upcall of any kind. Returns false when none is due. evd->lock held. */
 static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool helper)
 {
@@ -194,7 +145,7 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 			return false;
 		evd->notified = true;
 		run->ep = DAT_HANDLE_NULL;
-		evd_call(evd, run, NULL, true);
+		kdapl_evd_call(evd, run, NULL, true);
 		return true;
 	}
 	if (!evd_pick(evd, ev))
@@ -205,7 +156,7 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 	run->ep = kdapl_event_ep(ev);
 	if (helper)
 		evd_wake_helper(evd);
-	evd_call(evd, run, &run->event, more);
+	kdapl_evd_call(evd, run, &run->event, more);
 	return true;
 }
 
@@ -225,7 +176,7 @@ static int evd_run(struct kdapl_evd *evd, int budget, bool helper)
 	list_add_tail(&run.node, &evd->running);
 	silent = evd->silent;
 	while (n < budget) {
-		n += evd_run_usual(evd, &run, budget - n, &none);
+		n += kdapl_evd_run_usual(evd, &run, budget - n, &none);
 		if (n == budget)
 			break;
 		if (none || !evd_run_one(evd, &run, budget, helper))

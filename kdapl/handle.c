@@ -19,34 +19,7 @@
 
 #include "kdapl.h"
 
-#ifdef CONFIG_64BIT
-#define HANDLE_INDEX_BITS	24
-#define HANDLE_GEN_BITS		32
-#else
-#define HANDLE_INDEX_BITS	16
-#define HANDLE_GEN_BITS		11
-#endif
-#define HANDLE_GEN_SHIFT	(1 + HANDLE_INDEX_BITS)
-#define HANDLE_TYPE_SHIFT	(HANDLE_GEN_SHIFT + HANDLE_GEN_BITS)
-
-#define CHUNK_ENTRIES		(PAGE_SIZE / sizeof(struct handle_entry))
-#define MAX_CHUNKS		4096
-
-/**
- * struct handle_entry - one slot of the table
- * @obj: NULL when free
- * @word: the handle value when live; index of the next free entry << 1 else
- *
- * Writers order their stores so that a reader that loads @obj first and @word
- * second can never pair an old handle with a new object: freeing clears @word
- * before @obj, allocating stores @obj before @word.
- */
-struct handle_entry {
-	void *obj;
-	unsigned long word;
-};
-
-static struct handle_entry *handle_chunks[MAX_CHUNKS];
+struct kdapl_handle_entry *kdapl_handle_chunks[KDAPL_HANDLE_CHUNKS];
 static DEFINE_SPINLOCK(handle_lock);	/* everything below, and all writing */
 static unsigned long handle_gen;
 static unsigned long handle_nr_chunks;
@@ -57,21 +30,10 @@ static unsigned long handle_nr_free;
 /* Keep some entries free so that a value is not reused soon after its death. */
 #define HANDLE_MIN_FREE		64
 
-static struct handle_entry *handle_entry(unsigned long index)
-{
-	struct handle_entry *chunk;
-
-	if (index / CHUNK_ENTRIES >= MAX_CHUNKS)
-		return NULL;
-	/* pairs with the release in handle_grow() */
-	chunk = smp_load_acquire(&handle_chunks[index / CHUNK_ENTRIES]);
-	return chunk ? &chunk[index % CHUNK_ENTRIES] : NULL;
-}
-
 static void handle_free_add(unsigned long index)
 {
 	if (handle_nr_free++)
-		WRITE_ONCE(handle_entry(handle_free_last)->word, index << 1);
+		WRITE_ONCE(kdapl_handle_entry(handle_free_last)->word, index << 1);
 	else
 		handle_free_first = index;
 	handle_free_last = index;
@@ -79,23 +41,23 @@ static void handle_free_add(unsigned long index)
 
 static int handle_grow(void)
 {
-	struct handle_entry *chunk = (void *)get_zeroed_page(GFP_KERNEL);
+	struct kdapl_handle_entry *chunk = (void *)get_zeroed_page(GFP_KERNEL);
 	unsigned long first, i;
 
 	if (!chunk)
 		return -ENOMEM;
 	spin_lock_irq(&handle_lock);
-	if (handle_nr_chunks == MAX_CHUNKS ||
-	    handle_nr_chunks * CHUNK_ENTRIES >= BIT(HANDLE_INDEX_BITS)) {
+	if (handle_nr_chunks == KDAPL_HANDLE_CHUNKS ||
+	    handle_nr_chunks * KDAPL_HANDLE_CHUNK >= BIT(KDAPL_HANDLE_INDEX_BITS)) {
 		spin_unlock_irq(&handle_lock);
 		free_page((unsigned long)chunk);
 		return -ENOSPC;
 	}
-	first = handle_nr_chunks * CHUNK_ENTRIES;
-	/* pairs with the acquire in handle_entry() */
-	smp_store_release(&handle_chunks[handle_nr_chunks], chunk);
+	first = handle_nr_chunks * KDAPL_HANDLE_CHUNK;
+	/* pairs with the acquire in kdapl_handle_entry() */
+	smp_store_release(&kdapl_handle_chunks[handle_nr_chunks], chunk);
 	handle_nr_chunks++;
-	for (i = 0; i < CHUNK_ENTRIES; i++)
+	for (i = 0; i < KDAPL_HANDLE_CHUNK; i++)
 		handle_free_add(first + i);
 	spin_unlock_irq(&handle_lock);
 	return 0;
@@ -112,7 +74,7 @@ static int handle_grow(void)
  */
 int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle)
 {
-	struct handle_entry *entry;
+	struct kdapl_handle_entry *entry;
 	unsigned long index, gen;
 	int ret;
 
@@ -132,16 +94,16 @@ int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle)
 		}
 	}
 	index = handle_free_first;
-	entry = handle_entry(index);
+	entry = kdapl_handle_entry(index);
 	handle_free_first = entry->word >> 1;
 	handle_nr_free--;
 
-	gen = ++handle_gen & (BIT(HANDLE_GEN_BITS) - 1);
-	*handle = (DAT_HANDLE)(((unsigned long)type << HANDLE_TYPE_SHIFT) |
-			       gen << HANDLE_GEN_SHIFT | index << 1 | 1);
-	/* @obj before @word, see struct handle_entry; pairs with handle_read() */
+	gen = ++handle_gen & (BIT(KDAPL_HANDLE_GEN_BITS) - 1);
+	*handle = (DAT_HANDLE)(((unsigned long)type << KDAPL_HANDLE_TYPE_SHIFT) |
+			       gen << KDAPL_HANDLE_GEN_SHIFT | index << 1 | 1);
+	/* @obj before @word, see struct kdapl_handle_entry; pairs with kdapl_handle_read() */
 	smp_store_release(&entry->obj, obj);
-	/* the entry is complete; pairs with handle_read() */
+	/* the entry is complete; pairs with kdapl_handle_read() */
 	smp_store_release(&entry->word, (unsigned long)*handle);
 	spin_unlock_irq(&handle_lock);
 	return 0;
@@ -156,55 +118,18 @@ int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle)
 void kdapl_handle_free(DAT_HANDLE handle)
 {
 	unsigned long word = (unsigned long)handle;
-	unsigned long index = word >> 1 & (BIT(HANDLE_INDEX_BITS) - 1);
-	struct handle_entry *entry = handle_entry(index);
+	unsigned long index = word >> 1 & (BIT(KDAPL_HANDLE_INDEX_BITS) - 1);
+	struct kdapl_handle_entry *entry = kdapl_handle_entry(index);
 	unsigned long flags;
 
 	spin_lock_irqsave(&handle_lock, flags);
 	if (!WARN_ON_ONCE(!entry || entry->word != word)) {
 		WRITE_ONCE(entry->word, 0);
-		/* @word before @obj; pairs with handle_read() */
+		/* @word before @obj; pairs with kdapl_handle_read() */
 		smp_store_release(&entry->obj, NULL);
 		handle_free_add(index);
 	}
 	spin_unlock_irqrestore(&handle_lock, flags);
-}
-
-static void *handle_read(unsigned long word)
-{
-	struct handle_entry *entry;
-	void *obj;
-
-	if (!(word & 1))
-		return NULL;
-	entry = handle_entry(word >> 1 & (BIT(HANDLE_INDEX_BITS) - 1));
-	if (unlikely(!entry))
-		return NULL;
-	/* @obj first, then @word; pairs with the releases of the writers */
-	obj = smp_load_acquire(&entry->obj);
-	if (unlikely(READ_ONCE(entry->word) != word))
-		return NULL;
-	/* a value guessed before it was given out could pair with the last owner */
-	if (unlikely(READ_ONCE(entry->obj) != obj))
-		return NULL;
-	return obj;
-}
-
-/**
- * kdapl_handle_peek - look a handle up
- * @handle: any bit pattern
- * @type: the type it must have
- *
- * Context: inside rcu_read_lock(), to which the result is bound.
- * Return: the object, or NULL when @handle does not name a live one of @type.
- */
-void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type)
-{
-	unsigned long word = (unsigned long)handle;
-
-	if (unlikely(word >> HANDLE_TYPE_SHIFT != type))
-		return NULL;
-	return handle_read(word);
 }
 
 /**
@@ -219,8 +144,8 @@ void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type)
 {
 	unsigned long word = (unsigned long)handle;
 
-	*type = word >> HANDLE_TYPE_SHIFT;
-	return handle_read(word);
+	*type = word >> KDAPL_HANDLE_TYPE_SHIFT;
+	return kdapl_handle_read(word);
 }
 
 /**
@@ -231,8 +156,8 @@ void kdapl_handles_exit(void)
 	unsigned long i;
 
 	for (i = 0; i < handle_nr_chunks; i++) {
-		free_page((unsigned long)handle_chunks[i]);
-		handle_chunks[i] = NULL;
+		free_page((unsigned long)kdapl_handle_chunks[i]);
+		kdapl_handle_chunks[i] = NULL;
 	}
 	handle_nr_chunks = 0;
 	handle_nr_free = 0;

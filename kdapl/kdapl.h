@@ -87,7 +87,85 @@ struct kdapl_post;
 
 int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle);
 void kdapl_handle_free(DAT_HANDLE handle);
-void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type);
+
+#ifdef CONFIG_64BIT
+#define KDAPL_HANDLE_INDEX_BITS	24
+#define KDAPL_HANDLE_GEN_BITS	32
+#else
+#define KDAPL_HANDLE_INDEX_BITS	16
+#define KDAPL_HANDLE_GEN_BITS	11
+#endif
+#define KDAPL_HANDLE_GEN_SHIFT	(1 + KDAPL_HANDLE_INDEX_BITS)
+#define KDAPL_HANDLE_TYPE_SHIFT	(KDAPL_HANDLE_GEN_SHIFT + KDAPL_HANDLE_GEN_BITS)
+
+/**
+ * struct kdapl_handle_entry - one slot of the table
+ * @obj: NULL when free
+ * @word: the handle value when live; index of the next free entry << 1 else
+ *
+ * Writers order their stores so that a reader that loads @obj first and @word
+ * second can never pair an old handle with a new object: freeing clears @word
+ * before @obj, allocating stores @obj before @word.
+ */
+struct kdapl_handle_entry {
+	void *obj;
+	unsigned long word;
+};
+
+#define KDAPL_HANDLE_CHUNK	(PAGE_SIZE / sizeof(struct kdapl_handle_entry))
+#define KDAPL_HANDLE_CHUNKS	4096
+
+extern struct kdapl_handle_entry *kdapl_handle_chunks[KDAPL_HANDLE_CHUNKS];
+
+/* The slot of an index that a handle may or may not have; NULL if there is none. */
+static inline struct kdapl_handle_entry *kdapl_handle_entry(unsigned long index)
+{
+	struct kdapl_handle_entry *chunk;
+
+	if (index / KDAPL_HANDLE_CHUNK >= KDAPL_HANDLE_CHUNKS)
+		return NULL;
+	/* pairs with the release in handle_grow() */
+	chunk = smp_load_acquire(&kdapl_handle_chunks[index / KDAPL_HANDLE_CHUNK]);
+	return chunk ? &chunk[index % KDAPL_HANDLE_CHUNK] : NULL;
+}
+
+static inline void *kdapl_handle_read(unsigned long word)
+{
+	struct kdapl_handle_entry *entry;
+	void *obj;
+
+	if (!(word & 1))
+		return NULL;
+	entry = kdapl_handle_entry(word >> 1 & (BIT(KDAPL_HANDLE_INDEX_BITS) - 1));
+	if (unlikely(!entry))
+		return NULL;
+	/* @obj first, then @word; pairs with the releases of the writers */
+	obj = smp_load_acquire(&entry->obj);
+	if (unlikely(READ_ONCE(entry->word) != word))
+		return NULL;
+	/* a value guessed before it was given out could pair with the last owner */
+	if (unlikely(READ_ONCE(entry->obj) != obj))
+		return NULL;
+	return obj;
+}
+
+/**
+ * kdapl_handle_peek - look a handle up
+ * @handle: any bit pattern
+ * @type: the type it must have
+ *
+ * Context: inside rcu_read_lock(), to which the result is bound.
+ * Return: the object, or NULL when @handle does not name a live one of @type.
+ */
+static inline void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type)
+{
+	unsigned long word = (unsigned long)handle;
+
+	if (unlikely(word >> KDAPL_HANDLE_TYPE_SHIFT != type))
+		return NULL;
+	return kdapl_handle_read(word);
+}
+
 void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type);
 void kdapl_handles_exit(void);
 
@@ -1115,7 +1193,7 @@ static inline struct kdapl_half *kdapl_ep_half(struct kdapl_ep *ep)
 }
 
 /* ------------------------------------------------------------------ */
-/* evd.c, evd_poll.c, evd_upcall.c                                      */
+/* evd.c, evd_poll.c, evd_usual.c, evd_upcall.c                         */
 
 /**
  * struct kdapl_event - an event on its way through the EVD's store
@@ -1301,7 +1379,7 @@ struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
 
 bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev);
 bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev);
-enum kdapl_next kdapl_evd_usual(struct kdapl_evd *evd, DAT_EVENT *event, bool *more);
+bool kdapl_evd_refill(struct kdapl_evd *evd);
 bool kdapl_evd_more(struct kdapl_evd *evd);
 bool kdapl_evd_room(struct kdapl_evd *evd);
 bool kdapl_evd_store(struct kdapl_evd *evd, const struct kdapl_event *ev);
@@ -1324,6 +1402,11 @@ void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc);
 void kdapl_evd_watch(struct kdapl_half *half);
 void kdapl_event_release(const struct kdapl_event *ev);
 
+/* evd_usual.c */
+enum kdapl_next kdapl_evd_usual(struct kdapl_evd *evd, DAT_EVENT *event);
+int kdapl_evd_run_usual(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none);
+
+/* evd_upcall.c */
 void kdapl_evd_sched(struct kdapl_evd *evd);
 void kdapl_evd_engine_init(struct kdapl_evd *evd);
 void kdapl_evd_engine_stop(struct kdapl_evd *evd);
@@ -1333,6 +1416,25 @@ bool kdapl_evd_held_up(const struct kdapl_evd *evd);
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
+
+/* One upcall. evd->lock held, and dropped meanwhile. */
+static __always_inline void kdapl_evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run,
+					   const DAT_EVENT *event, bool more)
+{
+	DAT_UPCALL_OBJECT upcall = evd->upcall;
+
+	run->seq = ++evd->upcall_seq;
+	evd->nrunning++;
+	spin_unlock_irq(&evd->lock);
+
+	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
+
+	spin_lock_irq(&evd->lock);
+	evd->nrunning--;
+	run->seq = 0;
+	if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
+		wake_up(&evd->upcall_over);
+}
 
 /* ------------------------------------------------------------------ */
 /* srq.c                                                                */

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Ordinary completions, from the CQ to the consumer.
+ *
+ * Most completions are of a request or Receive that succeeded, whose turn it is in its
+ * ring, and that is an event; and most of the time an EVD has nothing else to consider. Here
+ * is what becomes of those, without a detour: the event is made where the consumer looks at
+ * it. Whatever else there is, evd_poll.c and evd_upcall.c know about. Both ways take from
+ * the same places under the same lock, so that it does not matter which of them it was.
+ */
+#include "kdapl.h"
+
+/* Flags of requests and Receives whose success is not simply an event that is due. */
+#define WR_UNUSUAL	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
+			 KDAPL_WR_BROKEN | KDAPL_WR_INVALIDATED)
+
+/*
+ * Is this a completion without anything special about it: of a request or Receive that
+ * succeeded, that is an event, and that ends the turn of no other?
+ */
+static __always_inline bool wc_usual(const struct ib_wc *wc)
+{
+	struct kdapl_wr *wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
+	const struct kdapl_ring *ring;
+
+	if (unlikely(wc->wr_cqe->done != kdapl_wr_done || wc->status != IB_WC_SUCCESS))
+		return false;
+	if (unlikely(wr->op > DAT_DTO_RECEIVE || (wr->flags & WR_UNUSUAL)))
+		return false;
+	ring = kdapl_wr_ring(wr);
+	if (unlikely(ring->odd))
+		return false;
+	if (!ring->recv)
+		return !wr->settles;
+	return !(wc->wc_flags & IB_WC_WITH_INVALIDATE) &&
+	       wr->index == (ring->tail & ring->done_mask);
+}
+
+/* Report it. */
+static __always_inline void usual_event(struct kdapl_evd *evd, const struct ib_wc *wc,
+					DAT_EVENT *event)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
+	struct kdapl_wr *wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
+	struct kdapl_ring *ring = kdapl_wr_ring(wr);
+	u32 tail = ring->tail;
+
+	event->event_number = DAT_DTO_COMPLETION_EVENT;
+	event->evd_handle = evd->obj.handle;
+	dto->ep_handle = ring->handle;
+	dto->user_cookie.as_64 = wr->cookie;
+	dto->status = DAT_DTO_SUCCESS;
+	dto->transfered_length = wr->length;
+	dto->operation = wr->op;
+	dto->rmr_context = 0;
+	if (ring->recv) {
+		dto->transfered_length = wc->byte_len;
+		ring->reaped++;
+	} else {
+		ring->dtos_done = wr->seq;
+		tail += (wr->index - tail) & ring->done_mask;
+	}
+	/* tail last: pairs with the acquire of the poster, which reads it first */
+	smp_store_release(&ring->tail, tail + 1);
+}
+
+/* Is there an event behind the one in hand? @polled: the CQs have just been looked at. */
+static __always_inline bool usual_more(struct kdapl_evd *evd, bool polled)
+{
+	if (evd->batch_pos == evd->batch_n && (polled || !kdapl_evd_refill(evd)))
+		return false;
+	return likely(wc_usual(&evd->batch[evd->batch_pos])) || kdapl_evd_more(evd);
+}
+
+static __always_inline enum kdapl_next evd_usual(struct kdapl_evd *evd, DAT_EVENT *event,
+						 bool *more)
+{
+	bool polled = false;
+
+	lockdep_assert_held(&evd->lock);
+	if (unlikely(evd->store_count || !list_empty(&evd->ready)))
+		return KDAPL_NEXT_OTHER;
+	if (evd->batch_pos == evd->batch_n) {
+		if (!kdapl_evd_refill(evd)) {
+			evd->again = false;
+			return KDAPL_NEXT_NONE;
+		}
+		/* fewer than asked for: these were all, if there are no other CQs */
+		polled = evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
+	}
+	if (unlikely(!wc_usual(&evd->batch[evd->batch_pos])))
+		return KDAPL_NEXT_OTHER;
+	usual_event(evd, &evd->batch[evd->batch_pos++], event);
+	if (more)
+		*more = usual_more(evd, polled);
+	return KDAPL_NEXT_USUAL;
+}
+
+/**
+ * kdapl_evd_usual - take the next event if it is an ordinary completion
+ * @evd: the EVD; evd->lock held
+ * @event: filled with it, but for what lies behind the data of the event
+ *
+ * Return: what was found. Unless that is a usual event nothing has changed.
+ */
+enum kdapl_next kdapl_evd_usual(struct kdapl_evd *evd, DAT_EVENT *event)
+{
+	return evd_usual(evd, event, NULL);
+}
+
+/* Nothing to be considered but completions and the consumer's function? evd->lock held. */
+static __always_inline bool evd_plain(const struct kdapl_evd *evd)
+{
+	return evd->policy == DAT_UPCALL_SINGLE_INSTANCE &&
+	       !(evd->closing | evd->discard | evd->watching | evd->nrunning);
+}
+
+/**
+ * kdapl_evd_run_usual - upcalls for ordinary completions, as long as there is nothing else
+ * @evd: the EVD; evd->lock held, and dropped around the upcalls
+ * @run: who runs
+ * @budget: how many at most
+ * @none: set if there is no event left
+ *
+ * Return: how many; @budget if there may be more.
+ */
+int kdapl_evd_run_usual(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none)
+{
+	enum kdapl_next next;
+	bool more;
+	int n;
+
+	for (n = 0; n < budget && evd_plain(evd); n++) {
+		next = evd_usual(evd, &run->event, &more);
+		if (next != KDAPL_NEXT_USUAL) {
+			*none = next == KDAPL_NEXT_NONE;
+			break;
+		}
+		run->ep = run->event.event_data.dto_completion_event_data.ep_handle;
+		kdapl_evd_call(evd, run, &run->event, more);
+	}
+	return n;
+}
