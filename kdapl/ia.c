@@ -168,7 +168,7 @@ static void ia_release(struct kdapl_obj *obj)
 {
 	struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
 
-	xa_destroy(&ia->keys);
+	kdapl_keys_destroy(&ia->keys);
 	kdapl_device_put(ia->dev);
 	kfree_rcu(ia, obj.rcu);
 }
@@ -197,7 +197,7 @@ static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char
 	spin_lock_init(&ia->lock);
 	mutex_init(&ia->mutex);
 	init_waitqueue_head(&ia->unused);
-	xa_init(&ia->keys);
+	kdapl_keys_init(&ia->keys);
 	INIT_LIST_HEAD(&ia->doubts);
 	spin_lock_init(&ia->doubt_lock);
 	mutex_init(&ia->doubt_mutex);

@@ -23,6 +23,7 @@
  *   rdma_cm's handler mutex of an id
  *   half->lock         mutex; verbs calls on one transport half, its phase; never
  *                      held while something waits for a CM handler
+ *   keys->mutex        mutex; changing the table of keys of one IA; nothing inside
  *   ep->lock           irqsave; EP state
  *   ring->lock         irqsave; producer side of one ring, held over the post
  *   ia->lock           irqsave; object lists and use counts of one IA
@@ -39,18 +40,23 @@
 #ifndef KDAPL_H
 #define KDAPL_H
 
+#include <linux/cache.h>
 #include <linux/completion.h>
+#include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/irq_poll.h>
 #include <linux/list.h>
+#include <linux/log2.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/refcount.h>
+#include <linux/seqlock.h>
+#include <linux/slab.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/stringify.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
-#include <linux/xarray.h>
 #include <rdma/ib_cm.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
@@ -78,6 +84,7 @@ struct kdapl_half;
 struct kdapl_cr;
 struct kdapl_pd;
 struct kdapl_cq;
+struct kdapl_mr;
 struct kdapl_pool;
 struct kdapl_buf;
 struct kdapl_post;
@@ -310,6 +317,74 @@ extern struct workqueue_struct *kdapl_conn_wq;	/* rdma_connect(), long in siw */
 extern struct workqueue_struct *kdapl_wq;	/* ends, timers, early data */
 
 /* ------------------------------------------------------------------ */
+/* keys.c: from a key to its MR                                         */
+
+/* Index of a free slot; those of keys have 24 bits. */
+#define KDAPL_NO_INDEX	U32_MAX
+
+/**
+ * struct kdapl_key_slot - one slot of the table
+ * @index: the upper 24 bits of a key; written once, KDAPL_NO_INDEX before
+ * @mr: its MR; NULL where it has gone
+ */
+struct kdapl_key_slot {
+	u32 index;
+	struct kdapl_mr __rcu *mr;
+};
+
+/**
+ * struct kdapl_key_table - the table proper, replaced as a whole when it is full
+ * @rcu: readers may still look at it for a grace period
+ * @bits: there are 2^bits slots
+ * @mask: their number - 1
+ * @left: free slots that may still be taken; at least half stay free
+ * @slots: the slots
+ */
+struct kdapl_key_table {
+	struct rcu_head rcu;
+	u32 bits;
+	u32 mask;
+	u32 left;
+	struct kdapl_key_slot slots[];
+};
+
+/**
+ * struct kdapl_keys - the MRs of an IA by their keys
+ * @table: never NULL; read under RCU
+ * @count: MRs in it
+ * @mutex: changing it
+ */
+struct kdapl_keys {
+	struct kdapl_key_table __rcu *table;
+	unsigned int count;
+	struct mutex mutex;		/* all of it */
+};
+
+void kdapl_keys_init(struct kdapl_keys *keys);
+void kdapl_keys_destroy(struct kdapl_keys *keys);
+int kdapl_keys_insert(struct kdapl_keys *keys, struct kdapl_mr *mr);
+void kdapl_keys_remove(struct kdapl_keys *keys, struct kdapl_mr *mr);
+
+/*
+ * The MR a key belongs to, whatever its low byte, or NULL; RCU read side. Whether the
+ * key is valid the MR knows.
+ */
+static inline struct kdapl_mr *kdapl_keys_find(const struct kdapl_keys *keys, u32 key)
+{
+	const struct kdapl_key_table *table = rcu_dereference(keys->table);
+	u32 index = key >> 8, i = hash_32(index, table->bits), found;
+
+	for (;;) {
+		found = READ_ONCE(table->slots[i].index);
+		if (likely(found == index))
+			return rcu_dereference(table->slots[i].mr);
+		if (found == KDAPL_NO_INDEX)
+			return NULL;
+		i = (i + 1) & table->mask;
+	}
+}
+
+/* ------------------------------------------------------------------ */
 /* ia.c                                                                */
 
 /**
@@ -325,7 +400,7 @@ extern struct workqueue_struct *kdapl_wq;	/* ends, timers, early data */
  * @own_async: @async_evd was made by dat_ia_openv and goes with the IA
  * @mutex: serialises the lazy creation of @null_evd
  * @null_evd: takes the completions of EP queues that name no EVD
- * @keys: struct kdapl_mr by index of its keys, read under RCU by the posting calls
+ * @keys: its MRs by their keys
  * @reserved: the reserved LMR, once asked for; @mutex
  * @doubts: MRs to be replaced; @doubt_lock
  * @doubt_mutex: one at a time replaces them
@@ -352,7 +427,7 @@ struct kdapl_ia {
 	bool own_async;
 	struct mutex mutex;		/* null_evd */
 	struct kdapl_evd *null_evd;
-	struct xarray keys;
+	struct kdapl_keys keys;
 	struct kdapl_lmr *reserved;
 	struct list_head doubts;
 	spinlock_t doubt_lock;		/* doubts; inside mr->lock */
@@ -441,9 +516,10 @@ struct kdapl_span {
  * @mem: what is to be unmapped with it, or NULL
  * @doubt_node: in ia->doubts: a registration of it was flushed, which may mean anything
  * @pages: blocks it maps at most
- * @index: of its keys: what is left of them without the low byte
+ * @index: of its keys: what is left of them without the low byte; does not change while
+ *	it is in the table of keys
  * @lock: all that follows; taken last
- * @seq: readers of the fields that follow do not take @lock
+ * @seq: readers of the next three do not take @lock
  * @lkey: what segments name it by, 0 while they may not
  * @rkey: what peers name it by, 0 while they may not
  * @span: what both stand for
@@ -451,6 +527,10 @@ struct kdapl_span {
  * @step: what leads from it to the one after it, odd
  * @used: key of the last registration, 0 before the first
  * @live: that key is or may be valid
+ *
+ * What posts read is one cache line, from @seq on (asserted in mr.c), and nobody
+ * writes there but who registers, invalidates or frees. Memory for what an MR is part of
+ * comes from kdapl_zalloc_aligned().
  */
 struct kdapl_mr {
 	struct kdapl_obj *owner;
@@ -461,17 +541,26 @@ struct kdapl_mr {
 	struct list_head doubt_node;
 	u32 pages;
 	u32 index;
-
 	spinlock_t lock;		/* keys and what they stand for; innermost */
-	seqcount_spinlock_t seq;
+
+	seqcount_spinlock_t seq ____cacheline_aligned;
 	u32 lkey;
 	u32 rkey;
 	struct kdapl_span span;
 	u8 next;
 	u8 step;
-	u32 used;
 	bool live;
+	u32 used;
 };
+
+/*
+ * kmalloc() promises more than the alignment of a long for powers of two only. To ask for
+ * such a size costs nothing: beyond 192 bytes it would round up to one anyway.
+ */
+static inline void *kdapl_zalloc_aligned(size_t size)
+{
+	return kzalloc(roundup_pow_of_two(size), GFP_KERNEL);
+}
 
 void kdapl_mr_init(struct kdapl_mr *mr, struct kdapl_obj *owner, struct kdapl_pd *pd);
 int kdapl_mr_create(struct kdapl_mr *mr, u32 pages);
@@ -492,24 +581,28 @@ void kdapl_mrs_resolve(struct kdapl_ia *ia);
 struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op);
 void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op);
 
+/*
+ * A key that is not the one of the moment is refused without a second look: that it
+ * is becoming it just now is no reason to wait.
+ */
 static inline bool kdapl_mr_read(const struct kdapl_mr *mr, u32 key, bool remote,
 				 struct kdapl_span *span)
 {
 	unsigned int seq;
-	bool found;
 
 	do {
 		seq = read_seqcount_begin(&mr->seq);
-		found = key && key == READ_ONCE(*(remote ? &mr->rkey : &mr->lkey));
+		if (unlikely(key != READ_ONCE(*(remote ? &mr->rkey : &mr->lkey)) || !key))
+			return false;
 		*span = mr->span;
-	} while (read_seqcount_retry(&mr->seq, seq));
-	return found;
+	} while (unlikely(read_seqcount_retry(&mr->seq, seq)));
+	return true;
 }
 
 /* The MR a key belongs or has belonged to; RCU read side. */
 static inline struct kdapl_mr *kdapl_mr_find(struct kdapl_ia *ia, u32 key)
 {
-	return xa_load(&ia->keys, key >> 8);
+	return kdapl_keys_find(&ia->keys, key);
 }
 
 /* What an lmr_context stands for; RCU read side. */
@@ -517,7 +610,7 @@ static inline bool kdapl_key_find(struct kdapl_ia *ia, u32 key, struct kdapl_spa
 {
 	const struct kdapl_mr *mr = kdapl_mr_find(ia, key);
 
-	return mr && kdapl_mr_read(mr, key, false, span);
+	return likely(mr) && kdapl_mr_read(mr, key, false, span);
 }
 
 /* The same for an rmr_context. */
@@ -525,7 +618,7 @@ static inline bool kdapl_rkey_find(struct kdapl_ia *ia, u32 key, struct kdapl_sp
 {
 	const struct kdapl_mr *mr = kdapl_mr_find(ia, key);
 
-	return mr && kdapl_mr_read(mr, key, true, span);
+	return likely(mr) && kdapl_mr_read(mr, key, true, span);
 }
 
 /* Ids of those who may use a key: a handle is odd, a pointer is not. */
@@ -1715,6 +1808,7 @@ void kdapl_stop(void);
 int kdapl_test_get(void);
 void kdapl_test_put(void);
 void kdapl_test_connect(struct kdapl_ep *ep);
+extern bool kdapl_test_no_key_table;	/* as if there were no memory for one */
 #endif
 
 #endif /* KDAPL_H */

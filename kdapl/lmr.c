@@ -35,7 +35,7 @@ static void lmr_release(struct kdapl_obj *obj)
  */
 struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_PZ_HANDLE handle)
 {
-	struct kdapl_lmr *lmr = kzalloc(sizeof(*lmr), GFP_KERNEL);
+	struct kdapl_lmr *lmr = kdapl_zalloc_aligned(sizeof(*lmr));
 
 	if (!lmr)
 		return ERR_PTR(-ENOMEM);

@@ -39,7 +39,7 @@ static struct kdapl_lmr *reserved_create(struct kdapl_ia *ia, int *err)
 	lmr->state = KDAPL_LMR_BOUND;
 	kdapl_mr_publish(&lmr->mr, KDAPL_RESERVED_CONTEXT, 0, &span);
 	spin_unlock_irq(&lmr->mr.lock);
-	*err = xa_insert(&ia->keys, RESERVED_INDEX, &lmr->mr, GFP_KERNEL);
+	*err = kdapl_keys_insert(&ia->keys, &lmr->mr);
 	if (*err)
 		goto err_handle;
 	return lmr;

@@ -71,7 +71,7 @@ static void sync_list(const struct kdapl_mem *mem, struct ib_device *ibdev, u64 
 static bool sync_piece(struct kdapl_ia *ia, u32 key, u64 addr, u64 length, sync_fn *fn)
 {
 	struct ib_device *ibdev = ia->dev->ibdev;
-	struct kdapl_mr *mr = xa_load(&ia->keys, key >> 8);
+	struct kdapl_mr *mr = kdapl_keys_find(&ia->keys, key);
 	struct kdapl_lmr *lmr;
 	unsigned long flags;
 	bool ok;

@@ -4,7 +4,7 @@
  *
  * A key is an index of 24 bits, which the device chose and which stays with the
  * MR for its life, and a low byte that every registration changes. An IA has a
- * table of its MRs by index. What the key of an MR stands for is in the MR; the
+ * table of its MRs by index (keys.c). What the key of an MR stands for is in the MR; the
  * posting calls read it under RCU, and a sequence count tells them that it did
  * not change meanwhile. Binding an MR anew is thus a matter of stores: there is
  * nothing to insert, nothing to allocate, and a key of yesterday is not found.
@@ -22,6 +22,11 @@
 /* How long an EP may keep an operation on an LMR or RMR that is being freed. */
 #define OP_TIMEOUT	(5 * HZ)
 #define OP_POLL		(HZ / 50 + 1)
+
+/* What posts read of an MR is in one cache line; lock debugging makes sequence counts big. */
+static_assert(!IS_ENABLED(CONFIG_64BIT) || IS_ENABLED(CONFIG_DEBUG_LOCK_ALLOC) ||
+	      offsetofend(struct kdapl_mr, span) - offsetof(struct kdapl_mr, seq) <= 64);
+static_assert(offsetof(struct kdapl_mr, seq) % L1_CACHE_BYTES == 0);
 
 /**
  * kdapl_mr_access - rights as verbs know them
@@ -93,7 +98,7 @@ static int mr_insert(struct kdapl_mr *mr, struct ib_mr *ibmr)
 	mr->step = get_random_u32() | 1;
 	mr_draw_key(mr);
 	spin_unlock_irq(&mr->lock);
-	return xa_insert(&mr->owner->ia->keys, mr->index, mr, GFP_KERNEL);
+	return kdapl_keys_insert(&mr->owner->ia->keys, mr);
 }
 
 /**
@@ -158,7 +163,7 @@ static void mr_undoubt(struct kdapl_mr *mr)
 /* The MR in hand goes, and its key with it. */
 static void mr_drop(struct kdapl_mr *mr)
 {
-	xa_cmpxchg(&mr->owner->ia->keys, mr->index, mr, NULL, GFP_KERNEL);
+	kdapl_keys_remove(&mr->owner->ia->keys, mr);
 	ib_dereg_mr(mr->ibmr);
 	mr->ibmr = NULL;
 }
@@ -267,7 +272,7 @@ void kdapl_mr_destroy(struct kdapl_mr *mr)
 					    ia->name);
 		kdapl_dev_exit(dev);
 	}
-	xa_cmpxchg(&ia->keys, mr->index, mr, NULL, GFP_KERNEL);
+	kdapl_keys_remove(&ia->keys, mr);
 	/* removal of the device waits while it finds us at this */
 	mutex_lock(&dev->lock);
 	kdapl_mr_destroy_verbs(mr);
@@ -414,7 +419,7 @@ void kdapl_mr_invalidated(struct kdapl_half *half, u32 rkey)
 	struct kdapl_mr *mr;
 
 	rcu_read_lock();
-	mr = xa_load(&ia->keys, rkey >> 8);
+	mr = kdapl_keys_find(&ia->keys, rkey);
 	if (mr && half->dev->siw && READ_ONCE(mr->used) != rkey)
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 	else if (mr && mr->owner->type == DAT_HANDLE_TYPE_LMR)

@@ -620,7 +620,7 @@ static DAT_RETURN rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_SCOPE scope,
 	if (!kdapl_dev_enter(ia->dev))
 		goto out;
 	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	rmr = kzalloc(sizeof(*rmr), GFP_KERNEL);
+	rmr = kdapl_zalloc_aligned(sizeof(*rmr));
 	if (!rmr)
 		goto out_exit;
 	if (kdapl_obj_use(&pz->obj)) {
