@@ -11,8 +11,8 @@
  * one of the same index; it never stands for another index. So a reader who meets
  * its index has the right slot, and one who meets a free slot has seen all there is.
  * The price is that slots without MR stay taken. They go with the table: where no slot
- * may be taken any more, a new one replaces it that has room for four times the MRs
- * there are, which may well be smaller than the old one.
+ * may be taken any more, a new one replaces it that has four slots or more for each MR
+ * there is, which may well be smaller than the old one.
  *
  * The hash is multiplicative because devices like to count. A hash that keeps the order
  * of indexes puts them side by side without a collision, until two such runs meet on
@@ -45,6 +45,7 @@ bool kdapl_test_no_key_table;
 #define kdapl_test_no_key_table	false
 #endif
 
+/* For @count MRs and as many more, or a few. */
 static struct kdapl_key_table *keys_alloc(unsigned int count)
 {
 	unsigned int bits = max_t(unsigned int, order_base_2(4 * count), KEYS_MIN_BITS);
@@ -105,7 +106,7 @@ static void keys_take(struct kdapl_key_table *table, struct kdapl_key_slot *slot
 /* A table with room for one more takes the place of the present one. */
 static struct kdapl_key_table *keys_replace(struct kdapl_keys *keys)
 {
-	struct kdapl_key_table *old = keys_table(keys), *table = keys_alloc(keys->count + 1);
+	struct kdapl_key_table *old = keys_table(keys), *table = keys_alloc(keys->count);
 	const struct kdapl_key_slot *slot;
 	struct kdapl_mr *mr;
 
