@@ -445,3 +445,54 @@ DAT_RETURN kdat_ep_query_conn(DAT_EP_HANDLE ep_handle, struct kdat_conn_attr *at
 	return ret;
 }
 EXPORT_SYMBOL(kdat_ep_query_conn);
+
+/**
+ * kdat_ep_serialise_posts - promise that the requests of an EP are posted one at a time
+ * @ep_handle: EP in UNCONNECTED, RESERVED, PASSIVE_ or
+ *	TENTATIVE_CONNECTION_PENDING
+ * @serial: DAT_TRUE: the consumer promises; DAT_FALSE: as by default, it does not
+ *
+ * The consumer sees to it that of all calls that post a request on this EP, and
+ * dat_ep_disconnect() with DAT_CLOSE_GRACEFUL_FLAG, one has returned before the next is
+ * made, on whatever CPU, upcalls and interrupts included: it has a lock of its own around
+ * them, say, or one thread that posts. Posting then takes no lock here. A broken promise
+ * can corrupt the queue of the EP and whatever it transfers.
+ *
+ * That is about requests: dat_ep_post_send(), dat_ep_post_send_with_invalidate(),
+ * dat_ep_post_rdma_read(), dat_ep_post_rdma_read_to_rmr(), dat_ep_post_rdma_write(),
+ * dat_rmr_bind(), dat_lmr_fmr(), dat_lmr_invalidate() and the extensions that do the same.
+ * Receives, other EPs and all other calls may be made at the same time as ever.
+ *
+ * For this connection and all after it. Where the device needs requests of the provider
+ * between those of the consumer (soft-iWARP) the promise is accepted and not made use of.
+ *
+ * An extension of this provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state);
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN kdat_ep_serialise_posts(DAT_EP_HANDLE ep_handle, DAT_BOOLEAN serial)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = DAT_SUCCESS;
+	unsigned long flags;
+
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (READ_ONCE(ep->obj.ia->dead)) {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		goto out;
+	}
+	spin_lock_irqsave(&ep->lock, flags);
+	/* when the attributes of connections may change */
+	if (kdapl_ep_fields(ep->state) & DAT_EP_FIELD_EP_ATTR_QOS)
+		ep->serial = serial;
+	else
+		ret = kdapl_state_err(ep->state);
+	spin_unlock_irqrestore(&ep->lock, flags);
+out:
+	kdapl_obj_put(&ep->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ep_serialise_posts);

@@ -93,7 +93,8 @@ static struct kdapl_ring *kdapl_ring_alloc(struct kdapl_half *half, bool recv, u
  * @ring: the ring
  * @mode: enum kdapl_ring_mode
  *
- * After the return no post to the device is under way in another mode.
+ * After the return no post to the device is under way in another mode, but for a ring
+ * whose consumer serialises its posts: see kdapl_ring_quiesce().
  */
 void kdapl_ring_set_mode(struct kdapl_ring *ring, enum kdapl_ring_mode mode)
 {
@@ -103,6 +104,22 @@ void kdapl_ring_set_mode(struct kdapl_ring *ring, enum kdapl_ring_mode mode)
 	/* pairs with the acquire in ring_check_recv_end() */
 	smp_store_release(&ring->mode, mode);
 	spin_unlock_irqrestore(&ring->lock, flags);
+}
+
+/**
+ * kdapl_ring_quiesce - wait for the last post that does not hold the lock
+ * @ring: a ring that is not live any more
+ *
+ * Where the consumer serialises its posts they take no lock, but they are inside an RCU
+ * section, and look at the mode there. Expedited, since somebody waits for the end of the
+ * connection.
+ *
+ * Context: may sleep.
+ */
+void kdapl_ring_quiesce(struct kdapl_ring *ring)
+{
+	if (ring->serial)
+		synchronize_rcu_expedited();
 }
 
 /*
@@ -280,10 +297,11 @@ static void half_open_requests(struct kdapl_half *half)
 		ring->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
 		ring->flags[DAT_DTO_RDMA_READ] &= ~DAT_COMPLETION_BARRIER_FENCE_FLAG; /* D-14 */
 	}
-	if (half->dev->siw) {	/* it wants a closer look at everything */
+	if (half->dev->siw) {	/* it wants a closer look at everything, and nudges */
 		ring->max_reads = half->read_depth;
 		return;
 	}
+	ring->serial = half->ep->serial;
 	ring->max_iov[DAT_DTO_SEND] = attr->max_request_iov;
 	ring->max_iov[DAT_DTO_RDMA_WRITE] = attr->max_rdma_write_iov;
 	if (attr->max_rdma_read_out && half->read_depth)
@@ -564,6 +582,7 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	kdapl_ring_set_mode(half->sq, refuse ? KDAPL_RING_REFUSE : KDAPL_RING_SOFT);
 	kdapl_ring_set_mode(half->rq, KDAPL_RING_SOFT);
 	spin_unlock_irq(&ep->lock);
+	kdapl_ring_quiesce(half->sq);
 
 	ret = ib_modify_qp(half->qp, &attr, IB_QP_STATE);
 	if (half->cm_id && half->cm_up)
@@ -745,7 +764,8 @@ static int half_post_nudge(struct kdapl_half *half)
 	spin_lock_irq(&ring->lock);
 	/* pairs with the release in ring_advance() */
 	tail = smp_load_acquire(&ring->tail);
-	if (ring->mode == KDAPL_RING_LIVE && !READ_ONCE(half->stopping) &&
+	/* in a serial ring everything about LMRs has a completion of its own */
+	if (ring->mode == KDAPL_RING_LIVE && !ring->serial && !READ_ONCE(half->stopping) &&
 	    !READ_ONCE(half->dev->gone) &&
 	    (!half->nudged || (s32)(tail - half->nudge_pos) > 0)) {
 		half->nudged = true;

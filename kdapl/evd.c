@@ -435,6 +435,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 	evd->vector = attr->comp_vector;
 	evd->qlen = qlen;
 	evd->policy = policy;
+	kdapl_evd_set_plain(evd);
 	if (upcall)
 		evd->upcall = *upcall;
 	mutex_init(&evd->mutex);
@@ -473,6 +474,7 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	mutex_lock(&evd->mutex);	/* calls that build something are through, or see it */
 	spin_lock_irq(&evd->lock);
 	evd->closing = true;
+	kdapl_evd_set_plain(evd);
 	slots = evd->slots;
 	evd->slots = NULL;
 	evd->store_size = 0;

@@ -14,6 +14,7 @@
  * (a message that arrived before ESTABLISHED), the entry is marked done and
  * the ring is reported from its tail, in post order.
  */
+#include <linux/prefetch.h>
 #include <linux/rcupdate.h>
 
 #include "kdapl.h"
@@ -488,6 +489,9 @@ static bool evd_poll_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 	evd->cur = cq->ibcq;
 	evd->batch_pos = 0;
 	evd->batch_n = n;
+	/* with many EPs these are cold, and in nobody's order */
+	while (n--)
+		prefetch(evd->batch[n].wr_cqe);
 	return true;
 }
 
@@ -1143,6 +1147,7 @@ void kdapl_evd_watch(struct kdapl_half *half)
 	if (want != half->watched) {
 		evd->watching += want ? 1 : -1;
 		half->watched = want;
+		kdapl_evd_set_plain(evd);
 	}
 	spin_unlock_irqrestore(&evd->lock, flags);
 	if (want)

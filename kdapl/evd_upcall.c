@@ -116,6 +116,22 @@ static void evd_wake_helper(struct kdapl_evd *evd)
 	/* All run: each of them looks again before it is idle. */
 }
 
+/* One upcall. evd->lock held, and dropped meanwhile. */
+static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_EVENT *event,
+		     bool more)
+{
+	DAT_UPCALL_OBJECT upcall = evd->upcall;
+
+	run->seq = ++evd->upcall_seq;
+	evd->nrunning++;
+	spin_unlock_irq(&evd->lock);
+
+	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
+
+	spin_lock_irq(&evd->lock);
+	kdapl_evd_called(evd, run);
+}
+
 /* The next upcall of any kind. Returns false when none is due. evd->lock held. */
 static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool helper)
 {
@@ -145,7 +161,7 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 			return false;
 		evd->notified = true;
 		run->ep = DAT_HANDLE_NULL;
-		kdapl_evd_call(evd, run, NULL, true);
+		evd_call(evd, run, NULL, true);
 		return true;
 	}
 	if (!evd_pick(evd, ev))
@@ -156,7 +172,7 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 	run->ep = kdapl_event_ep(ev);
 	if (helper)
 		evd_wake_helper(evd);
-	kdapl_evd_call(evd, run, &run->event, more);
+	evd_call(evd, run, &run->event, more);
 	return true;
 }
 
@@ -393,6 +409,16 @@ bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 	return inside;
 }
 
+/**
+ * kdapl_evd_set_plain - is there nothing to be considered but completions and one runner?
+ * @evd: the EVD; something this depends on has changed; evd->lock held
+ */
+void kdapl_evd_set_plain(struct kdapl_evd *evd)
+{
+	evd->plain = evd->policy == DAT_UPCALL_SINGLE_INSTANCE && !evd->closing &&
+		     !evd->discard && !evd->watching;
+}
+
 /* Which events that are queued already start upcalls? evd->lock held. */
 static void evd_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
 {
@@ -424,6 +450,7 @@ static void evd_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
 	if (policy != DAT_UPCALL_NOTIFY || policy != evd->policy || flag == DAT_UPCALL_INVOC_ANY)
 		evd->notified = false;
 	WRITE_ONCE(evd->policy, policy);
+	kdapl_evd_set_plain(evd);
 	spin_unlock_irq(&evd->lock);
 	if (on)
 		kdapl_evd_sched(evd);

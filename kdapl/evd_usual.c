@@ -18,16 +18,17 @@
  * Is this a completion without anything special about it: of a request or Receive that
  * succeeded, that is an event, and that ends the turn of no other?
  */
-static __always_inline bool wc_usual(const struct ib_wc *wc)
+static __always_inline bool wc_usual(const struct ib_wc *wc, struct kdapl_ring **of)
 {
 	struct kdapl_wr *wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
-	const struct kdapl_ring *ring;
+	struct kdapl_ring *ring;
 
 	if (unlikely(wc->wr_cqe->done != kdapl_wr_done || wc->status != IB_WC_SUCCESS))
 		return false;
 	if (unlikely(wr->op > DAT_DTO_RECEIVE || (wr->flags & WR_UNUSUAL)))
 		return false;
 	ring = kdapl_wr_ring(wr);
+	*of = ring;
 	if (unlikely(ring->odd))
 		return false;
 	if (!ring->recv)
@@ -37,12 +38,11 @@ static __always_inline bool wc_usual(const struct ib_wc *wc)
 }
 
 /* Report it. */
-static __always_inline void usual_event(struct kdapl_evd *evd, const struct ib_wc *wc,
-					DAT_EVENT *event)
+static __always_inline void usual_event(struct kdapl_evd *evd, struct kdapl_ring *ring,
+					const struct ib_wc *wc, DAT_EVENT *event)
 {
 	DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
-	struct kdapl_wr *wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
-	struct kdapl_ring *ring = kdapl_wr_ring(wr);
+	const struct kdapl_wr *wr = container_of(wc->wr_cqe, struct kdapl_wr, cqe);
 	u32 tail = ring->tail;
 
 	event->event_number = DAT_DTO_COMPLETION_EVENT;
@@ -67,14 +67,18 @@ static __always_inline void usual_event(struct kdapl_evd *evd, const struct ib_w
 /* Is there an event behind the one in hand? @polled: the CQs have just been looked at. */
 static __always_inline bool usual_more(struct kdapl_evd *evd, bool polled)
 {
+	struct kdapl_ring *ring;
+
 	if (evd->batch_pos == evd->batch_n && (polled || !kdapl_evd_refill(evd)))
 		return false;
-	return likely(wc_usual(&evd->batch[evd->batch_pos])) || kdapl_evd_more(evd);
+	return likely(wc_usual(&evd->batch[evd->batch_pos], &ring)) || kdapl_evd_more(evd);
 }
 
 static __always_inline enum kdapl_next evd_usual(struct kdapl_evd *evd, DAT_EVENT *event,
 						 bool *more)
 {
+	struct kdapl_ring *ring;
+	const struct ib_wc *wc;
 	bool polled = false;
 
 	lockdep_assert_held(&evd->lock);
@@ -88,9 +92,11 @@ static __always_inline enum kdapl_next evd_usual(struct kdapl_evd *evd, DAT_EVEN
 		/* fewer than asked for: these were all, if there are no other CQs */
 		polled = evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
 	}
-	if (unlikely(!wc_usual(&evd->batch[evd->batch_pos])))
+	wc = &evd->batch[evd->batch_pos];
+	if (unlikely(!wc_usual(wc, &ring)))
 		return KDAPL_NEXT_OTHER;
-	usual_event(evd, &evd->batch[evd->batch_pos++], event);
+	evd->batch_pos++;
+	usual_event(evd, ring, wc, event);
 	if (more)
 		*more = usual_more(evd, polled);
 	return KDAPL_NEXT_USUAL;
@@ -108,13 +114,6 @@ enum kdapl_next kdapl_evd_usual(struct kdapl_evd *evd, DAT_EVENT *event)
 	return evd_usual(evd, event, NULL);
 }
 
-/* Nothing to be considered but completions and the consumer's function? evd->lock held. */
-static __always_inline bool evd_plain(const struct kdapl_evd *evd)
-{
-	return evd->policy == DAT_UPCALL_SINGLE_INSTANCE &&
-	       !(evd->closing | evd->discard | evd->watching | evd->nrunning);
-}
-
 /**
  * kdapl_evd_run_usual - upcalls for ordinary completions, as long as there is nothing else
  * @evd: the EVD; evd->lock held, and dropped around the upcalls
@@ -126,18 +125,31 @@ static __always_inline bool evd_plain(const struct kdapl_evd *evd)
  */
 int kdapl_evd_run_usual(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none)
 {
-	enum kdapl_next next;
+	enum kdapl_next next = KDAPL_NEXT_OTHER;
+	DAT_UPCALL_OBJECT upcall;
 	bool more;
-	int n;
+	int n = 0;
 
-	for (n = 0; n < budget && evd_plain(evd); n++) {
+	if (unlikely(evd->nrunning))
+		return 0;
+	evd->nrunning = 1;
+	while (n < budget && likely(evd->plain)) {
 		next = evd_usual(evd, &run->event, &more);
-		if (next != KDAPL_NEXT_USUAL) {
-			*none = next == KDAPL_NEXT_NONE;
+		if (next != KDAPL_NEXT_USUAL)
 			break;
-		}
 		run->ep = run->event.event_data.dto_completion_event_data.ep_handle;
-		kdapl_evd_call(evd, run, &run->event, more);
+		run->seq = ++evd->upcall_seq;
+		upcall = evd->upcall;
+		spin_unlock_irq(&evd->lock);
+
+		upcall.upcall_func(upcall.instance_data, &run->event, more ? DAT_TRUE : DAT_FALSE);
+
+		spin_lock_irq(&evd->lock);
+		n++;
+		if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
+			break;
 	}
+	kdapl_evd_called(evd, run);
+	*none = next == KDAPL_NEXT_NONE;
 	return n;
 }

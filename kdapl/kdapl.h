@@ -420,13 +420,13 @@ struct kdapl_ia {
 	struct list_head objs[KDAPL_NTYPES];
 	struct list_head going;		/* EVDs retired, whose upcalls may still run; lock */
 	bool closing;
-	bool dead;
 	bool told;
 	struct kdapl_pick pick;
 	struct kdapl_evd *async_evd;
 	bool own_async;
 	struct mutex mutex;		/* null_evd */
 	struct kdapl_evd *null_evd;
+	bool dead;			/* beside @keys: posts read both */
 	struct kdapl_keys keys;
 	struct kdapl_lmr *reserved;
 	struct list_head doubts;
@@ -935,7 +935,7 @@ struct kdapl_ring {
 	u32 mask;
 	u16 max_iov[KDAPL_STRAIGHT_OPS];	/* segments the straight way takes */
 	u8 flags[KDAPL_STRAIGHT_OPS];	/* and completion flags */
-	bool serial;			/* the consumer serialises what it posts */
+	bool serial;			/* the consumer serialises what it posts (D-78) */
 	u8 sink;			/* rights an RDMA Read needs */
 
 	/* producer: written under lock */
@@ -1171,6 +1171,7 @@ void kdapl_half_established(struct kdapl_half *half);
 void kdapl_half_nudge(struct kdapl_half *half);
 void kdapl_half_nudge_now(struct kdapl_half *half);
 void kdapl_ring_set_mode(struct kdapl_ring *ring, enum kdapl_ring_mode mode);
+void kdapl_ring_quiesce(struct kdapl_ring *ring);
 
 /* ------------------------------------------------------------------ */
 /* ep.c, ep_state.c                                                     */
@@ -1233,6 +1234,7 @@ static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
  * @conf: attributes, PZ and EVDs; without an EVD, the IA's null EVD
  * @comm: what dat_ep_common_connect() connects by; @mutex
  * @conn: how its connections treat the network; @lock
+ * @serial: the consumer serialises what it posts; @lock
  * @cr: request the EP waits for, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING;
  *	@lock
  * @last: the half of an EP that is being destroyed
@@ -1257,6 +1259,7 @@ struct kdapl_ep {
 	DAT_EVD_HANDLE connect_handle;
 	DAT_COMM comm;
 	struct kdat_conn_attr conn;
+	bool serial;
 	struct kdapl_cr *cr;
 	struct kdapl_half *last;
 	struct kdapl_watermark soft;
@@ -1435,6 +1438,7 @@ struct kdapl_evd {
 	DAT_COMPLETION_FLAGS attr[2];	/* completion flags of attached rings, by direction */
 	unsigned int attached[2];	/* rings by direction, [1] receives; mutex */
 
+	bool plain;			/* upcalls one at a time, and nothing else to look after */
 	DAT_UPCALL_POLICY policy;	/* sched reads it without the lock */
 	DAT_UPCALL_OBJECT upcall;
 	bool notified;			/* NOTIFY: the consumer knows, and dequeues */
@@ -1504,27 +1508,19 @@ void kdapl_evd_sched(struct kdapl_evd *evd);
 void kdapl_evd_engine_init(struct kdapl_evd *evd);
 void kdapl_evd_engine_stop(struct kdapl_evd *evd);
 void kdapl_evd_make_helpers(struct kdapl_evd *evd);
+void kdapl_evd_set_plain(struct kdapl_evd *evd);
 bool kdapl_evd_calls(const struct kdapl_evd *evd);
 bool kdapl_evd_held_up(const struct kdapl_evd *evd);
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
 
-/* One upcall. evd->lock held, and dropped meanwhile. */
-static __always_inline void kdapl_evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run,
-					   const DAT_EVENT *event, bool more)
+/* An upcall is over: whoever waits for that may look. evd->lock held. */
+static inline void kdapl_evd_called(struct kdapl_evd *evd, struct kdapl_upcall *run)
 {
-	DAT_UPCALL_OBJECT upcall = evd->upcall;
-
-	run->seq = ++evd->upcall_seq;
-	evd->nrunning++;
-	spin_unlock_irq(&evd->lock);
-
-	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
-
-	spin_lock_irq(&evd->lock);
 	evd->nrunning--;
 	run->seq = 0;
+	run->ep = DAT_HANDLE_NULL;
 	if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
 		wake_up(&evd->upcall_over);
 }

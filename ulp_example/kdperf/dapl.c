@@ -176,14 +176,15 @@ static int dapl_refuse(struct lane *lane, u32 side, u32 n)
 	u64 base = (uintptr_t)perf_mem[0] + (run.bad == BAD_RANGE ? perf_bytes() : 0);
 	u32 i, bad = run.bad == BAD_LKEY ? 0x5a5a5a00 : 0;
 
+	/* what is asked for does not change, since nothing becomes of it */
+	for (i = 0; i < run.segs; i++) {
+		iov[i].virtual_address = base + perf_seg[i].offset;
+		iov[i].segment_length = perf_seg[i].length;
+		iov[i].lmr_context = turn_key(turn, all->keys) ^ bad;
+	}
 	while (n--) {
 		DAT_CONTEXT cookie = { .as_64 = turn->n };
 
-		for (i = 0; i < run.segs; i++) {
-			iov[i].virtual_address = base + perf_seg[i].offset;
-			iov[i].segment_length = perf_seg[i].length;
-			iov[i].lmr_context = turn_key(turn, all->keys) ^ bad;
-		}
 		if (unlikely(dat_ep_post_send(ep, run.segs, iov, cookie, 0) == DAT_SUCCESS))
 			return fault("a bad post was not refused");
 		turn_next(turn);
@@ -299,11 +300,18 @@ static int make_ep(struct dapl_lane *l, u32 side, DAT_EP_HANDLE *ep)
 		.srq_soft_hw = DAT_HW_DEFAULT,
 	};
 
+	int err;
+
 	if (side && l->srq)
-		return TRY(dat_ep_create_with_srq, all->ia, all->pz, l->evd[side], l->evd[side],
-			   all->conn, l->srq, &attr, ep);
-	return TRY(dat_ep_create, all->ia, all->pz, l->evd[side], l->evd[side], all->conn, &attr,
-		   ep);
+		err = TRY(dat_ep_create_with_srq, all->ia, all->pz, l->evd[side], l->evd[side],
+			  all->conn, l->srq, &attr, ep);
+	else
+		err = TRY(dat_ep_create, all->ia, all->pz, l->evd[side], l->evd[side], all->conn,
+			  &attr, ep);
+	/* one poster, with bottom halves off; in the other modes each post answers the last */
+	if (!err && run.serial)
+		err = TRY(kdat_ep_serialise_posts, *ep, DAT_TRUE);
+	return err;
 }
 
 static int connect(struct dapl_lane *l, struct dapl_ep *ep, const struct sockaddr_storage *addr,
