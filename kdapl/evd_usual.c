@@ -8,6 +8,8 @@
  * it. Whatever else there is, evd_poll.c and evd_upcall.c know about. Both ways take from
  * the same places under the same lock, so that it does not matter which of them it was.
  */
+#include <linux/prefetch.h>
+
 #include "kdapl.h"
 
 /* Flags of requests and Receives whose success is not simply an event that is due. */
@@ -64,6 +66,18 @@ static __always_inline void usual_event(struct kdapl_evd *evd, struct kdapl_ring
 	smp_store_release(&ring->tail, tail + 1);
 }
 
+/* The ring of a completion that is still some way off, cold if there are many EPs. */
+static __always_inline void usual_prefetch(const struct kdapl_evd *evd, int pos)
+{
+	const struct ib_cqe *cqe;
+
+	if (pos >= evd->batch_n)
+		return;
+	cqe = evd->batch[pos].wr_cqe;
+	if (likely(cqe->done == kdapl_wr_done))
+		prefetchw(&kdapl_wr_ring(container_of(cqe, struct kdapl_wr, cqe))->handle);
+}
+
 /* Is there an event behind the one in hand? @polled: the CQs have just been looked at. */
 static __always_inline bool usual_more(struct kdapl_evd *evd, bool polled)
 {
@@ -96,6 +110,7 @@ static __always_inline enum kdapl_next evd_usual(struct kdapl_evd *evd, DAT_EVEN
 	if (unlikely(!wc_usual(wc, &ring)))
 		return KDAPL_NEXT_OTHER;
 	evd->batch_pos++;
+	usual_prefetch(evd, evd->batch_pos + 1);
 	usual_event(evd, ring, wc, event);
 	if (more)
 		*more = usual_more(evd, polled);

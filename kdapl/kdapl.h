@@ -989,7 +989,7 @@ struct kdapl_ring {
 	struct kdapl_wr wr[] ____cacheline_aligned_in_smp;
 };
 
-static inline struct kdapl_ring *kdapl_wr_ring(struct kdapl_wr *wr)
+static inline struct kdapl_ring *kdapl_wr_ring(const struct kdapl_wr *wr)
 {
 	return container_of(wr - wr->index, struct kdapl_ring, wr[0]);
 }

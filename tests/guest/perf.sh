@@ -77,7 +77,7 @@ posters() {
 	done
 }
 refuse() {
-	for bad in garbage null stale type lkey range; do
+	for bad in nothing garbage null stale type lkey range; do
 		measure mode=refuse ctx=poll bad=$bad
 	done
 }

@@ -24,7 +24,7 @@ struct net;
 enum { MODE_POST, MODE_PINGPONG, MODE_STREAM, MODE_REFUSE };
 enum { OP_SEND, OP_WRITE, OP_READ, OP_SRQ };
 enum { CTX_SOFTIRQ, CTX_WORK, CTX_POLL };
-enum { BAD_GARBAGE, BAD_NULL, BAD_STALE, BAD_TYPE, BAD_LKEY, BAD_RANGE };
+enum { BAD_GARBAGE, BAD_NULL, BAD_STALE, BAD_TYPE, BAD_LKEY, BAD_RANGE, BAD_NOTHING };
 enum { UNIT_NS, UNIT_CYCLES, UNIT_INSN };
 
 /* What is measured; the parameters of an order, see main.c. */

@@ -49,7 +49,8 @@ static struct debugfs_blob_wrapper result_file, json_file;
 static const char *const modes[] = { "post", "pingpong", "stream", "refuse", NULL };
 static const char *const ops[] = { "send", "write", "read", "srq", NULL };
 static const char *const ctxs[] = { "softirq", "workqueue", "poll", NULL };
-static const char *const bads[] = { "garbage", "null", "stale", "type", "lkey", "range", NULL };
+static const char *const bads[] = { "garbage", "null", "stale", "type", "lkey", "range", "nothing",
+				    NULL };
 static const char *const unit_names[] = { "ns", "cycles", "insn", NULL };
 
 /* What an order may say: the first of some words, or a number. */
