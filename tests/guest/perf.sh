@@ -1,12 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# perf.sh rxe|siw|null [short | UNIT [SWEEP...]]: the performance example. Short: every mode,
-# so that it stays right. With a unit (ns, cycles, insn): the named sweeps, or all, for
-# numbers. Printed: what was found, with "tell:" before it, and in JSON, with "json:".
+# perf.sh rxe|siw|null [short | UNIT [SWEEP...]] [SIW.KO]: the performance example. Short:
+# every mode, so that it stays right. With a unit (ns, cycles, insn): the named sweeps, or all,
+# for numbers. Printed: what was found, with "tell:" before it, and in JSON, with "json:";
+# what the guest is, with "fact:".
 # shellcheck shell=sh disable=SC2154,SC2086
-p=$1 unit=${2:-short} kd_perf=/sys/kernel/debug/kdperf
+p=$1 unit=${2:-short} kd_perf=/sys/kernel/debug/kdperf sweeps='' siw=''
 [ $# -lt 2 ] || shift
 shift
-all="modes ctx segs size lmrs eps suppressed posters refuse"
+build=usual
+for word in "$@"; do
+	case $word in
+	*.ko) siw=$word ;;
+	unchecked) build=$word sweeps="$sweeps $word" ;;
+	*) sweeps="$sweeps $word" ;;
+	esac
+done
+all="modes ctx segs size lmrs eps suppressed serial posters refuse"
+
+# What the numbers depend on.
+matter="SMP|HZ|PREEMPT|MITIGATION_|RETPOLINE|RETHUNK|SLS|X86_KERNEL_IBT|INIT_|CC_|FORTIFY_|"
+matter="$matter""STACKPROTECTOR|CFI_|FUNCTION_TRACER|PARAVIRT|JUMP_LABEL|KASAN|UBSAN|LOCKDEP|"
+matter="$matter""PROVE_|DEBUG_|SLUB_DEBUG|KUNIT"
+facts() {
+	echo "fact: guest: $ACCEL"
+	echo "fact: kernel: $(uname -r)"
+	echo "fact: kernel name: $KERNEL"
+	echo "fact: provider: $p"
+	echo "fact: build: $build"
+	echo "fact: unit tests: $(grep -qa kunit_ "$KO/kdapl.ko" && echo yes || echo no)"
+	echo "fact: cpus: $(nproc)"
+	echo "fact: cpu: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
+	for f in /sys/devices/system/cpu/vulnerabilities/*; do
+		[ ! -r "$f" ] || echo "fact: vulnerability ${f##*/}: $(cat "$f")"
+	done
+	config="${MODBIND%/lib/modules}/boot/config-$(uname -r)"
+	if [ -r /proc/config.gz ]; then
+		zcat /proc/config.gz
+	elif [ -r "$config" ]; then
+		cat "$config"
+	fi | sed -n -E "s/^CONFIG_(($matter)[A-Z_0-9]*)=(.*)/fact: config \1: \3/p"
+}
 
 if [ "$p" = null ]; then
 	ip link add kd0 type dummy
@@ -16,7 +49,7 @@ if [ "$p" = null ]; then
 	insmod "$KO/kdnull.ko" netdev=kd0
 	ia=kdnull0-1
 else
-	loopback_dev "$p"
+	loopback_dev "$p" "$siw"
 	ia=${p}0-1
 fi
 counts() { rdma resource show | sed 's/^[0-9]*: //'; }
@@ -68,6 +101,24 @@ suppressed() {
 		measure ctx=poll op=write signal=$n
 	done
 }
+serial() {
+	if ! perf ctx=poll serial=1 unit=$unit $length && logged "no EPs for consumers"; then
+		echo "kd-test: skip EPs whose posts the consumer serialises: not there yet"
+		return
+	fi
+	measure ctx=poll serial=1
+	measure ctx=poll op=write serial=1
+	measure ctx=poll serial=1 segs=4
+}
+# With a module that checks nothing: make bench builds it, nobody ships it.
+unchecked() {
+	for n in 1 4; do
+		measure ctx=poll segs=$n
+	done
+	measure ctx=poll op=write
+	measure ctx=poll op=write lmrs=4096 random=1
+	measure ctx=softirq op=write
+}
 posters() {
 	n=2
 	while [ $n -le "$(nproc)" ]; do
@@ -82,6 +133,7 @@ refuse() {
 	done
 }
 
+facts
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 empty=$(counts)
 must "kdperf.ko loads" insmod "$KO/kdperf.ko" ia="$ia"
@@ -92,7 +144,6 @@ short)	unit=ns length="blocks=3 groups=2" most_lmrs="1 64" most_eps="1 16" ;;
 insn)	length="blocks=5 groups=16" ;;
 *)	length="blocks=21 groups=64" ;;
 esac
-sweeps="$*"
 for sweep in ${sweeps:-$all}; do
 	$sweep
 done
