@@ -9,7 +9,8 @@ DKMS_NAME = kdapl/$(DKMS_VERSION)
 DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help modules install dkms-install demo check coverage-spec doc-states lint soak bench clean
+.PHONY: help modules install dkms-install demo check coverage-spec doc-states lint soak bench \
+	bench-record clean
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -21,7 +22,10 @@ help:
 	@echo '  make doc-states    write Documentation/ep-states.md anew from the table in the code'
 	@echo '  make lint          static checks; silent when clean'
 	@echo '  make soak          load, traffic, unplug and unload again and again (N=$(N) times)'
-	@echo '  make bench         connections and registrations per second, with kDAPL and without'
+	@echo '  make bench         what kDAPL costs beside the verbs: posts, completions, round trips,'
+	@echo '                     streams, registrations, connections (ONLY=word)'
+	@echo '  make bench-record  keep what it has found as the record of this version, and write the'
+	@echo '                     tables and plots of Documentation/performance.md'
 	@echo '  make modules       build kdapl.ko and the examples for kernel KVER=$(KVER)'
 	@echo '  make install       install them for that kernel (as root)'
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
@@ -65,6 +69,9 @@ soak:
 bench:
 	@tools/setup check
 	@tests/run --bench $(if $(ONLY),--only $(ONLY))
+
+bench-record:
+	@tools/bench-report --record
 
 coverage-spec:
 	@tools/coverage-spec
