@@ -56,12 +56,14 @@ counts() { rdma resource show | sed 's/^[0-9]*: //'; }
 all_gone() { [ "$(counts)" = "$empty" ]; }
 perf() { echo "run $*" >$kd_perf/do; }
 measure() { step "$*" perf "$@" unit=$unit $length; }
+# A block of a stream is one sample: more of them, and shorter.
+stream() { step "$*" perf mode=stream "$@" unit=$unit $streams; }
 
 modes() {
 	for op in send write read srq; do
 		measure op=$op
 		measure mode=pingpong op=$op groups=4
-		measure mode=stream op=$op
+		stream op=$op
 	done
 }
 ctx() {
@@ -80,7 +82,7 @@ segs() {
 size() {
 	for n in 0 64 1024 16384 65536; do
 		measure mode=pingpong size=$n groups=4
-		measure mode=stream size=$n
+		stream size=$n
 	done
 }
 lmrs() {
@@ -140,9 +142,9 @@ must "kdperf.ko loads" insmod "$KO/kdperf.ko" ia="$ia"
 most_lmrs="1 64 4096 65536" most_eps="1 64 256"
 [ "$p" != null ] || most_eps="1 64 4096"
 case $unit in
-short)	unit=ns length="blocks=3 groups=2" most_lmrs="1 64" most_eps="1 16" ;;
-insn)	length="blocks=5 groups=16" ;;
-*)	length="blocks=21 groups=64" ;;
+short)	unit=ns length="blocks=3 groups=2" streams=$length most_lmrs="1 64" most_eps="1 16" ;;
+insn)	length="blocks=5 groups=16" streams=$length ;;
+*)	length="blocks=21 groups=64" streams="blocks=61 groups=16" ;;
 esac
 for sweep in ${sweeps:-$all}; do
 	$sweep
