@@ -119,7 +119,6 @@ unchecked() {
 	done
 	measure ctx=poll op=write
 	measure ctx=poll op=write lmrs=4096 random=1
-	measure ctx=softirq op=write
 }
 posters() {
 	n=2
