@@ -55,9 +55,9 @@ fi
 counts() { rdma resource show | sed 's/^[0-9]*: //'; }
 all_gone() { [ "$(counts)" = "$empty" ]; }
 perf() { echo "run $*" >$kd_perf/do; }
-measure() { step "$*" perf "$@" unit=$unit $length; }
+measure() { step "$*" perf unit=$unit $length "$@"; }	# the last word counts
 # A block of a stream is one sample: more of them, and shorter.
-stream() { step "$*" perf mode=stream "$@" unit=$unit $streams; }
+stream() { step "stream $*" perf unit=$unit $streams mode=stream "$@"; }
 
 modes() {
 	for op in send write read srq; do
