@@ -8,7 +8,7 @@
  * helpers instead, one per CPU: each wakes another one before it calls the
  * consumer, so somebody always watches what arrives. The EVD's lock is dropped
  * around the consumer's function, so it may call back into anything; each call
- * is on evd->running meanwhile, and whoever must wait for it waits there.
+ * is on evd->runners meanwhile, and whoever must wait for it waits there.
  *
  * Arming: a runner takes events until there is none, gives up its turn and
  * only then arms the CQs; what arrived in between is reported by the arming
@@ -177,33 +177,25 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 }
 
 /* One turn. Returns the budget when it is used up and more may be there. */
-static int evd_run(struct kdapl_evd *evd, int budget, bool helper)
+static int evd_run(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget)
 {
-	struct kdapl_upcall run;
-	bool none = false;
+	bool helper = run != &evd->run, none = false;
 	u32 silent;
 	int n = 0;
 
-	run.task = current;
-	run.seq = 0;
-	run.ep = DAT_HANDLE_NULL;
-	memset(&run.event, 0, sizeof(run.event));
 	spin_lock_irq(&evd->lock);
-	list_add_tail(&run.node, &evd->running);
+	run->task = current;
 	silent = evd->silent;
-	while (n < budget) {
-		n += kdapl_evd_run_usual(evd, &run, budget - n, &none);
+	while (n < budget && evd->silent - silent < TURN_SILENT) {
+		n += kdapl_evd_run_usual(evd, run, budget - n, &none);
 		if (n == budget)
 			break;
-		if (none || !evd_run_one(evd, &run, budget, helper))
+		if (none || !evd_run_one(evd, run, budget, helper))
 			goto out;
 		n++;
-		if (evd->silent - silent >= TURN_SILENT)
-			break;
 	}
 	n = budget;
 out:
-	list_del(&run.node);
 	spin_unlock_irq(&evd->lock);
 	return n;
 }
@@ -211,7 +203,7 @@ out:
 static int evd_irq_poll(struct irq_poll *iop, int budget)
 {
 	struct kdapl_evd *evd = container_of(iop, struct kdapl_evd, iop);
-	int n = evd_run(evd, budget, false);
+	int n = evd_run(evd, &evd->run, budget);
 
 	if (n < budget) {
 		irq_poll_complete(iop);
@@ -225,7 +217,7 @@ static void evd_work(struct work_struct *work)
 {
 	struct kdapl_evd *evd = container_of(work, struct kdapl_evd, work);
 
-	if (evd_run(evd, WORK_BUDGET, false) == WORK_BUDGET || kdapl_evd_arm(evd))
+	if (evd_run(evd, &evd->run, WORK_BUDGET) == WORK_BUDGET || kdapl_evd_arm(evd))
 		kdapl_evd_sched(evd);
 }
 
@@ -233,7 +225,7 @@ static void evd_helper_work(struct work_struct *work)
 {
 	struct kdapl_helper *helper = container_of(work, struct kdapl_helper, work);
 	struct kdapl_evd *evd = helper->evd;
-	int n = evd_run(evd, WORK_BUDGET, true);
+	int n = evd_run(evd, &helper->run, WORK_BUDGET);
 
 	set_bit(helper - evd->helpers, &evd->idle);
 	smp_mb__after_atomic();	/* who found nobody idle relies on the look that arming takes */
@@ -285,7 +277,8 @@ void kdapl_evd_engine_init(struct kdapl_evd *evd)
 	lockdep_register_key(&evd->key);
 	INIT_WORK(&evd->work, evd_work);
 	evd_work_class(evd, &evd->work);
-	INIT_LIST_HEAD(&evd->running);
+	INIT_LIST_HEAD(&evd->runners);
+	list_add(&evd->run.node, &evd->runners);
 	init_waitqueue_head(&evd->upcall_over);
 }
 
@@ -332,6 +325,10 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 		evd_work_class(evd, &helpers[i].work);
 		helpers[i].evd = evd;
 	}
+	spin_lock_irq(&evd->lock);
+	for (i = 0; i < n; i++)
+		list_add(&helpers[i].run.node, &evd->runners);
+	spin_unlock_irq(&evd->lock);
 	evd->nhelpers = n;
 	evd->idle = GENMASK(n - 1, 0);
 	smp_store_release(&evd->helpers, helpers);	/* to evd_many() */
@@ -342,7 +339,7 @@ static bool evd_in_hand(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
 	const struct kdapl_upcall *run;
 
-	list_for_each_entry(run, &evd->running, node) {
+	list_for_each_entry(run, &evd->runners, node) {
 		if (run->seq && run->ep == ep)
 			return true;
 	}
@@ -368,7 +365,7 @@ static bool evd_in_upcall(const struct kdapl_evd *evd, u64 seq)
 {
 	const struct kdapl_upcall *run;
 
-	list_for_each_entry(run, &evd->running, node) {
+	list_for_each_entry(run, &evd->runners, node) {
 		if (run->seq && run->seq <= seq)
 			return true;
 	}
@@ -403,7 +400,7 @@ bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 	bool inside = false;
 
 	spin_lock_irqsave(&evd->lock, flags);
-	list_for_each_entry(run, &evd->running, node)
+	list_for_each_entry(run, &evd->runners, node)
 		inside |= run->seq && run->task == current;
 	spin_unlock_irqrestore(&evd->lock, flags);
 	return inside;

@@ -161,7 +161,10 @@ int kdapl_evd_run_usual(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 
 		spin_lock_irq(&evd->lock);
 		n++;
-		if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
+		/* what has come since is told by arming */
+		if (!more)
+			next = KDAPL_NEXT_NONE;
+		if (!more || unlikely(waitqueue_active(&evd->upcall_over)))
 			break;
 	}
 	kdapl_evd_called(evd, run);

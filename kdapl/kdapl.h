@@ -1361,9 +1361,9 @@ struct kdapl_cq {
 #define KDAPL_BATCH	16
 
 /**
- * struct kdapl_upcall - a runner in its turn, on its stack
- * @node: in evd->running
- * @task: who runs
+ * struct kdapl_upcall - what a runner has in hand
+ * @node: in evd->runners
+ * @task: who runs, when it does
  * @seq: which of the EVD's upcalls it is in, 0 for none
  * @ep: whose event it has in hand
  * @event: what the consumer sees
@@ -1382,10 +1382,12 @@ struct kdapl_upcall {
  * struct kdapl_helper - one of the runners of DAT_UPCALL_MANY
  * @work: its turn
  * @evd: EVD it works for
+ * @run: what it has in hand
  */
 struct kdapl_helper {
 	struct work_struct work;
 	struct kdapl_evd *evd;
+	struct kdapl_upcall run;
 };
 
 /**
@@ -1442,7 +1444,8 @@ struct kdapl_evd {
 	DAT_UPCALL_POLICY policy;	/* sched reads it without the lock */
 	DAT_UPCALL_OBJECT upcall;
 	bool notified;			/* NOTIFY: the consumer knows, and dequeues */
-	struct list_head running;	/* runners */
+	struct list_head runners;	/* the one, and the helpers */
+	struct kdapl_upcall run;	/* of the one */
 	unsigned int nrunning;		/* upcalls */
 	u64 upcall_seq;			/* the last one started */
 	wait_queue_head_t upcall_over;
