@@ -29,6 +29,21 @@
 #define CM_DOWN_TIMEOUT	(2 * HZ)
 #define LAST_WQE_TIMEOUT	(HZ / 10)	/* D-15: not every device says it */
 
+/*
+ * What a post reads is one line and what it writes another, and completions have a third:
+ * where lines have 64 bytes and locks four, that is.
+ */
+#define IN_LINE(type, first, last) \
+	(SMP_CACHE_BYTES != 64 || !IS_ENABLED(CONFIG_SMP) || sizeof(spinlock_t) > 4 || \
+	 (offsetof(type, first) % 64 == 0 && \
+	  offsetofend(type, last) - offsetof(type, first) <= 64))
+
+static_assert(IN_LINE(struct kdapl_ring, ia, sink));
+static_assert(IN_LINE(struct kdapl_ring, lock, interval));
+static_assert(IN_LINE(struct kdapl_ring, handle, ready));
+static_assert(IN_LINE(struct kdapl_ring, wr[0], wr[1]));
+static_assert(IN_LINE(struct kdapl_half, sq, qp));
+
 static void kdapl_ring_free(struct kdapl_ring *ring)
 {
 	if (!ring)

@@ -22,7 +22,7 @@
 
 #include "kdapl.h"
 
-#define SOFTIRQ_BUDGET	256	/* as that of ib_core */
+#define SOFTIRQ_BUDGET	64
 #define WORK_BUDGET	64
 #define TURN_SILENT	256	/* completions that are no events, per turn */
 

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The straight way of posts and completions: that it says and does what the long way
+ * says and does, that it is as short as it is meant to be, and that EPs share no cache
+ * line there.
+ */
+#include "kd_test.h"
+
+#define FAST_KEY	0x4242
+#define FAST_ROUNDS	4000
+
+/* The same sequence in every run. */
+static u32 fast_random(u32 *state, u32 below)
+{
+	*state = *state * 1664525 + 1013904223;
+	return (*state >> 8) % below;
+}
+
+/* What a post may look like: mostly right, wrong in all ways. */
+struct fast_post {
+	enum kd_call call;
+	int n;
+	DAT_LMR_TRIPLET iov[5];
+	DAT_LMR_TRIPLET *list;
+	DAT_RMR_TRIPLET remote;
+	const DAT_RMR_TRIPLET *target;
+	int flags;
+};
+
+static void fast_draw(struct kd_env *env, u32 *seed, struct fast_post *post)
+{
+	static const int flags[] = {
+		0, DAT_COMPLETION_SUPPRESS_FLAG, DAT_COMPLETION_SOLICITED_WAIT_FLAG,
+		DAT_COMPLETION_BARRIER_FENCE_FLAG, DAT_COMPLETION_UNSIGNALLED_FLAG,
+		DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG,
+		DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG, 0x100,
+	};
+	u32 sum = 0, i;
+
+	post->call = fast_random(seed, KD_NR_CALLS);
+	post->n = fast_random(seed, 8) ? fast_random(seed, 4) : (int)fast_random(seed, 7) - 1;
+	for (i = 0; i < ARRAY_SIZE(post->iov); i++) {
+		u32 at = fast_random(seed, 64), length = fast_random(seed, 10) ? 8 : 0;
+		enum kd_mem_kind kind = fast_random(seed, 6) ? KD_RW : fast_random(seed, KD_NR_MEMS);
+
+		if (!fast_random(seed, 16))
+			at = KD_MEM_SIZE - 4;	/* its end is outside */
+		post->iov[i] = kd_seg(env, kind, at, length);
+		if (!fast_random(seed, 16))
+			post->iov[i].lmr_context ^= 1 << fast_random(seed, 32);
+		if ((int)i < post->n)
+			sum += length;
+	}
+	post->list = fast_random(seed, 20) ? post->iov : NULL;
+	if (fast_random(seed, 8))
+		post->remote = kd_remote(4096, sum, FAST_KEY);
+	else
+		post->remote = kd_remote(4096, fast_random(seed, 40), FAST_KEY);
+	post->target = fast_random(seed, 20) ? &post->remote : NULL;
+	post->flags = fast_random(seed, 3) ? 0 : flags[fast_random(seed, ARRAY_SIZE(flags))];
+}
+
+static DAT_RETURN fast_long_way(struct kd_env *env, const struct fast_post *in, u64 cookie)
+{
+	static const u8 ops[] = {
+		[KD_SEND] = DAT_DTO_SEND, [KD_WRITE] = DAT_DTO_RDMA_WRITE,
+		[KD_READ] = DAT_DTO_RDMA_READ,
+	};
+	struct kdapl_post post = {
+		.iov = in->list,
+		.n = in->n,
+		.cookie.as_64 = cookie,
+		.flags = in->flags,
+		.op = ops[in->call],
+		.flags_arg = in->call == KD_SEND ? 5 : 6,
+		.remote = in->call == KD_SEND ? NULL : in->target,
+	};
+	struct kdapl_half *half;
+	DAT_RETURN ret;
+
+	rcu_read_lock();
+	half = rcu_dereference(env->kep->half);
+	ret = kdapl_request_prepare(env->kep, half, &post);
+	if (ret == DAT_SUCCESS)
+		ret = kdapl_request_post(env->kep, half, &post);
+	rcu_read_unlock();
+	return ret;
+}
+
+/* A Receive goes the long way when the straight one takes neither segments nor flags. */
+static DAT_RETURN fast_long_recv(struct kd_env *env, struct fast_post *post, u64 cookie)
+{
+	struct kdapl_ring *ring = kd_half(env)->rq;
+	u16 max_iov = ring->max_iov[0];
+	DAT_RETURN ret;
+
+	ring->max_iov[0] = 0;
+	ret = kd_post(env->ep, KD_RECV, post->n, post->list, cookie, NULL, post->flags);
+	ring->max_iov[0] = max_iov;
+	return ret;
+}
+
+struct fast_result {
+	DAT_RETURN ret;
+	bool posted;
+	struct fake_ib_wr wr;
+	bool told;
+	DAT_EVENT event;
+};
+
+/* What became of a post; the device gives it back. */
+static void fast_result(struct kd_env *env, enum kd_call call, unsigned int before,
+			struct fast_result *result)
+{
+	bool recv = kd_is_recv(call);
+
+	result->posted = fake_ib_posted(env->qp, recv) != before;
+	if (result->posted)
+		fake_ib_last_wr(env->qp, recv, &result->wr);
+	fake_ib_complete_all(env->qp, recv, IB_WC_SUCCESS);
+	result->told = kd_next(kd_evd_of(env, call), &result->event);
+	KD_EXPECT_EMPTY(env->test, kd_evd_of(env, call));
+}
+
+static void fast_same(struct kunit *test, const struct fast_result *a, const struct fast_result *b,
+		      int round)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *x = &a->event.event_data.dto_completion_event_data;
+	const DAT_DTO_COMPLETION_EVENT_DATA *y = &b->event.event_data.dto_completion_event_data;
+	int i;
+
+	KUNIT_EXPECT_EQ_MSG(test, (u32)a->ret, (u32)b->ret, "round %d", round);
+	KUNIT_ASSERT_EQ_MSG(test, a->posted, b->posted, "round %d", round);
+	KUNIT_ASSERT_EQ_MSG(test, a->told, b->told, "round %d", round);
+	if (a->told) {
+		KUNIT_EXPECT_EQ(test, (u32)a->event.event_number, (u32)b->event.event_number);
+		KUNIT_EXPECT_PTR_EQ(test, a->event.evd_handle, b->event.evd_handle);
+		KUNIT_EXPECT_PTR_EQ(test, x->ep_handle, y->ep_handle);
+		KUNIT_EXPECT_EQ(test, x->user_cookie.as_64, y->user_cookie.as_64);
+		KUNIT_EXPECT_EQ(test, (int)x->status, (int)y->status);
+		KUNIT_EXPECT_EQ(test, x->transfered_length, y->transfered_length);
+		KUNIT_EXPECT_EQ(test, (int)x->operation, (int)y->operation);
+	}
+	if (!a->posted)
+		return;
+	KUNIT_EXPECT_EQ(test, (int)a->wr.opcode, (int)b->wr.opcode);
+	KUNIT_EXPECT_EQ(test, a->wr.send_flags, b->wr.send_flags);
+	KUNIT_EXPECT_EQ(test, a->wr.remote_addr, b->wr.remote_addr);
+	KUNIT_EXPECT_EQ(test, a->wr.rkey, b->wr.rkey);
+	KUNIT_EXPECT_EQ(test, a->wr.length, b->wr.length);
+	KUNIT_ASSERT_EQ(test, a->wr.num_sge, b->wr.num_sge);
+	for (i = 0; i < a->wr.num_sge; i++) {
+		KUNIT_EXPECT_EQ(test, a->wr.sge[i].addr, b->wr.sge[i].addr);
+		KUNIT_EXPECT_EQ(test, a->wr.sge[i].length, b->wr.sge[i].length);
+		KUNIT_EXPECT_EQ(test, a->wr.sge[i].lkey, b->wr.sge[i].lkey);
+	}
+}
+
+static void fast_equal_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	struct fast_result *a = kunit_kzalloc(test, 2 * sizeof(*a), GFP_KERNEL), *b = a + 1;
+	u32 seed = 7, straight = 0;
+	struct fast_post post;
+	unsigned int before;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, a);
+	for (i = 0; i < FAST_ROUNDS; i++) {
+		bool recv;
+
+		fast_draw(env, &seed, &post);
+		recv = kd_is_recv(post.call);
+		memset(a, 0, 2 * sizeof(*a));
+		before = fake_ib_posted(env->qp, recv);
+		a->ret = kd_post(env->ep, post.call, post.n, post.list, i,
+				 post.call == KD_SEND || recv ? NULL : post.target, post.flags);
+		fast_result(env, post.call, before, a);
+		before = fake_ib_posted(env->qp, recv);
+		/* the other way starts from the same place */
+		kd_half(env)->sq->unsignaled = 0;
+		b->ret = recv ? fast_long_recv(env, &post, i) : fast_long_way(env, &post, i);
+		fast_result(env, post.call, before, b);
+		kd_half(env)->sq->unsignaled = 0;
+		fast_same(test, a, b, i);
+		straight += a->posted;
+	}
+	/* neither all right nor all wrong */
+	KUNIT_EXPECT_GT(test, straight, FAST_ROUNDS / 4U);
+	KUNIT_EXPECT_LT(test, straight, FAST_ROUNDS * 9U / 10);
+}
+
+/* Posts under the lock that others take: they would not come back if they wanted it. */
+static void fast_serial_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_RMR_TRIPLET remote = kd_remote(0, 8, FAST_KEY);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	struct kdapl_ring *ring;
+	unsigned long flags;
+	DAT_RETURN ret[3];
+	DAT_EVENT event;
+	DAT_EP_ATTR attr;
+	u64 i;
+
+	kd_attr(&attr);
+	kd_ep(env, &attr);
+	KD_EXPECT_OK(test, kdat_ep_serialise_posts(env->ep, DAT_TRUE));
+	kd_connect(env);
+	ring = kd_half(env)->sq;
+	KUNIT_ASSERT_TRUE(test, ring->serial);
+	spin_lock_irqsave(&ring->lock, flags);
+	ret[0] = kd_post(env->ep, KD_SEND, 1, &iov, 0, NULL, 0);
+	ret[1] = kd_post(env->ep, KD_WRITE, 1, &iov, 1, &remote, 0);
+	ret[2] = kd_post(env->ep, KD_READ, 1, &iov, 2, &remote, 0);
+	spin_unlock_irqrestore(&ring->lock, flags);
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	for (i = 0; i < ARRAY_SIZE(ret); i++) {
+		KD_EXPECT_OK(test, ret[i]);
+		KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+		KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.user_cookie.as_64,
+				i);
+	}
+	/* the promise is for connections to come */
+	KD_EXPECT_RET(test, kdat_ep_serialise_posts(env->ep, DAT_FALSE), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_CONNECTED);
+	KD_EXPECT_RET(test, kdat_ep_serialise_posts(env->req, DAT_TRUE), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
+	KD_EXPECT_RET(test, kdat_ep_serialise_posts(DAT_HANDLE_NULL, DAT_TRUE), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
+	/* what is under way when the connection ends is flushed, like what comes after it */
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 3, NULL, 0));
+	kd_end(env, DAT_CONNECTION_EVENT_BROKEN);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 4, NULL, 0));
+	for (i = 3; i < 5; i++) {
+		KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+		KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.user_cookie.as_64,
+				i);
+		KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+				(int)DAT_DTO_ERR_FLUSHED);
+	}
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	/* and taken back for the next one */
+	KD_EXPECT_OK(test, dat_ep_reset(env->ep));
+	KD_EXPECT_OK(test, kdat_ep_serialise_posts(env->ep, DAT_FALSE));
+	env->qp = kd_half(env)->qp;
+	kd_connect(env);
+	KUNIT_EXPECT_FALSE(test, kd_half(env)->sq->serial);
+}
+
+/* The device says no where nobody holds the lock. */
+static void fast_serial_refused_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+
+	kd_attr(&attr);
+	kd_ep(env, &attr);
+	KD_EXPECT_OK(test, kdat_ep_serialise_posts(env->ep, DAT_TRUE));
+	kd_connect(env);
+	fake_ib_fail(env->dev, FAKE_IB_POST_SEND, 1, -ENOMEM);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+	KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+			(int)DAT_DTO_ERR_FLUSHED);
+}
+
+/* As many completions as a poll brings take one poll. */
+static void fast_polls_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	unsigned int polls;
+	DAT_EVENT event;
+	u64 i, n = 4;
+
+	for (i = 0; i < n; i++)
+		KD_ASSERT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, i, NULL, 0));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	polls = fake_ib_count(env->dev, FAKE_IB_POLL_CQ);
+	for (i = 0; i < n; i++) {
+		KUNIT_ASSERT_EQ(test, (u32)dat_evd_dequeue(env->req, &event), (u32)DAT_SUCCESS);
+		KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.user_cookie.as_64,
+				i);
+	}
+	KUNIT_EXPECT_EQ(test, fake_ib_count(env->dev, FAKE_IB_POLL_CQ), polls + 1);
+	KD_EXPECT_RET(test, dat_evd_dequeue(env->req, &event), DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+	KUNIT_EXPECT_EQ(test, fake_ib_count(env->dev, FAKE_IB_POLL_CQ), polls + 2);
+}
+
+/* What is written for one EP lies in lines of its own. */
+static void fast_lines_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	struct kdapl_half *half = kd_half(env);
+
+	KUNIT_EXPECT_TRUE(test, IS_ALIGNED((unsigned long)half, SMP_CACHE_BYTES));
+	KUNIT_EXPECT_TRUE(test, IS_ALIGNED((unsigned long)half->sq, SMP_CACHE_BYTES));
+	KUNIT_EXPECT_TRUE(test, IS_ALIGNED((unsigned long)half->rq, SMP_CACHE_BYTES));
+}
+
+static struct kunit_case fast_cases[] = {
+	KD_CASE(fast_equal_test, "GEN-10,EP-POST-02,EP-POST-06: both ways say and do the same"),
+	KD_CASE(fast_serial_test, "EP-POST-02,FLUSH-01: posts that the consumer serialises"),
+	KD_CASE(fast_serial_refused_test, "EP-POST-06: the device refuses one of them"),
+	KD_CASE(fast_polls_test, "EVD-DEQ-01: a poll for several completions"),
+	KD_CASE(fast_lines_test, "EP-POST-02: two EPs have no line in common"),
+	{}
+};
+
+static struct kunit_suite fast_suite = {
+	.name = "kdapl-fast",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = fast_cases,
+};
+
+kunit_test_suite(fast_suite);
