@@ -35,8 +35,7 @@
  */
 #define IN_LINE(type, first, last) \
 	(SMP_CACHE_BYTES != 64 || !IS_ENABLED(CONFIG_SMP) || sizeof(spinlock_t) > 4 || \
-	 (offsetof(type, first) % 64 == 0 && \
-	  offsetofend(type, last) - offsetof(type, first) <= 64))
+	 offsetof(type, first) / 64 == (offsetofend(type, last) - 1) / 64)
 
 static_assert(IN_LINE(struct kdapl_ring, ia, sink));
 static_assert(IN_LINE(struct kdapl_ring, lock, interval));
@@ -286,8 +285,11 @@ static void ring_open(struct kdapl_ring *ring)
 	ring->sink = DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 }
 
-/* What Receives may be without a closer look (post.c); of requests nothing is known yet. */
-static void half_open_recvs(struct kdapl_half *half)
+/*
+ * What both rings need for posts without a closer look (post.c), and what Receives may be
+ * there; of requests nothing is known yet.
+ */
+static void half_open_rings(struct kdapl_half *half)
 {
 	ring_open(half->sq);
 	ring_open(half->rq);
@@ -312,15 +314,17 @@ static void half_open_requests(struct kdapl_half *half)
 		ring->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
 		ring->flags[DAT_DTO_RDMA_READ] &= ~DAT_COMPLETION_BARRIER_FENCE_FLAG; /* D-14 */
 	}
-	if (half->dev->siw) {	/* it wants a closer look at everything, and nudges */
+	/* it wants nudges, and a closer look at all that has segments */
+	if (half->dev->siw) {
 		ring->max_reads = half->read_depth;
 		return;
 	}
 	ring->serial = half->ep->serial;
-	ring->max_iov[DAT_DTO_SEND] = attr->max_request_iov;
-	ring->max_iov[DAT_DTO_RDMA_WRITE] = attr->max_rdma_write_iov;
+	/* the rest is there for who sees these; pairs with the acquire in straight_post() */
+	smp_store_release(&ring->max_iov[DAT_DTO_SEND], attr->max_request_iov);
+	smp_store_release(&ring->max_iov[DAT_DTO_RDMA_WRITE], attr->max_rdma_write_iov);
 	if (attr->max_rdma_read_out && half->read_depth)
-		ring->max_iov[DAT_DTO_RDMA_READ] = attr->max_rdma_read_iov;
+		smp_store_release(&ring->max_iov[DAT_DTO_RDMA_READ], attr->max_rdma_read_iov);
 }
 
 /* How many WRs and DTOs the send queue must hold (D-09). */
@@ -432,7 +436,7 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	ret = half_create_qp(half);
 	if (ret)
 		goto err_qp;
-	half_open_recvs(half);
+	half_open_rings(half);
 	if (half->pool) {
 		kdapl_pool_attach(half->pool, half);
 		kdapl_evd_watch(half);

@@ -842,7 +842,10 @@ static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked, DA
 	return again;
 }
 
-/* Store by store: a memset() of this size may become a string instruction, which is slow. */
+/*
+ * Store by store: compilers make "rep stos" of a memset() of this size, which takes longer
+ * to start (10 ns and more) than the eight stores take.
+ */
 static __always_inline void event_clear_extension(DAT_EVENT *event)
 {
 	unsigned int i;

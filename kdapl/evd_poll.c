@@ -356,7 +356,9 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 	}
 	if (unlikely(READ_ONCE(ring->half->phase) < KDAPL_HALF_UP || pos != ring->tail)) {
 		WRITE_ONCE(wr->state, KDAPL_WR_DONE);
-		if (pos != ring->tail)
+		/* with the one at the tail done they are just early, and will be drained */
+		if (pos != ring->tail &&
+		    ring->wr[ring->tail & ring->mask].state != KDAPL_WR_DONE)
 			ring->odd |= KDAPL_ODD_EVER;
 		early_recv(ring->half, wc->status);
 		ring_mark_ready(evd, ring);
@@ -1008,6 +1010,7 @@ bool kdapl_ring_ended(struct kdapl_ring *ring)
 		return true;
 	}
 	spin_lock_irq(&evd->lock);
+	ring->odd |= KDAPL_ODD_EVER;	/* each completion may be the last one now */
 	if (ring->recv)
 		ring_check_recv_end(evd, ring);
 	else if (READ_ONCE(ring->drained) || ring->tail == READ_ONCE(ring->head))

@@ -7,11 +7,11 @@
  * run on two CPUs at once. With DAT_UPCALL_MANY an EVD in a workqueue has
  * helpers instead, one per CPU: each wakes another one before it calls the
  * consumer, so somebody always watches what arrives. The EVD's lock is dropped
- * around the consumer's function, so it may call back into anything; each call
- * is on evd->runners meanwhile, and whoever must wait for it waits there.
+ * around the consumer's function, so it may call back into anything; its runner, on
+ * evd->runners, says so meanwhile, and whoever must wait for it waits there.
  *
- * Arming: a runner takes events until there is none, gives up its turn and
- * only then arms the CQs; what arrived in between is reported by the arming
+ * Arming: a runner takes events until there is none, or the last one was told
+ * to be that (D-79), gives up its turn and only then arms the CQs; what arrived in between is reported by the arming
  * itself and starts another turn. So no wake-up is lost, whoever else has been
  * taking events meanwhile. What arrives later finds the runner idle.
  */
@@ -297,6 +297,10 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd)
 	cancel_work_sync(&evd->work);
 	for (i = 0; i < evd->nhelpers; i++)
 		cancel_work_sync(&evd->helpers[i].work);
+	/* who has a reference may still ask who is in an upcall: nobody */
+	spin_lock_irq(&evd->lock);
+	INIT_LIST_HEAD(&evd->runners);
+	spin_unlock_irq(&evd->lock);
 	kfree(evd->helpers);
 	lockdep_unregister_key(&evd->key);
 }

@@ -136,7 +136,7 @@ enum kdapl_next kdapl_evd_usual(struct kdapl_evd *evd, DAT_EVENT *event)
  * @budget: how many at most
  * @none: set if there is no event left
  *
- * Return: how many; @budget if there may be more.
+ * Return: how many; less than @budget, and not @none, if something else comes next.
  */
 int kdapl_evd_run_usual(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none)
 {
@@ -148,7 +148,8 @@ int kdapl_evd_run_usual(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 	if (unlikely(evd->nrunning))
 		return 0;
 	evd->nrunning = 1;
-	while (n < budget && likely(evd->plain)) {
+	/* helpers of another policy may have begun meanwhile, and not be back yet */
+	while (n < budget && likely(evd->plain && evd->nrunning == 1)) {
 		next = evd_usual(evd, &run->event, &more);
 		if (next != KDAPL_NEXT_USUAL)
 			break;
@@ -161,10 +162,13 @@ int kdapl_evd_run_usual(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 
 		spin_lock_irq(&evd->lock);
 		n++;
-		/* what has come since is told by arming */
-		if (!more)
+		/* what has come since is told by arming (D-79) */
+		if (!more) {
 			next = KDAPL_NEXT_NONE;
-		if (!more || unlikely(waitqueue_active(&evd->upcall_over)))
+			break;
+		}
+		/* who waits queues up under the lock */
+		if (unlikely(waitqueue_active(&evd->upcall_over)))
 			break;
 	}
 	kdapl_evd_called(evd, run);

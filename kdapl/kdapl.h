@@ -23,9 +23,12 @@
  *   rdma_cm's handler mutex of an id
  *   half->lock         mutex; verbs calls on one transport half, its phase; never
  *                      held while something waits for a CM handler
- *   keys->mutex        mutex; changing the table of keys of one IA; nothing inside
+ *   keys->mutex        mutex; changing the table of keys of one IA; allocates inside,
+ *                      without I/O
  *   ep->lock           irqsave; EP state
- *   ring->lock         irqsave; producer side of one ring, held over the post
+ *   ring->lock         irqsave; producer side of one ring, held over the post, unless
+ *                      the consumer serialises its posts: RCU and kdapl_ring_quiesce()
+ *                      keep those away from the end (D-78)
  *   ia->lock           irqsave; object lists and use counts of one IA
  *
  *   evd->lock          irqsave; everything a delivery touches: store, batch,
@@ -910,7 +913,7 @@ enum kdapl_ring_mode {
 
 /* Why a completion may not be one to one with the entry at the tail (evd_poll.c). */
 #define KDAPL_ODD_EARLY		0x1	/* Receives: the connection is not known yet */
-#define KDAPL_ODD_EVER		0x2	/* the device, disorder, or the end */
+#define KDAPL_ODD_EVER		0x2	/* the device, disorder, the end, or an EP being freed */
 
 /* What has a straight way (post.c): Send, Write, Read, by DAT_DTOS; Receives have [0]. */
 #define KDAPL_STRAIGHT_OPS	(DAT_DTO_RDMA_READ + 1)
@@ -926,7 +929,7 @@ enum kdapl_ring_mode {
  * writes a third, beside that of the entry.
  */
 struct kdapl_ring {
-	/* read by posts; set before there are any */
+	/* read by posts; for requests, what may be without a closer look once connected */
 	struct kdapl_ia *ia;
 	struct ib_qp *qp;
 	unsigned long domain[2];	/* whose keys may be used: ids of PD and EP */
@@ -938,7 +941,7 @@ struct kdapl_ring {
 	bool serial;			/* the consumer serialises what it posts (D-78) */
 	u8 sink;			/* rights an RDMA Read needs */
 
-	/* producer: written under lock */
+	/* producer: written under lock, or by the consumer's word (serial) */
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* producer side, over the post */
 	u8 mode;		/* enum kdapl_ring_mode */
 	bool marker;		/* a marker is under way; cleared under evd->lock */
@@ -1247,7 +1250,7 @@ struct kdapl_ep {
 	struct kdapl_half __rcu *half;
 	int state;
 
-	spinlock_t lock;		/* state, conn, cr */
+	spinlock_t lock;		/* state, conn, serial, cr */
 	struct mutex mutex;		/* control calls */
 	struct kdapl_ep_conf conf;
 	struct kdapl_srq *srq;		/* constant */

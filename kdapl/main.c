@@ -85,8 +85,16 @@ void kdapl_stop(void)
 	kdapl_handles_exit();
 }
 
+#ifdef KDAPL_UNCHECKED
+#define KDAPL_BUILD	KDAPL_VERSION "-unchecked"
+#else
+#define KDAPL_BUILD	KDAPL_VERSION
+#endif
+
 static int __init kdapl_init(void)
 {
+	if (IS_ENABLED(KDAPL_UNCHECKED))
+		pr_warn("built with KDAPL_UNCHECKED, for benches only: keys, rights and ranges of what is posted are not looked at\n");
 	return kdapl_start();
 }
 
@@ -101,4 +109,4 @@ module_exit(kdapl_exit);
 MODULE_DESCRIPTION("Direct Access Programming Library for kernel consumers");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION(KDAPL_VERSION);
+MODULE_VERSION(KDAPL_BUILD);

@@ -5,7 +5,8 @@
  * A post runs inside one RCU read section: handle, half and LMRs are looked up
  * without taking references. It allocates nothing, sleeps nowhere and hands at
  * most one chain to the provider, under the lock of its ring, which makes ring
- * order and queue order the same.
+ * order and queue order the same; or without it, if the consumer promised that
+ * posts come one at a time (D-78).
  *
  * Everything that can be known here is checked before anything is posted: a
  * request the provider refuses can cost a queue slot for ever (soft-iWARP) or
@@ -16,7 +17,7 @@
  * through as it is unless a segment is empty or the list must be shortened.
  *
  * What is posted most, a Send, Write, Read or Receive that has nothing special and
- * nothing wrong about it, takes a straight way (request_straight(), recv_straight()). It
+ * nothing wrong about it, takes a straight way (straight_post(), straight_recv()). It
  * changes nothing before it knows that all is well; whatever it does not like it leaves to
  * the long way, which knows all rules and all errors (D-77).
  */
@@ -203,18 +204,18 @@ static bool siw_lends_pages(const struct kdapl_ring *ring, const struct kdapl_po
  * Does a request with these completion flags, and nothing else to it, get a completion of
  * its own? ring->lock held.
  */
-static __always_inline bool ring_signals(struct kdapl_ring *ring, u8 flags)
+static __always_inline bool ring_signals(struct kdapl_ring *ring, u8 flags, u32 pos)
 {
-	if (likely(!(flags & DAT_COMPLETION_SUPPRESS_FLAG)))
-		goto signal;
-	ring->last_sup = ring->head;
-	if (ring->unsignaled + 1 >= ring->interval)
-		goto signal;
+	bool suppress = flags & DAT_COMPLETION_SUPPRESS_FLAG;
+
+	if (unlikely(suppress))
+		ring->last_sup = pos;
+	if (likely(!suppress) || ring->unsignaled + 1 >= ring->interval) {
+		ring->unsignaled = 0;
+		return true;
+	}
 	ring->unsignaled++;
 	return false;
-signal:
-	ring->unsignaled = 0;
-	return true;
 }
 
 /* Must its completion look after suppressed operations on LMRs? ring->lock held. */
@@ -230,19 +231,13 @@ static __always_inline bool ring_settles(struct kdapl_ring *ring, bool signaled)
 /* Does this request get a completion of its own? ring->lock held. */
 static bool request_signaled(struct kdapl_ring *ring, const struct kdapl_post *post, u32 pos)
 {
-	bool suppress = post->flags & DAT_COMPLETION_SUPPRESS_FLAG;
+	bool must = (ring->ooo && post->op == DAT_DTO_RDMA_READ) || siw_lends_pages(ring, post) ||
+		    post->op == DAT_DTO_LMR_INVALIDATE || post->op == DAT_DTO_BIND_MW ||
+		    (ring->serial && post->op == DAT_DTO_LMR_FMR);
 
-	if (suppress)
-		ring->last_sup = pos;
-	if (!suppress || (ring->ooo && post->op == DAT_DTO_RDMA_READ) ||
-	    siw_lends_pages(ring, post) || post->op == DAT_DTO_LMR_INVALIDATE ||
-	    post->op == DAT_DTO_BIND_MW || (ring->serial && post->op == DAT_DTO_LMR_FMR) ||
-	    ring->unsignaled + 1 >= ring->interval) {
-		ring->unsignaled = 0;
-		return true;
-	}
-	ring->unsignaled++;
-	return false;
+	if (must)
+		ring->unsignaled = ring->interval;	/* the next one is due */
+	return ring_signals(ring, post->flags, pos);
 }
 
 static enum ib_wr_opcode request_opcode(const struct kdapl_post *post)
@@ -824,7 +819,7 @@ static __always_inline enum straight straight_put(struct kdapl_ring *ring, u8 op
 	if (unlikely(READ_ONCE(ring->mode) != KDAPL_RING_LIVE || !ring_make_room(ring, 1, 1)))
 		return STRAIGHT_NOT;
 	wr = &ring->wr[ring->head & ring->mask];
-	signaled = ring_signals(ring, flags);
+	signaled = ring_signals(ring, flags, ring->head);
 	wr->cookie = cookie;
 	wr->length = length;
 	wr->op = op;
@@ -897,8 +892,10 @@ static __always_inline enum straight straight_post(DAT_EP_HANDLE ep_handle, u8 o
 	ring = half->sq;
 	if (unlikely(READ_ONCE(ring->ia->dead)))
 		return STRAIGHT_NOT;
-	if (unlikely((u32)n > ring->max_iov[op] || (flags & ~(u32)ring->flags[op]) ||
-		     (n && !iov) || (op != DAT_DTO_SEND && !remote)))
+	/* pairs with the release in half_open_requests() */
+	if (unlikely((u32)n > smp_load_acquire(&ring->max_iov[op]) ||
+		     (flags & ~(u32)ring->flags[op]) || (n && !iov) ||
+		     (op != DAT_DTO_SEND && !remote)))
 		return STRAIGHT_NOT;
 	if (op == DAT_DTO_RDMA_READ)
 		need = ring->sink;
@@ -992,8 +989,8 @@ DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 				  const DAT_RMR_TRIPLET *remote_iov,
 				  DAT_COMPLETION_FLAGS completion_flags)
 {
-	return request_call(ep_handle, DAT_DTO_RDMA_WRITE, local_iov, num_segments, remote_iov, user_cookie,
-			    completion_flags);
+	return request_call(ep_handle, DAT_DTO_RDMA_WRITE, local_iov, num_segments, remote_iov,
+			    user_cookie, completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_write);
 
@@ -1021,8 +1018,8 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments
 				 const DAT_RMR_TRIPLET *remote_iov,
 				 DAT_COMPLETION_FLAGS completion_flags)
 {
-	return request_call(ep_handle, DAT_DTO_RDMA_READ, local_iov, num_segments, remote_iov, user_cookie,
-			    completion_flags);
+	return request_call(ep_handle, DAT_DTO_RDMA_READ, local_iov, num_segments, remote_iov,
+			    user_cookie, completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_read);
 

@@ -41,7 +41,8 @@ static void fast_draw(struct kd_env *env, u32 *seed, struct fast_post *post)
 	post->n = fast_random(seed, 8) ? fast_random(seed, 4) : (int)fast_random(seed, 7) - 1;
 	for (i = 0; i < ARRAY_SIZE(post->iov); i++) {
 		u32 at = fast_random(seed, 64), length = fast_random(seed, 10) ? 8 : 0;
-		enum kd_mem_kind kind = fast_random(seed, 6) ? KD_RW : fast_random(seed, KD_NR_MEMS);
+		enum kd_mem_kind kind = fast_random(seed, 6) ? KD_RW :
+					fast_random(seed, KD_NR_MEMS);
 
 		if (!fast_random(seed, 16))
 			at = KD_MEM_SIZE - 4;	/* its end is outside */
@@ -291,6 +292,64 @@ static void fast_polls_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib_count(env->dev, FAKE_IB_POLL_CQ), polls + 2);
 }
 
+static void fast_no_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+}
+
+/* Messages that come before the connection is known do not make its Receives odd for ever. */
+static void fast_early_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	struct kdapl_ring *ring;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+	u64 i;
+
+	kd_attr(&attr);
+	kd_ep(env, &attr);
+	ring = kd_half(env)->rq;
+	for (i = 0; i < 4; i++)
+		KD_ASSERT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, fake_ib_recv(env->qp, i, false), 0);
+	KD_EXPECT_EMPTY(test, env->recv);
+	KUNIT_EXPECT_EQ(test, (int)ring->odd, KDAPL_ODD_EARLY);
+	kd_connect(env);
+	for (i = 0; i < 4; i++) {
+		if (i == 3)
+			KUNIT_ASSERT_EQ(test, fake_ib_recv(env->qp, i, false), 0);
+		KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
+		KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.user_cookie.as_64,
+				i);
+		KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.transfered_length,
+				i);
+	}
+	KUNIT_EXPECT_EQ(test, (int)ring->odd, 0);
+}
+
+/* A freed EVD has no runners to ask any more, helpers least of all. */
+static void fast_runners_test(struct kunit *test)
+{
+	const struct kdat_evd_attr attr = {
+		.context = KDAT_EVD_CONTEXT_WORKQUEUE, .comp_vector = KDAT_EVD_VECTOR_ANY,
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	const DAT_UPCALL_OBJECT object = { test, fast_no_upcall };
+	DAT_EVD_HANDLE handle;
+	struct kdapl_evd *evd;
+
+	KD_ASSERT_OK(test, kdat_evd_create(env->ia, 8, DAT_UPCALL_MANY, &object, DAT_EVD_DTO_FLAG,
+					   &attr, &handle));
+	evd = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EVD);
+	KUNIT_ASSERT_NOT_NULL(test, evd);
+	KUNIT_EXPECT_FALSE(test, list_is_singular(&evd->runners));
+	KD_EXPECT_OK(test, dat_evd_free(handle));
+	KUNIT_EXPECT_FALSE(test, kdapl_evd_inside_upcall(evd));
+	KUNIT_EXPECT_TRUE(test, list_empty(&evd->runners));
+	kdapl_obj_put(&evd->obj);
+}
+
 /* What is written for one EP lies in lines of its own. */
 static void fast_lines_test(struct kunit *test)
 {
@@ -307,6 +366,8 @@ static struct kunit_case fast_cases[] = {
 	KD_CASE(fast_serial_test, "EP-POST-02,FLUSH-01: posts that the consumer serialises"),
 	KD_CASE(fast_serial_refused_test, "EP-POST-06: the device refuses one of them"),
 	KD_CASE(fast_polls_test, "EVD-DEQ-01: a poll for several completions"),
+	KD_CASE(fast_early_test, "FLUSH-07,RECV-14: messages before ESTABLISHED, and after"),
+	KD_CASE(fast_runners_test, "EVD-FREE-01: an EVD with helpers is freed"),
 	KD_CASE(fast_lines_test, "EP-POST-02: two EPs have no line in common"),
 	{}
 };
