@@ -320,11 +320,12 @@ static void half_open_requests(struct kdapl_half *half)
 		return;
 	}
 	ring->serial = half->ep->serial;
-	/* the rest is there for who sees these; pairs with the acquire in straight_post() */
-	smp_store_release(&ring->max_iov[DAT_DTO_SEND], attr->max_request_iov);
-	smp_store_release(&ring->max_iov[DAT_DTO_RDMA_WRITE], attr->max_rdma_write_iov);
+	/* who sees what follows sees the rest; pairs with the acquire in straight_post() */
+	smp_wmb();
+	WRITE_ONCE(ring->max_iov[DAT_DTO_SEND], attr->max_request_iov);
+	WRITE_ONCE(ring->max_iov[DAT_DTO_RDMA_WRITE], attr->max_rdma_write_iov);
 	if (attr->max_rdma_read_out && half->read_depth)
-		smp_store_release(&ring->max_iov[DAT_DTO_RDMA_READ], attr->max_rdma_read_iov);
+		WRITE_ONCE(ring->max_iov[DAT_DTO_RDMA_READ], attr->max_rdma_read_iov);
 }
 
 /* How many WRs and DTOs the send queue must hold (D-09). */

@@ -11,9 +11,10 @@
  * evd->runners, says so meanwhile, and whoever must wait for it waits there.
  *
  * Arming: a runner takes events until there is none, or the last one was told
- * to be that (D-79), gives up its turn and only then arms the CQs; what arrived in between is reported by the arming
- * itself and starts another turn. So no wake-up is lost, whoever else has been
- * taking events meanwhile. What arrives later finds the runner idle.
+ * to be that (D-79), gives up its turn and only then arms the CQs; what arrived
+ * in between is reported by the arming itself and starts another turn. So no
+ * wake-up is lost, whoever else has been taking events meanwhile. What arrives
+ * later finds the runner idle.
  */
 #include <linux/cpumask.h>
 #include <linux/export.h>

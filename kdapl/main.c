@@ -85,16 +85,11 @@ void kdapl_stop(void)
 	kdapl_handles_exit();
 }
 
-#ifdef KDAPL_UNCHECKED
-#define KDAPL_BUILD	KDAPL_VERSION "-unchecked"
-#else
-#define KDAPL_BUILD	KDAPL_VERSION
-#endif
-
 static int __init kdapl_init(void)
 {
-	if (IS_ENABLED(KDAPL_UNCHECKED))
-		pr_warn("built with KDAPL_UNCHECKED, for benches only: keys, rights and ranges of what is posted are not looked at\n");
+#ifdef KDAPL_UNCHECKED
+	pr_warn("built for benches only: keys, rights and ranges of posts are not looked at\n");
+#endif
 	return kdapl_start();
 }
 
@@ -109,4 +104,8 @@ module_exit(kdapl_exit);
 MODULE_DESCRIPTION("Direct Access Programming Library for kernel consumers");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION(KDAPL_BUILD);
+#ifdef KDAPL_UNCHECKED
+MODULE_VERSION(KDAPL_VERSION "-unchecked");
+#else
+MODULE_VERSION(KDAPL_VERSION);
+#endif

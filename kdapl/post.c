@@ -892,7 +892,7 @@ static __always_inline enum straight straight_post(DAT_EP_HANDLE ep_handle, u8 o
 	ring = half->sq;
 	if (unlikely(READ_ONCE(ring->ia->dead)))
 		return STRAIGHT_NOT;
-	/* pairs with the release in half_open_requests() */
+	/* pairs with the barrier in half_open_requests() */
 	if (unlikely((u32)n > smp_load_acquire(&ring->max_iov[op]) ||
 		     (flags & ~(u32)ring->flags[op]) || (n && !iov) ||
 		     (op != DAT_DTO_SEND && !remote)))

@@ -365,7 +365,7 @@ static struct kunit_case fast_cases[] = {
 	KD_CASE(fast_equal_test, "GEN-10,EP-POST-02,EP-POST-06: both ways say and do the same"),
 	KD_CASE(fast_serial_test, "EP-POST-02,FLUSH-01: posts that the consumer serialises"),
 	KD_CASE(fast_serial_refused_test, "EP-POST-06: the device refuses one of them"),
-	KD_CASE(fast_polls_test, "EVD-DEQ-01: a poll for several completions"),
+	KD_CASE(fast_polls_test, "EVD-DQ-01,EVD-DQ-04: a poll for several completions"),
 	KD_CASE(fast_early_test, "FLUSH-07,RECV-14: messages before ESTABLISHED, and after"),
 	KD_CASE(fast_runners_test, "EVD-FREE-01: an EVD with helpers is freed"),
 	KD_CASE(fast_lines_test, "EP-POST-02: two EPs have no line in common"),
