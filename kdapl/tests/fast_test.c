@@ -328,6 +328,79 @@ static void fast_early_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)ring->odd, 0);
 }
 
+/**
+ * struct fast_gate - upcalls that are let go one by one
+ * @calls: upcalls begun
+ * @in: begun, the first few
+ * @go: may return
+ */
+struct fast_gate {
+	atomic_t calls;
+	struct completion in[3];
+	struct completion go[3];
+};
+
+static void fast_gate_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct fast_gate *gate = data;
+	int n = atomic_inc_return(&gate->calls) - 1;
+
+	if (n >= ARRAY_SIZE(gate->in))
+		return;
+	complete(&gate->in[n]);
+	wait_for_completion(&gate->go[n]);
+}
+
+/* A helper that began under another policy is one upcall at a time all the same. */
+static void fast_single_test(struct kunit *test)
+{
+	const struct kdat_evd_attr attr = {
+		.context = KDAT_EVD_CONTEXT_WORKQUEUE, .comp_vector = KDAT_EVD_VECTOR_ANY,
+	};
+	struct fast_gate *gate = kunit_kzalloc(test, sizeof(*gate), GFP_KERNEL);
+	struct kd_env *env = kd_open(test, NULL);
+	const DAT_UPCALL_OBJECT object = { gate, fast_gate_upcall };
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	struct kdapl_evd *evd;
+	DAT_EP_ATTR ep_attr;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, gate);
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "two upcalls at a time want two CPUs");
+	for (i = 0; i < ARRAY_SIZE(gate->in); i++) {
+		init_completion(&gate->in[i]);
+		init_completion(&gate->go[i]);
+	}
+	KD_ASSERT_OK(test, dat_evd_free(env->recv));
+	KD_ASSERT_OK(test, kdat_evd_create(env->ia, 8, DAT_UPCALL_SINGLE_INSTANCE, &object,
+					   DAT_EVD_DTO_FLAG, &attr, &env->recv));
+	kd_attr(&ep_attr);
+	kd_ep(env, &ep_attr);
+	evd = kdapl_obj_get(env->recv, DAT_HANDLE_TYPE_EVD);
+	KUNIT_ASSERT_NOT_NULL(test, evd);
+	for (i = 0; i < 4; i++)
+		KD_ASSERT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
+	kd_connect(env);
+	fake_ib_hold_irq(env->dev, true);
+	for (i = 0; i < 4; i++)
+		KUNIT_ASSERT_EQ(test, fake_ib_recv(env->qp, i, false), 0);
+	fake_ib_hold_irq(env->dev, false);
+	wait_for_completion(&gate->in[0]);
+	KD_EXPECT_OK(test, dat_evd_modify_upcall(env->recv, DAT_UPCALL_MANY, DAT_UPCALL_SAME,
+						 DAT_UPCALL_INVOC_NEW));
+	wait_for_completion(&gate->in[1]);
+	KD_EXPECT_OK(test, dat_evd_modify_upcall(env->recv, DAT_UPCALL_SINGLE_INSTANCE,
+						 DAT_UPCALL_SAME, DAT_UPCALL_INVOC_NEW));
+	complete(&gate->go[0]);
+	flush_work(&evd->work);
+	KUNIT_EXPECT_EQ(test, atomic_read(&gate->calls), 2);
+	complete(&gate->go[1]);
+	complete(&gate->go[2]);
+	wait_for_completion(&gate->in[2]);
+	kdapl_obj_put(&evd->obj);
+}
+
 /* A freed EVD has no runners to ask any more, helpers least of all. */
 static void fast_runners_test(struct kunit *test)
 {
@@ -367,6 +440,7 @@ static struct kunit_case fast_cases[] = {
 	KD_CASE(fast_serial_refused_test, "EP-POST-06: the device refuses one of them"),
 	KD_CASE(fast_polls_test, "EVD-DQ-01,EVD-DQ-04: a poll for several completions"),
 	KD_CASE(fast_early_test, "FLUSH-07,RECV-14: messages before ESTABLISHED, and after"),
+	KD_CASE(fast_single_test, "EVD-UP-06: one upcall at a time, whoever began it"),
 	KD_CASE(fast_runners_test, "EVD-FREE-01: an EVD with helpers is freed"),
 	KD_CASE(fast_lines_test, "EP-POST-02: two EPs have no line in common"),
 	{}
