@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The only place where kernel versions differ for the block layer. The code is
+ * written for the newest kernel; each KDBLK_HAVE_x comes from a probe in Kbuild.
+ */
+#ifndef _KDBLK_COMPAT_H_
+#define _KDBLK_COMPAT_H_
+
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+
+#ifdef KDBLK_HAVE_SHOULD_MERGE		/* newer kernels always do */
+#define KDBLK_MQ_FLAGS	BLK_MQ_F_SHOULD_MERGE
+#else
+#define KDBLK_MQ_FLAGS	0
+#endif
+
+#ifndef KDBLK_HAVE_MAP_SG_OF_REQUEST
+static inline int kdblk_map_sg(struct request *rq, struct scatterlist *sgl)
+{
+	return blk_rq_map_sg(rq->q, rq, sgl);
+}
+
+#define blk_rq_map_sg(rq, sgl)	kdblk_map_sg(rq, sgl)
+#endif
+
+#ifndef BLK_FEAT_WRITE_CACHE
+/* Limits and features were set one by one, when the disk was there. */
+#define BLK_FEAT_WRITE_CACHE	BIT(0)
+#define BLK_FEAT_FUA		BIT(1)
+#define BLK_FEAT_ROTATIONAL	BIT(2)
+#define BLK_FEAT_POLL		BIT(9)
+
+struct kdblk_limits {
+	unsigned int features;
+	unsigned int logical_block_size, physical_block_size;
+	unsigned int max_hw_sectors, max_segment_size;
+	unsigned int max_hw_discard_sectors, discard_granularity, max_write_zeroes_sectors;
+	unsigned short max_segments, max_discard_segments;
+	unsigned long virt_boundary_mask;
+};
+
+static inline struct gendisk *kdblk_alloc_disk(struct blk_mq_tag_set *set,
+					       struct kdblk_limits *lim, void *data)
+{
+	struct gendisk *disk = blk_mq_alloc_disk(set, data);
+	struct request_queue *q;
+
+	if (IS_ERR(disk))
+		return disk;
+	q = disk->queue;
+	blk_queue_logical_block_size(q, lim->logical_block_size);
+	blk_queue_physical_block_size(q, lim->physical_block_size);
+	blk_queue_max_hw_sectors(q, lim->max_hw_sectors);
+	blk_queue_virt_boundary(q, lim->virt_boundary_mask);
+	blk_queue_max_segments(q, lim->max_segments);
+	blk_queue_max_discard_sectors(q, lim->max_hw_discard_sectors);
+	q->limits.discard_granularity = lim->discard_granularity;
+	blk_queue_max_write_zeroes_sectors(q, lim->max_write_zeroes_sectors);
+	blk_queue_write_cache(q, lim->features & BLK_FEAT_WRITE_CACHE,
+			      lim->features & BLK_FEAT_FUA);
+	if (!(lim->features & BLK_FEAT_ROTATIONAL))
+		blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
+	if (lim->features & BLK_FEAT_POLL)
+		blk_queue_flag_set(QUEUE_FLAG_POLL, q);
+	return disk;
+}
+
+#else
+#define kdblk_limits queue_limits
+#define kdblk_alloc_disk(set, lim, data)	blk_mq_alloc_disk(set, lim, data)
+#endif
+
+#endif /* _KDBLK_COMPAT_H_ */

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What the administrator sees: a directory for each disk under
+ * /sys/kernel/config/kdblk/, see README.md for the files.
+ */
+#define pr_fmt(fmt) "kdblk: " fmt
+
+#include <linux/cpumask.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/utsname.h>
+#include "kdblk.h"
+
+struct workqueue_struct *kdblk_wq;
+
+static struct kdblk_disk *to_disk(struct config_item *item)
+{
+	return container_of(item, struct kdblk_disk, item);
+}
+
+/* What is set cannot change while somebody works with it. */
+static bool kdblk_fixed(const struct kdblk_disk *disk)
+{
+	int state = READ_ONCE(disk->state);
+
+	return state != KDBLK_IDLE && (state != KDBLK_FAILED || disk->gendisk);
+}
+
+/* A line without its end into @to; may it be empty? */
+static ssize_t kdblk_store_text(struct kdblk_disk *disk, char *to, size_t size,
+				const char *page, size_t count)
+{
+	size_t n = count && page[count - 1] == '\n' ? count - 1 : count;
+	ssize_t ret = count;
+
+	if (!n || n >= size || memchr(page, '\n', n) || memchr(page, 0, n))
+		return -EINVAL;
+	mutex_lock(&disk->admin);
+	if (kdblk_fixed(disk)) {
+		ret = -EBUSY;
+	} else {
+		memset(to, 0, size);
+		memcpy(to, page, n);
+	}
+	mutex_unlock(&disk->admin);
+	return ret;
+}
+
+static ssize_t kdblk_store_number(struct kdblk_disk *disk, u32 *to, u32 min, u32 max,
+				  const char *page, size_t count)
+{
+	ssize_t ret = count;
+	u32 n;
+	int err = kstrtou32(page, 0, &n);
+
+	if (err)
+		return err;
+	if (n < min || n > max)
+		return -ERANGE;
+	mutex_lock(&disk->admin);
+	if (kdblk_fixed(disk))
+		ret = -EBUSY;
+	else
+		*to = n;
+	mutex_unlock(&disk->admin);
+	return ret;
+}
+
+#define KDBLK_TEXT(name)								\
+static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
+{											\
+	return sysfs_emit(page, "%s\n", to_disk(item)->config.name);			\
+}											\
+static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,		\
+				    size_t count)					\
+{											\
+	struct kdblk_disk *disk = to_disk(item);					\
+											\
+	return kdblk_store_text(disk, disk->config.name, sizeof(disk->config.name),	\
+				page, count);						\
+}											\
+CONFIGFS_ATTR(kdblk_, name)
+
+#define KDBLK_NUMBER(name, min, max)							\
+static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
+{											\
+	return sysfs_emit(page, "%u\n", to_disk(item)->config.name);			\
+}											\
+static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,		\
+				    size_t count)					\
+{											\
+	struct kdblk_disk *disk = to_disk(item);					\
+											\
+	return kdblk_store_number(disk, &disk->config.name, min, max, page, count);	\
+}											\
+CONFIGFS_ATTR(kdblk_, name)
+
+KDBLK_TEXT(ia);
+KDBLK_TEXT(address);
+KDBLK_TEXT(disk);
+KDBLK_TEXT(initiator);
+KDBLK_NUMBER(port, 1, 65535);
+KDBLK_NUMBER(queues, 1, 128);
+KDBLK_NUMBER(poll_queues, 0, 128);
+KDBLK_NUMBER(depth, 1, KDBLK_MAX_DEPTH);
+KDBLK_NUMBER(keepalive_ms, 100, 600000);
+KDBLK_NUMBER(reconnect_delay_ms, 1, 600000);
+KDBLK_NUMBER(reconnect_max, 1, 1000000);
+
+static ssize_t kdblk_connect_show(struct config_item *item, char *page)
+{
+	int state = READ_ONCE(to_disk(item)->state);
+
+	return sysfs_emit(page, "%d\n", state == KDBLK_LIVE || state == KDBLK_RECOVERING);
+}
+
+static ssize_t kdblk_connect_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdblk_disk *disk = to_disk(item);
+	bool on;
+	int err = kstrtobool(page, &on);
+
+	if (err)
+		return err;
+	mutex_lock(&disk->admin);
+	if (on)
+		err = kdblk_start(disk);
+	else if (disk->state != KDBLK_IDLE)
+		kdblk_stop(disk);
+	mutex_unlock(&disk->admin);
+	return err ?: count;
+}
+CONFIGFS_ATTR(kdblk_, connect);
+
+static ssize_t kdblk_state_show(struct config_item *item, char *page)
+{
+	static const char * const name[] = {
+		[KDBLK_IDLE] = "idle",
+		[KDBLK_CONNECTING] = "connecting",
+		[KDBLK_LIVE] = "live",
+		[KDBLK_RECOVERING] = "recovering",
+		[KDBLK_FAILED] = "failed",
+	};
+
+	return sysfs_emit(page, "%s\n", name[READ_ONCE(to_disk(item)->state)]);
+}
+CONFIGFS_ATTR_RO(kdblk_, state);
+
+static ssize_t kdblk_device_show(struct config_item *item, char *page)
+{
+	struct kdblk_disk *disk = to_disk(item);
+	ssize_t n;
+
+	mutex_lock(&disk->gate);
+	n = sysfs_emit(page, "%s\n", disk->gendisk ? disk->gendisk->disk_name : "");
+	mutex_unlock(&disk->gate);
+	return n;
+}
+CONFIGFS_ATTR_RO(kdblk_, device);
+
+static ssize_t kdblk_last_error_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", READ_ONCE(to_disk(item)->last_error));
+}
+CONFIGFS_ATTR_RO(kdblk_, last_error);
+
+static ssize_t kdblk_stats_show(struct config_item *item, char *page)
+{
+	struct kdblk_disk *disk = to_disk(item);
+
+	return sysfs_emit(page, "connects %llu\nlosses %llu\nreplayed %llu\nattempts %u\n",
+			  disk->connects, disk->losses, disk->replayed, disk->attempts);
+}
+CONFIGFS_ATTR_RO(kdblk_, stats);
+
+static struct configfs_attribute *kdblk_attrs[] = {
+	&kdblk_attr_ia,
+	&kdblk_attr_address,
+	&kdblk_attr_port,
+	&kdblk_attr_disk,
+	&kdblk_attr_initiator,
+	&kdblk_attr_queues,
+	&kdblk_attr_poll_queues,
+	&kdblk_attr_depth,
+	&kdblk_attr_keepalive_ms,
+	&kdblk_attr_reconnect_delay_ms,
+	&kdblk_attr_reconnect_max,
+	&kdblk_attr_connect,
+	&kdblk_attr_state,
+	&kdblk_attr_device,
+	&kdblk_attr_last_error,
+	&kdblk_attr_stats,
+	NULL
+};
+
+static void kdblk_release(struct config_item *item)
+{
+	kfree(to_disk(item));
+}
+
+static struct configfs_item_operations kdblk_item_ops = {
+	.release = kdblk_release,
+};
+
+static const struct config_item_type kdblk_item_type = {
+	.ct_item_ops = &kdblk_item_ops,
+	.ct_attrs = kdblk_attrs,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct config_item *kdblk_make_item(struct config_group *group, const char *name)
+{
+	struct kdblk_disk *disk = kzalloc(sizeof(*disk), GFP_KERNEL);
+
+	if (!disk)
+		return ERR_PTR(-ENOMEM);
+	kdblk_session_init(disk);
+	disk->config.port = KDBLK_PORT;
+	disk->config.queues = min(num_online_cpus(), 128u);
+	disk->config.depth = 128;
+	disk->config.keepalive_ms = 5000;
+	disk->config.reconnect_delay_ms = 2000;
+	disk->config.reconnect_max = 30;
+	strscpy(disk->config.initiator, utsname()->nodename, sizeof(disk->config.initiator));
+	config_item_init_type_name(&disk->item, name, &kdblk_item_type);
+	return &disk->item;
+}
+
+static void kdblk_drop_item(struct config_group *group, struct config_item *item)
+{
+	struct kdblk_disk *disk = to_disk(item);
+
+	mutex_lock(&disk->admin);
+	if (disk->state != KDBLK_IDLE)
+		kdblk_stop(disk);
+	mutex_unlock(&disk->admin);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations kdblk_group_ops = {
+	.make_item = kdblk_make_item,
+	.drop_item = kdblk_drop_item,
+};
+
+static const struct config_item_type kdblk_group_type = {
+	.ct_group_ops = &kdblk_group_ops,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct configfs_subsystem kdblk_subsys = {
+	.su_group.cg_item = {
+		.ci_namebuf = "kdblk",
+		.ci_type = &kdblk_group_type,
+	},
+};
+
+static int __init kdblk_init(void)
+{
+	int err;
+
+	/* Under writeback it is what brings memory back. */
+	kdblk_wq = alloc_workqueue("kdblk", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!kdblk_wq)
+		return -ENOMEM;
+	config_group_init(&kdblk_subsys.su_group);
+	mutex_init(&kdblk_subsys.su_mutex);
+	err = configfs_register_subsystem(&kdblk_subsys);
+	if (err)
+		destroy_workqueue(kdblk_wq);
+	return err;
+}
+
+static void __exit kdblk_exit(void)
+{
+	configfs_unregister_subsystem(&kdblk_subsys);
+	destroy_workqueue(kdblk_wq);
+}
+
+module_init(kdblk_init);
+module_exit(kdblk_exit);
+
+MODULE_DESCRIPTION("block storage over kDAPL: the initiator");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The block device. A hardware queue is a queue of the session: one Endpoint and one
+ * Event Dispatcher, by default one for each CPU.
+ */
+#define pr_fmt(fmt) "kdblk: " fmt
+
+#include <linux/idr.h>
+#include <linux/module.h>
+#include "../compat.h"
+#include "kdblk.h"
+
+static DEFINE_IDA(kdblk_minors);
+
+static blk_status_t kdblk_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *bd)
+{
+	struct kdblk_queue *q = hctx->driver_data;
+
+	/* While there is no connection nothing comes here, unless it is to fail. */
+	if (unlikely(READ_ONCE(q->disk->failing)))
+		return BLK_STS_IOERR;
+	return kdblk_queue_post(q, bd->rq);
+}
+
+static void kdblk_complete_rq(struct request *rq)
+{
+	struct kdblk_io *io = blk_mq_rq_to_pdu(rq);
+
+	if (unlikely(io->status == BLK_STS_RESOURCE))
+		blk_mq_requeue_request(rq, true);
+	else
+		blk_mq_end_request(rq, io->status);
+}
+
+static enum blk_eh_timer_return kdblk_timeout_rq(struct request *rq)
+{
+	struct kdblk_queue *q = rq->mq_hctx->driver_data;
+
+	/* It stays where it is, and is done again with the others. */
+	kdblk_lost(q->disk, "the target did not answer a command in time");
+	return BLK_EH_RESET_TIMER;
+}
+
+static int kdblk_poll_rq(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob)
+{
+	return kdblk_queue_poll(hctx->driver_data);
+}
+
+static int kdblk_init_hctx(struct blk_mq_hw_ctx *hctx, void *data, unsigned int index)
+{
+	struct kdblk_disk *disk = data;
+
+	hctx->driver_data = &disk->queues[index];
+	return 0;
+}
+
+static void kdblk_map_queues(struct blk_mq_tag_set *set)
+{
+	struct kdblk_disk *disk = set->driver_data;
+	u32 polled = kdblk_polled(disk), n = disk->nr_queues - polled;
+
+	set->map[HCTX_TYPE_DEFAULT].nr_queues = n;
+	blk_mq_map_queues(&set->map[HCTX_TYPE_DEFAULT]);
+	if (set->nr_maps <= HCTX_TYPE_POLL)
+		return;
+	set->map[HCTX_TYPE_READ].nr_queues = 0;
+	set->map[HCTX_TYPE_POLL].nr_queues = polled;
+	set->map[HCTX_TYPE_POLL].queue_offset = n;
+	blk_mq_map_queues(&set->map[HCTX_TYPE_POLL]);
+}
+
+static const struct blk_mq_ops kdblk_mq_ops = {
+	.queue_rq = kdblk_queue_rq,
+	.complete = kdblk_complete_rq,
+	.timeout = kdblk_timeout_rq,
+	.poll = kdblk_poll_rq,
+	.init_hctx = kdblk_init_hctx,
+	.map_queues = kdblk_map_queues,
+};
+
+static const struct block_device_operations kdblk_fops = {
+	.owner = THIS_MODULE,
+};
+
+/* Where there is no disk yet there is nothing to hold up. */
+static void kdblk_gate(struct kdblk_disk *disk, bool shut)
+{
+	mutex_lock(&disk->gate);
+	if (disk->gendisk && disk->quiesced != shut) {
+		disk->quiesced = shut;
+		if (shut)
+			blk_mq_quiesce_queue(disk->gendisk->queue);
+		else
+			blk_mq_unquiesce_queue(disk->gendisk->queue);
+	}
+	mutex_unlock(&disk->gate);
+}
+
+/* No command is being posted when this returns, and none will be. */
+void kdblk_disk_quiesce(struct kdblk_disk *disk)
+{
+	kdblk_gate(disk, true);
+}
+
+void kdblk_disk_unquiesce(struct kdblk_disk *disk)
+{
+	kdblk_gate(disk, false);
+}
+
+static void kdblk_limits(const struct kdblk_disk *disk, u32 segments, struct kdblk_limits *lim)
+{
+	const struct kdblk_login_rsp *geo = &disk->geometry;
+	u16 flags = le16_to_cpu(geo->flags);
+	u32 range = le32_to_cpu(geo->max_range) >> SECTOR_SHIFT;
+
+	lim->logical_block_size = le32_to_cpu(geo->block_size);
+	lim->physical_block_size = max(le32_to_cpu(geo->physical_block_size),
+				       le32_to_cpu(geo->block_size));
+	lim->max_hw_sectors = disk->max_io >> SECTOR_SHIFT;
+	lim->max_segments = segments;
+	lim->virt_boundary_mask = disk->limits.boundary - 1;
+	if (flags & KDBLK_DISK_DISCARD) {
+		lim->max_hw_discard_sectors = range;
+		lim->max_discard_segments = 1;
+		lim->discard_granularity = le32_to_cpu(geo->discard_granularity);
+	}
+	if (flags & KDBLK_DISK_WRITE_ZEROES)
+		lim->max_write_zeroes_sectors = range;
+	if (flags & KDBLK_DISK_CACHE)
+		lim->features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
+	if (flags & KDBLK_DISK_ROTATIONAL)
+		lim->features |= BLK_FEAT_ROTATIONAL;
+	if (kdblk_polled(disk))
+		lim->features |= BLK_FEAT_POLL;
+}
+
+/* After the first login. May sleep; reads the partition table. */
+int kdblk_disk_add(struct kdblk_disk *disk)
+{
+	u32 segments = DIV_ROUND_UP(disk->max_io, PAGE_SIZE) + 1;
+	struct blk_mq_tag_set *set = &disk->tags;
+	struct kdblk_limits lim = {};
+	struct gendisk *gendisk;
+	int err;
+
+	memset(set, 0, sizeof(*set));
+	set->ops = &kdblk_mq_ops;
+	set->nr_hw_queues = disk->nr_queues;
+	set->nr_maps = kdblk_polled(disk) ? HCTX_MAX_TYPES : 1;
+	set->queue_depth = disk->depth;
+	set->numa_node = disk->limits.numa_node;
+	set->cmd_size = sizeof(struct kdblk_io) + segments * sizeof(struct scatterlist);
+	set->flags = KDBLK_MQ_FLAGS;
+	set->timeout = KDBLK_IO_TIMEOUT;
+	set->driver_data = disk;
+	err = blk_mq_alloc_tag_set(set);
+	if (err)
+		return err;
+	err = ida_alloc(&kdblk_minors, GFP_KERNEL);
+	if (err < 0)
+		goto out_free_tags;
+	disk->minor = err;
+	kdblk_limits(disk, segments, &lim);
+	gendisk = kdblk_alloc_disk(set, &lim, disk);
+	if (IS_ERR(gendisk)) {
+		err = PTR_ERR(gendisk);
+		goto out_free_minor;
+	}
+	snprintf(gendisk->disk_name, sizeof(gendisk->disk_name), "kdblk%d", disk->minor);
+	gendisk->fops = &kdblk_fops;
+	gendisk->private_data = disk;
+	set_capacity(gendisk, le64_to_cpu(disk->geometry.capacity) >> SECTOR_SHIFT);
+	set_disk_ro(gendisk, le16_to_cpu(disk->geometry.flags) & KDBLK_DISK_READ_ONLY);
+
+	mutex_lock(&disk->gate);
+	disk->gendisk = gendisk;
+	/* The connection may have been lost since; whoever brings it back opens the gate. */
+	disk->quiesced = READ_ONCE(disk->state) != KDBLK_LIVE;
+	if (disk->quiesced)
+		blk_mq_quiesce_queue(gendisk->queue);
+	mutex_unlock(&disk->gate);
+
+	err = add_disk(gendisk);
+	if (!err)
+		return 0;
+	mutex_lock(&disk->gate);
+	disk->gendisk = NULL;
+	mutex_unlock(&disk->gate);
+	put_disk(gendisk);
+out_free_minor:
+	ida_free(&kdblk_minors, disk->minor);
+out_free_tags:
+	blk_mq_free_tag_set(set);
+	return err;
+}
+
+/* May sleep until all that is under way was answered or has failed. */
+void kdblk_disk_remove(struct kdblk_disk *disk)
+{
+	struct gendisk *gendisk = disk->gendisk;
+
+	if (!gendisk)
+		return;
+	del_gendisk(gendisk);
+	mutex_lock(&disk->gate);
+	disk->gendisk = NULL;
+	mutex_unlock(&disk->gate);
+	put_disk(gendisk);
+	blk_mq_free_tag_set(&disk->tags);
+	ida_free(&kdblk_minors, disk->minor);
+}

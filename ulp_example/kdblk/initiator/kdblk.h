@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The initiator: a disk of a target as /dev/kdblkN.
+ *
+ *	configfs.c	what the administrator writes and reads
+ *	session.c	connecting, logging in, keepalive; the end and the beginning again
+ *	queue.c		one queue: Endpoint, messages, memory, answers
+ *	disk.c		the block device
+ */
+#ifndef _KDBLK_H_
+#define _KDBLK_H_
+
+#include <linux/blk-mq.h>
+#include <linux/configfs.h>
+#include <linux/inet.h>
+#include <linux/mutex.h>
+#include <linux/scatterlist.h>
+#include <linux/socket.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include "../common.h"
+#include "../proto.h"
+
+#define KDBLK_IO_TIMEOUT	(30 * HZ)	/* of a command; then the session is ended */
+#define KDBLK_CONNECT_TIMEOUT	(5 * HZ)	/* of one queue */
+#define KDBLK_LOGIN_TIMEOUT	(30 * HZ)	/* the target may have to end our last session */
+#define KDBLK_INLINE_SEGS	2		/* pieces of memory in a WRITE with inline data */
+/* One Send in so many is signalled, so that the request queue gets its places back. */
+#define KDBLK_SIGNAL_EVERY	16
+
+struct kdblk_disk;
+
+/*
+ * A tag of a queue. From queue_rq to the answer it belongs to its request; touched by
+ * queue_rq before the post, and by the one who takes completions after it.
+ */
+struct kdblk_slot {
+	struct request *rq;		/* NULL: the tag is free */
+	DAT_LMR_HANDLE lmr;		/* of the connection */
+	DAT_RMR_CONTEXT rkey;		/* of what is lent */
+	bool lent;
+	u8 opcode;
+	u8 pending;			/* completions until the request is done */
+	u8 mapped;			/* pieces of inline data mapped */
+	struct {
+		DAT_PADDR at;
+		u32 length;
+	} piece[KDBLK_INLINE_SEGS];
+};
+
+/* The private part of a request. */
+struct kdblk_io {
+	blk_status_t status;
+	struct scatterlist sgl[];
+};
+
+struct kdblk_queue {
+	/* read mostly */
+	struct kdblk_disk *disk;
+	DAT_EP_HANDLE ep;
+	DAT_LMR_CONTEXT lkey;		/* of cmds and rsps */
+	DAT_LMR_CONTEXT all_lkey;	/* of inline data */
+	u32 inline_size;
+	u16 index;
+	u16 asked, depth;		/* tags: wanted and allocated, granted by the target */
+	bool polled;
+	struct kdblk_cmd *cmds;		/* one for each tag, the last one for administration */
+	struct kdblk_login_rsp *rsps;	/* the Receives, as many */
+	struct kdblk_login *login;	/* queue 0 */
+	struct kdblk_slot *slots;
+	DAT_EVD_HANDLE evd;
+	spinlock_t poll_lock;		/* polled: one at a time takes completions */
+
+	/* written by those who post */
+	atomic_t posted ____cacheline_aligned_in_smp;
+
+	/* while connecting */
+	DAT_LMR_HANDLE lmr;
+	DAT_EVENT_NUMBER conn_event;	/* the last one, 0 before */
+	bool conn_data;			/* accept or reject was there */
+	union {
+		struct kdblk_accept accept;
+		struct kdblk_reject reject;
+	};
+};
+
+enum kdblk_state {
+	KDBLK_IDLE,		/* as made */
+	KDBLK_CONNECTING,	/* the first time */
+	KDBLK_LIVE,
+	KDBLK_RECOVERING,	/* commands wait */
+	KDBLK_FAILED,		/* commands fail */
+};
+
+struct kdblk_config {
+	char ia[DAT_NAME_MAX_LENGTH];
+	char address[INET6_ADDRSTRLEN + 16];
+	char disk[KDBLK_NAME_LEN];
+	char initiator[KDBLK_NAME_LEN];
+	u32 port, queues, poll_queues, depth;
+	u32 keepalive_ms, reconnect_delay_ms, reconnect_max;
+};
+
+struct kdblk_disk {
+	struct config_item item;
+	struct kdblk_config config;	/* with @admin; constant while not IDLE or FAILED */
+	struct mutex admin;		/* connect, disconnect, attributes */
+	u8 id[KDBLK_ID_LEN];
+
+	int state;			/* enum kdblk_state; LIVE is left by cmpxchg() only */
+	bool stopping;			/* no further attempt */
+	bool broken;			/* since the attempt began */
+	bool failing;			/* commands fail */
+	bool quiesced;			/* with @gate */
+	struct mutex gate;		/* @gendisk, @quiesced */
+	const char *lost_why;
+	int last_error;
+	u32 attempts;
+	u64 connects, losses, replayed;
+	struct delayed_work recover;
+	struct delayed_work keepalive;
+	wait_queue_head_t wait;		/* woken by connection events, answers, @broken */
+
+	/* of the connection */
+	DAT_IA_HANDLE ia;
+	DAT_EVD_HANDLE async_evd, conn_evd;
+	DAT_PZ_HANDLE pz;
+	struct kdat_mem_limits limits;
+	DAT_COUNT read_depth, request_iov;
+	u64 session;
+	u32 max_io;			/* bytes, what the target and the device take */
+	struct sockaddr_storage address;
+
+	/* the one command for administration in flight, on queue 0 */
+	bool admin_busy;		/* set by who posts it, cleared by its answer */
+	u8 admin_opcode;
+	struct kdblk_login_rsp geometry;	/* the answer to the first LOGIN */
+	struct kdblk_login_rsp answer;		/* to the last one */
+
+	u32 nr_alloc;			/* queues there is memory for */
+	u32 nr_queues;			/* in use; the last poll_queues of them are polled */
+	u16 depth;			/* of the tag set */
+	struct kdblk_queue *queues;
+	struct blk_mq_tag_set tags;
+	struct gendisk *gendisk;
+	int minor;
+};
+
+extern struct workqueue_struct *kdblk_wq;
+
+/* configfs.c */
+int kdblk_configfs_init(void);
+void kdblk_configfs_exit(void);
+
+static inline const char *kdblk_name(const struct kdblk_disk *disk)
+{
+	return config_item_name((struct config_item *)&disk->item);
+}
+
+/* The last queues of a disk have no upcalls: who waits for a command polls. */
+static inline u32 kdblk_polled(const struct kdblk_disk *disk)
+{
+	return min(disk->config.poll_queues, disk->nr_queues - 1);
+}
+
+/* session.c */
+void kdblk_session_init(struct kdblk_disk *disk);
+int kdblk_start(struct kdblk_disk *disk);
+void kdblk_stop(struct kdblk_disk *disk);
+void kdblk_lost(struct kdblk_disk *disk, const char *why);
+
+/* queue.c */
+int kdblk_queue_alloc(struct kdblk_queue *q, u16 depth);
+void kdblk_queue_free(struct kdblk_queue *q);
+int kdblk_queue_connect(struct kdblk_queue *q);
+void kdblk_queue_disconnect(struct kdblk_queue *q);
+void kdblk_queue_close(struct kdblk_queue *q);
+int kdblk_queue_memory(struct kdblk_queue *q, u32 max_io);
+int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode);
+void kdblk_queue_conn_event(struct kdblk_queue *q, const DAT_EVENT *event);
+blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq);
+int kdblk_queue_poll(struct kdblk_queue *q);
+
+/* disk.c */
+int kdblk_disk_add(struct kdblk_disk *disk);
+void kdblk_disk_remove(struct kdblk_disk *disk);
+void kdblk_disk_quiesce(struct kdblk_disk *disk);
+void kdblk_disk_unquiesce(struct kdblk_disk *disk);
+
+#endif /* _KDBLK_H_ */

@@ -1,0 +1,605 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * One queue of a disk: its Endpoint and Event Dispatcher, its messages, the memory lent
+ * for its commands. The post and the answer of a command allocate nothing and do not
+ * sleep.
+ */
+#define pr_fmt(fmt) "kdblk: " fmt
+
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include "../compat.h"
+#include "kdblk.h"
+
+#define KDBLK_INLINE_MAX	16384	/* more is better read by the target */
+#define KDBLK_POLL_BUDGET	64
+#define KDBLK_COOKIE_INLINE	BIT(16)	/* of a Send: the request waits for it */
+/* Finite, so that a cut link ends the connection; 7 is for ever on some devices. */
+#define KDBLK_RETRIES		6
+
+static blk_status_t kdblk_status(u16 status)
+{
+	switch (status) {
+	case KDBLK_STATUS_OK:		return BLK_STS_OK;
+	case KDBLK_STATUS_NOSPC:	return BLK_STS_NOSPC;
+	case KDBLK_STATUS_NOTSUPP:	return BLK_STS_NOTSUPP;
+	case KDBLK_STATUS_MEDIUM:	return BLK_STS_MEDIUM;
+	case KDBLK_STATUS_TIMEOUT:	return BLK_STS_TIMEOUT;
+	case KDBLK_STATUS_RESOURCE:	return BLK_STS_RESOURCE;
+	case KDBLK_STATUS_PROTECTION:	return BLK_STS_PROTECTION;
+	case KDBLK_STATUS_OFFLINE:	return BLK_STS_OFFLINE;
+	default:			return BLK_STS_IOERR;
+	}
+}
+
+/* ---- memory that lives as long as the disk ---- */
+
+int kdblk_queue_alloc(struct kdblk_queue *q, u16 depth)
+{
+	u32 n = depth + 1;
+
+	q->cmds = kvzalloc(n * (sizeof(*q->cmds) + sizeof(*q->rsps)) + sizeof(*q->login),
+			   GFP_KERNEL);
+	q->slots = kvcalloc(depth, sizeof(*q->slots), GFP_KERNEL);
+	if (!q->cmds || !q->slots) {
+		kdblk_queue_free(q);
+		return -ENOMEM;
+	}
+	q->rsps = (void *)(q->cmds + n);
+	q->login = (void *)(q->rsps + n);
+	q->asked = depth;
+	spin_lock_init(&q->poll_lock);
+	return 0;
+}
+
+void kdblk_queue_free(struct kdblk_queue *q)
+{
+	kvfree(q->cmds);
+	kvfree(q->slots);
+	q->cmds = NULL;
+	q->slots = NULL;
+}
+
+/* ---- answers ---- */
+
+static void kdblk_unmap(struct kdblk_queue *q, struct kdblk_slot *slot)
+{
+	for (; slot->mapped; slot->mapped--)
+		kdat_ia_dma_unmap(q->disk->ia, slot->piece[slot->mapped - 1].at,
+				  slot->piece[slot->mapped - 1].length);
+}
+
+/* One of the completions a request waits for. */
+static void kdblk_slot_done(struct kdblk_queue *q, struct kdblk_slot *slot)
+{
+	struct request *rq = slot->rq;
+
+	if (--slot->pending)
+		return;
+	kdblk_unmap(q, slot);
+	slot->rq = NULL;
+	blk_mq_complete_request(rq);
+}
+
+static DAT_RETURN kdblk_post_receive(struct kdblk_queue *q, u32 i)
+{
+	DAT_LMR_TRIPLET iov = { (uintptr_t)&q->rsps[i], sizeof(q->rsps[i]), q->lkey };
+
+	return dat_ep_post_recv(q->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_64 = i },
+				DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+static const char *kdblk_admin_answered(struct kdblk_disk *disk,
+					const struct kdblk_login_rsp *rsp, u32 length)
+{
+	bool whole = disk->admin_opcode == KDBLK_OP_LOGIN && rsp->rsp.status == KDBLK_STATUS_OK;
+
+	if (!READ_ONCE(disk->admin_busy) || rsp->rsp.opcode != disk->admin_opcode)
+		return "an answer to a command that was not sent";
+	if (length != (whole ? sizeof(*rsp) : sizeof(rsp->rsp)))
+		return "an answer of a wrong length";
+	memcpy(&disk->answer, rsp, length);
+	smp_store_release(&disk->admin_busy, false);	/* pairs with kdblk_queue_admin_wait() */
+	wake_up_all(&disk->wait);
+	return NULL;
+}
+
+/* What is wrong with an answer, or NULL; then its request is done. */
+static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
+{
+	const struct kdblk_login_rsp *buf = &q->rsps[dto->user_cookie.as_64];
+	bool invalidated = dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE;
+	struct kdblk_rsp rsp = buf->rsp;
+	u16 tag = le16_to_cpu(rsp.tag);
+	struct kdblk_slot *slot;
+	struct kdblk_io *io;
+	const char *wrong;
+
+	if (dto->transfered_length < sizeof(rsp) ||
+	    memchr_inv(rsp.reserved, 0, sizeof(rsp.reserved)))
+		return "a malformed answer";
+	if (tag == KDBLK_TAG_ADMIN && !q->index && !invalidated) {
+		wrong = kdblk_admin_answered(q->disk, buf, dto->transfered_length);
+		if (!wrong && kdblk_post_receive(q, dto->user_cookie.as_64) != DAT_SUCCESS)
+			wrong = "its Endpoint takes no Receive";
+		return wrong;
+	}
+	slot = &q->slots[tag];
+	if (tag >= q->depth || !slot->rq || slot->opcode != rsp.opcode)
+		return "an answer to a command that was not sent";
+	if (dto->transfered_length != sizeof(rsp))
+		return "an answer of a wrong length";
+	/* Nobody but this completion says that the target cannot reach the memory any more. */
+	if (slot->lent != invalidated || (slot->lent && dto->rmr_context != slot->rkey))
+		return "an answer that does not give back the memory of its command";
+	slot->lent = false;
+	io = blk_mq_rq_to_pdu(slot->rq);
+	io->status = kdblk_status(le16_to_cpu(rsp.status));
+	/* before the request is done, since the next command counts on it */
+	if (kdblk_post_receive(q, dto->user_cookie.as_64) != DAT_SUCCESS)
+		kdblk_lost(q->disk, "its Endpoint takes no Receive");
+	kdblk_slot_done(q, slot);
+	return NULL;
+}
+
+/* A completion; one at a time for each queue. */
+static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
+	const char *wrong;
+
+	if (unlikely(event->event_number != DAT_DTO_COMPLETION_EVENT))
+		return;
+	if (unlikely(dto->status != DAT_DTO_SUCCESS)) {
+		kdblk_lost(q->disk, dto->status == DAT_DTO_ERR_FLUSHED ? "it was ended" :
+			   "a transfer failed");
+		return;
+	}
+	switch (dto->operation) {
+	case DAT_DTO_RECEIVE:
+	case DAT_DTO_RECEIVE_WITH_INVALIDATE:
+		wrong = kdblk_answered(q, dto);
+		if (unlikely(wrong)) {
+			pr_warn_ratelimited("%s: queue %u: the target sent %s\n",
+					    kdblk_name(q->disk), q->index, wrong);
+			kdblk_lost(q->disk, "the target broke the protocol");
+		}
+		break;
+	case DAT_DTO_SEND:
+		if (dto->user_cookie.as_64 & KDBLK_COOKIE_INLINE)
+			kdblk_slot_done(q, &q->slots[(u16)dto->user_cookie.as_64]);
+		break;
+	default:
+		break;
+	}
+}
+
+/* In softirq. */
+static void kdblk_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	kdblk_completed(instance, event);
+}
+
+/* A queue without upcalls; any number of tasks may ask. */
+int kdblk_queue_poll(struct kdblk_queue *q)
+{
+	DAT_EVENT event;
+	int n = 0;
+
+	if (!spin_trylock(&q->poll_lock))
+		return 0;
+	while (n < KDBLK_POLL_BUDGET && q->evd &&
+	       dat_evd_dequeue(q->evd, &event) == DAT_SUCCESS) {
+		kdblk_completed(q, &event);
+		n++;
+	}
+	spin_unlock(&q->poll_lock);
+	return n;
+}
+
+/* ---- commands ---- */
+
+/* Posts a command that lends memory; the key is known before the post. */
+static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot,
+				  struct kdblk_cmd *cmd, struct kdblk_io *io, int nents, u16 tag,
+				  DAT_COMPLETION_FLAGS flags)
+{
+	u32 length = le32_to_cpu(cmd->length);
+	bool zb = !io->sgl[0].offset;
+	struct kdat_sg sg = { .sgl = io->sgl, .nents = nents, .length = length };
+	DAT_LMR_TRIPLET iov = { (uintptr_t)cmd, sizeof(*cmd), q->lkey };
+	const struct kdat_request list[] = {
+		{
+			.op = KDAT_REQUEST_LMR_FMR,
+			.completion_flags = DAT_COMPLETION_SUPPRESS_FLAG,
+			.user_cookie.as_64 = tag,
+			.lmr_handle = slot->lmr,
+			.sg = &sg,
+			.mem_privileges = cmd->opcode == KDBLK_OP_READ ?
+					  DAT_MEM_PRIV_REMOTE_WRITE_FLAG :
+					  DAT_MEM_PRIV_REMOTE_READ_FLAG,
+			/* the target need not know where our memory is */
+			.va_type = zb ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA,
+		}, {
+			.op = KDAT_REQUEST_SEND,
+			.completion_flags = flags,
+			.user_cookie.as_64 = tag,
+			.num_segments = 1,
+			.local_iov = &iov,
+		},
+	};
+	DAT_LMR_CONTEXT lkey;
+	DAT_COUNT failed;
+	DAT_RETURN ret;
+
+	ret = kdat_lmr_next_contexts(slot->lmr, &lkey, &slot->rkey);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	cmd->rkey = cpu_to_le32(slot->rkey);
+	cmd->address = cpu_to_le64(zb ? 0 : sg_phys(io->sgl));
+	slot->lent = true;
+	return kdat_ep_post_list(q->ep, list, ARRAY_SIZE(list), &failed);
+}
+
+/* Posts a WRITE with its data; the pages go out as they are. */
+static DAT_RETURN kdblk_post_inline(struct kdblk_queue *q, struct kdblk_slot *slot,
+				    struct kdblk_cmd *cmd, struct kdblk_io *io, int nents, u16 tag)
+{
+	DAT_LMR_TRIPLET iov[1 + KDBLK_INLINE_SEGS] = {
+		{ (uintptr_t)cmd, sizeof(*cmd), q->lkey },
+	};
+	struct scatterlist *sg;
+	DAT_RETURN ret;
+	int i;
+
+	for_each_sg(io->sgl, sg, nents, i) {
+		slot->piece[i].length = sg->length;
+		ret = kdat_ia_dma_map(q->disk->ia, sg_virt(sg), sg->length, &slot->piece[i].at);
+		if (ret != DAT_SUCCESS)
+			return ret;
+		slot->mapped = i + 1;
+		iov[i + 1].virtual_address = slot->piece[i].at;
+		iov[i + 1].segment_length = sg->length;
+		iov[i + 1].lmr_context = q->all_lkey;
+	}
+	cmd->flags |= KDBLK_CMD_INLINE;
+	/* The pages are mapped until the device has sent them, so wait for that, too. */
+	slot->pending = 2;
+	return dat_ep_post_send(q->ep, 1 + nents, iov,
+				(DAT_DTO_COOKIE){ .as_64 = tag | KDBLK_COOKIE_INLINE },
+				DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+static DAT_RETURN kdblk_post_plain(struct kdblk_queue *q, struct kdblk_cmd *cmd, u16 tag,
+				   DAT_COMPLETION_FLAGS flags)
+{
+	DAT_LMR_TRIPLET iov = { (uintptr_t)cmd, sizeof(*cmd), q->lkey };
+
+	return dat_ep_post_send(q->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_64 = tag }, flags);
+}
+
+static DAT_RETURN kdblk_post_data(struct kdblk_queue *q, struct request *rq,
+				  struct kdblk_slot *slot, struct kdblk_cmd *cmd, u16 tag,
+				  DAT_COMPLETION_FLAGS flags)
+{
+	struct kdblk_io *io = blk_mq_rq_to_pdu(rq);
+	int nents;
+
+	sg_init_table(io->sgl, blk_rq_nr_phys_segments(rq));
+	nents = blk_rq_map_sg(rq, io->sgl);
+	if (cmd->opcode == KDBLK_OP_WRITE && nents <= KDBLK_INLINE_SEGS &&
+	    nents < q->disk->request_iov && blk_rq_bytes(rq) <= q->inline_size &&
+	    !IS_ENABLED(CONFIG_HIGHMEM))
+		return kdblk_post_inline(q, slot, cmd, io, nents, tag);
+	return kdblk_post_lent(q, slot, cmd, io, nents, tag, flags);
+}
+
+/* Opcode and flags of a request; or 0. */
+static u8 kdblk_opcode(struct request *rq, u8 *flags)
+{
+	*flags = rq->cmd_flags & REQ_FUA ? KDBLK_CMD_FUA : 0;
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		*flags = 0;
+		return KDBLK_OP_READ;
+	case REQ_OP_WRITE:
+		return KDBLK_OP_WRITE;
+	case REQ_OP_FLUSH:
+		*flags = 0;
+		return KDBLK_OP_FLUSH;
+	case REQ_OP_DISCARD:
+		*flags = 0;
+		return KDBLK_OP_DISCARD;
+	case REQ_OP_WRITE_ZEROES:
+		if (rq->cmd_flags & REQ_NOUNMAP)
+			*flags |= KDBLK_CMD_NOUNMAP;
+		return KDBLK_OP_WRITE_ZEROES;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * What a refused post means for the request. Whatever is the connection's fault will be
+ * done again when there is a new one.
+ */
+static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot, DAT_RETURN ret)
+{
+	kdblk_unmap(q, slot);
+	slot->lent = false;
+	slot->rq = NULL;
+	switch (DAT_GET_TYPE(ret)) {
+	case DAT_INSUFFICIENT_RESOURCES:
+		return BLK_STS_RESOURCE;
+	case DAT_INVALID_STATE:
+	case DAT_INVALID_HANDLE:
+	case DAT_INTERNAL_ERROR:
+		kdblk_lost(q->disk, "its Endpoint takes no command");
+		return BLK_STS_RESOURCE;
+	default:
+		pr_err_ratelimited("%s: queue %u: a command was refused (0x%08x)\n",
+				   kdblk_name(q->disk), q->index, ret);
+		return BLK_STS_IOERR;
+	}
+}
+
+/* Any context where a request may be queued. */
+blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
+{
+	DAT_COMPLETION_FLAGS how = DAT_COMPLETION_SUPPRESS_FLAG;
+	u16 tag = rq->tag;
+	struct kdblk_slot *slot = &q->slots[tag];
+	struct kdblk_cmd *cmd = &q->cmds[tag];
+	DAT_RETURN ret;
+	u8 flags;
+
+	cmd->opcode = kdblk_opcode(rq, &flags);
+	if (unlikely(!cmd->opcode))
+		return BLK_STS_NOTSUPP;
+	cmd->flags = flags;
+	cmd->tag = cpu_to_le16(tag);
+	cmd->length = 0;
+	cmd->offset = 0;
+	cmd->address = 0;
+	cmd->rkey = 0;
+	if (cmd->opcode != KDBLK_OP_FLUSH) {
+		cmd->length = cpu_to_le32(blk_rq_bytes(rq));
+		cmd->offset = cpu_to_le64((u64)blk_rq_pos(rq) << SECTOR_SHIFT);
+	}
+	slot->opcode = cmd->opcode;
+	slot->pending = 1;
+	slot->rq = rq;
+	if (!(atomic_inc_return(&q->posted) % KDBLK_SIGNAL_EVERY))
+		how = DAT_COMPLETION_DEFAULT_FLAG;
+	blk_mq_start_request(rq);
+	if (cmd->opcode == KDBLK_OP_READ || cmd->opcode == KDBLK_OP_WRITE)
+		ret = kdblk_post_data(q, rq, slot, cmd, tag, how);
+	else
+		ret = kdblk_post_plain(q, cmd, tag, how);
+	/* Posted, the slot is the completion's. */
+	return likely(ret == DAT_SUCCESS) ? BLK_STS_OK : kdblk_refused(q, slot, ret);
+}
+
+/* LOGIN or KEEPALIVE; its answer clears admin_busy. */
+int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode)
+{
+	struct kdblk_cmd *cmd = &q->cmds[q->asked];
+	DAT_LMR_TRIPLET iov[2] = {
+		{ (uintptr_t)cmd, sizeof(*cmd), q->lkey },
+		{ (uintptr_t)q->login, sizeof(*q->login), q->lkey },
+	};
+	bool login = opcode == KDBLK_OP_LOGIN;
+
+	cmd->opcode = opcode;
+	cmd->flags = login ? KDBLK_CMD_INLINE : 0;
+	cmd->tag = cpu_to_le16(KDBLK_TAG_ADMIN);
+	cmd->length = login ? cpu_to_le32(sizeof(*q->login)) : 0;
+	q->disk->admin_opcode = opcode;
+	WRITE_ONCE(q->disk->admin_busy, true);
+	return kdblk_errno(dat_ep_post_send(q->ep, login ? 2 : 1, iov,
+					    (DAT_DTO_COOKIE){ .as_64 = KDBLK_TAG_ADMIN },
+					    DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+/* ---- the connection ---- */
+
+/* Copies what the target said, since it is gone when the upcall returns. */
+void kdblk_queue_conn_event(struct kdblk_queue *q, const DAT_EVENT *event)
+{
+	const DAT_CONNECTION_EVENT_DATA *conn = &event->event_data.connect_event_data;
+
+	switch (event->event_number) {
+	case DAT_CONNECTION_EVENT_ESTABLISHED:
+		q->conn_data = conn->private_data_size >= sizeof(q->accept);
+		if (q->conn_data)
+			memcpy(&q->accept, conn->private_data, sizeof(q->accept));
+		break;
+	case DAT_CONNECTION_EVENT_PEER_REJECTED:
+		q->conn_data = conn->private_data_size >= sizeof(q->reject);
+		if (q->conn_data)
+			memcpy(&q->reject, conn->private_data, sizeof(q->reject));
+		break;
+	default:
+		break;
+	}
+	smp_store_release(&q->conn_event, event->event_number);	/* pairs with its reader */
+}
+
+static int kdblk_queue_accepted(struct kdblk_queue *q)
+{
+	const struct kdblk_accept *a = &q->accept;
+	u16 depth = le16_to_cpu(a->depth);
+
+	if (!q->conn_data || le32_to_cpu(a->magic) != KDBLK_MAGIC ||
+	    le16_to_cpu(a->version) != KDBLK_VERSION || !depth || depth > q->asked ||
+	    le32_to_cpu(a->inline_size) < KDBLK_MIN_INLINE) {
+		pr_err("%s: who accepted the connection is not a kdblk target\n",
+		       kdblk_name(q->disk));
+		return -EPROTO;
+	}
+	q->depth = depth;
+	q->inline_size = min_t(u32, le32_to_cpu(a->inline_size), KDBLK_INLINE_MAX);
+	return 0;
+}
+
+static int kdblk_queue_rejected(struct kdblk_queue *q)
+{
+	const struct kdblk_reject *r = &q->reject;
+
+	if (!q->conn_data || le32_to_cpu(r->magic) != KDBLK_MAGIC)
+		return -ECONNREFUSED;
+	switch (le16_to_cpu(r->reason)) {
+	case KDBLK_REFUSE_VERSION:
+		pr_err("%s: the target speaks version %u of the protocol, this is version %u\n",
+		       kdblk_name(q->disk), le16_to_cpu(r->version), KDBLK_VERSION);
+		return -EPROTONOSUPPORT;
+	case KDBLK_REFUSE_RESOURCES:	return -EBUSY;
+	case KDBLK_REFUSE_SESSION:	return -ESTALE;
+	default:			return -EPROTO;
+	}
+}
+
+/* Waits for the outcome; the library gives one after the time it was told. */
+static int kdblk_queue_outcome(struct kdblk_queue *q)
+{
+	struct kdblk_disk *disk = q->disk;
+
+	wait_event(disk->wait, smp_load_acquire(&q->conn_event) || READ_ONCE(disk->broken) ||
+		   READ_ONCE(disk->stopping));
+	if (!q->conn_event)
+		return -EINTR;
+	switch (q->conn_event) {
+	case DAT_CONNECTION_EVENT_ESTABLISHED:		return kdblk_queue_accepted(q);
+	case DAT_CONNECTION_EVENT_PEER_REJECTED:	return kdblk_queue_rejected(q);
+	case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:	return -ECONNREFUSED;
+	case DAT_CONNECTION_EVENT_UNREACHABLE:		return -EHOSTUNREACH;
+	case DAT_CONNECTION_EVENT_TIMED_OUT:		return -ETIMEDOUT;
+	default:					return -ECONNRESET;
+	}
+}
+
+static int kdblk_queue_evd(struct kdblk_queue *q)
+{
+	const DAT_UPCALL_OBJECT upcall = { q, kdblk_upcall };
+	const struct kdat_evd_attr attr = {
+		.context = KDAT_EVD_CONTEXT_SOFTIRQ,
+		.comp_vector = q->index,
+	};
+	u32 qlen = 3 * (q->asked + 1) + 2 * KDBLK_SIGNAL_EVERY;
+
+	return KDBLK_TRY(kdblk_name(q->disk), kdat_evd_create, q->disk->ia, qlen,
+			 q->polled ? DAT_UPCALL_DISABLE : DAT_UPCALL_SINGLE_INSTANCE, &upcall,
+			 DAT_EVD_DTO_FLAG, &attr, &q->evd);
+}
+
+static int kdblk_queue_ep(struct kdblk_queue *q)
+{
+	struct kdblk_disk *disk = q->disk;
+	const DAT_EP_ATTR attr = {
+		.max_message_size = sizeof(struct kdblk_cmd) + KDBLK_INLINE_MAX,
+		.max_rdma_size = KDBLK_MAX_IO,
+		.max_recv_dtos = q->asked + 1, .max_recv_iov = 1,
+		/* each command may lend memory first; the last ones were not signalled */
+		.max_request_dtos = 2 * (q->asked + 1) + 2 * KDBLK_SIGNAL_EVERY,
+		.max_request_iov = disk->request_iov,
+		/* the target reads what is written */
+		.max_rdma_read_in = disk->read_depth,
+		.srq_soft_hw = DAT_HW_DEFAULT,
+	};
+	struct kdat_conn_attr conn = KDAT_CONN_ATTR_INIT;
+	DAT_REGION_DESCRIPTION region = { .for_va = q->cmds };
+	u32 size = (q->asked + 1) * (sizeof(*q->cmds) + sizeof(*q->rsps)) + sizeof(*q->login);
+	const char *name = kdblk_name(disk);
+
+	conn.retry_count = KDBLK_RETRIES;
+	return KDBLK_TRY(name, dat_lmr_kcreate, disk->ia, DAT_MEM_TYPE_VIRTUAL, region, size,
+			 disk->pz, KDBLK_LOCAL, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE,
+			 &q->lmr, &q->lkey, NULL, NULL, NULL) ?:
+	       KDBLK_TRY(name, dat_ep_create, disk->ia, disk->pz, q->evd, q->evd, disk->conn_evd,
+			 &attr, &q->ep) ?:
+	       KDBLK_TRY(name, kdat_ep_modify_conn, q->ep, &conn);
+}
+
+/* Builds the queue and connects it. May sleep. On failure too: kdblk_queue_close(). */
+int kdblk_queue_connect(struct kdblk_queue *q)
+{
+	struct kdblk_disk *disk = q->disk;
+	struct kdblk_connect hello = {
+		.magic = cpu_to_le32(KDBLK_MAGIC),
+		.version = cpu_to_le16(KDBLK_VERSION),
+		.queue = cpu_to_le16(q->index),
+		.session = cpu_to_le64(q->index ? disk->session : 0),
+		.depth = cpu_to_le16(q->asked),
+	};
+	u32 i;
+	int err;
+
+	q->conn_event = 0;
+	err = kdblk_queue_evd(q) ?: kdblk_queue_ep(q);
+	for (i = 0; !err && i <= q->asked; i++)
+		err = kdblk_errno(kdblk_post_receive(q, i));
+	return err ?:
+	       KDBLK_TRY(kdblk_name(disk), dat_ep_connect, q->ep,
+			 (DAT_IA_ADDRESS_PTR)&disk->address, disk->config.port,
+			 jiffies_to_usecs(KDBLK_CONNECT_TIMEOUT), sizeof(hello), &hello,
+			 DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG) ?:
+	       kdblk_queue_outcome(q);
+}
+
+/* One LMR for each tag, for memory of up to @max_io bytes. */
+int kdblk_queue_memory(struct kdblk_queue *q, u32 max_io)
+{
+	struct kdblk_disk *disk = q->disk;
+	u32 i, pages = DIV_ROUND_UP(max_io, PAGE_SIZE) + 1;
+	int err = 0;
+
+	for (i = 0; !err && i < disk->depth; i++)
+		err = KDBLK_TRY(kdblk_name(disk), dat_lmr_allocate, disk->ia, disk->pz, pages,
+				DAT_LMR_SCOPE_EP, &q->slots[i].lmr);
+	return err;
+}
+
+void kdblk_queue_disconnect(struct kdblk_queue *q)
+{
+	if (q->ep)
+		dat_ep_disconnect(q->ep, DAT_CLOSE_ABRUPT_FLAG);
+}
+
+/*
+ * Gives back what the connection had. No request is being posted. Afterwards no completion
+ * comes and the target reaches no memory, so what was not answered can be done again.
+ */
+void kdblk_queue_close(struct kdblk_queue *q)
+{
+	struct kdblk_slot *slot;
+	DAT_EVD_HANDLE evd;
+	struct request *rq;
+	u32 i;
+
+	if (q->ep)
+		dat_ep_free(q->ep);
+	q->ep = NULL;
+	spin_lock(&q->poll_lock);
+	evd = q->evd;
+	q->evd = NULL;
+	spin_unlock(&q->poll_lock);
+	if (evd)
+		dat_evd_free(evd);
+	for (i = 0; i < q->asked; i++) {
+		slot = &q->slots[i];
+		if (slot->lmr)
+			dat_lmr_free(slot->lmr);
+		slot->lmr = NULL;
+		slot->lent = false;
+		kdblk_unmap(q, slot);
+		rq = slot->rq;
+		slot->rq = NULL;
+		if (!rq)
+			continue;
+		q->disk->replayed++;
+		blk_mq_requeue_request(rq, true);
+	}
+	if (q->lmr)
+		dat_lmr_free(q->lmr);
+	q->lmr = NULL;
+}
