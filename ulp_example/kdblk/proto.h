@@ -26,7 +26,7 @@
 #define KDBLK_MAX_QUEUES	256
 #define KDBLK_MAX_DEPTH		1024	/* commands in flight on a queue */
 #define KDBLK_MIN_INLINE	4096	/* every target takes so many bytes inline */
-#define KDBLK_MAX_IO		(1u << 20)
+#define KDBLK_MAX_IO		0x100000
 /* Tag of LOGIN and KEEPALIVE, of which one may be in flight beside the others. */
 #define KDBLK_TAG_ADMIN		0xffff
 
@@ -39,6 +39,7 @@ struct kdblk_connect {
 	__le16 depth;		/* tags 0 to depth - 1 will be used */
 	__u8 reserved[14];	/* zero */
 };
+
 static_assert(sizeof(struct kdblk_connect) == 32);
 
 /* Private data of the target's acceptance. */
@@ -49,6 +50,7 @@ struct kdblk_accept {
 	__le32 inline_size;	/* data a command may carry, KDBLK_MIN_INLINE or more */
 	__u8 reserved[20];	/* zero */
 };
+
 static_assert(sizeof(struct kdblk_accept) == 32);
 
 enum kdblk_refusal {		/* private data of the target's refusal */
@@ -63,6 +65,7 @@ struct kdblk_reject {
 	__le16 version;
 	__le16 reason;		/* enum kdblk_refusal */
 };
+
 static_assert(sizeof(struct kdblk_reject) == 8);
 
 enum kdblk_opcode {
@@ -77,7 +80,7 @@ enum kdblk_opcode {
 
 enum kdblk_cmd_flags {
 	KDBLK_CMD_INLINE	= 0x01,	/* the data follows the command; LOGIN, WRITE */
-	KDBLK_CMD_FUA		= 0x02,	/* WRITE, WRITE_ZEROES: on stable storage before the answer */
+	KDBLK_CMD_FUA		= 0x02,	/* WRITE, WRITE_ZEROES: answered when it is stable */
 	KDBLK_CMD_NOUNMAP	= 0x04,	/* WRITE_ZEROES: blocks stay allocated */
 };
 
@@ -92,6 +95,7 @@ struct kdblk_cmd {
 	__le32 rkey;		/* and the key that opens it, ended by the answer */
 	__u8 reserved[36];	/* zero */
 };
+
 static_assert(sizeof(struct kdblk_cmd) == 64);
 
 /* Data of LOGIN. Strings end with a NUL, and are NUL to their end. */
@@ -103,6 +107,7 @@ struct kdblk_login {
 	__le16 queues;		/* wanted, 1 to KDBLK_MAX_QUEUES */
 	__u8 reserved[106];	/* zero */
 };
+
 static_assert(sizeof(struct kdblk_login) == 256);
 
 enum kdblk_status {
@@ -128,6 +133,7 @@ struct kdblk_rsp {
 	__u8 opcode;		/* of the command */
 	__u8 reserved[11];	/* zero */
 };
+
 static_assert(sizeof(struct kdblk_rsp) == 16);
 
 enum kdblk_disk_flags {
@@ -153,6 +159,7 @@ struct kdblk_login_rsp {
 	char serial[KDBLK_SERIAL_LEN];	/* as configured; the same disk has the same */
 	__u8 reserved[40];	/* zero */
 };
+
 static_assert(sizeof(struct kdblk_login_rsp) == 128);
 
 #endif /* _KDBLK_PROTO_H_ */

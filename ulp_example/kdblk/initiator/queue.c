@@ -464,6 +464,7 @@ static int kdblk_queue_outcome(struct kdblk_queue *q)
 {
 	struct kdblk_disk *disk = q->disk;
 
+	/* pairs with kdblk_queue_conn_event() */
 	wait_event(disk->wait, smp_load_acquire(&q->conn_event) || READ_ONCE(disk->broken) ||
 		   READ_ONCE(disk->stopping));
 	if (!q->conn_event)

@@ -78,7 +78,8 @@ static int kdblk_login_status(struct kdblk_disk *disk)
 static bool kdblk_geometry_fits(const struct kdblk_login_rsp *geo, u32 queues)
 {
 	u32 block = le32_to_cpu(geo->block_size), io = le32_to_cpu(geo->max_io);
-	u32 range = le32_to_cpu(geo->max_range), granularity = le32_to_cpu(geo->discard_granularity);
+	u32 granularity = le32_to_cpu(geo->discard_granularity);
+	u32 range = le32_to_cpu(geo->max_range);
 	u32 physical = le32_to_cpu(geo->physical_block_size);
 	u64 capacity = le64_to_cpu(geo->capacity);
 	u16 flags = le16_to_cpu(geo->flags);
@@ -151,12 +152,12 @@ static int kdblk_login(struct kdblk_disk *disk)
 	err = kdblk_queue_admin(q, KDBLK_OP_LOGIN);
 	if (err)
 		return err;
-	/* pairs with kdblk_admin_answered() */
+	/* the acquire pairs with kdblk_admin_answered() */
 	if (!wait_event_timeout(disk->wait, !smp_load_acquire(&disk->admin_busy) ||
 				READ_ONCE(disk->broken) || READ_ONCE(disk->stopping),
 				KDBLK_LOGIN_TIMEOUT))
 		return -ETIMEDOUT;
-	if (smp_load_acquire(&disk->admin_busy))
+	if (READ_ONCE(disk->admin_busy))
 		return READ_ONCE(disk->stopping) ? -EINTR : -ECONNRESET;
 	return kdblk_login_status(disk) ?: kdblk_geometry(disk);
 }
@@ -170,7 +171,7 @@ static void kdblk_keepalive_work(struct work_struct *work)
 
 	if (READ_ONCE(disk->state) != KDBLK_LIVE)
 		return;
-	if (smp_load_acquire(&disk->admin_busy))
+	if (READ_ONCE(disk->admin_busy))
 		kdblk_lost(disk, "the target did not answer a keepalive");
 	else if (kdblk_queue_admin(&disk->queues[0], KDBLK_OP_KEEPALIVE))
 		kdblk_lost(disk, "a keepalive could not be sent");
