@@ -24,6 +24,15 @@ static inline int kdblk_map_sg(struct request *rq, struct scatterlist *sgl)
 #define blk_rq_map_sg(rq, sgl)	kdblk_map_sg(rq, sgl)
 #endif
 
+static inline bool kdblk_bdev_rotational(struct block_device *bdev)
+{
+#ifdef BLK_FEAT_ROTATIONAL
+	return bdev_get_queue(bdev)->limits.features & BLK_FEAT_ROTATIONAL;
+#else
+	return !bdev_nonrot(bdev);
+#endif
+}
+
 #ifndef BLK_FEAT_WRITE_CACHE
 /* Limits and features were set one by one, when the disk was there. */
 #define BLK_FEAT_WRITE_CACHE	BIT(0)

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The disk below: a block device, to which bios go that lie in the commands, or a file.
+ * What a block device does not do by a single bio, and everything a file does, runs in a
+ * work item of the command.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/falloc.h>	/* needs types that the one above has */
+#include <linux/preempt.h>
+#include <linux/sched/mm.h>
+#include <linux/uio.h>
+
+#include "target.h"
+#include "../compat.h"
+
+#define KDT_FILE_BLOCK	512
+
+static int kdt_disk_check_bdev(struct kdt_disk *disk)
+{
+	struct block_device *bdev = I_BDEV(disk->file->f_mapping->host);
+
+	disk->bdev = bdev;
+	disk->block_size = bdev_logical_block_size(bdev);
+	if (disk->block_size != 512 && disk->block_size != 4096) {
+		pr_err("disk %s: %s has blocks of %u bytes, only 512 and 4096 are exported\n",
+		       kdt_disk_name(disk), disk->path, disk->block_size);
+		return -EINVAL;
+	}
+	disk->physical_block_size = bdev_physical_block_size(bdev);
+	disk->capacity = bdev_nr_bytes(bdev);
+	if (bdev_write_cache(bdev))
+		disk->flags |= KDBLK_DISK_CACHE;
+	if (bdev_max_discard_sectors(bdev))
+		disk->flags |= KDBLK_DISK_DISCARD;
+	/* Where it does not, the initiator's blocks of zeroes are as good as ours. */
+	if (bdev_write_zeroes_sectors(bdev))
+		disk->flags |= KDBLK_DISK_WRITE_ZEROES;
+	if (kdblk_bdev_rotational(bdev))
+		disk->flags |= KDBLK_DISK_ROTATIONAL;
+	disk->discard_granularity = bdev_discard_granularity(bdev);
+	return 0;
+}
+
+static int kdt_disk_check_file(struct kdt_disk *disk)
+{
+	struct inode *inode = file_inode(disk->file);
+
+	disk->bdev = NULL;
+	if (!disk->file->f_op->read_iter || !disk->file->f_op->write_iter)
+		return -EINVAL;
+	disk->block_size = KDT_FILE_BLOCK;
+	disk->physical_block_size = max_t(u32, i_blocksize(inode), KDT_FILE_BLOCK);
+	disk->capacity = i_size_read(inode);
+	/* The page cache. */
+	disk->flags |= KDBLK_DISK_CACHE;
+	if (disk->file->f_op->fallocate)
+		disk->flags |= KDBLK_DISK_DISCARD | KDBLK_DISK_WRITE_ZEROES;
+	disk->discard_granularity = disk->physical_block_size;
+	return 0;
+}
+
+/**
+ * kdt_disk_open - open what a disk stands for
+ * @disk: disk with a path
+ *
+ * A block device is claimed: nobody else mounts it meanwhile.
+ *
+ * Return: 0 or -errno, after a line in the log.
+ */
+int kdt_disk_open(struct kdt_disk *disk)
+{
+	umode_t mode;
+	int err;
+
+	lockdep_assert_held(&disk->lock);
+	disk->flags = disk->read_only ? KDBLK_DISK_READ_ONLY : 0;
+	disk->file = filp_open(disk->path, (disk->read_only ? O_RDONLY : O_RDWR) | O_LARGEFILE |
+			       O_EXCL, 0);
+	if (IS_ERR(disk->file)) {
+		err = PTR_ERR(disk->file);
+		disk->file = NULL;
+		pr_err("disk %s: cannot open %s: %pe\n", kdt_disk_name(disk), disk->path,
+		       ERR_PTR(err));
+		return err;
+	}
+	mode = file_inode(disk->file)->i_mode;
+	if (S_ISBLK(mode)) {
+		err = kdt_disk_check_bdev(disk);
+	} else if (S_ISREG(mode)) {
+		err = kdt_disk_check_file(disk);
+	} else {
+		pr_err("disk %s: %s is neither a block device nor a regular file\n",
+		       kdt_disk_name(disk), disk->path);
+		err = -EINVAL;
+	}
+	if (disk->block_size)
+		disk->capacity = round_down(disk->capacity, disk->block_size);
+	if (!err && !disk->capacity) {
+		pr_err("disk %s: %s is empty\n", kdt_disk_name(disk), disk->path);
+		err = -EINVAL;
+	}
+	if (!err && disk->read_only)
+		disk->flags &= ~(KDBLK_DISK_DISCARD | KDBLK_DISK_WRITE_ZEROES);
+	if (err)
+		kdt_disk_close(disk);
+	return err;
+}
+
+void kdt_disk_close(struct kdt_disk *disk)
+{
+	lockdep_assert_held(&disk->lock);
+	filp_close(disk->file, NULL);
+	disk->file = NULL;
+	disk->bdev = NULL;
+}
+
+static u16 kdt_status(blk_status_t status)
+{
+	switch (status) {
+	case BLK_STS_OK:
+		return KDBLK_STATUS_OK;
+	case BLK_STS_NOSPC:
+		return KDBLK_STATUS_NOSPC;
+	case BLK_STS_NOTSUPP:
+		return KDBLK_STATUS_NOTSUPP;
+	case BLK_STS_MEDIUM:
+		return KDBLK_STATUS_MEDIUM;
+	case BLK_STS_TIMEOUT:
+		return KDBLK_STATUS_TIMEOUT;
+	case BLK_STS_RESOURCE:
+	case BLK_STS_DEV_RESOURCE:
+	case BLK_STS_AGAIN:
+		return KDBLK_STATUS_RESOURCE;
+	case BLK_STS_PROTECTION:
+		return KDBLK_STATUS_PROTECTION;
+	default:
+		return KDBLK_STATUS_IO;
+	}
+}
+
+/* Any context. */
+static void kdt_bio_done(struct bio *bio)
+{
+	struct kdt_cmd *cmd = container_of(bio, struct kdt_cmd, bio);
+
+	cmd->status = kdt_status(bio->bi_status);
+	bio_uninit(bio);
+	if (unlikely(in_hardirq())) {
+		cmd->stage = KDT_STAGE_ANSWER;
+		queue_work(kdt_io_wq, &cmd->work);
+	} else {
+		kdt_answer(cmd);
+	}
+}
+
+static void kdt_submit(struct kdt_cmd *cmd, blk_opf_t opf)
+{
+	struct bio *bio = &cmd->bio;
+	unsigned short n = cmd->length ? kdt_buf_fill(cmd->buf, cmd->length) : 0;
+
+	bio_init(bio, cmd->q->s->disk->bdev, n ? cmd->buf->bvec : NULL, n, opf);
+	bio->bi_end_io = kdt_bio_done;
+	bio->bi_vcnt = n;
+	bio->bi_iter.bi_size = cmd->length;
+	bio->bi_iter.bi_sector = cmd->offset >> SECTOR_SHIFT;
+	submit_bio(bio);
+}
+
+/**
+ * kdt_execute - hand a command to the disk
+ * @cmd: command that was checked, its data in place if it brings any
+ *
+ * It is answered sooner or later, maybe before this returns.
+ *
+ * Context: may sleep, but not for long.
+ */
+void kdt_execute(struct kdt_cmd *cmd)
+{
+	if (cmd->q->s->disk->bdev) {
+		switch (cmd->opcode) {
+		case KDBLK_OP_READ:
+			kdt_submit(cmd, REQ_OP_READ);
+			return;
+		case KDBLK_OP_WRITE:
+			/* Somebody waits for each of them: do not throttle it as writeback. */
+			kdt_submit(cmd, REQ_OP_WRITE | REQ_SYNC | REQ_IDLE |
+				   (cmd->flags & KDBLK_CMD_FUA ? REQ_FUA : 0));
+			return;
+		case KDBLK_OP_FLUSH:
+			kdt_submit(cmd, REQ_OP_WRITE | REQ_PREFLUSH);
+			return;
+		}
+	}
+	cmd->stage = KDT_STAGE_EXECUTE;
+	queue_work(kdt_io_wq, &cmd->work);
+}
+
+static int kdt_execute_bdev(struct kdt_cmd *cmd)
+{
+	struct block_device *bdev = cmd->q->s->disk->bdev;
+	sector_t sector = cmd->offset >> SECTOR_SHIFT, n = cmd->length >> SECTOR_SHIFT;
+	int err;
+
+	if (cmd->opcode == KDBLK_OP_DISCARD)
+		return blkdev_issue_discard(bdev, sector, n, GFP_NOIO);
+	err = blkdev_issue_zeroout(bdev, sector, n, GFP_NOIO,
+				   cmd->flags & KDBLK_CMD_NOUNMAP ? BLKDEV_ZERO_NOUNMAP : 0);
+	if (!err && cmd->flags & KDBLK_CMD_FUA)
+		err = blkdev_issue_flush(bdev);
+	return err;
+}
+
+static int kdt_file_rw(struct kdt_cmd *cmd)
+{
+	struct file *file = cmd->q->s->disk->file;
+	bool write = cmd->opcode == KDBLK_OP_WRITE;
+	struct iov_iter iter;
+	struct kiocb iocb;
+	ssize_t ret;
+
+	iov_iter_bvec(&iter, write ? ITER_SOURCE : ITER_DEST, cmd->buf->bvec,
+		      kdt_buf_fill(cmd->buf, cmd->length), cmd->length);
+	init_sync_kiocb(&iocb, file);
+	iocb.ki_pos = cmd->offset;
+	if (cmd->flags & KDBLK_CMD_FUA)
+		iocb.ki_flags |= IOCB_DSYNC;
+	while (iov_iter_count(&iter)) {
+		if (write) {
+			file_start_write(file);
+			ret = file->f_op->write_iter(&iocb, &iter);
+			file_end_write(file);
+			/* What generic_write_sync() would have been called for. */
+		} else {
+			ret = file->f_op->read_iter(&iocb, &iter);
+		}
+		if (ret <= 0)
+			return ret ?: -EIO;	/* the file has become shorter */
+	}
+	return 0;
+}
+
+static int kdt_execute_file(struct kdt_cmd *cmd)
+{
+	struct file *file = cmd->q->s->disk->file;
+	int err;
+
+	switch (cmd->opcode) {
+	case KDBLK_OP_READ:
+	case KDBLK_OP_WRITE:
+		return kdt_file_rw(cmd);
+	case KDBLK_OP_FLUSH:
+		return vfs_fsync(file, 1);
+	case KDBLK_OP_DISCARD:
+		return vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				     cmd->offset, cmd->length);
+	}
+	err = vfs_fallocate(file, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, cmd->offset,
+			    cmd->length);
+	if (err == -EOPNOTSUPP && !(cmd->flags & KDBLK_CMD_NOUNMAP))
+		err = vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				    cmd->offset, cmd->length);
+	if (!err && cmd->flags & KDBLK_CMD_FUA)
+		err = vfs_fsync_range(file, cmd->offset, cmd->offset + cmd->length - 1, 1);
+	return err;
+}
+
+/* What takes long, in a work item of its own. An initiator on this machine may wait for it
+ * to get memory back.
+ */
+void kdt_execute_slow(struct kdt_cmd *cmd)
+{
+	unsigned int noio = memalloc_noio_save();
+	int err;
+
+	err = cmd->q->s->disk->bdev ? kdt_execute_bdev(cmd) : kdt_execute_file(cmd);
+	memalloc_noio_restore(noio);
+	cmd->status = kdt_status(errno_to_blk_status(err));
+	kdt_answer(cmd);
+}

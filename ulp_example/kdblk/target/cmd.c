@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Commands: what comes in is checked, carried out, answered.
+ *
+ *	READ		disk into memory, RDMA Write and Send in one list
+ *	WRITE inline	disk from the Receive's own memory, Send
+ *	WRITE		RDMA Read into memory, disk, Send
+ *
+ * The answer's completion is suppressed but for each batch-th one, which gives back all
+ * commands answered before it on that queue. What holds a buffer of the pool, for which
+ * others may wait, has one always.
+ */
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "target.h"
+
+/* Nothing is answered, nothing else is harmed. */
+static void kdt_violation(struct kdt_queue *q, const char *what)
+{
+	struct kdt_session *s = q->s;
+
+	pr_warn_ratelimited("portal %s: initiator %s, queue %u: %s; ending its session\n",
+			    kdt_portal_name(s->portal),
+			    s->initiator[0] ? s->initiator : "(no login yet)", q->n, what);
+	kdt_session_end(s, "protocol error");
+}
+
+/**
+ * kdt_rx_post - give a Receive to the device
+ * @q: its queue
+ * @rx: Receive whose contents nobody needs any more
+ *
+ * Context: any but hard interrupts.
+ * Return: 0 or -errno; then the session ends.
+ */
+int kdt_rx_post(struct kdt_queue *q, struct kdt_rx *rx)
+{
+	DAT_RETURN ret;
+
+	ret = dat_ep_post_recv(q->ep, ARRAY_SIZE(rx->seg), rx->seg, (DAT_CONTEXT){ .as_ptr = rx },
+			       DAT_COMPLETION_DEFAULT_FLAG);
+	if (likely(ret == DAT_SUCCESS))
+		return 0;
+	kdt_session_end(q->s, "cannot post a Receive");
+	return kdt_err(ret);
+}
+
+static void kdt_flush(struct kdt_queue *q)
+{
+	DAT_COUNT failed;
+
+	lockdep_assert_held(&q->lock);
+	if (kdat_ep_post_list(q->ep, q->pend, q->npend, &failed) != DAT_SUCCESS)
+		kdt_session_end(q->s, "cannot answer");
+	q->npend = 0;
+}
+
+/* The command is nobody's any more. After the lock is dropped a dead queue may be gone. */
+static void kdt_leave(struct kdt_queue *q)
+{
+	lockdep_assert_held(&q->lock);
+	if (!--q->inflight && unlikely(kdt_dead(q->s)))
+		wake_up(&q->idle);
+}
+
+/**
+ * kdt_drop - forget a command of a dead session
+ * @cmd: command in flight
+ */
+void kdt_drop(struct kdt_cmd *cmd)
+{
+	struct kdt_queue *q = cmd->q;
+	unsigned long flags;
+
+	spin_lock_irqsave(&q->lock, flags);
+	kdt_leave(q);
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+/**
+ * kdt_answer - the command is done
+ * @cmd: with its status; not to be touched afterwards
+ *
+ * Context: any but hard interrupts.
+ */
+void kdt_answer(struct kdt_cmd *cmd)
+{
+	struct kdblk_rsp *rsp = &cmd->rsp->rsp;
+	struct kdt_queue *q = cmd->q;
+	struct kdat_request *req = &cmd->req[1];
+	struct kdt_rx *rx = cmd->rx;
+	unsigned long flags;
+	DAT_COUNT n = 1;
+
+	rsp->tag = cpu_to_le16(cmd->tag);
+	rsp->status = cpu_to_le16(cmd->status);
+	rsp->opcode = cmd->opcode;
+	req->op = cmd->remote ? KDAT_REQUEST_SEND_INVALIDATE : KDAT_REQUEST_SEND;
+	req->rmr_context = cmd->peer.rmr_context;
+	if (cmd->opcode == KDBLK_OP_READ && cmd->status == KDBLK_STATUS_OK) {
+		cmd->data_seg.virtual_address = (uintptr_t)cmd->buf->va;
+		cmd->data_seg.segment_length = cmd->length;
+		cmd->data_seg.lmr_context = cmd->buf->key;
+		req = cmd->req;
+		n = 2;
+	}
+	/* The peer may send the next one as soon as it has the answer. */
+	if (rx) {
+		cmd->rx = NULL;
+		if (!kdt_dead(q->s))
+			kdt_rx_post(q, rx);
+	}
+
+	spin_lock_irqsave(&q->lock, flags);
+	clear_bit(cmd->tag == KDBLK_TAG_ADMIN ? q->depth : cmd->tag, q->tags);
+	if (likely(!kdt_dead(q->s))) {
+		if (++q->quiet >= q->batch || cmd->pooled || cmd->opcode == KDBLK_OP_LOGIN) {
+			q->quiet = 0;
+			cmd->req[1].completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+		} else {
+			cmd->req[1].completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;
+		}
+		list_add_tail(&cmd->node, &q->unacked);
+		memcpy(&q->pend[q->npend], req, n * sizeof(*req));
+		q->npend += n;
+		/*
+		 * In an upcall that others will follow at once, answers go out together,
+		 * for one doorbell.
+		 */
+		if (!(READ_ONCE(q->upcall) == current && in_task() && q->more) ||
+		    q->npend > KDAT_POST_LIST_MAX - 2)
+			kdt_flush(q);
+	}
+	kdt_leave(q);
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+/* Ask for the data of a WRITE. Nobody here works on it until it has come. */
+static void kdt_fetch(struct kdt_cmd *cmd)
+{
+	struct kdt_queue *q = cmd->q;
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	cmd->data_seg.virtual_address = (uintptr_t)cmd->buf->va;
+	cmd->data_seg.segment_length = cmd->length;
+	cmd->data_seg.lmr_context = cmd->buf->key;
+	spin_lock_irqsave(&q->lock, flags);
+	if (!kdt_dead(q->s)) {
+		ret = list_empty(&q->read_waiting) ?
+		      dat_ep_post_rdma_read(q->ep, 1, &cmd->data_seg,
+					    (DAT_CONTEXT){ .as_ptr = cmd }, &cmd->peer,
+					    DAT_COMPLETION_DEFAULT_FLAG) :
+		      (DAT_RETURN)DAT_INSUFFICIENT_RESOURCES;
+		if (likely(ret == DAT_SUCCESS))
+			q->reads++;
+		else if (DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES && q->reads)
+			list_add_tail(&cmd->node, &q->read_waiting);
+		else
+			kdt_session_end(q->s, "cannot read from the initiator");
+	}
+	kdt_leave(q);
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+/* A Read has come to its end: one that waited may go, at least one if none is left. */
+static void kdt_fetch_more(struct kdt_queue *q)
+{
+	struct kdt_cmd *cmd;
+	DAT_RETURN ret;
+
+	lockdep_assert_held(&q->lock);
+	while ((cmd = list_first_entry_or_null(&q->read_waiting, struct kdt_cmd, node))) {
+		ret = dat_ep_post_rdma_read(q->ep, 1, &cmd->data_seg,
+					    (DAT_CONTEXT){ .as_ptr = cmd }, &cmd->peer,
+					    DAT_COMPLETION_DEFAULT_FLAG);
+		if (ret != DAT_SUCCESS) {
+			if (DAT_GET_TYPE(ret) != DAT_INSUFFICIENT_RESOURCES || !q->reads)
+				kdt_session_end(q->s, "cannot read from the initiator");
+			return;
+		}
+		list_del(&cmd->node);
+		q->reads++;
+	}
+}
+
+/**
+ * kdt_begin - go on with a command that has memory for its data
+ * @cmd: READ, or WRITE that is not inline
+ *
+ * Context: may sleep, but not for long.
+ */
+void kdt_begin(struct kdt_cmd *cmd)
+{
+	if (cmd->opcode == KDBLK_OP_READ)
+		kdt_execute(cmd);
+	else
+		kdt_fetch(cmd);
+}
+
+static void kdt_login(struct kdt_cmd *cmd)
+{
+	const struct kdblk_login *login = cmd->rx->buf.va;
+	struct kdblk_login_rsp *rsp = cmd->rsp;
+	struct kdt_session *s = cmd->q->s;
+	struct kdt_disk *disk;
+	u32 keepalive = le32_to_cpu(login->keepalive_ms);
+	u32 queues = le16_to_cpu(login->queues);
+	size_t ilen = strnlen(login->initiator, KDBLK_NAME_LEN);
+	size_t dlen = strnlen(login->disk, KDBLK_NAME_LEN);
+
+	if (!ilen || ilen == KDBLK_NAME_LEN || !dlen || dlen == KDBLK_NAME_LEN ||
+	    memchr_inv(login->initiator + ilen, 0, KDBLK_NAME_LEN - ilen) ||
+	    memchr_inv(login->disk + dlen, 0, KDBLK_NAME_LEN - dlen) ||
+	    memchr_inv(login->reserved, 0, sizeof(login->reserved)) ||
+	    keepalive < 100 || keepalive > 600000 || !queues || queues > KDBLK_MAX_QUEUES) {
+		kdt_violation(cmd->q, "malformed login");
+		kdt_drop(cmd);
+		return;
+	}
+	cmd->status = kdt_session_login(s, login);
+	disk = s->disk;
+	if (cmd->status == KDBLK_STATUS_OK) {
+		rsp->session = cpu_to_le64(s->number);
+		rsp->capacity = cpu_to_le64(disk->capacity);
+		rsp->block_size = cpu_to_le32(disk->block_size);
+		rsp->physical_block_size = cpu_to_le32(disk->physical_block_size);
+		rsp->max_io = cpu_to_le32(s->portal->max_io);
+		rsp->max_range = cpu_to_le32(KDT_MAX_RANGE);
+		rsp->discard_granularity = cpu_to_le32(disk->discard_granularity);
+		rsp->queues = cpu_to_le16(s->queues);
+		rsp->flags = cpu_to_le16(disk->flags);
+		memcpy(rsp->serial, disk->serial, sizeof(rsp->serial));
+		cmd->rsp_seg.segment_length = sizeof(*rsp);
+	}
+	kdt_answer(cmd);
+}
+
+void kdt_cmd_work(struct work_struct *work)
+{
+	struct kdt_cmd *cmd = container_of(work, struct kdt_cmd, work);
+
+	switch (cmd->stage) {
+	case KDT_STAGE_ANSWER:
+		kdt_answer(cmd);
+		return;
+	case KDT_STAGE_LOGIN:
+		kdt_login(cmd);
+		return;
+	case KDT_STAGE_BEGIN:
+	case KDT_STAGE_EXECUTE:
+		break;
+	}
+	if (kdt_dead(cmd->q->s))
+		kdt_drop(cmd);
+	else if (cmd->stage == KDT_STAGE_BEGIN)
+		kdt_begin(cmd);
+	else
+		kdt_execute_slow(cmd);
+}
+
+/* What is wrong with a message of @len bytes, or NULL. Its tag is in flight from then on. */
+static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, u32 len)
+{
+	const struct kdt_session *s = q->s;
+	const struct kdt_disk *disk = s->disk;
+	u32 length, max = KDT_MAX_RANGE;
+	u8 allowed = 0;
+	bool data = false;
+	u64 offset;
+	u16 tag;
+
+	if (len < sizeof(*wire))
+		return "a message is too short";
+	length = le32_to_cpu(wire->length);
+	offset = le64_to_cpu(wire->offset);
+	tag = le16_to_cpu(wire->tag);
+
+	switch (wire->opcode) {
+	case KDBLK_OP_LOGIN:
+		allowed = KDBLK_CMD_INLINE;
+		break;
+	case KDBLK_OP_KEEPALIVE:
+	case KDBLK_OP_READ:
+	case KDBLK_OP_FLUSH:
+	case KDBLK_OP_DISCARD:
+		break;
+	case KDBLK_OP_WRITE:
+		allowed = KDBLK_CMD_INLINE | KDBLK_CMD_FUA;
+		break;
+	case KDBLK_OP_WRITE_ZEROES:
+		allowed = KDBLK_CMD_FUA | KDBLK_CMD_NOUNMAP;
+		break;
+	default:
+		return "unknown opcode";
+	}
+	if (wire->flags & ~allowed)
+		return "a flag the command does not have";
+	if (memchr_inv(wire->reserved, 0, sizeof(wire->reserved)))
+		return "a reserved byte is set";
+	if (len - sizeof(*wire) != (wire->flags & KDBLK_CMD_INLINE ? length : 0))
+		return "a message has a wrong length";
+
+	if (wire->opcode == KDBLK_OP_READ ||
+	    (wire->opcode == KDBLK_OP_WRITE && !(wire->flags & KDBLK_CMD_INLINE)))
+		data = true;
+	if (!data && (wire->address || wire->rkey))
+		return "an address without a use";
+
+	if (wire->opcode == KDBLK_OP_LOGIN || wire->opcode == KDBLK_OP_KEEPALIVE) {
+		if (q->n || tag != KDBLK_TAG_ADMIN)
+			return "LOGIN or KEEPALIVE on a wrong queue or tag";
+		if (offset)
+			return "an offset without a use";
+		if (wire->opcode == KDBLK_OP_LOGIN) {
+			if (length != sizeof(struct kdblk_login))
+				return "a login has a wrong length";
+			if (test_bit(KDT_LOGIN, &s->bits))
+				return "another login";
+		} else {
+			if (length)
+				return "a length without a use";
+			if (!test_bit_acquire(KDT_LIVE, &s->bits))
+				return "no login";
+		}
+		if (test_and_set_bit(q->depth, q->tags))
+			return "the tag is in flight";
+		return NULL;
+	}
+
+	if (!test_bit_acquire(KDT_LIVE, &s->bits))
+		return "no login";
+	if (tag >= q->depth)
+		return "the tag is too large";
+	if (wire->opcode == KDBLK_OP_FLUSH) {
+		if (length || offset)
+			return "an offset or length without a use";
+	} else {
+		if (wire->opcode == KDBLK_OP_READ || wire->opcode == KDBLK_OP_WRITE)
+			max = s->portal->max_io;
+		if (!length || length > max)
+			return "a length out of range";
+		if ((length | offset) & (disk->block_size - 1))
+			return "an offset or length not of whole blocks";
+		if (offset > disk->capacity || length > disk->capacity - offset)
+			return "a range outside the disk";
+	}
+	if (test_and_set_bit(tag, q->tags))
+		return "the tag is in flight";
+	return NULL;
+}
+
+static void kdt_start(struct kdt_queue *q, struct kdt_rx *rx)
+{
+	const struct kdblk_cmd *wire = rx->wire;
+	struct kdt_session *s = q->s;
+	struct kdt_cmd *cmd;
+	unsigned long flags;
+
+	spin_lock_irqsave(&q->lock, flags);
+	cmd = list_first_entry_or_null(&q->free, struct kdt_cmd, node);
+	if (cmd) {
+		list_del(&cmd->node);
+		q->inflight++;
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	if (unlikely(!cmd)) {	/* the device has not told yet what it has sent */
+		list_add_tail(&rx->node, &q->rx_waiting);
+		return;
+	}
+
+	cmd->opcode = wire->opcode;
+	cmd->flags = wire->flags;
+	cmd->tag = le16_to_cpu(wire->tag);
+	cmd->length = le32_to_cpu(wire->length);
+	cmd->offset = le64_to_cpu(wire->offset);
+	cmd->peer.virtual_address = le64_to_cpu(wire->address);
+	cmd->peer.segment_length = cmd->length;
+	cmd->peer.rmr_context = le32_to_cpu(wire->rkey);
+	cmd->status = KDBLK_STATUS_OK;
+	cmd->remote = cmd->opcode == KDBLK_OP_READ ||
+		      (cmd->opcode == KDBLK_OP_WRITE && !(cmd->flags & KDBLK_CMD_INLINE));
+	cmd->pooled = false;
+	if (cmd->flags & KDBLK_CMD_INLINE) {
+		cmd->rx = rx;
+		cmd->buf = &rx->buf;
+	} else {
+		cmd->rx = NULL;
+		cmd->buf = &cmd->own;
+		if (kdt_rx_post(q, rx)) {
+			kdt_drop(cmd);
+			return;
+		}
+	}
+
+	if (cmd->opcode == KDBLK_OP_LOGIN) {
+		set_bit(KDT_LOGIN, &s->bits);
+		cmd->stage = KDT_STAGE_LOGIN;
+		queue_work(kdt_ctl_wq, &cmd->work);
+		return;
+	}
+	if (cmd->opcode == KDBLK_OP_KEEPALIVE) {
+		WRITE_ONCE(s->heard, jiffies);
+		kdt_answer(cmd);
+		return;
+	}
+	if (cmd->opcode != KDBLK_OP_READ && cmd->opcode != KDBLK_OP_FLUSH &&
+	    s->disk->flags & KDBLK_DISK_READ_ONLY) {
+		cmd->status = KDBLK_STATUS_READ_ONLY;
+		kdt_answer(cmd);
+		return;
+	}
+	if ((cmd->opcode == KDBLK_OP_DISCARD && !(s->disk->flags & KDBLK_DISK_DISCARD)) ||
+	    (cmd->opcode == KDBLK_OP_WRITE_ZEROES &&
+	     !(s->disk->flags & KDBLK_DISK_WRITE_ZEROES))) {
+		cmd->status = KDBLK_STATUS_NOTSUPP;
+		kdt_answer(cmd);
+		return;
+	}
+	if (!cmd->remote)
+		kdt_execute(cmd);
+	else if (cmd->length <= q->inline_size || kdt_pool_get(s->pool, cmd))
+		kdt_begin(cmd);
+}
+
+static void kdt_received(struct kdt_queue *q, struct kdt_rx *rx, u32 len)
+{
+	const char *wrong = kdt_check(q, rx->wire, len);
+
+	if (unlikely(wrong))
+		kdt_violation(q, wrong);
+	else
+		kdt_start(q, rx);
+}
+
+/* The device is done with an answer, and so with all before it. */
+static void kdt_answered(struct kdt_queue *q, struct kdt_cmd *last)
+{
+	struct kdt_cmd *cmd, *next;
+	unsigned long flags;
+	struct kdt_rx *rx;
+
+	spin_lock_irqsave(&q->lock, flags);
+	list_for_each_entry_safe(cmd, next, &q->unacked, node) {
+		if (cmd->pooled)
+			kdt_pool_put(q->s->pool, cmd->buf);
+		cmd->pooled = false;
+		list_move(&cmd->node, &q->free);
+		if (cmd == last)
+			break;
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	if (unlikely(last->opcode == KDBLK_OP_LOGIN)) {
+		last->rsp_seg.segment_length = sizeof(last->rsp->rsp);
+		if (test_bit(KDT_REFUSED, &q->s->bits))
+			kdt_session_refused(q->s);
+	}
+	while (unlikely(!list_empty(&q->rx_waiting)) && !list_empty(&q->free)) {
+		rx = list_first_entry(&q->rx_waiting, struct kdt_rx, node);
+		list_del(&rx->node);
+		kdt_start(q, rx);
+	}
+}
+
+static void kdt_fetched(struct kdt_queue *q, struct kdt_cmd *cmd)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&q->lock, flags);
+	q->reads--;
+	q->inflight++;
+	if (unlikely(!list_empty(&q->read_waiting)))
+		kdt_fetch_more(q);
+	spin_unlock_irqrestore(&q->lock, flags);
+	kdt_execute(cmd);
+}
+
+static void kdt_completion(struct kdt_queue *q, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
+{
+	void *cookie = dto->user_cookie.as_ptr;
+
+	if (unlikely(dto->status != DAT_DTO_SUCCESS)) {
+		/* The end of the connection is told by itself. */
+		if (dto->status != DAT_DTO_ERR_FLUSHED && !kdt_dead(q->s))
+			pr_warn_ratelimited("portal %s: initiator %s, queue %u: operation %d failed with status %d; ending its session\n",
+					    kdt_portal_name(q->s->portal), q->s->initiator, q->n,
+					    dto->operation, dto->status);
+		kdt_session_end(q->s, "the connection is lost");
+		return;
+	}
+	switch (dto->operation) {
+	case DAT_DTO_RECEIVE:
+		kdt_received(q, cookie, dto->transfered_length);
+		break;
+	case DAT_DTO_SEND:
+		kdt_answered(q, cookie);
+		break;
+	case DAT_DTO_RDMA_READ:
+		kdt_fetched(q, cookie);
+		break;
+	case DAT_DTO_RECEIVE_WITH_INVALIDATE:
+		kdt_violation(q, "it invalidated a key of this side");
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * Everything about a connection. In a workqueue and one at a time, since handing a bio
+ * down may sleep.
+ */
+void kdt_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct kdt_queue *q = instance;
+	unsigned long flags;
+
+	q->more = more;
+	WRITE_ONCE(q->upcall, current);
+	switch (event->event_number) {
+	case DAT_DTO_COMPLETION_EVENT:
+		if (likely(!kdt_dead(q->s)))
+			kdt_completion(q, &event->event_data.dto_completion_event_data);
+		break;
+	case DAT_CONNECTION_EVENT_ESTABLISHED:
+		break;
+	default:
+		kdt_session_end(q->s, "the connection is lost");
+	}
+	WRITE_ONCE(q->upcall, NULL);
+	if (!more && q->npend) {
+		spin_lock_irqsave(&q->lock, flags);
+		if (q->npend)
+			kdt_flush(q);
+		spin_unlock_irqrestore(&q->lock, flags);
+	}
+}

@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * /sys/kernel/config/kdblk_target:
+ *
+ *	disks/NAME/	path read_only serial allow_any enable sessions allowed/INITIATOR/
+ *	portals/NAME/	ia port depth queues max_io buffers inline_size enable state
+ *
+ * Parameters change only while the disk or portal is disabled; allow_any and allowed
+ * always, for logins to come.
+ */
+#include <linux/ctype.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "target.h"
+
+static struct kdt_disk *to_disk(struct config_item *item)
+{
+	return container_of(to_config_group(item), struct kdt_disk, group);
+}
+
+static struct kdt_portal *to_portal(struct config_item *item)
+{
+	return container_of(to_config_group(item), struct kdt_portal, group);
+}
+
+/* Names go over the wire and into the log. */
+static int kdt_check_name(const char *name)
+{
+	if (strlen(name) >= KDBLK_NAME_LEN)
+		return -ENAMETOOLONG;
+	for (; *name; name++) {
+		if (!isgraph(*name))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* The line that was written, without its end; to be freed. */
+static char *kdt_line(const char *page, size_t count, size_t max)
+{
+	char *line = kstrndup(page, count, GFP_KERNEL);
+
+	if (!line)
+		return ERR_PTR(-ENOMEM);
+	line[strcspn(line, "\n")] = 0;
+	if (strlen(line) > max) {
+		kfree(line);
+		return ERR_PTR(-EINVAL);
+	}
+	return line;
+}
+
+/*
+ * Allowed initiators
+ */
+
+static void kdt_name_release(struct config_item *item)
+{
+	kfree(container_of(item, struct kdt_name, item));
+}
+
+static struct configfs_item_operations kdt_name_item_ops = {
+	.release = kdt_name_release,
+};
+
+static const struct config_item_type kdt_name_type = {
+	.ct_item_ops = &kdt_name_item_ops,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct config_item *kdt_name_make(struct config_group *group, const char *initiator)
+{
+	struct kdt_disk *disk = container_of(group, struct kdt_disk, allowed);
+	int err = kdt_check_name(initiator);
+	struct kdt_name *name;
+
+	if (err)
+		return ERR_PTR(err);
+	name = kzalloc(sizeof(*name), GFP_KERNEL);
+	if (!name)
+		return ERR_PTR(-ENOMEM);
+	config_item_init_type_name(&name->item, initiator, &kdt_name_type);
+	mutex_lock(&kdt_lock);
+	list_add_tail(&name->node, &disk->names);
+	mutex_unlock(&kdt_lock);
+	return &name->item;
+}
+
+static void kdt_name_drop(struct config_group *group, struct config_item *item)
+{
+	mutex_lock(&kdt_lock);
+	list_del(&container_of(item, struct kdt_name, item)->node);
+	mutex_unlock(&kdt_lock);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations kdt_allowed_group_ops = {
+	.make_item = kdt_name_make,
+	.drop_item = kdt_name_drop,
+};
+
+static const struct config_item_type kdt_allowed_type = {
+	.ct_group_ops = &kdt_allowed_group_ops,
+	.ct_owner = THIS_MODULE,
+};
+
+/*
+ * Disks
+ */
+
+static ssize_t kdt_disk_path_show(struct config_item *item, char *page)
+{
+	struct kdt_disk *disk = to_disk(item);
+	ssize_t ret;
+
+	mutex_lock(&disk->lock);
+	ret = sysfs_emit(page, "%s\n", disk->path ?: "");
+	mutex_unlock(&disk->lock);
+	return ret;
+}
+
+static ssize_t kdt_disk_path_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdt_disk *disk = to_disk(item);
+	char *path = kdt_line(page, count, PATH_MAX - 1);
+
+	if (IS_ERR(path))
+		return PTR_ERR(path);
+	mutex_lock(&disk->lock);
+	if (!disk->enabled)
+		swap(disk->path, path);
+	else
+		count = -EBUSY;
+	mutex_unlock(&disk->lock);
+	kfree(path);
+	return count;
+}
+
+static ssize_t kdt_disk_serial_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n", to_disk(item)->serial);
+}
+
+static ssize_t kdt_disk_serial_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdt_disk *disk = to_disk(item);
+	char *serial = kdt_line(page, count, KDBLK_SERIAL_LEN - 1);
+
+	if (IS_ERR(serial))
+		return PTR_ERR(serial);
+	mutex_lock(&disk->lock);
+	if (!disk->enabled)
+		strscpy_pad(disk->serial, serial, sizeof(disk->serial));
+	else
+		count = -EBUSY;
+	mutex_unlock(&disk->lock);
+	kfree(serial);
+	return count;
+}
+
+static ssize_t kdt_disk_read_only_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", to_disk(item)->read_only);
+}
+
+static ssize_t kdt_disk_read_only_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdt_disk *disk = to_disk(item);
+	bool yes;
+	int err = kstrtobool(page, &yes);
+
+	if (err)
+		return err;
+	mutex_lock(&disk->lock);
+	if (!disk->enabled)
+		disk->read_only = yes;
+	else
+		count = -EBUSY;
+	mutex_unlock(&disk->lock);
+	return count;
+}
+
+static ssize_t kdt_disk_allow_any_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", to_disk(item)->allow_any);
+}
+
+static ssize_t kdt_disk_allow_any_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdt_disk *disk = to_disk(item);
+	bool yes;
+	int err = kstrtobool(page, &yes);
+
+	if (err)
+		return err;
+	mutex_lock(&kdt_lock);
+	disk->allow_any = yes;
+	mutex_unlock(&kdt_lock);
+	return count;
+}
+
+static ssize_t kdt_disk_enable_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", to_disk(item)->enabled);
+}
+
+static void kdt_disk_switch(struct kdt_disk *disk, bool on)
+{
+	mutex_lock(&kdt_lock);
+	disk->enabled = on;
+	mutex_unlock(&kdt_lock);
+}
+
+static int kdt_disk_enable(struct kdt_disk *disk, bool on)
+{
+	int err = 0;
+
+	mutex_lock(&disk->lock);
+	if (on == disk->enabled)
+		goto out;
+	if (on) {
+		err = disk->path && disk->path[0] ? kdt_disk_open(disk) : -EINVAL;
+		if (!err)
+			kdt_disk_switch(disk, true);
+	} else {
+		/* No login from here on; when no session is left, nobody uses the file. */
+		kdt_disk_switch(disk, false);
+		kdt_end_of_disk(disk, "the disk is disabled");
+		kdt_disk_close(disk);
+	}
+out:
+	mutex_unlock(&disk->lock);
+	return err;
+}
+
+static ssize_t kdt_disk_enable_store(struct config_item *item, const char *page, size_t count)
+{
+	bool yes;
+	int err = kstrtobool(page, &yes) ?: kdt_disk_enable(to_disk(item), yes);
+
+	return err ?: count;
+}
+
+static ssize_t kdt_disk_sessions_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%u\n", kdt_count_sessions(to_disk(item)));
+}
+
+CONFIGFS_ATTR(kdt_disk_, path);
+CONFIGFS_ATTR(kdt_disk_, serial);
+CONFIGFS_ATTR(kdt_disk_, read_only);
+CONFIGFS_ATTR(kdt_disk_, allow_any);
+CONFIGFS_ATTR(kdt_disk_, enable);
+CONFIGFS_ATTR_RO(kdt_disk_, sessions);
+
+static struct configfs_attribute *kdt_disk_attrs[] = {
+	&kdt_disk_attr_path,
+	&kdt_disk_attr_serial,
+	&kdt_disk_attr_read_only,
+	&kdt_disk_attr_allow_any,
+	&kdt_disk_attr_enable,
+	&kdt_disk_attr_sessions,
+	NULL,
+};
+
+static void kdt_disk_release(struct config_item *item)
+{
+	struct kdt_disk *disk = to_disk(item);
+
+	kfree(disk->path);
+	kfree(disk);
+}
+
+static struct configfs_item_operations kdt_disk_item_ops = {
+	.release = kdt_disk_release,
+};
+
+static const struct config_item_type kdt_disk_type = {
+	.ct_item_ops = &kdt_disk_item_ops,
+	.ct_attrs = kdt_disk_attrs,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct config_group *kdt_disk_make(struct config_group *group, const char *name)
+{
+	int err = kdt_check_name(name);
+	struct kdt_disk *disk;
+
+	if (err)
+		return ERR_PTR(err);
+	disk = kzalloc(sizeof(*disk), GFP_KERNEL);
+	if (!disk)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&disk->lock);
+	INIT_LIST_HEAD(&disk->names);
+	config_group_init_type_name(&disk->group, name, &kdt_disk_type);
+	config_group_init_type_name(&disk->allowed, "allowed", &kdt_allowed_type);
+	configfs_add_default_group(&disk->allowed, &disk->group);
+	mutex_lock(&kdt_lock);
+	list_add_tail(&disk->node, &kdt_disks);
+	mutex_unlock(&kdt_lock);
+	return &disk->group;
+}
+
+static void kdt_disk_drop(struct config_group *group, struct config_item *item)
+{
+	struct kdt_disk *disk = to_disk(item);
+
+	kdt_disk_enable(disk, false);
+	mutex_lock(&kdt_lock);
+	list_del(&disk->node);
+	mutex_unlock(&kdt_lock);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations kdt_disks_group_ops = {
+	.make_group = kdt_disk_make,
+	.drop_item = kdt_disk_drop,
+};
+
+static const struct config_item_type kdt_disks_type = {
+	.ct_group_ops = &kdt_disks_group_ops,
+	.ct_owner = THIS_MODULE,
+};
+
+/*
+ * Portals
+ */
+
+static ssize_t kdt_portal_ia_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n", to_portal(item)->ia_name);
+}
+
+static ssize_t kdt_portal_ia_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdt_portal *portal = to_portal(item);
+	char *name = kdt_line(page, count, sizeof(portal->ia_name) - 1);
+
+	if (IS_ERR(name))
+		return PTR_ERR(name);
+	mutex_lock(&portal->lock);
+	if (portal->state == KDT_PORTAL_DISABLED)
+		strscpy(portal->ia_name, name, sizeof(portal->ia_name));
+	else
+		count = -EBUSY;
+	mutex_unlock(&portal->lock);
+	kfree(name);
+	return count;
+}
+
+static ssize_t kdt_portal_set(struct config_item *item, u32 *value, const char *page, size_t count,
+			      u32 min, u32 max, u32 multiple)
+{
+	struct kdt_portal *portal = to_portal(item);
+	u32 new;
+	int err = kstrtou32(page, 0, &new);
+
+	if (err)
+		return err;
+	if (new < min || new > max || new % multiple)
+		return -EINVAL;
+	mutex_lock(&portal->lock);
+	if (portal->state == KDT_PORTAL_DISABLED)
+		*value = new;
+	else
+		count = -EBUSY;
+	mutex_unlock(&portal->lock);
+	return count;
+}
+
+#define KDT_PORTAL_NUMBER(name, min, max, multiple)					\
+static ssize_t kdt_portal_##name##_show(struct config_item *item, char *page)		\
+{											\
+	return sysfs_emit(page, "%u\n", to_portal(item)->name);				\
+}											\
+											\
+static ssize_t kdt_portal_##name##_store(struct config_item *item, const char *page,	\
+					 size_t count)					\
+{											\
+	return kdt_portal_set(item, &to_portal(item)->name, page, count, min, max,	\
+			      multiple);						\
+}											\
+CONFIGFS_ATTR(kdt_portal_, name)
+
+KDT_PORTAL_NUMBER(port, 1, 65535, 1);
+KDT_PORTAL_NUMBER(depth, 1, KDBLK_MAX_DEPTH, 1);
+KDT_PORTAL_NUMBER(queues, 1, KDBLK_MAX_QUEUES, 1);
+KDT_PORTAL_NUMBER(max_io, PAGE_SIZE, KDBLK_MAX_IO, PAGE_SIZE);
+KDT_PORTAL_NUMBER(buffers, 1, 4096, 1);
+KDT_PORTAL_NUMBER(inline_size, KDBLK_MIN_INLINE, KDT_MAX_INLINE, PAGE_SIZE);
+
+static ssize_t kdt_portal_enable_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", to_portal(item)->state != KDT_PORTAL_DISABLED);
+}
+
+static ssize_t kdt_portal_enable_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdt_portal *portal = to_portal(item);
+	bool yes;
+	int err = kstrtobool(page, &yes);
+
+	if (err)
+		return err;
+	if (!yes) {
+		kdt_portal_disable(portal);
+		return count;
+	}
+	mutex_lock(&portal->lock);
+	if (portal->state == KDT_PORTAL_DISABLED)
+		err = kdt_portal_enable(portal);
+	mutex_unlock(&portal->lock);
+	return err ?: count;
+}
+
+static ssize_t kdt_portal_state_show(struct config_item *item, char *page)
+{
+	static const char * const names[] = {
+		[KDT_PORTAL_DISABLED] = "disabled",
+		[KDT_PORTAL_LISTENING] = "listening",
+		[KDT_PORTAL_WAITING] = "waiting",
+	};
+
+	return sysfs_emit(page, "%s\n", names[READ_ONCE(to_portal(item)->state)]);
+}
+
+CONFIGFS_ATTR(kdt_portal_, ia);
+CONFIGFS_ATTR(kdt_portal_, enable);
+CONFIGFS_ATTR_RO(kdt_portal_, state);
+
+static struct configfs_attribute *kdt_portal_attrs[] = {
+	&kdt_portal_attr_ia,
+	&kdt_portal_attr_port,
+	&kdt_portal_attr_depth,
+	&kdt_portal_attr_queues,
+	&kdt_portal_attr_max_io,
+	&kdt_portal_attr_buffers,
+	&kdt_portal_attr_inline_size,
+	&kdt_portal_attr_enable,
+	&kdt_portal_attr_state,
+	NULL,
+};
+
+static void kdt_portal_release(struct config_item *item)
+{
+	kfree(to_portal(item));
+}
+
+static struct configfs_item_operations kdt_portal_item_ops = {
+	.release = kdt_portal_release,
+};
+
+static const struct config_item_type kdt_portal_type = {
+	.ct_item_ops = &kdt_portal_item_ops,
+	.ct_attrs = kdt_portal_attrs,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct config_group *kdt_portal_make(struct config_group *group, const char *name)
+{
+	struct kdt_portal *portal;
+	int err = kdt_check_name(name);
+
+	if (err)
+		return ERR_PTR(err);
+	portal = kzalloc(sizeof(*portal), GFP_KERNEL);
+	if (!portal)
+		return ERR_PTR(-ENOMEM);
+	kdt_portal_init(portal);
+	config_group_init_type_name(&portal->group, name, &kdt_portal_type);
+	return &portal->group;
+}
+
+static void kdt_portal_drop(struct config_group *group, struct config_item *item)
+{
+	kdt_portal_disable(to_portal(item));
+	config_item_put(item);
+}
+
+static struct configfs_group_operations kdt_portals_group_ops = {
+	.make_group = kdt_portal_make,
+	.drop_item = kdt_portal_drop,
+};
+
+static const struct config_item_type kdt_portals_type = {
+	.ct_group_ops = &kdt_portals_group_ops,
+	.ct_owner = THIS_MODULE,
+};
+
+/*
+ * The subsystem
+ */
+
+static const struct config_item_type kdt_root_type = {
+	.ct_owner = THIS_MODULE,
+};
+
+static struct config_group kdt_disks_group, kdt_portals_group;
+
+static struct configfs_subsystem kdt_subsys = {
+	.su_group.cg_item = {
+		.ci_namebuf = "kdblk_target",
+		.ci_type = &kdt_root_type,
+	},
+};
+
+int kdt_configfs_init(void)
+{
+	mutex_init(&kdt_subsys.su_mutex);
+	config_group_init(&kdt_subsys.su_group);
+	config_group_init_type_name(&kdt_disks_group, "disks", &kdt_disks_type);
+	configfs_add_default_group(&kdt_disks_group, &kdt_subsys.su_group);
+	config_group_init_type_name(&kdt_portals_group, "portals", &kdt_portals_type);
+	configfs_add_default_group(&kdt_portals_group, &kdt_subsys.su_group);
+	return configfs_register_subsystem(&kdt_subsys);
+}
+
+void kdt_configfs_exit(void)
+{
+	configfs_unregister_subsystem(&kdt_subsys);
+}

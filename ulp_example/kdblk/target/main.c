@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* kdblk_target: exports block devices and files over kDAPL. The module itself. */
+#include <linux/module.h>
+
+#include "target.h"
+
+DEFINE_MUTEX(kdt_lock);
+LIST_HEAD(kdt_disks);
+struct workqueue_struct *kdt_io_wq;
+struct workqueue_struct *kdt_ctl_wq;
+
+int kdt_err(DAT_RETURN ret)
+{
+	if (ret == DAT_SUCCESS)
+		return 0;
+	switch (DAT_GET_TYPE(ret)) {
+	case DAT_PROVIDER_NOT_FOUND:		return -ENODEV;
+	case DAT_INSUFFICIENT_RESOURCES:	return -ENOMEM;
+	case DAT_INVALID_ADDRESS:		return -EADDRNOTAVAIL;
+	case DAT_CONN_QUAL_IN_USE:		return -EADDRINUSE;
+	case DAT_INTERNAL_ERROR:		return -ENODEV;	/* the device goes */
+	default:				return -EIO;
+	}
+}
+
+static int __init kdt_init(void)
+{
+	int err = -ENOMEM;
+
+	/*
+	 * Commands may be what other memory is freed by. More than one workqueue, since
+	 * with memory short each has one thread to count on: a login, which waits for an
+	 * end, which waits for commands.
+	 */
+	kdt_io_wq = alloc_workqueue("kdblk_target_io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	kdt_ctl_wq = alloc_workqueue("kdblk_target", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!kdt_io_wq || !kdt_ctl_wq)
+		goto out;
+	err = kdt_session_init();
+	if (err)
+		goto out;
+	err = kdt_configfs_init();
+	if (!err)
+		return 0;
+	kdt_session_exit();
+out:
+	if (kdt_ctl_wq)
+		destroy_workqueue(kdt_ctl_wq);
+	if (kdt_io_wq)
+		destroy_workqueue(kdt_io_wq);
+	return err;
+}
+
+/* configfs holds the module as long as it has items, so nothing is enabled any more. */
+static void __exit kdt_exit(void)
+{
+	kdt_configfs_exit();
+	kdt_session_exit();
+	destroy_workqueue(kdt_ctl_wq);
+	destroy_workqueue(kdt_io_wq);
+}
+
+module_init(kdt_init);
+module_exit(kdt_exit);
+MODULE_DESCRIPTION("kdblk target: exports block devices and files over kDAPL");
+MODULE_AUTHOR("The kdapl authors");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Memory the adapter may touch. All of it is registered when a portal or queue is set
+ * up, so that nothing is allocated or registered for a command.
+ */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "target.h"
+
+/**
+ * kdt_chunk_alloc - allocate and register zeroed memory
+ * @chunk: filled; on failure as kdt_chunk_free() takes it
+ * @ia: the adapter
+ * @pz: a Protection Zone of it
+ * @size: bytes, rounded up to pages. At most KDBLK_MAX_IO: as many scattered pages fit
+ *	into a region of each adapter.
+ * @rights: DAT_MEM_PRIV_*
+ *
+ * Return: 0 or -errno.
+ */
+int kdt_chunk_alloc(struct kdt_chunk *chunk, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, size_t size,
+		    int rights)
+{
+	DAT_REGION_DESCRIPTION region = {};
+
+	chunk->size = PAGE_ALIGN(size);
+	chunk->scattered = false;
+	chunk->va = alloc_pages_exact(chunk->size, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN |
+				      __GFP_NORETRY);
+	if (!chunk->va) {
+		chunk->scattered = true;
+		chunk->va = vzalloc(chunk->size);
+	}
+	if (!chunk->va)
+		return -ENOMEM;
+	region.for_va = chunk->va;
+	return kdt_err(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, chunk->size, pz, rights,
+				       DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &chunk->lmr,
+				       &chunk->key, NULL, NULL, NULL));
+}
+
+void kdt_chunk_free(struct kdt_chunk *chunk)
+{
+	if (chunk->lmr)
+		dat_lmr_free(chunk->lmr);
+	if (chunk->va && chunk->scattered)
+		vfree(chunk->va);
+	else if (chunk->va)
+		free_pages_exact(chunk->va, chunk->size);
+	memset(chunk, 0, sizeof(*chunk));
+}
+
+int kdt_buf_init(struct kdt_buf *buf, const struct kdt_chunk *chunk, size_t offset, u32 size)
+{
+	u32 i;
+
+	buf->va = chunk->va + offset;
+	buf->key = chunk->key;
+	buf->scattered = chunk->scattered;
+	buf->bvec = &buf->one;
+	if (!buf->scattered) {
+		buf->one.bv_page = virt_to_page(buf->va);
+		return 0;
+	}
+	buf->bvec = kcalloc(size / PAGE_SIZE, sizeof(*buf->bvec), GFP_KERNEL);
+	if (!buf->bvec)
+		return -ENOMEM;
+	for (i = 0; i < size / PAGE_SIZE; i++)
+		buf->bvec[i].bv_page = vmalloc_to_page(buf->va + i * PAGE_SIZE);
+	return 0;
+}
+
+void kdt_buf_exit(struct kdt_buf *buf)
+{
+	if (buf->bvec != &buf->one)
+		kfree(buf->bvec);
+	buf->bvec = NULL;
+}
+
+/* Let the bvecs describe the first @length bytes; how many they are. */
+unsigned short kdt_buf_fill(struct kdt_buf *buf, u32 length)
+{
+	unsigned short n;
+
+	if (likely(!buf->scattered)) {
+		buf->bvec[0].bv_len = length;
+		return 1;
+	}
+	for (n = 0; length; n++) {
+		buf->bvec[n].bv_len = min_t(u32, length, PAGE_SIZE);
+		length -= buf->bvec[n].bv_len;
+	}
+	return n;
+}
+
+int kdt_pool_alloc(struct kdt_pool *pool, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 nbufs, u32 size,
+		   int rights)
+{
+	u32 i;
+	int err;
+
+	spin_lock_init(&pool->lock);
+	INIT_LIST_HEAD(&pool->free);
+	INIT_LIST_HEAD(&pool->waiting);
+	pool->nbufs = nbufs;
+	pool->bufs = kvcalloc(nbufs, sizeof(*pool->bufs), GFP_KERNEL);
+	pool->chunks = kvcalloc(nbufs, sizeof(*pool->chunks), GFP_KERNEL);
+	if (!pool->bufs || !pool->chunks) {
+		kdt_pool_free(pool);
+		return -ENOMEM;
+	}
+	for (i = 0; i < nbufs; i++) {
+		err = kdt_chunk_alloc(&pool->chunks[i], ia, pz, size, rights) ?:
+		      kdt_buf_init(&pool->bufs[i], &pool->chunks[i], 0, size);
+		if (err) {
+			kdt_pool_free(pool);
+			return err;
+		}
+		list_add_tail(&pool->bufs[i].node, &pool->free);
+	}
+	return 0;
+}
+
+/* Tolerates a pool that was built in part, or not at all. */
+void kdt_pool_free(struct kdt_pool *pool)
+{
+	u32 i;
+
+	for (i = 0; pool->bufs && pool->chunks && i < pool->nbufs; i++) {
+		kdt_buf_exit(&pool->bufs[i]);
+		kdt_chunk_free(&pool->chunks[i]);
+	}
+	kvfree(pool->chunks);
+	kvfree(pool->bufs);
+	pool->chunks = NULL;
+	pool->bufs = NULL;
+}
+
+/**
+ * kdt_pool_get - a buffer for a command
+ * @pool: where from
+ * @cmd: gets it as buf
+ *
+ * Without a free one the command waits in line, and goes on in a work item, as
+ * KDT_STAGE_BEGIN.
+ *
+ * Context: any but hard interrupts.
+ * Return: whether it has one now.
+ */
+bool kdt_pool_get(struct kdt_pool *pool, struct kdt_cmd *cmd)
+{
+	struct kdt_buf *buf;
+	unsigned long flags;
+
+	spin_lock_irqsave(&pool->lock, flags);
+	buf = list_first_entry_or_null(&pool->free, struct kdt_buf, node);
+	cmd->pooled = true;
+	cmd->buf = buf;
+	if (buf) {
+		list_del(&buf->node);
+	} else {
+		cmd->stage = KDT_STAGE_BEGIN;
+		list_add_tail(&cmd->node, &pool->waiting);
+	}
+	spin_unlock_irqrestore(&pool->lock, flags);
+	return buf;	/* from here on a waiting one is not ours to look at */
+}
+
+void kdt_pool_put(struct kdt_pool *pool, struct kdt_buf *buf)
+{
+	struct kdt_cmd *next;
+	unsigned long flags;
+
+	spin_lock_irqsave(&pool->lock, flags);
+	next = list_first_entry_or_null(&pool->waiting, struct kdt_cmd, node);
+	if (next) {
+		list_del(&next->node);
+		next->buf = buf;
+	} else {
+		list_add(&buf->node, &pool->free);
+	}
+	spin_unlock_irqrestore(&pool->lock, flags);
+	/* It counts as in flight, so it is there until it has been dropped or answered. */
+	if (next)
+		queue_work(kdt_io_wq, &next->work);
+}
+
+/* Commands of a session that wait for a buffer get none any more. */
+void kdt_pool_cancel(struct kdt_pool *pool, struct kdt_session *s)
+{
+	struct kdt_cmd *cmd, *next;
+	unsigned long flags;
+	LIST_HEAD(mine);
+
+	spin_lock_irqsave(&pool->lock, flags);
+	list_for_each_entry_safe(cmd, next, &pool->waiting, node) {
+		if (cmd->q->s == s)
+			list_move_tail(&cmd->node, &mine);
+	}
+	spin_unlock_irqrestore(&pool->lock, flags);
+	list_for_each_entry_safe(cmd, next, &mine, node)
+		kdt_drop(cmd);
+}

@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Sessions and their queues, from the first connection to the end. */
+#include <linux/bitmap.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "target.h"
+
+#define KDT_LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
+#define KDT_MAX_READS	16	/* RDMA Reads under way at a time, on one queue */
+#define KDT_MAX_BATCH	16
+#define KDT_CHUNK	(256u << 10)
+
+static LIST_HEAD(kdt_sessions);		/* under kdt_lock */
+static u64 kdt_turn;			/* under kdt_lock */
+static struct workqueue_struct *kdt_end_wq;
+
+static void kdt_session_release(struct kref *ref)
+{
+	kfree(container_of(ref, struct kdt_session, ref));
+}
+
+static void kdt_session_put(struct kdt_session *s)
+{
+	kref_put(&s->ref, kdt_session_release);
+}
+
+/**
+ * kdt_session_end - a session is over
+ * @s: session that the caller has, or that cannot have gone yet
+ * @why: for the log; a constant
+ *
+ * The work is done elsewhere. Only the first call has an effect.
+ *
+ * Context: any but hard interrupts.
+ */
+void kdt_session_end(struct kdt_session *s, const char *why)
+{
+	if (test_and_set_bit(KDT_DEAD, &s->bits))
+		return;
+	s->why = why;
+	queue_work(kdt_end_wq, &s->end);
+}
+
+/* The initiator has the answer that says no. */
+void kdt_session_refused(struct kdt_session *s)
+{
+	/* On iWARP it may still be on its way. */
+	mod_delayed_work(kdt_ctl_wq, &s->timer, s->portal->iwarp ? HZ / 2 : 0);
+}
+
+static void kdt_session_timer(struct work_struct *work)
+{
+	struct kdt_session *s = container_of(work, struct kdt_session, timer.work);
+	unsigned long due = READ_ONCE(s->heard) + 3 * s->keepalive;
+
+	if (test_bit(KDT_REFUSED, &s->bits)) {
+		kdt_session_end(s, "login refused");
+	} else if (test_bit_acquire(KDT_LIVE, &s->bits)) {
+		due = READ_ONCE(s->heard) + 3 * s->keepalive;
+		if (time_after_eq(jiffies, due))
+			kdt_session_end(s, "nothing heard from the initiator");
+		else
+			mod_delayed_work(kdt_ctl_wq, &s->timer, due - jiffies);
+	} else if (test_bit(KDT_LOGIN, &s->bits)) {	/* it waits for an old session */
+		mod_delayed_work(kdt_ctl_wq, &s->timer, msecs_to_jiffies(KDT_LOGIN_MS));
+	} else {
+		kdt_session_end(s, "no login");
+	}
+}
+
+static bool kdt_queue_idle(struct kdt_queue *q)
+{
+	unsigned long flags;
+	bool idle;
+
+	spin_lock_irqsave(&q->lock, flags);
+	idle = !q->inflight;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return idle;
+}
+
+/* Tolerates a queue that was built in part. No EP, no command in flight. */
+static void kdt_queue_free(struct kdt_queue *q)
+{
+	u32 i;
+
+	for (i = 0; q->cmds && i < q->ncmds; i++) {
+		if (q->cmds[i].pooled && q->cmds[i].buf)
+			kdt_pool_put(q->s->pool, q->cmds[i].buf);
+		kdt_buf_exit(&q->cmds[i].own);
+	}
+	for (i = 0; q->rx && i < q->nrx; i++)
+		kdt_buf_exit(&q->rx[i].buf);
+	for (i = 0; q->chunks && i < q->nchunks; i++)
+		kdt_chunk_free(&q->chunks[i]);
+	kdt_chunk_free(&q->head);
+	kvfree(q->chunks);
+	kvfree(q->cmds);
+	kvfree(q->rx);
+	bitmap_free(q->tags);
+	kvfree(q);
+}
+
+/* From here on there is no upcall, and the device touches nothing of it. */
+static void kdt_queue_stop(struct kdt_queue *q)
+{
+	if (q->ep)
+		dat_ep_free(q->ep);
+	if (q->evd)
+		dat_evd_free(q->evd);
+}
+
+static void kdt_cmd_init(struct kdt_queue *q, struct kdt_cmd *cmd, struct kdblk_login_rsp *rsp)
+{
+	cmd->q = q;
+	cmd->rsp = rsp;
+	INIT_WORK(&cmd->work, kdt_cmd_work);
+	cmd->rsp_seg.virtual_address = (uintptr_t)rsp;
+	cmd->rsp_seg.segment_length = sizeof(rsp->rsp);
+	cmd->rsp_seg.lmr_context = q->head.key;
+	cmd->req[0].op = KDAT_REQUEST_RDMA_WRITE;
+	cmd->req[0].completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;
+	cmd->req[0].user_cookie.as_ptr = cmd;
+	cmd->req[0].num_segments = 1;
+	cmd->req[0].local_iov = &cmd->data_seg;
+	cmd->req[0].remote_iov = &cmd->peer;
+	cmd->req[1].user_cookie.as_ptr = cmd;
+	cmd->req[1].num_segments = 1;
+	cmd->req[1].local_iov = &cmd->rsp_seg;
+	list_add_tail(&cmd->node, &q->free);
+}
+
+static void kdt_rx_init(struct kdt_queue *q, struct kdt_rx *rx, struct kdblk_cmd *wire)
+{
+	rx->wire = wire;
+	rx->seg[0].virtual_address = (uintptr_t)wire;
+	rx->seg[0].segment_length = sizeof(*wire);
+	rx->seg[0].lmr_context = q->head.key;
+	rx->seg[1].virtual_address = (uintptr_t)rx->buf.va;
+	rx->seg[1].segment_length = q->inline_size;
+	rx->seg[1].lmr_context = rx->buf.key;
+}
+
+static int kdt_queue_memory(struct kdt_queue *q)
+{
+	struct kdt_session *s = q->s;
+	int rights = KDT_LOCAL | (s->portal->iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0);
+	u32 i, bufs = q->nrx + q->ncmds, each = max(KDT_CHUNK / q->inline_size, 1U);
+	DAT_IA_HANDLE ia = s->portal->ia;
+	struct kdblk_login_rsp *rsp;
+	struct kdblk_cmd *wire;
+	struct kdt_buf *buf;
+	int err;
+
+	q->nchunks = DIV_ROUND_UP(bufs, each);
+	q->rx = kvcalloc(q->nrx, sizeof(*q->rx), GFP_KERNEL);
+	q->cmds = kvcalloc(q->ncmds, sizeof(*q->cmds), GFP_KERNEL);
+	q->chunks = kvcalloc(q->nchunks, sizeof(*q->chunks), GFP_KERNEL);
+	q->tags = bitmap_zalloc(q->depth + 1, GFP_KERNEL);
+	if (!q->rx || !q->cmds || !q->chunks || !q->tags)
+		return -ENOMEM;
+	err = kdt_chunk_alloc(&q->head, ia, s->pz,
+			      q->nrx * sizeof(*wire) + q->ncmds * sizeof(*rsp), KDT_LOCAL);
+	for (i = 0; i < q->nchunks && !err; i++)
+		err = kdt_chunk_alloc(&q->chunks[i], ia, s->pz, min(each, bufs - i * each) *
+				      (size_t)q->inline_size, rights);
+	for (i = 0; i < bufs && !err; i++) {
+		buf = i < q->nrx ? &q->rx[i].buf : &q->cmds[i - q->nrx].own;
+		err = kdt_buf_init(buf, &q->chunks[i / each], i % each * (size_t)q->inline_size,
+				   q->inline_size);
+	}
+	if (err)
+		return err;
+	rsp = q->head.va;
+	for (i = 0; i < q->ncmds; i++)
+		kdt_cmd_init(q, &q->cmds[i], rsp++);
+	wire = (struct kdblk_cmd *)rsp;
+	for (i = 0; i < q->nrx; i++)
+		kdt_rx_init(q, &q->rx[i], wire++);
+	return 0;
+}
+
+static int kdt_queue_connectable(struct kdt_queue *q)
+{
+	const DAT_UPCALL_OBJECT upcall = { q, kdt_upcall };
+	const struct kdat_evd_attr evd_attr = {
+		.context = KDAT_EVD_CONTEXT_WORKQUEUE,
+		.comp_vector = q->n,
+	};
+	struct kdt_portal *portal = q->s->portal;
+	const DAT_EP_ATTR attr = {
+		.max_message_size = max_t(u32, sizeof(struct kdblk_cmd) + q->inline_size,
+					  sizeof(struct kdblk_login_rsp)),
+		.max_rdma_size = max(portal->max_io, q->inline_size),
+		.max_recv_dtos = q->nrx,
+		.max_request_dtos = 2 * q->ncmds,
+		.max_recv_iov = 2,
+		.max_request_iov = 1,
+		.max_rdma_read_out = min(KDT_MAX_READS, portal->max_reads),
+		.srq_soft_hw = DAT_HW_DEFAULT,
+	};
+	DAT_RETURN ret;
+	int err = 0;
+	u32 i;
+
+	ret = kdat_evd_create(portal->ia, q->nrx + 2 * q->ncmds, DAT_UPCALL_SINGLE_INSTANCE,
+			      &upcall, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &evd_attr,
+			      &q->evd);
+	if (ret == DAT_SUCCESS)
+		ret = dat_ep_create(portal->ia, q->s->pz, q->evd, q->evd, q->evd, &attr, &q->ep);
+	if (ret == DAT_SUCCESS)
+		ret = kdat_ep_serialise_posts(q->ep, DAT_TRUE);
+	if (ret != DAT_SUCCESS)
+		return kdt_err(ret);
+	for (i = 0; i < q->nrx && !err; i++)
+		err = kdt_rx_post(q, &q->rx[i]);
+	return err;
+}
+
+static int kdt_queue_create(struct kdt_session *s, u32 n, u32 depth)
+{
+	struct kdt_queue *q = kvzalloc(sizeof(*q), GFP_KERNEL);
+	int err;
+
+	if (!q)
+		return -ENOMEM;
+	q->s = s;
+	q->n = n;
+	q->depth = depth;
+	q->inline_size = s->portal->inline_size;
+	q->batch = clamp_t(u32, depth / 4, 1, KDT_MAX_BATCH);
+	q->nrx = depth + 1;
+	/* Twice batch, so that what the device has not told about yet holds up nobody. */
+	q->ncmds = depth + 1 + 2 * q->batch;
+	spin_lock_init(&q->lock);
+	INIT_LIST_HEAD(&q->free);
+	INIT_LIST_HEAD(&q->unacked);
+	INIT_LIST_HEAD(&q->read_waiting);
+	INIT_LIST_HEAD(&q->rx_waiting);
+	init_waitqueue_head(&q->idle);
+	err = kdt_queue_memory(q) ?: kdt_queue_connectable(q);
+	if (err) {
+		kdt_queue_stop(q);
+		kdt_queue_free(q);
+		return err;
+	}
+	s->queue[n] = q;
+	return 0;
+}
+
+static void kdt_session_log_end(struct kdt_session *s)
+{
+	if (test_bit(KDT_LIVE, &s->bits))
+		pr_info("disk %s: session of %s on portal %s has ended: %s\n",
+			kdt_disk_name(s->disk), s->initiator, kdt_portal_name(s->portal), s->why);
+	else
+		pr_info_ratelimited("portal %s: a connection without a session has ended: %s\n",
+				    kdt_portal_name(s->portal), s->why);
+}
+
+static void kdt_session_end_work(struct work_struct *work)
+{
+	struct kdt_session *s = container_of(work, struct kdt_session, end);
+	struct kdt_portal *portal = s->portal;
+	u32 i;
+
+	/* Whoever gets the lock after this sees that it is dead, and adds no queue. */
+	mutex_lock(&s->lock);
+	mutex_unlock(&s->lock);
+
+	for (i = 0; i < KDBLK_MAX_QUEUES; i++) {
+		if (s->queue[i])
+			dat_ep_disconnect(s->queue[i]->ep, DAT_CLOSE_ABRUPT_FLAG);
+	}
+	for (i = 0; i < KDBLK_MAX_QUEUES; i++) {
+		if (s->queue[i])
+			kdt_queue_stop(s->queue[i]);
+	}
+	/* No command begins any more. Those that have must come back. */
+	if (s->pool)
+		kdt_pool_cancel(s->pool, s);
+	for (i = 0; i < KDBLK_MAX_QUEUES; i++) {
+		if (s->queue[i])
+			wait_event(s->queue[i]->idle, kdt_queue_idle(s->queue[i]));
+	}
+	for (i = 0; i < KDBLK_MAX_QUEUES; i++) {
+		if (s->queue[i])
+			kdt_queue_free(s->queue[i]);
+		s->queue[i] = NULL;
+	}
+	/* Nobody is left who would start it again. */
+	cancel_delayed_work_sync(&s->timer);
+	kdt_pool_free(&s->own_pool);
+	if (s->pz && s->pz != portal->pz)
+		dat_pz_free(s->pz);
+	kdt_session_log_end(s);
+
+	mutex_lock(&kdt_lock);
+	list_del(&s->node);
+	if (!test_bit(KDT_LIVE, &s->bits))
+		portal->half_open--;
+	mutex_unlock(&kdt_lock);
+	/* From here on the disk and the portal may go. */
+	complete_all(&s->ended);
+	kdt_session_put(s);
+}
+
+static struct kdt_session *kdt_session_create(struct kdt_portal *portal)
+{
+	struct kdt_session *s = kzalloc(sizeof(*s), GFP_KERNEL), *other;
+	bool taken = true;
+
+	if (!s)
+		return NULL;
+	kref_init(&s->ref);
+	mutex_init(&s->lock);
+	init_completion(&s->ended);
+	INIT_WORK(&s->end, kdt_session_end_work);
+	INIT_DELAYED_WORK(&s->timer, kdt_session_timer);
+	s->portal = portal;
+	mutex_lock(&kdt_lock);
+	if (portal->closing || portal->half_open >= KDT_MAX_HALF_OPEN) {
+		mutex_unlock(&kdt_lock);
+		kfree(s);
+		return NULL;
+	}
+	/* Not to be guessed: who knows it may add a queue. */
+	while (taken) {
+		s->number = get_random_u64();
+		taken = !s->number;
+		list_for_each_entry(other, &kdt_sessions, node)
+			taken |= other->number == s->number;
+	}
+	portal->half_open++;
+	list_add_tail(&s->node, &kdt_sessions);
+	kref_get(&s->ref);	/* the caller's */
+	mutex_unlock(&kdt_lock);
+	queue_delayed_work(kdt_ctl_wq, &s->timer, msecs_to_jiffies(KDT_LOGIN_MS));
+	return s;
+}
+
+static struct kdt_session *kdt_session_find(struct kdt_portal *portal, u64 number)
+{
+	struct kdt_session *s, *found = NULL;
+
+	mutex_lock(&kdt_lock);
+	list_for_each_entry(s, &kdt_sessions, node) {
+		if (s->number == number && s->portal == portal &&
+		    test_bit_acquire(KDT_LIVE, &s->bits) && !kdt_dead(s)) {
+			kref_get(&s->ref);
+			found = s;
+			break;
+		}
+	}
+	mutex_unlock(&kdt_lock);
+	return found;
+}
+
+/**
+ * kdt_session_connect - a queue wants to connect
+ * @portal: where
+ * @cr: its request; used up if this succeeds
+ * @hello: what it said, which was checked for its form
+ *
+ * Return: 0, or the reason for a refusal, enum kdblk_refusal.
+ */
+u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
+			const struct kdblk_connect *hello)
+{
+	u32 n = le16_to_cpu(hello->queue), depth;
+	struct kdblk_accept yes = {};
+	struct kdt_session *s;
+	DAT_RETURN ret;
+	u16 reason = 0;
+
+	/* Per context of a command two requests, and some that are not noticed yet. */
+	depth = min_t(u32, portal->depth, portal->max_dtos / 2 - 2 * KDT_MAX_BATCH - 1);
+	depth = min_t(u32, depth, le16_to_cpu(hello->depth));
+	s = n ? kdt_session_find(portal, le64_to_cpu(hello->session)) :
+		kdt_session_create(portal);
+	if (!s)
+		return n ? KDBLK_REFUSE_SESSION : KDBLK_REFUSE_RESOURCES;
+
+	mutex_lock(&s->lock);
+	if (kdt_dead(s) || (n && (n >= s->queues || s->queue[n]))) {
+		reason = KDBLK_REFUSE_SESSION;
+		goto out;
+	}
+	if (!n) {
+		s->pz = portal->pz;
+		s->pool = &portal->pool;
+		if (portal->iwarp) {
+			s->pz = NULL;
+			s->pool = NULL;
+			if (dat_pz_create(portal->ia, &s->pz) != DAT_SUCCESS)
+				reason = KDBLK_REFUSE_RESOURCES;
+		}
+	}
+	if (!reason && kdt_queue_create(s, n, depth))
+		reason = KDBLK_REFUSE_RESOURCES;
+	if (reason) {
+		if (!n)
+			kdt_session_end(s, "out of memory");
+		goto out;
+	}
+	yes.magic = cpu_to_le32(KDBLK_MAGIC);
+	yes.version = cpu_to_le16(KDBLK_VERSION);
+	yes.depth = cpu_to_le16(depth);
+	yes.inline_size = cpu_to_le32(portal->inline_size);
+	ret = dat_cr_accept(cr, s->queue[n]->ep, sizeof(yes), &yes);
+	if (ret != DAT_SUCCESS) {
+		kdt_session_end(s, "cannot accept a connection");
+		reason = KDBLK_REFUSE_RESOURCES;
+	}
+out:
+	mutex_unlock(&s->lock);
+	kdt_session_put(s);
+	return reason;
+}
+
+/* Ends all sessions that match, and waits until none is left. */
+static void kdt_end_all(bool (*match)(const struct kdt_session *s, const void *arg),
+			const void *arg, const char *why)
+{
+	struct kdt_session *s, *first;
+
+	do {
+		first = NULL;
+		mutex_lock(&kdt_lock);
+		list_for_each_entry(s, &kdt_sessions, node) {
+			if (!match(s, arg))
+				continue;
+			kdt_session_end(s, why);
+			if (!first) {
+				kref_get(&s->ref);
+				first = s;
+			}
+		}
+		mutex_unlock(&kdt_lock);
+		if (first) {
+			wait_for_completion(&first->ended);
+			kdt_session_put(first);
+		}
+	} while (first);
+}
+
+static bool kdt_of_disk(const struct kdt_session *s, const void *disk)
+{
+	return s->disk == disk;
+}
+
+void kdt_end_of_disk(struct kdt_disk *disk, const char *why)
+{
+	kdt_end_all(kdt_of_disk, disk, why);
+}
+
+static bool kdt_of_portal(const struct kdt_session *s, const void *portal)
+{
+	return s->portal == portal;
+}
+
+void kdt_end_of_portal(struct kdt_portal *portal, const char *why)
+{
+	kdt_end_all(kdt_of_portal, portal, why);
+}
+
+/* Sessions wait for older ones only, so no two wait for each other. */
+static bool kdt_replaced_by(const struct kdt_session *s, const void *arg)
+{
+	const struct kdt_session *new = arg;
+
+	return s->turn && s->turn < new->turn && !memcmp(s->id, new->id, sizeof(s->id));
+}
+
+static u16 kdt_session_admit(struct kdt_session *s, const struct kdblk_login *login)
+{
+	struct kdt_disk *disk, *found = NULL;
+	struct kdt_name *name;
+
+	lockdep_assert_held(&kdt_lock);
+	list_for_each_entry(disk, &kdt_disks, node) {
+		if (!strcmp(kdt_disk_name(disk), login->disk))
+			found = disk;
+	}
+	if (!found)
+		return KDBLK_STATUS_NO_DISK;
+	if (!found->allow_any) {
+		list_for_each_entry(name, &found->names, node) {
+			if (!strcmp(name->item.ci_name, login->initiator))
+				goto allowed;
+		}
+		return KDBLK_STATUS_DENIED;
+	}
+allowed:
+	if (!found->enabled)
+		return KDBLK_STATUS_OFFLINE;
+	s->disk = found;
+	s->turn = ++kdt_turn;
+	return KDBLK_STATUS_OK;
+}
+
+/**
+ * kdt_session_login - let an initiator have its disk
+ * @s: session
+ * @login: what it asks for, which was checked for its form
+ *
+ * Waits until earlier sessions with the same id have ended, so that what the
+ * initiator repeats comes after everything it has asked for there.
+ *
+ * Context: may sleep, on kdt_ctl_wq.
+ * Return: enum kdblk_status.
+ */
+u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login)
+{
+	struct kdt_portal *portal = s->portal;
+	u16 status;
+
+	mutex_lock(&kdt_lock);
+	memcpy(s->id, login->id, sizeof(s->id));
+	strscpy(s->initiator, login->initiator, sizeof(s->initiator));
+	status = kdt_session_admit(s, login);
+	mutex_unlock(&kdt_lock);
+	if (status == KDBLK_STATUS_OK) {
+		kdt_end_all(kdt_replaced_by, s, "the initiator has logged in again");
+		if (!s->pool) {
+			if (kdt_pool_alloc(&s->own_pool, portal->ia, s->pz, portal->buffers,
+					   portal->max_io, KDT_LOCAL |
+					   DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
+				status = KDBLK_STATUS_RESOURCE;
+			s->pool = &s->own_pool;
+		}
+	}
+	if (status != KDBLK_STATUS_OK) {
+		pr_warn_ratelimited("portal %s: initiator %s is refused disk %s: %s\n",
+				    kdt_portal_name(portal), login->initiator, login->disk,
+				    status == KDBLK_STATUS_NO_DISK ? "there is none" :
+				    status == KDBLK_STATUS_DENIED ? "it is not allowed to have it" :
+				    status == KDBLK_STATUS_OFFLINE ? "it is not enabled" :
+				    "out of memory");
+		set_bit(KDT_REFUSED, &s->bits);
+		return status;
+	}
+	s->queues = min_t(u32, le16_to_cpu(login->queues), portal->queues);
+	s->keepalive = msecs_to_jiffies(le32_to_cpu(login->keepalive_ms));
+	s->heard = jiffies;
+	mutex_lock(&kdt_lock);
+	portal->half_open--;
+	set_bit(KDT_LIVE, &s->bits);	/* orders what is above, by the lock or by: */
+	smp_mb__after_atomic();
+	mutex_unlock(&kdt_lock);
+	mod_delayed_work(kdt_ctl_wq, &s->timer, 3 * s->keepalive);
+	if (!kdt_dead(s))
+		pr_info("disk %s: %s has logged in on portal %s, %u queue%s\n",
+			kdt_disk_name(s->disk), s->initiator, kdt_portal_name(portal), s->queues,
+			s->queues > 1 ? "s" : "");
+	return KDBLK_STATUS_OK;
+}
+
+u32 kdt_count_sessions(struct kdt_disk *disk)
+{
+	struct kdt_session *s;
+	u32 n = 0;
+
+	mutex_lock(&kdt_lock);
+	list_for_each_entry(s, &kdt_sessions, node)
+		n += s->disk == disk && test_bit(KDT_LIVE, &s->bits);
+	mutex_unlock(&kdt_lock);
+	return n;
+}
+
+int kdt_session_init(void)
+{
+	kdt_end_wq = alloc_workqueue("kdblk_target_end", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	return kdt_end_wq ? 0 : -ENOMEM;
+}
+
+void kdt_session_exit(void)
+{
+	destroy_workqueue(kdt_end_wq);
+}
