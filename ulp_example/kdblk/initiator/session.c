@@ -418,6 +418,8 @@ void kdblk_stop(struct kdblk_disk *disk)
 	if (READ_ONCE(disk->state) != KDBLK_LIVE)
 		mod_delayed_work(kdblk_wq, &disk->recover, 0);
 	kdblk_disk_remove(disk);
+	/* From now on the end of the connection is no loss. */
+	cmpxchg(&disk->state, KDBLK_LIVE, KDBLK_FAILED);
 	cancel_delayed_work_sync(&disk->recover);
 	if (disk->queues)
 		kdblk_close(disk);
