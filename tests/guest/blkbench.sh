@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# blkbench.sh rxe|siw [ROUNDS [SECONDS]]: kdblk beside the kernel's own nvme-rdma and
+# nvmet-rdma: the same disk in memory, the same device, the same boot, in turns. Printed:
+# a table, with "tell:" before each line, and what was found in JSON, with "json:".
+# shellcheck shell=sh disable=SC2154
+p=$1 rounds=${2:-5} seconds=${3:-1.5}
+. "$TOP/tests/guest/blk-lib.sh"
+nvmet=/sys/kernel/config/nvmet subsystem=test.kdblk port=4421
+
+nvme_export() {
+	mp nvmet-rdma || return
+	mkdir $nvmet/subsystems/$subsystem $nvmet/subsystems/$subsystem/namespaces/1 \
+		$nvmet/ports/1 &&
+		set_to 1 $nvmet/subsystems/$subsystem/attr_allow_any_host &&
+		attributes $nvmet/subsystems/$subsystem/namespaces/1 device_path=/dev/nullb0 enable=1 &&
+		attributes $nvmet/ports/1 addr_trtype=rdma addr_adrfam=ipv4 \
+			addr_traddr=192.0.2.1 addr_trsvcid=$port &&
+		ln -s $nvmet/subsystems/$subsystem $nvmet/ports/1/subsystems/$subsystem
+}
+nvme_connect() {	# one I/O queue per CPU, as kdblk has
+	mp nvme-rdma || return
+	echo "transport=rdma,traddr=192.0.2.1,trsvcid=$port,nqn=$subsystem,queue_size=128" \
+		>/dev/nvme-fabrics && until_true 10 test -b /dev/nvme0n1
+}
+nvme_leave() {
+	echo 1 >/sys/class/nvme/nvme0/delete_controller &&
+		rm $nvmet/ports/1/subsystems/$subsystem &&
+		rmdir $nvmet/ports/1 $nvmet/subsystems/$subsystem/namespaces/1 \
+			$nvmet/subsystems/$subsystem
+}
+
+must "a device" loopback_dev "$p"
+must "a disk of 256 MiB in memory" null_disk 0 256
+# What was never written is read without being copied.
+dd if=/dev/zero of=/dev/nullb0 bs=1M oflag=direct 2>/dev/null || :
+must "nvmet-rdma exports it" nvme_export
+must "nvme-rdma has it" nvme_connect
+disks="nullb0 nvme0n1"
+if [ -e "$KO/kdblk.ko" ]; then
+	must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+	must "kdblk_target.ko loads" insmod "$KO/kdblk_target.ko"
+	must "kdblk.ko loads" insmod "$KO/kdblk.ko"
+	must "the target exports it, too" export_disk d /dev/nullb0 allow_any=1
+	must "the target listens" portal p "${p}0-1"
+	must "kdblk has it" attach d "${p}0-1" 192.0.2.1 d
+	disks="$disks $(cat $kd_initiator/d/device)"
+fi
+# shellcheck disable=SC2086
+step "$rounds rounds of $seconds s each, in turns" \
+	python3 "$TOP/tests/blkbench" "$rounds" "$seconds" $disks
+if [ -e "$KO/kdblk.ko" ]; then
+	step "kdblk leaves" detach d
+	step "the target is empty" no_disk d
+	step "and listens no more" no_portal p
+	step "kdblk.ko unloads" rmmod kdblk
+	step "kdblk_target.ko unloads" rmmod kdblk_target
+	step "kdapl.ko unloads" rmmod kdapl
+fi
+step "nvme-rdma leaves" nvme_leave
+finish
