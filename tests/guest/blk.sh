@@ -1,0 +1,513 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# blk.sh rxe|siw net|dev|one PART...: kdblk between two devices. Parts:
+#   config	attributes, refusals, many connections one after the other
+#   verify	fio writes and looks at what it has written, in many ways
+#   ops		flush, FUA, discard, write-zeroes; ro, 4096-byte blocks, files
+#   faults[:N[:FAULT,...]]	what can go wrong, N times each, under load
+#   FILE.ko	soft-iWARP of a stock kernel
+# shellcheck shell=sh disable=SC2154
+p=$1 where=$2
+shift 2
+siw_ko=''
+for part; do
+	case $part in
+	*.ko) siw_ko=$part ;;
+	esac
+done
+. "$TOP/tests/guest/blk-lib.sh"
+there=192.0.2.2
+case $where in
+net) two_namespaces "$p"; a=${p}0 b=${p}1 n0="ip netns exec n0" n1="ip netns exec n1"
+	wire0="veth0" wire1="veth1" ;;
+dev) two_devices "$p" "$siw_ko"; a=${p}0 b=${p}1 n0='' n1='' wire0=lo wire1=lo ;;
+one) loopback_dev "$p" "$siw_ko"; a=${p}0 b=${p}0 n0='' n1='' wire0=kd0 wire1=kd0 there=192.0.2.1 ;;
+esac
+case $KERNEL in
+*-kasan | *-lockdep | deb-*) slow=3 ;;
+*) slow=1 ;;
+esac
+counts() { rdma resource show | sed 's/^[0-9]*: //; s/ cq [0-9]*//'; }
+all_gone() { [ "$(counts)" = "$empty" ]; }
+said() { dmesg | tail -n "${1:-5}"; }
+
+# tried ERROR COMMAND...: the write of attach or so must fail in this way
+why() {		# VALUE FILE: the words of the error
+	printf %s "$1" | LC_ALL=C dd of="$2" 2>&1 >/dev/null | sed -n "s/^dd: [^:]*: //p" | head -1
+}
+fails_with() {	# WORDS VALUE FILE
+	kd_why=$(why "$2" "$3")
+	case $kd_why in
+	*"$1"*) return ;;
+	esac
+	echo "(writing '$2' to $3: '$kd_why')"
+	return 1
+}
+prepare() {	# NAME DISK [ATTRIBUTE=VALUE...]: all but the connection
+	kd_name=$1 kd_disk=$2
+	shift 2
+	mkdir "$kd_initiator/$kd_name" &&
+		attributes "$kd_initiator/$kd_name" ia="$a-1" address=$there disk="$kd_disk" \
+			reconnect_delay_ms=500 keepalive_ms=1000 "$@"
+}
+have() {	# NAME DISK [ATTRIBUTE=VALUE...]
+	prepare "$@" connect=1 && is "$1" live && test -b "$(device "$1")"
+}
+leave() {	# NAME
+	set_to 0 "$kd_initiator/$1/connect" && is "$1" idle && rmdir "$kd_initiator/$1"
+}
+refused_to() {	# NAME [WORDS]: it does not connect, and says why
+	fails_with "${2:-}" 1 "$kd_initiator/$1/connect" || return
+	[ -n "$kd_why" ] && ! is "$1" live && [ "$(cat "$kd_initiator/$1/device")" = "" ] &&
+		tell "$1: $kd_why: $(cat "$kd_initiator/$1/last_error")"
+}
+pattern() {	# DEVICE NAME BLOCKS: random bytes that can be told again
+	head -c $((4096 * $3)) /dev/urandom >"$TMPDIR/pattern.$2"
+	dd if="$TMPDIR/pattern.$2" of="$1" bs=64k oflag=direct conv=notrunc 2>/dev/null
+}
+matches() {	# DEVICE NAME BLOCKS
+	dd if="$1" bs=64k count=$(($3 / 16)) iflag=direct 2>/dev/null |
+		cmp -n $((4096 * $3)) - "$TMPDIR/pattern.$2"
+}
+zero_at() {	# DEVICE OFFSET LENGTH
+	dd if="$1" bs=4k skip=$(($2 / 4096)) count=$(($3 / 4096)) iflag=direct 2>/dev/null |
+		cmp -n "$3" - /dev/zero
+}
+queue() { cat "/sys/block/$(cat "$kd_initiator/$1/device")/queue/$2"; }
+
+config() {
+	must "a disk of 64 MiB" null_disk 0 64
+	must "the target exports it" export_disk d /dev/nullb0
+	must "the target listens" portal t "$b-1"
+	step "a disk that is enabled keeps its path" fails_with busy /dev/null "$kd_target/disks/d/path"
+	step "and whether it is read only" fails_with busy 1 "$kd_target/disks/d/read_only"
+	step "and its serial" fails_with busy x "$kd_target/disks/d/serial"
+	must "an initiator" prepare d d initiator=me reconnect_max=3
+	step "it is idle" is d idle
+	step "nobody is allowed unless named" refused_to d
+	mkdir "$kd_target/disks/d/allowed/you"
+	step "nor is one who is not" refused_to d
+	mkdir "$kd_target/disks/d/allowed/me"
+	step "one who is named is" set_to 1 "$kd_initiator/d/connect"
+	step "it is live" is d live
+	step "the target counts one session" grep -qx 1 "$kd_target/disks/d/sessions"
+	step "its size is that of the disk" \
+		test "$(blockdev --getsize64 "$(device d)")" = $((64 << 20))
+	tell "$(cat $kd_initiator/d/stats | tr '\n' ' ')"
+	must "a second initiator of the same disk" prepare e d initiator=you
+	step "connects" set_to 1 "$kd_initiator/e/connect"
+	step "the target counts two" grep -qx 2 "$kd_target/disks/d/sessions"
+	step "one writes" pattern "$(device d)" 1 256
+	step "the other one reads" matches "$(device e)" 1 256
+	step "one leaves" leave e
+	step "the other one is not disturbed" matches "$(device d)" 1 256
+	rmdir "$kd_target/disks/d/allowed/me"
+	step "a permission that is withdrawn does not end a session" matches "$(device d)" 1 256
+	step "the other one leaves" set_to 0 "$kd_initiator/d/connect"
+	step "its device is gone" test ! -e /dev/kdblk0
+	step "the target counts none" until_true 5 grep -qx 0 "$kd_target/disks/d/sessions"
+	step "and it does not come back" refused_to d
+	set_to 1 "$kd_target/disks/d/allow_any"
+	set_to nonesuch "$kd_initiator/d/disk"
+	step "no such disk" refused_to d
+	attributes "$kd_initiator/d" disk=d port=4999
+	step "nobody listens there" refused_to d
+	attributes "$kd_initiator/d" port=4420 ia=nonesuch0-1
+	step "no such adapter" refused_to d
+	attributes "$kd_initiator/d" ia="$a-1"
+	step "not an address" fails_with "" somewhere "$kd_initiator/d/address"
+	for kd_i in depth=0 depth=5000 queues=0 queues=1000 keepalive_ms=0 port=0 port=70000; do
+		step "$kd_i is refused" refused attributes "$kd_initiator/d" $kd_i
+	done
+	step "all that is undone: it connects" set_to 1 "$kd_initiator/d/connect"
+	step "and can be written" pattern "$(device d)" 2 64
+	step "what is connected keeps its address" fails_with "" 192.0.2.9 "$kd_initiator/d/address"
+	step "and cannot connect twice" fails_with "" 1 "$kd_initiator/d/connect"
+	step "reads what it wrote" matches "$(device d)" 2 64
+	step "leaves" leave d
+	step "depth 1, one queue" have d d depth=1 queues=1
+	step "written" pattern "$(device d)" 3 256
+	step "read" matches "$(device d)" 3 256
+	step "leaves" leave d
+	case $where in net | one) ;; *) step "by IPv6" have d d address=2001:db8::2
+		step "read" matches "$(device d)" 3 256
+		step "leaves" leave d ;; esac
+	kd_n=0
+	while [ $kd_n -lt $((20 / slow)) ]; do
+		kd_n=$((kd_n + 1))
+		have d d queues=$((1 + kd_n % 4)) depth=$((1 + kd_n * 7)) &&
+			matches "$(device d)" 3 16 && leave d || break
+	done
+	step "$((20 / slow)) times connected, read, left" test $kd_n = $((20 / slow))
+	step "the disk is withdrawn" no_disk d
+	step "the target listens no more" no_portal t
+	no_null_disk 0
+}
+
+fio_verify() {	# TITLE DEVICE WORDS...
+	kd_title=$1 kd_dev=$2
+	shift 2
+	step "$kd_title" fio_run --filename="$kd_dev" --verify=crc32c --verify_fatal=1 \
+		--do_verify=1 --randrepeat=0 --random_generator=lfsr "$@"
+}
+fio_run() {
+	(cd "$TMPDIR" && fio --name=v --direct=1 --thread --group_reporting --ioengine=io_uring \
+		--output-format=normal --verify_state_save=0 --allow_mounted_write=1 "$@") \
+		>"$TMPDIR/fio.log" 2>&1 && return
+	grep -v '^$' "$TMPDIR/fio.log" | head -30
+	return 1
+}
+verify() {
+	must "a disk of 128 MiB" null_disk 0 128
+	must "the target exports it" export_disk d /dev/nullb0 allow_any=1
+	must "the target listens" portal t "$b-1"
+	must "an initiator with 4 queues and one that is polled" have d d queues=4 poll_queues=1
+	m=$((8 / slow))
+	fio_verify "random writes of 4 KiB, one at a time" "$(device d)" \
+		--rw=randwrite --bs=4k --iodepth=1 --size=${m}m
+	fio_verify "random writes of 512 bytes to 256 KiB, 32 at a time" "$(device d)" \
+		--rw=randwrite --bsrange=512-256k --iodepth=32 --size=$((4 * m))m
+	fio_verify "4 jobs, mixed reads and writes of 512 bytes to 256 KiB, 128 at a time" \
+		"$(device d)" --rw=randrw --bsrange=512-256k --iodepth=128 --numjobs=4 \
+		--size=${m}m --offset_increment=32m --verify_backlog=64
+	fio_verify "writes of 1 MiB in order, 8 at a time" "$(device d)" \
+		--rw=write --bs=1m --iodepth=8 --size=$((4 * m))m
+	fio_verify "polled, one at a time" "$(device d)" --ioengine=pvsync2 --hipri=1 \
+		--rw=randwrite --bsrange=4k-64k --size=${m}m
+	fio_verify "polled, 16 at a time" "$(device d)" --hipri=1 --iodepth=16 \
+		--rw=randwrite --bsrange=4k-64k --size=${m}m
+	step "leaves" leave d
+	must "one queue, one command at a time" have d d queues=1 depth=1
+	fio_verify "16 asked of it at a time" "$(device d)" --iodepth=16 --rw=randwrite \
+		--bsrange=512-256k --size=${m}m
+	step "leaves" leave d
+	step "the disk is withdrawn" no_disk d
+	step "the target listens no more" no_portal t
+	no_null_disk 0
+}
+
+# zeroes DEVICE: what makes a range zero, and nothing beside it
+zeroes() {
+	step "$2: written" pattern "$1" 5 1024
+	[ "$(cat "/sys/block/${1#/dev/}/queue/discard_max_bytes")" = 0 ] ||
+		step "$2: discard" blkdiscard -o 2097152 -l 1048576 "$1"
+	step "$2: write-zeroes" blkdiscard -z -o 65536 -l 131072 "$1"
+	step "$2: reads as zero" zero_at "$1" 65536 131072
+	dd if=/dev/zero of="$TMPDIR/pattern.5" bs=4k seek=16 count=32 conv=notrunc 2>/dev/null
+	step "$2: nothing beside it was touched" matches "$1" 5 512
+	step "$2: flush" dd if=/dev/zero of="$1" bs=4k count=1 conv=fsync,notrunc 2>/dev/null
+	step "$2: FUA" fio_run --filename="$1" --rw=randwrite --bs=4k --size=1m --sync=dsync \
+		--number_ios=64
+}
+ops() {
+	must "the target listens" portal t "$b-1"
+	must "a disk with a cache that discards" null_disk 0 64 cache_size=8 discard=1
+	must "exported" export_disk d /dev/nullb0 allow_any=1 serial=KD-0001
+	must "connected" have d d
+	step "it has the cache of the disk below" grep -q "write back" \
+		"/sys/block/$(cat $kd_initiator/d/device)/queue/write_cache"
+	step "and discards" test "$(queue d discard_max_bytes)" -gt 0
+	step "it has its serial" grep -rqs KD-0001 "/sys/block/$(cat $kd_initiator/d/device)/"
+	zeroes "$(device d)" "disk"
+	step "leaves" leave d
+	step "withdrawn" no_disk d
+	no_null_disk 0
+
+	must "a disk of 4096-byte blocks, without a cache" null_disk 1 64 blocksize=4096
+	must "exported" export_disk d /dev/nullb1 allow_any=1
+	must "connected" have d d
+	step "its blocks have 4096 bytes" test "$(queue d logical_block_size)" = 4096
+	step "it has no cache" grep -q "write through" \
+		"/sys/block/$(cat $kd_initiator/d/device)/queue/write_cache"
+	fio_verify "4 KiB to 256 KiB, 16 at a time" "$(device d)" --rw=randwrite \
+		--bsrange=4k-256k --iodepth=16 --size=8m
+	step "leaves" leave d
+	step "disabled" set_to 0 $kd_target/disks/d/enable
+	step "read only" attributes $kd_target/disks/d read_only=1 enable=1
+	must "connected" have d d
+	step "it is read only" test "$(blockdev --getro "$(device d)")" = 1
+	step "cannot be written" refused dd if=/dev/zero of="$(device d)" bs=4k count=1 oflag=direct
+	step "can be read" dd if="$(device d)" of=/dev/null bs=64k count=16 iflag=direct 2>/dev/null
+	step "leaves" leave d
+	step "withdrawn" no_disk d
+	no_null_disk 1
+
+	must "a disk with a bad block" null_disk 2 64 "badblocks=+2048-2055"
+	must "exported" export_disk d /dev/nullb2 allow_any=1
+	must "connected" have d d
+	step "what is there cannot be read" refused dd if="$(device d)" of=/dev/null bs=4k skip=256 \
+		count=1 iflag=direct
+	step "what is beside it can" dd if="$(device d)" of=/dev/null bs=4k skip=257 count=1 \
+		iflag=direct 2>/dev/null
+	step "it stays live" is d live
+	step "leaves" leave d
+	step "withdrawn" no_disk d
+	no_null_disk 2
+
+	must "a file" truncate -s 64M "$TMPDIR/file"
+	must "exported" export_disk d "$TMPDIR/file" allow_any=1
+	must "connected" have d d
+	fio_verify "512 bytes to 256 KiB, 16 at a time" "$(device d)" --rw=randwrite \
+		--bsrange=512-256k --iodepth=16 --size=$((16 / slow))m
+	zeroes "$(device d)" "file"
+	step "leaves" leave d
+	step "withdrawn" no_disk d
+	step "a file that is not there" refused export_disk d "$TMPDIR/nonesuch" allow_any=1
+	rmdir $kd_target/disks/d
+	step "a directory" refused export_disk d "$TMPDIR" allow_any=1
+	rmdir $kd_target/disks/d
+	step "the target listens no more" no_portal t
+	rm "$TMPDIR/file"
+}
+
+# Faults. Three disks are in use all the time: one that tests/blkcheck writes to and knows the
+# contents of, one with ext4, and one with xfs.
+links() {	# up|down
+	# shellcheck disable=SC2086
+	$n0 ip link set "$wire0" "$1"
+}
+lose() {	# PERCENT, 0: none
+	for kd_i in 0 1; do
+		eval "kd_n=\$n$kd_i kd_w=\$wire$kd_i"
+		if [ "$1" = 0 ]; then
+			$kd_n tc qdisc del dev "$kd_w" root 2>/dev/null || :
+		else
+			$kd_n tc qdisc replace dev "$kd_w" root netem loss "$1%" limit 10000
+		fi
+	done
+}
+plug() {	# SIDE
+	eval "kd_n=\$n$1"
+	case $where in one) kd_w=kd0 ;; *) kd_w=veth$1 ;; esac
+	# shellcheck disable=SC2154
+	$kd_n rdma link add "$p$1" type "$p" netdev "$kd_w"
+}
+disks_up() {
+	export_disk raw /dev/nullb0 allow_any=1 serial=raw &&
+		export_disk ext4 /dev/nullb1 allow_any=1 serial=ext4 &&
+		export_disk xfs /dev/nullb2 allow_any=1 serial=xfs
+}
+target_up() { disks_up && portal t "$b-1"; }
+target_down() { no_portal t && no_disk raw && no_disk ext4 && no_disk xfs; }
+on() { mountpoint -q "$TMPDIR/$1"; }
+each() {	# COMMAND...: with the name of each disk
+	for kd_d in raw ext4 xfs; do
+		"$@" $kd_d || return
+	done
+}
+all_live() {
+	for kd_d in raw ext4 xfs; do
+		is $kd_d live || return
+	done
+}
+count_done() { cat "$TMPDIR/check/done" 2>/dev/null || echo 0; }
+more_done() { [ "$(count_done)" -ge "$kd_goal" ]; }
+goes_on() {	# COUNT SECONDS
+	kd_goal=$(($(count_done) + $1))
+	until_true $(($2 * slow)) more_done
+}
+# A file system's load: files come, are synced, and some go; a list of what must be there.
+fs_load() {	# NAME
+	cd "$TMPDIR/$1" || return
+	kd_k=0
+	while [ ! -e "$TMPDIR/check/stop" ]; do
+		kd_k=$((kd_k + 1))
+		mkdir -p d$((kd_k % 7))
+		head -c $((kd_k * 7919 % 150000 + 1)) /dev/urandom >d$((kd_k % 7))/f$kd_k || return
+		sync -f . || return
+		md5sum d$((kd_k % 7))/f$kd_k >>"$TMPDIR/$1.sums" || return
+		[ $((kd_k % 5)) != 0 ] || {
+			grep -v "/f$((kd_k - 3))\$" "$TMPDIR/$1.sums" >"$TMPDIR/$1.new"
+			mv "$TMPDIR/$1.new" "$TMPDIR/$1.sums"
+			rm -f d*/f$((kd_k - 3))
+		}
+	done
+}
+fs_check() {	# NAME: after umount
+	case $1 in
+	ext4) e2fsck -fn "$(device ext4)" >"$TMPDIR/fsck" 2>&1 ;;
+	xfs) xfs_repair -n "$(device xfs)" >"$TMPDIR/fsck" 2>&1 ;;
+	esac && return
+	tail -20 "$TMPDIR/fsck"
+	return 1
+}
+fs_sums() { (cd "$TMPDIR/$1" && md5sum -c --quiet "$TMPDIR/$1.sums"); }
+fs_mount() { mount -t "$1" "$(device "$1")" "$TMPDIR/$1"; }
+
+fault() {	# NAME
+	case $1 in
+	flap)
+		links down && sleep 3 && links up
+		# What soft-RoCE of newer kernels sends while there is no carrier may take the
+		# queue pair of the connection manager to ERR, which it never leaves.
+		! rdma resource show qp | grep -q 'type GSI state ERR' || {
+			tell "soft-RoCE has lost its connection manager to the cable"
+			rdma link delete "$a" && plug 0
+			[ "$a" = "$b" ] || { rdma link delete "$b" && plug 1; }
+		} ;;
+	cut) lose 100 && sleep 4 && lose 0 ;;
+	loss) lose 5 && sleep 5 && lose 0 ;;
+	portal) set_to 0 $kd_target/portals/t/enable && sleep 1 && set_to 1 $kd_target/portals/t/enable ;;
+	disk) set_to 0 $kd_target/disks/raw/enable && sleep 1 && set_to 1 $kd_target/disks/raw/enable ;;
+	reload) target_down && rmmod kdblk_target && sleep 1 && insmod "$KO/kdblk_target.ko" && target_up ;;
+	unplug-initiator) rdma link delete "$a" && sleep 1 && plug 0 ;;
+	unplug-target) rdma link delete "$b" && sleep 1 && plug $((${#where} == 3 && 1)) ;;
+	esac
+}
+possible() {	# FAULT
+	case $1-$p-$where in
+	# What soft-RoCE sends to itself does not pass the wire.
+	cut-rxe-one | loss-rxe-one | flap-rxe-one) return 1 ;;
+	# There is one device.
+	unplug-target-*-one) return 1 ;;
+	esac
+}
+round() {	# FAULT NUMBER
+	rm -rf "$TMPDIR/check"
+	mkdir "$TMPDIR/check"
+	for kd_f in ext4 xfs; do
+		fs_load $kd_f >"$TMPDIR/$kd_f.log" 2>&1 &
+		eval "kd_$kd_f=$!"
+	done
+	python3 "$TOP/tests/blkcheck" --threads 8 "$(device raw)" "$TMPDIR/check" \
+		>"$TMPDIR/check.log" 2>&1 &
+	kd_check=$!
+	goes_on 50 20 || echo "(no load before the fault)"
+	kd_start=$(date +%s)
+	kd_ok=0
+	fault "$1" || { kd_ok=1; echo "(the fault itself failed)"; }
+	until_true $((40 * slow)) all_live || { kd_ok=1; echo "(not live again)"; }
+	goes_on 50 40 || { kd_ok=1; echo "(no load after the fault)"; }
+	touch "$TMPDIR/check/stop"
+	wait $kd_check || kd_ok=1
+	# shellcheck disable=SC2154
+	wait "$kd_ext4" || { kd_ok=1; cat "$TMPDIR/ext4.log"; }
+	# shellcheck disable=SC2154
+	wait "$kd_xfs" || { kd_ok=1; cat "$TMPDIR/xfs.log"; }
+	cat "$TMPDIR/check.log"
+	tell "$1: $(head -1 "$TMPDIR/check.log"); files: $(wc -l <"$TMPDIR/ext4.sums") ext4, $(wc -l <"$TMPDIR/xfs.sums") xfs; $(($(date +%s) - kd_start)) s"
+	[ $kd_ok = 0 ] || { said 20; for kd_d in raw ext4 xfs; do echo "$kd_d: $(state $kd_d)"; done; }
+	return $kd_ok
+}
+whole() {	# FAULT: the file systems after it
+	for kd_f in ext4 xfs; do
+		step "$1: $kd_f is unmounted" timeout 100 umount "$TMPDIR/$kd_f" &&
+			step "$1: $kd_f has no fault" fs_check $kd_f &&
+			step "$1: $kd_f mounts" fs_mount $kd_f &&
+			step "$1: what was synced is there" fs_sums $kd_f || return
+	done
+}
+# The limit: attempts are used up, requests fail, what is mounted can be unmounted.
+limit() {
+	rm -rf "$TMPDIR/check"
+	mkdir "$TMPDIR/check"
+	attach_many reconnect_max=3 reconnect_delay_ms=200 || return
+	python3 "$TOP/tests/blkcheck" --errors "$(device raw)" "$TMPDIR/check" \
+		>"$TMPDIR/check.log" 2>&1 &
+	kd_check=$!
+	goes_on 50 20
+	step "limit: the target listens no more" set_to 0 $kd_target/portals/t/enable
+	for kd_d in raw ext4 xfs; do
+		step "limit: $kd_d has failed" until_true $((60 * slow)) is $kd_d failed
+	done
+	tell "last error: $(cat $kd_initiator/raw/last_error)"
+	step "limit: requests fail at once" refused timeout 10 dd if="$(device raw)" of=/dev/null bs=4k count=1 iflag=direct
+	echo x >"$TMPDIR/ext4/x" 2>/dev/null || :
+	step "limit: a sync fails" refused timeout 20 dd if=/dev/zero of="$TMPDIR/ext4/y" bs=4k count=1 conv=fsync
+	for kd_f in ext4 xfs; do
+		step "limit: $kd_f can be unmounted" timeout 60 umount "$TMPDIR/$kd_f"
+	done
+	step "limit: the target listens again" set_to 1 $kd_target/portals/t/enable
+	until_true 10 grep -qx listening $kd_target/portals/t/state
+	for kd_d in raw ext4 xfs; do
+		step "limit: $kd_d connects again" set_to 1 $kd_initiator/$kd_d/connect
+	done
+	sleep 1
+	touch "$TMPDIR/check/stop"
+	step "limit: each write is there, or is not if it failed" wait $kd_check
+	tell "limit: $(cat "$TMPDIR/check.log")"
+	for kd_f in ext4 xfs; do
+		step "limit: $kd_f mounts and replays its journal" fs_mount $kd_f &&
+			step "limit: and is unmounted" umount "$TMPDIR/$kd_f" &&
+			step "limit: and has no fault" fs_check $kd_f &&
+			step "limit: mounts" fs_mount $kd_f &&
+			step "limit: what was synced is there" fs_sums $kd_f || return
+	done
+}
+attach_many() {	# the same disks with other words; file systems are mounted afterwards
+	for kd_f in ext4 xfs; do
+		! on $kd_f || umount "$TMPDIR/$kd_f" || return
+	done
+	for kd_d in raw ext4 xfs; do
+		[ ! -d $kd_initiator/$kd_d ] || leave $kd_d || return
+		have $kd_d $kd_d queues=2 "$@" || return
+	done
+	for kd_f in ext4 xfs; do
+		[ ! -e "$TMPDIR/$kd_f.sums" ] || fs_mount $kd_f || return
+	done
+}
+faults() {	# ROUNDS [FAULT,FAULT...]
+	kd_rounds=${1:-1} kd_faults=$(echo "${2:-flap,cut,loss,portal,disk,reload,unplug-initiator,unplug-target,limit}" | tr , ' ')
+	mp ext4
+	mp xfs
+	must "three disks" null_disk 0 64
+	null_disk 1 64 discard=1
+	null_disk 2 96 cache_size=8
+	must "are exported" target_up
+	must "and connected" attach_many
+	mkdir -p "$TMPDIR/ext4" "$TMPDIR/xfs"
+	step "mkfs.ext4" mkfs.ext4 -q "$(device ext4)"
+	# That small it is for tests only, says mkfs.xfs.
+	step "mkfs.xfs" env TEST_DIR=/x TEST_DEV=/x QA_CHECK_FS=1 mkfs.xfs -q "$(device xfs)"
+	for kd_f in ext4 xfs; do
+		must "$kd_f mounts" fs_mount $kd_f
+		: >"$TMPDIR/$kd_f.sums"
+	done
+	kd_round=0
+	while [ $kd_round -lt "$kd_rounds" ] && [ "$failed" = 0 ]; do
+		kd_round=$((kd_round + 1))
+		for kd_fault in $kd_faults; do
+			possible "$kd_fault" || continue
+			if [ "$kd_fault" = limit ]; then
+				limit
+				attach_many
+			else
+				step "$kd_fault, round $kd_round: nothing was lost, doubled or torn" \
+					round "$kd_fault" "$kd_round" && whole "$kd_fault"
+			fi
+			[ "$failed" = 0 ] || break
+			# The disks do not fill.
+			for kd_f in ext4 xfs; do
+				rm -rf "$TMPDIR/$kd_f"/d*
+				: >"$TMPDIR/$kd_f.sums"
+			done
+		done
+	done
+	for kd_f in ext4 xfs; do
+		umount "$TMPDIR/$kd_f"
+	done
+	tell "$(cat $kd_initiator/raw/stats | tr '\n' ' ')"
+	each leave
+	step "the target is empty" target_down
+	for kd_i in 0 1 2; do no_null_disk $kd_i; done
+}
+
+configfs
+must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+empty=$(counts)
+must "kdblk_target.ko loads" insmod "$KO/kdblk_target.ko"
+must "kdblk.ko loads" insmod "$KO/kdblk.ko"
+for part; do
+	case $part in
+	*.ko) ;;
+	faults*) IFS=: read -r _ kd_x kd_y <<-END
+		$part
+		END
+		faults "$kd_x" "$kd_y" ;;
+	*) $part ;;
+	esac
+done
+step "kdblk.ko unloads" timeout 100 rmmod kdblk
+step "kdblk_target.ko unloads" timeout 100 rmmod kdblk_target
+step "queue pairs, memory, ids: all as before" until_true 60 all_gone
+step "kdapl.ko unloads" rmmod kdapl
+finish
