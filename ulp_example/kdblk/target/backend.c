@@ -4,6 +4,8 @@
  * What a block device does not do by a single bio, and everything a file does, runs in a
  * work item of the command.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/falloc.h>	/* needs types that the one above has */
@@ -230,7 +232,6 @@ static int kdt_file_rw(struct kdt_cmd *cmd)
 			file_start_write(file);
 			ret = file->f_op->write_iter(&iocb, &iter);
 			file_end_write(file);
-			/* What generic_write_sync() would have been called for. */
 		} else {
 			ret = file->f_op->read_iter(&iocb, &iter);
 		}
@@ -265,8 +266,9 @@ static int kdt_execute_file(struct kdt_cmd *cmd)
 	return err;
 }
 
-/* What takes long, in a work item of its own. An initiator on this machine may wait for it
- * to get memory back.
+/*
+ * What takes long, in a work item of its own. An initiator on this machine may wait for
+ * it to get memory back.
  */
 void kdt_execute_slow(struct kdt_cmd *cmd)
 {

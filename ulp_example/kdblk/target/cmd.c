@@ -10,6 +10,8 @@
  * commands answered before it on that queue. What holds a buffer of the pool, for which
  * others may wait, has one always.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/string.h>
@@ -44,7 +46,7 @@ int kdt_rx_post(struct kdt_queue *q, struct kdt_rx *rx)
 	if (likely(ret == DAT_SUCCESS))
 		return 0;
 	kdt_session_end(q->s, "cannot post a Receive");
-	return kdt_err(ret);
+	return kdblk_errno(ret);
 }
 
 static void kdt_flush(struct kdt_queue *q)

@@ -8,6 +8,8 @@
  * Parameters change only while the disk or portal is disabled; allow_any and allowed
  * always, for logins to come.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/ctype.h>
 #include <linux/module.h>
 #include <linux/slab.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* kdblk_target: exports block devices and files over kDAPL. The module itself. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/module.h>
 
 #include "target.h"
@@ -8,20 +10,6 @@ DEFINE_MUTEX(kdt_lock);
 LIST_HEAD(kdt_disks);
 struct workqueue_struct *kdt_io_wq;
 struct workqueue_struct *kdt_ctl_wq;
-
-int kdt_err(DAT_RETURN ret)
-{
-	if (ret == DAT_SUCCESS)
-		return 0;
-	switch (DAT_GET_TYPE(ret)) {
-	case DAT_PROVIDER_NOT_FOUND:		return -ENODEV;
-	case DAT_INSUFFICIENT_RESOURCES:	return -ENOMEM;
-	case DAT_INVALID_ADDRESS:		return -EADDRNOTAVAIL;
-	case DAT_CONN_QUAL_IN_USE:		return -EADDRINUSE;
-	case DAT_INTERNAL_ERROR:		return -ENODEV;	/* the device goes */
-	default:				return -EIO;
-	}
-}
 
 static int __init kdt_init(void)
 {

@@ -3,6 +3,8 @@
  * Memory the adapter may touch. All of it is registered when a portal or queue is set
  * up, so that nothing is allocated or registered for a command.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -37,7 +39,7 @@ int kdt_chunk_alloc(struct kdt_chunk *chunk, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz,
 	if (!chunk->va)
 		return -ENOMEM;
 	region.for_va = chunk->va;
-	return kdt_err(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, chunk->size, pz, rights,
+	return kdblk_errno(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, chunk->size, pz, rights,
 				       DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &chunk->lmr,
 				       &chunk->key, NULL, NULL, NULL));
 }

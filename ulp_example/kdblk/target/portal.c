@@ -3,6 +3,8 @@
  * Portals: where initiators connect. A portal outlives its IA: when that goes, all
  * sessions end, and the portal looks for it once a second.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -147,7 +149,7 @@ static int kdt_portal_query(struct kdt_portal *portal)
 	int err = -ENOMEM;
 
 	if (attr && provider)
-		err = kdt_err(dat_ia_query(portal->ia, NULL, DAT_IA_FIELD_ALL, attr,
+		err = kdblk_errno(dat_ia_query(portal->ia, NULL, DAT_IA_FIELD_ALL, attr,
 					   DAT_PROVIDER_FIELD_ALL, provider));
 	if (!err) {
 		portal->iwarp = provider->rdma_write_for_rdma_read_req;
@@ -170,19 +172,18 @@ static int kdt_portal_open(struct kdt_portal *portal)
 	lockdep_assert_held(&portal->lock);
 	portal->closing = false;
 	portal->ia_gone = false;
-	err = kdt_err(dat_ia_open(portal->ia_name, 16, &portal->async_evd, &portal->ia)) ?:
-	      kdt_err(dat_evd_modify_upcall(portal->async_evd, DAT_UPCALL_SINGLE_INSTANCE, &async,
+	err = kdblk_errno(dat_ia_open(portal->ia_name, 16, &portal->async_evd, &portal->ia)) ?:
+	      kdblk_errno(dat_evd_modify_upcall(portal->async_evd, DAT_UPCALL_SINGLE_INSTANCE, &async,
 					    DAT_UPCALL_INVOC_ANY)) ?:
 	      kdt_portal_query(portal) ?:
-	      kdt_err(dat_pz_create(portal->ia, &portal->pz));
+	      kdblk_errno(dat_pz_create(portal->ia, &portal->pz));
 	if (!err && !portal->iwarp)
 		err = kdt_pool_alloc(&portal->pool, portal->ia, portal->pz, portal->buffers,
-				     portal->max_io,
-				     DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+				     portal->max_io, KDBLK_LOCAL);
 	err = err ?:
-	      kdt_err(dat_evd_kcreate(portal->ia, KDT_BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &cr,
+	      kdblk_errno(dat_evd_kcreate(portal->ia, KDT_BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &cr,
 				      DAT_EVD_CR_FLAG, &portal->cr_evd)) ?:
-	      kdt_err(dat_psp_create(portal->ia, portal->port, portal->cr_evd,
+	      kdblk_errno(dat_psp_create(portal->ia, portal->port, portal->cr_evd,
 				     DAT_PSP_CONSUMER_FLAG, &portal->psp));
 	if (err) {
 		kdt_portal_close(portal, "the portal cannot be opened");

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Sessions and their queues, from the first connection to the end. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/bitmap.h>
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -7,7 +9,6 @@
 
 #include "target.h"
 
-#define KDT_LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
 #define KDT_MAX_READS	16	/* RDMA Reads under way at a time, on one queue */
 #define KDT_MAX_BATCH	16
 #define KDT_CHUNK	(256u << 10)
@@ -53,7 +54,7 @@ void kdt_session_refused(struct kdt_session *s)
 static void kdt_session_timer(struct work_struct *work)
 {
 	struct kdt_session *s = container_of(work, struct kdt_session, timer.work);
-	unsigned long due = READ_ONCE(s->heard) + 3 * s->keepalive;
+	unsigned long due;
 
 	if (test_bit(KDT_REFUSED, &s->bits)) {
 		kdt_session_end(s, "login refused");
@@ -146,7 +147,7 @@ static void kdt_rx_init(struct kdt_queue *q, struct kdt_rx *rx, struct kdblk_cmd
 static int kdt_queue_memory(struct kdt_queue *q)
 {
 	struct kdt_session *s = q->s;
-	int rights = KDT_LOCAL | (s->portal->iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0);
+	int rights = KDBLK_LOCAL | (s->portal->iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0);
 	u32 i, bufs = q->nrx + q->ncmds, each = max(KDT_CHUNK / q->inline_size, 1U);
 	DAT_IA_HANDLE ia = s->portal->ia;
 	struct kdblk_login_rsp *rsp;
@@ -162,7 +163,7 @@ static int kdt_queue_memory(struct kdt_queue *q)
 	if (!q->rx || !q->cmds || !q->chunks || !q->tags)
 		return -ENOMEM;
 	err = kdt_chunk_alloc(&q->head, ia, s->pz,
-			      q->nrx * sizeof(*wire) + q->ncmds * sizeof(*rsp), KDT_LOCAL);
+			      q->nrx * sizeof(*wire) + q->ncmds * sizeof(*rsp), KDBLK_LOCAL);
 	for (i = 0; i < q->nchunks && !err; i++)
 		err = kdt_chunk_alloc(&q->chunks[i], ia, s->pz, min(each, bufs - i * each) *
 				      (size_t)q->inline_size, rights);
@@ -213,7 +214,7 @@ static int kdt_queue_connectable(struct kdt_queue *q)
 	if (ret == DAT_SUCCESS)
 		ret = kdat_ep_serialise_posts(q->ep, DAT_TRUE);
 	if (ret != DAT_SUCCESS)
-		return kdt_err(ret);
+		return kdblk_errno(ret);
 	for (i = 0; i < q->nrx && !err; i++)
 		err = kdt_rx_post(q, &q->rx[i]);
 	return err;
@@ -526,7 +527,7 @@ u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login)
 		kdt_end_all(kdt_replaced_by, s, "the initiator has logged in again");
 		if (!s->pool) {
 			if (kdt_pool_alloc(&s->own_pool, portal->ia, s->pz, portal->buffers,
-					   portal->max_io, KDT_LOCAL |
+					   portal->max_io, KDBLK_LOCAL |
 					   DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
 				status = KDBLK_STATUS_RESOURCE;
 			s->pool = &s->own_pool;

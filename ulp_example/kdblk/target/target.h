@@ -22,10 +22,6 @@
 #ifndef _KDBLK_TARGET_H_
 #define _KDBLK_TARGET_H_
 
-#ifndef pr_fmt
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-#endif
-
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/completion.h>
@@ -39,6 +35,7 @@
 #include <dat2/kdat.h>
 #include <dat2/kdat_ext.h>
 
+#include "../common.h"
 #include "../proto.h"
 
 #define KDT_MAX_INLINE		65536
@@ -335,7 +332,6 @@ extern struct mutex kdt_lock;	/* what is known: kdt_disks, kdt_sessions, names *
 extern struct list_head kdt_disks;
 extern struct workqueue_struct *kdt_io_wq;	/* commands */
 extern struct workqueue_struct *kdt_ctl_wq;	/* connections, logins, portals: waits for ends */
-int kdt_err(DAT_RETURN ret);
 
 /* configfs.c */
 int kdt_configfs_init(void);
