@@ -373,6 +373,7 @@ static ssize_t kdt_portal_set(struct config_item *item, u32 *value, const char *
 	return count;
 }
 
+/* One number each, name by name. */
 #define KDT_PORTAL_NUMBER(name, min, max, multiple)					\
 static ssize_t kdt_portal_##name##_show(struct config_item *item, char *page)		\
 {											\

@@ -6,6 +6,7 @@
 
 #include "target.h"
 
+/* kdt_disks, names that are allowed, all sessions; set-up and logins only */
 DEFINE_MUTEX(kdt_lock);
 LIST_HEAD(kdt_disks);
 struct workqueue_struct *kdt_io_wq;

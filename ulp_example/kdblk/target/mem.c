@@ -27,6 +27,7 @@ int kdt_chunk_alloc(struct kdt_chunk *chunk, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz,
 		    int rights)
 {
 	DAT_REGION_DESCRIPTION region = {};
+	DAT_RETURN ret;
 
 	chunk->size = PAGE_ALIGN(size);
 	chunk->scattered = false;
@@ -39,9 +40,10 @@ int kdt_chunk_alloc(struct kdt_chunk *chunk, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz,
 	if (!chunk->va)
 		return -ENOMEM;
 	region.for_va = chunk->va;
-	return kdblk_errno(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, chunk->size, pz, rights,
-				       DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &chunk->lmr,
-				       &chunk->key, NULL, NULL, NULL));
+	ret = dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, chunk->size, pz, rights,
+			      DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &chunk->lmr,
+			      &chunk->key, NULL, NULL, NULL);
+	return kdblk_errno(ret);
 }
 
 void kdt_chunk_free(struct kdt_chunk *chunk)

@@ -150,7 +150,7 @@ static int kdt_portal_query(struct kdt_portal *portal)
 
 	if (attr && provider)
 		err = kdblk_errno(dat_ia_query(portal->ia, NULL, DAT_IA_FIELD_ALL, attr,
-					   DAT_PROVIDER_FIELD_ALL, provider));
+					       DAT_PROVIDER_FIELD_ALL, provider));
 	if (!err) {
 		portal->iwarp = provider->rdma_write_for_rdma_read_req;
 		portal->max_dtos = attr->max_dto_per_ep;
@@ -167,24 +167,31 @@ static int kdt_portal_open(struct kdt_portal *portal)
 {
 	const DAT_UPCALL_OBJECT async = { portal, kdt_async_upcall };
 	const DAT_UPCALL_OBJECT cr = { portal, kdt_cr_upcall };
+	DAT_RETURN ret;
 	int err;
 
 	lockdep_assert_held(&portal->lock);
 	portal->closing = false;
 	portal->ia_gone = false;
-	err = kdblk_errno(dat_ia_open(portal->ia_name, 16, &portal->async_evd, &portal->ia)) ?:
-	      kdblk_errno(dat_evd_modify_upcall(portal->async_evd, DAT_UPCALL_SINGLE_INSTANCE, &async,
-					    DAT_UPCALL_INVOC_ANY)) ?:
-	      kdt_portal_query(portal) ?:
-	      kdblk_errno(dat_pz_create(portal->ia, &portal->pz));
+	ret = dat_ia_open(portal->ia_name, 16, &portal->async_evd, &portal->ia);
+	if (ret == DAT_SUCCESS)
+		ret = dat_evd_modify_upcall(portal->async_evd, DAT_UPCALL_SINGLE_INSTANCE, &async,
+					    DAT_UPCALL_INVOC_ANY);
+	if (ret == DAT_SUCCESS)
+		ret = dat_pz_create(portal->ia, &portal->pz);
+	err = kdblk_errno(ret) ?: kdt_portal_query(portal);
+	/* iWARP: each session has its own, see struct kdt_session */
 	if (!err && !portal->iwarp)
 		err = kdt_pool_alloc(&portal->pool, portal->ia, portal->pz, portal->buffers,
 				     portal->max_io, KDBLK_LOCAL);
-	err = err ?:
-	      kdblk_errno(dat_evd_kcreate(portal->ia, KDT_BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &cr,
-				      DAT_EVD_CR_FLAG, &portal->cr_evd)) ?:
-	      kdblk_errno(dat_psp_create(portal->ia, portal->port, portal->cr_evd,
-				     DAT_PSP_CONSUMER_FLAG, &portal->psp));
+	if (!err) {
+		ret = dat_evd_kcreate(portal->ia, KDT_BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &cr,
+				      DAT_EVD_CR_FLAG, &portal->cr_evd);
+		if (ret == DAT_SUCCESS)
+			ret = dat_psp_create(portal->ia, portal->port, portal->cr_evd,
+					     DAT_PSP_CONSUMER_FLAG, &portal->psp);
+		err = kdblk_errno(ret);
+	}
 	if (err) {
 		kdt_portal_close(portal, "the portal cannot be opened");
 		return err;
