@@ -347,7 +347,8 @@ static void kdblk_free_queues(struct kdblk_disk *disk)
 static int kdblk_alloc_queues(struct kdblk_disk *disk)
 {
 	const struct kdblk_config *config = &disk->config;
-	u32 i, n = config->queues + config->poll_queues;
+	/* The block layer has no use for more than one for each CPU. */
+	u32 i, n = min(config->queues, nr_cpu_ids) + min(config->poll_queues, nr_cpu_ids);
 	int err = 0;
 
 	disk->queues = kvcalloc(n, sizeof(*disk->queues), GFP_KERNEL);
