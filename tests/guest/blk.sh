@@ -208,7 +208,6 @@ ops() {
 	step "it has the cache of the disk below" grep -q "write back" \
 		"/sys/block/$(cat $kd_initiator/d/device)/queue/write_cache"
 	step "and discards" test "$(queue d discard_max_bytes)" -gt 0
-	step "it has its serial" grep -rqs KD-0001 "/sys/block/$(cat $kd_initiator/d/device)/"
 	zeroes "$(device d)" "disk"
 	step "leaves" leave d
 	step "withdrawn" no_disk d
@@ -332,7 +331,7 @@ fs_check() {	# NAME: after umount
 	tail -20 "$TMPDIR/fsck"
 	return 1
 }
-fs_sums() { (cd "$TMPDIR/$1" && md5sum -c --quiet "$TMPDIR/$1.sums"); }
+fs_sums() { [ ! -s "$TMPDIR/$1.sums" ] || (cd "$TMPDIR/$1" && md5sum -c --quiet "$TMPDIR/$1.sums"); }
 fs_mount() { mount -t "$1" "$(device "$1")" "$TMPDIR/$1"; }
 
 fault() {	# NAME
@@ -413,7 +412,7 @@ limit() {
 	done
 	tell "last error: $(cat $kd_initiator/raw/last_error)"
 	step "limit: requests fail at once" refused timeout 10 dd if="$(device raw)" of=/dev/null bs=4k count=1 iflag=direct
-	echo x >"$TMPDIR/ext4/x" 2>/dev/null || :
+	dd if=/dev/zero of="$TMPDIR/ext4/x" bs=4k count=1 2>/dev/null || :
 	step "limit: a sync fails" refused timeout 20 dd if=/dev/zero of="$TMPDIR/ext4/y" bs=4k count=1 conv=fsync
 	for kd_f in ext4 xfs; do
 		step "limit: $kd_f can be unmounted" timeout 60 umount "$TMPDIR/$kd_f"
