@@ -229,7 +229,7 @@ static void kdt_login(struct kdt_cmd *cmd)
 		rsp->capacity = cpu_to_le64(disk->capacity);
 		rsp->block_size = cpu_to_le32(disk->block_size);
 		rsp->physical_block_size = cpu_to_le32(disk->physical_block_size);
-		rsp->max_io = cpu_to_le32(s->portal->max_io);
+		rsp->max_io = cpu_to_le32(s->portal->cfg_max_io);
 		rsp->max_range = cpu_to_le32(KDT_MAX_RANGE);
 		rsp->discard_granularity = cpu_to_le32(disk->discard_granularity);
 		rsp->queues = cpu_to_le16(s->queues);
@@ -341,7 +341,7 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 			return "an offset or length without a use";
 	} else {
 		if (wire->opcode == KDBLK_OP_READ || wire->opcode == KDBLK_OP_WRITE)
-			max = s->portal->max_io;
+			max = s->portal->cfg_max_io;
 		if (!length || length > max)
 			return "a length out of range";
 		if ((length | offset) & (disk->block_size - 1))

@@ -353,10 +353,9 @@ static ssize_t kdt_portal_ia_store(struct config_item *item, const char *page, s
 	return count;
 }
 
-static ssize_t kdt_portal_set(struct config_item *item, u32 *value, const char *page, size_t count,
-			      u32 min, u32 max, u32 multiple)
+static ssize_t kdt_portal_set(struct kdt_portal *portal, u32 *value, const char *page,
+			      size_t count, u32 min, u32 max, u32 multiple)
 {
-	struct kdt_portal *portal = to_portal(item);
 	u32 new;
 	int err = kstrtou32(page, 0, &new);
 
@@ -373,18 +372,17 @@ static ssize_t kdt_portal_set(struct config_item *item, u32 *value, const char *
 	return count;
 }
 
-/* One number each, name by name. */
 #define KDT_PORTAL_NUMBER(name, min, max, multiple)					\
 static ssize_t kdt_portal_##name##_show(struct config_item *item, char *page)		\
 {											\
-	return sysfs_emit(page, "%u\n", to_portal(item)->name);				\
+	return sysfs_emit(page, "%u\n", to_portal(item)->cfg_##name);				\
 }											\
-											\
 static ssize_t kdt_portal_##name##_store(struct config_item *item, const char *page,	\
 					 size_t count)					\
 {											\
-	return kdt_portal_set(item, &to_portal(item)->name, page, count, min, max,	\
-			      multiple);						\
+	struct kdt_portal *portal = to_portal(item);					\
+											\
+	return kdt_portal_set(portal, &portal->cfg_##name, page, count, min, max, multiple);	\
 }											\
 CONFIGFS_ATTR(kdt_portal_, name)
 

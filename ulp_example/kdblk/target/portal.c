@@ -182,13 +182,13 @@ static int kdt_portal_open(struct kdt_portal *portal)
 	err = kdblk_errno(ret) ?: kdt_portal_query(portal);
 	/* iWARP: each session has its own, see struct kdt_session */
 	if (!err && !portal->iwarp)
-		err = kdt_pool_alloc(&portal->pool, portal->ia, portal->pz, portal->buffers,
-				     portal->max_io, KDBLK_LOCAL);
+		err = kdt_pool_alloc(&portal->pool, portal->ia, portal->pz, portal->cfg_buffers,
+				     portal->cfg_max_io, KDBLK_LOCAL);
 	if (!err) {
 		ret = dat_evd_kcreate(portal->ia, KDT_BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &cr,
 				      DAT_EVD_CR_FLAG, &portal->cr_evd);
 		if (ret == DAT_SUCCESS)
-			ret = dat_psp_create(portal->ia, portal->port, portal->cr_evd,
+			ret = dat_psp_create(portal->ia, portal->cfg_port, portal->cr_evd,
 					     DAT_PSP_CONSUMER_FLAG, &portal->psp);
 		err = kdblk_errno(ret);
 	}
@@ -198,7 +198,7 @@ static int kdt_portal_open(struct kdt_portal *portal)
 	}
 	portal->state = KDT_PORTAL_LISTENING;
 	pr_info("portal %s: listening on %s, port %u\n", kdt_portal_name(portal), portal->ia_name,
-		portal->port);
+		portal->cfg_port);
 	return 0;
 }
 
@@ -246,12 +246,12 @@ void kdt_portal_init(struct kdt_portal *portal)
 	init_waitqueue_head(&portal->no_requests);
 	INIT_DELAYED_WORK(&portal->look, kdt_portal_look);
 	INIT_WORK(&portal->gone, kdt_portal_gone);
-	portal->port = KDBLK_PORT;
-	portal->depth = 128;
-	portal->queues = 16;
-	portal->max_io = 131072;
-	portal->buffers = 64;
-	portal->inline_size = 8192;
+	portal->cfg_port = KDBLK_PORT;
+	portal->cfg_depth = 128;
+	portal->cfg_queues = 16;
+	portal->cfg_max_io = 131072;
+	portal->cfg_buffers = 64;
+	portal->cfg_inline_size = 8192;
 }
 
 /**
@@ -277,7 +277,7 @@ int kdt_portal_enable(struct kdt_portal *portal)
 	}
 	if (err)
 		pr_err("portal %s: cannot listen on %s, port %u: %pe\n", kdt_portal_name(portal),
-		       portal->ia_name, portal->port, ERR_PTR(err));
+		       portal->ia_name, portal->cfg_port, ERR_PTR(err));
 	return err;
 }
 

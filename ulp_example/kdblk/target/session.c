@@ -194,7 +194,7 @@ static int kdt_queue_connectable(struct kdt_queue *q)
 	const DAT_EP_ATTR attr = {
 		.max_message_size = max_t(u32, sizeof(struct kdblk_cmd) + q->inline_size,
 					  sizeof(struct kdblk_login_rsp)),
-		.max_rdma_size = max(portal->max_io, q->inline_size),
+		.max_rdma_size = max(portal->cfg_max_io, q->inline_size),
 		.max_recv_dtos = q->nrx,
 		.max_request_dtos = 2 * q->ncmds,
 		.max_recv_iov = 2,
@@ -230,7 +230,7 @@ static int kdt_queue_create(struct kdt_session *s, u32 n, u32 depth)
 	q->s = s;
 	q->n = n;
 	q->depth = depth;
-	q->inline_size = s->portal->inline_size;
+	q->inline_size = s->portal->cfg_inline_size;
 	q->batch = clamp_t(u32, depth / 4, 1, KDT_MAX_BATCH);
 	q->nrx = depth + 1;
 	/* Twice batch, so that what the device has not told about yet holds up nobody. */
@@ -377,7 +377,7 @@ u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
 	u16 reason = 0;
 
 	/* Per context of a command two requests, and some that are not noticed yet. */
-	depth = min_t(u32, portal->depth, portal->max_dtos / 2 - 2 * KDT_MAX_BATCH - 1);
+	depth = min_t(u32, portal->cfg_depth, portal->max_dtos / 2 - 2 * KDT_MAX_BATCH - 1);
 	depth = min_t(u32, depth, le16_to_cpu(hello->depth));
 	s = n ? kdt_session_find(portal, le64_to_cpu(hello->session)) :
 		kdt_session_create(portal);
@@ -409,7 +409,7 @@ u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
 	yes.magic = cpu_to_le32(KDBLK_MAGIC);
 	yes.version = cpu_to_le16(KDBLK_VERSION);
 	yes.depth = cpu_to_le16(depth);
-	yes.inline_size = cpu_to_le32(portal->inline_size);
+	yes.inline_size = cpu_to_le32(portal->cfg_inline_size);
 	ret = dat_cr_accept(cr, s->queue[n]->ep, sizeof(yes), &yes);
 	if (ret != DAT_SUCCESS) {
 		kdt_session_end(s, "cannot accept a connection");
@@ -526,8 +526,8 @@ u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login)
 	if (status == KDBLK_STATUS_OK) {
 		kdt_end_all(kdt_replaced_by, s, "the initiator has logged in again");
 		if (!s->pool) {
-			if (kdt_pool_alloc(&s->own_pool, portal->ia, s->pz, portal->buffers,
-					   portal->max_io, KDBLK_LOCAL |
+			if (kdt_pool_alloc(&s->own_pool, portal->ia, s->pz, portal->cfg_buffers,
+					   portal->cfg_max_io, KDBLK_LOCAL |
 					   DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
 				status = KDBLK_STATUS_RESOURCE;
 			s->pool = &s->own_pool;
@@ -543,7 +543,7 @@ u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login)
 		set_bit(KDT_REFUSED, &s->bits);
 		return status;
 	}
-	s->queues = min_t(u32, le16_to_cpu(login->queues), portal->queues);
+	s->queues = min_t(u32, le16_to_cpu(login->queues), portal->cfg_queues);
 	s->keepalive = msecs_to_jiffies(le32_to_cpu(login->keepalive_ms));
 	s->heard = jiffies;
 	mutex_lock(&kdt_lock);

@@ -142,12 +142,13 @@ struct kdt_portal {
 	struct config_group group;
 	struct mutex lock;	/* the parameters, state, opening and closing */
 	char ia_name[DAT_NAME_MAX_LENGTH];
-	u32 port;
-	u32 depth;
-	u32 queues;
-	u32 max_io;
-	u32 buffers;
-	u32 inline_size;
+	/* the numbers of configfs */
+	u32 cfg_port;
+	u32 cfg_depth;
+	u32 cfg_queues;
+	u32 cfg_max_io;
+	u32 cfg_buffers;
+	u32 cfg_inline_size;
 	enum kdt_portal_state state;
 	int last_err;		/* of the last look for the IA, to log it once */
 	struct delayed_work look;
