@@ -9,6 +9,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/falloc.h>	/* needs types that the one above has */
+#include <linux/pgtable.h>
 #include <linux/preempt.h>
 #include <linux/sched/mm.h>
 #include <linux/uio.h>
@@ -213,32 +214,60 @@ static int kdt_execute_bdev(struct kdt_cmd *cmd)
 	return err;
 }
 
-static int kdt_file_rw(struct kdt_cmd *cmd)
+static int kdt_file_iter(struct kdt_cmd *cmd, struct iov_iter *iter, loff_t pos, bool write)
 {
 	struct file *file = cmd->q->s->disk->file;
-	bool write = cmd->opcode == KDBLK_OP_WRITE;
-	struct iov_iter iter;
 	struct kiocb iocb;
 	ssize_t ret;
 
-	iov_iter_bvec(&iter, write ? ITER_SOURCE : ITER_DEST, cmd->buf->bvec,
-		      kdt_buf_fill(cmd->buf, cmd->length), cmd->length);
 	init_sync_kiocb(&iocb, file);
-	iocb.ki_pos = cmd->offset;
+	iocb.ki_pos = pos;
 	if (cmd->flags & KDBLK_CMD_FUA)
 		iocb.ki_flags |= IOCB_DSYNC;
-	while (iov_iter_count(&iter)) {
+	while (iov_iter_count(iter)) {
 		if (write) {
 			file_start_write(file);
-			ret = file->f_op->write_iter(&iocb, &iter);
+			ret = file->f_op->write_iter(&iocb, iter);
 			file_end_write(file);
 		} else {
-			ret = file->f_op->read_iter(&iocb, &iter);
+			ret = file->f_op->read_iter(&iocb, iter);
 		}
 		if (ret <= 0)
 			return ret ?: -EIO;	/* the file has become shorter */
 	}
 	return 0;
+}
+
+static int kdt_file_rw(struct kdt_cmd *cmd)
+{
+	bool write = cmd->opcode == KDBLK_OP_WRITE;
+	struct iov_iter iter;
+
+	iov_iter_bvec(&iter, write ? ITER_SOURCE : ITER_DEST, cmd->buf->bvec,
+		      kdt_buf_fill(cmd->buf, cmd->length), cmd->length);
+	return kdt_file_iter(cmd, &iter, cmd->offset, write);
+}
+
+/* Zeroes by hand, where the file system cannot make them without a hole. */
+static int kdt_file_zeroes(struct kdt_cmd *cmd)
+{
+	struct bio_vec bvec[16];
+	struct iov_iter iter;
+	u32 i, n, done;
+	int err = 0;
+
+	for (i = 0; i < ARRAY_SIZE(bvec); i++) {
+		bvec[i].bv_page = ZERO_PAGE(0);
+		bvec[i].bv_len = PAGE_SIZE;
+		bvec[i].bv_offset = 0;
+	}
+	for (done = 0; done < cmd->length && !err; done += n) {
+		n = min_t(u32, cmd->length - done, ARRAY_SIZE(bvec) * PAGE_SIZE);
+		iov_iter_bvec(&iter, ITER_SOURCE, bvec, ARRAY_SIZE(bvec), n);
+		err = kdt_file_iter(cmd, &iter, cmd->offset + done, true);
+		cond_resched();
+	}
+	return err;
 }
 
 static int kdt_execute_file(struct kdt_cmd *cmd)
@@ -261,6 +290,8 @@ static int kdt_execute_file(struct kdt_cmd *cmd)
 	if (err == -EOPNOTSUPP && !(cmd->flags & KDBLK_CMD_NOUNMAP))
 		err = vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				    cmd->offset, cmd->length);
+	if (err == -EOPNOTSUPP)
+		err = kdt_file_zeroes(cmd);
 	if (!err && cmd->flags & KDBLK_CMD_FUA)
 		err = vfs_fsync_range(file, cmd->offset, cmd->offset + cmd->length - 1, 1);
 	return err;
