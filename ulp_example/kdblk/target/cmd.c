@@ -204,15 +204,19 @@ void kdt_begin(struct kdt_cmd *cmd)
 
 static void kdt_login(struct kdt_cmd *cmd)
 {
-	const struct kdblk_login *login = cmd->rx->buf.va;
+	struct kdblk_login copy, *login = &copy;
 	struct kdblk_login_rsp *rsp = cmd->rsp;
 	struct kdt_session *s = cmd->q->s;
 	struct kdt_disk *disk;
-	u32 keepalive = le32_to_cpu(login->keepalive_ms);
-	u32 queues = le16_to_cpu(login->queues);
-	size_t ilen = strnlen(login->initiator, KDBLK_NAME_LEN);
-	size_t dlen = strnlen(login->disk, KDBLK_NAME_LEN);
+	u32 keepalive, queues;
+	size_t ilen, dlen;
 
+	/* On iWARP the peer may be able to write to what it has sent. */
+	memcpy(login, cmd->rx->buf.va, sizeof(*login));
+	keepalive = le32_to_cpu(login->keepalive_ms);
+	queues = le16_to_cpu(login->queues);
+	ilen = strnlen(login->initiator, KDBLK_NAME_LEN);
+	dlen = strnlen(login->disk, KDBLK_NAME_LEN);
 	if (!ilen || ilen == KDBLK_NAME_LEN || !dlen || dlen == KDBLK_NAME_LEN ||
 	    memchr_inv(login->initiator + ilen, 0, KDBLK_NAME_LEN - ilen) ||
 	    memchr_inv(login->disk + dlen, 0, KDBLK_NAME_LEN - dlen) ||

@@ -11,6 +11,7 @@ DEFINE_MUTEX(kdt_lock);
 LIST_HEAD(kdt_disks);
 struct workqueue_struct *kdt_io_wq;
 struct workqueue_struct *kdt_ctl_wq;
+struct workqueue_struct *kdt_portal_wq;
 
 static int __init kdt_init(void)
 {
@@ -18,12 +19,13 @@ static int __init kdt_init(void)
 
 	/*
 	 * Commands may be what other memory is freed by. More than one workqueue, since
-	 * with memory short each has one thread to count on: a login, which waits for an
-	 * end, which waits for commands.
+	 * with memory short each has one thread to count on: a portal that closes waits for
+	 * logins, a login for an end, an end for commands.
 	 */
 	kdt_io_wq = alloc_workqueue("kdblk_target_io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	kdt_ctl_wq = alloc_workqueue("kdblk_target", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!kdt_io_wq || !kdt_ctl_wq)
+	kdt_portal_wq = alloc_workqueue("kdblk_target_portal", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!kdt_io_wq || !kdt_ctl_wq || !kdt_portal_wq)
 		goto out;
 	err = kdt_session_init();
 	if (err)
@@ -33,6 +35,8 @@ static int __init kdt_init(void)
 		return 0;
 	kdt_session_exit();
 out:
+	if (kdt_portal_wq)
+		destroy_workqueue(kdt_portal_wq);
 	if (kdt_ctl_wq)
 		destroy_workqueue(kdt_ctl_wq);
 	if (kdt_io_wq)
@@ -44,6 +48,7 @@ out:
 static void __exit kdt_exit(void)
 {
 	kdt_configfs_exit();
+	destroy_workqueue(kdt_portal_wq);
 	kdt_session_exit();
 	destroy_workqueue(kdt_ctl_wq);
 	destroy_workqueue(kdt_io_wq);

@@ -114,7 +114,7 @@ static void kdt_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOO
 	if (event->event_number != DAT_ASYNC_ERROR_IA_CATASTROPHIC)
 		return;
 	WRITE_ONCE(portal->ia_gone, true);
-	queue_work(kdt_ctl_wq, &portal->gone);
+	queue_work(kdt_portal_wq, &portal->gone);
 }
 
 /* Tolerates a portal that was opened in part. */
@@ -209,7 +209,7 @@ static void kdt_portal_wait(struct kdt_portal *portal, int err)
 			kdt_portal_name(portal), portal->ia_name, ERR_PTR(err));
 	portal->last_err = err;
 	portal->state = KDT_PORTAL_WAITING;
-	queue_delayed_work(kdt_ctl_wq, &portal->look, HZ);
+	queue_delayed_work(kdt_portal_wq, &portal->look, HZ);
 }
 
 static void kdt_portal_look(struct work_struct *work)

@@ -548,8 +548,8 @@ u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login)
 	s->heard = jiffies;
 	mutex_lock(&kdt_lock);
 	portal->half_open--;
-	set_bit(KDT_LIVE, &s->bits);	/* orders what is above, by the lock or by: */
-	smp_mb__after_atomic();
+	smp_mb__before_atomic();	/* pairs with test_bit_acquire() */
+	set_bit(KDT_LIVE, &s->bits);
 	mutex_unlock(&kdt_lock);
 	mod_delayed_work(kdt_ctl_wq, &s->timer, 3 * s->keepalive);
 	if (!kdt_dead(s))

@@ -40,7 +40,7 @@
 
 #define KDT_MAX_INLINE		65536
 #define KDT_MAX_RANGE		(64u << 20)	/* of one DISCARD or WRITE_ZEROES */
-#define KDT_MAX_HALF_OPEN	64		/* connections without a login, per portal */
+#define KDT_MAX_HALF_OPEN	16		/* connections without a login, per portal */
 #define KDT_LOGIN_MS		5000		/* so long they may last */
 
 struct kdt_cmd;
@@ -332,7 +332,8 @@ int kdt_rx_post(struct kdt_queue *q, struct kdt_rx *rx);
 extern struct mutex kdt_lock;	/* what is known: kdt_disks, kdt_sessions, names */
 extern struct list_head kdt_disks;
 extern struct workqueue_struct *kdt_io_wq;	/* commands */
-extern struct workqueue_struct *kdt_ctl_wq;	/* connections, logins, portals: waits for ends */
+extern struct workqueue_struct *kdt_ctl_wq;	/* connections and logins, which wait for ends */
+extern struct workqueue_struct *kdt_portal_wq;	/* portals, which wait for both */
 
 /* configfs.c */
 int kdt_configfs_init(void);
