@@ -18,7 +18,8 @@ nvme_export() {
 		ln -s $nvmet/subsystems/$subsystem $nvmet/ports/1/subsystems/$subsystem
 }
 nvme_connect() {	# one I/O queue per CPU, as kdblk has
-	mp nvme-rdma || return
+	# Paths of its own would be counted elsewhere, and cost.
+	mp nvme-core multipath=N && mp nvme-rdma || return
 	echo "transport=rdma,traddr=192.0.2.1,trsvcid=$port,nqn=$subsystem,queue_size=128" \
 		>/dev/nvme-fabrics && until_true 10 test -b /dev/nvme0n1
 }
