@@ -130,9 +130,14 @@ config() {
 	step "written" pattern "$(device d)" 3 256
 	step "read" matches "$(device d)" 3 256
 	step "leaves" leave d
-	case $where in net | one) ;; *) step "by IPv6" have d d address=2001:db8::2
+	# An adapter has one address, that of IPv4 if it is not named by the other.
+	[ "$where" = net ] || {
+		must "the target listens on its IPv6 address, too" portal t6 "2001:db8::${there##*.}"
+		step "connected by IPv6" have d d ia=2001:db8::1 address="2001:db8::${there##*.}"
 		step "read" matches "$(device d)" 3 256
-		step "leaves" leave d ;; esac
+		step "leaves" leave d
+		step "listens no more" no_portal t6
+	}
 	kd_n=0
 	while [ $kd_n -lt $((20 / slow)) ]; do
 		kd_n=$((kd_n + 1))
