@@ -26,7 +26,7 @@ case $KERNEL in
 *-kasan | *-lockdep | deb-*) slow=3 ;;
 *) slow=1 ;;
 esac
-counts() { rdma resource show | sed 's/^[0-9]*: //; s/ cq [0-9]*//'; }
+counts() { rdma resource show | sed 's/^[0-9]*: //; s/ cq [0-9]*//' | sort; }
 all_gone() { [ "$(counts)" = "$empty" ]; }
 said() { dmesg | tail -n "${1:-5}"; }
 
@@ -265,8 +265,10 @@ ops() {
 	rm "$TMPDIR/file"
 }
 
-# Faults. Three disks are in use all the time: one that tests/blkcheck writes to and knows the
-# contents of, one with ext4, and one with xfs.
+# Faults. Four disks are in use all the time: one that tests/blkcheck writes to and knows the
+# contents of, one with ext4, one with xfs; and one that is a file, which takes no write while
+# the file system that it is in is frozen.
+all="raw ext4 xfs file"
 links() {	# up|down
 	# shellcheck disable=SC2086
 	$n0 ip link set "$wire0" "$1"
@@ -290,18 +292,19 @@ plug() {	# SIDE
 disks_up() {
 	export_disk raw /dev/nullb0 allow_any=1 serial=raw &&
 		export_disk ext4 /dev/nullb1 allow_any=1 serial=ext4 &&
-		export_disk xfs /dev/nullb2 allow_any=1 serial=xfs
+		export_disk xfs /dev/nullb2 allow_any=1 serial=xfs &&
+		export_disk file "$TMPDIR/back/file" allow_any=1 serial=file
 }
 target_up() { disks_up && portal t "$b-1"; }
-target_down() { no_portal t && no_disk raw && no_disk ext4 && no_disk xfs; }
+target_down() { no_portal t && each no_disk; }
 on() { mountpoint -q "$TMPDIR/$1"; }
 each() {	# COMMAND...: with the name of each disk
-	for kd_d in raw ext4 xfs; do
+	for kd_d in $all; do
 		"$@" $kd_d || return
 	done
 }
 all_live() {
-	for kd_d in raw ext4 xfs; do
+	for kd_d in $all; do
 		is $kd_d live || return
 	done
 }
@@ -356,6 +359,13 @@ fault() {	# NAME
 	disk) set_to 0 $kd_target/disks/raw/enable && sleep 1 && set_to 1 $kd_target/disks/raw/enable ;;
 	reload) target_down && rmmod kdblk_target && sleep 1 && insmod "$KO/kdblk_target.ko" && target_up ;;
 	unplug-initiator) rdma link delete "$a" && sleep 1 && plug 0 ;;
+	# A write is at the target and does not end. The session does, and no other one begins
+	# before that write has ended, or it would overwrite what is newer.
+	frozen)
+		fsfreeze -f "$TMPDIR/back" && sleep 1 && rdma link delete "$a" && sleep 1 &&
+			plug 0 && until_true 20 is raw live && sleep 2 && refused is file live
+		kd_rc=$?
+		fsfreeze -u "$TMPDIR/back" && return $kd_rc ;;
 	unplug-target) rdma link delete "$b" && sleep 1 && plug $((${#where} == 3 && 1)) ;;
 	esac
 }
@@ -367,14 +377,16 @@ possible() {	# FAULT
 	unplug-target-*-one) return 1 ;;
 	esac
 }
+stat_of() { sed -n "s/^$2 //p" "$kd_initiator/$1/stats"; }	# DISK NAME
 round() {	# FAULT NUMBER
+	case $1 in frozen) kd_disk=file ;; *) kd_disk=raw ;; esac
 	rm -rf "$TMPDIR/check"
 	mkdir "$TMPDIR/check"
 	for kd_f in ext4 xfs; do
 		fs_load $kd_f >"$TMPDIR/$kd_f.log" 2>&1 &
 		eval "kd_$kd_f=$!"
 	done
-	python3 "$TOP/tests/blkcheck" --threads 8 "$(device raw)" "$TMPDIR/check" \
+	python3 "$TOP/tests/blkcheck" --threads 8 "$(device $kd_disk)" "$TMPDIR/check" \
 		>"$TMPDIR/check.log" 2>&1 &
 	kd_check=$!
 	goes_on 50 20 || echo "(no load before the fault)"
@@ -390,8 +402,8 @@ round() {	# FAULT NUMBER
 	# shellcheck disable=SC2154
 	wait "$kd_xfs" || { kd_ok=1; cat "$TMPDIR/xfs.log"; }
 	cat "$TMPDIR/check.log"
-	tell "$1: $(head -1 "$TMPDIR/check.log"); files: $(wc -l <"$TMPDIR/ext4.sums") ext4, $(wc -l <"$TMPDIR/xfs.sums") xfs; $(($(date +%s) - kd_start)) s"
-	[ $kd_ok = 0 ] || { said 20; for kd_d in raw ext4 xfs; do echo "$kd_d: $(state $kd_d)"; done; }
+	tell "$1: $(head -1 "$TMPDIR/check.log"); files: $(wc -l <"$TMPDIR/ext4.sums") ext4, $(wc -l <"$TMPDIR/xfs.sums") xfs; $(stat_of $kd_disk replayed) commands replayed; $(($(date +%s) - kd_start)) s"
+	[ $kd_ok = 0 ] || { said 20; for kd_d in $all; do echo "$kd_d: $(state $kd_d)"; done; }
 	return $kd_ok
 }
 whole() {	# FAULT: the file systems after it
@@ -412,7 +424,7 @@ limit() {
 	kd_check=$!
 	goes_on 50 20
 	step "limit: the target listens no more" set_to 0 $kd_target/portals/t/enable
-	for kd_d in raw ext4 xfs; do
+	for kd_d in $all; do
 		step "limit: $kd_d has failed" until_true $((60 * slow)) is $kd_d failed
 	done
 	tell "last error: $(cat $kd_initiator/raw/last_error)"
@@ -424,7 +436,7 @@ limit() {
 	done
 	step "limit: the target listens again" set_to 1 $kd_target/portals/t/enable
 	until_true 10 grep -qx listening $kd_target/portals/t/state
-	for kd_d in raw ext4 xfs; do
+	for kd_d in $all; do
 		step "limit: $kd_d connects again" set_to 1 $kd_initiator/$kd_d/connect
 	done
 	sleep 1
@@ -443,7 +455,7 @@ attach_many() {	# the same disks with other words; file systems are mounted afte
 	for kd_f in ext4 xfs; do
 		! on $kd_f || umount "$TMPDIR/$kd_f" || return
 	done
-	for kd_d in raw ext4 xfs; do
+	for kd_d in $all; do
 		[ ! -d $kd_initiator/$kd_d ] || leave $kd_d || return
 		have $kd_d $kd_d queues=2 "$@" || return
 	done
@@ -452,12 +464,17 @@ attach_many() {	# the same disks with other words; file systems are mounted afte
 	done
 }
 faults() {	# ROUNDS [FAULT,FAULT...]
-	kd_rounds=${1:-1} kd_faults=$(echo "${2:-flap,cut,loss,portal,disk,reload,unplug-initiator,unplug-target,limit}" | tr , ' ')
+	kd_rounds=${1:-1} kd_faults=$(echo "${2:-flap,cut,loss,portal,disk,reload,unplug-initiator,unplug-target,frozen,limit}" | tr , ' ')
 	mp ext4
 	mp xfs
 	must "three disks" null_disk 0 64
 	null_disk 1 64 discard=1
 	null_disk 2 96 cache_size=8
+	null_disk 3 64
+	mkdir "$TMPDIR/back"
+	mkfs.ext4 -q /dev/nullb3
+	mount -t ext4 /dev/nullb3 "$TMPDIR/back"
+	must "and a file" truncate -s 32M "$TMPDIR/back/file"
 	must "are exported" target_up
 	must "and connected" attach_many
 	mkdir -p "$TMPDIR/ext4" "$TMPDIR/xfs"
@@ -494,7 +511,8 @@ faults() {	# ROUNDS [FAULT,FAULT...]
 	tell "$(cat $kd_initiator/raw/stats | tr '\n' ' ')"
 	each leave
 	step "the target is empty" target_down
-	for kd_i in 0 1 2; do no_null_disk $kd_i; done
+	umount "$TMPDIR/back"
+	for kd_i in 0 1 2 3; do no_null_disk $kd_i; done
 }
 
 configfs
@@ -514,6 +532,7 @@ for part; do
 done
 step "kdblk.ko unloads" timeout 100 rmmod kdblk
 step "kdblk_target.ko unloads" timeout 100 rmmod kdblk_target
-step "queue pairs, memory, ids: all as before" until_true 60 all_gone
+until_true 60 all_gone || { echo "before: $empty"; echo "now: $(counts)"; }
+step "queue pairs, memory, ids: all as before" all_gone
 step "kdapl.ko unloads" rmmod kdapl
 finish
