@@ -1,0 +1,705 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The hostile target: a disk in memory, served as it should be but for one thing, which is
+ * done so many times, or always. One thread does everything.
+ */
+#include <linux/kthread.h>
+#include <linux/minmax.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+
+#include "kdblkfuzz.h"
+
+#define DISK		(16u << 20)
+#define MAX_LINKS	16
+#define QUEUES		2
+
+enum act {
+	GOOD,
+	/* accept */
+	ACCEPT_DEPTH_0, ACCEPT_DEPTH_MORE, ACCEPT_INLINE_0, ACCEPT_INLINE_HUGE, ACCEPT_MAGIC,
+	ACCEPT_VERSION, ACCEPT_RESERVED, ACCEPT_EMPTY, ACCEPT_LEAVE, REJECT_EMPTY, REJECT_JUNK,
+	REJECT_REASON, SILENCE,
+	/* login */
+	LOGIN_SILENT, LOGIN_SHORT, LOGIN_EMPTY, LOGIN_LONG, LOGIN_TAG, LOGIN_OPCODE,
+	LOGIN_RESERVED, LOGIN_TWICE, LOGIN_STATUS, LOGIN_INVALIDATE, LOGIN_LEAVE, GEO,
+	/* answer */
+	TAG_UNKNOWN, TAG_IDLE, TAG_ADMIN, TWICE, OPCODE, RESERVED, SIZE, NO_INVALIDATION,
+	OTHER_KEY, MUTE, STATUS, LEAVE, LATE_WRITE, LATE_READ, WRONG_WAY, BEYOND, STEAL, FLOOD,
+	EARLY, RANDOM,
+	/* keepalive */
+	ALIVE_MUTE, ALIVE_OPCODE, ALIVE_TWICE, ALIVE_LONG, ALIVE_RESERVED,
+};
+
+enum geo {
+	CAPACITY, BLOCK, PHYSICAL, MAX_IO, MAX_RANGE, GRANULARITY, GRANTED, FLAGS, SESSION,
+	TAIL, SERIAL, JUNK,
+};
+
+static const struct {
+	const char *name;
+	enum act act;
+	u64 arg, field;
+} acts[] = {
+	{ "good", GOOD },
+	{ "accept-depth-0", ACCEPT_DEPTH_0 },
+	{ "accept-depth-more", ACCEPT_DEPTH_MORE },
+	{ "accept-inline-0", ACCEPT_INLINE_0 },
+	{ "accept-magic", ACCEPT_MAGIC },
+	{ "accept-version", ACCEPT_VERSION },
+	{ "accept-reserved", ACCEPT_RESERVED },
+	{ "accept-empty", ACCEPT_EMPTY },
+	{ "accept-leave", ACCEPT_LEAVE },
+	{ "reject-empty", REJECT_EMPTY },
+	{ "reject-junk", REJECT_JUNK },
+	{ "reject-format", REJECT_REASON, KDBLK_REFUSE_FORMAT },
+	{ "reject-version", REJECT_REASON, KDBLK_REFUSE_VERSION },
+	{ "reject-session", REJECT_REASON, KDBLK_REFUSE_SESSION },
+	{ "reject-again", REJECT_REASON, KDBLK_REFUSE_RESOURCES },
+	{ "reject-777", REJECT_REASON, 777 },
+	{ "silence", SILENCE },
+	{ "login-silent", LOGIN_SILENT },
+	{ "login-short", LOGIN_SHORT },
+	{ "login-empty", LOGIN_EMPTY },
+	{ "login-long", LOGIN_LONG },
+	{ "login-tag", LOGIN_TAG },
+	{ "login-opcode", LOGIN_OPCODE },
+	{ "login-reserved", LOGIN_RESERVED },
+	{ "login-status-1", LOGIN_STATUS, KDBLK_STATUS_IO },
+	{ "login-status-7", LOGIN_STATUS, KDBLK_STATUS_RESOURCE },
+	{ "login-status-64", LOGIN_STATUS, KDBLK_STATUS_NO_DISK },
+	{ "login-status-65", LOGIN_STATUS, KDBLK_STATUS_DENIED },
+	{ "login-status-777", LOGIN_STATUS, 777 },
+	{ "login-invalidate", LOGIN_INVALIDATE },
+	{ "login-leave", LOGIN_LEAVE },
+	{ "geo-capacity-0", GEO, 0, CAPACITY },
+	{ "geo-capacity-odd", GEO, DISK - 100, CAPACITY },
+	{ "geo-capacity-negative", GEO, -512ull, CAPACITY },
+	{ "geo-block-0", GEO, 0, BLOCK },
+	{ "geo-block-1", GEO, 1, BLOCK },
+	{ "geo-block-1024", GEO, 1024, BLOCK },
+	{ "geo-block-ffffffff", GEO, 0xffffffff, BLOCK },
+	{ "geo-physical-0", GEO, 0, PHYSICAL },
+	{ "geo-physical-3000", GEO, 3000, PHYSICAL },
+	{ "geo-physical-80000000", GEO, 0x80000000, PHYSICAL },
+	{ "geo-max-io-0", GEO, 0, MAX_IO },
+	{ "geo-max-io-512", GEO, 512, MAX_IO },
+	{ "geo-max-io-odd", GEO, 65537, MAX_IO },
+	{ "geo-max-io-ffffffff", GEO, 0xffffffff, MAX_IO },
+	{ "geo-max-range-0", GEO, 0, MAX_RANGE },
+	{ "geo-max-range-odd", GEO, 1000, MAX_RANGE },
+	{ "geo-granularity-0", GEO, 0, GRANULARITY },
+	{ "geo-granularity-odd", GEO, 1000, GRANULARITY },
+	{ "geo-queues-0", GEO, 0, GRANTED },
+	{ "geo-queues-more", GEO, 255, GRANTED },
+	{ "geo-flags", GEO, 0x8000, FLAGS },
+	{ "geo-session-0", GEO, 0, SESSION },
+	{ "geo-reserved-first", GEO, 0, TAIL },
+	{ "geo-reserved-last", GEO, 39, TAIL },
+	{ "geo-serial", GEO, 0, SERIAL },
+	/* strange, but not senseless: no more is wanted than that nothing breaks */
+	{ "odd-login-twice", LOGIN_TWICE },
+	{ "odd-inline-huge", ACCEPT_INLINE_HUGE },
+	{ "odd-capacity-huge", GEO, 0x7ffffffffffffe00ull, CAPACITY },
+	{ "odd-physical-1m", GEO, 1 << 20, PHYSICAL },
+	{ "odd-max-range-huge", GEO, 0xfffffe00, MAX_RANGE },
+	{ "odd-granularity-1536", GEO, 1536, GRANULARITY },
+	{ "odd-granularity-huge", GEO, 0xfffffe00, GRANULARITY },
+	{ "odd-junk", GEO, 0, JUNK },
+	{ "answer-tag-unknown", TAG_UNKNOWN, 0x1234 },
+	{ "answer-tag-depth", TAG_UNKNOWN, FZ_DEPTH },
+	{ "answer-tag-idle", TAG_IDLE },
+	{ "answer-tag-admin", TAG_ADMIN },
+	{ "answer-twice", TWICE },
+	{ "answer-opcode", OPCODE },
+	{ "answer-reserved-first", RESERVED, 0 },
+	{ "answer-reserved-last", RESERVED, 10 },
+	{ "answer-size-0", SIZE, 0 },
+	{ "answer-size-8", SIZE, 8 },
+	{ "answer-size-15", SIZE, 15 },
+	{ "answer-size-17", SIZE, 17 },
+	{ "answer-size-128", SIZE, 128 },
+	{ "answer-size-129", SIZE, 129 },
+	{ "answer-size-60000", SIZE, 60000 },
+	{ "answer-without-invalidation", NO_INVALIDATION },
+	{ "answer-other-key", OTHER_KEY },
+	{ "answer-mute", MUTE },
+	{ "answer-leave", LEAVE },
+	{ "answer-late-write", LATE_WRITE },
+	{ "answer-late-read", LATE_READ },
+	{ "answer-wrong-way", WRONG_WAY },
+	{ "answer-beyond", BEYOND },
+	{ "answer-steal", STEAL },
+	{ "answer-flood", FLOOD },
+	{ "answer-early", EARLY },
+	{ "answer-status-777", STATUS, 777 },
+	{ "answer-status-again", STATUS, KDBLK_STATUS_RESOURCE },
+	{ "answer-random", RANDOM },
+	{ "alive-mute", ALIVE_MUTE },
+	{ "alive-opcode", ALIVE_OPCODE },
+	{ "alive-twice", ALIVE_TWICE },
+	{ "alive-long", ALIVE_LONG },
+	{ "alive-reserved", ALIVE_RESERVED },
+};
+
+static struct {
+	struct mutex lock;	/* all of it */
+	struct task_struct *task;
+	DAT_EVD_HANDLE cr_evd;
+	DAT_PSP_HANDLE psp;
+	struct list_head links;
+	DAT_CR_HANDLE unanswered[16];
+	u32 nunanswered;
+	u32 nlinks;
+	u8 *disk;
+	u64 session;
+	u32 number;		/* of what is done */
+	u32 times;		/* it is still done; ~0: always */
+	u32 done;
+} tgt = { .lock = __MUTEX_INITIALIZER(tgt.lock), .links = LIST_HEAD_INIT(tgt.links) };
+
+/* Is it this one's turn to go wrong? */
+static bool now(enum act act)
+{
+	if (acts[tgt.number].act != act || !tgt.times)
+		return false;
+	if (tgt.times != ~0)
+		tgt.times--;
+	tgt.done++;
+	return true;
+}
+
+static u64 arg(void)
+{
+	return acts[tgt.number].arg;
+}
+
+static void leave(struct fz_link *link)
+{
+	dat_ep_disconnect(link->ep, DAT_CLOSE_ABRUPT_FLAG);
+}
+
+static void answer_admin(struct fz_link *link, u8 opcode, u32 size)
+{
+	struct kdblk_rsp rsp[9] = { { .tag = cpu_to_le16(KDBLK_TAG_ADMIN), .opcode = opcode } };
+
+	if (now(ALIVE_MUTE))
+		return;
+	if (now(ALIVE_OPCODE))
+		rsp->opcode = KDBLK_OP_READ;
+	if (now(ALIVE_RESERVED))
+		rsp->reserved[3] = 1;
+	if (now(ALIVE_LONG))
+		size = sizeof(struct kdblk_login_rsp);
+	if (now(ALIVE_TWICE))
+		fz_send(link, rsp, size);
+	fz_send(link, rsp, size);
+}
+
+static void mangle(struct kdblk_login_rsp *rsp)
+{
+	u64 n = arg();
+	u32 i;
+
+	switch ((enum geo)acts[tgt.number].field) {
+	case CAPACITY:
+		rsp->capacity = cpu_to_le64(n);
+		break;
+	case BLOCK:
+		rsp->block_size = cpu_to_le32(n);
+		break;
+	case PHYSICAL:
+		rsp->physical_block_size = cpu_to_le32(n);
+		break;
+	case MAX_IO:
+		rsp->max_io = cpu_to_le32(n);
+		break;
+	case MAX_RANGE:
+		rsp->max_range = cpu_to_le32(n);
+		break;
+	case GRANULARITY:
+		rsp->discard_granularity = cpu_to_le32(n);
+		break;
+	case GRANTED:
+		rsp->queues = cpu_to_le16(n);
+		break;
+	case FLAGS:
+		rsp->flags |= cpu_to_le16(n);
+		break;
+	case SESSION:
+		rsp->session = cpu_to_le64(n);
+		break;
+	case TAIL:
+		rsp->reserved[n] = 1;
+		break;
+	case SERIAL:
+		memset(rsp->serial, 'x', sizeof(rsp->serial));
+		break;
+	case JUNK:
+		for (i = 1 + fz_rnd(4); i; i--)
+			((u8 *)rsp)[16 + fz_rnd(sizeof(*rsp) - 16)] ^= 1 << fz_rnd(8);
+		break;
+	}
+}
+
+static void answer_login(struct fz_link *link, const struct kdblk_login *login)
+{
+	struct kdblk_login_rsp rsp[2] = { {
+		.rsp.tag = cpu_to_le16(KDBLK_TAG_ADMIN),
+		.rsp.opcode = KDBLK_OP_LOGIN,
+		.session = cpu_to_le64(++tgt.session),
+		.capacity = cpu_to_le64(DISK),
+		.block_size = cpu_to_le32(512),
+		.physical_block_size = cpu_to_le32(4096),
+		.max_io = cpu_to_le32(FZ_IO),
+		.max_range = cpu_to_le32(1 << 20),
+		.discard_granularity = cpu_to_le32(4096),
+		.queues = min(login->queues, cpu_to_le16(QUEUES)),
+		.flags = cpu_to_le16(KDBLK_DISK_CACHE | KDBLK_DISK_DISCARD |
+				     KDBLK_DISK_WRITE_ZEROES),
+		.serial = "hostile",
+	} };
+	u32 size = sizeof(*rsp);
+
+	rsp->queues = cpu_to_le16(min_t(u16, le16_to_cpu(login->queues), QUEUES));
+	if (now(LOGIN_SILENT))
+		return;
+	if (now(LOGIN_LEAVE)) {
+		leave(link);
+		return;
+	}
+	if (now(LOGIN_INVALIDATE)) {
+		fz_send_invalidate(link, rsp, size, fz_rnd(1 << 16));
+		return;
+	}
+	if (now(LOGIN_SHORT))
+		size = sizeof(rsp->rsp);
+	if (now(LOGIN_EMPTY))
+		size = 0;
+	if (now(LOGIN_LONG))
+		size++;
+	if (now(LOGIN_TAG))
+		rsp->rsp.tag = 0;
+	if (now(LOGIN_OPCODE))
+		rsp->rsp.opcode = KDBLK_OP_KEEPALIVE;
+	if (now(LOGIN_RESERVED))
+		rsp->rsp.reserved[0] = 1;
+	if (now(LOGIN_STATUS)) {
+		rsp->rsp.status = cpu_to_le16(arg());
+		size = sizeof(rsp->rsp);
+	}
+	if (now(GEO))
+		mangle(rsp);
+	if (now(LOGIN_TWICE))
+		fz_send(link, rsp, size);
+	fz_send(link, rsp, size);
+}
+
+/* Lies at random, on top of what was done. */
+static void answer_random(struct fz_link *link, struct kdblk_rsp *rsp, bool lent, u32 rkey)
+{
+	u8 msg[256] = {};
+	u32 size = sizeof(*rsp), n;
+
+	if (fz_rnd(3))
+		for (n = 1 + fz_rnd(3); n; n--)
+			((u8 *)rsp)[fz_rnd(sizeof(*rsp))] ^= 1 << fz_rnd(8);
+	if (!fz_rnd(4))
+		size = fz_rnd(140);
+	if (!fz_rnd(4))
+		lent = !lent;
+	if (!fz_rnd(4))
+		rkey ^= 1 << fz_rnd(fz_rnd(2) ? 8 : 32);
+	memcpy(msg, rsp, sizeof(*rsp));
+	for (n = fz_rnd(4) ? 1 : fz_rnd(5); n; n--) {
+		if (lent)
+			fz_send_invalidate(link, msg, size, rkey);
+		else
+			fz_send(link, msg, size);
+	}
+	if (!fz_rnd(8))
+		leave(link);
+}
+
+static void answer(struct fz_link *link, u32 tag)
+{
+	struct kdblk_cmd *cmd = &link->cmds[tag];
+	struct kdblk_rsp rsp[64] = { { .tag = cpu_to_le16(tag), .opcode = cmd->opcode } };
+	u32 rkey = le32_to_cpu(cmd->rkey), size = sizeof(*rsp), n;
+	u64 address = le64_to_cpu(cmd->address);
+	bool lent = cmd->opcode == KDBLK_OP_READ ||
+		    (cmd->opcode == KDBLK_OP_WRITE && !(cmd->flags & KDBLK_CMD_INLINE));
+	bool write = cmd->opcode == KDBLK_OP_WRITE;
+
+	if (now(MUTE))
+		return;
+	if (now(LEAVE)) {
+		leave(link);
+		return;
+	}
+	if (fz_rnd(4) == 0 && now(RANDOM)) {
+		answer_random(link, rsp, lent, rkey);
+		return;
+	}
+	if (now(FLOOD)) {
+		for (n = 0; n < 100; n++)
+			fz_send(link, rsp, size);
+	}
+	if (now(TAG_UNKNOWN))
+		rsp->tag = cpu_to_le16(arg());
+	if (now(TAG_IDLE))
+		rsp->tag = cpu_to_le16((tag + FZ_DEPTH / 2) % FZ_DEPTH);
+	if (now(TAG_ADMIN))
+		rsp->tag = cpu_to_le16(KDBLK_TAG_ADMIN);
+	if (now(OPCODE))
+		rsp->opcode ^= 1;
+	if (now(RESERVED))
+		rsp->reserved[arg()] = 1;
+	if (now(STATUS))
+		rsp->status = cpu_to_le16(arg());
+	if (now(SIZE)) {
+		u8 *msg = kzalloc(max_t(u32, arg(), sizeof(*rsp)), GFP_KERNEL);
+
+		if (msg) {
+			memcpy(msg, rsp, sizeof(*rsp));
+			if (lent)
+				fz_send_invalidate(link, msg, arg(), rkey);
+			else
+				fz_send(link, msg, arg());
+		}
+		kfree(msg);
+		return;
+	}
+	/* Memory that is not ours, in one way or the other; what comes back counts. */
+	if (lent && now(WRONG_WAY))
+		fz_rdma(link, write, tag, 512, address, rkey, FZ_DEPTH);
+	if (lent && now(BEYOND))
+		fz_rdma(link, !write, tag, 512, address + le32_to_cpu(cmd->length) - 511, rkey,
+			FZ_DEPTH);
+	if (now(STEAL))
+		fz_rdma(link, fz_rnd(2), tag, 512, fz_rnd(2) ? 0 : (uintptr_t)fz_listen,
+			fz_rnd(64) << 8 | fz_rnd(256), FZ_DEPTH);
+	if (lent && now(NO_INVALIDATION))
+		lent = false;
+	if (lent && now(OTHER_KEY))
+		rkey ^= 1 + fz_rnd(255);
+	if (now(TWICE))
+		fz_send(link, rsp, size);
+	if (lent)
+		fz_send_invalidate(link, rsp, size, rkey);
+	else
+		fz_send(link, rsp, size);
+	if (lent && !write && now(LATE_WRITE))
+		fz_rdma(link, true, tag, 512, address, rkey, FZ_DEPTH);
+	if (lent && write && now(LATE_READ))
+		fz_rdma(link, false, tag, 512, address, rkey, FZ_DEPTH);
+}
+
+static void moved(struct fz_link *link, u32 tag, bool ok)
+{
+	struct kdblk_cmd *cmd;
+
+	if (tag >= FZ_DEPTH) {
+		if (ok)
+			fz_fail("%s: RDMA at memory that is not lent works",
+				acts[tgt.number].name);
+		return;
+	}
+	cmd = &link->cmds[tag];
+	if (!ok || cmd->opcode != KDBLK_OP_WRITE)
+		return;
+	memcpy(tgt.disk + le64_to_cpu(cmd->offset), link->data.va + tag * FZ_IO,
+	       le32_to_cpu(cmd->length));
+	answer(link, tag);
+}
+
+static const char *what_is_wrong(const struct kdblk_cmd *cmd, u32 length)
+{
+	u32 n = le32_to_cpu(cmd->length);
+	u64 offset = le64_to_cpu(cmd->offset);
+
+	if (length < sizeof(*cmd) || length != sizeof(*cmd) + (cmd->flags & KDBLK_CMD_INLINE ?
+							       n : 0))
+		return "size";
+	if (le16_to_cpu(cmd->tag) >= FZ_DEPTH)
+		return "tag";
+	if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)))
+		return "reserved";
+	if (offset > DISK || n > DISK - offset)
+		return "range";
+	if ((cmd->opcode == KDBLK_OP_READ || cmd->opcode == KDBLK_OP_WRITE) && n > FZ_IO)
+		return "length";
+	return NULL;
+}
+
+static void heard(struct fz_link *link, const void *msg, u32 length)
+{
+	const struct kdblk_cmd *cmd = msg;
+	const char *wrong;
+	u64 offset;
+	u32 tag, n;
+
+	if (length >= sizeof(*cmd) && cmd->opcode == KDBLK_OP_LOGIN) {
+		answer_login(link, (const void *)(cmd + 1));
+		return;
+	}
+	if (length >= sizeof(*cmd) && cmd->opcode == KDBLK_OP_KEEPALIVE) {
+		answer_admin(link, cmd->opcode, sizeof(struct kdblk_rsp));
+		return;
+	}
+	wrong = what_is_wrong(cmd, length);
+	if (wrong) {
+		/* Where the geometry was a lie, what follows is no fault of the initiator. */
+		if (acts[tgt.number].act != GEO)
+			fz_fail("the initiator sends a command with a wrong %s", wrong);
+		leave(link);
+		return;
+	}
+	tag = le16_to_cpu(cmd->tag);
+	offset = le64_to_cpu(cmd->offset);
+	n = le32_to_cpu(cmd->length);
+	link->cmds[tag] = *cmd;
+	if (now(EARLY)) {	/* before anything was done, and all the others, too */
+		struct kdblk_rsp rsp = { .opcode = cmd->opcode };
+
+		for (tag = 0; tag < FZ_DEPTH; tag++) {
+			rsp.tag = cpu_to_le16(tag);
+			fz_send(link, &rsp, sizeof(rsp));
+		}
+		return;
+	}
+	switch (cmd->opcode) {
+	case KDBLK_OP_READ:
+		memcpy(link->data.va + tag * FZ_IO, tgt.disk + offset, n);
+		fz_rdma(link, true, tag, n, le64_to_cpu(cmd->address), le32_to_cpu(cmd->rkey), tag);
+		break;
+	case KDBLK_OP_WRITE:
+		if (!(cmd->flags & KDBLK_CMD_INLINE)) {
+			fz_rdma(link, false, tag, n, le64_to_cpu(cmd->address),
+				le32_to_cpu(cmd->rkey), tag);
+			return;
+		}
+		memcpy(tgt.disk + offset, cmd + 1, n);
+		break;
+	case KDBLK_OP_DISCARD:
+	case KDBLK_OP_WRITE_ZEROES:
+		memset(tgt.disk + offset, 0, n);
+		break;
+	}
+	answer(link, tag);
+}
+
+static void reject(DAT_CR_HANDLE cr, const void *pdata, u32 size)
+{
+	dat_cr_reject(cr, size, (DAT_PVOID)pdata);
+}
+
+static void requested(DAT_CR_HANDLE cr)
+{
+	struct kdblk_accept yes = {
+		.magic = cpu_to_le32(KDBLK_MAGIC),
+		.version = cpu_to_le16(KDBLK_VERSION),
+		.inline_size = cpu_to_le32(FZ_INLINE),
+	};
+	struct kdblk_reject no = {
+		.magic = cpu_to_le32(KDBLK_MAGIC),
+		.version = cpu_to_le16(KDBLK_VERSION),
+		.reason = cpu_to_le16(KDBLK_REFUSE_RESOURCES),
+	};
+	u8 junk[60];
+	u32 size = sizeof(yes);
+	struct kdblk_connect hello;
+	struct fz_link *link;
+	DAT_CR_PARAM cp;
+	bool gone;
+
+	if (dat_cr_query(cr, DAT_CR_FIELD_ALL, &cp) != DAT_SUCCESS ||
+	    cp.private_data_size < sizeof(hello)) {
+		reject(cr, NULL, 0);
+		return;
+	}
+	memcpy(&hello, cp.private_data, sizeof(hello));
+	if (now(SILENCE)) {
+		if (tgt.nunanswered < ARRAY_SIZE(tgt.unanswered))
+			tgt.unanswered[tgt.nunanswered++] = cr;
+		else
+			reject(cr, NULL, 0);
+		return;
+	}
+	if (now(REJECT_EMPTY)) {
+		reject(cr, NULL, 0);
+		return;
+	}
+	if (now(REJECT_JUNK)) {
+		fz_rnd_bytes(junk, sizeof(junk));
+		reject(cr, junk, 1 + fz_rnd(sizeof(junk)));
+		return;
+	}
+	if (now(REJECT_REASON)) {
+		no.reason = cpu_to_le16(arg());
+		no.version = cpu_to_le16(arg());
+		reject(cr, &no, sizeof(no));
+		return;
+	}
+	link = tgt.nlinks < MAX_LINKS ? fz_link_new() : NULL;
+	if (!link) {
+		reject(cr, &no, sizeof(no));
+		return;
+	}
+	link->heard = heard;
+	link->moved = moved;
+	link->queue = le16_to_cpu(hello.queue);
+	link->depth = min_t(u16, le16_to_cpu(hello.depth), FZ_DEPTH);
+	yes.depth = cpu_to_le16(link->depth);
+	if (now(ACCEPT_DEPTH_0))
+		yes.depth = 0;
+	if (now(ACCEPT_DEPTH_MORE))
+		yes.depth = cpu_to_le16(le16_to_cpu(hello.depth) + 1);
+	if (now(ACCEPT_INLINE_0))
+		yes.inline_size = 0;
+	if (now(ACCEPT_INLINE_HUGE))
+		yes.inline_size = cpu_to_le32(0xffffffff);
+	if (now(ACCEPT_MAGIC))
+		yes.magic = 0;
+	if (now(ACCEPT_VERSION))
+		yes.version = cpu_to_le16(7);
+	if (now(ACCEPT_RESERVED))
+		yes.reserved[fz_rnd(sizeof(yes.reserved))] = 1;
+	if (now(ACCEPT_EMPTY))
+		size = 0;
+	gone = now(ACCEPT_LEAVE);
+	if (fz_link_ready(link) ||
+	    dat_cr_accept(cr, link->ep, size, size ? &yes : NULL) != DAT_SUCCESS) {
+		reject(cr, &no, sizeof(no));
+		fz_link_free(link);
+		return;
+	}
+	list_add_tail(&link->node, &tgt.links);
+	tgt.nlinks++;
+	if (gone)
+		leave(link);
+}
+
+static int serve_thread(void *unused)
+{
+	struct fz_link *link, *next;
+	DAT_EVENT event;
+
+	while (!kthread_should_stop()) {
+		mutex_lock(&tgt.lock);
+		while (dat_evd_dequeue(tgt.cr_evd, &event) == DAT_SUCCESS)
+			requested(event.event_data.cr_arrival_event_data.cr_handle);
+		list_for_each_entry_safe(link, next, &tgt.links, node) {
+			fz_link_poll(link);
+			if (!link->over)
+				continue;
+			list_del(&link->node);
+			tgt.nlinks--;
+			fz_link_free(link);
+		}
+		mutex_unlock(&tgt.lock);
+		usleep_range(50, 200);
+	}
+	return 0;
+}
+
+static void answer_the_silent(void)
+{
+	while (tgt.nunanswered)
+		reject(tgt.unanswered[--tgt.nunanswered], NULL, 0);
+}
+
+/* listen: is a target */
+int fz_listen(char *unused)
+{
+	int err = 0;
+
+	if (tgt.task)
+		return -EEXIST;
+	tgt.disk = vzalloc(DISK);
+	if (!tgt.disk)
+		return -ENOMEM;
+	if (dat_evd_kcreate(fz_ia, 16, DAT_UPCALL_DISABLE, NULL, DAT_EVD_CR_FLAG,
+			    &tgt.cr_evd) != DAT_SUCCESS ||
+	    dat_psp_create(fz_ia, fz_own_port, tgt.cr_evd, DAT_PSP_CONSUMER_FLAG,
+			   &tgt.psp) != DAT_SUCCESS)
+		err = -EIO;
+	if (!err) {
+		tgt.task = kthread_run(serve_thread, NULL, "kdblkfuzz");
+		err = PTR_ERR_OR_ZERO(tgt.task);
+		if (err)
+			tgt.task = NULL;
+	}
+	if (err)
+		fz_listen_stop();
+	return err;
+}
+
+void fz_listen_stop(void)
+{
+	struct fz_link *link, *next;
+
+	if (tgt.task)
+		kthread_stop(tgt.task);
+	tgt.task = NULL;
+	answer_the_silent();
+	if (tgt.psp)
+		dat_psp_free(tgt.psp);
+	if (tgt.cr_evd)
+		dat_evd_free(tgt.cr_evd);
+	tgt.psp = NULL;
+	tgt.cr_evd = NULL;
+	list_for_each_entry_safe(link, next, &tgt.links, node) {
+		list_del(&link->node);
+		fz_link_free(link);
+	}
+	tgt.nlinks = 0;
+	vfree(tgt.disk);
+	tgt.disk = NULL;
+}
+
+/* serve WHAT [TIMES]: from now on, always or so many times */
+int fz_serve(char *words)
+{
+	char *name = strsep(&words, " ");
+	u32 i, times = words ? simple_strtoul(words, NULL, 10) : ~0;
+
+	for (i = 0; i < ARRAY_SIZE(acts); i++) {
+		if (strcmp(acts[i].name, name))
+			continue;
+		mutex_lock(&tgt.lock);
+		answer_the_silent();
+		tgt.number = i;
+		tgt.times = times;
+		tgt.done = 0;
+		mutex_unlock(&tgt.lock);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* served [N]: it was done, at least so many times */
+int fz_served(char *words)
+{
+	u32 n = *words ? simple_strtoul(words, NULL, 10) : 1, done;
+
+	mutex_lock(&tgt.lock);
+	done = tgt.done;
+	mutex_unlock(&tgt.lock);
+	if (done < n)
+		return fz_fail("%s: done %u times", acts[tgt.number].name, done);
+	return atomic_read(&fz_faults) ? -EIO : 0;
+}
+
+int fz_serve_names(char *to, int size, const char *stage)
+{
+	int i, n = 0;
+
+	for (i = 0; i < ARRAY_SIZE(acts); i++) {
+		if (!strncmp(acts[i].name, stage, strlen(stage)))
+			n += scnprintf(to + n, size - n, "%s\n", acts[i].name);
+	}
+	return n;
+}
