@@ -50,6 +50,7 @@ mkdir "$dir"
 sums() { (cd "$1" && find . -type f ! -path './lost+found/*' -print0 | sort -z | xargs -0 sha256sum); }
 again() { umount "$dir" && mount -t ext4 "$disk" "$dir"; }	# so that all is read from the disk
 correct() { (cd "$dir" && sha256sum -c --quiet "$TMPDIR/sums"); }
+checked() { e2fsck -fn "$disk" >"$TMPDIR/fsck" 2>&1; }
 recovers() { is d recovering; }
 live() { is d live; }
 line() { dmesg | sed -n 's/.*\(kdblk: d: [a-z].*\)/\1/p' | tail -n 1; }
@@ -132,9 +133,9 @@ fio_figure "4 KiB random write, QD 32" --rw=randwrite --bs=4k --iodepth=32
 fio_figure "128 KiB read, QD 8" --rw=read --bs=128k --iodepth=8
 fio_figure "128 KiB write, QD 8" --rw=write --bs=128k --iodepth=8
 step "unmounted" umount "$dir"
-step "fsck finds no fault" e2fsck -fn "$disk" >"$TMPDIR/fsck" 2>&1
+step "fsck finds no fault" checked
 tell "fio ran, unmounted; fsck: $(tail -n 1 "$TMPDIR/fsck" | sed 's/^[^ ]* //')"
-row "fsck" "clean"
+row "file system check" "clean"
 step "kdblk disconnects" set_to 0 $kd_initiator/d/connect
 step "and is empty" rmdir $kd_initiator/d
 step "kdblk.ko unloads" rmmod kdblk

@@ -3,6 +3,7 @@
  * A connection whose events nobody is called for: who wants to know something looks for
  * them. What is sent is neither checked nor waited for.
  */
+#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
