@@ -3,6 +3,8 @@
  * The hostile initiator. Each violation has a session of its own, which has to end, by an
  * event, within a finite time, and without an answer.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -871,12 +873,13 @@ int fz_inflight(char *arg)
 /* burst N: the depth and N more at a time */
 int fz_burst(char *arg)
 {
-	u32 i, n = simple_strtoul(arg, NULL, 10);
+	u32 i, n = simple_strtoul(arg, NULL, 10), before;
 	struct session s;
 	int err = open(&s, 20000, 1);
 
 	if (err)
 		return err;
+	before = s.link->nanswers;
 	n = min(n, 200u);
 	for (i = 0; i < s.depth + n; i++) {
 		struct kdblk_cmd cmd = cmd_of(KDBLK_OP_FLUSH, i % s.depth, 0, 0);
@@ -885,11 +888,11 @@ int fz_burst(char *arg)
 			break;
 	}
 	/* Either some were answered before others came, or it has ended. */
-	if (!fz_until(s.link, s.link->over || s.link->nanswers == i, FZ_LONG_MS))
+	if (!fz_until(s.link, s.link->over || s.link->nanswers - before == i, FZ_LONG_MS))
 		err = fz_fail("%u at a time, %u answers, and it does not end", i,
-			      s.link->nanswers);
-	pr_info("%u commands at a time, depth %u: %u answers%s\n", i, s.depth, s.link->nanswers,
-		s.link->over ? ", ended" : "");
+			      s.link->nanswers - before);
+	pr_info("%u commands at a time, depth %u: %u answers%s\n", i, s.depth,
+		s.link->nanswers - before, s.link->over ? ", ended" : "");
 	close(&s);
 	return err;
 }
@@ -931,7 +934,8 @@ int fz_attack(char *arg)
 		err = open(&s, 5000, 1);
 		if (err)
 			break;
-		err = fz_rdma(s.link, fz_rnd(2), 0, 512, address, rkey, 0);
+		if (fz_rdma(s.link, fz_rnd(2), 0, 512, address, rkey, 0))
+			err = fz_fail("RDMA at key 0x%x cannot be posted", rkey);
 		if (!err && !fz_until(s.link, s.link->over, FZ_LONG_MS))
 			err = fz_fail("RDMA at key 0x%x: the session goes on", rkey);
 		if (!err && s.link->rdma)

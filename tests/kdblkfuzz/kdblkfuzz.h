@@ -10,10 +10,6 @@
 #ifndef KDBLKFUZZ_H
 #define KDBLKFUZZ_H
 
-#ifndef pr_fmt
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-#endif
-
 #include <linux/atomic.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>

@@ -3,7 +3,8 @@
  * A connection whose events nobody is called for: who wants to know something looks for
  * them. What is sent is neither checked nor waited for.
  */
-#include <linux/io.h>
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>

@@ -4,6 +4,8 @@
  * a write returns when the order has been carried out, and fails, with the reason in the
  * kernel log, when what the other side did cannot be.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/prandom.h>

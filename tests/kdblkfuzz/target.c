@@ -3,6 +3,8 @@
  * The hostile target: a disk in memory, served as it should be but for one thing, which is
  * done so many times, or always. One thread does everything.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/kthread.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>

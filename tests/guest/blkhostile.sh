@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# blkhostile.sh rxe|siw net|dev|one MESSAGES [ROUNDS [SEED]]: peers of kdblk that mean no good
+# (tests/kdblkfuzz), MESSAGES of them at random, everything so many times.
+# An initiator does to kdblk_target what must not be, while another one works on the same disk
+# and a third one on another disk; then a target does so to kdblk.
+# shellcheck shell=sh disable=SC2154
+p=$1 where=$2 messages=${3:-2000} rounds=${4:-1} seed=${5:-0} only=$6
+. "$TOP/tests/guest/blk-lib.sh"
+there=192.0.2.2
+case $where in
+net) two_namespaces "$p"; a=${p}0 b=${p}1 ;;
+dev) two_devices "$p"; a=${p}0 b=${p}1 ;;
+one) loopback_dev "$p"; a=${p}0 b=${p}0 there=192.0.2.1 ;;
+esac
+case $KERNEL in
+*-kasan | *-lockdep) slow=3 ;;
+*) slow=1 ;;
+esac
+# TCP remembers ports for a minute.
+echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets
+
+fuzzer=/sys/kernel/debug/kdblkfuzz
+counts() { rdma resource show | sed 's/^[0-9]*: //; s/ cq [0-9]*//'; }
+all_gone() { [ "$(counts)" = "$empty" ]; }
+said() { dmesg | grep -E 'kdblk' | tail -n "${1:-5}"; }
+# within SECONDS COMMAND...: it comes back, with a status or another; what hangs is shown.
+within() {
+	kd_left=$(($1 * slow * 10))
+	shift
+	"$@" &
+	kd_pid=$!
+	while kill -0 $kd_pid 2>/dev/null; do
+		kd_left=$((kd_left - 1))
+		[ $kd_left -gt 0 ] || {
+			echo "(it hangs: $*)"
+			cat /proc/$kd_pid/stack 2>/dev/null
+			return 99
+		}
+		sleep 0.1
+	done
+	wait $kd_pid
+}
+order() { echo "$*" >$fuzzer/do; }
+fuzz() { within 100 order "$@" || { kd_rc=$?; said 4; return $kd_rc; }; }
+wanted() {	# TITLE: of a scene
+	case $1 in *"$only"*) ;; *) return 1 ;; esac
+}
+
+# ---- what works meanwhile ----
+bystander() {	# NAME DISK: an initiator that does nothing wrong
+	attach "$1" "$a-1" $there "$2" queues=2 depth=32 keepalive_ms=2000 reconnect_delay_ms=200 &&
+		is "$1" live || return
+	mkdir -p "$TMPDIR/$1"
+	rm -f "$TMPDIR/$1"/*
+	python3 "$TOP/tests/blkcheck" --threads 4 "$(device "$1")" "$TMPDIR/$1" \
+		>"$TMPDIR/$1.log" 2>&1 &
+	eval "kd_$1=$!"
+}
+done_by() { cat "$TMPDIR/$1/done" 2>/dev/null || echo 0; }
+more_done() { [ "$(done_by "$1")" -gt "$2" ]; }
+works() {	# NAME: it goes on
+	until_true $((20 * slow)) more_done "$1" "$(done_by "$1")" && return
+	echo "($1 does not go on: $(state "$1"))"
+	said 5
+	return 1
+}
+both_work() { works one && works two; }
+undisturbed() {	# NAME
+	works "$1" || return
+	touch "$TMPDIR/$1/stop"
+	eval "wait \$kd_$1" || { cat "$TMPDIR/$1.log"; return 1; }
+	tell "$1: $(head -1 "$TMPDIR/$1.log"), $(tr '\n' ' ' <"$kd_initiator/$1/stats")"
+	is "$1" live && grep -qx "losses 0" "$kd_initiator/$1/stats"
+}
+
+# ---- the hostile initiator ----
+each() {	# ORDER TITLE: with each name there is
+	for kd_name in $(cat "$fuzzer/$1"); do
+		wanted "$1 $kd_name" || continue
+		step "$2: $kd_name" fuzz "$1" "$kd_name" || said 6
+	done
+	step "$2: others are not disturbed" both_work || :
+}
+scene() {	# TITLE ORDER...
+	wanted "$1" || return
+	kd_title=$1
+	shift
+	step "$kd_title" fuzz "$@" || said 6
+	step "$kd_title: others are not disturbed" both_work || :
+}
+initiator() {
+	must "two disks" null_disk 0 64
+	null_disk 1 64 discard=1
+	must "are exported" export_disk d /dev/nullb0 allow_any=1
+	must "are exported, the other one, too" export_disk h /dev/nullb1 allow_any=1
+	must "the target listens" portal t "$b-1" queues=2 buffers=8
+	must "an initiator works on the disk" bystander one d
+	must "another one on another disk" bystander two h
+	order clean
+	step "one that does nothing wrong is served" fuzz good
+	each hello "a connection is refused"
+	each login "a login is not accepted"
+	for kd_op in 2 16 17 18 19 20; do
+		wanted "before-login" || continue
+		step "a command before the login ends the connection: $kd_op" \
+			fuzz bad "before-login $kd_op"
+	done
+	each bad "a message ends its session"
+	scene "queues that were not granted" queues
+	scene "numbers of sessions are not to be guessed" guess $((messages / 40))
+	scene "without a keepalive the session ends" keepalive
+	scene "more commands than the depth" burst 1
+	scene "many more" burst 200
+	scene "an initiator without Receives holds up nobody" deaf
+	scene "RDMA at the target's memory" attack $((messages / 50))
+	scene "gone with commands in flight" inflight $((messages / 50))
+	scene "connections without a login end" silent 80
+	scene "$((messages / 2)) connections that come and go" connects $((messages / 2))
+	scene "private data and logins at random" random-connect $((messages / 10))
+	# What is right in what is at random is done: on the other disk, which is checked no more.
+	step "the other disk: nothing was lost" undisturbed two
+	detach two
+	printf %s h >/sys/module/kdblkfuzz/parameters/disk
+	if wanted "messages at random"; then
+		step "$messages messages at random" fuzz random "$messages"
+		step "messages at random: others are not disturbed" works one
+	fi
+	printf %s d >/sys/module/kdblkfuzz/parameters/disk
+	step "one that does nothing wrong is served" fuzz good
+	step "the disk: nothing was lost, doubled or torn, the session never ended" undisturbed one
+	detach one
+	step "no session is left" until_true 20 grep -qx 0 $kd_target/disks/d/sessions
+	step "the disks are withdrawn" no_disk d
+	no_disk h
+	step "the target listens no more" no_portal t
+	no_null_disk 0
+	no_null_disk 1
+}
+
+# ---- the hostile target ----
+# The hostile side is where the first device is.
+prepare() {	# ATTRIBUTE=VALUE...
+	mkdir $kd_initiator/v &&
+		attributes $kd_initiator/v ia="$b-1" address=192.0.2.1 port=4800 disk=x queues=2 \
+			depth=16 keepalive_ms=500 reconnect_delay_ms=100 reconnect_max=3 "$@"
+}
+connects() { within 60 set_to 1 $kd_initiator/v/connect && is v live; }
+leaves() {
+	within 100 set_to 0 $kd_initiator/v/connect && is v idle &&
+		[ "$(cat $kd_initiator/v/device)" = "" ]
+}
+losses() { sed -n 's/^losses //p' $kd_initiator/v/stats; }
+lost_more() { [ "$(losses)" -gt "$1" ]; }
+rights() {	# NAME: as it should be, and not because nothing was done
+	fuzz served && fuzz clean && fuzz serve good
+}
+# What is wrong before there is a disk: no disk, an error, and another attempt is welcome.
+stillborn() {	# NAME
+	fuzz serve "$1" || return
+	kd_rc=0
+	within 100 set_to 1 $kd_initiator/v/connect || kd_rc=$?
+	case $kd_rc in
+	0) echo "(it connects)"; leaves; return 1 ;;
+	99) return 1 ;;
+	esac
+	! is v live && [ "$(cat $kd_initiator/v/device)" = "" ] && [ ! -e /dev/kdblk0 ] && rights "$1"
+}
+# What is strange only: nothing hangs or breaks.
+odd() {	# NAME
+	fuzz serve "$1" || return
+	kd_rc=0
+	within 200 set_to 1 $kd_initiator/v/connect || kd_rc=$?
+	[ $kd_rc != 99 ] || return
+	[ $kd_rc != 0 ] || within 60 dd if=/dev/kdblk0 of=/dev/null bs=64k count=4 iflag=direct \
+		2>/dev/null || [ $? != 99 ] || return
+	leaves && rights "$1"
+}
+pattern() {
+	head -c 1048576 /dev/urandom >"$TMPDIR/pattern"
+	within 120 dd if="$TMPDIR/pattern" of="$(device v)" bs=64k oflag=direct conv=notrunc,fsync \
+		2>/dev/null
+}
+matches() {
+	within 120 dd if="$(device v)" of="$TMPDIR/back" bs=64k count=16 iflag=direct 2>/dev/null &&
+		cmp -n 1048576 "$TMPDIR/back" "$TMPDIR/pattern"
+}
+# Once: the session ends, everything is done again, and right.
+once() {	# NAME
+	kd_n=$(losses)
+	fuzz serve "$1" 1 && pattern && matches && is v live || return
+	case $1 in
+	*-status-*) ;;
+	*) lost_more "$kd_n" || { echo "(the session was not ended)"; return 1; } ;;
+	esac
+	rights "$1"
+}
+# Always: requests fail at some time; none hangs.
+always() {	# NAME
+	fuzz serve "$1" || return
+	kd_rc=0
+	within 300 dd if="$(device v)" of=/dev/null bs=64k count=2 iflag=direct 2>/dev/null || kd_rc=$?
+	[ $kd_rc != 99 ] || return
+	tell "$1: dd ended with $kd_rc, state $(state v), $(tr '\n' ' ' <$kd_initiator/v/stats)"
+	leaves || return
+	# And if it does so from the beginning.
+	within 300 set_to 1 $kd_initiator/v/connect || [ $? != 99 ] || return
+	leaves && rights "$1"
+}
+keepalive() {	# NAME
+	kd_n=$(losses)
+	fuzz serve "$1" 1 && until_true $((20 * slow)) lost_more "$kd_n" &&
+		until_true $((20 * slow)) is v live && rights "$1"
+}
+target() {
+	step "the hostile target listens" fuzz listen
+	order clean
+	must "an initiator of it" prepare
+	for kd_name in $(grep -E '^(accept|reject|login|geo)-' $fuzzer/serve) silence; do
+		wanted "target $kd_name" || continue
+		step "no disk comes of it: $kd_name" stillborn "$kd_name" || said 4
+	done
+	for kd_name in $(grep -E '^odd-' $fuzzer/serve) odd-junk odd-junk odd-junk odd-junk; do
+		wanted "target $kd_name" || continue
+		step "nothing breaks: $kd_name" odd "$kd_name" || said 4
+	done
+	step "it connects to one that is good" connects
+	for kd_name in $(grep -E '^answer-' $fuzzer/serve); do
+		wanted "target $kd_name" || continue
+		case $kd_name in
+		*-random) ;;
+		*-status-777)
+			step "the request fails: $kd_name" refused once "$kd_name"
+			step "the next one does not" once good
+			fuzz serve good ;;
+		*)	step "the session ends, and goes on: $kd_name" once "$kd_name" || said 4 ;;
+		esac
+	done
+	for kd_name in $(grep -E '^alive-' $fuzzer/serve); do
+		wanted "target $kd_name" || continue
+		step "a keepalive that is not right ends the session: $kd_name" keepalive "$kd_name" ||
+			said 4
+	done
+	step "it leaves" leaves
+	for kd_name in tag-unknown twice leave without-invalidation size-8 late-write status-again \
+		mute; do
+		wanted "target always $kd_name" || continue
+		is v live || step "it connects" connects
+		step "for ever, and nothing hangs: answer-$kd_name" always "answer-$kd_name" || said 8
+	done
+	if wanted "target at random"; then
+		step "it connects" connects
+		step "answers at random" fuzz serve answer-random
+		within $((60 + messages / 50)) fio --name=v --filename="$(device v)" --direct=1 --thread \
+			--rw=randrw --bsrange=512-64k --iodepth=16 --ioengine=io_uring --size=16m \
+			--continue_on_error=all --time_based --runtime=$((messages / 100 + 2)) \
+			>"$TMPDIR/fio.log" 2>&1
+		step "answers at random: requests come back" test $? != 99
+		tell "$(tr '\n' ' ' <$kd_initiator/v/stats)"
+		step "answers at random: they were" fuzz served 3
+		fuzz serve good
+		is v live || { leaves; connects; }
+		step "answers at random: afterwards it writes" pattern
+		step "answers at random: and reads" matches
+		step "it leaves" leaves
+	fi
+	step "nothing was done to it that must not be" fuzz clean
+	rmdir $kd_initiator/v
+}
+
+# What fails is told, and what comes after it done all the same.
+set +e
+configfs
+must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+empty=$(counts)
+must "kdblk_target.ko loads" insmod "$KO/kdblk_target.ko"
+must "kdblk.ko loads" insmod "$KO/kdblk.ko"
+must "kdblkfuzz.ko loads" insmod "$KO/kdblkfuzz.ko" ia="$a-1" address=$there seed="$seed"
+tell "$(dmesg | sed -n 's/.*kdblkfuzz: on/on/p' | tail -1)"
+round=0
+while [ $round -lt "$rounds" ] && [ $failed = 0 ]; do
+	round=$((round + 1))
+	initiator
+	target
+	# It plays a target once in its life.
+	step "kdblkfuzz.ko unloads" within 100 rmmod kdblkfuzz
+	[ $round = "$rounds" ] || must "kdblkfuzz.ko loads again" insmod "$KO/kdblkfuzz.ko" \
+		ia="$a-1" address=$there seed=$((seed ? seed + round : 0))
+done
+step "kdblk.ko unloads" within 100 rmmod kdblk
+step "kdblk_target.ko unloads" within 100 rmmod kdblk_target
+step "queue pairs, memory, ids: all as before" until_true 60 all_gone
+step "kdapl.ko unloads" within 60 rmmod kdapl
+finish
