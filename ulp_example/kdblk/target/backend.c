@@ -149,7 +149,8 @@ static void kdt_bio_done(struct bio *bio)
 
 	cmd->status = kdt_status(bio->bi_status);
 	bio_uninit(bio);
-	if (unlikely(in_hardirq())) {
+	/* where the queue's lock cannot be taken */
+	if (unlikely(in_hardirq() || irqs_disabled())) {
 		cmd->stage = KDT_STAGE_ANSWER;
 		queue_work(kdt_io_wq, &cmd->work);
 	} else {

@@ -74,11 +74,10 @@ static void kdt_leave(struct kdt_queue *q)
 void kdt_drop(struct kdt_cmd *cmd)
 {
 	struct kdt_queue *q = cmd->q;
-	unsigned long flags;
 
-	spin_lock_irqsave(&q->lock, flags);
+	spin_lock_bh(&q->lock);
 	kdt_leave(q);
-	spin_unlock_irqrestore(&q->lock, flags);
+	spin_unlock_bh(&q->lock);
 }
 
 /**
@@ -93,7 +92,6 @@ void kdt_answer(struct kdt_cmd *cmd)
 	struct kdt_queue *q = cmd->q;
 	struct kdat_request *req = &cmd->req[1];
 	struct kdt_rx *rx = cmd->rx;
-	unsigned long flags;
 	DAT_COUNT n = 1;
 
 	rsp->tag = cpu_to_le16(cmd->tag);
@@ -115,7 +113,7 @@ void kdt_answer(struct kdt_cmd *cmd)
 			kdt_rx_post(q, rx);
 	}
 
-	spin_lock_irqsave(&q->lock, flags);
+	spin_lock_bh(&q->lock);
 	clear_bit(cmd->tag == KDBLK_TAG_ADMIN ? q->depth : cmd->tag, q->tags);
 	if (likely(!kdt_dead(q->s))) {
 		if (++q->quiet >= q->batch || cmd->pooled || cmd->opcode == KDBLK_OP_LOGIN) {
@@ -136,20 +134,19 @@ void kdt_answer(struct kdt_cmd *cmd)
 			kdt_flush(q);
 	}
 	kdt_leave(q);
-	spin_unlock_irqrestore(&q->lock, flags);
+	spin_unlock_bh(&q->lock);
 }
 
 /* Ask for the data of a WRITE. Nobody here works on it until it has come. */
 static void kdt_fetch(struct kdt_cmd *cmd)
 {
 	struct kdt_queue *q = cmd->q;
-	unsigned long flags;
 	DAT_RETURN ret;
 
 	cmd->data_seg.virtual_address = (uintptr_t)cmd->buf->va;
 	cmd->data_seg.segment_length = cmd->length;
 	cmd->data_seg.lmr_context = cmd->buf->key;
-	spin_lock_irqsave(&q->lock, flags);
+	spin_lock_bh(&q->lock);
 	if (!kdt_dead(q->s)) {
 		ret = list_empty(&q->read_waiting) ?
 		      dat_ep_post_rdma_read(q->ep, 1, &cmd->data_seg,
@@ -164,7 +161,7 @@ static void kdt_fetch(struct kdt_cmd *cmd)
 			kdt_session_end(q->s, "cannot read from the initiator");
 	}
 	kdt_leave(q);
-	spin_unlock_irqrestore(&q->lock, flags);
+	spin_unlock_bh(&q->lock);
 }
 
 /* A Read has come to its end: one that waited may go, at least one if none is left. */
@@ -363,15 +360,14 @@ static void kdt_start(struct kdt_queue *q, struct kdt_rx *rx)
 	const struct kdblk_cmd *wire = rx->wire;
 	struct kdt_session *s = q->s;
 	struct kdt_cmd *cmd;
-	unsigned long flags;
 
-	spin_lock_irqsave(&q->lock, flags);
+	spin_lock_bh(&q->lock);
 	cmd = list_first_entry_or_null(&q->free, struct kdt_cmd, node);
 	if (cmd) {
 		list_del(&cmd->node);
 		q->inflight++;
 	}
-	spin_unlock_irqrestore(&q->lock, flags);
+	spin_unlock_bh(&q->lock);
 	if (unlikely(!cmd)) {	/* the device has not told yet what it has sent */
 		list_add_tail(&rx->node, &q->rx_waiting);
 		return;
@@ -445,10 +441,9 @@ static void kdt_received(struct kdt_queue *q, struct kdt_rx *rx, u32 len)
 static void kdt_answered(struct kdt_queue *q, struct kdt_cmd *last)
 {
 	struct kdt_cmd *cmd, *next;
-	unsigned long flags;
 	struct kdt_rx *rx;
 
-	spin_lock_irqsave(&q->lock, flags);
+	spin_lock_bh(&q->lock);
 	list_for_each_entry_safe(cmd, next, &q->unacked, node) {
 		if (cmd->pooled)
 			kdt_pool_put(q->s->pool, cmd->buf);
@@ -457,7 +452,7 @@ static void kdt_answered(struct kdt_queue *q, struct kdt_cmd *last)
 		if (cmd == last)
 			break;
 	}
-	spin_unlock_irqrestore(&q->lock, flags);
+	spin_unlock_bh(&q->lock);
 	if (unlikely(last->opcode == KDBLK_OP_LOGIN)) {
 		last->rsp_seg.segment_length = sizeof(last->rsp->rsp);
 		if (test_bit(KDT_REFUSED, &q->s->bits))
@@ -472,14 +467,13 @@ static void kdt_answered(struct kdt_queue *q, struct kdt_cmd *last)
 
 static void kdt_fetched(struct kdt_queue *q, struct kdt_cmd *cmd)
 {
-	unsigned long flags;
 
-	spin_lock_irqsave(&q->lock, flags);
+	spin_lock_bh(&q->lock);
 	q->reads--;
 	q->inflight++;
 	if (unlikely(!list_empty(&q->read_waiting)))
 		kdt_fetch_more(q);
-	spin_unlock_irqrestore(&q->lock, flags);
+	spin_unlock_bh(&q->lock);
 	kdt_execute(cmd);
 }
 
@@ -521,7 +515,6 @@ static void kdt_completion(struct kdt_queue *q, const DAT_DTO_COMPLETION_EVENT_D
 void kdt_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	struct kdt_queue *q = instance;
-	unsigned long flags;
 
 	q->more = more;
 	WRITE_ONCE(q->upcall, current);
@@ -537,9 +530,9 @@ void kdt_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 	}
 	WRITE_ONCE(q->upcall, NULL);
 	if (!more && q->npend) {
-		spin_lock_irqsave(&q->lock, flags);
+		spin_lock_bh(&q->lock);
 		if (q->npend)
 			kdt_flush(q);
-		spin_unlock_irqrestore(&q->lock, flags);
+		spin_unlock_bh(&q->lock);
 	}
 }

@@ -157,9 +157,8 @@ void kdt_pool_free(struct kdt_pool *pool)
 bool kdt_pool_get(struct kdt_pool *pool, struct kdt_cmd *cmd)
 {
 	struct kdt_buf *buf;
-	unsigned long flags;
 
-	spin_lock_irqsave(&pool->lock, flags);
+	spin_lock_bh(&pool->lock);
 	buf = list_first_entry_or_null(&pool->free, struct kdt_buf, node);
 	cmd->pooled = true;
 	cmd->buf = buf;
@@ -169,16 +168,15 @@ bool kdt_pool_get(struct kdt_pool *pool, struct kdt_cmd *cmd)
 		cmd->stage = KDT_STAGE_BEGIN;
 		list_add_tail(&cmd->node, &pool->waiting);
 	}
-	spin_unlock_irqrestore(&pool->lock, flags);
+	spin_unlock_bh(&pool->lock);
 	return buf;	/* from here on a waiting one is not ours to look at */
 }
 
 void kdt_pool_put(struct kdt_pool *pool, struct kdt_buf *buf)
 {
 	struct kdt_cmd *next;
-	unsigned long flags;
 
-	spin_lock_irqsave(&pool->lock, flags);
+	spin_lock_bh(&pool->lock);
 	next = list_first_entry_or_null(&pool->waiting, struct kdt_cmd, node);
 	if (next) {
 		list_del(&next->node);
@@ -186,7 +184,7 @@ void kdt_pool_put(struct kdt_pool *pool, struct kdt_buf *buf)
 	} else {
 		list_add(&buf->node, &pool->free);
 	}
-	spin_unlock_irqrestore(&pool->lock, flags);
+	spin_unlock_bh(&pool->lock);
 	/* It counts as in flight, so it is there until it has been dropped or answered. */
 	if (next)
 		queue_work(kdt_io_wq, &next->work);
@@ -196,15 +194,14 @@ void kdt_pool_put(struct kdt_pool *pool, struct kdt_buf *buf)
 void kdt_pool_cancel(struct kdt_pool *pool, struct kdt_session *s)
 {
 	struct kdt_cmd *cmd, *next;
-	unsigned long flags;
 	LIST_HEAD(mine);
 
-	spin_lock_irqsave(&pool->lock, flags);
+	spin_lock_bh(&pool->lock);
 	list_for_each_entry_safe(cmd, next, &pool->waiting, node) {
 		if (cmd->q->s == s)
 			list_move_tail(&cmd->node, &mine);
 	}
-	spin_unlock_irqrestore(&pool->lock, flags);
+	spin_unlock_bh(&pool->lock);
 	list_for_each_entry_safe(cmd, next, &mine, node)
 		kdt_drop(cmd);
 }

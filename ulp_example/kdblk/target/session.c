@@ -73,12 +73,11 @@ static void kdt_session_timer(struct work_struct *work)
 
 static bool kdt_queue_idle(struct kdt_queue *q)
 {
-	unsigned long flags;
 	bool idle;
 
-	spin_lock_irqsave(&q->lock, flags);
+	spin_lock_bh(&q->lock);
 	idle = !q->inflight;
-	spin_unlock_irqrestore(&q->lock, flags);
+	spin_unlock_bh(&q->lock);
 	return idle;
 }
 
