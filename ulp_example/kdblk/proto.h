@@ -142,6 +142,7 @@ enum kdblk_disk_flags {
 	KDBLK_DISK_DISCARD	= 0x04,
 	KDBLK_DISK_WRITE_ZEROES	= 0x08,
 	KDBLK_DISK_ROTATIONAL	= 0x10,
+	KDBLK_DISK_FLAGS	= 0x1f,	/* all of them; others are not sent */
 };
 
 /* The answer to LOGIN; of a refused one only rsp counts, and it ends there. */

@@ -432,7 +432,8 @@ static int kdblk_queue_accepted(struct kdblk_queue *q)
 
 	if (!q->conn_data || le32_to_cpu(a->magic) != KDBLK_MAGIC ||
 	    le16_to_cpu(a->version) != KDBLK_VERSION || !depth || depth > q->asked ||
-	    le32_to_cpu(a->inline_size) < KDBLK_MIN_INLINE) {
+	    le32_to_cpu(a->inline_size) < KDBLK_MIN_INLINE ||
+	    memchr_inv(a->reserved, 0, sizeof(a->reserved))) {
 		pr_err("%s: who accepted the connection is not a kdblk target\n",
 		       kdblk_name(q->disk));
 		return -EPROTO;

@@ -84,6 +84,9 @@ static bool kdblk_geometry_fits(const struct kdblk_login_rsp *geo, u32 queues)
 	u64 capacity = le64_to_cpu(geo->capacity);
 	u16 flags = le16_to_cpu(geo->flags);
 
+	if (memchr_inv(geo->reserved, 0, sizeof(geo->reserved)) || (flags & ~KDBLK_DISK_FLAGS) ||
+	    geo->serial[KDBLK_SERIAL_LEN - 1])
+		return false;
 	if (!geo->session || (block != 512 && block != 4096))
 		return false;
 	if (!capacity || (capacity & (block - 1)) || capacity > LLONG_MAX)
