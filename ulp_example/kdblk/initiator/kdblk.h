@@ -32,7 +32,7 @@ struct kdblk_disk;
 
 /*
  * A tag of a queue. From queue_rq to the answer it belongs to its request; touched by
- * queue_rq before the post, and by the one who takes completions after it.
+ * queue_rq until kdblk_expect(), and by the one who takes completions from then on.
  */
 struct kdblk_slot {
 	struct request *rq;		/* NULL: the tag is free */
@@ -40,7 +40,8 @@ struct kdblk_slot {
 	DAT_RMR_CONTEXT rkey;		/* of what is lent */
 	bool lent;
 	u8 opcode;
-	u8 pending;			/* completions until the request is done */
+	bool answered;
+	atomic_t pending;		/* completions until the request is done, and the post */
 	u8 mapped;			/* pieces of inline data mapped */
 	struct {
 		DAT_PADDR at;

@@ -69,12 +69,23 @@ static void kdblk_unmap(struct kdblk_queue *q, struct kdblk_slot *slot)
 				  slot->piece[slot->mapped - 1].length);
 }
 
-/* One of the completions a request waits for. */
+/*
+ * From now on an answer may come, even to what the target was not sent yet; so all that it
+ * is compared with is there. The request is not done before it has been posted.
+ */
+static void kdblk_expect(struct kdblk_slot *slot, struct request *rq, int completions)
+{
+	slot->answered = false;
+	atomic_set(&slot->pending, completions + 1);
+	smp_store_release(&slot->rq, rq);	/* pairs with kdblk_answered() */
+}
+
+/* One of those a request waits for: its completions, and that it was posted. */
 static void kdblk_slot_done(struct kdblk_queue *q, struct kdblk_slot *slot)
 {
 	struct request *rq = slot->rq;
 
-	if (--slot->pending)
+	if (!atomic_dec_and_test(&slot->pending))
 		return;
 	kdblk_unmap(q, slot);
 	slot->rq = NULL;
@@ -113,6 +124,7 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 	u16 tag = le16_to_cpu(rsp.tag);
 	struct kdblk_slot *slot;
 	struct kdblk_io *io;
+	struct request *rq;
 	const char *wrong;
 
 	if (dto->transfered_length < sizeof(rsp) ||
@@ -125,7 +137,10 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 		return wrong;
 	}
 	slot = &q->slots[tag];
-	if (tag >= q->depth || !slot->rq || slot->opcode != rsp.opcode)
+	if (tag >= q->depth)
+		return "an answer to a command that was not sent";
+	rq = smp_load_acquire(&slot->rq);	/* pairs with kdblk_expect() */
+	if (!rq || slot->answered || slot->opcode != rsp.opcode)
 		return "an answer to a command that was not sent";
 	if (dto->transfered_length != sizeof(rsp))
 		return "an answer of a wrong length";
@@ -133,7 +148,8 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 	if (slot->lent != invalidated || (slot->lent && dto->rmr_context != slot->rkey))
 		return "an answer that does not give back the memory of its command";
 	slot->lent = false;
-	io = blk_mq_rq_to_pdu(slot->rq);
+	slot->answered = true;
+	io = blk_mq_rq_to_pdu(rq);
 	io->status = kdblk_status(le16_to_cpu(rsp.status));
 	/* before the request is done, since the next command counts on it */
 	if (kdblk_post_receive(q, dto->user_cookie.as_64) != DAT_SUCCESS)
@@ -238,6 +254,7 @@ static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot
 	cmd->rkey = cpu_to_le32(slot->rkey);
 	cmd->address = cpu_to_le64(zb ? 0 : sg_phys(io->sgl));
 	slot->lent = true;
+	kdblk_expect(slot, blk_mq_rq_from_pdu(io), 1);
 	return kdat_ep_post_list(q->ep, list, ARRAY_SIZE(list), &failed);
 }
 
@@ -264,17 +281,19 @@ static DAT_RETURN kdblk_post_inline(struct kdblk_queue *q, struct kdblk_slot *sl
 	}
 	cmd->flags |= KDBLK_CMD_INLINE;
 	/* The pages are mapped until the device has sent them, so wait for that, too. */
-	slot->pending = 2;
+	kdblk_expect(slot, blk_mq_rq_from_pdu(io), 2);
 	return dat_ep_post_send(q->ep, 1 + nents, iov,
 				(DAT_DTO_COOKIE){ .as_64 = tag | KDBLK_COOKIE_INLINE },
 				DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-static DAT_RETURN kdblk_post_plain(struct kdblk_queue *q, struct kdblk_cmd *cmd, u16 tag,
+static DAT_RETURN kdblk_post_plain(struct kdblk_queue *q, struct kdblk_slot *slot,
+				   struct kdblk_cmd *cmd, struct request *rq, u16 tag,
 				   DAT_COMPLETION_FLAGS flags)
 {
 	DAT_LMR_TRIPLET iov = { (uintptr_t)cmd, sizeof(*cmd), q->lkey };
 
+	kdblk_expect(slot, rq, 1);
 	return dat_ep_post_send(q->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_64 = tag }, flags);
 }
 
@@ -367,17 +386,17 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 		cmd->offset = cpu_to_le64((u64)blk_rq_pos(rq) << SECTOR_SHIFT);
 	}
 	slot->opcode = cmd->opcode;
-	slot->pending = 1;
-	slot->rq = rq;
 	if (!(atomic_inc_return(&q->posted) % KDBLK_SIGNAL_EVERY))
 		how = DAT_COMPLETION_DEFAULT_FLAG;
 	blk_mq_start_request(rq);
 	if (cmd->opcode == KDBLK_OP_READ || cmd->opcode == KDBLK_OP_WRITE)
 		ret = kdblk_post_data(q, rq, slot, cmd, tag, how);
 	else
-		ret = kdblk_post_plain(q, cmd, tag, how);
-	/* Posted, the slot is the completion's. */
-	return likely(ret == DAT_SUCCESS) ? BLK_STS_OK : kdblk_refused(q, slot, ret);
+		ret = kdblk_post_plain(q, slot, cmd, rq, tag, how);
+	if (unlikely(ret != DAT_SUCCESS))
+		return kdblk_refused(q, slot, ret);
+	kdblk_slot_done(q, slot);
+	return BLK_STS_OK;
 }
 
 /* LOGIN or KEEPALIVE; its answer clears admin_busy. */
