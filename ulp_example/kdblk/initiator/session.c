@@ -318,7 +318,12 @@ static void kdblk_recover_work(struct work_struct *work)
 	}
 	kdblk_close(disk);
 	disk->last_error = err;
-	if (first || READ_ONCE(disk->stopping)) {
+	if (READ_ONCE(disk->stopping)) {
+		kdblk_give_up(disk);
+	} else if (first) {
+		pr_err("%s: cannot connect to disk '%s' at %pISpc through %s: %pe\n",
+		       kdblk_name(disk), disk->config.disk, &disk->address, disk->config.ia,
+		       ERR_PTR(err));
 		kdblk_give_up(disk);
 	} else if (disk->attempts >= disk->config.reconnect_max) {
 		pr_err("%s: attempt %u of %u failed: %pe; giving up, commands fail from now on (write 1 to connect to try again)\n",
