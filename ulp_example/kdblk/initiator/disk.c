@@ -14,8 +14,13 @@ static DEFINE_IDA(kdblk_minors);
 
 static blk_status_t kdblk_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *bd)
 {
+	struct kdblk_io *io = blk_mq_rq_to_pdu(bd->rq);
 	struct kdblk_queue *q = hctx->driver_data;
 
+	if (!(bd->rq->rq_flags & RQF_DONTPREP)) {	/* the first time */
+		bd->rq->rq_flags |= RQF_DONTPREP;
+		io->tries = 0;
+	}
 	/* While there is no connection nothing comes here, unless it is to fail. */
 	if (unlikely(READ_ONCE(q->disk->failing)))
 		return BLK_STS_IOERR;
@@ -24,12 +29,17 @@ static blk_status_t kdblk_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_
 
 static void kdblk_complete_rq(struct request *rq)
 {
+	struct kdblk_queue *q = rq->mq_hctx->driver_data;
 	struct kdblk_io *io = blk_mq_rq_to_pdu(rq);
 
-	if (unlikely(io->status == BLK_STS_RESOURCE))
-		blk_mq_requeue_request(rq, true);
-	else
-		blk_mq_end_request(rq, io->status);
+	/* Come again, says the target; but not for ever. */
+	if (unlikely(io->status == BLK_STS_RESOURCE) &&
+	    ++io->tries <= q->disk->config.reconnect_max) {
+		blk_mq_requeue_request(rq, false);
+		blk_mq_delay_kick_requeue_list(q->disk->gendisk->queue, KDBLK_AGAIN_MS);
+		return;
+	}
+	blk_mq_end_request(rq, io->status);
 }
 
 static enum blk_eh_timer_return kdblk_timeout_rq(struct request *rq)

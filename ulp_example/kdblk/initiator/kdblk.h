@@ -23,6 +23,7 @@
 
 #define KDBLK_IO_TIMEOUT	(30 * HZ)	/* of a command; then the session is ended */
 #define KDBLK_CONNECT_TIMEOUT	(5 * HZ)	/* of one queue */
+#define KDBLK_AGAIN_MS		100	/* until a command goes out again that was sent away */
 #define KDBLK_LOGIN_TIMEOUT	(30 * HZ)	/* the target may have to end our last session */
 #define KDBLK_INLINE_SEGS	2		/* pieces of memory in a WRITE with inline data */
 /* One Send in so many is signalled, so that the request queue gets its places back. */
@@ -52,6 +53,7 @@ struct kdblk_slot {
 /* The private part of a request. */
 struct kdblk_io {
 	blk_status_t status;
+	u32 tries;			/* that came to nothing; reconnect_max at most */
 	struct scatterlist sgl[];
 };
 
@@ -112,11 +114,15 @@ struct kdblk_disk {
 	bool stopping;			/* no further attempt */
 	bool broken;			/* since the attempt began */
 	bool failing;			/* commands fail */
+	bool answered;			/* a command was, in this session */
+	bool alive;			/* a keepalive was */
 	bool quiesced;			/* with @gate */
 	struct mutex gate;		/* @gendisk, @quiesced */
 	const char *lost_why;
 	int last_error;
 	u32 attempts;
+	u32 unanswered;			/* commands of the last session */
+	u32 fruitless;			/* sessions in a row that were good for nothing */
 	u64 connects, losses, replayed;
 	struct delayed_work recover;
 	struct delayed_work keepalive;

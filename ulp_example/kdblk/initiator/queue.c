@@ -109,6 +109,8 @@ static const char *kdblk_admin_answered(struct kdblk_disk *disk,
 		return "an answer to a command that was not sent";
 	if (length != (whole ? sizeof(*rsp) : sizeof(rsp->rsp)))
 		return "an answer of a wrong length";
+	if (disk->admin_opcode == KDBLK_OP_KEEPALIVE)
+		disk->alive = true;
 	memcpy(&disk->answer, rsp, length);
 	smp_store_release(&disk->admin_busy, false);	/* pairs with kdblk_queue_admin_wait() */
 	wake_up_all(&disk->wait);
@@ -149,6 +151,8 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 		return "an answer that does not give back the memory of its command";
 	slot->lent = false;
 	slot->answered = true;
+	if (unlikely(!READ_ONCE(q->disk->answered)))
+		WRITE_ONCE(q->disk->answered, true);
 	io = blk_mq_rq_to_pdu(rq);
 	io->status = kdblk_status(le16_to_cpu(rsp.status));
 	/* before the request is done, since the next command counts on it */
@@ -587,6 +591,26 @@ void kdblk_queue_disconnect(struct kdblk_queue *q)
 }
 
 /*
+ * With the session a command has lost one of its tries. One that no session survives, or that
+ * the target never answers, must not hold up its issuer for ever.
+ */
+static void kdblk_again(struct kdblk_queue *q, struct request *rq)
+{
+	struct kdblk_io *io = blk_mq_rq_to_pdu(rq);
+
+	q->disk->unanswered++;
+	if (++io->tries <= q->disk->config.reconnect_max) {
+		q->disk->replayed++;
+		blk_mq_requeue_request(rq, true);
+		return;
+	}
+	pr_err_ratelimited("%s: queue %u: a command was lost with %u sessions; it fails\n",
+			   kdblk_name(q->disk), q->index, io->tries);
+	io->status = BLK_STS_IOERR;
+	blk_mq_complete_request(rq);
+}
+
+/*
  * Gives back what the connection had. No request is being posted. Afterwards no completion
  * comes and the target reaches no memory, so what was not answered can be done again.
  */
@@ -615,10 +639,8 @@ void kdblk_queue_close(struct kdblk_queue *q)
 		kdblk_unmap(q, slot);
 		rq = slot->rq;
 		slot->rq = NULL;
-		if (!rq)
-			continue;
-		q->disk->replayed++;
-		blk_mq_requeue_request(rq, true);
+		if (rq)
+			kdblk_again(q, rq);
 	}
 	if (q->lmr)
 		dat_lmr_free(q->lmr);

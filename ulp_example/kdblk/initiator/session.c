@@ -247,7 +247,10 @@ static int kdblk_connect(struct kdblk_disk *disk)
 	u32 i;
 	int err;
 
+	disk->attempts++;
 	WRITE_ONCE(disk->broken, false);
+	disk->answered = false;
+	disk->alive = false;
 	err = kdblk_open(disk) ?: kdblk_queue_connect(&disk->queues[0]) ?: kdblk_login(disk);
 	for (i = 1; !err && i < disk->nr_queues; i++) {
 		disk->queues[i].polled = i >= disk->nr_queues - kdblk_polled(disk);
@@ -298,20 +301,30 @@ static void kdblk_give_up(struct kdblk_disk *disk)
 static void kdblk_recover_work(struct work_struct *work)
 {
 	struct kdblk_disk *disk = container_of(to_delayed_work(work), struct kdblk_disk, recover);
-	bool first = READ_ONCE(disk->state) == KDBLK_CONNECTING;
+	bool first = READ_ONCE(disk->state) == KDBLK_CONNECTING, fruitless = false;
 	unsigned int noio = memalloc_noio_save();
+	bool lost = disk->lost_why;
 	int err = -EINTR;
 
-	if (disk->lost_why) {
+	if (lost) {
 		disk->losses++;
 		pr_warn("%s: connection lost: %s\n", kdblk_name(disk), disk->lost_why);
 		disk->lost_why = NULL;
 	}
 	kdblk_disk_quiesce(disk);
+	disk->unanswered = 0;
 	kdblk_close(disk);
-	disk->attempts++;
+	/*
+	 * A session in which no command was answered, though there were some, or that was lost
+	 * before the first keepalive, is no better than none: the attempt has failed.
+	 */
+	if (lost) {
+		fruitless = !disk->answered && (disk->unanswered || !disk->alive);
+		disk->fruitless = fruitless ? disk->fruitless + 1 : 0;
+		disk->attempts = disk->fruitless;
+	}
 	if (!READ_ONCE(disk->stopping))
-		err = kdblk_connect(disk);
+		err = fruitless ? -ECONNRESET : kdblk_connect(disk);
 	if (!err) {
 		kdblk_live(disk);
 		goto out;
@@ -406,6 +419,7 @@ int kdblk_start(struct kdblk_disk *disk)
 		return err;
 	disk->stopping = false;
 	disk->attempts = 0;
+	disk->fruitless = 0;
 	disk->state = KDBLK_CONNECTING;
 	queue_delayed_work(kdblk_wq, &disk->recover, 0);
 	flush_delayed_work(&disk->recover);
