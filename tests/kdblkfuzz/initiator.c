@@ -934,7 +934,10 @@ int fz_attack(char *arg)
 		err = open(&s, 5000, 1);
 		if (err)
 			break;
-		if (fz_rdma(s.link, fz_rnd(2), 0, 512, address, rkey, 0))
+		/* A connection to a target allows no RDMA Reads. */
+		if (!fz_rdma(s.link, false, 0, 512, address, rkey, 0))
+			err = fz_fail("an RDMA Read can be posted");
+		if (fz_rdma(s.link, true, 0, 512, address, rkey, 0))
 			err = fz_fail("RDMA at key 0x%x cannot be posted", rkey);
 		if (!err && !fz_until(s.link, s.link->over, FZ_LONG_MS))
 			err = fz_fail("RDMA at key 0x%x: the session goes on", rkey);
