@@ -152,7 +152,10 @@ leaves() {
 losses() { sed -n 's/^losses //p' $kd_initiator/v/stats; }
 lost_more() { [ "$(losses)" -gt "$1" ]; }
 rights() {	# NAME: as it should be, and not because nothing was done
-	fuzz served && fuzz clean && fuzz serve good
+	kd_rc=0
+	fuzz served || kd_rc=1
+	fuzz clean || kd_rc=1
+	fuzz serve good && return $kd_rc
 }
 # What is wrong before there is a disk: no disk, an error, and another attempt is welcome.
 stillborn() {	# NAME

@@ -83,6 +83,7 @@ int fz_send(struct fz_link *link, const void *msg, u32 size);
 int fz_send_invalidate(struct fz_link *link, const void *msg, u32 size, u32 rkey);
 int fz_rdma(struct fz_link *link, bool write, u32 tag, u32 length, u64 address, u32 rkey,
 	    u32 cookie);
+int fz_poison(struct fz_link *link, u32 length, u64 address, u32 rkey, u32 cookie);
 int fz_lend(struct fz_link *link, u32 tag, u32 pages, int rights, u32 *rkey);
 
 /* Takes events until it is so, or the time is up; whether it is so. */
@@ -110,6 +111,7 @@ extern DAT_IA_HANDLE fz_ia;
 extern bool fz_iwarp;
 extern DAT_COUNT fz_reads;
 extern atomic_t fz_faults;
+u32 fz_number(const char *word);
 u32 fz_rnd(u32 below);
 void fz_rnd_bytes(void *to, u32 size);
 

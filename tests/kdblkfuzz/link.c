@@ -254,6 +254,19 @@ int fz_rdma(struct fz_link *link, bool write, u32 tag, u32 length, u64 address, 
 	return ret == DAT_SUCCESS ? 0 : -EIO;
 }
 
+/* An RDMA Write of what is found again if it comes anywhere. */
+int fz_poison(struct fz_link *link, u32 length, u64 address, u32 rkey, u32 n)
+{
+	DAT_LMR_TRIPLET iov = copied(link, NULL, length);
+	DAT_RMR_TRIPLET remote = {
+		.virtual_address = address, .segment_length = length, .rmr_context = rkey,
+	};
+
+	memset((void *)(uintptr_t)iov.virtual_address, 0x5a, length);
+	return dat_ep_post_rdma_write(link->ep, 1, &iov, cookie(COOKIE_RDMA, n), &remote,
+				      DAT_COMPLETION_DEFAULT_FLAG) == DAT_SUCCESS ? 0 : -EIO;
+}
+
 /* Lets the peer at the first pages of the data of a tag, from address 0 on. */
 int fz_lend(struct fz_link *link, u32 tag, u32 pages, int rights, u32 *rkey)
 {

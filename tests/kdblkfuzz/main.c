@@ -47,6 +47,14 @@ static DEFINE_SPINLOCK(rnd_lock);	/* rnd_state */
 static struct rnd_state rnd_state;
 static struct dentry *dir;
 
+/* 0 if it is none */
+u32 fz_number(const char *word)
+{
+	u32 n;
+
+	return kstrtou32(word, 10, &n) ? 0 : n;
+}
+
 u32 fz_rnd(u32 below)
 {
 	u32 n;
@@ -68,7 +76,7 @@ void fz_rnd_bytes(void *to, u32 size)
 static int reseed(char *arg)
 {
 	spin_lock(&rnd_lock);
-	prandom_seed_state(&rnd_state, simple_strtoul(arg, NULL, 10));
+	prandom_seed_state(&rnd_state, fz_number(arg));
 	spin_unlock(&rnd_lock);
 	return 0;
 }

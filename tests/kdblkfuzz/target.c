@@ -325,6 +325,15 @@ static void answer_random(struct fz_link *link, struct kdblk_rsp *rsp, bool lent
 		leave(link);
 }
 
+/* On iWARP a Write has succeeded when it was sent; who reads back what was written knows. */
+static void trespass(struct fz_link *link, bool write, u32 tag, u64 address, u32 rkey)
+{
+	if (write)
+		fz_poison(link, 512, address, rkey, fz_iwarp ? FZ_DEPTH + 1 : FZ_DEPTH);
+	else
+		fz_rdma(link, false, tag, 512, address, rkey, FZ_DEPTH);
+}
+
 static void answer(struct fz_link *link, u32 tag)
 {
 	struct kdblk_cmd *cmd = &link->cmds[tag];
@@ -374,15 +383,14 @@ static void answer(struct fz_link *link, u32 tag)
 		kfree(msg);
 		return;
 	}
-	/* Memory that is not ours, in one way or the other; what comes back counts. */
+	/* Memory that is not ours, in one way or the other. */
 	if (lent && now(WRONG_WAY))
-		fz_rdma(link, write, tag, 512, address, rkey, FZ_DEPTH);
+		trespass(link, write, tag, address, rkey);
 	if (lent && now(BEYOND))
-		fz_rdma(link, !write, tag, 512, address + le32_to_cpu(cmd->length) - 511, rkey,
-			FZ_DEPTH);
+		trespass(link, !write, tag, address + le32_to_cpu(cmd->length) - 511, rkey);
 	if (now(STEAL))
-		fz_rdma(link, fz_rnd(2), tag, 512, fz_rnd(2) ? 0 : (uintptr_t)fz_listen,
-			fz_rnd(64) << 8 | fz_rnd(256), FZ_DEPTH);
+		trespass(link, fz_rnd(2), tag, fz_rnd(2) ? 0 : (uintptr_t)fz_listen,
+			 fz_rnd(64) << 8 | fz_rnd(256));
 	if (lent && now(NO_INVALIDATION))
 		lent = false;
 	if (lent && now(OTHER_KEY))
@@ -394,9 +402,9 @@ static void answer(struct fz_link *link, u32 tag)
 	else
 		fz_send(link, rsp, size);
 	if (lent && !write && now(LATE_WRITE))
-		fz_rdma(link, true, tag, 512, address, rkey, FZ_DEPTH);
+		trespass(link, true, tag, address, rkey);
 	if (lent && write && now(LATE_READ))
-		fz_rdma(link, false, tag, 512, address, rkey, FZ_DEPTH);
+		trespass(link, false, tag, address, rkey);
 }
 
 static void moved(struct fz_link *link, u32 tag, bool ok)
@@ -404,7 +412,7 @@ static void moved(struct fz_link *link, u32 tag, bool ok)
 	struct kdblk_cmd *cmd;
 
 	if (tag >= FZ_DEPTH) {
-		if (ok)
+		if (ok && tag == FZ_DEPTH)
 			fz_fail("%s: RDMA at memory that is not lent works",
 				acts[tgt.number].name);
 		return;
@@ -666,7 +674,7 @@ void fz_listen_stop(void)
 int fz_serve(char *words)
 {
 	char *name = strsep(&words, " ");
-	u32 i, times = words ? simple_strtoul(words, NULL, 10) : ~0;
+	u32 i, times = words ? fz_number(words) : ~0;
 
 	for (i = 0; i < ARRAY_SIZE(acts); i++) {
 		if (strcmp(acts[i].name, name))
@@ -685,7 +693,7 @@ int fz_serve(char *words)
 /* served [N]: it was done, at least so many times */
 int fz_served(char *words)
 {
-	u32 n = *words ? simple_strtoul(words, NULL, 10) : 1, done;
+	u32 n = *words ? fz_number(words) : 1, done;
 
 	mutex_lock(&tgt.lock);
 	done = tgt.done;
