@@ -67,31 +67,36 @@ static ssize_t kdblk_store_number(struct kdblk_disk *disk, u32 *to, u32 min, u32
 }
 
 #define KDBLK_TEXT(name)								\
+static char *kdblk_##name##_of(struct config_item *item)				\
+{											\
+	return to_disk(item)->config.name;						\
+}											\
 static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
 {											\
-	return sysfs_emit(page, "%s\n", to_disk(item)->config.name);			\
+	return sysfs_emit(page, "%s\n", kdblk_##name##_of(item));			\
 }											\
 static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,		\
 				    size_t count)					\
 {											\
-	struct kdblk_disk *disk = to_disk(item);					\
-											\
-	return kdblk_store_text(disk, disk->config.name, sizeof(disk->config.name),	\
-				page, count);						\
+	return kdblk_store_text(to_disk(item), kdblk_##name##_of(item),			\
+				sizeof(to_disk(item)->config.name), page, count);	\
 }											\
 CONFIGFS_ATTR(kdblk_, name)
 
 #define KDBLK_NUMBER(name, min, max)							\
+static u32 *kdblk_##name##_of(struct config_item *item)					\
+{											\
+	return &to_disk(item)->config.name;						\
+}											\
 static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
 {											\
-	return sysfs_emit(page, "%u\n", to_disk(item)->config.name);			\
+	return sysfs_emit(page, "%u\n", *kdblk_##name##_of(item));			\
 }											\
 static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,		\
 				    size_t count)					\
 {											\
-	struct kdblk_disk *disk = to_disk(item);					\
-											\
-	return kdblk_store_number(disk, &disk->config.name, min, max, page, count);	\
+	return kdblk_store_number(to_disk(item), kdblk_##name##_of(item), min, max, page,	\
+				  count);						\
 }											\
 CONFIGFS_ATTR(kdblk_, name)
 

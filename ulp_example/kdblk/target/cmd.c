@@ -467,7 +467,6 @@ static void kdt_answered(struct kdt_queue *q, struct kdt_cmd *last)
 
 static void kdt_fetched(struct kdt_queue *q, struct kdt_cmd *cmd)
 {
-
 	spin_lock_bh(&q->lock);
 	q->reads--;
 	q->inflight++;

@@ -288,8 +288,8 @@ struct kdt_queue {
 	struct list_head rx_waiting;	/* for a free cmd */
 
 	/*
-	 * Never taken with interrupts off. All requests are posted under this lock: the EP is told so
-	 * (kdat_ep_serialise_posts()), and unacked is in the order of posting.
+	 * Never taken with interrupts off. All requests are posted under this lock: the
+	 * EP is told so (kdat_ep_serialise_posts()), and unacked is in the order of posting.
 	 */
 	spinlock_t lock;
 	struct list_head free;
