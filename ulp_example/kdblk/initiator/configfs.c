@@ -80,8 +80,7 @@ static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,	
 {											\
 	return kdblk_store_text(to_disk(item), kdblk_##name##_of(item),			\
 				sizeof(to_disk(item)->config.name), page, count);	\
-}											\
-CONFIGFS_ATTR(kdblk_, name)
+}
 
 #define KDBLK_NUMBER(name, min, max)							\
 static u32 *kdblk_##name##_of(struct config_item *item)					\
@@ -97,20 +96,30 @@ static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,	
 {											\
 	return kdblk_store_number(to_disk(item), kdblk_##name##_of(item), min, max, page,	\
 				  count);						\
-}											\
-CONFIGFS_ATTR(kdblk_, name)
+}
 
-KDBLK_TEXT(ia);
-KDBLK_TEXT(address);
-KDBLK_TEXT(disk);
-KDBLK_TEXT(initiator);
-KDBLK_NUMBER(port, 1, 65535);
-KDBLK_NUMBER(queues, 1, 128);
-KDBLK_NUMBER(poll_queues, 0, 128);
-KDBLK_NUMBER(depth, 1, KDBLK_MAX_DEPTH);
-KDBLK_NUMBER(keepalive_ms, 100, 600000);
-KDBLK_NUMBER(reconnect_delay_ms, 1, 600000);
-KDBLK_NUMBER(reconnect_max, 1, 1000000);
+KDBLK_TEXT(ia)
+CONFIGFS_ATTR(kdblk_, ia);
+KDBLK_TEXT(address)
+CONFIGFS_ATTR(kdblk_, address);
+KDBLK_TEXT(disk)
+CONFIGFS_ATTR(kdblk_, disk);
+KDBLK_TEXT(initiator)
+CONFIGFS_ATTR(kdblk_, initiator);
+KDBLK_NUMBER(port, 1, 65535)
+CONFIGFS_ATTR(kdblk_, port);
+KDBLK_NUMBER(queues, 1, 128)
+CONFIGFS_ATTR(kdblk_, queues);
+KDBLK_NUMBER(poll_queues, 0, 128)
+CONFIGFS_ATTR(kdblk_, poll_queues);
+KDBLK_NUMBER(depth, 1, KDBLK_MAX_DEPTH)
+CONFIGFS_ATTR(kdblk_, depth);
+KDBLK_NUMBER(keepalive_ms, 100, 600000)
+CONFIGFS_ATTR(kdblk_, keepalive_ms);
+KDBLK_NUMBER(reconnect_delay_ms, 1, 600000)
+CONFIGFS_ATTR(kdblk_, reconnect_delay_ms);
+KDBLK_NUMBER(reconnect_max, 1, 1000000)
+CONFIGFS_ATTR(kdblk_, reconnect_max);
 
 static ssize_t kdblk_connect_show(struct config_item *item, char *page)
 {
