@@ -66,7 +66,7 @@ static ssize_t kdblk_store_number(struct kdblk_disk *disk, u32 *to, u32 min, u32
 	return ret;
 }
 
-#define KDBLK_TEXT(name)								\
+#define KDBLK_TEXT(name, size)								\
 static char *kdblk_##name##_of(struct config_item *item)				\
 {											\
 	return to_disk(item)->config.name;						\
@@ -78,8 +78,7 @@ static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
 static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,		\
 				    size_t count)					\
 {											\
-	return kdblk_store_text(to_disk(item), kdblk_##name##_of(item),			\
-				sizeof(to_disk(item)->config.name), page, count);	\
+	return kdblk_store_text(to_disk(item), kdblk_##name##_of(item), size, page, count);	\
 }
 
 #define KDBLK_NUMBER(name, min, max)							\
@@ -98,13 +97,13 @@ static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,	
 				  count);						\
 }
 
-KDBLK_TEXT(ia)
+KDBLK_TEXT(ia, DAT_NAME_MAX_LENGTH)
 CONFIGFS_ATTR(kdblk_, ia);
-KDBLK_TEXT(address)
+KDBLK_TEXT(address, KDBLK_ADDRESS_LEN)
 CONFIGFS_ATTR(kdblk_, address);
-KDBLK_TEXT(disk)
+KDBLK_TEXT(disk, KDBLK_NAME_LEN)
 CONFIGFS_ATTR(kdblk_, disk);
-KDBLK_TEXT(initiator)
+KDBLK_TEXT(initiator, KDBLK_NAME_LEN)
 CONFIGFS_ATTR(kdblk_, initiator);
 KDBLK_NUMBER(port, 1, 65535)
 CONFIGFS_ATTR(kdblk_, port);

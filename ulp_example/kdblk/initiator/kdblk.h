@@ -21,6 +21,7 @@
 #include "../common.h"
 #include "../proto.h"
 
+#define KDBLK_ADDRESS_LEN	(INET6_ADDRSTRLEN + 16)	/* with a scope */
 #define KDBLK_IO_TIMEOUT	(30 * HZ)	/* of a command; then the session is ended */
 #define KDBLK_CONNECT_TIMEOUT	(5 * HZ)	/* of one queue */
 #define KDBLK_AGAIN_MS		100	/* until a command goes out again that was sent away */
@@ -97,7 +98,7 @@ enum kdblk_state {
 
 struct kdblk_config {
 	char ia[DAT_NAME_MAX_LENGTH];
-	char address[INET6_ADDRSTRLEN + 16];
+	char address[KDBLK_ADDRESS_LEN];
 	char disk[KDBLK_NAME_LEN];
 	char initiator[KDBLK_NAME_LEN];
 	u32 port, queues, poll_queues, depth;
