@@ -234,22 +234,6 @@ static void evd_helper_work(struct work_struct *work)
 		kdapl_evd_sched(evd);
 }
 
-/*
- * Soft providers report completions from their workers. A softirq that is raised there
- * waits for ksoftirqd to be scheduled; ending a section without softirqs runs it at once.
- * An interrupt could come here and do the same, so nobody holds what an upcall may want.
- */
-static void evd_raise(struct kdapl_evd *evd)
-{
-	bool here = !in_interrupt() && !irqs_disabled();
-
-	if (here)
-		local_bh_disable();
-	irq_poll_sched(&evd->iop);	/* does nothing once disabled */
-	if (here)
-		local_bh_enable();
-}
-
 /**
  * kdapl_evd_sched - something may have arrived
  * @evd: the EVD
@@ -261,7 +245,7 @@ static void evd_raise(struct kdapl_evd *evd)
 void kdapl_evd_sched(struct kdapl_evd *evd)
 {
 	if (evd->softirq) {
-		evd_raise(evd);
+		irq_poll_sched(&evd->iop);	/* does nothing once disabled */
 		return;
 	}
 	/* kdapl_evd_destroy() waits for us before it cancels the work */
