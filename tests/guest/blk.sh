@@ -373,8 +373,8 @@ possible() {	# FAULT
 	case $1-$p-$where in
 	# What soft-RoCE sends to itself does not pass the wire.
 	cut-rxe-one | loss-rxe-one | flap-rxe-one) return 1 ;;
-	# There is one device.
-	unplug-target-*-one) return 1 ;;
+	# There is one device; a target that lost it listens again when all its sessions have ended.
+	unplug-target-*-one | frozen-*-one) return 1 ;;
 	esac
 }
 stat_of() { sed -n "s/^$2 //p" "$kd_initiator/$1/stats"; }	# DISK NAME
