@@ -325,11 +325,11 @@ static int bad_key(struct session *s, const char *name, u32 arg)
 	err = err ?: fz_send(s->link, &cmd, sizeof(cmd));
 	if (!err && fz_iwarp && arg == 7) {
 		/*
-		 * soft-iWARP of this side does not answer such a Read at all. What waits for it
-		 * is of this session only.
+		 * soft-iWARP of this side does not answer such a Read, and nothing behind it.
+		 * What waits for it over there is of this session only.
 		 */
 		if (!fz_until(s->link, s->link->over, 2000) && s->link->nanswers == answers)
-			return read_once(s);
+			return 0;
 	}
 	err = err ?: has_ended(s, name, answers);
 	if (!err && memchr_inv(data + 4 * PAGE_SIZE, POISON, FZ_IO - 4 * PAGE_SIZE))
