@@ -8,6 +8,9 @@
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#ifdef KDBLK_HAVE_HEX			/* it was in linux/kernel.h */
+#include <linux/hex.h>
+#endif
 
 #ifdef KDBLK_HAVE_SHOULD_MERGE		/* newer kernels always do */
 #define KDBLK_MQ_FLAGS	BLK_MQ_F_SHOULD_MERGE

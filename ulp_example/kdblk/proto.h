@@ -100,7 +100,7 @@ static_assert(sizeof(struct kdblk_cmd) == 64);
 
 /* Data of LOGIN. Strings end with a NUL, and are NUL to their end. */
 struct kdblk_login {
-	__u8 id[KDBLK_ID_LEN];	/* of the initiator's disk: a login ends sessions with the same */
+	__u8 id[KDBLK_ID_LEN];	/* a login ends sessions of the disk with the same */
 	char initiator[KDBLK_NAME_LEN];
 	char disk[KDBLK_NAME_LEN];
 	__le32 keepalive_ms;	/* 100 to 600000: the initiator will be heard at least that often */

@@ -9,6 +9,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/utsname.h>
+#include "../compat.h"
 #include "kdblk.h"
 
 struct workqueue_struct *kdblk_wq;
@@ -186,7 +187,32 @@ static ssize_t kdblk_stats_show(struct config_item *item, char *page)
 }
 CONFIGFS_ATTR_RO(kdblk_, stats);
 
+static ssize_t kdblk_id_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%*phN\n", KDBLK_ID_LEN, to_disk(item)->id);
+}
+
+static ssize_t kdblk_id_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdblk_disk *disk = to_disk(item);
+	size_t n = count && page[count - 1] == '\n' ? count - 1 : count;
+	ssize_t ret = count;
+	u8 id[KDBLK_ID_LEN];
+
+	if (n != 2 * sizeof(id) || hex2bin(id, page, sizeof(id)))
+		return -EINVAL;
+	mutex_lock(&disk->admin);
+	if (kdblk_fixed(disk))
+		ret = -EBUSY;
+	else
+		memcpy(disk->id, id, sizeof(id));
+	mutex_unlock(&disk->admin);
+	return ret;
+}
+CONFIGFS_ATTR(kdblk_, id);
+
 static struct configfs_attribute *kdblk_attrs[] = {
+	&kdblk_attr_id,
 	&kdblk_attr_ia,
 	&kdblk_attr_address,
 	&kdblk_attr_port,
@@ -286,6 +312,7 @@ static int __init kdblk_init(void)
 static void __exit kdblk_exit(void)
 {
 	configfs_unregister_subsystem(&kdblk_subsys);
+	kdblk_disk_exit();
 	destroy_workqueue(kdblk_wq);
 }
 

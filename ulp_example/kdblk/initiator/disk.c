@@ -88,9 +88,25 @@ static const struct blk_mq_ops kdblk_mq_ops = {
 	.map_queues = kdblk_map_queues,
 };
 
+/* Gendisks that point to what is below; the last reference to one may be dropped late. */
+static atomic_t kdblk_gendisks = ATOMIC_INIT(0);
+
+static void kdblk_free_gendisk(struct gendisk *gendisk)
+{
+	if (atomic_dec_and_test(&kdblk_gendisks))
+		wake_up_var(&kdblk_gendisks);
+}
+
 static const struct block_device_operations kdblk_fops = {
 	.owner = THIS_MODULE,
+	.free_disk = kdblk_free_gendisk,
 };
+
+/* Before the module goes; who has a disk open holds the module. */
+void kdblk_disk_exit(void)
+{
+	wait_var_event(&kdblk_gendisks, !atomic_read(&kdblk_gendisks));
+}
 
 /* Where there is no disk yet there is nothing to hold up. */
 static void kdblk_gate(struct kdblk_disk *disk, bool shut)
@@ -151,7 +167,7 @@ int kdblk_disk_add(struct kdblk_disk *disk)
 	struct blk_mq_tag_set *set = &disk->tags;
 	struct kdblk_limits lim = {};
 	struct gendisk *gendisk;
-	int err;
+	int err, state;
 
 	memset(set, 0, sizeof(*set));
 	set->ops = &kdblk_mq_ops;
@@ -185,14 +201,18 @@ int kdblk_disk_add(struct kdblk_disk *disk)
 	mutex_lock(&disk->gate);
 	disk->gendisk = gendisk;
 	/* The connection may have been lost since; whoever brings it back opens the gate. */
-	disk->quiesced = READ_ONCE(disk->state) != KDBLK_LIVE;
+	state = READ_ONCE(disk->state);
+	/* FAILED: nobody will; commands go through, and fail */
+	disk->quiesced = state != KDBLK_LIVE && state != KDBLK_FAILED;
 	if (disk->quiesced)
 		blk_mq_quiesce_queue(gendisk->queue);
 	mutex_unlock(&disk->gate);
 
+	atomic_inc(&kdblk_gendisks);
 	err = add_disk(gendisk);
 	if (!err)
 		return 0;
+	atomic_dec(&kdblk_gendisks);	/* free_disk is for disks that were added */
 	mutex_lock(&disk->gate);
 	disk->gendisk = NULL;
 	mutex_unlock(&disk->gate);

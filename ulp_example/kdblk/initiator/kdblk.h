@@ -115,6 +115,7 @@ struct kdblk_disk {
 	bool stopping;			/* no further attempt */
 	bool broken;			/* since the attempt began */
 	bool failing;			/* commands fail */
+	bool heard;			/* something was answered since the last keepalive */
 	bool answered;			/* a command was, in this session */
 	bool alive;			/* a keepalive was */
 	bool quiesced;			/* with @gate */
@@ -131,7 +132,7 @@ struct kdblk_disk {
 
 	/* of the connection */
 	DAT_IA_HANDLE ia;
-	DAT_EVD_HANDLE async_evd, conn_evd;
+	DAT_EVD_HANDLE conn_evd;
 	DAT_PZ_HANDLE pz;
 	struct kdat_mem_limits limits;
 	DAT_COUNT read_depth, request_iov;
@@ -155,10 +156,6 @@ struct kdblk_disk {
 };
 
 extern struct workqueue_struct *kdblk_wq;
-
-/* configfs.c */
-int kdblk_configfs_init(void);
-void kdblk_configfs_exit(void);
 
 static inline const char *kdblk_name(const struct kdblk_disk *disk)
 {
@@ -192,6 +189,7 @@ int kdblk_queue_poll(struct kdblk_queue *q);
 /* disk.c */
 int kdblk_disk_add(struct kdblk_disk *disk);
 void kdblk_disk_remove(struct kdblk_disk *disk);
+void kdblk_disk_exit(void);
 void kdblk_disk_quiesce(struct kdblk_disk *disk);
 void kdblk_disk_unquiesce(struct kdblk_disk *disk);
 

@@ -100,9 +100,10 @@ static DAT_RETURN kdblk_post_receive(struct kdblk_queue *q, u32 i)
 				DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-static const char *kdblk_admin_answered(struct kdblk_disk *disk,
-					const struct kdblk_login_rsp *rsp, u32 length)
+static const char *kdblk_admin_answered(struct kdblk_queue *q, u32 i, u32 length)
 {
+	const struct kdblk_login_rsp *rsp = &q->rsps[i];
+	struct kdblk_disk *disk = q->disk;
 	bool whole = disk->admin_opcode == KDBLK_OP_LOGIN && rsp->rsp.status == KDBLK_STATUS_OK;
 
 	if (!READ_ONCE(disk->admin_busy) || rsp->rsp.opcode != disk->admin_opcode)
@@ -112,7 +113,11 @@ static const char *kdblk_admin_answered(struct kdblk_disk *disk,
 	if (disk->admin_opcode == KDBLK_OP_KEEPALIVE)
 		disk->alive = true;
 	memcpy(&disk->answer, rsp, length);
-	smp_store_release(&disk->admin_busy, false);	/* pairs with kdblk_queue_admin_wait() */
+	/* before another one may be sent */
+	if (kdblk_post_receive(q, i) != DAT_SUCCESS)
+		return "more than its Endpoint takes";
+	WRITE_ONCE(disk->heard, true);
+	smp_store_release(&disk->admin_busy, false);	/* pairs with kdblk_login() */
 	wake_up_all(&disk->wait);
 	return NULL;
 }
@@ -127,17 +132,12 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 	struct kdblk_slot *slot;
 	struct kdblk_io *io;
 	struct request *rq;
-	const char *wrong;
 
 	if (dto->transfered_length < sizeof(rsp) ||
 	    memchr_inv(rsp.reserved, 0, sizeof(rsp.reserved)))
 		return "a malformed answer";
-	if (tag == KDBLK_TAG_ADMIN && !q->index && !invalidated) {
-		wrong = kdblk_admin_answered(q->disk, buf, dto->transfered_length);
-		if (!wrong && kdblk_post_receive(q, dto->user_cookie.as_64) != DAT_SUCCESS)
-			wrong = "its Endpoint takes no Receive";
-		return wrong;
-	}
+	if (tag == KDBLK_TAG_ADMIN && !q->index && !invalidated)
+		return kdblk_admin_answered(q, dto->user_cookie.as_64, dto->transfered_length);
 	slot = &q->slots[tag];
 	if (tag >= q->depth)
 		return "an answer to a command that was not sent";
@@ -151,6 +151,8 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 		return "an answer that does not give back the memory of its command";
 	slot->lent = false;
 	slot->answered = true;
+	if (unlikely(!READ_ONCE(q->disk->heard)))
+		WRITE_ONCE(q->disk->heard, true);
 	if (unlikely(!READ_ONCE(q->disk->answered)))
 		WRITE_ONCE(q->disk->answered, true);
 	io = blk_mq_rq_to_pdu(rq);
@@ -171,6 +173,10 @@ static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
 	if (unlikely(event->event_number != DAT_DTO_COMPLETION_EVENT))
 		return;
 	if (unlikely(dto->status != DAT_DTO_SUCCESS)) {
+		/* now, since afterwards the device may have gone, and its mappings with it */
+		if (dto->operation == DAT_DTO_SEND &&
+		    dto->user_cookie.as_64 & KDBLK_COOKIE_INLINE)
+			kdblk_unmap(q, &q->slots[(u16)dto->user_cookie.as_64]);
 		kdblk_lost(q->disk, dto->status == DAT_DTO_ERR_FLUSHED ? "it was ended" :
 			   "a transfer failed");
 		return;
@@ -491,8 +497,13 @@ static int kdblk_queue_outcome(struct kdblk_queue *q)
 	/* pairs with kdblk_queue_conn_event() */
 	wait_event(disk->wait, smp_load_acquire(&q->conn_event) || READ_ONCE(disk->broken) ||
 		   READ_ONCE(disk->stopping));
+	/* What was posted is flushed before the event that says why. */
+	if (!READ_ONCE(q->conn_event))
+		wait_event_timeout(disk->wait, READ_ONCE(q->conn_event) ||
+				   READ_ONCE(disk->stopping), HZ);
+	smp_rmb();	/* pairs with kdblk_queue_conn_event() */
 	if (!q->conn_event)
-		return -EINTR;
+		return READ_ONCE(disk->stopping) ? -EINTR : -ECONNRESET;
 	switch (q->conn_event) {
 	case DAT_CONNECTION_EVENT_ESTABLISHED:		return kdblk_queue_accepted(q);
 	case DAT_CONNECTION_EVENT_PEER_REJECTED:	return kdblk_queue_rejected(q);

@@ -120,17 +120,17 @@ static int kdblk_geometry(struct kdblk_disk *disk)
 		       kdblk_name(disk));
 		return -EPROTO;
 	}
-	if (disk->gendisk && !kdblk_same_disk(&disk->geometry, geo)) {
+	if (disk->connects && !kdblk_same_disk(&disk->geometry, geo)) {
 		pr_err("%s: disk '%s' at the target is another one than before\n",
 		       kdblk_name(disk), disk->config.disk);
 		return -ESTALE;
 	}
-	if (disk->gendisk && le16_to_cpu(geo->queues) < disk->nr_queues) {
+	if (disk->connects && le16_to_cpu(geo->queues) < disk->nr_queues) {
 		pr_err("%s: the target grants %u queues now, and %u before\n", kdblk_name(disk),
 		       le16_to_cpu(geo->queues), disk->nr_queues);
 		return -EBUSY;
 	}
-	if (!disk->gendisk) {
+	if (!disk->connects) {
 		disk->geometry = *geo;
 		disk->nr_queues = le16_to_cpu(geo->queues);
 		/* an unaligned one needs a page more */
@@ -171,12 +171,16 @@ static void kdblk_keepalive_work(struct work_struct *work)
 {
 	struct kdblk_disk *disk = container_of(to_delayed_work(work), struct kdblk_disk,
 					       keepalive);
+	bool heard;
 
 	if (READ_ONCE(disk->state) != KDBLK_LIVE)
 		return;
-	if (READ_ONCE(disk->admin_busy))
+	/* One that waits behind commands for a slow disk is late; their answers are as good. */
+	heard = xchg(&disk->heard, false);
+	if (READ_ONCE(disk->admin_busy) && !heard)
 		kdblk_lost(disk, "the target did not answer a keepalive");
-	else if (kdblk_queue_admin(&disk->queues[0], KDBLK_OP_KEEPALIVE))
+	else if (!READ_ONCE(disk->admin_busy) &&
+		 kdblk_queue_admin(&disk->queues[0], KDBLK_OP_KEEPALIVE))
 		kdblk_lost(disk, "a keepalive could not be sent");
 	else
 		queue_delayed_work(kdblk_wq, &disk->keepalive,
@@ -261,7 +265,7 @@ static int kdblk_connect(struct kdblk_disk *disk)
 
 	for (depth = disk->queues[0].depth, i = 1; i < disk->nr_queues; i++)
 		depth = min(depth, disk->queues[i].depth);
-	if (!disk->gendisk) {
+	if (!disk->connects) {
 		disk->depth = depth;
 	} else if (depth < disk->depth) {
 		pr_err("%s: the target grants a depth of %u now, and %u before\n",
@@ -443,9 +447,15 @@ void kdblk_stop(struct kdblk_disk *disk)
 	kdblk_disk_remove(disk);
 	/* From now on the end of the connection is no loss. */
 	cmpxchg(&disk->state, KDBLK_LIVE, KDBLK_FAILED);
+	/*
+	 * The work item closes, which ends all upcalls; one that has seen a loss before may
+	 * have queued it again until then.
+	 */
+	if (disk->queues) {
+		mod_delayed_work(kdblk_wq, &disk->recover, 0);
+		flush_delayed_work(&disk->recover);
+	}
 	cancel_delayed_work_sync(&disk->recover);
-	if (disk->queues)
-		kdblk_close(disk);
 	kdblk_free_queues(disk);
 	disk->connects = 0;
 	disk->failing = false;

@@ -30,7 +30,7 @@ static int kdt_disk_check_bdev(struct kdt_disk *disk)
 		       kdt_disk_name(disk), disk->path, disk->block_size);
 		return -EINVAL;
 	}
-	disk->physical_block_size = bdev_physical_block_size(bdev);
+	disk->physical_block_size = min_t(u32, bdev_physical_block_size(bdev), KDBLK_MAX_IO);
 	disk->capacity = bdev_nr_bytes(bdev);
 	if (bdev_write_cache(bdev))
 		disk->flags |= KDBLK_DISK_CACHE;
@@ -41,7 +41,7 @@ static int kdt_disk_check_bdev(struct kdt_disk *disk)
 		disk->flags |= KDBLK_DISK_WRITE_ZEROES;
 	if (kdblk_bdev_rotational(bdev))
 		disk->flags |= KDBLK_DISK_ROTATIONAL;
-	disk->discard_granularity = bdev_discard_granularity(bdev);
+	disk->discard_granularity = max(bdev_discard_granularity(bdev), disk->block_size);
 	return 0;
 }
 
@@ -53,7 +53,8 @@ static int kdt_disk_check_file(struct kdt_disk *disk)
 	if (!disk->file->f_op->read_iter || !disk->file->f_op->write_iter)
 		return -EINVAL;
 	disk->block_size = KDT_FILE_BLOCK;
-	disk->physical_block_size = max_t(u32, i_blocksize(inode), KDT_FILE_BLOCK);
+	disk->physical_block_size = clamp_t(u32, i_blocksize(inode), KDT_FILE_BLOCK,
+					    KDBLK_MAX_IO);
 	disk->capacity = i_size_read(inode);
 	/* The page cache. */
 	disk->flags |= KDBLK_DISK_CACHE;
@@ -304,11 +305,17 @@ static int kdt_execute_file(struct kdt_cmd *cmd)
  */
 void kdt_execute_slow(struct kdt_cmd *cmd)
 {
+	/* As loop and nfsd do: what is written here may be what dirty pages wait for. */
+	unsigned int throttled = current->flags & PF_LOCAL_THROTTLE;
 	unsigned int noio = memalloc_noio_save();
 	int err;
 
+	current->flags |= PF_LOCAL_THROTTLE;
+
 	err = cmd->q->s->disk->bdev ? kdt_execute_bdev(cmd) : kdt_execute_file(cmd);
 	memalloc_noio_restore(noio);
+	if (!throttled)
+		current->flags &= ~PF_LOCAL_THROTTLE;
 	cmd->status = kdt_status(errno_to_blk_status(err));
 	kdt_answer(cmd);
 }

@@ -12,6 +12,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/ctype.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/string.h>
@@ -199,6 +200,14 @@ void kdt_begin(struct kdt_cmd *cmd)
 		kdt_fetch(cmd);
 }
 
+/* It will be in the log. */
+static bool kdt_printable(const char *name)
+{
+	while (isprint(*name))
+		name++;
+	return !*name;
+}
+
 static void kdt_login(struct kdt_cmd *cmd)
 {
 	struct kdblk_login copy, *login = &copy;
@@ -218,6 +227,7 @@ static void kdt_login(struct kdt_cmd *cmd)
 	    memchr_inv(login->initiator + ilen, 0, KDBLK_NAME_LEN - ilen) ||
 	    memchr_inv(login->disk + dlen, 0, KDBLK_NAME_LEN - dlen) ||
 	    memchr_inv(login->reserved, 0, sizeof(login->reserved)) ||
+	    !kdt_printable(login->initiator) || !kdt_printable(login->disk) ||
 	    keepalive < 100 || keepalive > 600000 || !queues || queues > KDBLK_MAX_QUEUES) {
 		kdt_violation(cmd->q, "malformed login");
 		kdt_drop(cmd);
@@ -403,8 +413,9 @@ static void kdt_start(struct kdt_queue *q, struct kdt_rx *rx)
 		queue_work(kdt_ctl_wq, &cmd->work);
 		return;
 	}
-	if (cmd->opcode == KDBLK_OP_KEEPALIVE) {
+	if (time_after(jiffies, READ_ONCE(s->heard)))
 		WRITE_ONCE(s->heard, jiffies);
+	if (cmd->opcode == KDBLK_OP_KEEPALIVE) {
 		kdt_answer(cmd);
 		return;
 	}

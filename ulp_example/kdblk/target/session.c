@@ -420,9 +420,12 @@ out:
 	return reason;
 }
 
-/* Ends all sessions that match, and waits until none is left. */
+/*
+ * Ends all sessions that match, and waits until none is left, or until @waiter, if there
+ * is one, is dead itself.
+ */
 static void kdt_end_all(bool (*match)(const struct kdt_session *s, const void *arg),
-			const void *arg, const char *why)
+			const void *arg, const char *why, const struct kdt_session *waiter)
 {
 	struct kdt_session *s, *first;
 
@@ -440,10 +443,12 @@ static void kdt_end_all(bool (*match)(const struct kdt_session *s, const void *a
 		}
 		mutex_unlock(&kdt_lock);
 		if (first) {
-			wait_for_completion(&first->ended);
+			while (!wait_for_completion_timeout(&first->ended, HZ / 10))
+				if (waiter && kdt_dead(waiter))
+					break;
 			kdt_session_put(first);
 		}
-	} while (first);
+	} while (first && !(waiter && kdt_dead(waiter)));
 }
 
 static bool kdt_of_disk(const struct kdt_session *s, const void *disk)
@@ -453,7 +458,7 @@ static bool kdt_of_disk(const struct kdt_session *s, const void *disk)
 
 void kdt_end_of_disk(struct kdt_disk *disk, const char *why)
 {
-	kdt_end_all(kdt_of_disk, disk, why);
+	kdt_end_all(kdt_of_disk, disk, why, NULL);
 }
 
 static bool kdt_of_portal(const struct kdt_session *s, const void *portal)
@@ -463,7 +468,7 @@ static bool kdt_of_portal(const struct kdt_session *s, const void *portal)
 
 void kdt_end_of_portal(struct kdt_portal *portal, const char *why)
 {
-	kdt_end_all(kdt_of_portal, portal, why);
+	kdt_end_all(kdt_of_portal, portal, why, NULL);
 }
 
 /* Sessions wait for older ones only, so no two wait for each other. */
@@ -471,7 +476,8 @@ static bool kdt_replaced_by(const struct kdt_session *s, const void *arg)
 {
 	const struct kdt_session *new = arg;
 
-	return s->turn && s->turn < new->turn && !memcmp(s->id, new->id, sizeof(s->id));
+	return s->turn && s->turn < new->turn && s->disk == new->disk &&
+	       !memcmp(s->id, new->id, sizeof(s->id));
 }
 
 static u16 kdt_session_admit(struct kdt_session *s, const struct kdblk_login *login)
@@ -506,7 +512,7 @@ allowed:
  * @s: session
  * @login: what it asks for, which was checked for its form
  *
- * Waits until earlier sessions with the same id have ended, so that what the
+ * Waits until earlier sessions of the disk with the same id have ended, so that what the
  * initiator repeats comes after everything it has asked for there.
  *
  * Context: may sleep, on kdt_ctl_wq.
@@ -520,11 +526,14 @@ u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login)
 	mutex_lock(&kdt_lock);
 	memcpy(s->id, login->id, sizeof(s->id));
 	strscpy(s->initiator, login->initiator, sizeof(s->initiator));
-	status = kdt_session_admit(s, login);
+	/* One that has ended must not end what has come after it. */
+	status = kdt_dead(s) ? KDBLK_STATUS_IO : kdt_session_admit(s, login);
 	mutex_unlock(&kdt_lock);
 	if (status == KDBLK_STATUS_OK) {
-		kdt_end_all(kdt_replaced_by, s, "the initiator has logged in again");
-		if (!s->pool) {
+		kdt_end_all(kdt_replaced_by, s, "the initiator has logged in again", s);
+		if (kdt_dead(s)) {
+			status = KDBLK_STATUS_IO;	/* nobody will hear of it */
+		} else if (!s->pool) {
 			if (kdt_pool_alloc(&s->own_pool, portal->ia, s->pz, portal->cfg_buffers,
 					   portal->cfg_max_io, KDBLK_LOCAL |
 					   DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
@@ -538,6 +547,7 @@ u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login)
 				    status == KDBLK_STATUS_NO_DISK ? "there is none" :
 				    status == KDBLK_STATUS_DENIED ? "it is not allowed to have it" :
 				    status == KDBLK_STATUS_OFFLINE ? "it is not enabled" :
+				    status == KDBLK_STATUS_IO ? "it has gone meanwhile" :
 				    "out of memory");
 		set_bit(KDT_REFUSED, &s->bits);
 		return status;
