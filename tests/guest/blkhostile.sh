@@ -253,6 +253,8 @@ target() {
 		step "for ever, and nothing hangs: answer-$kd_name" always "answer-$kd_name" || said 8
 	done
 	if wanted "target at random"; then
+		is v live && leaves
+		attributes $kd_initiator/v reconnect_max=1000 reconnect_delay_ms=10
 		step "it connects" connects
 		step "answers at random" fuzz serve answer-random
 		within $((60 + messages / 50)) fio --name=v --filename="$(device v)" --direct=1 --thread \

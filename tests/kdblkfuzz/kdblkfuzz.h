@@ -51,7 +51,6 @@ struct fz_link {
 	struct list_head node;
 	DAT_EVD_HANDLE evd;		/* no upcalls: DTO and connection events */
 	DAT_EP_HANDLE ep;
-	DAT_PZ_HANDLE pz;
 	struct fz_mem rx, tx, data;	/* data: FZ_IO for each tag */
 	DAT_LMR_HANDLE lent[FZ_DEPTH];	/* initiator: over data, when lent to the target */
 	u32 tx_at;
@@ -108,6 +107,7 @@ extern char *fz_disk;
 extern struct sockaddr_storage fz_to;
 extern ushort fz_port, fz_own_port;
 extern DAT_IA_HANDLE fz_ia;
+extern DAT_PZ_HANDLE fz_pz;
 extern bool fz_iwarp;
 extern DAT_COUNT fz_reads;
 extern atomic_t fz_faults;

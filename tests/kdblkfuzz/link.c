@@ -33,7 +33,7 @@ static int mem_create(struct fz_link *link, struct fz_mem *mem, u32 size, int ri
 		return -ENOMEM;
 	mem->size = size;
 	region.for_va = mem->va;
-	return dat_lmr_kcreate(fz_ia, DAT_MEM_TYPE_VIRTUAL, region, size, link->pz, rights,
+	return dat_lmr_kcreate(fz_ia, DAT_MEM_TYPE_VIRTUAL, region, size, fz_pz, rights,
 			       DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &mem->lmr, &mem->key,
 			       NULL, NULL, NULL) == DAT_SUCCESS ? 0 : -EIO;
 }
@@ -60,8 +60,6 @@ void fz_link_free(struct fz_link *link)
 	mem_destroy(&link->data);
 	mem_destroy(&link->tx);
 	mem_destroy(&link->rx);
-	if (link->pz)
-		dat_pz_free(link->pz);
 	kvfree(link);
 }
 
@@ -83,13 +81,10 @@ struct fz_link *fz_link_new(void)
 		return NULL;
 	INIT_LIST_HEAD(&link->node);
 	evd_attr.context = KDAT_EVD_CONTEXT_WORKQUEUE;
-	ret = dat_pz_create(fz_ia, &link->pz);
+	ret = kdat_evd_create(fz_ia, NRX + REQUESTS + 8, DAT_UPCALL_DISABLE, NULL,
+			      DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &evd_attr, &link->evd);
 	if (ret == DAT_SUCCESS)
-		ret = kdat_evd_create(fz_ia, NRX + REQUESTS + 8, DAT_UPCALL_DISABLE, NULL,
-				      DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &evd_attr,
-				      &link->evd);
-	if (ret == DAT_SUCCESS)
-		ret = dat_ep_create(fz_ia, link->pz, link->evd, link->evd, link->evd, &attr,
+		ret = dat_ep_create(fz_ia, fz_pz, link->evd, link->evd, link->evd, &attr,
 				    &link->ep);
 	/* iWARP: the sink of a Read is open to the peer. Nothing there is secret. */
 	if (ret == DAT_SUCCESS && !mem_create(link, &link->rx, NRX * FZ_RX, LOCAL) &&
@@ -277,7 +272,7 @@ int fz_lend(struct fz_link *link, u32 tag, u32 pages, int rights, u32 *rkey)
 	u32 i;
 
 	if (!link->lent[tag] &&
-	    dat_lmr_allocate(fz_ia, link->pz, FZ_IO / PAGE_SIZE, DAT_LMR_SCOPE_EP,
+	    dat_lmr_allocate(fz_ia, fz_pz, FZ_IO / PAGE_SIZE, DAT_LMR_SCOPE_EP,
 			     &link->lent[tag]) != DAT_SUCCESS)
 		return -ENOMEM;
 	for (i = 0; i < pages; i++)

@@ -38,6 +38,7 @@ MODULE_PARM_DESC(seed, "of what is done at random (default: a new one, see the l
 
 struct sockaddr_storage fz_to;
 DAT_IA_HANDLE fz_ia;
+DAT_PZ_HANDLE fz_pz;
 bool fz_iwarp;
 DAT_COUNT fz_reads;
 atomic_t fz_faults;
@@ -163,6 +164,8 @@ static int __init fz_init(void)
 				   provider);
 		fz_iwarp = provider->rdma_write_for_rdma_read_req;
 		fz_reads = min(4, min(attr.max_rdma_read_per_ep_in, attr.max_rdma_read_per_ep_out));
+		if (ret == DAT_SUCCESS)
+			ret = dat_pz_create(fz_ia, &fz_pz);
 		if (ret != DAT_SUCCESS)
 			dat_ia_close(fz_ia, DAT_CLOSE_ABRUPT_FLAG);
 	}
@@ -184,6 +187,7 @@ static void __exit fz_exit(void)
 {
 	debugfs_remove(dir);
 	fz_listen_stop();
+	dat_pz_free(fz_pz);
 	/* Graceful refuses while anything is left, so a leak shows itself here. */
 	if (dat_ia_close(fz_ia, DAT_CLOSE_GRACEFUL_FLAG) != DAT_SUCCESS) {
 		pr_err("FAIL something is left\n");

@@ -15,7 +15,7 @@
 #include "kdblkfuzz.h"
 
 #define DISK		(16u << 20)
-#define MAX_LINKS	16
+#define MAX_LINKS	64
 #define QUEUES		2
 
 enum act {
