@@ -6,6 +6,9 @@
 # shellcheck shell=sh disable=SC2154
 p=$1 where=$2 messages=${3:-2000} rounds=${4:-1} seed=${5:-0} only=$6
 . "$TOP/tests/guest/blk-lib.sh"
+# Connections take longer than messages.
+few=$((messages / 2))
+[ $few -le 1000 ] || few=1000
 there=192.0.2.2
 case $where in
 net) two_namespaces "$p"; a=${p}0 b=${p}1 ;;
@@ -107,16 +110,16 @@ initiator() {
 	done
 	each bad "a message ends its session"
 	scene "queues that were not granted" queues
-	scene "numbers of sessions are not to be guessed" guess $((messages / 40))
+	scene "numbers of sessions are not to be guessed" guess $((few / 20))
 	scene "without a keepalive the session ends" keepalive
 	scene "more commands than the depth" burst 1
 	scene "many more" burst 200
 	scene "an initiator without Receives holds up nobody" deaf
-	scene "RDMA at the target's memory" attack $((messages / 50))
-	scene "gone with commands in flight" inflight $((messages / 50))
+	scene "RDMA at the target's memory" attack $((few / 25))
+	scene "gone with commands in flight" inflight $((few / 25))
 	scene "connections without a login end" silent 80
-	scene "$((messages / 2)) connections that come and go" connects $((messages / 2))
-	scene "private data and logins at random" random-connect $((messages / 10))
+	scene "$few connections that come and go" connects $few
+	scene "private data and logins at random" random-connect $((few / 5))
 	# What is right in what is at random is done: on the other disk, which is checked no more.
 	step "the other disk: nothing was lost" undisturbed two
 	detach two
