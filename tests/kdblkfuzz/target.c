@@ -258,7 +258,6 @@ static void answer_login(struct fz_link *link, const struct kdblk_login *login)
 		.max_io = cpu_to_le32(FZ_IO),
 		.max_range = cpu_to_le32(1 << 20),
 		.discard_granularity = cpu_to_le32(4096),
-		.queues = min(login->queues, cpu_to_le16(QUEUES)),
 		.flags = cpu_to_le16(KDBLK_DISK_CACHE | KDBLK_DISK_DISCARD |
 				     KDBLK_DISK_WRITE_ZEROES),
 		.serial = "hostile",
