@@ -258,6 +258,18 @@ static bool side_done(const struct side *side)
 	return READ_ONCE(side->got) == READ_ONCE(side->want);
 }
 
+/* However slow the machine is: no more than LONG without a completion. */
+static void await_done(struct side *a, struct side *b)
+{
+	u32 got;
+
+	do {
+		got = READ_ONCE(a->got) + READ_ONCE(b->got);
+		if (await(side_done(a) && side_done(b)))
+			return;
+	} while (!perf_faults() && got != READ_ONCE(a->got) + READ_ONCE(b->got));
+}
+
 /*
  * Until all has come back that ends @from to @to wait for. @spent: ticks in polls that
  * brought something, not those while the provider was at work.
@@ -269,8 +281,8 @@ int perf_wait_done(struct lane *lane, u32 from, u32 to, u64 *spent)
 	u64 start;
 	int n;
 
-	if (run.ctx != CTX_POLL && await(side_done(a) && side_done(b)))
-		return 0;
+	if (run.ctx != CTX_POLL)
+		await_done(a, b);
 	while (!(side_done(a) && side_done(b)) && !perf_faults()) {
 		if (run.ctx != CTX_POLL || time_after(jiffies, end))
 			return fault("%s: %u of %u and %u of %u completions", lane->way->name,
@@ -282,10 +294,12 @@ int perf_wait_done(struct lane *lane, u32 from, u32 to, u64 *spent)
 			n += lane->way->poll(lane, to);
 		start = perf_cycles() - start;
 		local_bh_enable();
-		if (n)
+		if (n) {
 			*spent += start;
-		else
+			end = jiffies + LONG;
+		} else {
 			schedule();	/* the provider runs on this very CPU, maybe */
+		}
 	}
 	return perf_faults() ? -EIO : 0;
 }

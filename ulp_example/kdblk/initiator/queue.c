@@ -326,22 +326,21 @@ static DAT_RETURN kdblk_post_data(struct kdblk_queue *q, struct request *rq,
 /* Opcode and flags of a request; or 0. */
 static u8 kdblk_opcode(struct request *rq, u8 *flags)
 {
-	*flags = rq->cmd_flags & REQ_FUA ? KDBLK_CMD_FUA : 0;
+	u8 fua = rq->cmd_flags & REQ_FUA ? KDBLK_CMD_FUA : 0;
+
+	*flags = 0;
 	switch (req_op(rq)) {
 	case REQ_OP_READ:
-		*flags = 0;
 		return KDBLK_OP_READ;
 	case REQ_OP_WRITE:
+		*flags = fua;
 		return KDBLK_OP_WRITE;
 	case REQ_OP_FLUSH:
-		*flags = 0;
 		return KDBLK_OP_FLUSH;
 	case REQ_OP_DISCARD:
-		*flags = 0;
 		return KDBLK_OP_DISCARD;
 	case REQ_OP_WRITE_ZEROES:
-		if (rq->cmd_flags & REQ_NOUNMAP)
-			*flags |= KDBLK_CMD_NOUNMAP;
+		*flags = fua | (rq->cmd_flags & REQ_NOUNMAP ? KDBLK_CMD_NOUNMAP : 0);
 		return KDBLK_OP_WRITE_ZEROES;
 	default:
 		return 0;

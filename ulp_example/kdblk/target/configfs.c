@@ -475,15 +475,15 @@ static struct config_group *kdt_portal_make(struct config_group *group, const ch
 	return &portal->group;
 }
 
-static void kdt_portal_drop(struct config_group *group, struct config_item *item)
+static void kdt_portal_drop_item(struct config_group *group, struct config_item *item)
 {
-	kdt_portal_disable(to_portal(item));
+	kdt_portal_drop(to_portal(item));
 	config_item_put(item);
 }
 
 static struct configfs_group_operations kdt_portals_group_ops = {
 	.make_group = kdt_portal_make,
-	.drop_item = kdt_portal_drop,
+	.drop_item = kdt_portal_drop_item,
 };
 
 static const struct config_item_type kdt_portals_type = {

@@ -289,7 +289,16 @@ void kdt_portal_disable(struct kdt_portal *portal)
 		kdt_portal_close(portal, "the portal is disabled");
 	portal->state = KDT_PORTAL_DISABLED;
 	mutex_unlock(&portal->lock);
-	/* They take the lock, and find it disabled. */
+}
+
+/* Before its memory goes; nobody can enable it again. */
+void kdt_portal_drop(struct kdt_portal *portal)
+{
+	kdt_portal_disable(portal);
+	/*
+	 * Only now: who is enabling the portal beside somebody who disables it counts on
+	 * the work. What still comes for a disabled one finds that it is.
+	 */
 	cancel_delayed_work_sync(&portal->look);
 	cancel_work_sync(&portal->gone);
 }

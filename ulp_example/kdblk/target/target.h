@@ -174,6 +174,7 @@ struct kdt_portal {
 void kdt_portal_init(struct kdt_portal *portal);
 int kdt_portal_enable(struct kdt_portal *portal);
 void kdt_portal_disable(struct kdt_portal *portal);
+void kdt_portal_drop(struct kdt_portal *portal);
 
 static inline const char *kdt_portal_name(const struct kdt_portal *portal)
 {
