@@ -3,7 +3,7 @@
 # nvmet-rdma: the same disk in memory, the same device, the same boot, in turns. Printed:
 # a table, with "tell:" before each line, and what was found in JSON, with "json:".
 # shellcheck shell=sh disable=SC2154
-p=$1 rounds=${2:-5} seconds=${3:-1.5}
+p=$1 rounds=${2:-15} seconds=${3:-0.5}
 . "$TOP/tests/guest/blk-lib.sh"
 nvmet=/sys/kernel/config/nvmet subsystem=test.kdblk port=4421
 

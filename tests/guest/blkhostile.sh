@@ -51,7 +51,7 @@ wanted() {	# TITLE: of a scene
 
 # ---- what works meanwhile ----
 bystander() {	# NAME DISK: an initiator that does nothing wrong
-	attach "$1" "$a-1" $there "$2" queues=2 depth=32 keepalive_ms=2000 reconnect_delay_ms=200 &&
+	attach "$1" "$a-1" $there "$2" queues=2 depth=32 keepalive_ms=$((2000 * slow)) reconnect_delay_ms=200 &&
 		is "$1" live || return
 	mkdir -p "$TMPDIR/$1"
 	rm -f "$TMPDIR/$1"/*

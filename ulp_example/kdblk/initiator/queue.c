@@ -177,8 +177,9 @@ static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
 		if (dto->operation == DAT_DTO_SEND &&
 		    dto->user_cookie.as_64 & KDBLK_COOKIE_INLINE)
 			kdblk_unmap(q, &q->slots[(u16)dto->user_cookie.as_64]);
-		kdblk_lost(q->disk, dto->status == DAT_DTO_ERR_FLUSHED ? "it was ended" :
-			   "a transfer failed");
+		/* Why it was flushed says the event of the connection, which comes next. */
+		if (dto->status != DAT_DTO_ERR_FLUSHED)
+			kdblk_lost(q->disk, "a transfer failed");
 		return;
 	}
 	switch (dto->operation) {
@@ -358,8 +359,8 @@ static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot
 	slot->rq = NULL;
 	switch (DAT_GET_TYPE(ret)) {
 	case DAT_INSUFFICIENT_RESOURCES:
+	case DAT_INVALID_STATE:		/* the event that says why is on its way */
 		return BLK_STS_RESOURCE;
-	case DAT_INVALID_STATE:
 	case DAT_INVALID_HANDLE:
 	case DAT_INTERNAL_ERROR:
 		kdblk_lost(q->disk, "its Endpoint takes no command");

@@ -41,7 +41,7 @@ static void kdblk_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BO
 		if (disk->queues[i].ep == ep)
 			kdblk_queue_conn_event(&disk->queues[i], event);
 	if (event->event_number == DAT_CONNECTION_EVENT_DISCONNECTED)
-		kdblk_lost(disk, "the target ended it");
+		kdblk_lost(disk, "the target has disconnected");
 	else if (event->event_number == DAT_CONNECTION_EVENT_BROKEN)
 		kdblk_lost(disk, "it broke");
 	wake_up_all(&disk->wait);

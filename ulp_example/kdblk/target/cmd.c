@@ -492,12 +492,14 @@ static void kdt_completion(struct kdt_queue *q, const DAT_DTO_COMPLETION_EVENT_D
 	void *cookie = dto->user_cookie.as_ptr;
 
 	if (unlikely(dto->status != DAT_DTO_SUCCESS)) {
-		/* The end of the connection is told by itself. */
-		if (dto->status != DAT_DTO_ERR_FLUSHED && !kdt_dead(q->s))
+		/* Why it was flushed says the event of the connection, which comes next. */
+		if (dto->status == DAT_DTO_ERR_FLUSHED)
+			return;
+		if (!kdt_dead(q->s))
 			pr_warn_ratelimited("portal %s: initiator %s, queue %u: operation %d failed with status %d; ending its session\n",
 					    kdt_portal_name(q->s->portal), q->s->initiator, q->n,
 					    dto->operation, dto->status);
-		kdt_session_end(q->s, "the connection is lost");
+		kdt_session_end(q->s, "a transfer failed");
 		return;
 	}
 	switch (dto->operation) {
@@ -535,8 +537,14 @@ void kdt_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 		break;
 	case DAT_CONNECTION_EVENT_ESTABLISHED:
 		break;
+	case DAT_CONNECTION_EVENT_DISCONNECTED:
+		kdt_session_end(q->s, "the initiator has disconnected");
+		break;
+	case DAT_CONNECTION_EVENT_BROKEN:
+		kdt_session_end(q->s, "the connection broke");
+		break;
 	default:
-		kdt_session_end(q->s, "the connection is lost");
+		kdt_session_end(q->s, "the connection did not come about");
 	}
 	WRITE_ONCE(q->upcall, NULL);
 	if (!more && q->npend) {
