@@ -254,7 +254,9 @@ void kdapl_cr_destroy(struct kdapl_cr *cr)
  * @cr_param_mask: DAT_CR_FIELD_* bits of the members wanted; 0 is legal
  * @cr_param: filled entirely; its pointers are valid until the CR is answered
  *
- * On InfiniBand and RoCE the private data has the fixed size of the transport,
+ * Who asks, from where, with which private data, and which EP the service point
+ * has supplied, if any. As often as you like, until the CR is answered. On
+ * InfiniBand and RoCE the private data has the fixed size of the transport,
  * filled up with zeros: consumers carry a length of their own.
  *
  * Context: any.
@@ -338,9 +340,11 @@ static DAT_RETURN cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void
  * its connect EVD tells how it ended.
  *
  * Context: may sleep; legal in upcalls that run in process context.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (CR, EP: also when it lacks PZ or
- * connect EVD); DAT_INVALID_PARAMETER (private data); DAT_INVALID_STATE;
- * DAT_INTERNAL_ERROR (device removed). After an error nothing has changed.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (CR; EP, also when it lacks PZ or
+ * connect EVD, or when both or neither of CR and call bring one);
+ * DAT_INVALID_PARAMETER (private data: too long, or NULL); DAT_INVALID_STATE
+ * (subtype that of the EP); DAT_INTERNAL_ERROR (device removed). After an error
+ * nothing has changed.
  */
 DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 			 DAT_COUNT private_data_size, const DAT_PVOID private_data)
@@ -386,11 +390,11 @@ EXPORT_SYMBOL(dat_cr_accept);
  * @private_data: copied during the call
  *
  * The EP of an RSP is UNCONNECTED again; one that was made for the request is
- * gone, its handle dead; also after removal of the device.
+ * gone, its handle dead. Works after the removal of the device, too.
  *
  * Context: may sleep; legal in upcalls that run in process context.
- * Return: DAT_SUCCESS, also when the peer or the device has gone;
- * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (private data).
+ * Return: DAT_SUCCESS (also when the peer or the device has gone);
+ * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (private data: too long, or NULL).
  */
 DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 			 const DAT_PVOID private_data)
@@ -491,8 +495,8 @@ static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (no PSP has
- * this qualifier); DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device
- * removed). After an error nothing has changed.
+ * this qualifier); DAT_INSUFFICIENT_RESOURCES (MEMORY); DAT_INTERNAL_ERROR
+ * (device removed). After an error nothing has changed.
  */
 DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 {

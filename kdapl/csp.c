@@ -62,10 +62,11 @@ static DAT_RETURN csp_check(const DAT_COMM *comm, const struct sockaddr *addr,
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EVD_CR); DAT_INVALID_PARAMETER
- * (NULL argument); DAT_COMM_NOT_SUPPORTED; DAT_INVALID_ADDRESS (family other
- * than that of @comm, wildcard, multicast, no port number, not one of this
- * port); DAT_PORT_IN_USE; DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device
- * removed).
+ * (NULL argument); DAT_COMM_NOT_SUPPORTED (other than said above);
+ * DAT_INVALID_ADDRESS (family other than that of @comm, wildcard, multicast, no
+ * port number, not one of this port); DAT_PORT_IN_USE;
+ * DAT_INSUFFICIENT_RESOURCES (MEMORY; or the connection manager has none);
+ * DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM *comm, DAT_IA_ADDRESS_PTR address_ptr,
 			  DAT_EVD_HANDLE evd_handle, DAT_CSP_HANDLE *csp_handle)
@@ -98,6 +99,8 @@ EXPORT_SYMBOL(dat_csp_create);
  * @csp_handle: CSP
  * @csp_param_mask: DAT_CSP_FIELD_* bits of the members wanted; 0 is legal
  * @csp_param: filled entirely; its pointers are valid until the CSP is freed
+ *
+ * What dat_csp_create() was given.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined

@@ -449,14 +449,18 @@ out:
  *	max_rdma_read_in and _out)
  * @ep_handle: where the handle goes
  *
- * Receives can be posted as soon as the EP exists.
+ * Receives can be posted as soon as the EP exists, if it has a PZ. The default
+ * attributes are up to 64 requests and Receives (0 of a kind without EVD) of up
+ * to 4 segments, messages and RDMA as long as the IA takes them, and read depths
+ * of 0. dat_ep_query() tells what was granted.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS, the EP is UNCONNECTED; DAT_INVALID_HANDLE (IA, PZ,
- * EVD_RECV, EVD_REQUEST, EVD_CONN); DAT_INVALID_PARAMETER (attributes; also
- * completion flags that do not go together with an EVD);
- * DAT_MODEL_NOT_SUPPORTED (quality of service); DAT_INSUFFICIENT_RESOURCES
- * (subtype TEP, TEVD or MEMORY); DAT_INTERNAL_ERROR (device removed).
+ * EVD_RECV, EVD_REQUEST, EVD_CONN); DAT_INVALID_PARAMETER (attributes: beyond
+ * those of the IA, or 0 of what an EVD was named for; also completion flags that
+ * do not go together with an EVD); DAT_MODEL_NOT_SUPPORTED (quality of service);
+ * DAT_INSUFFICIENT_RESOURCES (subtype TEP, TEVD or MEMORY); DAT_INTERNAL_ERROR
+ * (device removed).
  */
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 			 DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
@@ -481,11 +485,14 @@ EXPORT_SYMBOL(dat_ep_create);
  * @ep_attributes: copied; max_recv_iov is ignored, max_recv_dtos not used
  * @ep_handle: where the handle goes
  *
+ * As dat_ep_create() else. Receives are posted with dat_srq_post_recv() only.
+ * Each one that a message takes from the SRQ is reported on the recv EVD of the
+ * EP that it arrived on.
+ *
  * Context: may sleep.
- * Return: as dat_ep_create(), the EP is UNCONNECTED; and DAT_INVALID_HANDLE
- * (SRQ), DAT_INVALID_PARAMETER (NULL @ep_attributes; argument 2: PZs of SRQ and
- * EP that must not differ), DAT_INSUFFICIENT_RESOURCES (more EPs than the device
- * has QPs).
+ * Return: as dat_ep_create(); DAT_INVALID_HANDLE (SRQ); DAT_INVALID_PARAMETER
+ * (NULL @ep_attributes; ARG2: PZs of SRQ and EP that must not differ);
+ * DAT_INSUFFICIENT_RESOURCES (more EPs than the device has QPs).
  */
 DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 				  DAT_EVD_HANDLE recv_evd_handle,
@@ -931,6 +938,10 @@ static void ep_tell_peer(DAT_EP_PARAM *param, struct sockaddr_storage *local,
  * @ep_param: filled entirely; its address pointers are valid until the EP
  *	changes its connection state or is freed
  *
+ * The attributes are those granted. Addresses and ports are those of the
+ * connection, or of the request the EP came with; without either they are NULL
+ * and 0.
+ *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
  * mask bit, NULL @ep_param with a mask).
@@ -1039,6 +1050,8 @@ static u32 ring_count(struct kdapl_ring *ring)
  *	Receives posted that have not completed
  * @bufs_alloc_span: the number of Receives that can still complete with them;
  *	the same number, since every message takes one buffer; may be NULL
+ *
+ * A snapshot. The device is looked at first, as dat_evd_dequeue() does.
  *
  * Context: any.
  * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
@@ -1357,10 +1370,11 @@ out:
  * arms the soft watermark anew, as dat_ep_set_watermark() does.
  *
  * Context: may sleep; legal in upcalls that run in process context.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (mask, values,
- * bad handles among them); DAT_INVALID_STATE (subtype its state);
- * DAT_MODEL_NOT_SUPPORTED (quality of service); DAT_COMM_NOT_SUPPORTED;
- * DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device removed).
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (ARG2: mask;
+ * ARG3: values, bad handles among them); DAT_INVALID_STATE (subtype its state,
+ * also: Receives are posted); DAT_MODEL_NOT_SUPPORTED (quality of service);
+ * DAT_COMM_NOT_SUPPORTED (not TCP over IPv4 or IPv6); DAT_INSUFFICIENT_RESOURCES
+ * (another QP cannot be had); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
 			 const DAT_EP_PARAM *ep_param)
@@ -1425,9 +1439,9 @@ static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
  * UNCONNECTED nothing happens, Receives stay posted.
  *
  * Context: may sleep.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE;
- * DAT_INSUFFICIENT_RESOURCES (the EP stays DISCONNECTED); DAT_INTERNAL_ERROR
- * (device removed).
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its
+ * state); DAT_INSUFFICIENT_RESOURCES (the EP stays DISCONNECTED);
+ * DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle)
 {

@@ -144,11 +144,13 @@ static DAT_RETURN ep_check_connect(struct kdapl_ep *ep, const struct ep_target *
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (EP, EVD_CONN: it has none);
- * DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS (MALFORMED; UNSUPPORTED: of no family
- * the IA has an address of; UNREACHABLE: it has none at all, or IPv6 finds no
- * route); DAT_MODEL_NOT_SUPPORTED (QoS, multipath); DAT_INVALID_STATE (subtype its
- * state, or EP_NOTREADY without a PZ); DAT_INSUFFICIENT_RESOURCES;
- * DAT_INTERNAL_ERROR (device removed). After an error the EP is as it was.
+ * DAT_INVALID_PARAMETER (NULL address, port, timeout 0, private data, quality of
+ * service, flags); DAT_INVALID_ADDRESS (MALFORMED: nobody can have it;
+ * UNSUPPORTED: of no family the IA has an address of; UNREACHABLE: it has none
+ * at all, or IPv6 finds no route); DAT_MODEL_NOT_SUPPORTED (QoS, multipath);
+ * DAT_INVALID_STATE (subtype its state, or EP_NOTREADY without a PZ);
+ * DAT_INSUFFICIENT_RESOURCES (MEMORY; DEVICE); DAT_INTERNAL_ERROR (device
+ * removed). After an error the EP is as it was.
  */
 DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
 			  DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout,
@@ -202,9 +204,12 @@ static DAT_RETURN ep_get_peer(struct kdapl_ep *ep, struct sockaddr_storage *peer
  * @private_data: as for dat_ep_connect()
  * @quality_of_service: as for dat_ep_connect()
  *
+ * As dat_ep_connect() to the address and port of that peer.
+ *
  * Context: may sleep; legal in upcalls that run in process context.
- * Return: as dat_ep_connect(); DAT_INVALID_HANDLE and DAT_INVALID_STATE may be
- * about @ep_dup_handle, too.
+ * Return: as dat_ep_connect(); DAT_INVALID_HANDLE (EP: either of them, or of
+ * different IA instances); DAT_INVALID_STATE (subtype that of @ep_dup_handle: it
+ * is not connected).
  */
 DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle,
 			      DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
@@ -261,8 +266,12 @@ EXPORT_SYMBOL(dat_ep_dup_connect);
  * @private_data_size: as for dat_ep_connect()
  * @private_data: as for dat_ep_connect()
  *
+ * As dat_ep_connect() to the port in the address, with best effort and a single
+ * path.
+ *
  * Context: may sleep; legal in upcalls that run in process context.
- * Return: as dat_ep_connect().
+ * Return: as dat_ep_connect(); DAT_INVALID_ADDRESS (MALFORMED: also without a
+ * port number; UNSUPPORTED: also of another domain than the communicator).
  */
 DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
 				 DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
@@ -312,13 +321,15 @@ EXPORT_SYMBOL(dat_ep_common_connect);
  * @close_flags: DAT_CLOSE_ABRUPT_FLAG, or DAT_CLOSE_GRACEFUL_FLAG to let the
  *	requests under way finish first
  *
- * The DISCONNECTED event tells when it is done. In DISCONNECTED the call
- * succeeds without effect.
+ * What is posted is reported FLUSHED, or finished first if the end is graceful;
+ * no request is accepted any more. Then one DISCONNECTED event on the connect
+ * EVD tells that it is done. An abrupt call cuts a graceful one short. In
+ * DISCONNECTED the call succeeds without effect.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
- * DAT_INVALID_STATE (there is nothing to disconnect); DAT_INTERNAL_ERROR
- * (device removed, the connection has ended already).
+ * DAT_INVALID_STATE (subtype its state: there is nothing to disconnect);
+ * DAT_INTERNAL_ERROR (device removed, the connection has ended already).
  */
 DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags)
 {
@@ -382,7 +393,7 @@ static bool ep_conn_valid(const struct kdat_conn_attr *attr)
  *	TENTATIVE_CONNECTION_PENDING
  * @attr: all of it; KDAT_CONN_DEFAULT for what is left to the provider
  *
- * For this connection and all after it.
+ * For this connection and all after it. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL, or a value
@@ -422,6 +433,9 @@ EXPORT_SYMBOL(kdat_ep_modify_conn);
  * kdat_ep_query_conn - read what kdat_ep_modify_conn() has set
  * @ep_handle: EP in any state
  * @attr: filled entirely
+ *
+ * KDAT_CONN_DEFAULT for what was never set: what the provider chooses then is
+ * not told. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @attr).

@@ -646,12 +646,12 @@ EXPORT_SYMBOL(dat_evd_kcreate);
  * @attr: context of the upcalls and completion vector; NULL for the defaults
  * @evd_handle: where the handle goes
  *
- * An extension of this provider.
+ * As dat_evd_kcreate() else. An extension of this provider.
  *
  * Context: may sleep.
- * Return: as dat_evd_kcreate(); DAT_INVALID_PARAMETER also for @attr: unknown
- * context, a softirq for streams other than DTO, RMR_BIND and SOFTWARE, or a
- * negative vector that is not KDAT_EVD_VECTOR_ANY.
+ * Return: as dat_evd_kcreate(); DAT_INVALID_PARAMETER (@attr: unknown context, a
+ * softirq for streams other than DTO, RMR_BIND and SOFTWARE, or a negative
+ * vector that is not KDAT_EVD_VECTOR_ANY).
  */
 DAT_RETURN kdat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			   DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
@@ -668,6 +668,9 @@ EXPORT_SYMBOL(kdat_evd_create);
  * @evd_handle: EVD
  * @evd_param_mask: DAT_EVD_FIELD_* bits of the members wanted; 0 is legal
  * @evd_param: filled entirely
+ *
+ * Policy and upcall are those in force; after DAT_UPCALL_TEARDOWN the policy is
+ * DAT_UPCALL_DISABLE.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined

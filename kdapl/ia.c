@@ -427,10 +427,16 @@ static bool ia_inside_upcall(struct kdapl_ia *ia)
  * @dat_minor: the same
  * @thread_safety: DAT_TRUE or DAT_FALSE, both are served
  *
+ * dat_ia_open() is this call with the version and the thread-safety of the
+ * headers. Each call makes an instance with objects and keys of its own, which
+ * do not go together with those of another instance. It holds the module until
+ * dat_ia_close(), also when the device goes.
+ *
  * Context: may sleep.
- * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE (EVD_ASYNC);
+ * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
+ * DAT_INVALID_HANDLE (EVD_ASYNC: not such an EVD, or of another device or port);
  * DAT_PROVIDER_NOT_FOUND (subtype says what did not match);
- * DAT_INSUFFICIENT_RESOURCES.
+ * DAT_INSUFFICIENT_RESOURCES (subtype TEVD: longer than max_evd_qlen; MEMORY).
  */
 DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
 			DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
@@ -598,7 +604,8 @@ EXPORT_SYMBOL(dat_ia_query);
  *
  * Context: may sleep; not inside an upcall of the instance.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
- * DAT_INVALID_STATE (subtype IA_IN_USE).
+ * DAT_INVALID_STATE (subtype IA_IN_USE: objects exist, or the call comes from an
+ * upcall of the instance).
  */
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags)
 {
@@ -635,6 +642,10 @@ EXPORT_SYMBOL(dat_ia_close);
  * kdat_ia_pdata_limits - how much private data a connection can carry
  * @ia_handle: IA
  * @limits: filled entirely
+ *
+ * They depend on the transport: 56, 196 and 148 bytes on InfiniBand and RoCE,
+ * 251 on iWARP. More is refused by the calls, never cut. An extension of this
+ * provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @limits).

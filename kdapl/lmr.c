@@ -231,12 +231,15 @@ static int lmr_make(struct kdapl_lmr *lmr)
  * The memory must stay allocated until dat_lmr_free().
  *
  * Context: may sleep.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ, LMR that is to be the source);
- * DAT_INVALID_PARAMETER; DAT_INVALID_STATE (subtype LMR_FREE: an LMR of
- * dat_lmr_allocate() cannot be the source); DAT_RESERVED_LMR (nor can the reserved
- * one); DAT_MODEL_NOT_SUPPORTED (BYPASS); DAT_INSUFFICIENT_RESOURCES (subtype
- * MEMORY_REGION: more pages than the device takes, numbers in the kernel log,
- * or no MR left; MEMORY); DAT_INTERNAL_ERROR (device removed).
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA; PZ; LMR that is to be the
+ * source); DAT_INVALID_PARAMETER (type, length 0 or wrapping around, rights,
+ * address type, optimization, NULL @lmr_handle; ARG3: gaps, no struct page,
+ * addresses that are no pages, DAT_VA_TYPE_ZB for memory that does not start on
+ * a page); DAT_INVALID_STATE (subtype LMR_FREE: an LMR of dat_lmr_allocate()
+ * cannot be the source); DAT_RESERVED_LMR (nor can the reserved one);
+ * DAT_MODEL_NOT_SUPPORTED (BYPASS); DAT_INSUFFICIENT_RESOURCES (subtype
+ * MEMORY_REGION: more pages than the device takes, numbers in the kernel log, or
+ * no MR left; MEMORY); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 			   DAT_REGION_DESCRIPTION region_description, DAT_VLEN length,
@@ -337,6 +340,9 @@ static void lmr_fill_param(struct kdapl_lmr *lmr, DAT_LMR_PARAM *param)
  * @lmr_handle: LMR
  * @lmr_param_mask: DAT_LMR_FIELD_* bits of the members wanted; 0 is legal
  * @lmr_param: filled entirely
+ *
+ * For an LMR of dat_lmr_allocate() what the last dat_lmr_fmr() said; lmr_state
+ * tells whether that is in force.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined

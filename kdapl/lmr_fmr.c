@@ -424,8 +424,8 @@ static DAT_RETURN lmr_fmr(struct fmr_request *req, DAT_LMR_HANDLE lmr_handle,
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (LMR, EP); DAT_RESERVED_LMR;
- * DAT_INVALID_PARAMETER (memory type, pages, rights, flags); DAT_INVALID_STATE (of the
- * EP; or subtype LMR_IN_USE: bound, about to be unbound, or not of
+ * DAT_INVALID_PARAMETER (memory type, pages, rights, flags); DAT_INVALID_STATE
+ * (subtype that of the EP; or LMR_IN_USE: bound, about to be unbound, or not of
  * dat_lmr_allocate()); DAT_PROTECTION_VIOLATION (EP of another PZ);
  * DAT_INSUFFICIENT_RESOURCES (subtype MEMORY_REGION: it cannot be mapped; TEP:
  * max_request_dtos are outstanding); DAT_INTERNAL_ERROR (device removed).
@@ -474,11 +474,11 @@ EXPORT_SYMBOL(dat_lmr_fmr);
  * @address: where the address of the first byte goes, as segments and peers name it;
  *	may be NULL
  *
- * As dat_lmr_fmr() else. Neither local segments nor peers get beyond the first or
- * the last byte.
+ * As dat_lmr_fmr() else. Neither local segments nor peers get beyond the first
+ * or the last byte. An extension of this provider.
  *
  * Context: any; does not sleep or allocate.
- * Return: as dat_lmr_fmr().
+ * Return: as dat_lmr_fmr(), about @sg in place of pages.
  */
 DAT_RETURN kdat_lmr_fmr_sg(DAT_LMR_HANDLE lmr_handle, const struct kdat_sg *sg,
 			   DAT_MEM_PRIV_FLAGS mem_privileges, DAT_VA_TYPE va_type,
@@ -549,11 +549,11 @@ static DAT_RETURN lmr_invalidate(DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_han
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (LMR, EP); DAT_RESERVED_LMR;
- * DAT_INVALID_PARAMETER (flags); DAT_INVALID_STATE (of the EP; subtype LMR_FREE: not
- * bound, or being invalidated already; LMR_IN_USE: an RMR is bound to it, or it is not
- * of dat_lmr_allocate()); DAT_PROTECTION_VIOLATION (EP of another PZ, or not the one
- * that has bound it); DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding);
- * DAT_INTERNAL_ERROR (device removed).
+ * DAT_INVALID_PARAMETER (flags); DAT_INVALID_STATE (subtype that of the EP;
+ * LMR_FREE: not bound, or being invalidated already; LMR_IN_USE: an RMR is bound
+ * to it, or it is not of dat_lmr_allocate()); DAT_PROTECTION_VIOLATION (EP of
+ * another PZ, or not the one that has bound it); DAT_INSUFFICIENT_RESOURCES
+ * (max_request_dtos are outstanding); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_lmr_invalidate(DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_handle,
 			      DAT_LMR_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
@@ -618,7 +618,8 @@ DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_half *half,
  *	NULL
  *
  * For messages that carry the key and are posted in one list with the binding,
- * see kdat_ep_post_list(). The keys are worth nothing before.
+ * see kdat_ep_post_list(). The keys are worth nothing before. An extension of
+ * this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_RESERVED_LMR; DAT_INVALID_STATE
@@ -680,10 +681,14 @@ static int lmr_allocate(struct kdapl_lmr *lmr, u32 pages)
  *	DAT_LMR_SCOPE_PZ or _ANY: for every EP of the PZ
  * @lmr_handle: where the handle goes
  *
+ * The LMR is bound to nothing yet and has no keys. What dat_lmr_fmr() needs is
+ * taken from the device and from memory here, so that it does not have to.
+ *
  * Context: may sleep.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ); DAT_INVALID_PARAMETER;
- * DAT_INSUFFICIENT_RESOURCES (subtype MEMORY_REGION or MEMORY); DAT_INTERNAL_ERROR
- * (device removed).
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ); DAT_INVALID_PARAMETER (not
+ * positive or more pages than a region can have, scope, NULL @lmr_handle);
+ * DAT_INSUFFICIENT_RESOURCES (subtype MEMORY_REGION or MEMORY);
+ * DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_COUNT max_pages,
 			    DAT_LMR_SCOPE lmr_scope, DAT_LMR_HANDLE *lmr_handle)

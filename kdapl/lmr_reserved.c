@@ -106,7 +106,7 @@ static int reserved_get(struct kdapl_ia *ia, DAT_LMR_HANDLE *handle)
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL pointer);
- * DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device removed).
+ * DAT_INSUFFICIENT_RESOURCES (MEMORY); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ia_reserved_lmr(DAT_IA_HANDLE ia_handle, DAT_LMR_HANDLE *reserved_lmr_handle,
 			       DAT_LMR_CONTEXT *reserved_lmr_context)

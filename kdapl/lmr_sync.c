@@ -263,6 +263,8 @@ EXPORT_SYMBOL(dat_ia_memtype_hint);
  * @ia_handle: IA
  * @limits: filled entirely
  *
+ * They belong to the device and do not change. An extension of this provider.
+ *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @limits);
  * DAT_INTERNAL_ERROR (device removed).
@@ -321,10 +323,11 @@ static bool dma_is_linear(const void *address, u64 length)
  * @length: bytes
  * @ia_address: where the device's address goes
  *
- * For DAT_MEM_TYPE_IA, and for segments of the reserved LMR. The mapping lasts until
- * kdat_ia_dma_unmap(), which is due before the device can be removed: after
- * DAT_IA_CATASTROPHIC_ERROR it is too late. Where the provider attribute
- * lmr_sync_req is TRUE the sync calls work on such addresses, too.
+ * For DAT_MEM_TYPE_IA, and for segments of the reserved LMR. The mapping lasts
+ * until kdat_ia_dma_unmap(), which is due before the device can be removed:
+ * after DAT_IA_CATASTROPHIC_ERROR it is too late. Where the provider attribute
+ * lmr_sync_req is TRUE the sync calls work on such addresses, too. An extension
+ * of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (address, length,
@@ -374,7 +377,8 @@ EXPORT_SYMBOL(kdat_ia_dma_map);
  * @ia_address: from kdat_ia_dma_map()
  * @length: as it was given there
  *
- * No LMR made of it may be left, nor any request that names it.
+ * No LMR made of it may be left, nor any request that names it. An extension of
+ * this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (length 0);

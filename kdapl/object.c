@@ -270,9 +270,11 @@ EXPORT_SYMBOL(dat_set_consumer_context);
  * @dat_handle: any object
  * @context: where it goes; zero for an object that never got one
  *
+ * Nothing is checked or synchronised beyond the handle.
+ *
  * Context: any.
- * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER when
- * @context is NULL.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (NULL
+ * @context).
  */
 DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT *context)
 {
@@ -298,9 +300,12 @@ EXPORT_SYMBOL(dat_get_consumer_context);
  * @dat_handle: any object
  * @handle_type: where the answer goes
  *
+ * For handles that may name objects of several kinds, such as that of an
+ * asynchronous event.
+ *
  * Context: any.
- * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER when
- * @handle_type is NULL.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (NULL
+ * @handle_type).
  */
 DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE *handle_type)
 {

@@ -946,15 +946,22 @@ static __always_inline DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, u8 op,
  * @completion_flags: SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE; UNSIGNALLED if the
  *	EP is configured for it
  *
- * The completion comes on the request EVD, with operation DAT_DTO_SEND.
+ * The message takes one Receive of the peer, which has to be as long at least.
+ * The completion comes on the request EVD, with operation DAT_DTO_SEND and the
+ * number of bytes sent. The next call that posts may be made before; requests
+ * start, and are reported, in the order of posting.
+ *
+ * No alignment is needed; optimal_buffer_alignment of the provider attributes,
+ * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
  *
  * Context: any; does not sleep or allocate.
- * Return: DAT_SUCCESS: the Send will complete; DAT_INVALID_HANDLE (EP);
+ * Return: DAT_SUCCESS (the Send will complete); DAT_INVALID_HANDLE (EP);
  * DAT_INVALID_PARAMETER (count, NULL list, range outside its LMR, more bytes
- * than max_message_size, flags); DAT_INVALID_STATE;
- * DAT_PRIVILEGES_VIOLATION (no such LMR, or no local read right);
- * DAT_PROTECTION_VIOLATION (LMR of another PZ); DAT_INSUFFICIENT_RESOURCES
- * (max_request_dtos are outstanding); DAT_INTERNAL_ERROR (device removed).
+ * than max_message_size, flags); DAT_INVALID_STATE (subtype that of the EP:
+ * neither CONNECTED nor DISCONNECTED); DAT_PRIVILEGES_VIOLATION (no such LMR, or
+ * no local read right); DAT_PROTECTION_VIOLATION (LMR of another PZ);
+ * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding);
+ * DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
@@ -976,13 +983,16 @@ EXPORT_SYMBOL(dat_ep_post_send);
  * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is
  *	configured for it
  *
- * The peer's consumer is not told. A Send posted later on the same EP arrives
- * after the data.
+ * The completion comes on the request EVD, with operation DAT_DTO_RDMA_WRITE; on
+ * iWARP it says that the data has left, not that it has arrived. The peer's
+ * consumer is not told. A Send posted later on the same EP arrives after the
+ * data.
  *
  * Context: any; does not sleep or allocate.
- * Return: as dat_ep_post_send(), with max_rdma_size for the limit; and
- * DAT_LENGTH_ERROR (more local data than the remote buffer takes). What only
- * the peer can check (key, right, range) fails the completion instead.
+ * Return: as dat_ep_post_send(), with max_rdma_size for the limit;
+ * DAT_INVALID_PARAMETER (also NULL @remote_iov); DAT_LENGTH_ERROR (more local
+ * data than the remote buffer takes). What only the peer can check (key, right,
+ * range) fails the completion instead.
  */
 DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
@@ -1004,14 +1014,20 @@ EXPORT_SYMBOL(dat_ep_post_rdma_write);
  * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is
  *	configured for it
  *
+ * The completion comes on the request EVD, with operation DAT_DTO_RDMA_READ. The
+ * peer's consumer is not told. More Reads than the read depth of the connection
+ * wait their turn in the queue (soft-iWARP refuses them). Requests posted later
+ * may start before the data is there: DAT_COMPLETION_BARRIER_FENCE_FLAG makes
+ * one wait.
+ *
  * Where the provider attribute rdma_write_for_rdma_read_req is TRUE (iWARP) the
  * local LMRs need the remote write right as well.
  *
  * Context: any; does not sleep or allocate.
  * Return: as dat_ep_post_send(), with local write for the right needed;
  * DAT_LENGTH_ERROR (the local list is shorter than the remote buffer);
- * DAT_INVALID_PARAMETER also when the connection allows no Reads
- * (max_rdma_read_out here, max_rdma_read_in at the peer).
+ * DAT_INVALID_PARAMETER (also NULL @remote_iov; ARG1: the connection allows no
+ * Reads, max_rdma_read_out here or max_rdma_read_in at the peer being 0).
  */
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 				 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,

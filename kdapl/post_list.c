@@ -105,15 +105,17 @@ static DAT_RETURN list_call(DAT_EP_HANDLE ep_handle, const struct kdat_request *
  * @failed: where the number of the request goes that is to blame for an error, 0 for
  *	the whole list; may be NULL
  *
- * As if each had been posted by the call it stands for, but all of them are, or none.
- * A request may use the key of an LMR bound earlier in the list; since the call
- * comes too late to tell it, kdat_lmr_next_contexts() tells it before. The device is
- * told once. Completions come for each request, by its own flags.
+ * As if each had been posted by the call it stands for, but all of them are, or
+ * none. A request may use the key of an LMR bound earlier in the list; since the
+ * call comes too late to tell it, kdat_lmr_next_contexts() tells it before. The
+ * device is told once. Completions come for each request, by its own flags. An
+ * extension of this provider.
  *
  * Context: any; does not sleep or allocate.
- * Return: what the call that the request to blame stands for would have returned;
- * DAT_INVALID_HANDLE (EP); DAT_INVALID_PARAMETER (ARG2: NULL, operation; ARG3: count);
- * DAT_INSUFFICIENT_RESOURCES (not enough room in the queue for all of them).
+ * Return: DAT_SUCCESS; what the call that the request to blame stands for would
+ * have returned; DAT_INVALID_HANDLE (EP); DAT_INVALID_PARAMETER (ARG2: NULL,
+ * operation; ARG3: count); DAT_INSUFFICIENT_RESOURCES (not enough room in the
+ * queue for all of them).
  */
 DAT_RETURN kdat_ep_post_list(DAT_EP_HANDLE ep_handle, const struct kdat_request *requests,
 			     DAT_COUNT num_requests, DAT_COUNT *failed)

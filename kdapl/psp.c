@@ -61,8 +61,9 @@ static bool psp_flags_valid(DAT_PSP_FLAGS flags)
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EVD_CR); DAT_INVALID_PARAMETER
  * (qualifier, flags, NULL @psp_handle); DAT_CONN_QUAL_IN_USE;
  * DAT_CONN_QUAL_UNAVAILABLE (the caller may not use that port);
- * DAT_INVALID_ADDRESS (the port has no IP address); DAT_INSUFFICIENT_RESOURCES;
- * DAT_INTERNAL_ERROR (device removed).
+ * DAT_INVALID_ADDRESS (the port has no IP address); DAT_INSUFFICIENT_RESOURCES
+ * (MEMORY; TEVD; DEVICE: the connection manager has none); DAT_INTERNAL_ERROR
+ * (device removed).
  */
 DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 			  DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
@@ -143,6 +144,8 @@ EXPORT_SYMBOL(dat_psp_create_any);
  * @psp_handle: PSP
  * @psp_param_mask: DAT_PSP_FIELD_* bits of the members wanted; 0 is legal
  * @psp_param: filled entirely
+ *
+ * What dat_psp_create() was given, or dat_psp_create_any() has chosen.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined

@@ -101,6 +101,9 @@ void kdapl_pz_destroy(struct kdapl_pz *pz)
  * @ia_handle: IA
  * @pz_handle: where the handle goes
  *
+ * Memory and EPs have to be of the same PZ to be used together, by this side and
+ * by peers: what peers must not share belongs into different PZs.
+ *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA); DAT_INVALID_PARAMETER (NULL
  * @pz_handle); DAT_INSUFFICIENT_RESOURCES (subtype PROTECTION_DOMAIN or
@@ -157,6 +160,8 @@ EXPORT_SYMBOL(dat_pz_create);
  * @pz_param_mask: DAT_PZ_FIELD_* bits of the members wanted; 0 is legal
  * @pz_param: filled entirely
  *
+ * A PZ has no other parameter than its IA.
+ *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
  * mask bit, NULL @pz_param with a mask).
@@ -179,11 +184,13 @@ EXPORT_SYMBOL(dat_pz_query);
 
 /**
  * dat_pz_free - destroy a Protection Zone
- * @pz_handle: PZ that no EP, LMR or SRQ uses
+ * @pz_handle: PZ that no EP, LMR, RMR or SRQ uses
+ *
+ * RMRs keep a PZ in use, too.
  *
  * Context: may sleep.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype
- * PZ_IN_USE).
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype PZ_IN_USE:
+ * an object of it exists).
  */
 DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle)
 {

@@ -40,6 +40,11 @@ static int registry_add(struct kdapl_device *dev, u32 port, void *arg)
  *	IAs there are
  * @dat_provider_list: array of pointers to structures of the caller's
  *
+ * One for each port of each RDMA device that can do fast registration, whatever
+ * transport. Devices come and go: the list may be old when it is read. With
+ * @max_to_return 0 the call only counts: it returns DAT_INVALID_PARAMETER and
+ * the number, unless there is none.
+ *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (negative or too small
  * @max_to_return, NULL @entries_returned, NULL list or element).
@@ -70,9 +75,11 @@ EXPORT_SYMBOL(dat_registry_list_providers);
  * @answer: DAT_HA_TRUE for two names of the same IA, otherwise DAT_HA_FALSE: this
  *	provider moves no connection from one port to another
  *
+ * Names are looked up as dat_ia_openv() does.
+ *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (NULL, or name without end);
- * DAT_PROVIDER_NOT_FOUND.
+ * DAT_PROVIDER_NOT_FOUND (no IA has one of the names).
  */
 DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR name1, const DAT_NAME_PTR name2,
 					  DAT_HA_RELATIONSHIP *answer)

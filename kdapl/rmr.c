@@ -506,12 +506,13 @@ static DAT_RETURN rmr_bind(struct rmr_request *req, DAT_RMR_HANDLE rmr_handle,
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (RMR, LMR, EP); DAT_RESERVED_LMR;
- * DAT_INVALID_PARAMETER (range outside the LMR, lmr_context that is not the LMR's,
- * rights, flags, NULL); DAT_INVALID_STATE; DAT_PROTECTION_VIOLATION (not all of one
- * PZ; of dat_rmr_create_for_ep() and bound on another EP);
- * DAT_PRIVILEGES_VIOLATION; DAT_INSUFFICIENT_RESOURCES (a bind is under way;
- * max_request_dtos are outstanding; subtype MEMORY_REGION: more scattered pages than
- * kdat_ia_mem_limits() says); DAT_INTERNAL_ERROR (device removed).
+ * DAT_INVALID_PARAMETER (range outside the LMR, LMR that is not bound,
+ * lmr_context that is not the LMR's, rights, flags, NULL); DAT_INVALID_STATE
+ * (subtype that of the EP); DAT_PROTECTION_VIOLATION (not all of one PZ; of
+ * dat_rmr_create_for_ep() and bound on another EP); DAT_PRIVILEGES_VIOLATION
+ * (the LMR lacks the local right); DAT_INSUFFICIENT_RESOURCES (a bind is under
+ * way; max_request_dtos are outstanding; subtype MEMORY_REGION: more scattered
+ * pages than kdat_ia_mem_limits() says); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle,
 			const DAT_LMR_TRIPLET *lmr_triplet, DAT_MEM_PRIV_FLAGS mem_priv,
@@ -691,6 +692,9 @@ EXPORT_SYMBOL(dat_rmr_create_for_ep);
  * @rmr_handle: RMR
  * @rmr_param_mask: DAT_RMR_FIELD_* bits of the members wanted; 0 is legal
  * @rmr_param: filled entirely; what the RMR is bound to is 0 while it is not
+ *
+ * The bind that is told is the last one that has completed, not the one under
+ * way.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined

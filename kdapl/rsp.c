@@ -65,8 +65,9 @@ static DAT_RETURN rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struc
  * DAT_INVALID_PARAMETER (qualifier, NULL @rsp_handle); DAT_INVALID_STATE
  * (subtype that of the EP); DAT_CONN_QUAL_IN_USE; DAT_CONN_QUAL_UNAVAILABLE (the
  * caller may not use that port); DAT_INVALID_ADDRESS (the port has no IP
- * address); DAT_INSUFFICIENT_RESOURCES; DAT_INTERNAL_ERROR (device removed). After
- * an error the EP is as it was.
+ * address); DAT_INSUFFICIENT_RESOURCES (MEMORY; TEVD; DEVICE: the connection
+ * manager has none); DAT_INTERNAL_ERROR (device removed). After an error the EP
+ * is as it was.
  */
 DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 			  DAT_EP_HANDLE ep_handle, DAT_EVD_HANDLE evd_handle,
@@ -113,6 +114,8 @@ EXPORT_SYMBOL(dat_rsp_create);
  * @rsp_param_mask: DAT_RSP_FIELD_* bits of the members wanted; 0 is legal
  * @rsp_param: filled entirely
  *
+ * What dat_rsp_create() was given. When the request arrives the handle is dead.
+ *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
  * mask bit, NULL @rsp_param with a mask).
@@ -144,8 +147,8 @@ EXPORT_SYMBOL(dat_rsp_query);
  * The EP is UNCONNECTED again.
  *
  * Context: may sleep.
- * Return: DAT_SUCCESS, or DAT_INVALID_HANDLE, also when a request was faster: its
- * event is there or on its way.
+ * Return: DAT_SUCCESS or DAT_INVALID_HANDLE (also when a request was faster: its
+ * event is there or on its way).
  */
 DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle)
 {

@@ -595,6 +595,8 @@ static void pool_sweep(struct kdapl_pool *pool)
  *	messages; outstanding_dto_count: those, and the filled ones whose events
  *	the consumer does not have yet
  *
+ * A snapshot. The device is looked at first if the counts are asked for.
+ *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
  * mask bit, NULL @srq_param with a mask).
@@ -756,8 +758,8 @@ EXPORT_SYMBOL(dat_srq_resize);
  * comes once for each call of this function.
  *
  * Context: any.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER;
- * DAT_INTERNAL_ERROR (device removed).
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (negative, or
+ * more than max_recv_dtos); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 {
@@ -811,7 +813,7 @@ EXPORT_SYMBOL(dat_srq_set_lw);
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype
- * SRQ_IN_USE).
+ * SRQ_IN_USE: an EP of it exists).
  */
 DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq_handle)
 {

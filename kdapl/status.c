@@ -177,10 +177,9 @@ static const char *kdapl_name(const struct kdapl_name *table, size_t n, u32 code
  * The names are those of the header. They are static: do not free or change
  * them.
  *
- * Context: Any.
- * Return: DAT_SUCCESS. DAT_INVALID_PARAMETER for a NULL @major_message or for
- * a @value with a type or subtype that does not exist; nothing is written
- * then.
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (NULL @major_message, or a @value
+ * with a type or subtype that does not exist; nothing is written then).
  */
 DAT_RETURN dat_strerror(DAT_RETURN value, const char **major_message, const char **minor_message)
 {
