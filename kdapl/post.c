@@ -960,8 +960,8 @@ static __always_inline DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, u8 op,
  * than max_message_size, flags); DAT_INVALID_STATE (subtype that of the EP:
  * neither CONNECTED nor DISCONNECTED); DAT_PRIVILEGES_VIOLATION (no such LMR, or
  * no local read right); DAT_PROTECTION_VIOLATION (LMR of another PZ);
- * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding);
- * DAT_INTERNAL_ERROR (device removed).
+ * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or completions
+ * nobody dequeues fill the EVD); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
@@ -989,10 +989,15 @@ EXPORT_SYMBOL(dat_ep_post_send);
  * data.
  *
  * Context: any; does not sleep or allocate.
- * Return: as dat_ep_post_send(), with max_rdma_size for the limit;
- * DAT_INVALID_PARAMETER (also NULL @remote_iov); DAT_LENGTH_ERROR (more local
- * data than the remote buffer takes). What only the peer can check (key, right,
- * range) fails the completion instead.
+ * Return: DAT_SUCCESS (the Write will complete); DAT_INVALID_HANDLE (EP);
+ * DAT_INVALID_PARAMETER (count, NULL @local_iov or @remote_iov, range outside
+ * its LMR, more bytes than max_rdma_size, flags); DAT_INVALID_STATE (subtype
+ * that of the EP: neither CONNECTED nor DISCONNECTED); DAT_PRIVILEGES_VIOLATION
+ * (no such LMR, or no local read right); DAT_PROTECTION_VIOLATION (LMR of
+ * another PZ); DAT_LENGTH_ERROR (more local data than @remote_iov takes);
+ * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or completions
+ * nobody dequeues fill the EVD); DAT_INTERNAL_ERROR (device removed). What only
+ * the peer can check (its key, range, right, PZ) fails the completion instead.
  */
 DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
@@ -1024,10 +1029,18 @@ EXPORT_SYMBOL(dat_ep_post_rdma_write);
  * local LMRs need the remote write right as well.
  *
  * Context: any; does not sleep or allocate.
- * Return: as dat_ep_post_send(), with local write for the right needed;
- * DAT_LENGTH_ERROR (the local list is shorter than the remote buffer);
- * DAT_INVALID_PARAMETER (also NULL @remote_iov; ARG1: the connection allows no
- * Reads, max_rdma_read_out here or max_rdma_read_in at the peer being 0).
+ * Return: DAT_SUCCESS (the Read will complete); DAT_INVALID_HANDLE (EP);
+ * DAT_INVALID_PARAMETER (count, NULL @local_iov or @remote_iov, range outside
+ * its LMR, more bytes than max_rdma_size, flags; ARG1: the connection allows no
+ * Reads, max_rdma_read_out here or max_rdma_read_in at the peer being 0);
+ * DAT_INVALID_STATE (subtype that of the EP: neither CONNECTED nor
+ * DISCONNECTED); DAT_PRIVILEGES_VIOLATION (no such LMR, or no local write right;
+ * on iWARP, no remote write right); DAT_PROTECTION_VIOLATION (LMR of another
+ * PZ); DAT_LENGTH_ERROR (@local_iov takes less than the length of @remote_iov);
+ * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or completions
+ * nobody dequeues fill the EVD; on soft-iWARP, as many Reads as it takes are);
+ * DAT_INTERNAL_ERROR (device removed). What only the peer can check (its key,
+ * range, right, PZ) fails the completion instead.
  */
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 				 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
@@ -1145,7 +1158,8 @@ static DAT_RETURN read_to_rmr(struct kdapl_ep *ep, struct kdapl_half *half,
  * that call.
  *
  * Context: any; does not sleep or allocate.
- * Return: as dat_ep_post_rdma_read().
+ * Return: as dat_ep_post_rdma_read(); DAT_PRIVILEGES_VIOLATION (no such
+ * rmr_context, or no remote write right).
  */
 DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_TRIPLET *local_iov,
 					DAT_DTO_COOKIE user_cookie,
@@ -1361,12 +1375,13 @@ static __always_inline enum straight straight_recv(DAT_EP_HANDLE ep_handle,
  * DAT_DTO_RECEIVE and the length of the message.
  *
  * Context: any; does not sleep or allocate.
- * Return: DAT_SUCCESS: the Receive will complete; DAT_INVALID_HANDLE (EP);
+ * Return: DAT_SUCCESS (the Receive will complete); DAT_INVALID_HANDLE (EP);
  * DAT_INVALID_PARAMETER (count, NULL list, range outside its LMR, flags);
- * DAT_PRIVILEGES_VIOLATION (no such LMR, or no local write right);
- * DAT_PROTECTION_VIOLATION (LMR of another PZ, or EP without PZ);
- * DAT_INSUFFICIENT_RESOURCES (max_recv_dtos are outstanding);
- * DAT_INTERNAL_ERROR (device removed).
+ * DAT_INVALID_STATE (EP with an SRQ); DAT_PRIVILEGES_VIOLATION (no such LMR, or
+ * no local write right); DAT_PROTECTION_VIOLATION (LMR of another PZ, or EP
+ * without PZ); DAT_INSUFFICIENT_RESOURCES (max_recv_dtos are outstanding, or
+ * completions nobody dequeues fill the EVD); DAT_INTERNAL_ERROR (device
+ * removed).
  */
 DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,

@@ -105,8 +105,12 @@ EXPORT_SYMBOL(dat_psp_create);
  * (net.ipv4.ip_local_port_range).
  *
  * Context: may sleep.
- * Return: as dat_psp_create(), with DAT_CONN_QUAL_UNAVAILABLE in place of
- * DAT_CONN_QUAL_IN_USE. After an error both results are undefined.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EVD_CR); DAT_INVALID_PARAMETER
+ * (NULL @conn_qual or @psp_handle, flags); DAT_CONN_QUAL_UNAVAILABLE (none is
+ * free); DAT_INVALID_ADDRESS (the port has no IP address);
+ * DAT_INSUFFICIENT_RESOURCES (MEMORY; TEVD; DEVICE: the connection manager has
+ * none); DAT_INTERNAL_ERROR (device removed). After an error both results are
+ * undefined.
  */
 DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
 			      DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
