@@ -4,13 +4,14 @@
 KVER ?= $(shell uname -r)
 KDIR ?= /lib/modules/$(KVER)/build
 N ?= 20
+PREFIX ?= /usr/local
 DKMS_VERSION = $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 DKMS_NAME = kdapl/$(DKMS_VERSION)
 DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help modules install dkms-install demo check coverage-spec doc-states lint soak bench \
-	bench-record clean
+.PHONY: help modules install dkms-install man install-man html demo check coverage-spec doc-states \
+	lint soak bench bench-record clean
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -29,6 +30,9 @@ help:
 	@echo '  make modules       build kdapl.ko and the examples for kernel KVER=$(KVER)'
 	@echo '  make install       install them for that kernel (as root)'
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
+	@echo '  make man           manual pages of all calls, in build/man; make install-man installs them'
+	@echo '                     (PREFIX=$(PREFIX), DESTDIR=)'
+	@echo '  make html          the manual as HTML, in build/html'
 	@echo '  make clean         remove what was built here (caches of the test kernels:'
 	@echo '                     ~/.cache/kdapl)'
 
@@ -54,6 +58,19 @@ need-headers:
 	@[ -e $(KDIR)/Makefile ] || { \
 		echo "make: no kernel headers in $(KDIR): apt-get install linux-headers-$(KVER)," \
 		     "or give KDIR=" >&2; exit 2; }
+
+man:
+	@/usr/bin/python3 tools/man
+
+install-man: man
+	for s in 4 7 9; do \
+		install -d "$(DESTDIR)$(PREFIX)/share/man/man$$s" && \
+		install -m 644 build/man/man$$s/* "$(DESTDIR)$(PREFIX)/share/man/man$$s/" || exit; \
+	done
+
+html:
+	@tools/setup manual
+	@/usr/bin/python3 tools/html
 
 demo:
 	@tools/demo

@@ -948,8 +948,8 @@ static __always_inline DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, u8 op,
  *
  * The message takes one Receive of the peer, which has to be as long at least.
  * The completion comes on the request EVD, with operation DAT_DTO_SEND and the
- * number of bytes sent. The next call that posts may be made before; requests
- * start, and are reported, in the order of posting.
+ * number of bytes sent. Requests start, and are reported, in the order of
+ * posting.
  *
  * No alignment is needed; optimal_buffer_alignment of the provider attributes,
  * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.

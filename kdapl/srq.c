@@ -704,7 +704,7 @@ static DAT_RETURN srq_resize(struct kdapl_srq *srq, u32 limit)
  * works to the size the native queue was rounded up to, and beyond it while no
  * EP uses the SRQ and nothing is posted to it.
  *
- * Context: may sleep.
+ * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (not positive,
  * beyond max_recv_per_srq); DAT_INVALID_STATE (less than are outstanding, or
  * than the low watermark); DAT_INSUFFICIENT_RESOURCES (subtype SRQ: cannot grow
