@@ -940,16 +940,17 @@ static __always_inline DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, u8 op,
  * dat_ep_post_send - send a message
  * @ep_handle: EP in CONNECTED; in DISCONNECTED the Send is flushed at once
  * @num_segments: segments in @local_iov, 0 for an empty message
- * @local_iov: gathered in order; the array is the caller's again on return, the
- *	memory it names after the completion
- * @user_cookie: comes back with the completion
+ * @local_iov: gathered in order, NULL for an empty message; the array is the
+ *	caller's again on return, the memory it names after the completion
+ * @user_cookie: comes back with the completion; any value, also one that is in use
  * @completion_flags: SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE; UNSIGNALLED if the
  *	EP is configured for it
  *
  * The message takes one Receive of the peer, which has to be as long at least.
  * The completion comes on the request EVD, with operation DAT_DTO_SEND and the
  * number of bytes sent. Requests start, and are reported, in the order of
- * posting.
+ * posting. Without an event, since it was suppressed and succeeded, the memory
+ * is the caller's with the next completion of this queue.
  *
  * No alignment is needed; optimal_buffer_alignment of the provider attributes,
  * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
@@ -978,7 +979,7 @@ EXPORT_SYMBOL(dat_ep_post_send);
  * @num_segments: segments in @local_iov
  * @local_iov: gathered in order; the array is the caller's again on return, the
  *	memory it names after the completion
- * @user_cookie: comes back with the completion
+ * @user_cookie: comes back with the completion; any value, also one that is in use
  * @remote_iov: target; at least as long as the local data. Read during the call
  * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is
  *	configured for it
@@ -986,7 +987,11 @@ EXPORT_SYMBOL(dat_ep_post_send);
  * The completion comes on the request EVD, with operation DAT_DTO_RDMA_WRITE; on
  * iWARP it says that the data has left, not that it has arrived. The peer's
  * consumer is not told. A Send posted later on the same EP arrives after the
- * data.
+ * data. Without an event, since it was suppressed and succeeded, the memory is
+ * the caller's with the next completion of this queue.
+ *
+ * No alignment is needed; optimal_buffer_alignment of the provider attributes,
+ * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the Write will complete); DAT_INVALID_HANDLE (EP);
@@ -1014,7 +1019,7 @@ EXPORT_SYMBOL(dat_ep_post_rdma_write);
  * @ep_handle: EP in CONNECTED; in DISCONNECTED the request is flushed at once
  * @num_segments: segments in @local_iov, at most max_rdma_read_iov of the EP
  * @local_iov: filled in order; what is beyond the remote length stays untouched
- * @user_cookie: comes back with the completion
+ * @user_cookie: comes back with the completion; any value, also one that is in use
  * @remote_iov: source; its length is what is transferred. Read during the call
  * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is
  *	configured for it
@@ -1026,7 +1031,12 @@ EXPORT_SYMBOL(dat_ep_post_rdma_write);
  * one wait.
  *
  * Where the provider attribute rdma_write_for_rdma_read_req is TRUE (iWARP) the
- * local LMRs need the remote write right as well.
+ * local LMRs need the remote write right as well. The contents of @local_iov are
+ * undefined until the completion says DAT_DTO_SUCCESS, and if it says anything
+ * else.
+ *
+ * No alignment is needed; optimal_buffer_alignment of the provider attributes,
+ * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the Read will complete); DAT_INVALID_HANDLE (EP);
@@ -1366,13 +1376,26 @@ static __always_inline enum straight straight_recv(DAT_EP_HANDLE ep_handle,
  * dat_ep_post_recv - provide memory for one incoming message
  * @ep_handle: EP in any state; in DISCONNECTED the Receive is flushed at once
  * @num_segments: segments in @local_iov, 0 for a message without data
- * @local_iov: filled in order; the array is the caller's again on return, the
- *	memory it names after the completion
- * @user_cookie: comes back with the completion
+ * @local_iov: filled in order, NULL for a message without data; the array is the
+ *	caller's again on return, the memory it names after the completion
+ * @user_cookie: comes back with the completion; any value, also one that is in use
  * @completion_flags: UNSIGNALLED if the EP is configured for it
  *
  * The completion comes on the recv EVD, in the order of posting, with operation
- * DAT_DTO_RECEIVE and the length of the message.
+ * DAT_DTO_RECEIVE and the length of the message. Segments are filled one after
+ * the other; what the message does not reach stays untouched. A longer message
+ * fails the Receive with DAT_DTO_ERR_LOCAL_LENGTH and ends the connection. If
+ * the status is not DAT_DTO_SUCCESS the contents are undefined.
+ *
+ * The completion starts an upcall unless it is UNSIGNALLED or, on an EP with
+ * DAT_COMPLETION_SOLICITED_WAIT_FLAG as recv_completion_flags, the Send did not
+ * ask for it (soft-iWARP cannot tell: it always does).
+ *
+ * Post Receives before connecting or accepting: the peer may send at once, and a
+ * message that finds none ends the connection, on iWARP at once.
+ *
+ * No alignment is needed; optimal_buffer_alignment of the provider attributes,
+ * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the Receive will complete); DAT_INVALID_HANDLE (EP);
@@ -1463,14 +1486,21 @@ static DAT_RETURN __srq_call(DAT_SRQ_HANDLE srq_handle, struct kdapl_post *post)
  * dat_srq_post_recv - provide memory for one incoming message of any EP of an SRQ
  * @srq_handle: SRQ in any state
  * @num_segments: segments in @local_iov, 0 for a message without data
- * @local_iov: filled in order, of LMRs of the SRQ's PZ; the array is the
- *	caller's again on return, the memory it names after the completion
- * @user_cookie: comes back with the completion
+ * @local_iov: filled in order, of LMRs of the SRQ's PZ, NULL for a message without
+ *	data; the array is the caller's again on return, the memory it names after
+ *	the completion
+ * @user_cookie: comes back with the completion; any value, also one that is in use
  *
- * The completion comes on the recv EVD of the EP that took the buffer, with
- * that EP's handle. Completions of one EP come in the order of the peer's
- * Sends; buffers need not be taken in the order of posting. A buffer counts as
- * outstanding until the consumer has its event.
+ * The completion comes on the recv EVD of the EP that took the buffer, with that
+ * EP's handle. Completions of one EP come in the order of the peer's Sends;
+ * buffers need not be taken in the order of posting. A buffer counts as
+ * outstanding until the consumer has its event. It starts an upcall unless the
+ * EP has DAT_COMPLETION_SOLICITED_WAIT_FLAG as recv_completion_flags and the
+ * Send did not ask for it.
+ *
+ * Each buffer has to be as long as the longest message of any EP: a longer one
+ * fails it with DAT_DTO_ERR_LOCAL_LENGTH and ends that connection. If the status
+ * is not DAT_DTO_SUCCESS the contents are undefined.
  *
  * In the SRQ state ERROR the buffer is accepted and stays outstanding until the
  * SRQ is freed.
