@@ -949,8 +949,8 @@ static __always_inline DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, u8 op,
  * The message takes one Receive of the peer, which has to be as long at least.
  * The completion comes on the request EVD, with operation DAT_DTO_SEND and the
  * number of bytes sent. Requests start, and are reported, in the order of
- * posting. Without an event, since it was suppressed and succeeded, the memory
- * is the caller's with the next completion of this queue.
+ * posting. A suppressed Send that succeeds has no event: its memory is the
+ * caller's with the next completion of this queue.
  *
  * No alignment is needed; optimal_buffer_alignment of the provider attributes,
  * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
@@ -987,8 +987,8 @@ EXPORT_SYMBOL(dat_ep_post_send);
  * The completion comes on the request EVD, with operation DAT_DTO_RDMA_WRITE; on
  * iWARP it says that the data has left, not that it has arrived. The peer's
  * consumer is not told. A Send posted later on the same EP arrives after the
- * data. Without an event, since it was suppressed and succeeded, the memory is
- * the caller's with the next completion of this queue.
+ * data. A suppressed Write that succeeds has no event: its memory is the
+ * caller's with the next completion of this queue.
  *
  * No alignment is needed; optimal_buffer_alignment of the provider attributes,
  * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.

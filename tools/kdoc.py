@@ -286,58 +286,60 @@ def states(name):
     return out
 
 
+# The rules of semantics.md for a call, by the beginning of their ids.
+POSTS = r"dat_ep_post_\w+|dat_srq_post_recv"
+RULES = (
+    (POSTS, "EP-POST FLAG FLUSH"),
+    ("dat_ep_post_send", "SEND"), ("dat_ep_post_recv", "RECV"),
+    ("dat_ep_post_rdma_write", "RDMAW"), ("dat_ep_post_rdma_read", "RDMAR"),
+    ("dat_srq_post_recv", "SRQ-POST"), ("dat_ep_post_send_with_invalidate", "SEND SINV"),
+    ("dat_ep_post_rdma_read_to_rmr", "RDMAR RTOR"),
+    (r"dat_ep_create\w*", "EP-CREATE"), ("dat_ep_query", "EP-QRY"),
+    ("dat_ep_get_status", "EP-STA"), ("dat_ep_recv_query", "EP-RQ"),
+    ("dat_ep_modify", "EP-MOD"), ("dat_ep_disconnect", "EP-DIS"), ("dat_ep_reset", "EP-RST"),
+    ("dat_ep_free", "EP-FREE"), ("dat_ep_set_watermark", "EP-WM"),
+    (r"dat_ep_(dup_)?connect", "CONN"), ("dat_ep_common_connect", "CONN CCON"),
+    (r"dat_(ep_\w*connect|cr_accept|ep_disconnect)", "EPSM"),
+    ("dat_evd_kcreate", "EVD-CR EVD-OVF EVD-UP"), ("dat_evd_free", "EVD-FREE"),
+    ("dat_evd_resize", "EVD-RSZ"), ("dat_evd_query", "EVD-QRY"),
+    ("dat_evd_modify_upcall", "EVD-UP EVD-MOD"), ("dat_evd_dequeue", "EVD-DQ EVD-EV"),
+    ("dat_evd_post_se", "EVD-SE"),
+    ("dat_srq_create", "SRQ-CR"), ("dat_srq_query", "SRQ-QRY"), ("dat_srq_resize", "SRQ-RSZ"),
+    ("dat_srq_set_lw", "SRQ-LW"), ("dat_srq_free", "SRQ-FREE"),
+    (r"dat_pz_\w+", "PZ"), (r"dat_lmr_(kcreate|query)", "LMR"), ("dat_lmr_free", "LMR-FREE"),
+    (r"dat_lmr_sync_\w+", "LMR-SYNC"), ("dat_ia_memtype_hint", "LMR-HINT"),
+    ("dat_ia_reserved_lmr", "LMR-RES"), (r"dat_lmr_(allocate|fmr|invalidate)", "FMR"),
+    (r"dat_rmr_\w+", "RMR"),
+    (r"dat_psp_\w+", "PSP"), (r"dat_rsp_\w+", "RSP"), (r"dat_csp_\w+", "CSP"),
+    ("dat_cr_query", "CR-QRY"), ("dat_cr_accept", "CR-ACC"), ("dat_cr_reject", "CR-REJ"),
+    ("dat_cr_handoff", "CR-HO"), (r"dat_cr_\w+", "CR-LIFE"),
+    ("dat_ia_openv", "IA-OPEN ASY"), ("dat_ia_query", "IA-QRY"), ("dat_ia_close", "IA-CLOSE"),
+    (r"dat_registry_\w+", "REG"), (r"dat_(get|set)_\w+", "CTXT"), ("dat_strerror", "MISC-ERR"),
+    (r"dat_\w+_query", "GEN-08"),
+)
+
+
 def rules():
-    """[(id, text)] of semantics.md, and {call: [ids]}."""
+    """Ids of the rows of semantics.md, as they come there."""
     text = read("Documentation/conformance/semantics.md").split("\n## 17.")[0]
-    rows, by_call, heading = [], {}, ""
-    for line in text.split("\n"):
-        if line.startswith("#"):
-            heading = line
-        match = re.match(r"\| ([A-Z]+(?:-[A-Z]+)*-\d+[a-z]?) \| (.*) \|$", line)
-        if not match:
+    return re.findall(r"^\| ([A-Z]+(?:-[A-Z]+)*-\d+) \|", text, re.M)
+
+
+def call_rules(name, ids):
+    """Those for a call: ranges for the page, and the ids that are about no other kind of call."""
+    out, own = [], set()
+    for pattern, stems in RULES:
+        if not re.fullmatch(pattern, name):
             continue
-        rows.append((match[1], match[2]))
-        if line.startswith("| CTX") or line.startswith("| GEN"):
-            continue
-        # a section about one call is about it as a whole, others by what a row says
-        named = set(re.findall(r"\b(k?dat_\w+)", heading))
-        if len(named) != 1:
-            named = set(re.findall(r"`(k?dat_\w+)", match[2]))
-        for name in named:
-            by_call.setdefault(name, []).append(match[1])
-    return rows, by_call
-
-
-POSTS = ("dat_ep_post_send", "dat_ep_post_recv", "dat_ep_post_rdma_write",
-         "dat_ep_post_rdma_read", "dat_ep_post_send_with_invalidate",
-         "dat_ep_post_rdma_read_to_rmr", "dat_srq_post_recv")
-
-
-# What most rules of a family of calls are called, where none names the call.
-FAMILIES = {"dat_psp_": "PSP", "dat_rsp_": "RSP", "dat_csp_": "CSP", "dat_cr_": "CR",
-            "dat_srq_": "SRQ", "dat_evd_": "EVD", "dat_rmr_": "RMR", "dat_pz_": "PZ",
-            "dat_ia_": "IA", "dat_registry_": "REG", "dat_ep_": "EP"}
-
-
-def call_rules(name, by_call, rows):
-    """Ids for a page, those of all posting calls with each of them, as ranges."""
-    ids = list(by_call.get(name, []))
-    if not ids:
-        ids = [rule for start, stem in FAMILIES.items() if name.startswith(start)
-               for rule, _ in rows if re.fullmatch(r"%s(-[A-Z]+)*-\d+[a-z]?" % stem, rule)]
-    if name.endswith("_query") and name.startswith("dat_"):
-        ids.insert(0, "GEN-08")
-    if name in POSTS:
-        ids = [f"EP-POST-{n:02}" for n in range(1, 23)] + ids
-    out = []
-    for rule in sorted(dict.fromkeys(ids), key=lambda r: (re.sub(r"\d+.*", "", r), r)):
-        stem, number = re.fullmatch(r"(.*-)(\d+[a-z]?)", rule).groups()
-        if out and out[-1][0] == stem and number.isdigit() and int(number) == out[-1][2] + 1:
-            out[-1][2] = int(number)
-        else:
-            out.append([stem, number, int(re.sub(r"\D", "", number))])
-    return [stem + first if int(re.sub(r"\D", "", first)) == last
-            else f"{stem}{first} to {stem}{last:02}" for stem, first, last in out]
+        for stem in stems.split():
+            found = [i for i in ids if i == stem or re.fullmatch(stem + r"-\d+", i)]
+            if not found:
+                raise KdocError(f"semantics.md has no {stem}")
+            found.sort()
+            out.append(found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}")
+            if stem not in ("EP-POST", "FLAG", "FLUSH", "EPSM", "ASY", "EVD-UP"):
+                own.update(found)
+    return list(dict.fromkeys(out)), own
 
 
 def deviations():
