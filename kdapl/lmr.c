@@ -195,7 +195,19 @@ static int lmr_make(struct kdapl_lmr *lmr)
 /**
  * dat_lmr_kcreate - register memory
  * @ia_handle: IA
- * @mem_type: what @region_description says: see below
+ * @mem_type: what @region_description says
+ *	DAT_MEM_TYPE_VIRTUAL: for_va, kernel virtual memory: kmalloc, vmalloc, or data
+ *	of a module; named by virtual address.
+ *	DAT_MEM_TYPE_PHYSICAL: for_physical, an array of physical addresses of pages of
+ *	PAGE_SIZE; named by the address of the first page, as if the others followed it.
+ *	DAT_MEM_TYPE_PHYSICAL_VAR_PAGES: for_array, the same for larger pages.
+ *	DAT_MEM_TYPE_PLATFORM: for_platform, a struct sg_table nobody has mapped for
+ *	DMA; named by the physical address of its first byte.
+ *	DAT_MEM_TYPE_IA: for_ia, an address the device understands, of kdat_ia_dma_map()
+ *	for instance.
+ *	DAT_MEM_TYPE_LMR: for_lmr_handle, memory that is registered already, under the
+ *	address it has there, and independent of that LMR later.
+ *	DAT_MEM_TYPE_BYPASS: refused: it would open memory without any key.
  * @region_description: the memory; what it points to is read during the call only
  * @length: bytes; pages for the PHYSICAL types; not looked at for an LMR
  * @pz_handle: PZ
@@ -203,7 +215,7 @@ static int lmr_make(struct kdapl_lmr *lmr)
  *	remote write right too where the provider attribute
  *	rdma_write_for_rdma_read_req says so
  * @va_type: DAT_VA_TYPE_VA: segments and peers name the memory by the address
- *	said below; DAT_VA_TYPE_ZB: from 0, for memory that starts on a page
+ *	said above; DAT_VA_TYPE_ZB: from 0, for memory that starts on a page
  * @mem_optimization: any; the registered range is always exact
  * @lmr_handle: where the handle goes
  * @lmr_context: where the key for local segments goes; may be NULL
@@ -212,16 +224,6 @@ static int lmr_make(struct kdapl_lmr *lmr)
  * @registered_length: where the length registered goes; may be NULL
  * @registered_address: where the first address goes, as segments name it; may
  *	be NULL
- *
- * VIRTUAL: for_va, kernel virtual memory: kmalloc, vmalloc, or data of a module;
- * named by virtual address. PHYSICAL: for_physical, an array of physical addresses
- * of pages of PAGE_SIZE; PHYSICAL_VAR_PAGES: for_array, the same for larger ones;
- * named by the address of the first page, as if the others followed it. PLATFORM:
- * for_platform, a struct sg_table nobody has mapped for DMA; named by the physical
- * address of its first byte. IA: for_ia, an address the device understands, of
- * kdat_ia_dma_map() for instance. LMR: for_lmr_handle, memory that is registered
- * already, under the address it has there, and independent of that LMR later.
- * BYPASS is refused: it would open memory without any key.
  *
  * Memory must have struct pages, but for IA. Where it does not go on, one piece has
  * to end and the next to start on a page. max_lmr_block_size is what fits however

@@ -424,7 +424,8 @@ static DAT_RETURN lmr_fmr(struct fmr_request *req, DAT_LMR_HANDLE lmr_handle,
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (LMR, EP); DAT_RESERVED_LMR;
- * DAT_INVALID_PARAMETER (memory type, pages, rights, flags); DAT_INVALID_STATE
+ * DAT_INVALID_PARAMETER (memory type, rights, address type, flags; pages: too many,
+ * not of that size, or without a struct page); DAT_INVALID_STATE
  * (subtype that of the EP; or LMR_IN_USE: bound, about to be unbound, or not of
  * dat_lmr_allocate()); DAT_PROTECTION_VIOLATION (EP of another PZ);
  * DAT_INSUFFICIENT_RESOURCES (subtype MEMORY_REGION: it cannot be mapped; TEP:
@@ -478,7 +479,8 @@ EXPORT_SYMBOL(dat_lmr_fmr);
  * or the last byte. An extension of this provider.
  *
  * Context: any; does not sleep or allocate.
- * Return: as dat_lmr_fmr(), about @sg in place of pages.
+ * Return: as dat_lmr_fmr(); DAT_INVALID_PARAMETER (@sg: NULL, empty, shorter
+ * than its length, with gaps, or with more entries than the LMR has pages).
  */
 DAT_RETURN kdat_lmr_fmr_sg(DAT_LMR_HANDLE lmr_handle, const struct kdat_sg *sg,
 			   DAT_MEM_PRIV_FLAGS mem_privileges, DAT_VA_TYPE va_type,
@@ -678,7 +680,7 @@ static int lmr_allocate(struct kdapl_lmr *lmr, u32 pages)
  * @pz_handle: PZ
  * @max_pages: pages it is to be bound to at most, see kdat_ia_mem_limits()
  * @lmr_scope: DAT_LMR_SCOPE_EP: each binding is for the EP it is made on only;
- *	DAT_LMR_SCOPE_PZ or _ANY: for every EP of the PZ
+ *	DAT_LMR_SCOPE_PZ, DAT_LMR_SCOPE_ANY: for every EP of the PZ
  * @lmr_handle: where the handle goes
  *
  * The LMR is bound to nothing yet and has no keys. What dat_lmr_fmr() needs is

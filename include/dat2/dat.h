@@ -137,8 +137,11 @@ typedef enum dat_completion_flags {
 } DAT_COMPLETION_FLAGS;
 
 typedef enum dat_connect_flags {
+	/* one path */
 	DAT_CONNECT_DEFAULT_FLAG		= 0x00,
+	/* several, if the provider can */
 	DAT_CONNECT_MULTIPATH_REQUESTED_FLAG	= 0x01,
+	/* several, or no connection */
 	DAT_CONNECT_MULTIPATH_REQUIRED_FLAG	= 0x02,
 } DAT_CONNECT_FLAGS;
 
@@ -146,27 +149,27 @@ typedef enum dat_connect_flags {
 #define DAT_CONNECT_MULTIPATH_FLAG	DAT_CONNECT_MULTIPATH_REQUESTED_FLAG
 
 typedef enum dat_close_flags {
-	DAT_CLOSE_ABRUPT_FLAG	= 0x00,
-	DAT_CLOSE_GRACEFUL_FLAG	= 0x01,
+	DAT_CLOSE_ABRUPT_FLAG	= 0x00,	/* at once, whatever is under way */
+	DAT_CLOSE_GRACEFUL_FLAG	= 0x01,	/* finish first; an IA: refuse while it has objects */
 } DAT_CLOSE_FLAGS;
 
 #define DAT_CLOSE_DEFAULT	DAT_CLOSE_ABRUPT_FLAG
 
 /* The streams of events that may feed an EVD. */
 typedef enum dat_evd_flags {
-	DAT_EVD_SOFTWARE_FLAG	= 0x001,
-	DAT_EVD_CR_FLAG		= 0x010,
-	DAT_EVD_DTO_FLAG	= 0x020,
-	DAT_EVD_CONNECTION_FLAG	= 0x040,
-	DAT_EVD_RMR_BIND_FLAG	= 0x080,
-	DAT_EVD_ASYNC_FLAG	= 0x100,
+	DAT_EVD_SOFTWARE_FLAG	= 0x001,	/* dat_evd_post_se() */
+	DAT_EVD_CR_FLAG		= 0x010,	/* connection requests of service points */
+	DAT_EVD_DTO_FLAG	= 0x020,	/* completions of Endpoints */
+	DAT_EVD_CONNECTION_FLAG	= 0x040,	/* outcome and end of their connections */
+	DAT_EVD_RMR_BIND_FLAG	= 0x080,	/* completions of binds */
+	DAT_EVD_ASYNC_FLAG	= 0x100,	/* errors of an IA and its objects */
 	DAT_EVD_DEFAULT_FLAG	= 0x1f0,	/* all but software */
 } DAT_EVD_FLAGS;
 
 /* Who supplies the Endpoint of a connection request. */
 typedef enum dat_psp_flags {
-	DAT_PSP_CONSUMER_FLAG	= 0x00,
-	DAT_PSP_PROVIDER_FLAG	= 0x01,
+	DAT_PSP_CONSUMER_FLAG	= 0x00,	/* the consumer, when it accepts */
+	DAT_PSP_PROVIDER_FLAG	= 0x01,	/* the service point, a new one each time */
 } DAT_PSP_FLAGS;
 
 typedef enum dat_qos {
@@ -179,10 +182,10 @@ typedef enum dat_qos {
 
 typedef enum dat_mem_priv_flags {
 	DAT_MEM_PRIV_NONE_FLAG		= 0x00,
-	DAT_MEM_PRIV_LOCAL_READ_FLAG	= 0x01,
-	DAT_MEM_PRIV_REMOTE_READ_FLAG	= 0x02,
-	DAT_MEM_PRIV_LOCAL_WRITE_FLAG	= 0x10,
-	DAT_MEM_PRIV_REMOTE_WRITE_FLAG	= 0x20,
+	DAT_MEM_PRIV_LOCAL_READ_FLAG	= 0x01,	/* source of Sends and RDMA Writes */
+	DAT_MEM_PRIV_REMOTE_READ_FLAG	= 0x02,	/* the peer's RDMA Reads */
+	DAT_MEM_PRIV_LOCAL_WRITE_FLAG	= 0x10,	/* sink of Receives and RDMA Reads */
+	DAT_MEM_PRIV_REMOTE_WRITE_FLAG	= 0x20,	/* the peer's RDMA Writes */
 	DAT_MEM_PRIV_ALL_FLAG		= 0x33,
 } DAT_MEM_PRIV_FLAGS;
 
@@ -198,11 +201,12 @@ typedef enum dat_va_type {
 	DAT_VA_TYPE_ZB		= 0x1,	/* offsets from the start of the region */
 } DAT_VA_TYPE;
 
+/* How much more than asked for may be registered. */
 typedef enum dat_mem_optimize_flags {
 	DAT_MEM_OPTIMIZE_DONT_CARE	= 0x00,
-	DAT_MEM_OPTIMIZE_IA		= 0x01,
-	DAT_MEM_OPTIMIZE_MIN_EXPOSURE	= 0x02,
-	DAT_MEM_OPTIMIZE_EXACT_EXPOSURE	= 0x04,
+	DAT_MEM_OPTIMIZE_IA		= 0x01,	/* what suits the device */
+	DAT_MEM_OPTIMIZE_MIN_EXPOSURE	= 0x02,	/* little */
+	DAT_MEM_OPTIMIZE_EXACT_EXPOSURE	= 0x04,	/* nothing */
 } DAT_MEM_OPTIMIZE_FLAGS;
 
 #define DAT_MEM_OPT	DAT_MEM_OPTIMIZE_FLAGS

@@ -162,17 +162,18 @@ typedef enum dat_lmr_param_mask {
 
 /* How many upcalls of one EVD may run at a time. */
 typedef enum dat_upcall_policy {
-	DAT_UPCALL_TEARDOWN		= -1,
-	DAT_UPCALL_DISABLE		= 0,
-	DAT_UPCALL_SINGLE_INSTANCE	= 1,
-	DAT_UPCALL_NOTIFY		= 2,
+	DAT_UPCALL_TEARDOWN		= -1,	/* none, and wait for those that run */
+	DAT_UPCALL_DISABLE		= 0,	/* none */
+	DAT_UPCALL_SINGLE_INSTANCE	= 1,	/* one, with an event */
+	DAT_UPCALL_NOTIFY		= 2,	/* one, without; then dequeue until empty */
 	DAT_UPCALL_NORIFY		= 2,	/* the spelling of the 2.0 header */
-	DAT_UPCALL_MANY			= 100,
+	DAT_UPCALL_MANY			= 100,	/* several, each with an event */
 } DAT_UPCALL_POLICY;
 
+/* Which events start upcalls when they are enabled. */
 typedef enum dat_upcall_flag {
-	DAT_UPCALL_INVOC_NEW,
-	DAT_UPCALL_INVOC_ANY,
+	DAT_UPCALL_INVOC_NEW,	/* those that arrive from then on */
+	DAT_UPCALL_INVOC_ANY,	/* those that are queued, too */
 } DAT_UPCALL_FLAG;
 
 /**
