@@ -147,12 +147,12 @@ def prototypes():
 
 
 def calls():
-    """All exported calls by name."""
+    """All exported calls of the API and of the extensions, by name."""
     out = {}
     protos = prototypes()
     for path in sorted((ROOT / "kdapl").glob("*.c")):
         text = path.read_text(encoding="utf-8")
-        for name in re.findall(r"^EXPORT_SYMBOL(?:_GPL)?\((\w+)\);", text, re.M):
+        for name in re.findall(r"^EXPORT_SYMBOL(?:_GPL)?\((k?dat_\w+)\);", text, re.M):
             match = re.search(r"^/\*\*\n \* %s(?:\(\))? - (?:(?!\*/).)*?\n \*/$" % name, text,
                               re.M | re.S)
             if not match:
