@@ -69,7 +69,7 @@ install-man: man
 	done
 
 html:
-	@tools/setup manual
+	@command -v pandoc >/dev/null && command -v mandoc >/dev/null || tools/setup manual
 	@/usr/bin/python3 tools/html
 
 demo:

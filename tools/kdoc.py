@@ -234,6 +234,13 @@ def error_meanings():
             re.finditer(r"/\* ((?:(?!\*/).)*) \*/\n\t(DAT_[A-Z_]+)\s*= 0x", text, re.S)}
 
 
+def statuses():
+    """Status of a completion: its comment in dat.h, none for success."""
+    body = re.search(r"typedef enum dat_dto_completion_status \{(.*?)\n\}",
+                     read("include/dat2/dat.h"), re.S)[1]
+    return {m[2]: m[1] for m in re.finditer(r"/\* (.*?) \*/\n\t(DAT_\w+),", body)}
+
+
 def types():
     """Name: (header, definition as it stands there, with its comment)."""
     out = {}
