@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 #define RESOLVE_MS		2000
 #define SIW_READ_DEPTH		128	/* D-14 */
@@ -166,6 +167,7 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	struct kdapl_half *half = id->context;
 	unsigned int noio = memalloc_noio_save();
 
+	trace_kdapl_cm_event(half->handle, event->event, event->status);
 	mutex_lock(&half->lock);
 	if (half->dev->iwarp && cm_is_answer(event->event))
 		half->connecting = false;

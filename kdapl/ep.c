@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 #define DEFAULT_DTOS	64
 #define DEFAULT_IOV	4
@@ -531,6 +532,8 @@ void kdapl_ep_event(struct kdapl_half *half, u32 number)
 
 	if (READ_ONCE(half->discard))
 		return;
+	WRITE_ONCE(half->ep->last_event, number);
+	trace_kdapl_conn_event(half->handle, half->qpn, number);
 	data->ep_handle = half->handle;
 	if ((number == DAT_CONNECTION_EVENT_ESTABLISHED && !half->passive) ||
 	    number == DAT_CONNECTION_EVENT_PEER_REJECTED) {

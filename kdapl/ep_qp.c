@@ -21,6 +21,7 @@
 #include <linux/slab.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 #define END_TIMEOUT	(5 * HZ)
 #define END_POLL	(HZ / 20)	/* look even if the engine is held up in an upcall */
@@ -271,6 +272,7 @@ static int half_create_qp(struct kdapl_half *half)
 		half->qp = NULL;
 		return ret;
 	}
+	half->qpn = half->qp->qp_num;
 	return half_qp_init(half);
 }
 
@@ -493,6 +495,8 @@ static void half_end_in(struct kdapl_half *half, int reason, unsigned long delay
 {
 	int old = atomic_read(&half->reason);
 	bool better;
+
+	trace_kdapl_conn_end(half->handle, half->qpn, reason);
 
 	do {
 		better = old <= KDAPL_END_SUSPECT ||

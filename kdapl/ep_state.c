@@ -8,6 +8,7 @@
  * function of the state and follows it under the same lock.
  */
 #include "kdapl.h"
+#include "trace.h"
 
 #define TO(s)	(DAT_EP_STATE_##s + 1)
 
@@ -136,6 +137,8 @@ int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input)
 	if (next == KDAPL_EP_REFUSED)
 		return KDAPL_EP_REFUSED;
 	WRITE_ONCE(ep->state, next);
+	if (next != old)
+		trace_kdapl_ep_state(ep->obj.handle, old, next);
 	if (half && next != old) {
 		switch (next) {
 		case DAT_EP_STATE_CONNECTED:

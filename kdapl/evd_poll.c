@@ -18,6 +18,7 @@
 #include <linux/rcupdate.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 /* Silent completions looked at in one go, under the lock. */
 #define MAX_SILENT	256
@@ -45,6 +46,25 @@ static unsigned int memop_status(const struct kdapl_wr *wr, unsigned int status)
 	return wr->op == DAT_DTO_BIND_MW ? DAT_RMR_OPERATION_FAILED : DAT_DTO_ERR_LOCAL_MM_ERROR;
 }
 
+/* A completion the consumer hears of. Under the lock of the EVD. */
+static void event_note(struct kdapl_ring *ring, unsigned int op, u64 cookie, u32 length,
+		       unsigned int status)
+{
+	DAT_EP_HANDLE ep = ring->half->handle;
+
+	if (likely(status == DAT_DTO_SUCCESS)) {
+		trace_kdapl_completion(ep, op, cookie, length, status);
+	} else if (status == DAT_DTO_ERR_FLUSHED) {
+		WRITE_ONCE(ring->flushed, ring->flushed + 1);
+		trace_kdapl_completion_flushed(ep, op, cookie, 0, status);
+	} else {
+		WRITE_ONCE(ring->failed, ring->failed + 1);
+		if (!ring->error)
+			WRITE_ONCE(ring->error, status);
+		trace_kdapl_completion_failed(ep, op, cookie, 0, status);
+	}
+}
+
 static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const struct kdapl_wr *wr,
 		      unsigned int status)
 {
@@ -58,11 +78,12 @@ static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const str
 			!(wr->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
 	if (unlikely(wr->op >= DAT_DTO_BIND_MW)) {
 		status = memop_status(wr, status);
-		if (wr->op == DAT_DTO_BIND_MW) {
-			event_bind(ev, ring, wr, status);
-			return;
-		}
 		length = 0;
+	}
+	event_note(ring, wr->op, wr->cookie, length, status);
+	if (unlikely(wr->op == DAT_DTO_BIND_MW)) {
+		event_bind(ev, ring, wr, status);
+		return;
 	}
 	dto->ep_handle = ring->half->handle;
 	dto->user_cookie.as_64 = wr->cookie;
@@ -91,6 +112,7 @@ static void event_buf(struct kdapl_event *ev, struct kdapl_half *half, struct kd
 	dto->transfered_length = buf->length;
 	dto->operation = inv ? DAT_DTO_RECEIVE_WITH_INVALIDATE : DAT_DTO_RECEIVE;
 	dto->rmr_context = inv ? buf->key : 0;
+	event_note(half->rq, dto->operation, buf->cookie, buf->length, buf->status);
 }
 
 /**
@@ -702,6 +724,7 @@ bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
 	if (stored) {
 		kdapl_evd_sched(evd);
 	} else if (report) {
+		trace_kdapl_evd_overflow(evd->obj.handle, ev->number, evd->qlen);
 		pr_err_ratelimited("%s: an EVD is full (%d events), connection events are lost: dequeue them or make it longer\n",
 				   evd->obj.ia->name, evd->qlen);
 		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
@@ -740,9 +763,11 @@ void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 		evd_append(evd, &last);
 	}
 	spin_unlock_irqrestore(&evd->lock, flags);
-	if (died)
+	if (died) {
+		trace_kdapl_evd_overflow(evd->obj.handle, ev->number, evd->qlen);
 		pr_err("%s: asynchronous EVD is full (%d events), no more of them are reported: close the IA, open it with a longer EVD, and dequeue it\n",
 		       ia->name, evd->qlen);
+	}
 	kdapl_evd_sched(evd);
 }
 

@@ -22,6 +22,7 @@
 #include <linux/slab.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 #define SOFTIRQ_BUDGET	64
 #define WORK_BUDGET	64
@@ -127,6 +128,7 @@ static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_
 	evd->nrunning++;
 	spin_unlock_irq(&evd->lock);
 
+	trace_kdapl_upcall(event, more);
 	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
 
 	spin_lock_irq(&evd->lock);

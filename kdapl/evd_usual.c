@@ -11,6 +11,7 @@
 #include <linux/prefetch.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 /* Flags of requests and Receives whose success is not simply an event that is due. */
 #define WR_UNUSUAL	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
@@ -88,6 +89,12 @@ static __always_inline bool usual_more(struct kdapl_evd *evd, bool polled)
 	return likely(wc_usual(&evd->batch[evd->batch_pos], &ring)) || kdapl_evd_more(evd);
 }
 
+/* Whoever traces hears of what goes the other way. */
+static __always_inline bool evd_traced(void)
+{
+	return trace_kdapl_completion_enabled() || trace_kdapl_upcall_enabled();
+}
+
 static __always_inline enum kdapl_next evd_usual(struct kdapl_evd *evd, DAT_EVENT *event,
 						 bool *more)
 {
@@ -96,7 +103,7 @@ static __always_inline enum kdapl_next evd_usual(struct kdapl_evd *evd, DAT_EVEN
 	bool polled = false;
 
 	lockdep_assert_held(&evd->lock);
-	if (unlikely(evd->store_count || !list_empty(&evd->ready)))
+	if (unlikely(evd->store_count || !list_empty(&evd->ready)) || evd_traced())
 		return KDAPL_NEXT_OTHER;
 	if (evd->batch_pos == evd->batch_n) {
 		if (!kdapl_evd_refill(evd)) {

@@ -149,6 +149,26 @@ void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type)
 }
 
 /**
+ * kdapl_handle_next - walk the table
+ * @index: where to begin to look; where the object is, on return
+ *
+ * Context: inside rcu_read_lock(), to which the result is bound.
+ * Return: the next live object, or NULL when there is none.
+ */
+struct kdapl_obj *kdapl_handle_next(unsigned long *index)
+{
+	struct kdapl_handle_entry *entry;
+	void *obj;
+
+	for (; (entry = kdapl_handle_entry(*index)); ++*index) {
+		obj = kdapl_handle_read(READ_ONCE(entry->word));
+		if (obj)
+			return obj;
+	}
+	return NULL;
+}
+
+/**
  * kdapl_handles_exit - free the table at module exit
  */
 void kdapl_handles_exit(void)

@@ -177,6 +177,14 @@ static inline void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type)
 }
 
 void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type);
+struct kdapl_obj *kdapl_handle_next(unsigned long *index);
+
+/* The name of an object in traces and debugfs, its own as long as it lives; 0 for none. */
+static inline u32 kdapl_id(DAT_HANDLE handle)
+{
+	return (unsigned long)handle >> 1 & (BIT(KDAPL_HANDLE_INDEX_BITS) - 1);
+}
+
 void kdapl_handles_exit(void);
 
 /* ------------------------------------------------------------------ */
@@ -985,6 +993,9 @@ struct kdapl_ring {
 	u32 max_reads;		/* reads under way at once (siw), 0: no limit */
 	u32 max_sge;
 	u32 stride;		/* segments of scratch per request */
+	u32 flushed;		/* what was reported so; under the lock of cq's EVD */
+	u32 failed;		/* or otherwise than as a success */
+	u8 error;		/* DAT_DTO_COMPLETION_STATUS of the first of these */
 	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */
 	union kdapl_native_wr *chain;	/* send rings: for the list */
 	union kdapl_slot *slot;	/* send rings: beside wr[] */
@@ -1083,6 +1094,7 @@ struct kdapl_half {
 	struct ib_qp *qp;
 
 	refcount_t ref;
+	u32 qpn;			/* of qp, also when that is gone; constant */
 	struct list_head dev_node;
 	DAT_EP_ATTR attr;
 	struct kdapl_evd *recv_evd;
@@ -1238,6 +1250,7 @@ static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
  * @comm: what dat_ep_common_connect() connects by; @mutex
  * @conn: how its connections treat the network; @lock
  * @serial: the consumer serialises what it posts; @lock
+ * @last_event: the last connection event, 0 before the first
  * @cr: request the EP waits for, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING;
  *	@lock
  * @last: the half of an EP that is being destroyed
@@ -1263,6 +1276,7 @@ struct kdapl_ep {
 	DAT_COMM comm;
 	struct kdat_conn_attr conn;
 	bool serial;
+	u32 last_event;
 	struct kdapl_cr *cr;
 	struct kdapl_half *last;
 	struct kdapl_watermark soft;
@@ -1797,6 +1811,12 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, const struct sockaddr *dst,
 			    u32 usec);
 int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pdata, u8 len);
 void kdapl_cm_work_init(struct kdapl_half *half);
+
+/* ------------------------------------------------------------------ */
+/* debugfs.c                                                            */
+
+void kdapl_debugfs_init(void);
+void kdapl_debugfs_exit(void);
 
 /* ------------------------------------------------------------------ */
 /* main.c                                                               */

@@ -48,12 +48,14 @@ int kdapl_start(void)
 					WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!kdapl_many_wq)
 		goto err_upcall;
+	kdapl_debugfs_init();
 	ret = ib_register_client(&kdapl_client);
 	if (ret)
-		goto err_many;
+		goto err_debugfs;
 	return 0;
 
-err_many:
+err_debugfs:
+	kdapl_debugfs_exit();
 	destroy_workqueue(kdapl_many_wq);
 err_upcall:
 	destroy_workqueue(kdapl_upcall_wq);
@@ -73,6 +75,7 @@ err_wq:
  */
 void kdapl_stop(void)
 {
+	kdapl_debugfs_exit();
 	ib_unregister_client(&kdapl_client);
 	kdapl_cr_stop();
 	/* in the order in which they wait for each other */

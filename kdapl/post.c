@@ -25,6 +25,7 @@
 #include <linux/mm.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 static_assert(sizeof(DAT_LMR_TRIPLET) == sizeof(struct ib_sge));
 static_assert(offsetof(DAT_LMR_TRIPLET, virtual_address) == offsetof(struct ib_sge, addr));
@@ -188,6 +189,8 @@ static void wr_fill(struct kdapl_ring *ring, struct kdapl_wr *wr, const struct k
 	wr->op = post->op;
 	wr->flags = flags;
 	wr->state = state;
+	trace_kdapl_post(ring->half->handle, post->op, wr->cookie, wr->length, post->flags,
+			 state == KDAPL_WR_SOFT);
 }
 
 /*
@@ -725,6 +728,8 @@ static DAT_RETURN request_checked(DAT_EP_HANDLE ep_handle, struct kdapl_post *po
 			ret = kdapl_request_post(ep, half, post);
 	}
 	rcu_read_unlock();
+	if (unlikely(ret != DAT_SUCCESS))
+		trace_kdapl_post_refused(ep_handle, post->op, post->cookie.as_64, ret);
 	return ret;
 }
 
@@ -887,7 +892,7 @@ static __always_inline enum straight straight_post(DAT_EP_HANDLE ep_handle, u8 o
 	if (unlikely(!ep))
 		return STRAIGHT_NO_EP;
 	half = rcu_dereference(ep->half);
-	if (unlikely(!half))
+	if (unlikely(!half) || trace_kdapl_post_enabled())
 		return STRAIGHT_NOT;
 	ring = half->sq;
 	if (unlikely(READ_ONCE(ring->ia->dead)))
@@ -918,6 +923,15 @@ static __always_inline enum straight straight_post(DAT_EP_HANDLE ep_handle, u8 o
 	return result;
 }
 
+/* Not even that it is an EP is known. */
+static noinline DAT_RETURN post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie)
+{
+	DAT_RETURN ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+
+	trace_kdapl_post_refused(ep_handle, op, cookie.as_64, ret);
+	return ret;
+}
+
 /* A Send, Write or Read, the one way or the other. */
 static __always_inline DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, u8 op,
 					       const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
@@ -932,7 +946,7 @@ static __always_inline DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, u8 op,
 	if (likely(result <= STRAIGHT_REFUSED))
 		return DAT_SUCCESS;
 	if (result == STRAIGHT_NO_EP)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		return post_no_ep(ep_handle, op, cookie);
 	return request_long_way(ep_handle, op, iov, n, remote, cookie, flags);
 }
 
@@ -1229,6 +1243,8 @@ static int recv_post_native(struct kdapl_ring *ring, const struct kdapl_post *po
 	int num_sge;
 
 	sgl = post_sg_list(ring->scratch, post, ring->half->pd, post->length, &num_sge);
+	trace_kdapl_post(ring->half->handle, post->op, post->cookie.as_64, post->length,
+			 post->flags, false);
 	return recv_put(ring, sgl, num_sge, post->cookie.as_64, post->flags, post->length);
 }
 
@@ -1333,6 +1349,8 @@ static noinline DAT_RETURN recv_long_way(DAT_EP_HANDLE ep_handle, const DAT_LMR_
 	rcu_read_lock();
 	ret = recv_checked(ep_handle, &post);
 	rcu_read_unlock();
+	if (unlikely(ret != DAT_SUCCESS))
+		trace_kdapl_post_refused(ep_handle, post.op, cookie.as_64, ret);
 	return ret;
 }
 
@@ -1351,7 +1369,7 @@ static __always_inline enum straight straight_recv(DAT_EP_HANDLE ep_handle,
 	if (unlikely(!ep))
 		return STRAIGHT_NO_EP;
 	half = rcu_dereference(ep->half);
-	if (unlikely(!half))
+	if (unlikely(!half) || trace_kdapl_post_enabled())
 		return STRAIGHT_NOT;
 	ring = half->rq;
 	if (unlikely(READ_ONCE(ring->ia->dead)))
@@ -1419,7 +1437,7 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 	if (likely(result == STRAIGHT_DONE))
 		return DAT_SUCCESS;
 	if (result == STRAIGHT_NO_EP)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		return post_no_ep(ep_handle, DAT_DTO_RECEIVE, user_cookie);
 	return recv_long_way(ep_handle, local_iov, num_segments, user_cookie, completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_recv);

@@ -6,6 +6,7 @@
 #include <linux/export.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 static const u8 list_ops[] = {
 	[KDAT_REQUEST_SEND] = DAT_DTO_SEND,
@@ -60,14 +61,18 @@ static DAT_RETURN list_post(struct kdapl_ep *ep, struct kdapl_half *half,
 		if (ret != DAT_SUCCESS) {
 			*failed = i;
 			list_undo(posts, i);
-			return ret;
+			goto refused;
 		}
 	}
 	ret = kdapl_request_post_list(ep, half, posts, n);
-	if (ret != DAT_SUCCESS)
-		*failed = 0;
 	if (ret != DAT_SUCCESS || posts[0].soft)
 		list_undo(posts, n);
+	if (likely(ret == DAT_SUCCESS))
+		return ret;
+	*failed = 0;
+refused:
+	trace_kdapl_post_refused(ep->obj.handle, posts[*failed].op, posts[*failed].cookie.as_64,
+				 ret);
 	return ret;
 }
 

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What there is, for whoever looks after the machine: /sys/kernel/debug/kdapl has a file
+ * for each kind of object, with a line for each object.
+ *
+ * A reader walks the table of handles by RCU and takes no lock, so that it holds up nobody.
+ * What it shows of an object was true, but not all of it at the same moment.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "kdapl.h"
+#include "names.h"
+
+/**
+ * struct kdapl_view - a file
+ * @name: of the file
+ * @types: kinds of objects in it, bits by DAT_HANDLE_TYPE
+ * @head: first line
+ * @show: the part of a line that comes after id and IA; RCU read side
+ */
+struct kdapl_view {
+	const char *name;
+	unsigned int types;
+	const char *head;
+	void (*show)(struct seq_file *m, const struct kdapl_obj *obj);
+};
+
+#define kn(prefix, word)	[DAT_##prefix##word] = #word,
+#define kn_end(prefix, word)	[DAT_##prefix##word] = #word
+
+static const char * const state_names[] = { KDAPL_EP_STATE_NAMES(kn, kn_end) };
+static const char * const status_names[] = { KDAPL_STATUS_NAMES(kn, kn_end) };
+
+#undef kn
+#undef kn_end
+#define kn(prefix, word)	{ DAT_##prefix##word, #word },
+#define kn_end(prefix, word)	{ DAT_##prefix##word, #word }
+
+static const struct {
+	u32 number;
+	const char *name;
+} event_names[] = { KDAPL_EVENT_NAMES(kn, kn_end) };
+
+static const char *event_name(u32 number)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(event_names); i++)
+		if (event_names[i].number == number)
+			return event_names[i].name;
+	return "-";
+}
+
+static void show_ia(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
+
+	seq_printf(m, " %-10s %-4u %-7s %u\n", ia->dev->name, ia->port,
+		   READ_ONCE(ia->dead) ? "lost" : READ_ONCE(ia->closing) ? "closing" : "open",
+		   READ_ONCE(ia->keys.count));
+}
+
+static void show_address(struct seq_file *m, const struct sockaddr_storage *address)
+{
+	const struct sockaddr_storage copy = *address;
+
+	if (copy.ss_family == AF_INET || copy.ss_family == AF_INET6)
+		seq_printf(m, " %pISpc", &copy);
+	else
+		seq_puts(m, " -");
+}
+
+static void show_ep(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_ep *ep = container_of(obj, struct kdapl_ep, obj);
+	const struct kdapl_half *half = rcu_dereference(ep->half);
+	const struct kdapl_ring *sq, *rq;
+	unsigned int state = READ_ONCE(ep->state), error = DAT_DTO_SUCCESS;
+
+	seq_printf(m, " %-12s", state < ARRAY_SIZE(state_names) ? state_names[state] : "-");
+	if (!half) {
+		seq_puts(m, " - - 0/0 0/0 0 0 - -\n");
+		return;
+	}
+	sq = half->sq;
+	rq = half->rq;
+	seq_printf(m, " %-6u", half->qpn);
+	show_address(m, &half->remote);
+	seq_printf(m, " %u/%u", READ_ONCE(sq->dtos), READ_ONCE(sq->dtos_done));
+	seq_printf(m, " %u/%u", READ_ONCE(rq->head), READ_ONCE(rq->reaped));
+	seq_printf(m, " %u %u", READ_ONCE(sq->flushed) + READ_ONCE(rq->flushed),
+		   READ_ONCE(sq->failed) + READ_ONCE(rq->failed));
+	error = READ_ONCE(sq->error) ?: READ_ONCE(rq->error);
+	seq_printf(m, " %s %s\n", !error || error >= ARRAY_SIZE(status_names) ||
+		   !status_names[error] ? "-" : status_names[error],
+		   event_name(READ_ONCE(ep->last_event)));
+}
+
+static void show_evd(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	static const struct {
+		DAT_EVD_FLAGS flag;
+		char letter;
+	} kinds[] = {
+		{ DAT_EVD_DTO_FLAG, 'd' }, { DAT_EVD_CONNECTION_FLAG, 'c' },
+		{ DAT_EVD_CR_FLAG, 'r' }, { DAT_EVD_ASYNC_FLAG, 'a' },
+		{ DAT_EVD_RMR_BIND_FLAG, 'b' }, { DAT_EVD_SOFTWARE_FLAG, 's' },
+	};
+	const struct kdapl_evd *evd = container_of(obj, struct kdapl_evd, obj);
+	DAT_UPCALL_POLICY policy = READ_ONCE(evd->policy);
+	char what[ARRAY_SIZE(kinds) + 1];
+	size_t i, n = 0;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (evd->flags & kinds[i].flag)
+			what[n++] = kinds[i].letter;
+	what[n] = 0;
+	seq_printf(m, " %-6s %-9s %-8s %-6d %u %llu %s\n", what,
+		   evd->softirq ? "softirq" : "workqueue",
+		   policy == DAT_UPCALL_DISABLE ? "none" :
+		   policy == DAT_UPCALL_SINGLE_INSTANCE ? "single" :
+		   policy == DAT_UPCALL_MANY ? "many" : "other",
+		   READ_ONCE(evd->qlen), READ_ONCE(evd->store_count), READ_ONCE(evd->upcall_seq),
+		   READ_ONCE(evd->overflow) ? "full" : "-");
+}
+
+static void show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	static const char * const names[] = {
+		[KDAPL_LMR_UNBOUND] = "unbound", [KDAPL_LMR_BOUND] = "bound",
+		[KDAPL_LMR_ENDING] = "ending", [KDAPL_LMR_STALE] = "stale",
+		[KDAPL_LMR_DOUBTFUL] = "doubtful", [KDAPL_LMR_DEAD] = "dead",
+	};
+	const struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);
+
+	seq_printf(m, " %-9s %-8s 0x%08x 0x%08x 0x%02x %llu\n",
+		   lmr->reserved ? "reserved" : lmr->fmr ? "fmr" : "memory",
+		   names[READ_ONCE(lmr->state)], READ_ONCE(lmr->mr.lkey),
+		   READ_ONCE(lmr->mr.rkey), READ_ONCE(lmr->priv),
+		   READ_ONCE(lmr->mr.span.length));
+}
+
+static void show_rmr(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_rmr *rmr = container_of(obj, struct kdapl_rmr, obj);
+
+	seq_printf(m, " %-8s 0x%08x 0x%02x %llu\n", READ_ONCE(rmr->now.lmr) ? "bound" : "unbound",
+		   READ_ONCE(rmr->now.context), READ_ONCE(rmr->now.priv),
+		   READ_ONCE(rmr->now.span.length));
+}
+
+static void show_srq(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_srq *srq = container_of(obj, struct kdapl_srq, obj);
+	const struct kdapl_pool *pool = rcu_dereference(srq->pool);
+
+	if (pool)
+		seq_printf(m, " %-6u %-6u %-6u %-5u %-5u %s\n", READ_ONCE(pool->limit),
+			   READ_ONCE(pool->outstanding), READ_ONCE(pool->available),
+			   READ_ONCE(pool->lost), READ_ONCE(pool->nhalves),
+			   READ_ONCE(pool->error) ? "failed" : "-");
+	else
+		seq_puts(m, " freed\n");
+}
+
+static void show_sp(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_sp *sp = container_of(obj, struct kdapl_sp, obj);
+
+	seq_printf(m, " %-4s %llu\n", obj->type == DAT_HANDLE_TYPE_PSP ? "psp" :
+		   obj->type == DAT_HANDLE_TYPE_RSP ? "rsp" : "csp", (u64)sp->conn_qual);
+}
+
+static void show_cr(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_cr *cr = container_of(obj, struct kdapl_cr, obj);
+
+	show_address(m, &cr->remote);
+	seq_puts(m, "\n");
+}
+
+static const struct kdapl_view views[] = {
+	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs", show_ia },
+	{ "eps", BIT(DAT_HANDLE_TYPE_EP),
+	  "state qpn peer requests/done receives/done flushed failed error event", show_ep },
+	{ "evds", BIT(DAT_HANDLE_TYPE_EVD), "events context upcalls length stored called full",
+	  show_evd },
+	{ "lmrs", BIT(DAT_HANDLE_TYPE_LMR), "kind state lkey rkey rights length", show_lmr },
+	{ "rmrs", BIT(DAT_HANDLE_TYPE_RMR), "state rkey rights length", show_rmr },
+	{ "srqs", BIT(DAT_HANDLE_TYPE_SRQ), "limit outstanding available lost eps error",
+	  show_srq },
+	{ "points", BIT(DAT_HANDLE_TYPE_PSP) | BIT(DAT_HANDLE_TYPE_RSP) | BIT(DAT_HANDLE_TYPE_CSP),
+	  "kind qualifier", show_sp },
+	{ "requests", BIT(DAT_HANDLE_TYPE_CR), "peer", show_cr },
+};
+
+/* Position 0 is the head, and n the object with index n - 1. */
+static void *view_find(struct seq_file *m, loff_t *pos)
+{
+	const struct kdapl_view *view = m->private;
+	struct kdapl_obj *obj;
+	unsigned long index;
+
+	if (!*pos)
+		return SEQ_START_TOKEN;
+	for (index = *pos - 1; (obj = kdapl_handle_next(&index)); index++) {
+		if (!(view->types & BIT(obj->type)))
+			continue;
+		*pos = index + 1;
+		return obj;
+	}
+	*pos = index + 1;
+	return NULL;
+}
+
+static void *view_start(struct seq_file *m, loff_t *pos)
+	__acquires(RCU)
+{
+	rcu_read_lock();
+	return view_find(m, pos);
+}
+
+static void *view_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	++*pos;
+	return view_find(m, pos);
+}
+
+static void view_stop(struct seq_file *m, void *v)
+	__releases(RCU)
+{
+	rcu_read_unlock();
+}
+
+static int view_show(struct seq_file *m, void *v)
+{
+	const struct kdapl_view *view = m->private;
+	const struct kdapl_obj *obj = v;
+
+	if (v == SEQ_START_TOKEN) {
+		seq_printf(m, "id ia %s\n", view->head);
+		return 0;
+	}
+	seq_printf(m, "%-6u %-16s", kdapl_id(obj->handle), obj->ia->name);
+	view->show(m, obj);
+	return 0;
+}
+
+static const struct seq_operations view_ops = {
+	.start = view_start,
+	.next = view_next,
+	.stop = view_stop,
+	.show = view_show,
+};
+
+static int view_open(struct inode *inode, struct file *file)
+{
+	int ret = seq_open(file, &view_ops);
+
+	if (!ret)
+		((struct seq_file *)file->private_data)->private = inode->i_private;
+	return ret;
+}
+
+static const struct file_operations view_fops = {
+	.owner = THIS_MODULE,
+	.open = view_open,
+	.read = seq_read,
+	.llseek = seq_lseek,
+	.release = seq_release,
+};
+
+static struct dentry *kdapl_debugfs;
+
+/* Who does without debugfs does without this. */
+void kdapl_debugfs_init(void)
+{
+	size_t i;
+
+	kdapl_debugfs = debugfs_create_dir("kdapl", NULL);
+	for (i = 0; i < ARRAY_SIZE(views); i++)
+		debugfs_create_file(views[i].name, 0400, kdapl_debugfs, (void *)&views[i],
+				    &view_fops);
+}
+
+void kdapl_debugfs_exit(void)
+{
+	debugfs_remove(kdapl_debugfs);
+}
