@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 static void cr_release(struct kdapl_obj *obj)
 {
@@ -58,6 +59,8 @@ static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
 	ret = kdapl_obj_publish(&cr->obj);
 	if (ret && made)
 		kdapl_ep_take_back(made, false);
+	if (!ret)
+		trace_kdapl_cr_arrived(cr->obj.handle, sp->obj.handle);
 	return ret;
 }
 
@@ -374,6 +377,8 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 	if (!kdapl_dev_enter(cr->obj.ia->dev))
 		goto out;
 	ret = cr_accept(cr, cr->ep ?: ep, private_data, private_data_size);
+	if (ret == DAT_SUCCESS)
+		trace_kdapl_cr_accepted(cr_handle, (cr->ep ?: ep)->obj.handle);
 	kdapl_dev_exit(cr->obj.ia->dev);
 out:
 	kdapl_obj_put(ep ? &ep->obj : NULL);
@@ -422,6 +427,7 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 		goto out;
 	}
+	trace_kdapl_cr_rejected(cr_handle, cr->ep ? cr->ep->obj.handle : DAT_HANDLE_NULL);
 	cr_answer_no(cr, private_data, private_data_size, IB_CM_REJ_CONSUMER_DEFINED);
 	cr_leave_ep(cr);
 	kdapl_obj_put(&cr->obj);	/* the handle's */

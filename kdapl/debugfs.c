@@ -26,30 +26,23 @@ struct kdapl_view {
 	void (*show)(struct seq_file *m, const struct kdapl_obj *obj);
 };
 
-#define kn(prefix, word)	[DAT_##prefix##word] = #word,
-#define kn_end(prefix, word)	[DAT_##prefix##word] = #word
+struct kdapl_named {
+	u32 value;
+	const char *name;
+};
 
-static const char * const state_names[] = { KDAPL_EP_STATE_NAMES(kn, kn_end) };
-static const char * const status_names[] = { KDAPL_STATUS_NAMES(kn, kn_end) };
-
-#undef kn
-#undef kn_end
 #define kn(prefix, word)	{ DAT_##prefix##word, #word },
 #define kn_end(prefix, word)	{ DAT_##prefix##word, #word }
 
-static const struct {
-	u32 number;
-	const char *name;
-} event_names[] = { KDAPL_EVENT_NAMES(kn, kn_end) };
+static const struct kdapl_named states[] = { KDAPL_EP_STATE_NAMES(kn, kn_end), {} };
+static const struct kdapl_named statuses[] = { KDAPL_STATUS_NAMES(kn, kn_end), {} };
+static const struct kdapl_named events[] = { KDAPL_EVENT_NAMES(kn, kn_end), {} };
 
-static const char *event_name(u32 number)
+static const char *name_of(const struct kdapl_named *table, u32 value)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(event_names); i++)
-		if (event_names[i].number == number)
-			return event_names[i].name;
-	return "-";
+	while (table->name && table->value != value)
+		table++;
+	return table->name ?: "-";
 }
 
 static void show_ia(struct seq_file *m, const struct kdapl_obj *obj)
@@ -76,9 +69,9 @@ static void show_ep(struct seq_file *m, const struct kdapl_obj *obj)
 	const struct kdapl_ep *ep = container_of(obj, struct kdapl_ep, obj);
 	const struct kdapl_half *half = rcu_dereference(ep->half);
 	const struct kdapl_ring *sq, *rq;
-	unsigned int state = READ_ONCE(ep->state), error = DAT_DTO_SUCCESS;
+	unsigned int error;
 
-	seq_printf(m, " %-12s", state < ARRAY_SIZE(state_names) ? state_names[state] : "-");
+	seq_printf(m, " %-12s", name_of(states, READ_ONCE(ep->state)));
 	if (!half) {
 		seq_puts(m, " - - 0/0 0/0 0 0 - -\n");
 		return;
@@ -92,9 +85,8 @@ static void show_ep(struct seq_file *m, const struct kdapl_obj *obj)
 	seq_printf(m, " %u %u", READ_ONCE(sq->flushed) + READ_ONCE(rq->flushed),
 		   READ_ONCE(sq->failed) + READ_ONCE(rq->failed));
 	error = READ_ONCE(sq->error) ?: READ_ONCE(rq->error);
-	seq_printf(m, " %s %s\n", !error || error >= ARRAY_SIZE(status_names) ||
-		   !status_names[error] ? "-" : status_names[error],
-		   event_name(READ_ONCE(ep->last_event)));
+	seq_printf(m, " %s %s\n", error ? name_of(statuses, error) : "-",
+		   name_of(events, READ_ONCE(ep->last_event)));
 }
 
 static void show_evd(struct seq_file *m, const struct kdapl_obj *obj)

@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 static LIST_HEAD(kdapl_devices);
 static DEFINE_MUTEX(kdapl_devices_lock);	/* the list, and devices' names */
@@ -163,6 +164,7 @@ static void device_catastrophe(struct kdapl_device *dev)
 			continue;	/* not open yet: see kdapl_device_opened() */
 		WRITE_ONCE(ia->dead, true);
 		ia->told = true;
+		trace_kdapl_ia_lost(ia->obj.handle, ia->name);
 		kdapl_ia_async(ia, ia->obj.handle, DAT_ASYNC_ERROR_IA_CATASTROPHIC,
 			       DAT_IA_CATASTROPHIC_ERROR);
 	}

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 #define IA_MAX_DTOS	16384	/* per EP and direction, whatever the device could */
 
@@ -510,6 +511,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 	if (ia->own_async)
 		*asynch_evd_handle = ia->async_evd->obj.handle;
 	*ia_handle = ia->obj.handle;
+	trace_kdapl_ia_opened(ia->obj.handle, ia->name);
 	kdapl_obj_put(&ia->obj);
 	goto out_exit;
 
@@ -629,6 +631,7 @@ DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags)
 	spin_unlock_irq(&ia->lock);
 	if (ret == DAT_SUCCESS && !kdapl_obj_retire(&ia->obj)) {
 		ia_destroy(ia);
+		trace_kdapl_ia_closed(ia_handle, ia->name);
 		kdapl_obj_put(&ia->obj);
 		module_put(THIS_MODULE);
 	}

@@ -18,6 +18,7 @@
 #include <linux/sched/mm.h>
 
 #include "kdapl.h"
+#include "trace.h"
 
 /* How long an EP may keep an operation on an LMR or RMR that is being freed. */
 #define OP_TIMEOUT	(5 * HZ)
@@ -350,6 +351,7 @@ void kdapl_mr_publish(struct kdapl_mr *mr, u32 lkey, u32 rkey, const struct kdap
 	WRITE_ONCE(mr->rkey, rkey);
 	mr->span = *span;
 	write_seqcount_end(&mr->seq);
+	trace_kdapl_key_valid(mr->owner->handle, lkey ?: rkey, span->length, span->priv);
 }
 
 /**
@@ -358,10 +360,14 @@ void kdapl_mr_publish(struct kdapl_mr *mr, u32 lkey, u32 rkey, const struct kdap
  */
 void kdapl_mr_hide(struct kdapl_mr *mr)
 {
+	u32 key = mr->lkey ?: mr->rkey;
+
 	write_seqcount_begin(&mr->seq);
 	WRITE_ONCE(mr->lkey, 0);
 	WRITE_ONCE(mr->rkey, 0);
 	write_seqcount_end(&mr->seq);
+	if (key)
+		trace_kdapl_key_gone(mr->owner->handle, key, mr->span.length, mr->span.priv);
 }
 
 /**

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# observe.sh rxe|siw: what debugfs and the tracepoints tell while a disk is used over kdblk,
+# and that readers of all of it disturb nobody.
+# shellcheck shell=sh disable=SC2154
+p=$1
+. "$TOP/tests/guest/blk-lib.sh"
+dir=/sys/kernel/debug/kdapl
+tracing=/sys/kernel/tracing
+mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+mountpoint -q $tracing || mount -t tracefs tracefs $tracing
+
+# shows FILE PATTERN [N]: N lines, or some, are so
+shows() {
+	kd_n=$(grep -cE "$2" "$dir/$1")
+	[ "$kd_n" -ge "${3:-1}" ] && return
+	echo "($1: $kd_n lines are so: $2)"
+	cat "$dir/$1"
+	return 1
+}
+traced() {	# PATTERN
+	grep -qE "$1" "$TMPDIR/trace" && return
+	echo "(not traced: $1)"
+	grep -v '^#' "$TMPDIR/trace" | head -20
+	return 1
+}
+trace() { echo "$1" >$tracing/events/kdapl/enable; }
+collect() { cat $tracing/trace >"$TMPDIR/trace"; : >$tracing/trace; }
+# Written and read again, through the cache of nobody.
+use() {
+	dd if=/dev/urandom of="$TMPDIR/out" bs=64k count=8 2>/dev/null &&
+		dd if="$TMPDIR/out" of="$(device d)" bs=64k oflag=direct 2>/dev/null &&
+		dd if="$(device d)" of="$TMPDIR/in" bs=64k count=8 iflag=direct 2>/dev/null &&
+		cmp "$TMPDIR/out" "$TMPDIR/in"
+}
+
+must "a device" loopback_dev "$p"
+configfs
+must "a disk in memory" null_disk 0 64
+must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+step "nothing is there yet" test "$(cat $dir/* | wc -l)" = "$(ls $dir | wc -l)"
+trace 1
+must "kdblk_target.ko loads" insmod "$KO/kdblk_target.ko"
+must "kdblk.ko loads" insmod "$KO/kdblk.ko"
+must "the target exports it" export_disk d /dev/nullb0 allow_any=1
+must "the target listens" portal p "${p}0-1"
+must "kdblk has it" attach d "${p}0-1" 192.0.2.1 d queues=1
+collect
+step "traced: adapters are opened" traced "kdapl_ia_opened: ia=[0-9]+ name=${p}0-1$"
+step "traced: a request arrives" traced 'kdapl_cr_arrived: cr=[0-9]+ with=[0-9]+$'
+step "traced: it is accepted" traced 'kdapl_cr_accepted: cr=[0-9]+ with=[0-9]+$'
+step "traced: what the CM says" traced 'kdapl_cm_event: ep=[0-9]+ event=ESTABLISHED status=0$'
+step "traced: Endpoints are connected" traced 'kdapl_ep_state: ep=[0-9]+ [A-Z_]* -> CONNECTED$'
+step "traced: the event of it" traced 'kdapl_conn_event: ep=[0-9]+ qpn=[1-9][0-9]* event=ESTABLISHED$'
+step "shown: adapters" shows ias "${p}0-1 +${p}0 +1 +open" 2
+step "shown: Endpoints of both sides" shows eps 'CONNECTED +[1-9][0-9]* +192\.0\.2\.1:' 2
+step "shown: Event Dispatchers" shows evds ' (d|dc) +(softirq|workqueue) +single' 2
+step "shown: regions" shows lmrs 'memory +bound +0x[0-9a-f]+ 0x[0-9a-f]+' 2
+step "shown: regions for fast registration" shows lmrs 'fmr +unbound' 16
+step "shown: where it listens" shows points 'psp +4420'
+step "data is written and read while all is traced" use
+collect
+step "traced: posts" traced 'kdapl_post: ep=[0-9]+ op=SEND cookie=0x[0-9a-f]+ length=[0-9]+ flags='
+step "traced: RDMA" traced 'kdapl_post: ep=[0-9]+ op=RDMA_READ cookie=0x[0-9a-f]+ length=65536 '
+step "traced: Receives" traced 'kdapl_post: ep=[0-9]+ op=RECEIVE '
+step "traced: completions" traced 'kdapl_completion: ep=[0-9]+ op=RECEIVE(_WITH_INVALIDATE)? .*status=SUCCESS$'
+step "traced: upcalls" traced 'kdapl_upcall: evd=[0-9]+ event=DTO_COMPLETION_EVENT'
+step "traced: keys that come" traced 'kdapl_key_valid: id=[0-9]+ key=0x[0-9a-f]+ length=65536 priv='
+step "traced: and go" traced 'kdapl_key_gone: id=[0-9]+ key=0x[0-9a-f]+ length=65536 '
+trace 0
+: >$tracing/trace
+step "data is written and read, and nothing is traced" use
+collect
+step "traced: nothing" test "$(grep -vc '^#' "$TMPDIR/trace")" = 0
+requests() { awk '/CONNECTED/ { split($6, n, "/"); sum += n[2] } END { print sum + 0 }' $dir/eps; }
+before=$(requests)
+step "data is written and read once more" use
+step "shown: more requests are done" test "$(requests)" -gt "$before"
+trace 1
+step "the target is switched off" set_to 0 $kd_target/portals/p/enable
+until_true 20 is d recovering
+collect
+step "traced: why a connection ends" traced 'kdapl_conn_end: ep=[0-9]+ qpn=[0-9]+ reason='
+step "traced: the event of it" traced 'kdapl_conn_event: .*event=DISCONNECTED$'
+step "traced: what was flushed" traced 'kdapl_completion_flushed: .*status=FLUSHED$'
+trace 0
+step "the target is switched on" set_to 1 $kd_target/portals/p/enable
+step "the disk comes back" until_true 20 is d live
+# Whoever reads, and traces, while all comes and goes.
+touch "$TMPDIR/go"
+while [ -e "$TMPDIR/go" ]; do
+	cat $dir/* >/dev/null
+done &
+kd_reader=$!
+while [ -e "$TMPDIR/go" ]; do
+	trace 1
+	trace 0
+done &
+kd_tracer=$!
+comes_and_goes() {
+	kd_i=0
+	while [ $kd_i -lt 30 ]; do
+		kd_i=$((kd_i + 1))
+		set_to 0 $kd_initiator/d/connect && set_to 1 $kd_initiator/d/connect && use || return
+	done
+}
+step "thirty connections while others read and trace" comes_and_goes
+rm "$TMPDIR/go"
+wait $kd_reader $kd_tracer
+step "kdblk leaves" detach d
+step "the target is empty" no_disk d
+step "and listens no more" no_portal p
+no_null_disk 0
+step "kdblk.ko unloads" rmmod kdblk
+step "kdblk_target.ko unloads" rmmod kdblk_target
+step "nothing is left" test "$(cat $dir/* | wc -l)" = "$(ls $dir | wc -l)"
+step "kdapl.ko unloads" rmmod kdapl
+step "and its files are gone" test ! -e $dir -a ! -e $tracing/events/kdapl
+finish
