@@ -75,6 +75,15 @@ requests() { awk '/CONNECTED/ { split($6, n, "/"); sum += n[2] } END { print sum
 before=$(requests)
 step "data is written and read once more" use
 step "shown: more requests are done" test "$(requests)" -gt "$before"
+ep=$(awk '/CONNECTED/ { print $1; exit }' $dir/eps)
+echo "ep == $ep" >$tracing/events/kdapl/filter
+trace 1
+step "data is written and read while one Endpoint is traced" use
+trace 0
+echo 0 >$tracing/events/kdapl/filter
+collect
+step "traced: posts of that one" traced "kdapl_post: ep=$ep "
+step "traced: and of no other" eval "! grep -E 'kdapl_(post|completion): ' $TMPDIR/trace | grep -v ' ep=$ep '"
 trace 1
 step "the target is switched off" set_to 0 $kd_target/portals/p/enable
 until_true 20 is d recovering
