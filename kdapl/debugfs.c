@@ -12,6 +12,9 @@
 #include "kdapl.h"
 #include "names.h"
 
+/* As it is at this moment, and nothing depends on it: so without a lock. */
+#define kdapl_seen(value)	data_race(value)
+
 /**
  * struct kdapl_view - a file
  * @name: of the file
@@ -50,8 +53,8 @@ static void show_ia(struct seq_file *m, const struct kdapl_obj *obj)
 	const struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
 
 	seq_printf(m, " %-10s %-4u %-7s %u\n", ia->dev->name, ia->port,
-		   READ_ONCE(ia->dead) ? "lost" : READ_ONCE(ia->closing) ? "closing" : "open",
-		   READ_ONCE(ia->keys.count));
+		   kdapl_seen(ia->dead) ? "lost" : kdapl_seen(ia->closing) ? "closing" : "open",
+		   kdapl_seen(ia->keys.count));
 }
 
 static void show_address(struct seq_file *m, const struct sockaddr_storage *address)
@@ -71,7 +74,7 @@ static void show_ep(struct seq_file *m, const struct kdapl_obj *obj)
 	const struct kdapl_ring *sq, *rq;
 	unsigned int error;
 
-	seq_printf(m, " %-12s", name_of(states, READ_ONCE(ep->state)));
+	seq_printf(m, " %-12s", name_of(states, kdapl_seen(ep->state)));
 	if (!half) {
 		seq_puts(m, " - - 0/0 0/0 0 0 - -\n");
 		return;
@@ -80,13 +83,13 @@ static void show_ep(struct seq_file *m, const struct kdapl_obj *obj)
 	rq = half->rq;
 	seq_printf(m, " %-6u", half->qpn);
 	show_address(m, &half->remote);
-	seq_printf(m, " %u/%u", READ_ONCE(sq->dtos), READ_ONCE(sq->dtos_done));
-	seq_printf(m, " %u/%u", READ_ONCE(rq->head), READ_ONCE(rq->reaped));
-	seq_printf(m, " %u %u", READ_ONCE(sq->flushed) + READ_ONCE(rq->flushed),
-		   READ_ONCE(sq->failed) + READ_ONCE(rq->failed));
-	error = READ_ONCE(sq->error) ?: READ_ONCE(rq->error);
+	seq_printf(m, " %u/%u", kdapl_seen(sq->dtos), kdapl_seen(sq->dtos_done));
+	seq_printf(m, " %u/%u", kdapl_seen(rq->head), kdapl_seen(rq->tail));
+	seq_printf(m, " %u %u", kdapl_seen(sq->flushed) + kdapl_seen(rq->flushed),
+		   kdapl_seen(sq->failed) + kdapl_seen(rq->failed));
+	error = kdapl_seen(sq->error) ?: kdapl_seen(rq->error);
 	seq_printf(m, " %s %s\n", error ? name_of(statuses, error) : "-",
-		   name_of(events, READ_ONCE(ep->last_event)));
+		   name_of(events, kdapl_seen(ep->last_event)));
 }
 
 static void show_evd(struct seq_file *m, const struct kdapl_obj *obj)
@@ -100,7 +103,7 @@ static void show_evd(struct seq_file *m, const struct kdapl_obj *obj)
 		{ DAT_EVD_RMR_BIND_FLAG, 'b' }, { DAT_EVD_SOFTWARE_FLAG, 's' },
 	};
 	const struct kdapl_evd *evd = container_of(obj, struct kdapl_evd, obj);
-	DAT_UPCALL_POLICY policy = READ_ONCE(evd->policy);
+	DAT_UPCALL_POLICY policy = kdapl_seen(evd->policy);
 	char what[ARRAY_SIZE(kinds) + 1];
 	size_t i, n = 0;
 
@@ -113,8 +116,8 @@ static void show_evd(struct seq_file *m, const struct kdapl_obj *obj)
 		   policy == DAT_UPCALL_DISABLE ? "none" :
 		   policy == DAT_UPCALL_SINGLE_INSTANCE ? "single" :
 		   policy == DAT_UPCALL_MANY ? "many" : "other",
-		   READ_ONCE(evd->qlen), READ_ONCE(evd->store_count), READ_ONCE(evd->upcall_seq),
-		   READ_ONCE(evd->overflow) ? "full" : "-");
+		   kdapl_seen(evd->qlen), kdapl_seen(evd->store_count), kdapl_seen(evd->upcall_seq),
+		   kdapl_seen(evd->overflow || evd->async_dead) ? "full" : "-");
 }
 
 static void show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
@@ -128,18 +131,18 @@ static void show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
 
 	seq_printf(m, " %-9s %-8s 0x%08x 0x%08x 0x%02x %llu\n",
 		   lmr->reserved ? "reserved" : lmr->fmr ? "fmr" : "memory",
-		   names[READ_ONCE(lmr->state)], READ_ONCE(lmr->mr.lkey),
-		   READ_ONCE(lmr->mr.rkey), READ_ONCE(lmr->priv),
-		   READ_ONCE(lmr->mr.span.length));
+		   names[kdapl_seen(lmr->state)], kdapl_seen(lmr->mr.lkey),
+		   kdapl_seen(lmr->mr.rkey), kdapl_seen(lmr->priv),
+		   kdapl_seen(lmr->mr.span.length));
 }
 
 static void show_rmr(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_rmr *rmr = container_of(obj, struct kdapl_rmr, obj);
 
-	seq_printf(m, " %-8s 0x%08x 0x%02x %llu\n", READ_ONCE(rmr->now.lmr) ? "bound" : "unbound",
-		   READ_ONCE(rmr->now.context), READ_ONCE(rmr->now.priv),
-		   READ_ONCE(rmr->now.span.length));
+	seq_printf(m, " %-8s 0x%08x 0x%02x %llu\n", kdapl_seen(rmr->now.lmr) ? "bound" : "unbound",
+		   kdapl_seen(rmr->now.context), kdapl_seen(rmr->now.priv),
+		   kdapl_seen(rmr->now.span.length));
 }
 
 static void show_srq(struct seq_file *m, const struct kdapl_obj *obj)
@@ -148,10 +151,10 @@ static void show_srq(struct seq_file *m, const struct kdapl_obj *obj)
 	const struct kdapl_pool *pool = rcu_dereference(srq->pool);
 
 	if (pool)
-		seq_printf(m, " %-6u %-6u %-6u %-5u %-5u %s\n", READ_ONCE(pool->limit),
-			   READ_ONCE(pool->outstanding), READ_ONCE(pool->available),
-			   READ_ONCE(pool->lost), READ_ONCE(pool->nhalves),
-			   READ_ONCE(pool->error) ? "failed" : "-");
+		seq_printf(m, " %-6u %-6u %-6u %-5u %-5u %s\n", kdapl_seen(pool->limit),
+			   kdapl_seen(pool->outstanding), kdapl_seen(pool->available),
+			   kdapl_seen(pool->lost), kdapl_seen(pool->nhalves),
+			   kdapl_seen(pool->error) ? "failed" : "-");
 	else
 		seq_puts(m, " freed\n");
 }
@@ -234,34 +237,22 @@ static int view_show(struct seq_file *m, void *v)
 		seq_printf(m, "id ia %s\n", view->head);
 		return 0;
 	}
+	/* in the table a moment before the object knows its own name */
+	if (!kdapl_seen(obj->handle))
+		return SEQ_SKIP;
 	seq_printf(m, "%-6u %-16s", kdapl_id(obj->handle), obj->ia->name);
 	view->show(m, obj);
 	return 0;
 }
 
-static const struct seq_operations view_ops = {
+static const struct seq_operations view_sops = {
 	.start = view_start,
 	.next = view_next,
 	.stop = view_stop,
 	.show = view_show,
 };
 
-static int view_open(struct inode *inode, struct file *file)
-{
-	int ret = seq_open(file, &view_ops);
-
-	if (!ret)
-		((struct seq_file *)file->private_data)->private = inode->i_private;
-	return ret;
-}
-
-static const struct file_operations view_fops = {
-	.owner = THIS_MODULE,
-	.open = view_open,
-	.read = seq_read,
-	.llseek = seq_lseek,
-	.release = seq_release,
-};
+DEFINE_SEQ_ATTRIBUTE(view);
 
 static struct dentry *kdapl_debugfs;
 

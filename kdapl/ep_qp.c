@@ -496,8 +496,6 @@ static void half_end_in(struct kdapl_half *half, int reason, unsigned long delay
 	int old = atomic_read(&half->reason);
 	bool better;
 
-	trace_kdapl_conn_end(half->handle, half->qpn, reason);
-
 	do {
 		better = old <= KDAPL_END_SUSPECT ||
 			 (old == KDAPL_END_PEER && reason == DAT_CONNECTION_EVENT_BROKEN);
@@ -594,6 +592,8 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	int ret = 0;
 
 	lockdep_assert_held(&half->lock);
+	if (atomic_read(&half->reason) != KDAPL_END_SILENT)
+		trace_kdapl_conn_end(half->handle, half->qpn, atomic_read(&half->reason));
 	removal |= READ_ONCE(half->dev->gone);
 	WRITE_ONCE(half->stopping, true);
 	WRITE_ONCE(half->phase, KDAPL_HALF_ENDING);

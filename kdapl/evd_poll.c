@@ -80,9 +80,9 @@ static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const str
 		status = memop_status(wr, status);
 		length = 0;
 	}
-	event_note(ring, wr->op, wr->cookie, length, status);
 	if (unlikely(wr->op == DAT_DTO_BIND_MW)) {
 		event_bind(ev, ring, wr, status);
+		event_note(ring, wr->op, wr->cookie, 0, status);
 		return;
 	}
 	dto->ep_handle = ring->half->handle;
@@ -95,6 +95,7 @@ static void event_dto(struct kdapl_event *ev, struct kdapl_ring *ring, const str
 		dto->operation = DAT_DTO_RECEIVE_WITH_INVALIDATE;
 		dto->rmr_context = wr->key;
 	}
+	event_note(ring, dto->operation, wr->cookie, dto->transfered_length, status);
 }
 
 static void event_buf(struct kdapl_event *ev, struct kdapl_half *half, struct kdapl_buf *buf)

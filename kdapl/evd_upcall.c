@@ -128,7 +128,7 @@ static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_
 	evd->nrunning++;
 	spin_unlock_irq(&evd->lock);
 
-	trace_kdapl_upcall(event, more);
+	trace_kdapl_upcall(evd->obj.handle, event ? event->event_number : 0, more);
 	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
 
 	spin_lock_irq(&evd->lock);

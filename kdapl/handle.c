@@ -57,7 +57,7 @@ static int handle_grow(void)
 	/* pairs with the acquire in kdapl_handle_entry() */
 	smp_store_release(&kdapl_handle_chunks[handle_nr_chunks], chunk);
 	handle_nr_chunks++;
-	for (i = 0; i < KDAPL_HANDLE_CHUNK; i++)
+	for (i = !first; i < KDAPL_HANDLE_CHUNK; i++)	/* id 0 is nobody's */
 		handle_free_add(first + i);
 	spin_unlock_irq(&handle_lock);
 	return 0;

@@ -993,12 +993,14 @@ struct kdapl_ring {
 	u32 max_reads;		/* reads under way at once (siw), 0: no limit */
 	u32 max_sge;
 	u32 stride;		/* segments of scratch per request */
-	u32 flushed;		/* what was reported so; under the lock of cq's EVD */
-	u32 failed;		/* or otherwise than as a success */
-	u8 error;		/* DAT_DTO_COMPLETION_STATUS of the first of these */
 	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */
 	union kdapl_native_wr *chain;	/* send rings: for the list */
 	union kdapl_slot *slot;	/* send rings: beside wr[] */
+
+	/* for debugfs; written under the lock of cq's EVD */
+	u32 flushed;		/* what was reported so */
+	u32 failed;		/* or otherwise than as a success */
+	u8 error;		/* DAT_DTO_COMPLETION_STATUS of the first of these */
 
 	struct kdapl_wr wr[] ____cacheline_aligned_in_smp;
 };
@@ -1053,6 +1055,7 @@ enum kdapl_half_phase {
  * @destroy_lock: held while cm_id and QP are destroyed, without @lock
  * @lock: verbs calls and @phase
  * @phase: enum kdapl_half_phase; written under @lock
+ * @qpn: of the QP, also when that is gone; constant
  * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER, first one wins
  * @passive: made by dat_cr_accept
  * @hurried: nothing is waited for at the end: the QP goes at once
@@ -1094,7 +1097,7 @@ struct kdapl_half {
 	struct ib_qp *qp;
 
 	refcount_t ref;
-	u32 qpn;			/* of qp, also when that is gone; constant */
+	u32 qpn;
 	struct list_head dev_node;
 	DAT_EP_ATTR attr;
 	struct kdapl_evd *recv_evd;

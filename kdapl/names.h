@@ -4,6 +4,9 @@
  * kn(), and kn_end() for the last one; who uses it says what these are.
  */
 
+#ifndef KDAPL_NAMES_H
+#define KDAPL_NAMES_H
+
 #define KDAPL_EP_STATE_NAMES(kn, kn_end)			\
 	kn(EP_STATE_, UNCONNECTED)				\
 	kn(EP_STATE_, UNCONFIGURED_UNCONNECTED)		\
@@ -62,3 +65,5 @@
 	kn(ASYNC_ERROR_, TIMED_OUT)				\
 	kn(ASYNC_ERROR_, PROVIDER_INTERNAL_ERROR)		\
 	kn_end(, SOFTWARE_EVENT)
+
+#endif /* KDAPL_NAMES_H */

@@ -14,8 +14,11 @@
 #define KDAPL_TRACE_H
 
 #include <linux/tracepoint.h>
+#include <rdma/rdma_cm.h>
+#include <trace/misc/rdma.h>
 #include <dat2/kdat.h>
 
+#include "kdapl.h"
 #include "names.h"
 
 #undef kn
@@ -130,9 +133,9 @@ DEFINE_COMPLETION_EVENT(kdapl_completion_failed);
 /* ---- Event Dispatchers ---- */
 
 TRACE_EVENT(kdapl_upcall,
-	TP_PROTO(const DAT_EVENT *event, bool more),
+	TP_PROTO(DAT_EVD_HANDLE evd, unsigned int number, bool more),
 
-	TP_ARGS(event, more),
+	TP_ARGS(evd, number, more),
 
 	TP_STRUCT__entry(
 		__field(u32, evd)
@@ -141,12 +144,15 @@ TRACE_EVENT(kdapl_upcall,
 	),
 
 	TP_fast_assign(
-		__entry->evd = kdapl_id(event->evd_handle);
-		__entry->number = event->event_number;
+		__entry->evd = kdapl_id(evd);
+		__entry->number = number;
 		__entry->more = more;
 	),
 
-	TP_printk("evd=%u event=%s%s", __entry->evd, show_event(__entry->number),
+	TP_printk("evd=%u event=%s%s", __entry->evd,
+		  __print_symbolic(__entry->number,
+				   { 0, "some" },	/* DAT_UPCALL_NOTIFY */
+				   KDAPL_EVENT_NAMES(kn, kn_end)),
 		  __entry->more ? " more" : "")
 );
 
@@ -215,7 +221,7 @@ TRACE_EVENT(kdapl_conn_event,
 		  show_event(__entry->number))
 );
 
-/* Why a connection ends, as kdapl sees it first: a KDAPL_END_ reason or an event. */
+/* Why a connection or an attempt ends: an event, or the peer's doing. */
 TRACE_EVENT(kdapl_conn_end,
 	TP_PROTO(DAT_EP_HANDLE ep, u32 qpn, unsigned int reason),
 
@@ -235,13 +241,12 @@ TRACE_EVENT(kdapl_conn_end,
 
 	TP_printk("ep=%u qpn=%u reason=%s", __entry->ep, __entry->qpn,
 		  __print_symbolic(__entry->reason,
-				   { 1, "an unexpected flush" },	/* KDAPL_END_SUSPECT */
-				   { 2, "the EP is freed" },		/* _SILENT */
-				   { 3, "the peer, says the CM" },	/* _PEER */
+				   { KDAPL_END_NONE, "the consumer" },
+				   { KDAPL_END_PEER, "the peer, says the CM" },
 				   KDAPL_EVENT_NAMES(kn, kn_end)))
 );
 
-/* What the CM says; the numbers are those of enum rdma_cm_event_type. */
+/* What the CM says. */
 TRACE_EVENT(kdapl_cm_event,
 	TP_PROTO(DAT_EP_HANDLE ep, unsigned int event, int status),
 
@@ -260,15 +265,7 @@ TRACE_EVENT(kdapl_cm_event,
 	),
 
 	TP_printk("ep=%u event=%s status=%d", __entry->ep,
-		  __print_symbolic(__entry->event,
-				   { 0, "ADDR_RESOLVED" }, { 1, "ADDR_ERROR" },
-				   { 2, "ROUTE_RESOLVED" }, { 3, "ROUTE_ERROR" },
-				   { 4, "CONNECT_REQUEST" }, { 5, "CONNECT_RESPONSE" },
-				   { 6, "CONNECT_ERROR" }, { 7, "UNREACHABLE" },
-				   { 8, "REJECTED" }, { 9, "ESTABLISHED" },
-				   { 10, "DISCONNECTED" }, { 11, "DEVICE_REMOVAL" },
-				   { 14, "ADDR_CHANGE" }, { 15, "TIMEWAIT_EXIT" }),
-		  __entry->status)
+		  rdma_show_cm_event(__entry->event), __entry->status)
 );
 
 DECLARE_EVENT_CLASS(kdapl_cr_class,

@@ -77,14 +77,18 @@ before=$(requests)
 step "data is written and read once more" use
 step "shown: more requests are done" test "$(requests)" -gt "$before"
 ep=$(awk '/CONNECTED/ { print $1; exit }' $dir/eps)
-echo "ep == $ep" >$tracing/events/kdapl/filter
-trace 1
+for e in post completion; do
+	echo "ep == $ep" >$tracing/events/kdapl/kdapl_$e/filter
+	echo 1 >$tracing/events/kdapl/kdapl_$e/enable
+done
 step "data is written and read while one Endpoint is traced" use
 trace 0
-echo 0 >$tracing/events/kdapl/filter
+for e in post completion; do
+	echo 0 >$tracing/events/kdapl/kdapl_$e/filter
+done
 collect
 step "traced: posts of that one" traced "kdapl_post: ep=$ep "
-step "traced: and of no other" eval "! grep -E 'kdapl_(post|completion): ' $TMPDIR/trace | grep -v ' ep=$ep '"
+step "traced: and of no other" eval "! grep kdapl_ $TMPDIR/trace | grep -v ' ep=$ep '"
 trace 1
 step "the target is switched off" set_to 0 $kd_target/portals/p/enable
 until_true 20 is d recovering

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# provider.sh rxe|siw net|dev|one [PARAMETER=VALUE...]: the scenarios of kdtest.ko
-# between two devices in two network namespaces, or in the same one, or on one device.
+# provider.sh rxe|siw net|dev|one [traced] [PARAMETER=VALUE...]: the scenarios of kdtest.ko
+# between two devices in two network namespaces, or in the same one, or on one device; or
+# with all tracepoints on, when everything takes the long way through the code.
 # shellcheck shell=sh disable=SC2154
 p=$1 where=$2
 shift 2
@@ -10,6 +11,12 @@ dev) two_devices "$p"; a=${p}0-1 b=${p}1-1 ;;
 one) loopback_dev "$p"; a=${p}0-1 b=${p}0-1 ;;
 esac
 must "the module loads" insmod "$KO/kdapl.ko"
+if [ "${1-}" = traced ]; then
+	shift
+	tracing=/sys/kernel/tracing
+	mountpoint -q $tracing || mount -t tracefs tracefs $tracing
+	echo 1 >$tracing/events/kdapl/enable
+fi
 must "the scenarios load on $a and $b" insmod "$KO/kdtest.ko" ia_a="$a" ia_b="$b" "$@"
 step "the scenarios unload" rmmod kdtest
 step "the module unloads" rmmod kdapl

@@ -358,8 +358,13 @@ static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot
 	slot->lent = false;
 	slot->rq = NULL;
 	switch (DAT_GET_TYPE(ret)) {
+	case DAT_INVALID_STATE:
+		/* of the Endpoint: the event that says why is on its way */
+		if (DAT_GET_SUBTYPE(ret) == DAT_INVALID_STATE_LMR_IN_USE ||
+		    DAT_GET_SUBTYPE(ret) == DAT_INVALID_STATE_LMR_FREE)
+			kdblk_lost(q->disk, "memory of an earlier command is still lent");
+		return BLK_STS_RESOURCE;
 	case DAT_INSUFFICIENT_RESOURCES:
-	case DAT_INVALID_STATE:		/* the event that says why is on its way */
 		return BLK_STS_RESOURCE;
 	case DAT_INVALID_HANDLE:
 	case DAT_INTERNAL_ERROR:
@@ -497,7 +502,7 @@ static int kdblk_queue_outcome(struct kdblk_queue *q)
 	/* pairs with kdblk_queue_conn_event() */
 	wait_event(disk->wait, smp_load_acquire(&q->conn_event) || READ_ONCE(disk->broken) ||
 		   READ_ONCE(disk->stopping));
-	/* What was posted is flushed before the event that says why. */
+	/* Another queue's end may be told first. */
 	if (!READ_ONCE(q->conn_event))
 		wait_event_timeout(disk->wait, READ_ONCE(q->conn_event) ||
 				   READ_ONCE(disk->stopping), HZ);
