@@ -73,7 +73,12 @@ undisturbed() {	# NAME
 	touch "$TMPDIR/$1/stop"
 	eval "wait \$kd_$1" || { cat "$TMPDIR/$1.log"; return 1; }
 	tell "$1: $(head -1 "$TMPDIR/$1.log"), $(tr '\n' ' ' <"$kd_initiator/$1/stats")"
-	is "$1" live && grep -qx "losses 0" "$kd_initiator/$1/stats"
+	is "$1" live || return
+	grep -qx "losses 0" "$kd_initiator/$1/stats" && return
+	# Now and then a connection of soft-RoCE flushes what it has, without an error, when many
+	# others come and go. Then all was done again; but nobody else may have ended it.
+	[ "$p" = rxe ] && ! dmesg | grep "kdblk: $1: connection lost" |
+		grep -vE ': it broke$|did not answer a keepalive$'
 }
 
 # ---- the hostile initiator ----
@@ -121,7 +126,7 @@ initiator() {
 	scene "$few connections that come and go" connects $few
 	scene "private data and logins at random" random-connect $((few / 5))
 	# What is right in what is at random is done: on the other disk, which is checked no more.
-	step "the other disk: nothing was lost" undisturbed two
+	step "the other disk: nothing was lost, nobody ended the session" undisturbed two
 	detach two
 	printf %s h >/sys/module/kdblkfuzz/parameters/disk
 	if wanted "messages at random"; then
@@ -130,7 +135,7 @@ initiator() {
 	fi
 	printf %s d >/sys/module/kdblkfuzz/parameters/disk
 	step "one that does nothing wrong is served" fuzz good
-	step "the disk: nothing was lost, doubled or torn, the session never ended" undisturbed one
+	step "the disk: nothing was lost, doubled or torn, nobody ended the session" undisturbed one
 	detach one
 	step "no session is left" until_true 20 grep -qx 0 $kd_target/disks/d/sessions
 	step "the disks are withdrawn" no_disk d
