@@ -77,8 +77,9 @@ undisturbed() {	# NAME
 	grep -qx "losses 0" "$kd_initiator/$1/stats" && return
 	# Now and then a connection of soft-RoCE flushes what it has, without an error, when many
 	# others come and go. Then all was done again; but nobody else may have ended it.
-	[ "$p" = rxe ] && ! dmesg | grep "kdblk: $1: connection lost" |
-		grep -vE ': it broke$|did not answer a keepalive$'
+	# Each loss has to be found in the log, as one of those.
+	[ "$p" = rxe ] && grep -qx "losses $(dmesg | grep "kdblk: $1: connection lost" |
+		grep -cE ': it broke$|did not answer a keepalive$')" "$kd_initiator/$1/stats"
 }
 
 # ---- the hostile initiator ----
