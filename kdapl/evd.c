@@ -537,10 +537,25 @@ static bool evd_attr_valid(const struct kdat_evd_attr *attr, DAT_EVD_FLAGS flags
 	return false;
 }
 
-static DAT_RETURN evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
+/**
+ * kdapl_evd_kcreate - what the calls that make an EVD have in common
+ * @ia_handle: as there
+ * @evd_min_qlen: as there
+ * @upcall_policy: as there
+ * @upcall: as there
+ * @evd_flags: as there
+ * @attr: as there; NULL for the defaults
+ * @evd_handle: as there
+ * @evd_handle_arg: which argument that is
+ * @dat12: the consumer is one of DAT 1.2
+ *
+ * Context: may sleep.
+ * Return: that of the calls.
+ */
+DAT_RETURN kdapl_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			     DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
 			     DAT_EVD_FLAGS evd_flags, const struct kdat_evd_attr *attr,
-			     DAT_EVD_HANDLE *evd_handle, int evd_handle_arg)
+			     DAT_EVD_HANDLE *evd_handle, int evd_handle_arg, bool dat12)
 {
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct kdapl_evd *evd;
@@ -591,6 +606,8 @@ static DAT_RETURN evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 	evd = kdapl_evd_create(ia, evd_min_qlen, upcall_policy, upcall, evd_flags, attr, &ret);
 	if (evd) {
 		ret = DAT_SUCCESS;
+		evd->dat12 = dat12;
+		kdapl_evd_set_plain(evd);
 		err = kdapl_obj_publish(&evd->obj);
 		if (err) {
 			ret = kdapl_publish_ret(err);
@@ -631,8 +648,8 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			   DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
 			   DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE *evd_handle)
 {
-	return evd_create(ia_handle, evd_min_qlen, upcall_policy, upcall, evd_flags, NULL,
-			  evd_handle, 6);
+	return kdapl_evd_kcreate(ia_handle, evd_min_qlen, upcall_policy, upcall, evd_flags, NULL,
+				 evd_handle, 6, false);
 }
 EXPORT_SYMBOL(dat_evd_kcreate);
 
@@ -658,8 +675,8 @@ DAT_RETURN kdat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			   DAT_EVD_FLAGS evd_flags, const struct kdat_evd_attr *attr,
 			   DAT_EVD_HANDLE *evd_handle)
 {
-	return evd_create(ia_handle, evd_min_qlen, upcall_policy, upcall, evd_flags, attr,
-			  evd_handle, 7);
+	return kdapl_evd_kcreate(ia_handle, evd_min_qlen, upcall_policy, upcall, evd_flags, attr,
+				 evd_handle, 7, false);
 }
 EXPORT_SYMBOL(kdat_evd_create);
 

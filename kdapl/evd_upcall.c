@@ -129,7 +129,10 @@ static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_
 	spin_unlock_irq(&evd->lock);
 
 	trace_kdapl_upcall(evd->obj.handle, event ? event->event_number : 0, more);
-	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
+	if (unlikely(evd->dat12))
+		kdapl_dat12_upcall(&upcall, event, more ? DAT_TRUE : DAT_FALSE);
+	else
+		upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
 
 	spin_lock_irq(&evd->lock);
 	kdapl_evd_called(evd, run);
@@ -420,7 +423,7 @@ bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 void kdapl_evd_set_plain(struct kdapl_evd *evd)
 {
 	evd->plain = evd->policy == DAT_UPCALL_SINGLE_INSTANCE && !evd->closing &&
-		     !evd->discard && !evd->watching;
+		     !evd->discard && !evd->watching && !evd->dat12;
 }
 
 /* Which events that are queued already start upcalls? evd->lock held. */

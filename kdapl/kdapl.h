@@ -1461,6 +1461,7 @@ struct kdapl_evd {
 	unsigned int attached[2];	/* rings by direction, [1] receives; mutex */
 
 	bool plain;			/* upcalls one at a time, and nothing else to look after */
+	bool dat12;			/* made through DAT 1.2: its upcalls are of that version */
 	DAT_UPCALL_POLICY policy;	/* sched reads it without the lock */
 	DAT_UPCALL_OBJECT upcall;
 	bool notified;			/* NOTIFY: the consumer knows, and dequeues */
@@ -1488,6 +1489,10 @@ enum kdapl_next {
 struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 				   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
 				   const struct kdat_evd_attr *attr, DAT_RETURN *ret);
+DAT_RETURN kdapl_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
+			     DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
+			     DAT_EVD_FLAGS evd_flags, const struct kdat_evd_attr *attr,
+			     DAT_EVD_HANDLE *evd_handle, int evd_handle_arg, bool dat12);
 void kdapl_evd_destroy(struct kdapl_evd *evd);
 struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_ring *ring,
@@ -1525,6 +1530,9 @@ void kdapl_event_release(const struct kdapl_event *ev);
 /* evd_usual.c */
 enum kdapl_next kdapl_evd_usual(struct kdapl_evd *evd, DAT_EVENT *event);
 int kdapl_evd_run_usual(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none);
+
+/* dat12.c */
+void kdapl_dat12_upcall(const DAT_UPCALL_OBJECT *upcall, const DAT_EVENT *event, DAT_BOOLEAN more);
 
 /* evd_upcall.c */
 void kdapl_evd_sched(struct kdapl_evd *evd);
