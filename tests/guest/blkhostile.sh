@@ -75,9 +75,10 @@ undisturbed() {	# NAME
 	tell "$1: $(head -1 "$TMPDIR/$1.log"), $(tr '\n' ' ' <"$kd_initiator/$1/stats")"
 	is "$1" live || return
 	grep -qx "losses 0" "$kd_initiator/$1/stats" && return
-	# Now and then a connection of soft-RoCE flushes what it has, without an error, when many
-	# others come and go. Then all was done again; but nobody else may have ended it.
-	# Each loss has to be found in the log, as one of those.
+	# soft-RoCE breaks a connection whose requests it repeats, and it repeats when an answer is
+	# late (deviations.md, Memory): on a machine that stands still for a second. Then all was
+	# done again; but nobody else may have ended it. Each loss has to be found in the log, as
+	# one of those.
 	[ "$p" = rxe ] && grep -qx "losses $(dmesg | grep "kdblk: $1: connection lost" |
 		grep -cE ': it broke$|did not answer a keepalive$')" "$kd_initiator/$1/stats"
 }
