@@ -377,7 +377,8 @@ static struct rdma_cm_id *cm_create_id(struct kdapl_half *half)
 
 	if (kdapl_ia_address(ia, (struct sockaddr *)&half->remote, &src, &net))
 		return ERR_PTR(-EADDRNOTAVAIL);
-	id = rdma_create_id(net, kdapl_cm_handler, half, RDMA_PS_TCP, IB_QPT_RC);
+	id = __rdma_create_kernel_id(net, kdapl_cm_handler, half, RDMA_PS_TCP, IB_QPT_RC,
+				     ia->consumer);
 	put_net(net);	/* the id keeps its own reference */
 	if (IS_ERR(id))
 		return id;

@@ -112,6 +112,7 @@ static void evd_mark(DAT_EVD_HANDLE handle)
  * @dat_major: as in dat_ia_openv()
  * @dat_minor: as in dat_ia_openv()
  * @thread_safety: as in dat_ia_openv()
+ * @consumer: name of the module that calls
  *
  * The versions 1.0 to 1.2 are served. An EVD that is made for asynchronous events is one
  * of 1.2.
@@ -121,15 +122,16 @@ static void evd_mark(DAT_EVD_HANDLE handle)
  */
 DAT_RETURN dat12_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
 			  DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
-			  DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety)
+			  DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety,
+			  const char *consumer)
 {
 	bool own = asynch_evd_handle && *asynch_evd_handle == DAT_HANDLE_NULL;
 	DAT_RETURN ret;
 
 	/* 1.0, 1.1 and 1.2 are served; other numbers become such that 2.0 refuses, too */
-	ret = dat_ia_openv(provider, asynch_evd_min_qlen, asynch_evd_handle, ia_handle,
-			   dat_major == 1 ? DAT_VERSION_MAJOR : 0,
-			   dat_minor <= 2 ? 0 : DAT_VERSION_MINOR + 1, thread_safety);
+	ret = kdat_ia_openv(provider, asynch_evd_min_qlen, asynch_evd_handle, ia_handle,
+			    dat_major == 1 ? DAT_VERSION_MAJOR : 0,
+			    dat_minor <= 2 ? 0 : DAT_VERSION_MINOR + 1, thread_safety, consumer);
 	if (ret == DAT_SUCCESS && own)
 		evd_mark(*asynch_evd_handle);
 	return ret;

@@ -52,9 +52,9 @@ static void show_ia(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
 
-	seq_printf(m, " %-10s %-4u %-7s %u\n", ia->dev->name, ia->port,
+	seq_printf(m, " %-10s %-4u %-7s %-4u %s\n", ia->dev->name, ia->port,
 		   kdapl_seen(ia->dead) ? "lost" : kdapl_seen(ia->closing) ? "closing" : "open",
-		   kdapl_seen(ia->keys.count));
+		   kdapl_seen(ia->keys.count), ia->consumer);
 }
 
 static void show_address(struct seq_file *m, const struct sockaddr_storage *address)
@@ -176,7 +176,7 @@ static void show_cr(struct seq_file *m, const struct kdapl_obj *obj)
 }
 
 static const struct kdapl_view views[] = {
-	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs", show_ia },
+	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs consumer", show_ia },
 	{ "eps", BIT(DAT_HANDLE_TYPE_EP),
 	  "state qpn peer requests/done receives/done flushed failed error event", show_ep },
 	{ "evds", BIT(DAT_HANDLE_TYPE_EVD), "events context upcalls length stored called full",

@@ -266,7 +266,7 @@ static int half_create_qp(struct kdapl_half *half)
 	};
 	int ret;
 
-	half->qp = ib_create_qp(half->pd->pd, &init);
+	half->qp = ib_create_qp_kernel(half->pd->pd, &init, half->ep->obj.ia->consumer);
 	if (IS_ERR(half->qp)) {
 		ret = PTR_ERR(half->qp);
 		half->qp = NULL;

@@ -62,7 +62,8 @@ static struct kdapl_cq *kdapl_cq_create(struct kdapl_evd *evd, int size)
 	attr.comp_vector = evd->vector != KDAT_EVD_VECTOR_ANY ? evd->vector :
 			   atomic_inc_return(&vector) & INT_MAX;
 	attr.comp_vector %= max(dev->ibdev->num_comp_vectors, 1);
-	cq->ibcq = ib_create_cq(dev->ibdev, kdapl_cq_comp, kdapl_cq_event, cq, &attr);
+	cq->ibcq = __ib_create_cq(dev->ibdev, kdapl_cq_comp, kdapl_cq_event, cq, &attr,
+				  evd->obj.ia->consumer);
 	if (IS_ERR(cq->ibcq)) {
 		int err = PTR_ERR(cq->ibcq);
 

@@ -174,8 +174,57 @@ static void ia_release(struct kdapl_obj *obj)
 	kfree_rcu(ia, obj.rcu);
 }
 
+/* Names of consumers, until the module goes: ib_core keeps pointers to them. */
+struct ia_consumer {
+	struct list_head node;
+	char name[];
+};
+
+static LIST_HEAD(ia_consumers);
+static DEFINE_MUTEX(ia_consumer_lock);	/* the list */
+
+static const char *ia_consumer_name(const char *name)
+{
+	struct ia_consumer *consumer;
+	const char *ret = NULL;
+	size_t length;
+
+	if (!name || !*name)
+		return KBUILD_MODNAME;
+	length = strnlen(name, MODULE_NAME_LEN);
+	mutex_lock(&ia_consumer_lock);
+	list_for_each_entry(consumer, &ia_consumers, node)
+		if (!strncmp(consumer->name, name, length) && !consumer->name[length])
+			ret = consumer->name;
+	if (!ret) {
+		consumer = kzalloc(struct_size(consumer, name, length + 1), GFP_KERNEL);
+		if (consumer) {
+			memcpy(consumer->name, name, length);
+			list_add(&consumer->node, &ia_consumers);
+			ret = consumer->name;
+		}
+	}
+	mutex_unlock(&ia_consumer_lock);
+	return ret ?: KBUILD_MODNAME;	/* without memory for it */
+}
+
+/**
+ * kdapl_ia_exit - forget the names of consumers
+ *
+ * Context: unload; nothing is open.
+ */
+void kdapl_ia_exit(void)
+{
+	struct ia_consumer *consumer, *next;
+
+	list_for_each_entry_safe(consumer, next, &ia_consumers, node) {
+		list_del(&consumer->node);
+		kfree(consumer);
+	}
+}
+
 static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char *name,
-				  const struct kdapl_pick *pick)
+				  const struct kdapl_pick *pick, const char *consumer)
 {
 	struct ib_port_attr port_attr;
 	struct kdapl_ia *ia;
@@ -194,6 +243,7 @@ static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char
 	ia->pick = *pick;
 	ia->max_msg = port_attr.max_msg_sz ?: SZ_1G;
 	strscpy(ia->name, name, sizeof(ia->name));
+	ia->consumer = ia_consumer_name(consumer);
 	INIT_LIST_HEAD(&ia->dev_node);
 	spin_lock_init(&ia->lock);
 	mutex_init(&ia->mutex);
@@ -413,25 +463,19 @@ static bool ia_inside_upcall(struct kdapl_ia *ia)
 }
 
 /**
- * dat_ia_openv - open an Interface Adapter
- * @provider: name of the IA, "<ibdev>-<port>" as dat_registry_list_providers()
- *	gives it; or the name of the RDMA device, for its first port; or that of
- *	a network device the port has, or an IPv4 or IPv6 address of one, first in
- *	the caller's network namespace, then in others. Connections then use
- *	addresses of that network device, or that address
- * @asynch_evd_min_qlen: length of the async EVD, if one is to be made
- * @asynch_evd_handle: in: an EVD with the ASYNC flag of another instance of the
- *	same IA, or DAT_HANDLE_NULL; out, for NULL: a new EVD with upcalls
- *	disabled, which goes with the IA
- * @ia_handle: where the handle goes
- * @dat_major: DAT version of the consumer; dat_ia_open() fills this in
- * @dat_minor: the same
- * @thread_safety: DAT_TRUE or DAT_FALSE, both are served
+ * kdat_ia_openv - dat_ia_openv() for a consumer with a name
+ * @provider: as in dat_ia_openv()
+ * @asynch_evd_min_qlen: as in dat_ia_openv()
+ * @asynch_evd_handle: as in dat_ia_openv()
+ * @ia_handle: as in dat_ia_openv()
+ * @dat_major: as in dat_ia_openv()
+ * @dat_minor: as in dat_ia_openv()
+ * @thread_safety: as in dat_ia_openv()
+ * @consumer: name of the module, or of what it opens the IA for; copied. NULL: kdapl
  *
- * dat_ia_open() is this call with the version and the thread-safety of the
- * headers. Each call makes an instance with objects and keys of its own, which
- * do not go together with those of another instance. It holds the module until
- * dat_ia_close(), also when the device goes.
+ * The header makes dat_ia_openv() and dat_ia_open() this call with KBUILD_MODNAME. The
+ * name is told by `rdma resource show`, where the kernel's consumers of verbs have
+ * theirs, for the protection domains, queues and connections of the IA, and in debugfs.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
@@ -439,9 +483,10 @@ static bool ia_inside_upcall(struct kdapl_ia *ia)
  * DAT_PROVIDER_NOT_FOUND (subtype says what did not match);
  * DAT_INSUFFICIENT_RESOURCES (subtype TEVD: longer than max_evd_qlen; MEMORY).
  */
-DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
-			DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
-			DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety)
+DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
+			 DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
+			 DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety,
+			 const char *consumer)
 {
 	struct kdapl_evd *evd = NULL;
 	struct kdapl_device *dev;
@@ -492,7 +537,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	if (!try_module_get(THIS_MODULE))
 		goto out_exit;
-	ia = ia_create(dev, port, provider, &pick);
+	ia = ia_create(dev, port, provider, &pick, consumer);
 	if (!ia)
 		goto out_module;
 	/* on the list before it uses an EVD of another instance, see ia_recall_evds() */
@@ -529,6 +574,44 @@ out_evd:
 out_dev:
 	kdapl_device_put(dev);
 	return ret;
+}
+EXPORT_SYMBOL(kdat_ia_openv);
+
+#undef dat_ia_openv
+
+/**
+ * dat_ia_openv - open an Interface Adapter
+ * @provider: name of the IA, "<ibdev>-<port>" as dat_registry_list_providers()
+ *	gives it; or the name of the RDMA device, for its first port; or that of
+ *	a network device the port has, or an IPv4 or IPv6 address of one, first in
+ *	the caller's network namespace, then in others. Connections then use
+ *	addresses of that network device, or that address
+ * @asynch_evd_min_qlen: length of the async EVD, if one is to be made
+ * @asynch_evd_handle: in: an EVD with the ASYNC flag of another instance of the
+ *	same IA, or DAT_HANDLE_NULL; out, for NULL: a new EVD with upcalls
+ *	disabled, which goes with the IA
+ * @ia_handle: where the handle goes
+ * @dat_major: DAT version of the consumer; dat_ia_open() fills this in
+ * @dat_minor: the same
+ * @thread_safety: DAT_TRUE or DAT_FALSE, both are served
+ *
+ * dat_ia_open() is this call with the version and the thread-safety of the
+ * headers. Each call makes an instance with objects and keys of its own, which
+ * do not go together with those of another instance. It holds the module until
+ * dat_ia_close(), also when the device goes.
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
+ * DAT_INVALID_HANDLE (EVD_ASYNC: not such an EVD, or of another device or port);
+ * DAT_PROVIDER_NOT_FOUND (subtype says what did not match);
+ * DAT_INSUFFICIENT_RESOURCES (subtype TEVD: longer than max_evd_qlen; MEMORY).
+ */
+DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
+			DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
+			DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety)
+{
+	return kdat_ia_openv(provider, asynch_evd_min_qlen, asynch_evd_handle, ia_handle,
+			     dat_major, dat_minor, thread_safety, NULL);
 }
 EXPORT_SYMBOL(dat_ia_openv);
 

@@ -403,6 +403,7 @@ static inline struct kdapl_mr *kdapl_keys_find(const struct kdapl_keys *keys, u3
  * @dev: the device; holds a reference, not the right to use @dev->ibdev
  * @port: RDMA port number
  * @name: the name used at open
+ * @consumer: name of the module that opened it
  * @lock: protects @objs, @closing and the users/live of every object
  * @objs: the instance's objects by type
  * @closing: no new objects
@@ -426,6 +427,7 @@ struct kdapl_ia {
 	struct kdapl_device *dev;
 	u32 port;
 	char name[DAT_NAME_MAX_LENGTH];
+	const char *consumer;		/* name of its module; lives as long as ours */
 	struct list_head dev_node;
 	spinlock_t lock;		/* objs, closing, async_evd, live and users of objects */
 	struct list_head objs[KDAPL_NTYPES];
@@ -449,6 +451,7 @@ struct kdapl_ia {
 };
 
 void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, u32 number, DAT_COUNT reason);
+void kdapl_ia_exit(void);
 void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr);
 void kdapl_ia_pdata(struct kdapl_ia *ia, struct kdat_pdata_limits *limits);
 

@@ -85,6 +85,7 @@ void kdapl_stop(void)
 	destroy_workqueue(kdapl_conn_wq);
 	destroy_workqueue(kdapl_wq);
 	rcu_barrier();
+	kdapl_ia_exit();
 	kdapl_handles_exit();
 }
 

@@ -9,27 +9,27 @@
 
 /**
  * kdapl_pd_create - allocate a protection domain
- * @dev: device
- * @port: port whose address a registration QP would use
+ * @ia: of the device, the port whose address a registration QP would use, the consumer
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the PD or an ERR_PTR.
  */
-static struct kdapl_pd *kdapl_pd_create(struct kdapl_device *dev, u32 port)
+static struct kdapl_pd *kdapl_pd_create(struct kdapl_ia *ia)
 {
+	struct kdapl_device *dev = ia->dev;
 	struct kdapl_pd *pd = kzalloc(sizeof(*pd), GFP_KERNEL);
 	int ret;
 
 	if (!pd)
 		return ERR_PTR(-ENOMEM);
-	pd->pd = ib_alloc_pd(dev->ibdev, 0);
+	pd->pd = __ib_alloc_pd(dev->ibdev, 0, ia->consumer);
 	if (IS_ERR(pd->pd)) {
 		ret = PTR_ERR(pd->pd);
 		kfree(pd);
 		return ERR_PTR(ret);
 	}
 	pd->dev = dev;
-	pd->port = port;
+	pd->port = ia->port;
 	refcount_set(&pd->ref, 1);
 	mutex_init(&pd->lock);
 	refcount_inc(&dev->ref);
@@ -128,7 +128,7 @@ DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 	pz = kzalloc(sizeof(*pz), GFP_KERNEL);
 	if (!pz)
 		goto out_exit;
-	pz->pd = kdapl_pd_create(ia->dev, ia->port);
+	pz->pd = kdapl_pd_create(ia);
 	if (IS_ERR(pz->pd)) {
 		if (PTR_ERR(pz->pd) != -ENOMEM)
 			ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES,

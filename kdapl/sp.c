@@ -269,7 +269,7 @@ static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
 	struct rdma_cm_id *id;
 	int ret;
 
-	id = rdma_create_id(net, sp_handler, sp, RDMA_PS_TCP, IB_QPT_RC);
+	id = __rdma_create_kernel_id(net, sp_handler, sp, RDMA_PS_TCP, IB_QPT_RC, ia->consumer);
 	if (IS_ERR(id))
 		return id;
 	ret = rdma_bind_addr(id, (struct sockaddr *)addr);

@@ -244,7 +244,8 @@ DAT_RETURN dat12_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *ent
 					 DAT_PROVIDER_INFO **dat_provider_list);
 DAT_RETURN dat12_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
 			  DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
-			  DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety);
+			  DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety,
+			  const char *consumer);
 DAT_RETURN dat12_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
 			  DAT_IA_ATTR_MASK ia_attr_mask, DAT12_IA_ATTR *ia_attr,
 			  DAT_PROVIDER_ATTR_MASK provider_attr_mask,

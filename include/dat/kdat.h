@@ -125,7 +125,8 @@
  * Calls. dat_ia_open() is a macro over dat_ia_openv() and so asks for 1.2.
  */
 #define dat_registry_list_providers	dat12_registry_list_providers
-#define dat_ia_openv			dat12_ia_openv
+#undef dat_ia_openv
+#define dat_ia_openv(...)		dat12_ia_openv(__VA_ARGS__, KBUILD_MODNAME)
 #define dat_ia_query			dat12_ia_query
 #define dat_lmr_kcreate			dat12_lmr_kcreate
 #define dat_lmr_query			dat12_lmr_query

@@ -370,6 +370,16 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 			DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
 			DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety);
 
+/*
+ * Every use of dat_ia_openv() says whose it is: `rdma resource show` then names that
+ * module, not this one. As a pointer it is the plain call.
+ */
+DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
+			 DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
+			 DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety,
+			 const char *consumer);
+#define dat_ia_openv(...) kdat_ia_openv(__VA_ARGS__, KBUILD_MODNAME)
+
 /* Opens an IA for the API version this header describes. */
 #define dat_ia_open(name, qlen, async_evd, ia)				\
 	dat_ia_openv((name), (qlen), (async_evd), (ia),			\

@@ -52,7 +52,11 @@ step "traced: it is accepted" traced 'kdapl_cr_accepted: cr=[0-9]+ with=[0-9]+$'
 step "traced: what the CM says" traced 'kdapl_cm_event: ep=[0-9]+ event=ESTABLISHED status=0$'
 step "traced: Endpoints are connected" traced 'kdapl_ep_state: ep=[0-9]+ [A-Z_]* -> CONNECTED$'
 step "traced: the event of it" traced 'kdapl_conn_event: ep=[0-9]+ qpn=[1-9][0-9]* event=ESTABLISHED$'
-step "shown: adapters" shows ias "${p}0-1 +${p}0 +1 +open" 2
+step "shown: adapters" shows ias "${p}0-1 +${p}0 +1 +open +[0-9]+ +kdblk(_target)?$" 2
+# Named as any consumer of verbs is, by its module.
+named() { for kd_x in pd cq qp cm_id; do rdma resource show $kd_x | grep -q "comm \[$1\]" || return; done; }
+step "rdma resource show names kdblk" named kdblk
+step "rdma resource show names kdblk_target" named kdblk_target
 step "shown: Endpoints of both sides" shows eps 'CONNECTED +[1-9][0-9]* +192\.0\.2\.1:' 2
 step "shown: Event Dispatchers" shows evds ' (d|dc) +(softirq|workqueue) +single' 2
 step "shown: regions" shows lmrs 'memory +bound +0x[0-9a-f]+ 0x[0-9a-f]+' 2
