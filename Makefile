@@ -145,5 +145,5 @@ lint:
 clean:
 	rm -rf build
 	find . -path ./.git -prune -o \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
-		-o -name '.*.cmd' -o -name modules.order -o -name Module.symvers -o -name '*.probe' \
+		-o -name '.*.cmd' -o -name modules.order -o -name '*.symvers' -o -name '*.probe' \
 		-o -name have.h \) -exec rm -f {} +

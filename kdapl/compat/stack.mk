@@ -38,7 +38,10 @@ ifneq ($(kdapl-ofa),)
   $(info kdapl: for the RDMA stack of $(kdapl-ofa), not the one of kernel $(KERNELRELEASE))
   LINUXINCLUDE := $(addprefix -I,$(wildcard $(addprefix $(kdapl-ofa)/,include include/uapi))) \
 	$(LINUXINCLUDE) $(addprefix -include ,$(wildcard $(kdapl-ofa)/include/linux/compat-2.6.h))
-  KBUILD_EXTRA_SYMBOLS += $(kdapl-ofa)/Module.symvers
+  # Its modules may be called what the kernel's own are, which modpost takes for the same ones.
+  $(shell awk -F '\t' -v OFS='\t' '{ $$3 = "ofa_kernel/" $$3; print }' \
+	$(kdapl-ofa)/Module.symvers >$(obj)/ofa_kernel.symvers)
+  KBUILD_EXTRA_SYMBOLS += $(obj)/ofa_kernel.symvers
 else ifneq ($(kdapl-foreign),)
   $(error kdapl: kernel $(KERNELRELEASE) loads the RDMA stack of $(kdapl-foreign), but no tree to \
 	build with is in $(kdapl-ofa-root): install the development package of that stack, or give \
