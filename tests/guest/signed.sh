@@ -27,6 +27,12 @@ load)
 	strip -g "$2/ours/kdapl.ko" -o "$TMPDIR/kdapl.ko"
 	step "signed, and stripped after that: refused" \
 		says "Key was rejected by service" "$TMPDIR/kdapl.ko"
+	step "which takes the signature away" until_true 1 eval \
+		'[ "$(dmesg | grep -c "oading of unsigned module is rejected")" = 2 ]'
+	cp "$2/ours/kdapl.ko" "$TMPDIR/kdapl.ko"
+	printf x | dd of="$TMPDIR/kdapl.ko" bs=1 seek=9 conv=notrunc 2>/dev/null
+	step "signed, and another byte in it: refused" \
+		says "Key was rejected by service" "$TMPDIR/kdapl.ko"
 	step "signed: loads" insmod "$2/ours/kdapl.ko"
 	step "and is none of the unsigned" refused grep -q E /sys/module/kdapl/taint
 	step "unloads" rmmod kdapl
