@@ -7,11 +7,15 @@ N ?= 20
 PREFIX ?= /usr/local
 DKMS_VERSION = $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 DKMS_NAME = kdapl/$(DKMS_VERSION)
+DIR ?= $(CURDIR)
+KEY ?= /var/lib/dkms/mok.key
+CERT ?= /var/lib/dkms/mok.pub
+DEV = $(DESTDIR)$(PREFIX)/share/kdapl
 DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
 .PHONY: help modules install dkms-install man install-man html demo check coverage-spec doc-states \
-	lint soak bench bench-record clean
+	lint soak bench bench-record clean deb install-src install-dev version sign sign-key matrix
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -30,6 +34,11 @@ help:
 	@echo '  make modules       build kdapl.ko and the examples for kernel KVER=$(KVER)'
 	@echo '  make install       install them for that kernel (as root)'
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
+	@echo '  make deb           Debian packages kdapl-dkms and kdapl-dev, in build/deb'
+	@echo '  make sign-key      a key and a certificate to sign modules with (KEY=, CERT=)'
+	@echo '  make sign          sign the modules that were built, for Secure Boot'
+	@echo '  make matrix        build for Debian 12, 13 and sid with the compilers of each, for other'
+	@echo '                     processors, too; load in virtual machines'
 	@echo '  make man           manual pages of all calls, in build/man; make install-man installs them'
 	@echo '                     (PREFIX=$(PREFIX), DESTDIR=)'
 	@echo '  make html          the manual as HTML, in build/html'
@@ -41,17 +50,51 @@ modules: need-headers
 
 install: modules
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
-	depmod $(KVER)
+	install -D -m 644 Module.symvers \
+		"$(INSTALL_MOD_PATH)/lib/modules/$(KVER)/updates/kdapl.symvers"
+	depmod $(if $(INSTALL_MOD_PATH),-b "$(INSTALL_MOD_PATH)") $(KVER)
 
 dkms-install:
 	@command -v dkms >/dev/null || { echo "make: dkms is missing: apt-get install dkms" >&2; exit 2; }
 	@[ "$$(id -u)" = 0 ] || { echo "make: dkms-install wants root: sudo make $@" >&2; exit 2; }
 	dkms remove $(DKMS_NAME) --all >/dev/null 2>&1 || :
 	rm -rf $(DKMS_SRC)
-	mkdir -p $(DKMS_SRC)
-	cp -a Kbuild Kconfig LICENSES dkms.conf include kdapl ulp_example $(DKMS_SRC)/
+	$(MAKE) install-src SRC=$(DKMS_SRC)
 	dkms add $(DKMS_NAME)
 	dkms install $(DKMS_NAME) -k $(KVER)
+
+# What it takes to build the modules, in SRC; nothing of what was built here.
+install-src:
+	mkdir -p $(SRC)
+	tar -c --exclude='*.o' --exclude='*.ko' --exclude='*.mod' --exclude='*.mod.c' \
+		--exclude='.*.cmd' --exclude=modules.order --exclude='*.probe' --exclude=have.h \
+		--exclude=kdapl/tests \
+		Kbuild Kconfig LICENSES dkms.conf dkms.symvers include kdapl ulp_example | \
+		tar -x --no-same-owner -C $(SRC)
+
+# What it takes to build modules that use them.
+install-dev:
+	install -d "$(DEV)/include/dat2" "$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/hello"
+	install -m 644 include/dat2/*.h "$(DEV)/include/dat2/"
+	install -m 644 include/kdapl.mk "$(DEV)/include/"
+	install -m 644 Documentation/examples/hello/Kbuild Documentation/examples/hello/hello.c \
+		"$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/hello/"
+
+version:
+	@echo $(DKMS_VERSION)
+
+deb:
+	@tools/deb
+
+# The key of Debian's DKMS, if there is one; Documentation/install.md has the rest.
+sign-key:
+	@KEY='$(KEY)' CERT='$(CERT)' tools/sign key
+
+sign:
+	@KEY='$(KEY)' CERT='$(CERT)' tools/sign modules $(KDIR) $(DIR)
+
+matrix:
+	@tools/matrix
 
 .PHONY: need-headers
 need-headers:
@@ -102,4 +145,5 @@ lint:
 clean:
 	rm -rf build
 	find . -path ./.git -prune -o \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
-		-o -name '.*.cmd' -o -name modules.order -o -name Module.symvers \) -exec rm -f {} +
+		-o -name '.*.cmd' -o -name modules.order -o -name '*.symvers' -o -name '*.probe' \
+		-o -name have.h \) -exec rm -f {} +

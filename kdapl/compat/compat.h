@@ -2,8 +2,8 @@
 /*
  * The only place where kernel versions differ. The code proper is written
  * for the newest kernel; what an older one lacks is supplied here. Each
- * KDAPL_HAVE_x comes from a probe in kdapl/Kbuild that looks for the one
- * symbol in the headers the module is built against, never from a version.
+ * KDAPL_HAVE_X comes from the file x.c beside this one, which the build has
+ * tried to compile for the kernel at hand (probe.mk), never from a version.
  */
 #ifndef KDAPL_COMPAT_H
 #define KDAPL_COMPAT_H
@@ -14,6 +14,8 @@
 #include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
+
+#include "have.h"
 
 #ifndef KDAPL_HAVE_WQ_PERCPU
 #define WQ_PERCPU 0

@@ -124,8 +124,8 @@ static void handle_random_garbage_test(struct kunit *test)
 		get_random_bytes(&word, sizeof(word));
 		/* a third anywhere, a third with right type and index, a third by generation */
 		if (i % 3 == 1)
-			word = (near & ~(~0UL >> (64 - GEN_BITS) << (1 + INDEX_BITS))) |
-			       (word & (~0UL >> (64 - GEN_BITS) << (1 + INDEX_BITS)));
+			word = (near & ~((BIT(GEN_BITS) - 1) << (1 + INDEX_BITS))) |
+			       (word & ((BIT(GEN_BITS) - 1) << (1 + INDEX_BITS)));
 		else if (i % 3 == 2)
 			word = (near & ~((BIT(INDEX_BITS) - 1) << 1)) |
 			       (word & ((BIT(INDEX_BITS) - 1) << 1));

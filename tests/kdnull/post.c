@@ -27,7 +27,7 @@
  */
 #include "kdnull.h"
 
-static_assert(sizeof(struct kdnull_cqe) == 32);
+static_assert(!IS_ENABLED(CONFIG_64BIT) || sizeof(struct kdnull_cqe) == 32);
 
 /* What to do with a request, and the opcode of its completion. */
 #define WR_VALID	0x100

@@ -297,7 +297,7 @@ static void frees_wait_for(struct kunit *test, int policy)
 	struct kdt_blocker *b = kdt_block(test, evd, true);
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 	struct task_struct *task;
-	struct kdt_ia more;
+	struct kdt_ia *more = kunit_kmalloc(test, sizeof(*more), GFP_KERNEL);
 
 	KDT_OK(test, kdt_soft(evd, 0));
 	KDT_OK(test, kdt_soft(evd, 1));
@@ -306,14 +306,15 @@ static void frees_wait_for(struct kunit *test, int policy)
 	unblocked(test, b, task);
 	silence(test, evd);
 
-	memcpy(&more, &env->b, sizeof(more));
-	more.h = kdt_ia_more(test, &env->b, 8, &async);
-	evd = kdt_evd_policy(test, &more, DAT_EVD_SOFTWARE_FLAG, 8, policy);
+	KUNIT_ASSERT_NOT_NULL(test, more);
+	memcpy(more, &env->b, sizeof(*more));
+	more->h = kdt_ia_more(test, &env->b, 8, &async);
+	evd = kdt_evd_policy(test, more, DAT_EVD_SOFTWARE_FLAG, 8, policy);
 	evd->ia = &env->b;	/* which lives longer */
 	b = kdt_block(test, evd, true);
 	KDT_OK(test, kdt_soft(evd, 0));
 	task = blocked(test, b);
-	kdt_ia_less(test, more.h);
+	kdt_ia_less(test, more->h);
 	unblocked(test, b, task);
 	silence(test, evd);
 }

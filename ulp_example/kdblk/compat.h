@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * The only place where kernel versions differ for the block layer. The code is
- * written for the newest kernel; each KDBLK_HAVE_x comes from a probe in Kbuild.
+ * written for the newest kernel; each KDBLK_HAVE_X comes from compat/x.c, which the build has
+ * tried to compile; what is a macro is asked for by its name.
  */
 #ifndef _KDBLK_COMPAT_H_
 #define _KDBLK_COMPAT_H_
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
-#ifdef KDBLK_HAVE_HEX			/* it was in linux/kernel.h */
+
+#include "have.h"
+
+#ifdef KDBLK_HAVE_LINUX_HEX		/* it was in linux/kernel.h */
 #include <linux/hex.h>
 #endif
 
-#ifdef KDBLK_HAVE_SHOULD_MERGE		/* newer kernels always do */
+#ifdef KDBLK_HAVE_MQ_SHOULD_MERGE		/* newer kernels always do */
 #define KDBLK_MQ_FLAGS	BLK_MQ_F_SHOULD_MERGE
 #else
 #define KDBLK_MQ_FLAGS	0

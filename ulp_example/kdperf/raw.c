@@ -408,7 +408,7 @@ static int make_lane(struct raw_lane *l, u32 n)
 }
 
 /* Posters after the first one use its QP with requests of their own. */
-static int share(struct raw_lane *l)
+static int raw_share(struct raw_lane *l)
 {
 	return make_end(&l->ep->end[0], all->lane[0].ep->end[0].qp) ?:
 	       make_end(&l->ep->end[1], all->lane[0].ep->end[1].qp);
@@ -439,7 +439,7 @@ static int make_all(const struct sockaddr_storage *addr, u16 port)
 			err = connect(&all->lane[n].ep[i], addr, port);
 	}
 	for (; n < run.posters && !err; n++)
-		err = share(&all->lane[n]);
+		err = raw_share(&all->lane[n]);
 	return err ?: make_mrs();
 }
 

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+#include <linux/workqueue.h>
+
+static unsigned int probe __maybe_unused = WQ_PERCPU;

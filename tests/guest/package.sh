@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# package.sh DIR: the modules that came of the installed packages (tools/package-build), in a
+# machine with the kernel they were built for: kdapl.ko and the examples as DKMS has installed
+# them, and hello.ko, built against kdapl-dev.
+# shellcheck shell=sh disable=SC2154
+m=$1
+
+tell "kernel $(uname -r)"
+must "soft-RoCE device" loopback_dev rxe
+must "the kdapl.ko that DKMS has built loads" insmod "$m/kdapl.ko"
+step "kdping.ko of DKMS loads and serves" insmod "$m/kdping.ko" mode=server
+mp configfs
+step "kdblk_target.ko of DKMS loads" insmod "$m/kdblk_target.ko"
+step "kdblk.ko of DKMS loads" insmod "$m/kdblk.ko"
+step "a module built against kdapl-dev loads" insmod "$m/hello.ko"
+step "it opens an Interface Adapter" logged 'hello: rxe0-1 at 192\.0\.2\.1'
+step "kdapl.ko does not unload while it is there" refused rmmod kdapl
+step "all of them unload" rmmod hello kdping kdblk kdblk_target kdapl
+no_devices rxe
+finish

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+#include <linux/blk-mq.h>
+
+static unsigned int probe __maybe_unused = BLK_MQ_F_SHOULD_MERGE;

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* What every kernel has that kdblk is for: without it, the other probes say nothing. */
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <dat2/kdat_ext.h>
+
+static void (*probe)(struct request *, blk_status_t) __maybe_unused = blk_mq_end_request;
