@@ -519,6 +519,7 @@ static void look(struct tor *t, struct commons *c)
 	DAT_EP_STATE state;
 	DAT_LMR_CONTEXT key;
 	DAT_VLEN length;
+	DAT_HANDLE h;
 
 	if (!p)
 		return;
@@ -604,7 +605,7 @@ static void look(struct tor *t, struct commons *c)
 		CALL_IT(dat_ia_query, ia, NULL, 0, NULL, 0, NULL);
 		break;
 	default:
-		CALL_IT(dat_ia_reserved_lmr, ia, &p->lmr.pz_handle, &key);
+		CALL_IT(dat_ia_reserved_lmr, ia, &h, &key);
 	}
 	kfree(p);
 }

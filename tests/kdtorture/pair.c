@@ -417,10 +417,21 @@ static void pair_forget(struct pair *pair)
 	mutex_unlock(&pair->lock);
 }
 
+/* This end is about to leave: the other one may notice at any time. */
+static void end_leaves(struct end *e)
+{
+	spin_lock_bh(&e->peer->lock);
+	if (e->peer->asked)
+		e->peer->states |= D;
+	spin_unlock_bh(&e->peer->lock);
+}
+
 static void pair_close(struct pair *pair)
 {
 	pair_forget(pair);
 	if (pair->fresh) {
+		end_leaves(&pair->a);
+		end_leaves(&pair->b);
 		if (tor_below(pair->w->t, 2)) {
 			end_close(&pair->a);
 			end_close(&pair->b);
@@ -684,10 +695,7 @@ static void pair_disconnect(struct pair *pair, struct end *e)
 	if (e->asked)
 		e->states |= DP | D;
 	spin_unlock_bh(&e->lock);
-	spin_lock_bh(&e->peer->lock);
-	if (e->peer->asked)
-		e->peer->states |= D;
-	spin_unlock_bh(&e->peer->lock);
+	end_leaves(e);
 	/* a request that is not there yet leaves b as it was */
 	if (w_ret(pair->w, C_dat_ep_disconnect, dat_ep_disconnect(e->ep, how),
 		  may | end_may(e, A | CP | C | DP | D)))

@@ -378,7 +378,8 @@ static void use_srq(struct world *w, struct obj *o)
 	case 1:
 		to = (DAT_COUNT)tor_below(t, 24) - 1;
 		if (w_ret(w, C_dat_srq_resize, dat_srq_resize(o->h, to),
-			  to <= 0 ? PARAM : to < o->posted || to < o->low ? STATE : OK))
+			  to <= 0 ? PARAM : to < o->posted || to < o->low ? STATE :
+			  to > o->limit && o->posted ? OK | SCARCE : OK))
 			o->limit = to;
 		break;
 	case 2:
