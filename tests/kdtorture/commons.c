@@ -415,6 +415,7 @@ static void post(struct tor *t, struct commons *c)
 		local_bh_disable();
 	else if (how == 1)
 		spin_lock_irqsave(&calm, flags);
+	t->calm = how == 1;
 	switch (pick) {
 	case 0:
 	case 1:
@@ -452,6 +453,7 @@ static void post(struct tor *t, struct commons *c)
 		if (!posted(c, CALL_IT(kdat_ep_post_list, ep, list, 2, NULL)))
 			posted(c, false);
 	}
+	t->calm = false;
 	if (how == 0)
 		local_bh_enable();
 	else if (how == 1)

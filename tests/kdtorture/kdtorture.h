@@ -58,6 +58,7 @@ struct tor {
 	struct task_struct *task;
 	DAT_HANDLE stale[TOR_STALE];	/* handles that died by its hand */
 	u32 nstale;
+	bool calm;			/* it has interrupts off */
 };
 
 /* An adapter. */

@@ -11,6 +11,7 @@
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
 #include <linux/hash.h>
+#include <linux/irqflags.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -135,6 +136,11 @@ bool tor_ret(struct tor *t, enum tor_call call, DAT_RETURN ret, u32 allowed)
 	else if (!(bit & tor_calls[call].outcomes))
 		tor_bad(t, "%s: %s %s, which is not documented", tor_calls[call].name,
 			major_name(ret), minor_name(ret));
+	if (t->task && irqs_disabled() && !t->calm) {
+		tor_bad(t, "%s: %s %s, and interrupts are off", tor_calls[call].name,
+			major_name(ret), minor_name(ret));
+		local_irq_enable();
+	}
 	return ret == DAT_SUCCESS;
 }
 
