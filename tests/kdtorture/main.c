@@ -161,6 +161,8 @@ void tor_begin(struct tor *t, u32 step)
 {
 	u64 mix = seed;
 
+	if (irqs_disabled())
+		tor_bad(t, "DEBUG irqs off between calls");
 	t->step = step;
 	mix = hash_64(mix + t->id + 1, 64) + t->round;
 	mix = hash_64(mix, 64) + step;
