@@ -161,8 +161,6 @@ void tor_begin(struct tor *t, u32 step)
 {
 	u64 mix = seed;
 
-	if (irqs_disabled())
-		tor_bad(t, "DEBUG irqs off between calls");
 	t->step = step;
 	mix = hash_64(mix + t->id + 1, 64) + t->round;
 	mix = hash_64(mix, 64) + step;
@@ -174,19 +172,24 @@ bool tor_stop(void)
 	return READ_ONCE(stopping) || time_after(jiffies, deadline);
 }
 
+/* Not inside this_cpu_add(), which may evaluate its argument with interrupts off. */
+static bool probe_bursts(struct tor *t, u32 probes_now)
+{
+	u64 n = probe_burst(t, probes_now);
+
+	this_cpu_add(counts->note[N_PROBES], n);
+	return n;
+}
+
 static void probe_round(struct tor *t)
 {
-	u64 n;
-
 	while (!READ_ONCE(stopping)) {
 		tor_begin(t, t->step + 1);
 		if (atomic64_sub_return(BURST, &probes_left) <= -BURST)
 			break;
-		n = probe_burst(t, BURST);
-		this_cpu_add(counts->note[N_PROBES], n);
-		cond_resched();
-		if (!n)
+		if (!probe_bursts(t, BURST))
 			break;
+		cond_resched();
 	}
 }
 
@@ -200,7 +203,7 @@ static int tor_main(void *arg)
 		tor_begin(t, 0);
 		switch (tor_below(t, 4)) {
 		case 0:
-			this_cpu_add(counts->note[N_PROBES], probe_burst(t, BURST / 10));
+			probe_bursts(t, BURST / 10);
 			break;
 		case 1:
 			commons_round(t);
