@@ -389,7 +389,7 @@ static DAT_RETURN request(void)
 	overs = 0;
 	ret = connect();
 	if (ret == DAT_SUCCESS && !wait_for_completion_timeout(&asked, LONG))
-		fail("no request");
+		fail("nobody has asked");
 	return ret;
 }
 
@@ -445,7 +445,7 @@ static DAT_RETURN reset_active(void)
 static DAT_RETURN after_connect(void)
 {
 	if (!wait_for_completion_timeout(&asked, LONG))
-		fail("no request");
+		fail("nobody has asked");
 	reject();
 	over(1);
 	return dat_ep_reset(active);
@@ -519,7 +519,7 @@ static const struct {
 	DAT_RETURN (*after)(void);	/* undoes it, when it has succeeded */
 	DAT_RETURN (*undo)(void);	/* of before, when it has not */
 	bool must;			/* it has no reason to fail */
-	DAT_RETURN_TYPE also;		/* what TCP/IP says when it has no memory for a port or a route */
+	DAT_RETURN_TYPE also;		/* TCP/IP, without memory for a port or a route */
 } sweeps[] = {
 	{ "dat_ia_openv", NULL, ia_open, ia_close },
 	{ "dat_ia_close", ia_open, ia_close, NULL, NULL, true },
@@ -652,8 +652,8 @@ static int __init kdf_init(void)
 	if (the_ia)
 		dat_ia_close(the_ia, DAT_CLOSE_ABRUPT_FLAG);
 	kfree(mem);
-	pr_info("%s calls=%zu allocations=%u refused=%u\n", err || faults || !total ? "FAIL" : "PASS",
-		ARRAY_SIZE(sweeps), total, refused);
+	pr_info("%s calls=%zu allocations=%u refused=%u\n",
+		err || faults || !total ? "FAIL" : "PASS", ARRAY_SIZE(sweeps), total, refused);
 	return err ?: faults || !total ? -EIO : 0;
 }
 

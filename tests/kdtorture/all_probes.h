@@ -25,7 +25,7 @@ PROBE(dat_ep_post_rdma_write, EP, dat_ep_post_rdma_write(h, 0, NULL, cookie, &rm
 PROBE(dat_ep_post_recv, EP, dat_ep_post_recv(h, 0, NULL, cookie, 0))
 PROBE(dat_ep_post_send, EP, dat_ep_post_send(h, 0, NULL, cookie, 0))
 PROBE(dat_ep_post_send_with_invalidate, EP,
-      dat_ep_post_send_with_invalidate(h, 0, NULL, cookie, 0, DAT_FALSE, 0))
+	dat_ep_post_send_with_invalidate(h, 0, NULL, cookie, 0, DAT_FALSE, 0))
 PROBE(dat_ep_query, EP, dat_ep_query(h, 0, NULL))
 PROBE(dat_ep_recv_query, EP, dat_ep_recv_query(h, NULL, NULL))
 PROBE(dat_ep_reset, EP, dat_ep_reset(h))
@@ -33,7 +33,7 @@ PROBE(dat_ep_set_watermark, EP, dat_ep_set_watermark(h, 1, 1))
 PROBE(dat_evd_dequeue, EVD, dat_evd_dequeue(h, &event))
 PROBE(dat_evd_free, EVD, dat_evd_free(h))
 PROBE(dat_evd_kcreate, IA,
-      dat_evd_kcreate(h, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, &out))
+	dat_evd_kcreate(h, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, &out))
 PROBE(dat_evd_modify_upcall, EVD, dat_evd_modify_upcall(h, DAT_UPCALL_DISABLE, NULL, 0))
 PROBE(dat_evd_post_se, EVD, dat_evd_post_se(h, &event))
 PROBE(dat_evd_query, EVD, dat_evd_query(h, 0, NULL))
@@ -41,21 +41,22 @@ PROBE(dat_evd_resize, EVD, dat_evd_resize(h, 8))
 PROBE(dat_get_consumer_context, ANY, dat_get_consumer_context(h, &cookie))
 PROBE(dat_get_handle_type, ANY, dat_get_handle_type(h, &kind))
 PROBE(dat_ia_close, IA, dat_ia_close(h, DAT_CLOSE_ABRUPT_FLAG))
-PROBE(dat_ia_memtype_hint, IA, dat_ia_memtype_hint(h, DAT_MEM_TYPE_VIRTUAL, 1, 0, &length, &length))
+PROBE(dat_ia_memtype_hint, IA,
+	dat_ia_memtype_hint(h, DAT_MEM_TYPE_VIRTUAL, 1, 0, &length, &length))
 PROBE(dat_ia_query, IA, dat_ia_query(h, NULL, 0, NULL, 0, NULL))
 PROBE(dat_ia_reserved_lmr, IA, dat_ia_reserved_lmr(h, &out, &context))
 PROBE(dat_lmr_allocate, IA,
-      dat_lmr_allocate(h, g[DAT_HANDLE_TYPE_PZ], 4, DAT_LMR_SCOPE_PZ, &out))
+	dat_lmr_allocate(h, g[DAT_HANDLE_TYPE_PZ], 4, DAT_LMR_SCOPE_PZ, &out))
 PROBE(dat_lmr_allocate, PZ,
-      dat_lmr_allocate(g[DAT_HANDLE_TYPE_IA], h, 4, DAT_LMR_SCOPE_PZ, &out))
+	dat_lmr_allocate(g[DAT_HANDLE_TYPE_IA], h, 4, DAT_LMR_SCOPE_PZ, &out))
 PROBE(dat_lmr_free, LMR, dat_lmr_free(h))
 PROBE(dat_lmr_invalidate, LMR, dat_lmr_invalidate(h, g[DAT_HANDLE_TYPE_EP], cookie, 0))
 PROBE(dat_lmr_kcreate, IA,
-      dat_lmr_kcreate(h, DAT_MEM_TYPE_VIRTUAL, region, 8, g[DAT_HANDLE_TYPE_PZ], 1, 0, 0, &out,
-		      NULL, NULL, NULL, NULL))
+	dat_lmr_kcreate(h, DAT_MEM_TYPE_VIRTUAL, region, 8, g[DAT_HANDLE_TYPE_PZ], 1, 0, 0, &out,
+		NULL, NULL, NULL, NULL))
 PROBE(dat_lmr_kcreate, PZ,
-      dat_lmr_kcreate(g[DAT_HANDLE_TYPE_IA], DAT_MEM_TYPE_VIRTUAL, region, 8, h, 1, 0, 0, &out,
-		      NULL, NULL, NULL, NULL))
+	dat_lmr_kcreate(g[DAT_HANDLE_TYPE_IA], DAT_MEM_TYPE_VIRTUAL, region, 8, h, 1, 0, 0, &out,
+		NULL, NULL, NULL, NULL))
 PROBE(dat_lmr_query, LMR, dat_lmr_query(h, 0, NULL))
 PROBE(dat_lmr_sync_rdma_read, IA, dat_lmr_sync_rdma_read(h, NULL, 0))
 PROBE(dat_lmr_sync_rdma_write, IA, dat_lmr_sync_rdma_write(h, NULL, 0))
@@ -68,13 +69,14 @@ PROBE(dat_pz_create, IA, dat_pz_create(h, &out))
 PROBE(dat_pz_free, PZ, dat_pz_free(h))
 PROBE(dat_pz_query, PZ, dat_pz_query(h, 0, NULL))
 PROBE(dat_rmr_bind, RMR,
-      dat_rmr_bind(h, g[DAT_HANDLE_TYPE_LMR], &lmr, 1, 0, g[DAT_HANDLE_TYPE_EP], cookie, 0,
+	dat_rmr_bind(h, g[DAT_HANDLE_TYPE_LMR], &lmr, 1, 0, g[DAT_HANDLE_TYPE_EP], cookie, 0,
 		   &context))
 PROBE(dat_rmr_create, PZ, dat_rmr_create(h, &out))
 PROBE(dat_rmr_create_for_ep, PZ, dat_rmr_create_for_ep(h, &out))
 PROBE(dat_rmr_free, RMR, dat_rmr_free(h))
 PROBE(dat_rmr_query, RMR, dat_rmr_query(h, 0, NULL))
-PROBE(dat_rsp_create, IA, dat_rsp_create(h, 9, g[DAT_HANDLE_TYPE_EP], g[DAT_HANDLE_TYPE_EVD], &out))
+PROBE(dat_rsp_create, IA,
+	dat_rsp_create(h, 9, g[DAT_HANDLE_TYPE_EP], g[DAT_HANDLE_TYPE_EVD], &out))
 PROBE(dat_rsp_free, RSP, dat_rsp_free(h))
 PROBE(dat_rsp_query, RSP, dat_rsp_query(h, 0, NULL))
 PROBE(dat_set_consumer_context, ANY, dat_set_consumer_context(h, cookie))
@@ -90,13 +92,13 @@ PROBE(kdat_ep_post_list, EP, kdat_ep_post_list(h, &request, 1, NULL))
 PROBE(kdat_ep_query_conn, EP, kdat_ep_query_conn(h, &conn))
 PROBE(kdat_ep_serialise_posts, EP, kdat_ep_serialise_posts(h, DAT_FALSE))
 PROBE(kdat_evd_create, IA,
-      kdat_evd_create(h, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, NULL, &out))
+	kdat_evd_create(h, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, NULL, &out))
 PROBE(kdat_ia_dma_map, IA, kdat_ia_dma_map(h, &conn, 8, &address))
 PROBE(kdat_ia_mem_limits, IA, kdat_ia_mem_limits(h, &limits))
 PROBE(kdat_ia_pdata_limits, IA, kdat_ia_pdata_limits(h, &pdata))
 PROBE(kdat_lmr_fmr_sg, LMR,
-      kdat_lmr_fmr_sg(h, &sg, 1, 0, g[DAT_HANDLE_TYPE_EP], cookie, 0, NULL, NULL, NULL))
+	kdat_lmr_fmr_sg(h, &sg, 1, 0, g[DAT_HANDLE_TYPE_EP], cookie, 0, NULL, NULL, NULL))
 PROBE(kdat_lmr_next_contexts, LMR, kdat_lmr_next_contexts(h, &context, &context))
 PROBE(dat_lmr_fmr, LMR,
-      dat_lmr_fmr(h, DAT_MEM_TYPE_PHYSICAL, region, 1, 1, 0, g[DAT_HANDLE_TYPE_EP], cookie, 0,
+	dat_lmr_fmr(h, DAT_MEM_TYPE_PHYSICAL, region, 1, 1, 0, g[DAT_HANDLE_TYPE_EP], cookie, 0,
 		  NULL, NULL))

@@ -35,8 +35,6 @@ static atomic_t ticks;
 static struct tor in_upcall = { .id = ~0U };	/* its name, in messages */
 static DEFINE_SPINLOCK(calm);			/* posts under it, with interrupts off */
 
-int fail(const char *fmt, ...);
-
 /* Whatever is documented; and nobody loses a device that stays. */
 static bool c_ret(struct tor *t, struct commons *c, enum tor_call call, DAT_RETURN ret)
 {
@@ -126,6 +124,7 @@ static void upcall_request(struct commons *c, const DAT_EVENT *event)
 	DAT_CR_HANDLE cr = event->event_data.cr_arrival_event_data.cr_handle, old;
 	struct tor *t = &in_upcall;
 	DAT_CR_PARAM param;
+	DAT_EP_HANDLE ep;
 
 	CALL_IT(dat_cr_query, cr, DAT_CR_FIELD_ALL, &param);
 	switch (upcall_random(8)) {
@@ -143,8 +142,8 @@ static void upcall_request(struct commons *c, const DAT_EVENT *event)
 		fallthrough;
 	default:
 		/* those of a Reserved Service Point bring their own */
-		if (!CALL_IT(dat_cr_accept, cr,
-			     READ_ONCE(c->slot[DAT_HANDLE_TYPE_EP][upcall_random(SLOTS)]), 0, NULL) &&
+		ep = READ_ONCE(c->slot[DAT_HANDLE_TYPE_EP][upcall_random(SLOTS)]);
+		if (!CALL_IT(dat_cr_accept, cr, ep, 0, NULL) &&
 		    !CALL_IT(dat_cr_accept, cr, NULL, 0, NULL))
 			CALL_IT(dat_cr_reject, cr, 0, NULL);
 	}

@@ -39,11 +39,13 @@
 #define TAKEN		(OUTCOME(DAT_CONN_QUAL_IN_USE) | OUTCOME(DAT_CONN_QUAL_UNAVAILABLE) | \
 			 OUTCOME(DAT_PORT_IN_USE))
 
-#define CALL(name, outcomes)	C_##name,
+#define CALL(name, ...)	C_##name,
+
 enum tor_call {
 #include "all_calls.h"
 	TOR_CALLS
 };
+
 #undef CALL
 
 #define TOR_KINDS	(DAT_HANDLE_TYPE_CSP + 1)
@@ -114,7 +116,7 @@ struct side {
 
 #define OPS		16	/* under way in a queue of an Endpoint, at most */
 #define SLOT		256	/* bytes of a message */
-#define TARGETS		64	/* for RDMA Writes: so many must be under way before one comes again */
+#define TARGETS		64	/* for RDMA Writes, one after the other */
 #define TARGET		64
 #define SOURCE		2048	/* for RDMA Reads */
 

@@ -26,8 +26,6 @@
 #define COLUMNS		9
 #define BURST		20000	/* probes at a time */
 
-int fail(const char *fmt, ...);
-
 static char *ia_a, *ia_b;
 static ulong seed;
 static uint seconds = 10;
@@ -53,13 +51,15 @@ MODULE_PARM_DESC(probes, "nothing but so many bad handles, all threads together"
 struct tor_ia tor_ias[2];
 unsigned int tor_nias;
 
-#define CALL(name, outcomes)	{ #name, OK | outcomes },
+#define CALL(name, outcomes)	{ #name, OK | (outcomes) },
+
 static const struct {
 	const char *name;
 	u32 outcomes;
 } tor_calls[] = {
 #include "all_calls.h"
 };
+
 #undef CALL
 
 static const struct {

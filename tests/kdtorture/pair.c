@@ -30,8 +30,6 @@ struct hello {
 	u32 attempt;
 };
 
-int fail(const char *fmt, ...);
-
 /* ---- messages ---- */
 
 /* 64 bits: number, length, and then the number again and again. */
@@ -100,9 +98,18 @@ static const char *end_name(const struct end *e)
 	return e == &e->pair->a ? "a" : "b";
 }
 
-#define end_bad(e, fmt, ...)	\
-	tor_bad((e)->side->w->t, "pair %d, end %s: " fmt, \
-		(int)((e)->pair - (e)->side->w->pair), end_name(e), ##__VA_ARGS__)
+/* Whose fault it is. */
+static __printf(2, 3) void end_bad(const struct end *e, const char *fmt, ...)
+{
+	struct va_format vaf = { .fmt = fmt };
+	va_list args;
+
+	va_start(args, fmt);
+	vaf.va = &args;
+	tor_bad(e->side->w->t, "pair %d, end %s: %pV", (int)(e->pair - e->side->w->pair),
+		end_name(e), &vaf);
+	va_end(args);
+}
 
 /* What came before in this queue and had nothing to say has succeeded. e->lock held. */
 static void op_settle(struct end *e, int queue, u64 before)
@@ -472,7 +479,7 @@ static u32 end_may(struct end *e, u32 can)
 	return (states & can ? OK : 0) | (states & ~can ? STATE : 0);
 }
 
-static int end_busy(struct end *e, int queue, bool quiet)
+static int end_busy(const struct end *e, int queue, bool quiet)
 {
 	int i, n = 0;
 
@@ -651,17 +658,18 @@ static void pair_connect(struct pair *pair)
 
 static bool wait_for(struct pair *pair, const char *what, bool (*done)(struct pair *pair))
 {
+	const struct end *e[] = { &pair->a, &pair->b };
 	struct world *w = pair->w;
-	struct end *a = &pair->a, *b = &pair->b;
+	int i;
 
-	end_listen(a);
-	end_listen(b);
+	end_listen(&pair->a);
+	end_listen(&pair->b);
 	if (wait_event_idle_timeout(w->wait, done(pair), TOR_LONG))
 		return true;
-	tor_bad(w->t, "pair %d: no %s: a states 0x%x asked %d up %d over %d busy %d %d, b states 0x%x asked %d up %d over %d busy %d %d",
-		(int)(pair - w->pair), what, a->states, a->asked, a->up, a->over,
-		end_busy(a, REQUESTS, false), end_busy(a, RECEIVES, false), b->states, b->asked,
-		b->up, b->over, end_busy(b, REQUESTS, false), end_busy(b, RECEIVES, false));
+	for (i = 0; i < 2; i++)
+		end_bad(e[i], "no %s: states 0x%x asked %d up %d over %d, under way: %d, %d", what,
+			e[i]->states, e[i]->asked, e[i]->up, e[i]->over,
+			end_busy(e[i], REQUESTS, false), end_busy(e[i], RECEIVES, false));
 	return false;
 }
 
@@ -784,12 +792,12 @@ static void end_policy(struct end *e)
 	};
 	struct world *w = e->side->w;
 	DAT_EVD_HANDLE evd[] = { e->req, e->recv, e->conn };
-	u32 n = tor_below(w->t, 3);
+	u32 n = tor_below(w->t, 3), policy = tor_below(w->t, e->pair->many && n < 2 ? 5 : 4);
 
 	w_ret(w, C_dat_evd_modify_upcall,
-	      dat_evd_modify_upcall(evd[n], policies[tor_below(w->t, e->pair->many && n < 2 ? 5 : 4)],
-				    NULL, tor_below(w->t, 2) ? DAT_UPCALL_INVOC_NEW :
-							       DAT_UPCALL_INVOC_ANY), OK);
+	      dat_evd_modify_upcall(evd[n], policies[policy], NULL,
+				    tor_below(w->t, 2) ? DAT_UPCALL_INVOC_NEW :
+							 DAT_UPCALL_INVOC_ANY), OK);
 }
 
 /* With upcalls off, or order would be lost between them and this. */
@@ -814,7 +822,8 @@ static void end_other(struct end *e)
 
 	switch (tor_below(w->t, 7)) {
 	case 0:
-		w_ret(w, C_dat_evd_resize, dat_evd_resize(e->req, QLEN + tor_below(w->t, QLEN)), OK);
+		w_ret(w, C_dat_evd_resize,
+		      dat_evd_resize(e->req, QLEN + tor_below(w->t, QLEN)), OK);
 		break;
 	case 1:
 		w_ret(w, C_dat_ep_recv_query, dat_ep_recv_query(e->ep, NULL, NULL), OK);

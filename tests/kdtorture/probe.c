@@ -17,7 +17,7 @@ static const struct {
 	enum tor_call call;
 	unsigned int kind;
 } probe_table[] = {
-#define PROBE(name, kind, expression)	{ __LINE__, C_##name, DAT_HANDLE_TYPE_##kind },
+#define PROBE(name, kind, ...)	{ __LINE__, C_##name, DAT_HANDLE_TYPE_##kind },
 #include "all_probes.h"
 #undef PROBE
 };
@@ -137,7 +137,8 @@ u64 probe_burst(struct tor *t, u32 n)
 			h = g[other];
 		else
 			h = tor_bad_handle(t, g[other % TOR_KINDS]);
-		tor_ret(t, probe_table[which].call, probe_call(probe_table[which].line, h, g), HANDLE);
+		tor_ret(t, probe_table[which].call,
+			probe_call(probe_table[which].line, h, g), HANDLE);
 	}
 	if (!g[DAT_HANDLE_TYPE_IA])
 		return n;

@@ -41,8 +41,6 @@ struct solo {
 	struct obj obj[OBJS];
 };
 
-int fail(const char *fmt, ...);
-
 bool w_ret(struct world *w, enum tor_call call, DAT_RETURN ret, u32 allowed)
 {
 	if (w->ia->removable) {
@@ -79,7 +77,8 @@ static struct obj *obj_room(struct world *w)
 }
 
 /* A handle for an argument: mostly a good one; what the call may say to it is added to may. */
-static struct obj *obj_arg(struct world *w, DAT_HANDLE_TYPE type, int inst, DAT_HANDLE *h, u32 *may)
+static struct obj *obj_arg(struct world *w, DAT_HANDLE_TYPE type, int inst, DAT_HANDLE *h,
+			   u32 *may)
 {
 	struct obj *o = obj_any(w, type);
 
@@ -140,7 +139,8 @@ static void soft_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN 
 static void evd_post(struct world *w, struct obj *o)
 {
 	DAT_EVENT event = {
-		.event_number = tor_one_in(w->t, 16) ? DAT_DTO_COMPLETION_EVENT : DAT_SOFTWARE_EVENT,
+		.event_number = tor_one_in(w->t, 16) ? DAT_DTO_COMPLETION_EVENT :
+						       DAT_SOFTWARE_EVENT,
 	};
 	u32 n = tor_below(w->t, 12), wrong = 0;
 	s64 before;
@@ -305,8 +305,9 @@ static void make_srq(struct world *w, struct obj *o, int inst)
 static void make_ep(struct world *w, struct obj *o, int inst)
 {
 	DAT_EP_ATTR attr = {
-		.max_message_size = 4096, .max_rdma_size = 4096, .max_recv_dtos = 1 + tor_below(w->t, 12),
-		.max_request_dtos = 4, .max_recv_iov = 1, .max_request_iov = 1,
+		.max_message_size = 4096, .max_rdma_size = 4096,
+		.max_recv_dtos = 1 + tor_below(w->t, 12), .max_request_dtos = 4,
+		.max_recv_iov = 1, .max_request_iov = 1,
 		.srq_soft_hw = DAT_HW_DEFAULT,
 	};
 	u32 wrong = 0;
@@ -338,20 +339,23 @@ static void use_ep(struct world *w, struct obj *o)
 
 	switch (tor_below(t, 4)) {
 	case 0:
-		if (w_ret(w, C_dat_ep_get_status, dat_ep_get_status(o->h, &state, NULL, NULL), OK) &&
+		if (w_ret(w, C_dat_ep_get_status,
+			  dat_ep_get_status(o->h, &state, NULL, NULL), OK) &&
 		    state != DAT_EP_STATE_UNCONNECTED)
 			tor_bad(t, "an Endpoint nobody has connected is in state %d", state);
 		break;
 	case 1:
 		w_ret(w, C_dat_ep_post_send, dat_ep_post_send(o->h, 0, NULL, cookie, 0), STATE);
-		w_ret(w, C_dat_ep_disconnect, dat_ep_disconnect(o->h, DAT_CLOSE_ABRUPT_FLAG), STATE);
+		w_ret(w, C_dat_ep_disconnect,
+		      dat_ep_disconnect(o->h, DAT_CLOSE_ABRUPT_FLAG), STATE);
 		break;
 	case 2:
 		w_ret(w, C_dat_ep_reset, dat_ep_reset(o->h), OK);
 		break;
 	default:
 		for (n = tor_below(t, 14); n; n--) {
-			if (w_ret(w, C_dat_ep_post_recv, dat_ep_post_recv(o->h, 0, NULL, cookie, 0),
+			if (w_ret(w, C_dat_ep_post_recv,
+				  dat_ep_post_recv(o->h, 0, NULL, cookie, 0),
 				  o->posted < o->limit ? OK : SCARCE))
 				o->posted++;
 		}
@@ -516,7 +520,8 @@ static void solo_step(struct world *w)
 		DAT_HANDLE_TYPE_PZ, DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_RMR,
 		DAT_HANDLE_TYPE_SRQ, DAT_HANDLE_TYPE_EP,
 	};
-	struct obj *o = pick < 10 ? obj_room(w) : obj_any(w, kinds[tor_below(t, ARRAY_SIZE(kinds))]);
+	DAT_HANDLE_TYPE kind = kinds[tor_below(t, ARRAY_SIZE(kinds))];
+	struct obj *o = pick < 10 ? obj_room(w) : obj_any(w, kind);
 
 	if (!o)
 		return;
