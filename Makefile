@@ -15,7 +15,7 @@ DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
 .PHONY: help modules install dkms-install man install-man html demo check coverage-spec doc-states \
-	lint soak bench bench-record clean deb install-src install-dev version sign sign-key matrix
+	lint check-debug soak bench bench-record clean deb install-src install-dev version sign sign-key matrix
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -26,6 +26,7 @@ help:
 	@echo '  make coverage-spec which requirements are tested, and why others are not'
 	@echo '  make doc-states    write Documentation/ep-states.md anew from the table in the code'
 	@echo '  make lint          static checks; silent when clean'
+	@echo '  make check-debug   every guest under the KASAN and under the lockdep kernel: hours'
 	@echo '  make soak          load, traffic, unplug and unload again and again (N=$(N) times)'
 	@echo '  make bench         what kDAPL costs beside the verbs: posts, completions, round trips,'
 	@echo '                     streams, registrations, connections (ONLY=word)'
@@ -121,6 +122,10 @@ demo:
 check:
 	@tools/setup check
 	@tests/run $(if $(filter-out 0,$(FAST)),--fast) $(if $(ONLY),--only $(ONLY))
+
+check-debug:
+	@tools/setup check
+	@tests/run --debug $(if $(ONLY),--only $(ONLY))
 
 soak:
 	@tools/setup check

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# torture.sh rxe|siw SECONDS [PARAMETER=VALUE...]: kdapl_torture.ko, random calls from all CPUs,
+# while one of two devices goes and comes back. Or, with probes=N, bad handles only.
+# shellcheck shell=sh disable=SC2154
+p=$1 seconds=$2
+shift 2
+report=/sys/kernel/debug/kdapl_torture/report
+# Two devices which reach themselves only.
+devices() {
+	loopback_dev "$p"
+	ip link add kd1 type dummy
+	ip addr add 198.51.100.1/24 dev kd1
+	ip link set kd1 up
+	rdma link add "${p}1" type "$p" netdev kd1
+}
+running() { head -1 $report | grep -q ^running; }
+ended() { ! running; }
+objects() { cat /sys/kernel/debug/kdapl/* | grep -cv '^id '; }
+none() { [ "$(objects)" = 0 ]; }
+again() {
+	timeout 120 rdma link delete "${p}0" && timeout 120 rdma link add "${p}0" type "$p" netdev kd0
+}
+fine() { logged 'kdapl_torture: PASS' && ! logged 'kdapl_torture: FA'; }
+
+devices
+must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+dmesg -C
+must "kdapl_torture.ko loads" insmod "$KO/kdapl_torture.ko" \
+	ia_a="${p}0-1" ia_b="${p}1-1" removable=1 seconds="$seconds" "$@"
+probes=$(echo "$*" | sed -n 's/.*probes=\([0-9]*\).*/\1/p')
+if [ -n "$probes" ]; then
+	step "$probes bad handles are tried" until_true "$seconds" ended
+	shown="GEN-04,SIL-02: each of them is refused, by every call, in each place where there is a handle"
+else
+	unplugged=0
+	while running; do
+		again || break
+		unplugged=$((unplugged + 1))
+		sleep 0.$((unplugged % 10))	# a pace, nothing waits for it
+	done
+	step "EPSM-24,SIL-27: a device goes and comes back under all of that ($unplugged times)" ended
+	shown="GEN-07,SIL-03,SIL-27,CTX-04: every return and every event is one that the model allows"
+fi
+cat $report
+step "kdapl_torture.ko unloads" timeout 300 rmmod kdapl_torture
+dmesg | sed -n 's/.*kdapl_torture: //p' | grep -e '^seed' -e '^PASS' -e '^FAIL' -e '^FAULT' -e '^calls'
+step "$shown" fine
+step "nothing is left of it" none
+step "kdapl.ko unloads" rmmod kdapl
+finish
