@@ -75,7 +75,9 @@ install-src:
 
 # What it takes to build modules that use them.
 install-dev:
-	install -d "$(DEV)/include/dat2" "$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/hello"
+	install -d "$(DEV)/include/dat" "$(DEV)/include/dat2" \
+		"$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/hello"
+	install -m 644 include/dat/*.h "$(DEV)/include/dat/"
 	install -m 644 include/dat2/*.h "$(DEV)/include/dat2/"
 	install -m 644 include/kdapl.mk "$(DEV)/include/"
 	install -m 644 Documentation/examples/hello/Kbuild Documentation/examples/hello/hello.c \
