@@ -70,7 +70,7 @@ install-src:
 	tar -c --exclude='*.o' --exclude='*.ko' --exclude='*.mod' --exclude='*.mod.c' \
 		--exclude='.*.cmd' --exclude=modules.order --exclude='*.probe' --exclude=have.h \
 		--exclude=kdapl/tests \
-		Kbuild Kconfig LICENSES dkms.conf dkms.symvers include kdapl ulp_example | \
+		Kbuild Kconfig LICENSES dkms.conf dkms.post-build include kdapl ulp_example | \
 		tar -x --no-same-owner -C $(SRC)
 
 # What it takes to build modules that use them.
