@@ -9,6 +9,7 @@
 #include <linux/kernel.h>
 #include <linux/mutex.h>
 #include <linux/prandom.h>
+#include <linux/sched.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
