@@ -4,6 +4,7 @@
  * states each can be, what was posted, and what its completion must say.
  */
 #include <linux/in.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
