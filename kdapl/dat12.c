@@ -35,12 +35,6 @@ static u64 query_mask(u64 mask, u64 all12, u64 all20)
 	return mask & ~all12 ? ~all20 : all20;
 }
 
-/* Members of structures of both versions that lie alike, from @to_at and @from_at on. */
-static void copy_same(void *to, size_t to_at, const void *from, size_t from_at, size_t length)
-{
-	memcpy((u8 *)to + to_at, (const u8 *)from + from_at, length);
-}
-
 /* An upcall object of either version; which one the EVD knows. */
 union any_upcall {
 	DAT_UPCALL_OBJECT now;
@@ -189,6 +183,8 @@ static void provider_attr_to_12(DAT12_PROVIDER_ATTR *to, const DAT_PROVIDER_ATTR
 	memcpy(to, from, same);		/* one member is const */
 	to->dapl_version_major = 1;
 	to->dapl_version_minor = 2;
+	to->lmr_mem_types_supported &= ~DAT_MEM_TYPE_PHYSICAL_VAR_PAGES;
+	to->completion_flags_supported &= ~DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG;
 	to->num_provider_specific_attr = from->num_provider_specific_attr;
 	to->provider_specific_attr = from->provider_specific_attr;
 }
@@ -553,6 +549,9 @@ static void event_to_12(DAT12_EVENT *to, const DAT_EVENT *from)
 	case DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR:
 		data->asynch_error_event_data = from->event_data.asynch_error_event_data;
 		break;
+	case DAT_CONNECTION_EVENT_PEER_REJECTED:	/* private data are of 2.0 */
+		data->connect_event_data.ep_handle = from->event_data.connect_event_data.ep_handle;
+		break;
 	default:
 		data->connect_event_data = from->event_data.connect_event_data;
 	}
@@ -718,7 +717,9 @@ static bool ep_attr_from_12(DAT_EP_ATTR *to, const DAT12_EP_ATTR *from)
 	to->ep_provider_specific = from->ep_provider_specific;
 	to->max_message_size = from->max_message_size;
 	to->max_rdma_size = from->max_rdma_size;
-	return from->max_message_size <= U32_MAX && from->max_rdma_size <= U32_MAX;
+	return from->max_message_size <= U32_MAX && from->max_rdma_size <= U32_MAX &&
+	       max(max(from->max_recv_iov, from->max_request_iov),
+		   max(from->max_rdma_read_iov, from->max_rdma_write_iov)) <= DAT12_IOV;
 }
 
 static void ep_attr_to_12(DAT12_EP_ATTR *to, const DAT_EP_ATTR *from)
@@ -754,7 +755,7 @@ static void ep_attr_to_12(DAT12_EP_ATTR *to, const DAT_EP_ATTR *from)
  * @ep_attributes: as in dat_ep_create()
  * @ep_handle: as in dat_ep_create()
  *
- * Sizes of 4 GiB and more are DAT_INVALID_PARAMETER, argument 6.
+ * Sizes of 4 GiB and more, and more than 32 segments, are DAT_INVALID_PARAMETER, argument 6.
  *
  * Context: that of dat_ep_create().
  * Return: that of dat_ep_create().
@@ -786,7 +787,7 @@ EXPORT_SYMBOL(dat12_ep_create);
  * @ep_attributes: as in dat_ep_create_with_srq()
  * @ep_handle: as in dat_ep_create_with_srq()
  *
- * Sizes of 4 GiB and more are DAT_INVALID_PARAMETER, argument 7.
+ * Sizes of 4 GiB and more, and more than 32 segments, are DAT_INVALID_PARAMETER, argument 7.
  *
  * Context: that of dat_ep_create_with_srq().
  * Return: that of dat_ep_create_with_srq().
@@ -806,13 +807,6 @@ DAT_RETURN dat12_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_ha
 				      ep_attributes ? &attr : NULL, ep_handle);
 }
 EXPORT_SYMBOL(dat12_ep_create_with_srq);
-
-/* The addresses, and what follows up to the attributes, are the same. */
-#define EP_SAME		(offsetof(DAT_EP_PARAM, ep_attr) - \
-			 offsetof(DAT_EP_PARAM, local_ia_address_ptr))
-
-static_assert(offsetof(DAT12_EP_PARAM, ep_attr) -
-	      offsetof(DAT12_EP_PARAM, local_ia_address_ptr) == EP_SAME);
 
 /* The communicator has pushed the bits from the local address to the SRQ up by one. */
 static DAT_EP_PARAM_MASK ep_mask_from_12(DAT_EP_PARAM_MASK mask)
@@ -844,8 +838,15 @@ DAT_RETURN dat12_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_ma
 		return ret;
 	ep_param->ia_handle = param.ia_handle;
 	ep_param->ep_state = param.ep_state;
-	copy_same(ep_param, offsetof(DAT12_EP_PARAM, local_ia_address_ptr),
-		  &param, offsetof(DAT_EP_PARAM, local_ia_address_ptr), EP_SAME);
+	ep_param->local_ia_address_ptr = param.local_ia_address_ptr;
+	ep_param->local_port_qual = param.local_port_qual;
+	ep_param->remote_ia_address_ptr = param.remote_ia_address_ptr;
+	ep_param->remote_port_qual = param.remote_port_qual;
+	ep_param->pz_handle = param.pz_handle;
+	ep_param->recv_evd_handle = param.recv_evd_handle;
+	ep_param->request_evd_handle = param.request_evd_handle;
+	ep_param->connect_evd_handle = param.connect_evd_handle;
+	ep_param->srq_handle = param.srq_handle;
 	ep_attr_to_12(&ep_param->ep_attr, &param.ep_attr);
 	return DAT_SUCCESS;
 }
@@ -857,7 +858,7 @@ EXPORT_SYMBOL(dat12_ep_query);
  * @ep_param_mask: as in dat_ep_modify()
  * @ep_param: as in dat_ep_modify()
  *
- * Sizes of 4 GiB and more are DAT_INVALID_PARAMETER, argument 3.
+ * Sizes of 4 GiB and more, and more than 32 segments, are DAT_INVALID_PARAMETER, argument 3.
  *
  * Context: that of dat_ep_modify().
  * Return: that of dat_ep_modify().
@@ -871,12 +872,23 @@ DAT_RETURN dat12_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_m
 		bool fits = ep_attr_from_12(&param.ep_attr, &ep_param->ep_attr);
 
 		if (!fits && (ep_param_mask & (DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE |
-					       DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE)))
+					       DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE |
+					       DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV |
+					       DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV |
+					       DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV |
+					       DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV)))
 			return kdapl_arg_err(3);
 		param.ia_handle = ep_param->ia_handle;
 		param.ep_state = ep_param->ep_state;
-		copy_same(&param, offsetof(DAT_EP_PARAM, local_ia_address_ptr),
-			  ep_param, offsetof(DAT12_EP_PARAM, local_ia_address_ptr), EP_SAME);
+		param.local_ia_address_ptr = ep_param->local_ia_address_ptr;
+		param.local_port_qual = ep_param->local_port_qual;
+		param.remote_ia_address_ptr = ep_param->remote_ia_address_ptr;
+		param.remote_port_qual = ep_param->remote_port_qual;
+		param.pz_handle = ep_param->pz_handle;
+		param.recv_evd_handle = ep_param->recv_evd_handle;
+		param.request_evd_handle = ep_param->request_evd_handle;
+		param.connect_evd_handle = ep_param->connect_evd_handle;
+		param.srq_handle = ep_param->srq_handle;
 	}
 	return dat_ep_modify(ep_handle, ep_mask_from_12(ep_param_mask), ep_param ? &param : NULL);
 }
@@ -886,21 +898,21 @@ EXPORT_SYMBOL(dat12_ep_modify);
 /* posts                                                                */
 
 /*
- * What cannot be converted is left to the call of 2.0 to refuse, so that a handle
- * that is wrong is what it complains about first.
+ * A number of segments or a length that cannot be converted is refused here, whatever the
+ * handle; all else is left to the call of 2.0.
  */
 static DAT_RETURN iov_from_12(DAT_LMR_TRIPLET to[DAT12_IOV], DAT_COUNT n,
-			      const DAT12_LMR_TRIPLET *from, DAT_COUNT max, int n_arg)
+			      const DAT12_LMR_TRIPLET *from)
 {
 	DAT_COUNT i;
 
 	if (!from || n < 0)
 		return DAT_SUCCESS;
-	if (n > max)
-		return kdapl_arg_err(n_arg);
+	if (n > DAT12_IOV)
+		return kdapl_arg_err(2);
 	for (i = 0; i < n; i++)
 		if (!triplet_from_12(&to[i], &from[i]))
-			return kdapl_arg_err(n_arg + 1);
+			return kdapl_arg_err(3);
 	return DAT_SUCCESS;
 }
 
@@ -913,7 +925,7 @@ static DAT_RETURN iov_from_12(DAT_LMR_TRIPLET to[DAT12_IOV], DAT_COUNT n,
  * @completion_flags: as in dat_ep_post_send()
  *
  * More than 32 segments are DAT_INVALID_PARAMETER, argument 2; one of 4 GiB or more is
- * the same, argument 3 (of the peer: 5).
+ * the same, argument 3.
  *
  * Context: that of dat_ep_post_send().
  * Return: that of dat_ep_post_send().
@@ -923,7 +935,7 @@ DAT_RETURN dat12_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			      DAT_COMPLETION_FLAGS completion_flags)
 {
 	DAT_LMR_TRIPLET iov[DAT12_IOV];
-	DAT_RETURN ret = iov_from_12(iov, num_segments, local_iov, DAT12_IOV, 2);
+	DAT_RETURN ret = iov_from_12(iov, num_segments, local_iov);
 
 	return ret ?: dat_ep_post_send(ep_handle, num_segments, local_iov ? iov : NULL,
 				       user_cookie, completion_flags);
@@ -939,7 +951,7 @@ EXPORT_SYMBOL(dat12_ep_post_send);
  * @completion_flags: as in dat_ep_post_recv()
  *
  * More than 32 segments are DAT_INVALID_PARAMETER, argument 2; one of 4 GiB or more is
- * the same, argument 3 (of the peer: 5).
+ * the same, argument 3.
  *
  * Context: that of dat_ep_post_recv().
  * Return: that of dat_ep_post_recv().
@@ -949,7 +961,7 @@ DAT_RETURN dat12_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			      DAT_COMPLETION_FLAGS completion_flags)
 {
 	DAT_LMR_TRIPLET iov[DAT12_IOV];
-	DAT_RETURN ret = iov_from_12(iov, num_segments, local_iov, DAT12_IOV, 2);
+	DAT_RETURN ret = iov_from_12(iov, num_segments, local_iov);
 
 	return ret ?: dat_ep_post_recv(ep_handle, num_segments, local_iov ? iov : NULL,
 				       user_cookie, completion_flags);
@@ -990,7 +1002,7 @@ DAT_RETURN dat12_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
 {
 	DAT_LMR_TRIPLET iov[DAT12_IOV];
 	DAT_RMR_TRIPLET remote;
-	DAT_RETURN ret = iov_from_12(iov, num_segments, local_iov, DAT12_IOV, 2) ?:
+	DAT_RETURN ret = iov_from_12(iov, num_segments, local_iov) ?:
 			 remote_from_12(&remote, remote_iov);
 
 	return ret ?: dat_ep_post_rdma_read(ep_handle, num_segments, local_iov ? iov : NULL,
@@ -1021,7 +1033,7 @@ DAT_RETURN dat12_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segme
 {
 	DAT_LMR_TRIPLET iov[DAT12_IOV];
 	DAT_RMR_TRIPLET remote;
-	DAT_RETURN ret = iov_from_12(iov, num_segments, local_iov, DAT12_IOV, 2) ?:
+	DAT_RETURN ret = iov_from_12(iov, num_segments, local_iov) ?:
 			 remote_from_12(&remote, remote_iov);
 
 	return ret ?: dat_ep_post_rdma_write(ep_handle, num_segments, local_iov ? iov : NULL,
@@ -1038,7 +1050,7 @@ EXPORT_SYMBOL(dat12_ep_post_rdma_write);
  * @user_cookie: as in dat_srq_post_recv()
  *
  * More than 32 segments are DAT_INVALID_PARAMETER, argument 2; one of 4 GiB or more is
- * the same, argument 3 (of the peer: 5).
+ * the same, argument 3.
  *
  * Context: that of dat_srq_post_recv().
  * Return: that of dat_srq_post_recv().
@@ -1047,7 +1059,7 @@ DAT_RETURN dat12_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments
 			       DAT12_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie)
 {
 	DAT_LMR_TRIPLET iov[DAT12_IOV];
-	DAT_RETURN ret = iov_from_12(iov, num_segments, local_iov, DAT12_IOV, 2);
+	DAT_RETURN ret = iov_from_12(iov, num_segments, local_iov);
 
 	return ret ?: dat_srq_post_recv(srq_handle, num_segments, local_iov ? iov : NULL,
 					user_cookie);

@@ -471,7 +471,8 @@ static bool ia_inside_upcall(struct kdapl_ia *ia)
  * @dat_major: as in dat_ia_openv()
  * @dat_minor: as in dat_ia_openv()
  * @thread_safety: as in dat_ia_openv()
- * @consumer: name of the module, or of what it opens the IA for; copied. NULL: kdapl
+ * @consumer: name of the module; copied, up to MODULE_NAME_LEN, and kept until kdapl.ko is
+ *	unloaded: for a few fixed names. NULL: kdapl
  *
  * The header makes dat_ia_openv() and dat_ia_open() this call with KBUILD_MODNAME. The
  * name is told by `rdma resource show`, where the kernel's consumers of verbs have

@@ -164,4 +164,7 @@
 #define dat_ia_reserved_lmr		dat_ia_reserved_lmr_is_not_in_1_2
 #define dat_registry_providers_related	dat_registry_providers_related_is_not_in_1_2
 
+/* <dat2/kdat.h> and <dat2/kdat_ext.h> would be misunderstood from here on. */
+#define KDAPL_DAT_1_2
+
 #endif /* _DAT_KDAT_H_ */

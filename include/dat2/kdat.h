@@ -8,6 +8,10 @@
  * is common to user level and kernel. A prototype is declared as soon as the
  * call behind it works.
  */
+#ifdef KDAPL_DAT_1_2
+#error "one source file cannot include both <dat/kdat.h> and headers of <dat2/>"
+#endif
+
 #ifndef _KDAT_H_
 #define _KDAT_H_
 

@@ -4,6 +4,10 @@
  * wants to run on other providers does without; everything here has a default
  * that serves most.
  */
+#ifdef KDAPL_DAT_1_2
+#error "one source file cannot include both <dat/kdat.h> and headers of <dat2/>"
+#endif
+
 #ifndef _KDAT_EXT_H_
 #define _KDAT_EXT_H_
 

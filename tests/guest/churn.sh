@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# churn.sh rxe|siw net|dev|one LOADS UNPLUGS: all modules are loaded and unloaded that many
+# churn.sh rxe|siw net|dev|one LOADS UNPLUGS: the modules are loaded and unloaded that many
 # times, then a device goes that many times under connections with traffic and comes back;
 # afterwards there is as much memory as before. UNPLUGS 0: only the former.
 # shellcheck shell=sh disable=SC2154
@@ -68,7 +68,7 @@ devices
 before=$(counts)
 cycles 3
 first=$(slab)
-step "GEN-07: all modules are loaded and unloaded $loads times" cycles "$loads"
+step "GEN-07: kdapl, kdblk, its target and kdnet are loaded and unloaded $loads times" cycles "$loads"
 step "nothing is left on the devices" as_before
 step "nothing is left in memory" kept "$first"
 [ "$unplugs" != 0 ] || { finish; exit; }

@@ -156,15 +156,22 @@ u32 tor_below(struct tor *t, u32 below)
 	return prandom_u32_state(&t->rnd) % below;
 }
 
+/* hash_64() makes no more than 32 bits where a long has no more. */
+static u64 tor_mix(u64 value)
+{
+	value *= GOLDEN_RATIO_64;
+	return value ^ value >> 32;
+}
+
 /* From here on nothing depends on how the steps before have ended. */
 void tor_begin(struct tor *t, u32 step)
 {
 	u64 mix = seed;
 
 	t->step = step;
-	mix = hash_64(mix + t->id + 1, 64) + t->round;
-	mix = hash_64(mix, 64) + step;
-	prandom_seed_state(&t->rnd, hash_64(mix, 64));
+	mix = tor_mix(mix + t->id + 1) + t->round;
+	mix = tor_mix(mix) + step;
+	prandom_seed_state(&t->rnd, tor_mix(mix));
 }
 
 bool tor_stop(void)
