@@ -23,13 +23,13 @@ slab() {
 	done
 	sed -n 's/^Slab: *\([0-9]*\) kB/\1/p' /proc/meminfo
 }
-# A megabyte is what the kernel itself differs by; a leak of a kilobyte each time is as much
-# after a thousand times.
-kept() {	# BEFORE
+# A megabyte is what the kernel itself differs by, two after devices with all their traffic; a
+# leak of two kilobytes each time is as much after a thousand times.
+kept() {	# BEFORE DIFFERENCE
 	case $KERNEL in *-fast) ;; *) return 0 ;; esac	# the others keep freed memory to look at it
 	now=$(slab)
 	echo "slab: $1 KiB before, $now KiB after"
-	[ "$now" -le $(($1 + 1024)) ]
+	[ "$now" -le $(($1 + $2)) ]
 }
 insert() { insmod "$KO/$1.ko"; }
 cycle() {
@@ -70,14 +70,14 @@ cycles 3
 first=$(slab)
 step "GEN-07: kdapl, kdblk, its target and kdnet are loaded and unloaded $loads times" cycles "$loads"
 step "nothing is left on the devices" as_before
-step "nothing is left in memory" kept "$first"
+step "nothing is left in memory" kept "$first" 1024
 [ "$unplugs" != 0 ] || { finish; exit; }
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-must "a device goes under load, and comes back" all_unplugs 4
+must "a device goes under load, and comes back" all_unplugs $((unplugs < 100 ? 4 : 40))
 first=$(slab)
 step "EPSM-24,SIL-27: a device goes under load and comes back $unplugs times, and no object is left" \
 	all_unplugs "$unplugs"
 step "EPSM-24,ASY-03: the consumer heard of it on every endpoint each time" heard
-step "nothing is left in memory" kept "$first"
+step "nothing is left in memory" kept "$first" 2048
 step "kdapl.ko unloads" rmmod kdapl
 finish

@@ -10,7 +10,6 @@
 #include <linux/interrupt.h>
 #include <linux/io.h>
 #include <linux/net.h>
-#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "kdtorture.h"

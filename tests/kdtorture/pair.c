@@ -4,7 +4,6 @@
  * states each can be, what was posted, and what its completion must say.
  */
 #include <linux/in.h>
-#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
