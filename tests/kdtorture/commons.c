@@ -8,6 +8,7 @@
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/interrupt.h>
+#include <linux/io.h>
 #include <linux/net.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
