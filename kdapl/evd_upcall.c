@@ -118,6 +118,16 @@ static void evd_wake_helper(struct kdapl_evd *evd)
 	/* All run: each of them looks again before it is idle. */
 }
 
+/* To the consumer, in the version of the API it speaks. */
+static void evd_hand_out(const struct kdapl_evd *evd, const DAT_UPCALL_OBJECT *upcall,
+			 const DAT_EVENT *event, bool more)
+{
+	if (unlikely(evd->dat12))
+		kdapl_dat12_upcall(upcall, event, more ? DAT_TRUE : DAT_FALSE);
+	else
+		upcall->upcall_func(upcall->instance_data, event, more ? DAT_TRUE : DAT_FALSE);
+}
+
 /* One upcall. evd->lock held, and dropped meanwhile. */
 static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_EVENT *event,
 		     bool more)
@@ -129,10 +139,7 @@ static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_
 	spin_unlock_irq(&evd->lock);
 
 	trace_kdapl_upcall(evd->obj.handle, event ? event->event_number : 0, more);
-	if (unlikely(evd->dat12))
-		kdapl_dat12_upcall(&upcall, event, more ? DAT_TRUE : DAT_FALSE);
-	else
-		upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
+	evd_hand_out(evd, &upcall, event, more);
 
 	spin_lock_irq(&evd->lock);
 	kdapl_evd_called(evd, run);

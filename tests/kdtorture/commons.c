@@ -388,7 +388,8 @@ static void make_other(struct tor *t, struct commons *c)
 	}
 }
 
-static void post(struct tor *t, struct commons *c)
+/* None of these may sleep. */
+static void post_one(struct tor *t, struct commons *c)
 {
 	DAT_EP_HANDLE ep = take(t, c, DAT_HANDLE_TYPE_EP);
 	DAT_LMR_HANDLE lmr = take(t, c, DAT_HANDLE_TYPE_LMR);
@@ -403,19 +404,11 @@ static void post(struct tor *t, struct commons *c)
 	};
 	DAT_REGION_DESCRIPTION region = {};
 	DAT_PADDR page = virt_to_phys(mem);
-	u32 pick = tor_below(t, 12), how = tor_below(t, 4);
-	unsigned long flags = 0;
 	DAT_DTO_COOKIE cookie;
 
 	cookie = cookie_next(c);
 	region.for_physical = &page;
-	/* none of these may sleep */
-	if (how == 0)
-		local_bh_disable();
-	else if (how == 1)
-		spin_lock_irqsave(&calm, flags);
-	t->calm = how == 1;
-	switch (pick) {
+	switch (tor_below(t, 12)) {
 	case 0:
 	case 1:
 	case 2:
@@ -452,11 +445,28 @@ static void post(struct tor *t, struct commons *c)
 		if (!posted(c, CALL_IT(kdat_ep_post_list, ep, list, 2, NULL)))
 			posted(c, false);
 	}
-	t->calm = false;
-	if (how == 0)
+}
+
+static void post(struct tor *t, struct commons *c)
+{
+	unsigned long flags;
+
+	switch (tor_below(t, 4)) {
+	case 0:
+		local_bh_disable();
+		post_one(t, c);
 		local_bh_enable();
-	else if (how == 1)
+		break;
+	case 1:
+		spin_lock_irqsave(&calm, flags);
+		t->calm = true;
+		post_one(t, c);
+		t->calm = false;
 		spin_unlock_irqrestore(&calm, flags);
+		break;
+	default:
+		post_one(t, c);
+	}
 }
 
 static void connect(struct tor *t, struct commons *c)
