@@ -103,8 +103,8 @@ static bool kdo_completed(u64 cookie, DAT_VLEN length)
 	if (!kdo_next(DAT_DTO_COMPLETION_EVENT, &event))
 		return false;
 	dto = &event.event_data.dto_completion_event_data;
-	return check(dto->user_cookie.as_64 == cookie) & check(dto->status == DAT_DTO_SUCCESS) &
-	       check(dto->transfered_length == length);
+	return check(dto->user_cookie.as_64 == cookie && dto->status == DAT_DTO_SUCCESS &&
+		     dto->transfered_length == length);
 }
 
 struct kdo_mem {
