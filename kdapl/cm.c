@@ -535,6 +535,7 @@ int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pd
 	mutex_lock(&half->lock);
 	cr->cm_id = NULL;
 	half->cm_id = id;
+	kdapl_device_id_gone(half->dev);
 	id->context = half;
 	id->event_handler = kdapl_cm_handler;
 	half->local = cr->local;

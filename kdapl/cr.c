@@ -86,8 +86,10 @@ struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 	cr->remote = id->route.addr.dst_addr;
 	cr->read_in = param->responder_resources;
 	cr->read_out = param->initiator_depth;
+	kdapl_device_id_made(cr->obj.ia->dev);
 	ret = cr_publish(cr, sp);
 	if (ret) {
+		kdapl_device_id_gone(cr->obj.ia->dev);
 		kdapl_obj_put(&cr->obj);
 		return ERR_PTR(ret);
 	}
@@ -122,15 +124,18 @@ void kdapl_cr_refuse(struct kdapl_cr *cr)
 		kdapl_cr_destroy(cr);
 }
 
-static void cr_refuse(struct rdma_cm_id *id, const void *pdata, u8 len, u8 reason)
+static void cr_refuse(struct kdapl_device *dev, struct rdma_cm_id *id, const void *pdata, u8 len,
+		      u8 reason)
 {
 	/* a peer that has gone cannot be told: no matter */
 	rdma_reject(id, pdata, len, reason);
 	rdma_destroy_id(id);
+	kdapl_device_id_gone(dev);
 }
 
 struct cr_refusal {
 	struct list_head entry;
+	struct kdapl_device *dev;
 	struct rdma_cm_id *id;
 	u8 reason;
 	u8 len;
@@ -150,7 +155,7 @@ static void cr_refuse_all(struct work_struct *work)
 	spin_unlock(&cr_refusals_lock);
 	synchronize_rcu_tasks();	/* every thread has slept, or left the kernel */
 	list_for_each_entry_safe(one, next, &mine, entry) {
-		cr_refuse(one->id, one->pdata, one->len, one->reason);
+		cr_refuse(one->dev, one->id, one->pdata, one->len, one->reason);
 		kfree(one);
 	}
 }
@@ -163,17 +168,19 @@ static DECLARE_DELAYED_WORK(cr_refuse_work, cr_refuse_all);
  * there. Its thread is through with it when it next sleeps. Kernels that cannot
  * wait for that wait for each CPU at least; so there is some time as well (D-60).
  *
- * The id is taken over, unless there is no need of it, or no memory.
+ * The id is taken over, unless there is no need of it, or no memory; it counts already.
  */
-static bool cr_refuse_later(struct rdma_cm_id *id, const void *pdata, u8 len, u8 reason)
+static bool cr_refuse_later(struct kdapl_device *dev, struct rdma_cm_id *id, const void *pdata,
+			    u8 len, u8 reason)
 {
 	struct cr_refusal *one;
 
-	if (id->device->ops.driver_id != RDMA_DRIVER_SIW)
+	if (!dev->siw)
 		return false;
 	one = kmalloc(struct_size(one, pdata, len), GFP_NOIO);
 	if (!one)
 		return false;
+	one->dev = dev;
 	one->id = id;
 	one->reason = reason;
 	one->len = len;
@@ -190,16 +197,19 @@ static bool cr_refuse_later(struct rdma_cm_id *id, const void *pdata, u8 len, u8
 
 /**
  * kdapl_cr_turn_away - refuse a request in the handler that hears of it
+ * @dev: device of the request
  * @id: the request's
  * @reason: of the rejection
  *
  * Context: the listener's handler.
  * Return: whether the id has been taken over; if not, the caller destroys it.
  */
-bool kdapl_cr_turn_away(struct rdma_cm_id *id, u8 reason)
+bool kdapl_cr_turn_away(struct kdapl_device *dev, struct rdma_cm_id *id, u8 reason)
 {
-	if (cr_refuse_later(id, NULL, 0, reason))
+	kdapl_device_id_made(dev);
+	if (cr_refuse_later(dev, id, NULL, 0, reason))
 		return true;
+	kdapl_device_id_gone(dev);
 	rdma_reject(id, NULL, 0, reason);
 	return false;
 }
@@ -217,14 +227,15 @@ void kdapl_cr_stop(void)
 /* Answer no, if nobody has answered yet. */
 static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reason)
 {
+	struct kdapl_device *dev = cr->obj.ia->dev;
 	struct rdma_cm_id *id;
 
 	mutex_lock(&cr->mutex);
 	id = cr->cm_id;
 	cr->cm_id = NULL;
 	mutex_unlock(&cr->mutex);
-	if (id && !cr_refuse_later(id, pdata, len, reason))
-		cr_refuse(id, pdata, len, reason);
+	if (id && !cr_refuse_later(dev, id, pdata, len, reason))
+		cr_refuse(dev, id, pdata, len, reason);
 }
 
 /**

@@ -56,6 +56,32 @@ void kdapl_device_put(struct kdapl_device *dev)
 }
 
 /**
+ * kdapl_device_id_made - there is a cm_id that removal has to wait for
+ * @dev: device of the id
+ *
+ * Context: any in which removal cannot be past its wait: inside kdapl_dev_enter(), or
+ * in the handler of an id that counts.
+ */
+void kdapl_device_id_made(struct kdapl_device *dev)
+{
+	refcount_inc(&dev->ref);
+	atomic_inc(&dev->ids);
+}
+
+/**
+ * kdapl_device_id_gone - such a cm_id is destroyed, or belongs to a half
+ * @dev: device of the id
+ *
+ * Context: may sleep.
+ */
+void kdapl_device_id_gone(struct kdapl_device *dev)
+{
+	if (atomic_dec_and_test(&dev->ids))
+		wake_up(&dev->idle);
+	kdapl_device_put(dev);
+}
+
+/**
  * kdapl_device_walk - walk over all IAs there could be
  * @fn: called with device, port and @arg; a non-zero return ends the walk
  * @arg: for @fn
@@ -437,6 +463,16 @@ again:
 	wait_event(dev->idle, list_empty_careful(&dev->halves));
 }
 
+/*
+ * Who was faster than device_remove_ids() may still be destroying an id, and requests
+ * are refused later on soft-iWARP. rdma_cm waits for them as well, but it lets the device
+ * go before an id that is being destroyed has given its GID back.
+ */
+static void device_await_ids(struct kdapl_device *dev)
+{
+	wait_event(dev->idle, !atomic_read(&dev->ids));
+}
+
 static void device_remove_mrs(struct kdapl_device *dev)
 {
 	struct kdapl_mr *mr, *next;
@@ -475,6 +511,7 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 	device_mark_all(dev);
 	device_remove_ids(dev);
 	device_remove_halves(dev);
+	device_await_ids(dev);
 	device_remove_mrs(dev);
 	mutex_lock(&dev->lock);
 	list_for_each_entry_safe(pool, next_pool, &dev->pools, dev_node)

@@ -253,7 +253,9 @@ void kdapl_obj_gone(struct kdapl_obj *obj);
  * @halves: transport halves, the reaper's included
  * @pools: SRQs
  * @mrs: MRs
- * @idle: woken when one of the lists becomes empty
+ * @ids: cm_ids of service points and of requests, until they are destroyed or belong
+ *	to a half
+ * @idle: woken when @halves becomes empty, or @ids 0
  * @rcu: posting calls look at the flags
  */
 struct kdapl_device {
@@ -279,6 +281,7 @@ struct kdapl_device {
 	struct list_head halves;
 	struct list_head pools;
 	struct list_head mrs;
+	atomic_t ids;
 	wait_queue_head_t idle;
 	struct rcu_head rcu;
 };
@@ -313,6 +316,8 @@ typedef int kdapl_port_fn(struct kdapl_device *dev, u32 port, void *arg);
 int kdapl_device_walk(kdapl_port_fn *fn, void *arg);
 
 void kdapl_device_put(struct kdapl_device *dev);
+void kdapl_device_id_made(struct kdapl_device *dev);
+void kdapl_device_id_gone(struct kdapl_device *dev);
 void kdapl_device_opened(struct kdapl_device *dev);
 bool kdapl_dev_enter(struct kdapl_device *dev);
 void kdapl_dev_exit(struct kdapl_device *dev);
@@ -1815,7 +1820,7 @@ struct kdapl_cr {
 
 struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 				 const struct rdma_conn_param *param);
-bool kdapl_cr_turn_away(struct rdma_cm_id *id, u8 reason);
+bool kdapl_cr_turn_away(struct kdapl_device *dev, struct rdma_cm_id *id, u8 reason);
 void kdapl_cr_stop(void);
 void kdapl_cr_refuse(struct kdapl_cr *cr);
 void kdapl_cr_destroy(struct kdapl_cr *cr);

@@ -225,7 +225,8 @@ static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *even
 	    memcmp(event->param.conn.private_data, reg->nonce, REG_NONCE) ||
 	    !reg_same_host(&id->route.addr.dst_addr, &reg->addr) ||
 	    atomic_xchg(&reg->taken, 1))
-		return kdapl_cr_turn_away(id, IB_CM_REJ_INVALID_SERVICE_ID) ? 0 : -EPERM;
+		return kdapl_cr_turn_away(ib_get_client_data(id->device, &kdapl_client), id,
+					  IB_CM_REJ_INVALID_SERVICE_ID) ? 0 : -EPERM;
 	param.qp_num = reg->qp[1]->qp_num;
 	if (rdma_accept(id, &param))
 		return -ECONNABORTED;

@@ -103,6 +103,8 @@ static bool sp_take_back(struct kdapl_cr *cr)
 	mine = cr->cm_id;
 	cr->cm_id = NULL;
 	mutex_unlock(&cr->mutex);
+	if (mine)
+		kdapl_device_id_gone(cr->obj.ia->dev);
 	if (cr->made)
 		kdapl_ep_take_back(cr->ep, false);
 	kdapl_obj_put(&cr->obj);	/* the handle's */
@@ -145,7 +147,7 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 	}
 refuse:
 	/* not the reason of dat_cr_reject(): the peer must see NON_PEER_REJECTED */
-	return kdapl_cr_turn_away(id, IB_CM_REJ_NO_RESOURCES);
+	return kdapl_cr_turn_away(sp->obj.ia->dev, id, IB_CM_REJ_NO_RESOURCES);
 }
 
 /*
@@ -182,8 +184,10 @@ void kdapl_sp_destroy_verbs(struct kdapl_sp *sp)
 	id = sp->cm_id;
 	sp->cm_id = NULL;
 	mutex_unlock(&sp->mutex);
-	if (id)
-		rdma_destroy_id(id);
+	if (!id)
+		return;
+	rdma_destroy_id(id);
+	kdapl_device_id_gone(sp->obj.ia->dev);
 }
 
 /**
@@ -324,6 +328,7 @@ static DAT_RETURN sp_listen(struct kdapl_sp *sp)
 	put_net(net);	/* the id keeps its own reference */
 	if (!IS_ERR(id)) {
 		sp->cm_id = id;
+		kdapl_device_id_made(ia->dev);
 		return DAT_SUCCESS;
 	}
 	if (id == ERR_PTR(-EADDRINUSE) || (id == ERR_PTR(-EADDRNOTAVAIL) && !want))

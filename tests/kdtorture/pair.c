@@ -563,6 +563,9 @@ static bool post_request(struct end *e)
 
 	if (pick == 0 && !e->peer->credit)
 		return false;
+	/* iWARP: who waited speaks second, or soft-iWARP gives up the attempt (events.md) */
+	if (w->iwarp && e == &e->pair->b && e->asked && !READ_ONCE(e->peer->up))
+		return false;
 	if (pick == 1)
 		length = min_t(u32, length, TARGET);
 	op = op_take(e, REQUESTS, kinds[pick], length, quiet);
