@@ -524,10 +524,14 @@ static DAT_LMR_TRIPLET segment(struct end *e, void *p, u32 length)
 static bool post_recv(struct end *e)
 {
 	struct world *w = e->side->w;
-	struct op *op = op_take(e, RECEIVES, DAT_DTO_RECEIVE, SLOT, false);
 	DAT_LMR_TRIPLET iov;
+	struct op *op;
 	bool good;
 
+	/* soft-iWARP refuses one that meets its change of state (events.md) */
+	if (w->iwarp && e->pair->phase == TRYING)
+		return false;
+	op = op_take(e, RECEIVES, DAT_DTO_RECEIVE, SLOT, false);
 	if (!op)
 		return false;
 	iov = segment(e, e->mem->in[op - e->op[RECEIVES]], SLOT);
@@ -700,6 +704,7 @@ static void pair_disconnect(struct pair *pair, struct end *e)
 							 DAT_CLOSE_ABRUPT_FLAG;
 	u32 may;
 
+	mutex_lock(&pair->lock);	/* no request is answered in between */
 	/* from now on the other one may be in D at any time, and this one too */
 	spin_lock_bh(&e->lock);
 	may = end_may(e, A | CP | C | DP | D);
@@ -711,6 +716,7 @@ static void pair_disconnect(struct pair *pair, struct end *e)
 	if (w_ret(pair->w, C_dat_ep_disconnect, dat_ep_disconnect(e->ep, how),
 		  may | end_may(e, A | CP | C | DP | D)))
 		pair->phase = TORN;
+	mutex_unlock(&pair->lock);
 }
 
 /* It has ended: both can be used again. */
