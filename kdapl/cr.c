@@ -206,6 +206,7 @@ static bool cr_refuse_later(struct kdapl_device *dev, struct rdma_cm_id *id, con
  */
 bool kdapl_cr_turn_away(struct kdapl_device *dev, struct rdma_cm_id *id, u8 reason)
 {
+	kdapl_count(refused);
 	kdapl_device_id_made(dev);
 	if (cr_refuse_later(dev, id, NULL, 0, reason))
 		return true;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * What there is, for whoever looks after the machine: /sys/kernel/debug/kdapl has a file
- * for each kind of object, with a line for each object.
+ * for each kind of object, with a line for each object, and one with a line for each CPU.
  *
  * A reader walks the table of handles by RCU and takes no lock, so that it holds up nobody.
  * What it shows of an object was true, but not all of it at the same moment.
  */
+#include <linux/cpumask.h>
 #include <linux/debugfs.h>
+#include <linux/percpu.h>
 #include <linux/seq_file.h>
 
 #include "kdapl.h"
@@ -254,6 +256,26 @@ static const struct seq_operations view_sops = {
 
 DEFINE_SEQ_ATTRIBUTE(view);
 
+DEFINE_PER_CPU(struct kdapl_stats, kdapl_stats);
+
+static int cpus_show(struct seq_file *m, void *v)
+{
+	unsigned int cpu;
+
+	seq_puts(m, "cpu softirq work upcalls full again flushed failed refused\n");
+	for_each_possible_cpu(cpu) {
+		const struct kdapl_stats *s = per_cpu_ptr(&kdapl_stats, cpu);
+
+		seq_printf(m, "%-4u %lu %lu %lu %lu %lu %lu %lu %lu\n", cpu,
+			   kdapl_seen(s->softirq), kdapl_seen(s->work), kdapl_seen(s->upcalls),
+			   kdapl_seen(s->full), kdapl_seen(s->again), kdapl_seen(s->flushed),
+			   kdapl_seen(s->failed), kdapl_seen(s->refused));
+	}
+	return 0;
+}
+
+DEFINE_SHOW_ATTRIBUTE(cpus);
+
 static struct dentry *kdapl_debugfs;
 
 /* Who does without debugfs does without this. */
@@ -265,6 +287,7 @@ void kdapl_debugfs_init(void)
 	for (i = 0; i < ARRAY_SIZE(views); i++)
 		debugfs_create_file(views[i].name, 0400, kdapl_debugfs, (void *)&views[i],
 				    &view_fops);
+	debugfs_create_file("cpus", 0400, kdapl_debugfs, NULL, &cpus_fops);
 }
 
 void kdapl_debugfs_exit(void)

@@ -56,9 +56,11 @@ static void event_note(struct kdapl_ring *ring, unsigned int op, u64 cookie, u32
 		trace_kdapl_completion(ep, op, cookie, length, status);
 	} else if (status == DAT_DTO_ERR_FLUSHED) {
 		WRITE_ONCE(ring->flushed, ring->flushed + 1);
+		kdapl_count(flushed);
 		trace_kdapl_completion_flushed(ep, op, cookie, 0, status);
 	} else {
 		WRITE_ONCE(ring->failed, ring->failed + 1);
+		kdapl_count(failed);
 		if (!ring->error)
 			WRITE_ONCE(ring->error, status);
 		trace_kdapl_completion_failed(ep, op, cookie, 0, status);

@@ -192,7 +192,7 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 /* One turn. Returns the budget when it is used up and more may be there. */
 static int evd_run(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget)
 {
-	bool helper = run != &evd->run, none = false;
+	bool helper = run != &evd->run, none = false, full = false;
 	u32 silent;
 	int n = 0;
 
@@ -207,10 +207,25 @@ static int evd_run(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget)
 			goto out;
 		n++;
 	}
-	n = budget;
+	kdapl_count(full);
+	full = true;
 out:
+	if (evd->softirq)
+		kdapl_count(softirq);
+	else
+		kdapl_count(work);
+	kdapl_count_many(upcalls, n);
 	spin_unlock_irq(&evd->lock);
-	return n;
+	return full ? budget : n;
+}
+
+/* Have notification sent; true if something is there already. */
+static bool evd_arm_again(struct kdapl_evd *evd)
+{
+	if (!kdapl_evd_arm(evd))
+		return false;
+	kdapl_count(again);
+	return true;
 }
 
 static int evd_irq_poll(struct irq_poll *iop, int budget)
@@ -220,7 +235,7 @@ static int evd_irq_poll(struct irq_poll *iop, int budget)
 
 	if (n < budget) {
 		irq_poll_complete(iop);
-		if (kdapl_evd_arm(evd))
+		if (evd_arm_again(evd))
 			irq_poll_sched(iop);
 	}
 	return n;
@@ -230,7 +245,7 @@ static void evd_work(struct work_struct *work)
 {
 	struct kdapl_evd *evd = container_of(work, struct kdapl_evd, work);
 
-	if (evd_run(evd, &evd->run, WORK_BUDGET) == WORK_BUDGET || kdapl_evd_arm(evd))
+	if (evd_run(evd, &evd->run, WORK_BUDGET) == WORK_BUDGET || evd_arm_again(evd))
 		kdapl_evd_sched(evd);
 }
 
@@ -242,7 +257,7 @@ static void evd_helper_work(struct work_struct *work)
 
 	set_bit(helper - evd->helpers, &evd->idle);
 	smp_mb__after_atomic();	/* who found nobody idle relies on the look that arming takes */
-	if (n == WORK_BUDGET || kdapl_evd_arm(evd))
+	if (n == WORK_BUDGET || evd_arm_again(evd))
 		kdapl_evd_sched(evd);
 }
 

@@ -1834,6 +1834,34 @@ void kdapl_cm_work_init(struct kdapl_half *half);
 /* ------------------------------------------------------------------ */
 /* debugfs.c                                                            */
 
+/**
+ * struct kdapl_stats - what one CPU has done since the module was loaded
+ * @softirq: turns of upcalls in softirq
+ * @work: turns of upcalls in work items
+ * @upcalls: upcalls made in them
+ * @full: turns that ended because as much was done as one may
+ * @again: turns after which something was there when notification was asked for
+ * @flushed: events of transfers that were flushed
+ * @failed: events of transfers that failed
+ * @refused: connection requests turned away before a consumer heard of them
+ */
+struct kdapl_stats {
+	unsigned long softirq;
+	unsigned long work;
+	unsigned long upcalls;
+	unsigned long full;
+	unsigned long again;
+	unsigned long flushed;
+	unsigned long failed;
+	unsigned long refused;
+};
+
+DECLARE_PER_CPU(struct kdapl_stats, kdapl_stats);
+
+/* Anywhere: one of them more, or n. */
+#define kdapl_count(member)		this_cpu_inc(kdapl_stats.member)
+#define kdapl_count_many(member, n)	this_cpu_add(kdapl_stats.member, n)
+
 void kdapl_debugfs_init(void);
 void kdapl_debugfs_exit(void);
 

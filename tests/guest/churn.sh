@@ -11,7 +11,6 @@ devices() {
 	one) loopback_dev "$p"; a=${p}0 b=${p}0 ;;
 	esac
 }
-objects() { cat /sys/kernel/debug/kdapl/* | grep -cv '^id '; }
 none() { [ "$(objects)" = 0 ]; }
 counts() { rdma resource show | sed 's/^[0-9]*: //'; }
 as_before() { [ "$(counts)" = "$before" ]; }

@@ -38,6 +38,9 @@ until_true() {
 }
 
 logged() { dmesg | grep -q -e "$1"; }
+# What debugfs says of objects: a line for each of them; and how many there are.
+object_list() { grep -Hv '^id ' /sys/kernel/debug/kdapl/* | grep -v '/cpus:'; }
+objects() { object_list | wc -l; }
 
 # tell: a line for whoever watches (make demo shows these).
 tell() { echo "tell: $*"; }

@@ -2,7 +2,6 @@
 # nth.sh rxe|siw [ROUNDS]: kdfail.ko, each call with its first, second, ... allocation failing.
 # shellcheck shell=sh disable=SC2154
 p=$1 rounds=${2:-1}
-objects() { cat /sys/kernel/debug/kdapl/* | grep -cv '^id '; }
 none() { [ "$(objects)" = 0 ]; }
 counts() { rdma resource show | sed 's/^[0-9]*: //'; }
 as_before() { [ "$(counts)" = "$before" ]; }

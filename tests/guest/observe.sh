@@ -23,7 +23,9 @@ traced() {	# PATTERN
 	grep -v '^#' "$TMPDIR/trace" | head -20
 	return 1
 }
-no_object() { ! grep -hv '^id ' $dir/*; }
+no_object() { ! object_list; }
+# The sum of a column of the file about CPUs.
+cpu_sum() { awk -v n="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == n) c = i } NR > 1 { s += $c } END { print s + 0 }' $dir/cpus; }
 trace() { echo "$1" >$tracing/events/kdapl/enable; }
 collect() { cat $tracing/trace >"$TMPDIR/trace"; : >$tracing/trace; }
 # Written and read again, through the cache of nobody.
@@ -78,8 +80,12 @@ collect
 step "traced: nothing" test "$(grep -vc '^#' "$TMPDIR/trace")" = 0
 requests() { awk '/CONNECTED/ { split($6, n, "/"); sum += n[2] } END { print sum + 0 }' $dir/eps; }
 before=$(requests)
+handed_out=$(cpu_sum upcalls)
 step "data is written and read once more" use
 step "shown: more requests are done" test "$(requests)" -gt "$before"
+step "shown: CPUs have made more upcalls" test "$(cpu_sum upcalls)" -gt "$handed_out"
+step "shown: in turns of theirs" test $(($(cpu_sum softirq) + $(cpu_sum work))) -gt 0
+flushed=$(cpu_sum flushed)
 ep=$(awk '/CONNECTED/ { print $1; exit }' $dir/eps)
 for e in post completion; do
 	echo "ep == $ep" >$tracing/events/kdapl/kdapl_$e/filter
@@ -100,6 +106,7 @@ collect
 step "traced: why a connection ends" traced 'kdapl_conn_end: ep=[0-9]+ qpn=[0-9]+ reason='
 step "traced: the event of it" traced 'kdapl_conn_event: .*event=DISCONNECTED$'
 step "traced: what was flushed" traced 'kdapl_completion_flushed: .*status=FLUSHED$'
+step "shown: a CPU has seen it" test "$(cpu_sum flushed)" -gt "$flushed"
 trace 0
 step "the target is switched on" set_to 1 $kd_target/portals/p/enable
 step "the disk comes back" until_true 20 is d live

@@ -15,7 +15,6 @@ devices() {
 }
 running() { head -1 $report | grep -q ^running; }
 ended() { ! running; }
-objects() { cat /sys/kernel/debug/kdapl/* | grep -cv '^id '; }
 none() { [ "$(objects)" = 0 ]; }
 again() {
 	timeout 120 rdma link delete "${p}0" && timeout 120 rdma link add "${p}0" type "$p" netdev kd0
