@@ -120,8 +120,10 @@ static void cr_leave_ep(struct kdapl_cr *cr)
  */
 void kdapl_cr_refuse(struct kdapl_cr *cr)
 {
-	if (!kdapl_obj_retire(&cr->obj))
-		kdapl_cr_destroy(cr);
+	if (kdapl_obj_retire(&cr->obj))
+		return;
+	kdapl_count(refused);
+	kdapl_cr_destroy(cr);
 }
 
 static void cr_refuse(struct kdapl_device *dev, struct rdma_cm_id *id, const void *pdata, u8 len,

@@ -1838,7 +1838,7 @@ void kdapl_cm_work_init(struct kdapl_half *half);
  * struct kdapl_stats - what one CPU has done since the module was loaded
  * @softirq: turns of upcalls in softirq
  * @work: turns of upcalls in work items
- * @upcalls: upcalls made in them
+ * @upcalls: upcalls made in them; events of an EVD that goes, dropped
  * @full: turns that ended because as much was done as one may
  * @again: turns after which something was there when notification was asked for
  * @flushed: events of transfers that were flushed

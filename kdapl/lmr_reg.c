@@ -41,6 +41,7 @@
  * @addr: own address
  */
 struct kdapl_reg {
+	struct kdapl_device *dev;
 	struct ib_cq *cq;
 	struct ib_qp *qp[2];
 	struct rdma_cm_id *id[2];
@@ -225,8 +226,7 @@ static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *even
 	    memcmp(event->param.conn.private_data, reg->nonce, REG_NONCE) ||
 	    !reg_same_host(&id->route.addr.dst_addr, &reg->addr) ||
 	    atomic_xchg(&reg->taken, 1))
-		return kdapl_cr_turn_away(ib_get_client_data(id->device, &kdapl_client), id,
-					  IB_CM_REJ_INVALID_SERVICE_ID) ? 0 : -EPERM;
+		return kdapl_cr_turn_away(reg->dev, id, IB_CM_REJ_INVALID_SERVICE_ID) ? 0 : -EPERM;
 	param.qp_num = reg->qp[1]->qp_num;
 	if (rdma_accept(id, &param))
 		return -ECONNABORTED;
@@ -287,6 +287,7 @@ static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kda
 	if (ret)
 		goto out;
 	get_random_bytes(reg->nonce, REG_NONCE);
+	reg->dev = ia->dev;
 	reg->listener = rdma_create_id(net, reg_passive_handler, reg, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(reg->listener)) {
 		ret = PTR_ERR(reg->listener);

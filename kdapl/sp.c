@@ -125,12 +125,16 @@ static bool sp_take_back(struct kdapl_cr *cr)
 bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		      const struct rdma_conn_param *param)
 {
+	struct kdapl_device *dev = sp->obj.ia->dev;
+	bool mine = true, reported = false;
 	struct kdapl_cr *cr;
-	bool mine = true, reported;
 	unsigned int noio;
 
-	if (kdapl_evd_full(sp->evd))	/* an RSP goes on waiting then */
+	/* removal takes its id from every request it finds, and waits for the others */
+	if (!kdapl_dev_enter(dev))
 		goto refuse;
+	if (kdapl_evd_full(sp->evd))	/* an RSP goes on waiting then */
+		goto exit;
 	noio = memalloc_noio_save();	/* reconnects under writeback (D-32) */
 	cr = kdapl_cr_create(sp, id, param);
 	memalloc_noio_restore(noio);
@@ -142,12 +146,14 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		if (!reported)
 			mine = sp_take_back(cr);
 		kdapl_obj_put(&cr->obj);
-		if (reported || !mine)
-			return true;
 	}
+exit:
+	kdapl_dev_exit(dev);
+	if (reported || !mine)
+		return true;
 refuse:
 	/* not the reason of dat_cr_reject(): the peer must see NON_PEER_REJECTED */
-	return kdapl_cr_turn_away(sp->obj.ia->dev, id, IB_CM_REJ_NO_RESOURCES);
+	return kdapl_cr_turn_away(dev, id, IB_CM_REJ_NO_RESOURCES);
 }
 
 /*

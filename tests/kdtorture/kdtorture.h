@@ -156,6 +156,7 @@ struct end {
 	u32 states;		/* it is in one of these */
 	bool asked;		/* an attempt is under way or over */
 	bool up, over, closed;
+	bool left;		/* by dat_ep_disconnect(), tried at least */
 	struct op op[2][OPS];	/* requests, Receives */
 	u64 seq[2], done[2];
 	u64 sent, received, writes, credit;

@@ -300,8 +300,10 @@ static void cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN mo
 	} else {
 		spin_lock_bh(&pair->b.lock);
 		pair->b.asked = true;
-		/* the other one may be gone already */
+		/* the other one may be gone already, or this one about to be */
 		pair->b.states = pair->a.states & (DP | D) ? CP | C | D : CP | C;
+		if (pair->b.left)
+			pair->b.states |= DP | D;
 		spin_unlock_bh(&pair->b.lock);
 		if (!w_ret(w, C_dat_cr_accept, dat_cr_accept(cr, pair->b.ep, 0, NULL),
 			   w->ia->removable ? OK | HANDLE : OK)) {
@@ -704,19 +706,18 @@ static void pair_disconnect(struct pair *pair, struct end *e)
 							 DAT_CLOSE_ABRUPT_FLAG;
 	u32 may;
 
-	mutex_lock(&pair->lock);	/* no request is answered in between */
 	/* from now on the other one may be in D at any time, and this one too */
 	spin_lock_bh(&e->lock);
 	may = end_may(e, A | CP | C | DP | D);
 	if (e->asked)
 		e->states |= DP | D;
+	e->left = true;		/* should a request be answered in between */
 	spin_unlock_bh(&e->lock);
 	end_leaves(e);
 	/* a request that is not there yet leaves b as it was */
 	if (w_ret(pair->w, C_dat_ep_disconnect, dat_ep_disconnect(e->ep, how),
 		  may | end_may(e, A | CP | C | DP | D)))
 		pair->phase = TORN;
-	mutex_unlock(&pair->lock);
 }
 
 /* It has ended: both can be used again. */
@@ -739,6 +740,7 @@ static void pair_reset(struct pair *pair)
 		e[i]->asked = false;
 		e[i]->up = false;
 		e[i]->over = false;
+		e[i]->left = false;
 		for (k = 0; k < OPS; k++)	/* the quiet ones at the end */
 			atomic_set(&e[i]->op[REQUESTS][k].state, FREE);
 		e[i]->credit = 0;

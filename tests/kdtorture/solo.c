@@ -175,6 +175,7 @@ static void evd_drain(struct world *w, struct obj *o)
 	if (more && !(more > 0 && w->ia->removable && o->flags & DAT_EVD_DTO_FLAG))
 		tor_bad(w->t, "%llu software events were posted, %llu have come", o->put,
 			(u64)atomic64_read(&o->seen));
+	atomic64_set(&o->seen, o->put);		/* upcalls are off */
 }
 
 static void evd_policy(struct world *w, struct obj *o)
