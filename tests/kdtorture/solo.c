@@ -609,7 +609,8 @@ static void side_close(struct world *w, struct side *side, bool empty)
 	if (READ_ONCE(w->gone) &&
 	    !wait_event_idle_timeout(w->wait, atomic_read(&side->catastrophic), TOR_LONG))
 		tor_bad(w->t, "the device has gone, and nobody says so");
-	if (!empty)
+	/* without a zone it is empty as well: the device went when it had just been opened */
+	if (!empty && w->pz[side - w->side])
 		w_ret(w, C_dat_ia_close, dat_ia_close(side->ia, DAT_CLOSE_GRACEFUL_FLAG), STATE);
 	w_ret(w, C_dat_ia_close,
 	      dat_ia_close(side->ia, empty && tor_below(w->t, 2) ? DAT_CLOSE_GRACEFUL_FLAG :
