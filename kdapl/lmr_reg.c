@@ -28,6 +28,7 @@
 
 /**
  * struct kdapl_reg - registration QP
+ * @dev: device of the pair's listener; not set without one
  * @cq: completions of both QPs, in softirq
  * @qp: the one posted on, and on iWARP its peer
  * @id: cm_ids of the pair: active, passive
