@@ -26,7 +26,7 @@ help:
 	@echo '  make coverage-spec which requirements are tested, and why others are not'
 	@echo '  make doc-states    write Documentation/ep-states.md anew from the table in the code'
 	@echo '  make lint          static checks; silent when clean'
-	@echo '  make check-debug   every guest under the KASAN and under the lockdep kernel: hours'
+	@echo '  make check-debug   every guest under KASAN and under lockdep, some under KCSAN: hours'
 	@echo '  make soak          load, traffic, unplug and unload again and again (N=$(N) times)'
 	@echo '  make bench         what kDAPL costs beside the verbs: posts, completions, round trips,'
 	@echo '                     streams, registrations, connections (ONLY=word)'
@@ -69,7 +69,7 @@ install-src:
 	mkdir -p $(SRC)
 	tar -c --exclude='*.o' --exclude='*.ko' --exclude='*.mod' --exclude='*.mod.c' \
 		--exclude='.*.cmd' --exclude=modules.order --exclude='*.probe' --exclude=have.h \
-		--exclude=kdapl/tests \
+		--exclude=kdapl/tests --exclude='*.pml' \
 		Kbuild Kconfig LICENSES dkms.conf dkms.post-build include kdapl ulp_example | \
 		tar -x --no-same-owner -C $(SRC)
 

@@ -72,7 +72,7 @@ void kdapl_device_id_made(struct kdapl_device *dev)
  * kdapl_device_id_gone - such a cm_id is destroyed, or belongs to a half
  * @dev: device of the id
  *
- * Context: may sleep.
+ * Context: any.
  */
 void kdapl_device_id_gone(struct kdapl_device *dev)
 {

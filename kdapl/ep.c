@@ -716,7 +716,7 @@ static void ep_begin_destroy(struct kdapl_ep *ep)
 	mutex_lock(&ep->mutex);
 	half = kdapl_ep_half(ep);
 	if (half) {
-		WRITE_ONCE(half->discard, true);
+		kdapl_half_discard(half);
 		kdapl_half_end(half, KDAPL_END_SILENT);
 	}
 	mutex_unlock(&ep->mutex);
@@ -1204,7 +1204,7 @@ static bool ep_needs_half(struct kdapl_device *dev, const struct kdapl_ep_conf *
 static void ep_discard_half(struct kdapl_half *half)
 {
 	synchronize_rcu();	/* posting calls that saw it have been sent on */
-	WRITE_ONCE(half->discard, true);
+	kdapl_half_discard(half);
 	kdapl_half_end(half, KDAPL_END_SILENT);
 	wait_for_completion(&half->ended);
 	ep_release_half(half);
@@ -1233,7 +1233,7 @@ static DAT_RETURN ep_swap_half(struct kdapl_ep *ep, const struct ep_named *named
 			ret = kdapl_state_err(ep->state);
 		} else {
 			old->rq->mode = KDAPL_RING_MOVED;
-			WRITE_ONCE(old->discard, true);
+			WRITE_ONCE(old->discard, true);	/* it has nothing to report */
 			rcu_assign_pointer(ep->half, fresh);
 		}
 		spin_unlock(&old->rq->lock);
@@ -1438,8 +1438,10 @@ static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
  * @ep_handle: EP in DISCONNECTED or UNCONNECTED
  *
  * In DISCONNECTED the QP is replaced; attributes, PZ and EVDs stay, completions
- * not yet dequeued are lost, private data of the old connection is freed. In
- * UNCONNECTED nothing happens, Receives stay posted.
+ * not yet dequeued are lost, private data of the old connection is freed. An
+ * upcall that has such a completion in hand already is not waited for, since it
+ * may be what resets; dat_ep_free() and dat_evd_modify_upcall() with
+ * DAT_UPCALL_TEARDOWN wait. In UNCONNECTED nothing happens, Receives stay posted.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its

@@ -15,6 +15,8 @@
  * completion of their own. Only then the EP goes to DISCONNECTED and the event
  * is queued: after every successful completion, exactly once. If the device
  * stays silent for END_TIMEOUT the QP is destroyed, which is proof as well.
+ *
+ * ep_end.pml is a model of the end, with the rules that make it right.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -907,7 +909,7 @@ void kdapl_half_drop(struct kdapl_half *half, bool all_events)
 {
 	struct kdapl_evd *conn;
 
-	WRITE_ONCE(half->discard, true);
+	kdapl_half_discard(half);
 	if (half->pool)
 		kdapl_evd_watch(half);
 	kdapl_evd_drop(half->request_evd, half, all_events);

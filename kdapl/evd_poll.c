@@ -912,6 +912,31 @@ static bool event_connection_of(const struct kdapl_event *ev, DAT_EP_HANDLE ep)
 	return kdapl_event_connection(ev) && kdapl_event_ep(ev) == ep;
 }
 
+static void ring_goes_odd(struct kdapl_evd *evd, struct kdapl_ring *ring)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	ring->odd |= KDAPL_ODD_EVER;
+	spin_unlock_irqrestore(&evd->lock, flags);
+}
+
+/**
+ * kdapl_half_discard - completions that are taken from now on are nobody's
+ * @half: of an EP that is freed or reset, still attached to its EVDs
+ *
+ * From the first one that is dropped on all are: there is no gap in what is reported.
+ *
+ * Context: any, without any lock of an EVD.
+ */
+void kdapl_half_discard(struct kdapl_half *half)
+{
+	/* first, since usual completions are not asked whether they are wanted */
+	ring_goes_odd(half->request_evd, half->sq);
+	ring_goes_odd(half->recv_evd, half->rq);
+	WRITE_ONCE(half->discard, true);
+}
+
 /**
  * kdapl_evd_drop - forget the stored events of a half
  * @evd: the EVD
@@ -927,11 +952,6 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_eve
 	u32 n;
 
 	spin_lock_irqsave(&evd->lock, flags);
-	/* what still comes is not wanted */
-	if (evd == half->request_evd)
-		half->sq->odd |= KDAPL_ODD_EVER;
-	if (evd == half->recv_evd)
-		half->rq->odd |= KDAPL_ODD_EVER;
 	overflow = evd->overflow;
 	/* One turn of the store: take each event and put back what stays. */
 	for (n = evd->store_count; n; n--) {

@@ -1073,7 +1073,7 @@ enum kdapl_half_phase {
  * @draining: a graceful disconnect waits for its marker; under sq->lock
  * @stopping: the QP was or is about to be moved to ERR by ourselves
  * @wc_failed: an error completion came before the half was up
- * @discard: completions are dropped: the EP was freed or reset
+ * @discard: completions are dropped, the EP was freed or reset: kdapl_half_discard()
  * @reaping: the reaper has it; dev->lock
  * @connecting: rdma_connect has not returned or, on iWARP, has no answer yet: the
  *	cm_id can be destroyed only by somebody who may wait for it
@@ -1525,6 +1525,7 @@ void kdapl_evd_sweep(struct kdapl_evd *evd, int budget, bool teardown);
 void kdapl_evd_settle(struct kdapl_evd *evd);
 u32 kdapl_evd_depth(const struct kdapl_evd *evd);
 void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
+void kdapl_half_discard(struct kdapl_half *half);
 void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_events);
 bool kdapl_evd_arm(struct kdapl_evd *evd);
 void kdapl_ring_ready(struct kdapl_ring *ring);

@@ -121,6 +121,7 @@ static void arm_moment_test(struct kunit *test)
 	struct kd_env *env = test->priv;
 	enum arm_trigger trigger;
 	enum fake_ib_moment moment;
+	unsigned long again = kd_stat(again);
 	struct kd_sink *sink;
 	int c, p, nth;
 
@@ -135,6 +136,8 @@ static void arm_moment_test(struct kunit *test)
 					for (nth = 1; nth <= 4; nth++)
 						arm_moment(env, sink, arm_policies[p], trigger,
 							   moment, nth);
+		KUNIT_EXPECT_GT(test, kd_stat(again), again);
+		again = kd_stat(again);
 		KD_EXPECT_OK(test, kd_policy(env->req, DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_NEW));
 		kd_exit(test);
 		memset(env, 0, sizeof(*env));
@@ -298,6 +301,7 @@ static void arm_budget_test(struct kunit *test)
 	const int events = 1000;
 	struct kd_env *env = kd_open(test, NULL);
 	struct kd_sink *sink[2] = { kd_sink(test), kd_sink(test) };
+	unsigned long full = kd_stat(full), upcalls = kd_stat(upcalls);
 	struct arm_turns turns;
 	DAT_EVD_HANDLE evd[2];
 	int c, i;
@@ -334,7 +338,10 @@ static void arm_budget_test(struct kunit *test)
 		KUNIT_EXPECT_LE(test, turns.busy_at_other, 256);
 		for (i = 0; i < 2; i++)
 			KD_EXPECT_OK(test, dat_evd_free(evd[i]));
+		KUNIT_EXPECT_GE(test, kd_stat(full), full + events / 256);
+		full = kd_stat(full);
 	}
+	KUNIT_EXPECT_EQ(test, kd_stat(upcalls), upcalls + c * (events + 1));
 }
 
 /* No upcall before there is an event; the EVD of dat_ia_openv starts without. */
@@ -375,7 +382,7 @@ static struct kunit_case arm_cases[] = {
 	KD_CASE(arm_moment_test, "EVD-DQ-06,EVD-MOD-02,EVD-UP-03,EVD-UP-09: no wake-up is lost"),
 	KD_CASE(arm_solicited_test, "FLAG-16,FLAG-20,SIL-07,EVD-MOD-02: solicited wait"),
 	KD_CASE(arm_solicited_random_test, "SIL-07,EVD-DQ-06,EVD-MOD-06: solicited wait at random"),
-	KD_CASE(arm_budget_test, "SIL-39: a busy EVD and another one"),
+	KD_CASE(arm_budget_test, "SIL-39: a busy EVD and another one, counted"),
 	KD_CASE(arm_birth_test, "EVD-UP-14: no upcall before its time"),
 	{}
 };

@@ -335,10 +335,45 @@ static void end_refused_length_test(struct kunit *test)
 	KUNIT_EXPECT_GE(test, others, 4U);
 }
 
+/*
+ * An EP is being freed: from the first completion that is not reported on, none is. Not even
+ * one that would go the short way while the other had to go the long one.
+ */
+static void end_gap_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	struct kdapl_half *half = kd_half(env);
+	struct end_call call = { .handle = env->ep };
+	struct kd_aside aside;
+	int i;
+
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 2, NULL, 0));
+	KD_EXPECT_EMPTY(test, env->recv);
+	kdapl_obj_put(&env->kep->obj);
+	env->kep = NULL;
+	env->ep = DAT_HANDLE_NULL;
+	mutex_lock(&half->lock);	/* its end does not come before that */
+	kd_aside(test, &aside, end_ep_free, &call);
+	for (i = 0; i < 5000 && !READ_ONCE(half->discard); i++)
+		kd_pause();
+	KUNIT_EXPECT_TRUE(test, half->discard);
+	KUNIT_EXPECT_EQ(test, fake_ib_recv_inv(env->qp, 8, 1), 0);
+	KD_EXPECT_EMPTY(test, env->recv);
+	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 8, false), 0);
+	KD_EXPECT_EMPTY(test, env->recv);
+	mutex_unlock(&half->lock);
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
+	KD_EXPECT_OK(test, call.ret);
+	KD_EXPECT_EMPTY(test, env->recv);
+}
+
 static struct kunit_case end_cases[] = {
 	KD_CASE(end_due_test, "EVD-MOD-03,EVD-MOD-06,EP-FREE-03: due events of which some go"),
 	KD_CASE(end_reset_test, "EP-FREE-03,EP-RST-02,EVD-UP-07: reset and freed under an upcall"),
 	KD_CASE(end_use_test, "EVD-UP-11,EP-FREE-03,GEN-05: freed while an upcall uses it"),
+	KD_CASE(end_gap_test, "EP-FREE-03,STAT-05: no gap in what an EP being freed reports"),
 	KD_CASE(end_close_test, "EVD-FREE-03,IA-CLOSE-02: closed while an EVD is being freed"),
 	KD_CASE(end_refused_length_test, "EVD-RSZ-01,EVD-RSZ-02: lengths refused under load"),
 	{}

@@ -119,7 +119,7 @@ static void handle_random_garbage_test(struct kunit *test)
 	unsigned int type;
 	void *obj;
 
-	for (i = 0; i < 1000000; i++) {
+	for (i = 0; i < KD_TIMES(1000000); i++) {
 		near = (unsigned long)handles[i % SOME_HANDLES];
 		get_random_bytes(&word, sizeof(word));
 		/* a third anywhere, a third with right type and index, a third by generation */
@@ -338,7 +338,7 @@ static struct kunit_case handle_cases[] = {
 	KD_CASE(handle_live_test, "GEN-04,GEN-05: a handle names its object, for its type only"),
 	KD_CASE(handle_simple_garbage_test, "GEN-04: NULL, small numbers and pointers are refused"),
 	KD_CASE(handle_random_garbage_test,
-		"GEN-04: a million random patterns and every flipped bit are refused"),
+		"GEN-04: up to a million random patterns and every flipped bit are refused"),
 	KD_CASE(handle_stale_test, "GEN-05: freed handles stay dead while their slots live on"),
 	KD_CASE(handle_reuse_test, "GEN-05: a freed slot waits behind the other free ones"),
 	KD_CASE(handle_generation_test, "GEN-05: 200000 handles, no value twice"),

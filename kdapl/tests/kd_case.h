@@ -10,4 +10,8 @@
 
 #define KD_CASE(fn, text)	{ .run_case = (fn), .name = (text) }
 
+/* What takes ten times as long on a debug kernel is done a tenth as often there. */
+#define KD_TIMES(n) \
+	((n) / (IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ? 10 : 1))
+
 #endif /* KDAPL_KD_CASE_H */

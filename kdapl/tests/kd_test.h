@@ -157,4 +157,15 @@ do {										\
 	KUNIT_EXPECT_FALSE(test, kd_next(evd, &__event));			\
 } while (0)
 
+/* What the CPUs have counted, as debugfs sums it up. */
+#define kd_stat(member)								\
+({										\
+	unsigned long _sum = 0;							\
+	int _cpu;								\
+										\
+	for_each_possible_cpu(_cpu)						\
+		_sum += per_cpu(kdapl_stats.member, _cpu);			\
+	_sum;									\
+})
+
 #endif /* KDAPL_KD_TEST_H */

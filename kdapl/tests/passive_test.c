@@ -548,6 +548,7 @@ static void pa_full(struct kd_env *env, enum pa_kind kind)
 {
 	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 1);
 	DAT_PSP_HANDLE filler = kd_psp(env, cr_evd, PA_OTHER, DAT_PSP_CONSUMER_FLAG);
+	unsigned long refused = kd_stat(refused);
 	bool rsp = kind >= PA_RSP;
 	struct kunit *test = env->test;
 	DAT_CR_HANDLE cr;
@@ -560,6 +561,7 @@ static void pa_full(struct kd_env *env, enum pa_kind kind)
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_FALSE(test, kd_request(env, sp, pa_pdata, sizeof(pa_pdata)));
 	flush_workqueue(kdapl_wq);
+	KUNIT_EXPECT_EQ(test, kd_stat(refused), refused + 3);
 	KD_EXPECT_EMPTY(test, env->async);
 	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
 			(int)(kind == PA_RSP ? DAT_EP_STATE_RESERVED : DAT_EP_STATE_UNCONNECTED));
