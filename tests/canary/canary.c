@@ -6,10 +6,11 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 static char *bug = "";
 module_param(bug, charp, 0444);
-MODULE_PARM_DESC(bug, "what to plant: kasan (use after free), lockdep (lock order)");
+MODULE_PARM_DESC(bug, "what to plant: kasan (use after free), lockdep (lock order), kcsan (data race)");
 
 static DEFINE_MUTEX(canary_a);
 static DEFINE_MUTEX(canary_b);
@@ -38,12 +39,45 @@ static void canary_lock_order(void)
 	mutex_unlock(&canary_b);
 }
 
+static struct canary_race {
+	struct work_struct work;
+	unsigned long until;
+} canary_race[2];
+static unsigned int canary_count;
+
+static void canary_count_up(struct work_struct *work)
+{
+	struct canary_race *race = container_of(work, struct canary_race, work);
+
+	while (time_before(jiffies, race->until)) {
+		canary_count++;
+		barrier();
+		cond_resched();
+	}
+}
+
+static void canary_data_race(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		canary_race[i].until = jiffies + 5 * HZ;
+		INIT_WORK(&canary_race[i].work, canary_count_up);
+		schedule_work_on(i, &canary_race[i].work);
+	}
+	for (i = 0; i < 2; i++)
+		flush_work(&canary_race[i].work);
+	pr_info("canary: counted to %u without a lock\n", canary_count);
+}
+
 static int __init canary_init(void)
 {
 	if (!strcmp(bug, "kasan"))
 		canary_use_after_free();
 	else if (!strcmp(bug, "lockdep"))
 		canary_lock_order();
+	else if (!strcmp(bug, "kcsan"))
+		canary_data_race();
 	else
 		return -EINVAL;
 	return 0;
