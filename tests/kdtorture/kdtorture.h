@@ -147,6 +147,7 @@ struct end {
 	struct end *peer;
 	struct side *side;
 	DAT_EP_HANDLE ep;
+	DAT_EP_HANDLE id;		/* ep, also when it has been freed: what events are of */
 	DAT_EVD_HANDLE req, recv, conn;
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_CONTEXT key;

@@ -170,7 +170,7 @@ static void dto_event(struct end *e, const DAT_DTO_COMPLETION_EVENT_DATA *dto, b
 	spin_lock_bh(&e->lock);
 	if (atomic_cmpxchg(&op->state, POSTED, FREE) != POSTED)
 		end_bad(e, "operation %d has completed twice, or was never posted", op->kind);
-	if (dto->ep_handle != e->ep)
+	if (dto->ep_handle != e->id)
 		end_bad(e, "a completion of another Endpoint");
 	if (dto->operation != op->kind)
 		end_bad(e, "operation %d has completed as %d", op->kind, dto->operation);
@@ -196,7 +196,7 @@ static void dto_event(struct end *e, const DAT_DTO_COMPLETION_EVENT_DATA *dto, b
 static void conn_event(struct end *e, const DAT_EVENT *event)
 {
 	spin_lock_bh(&e->lock);
-	if (event->event_data.connect_event_data.ep_handle != e->ep)
+	if (event->event_data.connect_event_data.ep_handle != e->id)
 		end_bad(e, "a connection event of another Endpoint");
 	if (!e->asked || e->over || e->closed)
 		end_bad(e, "%s: asked %d, up %d, over %d, closed %d",
@@ -318,6 +318,17 @@ static void cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN mo
 	wake_up_all(&w->wait);
 }
 
+/* A request that came late would be lost with the EVD, and its object stay. */
+static void requests_drain(struct world *w)
+{
+	DAT_EVENT event;
+
+	w_ret(w, C_dat_evd_modify_upcall,
+	      dat_evd_modify_upcall(w->cr, DAT_UPCALL_TEARDOWN, NULL, DAT_UPCALL_INVOC_NEW), OK);
+	while (w_ret(w, C_dat_evd_dequeue, dat_evd_dequeue(w->cr, &event), OK | EMPTY))
+		cr_upcall(w, &event, DAT_FALSE);
+}
+
 void pairs_init(struct world *w)
 {
 	int i;
@@ -361,6 +372,7 @@ static bool end_open(struct end *e, struct pair *pair, struct end *peer, struct 
 		.srq_soft_hw = DAT_HW_DEFAULT,
 	};
 	struct end_mem *mem = e->mem;
+	bool good;
 
 	memset(e, 0, sizeof(*e));
 	spin_lock_init(&e->lock);
@@ -375,7 +387,7 @@ static bool end_open(struct end *e, struct pair *pair, struct end *peer, struct 
 	source_fill(e);
 	region.for_va = e->mem;
 	attr.context = tor_below(w->t, 2) ? KDAT_EVD_CONTEXT_WORKQUEUE : KDAT_EVD_CONTEXT_DEFAULT;
-	return w_ret(w, C_kdat_evd_create,
+	good = w_ret(w, C_kdat_evd_create,
 		     kdat_evd_create(side->ia, QLEN, policy, &req, DAT_EVD_DTO_FLAG, &attr,
 				     &e->req), OK) &&
 	       w_ret(w, C_kdat_evd_create,
@@ -391,6 +403,8 @@ static bool end_open(struct end *e, struct pair *pair, struct end *peer, struct 
 				     NULL), OK) &&
 	       w_ret(w, C_dat_ep_create,
 		     dat_ep_create(side->ia, pz, e->recv, e->req, e->conn, &size, &e->ep), OK);
+	e->id = e->ep;
+	return good;
 }
 
 static void one_free(struct world *w, enum tor_call call, DAT_RETURN (*free)(DAT_HANDLE),
@@ -437,17 +451,18 @@ static void end_leaves(struct end *e)
 
 static void pair_close(struct pair *pair)
 {
+	if (!pair->fresh)
+		return;
+	/* a first: a request that is turned away for this ends there */
+	end_leaves(&pair->b);
 	pair_forget(pair);
-	if (pair->fresh) {
-		end_leaves(&pair->a);
-		end_leaves(&pair->b);
-		if (tor_below(pair->w->t, 2)) {
-			end_close(&pair->a);
-			end_close(&pair->b);
-		} else {
-			end_close(&pair->b);
-			end_close(&pair->a);
-		}
+	end_leaves(&pair->a);	/* b, which may have answered until now */
+	if (tor_below(pair->w->t, 2)) {
+		end_close(&pair->a);
+		end_close(&pair->b);
+	} else {
+		end_close(&pair->b);
+		end_close(&pair->a);
 	}
 	pair->fresh = false;
 	pair->phase = CLOSED;
@@ -547,7 +562,7 @@ static bool post_recv(struct end *e)
 }
 
 /* A request of any kind; a Send if the peer has a Receive for it. */
-static bool post_request(struct end *e)
+static void post_request(struct end *e)
 {
 	struct world *w = e->side->w;
 	struct tor *t = w->t;
@@ -568,15 +583,15 @@ static bool post_request(struct end *e)
 	u32 slot;
 
 	if (pick == 0 && !e->peer->credit)
-		return false;
+		return;
 	/* iWARP: who waited speaks second, or soft-iWARP gives up the attempt (events.md) */
 	if (w->iwarp && e == &e->pair->b && e->asked && !READ_ONCE(e->peer->up))
-		return false;
+		return;
 	if (pick == 1)
 		length = min_t(u32, length, TARGET);
 	op = op_take(e, REQUESTS, kinds[pick], length, quiet);
 	if (!op)
-		return false;
+		return;
 	slot = op - e->op[REQUESTS];
 	cookie.as_ptr = op;
 	iov = segment(e, e->mem->out[slot], length);
@@ -615,7 +630,20 @@ static bool post_request(struct end *e)
 		e->sent++;
 		e->peer->credit--;
 	}
-	return good;
+}
+
+static void post_requests(struct end *e, u32 n)
+{
+	/* no request for a connection is answered between the look and the post */
+	bool alone = e->side->w->iwarp && e == &e->pair->b;
+
+	while (n--) {
+		if (alone)
+			mutex_lock(&e->pair->lock);
+		post_request(e);
+		if (alone)
+			mutex_unlock(&e->pair->lock);
+	}
 }
 
 /* ---- the life of a connection ---- */
@@ -735,6 +763,11 @@ static void pair_reset(struct pair *pair)
 			good = false;
 			continue;
 		}
+		/* an upcall may have the flush of a suppressed request in hand */
+		w_ret(w, C_dat_evd_modify_upcall,
+		      dat_evd_modify_upcall(e[i]->req, DAT_UPCALL_TEARDOWN, NULL,
+					    DAT_UPCALL_INVOC_NEW), OK);
+		end_listen(e[i]);
 		spin_lock_bh(&e[i]->lock);
 		e[i]->states = U;
 		e[i]->asked = false;
@@ -761,7 +794,18 @@ static void pair_reset(struct pair *pair)
 static void pair_over(struct pair *pair)
 {
 	struct end *a = &pair->a, *b = &pair->b;
+	struct world *w = pair->w;
 
+	/*
+	 * Not with iWARP: a peer that accepts and goes in the same moment may not be missed
+	 * before something is sent (deviations.md).
+	 */
+	if (!w->iwarp && b->asked && b->left && !READ_ONCE(b->up)) {
+		end_listen(a);
+		end_listen(b);
+		if (!wait_event_idle_timeout(w->wait, both_over(pair), HZ))
+			pair_disconnect(pair, a);
+	}
 	/* nobody has torn it: it was refused, or the device has gone */
 	if (!wait_for(pair, "end", both_over))
 		goto close;
@@ -771,7 +815,7 @@ static void pair_over(struct pair *pair)
 		goto close;
 	if (!a->asked && !b->asked)
 		goto close;
-	if (tor_below(pair->w->t, 3)) {
+	if (tor_below(w->t, 3)) {
 		pair_reset(pair);
 		return;
 	}
@@ -784,13 +828,19 @@ close:
 static void end_status(struct end *e)
 {
 	struct world *w = e->side->w;
-	u32 before = READ_ONCE(e->states), after;
-	DAT_EP_STATE state;
 	DAT_BOOLEAN recv, req;
+	DAT_EP_STATE state;
+	u32 before, after;
+	bool good;
 
-	if (!w_ret(w, C_dat_ep_get_status, dat_ep_get_status(e->ep, &state, &recv, &req), OK))
-		return;
+	/* a request that is answered brings b on by more than one state */
+	mutex_lock(&e->pair->lock);
+	before = READ_ONCE(e->states);
+	good = w_ret(w, C_dat_ep_get_status, dat_ep_get_status(e->ep, &state, &recv, &req), OK);
 	after = READ_ONCE(e->states);
+	mutex_unlock(&e->pair->lock);
+	if (!good)
+		return;
 	if (!(BIT(state) & (before | after | (w->ia->removable ? D : 0))))
 		end_bad(e, "it is in state %d, not in 0x%x or 0x%x", state, before, after);
 }
@@ -886,8 +936,7 @@ static void pair_step(struct pair *pair)
 		for (i = 0; i < n; i++)
 			post_recv(e);
 	} else if (pick < 50 || (pick < 58 && pair->phase == UP)) {
-		for (i = 0; i < n; i++)
-			post_request(e);
+		post_requests(e, n);
 	} else if (pair->phase == OPEN) {
 		pair_connect(pair);
 	} else if (pair->phase == TRYING && pick < 62) {
@@ -917,6 +966,8 @@ void pairs_close(struct world *w)
 	for (i = 0; i < PAIRS; i++)
 		pair_close(&w->pair[i]);
 	one_free(w, C_dat_psp_free, dat_psp_free, &w->psp);
+	if (w->cr)
+		requests_drain(w);
 	one_free(w, C_dat_evd_free, dat_evd_free, &w->cr);
 }
 
