@@ -116,7 +116,7 @@ struct link {
 extern struct side ham_owner, ham_peer;
 extern struct rnd_state ham_rnd;
 extern wait_queue_head_t ham_wait;
-extern bool ham_exact;			/* one CPU: not even one segment is late */
+extern bool ham_exact;			/* nothing comes amid a copy: no segment is late */
 extern u64 ham_moved, ham_slack;
 
 bool ham_failed(void);

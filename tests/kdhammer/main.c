@@ -132,7 +132,7 @@ int area_check_guards(struct area *area, const char *when)
 	return 0;
 }
 
-/* Not one byte has moved; where CPUs run at a time one segment may have (D-26). */
+/* Not one byte has moved; where a copy is not alone one segment may have (D-26). */
 int area_check_secret(struct area *area, const char *when)
 {
 	u32 i, first = ~0, last = 0;
@@ -249,8 +249,8 @@ static int __init ham_init(void)
 	if (!seed)
 		seed = get_random_u32();
 	prandom_seed_state(&ham_rnd, seed);
-	ham_exact = num_online_cpus() == 1;
-	pr_info("seed=%lu cpus=%d\n", seed, num_online_cpus());
+	ham_exact = num_online_cpus() == 1 && !IS_ENABLED(CONFIG_PREEMPTION);
+	pr_info("seed=%lu cpus=%d%s\n", seed, num_online_cpus(), ham_exact ? " exact" : "");
 	err = side_open(&ham_owner, ia_a) ?: side_open(&ham_peer, ia_b ?: ia_a) ?: links_open();
 	if (err) {
 		close_all();

@@ -215,7 +215,7 @@ int do_invalidate(char *arg)
 static int one_free(void)
 {
 	bool fmr = ham_below(2);
-	/* Where soft-iWARP copies on another CPU it may be a segment late (D-26). */
+	/* Where soft-iWARP does not copy alone it may be a segment late (D-26). */
 	bool for_good = ham_below(2) && (ham_exact || !ham_owner.iwarp);
 	DAT_LMR_CONTEXT lkey;
 	DAT_RMR_CONTEXT rkey;
