@@ -48,7 +48,7 @@ prepare() {	# NAME DISK [ATTRIBUTE=VALUE...]: all but the connection
 	shift 2
 	mkdir "$kd_initiator/$kd_name" &&
 		attributes "$kd_initiator/$kd_name" ia="$a-1" address=$there disk="$kd_disk" \
-			reconnect_delay_ms=500 keepalive_ms=1000 "$@"
+			reconnect_delay_ms=500 keepalive_ms=$((1000 * slow)) "$@"
 }
 have() {	# NAME DISK [ATTRIBUTE=VALUE...]
 	prepare "$@" connect=1 && is "$1" live && test -b "$(device "$1")"
@@ -342,19 +342,21 @@ fs_check() {	# NAME: after umount
 fs_sums() { [ ! -s "$TMPDIR/$1.sums" ] || (cd "$TMPDIR/$1" && md5sum -c --quiet "$TMPDIR/$1.sums"); }
 fs_mount() { mount -t "$1" "$(device "$1")" "$TMPDIR/$1"; }
 
+# What soft-RoCE of newer kernels cannot send takes its queue pair to ERR, and that of the
+# connection manager never leaves it: without a carrier, or in the moment in which the queueing
+# discipline changes.
+cm_again() {
+	rdma resource show qp | grep -q 'type GSI state ERR' || return 0
+	tell "soft-RoCE has lost its connection manager to the cable"
+	rdma link delete "$a" && plug 0 || return
+	[ "$a" = "$b" ] || { rdma link delete "$b" && plug 1; }
+}
+
 fault() {	# NAME
 	case $1 in
-	flap)
-		links down && sleep 3 && links up
-		# What soft-RoCE of newer kernels sends while there is no carrier may take the
-		# queue pair of the connection manager to ERR, which it never leaves.
-		! rdma resource show qp | grep -q 'type GSI state ERR' || {
-			tell "soft-RoCE has lost its connection manager to the cable"
-			rdma link delete "$a" && plug 0
-			[ "$a" = "$b" ] || { rdma link delete "$b" && plug 1; }
-		} ;;
-	cut) lose 100 && sleep 4 && lose 0 ;;
-	loss) lose 5 && sleep 5 && lose 0 ;;
+	flap) links down && sleep 3 && links up && cm_again ;;
+	cut) lose 100 && sleep 4 && lose 0 && cm_again ;;
+	loss) lose 5 && sleep 5 && lose 0 && cm_again ;;
 	portal) set_to 0 $kd_target/portals/t/enable && sleep 1 && set_to 1 $kd_target/portals/t/enable ;;
 	disk) set_to 0 $kd_target/disks/raw/enable && sleep 1 && set_to 1 $kd_target/disks/raw/enable ;;
 	reload) target_down && rmmod kdblk_target && sleep 1 && insmod "$KO/kdblk_target.ko" && target_up ;;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# blkbench.sh rxe|siw [ROUNDS [SECONDS]]: kdblk beside the kernel's own nvme-rdma and
+# blkbench.sh rxe|siw [ROUNDS [SECONDS [MTU]]]: kdblk beside the kernel's own nvme-rdma and
 # nvmet-rdma: the same disk in memory, the same device, the same boot, in turns. Printed:
 # a table, with "tell:" before each line, and what was found in JSON, with "json:".
 # shellcheck shell=sh disable=SC2154
@@ -31,6 +31,7 @@ nvme_leave() {
 }
 
 must "a device" loopback_dev "$p"
+[ -z "${4-}" ] || must "frames of up to $4 bytes" ip link set kd0 mtu "$4"
 must "a disk of 256 MiB in memory" null_disk 0 256
 # What was never written is read without being copied.
 dd if=/dev/zero of=/dev/nullb0 bs=1M oflag=direct 2>/dev/null || :

@@ -93,11 +93,20 @@ address() {
 	*) on "$2" addr "$1" "$3" dev "$kd_dev" ;;
 	esac
 }
+# local_address 0|1 INTERFACE: its link-local address, once it may be used.
+local_address() {
+	on "$1" -6 -o addr show dev "$2" scope link -tentative |
+		sed -n 's/.*inet6 \([^/]*\).*/\1/p' | grep .
+}
+# settled 0|1 INTERFACE: rdma_cm asks for IPv6 neighbours with the link-local address, and
+# asks nobody before that one may be used.
+settled() { try until_true 30 local_address "$1" "$2"; }
 a0=$A.1 a1=$A.$i s0=$A6:1 s1=$A6:$i
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 must "kdnet.ko loads" insmod "$KO/kdnet.ko"
 
 names() {
+	[ "$topology" != net ] || { settled 0 $d0 && settled 1 $d1; }
 	for kd_n in "$r0-1 $r1-1 $a0 $a1" "$r0 $r1 $a0 $a1" "$d0 $d1 $a0 $a1" "$a0 $a1 $a0 $a1" \
 		"$s0 $s1 $s0 $s1"; do
 		# shellcheck disable=SC2086
@@ -238,19 +247,14 @@ ports() {
 	verdict "PSP-07: all qualifiers are taken: CONN_QUAL_UNAVAILABLE, until one is freed or there are more"
 }
 
-# local_address 0|1 INTERFACE: its link-local address, once it may be used.
-local_address() {
-	on "$1" -6 -o addr show dev "$2" scope link -tentative |
-		sed -n 's/.*inet6 \([^/]*\).*/\1/p' | grep .
-}
 # Link-local addresses have a scope, and are not what an IA is known by.
 link_local() {
 	case $topology in
 	net) kd_side=1 kd_dev=$d1 kd_ns=n1 ;;
 	*) kd_side=0 kd_dev=$d0 kd_ns='' ;;
 	esac
-	try until_true 30 local_address 0 $d0
-	try until_true 30 local_address $kd_side $kd_dev
+	settled 0 $d0
+	settled $kd_side $kd_dev
 	kd_local=$(local_address $kd_side $kd_dev)
 	ok open a "$r0-1"
 	ok open b "${p}$kd_side-1"
@@ -298,8 +302,6 @@ bridge() {
 	ip link del bv0
 }
 
-# solicited 0|1 INTERFACE: who asks for its IPv6 addresses gets an answer.
-solicited() { on "$1" maddr show dev "$2" | grep -q ff02::1:ff00; }
 # A VLAN interface: part of the RoCE device below it; soft-iWARP wants its own.
 vlans() {
 	for kd_n in $sides; do
@@ -312,7 +314,7 @@ vlans() {
 	done
 	# Where nobody is asked for addresses nothing has to be ready for it.
 	[ "$topology" != net ] || for kd_n in $sides; do
-		try until_true 30 solicited "$kd_n" "vl$kd_n"
+		settled "$kd_n" "vl$kd_n"
 	done
 	v1=vl$((i - 1)) b0=$B.1 b1=$B.$i t0=$B6:1 t1=$B6:$i
 	[ "$p" = rxe ] || for kd_n in $sides; do

@@ -43,7 +43,12 @@ server() { exec $in rping -s -a $peer "$@" >"$log" 2>&1; }
 listens() { until_true 60 sh -c 'rdma resource show cm_id | grep -q "state LISTEN.*comm rping"'; }
 kill_it() { kill -9 "$1"; wait "$1" || :; }
 is_dead() { ! grep -q '^State:.[RSD]' "/proc/$1/status"; }
-content() { wait "$1" || { cat "$log"*; return 1; }; }
+# One of its threads may still wait for an event when the other closes the channel, and then
+# ends the program (rping of Debian 12); what it was to do is looked at anyway.
+content() {
+	wait "$1" || grep -q "^rdma_get_cm_event: Bad file descriptor" "${2:-$log}" ||
+		{ cat "$log"*; return 1; }
+}
 pinged() { [ "$(grep -c 'ping data: rdma-ping-' "$log$1")" = "$2" ]; }
 # That it then ends by itself cannot be relied on: its threads forget what has
 # happened when that happens at the wrong time.
@@ -83,7 +88,7 @@ must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 # Its clients, our server.
 serve() {
 	load mode=server && { client -C 10 -S "$1" -v -V & pid=$!; } &&
-		within is_dead $pid && content $pid && pinged .0 10 &&
+		within is_dead $pid && content $pid "$log.0" && pinged .0 10 &&
 		orderly requests 1 established 1 ended 1 pings 10 && unload
 }
 serve_eight() {
@@ -95,7 +100,11 @@ serve_eight() {
 	done
 	for pid in $pids; do
 		within is_dead $pid || return
-		content $pid || return
+	done
+	k=0
+	for pid in $pids; do
+		k=$((k + 1))
+		content $pid "$log.$k" || return
 	done
 	orderly requests 8 established 8 ended 8 pings 160 && unload
 }

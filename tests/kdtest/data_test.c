@@ -480,7 +480,7 @@ static void suppressed_then_reused(struct kunit *test)
 	KDT_OK(test, dat_lmr_kcreate(env->a.h, DAT_MEM_TYPE_VIRTUAL, region, SZ_256K, env->a.pz,
 				     KDT_RIGHTS, DAT_VA_TYPE_VA, 0, &from->lmr, &from->lctx,
 				     &from->rctx, NULL, NULL));
-	for (i = 0; i < 8 * 20; i++) {
+	for (i = 0; i < 8 * KD_TIMES(20); i++) {
 		len = SZ_2K << i % 8;
 		kdt_fill(from->p, len, i);
 		KDT_OK(test, dat_ep_post_recv(pair->s.h, 0, NULL, kdt_cookie(3), 0));

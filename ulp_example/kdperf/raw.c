@@ -19,6 +19,8 @@
 
 #include "kdperf.h"
 
+#define PORTS	4	/* that are tried for a connection */
+
 struct raw_req {
 	struct ib_cqe cqe;
 	u32 n;
@@ -35,6 +37,7 @@ struct raw_ep {
 	struct raw_end end[2];
 	struct rdma_cm_id *id[2];
 	bool up[2], down[2];
+	bool refused;			/* by TCP, for its port */
 };
 
 struct raw_lane {
@@ -198,8 +201,8 @@ static struct raw_req *make_reqs(u32 n, void (*done)(struct ib_cq *cq, struct ib
 static int make_end(struct raw_end *end, struct ib_qp *qp)
 {
 	end->qp = qp;
-	end->req = make_reqs(run.depth, request_done);
-	end->recv = make_reqs(perf_requests(), recv_done);
+	end->req = end->req ?: make_reqs(run.depth, request_done);
+	end->recv = end->recv ?: make_reqs(perf_requests(), recv_done);
 	return end->req && end->recv ? 0 : -ENOMEM;
 }
 
@@ -269,6 +272,10 @@ static int raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		err = make_qp(ep, 0) ?: rdma_connect_locked(id, &param);
+		if (err == -EADDRNOTAVAIL && id->qp) {
+			WRITE_ONCE(ep->refused, true);
+			err = 0;
+		}
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		WRITE_ONCE(ep->up[side], true);
@@ -295,22 +302,40 @@ static struct rdma_cm_id *make_id(void *context)
 			      IB_QPT_RC);
 }
 
-static int connect(struct raw_ep *ep, const struct sockaddr_storage *addr, u16 port)
+static int connect_once(struct raw_ep *ep, const struct sockaddr_storage *addr, u16 port)
 {
 	struct sockaddr_storage from = *addr, to = *addr;
 	int err;
 
 	((struct sockaddr_in *)&from)->sin_port = 0;
 	((struct sockaddr_in *)&to)->sin_port = htons(port);
-	all->accepting = ep;
 	ep->id[0] = make_id(ep);
 	if (IS_ERR(ep->id[0]))
 		return PTR_ERR(ep->id[0]);
 	err = rdma_resolve_addr(ep->id[0], (struct sockaddr *)&from, (struct sockaddr *)&to,
 				10000);
-	if (!err && !await(READ_ONCE(ep->up[0]) && READ_ONCE(ep->up[1])))
+	if (!err && !await(READ_ONCE(ep->refused) ||
+			   (READ_ONCE(ep->up[0]) && READ_ONCE(ep->up[1]))))
 		err = fault("not connected");
 	return err;
+}
+
+/*
+ * TCP remembers for a minute that the port which the CM has picked was that of a
+ * connection to the same peer: try another one, as kDAPL does.
+ */
+static int connect(struct raw_ep *ep, const struct sockaddr_storage *addr, u16 port)
+{
+	int tries = PORTS, err;
+
+	all->accepting = ep;
+	while (!(err = connect_once(ep, addr, port)) && ep->refused && --tries) {
+		rdma_destroy_qp(ep->id[0]);
+		rdma_destroy_id(ep->id[0]);
+		ep->id[0] = NULL;
+		ep->refused = false;
+	}
+	return err ?: ep->refused ? fault("no port") : 0;
 }
 
 static void registered(struct ib_cq *cq, struct ib_wc *wc)
