@@ -10,8 +10,10 @@
 
 #define KD_CASE(fn, text)	{ .run_case = (fn), .name = (text) }
 
-/* What takes ten times as long on a debug kernel is done a tenth as often there. */
-#define KD_TIMES(n) \
-	((n) / (IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ? 10 : 1))
+/* A debug kernel, on which everything takes many times as long. */
+#define KD_SLOW		(IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING))
+
+/* What takes ten times as long on such a kernel is done a tenth as often there. */
+#define KD_TIMES(n)	((n) / (KD_SLOW ? 10 : 1))
 
 #endif /* KDAPL_KD_CASE_H */

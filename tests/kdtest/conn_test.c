@@ -71,7 +71,7 @@ struct opener {
 	struct completion done;
 };
 
-#define OPENED (IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ? 16 : 50)
+#define OPENED (KD_SLOW ? 16 : 50)
 
 /* Has the qualifier so many times, now and then long enough for the other one to ask. */
 static int opener(void *data)

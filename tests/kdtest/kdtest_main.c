@@ -13,7 +13,7 @@
 #include "kdtest.h"
 
 char *kdt_ia_a, *kdt_ia_b;
-unsigned int kdt_rounds = IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ? 30 : 200;
+unsigned int kdt_rounds = KD_SLOW ? 30 : 200;
 static char *mode = "run", *suite = "", *tests = "";
 
 module_param_named(ia_a, kdt_ia_a, charp, 0444);

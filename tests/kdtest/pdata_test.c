@@ -6,7 +6,7 @@
 #include "kdtest_conn.h"
 
 /* With checkers that cost much, not every size between the ends. */
-#define STEP (IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ? 9 : 1)
+#define STEP (KD_SLOW ? 9 : 1)
 #define ROOM 260
 
 struct talk {

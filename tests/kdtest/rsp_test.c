@@ -344,8 +344,7 @@ static void race(struct kunit *test)
 	DAT_CR_ARRIVAL_EVENT_DATA arrival;
 	DAT_EVENT_NUMBER outcome;
 	unsigned int wait = 500, freed = 0, came = 0;
-	unsigned int rounds = IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING) ?
-			      40 : 200;
+	unsigned int rounds = KD_SLOW ? 40 : 200;
 	DAT_EVENT event;
 	DAT_RETURN ret;
 	unsigned long end = jiffies + KDT_WAIT;

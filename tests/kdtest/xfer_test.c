@@ -12,7 +12,7 @@
  * More takes too long here. A debug kernel takes in packets so slowly that soft-RoCE
  * loses and repeats most of a long message.
  */
-#if IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_PROVE_LOCKING)
+#if KD_SLOW
 #define MAX_LMR		SZ_64K
 #define MAX_MESSAGE	SZ_256K
 #else
