@@ -58,6 +58,8 @@ install: modules
 dkms-install:
 	@command -v dkms >/dev/null || { echo "make: dkms is missing: apt-get install dkms" >&2; exit 2; }
 	@[ "$$(id -u)" = 0 ] || { echo "make: dkms-install wants root: sudo make $@" >&2; exit 2; }
+	@! dpkg -S $(DKMS_SRC) 2>/dev/null || { echo "make: that is the package's, which does it all" \
+		"itself: apt-get remove it first" >&2; exit 2; }
 	dkms remove $(DKMS_NAME) --all >/dev/null 2>&1 || :
 	rm -rf $(DKMS_SRC)
 	$(MAKE) install-src SRC=$(DKMS_SRC)

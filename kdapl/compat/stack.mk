@@ -35,6 +35,13 @@ ifneq ($(kdapl-ofa),)
 	the versions of ib_core in Module.symvers are missing: install the development package of \
 	that stack for kernel $(KERNELRELEASE), or say KDAPL_OFA=no for the stack of the kernel)
   endif
+  # What was found, not asked for, has to be what will be loaded.
+  ifeq ($(KDAPL_OFA)$(kdapl-foreign),)
+    $(error kdapl: $(kdapl-ofa) is for an RDMA stack that kernel $(KERNELRELEASE) does not have, \
+	since there is no ib_core.ko of it below updates, extra or weak-updates: install that stack, \
+	or say KDAPL_OFA=no for the one of the kernel, or KDAPL_OFA=$(kdapl-ofa) to build for it \
+	all the same)
+  endif
   $(info kdapl: for the RDMA stack of $(kdapl-ofa), not the one of kernel $(KERNELRELEASE))
   LINUXINCLUDE := $(addprefix -I,$(wildcard $(addprefix $(kdapl-ofa)/,include include/uapi))) \
 	$(LINUXINCLUDE) $(addprefix -include ,$(wildcard $(kdapl-ofa)/include/linux/compat-2.6.h))
