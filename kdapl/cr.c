@@ -357,7 +357,8 @@ static DAT_RETURN cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void
  * its connect EVD tells how it ended.
  *
  * Context: may sleep; legal in upcalls that run in process context.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (CR; EP, also when it lacks PZ or
+ * Return: DAT_SUCCESS (the answer is under way, its outcome will be an event);
+ * DAT_INVALID_HANDLE (CR; EP, also when it lacks PZ or
  * connect EVD, or when both or neither of CR and call bring one);
  * DAT_INVALID_PARAMETER (private data: too long, or NULL); DAT_INVALID_STATE
  * (subtype that of the EP); DAT_INTERNAL_ERROR (device removed). After an error

@@ -143,7 +143,8 @@ static DAT_RETURN ep_check_connect(struct kdapl_ep *ep, const struct ep_target *
  * device goes, BROKEN.
  *
  * Context: may sleep; legal in upcalls that run in process context.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (EP, EVD_CONN: it has none);
+ * Return: DAT_SUCCESS (the attempt is under way, its outcome will be an event);
+ * DAT_INVALID_HANDLE (EP, EVD_CONN: it has none);
  * DAT_INVALID_PARAMETER (NULL address, port, timeout 0, private data, quality of
  * service, flags); DAT_INVALID_ADDRESS (MALFORMED: nobody can have it;
  * UNSUPPORTED: of no family the IA has an address of; UNREACHABLE: it has none
@@ -327,7 +328,8 @@ EXPORT_SYMBOL(dat_ep_common_connect);
  * DISCONNECTED the call succeeds without effect.
  *
  * Context: any.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
+ * Return: DAT_SUCCESS (the end is under way and will be an event);
+ * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
  * DAT_INVALID_STATE (subtype its state: there is nothing to disconnect);
  * DAT_INTERNAL_ERROR (device removed, the connection has ended already).
  */

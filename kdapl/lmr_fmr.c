@@ -423,7 +423,8 @@ static DAT_RETURN lmr_fmr(struct fmr_request *req, DAT_LMR_HANDLE lmr_handle,
  * completion comes on the request EVD, with operation DAT_DTO_LMR_FMR.
  *
  * Context: any; does not sleep or allocate.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (LMR, EP); DAT_RESERVED_LMR;
+ * Return: DAT_SUCCESS (the registration will complete);
+ * DAT_INVALID_HANDLE (LMR, EP); DAT_RESERVED_LMR;
  * DAT_INVALID_PARAMETER (memory type, rights, address type, flags; pages: too many,
  * not of that size, or without a struct page); DAT_INVALID_STATE
  * (subtype that of the EP; or LMR_IN_USE: bound, about to be unbound, or not of
@@ -550,7 +551,8 @@ static DAT_RETURN lmr_invalidate(DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_han
  * invalidated on another connection, or dat_lmr_free().
  *
  * Context: any; does not sleep or allocate.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (LMR, EP); DAT_RESERVED_LMR;
+ * Return: DAT_SUCCESS (the invalidation will complete);
+ * DAT_INVALID_HANDLE (LMR, EP); DAT_RESERVED_LMR;
  * DAT_INVALID_PARAMETER (flags); DAT_INVALID_STATE (subtype that of the EP;
  * LMR_FREE: not bound, or being invalidated already; LMR_IN_USE: an RMR is bound
  * to it, or it is not of dat_lmr_allocate()); DAT_PROTECTION_VIOLATION (EP of

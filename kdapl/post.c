@@ -1520,15 +1520,19 @@ static DAT_RETURN __srq_call(DAT_SRQ_HANDLE srq_handle, struct kdapl_post *post)
  * fails it with DAT_DTO_ERR_LOCAL_LENGTH and ends that connection. If the status
  * is not DAT_DTO_SUCCESS the contents are undefined.
  *
- * In the SRQ state ERROR the buffer is accepted and stays outstanding until the
- * SRQ is freed.
+ * EPs take buffers in CONNECTED and DISCONNECT_PENDING. One that was being filled
+ * when the connection ended comes back with DAT_DTO_ERR_FLUSHED if the device
+ * gives it back, else with the SRQ; those nobody has taken stay for others. In the
+ * SRQ state ERROR the buffer is accepted and stays outstanding until the SRQ is
+ * freed. Segments need no alignment, optimal_buffer_alignment is the fast one.
  *
  * Context: any; does not sleep or allocate.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (SRQ); DAT_INVALID_PARAMETER (count,
- * NULL list, range outside its LMR); DAT_PRIVILEGES_VIOLATION (no such LMR, or
- * no local write right); DAT_PROTECTION_VIOLATION (LMR of another PZ than the
- * SRQ's); DAT_INSUFFICIENT_RESOURCES (max_recv_dtos are outstanding, or the
- * device refuses); DAT_INTERNAL_ERROR (device removed).
+ * Return: DAT_SUCCESS (the SRQ has it); DAT_INVALID_HANDLE (SRQ);
+ * DAT_INVALID_PARAMETER (count, NULL list, range outside its LMR);
+ * DAT_PRIVILEGES_VIOLATION (no such LMR, or no local write right);
+ * DAT_PROTECTION_VIOLATION (LMR of another PZ than the SRQ's);
+ * DAT_INSUFFICIENT_RESOURCES (max_recv_dtos are outstanding, or the device
+ * refuses); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
 			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie)

@@ -505,7 +505,8 @@ static DAT_RETURN rmr_bind(struct rmr_request *req, DAT_RMR_HANDLE rmr_handle,
  * DAT_EVD_RMR_BIND_FLAG: then there is room for both.
  *
  * Context: any; does not sleep or allocate.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (RMR, LMR, EP); DAT_RESERVED_LMR;
+ * Return: DAT_SUCCESS (the bind will complete);
+ * DAT_INVALID_HANDLE (RMR, LMR, EP); DAT_RESERVED_LMR;
  * DAT_INVALID_PARAMETER (range outside the LMR, LMR that is not bound,
  * lmr_context that is not the LMR's, rights, flags, NULL); DAT_INVALID_STATE
  * (subtype that of the EP); DAT_PROTECTION_VIOLATION (not all of one PZ; of
