@@ -19,6 +19,19 @@ none() { [ "$(objects)" = 0 ]; }
 again() {
 	timeout 120 rdma link delete "${p}0" && timeout 120 rdma link add "${p}0" type "$p" netdev kd0
 }
+# What there is when an end takes half a minute and more, for who wonders why it never came.
+watch_ends() {
+	: >"$TMPDIR/ending"
+	while sleep 30; do
+		mv "$TMPDIR/ending" "$TMPDIR/ending.before"
+		grep -w DISCONNECT_PENDING /sys/kernel/debug/kdapl/eps | awk '{ print $1 }' | sort >"$TMPDIR/ending"
+		comm -12 "$TMPDIR/ending" "$TMPDIR/ending.before" | grep -q . || continue
+		echo "at $(cut -d. -f1 /proc/uptime) s these are disconnecting for long:" \
+			"$(comm -12 "$TMPDIR/ending" "$TMPDIR/ending.before" | tr '\n' ' ')"
+		cat /sys/kernel/debug/kdapl/eps
+		rdma resource show qp
+	done
+}
 fine() { logged 'kdapl_torture: PASS' && ! logged 'kdapl_torture: FA'; }
 
 devices
@@ -31,12 +44,15 @@ if [ -n "$probes" ]; then
 	step "$probes bad handles are tried" until_true "$seconds" ended
 	shown="GEN-04,SIL-02: each of them is refused, by every call, in each place where there is a handle"
 else
+	watch_ends &
+	watcher=$!
 	unplugged=0
 	while running; do
 		again || break
 		unplugged=$((unplugged + 1))
 		sleep 0.$((unplugged % 10))	# a pace, nothing waits for it
 	done
+	kill $watcher
 	step "EPSM-24,SIL-27: a device goes and comes back under all of that ($unplugged times)" ended
 	shown="GEN-07,SIL-03,SIL-27,CTX-04: every return and every event is one that the model allows"
 fi
