@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# package.sh DIR [dkms]: the modules that came of the installed packages (tests/package), in a machine
-# with the kernel they were built for: kdapl.ko and the examples as DKMS has installed them, and
-# hello.ko, built against kdapl-dev; then modprobe, with what make install has put in DIR/../install
-# (not with 'dkms').
+# package.sh DIR [dkms]: the modules that came of the installed packages (tests/package), in a
+# machine with the kernel they were built for: kdapl.ko and the examples as DKMS has installed
+# them, and hello.ko, built against kdapl-dev; then modprobe, with what make install has put in
+# DIR/../install (not with 'dkms').
 # shellcheck shell=sh disable=SC2154
 m=$1
 

@@ -24,10 +24,11 @@ watch_ends() {
 	: >"$TMPDIR/ending"
 	while sleep 30; do
 		mv "$TMPDIR/ending" "$TMPDIR/ending.before"
-		grep -w DISCONNECT_PENDING /sys/kernel/debug/kdapl/eps | awk '{ print $1 }' | sort >"$TMPDIR/ending"
-		comm -12 "$TMPDIR/ending" "$TMPDIR/ending.before" | grep -q . || continue
-		echo "at $(cut -d. -f1 /proc/uptime) s these are disconnecting for long:" \
-			"$(comm -12 "$TMPDIR/ending" "$TMPDIR/ending.before" | tr '\n' ' ')"
+		awk '/ DISCONNECT_PENDING / { print $1 }' /sys/kernel/debug/kdapl/eps |
+			sort >"$TMPDIR/ending"
+		kd_both=$(comm -12 "$TMPDIR/ending" "$TMPDIR/ending.before" | tr '\n' ' ')
+		[ -n "$kd_both" ] || continue
+		echo "at $(cut -d. -f1 /proc/uptime) s these are disconnecting for long: $kd_both"
 		cat /sys/kernel/debug/kdapl/eps
 		rdma resource show qp
 	done
