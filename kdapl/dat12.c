@@ -201,7 +201,8 @@ static void provider_attr_to_12(DAT12_PROVIDER_ATTR *to, const DAT_PROVIDER_ATTR
  * Segments are no more than the calls of 1.2 convert, 32.
  *
  * Context: that of dat_ia_query().
- * Return: that of dat_ia_query().
+ * Return: that of dat_ia_query(); DAT_INSUFFICIENT_RESOURCES (MEMORY: there is none for
+ * the structures of 2.0 meanwhile).
  */
 DAT_RETURN dat12_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
 			  DAT_IA_ATTR_MASK ia_attr_mask, DAT12_IA_ATTR *ia_attr,

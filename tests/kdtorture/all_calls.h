@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Every call, and what it may return beside DAT_SUCCESS, by its documentation. Included more
- * than once: what CALL() makes of a line is up to who includes this.
+ * Every call, and what it may return beside DAT_SUCCESS, by its documentation: as bits of
+ * outcomes.h. Included more than once: what CALL() makes of a line is up to who includes this.
  */
 CALL(dat_cr_accept, HANDLE | PARAM | STATE | GONE)
 CALL(dat_cr_handoff, HANDLE | PARAM | SCARCE | GONE)
