@@ -39,7 +39,7 @@ static const DAT_CONTEXT cookie = { .as_64 = 4711 };
 static DAT_RETURN completed(int n)
 {
 	if (!wait_event_idle_timeout(wait, atomic_read(&done) == n, LONG))
-		fail("%d of %d have completed", atomic_read(&done), n);
+		fail("%d completions of %d", atomic_read(&done), n);
 	atomic_set(&done, 0);
 	return DAT_SUCCESS;
 }
