@@ -248,6 +248,20 @@ static int half_qp_init(struct kdapl_half *half)
 			    IB_QP_ACCESS_FLAGS);
 }
 
+/* What fences requests on soft-RoCE invalidates this, which was never valid (D-83). */
+static int half_create_fence(struct kdapl_half *half)
+{
+	struct ib_mr *mr;
+
+	if (!half->dev->rxe || !half->sq->slots)
+		return 0;
+	mr = ib_alloc_mr(half->pd->pd, IB_MR_TYPE_MEM_REG, 1);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	half->fence_mr = mr;
+	return 0;
+}
+
 static int half_create_qp(struct kdapl_half *half)
 {
 	struct ib_qp_init_attr init = {
@@ -306,8 +320,11 @@ static void half_open_requests(struct kdapl_half *half)
 {
 	const DAT_EP_ATTR *attr = &half->attr;
 	struct kdapl_ring *ring = half->sq;
-	u8 flags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
+	u8 flags = DAT_COMPLETION_SUPPRESS_FLAG |
 		   (attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+
+	if (!half->dev->rxe)	/* D-83 */
+		flags |= DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
 	ring->max_message = attr->max_message_size;
 	ring->max_rdma = attr->max_rdma_size;
@@ -341,8 +358,11 @@ static u32 half_sq_slots(struct kdapl_half *half, const DAT_EP_ATTR *attr, u32 *
 	if (!attr->max_request_dtos)
 		return 0;
 	slots = attr->max_request_dtos + *interval - 1;
-	/* two WRs: a fenced Read on iWARP (D-14), an RMR that is bound anew (D-25) */
-	if ((half->dev->iwarp && attr->max_rdma_read_out) ||
+	/*
+	 * two WRs: a fenced Read on iWARP (D-14), what is fenced on soft-RoCE (D-83), an RMR
+	 * that is bound anew (D-25)
+	 */
+	if ((half->dev->iwarp && attr->max_rdma_read_out) || half->dev->rxe ||
 	    (half->request_evd->flags & DAT_EVD_RMR_BIND_FLAG))
 		slots *= 2;
 	return slots + 1;	/* a nudge takes nobody's place */
@@ -438,7 +458,7 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	ret = half_attach(half);
 	if (ret)
 		goto err_pd;
-	ret = half_create_qp(half);
+	ret = half_create_fence(half) ?: half_create_qp(half);
 	if (ret)
 		goto err_qp;
 	half_open_rings(half);
@@ -456,6 +476,8 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 err_qp:
 	if (half->qp)
 		ib_destroy_qp(half->qp);
+	if (half->fence_mr)
+		ib_dereg_mr(half->fence_mr);
 	half_detach(half);
 	kdapl_cq_put(half->sq->cq);
 	kdapl_cq_put(half->rq->cq);
@@ -565,6 +587,7 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half)
 static void half_destroy_verbs(struct kdapl_half *half, bool keep_id)
 {
 	struct rdma_cm_id *id;
+	struct ib_mr *mr;
 	struct ib_qp *qp;
 
 	/* who finds them gone must not go on before they are */
@@ -572,14 +595,18 @@ static void half_destroy_verbs(struct kdapl_half *half, bool keep_id)
 	mutex_lock(&half->lock);
 	id = keep_id ? NULL : half->cm_id;
 	qp = half->qp;
+	mr = half->fence_mr;
 	if (id)
 		half->cm_id = NULL;
 	half->qp = NULL;
+	half->fence_mr = NULL;
 	mutex_unlock(&half->lock);
 	if (id)
 		rdma_destroy_id(id);
 	if (qp)
 		ib_destroy_qp(qp);
+	if (mr)
+		ib_dereg_mr(mr);
 	mutex_unlock(&half->destroy_lock);
 }
 

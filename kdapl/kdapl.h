@@ -1052,6 +1052,7 @@ enum kdapl_half_phase {
  * @request_evd: the same
  * @replaces: until this half is in its place: the one it is to replace on the
  *	same EVDs
+ * @fence_mr: soft-RoCE: never valid; invalidating it is what fences (D-83)
  * @pool: where Receives come from, with an SRQ
  * @pool_node: in pool->halves, until no completion can come; pool->lock
  * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
@@ -1103,6 +1104,7 @@ struct kdapl_half {
 	struct kdapl_ep *ep;
 	struct kdapl_pd *pd;
 	struct ib_qp *qp;
+	struct ib_mr *fence_mr;
 
 	refcount_t ref;
 	u32 qpn;

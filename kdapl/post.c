@@ -266,32 +266,37 @@ static bool request_memop(const struct kdapl_post *post)
 	return post->op >= DAT_DTO_BIND_MW;
 }
 
-/*
- * What keeps later work from starting before earlier Reads are done, where the
- * device cannot fence a Read itself: an empty fenced Write before it (D-14).
- */
-static bool request_needs_fence(const struct kdapl_half *half, const struct kdapl_post *post)
-{
-	return half->dev->iwarp && post->op == DAT_DTO_RDMA_READ &&
-	       (post->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG);
-}
-
 /* The key an RMR had must not outlive its next binding: it goes first (D-25). */
 static bool request_rebinds(const struct kdapl_post *post)
 {
 	return post->mr && post->inv_key;
 }
 
-/* Native requests it takes. */
-static u32 request_wrs(const struct kdapl_half *half, const struct kdapl_post *post)
-{
-	return 1 + (request_needs_fence(half, post) || request_rebinds(post));
-}
-
 static bool request_fenced(const struct kdapl_post *post)
 {
 	return post->flags & (DAT_COMPLETION_BARRIER_FENCE_FLAG |
 			      DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG);
+}
+
+/*
+ * Where the device cannot fence the request itself another one before it keeps it from
+ * starting before earlier Reads are done. On iWARP a Read needs that: an empty fenced Write
+ * (D-14). On soft-RoCE all do, but those that begin with an invalidation, which waits for
+ * everything anyway; and so does one that invalidates nothing (D-83).
+ */
+static bool request_needs_fence(const struct kdapl_half *half, const struct kdapl_post *post)
+{
+	if (likely(!request_fenced(post)))
+		return false;
+	if (half->dev->rxe)
+		return !request_rebinds(post) && request_opcode(post) != IB_WR_LOCAL_INV;
+	return half->dev->iwarp && post->op == DAT_DTO_RDMA_READ;
+}
+
+/* Native requests it takes. */
+static u32 request_wrs(const struct kdapl_half *half, const struct kdapl_post *post)
+{
+	return 1 + (request_needs_fence(half, post) || request_rebinds(post));
 }
 
 /* Whoever the request is about hears of its outcome. ring->lock held. */
@@ -310,6 +315,7 @@ static void request_build_first(struct kdapl_ring *ring, const struct kdapl_post
 				union kdapl_native_wr *native)
 {
 	struct kdapl_wr *wr = &ring->wr[pos & ring->mask];
+	const struct kdapl_half *half = ring->half;
 
 	wr->flags = 0;
 	wr->state = KDAPL_WR_NATIVE;
@@ -317,9 +323,14 @@ static void request_build_first(struct kdapl_ring *ring, const struct kdapl_post
 	memset(native, 0, sizeof(*native));
 	native->wr.wr_cqe = &wr->cqe;
 	native->wr.send_flags = IB_SEND_FENCE;
-	if (post->op == DAT_DTO_RDMA_READ) {
+	if (request_needs_fence(half, post)) {
 		wr->op = KDAPL_OP_FENCE;
 		native->wr.opcode = IB_WR_RDMA_WRITE;
+		if (half->dev->rxe) {
+			native->wr.opcode = IB_WR_LOCAL_INV;
+			native->wr.send_flags = 0;
+			native->wr.ex.invalidate_rkey = half->fence_mr->rkey;
+		}
 		return;
 	}
 	wr->op = KDAPL_OP_INV;
@@ -389,7 +400,7 @@ static void request_build(struct kdapl_ring *ring, const struct kdapl_post *post
 	memset(native, 0, sizeof(*native));
 	wr->wr_cqe = &ctx->cqe;
 	wr->opcode = request_opcode(post);
-	if (request_fenced(post) && !request_needs_fence(half, post))
+	if (request_fenced(post) && !half->dev->rxe && !request_needs_fence(half, post))
 		wr->send_flags |= IB_SEND_FENCE;
 	signaled = request_signaled(ring, post, pos);
 	if (signaled) {

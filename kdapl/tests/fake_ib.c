@@ -501,6 +501,11 @@ static struct ib_mr *fake_no_user_mr(void)
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
+static bool fake_is_rxe(const struct fake_ib *fdev)
+{
+	return fdev->ibdev.ops.driver_id == RDMA_DRIVER_RXE;
+}
+
 static struct fake_mr *fake_mr_by(struct fake_ib *fdev, u32 key, bool remote)
 {
 	struct fake_mr *mr;
@@ -740,6 +745,9 @@ static void fake_want_inv(struct fake_qp *qp, struct fake_ib_wr *rec)
 		fake_violation(fdev, "invalidation of an unknown key");
 		return;
 	}
+	/* it fences, and invalidates nothing (D-83) */
+	if (fake_is_rxe(fdev) && !mr->registered)
+		return;
 	rec->mr = &mr->ibmr;
 	ahead = mr->busy && mr->want_qp == &qp->ibqp;
 	if ((u8)rec->rkey != (ahead && mr->want_valid ? mr->want_key : mr->live.key))
@@ -1309,6 +1317,8 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 	rec->cqe = wr->wr_cqe;
 	if (!wr->wr_cqe)
 		fake_violation(fdev, "request without completion entry");
+	if (fake_is_rxe(fdev) && (wr->send_flags & IB_SEND_FENCE) && wr->opcode != IB_WR_LOCAL_INV)
+		fake_violation(fdev, "a fence that soft-RoCE may never pass");
 	switch (wr->opcode) {
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV:

@@ -338,6 +338,58 @@ static void wr_iwarp_fence_test(struct kunit *test)
 	kdapl_obj_put(&kia->obj);
 }
 
+/*
+ * On soft-RoCE a fenced request that is sent again may wait for itself: nothing is fenced
+ * there, an invalidation of nothing goes in front.
+ */
+static void wr_rxe_fence_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_RXE };
+	static const enum kd_call calls[] = { KD_SEND, KD_WRITE, KD_READ };
+	struct kd_env *env = kd_open(test, &caps);
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 0x55);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	unsigned int posted, called, i, round;
+	struct fake_ib_wr fence, wr;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+
+	kd_attr(&attr);
+	kd_ep(env, &attr);
+	kd_connect(env);
+	/* several under way at a time, and a queue full of them more than once */
+	for (round = 0; round < 8; round++) {
+		for (i = 0; i < ARRAY_SIZE(calls); i++) {
+			posted = fake_ib_posted(env->qp, false);
+			called = fake_ib_count(env->dev, FAKE_IB_POST_SEND);
+			KD_EXPECT_OK(test, kd_post(env->ep, calls[i], 1, &iov, i, &remote,
+						   DAT_COMPLETION_BARRIER_FENCE_FLAG));
+			KUNIT_EXPECT_EQ(test, fake_ib_count(env->dev, FAKE_IB_POST_SEND),
+					called + 1);
+			KUNIT_EXPECT_EQ(test, fake_ib_posted(env->qp, false), posted + 2);
+			KUNIT_ASSERT_TRUE(test, fake_ib_wr(env->qp, false, posted, &fence));
+			KUNIT_ASSERT_TRUE(test, fake_ib_wr(env->qp, false, posted + 1, &wr));
+			KUNIT_EXPECT_EQ(test, (int)fence.opcode, (int)IB_WR_LOCAL_INV);
+			KUNIT_EXPECT_EQ(test, fence.rkey, kd_half(env)->fence_mr->rkey);
+			KUNIT_EXPECT_EQ(test, fence.send_flags, 0);
+			KUNIT_EXPECT_EQ(test, wr.send_flags, (int)IB_SEND_SIGNALED);
+			KUNIT_EXPECT_EQ(test, wr.call, fence.call);
+		}
+		/* two requests, one event */
+		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		for (i = 0; i < ARRAY_SIZE(calls); i++) {
+			KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+			KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data
+						.user_cookie.as_64, (u64)i);
+		}
+		KD_EXPECT_EMPTY(test, env->req);
+		/* without a flag as everywhere */
+		wr_post(env, KD_SEND, 1, &iov, NULL, 0, &wr);
+		KUNIT_EXPECT_EQ(test, wr.send_flags, (int)IB_SEND_SIGNALED);
+		wr_drain(env, KD_SEND);
+	}
+}
+
 static struct kunit_case wr_map_cases[] = {
 	KD_CASE(wr_segments_test,
 		"EP-POST-05,EP-POST-12,SEND-04,RECV-03,RDMAW-02: segments in order, no empty one"),
@@ -350,6 +402,7 @@ static struct kunit_case wr_map_cases[] = {
 		"EP-POST-01,SEND-14,RECV-09,RDMAW-08,RDMAR-09: one call of the device per post"),
 	KD_CASE(wr_order_test, "EP-POST-21: requests start in posting order"),
 	KD_CASE(wr_iwarp_fence_test, "FLAG-09,RDMAR-06: fenced Read on iWARP"),
+	KD_CASE(wr_rxe_fence_test, "FLAG-09: fenced requests on soft-RoCE"),
 	{}
 };
 

@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# delay.sh siw: the scenarios of data over a slow link, where what has been sent has not
-# arrived yet.
+# delay.sh rxe|siw net|dev SUITE TIME: scenarios over a slow link, where what has been sent has
+# not arrived yet, and what was not answered in time is sent again.
 # shellcheck shell=sh disable=SC2154
-two_devices "$1"
-tc qdisc replace dev lo root netem delay 3ms limit 10000
+p=$1 suite=$3 time=$4
+slow() { "$@" root netem delay "$time" limit 10000; }
+case $2 in
+net)
+	two_namespaces "$p"
+	slow ip netns exec n0 tc qdisc replace dev veth0
+	slow ip netns exec n1 tc qdisc replace dev veth1
+	;;
+dev)
+	two_devices "$p"
+	slow tc qdisc replace dev lo
+	;;
+esac
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-must "the scenarios load" insmod "$KO/kdtest.ko" ia_a="${1}0-1" ia_b="${1}1-1" suite=kdtest-data
+must "the scenarios load" insmod "$KO/kdtest.ko" ia_a="${p}0-1" ia_b="${p}1-1" suite="$suite"
 step "they unload" rmmod kdtest
 step "kdapl.ko unloads" rmmod kdapl
 finish

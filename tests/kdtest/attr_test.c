@@ -249,6 +249,46 @@ static void receiver_not_ready(struct kunit *test)
 	kdt_pair_down(test, pair);
 }
 
+/*
+ * Requests that were sent and are sent again before the answer is there, over and over: each
+ * of them if the link is slow (tests/guest/delay.sh). Fenced ones must come through as well.
+ */
+static void sent_again(struct kunit *test)
+{
+	struct kdat_conn_attr attr = KDAT_CONN_ATTR_INIT;
+	const int barrier = DAT_COMPLETION_BARRIER_FENCE_FLAG;
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_buf *mine = kdt_buf_new(test, &env->a, 8192);
+	struct kdt_buf *theirs = kdt_buf_new(test, &env->b, 8192);
+	struct kdt_buf *echo = kdt_buf_new(test, &env->b, 8192);
+	struct kdt_pair *pair;
+	int i;
+
+	attr.ack_timeout = 1;		/* 8.2 us, or the least the device has */
+	attr.retry_count = 7;
+	pair = pair_attr(test, &attr, &attr);
+	for (i = 0; i < 8; i++) {
+		kdt_fill(theirs->p, 8192, i);
+		memset(mine->p, 0, 8192);
+		KDT_OK(test, kdt_recv(&pair->s, echo, 0, 8192, 1));
+		KDT_OK(test, kdt_read(&pair->c, mine, 0, 4096, theirs, 0, 2, 0));
+		KDT_OK(test, kdt_read(&pair->c, mine, 4096, 4096, theirs, 4096, 3, barrier));
+		KDT_OK(test, kdt_send(&pair->c, mine, 0, 8192, 4, barrier));
+		KDT_OK(test, kdt_read(&pair->c, mine, 0, 64, theirs, 0, 5, 0));
+		KDT_OK(test, kdt_write(&pair->c, mine, 0, 64, theirs, 64, 6, barrier));
+		KDT_OK(test, kdt_read(&pair->c, mine, 64, 64, theirs, 0, 7, barrier));
+		kdt_dto(test, pair->c.req, &pair->c, 2, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 4096);
+		kdt_dto(test, pair->c.req, &pair->c, 3, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 4096);
+		kdt_dto(test, pair->s.recv, &pair->s, 1, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 8192);
+		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(echo->p, 8192, i), "round %d", i);
+		kdt_dto(test, pair->c.req, &pair->c, 4, DAT_DTO_SEND, DAT_DTO_SUCCESS, 8192);
+		kdt_dto(test, pair->c.req, &pair->c, 5, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 64);
+		kdt_dto(test, pair->c.req, &pair->c, 6, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS, 64);
+		kdt_dto(test, pair->c.req, &pair->c, 7, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 64);
+	}
+	kdt_pair_down(test, pair);
+}
+
 /* Connected to somebody who acknowledges nothing, whichever of them has called. */
 static struct kdt_raw *mute(struct kunit *test, struct kdt_ep *ep, bool passive)
 {
@@ -404,6 +444,7 @@ static struct kunit_case cases[] = {
 	KD_CASE(states, "EP-MOD-02,EP-RST-03: and the states in which it may be said"),
 	KD_CASE(on_the_wire, "CONN-01,CONN-11,SIL-34: what the peer is told of it"),
 	KD_CASE(receiver_not_ready, "EPSM-17,STAT-01: how often, how long without Receive"),
+	KD_CASE(sent_again, "FLAG-09,RDMAR-16: requests sent again, fenced ones too"),
 	KD_CASE(acknowledgments, "EPSM-17,STAT-01: when a silent peer is given up"),
 	KD_CASE(read_depths, "CONN-11,CR-ACC-09,EP-CREATE-10: depths of Reads"),
 	{}
