@@ -10,7 +10,7 @@
 
 static char *bug = "";
 module_param(bug, charp, 0444);
-MODULE_PARM_DESC(bug, "what to plant: kasan (use after free), lockdep (lock order), kcsan (data race)");
+MODULE_PARM_DESC(bug, "what to plant: kasan (use after free), lockdep (lock order), kcsan (data race), leak");
 
 static DEFINE_MUTEX(canary_a);
 static DEFINE_MUTEX(canary_b);
@@ -70,6 +70,14 @@ static void canary_data_race(void)
 	pr_info("canary: counted to %u without a lock\n", canary_count);
 }
 
+static void canary_leak(void)
+{
+	char *p = kmalloc(64, GFP_KERNEL);
+
+	OPTIMIZER_HIDE_VAR(p);	/* or the compiler leaves the call out */
+	pr_info("canary: %s 64 bytes for good\n", p ? "took" : "did not get");
+}
+
 static int __init canary_init(void)
 {
 	if (!strcmp(bug, "kasan"))
@@ -78,6 +86,8 @@ static int __init canary_init(void)
 		canary_lock_order();
 	else if (!strcmp(bug, "kcsan"))
 		canary_data_race();
+	else if (!strcmp(bug, "leak"))
+		canary_leak();
 	else
 		return -EINVAL;
 	return 0;

@@ -3,3 +3,4 @@
 # shellcheck shell=sh disable=SC2154
 all_cpus
 insmod "$KO/canary.ko" bug="$1"
+rmmod canary	# what is leaked shows then
