@@ -59,6 +59,11 @@ static void show_ia(struct seq_file *m, const struct kdapl_obj *obj)
 		   kdapl_seen(ia->keys.count), ia->consumer);
 }
 
+static void show_pz(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	seq_printf(m, " %u\n", kdapl_seen(obj->users));
+}
+
 static void show_address(struct seq_file *m, const struct sockaddr_storage *address)
 {
 	const struct sockaddr_storage copy = *address;
@@ -179,6 +184,7 @@ static void show_cr(struct seq_file *m, const struct kdapl_obj *obj)
 
 static const struct kdapl_view views[] = {
 	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs consumer", show_ia },
+	{ "pzs", BIT(DAT_HANDLE_TYPE_PZ), "users", show_pz },
 	{ "eps", BIT(DAT_HANDLE_TYPE_EP),
 	  "state qpn peer requests/done receives/done flushed failed error event", show_ep },
 	{ "evds", BIT(DAT_HANDLE_TYPE_EVD), "events context upcalls length stored called full",

@@ -327,9 +327,9 @@ RULES = (
 
 
 def rules():
-    """Ids of the rows of semantics.md, as they come there."""
+    """Ids of the rows and tables of semantics.md, as they come there."""
     text = read("Documentation/conformance/semantics.md").split("\n## 17.")[0]
-    return re.findall(r"^\| ([A-Z]+(?:-[A-Z]+)*-\d+) \|", text, re.M)
+    return re.findall(r"^(?:\| )?([A-Z]+(?:-[A-Z]+)*-\d+)(?: \||:)", text, re.M)
 
 
 def call_rules(name, ids):

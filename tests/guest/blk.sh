@@ -26,7 +26,7 @@ case $KERNEL in
 *-kasan | *-lockdep | deb-*) slow=3 ;;
 *) slow=1 ;;
 esac
-counts() { rdma resource show | sed 's/^[0-9]*: //; s/ cq [0-9]*//' | sort; }
+counts() { resources | sed 's/ cq [0-9]*//'; }
 all_gone() { [ "$(counts)" = "$empty" ]; }
 said() { dmesg | tail -n "${1:-5}"; }
 

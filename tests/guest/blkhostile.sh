@@ -23,7 +23,7 @@ esac
 echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets
 
 fuzzer=/sys/kernel/debug/kdblkfuzz
-counts() { rdma resource show | sed 's/^[0-9]*: //; s/ cq [0-9]*//'; }
+counts() { resources | sed 's/ cq [0-9]*//'; }
 all_gone() { [ "$(counts)" = "$empty" ]; }
 said() { dmesg | grep -E 'kdblk' | tail -n "${1:-5}"; }
 # within SECONDS COMMAND...: it comes back, with a status or another; what hangs is shown.

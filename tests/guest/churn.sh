@@ -12,8 +12,7 @@ devices() {
 	esac
 }
 none() { [ "$(objects)" = 0 ]; }
-counts() { rdma resource show | sed 's/^[0-9]*: //'; }
-as_before() { [ "$(counts)" = "$before" ]; }
+as_before() { [ "$(resources)" = "$before" ]; }
 # KiB of slab that are in use: what is only kept for the next time is given back first.
 slab() {
 	echo 3 >/proc/sys/vm/drop_caches
@@ -64,7 +63,7 @@ all_unplugs() {
 heard() { ! logged 'kdtest-hold: FAIL'; }
 
 devices
-before=$(counts)
+before=$(resources)
 cycles 3
 first=$(slab)
 step "GEN-07: kdapl, kdblk, its target and kdnet are loaded and unloaded $loads times" cycles "$loads"

@@ -26,7 +26,7 @@ unload() {
 	step "it has seen no fault" fine
 }
 # Queue pairs and memory regions, not the completion queues an EVD keeps.
-counts() { rdma resource show | sed 's/^[0-9]*: //; s/ cq [0-9]*//'; }
+counts() { resources | sed 's/ cq [0-9]*//'; }
 as_before() { [ "$(counts)" = "$before" ]; }
 
 devices

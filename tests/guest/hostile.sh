@@ -22,12 +22,11 @@ counted() { [ "$p" = siw ] || peer count "$@"; }
 
 peer() { echo "$*" >/sys/kernel/debug/kdpeer/do; }
 victim() { echo "$*" >/sys/kernel/debug/kdvictim/do; }
-counts() { rdma resource show | sed 's/^[0-9]*: //'; }
 # An EVD keeps the completion queues that it once needed.
-but_cqs() { counts | sed 's/ cq [0-9]*//'; }
+but_cqs() { resources | sed 's/ cq [0-9]*//'; }
 # A request that the victim has given up may reach a busy peer after all that.
 as_before() { peer die && peer gone && [ "$(but_cqs)" = "$before" ]; }
-all_gone() { [ "$(counts)" = "$empty" ]; }
+all_gone() { [ "$(resources)" = "$empty" ]; }
 stuck() { grep -l '^State:.*D (disk' /proc/[0-9]*/status; }
 said() { dmesg | sed -n "s/.*$1: //p" | tail -n 1; }
 
@@ -79,7 +78,7 @@ scene() {
 	said kdpeer
 	said kdvictim
 	echo "before: $before"
-	echo "now: $(counts)"
+	echo "now: $(resources)"
 	rdma resource show cm_id | head
 	failed=1
 	return 1
@@ -132,7 +131,7 @@ unheard() { victim call "$1" 0 "$few" && peer die; }
 reasons() { victim call reject "$1" "$2"; }
 
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-empty=$(counts)
+empty=$(resources)
 # shellcheck disable=SC2086
 must "the peer is there" $exec_in insmod "$KO/kdpeer.ko" address=192.0.2.1 \
 	${source:+source=$source}

@@ -41,6 +41,8 @@ logged() { dmesg | grep -q -e "$1"; }
 # What debugfs says of objects: a line for each of them; and how many there are.
 object_list() { grep -Hv '^id ' /sys/kernel/debug/kdapl/* | grep -v '/cpus:'; }
 objects() { object_list | wc -l; }
+# What each device has of everything, by the name of the device.
+resources() { rdma resource show | sed 's/^[0-9]*: //' | sort; }
 
 # tell: a line for whoever watches (make demo shows these).
 tell() { echo "tell: $*"; }

@@ -3,8 +3,7 @@
 # shellcheck shell=sh disable=SC2154
 p=$1 rounds=${2:-1}
 none() { [ "$(objects)" = 0 ]; }
-counts() { rdma resource show | sed 's/^[0-9]*: //'; }
-as_before() { [ "$(counts)" = "$before" ]; }
+as_before() { [ "$(resources)" = "$before" ]; }
 # The calls that kdapl.ko has and kdfail.ko has told nothing about: those of 1.2, too.
 missed() {
 	awk '$2 == "T" && $4 == "[kdapl]" && $3 ~ /^(dat|dat12|kdat)_/ { print $3 }' \
@@ -17,7 +16,7 @@ none_missed() { [ -s "$TMPDIR/calls" ] && [ -z "$missed" ]; }
 
 loopback_dev "$p"
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-before=$(counts)
+before=$(resources)
 # Nothing fails but for the task that says which one of its own.
 for f in failslab fail_page_alloc; do
 	must "there is $f" cd "/sys/kernel/debug/$f"

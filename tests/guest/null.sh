@@ -9,8 +9,7 @@ for i in 0 1; do
 	ip link set kd$i up
 done
 mp rdma_cm
-counts() { rdma resource show | sed 's/^[0-9]*: //'; }
-all_gone() { [ "$(counts)" = "$empty" ]; }
+all_gone() { [ "$(resources)" = "$empty" ]; }
 no_devices_left() { ! ls /sys/class/infiniband/kdnull* >/dev/null 2>&1; }
 scale() { echo "$*" >/sys/kernel/debug/kdscale/do; }
 
@@ -19,7 +18,7 @@ step "kdnull.ko wants to be told network devices" refused insmod "$KO/kdnull.ko"
 step "all of which are there" refused insmod "$KO/kdnull.ko" netdev=kd0,kd9
 step "otherwise nothing is left" no_devices_left
 must "kdnull.ko loads" insmod "$KO/kdnull.ko" netdev=kd0,kd1
-empty=$(counts)
+empty=$(resources)
 for deliver in Y N; do
 	echo $deliver >/sys/module/kdnull/parameters/deliver
 	must "kdscale.ko loads" insmod "$KO/kdscale.ko" ia_a=kdnull0-1 ia_b=kdnull1-1

@@ -59,6 +59,7 @@ step "shown: adapters" shows ias "${p}0-1 +${p}0 +1 +open +[0-9]+ +kdblk(_target
 named() { for kd_x in pd cq qp cm_id; do rdma resource show $kd_x | grep -q "comm \[$1\]" || return; done; }
 step "rdma resource show names kdblk" named kdblk
 step "rdma resource show names kdblk_target" named kdblk_target
+step "shown: Protection Zones" shows pzs '[1-9][0-9]*$' 2
 step "shown: Endpoints of both sides" shows eps 'CONNECTED +[1-9][0-9]* +192\.0\.2\.1:' 2
 step "shown: Event Dispatchers" shows evds ' (d|dc) +(softirq|workqueue) +single' 2
 step "shown: regions" shows lmrs 'memory +bound +0x[0-9a-f]+ 0x[0-9a-f]+' 2

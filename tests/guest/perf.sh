@@ -52,8 +52,7 @@ else
 	loopback_dev "$p" "$siw"
 	ia=${p}0-1
 fi
-counts() { rdma resource show | sed 's/^[0-9]*: //'; }
-all_gone() { [ "$(counts)" = "$empty" ]; }
+all_gone() { [ "$(resources)" = "$empty" ]; }
 perf() { echo "run $*" >$kd_perf/do; }
 measure() { step "$*" perf unit=$unit $length "$@"; }	# the last word counts
 # A block of a stream is one sample: more of them, and shorter.
@@ -132,7 +131,7 @@ refuse() {
 
 facts
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-empty=$(counts)
+empty=$(resources)
 must "kdperf.ko loads" insmod "$KO/kdperf.ko" ia="$ia"
 most_lmrs="1 64 4096 65536" most_eps="1 64 256"
 [ "$p" != null ] || most_eps="1 64 4096"

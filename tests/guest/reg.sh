@@ -6,11 +6,10 @@ p=$1 blocks=$2 chains=$3
 shift 3
 loopback_dev "$p"
 reg() { echo "$*" >/sys/kernel/debug/kdreg/do; }
-counts() { rdma resource show | sed 's/^[0-9]*: //'; }
-all_gone() { [ "$(counts)" = "$empty" ]; }
+all_gone() { [ "$(resources)" = "$empty" ]; }
 
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-empty=$(counts)
+empty=$(resources)
 must "kdreg.ko loads" insmod "$KO/kdreg.ko" ia="${p}0-1"
 must "connections are open" reg open
 for pages in "$@"; do

@@ -12,8 +12,7 @@ esac
 # A busy listener may miss a SYN, and nobody here calls one who is not there.
 echo 6 >/proc/sys/net/ipv4/tcp_syn_retries
 scale() { echo "$*" >/sys/kernel/debug/kdscale/do; }
-counts() { rdma resource show | sed 's/^[0-9]*: //'; }
-all_gone() { [ "$(counts)" = "$empty" ]; }
+all_gone() { [ "$(resources)" = "$empty" ]; }
 field() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" /proc/meminfo; }
 available() {
 	sync
@@ -26,7 +25,7 @@ took() {
 }
 
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-empty=$(counts)
+empty=$(resources)
 # shellcheck disable=SC2086
 must "kdscale.ko loads" $exec_in insmod "$KO/kdscale.ko" ia_a="$a" ia_b="$b"
 if [ -n "$blocks" ]; then
@@ -47,7 +46,7 @@ else
 	took "memory of an idle Endpoint" "$before" "$after"
 	step "$count connections at the same time" scale connect 64
 	took "memory of an idle Endpoint and its share of a connection" "$before" "$(available)"
-	tell "$(counts | tr '\n' ' ')"
+	tell "$(resources | tr '\n' ' ')"
 	step "a message each way on each of them" scale data
 	step "EPSM-15,EPSM-31: dat_ep_disconnect of all from both ends at once, reset" scale disconnect
 	step "$count connections with the same Endpoints" scale connect 64
