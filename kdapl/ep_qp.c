@@ -248,20 +248,6 @@ static int half_qp_init(struct kdapl_half *half)
 			    IB_QP_ACCESS_FLAGS);
 }
 
-/* What fences requests on soft-RoCE invalidates this, which was never valid (D-83). */
-static int half_create_fence(struct kdapl_half *half)
-{
-	struct ib_mr *mr;
-
-	if (!half->dev->rxe || !half->sq->slots)
-		return 0;
-	mr = ib_alloc_mr(half->pd->pd, IB_MR_TYPE_MEM_REG, 1);
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	half->fence_mr = mr;
-	return 0;
-}
-
 static int half_create_qp(struct kdapl_half *half)
 {
 	struct ib_qp_init_attr init = {
@@ -458,7 +444,7 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	ret = half_attach(half);
 	if (ret)
 		goto err_pd;
-	ret = half_create_fence(half) ?: half_create_qp(half);
+	ret = half_create_qp(half);
 	if (ret)
 		goto err_qp;
 	half_open_rings(half);
@@ -476,8 +462,6 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 err_qp:
 	if (half->qp)
 		ib_destroy_qp(half->qp);
-	if (half->fence_mr)
-		ib_dereg_mr(half->fence_mr);
 	half_detach(half);
 	kdapl_cq_put(half->sq->cq);
 	kdapl_cq_put(half->rq->cq);
@@ -587,7 +571,6 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half)
 static void half_destroy_verbs(struct kdapl_half *half, bool keep_id)
 {
 	struct rdma_cm_id *id;
-	struct ib_mr *mr;
 	struct ib_qp *qp;
 
 	/* who finds them gone must not go on before they are */
@@ -595,18 +578,14 @@ static void half_destroy_verbs(struct kdapl_half *half, bool keep_id)
 	mutex_lock(&half->lock);
 	id = keep_id ? NULL : half->cm_id;
 	qp = half->qp;
-	mr = half->fence_mr;
 	if (id)
 		half->cm_id = NULL;
 	half->qp = NULL;
-	half->fence_mr = NULL;
 	mutex_unlock(&half->lock);
 	if (id)
 		rdma_destroy_id(id);
 	if (qp)
 		ib_destroy_qp(qp);
-	if (mr)
-		ib_dereg_mr(mr);
 	mutex_unlock(&half->destroy_lock);
 }
 

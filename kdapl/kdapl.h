@@ -483,12 +483,14 @@ bool kdapl_comm_supported(const DAT_COMM *comm);
  * @pd: NULL once the device took it back
  * @ref: the PZ, each MR and each transport half
  * @lock: one registration at a time; protects @reg
+ * @fence: soft-RoCE: never valid; to invalidate it is what fences requests (D-83)
  * @reg: registration QP, built when first needed (lmr_reg.c)
  */
 struct kdapl_pd {
 	struct kdapl_device *dev;
 	u32 port;
 	struct ib_pd *pd;
+	struct ib_mr *fence;
 	struct list_head dev_node;
 	refcount_t ref;
 	struct mutex lock;		/* pd, reg */
@@ -1052,7 +1054,6 @@ enum kdapl_half_phase {
  * @request_evd: the same
  * @replaces: until this half is in its place: the one it is to replace on the
  *	same EVDs
- * @fence_mr: soft-RoCE: never valid; invalidating it is what fences (D-83)
  * @pool: where Receives come from, with an SRQ
  * @pool_node: in pool->halves, until no completion can come; pool->lock
  * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
@@ -1104,7 +1105,6 @@ struct kdapl_half {
 	struct kdapl_ep *ep;
 	struct kdapl_pd *pd;
 	struct ib_qp *qp;
-	struct ib_mr *fence_mr;
 
 	refcount_t ref;
 	u32 qpn;

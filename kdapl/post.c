@@ -322,14 +322,15 @@ static void request_build_first(struct kdapl_ring *ring, const struct kdapl_post
 	wr->seq = ring->dtos;
 	memset(native, 0, sizeof(*native));
 	native->wr.wr_cqe = &wr->cqe;
-	native->wr.send_flags = IB_SEND_FENCE;
+	if (!half->dev->rxe)
+		native->wr.send_flags = IB_SEND_FENCE;
 	if (request_needs_fence(half, post)) {
 		wr->op = KDAPL_OP_FENCE;
-		native->wr.opcode = IB_WR_RDMA_WRITE;
 		if (half->dev->rxe) {
 			native->wr.opcode = IB_WR_LOCAL_INV;
-			native->wr.send_flags = 0;
-			native->wr.ex.invalidate_rkey = half->fence_mr->rkey;
+			native->wr.ex.invalidate_rkey = half->pd->fence->rkey;
+		} else {
+			native->wr.opcode = IB_WR_RDMA_WRITE;
 		}
 		return;
 	}

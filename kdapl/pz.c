@@ -25,8 +25,14 @@ static struct kdapl_pd *kdapl_pd_create(struct kdapl_ia *ia)
 	pd->pd = __ib_alloc_pd(dev->ibdev, 0, ia->consumer);
 	if (IS_ERR(pd->pd)) {
 		ret = PTR_ERR(pd->pd);
-		kfree(pd);
-		return ERR_PTR(ret);
+		goto err_free;
+	}
+	if (dev->rxe) {
+		pd->fence = ib_alloc_mr(pd->pd, IB_MR_TYPE_MEM_REG, 1);
+		if (IS_ERR(pd->fence)) {
+			ret = PTR_ERR(pd->fence);
+			goto err_pd;
+		}
 	}
 	pd->dev = dev;
 	pd->port = ia->port;
@@ -37,10 +43,16 @@ static struct kdapl_pd *kdapl_pd_create(struct kdapl_ia *ia)
 	list_add_tail(&pd->dev_node, &dev->pds);
 	mutex_unlock(&dev->lock);
 	return pd;
+
+err_pd:
+	ib_dealloc_pd(pd->pd);
+err_free:
+	kfree(pd);
+	return ERR_PTR(ret);
 }
 
 /**
- * kdapl_pd_destroy_verbs - free PD and registration QP, if still there
+ * kdapl_pd_destroy_verbs - free PD and what is its own, if still there
  * @pd: nothing else lives on it any more
  *
  * Context: may sleep; dev->lock held.
@@ -50,6 +62,8 @@ void kdapl_pd_destroy_verbs(struct kdapl_pd *pd)
 	mutex_lock(&pd->lock);
 	if (pd->pd) {
 		kdapl_reg_destroy(pd);
+		if (pd->fence)
+			ib_dereg_mr(pd->fence);
 		ib_dealloc_pd(pd->pd);
 		pd->pd = NULL;
 		list_del(&pd->dev_node);

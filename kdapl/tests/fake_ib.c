@@ -745,8 +745,8 @@ static void fake_want_inv(struct fake_qp *qp, struct fake_ib_wr *rec)
 		fake_violation(fdev, "invalidation of an unknown key");
 		return;
 	}
-	/* it fences, and invalidates nothing (D-83) */
-	if (fake_is_rxe(fdev) && !mr->registered)
+	/* it fences, and invalidates nothing (D-83): nobody hears of it */
+	if (fake_is_rxe(fdev) && !mr->registered && !(rec->send_flags & IB_SEND_SIGNALED))
 		return;
 	rec->mr = &mr->ibmr;
 	ahead = mr->busy && mr->want_qp == &qp->ibqp;
@@ -1317,7 +1317,7 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 	rec->cqe = wr->wr_cqe;
 	if (!wr->wr_cqe)
 		fake_violation(fdev, "request without completion entry");
-	if (fake_is_rxe(fdev) && (wr->send_flags & IB_SEND_FENCE) && wr->opcode != IB_WR_LOCAL_INV)
+	if (fake_is_rxe(fdev) && (wr->send_flags & IB_SEND_FENCE))
 		fake_violation(fdev, "a fence that soft-RoCE may never pass");
 	switch (wr->opcode) {
 	case IB_WR_RDMA_READ:

@@ -351,6 +351,62 @@ static void rm_rights_test(struct kunit *test)
 	}
 }
 
+/* What was posted last: @n requests, and the first of two invalidates @first, or nothing. */
+static void rm_expect_chain(struct km *km, unsigned int *posted, unsigned int n, u32 first)
+{
+	struct kunit *test = km->env.test;
+	struct fake_ib_wr wr;
+
+	KUNIT_EXPECT_EQ(test, fake_ib_posted(km->env.qp, false), *posted + n);
+	KUNIT_ASSERT_TRUE(test, fake_ib_wr(km->env.qp, false, *posted, &wr));
+	KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)IB_WR_LOCAL_INV);
+	KUNIT_EXPECT_EQ(test, wr.rkey, first);
+	*posted += n;
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_drain(km->env.req);
+}
+
+/* Never a fence of soft-RoCE's own, which the device here complains of. */
+static void rm_rxe_fence_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_RXE };
+	const int fence = DAT_COMPLETION_BARRIER_FENCE_FLAG;
+	struct km *km = km_open(test, &caps);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	unsigned int posted;
+	DAT_RMR_CONTEXT a, b;
+	struct km_keys keys;
+	DAT_RMR_HANDLE rmr;
+	DAT_EP_ATTR attr;
+	u32 nothing;
+
+	kd_attr(&attr);
+	km_ep(km, 0, &attr);
+	kd_connect(&km->env);
+	rmr = km_rmr(km, false);
+	nothing = kd_half(&km->env)->pd->fence->rkey;
+	posted = fake_ib_posted(km->env.qp, false);
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 1, KM_LOCAL, fence, 1, &keys));
+	rm_expect_chain(km, &posted, 2, nothing);
+	KUNIT_EXPECT_TRUE(test, km_bound(km, lmr));
+	KD_EXPECT_OK(test, km_try_inv(km, lmr, fence | DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG, 2));
+	rm_expect_chain(km, &posted, 1, keys.lmr);
+	KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+	KD_EXPECT_OK(test, km_try_rmr(km, rmr, RM_LMR(km), RM_ADDR(km), 8, RM_KEY(km), KM_REMOTE,
+				      fence, 3, &a));
+	rm_expect_chain(km, &posted, 2, nothing);
+	KD_EXPECT_OK(test, km_try_rmr(km, rmr, RM_LMR(km), RM_ADDR(km), 8, RM_KEY(km), KM_REMOTE,
+				      fence, 4, &b));
+	rm_expect_chain(km, &posted, 2, a);
+	KUNIT_EXPECT_EQ(test, rm_read(km, b, RM_ADDR(km)), 0);
+	KUNIT_EXPECT_EQ(test, rm_read(km, nothing, RM_ADDR(km)), -EACCES);
+	/* flushed behind a fence, nothing is missing and nothing comes twice */
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 1, KM_LOCAL, fence, 5, &keys));
+	fake_ib_complete_all(km->env.qp, false, IB_WC_WR_FLUSH_ERR);
+	km_expect(km, DAT_DTO_LMR_FMR, 5, DAT_DTO_ERR_FLUSHED);
+	KD_EXPECT_EMPTY(test, km->env.req);
+}
+
 static void rm_flags_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
@@ -462,6 +518,7 @@ static struct kunit_case rmr_cases[] = {
 	KD_CASE(rm_args_test, "RMR-03,RMR-09,RMR-12,RMR-16: what a bind refuses leaves no trace"),
 	KD_CASE(rm_rights_test, "RMR-07,RMR-09,LMR-09: every right over every kind of LMR"),
 	KD_CASE(rm_flags_test, "RMR-03,FLAG-02: completion flags"),
+	KD_CASE(rm_rxe_fence_test, "FLAG-09,FLAG-10,FLUSH-03: fenced registrations on soft-RoCE"),
 	KD_CASE(rm_scope_test, "RMR-01: of dat_rmr_create_for_ep: one EP at a time"),
 	KD_CASE(rm_fmr_test, "RMR-05,RMR-13,FMR-13,LMR-FREE-01: over an LMR bound by fmr"),
 	{}
