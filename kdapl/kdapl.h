@@ -73,7 +73,7 @@
 #define pr_fmt(fmt) "kdapl: " fmt
 
 #define KDAPL_VERSION_MAJOR	0
-#define KDAPL_VERSION_MINOR	7
+#define KDAPL_VERSION_MINOR	8
 #define KDAPL_VERSION		__stringify(KDAPL_VERSION_MAJOR) "." \
 				__stringify(KDAPL_VERSION_MINOR) ".0"
 

@@ -389,7 +389,7 @@ static void rm_rxe_fence_test(struct kunit *test)
 	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 1, KM_LOCAL, fence, 1, &keys));
 	rm_expect_chain(km, &posted, 2, nothing);
 	KUNIT_EXPECT_TRUE(test, km_bound(km, lmr));
-	KD_EXPECT_OK(test, km_try_inv(km, lmr, fence | DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG, 2));
+	KD_EXPECT_OK(test, km_try_inv(km, lmr, DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG, 2));
 	rm_expect_chain(km, &posted, 1, keys.lmr);
 	KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
 	KD_EXPECT_OK(test, km_try_rmr(km, rmr, RM_LMR(km), RM_ADDR(km), 8, RM_KEY(km), KM_REMOTE,

@@ -106,6 +106,14 @@ static DAT_RETURN post_send(void)
 	return send_on(kdf.near);
 }
 
+/* On soft-RoCE, and a Read on iWARP, two requests of the device. */
+static DAT_RETURN send_fenced(void)
+{
+	DAT_LMR_TRIPLET iov = segment(AT_OUT);
+
+	return dat_ep_post_send(kdf.near, 1, &iov, cookie, DAT_COMPLETION_BARRIER_FENCE_FLAG);
+}
+
 static DAT_RETURN recv_early(void)
 {
 	return recv_on(kdf.out);
@@ -294,6 +302,7 @@ const struct sweep sweeps_of_posts[] = {
 	{ "dat_ep_post_recv, unconnected", kdf_ep_create, recv_early, kdf_ep_free, FRUGAL },
 	{ "dat_ep_post_recv, flushed", kdf_connected_over, recv_late, kdf_reset, FRUGAL },
 	{ "dat_ep_post_send", kdf_post_far_recv, post_send, kdf_done_2, FRUGAL },
+	{ "dat_ep_post_send, fenced", kdf_post_far_recv, send_fenced, kdf_done_2, FRUGAL },
 	{ "dat_ep_post_send, flushed", kdf_connected_over, send_late, kdf_reset, FRUGAL },
 	{ "dat_ep_post_send_with_invalidate", bound_far, send_inv, done_2_rmr, FRUGAL },
 	{ "dat_ep_post_rdma_write", NULL, rdma_write, kdf_done_1, FRUGAL },
