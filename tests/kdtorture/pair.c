@@ -732,6 +732,7 @@ static void pair_disconnect(struct pair *pair, struct end *e)
 {
 	DAT_CLOSE_FLAGS how = tor_below(pair->w->t, 2) ? DAT_CLOSE_GRACEFUL_FLAG :
 							 DAT_CLOSE_ABRUPT_FLAG;
+	DAT_RETURN ret;
 	u32 may;
 
 	/* from now on the other one may be in D at any time, and this one too */
@@ -742,9 +743,10 @@ static void pair_disconnect(struct pair *pair, struct end *e)
 	e->left = true;		/* should a request be answered in between */
 	spin_unlock_bh(&e->lock);
 	end_leaves(e);
-	/* a request that is not there yet leaves b as it was */
-	if (w_ret(pair->w, C_dat_ep_disconnect, dat_ep_disconnect(e->ep, how),
-		  may | end_may(e, A | CP | C | DP | D)))
+	ret = dat_ep_disconnect(e->ep, how);
+	/* a request that is not there yet leaves b as it was; one may have come meanwhile */
+	may |= end_may(e, A | CP | C | DP | D);
+	if (w_ret(pair->w, C_dat_ep_disconnect, ret, may))
 		pair->phase = TORN;
 }
 
