@@ -26,8 +26,7 @@ case $KERNEL in
 *-kasan | *-lockdep | deb-*) slow=3 ;;
 *) slow=1 ;;
 esac
-counts() { resources | sed 's/ cq [0-9]*//'; }
-all_gone() { [ "$(counts)" = "$empty" ]; }
+all_gone() { [ "$(but_cqs)" = "$empty" ]; }
 said() { dmesg | tail -n "${1:-5}"; }
 
 # tried ERROR COMMAND...: the write of attach or so must fail in this way
@@ -519,7 +518,7 @@ faults() {	# ROUNDS [FAULT,FAULT...]
 
 configfs
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-empty=$(counts)
+empty=$(but_cqs)
 must "kdblk_target.ko loads" insmod "$KO/kdblk_target.ko"
 must "kdblk.ko loads" insmod "$KO/kdblk.ko"
 for part; do
@@ -534,7 +533,7 @@ for part; do
 done
 step "kdblk.ko unloads" timeout 100 rmmod kdblk
 step "kdblk_target.ko unloads" timeout 100 rmmod kdblk_target
-until_true 60 all_gone || { echo "before: $empty"; echo "now: $(counts)"; }
+until_true 60 all_gone || { echo "before: $empty"; echo "now: $(but_cqs)"; }
 step "queue pairs, memory, ids: all as before" all_gone
 step "kdapl.ko unloads" rmmod kdapl
 finish

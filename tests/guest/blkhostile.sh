@@ -23,8 +23,7 @@ esac
 echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets
 
 fuzzer=/sys/kernel/debug/kdblkfuzz
-counts() { resources | sed 's/ cq [0-9]*//'; }
-all_gone() { [ "$(counts)" = "$empty" ]; }
+all_gone() { [ "$(but_cqs)" = "$empty" ]; }
 said() { dmesg | grep -E 'kdblk' | tail -n "${1:-5}"; }
 # within SECONDS COMMAND...: it comes back, with a status or another; what hangs is shown.
 within() {
@@ -288,7 +287,7 @@ target() {
 set +e
 configfs
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-empty=$(counts)
+empty=$(but_cqs)
 must "kdblk_target.ko loads" insmod "$KO/kdblk_target.ko"
 must "kdblk.ko loads" insmod "$KO/kdblk.ko"
 must "kdblkfuzz.ko loads" insmod "$KO/kdblkfuzz.ko" ia="$a-1" address=$there seed="$seed"

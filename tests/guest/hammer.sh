@@ -25,15 +25,13 @@ unload() {
 	said
 	step "it has seen no fault" fine
 }
-# Queue pairs and memory regions, not the completion queues an EVD keeps.
-counts() { resources | sed 's/ cq [0-9]*//'; }
-as_before() { [ "$(counts)" = "$before" ]; }
+as_before() { [ "$(but_cqs)" = "$before" ]; }
 
 devices
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 load "$@"
 order register 1
-before=$(counts)
+before=$(but_cqs)
 step "LMR-FREE-03,FMR-10,FMR-11,FMR-15: not a byte moves after an invalidate, nor ever beyond the window" \
 	order invalidate "$n"
 step "LMR-FREE-02,LMR-FREE-03,LMR-FREE-04,FMR-13: nor after dat_lmr_free(): the memory can go" \

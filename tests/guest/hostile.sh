@@ -22,8 +22,6 @@ counted() { [ "$p" = siw ] || peer count "$@"; }
 
 peer() { echo "$*" >/sys/kernel/debug/kdpeer/do; }
 victim() { echo "$*" >/sys/kernel/debug/kdvictim/do; }
-# An EVD keeps the completion queues that it once needed.
-but_cqs() { resources | sed 's/ cq [0-9]*//'; }
 # A request that the victim has given up may reach a busy peer after all that.
 as_before() { peer die && peer gone && [ "$(but_cqs)" = "$before" ]; }
 all_gone() { [ "$(resources)" = "$empty" ]; }
