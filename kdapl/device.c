@@ -348,9 +348,7 @@ int kdapl_device_add(struct ib_device *ibdev)
 	dev->ibdev = ibdev;
 	dev->attrs = ibdev->attrs;
 	dev->ports = ibdev->phys_port_cnt;
-	dev->iwarp = rdma_protocol_iwarp(ibdev, rdma_start_port(ibdev));
-	dev->siw = ibdev->ops.driver_id == RDMA_DRIVER_SIW;
-	dev->rxe = ibdev->ops.driver_id == RDMA_DRIVER_RXE;
+	kdapl_quirks_derive(dev);
 	strscpy(dev->name, dev_name(&ibdev->dev), sizeof(dev->name));
 	mutex_init(&dev->lock);
 	init_waitqueue_head(&dev->idle);

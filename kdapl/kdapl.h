@@ -67,6 +67,7 @@
 #include <dat2/kdat_ext.h>
 
 #include "compat/compat.h"
+#include "quirks.h"
 #include "status.h"
 
 #undef pr_fmt
@@ -243,8 +244,9 @@ void kdapl_obj_gone(struct kdapl_obj *obj);
  *	must be given back to it
  * @unused: completed when removal has taken its share of @users and all calls left
  * @iwarp: the protocol is iWARP: no modify by hand, one-SGE reads, ...
- * @siw: quirks of soft-iWARP (Documentation: reads complete out of order)
- * @rxe: quirks of soft-RoCE (Receives of an SRQ are checked against the QP's PD)
+ * @siw: quirks of soft-iWARP (quirks.c); new code tests a member of @caps
+ * @rxe: quirks of soft-RoCE, likewise
+ * @caps: what else is special about it
  * @ports: number of ports
  * @lock: protects the lists below
  * @ias: open IA instances
@@ -269,6 +271,7 @@ struct kdapl_device {
 	bool iwarp;
 	bool siw;
 	bool rxe;
+	struct kdapl_caps caps;
 	u32 ports;
 	refcount_t ref;
 	struct list_head node;
