@@ -69,11 +69,13 @@ all_cpus() {
 # siw blocks in a connect to nowhere for as long as TCP tries.
 short_tcp() { echo 1 >/proc/sys/net/ipv4/tcp_syn_retries; }
 
-# provider rxe|siw [SIW.KO]: load it. Stock kernels have no siw: ours is given by
-# its path.
+# provider rxe|siw|kdhca [SIW.KO]: load it. Stock kernels have no siw: ours is given by
+# its path. kdhca is of tests/hca, with the personality $KDHCA.
 provider() {
 	mp rdma_cm
-	if [ -n "$2" ]; then
+	if [ "$1" = kdhca ]; then
+		insmod "$KO/kdhca.ko" "profile=${KDHCA:-plain}"
+	elif [ -n "$2" ]; then
 		mp libcrc32c
 		insmod "$2"
 	else

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Where the kernels from 6.1 to 7.2 differ. */
+#ifndef KDHCA_COMPAT_H
+#define KDHCA_COMPAT_H
+
+#include <linux/dma-direct.h>
+#include <linux/hrtimer.h>
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*function)(struct hrtimer *timer),
+				 clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
+#endif
+
+/* One range in which DMA addresses are physical ones and so many more. */
+static inline void kdhca_dma_shift(struct bus_dma_region *map, u64 shift)
+{
+	map->cpu_start = 0;
+	map->dma_start = shift;
+	map->size = shift;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+	map->offset = -shift;
+#endif
+}
+
+#endif /* KDHCA_COMPAT_H */

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What a consumer may not do although many devices bear it. A complaint is a line with "BUG:",
+ * which fails a run of the tests, and a stack; a few of each kind. And what is done to whoever
+ * calls a verb that sleeps: he waits, or his call fails.
+ */
+#include <linux/delay.h>
+#include <linux/sched.h>
+#include <linux/sched/mm.h>
+
+#include "kdhca.h"
+
+#define COMPLAINTS	3		/* of a kind that are said for a device */
+
+static const char *const fault_name[] = {
+	[KDHCA_EMPTY_LIST] = "num_sge is 0 and sg_list not NULL",
+	[KDHCA_NOIO] = "may allocate, and a worker calls it without PF_MEMALLOC_NOIO",
+	[KDHCA_FENCE] = "a fence the device does not honour",
+	[KDHCA_KEY_AGAIN] = "the low byte of the key is that of the key before",
+	[KDHCA_LATE_POST] = "a post after ib_client.remove began",
+	[KDHCA_ATOMIC] = "sleeps, and the caller must not",
+	[KDHCA_IOVA] = "iova was not set before ib_map_mr_sg",
+	[KDHCA_OFFSET] = "iova and buffer begin at different offsets in their pages",
+	[KDHCA_UNMAPPED] = "DMA to an address that is not mapped",
+};
+
+static const char *const verb_name[] = {
+	[KDHCA_CREATE] = "create", [KDHCA_ALLOC] = "alloc_mr", [KDHCA_MODIFY] = "modify_qp",
+	[KDHCA_DESTROY] = "destroy", [KDHCA_DEREG] = "dereg_mr",
+};
+
+/**
+ * kdhca_complain - say that a consumer has done something wrong
+ * @dev: device
+ * @fault: what
+ * @what: where
+ * @n: a number to go with it
+ *
+ * Context: any.
+ */
+void kdhca_complain(struct kdhca_dev *dev, enum kdhca_fault fault, const char *what, u64 n)
+{
+	if (!(dev->set.complain & BIT(fault)) ||
+	    atomic_inc_return(&dev->complaints[fault]) > COMPLAINTS)
+		return;
+	pr_err("BUG: kdhca: %s: %s (%#llx): %s\n", dev_name(&dev->ibdev.dev), what, n,
+	       fault_name[fault]);
+	dump_stack();
+}
+
+/**
+ * kdhca_sleeps - a consumer calls a verb that sleeps
+ * @dev: device
+ * @verb: which
+ *
+ * Return: 0, or -ENOMEM if this call is to fail.
+ */
+int kdhca_sleeps(struct kdhca_dev *dev, enum kdhca_verb verb)
+{
+	const struct kdhca_set *set = &dev->set;
+	u32 ms = 0, nth = 0;
+
+	if (in_atomic() || irqs_disabled()) {
+		kdhca_complain(dev, KDHCA_ATOMIC, verb_name[verb], preempt_count());
+		return 0;
+	}
+	might_sleep();
+	if (set->noio && (current->flags & PF_WQ_WORKER) &&
+	    !(current->flags & PF_MEMALLOC_NOIO))
+		kdhca_complain(dev, KDHCA_NOIO, verb_name[verb], 0);
+	switch (verb) {
+	case KDHCA_CREATE:
+		ms = set->create_ms;
+		nth = set->create_fail;
+		break;
+	case KDHCA_ALLOC:
+		nth = set->alloc_fail;
+		break;
+	case KDHCA_MODIFY:
+		ms = set->modify_ms;
+		nth = set->modify_fail;
+		break;
+	case KDHCA_DESTROY:
+		ms = set->destroy_ms;
+		break;
+	case KDHCA_DEREG:
+		ms = set->dereg_ms;
+		nth = set->dereg_fail;
+		break;
+	default:
+		break;
+	}
+	if (ms)
+		msleep(ms);
+	return nth && !(atomic_inc_return(&dev->calls[verb]) % nth) ? -ENOMEM : 0;
+}
+
+/**
+ * kdhca_check_post - look at a work request as a device must not
+ * @dev: device
+ * @sg_list: its list
+ * @num_sge: entries of it
+ */
+void kdhca_check_post(struct kdhca_dev *dev, const void *sg_list, int num_sge)
+{
+	unsigned long leaving = READ_ONCE(dev->leaving);
+
+	if (sg_list && !num_sge)
+		kdhca_complain(dev, KDHCA_EMPTY_LIST, "post", (unsigned long)sg_list);
+	if (leaving && time_after(jiffies, leaving + msecs_to_jiffies(dev->set.grace)))
+		kdhca_complain(dev, KDHCA_LATE_POST, "post", jiffies - leaving);
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * debugfs: kdhca/DEVICE/settings shows what the device is like, and takes changes, most of
+ * which concern what is made from then on; kdhca/DEVICE/do takes orders, which end with an
+ * errno or have been carried out.
+ */
+#include <linux/debugfs.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "kdhca.h"
+
+#define TEXT_MAX	4096
+
+static struct dentry *top;
+
+/* Of a QP of that number, or of any that is not QP 1. */
+static int order_qp(struct kdhca_dev *dev, u32 number, enum ib_event_type type)
+{
+	struct kdhca_qp *qp;
+	u32 at = number;
+
+	qp = kdhca_qp_next(dev, &at);
+	if (!qp)
+		return -ENOENT;
+	if (type == IB_EVENT_QP_FATAL) {
+		mutex_lock(&qp->rx);
+		kdhca_qp_error(qp);
+		mutex_unlock(&qp->rx);
+		if (dev->set.iwarp)
+			kdhca_iw_break(qp);
+	}
+	kdhca_qp_event(qp, type);
+	kdhca_qp_put(qp);
+	return 0;
+}
+
+/* The CQ or the SRQ of a QP fails, and the QP with it. */
+static int order_queue(struct kdhca_dev *dev, u32 number, enum ib_event_type type)
+{
+	struct kdhca_qp *qp;
+	u32 at = number;
+	int ret = -ENOENT;
+
+	for (; ret && (qp = kdhca_qp_next(dev, &at)); at++) {
+		if (type != IB_EVENT_SRQ_ERR)
+			kdhca_cq_error(qp->rcq);
+		else if (qp->srq)
+			kdhca_srq_event(qp->srq, type);
+		if (type != IB_EVENT_SRQ_ERR || qp->srq) {
+			mutex_lock(&qp->rx);
+			kdhca_qp_error(qp);
+			mutex_unlock(&qp->rx);
+			kdhca_qp_event(qp, IB_EVENT_QP_FATAL);
+			ret = 0;
+		}
+		kdhca_qp_put(qp);
+	}
+	return ret;
+}
+
+static int order_all_fail(struct kdhca_dev *dev)
+{
+	struct kdhca_qp *qp;
+	u32 at = 0;
+
+	for (; (qp = kdhca_qp_next(dev, &at)); at++) {
+		mutex_lock(&qp->rx);
+		kdhca_qp_error(qp);
+		mutex_unlock(&qp->rx);
+		if (dev->set.iwarp)
+			kdhca_iw_break(qp);
+		kdhca_qp_put(qp);
+	}
+	kdhca_dev_event(dev, IB_EVENT_DEVICE_FATAL);
+	return 0;
+}
+
+static int order_port(struct kdhca_dev *dev, bool down)
+{
+	WRITE_ONCE(dev->down, down);
+	kdhca_dev_event(dev, down ? IB_EVENT_PORT_ERR : IB_EVENT_PORT_ACTIVE);
+	return 0;
+}
+
+static int order(struct kdhca_dev *dev, const char *what, u32 n)
+{
+	if (!strcmp(what, "port-down"))
+		return order_port(dev, true);
+	if (!strcmp(what, "port-up"))
+		return order_port(dev, false);
+	if (!strcmp(what, "gid-change")) {
+		kdhca_dev_event(dev, IB_EVENT_GID_CHANGE);
+		return 0;
+	}
+	if (!strcmp(what, "fatal"))
+		return order_all_fail(dev);
+	if (!strcmp(what, "qp-fatal"))
+		return order_qp(dev, n, IB_EVENT_QP_FATAL);
+	if (!strcmp(what, "comm-est"))
+		return order_qp(dev, n, IB_EVENT_COMM_EST);
+	if (!strcmp(what, "last-wqe"))
+		return order_qp(dev, n, IB_EVENT_QP_LAST_WQE_REACHED);
+	if (!strcmp(what, "cq-err"))
+		return order_queue(dev, n, IB_EVENT_CQ_ERR);
+	if (!strcmp(what, "srq-err"))
+		return order_queue(dev, n, IB_EVENT_SRQ_ERR);
+	if (!strcmp(what, "unplug")) {
+		if (!ib_device_try_get(&dev->ibdev))
+			return -ENODEV;
+		kdhca_dev_unplug(dev);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static ssize_t order_write(struct file *file, const char __user *user, size_t len, loff_t *pos)
+{
+	struct kdhca_dev *dev = file->private_data;
+	char what[16];
+	char *text;
+	u32 n = 0;
+	int ret;
+
+	if (len >= TEXT_MAX)
+		return -EINVAL;
+	text = memdup_user_nul(user, len);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	ret = sscanf(text, "%15s %u", what, &n) >= 1 ? order(dev, what, n) : -EINVAL;
+	kfree(text);
+	return ret ?: len;
+}
+
+static ssize_t settings_read(struct file *file, char __user *user, size_t len, loff_t *pos)
+{
+	struct kdhca_dev *dev = file->private_data;
+	char *text = kzalloc(TEXT_MAX, GFP_KERNEL);
+	ssize_t ret;
+
+	if (!text)
+		return -ENOMEM;
+	ret = simple_read_from_buffer(user, len, pos, text,
+				      kdhca_settings_name(text, TEXT_MAX, &dev->set));
+	kfree(text);
+	return ret;
+}
+
+static ssize_t settings_write(struct file *file, const char __user *user, size_t len, loff_t *pos)
+{
+	struct kdhca_dev *dev = file->private_data;
+	char *text;
+	int ret;
+
+	if (len >= TEXT_MAX)
+		return -EINVAL;
+	text = memdup_user_nul(user, len);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	ret = kdhca_settings_parse(&dev->set, text);
+	kfree(text);
+	return ret ?: len;
+}
+
+static const struct file_operations order_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = order_write,
+};
+
+static const struct file_operations settings_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.read = settings_read,
+	.write = settings_write,
+};
+
+/**
+ * kdhca_order_add - files of a device that is registered
+ * @dev: device
+ */
+void kdhca_order_add(struct kdhca_dev *dev)
+{
+	dev->dir = debugfs_create_dir(dev_name(&dev->ibdev.dev), top);
+	debugfs_create_file("do", 0200, dev->dir, dev, &order_fops);
+	debugfs_create_file("settings", 0600, dev->dir, dev, &settings_fops);
+}
+
+/**
+ * kdhca_order_remove - take them away
+ * @dev: device
+ */
+void kdhca_order_remove(struct kdhca_dev *dev)
+{
+	debugfs_remove_recursive(dev->dir);
+	dev->dir = NULL;
+}
+
+/** kdhca_order_init - their directory */
+void kdhca_order_init(void)
+{
+	top = debugfs_create_dir("kdhca", NULL);
+}
+
+/** kdhca_order_exit - take it away */
+void kdhca_order_exit(void)
+{
+	debugfs_remove_recursive(top);
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Posting: a request is copied to the queue, and the engine told. */
+#include "kdhca.h"
+
+static bool qp_may_send(const struct kdhca_qp *qp)
+{
+	switch (READ_ONCE(qp->state)) {
+	case IB_QPS_RTS:
+	case IB_QPS_ERR:
+		return true;
+	case IB_QPS_SQD:
+		return !qp->dev->set.iwarp;	/* there the connection is closing */
+	default:
+		return false;
+	}
+}
+
+static bool opcode_known(const struct kdhca_qp *qp, const struct ib_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IB_WR_SEND:
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_READ:
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+	case IB_WR_REG_MR:
+		return true;
+	case IB_WR_SEND_WITH_IMM:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		return !qp->dev->set.iwarp;
+	case IB_WR_RDMA_READ_WITH_INV:
+		return qp->dev->set.iwarp;
+	default:
+		return false;
+	}
+}
+
+static bool is_read(const struct ib_send_wr *wr)
+{
+	return wr->opcode == IB_WR_RDMA_READ || wr->opcode == IB_WR_RDMA_READ_WITH_INV;
+}
+
+/* Its bit in the setting "fence": of requests whose fence the device honours. */
+static u32 fence_bit(enum ib_wr_opcode opcode)
+{
+	switch (opcode) {
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		return 2;
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
+		return 4;
+	case IB_WR_LOCAL_INV:
+		return 8;
+	case IB_WR_REG_MR:
+		return 16;
+	default:
+		return 1;
+	}
+}
+
+static int copy_inline(struct kdhca_qp *qp, struct kdhca_wqe *wqe, const struct ib_send_wr *wr)
+{
+	u8 *to = wqe->inl;
+	int i;
+
+	if (wqe->length > qp->cap.max_inline_data || is_read(wr))
+		return -EINVAL;
+	for (i = 0; i < wr->num_sge; i++) {
+		memcpy(to, (void *)(unsigned long)wr->sg_list[i].addr, wr->sg_list[i].length);
+		to += wr->sg_list[i].length;
+	}
+	return 0;
+}
+
+static void copy_reg(struct kdhca_wqe *wqe, const struct ib_send_wr *wr)
+{
+	struct kdhca_mr *mr = to_mr(reg_wr(wr)->mr);
+
+	wqe->reg.mr = mr;
+	wqe->reg.key = reg_wr(wr)->key;
+	wqe->reg.access = reg_wr(wr)->access;
+	wqe->reg.iova = mr->ibmr.iova;
+	wqe->reg.mr_length = mr->ibmr.length;
+	wqe->reg.page_size = mr->ibmr.page_size;
+	wqe->reg.pages = mr->pages;
+}
+
+static void copy_ud(struct kdhca_wqe *wqe, const struct ib_send_wr *wr)
+{
+	const struct kdhca_ah *ah = to_ah(ud_wr(wr)->ah);
+
+	wqe->ud.dgid = ah->dgid;
+	wqe->ud.sgid = ah->sgid;
+	wqe->ud.v4 = ah->v4;
+	wqe->ud.qpn = ud_wr(wr)->remote_qpn;
+}
+
+/* One request. sq->lock held. */
+static int post_one(struct kdhca_qp *qp, const struct ib_send_wr *wr)
+{
+	struct kdhca_sq *sq = &qp->sq;
+	struct kdhca_wqe *wqe;
+	u64 length = 0;
+	int i;
+
+	kdhca_check_post(qp->dev, wr->sg_list, wr->num_sge);
+	if (!qp_may_send(qp) || !opcode_known(qp, wr) || wr->num_sge > sq->max_sge ||
+	    (is_read(wr) && wr->num_sge > qp->dev->set.max_sge_rd))
+		return -EINVAL;
+	if (sq->head - (u32)atomic_read(&sq->tail) >= sq->depth)
+		return -ENOMEM;
+	for (i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	if (length > BIT(31))
+		return -EINVAL;
+	wqe = kdhca_wqe(sq, sq->head);
+	wqe->wr_id = wr->wr_id;
+	wqe->opcode = wr->opcode;
+	wqe->flags = wr->send_flags;
+	if (qp->sig_all)
+		wqe->flags |= IB_SEND_SIGNALED;
+	if (wqe->flags & IB_SEND_FENCE && !(qp->dev->set.fence & fence_bit(wr->opcode))) {
+		kdhca_complain(qp->dev, KDHCA_FENCE, "post_send", wr->opcode);
+		wqe->flags &= ~IB_SEND_FENCE;
+	}
+	wqe->num_sge = wr->num_sge;
+	wqe->length = length;
+	wqe->state = KDHCA_POSTED;
+	wqe->status = IB_WC_SUCCESS;
+	wqe->ex = wr->ex.invalidate_rkey;
+	if (wr->send_flags & IB_SEND_INLINE) {
+		if (copy_inline(qp, wqe, wr))
+			return -EINVAL;
+	} else if (wr->num_sge) {
+		memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(*wr->sg_list));
+	}
+	if (qp->ibqp.qp_type == IB_QPT_GSI) {
+		copy_ud(wqe, wr);
+	} else if (wr->opcode == IB_WR_REG_MR) {
+		copy_reg(wqe, wr);
+	} else if (is_read(wr) || wr->opcode == IB_WR_RDMA_WRITE ||
+		   wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM) {
+		wqe->remote_addr = rdma_wr(wr)->remote_addr;
+		wqe->rkey = rdma_wr(wr)->rkey;
+	}
+	sq->head++;
+	return 0;
+}
+
+int kdhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		    const struct ib_send_wr **bad)
+{
+	struct kdhca_qp *qp = to_qp(ibqp);
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&qp->sq.lock, flags);
+	for (; wr; wr = wr->next) {
+		ret = post_one(qp, wr);
+		if (ret) {
+			*bad = wr;
+			break;
+		}
+	}
+	spin_unlock_irqrestore(&qp->sq.lock, flags);
+	kdhca_qp_kick(qp);
+	return ret;
+}
+
+int kdhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad)
+{
+	struct kdhca_qp *qp = to_qp(ibqp);
+	int ret;
+
+	if (qp->srq || READ_ONCE(qp->state) == IB_QPS_RESET) {
+		*bad = wr;
+		return -EINVAL;
+	}
+	ret = kdhca_rq_post(qp->dev, &qp->rq, wr, bad);
+	if (READ_ONCE(qp->state) == IB_QPS_ERR)
+		kdhca_qp_kick(qp);
+	return ret;
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What a device is like: a text of the form NAME=NUMBER,NAME=NUMBER,... A personality is such
+ * a text with a name; what is written behind its name changes it.
+ */
+#include <linux/slab.h>
+
+#include "kdhca.h"
+
+#define SETTING(field, usual)	{ #field, offsetof(struct kdhca_set, field), usual }
+
+/* README.md explains them in the same order. */
+static const struct {
+	const char *name;
+	size_t at;
+	u32 usual;
+} settings[] = {
+	SETTING(iwarp, 0),
+	SETTING(driver, RDMA_DRIVER_UNKNOWN),
+	SETTING(dma, 1),
+	SETTING(shift, 0),
+	SETTING(mask, 64),
+	SETTING(max_qp_wr, 16384),
+	SETTING(max_cqe, 65536),
+	SETTING(max_send_sge, 16),
+	SETTING(max_recv_sge, 16),
+	SETTING(max_sge_rd, 16),
+	SETTING(max_inline, 128),
+	SETTING(sq_units, 0),
+	SETTING(round, 0),
+	SETTING(max_pages, 512),
+	SETTING(max_block, 31),
+	SETTING(dma_lkey, 1),
+	SETTING(max_srq_wr, 16384),
+	SETTING(max_srq_sge, 16),
+	SETTING(rd_in, 128),
+	SETTING(rd_out, 128),
+	SETTING(negotiate, 1),
+	SETTING(fence, 31),
+	SETTING(reads_late, 1),
+	SETTING(self, 1),
+	SETTING(loop, 1),
+	SETTING(grh, 1),
+	SETTING(comm_est, 1),
+	SETTING(cq_ctx, KDHCA_SOFTIRQ),
+	SETTING(event_ctx, KDHCA_THREAD),
+	SETTING(missed, 1),
+	SETTING(purge, 1),
+	SETTING(modify_ms, 0),
+	SETTING(create_ms, 0),
+	SETTING(destroy_ms, 0),
+	SETTING(dereg_ms, 0),
+	SETTING(modify_fail, 0),
+	SETTING(create_fail, 0),
+	SETTING(dereg_fail, 0),
+	SETTING(alloc_fail, 0),
+	SETTING(mad_loss, 0),
+	SETTING(complain, ~0U & ~BIT(KDHCA_IOVA)),
+	SETTING(noio, 0),
+	SETTING(grace, 500),
+};
+
+/*
+ * Each stands for what a driver of 7.2 says of its devices and does in software; what
+ * firmware does beyond that is not known here.
+ */
+static const struct {
+	const char *name;
+	const char *text;
+} profiles[] = {
+	{ "plain", "" },
+	{ "plain-iw", "iwarp=1,rd_in=32,rd_out=32" },
+};
+
+static u32 *setting_at(struct kdhca_set *set, int i)
+{
+	return (void *)set + settings[i].at;
+}
+
+static int setting_find(const char *name)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(settings); i++) {
+		if (!strcmp(settings[i].name, name))
+			return i;
+	}
+	return -EINVAL;
+}
+
+/**
+ * kdhca_settings_parse - change settings
+ * @set: settings
+ * @text: NAME=NUMBER, separated by commas, blanks or newlines
+ *
+ * Return: 0, or -EINVAL and a word in the log.
+ */
+int kdhca_settings_parse(struct kdhca_set *set, const char *text)
+{
+	char *copy = kstrdup(text, GFP_KERNEL), *rest = copy, *word, *value;
+	int i, ret = copy ? 0 : -ENOMEM;
+
+	while (!ret && (word = strsep(&rest, ", \n"))) {
+		if (!*word)
+			continue;
+		value = strchr(word, '=');
+		if (value)
+			*value++ = 0;
+		i = setting_find(word);
+		ret = i < 0 || !value ? -EINVAL : kstrtou32(value, 0, setting_at(set, i));
+		if (ret)
+			pr_err("no setting or no number: %s\n", word);
+	}
+	kfree(copy);
+	return ret;
+}
+
+/**
+ * kdhca_settings_profile - the settings of a personality
+ * @set: where they go
+ * @name: its name, which +NAME=NUMBER... may follow
+ *
+ * Return: 0, or -EINVAL and a word in the log.
+ */
+int kdhca_settings_profile(struct kdhca_set *set, const char *name)
+{
+	const char *more = strchrnul(name, '+');
+	int i, ret;
+
+	for (i = 0; i < ARRAY_SIZE(settings); i++)
+		*setting_at(set, i) = settings[i].usual;
+	for (i = 0; i < ARRAY_SIZE(profiles); i++) {
+		if (strlen(profiles[i].name) != more - name ||
+		    strncmp(profiles[i].name, name, more - name))
+			continue;
+		ret = kdhca_settings_parse(set, profiles[i].text);
+		return ret || !*more ? ret : kdhca_settings_parse(set, more + 1);
+	}
+	pr_err("no personality %s\n", name);
+	return -EINVAL;
+}
+
+/**
+ * kdhca_settings_name - say what a device is like
+ * @buf: where the text goes
+ * @size: of it
+ * @set: settings
+ *
+ * Return: length of the text.
+ */
+int kdhca_settings_name(char *buf, size_t size, const struct kdhca_set *set)
+{
+	int i, n = 0;
+
+	for (i = 0; i < ARRAY_SIZE(settings); i++)
+		n += scnprintf(buf + n, size - n, "%s=%u\n", settings[i].name,
+			       *setting_at((struct kdhca_set *)set, i));
+	return n;
+}
