@@ -317,11 +317,13 @@ static void cm_work_connect(struct work_struct *work)
 static void cm_work_established(struct work_struct *work)
 {
 	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half, est_work);
+	unsigned int noio = memalloc_noio_save();
 
 	mutex_lock(&half->lock);
 	if (half->cm_id && half->passive && half->phase == KDAPL_HALF_CONNECTING)
 		rdma_notify(half->cm_id, IB_EVENT_COMM_EST);	/* ESTABLISHED follows */
 	mutex_unlock(&half->lock);
+	memalloc_noio_restore(noio);
 }
 
 static void cm_work_retry(struct work_struct *work);

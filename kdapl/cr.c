@@ -4,6 +4,7 @@
  */
 #include <linux/export.h>
 #include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "kdapl.h"
@@ -149,6 +150,7 @@ static DEFINE_SPINLOCK(cr_refusals_lock);
 
 static void cr_refuse_all(struct work_struct *work)
 {
+	unsigned int noio = memalloc_noio_save();	/* others' ends are behind it (D-32) */
 	struct cr_refusal *one, *next;
 	LIST_HEAD(mine);
 
@@ -160,6 +162,7 @@ static void cr_refuse_all(struct work_struct *work)
 		cr_refuse(one->dev, one->id, one->pdata, one->len, one->reason);
 		kfree(one);
 	}
+	memalloc_noio_restore(noio);
 }
 
 static DECLARE_DELAYED_WORK(cr_refuse_work, cr_refuse_all);
@@ -422,6 +425,7 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
 	struct kdat_pdata_limits limits;
 	DAT_RETURN ret = DAT_SUCCESS;
+	unsigned int noio;
 	bool mine;
 
 	if (!cr)
@@ -443,8 +447,10 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 		goto out;
 	}
 	trace_kdapl_cr_rejected(cr_handle, cr->ep ? cr->ep->obj.handle : DAT_HANDLE_NULL);
+	noio = memalloc_noio_save();	/* the EP of an RSP waits for the next one (D-32) */
 	cr_answer_no(cr, private_data, private_data_size, IB_CM_REJ_CONSUMER_DEFINED);
 	cr_leave_ep(cr);
+	memalloc_noio_restore(noio);
 	kdapl_obj_put(&cr->obj);	/* the handle's */
 out:
 	kdapl_obj_put(&cr->obj);
@@ -526,6 +532,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	struct kdapl_evd *evd = NULL;
 	struct kdapl_sp *psp = NULL;
 	bool retired = false;
+	unsigned int noio;
 	DAT_RETURN ret;
 
 	if (!cr)
@@ -539,6 +546,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(cr->obj.ia->dev))
 		goto out;
+	noio = memalloc_noio_save();	/* as if the request had just arrived (D-32) */
 	mutex_lock(&cr->mutex);
 	ret = cr_hand_over(cr, psp, &next, &retired);
 	mutex_unlock(&cr->mutex);
@@ -549,6 +557,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 			kdapl_cr_refuse(next);
 		kdapl_obj_put(&next->obj);
 	}
+	memalloc_noio_restore(noio);
 	kdapl_dev_exit(cr->obj.ia->dev);
 out:
 	kdapl_obj_put(evd ? &evd->obj : NULL);

@@ -7,11 +7,13 @@
  * being unloaded may not process it any more). First the device is marked
  * gone, which makes every call answer DAT_INTERNAL_ERROR, and calls under way
  * are waited for. What may still be on its way (the reaper, the end of a half, a
- * CM handler, a free call) and removal keep out of each other's way by the lock
- * of the object concerned; whoever comes second finds the verbs part gone. The
- * consumers' objects stay as shells until they free them.
+ * CM handler) and removal keep out of each other's way by the lock of the object
+ * concerned; whoever comes second finds the verbs part gone. What a free call has
+ * begun to destroy, removal waits for, and the other way round (struct kdapl_claim).
+ * The consumers' objects stay as shells until they free them.
  */
 #include <linux/nsproxy.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "kdapl.h"
@@ -53,6 +55,73 @@ void kdapl_device_put(struct kdapl_device *dev)
 {
 	if (refcount_dec_and_test(&dev->ref))
 		kfree_rcu(dev, rcu);
+}
+
+/**
+ * kdapl_claim_made - the verbs part of an object is there
+ * @dev: its device, entered
+ * @claim: its claim
+ * @list: where it belongs
+ *
+ * Context: may sleep.
+ */
+void kdapl_claim_made(struct kdapl_device *dev, struct kdapl_claim *claim, struct list_head *list)
+{
+	mutex_lock(&dev->lock);
+	claim->state = KDAPL_CLAIM_LISTED;
+	list_add_tail(&claim->node, list);
+	mutex_unlock(&dev->lock);
+}
+
+/* Off the list, to be destroyed. dev->lock held. */
+static void claim_take(struct kdapl_device *dev, struct kdapl_claim *claim)
+{
+	list_del(&claim->node);
+	claim->state = KDAPL_CLAIM_TAKEN;
+	dev->claimed++;
+}
+
+/**
+ * kdapl_claim - destroy the verbs part of an object?
+ * @dev: its device
+ * @claim: its claim
+ *
+ * If somebody else is just doing so, the call waits.
+ *
+ * Context: may sleep, without dev->lock.
+ * Return: whether the caller has to do it, and call kdapl_claim_done() then; false if
+ * nothing is left to be destroyed.
+ */
+bool kdapl_claim(struct kdapl_device *dev, struct kdapl_claim *claim)
+{
+	bool mine;
+
+	mutex_lock(&dev->lock);
+	mine = claim->state == KDAPL_CLAIM_LISTED;
+	if (mine)
+		claim_take(dev, claim);
+	mutex_unlock(&dev->lock);
+	/* pairs with the release in kdapl_claim_done() */
+	if (!mine)
+		wait_event(dev->idle, smp_load_acquire(&claim->state) == KDAPL_CLAIM_NONE);
+	return mine;
+}
+
+/**
+ * kdapl_claim_done - it is destroyed
+ * @dev: its device, referenced by the caller
+ * @claim: its claim; who waits for this may free it at once
+ *
+ * Context: may sleep, without dev->lock.
+ */
+void kdapl_claim_done(struct kdapl_device *dev, struct kdapl_claim *claim)
+{
+	mutex_lock(&dev->lock);
+	dev->claimed--;
+	/* pairs with the acquire in kdapl_claim() */
+	smp_store_release(&claim->state, KDAPL_CLAIM_NONE);
+	wake_up(&dev->idle);
+	mutex_unlock(&dev->lock);
 }
 
 /**
@@ -287,6 +356,7 @@ struct device_event {
 static void device_work_event(struct work_struct *work)
 {
 	struct device_event *ev = container_of(work, struct device_event, work);
+	unsigned int noio = memalloc_noio_save();	/* others' ends are behind it (D-32) */
 
 	if (ev->event.event == IB_EVENT_DEVICE_FATAL)
 		device_fatal(ev->dev);
@@ -294,6 +364,7 @@ static void device_work_event(struct work_struct *work)
 		device_port_error(ev->dev, ev->event.element.port_num);
 	kdapl_dev_exit(ev->dev);
 	kfree(ev);
+	memalloc_noio_restore(noio);
 }
 
 /*
@@ -420,24 +491,35 @@ found:
 	return obj;
 }
 
-static void device_remove_ids(struct kdapl_device *dev)
+/* The same of any IA. */
+static struct kdapl_obj *device_next_id(struct kdapl_device *dev)
 {
-	struct kdapl_obj *obj;
+	struct kdapl_obj *obj = NULL;
 	struct kdapl_ia *ia;
 
 	mutex_lock(&dev->lock);
 	list_for_each_entry(ia, &dev->ias, dev_node) {
-		while ((obj = ia_next_id(ia))) {
-			if (obj->type == DAT_HANDLE_TYPE_CR)
-				kdapl_cr_destroy_verbs(container_of(obj, struct kdapl_cr, obj));
-			else if (obj->type == DAT_HANDLE_TYPE_EP)
-				kdapl_ep_removed(container_of(obj, struct kdapl_ep, obj));
-			else
-				kdapl_sp_destroy_verbs(container_of(obj, struct kdapl_sp, obj));
-			kdapl_obj_put(obj);
-		}
+		obj = ia_next_id(ia);
+		if (obj)
+			break;
 	}
 	mutex_unlock(&dev->lock);
+	return obj;
+}
+
+static void device_remove_ids(struct kdapl_device *dev)
+{
+	struct kdapl_obj *obj;
+
+	while ((obj = device_next_id(dev))) {
+		if (obj->type == DAT_HANDLE_TYPE_CR)
+			kdapl_cr_destroy_verbs(container_of(obj, struct kdapl_cr, obj));
+		else if (obj->type == DAT_HANDLE_TYPE_EP)
+			kdapl_ep_removed(container_of(obj, struct kdapl_ep, obj));
+		else
+			kdapl_sp_destroy_verbs(container_of(obj, struct kdapl_sp, obj));
+		kdapl_obj_put(obj);
+	}
 }
 
 static void device_remove_halves(struct kdapl_device *dev)
@@ -471,17 +553,61 @@ static void device_await_ids(struct kdapl_device *dev)
 	wait_event(dev->idle, !atomic_read(&dev->ids));
 }
 
-static void device_remove_mrs(struct kdapl_device *dev)
+/* One object of a kind, to be destroyed, or NULL. */
+static struct kdapl_claim *device_claim_first(struct kdapl_device *dev, struct list_head *list)
 {
-	struct kdapl_mr *mr, *next;
-	struct kdapl_ia *ia;
+	struct kdapl_claim *claim;
 
 	mutex_lock(&dev->lock);
-	list_for_each_entry_safe(mr, next, &dev->mrs, dev_node)
-		kdapl_mr_destroy_verbs(mr);
+	claim = list_first_entry_or_null(list, struct kdapl_claim, node);
+	if (claim)
+		claim_take(dev, claim);
+	mutex_unlock(&dev->lock);
+	return claim;
+}
+
+/* What free calls had begun to destroy before: other kinds depend on it. */
+static void device_await_claims(struct kdapl_device *dev)
+{
+	wait_event(dev->idle, !READ_ONCE(dev->claimed));
+}
+
+static void device_remove_mrs(struct kdapl_device *dev)
+{
+	struct kdapl_claim *claim;
+	struct kdapl_ia *ia;
+
+	while ((claim = device_claim_first(dev, &dev->mrs))) {
+		kdapl_mr_destroy_verbs(container_of(claim, struct kdapl_mr, claim));
+		kdapl_claim_done(dev, claim);
+	}
+	device_await_claims(dev);
+	mutex_lock(&dev->lock);
+	/* takes no MR in hand: nobody enters, and all are gone */
 	list_for_each_entry(ia, &dev->ias, dev_node)
 		kdapl_mrs_resolve(ia);
 	mutex_unlock(&dev->lock);
+}
+
+/* SRQs, CQs and PDs, whose users are gone. */
+static void device_remove_queues(struct kdapl_device *dev)
+{
+	struct kdapl_claim *claim;
+
+	while ((claim = device_claim_first(dev, &dev->pools))) {
+		kdapl_pool_destroy_verbs(container_of(claim, struct kdapl_pool, claim));
+		kdapl_claim_done(dev, claim);
+	}
+	while ((claim = device_claim_first(dev, &dev->cqs))) {
+		kdapl_cq_destroy_verbs(container_of(claim, struct kdapl_cq, claim));
+		kdapl_claim_done(dev, claim);
+	}
+	device_await_claims(dev);
+	while ((claim = device_claim_first(dev, &dev->pds))) {
+		kdapl_pd_destroy_verbs(container_of(claim, struct kdapl_pd, claim));
+		kdapl_claim_done(dev, claim);
+	}
+	device_await_claims(dev);
 }
 
 /**
@@ -494,9 +620,6 @@ static void device_remove_mrs(struct kdapl_device *dev)
 void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 {
 	struct kdapl_device *dev = client_data;
-	struct kdapl_cq *cq, *next_cq;
-	struct kdapl_pd *pd, *next_pd;
-	struct kdapl_pool *pool, *next_pool;
 
 	mutex_lock(&kdapl_devices_lock);
 	list_del(&dev->node);
@@ -511,13 +634,8 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 	device_remove_halves(dev);
 	device_await_ids(dev);
 	device_remove_mrs(dev);
+	device_remove_queues(dev);
 	mutex_lock(&dev->lock);
-	list_for_each_entry_safe(pool, next_pool, &dev->pools, dev_node)
-		kdapl_pool_destroy_verbs(pool);
-	list_for_each_entry_safe(cq, next_cq, &dev->cqs, dev_node)
-		kdapl_cq_destroy_verbs(cq);
-	list_for_each_entry_safe(pd, next_pd, &dev->pds, dev_node)
-		kdapl_pd_destroy_verbs(pd);
 	device_catastrophe(dev);
 	mutex_unlock(&dev->lock);
 	if (!list_empty(&dev->ias))

@@ -390,6 +390,7 @@ static DAT_RETURN ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 	struct ep_named named = {};
 	struct kdapl_ep *ep;
 	DAT_IA_ATTR *limits;
+	unsigned int noio;
 	DAT_EP_ATTR attr;
 	DAT_RETURN ret;
 
@@ -425,7 +426,10 @@ static DAT_RETURN ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(ia->dev))
 		goto out;
+	/* some reconnect with another EP, and resets take the mutexes of the EVDs (D-32) */
+	noio = memalloc_noio_save();
 	ret = ep_make(ia, &named, &attr, attr_arg, &ep);
+	memalloc_noio_restore(noio);
 	if (ret == DAT_SUCCESS) {
 		*ep_handle = ep->obj.handle;
 		kdapl_obj_put(&ep->obj);
@@ -822,6 +826,7 @@ static void ep_destroy(struct kdapl_ep *ep)
 static void ep_free_work(struct work_struct *work)
 {
 	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, free_work);
+	unsigned int noio = memalloc_noio_save();	/* D-32 */
 
 	ep_begin_destroy(ep);
 	ep_unlink(ep);
@@ -830,6 +835,7 @@ static void ep_free_work(struct work_struct *work)
 		ep_reap_half(ep->last);
 	}
 	ep_finish_destroy(ep);
+	memalloc_noio_restore(noio);
 }
 
 static bool ep_inside_upcall(struct kdapl_ep *ep)
@@ -850,9 +856,12 @@ static bool ep_inside_upcall(struct kdapl_ep *ep)
 static void ep_dispose(struct kdapl_ep *ep)
 {
 	struct kdapl_half *half;
+	unsigned int noio;
 
 	if (!ep_inside_upcall(ep)) {
+		noio = memalloc_noio_save();	/* some reconnect with another EP (D-32) */
 		ep_destroy(ep);
+		memalloc_noio_restore(noio);
 		return;
 	}
 	rcu_read_lock();
@@ -1384,6 +1393,7 @@ DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mas
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_IA_ATTR *limits;
+	unsigned int noio;
 	DAT_RETURN ret;
 
 	if (!ep)
@@ -1399,12 +1409,14 @@ DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mas
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(ep->obj.ia->dev))
 		goto out;
+	noio = memalloc_noio_save();	/* resets take the mutexes of the EVDs (D-32) */
 	mutex_lock(&ep->mutex);
 	if (ep->obj.live)
 		ret = ep_modify_checked(ep, limits, ep_param_mask, ep_param);
 	else
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	mutex_unlock(&ep->mutex);
+	memalloc_noio_restore(noio);
 	kdapl_dev_exit(ep->obj.ia->dev);
 out:
 	kfree(limits);

@@ -20,6 +20,7 @@
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "kdapl.h"
@@ -729,6 +730,7 @@ static void half_destroy_dead_id(struct kdapl_half *half)
 static void half_work_end(struct work_struct *work)
 {
 	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half, end_work);
+	unsigned int noio = memalloc_noio_save();	/* part of every reconnect (D-32) */
 	bool finished = false;
 
 	mutex_lock(&half->lock);
@@ -750,6 +752,7 @@ static void half_work_end(struct work_struct *work)
 	}
 	/* the CM may take its time over this; the reaper waits for us, nobody else */
 	half_destroy_dead_id(half);
+	memalloc_noio_restore(noio);
 }
 
 /**
@@ -967,6 +970,7 @@ static void half_release_verbs(struct kdapl_half *half)
 static void half_work_reap(struct work_struct *work)
 {
 	struct kdapl_half *half = container_of(work, struct kdapl_half, reap_work);
+	unsigned int noio = memalloc_noio_save();	/* dat_ep_reset() waits for it (D-32) */
 	struct kdapl_device *dev = half->dev;
 
 	/*
@@ -989,6 +993,7 @@ static void half_work_reap(struct work_struct *work)
 	complete_all(&half->gone);
 	synchronize_rcu();
 	kdapl_half_put(half);
+	memalloc_noio_restore(noio);
 }
 
 /**

@@ -11,6 +11,7 @@
  */
 #include <linux/export.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "kdapl.h"
@@ -72,17 +73,15 @@ static struct kdapl_cq *kdapl_cq_create(struct kdapl_evd *evd, int size)
 	}
 	cq->size = size;
 	refcount_inc(&dev->ref);
-	mutex_lock(&dev->lock);
-	list_add_tail(&cq->dev_node, &dev->cqs);
-	mutex_unlock(&dev->lock);
+	kdapl_claim_made(dev, &cq->claim, &dev->cqs);
 	return cq;
 }
 
 /**
- * kdapl_cq_destroy_verbs - free the ib_cq, if removal has not done it already
- * @cq: nobody polls it any more
+ * kdapl_cq_destroy_verbs - free the ib_cq
+ * @cq: claimed; nobody polls it any more
  *
- * Context: may sleep; dev->lock held.
+ * Context: may sleep.
  */
 void kdapl_cq_destroy_verbs(struct kdapl_cq *cq)
 {
@@ -96,11 +95,7 @@ void kdapl_cq_destroy_verbs(struct kdapl_cq *cq)
 		kdapl_obj_put(&evd->obj);
 	}
 	cq->ibcq = NULL;
-	if (ibcq) {
-		ib_destroy_cq(ibcq);
-		list_del(&cq->dev_node);
-		wake_up(&cq->dev->idle);
-	}
+	ib_destroy_cq(ibcq);
 }
 
 /**
@@ -115,9 +110,10 @@ void kdapl_cq_put(struct kdapl_cq *cq)
 
 	if (!refcount_dec_and_test(&cq->ref))
 		return;
-	mutex_lock(&dev->lock);
-	kdapl_cq_destroy_verbs(cq);
-	mutex_unlock(&dev->lock);
+	if (kdapl_claim(dev, &cq->claim)) {
+		kdapl_cq_destroy_verbs(cq);
+		kdapl_claim_done(dev, &cq->claim);
+	}
 	kfree(cq);
 	kdapl_device_put(dev);
 }
@@ -560,6 +556,7 @@ DAT_RETURN kdapl_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 {
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct kdapl_evd *evd;
+	unsigned int noio;
 	DAT_RETURN ret;
 	int err;
 
@@ -604,6 +601,7 @@ DAT_RETURN kdapl_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 		goto out;
 	}
+	noio = memalloc_noio_save();	/* some make all anew to connect again (D-32) */
 	evd = kdapl_evd_create(ia, evd_min_qlen, upcall_policy, upcall, evd_flags, attr, &ret);
 	if (evd) {
 		ret = DAT_SUCCESS;
@@ -618,6 +616,7 @@ DAT_RETURN kdapl_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			kdapl_obj_put(&evd->obj);
 		}
 	}
+	memalloc_noio_restore(noio);
 	kdapl_dev_exit(ia->dev);
 out:
 	kdapl_obj_put(&ia->obj);
@@ -755,6 +754,7 @@ static DAT_RETURN evd_set_qlen(struct kdapl_evd *evd, int qlen)
 DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 {
 	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
+	unsigned int noio;
 	DAT_RETURN ret;
 
 	if (!evd)
@@ -762,6 +762,7 @@ DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 	if (evd_min_qlen <= 0 || evd_min_qlen > evd->obj.ia->dev->attrs.max_cqe) {
 		ret = kdapl_arg_err(2);
 	} else {
+		noio = memalloc_noio_save();	/* dat_ep_reset() takes the mutex (D-32) */
 		mutex_lock(&evd->mutex);
 		if (evd->closing)
 			ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
@@ -770,6 +771,7 @@ DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 		else
 			ret = evd_set_qlen(evd, evd_min_qlen);
 		mutex_unlock(&evd->mutex);
+		memalloc_noio_restore(noio);
 	}
 	kdapl_obj_put(&evd->obj);
 	return ret;
@@ -923,14 +925,18 @@ EXPORT_SYMBOL(dat_evd_dequeue);
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle)
 {
 	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
+	unsigned int noio;
 	DAT_RETURN ret;
 	int err;
 
 	if (!evd)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	err = kdapl_evd_inside_upcall(evd) ? -EBUSY : kdapl_obj_retire(&evd->obj);
-	if (!err)
+	if (!err) {
+		noio = memalloc_noio_save();	/* some make all anew to connect again (D-32) */
 		kdapl_evd_destroy(evd);
+		memalloc_noio_restore(noio);
+	}
 	ret = kdapl_retire_ret(err, DAT_INVALID_STATE_EVD_IN_USE, DAT_INVALID_HANDLE1);
 	kdapl_obj_put(&evd->obj);
 	return ret;

@@ -19,6 +19,7 @@
 #include <linux/cpumask.h>
 #include <linux/export.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "kdapl.h"
@@ -524,6 +525,7 @@ DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY up
 {
 	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
 	DAT_RETURN ret = DAT_SUCCESS;
+	unsigned int noio;
 	bool on = false;
 
 	if (!evd)
@@ -548,6 +550,7 @@ DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY up
 	}
 	if (ret != DAT_SUCCESS)
 		goto out;
+	noio = memalloc_noio_save();	/* dat_ep_reset() takes the mutex (D-32) */
 	mutex_lock(&evd->mutex);
 	if (on && !(upcall ? upcall : &evd->upcall)->upcall_func)
 		ret = kdapl_arg_err(3);
@@ -558,6 +561,7 @@ DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY up
 	else
 		evd_change(evd, on ? upcall_policy : DAT_UPCALL_DISABLE, upcall, flag);
 	mutex_unlock(&evd->mutex);
+	memalloc_noio_restore(noio);
 	if (upcall_policy == DAT_UPCALL_TEARDOWN && ret == DAT_SUCCESS)
 		evd_wait_all(evd);
 out:

@@ -15,7 +15,8 @@
  *   srq->mutex         replacing the pool of an SRQ
  *   ia->mutex          making the null EVD
  *   evd->mutex         attaching rings, length and policy of one EVD
- *   dev->lock          what there is of a device; held over destroying it
+ *   dev->lock          lists of what there is of a device; no verb is called inside,
+ *                      since all consumers of the device need it (D-91)
  *   sp, cr->mutex, pd->lock
  *                      one object's verbs part against removal of the device;
  *                      that of a CR nobody knows also inside the id's handler
@@ -234,6 +235,25 @@ void kdapl_obj_gone(struct kdapl_obj *obj);
 /* ------------------------------------------------------------------ */
 /* device.c: one per ib_device, and the way back when it goes           */
 
+enum kdapl_claim_state {
+	KDAPL_CLAIM_NONE,	/* not made yet, or gone */
+	KDAPL_CLAIM_LISTED,	/* there */
+	KDAPL_CLAIM_TAKEN,	/* somebody is destroying it */
+};
+
+/**
+ * struct kdapl_claim - the verbs part of an object, which is destroyed once
+ * @node: in the device's list of its kind, while nobody is destroying it; dev->lock
+ * @state: enum kdapl_claim_state; written under dev->lock
+ *
+ * Its last user and the removal of the device both want to destroy it. Whoever takes it
+ * off the list does, without the lock, and the other one waits (D-91).
+ */
+struct kdapl_claim {
+	struct list_head node;
+	u8 state;
+};
+
 /**
  * struct kdapl_device - an ib_device as long as anybody remembers it
  * @ibdev: valid inside kdapl_dev_enter() only
@@ -255,9 +275,11 @@ void kdapl_obj_gone(struct kdapl_obj *obj);
  * @halves: transport halves, the reaper's included
  * @pools: SRQs
  * @mrs: MRs
+ * @claimed: how many of @pds, @cqs, @pools and @mrs are being destroyed; they are on no
+ *	list
  * @ids: cm_ids of service points and of requests, until they are destroyed or belong
  *	to a half
- * @idle: woken when @halves becomes empty, or @ids 0
+ * @idle: woken when @halves becomes empty, @ids or @claimed 0, or a claim is given up
  * @rcu: posting calls look at the flags
  */
 struct kdapl_device {
@@ -284,6 +306,7 @@ struct kdapl_device {
 	struct list_head halves;
 	struct list_head pools;
 	struct list_head mrs;
+	unsigned int claimed;
 	atomic_t ids;
 	wait_queue_head_t idle;
 	struct rcu_head rcu;
@@ -322,6 +345,9 @@ void kdapl_device_put(struct kdapl_device *dev);
 void kdapl_device_id_made(struct kdapl_device *dev);
 void kdapl_device_id_gone(struct kdapl_device *dev);
 void kdapl_device_opened(struct kdapl_device *dev);
+void kdapl_claim_made(struct kdapl_device *dev, struct kdapl_claim *claim, struct list_head *list);
+bool kdapl_claim(struct kdapl_device *dev, struct kdapl_claim *claim);
+void kdapl_claim_done(struct kdapl_device *dev, struct kdapl_claim *claim);
 bool kdapl_dev_enter(struct kdapl_device *dev);
 void kdapl_dev_exit(struct kdapl_device *dev);
 
@@ -494,7 +520,7 @@ struct kdapl_pd {
 	u32 port;
 	struct ib_pd *pd;
 	struct ib_mr *fence;
-	struct list_head dev_node;
+	struct kdapl_claim claim;
 	refcount_t ref;
 	struct mutex lock;		/* pd, reg */
 	struct kdapl_reg *reg;
@@ -536,7 +562,7 @@ struct kdapl_span {
  * @owner: that LMR or RMR
  * @pd: PD it lives on; holds a reference
  * @ibmr: NULL once the device took it back, and for the reserved LMR
- * @dev_node: in dev->mrs
+ * @claim: in dev->mrs
  * @mem: what is to be unmapped with it, or NULL
  * @doubt_node: in ia->doubts: a registration of it was flushed, which may mean anything
  * @pages: blocks it maps at most
@@ -560,7 +586,7 @@ struct kdapl_mr {
 	struct kdapl_obj *owner;
 	struct kdapl_pd *pd;
 	struct ib_mr *ibmr;
-	struct list_head dev_node;
+	struct kdapl_claim claim;
 	struct kdapl_mem *mem;
 	struct list_head doubt_node;
 	u32 pages;
@@ -1386,7 +1412,7 @@ struct kdapl_cq {
 	refcount_t ref;
 	struct kdapl_evd __rcu *evd;
 	struct list_head evd_node;
-	struct list_head dev_node;
+	struct kdapl_claim claim;
 	int size;
 	int used;
 };
@@ -1628,7 +1654,7 @@ struct kdapl_buf {
 struct kdapl_pool {
 	struct kdapl_device *dev;
 	struct kdapl_pd *pd;
-	struct list_head dev_node;
+	struct kdapl_claim claim;
 	refcount_t ref;
 	u32 entries;
 	wait_queue_head_t detached;

@@ -18,6 +18,7 @@
  * port of a pair goes down), the next call builds a new one, once.
  */
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "kdapl.h"
@@ -214,15 +215,11 @@ static bool reg_same_host(const struct sockaddr_storage *a, const struct sockadd
 	       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
 }
 
-static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+static int reg_request(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kdapl_reg *reg = id->context;
 	struct rdma_conn_param param = {};
 
-	if (event->event == RDMA_CM_EVENT_ESTABLISHED)
-		reg_side_up(reg);
-	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return 0;
 	if (event->param.conn.private_data_len < REG_NONCE ||
 	    memcmp(event->param.conn.private_data, reg->nonce, REG_NONCE) ||
 	    !reg_same_host(&id->route.addr.dst_addr, &reg->addr) ||
@@ -233,6 +230,22 @@ static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *even
 		return -ECONNABORTED;
 	reg->id[1] = id;
 	return 0;
+}
+
+/* Connections of others wait behind these handlers, storage among them (D-32). */
+static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	unsigned int noio;
+	int ret;
+
+	if (event->event == RDMA_CM_EVENT_ESTABLISHED)
+		reg_side_up(id->context);
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	noio = memalloc_noio_save();
+	ret = reg_request(id, event);
+	memalloc_noio_restore(noio);
+	return ret;
 }
 
 /* Let whoever waits go on and find out. */
@@ -246,11 +259,14 @@ static void reg_failed(struct kdapl_reg *reg)
 static int reg_active_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kdapl_reg *reg = id->context;
+	unsigned int noio;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		noio = memalloc_noio_save();
 		if (rdma_resolve_route(id, 2000))
 			reg_failed(reg);
+		memalloc_noio_restore(noio);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		complete(&reg->routed);

@@ -8,6 +8,7 @@
  * a peer nothing, whatever the PD.
  */
 #include <linux/export.h>
+#include <linux/sched/mm.h>
 
 #include "kdapl.h"
 
@@ -73,6 +74,7 @@ void kdapl_lmr_reserved_destroy(struct kdapl_ia *ia)
 
 static int reserved_get(struct kdapl_ia *ia, DAT_LMR_HANDLE *handle)
 {
+	unsigned int noio = memalloc_noio_save();	/* dat_ep_create() takes the mutex (D-32) */
 	bool closing;
 	int err = 0;
 
@@ -87,6 +89,7 @@ static int reserved_get(struct kdapl_ia *ia, DAT_LMR_HANDLE *handle)
 	if (!err)
 		*handle = ia->reserved->obj.handle;
 	mutex_unlock(&ia->mutex);
+	memalloc_noio_restore(noio);
 	return err;
 }
 

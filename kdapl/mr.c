@@ -70,7 +70,6 @@ void kdapl_mr_init(struct kdapl_mr *mr, struct kdapl_obj *owner, struct kdapl_pd
 	mr->pd = pd;
 	if (pd)
 		refcount_inc(&pd->ref);
-	INIT_LIST_HEAD(&mr->dev_node);
 	INIT_LIST_HEAD(&mr->doubt_node);
 	spin_lock_init(&mr->lock);
 	seqcount_spinlock_init(&mr->seq, &mr->lock);
@@ -126,9 +125,7 @@ int kdapl_mr_create(struct kdapl_mr *mr, u32 pages)
 		return ret;
 	}
 	mr->ibmr = ibmr;
-	mutex_lock(&dev->lock);
-	list_add_tail(&mr->dev_node, &dev->mrs);
-	mutex_unlock(&dev->lock);
+	kdapl_claim_made(dev, &mr->claim, &dev->mrs);
 	return 0;
 }
 
@@ -225,26 +222,27 @@ void kdapl_mrs_resolve(struct kdapl_ia *ia)
 	mutex_unlock(&ia->doubt_mutex);
 }
 
+/* An RMR may be giving back its LMR at the same time. */
+static void mr_unmap(struct kdapl_mr *mr)
+{
+	spin_lock_irq(&mr->lock);
+	if (mr->mem)
+		kdapl_mem_unmap(mr->mem, mr->owner->ia->dev->ibdev);
+	spin_unlock_irq(&mr->lock);
+}
+
 /**
- * kdapl_mr_destroy_verbs - free MR and mapping, if still there
- * @mr: MR
+ * kdapl_mr_destroy_verbs - free MR and mapping
+ * @mr: MR, claimed
  *
- * Context: may sleep; dev->lock held.
+ * Context: may sleep.
  */
 void kdapl_mr_destroy_verbs(struct kdapl_mr *mr)
 {
-	struct kdapl_device *dev = mr->owner->ia->dev;
-
-	lockdep_assert_held(&dev->lock);
-	if (mr->ibmr)
+	if (mr->ibmr)	/* there is none if it could not be replaced */
 		ib_dereg_mr(mr->ibmr);
 	mr->ibmr = NULL;
-	/* an RMR may be giving back its LMR */
-	spin_lock_irq(&mr->lock);
-	if (mr->mem)
-		kdapl_mem_unmap(mr->mem, dev->ibdev);
-	spin_unlock_irq(&mr->lock);
-	list_del_init(&mr->dev_node);
+	mr_unmap(mr);
 }
 
 /**
@@ -274,10 +272,12 @@ void kdapl_mr_destroy(struct kdapl_mr *mr)
 		kdapl_dev_exit(dev);
 	}
 	kdapl_keys_remove(&ia->keys, mr);
-	/* removal of the device waits while it finds us at this */
-	mutex_lock(&dev->lock);
-	kdapl_mr_destroy_verbs(mr);
-	mutex_unlock(&dev->lock);
+	if (kdapl_claim(dev, &mr->claim)) {
+		kdapl_mr_destroy_verbs(mr);
+		kdapl_claim_done(dev, &mr->claim);
+	} else {
+		mr_unmap(mr);	/* mapped, and then there was no MR to be had */
+	}
 	if (mr->pd)
 		kdapl_pd_put(mr->pd);
 }

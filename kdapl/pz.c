@@ -39,9 +39,7 @@ static struct kdapl_pd *kdapl_pd_create(struct kdapl_ia *ia)
 	refcount_set(&pd->ref, 1);
 	mutex_init(&pd->lock);
 	refcount_inc(&dev->ref);
-	mutex_lock(&dev->lock);
-	list_add_tail(&pd->dev_node, &dev->pds);
-	mutex_unlock(&dev->lock);
+	kdapl_claim_made(dev, &pd->claim, &dev->pds);
 	return pd;
 
 err_pd:
@@ -52,23 +50,19 @@ err_free:
 }
 
 /**
- * kdapl_pd_destroy_verbs - free PD and what is its own, if still there
- * @pd: nothing else lives on it any more
+ * kdapl_pd_destroy_verbs - free PD and what is its own
+ * @pd: claimed; nothing else lives on it any more
  *
- * Context: may sleep; dev->lock held.
+ * Context: may sleep.
  */
 void kdapl_pd_destroy_verbs(struct kdapl_pd *pd)
 {
 	mutex_lock(&pd->lock);
-	if (pd->pd) {
-		kdapl_reg_destroy(pd);
-		if (pd->fence)
-			ib_dereg_mr(pd->fence);
-		ib_dealloc_pd(pd->pd);
-		pd->pd = NULL;
-		list_del(&pd->dev_node);
-		wake_up(&pd->dev->idle);
-	}
+	kdapl_reg_destroy(pd);
+	if (pd->fence)
+		ib_dereg_mr(pd->fence);
+	ib_dealloc_pd(pd->pd);
+	pd->pd = NULL;
 	mutex_unlock(&pd->lock);
 }
 
@@ -84,9 +78,10 @@ void kdapl_pd_put(struct kdapl_pd *pd)
 
 	if (!refcount_dec_and_test(&pd->ref))
 		return;
-	mutex_lock(&dev->lock);
-	kdapl_pd_destroy_verbs(pd);
-	mutex_unlock(&dev->lock);
+	if (kdapl_claim(dev, &pd->claim)) {
+		kdapl_pd_destroy_verbs(pd);
+		kdapl_claim_done(dev, &pd->claim);
+	}
 	kfree(pd);
 	kdapl_device_put(dev);
 }

@@ -56,6 +56,7 @@ static void sp_work_used(struct work_struct *work)
 {
 	struct kdapl_sp *sp = container_of(work, struct kdapl_sp, used_work);
 	struct kdapl_device *dev = sp->obj.ia->dev;
+	unsigned int noio = memalloc_noio_save();	/* reconnects under writeback (D-32) */
 	struct kdapl_evd *evd = sp->evd;
 	struct kdapl_cr *cr = sp->cr;
 
@@ -69,6 +70,7 @@ static void sp_work_used(struct work_struct *work)
 	kdapl_obj_put(&evd->obj);
 	kdapl_obj_put(&sp->obj);
 	kdapl_dev_exit(dev);	/* removal waits for it, so dev is there */
+	memalloc_noio_restore(noio);
 }
 
 /* The one request of an RSP; false: refuse it. */
@@ -128,16 +130,13 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 	struct kdapl_device *dev = sp->obj.ia->dev;
 	bool mine = true, reported = false;
 	struct kdapl_cr *cr;
-	unsigned int noio;
 
 	/* removal takes its id from every request it finds, and waits for the others */
 	if (!kdapl_dev_enter(dev))
 		goto refuse;
 	if (kdapl_evd_full(sp->evd))	/* an RSP goes on waiting then */
 		goto exit;
-	noio = memalloc_noio_save();	/* reconnects under writeback (D-32) */
 	cr = kdapl_cr_create(sp, id, param);
-	memalloc_noio_restore(noio);
 	if (!IS_ERR(cr)) {
 		if (sp->obj.type == DAT_HANDLE_TYPE_RSP)
 			reported = sp_use_up(sp, cr);
@@ -163,9 +162,15 @@ refuse:
  */
 static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
+	unsigned int noio;
+	bool taken;
+
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
-	return kdapl_sp_request(id->context, id, &event->param.conn) ? 0 : -ECONNREFUSED;
+	noio = memalloc_noio_save();	/* reconnects under writeback (D-32) */
+	taken = kdapl_sp_request(id->context, id, &event->param.conn);
+	memalloc_noio_restore(noio);
+	return taken ? 0 : -ECONNREFUSED;
 }
 
 static void sp_release(struct kdapl_obj *obj)

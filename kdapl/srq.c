@@ -312,10 +312,10 @@ static void pool_event(struct ib_event *event, void *context)
 }
 
 /**
- * kdapl_pool_destroy_verbs - free the ib_srq, if removal has not done it already
- * @pool: no QP uses it
+ * kdapl_pool_destroy_verbs - free the ib_srq
+ * @pool: claimed; no QP uses it
  *
- * Context: may sleep; dev->lock held.
+ * Context: may sleep.
  */
 void kdapl_pool_destroy_verbs(struct kdapl_pool *pool)
 {
@@ -325,11 +325,7 @@ void kdapl_pool_destroy_verbs(struct kdapl_pool *pool)
 	ibsrq = pool->ibsrq;
 	pool->ibsrq = NULL;
 	spin_unlock_irq(&pool->lock);
-	if (ibsrq) {
-		ib_destroy_srq(ibsrq);
-		list_del(&pool->dev_node);
-		wake_up(&pool->dev->idle);
-	}
+	ib_destroy_srq(ibsrq);
 }
 
 /**
@@ -345,9 +341,10 @@ void kdapl_pool_put(struct kdapl_pool *pool)
 	if (!pool || !refcount_dec_and_test(&pool->ref))
 		return;
 	dev = pool->dev;
-	mutex_lock(&dev->lock);
-	kdapl_pool_destroy_verbs(pool);
-	mutex_unlock(&dev->lock);
+	if (kdapl_claim(dev, &pool->claim)) {
+		kdapl_pool_destroy_verbs(pool);
+		kdapl_claim_done(dev, &pool->claim);
+	}
 	kdapl_pd_put(pool->pd);
 	synchronize_rcu();	/* posting calls may still look at it */
 	kvfree(pool->scratch);
@@ -403,9 +400,7 @@ static struct kdapl_pool *pool_create(struct kdapl_srq *srq, u32 limit)
 	pool->ibsrq = ibsrq;
 	refcount_inc(&pool->pd->ref);
 	refcount_inc(&dev->ref);
-	mutex_lock(&dev->lock);
-	list_add_tail(&pool->dev_node, &dev->pools);
-	mutex_unlock(&dev->lock);
+	kdapl_claim_made(dev, &pool->claim, &dev->pools);
 	return pool;
 }
 

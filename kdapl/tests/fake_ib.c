@@ -11,6 +11,7 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -56,6 +57,7 @@ struct fake_ib {
 	bool hold_flush;
 	bool hold_irq;
 	bool instant;
+	bool frugal;
 	struct fake_ib_hook hooks[FAKE_IB_MOMENTS];
 	enum fake_ib_last_wqe last_wqe;
 	enum fake_ib_taken taken;
@@ -250,6 +252,24 @@ static void fake_moment(struct fake_ib *fdev, enum fake_ib_moment moment)
 		fn(hook->arg);
 }
 
+/*
+ * A verb that may sleep and allocate, as drivers do even where something is destroyed: may
+ * the caller do so? What work items do is part of reconnecting, so there no I/O may be
+ * waited for; elsewhere a test says when.
+ */
+static void fake_allocates(struct fake_ib *fdev, const char *what)
+{
+	unsigned long flags;
+
+	might_sleep();
+	if ((current->flags & PF_MEMALLOC_NOIO) ||
+	    !(READ_ONCE(fdev->frugal) || (current->flags & PF_WQ_WORKER)))
+		return;
+	spin_lock_irqsave(&fdev->lock, flags);
+	fake_violation(fdev, what);
+	spin_unlock_irqrestore(&fdev->lock, flags);
+}
+
 /* Device and port */
 
 static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -332,8 +352,10 @@ static int fake_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pk
 static int fake_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct fake_ib *fdev = to_fdev(ibpd->device);
-	int err = fake_verb(fdev, FAKE_IB_ALLOC_PD, ibpd);
+	int err;
 
+	fake_allocates(fdev, "alloc_pd without noio");
+	err = fake_verb(fdev, FAKE_IB_ALLOC_PD, ibpd);
 	if (!err)
 		fake_live(fdev, &fdev->live.pds, 1);
 	return err;
@@ -343,6 +365,8 @@ static int fake_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct fake_ib *fdev = to_fdev(ibpd->device);
 
+	fake_allocates(fdev, "dealloc_pd without noio");
+	fake_moment(fdev, FAKE_IB_DESTROY_PD);
 	fake_verb(fdev, FAKE_IB_DESTROY, ibpd);
 	fake_live(fdev, &fdev->live.pds, -1);
 	return 0;
@@ -407,9 +431,11 @@ static struct ib_mr *fake_get_dma_mr(struct ib_pd *ibpd, int access)
 static struct ib_mr *fake_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_pages)
 {
 	struct fake_ib *fdev = to_fdev(ibpd->device);
-	int err = fake_verb(fdev, FAKE_IB_ALLOC_MR, ibpd);
 	struct fake_mr *mr;
+	int err;
 
+	fake_allocates(fdev, "alloc_mr without noio");
+	err = fake_verb(fdev, FAKE_IB_ALLOC_MR, ibpd);
 	if (err)
 		return ERR_PTR(err);
 	if (type != IB_MR_TYPE_MEM_REG)
@@ -484,6 +510,8 @@ static int fake_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct fake_ib *fdev = mr->fdev;
 	unsigned long flags;
 
+	fake_allocates(fdev, "dereg_mr without noio");
+	fake_moment(fdev, FAKE_IB_DESTROY_MR);
 	spin_lock_irqsave(&fdev->lock, flags);
 	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibmr, 0);
 	if (mr->busy)
@@ -569,9 +597,11 @@ static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 {
 	struct fake_ib *fdev = to_fdev(ibcq->device);
 	struct fake_cq *cq = to_fcq(ibcq);
-	int err = fake_verb(fdev, FAKE_IB_CREATE_CQ, ibcq);
 	unsigned long flags;
+	int err;
 
+	fake_allocates(fdev, "create_cq without noio");
+	err = fake_verb(fdev, FAKE_IB_CREATE_CQ, ibcq);
 	if (err)
 		return err;
 	if (!attr->cqe || attr->cqe > fdev->caps.max_cqe ||
@@ -595,6 +625,8 @@ static int fake_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct fake_ib *fdev = to_fdev(ibcq->device);
 	unsigned long flags;
 
+	fake_allocates(fdev, "destroy_cq without noio");
+	fake_moment(fdev, FAKE_IB_DESTROY_CQ);
 	spin_lock_irqsave(&fdev->lock, flags);
 	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibcq, 0);
 	list_del(&to_fcq(ibcq)->node);
@@ -1075,8 +1107,10 @@ static int fake_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	struct fake_qp *qp = to_fqp(ibqp);
 	const struct ib_qp_cap *cap = &attr->cap;
 	unsigned long flags;
-	int err = fake_verb(fdev, FAKE_IB_CREATE_QP, ibqp);
+	int err;
 
+	fake_allocates(fdev, "create_qp without noio");
+	err = fake_verb(fdev, FAKE_IB_CREATE_QP, ibqp);
 	if (err)
 		return err;
 	if (READ_ONCE(fdev->live.qps) >= fdev->caps.max_qp)
@@ -1117,6 +1151,8 @@ static int fake_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	unsigned long flags;
 	unsigned int seq;
 
+	fake_allocates(fdev, "destroy_qp without noio");
+	fake_moment(fdev, FAKE_IB_DESTROY_QP);
 	/* some devices flush late, into a CQ that outlives the QP */
 	if (qp->srq)
 		fake_srq_flush(qp, READ_ONCE(fdev->taken) != FAKE_IB_TAKEN_AT_DESTROY);
@@ -1146,6 +1182,7 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	unsigned long flags;
 	int err;
 
+	fake_allocates(fdev, "modify_qp without noio");
 	spin_lock_irqsave(&fdev->lock, flags);
 	err = fake_verb_locked(fdev, FAKE_IB_MODIFY_QP, ibqp, attr->qp_state);
 	if (!err && (mask & IB_QP_STATE)) {
@@ -1178,8 +1215,10 @@ static int fake_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	struct fake_ib *fdev = to_fdev(ibsrq->device);
 	struct fake_srq *srq = to_fsrq(ibsrq);
 	unsigned long flags;
-	int err = fake_verb(fdev, FAKE_IB_CREATE_SRQ, ibsrq);
+	int err;
 
+	fake_allocates(fdev, "create_srq without noio");
+	err = fake_verb(fdev, FAKE_IB_CREATE_SRQ, ibsrq);
 	if (err)
 		return err;
 	if (attr->srq_type != IB_SRQT_BASIC || !attr->attr.max_wr ||
@@ -1204,6 +1243,8 @@ static int fake_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	struct fake_ib *fdev = srq->fdev;
 	unsigned long flags;
 
+	fake_allocates(fdev, "destroy_srq without noio");
+	fake_moment(fdev, FAKE_IB_DESTROY_SRQ);
 	spin_lock_irqsave(&fdev->lock, flags);
 	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibsrq, 0);
 	list_del(&srq->node);
@@ -1824,6 +1865,16 @@ void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int n
 	spin_lock_irqsave(&fdev->lock, flags);
 	fdev->hooks[moment] = (struct fake_ib_hook) { .nth = nth, .fn = fn, .arg = arg };
 	spin_unlock_irqrestore(&fdev->lock, flags);
+}
+
+/**
+ * fake_ib_frugal - nobody may wait for I/O
+ * @fdev: the device
+ * @on: verbs that may allocate want memalloc_noio_save() whoever calls them
+ */
+void fake_ib_frugal(struct fake_ib *fdev, bool on)
+{
+	WRITE_ONCE(fdev->frugal, on);
 }
 
 /**

@@ -19,7 +19,9 @@
  * fake_ib_violations(), which every test checks to be zero at its end. So is
  * misuse of a region: mapping or registration of one that is valid or has
  * requests under way, a key used twice running, invalidation of a key that is not
- * the live one, a mapping larger than all before it where nobody may sleep.
+ * the live one, a mapping larger than all before it where nobody may sleep. So is a
+ * verb that may allocate, called from a work item without memalloc_noio_save(): storage
+ * may wait for what work items do.
  */
 #ifndef KDAPL_FAKE_IB_H
 #define KDAPL_FAKE_IB_H
@@ -61,6 +63,12 @@ enum fake_ib_verb {
  * @FAKE_IB_BEFORE_ARM: a CQ is about to be armed
  * @FAKE_IB_AFTER_ARM: it has just been, its poller does not know yet
  * @FAKE_IB_QUERY_PORT: somebody asks for the attributes of the port, and may sleep
+ * @FAKE_IB_DESTROY_PD: this and those that follow: such an object is about to be destroyed
+ *	by somebody who may sleep
+ * @FAKE_IB_DESTROY_MR: a region
+ * @FAKE_IB_DESTROY_CQ: a completion queue
+ * @FAKE_IB_DESTROY_QP: a queue pair
+ * @FAKE_IB_DESTROY_SRQ: a shared receive queue
  * @FAKE_IB_MOMENTS: number of moments
  */
 enum fake_ib_moment {
@@ -68,6 +76,11 @@ enum fake_ib_moment {
 	FAKE_IB_BEFORE_ARM,
 	FAKE_IB_AFTER_ARM,
 	FAKE_IB_QUERY_PORT,
+	FAKE_IB_DESTROY_PD,
+	FAKE_IB_DESTROY_MR,
+	FAKE_IB_DESTROY_CQ,
+	FAKE_IB_DESTROY_QP,
+	FAKE_IB_DESTROY_SRQ,
 	FAKE_IB_MOMENTS,
 };
 
@@ -273,6 +286,7 @@ void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int n
 int fake_ib_newest_vector(struct fake_ib *fdev);
 
 void fake_ib_instant(struct fake_ib *fdev, bool on);
+void fake_ib_frugal(struct fake_ib *fdev, bool on);
 void fake_ib_last_wqe(struct fake_ib *fdev, enum fake_ib_last_wqe when);
 void fake_ib_taken(struct fake_ib *fdev, enum fake_ib_taken what);
 int fake_ib_trace_start(struct fake_ib *fdev);
