@@ -848,6 +848,32 @@ void kdapl_half_nudge(struct kdapl_half *half)
 		queue_delayed_work(kdapl_wq, &half->nudge_work, NUDGE_TIME);
 }
 
+/**
+ * kdapl_half_qp_attr - replace what the CM would have the QP do
+ * @half: the half, its read depths agreed with the peer
+ * @mask: what is going to be modified
+ * @attr: as rdma_init_qp_attr() has filled it
+ *
+ * Read depths: until rdma_accept() the CM knows only what the peer has asked for, which may be
+ * more than the device has, or more than we are going to grant. Retries: the peer may ask for
+ * none, or for retries without end.
+ */
+void kdapl_half_qp_attr(const struct kdapl_half *half, int mask, struct ib_qp_attr *attr)
+{
+	const struct kdat_conn_attr *conn = &half->conn;
+
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		attr->max_dest_rd_atomic = half->read_in;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		attr->max_rd_atomic = half->read_depth;
+	if (mask & IB_QP_RETRY_CNT)
+		attr->retry_cnt = conn->retry_count == KDAT_CONN_DEFAULT ? KDAPL_RETRY_COUNT :
+									   conn->retry_count;
+	if (mask & IB_QP_RNR_RETRY)
+		attr->rnr_retry = conn->rnr_retry_count == KDAT_CONN_DEFAULT ?
+				  KDAPL_RNR_RETRY_COUNT : conn->rnr_retry_count;
+}
+
 /* One step of the CM's, for IB and RoCE. */
 static int half_modify(struct kdapl_half *half, struct rdma_cm_id *id, enum ib_qp_state state)
 {
@@ -861,13 +887,7 @@ static int half_modify(struct kdapl_half *half, struct rdma_cm_id *id, enum ib_q
 		/* the CM has an opinion on access flags; keep ours, see half_qp_init() */
 		attr.qp_access_flags = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
 				       IB_ACCESS_REMOTE_READ;
-	/* not what the peer would have us do: it may say never, or for ever */
-	if (mask & IB_QP_RETRY_CNT)
-		attr.retry_cnt = half->conn.retry_count == KDAT_CONN_DEFAULT ?
-				 KDAPL_RETRY_COUNT : half->conn.retry_count;
-	if (mask & IB_QP_RNR_RETRY)
-		attr.rnr_retry = half->conn.rnr_retry_count == KDAT_CONN_DEFAULT ?
-				 KDAPL_RNR_RETRY_COUNT : half->conn.rnr_retry_count;
+	kdapl_half_qp_attr(half, mask, &attr);
 	return ib_modify_qp(half->qp, &attr, mask);
 }
 

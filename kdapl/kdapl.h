@@ -1223,6 +1223,7 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half);
 void kdapl_half_drop(struct kdapl_half *half, bool all_events);
 void kdapl_half_reap(struct kdapl_half *half);
 void kdapl_half_remove(struct kdapl_half *half);
+void kdapl_half_qp_attr(const struct kdapl_half *half, int mask, struct ib_qp_attr *attr);
 int kdapl_half_to_rts(struct kdapl_half *half, struct rdma_cm_id *id);
 void kdapl_half_established(struct kdapl_half *half);
 void kdapl_half_nudge(struct kdapl_half *half);

@@ -654,6 +654,29 @@ static void pa_peer_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
 }
 
+/*
+ * What the CM would have the queue pair do is what the peer has asked for: it gets what has been
+ * agreed, and our own retries.
+ */
+static void pa_qp_attr(struct kunit *test, const struct kdapl_half *half)
+{
+	static const struct ib_qp_attr asked = {
+		.max_dest_rd_atomic = 255, .max_rd_atomic = 129, .retry_cnt = 7, .rnr_retry = 7,
+	};
+	struct ib_qp_attr attr = asked;
+
+	kdapl_half_qp_attr(half, IB_QP_MAX_DEST_RD_ATOMIC, &attr);
+	KUNIT_EXPECT_EQ(test, (int)attr.max_dest_rd_atomic, (int)half->read_in);
+	KUNIT_EXPECT_EQ(test, (int)attr.max_rd_atomic, 129);
+	KUNIT_EXPECT_EQ(test, (int)attr.retry_cnt, 7);
+	attr = asked;
+	kdapl_half_qp_attr(half, IB_QP_MAX_QP_RD_ATOMIC | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY, &attr);
+	KUNIT_EXPECT_EQ(test, (int)attr.max_dest_rd_atomic, 255);
+	KUNIT_EXPECT_EQ(test, (int)attr.max_rd_atomic, (int)half->read_depth);
+	KUNIT_EXPECT_EQ(test, (int)attr.retry_cnt, KDAPL_RETRY_COUNT);
+	KUNIT_EXPECT_EQ(test, (int)attr.rnr_retry, KDAPL_RNR_RETRY_COUNT);
+}
+
 /* Reads in both directions: what this EP would like, within what the peer does. */
 static void pa_depth_test(struct kunit *test)
 {
@@ -679,6 +702,7 @@ static void pa_depth_test(struct kunit *test)
 					min(out, KD_PEER_READS_IN));
 			KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_depth,
 					min(out, KD_PEER_READS_IN));
+			pa_qp_attr(test, kd_half(env));
 			/* what the consumer has asked for is not changed (EP-CREATE-10) */
 			pa_query(env, env->ep, &param);
 			KUNIT_EXPECT_EQ(test, (int)param.ep_attr.max_rdma_read_in, in);

@@ -1,0 +1,787 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * kdreads - a queue pair of the verbs and an Endpoint that read from each other.
+ *
+ * The queue pair belongs to a plain user of the RDMA CM, in the network namespace of
+ * whoever loads the module; the Endpoint to kDAPL. In each round either of them connects
+ * to the other. What both ask for is chosen at random: read depths (beyond what the device
+ * has, too), retries, private data. The connection must be made, the depths that are agreed
+ * must be those that both sides can keep, and then both read from each other as fast as they
+ * may. The rounds are run by loading the module, which fails if one of them does.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/inet.h>
+#include <linux/module.h>
+#include <linux/nsproxy.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/wait.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_cm.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+#include <dat2/kdat.h>
+#include <dat2/kdat_ext.h>
+
+#include "../calls.h"
+
+#define LONG		(60 * HZ)
+#define RESOLVE_MS	10000
+#define READS		64		/* each side has under way at once */
+#define PIECE		4096		/* bytes of each */
+#define SIZE		(READS * PIECE)
+#define IB_PDATA	56		/* of a request, beside the header of the RDMA CM */
+#define IW_PDATA	128
+#define HELLO		16		/* bytes of the message that each side sends first */
+
+static char *ia, *address, *peer;
+static ushort port = 4720;
+static uint rounds = 40;
+static ulong seed;
+static bool lossy;
+
+module_param(ia, charp, 0444);
+MODULE_PARM_DESC(ia, "interface adapter of the Endpoint, e.g. rxe0-1 (required)");
+module_param(address, charp, 0444);
+MODULE_PARM_DESC(address, "its IP address (required)");
+module_param(peer, charp, 0444);
+MODULE_PARM_DESC(peer, "IP address of the queue pair (required)");
+module_param(port, ushort, 0444);
+MODULE_PARM_DESC(port, "where both listen, the queue pair on the next one (default 4720)");
+module_param(rounds, uint, 0444);
+MODULE_PARM_DESC(rounds, "connections (default 40)");
+module_param(seed, ulong, 0444);
+MODULE_PARM_DESC(seed, "of what is done at random (default: a new one, see the log)");
+module_param(lossy, bool, 0444);
+MODULE_PARM_DESC(lossy, "packets get lost: all retries there are (default N)");
+
+#define fail(fmt, ...)	({ pr_err("FAIL round %u: " fmt "\n", round, ##__VA_ARGS__); -EIO; })
+
+static uint round;
+static struct rnd_state rnd_state;
+static DECLARE_WAIT_QUEUE_HEAD(changed);
+
+/* What is asked for in a round. */
+static struct {
+	bool raw_connects;
+	u8 raw_in, raw_out, ep_in, ep_out;
+	u8 retry, rnr_retry;			/* of the queue pair */
+	struct kdat_conn_attr conn;		/* of the Endpoint */
+	u8 ask[IW_PDATA], reply[IW_PDATA];
+	int ask_len, reply_len;
+	bool raw_leaves;
+} plan;
+
+/* The side that is a queue pair. */
+static struct {
+	struct net *net;
+	struct sockaddr_storage addr, to;
+	struct rdma_cm_id *listener, *id;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	u8 *mem;		/* what the other one reads, then where to read */
+	u64 dma;
+	bool routed, asked, up, down, failed;
+	int status;
+	u8 in, out;		/* what has been agreed, as it sees it */
+	u8 req_in, req_out;	/* as the other one has asked */
+	u8 pdata[256];
+	int pdata_len;
+	int sent, received, read, bad;
+	enum ib_wc_status error;
+} raw;
+
+/* The side that is an Endpoint. */
+static struct {
+	DAT_IA_HANDLE ia;
+	DAT_EVD_HANDLE async, dto, conn, cr;
+	DAT_PZ_HANDLE pz;
+	DAT_PSP_HANDLE psp;
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_CONTEXT lctx;
+	DAT_RMR_CONTEXT rctx;
+	DAT_EP_HANDLE ep;
+	DAT_CR_HANDLE request;
+	u8 *mem;
+	bool iwarp;
+	int max_in, max_out, max_pdata, max_reply;
+	DAT_EVENT_NUMBER outcome, end;
+	u8 pdata[256];
+	int pdata_len;
+	int sent, received, read, bad;
+	DAT_DTO_COMPLETION_STATUS error;
+} ours;
+
+enum { COOKIE_SEND, COOKIE_RECV, COOKIE_READ };
+
+static u32 rnd(u32 below)
+{
+	return prandom_u32_state(&rnd_state) % below;
+}
+
+static u8 pattern(bool of_raw, u32 i)
+{
+	return (of_raw ? 0x55 : 0xaa) ^ (i * 7) ^ (i >> 8) ^ round;
+}
+
+#define until(cond, what)						\
+	(wait_event_timeout(changed, cond, LONG) ? 0 : fail("%s: it does not come", what))
+
+/* ---- the queue pair ---- */
+
+static void raw_done(struct ib_cq *cq, struct ib_wc *wc);
+static struct ib_cqe raw_send_cqe = { .done = raw_done }, raw_recv_cqe = { .done = raw_done },
+		     raw_read_cqe = { .done = raw_done };
+
+static void raw_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	if (wc->status) {
+		if (!raw.bad++)
+			raw.error = wc->status;
+	} else if (wc->wr_cqe == &raw_send_cqe) {
+		raw.sent++;
+	} else if (wc->wr_cqe == &raw_recv_cqe) {
+		raw.received++;
+	} else {
+		raw.read++;
+	}
+	wake_up_all(&changed);
+}
+
+static void raw_pdata(const struct rdma_conn_param *conn)
+{
+	raw.pdata_len = min_t(int, conn->private_data_len, sizeof(raw.pdata));
+	if (raw.pdata_len)
+		memcpy(raw.pdata, conn->private_data, raw.pdata_len);
+}
+
+static int raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	const struct rdma_conn_param *conn = &event->param.conn;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (rdma_resolve_route(id, RESOLVE_MS))
+			WRITE_ONCE(raw.failed, true);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		WRITE_ONCE(raw.routed, true);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (plan.raw_connects) {
+			raw_pdata(conn);
+			raw.in = conn->responder_resources;
+			raw.out = conn->initiator_depth;
+		}
+		WRITE_ONCE(raw.up, true);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		WRITE_ONCE(raw.down, true);
+		break;
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		break;
+	default:
+		raw.status = event->status;
+		pr_info("%s, %d\n", rdma_event_msg(event->event), event->status);
+		WRITE_ONCE(raw.failed, true);
+		break;
+	}
+	wake_up_all(&changed);
+	return 0;
+}
+
+static int raw_listens(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	const struct rdma_conn_param *conn = &event->param.conn;
+
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	raw_pdata(conn);
+	raw.req_in = conn->responder_resources;
+	raw.req_out = conn->initiator_depth;
+	id->event_handler = raw_handler;
+	raw.id = id;
+	WRITE_ONCE(raw.asked, true);
+	wake_up_all(&changed);
+	return 0;
+}
+
+/* Queue pair and memory, once the device is known; one Receive is posted. */
+static int raw_open(void)
+{
+	struct ib_qp_init_attr attr = {
+		.cap = {
+			.max_send_wr = READS + 1, .max_recv_wr = 1,
+			.max_send_sge = 1, .max_recv_sge = 1,
+		},
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.qp_type = IB_QPT_RC,
+	};
+	struct ib_recv_wr recv = { .wr_cqe = &raw_recv_cqe, .num_sge = 1 };
+	struct ib_device *dev = raw.id->device;
+	struct ib_sge sge;
+	int err;
+
+	raw.pd = ib_alloc_pd(dev, IB_PD_UNSAFE_GLOBAL_RKEY);
+	if (IS_ERR(raw.pd))
+		return fail("no PD: %pe", raw.pd);
+	raw.cq = ib_alloc_cq(dev, NULL, READS + 2, 0, IB_POLL_WORKQUEUE);
+	if (IS_ERR(raw.cq))
+		return fail("no CQ: %pe", raw.cq);
+	attr.send_cq = raw.cq;
+	attr.recv_cq = raw.cq;
+	err = rdma_create_qp(raw.id, raw.pd, &attr);
+	if (err)
+		return fail("no queue pair: %pe", ERR_PTR(err));
+	raw.qp = raw.id->qp;
+	raw.dma = ib_dma_map_single(dev, raw.mem, 2 * SIZE, DMA_BIDIRECTIONAL);
+	if (ib_dma_mapping_error(dev, raw.dma)) {
+		raw.dma = 0;
+		return fail("its memory cannot be mapped");
+	}
+	sge = (struct ib_sge){ raw.dma + SIZE, HELLO, raw.pd->local_dma_lkey };
+	recv.sg_list = &sge;
+	return ib_post_recv(raw.qp, &recv, NULL) ? fail("no Receive") : 0;
+}
+
+static void raw_close(void)
+{
+	struct ib_device *dev = raw.id ? raw.id->device : NULL;
+
+	if (raw.qp)
+		rdma_destroy_qp(raw.id);
+	if (!IS_ERR_OR_NULL(raw.cq))
+		ib_free_cq(raw.cq);
+	if (raw.dma)
+		ib_dma_unmap_single(dev, raw.dma, 2 * SIZE, DMA_BIDIRECTIONAL);
+	if (!IS_ERR_OR_NULL(raw.pd))
+		ib_dealloc_pd(raw.pd);
+	if (raw.id)
+		rdma_destroy_id(raw.id);
+	raw.qp = NULL;
+	raw.cq = NULL;
+	raw.dma = 0;
+	raw.pd = NULL;
+	raw.id = NULL;
+}
+
+static void raw_param(struct rdma_conn_param *param, const u8 *pdata, int len)
+{
+	*param = (struct rdma_conn_param){
+		.private_data = pdata,
+		.private_data_len = len,
+		.responder_resources = plan.raw_in,
+		.initiator_depth = plan.raw_out,
+		.retry_count = plan.retry,
+		.rnr_retry_count = plan.rnr_retry,
+		.flow_control = 1,
+	};
+}
+
+static int raw_connect(void)
+{
+	struct sockaddr_storage to = raw.to;
+	struct rdma_conn_param param;
+	struct rdma_cm_id *id;
+	int err;
+
+	((struct sockaddr_in *)&to)->sin_port = htons(port);
+	id = rdma_create_id(raw.net, raw_handler, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return fail("no id: %pe", id);
+	raw.id = id;
+	err = rdma_resolve_addr(id, (struct sockaddr *)&raw.addr, (struct sockaddr *)&to,
+				RESOLVE_MS);
+	if (err)
+		return fail("resolve: %pe", ERR_PTR(err));
+	err = until(READ_ONCE(raw.routed) || READ_ONCE(raw.failed), "the route") ?: raw_open();
+	if (err)
+		return err;
+	raw_param(&param, plan.ask, plan.ask_len);
+	err = rdma_connect(id, &param);
+	return err ? fail("rdma_connect: %pe", ERR_PTR(err)) : 0;
+}
+
+/* It does what a decent peer does: no more than it has been asked for, or than there is. */
+static int raw_accept(void)
+{
+	struct rdma_conn_param param;
+	int err = until(READ_ONCE(raw.asked), "the request") ?: raw_open();
+
+	if (err)
+		return err;
+	raw_param(&param, plan.reply, plan.reply_len);
+	if (!ours.iwarp) {
+		param.responder_resources = min3(plan.raw_in, raw.req_in, (u8)ours.max_in);
+		param.initiator_depth = min3(plan.raw_out, raw.req_out, (u8)ours.max_out);
+	}
+	raw.in = param.responder_resources;
+	raw.out = param.initiator_depth;
+	rdma_lock_handler(raw.id);
+	err = rdma_accept(raw.id, &param);
+	rdma_unlock_handler(raw.id);
+	return err ? fail("rdma_accept: %pe", ERR_PTR(err)) : 0;
+}
+
+static int raw_post(bool read, int n)
+{
+	struct ib_sge sge = { raw.dma, HELLO, raw.pd->local_dma_lkey };
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = read ? &raw_read_cqe : &raw_send_cqe,
+			.opcode = read ? IB_WR_RDMA_READ : IB_WR_SEND,
+			.send_flags = IB_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+		},
+		.remote_addr = (uintptr_t)ours.mem + n * PIECE,
+		.rkey = ours.rctx,
+	};
+	int err;
+
+	if (read) {
+		sge.addr = raw.dma + SIZE + n * PIECE;
+		sge.length = PIECE;
+	}
+	err = ib_post_send(raw.qp, &wr.wr, NULL);
+	return err ? fail("ib_post_send: %pe", ERR_PTR(err)) : 0;
+}
+
+/* ---- the Endpoint ---- */
+
+static void dto_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
+
+	if (dto->status != DAT_DTO_SUCCESS) {
+		if (!ours.bad++)
+			ours.error = dto->status;
+	} else if (dto->user_cookie.as_64 == COOKIE_SEND) {
+		ours.sent++;
+	} else if (dto->user_cookie.as_64 == COOKIE_RECV) {
+		ours.received++;
+	} else {
+		ours.read++;
+	}
+	wake_up_all(&changed);
+}
+
+static void conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	const DAT_CONNECTION_EVENT_DATA *data = &event->event_data.connect_event_data;
+
+	switch (event->event_number) {
+	case DAT_CONNECTION_EVENT_DISCONNECTED:
+	case DAT_CONNECTION_EVENT_BROKEN:
+		WRITE_ONCE(ours.end, event->event_number);
+		break;
+	default:
+		if (!plan.raw_connects) {
+			ours.pdata_len = min_t(int, data->private_data_size, sizeof(ours.pdata));
+			if (ours.pdata_len)
+				memcpy(ours.pdata, data->private_data, ours.pdata_len);
+		}
+		WRITE_ONCE(ours.outcome, event->event_number);
+	}
+	wake_up_all(&changed);
+}
+
+static void cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	WRITE_ONCE(ours.request, event->event_data.cr_arrival_event_data.cr_handle);
+	wake_up_all(&changed);
+}
+
+static int ours_post(int what, int n)
+{
+	DAT_LMR_TRIPLET iov = { (uintptr_t)ours.mem, HELLO, ours.lctx };
+	DAT_RMR_TRIPLET from = { raw.dma + n * PIECE, PIECE, 0 };
+	DAT_DTO_COOKIE cookie = { .as_64 = what };
+
+	switch (what) {
+	case COOKIE_SEND:
+		return TRY(dat_ep_post_send, ours.ep, 1, &iov, cookie, 0);
+	case COOKIE_RECV:
+		iov.virtual_address += SIZE;
+		return TRY(dat_ep_post_recv, ours.ep, 1, &iov, cookie, 0);
+	default:
+		from.rmr_context = raw.pd->unsafe_global_rkey;
+		iov.virtual_address += SIZE + n * PIECE;
+		iov.segment_length = PIECE;
+		return TRY(dat_ep_post_rdma_read, ours.ep, 1, &iov, cookie, &from, 0);
+	}
+}
+
+static int ours_open(void)
+{
+	const DAT_EP_ATTR attr = {
+		.max_message_size = HELLO,
+		.max_rdma_size = PIECE,
+		.max_recv_dtos = 1, .max_recv_iov = 1,
+		.max_request_dtos = READS + 1, .max_request_iov = 1,
+		.max_rdma_read_in = min_t(int, plan.ep_in, ours.max_in),
+		.max_rdma_read_out = min_t(int, plan.ep_out, ours.max_out),
+		.srq_soft_hw = DAT_HW_DEFAULT,
+	};
+
+	plan.ep_in = attr.max_rdma_read_in;
+	plan.ep_out = attr.max_rdma_read_out;
+	return TRY(dat_ep_create, ours.ia, ours.pz, ours.dto, ours.dto, ours.conn, &attr,
+		   &ours.ep) ?:
+	       TRY(kdat_ep_modify_conn, ours.ep, &plan.conn) ?: ours_post(COOKIE_RECV, 0);
+}
+
+static int ours_connect(void)
+{
+	struct sockaddr_storage to = raw.addr;
+
+	return TRY(dat_ep_connect, ours.ep, (DAT_IA_ADDRESS_PTR)&to, port + 1, 60 * USEC_PER_SEC,
+		   plan.ask_len, plan.ask, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+}
+
+static int ours_accept(void)
+{
+	DAT_CR_PARAM param;
+	int err = until(READ_ONCE(ours.request) || READ_ONCE(raw.failed), "the CR");
+
+	if (err || !ours.request)
+		return err ?: fail("the request has failed");
+	err = TRY(dat_cr_query, ours.request, DAT_CR_FIELD_ALL, &param);
+	if (err)
+		return err;
+	ours.pdata_len = min_t(int, param.private_data_size, sizeof(ours.pdata));
+	if (ours.pdata_len)
+		memcpy(ours.pdata, param.private_data, ours.pdata_len);
+	return TRY(dat_cr_accept, ours.request, ours.ep, plan.reply_len, plan.reply);
+}
+
+/* ---- a round ---- */
+
+static u8 a_depth(bool capped)
+{
+	static const u8 edge[] = { 0, 1, 2, 16, 127, 128, 129, 255 };
+	u8 n = rnd(2) ? edge[rnd(ARRAY_SIZE(edge))] : rnd(3) ? rnd(20) : rnd(256);
+
+	return capped ? min_t(u8, n, 128) : n;
+}
+
+static DAT_COUNT perhaps(u32 below)
+{
+	return rnd(2) ? KDAT_CONN_DEFAULT : (DAT_COUNT)rnd(below);
+}
+
+static void make_plan(void)
+{
+	int max = ours.iwarp ? IW_PDATA : IB_PDATA, i;
+
+	memset(&plan, 0, sizeof(plan));
+	plan.raw_connects = rnd(2);
+	/* soft-iWARP itself refuses to ask for more than it has */
+	plan.raw_in = a_depth(ours.iwarp);
+	plan.raw_out = a_depth(ours.iwarp);
+	plan.ep_in = a_depth(false);
+	plan.ep_out = a_depth(false);
+	plan.retry = lossy ? 7 : rnd(8);
+	plan.rnr_retry = rnd(8);
+	plan.conn = (struct kdat_conn_attr){
+		.tos = KDAT_CONN_DEFAULT, .ack_timeout = KDAT_CONN_DEFAULT,
+		.retry_count = lossy ? 7 : perhaps(8),
+		.rnr_retry_count = perhaps(8),
+		.min_rnr_timer = perhaps(32),
+	};
+	plan.raw_leaves = rnd(2);
+	plan.ask_len = rnd(min(max, ours.max_pdata) + 1);
+	plan.reply_len = rnd(min(max, ours.max_reply) + 1);
+	for (i = 0; i < IW_PDATA; i++) {
+		plan.ask[i] = rnd(256);
+		plan.reply[i] = rnd(256);
+	}
+	raw.routed = false;
+	raw.asked = false;
+	raw.up = false;
+	raw.down = false;
+	raw.failed = false;
+	raw.sent = 0;
+	raw.received = 0;
+	raw.read = 0;
+	raw.bad = 0;
+	ours.request = NULL;
+	ours.outcome = 0;
+	ours.end = 0;
+	ours.sent = 0;
+	ours.received = 0;
+	ours.read = 0;
+	ours.bad = 0;
+	for (i = 0; i < SIZE; i++) {
+		raw.mem[i] = pattern(true, i);
+		ours.mem[i] = pattern(false, i);
+	}
+	memset(raw.mem + SIZE, 0, SIZE);
+	memset(ours.mem + SIZE, 0, SIZE);
+}
+
+static int same(const char *whose, const u8 *got, int len, const u8 *want, int want_len)
+{
+	/* IB pads with zeros */
+	if (len < want_len || memcmp(got, want, want_len))
+		return fail("%s private data are not what was sent: %d bytes of %d", whose, len,
+			    want_len);
+	return 0;
+}
+
+static int compare(const char *who, const u8 *got, bool of_raw)
+{
+	u32 i;
+
+	for (i = 0; i < SIZE; i++) {
+		if (got[i] != pattern(of_raw, i))
+			return fail("%s has read %02x, not %02x, at %u", who, got[i],
+				    pattern(of_raw, i), i);
+	}
+	return 0;
+}
+
+/*
+ * What one side has under way the other one has agreed to answer. soft-iWARP negotiates as
+ * it likes (D-14).
+ */
+static int check_depths(void)
+{
+	u8 in = min_t(u8, plan.ep_in, plan.raw_out), out = min_t(u8, plan.ep_out, plan.raw_in);
+
+	if (ours.iwarp)
+		return 0;
+	if (plan.raw_connects && (raw.out != in || raw.in != out))
+		return fail("agreed on %u/%u, not %u/%u", raw.in, raw.out, out, in);
+	if (!plan.raw_connects && (raw.req_in != plan.ep_out || raw.req_out != plan.ep_in))
+		return fail("a request for %u/%u, not %u/%u", raw.req_in, raw.req_out,
+			    plan.ep_out, plan.ep_in);
+	return 0;
+}
+
+/* As a peer that keeps what has been agreed: no Read without a depth. */
+static bool raw_may_read(void)
+{
+	return ours.iwarp ? plan.raw_out && plan.ep_in : raw.out;
+}
+
+static bool ours_may_read(void)
+{
+	return ours.iwarp ? plan.ep_out && plan.raw_in : min(raw.in, plan.ep_out);
+}
+
+#define BROKEN	(raw.bad || ours.bad || READ_ONCE(raw.down) || READ_ONCE(ours.end))
+
+static int finished(const char *what)
+{
+	if (!BROKEN)
+		return 0;
+	return fail("%s: the queue pair: %d sent, %d received, %d read, %d failed (%s); the Endpoint: %d, %d, %d, %d (%s), %s",
+		    what, raw.sent, raw.received, raw.read, raw.bad,
+		    raw.bad ? ib_wc_status_msg(raw.error) : "none", ours.sent, ours.received,
+		    ours.read, ours.bad, status_name(ours.bad ? ours.error : 0),
+		    event_name(ours.end));
+}
+
+/* The side that connects speaks first, as iWARP wants it. */
+static int greet(void)
+{
+	int err;
+
+	if (plan.raw_connects)
+		err = raw_post(false, 0) ?:
+		      until(ours.received || BROKEN, "the message of the queue pair") ?:
+		      finished("the first message") ?: ours_post(COOKIE_SEND, 0);
+	else
+		err = ours_post(COOKIE_SEND, 0) ?:
+		      until(raw.received || BROKEN, "the message of the Endpoint") ?:
+		      finished("the first message") ?: raw_post(false, 0);
+	return err ?: until((raw.sent && raw.received && ours.sent && ours.received) || BROKEN,
+			    "the messages") ?: finished("the messages");
+}
+
+/*
+ * As many at a time as there are; on iWARP no more than have been agreed, since soft-iWARP stands
+ * still for ever when both sides wait for their turn (D-14).
+ */
+static int read_all(void)
+{
+	int want_raw = raw_may_read() ? READS : 0, want_ours = ours_may_read() ? READS : 0;
+	int max_raw = ours.iwarp ? min(plan.raw_out, plan.ep_in) : READS;
+	int max_ours = ours.iwarp ? min(plan.ep_out, plan.raw_in) : READS;
+	int raws = 0, our = 0, err = 0;
+
+	while (!err && (raw.read < want_raw || ours.read < want_ours)) {
+		if (raws < want_raw && raws - raw.read < max_raw)
+			err = raw_post(true, raws++);
+		else if (our < want_ours && our - ours.read < max_ours)
+			err = ours_post(COOKIE_READ, our++);
+		else
+			err = until((raws < want_raw && raws - raw.read < max_raw) ||
+				    (our < want_ours && our - ours.read < max_ours) ||
+				    (raw.read == want_raw && ours.read == want_ours) || BROKEN,
+				    "the Reads") ?: finished("the Reads");
+	}
+	if (!err && want_raw)
+		err = compare("the queue pair", raw.mem + SIZE, false);
+	if (!err && want_ours)
+		err = compare("the Endpoint", ours.mem + SIZE, true);
+	return err;
+}
+
+static int leave(void)
+{
+	int err = 0;
+
+	if (plan.raw_leaves)
+		err = rdma_disconnect(raw.id);
+	else
+		err = TRY(dat_ep_disconnect, ours.ep, DAT_CLOSE_ABRUPT_FLAG);
+	return err ?: until(READ_ONCE(ours.end), "the end of the Endpoint") ?:
+	       until(READ_ONCE(raw.down), "the end of the queue pair");
+}
+
+static int one_round(void)
+{
+	int err;
+
+	make_plan();
+	err = ours_open() ?:
+	      (plan.raw_connects ? raw_connect() ?: ours_accept() : ours_connect() ?: raw_accept()) ?:
+	      until((READ_ONCE(ours.outcome) && READ_ONCE(raw.up)) || READ_ONCE(raw.failed),
+		    "the connection");
+	if (!err && (ours.outcome != DAT_CONNECTION_EVENT_ESTABLISHED || raw.failed))
+		err = fail("%s connects, %u/%u, to %u/%u: %s, %d", plan.raw_connects ?
+			   "the queue pair" : "the Endpoint",
+			   plan.raw_connects ? plan.raw_in : plan.ep_in,
+			   plan.raw_connects ? plan.raw_out : plan.ep_out,
+			   plan.raw_connects ? plan.ep_in : plan.raw_in,
+			   plan.raw_connects ? plan.ep_out : plan.raw_out,
+			   event_name(ours.outcome), raw.status);
+	err = err ?: check_depths() ?:
+	      (plan.raw_connects ?
+	       same("its", ours.pdata, ours.pdata_len, plan.ask, plan.ask_len) ?:
+	       same("our", raw.pdata, raw.pdata_len, plan.reply, plan.reply_len) :
+	       same("our", raw.pdata, raw.pdata_len, plan.ask, plan.ask_len) ?:
+	       same("its", ours.pdata, ours.pdata_len, plan.reply, plan.reply_len)) ?:
+	      greet() ?: read_all() ?: leave();
+	if (err)
+		pr_info("%s connects, %s leaves; the queue pair %u/%u, the Endpoint %u/%u\n",
+			plan.raw_connects ? "the queue pair" : "the Endpoint",
+			plan.raw_leaves ? "the queue pair" : "the Endpoint", plan.raw_in,
+			plan.raw_out, plan.ep_in, plan.ep_out);
+	if (ours.ep)
+		TRY(dat_ep_free, ours.ep);
+	ours.ep = NULL;
+	raw_close();
+	return err;
+}
+
+/* ---- the module ---- */
+
+static int ours_begin(void)
+{
+	const DAT_UPCALL_OBJECT dto = { NULL, dto_upcall }, conn = { NULL, conn_upcall },
+				cr = { NULL, cr_upcall };
+	DAT_REGION_DESCRIPTION region = { .for_va = ours.mem };
+	struct kdat_pdata_limits limits;
+	DAT_PROVIDER_ATTR provider;
+	DAT_IA_ATTR attr;
+	int err;
+
+	err = TRY(dat_ia_open, ia, 8, &ours.async, &ours.ia) ?:
+	      TRY(dat_ia_query, ours.ia, NULL, DAT_IA_FIELD_ALL, &attr,
+		  DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ, &provider) ?:
+	      TRY(kdat_ia_pdata_limits, ours.ia, &limits);
+	if (err)
+		return err;
+	ours.iwarp = provider.rdma_write_for_rdma_read_req;
+	ours.max_in = min(attr.max_rdma_read_per_ep_in, U8_MAX);
+	ours.max_out = min(attr.max_rdma_read_per_ep_out, U8_MAX);
+	ours.max_pdata = limits.connect;
+	ours.max_reply = limits.accept;
+	return TRY(dat_pz_create, ours.ia, &ours.pz) ?:
+	       TRY(dat_lmr_kcreate, ours.ia, DAT_MEM_TYPE_VIRTUAL, region, 2 * SIZE, ours.pz,
+		   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &ours.lmr,
+		   &ours.lctx, &ours.rctx, NULL, NULL) ?:
+	       TRY(dat_evd_kcreate, ours.ia, READS + 4, DAT_UPCALL_SINGLE_INSTANCE, &dto,
+		   DAT_EVD_DTO_FLAG, &ours.dto) ?:
+	       TRY(dat_evd_kcreate, ours.ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &conn,
+		   DAT_EVD_CONNECTION_FLAG, &ours.conn) ?:
+	       TRY(dat_evd_kcreate, ours.ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &cr,
+		   DAT_EVD_CR_FLAG, &ours.cr) ?:
+	       TRY(dat_psp_create, ours.ia, port, ours.cr, DAT_PSP_CONSUMER_FLAG, &ours.psp);
+}
+
+static void ours_finish(void)
+{
+	if (ours.ia)
+		TRY(dat_ia_close, ours.ia, DAT_CLOSE_ABRUPT_FLAG);
+	kvfree(ours.mem);
+}
+
+static int raw_begin(void)
+{
+	struct sockaddr_storage at = raw.addr;
+	struct rdma_cm_id *id;
+	int err;
+
+	((struct sockaddr_in *)&at)->sin_port = htons(port + 1);
+	id = rdma_create_id(raw.net, raw_listens, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return fail("no id: %pe", id);
+	raw.listener = id;
+	err = rdma_bind_addr(id, (struct sockaddr *)&at) ?: rdma_listen(id, 4);
+	return err ? fail("cannot listen: %pe", ERR_PTR(err)) : 0;
+}
+
+static void raw_finish(void)
+{
+	if (raw.listener)
+		rdma_destroy_id(raw.listener);
+	kfree(raw.mem);
+	put_net(raw.net);
+}
+
+static int __init reads_init(void)
+{
+	uint raw_rounds = 0;
+	int err;
+
+	if (!ia || !address || !peer)
+		return -EINVAL;
+	if (!seed)
+		seed = get_random_u32();
+	prandom_seed_state(&rnd_state, seed);
+	raw.net = get_net(current->nsproxy->net_ns);
+	raw.mem = kmalloc(2 * SIZE, GFP_KERNEL);
+	ours.mem = kvmalloc(2 * SIZE, GFP_KERNEL);
+	err = raw.mem && ours.mem ? 0 : -ENOMEM;
+	err = err ?: inet_pton_with_scope(raw.net, AF_UNSPEC, address, NULL, &raw.to) ?:
+	      inet_pton_with_scope(raw.net, AF_UNSPEC, peer, NULL, &raw.addr) ?:
+	      ours_begin() ?: raw_begin();
+	for (round = 0; !err && round < rounds; round++) {
+		err = one_round();
+		raw_rounds += plan.raw_connects;
+	}
+	pr_info("seed=%lu: %u rounds, in %u of them the queue pair connected: %s\n", seed, round,
+		raw_rounds, err ? "FAIL" : "PASS");
+	ours_finish();
+	raw_finish();
+	return err;
+}
+
+static void __exit reads_exit(void)
+{
+}
+
+module_init(reads_init);
+module_exit(reads_exit);
+MODULE_DESCRIPTION("kDAPL test: a queue pair and an Endpoint that read from each other");
+MODULE_AUTHOR("The kdapl authors");
+MODULE_LICENSE("Dual BSD/GPL");
