@@ -748,7 +748,7 @@ static void ep_unlink(struct kdapl_ep *ep)
 	spin_unlock_irq(&ep->lock);
 }
 
-/* Hand a half to the reaper. A grace period ago the EP pointed to it. */
+/* Hand a half to the reaper. The EP does not point to it any more. */
 static void ep_reap_half(struct kdapl_half *half)
 {
 	refcount_inc(&half->ref);
@@ -777,7 +777,6 @@ static void ep_finish_destroy(struct kdapl_ep *ep)
 /* Release a half the EP no longer points to; it is out of the EVDs on return. */
 static void ep_release_half(struct kdapl_half *half)
 {
-	synchronize_rcu();	/* posting calls have left the rings */
 	ep_reap_half(half);
 	ep_wait_reaped(half);
 	kdapl_half_put(half);
@@ -792,16 +791,11 @@ static void ep_release_half(struct kdapl_half *half)
 void kdapl_eps_destroy(struct list_head *eps)
 {
 	struct kdapl_ep *ep, *next;
-	bool halves = false;
 
 	list_for_each_entry(ep, eps, obj.node)
 		ep_begin_destroy(ep);
-	list_for_each_entry(ep, eps, obj.node) {
+	list_for_each_entry(ep, eps, obj.node)
 		ep_unlink(ep);
-		halves |= !!ep->last;
-	}
-	if (halves)
-		synchronize_rcu();	/* posting calls have left the rings */
 	list_for_each_entry(ep, eps, obj.node) {
 		if (ep->last)
 			ep_reap_half(ep->last);
@@ -830,10 +824,8 @@ static void ep_free_work(struct work_struct *work)
 
 	ep_begin_destroy(ep);
 	ep_unlink(ep);
-	if (ep->last) {
-		synchronize_rcu();
+	if (ep->last)
 		ep_reap_half(ep->last);
-	}
 	ep_finish_destroy(ep);
 	memalloc_noio_restore(noio);
 }

@@ -192,6 +192,7 @@ static int ring_post_marker(struct kdapl_ring *ring)
 static void half_end_in(struct kdapl_half *half, int reason, unsigned long delay);
 static void half_work_end(struct work_struct *work);
 static void half_work_reap(struct work_struct *work);
+static void half_work_free(struct work_struct *work);
 static void half_work_nudge(struct work_struct *work);
 
 static void half_qp_event(struct ib_event *event, void *context)
@@ -422,6 +423,7 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	INIT_LIST_HEAD(&half->dev_node);
 	INIT_DELAYED_WORK(&half->end_work, half_work_end);
 	INIT_WORK(&half->reap_work, half_work_reap);
+	INIT_RCU_WORK(&half->free_work, half_work_free);
 	INIT_DELAYED_WORK(&half->nudge_work, half_work_nudge);
 	kdapl_cm_work_init(half);
 
@@ -481,7 +483,8 @@ err_free:
  * @half: the half
  *
  * Posting calls may still look at the rings of a half that has been replaced,
- * so the memory outlives a grace period; the last putter may sleep.
+ * so the memory outlives a grace period: the reaper's reference does. The last putter
+ * may sleep.
  */
 void kdapl_half_put(struct kdapl_half *half)
 {
@@ -915,13 +918,15 @@ int kdapl_half_to_rts(struct kdapl_half *half, struct rdma_cm_id *id)
 	return ret;
 }
 
-static void ring_unready(struct kdapl_ring *ring)
+/* Posting calls that are late leave what they have in the ring, for nobody. */
+static void ring_bury(struct kdapl_ring *ring)
 {
 	struct kdapl_evd *evd = kdapl_cq_evd_get(ring->cq);
 
 	if (!evd)
 		return;
 	spin_lock_irq(&evd->lock);
+	ring->dead = true;
 	list_del_init(&ring->ready);
 	spin_unlock_irq(&evd->lock);
 	kdapl_obj_put(&evd->obj);
@@ -952,8 +957,11 @@ void kdapl_half_drop(struct kdapl_half *half, bool all_events)
 
 /**
  * kdapl_half_reap - release a half that has ended
- * @half: no longer reachable through its EP, for a grace period; gives up the
- *	EP's reference
+ * @half: no longer reachable through its EP; gives up the EP's reference
+ *
+ * Posting calls that found it before may still be at its rings. Those are not live any
+ * more, so they touch neither QP nor CQ, and the memory outlives them: nobody waits for a
+ * grace period here (D-92).
  *
  * The EVDs are free of it on return. The rest goes in the background, since
  * soft-iWARP can hold QP and cm_id for as long as a TCP connect lasts.
@@ -964,8 +972,10 @@ void kdapl_half_reap(struct kdapl_half *half)
 {
 	struct kdapl_device *dev = half->dev;
 
-	ring_unready(half->sq);
-	ring_unready(half->rq);
+	/* it has been said; who knows better now says it to nobody */
+	atomic_set(&half->reason, KDAPL_END_SILENT);
+	ring_bury(half->sq);
+	ring_bury(half->rq);
 	kdapl_half_drop(half, false);
 	half_detach(half);
 	mutex_lock(&dev->lock);
@@ -1011,9 +1021,19 @@ static void half_work_reap(struct work_struct *work)
 	wake_up(&dev->idle);
 	mutex_unlock(&dev->lock);
 	complete_all(&half->gone);
-	synchronize_rcu();
-	kdapl_half_put(half);
+	queue_rcu_work(kdapl_reap_wq, &half->free_work);
 	memalloc_noio_restore(noio);
+}
+
+/* A grace period later: those that were late are through. */
+static void half_work_free(struct work_struct *work)
+{
+	struct kdapl_half *half = container_of(to_rcu_work(work), struct kdapl_half, free_work);
+
+	/* what they may have queued once more finds nothing to do */
+	cancel_delayed_work_sync(&half->end_work);
+	cancel_delayed_work_sync(&half->timer);
+	kdapl_half_put(half);
 }
 
 /**

@@ -114,7 +114,7 @@ void kdapl_cq_put(struct kdapl_cq *cq)
 		kdapl_cq_destroy_verbs(cq);
 		kdapl_claim_done(dev, &cq->claim);
 	}
-	kfree(cq);
+	kfree_rcu(cq, rcu);
 	kdapl_device_put(dev);
 }
 
@@ -456,6 +456,15 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 	return evd;
 }
 
+/* Nobody who found the EVD when it was still there looks at it any more. */
+static void evd_work_gone(struct work_struct *work)
+{
+	struct kdapl_evd *evd = container_of(to_rcu_work(work), struct kdapl_evd, gone_work);
+
+	kdapl_evd_engine_stop(evd);
+	kdapl_obj_put(&evd->obj);
+}
+
 /**
  * kdapl_evd_destroy - stop upcalls, free the CQs, drop the handle's reference
  * @evd: retired or never published, without users
@@ -484,13 +493,14 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	evd->batch_n = 0;
 	spin_unlock_irq(&evd->lock);
 	mutex_unlock(&evd->mutex);
-	synchronize_rcu();	/* no completion handler schedules it any more */
-	kdapl_evd_engine_stop(evd);
+	kdapl_evd_wait_all(evd);	/* a runner that comes later sees that it is closing */
 	kdapl_obj_gone(&evd->obj);
 	kvfree(slots);
 	list_for_each_entry_safe(cq, next, &cqs, evd_node)
 		kdapl_cq_put(cq);
-	kdapl_obj_put(&evd->obj);
+	/* a completion handler may be about to schedule it: nobody waits for that (D-92) */
+	INIT_RCU_WORK(&evd->gone_work, evd_work_gone);
+	queue_rcu_work(kdapl_reap_wq, &evd->gone_work);
 }
 
 /**

@@ -189,7 +189,7 @@ static void ring_advance(struct kdapl_ring *ring, const struct kdapl_wr *wr, u32
 
 static void ring_mark_ready(struct kdapl_evd *evd, struct kdapl_ring *ring)
 {
-	if (list_empty(&ring->ready))
+	if (list_empty(&ring->ready) && likely(!ring->dead))
 		list_add_tail(&ring->ready, &evd->ready);
 }
 

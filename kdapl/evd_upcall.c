@@ -276,7 +276,7 @@ void kdapl_evd_sched(struct kdapl_evd *evd)
 		irq_poll_sched(&evd->iop);	/* does nothing once disabled */
 		return;
 	}
-	/* kdapl_evd_destroy() waits for us before it cancels the work */
+	/* evd_work_gone() comes after us, and cancels the work */
 	rcu_read_lock();
 	if (READ_ONCE(evd->closing))
 		goto out;
@@ -312,8 +312,8 @@ void kdapl_evd_engine_init(struct kdapl_evd *evd)
 }
 
 /**
- * kdapl_evd_engine_stop - wait for running upcalls, start no other
- * @evd: closing, out of reach of completion handlers
+ * kdapl_evd_engine_stop - wait for runners that are on their way, start no other
+ * @evd: closed, out of reach of completion handlers for a grace period
  *
  * Context: may sleep; not inside an upcall of @evd.
  */
@@ -405,8 +405,15 @@ static bool evd_in_upcall(const struct kdapl_evd *evd, u64 seq)
 	return false;
 }
 
-/* Wait for the upcalls that run now, not for any that others allow meanwhile. */
-static void evd_wait_all(struct kdapl_evd *evd)
+/**
+ * kdapl_evd_wait_all - wait for the upcalls that run now
+ * @evd: the EVD
+ *
+ * Not for any that others allow meanwhile.
+ *
+ * Context: may sleep; not inside an upcall of @evd.
+ */
+void kdapl_evd_wait_all(struct kdapl_evd *evd)
 {
 	u64 seq;
 
@@ -563,7 +570,7 @@ DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY up
 	mutex_unlock(&evd->mutex);
 	memalloc_noio_restore(noio);
 	if (upcall_policy == DAT_UPCALL_TEARDOWN && ret == DAT_SUCCESS)
-		evd_wait_all(evd);
+		kdapl_evd_wait_all(evd);
 out:
 	kdapl_obj_put(&evd->obj);
 	return ret;

@@ -514,6 +514,7 @@ bool kdapl_comm_supported(const DAT_COMM *comm);
  * @lock: one registration at a time; protects @reg
  * @fence: soft-RoCE: never valid; to invalidate it is what fences requests (D-83)
  * @reg: registration QP, built when first needed (lmr_reg.c)
+ * @rcu: posts may still look at it for a grace period
  */
 struct kdapl_pd {
 	struct kdapl_device *dev;
@@ -524,6 +525,7 @@ struct kdapl_pd {
 	refcount_t ref;
 	struct mutex lock;		/* pd, reg */
 	struct kdapl_reg *reg;
+	struct rcu_head rcu;
 };
 
 void kdapl_pd_put(struct kdapl_pd *pd);
@@ -1020,6 +1022,7 @@ struct kdapl_ring {
 	u32 done_mask;		/* mask; constant */
 	bool marker_done;	/* the marker's completion came */
 	bool ended;		/* no native completion will come any more */
+	bool dead;		/* with the reaper: never reported again */
 	bool lost;		/* ended by force: what is left is reported FLUSHED */
 	u8 odd;			/* KDAPL_ODD_*: a completion needs more than the usual look */
 	bool recv;		/* constant */
@@ -1124,6 +1127,7 @@ enum kdapl_half_phase {
  * @cm_down: completed when the CM knows that both ends are disconnected, or the
  *	device is lost
  * @gone: completed when reaped
+ * @free_work: the rest, a grace period later, for posting calls may still look at the rings
  */
 struct kdapl_half {
 	/* what posts and completions read; constant */
@@ -1193,6 +1197,7 @@ struct kdapl_half {
 	struct completion ended;
 	struct completion cm_down;
 	struct completion gone;
+	struct rcu_work free_work;
 };
 
 /* Something has ended this half already: it will carry no connection. */
@@ -1406,6 +1411,7 @@ static inline DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev)
  * @evd: NULL once the EVD is freed; RCU
  * @size: entries
  * @used: entries promised to rings; evd->mutex
+ * @rcu: posts that look for room may still be at it for a grace period
  */
 struct kdapl_cq {
 	struct kdapl_device *dev;
@@ -1416,6 +1422,7 @@ struct kdapl_cq {
 	struct kdapl_claim claim;
 	int size;
 	int used;
+	struct rcu_head rcu;
 };
 
 #define KDAPL_BATCH	16
@@ -1516,6 +1523,7 @@ struct kdapl_evd {
 	struct kdapl_helper *helpers;	/* NULL until MANY is asked for; then constant */
 	unsigned int nhelpers;
 	unsigned long idle;		/* helpers by number; atomic bits, no lock */
+	struct rcu_work gone_work;	/* handlers of CQs may look at it for a grace period */
 	struct lock_class_key key;	/* an upcall may free another EVD, not its own */
 };
 
@@ -1584,6 +1592,7 @@ void kdapl_evd_set_plain(struct kdapl_evd *evd);
 bool kdapl_evd_calls(const struct kdapl_evd *evd);
 bool kdapl_evd_held_up(const struct kdapl_evd *evd);
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep);
+void kdapl_evd_wait_all(struct kdapl_evd *evd);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
 
@@ -1651,6 +1660,7 @@ struct kdapl_buf {
  * @newest: highest number whose buffer has been taken
  * @native: buffers with the device, in order of posting
  * @halves: by the value of the QP, which completions carry
+ * @rcu: posting calls may still look at it for a grace period
  */
 struct kdapl_pool {
 	struct kdapl_device *dev;
@@ -1676,6 +1686,7 @@ struct kdapl_pool {
 	u32 nhalves;
 	struct list_head free;
 	struct list_head native;
+	struct rcu_head rcu;
 	DECLARE_HASHTABLE(halves, KDAPL_POOL_HASH_BITS);
 	struct ib_sge *scratch;
 	struct kdapl_buf buf[];

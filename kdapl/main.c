@@ -81,10 +81,14 @@ void kdapl_stop(void)
 	/* in the order in which they wait for each other */
 	destroy_workqueue(kdapl_upcall_wq);
 	destroy_workqueue(kdapl_many_wq);
+	/* twice: a half goes to the reaper, and a grace period later its memory does */
+	rcu_barrier();
+	flush_workqueue(kdapl_reap_wq);
+	rcu_barrier();
 	destroy_workqueue(kdapl_reap_wq);
 	destroy_workqueue(kdapl_conn_wq);
 	destroy_workqueue(kdapl_wq);
-	rcu_barrier();
+	rcu_barrier();	/* memory, and functions of ours that free it */
 	kdapl_ia_exit();
 	kdapl_handles_exit();
 }

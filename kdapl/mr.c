@@ -469,25 +469,28 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op
 		half = *op;
 		if (half) {
 			/*
-			 * Both are there: either it has not ended, since it has not given
-			 * back what it has, or whoever is about to post to it has not left
-			 * the RCU section that its release waits for.
+			 * Its memory is there: either it has not ended, since it has not
+			 * given back what it has, or whoever is about to post to it has not
+			 * left the RCU section that its release waits for; then the CQ may
+			 * be gone.
 			 */
 			refcount_inc(&half->ref);
 			cq = half->sq->cq;
-			refcount_inc(&cq->ref);
+			if (!refcount_inc_not_zero(&cq->ref))
+				cq = NULL;
 		}
 		spin_unlock_irq(lock);
 		if (!half)
 			return;
 		/* what was suppressed has no completion of its own */
 		kdapl_half_nudge_now(half);
-		evd = kdapl_cq_evd_get(cq);
+		evd = cq ? kdapl_cq_evd_get(cq) : NULL;
 		if (evd) {
 			kdapl_evd_sweep(evd, KDAPL_BATCH, told);
 			kdapl_obj_put(&evd->obj);
 		}
-		kdapl_cq_put(cq);
+		if (cq)
+			kdapl_cq_put(cq);
 		if (!told && time_after(jiffies, deadline)) {
 			told = true;
 			pr_warn("%s: an EP has not given back an operation on an LMR or RMR that is being freed within %u s, its connection is ended\n",

@@ -82,7 +82,7 @@ void kdapl_pd_put(struct kdapl_pd *pd)
 		kdapl_pd_destroy_verbs(pd);
 		kdapl_claim_done(dev, &pd->claim);
 	}
-	kfree(pd);
+	kfree_rcu(pd, rcu);
 	kdapl_device_put(dev);
 }
 

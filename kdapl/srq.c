@@ -328,6 +328,16 @@ void kdapl_pool_destroy_verbs(struct kdapl_pool *pool)
 	ib_destroy_srq(ibsrq);
 }
 
+static void pool_free_rcu(struct rcu_head *rcu)
+{
+	struct kdapl_pool *pool = container_of(rcu, struct kdapl_pool, rcu);
+	struct kdapl_device *dev = pool->dev;
+
+	kvfree(pool->scratch);
+	kvfree(pool);
+	kdapl_device_put(dev);
+}
+
 /**
  * kdapl_pool_put - drop a reference; the last one destroys the native SRQ
  * @pool: the pool, or NULL
@@ -346,10 +356,7 @@ void kdapl_pool_put(struct kdapl_pool *pool)
 		kdapl_claim_done(dev, &pool->claim);
 	}
 	kdapl_pd_put(pool->pd);
-	synchronize_rcu();	/* posting calls may still look at it */
-	kvfree(pool->scratch);
-	kvfree(pool);
-	kdapl_device_put(dev);
+	call_rcu(&pool->rcu, pool_free_rcu);	/* posting calls may still look at it */
 }
 
 /* Inside kdapl_dev_enter(). */

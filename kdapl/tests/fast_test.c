@@ -419,6 +419,9 @@ static void fast_runners_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, list_is_singular(&evd->runners));
 	KD_EXPECT_OK(test, dat_evd_free(handle));
 	KUNIT_EXPECT_FALSE(test, kdapl_evd_inside_upcall(evd));
+	/* they go when nobody can call them any more */
+	rcu_barrier();
+	flush_workqueue(kdapl_reap_wq);
 	KUNIT_EXPECT_TRUE(test, list_empty(&evd->runners));
 	kdapl_obj_put(&evd->obj);
 }

@@ -4,6 +4,7 @@
  * device that goes away under all of them.
  */
 #include <linux/delay.h>
+#include <linux/rcupdate.h>
 
 #include "kd_test.h"
 
@@ -210,6 +211,59 @@ static void life_abrupt_close_test(struct kunit *test)
 				(u32)DAT_INVALID_HANDLE);
 }
 
+/* How often something is freed until it is said that each time a grace period went by. */
+#define GRACE_TRIES	50
+
+static bool life_free_at_once(enum life_object object, DAT_HANDLE handle, struct kunit *test)
+{
+	unsigned long before = get_state_synchronize_rcu();
+
+	KD_EXPECT_OK(test, life_free(object, handle));
+	return !poll_state_synchronize_rcu(before);
+}
+
+/*
+ * A grace period that ends in between is somebody else's. What waits for one has seen one
+ * go by each time.
+ */
+static void life_grace_test(struct kunit *test)
+{
+	static const enum life_object objects[] = { LIFE_EVD, LIFE_EP };
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_SRQ_ATTR srq = { .max_recv_dtos = 8, .max_recv_iov = 1 };
+	bool at_once = false;
+	unsigned long before;
+	DAT_HANDLE handle;
+	DAT_EVENT event;
+	int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(objects); i++) {
+		for (n = 0, at_once = false; n < GRACE_TRIES && !at_once; n++) {
+			KD_ASSERT_OK(test, life_make(env, objects[i], &handle));
+			at_once = life_free_at_once(objects[i], handle, test);
+		}
+		KUNIT_EXPECT_TRUE_MSG(test, at_once, "%s", life_names[objects[i]]);
+	}
+	for (n = 0, at_once = false; n < GRACE_TRIES && !at_once; n++) {
+		KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &srq, &handle));
+		before = get_state_synchronize_rcu();
+		KD_EXPECT_OK(test, dat_srq_free(handle));
+		at_once = !poll_state_synchronize_rcu(before);
+	}
+	KUNIT_EXPECT_TRUE_MSG(test, at_once, "SRQ");
+	for (n = 0, at_once = false; n < GRACE_TRIES && !at_once; n++) {
+		if (n)
+			kd_connect(env);
+		kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+		KUNIT_ASSERT_TRUE(test, kd_next(env->conn, &event));
+		before = get_state_synchronize_rcu();
+		KD_EXPECT_OK(test, dat_ep_reset(env->ep));
+		at_once = !poll_state_synchronize_rcu(before);
+		env->qp = kd_half(env)->qp;
+	}
+	KUNIT_EXPECT_TRUE_MSG(test, at_once, "reset");
+}
+
 /* The device never gives requests back: the QP is destroyed, that is proof enough. */
 static void life_silent_device_test(struct kunit *test)
 {
@@ -243,6 +297,7 @@ static struct kunit_case life_cases[] = {
 	KD_CASE(life_registration_test, "GEN-06: a dead registration QP is replaced"),
 	KD_CASE(life_unplug_test, "EPSM-24: the device goes while an EP is connected"),
 	KD_CASE(life_abrupt_close_test, "GEN-05: abrupt close ends every handle"),
+	KD_CASE(life_grace_test, "EP-FREE-03,EP-RST-03: nobody waits for a grace period"),
 	KD_CASE(life_silent_device_test, "FLUSH-01: a device that never answers"),
 	{}
 };

@@ -58,6 +58,7 @@ else
 	step "as many queue pairs by the verbs alone" scale raw-open $((2 * count))
 	took "memory of a queue pair of that size without kDAPL" "$before" "$(available)"
 	step "and gone" scale raw-close
+	step "$count Endpoints with EVDs of their own, freed one by one" scale singles "$count"
 	step "all is freed" scale free
 	dmesg | sed -n 's/.*kdscale: \([A-Z]*[a-z].*ms\)$/tell: \1/p'
 fi

@@ -495,6 +495,50 @@ static int do_free(char *arg)
 	return err ?: atomic_read(&faults) ? -EIO : 0;
 }
 
+struct single {
+	DAT_EVD_HANDLE dto, conn;
+	DAT_EP_HANDLE ep;
+};
+
+/*
+ * singles N: Endpoints with EVDs of their own, made and freed one by one, as by N
+ * consumers that know nothing of each other.
+ */
+static int do_singles(char *arg)
+{
+	struct single *all;
+	int err = 0;
+	u64 start;
+	u32 n, i;
+
+	if (kstrtou32(arg, 0, &n) || !n)
+		return -EINVAL;
+	all = vzalloc(array_size(n, sizeof(*all)));
+	if (!all)
+		return -ENOMEM;
+	start = ktime_get_ns();
+	for (i = 0; i < n && !err; i++)
+		err = TRY(dat_evd_kcreate, side[0].ia, 8, DAT_UPCALL_DISABLE, NULL,
+			  DAT_EVD_DTO_FLAG, &all[i].dto) ?:
+		      TRY(dat_evd_kcreate, side[0].ia, 8, DAT_UPCALL_DISABLE, NULL,
+			  DAT_EVD_CONNECTION_FLAG, &all[i].conn) ?:
+		      TRY(dat_ep_create, side[0].ia, side[0].pz, all[i].dto, all[i].dto,
+			  all[i].conn, NULL, &all[i].ep);
+	report("Endpoints with EVDs of their own created", start);
+	start = ktime_get_ns();
+	for (i = 0; i < n; i++) {
+		if (all[i].ep)
+			err = TRY(dat_ep_free, all[i].ep) ?: err;
+		if (all[i].conn)
+			err = TRY(dat_evd_free, all[i].conn) ?: err;
+		if (all[i].dto)
+			err = TRY(dat_evd_free, all[i].dto) ?: err;
+	}
+	report("Endpoints with EVDs of their own freed one by one", start);
+	vfree(all);
+	return err;
+}
+
 /* raw-open N, raw-close: so many queue pairs with queues of the same size, by the verbs. */
 static int do_raw_open(char *arg)
 {
@@ -584,6 +628,7 @@ static const struct order orders[] = {
 	{ "disconnect", do_disconnect },
 	{ "close", do_close },
 	{ "free", do_free },
+	{ "singles", do_singles },	/* N */
 	{ "raw-open", do_raw_open },	/* N */
 	{ "raw-close", do_raw_close },
 	{ "bench", do_bench },		/* BLOCKS WINDOW */
