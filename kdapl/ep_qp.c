@@ -224,6 +224,8 @@ static void half_qp_event(struct ib_event *event, void *context)
 			mod_delayed_work(kdapl_wq, &half->end_work, 0);
 		else if (READ_ONCE(half->phase) < KDAPL_HALF_UP)
 			WRITE_ONCE(half->wc_failed, true);
+		else if (half->dev->iwarp)	/* or the peer has disconnected: the CM will say */
+			kdapl_half_end(half, KDAPL_END_SUSPECT);
 		else	/* the QP has failed, maybe with nothing posted that would tell */
 			half_end_in(half, DAT_CONNECTION_EVENT_BROKEN, ANSWER_TIME);
 		break;

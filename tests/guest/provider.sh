@@ -17,6 +17,7 @@ if [ "${1-}" = traced ]; then
 	mountpoint -q $tracing || mount -t tracefs tracefs $tracing
 	echo 1 >$tracing/events/kdapl/enable
 fi
+[ "$p" != kdhca ] || set -- traits=none "$@"
 must "the scenarios load on $a and $b" insmod "$KO/kdtest.ko" ia_a="$a" ia_b="$b" "$@"
 step "the scenarios unload" rmmod kdtest
 step "the module unloads" rmmod kdapl

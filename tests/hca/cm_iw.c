@@ -13,6 +13,8 @@
 
 #include "kdhca.h"
 
+#define SILENCE		(HZ / 2)
+
 struct kdhca_listener {
 	struct list_head node;
 	struct iw_cm_id *cm_id;
@@ -28,12 +30,16 @@ struct kdhca_conn {
 	struct kdhca_side active;	/* who has asked */
 	struct kdhca_side passive;	/* who has accepted; empty before */
 	u32 ird, ord;			/* RDMA Reads the active side answers, and begins */
+	unsigned long deadline;		/* nobody has the address, and says so then; 0: none */
 };
 
 static DEFINE_MUTEX(kdhca_cm_mutex);	/* this, and qp->conn */
 static LIST_HEAD(listeners);
 static DEFINE_XARRAY_ALLOC1(conns);
 static u32 next_conn;
+
+static void silence(struct work_struct *work);
+static DECLARE_DELAYED_WORK(silence_work, silence);
 
 static bool same_port(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
@@ -124,6 +130,43 @@ static void conn_close(struct kdhca_conn *conn)
 	kfree(conn);
 }
 
+/* Where nobody answers it takes a while to know. */
+static void silence(struct work_struct *work)
+{
+	struct kdhca_conn *conn;
+	unsigned long id;
+
+	mutex_lock(&kdhca_cm_mutex);
+	xa_for_each(&conns, id, conn) {
+		if (!conn->deadline)
+			continue;
+		if (time_before(jiffies, conn->deadline))
+			mod_delayed_work(kdhca_wq, &silence_work, conn->deadline - jiffies);
+		else
+			conn_refuse(conn, -ETIMEDOUT, NULL, 0);
+	}
+	mutex_unlock(&kdhca_cm_mutex);
+}
+
+/** kdhca_iw_exit - all connections are gone */
+void kdhca_iw_exit(void)
+{
+	cancel_delayed_work_sync(&silence_work);
+}
+
+/* Does any device of ours answer there? */
+static bool anybody(const struct sockaddr_storage *addr)
+{
+	struct kdhca_dev *dev;
+	bool found = false;
+
+	mutex_lock(&kdhca_devs_lock);
+	list_for_each_entry(dev, &kdhca_devs, node)
+		found |= dev->set.iwarp && kdhca_dev_up(dev) && kdhca_dev_owns(dev, addr);
+	mutex_unlock(&kdhca_devs_lock);
+	return found;
+}
+
 /**
  * kdhca_iw_break - end a QP, and its connection or attempt
  * @qp: QP
@@ -166,6 +209,7 @@ int kdhca_iw_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 		.ord = param->ord,
 	};
 	struct kdhca_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL);
+	bool silent = !anybody(&cm_id->remote_addr);
 	struct iw_cm_id *listener;
 	struct kdhca_qp *qp;
 	int ret = -EINVAL;
@@ -180,13 +224,16 @@ int kdhca_iw_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 		goto err;
 	ret = -ECONNREFUSED;
 	listener = find_listener(cm_id);
-	if (!listener)
+	if (!listener && !silent)
 		goto err;
 	ret = xa_alloc_cyclic(&conns, &conn->id, conn, xa_limit_31b, &next_conn, GFP_KERNEL);
 	if (ret < 0)
 		goto err;
 	event.provider_data = (void *)(unsigned long)conn->id;
-	if (listener->event_handler(listener, &event)) {
+	if (silent) {
+		conn->deadline = (jiffies + SILENCE) | 1;
+		queue_delayed_work(kdhca_wq, &silence_work, SILENCE);
+	} else if (listener->event_handler(listener, &event)) {
 		xa_erase(&conns, conn->id);
 		ret = -ECONNREFUSED;
 		goto err;

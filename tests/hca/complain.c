@@ -19,7 +19,6 @@ static const char *const fault_name[] = {
 	[KDHCA_KEY_AGAIN] = "the low byte of the key is that of the key before",
 	[KDHCA_LATE_POST] = "a post after ib_client.remove began",
 	[KDHCA_ATOMIC] = "sleeps, and the caller must not",
-	[KDHCA_IOVA] = "iova was not set before ib_map_mr_sg",
 	[KDHCA_OFFSET] = "iova and buffer begin at different offsets in their pages",
 	[KDHCA_UNMAPPED] = "DMA to an address that is not mapped",
 };
@@ -60,7 +59,7 @@ int kdhca_sleeps(struct kdhca_dev *dev, enum kdhca_verb verb)
 	const struct kdhca_set *set = &dev->set;
 	u32 ms = 0, nth = 0;
 
-	if (in_atomic() || irqs_disabled()) {
+	if (IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible()) {
 		kdhca_complain(dev, KDHCA_ATOMIC, verb_name[verb], preempt_count());
 		return 0;
 	}

@@ -105,12 +105,15 @@ static unsigned long ack_timeout(const struct kdhca_qp *qp)
 	return timeout ? usecs_to_jiffies(4ULL << timeout) : HZ;
 }
 
+/* By the code of the IBA specification, in units of 10 us. */
 static unsigned long rnr_timeout(const struct kdhca_qp *qp)
 {
-	/* the code of the peer, which is ours, more or less: 0.01 to 655 ms */
-	u32 code = qp->attr.min_rnr_timer & 31;
+	static const u16 units[] = {
+		65535, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
+		1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	};
 
-	return usecs_to_jiffies(code ? 10U << (code / 2) : 655360);
+	return usecs_to_jiffies(10 * units[qp->rnr_timer]);
 }
 
 /* Nobody has answered. Whether the request is to be tried again. */
@@ -162,6 +165,12 @@ static bool engine_answer(struct kdhca_qp *qp)
 		engine_done(qp, wqe, IB_WC_SUCCESS);
 		return true;
 	}
+	/* what has overtaken it does not succeed if it does not */
+	for (i++; i != qp->sq.next; i++) {
+		kdhca_wqe(&qp->sq, i)->status = IB_WC_WR_FLUSH_ERR;
+		kdhca_wqe(&qp->sq, i)->state = KDHCA_DONE;
+	}
+	qp->reading = 0;
 	engine_done(qp, wqe, answer == KDHCA_NOBODY ? IB_WC_RETRY_EXC_ERR : wqe->status);
 	engine_set_error(qp);
 	return false;

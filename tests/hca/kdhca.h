@@ -91,7 +91,6 @@ enum kdhca_fault {
 	KDHCA_KEY_AGAIN,	/* the low byte of a key twice in a row */
 	KDHCA_LATE_POST,	/* a post after the consumers were told to go */
 	KDHCA_ATOMIC,		/* a verb that sleeps where nobody may */
-	KDHCA_IOVA,		/* iova was not set before map_mr_sg */
 	KDHCA_OFFSET,		/* iova and buffer differ in the offset within their page */
 	KDHCA_UNMAPPED,		/* DMA to an address that is not mapped */
 	KDHCA_FAULTS
@@ -124,12 +123,11 @@ struct kdhca_dev {
 	struct net_device *ndev;
 	struct xarray mrs;		/* by the upper 24 bits of the key */
 	u32 next_mr;
-	spinlock_t cq_lock;
+	spinlock_t cq_lock;		/* cqs */
 	struct list_head cqs;
-	spinlock_t gid_lock;
+	spinlock_t gid_lock;		/* gid */
 	union ib_gid gid[KDHCA_GIDS];	/* RoCE: kept by the core */
-	bool v4[KDHCA_GIDS];
-	struct mutex gsi_lock;
+	struct mutex gsi_lock;		/* gsi */
 	struct kdhca_qp *gsi;		/* QP 1 of RoCE */
 	struct kdhca_irq irq;		/* events of the port and of the device */
 	unsigned long events;
@@ -187,7 +185,7 @@ struct kdhca_rqe {
 };
 
 struct kdhca_rq {
-	spinlock_t lock;
+	spinlock_t lock;		/* all of it but tail */
 	void *ring;
 	size_t stride;
 	u32 head;			/* posted so far */
@@ -235,7 +233,7 @@ struct kdhca_wqe {
 };
 
 struct kdhca_sq {
-	spinlock_t lock;
+	spinlock_t lock;		/* head, and the places from there on */
 	void *ring;
 	size_t stride;
 	u32 head;			/* posted so far */
@@ -278,6 +276,7 @@ struct kdhca_qp {
 	u32 reading;			/* Reads begun and not yet answered */
 	u32 since;			/* requests begun since the oldest of these */
 	u32 retries, rnr_retries;	/* left for the request that waits */
+	u32 rnr_timer;			/* how long, as the peer says */
 	bool waits;
 	unsigned long wait_until;
 	bool closing;			/* iWARP: the connection ends when the queue is empty */
@@ -307,7 +306,6 @@ struct kdhca_mr {
 	u64 *list;			/* pages of the latest map_mr_sg */
 	u32 max_pages, pages;
 	u64 start;			/* address of its first byte */
-	u64 iova_before;		/* ibmr.iova when it was called */
 	int last_byte;			/* low byte of the last key, -1: none */
 	refcount_t ref;
 	struct completion unused;
@@ -340,9 +338,9 @@ int kdhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsig
 int kdhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 int kdhca_mr_reg(struct kdhca_qp *qp, struct kdhca_wqe *wqe);
 int kdhca_mr_invalidate(struct kdhca_qp *qp, u32 key, bool remote);
-int kdhca_span_get(struct kdhca_span *span, struct kdhca_qp *qp, u32 key, u64 addr, u32 length,
+int kdhca_span_get(struct kdhca_span *span, struct ib_pd *pd, u32 key, u64 addr, u32 length,
 		   int access);
-int kdhca_spans_get(struct kdhca_spans *spans, struct kdhca_qp *qp, const struct ib_sge *sge,
+int kdhca_spans_get(struct kdhca_spans *spans, struct ib_pd *pd, const struct ib_sge *sge,
 		    int n, int access);
 void kdhca_spans_put(struct kdhca_spans *spans);
 u64 kdhca_span_dma(const struct kdhca_span *span, u32 offset, u32 *run);
@@ -425,6 +423,7 @@ int kdhca_iw_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len);
 int kdhca_iw_create_listen(struct iw_cm_id *cm_id, int backlog);
 int kdhca_iw_destroy_listen(struct iw_cm_id *cm_id);
 void kdhca_iw_break(struct kdhca_qp *qp);
+void kdhca_iw_exit(void);
 
 /* order.c: debugfs */
 void kdhca_order_init(void);

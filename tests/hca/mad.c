@@ -51,10 +51,11 @@ static void mad_receive(struct kdhca_qp *qp, struct kdhca_qp *peer, struct kdhca
 	if ((peer->state == IB_QPS_RTR || peer->state == IB_QPS_RTS) &&
 	    kdhca_recv_take(peer, qp->rqe)) {
 		mad_header(header, wqe);
-		memmove(&qp->from.span[1], &qp->from.span[0], qp->from.n * sizeof(qp->from.span[0]));
+		memmove(&qp->from.span[1], &qp->from.span[0],
+			qp->from.n * sizeof(qp->from.span[0]));
 		qp->from.span[0] = (struct kdhca_span){ .inl = header, .length = sizeof(header) };
 		qp->from.n++;
-		ret = kdhca_spans_get(&qp->to, peer, qp->rqe->sge, qp->rqe->num_sge,
+		ret = kdhca_spans_get(&qp->to, peer->ibqp.pd, qp->rqe->sge, qp->rqe->num_sge,
 				      IB_ACCESS_LOCAL_WRITE);
 		if (!ret)
 			ret = kdhca_copy(&qp->to, &qp->from, cqe.byte_len);
@@ -79,7 +80,7 @@ void kdhca_mad_send(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 	if (wqe->ud.qpn != qp->ibqp.qp_num ||
 	    (set->mad_loss && get_random_u32() % 1000 < set->mad_loss))
 		return;
-	if (kdhca_spans_get(&qp->from, qp, wqe->sge, wqe->num_sge, 0))
+	if (kdhca_spans_get(&qp->from, qp->ibqp.pd, wqe->sge, wqe->num_sge, 0))
 		return;
 	/* the lock keeps devices from going */
 	mutex_lock(&kdhca_devs_lock);

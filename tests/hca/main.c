@@ -25,7 +25,7 @@ MODULE_PARM_DESC(profile, "NAME[+SETTING=NUMBER,...]: what the next devices are 
 
 struct workqueue_struct *kdhca_wq;
 LIST_HEAD(kdhca_devs);
-DEFINE_MUTEX(kdhca_devs_lock);
+DEFINE_MUTEX(kdhca_devs_lock);		/* the list */
 static DECLARE_WAIT_QUEUE_HEAD(all_gone);
 
 /**
@@ -193,6 +193,7 @@ static void __exit kdhca_exit(void)
 	rdma_link_unregister(&kdhca_link_ops);
 	remove_all();
 	unregister_netdevice_notifier(&netdev_notifier);
+	kdhca_iw_exit();
 	kdhca_order_exit();
 	kdhca_dma_unregister();
 	destroy_workqueue(kdhca_wq);

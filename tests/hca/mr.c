@@ -94,7 +94,6 @@ int kdhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsig
 	    !(ibmr->page_size & mr->dev->ibdev.attrs.page_size_cap))
 		return -EINVAL;
 	mr->pages = 0;
-	mr->iova_before = ibmr->iova;
 	ret = ib_sg_to_pages(ibmr, sg, nents, offset, mr_set_page);
 	mr->start = ibmr->iova;
 	return ret;
@@ -150,8 +149,6 @@ int kdhca_mr_reg(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 
 	if ((wqe->reg.iova ^ mr->start) & (wqe->reg.page_size - 1))
 		kdhca_complain(qp->dev, KDHCA_OFFSET, "REG_MR", wqe->reg.iova);
-	if (mr->iova_before != wqe->reg.iova)
-		kdhca_complain(qp->dev, KDHCA_IOVA, "REG_MR", mr->iova_before);
 	if (mr->last_byte == (wqe->reg.key & 0xff))
 		kdhca_complain(qp->dev, KDHCA_KEY_AGAIN, "REG_MR", wqe->reg.key);
 	if (mr->ibmr.pd != qp->ibqp.pd || mr->all || wqe->reg.key >> 8 != mr->key >> 8)
@@ -210,7 +207,7 @@ static bool mr_covers(const struct kdhca_mr *mr, u32 key, u64 addr, u32 length, 
 /**
  * kdhca_span_get - become a user of memory
  * @span: where it goes
- * @qp: QP whose device and PD the memory belongs to
+ * @pd: PD the memory belongs to
  * @key: key
  * @addr: address
  * @length: length
@@ -218,10 +215,10 @@ static bool mr_covers(const struct kdhca_mr *mr, u32 key, u64 addr, u32 length, 
  *
  * Return: 0, or -EACCES.
  */
-int kdhca_span_get(struct kdhca_span *span, struct kdhca_qp *qp, u32 key, u64 addr, u32 length,
+int kdhca_span_get(struct kdhca_span *span, struct ib_pd *pd, u32 key, u64 addr, u32 length,
 		   int access)
 {
-	struct kdhca_dev *dev = qp->dev;
+	struct kdhca_dev *dev = to_dev(pd->device);
 	struct kdhca_mr *mr;
 	int ret = -EACCES;
 
@@ -232,7 +229,7 @@ int kdhca_span_get(struct kdhca_span *span, struct kdhca_qp *qp, u32 key, u64 ad
 	if (!mr)
 		return -EACCES;
 	spin_lock_irq(&mr->lock);
-	if (mr->ibmr.pd == qp->ibqp.pd && mr_covers(mr, key, addr, length, access)) {
+	if (mr->ibmr.pd == pd && mr_covers(mr, key, addr, length, access)) {
 		mr->users++;
 		ret = 0;
 	}
@@ -247,14 +244,14 @@ int kdhca_span_get(struct kdhca_span *span, struct kdhca_qp *qp, u32 key, u64 ad
 /**
  * kdhca_spans_get - become a user of what a list of segments names
  * @spans: where they go
- * @qp: QP
+ * @pd: PD the memory belongs to
  * @sge: segments
  * @n: their number
  * @access: what is to be allowed
  *
  * Return: 0, or -EACCES; then there is nothing to be put.
  */
-int kdhca_spans_get(struct kdhca_spans *spans, struct kdhca_qp *qp, const struct ib_sge *sge,
+int kdhca_spans_get(struct kdhca_spans *spans, struct ib_pd *pd, const struct ib_sge *sge,
 		    int n, int access)
 {
 	int i, ret;
@@ -263,7 +260,7 @@ int kdhca_spans_get(struct kdhca_spans *spans, struct kdhca_qp *qp, const struct
 	for (i = 0; i < n; i++) {
 		if (!sge[i].length)
 			continue;
-		ret = kdhca_span_get(&spans->span[spans->n], qp, sge[i].lkey, sge[i].addr,
+		ret = kdhca_span_get(&spans->span[spans->n], pd, sge[i].lkey, sge[i].addr,
 				     sge[i].length, access);
 		if (ret) {
 			kdhca_spans_put(spans);

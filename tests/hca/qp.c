@@ -9,7 +9,7 @@
 #define FIRST_QPN	2
 #define UNIT		64		/* bytes of a send queue, where its size depends on segments */
 
-DEFINE_XARRAY_ALLOC(kdhca_qps);		/* by number; that of a QP belongs to one of all devices */
+DEFINE_XARRAY_ALLOC(kdhca_qps);		/* by number, those of all devices */
 static u32 next_qpn;
 
 static void qp_handler(struct kdhca_irq *irq)
@@ -259,29 +259,39 @@ static void qp_keep_attr(struct kdhca_qp *qp, const struct ib_qp_attr *attr, int
 {
 	struct ib_qp_attr *keep = &qp->attr;
 
-#define KEEP(bit, field)		\
-	do {				\
-		if (mask & (bit))	\
-			keep->field = attr->field; \
-	} while (0)
-	KEEP(IB_QP_ACCESS_FLAGS, qp_access_flags);
-	KEEP(IB_QP_PKEY_INDEX, pkey_index);
-	KEEP(IB_QP_PORT, port_num);
-	KEEP(IB_QP_QKEY, qkey);
-	KEEP(IB_QP_AV, ah_attr.type);
-	KEEP(IB_QP_AV, ah_attr.ah_flags);
-	KEEP(IB_QP_AV, ah_attr.grh.dgid);
-	KEEP(IB_QP_PATH_MTU, path_mtu);
-	KEEP(IB_QP_TIMEOUT, timeout);
-	KEEP(IB_QP_RETRY_CNT, retry_cnt);
-	KEEP(IB_QP_RNR_RETRY, rnr_retry);
-	KEEP(IB_QP_RQ_PSN, rq_psn);
-	KEEP(IB_QP_SQ_PSN, sq_psn);
-	KEEP(IB_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
-	KEEP(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
-	KEEP(IB_QP_MIN_RNR_TIMER, min_rnr_timer);
-	KEEP(IB_QP_DEST_QPN, dest_qp_num);
-#undef KEEP
+	if (mask & IB_QP_ACCESS_FLAGS)
+		keep->qp_access_flags = attr->qp_access_flags;
+	if (mask & IB_QP_PKEY_INDEX)
+		keep->pkey_index = attr->pkey_index;
+	if (mask & IB_QP_PORT)
+		keep->port_num = attr->port_num;
+	if (mask & IB_QP_QKEY)
+		keep->qkey = attr->qkey;
+	if (mask & IB_QP_AV) {
+		keep->ah_attr.type = attr->ah_attr.type;
+		keep->ah_attr.ah_flags = attr->ah_attr.ah_flags;
+		keep->ah_attr.grh.dgid = attr->ah_attr.grh.dgid;
+	}
+	if (mask & IB_QP_PATH_MTU)
+		keep->path_mtu = attr->path_mtu;
+	if (mask & IB_QP_TIMEOUT)
+		keep->timeout = attr->timeout;
+	if (mask & IB_QP_RETRY_CNT)
+		keep->retry_cnt = attr->retry_cnt;
+	if (mask & IB_QP_RNR_RETRY)
+		keep->rnr_retry = attr->rnr_retry;
+	if (mask & IB_QP_RQ_PSN)
+		keep->rq_psn = attr->rq_psn;
+	if (mask & IB_QP_SQ_PSN)
+		keep->sq_psn = attr->sq_psn;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		keep->max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		keep->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		keep->min_rnr_timer = attr->min_rnr_timer;
+	if (mask & IB_QP_DEST_QPN)
+		keep->dest_qp_num = attr->dest_qp_num;
 }
 
 /* Everything posted is forgotten. */
@@ -311,6 +321,7 @@ static void qp_reset(struct kdhca_qp *qp)
 static int qp_modify_ib(struct kdhca_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = READ_ONCE(qp->state), next;
+	int ret = 0;
 
 	if (mask & IB_QP_CUR_STATE)
 		cur = attr->cur_qp_state;
@@ -328,8 +339,7 @@ static int qp_modify_ib(struct kdhca_qp *qp, struct ib_qp_attr *attr, int mask)
 	if (next == IB_QPS_ERR) {
 		kdhca_qp_error(qp);
 	} else if (READ_ONCE(qp->state) == IB_QPS_ERR) {	/* it has failed meanwhile */
-		mutex_unlock(&qp->rx);
-		return -EINVAL;
+		ret = -EINVAL;
 	} else {
 		WRITE_ONCE(qp->state, next);
 		qp->retries = qp->attr.retry_cnt;
@@ -337,7 +347,7 @@ static int qp_modify_ib(struct kdhca_qp *qp, struct ib_qp_attr *attr, int mask)
 		kdhca_qp_kick(qp);
 	}
 	mutex_unlock(&qp->rx);
-	return 0;
+	return ret;
 }
 
 /* The connection manager moves these; a consumer may only end them. */

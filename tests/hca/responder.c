@@ -58,7 +58,7 @@ static bool peer_allows(const struct kdhca_qp *peer, int access)
 static bool source_get(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 {
 	if (!(wqe->flags & IB_SEND_INLINE))
-		return !kdhca_spans_get(&qp->from, qp, wqe->sge, wqe->num_sge, 0);
+		return !kdhca_spans_get(&qp->from, qp->ibqp.pd, wqe->sge, wqe->num_sge, 0);
 	qp->from.n = 1;
 	qp->from.span[0] = (struct kdhca_span){
 		.dev = qp->dev,
@@ -95,10 +95,12 @@ static u64 recv_room(const struct kdhca_rqe *rqe)
 	return room;
 }
 
-static enum kdhca_answer no_recv(struct kdhca_qp *peer, struct kdhca_wqe *wqe)
+static enum kdhca_answer no_recv(struct kdhca_qp *qp, struct kdhca_qp *peer, struct kdhca_wqe *wqe)
 {
-	if (!peer->dev->set.iwarp)
+	if (!peer->dev->set.iwarp) {
+		qp->rnr_timer = peer->attr.min_rnr_timer & 31;
 		return KDHCA_RNR;
+	}
 	return peer_fails(peer, wqe, IB_EVENT_QP_FATAL, IB_WC_REM_OP_ERR);
 }
 
@@ -108,11 +110,11 @@ static enum kdhca_answer send_in(struct kdhca_qp *qp, struct kdhca_qp *peer, str
 	int ret;
 
 	if (!kdhca_recv_take(peer, qp->rqe))
-		return no_recv(peer, wqe);
+		return no_recv(qp, peer, wqe);
 	if (recv_room(qp->rqe) < wqe->length)
 		return recv_fails(qp, peer, wqe, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR);
-	ret = kdhca_spans_get(&qp->to, peer, qp->rqe->sge, qp->rqe->num_sge,
-			      IB_ACCESS_LOCAL_WRITE);
+	ret = kdhca_spans_get(&qp->to, peer->srq ? peer->srq->ibsrq.pd : peer->ibqp.pd,
+			      qp->rqe->sge, qp->rqe->num_sge, IB_ACCESS_LOCAL_WRITE);
 	if (!ret)
 		ret = kdhca_copy(&qp->to, &qp->from, wqe->length);
 	both_put(qp);
@@ -146,12 +148,12 @@ static enum kdhca_answer write_in(struct kdhca_qp *qp, struct kdhca_qp *peer,
 		return peer_fails(peer, wqe, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR);
 	qp->to.n = 0;
 	if (wqe->length) {
-		ret = kdhca_span_get(&qp->to.span[0], peer, wqe->rkey, wqe->remote_addr,
+		ret = kdhca_span_get(&qp->to.span[0], peer->ibqp.pd, wqe->rkey, wqe->remote_addr,
 				     wqe->length, IB_ACCESS_REMOTE_WRITE);
 		qp->to.n = !ret;
 	}
 	if (!ret && imm && !kdhca_recv_take(peer, qp->rqe))
-		return no_recv(peer, wqe);
+		return no_recv(qp, peer, wqe);
 	if (!ret)
 		ret = kdhca_copy(&qp->to, &qp->from, wqe->length);
 	if (ret)
@@ -191,6 +193,20 @@ enum kdhca_answer kdhca_deliver(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 	return answer;
 }
 
+/* What a Read reads, if it may. */
+static enum kdhca_answer read_source(struct kdhca_qp *qp, struct kdhca_qp *peer,
+				     struct kdhca_wqe *wqe)
+{
+	qp->from.n = 0;
+	if (!wqe->length)
+		return KDHCA_ACK;
+	if (kdhca_span_get(&qp->from.span[0], peer->ibqp.pd, wqe->rkey, wqe->remote_addr,
+			   wqe->length, IB_ACCESS_REMOTE_READ))
+		return peer_fails(peer, wqe, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
+	qp->from.n = 1;
+	return KDHCA_ACK;
+}
+
 /**
  * kdhca_read_ask - a Read arrives
  * @qp: whose it is
@@ -200,7 +216,7 @@ enum kdhca_answer kdhca_deliver(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
  */
 enum kdhca_answer kdhca_read_ask(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 {
-	enum kdhca_answer answer = KDHCA_ACK;
+	enum kdhca_answer answer;
 	struct kdhca_qp *peer;
 
 	if (!qp->attr.max_rd_atomic) {
@@ -213,6 +229,9 @@ enum kdhca_answer kdhca_read_ask(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 	if (qp->reading >= peer->attr.max_dest_rd_atomic ||
 	    !peer_allows(peer, IB_ACCESS_REMOTE_READ))
 		answer = peer_fails(peer, wqe, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR);
+	else
+		answer = read_source(qp, peer, wqe);
+	kdhca_spans_put(&qp->from);
 	peer_unlock(peer);
 	return answer;
 }
@@ -229,22 +248,14 @@ enum kdhca_answer kdhca_read_answer(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 	/* iWARP: the answer is a Write of the peer's */
 	int access = IB_ACCESS_LOCAL_WRITE |
 		     (qp->dev->set.iwarp ? IB_ACCESS_REMOTE_WRITE : 0);
-	enum kdhca_answer answer = KDHCA_ACK;
 	struct kdhca_qp *peer = peer_lock(qp);
+	enum kdhca_answer answer;
 
 	if (!peer)
 		return KDHCA_NOBODY;
-	qp->from.n = 0;
-	if (wqe->length) {
-		if (kdhca_span_get(&qp->from.span[0], peer, wqe->rkey, wqe->remote_addr,
-				   wqe->length, IB_ACCESS_REMOTE_READ))
-			answer = peer_fails(peer, wqe, IB_EVENT_QP_ACCESS_ERR,
-					    IB_WC_REM_ACCESS_ERR);
-		else
-			qp->from.n = 1;
-	}
+	answer = read_source(qp, peer, wqe);
 	if (answer == KDHCA_ACK &&
-	    (kdhca_spans_get(&qp->to, qp, wqe->sge, wqe->num_sge, access) ||
+	    (kdhca_spans_get(&qp->to, qp->ibqp.pd, wqe->sge, wqe->num_sge, access) ||
 	     kdhca_copy(&qp->to, &qp->from, wqe->length))) {
 		wqe->status = IB_WC_LOC_PROT_ERR;
 		answer = KDHCA_NAK;

@@ -55,21 +55,55 @@ static const struct {
 	SETTING(dereg_fail, 0),
 	SETTING(alloc_fail, 0),
 	SETTING(mad_loss, 0),
-	SETTING(complain, ~0U & ~BIT(KDHCA_IOVA)),
+	SETTING(complain, U32_MAX),
 	SETTING(noio, 0),
 	SETTING(grace, 500),
 };
 
 /*
- * Each stands for what a driver of 7.2 says of its devices and does in software; what
- * firmware does beyond that is not known here.
+ * Those with a driver's name stand for what that driver of 7.2 says of its devices and does in
+ * software, as read in its source; what firmware does beyond that is not known here.
  */
 static const struct {
 	const char *name;
+	enum rdma_driver_id driver;	/* for whom the consumer is to take it */
 	const char *text;
 } profiles[] = {
-	{ "plain", "" },
-	{ "plain-iw", "iwarp=1,rd_in=32,rd_out=32" },
+	{ "plain", RDMA_DRIVER_UNKNOWN, "" },
+	{ "plain-iw", RDMA_DRIVER_UNKNOWN, "iwarp=1,rd_in=32,rd_out=32" },
+	/* a handler in hard interrupts; the size of a queue is that of its segments */
+	{ "mlx5", RDMA_DRIVER_MLX5,
+	  "shift=1024,cq_ctx=2,missed=0,round=1,max_send_sge=30,max_recv_sge=32,max_sge_rd=30,"
+	  "max_qp_wr=32768,sq_units=32768,max_cqe=1048576,max_pages=65536,rd_in=16,rd_out=16,"
+	  "max_inline=512" },
+	/* the two depths of Reads differ, long page lists */
+	{ "irdma", RDMA_DRIVER_IRDMA,
+	  "shift=1024,cq_ctx=1,max_send_sge=13,max_recv_sge=13,max_sge_rd=13,max_qp_wr=4064,"
+	  "sq_units=8192,max_cqe=262144,max_pages=65536,max_block=30,rd_in=127,rd_out=255,"
+	  "max_inline=101" },
+	/* not a size of anything is a power of two */
+	{ "bnxt", RDMA_DRIVER_BNXT_RE,
+	  "shift=1024,cq_ctx=1,max_send_sge=6,max_recv_sge=6,max_sge_rd=6,max_qp_wr=8191,"
+	  "max_cqe=65535,max_pages=512,max_block=21,rd_in=126,rd_out=126,max_inline=96,"
+	  "event_ctx=1" },
+	/* iWARP; fences for Sends and invalidations only, short page lists */
+	{ "cxgb4", RDMA_DRIVER_CXGB4,
+	  "iwarp=1,shift=1024,cq_ctx=1,fence=9,max_send_sge=4,max_recv_sge=4,max_sge_rd=1,"
+	  "max_qp_wr=1024,max_cqe=16384,max_pages=128,max_block=27,rd_in=32,rd_out=32,"
+	  "max_inline=64,event_ctx=1" },
+	/* iWARP; one segment to receive into */
+	{ "erdma", RDMA_DRIVER_ERDMA,
+	  "iwarp=1,shift=1024,cq_ctx=1,round=1,max_send_sge=6,max_recv_sge=1,max_sge_rd=1,"
+	  "max_qp_wr=8192,max_cqe=65536,max_pages=512,max_block=31,rd_in=128,rd_out=128,"
+	  "max_inline=96,max_srq_sge=1" },
+	/* nobody's: everything small, everything refused, everything from hard interrupts */
+	{ "strict", RDMA_DRIVER_UNKNOWN,
+	  "shift=1024,cq_ctx=2,event_ctx=2,missed=0,max_send_sge=4,max_recv_sge=2,"
+	  "max_sge_rd=1,max_qp_wr=256,sq_units=512,max_cqe=1023,max_pages=16,max_block=21,"
+	  "rd_in=4,rd_out=8,max_inline=0,self=0,dma_lkey=0,max_srq_wr=255,max_srq_sge=2" },
+	/* nobody's: its firmware takes its time */
+	{ "slow", RDMA_DRIVER_UNKNOWN,
+	  "shift=1024,cq_ctx=0,create_ms=2,modify_ms=5,destroy_ms=5,dereg_ms=2,mad_loss=10" },
 };
 
 static u32 *setting_at(struct kdhca_set *set, int i)
@@ -100,7 +134,7 @@ int kdhca_settings_parse(struct kdhca_set *set, const char *text)
 	char *copy = kstrdup(text, GFP_KERNEL), *rest = copy, *word, *value;
 	int i, ret = copy ? 0 : -ENOMEM;
 
-	while (!ret && (word = strsep(&rest, ", \n"))) {
+	while (!ret && (word = strsep(&rest, ",\n "))) {
 		if (!*word)
 			continue;
 		value = strchr(word, '=');
@@ -133,6 +167,7 @@ int kdhca_settings_profile(struct kdhca_set *set, const char *name)
 		if (strlen(profiles[i].name) != more - name ||
 		    strncmp(profiles[i].name, name, more - name))
 			continue;
+		set->driver = profiles[i].driver;
 		ret = kdhca_settings_parse(set, profiles[i].text);
 		return ret || !*more ? ret : kdhca_settings_parse(set, more + 1);
 	}

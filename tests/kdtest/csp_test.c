@@ -192,7 +192,7 @@ static void in_use_by_socket(struct kunit *test)
 	struct kdt_ep ep;
 	DAT_HANDLE h;
 
-	if (!env->b.iwarp)
+	if (!(env->b.traits & KDT_TCP))
 		kunit_skip(test, "ports of this transport are not those of TCP");
 	kdt_ep_new(test, &ep, &env->b, NULL);
 	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, addr.ss_family, SOCK_STREAM, IPPROTO_TCP,

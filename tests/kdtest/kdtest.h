@@ -30,8 +30,20 @@
 
 #define KDT_RIGHTS	((DAT_MEM_PRIV_FLAGS)DAT_MEM_PRIV_ALL_FLAG)
 
-extern char *kdt_ia_a, *kdt_ia_b, *kdt_gone;	/* module parameters */
+extern char *kdt_ia_a, *kdt_ia_b, *kdt_gone, *kdt_traits;	/* module parameters */
 extern unsigned int kdt_rounds;
+
+/*
+ * What a provider does and others of its protocol may not: the module parameter "traits" says
+ * which, else it is taken for soft-RoCE or soft-iWARP.
+ */
+enum kdt_trait {
+	KDT_TCP = 1 << 0,		/* connections are sockets */
+	KDT_GRANTS = 1 << 1,		/* the peer grants every read depth; Reads are counted */
+	KDT_LAX = 1 << 2,		/* Reads of memory that is not open to them are answered */
+	KDT_UNSOLICITED = 1 << 3,	/* the solicited bit of a Send is ignored */
+	KDT_SRQ_PD = 1 << 4,		/* buffers of an SRQ are checked against the PD of the QP */
+};
 
 struct kdt_ia {
 	const char *name;
@@ -42,6 +54,7 @@ struct kdt_ia {
 	DAT_PROVIDER_ATTR prov;
 	struct sockaddr_storage addr;
 	bool iwarp;
+	u32 traits;
 };
 
 #define KDT_MORE_IAS	16

@@ -37,6 +37,21 @@ const char *kdt_minor(DAT_RETURN ret)
 
 /* ---- environment ---- */
 
+static u32 ia_traits(const struct kdt_ia *ia)
+{
+	static const char *const names[] = { "tcp", "grants", "lax", "unsolicited", "srq-pd" };
+	u32 traits = 0;
+	int i;
+
+	if (!kdt_traits)
+		return ia->iwarp ? KDT_TCP | KDT_GRANTS | KDT_LAX | KDT_UNSOLICITED : KDT_SRQ_PD;
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strstr(kdt_traits, names[i]))
+			traits |= 1 << i;
+	}
+	return traits;
+}
+
 static int kdt_ia_open(struct kdt_ia *ia, const char *name)
 {
 	DAT_RETURN ret;
@@ -55,6 +70,7 @@ static int kdt_ia_open(struct kdt_ia *ia, const char *name)
 	if (ret != DAT_SUCCESS)
 		goto err;
 	ia->iwarp = ia->prov.rdma_write_for_rdma_read_req;
+	ia->traits = ia_traits(ia);
 	if (ia->attr.ia_address_ptr)
 		memcpy(&ia->addr, ia->attr.ia_address_ptr,
 		       ia->attr.ia_address_ptr->sa_family == AF_INET6 ?

@@ -12,7 +12,7 @@
 
 #include "kdtest.h"
 
-char *kdt_ia_a, *kdt_ia_b;
+char *kdt_ia_a, *kdt_ia_b, *kdt_traits;
 unsigned int kdt_rounds = KD_SLOW ? 30 : 200;
 static char *mode = "run", *suite = "", *tests = "";
 
@@ -20,6 +20,10 @@ module_param_named(ia_a, kdt_ia_a, charp, 0444);
 MODULE_PARM_DESC(ia_a, "interface adapter of the active side, e.g. rxe0-1 (required)");
 module_param_named(ia_b, kdt_ia_b, charp, 0444);
 MODULE_PARM_DESC(ia_b, "interface adapter of the passive side (default: the same)");
+module_param_named(traits, kdt_traits, charp, 0444);
+MODULE_PARM_DESC(traits, "what the provider does that others do not: tcp, grants, lax, "
+		 "unsolicited, srq-pd, comma separated, or none (default: as soft-RoCE or "
+		 "soft-iWARP does)");
 module_param(mode, charp, 0444);
 MODULE_PARM_DESC(mode, "run: the suites; hold: connections with traffic until rmmod; "
 		 "states: endpoints in every state until rmmod");

@@ -225,7 +225,8 @@ static void query_values(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)prov->supports_multipath, DAT_FALSE);
 	KUNIT_EXPECT_EQ(test, prov->completion_flags_supported & need, need);
 	KUNIT_EXPECT_EQ(test, !(prov->completion_flags_supported &
-				DAT_COMPLETION_SOLICITED_WAIT_FLAG), a->iwarp);
+				DAT_COMPLETION_SOLICITED_WAIT_FLAG),
+			!!(a->traits & KDT_UNSOLICITED));
 	KUNIT_EXPECT_GT(test, prov->optimal_buffer_alignment, 0);
 	KUNIT_EXPECT_EQ(test, 256 % prov->optimal_buffer_alignment, 0);
 	if (a->iwarp)

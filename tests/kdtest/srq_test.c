@@ -302,9 +302,8 @@ static void limits(struct kunit *test)
 	KUNIT_EXPECT_NE(test, b->prov.srq_info_supported, 0);
 	KUNIT_EXPECT_NE(test, b->prov.srq_watermarks_supported, 0);
 	KUNIT_EXPECT_NE(test, b->prov.ep_recv_info_supported, 0);
-	/* soft-RoCE checks buffers against the PD of the queue pair. */
 	KUNIT_EXPECT_EQ(test, (int)b->prov.srq_ep_pz_difference_supported,
-			b->iwarp ? DAT_TRUE : DAT_FALSE);
+			b->traits & KDT_SRQ_PD ? DAT_FALSE : DAT_TRUE);
 	KUNIT_EXPECT_GE(test, b->attr.max_srqs, (int)ARRAY_SIZE(many));
 	KUNIT_EXPECT_GE(test, b->attr.max_ep_per_srq, 4);
 	KUNIT_EXPECT_GE(test, b->attr.max_recv_per_srq, 64);

@@ -749,7 +749,7 @@ static void read_depths(struct kunit *test)
 					   pair->s.conn->h, &attr, &pair->s.h));
 		kdt_pair_connect(test, pair);
 		/* soft-iWARP grants what the peer asks for, whatever it was told to grant */
-		if (!depth[d].out || (!depth[d].in && !env->b.iwarp)) {
+		if (!depth[d].out || (!depth[d].in && !(env->b.traits & KDT_GRANTS))) {
 			KDT_REFUSED(test, DAT_INVALID_PARAMETER, DAT_INVALID_ARG1,
 				    kdt_read(&pair->c, mine, 0, 64, theirs, 0, 1, 0));
 		} else {
@@ -794,7 +794,7 @@ static void reads_outstanding(struct kunit *test)
 	pair = kdt_pair_new(test, &attr);
 	kdt_pair_connect(test, pair);
 	KDT_OK(test, dat_ep_query(pair->c.h, DAT_EP_FIELD_ALL, &param));
-	limit = env->a.iwarp ? 128 : param.ep_attr.max_request_dtos;
+	limit = env->a.traits & KDT_GRANTS ? 128 : param.ep_attr.max_request_dtos;
 	for (len = most / 8; len <= most && !full; len += most / 8) {
 		local_irq_save(flags);
 		ret = kdt_read(&pair->c, mine, 0, len, theirs, 0, 0, 0);
