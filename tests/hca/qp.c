@@ -7,7 +7,7 @@
 
 #define MAD_QPN		1
 #define FIRST_QPN	2
-#define UNIT		64		/* bytes of a send queue, where its size depends on segments */
+#define UNIT		64		/* bytes of a send queue whose size depends on segments */
 
 DEFINE_XARRAY_ALLOC(kdhca_qps);		/* by number, those of all devices */
 static u32 next_qpn;
