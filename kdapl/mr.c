@@ -297,8 +297,11 @@ void kdapl_mr_destroy(struct kdapl_mr *mr)
 int kdapl_mr_map(struct kdapl_mr *mr, struct scatterlist *sgl, int nents, u32 page_size,
 		 u64 start)
 {
-	int ret = ib_map_mr_sg(mr->ibmr, sgl, nents, NULL, page_size);
+	int ret;
 
+	/* A driver may look at the address while it maps; ib_sg_to_pages() overwrites it. */
+	mr->ibmr->iova = start;
+	ret = ib_map_mr_sg(mr->ibmr, sgl, nents, NULL, page_size);
 	if (ret != nents)
 		return ret < 0 ? ret : -EINVAL;
 	mr->ibmr->iova = start;

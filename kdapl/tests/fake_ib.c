@@ -79,6 +79,7 @@ struct fake_map {
 	u32 npages;
 	u32 page_size;
 	u64 offset;			/* of the first byte in the first page */
+	u64 said;			/* the first address, as it was when mapping began */
 	u64 iova;
 	u64 length;
 	int access;
@@ -492,6 +493,7 @@ static int fake_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 	if (!is_power_of_2(ibmr->page_size) || !(ibmr->page_size & fdev->caps.page_sizes))
 		fake_violation(fdev, "mapping by a page size the device does not have");
 	mr->map.npages = 0;
+	mr->map.said = ibmr->iova;
 	mr->map.page_size = ibmr->page_size;
 	ret = ib_sg_to_pages(ibmr, sg, nents, offset, fake_set_page);
 	mr->map.offset = ibmr->iova & (ibmr->page_size - 1);
@@ -757,6 +759,8 @@ static void fake_want_reg(struct fake_qp *qp, struct fake_ib_wr *rec, const stru
 		fake_violation(fdev, "registration across protection domains");
 	if (!reg->mr->length)
 		fake_violation(fdev, "registration of an empty region");
+	if (reg->mr->iova != mr->map.said)
+		fake_violation(fdev, "first address changed after mapping");
 	if ((reg->mr->iova ^ mr->map.offset) & (mr->map.page_size - 1))
 		fake_violation(fdev, "first address does not fit into the first page");
 	if ((reg->access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE)) ==

@@ -19,9 +19,9 @@
  * fake_ib_violations(), which every test checks to be zero at its end. So is
  * misuse of a region: mapping or registration of one that is valid or has
  * requests under way, a key used twice running, invalidation of a key that is not
- * the live one, a mapping larger than all before it where nobody may sleep. So is a
- * verb that may allocate, called from a work item without memalloc_noio_save(): storage
- * may wait for what work items do.
+ * the live one, a mapping larger than all before it where nobody may sleep, a first
+ * address that was not set before the mapping. So is a verb that may allocate, called
+ * from a work item without memalloc_noio_save(): storage may wait for what work items do.
  */
 #ifndef KDAPL_FAKE_IB_H
 #define KDAPL_FAKE_IB_H
