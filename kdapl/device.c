@@ -342,6 +342,56 @@ static void device_port_error(struct kdapl_device *dev, u32 port)
 }
 
 /**
+ * kdapl_port_attr - attributes of a port, without asking the device
+ * @dev: device
+ * @port: its port
+ * @attr: filled with what the port has answered last
+ *
+ * Most drivers of Ethernet adapters take RTNL in ib_query_port(), to learn the speed of
+ * the link. Whoever holds RTNL may be waiting for memory, hence for the disk that the
+ * caller is about to reconnect. So ports are asked when the device comes and after their
+ * events, from a work item, and never on behalf of a consumer.
+ *
+ * Context: any.
+ */
+void kdapl_port_attr(struct kdapl_device *dev, u32 port, struct ib_port_attr *attr)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->ports_lock, flags);
+	*attr = dev->port_attrs[port - 1];
+	spin_unlock_irqrestore(&dev->ports_lock, flags);
+}
+
+/* Ask all ports. The device cannot go meanwhile. */
+static void device_ask_ports(struct kdapl_device *dev)
+{
+	struct ib_port_attr attr;
+	unsigned long flags;
+	u32 port;
+	int err;
+
+	mutex_lock(&dev->ports_mutex);
+	for (port = 1; port <= dev->ports; port++) {
+		err = ib_query_port(dev->ibdev, port, &attr);
+		if (err) {	/* what is known of it stays */
+			pr_warn_ratelimited("%s: port %u does not tell its attributes: %pe\n",
+					    dev->name, port, ERR_PTR(err));
+			continue;
+		}
+		spin_lock_irqsave(&dev->ports_lock, flags);
+		dev->port_attrs[port - 1] = attr;
+		spin_unlock_irqrestore(&dev->ports_lock, flags);
+	}
+	mutex_unlock(&dev->ports_mutex);
+}
+
+static void device_work_ports(struct work_struct *work)
+{
+	device_ask_ports(container_of(work, struct kdapl_device, ports_work));
+}
+
+/**
  * struct device_event - an event of the device on its way
  * @work: deals with it
  * @dev: device, entered
@@ -367,6 +417,21 @@ static void device_work_event(struct work_struct *work)
 	memalloc_noio_restore(noio);
 }
 
+/* After which events may a port have other attributes? Those we use do not depend on GIDs. */
+static bool device_port_may_differ(enum ib_event_type event)
+{
+	switch (event) {
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_PORT_ERR:
+	case IB_EVENT_LID_CHANGE:
+	case IB_EVENT_SM_CHANGE:
+	case IB_EVENT_CLIENT_REREGISTER:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /*
  * The core calls this with a lock held that comes after ours. Changes of LID, GID
  * or P_Key are not told: connections notice if they matter.
@@ -376,6 +441,9 @@ static void device_on_event(struct ib_event_handler *handler, struct ib_event *e
 	struct kdapl_device *dev = container_of(handler, struct kdapl_device, event_handler);
 	struct device_event *ev;
 
+	/* waits for RTNL there, as ib_core itself does: not on a queue a reconnect needs */
+	if (device_port_may_differ(event->event))
+		queue_work(ib_wq, &dev->ports_work);
 	if (event->event != IB_EVENT_DEVICE_FATAL && event->event != IB_EVENT_PORT_ERR)
 		return;
 	ev = kzalloc(sizeof(*ev), GFP_NOIO);
@@ -410,7 +478,7 @@ int kdapl_device_add(struct ib_device *ibdev)
 		pr_info("%s: no IA: the device has no fast registration\n", dev_name(&ibdev->dev));
 		return -EOPNOTSUPP;
 	}
-	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	dev = kzalloc(struct_size(dev, port_attrs, ibdev->phys_port_cnt), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
 	refcount_set(&dev->ref, 1);
@@ -422,6 +490,9 @@ int kdapl_device_add(struct ib_device *ibdev)
 	kdapl_quirks_derive(dev);
 	strscpy(dev->name, dev_name(&ibdev->dev), sizeof(dev->name));
 	mutex_init(&dev->lock);
+	mutex_init(&dev->ports_mutex);
+	spin_lock_init(&dev->ports_lock);
+	INIT_WORK(&dev->ports_work, device_work_ports);
 	init_waitqueue_head(&dev->idle);
 	INIT_LIST_HEAD(&dev->ias);
 	INIT_LIST_HEAD(&dev->pds);
@@ -431,6 +502,7 @@ int kdapl_device_add(struct ib_device *ibdev)
 	INIT_LIST_HEAD(&dev->mrs);
 	INIT_IB_EVENT_HANDLER(&dev->event_handler, ibdev, device_on_event);
 	ib_register_event_handler(&dev->event_handler);
+	device_ask_ports(dev);	/* after that, so that no change is missed */
 	ib_set_client_data(ibdev, &kdapl_client, dev);
 	mutex_lock(&kdapl_devices_lock);
 	list_add_tail(&dev->node, &kdapl_devices);
@@ -625,6 +697,7 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 	list_del(&dev->node);
 	mutex_unlock(&kdapl_devices_lock);
 	ib_unregister_event_handler(&dev->event_handler);
+	cancel_work_sync(&dev->ports_work);
 	WRITE_ONCE(dev->gone, true);	/* nobody enters any more */
 	kdapl_dev_exit(dev);
 	wait_for_completion(&dev->unused);

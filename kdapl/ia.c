@@ -230,8 +230,7 @@ static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char
 	struct kdapl_ia *ia;
 	int i;
 
-	if (ib_query_port(dev->ibdev, port, &port_attr))
-		return NULL;
+	kdapl_port_attr(dev, port, &port_attr);
 	ia = kzalloc(sizeof(*ia), GFP_KERNEL);
 	if (!ia)
 		return NULL;

@@ -17,6 +17,8 @@
  *   evd->mutex         attaching rings, length and policy of one EVD
  *   dev->lock          lists of what there is of a device; no verb is called inside,
  *                      since all consumers of the device need it (D-91)
+ *   dev->ports_mutex   asking a device about its ports; inside it only RTNL and
+ *                      dev->ports_lock. No call that a reconnect makes takes it
  *   sp, cr->mutex, pd->lock
  *                      one object's verbs part against removal of the device;
  *                      that of a CR nobody knows also inside the id's handler
@@ -281,6 +283,10 @@ struct kdapl_claim {
  *	to a half
  * @idle: woken when @halves becomes empty, @ids or @claimed 0, or a claim is given up
  * @rcu: posting calls look at the flags
+ * @ports_work: asks the ports again after one of them has changed
+ * @ports_mutex: one asks at a time, so that the last answer is the one that stays
+ * @ports_lock: protects @port_attrs
+ * @port_attrs: what each port, from 1 on, has answered last: kdapl_port_attr()
  */
 struct kdapl_device {
 	struct ib_device *ibdev;
@@ -310,6 +316,11 @@ struct kdapl_device {
 	atomic_t ids;
 	wait_queue_head_t idle;
 	struct rcu_head rcu;
+
+	struct work_struct ports_work;
+	struct mutex ports_mutex;	/* asking; RTNL is taken inside */
+	spinlock_t ports_lock;		/* port_attrs */
+	struct ib_port_attr port_attrs[];
 };
 
 /* What an IA was opened by, beside the name of its device. */
@@ -348,6 +359,7 @@ void kdapl_device_opened(struct kdapl_device *dev);
 void kdapl_claim_made(struct kdapl_device *dev, struct kdapl_claim *claim, struct list_head *list);
 bool kdapl_claim(struct kdapl_device *dev, struct kdapl_claim *claim);
 void kdapl_claim_done(struct kdapl_device *dev, struct kdapl_claim *claim);
+void kdapl_port_attr(struct kdapl_device *dev, u32 port, struct ib_port_attr *attr);
 bool kdapl_dev_enter(struct kdapl_device *dev);
 void kdapl_dev_exit(struct kdapl_device *dev);
 

@@ -131,18 +131,15 @@ static int reg_create_qp(struct kdapl_pd *pd, struct kdapl_reg *reg, int which)
 }
 
 /* The address of the port itself: by LID, or by any GID with its netdev's MAC. */
-static int reg_own_address(struct kdapl_pd *pd, struct rdma_ah_attr *ah, enum ib_mtu *mtu)
+static int reg_own_address(struct kdapl_pd *pd, struct rdma_ah_attr *ah)
 {
 	struct ib_device *ibdev = pd->dev->ibdev;
 	const struct ib_gid_attr *gid;
 	struct net_device *ndev;
 	struct ib_port_attr port;
-	int i, ret;
+	int i;
 
-	ret = ib_query_port(ibdev, pd->port, &port);
-	if (ret)
-		return ret;
-	*mtu = port.active_mtu ?: IB_MTU_1024;
+	kdapl_port_attr(pd->dev, pd->port, &port);
 	ah->type = rdma_ah_find_type(ibdev, pd->port);
 	rdma_ah_set_port_num(ah, pd->port);
 	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE) {
@@ -177,10 +174,11 @@ static int reg_connect_self(struct kdapl_pd *pd, struct kdapl_reg *reg)
 	if (ret)
 		return ret;
 	qp = reg->qp[0];
-	ret = reg_own_address(pd, &attr.ah_attr, &attr.path_mtu);
+	ret = reg_own_address(pd, &attr.ah_attr);
 	if (ret)
 		return ret;
 	attr.qp_state = IB_QPS_RTR;
+	attr.path_mtu = IB_MTU_256;	/* fits every link, and nothing is ever sent */
 	attr.dest_qp_num = qp->qp_num;
 	attr.max_dest_rd_atomic = 1;
 	attr.min_rnr_timer = 12;

@@ -104,6 +104,41 @@ static void as_port_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_ABRUPT_FLAG));
 }
 
+static u32 as_max_message(struct kd_env *env)
+{
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE ia = as_open(env, &async);
+	DAT_IA_ATTR *attr = kunit_kzalloc(env->test, sizeof(*attr), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(env->test, attr);
+	KD_EXPECT_OK(env->test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
+	KD_EXPECT_OK(env->test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	return attr->max_message_size;
+}
+
+/* What is remembered of a port is what it says after its last event. */
+static void as_port_attr_test(struct kunit *test)
+{
+	static const enum ib_event_type events[] = {
+		IB_EVENT_PORT_ACTIVE, IB_EVENT_LID_CHANGE, IB_EVENT_SM_CHANGE,
+		IB_EVENT_CLIENT_REREGISTER, IB_EVENT_PORT_ERR,
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(events); i++) {
+		u32 before = as_max_message(env);
+
+		fake_ib_set_max_msg(env->dev, SZ_64K << i);
+		KUNIT_EXPECT_EQ(test, as_max_message(env), before);
+		as_device_event(env, events[i]);
+		flush_work(&ia->dev->ports_work);
+		KUNIT_EXPECT_EQ(test, as_max_message(env), (u32)SZ_64K << i);
+	}
+	kdapl_obj_put(&ia->obj);
+}
+
 /* What belongs to an object goes to the instance that owns it. */
 static void as_owner_test(struct kunit *test)
 {
@@ -562,6 +597,7 @@ static void as_close_test(struct kunit *test)
 }
 
 static struct kunit_case as_cases[] = {
+	KD_CASE(as_port_attr_test, "CTX-05,IA-QRY-02: a port is asked again after its events"),
 	KD_CASE(as_port_test, "ASY-04,IA-OPEN-05: errors of the port, to all instances"),
 	KD_CASE(as_qp_test, "ASY-05,EPSM-23,EPSM-17,EPSM-31: errors of the QP in every state"),
 	KD_CASE(as_removal_test, "EPSM-24,ASY-03: the device goes, EPs in every state"),

@@ -317,7 +317,7 @@ static int fake_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 	attr->active_mtu = IB_MTU_4096;
 	attr->gid_tbl_len = 1;
 	attr->pkey_tbl_len = 1;
-	attr->max_msg_sz = to_fdev(ibdev)->caps.max_msg_sz;
+	attr->max_msg_sz = READ_ONCE(to_fdev(ibdev)->caps.max_msg_sz);
 	attr->lid = FAKE_IB_LID;
 	attr->sm_lid = FAKE_IB_LID;
 	attr->active_width = IB_WIDTH_4X;
@@ -1686,6 +1686,16 @@ const char *fake_ib_name(struct fake_ib *fdev)
 int fake_ib_set_netdev(struct fake_ib *fdev, struct net_device *ndev)
 {
 	return ib_device_set_netdev(&fdev->ibdev, ndev, 1);
+}
+
+/**
+ * fake_ib_set_max_msg - change the largest message of the port
+ * @fdev: the device
+ * @bytes: what it answers from now on, when it is asked
+ */
+void fake_ib_set_max_msg(struct fake_ib *fdev, u32 bytes)
+{
+	WRITE_ONCE(fdev->caps.max_msg_sz, bytes);
 }
 
 /**

@@ -244,6 +244,54 @@ static void ian_huge_test(struct kunit *test)
 	kd_ep(env, NULL);
 }
 
+static void ian_asked(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+/*
+ * Real drivers take RTNL in ib_query_port(), whose holder may wait for the disk that is to
+ * be connected again: nothing a consumer calls asks the port.
+ */
+static void ian_ask_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_IA_ATTR *attr = kunit_kzalloc(test, sizeof(*attr), GFP_KERNEL);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
+	char name[DAT_NAME_MAX_LENGTH];
+	DAT_REGION_DESCRIPTION region = { .for_va = env->buf };
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+	DAT_EP_HANDLE ep;
+	DAT_LMR_HANDLE lmr;
+	DAT_VLEN length;
+	DAT_PZ_HANDLE pz;
+	DAT_IA_HANDLE ia;
+	bool asked = false;
+	DAT_VADDR address;
+
+	KUNIT_ASSERT_NOT_NULL(test, attr);
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
+	fake_ib_at(env->dev, FAKE_IB_QUERY_PORT, 1, ian_asked, &asked);
+	KD_ASSERT_OK(test, dat_ia_open(name, 8, &async, &ia));
+	KUNIT_EXPECT_FALSE(test, asked);
+	KD_EXPECT_OK(test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
+	KUNIT_EXPECT_FALSE(test, asked);
+	KD_ASSERT_OK(test, dat_pz_create(ia, &pz));
+	/* the first one of a PZ makes what registers */
+	KD_ASSERT_OK(test, dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, KD_MEM_SIZE, pz,
+					   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
+					   DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &lmr_context,
+					   &rmr_context, &length, &address));
+	KUNIT_EXPECT_FALSE(test, asked);
+	KD_ASSERT_OK(test, dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
+					   &evd));
+	KD_ASSERT_OK(test, dat_ep_create(ia, pz, evd, evd, DAT_HANDLE_NULL, NULL, &ep));
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+	KUNIT_EXPECT_FALSE(test, asked);
+	fake_ib_at(env->dev, FAKE_IB_QUERY_PORT, 0, NULL, NULL);
+}
+
 /* The module stays while anybody has an IA open. */
 static void ian_module_test(struct kunit *test)
 {
@@ -365,6 +413,7 @@ static struct kunit_case ian_cases[] = {
 	KD_CASE(ian_netdev_test, "SIL-30,IA-QRY-02: names and addresses of a network device"),
 	KD_CASE(ian_args_test, "IA-OPEN-01..04,IA-OPEN-07,GEN-07: arguments, and what is left"),
 	KD_CASE(ian_huge_test, "IA-QRY-03: limits beyond all bounds"),
+	KD_CASE(ian_ask_test, "CTX-05: nothing a consumer calls asks the port"),
 	KD_CASE(ian_module_test, "IA-OPEN-06,IA-CLOSE-06: the module is in use"),
 	KD_CASE(ian_related_test, "REG-07: who is related to whom"),
 	KD_CASE(ian_small_evd_test, "EP-CREATE-11,EVD-OVF-06: more DTOs than the EVD is long"),

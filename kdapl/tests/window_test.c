@@ -343,27 +343,61 @@ static void wi_removed_late_test(struct kunit *test)
 	}
 }
 
+/* An open, in another thread. */
+struct wi_open {
+	char name[DAT_NAME_MAX_LENGTH];
+	DAT_EVD_HANDLE async;
+	DAT_IA_HANDLE ia;
+	DAT_RETURN ret;
+};
+
+static void wi_open(void *arg)
+{
+	struct wi_open *open = arg;
+
+	open->async = DAT_HANDLE_NULL;
+	open->ret = dat_ia_open(open->name, 8, &open->async, &open->ia);
+}
+
 /* The device fails while an instance is being opened. */
 static void wi_open_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	struct wi_open *open = kunit_kzalloc(test, sizeof(*open), GFP_KERNEL);
+	struct kdapl_ia *kia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
+	struct ib_event fatal = {
+		.device = fake_ib_device(env->dev), .event = IB_EVENT_DEVICE_FATAL,
+	};
+	struct kdapl_device *dev = kia->dev;
 	const DAT_ASYNCH_ERROR_EVENT_DATA *data;
-	char name[DAT_NAME_MAX_LENGTH];
+	struct kd_aside aside;
+	DAT_EVD_HANDLE async;
+	unsigned int users;
 	DAT_PZ_HANDLE pz;
 	DAT_IA_HANDLE ia;
 	DAT_EVENT event;
-	DAT_RETURN ret;
+	int i;
 
-	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
-	fake_ib_at(env->dev, FAKE_IB_QUERY_PORT, 1, wi_fatal, env);
-	ret = dat_ia_open(name, 8, &async, &ia);
-	/* the hook has run, so the device is of no use any more */
+	KUNIT_ASSERT_NOT_NULL(test, open);
+	snprintf(open->name, sizeof(open->name), "%s-1", fake_ib_name(env->dev));
+	/* stopped where the device has been entered and does not know of the instance yet */
+	mutex_lock(&dev->lock);
+	users = refcount_read(&dev->users);
+	kd_aside(test, &aside, wi_open, open);
+	for (i = 0; i < WI_PATIENCE && refcount_read(&dev->users) == users; i++)
+		kd_pause();
+	ib_dispatch_event(&fatal);
+	for (i = 0; i < WI_PATIENCE && !READ_ONCE(dev->fatal); i++)
+		kd_pause();
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(dev->fatal));
+	mutex_unlock(&dev->lock);
+	kdapl_obj_put(&kia->obj);
+	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
+	flush_workqueue(kdapl_wq);
 	KD_EXPECT_RET(test, dat_pz_create(env->ia, &pz), DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	if (ret != DAT_SUCCESS) {	/* right as well: not opened at all */
-		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_PROVIDER_NOT_FOUND);
-		return;
-	}
+	KD_ASSERT_OK(test, open->ret);
+	async = open->async;
+	ia = open->ia;
 	kd_next_wait(env, async, &event);
 	data = &event.event_data.asynch_error_event_data;
 	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_ASYNC_ERROR_IA_CATASTROPHIC);

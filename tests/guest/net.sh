@@ -554,6 +554,36 @@ down_up() {
 	verdict "ASY-04,SIL-30: an interface goes down: one PROVIDER_INTERNAL_ERROR, no connecting; up again, all is as before"
 }
 
+# Somebody has RTNL and keeps it, as if waiting for memory, hence for a disk that has to be
+# connected again: all of that works meanwhile.
+reconnect() {
+	wrong=0
+	for kd_n in "$r0-1" "$d0" "$a0"; do
+		ns=$home
+		ok open a "$kd_n"
+		ns=''
+		is "$kd_n $a0" query a
+		works 0 a "$a1" 7 "$a0"
+		over 0
+		ok close a graceful
+	done
+	echo $wrong >"$TMPDIR/reconnected"
+}
+rtnl() {
+	ok open b "$r1-1"
+	ok listen l b 7
+	rm -f "$TMPDIR/reconnected"
+	echo 1 >/sys/kernel/debug/kdnet/rtnl
+	reconnect &
+	until_true 60 [ -e "$TMPDIR/reconnected" ] || try false
+	echo 0 >/sys/kernel/debug/kdnet/rtnl
+	wait $!
+	try grep -qx 0 "$TMPDIR/reconnected"
+	ok unlisten l
+	ok close b graceful
+	verdict "CTX-05: somebody keeps RTNL: an IA opens, is asked, connects and closes meanwhile"
+}
+
 # The same names and addresses in another namespace.
 namespaces() {
 	ip netns add x 2>/dev/null
@@ -687,7 +717,7 @@ move() {
 }
 
 for kd_what in ${3:-names rename families nowhere ports link_local vlans bridge addresses instances both carrier down_up
-	namespaces twins move}; do
+	rtnl namespaces twins move}; do
 	case $kd_what-$topology in twins-dev | twins-one) continue ;; esac
 	$kd_what
 	ok clean

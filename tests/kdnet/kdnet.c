@@ -18,10 +18,12 @@
 #include <linux/in.h>
 #include <linux/inet.h>
 #include <linux/in6.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/net.h>
 #include <linux/nsproxy.h>
+#include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -780,6 +782,50 @@ static const struct file_operations kdn_fops = {
 	.read = kdn_read,
 };
 
+/* ---- RTNL, held as somebody does who waits for memory meanwhile ---- */
+
+static struct task_struct *rtnl_holder;
+static DEFINE_MUTEX(rtnl_mutex);	/* the holder */
+static DECLARE_COMPLETION(rtnl_held);
+
+static int rtnl_hold(void *arg)
+{
+	rtnl_lock();
+	complete(&rtnl_held);
+	for (;;) {
+		set_current_state(TASK_IDLE);
+		if (kthread_should_stop())
+			break;
+		schedule();
+	}
+	__set_current_state(TASK_RUNNING);
+	rtnl_unlock();
+	return 0;
+}
+
+/* 1 takes it, 0 gives it back; the task that writes has it in neither case. */
+static int kdn_rtnl_set(void *data, u64 hold)
+{
+	int err = 0;
+
+	mutex_lock(&rtnl_mutex);
+	if (!hold && rtnl_holder) {
+		kthread_stop(rtnl_holder);
+		rtnl_holder = NULL;
+	} else if (hold && !rtnl_holder) {
+		reinit_completion(&rtnl_held);
+		rtnl_holder = kthread_run(rtnl_hold, NULL, "kdnet_rtnl");
+		err = PTR_ERR_OR_ZERO(rtnl_holder);
+		if (err)
+			rtnl_holder = NULL;
+		else
+			wait_for_completion(&rtnl_held);
+	}
+	mutex_unlock(&rtnl_mutex);
+	return err;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(kdn_rtnl_fops, NULL, kdn_rtnl_set, "%llu\n");
+
 static int __init kdn_init(void)
 {
 	int i;
@@ -788,12 +834,14 @@ static int __init kdn_init(void)
 		mutex_init(&conns[i].mutex);
 	kdn_dir = orders_open("kdnet", orders);
 	debugfs_create_file("result", 0400, kdn_dir, NULL, &kdn_fops);
+	debugfs_create_file_unsafe("rtnl", 0200, kdn_dir, NULL, &kdn_rtnl_fops);
 	return 0;
 }
 
 static void __exit kdn_exit(void)
 {
 	debugfs_remove_recursive(kdn_dir);
+	kdn_rtnl_set(NULL, 0);
 	close_all();
 }
 
