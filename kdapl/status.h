@@ -36,7 +36,7 @@ static inline DAT_RETURN kdapl_arg_err(unsigned int n)
 {
 	if (n < 1 || n > 10)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_NO_SUBTYPE);
-	return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1 + n - 1);
+	return DAT_ERROR(DAT_INVALID_PARAMETER, (DAT_INVALID_ARG1 + n - 1));
 }
 
 DAT_RETURN kdapl_errno_ret(int err);

@@ -29,9 +29,13 @@ typedef DAT_UINT32 DAT_RETURN;
 #define DAT_GET_TYPE(status)	((DAT_UINT32)(status) & DAT_TYPE_MASK)
 #define DAT_GET_SUBTYPE(status)	((DAT_UINT32)(status) & DAT_SUBTYPE_MASK)
 
-/* Composes an error return out of a type and a subtype. */
-#define DAT_ERROR(type, subtype) \
-	((DAT_RETURN)(DAT_CLASS_ERROR | (DAT_UINT32)(type) | (DAT_UINT32)(subtype)))
+/*
+ * Composes an error return out of a type and a subtype. In the very words of the reference
+ * implementation, where it was private: many a client has defined it itself since, and the
+ * compiler accepts that without a warning only if both definitions are the same. So an
+ * argument with an operator in it needs parentheses of its own.
+ */
+#define DAT_ERROR(Type, SubType) ((DAT_RETURN)(DAT_CLASS_ERROR | Type | SubType))
 
 typedef enum dat_return_type {
 	DAT_SUCCESS			= 0x00000000,

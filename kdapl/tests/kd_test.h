@@ -148,7 +148,7 @@ static inline bool kd_is_recv(enum kd_call call)
 	KUNIT_ASSERT_EQ(test, (u32)(ret), (u32)DAT_SUCCESS)
 
 #define KD_EXPECT_RET(test, ret, type, subtype)					\
-	KUNIT_EXPECT_EQ(test, (u32)(ret), (u32)DAT_ERROR(type, subtype))
+	KUNIT_EXPECT_EQ(test, (u32)(ret), (u32)DAT_ERROR(type, (subtype)))
 
 #define KD_EXPECT_EMPTY(test, evd)						\
 do {										\

@@ -144,8 +144,9 @@ static void all_in_use(struct kunit *test, struct kdt_evd *cr, struct kdt_ep *ep
 	for (k = 0; k < NUM_KINDS; k++) {
 		DAT_RETURN ret = create(&env->b, k, port, cr, ep->h, &h);
 
-		KUNIT_EXPECT_TRUE_MSG(test, ret == DAT_ERROR(k == CSP ? DAT_PORT_IN_USE :
-							     DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE),
+		KUNIT_EXPECT_TRUE_MSG(test, ret == DAT_ERROR((k == CSP ? DAT_PORT_IN_USE :
+							      DAT_CONN_QUAL_IN_USE),
+							     DAT_NO_SUBTYPE),
 				      "kind %d: %s %s", k, kdt_major(ret), kdt_minor(ret));
 		KUNIT_EXPECT_EQ(test, (int)kdt_state(ep->h), DAT_EP_STATE_UNCONNECTED);
 	}

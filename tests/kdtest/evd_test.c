@@ -32,8 +32,8 @@ static void create_errors(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		DAT_UPCALL_OBJECT upcall = { .upcall_func = bad[i].func ? nothing : NULL };
-		DAT_RETURN want = DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1 +
-					    bad[i].arg - 1);
+		DAT_RETURN want = DAT_ERROR(DAT_INVALID_PARAMETER,
+					    (DAT_INVALID_ARG1 + bad[i].arg - 1));
 		DAT_RETURN ret = dat_evd_kcreate(a->h, bad[i].qlen, bad[i].policy, &upcall,
 						 bad[i].flags, &evd);
 

@@ -212,7 +212,7 @@ do {											\
 do {											\
 	DAT_RETURN kdt_r = (call);							\
 											\
-	KUNIT_EXPECT_TRUE_MSG(test, kdt_r == DAT_ERROR(type, subtype),			\
+	KUNIT_EXPECT_TRUE_MSG(test, kdt_r == DAT_ERROR(type, (subtype)),		\
 			      "%s: %s %s (0x%08x), not " #type " " #subtype, #call,	\
 			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r);		\
 } while (0)

@@ -97,8 +97,9 @@ static void bad_arguments(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		DAT_RETURN want = DAT_ERROR(bad[i].type, bad[i].arg ?
-					    DAT_INVALID_ARG1 + bad[i].arg - 1 : DAT_NO_SUBTYPE);
+		DAT_RETURN want = DAT_ERROR(bad[i].type,
+					    (bad[i].arg ? DAT_INVALID_ARG1 + bad[i].arg - 1 :
+							  DAT_NO_SUBTYPE));
 		DAT_RETURN ret = dat_lmr_kcreate(env->a.h, bad[i].mem_type, region, bad[i].len,
 						 env->a.pz, bad[i].rights, bad[i].va_type,
 						 bad[i].opt, &lmr, NULL, NULL, NULL, NULL);

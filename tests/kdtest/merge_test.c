@@ -582,7 +582,7 @@ static void context_arguments(struct kunit *test)
 			.comp_vector = rows[i].vector,
 		};
 		DAT_RETURN want = rows[i].arg ?
-			DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1 + rows[i].arg - 1) :
+			DAT_ERROR(DAT_INVALID_PARAMETER, (DAT_INVALID_ARG1 + rows[i].arg - 1)) :
 			DAT_SUCCESS;
 		DAT_RETURN ret = kdat_evd_create(a->h, 4, DAT_UPCALL_MANY, &upcall, rows[i].flags,
 						 &attr, &evd);

@@ -455,7 +455,7 @@ static void arguments(struct kunit *test)
 	KDT_OK(test, dat_evd_query(evd->h, DAT_EVD_FIELD_ALL, &before));
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		DAT_RETURN ret, want = DAT_ERROR(DAT_INVALID_PARAMETER,
-						 DAT_INVALID_ARG1 + rows[i].arg - 1);
+						 (DAT_INVALID_ARG1 + rows[i].arg - 1));
 		DAT_UPCALL_OBJECT upcall = before.upcall;
 
 		if (!rows[i].func)
