@@ -22,6 +22,7 @@
 #define STALE_RETRIES		10	/* without a timeout of the consumer's */
 #define STALE_TIME		(HZ / 10)
 #define PORT_RETRIES		3
+#define PDATA_MAX		U8_MAX	/* struct rdma_conn_param cannot say more */
 
 /* The attempt is over, unless it is already known why. half->lock held. */
 static void cm_fail(struct kdapl_half *half, DAT_EVENT_NUMBER active)
@@ -33,10 +34,10 @@ static void cm_fail(struct kdapl_half *half, DAT_EVENT_NUMBER active)
 
 static void cm_keep_pdata(struct kdapl_half *half, const struct rdma_conn_param *param)
 {
-	if (!param->private_data_len || half->pdata)
+	if (!param->private_data_len || half->pdata_len)
 		return;
-	half->pdata = kmemdup(param->private_data, param->private_data_len, GFP_KERNEL);
-	half->pdata_len = half->pdata ? param->private_data_len : 0;
+	memcpy(half->pdata, param->private_data, param->private_data_len);
+	half->pdata_len = param->private_data_len;
 }
 
 /* half->cm_id may be on its way out; @id, whose handler this is, is alive. */
@@ -487,6 +488,10 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, const struct sockaddr *dst,
 	struct sockaddr_storage any;
 	int ret;
 
+	/* now, so that the answer's private data cannot be lost for lack of memory */
+	half->pdata = half->pdata ?: kmalloc(PDATA_MAX, GFP_KERNEL);
+	if (!half->pdata)
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	memset(&half->remote, 0, sizeof(half->remote));
 	memcpy(&half->remote, dst, kdapl_addr_len(dst));
 	kdapl_addr_set_port(&half->remote, port);

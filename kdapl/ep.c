@@ -541,7 +541,7 @@ void kdapl_ep_event(struct kdapl_half *half, u32 number)
 	data->ep_handle = half->handle;
 	if ((number == DAT_CONNECTION_EVENT_ESTABLISHED && !half->passive) ||
 	    number == DAT_CONNECTION_EVENT_PEER_REJECTED) {
-		data->private_data = half->pdata;
+		data->private_data = half->pdata_len ? half->pdata : NULL;
 		data->private_data_size = half->pdata_len;
 	}
 	ep_queue_event(half->ep, &ev);
