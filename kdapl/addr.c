@@ -116,7 +116,7 @@ static bool addr_same_ip(const struct sockaddr *a, const struct sockaddr_storage
  * @family: wanted family, AF_UNSPEC for IPv4 before IPv6
  * @scope: index of the netdev a link-local address is wanted on; 0: a global one
  * @name: of the netdev, or NULL
- * @net: namespace of the netdev, or NULL for all
+ * @net: namespace of the netdev, or NULL where @pick says it
  * @addr: what was found, port 0
  * @ndev: the netdev it is on; valid under RCU
  * @ifindex: of that
@@ -296,7 +296,7 @@ static bool addr_search(struct kdapl_device *dev, u32 port, struct addr_search *
  * @dev: device, which cannot go meanwhile
  * @port: its port
  * @name: name of a netdev, or IP address
- * @net: look in this namespace only; NULL for all
+ * @net: look in this namespace only
  * @pick: filled if so
  *
  * Context: may sleep.

@@ -177,6 +177,7 @@ int kdapl_device_walk(kdapl_port_fn *fn, void *arg)
  * struct device_find - looking for an IA
  * @name: what the consumer calls it
  * @how: what that may be, in the order in which it is tried
+ * @net: where netdevs and addresses are looked for
  * @pick: beside the device, what the name says about addresses
  * @dev: what was found
  * @port: its port
@@ -186,10 +187,10 @@ struct device_find {
 	enum {
 		FIND_IA,	/* "<ibdev>-<port>" */
 		FIND_IBDEV,	/* its first port */
-		FIND_HERE,	/* netdev or address in the caller's network namespace */
-		FIND_ANYWHERE,	/* in any */
+		FIND_NETDEV,	/* netdev or address, in one network namespace */
 		FIND_END
 	} how;
+	struct net *net;
 	struct kdapl_pick *pick;
 	struct kdapl_device *dev;
 	u32 port;
@@ -205,11 +206,8 @@ static bool device_is_named(struct kdapl_device *dev, u32 port, struct device_fi
 		return !strcmp(name, find->name);
 	case FIND_IBDEV:
 		return !strcmp(dev->name, find->name);
-	case FIND_HERE:
-		return kdapl_port_named(dev, port, find->name, current->nsproxy->net_ns,
-					find->pick);
 	default:
-		return kdapl_port_named(dev, port, find->name, NULL, find->pick);
+		return kdapl_port_named(dev, port, find->name, find->net, find->pick);
 	}
 }
 
@@ -228,7 +226,7 @@ static int device_match(struct kdapl_device *dev, u32 port, void *arg)
 /**
  * kdapl_device_find - the device and port behind an IA name
  * @name: "<ibdev>-<port>", name of an ibdev or a netdev, or IP address; the last
- *	two first in the caller's network namespace, then in all
+ *	two in the caller's network namespace only
  * @port: where the port goes
  * @pick: where goes what the name says about addresses
  *
@@ -237,14 +235,16 @@ static int device_match(struct kdapl_device *dev, u32 port, void *arg)
  */
 struct kdapl_device *kdapl_device_find(const char *name, u32 *port, struct kdapl_pick *pick)
 {
-	struct device_find find = { .name = name, .pick = pick };
+	struct device_find find = {
+		.name = name,
+		.pick = pick,
+		/* a task that exits has none any more */
+		.net = current->nsproxy ? current->nsproxy->net_ns : &init_net,
+	};
 
 	memset(pick, 0, sizeof(*pick));
-	for (find.how = FIND_IA; find.how < FIND_END && !find.dev; find.how++) {
-		/* a task that exits, or a work item, may have no namespaces */
-		if (find.how != FIND_HERE || current->nsproxy)
-			kdapl_device_walk(device_match, &find);
-	}
+	for (find.how = FIND_IA; find.how < FIND_END && !find.dev; find.how++)
+		kdapl_device_walk(device_match, &find);
 	*port = find.port;
 	return find.dev;
 }

@@ -84,6 +84,13 @@ on() {
 	# shellcheck disable=SC2086
 	case $kd_on in 0) ip $n0 "$@" ;; 1) ip $n1 "$@" ;; esac
 }
+# from 0|1 WORDS: with the network namespace of a side as the caller's.
+from() {
+	case $topology-$1 in net-*) ns=n$1 ;; esac
+	shift
+	"$@"
+	ns=''
+}
 # address add|del 0|1 ADDRESS/LENGTH [INTERFACE]
 address() {
 	case $2-$topology in 1-one) return ;; esac
@@ -111,8 +118,8 @@ names() {
 		"$s0 $s1 $s0 $s1"; do
 		# shellcheck disable=SC2086
 		set -- $kd_n
-		ok open a "$1"
-		ok open b "$2"
+		from 0 ok open a "$1"
+		from 1 ok open b "$2"
 		is "$1 $3" query a
 		is "$2 $4" query b
 		ok listen l b 7
@@ -130,6 +137,10 @@ names() {
 		gone a "$kd_n"
 	done
 	ip link del other0
+	[ "$topology" != net ] || for kd_n in $d0 "$a0" "$s0"; do
+		gone a "$kd_n"
+		from 1 gone a "$kd_n"
+	done
 	verdict "IA-OPEN-02,IA-OPEN-07,SIL-30: unknown names and addresses, and those of interfaces without RDMA, are refused"
 }
 
@@ -197,7 +208,7 @@ families() {
 	is "$NO_FAMILY" connect 1 a 192.0.2.77 7
 	over 0
 	ok unlisten l
-	gone c "$a0"
+	from 0 gone c "$a0"
 	address add 0 $a0/24
 	address add 1 $a1/24
 	is "$r0-1 $a0" query a
@@ -323,8 +334,8 @@ vlans() {
 	for kd_n in "vl0 $v1 $b0 $b1" "$b0 $b1 $b0 $b1" "$t0 $t1 $t0 $t1"; do
 		# shellcheck disable=SC2086
 		set -- $kd_n
-		ok open a "$1"
-		ok open b "$2"
+		from 0 ok open a "$1"
+		from 1 ok open b "$2"
 		is "$1 $3" query a
 		is "$2 $4" query b
 		ok listen l b 7
@@ -340,14 +351,14 @@ vlans() {
 	done
 	# The VLAN goes while the IA is open.
 	if [ "$p" = rxe ]; then
-		ok open a vl0
+		from 0 ok open a vl0
 		is "vl0 $b0" query a
 		on 0 link del vl0
 		is "vl0 none" query a
 		is "$NO_ADDRESS" connect 0 a "$B.$i" 7
 		is "$NO_ADDRESS" listen l a 7
 		ok close a graceful
-		gone a vl0
+		from 0 gone a vl0
 		verdict "SIL-30: the VLAN interface an IA was opened by goes: it has no address any more"
 	fi
 	for kd_n in $sides; do on "$kd_n" link del "vl$kd_n" 2>/dev/null || :; done
@@ -407,7 +418,7 @@ addresses() {
 	for kd_n in a b c; do ok close $kd_n graceful; done
 	# Opened by an address: it uses this one as long as it is there.
 	address add 0 $A.11/24
-	ok open a $A.11
+	from 0 ok open a $A.11
 	ok open b "$r1-1"
 	ok listen l b 7
 	is "$A.11 $A.11" query a
@@ -423,7 +434,7 @@ addresses() {
 	address del 0 $A.11/24
 	ok free 0
 	ok close a graceful
-	gone a $A.11
+	from 0 gone a $A.11
 	ok unlisten l
 	ok close b graceful
 	address add 0 $s0/64
@@ -603,11 +614,11 @@ namespaces() {
 	ok open c $B.1
 	ok open e "$r0-1"
 	is "$r0-1 $a0" query e
+	gone f $a0
 	ns=$home
 	ok open b $d0
 	is "$d0 $a0" query b
-	ok open d $B.1
-	is "$B.1 $B.1" query d
+	gone f $B.1
 	# The sockets of soft-iWARP are in the initial namespace, those of soft-RoCE of 6.1, too.
 	if [ "$topology" = net ]; then
 		ok listen l a 7
@@ -617,9 +628,10 @@ namespaces() {
 	else
 		is "$FAILED" connect 0 a $B.1 7 10
 	fi
-	for kd_n in a b c d e; do ok close $kd_n graceful; done
-	verdict "SIL-30: of two interfaces of this name the one in the caller's namespace is opened; others are found, too"
+	for kd_n in a b c e; do ok close $kd_n graceful; done
+	verdict "IA-OPEN-08,SIL-30: a name or address is one of the caller's namespace; what others have is not found by it, an RDMA device is"
 	# It goes with its namespace.
+	ns=x
 	ok open a $B.1
 	is none async a
 	ns=''
@@ -706,7 +718,10 @@ move() {
 	ip -n x addr add $B.1/24 dev mv0
 	ip -n x link set mv0 up
 	try until_true 30 ip netns exec x rdma link add "${p}mv" type "$p" netdev mv0
+	gone c mv0
+	ns=x
 	ok open c mv0
+	ns=''
 	is "mv0 $B.1" query c
 	[ "$topology" != net ] || ok listen m c 7
 	[ "$topology" != net ] || works 1 c $B.1 7
