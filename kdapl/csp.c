@@ -60,7 +60,7 @@ static DAT_RETURN csp_check(const DAT_COMM *comm, const struct sockaddr *addr,
  * event is the port number. Where a port has several addresses, this listens on
  * any of them, while a PSP listens on the IA's own.
  *
- * Context: may sleep.
+ * Context: may sleep; waits for RTNL where the driver does so to listen (irdma).
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EVD_CR); DAT_INVALID_PARAMETER
  * (NULL argument); DAT_COMM_NOT_SUPPORTED (other than said above);
  * DAT_INVALID_ADDRESS (family other than that of @comm, wildcard, multicast, no

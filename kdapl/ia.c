@@ -477,7 +477,7 @@ static bool ia_inside_upcall(struct kdapl_ia *ia)
  * name is told by `rdma resource show`, where the kernel's consumers of verbs have
  * theirs, for the protection domains, queues and connections of the IA, and in debugfs.
  *
- * Context: may sleep.
+ * Context: may sleep; does not wait for RTNL.
  * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
  * DAT_INVALID_HANDLE (EVD_ASYNC: not such an EVD, or of another device or port);
  * DAT_PROVIDER_NOT_FOUND (subtype says what did not match);
@@ -583,9 +583,10 @@ EXPORT_SYMBOL(kdat_ia_openv);
  * dat_ia_openv - open an Interface Adapter
  * @provider: name of the IA, "<ibdev>-<port>" as dat_registry_list_providers()
  *	gives it; or the name of the RDMA device, for its first port; or that of
- *	a network device the port has, or an IPv4 or IPv6 address of one, first in
- *	the caller's network namespace, then in others. Connections then use
- *	addresses of that network device, or that address
+ *	a network device the port has, or an IPv4 or IPv6 address of one, in the
+ *	caller's network namespace. Work items, kernel threads, and tasks without
+ *	namespaces have the initial one. Connections then use addresses of that
+ *	network device, or that address
  * @asynch_evd_min_qlen: length of the async EVD, if one is to be made
  * @asynch_evd_handle: in: an EVD with the ASYNC flag of another instance of the
  *	same IA, or DAT_HANDLE_NULL; out, for NULL: a new EVD with upcalls
@@ -600,7 +601,7 @@ EXPORT_SYMBOL(kdat_ia_openv);
  * do not go together with those of another instance. It holds the module until
  * dat_ia_close(), also when the device goes.
  *
- * Context: may sleep.
+ * Context: may sleep; does not wait for RTNL.
  * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
  * DAT_INVALID_HANDLE (EVD_ASYNC: not such an EVD, or of another device or port);
  * DAT_PROVIDER_NOT_FOUND (subtype says what did not match);
@@ -628,7 +629,7 @@ EXPORT_SYMBOL(dat_ia_openv);
  * points to storage of the IA that the next query overwrites; it is NULL while
  * the port has no address.
  *
- * Context: may sleep.
+ * Context: may sleep; does not wait for RTNL.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
  * mask bit, NULL structure with a mask).
  */

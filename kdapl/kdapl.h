@@ -1131,7 +1131,8 @@ enum kdapl_half_phase {
  * @cm_id: of the attempt or its retry; @lock, taken out before it is destroyed
  * @local: own address and port, once known
  * @remote: peer's address and port
- * @pdata: private data that came with ESTABLISHED or PEER_REJECTED
+ * @pdata: private data that came with ESTABLISHED or PEER_REJECTED; there is room for
+ *	it from the beginning of the attempt
  * @nudge_work: keeps soft-iWARP awake at the start of a connection
  * @nudges: how many there were
  * @nudged: one has been posted; lock of the ring

@@ -232,7 +232,8 @@ static int lmr_make(struct kdapl_lmr *lmr)
  *
  * The memory must stay allocated until dat_lmr_free().
  *
- * Context: may sleep.
+ * Context: may sleep; on iWARP the first call for a PZ makes a listener, for which the
+ * driver may wait for RTNL (irdma).
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA; PZ; LMR that is to be the
  * source); DAT_INVALID_PARAMETER (type, length 0 or wrapping around, rights,
  * address type, optimization, NULL @lmr_handle; ARG3: gaps, no struct page,

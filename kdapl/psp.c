@@ -57,7 +57,7 @@ static bool psp_flags_valid(DAT_PSP_FLAGS flags)
  *
  * Requests may arrive before the call returns.
  *
- * Context: may sleep.
+ * Context: may sleep; waits for RTNL where the driver does so to listen (irdma).
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EVD_CR); DAT_INVALID_PARAMETER
  * (qualifier, flags, NULL @psp_handle); DAT_CONN_QUAL_IN_USE;
  * DAT_CONN_QUAL_UNAVAILABLE (the caller may not use that port);
@@ -104,7 +104,7 @@ EXPORT_SYMBOL(dat_psp_create);
  * The port comes from the range the administrator has set aside for that
  * (net.ipv4.ip_local_port_range).
  *
- * Context: may sleep.
+ * Context: may sleep; waits for RTNL where the driver does so to listen (irdma).
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EVD_CR); DAT_INVALID_PARAMETER
  * (NULL @conn_qual or @psp_handle, flags); DAT_CONN_QUAL_UNAVAILABLE (none is
  * free); DAT_INVALID_ADDRESS (the port has no IP address);

@@ -60,7 +60,7 @@ static DAT_RETURN rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struc
  * and the event has no sp_handle. dat_cr_accept(), with a NULL EP, or
  * dat_cr_reject() decide what becomes of the EP then.
  *
- * Context: may sleep.
+ * Context: may sleep; waits for RTNL where the driver does so to listen (irdma).
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EP, EVD_CR);
  * DAT_INVALID_PARAMETER (qualifier, NULL @rsp_handle); DAT_INVALID_STATE
  * (subtype that of the EP); DAT_CONN_QUAL_IN_USE; DAT_CONN_QUAL_UNAVAILABLE (the
