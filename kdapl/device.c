@@ -488,6 +488,7 @@ int kdapl_device_add(struct ib_device *ibdev)
 	dev->attrs = ibdev->attrs;
 	dev->ports = ibdev->phys_port_cnt;
 	kdapl_quirks_derive(dev);
+	kdapl_dma_init(dev);
 	strscpy(dev->name, dev_name(&ibdev->dev), sizeof(dev->name));
 	mutex_init(&dev->lock);
 	mutex_init(&dev->ports_mutex);

@@ -51,6 +51,7 @@ static void kdapl_ring_free(struct kdapl_ring *ring)
 {
 	if (!ring)
 		return;
+	kvfree(ring->sinks);
 	kvfree(ring->slot);
 	kvfree(ring->chain);
 	kvfree(ring->scratch);
@@ -60,7 +61,13 @@ static void kdapl_ring_free(struct kdapl_ring *ring)
 static int ring_alloc_lists(struct kdapl_ring *ring, u32 size)
 {
 	u32 lists = ring->recv ? 1 : KDAT_POST_LIST_MAX;
+	struct kdapl_sinks *sinks = kdapl_sinks_alloc(ring->half->dev, size, ring->max_sge);
 
+	if (IS_ERR(sinks))
+		return PTR_ERR(sinks);
+	ring->sinks = sinks;
+	if (sinks)
+		ring->odd |= KDAPL_ODD_SYNC;
 	ring->scratch = kvcalloc(lists * ring->stride, sizeof(*ring->scratch), GFP_KERNEL);
 	if (!ring->scratch)
 		return -ENOMEM;
@@ -290,7 +297,7 @@ static void ring_open(struct kdapl_ring *ring)
 	ring->qp = half->qp;
 	ring->domain[0] = kdapl_pd_domain(half->pd);
 	ring->domain[1] = (unsigned long)half->handle;
-	ring->sink = DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+	ring->sink = DAT_MEM_PRIV_LOCAL_WRITE_FLAG | KDAPL_PRIV_DIRECT;
 }
 
 /*

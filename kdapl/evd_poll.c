@@ -370,6 +370,9 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 	bool visible;
 
 	ring->reaped++;
+	if (unlikely(ring->sinks))
+		kdapl_sinks_filled(ring->sinks, wr->index, ring->half->ep->obj.ia,
+				   wc->status == IB_WC_SUCCESS ? wc->byte_len : 0);
 	wr->status = kdapl_wc_recv_status(wc->status);
 	if (likely(wc->status == IB_WC_SUCCESS)) {
 		wr->length = wc->byte_len;
@@ -407,7 +410,11 @@ static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl
 {
 	struct kdapl_buf *buf = container_of(wc->wr_cqe, struct kdapl_buf, cqe);
 	struct kdapl_half *half = kdapl_buf_taken(buf, wc->qp);
+	struct kdapl_sinks *sinks = kdapl_buf_pool(buf)->sinks;
 
+	if (unlikely(sinks && half))
+		kdapl_sinks_filled(sinks, buf->index, half->ep->obj.ia,
+				   wc->status == IB_WC_SUCCESS ? wc->byte_len : 0);
 	buf->flags = 0;
 	if (unlikely(half && wc->status == IB_WC_SUCCESS &&
 		     (wc->wc_flags & IB_WC_WITH_INVALIDATE))) {
@@ -447,6 +454,24 @@ static void ring_settle_to(struct kdapl_ring *ring, u32 end, unsigned int status
 	wr_settle(ring, &ring->wr[end & ring->mask], status);
 }
 
+/*
+ * Show the CPU what Reads up to the one that has completed have brought; those before it have
+ * no completion of their own, if the device completes in order.
+ */
+static void ring_show_reads(struct kdapl_ring *ring, u32 end, bool done)
+{
+	u32 pos = ring->ooo ? end : ring->shown;
+
+	for (; (s32)(end - pos) >= 0; pos++) {
+		const struct kdapl_wr *wr = &ring->wr[pos & ring->mask];
+
+		if (wr->op == DAT_DTO_RDMA_READ)
+			kdapl_sinks_filled(ring->sinks, wr->index, ring->half->ep->obj.ia,
+					   pos != end || done ? wr->length : 0);
+	}
+	ring->shown = end + 1;
+}
+
 static bool request_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kdapl_wr *wr,
 			 const struct ib_wc *wc, struct kdapl_event *ev)
 {
@@ -455,6 +480,8 @@ static bool request_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct 
 	u32 sent = ring->tail;
 	bool visible;
 
+	if (unlikely(ring->sinks))
+		ring_show_reads(ring, pos, status == DAT_DTO_SUCCESS);
 	if (unlikely(ring->ooo || wr->op == KDAPL_OP_MARKER)) {
 		wr->status = status;
 		WRITE_ONCE(wr->state, KDAPL_WR_DONE);

@@ -151,7 +151,7 @@ static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->srq_info_supported = 1;
 	attr->ep_recv_info_supported = 1;
 	if (kdapl_dev_enter(ia->dev)) {
-		attr->lmr_sync_req = kdapl_mem_sync_needed(ia->dev->ibdev) ? DAT_TRUE : DAT_FALSE;
+		attr->lmr_sync_req = ia->dev->dma != KDAPL_DMA_SAME ? DAT_TRUE : DAT_FALSE;
 		kdapl_dev_exit(ia->dev);
 	}
 	attr->dto_async_return_guaranteed = DAT_TRUE;

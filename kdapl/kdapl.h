@@ -270,6 +270,8 @@ struct kdapl_claim {
  * @rxe: quirks of soft-RoCE, likewise
  * @caps: what else is special about it
  * @ports: number of ports
+ * @dma: enum kdapl_dma_kind
+ * @dma_coherent: caches need not be told of DMA
  * @lock: protects the lists below
  * @ias: open IA instances
  * @pds: protection domains
@@ -301,6 +303,11 @@ struct kdapl_device {
 	bool rxe;
 	struct kdapl_caps caps;
 	u32 ports;
+	u8 dma;
+	bool dma_coherent;
+#ifdef KDAPL_KUNIT
+	const struct kdapl_dma_ops *dma_ops;
+#endif
 	refcount_t ref;
 	struct list_head node;
 	struct ib_event_handler event_handler;
@@ -700,16 +707,29 @@ static inline unsigned long kdapl_pd_domain(const struct kdapl_pd *pd)
  * @used: entries of it that say something
  * @nents: entries the device sees, 0 while it is not mapped
  * @foreign: the addresses were the device's already: nothing is mapped or unmapped
+ * @sync: while mapped: the device may see other bytes than the CPU until told
+ * @dir: while mapped: enum dma_data_direction, from the rights
+ * @head: bytes of the first page before the memory that were mapped with it
+ * @tail: bytes of the last page behind it that were
  * @start: address of the first byte, as the consumer names it
  * @length: bytes
+ * @common: where the device may have a copy that it writes: the bytes as they were when
+ *	CPU and device agreed last (dma.c); a page for dma.c to work in follows
+ * @common_size: bytes there is room for in @common
  */
 struct kdapl_mem {
 	struct sg_table sgt;
 	unsigned int used;
 	unsigned int nents;
 	bool foreign;
+	bool sync;
+	u8 dir;
+	u32 head;
+	u32 tail;
 	u64 start;
 	u64 length;
+	u8 *common;
+	u64 common_size;
 };
 
 #define KDAPL_MEM_OPTS	(DAT_MEM_OPTIMIZE_IA | DAT_MEM_OPTIMIZE_MIN_EXPOSURE | \
@@ -725,22 +745,91 @@ static inline bool kdapl_mem_type_valid(DAT_MEM_TYPE type)
 
 int kdapl_mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE mem_type,
 		    const DAT_REGION_DESCRIPTION *region, u64 length);
-int kdapl_mem_map(struct kdapl_mem *mem, struct ib_device *ibdev);
-void kdapl_mem_unmap(struct kdapl_mem *mem, struct ib_device *ibdev);
+int kdapl_mem_map(struct kdapl_mem *mem, struct kdapl_device *dev, DAT_MEM_PRIV_FLAGS priv);
+void kdapl_mem_unmap(struct kdapl_mem *mem, struct kdapl_device *dev);
 void kdapl_mem_free(struct kdapl_mem *mem);
 u32 kdapl_mem_page_size(struct kdapl_device *dev, struct scatterlist *sgl, unsigned int nents,
 			u64 start, u64 sizes, u32 max_blocks, u32 *blocks);
 u64 kdapl_mem_page_sizes(struct kdapl_device *dev, bool fmr);
 
-/* lmr_sync.c */
+/* ------------------------------------------------------------------ */
+/* dma.c: memory that CPU and device do not see alike                   */
 
-bool kdapl_mem_sync_needed(struct ib_device *ibdev);
+/* What DMA makes of memory, as far as can be known of the device as a whole. */
+enum kdapl_dma_kind {
+	KDAPL_DMA_SAME,		/* CPU and device always see the same bytes */
+	KDAPL_DMA_CACHES,	/* the same memory, but caches must be told */
+	KDAPL_DMA_COPIES,	/* the device may be given a copy of the memory */
+};
+
+/* Why memory is synchronised. */
+enum kdapl_sync {
+	KDAPL_SYNC_SOURCE,	/* the device is going to read it */
+	KDAPL_SYNC_SINK,	/* the device is going to write it, and nobody else */
+	KDAPL_SYNC_FILLED,	/* the device has written it */
+	KDAPL_SYNC_SHARED,	/* peers have written some of it and the CPU other bytes */
+};
+
+/* A device's DMA that a test has made up. */
+struct kdapl_dma_ops {
+	u8 kind;
+	bool coherent;
+	int (*map_sg)(struct ib_device *ibdev, struct scatterlist *sgl, int nents, int dir);
+	void (*unmap_sg)(struct ib_device *ibdev, struct scatterlist *sgl, int nents, int dir);
+	u64 (*map_single)(struct ib_device *ibdev, void *address, size_t size, int dir);
+	void (*unmap_single)(struct ib_device *ibdev, u64 addr, size_t size, int dir);
+	bool (*need_sync)(struct ib_device *ibdev, u64 addr);
+	void (*sync)(struct ib_device *ibdev, u64 addr, size_t size, int dir, bool for_cpu);
+};
+
+#ifdef KDAPL_KUNIT
+const struct kdapl_dma_ops *kdapl_test_dma(struct ib_device *ibdev);
+#endif
+
+/**
+ * struct kdapl_sinks - what outstanding requests are to fill
+ * @width: segments of one request at most
+ * @seg: of one request after the other; one without a key ends a list
+ */
+struct kdapl_sinks {
+	u32 width;
+	DAT_LMR_TRIPLET seg[];
+};
+
+void kdapl_dma_init(struct kdapl_device *dev);
+u32 kdapl_dma_max_entry(struct kdapl_device *dev);
+int kdapl_dma_map_sg(struct kdapl_device *dev, struct scatterlist *sgl, int nents, int dir);
+void kdapl_dma_unmap_sg(struct kdapl_device *dev, struct scatterlist *sgl, int nents, int dir);
+int kdapl_dma_map_single(struct kdapl_device *dev, void *address, size_t size, u64 *addr);
+void kdapl_dma_unmap_single(struct kdapl_device *dev, u64 addr, size_t size);
+bool kdapl_dma_need_sync(struct kdapl_device *dev, u64 addr);
+void kdapl_dma_sync(struct kdapl_device *dev, u64 addr, u64 length, enum kdapl_sync why);
+int kdapl_mem_share(struct kdapl_mem *mem, u64 length);
+void kdapl_mem_agree(struct kdapl_mem *mem);
+void kdapl_mem_sync(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u64 length,
+		    enum kdapl_sync why);
+
+/* ------------------------------------------------------------------ */
+/* lmr_sync.c: memory of segments, between CPU and device               */
+
+void kdapl_sync_segments(struct kdapl_ia *ia, const DAT_LMR_TRIPLET *seg, int n, u64 length,
+			 enum kdapl_sync why);
+struct kdapl_sinks *kdapl_sinks_alloc(struct kdapl_device *dev, u32 requests, u32 width);
+void kdapl_sinks_keep(struct kdapl_sinks *sinks, u32 index, const DAT_LMR_TRIPLET *seg, int n,
+		      u64 length);
+void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length);
 
 /* ------------------------------------------------------------------ */
 /* lmr.c, lmr_state.c, lmr_fmr.c                                        */
 
 /* lmr_context of the reserved LMR: index 0, which no device hands out */
 #define KDAPL_RESERVED_CONTEXT	0x52
+
+/*
+ * In the rights of a span only: CPU and device see the memory alike. The fast path asks for
+ * it as for any right, so that what has to be synchronised takes the slow path.
+ */
+#define KDAPL_PRIV_DIRECT	((DAT_MEM_PRIV_FLAGS)0x40)
 
 #define KDAPL_PRIV_REMOTE	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
@@ -889,6 +978,7 @@ void kdapl_rmr_destroy(struct kdapl_rmr *rmr);
 void kdapl_rmr_settle(struct kdapl_rmr *rmr, u8 op, enum kdapl_outcome outcome);
 void kdapl_rmr_resolved(struct kdapl_rmr *rmr);
 void kdapl_rmr_invalidated(struct kdapl_rmr *rmr, struct kdapl_mr *mr, u32 rkey);
+bool kdapl_rmr_behind(struct kdapl_rmr *rmr, const DAT_LMR_TRIPLET *seg, DAT_LMR_TRIPLET *behind);
 
 /* ------------------------------------------------------------------ */
 /* ep_qp.c: rings and the transport half                                */
@@ -975,6 +1065,7 @@ enum kdapl_ring_mode {
 /* Why a completion may not be one to one with the entry at the tail (evd_poll.c). */
 #define KDAPL_ODD_EARLY		0x1	/* Receives: the connection is not known yet */
 #define KDAPL_ODD_EVER		0x2	/* the device, disorder, the end, or an EP being freed */
+#define KDAPL_ODD_SYNC		0x4	/* what the device has written must be shown to the CPU */
 
 /* What has a straight way (post.c): Send, Write, Read, by DAT_DTOS; Receives have [0]. */
 #define KDAPL_STRAIGHT_OPS	(DAT_DTO_RDMA_READ + 1)
@@ -1050,6 +1141,8 @@ struct kdapl_ring {
 	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */
 	union kdapl_native_wr *chain;	/* send rings: for the list */
 	union kdapl_slot *slot;	/* send rings: beside wr[] */
+	struct kdapl_sinks *sinks;	/* beside wr[], where DMA has to be synchronised, or NULL */
+	u32 shown;		/* send rings with sinks: up to this index they have been */
 
 	/* for debugfs; written under the lock of cq's EVD */
 	u32 flushed;		/* what was reported so */
@@ -1674,6 +1767,7 @@ struct kdapl_buf {
  * @native: buffers with the device, in order of posting
  * @halves: by the value of the QP, which completions carry
  * @rcu: posting calls may still look at it for a grace period
+ * @sinks: beside @buf, where DMA has to be synchronised, or NULL
  */
 struct kdapl_pool {
 	struct kdapl_device *dev;
@@ -1702,6 +1796,7 @@ struct kdapl_pool {
 	struct rcu_head rcu;
 	DECLARE_HASHTABLE(halves, KDAPL_POOL_HASH_BITS);
 	struct ib_sge *scratch;
+	struct kdapl_sinks *sinks;
 	struct kdapl_buf buf[];
 };
 
@@ -1769,6 +1864,7 @@ union kdapl_native_wr {
  * @flags_arg: position of the flags among the arguments
  * @invalidate: the peer is to invalidate @inv_key with the message
  * @rewrite: the list cannot go through as it is
+ * @sync: some of the memory has to be synchronised
  * @soft: out: did not reach the device, will be reported FLUSHED
  * @remote: remote buffer of RDMA
  * @length: bytes to transfer
@@ -1778,6 +1874,7 @@ union kdapl_native_wr {
  * @access: its rights then
  * @inv_key: key to be invalidated, first
  * @seq: which operation on the LMR it is
+ * @behind: with @sync: what @iov stands for, by keys of LMRs; NULL: @iov itself
  */
 struct kdapl_post {
 	const DAT_LMR_TRIPLET *iov;
@@ -1788,6 +1885,7 @@ struct kdapl_post {
 	u8 flags_arg;
 	bool invalidate;
 	bool rewrite;
+	bool sync;
 	bool soft;
 	const DAT_RMR_TRIPLET *remote;
 	u64 length;
@@ -1797,6 +1895,7 @@ struct kdapl_post {
 	int access;
 	u32 inv_key;
 	u32 seq;
+	const DAT_LMR_TRIPLET *behind;
 };
 
 DAT_RETURN kdapl_request_check(struct kdapl_ep *ep, struct kdapl_half *half,

@@ -61,9 +61,19 @@ static int lmr_register(struct kdapl_lmr *lmr)
 	u32 max = dev->attrs.max_fast_reg_page_list_len, page_size, blocks;
 	int ret;
 
-	ret = kdapl_mem_map(mem, dev->ibdev);
+	if (dev->dma == KDAPL_DMA_COPIES && !mem->foreign && lmr->priv & DAT_MEM_PRIV_WRITE_FLAG) {
+		ret = kdapl_mem_share(mem, mem->length);
+		if (ret)
+			return ret;
+		kdapl_mem_agree(mem);
+	}
+	ret = kdapl_mem_map(mem, dev, lmr->priv);
 	if (ret)
 		return ret;
+	if (mem->common && !mem->sync) {
+		kvfree(mem->common);
+		mem->common = NULL;
+	}
 	page_size = kdapl_mem_page_size(dev, mem->sgt.sgl, mem->nents, start,
 					kdapl_mem_page_sizes(dev, false), max, &blocks);
 	if (!page_size) {
@@ -226,7 +236,8 @@ static int lmr_make(struct kdapl_lmr *lmr)
  *	be NULL
  *
  * Memory must have struct pages, but for IA. Where it does not go on, one piece has
- * to end and the next to start on a page. max_lmr_block_size is what fits however
+ * to end and the next to start on a page. Memory of type IA that is a copy for the
+ * device can be registered for reading only. max_lmr_block_size is what fits however
  * scattered it is; larger regions do if they are contiguous enough for the larger
  * page sizes of the device.
  *

@@ -62,30 +62,46 @@ struct fmr_list {
 	u64 length;
 };
 
-/* False: it does not fit, or leaves a gap. */
-static bool fmr_list_add(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
+/* Another entry, for as much as fits into one. 0: there is none left. */
+static u32 fmr_list_next(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
 {
+	u32 part = min(length, list->max_entry - (u32)offset_in_page(addr));
+
 	if (!list->used) {
 		list->sg = mem->sgt.sgl;
 		list->left = mem->sgt.orig_nents;
 		list->start = addr;
-	} else if (list->end == addr && list->sg->length + (u64)length <= list->max_entry) {
-		list->sg->length += length;
-		goto out;
-	} else {
-		if (list->end != addr && ((addr | list->end) & ~PAGE_MASK))
-			return false;
-		if (list->left)
-			list->sg = sg_next(list->sg);
+	} else if (list->left) {
+		list->sg = sg_next(list->sg);
 	}
 	if (!list->left)
-		return false;
+		return 0;
 	list->left--;
 	list->used++;
-	sg_set_page(list->sg, pfn_to_page(PHYS_PFN(addr)), length, offset_in_page(addr));
-out:
-	list->end = addr + length;
-	list->length += length;
+	sg_set_page(list->sg, pfn_to_page(PHYS_PFN(addr)), part, offset_in_page(addr));
+	return part;
+}
+
+/* False: it does not fit, or leaves a gap. Only the first entry may begin inside a page. */
+static bool fmr_list_add(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
+{
+	u32 part;
+
+	if (list->used && list->end != addr && ((addr | list->end) & ~PAGE_MASK))
+		return false;
+	for (; length; length -= part, addr += part) {
+		part = 0;
+		if (list->used && list->end == addr)
+			part = min(length, list->max_entry - list->sg->offset - list->sg->length);
+		if (part)
+			list->sg->length += part;
+		else
+			part = fmr_list_next(list, mem, addr, length);
+		if (!part)
+			return false;
+		list->end = addr + part;
+		list->length += part;
+	}
 	return true;
 }
 
@@ -177,7 +193,8 @@ static DAT_RETURN fmr_check(const struct fmr_request *req)
 }
 
 /* Show the memory to the device and to its page list. The claim is ours. */
-static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start)
+static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start,
+		   DAT_MEM_PRIV_FLAGS priv)
 {
 	struct kdapl_ia *ia = lmr->obj.ia;
 	struct kdapl_mem *mem = &lmr->mem;
@@ -185,7 +202,12 @@ static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start
 	int err;
 
 	mem->used = list->used;
-	err = kdapl_mem_map(mem, ia->dev->ibdev);
+	if (unlikely(mem->common)) {
+		if (list->length > mem->common_size)
+			return -E2BIG;
+		kdapl_mem_agree(mem);
+	}
+	err = kdapl_mem_map(mem, ia->dev, priv);
 	if (err)
 		return err;
 	page_size = kdapl_mem_page_size(ia->dev, mem->sgt.sgl, mem->nents, start,
@@ -199,7 +221,7 @@ static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start
 		err = -E2BIG;
 	}
 	if (err)
-		kdapl_mem_unmap(mem, ia->dev->ibdev);
+		kdapl_mem_unmap(mem, ia->dev);
 	return err;
 }
 
@@ -207,10 +229,8 @@ static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start
 static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool live)
 {
 	struct kdapl_lmr *lmr = req->lmr;
-	struct ib_device *ibdev = lmr->obj.ia->dev->ibdev;
-	struct fmr_list list = {
-		.max_entry = min_t(u32, ib_dma_max_seg_size(ibdev), SZ_1G),
-	};
+	struct kdapl_device *dev = lmr->obj.ia->dev;
+	struct fmr_list list = { .max_entry = kdapl_dma_max_entry(dev) };
 	struct kdapl_mr *mr = &lmr->mr;
 	unsigned long flags;
 	DAT_RETURN ret;
@@ -223,7 +243,7 @@ static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool li
 	if (req->va_type == DAT_VA_TYPE_ZB && (list.start & ~PAGE_MASK))
 		return kdapl_arg_err(req->arg[ARG_MEM]);
 	if (live) {
-		err = fmr_map(lmr, &list, req->start);
+		err = fmr_map(lmr, &list, req->start, req->priv);
 		if (err == -E2BIG)
 			return kdapl_arg_err(req->arg[ARG_COUNT]);
 		if (err)
@@ -232,7 +252,7 @@ static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool li
 	spin_lock_irqsave(&mr->lock, flags);
 	if (lmr->state == KDAPL_LMR_DEAD) {
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-		kdapl_mem_unmap(&lmr->mem, ibdev);
+		kdapl_mem_unmap(&lmr->mem, dev);
 	} else if (live) {
 		lmr->mem.start = list.start;
 		lmr->mem.length = list.length;
@@ -667,6 +687,8 @@ static int lmr_allocate(struct kdapl_lmr *lmr, u32 pages)
 	int ret;
 
 	ret = sg_alloc_table(&lmr->mem.sgt, pages, GFP_KERNEL);
+	if (!ret && lmr->obj.ia->dev->dma == KDAPL_DMA_COPIES)
+		ret = kdapl_mem_share(&lmr->mem, (u64)pages << PAGE_SHIFT);
 	if (!ret)
 		ret = kdapl_mr_create(&lmr->mr, pages);
 	if (!ret)

@@ -203,13 +203,6 @@ static int walk_sgt(struct mem_walk *walk, const void *region, u64 length)
 	return length ? -EINVAL : 0;
 }
 
-static u64 mem_max_entry(struct kdapl_ia *ia)
-{
-	u32 max = min_t(u32, ib_dma_max_seg_size(ia->dev->ibdev), SZ_1G);
-
-	return max_t(u64, round_down(max, PAGE_SIZE), PAGE_SIZE);
-}
-
 /* More than fits into blocks of the largest size that can be. */
 static bool mem_too_long(struct kdapl_ia *ia, u64 length)
 {
@@ -221,7 +214,7 @@ static int mem_walk(struct kdapl_mem *mem, struct kdapl_ia *ia, mem_walk_fn *fn,
 		    const void *region, u64 length)
 {
 	struct mem_walk walk = {
-		.max_entry = mem_max_entry(ia),
+		.max_entry = kdapl_dma_max_entry(ia->dev),
 		.max_runs = max(ia->dev->attrs.max_fast_reg_page_list_len, 1U),
 	};
 	struct mem_walk fill = walk;
@@ -285,7 +278,7 @@ static int mem_platform(struct kdapl_mem *mem, struct kdapl_ia *ia, const struct
 /* An address of the device's. */
 static int mem_ia(struct kdapl_mem *mem, struct kdapl_ia *ia, u64 addr, u64 length)
 {
-	u64 max_entry = mem_max_entry(ia), end = addr + length, pos, entries;
+	u64 max_entry = kdapl_dma_max_entry(ia->dev), end = addr + length, pos, entries;
 	struct scatterlist *sg;
 	unsigned long pages = 0;
 	unsigned int i;
@@ -431,38 +424,169 @@ int kdapl_mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE mem
 	return ret;
 }
 
+/* The device may only read what nobody has the right to write. */
+static int mem_direction(DAT_MEM_PRIV_FLAGS priv)
+{
+	return priv & DAT_MEM_PRIV_WRITE_FLAG ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
+}
+
+/* An entry, maybe not the last one of the table. */
+static struct scatterlist *mem_entry(struct kdapl_mem *mem, unsigned int n)
+{
+	struct scatterlist *sg = mem->sgt.sgl;
+
+	while (n--)
+		sg = sg_next(sg);
+	return sg;
+}
+
+/*
+ * Where the device may be given a copy the first and the last page are mapped as a whole:
+ * a copy of whole pages is on a page, too.
+ */
+static void mem_widen(struct kdapl_mem *mem)
+{
+	struct scatterlist *first = mem->sgt.sgl, *last = mem_entry(mem, mem->used - 1);
+
+	first->offset -= mem->head;
+	first->length += mem->head;
+	last->length += mem->tail;
+}
+
+static void mem_narrow(struct kdapl_mem *mem)
+{
+	struct scatterlist *first = mem->sgt.sgl, *last = mem_entry(mem, mem->used - 1);
+
+	first->offset += mem->head;
+	first->length -= mem->head;
+	last->length -= mem->tail;
+}
+
+/* The same for what the device sees of it: its lengths may be those of the memory. */
+static void mem_move_ends(struct kdapl_mem *mem, int nents, bool narrow)
+{
+	struct scatterlist *first = mem->sgt.sgl;
+
+	sg_dma_address(first) += narrow ? mem->head : -(u64)mem->head;
+	if (IS_ENABLED(CONFIG_NEED_SG_DMA_LENGTH)) {
+		struct scatterlist *last = mem_entry(mem, nents - 1);
+
+		sg_dma_len(first) += narrow ? -mem->head : mem->head;
+		sg_dma_len(last) += narrow ? -mem->tail : mem->tail;
+	}
+}
+
+static int mem_map_list(struct kdapl_mem *mem, struct kdapl_device *dev)
+{
+	struct scatterlist *last;
+	int nents;
+
+	mem->head = 0;
+	mem->tail = 0;
+	if (likely(dev->dma != KDAPL_DMA_COPIES))
+		return kdapl_dma_map_sg(dev, mem->sgt.sgl, mem->used, mem->dir);
+	last = mem_entry(mem, mem->used - 1);
+	mem->head = offset_in_page(mem->sgt.sgl->offset);
+	mem->tail = PAGE_ALIGN(last->offset + last->length) - (last->offset + last->length);
+	mem_widen(mem);
+	nents = kdapl_dma_map_sg(dev, mem->sgt.sgl, mem->used, mem->dir);
+	mem_narrow(mem);
+	if (nents > 0)
+		mem_move_ends(mem, nents, true);
+	return nents;
+}
+
+static void mem_unmap_list(struct kdapl_mem *mem, struct kdapl_device *dev)
+{
+	if (likely(!(mem->head | mem->tail))) {
+		kdapl_dma_unmap_sg(dev, mem->sgt.sgl, mem->used, mem->dir);
+		return;
+	}
+	mem_move_ends(mem, mem->nents, false);
+	mem_widen(mem);
+	kdapl_dma_unmap_sg(dev, mem->sgt.sgl, mem->used, mem->dir);
+	mem_narrow(mem);
+}
+
+/* May the device see other bytes than the CPU? */
+static bool mem_needs_sync(struct kdapl_mem *mem, struct kdapl_device *dev)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	if (likely(dev->dma == KDAPL_DMA_SAME))
+		return kdapl_dma_need_sync(dev, sg_dma_address(mem->sgt.sgl));
+	for_each_sg(mem->sgt.sgl, sg, mem->nents, i) {
+		if (kdapl_dma_need_sync(dev, sg_dma_address(sg)))
+			return true;
+	}
+	return false;
+}
+
+/* Could it be kept what it has to be, to the byte? */
+static int mem_check_sync(const struct kdapl_mem *mem, struct kdapl_device *dev)
+{
+	if (dev->dma == KDAPL_DMA_SAME) {
+		pr_err_ratelimited("%s: memory is refused: the device is given a copy of it, which could not be foreseen; unload kdapl and load it again\n",
+				   dev->name);
+		return -EIO;
+	}
+	if (dev->dma == KDAPL_DMA_COPIES && mem->foreign && mem->dir != DMA_TO_DEVICE) {
+		pr_err_ratelimited("%s: memory of type IA is refused: it is a copy, and whose is not known; register what kdat_ia_dma_map() was given by its virtual address\n",
+				   dev->name);
+		return -EIO;
+	}
+	return 0;
+}
+
 /**
  * kdapl_mem_map - show memory to the device
  * @mem: built, not mapped
- * @ibdev: the device
+ * @dev: the device
+ * @priv: what is to be allowed with it
+ *
+ * Where device and CPU may have different copies, with kdapl_mem_share() before.
  *
  * Context: any; the device is there.
  * Return: 0 or -EIO.
  */
-int kdapl_mem_map(struct kdapl_mem *mem, struct ib_device *ibdev)
+int kdapl_mem_map(struct kdapl_mem *mem, struct kdapl_device *dev, DAT_MEM_PRIV_FLAGS priv)
 {
-	int nents = mem->used;
+	int nents = mem->used, ret = 0;
 
+	mem->dir = mem_direction(priv);
 	if (!mem->foreign)
-		nents = ib_dma_map_sg(ibdev, mem->sgt.sgl, mem->used, DMA_BIDIRECTIONAL);
+		nents = mem_map_list(mem, dev);
 	if (nents <= 0)
 		return -EIO;
 	mem->nents = nents;
-	return 0;
+	mem->sync = mem_needs_sync(mem, dev);
+	if (unlikely(mem->sync))
+		ret = mem_check_sync(mem, dev);
+	if (unlikely(ret)) {
+		mem->sync = false;	/* the device has had no time to write */
+		kdapl_mem_unmap(mem, dev);
+	}
+	return ret;
 }
 
 /**
  * kdapl_mem_unmap - take it away again
  * @mem: mapped or not
- * @ibdev: the device
+ * @dev: the device
  *
- * Context: any.
+ * The CPU sees what the device has written, and loses nothing that it has written itself.
+ *
+ * Context: any; the device is there.
  */
-void kdapl_mem_unmap(struct kdapl_mem *mem, struct ib_device *ibdev)
+void kdapl_mem_unmap(struct kdapl_mem *mem, struct kdapl_device *dev)
 {
+	if (unlikely(mem->nents && mem->sync))
+		kdapl_mem_sync(dev, mem, 0, mem->length, KDAPL_SYNC_SHARED);
 	if (mem->nents && !mem->foreign)
-		ib_dma_unmap_sg(ibdev, mem->sgt.sgl, mem->used, DMA_BIDIRECTIONAL);
+		mem_unmap_list(mem, dev);
 	mem->nents = 0;
+	mem->sync = false;
 }
 
 /**
@@ -473,6 +597,8 @@ void kdapl_mem_unmap(struct kdapl_mem *mem, struct ib_device *ibdev)
  */
 void kdapl_mem_free(struct kdapl_mem *mem)
 {
+	kvfree(mem->common);
+	mem->common = NULL;
 	sg_free_table(&mem->sgt);
 	mem->used = 0;
 }

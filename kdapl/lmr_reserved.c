@@ -16,7 +16,7 @@
 
 static struct kdapl_lmr *reserved_create(struct kdapl_ia *ia, int *err)
 {
-	const struct kdapl_span span = {
+	struct kdapl_span span = {
 		.length = U64_MAX,
 		.priv = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
 	};
@@ -28,6 +28,8 @@ static struct kdapl_lmr *reserved_create(struct kdapl_ia *ia, int *err)
 	}
 	lmr->reserved = true;
 	lmr->priv = span.priv;
+	if (ia->dev->dma == KDAPL_DMA_SAME)
+		span.priv |= KDAPL_PRIV_DIRECT;
 	lmr->va_type = DAT_VA_TYPE_VA;
 	lmr->mem_type = DAT_MEM_TYPE_IA;
 	lmr->length = span.length;

@@ -25,7 +25,7 @@ static void lmr_unbind(struct kdapl_lmr *lmr)
 		lmr->state = KDAPL_LMR_STALE;
 	} else {
 		lmr->state = KDAPL_LMR_UNBOUND;
-		kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev->ibdev);
+		kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev);
 	}
 }
 
@@ -51,6 +51,8 @@ void kdapl_lmr_publish(struct kdapl_lmr *lmr)
 		.priv = lmr->priv,
 	};
 
+	if (likely(!lmr->mem.sync))
+		span.priv |= KDAPL_PRIV_DIRECT;
 	lmr->state = KDAPL_LMR_BOUND;
 	kdapl_mr_publish(mr, mr->used, lmr->priv & KDAPL_PRIV_REMOTE ? mr->used : 0, &span);
 }

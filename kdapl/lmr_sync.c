@@ -3,7 +3,6 @@
  * Memory between CPU and device: making it coherent, addresses of the device's,
  * and advice on what to register and how.
  */
-#include <linux/dma-map-ops.h>
 #include <linux/export.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
@@ -14,64 +13,37 @@
 /* Bytes to look after with interrupts off. */
 #define SYNC_PIECE	SZ_256K
 
-typedef void sync_fn(struct ib_device *ibdev, u64 addr, size_t size);
-
 /**
- * kdapl_mem_sync_needed - does a device see memory otherwise than the CPU?
- * @ibdev: the device
- *
- * Return: whether dat_lmr_sync_rdma_read() and _write() do something.
+ * struct sync_call - what is to be done to segments
+ * @ia: IA whose keys they name
+ * @why: enum kdapl_sync
+ * @own: they are those of a request of this side: what it named stays mapped until it is
+ *	done, even if no new request may name it any more
  */
-bool kdapl_mem_sync_needed(struct ib_device *ibdev)
+struct sync_call {
+	struct kdapl_ia *ia;
+	enum kdapl_sync why;
+	bool own;
+};
+
+/* Does a key stand for a range, now or for requests that have been posted? mr->lock held. */
+static bool sync_may(const struct sync_call *call, const struct kdapl_mr *mr, u32 key, u64 addr,
+		     u64 length)
 {
-	return !ib_uses_virt_dma(ibdev) && !dev_is_dma_coherent(ibdev->dma_device);
-}
-
-static void sync_for_device(struct ib_device *ibdev, u64 addr, size_t size)
-{
-	ib_dma_sync_single_for_device(ibdev, addr, size, DMA_TO_DEVICE);
-}
-
-static void sync_for_cpu(struct ib_device *ibdev, u64 addr, size_t size)
-{
-	/* the CPU's own writes, if any, must not be lost with its cache */
-	if (kdapl_mem_sync_needed(ibdev))
-		ib_dma_sync_single_for_device(ibdev, addr, size, DMA_BIDIRECTIONAL);
-	ib_dma_sync_single_for_cpu(ibdev, addr, size, DMA_FROM_DEVICE);
-}
-
-/* Bytes from @pos of a mapped list on, but not the entries before them. */
-static void sync_list(const struct kdapl_mem *mem, struct ib_device *ibdev, u64 pos, u64 length,
-		      sync_fn *fn)
-{
-	struct scatterlist *sg;
-	unsigned int i;
-
-	for_each_sg(mem->sgt.sgl, sg, mem->nents, i) {
-		u32 part = sg_dma_len(sg);
-
-		if (!length)
-			break;
-		if (pos >= part) {
-			pos -= part;
-			continue;
-		}
-		part = min_t(u64, part - pos, length);
-		fn(ibdev, sg_dma_address(sg) + pos, part);
-		length -= part;
-		pos = 0;
-	}
+	if (!key || (key != mr->lkey && !(call->own && key == mr->used)))
+		return false;
+	return length <= mr->span.length && addr - mr->span.start <= mr->span.length - length;
 }
 
 /*
- * One piece of a segment, if there is anything to do. The lock keeps the memory
- * mapped: keys are hidden under it before that ends. False: no such key, or outside of
- * what it stands for.
+ * One piece of a segment, if there is anything to do. The lock keeps the memory mapped:
+ * whoever is going to unmap it takes it out under the lock. False: no such key, or outside
+ * of what it stands for.
  */
-static bool sync_piece(struct kdapl_ia *ia, u32 key, u64 addr, u64 length, sync_fn *fn)
+static bool sync_piece(const struct sync_call *call, u32 key, u64 addr, u64 length)
 {
-	struct ib_device *ibdev = ia->dev->ibdev;
-	struct kdapl_mr *mr = kdapl_keys_find(&ia->keys, key);
+	struct kdapl_device *dev = call->ia->dev;
+	struct kdapl_mr *mr = kdapl_keys_find(&call->ia->keys, key);
 	struct kdapl_lmr *lmr;
 	unsigned long flags;
 	bool ok;
@@ -80,28 +52,27 @@ static bool sync_piece(struct kdapl_ia *ia, u32 key, u64 addr, u64 length, sync_
 		return false;
 	lmr = container_of(mr, struct kdapl_lmr, mr);
 	spin_lock_irqsave(&mr->lock, flags);
-	ok = key && key == mr->lkey && length <= mr->span.length &&
-	     addr - mr->span.start <= mr->span.length - length;
+	ok = sync_may(call, mr, key, addr, length);
 	length = min_t(u64, length, SYNC_PIECE);
-	if (!ok || ib_uses_virt_dma(ibdev))
-		goto out;
-	if (lmr->reserved)
-		fn(ibdev, addr, length);
-	else
-		sync_list(&lmr->mem, ibdev, addr - mr->span.start, length, fn);
-out:
+	/* to a copy that is known by its address only, no peer can write */
+	if (ok && lmr->reserved && (dev->dma == KDAPL_DMA_CACHES ||
+				    (dev->dma == KDAPL_DMA_COPIES &&
+				     call->why != KDAPL_SYNC_SHARED)))
+		kdapl_dma_sync(dev, addr, length, call->why);
+	else if (ok && lmr->mem.nents && lmr->mem.sync)
+		kdapl_mem_sync(dev, &lmr->mem, addr - mr->span.start, length, call->why);
 	spin_unlock_irqrestore(&mr->lock, flags);
 	return ok;
 }
 
-static bool sync_segment(struct kdapl_ia *ia, const DAT_LMR_TRIPLET *seg, sync_fn *fn)
+static bool sync_segment(const struct sync_call *call, const DAT_LMR_TRIPLET *seg, u64 left)
 {
-	u64 addr = seg->virtual_address, left = seg->segment_length;
-	/* the first look is at all of it; where the CPU moves the data it is enough */
-	u64 piece = ib_uses_virt_dma(ia->dev->ibdev) ? U32_MAX : SYNC_PIECE;
+	/* the first look is at all of it; where there is nothing to do it is enough */
+	u64 piece = call->ia->dev->dma == KDAPL_DMA_SAME ? U32_MAX : SYNC_PIECE;
+	u64 addr = seg->virtual_address;
 
 	while (left) {
-		if (!sync_piece(ia, seg->lmr_context, addr, left, fn))
+		if (!sync_piece(call, seg->lmr_context, addr, left))
 			return false;
 		addr += min(left, piece);
 		left -= min(left, piece);
@@ -109,30 +80,126 @@ static bool sync_segment(struct kdapl_ia *ia, const DAT_LMR_TRIPLET *seg, sync_f
 	return true;
 }
 
-static DAT_RETURN sync_call(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, u64 n,
-			    sync_fn *fn)
+/**
+ * kdapl_sync_segments - synchronise the memory of a request
+ * @ia: IA
+ * @seg: its segments; they have been checked
+ * @n: how many
+ * @length: bytes, of the first segments
+ * @why: enum kdapl_sync
+ *
+ * Context: any; the device is there.
+ */
+void kdapl_sync_segments(struct kdapl_ia *ia, const DAT_LMR_TRIPLET *seg, int n, u64 length,
+			 enum kdapl_sync why)
 {
-	struct kdapl_ia *ia;
+	const struct sync_call call = { .ia = ia, .why = why, .own = true };
+	u64 part;
+
+	rcu_read_lock();
+	for (; n && length; n--, seg++) {
+		part = min_t(u64, seg->segment_length, length);
+		sync_segment(&call, seg, part);
+		length -= part;
+	}
+	rcu_read_unlock();
+}
+
+/**
+ * kdapl_sinks_alloc - a place for what outstanding requests are to fill
+ * @dev: the device
+ * @requests: how many there can be
+ * @width: segments of one at most
+ *
+ * Context: may sleep.
+ * Return: the place, for kvfree(); NULL where nothing has to be synchronised; or an
+ * ERR_PTR.
+ */
+struct kdapl_sinks *kdapl_sinks_alloc(struct kdapl_device *dev, u32 requests, u32 width)
+{
+	struct kdapl_sinks *sinks;
+
+	if (likely(dev->dma == KDAPL_DMA_SAME) || !requests || !width)
+		return NULL;
+	sinks = kvzalloc(struct_size(sinks, seg, array_size(requests, width)), GFP_KERNEL);
+	if (!sinks)
+		return ERR_PTR(-ENOMEM);
+	sinks->width = width;
+	return sinks;
+}
+
+/**
+ * kdapl_sinks_keep - a request is about to be posted
+ * @sinks: place for those of its queue
+ * @index: which request
+ * @seg: segments it is to fill
+ * @n: how many
+ * @length: bytes it fills at most
+ *
+ * Context: any.
+ */
+void kdapl_sinks_keep(struct kdapl_sinks *sinks, u32 index, const DAT_LMR_TRIPLET *seg, int n,
+		      u64 length)
+{
+	DAT_LMR_TRIPLET *to = &sinks->seg[index * sinks->width];
+	u32 i;
+
+	for (i = 0; n && length && i < sinks->width; n--, seg++) {
+		if (!seg->segment_length)
+			continue;
+		to[i] = *seg;
+		to[i].segment_length = min_t(u64, seg->segment_length, length);
+		length -= to[i++].segment_length;
+	}
+	if (i < sinks->width)
+		to[i].lmr_context = 0;
+}
+
+/**
+ * kdapl_sinks_filled - a request has come back
+ * @sinks: place for those of its queue
+ * @index: which request; it may have none
+ * @ia: IA
+ * @length: bytes the device has written; 0 if it has failed
+ *
+ * Context: any; the device is there.
+ */
+void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length)
+{
+	DAT_LMR_TRIPLET *seg = &sinks->seg[index * sinks->width];
+	int n = 0;
+
+	while (n < sinks->width && seg[n].lmr_context)
+		n++;
+	if (n)
+		kdapl_sync_segments(ia, seg, n, length, KDAPL_SYNC_FILLED);
+	seg->lmr_context = 0;	/* its place is that of others, who may have none */
+}
+
+static DAT_RETURN sync_call(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, u64 n,
+			    enum kdapl_sync why)
+{
+	struct sync_call call = { .why = why };
 	DAT_RETURN ret;
 	u64 i;
 
 	rcu_read_lock();
-	ia = kdapl_handle_peek(ia_handle, DAT_HANDLE_TYPE_IA);
+	call.ia = kdapl_handle_peek(ia_handle, DAT_HANDLE_TYPE_IA);
 	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	if (!ia)
+	if (!call.ia)
 		goto out;
 	ret = kdapl_arg_err(2);
 	if (n && !segments)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	if (!kdapl_dev_enter(ia->dev))
+	if (!kdapl_dev_enter(call.ia->dev))
 		goto out;
 	ret = DAT_SUCCESS;
 	for (i = 0; i < n && ret == DAT_SUCCESS; i++) {
-		if (!sync_segment(ia, &segments[i], fn))
+		if (!sync_segment(&call, &segments[i], segments[i].segment_length))
 			ret = kdapl_arg_err(2);
 	}
-	kdapl_dev_exit(ia->dev);
+	kdapl_dev_exit(call.ia->dev);
 out:
 	rcu_read_unlock();
 	return ret;
@@ -157,7 +224,7 @@ out:
 DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
 				  DAT_VLEN num_segments)
 {
-	return sync_call(ia_handle, local_segments, num_segments, sync_for_device);
+	return sync_call(ia_handle, local_segments, num_segments, KDAPL_SYNC_SOURCE);
 }
 EXPORT_SYMBOL(dat_lmr_sync_rdma_read);
 
@@ -168,8 +235,9 @@ EXPORT_SYMBOL(dat_lmr_sync_rdma_read);
  *	looked at
  * @num_segments: how many
  *
- * For memory a peer has written, before it is read locally; and around local
- * changes of memory that peers write. Needed only where the provider attribute
+ * For memory a peer has written, before it is read locally; and for local changes
+ * of memory that a peer is going to write, before it does. Where both have written,
+ * each byte is that of the one who has changed it. Needed only where the provider attribute
  * lmr_sync_req is TRUE; elsewhere the arguments are checked and nothing else
  * happens.
  *
@@ -179,7 +247,7 @@ EXPORT_SYMBOL(dat_lmr_sync_rdma_read);
 DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
 				   DAT_VLEN num_segments)
 {
-	return sync_call(ia_handle, local_segments, num_segments, sync_for_cpu);
+	return sync_call(ia_handle, local_segments, num_segments, KDAPL_SYNC_SHARED);
 }
 EXPORT_SYMBOL(dat_lmr_sync_rdma_write);
 
@@ -338,7 +406,6 @@ DAT_RETURN kdat_ia_dma_map(DAT_IA_HANDLE ia_handle, DAT_PVOID address, DAT_VLEN 
 			   DAT_PADDR *ia_address)
 {
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
-	struct ib_device *ibdev;
 	DAT_RETURN ret;
 	u64 addr;
 
@@ -356,9 +423,7 @@ DAT_RETURN kdat_ia_dma_map(DAT_IA_HANDLE ia_handle, DAT_PVOID address, DAT_VLEN 
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(ia->dev))
 		goto out;
-	ibdev = ia->dev->ibdev;
-	addr = ib_dma_map_single(ibdev, address, length, DMA_BIDIRECTIONAL);
-	if (ib_dma_mapping_error(ibdev, addr)) {
+	if (kdapl_dma_map_single(ia->dev, address, length, &addr)) {
 		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	} else {
 		*ia_address = addr;
@@ -396,7 +461,7 @@ DAT_RETURN kdat_ia_dma_unmap(DAT_IA_HANDLE ia_handle, DAT_PADDR ia_address, DAT_
 	} else if (!kdapl_dev_enter(ia->dev)) {
 		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	} else {
-		ib_dma_unmap_single(ia->dev->ibdev, ia_address, length, DMA_BIDIRECTIONAL);
+		kdapl_dma_unmap_single(ia->dev, ia_address, length);
 		kdapl_dev_exit(ia->dev);
 	}
 	kdapl_obj_put(&ia->obj);

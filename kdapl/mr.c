@@ -222,13 +222,21 @@ void kdapl_mrs_resolve(struct kdapl_ia *ia)
 	mutex_unlock(&ia->doubt_mutex);
 }
 
-/* An RMR may be giving back its LMR at the same time. */
+/*
+ * An RMR may be giving back its LMR at the same time, and finds it unmapped. To unmap it can
+ * take long, so that the lock is held for the question only who does so.
+ */
 static void mr_unmap(struct kdapl_mr *mr)
 {
+	struct kdapl_mem mem;
+
+	if (!mr->mem)
+		return;
 	spin_lock_irq(&mr->lock);
-	if (mr->mem)
-		kdapl_mem_unmap(mr->mem, mr->owner->ia->dev->ibdev);
+	mem = *mr->mem;
+	mr->mem->nents = 0;
 	spin_unlock_irq(&mr->lock);
+	kdapl_mem_unmap(&mem, mr->owner->ia->dev);
 }
 
 /**

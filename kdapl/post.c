@@ -51,7 +51,7 @@ static struct kdapl_user post_user(const struct kdapl_pd *pd, DAT_EP_HANDLE ep)
 /* Check one segment that is not empty, in the order of SIL-03. */
 static DAT_RETURN post_check_segment(struct kdapl_ia *ia, const struct kdapl_user *user,
 				     const DAT_LMR_TRIPLET *seg, DAT_MEM_PRIV_FLAGS need,
-				     bool *rewrite)
+				     struct kdapl_post *post)
 {
 	bool write = need & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 	struct kdapl_span span;
@@ -67,11 +67,13 @@ static DAT_RETURN post_check_segment(struct kdapl_ia *ia, const struct kdapl_use
 		if (span.domain && span.domain != user->domain[1])
 			return kdapl_err(DAT_PROTECTION_VIOLATION,
 					 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
-		*rewrite |= !span.domain;
+		post->rewrite |= !span.domain;
 	}
 	if (unlikely(seg->segment_length > span.length ||
 		     seg->virtual_address - span.start > span.length - seg->segment_length))
 		return kdapl_arg_err(3);
+	if (unlikely(!(span.priv & KDAPL_PRIV_DIRECT)))
+		post->sync = true;
 	return DAT_SUCCESS;
 }
 
@@ -86,7 +88,7 @@ static DAT_RETURN post_check_iov(struct kdapl_ia *ia, const struct kdapl_user *u
 			post->rewrite = true;	/* whatever else it says is not looked at */
 			continue;
 		}
-		ret = post_check_segment(ia, user, &post->iov[i], need, &post->rewrite);
+		ret = post_check_segment(ia, user, &post->iov[i], need, post);
 		if (unlikely(ret != DAT_SUCCESS))
 			return ret;
 		post->length += post->iov[i].segment_length;
@@ -122,6 +124,27 @@ static struct ib_sge *post_sg_list(struct ib_sge *scratch, const struct kdapl_po
 	}
 	*num = sge - scratch;
 	return scratch;
+}
+
+/* Segments of LMRs that a request with @sync is about. */
+static const DAT_LMR_TRIPLET *post_memory(const struct kdapl_post *post)
+{
+	return post->behind ?: post->iov;
+}
+
+/*
+ * The memory is not seen alike by CPU and device: show it to the device as it is now. Without
+ * a device there is nobody to see it, and what is posted will be flushed.
+ */
+static noinline void post_sync(struct kdapl_ia *ia, const struct kdapl_post *post)
+{
+	bool sink = post->op == DAT_DTO_RDMA_READ || post->op == DAT_DTO_RECEIVE;
+
+	if (!kdapl_dev_enter(ia->dev))
+		return;
+	kdapl_sync_segments(ia, post_memory(post), post->n, post->length,
+			    sink ? KDAPL_SYNC_SINK : KDAPL_SYNC_SOURCE);
+	kdapl_dev_exit(ia->dev);
 }
 
 /*
@@ -436,6 +459,9 @@ static void request_build(struct kdapl_ring *ring, const struct kdapl_post *post
 	}
 	if (post->op == DAT_DTO_RDMA_READ) {
 		ring->reads++;
+		if (unlikely(post->sync))
+			kdapl_sinks_keep(ring->sinks, ctx->index, post_memory(post), post->n,
+					 post->length);
 		if (unlikely(!wr->num_sge))
 			request_empty_read(half, scratch, wr);
 	}
@@ -522,8 +548,11 @@ static DAT_RETURN request_post(struct kdapl_ep *ep, struct kdapl_half *half,
 	int err = 0, i;
 	u32 wrs = 0;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		wrs += request_wrs(half, &posts[i]);
+		if (unlikely(posts[i].sync))
+			post_sync(ep->obj.ia, &posts[i]);
+	}
 again:
 	spin_lock_irqsave(&ring->lock, flags);
 	if (unlikely(ring->mode == KDAPL_RING_REFUSE)) {
@@ -894,7 +923,7 @@ static __always_inline enum straight straight_post(DAT_EP_HANDLE ep_handle, u8 o
 						   DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	u32 need = DAT_MEM_PRIV_LOCAL_READ_FLAG;
+	u32 need = DAT_MEM_PRIV_LOCAL_READ_FLAG | KDAPL_PRIV_DIRECT;
 	struct kdapl_half *half;
 	struct kdapl_ring *ring;
 	enum straight result;
@@ -1149,10 +1178,22 @@ static DAT_RETURN read_sink(struct kdapl_ep *ep, struct kdapl_half *half,
 	return DAT_SUCCESS;
 }
 
+/* The memory behind that, if it is an RMR's: the LMR's, by its own addresses. */
+static void read_sink_behind(struct kdapl_ia *ia, struct kdapl_post *post,
+			     const DAT_LMR_TRIPLET *seg, DAT_LMR_TRIPLET *behind)
+{
+	struct kdapl_mr *mr = kdapl_mr_find(ia, seg->lmr_context);
+
+	post->sync = true;
+	if (mr && mr->owner->type == DAT_HANDLE_TYPE_RMR &&
+	    kdapl_rmr_behind(container_of(mr->owner, struct kdapl_rmr, obj), seg, behind))
+		post->behind = behind;
+}
+
 static DAT_RETURN read_to_rmr(struct kdapl_ep *ep, struct kdapl_half *half,
 			      const DAT_RMR_TRIPLET *sink, struct kdapl_post *post)
 {
-	DAT_LMR_TRIPLET seg = {};
+	DAT_LMR_TRIPLET seg = {}, behind;
 	DAT_RETURN ret;
 
 	if (!sink)
@@ -1175,6 +1216,8 @@ static DAT_RETURN read_to_rmr(struct kdapl_ep *ep, struct kdapl_half *half,
 		return kdapl_arg_err(4);
 	post->length = post->remote->segment_length;
 	seg.segment_length = post->length;
+	if (unlikely(half->dev->dma != KDAPL_DMA_SAME) && post->length)
+		read_sink_behind(ep->obj.ia, post, &seg, &behind);
 	post->iov = &seg;
 	post->n = !!post->length;
 	return kdapl_request_post(ep, half, post);
@@ -1254,6 +1297,9 @@ static int recv_post_native(struct kdapl_ring *ring, const struct kdapl_post *po
 	struct ib_sge *sgl;
 	int num_sge;
 
+	if (unlikely(post->sync))
+		kdapl_sinks_keep(ring->sinks, ring->head & ring->mask, post->iov, post->n,
+				 post->length);
 	sgl = post_sg_list(ring->scratch, post, ring->half->pd, post->length, &num_sge);
 	trace_kdapl_post(ring->half->handle, post->op, post->cookie.as_64, post->length,
 			 post->flags, false);
@@ -1339,6 +1385,8 @@ again:
 	ret = post_check_iov(ep->obj.ia, &user, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 	if (unlikely(ret != DAT_SUCCESS))
 		return ret;
+	if (unlikely(post->sync))
+		post_sync(ep->obj.ia, post);
 	/* a half is marked and replaced under one lock: the next look finds the new one */
 	if (unlikely(!recv_post(half, post, &ret)))
 		goto again;
@@ -1481,6 +1529,8 @@ again:
 	if (unlikely(buf->state == KDAPL_BUF_DEAD))
 		goto out;
 	wr.wr_cqe = &buf->cqe;
+	if (unlikely(post->sync))
+		kdapl_sinks_keep(pool->sinks, buf->index, post->iov, post->n, post->length);
 	wr.sg_list = post_sg_list(pool->scratch, post, pool->pd, post->length, &wr.num_sge);
 	if (unlikely(ib_post_srq_recv(pool->ibsrq, &wr, NULL))) {
 		kdapl_buf_unalloc(pool, buf);
@@ -1509,6 +1559,8 @@ static DAT_RETURN __srq_call(DAT_SRQ_HANDLE srq_handle, struct kdapl_post *post)
 	ret = post_check_iov(srq->obj.ia, &user, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 	if (unlikely(ret != DAT_SUCCESS))
 		return ret;
+	if (unlikely(post->sync))
+		post_sync(srq->obj.ia, post);
 	return srq_post(srq, post);
 }
 

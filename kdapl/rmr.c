@@ -172,6 +172,34 @@ void kdapl_rmr_invalidated(struct kdapl_rmr *rmr, struct kdapl_mr *mr, u32 rkey)
 		kdapl_lmr_unbound_rmr(gone);
 }
 
+/**
+ * kdapl_rmr_behind - the memory that a range of an RMR is
+ * @rmr: RMR
+ * @seg: range, by one of its keys
+ * @behind: where the same range goes, by the LMR's key and addresses
+ *
+ * Context: any, without the lock of an MR; RCU read side.
+ * Return: false if the RMR is not bound by that key.
+ */
+bool kdapl_rmr_behind(struct kdapl_rmr *rmr, const DAT_LMR_TRIPLET *seg, DAT_LMR_TRIPLET *behind)
+{
+	const struct kdapl_binding *binding = &rmr->now;
+	unsigned long flags;
+	bool bound;
+
+	spin_lock_irqsave(&rmr->lock, flags);
+	if (binding->context != seg->lmr_context)
+		binding = &rmr->next;
+	bound = binding->lmr && binding->context == seg->lmr_context;
+	if (bound) {
+		*behind = binding->triplet;
+		behind->virtual_address += seg->virtual_address - binding->span.start;
+		behind->segment_length = seg->segment_length;
+	}
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	return bound;
+}
+
 /* ------------------------------------------------------------------ */
 /* dat_rmr_bind                                                         */
 

@@ -334,6 +334,7 @@ static void pool_free_rcu(struct rcu_head *rcu)
 	struct kdapl_device *dev = pool->dev;
 
 	kvfree(pool->scratch);
+	kvfree(pool->sinks);
 	kvfree(pool);
 	kdapl_device_put(dev);
 }
@@ -370,6 +371,7 @@ static struct kdapl_pool *pool_create(struct kdapl_srq *srq, u32 limit)
 		.attr.max_sge = srq->max_recv_iov,
 		.srq_type = IB_SRQT_BASIC,
 	};
+	struct kdapl_sinks *sinks;
 	struct kdapl_pool *pool;
 	struct ib_srq *ibsrq;
 
@@ -377,10 +379,15 @@ static struct kdapl_pool *pool_create(struct kdapl_srq *srq, u32 limit)
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
 	pool->scratch = kvcalloc(srq->max_recv_iov, sizeof(*pool->scratch), GFP_KERNEL);
-	if (!pool->scratch) {
+	sinks = kdapl_sinks_alloc(dev, entries, srq->max_recv_iov);
+	if (!pool->scratch || IS_ERR(sinks)) {
+		kvfree(pool->scratch);
+		if (!IS_ERR(sinks))
+			kvfree(sinks);
 		kvfree(pool);
 		return ERR_PTR(-ENOMEM);
 	}
+	pool->sinks = sinks;
 	pool->dev = dev;
 	pool->pd = srq->pz->pd;
 	pool->entries = entries;
@@ -401,6 +408,7 @@ static struct kdapl_pool *pool_create(struct kdapl_srq *srq, u32 limit)
 	ibsrq = ib_create_srq(pool->pd->pd, &init);
 	if (IS_ERR(ibsrq)) {
 		kvfree(pool->scratch);
+		kvfree(pool->sinks);
 		kvfree(pool);
 		return ERR_CAST(ibsrq);
 	}

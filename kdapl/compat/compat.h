@@ -8,6 +8,7 @@
 #ifndef KDAPL_COMPAT_H
 #define KDAPL_COMPAT_H
 
+#include <linux/dma-map-ops.h>
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 #include <linux/workqueue.h>
@@ -16,6 +17,11 @@
 #include <rdma/ib_verbs.h>
 
 #include "have.h"
+
+#if !defined(KDAPL_HAVE_DMA_DEV_NEED_SYNC) && IS_ENABLED(CONFIG_IOMMU_API)
+#include <linux/iommu.h>
+#include <linux/pci.h>
+#endif
 
 #ifndef KDAPL_HAVE_WQ_PERCPU
 #define WQ_PERCPU 0
@@ -69,5 +75,21 @@ static inline struct net_device *ib_device_get_netdev(struct ib_device *ibdev, u
 	return ndev ?: kdapl_search_netdev(ibdev);
 }
 #endif
+
+/*
+ * Does the memory behind a DMA address have to be synchronised? Older kernels say so of
+ * every address behind an IOMMU, although only a device nobody trusts is given copies there.
+ */
+static inline bool kdapl_compat_need_sync(struct device *dev, dma_addr_t addr)
+{
+#if !defined(KDAPL_HAVE_DMA_DEV_NEED_SYNC) && IS_ENABLED(CONFIG_IOMMU_API)
+	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
+
+	if (domain && (domain->type & __IOMMU_DOMAIN_DMA_API) && dev_is_dma_coherent(dev) &&
+	    !(dev_is_pci(dev) && to_pci_dev(dev)->untrusted))
+		return false;
+#endif
+	return dma_need_sync(dev, addr);
+}
 
 #endif /* KDAPL_COMPAT_H */

@@ -18,6 +18,8 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
+#include "../kdapl.h"
+#include "fake_dma.h"
 #include "fake_ib.h"
 
 #define FAKE_IB_LID	1
@@ -41,6 +43,7 @@ struct fake_ib {
 	struct fake_ib_caps caps;
 	struct workqueue_struct *wq;
 	bool registered;
+	struct fake_dma dma;
 
 	spinlock_t lock;		/* everything below, and all queues */
 	struct list_head cqs;
@@ -1559,6 +1562,30 @@ static int fake_default(int value, int otherwise)
 }
 
 /**
+ * fake_ib_dma - the DMA of a device
+ * @ibdev: the device
+ *
+ * Return: it.
+ */
+struct fake_dma *fake_ib_dma(struct ib_device *ibdev)
+{
+	return &to_fdev(ibdev)->dma;
+}
+
+/**
+ * kdapl_test_dma - how a device does DMA
+ * @ibdev: any device
+ *
+ * Return: operations to be used instead of the kernel's, or NULL.
+ */
+const struct kdapl_dma_ops *kdapl_test_dma(struct ib_device *ibdev)
+{
+	if (ibdev->ops.post_send != fake_post_send || !to_fdev(ibdev)->caps.copies)
+		return NULL;
+	return &fake_dma_ops;
+}
+
+/**
  * fake_ib_create - make a fake device and register it with ib_core
  * @caps: what the device says of itself, or NULL for the defaults
  *
@@ -1592,6 +1619,7 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	c->max_srq_sge = fake_default(c->max_srq_sge, 4);
 	c->vectors = fake_default(c->vectors, 2);
 	spin_lock_init(&fdev->lock);
+	fake_dma_init(&fdev->dma);
 	INIT_LIST_HEAD(&fdev->cqs);
 	INIT_LIST_HEAD(&fdev->qps);
 	INIT_LIST_HEAD(&fdev->srqs);
@@ -1647,6 +1675,7 @@ void fake_ib_destroy(struct fake_ib *fdev)
 {
 	fake_ib_unplug(fdev);
 	destroy_workqueue(fdev->wq);
+	WARN_ON(fake_dma_exit(&fdev->dma));	/* kdapl has let go of the device */
 	kvfree(fdev->trace);
 	ib_dealloc_device(&fdev->ibdev);
 }
@@ -1720,7 +1749,7 @@ void fake_ib_live(struct fake_ib *fdev, struct fake_ib_live *live)
  */
 int fake_ib_violations(struct fake_ib *fdev)
 {
-	return READ_ONCE(fdev->violations);
+	return READ_ONCE(fdev->violations) + READ_ONCE(fdev->dma.wrong);
 }
 
 /**

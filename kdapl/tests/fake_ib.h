@@ -144,6 +144,7 @@ struct fake_ib_step {
  * @no_srq: the device has no SRQs
  * @vectors: completion vectors
  * @driver: whose quirks the device is suspected of; 0 for those of hardware
+ * @copies: the device is given copies of memory, see fake_dma.h
  */
 struct fake_ib_caps {
 	bool iwarp;
@@ -164,6 +165,7 @@ struct fake_ib_caps {
 	bool no_srq;
 	int vectors;
 	enum rdma_driver_id driver;
+	bool copies;
 };
 
 /**
@@ -270,6 +272,7 @@ void fake_ib_set_max_msg(struct fake_ib *fdev, u32 bytes);
 
 void fake_ib_live(struct fake_ib *fdev, struct fake_ib_live *live);
 int fake_ib_violations(struct fake_ib *fdev);
+struct fake_dma *fake_ib_dma(struct ib_device *ibdev);
 const char *fake_ib_last_violation(struct fake_ib *fdev);
 unsigned int fake_ib_count(struct fake_ib *fdev, enum fake_ib_verb verb);
 void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth, int err);

@@ -310,6 +310,7 @@ static void list_copy_test(struct kunit *test)
 {
 	struct list *list = list_open(test, LIST_PAGES, PAGE_SIZE);
 	DAT_REGION_DESCRIPTION region = {};
+	struct kdapl_device *dev;
 	struct kd_env *env;
 	u64 length = 0;
 	u32 i;
@@ -317,21 +318,22 @@ static void list_copy_test(struct kunit *test)
 	if (!list)
 		return;
 	env = list->env;
+	dev = list->ia->dev;
 	region.for_ia = (uintptr_t)list->phys + 3;
 	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_IA, &region, LIST_BYTES - 3), 0);
 	KUNIT_EXPECT_TRUE(test, list->mem.foreign);
 	KUNIT_EXPECT_EQ(test, list->mem.start, (u64)(uintptr_t)list->phys + 3);
 	KUNIT_EXPECT_EQ(test, list->mem.length, (u64)LIST_BYTES - 3);
 	KUNIT_EXPECT_EQ(test, list->mem.nents, 0U);
-	KUNIT_EXPECT_EQ(test, kdapl_mem_map(&list->mem, fake_ib_device(env->dev)), 0);
+	KUNIT_EXPECT_EQ(test, kdapl_mem_map(&list->mem, dev, DAT_MEM_PRIV_ALL_FLAG), 0);
 	for (i = 0; i < list->mem.nents; i++) {
 		KUNIT_EXPECT_EQ(test, sg_dma_address(&list->mem.sgt.sgl[i]),
 				(dma_addr_t)(uintptr_t)list->phys + 3 + length);
 		length += sg_dma_len(&list->mem.sgt.sgl[i]);
 	}
 	KUNIT_EXPECT_EQ(test, length, (u64)LIST_BYTES - 3);
-	kdapl_mem_unmap(&list->mem, fake_ib_device(env->dev));
-	kdapl_mem_unmap(&list->mem, fake_ib_device(env->dev));
+	kdapl_mem_unmap(&list->mem, dev);
+	kdapl_mem_unmap(&list->mem, dev);
 	KUNIT_EXPECT_EQ(test, list->mem.nents, 0U);
 	region.for_ia = (uintptr_t)list->virt;
 	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_IA, &region, 1), -EFAULT);

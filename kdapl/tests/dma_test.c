@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * A device that is given copies of memory, as with swiotlb: CPU and device see the same bytes
+ * where they should, and nobody's bytes are lost.
+ */
+#include <linux/mm.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "fake_dma.h"
+#include "kd_mem.h"
+#include "kd_srq.h"
+
+static const struct fake_ib_caps dma_caps = { .copies = true };
+
+static struct km *dma_open(struct kunit *test)
+{
+	struct km *km = km_open(test, &dma_caps);
+
+	km_ep(km, 0, NULL);
+	kd_connect(&km->env);
+	return km;
+}
+
+static u8 *dma_bytes(struct kd_env *env, enum kd_mem_kind kind)
+{
+	return (u8 *)(uintptr_t)env->mem[kind].addr;
+}
+
+/* What the device finds, by the key for segments. */
+static void dma_expect(struct kd_env *env, enum kd_mem_kind kind, u32 offset, const char *text)
+{
+	char found[64] = {};
+
+	KUNIT_EXPECT_EQ(env->test, fake_ib_access(env->dev, env->mem[kind].lmr_context,
+						  env->mem[kind].addr + offset, found, strlen(text),
+						  0), 0);
+	KUNIT_EXPECT_STREQ(env->test, found, text);
+}
+
+/* The device or a peer writes. */
+static void dma_put(struct kd_env *env, u32 key, u64 addr, const char *text)
+{
+	KUNIT_EXPECT_EQ(env->test, fake_ib_access(env->dev, key, addr, (void *)text, strlen(text),
+						  IB_ACCESS_LOCAL_WRITE), 0);
+}
+
+static void dma_put_mem(struct kd_env *env, enum kd_mem_kind kind, u32 offset, const char *text)
+{
+	dma_put(env, env->mem[kind].lmr_context, env->mem[kind].addr + offset, text);
+}
+
+static DAT_RETURN dma_sync(struct kd_env *env, enum kd_mem_kind kind, u32 offset, u32 length,
+			   bool write)
+{
+	DAT_LMR_TRIPLET seg = kd_seg(env, kind, offset, length);
+
+	return write ? dat_lmr_sync_rdma_write(env->ia, &seg, 1) :
+		       dat_lmr_sync_rdma_read(env->ia, &seg, 1);
+}
+
+static void dma_attr_test(struct kunit *test)
+{
+	struct km *km = km_open(test, &dma_caps);
+	DAT_PROVIDER_ATTR attr;
+
+	KD_EXPECT_OK(test, dat_ia_query(km->env.ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr));
+	KUNIT_EXPECT_EQ(test, (u32)attr.lmr_sync_req, (u32)DAT_TRUE);
+	km_exit(test);
+	km = km_open(test, NULL);
+	KD_EXPECT_OK(test, dat_ia_query(km->env.ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr));
+	KUNIT_EXPECT_EQ(test, (u32)attr.lmr_sync_req, (u32)DAT_FALSE);
+}
+
+static void dma_send_test(struct kunit *test)
+{
+	static const enum kd_mem_kind kinds[] = { KD_RO, KD_RW };
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 64, 0x77);
+	DAT_LMR_TRIPLET iov[2];
+	int i, flags;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		for (flags = 0; flags < 2; flags++) {
+			snprintf(dma_bytes(env, kinds[i]) + 100, 32, "hello %d", flags);
+			snprintf(dma_bytes(env, kinds[i]) + 700, 32, "there %d", flags);
+			iov[0] = kd_seg(env, kinds[i], 100, 7);
+			iov[1] = kd_seg(env, kinds[i], 700, 7);
+			KD_EXPECT_OK(test, kd_post(env->ep, flags ? KD_WRITE : KD_SEND, 2, iov, 1,
+						   &remote, 0));
+			dma_expect(env, kinds[i], 100, flags ? "hello 1" : "hello 0");
+			dma_expect(env, kinds[i], 700, flags ? "there 1" : "there 0");
+			km_done(km, IB_WC_SUCCESS);
+			km_drain(env->req);
+		}
+	}
+}
+
+static void dma_recv_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	u8 *bytes = dma_bytes(env, KD_WO);
+	DAT_LMR_TRIPLET iov[2];
+	DAT_EVENT event;
+	int round;
+
+	for (round = 0; round < 2; round++) {
+		memset(bytes, '.', 64);
+		iov[0] = kd_seg(env, KD_WO, 10, 4);
+		iov[1] = kd_seg(env, KD_WO, 30, 10);
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 2, iov, 1, NULL, 0));
+		/* the bytes beside it belong to the CPU all the time */
+		memset(bytes + 14, '-', 16);
+		dma_put_mem(env, KD_WO, 10, "head");
+		dma_put_mem(env, KD_WO, 30, "tail");
+		KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 8, false), 0);
+		KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
+		KUNIT_EXPECT_EQ(test, memcmp(bytes, "..........head----------------tail........",
+					     42), 0);
+	}
+	/* with nothing to fill, nothing of what others had before is filled */
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 0, NULL, 1, NULL, 0));
+	memset(bytes, '+', 64);
+	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 0, false), 0);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 8, "++++++++", 8), 0);
+}
+
+static void dma_read_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 5, 0x77);
+	u8 *bytes = dma_bytes(env, KD_RW);
+	DAT_LMR_TRIPLET iov;
+
+	memset(bytes, '.', 64);
+	iov = kd_seg(env, KD_RW, 10, 20);
+	/* one that is suppressed is done with the next one */
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 1, &remote,
+				   DAT_COMPLETION_SUPPRESS_FLAG));
+	iov = kd_seg(env, KD_RW, 40, 5);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 2, &remote, 0));
+	dma_put_mem(env, KD_RW, 10, "first");
+	dma_put_mem(env, KD_RW, 40, "other");
+	memset(bytes + 15, '-', 15);
+	km_done(km, IB_WC_SUCCESS);
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_RDMA_READ, 2, DAT_DTO_SUCCESS);
+	KUNIT_EXPECT_EQ(test, memcmp(bytes, "..........first---------------..........other...",
+				     48), 0);
+}
+
+static void dma_read_rmr_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	DAT_RMR_HANDLE rmr = km_rmr(km, false);
+	u8 *bytes = dma_bytes(env, KD_RW);
+	DAT_DTO_COOKIE cookie = { .as_64 = 9 };
+	DAT_RMR_TRIPLET sink, remote = kd_remote(0x1000, 5, 0x77);
+	DAT_RMR_CONTEXT key;
+
+	KD_ASSERT_OK(test, km_try_rmr(km, rmr, env->mem[KD_RW].lmr, env->mem[KD_RW].addr + 64, 128,
+				      env->mem[KD_RW].lmr_context, KM_REMOTE, 0, 3, &key));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect_bind(km, rmr, 3, DAT_DTO_SUCCESS);
+	memset(bytes, '.', 256);
+	sink = kd_remote(env->mem[KD_RW].addr + 70, 5, key);
+	KD_EXPECT_OK(test, dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie, &remote, 0));
+	dma_put_mem(env, KD_RW, 70, "right");
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_RDMA_READ, 9, DAT_DTO_SUCCESS);
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 69, ".right.", 7), 0);
+}
+
+static void dma_invalidated_read_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 5, 0x77);
+	DAT_LMR_TRIPLET iov;
+	struct km_keys keys;
+
+	km_fill(km, 1);
+	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
+	iov = (DAT_LMR_TRIPLET) { km->pa[0] + 50, 5, keys.lmr };
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 1, &remote, 0));
+	KD_EXPECT_OK(test, km_try_inv(km, lmr, DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG, 2));
+	dma_put(env, keys.lmr, km->pa[0] + 50, "quick");
+	km_done(km, IB_WC_SUCCESS);
+	/* the key is gone for new requests, and its memory here all the same */
+	km_expect(km, DAT_DTO_RDMA_READ, 1, DAT_DTO_SUCCESS);
+	KUNIT_EXPECT_EQ(test, memcmp(km_bytes(km, 0) + 50, "quick", 5), 0);
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_LMR_INVALIDATE, 2, DAT_DTO_SUCCESS);
+}
+
+static void dma_fmr_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	DAT_LMR_HANDLE lmr = km_lmr(km, 3, DAT_LMR_SCOPE_PZ);
+	DAT_LMR_COOKIE cookie = { .as_64 = 4 };
+	struct scatterlist sgl[3];
+	struct kdat_sg sg = { .sgl = sgl, .nents = 3, .offset = 7, .length = 2 * PAGE_SIZE };
+	DAT_LMR_CONTEXT key;
+	DAT_VADDR at;
+	u8 *bytes;
+	int i;
+
+	km_fill(km, 1);
+	sg_init_table(sgl, 3);
+	sg_set_page(&sgl[0], km->page[0], PAGE_SIZE - 100, 100);
+	sg_set_page(&sgl[1], km->page[2], PAGE_SIZE, 0);
+	sg_set_page(&sgl[2], km->page[4], PAGE_SIZE, 0);
+	KD_ASSERT_OK(test, kdat_lmr_fmr_sg(lmr, &sg, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, env->ep,
+					   cookie, 0, &key, NULL, &at));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_LMR_FMR, 4, DAT_DTO_SUCCESS);
+	/* bytes outside of the binding, in its pages, are the CPU's */
+	bytes = km_bytes(km, 0);
+	memcpy(bytes + 100, "before", 6);
+	dma_put(env, key, at, "begin");
+	dma_put(env, key, at + PAGE_SIZE - 107, "page two");
+	km_unbind(km, lmr);
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 100, "before", 6), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 107, "begin", 5), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(km_bytes(km, 2), "page two", 8), 0);
+	for (i = 112; i < PAGE_SIZE; i++)
+		KUNIT_ASSERT_EQ(test, bytes[i], km_byte(1, 0, i));
+
+	/* a peer ends the binding */
+	sg.length = 100;
+	KD_ASSERT_OK(test, kdat_lmr_fmr_sg(lmr, &sg, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, env->ep,
+					   cookie, 0, &key, NULL, &at));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_LMR_FMR, 4, DAT_DTO_SUCCESS);
+	dma_put(env, key, at, "again");
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 0, NULL, 1, NULL, 0));
+	KUNIT_EXPECT_EQ(test, fake_ib_recv_inv(env->qp, 0, key), 0);
+	km_drain(env->recv);
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 107, "again", 5), 0);
+}
+
+static void dma_free_test(struct kunit *test)
+{
+	struct km *km = km_open(test, &dma_caps);
+	DAT_REGION_DESCRIPTION region;
+	DAT_LMR_CONTEXT key;
+	DAT_LMR_HANDLE lmr;
+	u8 *bytes;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		bytes = km_bytes(km, i);
+		memset(bytes, '.', PAGE_SIZE);
+		region.for_va = bytes;
+		KD_ASSERT_OK(test, dat_lmr_kcreate(km->env.ia, DAT_MEM_TYPE_VIRTUAL, region,
+						   PAGE_SIZE, km->env.pz,
+						   i ? DAT_MEM_PRIV_ALL_FLAG :
+						       DAT_MEM_PRIV_LOCAL_READ_FLAG,
+						   DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr,
+						   &key, NULL, NULL, NULL));
+		memcpy(bytes + 20, "new", 3);
+		if (i)
+			dma_put(&km->env, key, (uintptr_t)bytes + 30, "put");
+		KD_EXPECT_OK(test, dat_lmr_free(lmr));
+		KUNIT_EXPECT_EQ(test, memcmp(bytes + 19, i ? ".new.......put." : ".new...........",
+					     15), 0);
+	}
+}
+
+static void dma_shared_test(struct kunit *test)
+{
+	struct km *km = km_open(test, &dma_caps);
+	struct kd_env *env = &km->env;
+	u8 *bytes = dma_bytes(env, KD_RW);
+
+	memset(bytes, '.', 64);
+	/* what the CPU has written is to be written over by a peer, in part */
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
+	KUNIT_EXPECT_EQ(test, memcmp(bytes, "........", 8), 0);
+	dma_expect(env, KD_RW, 0, "........");
+	dma_put_mem(env, KD_RW, 3, "peer");
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
+	KUNIT_EXPECT_EQ(test, memcmp(bytes, "...peer.", 8), 0);
+	/* each has written a part of it */
+	memcpy(bytes + 10, "cpu", 3);
+	dma_put_mem(env, KD_RW, 14, "peer");
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, false));
+	dma_expect(env, KD_RW, 9, ".cpu.peer.");
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".cpu......", 10), 0);
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".cpu.peer.", 10), 0);
+	/* an exact range, and not a byte beside it */
+	memcpy(bytes + 30, "abcd", 4);
+	dma_put_mem(env, KD_RW, 40, "ABCD");
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 31, 2, false));
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 41, 2, true));
+	dma_expect(env, KD_RW, 30, ".bc.");
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 40, ".BC.", 4), 0);
+	/* where no peer may write, nothing comes back */
+	memset(dma_bytes(env, KD_RO), '!', 8);
+	KD_EXPECT_OK(test, dma_sync(env, KD_RO, 0, 8, true));
+	KUNIT_EXPECT_EQ(test, memcmp(dma_bytes(env, KD_RO), "!!!!!!!!", 8), 0);
+	KD_EXPECT_OK(test, dma_sync(env, KD_RO, 0, 8, false));
+	dma_expect(env, KD_RO, 0, "!!!!!!!!");
+	KD_EXPECT_RET(test, dma_sync(env, KD_RW, KD_MEM_SIZE - 1, 2, true), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+}
+
+static void dma_unaligned_test(struct kunit *test)
+{
+	struct km *km = km_open(test, &dma_caps);
+	u32 size = 62 * PAGE_SIZE;
+	DAT_REGION_DESCRIPTION region;
+	DAT_LMR_CONTEXT key;
+	DAT_LMR_HANDLE lmr;
+	u8 *bytes, found;
+	u32 at;
+
+	bytes = vmalloc(size);
+	KUNIT_ASSERT_NOT_NULL(test, bytes);
+	for (at = 0; at < size; at++)
+		bytes[at] = km_byte(9, at >> PAGE_SHIFT, at);
+	region.for_va = bytes + 123;
+	if (dat_lmr_kcreate(km->env.ia, DAT_MEM_TYPE_VIRTUAL, region, 60 * PAGE_SIZE, km->env.pz,
+			    DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr,
+			    &key, NULL, NULL, NULL) != DAT_SUCCESS) {
+		KUNIT_FAIL(test, "memory that does not start on a page");
+		goto out;
+	}
+	for (at = 0; at < 60 * PAGE_SIZE; at += 997) {
+		KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, key, (uintptr_t)bytes + 123 + at,
+						     &found, 1, 0), 0);
+		KUNIT_EXPECT_EQ(test, found, bytes[123 + at]);
+	}
+	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+out:
+	vfree(bytes);
+}
+
+static void dma_ia_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	DAT_REGION_DESCRIPTION region;
+	u8 *bytes = km_bytes(km, 0);
+	DAT_LMR_CONTEXT all, key;
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_TRIPLET iov;
+	DAT_EVENT event;
+	DAT_PADDR at;
+
+	memset(bytes, '.', PAGE_SIZE);
+	KD_ASSERT_OK(test, dat_ia_reserved_lmr(env->ia, &lmr, &all));
+	KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, bytes, PAGE_SIZE, &at));
+	memcpy(bytes + 10, "hello", 5);
+	iov = (DAT_LMR_TRIPLET) { at + 10, 5, all };
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	KUNIT_EXPECT_EQ(test, memcmp((u8 *)(uintptr_t)at + 9, ".hello.", 7), 0);
+	iov = (DAT_LMR_TRIPLET) { at + 20, 8, all };
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+	memcpy((u8 *)(uintptr_t)at + 20, "answer", 6);
+	memcpy(bytes + 30, "new", 3);
+	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 6, false), 0);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".hello.....answer....new.", 25), 0);
+	/* a copy of which nobody knows the memory may not be written by peers */
+	region.for_ia = at;
+	KM_EXPECT_TYPE(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_IA, region, 64, env->pz,
+					     DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
+					     DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &key, NULL, NULL,
+					     NULL), DAT_INSUFFICIENT_RESOURCES);
+	KD_EXPECT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_IA, region, 64, env->pz,
+					   DAT_MEM_PRIV_READ_FLAG, DAT_VA_TYPE_VA,
+					   DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &key, NULL, NULL,
+					   NULL));
+	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, at, PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".hello.....answer....new.", 25), 0);
+}
+
+static void dma_srq_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, &dma_caps);
+	struct kd_env *env = &sq->env;
+	u8 *bytes = dma_bytes(env, KD_WO);
+	DAT_DTO_COOKIE cookie = { .as_64 = 1 };
+	DAT_LMR_TRIPLET iov;
+	DAT_EVENT event;
+	int round;
+
+	sq_srq(sq, 4);
+	sq_ep(sq, 0);
+	for (round = 0; round < 2; round++) {
+		memset(bytes, '.', 64);
+		iov = kd_seg(env, KD_WO, 10, 20);
+		KD_EXPECT_OK(test, dat_srq_post_recv(sq->srq, 1, &iov, cookie));
+		dma_put_mem(env, KD_WO, 10, "message");
+		memset(bytes + 17, '-', 13);
+		KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 7, false), 0);
+		KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
+		KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".message-------------.", 22), 0);
+	}
+}
+
+/* Where the very memory is mapped after all, nothing has to be done. */
+static void dma_same_test(struct kunit *test)
+{
+	struct km *km = km_of(test);
+	struct kd_env *env = &km->env;
+	DAT_LMR_TRIPLET iov;
+
+	km_open(test, &dma_caps);
+	fake_ib_dma(fake_ib_device(env->dev))->same = true;
+	km_ep(km, 0, NULL);
+	kd_connect(env);
+	memcpy(dma_bytes(env, KD_RW), "hello", 5);
+	iov = kd_seg(env, KD_RW, 0, 5);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	dma_expect(env, KD_RW, 0, "hello");
+	km_done(km, IB_WC_SUCCESS);
+	km_drain(env->req);
+}
+
+/* What a model says of one LMR that everybody writes. */
+struct dma_model {
+	u8 cpu[256];
+	u8 dev[256];
+};
+
+static void dma_random_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	u8 *bytes = dma_bytes(env, KD_RW), seen[256];
+	/* whose byte it is at the moment: the CPU writes even ones, peers odd ones */
+	struct dma_model *model = kunit_kzalloc(test, sizeof(*model), GFP_KERNEL);
+	u32 seed = get_random_u32(), step, at, n, i;
+	struct rnd_state rnd;
+	DAT_LMR_TRIPLET iov;
+
+	KUNIT_ASSERT_NOT_NULL(test, model);
+	kunit_info(test, "seed %#x", seed);
+	prandom_seed_state(&rnd, seed);
+	memset(bytes, 0, 256);
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 256, false));
+	for (step = 0; step < KD_TIMES(4000); step++) {
+		at = prandom_u32_state(&rnd) % 255;
+		n = 1 + prandom_u32_state(&rnd) % (255 - at);
+		switch (prandom_u32_state(&rnd) % 6) {
+		case 0:
+			for (i = at; i < at + n; i++)
+				if (!(i & 1))
+					bytes[i] = model->cpu[i] = prandom_u32_state(&rnd);
+			break;
+		case 1:
+			for (i = at; i < at + n; i++) {
+				u8 byte = prandom_u32_state(&rnd);
+
+				if (!(i & 1))
+					continue;
+				model->dev[i] = byte;
+				fake_ib_access(env->dev, env->mem[KD_RW].lmr_context,
+					       env->mem[KD_RW].addr + i, &byte, 1,
+					       IB_ACCESS_REMOTE_WRITE);
+			}
+			break;
+		case 2:		/* for a peer's Read */
+			KD_EXPECT_OK(test, dma_sync(env, KD_RW, at, n, false));
+			for (i = at; i < at + n; i++)
+				if (!(i & 1))
+					model->dev[i] = model->cpu[i];
+			break;
+		case 3:		/* around a peer's Write */
+			KD_EXPECT_OK(test, dma_sync(env, KD_RW, at, n, true));
+			for (i = at; i < at + n; i++) {
+				if (i & 1)
+					model->cpu[i] = model->dev[i];
+				else
+					model->dev[i] = model->cpu[i];
+			}
+			break;
+		case 4:
+			iov = kd_seg(env, KD_RW, at, n);
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+			for (i = at; i < at + n; i++)
+				if (!(i & 1))
+					model->dev[i] = model->cpu[i];
+			km_done(km, IB_WC_SUCCESS);
+			km_drain(env->req);
+			break;
+		default:	/* a message of one byte, which is neither's */
+			iov = kd_seg(env, KD_RW, at, 1);
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+			seen[0] = prandom_u32_state(&rnd);
+			model->cpu[at] = seen[0];
+			model->dev[at] = seen[0];
+			fake_ib_access(env->dev, env->mem[KD_RW].lmr_context,
+				       env->mem[KD_RW].addr + at, seen, 1, IB_ACCESS_LOCAL_WRITE);
+			KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 1, false), 0);
+			km_drain(env->recv);
+		}
+		KUNIT_ASSERT_EQ_MSG(test, memcmp(bytes, model->cpu, 256), 0, "step %u", step);
+		fake_ib_access(env->dev, env->mem[KD_RW].lmr_context, env->mem[KD_RW].addr, seen,
+			       256, 0);
+		KUNIT_ASSERT_EQ_MSG(test, memcmp(seen, model->dev, 256), 0, "step %u", step);
+	}
+}
+
+static struct kunit_case dma_cases[] = {
+	KD_CASE(dma_attr_test, "LMR-SYNC-05: lmr_sync_req where the device is given copies"),
+	KD_CASE(dma_send_test, "LMR-SYNC-06: sources are as they are at the post"),
+	KD_CASE(dma_recv_test, "LMR-SYNC-06: Receives, to the byte"),
+	KD_CASE(dma_read_test, "LMR-SYNC-06: Reads, also suppressed ones"),
+	KD_CASE(dma_read_rmr_test, "LMR-SYNC-06,RTOR-01: Reads into an RMR"),
+	KD_CASE(dma_invalidated_read_test, "LMR-SYNC-06: a Read whose sink is being invalidated"),
+	KD_CASE(dma_fmr_test, "LMR-SYNC-07: a binding that ends gives the memory back, to the byte"),
+	KD_CASE(dma_free_test, "LMR-SYNC-07: freeing an LMR turns nothing back"),
+	KD_CASE(dma_shared_test, "LMR-SYNC-01,LMR-SYNC-02: memory that CPU and peers write"),
+	KD_CASE(dma_unaligned_test, "LMR-04: memory that starts inside a page"),
+	KD_CASE(dma_ia_test, "LMR-SYNC-06: the reserved LMR; memory of type IA"),
+	KD_CASE(dma_same_test, "LMR-SYNC-06: a mapping that is no copy"),
+	KD_CASE(dma_random_test, "LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-06: at random"),
+	{}
+};
+
+static struct kunit_suite dma_suite = {
+	.name = "kdapl-dma",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = km_init,
+	.exit = km_exit,
+	.test_cases = dma_cases,
+};
+
+static struct kunit_case dma_srq_cases[] = {
+	KD_CASE(dma_srq_test, "LMR-SYNC-06,SRQ-POST-01: buffers of an SRQ"),
+	{}
+};
+
+static struct kunit_suite dma_srq_suite = {
+	.name = "kdapl-dma-srq",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = sq_init,
+	.exit = sq_exit,
+	.test_cases = dma_srq_cases,
+};
+
+kunit_test_suites(&dma_suite, &dma_srq_suite);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * DMA by copies for the fake device, as with swiotlb: what is mapped is a copy that begins on
+ * a page, whatever the memory does; it is brought up to date by mapping and by what asks for
+ * it, and forgotten when the mapping ends. A copy is at most 256 KiB long.
+ */
+#ifndef KDAPL_FAKE_DMA_H
+#define KDAPL_FAKE_DMA_H
+
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+struct kdapl_dma_ops;
+
+/**
+ * struct fake_dma - DMA of one device
+ * @lock: all that follows
+ * @maps: mappings there are
+ * @wrong: misuse: what is synchronised or unmapped is not mapped, or not like that
+ * @dark_pages: pages unmapped with interrupts off
+ * @fail: the nth mapping from now fails
+ * @same: mappings from now on are of the memory itself
+ */
+struct fake_dma {
+	spinlock_t lock;	/* all that follows */
+	struct list_head maps;
+	unsigned int wrong;
+	unsigned int dark_pages;
+	unsigned int fail;
+	bool same;
+};
+
+extern const struct kdapl_dma_ops fake_dma_ops;
+
+void fake_dma_init(struct fake_dma *dma);
+int fake_dma_exit(struct fake_dma *dma);
+struct fake_dma *fake_ib_dma(struct ib_device *ibdev);
+
+#endif /* KDAPL_FAKE_DMA_H */
