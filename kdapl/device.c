@@ -466,16 +466,15 @@ static void device_on_event(struct ib_event_handler *handler, struct ib_event *e
  * kdapl_device_add - ib_client.add
  * @ibdev: new device
  *
- * Return: 0; -EOPNOTSUPP for devices that cannot do reliable connections with
- * fast registration.
+ * Return: 0; -EOPNOTSUPP for devices that cannot be served honestly, which the log says.
  */
 int kdapl_device_add(struct ib_device *ibdev)
 {
+	const char *refusal = kdapl_quirks_refusal(ibdev);
 	struct kdapl_device *dev;
 
-	if (!(ibdev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS) ||
-	    !ibdev->attrs.max_fast_reg_page_list_len) {
-		pr_info("%s: no IA: the device has no fast registration\n", dev_name(&ibdev->dev));
+	if (refusal) {
+		pr_info("%s: no IA: %s\n", dev_name(&ibdev->dev), refusal);
 		return -EOPNOTSUPP;
 	}
 	dev = kzalloc(struct_size(dev, port_attrs, ibdev->phys_port_cnt), GFP_KERNEL);
@@ -487,8 +486,9 @@ int kdapl_device_add(struct ib_device *ibdev)
 	dev->ibdev = ibdev;
 	dev->attrs = ibdev->attrs;
 	dev->ports = ibdev->phys_port_cnt;
-	kdapl_quirks_derive(dev);
+	kdapl_quirks_derive(dev, rdma_protocol_iwarp(ibdev, rdma_start_port(ibdev)));
 	kdapl_dma_init(dev);
+	kdapl_quirks_probe(dev);
 	strscpy(dev->name, dev_name(&ibdev->dev), sizeof(dev->name));
 	mutex_init(&dev->lock);
 	mutex_init(&dev->ports_mutex);

@@ -312,6 +312,12 @@ static void half_open_rings(struct kdapl_half *half)
 	half->rq->flags[0] = half->attr.recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG;
 }
 
+/* A request that the device fences itself may be posted fenced without a closer look. */
+static u8 half_fence_flag(const struct kdapl_half *half, enum ib_wr_opcode opcode)
+{
+	return half->dev->caps.unfenced & BIT_ULL(opcode) ? 0 : DAT_COMPLETION_BARRIER_FENCE_FLAG;
+}
+
 /* The same for Send, Write and Read, once it is known what the connection allows. */
 static void half_open_requests(struct kdapl_half *half)
 {
@@ -320,18 +326,14 @@ static void half_open_requests(struct kdapl_half *half)
 	u8 flags = DAT_COMPLETION_SUPPRESS_FLAG |
 		   (attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
 
-	if (!half->dev->rxe)	/* D-83 */
-		flags |= DAT_COMPLETION_BARRIER_FENCE_FLAG;
-
 	ring->max_message = attr->max_message_size;
 	ring->max_rdma = attr->max_rdma_size;
-	ring->flags[DAT_DTO_SEND] = flags | DAT_COMPLETION_SOLICITED_WAIT_FLAG;
-	ring->flags[DAT_DTO_RDMA_WRITE] = flags;
-	ring->flags[DAT_DTO_RDMA_READ] = flags;
-	if (half->dev->iwarp) {
+	ring->flags[DAT_DTO_SEND] = flags | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+				    half_fence_flag(half, IB_WR_SEND);
+	ring->flags[DAT_DTO_RDMA_WRITE] = flags | half_fence_flag(half, IB_WR_RDMA_WRITE);
+	ring->flags[DAT_DTO_RDMA_READ] = flags | half_fence_flag(half, IB_WR_RDMA_READ);
+	if (half->dev->iwarp)
 		ring->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
-		ring->flags[DAT_DTO_RDMA_READ] &= ~DAT_COMPLETION_BARRIER_FENCE_FLAG; /* D-14 */
-	}
 	/* it wants nudges, and a closer look at all that has segments */
 	if (half->dev->siw) {
 		ring->max_reads = half->read_depth;
@@ -346,6 +348,20 @@ static void half_open_requests(struct kdapl_half *half)
 		WRITE_ONCE(ring->max_iov[DAT_DTO_RDMA_READ], attr->max_rdma_read_iov);
 }
 
+/*
+ * Are there fences that take a place in the queue? Registrations do not count: those that
+ * are fenced live on the room for suppressed requests (D-95).
+ */
+static bool half_fences_take_room(const struct kdapl_half *half, const DAT_EP_ATTR *attr)
+{
+	const struct kdapl_caps *caps = &half->dev->caps;
+	u64 unfenced = caps->unfenced & ~BIT_ULL(IB_WR_REG_MR);
+
+	if (!attr->max_rdma_read_out)
+		unfenced &= ~BIT_ULL(IB_WR_RDMA_READ);
+	return unfenced && caps->fence_by != KDAPL_FENCE_NONE;
+}
+
 /* How many WRs and DTOs the send queue must hold (D-09). */
 static u32 half_sq_slots(struct kdapl_half *half, const DAT_EP_ATTR *attr, u32 *interval)
 {
@@ -356,10 +372,10 @@ static u32 half_sq_slots(struct kdapl_half *half, const DAT_EP_ATTR *attr, u32 *
 		return 0;
 	slots = attr->max_request_dtos + *interval - 1;
 	/*
-	 * two WRs: a fenced Read on iWARP (D-14), what is fenced on soft-RoCE (D-83), an RMR
-	 * that is bound anew (D-25)
+	 * two WRs: what another request must fence (D-14, D-83, D-95), an RMR that is bound
+	 * anew (D-25)
 	 */
-	if ((half->dev->iwarp && attr->max_rdma_read_out) || half->dev->rxe ||
+	if (half_fences_take_room(half, attr) ||
 	    (half->request_evd->flags & DAT_EVD_RMR_BIND_FLAG))
 		slots *= 2;
 	return slots + 1;	/* a nudge takes nobody's place */

@@ -62,18 +62,23 @@ void kdapl_ia_pdata(struct kdapl_ia *ia, struct kdat_pdata_limits *limits)
 	*limits = ia->dev->iwarp ? iw : ib;
 }
 
-static int ia_max_dtos(const struct kdapl_device *dev)
+/* What half_sq_slots() makes of it must fit: a quarter more, and that twice. */
+static int ia_max_dtos(int wrs)
 {
-	int wrs = min(dev->attrs.max_qp_wr, dev->attrs.max_cqe) - 2;
+	return clamp((wrs - 2) / 5 * 2, 1, IA_MAX_DTOS);
+}
 
-	/* what half_sq_slots() makes of it must fit: a quarter more, and that twice */
-	return clamp(wrs / 5 * 2, 1, IA_MAX_DTOS);
+/* As many as an EP can always have, with as many segments as the attributes say (D-97). */
+static int ia_sure_dtos(const struct kdapl_device *dev, int most)
+{
+	return dev->caps.sq_wrs ? min(most, ia_max_dtos(dev->caps.sq_wrs)) : most;
 }
 
 /**
  * kdapl_ia_limits - the numeric part of the IA attributes
  * @ia: IA
- * @attr: filled but for names and address
+ * @attr: filled but for names and address; max_dto_per_ep is the most an EP may ask for,
+ *	which the device may not be able to do with many segments
  */
 void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
 {
@@ -84,7 +89,7 @@ void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
 	attr->firmware_version_major = upper_32_bits(dev->fw_ver);
 	attr->firmware_version_minor = lower_32_bits(dev->fw_ver);
 	attr->max_eps = dev->max_qp;
-	attr->max_dto_per_ep = ia_max_dtos(ia->dev);
+	attr->max_dto_per_ep = ia_max_dtos(min(dev->max_qp_wr, dev->max_cqe));
 	attr->max_rdma_read_per_ep_in = min_t(int, dev->max_qp_rd_atom, U8_MAX);
 	attr->max_rdma_read_per_ep_out = min_t(int, dev->max_qp_init_rd_atom, U8_MAX);
 	attr->max_evds = dev->max_cq;
@@ -133,8 +138,9 @@ static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->iov_ownership_on_return = DAT_IOV_CONSUMER;
 	attr->dat_qos_supported = DAT_QOS_BEST_EFFORT;
 	attr->completion_flags_supported = DAT_COMPLETION_SUPPRESS_FLAG |
-		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
-		DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG |
+		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG |
+		(ia->dev->caps.fence_by == KDAPL_FENCE_NONE ? 0 :
+		 DAT_COMPLETION_BARRIER_FENCE_FLAG) |
 		(ia->dev->siw ? 0 : DAT_COMPLETION_SOLICITED_WAIT_FLAG);
 	attr->is_thread_safe = DAT_TRUE;
 	kdapl_ia_pdata(ia, &limits);
@@ -661,6 +667,7 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handl
 	if (ia_attr) {
 		memset(ia_attr, 0, sizeof(*ia_attr));
 		kdapl_ia_limits(ia, ia_attr);
+		ia_attr->max_dto_per_ep = ia_sure_dtos(ia->dev, ia_attr->max_dto_per_ep);
 		strscpy(ia_attr->adapter_name, ia->name, sizeof(ia_attr->adapter_name));
 		snprintf(ia_attr->vendor_name, sizeof(ia_attr->vendor_name), "0x%06x:0x%04x",
 			 ia->dev->attrs.vendor_id, ia->dev->attrs.vendor_part_id);

@@ -531,7 +531,7 @@ bool kdapl_comm_supported(const DAT_COMM *comm);
  * @pd: NULL once the device took it back
  * @ref: the PZ, each MR and each transport half
  * @lock: one registration at a time; protects @reg
- * @fence: soft-RoCE: never valid; to invalidate it is what fences requests (D-83)
+ * @fence: with KDAPL_FENCE_INV: never valid; to invalidate it fences requests (D-83)
  * @reg: registration QP, built when first needed (lmr_reg.c)
  * @rcu: posts may still look at it for a grace period
  */
@@ -1848,8 +1848,8 @@ union kdapl_native_wr {
 	struct ib_reg_wr reg;
 };
 
-/* Native requests a request can take: a fence or an invalidation comes before it. */
-#define KDAPL_NATIVE_MAX	2
+/* Native requests a request can take: a fence and an invalidation may come before it. */
+#define KDAPL_NATIVE_MAX	3
 
 #define KDAPL_FLAGS_RDMA	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
 				 DAT_COMPLETION_BARRIER_FENCE_FLAG)

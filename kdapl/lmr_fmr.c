@@ -450,7 +450,8 @@ static DAT_RETURN lmr_fmr(struct fmr_request *req, DAT_LMR_HANDLE lmr_handle,
  * (subtype that of the EP; or LMR_IN_USE: bound, about to be unbound, or not of
  * dat_lmr_allocate()); DAT_PROTECTION_VIOLATION (EP of another PZ);
  * DAT_INSUFFICIENT_RESOURCES (subtype MEMORY_REGION: it cannot be mapped; TEP:
- * max_request_dtos are outstanding); DAT_INTERNAL_ERROR (device removed).
+ * max_request_dtos are outstanding); DAT_MODEL_NOT_SUPPORTED (BARRIER_FENCE on a
+ * device that cannot fence a registration); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_lmr_fmr(DAT_LMR_HANDLE lmr_handle, DAT_MEM_TYPE mem_type,
 		       DAT_REGION_DESCRIPTION region_description, DAT_VLEN num_pages,

@@ -97,9 +97,9 @@ static DAT_RETURN post_check_iov(struct kdapl_ia *ia, const struct kdapl_user *u
 }
 
 /*
- * The list for the provider. Empty segments are left out, the list ends after
- * @length bytes, and the reserved LMR gets the name it has on this PD. The lock
- * that the scratch list belongs to is held.
+ * The list for the provider, NULL if nothing is in it (D-96). Empty segments are left
+ * out, the list ends after @length bytes, and the reserved LMR gets the name it has on
+ * this PD. The lock that the scratch list belongs to is held.
  */
 static struct ib_sge *post_sg_list(struct ib_sge *scratch, const struct kdapl_post *post,
 				   const struct kdapl_pd *pd, u64 length, int *num)
@@ -110,7 +110,7 @@ static struct ib_sge *post_sg_list(struct ib_sge *scratch, const struct kdapl_po
 
 	if (likely(!post->rewrite)) {
 		*num = post->n;
-		return (struct ib_sge *)post->iov;
+		return post->n ? (struct ib_sge *)post->iov : NULL;
 	}
 	for (i = 0; i < post->n && left; i++) {
 		if (!post->iov[i].segment_length)
@@ -123,7 +123,7 @@ static struct ib_sge *post_sg_list(struct ib_sge *scratch, const struct kdapl_po
 		sge++;
 	}
 	*num = sge - scratch;
-	return scratch;
+	return *num ? scratch : NULL;
 }
 
 /* Segments of LMRs that a request with @sync is about. */
@@ -301,25 +301,36 @@ static bool request_fenced(const struct kdapl_post *post)
 			      DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG);
 }
 
+/* The first native request that stands for the consumer's own. */
+static enum ib_wr_opcode request_first(const struct kdapl_post *post)
+{
+	return request_rebinds(post) ? IB_WR_LOCAL_INV : request_opcode(post);
+}
+
 /*
- * Where the device cannot fence the request itself another one before it keeps it from
- * starting before earlier Reads are done. On iWARP a Read needs that: an empty fenced Write
- * (D-14). On soft-RoCE all do, but those that begin with an invalidation, which waits for
- * everything anyway; and so does one that invalidates nothing (D-83).
+ * Where the device does not fence a request itself, another one before it keeps it from
+ * starting before earlier Reads are done (D-14, D-83, D-95).
  */
 static bool request_needs_fence(const struct kdapl_half *half, const struct kdapl_post *post)
 {
 	if (likely(!request_fenced(post)))
 		return false;
-	if (half->dev->rxe)
-		return !request_rebinds(post) && request_opcode(post) != IB_WR_LOCAL_INV;
-	return half->dev->iwarp && post->op == DAT_DTO_RDMA_READ;
+	return half->dev->caps.unfenced & BIT_ULL(request_first(post));
+}
+
+/* The flag with which a request of this kind is fenced, if it can be. */
+static int request_fence_flag(const struct kdapl_half *half, enum ib_wr_opcode opcode)
+{
+	const struct kdapl_caps *caps = &half->dev->caps;
+
+	return caps->fence_by == KDAPL_FENCE_INV || (caps->unfenced & BIT_ULL(opcode)) ?
+		0 : IB_SEND_FENCE;
 }
 
 /* Native requests it takes. */
 static u32 request_wrs(const struct kdapl_half *half, const struct kdapl_post *post)
 {
-	return 1 + (request_needs_fence(half, post) || request_rebinds(post));
+	return 1 + request_needs_fence(half, post) + request_rebinds(post);
 }
 
 /* Whoever the request is about hears of its outcome. ring->lock held. */
@@ -333,35 +344,48 @@ static void wr_set_memop(struct kdapl_ring *ring, struct kdapl_wr *wr,
 	WRITE_ONCE(ring->memops, ring->memops + 1);
 }
 
-/* The request before the consumer's. ring->lock held. */
-static void request_build_first(struct kdapl_ring *ring, const struct kdapl_post *post, u32 pos,
-				union kdapl_native_wr *native)
+/* Begin a native request of our own at @pos. ring->lock held. */
+static struct kdapl_wr *request_begin(struct kdapl_ring *ring, u32 pos,
+				      union kdapl_native_wr *native)
 {
 	struct kdapl_wr *wr = &ring->wr[pos & ring->mask];
-	const struct kdapl_half *half = ring->half;
 
 	wr->flags = 0;
 	wr->state = KDAPL_WR_NATIVE;
 	wr->seq = ring->dtos;
 	memset(native, 0, sizeof(*native));
 	native->wr.wr_cqe = &wr->cqe;
-	if (!half->dev->rxe)
+	return wr;
+}
+
+/* What fences the request behind it. ring->lock held. */
+static void request_build_fence(struct kdapl_ring *ring, u32 pos, union kdapl_native_wr *native)
+{
+	struct kdapl_wr *wr = request_begin(ring, pos, native);
+	const struct kdapl_half *half = ring->half;
+
+	wr->op = KDAPL_OP_FENCE;
+	if (half->dev->caps.fence_by == KDAPL_FENCE_INV) {
+		native->wr.opcode = IB_WR_LOCAL_INV;
+		native->wr.ex.invalidate_rkey = half->pd->fence->rkey;
+	} else {
+		native->wr.opcode = IB_WR_RDMA_WRITE;
 		native->wr.send_flags = IB_SEND_FENCE;
-	if (request_needs_fence(half, post)) {
-		wr->op = KDAPL_OP_FENCE;
-		if (half->dev->rxe) {
-			native->wr.opcode = IB_WR_LOCAL_INV;
-			native->wr.ex.invalidate_rkey = half->pd->fence->rkey;
-		} else {
-			native->wr.opcode = IB_WR_RDMA_WRITE;
-		}
-		return;
 	}
+}
+
+/* The key an RMR had goes before the new one comes. ring->lock held. */
+static void request_build_inv(struct kdapl_ring *ring, const struct kdapl_post *post, u32 pos,
+			      union kdapl_native_wr *native)
+{
+	struct kdapl_wr *wr = request_begin(ring, pos, native);
+
 	wr->op = KDAPL_OP_INV;
 	wr->flags = KDAPL_WR_SIGNALED;
 	wr_set_memop(ring, wr, post);
 	native->wr.opcode = IB_WR_LOCAL_INV;
-	native->wr.send_flags |= IB_SEND_SIGNALED;
+	native->wr.send_flags = IB_SEND_SIGNALED |
+				request_fence_flag(ring->half, IB_WR_LOCAL_INV);
 	native->wr.ex.invalidate_rkey = post->inv_key;
 }
 
@@ -401,10 +425,23 @@ static void request_empty_read(const struct kdapl_half *half, struct ib_sge *scr
 	if (half->dev->siw) {
 		/* a busy soft-iWARP answers an empty Read with old bytes */
 		wr->opcode = IB_WR_RDMA_WRITE;
-	} else if (half->dev->iwarp) {
-		scratch[0] = (struct ib_sge) {};	/* iWARP Reads have exactly one */
+	} else if (half->dev->caps.read_has_segment) {
+		scratch[0] = (struct ib_sge) {};
 		wr->sg_list = scratch;
 		wr->num_sge = 1;
+	}
+}
+
+/*
+ * A request without segments has no list, since some drivers look at its first entry if it
+ * has one; but where they do even if it has none (D-96). ring->lock held.
+ */
+static void request_no_list(const struct kdapl_half *half, struct ib_sge *scratch,
+			    struct ib_send_wr *wr)
+{
+	if (half->dev->caps.peeks) {
+		scratch[0] = (struct ib_sge) {};
+		wr->sg_list = scratch;
 	}
 }
 
@@ -424,8 +461,8 @@ static void request_build(struct kdapl_ring *ring, const struct kdapl_post *post
 	memset(native, 0, sizeof(*native));
 	wr->wr_cqe = &ctx->cqe;
 	wr->opcode = request_opcode(post);
-	if (request_fenced(post) && !half->dev->rxe && !request_needs_fence(half, post))
-		wr->send_flags |= IB_SEND_FENCE;
+	if (request_fenced(post))
+		wr->send_flags |= request_fence_flag(half, wr->opcode);
 	signaled = request_signaled(ring, post, pos);
 	if (signaled) {
 		wr->send_flags |= IB_SEND_SIGNALED;
@@ -465,6 +502,8 @@ static void request_build(struct kdapl_ring *ring, const struct kdapl_post *post
 		if (unlikely(!wr->num_sge))
 			request_empty_read(half, scratch, wr);
 	}
+	if (unlikely(!wr->num_sge))
+		request_no_list(half, scratch, wr);
 }
 
 /* The device took the requests before @bad, and not the others. ring->lock held. */
@@ -491,8 +530,13 @@ static int request_post_native(struct kdapl_ring *ring, const struct kdapl_post 
 	int ret, i;
 
 	for (i = 0; i < n; i++, scratch += ring->stride) {
-		if (unlikely(request_wrs(ring->half, &posts[i]) > 1)) {
-			request_build_first(ring, &posts[i], pos++, next);
+		if (unlikely(request_needs_fence(ring->half, &posts[i]))) {
+			request_build_fence(ring, pos++, next);
+			next->wr.next = &next[1].wr;
+			next++;
+		}
+		if (unlikely(request_rebinds(&posts[i]))) {
+			request_build_inv(ring, &posts[i], pos++, next);
 			next->wr.next = &next[1].wr;
 			next++;
 		}
@@ -621,6 +665,23 @@ static const DAT_EP_ATTR *post_attr(struct kdapl_ep *ep, struct kdapl_half *half
 	return likely(half) ? &half->attr : &ep->conf.attr;
 }
 
+/*
+ * Can the device not fence a request of this kind, by whatever means (D-95)? What an
+ * operation on an LMR or RMR consists of is not known yet.
+ */
+static bool request_unfenceable(const struct kdapl_caps *caps, const struct kdapl_post *post)
+{
+	enum ib_wr_opcode opcode = IB_WR_REG_MR;
+
+	if (likely(caps->fence_by != KDAPL_FENCE_NONE))
+		return false;
+	if (!request_memop(post))
+		opcode = request_opcode(post);
+	else if (post->op == DAT_DTO_LMR_INVALIDATE)
+		opcode = IB_WR_LOCAL_INV;
+	return caps->unfenced & BIT_ULL(opcode);
+}
+
 /* What GEN-10 (3) says of the flags, and whether there is a device. */
 static DAT_RETURN request_check_flags(struct kdapl_ep *ep, const DAT_EP_ATTR *attr,
 				      const struct kdapl_post *post, DAT_COMPLETION_FLAGS legal)
@@ -632,6 +693,8 @@ static DAT_RETURN request_check_flags(struct kdapl_ep *ep, const DAT_EP_ATTR *at
 		return kdapl_arg_err(post->flags_arg);
 	if (unlikely(READ_ONCE(ep->obj.ia->dead)))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (unlikely(request_fenced(post) && request_unfenceable(&ep->obj.ia->dev->caps, post)))
+		return kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	return DAT_SUCCESS;
 }
 
@@ -939,8 +1002,8 @@ static __always_inline enum straight straight_post(DAT_EP_HANDLE ep_handle, u8 o
 	if (unlikely(READ_ONCE(ring->ia->dead)))
 		return STRAIGHT_NOT;
 	/* pairs with the barrier in half_open_requests() */
-	if (unlikely((u32)n > smp_load_acquire(&ring->max_iov[op]) ||
-		     (flags & ~(u32)ring->flags[op]) || (n && !iov) ||
+	if (unlikely((u32)n - 1 >= smp_load_acquire(&ring->max_iov[op]) ||
+		     (flags & ~(u32)ring->flags[op]) || !iov ||
 		     (op != DAT_DTO_SEND && !remote)))
 		return STRAIGHT_NOT;
 	if (op == DAT_DTO_RDMA_READ)
@@ -1056,8 +1119,10 @@ EXPORT_SYMBOL(dat_ep_post_send);
  * (no such LMR, or no local read right); DAT_PROTECTION_VIOLATION (LMR of
  * another PZ); DAT_LENGTH_ERROR (more local data than @remote_iov takes);
  * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or completions
- * nobody dequeues fill the EVD); DAT_INTERNAL_ERROR (device removed). What only
- * the peer can check (its key, range, right, PZ) fails the completion instead.
+ * nobody dequeues fill the EVD); DAT_MODEL_NOT_SUPPORTED (BARRIER_FENCE on a
+ * device that cannot fence a Write); DAT_INTERNAL_ERROR (device removed). What
+ * only the peer can check (its key, range, right, PZ) fails the completion
+ * instead.
  */
 DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
@@ -1104,6 +1169,7 @@ EXPORT_SYMBOL(dat_ep_post_rdma_write);
  * PZ); DAT_LENGTH_ERROR (@local_iov takes less than the length of @remote_iov);
  * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or completions
  * nobody dequeues fill the EVD; on soft-iWARP, as many Reads as it takes are);
+ * DAT_MODEL_NOT_SUPPORTED (BARRIER_FENCE on a device that cannot fence a Read);
  * DAT_INTERNAL_ERROR (device removed). What only the peer can check (its key,
  * range, right, PZ) fails the completion instead.
  */
@@ -1434,7 +1500,7 @@ static __always_inline enum straight straight_recv(DAT_EP_HANDLE ep_handle,
 	ring = half->rq;
 	if (unlikely(READ_ONCE(ring->ia->dead)))
 		return STRAIGHT_NOT;
-	if (unlikely((u32)n > ring->max_iov[0] || (flags & ~(u32)ring->flags[0]) || (n && !iov)))
+	if (unlikely((u32)n - 1 >= ring->max_iov[0] || (flags & ~(u32)ring->flags[0]) || !iov))
 		return STRAIGHT_NOT;
 	if (!straight_memory(ring, iov, n, ring->sink, &length))
 		return STRAIGHT_NOT;

@@ -27,7 +27,7 @@ static struct kdapl_pd *kdapl_pd_create(struct kdapl_ia *ia)
 		ret = PTR_ERR(pd->pd);
 		goto err_free;
 	}
-	if (dev->rxe) {
+	if (dev->caps.fence_by == KDAPL_FENCE_INV) {
 		pd->fence = ib_alloc_mr(pd->pd, IB_MR_TYPE_MEM_REG, 1);
 		if (IS_ERR(pd->fence)) {
 			ret = PTR_ERR(pd->fence);

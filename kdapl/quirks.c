@@ -48,13 +48,13 @@ static const struct kdapl_quirk quirks[] = {
 	{ QUIRK_IWARP, QUIRK_SETS(iwarp),
 	  "the connection manager moves the queue pair itself", "by the protocol",
 	  "no modify by hand", "D-14" },
-	{ QUIRK_IWARP, QUIRK_SETS(iwarp),
+	{ QUIRK_IWARP, QUIRK_SETS(caps.read_has_segment),
 	  "a Read has exactly one local segment, also when it is empty", "by the protocol",
 	  "an empty segment is added", "D-14" },
 	{ QUIRK_IWARP, QUIRK_SETS(iwarp),
 	  "a Read writes into its sink by the sink's key, as a peer's Write does",
 	  "by the protocol", "memory for Reads is registered for remote writing", "D-22" },
-	{ QUIRK_IWARP, QUIRK_SETS(iwarp),
+	{ QUIRK_IWARP, QUIRK_SETS(caps.fence_not_read),
 	  "a fence on a Read itself does nothing", "by the protocol",
 	  "an empty fenced Write goes first", "D-14" },
 	{ QUIRK_IWARP, QUIRK_SETS(iwarp),
@@ -99,7 +99,7 @@ static const struct kdapl_quirk quirks[] = {
 	  "page lists have entries of any length", "6.1 to 7.2",
 	  "one entry for each segment", "D-22" },
 	/* soft-RoCE */
-	{ RDMA_DRIVER_RXE, QUIRK_SETS(rxe),
+	{ RDMA_DRIVER_RXE, QUIRK_SETS(caps.fence_stalls),
 	  "a fence may never let its request pass, or let it pass too early", "6.1 to 7.2",
 	  "an invalidation that invalidates nothing goes first instead", "D-83" },
 	{ RDMA_DRIVER_RXE, QUIRK_SETS(rxe),
@@ -108,30 +108,201 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_RXE, QUIRK_SETS(rxe),
 	  "mapping splits large pages and may allocate for that", "6.1 to 7.2",
 	  "dat_lmr_fmr maps PAGE_SIZE only", "D-24, D-68" },
+	/* hardware: read in the sources, see Documentation/adapters.md */
+	{ RDMA_DRIVER_MLX5, QUIRK_SETS(caps.fence_not_reg),
+	  "a registration has the fence that its firmware asks for, not the consumer's", "7.2",
+	  "an empty fenced Write goes first", "D-95" },
+	{ RDMA_DRIVER_BNXT_RE, QUIRK_SETS(caps.fence_not_reg),
+	  "the fence of a registration is not handed on", "7.2",
+	  "an empty fenced Write goes first", "D-95" },
+	{ RDMA_DRIVER_BNXT_RE, QUIRK_SETS(caps.fence_not_inv),
+	  "the fence of an invalidation is not handed on", "7.2",
+	  "an empty fenced Write goes first", "D-95" },
+	{ RDMA_DRIVER_CXGB4, QUIRK_SETS(caps.fence_send_inv),
+	  "only Sends and invalidations are fenced", "7.2",
+	  "other fenced requests are refused", "D-95" },
+	{ RDMA_DRIVER_CXGB4, QUIRK_SETS(caps.peeks),
+	  "a Write and a Send posted as a pair are looked at without their counts", "7.2",
+	  "an empty request has a list with an empty segment in it", "D-96" },
+	{ RDMA_DRIVER_MLX5, QUIRK_SETS(caps.sq_by_segments),
+	  "entries of the send queue grow with the segments, max_qp_wr is for one", "7.2",
+	  "find out how many there can be, and say so in max_dto_per_ep", "D-97" },
+	{ RDMA_DRIVER_ERDMA, QUIRK_SETS(caps.read_has_segment),
+	  "a Read without a segment is refused, also on RoCE", "7.2",
+	  "an empty segment is added", "D-96" },
 };
 
-static bool quirk_holds(const struct kdapl_device *dev, const struct kdapl_quirk *quirk)
+/**
+ * struct kdapl_refusal - drivers whose devices cannot be served honestly
+ * @driver: enum rdma_driver_id
+ * @why: for the log
+ */
+static const struct kdapl_refusal {
+	enum rdma_driver_id driver;
+	const char *why;
+} refusals[] = {
+	/* D-97: see Documentation/adapters.md */
+	{ RDMA_DRIVER_HNS, "its driver cannot invalidate regions" },
+	{ RDMA_DRIVER_HFI1, "its driver fixes the addresses of a region when it is mapped" },
+	{ RDMA_DRIVER_OCRDMA, "its driver fixes the addresses of a region when it is mapped" },
+};
+
+/* Can connections be made on any port? */
+static bool quirks_connects(struct ib_device *ibdev)
 {
-	if (quirk->driver == QUIRK_IWARP)
-		return rdma_protocol_iwarp(dev->ibdev, rdma_start_port(dev->ibdev));
-	return quirk->driver == dev->ibdev->ops.driver_id;
+	u32 port;
+
+	rdma_for_each_port(ibdev, port) {
+		if (rdma_cap_ib_cm(ibdev, port) || rdma_cap_iw_cm(ibdev, port))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * kdapl_quirks_refusal - is this a device we cannot serve honestly?
+ * @ibdev: new device
+ *
+ * Return: what is wrong with it, or NULL.
+ */
+const char *kdapl_quirks_refusal(struct ib_device *ibdev)
+{
+	unsigned int i;
+
+	if (!(ibdev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS) ||
+	    !ibdev->attrs.max_fast_reg_page_list_len)
+		return "the device has no fast registration";
+	for (i = 0; i < ARRAY_SIZE(refusals); i++) {
+		if (refusals[i].driver == ibdev->ops.driver_id)
+			return refusals[i].why;
+	}
+	return quirks_connects(ibdev) ? NULL : "no port of the device makes connections";
+}
+
+#define FENCED_ALL	(BIT_ULL(IB_WR_SEND) | BIT_ULL(IB_WR_SEND_WITH_INV) | \
+			 BIT_ULL(IB_WR_RDMA_WRITE) | BIT_ULL(IB_WR_RDMA_READ) | \
+			 BIT_ULL(IB_WR_REG_MR))
+
+/* Which requests need another one to be fenced, and which one that is. */
+static void quirks_fences(struct kdapl_caps *caps)
+{
+	if (caps->fence_not_read)
+		caps->unfenced |= BIT_ULL(IB_WR_RDMA_READ);
+	if (caps->fence_not_reg)
+		caps->unfenced |= BIT_ULL(IB_WR_REG_MR);
+	if (caps->fence_not_inv)
+		caps->unfenced |= BIT_ULL(IB_WR_LOCAL_INV);
+	if (caps->fence_stalls) {
+		caps->unfenced = FENCED_ALL;
+		caps->fence_by = KDAPL_FENCE_INV;
+	}
+	/* what an invalidation of nothing does there is not to be seen in the source */
+	if (caps->fence_send_inv) {
+		caps->unfenced = FENCED_ALL & ~(BIT_ULL(IB_WR_SEND) |
+						BIT_ULL(IB_WR_SEND_WITH_INV));
+		caps->fence_by = KDAPL_FENCE_NONE;
+	}
 }
 
 /**
  * kdapl_quirks_derive - find out what a new device can do and needs
- * @dev: device, with @ibdev and @attrs set and all else zero
+ * @dev: device, with @ibdev and @attrs set
+ * @iwarp: its protocol is iWARP
  */
-void kdapl_quirks_derive(struct kdapl_device *dev)
+void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 {
 	const struct kdapl_quirk *quirk;
 	unsigned int i;
 
+	dev->iwarp = false;
+	dev->siw = false;
+	dev->rxe = false;
+	memset(&dev->caps, 0, sizeof(dev->caps));
 	for (i = 0; i < ARRAY_SIZE(quirks); i++) {
 		quirk = &quirks[i];
-		if (!quirk_holds(dev, quirk))
+		if (quirk->driver != dev->ibdev->ops.driver_id &&
+		    !(quirk->driver == QUIRK_IWARP && iwarp))
 			continue;
 		*(bool *)((char *)dev + quirk->member) = true;
 		pr_debug("%s: %s (%s): %s (%s)\n", dev_name(&dev->ibdev->dev), quirk->fact,
 			 quirk->since, quirk->cure, quirk->decision);
 	}
+	quirks_fences(&dev->caps);
+}
+
+static void probe_comp(struct ib_cq *cq, void *context)
+{
+}
+
+/* Would the device make a queue pair for so many requests of this many segments? */
+static bool probe_fits(struct ib_pd *pd, struct ib_cq *cq, u32 wrs, u32 segments)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {
+			.max_send_wr = wrs,
+			.max_recv_wr = 1,
+			.max_send_sge = segments,
+			.max_recv_sge = 1,
+		},
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+		.port_num = rdma_start_port(pd->device),
+	};
+	struct ib_qp *qp = ib_create_qp_kernel(pd, &init, KBUILD_MODNAME);
+
+	if (IS_ERR(qp))
+		return false;
+	ib_destroy_qp(qp);
+	return true;
+}
+
+/*
+ * The deepest send queue, near enough, for requests with all their segments. What does
+ * not fit the device is refused by the driver before it asks its firmware.
+ */
+static u32 probe_depth(struct ib_pd *pd, struct ib_cq *cq, u32 most, u32 segments)
+{
+	u32 fits = 0, limit = most, try = most;
+
+	while (limit - fits > fits / 16 + 1) {
+		if (probe_fits(pd, cq, try, segments))
+			fits = try;
+		else
+			limit = try;
+		if (fits == most)
+			break;
+		try = fits + (limit - fits) / 2;
+	}
+	return fits;
+}
+
+/**
+ * kdapl_quirks_probe - find out by trying what a device does not say
+ * @dev: new device, not yet known to anybody
+ *
+ * Context: may sleep.
+ */
+void kdapl_quirks_probe(struct kdapl_device *dev)
+{
+	const struct ib_device_attr *attrs = &dev->attrs;
+	struct ib_cq_init_attr cq_attr = { .cqe = 1 };
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+
+	if (!dev->caps.sq_by_segments)
+		return;
+	dev->caps.sq_wrs = 1;	/* should the device have no room even for this */
+	pd = ib_alloc_pd(dev->ibdev, 0);
+	if (IS_ERR(pd))
+		return;
+	cq = ib_create_cq(dev->ibdev, probe_comp, NULL, NULL, &cq_attr);
+	if (!IS_ERR(cq)) {
+		dev->caps.sq_wrs = max(1U, probe_depth(pd, cq, min(attrs->max_qp_wr,
+								   attrs->max_cqe),
+						       attrs->max_send_sge));
+		ib_destroy_cq(cq);
+	}
+	ib_dealloc_pd(pd);
 }

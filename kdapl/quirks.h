@@ -8,16 +8,55 @@
 
 #include <linux/types.h>
 
+struct ib_device;
 struct kdapl_device;
 
 /**
+ * enum kdapl_fence - what goes before a request that the device does not fence itself
+ * @KDAPL_FENCE_WRITE: an empty fenced RDMA Write
+ * @KDAPL_FENCE_INV: the invalidation of a region that was never valid, which waits for
+ *	everything before it; nothing is posted with IB_SEND_FENCE
+ * @KDAPL_FENCE_NONE: nothing fences it: the request is refused
+ */
+enum kdapl_fence {
+	KDAPL_FENCE_WRITE,
+	KDAPL_FENCE_INV,
+	KDAPL_FENCE_NONE,
+};
+
+/**
  * struct kdapl_caps - what is special about a device; zero is ordinary
+ * @fence_not_read: IB_SEND_FENCE does nothing on an RDMA Read
+ * @fence_not_reg: nor on a registration
+ * @fence_not_inv: nor on an invalidation
+ * @fence_stalls: it may never let its request pass, or too early
+ * @fence_send_inv: it works on Sends and invalidations only
+ * @unfenced: these, as bits by opcode: requests that have to be fenced by another one
+ * @fence_by: enum kdapl_fence: which one
+ * @read_has_segment: an RDMA Read must have a local segment, also if it is empty
+ * @peeks: the first segment of a request is looked at even if it has none
+ * @sq_by_segments: how many requests a queue can hold depends on their segments
+ * @sq_wrs: how many it can hold then that have as many as the device takes; 0: as many as
+ *	the device says
  *
  * Constant once the device is known, and read without a lock.
  */
 struct kdapl_caps {
+	bool fence_not_read;
+	bool fence_not_reg;
+	bool fence_not_inv;
+	bool fence_stalls;
+	bool fence_send_inv;
+	u64 unfenced;
+	u8 fence_by;
+	bool read_has_segment;
+	bool peeks;
+	bool sq_by_segments;
+	u32 sq_wrs;
 };
 
-void kdapl_quirks_derive(struct kdapl_device *dev);
+const char *kdapl_quirks_refusal(struct ib_device *ibdev);
+void kdapl_quirks_probe(struct kdapl_device *dev);
+void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp);
 
 #endif /* KDAPL_QUIRKS_H */

@@ -541,7 +541,8 @@ static DAT_RETURN rmr_bind(struct rmr_request *req, DAT_RMR_HANDLE rmr_handle,
  * dat_rmr_create_for_ep() and bound on another EP); DAT_PRIVILEGES_VIOLATION
  * (the LMR lacks the local right); DAT_INSUFFICIENT_RESOURCES (a bind is under
  * way; max_request_dtos are outstanding; subtype MEMORY_REGION: more scattered
- * pages than kdat_ia_mem_limits() says); DAT_INTERNAL_ERROR (device removed).
+ * pages than kdat_ia_mem_limits() says); DAT_MODEL_NOT_SUPPORTED (BARRIER_FENCE on a
+ * device that cannot fence a registration); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle,
 			const DAT_LMR_TRIPLET *lmr_triplet, DAT_MEM_PRIV_FLAGS mem_priv,

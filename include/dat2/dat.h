@@ -349,7 +349,7 @@ typedef enum dat_pz_param_mask {
  * @firmware_version_minor: version of the firmware
  * @ia_address_ptr: address of the IA, valid while it is open
  * @max_eps: Endpoints
- * @max_dto_per_ep: outstanding DTOs per queue of an Endpoint
+ * @max_dto_per_ep: outstanding DTOs per queue of an Endpoint, whatever its segments
  * @max_rdma_read_per_ep_in: RDMA Reads a peer may have under way
  * @max_rdma_read_per_ep_out: RDMA Reads an Endpoint may have under way
  * @max_evds: EVDs

@@ -304,7 +304,7 @@ static struct kd_env *cost_env(struct kunit *test, const struct fake_ib_caps *ca
 	attr.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	if (caps && caps->iwarp) {
-		ia->dev->iwarp = true;
+		kdapl_quirks_derive(ia->dev, true);
 		attr.max_rdma_read_iov = 1;
 	}
 	kdapl_obj_put(&ia->obj);
@@ -406,7 +406,7 @@ static void cost_fence_test(struct kunit *test)
 			}
 		}
 	}
-	env->kep->obj.ia->dev->iwarp = false;
+	kdapl_quirks_derive(env->kep->obj.ia->dev, false);
 }
 
 /* Flushed by the provider: the device is not asked. */

@@ -334,7 +334,9 @@ static int fake_get_port_immutable(struct ib_device *ibdev, u32 port,
 	immutable->gid_tbl_len = 1;
 	immutable->pkey_tbl_len = 1;
 	/* No MAD layer below the IB port: nothing here ever talks to a peer. */
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_IB_CM;
+	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
+	if (!container_of(ibdev, struct fake_ib, ibdev)->caps.no_cm)
+		immutable->core_cap_flags |= RDMA_CORE_CAP_IB_CM;
 	return 0;
 }
 
@@ -1128,6 +1130,9 @@ static int fake_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	    cap->max_send_sge > fdev->caps.max_send_sge ||
 	    cap->max_recv_sge > fdev->caps.max_recv_sge)
 		return -EINVAL;
+	if (fdev->caps.sq_bytes && cap->max_send_wr * ALIGN(132 + 16 * cap->max_send_sge, 64) >
+				   fdev->caps.sq_bytes)
+		return -ENOMEM;
 	err = fake_alloc_queue(&qp->q[0], cap->max_send_wr, cap->max_send_sge);
 	if (err)
 		return err;
@@ -1317,6 +1322,9 @@ static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct ib_qp *qp,
 		return -EINVAL;
 	}
 	wr->num_sge = num_sge;
+	/* irdma looks at the first segment if there is a list, without the count */
+	if (!num_sge && sgl && !fdev->caps.peeks)
+		fake_violation(fdev, "a list without segments that is not NULL");
 	for (i = 0; i < num_sge; i++) {
 		wr->sge[i] = sgl[i];
 		wr->length += sgl[i].length;
@@ -1367,6 +1375,8 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 		fake_violation(fdev, "request without completion entry");
 	if (fake_is_rxe(fdev) && (wr->send_flags & IB_SEND_FENCE))
 		fake_violation(fdev, "a fence that soft-RoCE may never pass");
+	if ((fdev->caps.unfenced & BIT_ULL(wr->opcode)) && (wr->send_flags & IB_SEND_FENCE))
+		fake_violation(fdev, "a fence that the device does not honour");
 	switch (wr->opcode) {
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV:
@@ -1406,6 +1416,18 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 	return err;
 }
 
+/* As cxgb4's way for a Write and a Send: the length of what may be no segment. */
+static void fake_check_peek(struct fake_ib *fdev, const struct ib_send_wr *wr)
+{
+	if (!fdev->caps.peeks || wr->opcode != IB_WR_RDMA_WRITE || !wr->next || wr->next->next)
+		return;
+	if (!wr->sg_list)
+		fake_violation(fdev, "no list for the Write of a pair");
+	else if (wr->sg_list[0].length && !wr->next->sg_list &&
+		 (wr->next->opcode == IB_WR_SEND || wr->next->opcode == IB_WR_SEND_WITH_INV))
+		fake_violation(fdev, "no list for the Send of a pair");
+}
+
 static int fake_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 			  const struct ib_send_wr **bad)
 {
@@ -1420,6 +1442,7 @@ static int fake_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	spin_lock_irqsave(&fdev->lock, flags);
 	err = fake_verb_locked(fdev, FAKE_IB_POST_SEND, ibqp, wr->opcode);
 	call = q->calls++;
+	fake_check_peek(fdev, wr);
 	if (!err && qp->state != IB_QPS_RTS && qp->state != IB_QPS_ERR) {
 		fake_violation(fdev, "request posted before the QP is ready");
 		err = -EINVAL;

@@ -145,6 +145,12 @@ struct fake_ib_step {
  * @vectors: completion vectors
  * @driver: whose quirks the device is suspected of; 0 for those of hardware
  * @copies: the device is given copies of memory, see fake_dma.h
+ * @unfenced: opcodes whose IB_SEND_FENCE does nothing: one that is set is a violation
+ * @sq_bytes: if not 0, how long a send queue can be; an entry takes as many bytes as on
+ *	mlx5, by its segments
+ * @no_cm: no port makes connections
+ * @peeks: looks at the first segment of a Write and a Send that come as a pair,
+ *	whether they have one or not
  */
 struct fake_ib_caps {
 	bool iwarp;
@@ -166,6 +172,10 @@ struct fake_ib_caps {
 	int vectors;
 	enum rdma_driver_id driver;
 	bool copies;
+	u64 unfenced;
+	u32 sq_bytes;
+	bool no_cm;
+	bool peeks;
 };
 
 /**

@@ -408,6 +408,86 @@ static void ian_small_evd_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(small));
 }
 
+/* What the attributes promise can be had, all of it at once; fewer segments may get more. */
+static void ian_depth_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps[] = {
+		{ .max_send_sge = 8, .max_recv_sge = 8 },
+		{ .driver = RDMA_DRIVER_MLX5, .max_send_sge = 8, .max_recv_sge = 8,
+		  .sq_bytes = 64 * 1024 },
+		{ .driver = RDMA_DRIVER_MLX5, .max_send_sge = 8, .max_recv_sge = 8,
+		  .sq_bytes = 1024 * 1024 },
+		{ .driver = RDMA_DRIVER_MLX5, .max_send_sge = 8, .max_recv_sge = 8,
+		  .sq_bytes = 16 * 1024 },
+	};
+	DAT_IA_ATTR *ia = kunit_kzalloc(test, sizeof(*ia), GFP_KERNEL);
+	struct kd_env *env = test->priv;
+	int i, most = 0, limit;
+	DAT_EP_HANDLE ep;
+	DAT_EP_ATTR attr;
+	DAT_RETURN ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, ia);
+	for (i = 0; i < ARRAY_SIZE(caps); i++) {
+		kd_open(test, &caps[i]);
+		KD_ASSERT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, ia, 0, NULL));
+		kd_attr(&attr);
+		attr.max_request_dtos = ia->max_dto_per_ep;
+		attr.max_recv_dtos = ia->max_dto_per_ep;
+		attr.max_request_iov = ia->max_iov_segments_per_dto;
+		attr.max_recv_iov = ia->max_iov_segments_per_dto;
+		attr.max_rdma_write_iov = ia->max_iov_segments_per_rdma_write;
+		attr.max_rdma_read_iov = ia->max_iov_segments_per_rdma_read;
+		kd_ep(env, &attr);
+		kd_ep_free(env);
+		most = max(most, ia->max_dto_per_ep);
+		limit = caps[i].sq_bytes ? caps[i].sq_bytes / 320 : 1024;
+		KUNIT_EXPECT_LE(test, ia->max_dto_per_ep, max(1, limit / 5 * 2));
+		KUNIT_EXPECT_GE(test, ia->max_dto_per_ep, max(1, min(limit, 1024) / 3));
+		if (i == 1) {
+			/* a third of the bytes for each: half as many again */
+			attr.max_request_dtos = ia->max_dto_per_ep * 3 / 2;
+			attr.max_request_iov = 1;
+			attr.max_rdma_write_iov = 1;
+			attr.max_rdma_read_iov = 1;
+			kd_ep(env, &attr);
+			kd_ep_free(env);
+			attr.max_request_dtos = most;
+			ret = dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn,
+					    &attr, &ep);
+			KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret),
+					(u32)DAT_INSUFFICIENT_RESOURCES);
+		}
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
+/* Devices that cannot be served honestly have no IA. */
+static void ian_refused_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps[] = {
+		{ .driver = RDMA_DRIVER_HNS },
+		{ .driver = RDMA_DRIVER_HFI1 },
+		{ .driver = RDMA_DRIVER_OCRDMA },
+		{ .no_cm = true },
+	};
+	struct fake_ib *dev;
+	DAT_IA_HANDLE ia;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(caps); i++) {
+		dev = fake_ib_create(&caps[i]);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(dev));
+		KD_EXPECT_RET(test, ian_open(fake_ib_name(dev), &ia), DAT_PROVIDER_NOT_FOUND,
+			      DAT_NAME_NOT_REGISTERED);
+		KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(fake_ib_device(dev), &kdapl_client),
+				    (void *)NULL);
+		fake_ib_destroy(dev);
+	}
+}
+
 static struct kunit_case ian_cases[] = {
 	KD_CASE(ian_name_test, "IA-OPEN-02,IA-QRY-02,SIL-30: names of a device"),
 	KD_CASE(ian_netdev_test, "SIL-30,IA-QRY-02: names and addresses of a network device"),
@@ -416,6 +496,8 @@ static struct kunit_case ian_cases[] = {
 	KD_CASE(ian_ask_test, "CTX-05: nothing a consumer calls asks the port"),
 	KD_CASE(ian_module_test, "IA-OPEN-06,IA-CLOSE-06: the module is in use"),
 	KD_CASE(ian_related_test, "REG-07: who is related to whom"),
+	KD_CASE(ian_depth_test, "IA-QRY-03,EP-CREATE-08: as deep as the attributes say"),
+	KD_CASE(ian_refused_test, "REG-01,IA-OPEN-02: devices that cannot be served"),
 	KD_CASE(ian_small_evd_test, "EP-CREATE-11,EVD-OVF-06: more DTOs than the EVD is long"),
 	{}
 };

@@ -377,7 +377,7 @@ static void pl_iwarp_test(struct kunit *test)
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, ia);
-	ia->dev->iwarp = true;
+	kdapl_quirks_derive(ia->dev, true);
 	kd_attr(&attr);
 	attr.max_rdma_read_iov = 1;
 	km_ep(km, 0, &attr);
@@ -394,7 +394,7 @@ static void pl_iwarp_test(struct kunit *test)
 		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
 		km_drain(km->env.req);
 	}
-	ia->dev->iwarp = false;
+	kdapl_quirks_derive(ia->dev, false);
 	kdapl_obj_put(&ia->obj);
 }
 

@@ -737,14 +737,14 @@ static void post_iwarp_sink_test(struct kunit *test)
 	attr.max_rdma_read_iov = 1;
 	kd_ep(env, &attr);
 	dev = env->kep->obj.ia->dev;
-	dev->iwarp = true;	/* the connection asks */
+	kdapl_quirks_derive(dev, true);	/* the connection asks */
 	kd_connect(env);
 	post_refused(env, KD_READ, 1, &iov, &remote, 0, DAT_PRIVILEGES_VIOLATION,
 		     DAT_PRIVILEGES_RDMA_WRITE, "sink without remote write");
 	post_accepted(env, KD_RECV, 1, &iov, NULL, 0, "no such rule for receives");
 	iov = kd_seg(env, KD_RW, 0, 8);
 	post_accepted(env, KD_READ, 1, &iov, &remote, 0, "sink with remote write");
-	dev->iwarp = false;
+	kdapl_quirks_derive(dev, false);
 }
 
 static void post_ib_sink_test(struct kunit *test)

@@ -407,6 +407,117 @@ static void rm_rxe_fence_test(struct kunit *test)
 	KD_EXPECT_EMPTY(test, km->env.req);
 }
 
+/**
+ * struct rm_fence - fenced operations on memory as one driver has them
+ * @driver: whose
+ * @unfenced: requests that it does not fence
+ * @fmr: opcodes of a fenced binding of an LMR, each one in four bits, last first; 0: refused
+ * @inv: of a fenced invalidation
+ * @bind: of a fenced bind of an RMR that was unbound
+ * @rebind: of one that was bound
+ */
+struct rm_fence {
+	enum rdma_driver_id driver;
+	u64 unfenced;
+	u16 fmr;
+	u16 inv;
+	u16 bind;
+	u16 rebind;
+};
+
+enum { RM_REG = 1, RM_INV, RM_WRITE };
+
+static const struct rm_fence rm_fences[] = {
+	{ RDMA_DRIVER_UNKNOWN, 0, 0x1, 0x2, 0x1, 0x12 },
+	{ RDMA_DRIVER_MLX5, BIT_ULL(IB_WR_REG_MR), 0x13, 0x2, 0x13, 0x12 },
+	{ RDMA_DRIVER_BNXT_RE, BIT_ULL(IB_WR_REG_MR) | BIT_ULL(IB_WR_LOCAL_INV),
+	  0x13, 0x23, 0x13, 0x123 },
+	{ RDMA_DRIVER_CXGB4, BIT_ULL(IB_WR_RDMA_WRITE) | BIT_ULL(IB_WR_REG_MR), 0, 0x2, 0, 0 },
+};
+
+static int rm_kind(enum ib_wr_opcode opcode)
+{
+	return opcode == IB_WR_REG_MR ? RM_REG : opcode == IB_WR_LOCAL_INV ? RM_INV : RM_WRITE;
+}
+
+/* The device got these requests in one call, and the first of them fences. */
+static void rm_expect_fenced(struct km *km, unsigned int *posted, DAT_RETURN ret, u16 want)
+{
+	struct kunit *test = km->env.test;
+	struct fake_ib_wr wr;
+	unsigned int call = 0;
+	u16 left;
+
+	if (want)
+		KD_EXPECT_OK(test, ret);
+	else
+		KD_EXPECT_RET(test, ret, DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	for (left = want; left; left >>= 4) {
+		KUNIT_ASSERT_TRUE(test, fake_ib_wr(km->env.qp, false, *posted, &wr));
+		KUNIT_EXPECT_EQ(test, rm_kind(wr.opcode), left & 15);
+		if (left == want) {
+			KUNIT_EXPECT_TRUE(test, wr.send_flags & IB_SEND_FENCE);
+			call = wr.call;
+		}
+		KUNIT_EXPECT_EQ(test, wr.call, call);
+		++*posted;
+	}
+	KUNIT_EXPECT_EQ(test, fake_ib_posted(km->env.qp, false), *posted);
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_drain(km->env.req);
+}
+
+static void rm_fence_test(struct kunit *test)
+{
+	const int fence = DAT_COMPLETION_BARRIER_FENCE_FLAG;
+	const struct rm_fence *f;
+	struct fake_ib_caps caps;
+	unsigned int posted, i;
+	DAT_LMR_HANDLE lmr;
+	DAT_RMR_CONTEXT key;
+	struct km_keys keys;
+	DAT_RMR_HANDLE rmr;
+	DAT_EP_ATTR attr;
+	struct km *km;
+
+	for (i = 0; i < ARRAY_SIZE(rm_fences); i++) {
+		f = &rm_fences[i];
+		memset(&caps, 0, sizeof(caps));
+		caps.driver = f->driver;
+		caps.unfenced = f->unfenced;
+		km = km_open(test, &caps);
+		lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+		kd_attr(&attr);
+		km_ep(km, 0, &attr);
+		kd_connect(&km->env);
+		rmr = km_rmr(km, false);
+		posted = fake_ib_posted(km->env.qp, false);
+		rm_expect_fenced(km, &posted, km_try_fmr(km, lmr, 0, 1, KM_LOCAL, fence, 1, &keys),
+				 f->fmr);
+		KUNIT_EXPECT_EQ(test, km_bound(km, lmr), !!f->fmr);
+		if (!f->fmr) {
+			km_bind(km, lmr, 0, 1, KM_LOCAL, &keys);
+			posted++;
+		}
+		rm_expect_fenced(km, &posted, km_try_inv(km, lmr, fence, 2), f->inv);
+		rm_expect_fenced(km, &posted,
+				 km_try_rmr(km, rmr, RM_LMR(km), RM_ADDR(km), 8, RM_KEY(km),
+					    KM_REMOTE, fence, 3, &key), f->bind);
+		if (!f->bind) {
+			KD_EXPECT_OK(test, km_try_rmr(km, rmr, RM_LMR(km), RM_ADDR(km), 8,
+						      RM_KEY(km), KM_REMOTE, 0, 3, &key));
+			fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+			km_drain(km->env.req);
+			posted++;
+		}
+		rm_expect_fenced(km, &posted,
+				 km_try_rmr(km, rmr, RM_LMR(km), RM_ADDR(km), 8, RM_KEY(km),
+					    KM_REMOTE, fence, 4, &key), f->rebind);
+		km_exit(test);
+		KUNIT_ASSERT_EQ(test, km_init(test), 0);
+	}
+}
+
 static void rm_flags_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
@@ -518,6 +629,8 @@ static struct kunit_case rmr_cases[] = {
 	KD_CASE(rm_args_test, "RMR-03,RMR-09,RMR-12,RMR-16: what a bind refuses leaves no trace"),
 	KD_CASE(rm_rights_test, "RMR-07,RMR-09,LMR-09: every right over every kind of LMR"),
 	KD_CASE(rm_flags_test, "RMR-03,FLAG-02: completion flags"),
+	KD_CASE(rm_fence_test,
+		"FLAG-09,FMR-03,FMR-11,RMR-03: fenced operations on memory, driver by driver"),
 	KD_CASE(rm_rxe_fence_test, "FLAG-09,FLAG-10,FLUSH-03: fenced registrations on soft-RoCE"),
 	KD_CASE(rm_scope_test, "RMR-01: of dat_rmr_create_for_ep: one EP at a time"),
 	KD_CASE(rm_fmr_test, "RMR-05,RMR-13,FMR-13,LMR-FREE-01: over an LMR bound by fmr"),

@@ -19,7 +19,7 @@ static struct kd_env *siw_open(struct kunit *test, enum rdma_driver_id driver, D
 	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
 
 	KUNIT_ASSERT_NOT_NULL(test, ia);
-	ia->dev->iwarp = true;		/* which the port does not say */
+	kdapl_quirks_derive(ia->dev, true);	/* which the port does not say */
 	KUNIT_EXPECT_EQ(test, ia->dev->siw, driver == RDMA_DRIVER_SIW);
 	kdapl_obj_put(&ia->obj);
 	kd_attr(attr);
@@ -33,7 +33,7 @@ static void siw_close(struct kd_env *env)
 	struct kdapl_device *dev = env->kep->obj.ia->dev;
 
 	kd_ep_free(env);
-	dev->iwarp = false;
+	kdapl_quirks_derive(dev, false);
 	dev->siw = false;
 }
 
@@ -76,7 +76,7 @@ static void siw_check(struct kd_env *env, const struct fake_ib_wr *wr, u64 addr,
 
 static void siw_split_test(struct kunit *test)
 {
-	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_SIW, RDMA_DRIVER_CXGB4 };
+	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_SIW, RDMA_DRIVER_IRDMA };
 	static const enum kd_call calls[] = { KD_SEND, KD_WRITE, KD_READ };
 	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 0, SIW_KEY);
 	struct kd_env *env;
@@ -129,7 +129,7 @@ static void siw_split_test(struct kunit *test)
 /* A Read of nothing: a Write of nothing on soft-iWARP, a Read elsewhere; a Read to the consumer. */
 static void siw_empty_read_test(struct kunit *test)
 {
-	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_SIW, RDMA_DRIVER_CXGB4 };
+	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_SIW, RDMA_DRIVER_IRDMA };
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
 	struct kd_env *env;
 	struct fake_ib_wr wr;

@@ -304,7 +304,7 @@ static void wr_iwarp_fence_test(struct kunit *test)
 	DAT_EVENT event;
 
 	KUNIT_ASSERT_NOT_NULL(test, kia);
-	kia->dev->iwarp = true;
+	kdapl_quirks_derive(kia->dev, true);
 	kd_attr(&attr);
 	attr.max_rdma_read_iov = 1;
 	kd_ep(env, &attr);
@@ -334,7 +334,7 @@ static void wr_iwarp_fence_test(struct kunit *test)
 	/* fences on other requests go through */
 	wr_post(env, KD_SEND, 1, &iov, NULL, DAT_COMPLETION_BARRIER_FENCE_FLAG, &read);
 	KUNIT_EXPECT_EQ(test, read.send_flags, (int)(IB_SEND_SIGNALED | IB_SEND_FENCE));
-	kia->dev->iwarp = false;
+	kdapl_quirks_derive(kia->dev, false);
 	kdapl_obj_put(&kia->obj);
 }
 
@@ -390,6 +390,166 @@ static void wr_rxe_fence_test(struct kunit *test)
 	}
 }
 
+/*
+ * No segments, no list: the consumer's array may hold anything, and some drivers look at
+ * its first entry. The device here complains of a list that is not NULL.
+ */
+static void wr_no_list_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 0, 0x55);
+	DAT_LMR_TRIPLET iov[2];
+	struct fake_ib_wr wr;
+	enum kd_call call;
+	int num;
+
+	for (call = 0; call < KD_NR_CALLS; call++) {
+		for (num = 0; num <= 2; num++) {
+			memset(iov, 0xee, sizeof(iov));
+			iov[0].segment_length = 0;
+			iov[1].segment_length = 0;
+			KD_EXPECT_OK(test, kd_post(env->ep, call, num, iov, 1,
+						   kd_is_recv(call) ? NULL : &remote, 0));
+			KUNIT_ASSERT_TRUE(test, fake_ib_last_wr(env->qp, kd_is_recv(call), &wr));
+			KUNIT_EXPECT_EQ(test, wr.num_sge, 0);
+			KUNIT_EXPECT_EQ_MSG(test, fake_ib_violations(env->dev), 0, "%s of %d: %s",
+					    kd_call_names[call], num,
+					    fake_ib_last_violation(env->dev));
+			wr_drain(env, call);
+		}
+	}
+}
+
+/* Where a pair of requests is looked at without its counts, there is always something. */
+static void wr_pair_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_CXGB4, .peeks = true };
+	struct kdat_request pair[2] = {};
+	struct kd_env *env = kd_open(test, &caps);
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 0x55);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EP_ATTR attr;
+	int i;
+
+	kd_attr(&attr);
+	kd_ep(env, &attr);
+	kd_connect(env);
+	pair[0].op = KDAT_REQUEST_RDMA_WRITE;
+	pair[0].remote_iov = &remote;
+	pair[1].op = KDAT_REQUEST_SEND;
+	for (i = 0; i < 4; i++) {
+		pair[0].num_segments = i & 1;
+		pair[0].local_iov = i & 1 ? &iov : NULL;
+		pair[1].num_segments = i >> 1;
+		pair[1].local_iov = i >> 1 ? &iov : NULL;
+		KD_EXPECT_OK(test, kdat_ep_post_list(env->ep, pair, 2, NULL));
+		wr_drain(env, KD_SEND);
+	}
+}
+
+/**
+ * struct wr_fence - fences as one driver has them
+ * @driver: whose
+ * @iwarp: as an iWARP device
+ * @unfenced: requests that it does not fence
+ * @front: requests that get an empty fenced Write in front
+ * @refused: requests that cannot be fenced at all
+ */
+struct wr_fence {
+	enum rdma_driver_id driver;
+	bool iwarp;
+	u64 unfenced;
+	unsigned int front;
+	unsigned int refused;
+};
+
+#define WR_BIT(call)	BIT(KD_##call)
+
+static const struct wr_fence wr_fences[] = {
+	{ RDMA_DRIVER_UNKNOWN, },
+	{ RDMA_DRIVER_MLX4, },
+	{ RDMA_DRIVER_MLX5, false, BIT_ULL(IB_WR_REG_MR) },
+	{ RDMA_DRIVER_BNXT_RE, false, BIT_ULL(IB_WR_REG_MR) | BIT_ULL(IB_WR_LOCAL_INV) },
+	{ RDMA_DRIVER_IRDMA, },
+	{ RDMA_DRIVER_IRDMA, true, BIT_ULL(IB_WR_RDMA_READ), WR_BIT(READ) },
+	{ RDMA_DRIVER_QEDR, true, BIT_ULL(IB_WR_RDMA_READ), WR_BIT(READ) },
+	{ RDMA_DRIVER_CXGB4, true,
+	  BIT_ULL(IB_WR_RDMA_WRITE) | BIT_ULL(IB_WR_RDMA_READ) | BIT_ULL(IB_WR_REG_MR),
+	  0, WR_BIT(WRITE) | WR_BIT(READ) },
+};
+
+/* A fenced request of an ordinary kind: fenced itself, behind a fence, or refused. */
+static void wr_fence_one(struct kd_env *env, const struct wr_fence *fence, enum kd_call call)
+{
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 0x55);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	unsigned int posted = fake_ib_posted(env->qp, false);
+	unsigned int n = fence->front & BIT(call) ? 2 : 1;
+	struct kunit *test = env->test;
+	struct fake_ib_wr first, wr;
+	DAT_RETURN ret;
+
+	ret = kd_post(env->ep, call, 1, &iov, 7, &remote, DAT_COMPLETION_BARRIER_FENCE_FLAG);
+	if (fence->refused & BIT(call)) {
+		KD_EXPECT_RET(test, ret, DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+		KUNIT_EXPECT_EQ(test, fake_ib_posted(env->qp, false), posted);
+		return;
+	}
+	KD_EXPECT_OK(test, ret);
+	KUNIT_ASSERT_EQ(test, fake_ib_posted(env->qp, false), posted + n);
+	KUNIT_ASSERT_TRUE(test, fake_ib_wr(env->qp, false, posted, &first));
+	KUNIT_ASSERT_TRUE(test, fake_ib_last_wr(env->qp, false, &wr));
+	KUNIT_EXPECT_TRUE(test, first.send_flags & IB_SEND_FENCE);
+	KUNIT_EXPECT_EQ(test, first.call, wr.call);
+	if (n == 2) {
+		KUNIT_EXPECT_EQ(test, (int)first.opcode, (int)IB_WR_RDMA_WRITE);
+		KUNIT_EXPECT_EQ(test, first.num_sge, 0);
+	}
+	wr_drain(env, call);
+}
+
+/* For each driver what its source honours (adapters.md). */
+static void wr_fence_test(struct kunit *test)
+{
+	static const enum kd_call calls[] = { KD_SEND, KD_WRITE, KD_READ };
+	struct kd_env *env = test->priv;
+	const struct wr_fence *fence;
+	DAT_PROVIDER_ATTR provider;
+	struct fake_ib_caps caps;
+	struct kdapl_ia *ia;
+	DAT_EP_ATTR attr;
+	int i, c;
+
+	for (i = 0; i < ARRAY_SIZE(wr_fences); i++) {
+		fence = &wr_fences[i];
+		memset(&caps, 0, sizeof(caps));
+		caps.driver = fence->driver;
+		caps.iwarp = fence->iwarp;
+		caps.unfenced = fence->unfenced;
+		kd_open(test, &caps);
+		ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
+		KUNIT_ASSERT_NOT_NULL(test, ia);
+		if (fence->iwarp)
+			kdapl_quirks_derive(ia->dev, true);
+		KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL,
+						&provider));
+		KUNIT_EXPECT_EQ(test, !(provider.completion_flags_supported &
+					DAT_COMPLETION_BARRIER_FENCE_FLAG), !!fence->refused);
+		kd_attr(&attr);
+		attr.max_rdma_read_iov = 1;
+		kd_ep(env, &attr);
+		kd_connect(env);
+		for (c = 0; c < ARRAY_SIZE(calls); c++)
+			wr_fence_one(env, fence, calls[c]);
+		kd_ep_free(env);
+		kdapl_quirks_derive(ia->dev, false);
+		kdapl_obj_put(&ia->obj);
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
 static struct kunit_case wr_map_cases[] = {
 	KD_CASE(wr_segments_test,
 		"EP-POST-05,EP-POST-12,SEND-04,RECV-03,RDMAW-02: segments in order, no empty one"),
@@ -403,6 +563,9 @@ static struct kunit_case wr_map_cases[] = {
 	KD_CASE(wr_order_test, "EP-POST-21: requests start in posting order"),
 	KD_CASE(wr_iwarp_fence_test, "FLAG-09,RDMAR-06: fenced Read on iWARP"),
 	KD_CASE(wr_rxe_fence_test, "FLAG-09: fenced requests on soft-RoCE"),
+	KD_CASE(wr_fence_test, "FLAG-09,RDMAW-05,RDMAR-06: fenced requests, driver by driver"),
+	KD_CASE(wr_no_list_test, "EP-POST-05,SEND-03: no list where there is no segment"),
+	KD_CASE(wr_pair_test, "SEND-03,RDMAW-02: a Write and a Send in one list"),
 	{}
 };
 
