@@ -98,9 +98,9 @@ static const struct {
 	  "max_inline=96,max_srq_sge=1" },
 	/* nobody's: everything small, everything refused, everything from hard interrupts */
 	{ "strict", RDMA_DRIVER_UNKNOWN,
-	  "shift=1024,cq_ctx=2,event_ctx=2,missed=0,max_send_sge=6,max_recv_sge=4,"
-	  "max_sge_rd=1,max_qp_wr=512,sq_units=1024,max_cqe=1023,max_pages=64,max_block=21,"
-	  "rd_in=4,rd_out=8,max_inline=0,dma_lkey=0,max_srq_wr=511,max_srq_sge=4" },
+	  "shift=1024,cq_ctx=2,event_ctx=2,missed=0,max_send_sge=7,max_recv_sge=5,"
+	  "max_sge_rd=1,max_qp_wr=512,sq_units=1024,max_cqe=1023,max_pages=64,max_block=23,"
+	  "rd_in=8,rd_out=16,max_inline=0,dma_lkey=0,max_srq_wr=511,max_srq_sge=5" },
 	/* nobody's: its firmware takes its time */
 	{ "slow", RDMA_DRIVER_UNKNOWN,
 	  "shift=1024,cq_ctx=0,create_ms=2,modify_ms=5,destroy_ms=5,dereg_ms=2,mad_loss=10" },
