@@ -268,14 +268,14 @@ static int cpus_show(struct seq_file *m, void *v)
 {
 	unsigned int cpu;
 
-	seq_puts(m, "cpu softirq work upcalls full again flushed failed refused\n");
+	seq_puts(m, "cpu softirq work upcalls full again flushed failed refused dropped\n");
 	for_each_possible_cpu(cpu) {
 		const struct kdapl_stats *s = per_cpu_ptr(&kdapl_stats, cpu);
 
-		seq_printf(m, "%-4u %lu %lu %lu %lu %lu %lu %lu %lu\n", cpu,
+		seq_printf(m, "%-4u %lu %lu %lu %lu %lu %lu %lu %lu %lu\n", cpu,
 			   kdapl_seen(s->softirq), kdapl_seen(s->work), kdapl_seen(s->upcalls),
 			   kdapl_seen(s->full), kdapl_seen(s->again), kdapl_seen(s->flushed),
-			   kdapl_seen(s->failed), kdapl_seen(s->refused));
+			   kdapl_seen(s->failed), kdapl_seen(s->refused), kdapl_seen(s->dropped));
 	}
 	return 0;
 }

@@ -924,6 +924,128 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle)
 }
 EXPORT_SYMBOL(dat_ep_free);
 
+/* What kdat_ep_drain() waits for: all referenced. */
+struct ep_drain {
+	struct kdapl_half *half;
+	struct kdapl_evd *evd[2];
+	bool inside[2];		/* the caller is in an upcall of it */
+};
+
+static void ep_drain_put(struct ep_drain *drain)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		kdapl_obj_put(drain->evd[i] ? &drain->evd[i]->obj : NULL);
+	if (drain->half)
+		kdapl_half_put(drain->half);
+}
+
+/* What there is; nothing for an EP that has no half, or is on its way out. */
+static void ep_drain_get(struct kdapl_ep *ep, struct ep_drain *drain)
+{
+	struct kdapl_half *half;
+	int i;
+
+	memset(drain, 0, sizeof(*drain));
+	rcu_read_lock();
+	half = rcu_dereference(ep->half);
+	if (half) {
+		refcount_inc(&half->ref);	/* the reaper's lives for a grace period */
+		drain->half = half;
+		drain->evd[0] = half->request_evd;
+		drain->evd[1] = half->recv_evd;
+		for (i = 0; i < 2; i++) {
+			if (!refcount_inc_not_zero(&drain->evd[i]->obj.ref))
+				drain->evd[i] = NULL;
+		}
+	}
+	rcu_read_unlock();
+	for (i = 0; i < 2; i++)
+		drain->inside[i] = drain->evd[i] && kdapl_evd_inside_upcall(drain->evd[i]);
+}
+
+/* Would the caller wait for an upcall that comes after its own? */
+static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
+{
+	bool owes = false;
+	int i;
+
+	for (i = 0; i < 2 && !owes; i++) {
+		if (!drain->inside[i])
+			continue;
+		if (drain->evd[i]->softirq || !ended)
+			return true;
+		spin_lock_irq(&drain->evd[i]->lock);
+		owes = kdapl_evd_owes(drain->evd[i], drain->half);
+		spin_unlock_irq(&drain->evd[i]->lock);
+	}
+	return owes;
+}
+
+/**
+ * kdat_ep_drain - wait until every completion of an EP has been delivered
+ * @ep_handle: EP in any state but RESERVED, PASSIVE_ and TENTATIVE_CONNECTION_PENDING
+ *
+ * For who is about to free or reset an EP and wants to see all its completions before, as
+ * with ib_drain_qp(). A connection or an attempt ends abruptly, as by dat_ep_disconnect();
+ * a graceful disconnect that is under way is waited for. When the call returns, each DTO
+ * and RMR operation posted before it that has a completion has had it: successful, failed
+ * or flushed; with an SRQ, each buffer the EP had taken, but those the device has lost.
+ * Where the EVD makes upcalls the last of them has returned; unsignalled completions start
+ * them, too. Where the consumer dequeues (DAT_UPCALL_DISABLE, DAT_UPCALL_NOTIFY), all are
+ * in the EVD: take them until DAT_QUEUE_EMPTY before the EP goes.
+ *
+ * In UNCONNECTED nothing happens, Receives stay posted. Connection events are not waited
+ * for. Posts made during the call may be missed.
+ *
+ * Legal in upcalls that run in process context, such as that of DISCONNECTED, while the
+ * EVD of that upcall has no completion of the EP left.
+ *
+ * An extension of this provider.
+ *
+ * Context: may sleep, for as long as the consumer's upcalls take; not with a lock held that
+ * they take.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state; EVD_IN_USE:
+ * in an upcall of an EVD with a completion of the EP behind it, or in softirq, the call
+ * would wait for itself, and nothing has happened).
+ */
+DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct ep_drain drain;
+	int state, i;
+
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	ep_drain_get(ep, &drain);
+	state = READ_ONCE(ep->state);
+	if (kdapl_ep_next_state(state, KDAPL_IN_FREE) == KDAPL_EP_REFUSED) {
+		ret = kdapl_state_err(state);
+		goto out;
+	}
+	if (!drain.half || (state == DAT_EP_STATE_UNCONNECTED && !kdapl_half_spent(drain.half)))
+		goto out;
+	if (ep_drain_deadlocks(&drain, completion_done(&drain.half->ended))) {
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+		goto out;
+	}
+	/* whoever was faster, device included, has ended it as well */
+	if (state != DAT_EP_STATE_DISCONNECTED && state != DAT_EP_STATE_DISCONNECT_PENDING)
+		dat_ep_disconnect(ep_handle, DAT_CLOSE_ABRUPT_FLAG);
+	wait_for_completion(&drain.half->ended);
+	for (i = 0; i < 2; i++) {
+		if (drain.evd[i] && !drain.inside[i])
+			kdapl_evd_wait_delivered(drain.evd[i], drain.half);
+	}
+out:
+	ep_drain_put(&drain);
+	kdapl_obj_put(&ep->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ep_drain);
+
 static void ep_tell_peer(DAT_EP_PARAM *param, struct sockaddr_storage *local,
 			 struct sockaddr_storage *remote)
 {

@@ -943,20 +943,6 @@ int kdapl_half_to_rts(struct kdapl_half *half, struct rdma_cm_id *id)
 	return ret;
 }
 
-/* Posting calls that are late leave what they have in the ring, for nobody. */
-static void ring_bury(struct kdapl_ring *ring)
-{
-	struct kdapl_evd *evd = kdapl_cq_evd_get(ring->cq);
-
-	if (!evd)
-		return;
-	spin_lock_irq(&evd->lock);
-	ring->dead = true;
-	list_del_init(&ring->ready);
-	spin_unlock_irq(&evd->lock);
-	kdapl_obj_put(&evd->obj);
-}
-
 /**
  * kdapl_half_drop - forget the events of a half and keep new ones from coming
  * @half: the half
@@ -980,6 +966,19 @@ void kdapl_half_drop(struct kdapl_half *half, bool all_events)
 	rcu_read_unlock();
 }
 
+/* Completions were there, and dat_ep_free() or dat_ep_reset() came before the consumer. */
+static void half_note_dropped(struct kdapl_half *half)
+{
+	u32 n = atomic_read(&half->dropped);
+
+	if (!n || !half->owed)
+		return;
+	kdapl_count_many(dropped, n);
+	pr_info_ratelimited("%s: QP %u: %u completions were dropped with their EP, which nobody had taken yet%s: kdat_ep_drain() waits for them\n",
+			    half->ep->obj.ia->name, half->qpn, n,
+			    half->pool ? ", buffers of an SRQ perhaps among them" : "");
+}
+
 /**
  * kdapl_half_reap - release a half that has ended
  * @half: no longer reachable through its EP; gives up the EP's reference
@@ -999,9 +998,10 @@ void kdapl_half_reap(struct kdapl_half *half)
 
 	/* it has been said; who knows better now says it to nobody */
 	atomic_set(&half->reason, KDAPL_END_SILENT);
-	ring_bury(half->sq);
-	ring_bury(half->rq);
 	kdapl_half_drop(half, false);
+	atomic_add(kdapl_ring_bury(half->sq), &half->dropped);
+	atomic_add(kdapl_ring_bury(half->rq), &half->dropped);
+	half_note_dropped(half);
 	half_detach(half);
 	mutex_lock(&dev->lock);
 	half->reaping = true;

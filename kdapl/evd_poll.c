@@ -132,13 +132,26 @@ void kdapl_event_release(const struct kdapl_event *ev)
 	kdapl_buf_free(ev->buf);
 }
 
-/* Does this finished entry become an event? */
+/* Would this finished entry be an event? */
+static bool wr_reported(const struct kdapl_wr *wr, unsigned int status)
+{
+	if (wr->op >= KDAPL_OP_INV)
+		return false;
+	return status != DAT_DTO_SUCCESS || !(wr->flags & DAT_COMPLETION_SUPPRESS_FLAG);
+}
+
+/* Does it become one? */
 static bool wr_visible(const struct kdapl_ring *ring, const struct kdapl_wr *wr,
 		       unsigned int status)
 {
-	if (READ_ONCE(ring->half->discard) || wr->op >= KDAPL_OP_INV)
+	struct kdapl_half *half = ring->half;
+
+	if (!wr_reported(wr, status))
 		return false;
-	return status != DAT_DTO_SUCCESS || !(wr->flags & DAT_COMPLETION_SUPPRESS_FLAG);
+	if (likely(!READ_ONCE(half->discard)))
+		return true;
+	atomic_inc(&half->dropped);
+	return false;
 }
 
 /*
@@ -299,6 +312,7 @@ static bool early_next(struct kdapl_half *half, struct kdapl_event *ev)
 		if (!READ_ONCE(half->discard))
 			return true;
 		kdapl_event_release(ev);
+		atomic_inc(&half->dropped);
 	}
 	return false;
 }
@@ -961,6 +975,8 @@ void kdapl_half_discard(struct kdapl_half *half)
 	/* first, since usual completions are not asked whether they are wanted */
 	ring_goes_odd(half->request_evd, half->sq);
 	ring_goes_odd(half->recv_evd, half->rq);
+	if (READ_ONCE(half->phase) == KDAPL_HALF_ENDED && !half->discard)
+		WRITE_ONCE(half->owed, true);
 	WRITE_ONCE(half->discard, true);
 }
 
@@ -988,6 +1004,7 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_eve
 				continue;
 		} else if (ev.half == half) {
 			kdapl_event_release(&ev);
+			atomic_inc(&half->dropped);
 			continue;
 		}
 		evd_append(evd, &ev);
@@ -998,9 +1015,120 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_half *half, bool all_eve
 			list_del(&buf->node);
 			half->held--;
 			kdapl_buf_free(buf);
+			atomic_inc(&half->dropped);
 		}
 	}
 	spin_unlock_irqrestore(&evd->lock, flags);
+}
+
+/* A completion of a DTO or RMR operation of this half. */
+static bool event_of(const struct kdapl_event *ev, const struct kdapl_half *half)
+{
+	return ev->half == half && !event_other(ev);
+}
+
+/* Has this ring of a half that has ended something to report? evd->lock held. */
+static bool ring_owes(const struct kdapl_ring *ring)
+{
+	unsigned int status;
+	u32 pos, head;
+
+	if (ring->recv && ring->half->pool)
+		return !list_empty(&ring->half->early);
+	/* pairs with the release of the poster */
+	head = smp_load_acquire(&ring->head);
+	for (pos = ring->tail; pos != head; pos++) {
+		const struct kdapl_wr *wr = &ring->wr[pos & ring->mask];
+
+		if (wr_outcome(ring, wr, &status) && wr_reported(wr, status))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * kdapl_evd_owes - is a completion of a half on its way to an upcall?
+ * @evd: one of its EVDs; evd->lock held
+ * @half: half that has ended, or is to be discarded
+ *
+ * What a consumer dequeues without upcalls is as good as delivered.
+ *
+ * Return: whether there is one.
+ */
+bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_half *half)
+{
+	u32 i;
+
+	lockdep_assert_held(&evd->lock);
+	if (evd->closing || evd->discard || READ_ONCE(half->discard) ||
+	    evd->policy == DAT_UPCALL_DISABLE || evd->policy == DAT_UPCALL_NOTIFY)
+		return false;
+	if ((evd == half->request_evd && ring_owes(half->sq)) ||
+	    (evd == half->recv_evd && ring_owes(half->rq)))
+		return true;
+	for (i = 0; i < evd->store_count; i++) {
+		if (event_of(&evd->slots[(evd->store_head + i) % evd->store_size], half))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * kdapl_evd_hurry - what there is of a half starts upcalls, signalled or not
+ * @evd: one of its EVDs
+ * @half: half that has ended
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_evd_hurry(struct kdapl_evd *evd, const struct kdapl_half *half)
+{
+	struct kdapl_event *ev;
+	unsigned long flags;
+	u32 i, end = 0;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	kdapl_evd_sweep_locked(evd, SETTLE_PIECE, false);
+	for (i = 0; i < evd->store_count; i++) {
+		if (event_of(&evd->slots[(evd->store_head + i) % evd->store_size], half))
+			end = i + 1;
+	}
+	for (i = 0; i < end; i++) {
+		ev = &evd->slots[(evd->store_head + i) % evd->store_size];
+		evd->store_signalled += !ev->signalled;
+		ev->signalled = true;
+	}
+	spin_unlock_irqrestore(&evd->lock, flags);
+	kdapl_evd_sched(evd);
+}
+
+/**
+ * kdapl_ring_bury - nothing of a ring will be reported any more
+ * @ring: of a half that has ended
+ *
+ * What posting calls put there later is nobody's.
+ *
+ * Context: may sleep.
+ * Return: how many completions it had to report.
+ */
+u32 kdapl_ring_bury(struct kdapl_ring *ring)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(ring->cq);
+	unsigned int status;
+	u32 pos, n = 0;
+
+	if (!evd)
+		return 0;
+	spin_lock_irq(&evd->lock);
+	ring->dead = true;
+	list_del_init(&ring->ready);
+	for (pos = ring->tail; pos != READ_ONCE(ring->head); pos++) {
+		const struct kdapl_wr *wr = &ring->wr[pos & ring->mask];
+
+		n += !evd->discard && wr_outcome(ring, wr, &status) && wr_reported(wr, status);
+	}
+	spin_unlock_irq(&evd->lock);
+	kdapl_obj_put(&evd->obj);
+	return n;
 }
 
 /**

@@ -393,6 +393,34 @@ void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 	spin_unlock_irq(&evd->lock);
 }
 
+/* How long until what was taken by dat_evd_dequeue() is noticed; upcalls are at once. */
+#define DELIVER_POLL	(HZ / 20)
+
+/**
+ * kdapl_evd_wait_delivered - wait until upcalls have brought all completions of a half
+ * @evd: one of its EVDs, referenced
+ * @half: half that has ended, referenced
+ *
+ * The last of them has returned then. What comes without upcalls is not waited for.
+ *
+ * Context: may sleep; not inside an upcall of @evd.
+ */
+void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_half *half)
+{
+	bool done;
+
+	do {
+		kdapl_evd_hurry(evd, half);
+		spin_lock_irq(&evd->lock);
+		wait_event_lock_irq_timeout(evd->upcall_over,
+					    !kdapl_evd_owes(evd, half) &&
+					    !evd_in_hand(evd, half->handle),
+					    evd->lock, DELIVER_POLL);
+		done = !kdapl_evd_owes(evd, half) && !evd_in_hand(evd, half->handle);
+		spin_unlock_irq(&evd->lock);
+	} while (!done);
+}
+
 /* Is an upcall under way that is not younger than @seq? evd->lock held. */
 static bool evd_in_upcall(const struct kdapl_evd *evd, u64 seq)
 {

@@ -1213,6 +1213,8 @@ enum kdapl_half_phase {
  * @stopping: the QP was or is about to be moved to ERR by ourselves
  * @wc_failed: an error completion came before the half was up
  * @discard: completions are dropped, the EP was freed or reset: kdapl_half_discard()
+ * @owed: it had ended before: whatever is dropped is something the consumer was to see
+ * @dropped: such completions, by the locks of two EVDs
  * @reaping: the reaper has it; dev->lock
  * @connecting: rdma_connect has not returned or, on iWARP, has no answer yet: the
  *	cm_id can be destroyed only by somebody who may wait for it
@@ -1271,6 +1273,7 @@ struct kdapl_half {
 	bool draining;
 	bool wc_failed;
 	bool discard;
+	bool owed;
 	bool reaping;
 	bool connecting;
 	bool hurried;
@@ -1281,6 +1284,7 @@ struct kdapl_half {
 	u8 read_out;
 	u8 read_depth;
 	unsigned long deadline;
+	atomic_t dropped;
 
 	struct rdma_cm_id *cm_id;
 	struct sockaddr_storage local;
@@ -1679,6 +1683,9 @@ void kdapl_ring_sweep(struct kdapl_ring *ring);
 void kdapl_ring_force_end(struct kdapl_ring *ring, bool lost);
 bool kdapl_ring_ended(struct kdapl_ring *ring);
 void kdapl_wr_done(struct ib_cq *cq, struct ib_wc *wc);
+u32 kdapl_ring_bury(struct kdapl_ring *ring);
+bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_half *half);
+void kdapl_evd_hurry(struct kdapl_evd *evd, const struct kdapl_half *half);
 void kdapl_evd_watch(struct kdapl_half *half);
 void kdapl_event_release(const struct kdapl_event *ev);
 
@@ -1699,6 +1706,7 @@ bool kdapl_evd_calls(const struct kdapl_evd *evd);
 bool kdapl_evd_held_up(const struct kdapl_evd *evd);
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 void kdapl_evd_wait_all(struct kdapl_evd *evd);
+void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_half *half);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
 
@@ -2000,6 +2008,7 @@ void kdapl_cm_work_init(struct kdapl_half *half);
  * @flushed: events of transfers that were flushed
  * @failed: events of transfers that failed
  * @refused: connection requests turned away before a consumer heard of them
+ * @dropped: completions that were there when their EP was freed or reset, and nobody saw
  */
 struct kdapl_stats {
 	unsigned long softirq;
@@ -2010,6 +2019,7 @@ struct kdapl_stats {
 	unsigned long flushed;
 	unsigned long failed;
 	unsigned long refused;
+	unsigned long dropped;
 };
 
 DECLARE_PER_CPU(struct kdapl_stats, kdapl_stats);

@@ -383,6 +383,11 @@ static DAT_RETURN ep_query_conn(void)
 	return kdat_ep_query_conn(kdf.out, &attr);
 }
 
+static DAT_RETURN ep_drain(void)
+{
+	return kdat_ep_drain(kdf.out);
+}
+
 static DAT_RETURN ep_serial(void)
 {
 	return kdat_ep_serialise_posts(kdf.out, DAT_TRUE);
@@ -536,6 +541,7 @@ const struct sweep sweeps_of_objects[] = {
 	{ "dat_ep_set_watermark", ep_create_srq, ep_watermark, kdf_ep_free, FRUGAL },
 	{ "kdat_ep_modify_conn", kdf_ep_create, ep_conn, kdf_ep_free, FRUGAL },
 	{ "kdat_ep_query_conn", kdf_ep_create, ep_query_conn, kdf_ep_free, FRUGAL },
+	{ "kdat_ep_drain", kdf_ep_create, ep_drain, kdf_ep_free, FRUGAL },
 	{ "kdat_ep_serialise_posts", kdf_ep_create, ep_serial, kdf_ep_free, FRUGAL },
 	{ "dat_ep_modify", kdf_ep_create, ep_grow, kdf_ep_free },
 	{ "dat_ep_modify, SRQ", ep_create_srq, ep_grow, kdf_ep_free },
