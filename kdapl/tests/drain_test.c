@@ -241,7 +241,7 @@ static void drain_removed_test(struct kunit *test)
 }
 
 static struct kunit_case drain_cases[] = {
-	KD_CASE(drain_upcall_test, "STAT-05,SRQ-FREE-03: drained before it is freed in an upcall"),
+	KD_CASE(drain_upcall_test, "STAT-05,SRQ-QRY-01: drained before it is freed in an upcall"),
 	KD_CASE(drain_lost_test, "STAT-05,FLUSH-05: freed at once in an upcall"),
 	KD_CASE(drain_dequeue_test, "FLUSH-04: drained into EVDs without upcalls"),
 	KD_CASE(drain_states_test, "EP-FREE-04: drained in other states"),

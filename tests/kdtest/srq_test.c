@@ -1258,6 +1258,76 @@ static void free_ep(struct kunit *test)
 	KDT_OK(test, dat_srq_free(rig->srq));
 }
 
+/* What a server does in the upcall of DISCONNECTED, beside completions in softirq. */
+struct goodbye {
+	struct completion gone;
+	DAT_RETURN drained, freed;
+	unsigned int sends;		/* seen by then */
+};
+
+static bool say_goodbye(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	const DAT_CONNECTION_EVENT_DATA *conn = &event->event_data.connect_event_data;
+	struct kdt_pair *pair = evd->priv;
+	struct goodbye *bye = pair->s.req->priv;
+
+	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
+		return false;
+	bye->drained = kdat_ep_drain(conn->ep_handle);
+	bye->sends = kdt_queued(pair->s.req);
+	bye->freed = dat_ep_free(conn->ep_handle);
+	complete(&bye->gone);
+	return false;
+}
+
+#define GOODBYES	20	/* connections */
+#define LAST_WORDS	4	/* messages each way */
+
+/* Nothing is lost, whichever EVD is faster, and each buffer is somewhere. */
+static void drained(struct kunit *test)
+{
+	struct rig *rig = rig_new(test, DTOS);
+	unsigned int round, i, posted = 0, missing = 0;
+	struct goodbye bye;
+	struct kdt_pair *pair;
+	DAT_SRQ_PARAM param;
+
+	for (round = 0; round < GOODBYES; round++) {
+		pair = pair_unconnected(test, rig, 0, NULL);
+		memset(&bye, 0, sizeof(bye));
+		init_completion(&bye.gone);
+		pair->s.req->priv = &bye;
+		pair->s.conn->priv = pair;
+		pair->s.conn->hook = say_goodbye;
+		for (i = 0; i < LAST_WORDS; i++)
+			KDT_OK(test, kdt_recv(&pair->c, rig->from, SLOT, SLOT, i));
+		kdt_pair_connect(test, pair);
+		/* one more than there will be messages, for a message that is cut */
+		query(test, rig, &param);
+		posted = param.outstanding_dto_count;
+		for (; posted < LAST_WORDS + 1; posted++)
+			KDT_OK(test, post(rig, posted, posted));
+		for (i = 0; i < LAST_WORDS; i++) {
+			KDT_OK(test, kdt_send(&pair->c, rig->from, 0, SLOT, i, 0));
+			KDT_OK(test, kdt_send(&pair->s, rig->to, 0, SLOT, i, 0));
+		}
+		KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
+		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&bye.gone, KDT_WAIT));
+		KDT_OK(test, bye.drained);
+		KDT_OK(test, bye.freed);
+		KUNIT_EXPECT_EQ_MSG(test, bye.sends, LAST_WORDS, "round %u", round);
+		query(test, rig, &param);
+		/* what soft-RoCE loses with a connection (D-15) */
+		missing += posted - kdt_queued(pair->s.recv) - param.outstanding_dto_count;
+		pair->s.conn->hook = NULL;
+		kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_DISCONNECTED);
+		KDT_OK(test, dat_ep_free(pair->c.h));
+		KDT_OK(test, dat_psp_free(pair->psp));
+	}
+	KUNIT_EXPECT_LE(test, missing, rig->env->b.iwarp ? 0U : GOODBYES);
+	KDT_OK(test, dat_srq_free(rig->srq));
+}
+
 /* All of it at once, with messages on their way. */
 static void close_ia(struct kunit *test)
 {
@@ -1924,6 +1994,7 @@ static struct kunit_case cases[] = {
 	KD_CASE(torn, "SRQ-POST-19,SRQ-POST-12: connections torn in the middle of messages"),
 	KD_CASE(free_srq, "SRQ-FREE-01,GEN-11: free, in use and with buffers posted"),
 	KD_CASE(free_ep, "EP-FREE-03,FLUSH-05: EPs freed with buffers around"),
+	KD_CASE(drained, "STAT-05,EP-FREE-06: drained, then freed in the upcall of DISCONNECTED"),
 	KD_CASE(close_ia, "IA-CLOSE-02,SRQ-FREE-01: closing with an SRQ in use"),
 	KD_CASE(resize, "SRQ-RSZ-01,SRQ-RSZ-02,SRQ-RSZ-03: smaller and back"),
 	KD_CASE(grow, "SRQ-RSZ-02: larger"),
