@@ -293,7 +293,7 @@ static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->max_send_sge = fdev->caps.max_send_sge;
 	attr->max_recv_sge = fdev->caps.max_recv_sge;
 	attr->max_sge_rd = fdev->caps.max_sge_rd;
-	attr->max_cq = 1024;
+	attr->max_cq = fdev->caps.max_cq;
 	attr->max_cqe = fdev->caps.max_cqe;
 	attr->max_mr = 65536;
 	attr->max_pd = 1024;
@@ -614,6 +614,8 @@ static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	if (!attr->cqe || attr->cqe > fdev->caps.max_cqe ||
 	    attr->comp_vector >= ibcq->device->num_comp_vectors)
 		return -EINVAL;
+	if (READ_ONCE(fdev->live.cqs) >= fdev->caps.max_cq)
+		return -ENOMEM;
 	cq->ring = kvcalloc(attr->cqe, sizeof(*cq->ring), GFP_KERNEL);
 	if (!cq->ring)
 		return -ENOMEM;
@@ -1634,6 +1636,7 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	c->max_qp = fake_default(c->max_qp, 1024);
 	c->max_qp_wr = fake_default(c->max_qp_wr, 1024);
 	c->max_cqe = fake_default(c->max_cqe, 4096);
+	c->max_cq = fake_default(c->max_cq, 1024);
 	c->max_rd_atom = fake_default(c->max_rd_atom, 16);
 	c->max_pages = fake_default(c->max_pages, 64);
 	c->page_sizes = c->page_sizes ?: PAGE_SIZE;
@@ -1959,6 +1962,23 @@ int fake_ib_newest_vector(struct fake_ib *fdev)
 		vector = list_last_entry(&fdev->cqs, struct fake_cq, node)->vector;
 	spin_unlock_irqrestore(&fdev->lock, flags);
 	return vector;
+}
+
+/**
+ * fake_ib_cq_event - raise an asynchronous event of a CQ
+ * @cq: the CQ
+ * @type: the event
+ */
+void fake_ib_cq_event(struct ib_cq *cq, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = cq->device,
+		.element.cq = cq,
+		.event = type,
+	};
+
+	if (cq->event_handler)
+		cq->event_handler(&event, cq->cq_context);
 }
 
 /**

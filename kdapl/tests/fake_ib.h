@@ -133,6 +133,7 @@ struct fake_ib_step {
  * @max_qp: number of QPs, those the provider makes for itself included
  * @max_qp_wr: queue depth
  * @max_cqe: completion queue depth
+ * @max_cq: completion queues
  * @max_rd_atom: read depth, both directions
  * @max_pages: pages of one fast registration
  * @page_sizes: union of the sizes they may have; PAGE_SIZE only by default
@@ -160,6 +161,7 @@ struct fake_ib_caps {
 	int max_qp;
 	int max_qp_wr;
 	int max_cqe;
+	int max_cq;
 	int max_rd_atom;
 	int max_pages;
 	u64 page_sizes;
@@ -298,6 +300,7 @@ void fake_ib_hold_irq(struct fake_ib *fdev, bool hold);
 void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int nth,
 		void (*fn)(void *arg), void *arg);
 int fake_ib_newest_vector(struct fake_ib *fdev);
+void fake_ib_cq_event(struct ib_cq *cq, enum ib_event_type type);
 
 void fake_ib_instant(struct fake_ib *fdev, bool on);
 void fake_ib_frugal(struct fake_ib *fdev, bool on);

@@ -28,6 +28,8 @@
 #define MSG	64
 #define AT_ONCE	64	/* messages, and calls that wait for a grace period */
 #define BLOCKS	32	/* of a bench, at most */
+#define TIMED	2	/* cookie of Writes whose events are timed */
+#define SAMPLES	2000	/* of these */
 
 static char *ia_a, *ia_b;
 static ushort port = 4714;
@@ -49,7 +51,7 @@ struct end {
 struct side {
 	const char *name;
 	DAT_IA_HANDLE ia;
-	DAT_EVD_HANDLE async, evd, cr;
+	DAT_EVD_HANDLE async, evd, conn, cr;
 	DAT_PZ_HANDLE pz;
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_CONTEXT key;
@@ -60,6 +62,7 @@ struct side {
 	spinlock_t lock;	/* all of end, and what follows */
 	u32 up, ended, got, done;	/* of all ends */
 	u32 posted, recvs;		/* of each end: Sends and Receives posted */
+	u64 called;			/* when the upcall of a Write was made */
 	struct work_struct work;
 	bool closing, closed;
 	int err;
@@ -68,6 +71,7 @@ struct side {
 DECLARE_WAIT_QUEUE_HEAD(scale_wait);
 static struct side side[2];
 static u32 count;		/* connections */
+static u32 length;		/* of the EVDs for DTOs; 0: what these connections may need */
 static u32 round;		/* of data */
 static atomic_t faults;
 static struct dentry *scale_dir;
@@ -134,11 +138,16 @@ static void upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 		s->ended++;
 		if (end->ends++ || !end->outcomes)
 			fault("%s %u: another end", s->name, n);
-		if (end->recvs != s->recvs || end->sends != s->posted)
+		/* their order is promised within one EVD */
+		if (!length && (end->recvs != s->recvs || end->sends != s->posted))
 			fault("%s %u: an end with %u of %u Receives, %u of %u Sends", s->name, n,
 			      end->recvs, s->recvs, end->sends, s->posted);
 	} else if (number != DAT_DTO_COMPLETION_EVENT) {
 		fault("%s %u: event 0x%x", s->name, n, number);
+	} else if (dto->user_cookie.as_64 == TIMED) {
+		WRITE_ONCE(s->called, ktime_get_ns());
+		if (dto->status != DAT_DTO_SUCCESS)
+			fault("%s %u: Write: status %d", s->name, n, dto->status);
 	} else if (dto->user_cookie.as_64) {
 		end->sends++;
 		s->done++;
@@ -203,10 +212,13 @@ static int side_open(struct side *s, const char *name)
 	      TRY(dat_lmr_kcreate, s->ia, DAT_MEM_TYPE_VIRTUAL, region, 2 * count * MSG, s->pz,
 		  DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG, DAT_VA_TYPE_VA,
 		  DAT_MEM_OPTIMIZE_DONT_CARE, &s->lmr, &s->key, NULL, NULL, NULL) ?:
-	      TRY(dat_evd_kcreate, s->ia, 8 * count, DAT_UPCALL_SINGLE_INSTANCE, &events,
-		  DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &s->evd) ?:
+	      TRY(dat_evd_kcreate, s->ia, length ?: 8 * count, DAT_UPCALL_SINGLE_INSTANCE, &events,
+		  DAT_EVD_DTO_FLAG | (length ? 0 : DAT_EVD_CONNECTION_FLAG), &s->evd) ?:
 	      TRY(dat_evd_kcreate, s->ia, count, DAT_UPCALL_SINGLE_INSTANCE, &cr,
 		  DAT_EVD_CR_FLAG, &s->cr);
+	if (!err && length)
+		err = TRY(dat_evd_kcreate, s->ia, 8 * count, DAT_UPCALL_SINGLE_INSTANCE, &events,
+			  DAT_EVD_CONNECTION_FLAG, &s->conn);
 	if (!err && s == &side[1])
 		err = TRY(dat_psp_create, s->ia, port, s->cr, DAT_PSP_CONSUMER_FLAG, &s->psp);
 	if (!err)
@@ -225,7 +237,7 @@ static int side_eps(struct side *s)
 
 	for (n = 0; n < count && !err; n++) {
 		context.as_64 = n;
-		err = TRY(dat_ep_create, s->ia, s->pz, s->evd, s->evd, s->evd, NULL,
+		err = TRY(dat_ep_create, s->ia, s->pz, s->evd, s->evd, s->conn ?: s->evd, NULL,
 			  &s->end[n].ep) ?:
 		      TRY(dat_set_consumer_context, s->end[n].ep, context);
 	}
@@ -255,6 +267,8 @@ static void side_close(struct side *s)
 			TRY(dat_evd_free, s->cr);
 		if (s->evd)
 			TRY(dat_evd_free, s->evd);
+		if (s->conn)
+			TRY(dat_evd_free, s->conn);
 		if (s->lmr)
 			TRY(dat_lmr_free, s->lmr);
 		if (s->pz)
@@ -292,10 +306,11 @@ static void report(const char *what, u64 start)
 
 /* ---- orders ---- */
 
-/* open N: all that N connections need, but the Endpoints. */
+/* open N [LENGTH]: all that N connections need, but the Endpoints. */
 static int do_open(char *arg)
 {
-	if (count || kstrtou32(arg, 0, &count) || !count)
+	length = 0;
+	if (count || sscanf(arg, "%u %u", &count, &length) < 1 || !count)
 		return -EINVAL;
 	return side_open(&side[0], ia_a) ?: side_open(&side[1], ia_b ?: ia_a);
 }
@@ -380,6 +395,98 @@ static int do_data(char *arg)
 	if (!err)
 		round++;
 	report("messages both ways", start);
+	return err;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static u64 median(u64 *ns, u32 n)
+{
+	sort(ns, n, sizeof(*ns), by_size, NULL);
+	return ns[n / 2];
+}
+
+/* An empty Write: its event is the only one that is under way. */
+static int write_one(struct side *s, u32 n)
+{
+	DAT_DTO_COOKIE cookie = { .as_64 = TIMED };
+	DAT_RMR_TRIPLET remote = {};
+
+	return TRY(dat_ep_post_rdma_write, s->end[n].ep, 0, NULL, cookie, &remote, 0);
+}
+
+/* What the call takes that finds the event, and the one after it, which finds none. */
+static int cost_dequeue(struct side *s, u64 *found, u64 *none)
+{
+	unsigned long until = jiffies + LONG;
+	DAT_EVENT event;
+	DAT_RETURN ret;
+	u64 start, end;
+	u32 i;
+
+	for (i = 0; i < SAMPLES; i++) {
+		if (write_one(s, i % count))
+			return -EIO;
+		do {
+			cond_resched();
+			start = ktime_get_ns();
+			ret = dat_evd_dequeue(s->evd, &event);
+			end = ktime_get_ns();
+		} while (ret != DAT_SUCCESS && time_before(jiffies, until));
+		if (ret != DAT_SUCCESS)
+			return fail("a Write without an event");
+		found[i] = end - start;
+		ret = dat_evd_dequeue(s->evd, &event);
+		none[i] = ktime_get_ns() - end;
+		if (ret == DAT_SUCCESS)
+			return fail("an event too many");
+	}
+	return 0;
+}
+
+/* From the post to the upcall. */
+static int cost_upcall(struct side *s, u64 *called)
+{
+	u64 start;
+	u32 i;
+
+	for (i = 0; i < SAMPLES; i++) {
+		WRITE_ONCE(s->called, 0);
+		start = ktime_get_ns();
+		if (write_one(s, i % count))
+			return -EIO;
+		if (!await(READ_ONCE(s->called)))
+			return fail("a Write without an upcall");
+		called[i] = s->called - start;
+	}
+	return 0;
+}
+
+/* cost: of an event of an EVD that has all these Endpoints, medians. */
+static int do_cost(char *arg)
+{
+	const DAT_UPCALL_OBJECT *same = DAT_UPCALL_SAME;
+	u64 *ns = vmalloc(array3_size(3, SAMPLES, sizeof(*ns)));
+	struct side *s = &side[0];
+	int err = -ENOMEM;
+
+	if (!ns)
+		return err;
+	err = TRY(dat_evd_modify_upcall, s->evd, DAT_UPCALL_TEARDOWN, same, DAT_UPCALL_INVOC_NEW) ?:
+	      cost_dequeue(s, ns, ns + SAMPLES) ?:
+	      TRY(dat_evd_modify_upcall, s->evd, DAT_UPCALL_SINGLE_INSTANCE, same,
+		  DAT_UPCALL_INVOC_NEW) ?:
+	      cost_upcall(s, ns + 2 * SAMPLES);
+	if (!err)
+		pr_info("cost: %u Endpoints on an EVD: dequeue %llu ns, none there %llu ns, upcall %llu ns\n",
+			count, median(ns, SAMPLES), median(ns + SAMPLES, SAMPLES),
+			median(ns + 2 * SAMPLES, SAMPLES));
+	vfree(ns);
 	return err;
 }
 
@@ -585,13 +692,6 @@ static int dapl_block(u32 window, struct scale_times *times)
 	return err;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const u64 *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* bench BLOCKS WINDOW: blocks of connections, kDAPL's and raw ones in turn. */
 static int do_bench(char *arg)
 {
@@ -621,10 +721,11 @@ static int do_bench(char *arg)
 }
 
 static const struct order orders[] = {
-	{ "open", do_open },		/* N */
+	{ "open", do_open },		/* N [LENGTH] */
 	{ "eps", do_eps },
 	{ "connect", do_connect },	/* WINDOW */
 	{ "data", do_data },
+	{ "cost", do_cost },
 	{ "disconnect", do_disconnect },
 	{ "close", do_close },
 	{ "free", do_free },

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * How many CQs an EVD has: for many EPs, on devices with small or few CQs, where
+ * memory is short, and when EPs come and go.
+ */
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "kd_test.h"
+#include "kd_upcall.h"
+
+#define CQS_EPS		1024
+
+/* EPs that complete on one EVD, which is as short as can be. */
+struct cqs {
+	struct kd_env *env;
+	DAT_EVD_HANDLE evd;
+	unsigned int created;		/* CQs, when it was made */
+	DAT_EP_HANDLE ep[CQS_EPS];
+	struct ib_qp *qp[CQS_EPS];
+};
+
+static struct cqs *cqs_open(struct kunit *test, const struct fake_ib_caps *caps)
+{
+	struct cqs *cqs = kunit_kzalloc(test, sizeof(*cqs), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, cqs);
+	cqs->env = kd_open(test, caps);
+	cqs->created = fake_ib_count(cqs->env->dev, FAKE_IB_CREATE_CQ);
+	KD_ASSERT_OK(test, dat_evd_kcreate(cqs->env->ia, 1, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_DTO_FLAG, &cqs->evd));
+	return cqs;
+}
+
+/* One more EP, both queues of which complete there. */
+static DAT_RETURN cqs_try(struct cqs *cqs, int i, const DAT_EP_ATTR *attr)
+{
+	struct kd_env *env = cqs->env;
+	DAT_EP_ATTR usual;
+	DAT_RETURN ret;
+
+	kd_attr(&usual);
+	ret = dat_ep_create(env->ia, env->pz, cqs->evd, cqs->evd, env->conn, attr ?: &usual,
+			    &cqs->ep[i]);
+	if (ret == DAT_SUCCESS)
+		cqs->qp[i] = fake_ib_newest_qp(env->dev);
+	else
+		cqs->ep[i] = DAT_HANDLE_NULL;
+	return ret;
+}
+
+static void cqs_ep(struct cqs *cqs, int i)
+{
+	KD_ASSERT_OK(cqs->env->test, cqs_try(cqs, i, NULL));
+}
+
+static void cqs_ep_free(struct cqs *cqs, int i)
+{
+	KD_EXPECT_OK(cqs->env->test, dat_ep_free(cqs->ep[i]));
+	cqs->ep[i] = DAT_HANDLE_NULL;
+}
+
+static void cqs_connect(struct cqs *cqs, int i)
+{
+	struct kd_env *env = cqs->env;
+
+	env->ep = cqs->ep[i];
+	env->qp = cqs->qp[i];
+	env->kep = kdapl_obj_get(env->ep, DAT_HANDLE_TYPE_EP);
+	KUNIT_ASSERT_NOT_NULL(env->test, env->kep);
+	kd_connect(env);
+	kdapl_obj_put(&env->kep->obj);
+	env->kep = NULL;
+	env->ep = NULL;
+	env->qp = NULL;
+}
+
+/* A Send on a connected EP, done. */
+static void cqs_send(struct cqs *cqs, int i)
+{
+	DAT_LMR_TRIPLET iov = kd_seg(cqs->env, KD_RW, 0, 8);
+
+	KD_EXPECT_OK(cqs->env->test, kd_post(cqs->ep[i], KD_SEND, 1, &iov, i, NULL, 0));
+	KUNIT_EXPECT_EQ(cqs->env->test, fake_ib_complete(cqs->qp[i], false, IB_WC_SUCCESS), 0);
+}
+
+/* CQs of the EVD, and how many were ever made for it. */
+static unsigned int cqs_now(struct cqs *cqs)
+{
+	struct kdapl_evd *evd = kdapl_obj_get(cqs->evd, DAT_HANDLE_TYPE_EVD);
+	struct kdapl_cq *cq;
+	unsigned int n = 0;
+
+	if (!evd)
+		return 0;
+	mutex_lock(&evd->mutex);
+	spin_lock_irq(&evd->lock);
+	list_for_each_entry(cq, &evd->cqs, evd_node)
+		n++;
+	spin_unlock_irq(&evd->lock);
+	mutex_unlock(&evd->mutex);
+	kdapl_obj_put(&evd->obj);
+	return n;
+}
+
+static unsigned int cqs_made(struct cqs *cqs)
+{
+	return fake_ib_count(cqs->env->dev, FAKE_IB_CREATE_CQ) - cqs->created;
+}
+
+static void cqs_close(struct cqs *cqs)
+{
+	/* one grace period for all EPs */
+	KD_EXPECT_OK(cqs->env->test, dat_ia_close(kd_forget(cqs->env), DAT_CLOSE_ABRUPT_FLAG));
+}
+
+/* A thousand EPs on an EVD for one event. */
+static void cqs_many_test(struct kunit *test)
+{
+	const struct fake_ib_caps caps = { .max_qp = 2 * CQS_EPS, .max_cq = 4 * CQS_EPS,
+					    .max_cqe = 1 << 18 };
+	int n = KD_TIMES(CQS_EPS), i, got;
+	struct cqs *cqs = cqs_open(test, &caps);
+	DAT_EVENT event;
+
+	for (i = 0; i < n; i++)
+		cqs_ep(cqs, i);
+	kunit_info(test, "%d EPs: %u CQs, %u made", n, cqs_now(cqs), cqs_made(cqs));
+	KUNIT_EXPECT_LE(test, cqs_now(cqs), 2 + ilog2(n));
+	KUNIT_EXPECT_LE(test, cqs_made(cqs), 2 + ilog2(n));
+	/* each of them completes there */
+	for (i = 0; i < n; i++) {
+		cqs_connect(cqs, i);
+		cqs_send(cqs, i);
+	}
+	for (got = 0; kd_next(cqs->evd, &event); got++)
+		;
+	KUNIT_EXPECT_EQ(test, got, n);
+	cqs_close(cqs);
+}
+
+/* The first EPs share one CQ, however short the EVD is. */
+static void cqs_few_test(struct kunit *test)
+{
+	struct cqs *cqs = cqs_open(test, NULL);
+	DAT_EP_ATTR attr;
+	int i;
+
+	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
+	for (i = 0; i < 2; i++)
+		cqs_ep(cqs, i);
+	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
+	for (i = 0; i < 2; i++)
+		cqs_ep_free(cqs, i);
+	/* one with long queues needs a larger one for both, and the other goes */
+	kd_attr(&attr);
+	attr.max_recv_dtos = 300;
+	attr.max_request_dtos = 300;
+	KD_ASSERT_OK(test, cqs_try(cqs, 0, &attr));
+	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
+	KUNIT_EXPECT_EQ(test, cqs_made(cqs), 2U);
+	cqs_close(cqs);
+}
+
+/* A device whose CQs are small: as many as it takes, all of them full. */
+static void cqs_small_test(struct kunit *test)
+{
+	const struct fake_ib_caps caps = { .max_cqe = 100, .max_qp_wr = 64 };
+	struct cqs *cqs = cqs_open(test, &caps);
+	const int n = 64;
+	DAT_EVENT event;
+	int i, got, slots = 0;
+
+	for (i = 0; i < n; i++)
+		cqs_ep(cqs, i);
+	for (i = 0; i < n; i++) {
+		struct ib_qp_cap cap;
+
+		fake_ib_qp_caps(cqs->qp[i], &cap);
+		slots += cap.max_send_wr + cap.max_recv_wr;
+		cqs_connect(cqs, i);
+		cqs_send(cqs, i);
+	}
+	KUNIT_EXPECT_GE(test, cqs_now(cqs), DIV_ROUND_UP(slots, 100));
+	KUNIT_EXPECT_LE(test, cqs_now(cqs), DIV_ROUND_UP(slots, 80) + 2);
+	for (got = 0; kd_next(cqs->evd, &event); got++)
+		;
+	KUNIT_EXPECT_EQ(test, got, n);
+	/* when nobody needs them all but one go */
+	for (i = 0; i < n; i++)
+		cqs_ep_free(cqs, i);
+	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
+	cqs_close(cqs);
+}
+
+/* EPs that come and go leave the larger CQs, and make no new ones. */
+static void cqs_turn_test(struct kunit *test)
+{
+	const struct fake_ib_caps caps = { .max_cqe = 1 << 16 };
+	struct cqs *cqs = cqs_open(test, &caps);
+	const int n = KD_SLOW ? 16 : 64;
+	unsigned int most, made;
+	int i, round;
+
+	for (i = 0; i < n; i++)
+		cqs_ep(cqs, i);
+	most = cqs_now(cqs);
+	for (round = 0; round < 3; round++) {
+		made = cqs_made(cqs);
+		for (i = 0; i < n; i++) {
+			cqs_ep_free(cqs, i);
+			cqs_ep(cqs, i);
+		}
+		KUNIT_EXPECT_LE(test, cqs_now(cqs), most);
+		if (round)
+			KUNIT_EXPECT_EQ(test, cqs_made(cqs), made);
+	}
+	for (i = 0; i < n; i++)
+		cqs_ep_free(cqs, i);
+	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
+	cqs_close(cqs);
+}
+
+/* What the device has no memory for is asked for in smaller pieces. */
+static void cqs_scarce_test(struct kunit *test)
+{
+	const struct fake_ib_caps caps = { .max_cqe = 1 << 16 };
+	struct cqs *cqs = cqs_open(test, &caps);
+	DAT_EP_ATTR attr;
+	unsigned int i;
+
+	kd_attr(&attr);
+	attr.max_recv_dtos = 300;
+	attr.max_request_dtos = 300;
+	for (i = 1; i < 4; i++) {
+		fake_ib_fail(cqs->env->dev, FAKE_IB_CREATE_CQ, 1, -ENOMEM);
+		KD_EXPECT_OK(test, cqs_try(cqs, i, &attr));
+		KUNIT_EXPECT_EQ(test, fake_ib_failing(cqs->env->dev, FAKE_IB_CREATE_CQ), 0U);
+		fake_ib_fail(cqs->env->dev, FAKE_IB_CREATE_CQ, 0, 0);
+	}
+	cqs_close(cqs);
+}
+
+/* A device with few CQs: the unused one makes room for one that fits; then there is none. */
+static void cqs_last_test(struct kunit *test)
+{
+	/* the IA's own, those of the environment, and one more */
+	struct fake_ib_caps caps = { .max_cqe = 1 << 16 };
+	struct kd_env *env = kd_open(test, &caps);
+	struct fake_ib_live live;
+	struct cqs *cqs;
+	DAT_EP_ATTR attr;
+	DAT_RETURN ret;
+	int i;
+
+	fake_ib_live(env->dev, &live);
+	caps.max_cq = live.cqs + 1;
+	kd_again(test);
+	cqs = cqs_open(test, &caps);
+	kd_attr(&attr);
+	attr.max_recv_dtos = 300;
+	attr.max_request_dtos = 300;
+	KD_ASSERT_OK(test, cqs_try(cqs, 0, &attr));
+	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
+	for (i = 1; i < CQS_EPS; i++) {
+		ret = cqs_try(cqs, i, &attr);
+		if (ret != DAT_SUCCESS)
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_INSUFFICIENT_RESOURCES);
+	/* nothing has changed for those that are there */
+	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
+	cqs_connect(cqs, 0);
+	cqs_send(cqs, 0);
+	cqs_ep_free(cqs, 0);
+	KD_EXPECT_OK(test, cqs_try(cqs, 0, &attr));
+	cqs_close(cqs);
+}
+
+static struct kunit_case cqs_cases[] = {
+	KD_CASE(cqs_many_test, "EVD-CQ-01,EP-CREATE-11: a thousand EPs on an EVD for one event"),
+	KD_CASE(cqs_few_test, "EVD-CQ-01: one CQ for the first EPs"),
+	KD_CASE(cqs_small_test, "EVD-CQ-01,EVD-OVF-06: a device with small CQs"),
+	KD_CASE(cqs_turn_test, "EVD-CQ-01: EPs come and go"),
+	KD_CASE(cqs_scarce_test, "EVD-CQ-01: no memory for a large CQ"),
+	KD_CASE(cqs_last_test, "EVD-CQ-01: a device with few CQs"),
+	{}
+};
+
+static struct kunit_suite cqs_suite = {
+	.name = "kdapl-evd-cqs",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = cqs_cases,
+};
+
+kunit_test_suite(cqs_suite);
