@@ -5,9 +5,11 @@
  *
  * An EVD that carries DTO or RMR streams owns a list of CQs, normally one. The
  * CQ is sized by what is attached, not by the consumer's queue length, so it
- * cannot overrun: an EP queue that does not fit brings another CQ. Completions
- * that must be taken off a CQ before the consumer asks for them go into the
- * EVD's store, which grows with every attached queue for the same reason.
+ * cannot overrun: an EP queue that does not fit brings another CQ. Each is several
+ * times as large as all before it together, so that many EPs share a few CQs, and
+ * what polling and arming cost does not grow with the number of EPs (D-93).
+ * Completions that must be taken off a CQ before the consumer asks for them go into
+ * the EVD's store, which grows with every attached queue for the same reason.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -19,6 +21,9 @@
 #define EVD_FLAGS_ALL	(DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 #define EVD_FLAGS_CQ	(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
 #define EVD_FLAGS_SOFTIRQ (EVD_FLAGS_CQ | DAT_EVD_SOFTWARE_FLAG)
+
+#define CQ_MIN_ENTRIES	64	/* a device takes a page for fewer, too */
+#define CQ_GROWTH	3	/* entries of a new CQ for each one there is */
 
 static void kdapl_cq_comp(struct ib_cq *ibcq, void *context)
 {
@@ -136,19 +141,98 @@ struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq)
 	return evd;
 }
 
+/*
+ * Entries of a CQ that @slots completions need: for the other queue of an EP as well, for
+ * what the consumer expects, and for many more EPs than there are. evd->mutex held.
+ */
+static int evd_cq_size(struct kdapl_evd *evd, int slots)
+{
+	u64 size = max3((u64)slots * 2, (u64)evd->qlen, (u64)CQ_MIN_ENTRIES);
+	const struct kdapl_cq *cq;
+	u64 there = 0;
+
+	spin_lock_irq(&evd->lock);	/* polling reorders the list */
+	list_for_each_entry(cq, &evd->cqs, evd_node)
+		there += cq->used ? cq->size : 0;
+	spin_unlock_irq(&evd->lock);
+	size = max(size, there * CQ_GROWTH);
+	return clamp_t(u64, size, slots, evd->obj.ia->dev->attrs.max_cqe);
+}
+
+/* The CQ that stays when nobody completes on any: the largest, of equals an unused one. */
+static const struct kdapl_cq *evd_best_cq(const struct kdapl_evd *evd)
+{
+	const struct kdapl_cq *cq, *best = NULL;
+
+	list_for_each_entry(cq, &evd->cqs, evd_node) {
+		if (!best || cq->size > best->size || (cq->size == best->size && !cq->used))
+			best = cq;
+	}
+	return best;
+}
+
+/*
+ * Take the CQs off the EVD that nobody completes on any more, but for one that will be used
+ * next, if @keep. Each of them costs all events of the EVD a look. evd->mutex held.
+ */
+static void evd_unlink_unused(struct kdapl_evd *evd, bool keep, struct list_head *unused)
+{
+	const struct kdapl_cq *best;
+	struct kdapl_cq *cq, *next;
+
+	spin_lock_irq(&evd->lock);
+	best = keep ? evd_best_cq(evd) : NULL;
+	list_for_each_entry_safe(cq, next, &evd->cqs, evd_node) {
+		if (cq->used || cq == best)
+			continue;
+		RCU_INIT_POINTER(cq->evd, NULL);
+		list_move(&cq->evd_node, unused);
+	}
+	spin_unlock_irq(&evd->lock);
+}
+
+/*
+ * Give them back. A completion handler may still look at the EVD for a grace period, as it
+ * may when the EVD is freed, and kdapl_evd_destroy() waits for that.
+ */
+static void evd_put_cqs(struct list_head *cqs)
+{
+	struct kdapl_cq *cq, *next;
+
+	list_for_each_entry_safe(cq, next, cqs, evd_node)
+		kdapl_cq_put(cq);
+}
+
+/* Another CQ, with room for @slots at least. evd->mutex held. */
 static struct kdapl_cq *evd_add_cq(struct kdapl_evd *evd, int slots)
 {
-	int max = evd->obj.ia->dev->attrs.max_cqe;
+	int wanted = evd_cq_size(evd, slots), size = wanted;
 	struct kdapl_cq *cq;
+	LIST_HEAD(unused);
 
-	if (slots > max)
+	if (slots > evd->obj.ia->dev->attrs.max_cqe)
 		return ERR_PTR(-ENOSPC);
-	cq = kdapl_cq_create(evd, clamp(evd->qlen, slots, max));
-	if (IS_ERR(cq))
-		return cq;
+	for (;;) {
+		cq = kdapl_cq_create(evd, size);
+		if (!IS_ERR(cq))
+			break;
+		if (size > slots) {	/* what is there may not be in one piece */
+			size = max(slots, size / 2);
+			continue;
+		}
+		/* the device may have no more CQs: is there one that is too small? */
+		evd_unlink_unused(evd, false, &unused);
+		if (list_empty(&unused))
+			return cq;
+		evd_put_cqs(&unused);
+		INIT_LIST_HEAD(&unused);
+		size = wanted;
+	}
+	evd_unlink_unused(evd, false, &unused);		/* too small, all of them */
 	spin_lock_irq(&evd->lock);
 	list_add(&cq->evd_node, &evd->cqs);
 	spin_unlock_irq(&evd->lock);
+	evd_put_cqs(&unused);
 	return cq;
 }
 
@@ -159,10 +243,9 @@ static struct kdapl_cq *evd_find_cq(struct kdapl_evd *evd, int slots)
 
 	spin_lock_irq(&evd->lock);	/* polling reorders the list */
 	list_for_each_entry(cq, &evd->cqs, evd_node) {
-		if (cq->size - cq->used >= slots) {
+		/* in the largest one, so that the small ones are used no more some day */
+		if (cq->size - cq->used >= slots && (!found || cq->size > found->size))
 			found = cq;
-			break;
-		}
 	}
 	spin_unlock_irq(&evd->lock);
 	return found ?: evd_add_cq(evd, slots);
@@ -367,6 +450,7 @@ void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_ring *ring)
 	struct evd_share *share = NULL;
 	int slots = ring_completions(ring);
 	DAT_COMPLETION_FLAGS attr;
+	LIST_HEAD(unused);
 
 	mutex_lock(&evd->mutex);
 	attr = evd->attr[ring->recv];
@@ -387,7 +471,10 @@ void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_ring *ring)
 				    old->attr.request_completion_flags;
 	evd_set_attr(evd, ring->recv, attr);
 	spin_unlock_irq(&evd->lock);
+	if (!ring->cq->used)
+		evd_unlink_unused(evd, true, &unused);
 	mutex_unlock(&evd->mutex);
+	evd_put_cqs(&unused);
 	if (slots)
 		kfree(share);
 }
