@@ -43,6 +43,7 @@ static void kdapl_cq_event(struct ib_event *event, void *context)
 	struct kdapl_cq *cq = context;
 	struct kdapl_evd *evd = kdapl_cq_evd_get(cq);
 
+	WRITE_ONCE(cq->failed, true);	/* nobody else is to complete there */
 	pr_err_ratelimited("%s: CQ error (%s): completions of an EVD are lost, disconnect and reset its EPs\n",
 			   cq->dev->name, ib_event_msg(event->event));
 	if (evd) {
@@ -159,12 +160,14 @@ static int evd_cq_size(struct kdapl_evd *evd, int slots)
 	return clamp_t(u64, size, slots, evd->obj.ia->dev->attrs.max_cqe);
 }
 
-/* The CQ that stays when nobody completes on any: the largest, of equals an unused one. */
+/* The CQ that stays when nobody completes on any: the largest good one, of equals an unused one. */
 static const struct kdapl_cq *evd_best_cq(const struct kdapl_evd *evd)
 {
 	const struct kdapl_cq *cq, *best = NULL;
 
 	list_for_each_entry(cq, &evd->cqs, evd_node) {
+		if (READ_ONCE(cq->failed))
+			continue;
 		if (!best || cq->size > best->size || (cq->size == best->size && !cq->used))
 			best = cq;
 	}
@@ -228,7 +231,7 @@ static struct kdapl_cq *evd_add_cq(struct kdapl_evd *evd, int slots)
 		INIT_LIST_HEAD(&unused);
 		size = wanted;
 	}
-	evd_unlink_unused(evd, false, &unused);		/* too small, all of them */
+	evd_unlink_unused(evd, false, &unused);		/* too small, or failed */
 	spin_lock_irq(&evd->lock);
 	list_add(&cq->evd_node, &evd->cqs);
 	spin_unlock_irq(&evd->lock);
@@ -243,6 +246,8 @@ static struct kdapl_cq *evd_find_cq(struct kdapl_evd *evd, int slots)
 
 	spin_lock_irq(&evd->lock);	/* polling reorders the list */
 	list_for_each_entry(cq, &evd->cqs, evd_node) {
+		if (READ_ONCE(cq->failed))
+			continue;
 		/* in the largest one, so that the small ones are used no more some day */
 		if (cq->size - cq->used >= slots && (!found || cq->size > found->size))
 			found = cq;
@@ -311,8 +316,8 @@ static bool evd_accepts(struct kdapl_evd *evd, const struct kdapl_half *old, boo
 		return true;
 	if (attr != DAT_COMPLETION_DEFAULT_FLAG && (evd->flags & ~EVD_FLAGS_CQ))
 		return false;
-	if (attr == DAT_COMPLETION_SOLICITED_WAIT_FLAG &&
-	    (evd->flags != DAT_EVD_DTO_FLAG || attached[0]))
+	/* requests and binds are other streams; that the EVD could have some is no harm */
+	if (attr == DAT_COMPLETION_SOLICITED_WAIT_FLAG && attached[0])
 		return false;
 	if (!recv && attached[1] && evd->attr[1] == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		return false;
@@ -330,7 +335,8 @@ static void evd_set_attr(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS 
 
 /*
  * All EPs that take their Receives from one SRQ and complete on this EVD share
- * a CQ and a part of the store: a buffer can be in one place only.
+ * a CQ and a part of the store: a buffer can be in one place only. When their CQ
+ * has failed, those that come later share another one.
  */
 struct evd_share {
 	struct list_head node;
@@ -339,12 +345,15 @@ struct evd_share {
 	unsigned int users;
 };
 
-static struct evd_share *evd_find_share(struct kdapl_evd *evd, const struct kdapl_pool *pool)
+/* Of those on @cq or, if that is NULL, on one that can take more. */
+static struct evd_share *evd_find_share(struct kdapl_evd *evd, const struct kdapl_pool *pool,
+					const struct kdapl_cq *cq)
 {
 	struct evd_share *share;
 
 	list_for_each_entry(share, &evd->shares, node) {
-		if (share->pool == pool)
+		if (share->pool == pool &&
+		    (cq ? share->cq == cq : !READ_ONCE(share->cq->failed)))
 			return share;
 	}
 	return NULL;
@@ -379,7 +388,7 @@ static struct kdapl_cq *evd_promise(struct kdapl_evd *evd, int slots)
 
 static struct kdapl_cq *evd_promise_shared(struct kdapl_evd *evd, struct kdapl_pool *pool)
 {
-	struct evd_share *share = evd_find_share(evd, pool);
+	struct evd_share *share = evd_find_share(evd, pool, NULL);
 	struct kdapl_cq *cq;
 
 	if (share) {
@@ -455,7 +464,7 @@ void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_ring *ring)
 	mutex_lock(&evd->mutex);
 	attr = evd->attr[ring->recv];
 	if (ring->recv && ring->half->pool) {
-		share = evd_find_share(evd, ring->half->pool);
+		share = evd_find_share(evd, ring->half->pool, ring->cq);
 		if (--share->users)
 			slots = 0;
 		else

@@ -1521,6 +1521,7 @@ static inline DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev)
  * @evd: NULL once the EVD is freed; RCU
  * @size: entries
  * @used: entries promised to rings; evd->mutex
+ * @failed: the device has reported an error of it: no ring may be added
  * @rcu: posts that look for room may still be at it for a grace period
  */
 struct kdapl_cq {
@@ -1532,6 +1533,7 @@ struct kdapl_cq {
 	struct kdapl_claim claim;
 	int size;
 	int used;
+	bool failed;
 	struct rcu_head rcu;
 };
 

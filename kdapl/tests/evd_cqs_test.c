@@ -278,6 +278,55 @@ static void cqs_last_test(struct kunit *test)
 	cqs_close(cqs);
 }
 
+/* A CQ fails: what is made from then on completes elsewhere, and it goes with the last EP. */
+static void cqs_failed_test(struct kunit *test)
+{
+	struct cqs *cqs = cqs_open(test, NULL);
+	struct kd_env *env = cqs->env;
+	struct ib_cq *failed;
+	DAT_EVENT event;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		cqs_ep(cqs, i);
+	failed = cqs->qp[0]->send_cq;
+	KUNIT_ASSERT_PTR_EQ(test, cqs->qp[1]->recv_cq, failed);
+	cqs_connect(cqs, 0);
+	fake_ib_cq_event(failed, IB_EVENT_CQ_ERR);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->async, &event));
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_ASYNC_ERROR_EVD_OVERFLOW);
+	/* the consumer does as it is told */
+	KD_EXPECT_OK(test, dat_ep_disconnect(cqs->ep[0], DAT_CLOSE_ABRUPT_FLAG));
+	env->ep = cqs->ep[0];
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+	env->ep = DAT_HANDLE_NULL;
+	while (kd_next(cqs->evd, &event))
+		;
+	KD_ASSERT_OK(test, dat_ep_reset(cqs->ep[0]));
+	cqs->qp[0] = fake_ib_newest_qp(env->dev);
+	KUNIT_EXPECT_PTR_NE(test, cqs->qp[0]->send_cq, failed);
+	KUNIT_EXPECT_PTR_NE(test, cqs->qp[0]->recv_cq, failed);
+	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 2U);
+	cqs_connect(cqs, 0);
+	cqs_send(cqs, 0);
+	KUNIT_EXPECT_TRUE(test, kd_next(cqs->evd, &event));
+	/* a new one */
+	cqs_ep(cqs, 2);
+	KUNIT_EXPECT_PTR_NE(test, cqs->qp[2]->send_cq, failed);
+	/* the other old one */
+	cqs_ep_free(cqs, 1);
+	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
+	/* one that nobody completes on */
+	cqs_ep_free(cqs, 0);
+	failed = cqs->qp[2]->send_cq;
+	cqs_ep_free(cqs, 2);
+	fake_ib_cq_event(failed, IB_EVENT_CQ_ERR);
+	cqs_ep(cqs, 0);
+	KUNIT_EXPECT_PTR_NE(test, cqs->qp[0]->send_cq, failed);
+	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
+	cqs_close(cqs);
+}
+
 static struct kunit_case cqs_cases[] = {
 	KD_CASE(cqs_many_test, "EVD-CQ-01,EP-CREATE-11: a thousand EPs on an EVD for one event"),
 	KD_CASE(cqs_few_test, "EVD-CQ-01: one CQ for the first EPs"),
@@ -285,6 +334,7 @@ static struct kunit_case cqs_cases[] = {
 	KD_CASE(cqs_turn_test, "EVD-CQ-01: EPs come and go"),
 	KD_CASE(cqs_scarce_test, "EVD-CQ-01: no memory for a large CQ"),
 	KD_CASE(cqs_last_test, "EVD-CQ-01: a device with few CQs"),
+	KD_CASE(cqs_failed_test, "EVD-CQ-02,EP-RST-01: a CQ that has failed"),
 	{}
 };
 

@@ -186,7 +186,10 @@ static void flag_streams_test(struct kunit *test)
 	}
 }
 
-/* Binds complete like requests: unsignalled ones do not disturb, solicited wait does. */
+/*
+ * Binds complete where requests do: that an EVD could have some forbids nothing, solicited
+ * wait neither; requests do, and forbid them to come.
+ */
 static void flag_rmr_test(struct kunit *test)
 {
 	static const enum kdat_evd_context contexts[] = {
@@ -195,7 +198,8 @@ static void flag_rmr_test(struct kunit *test)
 	struct kd_env *env = kd_open(test, NULL);
 	struct flag_use use;
 	DAT_EVD_HANDLE evd;
-	DAT_EP_HANDLE ep;
+	const struct flag_use requests = { .queues = 2 };
+	DAT_EP_HANDLE ep, other;
 	DAT_RETURN ret;
 	int c, i, rmr;
 
@@ -209,12 +213,16 @@ static void flag_rmr_test(struct kunit *test)
 		for (i = 0; i < 18; i++) {
 			flag_use_of(i, &use);
 			ret = flag_make(env, evd, &use, &ep);
-			if (!flag_may_share(NULL, &use) ||
-			    (rmr && use.queues & 1 &&
-			     use.recv == DAT_COMPLETION_SOLICITED_WAIT_FLAG)) {
+			if (!flag_may_share(NULL, &use)) {
 				KD_EXPECT_RET(test, ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 			} else {
 				KD_ASSERT_OK(test, ret);
+				if (rmr && use.recv == DAT_COMPLETION_SOLICITED_WAIT_FLAG &&
+				    use.queues == 1) {
+					ret = flag_make(env, evd, &requests, &other);
+					KD_EXPECT_RET(test, ret, DAT_INVALID_PARAMETER,
+						      DAT_INVALID_ARG6);
+				}
 				KD_EXPECT_OK(test, dat_ep_free(ep));
 			}
 		}

@@ -138,6 +138,32 @@ static void sq_unknown_qp_test(struct kunit *test)
 	KD_EXPECT_EMPTY(test, sq->env.conn);
 }
 
+/* The CQ the EPs of an SRQ share fails: those that come later share another one. */
+static void sq_failed_cq_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct ib_cq *cq[2];
+	DAT_EVENT event;
+	int i;
+
+	sq_srq(sq, 8);
+	cq[0] = sq_ep(sq, 0)->recv_cq;
+	KUNIT_EXPECT_PTR_EQ(test, sq_ep(sq, 1)->recv_cq, cq[0]);
+	fake_ib_cq_event(cq[0], IB_EVENT_CQ_ERR);
+	KUNIT_EXPECT_TRUE(test, kd_next(sq->env.async, &event));
+	cq[1] = sq_ep(sq, 2)->recv_cq;
+	KUNIT_EXPECT_PTR_NE(test, cq[1], cq[0]);
+	KUNIT_EXPECT_PTR_EQ(test, sq_ep(sq, 3)->recv_cq, cq[1]);
+	/* each as it came: the one CQ goes before the other */
+	for (i = 3; i >= 0; i--) {
+		sq_use(sq, i);
+		sq_post(sq, 100 * i, 1);
+		KUNIT_EXPECT_EQ(test, fake_ib_recv(sq->env.qp, 1, false), 0);
+		sq_expect(sq, sq->env.recv, i, 100 * i, DAT_DTO_SUCCESS, 1);
+		sq_ep_free(sq, i);
+	}
+}
+
 /* The memory of a QP is used for the next one: completions go to the right EP. */
 static void sq_address_test(struct kunit *test)
 {
@@ -810,6 +836,7 @@ static struct kunit_case srq_end_cases[] = {
 	KD_CASE(sq_lost_test, "SRQ-POST-19,SRQ-CR-01: buffers that are lost with connections"),
 	KD_CASE(sq_unknown_qp_test, "SRQ-POST-06: completions in the name of nobody"),
 	KD_CASE(sq_address_test, "SRQ-POST-06: QPs at the address of an earlier one"),
+	KD_CASE(sq_failed_cq_test, "EVD-CQ-02,SRQ-POST-19: their CQ fails"),
 	KD_CASE(sq_teardown_test, "SRQ-POST-19: the device's calls when an EP ends"),
 	KD_CASE(sq_drop_test, "EP-CREATE-13,EP-RST-02,EP-FREE-03: unread completions at the end"),
 	KD_CASE(sq_unplug_test, "EPSM-24,ASY-22,GEN-06: the device goes"),
