@@ -437,7 +437,8 @@ struct kdapl_half *kdapl_half_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	half->request_evd = conf->request_evd;
 	half->replaces = old;
 	INIT_LIST_HEAD(&half->early);
-	INIT_HLIST_NODE(&half->pool_node);
+	INIT_LIST_HEAD(&half->pool_node);
+	INIT_HLIST_NODE(&half->qp_node);
 	if (ep->srq)
 		half->pool = kdapl_srq_pool_get(ep->srq);
 	mutex_init(&half->lock);

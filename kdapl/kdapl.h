@@ -49,7 +49,6 @@
 #include <linux/cache.h>
 #include <linux/completion.h>
 #include <linux/hash.h>
-#include <linux/hashtable.h>
 #include <linux/irq_poll.h>
 #include <linux/list.h>
 #include <linux/log2.h>
@@ -1193,6 +1192,7 @@ enum kdapl_half_phase {
  *	same EVDs
  * @pool: where Receives come from, with an SRQ
  * @pool_node: in pool->halves, until no completion can come; pool->lock
+ * @qp_node: in pool->by_qp, as long
  * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
  *	of the recv EVD, as for @held and @watched
  * @held: buffers of the SRQ not yet handed to the consumer
@@ -1256,8 +1256,9 @@ struct kdapl_half {
 	struct kdapl_half *replaces;
 
 	struct kdapl_pool *pool;
-	struct hlist_node pool_node;
-	struct ib_qp *pool_qp;		/* key in pool->halves, a value only */
+	struct list_head pool_node;
+	struct hlist_node qp_node;
+	struct ib_qp *pool_qp;		/* key in pool->by_qp, a value only */
 	struct list_head early;
 	u32 held;
 	bool watched;
@@ -1759,7 +1760,7 @@ struct kdapl_buf {
 	u8 status;
 };
 
-#define KDAPL_POOL_HASH_BITS	6
+#define KDAPL_POOL_HASH_BITS	6	/* of the first table */
 
 /**
  * struct kdapl_pool - verbs half of an SRQ
@@ -1775,7 +1776,9 @@ struct kdapl_buf {
  * @seq: number of the last post
  * @newest: highest number whose buffer has been taken
  * @native: buffers with the device, in order of posting
- * @halves: by the value of the QP, which completions carry
+ * @halves: that may take buffers; RCU
+ * @by_qp: the same by the value of the QP, which completions carry: grows with them
+ * @bits: @by_qp has 2^bits buckets
  * @rcu: posting calls may still look at it for a grace period
  * @sinks: beside @buf, where DMA has to be synchronised, or NULL
  */
@@ -1803,8 +1806,10 @@ struct kdapl_pool {
 	u32 nhalves;
 	struct list_head free;
 	struct list_head native;
+	struct list_head halves;
+	struct hlist_head *by_qp;
+	unsigned int bits;
 	struct rcu_head rcu;
-	DECLARE_HASHTABLE(halves, KDAPL_POOL_HASH_BITS);
 	struct ib_sge *scratch;
 	struct kdapl_sinks *sinks;
 	struct kdapl_buf buf[];

@@ -71,14 +71,14 @@ void kdapl_srq_limits(struct kdapl_device *dev, DAT_IA_ATTR *attr)
 
 static struct hlist_head *pool_bucket(struct kdapl_pool *pool, struct ib_qp *qp)
 {
-	return &pool->halves[hash_ptr(qp, KDAPL_POOL_HASH_BITS)];
+	return &pool->by_qp[hash_ptr(qp, pool->bits)];
 }
 
 static struct kdapl_half *pool_find(struct kdapl_pool *pool, struct ib_qp *qp)
 {
 	struct kdapl_half *half;
 
-	hlist_for_each_entry(half, pool_bucket(pool, qp), pool_node) {
+	hlist_for_each_entry(half, pool_bucket(pool, qp), qp_node) {
 		if (half->pool_qp == qp)
 			return half;
 	}
@@ -230,6 +230,43 @@ static u32 pool_count_lost(struct kdapl_pool *pool)
 	return n;
 }
 
+/*
+ * Have a bucket for each half, so that a completion finds its own at once however many
+ * there are. Nobody looks there but under the lock, so the old table can go at once; without
+ * memory for a larger one it stays, and looking lasts longer.
+ */
+static void pool_grow(struct kdapl_pool *pool)
+{
+	struct hlist_head *fresh, *old = NULL;
+	struct kdapl_half *half;
+	unsigned int bits;
+	bool full;
+
+	spin_lock_irq(&pool->lock);
+	bits = pool->bits;
+	full = pool->nhalves >= 1U << bits;
+	spin_unlock_irq(&pool->lock);
+	if (!full)
+		return;
+	fresh = kvcalloc(2UL << bits, sizeof(*fresh), GFP_KERNEL | __GFP_NOWARN);
+	if (!fresh)
+		return;
+	spin_lock_irq(&pool->lock);
+	if (pool->bits == bits) {
+		old = pool->by_qp;
+		pool->by_qp = fresh;
+		pool->bits = bits + 1;
+		list_for_each_entry(half, &pool->halves, pool_node) {
+			hlist_del(&half->qp_node);
+			hlist_add_head(&half->qp_node, pool_bucket(pool, half->pool_qp));
+		}
+	} else {
+		old = fresh;	/* somebody else was faster */
+	}
+	spin_unlock_irq(&pool->lock);
+	kvfree(old);
+}
+
 static bool pool_try_attach(struct kdapl_pool *pool, struct kdapl_half *half)
 {
 	bool ok;
@@ -238,7 +275,8 @@ static bool pool_try_attach(struct kdapl_pool *pool, struct kdapl_half *half)
 	ok = !pool_find(pool, half->qp);
 	if (ok) {
 		half->pool_qp = half->qp;
-		hlist_add_head_rcu(&half->pool_node, pool_bucket(pool, half->qp));
+		hlist_add_head(&half->qp_node, pool_bucket(pool, half->qp));
+		list_add_rcu(&half->pool_node, &pool->halves);
 		pool->nhalves++;
 	}
 	spin_unlock_irq(&pool->lock);
@@ -256,6 +294,7 @@ static bool pool_try_attach(struct kdapl_pool *pool, struct kdapl_half *half)
  */
 void kdapl_pool_attach(struct kdapl_pool *pool, struct kdapl_half *half)
 {
+	pool_grow(pool);
 	wait_event(pool->detached, pool_try_attach(pool, half));
 }
 
@@ -275,7 +314,8 @@ void kdapl_pool_detach(struct kdapl_half *half)
 		return;
 	spin_lock_irq(&pool->lock);
 	if (half->pool_qp) {
-		hlist_del_init_rcu(&half->pool_node);
+		hlist_del_init(&half->qp_node);
+		list_del_rcu(&half->pool_node);
 		half->pool_qp = NULL;
 		if (!--pool->nhalves)
 			lost = pool_count_lost(pool);
@@ -328,14 +368,20 @@ void kdapl_pool_destroy_verbs(struct kdapl_pool *pool)
 	ib_destroy_srq(ibsrq);
 }
 
+static void pool_free(struct kdapl_pool *pool)
+{
+	kvfree(pool->by_qp);
+	kvfree(pool->scratch);
+	kvfree(pool->sinks);
+	kvfree(pool);
+}
+
 static void pool_free_rcu(struct rcu_head *rcu)
 {
 	struct kdapl_pool *pool = container_of(rcu, struct kdapl_pool, rcu);
 	struct kdapl_device *dev = pool->dev;
 
-	kvfree(pool->scratch);
-	kvfree(pool->sinks);
-	kvfree(pool);
+	pool_free(pool);
 	kdapl_device_put(dev);
 }
 
@@ -378,16 +424,16 @@ static struct kdapl_pool *pool_create(struct kdapl_srq *srq, u32 limit)
 	pool = kvzalloc(struct_size(pool, buf, entries), GFP_KERNEL);
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
+	pool->bits = KDAPL_POOL_HASH_BITS;
+	pool->by_qp = kvcalloc(1UL << pool->bits, sizeof(*pool->by_qp), GFP_KERNEL);
 	pool->scratch = kvcalloc(srq->max_recv_iov, sizeof(*pool->scratch), GFP_KERNEL);
 	sinks = kdapl_sinks_alloc(dev, entries, srq->max_recv_iov);
-	if (!pool->scratch || IS_ERR(sinks)) {
-		kvfree(pool->scratch);
-		if (!IS_ERR(sinks))
-			kvfree(sinks);
-		kvfree(pool);
+	if (!IS_ERR(sinks))
+		pool->sinks = sinks;
+	if (!pool->by_qp || !pool->scratch || IS_ERR(sinks)) {
+		pool_free(pool);
 		return ERR_PTR(-ENOMEM);
 	}
-	pool->sinks = sinks;
 	pool->dev = dev;
 	pool->pd = srq->pz->pd;
 	pool->entries = entries;
@@ -398,7 +444,7 @@ static struct kdapl_pool *pool_create(struct kdapl_srq *srq, u32 limit)
 	init_waitqueue_head(&pool->detached);
 	INIT_LIST_HEAD(&pool->free);
 	INIT_LIST_HEAD(&pool->native);
-	hash_init(pool->halves);
+	INIT_LIST_HEAD(&pool->halves);
 	for (i = 0; i < entries; i++) {
 		pool->buf[i].cqe.done = kdapl_buf_done;
 		pool->buf[i].index = i;
@@ -407,9 +453,7 @@ static struct kdapl_pool *pool_create(struct kdapl_srq *srq, u32 limit)
 	init.srq_context = pool;
 	ibsrq = ib_create_srq(pool->pd->pd, &init);
 	if (IS_ERR(ibsrq)) {
-		kvfree(pool->scratch);
-		kvfree(pool->sinks);
-		kvfree(pool);
+		pool_free(pool);
 		return ERR_CAST(ibsrq);
 	}
 	pool->ibsrq = ibsrq;
@@ -591,9 +635,8 @@ EXPORT_SYMBOL(dat_srq_create);
 static void pool_sweep(struct kdapl_pool *pool)
 {
 	struct kdapl_half *half;
-	int bkt;
 
-	hash_for_each_rcu(pool->halves, bkt, half, pool_node)
+	list_for_each_entry_rcu(half, &pool->halves, pool_node)
 		kdapl_ring_sweep(half->rq);
 }
 
@@ -778,7 +821,6 @@ DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	struct kdapl_half *half;
 	struct kdapl_pool *pool;
 	unsigned long flags;
-	int bkt;
 
 	if (!srq)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
@@ -805,7 +847,7 @@ again:
 	}
 	spin_unlock_irqrestore(&pool->lock, flags);
 	if (ret == DAT_SUCCESS) {
-		hash_for_each_rcu(pool->halves, bkt, half, pool_node)
+		list_for_each_entry_rcu(half, &pool->halves, pool_node)
 			kdapl_evd_watch(half);
 	}
 out:

@@ -1001,10 +1001,111 @@ static void sq_nth_verb_test(struct kunit *test)
 	sq_srq_free(sq);
 }
 
+#define MANY_HALVES	2000
+#define MANY_LOOKS	20000
+
+/* A half as far as the pool looks at it; its QP is a value. */
+static struct kdapl_half *sq_bare_half(struct kunit *test, struct kdapl_pool *pool, unsigned int i)
+{
+	struct kdapl_half *half = kunit_kzalloc(test, sizeof(*half), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, half);
+	half->pool = pool;
+	/* as far apart as they are when each has a page or two */
+	half->qp = (struct ib_qp *)(0x1000UL + 8192UL * i);
+	INIT_LIST_HEAD(&half->pool_node);
+	INIT_HLIST_NODE(&half->qp_node);
+	kdapl_pool_attach(pool, half);
+	return half;
+}
+
+/* Nanoseconds from a completion to whose it is. */
+static u64 sq_look_time(struct kunit *test, struct kdapl_pool *pool, struct kdapl_half **halves,
+			int n)
+{
+	struct kdapl_half *half;
+	struct kdapl_buf *buf;
+	int i, wrong = 0;
+	u64 start;
+
+	spin_lock_irq(&pool->lock);
+	buf = kdapl_buf_alloc(pool);
+	spin_unlock_irq(&pool->lock);
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	/* without interrupts: to switch them on and off takes longer than all the rest */
+	local_irq_disable();
+	start = ktime_get_ns();
+	for (i = 0; i < MANY_LOOKS; i++) {
+		half = halves[(i * 7919U) % n];
+		if (kdapl_buf_taken(buf, half->qp) != half)
+			wrong++;
+		/* as if the device had it again */
+		buf->state = KDAPL_BUF_NATIVE;
+		pool->available++;
+	}
+	start = ktime_get_ns() - start;
+	local_irq_enable();
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	kdapl_buf_taken(buf, NULL);
+	kdapl_buf_free(buf);
+	return div_u64(start, MANY_LOOKS);
+}
+
+static unsigned int sq_longest_chain(struct kdapl_pool *pool)
+{
+	unsigned int i, n, longest = 0;
+	struct kdapl_half *half;
+
+	spin_lock_irq(&pool->lock);
+	for (i = 0; i < 1U << pool->bits; i++) {
+		n = 0;
+		hlist_for_each_entry(half, &pool->by_qp[i], qp_node)
+			n++;
+		longest = max(longest, n);
+	}
+	spin_unlock_irq(&pool->lock);
+	return longest;
+}
+
+/* Whose completion it is, is found at once however many EPs share the SRQ. */
+static void sq_many_test(struct kunit *test)
+{
+	static const int steps[] = { 1, 64, MANY_HALVES };
+	struct sq *sq = sq_open(test, NULL);
+	struct kdapl_half **halves;
+	struct kdapl_pool *pool;
+	struct kdapl_srq *srq;
+	u64 ns[ARRAY_SIZE(steps)];
+	int i, n = 0;
+
+	halves = kunit_kcalloc(test, MANY_HALVES, sizeof(*halves), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, halves);
+	sq_srq(sq, 8);
+	srq = kdapl_obj_get(sq->srq, DAT_HANDLE_TYPE_SRQ);
+	KUNIT_ASSERT_NOT_NULL(test, srq);
+	pool = kdapl_srq_pool_get(srq);
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		for (; n < steps[i]; n++)
+			halves[n] = sq_bare_half(test, pool, n);
+		ns[i] = sq_look_time(test, pool, halves, n);
+		/* by chance some meet, but a few */
+		KUNIT_EXPECT_LE(test, sq_longest_chain(pool), 10U);
+	}
+	kunit_info(test, "1, 64, %d EPs: %llu, %llu, %llu ns", MANY_HALVES, ns[0], ns[1], ns[2]);
+	while (n--)
+		kdapl_pool_detach(halves[n]);
+	KUNIT_EXPECT_EQ(test, sq_longest_chain(pool), 0U);
+	KUNIT_EXPECT_TRUE(test, list_empty(&pool->halves));
+	synchronize_rcu();	/* before they are freed */
+	kdapl_pool_put(pool);
+	kdapl_obj_put(&srq->obj);
+}
+
 static struct kunit_case srq_cases[] = {
 	KD_CASE(sq_create_args_test, "SRQ-CR-04,SRQ-CR-02,GEN-09: arguments of create"),
 	KD_CASE(sq_unsupported_test, "SRQ-CR-04: a device without SRQs"),
 	KD_CASE(sq_create_fails_test, "SRQ-CR-04,GEN-07: the device has none to give"),
+	KD_CASE(sq_many_test, "SRQ-POST-06,SRQ-CR-05: thousands of EPs on one SRQ"),
 	KD_CASE(sq_create_test, "SRQ-CR-01: what was asked for, and a reserve"),
 	KD_CASE(sq_query_args_test, "GEN-04,GEN-08,SRQ-QRY-03: arguments of query, dead handles"),
 	KD_CASE(sq_counts_test, "SRQ-QRY-01..03,SIL-37: the counts, step by step"),
