@@ -279,7 +279,6 @@ struct kdhca_qp {
 	u32 rnr_timer;			/* how long, as the peer says */
 	bool waits;
 	unsigned long wait_until;
-	bool closing;			/* iWARP: the connection ends when the queue is empty */
 	struct kdhca_irq irq;
 	unsigned long events;		/* bits of enum ib_event_type to be told */
 	refcount_t ref;

@@ -45,7 +45,7 @@ void kdhca_dev_gone(struct kdhca_dev *dev)
  * kdhca_dev_leave - take the device away, as a cable or a driver does
  * @dev: device; ib_device_try_get() done, which is given back
  *
- * A client that comes last is told first: posts from then on are late.
+ * Posts are late from then on, after a while that calls under way may take.
  *
  * Context: may sleep.
  */
