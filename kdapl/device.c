@@ -101,10 +101,11 @@ bool kdapl_claim(struct kdapl_device *dev, struct kdapl_claim *claim)
 	if (mine)
 		claim_take(dev, claim);
 	mutex_unlock(&dev->lock);
+	if (mine)
+		return true;
 	/* pairs with the release in kdapl_claim_done() */
-	if (!mine)
-		wait_event(dev->idle, smp_load_acquire(&claim->state) == KDAPL_CLAIM_NONE);
-	return mine;
+	wait_event(dev->idle, smp_load_acquire(&claim->state) == KDAPL_CLAIM_NONE);
+	return false;
 }
 
 /**
