@@ -703,6 +703,7 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 	WRITE_ONCE(dev->gone, true);	/* nobody enters any more */
 	kdapl_dev_exit(dev);
 	wait_for_completion(&dev->unused);
+	synchronize_rcu();	/* kdapl_dev_there() */
 
 	device_mark_all(dev);
 	device_remove_ids(dev);

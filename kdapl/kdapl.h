@@ -39,6 +39,7 @@
  *                      with ep->lock or ring->lock, in either direction, and
  *                      is never held while a consumer's upcall runs.
  *   rmr->lock          irqsave; what one RMR is bound to; inside evd->lock
+ *   lmr->unmap_lock    softirqs off; held over unmapping memory; never inside another
  *   mr->lock           irqsave; keys and state of one MR and its LMR; innermost
  *   pool->lock         irqsave; buffers of one SRQ, held over the post to it;
  *                      innermost
@@ -368,6 +369,16 @@ void kdapl_claim_done(struct kdapl_device *dev, struct kdapl_claim *claim);
 void kdapl_port_attr(struct kdapl_device *dev, u32 port, struct ib_port_attr *attr);
 bool kdapl_dev_enter(struct kdapl_device *dev);
 void kdapl_dev_exit(struct kdapl_device *dev);
+
+/*
+ * The same until the end of an RCU read section, which removal waits for: calls that post do not
+ * count themselves, since all CPUs would write one counter.
+ */
+static inline bool kdapl_dev_there(const struct kdapl_device *dev)
+{
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "not inside an RCU read section");
+	return !READ_ONCE(dev->gone) && !READ_ONCE(dev->fatal);
+}
 
 /*
  * Work on an earlier one may wait for work on a later one, never the other way:
@@ -844,6 +855,7 @@ enum kdapl_lmr_state {
 	KDAPL_LMR_BOUND,
 	KDAPL_LMR_ENDING,	/* an invalidate has been posted */
 	KDAPL_LMR_STALE,	/* invalidated by the peer, and an RMR still needs its mapping */
+	KDAPL_LMR_UNMAPPING,	/* unbound; so large that it is unmapped a little later */
 	KDAPL_LMR_DOUBTFUL,	/* a registration was flushed: its MR has to be replaced */
 	KDAPL_LMR_DEAD,		/* being freed */
 };
@@ -870,6 +882,8 @@ enum kdapl_lmr_op {
  * @seq: how many operations of each kind there were; mr.lock
  * @windows: RMRs bound to it, or about to be; mr.lock
  * @mem: its memory
+ * @unmap_lock: one at a time unmaps it, without mr.lock; outside of that
+ * @unmap_work: does so, unless somebody else was faster
  */
 struct kdapl_lmr {
 	struct kdapl_obj obj;
@@ -890,6 +904,8 @@ struct kdapl_lmr {
 	u32 seq[KDAPL_LMR_OPS];
 	unsigned int windows;
 	struct kdapl_mem mem;
+	spinlock_t unmap_lock;		/* unmapping without mr.lock */
+	struct work_struct unmap_work;
 };
 
 static inline u64 kdapl_lmr_start(const struct kdapl_lmr *lmr)
@@ -909,6 +925,8 @@ void kdapl_lmr_resolved(struct kdapl_lmr *lmr);
 void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey);
 void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr);
 void kdapl_lmr_quiesce(struct kdapl_lmr *lmr);
+void kdapl_lmr_unmap_init(struct kdapl_lmr *lmr);
+void kdapl_lmr_unmap(struct kdapl_lmr *lmr);
 DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_half *half,
 			      const struct kdat_request *in, struct kdapl_post *post);
 void kdapl_lmr_op_undo(const struct kdapl_post *post);

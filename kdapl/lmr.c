@@ -46,6 +46,7 @@ struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_
 	kdapl_obj_init(&lmr->obj, DAT_HANDLE_TYPE_LMR, ia, lmr_release);
 	kdapl_mr_init(&lmr->mr, &lmr->obj, pz ? pz->pd : NULL);
 	lmr->mr.mem = &lmr->mem;
+	kdapl_lmr_unmap_init(lmr);
 	lmr->pz = pz;
 	lmr->pz_handle = handle;
 	return lmr;

@@ -252,7 +252,6 @@ static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool li
 	spin_lock_irqsave(&mr->lock, flags);
 	if (lmr->state == KDAPL_LMR_DEAD) {
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-		kdapl_mem_unmap(&lmr->mem, dev);
 	} else if (live) {
 		lmr->mem.start = list.start;
 		lmr->mem.length = list.length;
@@ -269,6 +268,8 @@ static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool li
 		req->key = kdapl_mr_skip_key(mr);
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
+	if (unlikely(ret != DAT_SUCCESS))	/* whoever frees it waits for us */
+		kdapl_mem_unmap(&lmr->mem, dev);
 	return ret;
 }
 
@@ -391,12 +392,11 @@ static DAT_RETURN __lmr_fmr(struct fmr_request *req, DAT_LMR_HANDLE lmr_handle,
 	ret = fmr_check_call(req, ep, half);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (!kdapl_dev_enter(half->dev))
+	if (!kdapl_dev_there(half->dev))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	ret = fmr_begin(req, ep, half);
 	if (ret == DAT_SUCCESS)
 		ret = lmr_op_post(ep, half, req->post);
-	kdapl_dev_exit(half->dev);
 	return ret;
 }
 
@@ -605,7 +605,7 @@ EXPORT_SYMBOL(dat_lmr_invalidate);
  * @in: what is asked for
  * @post: what is to be posted, with cookie, flags and operation
  *
- * Context: any; RCU read side, inside kdapl_dev_enter().
+ * Context: any; RCU read side, after kdapl_dev_there().
  * Return: DAT_SUCCESS: kdapl_lmr_op_undo() is due unless it is posted; or what
  * kdat_lmr_fmr_sg() and dat_lmr_invalidate() return.
  */

@@ -677,8 +677,8 @@ u64 kdapl_mem_page_sizes(struct kdapl_device *dev, bool fmr)
 	/* it has entries of any length */
 	if (dev->siw)
 		return GENMASK_ULL(30, PAGE_SHIFT);
-	/* soft-RoCE gets memory for its page list when the size grows (D-24) */
-	if (dev->rxe && fmr)
+	/* the provider gets memory for its page list when the size grows (D-24) */
+	if (dev->caps.map_allocates && fmr)
 		return PAGE_SIZE;
 	return PAGE_SIZE | (dev->attrs.page_size_cap & PAGE_MASK & U32_MAX);
 }

@@ -7,7 +7,8 @@
  * built when the first LMR asks for it:
  *
  * InfiniBand and RoCE: one QP connected to itself by hand, without CM, path or
- * IP address: it never sends a packet.
+ * IP address: it never sends a packet. Where the device refuses that, two QPs
+ * connected to each other in the same way.
  *
  * iWARP: a pair of QPs connected over the port's own address, since there is
  * no QP without a socket. The listener takes one request only, from its own
@@ -31,7 +32,7 @@
  * struct kdapl_reg - registration QP
  * @dev: device of the pair's listener; not set without one
  * @cq: completions of both QPs, in softirq
- * @qp: the one posted on, and on iWARP its peer
+ * @qp: the one posted on, and its peer if it has one
  * @id: cm_ids of the pair: active, passive
  * @listener: only while the pair is being built
  * @routed: the route of the active side is known
@@ -130,58 +131,63 @@ static int reg_create_qp(struct kdapl_pd *pd, struct kdapl_reg *reg, int which)
 			    IB_QP_ACCESS_FLAGS);
 }
 
-/* The address of the port itself: by LID, or by any GID with its netdev's MAC. */
+/* A GID of the port; on RoCE one with a netdev, whose MAC it is sent to. */
+static int reg_own_gid(struct kdapl_pd *pd, struct rdma_ah_attr *ah, int gids)
+{
+	bool roce = ah->type == RDMA_AH_ATTR_TYPE_ROCE, found;
+	const struct ib_gid_attr *gid;
+	struct net_device *ndev;
+	int i;
+
+	for (i = 0; i < gids; i++) {
+		gid = rdma_get_gid_attr(pd->dev->ibdev, pd->port, i);
+		if (IS_ERR(gid))
+			continue;
+		rcu_read_lock();
+		ndev = rcu_dereference(gid->ndev);
+		if (roce && ndev)
+			memcpy(ah->roce.dmac, ndev->dev_addr, ETH_ALEN);
+		found = !roce || ndev;
+		rcu_read_unlock();
+		if (found)
+			rdma_ah_set_grh(ah, (union ib_gid *)&gid->gid, 0, i, 64, 0);
+		rdma_put_gid_attr(gid);
+		if (found)
+			return 0;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+/* The address of the port itself: by LID, by GID, or, where ports share a LID, by both. */
 static int reg_own_address(struct kdapl_pd *pd, struct rdma_ah_attr *ah)
 {
 	struct ib_device *ibdev = pd->dev->ibdev;
-	const struct ib_gid_attr *gid;
-	struct net_device *ndev;
 	struct ib_port_attr port;
-	int i;
 
 	kdapl_port_attr(pd->dev, pd->port, &port);
 	ah->type = rdma_ah_find_type(ibdev, pd->port);
 	rdma_ah_set_port_num(ah, pd->port);
 	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE) {
 		rdma_ah_set_dlid(ah, port.lid);
-		return 0;
-	}
-	for (i = 0; i < port.gid_tbl_len; i++) {
-		gid = rdma_get_gid_attr(ibdev, pd->port, i);
-		if (IS_ERR(gid))
-			continue;
-		rcu_read_lock();
-		ndev = rcu_dereference(gid->ndev);
-		if (ndev)
-			memcpy(ah->roce.dmac, ndev->dev_addr, ETH_ALEN);
-		rcu_read_unlock();
-		if (ndev)
-			rdma_ah_set_grh(ah, (union ib_gid *)&gid->gid, 0, i, 64, 0);
-		rdma_put_gid_attr(gid);
-		if (ndev)
+		if (!rdma_is_grh_required(ibdev, pd->port))
 			return 0;
 	}
-	return -EADDRNOTAVAIL;
+	return reg_own_gid(pd, ah, port.gid_tbl_len);
 }
 
-static int reg_connect_self(struct kdapl_pd *pd, struct kdapl_reg *reg)
+/* Connect a QP to one of the same port, by hand. */
+static int reg_connect_to(struct ib_qp *qp, u32 peer, const struct rdma_ah_attr *ah)
 {
-	struct ib_qp *qp;
-	struct ib_qp_attr attr = {};
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTR,
+		.ah_attr = *ah,
+		.path_mtu = IB_MTU_256,	/* fits every link, and nothing is ever sent */
+		.dest_qp_num = peer,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+	};
 	int ret;
 
-	ret = reg_create_qp(pd, reg, 0);
-	if (ret)
-		return ret;
-	qp = reg->qp[0];
-	ret = reg_own_address(pd, &attr.ah_attr);
-	if (ret)
-		return ret;
-	attr.qp_state = IB_QPS_RTR;
-	attr.path_mtu = IB_MTU_256;	/* fits every link, and nothing is ever sent */
-	attr.dest_qp_num = qp->qp_num;
-	attr.max_dest_rd_atomic = 1;
-	attr.min_rnr_timer = 12;
 	ret = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
 			   IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
 	if (ret)
@@ -193,6 +199,36 @@ static int reg_connect_self(struct kdapl_pd *pd, struct kdapl_reg *reg)
 	attr.max_rd_atomic = 1;
 	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
 			    IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* Connect two QPs to each other, on a device that does not connect one to itself. */
+static int reg_connect_two(struct kdapl_pd *pd, struct kdapl_reg *reg,
+			   const struct rdma_ah_attr *ah)
+{
+	int ret = 0, i;
+
+	ib_destroy_qp(reg->qp[0]);
+	reg->qp[0] = NULL;
+	for (i = 0; i < 2 && !ret; i++)
+		ret = reg_create_qp(pd, reg, i);
+	for (i = 0; i < 2 && !ret; i++)
+		ret = reg_connect_to(reg->qp[i], reg->qp[!i]->qp_num, ah);
+	return ret;
+}
+
+static int reg_connect_self(struct kdapl_pd *pd, struct kdapl_reg *reg)
+{
+	struct rdma_ah_attr ah = {};
+	int ret;
+
+	ret = reg_own_address(pd, &ah);
+	if (!ret)
+		ret = reg_create_qp(pd, reg, 0);
+	if (ret)
+		return ret;
+	if (reg_connect_to(reg->qp[0], reg->qp[0]->qp_num, &ah))
+		ret = reg_connect_two(pd, reg, &ah);
+	return ret;
 }
 
 static void reg_side_up(struct kdapl_reg *reg)

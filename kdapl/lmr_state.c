@@ -6,26 +6,114 @@
  * the completion of dat_lmr_invalidate(), or of the Receive whose sender has
  * invalidated the key, is taken off the completion queue. That is where the memory
  * is unmapped: before it the device may still use it, and a flushed invalidate,
- * which nobody has carried out, ends nothing.
+ * which nobody has carried out, ends nothing. A large region is unmapped a little
+ * later, since interrupts are off there.
  *
  * Whoever changes the binding first says so in lmr->op, under mr.lock: from then
  * on list and MR are his, and dat_lmr_free() waits for him. The entry in the
  * ring leads back here (kdapl_lmr_settle()), exactly once, whatever becomes of
  * the request.
  */
+#include <linux/bottom_half.h>
+#include <linux/sizes.h>
+
 #include "kdapl.h"
 
-/* The memory is not reached any more. mr.lock held. */
+/* Bytes that are unmapped at once, with interrupts off. */
+#define UNMAP_AT_ONCE	SZ_1M
+
+/*
+ * Unmap what a binding has left or, with @always, what there is. Nobody maps it anew
+ * meanwhile: an LMR in UNMAPPING is not bound before this is over. The device is there.
+ */
+static void lmr_unmap_left(struct kdapl_lmr *lmr, bool always)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	bool bh = !irqs_disabled();
+	struct kdapl_mem mem = {};
+	unsigned long flags;
+
+	/* whoever wants it bound again may be a softirq, and has to wait for this */
+	if (bh)
+		local_bh_disable();
+	spin_lock(&lmr->unmap_lock);
+	spin_lock_irqsave(&mr->lock, flags);
+	if (always || lmr->state == KDAPL_LMR_UNMAPPING) {
+		mem = lmr->mem;
+		lmr->mem.nents = 0;
+	}
+	spin_unlock_irqrestore(&mr->lock, flags);
+	if (mem.nents)
+		kdapl_mem_unmap(&mem, lmr->obj.ia->dev);
+	spin_lock_irqsave(&mr->lock, flags);
+	if (lmr->state == KDAPL_LMR_UNMAPPING)
+		lmr->state = KDAPL_LMR_UNBOUND;
+	spin_unlock_irqrestore(&mr->lock, flags);
+	spin_unlock(&lmr->unmap_lock);
+	if (bh)
+		local_bh_enable();
+}
+
+/**
+ * kdapl_lmr_unmap - the device is not to see the memory of an LMR any more
+ * @lmr: LMR whose MR has gone
+ *
+ * An RMR may be giving it back at the same time, and finds it unmapped.
+ *
+ * Context: may sleep; the device is there.
+ */
+void kdapl_lmr_unmap(struct kdapl_lmr *lmr)
+{
+	lmr_unmap_left(lmr, true);
+}
+
+static void lmr_work_unmap(struct work_struct *work)
+{
+	struct kdapl_lmr *lmr = container_of(work, struct kdapl_lmr, unmap_work);
+
+	/* removal of the device unmaps everything */
+	if (kdapl_dev_enter(lmr->obj.ia->dev)) {
+		lmr_unmap_left(lmr, false);
+		kdapl_dev_exit(lmr->obj.ia->dev);
+	}
+	kdapl_obj_put(&lmr->obj);
+}
+
+/**
+ * kdapl_lmr_unmap_init - before an LMR is mapped
+ * @lmr: new LMR
+ */
+void kdapl_lmr_unmap_init(struct kdapl_lmr *lmr)
+{
+	spin_lock_init(&lmr->unmap_lock);
+	INIT_WORK(&lmr->unmap_work, lmr_work_unmap);
+}
+
+/*
+ * The memory is not reached any more. Interrupts are off, so that a large region is unmapped
+ * later: by a work item, or by who binds the LMR again before that. The bytes are the
+ * consumer's now all the same. mr.lock held.
+ */
 static void lmr_unbind(struct kdapl_lmr *lmr)
 {
+	struct kdapl_device *dev = lmr->obj.ia->dev;
+
 	lmr->mr.live = false;
 	if (!lmr->fmr) {
 		lmr->state = KDAPL_LMR_UNBOUND;
 	} else if (lmr->windows) {
 		lmr->state = KDAPL_LMR_STALE;
+	} else if (lmr->mem.nents && lmr->mem.length > UNMAP_AT_ONCE) {
+		if (lmr->mem.sync)
+			kdapl_mem_sync(dev, &lmr->mem, 0, lmr->mem.length, KDAPL_SYNC_SHARED);
+		lmr->mem.sync = false;
+		lmr->state = KDAPL_LMR_UNMAPPING;
+		refcount_inc(&lmr->obj.ref);
+		if (!queue_work(kdapl_wq, &lmr->unmap_work))
+			refcount_dec(&lmr->obj.ref);	/* not the last: it is somebody's */
 	} else {
 		lmr->state = KDAPL_LMR_UNBOUND;
-		kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev);
+		kdapl_mem_unmap(&lmr->mem, dev);
 	}
 }
 
@@ -111,6 +199,8 @@ DAT_RETURN kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, struct k
 	DAT_RETURN ret;
 
 	*seq = 0;
+	if (unlikely(op == KDAPL_LMR_REG && READ_ONCE(lmr->state) == KDAPL_LMR_UNMAPPING))
+		lmr_unmap_left(lmr, false);
 again:
 	evd = NULL;
 	spin_lock_irqsave(&mr->lock, flags);

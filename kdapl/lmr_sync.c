@@ -192,14 +192,13 @@ static DAT_RETURN sync_call(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segm
 	if (n && !segments)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	if (!kdapl_dev_enter(call.ia->dev))
+	if (!kdapl_dev_there(call.ia->dev))
 		goto out;
 	ret = DAT_SUCCESS;
 	for (i = 0; i < n && ret == DAT_SUCCESS; i++) {
 		if (!sync_segment(&call, &segments[i], segments[i].segment_length))
 			ret = kdapl_arg_err(2);
 	}
-	kdapl_dev_exit(call.ia->dev);
 out:
 	rcu_read_unlock();
 	return ret;

@@ -222,23 +222,6 @@ void kdapl_mrs_resolve(struct kdapl_ia *ia)
 	mutex_unlock(&ia->doubt_mutex);
 }
 
-/*
- * An RMR may be giving back its LMR at the same time, and finds it unmapped. To unmap it can
- * take long, so that the lock is held for the question only who does so.
- */
-static void mr_unmap(struct kdapl_mr *mr)
-{
-	struct kdapl_mem mem;
-
-	if (!mr->mem)
-		return;
-	spin_lock_irq(&mr->lock);
-	mem = *mr->mem;
-	mr->mem->nents = 0;
-	spin_unlock_irq(&mr->lock);
-	kdapl_mem_unmap(&mem, mr->owner->ia->dev);
-}
-
 /**
  * kdapl_mr_destroy_verbs - free MR and mapping
  * @mr: MR, claimed
@@ -250,7 +233,8 @@ void kdapl_mr_destroy_verbs(struct kdapl_mr *mr)
 	if (mr->ibmr)	/* there is none if it could not be replaced */
 		ib_dereg_mr(mr->ibmr);
 	mr->ibmr = NULL;
-	mr_unmap(mr);
+	if (mr->mem)
+		kdapl_lmr_unmap(container_of(mr, struct kdapl_lmr, mr));
 }
 
 /**
@@ -298,8 +282,8 @@ void kdapl_mr_destroy(struct kdapl_mr *mr)
  * @page_size: of kdapl_mem_page_size()
  * @start: first address as peers and segments name it
  *
- * Context: any, if kdapl_mr_prime() was called or @page_size is PAGE_SIZE and the
- * device is not soft-RoCE; may sleep otherwise. The device is there.
+ * Context: any, if kdapl_mr_prime() was called and @page_size is one for fmr; may sleep
+ * otherwise. The device is there.
  * Return: 0 or an errno.
  */
 int kdapl_mr_map(struct kdapl_mr *mr, struct scatterlist *sgl, int nents, u32 page_size,
@@ -320,8 +304,8 @@ int kdapl_mr_map(struct kdapl_mr *mr, struct scatterlist *sgl, int nents, u32 pa
  * kdapl_mr_prime - see to it that mapping does not allocate later
  * @mr: fresh
  *
- * Some versions of soft-RoCE get the memory for their page list when it is used
- * first (D-24). So it is, as long as it can be.
+ * A provider may get the memory for its page list when it is used first (D-24). There it
+ * is used here, as long as it can be.
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: 0 or an errno.
@@ -333,6 +317,8 @@ int kdapl_mr_prime(struct kdapl_mr *mr)
 	struct sg_table sgt;
 	int ret, nents, i;
 
+	if (!mr->pd->dev->caps.map_allocates)
+		return 0;
 	ret = sg_alloc_table(&sgt, mr->pages, GFP_KERNEL);
 	if (ret)
 		return ret;

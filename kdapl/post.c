@@ -140,11 +140,9 @@ static noinline void post_sync(struct kdapl_ia *ia, const struct kdapl_post *pos
 {
 	bool sink = post->op == DAT_DTO_RDMA_READ || post->op == DAT_DTO_RECEIVE;
 
-	if (!kdapl_dev_enter(ia->dev))
-		return;
-	kdapl_sync_segments(ia, post_memory(post), post->n, post->length,
-			    sink ? KDAPL_SYNC_SINK : KDAPL_SYNC_SOURCE);
-	kdapl_dev_exit(ia->dev);
+	if (kdapl_dev_there(ia->dev))
+		kdapl_sync_segments(ia, post_memory(post), post->n, post->length,
+				    sink ? KDAPL_SYNC_SINK : KDAPL_SYNC_SOURCE);
 }
 
 /*

@@ -81,7 +81,6 @@ static DAT_RETURN list_call(DAT_EP_HANDLE ep_handle, const struct kdat_request *
 {
 	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct kdapl_half *half;
-	DAT_RETURN ret;
 
 	*failed = 0;
 	if (!ep)
@@ -95,11 +94,9 @@ static DAT_RETURN list_call(DAT_EP_HANDLE ep_handle, const struct kdat_request *
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!half)
 		return kdapl_state_err(READ_ONCE(ep->state));
-	if (!kdapl_dev_enter(half->dev))
+	if (!kdapl_dev_there(half->dev))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	ret = list_post(ep, half, requests, n, failed);
-	kdapl_dev_exit(half->dev);
-	return ret;
+	return list_post(ep, half, requests, n, failed);
 }
 
 /**

@@ -38,6 +38,7 @@ enum kdapl_fence {
  * @sq_by_segments: how many requests a queue can hold depends on their segments
  * @sq_wrs: how many it can hold then that have as many as the device takes; 0: as many as
  *	the device says
+ * @map_allocates: ib_map_mr_sg() may allocate, and splits large pages
  *
  * Constant once the device is known, and read without a lock.
  */
@@ -53,6 +54,7 @@ struct kdapl_caps {
 	bool peeks;
 	bool sq_by_segments;
 	u32 sq_wrs;
+	bool map_allocates;
 };
 
 const char *kdapl_quirks_refusal(struct ib_device *ibdev);

@@ -498,14 +498,13 @@ static DAT_RETURN rmr_bind(struct rmr_request *req, DAT_RMR_HANDLE rmr_handle,
 		ret = rmr_check_lmr(req, lmr, ep, false);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (!kdapl_dev_enter(half->dev))
+	if (!kdapl_dev_there(half->dev))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	ret = rmr_claim(req->rmr, half, (unsigned long)ep->obj.handle);
 	if (ret == DAT_SUCCESS) {
 		req->post->obj = &req->rmr->obj;
 		ret = rmr_bind_claimed(req, lmr, ep, half);
 	}
-	kdapl_dev_exit(half->dev);
 	return ret;
 }
 

@@ -6,6 +6,7 @@
 #include <linux/mm.h>
 #include <linux/prandom.h>
 #include <linux/random.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -430,6 +431,52 @@ static void dma_same_test(struct kunit *test)
 	km_drain(env->req);
 }
 
+/* Regions beyond this size are unmapped when interrupts are on. */
+#define DMA_LARGE	(SZ_1M / PAGE_SIZE + 40)
+
+static void dma_dark_test(struct kunit *test)
+{
+	const struct fake_ib_caps caps = { .copies = true, .max_pages = DMA_LARGE };
+	struct km *km = km_open(test, &caps);
+	DAT_REGION_DESCRIPTION region = {};
+	DAT_LMR_COOKIE cookie = { .as_64 = 3 };
+	struct fake_dma *dma = fake_ib_dma(fake_ib_device(km->env.dev));
+	unsigned int round, i;
+	DAT_LMR_CONTEXT key;
+	DAT_LMR_HANDLE lmr;
+	DAT_PADDR *pages;
+
+	pages = kunit_kcalloc(test, DMA_LARGE, sizeof(*pages), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	for (i = 0; i < DMA_LARGE; i++)
+		pages[i] = km->pa[i % 2];
+	region.for_physical = pages;
+	KD_ASSERT_OK(test, dat_lmr_kcreate(km->env.ia, DAT_MEM_TYPE_PHYSICAL, region, DMA_LARGE,
+					   km->env.pz, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
+					   DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &key, NULL, NULL,
+					   NULL));
+	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+	KUNIT_EXPECT_EQ(test, dma->dark_pages, 0U);
+
+	km_ep(km, 0, NULL);
+	kd_connect(&km->env);
+	lmr = km_lmr(km, DMA_LARGE, DAT_LMR_SCOPE_PZ);
+	for (round = 0; round < 3; round++) {
+		/* it can be bound again at once, whoever unmaps it */
+		KD_ASSERT_OK(test, dat_lmr_fmr(lmr, DAT_MEM_TYPE_PHYSICAL, region, DMA_LARGE,
+					       DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, km->env.ep,
+					       cookie, 0, &key, NULL));
+		km_done(km, IB_WC_SUCCESS);
+		km_expect(km, DAT_DTO_LMR_FMR, 3, DAT_DTO_SUCCESS);
+		dma_put(&km->env, key, km->pa[0] + 10, "large");
+		km_unbind(km, lmr);
+		KUNIT_EXPECT_EQ(test, memcmp(km_bytes(km, 0) + 10, "large", 5), 0);
+		memset(km_bytes(km, 0), round, 100);
+		KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+	}
+	KUNIT_EXPECT_EQ(test, dma->dark_pages, 0U);
+}
+
 /* What a model says of one LMR that everybody writes. */
 struct dma_model {
 	u8 cpu[256];
@@ -528,6 +575,7 @@ static struct kunit_case dma_cases[] = {
 	KD_CASE(dma_unaligned_test, "LMR-04: memory that starts inside a page"),
 	KD_CASE(dma_ia_test, "LMR-SYNC-06: the reserved LMR; memory of type IA"),
 	KD_CASE(dma_same_test, "LMR-SYNC-06: a mapping that is no copy"),
+	KD_CASE(dma_dark_test, "FMR-06,FMR-10,FMR-13: large regions end without interrupts off"),
 	KD_CASE(dma_random_test, "LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-06: at random"),
 	{}
 };

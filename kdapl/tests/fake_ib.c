@@ -337,6 +337,8 @@ static int fake_get_port_immutable(struct ib_device *ibdev, u32 port,
 	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
 	if (!container_of(ibdev, struct fake_ib, ibdev)->caps.no_cm)
 		immutable->core_cap_flags |= RDMA_CORE_CAP_IB_CM;
+	if (to_fdev(ibdev)->caps.grh)
+		immutable->core_cap_flags |= RDMA_CORE_PORT_IB_GRH_REQUIRED;
 	return 0;
 }
 
@@ -470,7 +472,8 @@ static int fake_set_page(struct ib_mr *ibmr, u64 addr)
  */
 static void fake_map_grows(struct fake_mr *mr, bool atomic)
 {
-	if (mr->map.npages <= mr->primed_pages && mr->map.page_size <= mr->primed_size)
+	if (mr->fdev->ibdev.ops.driver_id != RDMA_DRIVER_RXE ||
+	    (mr->map.npages <= mr->primed_pages && mr->map.page_size <= mr->primed_size))
 		return;
 	if (atomic)
 		fake_violation(mr->fdev, "mapping that may sleep where nobody may");
@@ -487,6 +490,7 @@ static int fake_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 	unsigned long flags;
 	int ret;
 
+	fake_moment(fdev, FAKE_IB_MAPPING);
 	spin_lock_irqsave(&fdev->lock, flags);
 	ret = fake_verb_locked(fdev, FAKE_IB_MAP_MR_SG, ibmr, nents);
 	if (ret)
@@ -1205,6 +1209,9 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		if (!fdev->caps.iwarp &&
 		    !ib_modify_qp_is_ok(cur, attr->qp_state, ibqp->qp_type, mask)) {
 			fake_violation(fdev, "illegal QP transition");
+			err = -EINVAL;
+		} else if (fdev->caps.no_self && attr->qp_state == IB_QPS_RTR &&
+			   (mask & IB_QP_DEST_QPN) && attr->dest_qp_num == ibqp->qp_num) {
 			err = -EINVAL;
 		} else {
 			qp->state = attr->qp_state;

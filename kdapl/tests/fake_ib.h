@@ -19,7 +19,7 @@
  * fake_ib_violations(), which every test checks to be zero at its end. So is
  * misuse of a region: mapping or registration of one that is valid or has
  * requests under way, a key used twice running, invalidation of a key that is not
- * the live one, a mapping larger than all before it where nobody may sleep, a first
+ * the live one, on soft-RoCE a mapping larger than all before it where nobody may sleep, a first
  * address that was not set before the mapping. So is a verb that may allocate, called
  * from a work item without memalloc_noio_save(): storage may wait for what work items do.
  */
@@ -69,6 +69,7 @@ enum fake_ib_verb {
  * @FAKE_IB_DESTROY_CQ: a completion queue
  * @FAKE_IB_DESTROY_QP: a queue pair
  * @FAKE_IB_DESTROY_SRQ: a shared receive queue
+ * @FAKE_IB_MAPPING: a region is about to be mapped; nobody may sleep
  * @FAKE_IB_MOMENTS: number of moments
  */
 enum fake_ib_moment {
@@ -81,6 +82,7 @@ enum fake_ib_moment {
 	FAKE_IB_DESTROY_CQ,
 	FAKE_IB_DESTROY_QP,
 	FAKE_IB_DESTROY_SRQ,
+	FAKE_IB_MAPPING,
 	FAKE_IB_MOMENTS,
 };
 
@@ -152,6 +154,8 @@ struct fake_ib_step {
  * @no_cm: no port makes connections
  * @peeks: looks at the first segment of a Write and a Send that come as a pair,
  *	whether they have one or not
+ * @grh: the port takes no path without a GID
+ * @no_self: a QP cannot be connected to itself
  */
 struct fake_ib_caps {
 	bool iwarp;
@@ -178,6 +182,8 @@ struct fake_ib_caps {
 	u32 sq_bytes;
 	bool no_cm;
 	bool peeks;
+	bool grh;
+	bool no_self;
 };
 
 /**

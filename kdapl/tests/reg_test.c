@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Registration on devices of all kinds, and what it costs: ports that want a GID in every
+ * path, devices that do not connect a queue pair to itself, mapping that allocates or not;
+ * calls that bind memory while the device goes.
+ */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+
+#include "kd_mem.h"
+
+static int reg_qps(struct kd_env *env)
+{
+	struct fake_ib_live live;
+
+	fake_ib_live(env->dev, &live);
+	return live.qps;
+}
+
+/* The memory of the environment has been registered in two PZs. */
+static void reg_port_test(struct kunit *test)
+{
+	static const struct {
+		struct fake_ib_caps caps;
+		int qps;
+	} ports[] = {
+		{ {}, 1 },
+		{ { .grh = true }, 1 },
+		{ { .no_self = true }, 2 },
+		{ { .no_self = true, .grh = true }, 2 },
+	};
+	struct kd_env *env = test->priv;
+	u32 value;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ports); i++) {
+		km_open(test, &ports[i].caps);
+		KUNIT_EXPECT_EQ_MSG(test, reg_qps(env), 2 * ports[i].qps, "port %d", i);
+		KUNIT_EXPECT_EQ(test, fake_ib_access(env->dev, env->mem[KD_RW].rmr_context,
+						     env->mem[KD_RW].addr, &value, sizeof(value),
+						     IB_ACCESS_REMOTE_READ), 0);
+		km_exit(test);
+	}
+}
+
+static void reg_prime_test(struct kunit *test)
+{
+	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_UNKNOWN, RDMA_DRIVER_RXE };
+	struct fake_ib_caps caps = {};
+	unsigned int maps;
+	struct km *km;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(drivers); i++) {
+		caps.driver = drivers[i];
+		km = km_open(test, &caps);
+		maps = fake_ib_count(km->env.dev, FAKE_IB_MAP_MR_SG);
+		km_lmr(km, 8, DAT_LMR_SCOPE_PZ);
+		km_rmr(km, false);
+		maps = fake_ib_count(km->env.dev, FAKE_IB_MAP_MR_SG) - maps;
+		KUNIT_EXPECT_EQ_MSG(test, maps, drivers[i] == RDMA_DRIVER_RXE ? 3U : 0U,
+				    "driver %u", drivers[i]);
+		km_exit(test);
+	}
+}
+
+struct reg_look {
+	struct kdapl_device *dev;
+	unsigned int users;
+};
+
+static void reg_look(void *arg)
+{
+	struct reg_look *look = arg;
+
+	look->users = refcount_read(&look->dev->users);
+}
+
+static void reg_users_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct reg_look look = { .dev = km->env.kep->obj.ia->dev };
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	unsigned int users = refcount_read(&look.dev->users);
+	struct km_keys keys;
+
+	fake_ib_at(km->env.dev, FAKE_IB_MAPPING, 1, reg_look, &look);
+	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
+	KUNIT_EXPECT_EQ(test, look.users, users);
+	km_unbind(km, lmr);
+}
+
+struct reg_race {
+	struct kdapl_device *dev;
+	struct fake_ib *fdev;
+	struct completion mapping;
+	struct completion over;
+	bool mapped;
+	bool waited;
+	DAT_LMR_HANDLE lmr;
+	DAT_RETURN ret;
+};
+
+static int reg_unplug(void *arg)
+{
+	struct reg_race *race = arg;
+
+	wait_for_completion(&race->mapping);
+	fake_ib_unplug(race->fdev);
+	race->waited = READ_ONCE(race->mapped);
+	complete(&race->over);
+	return 0;
+}
+
+static void reg_hold(void *arg)
+{
+	struct reg_race *race = arg;
+	int i;
+
+	complete(&race->mapping);
+	for (i = 0; i < 100000 && !READ_ONCE(race->dev->gone); i++)
+		udelay(10);
+	/* removal has begun, and has nothing else to wait for */
+	mdelay(2);
+	WRITE_ONCE(race->mapped, true);
+}
+
+static void reg_removal_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct reg_race race = { .dev = km->env.kep->obj.ia->dev, .fdev = km->env.dev };
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	struct task_struct *task;
+	struct km_keys keys;
+
+	init_completion(&race.mapping);
+	init_completion(&race.over);
+	task = kthread_run(reg_unplug, &race, "kdapl-unplug");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	fake_ib_at(km->env.dev, FAKE_IB_MAPPING, 1, reg_hold, &race);
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, 1, &keys));
+	wait_for_completion(&race.over);
+	KUNIT_EXPECT_TRUE(test, race.waited);
+	KD_EXPECT_RET(test, km_try_fmr(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, 1, &keys),
+		      DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+}
+
+#define REG_SLOW	5
+#define REG_PACE	1500	/* ms; all of them take longer than a device may be silent */
+
+static int reg_free(void *arg)
+{
+	struct reg_race *race = arg;
+
+	race->ret = dat_lmr_free(race->lmr);
+	complete(&race->over);
+	return 0;
+}
+
+static void reg_slow_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct kd_env *env = &km->env;
+	struct reg_race race = {};
+	struct task_struct *task;
+	struct km_keys keys;
+	DAT_LMR_TRIPLET iov;
+	int i;
+
+	init_completion(&race.over);
+	KD_ASSERT_OK(test, dat_lmr_allocate(env->ia, env->pz, 2, DAT_LMR_SCOPE_PZ, &race.lmr));
+	for (i = 0; i < REG_SLOW; i++) {
+		iov = kd_seg(env, KD_RO, 0, 8);
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, i, NULL, 0));
+	}
+	KD_EXPECT_OK(test, km_try_fmr(km, race.lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, i, &keys));
+	task = kthread_run(reg_free, &race, "kdapl-free");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	for (i = 0; i < REG_SLOW; i++) {
+		msleep(REG_PACE);
+		KUNIT_EXPECT_FALSE(test, completion_done(&race.over));
+		km_done(km, IB_WC_SUCCESS);
+	}
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	wait_for_completion(&race.over);
+	KD_EXPECT_OK(test, race.ret);
+	for (i = 0; i < REG_SLOW; i++)
+		km_expect(km, DAT_DTO_SEND, i, DAT_DTO_SUCCESS);
+	km_expect(km, DAT_DTO_LMR_FMR, i, DAT_DTO_SUCCESS);
+	KD_EXPECT_EMPTY(test, env->conn);
+}
+
+static struct kunit_case reg_cases[] = {
+	KD_CASE(reg_port_test, "LMR-01: ports that want a GID; devices that want a pair"),
+	KD_CASE(reg_prime_test, "FMR-01: mapping is prepared only where it allocates"),
+	KD_CASE(reg_users_test, "FMR-02: binding writes nothing that all CPUs share"),
+	KD_CASE(reg_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),
+	KD_CASE(reg_removal_test, "FMR-02,ASY-22: the device goes while memory is being bound"),
+	{}
+};
+
+static struct kunit_suite reg_suite = {
+	.name = "kdapl-reg",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = km_init,
+	.exit = km_exit,
+	.test_cases = reg_cases,
+};
+
+kunit_test_suite(reg_suite);
