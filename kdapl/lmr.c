@@ -399,8 +399,8 @@ static int lmr_retire(struct kdapl_lmr *lmr)
  *
  * The memory itself is the consumer's and stays. After the return neither
  * local segments nor peers reach it through the keys of this LMR. What dat_lmr_fmr()
- * and dat_lmr_invalidate() have posted for it is waited for; an EP that has not
- * given it back after 5 s is ended for it, and its consumer told BROKEN.
+ * and dat_lmr_invalidate() have posted for it is waited for; an EP whose device gives
+ * nothing back for 5 s is ended for it, and its consumer told BROKEN.
  *
  * Context: may sleep; not in an upcall of an EVD that such operations complete on.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype LMR_IN_USE: an

@@ -20,7 +20,10 @@
 #include "kdapl.h"
 #include "trace.h"
 
-/* How long an EP may keep an operation on an LMR or RMR that is being freed. */
+/*
+ * How long an EP may keep an operation on an LMR or RMR that is being freed, while its
+ * device gives back nothing else either.
+ */
 #define OP_TIMEOUT	(5 * HZ)
 #define OP_POLL		(HZ / 50 + 1)
 
@@ -222,6 +225,12 @@ void kdapl_mrs_resolve(struct kdapl_ia *ia)
 	mutex_unlock(&ia->doubt_mutex);
 }
 
+static void mr_unmap(struct kdapl_mr *mr)
+{
+	if (mr->mem)
+		kdapl_lmr_unmap(container_of(mr, struct kdapl_lmr, mr));
+}
+
 /**
  * kdapl_mr_destroy_verbs - free MR and mapping
  * @mr: MR, claimed
@@ -233,8 +242,7 @@ void kdapl_mr_destroy_verbs(struct kdapl_mr *mr)
 	if (mr->ibmr)	/* there is none if it could not be replaced */
 		ib_dereg_mr(mr->ibmr);
 	mr->ibmr = NULL;
-	if (mr->mem)
-		kdapl_lmr_unmap(container_of(mr, struct kdapl_lmr, mr));
+	mr_unmap(mr);
 }
 
 /**
@@ -443,19 +451,33 @@ struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op)
 	return op ? kdapl_cq_evd_get(op->sq->cq) : NULL;
 }
 
+/*
+ * A number that changes whenever the device has given something back, as far as completions
+ * have been taken.
+ */
+static u32 op_progress(const struct kdapl_half *half)
+{
+	const struct kdapl_ring *sq = half->sq;
+
+	return READ_ONCE(sq->tail) + READ_ONCE(sq->sent) + READ_ONCE(sq->reads_done) +
+	       READ_ONCE(sq->memops_done) + READ_ONCE(half->rq->reaped);
+}
+
 /**
  * kdapl_op_wait - wait until an operation on an LMR or RMR has come back
  * @ia: IA
  * @lock: of @op
  * @op: half that has it, NULL for none; there will be no new one
  *
- * A half that does not give it back in time is ended, which is proof as well.
+ * A half that gives back nothing for too long is ended, which is proof as well. One that is
+ * slow is waited for.
  *
  * Context: may sleep.
  */
 void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op)
 {
 	unsigned long deadline = jiffies + OP_TIMEOUT;
+	u32 progress = 0, now;
 	struct kdapl_half *half;
 	struct kdapl_evd *evd;
 	struct kdapl_cq *cq;
@@ -488,9 +510,13 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op
 		}
 		if (cq)
 			kdapl_cq_put(cq);
+		now = op_progress(half);
+		if (now != progress)
+			deadline = jiffies + OP_TIMEOUT;
+		progress = now;
 		if (!told && time_after(jiffies, deadline)) {
 			told = true;
-			pr_warn("%s: an EP has not given back an operation on an LMR or RMR that is being freed within %u s, its connection is ended\n",
+			pr_warn("%s: an EP has not given back an operation on an LMR or RMR that is being freed, nor anything else for %u s, its connection is ended\n",
 				ia->name, OP_TIMEOUT / HZ);
 			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 		}

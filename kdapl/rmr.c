@@ -761,7 +761,7 @@ EXPORT_SYMBOL(dat_rmr_query);
  * @rmr_handle: RMR
  *
  * After the return peers do not reach memory through it. A bind that is under way is
- * waited for; an EP that has not given it back after 5 s is ended for it, and its
+ * waited for; an EP whose device gives nothing back for 5 s is ended for it, and its
  * consumer told BROKEN.
  *
  * Context: may sleep; not in an upcall of an EVD that binds of it complete on.
