@@ -26,7 +26,7 @@ static DAT_RETURN post(struct kdt_ep *ep, enum call call, int n, DAT_LMR_TRIPLET
 
 #define WANT(call, type, subtype, ret)							\
 do {											\
-	DAT_RETURN kdt_r = (ret), kdt_want = DAT_ERROR(type, subtype);			\
+	DAT_RETURN kdt_r = (ret), kdt_want = DAT_ERROR(type, (subtype));		\
 											\
 	KUNIT_EXPECT_TRUE_MSG(test, kdt_r == kdt_want,					\
 			      "%s: %s %s (0x%08x), not 0x%08x", call_name[call],	\
