@@ -60,19 +60,24 @@ static void cqs_ep_free(struct cqs *cqs, int i)
 	cqs->ep[i] = DAT_HANDLE_NULL;
 }
 
-static void cqs_connect(struct cqs *cqs, int i)
+/* Make it the EP of the environment, or none. */
+static void cqs_use(struct cqs *cqs, int i)
 {
 	struct kd_env *env = cqs->env;
 
-	env->ep = cqs->ep[i];
-	env->qp = cqs->qp[i];
-	env->kep = kdapl_obj_get(env->ep, DAT_HANDLE_TYPE_EP);
-	KUNIT_ASSERT_NOT_NULL(env->test, env->kep);
-	kd_connect(env);
-	kdapl_obj_put(&env->kep->obj);
-	env->kep = NULL;
-	env->ep = NULL;
-	env->qp = NULL;
+	if (env->kep)
+		kdapl_obj_put(&env->kep->obj);
+	env->ep = i < 0 ? DAT_HANDLE_NULL : cqs->ep[i];
+	env->qp = i < 0 ? NULL : cqs->qp[i];
+	env->kep = i < 0 ? NULL : kdapl_obj_get(env->ep, DAT_HANDLE_TYPE_EP);
+	KUNIT_ASSERT_TRUE(env->test, i < 0 || env->kep);
+}
+
+static void cqs_connect(struct cqs *cqs, int i)
+{
+	cqs_use(cqs, i);
+	kd_connect(cqs->env);
+	cqs_use(cqs, -1);
 }
 
 /* A Send on a connected EP, done. */
@@ -297,9 +302,9 @@ static void cqs_failed_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_ASYNC_ERROR_EVD_OVERFLOW);
 	/* the consumer does as it is told */
 	KD_EXPECT_OK(test, dat_ep_disconnect(cqs->ep[0], DAT_CLOSE_ABRUPT_FLAG));
-	env->ep = cqs->ep[0];
+	cqs_use(cqs, 0);
 	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
-	env->ep = DAT_HANDLE_NULL;
+	cqs_use(cqs, -1);
 	while (kd_next(cqs->evd, &event))
 		;
 	KD_ASSERT_OK(test, dat_ep_reset(cqs->ep[0]));
