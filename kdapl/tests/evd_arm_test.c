@@ -20,6 +20,13 @@ static const enum kdat_evd_context arm_contexts[] = {
 	KDAT_EVD_CONTEXT_SOFTIRQ, KDAT_EVD_CONTEXT_WORKQUEUE,
 };
 
+/* How a device tells of what came before its CQ was armed: by the call, or by an interrupt. */
+static const struct fake_ib_caps arm_devices[] = {
+	{ .raises = false }, { .raises = true },
+};
+
+#define ARM_KINDS	(ARRAY_SIZE(arm_devices) * ARRAY_SIZE(arm_contexts))
+
 /* What is going on when the second event arrives. */
 enum arm_trigger {
 	ARM_EVENT,		/* the first one is delivered */
@@ -115,33 +122,38 @@ static void arm_moment(struct kd_env *env, struct kd_sink *sink, DAT_UPCALL_POLI
 	KUNIT_EXPECT_EQ(test, kd_drain(env->req), n - got);
 }
 
+static void arm_moments(struct kd_env *env, enum kdat_evd_context context, bool raises)
+{
+	struct kd_sink *sink = kd_sink(env->test);
+	unsigned long again = kd_stat(again);
+	enum fake_ib_moment moment;
+	enum arm_trigger trigger;
+	int p, nth;
+
+	arm_open(env, DAT_UPCALL_DISABLE, sink, context, NULL, false);
+	for (p = 0; p < ARRAY_SIZE(arm_policies); p++)
+		for (trigger = 0; trigger < ARM_TRIGGERS; trigger++)
+			for (moment = 0; moment < FAKE_IB_MOMENTS; moment++)
+				for (nth = 1; nth <= 4; nth++)
+					arm_moment(env, sink, arm_policies[p], trigger, moment,
+						   nth);
+	if (!raises)
+		KUNIT_EXPECT_GT(env->test, kd_stat(again), again);
+	KD_EXPECT_OK(env->test, kd_policy(env->req, DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_NEW));
+}
+
 /* An event arrives between a look that finds nothing and the arming of the CQ, ... */
 static void arm_moment_test(struct kunit *test)
 {
-	struct kd_env *env = test->priv;
-	enum arm_trigger trigger;
-	enum fake_ib_moment moment;
-	unsigned long again = kd_stat(again);
-	struct kd_sink *sink;
-	int c, p, nth;
+	int c, d;
 
 	kd_pin();
-	for (c = 0; c < ARRAY_SIZE(arm_contexts); c++) {
-		sink = kd_sink(test);
-		kd_open(test, NULL);
-		arm_open(env, DAT_UPCALL_DISABLE, sink, arm_contexts[c], NULL, false);
-		for (p = 0; p < ARRAY_SIZE(arm_policies); p++)
-			for (trigger = 0; trigger < ARM_TRIGGERS; trigger++)
-				for (moment = 0; moment < FAKE_IB_MOMENTS; moment++)
-					for (nth = 1; nth <= 4; nth++)
-						arm_moment(env, sink, arm_policies[p], trigger,
-							   moment, nth);
-		KUNIT_EXPECT_GT(test, kd_stat(again), again);
-		again = kd_stat(again);
-		KD_EXPECT_OK(test, kd_policy(env->req, DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_NEW));
-		kd_exit(test);
-		memset(env, 0, sizeof(*env));
-		env->test = test;
+	for (d = 0; d < ARRAY_SIZE(arm_devices); d++) {
+		for (c = 0; c < ARRAY_SIZE(arm_contexts); c++) {
+			kd_open(test, &arm_devices[d]);
+			arm_moments(test->priv, arm_contexts[c], arm_devices[d].raises);
+			kd_again(test);
+		}
 	}
 }
 
@@ -166,11 +178,11 @@ static void arm_solicited_test(struct kunit *test)
 	attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	attr.max_recv_dtos = ARM_DEPTH;
 	kd_pin();
-	for (c = 0; c < ARRAY_SIZE(arm_contexts); c++) {
+	for (c = 0; c < ARM_KINDS; c++) {
 		n = 0;
 		sink = kd_sink(test);
-		kd_open(test, NULL);
-		arm_open(env, DAT_UPCALL_SINGLE_INSTANCE, sink, arm_contexts[c], &attr, true);
+		kd_open(test, &arm_devices[c / 2]);
+		arm_open(env, DAT_UPCALL_SINGLE_INSTANCE, sink, arm_contexts[c % 2], &attr, true);
 		for (round = 0; round < 3; round++) {
 			for (i = 0; i < 3; i++)
 				arm_recv(env, n++, false);
@@ -228,12 +240,12 @@ static void arm_solicited_random_test(struct kunit *test)
 	attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	attr.max_recv_dtos = ARM_DEPTH;
 	kd_pin();
-	for (c = 0; c < ARRAY_SIZE(arm_contexts); c++) {
+	for (c = 0; c < ARM_KINDS; c++) {
 		prandom_seed_state(&rnd, seed);
 		sink = kd_sink(test);
-		kd_open(test, NULL);
+		kd_open(test, &arm_devices[c / 2]);
 		policy = DAT_UPCALL_SINGLE_INSTANCE;
-		arm_open(env, policy, sink, arm_contexts[c], &attr, true);
+		arm_open(env, policy, sink, arm_contexts[c % 2], &attr, true);
 		for (i = 0; i < 2000; i++) {
 			switch (prandom_u32_state(&rnd) % 8) {
 			case 0:
@@ -379,7 +391,8 @@ static void arm_birth_test(struct kunit *test)
 }
 
 static struct kunit_case arm_cases[] = {
-	KD_CASE(arm_moment_test, "EVD-DQ-06,EVD-MOD-02,EVD-UP-03,EVD-UP-09: no wake-up is lost"),
+	KD_CASE(arm_moment_test,
+		"EVD-CQ-03,EVD-DQ-06,EVD-MOD-02,EVD-UP-03,EVD-UP-09: no wake-up is lost"),
 	KD_CASE(arm_solicited_test, "FLAG-16,FLAG-20,SIL-07,EVD-MOD-02: solicited wait"),
 	KD_CASE(arm_solicited_random_test, "SIL-07,EVD-DQ-06,EVD-MOD-06: solicited wait at random"),
 	KD_CASE(arm_budget_test, "SIL-39: a busy EVD and another one, counted"),

@@ -119,6 +119,7 @@ struct fake_cq {
 	unsigned int tail;
 	bool armed;
 	bool armed_solicited;
+	unsigned int solicited;		/* behind the last that is, or that failed */
 	bool late;			/* its interrupt is held back */
 	struct task_struct *in_handler;
 };
@@ -673,10 +674,23 @@ static int fake_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	return n;
 }
 
+static void fake_call_handler(struct fake_cq *cq)
+{
+	struct ib_cq *ibcq = &cq->ibcq;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	cq->in_handler = current;
+	ibcq->comp_handler(ibcq, ibcq->cq_context);
+	cq->in_handler = NULL;
+	local_irq_restore(flags);
+}
+
 static int fake_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify)
 {
 	struct fake_ib *fdev = to_fdev(ibcq->device);
 	struct fake_cq *cq = to_fcq(ibcq);
+	bool raise = false;
 	unsigned long flags;
 	int missed;
 
@@ -687,7 +701,16 @@ static int fake_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify
 	cq->armed = true;
 	cq->armed_solicited = (notify & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
 	missed = (notify & IB_CQ_REPORT_MISSED_EVENTS) && cq->tail != cq->head;
+	if (fdev->caps.raises) {
+		missed = 0;
+		raise = (int)((cq->armed_solicited ? cq->solicited : cq->head) - cq->tail) > 0;
+		cq->armed = !raise;
+		cq->late |= raise && fdev->hold_irq;
+		raise &= !fdev->hold_irq;
+	}
 	spin_unlock_irqrestore(&fdev->lock, flags);
+	if (raise)
+		fake_call_handler(cq);
 	fake_moment(fdev, FAKE_IB_AFTER_ARM);
 	return missed;
 }
@@ -702,6 +725,8 @@ static bool fake_push(struct fake_ib *fdev, struct fake_cq *cq, const struct ib_
 		return false;
 	}
 	cq->ring[cq->head++ % cq->size] = *wc;
+	if (solicited || wc->status != IB_WC_SUCCESS)
+		cq->solicited = cq->head;
 	if (!cq->armed)
 		return false;
 	if (cq->armed_solicited && !solicited && wc->status == IB_WC_SUCCESS)
@@ -709,18 +734,6 @@ static bool fake_push(struct fake_ib *fdev, struct fake_cq *cq, const struct ib_
 	cq->armed = false;
 	cq->late |= fdev->hold_irq;
 	return !fdev->hold_irq;
-}
-
-static void fake_call_handler(struct fake_cq *cq)
-{
-	struct ib_cq *ibcq = &cq->ibcq;
-	unsigned long flags;
-
-	local_irq_save(flags);
-	cq->in_handler = current;
-	ibcq->comp_handler(ibcq, ibcq->cq_context);
-	cq->in_handler = NULL;
-	local_irq_restore(flags);
 }
 
 /* Queue pairs */

@@ -145,6 +145,8 @@ struct fake_ib_step {
  * @max_srq_wr: depth of an SRQ
  * @max_srq_sge: segments per Receive of an SRQ, at most FAKE_IB_MAX_SGE
  * @no_srq: the device has no SRQs
+ * @raises: to arm a CQ reports no missed events: its handler is called instead, before
+ *	the call returns, as an interrupt on another CPU would be that is taken at once
  * @vectors: completion vectors
  * @driver: whose quirks the device is suspected of; 0 for those of hardware
  * @copies: the device is given copies of memory, see fake_dma.h
@@ -175,6 +177,7 @@ struct fake_ib_caps {
 	int max_srq_wr;
 	int max_srq_sge;
 	bool no_srq;
+	bool raises;
 	int vectors;
 	enum rdma_driver_id driver;
 	bool copies;
