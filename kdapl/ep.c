@@ -13,6 +13,7 @@
 
 #define DEFAULT_DTOS	64
 #define DEFAULT_IOV	4
+#define DEFAULT_READS	4	/* each way */
 #define REAP_TIMEOUT	(HZ / 4)
 
 static void ep_release(struct kdapl_obj *obj)
@@ -33,6 +34,8 @@ static void ep_default_attr(const DAT_IA_ATTR *ia, bool recv, bool request, DAT_
 	attr->max_request_dtos = request ? min(DEFAULT_DTOS, ia->max_dto_per_ep) : 0;
 	attr->max_recv_iov = min(DEFAULT_IOV, ia->max_iov_segments_per_dto);
 	attr->max_request_iov = min(DEFAULT_IOV, ia->max_iov_segments_per_dto);
+	attr->max_rdma_read_in = min(DEFAULT_READS, ia->max_rdma_read_per_ep_in);
+	attr->max_rdma_read_out = min(DEFAULT_READS, ia->max_rdma_read_per_ep_out);
 	attr->srq_soft_hw = DAT_HW_DEFAULT;
 }
 
@@ -450,14 +453,14 @@ out:
  * @request_evd_handle: EVD with the DTO flag for Sends and RDMA; NULL: not
  *	interested
  * @connect_evd_handle: EVD with the CONNECTION flag; needed for connecting
- * @ep_attributes: copied; NULL for defaults (no RDMA Reads: ask for
- *	max_rdma_read_in and _out)
+ * @ep_attributes: copied; NULL for defaults
  * @ep_handle: where the handle goes
  *
  * Receives can be posted as soon as the EP exists, if it has a PZ. The default
  * attributes are up to 64 requests and Receives (0 of a kind without EVD) of up
- * to 4 segments, messages and RDMA as long as the IA takes them, and read depths
- * of 0. dat_ep_query() tells what was granted.
+ * to 4 segments, messages and RDMA as long as the IA takes them, and 4 RDMA Reads
+ * under way in each direction, or as many as the IA has, if fewer. dat_ep_query() tells what
+ * was granted.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS, the EP is UNCONNECTED; DAT_INVALID_HANDLE (IA, PZ,

@@ -1239,6 +1239,7 @@ enum kdapl_half_phase {
  * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
  * @read_out: reads this side would like to have outstanding
  * @read_depth: reads this side may have outstanding, as negotiated
+ * @reads_refused: the log says that one was refused for lack of that
  * @deadline: jiffies when waiting for flushes ends, before that for a graceful
  *	disconnect on soft-iWARP
  * @cm_id: of the attempt or its retry; @lock, taken out before it is destroyed
@@ -1302,6 +1303,7 @@ struct kdapl_half {
 	u8 read_in;
 	u8 read_out;
 	u8 read_depth;
+	bool reads_refused;
 	unsigned long deadline;
 	atomic_t dropped;
 

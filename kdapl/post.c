@@ -773,6 +773,18 @@ static bool half_reads(const struct kdapl_half *half)
 	       (READ_ONCE(half->sq->mode) != KDAPL_RING_LIVE || half->read_depth);
 }
 
+/* A Read on a connection without: the refusal alone tells too little of why (RDMAR-17). */
+static noinline DAT_RETURN request_no_reads(struct kdapl_half *half)
+{
+	if (!READ_ONCE(half->reads_refused)) {
+		WRITE_ONCE(half->reads_refused, true);
+		pr_warn_ratelimited("%s: EP %u: an RDMA Read is refused: max_rdma_read_out is %d here, and the peer takes %d\n",
+				    half->ep->obj.ia->name, kdapl_id(half->handle),
+				    half->attr.max_rdma_read_out, half->read_depth);
+	}
+	return kdapl_arg_err(1);
+}
+
 /**
  * kdapl_request_prepare - check a data transfer request
  * @ep: EP
@@ -810,7 +822,7 @@ DAT_RETURN kdapl_request_prepare(struct kdapl_ep *ep, struct kdapl_half *half,
 	if (unlikely(ret != DAT_SUCCESS))
 		return ret;
 	if (unlikely(post->op == DAT_DTO_RDMA_READ && !half_reads(half)))
-		return kdapl_arg_err(1);
+		return request_no_reads(half);
 	return request_check_memory(ep, half, post, max_length);
 }
 

@@ -678,10 +678,39 @@ static void post_read_depth_test(struct kunit *test)
 	kd_ep(env, &attr);
 	kd_connect(env);
 	post_trace_take(env, &before);
+	KUNIT_EXPECT_FALSE(test, kd_half(env)->reads_refused);
 	ret = kd_post(env->ep, KD_READ, 1, &iov, 0, &remote, 0);
 	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_INVALID_PARAMETER);
+	/* which the log tells, once */
+	KUNIT_EXPECT_TRUE(test, kd_half(env)->reads_refused);
 	post_trace_check(env, &before);
 	post_accepted(env, KD_WRITE, 1, &iov, &remote, 0, "no read depth");
+}
+
+/* Without attributes, and with the attributes that a query gives: Reads work. */
+static void post_read_default_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_RMR_TRIPLET remote = kd_remote(0, 8, POST_KEY);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EP_PARAM param;
+	DAT_IA_ATTR ia;
+	DAT_EP_HANDLE ep;
+
+	KD_ASSERT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, &ia,
+					DAT_PROVIDER_FIELD_NONE, NULL));
+	KD_ASSERT_OK(test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, NULL,
+					 &ep));
+	KD_ASSERT_OK(test, dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+	KUNIT_EXPECT_EQ(test, (int)param.ep_attr.max_rdma_read_in,
+			min(4, ia.max_rdma_read_per_ep_in));
+	KUNIT_EXPECT_EQ(test, (int)param.ep_attr.max_rdma_read_out,
+			min(4, ia.max_rdma_read_per_ep_out));
+	KD_EXPECT_OK(test, dat_ep_free(ep));
+	kd_ep(env, &param.ep_attr);
+	kd_connect(env);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 0, &remote, 0));
+	KUNIT_EXPECT_FALSE(test, kd_half(env)->reads_refused);
 }
 
 static void post_full_test(struct kunit *test)
@@ -810,6 +839,7 @@ static struct kunit_case post_cases[] = {
 	KD_CASE(post_check_order_test, "GEN-10,GEN-07: order of the checks"),
 	KD_CASE(post_length_test, "SEND-20,RDMAW-11,RDMAW-12,RDMAW-16,RDMAR-04: lengths"),
 	KD_CASE(post_read_depth_test, "RDMAR-17: no reads at depth 0"),
+	KD_CASE(post_read_default_test, "EP-CREATE-06: Reads with the default attributes"),
 	KD_CASE(post_full_test,
 		"EP-POST-17,EP-POST-09: full queues refuse, a completion makes room"),
 	KD_CASE(post_ib_sink_test, "RDMAR-13: InfiniBand read sinks need local write"),

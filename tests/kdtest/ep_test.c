@@ -28,8 +28,10 @@ static void defaults(struct kunit *test)
 	KUNIT_EXPECT_GT(test, param.ep_attr.max_recv_dtos, 0);
 	KUNIT_EXPECT_GT(test, param.ep_attr.max_recv_iov, 0);
 	KUNIT_EXPECT_EQ(test, param.ep_attr.max_request_dtos, 0);
-	KUNIT_EXPECT_EQ(test, param.ep_attr.max_rdma_read_in, 0);
-	KUNIT_EXPECT_EQ(test, param.ep_attr.max_rdma_read_out, 0);
+	KUNIT_EXPECT_EQ(test, param.ep_attr.max_rdma_read_in,
+			min(4, env->a.attr.max_rdma_read_per_ep_in));
+	KUNIT_EXPECT_EQ(test, param.ep_attr.max_rdma_read_out,
+			min(4, env->a.attr.max_rdma_read_per_ep_out));
 	KDT_OK(test, dat_ep_free(ep));
 	KDT_REFUSED(test, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP, dat_ep_free(ep));
 
