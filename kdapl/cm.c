@@ -52,6 +52,22 @@ static void cm_established(struct kdapl_half *half, struct rdma_cm_id *id)
 	kdapl_half_established(half);
 }
 
+/*
+ * The peer's driver takes the attempt for failed if it finds more than our answer (D-86). So the
+ * consumer, who might send at once, learns of the connection when the peer has sent something,
+ * or may be supposed to have read the answer.
+ */
+static void cm_hold_back(struct kdapl_half *half, struct rdma_cm_id *id)
+{
+	if (READ_ONCE(half->spoken) || half->phase != KDAPL_HALF_CONNECTING) {
+		cm_established(half, id);
+		return;
+	}
+	half->cm_up = true;
+	half->held_back = true;
+	queue_delayed_work(kdapl_wq, &half->est_work, KDAPL_HOLD_TIME);
+}
+
 /* How many Reads the peer answers at a time. soft-iWARP says it in the other field. */
 static void cm_read_granted(struct kdapl_half *half, const struct rdma_conn_param *conn)
 {
@@ -194,7 +210,10 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			cm_keep_pdata(half, &event->param.conn);
 			cm_read_granted(half, &event->param.conn);
 		}
-		cm_established(half, id);
+		if (half->passive && half->dev->caps.reply_overrun)
+			cm_hold_back(half, id);
+		else
+			cm_established(half, id);
 		if (half->dev->siw && !half->passive)
 			kdapl_half_nudge(half);
 		break;
@@ -216,7 +235,8 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_DISCONNECTED:
 		complete_all(&half->cm_down);
 		/* who disconnects was connected: its last word of the set-up was overtaken */
-		if (half->phase == KDAPL_HALF_CONNECTING && half->passive && !half->dev->iwarp)
+		if (half->phase == KDAPL_HALF_CONNECTING && half->passive &&
+		    (!half->dev->iwarp || half->held_back))
 			cm_established(half, id);
 		if (half->phase == KDAPL_HALF_UP)
 			kdapl_half_end(half, KDAPL_END_PEER);
@@ -314,14 +334,20 @@ static void cm_work_connect(struct work_struct *work)
 	mutex_unlock(&half->lock);
 }
 
-/* A message arrived before the peer's last word of the set-up, which may be lost. */
+/*
+ * A message arrived before the peer's last word of the set-up, which may be lost. Or nobody has
+ * to wait any longer for the peer to see ours.
+ */
 static void cm_work_established(struct work_struct *work)
 {
 	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half, est_work);
 	unsigned int noio = memalloc_noio_save();
 
 	mutex_lock(&half->lock);
-	if (half->cm_id && half->passive && half->phase == KDAPL_HALF_CONNECTING)
+	if (half->held_back)
+		kdapl_half_established(half);
+	else if (half->cm_id && half->passive && half->phase == KDAPL_HALF_CONNECTING &&
+		 !half->dev->iwarp)
 		rdma_notify(half->cm_id, IB_EVENT_COMM_EST);	/* ESTABLISHED follows */
 	mutex_unlock(&half->lock);
 	memalloc_noio_restore(noio);
@@ -334,9 +360,7 @@ static void cm_work_timer(struct work_struct *work)
 	struct kdapl_half *half = container_of(to_delayed_work(work), struct kdapl_half, timer);
 
 	mutex_lock(&half->lock);
-	if (half->phase == KDAPL_HALF_UP && half->dev->siw && READ_ONCE(half->draining) &&
-	    !time_before(jiffies, READ_ONCE(half->deadline)))
-		/* a graceful disconnect got stuck */
+	if (half->phase == KDAPL_HALF_UP && kdapl_half_drain_stuck(half))
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_DISCONNECTED);
 	else if (half->phase == KDAPL_HALF_CONNECTING)
 		kdapl_half_end(half, DAT_CONNECTION_EVENT_TIMED_OUT);

@@ -14,7 +14,7 @@
  * marker posted behind them, since suppressed ones that succeeded have no
  * completion of their own. Only then the EP goes to DISCONNECTED and the event
  * is queued: after every successful completion, exactly once. If the device
- * stays silent for END_TIMEOUT the QP is destroyed, which is proof as well.
+ * gives nothing back for END_TIMEOUT the QP is destroyed, which is proof as well.
  *
  * ep_end.pml is a model of the end, with the rules that make it right.
  */
@@ -26,10 +26,11 @@
 #include "kdapl.h"
 #include "trace.h"
 
-#define END_TIMEOUT	(5 * HZ)
+#define END_TIMEOUT	(5 * HZ)	/* without progress */
+#define SLOW_TIMEOUT	(60 * HZ)	/* the same, where nobody waits for anybody */
 #define END_POLL	(HZ / 20)	/* look even if the engine is held up in an upcall */
 #define SUSPECT_TIMEOUT	HZ		/* D-08 */
-#define ANSWER_TIME	(HZ / 100 + 1)	/* for the peer's request that was wrong */
+#define ANSWER_TIME	(HZ / 100 + 1)	/* for what the peer has sent, right or wrong */
 #define CM_DOWN_TIMEOUT	(2 * HZ)
 #define LAST_WQE_TIMEOUT	(HZ / 10)	/* D-15: not every device says it */
 
@@ -560,6 +561,71 @@ void kdapl_half_end(struct kdapl_half *half, int reason)
 }
 
 /**
+ * kdapl_patience_start - begin to wait for a device
+ * @patience: how long
+ * @half: what it is to give things back of
+ * @span: jiffies that it may do nothing
+ *
+ * A device that is slow is not one that hangs: the span begins anew whenever something has
+ * come back (kdapl_half_progress()). Whoever waits sees to it that completions are taken.
+ *
+ * Context: any.
+ */
+void kdapl_patience_start(struct kdapl_patience *patience, const struct kdapl_half *half,
+			  unsigned long span)
+{
+	patience->seen = kdapl_half_progress(half);
+	patience->span = span;
+	patience->deadline = jiffies + span;
+}
+
+/**
+ * kdapl_patience_over - has the device done nothing for too long?
+ * @patience: started
+ * @half: as for the start
+ *
+ * Context: any; one at a time.
+ * Return: true if it has; @patience->deadline is when it may become true otherwise.
+ */
+bool kdapl_patience_over(struct kdapl_patience *patience, const struct kdapl_half *half)
+{
+	u32 now = kdapl_half_progress(half);
+
+	if (patience->span && now != patience->seen) {
+		patience->seen = now;
+		patience->deadline = jiffies + patience->span;
+	}
+	return !time_before(jiffies, patience->deadline);
+}
+
+/**
+ * kdapl_half_drained - what a graceful disconnect has waited for is done
+ * @half: the half
+ *
+ * A consumer that has its answer may leave before its device has acknowledged that. Where a
+ * queue pair in ERR does not do it any more, it lives on for a moment: otherwise the peer would
+ * see a message FLUSHED that was received (D-85).
+ *
+ * Context: any.
+ */
+void kdapl_half_drained(struct kdapl_half *half)
+{
+	half_end_in(half, DAT_CONNECTION_EVENT_DISCONNECTED,
+		    half->dev->caps.late_ack ? ANSWER_TIME : 0);
+}
+
+/* Until when has something to happen for a graceful disconnect to go on? 0: no limit. */
+static unsigned long half_drain_span(const struct kdapl_half *half)
+{
+	const struct kdapl_ring *ring = half->sq;
+
+	if (!half->dev->siw)
+		return 0;
+	/* with Reads under way two ends may wait for each other for ever there (D-14) */
+	return READ_ONCE(ring->reads) != READ_ONCE(ring->reads_done) ? END_TIMEOUT : SLOW_TIMEOUT;
+}
+
+/**
  * kdapl_half_drain_gracefully - let the requests under way finish, then end
  * @half: half of an EP that just went to DISCONNECT_PENDING
  *
@@ -568,8 +634,8 @@ void kdapl_half_end(struct kdapl_half *half, int reason)
 void kdapl_half_drain_gracefully(struct kdapl_half *half)
 {
 	struct kdapl_ring *ring = half->sq;
+	unsigned long flags, span = half_drain_span(half);
 	bool draining = false;
-	unsigned long flags;
 	int ret = 0;
 
 	spin_lock_irqsave(&ring->lock, flags);
@@ -579,18 +645,42 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half)
 	} else if (!READ_ONCE(half->stopping) && !half->draining) {
 		ret = ring_post_marker(ring);
 		draining = !ret;
-		half->draining |= draining;
+		if (draining)
+			kdapl_patience_start(&half->drain, half, span);
+		/* pairs with the acquire in kdapl_half_drain_stuck() */
+		if (draining)
+			smp_store_release(&half->draining, true);
 	}
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (draining)
 		kdapl_evd_ending(half->request_evd, 1);
-	if (ret) {
-		kdapl_half_end(half, DAT_CONNECTION_EVENT_DISCONNECTED);
-	} else if (half->dev->siw) {
-		/* two ends may wait for each other for ever there (D-14) */
-		WRITE_ONCE(half->deadline, jiffies + END_TIMEOUT);
-		mod_delayed_work(kdapl_wq, &half->timer, END_TIMEOUT);
-	}
+	if (ret)
+		kdapl_half_drained(half);
+	else if (draining && span)
+		mod_delayed_work(kdapl_wq, &half->timer, span);
+}
+
+/**
+ * kdapl_half_drain_stuck - has a graceful disconnect stopped to advance?
+ * @half: the half; half->lock held, phase UP
+ *
+ * Return: true if it has: end it now.
+ */
+bool kdapl_half_drain_stuck(struct kdapl_half *half)
+{
+	struct kdapl_patience *drain = &half->drain;
+
+	lockdep_assert_held(&half->lock);
+	/* pairs with the release in kdapl_half_drain_gracefully() */
+	if (!smp_load_acquire(&half->draining))
+		return false;
+	/* the Reads are done, and so is the danger */
+	if (drain->span == END_TIMEOUT && half_drain_span(half) == SLOW_TIMEOUT)
+		kdapl_patience_start(drain, half, SLOW_TIMEOUT);
+	if (kdapl_patience_over(drain, half))
+		return true;
+	queue_delayed_work(kdapl_wq, &half->timer, drain->deadline - jiffies);
+	return false;
 }
 
 /*
@@ -635,7 +725,7 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	removal |= READ_ONCE(half->dev->gone);
 	WRITE_ONCE(half->stopping, true);
 	WRITE_ONCE(half->phase, KDAPL_HALF_ENDING);
-	half->deadline = jiffies + END_TIMEOUT;
+	kdapl_patience_start(&half->flush, half, END_TIMEOUT);
 	half->pool_deadline = jiffies + LAST_WQE_TIMEOUT;
 
 	spin_lock_irq(&ep->lock);
@@ -658,7 +748,7 @@ static void half_stop(struct kdapl_half *half, bool removal)
 	}
 	half->hurried = removal || (ret && ret != -EALREADY);
 	if (half->hurried)
-		half->deadline = jiffies;	/* destroying the QP is the proof */
+		kdapl_patience_start(&half->flush, half, 0);	/* destroying the QP is the proof */
 	if (removal || half->dev->siw || idle)	/* it never says so, or has no buffer */
 		half->pool_deadline = jiffies;
 
@@ -671,7 +761,7 @@ static void half_stop(struct kdapl_half *half, bool removal)
  * Is there anything to wait for? What was taken from an SRQ is known only when
  * the QP is gone; before that the device gets a little time to finish (D-15).
  */
-static bool half_may_destroy(struct kdapl_half *half, bool sq_ended, bool last_wqe)
+static bool half_may_destroy(struct kdapl_half *half, bool sq_ended, bool last_wqe, bool late)
 {
 	/* a QP inside rdma_connect() cannot be destroyed yet (D-17) */
 	if (half->connecting && half->qp)
@@ -681,9 +771,9 @@ static bool half_may_destroy(struct kdapl_half *half, bool sq_ended, bool last_w
 		return true;
 	/* soft-iWARP forgets a Read whose answer was coming; the marker is past it */
 	if (half->dev->siw && READ_ONCE(half->sq->marker_done) &&
-	    !time_before(jiffies, half->deadline - END_TIMEOUT + LAST_WQE_TIMEOUT))
+	    !time_before(jiffies, half->flush.deadline - half->flush.span + LAST_WQE_TIMEOUT))
 		return true;
-	return !time_before(jiffies, half->deadline);
+	return late;
 }
 
 static void half_was_silent(struct kdapl_half *half)
@@ -701,21 +791,21 @@ static bool half_try_finish(struct kdapl_half *half, bool lost)
 	u32 recvs = half->pool ? half->pool->entries : half->rq->slots;
 	/* before the CQ is polled: what came until then must not go with the QP */
 	bool last_wqe = READ_ONCE(half->last_wqe);
-	bool sq_ended, rq_ended;
+	bool sq_ended, rq_ended, late;
 
 	kdapl_evd_sweep(half->request_evd, half->sq->slots + KDAPL_OWN_WRS, true);
 	kdapl_evd_sweep(half->recv_evd, recvs + 1, true);
 	/* both, not one or the other: each call looks for its own ring's end */
 	sq_ended = kdapl_ring_ended(half->sq);
 	rq_ended = kdapl_ring_ended(half->rq);
+	late = kdapl_patience_over(&half->flush, half);
 	if (half->pool && sq_ended && half->connecting && half->qp) {
 		/* never connected: it took no buffer; the reaper has it for long */
 		kdapl_ring_force_end(half->rq, lost);
 	} else if (!sq_ended || !rq_ended) {
-		if (!half_may_destroy(half, sq_ended, last_wqe))
+		if (!half_may_destroy(half, sq_ended, last_wqe, late))
 			return false;
-		if (!half->hurried && !half->discard && !(half->pool && sq_ended) &&
-		    !time_before(jiffies, half->deadline))
+		if (!half->hurried && !half->discard && !(half->pool && sq_ended) && late)
 			half_was_silent(half);
 		mutex_unlock(&half->lock);
 		half_destroy_verbs(half, !half->dev->iwarp);
@@ -1089,7 +1179,7 @@ void kdapl_half_remove(struct kdapl_half *half)
 	half_release_verbs(half);
 	mutex_lock(&half->lock);
 	if (half->phase == KDAPL_HALF_ENDING) {
-		half->deadline = jiffies;
+		kdapl_patience_start(&half->flush, half, 0);
 		finished = half_try_finish(half, false);
 	}
 	mutex_unlock(&half->lock);

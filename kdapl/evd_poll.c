@@ -294,7 +294,7 @@ static void ring_check_marker(struct kdapl_evd *evd, struct kdapl_ring *ring)
 		ring_end(evd, ring);	/* marker stays set: nobody may post another */
 	} else {
 		WRITE_ONCE(ring->marker, false);
-		kdapl_half_end(ring->half, DAT_CONNECTION_EVENT_DISCONNECTED);
+		kdapl_half_drained(ring->half);
 	}
 }
 
@@ -372,9 +372,16 @@ static void wr_failed(struct kdapl_ring *ring, enum ib_wc_status status)
 /* A message before the CM's word that there is a connection. */
 static void early_recv(struct kdapl_half *half, enum ib_wc_status status)
 {
+	if (status != IB_WC_SUCCESS || !READ_ONCE(half->passive))
+		return;
 	/* TCP loses no answer: on iWARP the CM's word always comes */
-	if (status == IB_WC_SUCCESS && READ_ONCE(half->passive) && !half->dev->iwarp)
+	if (!half->dev->iwarp) {
 		queue_delayed_work(kdapl_wq, &half->est_work, KDAPL_EST_TIME);
+	} else if (half->dev->caps.reply_overrun && !READ_ONCE(half->spoken)) {
+		/* before the work: it, or the CM's handler after it, sees this (D-86) */
+		WRITE_ONCE(half->spoken, true);
+		mod_delayed_work(kdapl_wq, &half->est_work, 0);
+	}
 }
 
 static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kdapl_wr *wr,

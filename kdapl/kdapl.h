@@ -1182,6 +1182,18 @@ enum kdapl_half_phase {
 	KDAPL_HALF_ENDED,	/* end event queued; only software flushes from here */
 };
 
+/**
+ * struct kdapl_patience - how long a device may do nothing
+ * @seen: kdapl_half_progress() when it was last looked at
+ * @span: jiffies it may stand still; 0: not at all
+ * @deadline: jiffies when that ends
+ */
+struct kdapl_patience {
+	u32 seen;
+	unsigned long span;
+	unsigned long deadline;
+};
+
 /* Reasons of kdapl_half_end() beside DAT_CONNECTION_EVENT_*. */
 #define KDAPL_END_NONE		0
 #define KDAPL_END_SUSPECT	1	/* unexpected flush on iWARP (D-08) */
@@ -1194,6 +1206,13 @@ enum kdapl_half_phase {
  * nevertheless lets a disconnect of the peer overtake that word.
  */
 #define KDAPL_EST_TIME	(HZ / 20)
+
+/*
+ * How long the accepting side keeps ESTABLISHED from its consumer where the peer gives up if
+ * more than the answer is there when it reads that. Nothing tells when it has; its work items
+ * do it within a millisecond or two, unless its CPUs are busy.
+ */
+#define KDAPL_HOLD_TIME	(HZ / 20)
 
 /* What a QP does unless the consumer says otherwise. */
 #define KDAPL_RETRY_COUNT	6	/* 7 means for ever on soft-RoCE */
@@ -1236,12 +1255,14 @@ enum kdapl_half_phase {
  * @reaping: the reaper has it; dev->lock
  * @connecting: rdma_connect has not returned or, on iWARP, has no answer yet: the
  *	cm_id can be destroyed only by somebody who may wait for it
+ * @spoken: passive: the peer has sent something, so it has seen our answer
+ * @held_back: the CM considers the connection made, the consumer does not know yet
  * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
  * @read_out: reads this side would like to have outstanding
  * @read_depth: reads this side may have outstanding, as negotiated
  * @reads_refused: the log says that one was refused for lack of that
- * @deadline: jiffies when waiting for flushes ends, before that for a graceful
- *	disconnect on soft-iWARP
+ * @flush: how long to wait for what is flushed
+ * @drain: how long a graceful disconnect waits, where it does not wait for ever
  * @cm_id: of the attempt or its retry; @lock, taken out before it is destroyed
  * @local: own address and port, once known
  * @remote: peer's address and port
@@ -1297,6 +1318,8 @@ struct kdapl_half {
 	bool reaping;
 	bool connecting;
 	bool hurried;
+	bool spoken;
+	bool held_back;
 	u8 retries;
 	atomic_t reason;
 	struct kdat_conn_attr conn;
@@ -1304,8 +1327,9 @@ struct kdapl_half {
 	u8 read_out;
 	u8 read_depth;
 	bool reads_refused;
-	unsigned long deadline;
 	atomic_t dropped;
+	struct kdapl_patience flush;
+	struct kdapl_patience drain;
 
 	struct rdma_cm_id *cm_id;
 	struct sockaddr_storage local;
@@ -1330,6 +1354,18 @@ struct kdapl_half {
 	struct completion gone;
 	struct rcu_work free_work;
 };
+
+/*
+ * A number that changes whenever the device gives something back. Any context; not more than a
+ * hint, since nothing is locked.
+ */
+static inline u32 kdapl_half_progress(const struct kdapl_half *half)
+{
+	const struct kdapl_ring *sq = half->sq;
+
+	return READ_ONCE(sq->tail) + READ_ONCE(sq->sent) + READ_ONCE(sq->reads_done) +
+	       READ_ONCE(sq->memops_done) + READ_ONCE(half->rq->reaped);
+}
 
 /* Something has ended this half already: it will carry no connection. */
 static inline bool kdapl_half_spent(struct kdapl_half *half)
@@ -1359,6 +1395,11 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half);
 void kdapl_half_drop(struct kdapl_half *half, bool all_events);
 void kdapl_half_reap(struct kdapl_half *half);
 void kdapl_half_remove(struct kdapl_half *half);
+void kdapl_patience_start(struct kdapl_patience *patience, const struct kdapl_half *half,
+			  unsigned long span);
+void kdapl_half_drained(struct kdapl_half *half);
+bool kdapl_half_drain_stuck(struct kdapl_half *half);
+bool kdapl_patience_over(struct kdapl_patience *patience, const struct kdapl_half *half);
 void kdapl_half_qp_attr(const struct kdapl_half *half, int mask, struct ib_qp_attr *attr);
 int kdapl_half_to_rts(struct kdapl_half *half, struct rdma_cm_id *id);
 void kdapl_half_established(struct kdapl_half *half);

@@ -39,6 +39,10 @@ enum kdapl_fence {
  * @sq_wrs: how many it can hold then that have as many as the device takes; 0: as many as
  *	the device says
  * @map_allocates: ib_map_mr_sg() may allocate, and splits large pages
+ * @late_ack: a message is acknowledged after its completion, and not at all by a queue pair
+ *	that is in ERR by then
+ * @reply_overrun: the side that connects fails if more than the answer is there when it
+ *	reads that
  *
  * Constant once the device is known, and read without a lock.
  */
@@ -55,6 +59,8 @@ struct kdapl_caps {
 	bool sq_by_segments;
 	u32 sq_wrs;
 	bool map_allocates;
+	bool late_ack;
+	bool reply_overrun;
 };
 
 const char *kdapl_quirks_refusal(struct ib_device *ibdev);

@@ -6,6 +6,7 @@
 #include "kdtest_conn.h"
 
 #define PRIVATE 300		/* more than any transport carries */
+#define MANY 100		/* connections, of what goes wrong now and then */
 
 /* ---- listeners ---- */
 
@@ -624,6 +625,86 @@ static void graceful_finishes_requests(struct kunit *test)
 	kdt_ep_done(test, &pair->s);
 }
 
+/* What the upcall of a case does, and with what. */
+struct actor {
+	struct kdt_ep *ep;
+	struct kdt_buf *buf;
+	DAT_RETURN ret;
+};
+
+static bool speak_first(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct actor *who = evd->priv;
+
+	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
+		who->ret = kdt_send(who->ep, who->buf, 0, 16, 1, 0);
+	return false;
+}
+
+/* The accepting side sends at once, the other one waits for that. */
+static void accepting_speaks_first(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_pair *pair = kdt_pair_new(test, NULL);
+	struct kdt_buf *to = kdt_buf_new(test, &env->a, 16);
+	struct actor who = { .ep = &pair->s, .buf = kdt_buf_new(test, &env->b, 16) };
+	int i;
+
+	pair->s.conn->priv = &who;
+	pair->s.conn->hook = speak_first;
+	for (i = 0; i < MANY; i++) {
+		kdt_fill(who.buf->p, 16, i);
+		KDT_OK(test, kdt_recv(&pair->c, to, 0, 16, 2));
+		kdt_pair_connect(test, pair);
+		KDT_OK(test, who.ret);
+		kdt_dto(test, pair->s.req, &pair->s, 1, DAT_DTO_SEND, DAT_DTO_SUCCESS, 16);
+		kdt_dto(test, pair->c.recv, &pair->c, 2, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 16);
+		KUNIT_ASSERT_TRUE(test, kdt_same(to->p, 16, i));
+		kdt_pair_down(test, pair);
+		KDT_OK(test, dat_ep_reset(pair->c.h));
+		KDT_OK(test, dat_ep_reset(pair->s.h));
+	}
+	pair->s.conn->hook = NULL;
+}
+
+static bool leave_with_it(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct actor *who = evd->priv;
+
+	if (event->event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS)
+		who->ret = dat_ep_disconnect(who->ep->h, DAT_CLOSE_GRACEFUL_FLAG);
+	return false;
+}
+
+/* Who has its answer leaves gracefully: whoever sent it is not told that it was lost. */
+static void leave_with_the_answer(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_pair *pair = kdt_pair_new(test, NULL);
+	struct kdt_buf *to = kdt_buf_new(test, &env->a, 16);
+	struct kdt_buf *from = kdt_buf_new(test, &env->b, 16);
+	struct actor who = { .ep = &pair->c };
+	int i;
+
+	if (env->a.iwarp)
+		kunit_skip(test, "on iWARP a Send is done when it has left");
+	pair->c.recv->priv = &who;
+	pair->c.recv->hook = leave_with_it;
+	for (i = 0; i < MANY; i++) {
+		KDT_OK(test, kdt_recv(&pair->c, to, 0, 16, 2));
+		kdt_pair_connect(test, pair);
+		KDT_OK(test, kdt_send(&pair->s, from, 0, 16, 1, 0));
+		kdt_dto(test, pair->c.recv, &pair->c, 2, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 16);
+		kdt_dto(test, pair->s.req, &pair->s, 1, DAT_DTO_SEND, DAT_DTO_SUCCESS, 16);
+		KDT_OK(test, who.ret);
+		kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_DISCONNECTED);
+		kdt_conn(test, &pair->s, DAT_CONNECTION_EVENT_DISCONNECTED);
+		KDT_OK(test, dat_ep_reset(pair->c.h));
+		KDT_OK(test, dat_ep_reset(pair->s.h));
+	}
+	pair->c.recv->hook = NULL;
+}
+
 static void abrupt_after_graceful(struct kunit *test)
 {
 	struct kdt_pair *pair = kdt_pair_up(test);
@@ -734,6 +815,8 @@ static struct kunit_case cases[] = {
 	KD_CASE(data_at_once, "CR-ACC-10,RECV-14,EPSM-05,EPSM-11,EPSM-32: data at once"),
 	KD_CASE(disconnects, "EP-DIS-01,EP-DIS-08,EP-DIS-09,EPSM-14,EPSM-15,EPSM-31: ends"),
 	KD_CASE(graceful_finishes_requests, "FLUSH-09,EPSM-16,EPSM-18: graceful finishes requests"),
+	KD_CASE(accepting_speaks_first, "EPSM-11,CR-ACC-10: the accepting side speaks first"),
+	KD_CASE(leave_with_the_answer, "EPSM-16,EPSM-18: to leave with the answer fails nobody"),
 	KD_CASE(abrupt_after_graceful, "EP-DIS-06,EP-DIS-07,EPSM-19: abrupt after graceful"),
 	KD_CASE(twenty_rounds, "EP-RST-03,FLUSH-01,EP-CREATE-12,SIL-47: 20 rounds with one EP"),
 	KD_CASE(many_at_once, "EPSM-30,PSP-02: eight connections at once"),
