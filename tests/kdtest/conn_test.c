@@ -6,6 +6,8 @@
 #include "kdtest_conn.h"
 
 #define PRIVATE 300		/* more than any transport carries */
+#define SLOW_WRITES 100
+#define SLOW_SIZE 65536
 #define MANY 100		/* connections, of what goes wrong now and then */
 
 /* ---- listeners ---- */
@@ -625,6 +627,32 @@ static void graceful_finishes_requests(struct kunit *test)
 	kdt_ep_done(test, &pair->s);
 }
 
+/* More than goes through a slow link in the time that a device may do nothing. */
+static void graceful_takes_its_time(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_buf *from = kdt_buf_new(test, &env->a, SLOW_SIZE);
+	struct kdt_buf *to = kdt_buf_new(test, &env->b, SLOW_SIZE);
+	struct kdt_pair *pair;
+	DAT_EP_ATTR attr;
+	int i;
+
+	kdt_attr(env, &attr);
+	attr.max_request_dtos = SLOW_WRITES;
+	pair = kdt_pair_new(test, &attr);
+	kdt_pair_connect(test, pair);
+	for (i = 0; i < SLOW_WRITES; i++)
+		KDT_OK(test, kdt_write(&pair->c, from, 0, SLOW_SIZE, to, 0, i, 0));
+	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_GRACEFUL_FLAG));
+	for (i = 0; i < SLOW_WRITES; i++)
+		kdt_dto(test, pair->c.req, &pair->c, i, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS,
+			SLOW_SIZE);
+	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_DISCONNECTED);
+	kdt_conn(test, &pair->s, DAT_CONNECTION_EVENT_DISCONNECTED);
+	kdt_ep_done(test, &pair->c);
+	kdt_ep_done(test, &pair->s);
+}
+
 /* What the upcall of a case does, and with what. */
 struct actor {
 	struct kdt_ep *ep;
@@ -815,6 +843,7 @@ static struct kunit_case cases[] = {
 	KD_CASE(data_at_once, "CR-ACC-10,RECV-14,EPSM-05,EPSM-11,EPSM-32: data at once"),
 	KD_CASE(disconnects, "EP-DIS-01,EP-DIS-08,EP-DIS-09,EPSM-14,EPSM-15,EPSM-31: ends"),
 	KD_CASE(graceful_finishes_requests, "FLUSH-09,EPSM-16,EPSM-18: graceful finishes requests"),
+	KD_CASE(graceful_takes_its_time, "FLUSH-09,EPSM-16: graceful takes the time it needs"),
 	KD_CASE(accepting_speaks_first, "EPSM-11,CR-ACC-10: the accepting side speaks first"),
 	KD_CASE(leave_with_the_answer, "EPSM-16,EPSM-18: to leave with the answer fails nobody"),
 	KD_CASE(abrupt_after_graceful, "EP-DIS-06,EP-DIS-07,EPSM-19: abrupt after graceful"),
