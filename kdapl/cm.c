@@ -179,7 +179,7 @@ static bool cm_is_answer(enum rdma_cm_event_type event)
  *
  * Return: 0, always: ids are destroyed by work items.
  */
-static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kdapl_half *half = id->context;
 	unsigned int noio = memalloc_noio_save();
@@ -224,6 +224,13 @@ static int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		cm_fail(half, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		/* the address of the next hop is another one, the QP has the old one for ever */
+		if (half->phase == KDAPL_HALF_UP)
+			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
+		else
+			cm_fail(half, DAT_CONNECTION_EVENT_UNREACHABLE);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		if (half->phase < KDAPL_HALF_UP) {

@@ -2061,6 +2061,7 @@ void kdapl_cr_destroy_verbs(struct kdapl_cr *cr);
 DAT_RETURN kdapl_cm_connect(struct kdapl_half *half, const struct sockaddr *dst, u16 port,
 			    u32 usec);
 int kdapl_cm_accept(struct kdapl_half *half, struct kdapl_cr *cr, const void *pdata, u8 len);
+int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 void kdapl_cm_work_init(struct kdapl_half *half);
 
 /* ------------------------------------------------------------------ */

@@ -715,6 +715,28 @@ static void pa_depth_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
 }
 
+/* The next hop has another address: the queue pair has the old one for ever. */
+static void pa_address_test(struct kunit *test)
+{
+	struct rdma_cm_event change = {
+		.event = RDMA_CM_EVENT_ADDR_CHANGE, .status = -ETIMEDOUT,
+	};
+	struct kd_env *env = kd_connected(test, NULL);
+	struct rdma_cm_id *id = kd_cm_id(env, PA_QUAL);
+	DAT_EVENT event;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(id));
+	id->context = kd_half(env);
+	while (kd_next(env->conn, &event))
+		;
+	KUNIT_EXPECT_EQ(test, kdapl_cm_handler(id, &change), 0);
+	kd_next_wait(env, env->conn, &event);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep), (int)DAT_EP_STATE_DISCONNECTED);
+	KD_EXPECT_EMPTY(test, env->conn);
+	rdma_destroy_id(id);
+}
+
 /* Arguments of the calls on a request that is there; it survives them all. */
 static void pa_args_test(struct kunit *test)
 {
@@ -1049,6 +1071,7 @@ static struct kunit_case pa_cases[] = {
 	KD_CASE(pa_handoff_test, "CR-HO-01,CR-HO-02,EVD-OVF-05,SIL-23: passed on"),
 	KD_CASE(pa_full_test, "EVD-OVF-05,PSP-02,RSP-05: refused, and asked again"),
 	KD_CASE(pa_peer_test, "EP-QRY-01,EP-QRY-02: the peer of an EP that has not answered yet"),
+	KD_CASE(pa_address_test, "EPSM-17: another address of the next hop breaks the connection"),
 	KD_CASE(pa_depth_test, "CR-ACC-09,CONN-11,EP-CREATE-10: Reads outstanding"),
 	KD_CASE(pa_args_test, "CR-ACC-05,CR-ACC-07,CR-REJ-01,GEN-07..10: arguments"),
 	KD_CASE(pa_close_test, "IA-CLOSE-01,IA-CLOSE-02,CR-LIFE-01: the IA is closed over them"),
