@@ -451,18 +451,6 @@ struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op)
 	return op ? kdapl_cq_evd_get(op->sq->cq) : NULL;
 }
 
-/*
- * A number that changes whenever the device has given something back, as far as completions
- * have been taken.
- */
-static u32 op_progress(const struct kdapl_half *half)
-{
-	const struct kdapl_ring *sq = half->sq;
-
-	return READ_ONCE(sq->tail) + READ_ONCE(sq->sent) + READ_ONCE(sq->reads_done) +
-	       READ_ONCE(sq->memops_done) + READ_ONCE(half->rq->reaped);
-}
-
 /**
  * kdapl_op_wait - wait until an operation on an LMR or RMR has come back
  * @ia: IA
@@ -510,7 +498,7 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op
 		}
 		if (cq)
 			kdapl_cq_put(cq);
-		now = op_progress(half);
+		now = kdapl_half_progress(half);
 		if (now != progress)
 			deadline = jiffies + OP_TIMEOUT;
 		progress = now;
