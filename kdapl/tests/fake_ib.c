@@ -339,7 +339,7 @@ static int fake_get_port_immutable(struct ib_device *ibdev, u32 port,
 	if (!container_of(ibdev, struct fake_ib, ibdev)->caps.no_cm)
 		immutable->core_cap_flags |= RDMA_CORE_CAP_IB_CM;
 	if (to_fdev(ibdev)->caps.grh)
-		immutable->core_cap_flags |= RDMA_CORE_PORT_IB_GRH_REQUIRED;
+		immutable->core_cap_flags |= RDMA_CORE_CAP_IB_GRH_REQUIRED;
 	return 0;
 }
 
