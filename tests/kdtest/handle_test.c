@@ -41,6 +41,7 @@ enum call {
 	C_EP_GET_STATUS,
 	C_EP_CONNECT,
 	C_EP_DISCONNECT,
+	C_EP_DRAIN,
 	C_EP_RESET,
 	C_EP_FREE,
 	C_POST_SEND,
@@ -153,6 +154,8 @@ static DAT_RETURN call(enum call c, struct kinds *k, DAT_HANDLE h)
 		return dat_ep_connect(h, ADDR, 5000, 1000, 0, NULL, 0, 0);
 	case C_EP_DISCONNECT:
 		return dat_ep_disconnect(h, DAT_CLOSE_ABRUPT_FLAG);
+	case C_EP_DRAIN:
+		return kdat_ep_drain(h);
 	case C_EP_RESET:
 		return dat_ep_reset(h);
 	case C_EP_FREE:
@@ -240,6 +243,7 @@ static const struct attempt attempts[] = {
 	ROW(C_EP_GET_STATUS, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
 	ROW(C_EP_CONNECT, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
 	ROW(C_EP_DISCONNECT, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
+	ROW(C_EP_DRAIN, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
 	ROW(C_EP_RESET, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
 	ROW(C_EP_FREE, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
 	ROW(C_POST_SEND, DAT_HANDLE_TYPE_EP, false, DAT_INVALID_HANDLE_EP),
