@@ -645,11 +645,11 @@ void kdapl_half_drain_gracefully(struct kdapl_half *half)
 	} else if (!READ_ONCE(half->stopping) && !half->draining) {
 		ret = ring_post_marker(ring);
 		draining = !ret;
-		if (draining)
+		if (draining) {
 			kdapl_patience_start(&half->drain, half, span);
-		/* pairs with the acquire in kdapl_half_drain_stuck() */
-		if (draining)
+			/* pairs with the acquire in kdapl_half_drain_stuck() */
 			smp_store_release(&half->draining, true);
+		}
 	}
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (draining)

@@ -581,11 +581,11 @@ static int finished(const char *what)
 {
 	if (!BROKEN)
 		return 0;
-	return fail("%s: the queue pair: %d sent, %d received, %d read, %d failed (%s); the Endpoint: %d, %d, %d, %d (%s), %s",
-		    what, raw.sent, raw.received, raw.read, raw.bad,
-		    raw.bad ? ib_wc_status_msg(raw.error) : "none", ours.sent, ours.received,
-		    ours.read, ours.bad, status_name(ours.bad ? ours.error : 0),
-		    event_name(ours.end));
+	fail("the queue pair: %d sent, %d received, %d read, %d failed (%s)", raw.sent,
+	     raw.received, raw.read, raw.bad, raw.bad ? ib_wc_status_msg(raw.error) : "none");
+	return fail("%s: the Endpoint: %d sent, %d received, %d read, %d failed (%s), %s", what,
+		    ours.sent, ours.received, ours.read, ours.bad,
+		    status_name(ours.bad ? ours.error : 0), event_name(ours.end));
 }
 
 /* The side that connects speaks first, as iWARP wants it. */
@@ -642,8 +642,9 @@ static int leave(void)
 		err = rdma_disconnect(raw.id);
 	else
 		err = TRY(dat_ep_disconnect, ours.ep, DAT_CLOSE_ABRUPT_FLAG);
-	return err ?: until(READ_ONCE(ours.end), "the end of the Endpoint") ?:
-	       until(READ_ONCE(raw.down), "the end of the queue pair");
+	err = err ?: until(READ_ONCE(ours.end), "the end of the Endpoint");
+	/* the CM's own messages get lost, too */
+	return lossy ? err : err ?: until(READ_ONCE(raw.down), "the end of the queue pair");
 }
 
 static int one_round(void)
@@ -651,8 +652,12 @@ static int one_round(void)
 	int err;
 
 	make_plan();
-	err = ours_open() ?:
-	      (plan.raw_connects ? raw_connect() ?: ours_accept() : ours_connect() ?: raw_accept()) ?:
+	err = ours_open();
+	if (!err && plan.raw_connects)
+		err = raw_connect() ?: ours_accept();
+	else if (!err)
+		err = ours_connect() ?: raw_accept();
+	err = err ?:
 	      until((READ_ONCE(ours.outcome) && READ_ONCE(raw.up)) || READ_ONCE(raw.failed),
 		    "the connection");
 	if (!err && (ours.outcome != DAT_CONNECTION_EVENT_ESTABLISHED || raw.failed))
