@@ -34,7 +34,7 @@ reads() {
 }
 step "$title: $rounds connections with a queue pair of the verbs" reads
 tell "$(dmesg | sed -n 's/.*kdreads: \(seed=\)/\1/p')"
-[ $failed = 1 ] || step "it unloads" rmmod kdreads
+[ "$failed" = 1 ] || step "it unloads" rmmod kdreads
 step "kdapl.ko unloads" rmmod kdapl
 step "the device goes away" rdma link delete "${p}0"
 finish
