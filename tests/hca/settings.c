@@ -86,11 +86,14 @@ static const struct {
 	  "shift=1024,cq_ctx=1,max_send_sge=6,max_recv_sge=6,max_sge_rd=6,max_qp_wr=8191,"
 	  "max_cqe=65535,max_pages=512,max_block=21,rd_in=126,rd_out=126,max_inline=96,"
 	  "event_ctx=1" },
-	/* iWARP; fences for Sends and invalidations only, short page lists */
+	/*
+	 * iWARP; fences for Sends and invalidations only, short page lists. It looks at the list of
+	 * an empty Write, so that it wants one.
+	 */
 	{ "cxgb4", RDMA_DRIVER_CXGB4,
 	  "iwarp=1,shift=1024,cq_ctx=1,fence=9,max_send_sge=4,max_recv_sge=4,max_sge_rd=1,"
 	  "max_qp_wr=1024,max_cqe=16384,max_pages=128,max_block=27,rd_in=32,rd_out=32,"
-	  "max_inline=64,event_ctx=1" },
+	  "max_inline=64,event_ctx=1,complain=0xfffffffe" },
 	/* iWARP; one segment to receive into */
 	{ "erdma", RDMA_DRIVER_ERDMA,
 	  "iwarp=1,shift=1024,cq_ctx=1,round=1,max_send_sge=6,max_recv_sge=1,max_sge_rd=1,"
