@@ -672,8 +672,8 @@ bool kdapl_half_drain_stuck(struct kdapl_half *half)
 
 	lockdep_assert_held(&half->lock);
 	/* pairs with the release in kdapl_half_drain_gracefully() */
-	if (!smp_load_acquire(&half->draining))
-		return false;
+	if (!smp_load_acquire(&half->draining) || !drain->span)
+		return false;	/* not yet, or without a limit */
 	/* the Reads are done, and so is the danger */
 	if (drain->span == END_TIMEOUT && half_drain_span(half) == SLOW_TIMEOUT)
 		kdapl_patience_start(drain, half, SLOW_TIMEOUT);

@@ -72,7 +72,9 @@ static void fa_allocate_test(struct kunit *test)
 static void fa_allocate_fails_test(struct kunit *test)
 {
 	static const enum fake_ib_verb verbs[] = { FAKE_IB_ALLOC_MR, FAKE_IB_MAP_MR_SG };
-	struct km *km = km_open(test, NULL);
+	/* one whose regions are mapped once when they are made (D-24) */
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_RXE };
+	struct km *km = km_open(test, &caps);
 	DAT_LMR_HANDLE lmr;
 	int i;
 

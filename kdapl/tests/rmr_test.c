@@ -40,7 +40,9 @@ static int rm_read(struct km *km, DAT_RMR_CONTEXT key, u64 addr)
 
 static void rm_create_test(struct kunit *test)
 {
-	struct km *km = km_connected(test, NULL);
+	/* one whose regions are mapped once when they are made (D-24) */
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_RXE };
+	struct km *km = km_connected(test, &caps);
 	DAT_RMR_HANDLE rmr, none, bad[] = { DAT_HANDLE_NULL, km->env.ia, km->env.ep, (void *)~0UL };
 	static const enum fake_ib_verb verbs[] = { FAKE_IB_ALLOC_MR, FAKE_IB_MAP_MR_SG };
 	struct fake_ib_live before, after;
