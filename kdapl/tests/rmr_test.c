@@ -42,13 +42,16 @@ static void rm_create_test(struct kunit *test)
 {
 	/* one whose regions are mapped once when they are made (D-24) */
 	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_RXE };
-	struct km *km = km_connected(test, &caps);
-	DAT_RMR_HANDLE rmr, none, bad[] = { DAT_HANDLE_NULL, km->env.ia, km->env.ep, (void *)~0UL };
+	struct km *km = km_open(test, &caps);
+	DAT_RMR_HANDLE rmr, none, bad[] = { DAT_HANDLE_NULL, km->env.ia, NULL, (void *)~0UL };
 	static const enum fake_ib_verb verbs[] = { FAKE_IB_ALLOC_MR, FAKE_IB_MAP_MR_SG };
 	struct fake_ib_live before, after;
 	DAT_RMR_PARAM param;
 	int i, for_ep, nth;
 
+	km_ep(km, 0, NULL);
+	kd_connect(&km->env);
+	bad[2] = km->env.ep;
 	for (for_ep = 0; for_ep < 2; for_ep++) {
 		for (i = 0; i < ARRAY_SIZE(bad); i++)
 			KD_EXPECT_RET(test, for_ep ? dat_rmr_create_for_ep(bad[i], &none) :
