@@ -431,19 +431,6 @@ static void request_empty_read(const struct kdapl_half *half, struct ib_sge *scr
 }
 
 /*
- * A request without segments has no list, since some drivers look at its first entry if it
- * has one; but where they do even if it has none (D-96). ring->lock held.
- */
-static void request_no_list(const struct kdapl_half *half, struct ib_sge *scratch,
-			    struct ib_send_wr *wr)
-{
-	if (half->dev->caps.peeks) {
-		scratch[0] = (struct ib_sge) {};
-		wr->sg_list = scratch;
-	}
-}
-
-/*
  * Fill the entry at @pos and the native request for it. @scratch: room for its
  * segments. ring->lock held.
  */
@@ -500,8 +487,6 @@ static void request_build(struct kdapl_ring *ring, const struct kdapl_post *post
 		if (unlikely(!wr->num_sge))
 			request_empty_read(half, scratch, wr);
 	}
-	if (unlikely(!wr->num_sge))
-		request_no_list(half, scratch, wr);
 }
 
 /* The device took the requests before @bad, and not the others. ring->lock held. */
@@ -515,6 +500,36 @@ static void request_refused(struct kdapl_ring *ring, const struct ib_send_wr *ba
 	}
 	/* pairs with the acquire in ring_check_recv_end() */
 	smp_store_release(&ring->mode, KDAPL_RING_SOFT);
+}
+
+/*
+ * Two requests of which the first is a Write, for a device that looks at the lists of such
+ * a pair without their counts (D-96): one after the other.
+ */
+static int request_post_pair(struct ib_qp *qp, struct ib_send_wr *first,
+			     const struct ib_send_wr **bad)
+{
+	const struct ib_send_wr *second = first->next;
+	int ret;
+
+	first->next = NULL;
+	ret = ib_post_send(qp, first, NULL);
+	first->next = (struct ib_send_wr *)second;
+	if (ret) {
+		*bad = first;
+		return ret;
+	}
+	*bad = second;
+	return ib_post_send(qp, second, NULL);
+}
+
+static int request_hand_over(struct kdapl_ring *ring, struct ib_send_wr *wr,
+			     const struct ib_send_wr **bad)
+{
+	if (unlikely(ring->half->dev->caps.pairs_peeked) && wr->opcode == IB_WR_RDMA_WRITE &&
+	    wr->next && !wr->next->next)
+		return request_post_pair(ring->qp, wr, bad);
+	return ib_post_send(ring->qp, wr, bad);
 }
 
 /* Hand requests to the device, in one call; ring->lock held. */
@@ -546,7 +561,7 @@ static int request_post_native(struct kdapl_ring *ring, const struct kdapl_post 
 	/* pairs with the acquire in ring_next() */
 	smp_store_release(&ring->head, pos);
 
-	ret = ib_post_send(ring->half->qp, &native->wr, &bad);
+	ret = request_hand_over(ring, &native->wr, &bad);
 	if (unlikely(ret))
 		request_refused(ring, bad ?: &native->wr);
 	return ret;

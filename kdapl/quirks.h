@@ -34,7 +34,8 @@ enum kdapl_fence {
  * @unfenced: these, as bits by opcode: requests that have to be fenced by another one
  * @fence_by: enum kdapl_fence: which one
  * @read_has_segment: an RDMA Read must have a local segment, also if it is empty
- * @peeks: the first segment of a request is looked at even if it has none
+ * @pairs_peeked: of a Write and a Send posted as a pair the first segments are looked at,
+ *	also if there are none
  * @sq_by_segments: how many requests a queue can hold depends on their segments
  * @sq_wrs: how many it can hold then that have as many as the device takes; 0: as many as
  *	the device says
@@ -55,7 +56,7 @@ struct kdapl_caps {
 	u64 unfenced;
 	u8 fence_by;
 	bool read_has_segment;
-	bool peeks;
+	bool pairs_peeked;
 	bool sq_by_segments;
 	u32 sq_wrs;
 	bool map_allocates;

@@ -1345,7 +1345,7 @@ static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct ib_qp *qp,
 	}
 	wr->num_sge = num_sge;
 	/* irdma looks at the first segment if there is a list, without the count */
-	if (!num_sge && sgl && !fdev->caps.peeks)
+	if (!num_sge && sgl)
 		fake_violation(fdev, "a list without segments that is not NULL");
 	for (i = 0; i < num_sge; i++) {
 		wr->sge[i] = sgl[i];

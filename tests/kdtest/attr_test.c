@@ -256,7 +256,7 @@ static void receiver_not_ready(struct kunit *test)
 static void sent_again(struct kunit *test)
 {
 	struct kdat_conn_attr attr = KDAT_CONN_ATTR_INIT;
-	const int barrier = DAT_COMPLETION_BARRIER_FENCE_FLAG;
+	const int barrier = kdt_fence;
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_buf *mine = kdt_buf_new(test, &env->a, 8192);
 	struct kdt_buf *theirs = kdt_buf_new(test, &env->b, 8192);

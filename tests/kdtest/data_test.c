@@ -423,6 +423,13 @@ static void fence(struct kunit *test)
 		kdt_dto(test, pair->c.req, &pair->c, 2, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 16384);
 		kdt_dto(test, pair->c.req, &pair->c, 3, DAT_DTO_SEND, DAT_DTO_SUCCESS, 16384);
 	}
+	if (!kdt_fence) {
+		/* A device that fences Sends only says so: never a fence that is none. */
+		KUNIT_EXPECT_EQ(test, (u32)kdt_write(&pair->c, mine, 0, 64, theirs, 0, 5,
+						     DAT_COMPLETION_BARRIER_FENCE_FLAG),
+				(u32)DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
+		return;
+	}
 	/* Fenced Writes and Reads are legal, too. */
 	KDT_OK(test, kdt_read(&pair->c, mine, 0, 64, theirs, 0, 4, 0));
 	KDT_OK(test, kdt_write(&pair->c, mine, 0, 64, theirs, 0, 5,

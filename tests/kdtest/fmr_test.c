@@ -434,7 +434,7 @@ static void flags(struct kunit *test)
 	kdt_dto(test, pair->s.req, &pair->s, 8, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 8);
 	/* behind a Read */
 	KDT_OK(test, kdt_read(&pair->s, sink, 0, SZ_64K, from, 0, 9, 0));
-	KDT_OK(test, kdt_fmr(&pair->s, mem, KDT_RIGHTS, 0, 10, DAT_COMPLETION_BARRIER_FENCE_FLAG));
+	KDT_OK(test, kdt_fmr(&pair->s, mem, KDT_RIGHTS, 0, 10, kdt_fence));
 	KDT_OK(test, kdt_inv(&pair->s, mem, 11,
 			     DAT_COMPLETION_BARRIER_FENCE_FLAG | KDT_INV_FENCE));
 	kdt_dto(test, pair->s.req, &pair->s, 9, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, SZ_64K);
@@ -1024,7 +1024,7 @@ static void cut_off(struct kunit *test)
 				ret = kdt_inv(&pair->s, mem[k], k, i % 2 ? KDT_INV_FENCE : 0);
 			else
 				ret = kdt_fmr(&pair->s, mem[k], KDT_RIGHTS, 0, k,
-					      i % 2 ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0);
+					      i % 2 ? kdt_fence : 0);
 			KDT_OK(test, ret);
 		}
 		KDT_OK(test, dat_ep_disconnect(pair->s.h, DAT_CLOSE_ABRUPT_FLAG));
@@ -1129,6 +1129,8 @@ static void queue_full(struct kunit *test)
 	int i, n, full = 0;
 	u64 cookie;
 
+	if (!kdt_fence)
+		kunit_skip(test, "a Write without a fence does not keep the queue full");
 	kdt_attr(env, &attr);
 	attr.max_request_dtos = 8;
 	pair = kdt_mem_pair(test, &attr);

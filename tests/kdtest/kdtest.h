@@ -32,6 +32,7 @@
 
 extern char *kdt_ia_a, *kdt_ia_b, *kdt_gone, *kdt_traits;	/* module parameters */
 extern unsigned int kdt_rounds;
+extern DAT_COMPLETION_FLAGS kdt_fence;	/* BARRIER_FENCE where all requests can be fenced, else 0 */
 
 /*
  * What a provider does and others of its protocol may not: the module parameter "traits" says

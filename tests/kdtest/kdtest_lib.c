@@ -37,6 +37,8 @@ const char *kdt_minor(DAT_RETURN ret)
 
 /* ---- environment ---- */
 
+DAT_COMPLETION_FLAGS kdt_fence;
+
 static u32 ia_traits(const struct kdt_ia *ia)
 {
 	static const char *const names[] = { "tcp", "grants", "lax", "unsolicited", "srq-pd" };
@@ -66,6 +68,7 @@ static int kdt_ia_open(struct kdt_ia *ia, const char *name)
 			   &ia->prov);
 	if (ret != DAT_SUCCESS)
 		goto err;
+	kdt_fence = ia->prov.completion_flags_supported & DAT_COMPLETION_BARRIER_FENCE_FLAG;
 	ret = dat_pz_create(ia->h, &ia->pz);
 	if (ret != DAT_SUCCESS)
 		goto err;

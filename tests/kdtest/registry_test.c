@@ -193,8 +193,7 @@ static void query_values(struct kunit *test)
 	struct kdt_ia *a = &kdt_env(test)->a;
 	const DAT_PROVIDER_ATTR *prov = &a->prov;
 	const DAT_IA_ATTR *attr = &a->attr;
-	int i, j, need = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG |
-			 DAT_COMPLETION_BARRIER_FENCE_FLAG;
+	int i, j, need = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG;
 
 	KUNIT_EXPECT_STREQ(test, attr->adapter_name, kdt_ia_a);
 	KUNIT_ASSERT_NOT_NULL(test, attr->ia_address_ptr);

@@ -582,8 +582,7 @@ static void flags(struct kunit *test)
 	kdt_dto(test, pair->s.req, &pair->s, 6, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 8);
 	/* behind a Read */
 	KDT_OK(test, kdt_read(&pair->s, mem, 0, LEN, from, 0, 7, 0));
-	KDT_OK(test, bind(&pair->s, &w, mem, 0, 200, R | W, 0, 8,
-			  DAT_COMPLETION_BARRIER_FENCE_FLAG));
+	KDT_OK(test, bind(&pair->s, &w, mem, 0, 200, R | W, 0, 8, kdt_fence));
 	kdt_dto(test, pair->s.req, &pair->s, 7, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, LEN);
 	kdt_bind_event(test, pair->s.req, w.h, 8, DAT_RMR_BIND_SUCCESS);
 	/* and behind a Read without it, in the order of the queue */
@@ -592,7 +591,7 @@ static void flags(struct kunit *test)
 	kdt_dto(test, pair->s.req, &pair->s, 9, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, LEN);
 	kdt_bind_event(test, pair->s.req, w.h, 10, DAT_RMR_BIND_SUCCESS);
 	KDT_OK(test, kdt_read(&pair->s, mem, 0, LEN, from, 0, 11, 0));
-	KDT_OK(test, unbind(&pair->s, &w, 12, DAT_COMPLETION_BARRIER_FENCE_FLAG));
+	KDT_OK(test, unbind(&pair->s, &w, 12, kdt_fence));
 	kdt_dto(test, pair->s.req, &pair->s, 11, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, LEN);
 	kdt_bind_event(test, pair->s.req, w.h, 12, DAT_RMR_BIND_SUCCESS);
 	kdt_settle(test, pair);

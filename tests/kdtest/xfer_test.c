@@ -370,7 +370,7 @@ static void post_all(struct poster *p)
 	p->ret |= kdt_send(&p->pair->c, p->mine, 0, 64, p->cookie + 1, 0);
 	p->ret |= kdt_write(&p->pair->c, p->mine, 64, 64, p->theirs, 64, p->cookie + 2, 0);
 	p->ret |= kdt_read(&p->pair->c, p->mine, 128, 64, p->theirs, 128, p->cookie + 3,
-			   DAT_COMPLETION_BARRIER_FENCE_FLAG);
+			   kdt_fence);
 	WRITE_ONCE(p->cpu, -1);
 	local_irq_restore(flags);
 }
@@ -612,6 +612,8 @@ static void request_queue_full(struct kunit *test)
 	int i, n, got, full = 0;
 	DAT_RETURN ret;
 
+	if (!kdt_fence)
+		kunit_skip(test, "the device fences no Write");
 	kdt_attr(env, &attr);
 	attr.max_rdma_size = most;
 	attr.max_request_dtos = 8;
@@ -827,6 +829,8 @@ static void fenced_write(struct kunit *test)
 	struct kdt_buf *again = kdt_buf_new(test, &env->a, SZ_64K);
 	int i;
 
+	if (!kdt_fence)
+		kunit_skip(test, "the device fences no Write");
 	for (i = 0; i < 10; i++) {
 		kdt_fill(theirs->p, SZ_64K, i);
 		memset(mine->p, 0, SZ_64K);

@@ -161,6 +161,7 @@ struct world {
 	struct tor *t;
 	const struct tor_ia *ia;
 	bool iwarp;
+	bool fence;		/* all requests can be fenced */
 	bool gone;		/* a call has said that the device has gone */
 	struct sockaddr_storage addr;
 	struct side side[2];

@@ -568,7 +568,7 @@ static void post_request(struct end *e)
 	struct tor *t = w->t;
 	u32 pick = tor_below(t, 3), length = 8 * tor_below(t, SLOT / 8 + 1);
 	bool quiet = !e->pair->many && tor_one_in(t, 3) && end_busy(e, REQUESTS, true) < OPS / 2;
-	bool fenced = tor_one_in(t, 8);
+	bool fenced = tor_one_in(t, 8) && w->fence;
 	u32 may = end_may(e, C | D);
 	DAT_COMPLETION_FLAGS flags = (quiet ? DAT_COMPLETION_SUPPRESS_FLAG : 0) |
 				     (fenced ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0);

@@ -590,12 +590,14 @@ static int world_address(struct world *w)
 		return -ENOMEM;
 	if (w_ret(w, C_dat_ia_query,
 		  dat_ia_query(w->side[0].ia, NULL, DAT_IA_FIELD_IA_ADDRESS_PTR, attr,
-			       DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ, &prov), OK) &&
+			       DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ |
+			       DAT_PROVIDER_FIELD_COMPLETION_FLAGS_SUPPORTED, &prov), OK) &&
 	    attr->ia_address_ptr) {
 		memcpy(&w->addr, attr->ia_address_ptr,
 		       attr->ia_address_ptr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
 								     sizeof(struct sockaddr_in));
 		w->iwarp = prov.rdma_write_for_rdma_read_req;
+		w->fence = prov.completion_flags_supported & DAT_COMPLETION_BARRIER_FENCE_FLAG;
 		err = 0;
 	}
 	kfree(attr);
