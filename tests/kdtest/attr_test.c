@@ -273,7 +273,8 @@ static void sent_again(struct kunit *test)
 		KDT_OK(test, kdt_recv(&pair->s, echo, 0, 8192, 1));
 		KDT_OK(test, kdt_read(&pair->c, mine, 0, 4096, theirs, 0, 2, 0));
 		KDT_OK(test, kdt_read(&pair->c, mine, 4096, 4096, theirs, 4096, 3, barrier));
-		KDT_OK(test, kdt_send(&pair->c, mine, 0, 8192, 4, barrier));
+		KDT_OK(test, kdt_send(&pair->c, mine, 0, 8192, 4,
+				      DAT_COMPLETION_BARRIER_FENCE_FLAG));
 		KDT_OK(test, kdt_read(&pair->c, mine, 0, 64, theirs, 0, 5, 0));
 		KDT_OK(test, kdt_write(&pair->c, mine, 0, 64, theirs, 64, 6, barrier));
 		KDT_OK(test, kdt_read(&pair->c, mine, 64, 64, theirs, 0, 7, barrier));
