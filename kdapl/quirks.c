@@ -100,7 +100,8 @@ static const struct kdapl_quirk quirks[] = {
 	  "one entry for each segment", "D-22" },
 	{ RDMA_DRIVER_SIW, QUIRK_SETS(caps.reply_overrun),
 	  "the side that connects gives up when more than the answer is there as it reads that",
-	  "6.1 to 7.2", "the accepting side reports ESTABLISHED a little later, or with the first message",
+	  "6.1 to 7.2",
+	  "the accepting side reports ESTABLISHED a little later, or with the first message",
 	  "D-86" },
 	/* soft-RoCE */
 	{ RDMA_DRIVER_RXE, QUIRK_SETS(caps.fence_stalls),
