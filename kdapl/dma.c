@@ -28,11 +28,15 @@
 
 #include "kdapl.h"
 
+/* What a test has put in place of the kernel's DMA. */
+static inline const struct kdapl_dma_ops *test_dma(const struct kdapl_device *dev)
+{
 #ifdef KDAPL_KUNIT
-#define test_dma(dev)	((dev)->dma_ops)
+	return dev->dma_ops;
 #else
-#define test_dma(dev)	((const struct kdapl_dma_ops *)NULL)
+	return NULL;
 #endif
+}
 
 /* Is a page copied for the device, on this machine, as far as one page can tell? */
 static bool dma_probe(struct kdapl_device *dev)

@@ -506,7 +506,8 @@ static void dma_random_test(struct kunit *test)
 		case 0:
 			for (i = at; i < at + n; i++)
 				if (!(i & 1))
-					bytes[i] = model->cpu[i] = prandom_u32_state(&rnd);
+					model->cpu[i] = prandom_u32_state(&rnd);
+			memcpy(bytes, model->cpu, sizeof(model->cpu));
 			break;
 		case 1:
 			for (i = at; i < at + n; i++) {
@@ -569,7 +570,7 @@ static struct kunit_case dma_cases[] = {
 	KD_CASE(dma_read_test, "LMR-SYNC-06: Reads, also suppressed ones"),
 	KD_CASE(dma_read_rmr_test, "LMR-SYNC-06,RTOR-01: Reads into an RMR"),
 	KD_CASE(dma_invalidated_read_test, "LMR-SYNC-06: a Read whose sink is being invalidated"),
-	KD_CASE(dma_fmr_test, "LMR-SYNC-07: a binding that ends gives the memory back, to the byte"),
+	KD_CASE(dma_fmr_test, "LMR-SYNC-07: the end of a binding gives the memory back"),
 	KD_CASE(dma_free_test, "LMR-SYNC-07: freeing an LMR turns nothing back"),
 	KD_CASE(dma_shared_test, "LMR-SYNC-01,LMR-SYNC-02: memory that CPU and peers write"),
 	KD_CASE(dma_unaligned_test, "LMR-04: memory that starts inside a page"),

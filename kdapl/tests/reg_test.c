@@ -118,8 +118,8 @@ static void reg_hold(void *arg)
 	int i;
 
 	complete(&race->mapping);
-	for (i = 0; i < 100000 && !READ_ONCE(race->dev->gone); i++)
-		udelay(10);
+	for (i = 0; i < 100000000 && !READ_ONCE(race->dev->gone); i++)
+		cpu_relax();
 	/* removal has begun, and has nothing else to wait for */
 	mdelay(2);
 	WRITE_ONCE(race->mapped, true);
