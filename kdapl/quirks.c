@@ -99,7 +99,7 @@ static const struct kdapl_quirk quirks[] = {
 	  "page lists have entries of any length", "6.1 to 7.2",
 	  "one entry for each segment", "D-22" },
 	{ RDMA_DRIVER_SIW, QUIRK_SETS(caps.reply_overrun),
-	  "the side that connects gives up when more than the answer is there as it reads that",
+	  "the side that connects gives up if more than the answer is there when it reads",
 	  "6.1 to 7.2",
 	  "the accepting side reports ESTABLISHED a little later, or with the first message",
 	  "D-86" },

@@ -73,36 +73,36 @@ static const struct {
 	{ "plain-iw", RDMA_DRIVER_UNKNOWN, "iwarp=1,rd_in=32,rd_out=32" },
 	/* a handler in hard interrupts; the size of a queue is that of its segments */
 	{ "mlx5", RDMA_DRIVER_MLX5,
-	  "shift=1024,cq_ctx=2,missed=0,round=1,max_send_sge=30,max_recv_sge=32,max_sge_rd=30,"
-	  "max_qp_wr=32768,sq_units=32768,max_cqe=1048576,max_pages=65536,rd_in=16,rd_out=16,"
+	  "shift=1024,cq_ctx=2,missed=0,round=1,max_send_sge=30,max_recv_sge=32,max_sge_rd=30;"
+	  "max_qp_wr=32768,sq_units=32768,max_cqe=1048576,max_pages=65536,rd_in=16,rd_out=16;"
 	  "max_inline=512" },
 	/* the two depths of Reads differ, long page lists */
 	{ "irdma", RDMA_DRIVER_IRDMA,
-	  "shift=1024,cq_ctx=1,max_send_sge=13,max_recv_sge=13,max_sge_rd=13,max_qp_wr=4064,"
-	  "sq_units=8192,max_cqe=262144,max_pages=65536,max_block=30,rd_in=127,rd_out=255,"
+	  "shift=1024,cq_ctx=1,max_send_sge=13,max_recv_sge=13,max_sge_rd=13,max_qp_wr=4064;"
+	  "sq_units=8192,max_cqe=262144,max_pages=65536,max_block=30,rd_in=127,rd_out=255;"
 	  "max_inline=101" },
 	/* not a size of anything is a power of two */
 	{ "bnxt", RDMA_DRIVER_BNXT_RE,
-	  "shift=1024,cq_ctx=1,max_send_sge=6,max_recv_sge=6,max_sge_rd=6,max_qp_wr=8191,"
-	  "max_cqe=65535,max_pages=512,max_block=21,rd_in=126,rd_out=126,max_inline=96,"
+	  "shift=1024,cq_ctx=1,max_send_sge=6,max_recv_sge=6,max_sge_rd=6,max_qp_wr=8191;"
+	  "max_cqe=65535,max_pages=512,max_block=21,rd_in=126,rd_out=126,max_inline=96;"
 	  "event_ctx=1" },
 	/*
 	 * iWARP; fences for Sends and invalidations only, short page lists. It looks at the list of
 	 * an empty Write, so that it wants one.
 	 */
 	{ "cxgb4", RDMA_DRIVER_CXGB4,
-	  "iwarp=1,shift=1024,cq_ctx=1,fence=9,max_send_sge=4,max_recv_sge=4,max_sge_rd=1,"
-	  "max_qp_wr=1024,max_cqe=16384,max_pages=128,max_block=27,rd_in=32,rd_out=32,"
+	  "iwarp=1,shift=1024,cq_ctx=1,fence=9,max_send_sge=4,max_recv_sge=4,max_sge_rd=1;"
+	  "max_qp_wr=1024,max_cqe=16384,max_pages=128,max_block=27,rd_in=32,rd_out=32;"
 	  "max_inline=64,event_ctx=1,complain=0xfffffffe" },
 	/* iWARP; one segment to receive into */
 	{ "erdma", RDMA_DRIVER_ERDMA,
-	  "iwarp=1,shift=1024,cq_ctx=1,round=1,max_send_sge=6,max_recv_sge=1,max_sge_rd=1,"
-	  "max_qp_wr=8192,max_cqe=65536,max_pages=512,max_block=31,rd_in=128,rd_out=128,"
+	  "iwarp=1,shift=1024,cq_ctx=1,round=1,max_send_sge=6,max_recv_sge=1,max_sge_rd=1;"
+	  "max_qp_wr=8192,max_cqe=65536,max_pages=512,max_block=31,rd_in=128,rd_out=128;"
 	  "max_inline=96,max_srq_sge=1" },
 	/* nobody's: everything small, everything refused, everything from hard interrupts */
 	{ "strict", RDMA_DRIVER_UNKNOWN,
-	  "shift=1024,cq_ctx=2,event_ctx=2,missed=0,max_send_sge=7,max_recv_sge=5,"
-	  "max_sge_rd=1,max_qp_wr=512,sq_units=1024,max_cqe=1023,max_pages=64,max_block=23,"
+	  "shift=1024,cq_ctx=2,event_ctx=2,missed=0,max_send_sge=7,max_recv_sge=5;"
+	  "max_sge_rd=1,max_qp_wr=512,sq_units=1024,max_cqe=1023,max_pages=64,max_block=23;"
 	  "rd_in=8,rd_out=16,max_inline=0,dma_lkey=0,max_srq_wr=511,max_srq_sge=5" },
 	/* nobody's: its firmware takes its time */
 	{ "slow", RDMA_DRIVER_UNKNOWN,
@@ -137,7 +137,7 @@ int kdhca_settings_parse(struct kdhca_set *set, const char *text)
 	char *copy = kstrdup(text, GFP_KERNEL), *rest = copy, *word, *value;
 	int i, ret = copy ? 0 : -ENOMEM;
 
-	while (!ret && (word = strsep(&rest, ",\n "))) {
+	while (!ret && (word = strsep(&rest, ",;\n "))) {
 		if (!*word)
 			continue;
 		value = strchr(word, '=');

@@ -21,9 +21,8 @@ MODULE_PARM_DESC(ia_a, "interface adapter of the active side, e.g. rxe0-1 (requi
 module_param_named(ia_b, kdt_ia_b, charp, 0444);
 MODULE_PARM_DESC(ia_b, "interface adapter of the passive side (default: the same)");
 module_param_named(traits, kdt_traits, charp, 0444);
-MODULE_PARM_DESC(traits, "what the provider does that others do not: tcp, grants, lax, "
-		 "unsolicited, srq-pd, comma separated, or none (default: as soft-RoCE or "
-		 "soft-iWARP does)");
+MODULE_PARM_DESC(traits, "of the provider: none or some of tcp,grants,lax,unsolicited,srq-pd; "
+		 "default: those of soft-RoCE or soft-iWARP");
 module_param(mode, charp, 0444);
 MODULE_PARM_DESC(mode, "run: the suites; hold: connections with traffic until rmmod; "
 		 "states: endpoints in every state until rmmod");
