@@ -146,10 +146,12 @@ static const struct kdapl_quirk quirks[] = {
  * @driver: enum rdma_driver_id
  * @why: for the log
  */
-static const struct kdapl_refusal {
+struct kdapl_refusal {
 	enum rdma_driver_id driver;
 	const char *why;
-} refusals[] = {
+};
+
+static const struct kdapl_refusal refusals[] = {
 	/* D-97: see Documentation/adapters.md */
 	{ RDMA_DRIVER_HNS, "its driver cannot invalidate regions" },
 	{ RDMA_DRIVER_HFI1, "its driver fixes the addresses of a region when it is mapped" },

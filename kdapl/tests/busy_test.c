@@ -13,6 +13,7 @@
 
 /**
  * struct busy - somebody in the middle of destroying something
+ * @env: what there is
  * @at: the device has been asked to
  * @go: it may
  * @freed: it has
@@ -20,6 +21,7 @@
  * @handle: of what is freed
  * @free: how
  * @ret: what came of it
+ * @other_ret: and of what somebody else did
  */
 struct busy {
 	struct kd_env *env;

@@ -13,6 +13,7 @@
 
 /**
  * struct drain - a consumer with an SRQ and an upcall for each stream
+ * @sq: what there is
  * @in: the first upcall with a Receive has begun
  * @go: it may return
  * @end: the upcall with DISCONNECTED has begun
