@@ -570,7 +570,7 @@ static void evd_work_gone(struct work_struct *work)
 void kdapl_evd_destroy(struct kdapl_evd *evd)
 {
 	struct kdapl_event *slots;
-	struct kdapl_cq *cq, *next;
+	struct kdapl_cq *cq;
 	LIST_HEAD(cqs);
 
 	mutex_lock(&evd->mutex);	/* calls that build something are through, or see it */
@@ -592,8 +592,7 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	kdapl_evd_wait_all(evd);	/* a runner that comes later sees that it is closing */
 	kdapl_obj_gone(&evd->obj);
 	kvfree(slots);
-	list_for_each_entry_safe(cq, next, &cqs, evd_node)
-		kdapl_cq_put(cq);
+	evd_put_cqs(&cqs);
 	/* a completion handler may be about to schedule it: nobody waits for that (D-92) */
 	INIT_RCU_WORK(&evd->gone_work, evd_work_gone);
 	queue_rcu_work(kdapl_reap_wq, &evd->gone_work);

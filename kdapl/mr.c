@@ -464,9 +464,8 @@ struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op)
  */
 void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op)
 {
-	unsigned long deadline = jiffies + OP_TIMEOUT;
-	u32 progress = 0, now;
-	struct kdapl_half *half;
+	struct kdapl_half *half, *waited = NULL;
+	struct kdapl_patience patience;
 	struct kdapl_evd *evd;
 	struct kdapl_cq *cq;
 	bool told = false;
@@ -498,11 +497,10 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op
 		}
 		if (cq)
 			kdapl_cq_put(cq);
-		now = kdapl_half_progress(half);
-		if (now != progress)
-			deadline = jiffies + OP_TIMEOUT;
-		progress = now;
-		if (!told && time_after(jiffies, deadline)) {
+		if (half != waited)
+			kdapl_patience_start(&patience, half, OP_TIMEOUT);
+		waited = half;
+		if (!told && kdapl_patience_over(&patience, half)) {
 			told = true;
 			pr_warn("%s: an EP has not given back an operation on an LMR or RMR that is being freed, nor anything else for %u s, its connection is ended\n",
 				ia->name, OP_TIMEOUT / HZ);
