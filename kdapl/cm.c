@@ -68,11 +68,16 @@ static void cm_hold_back(struct kdapl_half *half, struct rdma_cm_id *id)
 	queue_delayed_work(kdapl_wq, &half->est_work, KDAPL_HOLD_TIME);
 }
 
-/* How many Reads the peer answers at a time. soft-iWARP says it in the other field. */
+/* How many Reads the peer answers at a time. */
 static void cm_read_granted(struct kdapl_half *half, const struct rdma_conn_param *conn)
 {
-	half->read_depth = min(half->read_out, half->dev->siw ? conn->responder_resources :
-							       conn->initiator_depth);
+	const struct kdapl_caps *caps = &half->dev->caps;
+
+	half->read_depth = half->read_out;
+	if (!caps->no_depths)
+		half->read_depth = min(half->read_depth,
+				       caps->own_depths ? conn->responder_resources :
+							  conn->initiator_depth);
 }
 
 static void cm_connect_response(struct kdapl_half *half, struct rdma_cm_id *id,

@@ -65,6 +65,20 @@ static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
 	return ret;
 }
 
+/* What the peer has asked for, as far as the driver tells. */
+static void cr_depths(struct kdapl_cr *cr, const struct rdma_conn_param *param)
+{
+	const struct kdapl_device *dev = cr->obj.ia->dev;
+
+	if (dev->caps.no_asked_depths) {
+		cr->read_in = min_t(int, dev->attrs.max_qp_rd_atom, U8_MAX);
+		cr->read_out = min_t(int, dev->attrs.max_qp_init_rd_atom, U8_MAX);
+	} else {
+		cr->read_in = param->responder_resources;
+		cr->read_out = param->initiator_depth;
+	}
+}
+
 /**
  * kdapl_cr_create - a request has arrived
  * @sp: listener
@@ -85,8 +99,7 @@ struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		return ERR_PTR(-ENOMEM);
 	cr->local = id->route.addr.src_addr;
 	cr->remote = id->route.addr.dst_addr;
-	cr->read_in = param->responder_resources;
-	cr->read_out = param->initiator_depth;
+	cr_depths(cr, param);
 	kdapl_device_id_made(cr->obj.ia->dev);
 	ret = cr_publish(cr, sp);
 	if (ret) {

@@ -898,6 +898,8 @@ void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait)
  *
  * A connection ends abruptly, an attempt is aborted, what was posted is
  * destroyed without events, and events that its EVDs still hold are taken back.
+ * Completions that nobody has taken are lost, and with them the buffers an SRQ has
+ * lent: call kdat_ep_drain() before to see them all.
  * Inside an upcall of one of the EP's EVDs the handle dies at once and the rest
  * happens after the upcall; the EVDs and the PZ stay in use until then.
  * Elsewhere the call waits for an upcall that has an event of this EP in hand:
@@ -1567,7 +1569,7 @@ static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
  * @ep_handle: EP in DISCONNECTED or UNCONNECTED
  *
  * In DISCONNECTED the QP is replaced; attributes, PZ and EVDs stay, completions
- * not yet dequeued are lost, private data of the old connection is freed. An
+ * not yet dequeued are lost unless kdat_ep_drain() was called before, private data of the old connection is freed. An
  * upcall that has such a completion in hand already is not waited for, since it
  * may be what resets; dat_ep_free() and dat_evd_modify_upcall() with
  * DAT_UPCALL_TEARDOWN wait. In UNCONNECTED nothing happens, Receives stay posted.

@@ -562,9 +562,10 @@ static DAT_RETURN lmr_invalidate(DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_han
  * @ep_handle: EP of the LMR's PZ in CONNECTED; with DAT_LMR_SCOPE_EP the one that has
  *	bound it. In DISCONNECTED the request is flushed and the binding stays
  * @user_cookie: comes back with the completion
- * @completion_flags: SUPPRESS, BARRIER_FENCE, LMR_INVALIDATE_FENCE (wait for all
- *	requests posted before, not just for Reads; devices that do so always are
- *	none the slower); UNSIGNALLED if the EP is configured for it
+ * @completion_flags: SUPPRESS, BARRIER_FENCE (wait for all Reads posted before),
+ *	LMR_INVALIDATE_FENCE (wait for all requests posted before; some drivers
+ *	promise it for Reads only, see Documentation/adapters.md); UNSIGNALLED if
+ *	the EP is configured for it
  *
  * Requests posted later cannot name the keys. When the completion comes, with
  * operation DAT_DTO_LMR_INVALIDATE, peers cannot either, and the memory is the

@@ -19,9 +19,13 @@
 /* Instead of a driver: rows that hold for a whole protocol. */
 #define QUIRK_IWARP	-1
 
+/* Rows that hold for one of the protocols of a driver. */
+#define ON_IWARP(driver)	((driver) | QUIRK_ON_IWARP)
+#define QUIRK_ON_IWARP		0x10000
+
 /**
  * struct kdapl_quirk - a fact about a provider
- * @driver: enum rdma_driver_id, or QUIRK_IWARP
+ * @driver: enum rdma_driver_id, ON_IWARP() of one, or QUIRK_IWARP
  * @member: offset in struct kdapl_device of the bool that it sets
  * @fact: what the provider does
  * @since: kernels it was found in
@@ -74,7 +78,7 @@ static const struct kdapl_quirk quirks[] = {
 	  "two ends that both wait for the read queue wait for ever", "6.1 to 7.2",
 	  "ask for the largest read depth and count Reads; a disconnect has a deadline",
 	  "D-14" },
-	{ RDMA_DRIVER_SIW, QUIRK_SETS(siw),
+	{ RDMA_DRIVER_SIW, QUIRK_SETS(caps.own_depths),
 	  "rdma_cm has the two read depths in each other's field", "6.1 to 7.2",
 	  "read the other field", "D-13" },
 	{ RDMA_DRIVER_SIW, QUIRK_SETS(siw),
@@ -139,6 +143,21 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_ERDMA, QUIRK_SETS(caps.read_has_segment),
 	  "a Read without a segment is refused, also on RoCE", "7.2",
 	  "an empty segment is added", "D-96" },
+	{ ON_IWARP(RDMA_DRIVER_IRDMA), QUIRK_SETS(caps.own_depths),
+	  "rdma_cm has the two read depths of an answer in each other's field", "7.2",
+	  "read the other field", "D-13" },
+	{ ON_IWARP(RDMA_DRIVER_QEDR), QUIRK_SETS(caps.own_depths),
+	  "rdma_cm has the two read depths of an answer in each other's field", "7.2",
+	  "read the other field", "D-13" },
+	{ ON_IWARP(RDMA_DRIVER_ERDMA), QUIRK_SETS(caps.no_depths),
+	  "an answer has read depths of 0", "7.2",
+	  "the consumer's own depths hold", "D-13" },
+	{ ON_IWARP(RDMA_DRIVER_IRDMA), QUIRK_SETS(caps.no_asked_depths),
+	  "a request has one read depth of 0 and the device's limit for the other", "7.2",
+	  "the consumer's own depths hold", "D-13" },
+	{ ON_IWARP(RDMA_DRIVER_ERDMA), QUIRK_SETS(caps.no_asked_depths),
+	  "a request has the device's limits for read depths", "7.2",
+	  "the consumer's own depths hold", "D-13" },
 };
 
 /**
@@ -215,6 +234,12 @@ static void quirks_fences(struct kdapl_caps *caps)
 	}
 }
 
+static bool quirk_holds(const struct kdapl_quirk *quirk, int driver, bool iwarp)
+{
+	return quirk->driver == driver ||
+	       (iwarp && (quirk->driver == QUIRK_IWARP || quirk->driver == ON_IWARP(driver)));
+}
+
 /**
  * kdapl_quirks_derive - find out what a new device can do and needs
  * @dev: device, with @ibdev and @attrs set
@@ -231,8 +256,7 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 	memset(&dev->caps, 0, sizeof(dev->caps));
 	for (i = 0; i < ARRAY_SIZE(quirks); i++) {
 		quirk = &quirks[i];
-		if (quirk->driver != dev->ibdev->ops.driver_id &&
-		    !(quirk->driver == QUIRK_IWARP && iwarp))
+		if (!quirk_holds(quirk, dev->ibdev->ops.driver_id, iwarp))
 			continue;
 		*(bool *)((char *)dev + quirk->member) = true;
 		pr_debug("%s: %s (%s): %s (%s)\n", dev_name(&dev->ibdev->dev), quirk->fact,

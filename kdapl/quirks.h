@@ -42,6 +42,10 @@ enum kdapl_fence {
  * @map_allocates: ib_map_mr_sg() may allocate, and splits large pages
  * @late_ack: a message is acknowledged after its completion, and not at all by a queue pair
  *	that is in ERR by then
+ * @own_depths: an answer of the peer tells the two read depths from the device's side, each
+ *	in the field of the other one
+ * @no_depths: an answer of the peer tells no read depths
+ * @no_asked_depths: a request of a peer does not tell the read depths it has asked for
  * @reply_overrun: the side that connects fails if more than the answer is there when it
  *	reads that
  *
@@ -61,6 +65,9 @@ struct kdapl_caps {
 	u32 sq_wrs;
 	bool map_allocates;
 	bool late_ack;
+	bool own_depths;
+	bool no_depths;
+	bool no_asked_depths;
 	bool reply_overrun;
 };
 

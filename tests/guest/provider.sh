@@ -17,7 +17,12 @@ if [ "${1-}" = traced ]; then
 	mountpoint -q $tracing || mount -t tracefs tracefs $tracing
 	echo 1 >$tracing/events/kdapl/enable
 fi
-[ "$p" != kdhca ] || set -- traits=none "$@"
+if [ "$p" = kdhca ]; then
+	case $KDHCA in
+	mlx5*) set -- traits=elastic "$@" ;;
+	*) set -- traits=none "$@" ;;
+	esac
+fi
 must "the scenarios load on $a and $b" insmod "$KO/kdtest.ko" ia_a="$a" ia_b="$b" "$@"
 step "the scenarios unload" rmmod kdtest
 step "the module unloads" rmmod kdapl

@@ -196,6 +196,32 @@ static struct kdhca_qp *find_qp(struct iw_cm_id *cm_id, const struct iw_cm_conn_
 	       param->private_data_len <= U8_MAX ? qp : NULL;
 }
 
+/*
+ * Depths of an event, of which the device answers @in Reads of the peer and begins @out. The
+ * core hands ird on as the depth of the initiator, so cxgb4 and we exchange the two.
+ */
+static void tell_depths(struct iw_cm_event *event, u32 how, u32 in, u32 out)
+{
+	switch (how) {
+	case 0:
+		event->ird = out;
+		event->ord = in;
+		break;
+	case 1:
+		event->ird = in;
+		event->ord = out;
+		break;
+	default:
+		break;
+	}
+}
+
+static void tell_asked(struct iw_cm_event *event, const struct kdhca_set *set, u32 ird, u32 ord)
+{
+	event->ird = set->req_depths ? set->rd_in : ird;
+	event->ord = set->req_depths == 2 ? 0 : set->req_depths ? set->rd_out : ord;
+}
+
 /* -ECONNREFUSED: nobody listens, or has room for a request. */
 int kdhca_iw_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
@@ -205,8 +231,6 @@ int kdhca_iw_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 		.remote_addr = cm_id->local_addr,
 		.private_data = (void *)param->private_data,
 		.private_data_len = param->private_data_len,
-		.ird = param->ird,
-		.ord = param->ord,
 	};
 	struct kdhca_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL);
 	bool silent = !anybody(&cm_id->remote_addr);
@@ -230,6 +254,7 @@ int kdhca_iw_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	if (ret < 0)
 		goto err;
 	event.provider_data = (void *)(unsigned long)conn->id;
+	tell_asked(&event, &to_dev(cm_id->device)->set, param->ird, param->ord);
 	if (silent) {
 		conn->deadline = (jiffies + SILENCE) | 1;
 		queue_delayed_work(kdhca_wq, &silence_work, SILENCE);
@@ -267,7 +292,9 @@ static void qp_live(struct kdhca_qp *qp, struct kdhca_qp *peer, u32 ird, u32 ord
 /* -ECONNRESET: the one who asked has gone. */
 int kdhca_iw_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 {
-	bool agree = to_dev(cm_id->device)->set.negotiate;
+	const struct kdhca_set *set = &to_dev(cm_id->device)->set;
+	bool agree = set->negotiate;
+	struct iw_cm_event event = {};
 	struct kdhca_qp *qp, *peer;
 	struct kdhca_conn *conn;
 	int ret = -ECONNRESET;
@@ -287,19 +314,18 @@ int kdhca_iw_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param)
 	side_set(&conn->passive, conn, cm_id, qp);
 	qp_live(qp, peer, param->ird, agree ? min(param->ord, conn->ird) : param->ord);
 	qp_live(peer, qp, conn->ird, agree ? min(conn->ord, param->ird) : conn->ord);
-	/* the core takes ird for the depth of the initiator, as its name is not */
-	side_tell(&conn->passive, (struct iw_cm_event){
-		.event = IW_CM_EVENT_ESTABLISHED,
-		.ird = min(param->ord, conn->ird),
-		.ord = min(param->ird, conn->ord),
-	});
-	side_tell(&conn->active, (struct iw_cm_event){
+	event.event = IW_CM_EVENT_ESTABLISHED;
+	tell_depths(&event, set->rep_depths, min(param->ird, conn->ord),
+		    min(param->ord, conn->ird));
+	side_tell(&conn->passive, event);
+	event = (struct iw_cm_event){
 		.event = IW_CM_EVENT_CONNECT_REPLY,
-		.ird = min(conn->ord, param->ird),
-		.ord = min(conn->ird, param->ord),
 		.private_data = (void *)param->private_data,
 		.private_data_len = param->private_data_len,
-	});
+	};
+	tell_depths(&event, set->rep_depths, min(conn->ird, param->ord),
+		    min(conn->ord, param->ird));
+	side_tell(&conn->active, event);
 out:
 	mutex_unlock(&kdhca_cm_mutex);
 	return ret;

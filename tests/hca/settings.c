@@ -36,6 +36,8 @@ static const struct {
 	SETTING(rd_in, 128),
 	SETTING(rd_out, 128),
 	SETTING(negotiate, 1),
+	SETTING(req_depths, 0),
+	SETTING(rep_depths, 0),
 	SETTING(fence, 31),
 	SETTING(reads_late, 1),
 	SETTING(self, 1),
@@ -81,6 +83,11 @@ static const struct {
 	  "shift=1024,cq_ctx=1,max_send_sge=13,max_recv_sge=13,max_sge_rd=13,max_qp_wr=4064;"
 	  "sq_units=8192,max_cqe=262144,max_pages=65536,max_block=30,rd_in=127,rd_out=255;"
 	  "max_inline=101" },
+	/* the same adapter on iWARP: who is asked is not told how many Reads the peer begins */
+	{ "irdma-iw", RDMA_DRIVER_IRDMA,
+	  "iwarp=1,shift=1024,cq_ctx=1,max_send_sge=13,max_recv_sge=13,max_sge_rd=1;"
+	  "max_qp_wr=4064,sq_units=8192,max_cqe=262144,max_pages=65536,max_block=30,rd_in=127;"
+	  "rd_out=255,max_inline=101,req_depths=2,rep_depths=1" },
 	/* not a size of anything is a power of two */
 	{ "bnxt", RDMA_DRIVER_BNXT_RE,
 	  "shift=1024,cq_ctx=1,max_send_sge=6,max_recv_sge=6,max_sge_rd=6,max_qp_wr=8191;"
@@ -94,11 +101,11 @@ static const struct {
 	  "iwarp=1,shift=1024,cq_ctx=1,fence=9,max_send_sge=4,max_recv_sge=4,max_sge_rd=1;"
 	  "max_qp_wr=1024,max_cqe=16384,max_pages=128,max_block=27,rd_in=32,rd_out=32;"
 	  "max_inline=64,event_ctx=1,complain=0xfffffffe" },
-	/* iWARP; one segment to receive into */
+	/* iWARP; one segment to receive into; nobody is told the peer's depths of Reads */
 	{ "erdma", RDMA_DRIVER_ERDMA,
 	  "iwarp=1,shift=1024,cq_ctx=1,round=1,max_send_sge=6,max_recv_sge=1,max_sge_rd=1;"
 	  "max_qp_wr=8192,max_cqe=65536,max_pages=512,max_block=31,rd_in=128,rd_out=128;"
-	  "max_inline=96,max_srq_sge=1" },
+	  "max_inline=96,max_srq_sge=1,req_depths=1,rep_depths=2" },
 	/* nobody's: everything small, everything refused, everything from hard interrupts */
 	{ "strict", RDMA_DRIVER_UNKNOWN,
 	  "shift=1024,cq_ctx=2,event_ctx=2,missed=0,max_send_sge=7,max_recv_sge=5;"

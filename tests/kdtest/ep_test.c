@@ -123,8 +123,8 @@ do {											\
 	BAD(max_rdma_read_out, -1);
 	BAD(max_rdma_read_iov, -1);
 	BAD(max_rdma_write_iov, -1);
-	TOO_MUCH(max_recv_dtos, max->max_dto_per_ep);
-	TOO_MUCH(max_request_dtos, max->max_dto_per_ep);
+	TOO_MUCH(max_recv_dtos, kdt_most_dtos(env));
+	TOO_MUCH(max_request_dtos, kdt_most_dtos(env));
 	TOO_MUCH(max_recv_iov, max->max_iov_segments_per_dto);
 	TOO_MUCH(max_request_iov, max->max_iov_segments_per_dto);
 	TOO_MUCH(max_rdma_read_in, max->max_rdma_read_per_ep_in);

@@ -44,6 +44,7 @@ enum kdt_trait {
 	KDT_LAX = 1 << 2,		/* Reads of memory that is not open to them are answered */
 	KDT_UNSOLICITED = 1 << 3,	/* the solicited bit of a Send is ignored */
 	KDT_SRQ_PD = 1 << 4,		/* buffers of an SRQ are checked against the PD of the QP */
+	KDT_ELASTIC = 1 << 5,		/* an EP of few segments may have more requests (D-97) */
 };
 
 struct kdt_ia {
@@ -158,6 +159,7 @@ int kdt_pair_link(struct kdt_pair *pair);
 DAT_RETURN kdt_connect(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port);
 DAT_CONN_QUAL kdt_new_port(void);
 void kdt_attr(const struct kdt_env *env, DAT_EP_ATTR *attr);
+int kdt_most_dtos(const struct kdt_env *env);
 /* Family and address; ports are told separately. */
 bool kdt_same_address(const struct sockaddr *sa, const struct kdt_ia *ia);
 

@@ -41,7 +41,8 @@ DAT_COMPLETION_FLAGS kdt_fence;
 
 static u32 ia_traits(const struct kdt_ia *ia)
 {
-	static const char *const names[] = { "tcp", "grants", "lax", "unsolicited", "srq-pd" };
+	static const char *const names[] = { "tcp", "grants", "lax", "unsolicited", "srq-pd",
+					      "elastic" };
 	u32 traits = 0;
 	int i;
 
@@ -497,6 +498,12 @@ DAT_RETURN kdt_read(struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
 }
 
 /* ---- endpoints ---- */
+
+/* One more is refused, whatever else an EP asks for. */
+int kdt_most_dtos(const struct kdt_env *env)
+{
+	return env->a.traits & KDT_ELASTIC ? INT_MAX - 1 : env->a.attr.max_dto_per_ep;
+}
 
 void kdt_attr(const struct kdt_env *env, DAT_EP_ATTR *attr)
 {

@@ -194,9 +194,9 @@ static void attributes(struct kunit *test)
 		 DAT_COMPLETION_EVD_THRESHOLD_FLAG);
 	BAD_ATTR(ep, MAX_RECV_DTOS, max_recv_dtos, -1);
 	BAD_ATTR(ep, MAX_RECV_DTOS, max_recv_dtos, 0);	/* there is an EVD for them */
-	BAD_ATTR(ep, MAX_RECV_DTOS, max_recv_dtos, max->max_dto_per_ep + 1);
+	BAD_ATTR(ep, MAX_RECV_DTOS, max_recv_dtos, kdt_most_dtos(env) + 1);
 	BAD_ATTR(ep, MAX_REQUEST_DTOS, max_request_dtos, -1);
-	BAD_ATTR(ep, MAX_REQUEST_DTOS, max_request_dtos, max->max_dto_per_ep + 1);
+	BAD_ATTR(ep, MAX_REQUEST_DTOS, max_request_dtos, kdt_most_dtos(env) + 1);
 	BAD_ATTR(ep, MAX_RECV_IOV, max_recv_iov, max->max_iov_segments_per_dto + 1);
 	BAD_ATTR(ep, MAX_REQUEST_IOV, max_request_iov, max->max_iov_segments_per_dto + 1);
 	BAD_ATTR(ep, MAX_RDMA_READ_IN, max_rdma_read_in, max->max_rdma_read_per_ep_in + 1);
