@@ -694,6 +694,7 @@ static void device_remove_queues(struct kdapl_device *dev)
 void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 {
 	struct kdapl_device *dev = client_data;
+	unsigned int noio = memalloc_noio_save();	/* freeing an EP may wait for this (D-32) */
 
 	mutex_lock(&kdapl_devices_lock);
 	list_del(&dev->node);
@@ -718,4 +719,5 @@ void kdapl_device_remove(struct ib_device *ibdev, void *client_data)
 		pr_warn("%s: device removed while in use, its consumers have been told\n",
 			dev->name);
 	kdapl_device_put(dev);
+	memalloc_noio_restore(noio);
 }

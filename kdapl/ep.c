@@ -369,7 +369,7 @@ struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_
 	DAT_IA_ATTR *limits;
 	DAT_RETURN ret;
 
-	limits = kzalloc(sizeof(*limits), GFP_KERNEL);
+	limits = kzalloc(sizeof(*limits), GFP_NOIO);
 	if (!limits)
 		return ERR_PTR(-ENOMEM);
 	kdapl_ia_limits(ia, limits);
@@ -399,7 +399,7 @@ static DAT_RETURN ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	limits = kzalloc(sizeof(*limits), GFP_KERNEL);
+	limits = kzalloc(sizeof(*limits), GFP_NOIO);
 	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	if (!limits)
 		goto out;
@@ -1032,13 +1032,15 @@ DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
 	}
 	if (!drain.half || (state == DAT_EP_STATE_UNCONNECTED && !kdapl_half_spent(drain.half)))
 		goto out;
-	if (ep_drain_deadlocks(&drain, completion_done(&drain.half->ended))) {
+	/* ENDED comes before the end event, in whose upcall we may be; half->ended after it */
+	if (ep_drain_deadlocks(&drain, READ_ONCE(drain.half->phase) == KDAPL_HALF_ENDED)) {
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 		goto out;
 	}
-	/* whoever was faster, device included, has ended it as well */
-	if (state != DAT_EP_STATE_DISCONNECTED && state != DAT_EP_STATE_DISCONNECT_PENDING)
-		dat_ep_disconnect(ep_handle, DAT_CLOSE_ABRUPT_FLAG);
+	if (state != DAT_EP_STATE_DISCONNECTED && state != DAT_EP_STATE_DISCONNECT_PENDING &&
+	    dat_ep_disconnect(ep_handle, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS &&
+	    !kdapl_half_spent(drain.half))
+		goto out;	/* the attempt has come to nothing, and left nothing behind */
 	wait_for_completion(&drain.half->ended);
 	for (i = 0; i < 2; i++) {
 		if (drain.evd[i] && !drain.inside[i])
@@ -1517,7 +1519,7 @@ DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mas
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	limits = kzalloc(sizeof(*limits), GFP_KERNEL);
+	limits = kzalloc(sizeof(*limits), GFP_NOIO);
 	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	if (!limits)
 		goto out;
@@ -1569,8 +1571,8 @@ static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
  * @ep_handle: EP in DISCONNECTED or UNCONNECTED
  *
  * In DISCONNECTED the QP is replaced; attributes, PZ and EVDs stay, completions
- * not yet dequeued are lost unless kdat_ep_drain() was called before, private data of the old connection is freed. An
- * upcall that has such a completion in hand already is not waited for, since it
+ * not yet dequeued are lost unless kdat_ep_drain() was called before, private data
+ * of the old connection is freed. An upcall that has such a completion in hand already is not waited for, since it
  * may be what resets; dat_ep_free() and dat_evd_modify_upcall() with
  * DAT_UPCALL_TEARDOWN wait. In UNCONNECTED nothing happens, Receives stay posted.
  *

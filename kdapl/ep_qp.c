@@ -366,20 +366,19 @@ static bool half_fences_take_room(const struct kdapl_half *half, const DAT_EP_AT
 /* How many WRs and DTOs the send queue must hold (D-09). */
 static u32 half_sq_slots(struct kdapl_half *half, const DAT_EP_ATTR *attr, u32 *interval)
 {
-	u32 slots;
+	u32 slots, wrs = 1;
 
 	*interval = max(1, attr->max_request_dtos / 4);
 	if (!attr->max_request_dtos)
 		return 0;
 	slots = attr->max_request_dtos + *interval - 1;
-	/*
-	 * two WRs: what another request must fence (D-14, D-83, D-95), an RMR that is bound
-	 * anew (D-25)
-	 */
-	if (half_fences_take_room(half, attr) ||
-	    (half->request_evd->flags & DAT_EVD_RMR_BIND_FLAG))
-		slots *= 2;
-	return slots + 1;	/* a nudge takes nobody's place */
+	/* two WRs: what another request must fence (D-14, D-83, D-95) */
+	if (half_fences_take_room(half, attr))
+		wrs = 2;
+	/* an RMR that is bound anew (D-25), with what fences that */
+	if (half->request_evd->flags & DAT_EVD_RMR_BIND_FLAG)
+		wrs = half->dev->caps.most_wrs;
+	return slots * wrs + 1;	/* a nudge takes nobody's place */
 }
 
 static int half_attach(struct kdapl_half *half)
@@ -634,11 +633,12 @@ static unsigned long half_drain_span(const struct kdapl_half *half)
 void kdapl_half_drain_gracefully(struct kdapl_half *half)
 {
 	struct kdapl_ring *ring = half->sq;
-	unsigned long flags, span = half_drain_span(half);
+	unsigned long flags, span;
 	bool draining = false;
 	int ret = 0;
 
 	spin_lock_irqsave(&ring->lock, flags);
+	span = half_drain_span(half);
 	/* stopping is set before half_stop() takes the lock: the QP is alive here */
 	if (READ_ONCE(half->dev->gone)) {
 		ret = -ENODEV;	/* nothing is posted any more */
@@ -679,7 +679,7 @@ bool kdapl_half_drain_stuck(struct kdapl_half *half)
 		kdapl_patience_start(drain, half, SLOW_TIMEOUT);
 	if (kdapl_patience_over(drain, half))
 		return true;
-	queue_delayed_work(kdapl_wq, &half->timer, drain->deadline - jiffies);
+	queue_delayed_work(kdapl_wq, &half->timer, max_t(long, drain->deadline - jiffies, 1));
 	return false;
 }
 

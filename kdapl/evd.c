@@ -607,6 +607,7 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
  */
 struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia)
 {
+	unsigned int noio = memalloc_noio_save();	/* dat_ep_create() takes the mutex (D-32) */
 	DAT_RETURN ret;
 
 	mutex_lock(&ia->mutex);
@@ -620,6 +621,7 @@ struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia)
 		}
 	}
 	mutex_unlock(&ia->mutex);
+	memalloc_noio_restore(noio);
 	return ia->null_evd;
 }
 

@@ -62,16 +62,16 @@ void kdapl_ia_pdata(struct kdapl_ia *ia, struct kdat_pdata_limits *limits)
 	*limits = ia->dev->iwarp ? iw : ib;
 }
 
-/* What half_sq_slots() makes of it must fit: a quarter more, and that twice. */
-static int ia_max_dtos(int wrs)
+/* What half_sq_slots() makes of it must fit: a quarter more, and that so many times. */
+static int ia_max_dtos(const struct kdapl_device *dev, int wrs)
 {
-	return clamp((wrs - 2) / 5 * 2, 1, IA_MAX_DTOS);
+	return clamp((wrs - 2) / 5 * 4 / dev->caps.most_wrs, 1, IA_MAX_DTOS);
 }
 
 /* As many as an EP can always have, with as many segments as the attributes say (D-97). */
 static int ia_sure_dtos(const struct kdapl_device *dev, int most)
 {
-	return dev->caps.sq_wrs ? min(most, ia_max_dtos(dev->caps.sq_wrs)) : most;
+	return dev->caps.sq_wrs ? min(most, ia_max_dtos(dev, dev->caps.sq_wrs)) : most;
 }
 
 /**
@@ -89,7 +89,7 @@ void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
 	attr->firmware_version_major = upper_32_bits(dev->fw_ver);
 	attr->firmware_version_minor = lower_32_bits(dev->fw_ver);
 	attr->max_eps = dev->max_qp;
-	attr->max_dto_per_ep = ia_max_dtos(min(dev->max_qp_wr, dev->max_cqe));
+	attr->max_dto_per_ep = ia_max_dtos(ia->dev, min(dev->max_qp_wr, dev->max_cqe));
 	attr->max_rdma_read_per_ep_in = min_t(int, dev->max_qp_rd_atom, U8_MAX);
 	attr->max_rdma_read_per_ep_out = min_t(int, dev->max_qp_init_rd_atom, U8_MAX);
 	attr->max_evds = dev->max_cq;
@@ -203,7 +203,8 @@ static const char *ia_consumer_name(const char *name)
 		if (!strncmp(consumer->name, name, length) && !consumer->name[length])
 			ret = consumer->name;
 	if (!ret) {
-		consumer = kzalloc(struct_size(consumer, name, length + 1), GFP_KERNEL);
+		/* a reconnect may wait for the mutex (D-32) */
+		consumer = kzalloc(struct_size(consumer, name, length + 1), GFP_NOIO);
 		if (consumer) {
 			memcpy(consumer->name, name, length);
 			list_add(&consumer->node, &ia_consumers);

@@ -131,6 +131,9 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_BNXT_RE, QUIRK_SETS(caps.fence_not_inv),
 	  "the fence of an invalidation is not handed on", "7.2",
 	  "an empty fenced Write goes first", "D-95" },
+	{ RDMA_DRIVER_BNXT_RE, QUIRK_SETS(caps.one_read_limit),
+	  "each read depth is compared with the limit of the other one", "7.2",
+	  "both have the smaller limit", "D-13" },
 	{ RDMA_DRIVER_CXGB4, QUIRK_SETS(caps.fence_send_inv),
 	  "only Sends and invalidations are fenced", "7.2",
 	  "other fenced requests are refused", "D-95" },
@@ -232,6 +235,8 @@ static void quirks_fences(struct kdapl_caps *caps)
 						BIT_ULL(IB_WR_SEND_WITH_INV));
 		caps->fence_by = KDAPL_FENCE_NONE;
 	}
+	/* an RMR that is bound anew is invalidated first, and a fence may go before that */
+	caps->most_wrs = caps->unfenced & BIT_ULL(IB_WR_LOCAL_INV) ? 3 : 2;
 }
 
 static bool quirk_holds(const struct kdapl_quirk *quirk, int driver, bool iwarp)
@@ -263,6 +268,11 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 			 quirk->since, quirk->cure, quirk->decision);
 	}
 	quirks_fences(&dev->caps);
+	if (dev->caps.one_read_limit) {
+		dev->attrs.max_qp_rd_atom = min(dev->attrs.max_qp_rd_atom,
+						dev->attrs.max_qp_init_rd_atom);
+		dev->attrs.max_qp_init_rd_atom = dev->attrs.max_qp_rd_atom;
+	}
 }
 
 static void probe_comp(struct ib_cq *cq, void *context)
@@ -328,7 +338,8 @@ void kdapl_quirks_probe(struct kdapl_device *dev)
 
 	if (!dev->caps.sq_by_segments)
 		return;
-	dev->caps.sq_wrs = 1;	/* should the device have no room even for this */
+	/* if it cannot be tried: as if each segment took an entry */
+	dev->caps.sq_wrs = max(1, attrs->max_qp_wr / max(1, attrs->max_send_sge));
 	pd = ib_alloc_pd(dev->ibdev, 0);
 	if (IS_ERR(pd))
 		return;

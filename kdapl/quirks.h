@@ -33,6 +33,8 @@ enum kdapl_fence {
  * @fence_send_inv: it works on Sends and invalidations only
  * @unfenced: these, as bits by opcode: requests that have to be fenced by another one
  * @fence_by: enum kdapl_fence: which one
+ * @most_wrs: how many work requests one request of the consumer takes at most
+ * @one_read_limit: the driver takes the limits of the two read depths for each other
  * @read_has_segment: an RDMA Read must have a local segment, also if it is empty
  * @pairs_peeked: of a Write and a Send posted as a pair the first segments are looked at,
  *	also if there are none
@@ -59,6 +61,8 @@ struct kdapl_caps {
 	bool fence_send_inv;
 	u64 unfenced;
 	u8 fence_by;
+	u8 most_wrs;
+	bool one_read_limit;
 	bool read_has_segment;
 	bool pairs_peeked;
 	bool sq_by_segments;

@@ -363,6 +363,7 @@ static DAT_RETURN sp_listen(struct kdapl_sp *sp)
  */
 DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
 {
+	unsigned int noio;
 	DAT_RETURN ret;
 	int err;
 
@@ -373,12 +374,14 @@ DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
 		return kdapl_publish_ret(err);
 	}
 	*handle = sp->obj.handle;
+	noio = memalloc_noio_save();	/* work items take the mutex (D-32) */
 	mutex_lock(&sp->mutex);
 	if (sp->obj.live)
 		ret = sp_listen(sp);
 	else	/* closed under our hands */
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	mutex_unlock(&sp->mutex);
+	memalloc_noio_restore(noio);
 	if (ret == DAT_SUCCESS)
 		return ret;
 	if (!kdapl_obj_retire(&sp->obj))

@@ -718,10 +718,11 @@ static void pa_depth_test(struct kunit *test)
 /* A driver that does not tell what the peer has asked for: the EP gets what it wants. */
 static void pa_depth_unsaid_test(struct kunit *test)
 {
-	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_IRDMA, .iwarp = true };
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_IRDMA };
 	struct kd_env *env = kd_open(test, &caps);
 	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
 	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, PA_QUAL, DAT_PSP_CONSUMER_FLAG);
+	struct kdapl_device *dev;
 	DAT_CR_HANDLE cr;
 	DAT_EP_ATTR attr;
 
@@ -729,7 +730,10 @@ static void pa_depth_unsaid_test(struct kunit *test)
 	attr.max_rdma_read_in = KD_PEER_READS_OUT + 1;
 	attr.max_rdma_read_out = KD_PEER_READS_IN + 1;
 	kd_ep(env, &attr);
+	dev = env->kep->obj.ia->dev;
+	kdapl_quirks_derive(dev, true);	/* which the port does not say */
 	cr = pa_request(env, psp, cr_evd, PA_QUAL, false);
+	kdapl_quirks_derive(dev, false);
 	KD_EXPECT_OK(test, pa_accept(cr, env->ep));
 	KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_in, KD_PEER_READS_OUT + 1);
 	KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_out, KD_PEER_READS_IN + 1);
@@ -738,7 +742,7 @@ static void pa_depth_unsaid_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
 }
 
-/* The next hop has another address: the queue pair has the old one for ever. */
+/* A bond has failed over: the queue pair has the old address for ever. */
 static void pa_address_test(struct kunit *test)
 {
 	struct rdma_cm_event change = {
@@ -1094,7 +1098,7 @@ static struct kunit_case pa_cases[] = {
 	KD_CASE(pa_handoff_test, "CR-HO-01,CR-HO-02,EVD-OVF-05,SIL-23: passed on"),
 	KD_CASE(pa_full_test, "EVD-OVF-05,PSP-02,RSP-05: refused, and asked again"),
 	KD_CASE(pa_peer_test, "EP-QRY-01,EP-QRY-02: the peer of an EP that has not answered yet"),
-	KD_CASE(pa_address_test, "EPSM-17: another address of the next hop breaks the connection"),
+	KD_CASE(pa_address_test, "EPSM-17: a bond that fails over breaks the connection"),
 	KD_CASE(pa_depth_test, "CR-ACC-09,CONN-11,EP-CREATE-10: Reads outstanding"),
 	KD_CASE(pa_depth_unsaid_test, "CONN-11: the driver does not tell the peer's read depths"),
 	KD_CASE(pa_args_test, "CR-ACC-05,CR-ACC-07,CR-REJ-01,GEN-07..10: arguments"),
