@@ -20,6 +20,7 @@ fi
 if [ "$p" = kdhca ]; then
 	case $KDHCA in
 	mlx5*) set -- traits=elastic "$@" ;;
+	irdma-iw*) set -- traits=unasked "$@" ;;
 	*) set -- traits=none "$@" ;;
 	esac
 fi

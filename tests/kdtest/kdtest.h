@@ -45,6 +45,7 @@ enum kdt_trait {
 	KDT_UNSOLICITED = 1 << 3,	/* the solicited bit of a Send is ignored */
 	KDT_SRQ_PD = 1 << 4,		/* buffers of an SRQ are checked against the PD of the QP */
 	KDT_ELASTIC = 1 << 5,		/* an EP of few segments may have more requests (D-97) */
+	KDT_UNASKED = 1 << 6,		/* who accepts is not told the caller's read depths */
 };
 
 struct kdt_ia {

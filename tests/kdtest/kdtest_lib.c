@@ -42,7 +42,7 @@ DAT_COMPLETION_FLAGS kdt_fence;
 static u32 ia_traits(const struct kdt_ia *ia)
 {
 	static const char *const names[] = { "tcp", "grants", "lax", "unsolicited", "srq-pd",
-					      "elastic" };
+					      "elastic", "unasked" };
 	u32 traits = 0;
 	int i;
 
