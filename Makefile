@@ -14,8 +14,8 @@ DEV = $(DESTDIR)$(PREFIX)/share/kdapl
 DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help modules install dkms-install man install-man html demo check coverage-spec doc-states \
-	lint check-debug soak bench bench-record clean deb install-src install-dev version sign sign-key matrix
+.PHONY: help modules install dkms-install man install-man html demo check check-all coverage-spec \
+	doc-states lint check-debug soak bench bench-record clean deb install-src install-dev version sign sign-key matrix
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -23,6 +23,9 @@ help:
 	@echo '  make demo          two virtual machines exchange data through kdapl.ko, before your eyes'
 	@echo '  make check         all tests, in virtual machines (FAST=1: one provider, one kernel;'
 	@echo '                     ONLY=word: only the jobs whose name holds it)'
+	@echo '  make check-all     the same and what it leaves out for time: devices that behave like'
+	@echo '                     hardware (mlx5, irdma, bnxt, cxgb4, ...: tests/hca/README.md), bounce'
+	@echo '                     buffers, an IOMMU, more kernels: two hours (ONLY=hca-: those devices)'
 	@echo '  make coverage-spec which requirements are tested, and why others are not'
 	@echo '  make doc-states    write Documentation/ep-states.md anew from the table in the code'
 	@echo '  make lint          static checks; silent when clean'
@@ -126,6 +129,10 @@ demo:
 check:
 	@tools/setup check
 	@tests/run $(if $(filter-out 0,$(FAST)),--fast) $(if $(ONLY),--only $(ONLY))
+
+check-all:
+	@tools/setup check
+	@tests/run --all $(if $(ONLY),--only $(ONLY))
 
 check-debug:
 	@tools/setup check

@@ -231,7 +231,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		cm_fail(half, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		/* a bond has failed over to an interface with another address: the QP has the old one */
+		/* a bond has failed over: the QP has the old hardware address for ever */
 		if (half->phase == KDAPL_HALF_UP)
 			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 		else
