@@ -1572,9 +1572,10 @@ static DAT_RETURN ep_replace_half(struct kdapl_ep *ep)
  *
  * In DISCONNECTED the QP is replaced; attributes, PZ and EVDs stay, completions
  * not yet dequeued are lost unless kdat_ep_drain() was called before, private data
- * of the old connection is freed. An upcall that has such a completion in hand already is not waited for, since it
- * may be what resets; dat_ep_free() and dat_evd_modify_upcall() with
- * DAT_UPCALL_TEARDOWN wait. In UNCONNECTED nothing happens, Receives stay posted.
+ * of the old connection is freed. An upcall that has such a completion in hand
+ * already is not waited for, since it may be what resets; dat_ep_free() and
+ * dat_evd_modify_upcall() with DAT_UPCALL_TEARDOWN wait. In UNCONNECTED nothing
+ * happens, Receives stay posted.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its
