@@ -523,6 +523,38 @@ static void rm_fence_test(struct kunit *test)
 	}
 }
 
+/* As many rebinds as requests, where each takes three places: its fence, an end, a beginning. */
+static void rm_fence_room_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = {
+		.driver = RDMA_DRIVER_BNXT_RE,
+		.unfenced = BIT_ULL(IB_WR_REG_MR) | BIT_ULL(IB_WR_LOCAL_INV),
+	};
+	const int fence = DAT_COMPLETION_BARRIER_FENCE_FLAG;
+	struct km *km = km_open(test, &caps);
+	DAT_RMR_HANDLE rmr[2];
+	DAT_RMR_CONTEXT key;
+	DAT_EP_ATTR attr;
+	int i;
+
+	kd_attr(&attr);
+	attr.max_request_dtos = ARRAY_SIZE(rmr);
+	km_ep(km, 0, &attr);
+	kd_connect(&km->env);
+	for (i = 0; i < ARRAY_SIZE(rmr); i++) {
+		rmr[i] = km_rmr(km, false);
+		KD_EXPECT_OK(test, km_try_rmr(km, rmr[i], RM_LMR(km), RM_ADDR(km), 8, RM_KEY(km),
+					      KM_REMOTE, 0, i, &key));
+	}
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_drain(km->env.req);
+	for (i = 0; i < ARRAY_SIZE(rmr); i++)
+		KD_EXPECT_OK(test, km_try_rmr(km, rmr[i], RM_LMR(km), RM_ADDR(km), 8, RM_KEY(km),
+					      KM_REMOTE, fence, i, &key));
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_drain(km->env.req);
+}
+
 static void rm_flags_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
@@ -636,6 +668,7 @@ static struct kunit_case rmr_cases[] = {
 	KD_CASE(rm_flags_test, "RMR-03,FLAG-02: completion flags"),
 	KD_CASE(rm_fence_test,
 		"FLAG-09,FMR-03,FMR-11,RMR-03: fenced operations on memory, driver by driver"),
+	KD_CASE(rm_fence_room_test, "EP-POST-17,FLAG-09: room for fenced rebinds"),
 	KD_CASE(rm_rxe_fence_test, "FLAG-09,FLAG-10,FLUSH-03: fenced registrations on soft-RoCE"),
 	KD_CASE(rm_scope_test, "RMR-01: of dat_rmr_create_for_ep: one EP at a time"),
 	KD_CASE(rm_fmr_test, "RMR-05,RMR-13,FMR-13,LMR-FREE-01: over an LMR bound by fmr"),
