@@ -40,9 +40,9 @@
  *                      is never held while a consumer's upcall runs.
  *   rmr->lock          irqsave; what one RMR is bound to; inside evd->lock
  *   lmr->unmap_lock    softirqs off; held over unmapping memory; never inside another
+ *   pool->lock         irqsave; buffers of one SRQ, held over the post to it; inside
+ *                      evd->lock
  *   mr->lock           irqsave; keys and state of one MR and its LMR; innermost
- *   pool->lock         irqsave; buffers of one SRQ, held over the post to it;
- *                      innermost
  */
 #ifndef KDAPL_H
 #define KDAPL_H
@@ -777,6 +777,7 @@ enum kdapl_sync {
 	KDAPL_SYNC_SOURCE,	/* the device is going to read it */
 	KDAPL_SYNC_SINK,	/* the device is going to write it, and nobody else */
 	KDAPL_SYNC_FILLED,	/* the device has written it */
+	KDAPL_SYNC_FAILED,	/* it may have, and what it has written is nothing */
 	KDAPL_SYNC_SHARED,	/* peers have written some of it and the CPU other bytes */
 };
 
@@ -828,6 +829,8 @@ struct kdapl_sinks *kdapl_sinks_alloc(struct kdapl_device *dev, u32 requests, u3
 void kdapl_sinks_keep(struct kdapl_sinks *sinks, u32 index, const DAT_LMR_TRIPLET *seg, int n,
 		      u64 length);
 void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length);
+void kdapl_sinks_failed(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia);
+void kdapl_sinks_forget(struct kdapl_sinks *sinks, u32 index);
 
 /* ------------------------------------------------------------------ */
 /* lmr.c, lmr_state.c, lmr_fmr.c                                        */
@@ -1911,6 +1914,7 @@ struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool);
 void kdapl_buf_posted(struct kdapl_pool *pool, struct kdapl_buf *buf);
 void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf);
 struct kdapl_half *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp);
+void kdapl_buf_failed(struct kdapl_buf *buf);
 void kdapl_buf_free(struct kdapl_buf *buf);
 void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc);
 

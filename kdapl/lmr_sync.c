@@ -36,6 +36,18 @@ static bool sync_may(const struct sync_call *call, const struct kdapl_mr *mr, u3
 }
 
 /*
+ * Memory of the reserved LMR: to a copy that is known by its address only, no peer can write,
+ * and the next source is shown as a whole. After a failure the consumer may have unmapped it.
+ */
+static bool sync_reserved(const struct kdapl_device *dev, enum kdapl_sync why)
+{
+	if (why == KDAPL_SYNC_FAILED)
+		return false;
+	return dev->dma == KDAPL_DMA_CACHES ||
+	       (dev->dma == KDAPL_DMA_COPIES && why != KDAPL_SYNC_SHARED);
+}
+
+/*
  * One piece of a segment, if there is anything to do. The lock keeps the memory mapped:
  * whoever is going to unmap it takes it out under the lock. False: no such key, or outside
  * of what it stands for.
@@ -54,13 +66,12 @@ static bool sync_piece(const struct sync_call *call, u32 key, u64 addr, u64 leng
 	spin_lock_irqsave(&mr->lock, flags);
 	ok = sync_may(call, mr, key, addr, length);
 	length = min_t(u64, length, SYNC_PIECE);
-	/* to a copy that is known by its address only, no peer can write */
-	if (ok && lmr->reserved && (dev->dma == KDAPL_DMA_CACHES ||
-				    (dev->dma == KDAPL_DMA_COPIES &&
-				     call->why != KDAPL_SYNC_SHARED)))
-		kdapl_dma_sync(dev, addr, length, call->why);
-	else if (ok && lmr->mem.nents && lmr->mem.sync)
+	if (ok && lmr->reserved) {
+		if (sync_reserved(dev, call->why))
+			kdapl_dma_sync(dev, addr, length, call->why);
+	} else if (ok && lmr->mem.nents && lmr->mem.sync) {
 		kdapl_mem_sync(dev, &lmr->mem, addr - mr->span.start, length, call->why);
+	}
 	spin_unlock_irqrestore(&mr->lock, flags);
 	return ok;
 }
@@ -155,16 +166,8 @@ void kdapl_sinks_keep(struct kdapl_sinks *sinks, u32 index, const DAT_LMR_TRIPLE
 		to[i].lmr_context = 0;
 }
 
-/**
- * kdapl_sinks_filled - a request has come back
- * @sinks: place for those of its queue
- * @index: which request; it may have none
- * @ia: IA
- * @length: bytes the device has written; 0 if it has failed
- *
- * Context: any; the device is there.
- */
-void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length)
+static void sinks_over(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length,
+		       enum kdapl_sync why)
 {
 	DAT_LMR_TRIPLET *seg = &sinks->seg[index * sinks->width];
 	int n = 0;
@@ -172,8 +175,49 @@ void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *i
 	while (n < sinks->width && seg[n].lmr_context)
 		n++;
 	if (n)
-		kdapl_sync_segments(ia, seg, n, length, KDAPL_SYNC_FILLED);
-	seg->lmr_context = 0;	/* its place is that of others, who may have none */
+		kdapl_sync_segments(ia, seg, n, length, why);
+	kdapl_sinks_forget(sinks, index);
+}
+
+/**
+ * kdapl_sinks_filled - a request has succeeded
+ * @sinks: place for those of its queue
+ * @index: which request; it may have none
+ * @ia: IA
+ * @length: bytes the device has written
+ *
+ * Context: any; the device is there.
+ */
+void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length)
+{
+	sinks_over(sinks, index, ia, length, KDAPL_SYNC_FILLED);
+}
+
+/**
+ * kdapl_sinks_failed - a request has failed, or will never come back
+ * @sinks: place for those of its queue
+ * @index: which request; it may have none
+ * @ia: IA
+ *
+ * The device may have written any byte of them, and must not send that later.
+ *
+ * Context: any; the device is there, or has let go of all memory.
+ */
+void kdapl_sinks_failed(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia)
+{
+	sinks_over(sinks, index, ia, U64_MAX, KDAPL_SYNC_FAILED);
+}
+
+/**
+ * kdapl_sinks_forget - a place is that of others, who may have nothing to fill
+ * @sinks: place for those of a queue
+ * @index: which request
+ *
+ * Context: any.
+ */
+void kdapl_sinks_forget(struct kdapl_sinks *sinks, u32 index)
+{
+	sinks->seg[index * sinks->width].lmr_context = 0;
 }
 
 static DAT_RETURN sync_call(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, u64 n,
