@@ -120,7 +120,8 @@ void kdapl_sync_segments(struct kdapl_ia *ia, const DAT_LMR_TRIPLET *seg, int n,
  * kdapl_sinks_alloc - a place for what outstanding requests are to fill
  * @dev: the device
  * @requests: how many there can be
- * @width: segments of one at most
+ * @width: segments of one at most; there is room for one in any case, since a Read into an
+ *	RMR has one that no attribute counts
  *
  * Context: may sleep.
  * Return: the place, for kvfree(); NULL where nothing has to be synchronised; or an
@@ -130,8 +131,9 @@ struct kdapl_sinks *kdapl_sinks_alloc(struct kdapl_device *dev, u32 requests, u3
 {
 	struct kdapl_sinks *sinks;
 
-	if (likely(dev->dma == KDAPL_DMA_SAME) || !requests || !width)
+	if (likely(dev->dma == KDAPL_DMA_SAME) || !requests)
 		return NULL;
+	width = max(width, 1U);
 	sinks = kvzalloc(struct_size(sinks, seg, array_size(requests, width)), GFP_KERNEL);
 	if (!sinks)
 		return ERR_PTR(-ENOMEM);
