@@ -442,6 +442,18 @@ int kdapl_mem_share(struct kdapl_mem *mem, u64 length)
 }
 
 /**
+ * kdapl_mem_unshare - give it back
+ * @mem: not mapped, or not to be synchronised
+ *
+ * Context: may sleep, since such memory may be vmalloc()ed.
+ */
+void kdapl_mem_unshare(struct kdapl_mem *mem)
+{
+	kvfree(mem->common);
+	mem->common = NULL;
+}
+
+/**
  * kdapl_mem_agree - CPU and device are about to see the same bytes
  * @mem: with kdapl_mem_share(), about to be mapped; not longer than said there
  *

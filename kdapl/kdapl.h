@@ -816,6 +816,7 @@ void kdapl_dma_unmap_single(struct kdapl_device *dev, u64 addr, size_t size);
 bool kdapl_dma_need_sync(struct kdapl_device *dev, u64 addr);
 void kdapl_dma_sync(struct kdapl_device *dev, u64 addr, u64 length, enum kdapl_sync why);
 int kdapl_mem_share(struct kdapl_mem *mem, u64 length);
+void kdapl_mem_unshare(struct kdapl_mem *mem);
 void kdapl_mem_agree(struct kdapl_mem *mem);
 void kdapl_mem_sync(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u64 length,
 		    enum kdapl_sync why);

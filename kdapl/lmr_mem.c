@@ -591,14 +591,12 @@ void kdapl_mem_unmap(struct kdapl_mem *mem, struct kdapl_device *dev)
 
 /**
  * kdapl_mem_free - free the list
- * @mem: zeroed, or built and not mapped
+ * @mem: zeroed, or built and not mapped; after kdapl_mem_unshare(), if it was shared
  *
- * Context: any but hard interrupts.
+ * Context: any but hard interrupts, also with interrupts off.
  */
 void kdapl_mem_free(struct kdapl_mem *mem)
 {
-	kvfree(mem->common);
-	mem->common = NULL;
 	sg_free_table(&mem->sgt);
 	mem->used = 0;
 }
