@@ -99,10 +99,11 @@ static void lmr_unbind(struct kdapl_lmr *lmr)
 	struct kdapl_device *dev = lmr->obj.ia->dev;
 
 	lmr->mr.live = false;
-	if (!lmr->fmr) {
-		lmr->state = KDAPL_LMR_UNBOUND;
-	} else if (lmr->windows) {
-		lmr->state = KDAPL_LMR_STALE;
+	if (!lmr->fmr || lmr->windows) {
+		/* it stays mapped, and the consumer asks for nothing any more */
+		if (lmr->mem.nents && lmr->mem.sync)
+			kdapl_mem_sync(dev, &lmr->mem, 0, lmr->mem.length, KDAPL_SYNC_SHARED);
+		lmr->state = lmr->fmr ? KDAPL_LMR_STALE : KDAPL_LMR_UNBOUND;
 	} else if (lmr->mem.nents && lmr->mem.length > UNMAP_AT_ONCE) {
 		if (lmr->mem.sync)
 			kdapl_mem_sync(dev, &lmr->mem, 0, lmr->mem.length, KDAPL_SYNC_SHARED);
