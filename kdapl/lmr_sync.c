@@ -26,11 +26,23 @@ struct sync_call {
 	bool own;
 };
 
+/*
+ * Could a request that was posted have reached it until now? Not when its registration has
+ * ended: what there was has been synchronised then, and the memory is the consumer's. But what
+ * goes through an RMR does so by the RMR's own registration.
+ */
+static bool sync_reached(const struct kdapl_lmr *lmr, u32 key)
+{
+	return key == lmr->mr.used && (lmr->mr.live || lmr->windows);
+}
+
 /* Does a key stand for a range, now or for requests that have been posted? mr->lock held. */
-static bool sync_may(const struct sync_call *call, const struct kdapl_mr *mr, u32 key, u64 addr,
+static bool sync_may(const struct sync_call *call, const struct kdapl_lmr *lmr, u32 key, u64 addr,
 		     u64 length)
 {
-	if (!key || (key != mr->lkey && !(call->own && key == mr->used)))
+	const struct kdapl_mr *mr = &lmr->mr;
+
+	if (!key || (key != mr->lkey && !(call->own && sync_reached(lmr, key))))
 		return false;
 	return length <= mr->span.length && addr - mr->span.start <= mr->span.length - length;
 }
@@ -64,7 +76,7 @@ static bool sync_piece(const struct sync_call *call, u32 key, u64 addr, u64 leng
 		return false;
 	lmr = container_of(mr, struct kdapl_lmr, mr);
 	spin_lock_irqsave(&mr->lock, flags);
-	ok = sync_may(call, mr, key, addr, length);
+	ok = sync_may(call, lmr, key, addr, length);
 	length = min_t(u64, length, SYNC_PIECE);
 	if (ok && lmr->reserved) {
 		if (sync_reserved(dev, call->why))
