@@ -21,6 +21,7 @@ static void lmr_release(struct kdapl_obj *obj)
 	struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);
 
 	kdapl_mem_free(&lmr->mem);
+	kdapl_mem_free(&lmr->old);
 	kfree_rcu(lmr, obj.rcu);
 }
 

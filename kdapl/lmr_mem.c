@@ -14,6 +14,7 @@
  * byte, whatever the size of its blocks.
  */
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 #include <linux/vmalloc.h>
@@ -318,18 +319,19 @@ static int mem_ia(struct kdapl_mem *mem, struct kdapl_ia *ia, u64 addr, u64 leng
 	return 0;
 }
 
-/* The same as another LMR. */
-static int mem_copy(struct kdapl_mem *mem, const struct kdapl_mem *from)
+/* Keeps a list from being copied while it is widened for a moment: see mem_widen(). */
+static DEFINE_MUTEX(source_mutex);
+
+static bool mem_widens(const struct kdapl_mem *mem)
+{
+	return mem->head | mem->tail;
+}
+
+static void mem_copy_list(struct kdapl_mem *mem, const struct kdapl_mem *from)
 {
 	struct scatterlist *in = from->sgt.sgl, *out;
 	unsigned int i;
-	int ret;
 
-	if (!from->used)
-		return -EFAULT;
-	ret = sg_alloc_table(&mem->sgt, from->used, GFP_KERNEL);
-	if (ret)
-		return ret;
 	for_each_sg(mem->sgt.sgl, out, from->used, i) {
 		if (from->foreign) {
 			out->length = in->length;
@@ -342,6 +344,23 @@ static int mem_copy(struct kdapl_mem *mem, const struct kdapl_mem *from)
 		if (!(i % 1024))
 			cond_resched();
 	}
+}
+
+/* The same as another LMR, which may be freed meanwhile. */
+static int mem_copy(struct kdapl_mem *mem, const struct kdapl_mem *from)
+{
+	int ret;
+
+	if (!from->used)
+		return -EFAULT;
+	ret = sg_alloc_table(&mem->sgt, from->used, GFP_KERNEL);
+	if (ret)
+		return ret;
+	if (unlikely(mem_widens(from)))
+		mutex_lock(&source_mutex);
+	mem_copy_list(mem, from);
+	if (unlikely(mem_widens(from)))
+		mutex_unlock(&source_mutex);
 	mem->foreign = from->foreign;
 	mem->used = from->used;
 	mem->start = from->start;
@@ -498,7 +517,7 @@ static int mem_map_list(struct kdapl_mem *mem, struct kdapl_device *dev)
 
 static void mem_unmap_list(struct kdapl_mem *mem, struct kdapl_device *dev)
 {
-	if (likely(!(mem->head | mem->tail))) {
+	if (likely(!mem_widens(mem))) {
 		kdapl_dma_unmap_sg(dev, mem->sgt.sgl, mem->used, mem->dir);
 		return;
 	}
@@ -523,7 +542,7 @@ static bool mem_needs_sync(struct kdapl_mem *mem, struct kdapl_device *dev)
 	return false;
 }
 
-/* Could it be kept what it has to be, to the byte? */
+/* Can this mapping be kept coherent to the byte? */
 static int mem_check_sync(const struct kdapl_mem *mem, struct kdapl_device *dev)
 {
 	if (dev->dma == KDAPL_DMA_SAME) {
@@ -587,6 +606,22 @@ void kdapl_mem_unmap(struct kdapl_mem *mem, struct kdapl_device *dev)
 		mem_unmap_list(mem, dev);
 	mem->nents = 0;
 	mem->sync = false;
+}
+
+/**
+ * kdapl_mem_unmap_source - the same, while other LMRs may be made of it
+ * @mem: of dat_lmr_kcreate(), mapped or not
+ * @dev: the device
+ *
+ * Context: may sleep; the device is there.
+ */
+void kdapl_mem_unmap_source(struct kdapl_mem *mem, struct kdapl_device *dev)
+{
+	if (unlikely(mem_widens(mem)))
+		mutex_lock(&source_mutex);
+	kdapl_mem_unmap(mem, dev);
+	if (unlikely(mem_widens(mem)))
+		mutex_unlock(&source_mutex);
 }
 
 /**
