@@ -21,6 +21,8 @@ struct kdapl_dma_ops;
  * @dark_pages: pages unmapped with interrupts off
  * @fail: the nth mapping from now fails
  * @same: mappings from now on are of the memory itself
+ * @at_unmap: called once, when a list is about to be unmapped; with @arg
+ * @arg: its argument
  */
 struct fake_dma {
 	spinlock_t lock;	/* all that follows */
@@ -29,6 +31,8 @@ struct fake_dma {
 	unsigned int dark_pages;
 	unsigned int fail;
 	bool same;
+	void (*at_unmap)(void *arg);
+	void *arg;
 };
 
 extern const struct kdapl_dma_ops fake_dma_ops;
