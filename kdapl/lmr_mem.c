@@ -461,7 +461,8 @@ static struct scatterlist *mem_entry(struct kdapl_mem *mem, unsigned int n)
 
 /*
  * Where the device may be given a copy the first and the last page are mapped as a whole:
- * a copy of whole pages is on a page, too.
+ * a copy of whole pages is on a page, too. Where caches are not coherent the kernel may copy
+ * what is no multiple of a cache line (CONFIG_DMA_BOUNCE_UNALIGNED_KMALLOC), but no whole pages.
  */
 static void mem_widen(struct kdapl_mem *mem)
 {
@@ -502,7 +503,7 @@ static int mem_map_list(struct kdapl_mem *mem, struct kdapl_device *dev)
 
 	mem->head = 0;
 	mem->tail = 0;
-	if (likely(dev->dma != KDAPL_DMA_COPIES))
+	if (likely(dev->dma == KDAPL_DMA_SAME))
 		return kdapl_dma_map_sg(dev, mem->sgt.sgl, mem->used, mem->dir);
 	last = mem_entry(mem, mem->used - 1);
 	mem->head = offset_in_page(mem->sgt.sgl->offset);
