@@ -697,6 +697,109 @@ static void dma_same_test(struct kunit *test)
 	km_drain(env->req);
 }
 
+/* All that caches have been told since the last time, and nothing else. */
+static void dma_told(struct km *km, const char *what, unsigned int n, const struct fake_sync *want)
+{
+	struct fake_dma *dma = fake_ib_dma(fake_ib_device(km->env.dev));
+	struct kunit *test = km->env.test;
+	unsigned int i;
+
+	KUNIT_EXPECT_EQ_MSG(test, dma->nsyncs, n, "%s", what);
+	for (i = 0; i < n && i < dma->nsyncs; i++) {
+		KUNIT_EXPECT_EQ_MSG(test, dma->syncs[i].addr, want[i].addr, "%s %u", what, i);
+		KUNIT_EXPECT_EQ_MSG(test, dma->syncs[i].size, want[i].size, "%s %u", what, i);
+		KUNIT_EXPECT_EQ_MSG(test, dma->syncs[i].dir, want[i].dir, "%s %u", what, i);
+		KUNIT_EXPECT_EQ_MSG(test, dma->syncs[i].for_cpu, want[i].for_cpu, "%s %u", what,
+				    i);
+	}
+	dma->nsyncs = 0;
+}
+
+#define DMA_TOLD(km, what, ...)							\
+do {										\
+	const struct fake_sync __want[] = { __VA_ARGS__ };			\
+										\
+	dma_told(km, what, ARRAY_SIZE(__want), __want);				\
+} while (0)
+
+#define DMA_SOURCE(at, n)	{ at, n, DMA_TO_DEVICE, false }
+#define DMA_SINK(at, n)		{ at, n, DMA_BIDIRECTIONAL, false }
+#define DMA_SEEN(at, n)		{ at, n, DMA_FROM_DEVICE, true }
+
+static void dma_caches_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .caches = true };
+	struct km *km = km_open(test, &caps);
+	struct kd_env *env = &km->env;
+	struct fake_dma *dma = fake_ib_dma(fake_ib_device(env->dev));
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	u64 at = env->mem[KD_RW].addr, one, two;
+	DAT_REGION_DESCRIPTION region;
+	DAT_PROVIDER_ATTR attr;
+	DAT_LMR_TRIPLET iov;
+	struct km_keys keys;
+	DAT_LMR_CONTEXT key;
+	DAT_LMR_HANDLE part;
+
+	KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr));
+	KUNIT_EXPECT_EQ(test, (u32)attr.lmr_sync_req, (u32)DAT_TRUE);
+	km_ep(km, 0, NULL);
+	kd_connect(env);
+	dma->nsyncs = 0;
+
+	iov = kd_seg(env, KD_RW, 100, 10);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	DMA_TOLD(km, "Send", DMA_SOURCE(at + 100, 10));
+	km_done(km, IB_WC_SUCCESS);
+	km_drain(env->req);
+	dma_told(km, "Send done", 0, NULL);
+
+	iov = kd_seg(env, KD_RW, 200, 20);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+	DMA_TOLD(km, "Receive", DMA_SINK(at + 200, 20));
+	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 7, false), 0);
+	km_drain(env->recv);
+	DMA_TOLD(km, "message", DMA_SEEN(at + 200, 7));
+
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 5, 6, false));
+	DMA_TOLD(km, "sync_rdma_read", DMA_SOURCE(at + 5, 6));
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 5, 6, true));
+	DMA_TOLD(km, "sync_rdma_write", DMA_SINK(at + 5, 6), DMA_SEEN(at + 5, 6));
+
+	/* page by page, since the next one may be anywhere */
+	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
+	one = (uintptr_t)km_bytes(km, 0);
+	two = (uintptr_t)km_bytes(km, 1);
+	dma->nsyncs = 0;
+	iov = (DAT_LMR_TRIPLET) { km->pa[0] + PAGE_SIZE - 3, 8, keys.lmr };
+	KD_EXPECT_OK(test, dat_lmr_sync_rdma_read(env->ia, &iov, 1));
+	DMA_TOLD(km, "two pages", DMA_SOURCE(one + PAGE_SIZE - 3, 3), DMA_SOURCE(two, 5));
+	km_unbind(km, lmr);
+	DMA_TOLD(km, "the end of a binding", DMA_SINK(one, PAGE_SIZE), DMA_SEEN(one, PAGE_SIZE),
+		 DMA_SINK(two, PAGE_SIZE), DMA_SEEN(two, PAGE_SIZE));
+
+	/* short memory would be copied by the kernel, whole pages are not */
+	region.for_va = km_bytes(km, 2) + 33;
+	KD_EXPECT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, 50, env->pz,
+					   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
+					   DAT_MEM_OPTIMIZE_DONT_CARE, &part, &key, NULL, NULL,
+					   NULL));
+	KUNIT_EXPECT_EQ(test, dma->parts, 0U);
+	dma->nsyncs = 0;
+	KD_EXPECT_OK(test, dat_lmr_free(part));
+	DMA_TOLD(km, "freed", DMA_SINK((uintptr_t)region.for_va, 50),
+		 DMA_SEEN((uintptr_t)region.for_va, 50));
+
+	/* the cache may know what was there before the device wrote, and then failed */
+	iov = kd_seg(env, KD_RW, 300, 30);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+	dma->nsyncs = 0;
+	KUNIT_EXPECT_EQ(test, fake_ib_complete(env->qp, true, IB_WC_LOC_LEN_ERR), 0);
+	kd_end(env, DAT_CONNECTION_EVENT_BROKEN);
+	km_drain(env->recv);
+	DMA_TOLD(km, "failure", DMA_SEEN(at + 300, 30));
+}
+
 /* Regions beyond this size are unmapped when interrupts are on. */
 #define DMA_LARGE	(SZ_1M / PAGE_SIZE + 40)
 
@@ -967,6 +1070,7 @@ static struct kunit_case dma_cases[] = {
 	KD_CASE(dma_unaligned_test, "LMR-04: memory that starts inside a page"),
 	KD_CASE(dma_ia_test, "LMR-SYNC-06: the reserved LMR; memory of type IA"),
 	KD_CASE(dma_same_test, "LMR-SYNC-06: a mapping that is no copy"),
+	KD_CASE(dma_caches_test, "LMR-SYNC-05,LMR-SYNC-06: caches that are not coherent"),
 	KD_CASE(dma_dark_test, "FMR-06,FMR-10,FMR-13: large regions end without interrupts off"),
 	KD_CASE(dma_again_test, "FMR-06,FMR-10: a large region is bound again while it is unmapped"),
 	KD_CASE(dma_random_test, "LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-06: at random"),
