@@ -132,7 +132,6 @@ static void show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
 	static const char * const names[] = {
 		[KDAPL_LMR_UNBOUND] = "unbound", [KDAPL_LMR_BOUND] = "bound",
 		[KDAPL_LMR_ENDING] = "ending", [KDAPL_LMR_STALE] = "stale",
-		[KDAPL_LMR_UNMAPPING] = "unmapping",
 		[KDAPL_LMR_DOUBTFUL] = "doubtful", [KDAPL_LMR_DEAD] = "dead",
 	};
 	const struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);

@@ -47,7 +47,7 @@ static bool dma_probe(struct kdapl_device *dev)
 	dma_addr_t addr;
 
 	if (!page)
-		return true;	/* it costs time to be wrong that way, and nothing else */
+		return true;	/* assume the worst: that only costs performance */
 	addr = dma_map_page(dma, page, 0, PAGE_SIZE, DMA_TO_DEVICE);
 	if (!dma_mapping_error(dma, addr)) {
 		sync = kdapl_compat_need_sync(dma, addr);
@@ -233,6 +233,11 @@ static void sync_plain(struct kdapl_device *dev, u64 addr, size_t size, enum kda
 		fallthrough;
 	case KDAPL_SYNC_FILLED:
 		dma_for_cpu(dev, addr, size);
+		break;
+	case KDAPL_SYNC_FAILED:
+		/* a copy is overwritten before it is sent; the cache may know what was there before */
+		if (!dev->dma_coherent)
+			dma_for_cpu(dev, addr, size);
 	}
 }
 
@@ -287,6 +292,16 @@ static void sync_shared(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common,
 		break;
 	case KDAPL_SYNC_FILLED:
 		dma_for_cpu(dev, addr, size);
+		memcpy(common, now, size);
+		break;
+	case KDAPL_SYNC_FAILED:
+		/*
+		 * What the device has is not known, so that no byte of it can be told from a
+		 * change: have it forget all of them. Where it has no copy that is the cache's.
+		 */
+		dma_for_device(dev, addr, size, DMA_TO_DEVICE);
+		if (!dev->dma_coherent)
+			dma_for_cpu(dev, addr, size);
 		memcpy(common, now, size);
 		break;
 	case KDAPL_SYNC_SHARED:
@@ -424,6 +439,18 @@ int kdapl_mem_share(struct kdapl_mem *mem, u64 length)
 		return -ENOMEM;
 	mem->common_size = length;
 	return 0;
+}
+
+/**
+ * kdapl_mem_unshare - give it back
+ * @mem: not mapped, or not to be synchronised
+ *
+ * Context: may sleep, since such memory may be vmalloc()ed.
+ */
+void kdapl_mem_unshare(struct kdapl_mem *mem)
+{
+	kvfree(mem->common);
+	mem->common = NULL;
 }
 
 /**

@@ -195,8 +195,8 @@ static void evd_unlink_unused(struct kdapl_evd *evd, bool keep, struct list_head
 }
 
 /*
- * Give them back. A completion handler may still look at the EVD for a grace period, as it
- * may when the EVD is freed, and kdapl_evd_destroy() waits for that.
+ * Give them back. A completion handler may still look at the EVD for a grace period, also when
+ * the EVD is freed: its memory stays for as long (D-92).
  */
 static void evd_put_cqs(struct list_head *cqs)
 {

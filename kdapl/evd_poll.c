@@ -206,6 +206,17 @@ static void ring_mark_ready(struct kdapl_evd *evd, struct kdapl_ring *ring)
 		list_add_tail(&ring->ready, &evd->ready);
 }
 
+/* What an entry was to fill it has filled, or not. */
+static void ring_show(struct kdapl_ring *ring, const struct kdapl_wr *wr, bool done, u32 length)
+{
+	struct kdapl_ia *ia = ring->half->ep->obj.ia;
+
+	if (done)
+		kdapl_sinks_filled(ring->sinks, wr->index, ia, length);
+	else
+		kdapl_sinks_failed(ring->sinks, wr->index, ia);
+}
+
 /*
  * How the entry at the tail ended, or one behind it in a ring that has ended.
  * False: not known yet.
@@ -252,6 +263,23 @@ static void ring_settle_all(struct kdapl_ring *ring)
 	}
 }
 
+/* The device has let go of what it was to fill and has not given back, in a ring that has ended. */
+static void ring_show_rest(struct kdapl_ring *ring)
+{
+	/* pairs with the release of the poster: entries before head are complete */
+	u32 head = smp_load_acquire(&ring->head);
+	unsigned int status;
+	u32 pos;
+
+	for (pos = ring->tail; pos != head; pos++) {
+		const struct kdapl_wr *wr = &ring->wr[pos & ring->mask];
+
+		if (ring->recv || wr->op == DAT_DTO_RDMA_READ)
+			ring_show(ring, wr, wr_outcome(ring, wr, &status) &&
+					    status == DAT_DTO_SUCCESS, wr->length);
+	}
+}
+
 static void ring_end(struct kdapl_evd *evd, struct kdapl_ring *ring)
 {
 	if (ring->ended)
@@ -260,6 +288,8 @@ static void ring_end(struct kdapl_evd *evd, struct kdapl_ring *ring)
 	ring->odd |= KDAPL_ODD_EVER;
 	smp_mb();	/* before head is read again; pairs with the one in post_flush() */
 	ring_settle_all(ring);
+	if (unlikely(ring->sinks))
+		ring_show_rest(ring);
 	ring_mark_ready(evd, ring);
 	mod_delayed_work(kdapl_wq, &ring->half->end_work, 0);
 }
@@ -392,8 +422,7 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 
 	ring->reaped++;
 	if (unlikely(ring->sinks))
-		kdapl_sinks_filled(ring->sinks, wr->index, ring->half->ep->obj.ia,
-				   wc->status == IB_WC_SUCCESS ? wc->byte_len : 0);
+		ring_show(ring, wr, wc->status == IB_WC_SUCCESS, wc->byte_len);
 	wr->status = kdapl_wc_recv_status(wc->status);
 	if (likely(wc->status == IB_WC_SUCCESS)) {
 		wr->length = wc->byte_len;
@@ -433,9 +462,12 @@ static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl
 	struct kdapl_half *half = kdapl_buf_taken(buf, wc->qp);
 	struct kdapl_sinks *sinks = kdapl_buf_pool(buf)->sinks;
 
-	if (unlikely(sinks && half))
-		kdapl_sinks_filled(sinks, buf->index, half->ep->obj.ia,
-				   wc->status == IB_WC_SUCCESS ? wc->byte_len : 0);
+	if (unlikely(sinks)) {
+		if (half && wc->status == IB_WC_SUCCESS)
+			kdapl_sinks_filled(sinks, buf->index, half->ep->obj.ia, wc->byte_len);
+		else
+			kdapl_buf_failed(buf);
+	}
 	buf->flags = 0;
 	if (unlikely(half && wc->status == IB_WC_SUCCESS &&
 		     (wc->wc_flags & IB_WC_WITH_INVALIDATE))) {
@@ -487,8 +519,7 @@ static void ring_show_reads(struct kdapl_ring *ring, u32 end, bool done)
 		const struct kdapl_wr *wr = &ring->wr[pos & ring->mask];
 
 		if (wr->op == DAT_DTO_RDMA_READ)
-			kdapl_sinks_filled(ring->sinks, wr->index, ring->half->ep->obj.ia,
-					   pos != end || done ? wr->length : 0);
+			ring_show(ring, wr, pos != end || done, wr->length);
 	}
 	ring->shown = end + 1;
 }
@@ -979,7 +1010,7 @@ static void ring_goes_odd(struct kdapl_evd *evd, struct kdapl_ring *ring)
  */
 void kdapl_half_discard(struct kdapl_half *half)
 {
-	/* first, since usual completions are not asked whether they are wanted */
+	/* first: the fast path does not check ->discard */
 	ring_goes_odd(half->request_evd, half->sq);
 	ring_goes_odd(half->recv_evd, half->rq);
 	if (READ_ONCE(half->phase) == KDAPL_HALF_ENDED && !half->discard)
@@ -1201,6 +1232,8 @@ static void ring_orphan_end(struct kdapl_ring *ring)
 {
 	WRITE_ONCE(ring->ended, true);
 	ring_settle_all(ring);
+	if (unlikely(ring->sinks))
+		ring_show_rest(ring);
 }
 
 /**

@@ -393,7 +393,7 @@ void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 	spin_unlock_irq(&evd->lock);
 }
 
-/* How long until what was taken by dat_evd_dequeue() is noticed; upcalls are at once. */
+/* How often to look what dat_evd_dequeue() has taken; the end of an upcall wakes the waiter. */
 #define DELIVER_POLL	(HZ / 20)
 
 /**

@@ -39,10 +39,9 @@
  *                      with ep->lock or ring->lock, in either direction, and
  *                      is never held while a consumer's upcall runs.
  *   rmr->lock          irqsave; what one RMR is bound to; inside evd->lock
- *   lmr->unmap_lock    softirqs off; held over unmapping memory; never inside another
+ *   pool->lock         irqsave; buffers of one SRQ, held over the post to it; inside
+ *                      evd->lock
  *   mr->lock           irqsave; keys and state of one MR and its LMR; innermost
- *   pool->lock         irqsave; buffers of one SRQ, held over the post to it;
- *                      innermost
  */
 #ifndef KDAPL_H
 #define KDAPL_H
@@ -757,6 +756,7 @@ int kdapl_mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE mem
 		    const DAT_REGION_DESCRIPTION *region, u64 length);
 int kdapl_mem_map(struct kdapl_mem *mem, struct kdapl_device *dev, DAT_MEM_PRIV_FLAGS priv);
 void kdapl_mem_unmap(struct kdapl_mem *mem, struct kdapl_device *dev);
+void kdapl_mem_unmap_source(struct kdapl_mem *mem, struct kdapl_device *dev);
 void kdapl_mem_free(struct kdapl_mem *mem);
 u32 kdapl_mem_page_size(struct kdapl_device *dev, struct scatterlist *sgl, unsigned int nents,
 			u64 start, u64 sizes, u32 max_blocks, u32 *blocks);
@@ -777,6 +777,7 @@ enum kdapl_sync {
 	KDAPL_SYNC_SOURCE,	/* the device is going to read it */
 	KDAPL_SYNC_SINK,	/* the device is going to write it, and nobody else */
 	KDAPL_SYNC_FILLED,	/* the device has written it */
+	KDAPL_SYNC_FAILED,	/* it may have, and what it has written is nothing */
 	KDAPL_SYNC_SHARED,	/* peers have written some of it and the CPU other bytes */
 };
 
@@ -815,6 +816,7 @@ void kdapl_dma_unmap_single(struct kdapl_device *dev, u64 addr, size_t size);
 bool kdapl_dma_need_sync(struct kdapl_device *dev, u64 addr);
 void kdapl_dma_sync(struct kdapl_device *dev, u64 addr, u64 length, enum kdapl_sync why);
 int kdapl_mem_share(struct kdapl_mem *mem, u64 length);
+void kdapl_mem_unshare(struct kdapl_mem *mem);
 void kdapl_mem_agree(struct kdapl_mem *mem);
 void kdapl_mem_sync(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u64 length,
 		    enum kdapl_sync why);
@@ -828,6 +830,8 @@ struct kdapl_sinks *kdapl_sinks_alloc(struct kdapl_device *dev, u32 requests, u3
 void kdapl_sinks_keep(struct kdapl_sinks *sinks, u32 index, const DAT_LMR_TRIPLET *seg, int n,
 		      u64 length);
 void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length);
+void kdapl_sinks_failed(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia);
+void kdapl_sinks_forget(struct kdapl_sinks *sinks, u32 index);
 
 /* ------------------------------------------------------------------ */
 /* lmr.c, lmr_state.c, lmr_fmr.c                                        */
@@ -855,7 +859,6 @@ enum kdapl_lmr_state {
 	KDAPL_LMR_BOUND,
 	KDAPL_LMR_ENDING,	/* an invalidate has been posted */
 	KDAPL_LMR_STALE,	/* invalidated by the peer, and an RMR still needs its mapping */
-	KDAPL_LMR_UNMAPPING,	/* unbound; so large that it is unmapped a little later */
 	KDAPL_LMR_DOUBTFUL,	/* a registration was flushed: its MR has to be replaced */
 	KDAPL_LMR_DEAD,		/* being freed */
 };
@@ -882,8 +885,10 @@ enum kdapl_lmr_op {
  * @seq: how many operations of each kind there were; mr.lock
  * @windows: RMRs bound to it, or about to be; mr.lock
  * @mem: its memory
- * @unmap_lock: one at a time unmaps it, without mr.lock; outside of that
- * @unmap_work: does so, unless somebody else was faster
+ * @old: the memory before, of a binding so large that it is unmapped a little later; its list
+ *	is the spare one, if there is one; mr.lock
+ * @unmapping: that has not been done yet, whoever is at it; mr.lock
+ * @unmap_work: does it, unless somebody else was faster
  */
 struct kdapl_lmr {
 	struct kdapl_obj obj;
@@ -903,8 +908,9 @@ struct kdapl_lmr {
 	struct kdapl_half *op[KDAPL_LMR_OPS];
 	u32 seq[KDAPL_LMR_OPS];
 	unsigned int windows;
+	bool unmapping;
 	struct kdapl_mem mem;
-	spinlock_t unmap_lock;		/* unmapping without mr.lock */
+	struct kdapl_mem old;
 	struct work_struct unmap_work;
 };
 
@@ -926,6 +932,7 @@ void kdapl_lmr_invalidated(struct kdapl_lmr *lmr, u32 rkey);
 void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr);
 void kdapl_lmr_quiesce(struct kdapl_lmr *lmr);
 void kdapl_lmr_unmap_init(struct kdapl_lmr *lmr);
+int kdapl_lmr_spare_list(struct kdapl_lmr *lmr, u32 pages);
 void kdapl_lmr_unmap(struct kdapl_lmr *lmr);
 DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_half *half,
 			      const struct kdat_request *in, struct kdapl_post *post);
@@ -1911,6 +1918,7 @@ struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool);
 void kdapl_buf_posted(struct kdapl_pool *pool, struct kdapl_buf *buf);
 void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf);
 struct kdapl_half *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp);
+void kdapl_buf_failed(struct kdapl_buf *buf);
 void kdapl_buf_free(struct kdapl_buf *buf);
 void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc);
 

@@ -15,11 +15,13 @@
 
 #include "kdapl.h"
 
+/* The last reference may be put with interrupts off, under the lock of an EVD. */
 static void lmr_release(struct kdapl_obj *obj)
 {
 	struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);
 
 	kdapl_mem_free(&lmr->mem);
+	kdapl_mem_free(&lmr->old);
 	kfree_rcu(lmr, obj.rcu);
 }
 
@@ -71,10 +73,8 @@ static int lmr_register(struct kdapl_lmr *lmr)
 	ret = kdapl_mem_map(mem, dev, lmr->priv);
 	if (ret)
 		return ret;
-	if (mem->common && !mem->sync) {
-		kvfree(mem->common);
-		mem->common = NULL;
-	}
+	if (!mem->sync)
+		kdapl_mem_unshare(mem);
 	page_size = kdapl_mem_page_size(dev, mem->sgt.sgl, mem->nents, start,
 					kdapl_mem_page_sizes(dev, false), max, &blocks);
 	if (!page_size) {
@@ -110,6 +110,7 @@ void kdapl_lmr_destroy(struct kdapl_lmr *lmr)
 {
 	kdapl_lmr_quiesce(lmr);
 	kdapl_mr_destroy(&lmr->mr);
+	kdapl_mem_unshare(&lmr->mem);
 	if (lmr->pz)
 		kdapl_obj_unuse(&lmr->pz->obj);
 	kdapl_obj_put(&lmr->obj);

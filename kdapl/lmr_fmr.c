@@ -689,6 +689,8 @@ static int lmr_allocate(struct kdapl_lmr *lmr, u32 pages)
 	int ret;
 
 	ret = sg_alloc_table(&lmr->mem.sgt, pages, GFP_KERNEL);
+	if (!ret)
+		ret = kdapl_lmr_spare_list(lmr, pages);
 	if (!ret && lmr->obj.ia->dev->dma == KDAPL_DMA_COPIES)
 		ret = kdapl_mem_share(&lmr->mem, (u64)pages << PAGE_SHIFT);
 	if (!ret)

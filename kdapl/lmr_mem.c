@@ -14,6 +14,7 @@
  * byte, whatever the size of its blocks.
  */
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 #include <linux/vmalloc.h>
@@ -318,18 +319,19 @@ static int mem_ia(struct kdapl_mem *mem, struct kdapl_ia *ia, u64 addr, u64 leng
 	return 0;
 }
 
-/* The same as another LMR. */
-static int mem_copy(struct kdapl_mem *mem, const struct kdapl_mem *from)
+/* Keeps a list from being copied while it is widened for a moment: see mem_widen(). */
+static DEFINE_MUTEX(source_mutex);
+
+static bool mem_widens(const struct kdapl_mem *mem)
+{
+	return mem->head | mem->tail;
+}
+
+static void mem_copy_list(struct kdapl_mem *mem, const struct kdapl_mem *from)
 {
 	struct scatterlist *in = from->sgt.sgl, *out;
 	unsigned int i;
-	int ret;
 
-	if (!from->used)
-		return -EFAULT;
-	ret = sg_alloc_table(&mem->sgt, from->used, GFP_KERNEL);
-	if (ret)
-		return ret;
 	for_each_sg(mem->sgt.sgl, out, from->used, i) {
 		if (from->foreign) {
 			out->length = in->length;
@@ -342,6 +344,23 @@ static int mem_copy(struct kdapl_mem *mem, const struct kdapl_mem *from)
 		if (!(i % 1024))
 			cond_resched();
 	}
+}
+
+/* The same as another LMR, which may be freed meanwhile. */
+static int mem_copy(struct kdapl_mem *mem, const struct kdapl_mem *from)
+{
+	int ret;
+
+	if (!from->used)
+		return -EFAULT;
+	ret = sg_alloc_table(&mem->sgt, from->used, GFP_KERNEL);
+	if (ret)
+		return ret;
+	if (unlikely(mem_widens(from)))
+		mutex_lock(&source_mutex);
+	mem_copy_list(mem, from);
+	if (unlikely(mem_widens(from)))
+		mutex_unlock(&source_mutex);
 	mem->foreign = from->foreign;
 	mem->used = from->used;
 	mem->start = from->start;
@@ -442,7 +461,8 @@ static struct scatterlist *mem_entry(struct kdapl_mem *mem, unsigned int n)
 
 /*
  * Where the device may be given a copy the first and the last page are mapped as a whole:
- * a copy of whole pages is on a page, too.
+ * a copy of whole pages is on a page, too. Where caches are not coherent the kernel may copy
+ * what is no multiple of a cache line (CONFIG_DMA_BOUNCE_UNALIGNED_KMALLOC), but no whole pages.
  */
 static void mem_widen(struct kdapl_mem *mem)
 {
@@ -483,7 +503,7 @@ static int mem_map_list(struct kdapl_mem *mem, struct kdapl_device *dev)
 
 	mem->head = 0;
 	mem->tail = 0;
-	if (likely(dev->dma != KDAPL_DMA_COPIES))
+	if (likely(dev->dma == KDAPL_DMA_SAME))
 		return kdapl_dma_map_sg(dev, mem->sgt.sgl, mem->used, mem->dir);
 	last = mem_entry(mem, mem->used - 1);
 	mem->head = offset_in_page(mem->sgt.sgl->offset);
@@ -498,7 +518,7 @@ static int mem_map_list(struct kdapl_mem *mem, struct kdapl_device *dev)
 
 static void mem_unmap_list(struct kdapl_mem *mem, struct kdapl_device *dev)
 {
-	if (likely(!(mem->head | mem->tail))) {
+	if (likely(!mem_widens(mem))) {
 		kdapl_dma_unmap_sg(dev, mem->sgt.sgl, mem->used, mem->dir);
 		return;
 	}
@@ -523,7 +543,7 @@ static bool mem_needs_sync(struct kdapl_mem *mem, struct kdapl_device *dev)
 	return false;
 }
 
-/* Could it be kept what it has to be, to the byte? */
+/* Can this mapping be kept coherent to the byte? */
 static int mem_check_sync(const struct kdapl_mem *mem, struct kdapl_device *dev)
 {
 	if (dev->dma == KDAPL_DMA_SAME) {
@@ -590,15 +610,29 @@ void kdapl_mem_unmap(struct kdapl_mem *mem, struct kdapl_device *dev)
 }
 
 /**
- * kdapl_mem_free - free the list
- * @mem: zeroed, or built and not mapped
+ * kdapl_mem_unmap_source - the same, while other LMRs may be made of it
+ * @mem: of dat_lmr_kcreate(), mapped or not
+ * @dev: the device
  *
- * Context: any but hard interrupts.
+ * Context: may sleep; the device is there.
+ */
+void kdapl_mem_unmap_source(struct kdapl_mem *mem, struct kdapl_device *dev)
+{
+	if (unlikely(mem_widens(mem)))
+		mutex_lock(&source_mutex);
+	kdapl_mem_unmap(mem, dev);
+	if (unlikely(mem_widens(mem)))
+		mutex_unlock(&source_mutex);
+}
+
+/**
+ * kdapl_mem_free - free the list
+ * @mem: zeroed, or built and not mapped; after kdapl_mem_unshare(), if it was shared
+ *
+ * Context: any but hard interrupts, also with interrupts off.
  */
 void kdapl_mem_free(struct kdapl_mem *mem)
 {
-	kvfree(mem->common);
-	mem->common = NULL;
 	sg_free_table(&mem->sgt);
 	mem->used = 0;
 }

@@ -7,14 +7,15 @@
  * invalidated the key, is taken off the completion queue. That is where the memory
  * is unmapped: before it the device may still use it, and a flushed invalidate,
  * which nobody has carried out, ends nothing. A large region is unmapped a little
- * later, since interrupts are off there.
+ * later, since interrupts are off there. Nobody waits for that: an LMR that can have such
+ * regions has two lists, and is bound again by the other one.
  *
  * Whoever changes the binding first says so in lmr->op, under mr.lock: from then
  * on list and MR are his, and dat_lmr_free() waits for him. The entry in the
  * ring leads back here (kdapl_lmr_settle()), exactly once, whatever becomes of
  * the request.
  */
-#include <linux/bottom_half.h>
+#include <linux/scatterlist.h>
 #include <linux/sizes.h>
 
 #include "kdapl.h"
@@ -23,35 +24,27 @@
 #define UNMAP_AT_ONCE	SZ_1M
 
 /*
- * Unmap what a binding has left or, with @always, what there is. Nobody maps it anew
- * meanwhile: an LMR in UNMAPPING is not bound before this is over. The device is there.
+ * Unmap what a large binding has left, unless somebody else is at it. Neither locks nor
+ * interrupts are held up meanwhile, unless the caller does. The device is there.
  */
-static void lmr_unmap_left(struct kdapl_lmr *lmr, bool always)
+static void lmr_unmap_old(struct kdapl_lmr *lmr)
 {
 	struct kdapl_mr *mr = &lmr->mr;
-	bool bh = !irqs_disabled();
-	struct kdapl_mem mem = {};
+	struct kdapl_mem mem;
 	unsigned long flags;
 
-	/* whoever wants it bound again may be a softirq, and has to wait for this */
-	if (bh)
-		local_bh_disable();
-	spin_lock(&lmr->unmap_lock);
 	spin_lock_irqsave(&mr->lock, flags);
-	if (always || lmr->state == KDAPL_LMR_UNMAPPING) {
-		mem = lmr->mem;
-		lmr->mem.nents = 0;
-	}
+	mem = lmr->old;
+	lmr->old.nents = 0;
 	spin_unlock_irqrestore(&mr->lock, flags);
-	if (mem.nents)
-		kdapl_mem_unmap(&mem, lmr->obj.ia->dev);
+	if (!mem.nents)
+		return;
+	kdapl_mem_unmap(&mem, lmr->obj.ia->dev);
 	spin_lock_irqsave(&mr->lock, flags);
-	if (lmr->state == KDAPL_LMR_UNMAPPING)
-		lmr->state = KDAPL_LMR_UNBOUND;
+	lmr->unmapping = false;
+	/* with the lock, which kdapl_lmr_unmap() takes before it lets anything go */
+	wake_up(&lmr->obj.ia->unused);
 	spin_unlock_irqrestore(&mr->lock, flags);
-	spin_unlock(&lmr->unmap_lock);
-	if (bh)
-		local_bh_enable();
 }
 
 /**
@@ -64,7 +57,18 @@ static void lmr_unmap_left(struct kdapl_lmr *lmr, bool always)
  */
 void kdapl_lmr_unmap(struct kdapl_lmr *lmr)
 {
-	lmr_unmap_left(lmr, true);
+	struct kdapl_mem mem;
+
+	lmr_unmap_old(lmr);
+	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->unmapping));
+	spin_lock_irq(&lmr->mr.lock);
+	mem = lmr->mem;
+	lmr->mem.nents = 0;
+	spin_unlock_irq(&lmr->mr.lock);
+	if (lmr->fmr)
+		kdapl_mem_unmap(&mem, lmr->obj.ia->dev);
+	else
+		kdapl_mem_unmap_source(&mem, lmr->obj.ia->dev);
 }
 
 static void lmr_work_unmap(struct work_struct *work)
@@ -73,7 +77,7 @@ static void lmr_work_unmap(struct work_struct *work)
 
 	/* removal of the device unmaps everything */
 	if (kdapl_dev_enter(lmr->obj.ia->dev)) {
-		lmr_unmap_left(lmr, false);
+		lmr_unmap_old(lmr);
 		kdapl_dev_exit(lmr->obj.ia->dev);
 	}
 	kdapl_obj_put(&lmr->obj);
@@ -85,35 +89,74 @@ static void lmr_work_unmap(struct work_struct *work)
  */
 void kdapl_lmr_unmap_init(struct kdapl_lmr *lmr)
 {
-	spin_lock_init(&lmr->unmap_lock);
 	INIT_WORK(&lmr->unmap_work, lmr_work_unmap);
+}
+
+/**
+ * kdapl_lmr_spare_list - get another list, if the regions of an LMR can be large
+ * @lmr: new LMR
+ * @pages: that it can be bound to
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int kdapl_lmr_spare_list(struct kdapl_lmr *lmr, u32 pages)
+{
+	if ((u64)pages << PAGE_SHIFT <= UNMAP_AT_ONCE)
+		return 0;
+	return sg_alloc_table(&lmr->old.sgt, pages, GFP_KERNEL);
+}
+
+/*
+ * Is it so much that it has to be unmapped later? Fewer pages than that are at once, however
+ * large they are: it is their number that takes time. mr.lock held.
+ */
+static bool lmr_unmaps_later(const struct kdapl_lmr *lmr)
+{
+	return lmr->mem.nents && lmr->mem.length > UNMAP_AT_ONCE && lmr->old.sgt.sgl &&
+	       !lmr->unmapping;
+}
+
+/* Leave what is mapped to lmr_unmap_old(), and take the other list. mr.lock held. */
+static void lmr_unmap_later(struct kdapl_lmr *lmr)
+{
+	struct scatterlist *spare = lmr->old.sgt.sgl;
+
+	if (lmr->mem.sync)
+		kdapl_mem_sync(lmr->obj.ia->dev, &lmr->mem, 0, lmr->mem.length,
+			       KDAPL_SYNC_SHARED);
+	lmr->mem.sync = false;
+	lmr->old = lmr->mem;
+	lmr->old.common = NULL;
+	lmr->mem.sgt.sgl = spare;
+	lmr->mem.nents = 0;
+	lmr->unmapping = true;
+	refcount_inc(&lmr->obj.ref);
+	if (!queue_work(kdapl_wq, &lmr->unmap_work))
+		refcount_dec(&lmr->obj.ref);	/* not the last: it is somebody's */
 }
 
 /*
  * The memory is not reached any more. Interrupts are off, so that a large region is unmapped
- * later: by a work item, or by who binds the LMR again before that. The bytes are the
- * consumer's now all the same. mr.lock held.
+ * later: by a work item, or by who binds the LMR again before that, unless the one before is
+ * still under way. The bytes are the consumer's now all the same. mr.lock held.
  */
 static void lmr_unbind(struct kdapl_lmr *lmr)
 {
 	struct kdapl_device *dev = lmr->obj.ia->dev;
 
 	lmr->mr.live = false;
-	if (!lmr->fmr) {
-		lmr->state = KDAPL_LMR_UNBOUND;
-	} else if (lmr->windows) {
-		lmr->state = KDAPL_LMR_STALE;
-	} else if (lmr->mem.nents && lmr->mem.length > UNMAP_AT_ONCE) {
-		if (lmr->mem.sync)
+	if (!lmr->fmr || lmr->windows) {
+		/* it stays mapped, and the consumer asks for nothing any more */
+		if (lmr->mem.nents && lmr->mem.sync)
 			kdapl_mem_sync(dev, &lmr->mem, 0, lmr->mem.length, KDAPL_SYNC_SHARED);
-		lmr->mem.sync = false;
-		lmr->state = KDAPL_LMR_UNMAPPING;
-		refcount_inc(&lmr->obj.ref);
-		if (!queue_work(kdapl_wq, &lmr->unmap_work))
-			refcount_dec(&lmr->obj.ref);	/* not the last: it is somebody's */
+		lmr->state = lmr->fmr ? KDAPL_LMR_STALE : KDAPL_LMR_UNBOUND;
 	} else {
 		lmr->state = KDAPL_LMR_UNBOUND;
-		kdapl_mem_unmap(&lmr->mem, dev);
+		if (lmr_unmaps_later(lmr))
+			lmr_unmap_later(lmr);
+		else
+			kdapl_mem_unmap(&lmr->mem, dev);
 	}
 }
 
@@ -199,8 +242,6 @@ DAT_RETURN kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, struct k
 	DAT_RETURN ret;
 
 	*seq = 0;
-	if (unlikely(op == KDAPL_LMR_REG && READ_ONCE(lmr->state) == KDAPL_LMR_UNMAPPING))
-		lmr_unmap_left(lmr, false);
 again:
 	evd = NULL;
 	spin_lock_irqsave(&mr->lock, flags);
@@ -222,6 +263,9 @@ again:
 		swept = true;
 		goto again;
 	}
+	/* before the other list is needed as well */
+	if (unlikely(READ_ONCE(lmr->unmapping)) && op == KDAPL_LMR_REG)
+		lmr_unmap_old(lmr);
 	return ret;
 }
 

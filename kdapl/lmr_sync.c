@@ -26,13 +26,37 @@ struct sync_call {
 	bool own;
 };
 
+/*
+ * Could a request that was posted have reached it until now? Not when its registration has
+ * ended: what there was has been synchronised then, and the memory is the consumer's. But what
+ * goes through an RMR does so by the RMR's own registration.
+ */
+static bool sync_reached(const struct kdapl_lmr *lmr, u32 key)
+{
+	return key == lmr->mr.used && (lmr->mr.live || lmr->windows);
+}
+
 /* Does a key stand for a range, now or for requests that have been posted? mr->lock held. */
-static bool sync_may(const struct sync_call *call, const struct kdapl_mr *mr, u32 key, u64 addr,
+static bool sync_may(const struct sync_call *call, const struct kdapl_lmr *lmr, u32 key, u64 addr,
 		     u64 length)
 {
-	if (!key || (key != mr->lkey && !(call->own && key == mr->used)))
+	const struct kdapl_mr *mr = &lmr->mr;
+
+	if (!key || (key != mr->lkey && !(call->own && sync_reached(lmr, key))))
 		return false;
 	return length <= mr->span.length && addr - mr->span.start <= mr->span.length - length;
+}
+
+/*
+ * Memory of the reserved LMR: to a copy that is known by its address only, no peer can write,
+ * and the next source is shown as a whole. After a failure the consumer may have unmapped it.
+ */
+static bool sync_reserved(const struct kdapl_device *dev, enum kdapl_sync why)
+{
+	if (why == KDAPL_SYNC_FAILED)
+		return false;
+	return dev->dma == KDAPL_DMA_CACHES ||
+	       (dev->dma == KDAPL_DMA_COPIES && why != KDAPL_SYNC_SHARED);
 }
 
 /*
@@ -52,15 +76,14 @@ static bool sync_piece(const struct sync_call *call, u32 key, u64 addr, u64 leng
 		return false;
 	lmr = container_of(mr, struct kdapl_lmr, mr);
 	spin_lock_irqsave(&mr->lock, flags);
-	ok = sync_may(call, mr, key, addr, length);
+	ok = sync_may(call, lmr, key, addr, length);
 	length = min_t(u64, length, SYNC_PIECE);
-	/* to a copy that is known by its address only, no peer can write */
-	if (ok && lmr->reserved && (dev->dma == KDAPL_DMA_CACHES ||
-				    (dev->dma == KDAPL_DMA_COPIES &&
-				     call->why != KDAPL_SYNC_SHARED)))
-		kdapl_dma_sync(dev, addr, length, call->why);
-	else if (ok && lmr->mem.nents && lmr->mem.sync)
+	if (ok && lmr->reserved) {
+		if (sync_reserved(dev, call->why))
+			kdapl_dma_sync(dev, addr, length, call->why);
+	} else if (ok && lmr->mem.nents && lmr->mem.sync) {
 		kdapl_mem_sync(dev, &lmr->mem, addr - mr->span.start, length, call->why);
+	}
 	spin_unlock_irqrestore(&mr->lock, flags);
 	return ok;
 }
@@ -109,7 +132,8 @@ void kdapl_sync_segments(struct kdapl_ia *ia, const DAT_LMR_TRIPLET *seg, int n,
  * kdapl_sinks_alloc - a place for what outstanding requests are to fill
  * @dev: the device
  * @requests: how many there can be
- * @width: segments of one at most
+ * @width: segments of one at most; there is room for one in any case, since a Read into an
+ *	RMR has one that no attribute counts
  *
  * Context: may sleep.
  * Return: the place, for kvfree(); NULL where nothing has to be synchronised; or an
@@ -119,8 +143,9 @@ struct kdapl_sinks *kdapl_sinks_alloc(struct kdapl_device *dev, u32 requests, u3
 {
 	struct kdapl_sinks *sinks;
 
-	if (likely(dev->dma == KDAPL_DMA_SAME) || !requests || !width)
+	if (likely(dev->dma == KDAPL_DMA_SAME) || !requests)
 		return NULL;
+	width = max(width, 1U);
 	sinks = kvzalloc(struct_size(sinks, seg, array_size(requests, width)), GFP_KERNEL);
 	if (!sinks)
 		return ERR_PTR(-ENOMEM);
@@ -155,16 +180,8 @@ void kdapl_sinks_keep(struct kdapl_sinks *sinks, u32 index, const DAT_LMR_TRIPLE
 		to[i].lmr_context = 0;
 }
 
-/**
- * kdapl_sinks_filled - a request has come back
- * @sinks: place for those of its queue
- * @index: which request; it may have none
- * @ia: IA
- * @length: bytes the device has written; 0 if it has failed
- *
- * Context: any; the device is there.
- */
-void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length)
+static void sinks_over(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length,
+		       enum kdapl_sync why)
 {
 	DAT_LMR_TRIPLET *seg = &sinks->seg[index * sinks->width];
 	int n = 0;
@@ -172,8 +189,49 @@ void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *i
 	while (n < sinks->width && seg[n].lmr_context)
 		n++;
 	if (n)
-		kdapl_sync_segments(ia, seg, n, length, KDAPL_SYNC_FILLED);
-	seg->lmr_context = 0;	/* its place is that of others, who may have none */
+		kdapl_sync_segments(ia, seg, n, length, why);
+	kdapl_sinks_forget(sinks, index);
+}
+
+/**
+ * kdapl_sinks_filled - a request has succeeded
+ * @sinks: place for those of its queue
+ * @index: which request; it may have none
+ * @ia: IA
+ * @length: bytes the device has written
+ *
+ * Context: any; the device is there.
+ */
+void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length)
+{
+	sinks_over(sinks, index, ia, length, KDAPL_SYNC_FILLED);
+}
+
+/**
+ * kdapl_sinks_failed - a request has failed, or will never come back
+ * @sinks: place for those of its queue
+ * @index: which request; it may have none
+ * @ia: IA
+ *
+ * The device may have written any byte of them, and must not send that later.
+ *
+ * Context: any; the device is there, or has let go of all memory.
+ */
+void kdapl_sinks_failed(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia)
+{
+	sinks_over(sinks, index, ia, U64_MAX, KDAPL_SYNC_FAILED);
+}
+
+/**
+ * kdapl_sinks_forget - a place is that of others, who may have nothing to fill
+ * @sinks: place for those of a queue
+ * @index: which request
+ *
+ * Context: any.
+ */
+void kdapl_sinks_forget(struct kdapl_sinks *sinks, u32 index)
+{
+	sinks->seg[index * sinks->width].lmr_context = 0;
 }
 
 static DAT_RETURN sync_call(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, u64 n,

@@ -451,13 +451,25 @@ struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op)
 	return op ? kdapl_cq_evd_get(op->sq->cq) : NULL;
 }
 
+/*
+ * A number that changes whenever the device gives something of a send queue back. Messages that
+ * arrive prove nothing: a peer may send for ever, and take nothing itself.
+ */
+static u32 op_progress(const struct kdapl_half *half)
+{
+	const struct kdapl_ring *sq = half->sq;
+
+	return READ_ONCE(sq->tail) + READ_ONCE(sq->sent) + READ_ONCE(sq->reads_done) +
+	       READ_ONCE(sq->memops_done);
+}
+
 /**
  * kdapl_op_wait - wait until an operation on an LMR or RMR has come back
  * @ia: IA
  * @lock: of @op
  * @op: half that has it, NULL for none; there will be no new one
  *
- * A half that gives back nothing for too long is ended, which is proof as well. One that is
+ * A half that gives back no request for too long is ended, which is proof as well. One that is
  * slow is waited for.
  *
  * Context: may sleep.
@@ -465,10 +477,11 @@ struct kdapl_evd *kdapl_op_evd(struct kdapl_half *op)
 void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op)
 {
 	struct kdapl_half *half, *waited = NULL;
-	struct kdapl_patience patience;
+	unsigned long deadline = 0;
 	struct kdapl_evd *evd;
 	struct kdapl_cq *cq;
 	bool told = false;
+	u32 seen = 0, now;
 
 	for (;;) {
 		spin_lock_irq(lock);
@@ -497,12 +510,14 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_half **op
 		}
 		if (cq)
 			kdapl_cq_put(cq);
-		if (half != waited)
-			kdapl_patience_start(&patience, half, OP_TIMEOUT);
+		now = op_progress(half);
+		if (half != waited || now != seen)
+			deadline = jiffies + OP_TIMEOUT;
 		waited = half;
-		if (!told && kdapl_patience_over(&patience, half)) {
+		seen = now;
+		if (!told && !time_before(jiffies, deadline)) {
 			told = true;
-			pr_warn("%s: an EP has not given back an operation on an LMR or RMR that is being freed, nor anything else for %u s, its connection is ended\n",
+			pr_warn("%s: an EP has not given back an operation on an LMR or RMR that is being freed, nor any other request for %u s, its connection is ended\n",
 				ia->name, OP_TIMEOUT / HZ);
 			kdapl_half_end(half, DAT_CONNECTION_EVENT_BROKEN);
 		}

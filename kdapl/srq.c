@@ -158,6 +158,8 @@ struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool)
 void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf)
 {
 	lockdep_assert_held(&pool->lock);
+	if (unlikely(pool->sinks))
+		kdapl_sinks_forget(pool->sinks, buf->index);
 	buf->state = KDAPL_BUF_FREE;
 	pool->outstanding--;
 	pool->available--;
@@ -211,6 +213,44 @@ void kdapl_buf_free(struct kdapl_buf *buf)
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
 
+/* The device is not going to fill a buffer any more, and may have filled some of it. */
+static void pool_buf_failed(struct kdapl_pool *pool, const struct kdapl_buf *buf)
+{
+	lockdep_assert_held(&pool->lock);
+	/* an SRQ that is freed has done it for all of them */
+	if (unlikely(pool->sinks) && pool->srq)
+		kdapl_sinks_failed(pool->sinks, buf->index, pool->srq->obj.ia);
+}
+
+/**
+ * kdapl_buf_failed - what a buffer has been filled with is nothing
+ * @buf: taken, come back with an error or from a QP that nobody knows
+ *
+ * Context: any, pool->lock not held; the device is there.
+ */
+void kdapl_buf_failed(struct kdapl_buf *buf)
+{
+	struct kdapl_pool *pool = kdapl_buf_pool(buf);
+	unsigned long flags;
+
+	spin_lock_irqsave(&pool->lock, flags);
+	pool_buf_failed(pool, buf);
+	spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+/* The same for all that an SRQ has left, which no QP takes buffers from any more. */
+static void pool_fail_all(struct kdapl_pool *pool)
+{
+	u32 i;
+
+	for (i = 0; pool->sinks && i < pool->entries; i++) {
+		spin_lock_irq(&pool->lock);
+		pool_buf_failed(pool, &pool->buf[i]);
+		spin_unlock_irq(&pool->lock);
+		cond_resched();
+	}
+}
+
 /* No QP is left that could have a buffer in hand: those overtaken are lost. */
 static u32 pool_count_lost(struct kdapl_pool *pool)
 {
@@ -221,6 +261,7 @@ static u32 pool_count_lost(struct kdapl_pool *pool)
 		if ((s32)(pool->newest - buf->seq) <= 0)
 			break;
 		buf->state = KDAPL_BUF_LOST;
+		pool_buf_failed(pool, buf);
 		list_del_init(&buf->node);
 		pool->available--;
 		pool->lost++;
@@ -500,6 +541,7 @@ void kdapl_srq_destroy(struct kdapl_srq *srq)
 	mutex_lock(&srq->mutex);	/* a resize may be under way */
 	pool = rcu_replace_pointer(srq->pool, NULL, lockdep_is_held(&srq->mutex));
 	mutex_unlock(&srq->mutex);
+	pool_fail_all(pool);
 	spin_lock_irq(&pool->lock);
 	pool->srq = NULL;
 	spin_unlock_irq(&pool->lock);

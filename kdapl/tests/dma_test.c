@@ -156,6 +156,108 @@ static void dma_read_test(struct kunit *test)
 				     48), 0);
 }
 
+/* The CPU writes what it wrote before, and the device sends that and nothing else. */
+static void dma_resend(struct km *km, u32 offset, const char *text, const char *what)
+{
+	struct kd_env *env = &km->env;
+	u8 *bytes = dma_bytes(env, KD_RW) + offset;
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, offset, strlen(text));
+	char found[16] = {};
+
+	KUNIT_EXPECT_EQ_MSG(env->test, memcmp(bytes, text, strlen(text)), 0, "%s", what);
+	memcpy(bytes, text, strlen(text));
+	km_use(km, 0);
+	KD_EXPECT_OK(env->test, kd_post(env->ep, KD_SEND, 1, &iov, 9, NULL, 0));
+	fake_ib_access(env->dev, env->mem[KD_RW].lmr_context, env->mem[KD_RW].addr + offset, found,
+		       strlen(text), 0);
+	KUNIT_EXPECT_STREQ_MSG(env->test, found, text, "%s", what);
+	km_done(km, IB_WC_SUCCESS);
+	km_drain(env->req);
+}
+
+/* The second EP, for one failure. */
+static void dma_doomed(struct km *km)
+{
+	if (km->eps[1].ep)
+		km_ep_free(km, 1);
+	km_drain(km->env.conn);
+	km_drain(km->env.recv);
+	km_drain(km->env.req);
+	km_ep(km, 1, NULL);
+	kd_connect(&km->env);
+}
+
+static void dma_end_doomed(struct km *km)
+{
+	kd_end(&km->env, DAT_CONNECTION_EVENT_BROKEN);
+	km_drain(km->env.recv);
+	km_drain(km->env.req);
+}
+
+/* What a request that failed had brought is never sent on. */
+static void dma_failed_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 6, 0x77);
+	DAT_LMR_TRIPLET iov;
+
+	memcpy(dma_bytes(env, KD_RW), "mine one", 8);
+	memcpy(dma_bytes(env, KD_RW) + 20, "mine two", 8);
+	memcpy(dma_bytes(env, KD_RW) + 40, "mine three", 10);
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
+
+	dma_doomed(km);
+	iov = kd_seg(env, KD_RW, 0, 8);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+	dma_put_mem(env, KD_RW, 0, "theirs");
+	KUNIT_EXPECT_EQ(test, fake_ib_complete(env->qp, true, IB_WC_LOC_LEN_ERR), 0);
+	dma_end_doomed(km);
+	dma_resend(km, 0, "mine one", "Receive");
+
+	/* the first succeeds without a completion, the second fails */
+	dma_doomed(km);
+	iov = kd_seg(env, KD_RW, 40, 6);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 1, &remote,
+				   DAT_COMPLETION_SUPPRESS_FLAG));
+	iov = kd_seg(env, KD_RW, 20, 8);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 2, &remote, 0));
+	dma_put_mem(env, KD_RW, 40, "theirs");
+	dma_put_mem(env, KD_RW, 20, "theirs");
+	km_done(km, IB_WC_SUCCESS);
+	km_done(km, IB_WC_REM_ACCESS_ERR);
+	dma_end_doomed(km);
+	KUNIT_EXPECT_EQ(test, memcmp(dma_bytes(env, KD_RW) + 40, "theirshree", 10), 0);
+	dma_resend(km, 20, "mine two", "Read");
+}
+
+/* Nor what those had that a device never gave back. */
+static void dma_forced_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 6, 0x77);
+	DAT_LMR_TRIPLET iov;
+
+	memcpy(dma_bytes(env, KD_RW), "mine one", 8);
+	memcpy(dma_bytes(env, KD_RW) + 20, "mine two", 8);
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
+	dma_doomed(km);
+	iov = kd_seg(env, KD_RW, 0, 8);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+	iov = kd_seg(env, KD_RW, 20, 8);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 2, &remote, 0));
+	dma_put_mem(env, KD_RW, 0, "theirs");
+	dma_put_mem(env, KD_RW, 20, "theirs");
+	/* without a last request nothing is waited for */
+	fake_ib_hold_flush(env->dev, true);
+	fake_ib_fail(env->dev, FAKE_IB_POST_SEND, 1, -EIO);
+	dma_end_doomed(km);
+	fake_ib_hold_flush(env->dev, false);
+	dma_resend(km, 0, "mine one", "Receive");
+	dma_resend(km, 20, "mine two", "Read");
+}
+
 static void dma_read_rmr_test(struct kunit *test)
 {
 	struct km *km = dma_open(test);
@@ -275,6 +377,103 @@ static void dma_free_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, memcmp(bytes + 19, i ? ".new.......put." : ".new...........",
 					     15), 0);
 	}
+}
+
+/* An EP that needs no segment for anything of its own. */
+static void dma_narrow_test(struct kunit *test)
+{
+	struct km *km = km_open(test, &dma_caps);
+	struct kd_env *env = &km->env;
+	DAT_DTO_COOKIE cookie = { .as_64 = 9 };
+	DAT_RMR_TRIPLET sink, remote = kd_remote(0x1000, 5, 0x77);
+	DAT_EP_ATTR attr;
+
+	kd_attr(&attr);
+	attr.max_request_iov = 0;
+	attr.max_rdma_read_iov = 0;
+	attr.max_rdma_write_iov = 0;
+	km_ep(km, 0, &attr);
+	kd_connect(env);
+	memset(dma_bytes(env, KD_RW), '.', 64);
+	sink = kd_remote(env->mem[KD_RW].addr + 10, 5, env->mem[KD_RW].rmr_context);
+	KD_EXPECT_OK(test, dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie, &remote, 0));
+	dma_put_mem(env, KD_RW, 10, "right");
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_RDMA_READ, 9, DAT_DTO_SUCCESS);
+	KUNIT_EXPECT_EQ(test, memcmp(dma_bytes(env, KD_RW) + 9, ".right.", 7), 0);
+}
+
+/* A peer ends what cannot be unmapped then: memory of dat_lmr_kcreate(). */
+static void dma_peer_ends_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	u8 *bytes = dma_bytes(env, KD_RW);
+	u32 key = env->mem[KD_RW].rmr_context;
+	DAT_LMR_TRIPLET iov;
+
+	memset(bytes, '.', 64);
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 0, NULL, 1, NULL, 0));
+	iov = kd_seg(env, KD_RW, 40, 4);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 2, NULL, 0));
+	memcpy(bytes + 10, "cpu", 3);
+	dma_put(env, key, env->mem[KD_RW].addr + 20, "peer");
+	KUNIT_EXPECT_EQ(test, fake_ib_recv_inv(env->qp, 0, key), 0);
+	km_drain(env->recv);
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".cpu.......peer.", 16), 0);
+	/* no request reaches it any more, whatever its device says */
+	memcpy(bytes + 40, "last", 4);
+	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 4, false), 0);
+	km_drain(env->recv);
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 39, ".last.", 6), 0);
+}
+
+/* The same, of memory that an RMR still reaches. */
+static void dma_peer_ends_below_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	DAT_RMR_HANDLE rmr = km_rmr(km, false);
+	DAT_RMR_TRIPLET sink, remote = kd_remote(0x1000, 5, 0x77);
+	DAT_DTO_COOKIE cookie = { .as_64 = 9 };
+	u8 *bytes = km_bytes(km, 0);
+	DAT_RMR_CONTEXT window;
+	struct km_keys keys;
+
+	memset(bytes, '.', 256);
+	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
+	KD_ASSERT_OK(test, km_try_rmr(km, rmr, lmr, km->pa[0] + 64, 128, keys.lmr, KM_REMOTE, 0, 3,
+				      &window));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect_bind(km, rmr, 3, DAT_DTO_SUCCESS);
+	sink = kd_remote(km->pa[0] + 100, 5, window);
+	KD_EXPECT_OK(test, dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie, &remote, 0));
+	dma_put(env, keys.rmr, km->pa[0] + 10, "peer");
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 0, NULL, 1, NULL, 0));
+	KUNIT_EXPECT_EQ(test, fake_ib_recv_inv(env->qp, 0, keys.rmr), 0);
+	km_drain(env->recv);
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".peer.", 6), 0);
+	/* the window is open: what comes through it comes to be seen */
+	dma_put(env, window, km->pa[0] + 100, "right");
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_RDMA_READ, 9, DAT_DTO_SUCCESS);
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 99, ".right.", 7), 0);
+}
+
+/* What only a sleeper can free goes with the LMR, and not with its last reader. */
+static void dma_last_reader_test(struct kunit *test)
+{
+	struct km *km = km_open(test, &dma_caps);
+	DAT_LMR_HANDLE handle = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	struct kdapl_lmr *lmr = kdapl_obj_get(handle, DAT_HANDLE_TYPE_LMR);
+
+	KUNIT_ASSERT_NOT_NULL(test, lmr);
+	KUNIT_EXPECT_NOT_NULL(test, lmr->mem.common);
+	km_drop_lmr(km, handle);
+	KUNIT_EXPECT_NULL(test, lmr->mem.common);
+	kdapl_obj_put(&lmr->obj);
 }
 
 static void dma_shared_test(struct kunit *test)
@@ -412,6 +611,73 @@ static void dma_srq_test(struct kunit *test)
 	}
 }
 
+/* A buffer that the device refused, and one that went with its connection. */
+static void dma_srq_lost_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, &dma_caps);
+	struct kd_env *env = &sq->env;
+	u8 *bytes = dma_bytes(env, KD_RW);
+	DAT_DTO_COOKIE cookie = { .as_64 = 1 };
+	DAT_REGION_DESCRIPTION region;
+	DAT_LMR_TRIPLET iov;
+	DAT_LMR_HANDLE lmr;
+	char found[16];
+	int round;
+
+	region.for_va = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, region.for_va);
+	sq_srq(sq, 4);
+	sq_ep(sq, 0);
+	memset(bytes, '.', 64);
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
+	/* its place is taken by one that has nothing to be synchronised */
+	fake_ib_dma(fake_ib_device(env->dev))->same = true;
+	iov.lmr_context = 0;
+	KD_ASSERT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, PAGE_SIZE, env->pz,
+					   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
+					   DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &iov.lmr_context, NULL,
+					   NULL, NULL));
+	fake_ib_dma(fake_ib_device(env->dev))->same = false;
+	iov.virtual_address = (uintptr_t)region.for_va;
+	iov.segment_length = 16;
+	fake_ib_fail(env->dev, FAKE_IB_POST_SRQ_RECV, 1, -ENOMEM);
+	KUNIT_EXPECT_NE(test, (u32)sq_try_post(sq, 0), (u32)DAT_SUCCESS);
+	KD_EXPECT_OK(test, dat_srq_post_recv(sq->srq, 1, &iov, cookie));
+	memcpy(bytes, "mine one", 8);
+	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 8, false), 0);
+	sq_expect(sq, env->recv, 0, 1, DAT_DTO_SUCCESS, 8);
+	KUNIT_EXPECT_EQ(test, memcmp(bytes, "mine one", 8), 0);
+	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+
+	/* the device keeps the first: it is overtaken in one round, the SRQ goes in the other */
+	fake_ib_taken(env->dev, FAKE_IB_TAKEN_LOST);
+	fake_ib_last_wqe(env->dev, FAKE_IB_LAST_WQE_AT_ERR);
+	for (round = 0; round < 2; round++) {
+		KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
+		sq_post(sq, 0, 1);
+		KUNIT_EXPECT_GE(test, fake_ib_srq_take(env->qp), 0);
+		dma_put_mem(env, KD_RW, 0, "theirs");
+		if (!round) {
+			KD_EXPECT_OK(test, dat_srq_post_recv(sq->srq, 0, NULL, cookie));
+			KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 0, false), 0);
+			sq_expect(sq, env->recv, 0, 1, DAT_DTO_SUCCESS, 0);
+		}
+		sq_ep_free(sq, 0);
+		km_drain(env->conn);
+		sq_settle();
+		if (round)
+			sq_srq_free(sq);
+		KUNIT_EXPECT_EQ(test, memcmp(bytes, "mine one", 8), 0);
+		KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 8, false));
+		memset(found, 0, sizeof(found));
+		fake_ib_access(env->dev, env->mem[KD_RW].lmr_context, env->mem[KD_RW].addr, found,
+			       8, 0);
+		KUNIT_EXPECT_STREQ_MSG(test, found, "mine one", "round %d", round);
+		if (!round)
+			sq_ep(sq, 0);
+	}
+}
+
 /* Where the very memory is mapped after all, nothing has to be done. */
 static void dma_same_test(struct kunit *test)
 {
@@ -431,8 +697,181 @@ static void dma_same_test(struct kunit *test)
 	km_drain(env->req);
 }
 
+/* All that caches have been told since the last time, and nothing else. */
+static void dma_told(struct km *km, const char *what, unsigned int n, const struct fake_sync *want)
+{
+	struct fake_dma *dma = fake_ib_dma(fake_ib_device(km->env.dev));
+	struct kunit *test = km->env.test;
+	unsigned int i;
+
+	KUNIT_EXPECT_EQ_MSG(test, dma->nsyncs, n, "%s", what);
+	for (i = 0; i < n && i < dma->nsyncs; i++) {
+		KUNIT_EXPECT_EQ_MSG(test, dma->syncs[i].addr, want[i].addr, "%s %u", what, i);
+		KUNIT_EXPECT_EQ_MSG(test, dma->syncs[i].size, want[i].size, "%s %u", what, i);
+		KUNIT_EXPECT_EQ_MSG(test, dma->syncs[i].dir, want[i].dir, "%s %u", what, i);
+		KUNIT_EXPECT_EQ_MSG(test, dma->syncs[i].for_cpu, want[i].for_cpu, "%s %u", what,
+				    i);
+	}
+	dma->nsyncs = 0;
+}
+
+#define DMA_TOLD(km, what, ...)							\
+do {										\
+	const struct fake_sync __want[] = { __VA_ARGS__ };			\
+										\
+	dma_told(km, what, ARRAY_SIZE(__want), __want);				\
+} while (0)
+
+#define DMA_SOURCE(at, n)	{ at, n, DMA_TO_DEVICE, false }
+#define DMA_SINK(at, n)		{ at, n, DMA_BIDIRECTIONAL, false }
+#define DMA_SEEN(at, n)		{ at, n, DMA_FROM_DEVICE, true }
+
+static void dma_caches_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .caches = true };
+	struct km *km = km_open(test, &caps);
+	struct kd_env *env = &km->env;
+	struct fake_dma *dma = fake_ib_dma(fake_ib_device(env->dev));
+	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	u64 at = env->mem[KD_RW].addr, one, two;
+	DAT_REGION_DESCRIPTION region;
+	DAT_PROVIDER_ATTR attr;
+	DAT_LMR_TRIPLET iov;
+	struct km_keys keys;
+	DAT_LMR_CONTEXT key;
+	DAT_LMR_HANDLE part;
+
+	KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr));
+	KUNIT_EXPECT_EQ(test, (u32)attr.lmr_sync_req, (u32)DAT_TRUE);
+	km_ep(km, 0, NULL);
+	kd_connect(env);
+	dma->nsyncs = 0;
+
+	iov = kd_seg(env, KD_RW, 100, 10);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	DMA_TOLD(km, "Send", DMA_SOURCE(at + 100, 10));
+	km_done(km, IB_WC_SUCCESS);
+	km_drain(env->req);
+	dma_told(km, "Send done", 0, NULL);
+
+	iov = kd_seg(env, KD_RW, 200, 20);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+	DMA_TOLD(km, "Receive", DMA_SINK(at + 200, 20));
+	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 7, false), 0);
+	km_drain(env->recv);
+	DMA_TOLD(km, "message", DMA_SEEN(at + 200, 7));
+
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 5, 6, false));
+	DMA_TOLD(km, "sync_rdma_read", DMA_SOURCE(at + 5, 6));
+	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 5, 6, true));
+	DMA_TOLD(km, "sync_rdma_write", DMA_SINK(at + 5, 6), DMA_SEEN(at + 5, 6));
+
+	/* page by page, since the next one may be anywhere */
+	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
+	one = (uintptr_t)km_bytes(km, 0);
+	two = (uintptr_t)km_bytes(km, 1);
+	dma->nsyncs = 0;
+	iov = (DAT_LMR_TRIPLET) { km->pa[0] + PAGE_SIZE - 3, 8, keys.lmr };
+	KD_EXPECT_OK(test, dat_lmr_sync_rdma_read(env->ia, &iov, 1));
+	DMA_TOLD(km, "two pages", DMA_SOURCE(one + PAGE_SIZE - 3, 3), DMA_SOURCE(two, 5));
+	km_unbind(km, lmr);
+	DMA_TOLD(km, "the end of a binding", DMA_SINK(one, PAGE_SIZE), DMA_SEEN(one, PAGE_SIZE),
+		 DMA_SINK(two, PAGE_SIZE), DMA_SEEN(two, PAGE_SIZE));
+
+	/* short memory would be copied by the kernel, whole pages are not */
+	region.for_va = km_bytes(km, 2) + 33;
+	KD_EXPECT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, 50, env->pz,
+					   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
+					   DAT_MEM_OPTIMIZE_DONT_CARE, &part, &key, NULL, NULL,
+					   NULL));
+	KUNIT_EXPECT_EQ(test, dma->parts, 0U);
+	dma->nsyncs = 0;
+	KD_EXPECT_OK(test, dat_lmr_free(part));
+	DMA_TOLD(km, "freed", DMA_SINK((uintptr_t)region.for_va, 50),
+		 DMA_SEEN((uintptr_t)region.for_va, 50));
+
+	/* the cache may know what was there before the device wrote, and then failed */
+	iov = kd_seg(env, KD_RW, 300, 30);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
+	dma->nsyncs = 0;
+	KUNIT_EXPECT_EQ(test, fake_ib_complete(env->qp, true, IB_WC_LOC_LEN_ERR), 0);
+	kd_end(env, DAT_CONNECTION_EVENT_BROKEN);
+	km_drain(env->recv);
+	DMA_TOLD(km, "failure", DMA_SEEN(at + 300, 30));
+}
+
 /* Regions beyond this size are unmapped when interrupts are on. */
 #define DMA_LARGE	(SZ_1M / PAGE_SIZE + 40)
+
+/**
+ * struct dma_again - binding a large LMR whose last binding is being unmapped
+ * @km: environment
+ * @lmr: LMR
+ * @region: the pages
+ * @key: its key
+ * @ret: what the call returned
+ */
+struct dma_again {
+	struct km *km;
+	DAT_LMR_HANDLE lmr;
+	DAT_REGION_DESCRIPTION region;
+	DAT_LMR_CONTEXT key;
+	DAT_RETURN ret;
+};
+
+/* As an interrupt would that a consumer's lock has to wait for: with interrupts off. */
+static void dma_bind_again(void *arg)
+{
+	DAT_LMR_COOKIE cookie = { .as_64 = 3 };
+	struct dma_again *again = arg;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	again->ret = dat_lmr_fmr(again->lmr, DAT_MEM_TYPE_PHYSICAL, again->region, DMA_LARGE,
+				 DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, again->km->env.ep, cookie,
+				 0, &again->key, NULL);
+	local_irq_restore(flags);
+}
+
+/* Whoever binds a large LMR again waits for nobody. */
+static void dma_again_test(struct kunit *test)
+{
+	const struct fake_ib_caps caps = { .copies = true, .max_pages = DMA_LARGE };
+	struct dma_again again = { .km = km_open(test, &caps) };
+	struct km *km = again.km;
+	struct fake_dma *dma = fake_ib_dma(fake_ib_device(km->env.dev));
+	DAT_PADDR *pages;
+	int round, i;
+
+	pages = kunit_kcalloc(test, DMA_LARGE, sizeof(*pages), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	for (i = 0; i < DMA_LARGE; i++)
+		pages[i] = km->pa[i % 2];
+	again.region.for_physical = pages;
+	km_ep(km, 0, NULL);
+	kd_connect(&km->env);
+	again.lmr = km_lmr(km, DMA_LARGE, DAT_LMR_SCOPE_PZ);
+	dma_bind_again(&again);
+	for (round = 0; round < 3; round++) {
+		KD_ASSERT_OK(test, again.ret);
+		km_done(km, IB_WC_SUCCESS);
+		km_expect(km, DAT_DTO_LMR_FMR, 3, DAT_DTO_SUCCESS);
+		dma_put(&km->env, again.key, km->pa[0] + 10, round ? "second" : "first.");
+		again.ret = DAT_INTERNAL_ERROR;
+		dma->arg = &again;
+		dma->at_unmap = dma_bind_again;
+		KD_ASSERT_OK(test, km_try_inv(km, again.lmr, 0, 1));
+		km_done(km, IB_WC_SUCCESS);
+		km_expect(km, DAT_DTO_LMR_INVALIDATE, 1, DAT_DTO_SUCCESS);
+		KUNIT_EXPECT_EQ(test, memcmp(km_bytes(km, 0) + 10, round ? "second" : "first.", 6),
+				0);
+		flush_workqueue(kdapl_wq);
+	}
+	KD_EXPECT_OK(test, again.ret);
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_LMR_FMR, 3, DAT_DTO_SUCCESS);
+	KUNIT_EXPECT_EQ(test, dma->dark_pages, 0U);
+}
 
 static void dma_dark_test(struct kunit *test)
 {
@@ -445,6 +884,7 @@ static void dma_dark_test(struct kunit *test)
 	DAT_LMR_CONTEXT key;
 	DAT_LMR_HANDLE lmr;
 	DAT_PADDR *pages;
+	DAT_RETURN ret;
 
 	pages = kunit_kcalloc(test, DMA_LARGE, sizeof(*pages), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, pages);
@@ -474,6 +914,19 @@ static void dma_dark_test(struct kunit *test)
 		memset(km_bytes(km, 0), round, 100);
 		KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
 	}
+	/* also when nobody has heard yet that it has ended */
+	for (round = 0; round < 3; round++) {
+		local_bh_disable();	/* nobody else is quick enough to unmap it */
+		ret = dat_lmr_fmr(lmr, DAT_MEM_TYPE_PHYSICAL, region, DMA_LARGE,
+				  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, km->env.ep, cookie, 0,
+				  &key, NULL);
+		local_bh_enable();
+		KD_ASSERT_OK(test, ret);
+		km_done(km, IB_WC_SUCCESS);
+		KD_ASSERT_OK(test, km_try_inv(km, lmr, 0, 1));
+		km_done(km, IB_WC_SUCCESS);
+	}
+	km_drain(km->env.req);
 	KUNIT_EXPECT_EQ(test, dma->dark_pages, 0U);
 }
 
@@ -482,6 +935,34 @@ struct dma_model {
 	u8 cpu[256];
 	u8 dev[256];
 };
+
+/* A Receive or Read fails, is flushed or never comes back, having been filled half. */
+static void dma_random_fail(struct km *km, u32 at, u32 n, u32 kind)
+{
+	struct kd_env *env = &km->env;
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, n, 0x77);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, at, n);
+	bool recv = kind & 1;
+	u8 junk[256];
+
+	dma_doomed(km);
+	KD_EXPECT_OK(env->test, kd_post(env->ep, recv ? KD_RECV : KD_READ, 1, &iov, 1,
+					recv ? NULL : &remote, 0));
+	get_random_bytes(junk, sizeof(junk));
+	fake_ib_access(env->dev, env->mem[KD_RW].lmr_context, env->mem[KD_RW].addr + at, junk,
+		       n / 2 + 1, IB_ACCESS_LOCAL_WRITE);
+	if (kind % 3 == 0)
+		fake_ib_complete(env->qp, recv, recv ? IB_WC_LOC_LEN_ERR : IB_WC_REM_ACCESS_ERR);
+	if (kind % 3 == 1) {
+		/* with a request under way the end needs another one, which cannot be posted */
+		KD_EXPECT_OK(env->test, kd_post(env->ep, KD_SEND, 0, NULL, 2, NULL, 0));
+		fake_ib_hold_flush(env->dev, true);
+		fake_ib_fail(env->dev, FAKE_IB_POST_SEND, 1, -EIO);
+	}
+	dma_end_doomed(km);
+	fake_ib_hold_flush(env->dev, false);
+	km_use(km, 0);
+}
 
 static void dma_random_test(struct kunit *test)
 {
@@ -495,6 +976,8 @@ static void dma_random_test(struct kunit *test)
 	DAT_LMR_TRIPLET iov;
 
 	KUNIT_ASSERT_NOT_NULL(test, model);
+	dma_doomed(km);
+	km_use(km, 0);
 	kunit_info(test, "seed %#x", seed);
 	prandom_seed_state(&rnd, seed);
 	memset(bytes, 0, 256);
@@ -502,7 +985,8 @@ static void dma_random_test(struct kunit *test)
 	for (step = 0; step < KD_TIMES(4000); step++) {
 		at = prandom_u32_state(&rnd) % 255;
 		n = 1 + prandom_u32_state(&rnd) % (255 - at);
-		switch (prandom_u32_state(&rnd) % 6) {
+		/* connections take their time */
+		switch (step % 250 ? prandom_u32_state(&rnd) % 6 : 6) {
 		case 0:
 			for (i = at; i < at + n; i++)
 				if (!(i & 1))
@@ -545,6 +1029,10 @@ static void dma_random_test(struct kunit *test)
 			km_done(km, IB_WC_SUCCESS);
 			km_drain(env->req);
 			break;
+		case 6:		/* what fails has no contents: here they are the CPU's */
+			dma_random_fail(km, at, n, step / 250);
+			memcpy(model->dev + at, model->cpu + at, n);
+			break;
 		default:	/* a message of one byte, which is neither's */
 			iov = kd_seg(env, KD_RW, at, 1);
 			KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
@@ -568,15 +1056,23 @@ static struct kunit_case dma_cases[] = {
 	KD_CASE(dma_send_test, "LMR-SYNC-06: sources are as they are at the post"),
 	KD_CASE(dma_recv_test, "LMR-SYNC-06: Receives, to the byte"),
 	KD_CASE(dma_read_test, "LMR-SYNC-06: Reads, also suppressed ones"),
+	KD_CASE(dma_failed_test, "LMR-SYNC-06: what failed is not sent on"),
+	KD_CASE(dma_forced_test, "LMR-SYNC-06: nor what never came back"),
 	KD_CASE(dma_read_rmr_test, "LMR-SYNC-06,RTOR-01: Reads into an RMR"),
 	KD_CASE(dma_invalidated_read_test, "LMR-SYNC-06: a Read whose sink is being invalidated"),
 	KD_CASE(dma_fmr_test, "LMR-SYNC-07: the end of a binding gives the memory back"),
 	KD_CASE(dma_free_test, "LMR-SYNC-07: freeing an LMR turns nothing back"),
+	KD_CASE(dma_narrow_test, "LMR-SYNC-06,RTOR-01: an EP without segments"),
+	KD_CASE(dma_peer_ends_test, "LMR-SYNC-07,SINV-02: a peer ends an LMR of dat_lmr_kcreate()"),
+	KD_CASE(dma_peer_ends_below_test, "LMR-SYNC-07,SINV-02: a peer ends an LMR below an RMR"),
+	KD_CASE(dma_last_reader_test, "LMR-FREE-01: nothing is left to free that sleeps"),
 	KD_CASE(dma_shared_test, "LMR-SYNC-01,LMR-SYNC-02: memory that CPU and peers write"),
 	KD_CASE(dma_unaligned_test, "LMR-04: memory that starts inside a page"),
 	KD_CASE(dma_ia_test, "LMR-SYNC-06: the reserved LMR; memory of type IA"),
 	KD_CASE(dma_same_test, "LMR-SYNC-06: a mapping that is no copy"),
+	KD_CASE(dma_caches_test, "LMR-SYNC-05,LMR-SYNC-06: caches that are not coherent"),
 	KD_CASE(dma_dark_test, "FMR-06,FMR-10,FMR-13: large regions end without interrupts off"),
+	KD_CASE(dma_again_test, "FMR-06,FMR-10: a large region is bound again while it is unmapped"),
 	KD_CASE(dma_random_test, "LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-06: at random"),
 	{}
 };
@@ -592,6 +1088,7 @@ static struct kunit_suite dma_suite = {
 
 static struct kunit_case dma_srq_cases[] = {
 	KD_CASE(dma_srq_test, "LMR-SYNC-06,SRQ-POST-01: buffers of an SRQ"),
+	KD_CASE(dma_srq_lost_test, "LMR-SYNC-06,SRQ-POST-01: buffers that are refused, or lost"),
 	{}
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * DMA by copies for the fake device, see fake_dma.h.
+ * DMA by copies, or past caches, for the fake device, see fake_dma.h.
  */
 #include <linux/dma-direction.h>
 #include <linux/irqflags.h>
@@ -24,9 +24,12 @@ struct fake_copy {
 /**
  * fake_dma_init - nothing is mapped
  * @dma: DMA of a device
+ * @caches: past caches that are not coherent
  */
-void fake_dma_init(struct fake_dma *dma)
+void fake_dma_init(struct fake_dma *dma, bool caches)
 {
+	dma->same = caches;
+	dma->caches = caches;
 	spin_lock_init(&dma->lock);
 	INIT_LIST_HEAD(&dma->maps);
 }
@@ -125,9 +128,12 @@ static void copy_end(struct fake_dma *dma, u64 addr, size_t size, int dir)
 static void fake_unmap_sg(struct ib_device *ibdev, struct scatterlist *sgl, int nents, int dir)
 {
 	struct fake_dma *dma = fake_ib_dma(ibdev);
+	void (*fn)(void *arg) = xchg(&dma->at_unmap, NULL);
 	struct scatterlist *sg;
 	int i;
 
+	if (fn)
+		fn(dma->arg);
 	for_each_sg(sgl, sg, nents, i)
 		copy_end(dma, sg_dma_address(sg), sg_dma_len(sg), dir);
 }
@@ -139,6 +145,7 @@ static int fake_map_sg(struct ib_device *ibdev, struct scatterlist *sgl, int nen
 	int i;
 
 	for_each_sg(sgl, sg, nents, i) {
+		dma->parts += !IS_ALIGNED(sg->offset | sg->length, PAGE_SIZE);
 		sg_dma_address(sg) = copy_make(dma, sg_virt(sg), sg->length, dir);
 		sg_dma_len(sg) = sg->length;
 		if (!sg_dma_address(sg)) {
@@ -168,7 +175,7 @@ static bool fake_need_sync(struct ib_device *ibdev, u64 addr)
 
 	spin_lock_irqsave(&dma->lock, flags);
 	map = copy_find(dma, addr, 1);
-	need = map && map->copy != map->memory;
+	need = map && (dma->caches || map->copy != map->memory);
 	spin_unlock_irqrestore(&dma->lock, flags);
 	return need;
 }
@@ -181,6 +188,9 @@ static void fake_sync(struct ib_device *ibdev, u64 addr, size_t size, int dir, b
 	u64 offset;
 
 	spin_lock_irqsave(&dma->lock, flags);
+	if (dma->nsyncs < FAKE_SYNCS)
+		dma->syncs[dma->nsyncs] = (struct fake_sync) { addr, size, dir, for_cpu };
+	dma->nsyncs++;
 	map = copy_find(dma, addr, size);
 	if (!map || !size || (for_cpu && map->dir == DMA_TO_DEVICE)) {
 		dma->wrong++;
@@ -194,9 +204,20 @@ static void fake_sync(struct ib_device *ibdev, u64 addr, size_t size, int dir, b
 	spin_unlock_irqrestore(&dma->lock, flags);
 }
 
-const struct kdapl_dma_ops fake_dma_ops = {
+const struct kdapl_dma_ops fake_copies_ops = {
 	.kind = KDAPL_DMA_COPIES,
 	.coherent = true,
+	.map_sg = fake_map_sg,
+	.unmap_sg = fake_unmap_sg,
+	.map_single = fake_map_single,
+	.unmap_single = fake_unmap_single,
+	.need_sync = fake_need_sync,
+	.sync = fake_sync,
+};
+
+const struct kdapl_dma_ops fake_caches_ops = {
+	.kind = KDAPL_DMA_CACHES,
+	.coherent = false,
 	.map_sg = fake_map_sg,
 	.unmap_sg = fake_unmap_sg,
 	.map_single = fake_map_single,

@@ -1625,9 +1625,11 @@ struct fake_dma *fake_ib_dma(struct ib_device *ibdev)
  */
 const struct kdapl_dma_ops *kdapl_test_dma(struct ib_device *ibdev)
 {
-	if (ibdev->ops.post_send != fake_post_send || !to_fdev(ibdev)->caps.copies)
+	const struct fake_ib_caps *caps = &to_fdev(ibdev)->caps;
+
+	if (ibdev->ops.post_send != fake_post_send || (!caps->copies && !caps->caches))
 		return NULL;
-	return &fake_dma_ops;
+	return caps->copies ? &fake_copies_ops : &fake_caches_ops;
 }
 
 /**
@@ -1665,7 +1667,7 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	c->max_srq_sge = fake_default(c->max_srq_sge, 4);
 	c->vectors = fake_default(c->vectors, 2);
 	spin_lock_init(&fdev->lock);
-	fake_dma_init(&fdev->dma);
+	fake_dma_init(&fdev->dma, c->caches);
 	INIT_LIST_HEAD(&fdev->cqs);
 	INIT_LIST_HEAD(&fdev->qps);
 	INIT_LIST_HEAD(&fdev->srqs);

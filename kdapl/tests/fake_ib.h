@@ -150,6 +150,7 @@ struct fake_ib_step {
  * @vectors: completion vectors
  * @driver: whose quirks the device is suspected of; 0 for those of hardware
  * @copies: the device is given copies of memory, see fake_dma.h
+ * @caches: it is given the memory itself, past caches that have to be told
  * @unfenced: opcodes whose IB_SEND_FENCE does nothing: one that is set is a violation
  * @sq_bytes: if not 0, how long a send queue can be; an entry takes as many bytes as on
  *	mlx5, by its segments
@@ -181,6 +182,7 @@ struct fake_ib_caps {
 	int vectors;
 	enum rdma_driver_id driver;
 	bool copies;
+	bool caches;
 	u64 unfenced;
 	u32 sq_bytes;
 	bool no_cm;

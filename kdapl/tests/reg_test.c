@@ -107,9 +107,16 @@ static int reg_unplug(void *arg)
 
 	wait_for_completion(&race->mapping);
 	fake_ib_unplug(race->fdev);
-	race->waited = READ_ONCE(race->mapped);
 	complete(&race->over);
 	return 0;
+}
+
+/* The first region goes: nobody may be mapping one. */
+static void reg_first_gone(void *arg)
+{
+	struct reg_race *race = arg;
+
+	race->waited = READ_ONCE(race->mapped);
 }
 
 static void reg_hold(void *arg)
@@ -138,6 +145,7 @@ static void reg_removal_test(struct kunit *test)
 	task = kthread_run(reg_unplug, &race, "kdapl-unplug");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	fake_ib_at(km->env.dev, FAKE_IB_MAPPING, 1, reg_hold, &race);
+	fake_ib_at(km->env.dev, FAKE_IB_DESTROY_MR, 1, reg_first_gone, &race);
 	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, 1, &keys));
 	wait_for_completion(&race.over);
 	KUNIT_EXPECT_TRUE(test, race.waited);
@@ -145,6 +153,7 @@ static void reg_removal_test(struct kunit *test)
 		      DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 }
 
+#define REG_ONE_SIDED	12	/* s; twice as long as a device may be silent, and more */
 #define REG_SLOW	5
 #define REG_PACE	1500	/* ms; all of them take longer than a device may be silent */
 
@@ -190,11 +199,45 @@ static void reg_slow_test(struct kunit *test)
 	KD_EXPECT_EMPTY(test, env->conn);
 }
 
+/* A peer that sends and takes nothing: what is waited for will never be done. */
+static void reg_one_sided_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct kd_env *env = &km->env;
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RO, 0, 8);
+	struct reg_race race = {};
+	struct task_struct *task;
+	struct km_keys keys;
+	int i;
+
+	init_completion(&race.over);
+	KD_ASSERT_OK(test, dat_lmr_allocate(env->ia, env->pz, 2, DAT_LMR_SCOPE_PZ, &race.lmr));
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	KD_EXPECT_OK(test, km_try_fmr(km, race.lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, 2, &keys));
+	task = kthread_run(reg_free, &race, "kdapl-free");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	for (i = 0; i < REG_ONE_SIDED; i++) {
+		kd_post(env->ep, KD_RECV, 0, NULL, 3, NULL, 0);
+		fake_ib_recv(env->qp, 0, false);
+		km_drain(env->recv);
+		if (wait_for_completion_timeout(&race.over, HZ))
+			break;
+	}
+	KUNIT_EXPECT_LT(test, i, REG_ONE_SIDED);
+	if (i == REG_ONE_SIDED) {
+		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		wait_for_completion(&race.over);
+	}
+	KD_EXPECT_OK(test, race.ret);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+}
+
 static struct kunit_case reg_cases[] = {
 	KD_CASE(reg_port_test, "LMR-01: ports that want a GID; devices that want a pair"),
 	KD_CASE(reg_prime_test, "FMR-01: mapping is prepared only where it allocates"),
 	KD_CASE(reg_users_test, "FMR-02: binding writes nothing that all CPUs share"),
 	KD_CASE(reg_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),
+	KD_CASE(reg_one_sided_test, "LMR-FREE-02: a peer that takes nothing holds up no dat_lmr_free()"),
 	KD_CASE(reg_removal_test, "FMR-02,ASY-22: the device goes while memory is being bound"),
 	{}
 };
