@@ -235,7 +235,7 @@ static void sync_plain(struct kdapl_device *dev, u64 addr, size_t size, enum kda
 		dma_for_cpu(dev, addr, size);
 		break;
 	case KDAPL_SYNC_FAILED:
-		/* a copy is overwritten before it is sent; the cache may know what was there before */
+		/* a copy is overwritten before it is sent; a cache may know what was there */
 		if (!dev->dma_coherent)
 			dma_for_cpu(dev, addr, size);
 	}

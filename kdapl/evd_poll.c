@@ -269,14 +269,15 @@ static void ring_show_rest(struct kdapl_ring *ring)
 	/* pairs with the release of the poster: entries before head are complete */
 	u32 head = smp_load_acquire(&ring->head);
 	unsigned int status;
+	bool done;
 	u32 pos;
 
 	for (pos = ring->tail; pos != head; pos++) {
 		const struct kdapl_wr *wr = &ring->wr[pos & ring->mask];
 
+		done = wr_outcome(ring, wr, &status) && status == DAT_DTO_SUCCESS;
 		if (ring->recv || wr->op == DAT_DTO_RDMA_READ)
-			ring_show(ring, wr, wr_outcome(ring, wr, &status) &&
-					    status == DAT_DTO_SUCCESS, wr->length);
+			ring_show(ring, wr, done, wr->length);
 	}
 }
 

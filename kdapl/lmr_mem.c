@@ -356,11 +356,13 @@ static int mem_copy(struct kdapl_mem *mem, const struct kdapl_mem *from)
 	ret = sg_alloc_table(&mem->sgt, from->used, GFP_KERNEL);
 	if (ret)
 		return ret;
-	if (unlikely(mem_widens(from)))
+	if (unlikely(mem_widens(from))) {
 		mutex_lock(&source_mutex);
-	mem_copy_list(mem, from);
-	if (unlikely(mem_widens(from)))
+		mem_copy_list(mem, from);
 		mutex_unlock(&source_mutex);
+	} else {
+		mem_copy_list(mem, from);
+	}
 	mem->foreign = from->foreign;
 	mem->used = from->used;
 	mem->start = from->start;
@@ -618,11 +620,13 @@ void kdapl_mem_unmap(struct kdapl_mem *mem, struct kdapl_device *dev)
  */
 void kdapl_mem_unmap_source(struct kdapl_mem *mem, struct kdapl_device *dev)
 {
-	if (unlikely(mem_widens(mem)))
-		mutex_lock(&source_mutex);
+	if (likely(!mem_widens(mem))) {
+		kdapl_mem_unmap(mem, dev);
+		return;
+	}
+	mutex_lock(&source_mutex);
 	kdapl_mem_unmap(mem, dev);
-	if (unlikely(mem_widens(mem)))
-		mutex_unlock(&source_mutex);
+	mutex_unlock(&source_mutex);
 }
 
 /**

@@ -15,6 +15,7 @@
  * ring leads back here (kdapl_lmr_settle()), exactly once, whatever becomes of
  * the request.
  */
+#include <linux/bottom_half.h>
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 
@@ -24,27 +25,34 @@
 #define UNMAP_AT_ONCE	SZ_1M
 
 /*
- * Unmap what a large binding has left, unless somebody else is at it. Neither locks nor
- * interrupts are held up meanwhile, unless the caller does. The device is there.
+ * Unmap what a large binding has left, unless somebody else is at it. No lock is held and no
+ * interrupt held up meanwhile, unless by the caller. But whoever does it is not preempted: the
+ * list should be free again before the other one is bound and unbound. The device is there.
  */
 static void lmr_unmap_old(struct kdapl_lmr *lmr)
 {
 	struct kdapl_mr *mr = &lmr->mr;
+	bool bh = !irqs_disabled();
 	struct kdapl_mem mem;
 	unsigned long flags;
 
+	if (bh)
+		local_bh_disable();
 	spin_lock_irqsave(&mr->lock, flags);
 	mem = lmr->old;
 	lmr->old.nents = 0;
 	spin_unlock_irqrestore(&mr->lock, flags);
 	if (!mem.nents)
-		return;
+		goto out;
 	kdapl_mem_unmap(&mem, lmr->obj.ia->dev);
 	spin_lock_irqsave(&mr->lock, flags);
 	lmr->unmapping = false;
 	/* with the lock, which kdapl_lmr_unmap() takes before it lets anything go */
 	wake_up(&lmr->obj.ia->unused);
 	spin_unlock_irqrestore(&mr->lock, flags);
+out:
+	if (bh)
+		local_bh_enable();
 }
 
 /**

@@ -29,11 +29,12 @@ struct sync_call {
 /*
  * Could a request that was posted have reached it until now? Not when its registration has
  * ended: what there was has been synchronised then, and the memory is the consumer's. But what
- * goes through an RMR does so by the RMR's own registration.
+ * goes through an RMR does so by the RMR's own registration, and one in doubt may be there.
  */
 static bool sync_reached(const struct kdapl_lmr *lmr, u32 key)
 {
-	return key == lmr->mr.used && (lmr->mr.live || lmr->windows);
+	return key == lmr->mr.used &&
+	       (lmr->mr.live || lmr->windows || lmr->state == KDAPL_LMR_DOUBTFUL);
 }
 
 /* Does a key stand for a range, now or for requests that have been posted? mr->lock held. */

@@ -633,8 +633,8 @@ static void dma_srq_lost_test(struct kunit *test)
 	/* its place is taken by one that has nothing to be synchronised */
 	fake_ib_dma(fake_ib_device(env->dev))->same = true;
 	iov.lmr_context = 0;
-	KD_ASSERT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, PAGE_SIZE, env->pz,
-					   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
+	KD_ASSERT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, PAGE_SIZE,
+					   env->pz, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
 					   DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &iov.lmr_context, NULL,
 					   NULL, NULL));
 	fake_ib_dma(fake_ib_device(env->dev))->same = false;
@@ -1072,7 +1072,7 @@ static struct kunit_case dma_cases[] = {
 	KD_CASE(dma_same_test, "LMR-SYNC-06: a mapping that is no copy"),
 	KD_CASE(dma_caches_test, "LMR-SYNC-05,LMR-SYNC-06: caches that are not coherent"),
 	KD_CASE(dma_dark_test, "FMR-06,FMR-10,FMR-13: large regions end without interrupts off"),
-	KD_CASE(dma_again_test, "FMR-06,FMR-10: a large region is bound again while it is unmapped"),
+	KD_CASE(dma_again_test, "FMR-06,FMR-10: a large region is bound while it is unmapped"),
 	KD_CASE(dma_random_test, "LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-06: at random"),
 	{}
 };

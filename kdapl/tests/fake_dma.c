@@ -128,7 +128,7 @@ static void copy_end(struct fake_dma *dma, u64 addr, size_t size, int dir)
 static void fake_unmap_sg(struct ib_device *ibdev, struct scatterlist *sgl, int nents, int dir)
 {
 	struct fake_dma *dma = fake_ib_dma(ibdev);
-	void (*fn)(void *arg) = xchg(&dma->at_unmap, NULL);
+	fake_dma_fn *fn = xchg(&dma->at_unmap, NULL);
 	struct scatterlist *sg;
 	int i;
 

@@ -32,6 +32,8 @@ struct fake_sync {
 
 #define FAKE_SYNCS	8
 
+typedef void fake_dma_fn(void *arg);
+
 /**
  * struct fake_dma - DMA of one device
  * @lock: all that follows
@@ -44,7 +46,7 @@ struct fake_sync {
  * @parts: entries of lists mapped since that are not whole pages
  * @nsyncs: how often caches were told
  * @syncs: the first of it
- * @at_unmap: called once, when a list is about to be unmapped; with @arg
+ * @at_unmap: called once with @arg, when a list is about to be unmapped
  * @arg: its argument
  */
 struct fake_dma {
@@ -58,7 +60,7 @@ struct fake_dma {
 	unsigned int parts;
 	unsigned int nsyncs;
 	struct fake_sync syncs[FAKE_SYNCS];
-	void (*at_unmap)(void *arg);
+	fake_dma_fn *at_unmap;
 	void *arg;
 };
 

@@ -237,7 +237,7 @@ static struct kunit_case reg_cases[] = {
 	KD_CASE(reg_prime_test, "FMR-01: mapping is prepared only where it allocates"),
 	KD_CASE(reg_users_test, "FMR-02: binding writes nothing that all CPUs share"),
 	KD_CASE(reg_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),
-	KD_CASE(reg_one_sided_test, "LMR-FREE-02: a peer that takes nothing holds up no dat_lmr_free()"),
+	KD_CASE(reg_one_sided_test, "LMR-FREE-02: a peer that takes nothing holds up nobody"),
 	KD_CASE(reg_removal_test, "FMR-02,ASY-22: the device goes while memory is being bound"),
 	{}
 };
