@@ -456,27 +456,40 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_ring *ring, struct kda
 	return visible;
 }
 
+/* A buffer on a device that does not see memory as the CPU does. */
+static noinline void buf_sync(struct kdapl_buf *buf, struct kdapl_half *half,
+			      const struct ib_wc *wc)
+{
+	struct kdapl_sinks *sinks = kdapl_buf_pool(buf)->sinks;
+
+	if (!sinks)
+		return;
+	if (half && wc->status == IB_WC_SUCCESS)
+		kdapl_sinks_filled(sinks, buf->index, half->ep->obj.ia, wc->byte_len);
+	else
+		kdapl_buf_failed(buf);
+}
+
 /* A buffer of an SRQ comes back, taken by the QP of one of the EPs that use it. */
 static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_event *ev)
 {
 	struct kdapl_buf *buf = container_of(wc->wr_cqe, struct kdapl_buf, cqe);
 	struct kdapl_half *half = kdapl_buf_taken(buf, wc->qp);
-	struct kdapl_sinks *sinks = kdapl_buf_pool(buf)->sinks;
 
-	if (unlikely(sinks)) {
-		if (half && wc->status == IB_WC_SUCCESS)
-			kdapl_sinks_filled(sinks, buf->index, half->ep->obj.ia, wc->byte_len);
-		else
-			kdapl_buf_failed(buf);
+	if (unlikely(!half || half->dev->dma != KDAPL_DMA_SAME)) {
+		buf_sync(buf, half, wc);
+		if (!half) {
+			kdapl_buf_free(buf);
+			return false;
+		}
 	}
 	buf->flags = 0;
-	if (unlikely(half && wc->status == IB_WC_SUCCESS &&
-		     (wc->wc_flags & IB_WC_WITH_INVALIDATE))) {
+	if (unlikely(wc->status == IB_WC_SUCCESS && (wc->wc_flags & IB_WC_WITH_INVALIDATE))) {
 		buf->flags = KDAPL_WR_INVALIDATED;
 		buf->key = wc->ex.invalidate_rkey;
 		kdapl_mr_invalidated(half, buf->key);
 	}
-	if (unlikely(!half || READ_ONCE(half->rq->ended) || READ_ONCE(half->discard))) {
+	if (unlikely(READ_ONCE(half->rq->ended) || READ_ONCE(half->discard))) {
 		kdapl_buf_free(buf);
 		return false;
 	}

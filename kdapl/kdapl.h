@@ -845,6 +845,15 @@ void kdapl_sinks_forget(struct kdapl_sinks *sinks, u32 index);
  */
 #define KDAPL_PRIV_DIRECT	((DAT_MEM_PRIV_FLAGS)0x40)
 
+/* the same and the right to read it here, in one bit, which is quicker to ask for */
+#define KDAPL_PRIV_SOURCE	((DAT_MEM_PRIV_FLAGS)0x80)
+
+static inline u32 kdapl_priv_direct(u32 priv)
+{
+	return priv | KDAPL_PRIV_DIRECT |
+	       (priv & DAT_MEM_PRIV_LOCAL_READ_FLAG ? KDAPL_PRIV_SOURCE : 0);
+}
+
 #define KDAPL_PRIV_REMOTE	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
 /* How a request for an LMR or RMR has ended. */

@@ -29,7 +29,7 @@ static struct kdapl_lmr *reserved_create(struct kdapl_ia *ia, int *err)
 	lmr->reserved = true;
 	lmr->priv = span.priv;
 	if (ia->dev->dma == KDAPL_DMA_SAME)
-		span.priv |= KDAPL_PRIV_DIRECT;
+		span.priv = kdapl_priv_direct(span.priv);
 	lmr->va_type = DAT_VA_TYPE_VA;
 	lmr->mem_type = DAT_MEM_TYPE_IA;
 	lmr->length = span.length;

@@ -191,7 +191,7 @@ void kdapl_lmr_publish(struct kdapl_lmr *lmr)
 	};
 
 	if (likely(!lmr->mem.sync))
-		span.priv |= KDAPL_PRIV_DIRECT;
+		span.priv = kdapl_priv_direct(span.priv);
 	lmr->state = KDAPL_LMR_BOUND;
 	kdapl_mr_publish(mr, mr->used, lmr->priv & KDAPL_PRIV_REMOTE ? mr->used : 0, &span);
 }

@@ -81,9 +81,13 @@ static DAT_RETURN post_check_iov(struct kdapl_ia *ia, const struct kdapl_user *u
 				 struct kdapl_post *post, DAT_MEM_PRIV_FLAGS need)
 {
 	DAT_RETURN ret;
-	int i;
+	int i = 0;
 
-	for (i = 0; i < post->n; i++) {
+	if (unlikely(!post->n)) {
+		post->iov = NULL;	/* D-96 */
+		return DAT_SUCCESS;
+	}
+	do {
 		if (unlikely(!post->iov[i].segment_length)) {
 			post->rewrite = true;	/* whatever else it says is not looked at */
 			continue;
@@ -92,26 +96,18 @@ static DAT_RETURN post_check_iov(struct kdapl_ia *ia, const struct kdapl_user *u
 		if (unlikely(ret != DAT_SUCCESS))
 			return ret;
 		post->length += post->iov[i].segment_length;
-	}
+	} while (++i < post->n);
 	return DAT_SUCCESS;
 }
 
-/*
- * The list for the provider, NULL if nothing is in it (D-96). Empty segments are left
- * out, the list ends after @length bytes, and the reserved LMR gets the name it has on
- * this PD. The lock that the scratch list belongs to is held.
- */
-static struct ib_sge *post_sg_list(struct ib_sge *scratch, const struct kdapl_post *post,
-				   const struct kdapl_pd *pd, u64 length, int *num)
+static noinline struct ib_sge *post_write_list(struct ib_sge *scratch,
+					       const struct kdapl_post *post,
+					       const struct kdapl_pd *pd, u64 length, int *num)
 {
 	struct ib_sge *sge = scratch;
 	u64 left = length;
 	int i;
 
-	if (likely(!post->rewrite)) {
-		*num = post->n;
-		return post->n ? (struct ib_sge *)post->iov : NULL;
-	}
 	for (i = 0; i < post->n && left; i++) {
 		if (!post->iov[i].segment_length)
 			continue;
@@ -124,6 +120,21 @@ static struct ib_sge *post_sg_list(struct ib_sge *scratch, const struct kdapl_po
 	}
 	*num = sge - scratch;
 	return *num ? scratch : NULL;
+}
+
+/*
+ * The list for the provider, NULL if nothing is in it (D-96). Empty segments are left
+ * out, the list ends after @length bytes, and the reserved LMR gets the name it has on
+ * this PD. The lock that the scratch list belongs to is held.
+ */
+static __always_inline struct ib_sge *post_sg_list(struct ib_sge *scratch,
+						   const struct kdapl_post *post,
+						   const struct kdapl_pd *pd, u64 length, int *num)
+{
+	if (unlikely(post->rewrite))
+		return post_write_list(scratch, post, pd, length, num);
+	*num = post->n;
+	return (struct ib_sge *)post->iov;
 }
 
 /* Segments of LMRs that a request with @sync is about. */
@@ -1011,7 +1022,7 @@ static __always_inline enum straight straight_post(DAT_EP_HANDLE ep_handle, u8 o
 						   DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	u32 need = DAT_MEM_PRIV_LOCAL_READ_FLAG | KDAPL_PRIV_DIRECT;
+	u32 need = KDAPL_PRIV_SOURCE;
 	struct kdapl_half *half;
 	struct kdapl_ring *ring;
 	enum straight result;
@@ -1029,8 +1040,11 @@ static __always_inline enum straight straight_post(DAT_EP_HANDLE ep_handle, u8 o
 	/* pairs with the barrier in half_open_requests() */
 	if (unlikely((u32)n - 1 >= smp_load_acquire(&ring->max_iov[op]) ||
 		     (flags & ~(u32)ring->flags[op]) || !iov ||
-		     (op != DAT_DTO_SEND && !remote)))
-		return STRAIGHT_NOT;
+		     (op != DAT_DTO_SEND && !remote))) {
+		if (n || (flags & ~(u32)ring->flags[op]) || (op != DAT_DTO_SEND && !remote))
+			return STRAIGHT_NOT;
+		iov = NULL;	/* D-96 */
+	}
 	if (op == DAT_DTO_RDMA_READ)
 		need = ring->sink;
 	if (!straight_memory(ring, iov, n, need, &length) ||
@@ -1309,7 +1323,7 @@ static DAT_RETURN read_to_rmr(struct kdapl_ep *ep, struct kdapl_half *half,
 	seg.segment_length = post->length;
 	if (unlikely(half->dev->dma != KDAPL_DMA_SAME) && post->length)
 		read_sink_behind(ep->obj.ia, post, &seg, &behind);
-	post->iov = &seg;
+	post->iov = post->length ? &seg : NULL;
 	post->n = !!post->length;
 	return kdapl_request_post(ep, half, post);
 }
@@ -1525,8 +1539,11 @@ static __always_inline enum straight straight_recv(DAT_EP_HANDLE ep_handle,
 	ring = half->rq;
 	if (unlikely(READ_ONCE(ring->ia->dead)))
 		return STRAIGHT_NOT;
-	if (unlikely((u32)n - 1 >= ring->max_iov[0] || (flags & ~(u32)ring->flags[0]) || !iov))
-		return STRAIGHT_NOT;
+	if (unlikely((u32)n - 1 >= ring->max_iov[0] || (flags & ~(u32)ring->flags[0]) || !iov)) {
+		if (n || (flags & ~(u32)ring->flags[0]))
+			return STRAIGHT_NOT;
+		iov = NULL;	/* D-96 */
+	}
 	if (!straight_memory(ring, iov, n, ring->sink, &length))
 		return STRAIGHT_NOT;
 	spin_lock_irqsave(&ring->lock, irq);
@@ -1640,10 +1657,8 @@ static DAT_RETURN __srq_call(DAT_SRQ_HANDLE srq_handle, struct kdapl_post *post)
 
 	if (unlikely(!srq))
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
-	if (unlikely(post->n < 0 || post->n > srq->max_recv_iov))
-		return kdapl_arg_err(2);
-	if (unlikely(post->n && !post->iov))
-		return kdapl_arg_err(3);
+	if (unlikely((u32)post->n - 1 >= srq->max_recv_iov || !post->iov) && post->n)
+		return kdapl_arg_err(post->n < 0 || post->n > srq->max_recv_iov ? 2 : 3);
 	if (unlikely(READ_ONCE(srq->obj.ia->dead)))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	user = post_user(srq->pz->pd, DAT_HANDLE_NULL);
