@@ -162,7 +162,8 @@ static bool anybody(const struct sockaddr_storage *addr)
 
 	mutex_lock(&kdhca_devs_lock);
 	list_for_each_entry(dev, &kdhca_devs, node)
-		found |= dev->set.iwarp && kdhca_dev_up(dev) && kdhca_dev_owns(dev, addr);
+		found |= dev->here && dev->set.iwarp && kdhca_dev_up(dev) &&
+			 kdhca_dev_owns(dev, addr);
 	mutex_unlock(&kdhca_devs_lock);
 	return found;
 }

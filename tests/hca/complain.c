@@ -65,7 +65,7 @@ int kdhca_sleeps(struct kdhca_dev *dev, enum kdhca_verb verb)
 	}
 	might_sleep();
 	if (set->noio && (current->flags & PF_WQ_WORKER) &&
-	    !(current->flags & PF_MEMALLOC_NOIO))
+	    !(current->flags & PF_MEMALLOC_NOIO) && READ_ONCE(dev->remover) != current)
 		kdhca_complain(dev, KDHCA_NOIO, verb_name[verb], 0);
 	switch (verb) {
 	case KDHCA_CREATE:
@@ -95,17 +95,25 @@ int kdhca_sleeps(struct kdhca_dev *dev, enum kdhca_verb verb)
 }
 
 /**
- * kdhca_check_post - look at a work request as a device must not
+ * kdhca_check_list - look at the list of a work request as a device must not
  * @dev: device
  * @sg_list: its list
  * @num_sge: entries of it
  */
-void kdhca_check_post(struct kdhca_dev *dev, const void *sg_list, int num_sge)
+void kdhca_check_list(struct kdhca_dev *dev, const void *sg_list, int num_sge)
+{
+	if (sg_list && !num_sge)
+		kdhca_complain(dev, KDHCA_EMPTY_LIST, "post", (unsigned long)sg_list);
+}
+
+/**
+ * kdhca_check_late - something is posted, on other queues than those of QP 1
+ * @dev: device
+ */
+void kdhca_check_late(struct kdhca_dev *dev)
 {
 	unsigned long leaving = READ_ONCE(dev->leaving);
 
-	if (sg_list && !num_sge)
-		kdhca_complain(dev, KDHCA_EMPTY_LIST, "post", (unsigned long)sg_list);
 	if (leaving && time_after(jiffies, leaving + msecs_to_jiffies(dev->set.grace)))
-		kdhca_complain(dev, KDHCA_LATE_POST, "post", jiffies - leaving);
+		kdhca_complain(dev, KDHCA_LATE_POST, "post", jiffies_to_msecs(jiffies - leaving));
 }

@@ -22,6 +22,7 @@
 #include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/iw_cm.h>
+#include <rdma/rdma_netlink.h>
 
 #undef pr_fmt
 #define pr_fmt(fmt) "kdhca: " fmt
@@ -109,7 +110,8 @@ enum kdhca_verb {
 struct kdhca_dev;
 void kdhca_complain(struct kdhca_dev *dev, enum kdhca_fault fault, const char *what, u64 n);
 int kdhca_sleeps(struct kdhca_dev *dev, enum kdhca_verb verb);
-void kdhca_check_post(struct kdhca_dev *dev, const void *sg_list, int num_sge);
+void kdhca_check_list(struct kdhca_dev *dev, const void *sg_list, int num_sge);
+void kdhca_check_late(struct kdhca_dev *dev);
 
 /* ------------------------------------------------------------------ */
 /* The objects                                                          */
@@ -133,10 +135,13 @@ struct kdhca_dev {
 	unsigned long events;
 	atomic_t complaints[KDHCA_FAULTS];
 	atomic_t calls[KDHCA_VERBS];	/* to let every Nth fail */
+	bool here;			/* registered; kdhca_devs_lock */
 	unsigned long leaving;		/* when the consumers were told to go; 0: not yet */
+	struct task_struct *remover;	/* who calls their remove */
 	bool down;			/* the port, on order */
 	struct dentry *dir;
 	struct work_struct unplug;
+	unsigned long unplugged;	/* bit 0: the work has been queued, which is done once */
 };
 
 struct kdhca_pd {
@@ -431,13 +436,9 @@ void kdhca_order_add(struct kdhca_dev *dev);
 void kdhca_order_remove(struct kdhca_dev *dev);
 
 /* main.c */
-void kdhca_dev_leave(struct kdhca_dev *dev);
+int kdhca_dev_unplug(struct kdhca_dev *dev);
+void kdhca_dev_hide(struct kdhca_dev *dev);
 void kdhca_dev_gone(struct kdhca_dev *dev);
-
-/* Have it leave; ib_device_try_get() done, which the work gives back. */
-static inline void kdhca_dev_unplug(struct kdhca_dev *dev)
-{
-	queue_work(system_unbound_wq, &dev->unplug);
-}
+extern struct rdma_link_ops kdhca_link_ops;
 
 #endif /* KDHCA_H */

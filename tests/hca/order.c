@@ -105,12 +105,8 @@ static int order(struct kdhca_dev *dev, const char *what, u32 n)
 		return order_queue(dev, n, IB_EVENT_CQ_ERR);
 	if (!strcmp(what, "srq-err"))
 		return order_queue(dev, n, IB_EVENT_SRQ_ERR);
-	if (!strcmp(what, "unplug")) {
-		if (!ib_device_try_get(&dev->ibdev))
-			return -ENODEV;
-		kdhca_dev_unplug(dev);
-		return 0;
-	}
+	if (!strcmp(what, "unplug"))
+		return kdhca_dev_unplug(dev);
 	return -EINVAL;
 }
 
