@@ -21,6 +21,7 @@ static const char *const fault_name[] = {
 	[KDHCA_ATOMIC] = "sleeps, and the caller must not",
 	[KDHCA_OFFSET] = "iova and buffer begin at different offsets in their pages",
 	[KDHCA_UNMAPPED] = "DMA to an address that is not mapped",
+	[KDHCA_PAIR] = "a Write and a Send posted together, and sg_list is NULL",
 };
 
 static const char *const verb_name[] = {

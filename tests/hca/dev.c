@@ -262,7 +262,7 @@ static void kdhca_dealloc_driver(struct ib_device *ibdev)
 	kdhca_order_remove(dev);
 	kdhca_dev_hide(dev);
 	kdhca_irq_kill(&dev->irq);
-	WARN_ON(!xa_empty(&dev->mrs));
+	kdhca_mrs_free(dev);
 	kdhca_dma_unbind(dev);
 	kdhca_dev_gone(dev);
 }

@@ -49,7 +49,7 @@ struct kdhca_set {
 	u32 max_pages, max_block, dma_lkey;
 	u32 max_srq_wr, max_srq_sge;
 	u32 rd_in, rd_out, negotiate, req_depths, rep_depths;
-	u32 fence, reads_late, self, loop, grh, comm_est;
+	u32 fence, reads_late, pair, self, loop, grh, comm_est;
 	u32 cq_ctx, event_ctx, missed, purge;
 	u32 modify_ms, create_ms, destroy_ms, dereg_ms;
 	u32 modify_fail, create_fail, dereg_fail, alloc_fail;
@@ -94,6 +94,7 @@ enum kdhca_fault {
 	KDHCA_ATOMIC,		/* a verb that sleeps where nobody may */
 	KDHCA_OFFSET,		/* iova and buffer differ in the offset within their page */
 	KDHCA_UNMAPPED,		/* DMA to an address that is not mapped */
+	KDHCA_PAIR,		/* a Write and a Send posted together, one without a list */
 	KDHCA_FAULTS
 };
 
@@ -283,6 +284,7 @@ struct kdhca_qp {
 	u32 retries, rnr_retries;	/* left for the request that waits */
 	u32 rnr_timer;			/* how long, as the peer says */
 	bool waits;
+	bool nak;			/* the peer has failed, after what came before */
 	unsigned long wait_until;
 	struct kdhca_irq irq;
 	unsigned long events;		/* bits of enum ib_event_type to be told */
@@ -347,6 +349,7 @@ int kdhca_span_get(struct kdhca_span *span, struct ib_pd *pd, u32 key, u64 addr,
 int kdhca_spans_get(struct kdhca_spans *spans, struct ib_pd *pd, const struct ib_sge *sge,
 		    int n, int access);
 void kdhca_spans_put(struct kdhca_spans *spans);
+void kdhca_mrs_free(struct kdhca_dev *dev);
 u64 kdhca_span_dma(const struct kdhca_span *span, u32 offset, u32 *run);
 
 /* cq.c */

@@ -148,6 +148,17 @@ static int post_one(struct kdhca_qp *qp, const struct ib_send_wr *wr)
 	return 0;
 }
 
+/* c4iw_post_send() of T5 looks at the first segment of both before it looks at their number. */
+static void check_pair(struct kdhca_dev *dev, const struct ib_send_wr *wr)
+{
+	const struct ib_send_wr *next = wr->next;
+
+	if (dev->set.pair && next && !next->next && wr->opcode == IB_WR_RDMA_WRITE &&
+	    (next->opcode == IB_WR_SEND || next->opcode == IB_WR_SEND_WITH_INV) &&
+	    (!wr->sg_list || !next->sg_list))
+		kdhca_complain(dev, KDHCA_PAIR, "post_send", next->opcode);
+}
+
 int kdhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad)
 {
@@ -157,6 +168,8 @@ int kdhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 	if (ibqp->qp_type == IB_QPT_RC)
 		kdhca_check_late(qp->dev);
+	if (wr)
+		check_pair(qp->dev, wr);
 	spin_lock_irqsave(&qp->sq.lock, flags);
 	for (; wr; wr = wr->next) {
 		ret = post_one(qp, wr);
