@@ -256,8 +256,7 @@ enum kdhca_answer kdhca_read_ask(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 enum kdhca_answer kdhca_read_answer(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 {
 	/* iWARP: the answer is a Write of the peer's */
-	int access = IB_ACCESS_LOCAL_WRITE |
-		     (qp->dev->set.iwarp ? IB_ACCESS_REMOTE_WRITE : 0);
+	int access = qp->dev->set.iwarp ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_LOCAL_WRITE;
 	struct kdhca_qp *peer = peer_lock(qp);
 	enum kdhca_answer answer;
 
