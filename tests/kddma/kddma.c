@@ -150,7 +150,10 @@ static DAT_RMR_TRIPLET remote(const struct mem *mem, u32 at, u32 length)
 	};
 }
 
-#define COOKIE(n)	((DAT_CONTEXT){ .as_64 = (n) })
+static DAT_CONTEXT cookie_of(u64 n)
+{
+	return (DAT_CONTEXT) { .as_64 = n };
+}
 
 /* a reads. */
 static int rdma_read(struct mem *to, u32 at, const struct mem *from, u32 from_at, u32 length,
@@ -160,7 +163,7 @@ static int rdma_read(struct mem *to, u32 at, const struct mem *from, u32 from_at
 	DAT_RMR_TRIPLET source = remote(from, from_at, length);
 
 	done(to, at, from, from_at, length);
-	return TRY(dat_ep_post_rdma_read, a.ep, 1, &sink, COOKIE(cookie), &source, flags);
+	return TRY(dat_ep_post_rdma_read, a.ep, 1, &sink, cookie_of(cookie), &source, flags);
 }
 
 /* a writes; then a Read of a byte, before which all of that has arrived. */
@@ -170,7 +173,7 @@ static int rdma_write(const struct mem *from, u32 from_at, struct mem *to, u32 a
 	DAT_RMR_TRIPLET target = remote(to, at, length);
 
 	done(to, at, from, from_at, length);
-	return TRY(dat_ep_post_rdma_write, a.ep, 1, &source, COOKIE(1), &target, 0) ?:
+	return TRY(dat_ep_post_rdma_write, a.ep, 1, &source, cookie_of(1), &target, 0) ?:
 	       completed(&a, 1) ?:
 	       rdma_read(&a.back, START + LAST, &b.back, START + LAST, 1, 2, 0) ?:
 	       completed(&a, 2);
@@ -221,8 +224,8 @@ static int test_send(void)
 		out = local(&a.mem, START + pieces[i].at, pieces[i].length);
 		done(&b.back, START + pieces[i].at, &a.mem, START + pieces[i].at,
 		     pieces[i].length);
-		err = TRY(dat_ep_post_recv, b.ep, 1, &in, COOKIE(3), 0) ?:
-		      TRY(dat_ep_post_send, a.ep, 1, &out, COOKIE(4), 0) ?:
+		err = TRY(dat_ep_post_recv, b.ep, 1, &in, cookie_of(3), 0) ?:
+		      TRY(dat_ep_post_send, a.ep, 1, &out, cookie_of(4), 0) ?:
 		      completed(&a, 4) ?: completed(&b, 3);
 	}
 	return err;
@@ -323,7 +326,8 @@ static int test_fmr(void)
 		source = local(&a.mem, START + 3, 6001);
 		fill(&b.mem, 0, SIZE);
 		err = TRY(dat_lmr_fmr, fmr.lmr, DAT_MEM_TYPE_PHYSICAL, region, PAGES - 2,
-			  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_ZB, b.ep, COOKIE(9), 0, &fmr.lctx, &fmr.rctx) ?:
+			  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_ZB, b.ep, cookie_of(9), 0, &fmr.lctx,
+			  &fmr.rctx) ?:
 		      completed(&b, 9);
 		fill(&a.mem, START, LAST);
 		fill(&b.mem, PAGE_SIZE + 8001, 500);	/* meanwhile, the CPU */
@@ -334,11 +338,11 @@ static int test_fmr(void)
 		};
 		done(&b.mem, PAGE_SIZE + 1999, &a.mem, START + 3, 6001);
 		err = err ?:
-		      TRY(dat_ep_post_rdma_write, a.ep, 1, &source, COOKIE(1), &target, 0) ?:
+		      TRY(dat_ep_post_rdma_write, a.ep, 1, &source, cookie_of(1), &target, 0) ?:
 		      completed(&a, 1) ?:
 		      rdma_read(&a.back, START + LAST, &b.back, START + LAST, 1, 2, 0) ?:
 		      completed(&a, 2) ?:
-		      TRY(dat_lmr_invalidate, fmr.lmr, b.ep, COOKIE(10), 0) ?:
+		      TRY(dat_lmr_invalidate, fmr.lmr, b.ep, cookie_of(10), 0) ?:
 		      completed(&b, 10) ?: all_right();
 	}
 	return lmr_free(&fmr) ?: err ?: lmr_create(&b, &b.mem, DAT_MEM_PRIV_ALL_FLAG);
@@ -483,6 +487,7 @@ static int connect(struct sockaddr_storage *addr)
 
 static int run(void)
 {
+	const DAT_EVENT_NUMBER up = DAT_CONNECTION_EVENT_ESTABLISHED;
 	struct sockaddr_storage addr_a, addr_b;
 	int i, err, bad = 0;
 
@@ -507,8 +512,8 @@ static int run(void)
 	}
 	now = "close";
 	err = TRY(dat_ep_disconnect, a.ep, DAT_CLOSE_ABRUPT_FLAG);
-	if (!err && !wait_event_timeout(woken, READ_ONCE(a.last) == DAT_CONNECTION_EVENT_DISCONNECTED &&
-					READ_ONCE(b.last) != DAT_CONNECTION_EVENT_ESTABLISHED, LONG))
+	if (!err && !wait_event_timeout(woken, READ_ONCE(a.last) != up && READ_ONCE(b.last) != up,
+					LONG))
 		err = fail("no end: %s and %s", event_name(a.last), event_name(b.last));
 	return bad ? -EIO : err;
 }

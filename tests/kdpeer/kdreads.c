@@ -491,8 +491,8 @@ static void make_plan(void)
 	memset(&plan, 0, sizeof(plan));
 	plan.raw_connects = rnd(2);
 	/*
-	 * Providers of iWARP themselves refuse to ask for more than they have. On others who connects
-	 * gets what he has asked for, as far as the peer has it.
+	 * Providers of iWARP themselves refuse to ask for more than they have. On others whoever
+	 * connects gets what he has asked for, as far as the peer has it.
 	 */
 	plan.raw_in = a_depth(ours.iwarp || ours.max_out > ours.max_in ? ours.max_in : U8_MAX);
 	plan.raw_out = a_depth(ours.iwarp || ours.max_in > ours.max_out ? ours.max_out : U8_MAX);
@@ -606,7 +606,7 @@ static int finished(const char *what)
  * Where packets are lost soft-RoCE may say of a Read that it is done though data are missing, and
  * ends the connection then (deviations.md): the round is repeated.
  */
-static int lost(const char *what)
+static int again(const char *what)
 {
 	if (!lossy || ours.iwarp || until(BROKEN, "the end of a connection that has lost data"))
 		return -EIO;
@@ -654,12 +654,12 @@ static int read_all(void)
 				    "the Reads") ?: finished("the Reads");
 	}
 	if (err && BROKEN)
-		return lost("the connection has ended");
+		return again("the connection has ended");
 	if (!err && want_raw)
 		err = compare("the queue pair", raw.mem + SIZE, false);
 	if (!err && want_ours)
 		err = compare("the Endpoint", ours.mem + SIZE, true);
-	return err == -EBADMSG ? lost("data are missing") : err;
+	return err == -EBADMSG ? again("data are missing") : err;
 }
 
 static int leave(void)
@@ -807,8 +807,8 @@ static int __init reads_init(void)
 		}
 		raw_rounds += plan.raw_connects;
 	}
-	pr_info("seed=%lu: %u rounds, in %u of them the queue pair connected, %u repeated: %s\n", seed,
-		round, raw_rounds, repeated, err ? "FAIL" : "PASS");
+	pr_info("seed=%lu: %u rounds, in %u of them the queue pair connected, %u repeated: %s\n",
+		seed, round, raw_rounds, repeated, err ? "FAIL" : "PASS");
 	ours_finish();
 	raw_finish();
 	return err;
