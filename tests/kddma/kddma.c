@@ -8,6 +8,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/in6.h>
+#include <linux/io.h>
 #include <linux/kfifo.h>
 #include <linux/mm.h>
 #include <linux/module.h>
