@@ -133,18 +133,20 @@ static void conn_close(struct kdhca_conn *conn)
 /* Where nobody answers it takes a while to know. */
 static void silence(struct work_struct *work)
 {
+	unsigned long now = jiffies, wait = ULONG_MAX, id;
 	struct kdhca_conn *conn;
-	unsigned long id;
 
 	mutex_lock(&kdhca_cm_mutex);
 	xa_for_each(&conns, id, conn) {
 		if (!conn->deadline)
 			continue;
-		if (time_before(jiffies, conn->deadline))
-			mod_delayed_work(kdhca_wq, &silence_work, conn->deadline - jiffies);
+		if (time_before(now, conn->deadline))
+			wait = min(wait, conn->deadline - now);
 		else
 			conn_refuse(conn, -ETIMEDOUT, NULL, 0);
 	}
+	if (wait != ULONG_MAX)
+		mod_delayed_work(kdhca_wq, &silence_work, wait);
 	mutex_unlock(&kdhca_cm_mutex);
 }
 
@@ -162,7 +164,8 @@ static bool anybody(const struct sockaddr_storage *addr)
 
 	mutex_lock(&kdhca_devs_lock);
 	list_for_each_entry(dev, &kdhca_devs, node)
-		found |= dev->set.iwarp && kdhca_dev_up(dev) && kdhca_dev_owns(dev, addr);
+		found |= dev->here && dev->set.iwarp && kdhca_dev_up(dev) &&
+			 kdhca_dev_owns(dev, addr);
 	mutex_unlock(&kdhca_devs_lock);
 	return found;
 }

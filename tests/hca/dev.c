@@ -160,7 +160,7 @@ struct kdhca_dev *kdhca_dev_by_gid(const union ib_gid *gid)
 	struct kdhca_dev *dev;
 
 	list_for_each_entry(dev, &kdhca_devs, node) {
-		if (!dev->set.iwarp && kdhca_dev_has_gid(dev, gid))
+		if (dev->here && !dev->set.iwarp && kdhca_dev_has_gid(dev, gid))
 			return dev;
 	}
 	return NULL;
@@ -260,8 +260,9 @@ static void kdhca_dealloc_driver(struct ib_device *ibdev)
 	struct kdhca_dev *dev = to_dev(ibdev);
 
 	kdhca_order_remove(dev);
+	kdhca_dev_hide(dev);
 	kdhca_irq_kill(&dev->irq);
-	WARN_ON(!xa_empty(&dev->mrs));
+	kdhca_mrs_free(dev);
 	kdhca_dma_unbind(dev);
 	kdhca_dev_gone(dev);
 }
@@ -383,5 +384,6 @@ int kdhca_dev_setup(struct kdhca_dev *dev)
 	}
 	ib_set_device_ops(ibdev, &kdhca_ops);
 	ibdev->ops.driver_id = dev->set.driver;
+	ibdev->link_ops = &kdhca_link_ops;
 	return ib_device_set_netdev(ibdev, ndev, 1);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * The device that does DMA, and the memory behind its addresses. It is a PCI device that does
- * nothing itself (edu or pci-testdev of QEMU), where there is one, else a platform device. Data
- * are moved page by page to and from what a DMA address stands for: a place of the IOMMU's
- * domain, a bounce buffer, or a physical address.
+ * nothing itself (edu or pci-testdev of QEMU), the next one of those there are for each of ours,
+ * else a platform device. Data are moved page by page to and from what a DMA address stands for:
+ * a place of the IOMMU's domain, a bounce buffer, or a physical address.
  */
 #include <linux/highmem.h>
 #include <linux/iommu.h>
@@ -15,25 +15,29 @@
 #include "kdhca.h"
 
 #ifdef CONFIG_PCI
-static struct device *pci_dma;		/* the one for all our devices */
+#define MAX_PCI	4
+
+static struct device *pci_dma[MAX_PCI];	/* of each of them our devices use the next one */
+static atomic_t next_pci;
+static int pcis;
 
 static int kdhca_pci_probe(struct pci_dev *pci, const struct pci_device_id *id)
 {
 	int ret;
 
-	if (pci_dma)
+	if (pcis == MAX_PCI)
 		return -EBUSY;
 	ret = pci_enable_device(pci);
 	if (ret)
 		return ret;
 	pci_set_master(pci);
-	pci_dma = &pci->dev;
+	pci_dma[pcis++] = &pci->dev;
 	return 0;
 }
 
+/* None is used any more: the module goes. */
 static void kdhca_pci_remove(struct pci_dev *pci)
 {
-	pci_dma = NULL;
 	pci_disable_device(pci);
 }
 
@@ -48,11 +52,12 @@ static struct pci_driver kdhca_pci = {
 	.id_table = kdhca_pci_ids,
 	.probe = kdhca_pci_probe,
 	.remove = kdhca_pci_remove,
+	.driver.suppress_bind_attrs = true,
 };
 
 static struct device *dma_pci(void)
 {
-	return pci_dma;
+	return pcis ? pci_dma[(u32)atomic_inc_return(&next_pci) % pcis] : NULL;
 }
 
 /**

@@ -69,7 +69,7 @@ static void engine_complete(struct kdhca_qp *qp)
 			.opcode = wc_opcode(wqe),
 		};
 		sq->freed = sq->done;
-		kdhca_cq_push(qp->scq, &cqe, true);
+		kdhca_cq_push(qp->scq, &cqe, false);	/* an error is, always */
 	}
 }
 
@@ -176,15 +176,21 @@ static bool engine_answer(struct kdhca_qp *qp)
 	return false;
 }
 
-/* A request has failed. Those before it have not, unless their answers say so. */
+/*
+ * A request has failed. Those before it have not, unless their answers say so: while these do
+ * not come it waits, and is begun again.
+ */
 static void engine_fail(struct kdhca_qp *qp, struct kdhca_wqe *wqe, enum ib_wc_status status)
 {
-	while (qp->reading && !qp->waits) {
+	while (qp->reading) {
 		if (!engine_answer(qp))
 			return;
+		if (qp->waits) {
+			qp->sq.next--;
+			return;
+		}
 	}
-	if (!qp->reading)
-		engine_done(qp, wqe, status);
+	engine_done(qp, wqe, status);
 	engine_set_error(qp);
 }
 
@@ -216,6 +222,7 @@ static void engine_begun(struct kdhca_qp *qp, struct kdhca_wqe *wqe, enum kdhca_
 		status = IB_WC_RNR_RETRY_EXC_ERR;
 		break;
 	case KDHCA_NAK:
+		qp->nak = remote_fault(status);
 		/* what has left is done, as far as iWARP knows: the peer ends the connection */
 		if (qp->dev->set.iwarp && !wqe_is_read(wqe) && remote_fault(status))
 			status = IB_WC_SUCCESS;
@@ -234,6 +241,7 @@ static void engine_begin(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 
 	qp->sq.next++;
 	qp->since++;
+	qp->nak = false;
 	wqe->status = IB_WC_SUCCESS;
 	switch (wqe->opcode) {
 	case IB_WR_REG_MR:

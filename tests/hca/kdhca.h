@@ -22,6 +22,7 @@
 #include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/iw_cm.h>
+#include <rdma/rdma_netlink.h>
 
 #undef pr_fmt
 #define pr_fmt(fmt) "kdhca: " fmt
@@ -48,7 +49,7 @@ struct kdhca_set {
 	u32 max_pages, max_block, dma_lkey;
 	u32 max_srq_wr, max_srq_sge;
 	u32 rd_in, rd_out, negotiate, req_depths, rep_depths;
-	u32 fence, reads_late, self, loop, grh, comm_est;
+	u32 fence, reads_late, pair, self, loop, grh, comm_est;
 	u32 cq_ctx, event_ctx, missed, purge;
 	u32 modify_ms, create_ms, destroy_ms, dereg_ms;
 	u32 modify_fail, create_fail, dereg_fail, alloc_fail;
@@ -93,6 +94,7 @@ enum kdhca_fault {
 	KDHCA_ATOMIC,		/* a verb that sleeps where nobody may */
 	KDHCA_OFFSET,		/* iova and buffer differ in the offset within their page */
 	KDHCA_UNMAPPED,		/* DMA to an address that is not mapped */
+	KDHCA_PAIR,		/* a Write and a Send posted together, one without a list */
 	KDHCA_FAULTS
 };
 
@@ -109,7 +111,8 @@ enum kdhca_verb {
 struct kdhca_dev;
 void kdhca_complain(struct kdhca_dev *dev, enum kdhca_fault fault, const char *what, u64 n);
 int kdhca_sleeps(struct kdhca_dev *dev, enum kdhca_verb verb);
-void kdhca_check_post(struct kdhca_dev *dev, const void *sg_list, int num_sge);
+void kdhca_check_list(struct kdhca_dev *dev, const void *sg_list, int num_sge);
+void kdhca_check_late(struct kdhca_dev *dev);
 
 /* ------------------------------------------------------------------ */
 /* The objects                                                          */
@@ -133,10 +136,13 @@ struct kdhca_dev {
 	unsigned long events;
 	atomic_t complaints[KDHCA_FAULTS];
 	atomic_t calls[KDHCA_VERBS];	/* to let every Nth fail */
+	bool here;			/* registered; kdhca_devs_lock */
 	unsigned long leaving;		/* when the consumers were told to go; 0: not yet */
+	struct task_struct *remover;	/* who calls their remove */
 	bool down;			/* the port, on order */
 	struct dentry *dir;
 	struct work_struct unplug;
+	unsigned long unplugged;	/* bit 0: the work has been queued, which is done once */
 };
 
 struct kdhca_pd {
@@ -278,6 +284,7 @@ struct kdhca_qp {
 	u32 retries, rnr_retries;	/* left for the request that waits */
 	u32 rnr_timer;			/* how long, as the peer says */
 	bool waits;
+	bool nak;			/* the peer has failed, after what came before */
 	unsigned long wait_until;
 	struct kdhca_irq irq;
 	unsigned long events;		/* bits of enum ib_event_type to be told */
@@ -342,6 +349,7 @@ int kdhca_span_get(struct kdhca_span *span, struct ib_pd *pd, u32 key, u64 addr,
 int kdhca_spans_get(struct kdhca_spans *spans, struct ib_pd *pd, const struct ib_sge *sge,
 		    int n, int access);
 void kdhca_spans_put(struct kdhca_spans *spans);
+void kdhca_mrs_free(struct kdhca_dev *dev);
 u64 kdhca_span_dma(const struct kdhca_span *span, u32 offset, u32 *run);
 
 /* cq.c */
@@ -431,13 +439,9 @@ void kdhca_order_add(struct kdhca_dev *dev);
 void kdhca_order_remove(struct kdhca_dev *dev);
 
 /* main.c */
-void kdhca_dev_leave(struct kdhca_dev *dev);
+int kdhca_dev_unplug(struct kdhca_dev *dev);
+void kdhca_dev_hide(struct kdhca_dev *dev);
 void kdhca_dev_gone(struct kdhca_dev *dev);
-
-/* Have it leave; ib_device_try_get() done, which the work gives back. */
-static inline void kdhca_dev_unplug(struct kdhca_dev *dev)
-{
-	queue_work(system_unbound_wq, &dev->unplug);
-}
+extern struct rdma_link_ops kdhca_link_ops;
 
 #endif /* KDHCA_H */

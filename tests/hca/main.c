@@ -8,7 +8,7 @@
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/nsproxy.h>
-#include <rdma/rdma_netlink.h>
+#include <linux/sched.h>
 
 #include "kdhca.h"
 
@@ -26,11 +26,27 @@ MODULE_PARM_DESC(profile, "NAME[+SETTING=NUMBER,...]: what the next devices are 
 struct workqueue_struct *kdhca_wq;
 LIST_HEAD(kdhca_devs);
 DEFINE_MUTEX(kdhca_devs_lock);		/* the list */
-static DECLARE_WAIT_QUEUE_HEAD(all_gone);
+static struct workqueue_struct *unplug_wq;
+
+/**
+ * kdhca_dev_hide - nobody finds the device any more
+ * @dev: device
+ *
+ * Context: may sleep.
+ */
+void kdhca_dev_hide(struct kdhca_dev *dev)
+{
+	mutex_lock(&kdhca_devs_lock);
+	dev->here = false;
+	mutex_unlock(&kdhca_devs_lock);
+}
 
 /**
  * kdhca_dev_gone - the device is no more; its memory goes with that of the core
  * @dev: device
+ *
+ * The last thing that is done here: whoever removes the module waits for the core to be done
+ * with all devices in the list.
  */
 void kdhca_dev_gone(struct kdhca_dev *dev)
 {
@@ -38,26 +54,37 @@ void kdhca_dev_gone(struct kdhca_dev *dev)
 	mutex_lock(&kdhca_devs_lock);
 	list_del(&dev->node);
 	mutex_unlock(&kdhca_devs_lock);
-	wake_up(&all_gone);
 }
 
-/**
- * kdhca_dev_leave - take the device away, as a cable or a driver does
- * @dev: device; ib_device_try_get() done, which is given back
- *
- * Posts are late from then on, after a while that calls under way may take.
- *
- * Context: may sleep.
- */
-void kdhca_dev_leave(struct kdhca_dev *dev)
+/* From now on posts are late, after a while that calls under way may take. */
+static void dev_leaves(struct kdhca_dev *dev)
 {
+	WRITE_ONCE(dev->remover, current);
 	WRITE_ONCE(dev->leaving, jiffies ?: 1);
-	ib_unregister_device_and_put(&dev->ibdev);
 }
 
 static void dev_unplug(struct work_struct *work)
 {
-	kdhca_dev_leave(container_of(work, struct kdhca_dev, unplug));
+	struct kdhca_dev *dev = container_of(work, struct kdhca_dev, unplug);
+
+	dev_leaves(dev);
+	ib_unregister_device_and_put(&dev->ibdev);
+}
+
+/**
+ * kdhca_dev_unplug - have the device taken away, as a cable or a driver does
+ * @dev: device
+ *
+ * Return: 0, or -ENODEV if that is under way.
+ */
+int kdhca_dev_unplug(struct kdhca_dev *dev)
+{
+	if (!ib_device_try_get(&dev->ibdev))
+		return -ENODEV;
+	if (!test_and_set_bit(0, &dev->unplugged) && queue_work(unplug_wq, &dev->unplug))
+		return 0;	/* the work gives the device back */
+	ib_device_put(&dev->ibdev);
+	return -ENODEV;
 }
 
 static int dev_add(const char *name, struct net_device *ndev)
@@ -90,6 +117,9 @@ static int dev_add(const char *name, struct net_device *ndev)
 	if (ret) {
 		ib_dealloc_device(&dev->ibdev);		/* which calls dealloc_driver */
 	} else if (ib_device_try_get(&dev->ibdev)) {
+		mutex_lock(&kdhca_devs_lock);
+		dev->here = true;
+		mutex_unlock(&kdhca_devs_lock);
 		kdhca_order_add(dev);
 		ib_device_put(&dev->ibdev);
 	}
@@ -110,9 +140,21 @@ static int dev_add_named(const char *name)
 	return ret;
 }
 
-static struct rdma_link_ops kdhca_link_ops = {
+#ifdef KDHCA_HAVE_DELLINK
+static int dev_delete(struct ib_device *ibdev)
+{
+	dev_leaves(to_dev(ibdev));
+	return 0;
+}
+#endif
+
+/* Where "rdma link delete" does not tell us, posts are late after the order "unplug" only. */
+struct rdma_link_ops kdhca_link_ops = {
 	.type = "kdhca",
 	.newlink = dev_add,
+#ifdef KDHCA_HAVE_DELLINK
+	.dellink = dev_delete,
+#endif
 };
 
 /* A network device takes its RDMA device along. */
@@ -125,12 +167,12 @@ static int netdev_event(struct notifier_block *nb, unsigned long event, void *pt
 		return NOTIFY_DONE;
 	mutex_lock(&kdhca_devs_lock);
 	list_for_each_entry(dev, &kdhca_devs, node) {
-		if (dev->ndev != ndev)
+		if (!dev->here || dev->ndev != ndev)
 			continue;
 		if (event != NETDEV_UNREGISTER)
 			kdhca_dev_event(dev, event == NETDEV_UP ? IB_EVENT_PORT_ACTIVE :
 					IB_EVENT_PORT_ERR);
-		else if (ib_device_try_get(&dev->ibdev))
+		else
 			kdhca_dev_unplug(dev);
 	}
 	mutex_unlock(&kdhca_devs_lock);
@@ -139,23 +181,29 @@ static int netdev_event(struct notifier_block *nb, unsigned long event, void *pt
 
 static struct notifier_block netdev_notifier = { .notifier_call = netdev_event };
 
-/* Whatever is still there; what somebody else is taking away is waited for. */
+static struct kdhca_dev *first_dev(void)
+{
+	struct kdhca_dev *dev;
+
+	mutex_lock(&kdhca_devs_lock);
+	dev = list_first_entry_or_null(&kdhca_devs, struct kdhca_dev, node);
+	if (dev)
+		get_device(&dev->ibdev.dev);
+	mutex_unlock(&kdhca_devs_lock);
+	return dev;
+}
+
+/* Whatever is still there; for what somebody else is taking away the core waits. */
 static void remove_all(void)
 {
-	struct kdhca_dev *dev, *found;
+	struct kdhca_dev *dev;
 
-	do {
-		found = NULL;
-		mutex_lock(&kdhca_devs_lock);
-		list_for_each_entry(dev, &kdhca_devs, node) {
-			if (!found && ib_device_try_get(&dev->ibdev))
-				found = dev;
-		}
-		mutex_unlock(&kdhca_devs_lock);
-		if (found)
-			kdhca_dev_leave(found);
-	} while (found);
-	wait_event(all_gone, list_empty_careful(&kdhca_devs));
+	while ((dev = first_dev())) {
+		if (!READ_ONCE(dev->leaving))
+			dev_leaves(dev);
+		ib_unregister_device(&dev->ibdev);
+		put_device(&dev->ibdev.dev);
+	}
 }
 
 static int __init kdhca_init(void)
@@ -165,7 +213,8 @@ static int __init kdhca_init(void)
 	kdhca_wq = alloc_workqueue("kdhca", WQ_UNBOUND | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	if (!kdhca_wq)
 		return -ENOMEM;
-	ret = kdhca_dma_register();
+	unplug_wq = alloc_workqueue("kdhca_unplug", WQ_UNBOUND, 0);
+	ret = unplug_wq ? kdhca_dma_register() : -ENOMEM;
 	if (ret)
 		goto err;
 	kdhca_order_init();
@@ -184,6 +233,8 @@ err_dma:
 	kdhca_order_exit();
 	kdhca_dma_unregister();
 err:
+	if (unplug_wq)
+		destroy_workqueue(unplug_wq);
 	destroy_workqueue(kdhca_wq);
 	return ret;
 }
@@ -193,6 +244,7 @@ static void __exit kdhca_exit(void)
 	rdma_link_unregister(&kdhca_link_ops);
 	remove_all();
 	unregister_netdevice_notifier(&netdev_notifier);
+	destroy_workqueue(unplug_wq);
 	kdhca_iw_exit();
 	kdhca_order_exit();
 	kdhca_dma_unregister();

@@ -105,6 +105,16 @@ static void mr_unref(struct kdhca_mr *mr)
 		complete(&mr->unused);
 }
 
+static void mr_free(struct kdhca_mr *mr)
+{
+	xa_erase(&mr->dev->mrs, mr->key >> 8);
+	mr_unref(mr);
+	wait_for_completion(&mr->unused);
+	synchronize_rcu_expedited();
+	kvfree(mr->list);
+	kfree(mr);
+}
+
 int kdhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct kdhca_mr *mr = to_mr(ibmr);
@@ -112,13 +122,24 @@ int kdhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 
 	if (ret)
 		return ret;
-	xa_erase(&mr->dev->mrs, mr->key >> 8);
-	mr_unref(mr);
-	wait_for_completion(&mr->unused);
-	synchronize_rcu_expedited();
-	kvfree(mr->list);
-	kfree(mr);
+	mr_free(mr);
 	return 0;
+}
+
+/**
+ * kdhca_mrs_free - free regions of a device that is gone
+ * @dev: device
+ *
+ * There are none, but where dereg_mr has failed.
+ */
+void kdhca_mrs_free(struct kdhca_dev *dev)
+{
+	struct kdhca_mr *mr;
+	unsigned long index;
+
+	WARN_ON(!dev->set.dereg_fail && !xa_empty(&dev->mrs));
+	xa_for_each(&dev->mrs, index, mr)
+		mr_free(mr);
 }
 
 /* The MR of a key, whatever the low byte, to be given back by mr_unref(). */

@@ -14,6 +14,15 @@
 
 static struct dentry *top;
 
+static void qp_fails(struct kdhca_qp *qp)
+{
+	mutex_lock(&qp->rx);
+	kdhca_qp_error(qp);
+	mutex_unlock(&qp->rx);
+	if (qp->dev->set.iwarp)
+		kdhca_iw_break(qp);
+}
+
 /* Of a QP of that number, or of any that is not QP 1. */
 static int order_qp(struct kdhca_dev *dev, u32 number, enum ib_event_type type)
 {
@@ -23,19 +32,30 @@ static int order_qp(struct kdhca_dev *dev, u32 number, enum ib_event_type type)
 	qp = kdhca_qp_next(dev, &at);
 	if (!qp)
 		return -ENOENT;
-	if (type == IB_EVENT_QP_FATAL) {
-		mutex_lock(&qp->rx);
-		kdhca_qp_error(qp);
-		mutex_unlock(&qp->rx);
-		if (dev->set.iwarp)
-			kdhca_iw_break(qp);
-	}
+	if (type == IB_EVENT_QP_FATAL)
+		qp_fails(qp);
 	kdhca_qp_event(qp, type);
 	kdhca_qp_put(qp);
 	return 0;
 }
 
-/* The CQ or the SRQ of a QP fails, and the QP with it. */
+/* All QPs that use the CQ or the SRQ. */
+static void users_fail(struct kdhca_dev *dev, const struct kdhca_cq *cq,
+		       const struct kdhca_srq *srq)
+{
+	struct kdhca_qp *qp;
+	u32 at = 0;
+
+	for (; (qp = kdhca_qp_next(dev, &at)); at++) {
+		if (cq ? qp->scq == cq || qp->rcq == cq : qp->srq == srq) {
+			qp_fails(qp);
+			kdhca_qp_event(qp, IB_EVENT_QP_FATAL);
+		}
+		kdhca_qp_put(qp);
+	}
+}
+
+/* The CQ of the first QP fails, or the SRQ of the first that has one, and all who use it. */
 static int order_queue(struct kdhca_dev *dev, u32 number, enum ib_event_type type)
 {
 	struct kdhca_qp *qp;
@@ -43,15 +63,13 @@ static int order_queue(struct kdhca_dev *dev, u32 number, enum ib_event_type typ
 	int ret = -ENOENT;
 
 	for (; ret && (qp = kdhca_qp_next(dev, &at)); at++) {
-		if (type != IB_EVENT_SRQ_ERR)
+		if (type != IB_EVENT_SRQ_ERR) {
 			kdhca_cq_error(qp->rcq);
-		else if (qp->srq)
+			users_fail(dev, qp->rcq, NULL);
+			ret = 0;
+		} else if (qp->srq) {
 			kdhca_srq_event(qp->srq, type);
-		if (type != IB_EVENT_SRQ_ERR || qp->srq) {
-			mutex_lock(&qp->rx);
-			kdhca_qp_error(qp);
-			mutex_unlock(&qp->rx);
-			kdhca_qp_event(qp, IB_EVENT_QP_FATAL);
+			users_fail(dev, NULL, qp->srq);
 			ret = 0;
 		}
 		kdhca_qp_put(qp);
@@ -65,11 +83,7 @@ static int order_all_fail(struct kdhca_dev *dev)
 	u32 at = 0;
 
 	for (; (qp = kdhca_qp_next(dev, &at)); at++) {
-		mutex_lock(&qp->rx);
-		kdhca_qp_error(qp);
-		mutex_unlock(&qp->rx);
-		if (dev->set.iwarp)
-			kdhca_iw_break(qp);
+		qp_fails(qp);
 		kdhca_qp_put(qp);
 	}
 	kdhca_dev_event(dev, IB_EVENT_DEVICE_FATAL);
@@ -105,12 +119,8 @@ static int order(struct kdhca_dev *dev, const char *what, u32 n)
 		return order_queue(dev, n, IB_EVENT_CQ_ERR);
 	if (!strcmp(what, "srq-err"))
 		return order_queue(dev, n, IB_EVENT_SRQ_ERR);
-	if (!strcmp(what, "unplug")) {
-		if (!ib_device_try_get(&dev->ibdev))
-			return -ENODEV;
-		kdhca_dev_unplug(dev);
-		return 0;
-	}
+	if (!strcmp(what, "unplug"))
+		return kdhca_dev_unplug(dev);
 	return -EINVAL;
 }
 

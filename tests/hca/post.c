@@ -104,7 +104,7 @@ static int post_one(struct kdhca_qp *qp, const struct ib_send_wr *wr)
 	u64 length = 0;
 	int i;
 
-	kdhca_check_post(qp->dev, wr->sg_list, wr->num_sge);
+	kdhca_check_list(qp->dev, wr->sg_list, wr->num_sge);
 	if (!qp_may_send(qp) || !opcode_known(qp, wr) || wr->num_sge > sq->max_sge ||
 	    (is_read(wr) && wr->num_sge > qp->dev->set.max_sge_rd))
 		return -EINVAL;
@@ -148,6 +148,17 @@ static int post_one(struct kdhca_qp *qp, const struct ib_send_wr *wr)
 	return 0;
 }
 
+/* c4iw_post_send() of T5 looks at the first segment of both before it looks at their number. */
+static void check_pair(struct kdhca_dev *dev, const struct ib_send_wr *wr)
+{
+	const struct ib_send_wr *next = wr->next;
+
+	if (dev->set.pair && next && !next->next && wr->opcode == IB_WR_RDMA_WRITE &&
+	    (next->opcode == IB_WR_SEND || next->opcode == IB_WR_SEND_WITH_INV) &&
+	    (!wr->sg_list || !next->sg_list))
+		kdhca_complain(dev, KDHCA_PAIR, "post_send", next->opcode);
+}
+
 int kdhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad)
 {
@@ -155,6 +166,10 @@ int kdhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	unsigned long flags;
 	int ret = 0;
 
+	if (ibqp->qp_type == IB_QPT_RC)
+		kdhca_check_late(qp->dev);
+	if (wr)
+		check_pair(qp->dev, wr);
 	spin_lock_irqsave(&qp->sq.lock, flags);
 	for (; wr; wr = wr->next) {
 		ret = post_one(qp, wr);
@@ -174,6 +189,8 @@ int kdhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	struct kdhca_qp *qp = to_qp(ibqp);
 	int ret;
 
+	if (ibqp->qp_type == IB_QPT_RC)
+		kdhca_check_late(qp->dev);
 	if (qp->srq || READ_ONCE(qp->state) == IB_QPS_RESET) {
 		*bad = wr;
 		return -EINVAL;

@@ -314,6 +314,7 @@ static void qp_reset(struct kdhca_qp *qp)
 	spin_unlock_irq(&qp->sq.lock);
 	qp->reading = 0;
 	qp->waits = false;
+	qp->nak = false;
 	qp->established = false;
 	qp->last_told = false;
 }

@@ -5,7 +5,10 @@
  */
 #include "kdhca.h"
 
-/* The peer, with its rx held, if it takes what comes from @qp. */
+/*
+ * The peer, with its rx held, if it takes what comes from @qp. One that has failed of a request
+ * of @qp still answers the Reads before it: on a wire it has done so.
+ */
 static struct kdhca_qp *peer_lock(struct kdhca_qp *qp)
 {
 	struct kdhca_qp *peer = kdhca_qp_get(qp->attr.dest_qp_num);
@@ -15,7 +18,7 @@ static struct kdhca_qp *peer_lock(struct kdhca_qp *qp)
 		return NULL;
 	mutex_lock(&peer->rx);
 	ok = (peer->state == IB_QPS_RTR || peer->state == IB_QPS_RTS ||
-	      peer->state == IB_QPS_SQD) &&
+	      peer->state == IB_QPS_SQD || (peer->state == IB_QPS_ERR && qp->nak)) &&
 	     peer->attr.dest_qp_num == qp->ibqp.qp_num &&
 	     kdhca_dev_up(qp->dev) && kdhca_dev_up(peer->dev);
 	if (ok && !qp->dev->set.iwarp && (rdma_ah_get_ah_flags(&qp->attr.ah_attr) & IB_AH_GRH))
@@ -141,7 +144,7 @@ static enum kdhca_answer write_in(struct kdhca_qp *qp, struct kdhca_qp *peer,
 		.wc_flags = IB_WC_WITH_IMM,
 		.ex = wqe->ex,
 	};
-	bool imm = wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
+	bool imm = wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM, taken = false;
 	int ret = 0;
 
 	if (!peer_allows(peer, IB_ACCESS_REMOTE_WRITE))
@@ -152,10 +155,17 @@ static enum kdhca_answer write_in(struct kdhca_qp *qp, struct kdhca_qp *peer,
 				     wqe->length, IB_ACCESS_REMOTE_WRITE);
 		qp->to.n = !ret;
 	}
-	if (!ret && imm && !kdhca_recv_take(peer, qp->rqe))
-		return no_recv(qp, peer, wqe);
+	if (!ret && imm) {
+		taken = kdhca_recv_take(peer, qp->rqe);
+		if (!taken)
+			return no_recv(qp, peer, wqe);
+	}
 	if (!ret)
 		ret = kdhca_copy(&qp->to, &qp->from, wqe->length);
+	if (ret && taken) {
+		cqe = (struct kdhca_cqe){ .status = IB_WC_WR_FLUSH_ERR };
+		kdhca_recv_done(peer, qp->rqe, &cqe, true);
+	}
 	if (ret)
 		return peer_fails(peer, wqe, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
 	if (imm)
@@ -246,8 +256,7 @@ enum kdhca_answer kdhca_read_ask(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 enum kdhca_answer kdhca_read_answer(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 {
 	/* iWARP: the answer is a Write of the peer's */
-	int access = IB_ACCESS_LOCAL_WRITE |
-		     (qp->dev->set.iwarp ? IB_ACCESS_REMOTE_WRITE : 0);
+	int access = qp->dev->set.iwarp ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_LOCAL_WRITE;
 	struct kdhca_qp *peer = peer_lock(qp);
 	enum kdhca_answer answer;
 

@@ -40,6 +40,7 @@ static const struct {
 	SETTING(rep_depths, 0),
 	SETTING(fence, 31),
 	SETTING(reads_late, 1),
+	SETTING(pair, 0),
 	SETTING(self, 1),
 	SETTING(loop, 1),
 	SETTING(grh, 1),
@@ -59,7 +60,7 @@ static const struct {
 	SETTING(mad_loss, 0),
 	SETTING(complain, U32_MAX),
 	SETTING(noio, 0),
-	SETTING(grace, 500),
+	SETTING(grace, 50),
 };
 
 /*
@@ -77,7 +78,7 @@ static const struct {
 	{ "mlx5", RDMA_DRIVER_MLX5,
 	  "shift=1024,cq_ctx=2,missed=0,round=1,max_send_sge=30,max_recv_sge=32,max_sge_rd=30;"
 	  "max_qp_wr=32768,sq_units=32768,max_cqe=1048576,max_pages=65536,rd_in=16,rd_out=16;"
-	  "max_inline=512" },
+	  "max_inline=512,fence=15" },
 	/* the two depths of Reads differ, long page lists */
 	{ "irdma", RDMA_DRIVER_IRDMA,
 	  "shift=1024,cq_ctx=1,max_send_sge=13,max_recv_sge=13,max_sge_rd=13,max_qp_wr=4064;"
@@ -87,25 +88,25 @@ static const struct {
 	{ "irdma-iw", RDMA_DRIVER_IRDMA,
 	  "iwarp=1,shift=1024,cq_ctx=1,max_send_sge=13,max_recv_sge=13,max_sge_rd=1;"
 	  "max_qp_wr=4064,sq_units=8192,max_cqe=262144,max_pages=65536,max_block=30,rd_in=127;"
-	  "rd_out=255,max_inline=101,req_depths=2,rep_depths=1" },
+	  "rd_out=255,max_inline=101,req_depths=2,rep_depths=1,fence=27" },
 	/* not a size of anything is a power of two */
 	{ "bnxt", RDMA_DRIVER_BNXT_RE,
 	  "shift=1024,cq_ctx=1,max_send_sge=6,max_recv_sge=6,max_sge_rd=6,max_qp_wr=8191;"
 	  "max_cqe=65535,max_pages=512,max_block=21,rd_in=126,rd_out=126,max_inline=96;"
-	  "event_ctx=1" },
+	  "event_ctx=1,fence=7" },
 	/*
-	 * iWARP; fences for Sends and invalidations only, short page lists. It looks at the list of
-	 * an empty Write, so that it wants one.
+	 * iWARP; fences for Sends and invalidations only, short page lists. It looks at the lists
+	 * of a Write and a Send that are posted together.
 	 */
 	{ "cxgb4", RDMA_DRIVER_CXGB4,
 	  "iwarp=1,shift=1024,cq_ctx=1,fence=9,max_send_sge=4,max_recv_sge=4,max_sge_rd=1;"
 	  "max_qp_wr=1024,max_cqe=16384,max_pages=128,max_block=27,rd_in=32,rd_out=32;"
-	  "max_inline=64,event_ctx=1,complain=0xfffffffe" },
+	  "max_inline=64,event_ctx=1,pair=1" },
 	/* iWARP; one segment to receive into; nobody is told the peer's depths of Reads */
 	{ "erdma", RDMA_DRIVER_ERDMA,
 	  "iwarp=1,shift=1024,cq_ctx=1,round=1,max_send_sge=6,max_recv_sge=1,max_sge_rd=1;"
 	  "max_qp_wr=8192,max_cqe=65536,max_pages=512,max_block=31,rd_in=128,rd_out=128;"
-	  "max_inline=96,max_srq_sge=1,req_depths=1,rep_depths=2" },
+	  "max_inline=96,max_srq_sge=1,req_depths=1,rep_depths=2,fence=27" },
 	/* nobody's: everything small, everything refused, everything from hard interrupts */
 	{ "strict", RDMA_DRIVER_UNKNOWN,
 	  "shift=1024,cq_ctx=2,event_ctx=2,missed=0,max_send_sge=7,max_recv_sge=5;"
@@ -132,6 +133,15 @@ static int setting_find(const char *name)
 	return -EINVAL;
 }
 
+static int settings_check(const struct kdhca_set *set)
+{
+	if (max(max(set->max_send_sge, set->max_recv_sge),
+		max(set->max_sge_rd, set->max_srq_sge)) <= KDHCA_SEGS)
+		return 0;
+	pr_err("no device has more than %d segments\n", KDHCA_SEGS);
+	return -EINVAL;
+}
+
 /**
  * kdhca_settings_parse - change settings
  * @set: settings
@@ -143,6 +153,7 @@ int kdhca_settings_parse(struct kdhca_set *set, const char *text)
 {
 	char *copy = kstrdup(text, GFP_KERNEL), *rest = copy, *word, *value;
 	int i, ret = copy ? 0 : -ENOMEM;
+	struct kdhca_set new = *set;
 
 	while (!ret && (word = strsep(&rest, ",;\n "))) {
 		if (!*word)
@@ -151,11 +162,15 @@ int kdhca_settings_parse(struct kdhca_set *set, const char *text)
 		if (value)
 			*value++ = 0;
 		i = setting_find(word);
-		ret = i < 0 || !value ? -EINVAL : kstrtou32(value, 0, setting_at(set, i));
+		ret = i < 0 || !value ? -EINVAL : kstrtou32(value, 0, setting_at(&new, i));
 		if (ret)
 			pr_err("no setting or no number: %s\n", word);
 	}
 	kfree(copy);
+	if (!ret)
+		ret = settings_check(&new);
+	if (!ret)
+		*set = new;
 	return ret;
 }
 

@@ -51,7 +51,7 @@ int kdhca_rq_post(struct kdhca_dev *dev, struct kdhca_rq *rq, const struct ib_re
 
 	spin_lock_irqsave(&rq->lock, flags);
 	for (; wr; wr = wr->next) {
-		kdhca_check_post(dev, wr->sg_list, wr->num_sge);
+		kdhca_check_list(dev, wr->sg_list, wr->num_sge);
 		if (wr->num_sge > rq->max_sge)
 			ret = -EINVAL;
 		else if (rq->head - (u32)atomic_read(&rq->tail) >= rq->depth)
@@ -216,6 +216,7 @@ int kdhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 int kdhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			const struct ib_recv_wr **bad)
 {
+	kdhca_check_late(to_dev(ibsrq->device));
 	return kdhca_rq_post(to_dev(ibsrq->device), &to_srq(ibsrq)->rq, wr, bad);
 }
 
