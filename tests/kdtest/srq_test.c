@@ -1326,7 +1326,7 @@ static void drained(struct kunit *test)
 		KDT_OK(test, dat_ep_free(pair->c.h));
 		KDT_OK(test, dat_psp_free(pair->psp));
 	}
-	KUNIT_EXPECT_LE(test, missing, rig->env->b.iwarp ? 0U : GOODBYES);
+	KUNIT_EXPECT_LE(test, missing, rig->env->b.traits & KDT_SRQ_PD ? GOODBYES : 0U);
 	/* what was freed in an upcall goes after it */
 	for (i = 0; i < 10000 && (ret = dat_srq_free(rig->srq)) != DAT_SUCCESS; i++)
 		usleep_range(1000, 2000);
