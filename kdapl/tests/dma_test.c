@@ -913,14 +913,16 @@ static void dma_dark_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, memcmp(km_bytes(km, 0) + 10, "large", 5), 0);
 		memset(km_bytes(km, 0), round, 100);
 		KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+		flush_workqueue(kdapl_wq);	/* the list is free for the end after the next */
 	}
 	/* also when nobody has heard yet that it has ended */
 	for (round = 0; round < 3; round++) {
-		local_bh_disable();	/* nobody else is quick enough to unmap it */
+		local_bh_disable();	/* mostly nobody else is quick enough to unmap it */
 		ret = dat_lmr_fmr(lmr, DAT_MEM_TYPE_PHYSICAL, region, DMA_LARGE,
 				  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, km->env.ep, cookie, 0,
 				  &key, NULL);
 		local_bh_enable();
+		flush_workqueue(kdapl_wq);
 		KD_ASSERT_OK(test, ret);
 		km_done(km, IB_WC_SUCCESS);
 		KD_ASSERT_OK(test, km_try_inv(km, lmr, 0, 1));
