@@ -864,7 +864,7 @@ static void ep_dispose(struct kdapl_ep *ep)
 	if (half)
 		kdapl_half_drop(half, true);
 	rcu_read_unlock();
-	queue_work(kdapl_upcall_wq, &ep->free_work);
+	queue_work(kdapl_event_wq, &ep->free_work);
 }
 
 /**
@@ -888,7 +888,7 @@ void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait)
 	if (wait)
 		ep_dispose(ep);
 	else
-		queue_work(kdapl_upcall_wq, &ep->free_work);
+		queue_work(kdapl_event_wq, &ep->free_work);
 }
 
 /**
@@ -970,7 +970,7 @@ static void ep_drain_get(struct kdapl_ep *ep, struct ep_drain *drain)
 		drain->inside[i] = drain->evd[i] && kdapl_evd_inside_upcall(drain->evd[i]);
 }
 
-/* Would the caller wait for an upcall that comes after its own? */
+/* Would the caller wait for an upcall that comes after its own, or beside it? */
 static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
 {
 	bool owes = false;
@@ -982,7 +982,8 @@ static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
 		if (drain->evd[i]->softirq || !ended)
 			return true;
 		spin_lock_irq(&drain->evd[i]->lock);
-		owes = kdapl_evd_owes(drain->evd[i], drain->half);
+		owes = kdapl_evd_owes(drain->evd[i], drain->half) ||
+		       kdapl_evd_in_other_hands(drain->evd[i], drain->half->handle);
 		spin_unlock_irq(&drain->evd[i]->lock);
 	}
 	return owes;
@@ -1012,8 +1013,8 @@ static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
  * Context: may sleep, for as long as the consumer's upcalls take; not with a lock held that
  * they take.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state; EVD_IN_USE:
- * in an upcall of an EVD with a completion of the EP behind it, or in softirq, the call
- * would wait for itself, and nothing has happened).
+ * in an upcall of an EVD with a completion of the EP behind it, or beside it
+ * (DAT_UPCALL_MANY), or in softirq, the call would wait for itself, and nothing has happened).
  */
 DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
 {
@@ -1037,10 +1038,14 @@ DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 		goto out;
 	}
+	/*
+	 * It is refused if somebody was faster, removal of the device included, which ends the
+	 * half as well; or if the attempt has come to nothing, and left nothing behind.
+	 */
 	if (state != DAT_EP_STATE_DISCONNECTED && state != DAT_EP_STATE_DISCONNECT_PENDING &&
 	    dat_ep_disconnect(ep_handle, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS &&
-	    !kdapl_half_spent(drain.half))
-		goto out;	/* the attempt has come to nothing, and left nothing behind */
+	    READ_ONCE(drain.half->phase) == KDAPL_HALF_IDLE)
+		goto out;
 	wait_for_completion(&drain.half->ended);
 	for (i = 0; i < 2; i++) {
 		if (drain.evd[i] && !drain.inside[i])

@@ -262,6 +262,13 @@ static void evd_helper_work(struct work_struct *work)
 		kdapl_evd_sched(evd);
 }
 
+/* Upcalls that bring completions have a queue of their own: others may wait for them. */
+static struct workqueue_struct *evd_wq(const struct kdapl_evd *evd)
+{
+	return evd->flags & (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG) ? kdapl_upcall_wq :
+									 kdapl_event_wq;
+}
+
 /**
  * kdapl_evd_sched - something may have arrived
  * @evd: the EVD
@@ -283,7 +290,7 @@ void kdapl_evd_sched(struct kdapl_evd *evd)
 	if (unlikely(evd_many(evd)))
 		evd_wake_helper(evd);
 	else
-		queue_work(kdapl_upcall_wq, &evd->work);
+		queue_work(evd_wq(evd), &evd->work);
 out:
 	rcu_read_unlock();
 }
@@ -449,6 +456,25 @@ void kdapl_evd_wait_all(struct kdapl_evd *evd)
 	seq = evd->upcall_seq;
 	wait_event_lock_irq(evd->upcall_over, !evd_in_upcall(evd, seq), evd->lock);
 	spin_unlock_irq(&evd->lock);
+}
+
+/**
+ * kdapl_evd_in_other_hands - has an upcall beside the caller's an event of an EP in hand?
+ * @evd: an EVD the caller is in an upcall of; evd->lock held
+ * @ep: handle of the EP
+ *
+ * Return: whether there is one.
+ */
+bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
+{
+	const struct kdapl_upcall *run;
+
+	lockdep_assert_held(&evd->lock);
+	list_for_each_entry(run, &evd->runners, node) {
+		if (run->seq && run->ep == ep && run->task != current)
+			return true;
+	}
+	return false;
 }
 
 /**

@@ -383,7 +383,8 @@ static inline bool kdapl_dev_there(const struct kdapl_device *dev)
  * Work on an earlier one may wait for work on a later one, never the other way:
  * each has a rescuer of its own.
  */
-extern struct workqueue_struct *kdapl_upcall_wq;	/* upcalls, frees deferred by them */
+extern struct workqueue_struct *kdapl_event_wq;	/* upcalls without completions, deferred frees */
+extern struct workqueue_struct *kdapl_upcall_wq;	/* upcalls with completions */
 extern struct workqueue_struct *kdapl_many_wq;	/* upcalls of DAT_UPCALL_MANY */
 extern struct workqueue_struct *kdapl_reap_wq;	/* reaper */
 extern struct workqueue_struct *kdapl_conn_wq;	/* rdma_connect(), long in siw */
@@ -1787,6 +1788,7 @@ bool kdapl_evd_held_up(const struct kdapl_evd *evd);
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 void kdapl_evd_wait_all(struct kdapl_evd *evd);
 void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_half *half);
+bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
 

@@ -192,6 +192,13 @@ static DAT_RETURN fmr_check(const struct fmr_request *req)
 	return DAT_SUCCESS;
 }
 
+/* Nobody has had a key for the memory: the device has not touched it. The claim is ours. */
+static void fmr_take_back(struct kdapl_lmr *lmr)
+{
+	lmr->mem.sync = false;
+	kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev);
+}
+
 /* Show the memory to the device and to its page list. The claim is ours. */
 static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start,
 		   DAT_MEM_PRIV_FLAGS priv)
@@ -221,7 +228,7 @@ static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start
 		err = -E2BIG;
 	}
 	if (err)
-		kdapl_mem_unmap(mem, ia->dev);
+		fmr_take_back(lmr);
 	return err;
 }
 
@@ -269,7 +276,7 @@ static DAT_RETURN fmr_bind(struct fmr_request *req, struct kdapl_ep *ep, bool li
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
 	if (unlikely(ret != DAT_SUCCESS))	/* whoever frees it waits for us */
-		kdapl_mem_unmap(&lmr->mem, dev);
+		fmr_take_back(lmr);
 	return ret;
 }
 

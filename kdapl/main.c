@@ -6,6 +6,7 @@
 
 #include "kdapl.h"
 
+struct workqueue_struct *kdapl_event_wq;
 struct workqueue_struct *kdapl_upcall_wq;
 struct workqueue_struct *kdapl_many_wq;
 struct workqueue_struct *kdapl_reap_wq;
@@ -44,10 +45,15 @@ int kdapl_start(void)
 					  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, WQ_MAX_ACTIVE);
 	if (!kdapl_upcall_wq)
 		goto err_reap;
+	/* kdat_ep_drain() sleeps there for those above: not in their places */
+	kdapl_event_wq = alloc_workqueue("kdapl_event",
+					 WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, WQ_MAX_ACTIVE);
+	if (!kdapl_event_wq)
+		goto err_upcall;
 	kdapl_many_wq = alloc_workqueue("kdapl_many",
 					WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!kdapl_many_wq)
-		goto err_upcall;
+		goto err_event;
 	kdapl_debugfs_init();
 	ret = ib_register_client(&kdapl_client);
 	if (ret)
@@ -57,6 +63,8 @@ int kdapl_start(void)
 err_debugfs:
 	kdapl_debugfs_exit();
 	destroy_workqueue(kdapl_many_wq);
+err_event:
+	destroy_workqueue(kdapl_event_wq);
 err_upcall:
 	destroy_workqueue(kdapl_upcall_wq);
 err_reap:
@@ -79,6 +87,7 @@ void kdapl_stop(void)
 	ib_unregister_client(&kdapl_client);
 	kdapl_cr_stop();
 	/* in the order in which they wait for each other */
+	destroy_workqueue(kdapl_event_wq);
 	destroy_workqueue(kdapl_upcall_wq);
 	destroy_workqueue(kdapl_many_wq);
 	/* twice: a half goes to the reaper, and a grace period later its memory does */

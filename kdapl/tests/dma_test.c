@@ -873,6 +873,27 @@ static void dma_again_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dma->dark_pages, 0U);
 }
 
+/* A binding that does not come about, shorter than the one before: nothing beyond it is touched. */
+static void dma_short_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .copies = true };
+	struct km *km = km_open(test, &caps);
+	struct km_keys keys;
+	DAT_LMR_HANDLE lmr;
+
+	km_ep(km, 0, NULL);
+	kd_connect(&km->env);
+	lmr = km_lmr(km, 4, DAT_LMR_SCOPE_PZ);
+	km_bind(km, lmr, 0, 4, KM_LOCAL | KM_REMOTE, &keys);
+	km_unbind(km, lmr);
+	fake_ib_fail(km->env.dev, FAKE_IB_MAP_MR_SG, 1, -EINVAL);
+	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(km_try_fmr(km, lmr, 0, 1, KM_LOCAL | KM_REMOTE, 0,
+							   1, &keys)),
+			(u32)DAT_INSUFFICIENT_RESOURCES);
+	km_bind(km, lmr, 0, 1, KM_LOCAL | KM_REMOTE, &keys);
+	km_unbind(km, lmr);
+}
+
 static void dma_dark_test(struct kunit *test)
 {
 	const struct fake_ib_caps caps = { .copies = true, .max_pages = DMA_LARGE };
@@ -1074,6 +1095,7 @@ static struct kunit_case dma_cases[] = {
 	KD_CASE(dma_same_test, "LMR-SYNC-06: a mapping that is no copy"),
 	KD_CASE(dma_caches_test, "LMR-SYNC-05,LMR-SYNC-06: caches that are not coherent"),
 	KD_CASE(dma_dark_test, "FMR-06,FMR-10,FMR-13: large regions end without interrupts off"),
+	KD_CASE(dma_short_test, "FMR-02,LMR-SYNC-06: a binding that fails after a longer one"),
 	KD_CASE(dma_again_test, "FMR-06,FMR-10: a large region is bound while it is unmapped"),
 	KD_CASE(dma_random_test, "LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-06: at random"),
 	{}

@@ -261,6 +261,7 @@ void sq_expect(struct sq *sq, DAT_EVD_HANDLE evd, int i, u64 cookie, int status,
 void sq_settle(void)
 {
 	usleep_range(1000, 2000);
+	flush_workqueue(kdapl_event_wq);
 	flush_workqueue(kdapl_upcall_wq);
 	flush_workqueue(kdapl_wq);
 }

@@ -788,6 +788,7 @@ static void mod_srq_test(struct kunit *test)
 				6ULL);
 		/* the soft watermark came with it */
 		kd_pause();
+		flush_workqueue(kdapl_event_wq);
 		flush_workqueue(kdapl_upcall_wq);
 		flush_workqueue(kdapl_wq);
 		KUNIT_ASSERT_TRUE(test, kd_next(env->async, &event));
