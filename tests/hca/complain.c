@@ -19,7 +19,7 @@ static const char *const fault_name[] = {
 	[KDHCA_NOIO] = "may allocate, and a worker calls it without PF_MEMALLOC_NOIO",
 	[KDHCA_FENCE] = "a fence the device does not honour",
 	[KDHCA_KEY_AGAIN] = "the low byte of the key is that of the key before",
-	[KDHCA_LATE_POST] = "a post after ib_client.remove began",
+	[KDHCA_LATE_POST] = "a post after ib_client.remove has returned",
 	[KDHCA_ATOMIC] = "sleeps, and the caller must not",
 	[KDHCA_OFFSET] = "iova and buffer begin at different offsets in their pages",
 	[KDHCA_UNMAPPED] = "DMA to an address that is not mapped",
@@ -130,6 +130,6 @@ void kdhca_check_late(struct kdhca_dev *dev)
 {
 	unsigned long leaving = READ_ONCE(dev->leaving);
 
-	if (leaving && time_after(jiffies, leaving + msecs_to_jiffies(dev->set.grace)))
+	if (READ_ONCE(dev->left))
 		kdhca_complain(dev, KDHCA_LATE_POST, "post", jiffies_to_msecs(jiffies - leaving));
 }

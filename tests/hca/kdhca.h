@@ -54,7 +54,7 @@ struct kdhca_set {
 	u32 modify_ms, create_ms, destroy_ms, dereg_ms;
 	u32 modify_fail, create_fail, dereg_fail, alloc_fail;
 	u32 mad_loss;
-	u32 complain, noio, grace;
+	u32 complain, noio;
 };
 
 int kdhca_settings_parse(struct kdhca_set *set, const char *text);
@@ -137,7 +137,8 @@ struct kdhca_dev {
 	atomic_t complaints[KDHCA_FAULTS];
 	atomic_t calls[KDHCA_VERBS];	/* to let every Nth fail */
 	bool here;			/* registered; kdhca_devs_lock */
-	unsigned long leaving;		/* when the consumers were told to go; 0: not yet */
+	unsigned long leaving;		/* when the device was told to go; 0: not yet */
+	bool left;			/* the consumers have let go of it */
 	struct task_struct *remover;	/* who calls their remove */
 	bool down;			/* the port, on order */
 	struct dentry *dir;

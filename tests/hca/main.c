@@ -193,6 +193,23 @@ static struct kdhca_dev *first_dev(void)
 	return dev;
 }
 
+/* The core removes clients in the reverse order of their coming, and we are there before any. */
+static int watch_add(struct ib_device *ibdev)
+{
+	return ibdev->ops.owner == THIS_MODULE ? 0 : -EOPNOTSUPP;
+}
+
+static void watch_remove(struct ib_device *ibdev, void *data)
+{
+	WRITE_ONCE(to_dev(ibdev)->left, true);
+}
+
+static struct ib_client watch_client = {
+	.name = "kdhca",
+	.add = watch_add,
+	.remove = watch_remove,
+};
+
 /* Whatever is still there; for what somebody else is taking away the core waits. */
 static void remove_all(void)
 {
@@ -214,9 +231,12 @@ static int __init kdhca_init(void)
 	if (!kdhca_wq)
 		return -ENOMEM;
 	unplug_wq = alloc_workqueue("kdhca_unplug", WQ_UNBOUND, 0);
-	ret = unplug_wq ? kdhca_dma_register() : -ENOMEM;
+	ret = unplug_wq ? ib_register_client(&watch_client) : -ENOMEM;
 	if (ret)
 		goto err;
+	ret = kdhca_dma_register();
+	if (ret)
+		goto err_client;
 	kdhca_order_init();
 	ret = register_netdevice_notifier(&netdev_notifier);
 	if (ret)
@@ -232,6 +252,8 @@ static int __init kdhca_init(void)
 err_dma:
 	kdhca_order_exit();
 	kdhca_dma_unregister();
+err_client:
+	ib_unregister_client(&watch_client);
 err:
 	if (unplug_wq)
 		destroy_workqueue(unplug_wq);
@@ -248,6 +270,7 @@ static void __exit kdhca_exit(void)
 	kdhca_iw_exit();
 	kdhca_order_exit();
 	kdhca_dma_unregister();
+	ib_unregister_client(&watch_client);
 	destroy_workqueue(kdhca_wq);
 }
 

@@ -60,7 +60,6 @@ static const struct {
 	SETTING(mad_loss, 0),
 	SETTING(complain, U32_MAX),
 	SETTING(noio, 0),
-	SETTING(grace, 50),
 };
 
 /*
