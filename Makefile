@@ -35,7 +35,7 @@ help:
 	@echo '                     streams, registrations, connections (ONLY=word)'
 	@echo '  make bench-record  keep what it has found as the record of this version, and write the'
 	@echo '                     tables and plots of Documentation/performance.md'
-	@echo '  make modules       build kdapl.ko and the examples for kernel KVER=$(KVER)'
+	@echo '  make modules       build kdapl.ko, kdapl_dat12.ko and the examples for kernel KVER=$(KVER)'
 	@echo '  make install       install them for that kernel (as root)'
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
 	@echo '  make deb           Debian packages kdapl-dkms and kdapl-dev, in build/deb'

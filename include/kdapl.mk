@@ -4,8 +4,8 @@
 #	obj-m := hello.o
 #	include /usr/share/kdapl/include/kdapl.mk
 #
-# gives it <dat2/kdat.h>, and the versions of the symbols of the kdapl.ko that is installed for
-# the kernel it is built for. (In the sources of kdapl: of the one that was built there.)
+# gives it <dat2/kdat.h> or <dat/kdat.h>, and the versions of the symbols of the kdapl.ko and
+# kdapl_dat12.ko that are installed for the kernel it is built for. (In the sources of kdapl: of the one that was built there.)
 #
 #	KDAPL_SYMVERS=FILE	take those of this Module.symvers instead
 #	KDAPL_SYSROOT=DIR	look for what is installed below DIR

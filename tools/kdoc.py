@@ -150,14 +150,14 @@ def calls():
     """All exported calls of the API and of the extensions, by name."""
     out = {}
     protos = prototypes()
-    for path in sorted((ROOT / "kdapl").glob("*.c")):
+    for path in sorted((ROOT / "kdapl").glob("*/*.c")):
         text = path.read_text(encoding="utf-8")
         for name in re.findall(r"^EXPORT_SYMBOL(?:_GPL)?\((k?dat_\w+)\);", text, re.M):
             match = re.search(r"^/\*\*\n \* %s(?:\(\))? - (?:(?!\*/).)*?\n \*/$" % name, text,
                               re.M | re.S)
             if not match:
                 raise KdocError(f"{path.name}: no kernel-doc for {name}()")
-            call = Call(name, f"kdapl/{path.name}", match[0])
+            call = Call(name, path.relative_to(ROOT).as_posix(), match[0])
             call.complete(protos)
             out[name] = call
     for name in protos:
@@ -282,7 +282,7 @@ def states(name):
     inputs = [key for key, (_, words) in tool.INPUTS.items() if f"`{name}`" in words]
     if not inputs:
         return None
-    table = re.search(r"ep_table\[.*?\n\};", read("kdapl/ep_state.c"), re.S)[0]
+    table = re.search(r"ep_table\[.*?\n\};", read("kdapl/ep/ep_state.c"), re.S)[0]
     out = []
     for state in tool.STATES:
         row = re.search(r"\[DAT_EP_STATE_%s\] = \{(.*?)\n\t\}" % state, table, re.S)

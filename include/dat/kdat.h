@@ -4,9 +4,9 @@
  *
  *	#include <dat/kdat.h>
  *
- * It is a thin layer over 2.0, in the same module: what is the same in both is
- * that of <dat2/kdat.h>, what differs comes from dat12.h and gets here the name it
- * had in 1.2. So a source file includes one of the two, never both, while a module
+ * It is a thin layer over 2.0: what is the same in both is that of <dat2/kdat.h>, and of
+ * kdapl.ko; what differs comes from dat12.h, and from kdapl_dat12.ko, and gets here the
+ * name it had in 1.2. So a source file includes one of the two, never both, while a module
  * may have files of either kind. Documentation/porting-1.2.md says what to expect.
  */
 #ifndef _DAT_KDAT_H_

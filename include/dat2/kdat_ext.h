@@ -146,6 +146,8 @@ DAT_RETURN kdat_lmr_fmr_sg(DAT_LMR_HANDLE lmr_handle, const struct kdat_sg *sg,
 			   DAT_RMR_CONTEXT *rmr_context, DAT_VADDR *address);
 DAT_RETURN kdat_lmr_next_contexts(DAT_LMR_HANDLE lmr_handle, DAT_LMR_CONTEXT *lmr_context,
 				  DAT_RMR_CONTEXT *rmr_context);
+DAT_RETURN kdat_lmr_by_context(DAT_IA_HANDLE ia_handle, DAT_LMR_CONTEXT lmr_context,
+			       DAT_LMR_HANDLE *lmr_handle);
 
 /* What an entry of kdat_ep_post_list() stands for. */
 enum kdat_request_op {

@@ -20,7 +20,7 @@ static void as_device_event(struct kd_env *env, enum ib_event_type type)
 
 	ib_dispatch_event(&event);
 	flush_workqueue(ib_wq);
-	flush_workqueue(kdapl_wq);
+	flush_workqueue(kdapl_misc_wq);
 }
 
 static void as_expect(struct kd_env *env, DAT_EVD_HANDLE evd, u32 number, DAT_HANDLE handle,
@@ -204,7 +204,7 @@ static void as_qp_test(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, kd_expect_end(env),
 						(u32)DAT_CONNECTION_EVENT_BROKEN);
 			} else {
-				flush_workqueue(kdapl_wq);
+				flush_workqueue(kdapl_misc_wq);
 				KUNIT_EXPECT_EQ_MSG(test, (int)kd_state(env, env->ep), (int)state,
 						    "%s", kd_states[s].letter);
 			}

@@ -203,7 +203,7 @@ static void busy_others_test(struct kunit *test)
 		wait_for_completion(&busy.other);
 		KD_EXPECT_OK(test, busy.ret);
 		KD_EXPECT_OK(test, busy.other_ret);
-		env->qp = kd_half(env)->qp;
+		env->qp = kd_conn_of(env)->qp;
 		KUNIT_ASSERT_TRUE(test, kd_next(env->conn, &event));
 	}
 }

@@ -166,14 +166,14 @@ static DAT_RETURN call_look(struct calls *c)
 	DAT_CONTEXT context;
 	DAT_EP_PARAM param;
 	DAT_EP_STATE state;
-	DAT_COUNT n, span;
+	DAT_COUNT n, range;
 
 	KD_EXPECT_OK(test, dat_ep_query(c->env->ep, DAT_EP_FIELD_ALL, &param));
 	KD_EXPECT_OK(test, dat_ep_query(c->env->ep, 0, NULL));
 	KD_EXPECT_OK(test, dat_ep_get_status(c->env->ep, &state, &recv, &request));
 	KUNIT_EXPECT_EQ(test, (int)param.ep_state, (int)state);
 	KD_EXPECT_OK(test, dat_ep_get_status(c->env->ep, NULL, NULL, NULL));
-	KD_EXPECT_OK(test, dat_ep_recv_query(c->env->ep, &n, &span));
+	KD_EXPECT_OK(test, dat_ep_recv_query(c->env->ep, &n, &range));
 	KD_EXPECT_OK(test, kdat_ep_query_conn(c->env->ep, &conn));
 	context.as_64 = 0x1122334455667788ULL + state;
 	KD_EXPECT_OK(test, dat_set_consumer_context(c->env->ep, context));
@@ -339,7 +339,7 @@ static DAT_EP_HANDLE call_other_ep(struct kd_env *env, DAT_EP_STATE state)
 	kd_ep(env, NULL);
 	kd_reach(env, state);
 	if (state == DAT_EP_STATE_CONNECTED)
-		memcpy(&kd_half(env)->remote, &call_peer, sizeof(call_peer));
+		memcpy(&kd_conn_of(env)->remote, &call_peer, sizeof(call_peer));
 	ep = env->ep;
 	kdapl_obj_put(&env->kep->obj);
 	env->kep = NULL;
@@ -360,7 +360,7 @@ static void call_fresh(struct calls *c, int state)
 	KD_EXPECT_OK(env->test, call_recv(c));
 	kd_reach(env, kd_states[state].state);
 	if (kd_states[state].state == DAT_EP_STATE_CONNECTED)
-		memcpy(&kd_half(env)->remote, &call_peer, sizeof(call_peer));
+		memcpy(&kd_conn_of(env)->remote, &call_peer, sizeof(call_peer));
 }
 
 static void call_open(struct kunit *test, struct calls *c)
@@ -472,7 +472,7 @@ static void call_pending_test(struct kunit *test)
 				(int)DAT_EP_STATE_DISCONNECT_PENDING);
 		KD_EXPECT_EMPTY(test, env->conn);
 		if (ends[i].reason)
-			kdapl_half_end(kd_half(env), ends[i].reason);
+			kdapl_conn_end(kd_conn_of(env), ends[i].reason);
 		else
 			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
 		KUNIT_EXPECT_EQ(test, kd_expect_end(env), ends[i].event);
@@ -484,9 +484,9 @@ static void call_pending_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kd_next(env->recv, &event));
 		KUNIT_EXPECT_TRUE(test, kd_next(env->recv, &event));
 		KD_EXPECT_EMPTY(test, env->recv);
-		kdapl_half_end(kd_half(env), KDAPL_END_PEER);
+		kdapl_conn_end(kd_conn_of(env), KDAPL_END_PEER);
 		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
-		flush_workqueue(kdapl_wq);
+		flush_workqueue(kdapl_misc_wq);
 		KD_EXPECT_EMPTY(test, env->conn);
 		kd_ep_free(env);
 	}
@@ -573,16 +573,16 @@ static void call_no_evd_test(struct kunit *test)
 static void call_reset_pdata_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	struct kdapl_half *half;
+	struct kdapl_conn *conn;
 	DAT_EVENT event;
 	int i;
 
 	kd_ep(env, NULL);
 	for (i = 0; i < 3; i++) {
-		half = kd_half(env);
-		half->pdata = kmemdup("from the peer", 14, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, half->pdata);
-		half->pdata_len = 14;
+		conn = kd_conn_of(env);
+		conn->pdata = kmemdup("from the peer", 14, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, conn->pdata);
+		conn->pdata_len = 14;
 		kd_bring_up(env);
 		KUNIT_ASSERT_TRUE(test, kd_next(env->conn, &event));
 		KUNIT_EXPECT_EQ(test, event.event_data.connect_event_data.private_data_size, 14);
@@ -592,15 +592,15 @@ static void call_reset_pdata_test(struct kunit *test)
 				   (char *)event.event_data.connect_event_data.private_data,
 				   "from the peer");
 		KUNIT_EXPECT_TRUE(test, kd_next(env->conn, &event));
-		refcount_inc(&half->ref);
+		refcount_inc(&conn->ref);
 		KD_EXPECT_OK(test, dat_ep_reset(env->ep));
-		/* the old half is held by this test alone, soon */
-		for (int k = 0; k < 15000 && refcount_read(&half->ref) > 1; k++)
+		/* the old connection is held by this test alone, soon */
+		for (int k = 0; k < 15000 && refcount_read(&conn->ref) > 1; k++)
 			kd_pause();
-		KUNIT_EXPECT_EQ(test, refcount_read(&half->ref), 1U);
-		kdapl_half_put(half);
-		KUNIT_EXPECT_NULL(test, kd_half(env)->pdata);
-		env->qp = kd_half(env)->qp;
+		KUNIT_EXPECT_EQ(test, refcount_read(&conn->ref), 1U);
+		kdapl_conn_put(conn);
+		KUNIT_EXPECT_NULL(test, kd_conn_of(env)->pdata);
+		env->qp = kd_conn_of(env)->qp;
 	}
 }
 

@@ -525,7 +525,7 @@ static void ca_dup_test(struct kunit *test)
 	};
 
 	/* a peer the fake device has not */
-	memcpy(&rcu_dereference_protected(dup->half, true)->remote, &ca_in, sizeof(ca_in));
+	memcpy(&rcu_dereference_protected(dup->conn, true)->remote, &ca_in, sizeof(ca_in));
 	kdapl_obj_put(&dup->obj);
 	KD_EXPECT_OK(test, dat_ep_query(ca->ep_c, DAT_EP_FIELD_ALL, &before));
 	ca_run(test, &call);

@@ -865,7 +865,7 @@ static void dma_again_test(struct kunit *test)
 		km_expect(km, DAT_DTO_LMR_INVALIDATE, 1, DAT_DTO_SUCCESS);
 		KUNIT_EXPECT_EQ(test, memcmp(km_bytes(km, 0) + 10, round ? "second" : "first.", 6),
 				0);
-		flush_workqueue(kdapl_wq);
+		flush_workqueue(kdapl_misc_wq);
 	}
 	KD_EXPECT_OK(test, again.ret);
 	km_done(km, IB_WC_SUCCESS);
@@ -934,7 +934,7 @@ static void dma_dark_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, memcmp(km_bytes(km, 0) + 10, "large", 5), 0);
 		memset(km_bytes(km, 0), round, 100);
 		KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
-		flush_workqueue(kdapl_wq);	/* the list is free for the end after the next */
+		flush_workqueue(kdapl_misc_wq);	/* the list is free for the end after the next */
 	}
 	/* also when nobody has heard yet that it has ended */
 	for (round = 0; round < 3; round++) {
@@ -943,7 +943,7 @@ static void dma_dark_test(struct kunit *test)
 				  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, km->env.ep, cookie, 0,
 				  &key, NULL);
 		local_bh_enable();
-		flush_workqueue(kdapl_wq);
+		flush_workqueue(kdapl_misc_wq);
 		KD_ASSERT_OK(test, ret);
 		km_done(km, IB_WC_SUCCESS);
 		KD_ASSERT_OK(test, km_try_inv(km, lmr, 0, 1));

@@ -5,8 +5,13 @@
  * What is lost then, what kdat_ep_drain() waits for, and where it would wait for itself.
  */
 #include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/swait.h>
+#include <linux/workqueue.h>
 
+#include "kd_conn.h"
 #include "kd_srq.h"
+#include "kd_upcall.h"
 
 #define DRAIN_LONG	(20 * HZ)
 #define DRAIN_MSGS	4
@@ -232,7 +237,7 @@ static void drain_states_test(struct kunit *test)
 		      DAT_INVALID_HANDLE_EP);
 }
 
-/* The device goes while somebody drains, or has gone. */
+/* The device has gone. */
 static void drain_removed_test(struct kunit *test)
 {
 	struct kd_env *env = kd_connected(test, NULL);
@@ -241,12 +246,360 @@ static void drain_removed_test(struct kunit *test)
 	KD_EXPECT_OK(test, kdat_ep_drain(env->ep));
 }
 
+/* Disconnected, and the event that tells of it is queued. */
+static void drain_disconnect(struct kunit *test, struct kdapl_ep *kep)
+{
+	struct kdapl_conn *conn = rcu_dereference_protected(kep->conn, true);
+
+	KD_EXPECT_OK(test, dat_ep_disconnect(kep->obj.handle, DAT_CLOSE_ABRUPT_FLAG));
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&conn->ended, DRAIN_LONG));
+}
+
+/**
+ * struct drain_many - two upcalls of an EVD, each with a Receive of one EP
+ * @begun: how many have begun
+ * @done: how many have drained
+ * @in: both have begun
+ * @ended: the EP has ended
+ * @over: both have drained
+ * @rets: what that returned
+ */
+struct drain_many {
+	atomic_t begun;
+	atomic_t done;
+	struct completion in;
+	struct completion ended;
+	struct completion over;
+	DAT_RETURN rets[2];
+};
+
+static void drain_many_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct drain_many *many = data;
+	int n = atomic_fetch_inc(&many->begun);
+
+	if (n >= 2)
+		return;
+	if (n == 1)
+		complete_all(&many->in);
+	wait_for_completion(&many->ended);
+	many->rets[n] = kdat_ep_drain(event->event_data.dto_completion_event_data.ep_handle);
+	if (atomic_inc_return(&many->done) == 2)
+		complete_all(&many->over);
+	wait_for_completion(&many->over);
+}
+
+/* Nothing is queued any more, but another upcall has a completion of the EP in hand. */
+static void drain_many_test(struct kunit *test)
+{
+	const struct kdat_evd_attr attr = {
+		.context = KDAT_EVD_CONTEXT_WORKQUEUE, .comp_vector = KDAT_EVD_VECTOR_ANY,
+	};
+	struct drain_many *many = kunit_kzalloc(test, sizeof(*many), GFP_KERNEL);
+	const DAT_UPCALL_OBJECT upcall = { many, drain_many_upcall };
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, many);
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU runs one upcall at a time");
+	init_completion(&many->in);
+	init_completion(&many->ended);
+	init_completion(&many->over);
+	KD_ASSERT_OK(test, dat_evd_free(env->recv));
+	env->recv = NULL;
+	KD_ASSERT_OK(test, kdat_evd_create(env->ia, 8, DAT_UPCALL_MANY, &upcall, DAT_EVD_DTO_FLAG,
+					   &attr, &env->recv));
+	kd_ep(env, NULL);
+	kd_connect(env);
+	for (i = 0; i < 2; i++)
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
+	fake_ib_complete_all(env->qp, true, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&many->in, DRAIN_LONG));
+	drain_disconnect(test, env->kep);
+	complete_all(&many->ended);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&many->over, DRAIN_LONG));
+	complete_all(&many->over);
+	for (i = 0; i < 2; i++)
+		KD_EXPECT_RET(test, many->rets[i], DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_EVD_IN_USE);
+	KD_EXPECT_OK(test, kdat_ep_drain(env->ep));
+	KUNIT_EXPECT_EQ(test, atomic_read(&many->begun), 2);
+}
+
+/**
+ * struct drain_place - upcalls in workqueues that have one place each
+ * @sq: what there is; EP 0 is drained, in the upcall with DISCONNECTED of EP 1
+ * @free: which frees EP 1 before
+ * @in: that upcall has begun, and freed
+ * @go: it may drain
+ * @over: it has
+ * @recvs: Receives of EP 0 seen
+ * @seen: how many of them when it had been drained
+ * @freed: what dat_ep_free() returned
+ * @ret: what kdat_ep_drain() returned
+ */
+struct drain_place {
+	struct sq *sq;
+	bool free;
+	struct completion in;
+	struct completion go;
+	struct completion over;
+	atomic_t recvs;
+	int seen;
+	DAT_RETURN freed;
+	DAT_RETURN ret;
+};
+
+static void drain_place_recv(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct drain_place *place = data;
+
+	atomic_inc(&place->recvs);
+}
+
+static void drain_place_conn(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	DAT_EP_HANDLE ep = event->event_data.connect_event_data.ep_handle;
+	struct drain_place *place = data;
+
+	if (ep != place->sq->eps[1].ep || completion_done(&place->in))
+		return;
+	if (place->free)
+		place->freed = dat_ep_free(ep);
+	complete_all(&place->in);
+	wait_for_completion(&place->go);
+	place->ret = kdat_ep_drain(place->sq->eps[0].ep);
+	place->seen = atomic_read(&place->recvs);
+	complete_all(&place->over);
+}
+
+static void drain_places(int n)
+{
+	workqueue_set_max_active(kdapl_event_wq, n);
+	workqueue_set_max_active(kdapl_upcall_wq, n);
+}
+
+/*
+ * All who may drain at a time do so, and completions still find a place to be brought in.
+ * That takes WQ_MAX_ACTIVE of them per CPU, or one if the queues are made that small.
+ */
+static void drain_place(struct kunit *test, bool free)
+{
+	const struct kdat_evd_attr attr = {
+		.context = KDAT_EVD_CONTEXT_WORKQUEUE, .comp_vector = KDAT_EVD_VECTOR_ANY,
+	};
+	struct drain_place *place = kunit_kzalloc(test, sizeof(*place), GFP_KERNEL);
+	const DAT_UPCALL_OBJECT recvs = { place, drain_place_recv },
+				conns = { place, drain_place_conn };
+	struct sq *sq = sq_open(test, NULL);
+	DAT_EVD_HANDLE recv;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, place);
+	place->sq = sq;
+	place->free = free;
+	init_completion(&place->in);
+	init_completion(&place->go);
+	init_completion(&place->over);
+	KD_ASSERT_OK(test, kdat_evd_create(sq->env.ia, 8, DAT_UPCALL_DISABLE, &recvs,
+					   DAT_EVD_DTO_FLAG, &attr, &recv));
+	sq_srq(sq, 8);
+	for (i = 0; i < 2; i++) {
+		sq_ep_on(sq, i, recv, NULL);
+		kd_connect(&sq->env);
+	}
+	sq_post(sq, 0, DRAIN_MSGS);
+	for (i = 0; i < DRAIN_MSGS; i++)
+		KUNIT_EXPECT_EQ(test, fake_ib_recv(sq->eps[0].qp, 1, false), 0);
+	drain_disconnect(test, sq->eps[1].kep);
+	drain_disconnect(test, sq->eps[0].kep);
+
+	/* from here on in the queues of one CPU */
+	kd_pin();
+	drain_places(1);
+	KD_EXPECT_OK(test, dat_evd_modify_upcall(sq->env.conn, DAT_UPCALL_SINGLE_INSTANCE, &conns,
+						 DAT_UPCALL_INVOC_ANY));
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&place->in, DRAIN_LONG));
+	KD_EXPECT_OK(test, kd_policy(recv, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_INVOC_ANY));
+	complete_all(&place->go);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&place->over, DRAIN_LONG));
+	drain_places(WQ_MAX_ACTIVE);
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&place->over, DRAIN_LONG));
+	KD_EXPECT_OK(test, place->ret);
+	KUNIT_EXPECT_EQ(test, place->seen, DRAIN_MSGS);
+	if (free) {
+		KD_EXPECT_OK(test, place->freed);
+		kdapl_obj_put(&sq->eps[1].kep->obj);
+		memset(&sq->eps[1], 0, sizeof(sq->eps[1]));
+		sq->env.ep = NULL;
+		sq->env.kep = NULL;
+		flush_workqueue(kdapl_event_wq);
+	}
+	for (i = 0; i < 2 - free; i++)
+		sq_ep_free(sq, i);
+	KD_EXPECT_OK(test, dat_evd_free(recv));
+}
+
+static void drain_place_test(struct kunit *test)
+{
+	drain_place(test, false);
+}
+
+static void drain_place_free_test(struct kunit *test)
+{
+	drain_place(test, true);
+}
+
+/**
+ * struct drain_aside - a call by another thread
+ * @aside: the thread
+ * @env: the EP is that of this environment
+ * @ret: what the call returned
+ */
+struct drain_aside {
+	struct kd_aside aside;
+	struct kd_env *env;
+	DAT_RETURN ret;
+};
+
+static void drain_aside_drain(void *arg)
+{
+	struct drain_aside *call = arg;
+
+	call->ret = kdat_ep_drain(call->env->ep);
+}
+
+/* Until the call has returned, or waits for the end of the connection. Return: whether it waits. */
+static bool drain_aside_waits(struct drain_aside *call, struct kdapl_conn *conn)
+{
+	int i;
+
+	for (i = 0; i < 15000 && !completion_done(&call->aside.done) &&
+	     !swait_active(&conn->ended.wait); i++)
+		kd_pause();
+	KUNIT_EXPECT_LT(call->env->test, i, 15000);
+	return !completion_done(&call->aside.done);
+}
+
+/*
+ * Removal has begun: no call is taken any more, that which disconnects neither. The
+ * connection has not been ended yet, and the device still has what was posted.
+ */
+static void drain_removal_test(struct kunit *test)
+{
+	struct drain_aside *call = kunit_kzalloc(test, sizeof(*call), GFP_KERNEL);
+	struct kd_env *env = kd_connected(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EVENT event;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, call);
+	for (i = 0; i < DRAIN_MSGS; i++) {
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, i, NULL, 0));
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
+	}
+	/* as device_mark_all() does, and no further */
+	WRITE_ONCE(env->kep->obj.ia->dead, true);
+	call->env = env;
+	kd_aside(test, &call->aside, drain_aside_drain, call);
+	KUNIT_EXPECT_TRUE(test, drain_aside_waits(call, kd_conn_of(env)));
+	fake_ib_unplug(env->dev);
+	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&call->aside));
+	KD_EXPECT_OK(test, call->ret);
+	for (i = 0; i < DRAIN_MSGS; i++) {
+		KUNIT_EXPECT_TRUE(test, kd_next(env->req, &event));
+		KUNIT_EXPECT_TRUE(test, kd_next(env->recv, &event));
+	}
+	KD_EXPECT_EMPTY(test, env->req);
+	KD_EXPECT_EMPTY(test, env->recv);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+}
+
+static void drain_aside_connect(void *arg)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct drain_aside *call = arg;
+
+	call->ret = dat_ep_connect(call->env->ep, (DAT_IA_ADDRESS_PTR)&to, KD_PEER_PORT,
+				   DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
+				   DAT_CONNECT_DEFAULT_FLAG);
+}
+
+/*
+ * An attempt has just begun when the device fails. It is not ended, since it comes to
+ * nothing by itself: the EP is as it was before, and nobody tells of it.
+ */
+static void drain_attempt_test(struct kunit *test)
+{
+	struct drain_aside *attempt = kunit_kzalloc(test, sizeof(*attempt), GFP_KERNEL);
+	struct drain_aside *call = kunit_kzalloc(test, sizeof(*call), GFP_KERNEL);
+	struct kd_env *env = kd_open(test, NULL);
+	struct net_device *lo = kd_loopback();
+	struct ib_event fatal = {
+		.device = fake_ib_device(env->dev), .event = IB_EVENT_DEVICE_FATAL,
+	};
+	struct kdapl_conn *conn;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, attempt);
+	KUNIT_ASSERT_NOT_NULL(test, call);
+	KUNIT_ASSERT_NOT_NULL(test, lo);
+	KUNIT_ASSERT_EQ(test, fake_ib_set_netdev(env->dev, lo), 0);
+	kd_ep(env, NULL);
+	conn = kd_conn_of(env);
+	attempt->env = env;
+	call->env = env;
+
+	mutex_lock(&conn->lock);	/* neither gets any further */
+	kd_aside(test, &attempt->aside, drain_aside_connect, attempt);
+	for (i = 0; i < 15000 && !completion_done(&attempt->aside.done) &&
+	     READ_ONCE(env->kep->state) != DAT_EP_STATE_ACTIVE_CONNECTION_PENDING; i++)
+		kd_pause();
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state),
+			(int)DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+	ib_dispatch_event(&fatal);
+	for (i = 0; i < 15000 && !READ_ONCE(env->kep->obj.ia->dead); i++)
+		kd_pause();
+	KUNIT_EXPECT_LT(test, i, 15000);
+
+	kd_aside(test, &call->aside, drain_aside_drain, call);
+	KUNIT_EXPECT_FALSE(test, drain_aside_waits(call, conn));
+	KUNIT_EXPECT_EQ(test, (int)conn->phase, (int)KDAPL_CONN_IDLE);
+	mutex_unlock(&conn->lock);
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&attempt->aside));
+	KD_EXPECT_RET(test, attempt->ret, DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!completion_done(&call->aside.done))
+		complete_all(&conn->ended);	/* nobody else would */
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&call->aside));
+	KD_EXPECT_OK(test, call->ret);
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state), (int)DAT_EP_STATE_UNCONNECTED);
+	flush_workqueue(ib_wq);
+	flush_workqueue(kdapl_misc_wq);
+	KD_EXPECT_EMPTY(test, env->conn);
+	KUNIT_EXPECT_EQ(test, fake_ib_set_netdev(env->dev, NULL), 0);
+}
+
+static void drain_exit(struct kunit *test)
+{
+	drain_places(WQ_MAX_ACTIVE);
+	sq_exit(test);
+}
+
 static struct kunit_case drain_cases[] = {
 	KD_CASE(drain_upcall_test, "STAT-05,SRQ-QRY-01: drained before it is freed in an upcall"),
 	KD_CASE(drain_lost_test, "STAT-05,FLUSH-05: freed at once in an upcall"),
 	KD_CASE(drain_dequeue_test, "FLUSH-04: drained into EVDs without upcalls"),
 	KD_CASE(drain_states_test, "EP-FREE-04: drained in other states"),
 	KD_CASE(drain_removed_test, "EPSM-24: drained when the device has gone"),
+	KD_CASE(drain_many_test, "EVD-UP-07: drained by upcalls beside each other"),
+	KD_CASE(drain_place_test, "STAT-05: completions have upcalls while others drain"),
+	KD_CASE(drain_place_free_test, "STAT-05: they do while EPs are freed behind upcalls"),
+	KD_CASE(drain_removal_test, "EPSM-24: drained while the device goes"),
+	KD_CASE(drain_attempt_test, "EPSM-24: drained while an attempt fails with the device"),
 	{}
 };
 
@@ -255,7 +608,7 @@ static struct kunit_suite drain_suite = {
 	.suite_init = kd_suite_init,
 	.suite_exit = kd_suite_exit,
 	.init = sq_init,
-	.exit = sq_exit,
+	.exit = drain_exit,
 	.test_cases = drain_cases,
 };
 

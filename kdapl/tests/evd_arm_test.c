@@ -232,7 +232,7 @@ static void arm_solicited_random_test(struct kunit *test)
 	struct kd_sink *sink;
 	DAT_EP_ATTR attr;
 	DAT_EVENT event;
-	int c, i, told;
+	int c, i, reported;
 	u32 n = 0;
 
 	kunit_info(test, "seed %llu", seed);
@@ -263,11 +263,11 @@ static void arm_solicited_random_test(struct kunit *test)
 				if (policy == DAT_UPCALL_NOTIFY)
 					kd_drain(env->recv);
 				kd_settle(env->recv);
-				told = sink->started;
+				reported = sink->started;
 				arm_recv(env, n++, true);
 				kd_settle(env->recv);
 				if (policy == DAT_UPCALL_NOTIFY)
-					KUNIT_EXPECT_GT(test, sink->started, told);
+					KUNIT_EXPECT_GT(test, sink->started, reported);
 				else
 					KD_EXPECT_EMPTY(test, env->recv);
 				kd_drain(env->recv);

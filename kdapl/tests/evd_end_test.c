@@ -343,7 +343,7 @@ static void end_gap_test(struct kunit *test)
 {
 	struct kd_env *env = kd_connected(test, NULL);
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	struct kdapl_half *half = kd_half(env);
+	struct kdapl_conn *conn = kd_conn_of(env);
 	struct end_call call = { .handle = env->ep };
 	struct kd_aside aside;
 	int i;
@@ -354,16 +354,16 @@ static void end_gap_test(struct kunit *test)
 	kdapl_obj_put(&env->kep->obj);
 	env->kep = NULL;
 	env->ep = DAT_HANDLE_NULL;
-	mutex_lock(&half->lock);	/* its end does not come before that */
+	mutex_lock(&conn->lock);	/* its end does not come before that */
 	kd_aside(test, &aside, end_ep_free, &call);
-	for (i = 0; i < 5000 && !READ_ONCE(half->discard); i++)
+	for (i = 0; i < 5000 && !READ_ONCE(conn->discard); i++)
 		kd_pause();
-	KUNIT_EXPECT_TRUE(test, half->discard);
+	KUNIT_EXPECT_TRUE(test, conn->discard);
 	KUNIT_EXPECT_EQ(test, fake_ib_recv_inv(env->qp, 8, 1), 0);
 	KD_EXPECT_EMPTY(test, env->recv);
 	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 8, false), 0);
 	KD_EXPECT_EMPTY(test, env->recv);
-	mutex_unlock(&half->lock);
+	mutex_unlock(&conn->lock);
 	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
 	KD_EXPECT_OK(test, call.ret);
 	KD_EXPECT_EMPTY(test, env->recv);

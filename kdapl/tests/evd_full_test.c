@@ -483,7 +483,7 @@ static void full_resize_test(struct kunit *test)
 	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 2, DAT_UPCALL_DISABLE, NULL,
 					   DAT_EVD_SOFTWARE_FLAG, &evd));
 	for (i = 0; i < 200; i++) {
-		/* somewhere in the middle of the ring, so full, so long */
+		/* somewhere in the middle of the work queue, so full, so long */
 		for (turn = i * 7 % 13; turn; turn--) {
 			if (kd_post_se(evd, KD_ID(1, seq)) == DAT_SUCCESS)
 				seq++;

@@ -9,7 +9,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include "../kdapl.h"
+#include "../ia/ia_api.h"
 #include "fake_dma.h"
 
 /* A piece of memory and its copy. */

@@ -18,7 +18,7 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
-#include "../kdapl.h"
+#include "../ia/ia_api.h"
 #include "fake_dma.h"
 #include "fake_ib.h"
 
@@ -112,7 +112,7 @@ struct fake_mr {
 struct fake_cq {
 	struct ib_cq ibcq;
 	struct list_head node;
-	struct ib_wc *ring;
+	struct ib_wc *wq;
 	unsigned int vector;
 	unsigned int size;
 	unsigned int head;
@@ -621,8 +621,8 @@ static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 		return -EINVAL;
 	if (READ_ONCE(fdev->live.cqs) >= fdev->caps.max_cq)
 		return -ENOMEM;
-	cq->ring = kvcalloc(attr->cqe, sizeof(*cq->ring), GFP_KERNEL);
-	if (!cq->ring)
+	cq->wq = kvcalloc(attr->cqe, sizeof(*cq->wq), GFP_KERNEL);
+	if (!cq->wq)
 		return -ENOMEM;
 	cq->size = attr->cqe;
 	cq->vector = attr->comp_vector;
@@ -646,7 +646,7 @@ static int fake_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	list_del(&to_fcq(ibcq)->node);
 	fdev->live.cqs--;
 	spin_unlock_irqrestore(&fdev->lock, flags);
-	kvfree(to_fcq(ibcq)->ring);
+	kvfree(to_fcq(ibcq)->wq);
 	return 0;
 }
 
@@ -666,7 +666,7 @@ static int fake_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	fake_check_handler(fdev, cq);
 	spin_lock_irqsave(&fdev->lock, flags);
 	for (n = 0; n < num && cq->tail != cq->head; n++)
-		wc[n] = cq->ring[cq->tail++ % cq->size];
+		wc[n] = cq->wq[cq->tail++ % cq->size];
 	fake_verb_locked(fdev, FAKE_IB_POLL_CQ, ibcq, n);
 	spin_unlock_irqrestore(&fdev->lock, flags);
 	if (!n)
@@ -724,7 +724,7 @@ static bool fake_push(struct fake_ib *fdev, struct fake_cq *cq, const struct ib_
 		fake_violation(fdev, "completion queue overrun");
 		return false;
 	}
-	cq->ring[cq->head++ % cq->size] = *wc;
+	cq->wq[cq->head++ % cq->size] = *wc;
 	if (solicited || wc->status != IB_WC_SUCCESS)
 		cq->solicited = cq->head;
 	if (!cq->armed)

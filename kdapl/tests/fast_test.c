@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * The straight way of posts and completions: that it says and does what the long way
+ * The fast path of posts and completions: that it says and does what the slow path
  * says and does, that it is as short as it is meant to be, and that EPs share no cache
  * line there.
  */
@@ -76,28 +76,28 @@ static DAT_RETURN fast_long_way(struct kd_env *env, const struct fast_post *in, 
 		.flags_arg = in->call == KD_SEND ? 5 : 6,
 		.remote = in->call == KD_SEND ? NULL : in->target,
 	};
-	struct kdapl_half *half;
+	struct kdapl_conn *conn;
 	DAT_RETURN ret;
 
 	rcu_read_lock();
-	half = rcu_dereference(env->kep->half);
-	ret = kdapl_request_prepare(env->kep, half, &post);
+	conn = rcu_dereference(env->kep->conn);
+	ret = kdapl_request_prepare(env->kep, conn, &post);
 	if (ret == DAT_SUCCESS)
-		ret = kdapl_request_post(env->kep, half, &post);
+		ret = kdapl_request_post(env->kep, conn, &post);
 	rcu_read_unlock();
 	return ret;
 }
 
-/* A Receive goes the long way when the straight one takes neither segments nor flags. */
+/* A Receive goes the slow path when the straight one takes neither segments nor flags. */
 static DAT_RETURN fast_long_recv(struct kd_env *env, struct fast_post *post, u64 cookie)
 {
-	struct kdapl_ring *ring = kd_half(env)->rq;
-	u16 max_iov = ring->max_iov[0];
+	struct kdapl_wq *wq = kd_conn_of(env)->rq;
+	u16 max_iov = wq->max_iov[0];
 	DAT_RETURN ret;
 
-	ring->max_iov[0] = 0;
+	wq->max_iov[0] = 0;
 	ret = kd_post(env->ep, KD_RECV, post->n, post->list, cookie, NULL, post->flags);
-	ring->max_iov[0] = max_iov;
+	wq->max_iov[0] = max_iov;
 	return ret;
 }
 
@@ -105,7 +105,7 @@ struct fast_result {
 	DAT_RETURN ret;
 	bool posted;
 	struct fake_ib_wr wr;
-	bool told;
+	bool reported;
 	DAT_EVENT event;
 };
 
@@ -119,7 +119,7 @@ static void fast_result(struct kd_env *env, enum kd_call call, unsigned int befo
 	if (result->posted)
 		fake_ib_last_wr(env->qp, recv, &result->wr);
 	fake_ib_complete_all(env->qp, recv, IB_WC_SUCCESS);
-	result->told = kd_next(kd_evd_of(env, call), &result->event);
+	result->reported = kd_next(kd_evd_of(env, call), &result->event);
 	KD_EXPECT_EMPTY(env->test, kd_evd_of(env, call));
 }
 
@@ -132,8 +132,8 @@ static void fast_same(struct kunit *test, const struct fast_result *a, const str
 
 	KUNIT_EXPECT_EQ_MSG(test, (u32)a->ret, (u32)b->ret, "round %d", round);
 	KUNIT_ASSERT_EQ_MSG(test, a->posted, b->posted, "round %d", round);
-	KUNIT_ASSERT_EQ_MSG(test, a->told, b->told, "round %d", round);
-	if (a->told) {
+	KUNIT_ASSERT_EQ_MSG(test, a->reported, b->reported, "round %d", round);
+	if (a->reported) {
 		KUNIT_EXPECT_EQ(test, (u32)a->event.event_number, (u32)b->event.event_number);
 		KUNIT_EXPECT_PTR_EQ(test, a->event.evd_handle, b->event.evd_handle);
 		KUNIT_EXPECT_PTR_EQ(test, x->ep_handle, y->ep_handle);
@@ -179,10 +179,10 @@ static void fast_equal_test(struct kunit *test)
 		fast_result(env, post.call, before, a);
 		before = fake_ib_posted(env->qp, recv);
 		/* the other way starts from the same place */
-		kd_half(env)->sq->unsignaled = 0;
+		kd_conn_of(env)->sq->unsignaled = 0;
 		b->ret = recv ? fast_long_recv(env, &post, i) : fast_long_way(env, &post, i);
 		fast_result(env, post.call, before, b);
-		kd_half(env)->sq->unsignaled = 0;
+		kd_conn_of(env)->sq->unsignaled = 0;
 		fast_same(test, a, b, i);
 		straight += a->posted;
 	}
@@ -197,7 +197,7 @@ static void fast_serial_test(struct kunit *test)
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_RMR_TRIPLET remote = kd_remote(0, 8, FAST_KEY);
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	struct kdapl_ring *ring;
+	struct kdapl_wq *wq;
 	unsigned long flags;
 	DAT_RETURN ret[3];
 	DAT_EVENT event;
@@ -208,13 +208,13 @@ static void fast_serial_test(struct kunit *test)
 	kd_ep(env, &attr);
 	KD_EXPECT_OK(test, kdat_ep_serialise_posts(env->ep, DAT_TRUE));
 	kd_connect(env);
-	ring = kd_half(env)->sq;
-	KUNIT_ASSERT_TRUE(test, ring->serial);
-	spin_lock_irqsave(&ring->lock, flags);
+	wq = kd_conn_of(env)->sq;
+	KUNIT_ASSERT_TRUE(test, wq->serial);
+	spin_lock_irqsave(&wq->lock, flags);
 	ret[0] = kd_post(env->ep, KD_SEND, 1, &iov, 0, NULL, 0);
 	ret[1] = kd_post(env->ep, KD_WRITE, 1, &iov, 1, &remote, 0);
 	ret[2] = kd_post(env->ep, KD_READ, 1, &iov, 2, &remote, 0);
-	spin_unlock_irqrestore(&ring->lock, flags);
+	spin_unlock_irqrestore(&wq->lock, flags);
 	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
 	for (i = 0; i < ARRAY_SIZE(ret); i++) {
 		KD_EXPECT_OK(test, ret[i]);
@@ -244,9 +244,9 @@ static void fast_serial_test(struct kunit *test)
 	/* and taken back for the next one */
 	KD_EXPECT_OK(test, dat_ep_reset(env->ep));
 	KD_EXPECT_OK(test, kdat_ep_serialise_posts(env->ep, DAT_FALSE));
-	env->qp = kd_half(env)->qp;
+	env->qp = kd_conn_of(env)->qp;
 	kd_connect(env);
-	KUNIT_EXPECT_FALSE(test, kd_half(env)->sq->serial);
+	KUNIT_EXPECT_FALSE(test, kd_conn_of(env)->sq->serial);
 }
 
 /* The device says no where nobody holds the lock. */
@@ -301,20 +301,20 @@ static void fast_early_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	struct kdapl_ring *ring;
+	struct kdapl_wq *wq;
 	DAT_EP_ATTR attr;
 	DAT_EVENT event;
 	u64 i;
 
 	kd_attr(&attr);
 	kd_ep(env, &attr);
-	ring = kd_half(env)->rq;
+	wq = kd_conn_of(env)->rq;
 	for (i = 0; i < 4; i++)
 		KD_ASSERT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
 	for (i = 0; i < 3; i++)
 		KUNIT_ASSERT_EQ(test, fake_ib_recv(env->qp, i, false), 0);
 	KD_EXPECT_EMPTY(test, env->recv);
-	KUNIT_EXPECT_EQ(test, (int)ring->odd, KDAPL_ODD_EARLY);
+	KUNIT_EXPECT_EQ(test, (int)wq->slow, KDAPL_SLOW_EARLY);
 	kd_connect(env);
 	for (i = 0; i < 4; i++) {
 		if (i == 3)
@@ -325,7 +325,7 @@ static void fast_early_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.transfered_length,
 				i);
 	}
-	KUNIT_EXPECT_EQ(test, (int)ring->odd, 0);
+	KUNIT_EXPECT_EQ(test, (int)wq->slow, 0);
 }
 
 /**
@@ -430,11 +430,11 @@ static void fast_runners_test(struct kunit *test)
 static void fast_lines_test(struct kunit *test)
 {
 	struct kd_env *env = kd_connected(test, NULL);
-	struct kdapl_half *half = kd_half(env);
+	struct kdapl_conn *conn = kd_conn_of(env);
 
-	KUNIT_EXPECT_TRUE(test, IS_ALIGNED((unsigned long)half, SMP_CACHE_BYTES));
-	KUNIT_EXPECT_TRUE(test, IS_ALIGNED((unsigned long)half->sq, SMP_CACHE_BYTES));
-	KUNIT_EXPECT_TRUE(test, IS_ALIGNED((unsigned long)half->rq, SMP_CACHE_BYTES));
+	KUNIT_EXPECT_TRUE(test, IS_ALIGNED((unsigned long)conn, SMP_CACHE_BYTES));
+	KUNIT_EXPECT_TRUE(test, IS_ALIGNED((unsigned long)conn->sq, SMP_CACHE_BYTES));
+	KUNIT_EXPECT_TRUE(test, IS_ALIGNED((unsigned long)conn->rq, SMP_CACHE_BYTES));
 }
 
 static struct kunit_case fast_cases[] = {

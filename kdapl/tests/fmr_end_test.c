@@ -281,7 +281,7 @@ static void fe_free_silent_test(struct kunit *test)
 static u32 fe_stored(struct km *km)
 {
 	struct kdapl_evd *evd = kdapl_obj_get(km->env.req, DAT_HANDLE_TYPE_EVD);
-	u32 count = READ_ONCE(evd->store_count);
+	u32 count = READ_ONCE(evd->backlog_count);
 
 	kdapl_obj_put(&evd->obj);
 	return count;
@@ -326,7 +326,7 @@ static void fe_free_full_test(struct kunit *test)
 }
 
 /* Between a flushed fmr and the end that resolves it nobody knows the next keys. */
-static void fe_next_in_doubt_test(struct kunit *test)
+static void fe_next_stale_test(struct kunit *test)
 {
 	struct km *km = km_connected(test, NULL);
 	struct kdapl_ia *ia = kdapl_obj_get(km->env.ia, DAT_HANDLE_TYPE_IA);
@@ -334,13 +334,13 @@ static void fe_next_in_doubt_test(struct kunit *test)
 	struct km_keys keys;
 	DAT_LMR_CONTEXT key;
 
-	mutex_lock(&ia->doubt_mutex);
+	mutex_lock(&ia->stale_mutex);
 	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 2, FE_ALL, 0, 1, &keys));
 	km_done(km, IB_WC_WR_FLUSH_ERR);
 	km_expect(km, DAT_DTO_LMR_FMR, 1, DAT_DTO_ERR_FLUSHED);
 	KD_EXPECT_RET(test, kdat_lmr_next_contexts(lmr, &key, NULL), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_LMR_IN_USE);
-	mutex_unlock(&ia->doubt_mutex);
+	mutex_unlock(&ia->stale_mutex);
 	kdapl_obj_put(&ia->obj);
 	KUNIT_EXPECT_EQ(test, kd_expect_end(&km->env), (u32)DAT_CONNECTION_EVENT_BROKEN);
 	KD_EXPECT_OK(test, kdat_lmr_next_contexts(lmr, &key, NULL));
@@ -421,7 +421,7 @@ static struct kunit_case fmr_end_cases[] = {
 	KD_CASE(fe_reset_test, "FMR-15,FLUSH-05: the same when dat_ep_reset drops the events"),
 	KD_CASE(fe_free_bound_test, "FMR-13,LMR-FREE-02,LMR-FREE-03: freeing what is bound"),
 	KD_CASE(fe_free_full_test, "FMR-13,EVD-OVF-01: dat_lmr_free, and nobody dequeues"),
-	KD_CASE(fe_next_in_doubt_test, "FMR-04,FMR-07: the next keys after a flushed fmr"),
+	KD_CASE(fe_next_stale_test, "FMR-04,FMR-07: the next keys after a flushed fmr"),
 	KD_CASE(fe_free_busy_test, "FMR-13: dat_lmr_free waits for operations at the device"),
 	KD_CASE(fe_free_silent_test, "FMR-13,FLAG-02: also for those that say nothing"),
 	KD_CASE(fe_free_stuck_test, "FMR-13: and ends the connection that keeps them"),

@@ -266,6 +266,34 @@ static void fm_ahead_test(struct kunit *test)
 		       DAT_INVALID_STATE);
 }
 
+static void fm_by_context_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	const struct kd_mem *mem = &km->env.mem[KD_RW];
+	DAT_LMR_HANDLE lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ), found = NULL;
+	DAT_IA_HANDLE ia = km->env.ia;
+	struct km_keys keys;
+
+	KD_EXPECT_OK(test, kdat_lmr_by_context(ia, mem->lmr_context, &found));
+	KUNIT_EXPECT_PTR_EQ(test, found, mem->lmr);
+	KM_EXPECT_TYPE(test, kdat_lmr_by_context(ia, 0, &found), DAT_INVALID_PARAMETER);
+	KM_EXPECT_TYPE(test, kdat_lmr_by_context(ia, mem->lmr_context ^ 1, &found),
+		       DAT_INVALID_PARAMETER);
+	KD_EXPECT_RET(test, kdat_lmr_by_context(ia, ~0U, &found), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, kdat_lmr_by_context(ia, mem->lmr_context, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KD_EXPECT_RET(test, kdat_lmr_by_context(km->env.ep, mem->lmr_context, &found),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+
+	km_bind(km, lmr, 0, 1, KM_LOCAL, &keys);
+	KD_EXPECT_OK(test, kdat_lmr_by_context(ia, keys.lmr, &found));
+	KUNIT_EXPECT_PTR_EQ(test, found, lmr);
+	km_unbind(km, lmr);
+	KM_EXPECT_TYPE(test, kdat_lmr_by_context(ia, keys.lmr, &found), DAT_INVALID_PARAMETER);
+	KUNIT_EXPECT_PTR_EQ(test, found, lmr);
+}
+
 static void fm_event_test(struct kunit *test)
 {
 	static const u64 cookies[] = { 0, ~0ULL, 0x0123456789abcdefULL, 1 };
@@ -449,6 +477,7 @@ static struct kunit_case fmr_cases[] = {
 		"FMR-02,FMR-10: later requests may name the keys at once, after an invalidate not"),
 	KD_CASE(fm_rotate_test, "FMR-04: each binding has other keys, and not the next number"),
 	KD_CASE(fm_ahead_test, "FMR-04,FMR-05: the keys to come can be asked for"),
+	KD_CASE(fm_by_context_test, "C-10: an LMR is found by its key while segments may name it"),
 	KD_CASE(fm_event_test, "FMR-03,FMR-10,FLAG-02,GEN-12: completions, cookies, suppression"),
 	KD_CASE(fm_busy_test, "FMR-06,FMR-12: one binding at a time"),
 	KD_CASE(fm_scope_test, "FMR-01,FMR-14: an LMR of scope EP belongs to the EP that bound it"),

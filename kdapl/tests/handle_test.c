@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "../kdapl.h"
+#include "../ia/ia_api.h"
 #include "kd_case.h"
 
 #define SOME_HANDLES	300

@@ -3,7 +3,7 @@
  * What the suites need from inside the module: its global state on kernels
  * that run suites before module init, and a connection without a peer.
  */
-#include "../kdapl.h"
+#include "../ia/ia_api.h"
 
 static DEFINE_MUTEX(hooks_lock);
 static int hooks_users;
@@ -22,7 +22,7 @@ int kdapl_test_get(void)
 	int ret = 0;
 
 	mutex_lock(&hooks_lock);
-	if (!hooks_users && !kdapl_wq) {
+	if (!hooks_users && !kdapl_misc_wq) {
 		ret = kdapl_start();
 		hooks_started = !ret;
 	}
@@ -40,7 +40,7 @@ void kdapl_test_put(void)
 	mutex_lock(&hooks_lock);
 	if (!--hooks_users && hooks_started) {
 		kdapl_stop();
-		kdapl_wq = NULL;
+		kdapl_misc_wq = NULL;
 		hooks_started = false;
 	}
 	mutex_unlock(&hooks_lock);
@@ -48,21 +48,21 @@ void kdapl_test_put(void)
 
 /**
  * kdapl_test_connect - bring an EP to CONNECTED as the CM does at ESTABLISHED
- * @ep: fresh EP with a half, whose QP the caller has brought up
+ * @ep: fresh EP with a connection, whose QP the caller has brought up
  */
 void kdapl_test_connect(struct kdapl_ep *ep)
 {
-	struct kdapl_half *half;
+	struct kdapl_conn *conn;
 
 	mutex_lock(&ep->mutex);
-	half = kdapl_ep_half(ep);
-	mutex_lock(&half->lock);
+	conn = kdapl_ep_conn(ep);
+	mutex_lock(&conn->lock);
 	spin_lock_irq(&ep->lock);
 	kdapl_ep_step(ep, KDAPL_IN_CONNECT);
 	spin_unlock_irq(&ep->lock);
-	half->phase = KDAPL_HALF_CONNECTING;
-	half->read_depth = half->attr.max_rdma_read_out;
-	kdapl_half_established(half);
-	mutex_unlock(&half->lock);
+	conn->phase = KDAPL_CONN_CONNECTING;
+	conn->read_depth = conn->attr.max_rdma_read_out;
+	kdapl_conn_established(conn);
+	mutex_unlock(&conn->lock);
 	mutex_unlock(&ep->mutex);
 }

@@ -6,10 +6,9 @@
 #include <linux/inetdevice.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
-#include <linux/rtnetlink.h>
 #include <net/addrconf.h>
 
-#include "kd_test.h"
+#include "kd_conn.h"
 
 static DAT_RETURN ian_open(const char *name, DAT_IA_HANDLE *ia)
 {
@@ -82,23 +81,11 @@ static void ian_name_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ian_instances(env), n);
 }
 
-/* The loopback device, up, if there is one. */
-static struct net_device *ian_loopback(void)
-{
-	struct net_device *lo = init_net.loopback_dev;
-	int err;
-
-	rtnl_lock();
-	err = lo->flags & IFF_UP ? 0 : dev_open(lo, NULL);
-	rtnl_unlock();
-	return err ? NULL : lo;
-}
-
 /* Names and addresses of the port's network device. */
 static void ian_netdev_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	struct net_device *lo = ian_loopback();
+	struct net_device *lo = kd_loopback();
 	const struct sockaddr_in *in;
 	DAT_IA_ATTR *attr = kunit_kzalloc(test, sizeof(*attr), GFP_KERNEL);
 	DAT_IA_HANDLE ia;

@@ -7,6 +7,9 @@
  * where the handler of that listener takes them. Their cm_id is real but knows no
  * peer: to reject it has no effect, and to accept it fails.
  */
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+
 #include "kd_conn.h"
 
 /**
@@ -320,4 +323,20 @@ DAT_EP_STATE kd_state(struct kd_env *env, DAT_EP_HANDLE ep)
 
 	KD_EXPECT_OK(env->test, dat_ep_get_status(ep, &state, NULL, NULL));
 	return state;
+}
+
+/**
+ * kd_loopback - a network device with an address, for fake_ib_set_netdev()
+ *
+ * Return: the loopback device, up; NULL if it cannot be brought up.
+ */
+struct net_device *kd_loopback(void)
+{
+	struct net_device *lo = init_net.loopback_dev;
+	int err;
+
+	rtnl_lock();
+	err = lo->flags & IFF_UP ? 0 : dev_open(lo, NULL);
+	rtnl_unlock();
+	return err ? NULL : lo;
 }

@@ -25,5 +25,6 @@ void kd_next_wait(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_EVENT *event);
 DAT_CR_HANDLE kd_cr(struct kd_env *env, DAT_HANDLE sp, DAT_EVD_HANDLE evd);
 DAT_EP_HANDLE kd_cr_ep(struct kd_env *env, DAT_CR_HANDLE cr);
 DAT_EP_STATE kd_state(struct kd_env *env, DAT_EP_HANDLE ep);
+struct net_device *kd_loopback(void);
 
 #endif /* KDAPL_KD_CONN_H */

@@ -493,7 +493,7 @@ void km_trace(struct km *km, struct km_trace *trace)
 {
 	trace->posted = fake_ib_posted(km->env.qp, false);
 	trace->maps = fake_ib_count(km->env.dev, FAKE_IB_MAP_MR_SG);
-	trace->used = kd_ring_used(kd_half(&km->env)->sq);
+	trace->used = kd_wq_used(kd_conn_of(&km->env)->sq);
 }
 
 /**

@@ -62,7 +62,7 @@ struct km_keys {
  * struct km_trace - all that a refused call must leave alone
  * @posted: requests the device got
  * @maps: mappings of regions
- * @used: entries of the ring
+ * @used: entries of the work queue
  */
 struct km_trace {
 	unsigned int posted;

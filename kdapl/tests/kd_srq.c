@@ -263,7 +263,7 @@ void sq_settle(void)
 	usleep_range(1000, 2000);
 	flush_workqueue(kdapl_event_wq);
 	flush_workqueue(kdapl_upcall_wq);
-	flush_workqueue(kdapl_wq);
+	flush_workqueue(kdapl_misc_wq);
 }
 
 /**

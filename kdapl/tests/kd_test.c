@@ -284,14 +284,14 @@ struct kd_env *kd_connected(struct kunit *test, const DAT_EP_ATTR *attr)
 }
 
 /**
- * kd_half - the transport half of the EP
+ * kd_conn_of - the connection of the EP
  * @env: environment with an EP
  *
- * Return: the half, stable as long as the case does not reset the EP.
+ * Return: the connection, stable as long as the case does not reset the EP.
  */
-struct kdapl_half *kd_half(struct kd_env *env)
+struct kdapl_conn *kd_conn_of(struct kd_env *env)
 {
-	return rcu_dereference_protected(env->kep->half, true);
+	return rcu_dereference_protected(env->kep->conn, true);
 }
 
 /**
@@ -305,23 +305,23 @@ void kd_set_state(struct kd_env *env, DAT_EP_STATE state)
 
 	spin_lock_irq(&ep->lock);
 	WRITE_ONCE(ep->state, state);
-	kdapl_ring_set_mode(kd_half(env)->sq, state == DAT_EP_STATE_CONNECTED ?
-			    KDAPL_RING_LIVE : KDAPL_RING_REFUSE);
+	kdapl_wq_set_mode(kd_conn_of(env)->sq, state == DAT_EP_STATE_CONNECTED ?
+			    KDAPL_WQ_LIVE : KDAPL_WQ_REFUSE);
 	spin_unlock_irq(&ep->lock);
 }
 
 /* An attempt of which no CM knows. */
 static void kd_pending(struct kd_env *env, enum kdapl_ep_input input)
 {
-	struct kdapl_half *half = kd_half(env);
+	struct kdapl_conn *conn = kd_conn_of(env);
 
-	mutex_lock(&half->lock);
+	mutex_lock(&conn->lock);
 	spin_lock_irq(&env->kep->lock);
 	kdapl_ep_step(env->kep, input);
 	spin_unlock_irq(&env->kep->lock);
-	half->passive = input != KDAPL_IN_CONNECT;
-	half->phase = KDAPL_HALF_CONNECTING;
-	mutex_unlock(&half->lock);
+	conn->passive = input != KDAPL_IN_CONNECT;
+	conn->phase = KDAPL_CONN_CONNECTING;
+	mutex_unlock(&conn->lock);
 }
 
 /**
@@ -384,7 +384,7 @@ void kd_end(struct kd_env *env, int reason)
 {
 	int i;
 
-	kdapl_half_end(kd_half(env), reason);
+	kdapl_conn_end(kd_conn_of(env), reason);
 	for (i = 0; i < 5000 && READ_ONCE(env->kep->state) != DAT_EP_STATE_DISCONNECTED; i++)
 		kd_pause();
 	KUNIT_ASSERT_EQ(env->test, (int)READ_ONCE(env->kep->state),
@@ -609,14 +609,14 @@ DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call)
 }
 
 /**
- * kd_ring_used - entries of a ring in use
- * @ring: the ring
+ * kd_wq_used - entries of a work queue in use
+ * @wq: the work queue
  *
  * Return: how many.
  */
-u32 kd_ring_used(struct kdapl_ring *ring)
+u32 kd_wq_used(struct kdapl_wq *wq)
 {
-	return READ_ONCE(ring->head) - READ_ONCE(ring->tail);
+	return READ_ONCE(wq->head) - READ_ONCE(wq->tail);
 }
 
 /**

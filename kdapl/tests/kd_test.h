@@ -9,7 +9,7 @@
 
 #include <kunit/test.h>
 
-#include "../kdapl.h"
+#include "../ia/ia_api.h"
 #include "fake_ib.h"
 #include "kd_case.h"
 
@@ -121,7 +121,7 @@ void kd_pause(void);
 void kd_end(struct kd_env *env, int reason);
 void kd_ep_free(struct kd_env *env);
 DAT_IA_HANDLE kd_forget(struct kd_env *env);
-struct kdapl_half *kd_half(struct kd_env *env);
+struct kdapl_conn *kd_conn_of(struct kd_env *env);
 
 DAT_RETURN kd_post(DAT_EP_HANDLE ep, enum kd_call call, int num, DAT_LMR_TRIPLET *iov,
 		   u64 cookie, const DAT_RMR_TRIPLET *remote, int flags);
@@ -133,7 +133,7 @@ int kd_upcalls_wait(struct kd_upcalls *up, int n);
 u32 kd_expect_end(struct kd_env *env);
 bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event);
 DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call);
-u32 kd_ring_used(struct kdapl_ring *ring);
+u32 kd_wq_used(struct kdapl_wq *wq);
 const char *kd_word(const char *line, int n, char *out, size_t size);
 
 static inline bool kd_is_recv(enum kd_call call)

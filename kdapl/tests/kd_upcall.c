@@ -365,7 +365,7 @@ void kd_model_policy(struct kd_model *model, DAT_UPCALL_POLICY policy, DAT_UPCAL
 			model->due = 0;
 		/* who asked for notifications and got one has to dequeue */
 		if (policy != model->policy || flag == DAT_UPCALL_INVOC_ANY)
-			model->told = false;
+			model->reported = false;
 	}
 	model->policy = policy;
 	spin_unlock_irqrestore(&model->lock, flags);
@@ -464,9 +464,9 @@ void kd_model_upcall(struct kd_model *model, const DAT_EVENT *event, bool more)
 			kd_model_wrong(model, "a notification with an event", id);
 		if (!more)
 			kd_model_wrong(model, "a notification without more_events", id);
-		if (model->told)
+		if (model->reported)
 			kd_model_wrong(model, "a second notification", id);
-		model->told = true;
+		model->reported = true;
 	} else if (!event) {
 		kd_model_wrong(model, "an upcall without event", id);
 	} else {
@@ -507,7 +507,7 @@ void kd_model_dequeued(struct kd_model *model, DAT_RETURN ret, const DAT_EVENT *
 	} else {
 		if (model->n)
 			kd_model_wrong(model, "DAT_QUEUE_EMPTY", model->q[0].id);
-		model->told = false;
+		model->reported = false;
 	}
 	spin_unlock_irqrestore(&model->lock, flags);
 }
@@ -522,7 +522,7 @@ void kd_model_settled(struct kd_model *model)
 
 	spin_lock_irqsave(&model->lock, flags);
 	if (model->due && model->policy != DAT_UPCALL_DISABLE &&
-	    !(model->policy == DAT_UPCALL_NOTIFY && model->told))
+	    !(model->policy == DAT_UPCALL_NOTIFY && model->reported))
 		kd_model_wrong(model, "an upcall is missing", model->q[0].id);
 	spin_unlock_irqrestore(&model->lock, flags);
 }

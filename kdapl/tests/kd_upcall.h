@@ -71,7 +71,7 @@ struct kd_sink {
  *	it only the order of each stream is known
  * @loose: upcalls start at the same time, so who is seen first is open
  * @policy: in force
- * @told: NOTIFY: the consumer knows
+ * @reported: NOTIFY: the consumer knows
  * @due: events at the head of the queue that upcalls are to be started for
  * @n: events queued
  * @newest: ordinal of the event that arrived last
@@ -88,7 +88,7 @@ struct kd_model {
 	bool fifo;
 	bool loose;
 	DAT_UPCALL_POLICY policy;
-	bool told;
+	bool reported;
 	int due;
 	int n;
 	u64 newest;

@@ -10,7 +10,7 @@
 #include <linux/prandom.h>
 #include <linux/sched.h>
 
-#include "../kdapl.h"
+#include "../ia/ia_api.h"
 #include "kd_case.h"
 
 #define KEYS_MANY	70000
@@ -75,7 +75,7 @@ static u32 keys_size(struct keys_env *env)
 static int keys_add(struct keys_env *env, u32 i, u32 index)
 {
 	env->mr[i].index = index;
-	return kdapl_keys_insert(&env->keys, &env->mr[i]);
+	return kdapl_keys_insert(&env->keys, env->mr[i].index, &env->mr[i]);
 }
 
 /* How many of the MRs from @from to @to - 1 are not found. */
@@ -97,7 +97,7 @@ static void keys_simple_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, keys_find(env, 0));
 	KUNIT_EXPECT_NULL(test, keys_find(env, 1));
 	KUNIT_EXPECT_NULL(test, keys_find(env, KEYS_INDEXES - 1));
-	kdapl_keys_remove(&env->keys, a);
+	kdapl_keys_remove(&env->keys, a->index, a);
 	KUNIT_EXPECT_EQ(test, env->keys.count, 0U);
 
 	/* 0, of the reserved LMR, is an index like others */
@@ -110,20 +110,20 @@ static void keys_simple_test(struct kunit *test)
 
 	/* who has not got it cannot have it or take it away */
 	KUNIT_EXPECT_EQ(test, keys_add(env, 2, 0), -EBUSY);
-	KUNIT_EXPECT_EQ(test, kdapl_keys_insert(&env->keys, a), -EBUSY);
-	kdapl_keys_remove(&env->keys, &env->mr[2]);
+	KUNIT_EXPECT_EQ(test, kdapl_keys_insert(&env->keys, a->index, a), -EBUSY);
+	kdapl_keys_remove(&env->keys, env->mr[2].index, &env->mr[2]);
 	KUNIT_EXPECT_PTR_EQ(test, keys_find(env, 0), a);
 	KUNIT_EXPECT_EQ(test, env->keys.count, 2U);
 
 	/* once and twice, and then somebody else */
-	kdapl_keys_remove(&env->keys, a);
-	kdapl_keys_remove(&env->keys, a);
+	kdapl_keys_remove(&env->keys, a->index, a);
+	kdapl_keys_remove(&env->keys, a->index, a);
 	KUNIT_EXPECT_NULL(test, keys_find(env, 0));
 	KUNIT_EXPECT_PTR_EQ(test, keys_find(env, KEYS_INDEXES - 1), b);
 	KUNIT_EXPECT_EQ(test, env->keys.count, 1U);
 	KUNIT_EXPECT_EQ(test, keys_add(env, 2, 0), 0);
 	KUNIT_EXPECT_PTR_EQ(test, keys_find(env, 0), &env->mr[2]);
-	kdapl_keys_remove(&env->keys, a);
+	kdapl_keys_remove(&env->keys, a->index, a);
 	KUNIT_EXPECT_PTR_EQ(test, keys_find(env, 0), &env->mr[2]);
 
 	/* the low byte is no matter of the table */
@@ -161,11 +161,11 @@ static void keys_grow_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wrong, 0U);
 	/* and it shrinks again, as far as somebody comes at all */
 	for (i = 10; i < KEYS_MANY; i++)
-		kdapl_keys_remove(&env->keys, &env->mr[i]);
+		kdapl_keys_remove(&env->keys, env->mr[i].index, &env->mr[i]);
 	KUNIT_EXPECT_EQ(test, keys_wrong(env, 0, 10), 0U);
 	for (i = 0; i < 4 * KEYS_MANY && keys_size(env) > 64; i++) {
 		KUNIT_ASSERT_EQ(test, keys_add(env, 10, i), 0);
-		kdapl_keys_remove(&env->keys, &env->mr[10]);
+		kdapl_keys_remove(&env->keys, env->mr[10].index, &env->mr[10]);
 	}
 	KUNIT_EXPECT_LE(test, keys_size(env), 64U);
 	KUNIT_EXPECT_EQ(test, keys_wrong(env, 0, 10), 0U);
@@ -232,7 +232,7 @@ static void keys_runs_test(struct kunit *test)
 		worst = max(worst, max);
 		KUNIT_EXPECT_LE(test, mean, 3U);
 		for (i = 1000; i < 2000; i++)
-			kdapl_keys_remove(&env->keys, &env->mr[i]);
+			kdapl_keys_remove(&env->keys, env->mr[i].index, &env->mr[i]);
 		cond_resched();
 	}
 	KUNIT_EXPECT_LE(test, worst, 64U);
@@ -251,12 +251,13 @@ static void keys_collide_test(struct kunit *test)
 	KUNIT_EXPECT_GT(test, n, 100U);
 	KUNIT_EXPECT_EQ(test, keys_wrong(env, 0, n), 0U);
 	for (i = 0; i < n; i += 2)
-		kdapl_keys_remove(&env->keys, &env->mr[i]);
+		kdapl_keys_remove(&env->keys, env->mr[i].index, &env->mr[i]);
 	for (i = 0; i < n; i++)
 		KUNIT_EXPECT_PTR_EQ(test, keys_find(env, env->mr[i].index),
 				    i % 2 ? &env->mr[i] : NULL);
 	for (i = 0; i < n; i += 2)
-		KUNIT_EXPECT_EQ(test, kdapl_keys_insert(&env->keys, &env->mr[i]), 0);
+		KUNIT_EXPECT_EQ(test, kdapl_keys_insert(&env->keys, env->mr[i].index,
+							&env->mr[i]), 0);
 	KUNIT_EXPECT_EQ(test, keys_wrong(env, 0, n), 0U);
 }
 
@@ -271,12 +272,12 @@ static void keys_churn_test(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, keys_add(env, i, i), 0);
 	for (i = 0; i < KD_TIMES(1000000); i++) {
 		slot = prandom_u32_state(&rnd) % 5;
-		kdapl_keys_remove(&env->keys, &env->mr[slot]);
+		kdapl_keys_remove(&env->keys, env->mr[slot].index, &env->mr[slot]);
 		wrong += !!keys_find(env, env->mr[slot].index);
 		/* mostly new ones, sometimes the same again */
 		if (i % 8)
 			env->mr[slot].index = (5 + i) % KEYS_INDEXES;
-		wrong += !!kdapl_keys_insert(&env->keys, &env->mr[slot]);
+		wrong += !!kdapl_keys_insert(&env->keys, env->mr[slot].index, &env->mr[slot]);
 		wrong += keys_find(env, env->mr[slot].index) != &env->mr[slot];
 		if (!(i % 1024)) {
 			most = max(most, keys_size(env));
@@ -290,8 +291,8 @@ static void keys_churn_test(struct kunit *test)
 	/* the same one for ever needs no new table at all */
 	kdapl_test_no_key_table = true;
 	for (i = 0; i < 1000; i++) {
-		kdapl_keys_remove(&env->keys, &env->mr[0]);
-		wrong += !!kdapl_keys_insert(&env->keys, &env->mr[0]);
+		kdapl_keys_remove(&env->keys, env->mr[0].index, &env->mr[0]);
+		wrong += !!kdapl_keys_insert(&env->keys, env->mr[0].index, &env->mr[0]);
 	}
 	KUNIT_EXPECT_EQ(test, wrong, 0U);
 }
@@ -375,14 +376,15 @@ static void keys_race_test(struct kunit *test)
 				usleep_range(50, 100);
 		}
 		for (i = RACE_FIXED; i < RACE_FIXED + RACE_MOVING; i++) {
-			kdapl_keys_remove(&env->keys, &env->mr[i]);
+			kdapl_keys_remove(&env->keys, env->mr[i].index, &env->mr[i]);
 			if (i % RACE_MOVING == round * 41 % RACE_MOVING)
 				usleep_range(50, 100);
 		}
 		/* indexes nobody asks for, so that tables come and go */
 		for (i = 0; i < 100; i++) {
 			bad += !!keys_add(env, RACE_FIXED, 0x800000 + round * 100 + i);
-			kdapl_keys_remove(&env->keys, &env->mr[RACE_FIXED]);
+			kdapl_keys_remove(&env->keys, env->mr[RACE_FIXED].index,
+					  &env->mr[RACE_FIXED]);
 		}
 	}
 	kthread_stop(reader);

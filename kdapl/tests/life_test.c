@@ -261,7 +261,7 @@ static void life_grace_test(struct kunit *test)
 		before = get_state_synchronize_rcu();
 		KD_EXPECT_OK(test, dat_ep_reset(env->ep));
 		at_once = !poll_state_synchronize_rcu(before);
-		env->qp = kd_half(env)->qp;
+		env->qp = kd_conn_of(env)->qp;
 	}
 	KUNIT_EXPECT_TRUE_MSG(test, at_once, "reset");
 }

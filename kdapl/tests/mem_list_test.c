@@ -446,7 +446,7 @@ static void list_entries_test(struct kunit *test)
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, dev);
-	dev->siw = true;
+	dev->caps.any_page_size = true;
 	sg_init_table(sgl, 3);
 	for (i = 0; i < 3; i++) {
 		sg_dma_address(&sgl[i]) = (u64)(i + 1) * 4 * SZ_1G;

@@ -42,7 +42,7 @@ static void mod_refused(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want, 
 	mod_query(env, &after);
 	KUNIT_EXPECT_EQ_MSG(env->test, memcmp(&before, &after, sizeof(before)), 0,
 			    "%s, mask %#llx", what, mask);
-	KUNIT_EXPECT_PTR_EQ(env->test, kd_half(env)->qp, env->qp);
+	KUNIT_EXPECT_PTR_EQ(env->test, kd_conn_of(env)->qp, env->qp);
 	KUNIT_EXPECT_EQ(env->test, env->qp->qp_num, number);
 	KUNIT_EXPECT_EQ(env->test, fake_ib_outstanding(env->qp, true), outstanding);
 }
@@ -51,13 +51,13 @@ static void mod_refused(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want, 
 static bool mod_done(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want, const char *what)
 {
 	u32 number = env->qp ? env->qp->qp_num : 0;
-	struct kdapl_half *half;
+	struct kdapl_conn *conn;
 	DAT_RETURN ret;
 
 	ret = dat_ep_modify(env->ep, mask, want);
 	KUNIT_EXPECT_EQ_MSG(env->test, (u32)ret, (u32)DAT_SUCCESS, "%s, mask %#llx", what, mask);
-	half = kd_half(env);
-	env->qp = half ? half->qp : NULL;
+	conn = kd_conn_of(env);
+	env->qp = conn ? conn->qp : NULL;
 	return (env->qp ? env->qp->qp_num : 0) != number;
 }
 
@@ -487,7 +487,7 @@ static void mod_works_test(struct kunit *test)
 	/* reset keeps what was set */
 	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
 	KD_EXPECT_OK(test, dat_ep_reset(env->ep));
-	env->qp = kd_half(env)->qp;
+	env->qp = kd_conn_of(env)->qp;
 	fake_ib_qp_caps(env->qp, &cap);
 	KUNIT_EXPECT_EQ(test, (int)cap.max_recv_wr, 3);
 	mod_query(env, &want);
@@ -524,7 +524,7 @@ static void mod_uses_test(struct kunit *test)
 					 &env->ep));
 	env->kep = kdapl_obj_get(env->ep, DAT_HANDLE_TYPE_EP);
 	KUNIT_ASSERT_NOT_NULL(test, env->kep);
-	env->qp = kd_half(env)->qp;
+	env->qp = kd_conn_of(env)->qp;
 	mask = DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
 	       DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE;
 	for (to = 1; to < 6; to++) {
@@ -640,7 +640,7 @@ static void mod_nth_verb_test(struct kunit *test)
 
 	kd_ep(env, NULL);
 	for (n = 0; n <= ARRAY_SIZE(verbs); n++) {
-		struct kdapl_half *half;
+		struct kdapl_conn *conn;
 		DAT_RETURN ret;
 
 		mod_query(env, &want);
@@ -650,17 +650,17 @@ static void mod_nth_verb_test(struct kunit *test)
 			fake_ib_fail(env->dev, verbs[n], 1, -ENOMEM);
 		ret = dat_ep_modify(env->ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS |
 				    DAT_EP_FIELD_PZ_HANDLE, &want);
-		half = kd_half(env);
+		conn = kd_conn_of(env);
 		mod_query(env, &want);
 		if (n == ARRAY_SIZE(verbs)) {
 			KD_EXPECT_OK(test, ret);
 			KUNIT_EXPECT_EQ(test, (int)want.ep_attr.max_recv_dtos, 200);
-			env->qp = half->qp;
+			env->qp = conn->qp;
 			break;
 		}
 		KUNIT_EXPECT_EQ(test, fake_ib_failing(env->dev, verbs[n]), 0U);
 		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_INSUFFICIENT_RESOURCES);
-		KUNIT_EXPECT_PTR_EQ(test, half->qp, env->qp);
+		KUNIT_EXPECT_PTR_EQ(test, conn->qp, env->qp);
 		KUNIT_EXPECT_EQ(test, (int)want.ep_attr.max_recv_dtos, 8);
 		KUNIT_EXPECT_PTR_EQ(test, want.pz_handle, env->pz);
 	}
@@ -726,7 +726,7 @@ static void mod_race_test(struct kunit *test)
 			KD_EXPECT_RET(test, ret, DAT_INVALID_STATE,
 				      DAT_INVALID_STATE_EP_UNCONNECTED);
 		}
-		env->qp = kd_half(env)->qp;
+		env->qp = kd_conn_of(env)->qp;
 		KUNIT_EXPECT_EQ(test, fake_ib_outstanding(env->qp, true), 1U);
 		mod_query(env, &want);
 		KUNIT_EXPECT_EQ(test, (int)want.ep_attr.max_recv_dtos, ret ? 8 : 9);
@@ -762,7 +762,7 @@ static void mod_srq_test(struct kunit *test)
 							  env->conn, srq, &ep_attr, &env->ep));
 		env->kep = kdapl_obj_get(env->ep, DAT_HANDLE_TYPE_EP);
 		KUNIT_ASSERT_NOT_NULL(test, env->kep);
-		env->qp = kd_half(env)->qp;
+		env->qp = kd_conn_of(env)->qp;
 		mod_query(env, &want);
 		mod_refused(env, DAT_EP_FIELD_SRQ_HANDLE, &want, DAT_INVALID_PARAMETER,
 			    DAT_INVALID_ARG2, "SRQ");
@@ -790,7 +790,7 @@ static void mod_srq_test(struct kunit *test)
 		kd_pause();
 		flush_workqueue(kdapl_event_wq);
 		flush_workqueue(kdapl_upcall_wq);
-		flush_workqueue(kdapl_wq);
+		flush_workqueue(kdapl_misc_wq);
 		KUNIT_ASSERT_TRUE(test, kd_next(env->async, &event));
 		KUNIT_EXPECT_EQ(test, (int)event.event_data.asynch_error_event_data.reason,
 				(int)DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);

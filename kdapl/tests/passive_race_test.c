@@ -248,7 +248,7 @@ static int pr_free_all(struct pr *pr)
 	int i, n, crs = 0;
 
 	/* of an RSP that was used up the request may still be on its way */
-	flush_workqueue(kdapl_wq);
+	flush_workqueue(kdapl_misc_wq);
 	for (i = 0; i < ARRAY_SIZE(order); i++) {
 		for (n = 0; n < 10000; n++) {
 			spin_lock_irq(&ia->lock);

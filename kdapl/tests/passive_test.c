@@ -560,7 +560,7 @@ static void pa_full(struct kd_env *env, enum pa_kind kind)
 	KUNIT_EXPECT_TRUE(test, kd_request(env, filler, pa_pdata, sizeof(pa_pdata)));
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_FALSE(test, kd_request(env, sp, pa_pdata, sizeof(pa_pdata)));
-	flush_workqueue(kdapl_wq);
+	flush_workqueue(kdapl_misc_wq);
 	KUNIT_EXPECT_EQ(test, kd_stat(refused), refused + 3);
 	KD_EXPECT_EMPTY(test, env->async);
 	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
@@ -648,7 +648,7 @@ static void pa_peer_test(struct kunit *test)
 		if (i)
 			KD_EXPECT_OK(test, dat_ep_free(ep));
 		else
-			env->qp = kd_half(env)->qp;
+			env->qp = kd_conn_of(env)->qp;
 		kd_ep_free(env);
 	}
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
@@ -658,21 +658,21 @@ static void pa_peer_test(struct kunit *test)
  * What the CM would have the queue pair do is what the peer has asked for: it gets what has been
  * agreed, and our own retries.
  */
-static void pa_qp_attr(struct kunit *test, const struct kdapl_half *half)
+static void pa_qp_attr(struct kunit *test, const struct kdapl_conn *conn)
 {
 	static const struct ib_qp_attr asked = {
 		.max_dest_rd_atomic = 255, .max_rd_atomic = 129, .retry_cnt = 7, .rnr_retry = 7,
 	};
 	struct ib_qp_attr attr = asked;
 
-	kdapl_half_qp_attr(half, IB_QP_MAX_DEST_RD_ATOMIC, &attr);
-	KUNIT_EXPECT_EQ(test, (int)attr.max_dest_rd_atomic, (int)half->read_in);
+	kdapl_conn_qp_attr(conn, IB_QP_MAX_DEST_RD_ATOMIC, &attr);
+	KUNIT_EXPECT_EQ(test, (int)attr.max_dest_rd_atomic, (int)conn->read_in);
 	KUNIT_EXPECT_EQ(test, (int)attr.max_rd_atomic, 129);
 	KUNIT_EXPECT_EQ(test, (int)attr.retry_cnt, 7);
 	attr = asked;
-	kdapl_half_qp_attr(half, IB_QP_MAX_QP_RD_ATOMIC | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY, &attr);
+	kdapl_conn_qp_attr(conn, IB_QP_MAX_QP_RD_ATOMIC | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY, &attr);
 	KUNIT_EXPECT_EQ(test, (int)attr.max_dest_rd_atomic, 255);
-	KUNIT_EXPECT_EQ(test, (int)attr.max_rd_atomic, (int)half->read_depth);
+	KUNIT_EXPECT_EQ(test, (int)attr.max_rd_atomic, (int)conn->read_depth);
 	KUNIT_EXPECT_EQ(test, (int)attr.retry_cnt, KDAPL_RETRY_COUNT);
 	KUNIT_EXPECT_EQ(test, (int)attr.rnr_retry, KDAPL_RNR_RETRY_COUNT);
 }
@@ -696,13 +696,13 @@ static void pa_depth_test(struct kunit *test)
 			kd_ep(env, &attr);
 			cr = pa_request(env, psp, cr_evd, PA_QUAL, false);
 			KD_EXPECT_OK(test, pa_accept(cr, env->ep));
-			KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_in,
+			KUNIT_EXPECT_EQ(test, (int)kd_conn_of(env)->read_in,
 					min(in, KD_PEER_READS_OUT));
-			KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_out,
+			KUNIT_EXPECT_EQ(test, (int)kd_conn_of(env)->read_out,
 					min(out, KD_PEER_READS_IN));
-			KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_depth,
+			KUNIT_EXPECT_EQ(test, (int)kd_conn_of(env)->read_depth,
 					min(out, KD_PEER_READS_IN));
-			pa_qp_attr(test, kd_half(env));
+			pa_qp_attr(test, kd_conn_of(env));
 			/* what the consumer has asked for is not changed (EP-CREATE-10) */
 			pa_query(env, env->ep, &param);
 			KUNIT_EXPECT_EQ(test, (int)param.ep_attr.max_rdma_read_in, in);
@@ -735,8 +735,8 @@ static void pa_depth_unsaid_test(struct kunit *test)
 	cr = pa_request(env, psp, cr_evd, PA_QUAL, false);
 	kdapl_quirks_derive(dev, false);
 	KD_EXPECT_OK(test, pa_accept(cr, env->ep));
-	KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_in, KD_PEER_READS_OUT + 1);
-	KUNIT_EXPECT_EQ(test, (int)kd_half(env)->read_out, KD_PEER_READS_IN + 1);
+	KUNIT_EXPECT_EQ(test, (int)kd_conn_of(env)->read_in, KD_PEER_READS_OUT + 1);
+	KUNIT_EXPECT_EQ(test, (int)kd_conn_of(env)->read_out, KD_PEER_READS_IN + 1);
 	kd_ep_free(env);
 	KD_EXPECT_OK(test, dat_psp_free(psp));
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
@@ -753,7 +753,7 @@ static void pa_address_test(struct kunit *test)
 	DAT_EVENT event;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(id));
-	id->context = kd_half(env);
+	id->context = kd_conn_of(env);
 	while (kd_next(env->conn, &event))
 		;
 	KUNIT_EXPECT_EQ(test, kdapl_cm_handler(id, &change), 0);
@@ -995,7 +995,7 @@ static void pa_broken_test(struct kunit *test)
 		kd_next_wait(env, env->recv, &event);
 		KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
 				(int)DAT_DTO_ERR_FLUSHED);
-		for (k = 0; k < 15000 && kd_half(env)->phase != KDAPL_HALF_ENDED; k++)
+		for (k = 0; k < 15000 && kd_conn_of(env)->phase != KDAPL_CONN_ENDED; k++)
 			kd_pause();
 		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
 				(int)(i ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING :
@@ -1017,7 +1017,7 @@ static void pa_broken_test(struct kunit *test)
 			KD_EXPECT_OK(test, dat_ep_reset(env->ep));
 			KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
 					(int)DAT_EP_STATE_UNCONNECTED);
-			env->qp = kd_half(env)->qp;
+			env->qp = kd_conn_of(env)->qp;
 			while (kd_next(env->conn, &event))
 				;
 			kd_connect(env);

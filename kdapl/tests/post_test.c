@@ -4,6 +4,7 @@
  * leaves no trace: nothing reaches the device and no queue slot is gone.
  */
 #include <linux/delay.h>
+#include <linux/kmsg_dump.h>
 #include <linux/limits.h>
 #include <linux/random.h>
 
@@ -54,13 +55,13 @@ struct post_trace {
 
 static void post_trace_take(struct kd_env *env, struct post_trace *trace)
 {
-	struct kdapl_half *half = kd_half(env);
+	struct kdapl_conn *conn = kd_conn_of(env);
 
 	trace->posted[0] = fake_ib_posted(env->qp, false);
 	trace->posted[1] = fake_ib_posted(env->qp, true);
 	trace->verbs = fake_ib_count(env->dev, FAKE_IB_ANY);
-	trace->used[0] = kd_ring_used(half->sq);
-	trace->used[1] = kd_ring_used(half->rq);
+	trace->used[0] = kd_wq_used(conn->sq);
+	trace->used[1] = kd_wq_used(conn->rq);
 }
 
 static void post_trace_check(struct kd_env *env, const struct post_trace *before)
@@ -678,13 +679,59 @@ static void post_read_depth_test(struct kunit *test)
 	kd_ep(env, &attr);
 	kd_connect(env);
 	post_trace_take(env, &before);
-	KUNIT_EXPECT_FALSE(test, kd_half(env)->reads_refused);
+	KUNIT_EXPECT_FALSE(test, kd_conn_of(env)->reads_refused);
 	ret = kd_post(env->ep, KD_READ, 1, &iov, 0, &remote, 0);
 	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_INVALID_PARAMETER);
 	/* which the log tells, once */
-	KUNIT_EXPECT_TRUE(test, kd_half(env)->reads_refused);
+	KUNIT_EXPECT_TRUE(test, kd_conn_of(env)->reads_refused);
 	post_trace_check(env, &before);
 	post_accepted(env, KD_WRITE, 1, &iov, &remote, 0, "no read depth");
+}
+
+/* How many lines of the log say that the EP was refused a Read? */
+static int post_refusals(struct kd_env *env)
+{
+	struct kmsg_dump_iter iter;
+	char line[256], what[96];
+	size_t len;
+	int n = 0;
+
+	snprintf(what, sizeof(what), "%s-1: EP %u: an RDMA Read is refused: ",
+		 fake_ib_name(env->dev), kdapl_id(env->ep));
+	kmsg_dump_rewind(&iter);
+	while (kmsg_dump_get_line(&iter, false, line, sizeof(line), &len))
+		n += !!strnstr(line, what, len);
+	return n;
+}
+
+/* The log tells once for each connection, whose end it is that allows no Reads. */
+static void post_read_told_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_RMR_TRIPLET remote = kd_remote(0, 8, POST_KEY);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	int conn, i, reported;
+	DAT_EP_ATTR attr;
+
+	kd_attr(&attr);
+	attr.max_rdma_read_out = 0;
+	kd_ep(env, &attr);
+	reported = post_refusals(env);
+	for (conn = 1; conn <= 2; conn++) {
+		kd_connect(env);
+		KUNIT_EXPECT_EQ(test, post_refusals(env) - reported, conn - 1);
+		for (i = 0; i < 3; i++) {
+			KD_EXPECT_RET(test, kd_post(env->ep, KD_READ, 1, &iov, i, &remote, 0),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+			KUNIT_EXPECT_EQ(test, post_refusals(env) - reported, conn);
+		}
+		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+		KUNIT_EXPECT_EQ(test, kd_expect_end(env),
+				(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+		KD_EXPECT_OK(test, dat_ep_reset(env->ep));
+		env->qp = fake_ib_newest_qp(env->dev);
+	}
+	KUNIT_EXPECT_EQ(test, post_refusals(env) - reported, 2);
 }
 
 /* Without attributes, and with the attributes that a query gives: Reads work. */
@@ -710,7 +757,7 @@ static void post_read_default_test(struct kunit *test)
 	kd_ep(env, &param.ep_attr);
 	kd_connect(env);
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 0, &remote, 0));
-	KUNIT_EXPECT_FALSE(test, kd_half(env)->reads_refused);
+	KUNIT_EXPECT_FALSE(test, kd_conn_of(env)->reads_refused);
 }
 
 static void post_full_test(struct kunit *test)
@@ -839,6 +886,7 @@ static struct kunit_case post_cases[] = {
 	KD_CASE(post_check_order_test, "GEN-10,GEN-07: order of the checks"),
 	KD_CASE(post_length_test, "SEND-20,RDMAW-11,RDMAW-12,RDMAW-16,RDMAR-04: lengths"),
 	KD_CASE(post_read_depth_test, "RDMAR-17: no reads at depth 0"),
+	KD_CASE(post_read_told_test, "RDMAR-17: the log tells of it once per connection"),
 	KD_CASE(post_read_default_test, "EP-CREATE-06: Reads with the default attributes"),
 	KD_CASE(post_full_test,
 		"EP-POST-17,EP-POST-09: full queues refuse, a completion makes room"),

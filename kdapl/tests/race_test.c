@@ -37,7 +37,7 @@ static int race_post(struct race *race, enum kd_call call)
 		return 0;
 	case DAT_INSUFFICIENT_RESOURCES:
 	case DAT_INVALID_STATE:
-	case DAT_PROTECTION_VIOLATION:	/* while a reset replaces the half */
+	case DAT_PROTECTION_VIOLATION:	/* while a reset replaces the connection */
 	case DAT_INTERNAL_ERROR:
 		return -EAGAIN;
 	default:

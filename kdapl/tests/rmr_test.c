@@ -389,7 +389,7 @@ static void rm_rxe_fence_test(struct kunit *test)
 	km_ep(km, 0, &attr);
 	kd_connect(&km->env);
 	rmr = km_rmr(km, false);
-	nothing = kd_half(&km->env)->pd->fence->rkey;
+	nothing = kd_conn_of(&km->env)->pd->fence->rkey;
 	posted = fake_ib_posted(km->env.qp, false);
 	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 1, KM_LOCAL, fence, 1, &keys));
 	rm_expect_chain(km, &posted, 2, nothing);

@@ -20,7 +20,7 @@ static struct kd_env *siw_open(struct kunit *test, enum rdma_driver_id driver, D
 
 	KUNIT_ASSERT_NOT_NULL(test, ia);
 	kdapl_quirks_derive(ia->dev, true);	/* which the port does not say */
-	KUNIT_EXPECT_EQ(test, ia->dev->siw, driver == RDMA_DRIVER_SIW);
+	KUNIT_EXPECT_EQ(test, ia->dev->caps.short_page_bug, driver == RDMA_DRIVER_SIW);
 	kdapl_obj_put(&ia->obj);
 	kd_attr(attr);
 	attr->max_rdma_read_iov = 1;
@@ -34,7 +34,6 @@ static void siw_close(struct kd_env *env)
 
 	kd_ep_free(env);
 	kdapl_quirks_derive(dev, false);
-	dev->siw = false;
 }
 
 static DAT_RETURN siw_post(struct kd_env *env, enum kd_call call, u64 cookie, u32 length,
@@ -185,16 +184,16 @@ static void siw_empty_read_test(struct kunit *test)
 	}
 }
 
-static void siw_nudge(struct kd_env *env)
+static void siw_kick(struct kd_env *env)
 {
 	unsigned int posted = fake_ib_posted(env->qp, false);
-	struct kdapl_half *half = kd_half(env);
+	struct kdapl_conn *conn = kd_conn_of(env);
 	struct fake_ib_wr wr;
 	int i;
 
-	mutex_lock(&half->lock);
-	kdapl_half_nudge(half);
-	mutex_unlock(&half->lock);
+	mutex_lock(&conn->lock);
+	kdapl_conn_kick(conn);
+	mutex_unlock(&conn->lock);
 	for (i = 0; i < 5000 && fake_ib_posted(env->qp, false) == posted; i++)
 		kd_pause();
 	KUNIT_ASSERT_LT(env->test, i, 5000);
@@ -204,7 +203,7 @@ static void siw_nudge(struct kd_env *env)
 }
 
 /* Our own request is nobody's: no event, no slot, no business. */
-static void siw_nudge_test(struct kunit *test)
+static void siw_kick_test(struct kunit *test)
 {
 	static const int depths[] = { 1, 2, 3, 4, 8, 16 };
 	struct kd_env *env;
@@ -221,7 +220,7 @@ static void siw_nudge_test(struct kunit *test)
 			attr.max_rdma_read_out = reads ? 4 : 0;
 			kd_ep(env, &attr);
 			kd_connect(env);
-			siw_nudge(env);
+			siw_kick(env);
 			KD_EXPECT_OK(test, dat_ep_get_status(env->ep, NULL, &recv_idle,
 							     &request_idle));
 			KUNIT_EXPECT_EQ_MSG(test, (int)request_idle, (int)DAT_TRUE, "depth %d",
@@ -258,7 +257,7 @@ static void siw_nudge_test(struct kunit *test)
 }
 
 /* One at a time, a few of them, and none when the device says no. */
-static void siw_nudge_count_test(struct kunit *test)
+static void siw_kick_count_test(struct kunit *test)
 {
 	unsigned int posted;
 	struct kd_env *env;
@@ -267,7 +266,7 @@ static void siw_nudge_count_test(struct kunit *test)
 	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
 	kd_ep(env, &attr);
 	kd_connect(env);
-	siw_nudge(env);
+	siw_kick(env);
 	posted = fake_ib_posted(env->qp, false);
 	msleep(1000);
 	/* it has not come back: no other is sent */
@@ -283,9 +282,9 @@ static void siw_nudge_count_test(struct kunit *test)
 	kd_ep(env, &attr);
 	kd_connect(env);
 	fake_ib_fail(env->dev, FAKE_IB_POST_SEND, 1, -ENOTCONN);
-	mutex_lock(&kd_half(env)->lock);
-	kdapl_half_nudge(kd_half(env));
-	mutex_unlock(&kd_half(env)->lock);
+	mutex_lock(&kd_conn_of(env)->lock);
+	kdapl_conn_kick(kd_conn_of(env));
+	mutex_unlock(&kd_conn_of(env)->lock);
 	msleep(300);
 	/* the consumer's requests go on, as far as the device lets them */
 	KD_EXPECT_OK(test, siw_post(env, KD_SEND, 1, 8, 0));
@@ -297,8 +296,8 @@ static void siw_nudge_count_test(struct kunit *test)
 static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_split_test, "SEND-04,RDMAW-02: short requests across a page"),
 	KD_CASE(siw_empty_read_test, "RDMAR-02,RDMAR-10,EP-POST-21: Reads of nothing"),
-	KD_CASE(siw_nudge_test, "EP-POST-17,EP-STA-01,STAT-05: our own requests are nobody's"),
-	KD_CASE(siw_nudge_count_test, "STAT-01,STAT-05: one of our own at a time"),
+	KD_CASE(siw_kick_test, "EP-POST-17,EP-STA-01,STAT-05: our own requests are nobody's"),
+	KD_CASE(siw_kick_count_test, "STAT-01,STAT-05: one of our own at a time"),
 	{}
 };
 

@@ -244,7 +244,7 @@ static unsigned long sq_end_trace(struct sq *sq)
 	KUNIT_EXPECT_GE(test, again, 0);
 	/* and out of the table, which has the others only */
 	pool = kdapl_srq_pool_get(sq->env.kep->srq);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(pool->nhalves), 0U);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(pool->nconns), 0U);
 	kdapl_pool_put(pool);
 	/* nothing is posted to it any more but the marker, before it is gone */
 	KUNIT_EXPECT_EQ(test, sq_find(sq, destroy, FAKE_IB_POST_SEND, qp), -1);
@@ -304,7 +304,7 @@ static void sq_drop_test(struct kunit *test)
 		for (i = 0; i < 3; i++)
 			KUNIT_EXPECT_EQ(test, fake_ib_recv(sq->env.qp, i, false), 0);
 		KUNIT_EXPECT_EQ(test, fake_ib_recv(other, 3, false), 0);
-		if (how == 1)		/* some are in the store by now */
+		if (how == 1)		/* some are in the backlog by now */
 			sq_expect_counts(sq, 4, 8, "in the store");
 		if (how == 2) {
 			kd_end(&sq->env, DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -798,32 +798,32 @@ static void sq_connect_work(struct work_struct *work)
 static void sq_connecting_test(struct kunit *test)
 {
 	struct sq *sq = sq_open(test, NULL);
-	struct kdapl_half *half;
+	struct kdapl_conn *conn;
 	DAT_EVD_HANDLE recv;
 
 	KD_ASSERT_OK(test, dat_evd_kcreate(sq->env.ia, 8, DAT_UPCALL_DISABLE, NULL,
 					   DAT_EVD_DTO_FLAG, &recv));
 	sq_srq(sq, 8);
 	sq_ep_on(sq, 0, recv, NULL);
-	half = rcu_dereference_protected(sq->eps[0].kep->half, true);
-	refcount_inc(&half->ref);
+	conn = rcu_dereference_protected(sq->eps[0].kep->conn, true);
+	refcount_inc(&conn->ref);
 	reinit_completion(&sq_connecting);
 	reinit_completion(&sq_connected);
-	half->connecting = true;
-	INIT_WORK(&half->conn_work, sq_connect_work);	/* the reaper waits for it */
-	queue_work(kdapl_conn_wq, &half->conn_work);
+	conn->connecting = true;
+	INIT_WORK(&conn->conn_work, sq_connect_work);	/* the reaper waits for it */
+	queue_work(kdapl_connect_wq, &conn->conn_work);
 	wait_for_completion(&sq_connecting);	/* before that it can be called off */
 	KD_EXPECT_OK(test, dat_ep_free(sq->eps[0].ep));
 	KD_EXPECT_OK(test, dat_evd_free(recv));
 	sq_settle();
 	rcu_barrier();
-	KUNIT_EXPECT_FALSE(test, completion_done(&half->gone));
-	KUNIT_EXPECT_EQ(test, half->pool->nhalves, 0);
+	KUNIT_EXPECT_FALSE(test, completion_done(&conn->gone));
+	KUNIT_EXPECT_EQ(test, conn->pool->nconns, 0);
 	/* looks at every EP of the SRQ, and at its EVD */
 	KD_EXPECT_OK(test, dat_srq_set_lw(sq->srq, 1));
 	complete(&sq_connected);
-	wait_for_completion(&half->gone);
-	kdapl_half_put(half);
+	wait_for_completion(&conn->gone);
+	kdapl_conn_put(conn);
 	kdapl_obj_put(&sq->eps[0].kep->obj);
 	memset(&sq->eps[0], 0, sizeof(sq->eps[0]));
 	sq->env.ep = NULL;

@@ -287,7 +287,7 @@ static void sq_recv_query_test(struct kunit *test)
 {
 	struct sq *sq = sq_open(test, NULL);
 	DAT_LMR_TRIPLET iov = kd_seg(&sq->env, KD_RW, 0, 8);
-	DAT_COUNT n, span;
+	DAT_COUNT n, range;
 	DAT_EVENT event;
 	int i, with;
 
@@ -299,9 +299,9 @@ static void sq_recv_query_test(struct kunit *test)
 		} else {
 			kd_ep(&sq->env, NULL);
 			for (i = 0; i < 8; i++) {
-				KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, &n, &span));
+				KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, &n, &range));
 				KUNIT_EXPECT_EQ(test, (int)n, i);
-				KUNIT_EXPECT_GE(test, (int)span, (int)n);
+				KUNIT_EXPECT_GE(test, (int)range, (int)n);
 				KD_EXPECT_OK(test, kd_post(sq->env.ep, KD_RECV, 1, &iov, 0, NULL,
 							   0));
 			}
@@ -309,29 +309,29 @@ static void sq_recv_query_test(struct kunit *test)
 		}
 		for (i = 0; i <= 8; i++) {
 			n = -7;
-			span = -7;
-			KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, &n, &span));
+			range = -7;
+			KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, &n, &range));
 			KUNIT_EXPECT_EQ_MSG(test, (int)n, with ? i : 8 - i, "%d", i);
-			KUNIT_EXPECT_GE(test, (int)span, (int)n);
+			KUNIT_EXPECT_GE(test, (int)range, (int)n);
 			KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, &n, NULL));
-			KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, NULL, &span));
-			KUNIT_EXPECT_GE(test, (int)span, (int)n);
+			KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, NULL, &range));
+			KUNIT_EXPECT_GE(test, (int)range, (int)n);
 			KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, NULL, NULL));
 			if (i < 8)
 				fake_ib_recv(sq->env.qp, 1, false);
 		}
 		/* handed over: no longer held */
 		for (i = 8; kd_next(sq->env.recv, &event); i--) {
-			KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, &n, &span));
+			KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, &n, &range));
 			KUNIT_EXPECT_EQ(test, (int)n, with ? i - 1 : 0);
 		}
 		KUNIT_EXPECT_EQ(test, i, 0);
 		if (!with)
 			kd_ep_free(&sq->env);
 	}
-	KD_EXPECT_RET(test, dat_ep_recv_query(NULL, &n, &span), DAT_INVALID_HANDLE,
+	KD_EXPECT_RET(test, dat_ep_recv_query(NULL, &n, &range), DAT_INVALID_HANDLE,
 		      DAT_INVALID_HANDLE_EP);
-	KD_EXPECT_RET(test, dat_ep_recv_query(sq->srq, &n, &span), DAT_INVALID_HANDLE,
+	KD_EXPECT_RET(test, dat_ep_recv_query(sq->srq, &n, &range), DAT_INVALID_HANDLE,
 		      DAT_INVALID_HANDLE_EP);
 }
 

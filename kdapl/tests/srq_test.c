@@ -639,7 +639,7 @@ static void sq_failure_test(struct kunit *test)
 static void sq_early_test(struct kunit *test)
 {
 	struct sq *sq = sq_open(test, NULL);
-	DAT_COUNT n, span;
+	DAT_COUNT n, range;
 	int i;
 
 	sq_srq(sq, 8);
@@ -649,9 +649,9 @@ static void sq_early_test(struct kunit *test)
 		fake_ib_recv(sq->env.qp, i, false);
 	KD_EXPECT_EMPTY(test, sq->env.recv);
 	sq_expect_counts(sq, 5, 8, "early");
-	KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, &n, &span));
+	KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, &n, &range));
 	KUNIT_EXPECT_EQ(test, (int)n, 3);
-	KUNIT_EXPECT_EQ(test, (int)span, 3);
+	KUNIT_EXPECT_EQ(test, (int)range, 3);
 	kd_connect(&sq->env);
 	fake_ib_recv(sq->env.qp, 3, false);
 	for (i = 0; i < 4; i++)
@@ -687,7 +687,7 @@ static void sq_no_overflow_test(struct kunit *test)
 	sq_post(sq, 0, 200);
 	for (i = 0; i < 200; i++) {
 		KUNIT_EXPECT_EQ(test, fake_ib_recv(sq->eps[i % SQ_EPS].qp, 1, false), 0);
-		if (i % 7 == 0)		/* sweeps move them around */
+		if (i % 7 == 0)		/* drains move them around */
 			sq_expect_counts(sq, 199 - i, 200, "arriving");
 	}
 	for (n = 0; kd_next(evd, &event); n++)
@@ -1001,29 +1001,29 @@ static void sq_nth_verb_test(struct kunit *test)
 	sq_srq_free(sq);
 }
 
-#define MANY_HALVES	2000
+#define MANY_CONNS	2000
 #define MANY_LOOKS	20000
 
-/* A half as far as the pool looks at it; its QP is a value. */
-static struct kdapl_half *sq_bare_half(struct kunit *test, struct kdapl_pool *pool, unsigned int i)
+/* A connection as far as the pool looks at it; its QP is a value. */
+static struct kdapl_conn *sq_bare_conn(struct kunit *test, struct kdapl_pool *pool, unsigned int i)
 {
-	struct kdapl_half *half = kunit_kzalloc(test, sizeof(*half), GFP_KERNEL);
+	struct kdapl_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
 
-	KUNIT_ASSERT_NOT_NULL(test, half);
-	half->pool = pool;
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	conn->pool = pool;
 	/* as far apart as they are when each has a page or two */
-	half->qp = (struct ib_qp *)(0x1000UL + 8192UL * i);
-	INIT_LIST_HEAD(&half->pool_node);
-	INIT_HLIST_NODE(&half->qp_node);
-	kdapl_pool_attach(pool, half);
-	return half;
+	conn->qp = (struct ib_qp *)(0x1000UL + 8192UL * i);
+	INIT_LIST_HEAD(&conn->pool_node);
+	INIT_HLIST_NODE(&conn->qp_node);
+	kdapl_pool_attach(pool, conn);
+	return conn;
 }
 
 /* Nanoseconds from a completion to whose it is. */
-static u64 sq_look_time(struct kunit *test, struct kdapl_pool *pool, struct kdapl_half **halves,
+static u64 sq_look_time(struct kunit *test, struct kdapl_pool *pool, struct kdapl_conn **conns,
 			int n)
 {
-	struct kdapl_half *half;
+	struct kdapl_conn *conn;
 	struct kdapl_buf *buf;
 	int i, wrong = 0;
 	u64 start;
@@ -1036,8 +1036,8 @@ static u64 sq_look_time(struct kunit *test, struct kdapl_pool *pool, struct kdap
 	local_irq_disable();
 	start = ktime_get_ns();
 	for (i = 0; i < MANY_LOOKS; i++) {
-		half = halves[(i * 7919U) % n];
-		if (kdapl_buf_taken(buf, half->qp) != half)
+		conn = conns[(i * 7919U) % n];
+		if (kdapl_buf_taken(buf, conn->qp) != conn)
 			wrong++;
 		/* as if the device had it again */
 		buf->state = KDAPL_BUF_NATIVE;
@@ -1054,12 +1054,12 @@ static u64 sq_look_time(struct kunit *test, struct kdapl_pool *pool, struct kdap
 static unsigned int sq_longest_chain(struct kdapl_pool *pool)
 {
 	unsigned int i, n, longest = 0;
-	struct kdapl_half *half;
+	struct kdapl_conn *conn;
 
 	spin_lock_irq(&pool->lock);
 	for (i = 0; i < 1U << pool->bits; i++) {
 		n = 0;
-		hlist_for_each_entry(half, &pool->by_qp[i], qp_node)
+		hlist_for_each_entry(conn, &pool->by_qp[i], qp_node)
 			n++;
 		longest = max(longest, n);
 	}
@@ -1070,32 +1070,32 @@ static unsigned int sq_longest_chain(struct kdapl_pool *pool)
 /* Whose completion it is, is found at once however many EPs share the SRQ. */
 static void sq_many_test(struct kunit *test)
 {
-	static const int steps[] = { 1, 64, MANY_HALVES };
+	static const int steps[] = { 1, 64, MANY_CONNS };
 	struct sq *sq = sq_open(test, NULL);
-	struct kdapl_half **halves;
+	struct kdapl_conn **conns;
 	struct kdapl_pool *pool;
 	struct kdapl_srq *srq;
 	u64 ns[ARRAY_SIZE(steps)];
 	int i, n = 0;
 
-	halves = kunit_kcalloc(test, MANY_HALVES, sizeof(*halves), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, halves);
+	conns = kunit_kcalloc(test, MANY_CONNS, sizeof(*conns), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, conns);
 	sq_srq(sq, 8);
 	srq = kdapl_obj_get(sq->srq, DAT_HANDLE_TYPE_SRQ);
 	KUNIT_ASSERT_NOT_NULL(test, srq);
 	pool = kdapl_srq_pool_get(srq);
 	for (i = 0; i < ARRAY_SIZE(steps); i++) {
 		for (; n < steps[i]; n++)
-			halves[n] = sq_bare_half(test, pool, n);
-		ns[i] = sq_look_time(test, pool, halves, n);
+			conns[n] = sq_bare_conn(test, pool, n);
+		ns[i] = sq_look_time(test, pool, conns, n);
 		/* by chance some meet, but a few */
 		KUNIT_EXPECT_LE(test, sq_longest_chain(pool), 10U);
 	}
-	kunit_info(test, "1, 64, %d EPs: %llu, %llu, %llu ns", MANY_HALVES, ns[0], ns[1], ns[2]);
+	kunit_info(test, "1, 64, %d EPs: %llu, %llu, %llu ns", MANY_CONNS, ns[0], ns[1], ns[2]);
 	while (n--)
-		kdapl_pool_detach(halves[n]);
+		kdapl_pool_detach(conns[n]);
 	KUNIT_EXPECT_EQ(test, sq_longest_chain(pool), 0U);
-	KUNIT_EXPECT_TRUE(test, list_empty(&pool->halves));
+	KUNIT_EXPECT_TRUE(test, list_empty(&pool->conns));
 	synchronize_rcu();	/* before they are freed */
 	kdapl_pool_put(pool);
 	kdapl_obj_put(&srq->obj);

@@ -7,7 +7,7 @@
 #include <linux/err.h>
 #include <linux/string.h>
 
-#include "../kdapl.h"
+#include "../ia/ia_api.h"
 #include "kd_case.h"
 
 struct status_name {

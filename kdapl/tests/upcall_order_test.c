@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * Thousands of random mixtures of whatever can happen to an EVD: completions of
- * several EPs, software events, dequeues inside and outside upcalls, sweeps,
+ * several EPs, software events, dequeues inside and outside upcalls, drains,
  * changes of policy and of length. After each step everything that is due has
  * been delivered, nothing else has, in order, once, and with the right
  * more_events; the model of kd_upcall.c knows.
@@ -18,9 +18,9 @@
 #include "kd_upcall.h"
 
 #define ORD_EPS		3
-#define ORD_RINGS	(2 * ORD_EPS)
+#define ORD_WQS	(2 * ORD_EPS)
 #define ORD_DEPTH	8
-#define ORD_SE		(ORD_RINGS + 1)		/* stream of the software events */
+#define ORD_SE		(ORD_WQS + 1)		/* stream of the software events */
 #define ORD_QLEN	256
 #define ORD_QUEUED	150			/* no queue gets longer */
 #define ORD_ROUNDS	1000
@@ -34,12 +34,12 @@ MODULE_PARM_DESC(order_seed, "seed of the random mixtures of events in the unit 
 enum ord_kind { ORD_SIGNALLED, ORD_UNSIGNALLED, ORD_SILENT };
 
 /**
- * struct ord_ring - one queue of one EP, a stream of its own
+ * struct ord_wq - one queue of one EP, a stream of its own
  * @kinds: of the outstanding requests
  * @head: requests posted
  * @tail: requests completed
  */
-struct ord_ring {
+struct ord_wq {
 	u8 kinds[64];
 	u32 head;
 	u32 tail;
@@ -56,7 +56,7 @@ struct ord_ring {
  * @evd: the EVD of everything
  * @ep: EPs
  * @qp: their QPs
- * @rings: two for each, requests first
+ * @wqs: two for each, requests first
  * @se: software events posted
  * @quiet: nothing is to happen inside upcalls
  * @qlen: length of the EVD
@@ -73,7 +73,7 @@ struct ord {
 	DAT_EVD_HANDLE evd;
 	DAT_EP_HANDLE ep[ORD_EPS];
 	struct ib_qp *qp[ORD_EPS];
-	struct ord_ring rings[ORD_RINGS];
+	struct ord_wq wqs[ORD_WQS];
 	u32 se;
 	bool quiet;
 	int qlen;
@@ -99,7 +99,7 @@ static void ord_post(struct ord *ord, int r)
 {
 	enum kd_call call = r & 1 ? KD_RECV : KD_SEND;
 	DAT_LMR_TRIPLET iov = kd_seg(ord->env, KD_RW, 0, 8);
-	struct ord_ring *ring = &ord->rings[r];
+	struct ord_wq *wq = &ord->wqs[r];
 	enum ord_kind kind = ord_rnd(ord, 3);
 	int flags = 0;
 	DAT_RETURN ret;
@@ -112,30 +112,30 @@ static void ord_post(struct ord *ord, int r)
 		flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	else if (kind == ORD_SILENT)
 		flags = DAT_COMPLETION_SUPPRESS_FLAG;
-	ret = kd_post(ord->ep[r / 2], call, 1, &iov, KD_ID(r + 1, ring->head), NULL, flags);
+	ret = kd_post(ord->ep[r / 2], call, 1, &iov, KD_ID(r + 1, wq->head), NULL, flags);
 	if (ret == DAT_SUCCESS)
-		ring->kinds[ring->head++ % ARRAY_SIZE(ring->kinds)] = kind;
+		wq->kinds[wq->head++ % ARRAY_SIZE(wq->kinds)] = kind;
 	else
 		ord_expect(ord, DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES, "post refused",
-			   KD_ID(r + 1, ring->head));
+			   KD_ID(r + 1, wq->head));
 }
 
 static void ord_complete(struct ord *ord)
 {
-	int r = ord_rnd(ord, ORD_RINGS);
-	struct ord_ring *ring = &ord->rings[r];
+	int r = ord_rnd(ord, ORD_WQS);
+	struct ord_wq *wq = &ord->wqs[r];
 	enum ord_kind kind;
 
 	if (ord->model.n > ORD_QUEUED)
 		return;
-	if (ring->tail == ring->head)
+	if (wq->tail == wq->head)
 		ord_post(ord, r);
-	if (ring->tail == ring->head)
+	if (wq->tail == wq->head)
 		return;
-	kind = ring->kinds[ring->tail % ARRAY_SIZE(ring->kinds)];
+	kind = wq->kinds[wq->tail % ARRAY_SIZE(wq->kinds)];
 	if (kind != ORD_SILENT)
-		kd_model_arrive(&ord->model, KD_ID(r + 1, ring->tail), kind == ORD_SIGNALLED);
-	ring->tail++;
+		kd_model_arrive(&ord->model, KD_ID(r + 1, wq->tail), kind == ORD_SIGNALLED);
+	wq->tail++;
 	ord_expect(ord, !fake_ib_complete(ord->qp[r / 2], r & 1, IB_WC_SUCCESS),
 		   "nothing to complete", r);
 }
@@ -194,7 +194,7 @@ static void ord_dequeue(struct ord *ord)
 	}
 }
 
-static void ord_sweep(struct ord *ord)
+static void ord_drain_cqs(struct ord *ord)
 {
 	DAT_BOOLEAN recv_idle, request_idle;
 	DAT_EP_STATE state;
@@ -243,11 +243,11 @@ static void ord_inside(struct kd_sink *sink, const DAT_EVENT *event, bool more)
 		break;
 	case 2:
 	case 3:
-		ord_post(ord, ord_rnd(ord, ORD_RINGS));
+		ord_post(ord, ord_rnd(ord, ORD_WQS));
 		ord_arrive(ord);
 		break;
 	case 4:
-		ord_sweep(ord);
+		ord_drain_cqs(ord);
 		break;
 	case 5:
 		if (!ord->softirq)
@@ -272,7 +272,7 @@ static void ord_step(struct ord *ord)
 {
 	switch (ord_rnd(ord, 16)) {
 	case 0 ... 1:
-		ord_post(ord, ord_rnd(ord, ORD_RINGS));
+		ord_post(ord, ord_rnd(ord, ORD_WQS));
 		break;
 	case 2 ... 8:
 		ord_burst(ord);
@@ -284,7 +284,7 @@ static void ord_step(struct ord *ord)
 		ord_dequeue(ord);
 		break;
 	case 12:
-		ord_sweep(ord);
+		ord_drain_cqs(ord);
 		break;
 	case 13 ... 14:
 		ord_modify(ord, false);

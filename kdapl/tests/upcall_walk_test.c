@@ -21,7 +21,7 @@ static const DAT_UPCALL_POLICY walk_policies[] = {
 
 /*
  * What is queued: S a signalled event, u an unsignalled one, | whatever there
- * is by now is moved from the CQ into the store, F all the software events that
+ * is by now is moved from the CQ into the backlog, F all the software events that
  * fit.
  */
 static const char * const walk_dto_states[] = {

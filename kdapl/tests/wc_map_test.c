@@ -168,7 +168,7 @@ static void wc_suppress_success_test(struct kunit *test)
 		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
 		wc_expect(env, call, 7, DAT_DTO_SUCCESS, 8);
 		KD_EXPECT_EMPTY(test, env->req);
-		KUNIT_EXPECT_EQ(test, kd_ring_used(kd_half(env)->sq), 0U);
+		KUNIT_EXPECT_EQ(test, kd_wq_used(kd_conn_of(env)->sq), 0U);
 	}
 }
 
@@ -647,7 +647,7 @@ static void wc_out_of_order_test(struct kunit *test)
 	int i, k, sup;
 
 	KUNIT_ASSERT_NOT_NULL(test, kia);
-	kia->dev->siw = true;
+	kia->dev->caps.reads_unordered = true;
 	kd_attr(&attr);
 	attr.max_rdma_read_iov = 1;
 	kd_ep(env, &attr);
@@ -670,11 +670,11 @@ static void wc_out_of_order_test(struct kunit *test)
 					wc_expect(env, order[i], i, DAT_DTO_SUCCESS, 8);
 			wc_expect(env, KD_SEND, 6, DAT_DTO_SUCCESS, 8);
 			KD_EXPECT_EMPTY(test, env->req);
-			KUNIT_EXPECT_EQ(test, kd_ring_used(kd_half(env)->sq), 0U);
+			KUNIT_EXPECT_EQ(test, kd_wq_used(kd_conn_of(env)->sq), 0U);
 		}
 	}
 	kd_ep_free(env);
-	kia->dev->siw = false;
+	kia->dev->caps.reads_unordered = false;
 	kdapl_obj_put(&kia->obj);
 }
 
@@ -840,10 +840,10 @@ static void wc_reason_test(struct kunit *test)
 		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 1, 8, 0));
 		/* the end takes long enough to hear of the second one */
 		fake_ib_hold_flush(env->dev, true);
-		kdapl_half_end(kd_half(env), ends[i].first);
+		kdapl_conn_end(kd_conn_of(env), ends[i].first);
 		kd_pause();
 		if (ends[i].second)
-			kdapl_half_end(kd_half(env), ends[i].second);
+			kdapl_conn_end(kd_conn_of(env), ends[i].second);
 		kd_pause();
 		KD_EXPECT_EMPTY(test, env->conn);
 		fake_ib_hold_flush(env->dev, false);
@@ -941,9 +941,9 @@ static void wc_attempt_test(struct kunit *test)
 		spin_unlock_irq(&env->kep->lock);
 		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 5, 8, 0));
 		KD_EXPECT_EMPTY(test, env->recv);
-		kdapl_half_end(kd_half(env), ends[i].event);
+		kdapl_conn_end(kd_conn_of(env), ends[i].event);
 		/* a later reason is not heard any more */
-		kdapl_half_end(kd_half(env), DAT_CONNECTION_EVENT_DISCONNECTED);
+		kdapl_conn_end(kd_conn_of(env), DAT_CONNECTION_EVENT_DISCONNECTED);
 		wc_expect_end(env, ends[i].event);
 		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 6, 8, 0));
 		for (k = 0; k < 7; k++)
@@ -956,7 +956,7 @@ static void wc_attempt_test(struct kunit *test)
 	}
 }
 
-/* Nobody dequeues: posts go on until the store is full, nothing is lost. */
+/* Nobody dequeues: posts go on until the backlog is full, nothing is lost. */
 static void wc_parked_test(struct kunit *test)
 {
 	struct kd_env *env = kd_connected(test, NULL);

@@ -19,7 +19,7 @@ static void wi_fatal(void *arg)
 
 	ib_dispatch_event(&fatal);
 	flush_workqueue(ib_wq);
-	flush_workqueue(kdapl_wq);
+	flush_workqueue(kdapl_misc_wq);
 }
 
 static void wi_wait_state(struct kd_env *env, DAT_EP_STATE state)
@@ -34,26 +34,26 @@ static void wi_wait_state(struct kd_env *env, DAT_EP_STATE state)
 /* The EP is disconnected, and its QP has been destroyed. */
 static void wi_lose_qp(struct kd_env *env)
 {
-	struct kdapl_half *half = kd_half(env);
+	struct kdapl_conn *conn = kd_conn_of(env);
 	int i;
 
 	KD_EXPECT_OK(env->test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
-	for (i = 0; i < WI_PATIENCE && READ_ONCE(half->qp); i++)
+	for (i = 0; i < WI_PATIENCE && READ_ONCE(conn->qp); i++)
 		kd_pause();
-	KUNIT_EXPECT_NULL(env->test, READ_ONCE(half->qp));
+	KUNIT_EXPECT_NULL(env->test, READ_ONCE(conn->qp));
 }
 
 /* An attempt that was given up: one event, and the cm_id goes as well. */
 static void wi_expect_given_up(struct kd_env *env)
 {
-	struct kdapl_half *half = kd_half(env);
+	struct kdapl_conn *conn = kd_conn_of(env);
 	int i;
 
 	KUNIT_EXPECT_EQ(env->test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
-	for (i = 0; i < WI_PATIENCE && READ_ONCE(half->cm_id); i++)
+	for (i = 0; i < WI_PATIENCE && READ_ONCE(conn->cm_id); i++)
 		kd_pause();
-	KUNIT_EXPECT_NULL(env->test, READ_ONCE(half->cm_id));
-	flush_workqueue(kdapl_wq);
+	KUNIT_EXPECT_NULL(env->test, READ_ONCE(conn->cm_id));
+	flush_workqueue(kdapl_misc_wq);
 	KD_EXPECT_EMPTY(env->test, env->conn);
 }
 
@@ -97,7 +97,7 @@ static void wi_accept_stopped(struct kd_env *env, DAT_CR_HANDLE cr)
 	kdapl_obj_put(&kcr->obj);
 }
 
-/* Its two halves: the CR is used up and the EP has changed its state; then the CM's share. */
+/* Its two connections: the CR is used up and the EP has changed its state; then the CM's share. */
 static void wi_accept_by_hand(struct kd_env *env, DAT_CR_HANDLE cr)
 {
 	struct kdapl_cr *kcr = kdapl_obj_get(cr, DAT_HANDLE_TYPE_CR);
@@ -116,7 +116,7 @@ static void wi_accept_by_hand(struct kd_env *env, DAT_CR_HANDLE cr)
 	KUNIT_EXPECT_EQ(test, retired, 0);
 	KUNIT_EXPECT_EQ(test, old, (int)DAT_EP_STATE_UNCONNECTED);
 	wi_lose_qp(env);
-	KUNIT_EXPECT_LT(test, kdapl_cm_accept(kd_half(env), kcr, NULL, 0), 0);
+	KUNIT_EXPECT_LT(test, kdapl_cm_accept(kd_conn_of(env), kcr, NULL, 0), 0);
 	mutex_unlock(&kcr->mutex);
 	mutex_unlock(&ep->mutex);
 	kdapl_dev_exit(ep->obj.ia->dev);
@@ -169,24 +169,24 @@ static void wi_accept_test(struct kunit *test)
 static void wi_retry_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	struct kdapl_half *half;
+	struct kdapl_conn *conn;
 	struct rdma_cm_id *id;
 	int i;
 
 	for (i = 0; i < 2; i++) {
 		kd_ep(env, NULL);
 		kd_reach(env, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
-		half = kd_half(env);
+		conn = kd_conn_of(env);
 		id = kd_cm_id(env, WI_QUAL);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(id));
-		mutex_lock(&half->lock);
-		half->cm_id = id;
-		half->connecting = true;
-		mutex_unlock(&half->lock);
-		queue_delayed_work(kdapl_conn_wq, &half->retry_work, 0);
-		flush_delayed_work(&half->retry_work);
-		flush_workqueue(kdapl_wq);
-		KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(half->cm_id), id);
+		mutex_lock(&conn->lock);
+		conn->cm_id = id;
+		conn->connecting = true;
+		mutex_unlock(&conn->lock);
+		queue_delayed_work(kdapl_connect_wq, &conn->retry_work, 0);
+		flush_delayed_work(&conn->retry_work);
+		flush_workqueue(kdapl_misc_wq);
+		KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(conn->cm_id), id);
 		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
 				(int)DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 		KD_EXPECT_EMPTY(test, env->conn);
@@ -194,11 +194,11 @@ static void wi_retry_test(struct kunit *test)
 			KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
 			KUNIT_EXPECT_EQ(test, kd_expect_end(env),
 					(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
-			KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(half->cm_id), id);
+			KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(conn->cm_id), id);
 		}
-		mutex_lock(&half->lock);
-		half->connecting = false;
-		mutex_unlock(&half->lock);
+		mutex_lock(&conn->lock);
+		conn->connecting = false;
+		mutex_unlock(&conn->lock);
 		if (!i)		/* it tries by itself; there is no address to start from */
 			KUNIT_EXPECT_EQ(test, kd_expect_end(env),
 					(u32)DAT_CONNECTION_EVENT_UNREACHABLE);
@@ -211,17 +211,17 @@ static void wi_timer_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	struct kdapl_half *half;
+	struct kdapl_conn *conn;
 	DAT_EVENT event;
 
 	kd_ep(env, NULL);
 	kd_connect(env);
-	half = kd_half(env);
+	conn = kd_conn_of(env);
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
 	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
-	queue_delayed_work(kdapl_wq, &half->timer, 0);
-	flush_delayed_work(&half->timer);
-	flush_workqueue(kdapl_wq);
+	queue_delayed_work(kdapl_misc_wq, &conn->timer, 0);
+	flush_delayed_work(&conn->timer);
+	flush_workqueue(kdapl_misc_wq);
 	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep), (int)DAT_EP_STATE_DISCONNECT_PENDING);
 	KUNIT_EXPECT_EQ(test, (int)fake_ib_qp_state(env->qp), (int)IB_QPS_RTS);
 	KD_EXPECT_EMPTY(test, env->conn);
@@ -282,7 +282,7 @@ static void wi_removed(struct kunit *test, enum wi_waits waits, bool fatal)
 	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_BROKEN);
 	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep);
 	KUNIT_EXPECT_EQ(test, (int)kd_state(env, ep), (int)DAT_EP_STATE_DISCONNECTED);
-	flush_workqueue(kdapl_wq);
+	flush_workqueue(kdapl_misc_wq);
 	KD_EXPECT_EMPTY(test, both);
 	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
 	if (waits == WI_PASSIVE)
@@ -332,7 +332,7 @@ static void wi_removed_late_test(struct kunit *test)
 			wi_fatal(env);
 		else
 			fake_ib_unplug(env->dev);
-		flush_workqueue(kdapl_wq);
+		flush_workqueue(kdapl_misc_wq);
 		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
 				(int)DAT_EP_STATE_DISCONNECTED);
 		KD_EXPECT_EMPTY(test, env->conn);
@@ -393,7 +393,7 @@ static void wi_open_test(struct kunit *test)
 	mutex_unlock(&dev->lock);
 	kdapl_obj_put(&kia->obj);
 	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
-	flush_workqueue(kdapl_wq);
+	flush_workqueue(kdapl_misc_wq);
 	KD_EXPECT_RET(test, dat_pz_create(env->ia, &pz), DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	KD_ASSERT_OK(test, open->ret);
 	async = open->async;

@@ -370,7 +370,7 @@ static void wr_rxe_fence_test(struct kunit *test)
 			KUNIT_ASSERT_TRUE(test, fake_ib_wr(env->qp, false, posted, &fence));
 			KUNIT_ASSERT_TRUE(test, fake_ib_wr(env->qp, false, posted + 1, &wr));
 			KUNIT_EXPECT_EQ(test, (int)fence.opcode, (int)IB_WR_LOCAL_INV);
-			KUNIT_EXPECT_EQ(test, fence.rkey, kd_half(env)->pd->fence->rkey);
+			KUNIT_EXPECT_EQ(test, fence.rkey, kd_conn_of(env)->pd->fence->rkey);
 			KUNIT_EXPECT_EQ(test, fence.send_flags, 0);
 			KUNIT_EXPECT_EQ(test, wr.send_flags, (int)IB_SEND_SIGNALED);
 			KUNIT_EXPECT_EQ(test, wr.call, fence.call);

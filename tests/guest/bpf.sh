@@ -6,6 +6,7 @@ work=$TMPDIR/work
 mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
 must "a device" loopback_dev rxe
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+must "kdapl_dat12.ko loads" insmod "$KO/kdapl_dat12.ko"
 must "kdping serves" insmod "$KO/kdping.ko" mode=server ia=rxe0-1
 echo "insmod $KO/kdold.ko test=ping ia=rxe0-1 address=192.0.2.1 && rmmod kdold" >"$work"
 sed -n 's/^    \(bpftrace .*\)$/\1/p' "$TOP/Documentation/observing.md" >"$TMPDIR/lines"
@@ -27,5 +28,6 @@ while read -r kd_line; do
 	step "bpftrace says: $kd_what" said "$kd_line" "$kd_want"
 done <"$TMPDIR/lines"
 step "kdping.ko unloads" rmmod kdping
+step "kdapl_dat12.ko unloads" rmmod kdapl_dat12
 step "kdapl.ko unloads" rmmod kdapl
 finish

@@ -4,9 +4,9 @@
 p=$1 rounds=${2:-1}
 none() { [ "$(objects)" = 0 ]; }
 as_before() { [ "$(resources)" = "$before" ]; }
-# The calls that kdapl.ko has and kdfail.ko has told nothing about: those of 1.2, too.
+# The calls that kdapl.ko and kdapl_dat12.ko have and kdfail.ko has told nothing about.
 missed() {
-	awk '$2 == "T" && $4 == "[kdapl]" && $3 ~ /^(dat|dat12|kdat)_/ { print $3 }' \
+	awk '$2 == "T" && $4 ~ /^\[kdapl(_dat12)?\]$/ && $3 ~ /^(dat|dat12|kdat)_/ { print $3 }' \
 		/proc/kallsyms | sort -u >"$TMPDIR/calls"
 	dmesg | sed -n 's/.*kdfail: \([a-z0-9_]*\)\(, [^:]*\)\?: .* allocations.*/\1/p' |
 		sort -u >"$TMPDIR/swept"
@@ -16,6 +16,7 @@ none_missed() { [ -s "$TMPDIR/calls" ] && [ -z "$missed" ]; }
 
 loopback_dev "$p"
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+must "kdapl_dat12.ko loads" insmod "$KO/kdapl_dat12.ko"
 before=$(resources)
 # Nothing fails but for the task that says which one of its own.
 for f in failslab fail_page_alloc; do
@@ -31,9 +32,10 @@ step "GEN-07,LMR-08,EP-CREATE-09: with any allocation failing a call says so and
 dmesg | sed -n 's/.*kdfail: //p'
 missed=$(missed)
 echo "calls without a sweep: ${missed:-none}"
-step "GEN-07: that was every call of kdapl.ko" none_missed
+step "GEN-07: that was every call of kdapl.ko and kdapl_dat12.ko" none_missed
 lsmod | grep -q '^kdfail ' && step "kdfail.ko unloads" rmmod kdfail
 step "no object is left" none
 step "nothing is left on the device" until_true 10 as_before
+step "kdapl_dat12.ko unloads" rmmod kdapl_dat12
 step "kdapl.ko unloads" rmmod kdapl
 finish

@@ -9,6 +9,7 @@ m=$1
 tell "kernel $(uname -r)"
 must "soft-RoCE device" loopback_dev rxe
 must "the kdapl.ko that DKMS has built loads" insmod "$m/kdapl.ko"
+must "the kdapl_dat12.ko that DKMS has built loads" insmod "$m/kdapl_dat12.ko"
 step "kdping.ko of DKMS loads and serves" insmod "$m/kdping.ko" mode=server
 mp configfs
 step "kdblk_target.ko of DKMS loads" insmod "$m/kdblk_target.ko"
@@ -16,7 +17,7 @@ step "kdblk.ko of DKMS loads" insmod "$m/kdblk.ko"
 step "a module built against kdapl-dev loads" insmod "$m/hello.ko"
 step "it opens an Interface Adapter" logged 'hello: rxe0-1 at 192\.0\.2\.1'
 step "kdapl.ko does not unload while it is there" refused rmmod kdapl
-step "all of them unload" rmmod hello kdping kdblk kdblk_target kdapl
+step "all of them unload" rmmod hello kdping kdblk kdblk_target kdapl_dat12 kdapl
 
 kd_modules=/lib/modules/$(uname -r)
 installed() {
@@ -27,9 +28,10 @@ if [ "${2:-}" != dkms ]; then
 	must "make install: depmod knows the modules" installed
 	step "modprobe kdblk loads kdapl.ko and what that needs" modprobe kdblk
 	step "so does modprobe kdblk_target" modprobe kdblk_target
+	step "modprobe kdapl_dat12" modprobe kdapl_dat12
 	step "modprobe kdping mode=server serves" modprobe kdping mode=server
 	step "modprobe -r unloads them, and kdapl.ko with the last" \
-		modprobe -r kdping kdblk kdblk_target
+		modprobe -r kdping kdblk kdblk_target kdapl_dat12
 	step "kdapl.ko is gone" refused test -e /sys/module/kdapl
 fi
 no_devices rxe

@@ -143,6 +143,13 @@ static DAT_RETURN lmr_next(void)
 	return kdat_lmr_next_contexts(kdf.out, &key, &rkey);
 }
 
+static DAT_RETURN lmr_by_context(void)
+{
+	DAT_LMR_HANDLE lmr;
+
+	return kdat_lmr_by_context(kdf.ia, kdf.key, &lmr);
+}
+
 static DAT_RETURN lmr_sync(DAT_RETURN (*sync)(DAT_IA_HANDLE, const DAT_LMR_TRIPLET *, DAT_VLEN))
 {
 	const DAT_LMR_TRIPLET segment = {
@@ -200,6 +207,7 @@ const struct sweep sweeps_of_memory[] = {
 	{ "dat_lmr_allocate, large", NULL, lmr_allocate_large, kdf_lmr_free },
 	{ "dat_lmr_query", NULL, lmr_query, NULL, FRUGAL },
 	{ "kdat_lmr_next_contexts", kdf_lmr_allocate, lmr_next, kdf_lmr_free, FRUGAL },
+	{ "kdat_lmr_by_context", NULL, lmr_by_context, NULL, FRUGAL },
 	{ "dat_lmr_sync_rdma_read", NULL, lmr_sync_read, NULL, FRUGAL },
 	{ "dat_lmr_sync_rdma_write", NULL, lmr_sync_write, NULL, FRUGAL },
 	{ "dat_lmr_free", lmr_virtual, kdf_lmr_free, NULL, FREES },

@@ -346,6 +346,144 @@ static void test_events(void)
 	expect(DAT_QUEUE_EMPTY, dat_evd_dequeue(kdo_async, &event));
 }
 
+/* What an upcall of this object was told. */
+struct kdo_note {
+	DAT_EVD_HANDLE evd;
+	atomic_t calls, others;
+	bool torn_down;
+};
+
+static void kdo_note_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct kdo_note *note = instance;
+
+	check(event->event_number == DAT_SOFTWARE_EVENT || event->evd_handle == note->evd);
+	atomic_inc(event->event_data.software_event_data.pointer == note ? &note->calls :
+		   &note->others);
+	if (note->torn_down)	/* it would wait for itself */
+		expect(DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_IN_USE,
+		       dat_evd_modify_upcall(note->evd, DAT_UPCALL_TEARDOWN, NULL));
+	wake_up(&kdo_wait);
+}
+
+static bool kdo_noted(struct kdo_note *note, int calls)
+{
+	return check(wait_event_timeout(kdo_wait, atomic_read(&note->calls) == calls, LONG));
+}
+
+static bool kdo_tell(struct kdo_note *note)
+{
+	DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
+
+	event.event_data.software_event_data.pointer = note;
+	return expect(0, dat_evd_post_se(note->evd, &event));
+}
+
+static bool kdo_note_evd(DAT_IA_HANDLE on, struct kdo_note *note, DAT_EVD_HANDLE *evd)
+{
+	const DAT_UPCALL_OBJECT upcall = { note, kdo_note_upcall };
+
+	return expect(0, dat_evd_kcreate(on, 8, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
+					 DAT_EVD_SOFTWARE_FLAG, evd));
+}
+
+/* One EVD and some objects, in turn. */
+static void kdo_objects(void)
+{
+	static struct kdo_note notes[4];
+	const DAT_UPCALL_OBJECT none = { notes, NULL };
+	DAT_UPCALL_OBJECT upcall = { NULL, kdo_note_upcall };
+	DAT_EVD_PARAM param = {};
+	DAT_EVD_HANDLE evd;
+	int i, n;
+
+	memset(notes, 0, sizeof(notes));
+	if (!kdo_note_evd(kdo_ia, &notes[0], &evd))
+		return;
+	for (i = 0; i < 400; i++) {
+		n = i % ARRAY_SIZE(notes);
+		upcall.instance_data = &notes[n];
+		notes[n].evd = evd;
+		expect(0, dat_evd_modify_upcall(evd, i & 4 ? DAT_UPCALL_MANY :
+						DAT_UPCALL_SINGLE_INSTANCE, &upcall));
+		if (!kdo_tell(&notes[n]) || !kdo_noted(&notes[n], i / ARRAY_SIZE(notes) + 1))
+			break;
+		if (i & 8)
+			continue;
+		/* none, and the same again */
+		expect(0, dat_evd_modify_upcall(evd, DAT_UPCALL_TEARDOWN, &none));
+		expect(0, dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
+		check(!param.upcall.upcall_func && param.upcall.instance_data == notes);
+		expect(ARG(3), dat_evd_modify_upcall(evd, DAT_UPCALL_MANY, NULL));
+		expect(ARG(3), dat_evd_modify_upcall(evd, DAT_UPCALL_MANY, &none));
+		expect(ARG(2), dat_evd_modify_upcall(evd, 99, &upcall));
+	}
+	for (n = 0; n < ARRAY_SIZE(notes); n++)
+		check(!atomic_read(&notes[n].others));
+	expect(0, dat_evd_modify_upcall(evd, DAT_UPCALL_SINGLE_INSTANCE, &upcall));
+	notes[3].torn_down = true;
+	if (kdo_tell(&notes[3]))
+		kdo_noted(&notes[3], 400 / ARRAY_SIZE(notes) + 1);
+	expect(0, dat_evd_free(evd));
+	expect(DAT_INVALID_HANDLE | DAT_INVALID_HANDLE1,
+	       dat_evd_modify_upcall(evd, DAT_UPCALL_MANY, &upcall));
+	expect(DAT_INVALID_HANDLE | DAT_INVALID_HANDLE1, dat_evd_query(evd, 0, NULL));
+	expect(DAT_INVALID_HANDLE | DAT_INVALID_HANDLE1,
+	       dat_evd_modify_upcall(DAT_HANDLE_NULL, DAT_UPCALL_MANY, &upcall));
+}
+
+static void test_upcalls(void)
+{
+	struct kdo_note *notes = kcalloc(200, sizeof(*notes), GFP_KERNEL);
+	DAT_UPCALL_OBJECT upcall = { notes, kdo_note_upcall };
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	DAT_EVD_PARAM param = {};
+	DAT_IA_HANDLE other;
+	int i, round;
+
+	if (!check(notes))
+		return;
+	kdo_objects();
+	/* half of them freed, the others left to the close */
+	for (round = 0; round < 5 && !kdo_wrong; round++) {
+		async = DAT_HANDLE_NULL;
+		if (!expect(0, dat_ia_open(ia, 8, &async, &other)))
+			break;
+		/* the one that came with it, too */
+		expect(0, dat_evd_query(async, DAT_EVD_FIELD_ALL, &param));
+		check(!param.upcall.upcall_func);
+		expect(0, dat_evd_modify_upcall(async, DAT_UPCALL_SINGLE_INSTANCE, &upcall));
+		expect(0, dat_evd_query(async, DAT_EVD_FIELD_ALL, &param));
+		check(param.upcall.upcall_func == kdo_note_upcall &&
+		      param.upcall.instance_data == notes);
+		for (i = 0; i < 200; i++) {
+			atomic_set(&notes[i].calls, 0);
+			if (!kdo_note_evd(other, &notes[i], &notes[i].evd) || !kdo_tell(&notes[i]))
+				break;
+		}
+		while (i--) {
+			kdo_noted(&notes[i], 1);
+			check(!atomic_read(&notes[i].others));
+			if (i & 1)
+				expect(0, dat_evd_free(notes[i].evd));
+			else	/* that nobody waits for */
+				kdo_tell(&notes[i]);
+		}
+		expect(0, dat_ia_close(other, DAT_CLOSE_ABRUPT_FLAG));
+	}
+	/* what does not become an EVD */
+	for (i = 0; i < 200; i++) {
+		expect(ARG(2), dat_evd_kcreate(kdo_ia, 0, DAT_UPCALL_MANY, &upcall,
+					       DAT_EVD_SOFTWARE_FLAG, &async));
+		expect(ARG(6), dat_evd_kcreate(kdo_ia, 8, DAT_UPCALL_MANY, &upcall,
+					       DAT_EVD_SOFTWARE_FLAG, NULL));
+	}
+	upcall.upcall_func = NULL;
+	expect(ARG(4), dat_evd_kcreate(kdo_ia, 8, DAT_UPCALL_MANY, &upcall,
+				       DAT_EVD_SOFTWARE_FLAG, &async));
+	kfree(notes);
+}
+
 static bool kdo_address(struct sockaddr_storage *addr)
 {
 	return check(!inet_pton_with_scope(&init_net, AF_UNSPEC, address, NULL, addr));
@@ -596,6 +734,7 @@ static const struct {
 	{ "memory", test_memory },
 	{ "masks", test_masks },
 	{ "events", test_events },
+	{ "upcalls", test_upcalls },
 	{ "accept", test_accept },
 	{ "ping", test_ping },
 };

@@ -8,6 +8,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/module.h>
@@ -21,6 +22,7 @@
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
+#include <dat2/kdat_ext.h>
 
 #include "../orders.h"
 #include "kdscale.h"
@@ -43,6 +45,7 @@ MODULE_PARM_DESC(port, "connection qualifier (default 4714)");
 
 struct end {
 	DAT_EP_HANDLE ep;
+	DAT_EVD_HANDLE evd, conn;	/* of its own, or none */
 	/* under the lock of the side */
 	u32 outcomes, ends, recvs, sends, received;
 	DAT_EVENT_NUMBER outcome;
@@ -72,6 +75,7 @@ DECLARE_WAIT_QUEUE_HEAD(scale_wait);
 static struct side side[2];
 static u32 count;		/* connections */
 static u32 length;		/* of the EVDs for DTOs; 0: what these connections may need */
+static u32 nap;			/* of the upcall of a completion, ms */
 static u32 round;		/* of data */
 static atomic_t faults;
 static struct dentry *scale_dir;
@@ -128,6 +132,11 @@ static void upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 	}
 	n = context.as_64;
 	end = &s->end[n];
+	if (end->conn && number == DAT_DTO_COMPLETION_EVENT)
+		msleep(nap);
+	if (end->conn && (number == DAT_CONNECTION_EVENT_DISCONNECTED ||
+			  number == DAT_CONNECTION_EVENT_BROKEN))
+		TRY(kdat_ep_drain, end->ep);
 	spin_lock_bh(&s->lock);
 	if (number == DAT_CONNECTION_EVENT_ESTABLISHED) {
 		s->up++;
@@ -229,17 +238,36 @@ static int side_open(struct side *s, const char *name)
 	return err;
 }
 
-static int side_eps(struct side *s)
+/* Where completions wait for a place, and so does the end of a connection, for them. */
+static int end_evds(struct side *s, struct end *end)
+{
+	const struct kdat_evd_attr attr = {
+		.context = KDAT_EVD_CONTEXT_WORKQUEUE, .comp_vector = KDAT_EVD_VECTOR_ANY,
+	};
+	const DAT_UPCALL_OBJECT events = { s, upcall };
+
+	return TRY(kdat_evd_create, s->ia, 8, DAT_UPCALL_SINGLE_INSTANCE, &events,
+		   DAT_EVD_DTO_FLAG, &attr, &end->evd) ?:
+	       TRY(dat_evd_kcreate, s->ia, 8, DAT_UPCALL_SINGLE_INSTANCE, &events,
+		   DAT_EVD_CONNECTION_FLAG, &end->conn);
+}
+
+static int side_eps(struct side *s, bool own)
 {
 	DAT_CONTEXT context = {};
-	u32 n;
+	struct end *end;
 	int err = 0;
+	u32 n;
 
 	for (n = 0; n < count && !err; n++) {
+		end = &s->end[n];
 		context.as_64 = n;
-		err = TRY(dat_ep_create, s->ia, s->pz, s->evd, s->evd, s->conn ?: s->evd, NULL,
-			  &s->end[n].ep) ?:
-		      TRY(dat_set_consumer_context, s->end[n].ep, context);
+		if (own)
+			err = end_evds(s, end);
+		err = err ?: TRY(dat_ep_create, s->ia, s->pz, end->evd ?: s->evd,
+				 end->evd ?: s->evd, end->conn ?: s->conn ?: s->evd, NULL,
+				 &end->ep) ?:
+			     TRY(dat_set_consumer_context, end->ep, context);
 	}
 	return err;
 }
@@ -252,7 +280,11 @@ static int side_free_eps(struct side *s)
 	for (n = 0; n < count && s->end; n++) {
 		if (s->end[n].ep)
 			err = TRY(dat_ep_free, s->end[n].ep) ?: err;
-		s->end[n].ep = NULL;
+		if (s->end[n].conn)
+			err = TRY(dat_evd_free, s->end[n].conn) ?: err;
+		if (s->end[n].evd)
+			err = TRY(dat_evd_free, s->end[n].evd) ?: err;
+		s->end[n] = (struct end) {};
 	}
 	return err;
 }
@@ -315,11 +347,15 @@ static int do_open(char *arg)
 	return side_open(&side[0], ia_a) ?: side_open(&side[1], ia_b ?: ia_a);
 }
 
-/* eps: with the attributes that are usual. */
+/*
+ * eps [own MS]: with the attributes that are usual; or each with EVDs of its own whose upcalls
+ * sleep, so long for each completion, and until all are through when the connection ends.
+ */
 static int do_eps(char *arg)
 {
+	bool own = sscanf(arg, "own %u", &nap) == 1;
 	u64 start = ktime_get_ns();
-	int err = side_eps(&side[0]) ?: side_eps(&side[1]);
+	int err = side_eps(&side[0], own) ?: side_eps(&side[1], own);
 
 	report("Endpoints created", start);
 	return err;
@@ -342,9 +378,9 @@ static int do_connect(char *arg)
 		side[i].posted = 0;
 		side[i].recvs = 0;
 		for (n = 0; n < count; n++) {
-			DAT_EP_HANDLE ep = side[i].end[n].ep;
+			struct end *end = &side[i].end[n];
 
-			side[i].end[n] = (struct end) { .ep = ep };
+			*end = (struct end) { end->ep, end->evd, end->conn };
 		}
 	}
 	err = post_recvs(&side[0]) ?: post_recvs(&side[1]);
@@ -555,6 +591,14 @@ static int reset_all(void)
 	return err;
 }
 
+/* ended: until all have, whoever has ended them. */
+static int do_ended(char *arg)
+{
+	if (!await(READ_ONCE(side[0].ended) == count && READ_ONCE(side[1].ended) == count))
+		return fail("%u, %u of %u ends", side[0].ended, side[1].ended, count);
+	return 0;
+}
+
 /* disconnect: all of them, from both ends at once; then each is ready for another. */
 static int do_disconnect(char *arg)
 {
@@ -562,8 +606,9 @@ static int do_disconnect(char *arg)
 	int err;
 
 	both(disconnect_work);
-	if (!await(READ_ONCE(side[0].ended) == count && READ_ONCE(side[1].ended) == count))
-		return fail("%u, %u of %u ends", side[0].ended, side[1].ended, count);
+	err = do_ended(NULL);
+	if (err)
+		return err;
 	report("disconnected", start);
 	start = ktime_get_ns();
 	err = reset_all();
@@ -668,7 +713,7 @@ static int dapl_block(u32 window, struct scale_times *times)
 	u32 n;
 
 	snprintf(arg, sizeof(arg), "%u", window);
-	err = side_eps(&side[0]) ?: side_eps(&side[1]);
+	err = side_eps(&side[0], false) ?: side_eps(&side[1], false);
 	times->create = ktime_get_ns() - start;
 	start = ktime_get_ns();
 	side[0].recvs = 0;
@@ -678,8 +723,7 @@ static int dapl_block(u32 window, struct scale_times *times)
 	start = ktime_get_ns();
 	if (!err) {
 		both(disconnect_work);
-		if (!await(READ_ONCE(side[0].ended) == count && READ_ONCE(side[1].ended) == count))
-			err = fail("%u, %u of %u ends", side[0].ended, side[1].ended, count);
+		err = do_ended(NULL);
 	}
 	times->disconnect = ktime_get_ns() - start;
 	start = ktime_get_ns();
@@ -722,10 +766,11 @@ static int do_bench(char *arg)
 
 static const struct order orders[] = {
 	{ "open", do_open },		/* N [LENGTH] */
-	{ "eps", do_eps },
+	{ "eps", do_eps },		/* [own MS] */
 	{ "connect", do_connect },	/* WINDOW */
 	{ "data", do_data },
 	{ "cost", do_cost },
+	{ "ended", do_ended },
 	{ "disconnect", do_disconnect },
 	{ "close", do_close },
 	{ "free", do_free },

@@ -97,6 +97,7 @@ PROBE(kdat_evd_create, IA,
 PROBE(kdat_ia_dma_map, IA, kdat_ia_dma_map(h, &conn, 8, &address))
 PROBE(kdat_ia_mem_limits, IA, kdat_ia_mem_limits(h, &limits))
 PROBE(kdat_ia_pdata_limits, IA, kdat_ia_pdata_limits(h, &pdata))
+PROBE(kdat_lmr_by_context, IA, kdat_lmr_by_context(h, 1, &out))
 PROBE(kdat_lmr_fmr_sg, LMR,
 	kdat_lmr_fmr_sg(h, &sg, 1, 0, g[DAT_HANDLE_TYPE_EP], cookie, 0, NULL, NULL, NULL))
 PROBE(kdat_lmr_next_contexts, LMR, kdat_lmr_next_contexts(h, &context, &context))

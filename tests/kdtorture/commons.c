@@ -534,7 +534,7 @@ static void look(struct tor *t, struct commons *c)
 
 	if (!p)
 		return;
-	switch (tor_below(t, 27)) {
+	switch (tor_below(t, 28)) {
 	case 0:
 		CALL_IT(dat_ep_query, ep, DAT_EP_FIELD_ALL, &p->ep);
 		break;
@@ -614,6 +614,10 @@ static void look(struct tor *t, struct commons *c)
 		break;
 	case 25:
 		CALL_IT(dat_ia_query, ia, NULL, 0, NULL, 0, NULL);
+		break;
+	case 26:
+		CALL_IT(dat_lmr_query, take(t, c, DAT_HANDLE_TYPE_LMR), DAT_LMR_FIELD_ALL, &p->lmr);
+		CALL_IT(kdat_lmr_by_context, ia, p->lmr.lmr_context, &h);
 		break;
 	default:
 		CALL_IT(dat_ia_reserved_lmr, ia, &h, &key);

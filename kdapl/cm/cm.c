@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Connection management: rdma_cm events against connections.
+ *
+ * A fresh cm_id per attempt, and for each retry of it, never with a QP of its own:
+ * the connection's QP goes in by number. On InfiniBand and RoCE we move the QP with the
+ * attributes the CM has learned; on iWARP the provider does.
+ *
+ * The handler runs in process context under the id's handler mutex and takes
+ * conn->lock inside. Nothing here waits for the handler while it holds that
+ * lock: ids are destroyed by work items, outside of it.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "cm.h"
+#include "../core/trace.h"
+
+#define RESOLVE_MS		2000
+/* Where two ends could wait for each other for ever: as deep as goes. */
+#define CM_DEEP_READS	128
+#define MIN_RNR_TIMER		12	/* 0.64 ms; the CM's 0 would mean 655 ms */
+#define STALE_RETRIES		10	/* without a timeout of the consumer's */
+#define STALE_TIME		(HZ / 10)
+#define PORT_RETRIES		3
+#define PDATA_MAX		U8_MAX	/* struct rdma_conn_param cannot say more */
+
+/* The attempt is over, unless it is already known why. conn->lock held. */
+static void cm_fail(struct kdapl_conn *conn, DAT_EVENT_NUMBER active)
+{
+	if (conn->phase != KDAPL_CONN_CONNECTING)
+		return;
+	kdapl_conn_end(conn, conn->passive ? DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR : active);
+}
+
+static void cm_keep_pdata(struct kdapl_conn *conn, const struct rdma_conn_param *param)
+{
+	if (!param->private_data_len || conn->pdata_len)
+		return;
+	memcpy(conn->pdata, param->private_data, param->private_data_len);
+	conn->pdata_len = param->private_data_len;
+}
+
+/* conn->cm_id may be on its way out; @id, whose handler this is, is alive. */
+static void cm_established(struct kdapl_conn *conn, struct rdma_cm_id *id)
+{
+	conn->cm_up = true;
+	if (atomic_read(&conn->reason) > KDAPL_END_SUSPECT && conn->phase >= KDAPL_CONN_ENDING) {
+		/* given up meanwhile; nobody else will tell the peer */
+		rdma_disconnect(id);
+		return;
+	}
+	kdapl_conn_established(conn);
+}
+
+/*
+ * The peer's driver takes the attempt for failed if it finds more than our answer (D-86). So the
+ * consumer, who might send at once, learns of the connection when the peer has sent something,
+ * or may be supposed to have read the answer.
+ */
+static void cm_hold_back(struct kdapl_conn *conn, struct rdma_cm_id *id)
+{
+	if (READ_ONCE(conn->spoken) || conn->phase != KDAPL_CONN_CONNECTING) {
+		cm_established(conn, id);
+		return;
+	}
+	conn->cm_up = true;
+	conn->held_back = true;
+	queue_delayed_work(kdapl_misc_wq, &conn->est_work, KDAPL_HOLD_TIME);
+}
+
+/* How many Reads the peer answers at a time. */
+static void cm_read_granted(struct kdapl_conn *conn, const struct rdma_conn_param *param)
+{
+	const struct kdapl_caps *caps = &conn->dev->caps;
+
+	conn->read_depth = conn->read_out;
+	if (!caps->no_depths)
+		conn->read_depth = min(conn->read_depth,
+				       caps->own_depths ? param->responder_resources :
+							  param->initiator_depth);
+}
+
+static void cm_connect_response(struct kdapl_conn *conn, struct rdma_cm_id *id,
+				struct rdma_cm_event *event)
+{
+	int ret;
+
+	if (conn->phase != KDAPL_CONN_CONNECTING ||
+	    atomic_read(&conn->reason) > KDAPL_END_SUSPECT) {
+		/* not REJ_TIMEOUT, which the peer cannot match without our GUID in it */
+		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+		return;
+	}
+	cm_keep_pdata(conn, &event->param.conn);
+	cm_read_granted(conn, &event->param.conn);
+	ret = kdapl_conn_to_rts(conn, id);
+	if (!ret)
+		ret = rdma_accept(id, NULL);
+	if (ret) {
+		pr_err_ratelimited("%s: QP %u: cannot complete the connection to %pISpc: %pe\n",
+				   conn->dev->name, conn->qp->qp_num, &conn->remote, ERR_PTR(ret));
+		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+		cm_fail(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		return;
+	}
+	cm_established(conn, id);
+}
+
+/* Did the peer's consumer say no, or somebody on the way (D-16)? */
+static bool cm_peer_said_no(struct kdapl_conn *conn, int status)
+{
+	if (!conn->dev->iwarp)
+		return status == IB_CM_REJ_CONSUMER_DEFINED;
+	return status == (conn->dev->caps.reject_resets ? -ECONNRESET : -ECONNREFUSED);
+}
+
+/* Another id for the same attempt, later each time. conn->lock held. */
+static void cm_retry(struct kdapl_conn *conn)
+{
+	if (conn->retries < STALE_RETRIES)
+		conn->retries++;
+	queue_delayed_work(kdapl_connect_wq, &conn->retry_work, conn->retries * STALE_TIME);
+}
+
+/*
+ * The peer still knows this QP number from a connection whose end it has missed,
+ * because this host or device went away. The question has told it: ask again.
+ */
+static bool cm_retry_stale(struct kdapl_conn *conn, int status)
+{
+	if (conn->dev->iwarp || status != IB_CM_REJ_STALE_CONN || conn->passive ||
+	    conn->phase != KDAPL_CONN_CONNECTING ||
+	    (!delayed_work_pending(&conn->timer) && conn->retries >= STALE_RETRIES))
+		return false;
+	cm_retry(conn);
+	return true;
+}
+
+/*
+ * TCP remembers for a minute that the port which the CM has picked for us was that
+ * of a connection to the same peer: try another one.
+ */
+static bool cm_retry_port(struct kdapl_conn *conn, int err)
+{
+	if (!conn->dev->iwarp || (err != -EADDRNOTAVAIL && err != -EADDRINUSE) ||
+	    conn->phase != KDAPL_CONN_CONNECTING || conn->retries >= PORT_RETRIES)
+		return false;
+	cm_retry(conn);
+	return true;
+}
+
+static void cm_rejected(struct kdapl_conn *conn, struct rdma_cm_event *event)
+{
+	if (cm_retry_stale(conn, event->status))
+		return;
+	if (!cm_peer_said_no(conn, event->status)) {
+		cm_fail(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		return;
+	}
+	if (conn->phase == KDAPL_CONN_CONNECTING && !conn->passive)
+		cm_keep_pdata(conn, &event->param.conn);
+	cm_fail(conn, DAT_CONNECTION_EVENT_PEER_REJECTED);
+}
+
+/* What iWARP makes of rdma_connect(): after that the id can be destroyed. */
+static bool cm_is_answer(enum rdma_cm_event_type event)
+{
+	switch (event) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/**
+ * kdapl_cm_handler - events of a cm_id that works for a connection
+ * @id: cm_id
+ * @event: what happened
+ *
+ * Return: 0, always: ids are destroyed by work items.
+ */
+int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct kdapl_conn *conn = id->context;
+	unsigned int noio = memalloc_noio_save();
+
+	trace_kdapl_cm_event(conn->handle, event->event, event->status);
+	mutex_lock(&conn->lock);
+	if (conn->dev->iwarp && cm_is_answer(event->event))
+		conn->connecting = false;
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (id->device != conn->dev->ibdev || id->port_num != conn->ep->obj.ia->port ||
+		    rdma_resolve_route(id, RESOLVE_MS))
+			cm_fail(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		conn->local = id->route.addr.src_addr;
+		if (conn->phase == KDAPL_CONN_CONNECTING &&
+		    atomic_read(&conn->reason) == KDAPL_END_NONE) {
+			conn->connecting = true;
+			queue_work(kdapl_connect_wq, &conn->conn_work);
+		}
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		cm_connect_response(conn, id, event);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (!conn->passive) {
+			cm_keep_pdata(conn, &event->param.conn);
+			cm_read_granted(conn, &event->param.conn);
+		}
+		if (conn->passive && conn->dev->caps.reply_overrun)
+			cm_hold_back(conn, id);
+		else
+			cm_established(conn, id);
+		if (conn->dev->caps.early_data_unseen && !conn->passive)
+			kdapl_conn_kick(conn);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		cm_fail(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		cm_fail(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		/* a bond has failed over: the QP has the old hardware address for ever */
+		if (conn->phase == KDAPL_CONN_UP)
+			kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
+		else
+			cm_fail(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		if (conn->phase < KDAPL_CONN_UP) {
+			cm_rejected(conn, event);
+			break;
+		}
+		/* the peer went before our last word of the set-up reached it */
+		fallthrough;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		complete_all(&conn->cm_down);
+		/* who disconnects was connected: its last word of the set-up was overtaken */
+		if (conn->phase == KDAPL_CONN_CONNECTING && conn->passive &&
+		    (!conn->dev->iwarp || conn->held_back))
+			cm_established(conn, id);
+		if (conn->phase == KDAPL_CONN_UP)
+			kdapl_conn_end(conn, KDAPL_END_PEER);
+		else
+			cm_fail(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		break;
+	default:
+		/* removal is handled by the ib_client, the rest has no meaning here */
+		break;
+	}
+	if (conn->phase >= KDAPL_CONN_ENDING && !conn->cm_up && !conn->connecting)
+		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);	/* the id can go now */
+	mutex_unlock(&conn->lock);
+	memalloc_noio_restore(noio);
+	return 0;
+}
+
+/*
+ * What the id must know before its QP is moved. Before the route is resolved the
+ * timeout would become that of the CM's own messages.
+ */
+static void cm_set_timers(struct kdapl_conn *conn, struct rdma_cm_id *id)
+{
+	const struct kdat_conn_attr *net = &conn->net;
+
+	if (conn->dev->iwarp)
+		return;
+	if (net->ack_timeout != KDAT_CONN_DEFAULT)
+		rdma_set_ack_timeout(id, net->ack_timeout);
+	rdma_set_min_rnr_timer(id, net->min_rnr_timer == KDAT_CONN_DEFAULT ? MIN_RNR_TIMER :
+									      net->min_rnr_timer);
+}
+
+/* The EP's wishes at the beginning of an attempt. */
+static void cm_copy_conn(struct kdapl_conn *conn)
+{
+	struct kdapl_ep *ep = conn->ep;
+
+	spin_lock_irq(&ep->lock);
+	conn->net = ep->net;
+	spin_unlock_irq(&ep->lock);
+}
+
+/*
+ * On soft-iWARP rdma_connect() lasts as long as the TCP connect (D-17), and on
+ * every iWARP the id cannot be destroyed before the peer has answered.
+ */
+static void cm_work_connect(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(work, struct kdapl_conn, conn_work);
+	struct rdma_conn_param param = {
+		.private_data = conn->conn_pdata,
+		.private_data_len = conn->conn_pdata_len,
+		.responder_resources = conn->read_in,
+		.initiator_depth = conn->read_out,
+		.retry_count = KDAPL_RETRY_COUNT,
+		.rnr_retry_count = KDAPL_RNR_RETRY_COUNT,
+		.srq = !!conn->pool,
+	};
+	DAT_EVENT_NUMBER outcome;
+	unsigned int noio;
+	int ret;
+
+	mutex_lock(&conn->lock);
+	if (conn->phase != KDAPL_CONN_CONNECTING) {	/* given up before it began */
+		conn->connecting = false;
+		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
+		mutex_unlock(&conn->lock);
+		return;
+	}
+	param.qp_num = conn->qp->qp_num;
+	mutex_unlock(&conn->lock);
+
+	noio = memalloc_noio_save();
+	cm_set_timers(conn, conn->cm_id);
+	ret = rdma_connect(conn->cm_id, &param);
+	memalloc_noio_restore(noio);
+	mutex_lock(&conn->lock);
+	if (ret || !conn->dev->iwarp)
+		conn->connecting = false;
+	switch (ret) {
+	case 0:
+		break;
+	case -ECONNREFUSED:
+	case -ECONNRESET:
+		outcome = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+		break;
+	default:	/* TIMED_OUT is for the consumer's timeout alone */
+		outcome = DAT_CONNECTION_EVENT_UNREACHABLE;
+	}
+	if (ret && !cm_retry_port(conn, ret))
+		cm_fail(conn, outcome);
+	if (conn->phase >= KDAPL_CONN_ENDING)	/* given up meanwhile: the id can go now */
+		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
+	mutex_unlock(&conn->lock);
+}
+
+/*
+ * A message arrived before the peer's last word of the set-up, which may be lost. Or nobody has
+ * to wait any longer for the peer to see ours.
+ */
+static void cm_work_established(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn, est_work);
+	unsigned int noio = memalloc_noio_save();
+
+	mutex_lock(&conn->lock);
+	if (conn->held_back)
+		kdapl_conn_established(conn);
+	else if (conn->cm_id && conn->passive && conn->phase == KDAPL_CONN_CONNECTING &&
+		 !conn->dev->iwarp)
+		rdma_notify(conn->cm_id, IB_EVENT_COMM_EST);	/* ESTABLISHED follows */
+	mutex_unlock(&conn->lock);
+	memalloc_noio_restore(noio);
+}
+
+static void cm_work_retry(struct work_struct *work);
+
+static void cm_work_timer(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn, timer);
+
+	mutex_lock(&conn->lock);
+	if (conn->phase == KDAPL_CONN_UP && kdapl_conn_drain_stuck(conn))
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+	else if (conn->phase == KDAPL_CONN_CONNECTING)
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_TIMED_OUT);
+	mutex_unlock(&conn->lock);
+}
+
+/**
+ * kdapl_cm_work_init - the CM's share of a new connection
+ * @conn: the connection
+ */
+void kdapl_cm_work_init(struct kdapl_conn *conn)
+{
+	INIT_WORK(&conn->conn_work, cm_work_connect);
+	INIT_DELAYED_WORK(&conn->est_work, cm_work_established);
+	INIT_DELAYED_WORK(&conn->timer, cm_work_timer);
+	INIT_DELAYED_WORK(&conn->retry_work, cm_work_retry);
+}
+
+/* Read depths as this EP asks for them, within the device. */
+static void cm_read_depths(struct kdapl_conn *conn)
+{
+	const DAT_EP_ATTR *attr = &conn->attr;
+	const struct ib_device_attr *dev = &conn->dev->attrs;
+	int in = attr->max_rdma_read_in, out = attr->max_rdma_read_out;
+
+	if (conn->dev->caps.reads_deadlock) {
+		in = in ? CM_DEEP_READS : 0;
+		out = out ? CM_DEEP_READS : 0;
+	}
+	conn->read_in = min3(in, dev->max_qp_rd_atom, U8_MAX);
+	conn->read_out = min3(out, dev->max_qp_init_rd_atom, U8_MAX);
+}
+
+/* An id on the way to conn->remote, from the IA's address of that family. */
+static struct rdma_cm_id *cm_create_id(struct kdapl_conn *conn)
+{
+	struct kdapl_ia *ia = conn->ep->obj.ia;
+	struct sockaddr_storage src;
+	struct rdma_cm_id *id;
+	struct net *net;
+
+	if (kdapl_ia_address(ia, (struct sockaddr *)&conn->remote, &src, &net))
+		return ERR_PTR(-EADDRNOTAVAIL);
+	id = __rdma_create_kernel_id(net, kdapl_cm_handler, conn, RDMA_PS_TCP, IB_QPT_RC,
+				     ia->consumer);
+	put_net(net);	/* the id keeps its own reference */
+	if (IS_ERR(id))
+		return id;
+	conn->local = src;
+	if (conn->net.tos != KDAT_CONN_DEFAULT)
+		rdma_set_service_type(id, conn->net.tos);
+	return id;
+}
+
+/* conn->lock held: the handler runs from a work item and waits for it. */
+static int cm_resolve(struct kdapl_conn *conn, struct rdma_cm_id *id)
+{
+	int ret = rdma_resolve_addr(id, (struct sockaddr *)&conn->local,
+				    (struct sockaddr *)&conn->remote, RESOLVE_MS);
+
+	if (ret)
+		return ret == -ENOMEM ? ret : -EHOSTUNREACH;
+	conn->cm_id = id;
+	return 0;
+}
+
+/* Once more, with a new id: the old one has had its answer. */
+static void cm_work_retry(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn,
+					       retry_work);
+	struct rdma_cm_id *id = NULL, *old = NULL;
+	unsigned int noio;
+
+	if (!kdapl_dev_enter(conn->dev))
+		return;		/* ends with the device */
+	noio = memalloc_noio_save();
+	mutex_lock(&conn->lock);
+	if (conn->phase == KDAPL_CONN_CONNECTING && conn->connecting) {
+		/* the last rdma_connect() is not through yet */
+		queue_delayed_work(kdapl_connect_wq, &conn->retry_work, STALE_TIME);
+	} else if (conn->phase == KDAPL_CONN_CONNECTING) {
+		old = conn->cm_id;
+		conn->cm_id = NULL;
+	}
+	mutex_unlock(&conn->lock);
+	if (!old)
+		goto out;
+	rdma_destroy_id(old);
+	id = cm_create_id(conn);
+	mutex_lock(&conn->lock);
+	if (conn->phase == KDAPL_CONN_CONNECTING &&
+	    (IS_ERR(id) || cm_resolve(conn, id)))
+		cm_fail(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
+	if (conn->cm_id == id)
+		id = NULL;
+	mutex_unlock(&conn->lock);
+	if (!IS_ERR_OR_NULL(id))
+		rdma_destroy_id(id);
+out:
+	memalloc_noio_restore(noio);
+	kdapl_dev_exit(conn->dev);
+}
+
+/*
+ * 0: under way, or aborted already; -EADDRNOTAVAIL: no address to start from;
+ * -ENODEV: the device has failed meanwhile.
+ */
+static int cm_start(struct kdapl_conn *conn, u32 usec)
+{
+	struct rdma_cm_id *id;
+	int ret;
+
+	id = cm_create_id(conn);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	mutex_lock(&conn->lock);
+	if (conn->phase != KDAPL_CONN_IDLE || atomic_read(&conn->reason) != KDAPL_END_NONE) {
+		mutex_unlock(&conn->lock);
+		rdma_destroy_id(id);
+		return 0;	/* its end is under way */
+	}
+	ret = READ_ONCE(conn->dev->fatal) ? -ENODEV : cm_resolve(conn, id);
+	if (!ret) {
+		WRITE_ONCE(conn->phase, KDAPL_CONN_CONNECTING);
+		if (usec != DAT_TIMEOUT_INFINITE)
+			queue_delayed_work(kdapl_misc_wq, &conn->timer, usecs_to_jiffies(usec) + 1);
+	}
+	mutex_unlock(&conn->lock);
+	if (!ret)
+		return 0;
+	rdma_destroy_id(id);
+	return ret;
+}
+
+/**
+ * kdapl_cm_connect - start an attempt
+ * @conn: idle; its conn_pdata is set
+ * @dst: where to
+ * @port: of the listener
+ * @usec: give up after that many microseconds, or DAT_TIMEOUT_INFINITE
+ *
+ * Context: may sleep; inside kdapl_dev_enter(), without conn->lock.
+ * Return: DAT_SUCCESS when the attempt is under way; otherwise nothing is.
+ */
+DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port,
+			    u32 usec)
+{
+	struct sockaddr_storage any;
+	int ret;
+
+	/* now, so that the answer's private data cannot be lost for lack of memory */
+	conn->pdata = conn->pdata ?: kmalloc(PDATA_MAX, GFP_KERNEL);
+	if (!conn->pdata)
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	memset(&conn->remote, 0, sizeof(conn->remote));
+	memcpy(&conn->remote, dst, kdapl_addr_len(dst));
+	kdapl_addr_set_port(&conn->remote, port);
+	cm_read_depths(conn);
+	cm_copy_conn(conn);
+	ret = cm_start(conn, usec);
+	if (!ret)
+		return DAT_SUCCESS;
+	conn->remote.ss_family = AF_UNSPEC;	/* there is no peer */
+	if (ret == -ENODEV)
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (ret == -EADDRNOTAVAIL && !kdapl_ia_address(conn->ep->obj.ia, NULL, &any, NULL))
+		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+	if (ret == -EADDRNOTAVAIL || ret == -EHOSTUNREACH)
+		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+	return kdapl_errno_ret(ret);
+}
+
+/**
+ * kdapl_cm_accept - accept a request with the QP of a connection
+ * @conn: idle connection of an EP in COMPLETION_PENDING
+ * @cr: the request; cr->mutex held
+ * @pdata: private data for the peer
+ * @len: its size
+ *
+ * The peer gets an answer in any case, so the request is used up even when
+ * this fails.
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: 0 or an errno.
+ */
+int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pdata, u8 len)
+{
+	struct rdma_cm_id *id = cr->cm_id;
+	struct rdma_conn_param param = {
+		.private_data = pdata,
+		.private_data_len = len,
+		.rnr_retry_count = KDAPL_RNR_RETRY_COUNT,
+		.srq = !!conn->pool,
+	};
+	unsigned int noio = memalloc_noio_save();
+	int ret;
+
+	cm_read_depths(conn);
+	cm_copy_conn(conn);
+	cm_set_timers(conn, id);
+	rdma_lock_handler(id);
+	mutex_lock(&conn->lock);
+	cr->cm_id = NULL;
+	conn->cm_id = id;
+	kdapl_device_id_gone(conn->dev);
+	id->context = conn;
+	id->event_handler = kdapl_cm_handler;
+	conn->local = cr->local;
+	conn->remote = cr->remote;
+	conn->passive = true;
+	conn->read_in = min(conn->read_in, cr->read_in);
+	conn->read_out = min(conn->read_out, cr->read_out);
+	conn->read_depth = conn->read_out;
+	param.responder_resources = conn->read_in;
+	param.initiator_depth = conn->read_out;
+	if (conn->phase == KDAPL_CONN_IDLE && atomic_read(&conn->reason) == KDAPL_END_NONE &&
+	    !READ_ONCE(conn->dev->fatal)) {
+		WRITE_ONCE(conn->phase, KDAPL_CONN_CONNECTING);
+		param.qp_num = conn->qp->qp_num;	/* idle connections may lose their QP */
+		ret = kdapl_conn_to_rts(conn, id);
+	} else {
+		ret = -ECONNABORTED;	/* dat_ep_disconnect was faster */
+		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);	/* takes the id */
+	}
+	if (ret)
+		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+	else
+		ret = rdma_accept(id, &param);
+	mutex_unlock(&conn->lock);
+	rdma_unlock_handler(id);
+	memalloc_noio_restore(noio);
+	return ret;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Connections: who listens, who asks, who answers.
+ */
+#ifndef KDAPL_CM_CM_H
+#define KDAPL_CM_CM_H
+
+#include "../ep/ep.h"
+
+/**
+ * struct kdapl_sp - a service point: PSP, RSP or CSP, by obj.type
+ * @conn_qual: port listened on
+ * @flags: PSP: who supplies EPs
+ * @evd: where requests are reported; holds a use
+ * @evd_handle: as the consumer gave it
+ * @null_evd: the IA's, if EPs are made for requests
+ * @ep: RSP: EP it waits for, referenced; NULL asks for a new one
+ * @comm: CSP: what was asked for
+ * @addr: CSP: address listened on
+ * @mutex: @cm_id against removal of the device
+ * @cm_id: the listener
+ * @cr: RSP: the request that has used it up, referenced
+ * @used_work: reports @cr, once the listener is gone
+ */
+struct kdapl_sp {
+	struct kdapl_obj obj;
+	DAT_CONN_QUAL conn_qual;
+	DAT_PSP_FLAGS flags;
+	struct kdapl_evd *evd;
+	DAT_EVD_HANDLE evd_handle;
+	struct kdapl_evd *null_evd;
+	struct kdapl_ep *ep;
+	DAT_COMM comm;
+	struct sockaddr_storage addr;
+	struct mutex mutex;		/* cm_id */
+	struct rdma_cm_id *cm_id;
+	struct kdapl_cr *cr;
+	struct work_struct used_work;
+};
+
+DAT_RETURN kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle, struct kdapl_evd **evd);
+struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd,
+				DAT_RETURN *ret);
+DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle);
+bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
+		      const struct rdma_conn_param *param);
+bool kdapl_sp_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr);
+DAT_RETURN kdapl_sp_free(DAT_HANDLE handle, unsigned int type, DAT_RETURN_SUBTYPE subtype);
+void kdapl_sp_destroy(struct kdapl_sp *sp);
+
+/**
+ * struct kdapl_cr - a connection request nobody has answered yet
+ * @mutex: one answer only; protects @cm_id
+ * @cm_id: NULL once answered or taken by removal
+ * @ep: the EP that comes with it, referenced; constant
+ * @local: this and @remote are what event and queries point to
+ * @made: @ep was made for it, and goes with it unless it is accepted
+ */
+struct kdapl_cr {
+	struct kdapl_obj obj;
+	struct mutex mutex;		/* cm_id: one answer only */
+	struct rdma_cm_id *cm_id;
+	struct kdapl_ep *ep;
+	bool made;
+	struct sockaddr_storage local;
+	struct sockaddr_storage remote;
+	u8 read_in;		/* what the peer will at most send us */
+	u8 read_out;		/* what the peer will at most take from us */
+	u32 pdata_len;
+	u8 pdata[];
+};
+
+struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
+				 const struct rdma_conn_param *param);
+void kdapl_cr_refuse(struct kdapl_cr *cr);
+void kdapl_cr_destroy(struct kdapl_cr *cr);
+
+DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port,
+			    u32 usec);
+int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pdata, u8 len);
+int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
+void kdapl_cm_work_init(struct kdapl_conn *conn);
+
+#endif /* KDAPL_CM_CM_H */

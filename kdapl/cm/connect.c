@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Endpoints: the calls that connect and disconnect them, and say how.
+ */
+#include <linux/export.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "cm.h"
+
+/**
+ * struct ep_target - what a connecting call asks for
+ * @addr: peer
+ * @port: its listener's
+ * @timeout: microseconds, or DAT_TIMEOUT_INFINITE
+ * @pdata: private data for the request
+ * @size: its size
+ */
+struct ep_target {
+	const struct sockaddr *addr;
+	u16 port;
+	DAT_TIMEOUT timeout;
+	const void *pdata;
+	DAT_COUNT size;
+};
+
+/* @arg: where the timeout is among the arguments; size and data follow. */
+static DAT_RETURN ep_check_target(struct kdapl_ep *ep, const struct ep_target *to, int arg)
+{
+	struct kdat_pdata_limits limits;
+
+	kdapl_ia_pdata(ep->obj.ia, &limits);
+	if (!to->timeout)
+		return kdapl_arg_err(arg);
+	if (to->size < 0 || to->size > limits.connect)
+		return kdapl_arg_err(arg + 1);
+	if (to->size && !to->pdata)
+		return kdapl_arg_err(arg + 2);
+	return DAT_SUCCESS;
+}
+
+static bool ep_qos_valid(DAT_QOS qos)
+{
+	return !(qos & ~(DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY |
+			 DAT_QOS_PREMIUM));
+}
+
+/* State to ACTIVE_CONNECTION_PENDING and off; ep->mutex held. */
+static DAT_RETURN ep_start_connect(struct kdapl_ep *ep, const struct ep_target *to)
+{
+	struct kdapl_conn *conn = kdapl_ep_conn(ep);
+	unsigned int noio;
+	DAT_RETURN ret;
+	int old;
+
+	if (!ep->connect_evd)	/* looked at before, without the mutex */
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
+	spin_lock_irq(&ep->lock);
+	ret = kdapl_ep_may(ep, KDAPL_IN_CONNECT);
+	if (ret == DAT_SUCCESS && !conn)
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
+	if (ret == DAT_SUCCESS)
+		kdapl_ep_step(ep, KDAPL_IN_CONNECT);
+	spin_unlock_irq(&ep->lock);
+	if (ret != DAT_SUCCESS)
+		return ret;
+
+	/* storage consumers reconnect under writeback (D-32) */
+	noio = memalloc_noio_save();
+	kfree(conn->conn_pdata);
+	conn->conn_pdata = to->size ? kmemdup(to->pdata, to->size, GFP_KERNEL) : NULL;
+	conn->conn_pdata_len = to->size;
+	if (to->size && !conn->conn_pdata)
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	else
+		ret = kdapl_cm_connect(conn, to->addr, to->port, to->timeout);
+	memalloc_noio_restore(noio);
+	if (ret == DAT_SUCCESS)
+		return ret;
+	spin_lock_irq(&ep->lock);
+	old = kdapl_ep_step(ep, KDAPL_IN_UNDO);
+	spin_unlock_irq(&ep->lock);
+	/* a dat_ep_disconnect that slipped in has made it an attempt with an end */
+	return old == KDAPL_EP_REFUSED ? DAT_SUCCESS : ret;
+}
+
+/* The same for an EP nobody has locked. */
+static DAT_RETURN ep_connect(struct kdapl_ep *ep, const struct ep_target *to)
+{
+	DAT_RETURN ret;
+
+	if (!kdapl_dev_enter(ep->obj.ia->dev))
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	mutex_lock(&ep->mutex);
+	ret = ep_start_connect(ep, to);
+	mutex_unlock(&ep->mutex);
+	kdapl_dev_exit(ep->obj.ia->dev);
+	return ret;
+}
+
+static DAT_RETURN ep_check_connect(struct kdapl_ep *ep, const struct ep_target *to,
+				   DAT_CONN_QUAL conn_qual, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
+{
+	DAT_RETURN ret;
+
+	if (!ep->connect_evd)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
+	if (!to->addr)
+		return kdapl_arg_err(2);
+	if (!conn_qual || conn_qual > U16_MAX)
+		return kdapl_arg_err(3);
+	ret = ep_check_target(ep, to, 4);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (!ep_qos_valid(qos))
+		return kdapl_arg_err(7);
+	if (flags & ~(DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
+		return kdapl_arg_err(8);
+	ret = kdapl_addr_check(to->addr);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (qos != DAT_QOS_BEST_EFFORT || (flags & DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
+		return kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	return DAT_SUCCESS;
+}
+
+/**
+ * dat_ep_connect - connect to a listening peer
+ * @ep_handle: EP in UNCONNECTED, with PZ and connect EVD
+ * @remote_ia_address: IPv4 or IPv6 address, of a family the IA has an address of
+ * @remote_conn_qual: port, 1 to 65535
+ * @timeout: microseconds, or DAT_TIMEOUT_INFINITE; never early
+ * @private_data_size: bytes for the peer's CR, at most max_private_data_size, see
+ *	also kdat_ia_pdata_limits()
+ * @private_data: copied during the call
+ * @quality_of_service: DAT_QOS_BEST_EFFORT
+ * @connect_flags: DAT_CONNECT_DEFAULT_FLAG; a wish for multiple paths is
+ *	ignored, a demand refused
+ *
+ * After success the EP is in ACTIVE_CONNECTION_PENDING and exactly one event
+ * on its connect EVD tells how it ended: ESTABLISHED, PEER_REJECTED,
+ * NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT, aborted: DISCONNECTED, or, when the
+ * device goes, BROKEN.
+ *
+ * Context: may sleep; legal in upcalls that run in process context.
+ * Return: DAT_SUCCESS (the attempt is under way, its outcome will be an event);
+ * DAT_INVALID_HANDLE (EP, EVD_CONN: it has none);
+ * DAT_INVALID_PARAMETER (NULL address, port, timeout 0, private data, quality of
+ * service, flags); DAT_INVALID_ADDRESS (MALFORMED: nobody can have it;
+ * UNSUPPORTED: of no family the IA has an address of; UNREACHABLE: it has none
+ * at all, or IPv6 finds no route); DAT_MODEL_NOT_SUPPORTED (QoS, multipath);
+ * DAT_INVALID_STATE (subtype its state, or EP_NOTREADY without a PZ);
+ * DAT_INSUFFICIENT_RESOURCES (MEMORY; DEVICE); DAT_INTERNAL_ERROR (device
+ * removed). After an error the EP is as it was.
+ */
+DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
+			  DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout,
+			  DAT_COUNT private_data_size, const DAT_PVOID private_data,
+			  DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	const struct ep_target to = {
+		.addr = remote_ia_address,
+		.port = remote_conn_qual,
+		.timeout = timeout,
+		.pdata = private_data,
+		.size = private_data_size,
+	};
+	DAT_RETURN ret;
+
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	ret = ep_check_connect(ep, &to, remote_conn_qual, quality_of_service, connect_flags);
+	if (ret == DAT_SUCCESS)
+		ret = ep_connect(ep, &to);
+	kdapl_obj_put(&ep->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ep_connect);
+
+/* The peer of a connected EP. */
+static DAT_RETURN ep_get_peer(struct kdapl_ep *ep, struct sockaddr_storage *peer)
+{
+	struct kdapl_conn *conn;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	spin_lock_irq(&ep->lock);
+	conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
+	if (ep->state == DAT_EP_STATE_CONNECTED)
+		*peer = conn->remote;
+	else
+		ret = kdapl_state_err(ep->state);
+	spin_unlock_irq(&ep->lock);
+	return ret;
+}
+
+/**
+ * dat_ep_dup_connect - connect to where another EP is connected to
+ * @ep_handle: EP in UNCONNECTED, with PZ and connect EVD
+ * @ep_dup_handle: EP of the same IA instance in CONNECTED, which stays as it is; of
+ *	use if it was the one that connected, since nobody listens on the port of a
+ *	peer that did
+ * @timeout: as for dat_ep_connect()
+ * @private_data_size: as for dat_ep_connect()
+ * @private_data: as for dat_ep_connect()
+ * @quality_of_service: as for dat_ep_connect()
+ *
+ * As dat_ep_connect() to the address and port of that peer.
+ *
+ * Context: may sleep; legal in upcalls that run in process context.
+ * Return: as dat_ep_connect(); DAT_INVALID_HANDLE (EP: either of them, or of
+ * different IA instances); DAT_INVALID_STATE (subtype that of @ep_dup_handle: it
+ * is not connected).
+ */
+DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle,
+			      DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+			      const DAT_PVOID private_data, DAT_QOS quality_of_service)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct kdapl_ep *dup = kdapl_obj_get(ep_dup_handle, DAT_HANDLE_TYPE_EP);
+	struct sockaddr_storage peer;
+	struct ep_target to = {
+		.addr = (struct sockaddr *)&peer,
+		.timeout = timeout,
+		.pdata = private_data,
+		.size = private_data_size,
+	};
+	DAT_RETURN ret;
+
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (!ep || !dup || ep->obj.ia != dup->obj.ia)
+		goto out;
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
+	if (!ep->connect_evd)
+		goto out;
+	ret = ep_check_target(ep, &to, 3);
+	if (ret != DAT_SUCCESS)
+		goto out;
+	ret = kdapl_arg_err(6);
+	if (!ep_qos_valid(quality_of_service))
+		goto out;
+	ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	if (quality_of_service != DAT_QOS_BEST_EFFORT)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (READ_ONCE(ep->obj.ia->dead))
+		goto out;
+	ret = ep_get_peer(dup, &peer);
+	if (ret != DAT_SUCCESS)
+		goto out;
+	to.port = kdapl_addr_port(&peer);
+	ret = ep_connect(ep, &to);
+out:
+	kdapl_obj_put(dup ? &dup->obj : NULL);
+	kdapl_obj_put(ep ? &ep->obj : NULL);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ep_dup_connect);
+
+/**
+ * dat_ep_common_connect - connect to a socket address
+ * @ep_handle: EP in UNCONNECTED, with PZ and connect EVD
+ * @remote_ia_address: IPv4 or IPv6 address with the listener's port number, such
+ *	as that of a CSP; of the domain of the EP's communicator, if dat_ep_modify()
+ *	has set one
+ * @timeout: as for dat_ep_connect()
+ * @private_data_size: as for dat_ep_connect()
+ * @private_data: as for dat_ep_connect()
+ *
+ * As dat_ep_connect() to the port in the address, with best effort and a single
+ * path.
+ *
+ * Context: may sleep; legal in upcalls that run in process context.
+ * Return: as dat_ep_connect(); DAT_INVALID_ADDRESS (MALFORMED: also without a
+ * port number; UNSUPPORTED: also of another domain than the communicator).
+ */
+DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
+				 DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+				 const DAT_PVOID private_data)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct ep_target to = {
+		.addr = remote_ia_address,
+		.timeout = timeout,
+		.pdata = private_data,
+		.size = private_data_size,
+	};
+	DAT_RETURN ret;
+	int domain;
+
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
+	if (!ep->connect_evd)
+		goto out;
+	ret = kdapl_arg_err(2);
+	if (!to.addr)
+		goto out;
+	ret = ep_check_target(ep, &to, 3);
+	if (ret != DAT_SUCCESS)
+		goto out;
+	ret = kdapl_addr_check(to.addr);
+	if (ret != DAT_SUCCESS)
+		goto out;
+	to.port = kdapl_addr_port((const struct sockaddr_storage *)to.addr);
+	ret = kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+	if (!to.port)
+		goto out;
+	domain = READ_ONCE(ep->comm.domain);
+	ret = kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+	if (!domain || domain == to.addr->sa_family)
+		ret = ep_connect(ep, &to);
+out:
+	kdapl_obj_put(&ep->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ep_common_connect);
+
+/**
+ * dat_ep_disconnect - end a connection or give up an attempt
+ * @ep_handle: EP
+ * @close_flags: DAT_CLOSE_ABRUPT_FLAG, or DAT_CLOSE_GRACEFUL_FLAG to let the
+ *	requests under way finish first
+ *
+ * What is posted is reported FLUSHED, or finished first if the end is graceful;
+ * no request is accepted any more. Then one DISCONNECTED event on the connect
+ * EVD tells that it is done. An abrupt call cuts a graceful one short. In
+ * DISCONNECTED the call succeeds without effect.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS (the end is under way and will be an event);
+ * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
+ * DAT_INVALID_STATE (subtype its state: there is nothing to disconnect);
+ * DAT_INTERNAL_ERROR (device removed, the connection has ended already).
+ */
+DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags)
+{
+	enum kdapl_ep_input input = close_flags == DAT_CLOSE_GRACEFUL_FLAG ? KDAPL_IN_GRACEFUL :
+									     KDAPL_IN_ABRUPT;
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct kdapl_conn *conn;
+	struct kdapl_ep *ep;
+	unsigned long flags;
+	int old, state;
+
+	rcu_read_lock();
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (!ep) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		goto out;
+	}
+	if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG) {
+		ret = kdapl_arg_err(2);
+		goto out;
+	}
+	if (READ_ONCE(ep->obj.ia->dead)) {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		goto out;
+	}
+	spin_lock_irqsave(&ep->lock, flags);
+	conn = rcu_dereference(ep->conn);
+	old = kdapl_ep_step(ep, input);
+	state = ep->state;
+	spin_unlock_irqrestore(&ep->lock, flags);
+	if (old == KDAPL_EP_REFUSED)
+		ret = kdapl_state_err(state);
+	else if (old == DAT_EP_STATE_CONNECTED && input == KDAPL_IN_GRACEFUL)
+		kdapl_conn_drain_gracefully(conn);
+	else if (old != DAT_EP_STATE_DISCONNECTED &&
+		 !(old == DAT_EP_STATE_DISCONNECT_PENDING && input == KDAPL_IN_GRACEFUL))
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+out:
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL(dat_ep_disconnect);
+
+static bool ep_conn_in_range(DAT_COUNT value, DAT_COUNT min, DAT_COUNT max)
+{
+	return value == KDAT_CONN_DEFAULT || (value >= min && value <= max);
+}
+
+static bool ep_conn_valid(const struct kdat_conn_attr *attr)
+{
+	return ep_conn_in_range(attr->tos, 0, U8_MAX) &&
+	       ep_conn_in_range(attr->ack_timeout, 1, 31) &&
+	       ep_conn_in_range(attr->retry_count, 0, 7) &&
+	       ep_conn_in_range(attr->rnr_retry_count, 0, 7) &&
+	       ep_conn_in_range(attr->min_rnr_timer, 0, 31);
+}
+
+/**
+ * kdat_ep_modify_conn - say how an EP's connections treat the network
+ * @ep_handle: EP in UNCONNECTED, RESERVED, PASSIVE_ or
+ *	TENTATIVE_CONNECTION_PENDING
+ * @attr: all of it; KDAT_CONN_DEFAULT for what is left to the provider
+ *
+ * For this connection and all after it. An extension of this provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL, or a value
+ * out of range); DAT_INVALID_STATE (subtype its state); DAT_INTERNAL_ERROR
+ * (device removed).
+ */
+DAT_RETURN kdat_ep_modify_conn(DAT_EP_HANDLE ep_handle, const struct kdat_conn_attr *attr)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = DAT_SUCCESS;
+	unsigned long flags;
+
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (!attr || !ep_conn_valid(attr)) {
+		ret = kdapl_arg_err(2);
+		goto out;
+	}
+	if (READ_ONCE(ep->obj.ia->dead)) {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		goto out;
+	}
+	spin_lock_irqsave(&ep->lock, flags);
+	/* when the attributes of connections may change */
+	if (kdapl_ep_fields(ep->state) & DAT_EP_FIELD_EP_ATTR_QOS)
+		ep->net = *attr;
+	else
+		ret = kdapl_state_err(ep->state);
+	spin_unlock_irqrestore(&ep->lock, flags);
+out:
+	kdapl_obj_put(&ep->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ep_modify_conn);
+
+/**
+ * kdat_ep_query_conn - read what kdat_ep_modify_conn() has set
+ * @ep_handle: EP in any state
+ * @attr: filled entirely
+ *
+ * KDAT_CONN_DEFAULT for what was never set: what the provider chooses then is
+ * not told. An extension of this provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @attr).
+ */
+DAT_RETURN kdat_ep_query_conn(DAT_EP_HANDLE ep_handle, struct kdat_conn_attr *attr)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = DAT_SUCCESS;
+	unsigned long flags;
+
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (attr) {
+		spin_lock_irqsave(&ep->lock, flags);
+		*attr = ep->net;
+		spin_unlock_irqrestore(&ep->lock, flags);
+	} else {
+		ret = kdapl_arg_err(2);
+	}
+	kdapl_obj_put(&ep->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ep_query_conn);
+
+/**
+ * kdat_ep_serialise_posts - promise that the requests of an EP are posted one at a time
+ * @ep_handle: EP in UNCONNECTED, RESERVED, PASSIVE_ or
+ *	TENTATIVE_CONNECTION_PENDING
+ * @serial: DAT_TRUE: the consumer promises; DAT_FALSE: as by default, it does not
+ *
+ * The consumer sees to it that of all calls that post a request on this EP, and
+ * dat_ep_disconnect() with DAT_CLOSE_GRACEFUL_FLAG, one has returned before the next is
+ * made, on whatever CPU, upcalls and interrupts included: it has a lock of its own around
+ * them, say, or one thread that posts. Posting then takes no lock here. A broken promise
+ * can corrupt the queue of the EP and whatever it transfers.
+ *
+ * That is about requests: dat_ep_post_send(), dat_ep_post_send_with_invalidate(),
+ * dat_ep_post_rdma_read(), dat_ep_post_rdma_read_to_rmr(), dat_ep_post_rdma_write(),
+ * dat_rmr_bind(), dat_lmr_fmr(), dat_lmr_invalidate() and the extensions that do the same.
+ * Receives, other EPs and all other calls may be made at the same time as ever.
+ *
+ * For this connection and all after it. Where the device needs requests of the provider
+ * between those of the consumer (soft-iWARP) the promise is accepted and not made use of.
+ *
+ * An extension of this provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state);
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN kdat_ep_serialise_posts(DAT_EP_HANDLE ep_handle, DAT_BOOLEAN serial)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = DAT_SUCCESS;
+	unsigned long flags;
+
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (READ_ONCE(ep->obj.ia->dead)) {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		goto out;
+	}
+	spin_lock_irqsave(&ep->lock, flags);
+	/* when the attributes of connections may change */
+	if (kdapl_ep_fields(ep->state) & DAT_EP_FIELD_EP_ATTR_QOS)
+		ep->serial = serial;
+	else
+		ret = kdapl_state_err(ep->state);
+	spin_unlock_irqrestore(&ep->lock, flags);
+out:
+	kdapl_obj_put(&ep->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ep_serialise_posts);

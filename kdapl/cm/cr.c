@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Connection Requests: what a listener received and nobody has answered yet.
+ */
+#include <linux/export.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "cm.h"
+#include "../core/cm_reject.h"
+#include "../core/trace.h"
+
+static void cr_destroy_verbs(struct kdapl_cr *cr);
+
+/* What kdapl_obj_get() returns is used as the object itself. */
+static_assert(!offsetof(struct kdapl_cr, obj));
+
+static void cr_release(struct kdapl_obj *obj)
+{
+	struct kdapl_cr *cr = container_of(obj, struct kdapl_cr, obj);
+
+	kdapl_obj_put(cr->ep ? &cr->ep->obj : NULL);
+	kfree_rcu(cr, obj.rcu);
+}
+
+static bool cr_has_id(const struct kdapl_obj *obj)
+{
+	return READ_ONCE(container_of(obj, struct kdapl_cr, obj)->cm_id);
+}
+
+static void cr_device_lost(struct kdapl_obj *obj)
+{
+	cr_destroy_verbs(container_of(obj, struct kdapl_cr, obj));
+}
+
+static const struct kdapl_obj_ops cr_ops = {
+	.release = cr_release,
+	.has_id = cr_has_id,
+	.device_lost = cr_device_lost,
+};
+
+/* An id that waits for its answer. The peer may have gone; who accepts then finds out. */
+static int cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	return 0;
+}
+
+static struct kdapl_cr *cr_alloc(struct kdapl_ia *ia, struct rdma_cm_id *id, const void *pdata,
+				 u32 pdata_len)
+{
+	struct kdapl_cr *cr;
+
+	cr = kzalloc(struct_size(cr, pdata, pdata_len), GFP_KERNEL);
+	if (!cr)
+		return NULL;
+	kdapl_obj_init(&cr->obj, DAT_HANDLE_TYPE_CR, ia, &cr_ops);
+	mutex_init(&cr->mutex);
+	cr->cm_id = id;
+	cr->pdata_len = pdata_len;
+	if (pdata_len)
+		memcpy(cr->pdata, pdata, pdata_len);
+	return cr;
+}
+
+/* Give the request its EP, if it is to come with one, and its handle. */
+static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
+{
+	struct kdapl_ep *made = NULL;
+	int ret;
+
+	if (sp->null_evd) {
+		made = kdapl_ep_tentative(sp->obj.ia, sp->null_evd, cr);
+		if (IS_ERR(made))
+			return PTR_ERR(made);
+		cr->ep = made;
+		cr->made = true;
+	} else if (sp->ep) {
+		refcount_inc(&sp->ep->obj.ref);
+		cr->ep = sp->ep;
+	}
+	ret = kdapl_obj_publish(&cr->obj);
+	if (ret && made)
+		kdapl_ep_take_back(made, false);
+	if (!ret)
+		trace_kdapl_cr_arrived(cr->obj.handle, sp->obj.handle);
+	return ret;
+}
+
+/* What the peer has asked for, as far as the driver tells. */
+static void cr_depths(struct kdapl_cr *cr, const struct rdma_conn_param *param)
+{
+	const struct kdapl_device *dev = cr->obj.ia->dev;
+
+	if (dev->caps.no_asked_depths) {
+		cr->read_in = min_t(int, dev->attrs.max_qp_rd_atom, U8_MAX);
+		cr->read_out = min_t(int, dev->attrs.max_qp_init_rd_atom, U8_MAX);
+	} else {
+		cr->read_in = param->responder_resources;
+		cr->read_out = param->initiator_depth;
+	}
+}
+
+/**
+ * kdapl_cr_create - a request has arrived
+ * @sp: listener
+ * @id: the request's own cm_id; taken over on success
+ * @param: what the peer says
+ *
+ * Context: the listener's handler.
+ * Return: the CR, with handle, or an ERR_PTR.
+ */
+struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
+				 const struct rdma_conn_param *param)
+{
+	struct kdapl_cr *cr;
+	int ret;
+
+	cr = cr_alloc(sp->obj.ia, id, param->private_data, param->private_data_len);
+	if (!cr)
+		return ERR_PTR(-ENOMEM);
+	cr->local = id->route.addr.src_addr;
+	cr->remote = id->route.addr.dst_addr;
+	cr_depths(cr, param);
+	kdapl_device_id_made(cr->obj.ia->dev);
+	ret = cr_publish(cr, sp);
+	if (ret) {
+		kdapl_device_id_gone(cr->obj.ia->dev);
+		kdapl_obj_put(&cr->obj);
+		return ERR_PTR(ret);
+	}
+	id->context = NULL;	/* a handoff gives it to another CR */
+	id->event_handler = cr_handler;
+	return cr;
+}
+
+/*
+ * The request is answered, but not accepted: an RSP's EP is the consumer's again,
+ * one that was made for the request is gone.
+ */
+static void cr_leave_ep(struct kdapl_cr *cr)
+{
+	if (cr->made)
+		kdapl_ep_take_back(cr->ep, true);
+	else if (cr->ep)
+		kdapl_ep_leave(cr->ep, KDAPL_IN_DECLINE);
+}
+
+/**
+ * kdapl_cr_refuse - refuse a request nobody could be told of
+ * @cr: the request
+ *
+ * Not with the reason of dat_cr_reject(): the peer must see NON_PEER_REJECTED.
+ *
+ * Context: may sleep; not in the id's handler.
+ */
+void kdapl_cr_refuse(struct kdapl_cr *cr)
+{
+	if (kdapl_obj_retire(&cr->obj))
+		return;
+	kdapl_count(refused);
+	kdapl_cr_destroy(cr);
+}
+
+/* Answer no, if nobody has answered yet. */
+static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reason)
+{
+	struct kdapl_device *dev = cr->obj.ia->dev;
+	struct rdma_cm_id *id;
+
+	mutex_lock(&cr->mutex);
+	id = cr->cm_id;
+	cr->cm_id = NULL;
+	mutex_unlock(&cr->mutex);
+	if (id)
+		kdapl_cm_reject(dev, id, pdata, len, reason);
+}
+
+/* Refuse the request, as if nobody had listened. May sleep. */
+static void cr_destroy_verbs(struct kdapl_cr *cr)
+{
+	cr_answer_no(cr, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+}
+
+/**
+ * kdapl_cr_destroy - destroy a retired request
+ * @cr: the request
+ *
+ * Context: may sleep.
+ */
+void kdapl_cr_destroy(struct kdapl_cr *cr)
+{
+	cr_destroy_verbs(cr);
+	cr_leave_ep(cr);
+	kdapl_obj_put(&cr->obj);
+}
+
+/**
+ * dat_cr_query - read a connection request
+ * @cr_handle: CR
+ * @cr_param_mask: DAT_CR_FIELD_* bits of the members wanted; 0 is legal
+ * @cr_param: filled entirely; its pointers are valid until the CR is answered
+ *
+ * Who asks, from where, with which private data, and which EP the service point
+ * has supplied, if any. As often as you like, until the CR is answered. On
+ * InfiniBand and RoCE the private data has the fixed size of the transport,
+ * filled up with zeros: consumers carry a length of their own.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
+ * mask bit, NULL @cr_param with a mask).
+ */
+DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask,
+			DAT_CR_PARAM *cr_param)
+{
+	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
+	DAT_RETURN ret;
+
+	if (!cr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	ret = kdapl_query_check(cr_param_mask, DAT_CR_FIELD_ALL, cr_param);
+	if (ret == DAT_SUCCESS && cr_param) {
+		cr_param->remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->remote;
+		cr_param->remote_port_qual = kdapl_addr_port(&cr->remote);
+		cr_param->private_data_size = cr->pdata_len;
+		cr_param->private_data = cr->pdata_len ? cr->pdata : NULL;
+		cr_param->local_ep_handle = cr->ep ? cr->ep->obj.handle : DAT_HANDLE_NULL;
+	}
+	kdapl_obj_put(&cr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_cr_query);
+
+/* EP and request become one attempt, or nothing changes. ep and cr locked. */
+static DAT_RETURN cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep)
+{
+	enum kdapl_ep_input input = cr->ep ? KDAPL_IN_ACCEPT_OWN : KDAPL_IN_ACCEPT;
+	DAT_RETURN ret;
+
+	if (!kdapl_ep_conn(ep) || !ep->connect_evd)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (!cr->cm_id)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	spin_lock_irq(&ep->lock);
+	ret = kdapl_ep_may(ep, input);
+	if (ret == DAT_SUCCESS && kdapl_obj_retire(&cr->obj))
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	if (ret == DAT_SUCCESS) {
+		kdapl_ep_step(ep, input);
+		ep->cr = NULL;
+	}
+	spin_unlock_irq(&ep->lock);
+	return ret;
+}
+
+/* Everything but handles and the state has been checked. Inside kdapl_dev_enter(). */
+static DAT_RETURN cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void *pdata, u8 len)
+{
+	DAT_RETURN ret;
+
+	mutex_lock(&ep->mutex);
+	mutex_lock(&cr->mutex);
+	ret = cr_begin(cr, ep);
+	if (ret == DAT_SUCCESS) {
+		/* from here on the peer gets an answer and the CR is used up (D-16) */
+		if (kdapl_cm_accept(kdapl_ep_conn(ep), cr, pdata, len))
+			kdapl_conn_end(kdapl_ep_conn(ep),
+				       DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+	}
+	mutex_unlock(&cr->mutex);
+	mutex_unlock(&ep->mutex);
+	if (ret == DAT_SUCCESS)
+		kdapl_obj_put(&cr->obj);	/* the handle's */
+	return ret;
+}
+
+/**
+ * dat_cr_accept - accept a connection request
+ * @cr_handle: CR; dead after success
+ * @ep_handle: EP in UNCONNECTED; NULL if the request came with one, which
+ *	dat_cr_query() tells. Either has a PZ and a connect EVD
+ * @private_data_size: bytes for the peer's ESTABLISHED event, see
+ *	kdat_ia_pdata_limits()
+ * @private_data: copied during the call
+ *
+ * The EP goes to COMPLETION_PENDING; ESTABLISHED or ACCEPT_COMPLETION_ERROR on
+ * its connect EVD tells how it ended.
+ *
+ * Context: may sleep; legal in upcalls that run in process context.
+ * Return: DAT_SUCCESS (the answer is under way, its outcome will be an event);
+ * DAT_INVALID_HANDLE (CR; EP, also when it lacks PZ or
+ * connect EVD, or when both or neither of CR and call bring one);
+ * DAT_INVALID_PARAMETER (private data: too long, or NULL); DAT_INVALID_STATE
+ * (subtype that of the EP); DAT_INTERNAL_ERROR (device removed). After an error
+ * nothing has changed.
+ */
+DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
+			 DAT_COUNT private_data_size, const DAT_PVOID private_data)
+{
+	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
+	struct kdat_pdata_limits limits;
+	struct kdapl_ep *ep = NULL;
+	DAT_RETURN ret;
+
+	if (!cr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	if (ep_handle != DAT_HANDLE_NULL)
+		ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	/* one EP, the request's or the consumer's */
+	if (cr->ep ? ep_handle != DAT_HANDLE_NULL : !ep || ep->obj.ia != cr->obj.ia) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		goto out;
+	}
+	kdapl_ia_pdata(cr->obj.ia, &limits);
+	ret = kdapl_arg_err(3);
+	if (private_data_size < 0 || private_data_size > limits.accept)
+		goto out;
+	ret = kdapl_arg_err(4);
+	if (private_data_size && !private_data)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(cr->obj.ia->dev))
+		goto out;
+	ret = cr_accept(cr, cr->ep ?: ep, private_data, private_data_size);
+	if (ret == DAT_SUCCESS)
+		trace_kdapl_cr_accepted(cr_handle, (cr->ep ?: ep)->obj.handle);
+	kdapl_dev_exit(cr->obj.ia->dev);
+out:
+	kdapl_obj_put(ep ? &ep->obj : NULL);
+	kdapl_obj_put(&cr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_cr_accept);
+
+/**
+ * dat_cr_reject - refuse a connection request
+ * @cr_handle: CR; dead after success
+ * @private_data_size: bytes for the peer's PEER_REJECTED event, see
+ *	kdat_ia_pdata_limits()
+ * @private_data: copied during the call
+ *
+ * The EP of an RSP is UNCONNECTED again; one that was made for the request is
+ * gone, its handle dead. Works after the removal of the device, too.
+ *
+ * Context: may sleep; legal in upcalls that run in process context.
+ * Return: DAT_SUCCESS (also when the peer or the device has gone);
+ * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (private data: too long, or NULL).
+ */
+DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
+			 const DAT_PVOID private_data)
+{
+	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
+	struct kdat_pdata_limits limits;
+	DAT_RETURN ret = DAT_SUCCESS;
+	unsigned int noio;
+	bool mine;
+
+	if (!cr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	kdapl_ia_pdata(cr->obj.ia, &limits);
+	if (private_data_size < 0 || private_data_size > limits.reject) {
+		ret = kdapl_arg_err(2);
+		goto out;
+	}
+	if (private_data_size && !private_data) {
+		ret = kdapl_arg_err(3);
+		goto out;
+	}
+	mutex_lock(&cr->mutex);		/* not in the middle of a handoff */
+	mine = !kdapl_obj_retire(&cr->obj);
+	mutex_unlock(&cr->mutex);
+	if (!mine) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+		goto out;
+	}
+	trace_kdapl_cr_rejected(cr_handle, cr->ep ? cr->ep->obj.handle : DAT_HANDLE_NULL);
+	noio = memalloc_noio_save();	/* the EP of an RSP waits for the next one (D-32) */
+	cr_answer_no(cr, private_data, private_data_size, IB_CM_REJ_CONSUMER_DEFINED);
+	cr_leave_ep(cr);
+	memalloc_noio_restore(noio);
+	kdapl_obj_put(&cr->obj);	/* the handle's */
+out:
+	kdapl_obj_put(&cr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_cr_reject);
+
+/* The PSP of the IA on a qualifier, and its EVD, both referenced; or NULL. */
+static struct kdapl_sp *cr_find_psp(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual,
+				    struct kdapl_evd **evd)
+{
+	struct kdapl_sp *psp, *found = NULL;
+
+	spin_lock_irq(&ia->lock);
+	list_for_each_entry(psp, &ia->objs[DAT_HANDLE_TYPE_PSP], obj.node) {
+		if (psp->conn_qual != conn_qual)
+			continue;
+		/* in use by the PSP, as long as that is on the list */
+		refcount_inc(&psp->obj.ref);
+		refcount_inc(&psp->evd->obj.ref);
+		*evd = psp->evd;
+		found = psp;
+		break;
+	}
+	spin_unlock_irq(&ia->lock);
+	return found;
+}
+
+/*
+ * The request once more, in the name of another service point; takes the id over.
+ * cr->mutex held. Inside kdapl_dev_enter().
+ */
+static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct kdapl_cr **out,
+			       bool *retired)
+{
+	struct kdapl_cr *next;
+	int err;
+
+	if (!cr->cm_id || !READ_ONCE(cr->obj.live))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	next = cr_alloc(cr->obj.ia, cr->cm_id, cr->pdata, cr->pdata_len);
+	if (!next)
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	next->local = cr->local;
+	next->remote = cr->remote;
+	next->read_in = cr->read_in;
+	next->read_out = cr->read_out;
+	err = cr_publish(next, psp);
+	if (err) {
+		kdapl_obj_put(&next->obj);
+		return kdapl_publish_ret(err);
+	}
+	/* whoever retires the new one finds the id there; the old one has nothing left */
+	cr->cm_id = NULL;
+	*retired = !kdapl_obj_retire(&cr->obj);	/* if not, dat_ia_close() has both */
+	*out = next;
+	return DAT_SUCCESS;
+}
+
+/**
+ * dat_cr_handoff - pass a connection request on to another service point
+ * @cr_handle: CR; dead after success
+ * @handoff: qualifier of a PSP of the same IA instance
+ *
+ * The PSP's EVD gets an event with a CR of its own, with the same peer and
+ * private data; if it is full the request is refused as any other would be. The
+ * EP of an RSP is UNCONNECTED again; one that was made for the request is gone,
+ * its handle dead.
+ *
+ * Context: may sleep; legal in upcalls that run in process context.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (no PSP has
+ * this qualifier); DAT_INSUFFICIENT_RESOURCES (MEMORY); DAT_INTERNAL_ERROR
+ * (device removed). After an error nothing has changed.
+ */
+DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
+{
+	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
+	struct kdapl_cr *next = NULL;
+	struct kdapl_evd *evd = NULL;
+	struct kdapl_sp *psp = NULL;
+	bool retired = false;
+	unsigned int noio;
+	DAT_RETURN ret;
+
+	if (!cr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	ret = kdapl_arg_err(2);
+	if (!handoff)	/* what a PSP has that is still being made */
+		goto out;
+	psp = cr_find_psp(cr->obj.ia, handoff, &evd);
+	if (!psp)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(cr->obj.ia->dev))
+		goto out;
+	noio = memalloc_noio_save();	/* as if the request had just arrived (D-32) */
+	mutex_lock(&cr->mutex);
+	ret = cr_hand_over(cr, psp, &next, &retired);
+	mutex_unlock(&cr->mutex);
+	if (ret == DAT_SUCCESS) {
+		if (retired)
+			kdapl_cr_destroy(cr);	/* its EP is free when the event is seen */
+		if (!kdapl_sp_announce(psp, evd, next))
+			kdapl_cr_refuse(next);
+		kdapl_obj_put(&next->obj);
+	}
+	memalloc_noio_restore(noio);
+	kdapl_dev_exit(cr->obj.ia->dev);
+out:
+	kdapl_obj_put(evd ? &evd->obj : NULL);
+	kdapl_obj_put(psp ? &psp->obj : NULL);
+	kdapl_obj_put(&cr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_cr_handoff);

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Service points: what PSP, RSP and CSP have in common, a listener and what
+ * becomes of the requests it receives.
+ *
+ * A request comes with a cm_id of its own, in the listener's handler, where the
+ * listener cannot be destroyed. That concerns the RSP, which serves one request
+ * only: there a work item destroys the listener first, so that the qualifier is
+ * free again, and reports the request then.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "cm.h"
+#include "../core/cm_reject.h"
+
+/*
+ * What the transport may hold back for us. More than the length of the EVD, which
+ * decides about requests when they arrive: soft-iWARP forgets connections beyond
+ * its backlog, and when the peer then closes one, it closes the listener.
+ */
+#define SP_MIN_BACKLOG	128
+#define SP_MAX_BACKLOG	1024	/* some allocate for it */
+
+#define SP_ANY_TRIES	64	/* ports tried that others turn out to use */
+
+/**
+ * kdapl_sp_announce - report a request to the consumer
+ * @sp: service point it came through; for an RSP no longer live
+ * @evd: its EVD
+ * @cr: the request
+ *
+ * Context: may sleep.
+ * Return: whether there was room in the EVD; if not, the request is to be refused.
+ */
+bool kdapl_sp_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr)
+{
+	struct kdapl_event ev = {
+		.number = DAT_CONNECTION_REQUEST_EVENT,
+		.signalled = true,
+	};
+	DAT_CR_ARRIVAL_EVENT_DATA *data = &ev.data.cr_arrival_event_data;
+
+	if (sp->obj.type == DAT_HANDLE_TYPE_CSP)
+		data->sp_handle.csp_handle = sp->obj.handle;
+	else if (sp->obj.type == DAT_HANDLE_TYPE_PSP)
+		data->sp_handle.psp_handle = sp->obj.handle;
+	data->local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->local;
+	data->conn_qual = sp->conn_qual;
+	data->cr_handle = cr->obj.handle;
+	data->truncate_flag = DAT_FALSE;
+	return kdapl_evd_queue(evd, &ev);
+}
+
+/* The RSP is used up: free its qualifier, then tell. Inside kdapl_dev_enter(). */
+static void sp_work_used(struct work_struct *work)
+{
+	struct kdapl_sp *sp = container_of(work, struct kdapl_sp, used_work);
+	struct kdapl_device *dev = sp->obj.ia->dev;
+	unsigned int noio = memalloc_noio_save();	/* reconnects under writeback (D-32) */
+	struct kdapl_evd *evd = sp->evd;
+	struct kdapl_cr *cr = sp->cr;
+
+	refcount_inc(&sp->obj.ref);
+	refcount_inc(&evd->obj.ref);
+	/* first: who sees the event finds nothing in use by the RSP */
+	kdapl_sp_destroy(sp);
+	if (!kdapl_sp_announce(sp, evd, cr))
+		kdapl_cr_refuse(cr);
+	kdapl_obj_put(&cr->obj);
+	kdapl_obj_put(&evd->obj);
+	kdapl_obj_put(&sp->obj);
+	kdapl_dev_exit(dev);	/* removal waits for it, so dev is there */
+	memalloc_noio_restore(noio);
+}
+
+/* The one request of an RSP; false: refuse it. */
+static bool sp_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
+{
+	if (!kdapl_dev_enter(sp->obj.ia->dev))
+		return false;
+	if (kdapl_obj_retire(&sp->obj)) {	/* freed, or used up already */
+		kdapl_dev_exit(sp->obj.ia->dev);
+		return false;
+	}
+	if (sp->ep)
+		kdapl_ep_request(sp->ep, cr);
+	refcount_inc(&cr->obj.ref);
+	sp->cr = cr;
+	queue_work(kdapl_misc_wq, &sp->used_work);
+	return true;
+}
+
+/*
+ * Take the id back from a request that cannot be reported. False: somebody else
+ * has it, who closes the IA or removes the device.
+ */
+static bool sp_take_back(struct kdapl_cr *cr)
+{
+	bool mine;
+
+	if (kdapl_obj_retire(&cr->obj))
+		return false;
+	/* nobody has its handle yet, so nobody waits for this handler with the lock held */
+	mutex_lock_nested(&cr->mutex, SINGLE_DEPTH_NESTING);
+	mine = cr->cm_id;
+	cr->cm_id = NULL;
+	mutex_unlock(&cr->mutex);
+	if (mine)
+		kdapl_device_id_gone(cr->obj.ia->dev);
+	if (cr->made)
+		kdapl_ep_take_back(cr->ep, false);
+	kdapl_obj_put(&cr->obj);	/* the handle's */
+	return mine;
+}
+
+/**
+ * kdapl_sp_request - a request has arrived: tell the consumer, or refuse it
+ * @sp: service point it came through
+ * @id: the request's own cm_id
+ * @param: what the peer says
+ *
+ * Context: the listener's handler.
+ * Return: true when the id belongs to the request now, or to whoever refuses it,
+ * closes the IA or removes the device; false when it was refused: the caller
+ * destroys the id.
+ */
+bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
+		      const struct rdma_conn_param *param)
+{
+	struct kdapl_device *dev = sp->obj.ia->dev;
+	bool mine = true, reported = false;
+	struct kdapl_cr *cr;
+
+	/* removal takes its id from every request it finds, and waits for the others */
+	if (!kdapl_dev_enter(dev))
+		goto refuse;
+	if (kdapl_evd_full(sp->evd))	/* an RSP goes on waiting then */
+		goto exit;
+	cr = kdapl_cr_create(sp, id, param);
+	if (!IS_ERR(cr)) {
+		if (sp->obj.type == DAT_HANDLE_TYPE_RSP)
+			reported = sp_use_up(sp, cr);
+		else
+			reported = kdapl_sp_announce(sp, sp->evd, cr);
+		if (!reported)
+			mine = sp_take_back(cr);
+		kdapl_obj_put(&cr->obj);
+	}
+exit:
+	kdapl_dev_exit(dev);
+	if (reported || !mine)
+		return true;
+refuse:
+	/* not the reason of dat_cr_reject(): the peer must see NON_PEER_REJECTED */
+	return kdapl_cm_reject_new(dev, id, IB_CM_REJ_NO_RESOURCES);
+}
+
+/*
+ * Events of the listening id. A request comes with an id of its own, whose
+ * context is the listener's until the CR takes it over; returning non-zero
+ * destroys that id.
+ */
+static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	unsigned int noio;
+	bool taken;
+
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	noio = memalloc_noio_save();	/* reconnects under writeback (D-32) */
+	taken = kdapl_sp_request(id->context, id, &event->param.conn);
+	memalloc_noio_restore(noio);
+	return taken ? 0 : -ECONNREFUSED;
+}
+
+/* What kdapl_obj_get() returns is used as the object itself. */
+static_assert(!offsetof(struct kdapl_sp, obj));
+
+static void sp_release(struct kdapl_obj *obj)
+{
+	struct kdapl_sp *sp = container_of(obj, struct kdapl_sp, obj);
+
+	kdapl_obj_put(sp->ep ? &sp->ep->obj : NULL);
+	kfree_rcu(sp, obj.rcu);
+}
+
+/* Stop listening. May sleep. */
+static void sp_destroy_verbs(struct kdapl_sp *sp)
+{
+	struct rdma_cm_id *id;
+
+	mutex_lock(&sp->mutex);
+	id = sp->cm_id;
+	sp->cm_id = NULL;
+	mutex_unlock(&sp->mutex);
+	if (!id)
+		return;
+	rdma_destroy_id(id);
+	kdapl_device_id_gone(sp->obj.ia->dev);
+}
+
+static bool sp_has_id(const struct kdapl_obj *obj)
+{
+	return READ_ONCE(container_of(obj, struct kdapl_sp, obj)->cm_id);
+}
+
+static void sp_device_lost(struct kdapl_obj *obj)
+{
+	sp_destroy_verbs(container_of(obj, struct kdapl_sp, obj));
+}
+
+static const struct kdapl_obj_ops sp_ops = {
+	.release = sp_release,
+	.has_id = sp_has_id,
+	.device_lost = sp_device_lost,
+};
+
+/**
+ * kdapl_sp_destroy - destroy a retired service point
+ * @sp: retired or never published
+ *
+ * Context: may sleep.
+ */
+void kdapl_sp_destroy(struct kdapl_sp *sp)
+{
+	sp_destroy_verbs(sp);
+	if (sp->ep && !sp->cr)
+		kdapl_ep_leave(sp->ep, KDAPL_IN_UNRESERVE);
+	kdapl_obj_unuse(&sp->evd->obj);
+	kdapl_obj_put(&sp->obj);
+}
+
+/**
+ * kdapl_sp_evd - look up the EVD of a new service point
+ * @ia: its IA
+ * @handle: as the consumer gave it
+ * @evd: where the EVD goes, to be put; NULL on failure
+ *
+ * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ */
+DAT_RETURN kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle, struct kdapl_evd **evd)
+{
+	*evd = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EVD);
+	if (*evd && (*evd)->obj.ia == ia && ((*evd)->flags & DAT_EVD_CR_FLAG))
+		return DAT_SUCCESS;
+	kdapl_obj_put(*evd ? &(*evd)->obj : NULL);
+	*evd = NULL;
+	return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+}
+
+/**
+ * kdapl_sp_alloc - a new service point, not yet listening
+ * @ia: its IA
+ * @type: DAT_HANDLE_TYPE_PSP, _RSP or _CSP
+ * @evd: EVD, referenced by the caller
+ * @ret: where the error goes
+ *
+ * Return: the service point, for kdapl_sp_start(), or NULL.
+ */
+struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd,
+				DAT_RETURN *ret)
+{
+	struct kdapl_sp *sp = kzalloc(sizeof(*sp), GFP_KERNEL);
+
+	if (!sp) {
+		*ret = kdapl_errno_ret(-ENOMEM);
+		return NULL;
+	}
+	if (kdapl_obj_use(&evd->obj)) {
+		*ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+		kfree(sp);
+		return NULL;
+	}
+	kdapl_obj_init(&sp->obj, type, ia, &sp_ops);
+	mutex_init(&sp->mutex);
+	INIT_WORK(&sp->used_work, sp_work_used);
+	sp->evd = evd;
+	sp->evd_handle = evd->obj.handle;
+	return sp;
+}
+
+/* Is the address still there? */
+static bool sp_has_address(struct kdapl_sp *sp, struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage full;
+	struct net *net;
+
+	if (!kdapl_ia_owns(sp->obj.ia, (struct sockaddr *)addr, &full, &net))
+		return false;
+	put_net(net);
+	return true;
+}
+
+static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
+				 struct sockaddr_storage *addr)
+{
+	struct kdapl_ia *ia = sp->obj.ia;
+	struct rdma_cm_id *id;
+	int ret;
+
+	id = __rdma_create_kernel_id(net, sp_handler, sp, RDMA_PS_TCP, IB_QPT_RC, ia->consumer);
+	if (IS_ERR(id))
+		return id;
+	ret = rdma_bind_addr(id, (struct sockaddr *)addr);
+	if (ret == -EADDRNOTAVAIL && sp_has_address(sp, addr))
+		ret = -EADDRINUSE;	/* somebody listens on the port for all addresses */
+	if (!ret && (id->device != ia->dev->ibdev || id->port_num != ia->port))
+		ret = -ENODEV;	/* another device has that address, too */
+	if (!ret) {
+		/* a request may be there before rdma_listen() returns */
+		sp->conn_qual = kdapl_addr_port(&id->route.addr.src_addr);
+		ret = rdma_listen(id, clamp(sp->evd->qlen, SP_MIN_BACKLOG, SP_MAX_BACKLOG));
+	}
+	if (!ret)
+		return id;
+	rdma_destroy_id(id);
+	return ERR_PTR(ret);
+}
+
+static DAT_RETURN sp_busy(const struct kdapl_sp *sp, bool any)
+{
+	if (any)
+		return kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
+	if (sp->obj.type == DAT_HANDLE_TYPE_CSP)
+		return kdapl_err(DAT_PORT_IN_USE, DAT_NO_SUBTYPE);
+	return kdapl_err(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE);
+}
+
+/* sp->mutex held. */
+static DAT_RETURN sp_listen(struct kdapl_sp *sp)
+{
+	DAT_CONN_QUAL want = sp->conn_qual;
+	struct kdapl_ia *ia = sp->obj.ia;
+	struct sockaddr_storage addr;
+	int tries = want ? 1 : SP_ANY_TRIES;
+	struct rdma_cm_id *id;
+	struct net *net;
+	bool found;
+
+	if (sp->obj.type == DAT_HANDLE_TYPE_CSP)
+		found = kdapl_ia_owns(ia, (struct sockaddr *)&sp->addr, &addr, &net);
+	else
+		found = !kdapl_ia_address(ia, NULL, &addr, &net);
+	if (!found) {
+		pr_err("%s: the port has no %s to listen on: give its network device one\n",
+		       ia->name, sp->addr.ss_family ? "such IP address" : "IP address");
+		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+	}
+	kdapl_addr_set_port(&addr, want);
+	do {
+		id = sp_try(sp, net, &addr);
+	} while (--tries && id == ERR_PTR(-EADDRINUSE));
+	put_net(net);	/* the id keeps its own reference */
+	if (!IS_ERR(id)) {
+		sp->cm_id = id;
+		kdapl_device_id_made(ia->dev);
+		return DAT_SUCCESS;
+	}
+	if (id == ERR_PTR(-EADDRINUSE) || (id == ERR_PTR(-EADDRNOTAVAIL) && !want))
+		return sp_busy(sp, !want);
+	pr_err("%s: cannot listen on %pISpc: %pe\n", ia->name, &addr, id);
+	if (id == ERR_PTR(-EACCES) && !sp->addr.ss_family)	/* a port below 1024 */
+		return kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
+	if (id == ERR_PTR(-EADDRNOTAVAIL) || id == ERR_PTR(-ENODEV) || id == ERR_PTR(-EACCES))
+		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+	return kdapl_errno_ret(PTR_ERR(id));
+}
+
+/**
+ * kdapl_sp_start - give a service point its handle and listen
+ * @sp: from kdapl_sp_alloc(), complete but for the listener; conn_qual 0 asks
+ *	for any port; referenced by the caller on success only
+ * @handle: where the handle goes
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: DAT_SUCCESS; otherwise nothing is left of @sp.
+ */
+DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
+{
+	unsigned int noio;
+	DAT_RETURN ret;
+	int err;
+
+	/* the handle first: the first request may name it before we return */
+	err = kdapl_obj_publish(&sp->obj);
+	if (err) {
+		kdapl_sp_destroy(sp);
+		return kdapl_publish_ret(err);
+	}
+	*handle = sp->obj.handle;
+	noio = memalloc_noio_save();	/* work items take the mutex (D-32) */
+	mutex_lock(&sp->mutex);
+	if (sp->obj.live)
+		ret = sp_listen(sp);
+	else	/* closed under our hands */
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	mutex_unlock(&sp->mutex);
+	memalloc_noio_restore(noio);
+	if (ret == DAT_SUCCESS)
+		return ret;
+	if (!kdapl_obj_retire(&sp->obj))
+		kdapl_sp_destroy(sp);
+	kdapl_obj_put(&sp->obj);
+	return ret;
+}
+
+/**
+ * kdapl_sp_free - what the three calls that free a service point do
+ * @handle: any bit pattern
+ * @type: the type it must have
+ * @subtype: for the error
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ */
+DAT_RETURN kdapl_sp_free(DAT_HANDLE handle, unsigned int type, DAT_RETURN_SUBTYPE subtype)
+{
+	struct kdapl_sp *sp = kdapl_obj_get(handle, type);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!sp)
+		return kdapl_err(DAT_INVALID_HANDLE, subtype);
+	if (kdapl_obj_retire(&sp->obj))
+		ret = kdapl_err(DAT_INVALID_HANDLE, subtype);
+	else
+		kdapl_sp_destroy(sp);
+	kdapl_obj_put(&sp->obj);
+	return ret;
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Names and IP addresses of IAs. A port has those of its netdev and of what is
+ * stacked on that (VLANs, bridges, bonds), as they are at the moment.
+ */
+#include <linux/if_arp.h>
+#include <linux/in.h>
+#include <linux/inet.h>
+#include <linux/inetdevice.h>
+#include <net/addrconf.h>
+
+#include "core.h"
+
+/**
+ * kdapl_addr_port - port of a socket address
+ * @addr: IPv4 or IPv6
+ *
+ * Return: the port in host order.
+ */
+u16 kdapl_addr_port(const struct sockaddr_storage *addr)
+{
+	if (addr->ss_family == AF_INET6)
+		return ntohs(((const struct sockaddr_in6 *)addr)->sin6_port);
+	return ntohs(((const struct sockaddr_in *)addr)->sin_port);
+}
+
+/**
+ * kdapl_addr_set_port - set the port of a socket address
+ * @addr: IPv4 or IPv6
+ * @port: in host order
+ */
+void kdapl_addr_set_port(struct sockaddr_storage *addr, u16 port)
+{
+	if (addr->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
+	else
+		((struct sockaddr_in *)addr)->sin_port = htons(port);
+}
+
+/**
+ * kdapl_addr_len - size of a socket address
+ * @addr: any address a consumer handed in
+ *
+ * Return: bytes, or 0 when the family is not one of ours.
+ */
+int kdapl_addr_len(const struct sockaddr *addr)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return 0;
+	}
+}
+
+/**
+ * kdapl_addr_check - could somebody be reached at this address?
+ * @addr: any address a consumer handed in
+ *
+ * Return: DAT_SUCCESS or DAT_INVALID_ADDRESS.
+ */
+DAT_RETURN kdapl_addr_check(const struct sockaddr *addr)
+{
+	if (!kdapl_addr_len(addr))
+		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+	if (addr->sa_family == AF_INET) {
+		__be32 ip = ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
+
+		if (ipv4_is_multicast(ip) || ipv4_is_lbcast(ip) || ipv4_is_zeronet(ip))
+			return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+	} else {
+		const struct in6_addr *ip = &((const struct sockaddr_in6 *)addr)->sin6_addr;
+
+		if (ipv6_addr_is_multicast(ip) || ipv6_addr_any(ip))
+			return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+	}
+	return DAT_SUCCESS;
+}
+
+/**
+ * kdapl_comm_supported - does this communicator mean RDMA_PS_TCP?
+ * @comm: as a consumer gave it
+ *
+ * Return: whether it does.
+ */
+bool kdapl_comm_supported(const DAT_COMM *comm)
+{
+	return (comm->domain == AF_INET || comm->domain == AF_INET6) &&
+	       comm->type == SOCK_STREAM &&
+	       (!comm->protocol || comm->protocol == IPPROTO_TCP);
+}
+
+static bool addr_same_ip(const struct sockaddr *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in6 *a6, *b6;
+
+	if (a->sa_family != b->ss_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+	a6 = (const struct sockaddr_in6 *)a;
+	b6 = (const struct sockaddr_in6 *)b;
+	/* a VLAN device has the link-local address of the device below it */
+	return ipv6_addr_equal(&a6->sin6_addr, &b6->sin6_addr) &&
+	       (!a6->sin6_scope_id || !b6->sin6_scope_id ||
+		a6->sin6_scope_id == b6->sin6_scope_id);
+}
+
+/**
+ * struct addr_search - looking for an address of a port
+ * @pick: what the IA was opened by, or NULL
+ * @exact: an address that must be there, or NULL
+ * @family: wanted family, AF_UNSPEC for IPv4 before IPv6
+ * @scope: index of the netdev a link-local address is wanted on; 0: a global one
+ * @name: of the netdev, or NULL
+ * @net: namespace of the netdev, or NULL where @pick says it
+ * @addr: what was found, port 0
+ * @ndev: the netdev it is on; valid under RCU
+ * @ifindex: of that
+ * @cookie: namespace of that
+ */
+struct addr_search {
+	const struct kdapl_pick *pick;
+	const struct sockaddr *exact;
+	int family;
+	int scope;
+	const char *name;
+	struct net *net;
+	struct sockaddr_storage addr;
+	struct net_device *ndev;
+	int ifindex;
+	u64 cookie;
+};
+
+static bool addr_find_v4(struct addr_search *s, struct net_device *ndev,
+			 const struct sockaddr *exact)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&s->addr;
+	struct in_device *in_dev = __in_dev_get_rcu(ndev);
+	const struct in_ifaddr *ifa;
+
+	if (!in_dev)
+		return false;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		memset(&s->addr, 0, sizeof(s->addr));
+		in->sin_family = AF_INET;
+		in->sin_addr.s_addr = ifa->ifa_local;
+		if (!exact || addr_same_ip(exact, &s->addr))
+			return true;
+	}
+	return false;
+}
+
+#if IS_ENABLED(CONFIG_IPV6)
+static bool addr_find_v6(struct addr_search *s, struct net_device *ndev,
+			 const struct sockaddr *exact)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&s->addr;
+	struct inet6_dev *in6_dev = __in6_dev_get(ndev);
+	const struct inet6_ifaddr *ifa;
+	bool local;
+
+	if (!in6_dev)
+		return false;
+	list_for_each_entry_rcu(ifa, &in6_dev->addr_list, if_list) {
+		/* nobody may use it before it is known to be the only one */
+		if (ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED))
+			continue;
+		local = ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL;
+		memset(&s->addr, 0, sizeof(s->addr));
+		in6->sin6_family = AF_INET6;
+		in6->sin6_addr = ifa->addr;
+		in6->sin6_scope_id = local ? ndev->ifindex : 0;
+		if (exact ? addr_same_ip(exact, &s->addr) : s->scope == in6->sin6_scope_id)
+			return true;
+	}
+	return false;
+}
+#else
+static bool addr_find_v6(struct addr_search *s, struct net_device *ndev,
+			 const struct sockaddr *exact)
+{
+	return false;
+}
+#endif
+
+static bool addr_find(struct addr_search *s, struct net_device *ndev, int family,
+		      const struct sockaddr *exact)
+{
+	if (family != AF_INET6 && addr_find_v4(s, ndev, exact))
+		return true;
+	return family != AF_INET && addr_find_v6(s, ndev, exact);
+}
+
+/* Does this netdev have what is looked for? RCU. */
+static bool addr_try(struct addr_search *s, struct net_device *ndev)
+{
+	const struct kdapl_pick *pick = s->pick;
+	const struct sockaddr *picked;
+
+	if (s->net && !net_eq(dev_net(ndev), s->net))
+		return false;
+	if (s->name)
+		return !strcmp(ndev->name, s->name);
+	/* neither an index nor an address says which namespace it is of */
+	if (pick && pick->kind != KDAPL_PICK_ANY && dev_net(ndev)->net_cookie != pick->cookie)
+		return false;
+	if (s->exact)
+		return addr_find(s, ndev, s->exact->sa_family, s->exact);
+	switch (pick->kind) {
+	case KDAPL_PICK_NETDEV:
+		return ndev->ifindex == pick->ifindex && addr_find(s, ndev, s->family, NULL);
+	case KDAPL_PICK_ADDRESS:
+		picked = (const struct sockaddr *)&pick->addr;
+		if (!addr_find(s, ndev, picked->sa_family, picked))
+			return false;
+		return s->family == AF_UNSPEC || s->family == picked->sa_family ||
+		       addr_find(s, ndev, s->family, NULL);
+	default:
+		return addr_find(s, ndev, s->family, NULL);
+	}
+}
+
+static int addr_try_upper(struct net_device *ndev, struct netdev_nested_priv *priv)
+{
+	struct addr_search *s = priv->data;
+
+	if (!addr_try(s, ndev))
+		return 0;
+	s->ndev = ndev;
+	return 1;
+}
+
+/* The netdev behind an IPoIB port has the same parent and the port's number. */
+static struct net_device *addr_ipoib_netdev(struct kdapl_device *dev, u32 port)
+{
+	struct net_device *ndev, *found = NULL;
+	struct net *net;
+
+	rcu_read_lock();
+	for_each_net_rcu(net) {
+		for_each_netdev_rcu(net, ndev) {
+			if (ndev->type != ARPHRD_INFINIBAND ||
+			    ndev->dev.parent != dev->ibdev->dev.parent ||
+			    ndev->dev_port != port - 1)
+				continue;
+			dev_hold(ndev);
+			found = ndev;
+			goto out;
+		}
+	}
+out:
+	rcu_read_unlock();
+	return found;
+}
+
+/*
+ * Search the netdevs of a port. @net: where the namespace goes, to be put; may be
+ * NULL. May sleep; the device cannot go meanwhile.
+ */
+static bool addr_search(struct kdapl_device *dev, u32 port, struct addr_search *s,
+			struct net **net)
+{
+	struct net_device *ndev = ib_device_get_netdev(dev->ibdev, port);
+	struct netdev_nested_priv priv = { .data = s };
+
+	s->ndev = NULL;
+	if (!ndev)
+		ndev = addr_ipoib_netdev(dev, port);
+	if (!ndev)
+		return false;
+	rcu_read_lock();
+	if (addr_try(s, ndev))
+		s->ndev = ndev;
+	else
+		netdev_walk_all_upper_dev_rcu(ndev, addr_try_upper, &priv);
+	if (s->ndev) {
+		s->ifindex = s->ndev->ifindex;
+		s->cookie = dev_net(s->ndev)->net_cookie;
+	}
+	if (s->ndev && net) {
+		*net = maybe_get_net(dev_net(s->ndev));
+		if (!*net)
+			s->ndev = NULL;
+	}
+	rcu_read_unlock();
+	dev_put(ndev);
+	return s->ndev;
+}
+
+/**
+ * kdapl_port_named - may an IA be opened by this name?
+ * @dev: device, which cannot go meanwhile
+ * @port: its port
+ * @name: name of a netdev, or IP address
+ * @net: look in this namespace only
+ * @pick: filled if so
+ *
+ * Context: may sleep.
+ * Return: whether the port has such a netdev or address.
+ */
+bool kdapl_port_named(struct kdapl_device *dev, u32 port, const char *name, struct net *net,
+		      struct kdapl_pick *pick)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&pick->addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&pick->addr;
+	struct addr_search s = { .name = name, .net = net };
+
+	memset(pick, 0, sizeof(*pick));
+	if (addr_search(dev, port, &s, NULL)) {
+		pick->kind = KDAPL_PICK_NETDEV;
+		pick->ifindex = s.ifindex;
+		pick->cookie = s.cookie;
+		return true;
+	}
+	if (in4_pton(name, -1, (u8 *)&in->sin_addr, '\0', NULL))
+		in->sin_family = AF_INET;
+	else if (in6_pton(name, -1, (u8 *)&in6->sin6_addr, '\0', NULL))
+		in6->sin6_family = AF_INET6;
+	else
+		return false;
+	pick->kind = KDAPL_PICK_ADDRESS;
+	s.name = NULL;
+	s.exact = (const struct sockaddr *)&pick->addr;
+	if (!addr_search(dev, port, &s, NULL))
+		return false;
+	pick->cookie = s.cookie;
+	return true;
+}
+
+/**
+ * kdapl_ia_address - an IP address of an IA, as it is now
+ * @ia: IA
+ * @dst: where it is to connect to, or NULL for IPv4 before IPv6
+ * @addr: where it goes, port 0
+ * @net: where the network namespace of its netdev goes, to be put; may be NULL
+ *
+ * What the IA was opened by, or else the first; link-local only for a destination
+ * that is, too.
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: 0 or -EADDRNOTAVAIL.
+ */
+int kdapl_ia_address(struct kdapl_ia *ia, const struct sockaddr *dst,
+		     struct sockaddr_storage *addr, struct net **net)
+{
+	const struct sockaddr_in6 *dst6 = (const struct sockaddr_in6 *)dst;
+	struct addr_search s = {
+		.pick = &ia->pick,
+		.family = dst ? dst->sa_family : AF_UNSPEC,
+	};
+
+	if (dst && dst->sa_family == AF_INET6 &&
+	    (ipv6_addr_type(&dst6->sin6_addr) & IPV6_ADDR_LINKLOCAL))
+		s.scope = dst6->sin6_scope_id;
+	if (!addr_search(ia->dev, ia->port, &s, net))
+		return -EADDRNOTAVAIL;
+	*addr = s.addr;
+	return 0;
+}
+
+/**
+ * kdapl_ia_owns - is this an address of the IA's port?
+ * @ia: IA
+ * @addr: IPv4 or IPv6
+ * @full: where the address goes, with its scope, port 0
+ * @net: where the network namespace of its netdev goes, to be put
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: whether it is.
+ */
+bool kdapl_ia_owns(struct kdapl_ia *ia, const struct sockaddr *addr,
+		   struct sockaddr_storage *full, struct net **net)
+{
+	struct addr_search s = { .pick = &ia->pick, .exact = addr };
+
+	if (!addr_search(ia->dev, ia->port, &s, net))
+		return false;
+	*full = s.addr;
+	return true;
+}

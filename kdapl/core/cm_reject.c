@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Refusing connection requests, at once or a little later.
+ *
+ * When soft-iWARP has told of a request it drops its lock on it, and then wakes up
+ * who waits for that lock; a request that is refused in between is freed memory
+ * there. Its thread is through with it when it next sleeps. Kernels that cannot
+ * wait for that wait for each CPU at least; so there is some time as well (D-60).
+ */
+#include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "core.h"
+#include "cm_reject.h"
+
+#define REJECT_DELAY	20	/* ms */
+
+/**
+ * struct reject - a request to be refused later
+ * @entry: in reject_list
+ * @dev: its device
+ * @id: the request
+ * @reason: of the rejection
+ * @len: bytes of @pdata
+ * @pdata: private data for the peer
+ */
+struct reject {
+	struct list_head entry;
+	struct kdapl_device *dev;
+	struct rdma_cm_id *id;
+	u8 reason;
+	u8 len;
+	u8 pdata[];
+};
+
+static LIST_HEAD(reject_list);		/* to be said */
+static DEFINE_SPINLOCK(reject_lock);	/* reject_list */
+
+/* The peer may have gone, which does not matter. */
+static int reject_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	return 0;
+}
+
+static void reject_now(struct kdapl_device *dev, struct rdma_cm_id *id, const void *pdata, u8 len,
+		       u8 reason)
+{
+	/* a peer that has gone cannot be told: no matter */
+	rdma_reject(id, pdata, len, reason);
+	rdma_destroy_id(id);
+	kdapl_device_id_gone(dev);
+}
+
+static void reject_work_all(struct work_struct *work)
+{
+	unsigned int noio = memalloc_noio_save();	/* others' ends are behind it (D-32) */
+	struct reject *one, *next;
+	LIST_HEAD(mine);
+
+	spin_lock(&reject_lock);
+	list_splice_init(&reject_list, &mine);
+	spin_unlock(&reject_lock);
+	synchronize_rcu_tasks();	/* every thread has slept, or left the kernel */
+	list_for_each_entry_safe(one, next, &mine, entry) {
+		reject_now(one->dev, one->id, one->pdata, one->len, one->reason);
+		kfree(one);
+	}
+	memalloc_noio_restore(noio);
+}
+
+static DECLARE_DELAYED_WORK(reject_work, reject_work_all);
+
+/* The id is taken over, unless there is no need of it, or no memory; it counts already. */
+static bool reject_later(struct kdapl_device *dev, struct rdma_cm_id *id, const void *pdata,
+			 u8 len, u8 reason)
+{
+	struct reject *one;
+
+	if (!dev->caps.reject_unsafe)
+		return false;
+	one = kmalloc(struct_size(one, pdata, len), GFP_NOIO);
+	if (!one)
+		return false;
+	one->dev = dev;
+	one->id = id;
+	one->reason = reason;
+	one->len = len;
+	if (len)
+		memcpy(one->pdata, pdata, len);
+	id->context = NULL;
+	id->event_handler = reject_handler;
+	spin_lock(&reject_lock);
+	list_add_tail(&one->entry, &reject_list);
+	spin_unlock(&reject_lock);
+	queue_delayed_work(kdapl_misc_wq, &reject_work, msecs_to_jiffies(REJECT_DELAY));
+	return true;
+}
+
+/**
+ * kdapl_cm_reject - refuse a request
+ * @dev: its device
+ * @id: the request's; counted by kdapl_device_id_made(), and not the caller's any more
+ * @pdata: private data for the peer
+ * @len: bytes of it
+ * @reason: of the rejection
+ *
+ * Context: may sleep; not in the id's handler.
+ */
+void kdapl_cm_reject(struct kdapl_device *dev, struct rdma_cm_id *id, const void *pdata, u8 len,
+		     u8 reason)
+{
+	if (!reject_later(dev, id, pdata, len, reason))
+		reject_now(dev, id, pdata, len, reason);
+}
+
+/**
+ * kdapl_cm_reject_new - refuse a request in the handler that hears of it
+ * @dev: its device
+ * @id: the request's
+ * @reason: of the rejection
+ *
+ * Context: the listener's handler.
+ * Return: whether the id has been taken over; if not, the caller destroys it.
+ */
+bool kdapl_cm_reject_new(struct kdapl_device *dev, struct rdma_cm_id *id, u8 reason)
+{
+	kdapl_count(refused);
+	kdapl_device_id_made(dev);
+	if (reject_later(dev, id, NULL, 0, reason))
+		return true;
+	kdapl_device_id_gone(dev);
+	rdma_reject(id, NULL, 0, reason);
+	return false;
+}
+
+/**
+ * kdapl_cm_reject_stop - refuse what is left to be refused
+ *
+ * No service point and no request is left.
+ */
+void kdapl_cm_reject_stop(void)
+{
+	flush_delayed_work(&reject_work);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Opaque handles.
+ */
+#ifndef KDAPL_CORE_HANDLE_H
+#define KDAPL_CORE_HANDLE_H
+
+int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle);
+void kdapl_handle_free(DAT_HANDLE handle);
+
+#ifdef CONFIG_64BIT
+#define KDAPL_HANDLE_INDEX_BITS	24
+#define KDAPL_HANDLE_GEN_BITS	32
+#else
+#define KDAPL_HANDLE_INDEX_BITS	16
+#define KDAPL_HANDLE_GEN_BITS	11
+#endif
+#define KDAPL_HANDLE_GEN_SHIFT	(1 + KDAPL_HANDLE_INDEX_BITS)
+#define KDAPL_HANDLE_TYPE_SHIFT	(KDAPL_HANDLE_GEN_SHIFT + KDAPL_HANDLE_GEN_BITS)
+
+/**
+ * struct kdapl_handle_entry - one slot of the table
+ * @obj: NULL when free
+ * @word: the handle value when live; index of the next free entry << 1 else
+ *
+ * Writers order their stores so that a reader that loads @obj first and @word
+ * second can never pair an old handle with a new object: freeing clears @word
+ * before @obj, allocating stores @obj before @word.
+ */
+struct kdapl_handle_entry {
+	void *obj;
+	unsigned long word;
+};
+
+#define KDAPL_HANDLE_CHUNK	(PAGE_SIZE / sizeof(struct kdapl_handle_entry))
+#define KDAPL_HANDLE_CHUNKS	4096
+
+extern struct kdapl_handle_entry *kdapl_handle_chunks[KDAPL_HANDLE_CHUNKS];
+
+/* The slot of an index that a handle may or may not have; NULL if there is none. */
+static inline struct kdapl_handle_entry *kdapl_handle_entry(unsigned long index)
+{
+	struct kdapl_handle_entry *chunk;
+
+	if (index / KDAPL_HANDLE_CHUNK >= KDAPL_HANDLE_CHUNKS)
+		return NULL;
+	/* pairs with the release in handle_grow() */
+	chunk = smp_load_acquire(&kdapl_handle_chunks[index / KDAPL_HANDLE_CHUNK]);
+	return chunk ? &chunk[index % KDAPL_HANDLE_CHUNK] : NULL;
+}
+
+static inline void *kdapl_handle_read(unsigned long word)
+{
+	struct kdapl_handle_entry *entry;
+	void *obj;
+
+	if (!(word & 1))
+		return NULL;
+	entry = kdapl_handle_entry(word >> 1 & (BIT(KDAPL_HANDLE_INDEX_BITS) - 1));
+	if (unlikely(!entry))
+		return NULL;
+	/* @obj first, then @word; pairs with the releases of the writers */
+	obj = smp_load_acquire(&entry->obj);
+	if (unlikely(READ_ONCE(entry->word) != word))
+		return NULL;
+	/* a value guessed before it was given out could pair with the last owner */
+	if (unlikely(READ_ONCE(entry->obj) != obj))
+		return NULL;
+	return obj;
+}
+
+/**
+ * kdapl_handle_peek - look a handle up
+ * @handle: any bit pattern
+ * @type: the type it must have
+ *
+ * Context: inside rcu_read_lock(), to which the result is bound.
+ * Return: the object, or NULL when @handle does not name a live one of @type.
+ */
+static inline void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type)
+{
+	unsigned long word = (unsigned long)handle;
+
+	if (unlikely(word >> KDAPL_HANDLE_TYPE_SHIFT != type))
+		return NULL;
+	return kdapl_handle_read(word);
+}
+
+void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type);
+struct kdapl_obj *kdapl_handle_next(unsigned long *index);
+
+/* The name of an object in traces and debugfs, its own as long as it lives; 0 for none. */
+static inline u32 kdapl_id(DAT_HANDLE handle)
+{
+	return (unsigned long)handle >> 1 & (BIT(KDAPL_HANDLE_INDEX_BITS) - 1);
+}
+
+void kdapl_handles_exit(void);
+
+#endif /* KDAPL_CORE_HANDLE_H */

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What every object has: a handle, a memory reference count, a use count, a
+ * place in its IA, the consumer's context word; and the calls that work on
+ * any kind of object.
+ *
+ * Life of an object: kdapl_obj_init() gives one reference, which belongs to
+ * the handle from kdapl_obj_publish() on. kdapl_obj_retire() ends the handle;
+ * exactly one caller wins it, destroys what the object owns and drops that
+ * reference. Calls that sleep hold a reference of their own; posting calls
+ * stay inside one RCU read section instead. "Users" are objects created on
+ * top of this one: they keep it from being retired.
+ */
+#include <linux/export.h>
+#include <linux/slab.h>
+
+#include "core.h"
+
+/**
+ * kdapl_obj_init - prepare the common part
+ * @obj: zeroed
+ * @type: enum dat_handle_type
+ * @ia: owning IA instance, or NULL when @obj is that IA
+ * @ops: of its kind
+ */
+void kdapl_obj_init(struct kdapl_obj *obj, unsigned int type, struct kdapl_ia *ia,
+		    const struct kdapl_obj_ops *ops)
+{
+	obj->type = type;
+	obj->ops = ops;
+	refcount_set(&obj->ref, 1);
+	INIT_LIST_HEAD(&obj->node);
+	obj->ia = ia;
+	if (ia)
+		refcount_inc(&ia->obj.ref);
+}
+
+/**
+ * kdapl_obj_publish - give an object its handle and enter it into its IA
+ * @obj: initialised and complete
+ *
+ * From now on anybody may retire it, so the caller gets a reference of its own.
+ *
+ * Context: may sleep.
+ * Return: 0, -ENOMEM, -ENOSPC, or -ESHUTDOWN when the IA is being closed.
+ */
+int kdapl_obj_publish(struct kdapl_obj *obj)
+{
+	struct kdapl_ia *ia = obj->ia;
+	DAT_HANDLE handle;
+	int ret = 0;
+
+	ret = kdapl_handle_alloc(obj, obj->type, &handle);
+	if (ret)
+		return ret;
+	spin_lock_irq(&ia->lock);
+	if (ia->closing) {
+		ret = -ESHUTDOWN;
+	} else {
+		obj->handle = handle;
+		obj->live = true;
+		refcount_inc(&obj->ref);
+		list_add_tail(&obj->node, &ia->objs[obj->type]);
+	}
+	spin_unlock_irq(&ia->lock);
+	if (ret)
+		kdapl_handle_free(handle);
+	return ret;
+}
+
+/**
+ * kdapl_publish_ret - what a create call returns when publishing failed
+ * @err: from kdapl_obj_publish()
+ *
+ * Return: the error.
+ */
+DAT_RETURN kdapl_publish_ret(int err)
+{
+	if (err == -ESHUTDOWN)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+}
+
+/**
+ * kdapl_query_check - what all query calls check of their arguments
+ * @mask: members wanted
+ * @all: bits there are
+ * @param: structure to fill; may be NULL if nothing is wanted
+ *
+ * Return: DAT_SUCCESS, or DAT_INVALID_PARAMETER.
+ */
+DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param)
+{
+	if (mask & ~all)
+		return kdapl_arg_err(2);
+	return mask && !param ? kdapl_arg_err(3) : DAT_SUCCESS;
+}
+
+/**
+ * kdapl_obj_get - look a handle up and keep the object's memory
+ * @handle: any bit pattern
+ * @type: the type it must have
+ *
+ * Return: the object, to be put, or NULL.
+ */
+void *kdapl_obj_get(DAT_HANDLE handle, unsigned int type)
+{
+	struct kdapl_obj *obj;
+
+	rcu_read_lock();
+	obj = kdapl_handle_peek(handle, type);
+	if (obj && !refcount_inc_not_zero(&obj->ref))
+		obj = NULL;
+	rcu_read_unlock();
+	return obj;
+}
+
+/**
+ * kdapl_obj_put - drop a memory reference
+ * @obj: the object, or NULL
+ */
+void kdapl_obj_put(struct kdapl_obj *obj)
+{
+	struct kdapl_ia *ia;
+
+	if (!obj || !refcount_dec_and_test(&obj->ref))
+		return;
+	ia = obj->ia;
+	obj->ops->release(obj);
+	if (ia && &ia->obj != obj)
+		kdapl_obj_put(&ia->obj);
+}
+
+/**
+ * kdapl_obj_use - an object is created on top of this one
+ * @obj: the lower object
+ *
+ * Return: 0, or -ESTALE when @obj has been retired meanwhile.
+ */
+int kdapl_obj_use(struct kdapl_obj *obj)
+{
+	unsigned long flags;
+	int ret = -ESTALE;
+
+	spin_lock_irqsave(&obj->ia->lock, flags);
+	if (obj->live && !obj->ia->closing) {
+		obj->users++;
+		refcount_inc(&obj->ref);
+		ret = 0;
+	}
+	spin_unlock_irqrestore(&obj->ia->lock, flags);
+	return ret;
+}
+
+/**
+ * kdapl_obj_unuse - the object on top is gone
+ * @obj: the lower object
+ */
+void kdapl_obj_unuse(struct kdapl_obj *obj)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&obj->ia->lock, flags);
+	WARN_ON_ONCE(!obj->users);
+	obj->users--;
+	spin_unlock_irqrestore(&obj->ia->lock, flags);
+	wake_up(&obj->ia->unused);
+	kdapl_obj_put(obj);
+}
+
+/**
+ * kdapl_obj_retire - end the life of a handle
+ * @obj: the object; the caller has a reference
+ *
+ * After success no call finds the object any more and the caller must destroy
+ * it and put the handle's reference, beside its own.
+ *
+ * Return: 0; -EBUSY when other objects use it; -ESTALE when somebody else was
+ * faster.
+ */
+int kdapl_obj_retire(struct kdapl_obj *obj)
+{
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&obj->ia->lock, flags);
+	if (!obj->live)
+		ret = -ESTALE;
+	else if (obj->users)
+		ret = -EBUSY;
+	if (!ret) {
+		obj->live = false;
+		if (obj->type == DAT_HANDLE_TYPE_EVD)
+			list_move_tail(&obj->node, &obj->ia->going);
+		else
+			list_del_init(&obj->node);
+	}
+	spin_unlock_irqrestore(&obj->ia->lock, flags);
+	if (!ret)
+		kdapl_handle_free(obj->handle);
+	return ret;
+}
+
+/**
+ * kdapl_obj_gone - nothing of a retired object runs any more
+ * @obj: an EVD, whose upcalls dat_ia_close() must wait for
+ */
+void kdapl_obj_gone(struct kdapl_obj *obj)
+{
+	spin_lock_irq(&obj->ia->lock);
+	list_del_init(&obj->node);
+	spin_unlock_irq(&obj->ia->lock);
+	wake_up(&obj->ia->unused);
+}
+
+/**
+ * kdapl_retire_ret - what a free call returns
+ * @err: from kdapl_obj_retire()
+ * @in_use: subtype when other objects use it
+ * @handle: subtype when somebody else was faster
+ *
+ * Return: DAT_SUCCESS or the error.
+ */
+DAT_RETURN kdapl_retire_ret(int err, DAT_RETURN_SUBTYPE in_use, DAT_RETURN_SUBTYPE handle)
+{
+	if (!err)
+		return DAT_SUCCESS;
+	if (err == -EBUSY)
+		return kdapl_err(DAT_INVALID_STATE, in_use);
+	return kdapl_err(DAT_INVALID_HANDLE, handle);
+}
+
+/**
+ * dat_set_consumer_context - attach a word of the consumer's to an object
+ * @dat_handle: any object
+ * @context: opaque, replaces the old one; zero means none
+ *
+ * Nothing is checked or synchronised beyond the handle.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS, or DAT_INVALID_HANDLE.
+ */
+DAT_RETURN dat_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context)
+{
+	struct kdapl_obj *obj;
+	unsigned int type;
+
+	rcu_read_lock();
+	obj = kdapl_handle_peek_any(dat_handle, &type);
+	if (obj)
+		WRITE_ONCE(obj->context.as_64, context.as_64);
+	rcu_read_unlock();
+	return obj ? DAT_SUCCESS : kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+}
+EXPORT_SYMBOL(dat_set_consumer_context);
+
+/**
+ * dat_get_consumer_context - read what dat_set_consumer_context stored
+ * @dat_handle: any object
+ * @context: where it goes; zero for an object that never got one
+ *
+ * Nothing is checked or synchronised beyond the handle.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (NULL
+ * @context).
+ */
+DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT *context)
+{
+	struct kdapl_obj *obj;
+	unsigned int type;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	rcu_read_lock();
+	obj = kdapl_handle_peek_any(dat_handle, &type);
+	if (!obj)
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	else if (!context)
+		ret = kdapl_arg_err(2);
+	else
+		context->as_64 = READ_ONCE(obj->context.as_64);
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL(dat_get_consumer_context);
+
+/**
+ * dat_get_handle_type - tell what kind of object a handle names
+ * @dat_handle: any object
+ * @handle_type: where the answer goes
+ *
+ * For handles that may name objects of several kinds, such as that of an
+ * asynchronous event.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (NULL
+ * @handle_type).
+ */
+DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE *handle_type)
+{
+	unsigned int type;
+	void *obj;
+
+	rcu_read_lock();
+	obj = kdapl_handle_peek_any(dat_handle, &type);
+	rcu_read_unlock();
+	if (!obj)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	if (!handle_type)
+		return kdapl_arg_err(2);
+	*handle_type = type;
+	return DAT_SUCCESS;
+}
+EXPORT_SYMBOL(dat_get_handle_type);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The module's workqueues. Storage consumers run under writeback, so each has a rescuer.
+ *
+ * Upcalls run at normal priority. High-priority workers keep kthreadd off a busy CPU, so that a
+ * new worker comes late; 6.1 then leaves all waiting items to the one rescuer, and upcalls that
+ * sleep come one by one.
+ */
+#include "core.h"
+
+struct workqueue_struct *kdapl_event_wq;
+struct workqueue_struct *kdapl_upcall_wq;
+struct workqueue_struct *kdapl_many_wq;
+struct workqueue_struct *kdapl_reap_wq;
+struct workqueue_struct *kdapl_connect_wq;
+struct workqueue_struct *kdapl_misc_wq;
+
+static const struct {
+	struct workqueue_struct **wq;
+	const char *name;
+	unsigned int flags;
+	int max_active;
+} workqueues[] = {
+	/* in the order in which they wait for each other: each for later ones only */
+	{ &kdapl_event_wq, "kdapl_event", WQ_PERCPU, WQ_MAX_ACTIVE },
+	/* each upcall that sleeps takes one of the places, whoever's it is */
+	{ &kdapl_upcall_wq, "kdapl_upcall", WQ_PERCPU, WQ_MAX_ACTIVE },
+	{ &kdapl_many_wq, "kdapl_many", WQ_UNBOUND, WQ_MAX_ACTIVE },
+	{ &kdapl_reap_wq, "kdapl_reap", WQ_UNBOUND, WQ_MAX_ACTIVE },
+	/* an attempt may last minutes on soft-iWARP, and so may a connection that waits for it */
+	{ &kdapl_connect_wq, "kdapl_conn", WQ_UNBOUND, WQ_MAX_ACTIVE },
+	{ &kdapl_misc_wq, "kdapl", WQ_HIGHPRI | WQ_PERCPU, 0 },
+};
+
+static void workqueue_stop(unsigned int i)
+{
+	struct workqueue_struct *wq = *workqueues[i].wq;
+
+	if (!wq)
+		return;
+	if (workqueues[i].wq == &kdapl_reap_wq) {
+		/* twice: a connection goes to the reaper, and a grace period later its memory */
+		rcu_barrier();
+		flush_workqueue(wq);
+		rcu_barrier();
+	}
+	destroy_workqueue(wq);
+	*workqueues[i].wq = NULL;
+}
+
+/**
+ * kdapl_workqueues_start - make all of them
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int kdapl_workqueues_start(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(workqueues); i++) {
+		*workqueues[i].wq = alloc_workqueue("%s", WQ_MEM_RECLAIM | workqueues[i].flags,
+						    workqueues[i].max_active,
+						    workqueues[i].name);
+		if (!*workqueues[i].wq) {
+			kdapl_workqueues_stop();
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/**
+ * kdapl_workqueues_stop - wait for all work, and for what it has left to RCU
+ */
+void kdapl_workqueues_stop(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(workqueues); i++)
+		workqueue_stop(i);
+	rcu_barrier();	/* memory, and functions of ours that free it */
+}

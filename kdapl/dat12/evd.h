@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#ifndef KDAPL_DAT12_EVD_H
+#define KDAPL_DAT12_EVD_H
+
+void dat12_objects_exit(void);
+
+#endif /* KDAPL_DAT12_EVD_H */

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Endpoints: their connections, their states, what is posted on them.
+ */
+#ifndef KDAPL_EP_EP_H
+#define KDAPL_EP_EP_H
+
+#include "../evd/evd.h"
+#include "../mem/mem.h"
+
+/* A native request of any kind that is posted here. */
+union kdapl_native_wr {
+	struct ib_send_wr wr;
+	struct ib_rdma_wr rdma;
+	struct ib_reg_wr reg;
+};
+
+/* Native requests a request can take: a fence and an invalidation may come before it. */
+#define KDAPL_NATIVE_MAX	3
+
+/**
+ * struct kdapl_ep_conf - what a connection is made of
+ * @attr: attributes, as granted
+ * @pz: NULL: no connection
+ * @recv_evd: never NULL
+ * @request_evd: never NULL
+ */
+struct kdapl_ep_conf {
+	DAT_EP_ATTR attr;
+	struct kdapl_pz *pz;
+	struct kdapl_evd *recv_evd;
+	struct kdapl_evd *request_evd;
+};
+
+void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr);
+int kdapl_ia_sure_dtos(const struct kdapl_device *dev, int most);
+
+struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
+				     struct kdapl_conn *old);
+void kdapl_conn_put(struct kdapl_conn *conn);
+void kdapl_conn_end(struct kdapl_conn *conn, int reason);
+void kdapl_conn_drain_gracefully(struct kdapl_conn *conn);
+void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events);
+void kdapl_conn_reap(struct kdapl_conn *conn);
+void kdapl_patience_start(struct kdapl_patience *patience, const struct kdapl_conn *conn,
+			  unsigned long limit);
+void kdapl_conn_drained(struct kdapl_conn *conn);
+bool kdapl_conn_drain_stuck(struct kdapl_conn *conn);
+bool kdapl_patience_over(struct kdapl_patience *patience, const struct kdapl_conn *conn);
+void kdapl_conn_qp_attr(const struct kdapl_conn *conn, int mask, struct ib_qp_attr *attr);
+int kdapl_conn_to_rts(struct kdapl_conn *conn, struct rdma_cm_id *id);
+void kdapl_conn_established(struct kdapl_conn *conn);
+void kdapl_conn_kick(struct kdapl_conn *conn);
+void kdapl_conn_kick_now(struct kdapl_conn *conn);
+void kdapl_conn_op_init(struct kdapl_conn *conn);
+
+enum kdapl_ep_input {
+	KDAPL_IN_CONNECT,	/* dat_ep_connect() and its relatives */
+	KDAPL_IN_UNDO,		/* they failed before anything happened */
+	KDAPL_IN_RESERVE,	/* dat_rsp_create() */
+	KDAPL_IN_UNRESERVE,	/* dat_rsp_free() */
+	KDAPL_IN_REQUEST,	/* a request arrived at the RSP */
+	KDAPL_IN_ACCEPT,	/* dat_cr_accept() with this EP */
+	KDAPL_IN_ACCEPT_OWN,	/* dat_cr_accept() of a request that has this EP */
+	KDAPL_IN_DECLINE,	/* dat_cr_reject() or dat_cr_handoff() of it */
+	KDAPL_IN_ESTABLISHED,
+	KDAPL_IN_GRACEFUL,	/* dat_ep_disconnect() */
+	KDAPL_IN_ABRUPT,	/* the same */
+	KDAPL_IN_ENDED,		/* the connection has ended, for whatever reason */
+	KDAPL_IN_REMOVED,	/* the device has gone or failed, with the request */
+	KDAPL_IN_RESET,		/* dat_ep_reset() */
+	KDAPL_IN_FREE,		/* dat_ep_free() */
+	KDAPL_EP_INPUTS
+};
+
+/**
+ * struct kdapl_watermark - fires once per setting
+ * @value: as set; DAT_WATERMARK_INFINITE for never
+ * @armed: the same until it has fired, then DAT_WATERMARK_INFINITE
+ * @fired: events still to be queued
+ */
+struct kdapl_watermark {
+	int value;
+	atomic_t armed;
+	atomic_t fired;
+};
+
+static inline void kdapl_watermark_set(struct kdapl_watermark *wm, int value)
+{
+	WRITE_ONCE(wm->value, value);
+	atomic_set(&wm->armed, value);
+}
+
+/* Is @count above the watermark, for the first time? */
+static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
+{
+	int value = atomic_read(&wm->armed);
+
+	return value >= 0 && count > value &&
+	       atomic_cmpxchg(&wm->armed, value, DAT_WATERMARK_INFINITE) == value;
+}
+
+#define KDAPL_EP_STATES		(DAT_EP_STATE_COMPLETION_PENDING + 1)
+#define KDAPL_EP_REFUSED	(-1)
+
+/**
+ * struct kdapl_ep - an endpoint, whatever its connection
+ * @conn: connection, RCU: read by posting calls; NULL without a PZ
+ * @state: DAT_EP_STATE; written under @lock, read anywhere
+ * @lock: protects @state
+ * @mutex: one control call at a time
+ * @conf: attributes, PZ and EVDs; without an EVD, the IA's null EVD
+ * @comm: what dat_ep_common_connect() connects by; @mutex
+ * @net: how its connections treat the network; @lock
+ * @serial: the consumer serialises what it posts; @lock
+ * @last_event: the last connection event, 0 before the first
+ * @cr: request the EP waits for, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING;
+ *	@lock
+ * @last: the connection of an EP that is being destroyed
+ * @soft: high watermarks of the buffers taken from the SRQ
+ * @soft_work: queues the asynchronous event of @soft
+ * @free_work: dat_ep_free from a context that may not wait
+ */
+struct kdapl_ep {
+	struct kdapl_obj obj;
+	struct kdapl_conn __rcu *conn;
+	int state;
+
+	spinlock_t lock;		/* state, net, serial, cr */
+	struct mutex mutex;		/* control calls */
+	struct kdapl_ep_conf conf;
+	struct kdapl_srq *srq;		/* constant */
+	DAT_SRQ_HANDLE srq_handle;
+	struct kdapl_evd *connect_evd;	/* may be NULL */
+	DAT_PZ_HANDLE pz_handle;	/* these as the consumer gave them */
+	DAT_EVD_HANDLE recv_handle;
+	DAT_EVD_HANDLE request_handle;
+	DAT_EVD_HANDLE connect_handle;
+	DAT_COMM comm;
+	struct kdat_conn_attr net;
+	bool serial;
+	u32 last_event;
+	struct kdapl_cr *cr;
+	struct kdapl_conn *last;
+	struct kdapl_watermark soft;
+	struct kdapl_watermark hard;
+	struct work_struct soft_work;
+	struct work_struct free_work;
+};
+
+int kdapl_ep_next_state(int state, enum kdapl_ep_input input);
+int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input);
+u64 kdapl_ep_fields(int state);
+DAT_RETURN kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input);
+void kdapl_ep_event(struct kdapl_conn *conn, u32 number);
+void kdapl_ep_ended(struct kdapl_conn *conn);
+void kdapl_ep_held(struct kdapl_conn *conn);
+struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_evd,
+				    struct kdapl_cr *cr);
+void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr);
+void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input);
+void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait);
+void kdapl_eps_destroy(struct list_head *eps);
+
+static inline struct kdapl_conn *kdapl_ep_conn(struct kdapl_ep *ep)
+{
+	return rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->mutex));
+}
+
+/**
+ * struct kdapl_srq - a Shared Receive Queue
+ * @pz: whose LMRs its buffers may use; holds a use
+ * @pool: RCU: read by posting calls; NULL once the SRQ is freed
+ * @mutex: one control call at a time
+ * @low_work: queues the event of the low watermark
+ * @low_fired: how many of them
+ */
+struct kdapl_srq {
+	struct kdapl_obj obj;
+	struct kdapl_pool __rcu *pool;
+	struct kdapl_pz *pz;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_COUNT max_recv_iov;
+	struct mutex mutex;		/* replacing the pool */
+	struct work_struct low_work;
+	atomic_t low_fired;
+};
+
+void kdapl_srq_limits(struct kdapl_device *dev, DAT_IA_ATTR *attr);
+void kdapl_srq_destroy(struct kdapl_srq *srq);
+
+#define KDAPL_FLAGS_RDMA	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
+				 DAT_COMPLETION_BARRIER_FENCE_FLAG)
+
+/**
+ * struct kdapl_post - one request or Receive to be posted
+ * @iov: local segments
+ * @n: how many
+ * @cookie: the consumer's
+ * @flags: completion flags
+ * @op: DAT_DTOS; DAT_DTO_BIND_MW for an RMR
+ * @flags_arg: position of the flags among the arguments
+ * @invalidate: the peer is to invalidate @inv_key with the message
+ * @rewrite: the list cannot go through as it is
+ * @sync: some of the memory has to be synchronised
+ * @soft: out: did not reach the device, will be reported FLUSHED
+ * @remote: remote buffer of RDMA
+ * @length: bytes to transfer
+ * @obj: LMR or RMR the request does something to
+ * @mr: MR to be registered
+ * @key: its key then
+ * @access: its rights then
+ * @inv_key: key to be invalidated, first
+ * @seq: which operation on the LMR it is
+ * @behind: with @sync: what @iov stands for, by keys of LMRs; NULL: @iov itself
+ */
+struct kdapl_post {
+	const DAT_LMR_TRIPLET *iov;
+	DAT_COUNT n;
+	DAT_DTO_COOKIE cookie;
+	DAT_COMPLETION_FLAGS flags;
+	u8 op;
+	u8 flags_arg;
+	bool invalidate;
+	bool rewrite;
+	bool sync;
+	bool soft;
+	const DAT_RMR_TRIPLET *remote;
+	u64 length;
+	struct kdapl_obj *obj;
+	struct ib_mr *mr;
+	u32 key;
+	int access;
+	u32 inv_key;
+	u32 seq;
+	const DAT_LMR_TRIPLET *behind;
+};
+
+DAT_RETURN kdapl_request_check(struct kdapl_ep *ep, struct kdapl_conn *conn,
+			       const struct kdapl_post *post, DAT_COMPLETION_FLAGS legal);
+DAT_RETURN kdapl_request_post(struct kdapl_ep *ep, struct kdapl_conn *conn,
+			      struct kdapl_post *post);
+DAT_RETURN kdapl_request_prepare(struct kdapl_ep *ep, struct kdapl_conn *conn,
+				 struct kdapl_post *post);
+DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
+			      const struct kdat_request *in, struct kdapl_post *post);
+void kdapl_lmr_op_undo(const struct kdapl_post *post);
+DAT_RETURN kdapl_request_post_list(struct kdapl_ep *ep, struct kdapl_conn *conn,
+				   struct kdapl_post *posts, int n);
+
+#endif /* KDAPL_EP_EP_H */

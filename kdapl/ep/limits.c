@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What an IA allows, from what its device says and what queues take.
+ */
+#include "ep.h"
+
+#define LIMITS_MAX_DTOS	16384	/* per EP and direction, whatever the device could */
+
+/* What conn_sq_slots() makes of it must fit: a quarter more, and that so many times. */
+static int limits_max_dtos(const struct kdapl_device *dev, int wrs)
+{
+	return clamp((wrs - 2) / 5 * 4 / dev->caps.most_wrs, 1, LIMITS_MAX_DTOS);
+}
+
+/**
+ * kdapl_ia_sure_dtos - DTOs an EP can always have, with as many segments as the IA says
+ * @dev: the device
+ * @most: DTOs an EP may ask for
+ *
+ * Return: their number, for each direction.
+ */
+int kdapl_ia_sure_dtos(const struct kdapl_device *dev, int most)
+{
+	return dev->caps.sq_wrs ? min(most, limits_max_dtos(dev, dev->caps.sq_wrs)) : most;
+}
+
+/**
+ * kdapl_ia_limits - the numeric part of the IA attributes
+ * @ia: IA
+ * @attr: filled but for names and address; max_dto_per_ep is the most an EP may ask for,
+ *	which the device may not be able to do with many segments
+ */
+void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
+{
+	const struct ib_device_attr *dev = &ia->dev->attrs;
+
+	attr->hardware_version_major = dev->hw_ver;
+	attr->hardware_version_minor = 0;
+	attr->firmware_version_major = upper_32_bits(dev->fw_ver);
+	attr->firmware_version_minor = lower_32_bits(dev->fw_ver);
+	attr->max_eps = dev->max_qp;
+	attr->max_dto_per_ep = limits_max_dtos(ia->dev, min(dev->max_qp_wr, dev->max_cqe));
+	attr->max_rdma_read_per_ep_in = min_t(int, dev->max_qp_rd_atom, U8_MAX);
+	attr->max_rdma_read_per_ep_out = min_t(int, dev->max_qp_init_rd_atom, U8_MAX);
+	attr->max_evds = dev->max_cq;
+	attr->max_evd_qlen = dev->max_cqe;
+	attr->max_iov_segments_per_dto = min(dev->max_send_sge, dev->max_recv_sge);
+	attr->max_lmrs = dev->max_mr;
+	attr->max_lmr_block_size = min3(dev->max_mr_size, (u64)U32_MAX,
+					(u64)dev->max_fast_reg_page_list_len * PAGE_SIZE);
+	attr->max_lmr_virtual_address = ~0ULL;
+	attr->max_pzs = dev->max_pd;
+	attr->max_message_size = ia->max_msg;
+	attr->max_rdma_size = ia->max_msg;
+	attr->max_rmrs = dev->max_mr / 2;	/* each has two */
+	attr->max_rmr_target_address = ~0ULL;
+	kdapl_srq_limits(ia->dev, attr);
+	attr->max_iov_segments_per_rdma_read = min(dev->max_sge_rd ?: dev->max_send_sge,
+						   dev->max_send_sge);
+	attr->max_iov_segments_per_rdma_write = dev->max_send_sge;
+	attr->max_rdma_read_in = dev->max_res_rd_atom ?: dev->max_qp_rd_atom;
+	attr->max_rdma_read_out = dev->max_qp_init_rd_atom;
+	attr->max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
+	attr->max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
+	attr->zb_supported = DAT_TRUE;
+	attr->reserved_lmr_supported = DAT_TRUE;
+	attr->num_transport_attr = 0;
+	attr->transport_attr = NULL;
+	attr->num_vendor_attr = 0;
+	attr->vendor_attr = NULL;
+}

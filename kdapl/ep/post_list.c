@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Several requests in one call: checked one after the other, as if each had been
+ * posted, then handed to the device as one chain, with one doorbell.
+ */
+#include <linux/export.h>
+
+#include "ep.h"
+#include "../core/trace.h"
+
+static const u8 list_ops[] = {
+	[KDAT_REQUEST_SEND] = DAT_DTO_SEND,
+	[KDAT_REQUEST_SEND_INVALIDATE] = DAT_DTO_SEND,
+	[KDAT_REQUEST_RDMA_WRITE] = DAT_DTO_RDMA_WRITE,
+	[KDAT_REQUEST_RDMA_READ] = DAT_DTO_RDMA_READ,
+	[KDAT_REQUEST_LMR_FMR] = DAT_DTO_LMR_FMR,
+	[KDAT_REQUEST_LMR_INVALIDATE] = DAT_DTO_LMR_INVALIDATE,
+};
+
+/* One request, up to the posting. */
+static DAT_RETURN list_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
+			     const struct kdat_request *req, struct kdapl_post *post)
+{
+	*post = (struct kdapl_post) {
+		.cookie = req->user_cookie,
+		.flags = req->completion_flags,
+		.flags_arg = 5,
+	};
+	if ((unsigned int)req->op >= ARRAY_SIZE(list_ops))
+		return kdapl_arg_err(2);
+	post->op = list_ops[req->op];
+	if (post->op == DAT_DTO_LMR_FMR || post->op == DAT_DTO_LMR_INVALIDATE)
+		return kdapl_lmr_op_begin(ep, conn, req, post);
+	post->iov = req->local_iov;
+	post->n = req->num_segments;
+	if (post->op == DAT_DTO_SEND) {
+		post->invalidate = req->op == KDAT_REQUEST_SEND_INVALIDATE;
+		post->inv_key = post->invalidate ? req->rmr_context : 0;
+	} else {
+		post->flags_arg = 6;
+		post->remote = req->remote_iov;
+	}
+	return kdapl_request_prepare(ep, conn, post);
+}
+
+static void list_undo(const struct kdapl_post *posts, int n)
+{
+	while (n--)
+		kdapl_lmr_op_undo(&posts[n]);
+}
+
+static DAT_RETURN list_post(struct kdapl_ep *ep, struct kdapl_conn *conn,
+			    const struct kdat_request *requests, int n, DAT_COUNT *failed)
+{
+	struct kdapl_post posts[KDAT_POST_LIST_MAX];
+	DAT_RETURN ret;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		ret = list_begin(ep, conn, &requests[i], &posts[i]);
+		if (ret != DAT_SUCCESS) {
+			*failed = i;
+			list_undo(posts, i);
+			goto refused;
+		}
+	}
+	ret = kdapl_request_post_list(ep, conn, posts, n);
+	if (ret != DAT_SUCCESS || posts[0].soft)
+		list_undo(posts, n);
+	if (likely(ret == DAT_SUCCESS))
+		return ret;
+	*failed = 0;
+refused:
+	trace_kdapl_post_refused(ep->obj.handle, posts[*failed].op, posts[*failed].cookie.as_64,
+				 ret);
+	return ret;
+}
+
+static DAT_RETURN list_call(DAT_EP_HANDLE ep_handle, const struct kdat_request *requests,
+			    DAT_COUNT n, DAT_COUNT *failed)
+{
+	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct kdapl_conn *conn;
+
+	*failed = 0;
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (!requests)
+		return kdapl_arg_err(2);
+	if (n <= 0 || n > KDAT_POST_LIST_MAX)
+		return kdapl_arg_err(3);
+	conn = rcu_dereference(ep->conn);
+	if (READ_ONCE(ep->obj.ia->dead))
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!conn)
+		return kdapl_state_err(READ_ONCE(ep->state));
+	if (!kdapl_dev_there(conn->dev))
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	return list_post(ep, conn, requests, n, failed);
+}
+
+/**
+ * kdat_ep_post_list - post several requests in one call
+ * @ep_handle: EP in CONNECTED; in DISCONNECTED the requests are flushed at once
+ * @requests: in the order they are to be carried out; read during the call only
+ * @num_requests: how many, at most KDAT_POST_LIST_MAX
+ * @failed: where the number of the request goes that is to blame for an error, 0 for
+ *	the whole list; may be NULL
+ *
+ * As if each had been posted by the call it stands for, but all of them are, or
+ * none. A request may use the key of an LMR bound earlier in the list; since the
+ * call comes too late to tell it, kdat_lmr_next_contexts() tells it before. The
+ * device is told once. Completions come for each request, by its own flags. An
+ * extension of this provider.
+ *
+ * Context: any; does not sleep or allocate.
+ * Return: DAT_SUCCESS; what the call that the request to blame stands for would
+ * have returned; DAT_INVALID_HANDLE (EP); DAT_INVALID_PARAMETER (ARG2: NULL,
+ * operation; ARG3: count); DAT_INSUFFICIENT_RESOURCES (not enough room in the
+ * queue for all of them).
+ */
+DAT_RETURN kdat_ep_post_list(DAT_EP_HANDLE ep_handle, const struct kdat_request *requests,
+			     DAT_COUNT num_requests, DAT_COUNT *failed)
+{
+	DAT_COUNT ignored;
+	DAT_RETURN ret;
+
+	rcu_read_lock();
+	ret = list_call(ep_handle, requests, num_requests, failed ?: &ignored);
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ep_post_list);

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The transport of an EP: a queue pair, its two work queues, the cm_id of one attempt.
+ */
+#ifndef KDAPL_EVD_CONN_H
+#define KDAPL_EVD_CONN_H
+
+#include "../core/names.h"
+
+enum kdapl_conn_phase {
+	KDAPL_CONN_IDLE,	/* QP in INIT, receives may be posted */
+	KDAPL_CONN_CONNECTING,	/* a cm_id works for it */
+	KDAPL_CONN_UP,		/* ESTABLISHED is queued */
+	KDAPL_CONN_ENDING,	/* QP in ERR, waiting for the last completion */
+	KDAPL_CONN_ENDED,	/* end event queued; only software flushes from here */
+};
+
+/**
+ * struct kdapl_patience - how long a device may do nothing
+ * @seen: kdapl_conn_progress() when it was last looked at
+ * @limit: jiffies it may stand still; 0: not at all
+ * @deadline: jiffies when that ends
+ */
+struct kdapl_patience {
+	u32 seen;
+	unsigned long limit;
+	unsigned long deadline;
+};
+
+/*
+ * How long data may be there before the CM is told that there must be a
+ * connection. Its own word normally follows within microseconds; telling it
+ * nevertheless lets a disconnect of the peer overtake that word.
+ */
+#define KDAPL_EST_TIME	(HZ / 20)
+
+/*
+ * How long the accepting side keeps ESTABLISHED from its consumer where the peer gives up if
+ * more than the answer is there when it reads that. Nothing tells when it has; its work items
+ * do it within a millisecond or two, unless its CPUs are busy.
+ */
+#define KDAPL_HOLD_TIME	(HZ / 20)
+
+/* What a QP does unless the consumer says otherwise. */
+#define KDAPL_RETRY_COUNT	6	/* 7 means for ever on soft-RoCE */
+#define KDAPL_RNR_RETRY_COUNT	6	/* 7 would mean for ever */
+
+/**
+ * struct kdapl_conn - the replaceable connection of an EP
+ * @op_owner: the same to LMRs and RMRs, which know of it by what is posted; the first, so that
+ *	it costs posts nothing
+ * @ep: back pointer, holds a memory reference
+ * @handle: the EP's handle, for events
+ * @attr: the EP's attributes this connection was made for
+ * @recv_evd: EVDs of the work queues, valid until the reaper has it
+ * @request_evd: the same
+ * @replaces: until this connection is in its place: the one it is to replace on the
+ *	same EVDs
+ * @pool: where Receives come from, with an SRQ
+ * @pool_node: in pool->connections, until no completion can come; pool->lock
+ * @qp_node: in pool->by_qp, as long
+ * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
+ *	of the recv EVD, as for @held and @watched
+ * @held: buffers of the SRQ not yet handed to the consumer
+ * @watched: counted in recv_evd->watching
+ * @last_wqe: the device says that it takes no more buffers from the SRQ
+ * @pool_deadline: jiffies when waiting for that ends
+ * @destroy_lock: held while cm_id and QP are destroyed, without @lock
+ * @lock: verbs calls and @phase
+ * @phase: enum kdapl_conn_phase; written under @lock
+ * @qpn: of the QP, also when that is gone; constant
+ * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER, first one wins
+ * @passive: made by dat_cr_accept
+ * @hurried: nothing is waited for at the end: the QP goes at once
+ * @retries: how often an old connection was in the way of the attempt, here or at the peer
+ * @net: how to treat the network, as asked for
+ * @cm_up: the CM considers the connection made, so it wants rdma_disconnect
+ * @draining: a graceful disconnect waits for its marker; under sq->lock
+ * @stopping: the QP was or is about to be moved to ERR by ourselves
+ * @wc_failed: an error completion came before the connection was up
+ * @discard: completions are dropped, the EP was freed or reset: kdapl_conn_discard()
+ * @owed: it had ended before: whatever is dropped is something the consumer was to see
+ * @dropped: such completions, by the locks of two EVDs
+ * @connecting: rdma_connect has not returned or, on iWARP, has no answer yet: the
+ *	cm_id can be destroyed only by somebody who may wait for it
+ * @spoken: passive: the peer has sent something, so it has seen our answer
+ * @held_back: the CM considers the connection made, the consumer does not know yet
+ * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
+ * @read_out: reads this side would like to have outstanding
+ * @read_depth: reads this side may have outstanding, as negotiated
+ * @reads_refused: the log says that one was refused for lack of that
+ * @flush: how long to wait for what is flushed
+ * @drain: how long a graceful disconnect waits, where it does not wait for ever
+ * @cm_id: of the attempt or its retry; @lock, taken out before it is destroyed
+ * @local: own address and port, once known
+ * @remote: peer's address and port
+ * @pdata: private data that came with ESTABLISHED or PEER_REJECTED; there is room for
+ *	it from the beginning of the attempt
+ * @kick_work: keeps soft-iWARP awake at the start of a connection
+ * @kicks: how many there were
+ * @kicked: one has been posted; lock of the work queue
+ * @kick_pos: where the last one is in the work queue; lock of the work queue
+ * @cm_down: completed when the CM knows that both ends are disconnected, or the
+ *	device is lost
+ * @gone: completed when reaped
+ * @free_work: the rest, a grace period later, for posting calls may still look at the work queues
+ */
+struct kdapl_conn {
+	struct kdapl_op_owner op_owner;
+	/* what posts and completions read; constant */
+	struct kdapl_wq *sq;
+	struct kdapl_wq *rq;
+	DAT_EP_HANDLE handle;
+	struct kdapl_device *dev;
+	struct kdapl_ep *ep;
+	struct kdapl_pd *pd;
+	struct ib_qp *qp;
+
+	refcount_t ref;
+	u32 qpn;
+	struct kdapl_link link;
+	DAT_EP_ATTR attr;
+	struct kdapl_evd *recv_evd;
+	struct kdapl_evd *request_evd;
+	struct kdapl_conn *replaces;
+
+	struct kdapl_pool *pool;
+	struct list_head pool_node;
+	struct hlist_node qp_node;
+	struct ib_qp *pool_qp;		/* key in pool->by_qp, a value only */
+	struct list_head early;
+	u32 held;
+	bool watched;
+	bool last_wqe;
+	unsigned long pool_deadline;
+
+	struct mutex destroy_lock;	/* destroying cm_id and QP; never taken by a handler */
+	struct mutex lock;		/* verbs calls, phase, cm_id */
+	u8 phase;
+	bool passive;
+	bool cm_up;
+	bool stopping;
+	bool draining;
+	bool wc_failed;
+	bool discard;
+	bool owed;
+	bool connecting;
+	bool hurried;
+	bool spoken;
+	bool held_back;
+	u8 retries;
+	atomic_t reason;
+	struct kdat_conn_attr net;
+	u8 read_in;
+	u8 read_out;
+	u8 read_depth;
+	bool reads_refused;
+	atomic_t dropped;
+	struct kdapl_patience flush;
+	struct kdapl_patience drain;
+
+	struct rdma_cm_id *cm_id;
+	struct sockaddr_storage local;
+	struct sockaddr_storage remote;
+	void *pdata;
+	u32 pdata_len;
+	void *conn_pdata;	/* private data of the request until it is sent */
+	u8 conn_pdata_len;
+
+	struct work_struct conn_work;	/* rdma_connect */
+	struct delayed_work est_work;	/* data came before the CM's word */
+	struct delayed_work kick_work;
+	unsigned int kicks;
+	bool kicked;
+	u32 kick_pos;
+	struct delayed_work retry_work;	/* after an old connection was in the way */
+	struct delayed_work timer;	/* dat_ep_connect timeout */
+	struct delayed_work end_work;
+	struct work_struct reap_work;
+	struct completion ended;
+	struct completion cm_down;
+	struct completion gone;
+	struct rcu_work free_work;
+};
+
+/*
+ * A number that changes whenever the device gives something back. Any context; not more than a
+ * hint, since nothing is locked.
+ */
+static inline u32 kdapl_conn_progress(const struct kdapl_conn *conn)
+{
+	const struct kdapl_wq *sq = conn->sq;
+
+	return READ_ONCE(sq->tail) + READ_ONCE(sq->sent) + READ_ONCE(sq->reads_done) +
+	       READ_ONCE(sq->memops_done) + READ_ONCE(conn->rq->reaped);
+}
+
+/* Something has ended this connection already: it will carry no connection. */
+static inline bool kdapl_conn_spent(struct kdapl_conn *conn)
+{
+	return atomic_read(&conn->reason) != KDAPL_END_NONE;
+}
+
+#endif /* KDAPL_EVD_CONN_H */

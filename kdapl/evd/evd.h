@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Event Dispatchers: completions and other events, and who is told of them.
+ */
+#ifndef KDAPL_EVD_EVD_H
+#define KDAPL_EVD_EVD_H
+
+#include "../mem/mem.h"
+#include "wq.h"
+#include "conn.h"
+#include "queue.h"
+#include "pool.h"
+
+#endif /* KDAPL_EVD_EVD_H */

@@ -1,0 +1,623 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The upcall engine: runners that take events and hand them to the consumer,
+ * and dat_evd_modify_upcall(), which says how.
+ *
+ * An EVD has one runner, in irq_poll softirq or in a work item, which never
+ * run on two CPUs at once. With DAT_UPCALL_MANY an EVD in a workqueue has
+ * helpers instead, one per CPU: each wakes another one before it calls the
+ * consumer, so somebody always watches what arrives. The EVD's lock is dropped
+ * around the consumer's function, so it may call back into anything; its runner, on
+ * evd->runners, says so meanwhile, and whoever must wait for it waits there.
+ *
+ * Arming: a runner takes events until there is none, or the last one was told
+ * to be that (D-79), gives up its turn and only then arms the CQs; what arrived
+ * in between is reported by the arming itself and starts another turn. So no
+ * wake-up is lost, whoever else has been taking events meanwhile. What arrives
+ * later finds the runner idle.
+ */
+#include <linux/cpumask.h>
+#include <linux/export.h>
+#include <linux/sched.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "evd.h"
+#include "../cm/cm.h"
+#include "../core/trace.h"
+
+#define SOFTIRQ_BUDGET	64
+#define WORK_BUDGET	64
+#define TURN_SILENT	256	/* completions that are no events, per turn */
+
+/**
+ * kdapl_event_fill - the consumer's form of an event
+ * @evd: where it was taken from
+ * @ev: the event
+ * @out: the consumer's or the engine's structure
+ */
+void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out)
+{
+	out->event_number = ev->number;
+	out->evd_handle = evd->obj.handle;
+	if (likely(ev->number == DAT_DTO_COMPLETION_EVENT))
+		out->event_data.dto_completion_event_data = ev->data.dto_completion_event_data;
+	else
+		out->event_data = ev->data;
+}
+
+/**
+ * kdapl_evd_calls - may an event start an upcall now?
+ * @evd: the EVD; evd->lock held
+ *
+ * Return: false when upcalls are disabled or the consumer has been notified.
+ */
+bool kdapl_evd_calls(const struct kdapl_evd *evd)
+{
+	return evd->policy != DAT_UPCALL_DISABLE && !evd->notified;
+}
+
+/* Who runs upcalls now, helpers or the one runner? */
+static bool evd_many(const struct kdapl_evd *evd)
+{
+	/* pairs with the release in kdapl_evd_make_helpers() */
+	return READ_ONCE(evd->policy) == DAT_UPCALL_MANY && smp_load_acquire(&evd->helpers);
+}
+
+/**
+ * kdapl_evd_held_up - must the next upcall wait for one that runs?
+ * @evd: the EVD; evd->lock held
+ *
+ * Upcalls of another policy may still run when the policy has changed. The last
+ * of them looks after the EVD when it is back.
+ *
+ * Return: true when as many upcalls run as the policy allows.
+ */
+bool kdapl_evd_held_up(const struct kdapl_evd *evd)
+{
+	return evd->nrunning >= (evd_many(evd) ? evd->nhelpers : 1);
+}
+
+/*
+ * The next event an upcall is due for. Only a signalled event starts upcalls;
+ * unsignalled ones before it go first, unsignalled ones after it wait in the
+ * store. evd->lock held.
+ */
+static bool evd_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
+{
+	/* a store without room makes its oldest event due: better early than lost */
+	while (!evd->backlog_signalled && kdapl_evd_room(evd)) {
+		if (!kdapl_evd_poll(evd, ev))
+			return false;
+		if (ev->signalled && !evd->backlog_count)
+			return true;
+		kdapl_evd_backlog_add(evd, ev);
+	}
+	return kdapl_evd_take(evd, ev);
+}
+
+/* The same, but the event stays in the backlog; @ev is room for one. evd->lock held. */
+static bool evd_due(struct kdapl_evd *evd, struct kdapl_event *ev)
+{
+	while (!evd->backlog_signalled && kdapl_evd_room(evd)) {
+		if (!kdapl_evd_poll(evd, ev))
+			return false;
+		kdapl_evd_backlog_add(evd, ev);
+	}
+	return true;
+}
+
+static void evd_wake_helper(struct kdapl_evd *evd)
+{
+	unsigned long idle;
+
+	while ((idle = READ_ONCE(evd->idle))) {
+		if (!test_and_clear_bit(__ffs(idle), &evd->idle))
+			continue;
+		queue_work(kdapl_many_wq, &evd->helpers[__ffs(idle)].work);
+		return;
+	}
+	/* All run: each of them looks again before it is idle. */
+}
+
+/* One upcall. evd->lock held, and dropped meanwhile. */
+static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_EVENT *event,
+		     bool more)
+{
+	DAT_UPCALL_OBJECT upcall = evd->upcall;
+
+	run->seq = ++evd->upcall_seq;
+	evd->nrunning++;
+	spin_unlock_irq(&evd->lock);
+
+	trace_kdapl_upcall(evd->obj.handle, event ? event->event_number : 0, more);
+	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
+
+	spin_lock_irq(&evd->lock);
+	kdapl_evd_called(evd, run);
+}
+
+/* The next upcall of any kind. Returns false when none is due. evd->lock held. */
+static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool helper)
+{
+	struct kdapl_event *ev = &run->ev;
+	bool more;
+
+	/* another kind of runner took over; arming calls it */
+	if (evd->closing || helper != evd_many(evd))
+		return false;
+	if (evd->discard) {
+		if (!kdapl_evd_take(evd, ev))
+			return false;
+		kdapl_event_release(ev);
+		return true;
+	}
+	if (!kdapl_evd_calls(evd)) {
+		if (evd->ending || evd->watching)
+			kdapl_evd_drain_cqs_locked(evd, budget, evd->ending);
+		return false;
+	}
+	if (unlikely(evd->nrunning >= (helper ? evd->nhelpers : 1)))
+		return false;	/* kdapl_evd_held_up() */
+	if (unlikely(evd->watching))	/* see what is there, to count it */
+		kdapl_evd_drain_cqs_locked(evd, budget, false);
+	if (unlikely(evd->policy == DAT_UPCALL_NOTIFY)) {
+		if (!evd_due(evd, ev))
+			return false;
+		evd->notified = true;
+		run->ep = DAT_HANDLE_NULL;
+		evd_call(evd, run, NULL, true);
+		return true;
+	}
+	if (!evd_pick(evd, ev))
+		return false;
+	more = kdapl_evd_more(evd);
+	kdapl_event_fill(evd, ev, &run->event);
+	kdapl_event_release(ev);
+	run->ep = kdapl_event_ep(ev);
+	if (helper)
+		evd_wake_helper(evd);
+	evd_call(evd, run, &run->event, more);
+	return true;
+}
+
+/* One turn. Returns the budget when it is used up and more may be there. */
+static int evd_run(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget)
+{
+	bool helper = run != &evd->run, none = false, full = false;
+	u32 silent;
+	int n = 0;
+
+	spin_lock_irq(&evd->lock);
+	run->task = current;
+	silent = evd->silent;
+	while (n < budget && evd->silent - silent < TURN_SILENT) {
+		n += kdapl_evd_run_fast(evd, run, budget - n, &none);
+		if (n == budget)
+			break;
+		if (none || !evd_run_one(evd, run, budget, helper))
+			goto out;
+		n++;
+	}
+	kdapl_count(full);
+	full = true;
+out:
+	if (evd->softirq)
+		kdapl_count(softirq);
+	else
+		kdapl_count(work);
+	kdapl_count_many(upcalls, n);
+	spin_unlock_irq(&evd->lock);
+	return full ? budget : n;
+}
+
+/* Have notification sent; true if something is there already. */
+static bool evd_arm_again(struct kdapl_evd *evd)
+{
+	if (!kdapl_evd_arm(evd))
+		return false;
+	kdapl_count(again);
+	return true;
+}
+
+static int evd_irq_poll(struct irq_poll *iop, int budget)
+{
+	struct kdapl_evd *evd = container_of(iop, struct kdapl_evd, iop);
+	int n = evd_run(evd, &evd->run, budget);
+
+	if (n < budget) {
+		irq_poll_complete(iop);
+		if (evd_arm_again(evd))
+			irq_poll_sched(iop);
+	}
+	return n;
+}
+
+static void evd_work(struct work_struct *work)
+{
+	struct kdapl_evd *evd = container_of(work, struct kdapl_evd, work);
+
+	if (evd_run(evd, &evd->run, WORK_BUDGET) == WORK_BUDGET || evd_arm_again(evd))
+		kdapl_evd_sched(evd);
+}
+
+static void evd_helper_work(struct work_struct *work)
+{
+	struct kdapl_helper *helper = container_of(work, struct kdapl_helper, work);
+	struct kdapl_evd *evd = helper->evd;
+	int n = evd_run(evd, &helper->run, WORK_BUDGET);
+
+	set_bit(helper - evd->helpers, &evd->idle);
+	smp_mb__after_atomic();	/* who found nobody idle relies on the look that arming takes */
+	if (n == WORK_BUDGET || evd_arm_again(evd))
+		kdapl_evd_sched(evd);
+}
+
+/* Upcalls that bring completions have a queue of their own: others may wait for them. */
+static struct workqueue_struct *evd_wq(const struct kdapl_evd *evd)
+{
+	return evd->flags & (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG) ? kdapl_upcall_wq :
+									 kdapl_event_wq;
+}
+
+/**
+ * kdapl_evd_sched - something may have arrived
+ * @evd: the EVD
+ *
+ * Takes no lock: some providers hold that of their CQ.
+ *
+ * Context: any.
+ */
+void kdapl_evd_sched(struct kdapl_evd *evd)
+{
+	if (evd->softirq) {
+		irq_poll_sched(&evd->iop);	/* does nothing once disabled */
+		return;
+	}
+	/* evd_work_gone() comes after us, and cancels the work */
+	rcu_read_lock();
+	if (READ_ONCE(evd->closing))
+		goto out;
+	if (unlikely(evd_many(evd)))
+		evd_wake_helper(evd);
+	else
+		queue_work(evd_wq(evd), &evd->work);
+out:
+	rcu_read_unlock();
+}
+
+/* An upcall may wait for the upcalls of another EVD: lockdep must tell them apart. */
+static void evd_work_class(struct kdapl_evd *evd, struct work_struct *work)
+{
+#ifdef CONFIG_LOCKDEP
+	lockdep_init_map(&work->lockdep_map, "kdapl_upcall", &evd->key, 0);
+#endif
+}
+
+/**
+ * kdapl_evd_engine_init - prepare the engine of a new EVD
+ * @evd: the EVD
+ */
+void kdapl_evd_engine_init(struct kdapl_evd *evd)
+{
+	irq_poll_init(&evd->iop, SOFTIRQ_BUDGET, evd_irq_poll);
+	lockdep_register_key(&evd->key);
+	INIT_WORK(&evd->work, evd_work);
+	evd_work_class(evd, &evd->work);
+	INIT_LIST_HEAD(&evd->runners);
+	list_add(&evd->run.node, &evd->runners);
+	init_waitqueue_head(&evd->upcall_over);
+}
+
+/**
+ * kdapl_evd_engine_stop - wait for runners that are on their way, start no other
+ * @evd: closed, out of reach of completion handlers for a grace period
+ *
+ * Context: may sleep; not inside an upcall of @evd.
+ */
+void kdapl_evd_engine_stop(struct kdapl_evd *evd)
+{
+	unsigned int i;
+
+	if (evd->softirq)
+		irq_poll_disable(&evd->iop);
+	cancel_work_sync(&evd->work);
+	for (i = 0; i < evd->nhelpers; i++)
+		cancel_work_sync(&evd->helpers[i].work);
+	/* who has a reference may still ask who is in an upcall: nobody */
+	spin_lock_irq(&evd->lock);
+	INIT_LIST_HEAD(&evd->runners);
+	spin_unlock_irq(&evd->lock);
+	kfree(evd->helpers);
+	lockdep_unregister_key(&evd->key);
+}
+
+/**
+ * kdapl_evd_make_helpers - prepare an EVD for DAT_UPCALL_MANY
+ * @evd: the EVD
+ *
+ * Without memory for them, and in softirq, the EVD keeps its one runner: the
+ * policy allows more upcalls at a time, it does not promise them.
+ *
+ * Context: may sleep; evd->mutex held, or the EVD has no handle yet.
+ */
+void kdapl_evd_make_helpers(struct kdapl_evd *evd)
+{
+	unsigned int i, n = min_t(unsigned int, num_online_cpus(), BITS_PER_LONG);
+	struct kdapl_helper *helpers;
+
+	if (evd->softirq || evd->helpers)
+		return;
+	helpers = kcalloc(n, sizeof(*helpers), GFP_KERNEL | __GFP_NOWARN);
+	if (!helpers)
+		return;
+	for (i = 0; i < n; i++) {
+		INIT_WORK(&helpers[i].work, evd_helper_work);
+		evd_work_class(evd, &helpers[i].work);
+		helpers[i].evd = evd;
+	}
+	spin_lock_irq(&evd->lock);
+	for (i = 0; i < n; i++)
+		list_add(&helpers[i].run.node, &evd->runners);
+	spin_unlock_irq(&evd->lock);
+	evd->nhelpers = n;
+	evd->idle = GENMASK(n - 1, 0);
+	smp_store_release(&evd->helpers, helpers);	/* to evd_many() */
+}
+
+/* Is an upcall under way that has an event of this EP? evd->lock held. */
+static bool evd_in_hand(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
+{
+	const struct kdapl_upcall *run;
+
+	list_for_each_entry(run, &evd->runners, node) {
+		if (run->seq && run->ep == ep)
+			return true;
+	}
+	return false;
+}
+
+/**
+ * kdapl_evd_wait_upcall - wait while an upcall has an event of an EP in hand
+ * @evd: the EVD
+ * @ep: an EP that is dead, and whose events have been dropped
+ *
+ * Context: may sleep; not inside an upcall of @evd.
+ */
+void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep)
+{
+	spin_lock_irq(&evd->lock);
+	wait_event_lock_irq(evd->upcall_over, !evd_in_hand(evd, ep), evd->lock);
+	spin_unlock_irq(&evd->lock);
+}
+
+/* How often to look what dat_evd_dequeue() has taken; the end of an upcall wakes the waiter. */
+#define DELIVER_POLL	(HZ / 20)
+
+/**
+ * kdapl_evd_wait_delivered - wait until upcalls have brought all completions of a connection
+ * @evd: one of its EVDs, referenced
+ * @conn: connection that has ended, referenced
+ *
+ * The last of them has returned then. What comes without upcalls is not waited for.
+ *
+ * Context: may sleep; not inside an upcall of @evd.
+ */
+void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn)
+{
+	bool done;
+
+	do {
+		kdapl_evd_hurry(evd, conn);
+		spin_lock_irq(&evd->lock);
+		wait_event_lock_irq_timeout(evd->upcall_over,
+					    !kdapl_evd_owes(evd, conn) &&
+					    !evd_in_hand(evd, conn->handle),
+					    evd->lock, DELIVER_POLL);
+		done = !kdapl_evd_owes(evd, conn) && !evd_in_hand(evd, conn->handle);
+		spin_unlock_irq(&evd->lock);
+	} while (!done);
+}
+
+/* Is an upcall under way that is not younger than @seq? evd->lock held. */
+static bool evd_in_upcall(const struct kdapl_evd *evd, u64 seq)
+{
+	const struct kdapl_upcall *run;
+
+	list_for_each_entry(run, &evd->runners, node) {
+		if (run->seq && run->seq <= seq)
+			return true;
+	}
+	return false;
+}
+
+/**
+ * kdapl_evd_wait_all - wait for the upcalls that run now
+ * @evd: the EVD
+ *
+ * Not for any that others allow meanwhile.
+ *
+ * Context: may sleep; not inside an upcall of @evd.
+ */
+void kdapl_evd_wait_all(struct kdapl_evd *evd)
+{
+	u64 seq;
+
+	spin_lock_irq(&evd->lock);
+	seq = evd->upcall_seq;
+	wait_event_lock_irq(evd->upcall_over, !evd_in_upcall(evd, seq), evd->lock);
+	spin_unlock_irq(&evd->lock);
+}
+
+/**
+ * kdapl_evd_in_other_hands - has an upcall beside the caller's an event of an EP in hand?
+ * @evd: an EVD the caller is in an upcall of; evd->lock held
+ * @ep: handle of the EP
+ *
+ * Return: whether there is one.
+ */
+bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
+{
+	const struct kdapl_upcall *run;
+
+	lockdep_assert_held(&evd->lock);
+	list_for_each_entry(run, &evd->runners, node) {
+		if (run->seq && run->ep == ep && run->task != current)
+			return true;
+	}
+	return false;
+}
+
+/**
+ * kdapl_evd_inside_upcall - does the caller run in an upcall of this EVD?
+ * @evd: the EVD
+ *
+ * In softirq "current" is the interrupted task, which runs nothing else until
+ * the upcall returns, so comparing tasks is exact there too.
+ *
+ * Context: any, without evd->lock.
+ * Return: true when waiting for upcalls of the EVD would be waiting for itself.
+ */
+bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
+{
+	struct kdapl_upcall *run;
+	unsigned long flags;
+	bool inside = false;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	list_for_each_entry(run, &evd->runners, node)
+		inside |= run->seq && run->task == current;
+	spin_unlock_irqrestore(&evd->lock, flags);
+	return inside;
+}
+
+/**
+ * kdapl_evd_set_default_policy - is there nothing to be considered but completions and one runner?
+ * @evd: the EVD; something this depends on has changed; evd->lock held
+ */
+void kdapl_evd_set_default_policy(struct kdapl_evd *evd)
+{
+	evd->default_policy = evd->policy == DAT_UPCALL_SINGLE_INSTANCE && !evd->closing &&
+		     !evd->discard && !evd->watching;
+}
+
+/* Which events that are queued already start upcalls? evd->lock held. */
+static void evd_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
+{
+	bool due = flag == DAT_UPCALL_INVOC_ANY;
+	u32 i;
+
+	if (!due && evd->policy != DAT_UPCALL_DISABLE)
+		return;
+	for (i = 0; i < evd->backlog_count; i++)
+		evd->slots[(evd->backlog_head + i) % evd->backlog_size].signalled = due;
+	evd->backlog_signalled = due ? evd->backlog_count : 0;
+}
+
+/* The arguments are good. evd->mutex held. */
+static void evd_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
+		       const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
+{
+	bool on = policy != DAT_UPCALL_DISABLE;
+
+	if (policy == DAT_UPCALL_MANY)
+		kdapl_evd_make_helpers(evd);
+	if (on && (flag == DAT_UPCALL_INVOC_ANY || evd->policy == DAT_UPCALL_DISABLE))
+		kdapl_evd_retire(evd);
+	spin_lock_irq(&evd->lock);
+	if (upcall)
+		evd->upcall = *upcall;
+	if (on)
+		evd_set_due(evd, flag);
+	if (policy != DAT_UPCALL_NOTIFY || policy != evd->policy || flag == DAT_UPCALL_INVOC_ANY)
+		evd->notified = false;
+	WRITE_ONCE(evd->policy, policy);
+	kdapl_evd_set_default_policy(evd);
+	spin_unlock_irq(&evd->lock);
+	if (on)
+		kdapl_evd_sched(evd);
+}
+
+/**
+ * dat_evd_modify_upcall - change policy and upcall object of an EVD
+ * @evd_handle: EVD
+ * @upcall_policy: one of
+ *	DAT_UPCALL_DISABLE: no upcall starts any more; events are taken with
+ *	dat_evd_dequeue(). Upcalls that run are not waited for.
+ *	DAT_UPCALL_TEARDOWN: the same, and the call returns after the last upcall
+ *	that runs has returned.
+ *	DAT_UPCALL_SINGLE_INSTANCE: one upcall at a time, each with an event.
+ *	DAT_UPCALL_NOTIFY: one upcall without an event (NULL, DAT_TRUE) that says
+ *	there are some; the next one is sent for the first signalled event that
+ *	arrives after dat_evd_dequeue() has returned DAT_QUEUE_EMPTY.
+ *	DAT_UPCALL_MANY: on EVDs whose upcalls run in a workqueue up to one at a
+ *	time per CPU, each with its own event; elsewhere as SINGLE_INSTANCE.
+ * @upcall: copied; DAT_UPCALL_SAME keeps the one there is; a NULL function only
+ *	with DAT_UPCALL_DISABLE and DAT_UPCALL_TEARDOWN. Upcalls that run finish
+ *	with the old one.
+ * @flag: what becomes of events that are queued when upcalls are enabled.
+ *	DAT_UPCALL_INVOC_NEW: after DAT_UPCALL_DISABLE none of them starts an
+ *	upcall; they go first when a new signalled event arrives. From another
+ *	policy, what was due stays due.
+ *	DAT_UPCALL_INVOC_ANY: they are due at once, signalled or not.
+ *
+ * Events are neither lost nor reordered nor delivered twice. Works after the
+ * removal of the device, too.
+ *
+ * Context: may take mutexes; legal in upcalls that run in process context.
+ * DAT_UPCALL_TEARDOWN may sleep for as long as the consumer's upcalls take: hold
+ * no lock that they need.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (policy,
+ * upcall, flag); DAT_INVALID_STATE (subtype EVD_IN_USE: DAT_UPCALL_TEARDOWN in
+ * an upcall of this EVD would wait for itself). After an error nothing has
+ * changed.
+ */
+DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY upcall_policy,
+				 const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
+{
+	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
+	DAT_RETURN ret = DAT_SUCCESS;
+	unsigned int noio;
+	bool on = false;
+
+	if (!evd)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	switch (upcall_policy) {
+	case DAT_UPCALL_TEARDOWN:
+		/* needs no lock, so a softirq upcall learns of its mistake as well */
+		if (flag != DAT_UPCALL_INVOC_NEW && flag != DAT_UPCALL_INVOC_ANY)
+			ret = kdapl_arg_err(4);
+		else if (kdapl_evd_inside_upcall(evd))
+			ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+		break;
+	case DAT_UPCALL_DISABLE:
+		break;
+	case DAT_UPCALL_SINGLE_INSTANCE:
+	case DAT_UPCALL_NOTIFY:
+	case DAT_UPCALL_MANY:
+		on = true;
+		break;
+	default:
+		ret = kdapl_arg_err(2);
+	}
+	if (ret != DAT_SUCCESS)
+		goto out;
+	noio = memalloc_noio_save();	/* dat_ep_reset() takes the mutex (D-32) */
+	mutex_lock(&evd->mutex);
+	if (on && !(upcall ? upcall : &evd->upcall)->upcall_func)
+		ret = kdapl_arg_err(3);
+	else if (flag != DAT_UPCALL_INVOC_NEW && flag != DAT_UPCALL_INVOC_ANY)
+		ret = kdapl_arg_err(4);
+	else if (evd->closing)
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	else
+		evd_change(evd, on ? upcall_policy : DAT_UPCALL_DISABLE, upcall, flag);
+	mutex_unlock(&evd->mutex);
+	memalloc_noio_restore(noio);
+	if (upcall_policy == DAT_UPCALL_TEARDOWN && ret == DAT_SUCCESS)
+		kdapl_evd_wait_all(evd);
+out:
+	kdapl_obj_put(&evd->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_evd_modify_upcall);

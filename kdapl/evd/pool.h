@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The buffers of a Shared Receive Queue.
+ */
+#ifndef KDAPL_EVD_POOL_H
+#define KDAPL_EVD_POOL_H
+
+enum kdapl_buf_state {
+	KDAPL_BUF_FREE,
+	KDAPL_BUF_NATIVE,	/* with the device */
+	KDAPL_BUF_LOST,		/* the same, but the QP that took it is gone */
+	KDAPL_BUF_TAKEN,	/* filled or flushed, the consumer does not know yet */
+	KDAPL_BUF_DEAD,		/* posted to an SRQ in error: never reported */
+};
+
+/**
+ * struct kdapl_buf - context of one buffer of an SRQ
+ * @cqe: what the completion points at
+ * @cookie: the consumer's
+ * @node: in pool->free, pool->native or conn->early
+ * @index: position in the pool, constant: leads back to it
+ * @length: of the message
+ * @seq: order of posting
+ * @key: invalidated rkey
+ * @flags: KDAPL_WQE_INVALIDATED
+ * @state: enum kdapl_buf_state
+ * @status: DAT_DTO_COMPLETION_STATUS
+ */
+struct kdapl_buf {
+	struct ib_cqe cqe;
+	u64 cookie;
+	struct list_head node;
+	u32 index;
+	u32 length;
+	u32 seq;
+	u32 key;
+	u8 flags;
+	u8 state;
+	u8 status;
+};
+
+#define KDAPL_POOL_HASH_BITS	6	/* of the first table */
+
+/**
+ * struct kdapl_pool - verbs part of an SRQ
+ * @ref: the SRQ and each connection that takes buffers from it
+ * @entries: buffers there are, the consumer's and spare ones
+ * @ibsrq: NULL once the device took it back
+ * @srq: NULL once the SRQ is freed
+ * @limit: buffers the consumer may have outstanding
+ * @outstanding: buffers posted and not yet handed to the consumer
+ * @available: of those, waiting on the SRQ
+ * @lost: of those, taken by a QP that went without giving them back
+ * @low: below that many available ones an event is due, if @low_armed
+ * @seq: number of the last post
+ * @newest: highest number whose buffer has been taken
+ * @native: buffers with the device, in order of posting
+ * @conns: that may take buffers; RCU
+ * @by_qp: the same by the value of the QP, which completions carry: grows with them
+ * @bits: @by_qp has 2^bits buckets
+ * @rcu: posting calls may still look at it for a grace period
+ * @sinks: beside @buf, where DMA has to be synchronised, or NULL
+ */
+struct kdapl_pool {
+	struct kdapl_device *dev;
+	struct kdapl_pd *pd;
+	struct kdapl_res res;
+	refcount_t ref;
+	u32 entries;
+	wait_queue_head_t detached;
+
+	spinlock_t lock;		/* all that follows */
+	struct ib_srq *ibsrq;
+	struct kdapl_srq *srq;
+	bool error;
+	bool replaced;
+	bool low_armed;
+	u32 limit;
+	u32 outstanding;
+	u32 available;
+	u32 lost;
+	u32 low;
+	u32 seq;
+	u32 newest;
+	u32 nconns;
+	struct list_head free;
+	struct list_head native;
+	struct list_head conns;
+	struct hlist_head *by_qp;
+	unsigned int bits;
+	struct rcu_head rcu;
+	struct ib_sge *scratch;
+	struct kdapl_sinks *sinks;
+	struct kdapl_buf buf[];
+};
+
+static inline struct kdapl_pool *kdapl_buf_pool(struct kdapl_buf *buf)
+{
+	return container_of(buf - buf->index, struct kdapl_pool, buf[0]);
+}
+
+void kdapl_pool_put(struct kdapl_pool *pool);
+struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq);
+void kdapl_pool_attach(struct kdapl_pool *pool, struct kdapl_conn *conn);
+void kdapl_pool_detach(struct kdapl_conn *conn);
+struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool);
+void kdapl_buf_posted(struct kdapl_pool *pool, struct kdapl_buf *buf);
+void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf);
+struct kdapl_conn *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp);
+void kdapl_buf_failed(struct kdapl_buf *buf);
+void kdapl_buf_free(struct kdapl_buf *buf);
+void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc);
+
+#endif /* KDAPL_EVD_POOL_H */

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Event Dispatchers.
+ */
+#ifndef KDAPL_EVD_QUEUE_H
+#define KDAPL_EVD_QUEUE_H
+
+/**
+ * struct kdapl_event - an event on its way through the EVD's backlog
+ * @conn: whose completion or connection event it is, NULL for others
+ * @buf: buffer of an SRQ that is the SRQ's again when the consumer has the event
+ * @number: DAT_EVENT_NUMBER
+ * @signalled: may start an upcall
+ * @data: the payload
+ */
+struct kdapl_event {
+	struct kdapl_conn *conn;
+	struct kdapl_buf *buf;
+	u32 number;
+	bool signalled;
+	DAT_EVENT_DATA data;
+};
+
+/* A completion of a DTO, which most are, is the shortest of all. */
+static inline void kdapl_event_copy(struct kdapl_event *to, const struct kdapl_event *from)
+{
+	if (unlikely(from->number != DAT_DTO_COMPLETION_EVENT)) {
+		*to = *from;
+		return;
+	}
+	to->conn = from->conn;
+	to->buf = from->buf;
+	to->number = from->number;
+	to->signalled = from->signalled;
+	to->data.dto_completion_event_data = from->data.dto_completion_event_data;
+}
+
+static inline bool kdapl_event_connection(const struct kdapl_event *ev)
+{
+	return ev->number >= DAT_CONNECTION_EVENT_ESTABLISHED &&
+	       ev->number <= DAT_CONNECTION_EVENT_UNREACHABLE;
+}
+
+/* The EP an event is about, if it is about one. */
+static inline DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev)
+{
+	if (likely(ev->number == DAT_DTO_COMPLETION_EVENT))
+		return ev->data.dto_completion_event_data.ep_handle;
+	if (ev->number == DAT_RMR_BIND_COMPLETION_EVENT)
+		return ev->conn->handle;
+	if (kdapl_event_connection(ev))
+		return ev->data.connect_event_data.ep_handle;
+	return DAT_HANDLE_NULL;
+}
+
+/**
+ * struct kdapl_cq - verbs part of an EVD, one of possibly several
+ * @ibcq: NULL once the device took it back; evd->lock
+ * @ref: the EVD and each work queue that completes here
+ * @evd: NULL once the EVD is freed; RCU
+ * @size: entries
+ * @used: entries promised to work queues; evd->mutex
+ * @failed: the device has reported an error of it: no work queue may be added
+ * @rcu: posts that look for room may still be at it for a grace period
+ */
+struct kdapl_cq {
+	struct kdapl_device *dev;
+	struct ib_cq *ibcq;
+	refcount_t ref;
+	struct kdapl_evd __rcu *evd;
+	struct list_head evd_node;
+	struct kdapl_res res;
+	int size;
+	int used;
+	bool failed;
+	struct rcu_head rcu;
+};
+
+#define KDAPL_BATCH	16
+
+/**
+ * struct kdapl_upcall - what a runner has in hand
+ * @node: in evd->runners
+ * @task: who runs, when it does
+ * @seq: which of the EVD's upcalls it is in, 0 for none
+ * @ep: whose event it has in hand
+ * @event: what the consumer sees
+ * @ev: what it is made of, if it is no ordinary completion
+ */
+struct kdapl_upcall {
+	struct list_head node;
+	struct task_struct *task;
+	u64 seq;
+	DAT_EP_HANDLE ep;
+	DAT_EVENT event;
+	struct kdapl_event ev;
+};
+
+/**
+ * struct kdapl_helper - one of the runners of DAT_UPCALL_MANY
+ * @work: its turn
+ * @evd: EVD it works for
+ * @run: what it has in hand
+ */
+struct kdapl_helper {
+	struct work_struct work;
+	struct kdapl_evd *evd;
+	struct kdapl_upcall run;
+};
+
+/**
+ * struct kdapl_evd - an Event Dispatcher
+ * @flags: DAT_EVD_FLAGS
+ * @softirq: upcalls run in softirq, else in a workqueue
+ * @discard: null EVD: completions are taken and dropped
+ * @vector: completion vector asked for, KDAT_EVD_VECTOR_ANY for none
+ * @mutex: attaching work queues, growing the backlog, changing length and policy; never
+ *	held while something waits for an upcall
+ *
+ * Delivery, all under @lock. An event is taken, in this order, from the backlog,
+ * from work queues with something to report, from the rest of the batch, from the
+ * CQs. Whoever takes (upcall engine, dat_evd_dequeue, a drain that only moves
+ * completions into the backlog) takes one at a time, so nobody overtakes.
+ */
+struct kdapl_evd {
+	struct kdapl_obj obj;
+	DAT_EVD_FLAGS flags;
+	bool softirq;
+	bool discard;
+	bool closing;
+	int qlen;
+	int vector;
+	struct mutex mutex;		/* attaching, shares, policy, helpers, qlen */
+	struct list_head shares;	/* SRQs whose EPs complete here */
+
+	spinlock_t lock;		/* delivery: all that follows */
+	struct kdapl_event *slots;	/* ring buffer of backlog_size entries */
+	u32 backlog_size;
+	u32 backlog_head;
+	u32 backlog_count;
+	u32 backlog_signalled;
+	u32 backlog_others;		/* of those, not DTO or RMR: limited by qlen */
+	bool overflow;			/* already reported this episode */
+	bool async_dead;		/* an asynchronous event was lost: no more of them */
+	u32 reserve;			/* store entries promised to attached work queues */
+	struct list_head ready;		/* work queues with entries to report */
+	struct list_head cqs;
+	struct ib_cq *cur;		/* CQ the batch came from */
+	int batch_pos;
+	int batch_n;
+	struct ib_wc batch[KDAPL_BATCH];
+	unsigned int ending;		/* connections waiting for their last completion */
+	unsigned int watching;		/* connections whose buffers are counted: poll always */
+	u32 silent;			/* completions seen that were no events */
+	struct kdapl_event scratch;	/* one on its way */
+	bool again;			/* polling stopped early, more is there */
+	bool solicited;			/* arm for solicited completions only */
+	DAT_COMPLETION_FLAGS attr[2];	/* completion flags of attached work queues, by direction */
+	unsigned int attached[2];	/* work queues by direction, [1] receives; mutex */
+
+	bool default_policy;		/* upcalls one at a time, nothing else to look after */
+	DAT_UPCALL_POLICY policy;	/* sched reads it without the lock */
+	DAT_UPCALL_OBJECT upcall;
+	bool notified;			/* NOTIFY: the consumer knows, and dequeues */
+	struct list_head runners;	/* the one, and the helpers */
+	struct kdapl_upcall run;	/* of the one */
+	unsigned int nrunning;		/* upcalls */
+	u64 upcall_seq;			/* the last one started */
+	wait_queue_head_t upcall_over;
+
+	struct irq_poll iop;
+	struct work_struct work;
+	struct kdapl_helper *helpers;	/* NULL until MANY is asked for; then constant */
+	unsigned int nhelpers;
+	unsigned long idle;		/* helpers by number; atomic bits, no lock */
+	struct rcu_work gone_work;	/* handlers of CQs may look at it for a grace period */
+	struct lock_class_key key;	/* an upcall may free another EVD, not its own */
+};
+
+/* What kdapl_evd_fast() has found. */
+enum kdapl_next {
+	KDAPL_NEXT_NONE,	/* no event */
+	KDAPL_NEXT_FAST,	/* an ordinary completion, and here it is */
+	KDAPL_NEXT_SLOW,	/* something else, for kdapl_evd_take() to find out */
+};
+
+struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
+				   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
+				   const struct kdat_evd_attr *attr, DAT_RETURN *ret);
+void kdapl_evd_destroy(struct kdapl_evd *evd);
+struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
+struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_wq *wq,
+				  DAT_COMPLETION_FLAGS attr);
+void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq);
+void kdapl_cq_put(struct kdapl_cq *cq);
+struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
+
+bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev);
+bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev);
+bool kdapl_evd_refill(struct kdapl_evd *evd);
+bool kdapl_evd_more(struct kdapl_evd *evd);
+bool kdapl_evd_room(struct kdapl_evd *evd);
+bool kdapl_evd_backlog_add(struct kdapl_evd *evd, const struct kdapl_event *ev);
+bool kdapl_evd_full(struct kdapl_evd *evd);
+bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
+void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
+			   const struct kdapl_event *ev);
+void kdapl_evd_drain_cqs_locked(struct kdapl_evd *evd, int budget, bool teardown);
+void kdapl_evd_drain_cqs(struct kdapl_evd *evd, int budget, bool teardown);
+void kdapl_evd_retire(struct kdapl_evd *evd);
+u32 kdapl_evd_depth(const struct kdapl_evd *evd);
+void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
+void kdapl_conn_discard(struct kdapl_conn *conn);
+void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, bool all_events);
+bool kdapl_evd_arm(struct kdapl_evd *evd);
+void kdapl_wq_ready(struct kdapl_wq *wq);
+void kdapl_wq_drain_cq(struct kdapl_wq *wq);
+void kdapl_wq_force_end(struct kdapl_wq *wq, bool lost);
+bool kdapl_wq_ended(struct kdapl_wq *wq);
+void kdapl_wqe_done(struct ib_cq *cq, struct ib_wc *wc);
+u32 kdapl_wq_bury(struct kdapl_wq *wq);
+bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_conn *conn);
+void kdapl_evd_hurry(struct kdapl_evd *evd, const struct kdapl_conn *conn);
+void kdapl_evd_watch(struct kdapl_conn *conn);
+void kdapl_event_release(const struct kdapl_event *ev);
+
+/* evd_fast.c */
+enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event);
+int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none);
+
+/* evd_upcall.c */
+void kdapl_evd_sched(struct kdapl_evd *evd);
+void kdapl_evd_engine_init(struct kdapl_evd *evd);
+void kdapl_evd_engine_stop(struct kdapl_evd *evd);
+void kdapl_evd_make_helpers(struct kdapl_evd *evd);
+void kdapl_evd_set_default_policy(struct kdapl_evd *evd);
+bool kdapl_evd_calls(const struct kdapl_evd *evd);
+bool kdapl_evd_held_up(const struct kdapl_evd *evd);
+void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep);
+void kdapl_evd_wait_all(struct kdapl_evd *evd);
+void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn);
+bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep);
+bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
+void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
+
+/* An upcall is over: whoever waits for that may look. evd->lock held. */
+static inline void kdapl_evd_called(struct kdapl_evd *evd, struct kdapl_upcall *run)
+{
+	evd->nrunning--;
+	run->seq = 0;
+	run->ep = DAT_HANDLE_NULL;
+	if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
+		wake_up(&evd->upcall_over);
+}
+
+#endif /* KDAPL_EVD_QUEUE_H */

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What there is, for whoever looks after the machine: /sys/kernel/debug/kdapl has a file
+ * for each kind of object, with a line for each object, and one with a line for each CPU.
+ *
+ * A reader walks the table of handles by RCU and takes no lock, so that it holds up nobody.
+ * What it shows of an object was true, but not all of it at the same moment.
+ */
+#include <linux/cpumask.h>
+#include <linux/debugfs.h>
+#include <linux/percpu.h>
+#include <linux/seq_file.h>
+
+#include "ia_api.h"
+#include "../core/names.h"
+
+/* As it is at this moment, and nothing depends on it: so without a lock. */
+#define kdapl_seen(value)	data_race(value)
+
+/**
+ * struct kdapl_view - a file
+ * @name: of the file
+ * @types: kinds of objects in it, bits by DAT_HANDLE_TYPE
+ * @head: first line
+ * @show: the part of a line that comes after id and IA; RCU read side
+ */
+struct kdapl_view {
+	const char *name;
+	unsigned int types;
+	const char *head;
+	void (*show)(struct seq_file *m, const struct kdapl_obj *obj);
+};
+
+struct kdapl_named {
+	u32 value;
+	const char *name;
+};
+
+#define kn(prefix, word)	{ DAT_##prefix##word, #word },
+#define kn_end(prefix, word)	{ DAT_##prefix##word, #word }
+
+static const struct kdapl_named states[] = { KDAPL_EP_STATE_NAMES(kn, kn_end), {} };
+static const struct kdapl_named statuses[] = { KDAPL_STATUS_NAMES(kn, kn_end), {} };
+static const struct kdapl_named events[] = { KDAPL_EVENT_NAMES(kn, kn_end), {} };
+
+static const char *name_of(const struct kdapl_named *table, u32 value)
+{
+	while (table->name && table->value != value)
+		table++;
+	return table->name ?: "-";
+}
+
+static void show_ia(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
+
+	seq_printf(m, " %-10s %-4u %-7s %-4u %s\n", ia->dev->name, ia->port,
+		   kdapl_seen(ia->dead) ? "lost" : kdapl_seen(ia->closing) ? "closing" : "open",
+		   kdapl_seen(ia->keys.count), ia->consumer);
+}
+
+static void show_pz(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	seq_printf(m, " %u\n", kdapl_seen(obj->users));
+}
+
+static void show_address(struct seq_file *m, const struct sockaddr_storage *address)
+{
+	const struct sockaddr_storage copy = *address;
+
+	if (copy.ss_family == AF_INET || copy.ss_family == AF_INET6)
+		seq_printf(m, " %pISpc", &copy);
+	else
+		seq_puts(m, " -");
+}
+
+static void show_ep(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_ep *ep = container_of(obj, struct kdapl_ep, obj);
+	const struct kdapl_conn *conn = rcu_dereference(ep->conn);
+	const struct kdapl_wq *sq, *rq;
+	unsigned int error;
+
+	seq_printf(m, " %-12s", name_of(states, kdapl_seen(ep->state)));
+	if (!conn) {
+		seq_puts(m, " - - 0/0 0/0 0 0 - -\n");
+		return;
+	}
+	sq = conn->sq;
+	rq = conn->rq;
+	seq_printf(m, " %-6u", conn->qpn);
+	show_address(m, &conn->remote);
+	seq_printf(m, " %u/%u", kdapl_seen(sq->dtos), kdapl_seen(sq->dtos_done));
+	seq_printf(m, " %u/%u", kdapl_seen(rq->head), kdapl_seen(rq->tail));
+	seq_printf(m, " %u %u", kdapl_seen(sq->flushed) + kdapl_seen(rq->flushed),
+		   kdapl_seen(sq->failed) + kdapl_seen(rq->failed));
+	error = kdapl_seen(sq->error) ?: kdapl_seen(rq->error);
+	seq_printf(m, " %s %s\n", error ? name_of(statuses, error) : "-",
+		   name_of(events, kdapl_seen(ep->last_event)));
+}
+
+static void show_evd(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	static const struct {
+		DAT_EVD_FLAGS flag;
+		char letter;
+	} kinds[] = {
+		{ DAT_EVD_DTO_FLAG, 'd' }, { DAT_EVD_CONNECTION_FLAG, 'c' },
+		{ DAT_EVD_CR_FLAG, 'r' }, { DAT_EVD_ASYNC_FLAG, 'a' },
+		{ DAT_EVD_RMR_BIND_FLAG, 'b' }, { DAT_EVD_SOFTWARE_FLAG, 's' },
+	};
+	const struct kdapl_evd *evd = container_of(obj, struct kdapl_evd, obj);
+	DAT_UPCALL_POLICY policy = kdapl_seen(evd->policy);
+	char what[ARRAY_SIZE(kinds) + 1];
+	size_t i, n = 0;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (evd->flags & kinds[i].flag)
+			what[n++] = kinds[i].letter;
+	what[n] = 0;
+	seq_printf(m, " %-6s %-9s %-8s %-6d %u %llu %s\n", what,
+		   evd->softirq ? "softirq" : "workqueue",
+		   policy == DAT_UPCALL_DISABLE ? "none" :
+		   policy == DAT_UPCALL_SINGLE_INSTANCE ? "single" :
+		   policy == DAT_UPCALL_MANY ? "many" : "other",
+		   kdapl_seen(evd->qlen), kdapl_seen(evd->backlog_count),
+		   kdapl_seen(evd->upcall_seq),
+		   kdapl_seen(evd->overflow || evd->async_dead) ? "full" : "-");
+}
+
+static void show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	static const char * const names[] = {
+		[KDAPL_LMR_UNBOUND] = "unbound", [KDAPL_LMR_BOUND] = "bound",
+		[KDAPL_LMR_ENDING] = "ending", [KDAPL_LMR_MAPPED] = "stale",
+		[KDAPL_LMR_STALE] = "doubtful", [KDAPL_LMR_DEAD] = "dead",
+	};
+	const struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);
+
+	seq_printf(m, " %-9s %-8s 0x%08x 0x%08x 0x%02x %llu\n",
+		   lmr->reserved ? "reserved" : lmr->fmr ? "fmr" : "memory",
+		   names[kdapl_seen(lmr->state)], kdapl_seen(lmr->mr.lkey),
+		   kdapl_seen(lmr->mr.rkey), kdapl_seen(lmr->priv),
+		   kdapl_seen(lmr->mr.range.length));
+}
+
+static void show_rmr(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_rmr *rmr = container_of(obj, struct kdapl_rmr, obj);
+
+	seq_printf(m, " %-8s 0x%08x 0x%02x %llu\n", kdapl_seen(rmr->now.lmr) ? "bound" : "unbound",
+		   kdapl_seen(rmr->now.context), kdapl_seen(rmr->now.priv),
+		   kdapl_seen(rmr->now.range.length));
+}
+
+static void show_srq(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_srq *srq = container_of(obj, struct kdapl_srq, obj);
+	const struct kdapl_pool *pool = rcu_dereference(srq->pool);
+
+	if (pool)
+		seq_printf(m, " %-6u %-6u %-6u %-5u %-5u %s\n", kdapl_seen(pool->limit),
+			   kdapl_seen(pool->outstanding), kdapl_seen(pool->available),
+			   kdapl_seen(pool->lost), kdapl_seen(pool->nconns),
+			   kdapl_seen(pool->error) ? "failed" : "-");
+	else
+		seq_puts(m, " freed\n");
+}
+
+static void show_sp(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_sp *sp = container_of(obj, struct kdapl_sp, obj);
+
+	seq_printf(m, " %-4s %llu\n", obj->type == DAT_HANDLE_TYPE_PSP ? "psp" :
+		   obj->type == DAT_HANDLE_TYPE_RSP ? "rsp" : "csp", (u64)sp->conn_qual);
+}
+
+static void show_cr(struct seq_file *m, const struct kdapl_obj *obj)
+{
+	const struct kdapl_cr *cr = container_of(obj, struct kdapl_cr, obj);
+
+	show_address(m, &cr->remote);
+	seq_puts(m, "\n");
+}
+
+static const struct kdapl_view views[] = {
+	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs consumer", show_ia },
+	{ "pzs", BIT(DAT_HANDLE_TYPE_PZ), "users", show_pz },
+	{ "eps", BIT(DAT_HANDLE_TYPE_EP),
+	  "state qpn peer requests/done receives/done flushed failed error event", show_ep },
+	{ "evds", BIT(DAT_HANDLE_TYPE_EVD), "events context upcalls length stored called full",
+	  show_evd },
+	{ "lmrs", BIT(DAT_HANDLE_TYPE_LMR), "kind state lkey rkey rights length", show_lmr },
+	{ "rmrs", BIT(DAT_HANDLE_TYPE_RMR), "state rkey rights length", show_rmr },
+	{ "srqs", BIT(DAT_HANDLE_TYPE_SRQ), "limit outstanding available lost eps error",
+	  show_srq },
+	{ "points", BIT(DAT_HANDLE_TYPE_PSP) | BIT(DAT_HANDLE_TYPE_RSP) | BIT(DAT_HANDLE_TYPE_CSP),
+	  "kind qualifier", show_sp },
+	{ "requests", BIT(DAT_HANDLE_TYPE_CR), "peer", show_cr },
+};
+
+/* Position 0 is the head, and n the object with index n - 1. */
+static void *view_find(struct seq_file *m, loff_t *pos)
+{
+	const struct kdapl_view *view = m->private;
+	struct kdapl_obj *obj;
+	unsigned long index;
+
+	if (!*pos)
+		return SEQ_START_TOKEN;
+	for (index = *pos - 1; (obj = kdapl_handle_next(&index)); index++) {
+		if (!(view->types & BIT(obj->type)))
+			continue;
+		*pos = index + 1;
+		return obj;
+	}
+	*pos = index + 1;
+	return NULL;
+}
+
+static void *view_start(struct seq_file *m, loff_t *pos)
+	__acquires(RCU)
+{
+	rcu_read_lock();
+	return view_find(m, pos);
+}
+
+static void *view_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	++*pos;
+	return view_find(m, pos);
+}
+
+static void view_stop(struct seq_file *m, void *v)
+	__releases(RCU)
+{
+	rcu_read_unlock();
+}
+
+static int view_show(struct seq_file *m, void *v)
+{
+	const struct kdapl_view *view = m->private;
+	const struct kdapl_obj *obj = v;
+
+	if (v == SEQ_START_TOKEN) {
+		seq_printf(m, "id ia %s\n", view->head);
+		return 0;
+	}
+	/* in the table a moment before the object knows its own name */
+	if (!kdapl_seen(obj->handle))
+		return SEQ_SKIP;
+	seq_printf(m, "%-6u %-16s", kdapl_id(obj->handle), obj->ia->name);
+	view->show(m, obj);
+	return 0;
+}
+
+static const struct seq_operations view_sops = {
+	.start = view_start,
+	.next = view_next,
+	.stop = view_stop,
+	.show = view_show,
+};
+
+DEFINE_SEQ_ATTRIBUTE(view);
+
+DEFINE_PER_CPU(struct kdapl_stats, kdapl_stats);
+
+static int cpus_show(struct seq_file *m, void *v)
+{
+	unsigned int cpu;
+
+	seq_puts(m, "cpu softirq work upcalls full again flushed failed refused dropped\n");
+	for_each_possible_cpu(cpu) {
+		const struct kdapl_stats *s = per_cpu_ptr(&kdapl_stats, cpu);
+
+		seq_printf(m, "%-4u %lu %lu %lu %lu %lu %lu %lu %lu %lu\n", cpu,
+			   kdapl_seen(s->softirq), kdapl_seen(s->work), kdapl_seen(s->upcalls),
+			   kdapl_seen(s->full), kdapl_seen(s->again), kdapl_seen(s->flushed),
+			   kdapl_seen(s->failed), kdapl_seen(s->refused), kdapl_seen(s->dropped));
+	}
+	return 0;
+}
+
+DEFINE_SHOW_ATTRIBUTE(cpus);
+
+static struct dentry *kdapl_debugfs;
+
+/* Who does without debugfs does without this. */
+void kdapl_debugfs_init(void)
+{
+	size_t i;
+
+	kdapl_debugfs = debugfs_create_dir("kdapl", NULL);
+	for (i = 0; i < ARRAY_SIZE(views); i++)
+		debugfs_create_file(views[i].name, 0400, kdapl_debugfs, (void *)&views[i],
+				    &view_fops);
+	debugfs_create_file("cpus", 0400, kdapl_debugfs, NULL, &cpus_fops);
+}
+
+void kdapl_debugfs_exit(void)
+{
+	debugfs_remove(kdapl_debugfs);
+}

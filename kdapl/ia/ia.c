@@ -1,0 +1,656 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Interface Adapters: open, query, close; what one instance offers.
+ */
+#include <linux/export.h>
+#include <linux/log2.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "ia_api.h"
+#include "../core/trace.h"
+
+static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
+{
+	DAT_BOOLEAN *merging = (DAT_BOOLEAN *)attr->evd_stream_merging_supported;
+	struct kdat_pdata_limits limits;
+	size_t i;
+
+	memset(attr, 0, sizeof(*attr));
+	strscpy(attr->provider_name, KBUILD_MODNAME, sizeof(attr->provider_name));
+	attr->provider_version_major = KDAPL_VERSION_MAJOR;
+	attr->provider_version_minor = KDAPL_VERSION_MINOR;
+	attr->dapl_version_major = DAT_VERSION_MAJOR;
+	attr->dapl_version_minor = DAT_VERSION_MINOR;
+	attr->lmr_mem_types_supported = DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR |
+		DAT_MEM_TYPE_PHYSICAL | DAT_MEM_TYPE_PHYSICAL_VAR_PAGES |
+		DAT_MEM_TYPE_PLATFORM | DAT_MEM_TYPE_IA;
+	attr->iov_ownership_on_return = DAT_IOV_CONSUMER;
+	attr->dat_qos_supported = DAT_QOS_BEST_EFFORT;
+	attr->completion_flags_supported = DAT_COMPLETION_SUPPRESS_FLAG |
+		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG |
+		(ia->dev->caps.fence_by == KDAPL_FENCE_NONE ? 0 :
+		 DAT_COMPLETION_BARRIER_FENCE_FLAG) |
+		(ia->dev->caps.no_solicited ? 0 : DAT_COMPLETION_SOLICITED_WAIT_FLAG);
+	attr->is_thread_safe = DAT_TRUE;
+	kdapl_ia_pdata(ia, &limits);
+	attr->max_private_data_size = limits.connect;
+	attr->supports_multipath = DAT_FALSE;
+	attr->ep_creator = DAT_PSP_CREATES_EP_IFASKED;
+	attr->upcall_policy = DAT_UPCALL_MANY;
+	attr->optimal_buffer_alignment = min_t(u32, cache_line_size(), DAT_OPTIMAL_ALIGNMENT);
+	for (i = 0; i < sizeof(attr->evd_stream_merging_supported) / sizeof(*merging); i++)
+		merging[i] = DAT_TRUE;
+	attr->srq_supported = ia->dev->attrs.max_srq > 0 ? DAT_TRUE : DAT_FALSE;
+	attr->srq_watermarks_supported = 1;
+	attr->srq_ep_pz_difference_supported = ia->dev->caps.srq_pd_checked ? DAT_FALSE : DAT_TRUE;
+	attr->srq_info_supported = 1;
+	attr->ep_recv_info_supported = 1;
+	if (kdapl_dev_enter(ia->dev)) {
+		attr->lmr_sync_req = ia->dev->dma != KDAPL_DMA_SAME ? DAT_TRUE : DAT_FALSE;
+		kdapl_dev_exit(ia->dev);
+	}
+	attr->dto_async_return_guaranteed = DAT_TRUE;
+	attr->rdma_write_for_rdma_read_req = ia->dev->iwarp ? DAT_TRUE : DAT_FALSE;
+	attr->rdma_read_lmr_rmr_context_exposure = ia->dev->iwarp ? DAT_TRUE : DAT_FALSE;
+	attr->rmr_scope_supported = DAT_RMR_SCOPE_ANY;
+	attr->is_interrupt_safe = DAT_TRUE;
+	attr->fmr_supported = DAT_TRUE;
+	attr->lmr_for_fmr_scope_supported = DAT_LMR_SCOPE_ANY;
+	attr->ha_supported = DAT_FALSE;
+	attr->ha_loadbalancing = DAT_HA_LB_NONE;
+}
+
+static void ia_release(struct kdapl_obj *obj)
+{
+	struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
+
+	kdapl_keys_destroy(&ia->keys);
+	kdapl_device_put(ia->dev);
+	kfree_rcu(ia, obj.rcu);
+}
+
+static const struct kdapl_obj_ops ia_ops = {
+	.release = ia_release,
+};
+
+/* Names of consumers, until the module goes: ib_core keeps pointers to them. */
+struct ia_consumer {
+	struct list_head node;
+	char name[];
+};
+
+static LIST_HEAD(ia_consumers);
+static DEFINE_MUTEX(ia_consumer_lock);	/* the list */
+
+static const char *ia_consumer_name(const char *name)
+{
+	struct ia_consumer *consumer;
+	const char *ret = NULL;
+	size_t length;
+
+	if (!name || !*name)
+		return KBUILD_MODNAME;
+	length = strnlen(name, MODULE_NAME_LEN);
+	mutex_lock(&ia_consumer_lock);
+	list_for_each_entry(consumer, &ia_consumers, node)
+		if (!strncmp(consumer->name, name, length) && !consumer->name[length])
+			ret = consumer->name;
+	if (!ret) {
+		/* a reconnect may wait for the mutex (D-32) */
+		consumer = kzalloc(struct_size(consumer, name, length + 1), GFP_NOIO);
+		if (consumer) {
+			memcpy(consumer->name, name, length);
+			list_add(&consumer->node, &ia_consumers);
+			ret = consumer->name;
+		}
+	}
+	mutex_unlock(&ia_consumer_lock);
+	return ret ?: KBUILD_MODNAME;	/* without memory for it */
+}
+
+/**
+ * kdapl_ia_exit - forget the names of consumers
+ *
+ * Context: unload; nothing is open.
+ */
+void kdapl_ia_exit(void)
+{
+	struct ia_consumer *consumer, *next;
+
+	list_for_each_entry_safe(consumer, next, &ia_consumers, node) {
+		list_del(&consumer->node);
+		kfree(consumer);
+	}
+}
+
+static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char *name,
+				  const struct kdapl_pick *pick, const char *consumer)
+{
+	struct ib_port_attr port_attr;
+	struct kdapl_ia *ia;
+	int i;
+
+	kdapl_port_attr(dev, port, &port_attr);
+	ia = kzalloc(sizeof(*ia), GFP_KERNEL);
+	if (!ia)
+		return NULL;
+	kdapl_obj_init(&ia->obj, DAT_HANDLE_TYPE_IA, NULL, &ia_ops);
+	ia->obj.ia = ia;
+	ia->dev = dev;
+	refcount_inc(&dev->ref);
+	ia->port = port;
+	ia->pick = *pick;
+	ia->max_msg = port_attr.max_msg_sz ?: SZ_1G;
+	strscpy(ia->name, name, sizeof(ia->name));
+	ia->consumer = ia_consumer_name(consumer);
+	INIT_LIST_HEAD(&ia->dev_node);
+	spin_lock_init(&ia->lock);
+	mutex_init(&ia->mutex);
+	init_waitqueue_head(&ia->unused);
+	kdapl_keys_init(&ia->keys);
+	INIT_LIST_HEAD(&ia->stale_mrs);
+	spin_lock_init(&ia->stale_lock);
+	mutex_init(&ia->stale_mutex);
+	for (i = 0; i < KDAPL_NTYPES; i++)
+		INIT_LIST_HEAD(&ia->objs[i]);
+	INIT_LIST_HEAD(&ia->going);
+	return ia;
+}
+
+/* Give the instance its async EVD: the consumer's or one of its own. */
+static DAT_RETURN ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl_evd *evd)
+{
+	DAT_RETURN ret;
+	int err;
+
+	if (!evd) {
+		evd = kdapl_evd_create(ia, qlen, DAT_UPCALL_DISABLE, NULL, DAT_EVD_ASYNC_FLAG, NULL,
+				       &ret);
+		if (!evd)
+			return ret;
+		err = kdapl_obj_publish(&evd->obj);
+		if (err) {
+			kdapl_evd_destroy(evd);
+			return kdapl_errno_ret(err);
+		}
+		ia->own_async = true;
+	}
+	ret = DAT_SUCCESS;
+	if (kdapl_obj_use(&evd->obj))
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
+	else
+		ia->async_evd = &evd->obj;
+	if (ia->own_async)
+		kdapl_obj_put(&evd->obj);
+	return ret;
+}
+
+static void ia_unset_async(struct kdapl_ia *ia)
+{
+	struct kdapl_obj *evd;
+
+	spin_lock_irq(&ia->lock);
+	evd = ia->async_evd;
+	ia->async_evd = NULL;
+	spin_unlock_irq(&ia->lock);
+	if (evd)
+		kdapl_obj_unuse(evd);
+}
+
+/* The first object of a type, referenced. */
+static struct kdapl_obj *ia_first(struct kdapl_ia *ia, unsigned int type)
+{
+	struct kdapl_obj *obj;
+
+	spin_lock_irq(&ia->lock);
+	obj = list_first_entry_or_null(&ia->objs[type], struct kdapl_obj, node);
+	if (obj)
+		refcount_inc(&obj->ref);
+	spin_unlock_irq(&ia->lock);
+	return obj;
+}
+
+/* Retire an object of a closing IA, as soon as nothing uses it any more. */
+static bool ia_retire(struct kdapl_obj *obj)
+{
+	int ret;
+
+	wait_event(obj->ia->unused, (ret = kdapl_obj_retire(obj)) != -EBUSY);
+	return !ret;
+}
+
+static void ia_destroy_object(struct kdapl_obj *obj)
+{
+	switch (obj->type) {
+	case DAT_HANDLE_TYPE_PSP:
+	case DAT_HANDLE_TYPE_RSP:
+	case DAT_HANDLE_TYPE_CSP:
+		kdapl_sp_destroy(container_of(obj, struct kdapl_sp, obj));
+		break;
+	case DAT_HANDLE_TYPE_CR:
+		kdapl_cr_destroy(container_of(obj, struct kdapl_cr, obj));
+		break;
+	case DAT_HANDLE_TYPE_SRQ:
+		kdapl_srq_destroy(container_of(obj, struct kdapl_srq, obj));
+		break;
+	case DAT_HANDLE_TYPE_RMR:
+		kdapl_rmr_destroy(container_of(obj, struct kdapl_rmr, obj));
+		break;
+	case DAT_HANDLE_TYPE_LMR:
+		kdapl_lmr_destroy(container_of(obj, struct kdapl_lmr, obj));
+		break;
+	case DAT_HANDLE_TYPE_PZ:
+		kdapl_pz_destroy(container_of(obj, struct kdapl_pz, obj));
+		break;
+	case DAT_HANDLE_TYPE_EVD:
+		kdapl_evd_destroy(container_of(obj, struct kdapl_evd, obj));
+		break;
+	}
+}
+
+/* Retire and destroy all objects of a type. */
+static void ia_destroy_all(struct kdapl_ia *ia, unsigned int type)
+{
+	struct kdapl_obj *obj;
+
+	while ((obj = ia_first(ia, type))) {
+		if (ia_retire(obj))
+			ia_destroy_object(obj);
+		kdapl_obj_put(obj);
+	}
+}
+
+/* The same for EPs, whose ends must not wait for each other. */
+static void ia_destroy_eps(struct kdapl_ia *ia)
+{
+	struct kdapl_obj *obj;
+	LIST_HEAD(eps);
+
+	while ((obj = ia_first(ia, DAT_HANDLE_TYPE_EP))) {
+		if (ia_retire(obj))
+			list_add_tail(&obj->node, &eps);
+		kdapl_obj_put(obj);
+	}
+	kdapl_eps_destroy(&eps);
+}
+
+/* Other instances may have named an EVD of this one as their async EVD. */
+static void ia_recall_evds(struct kdapl_ia *ia)
+{
+	struct kdapl_device *dev = ia->dev;
+	struct kdapl_obj *evd;
+	struct kdapl_ia *other;
+
+	mutex_lock(&dev->lock);
+	list_for_each_entry(other, &dev->ias, dev_node) {
+		spin_lock_irq(&other->lock);
+		evd = other->async_evd;
+		if (other == ia || (evd && evd->ia != ia))
+			evd = NULL;
+		if (evd)
+			other->async_evd = NULL;
+		spin_unlock_irq(&other->lock);
+		if (evd)
+			kdapl_obj_unuse(evd);
+	}
+	mutex_unlock(&dev->lock);
+}
+
+/* Destroy what the instance owns, in dependency order. closing is set. */
+static void ia_destroy(struct kdapl_ia *ia)
+{
+	struct kdapl_evd *null_evd;
+
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_PSP);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_CSP);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_RSP);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_CR);
+	ia_destroy_eps(ia);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_SRQ);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_RMR);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR);
+	kdapl_lmr_reserved_destroy(ia);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_PZ);
+	ia_unset_async(ia);
+	ia_recall_evds(ia);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_EVD);
+	/* dat_evd_free() may wait for an upcall at the same time */
+	wait_event(ia->unused, list_empty_careful(&ia->going));
+	mutex_lock(&ia->mutex);
+	null_evd = ia->null_evd;	/* closing is set: none now, none later */
+	mutex_unlock(&ia->mutex);
+	if (null_evd) {
+		/* EPs freed inside an upcall may still be on their way out */
+		wait_event(ia->unused, !READ_ONCE(null_evd->obj.users));
+		kdapl_evd_destroy(null_evd);
+	}
+	mutex_lock(&ia->dev->lock);
+	list_del_init(&ia->dev_node);
+	wake_up(&ia->dev->idle);
+	mutex_unlock(&ia->dev->lock);
+}
+
+static bool ia_has_objects(struct kdapl_ia *ia)
+{
+	struct kdapl_obj *obj;
+	int i;
+
+	for (i = 0; i < KDAPL_NTYPES; i++) {
+		if (i == DAT_HANDLE_TYPE_IA)
+			continue;
+		list_for_each_entry(obj, &ia->objs[i], node) {
+			if (!ia->own_async || obj != ia->async_evd)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool ia_inside_upcall(struct kdapl_ia *ia)
+{
+	struct kdapl_evd *evd;
+
+	list_for_each_entry(evd, &ia->objs[DAT_HANDLE_TYPE_EVD], obj.node) {
+		if (kdapl_evd_inside_upcall(evd))
+			return true;
+	}
+	list_for_each_entry(evd, &ia->going, obj.node) {
+		if (kdapl_evd_inside_upcall(evd))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * kdat_ia_openv - dat_ia_openv() for a consumer with a name
+ * @provider: as in dat_ia_openv()
+ * @asynch_evd_min_qlen: as in dat_ia_openv()
+ * @asynch_evd_handle: as in dat_ia_openv()
+ * @ia_handle: as in dat_ia_openv()
+ * @dat_major: as in dat_ia_openv()
+ * @dat_minor: as in dat_ia_openv()
+ * @thread_safety: as in dat_ia_openv()
+ * @consumer: name of the module; copied, up to MODULE_NAME_LEN, and kept until kdapl.ko is
+ *	unloaded: for a few fixed names. NULL: kdapl
+ *
+ * The header makes dat_ia_openv() and dat_ia_open() this call with KBUILD_MODNAME. The
+ * name is told by `rdma resource show`, where the kernel's consumers of verbs have
+ * theirs, for the protection domains, queues and connections of the IA, and in debugfs.
+ *
+ * Context: may sleep; does not wait for RTNL.
+ * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
+ * DAT_INVALID_HANDLE (EVD_ASYNC: not such an EVD, or of another device or port);
+ * DAT_PROVIDER_NOT_FOUND (subtype says what did not match);
+ * DAT_INSUFFICIENT_RESOURCES (subtype TEVD: longer than max_evd_qlen; MEMORY).
+ */
+DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
+			 DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
+			 DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety,
+			 const char *consumer)
+{
+	struct kdapl_evd *evd = NULL;
+	struct kdapl_device *dev;
+	struct kdapl_pick pick;
+	struct kdapl_ia *ia;
+	DAT_RETURN ret;
+	int err;
+	u32 port;
+
+	if (!provider || strnlen(provider, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
+		return kdapl_arg_err(1);
+	if (!asynch_evd_handle)
+		return kdapl_arg_err(3);
+	if (!ia_handle)
+		return kdapl_arg_err(4);
+	if (*asynch_evd_handle == DAT_HANDLE_NULL && asynch_evd_min_qlen <= 0)
+		return kdapl_arg_err(2);
+	dev = kdapl_device_find(provider, &port, &pick);
+	if (!dev)
+		return kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	if (dat_major != DAT_VERSION_MAJOR) {
+		ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
+		goto out_dev;
+	}
+	if (dat_minor > DAT_VERSION_MINOR) {
+		ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND);
+		goto out_dev;
+	}
+	if (thread_safety != DAT_TRUE && thread_safety != DAT_FALSE) {
+		ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND);
+		goto out_dev;
+	}
+	if (*asynch_evd_handle != DAT_HANDLE_NULL) {
+		evd = kdapl_obj_get(*asynch_evd_handle, DAT_HANDLE_TYPE_EVD);
+		if (!evd || !(evd->flags & DAT_EVD_ASYNC_FLAG) || evd->obj.ia->dev != dev ||
+		    evd->obj.ia->port != port) {
+			ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
+			goto out_evd;
+		}
+	}
+	if (!evd && asynch_evd_min_qlen > dev->attrs.max_cqe) {
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+		goto out_evd;
+	}
+	ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	if (!kdapl_dev_enter(dev))
+		goto out_evd;
+	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	if (!try_module_get(THIS_MODULE))
+		goto out_exit;
+	ia = ia_create(dev, port, provider, &pick, consumer);
+	if (!ia)
+		goto out_module;
+	/* on the list before it uses an EVD of another instance, see ia_recall_evds() */
+	mutex_lock(&dev->lock);
+	list_add_tail(&ia->dev_node, &dev->ias);
+	mutex_unlock(&dev->lock);
+	ret = ia_set_async(ia, asynch_evd_min_qlen, evd);
+	if (ret != DAT_SUCCESS)
+		goto out_ia;
+	err = kdapl_obj_publish(&ia->obj);
+	if (err) {
+		ret = kdapl_publish_ret(err);
+		goto out_ia;
+	}
+	kdapl_device_opened(dev);
+	if (ia->own_async)
+		*asynch_evd_handle = ia->async_evd->handle;
+	*ia_handle = ia->obj.handle;
+	trace_kdapl_ia_opened(ia->obj.handle, ia->name);
+	kdapl_obj_put(&ia->obj);
+	goto out_exit;
+
+out_ia:
+	ia->closing = true;
+	ia_destroy(ia);
+	kdapl_obj_put(&ia->obj);
+out_module:
+	module_put(THIS_MODULE);
+out_exit:
+	kdapl_dev_exit(dev);
+out_evd:
+	if (evd)
+		kdapl_obj_put(&evd->obj);
+out_dev:
+	kdapl_device_put(dev);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ia_openv);
+
+#undef dat_ia_openv
+
+/**
+ * dat_ia_openv - open an Interface Adapter
+ * @provider: name of the IA, "<ibdev>-<port>" as dat_registry_list_providers()
+ *	gives it; or the name of the RDMA device, for its first port; or that of
+ *	a network device the port has, or an IPv4 or IPv6 address of one, in the
+ *	caller's network namespace. Work items, kernel threads, and tasks without
+ *	namespaces have the initial one. Connections then use addresses of that
+ *	network device, or that address
+ * @asynch_evd_min_qlen: length of the async EVD, if one is to be made
+ * @asynch_evd_handle: in: an EVD with the ASYNC flag of another instance of the
+ *	same IA, or DAT_HANDLE_NULL; out, for NULL: a new EVD with upcalls
+ *	disabled, which goes with the IA
+ * @ia_handle: where the handle goes
+ * @dat_major: DAT version of the consumer; dat_ia_open() fills this in
+ * @dat_minor: the same
+ * @thread_safety: DAT_TRUE or DAT_FALSE, both are served
+ *
+ * dat_ia_open() is this call with the version and the thread-safety of the
+ * headers. Each call makes an instance with objects and keys of its own, which
+ * do not go together with those of another instance. It holds the module until
+ * dat_ia_close(), also when the device goes.
+ *
+ * Context: may sleep; does not wait for RTNL.
+ * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
+ * DAT_INVALID_HANDLE (EVD_ASYNC: not such an EVD, or of another device or port);
+ * DAT_PROVIDER_NOT_FOUND (subtype says what did not match);
+ * DAT_INSUFFICIENT_RESOURCES (subtype TEVD: longer than max_evd_qlen; MEMORY).
+ */
+DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
+			DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
+			DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety)
+{
+	return kdat_ia_openv(provider, asynch_evd_min_qlen, asynch_evd_handle, ia_handle,
+			     dat_major, dat_minor, thread_safety, NULL);
+}
+EXPORT_SYMBOL(dat_ia_openv);
+
+/**
+ * dat_ia_query - what an IA and its provider offer
+ * @ia_handle: IA
+ * @async_evd_handle: where the handle of the async EVD goes; may be NULL
+ * @ia_attr_mask: DAT_IA_FIELD_* bits of the members wanted
+ * @ia_attr: filled entirely; may be NULL with mask 0
+ * @provider_attr_mask: DAT_PROVIDER_FIELD_* bits of the members wanted
+ * @provider_attr: filled entirely; may be NULL with mask 0
+ *
+ * Limits are those of the device, not what is left of them. ia_address_ptr
+ * points to storage of the IA that the next query overwrites; it is NULL while
+ * the port has no address.
+ *
+ * Context: may sleep; does not wait for RTNL.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
+ * mask bit, NULL structure with a mask).
+ */
+DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
+			DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR *ia_attr,
+			DAT_PROVIDER_ATTR_MASK provider_attr_mask, DAT_PROVIDER_ATTR *provider_attr)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct sockaddr_storage addr;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (ia_attr_mask & ~DAT_IA_FIELD_ALL)
+		ret = kdapl_arg_err(3);
+	else if (ia_attr_mask && !ia_attr)
+		ret = kdapl_arg_err(4);
+	else if (provider_attr_mask & ~DAT_PROVIDER_FIELD_ALL)
+		ret = kdapl_arg_err(5);
+	else if (provider_attr_mask && !provider_attr)
+		ret = kdapl_arg_err(6);
+	if (ret != DAT_SUCCESS)
+		goto out;
+	if (async_evd_handle) {
+		spin_lock_irq(&ia->lock);
+		*async_evd_handle = ia->async_evd ? ia->async_evd->handle : DAT_HANDLE_NULL;
+		spin_unlock_irq(&ia->lock);
+	}
+	if (ia_attr) {
+		memset(ia_attr, 0, sizeof(*ia_attr));
+		kdapl_ia_limits(ia, ia_attr);
+		ia_attr->max_dto_per_ep = kdapl_ia_sure_dtos(ia->dev, ia_attr->max_dto_per_ep);
+		strscpy(ia_attr->adapter_name, ia->name, sizeof(ia_attr->adapter_name));
+		snprintf(ia_attr->vendor_name, sizeof(ia_attr->vendor_name), "0x%06x:0x%04x",
+			 ia->dev->attrs.vendor_id, ia->dev->attrs.vendor_part_id);
+		if (kdapl_dev_enter(ia->dev)) {
+			if (!kdapl_ia_address(ia, NULL, &addr, NULL)) {
+				ia->addr = addr;
+				ia_attr->ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->addr;
+			}
+			kdapl_dev_exit(ia->dev);
+		}
+	}
+	if (provider_attr)
+		ia_provider_attr(ia, provider_attr);
+out:
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ia_query);
+
+/**
+ * dat_ia_close - close an instance
+ * @ia_handle: IA
+ * @close_flags: DAT_CLOSE_GRACEFUL_FLAG refuses while objects exist;
+ *	DAT_CLOSE_ABRUPT_FLAG destroys them, connected or not
+ *
+ * After the return no upcall of the instance runs or starts.
+ *
+ * Context: may sleep; not inside an upcall of the instance.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
+ * DAT_INVALID_STATE (subtype IA_IN_USE: objects exist, or the call comes from an
+ * upcall of the instance).
+ */
+DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG) {
+		ret = kdapl_arg_err(2);
+		goto out;
+	}
+	spin_lock_irq(&ia->lock);
+	if (ia->closing)
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	else if (ia_inside_upcall(ia) ||
+		 (close_flags == DAT_CLOSE_GRACEFUL_FLAG && ia_has_objects(ia)))
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE);
+	else
+		ia->closing = true;
+	spin_unlock_irq(&ia->lock);
+	if (ret == DAT_SUCCESS && !kdapl_obj_retire(&ia->obj)) {
+		ia_destroy(ia);
+		trace_kdapl_ia_closed(ia_handle, ia->name);
+		kdapl_obj_put(&ia->obj);
+		module_put(THIS_MODULE);
+	}
+out:
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ia_close);
+
+/**
+ * kdat_ia_pdata_limits - how much private data a connection can carry
+ * @ia_handle: IA
+ * @limits: filled entirely
+ *
+ * They depend on the transport: 56, 196 and 148 bytes on InfiniBand and RoCE,
+ * 251 on iWARP. More is refused by the calls, never cut. An extension of this
+ * provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @limits).
+ */
+DAT_RETURN kdat_ia_pdata_limits(DAT_IA_HANDLE ia_handle, struct kdat_pdata_limits *limits)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (limits)
+		kdapl_ia_pdata(ia, limits);
+	else
+		ret = kdapl_arg_err(2);
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ia_pdata_limits);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * What a consumer opens: the top of the module.
+ */
+#ifndef KDAPL_IA_IA_API_H
+#define KDAPL_IA_IA_API_H
+
+#include "../cm/cm.h"
+
+int kdapl_start(void);
+void kdapl_stop(void);
+
+#ifdef KDAPL_KUNIT
+int kdapl_test_get(void);
+void kdapl_test_put(void);
+void kdapl_test_connect(struct kdapl_ep *ep);
+#endif
+
+void kdapl_ia_exit(void);
+void kdapl_debugfs_init(void);
+void kdapl_debugfs_exit(void);
+
+#endif /* KDAPL_IA_IA_API_H */

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Local Memory Regions: dat_lmr_kcreate() and what all LMRs have in common.
+ *
+ * Every LMR has a fast-registration MR. One of dat_lmr_kcreate() is registered
+ * once, on the registration QP of its PZ (reg.c); one of dat_lmr_allocate()
+ * again and again, on the EPs of its consumer (ep_fmr.c). The I/O virtual
+ * address is the consumer's address, so that segments and remote peers name
+ * memory as the consumer does; a zero based region starts at 0 instead, for
+ * which it must start on a page.
+ */
+#include <linux/export.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "mem.h"
+
+/* What kdapl_obj_get() returns is used as the object itself. */
+static_assert(!offsetof(struct kdapl_lmr, obj));
+
+/* The last reference may be put with interrupts off, under the lock of an EVD. */
+static void lmr_release(struct kdapl_obj *obj)
+{
+	struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);
+
+	kdapl_mem_free(&lmr->mem);
+	kdapl_mem_free(&lmr->old);
+	kfree_rcu(lmr, obj.rcu);
+}
+
+static const struct kdapl_obj_ops lmr_ops = {
+	.release = lmr_release,
+};
+
+/**
+ * kdapl_lmr_alloc - an LMR without MR and memory
+ * @ia: IA
+ * @pz: PZ, gets a use; NULL for the reserved LMR
+ * @handle: of the PZ, as the consumer gave it
+ *
+ * Context: may sleep.
+ * Return: the LMR, for kdapl_lmr_destroy(), or an ERR_PTR: -ENOMEM, -ESTALE when the
+ * PZ has been freed.
+ */
+struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_PZ_HANDLE handle)
+{
+	struct kdapl_lmr *lmr = kdapl_zalloc_aligned(sizeof(*lmr));
+
+	if (!lmr)
+		return ERR_PTR(-ENOMEM);
+	if (pz && kdapl_obj_use(&pz->obj)) {
+		kfree(lmr);
+		return ERR_PTR(-ESTALE);
+	}
+	kdapl_obj_init(&lmr->obj, DAT_HANDLE_TYPE_LMR, ia, &lmr_ops);
+	kdapl_lmr_state_init(lmr, pz ? pz->pd : NULL);
+	lmr->pz = pz;
+	lmr->pz_handle = handle;
+	return lmr;
+}
+
+static int lmr_register(struct kdapl_lmr *lmr)
+{
+	struct kdapl_ia *ia = lmr->obj.ia;
+	struct kdapl_device *dev = ia->dev;
+	struct kdapl_mem *mem = &lmr->mem;
+	struct kdapl_mr *mr = &lmr->mr;
+	u64 start = kdapl_lmr_start(lmr);
+	u32 max = dev->attrs.max_fast_reg_page_list_len, page_size, blocks;
+	int ret;
+
+	if (dev->dma == KDAPL_DMA_COPIES && !mem->foreign && lmr->priv & DAT_MEM_PRIV_WRITE_FLAG) {
+		ret = kdapl_mem_share(mem, mem->length);
+		if (ret)
+			return ret;
+		kdapl_mem_agree(mem);
+	}
+	ret = kdapl_mem_map(mem, dev, lmr->priv);
+	if (ret)
+		return ret;
+	if (!mem->sync)
+		kdapl_mem_unshare(mem);
+	page_size = kdapl_mem_page_size(dev, mem->sgt.sgl, mem->nents, start,
+					kdapl_mem_page_sizes(dev, false), max, &blocks);
+	if (!page_size) {
+		pr_err_ratelimited("%s: region of %llu bytes is too scattered: the device takes %u pages in one region\n",
+				   ia->name, mem->length, max);
+		return -E2BIG;
+	}
+	ret = kdapl_mr_create(mr, blocks);
+	if (!ret)
+		ret = kdapl_mr_map(mr, mem->sgt.sgl, mem->nents, page_size, start);
+	if (ret)
+		return ret;
+	spin_lock_irq(&mr->lock);
+	kdapl_mr_new_key(mr);
+	spin_unlock_irq(&mr->lock);
+	ret = kdapl_reg_mr(ia, mr->pd, mr->ibmr, kdapl_mr_access(lmr->priv));
+	spin_lock_irq(&mr->lock);
+	if (ret)
+		mr->live = false;
+	else
+		kdapl_lmr_publish(lmr);
+	spin_unlock_irq(&mr->lock);
+	return ret;
+}
+
+/**
+ * kdapl_lmr_destroy - destroy a retired LMR
+ * @lmr: retired, or never published
+ *
+ * Context: may sleep.
+ */
+void kdapl_lmr_destroy(struct kdapl_lmr *lmr)
+{
+	kdapl_lmr_quiesce(lmr);
+	kdapl_mr_destroy(&lmr->mr);
+	kdapl_mem_unshare(&lmr->mem);
+	if (lmr->pz)
+		kdapl_obj_unuse(&lmr->pz->obj);
+	kdapl_obj_put(&lmr->obj);
+}
+
+/**
+ * kdapl_lmr_ret - what a call that makes an LMR or RMR returns
+ * @err: why it could not
+ *
+ * Return: the error.
+ */
+DAT_RETURN kdapl_lmr_ret(int err)
+{
+	switch (err) {
+	case -EFAULT:
+		return kdapl_arg_err(3);
+	case -EINVAL:
+		return kdapl_arg_err(4);
+	case -ESTALE:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	case -ESHUTDOWN:
+		return kdapl_publish_ret(err);
+	case -ENOMEM:
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	default:
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	}
+}
+
+static bool lmr_is_length(DAT_MEM_TYPE mem_type)
+{
+	return mem_type == DAT_MEM_TYPE_VIRTUAL || mem_type == DAT_MEM_TYPE_IA;
+}
+
+static DAT_RETURN lmr_check(DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION *region, u64 length,
+			    DAT_MEM_PRIV_FLAGS priv, DAT_VA_TYPE va_type,
+			    DAT_MEM_OPTIMIZE_FLAGS opt, DAT_LMR_HANDLE *lmr_handle)
+{
+	u64 start = mem_type == DAT_MEM_TYPE_IA ? region->for_ia : (uintptr_t)region->for_va;
+
+	if (!kdapl_mem_type_valid(mem_type))
+		return kdapl_arg_err(2);
+	if (mem_type != DAT_MEM_TYPE_LMR && !length)
+		return kdapl_arg_err(4);
+	if (lmr_is_length(mem_type) && start + length - 1 < start)
+		return kdapl_arg_err(4);
+	if (mem_type == DAT_MEM_TYPE_VIRTUAL && start + length - 1 > ULONG_MAX)
+		return kdapl_arg_err(4);
+	if (priv & ~DAT_MEM_PRIV_ALL_FLAG)
+		return kdapl_arg_err(6);
+	if (va_type != DAT_VA_TYPE_VA && va_type != DAT_VA_TYPE_ZB)
+		return kdapl_arg_err(7);
+	if (opt & ~KDAPL_MEM_OPTS)
+		return kdapl_arg_err(8);
+	if (!lmr_handle)
+		return kdapl_arg_err(9);
+	if (mem_type == DAT_MEM_TYPE_BYPASS)
+		return kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	return DAT_SUCCESS;
+}
+
+/* May memory of this LMR get another one? */
+static DAT_RETURN lmr_check_source(struct kdapl_ia *ia, DAT_LMR_HANDLE handle)
+{
+	struct kdapl_lmr *source = kdapl_obj_get(handle, DAT_HANDLE_TYPE_LMR);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!source || source->obj.ia != ia)
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	else if (source->reserved)
+		ret = kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
+	else if (source->fmr)	/* its memory comes and goes */
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
+	if (source)
+		kdapl_obj_put(&source->obj);
+	return ret;
+}
+
+static int lmr_make(struct kdapl_lmr *lmr)
+{
+	int ret;
+
+	ret = kdapl_mem_build(&lmr->mem, lmr->obj.ia, lmr->mem_type, &lmr->region, lmr->length);
+	if (ret)
+		return ret;
+	if (lmr->va_type == DAT_VA_TYPE_ZB && lmr->mem.start & ~PAGE_MASK)
+		return -EFAULT;
+	ret = lmr_register(lmr);
+	if (ret)	/* the provider's fault, not an argument's */
+		return ret == -ENOMEM || ret == -E2BIG ? ret : -EIO;
+	return kdapl_obj_publish(&lmr->obj);
+}
+
+/**
+ * dat_lmr_kcreate - register memory
+ * @ia_handle: IA
+ * @mem_type: what @region_description says
+ *	DAT_MEM_TYPE_VIRTUAL: for_va, kernel virtual memory: kmalloc, vmalloc, or data
+ *	of a module; named by virtual address.
+ *	DAT_MEM_TYPE_PHYSICAL: for_physical, an array of physical addresses of pages of
+ *	PAGE_SIZE; named by the address of the first page, as if the others followed it.
+ *	DAT_MEM_TYPE_PHYSICAL_VAR_PAGES: for_array, the same for larger pages.
+ *	DAT_MEM_TYPE_PLATFORM: for_platform, a struct sg_table nobody has mapped for
+ *	DMA; named by the physical address of its first byte.
+ *	DAT_MEM_TYPE_IA: for_ia, an address the device understands, of kdat_ia_dma_map()
+ *	for instance.
+ *	DAT_MEM_TYPE_LMR: for_lmr_handle, memory that is registered already, under the
+ *	address it has there, and independent of that LMR later.
+ *	DAT_MEM_TYPE_BYPASS: refused: it would open memory without any key.
+ * @region_description: the memory; what it points to is read during the call only
+ * @length: bytes; pages for the PHYSICAL types; not looked at for an LMR
+ * @pz_handle: PZ
+ * @privileges: exactly these rights are given; a sink of RDMA Reads needs the
+ *	remote write right too where the provider attribute
+ *	rdma_write_for_rdma_read_req says so
+ * @va_type: DAT_VA_TYPE_VA: segments and peers name the memory by the address
+ *	said above; DAT_VA_TYPE_ZB: from 0, for memory that starts on a page
+ * @mem_optimization: any; the registered range is always exact
+ * @lmr_handle: where the handle goes
+ * @lmr_context: where the key for local segments goes; may be NULL
+ * @rmr_context: where the key for peers goes, 0 without remote rights; may be
+ *	NULL
+ * @registered_length: where the length registered goes; may be NULL
+ * @registered_address: where the first address goes, as segments name it; may
+ *	be NULL
+ *
+ * Memory must have struct pages, but for IA. Where it does not go on, one piece has
+ * to end and the next to start on a page. Memory of type IA that is a copy for the
+ * device can be registered for reading only. max_lmr_block_size is what fits however
+ * scattered it is; larger regions do if they are contiguous enough for the larger
+ * page sizes of the device.
+ *
+ * The memory must stay allocated until dat_lmr_free().
+ *
+ * Context: may sleep; on iWARP the first call for a PZ makes a listener, for which the
+ * driver may wait for RTNL (irdma).
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA; PZ; LMR that is to be the
+ * source); DAT_INVALID_PARAMETER (type, length 0 or wrapping around, rights,
+ * address type, optimization, NULL @lmr_handle; ARG3: gaps, no struct page,
+ * addresses that are no pages, DAT_VA_TYPE_ZB for memory that does not start on
+ * a page); DAT_INVALID_STATE (subtype LMR_FREE: an LMR of dat_lmr_allocate()
+ * cannot be the source); DAT_RESERVED_LMR (nor can the reserved one);
+ * DAT_MODEL_NOT_SUPPORTED (BYPASS); DAT_INSUFFICIENT_RESOURCES (subtype
+ * MEMORY_REGION: more pages than the device takes, numbers in the kernel log, or
+ * no MR left; MEMORY); DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
+			   DAT_REGION_DESCRIPTION region_description, DAT_VLEN length,
+			   DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS privileges,
+			   DAT_VA_TYPE va_type, DAT_MEM_OPTIMIZE_FLAGS mem_optimization,
+			   DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context,
+			   DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_length,
+			   DAT_VADDR *registered_address)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	struct kdapl_pz *pz = NULL;
+	struct kdapl_lmr *lmr;
+	DAT_RETURN ret;
+	int err;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	pz = kdapl_obj_get(pz_handle, DAT_HANDLE_TYPE_PZ);
+	if (!pz || pz->obj.ia != ia) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+		goto out;
+	}
+	ret = DAT_SUCCESS;
+	if (mem_type == DAT_MEM_TYPE_LMR)
+		ret = lmr_check_source(ia, region_description.for_lmr_handle);
+	if (ret == DAT_SUCCESS)
+		ret = lmr_check(mem_type, &region_description, length, privileges, va_type,
+				mem_optimization, lmr_handle);
+	if (ret != DAT_SUCCESS)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(ia->dev))
+		goto out;
+	lmr = kdapl_lmr_alloc(ia, pz, pz_handle);
+	if (IS_ERR(lmr)) {
+		ret = kdapl_lmr_ret(PTR_ERR(lmr));
+		goto out_exit;
+	}
+	lmr->priv = privileges;
+	lmr->va_type = va_type;
+	lmr->scope = DAT_LMR_SCOPE_PZ;
+	lmr->mem_type = mem_type;
+	lmr->region = region_description;
+	lmr->length = length;
+	err = lmr_make(lmr);
+	if (err) {
+		ret = kdapl_lmr_ret(err);
+		kdapl_lmr_destroy(lmr);
+		goto out_exit;
+	}
+	*lmr_handle = lmr->obj.handle;
+	if (lmr_context)
+		*lmr_context = lmr->mr.used;
+	if (rmr_context)
+		*rmr_context = privileges & KDAPL_PRIV_REMOTE ? lmr->mr.used : 0;
+	if (registered_length)
+		*registered_length = lmr->mem.length;
+	if (registered_address)
+		*registered_address = kdapl_lmr_start(lmr);
+	kdapl_obj_put(&lmr->obj);
+	ret = DAT_SUCCESS;
+out_exit:
+	kdapl_dev_exit(ia->dev);
+out:
+	if (pz)
+		kdapl_obj_put(&pz->obj);
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_lmr_kcreate);
+
+static void lmr_fill_param(struct kdapl_lmr *lmr, DAT_LMR_PARAM *param)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	unsigned long flags;
+
+	memset(param, 0, sizeof(*param));
+	param->ia_handle = lmr->obj.ia->obj.handle;
+	param->pz_handle = lmr->pz_handle;
+	spin_lock_irqsave(&mr->lock, flags);
+	param->mem_type = lmr->mem_type;
+	param->region_desc = lmr->region;
+	param->length = lmr->length;
+	param->mem_priv = lmr->priv;
+	param->va_type = lmr->va_type;
+	param->lmr_context = mr->lkey;
+	param->rmr_context = mr->rkey;
+	param->registered_size = lmr->mem.length;
+	param->registered_address = kdapl_lmr_start(lmr);
+	param->lmr_state.fmr_support = lmr->fmr ? DAT_TRUE : DAT_FALSE;
+	param->lmr_state.bound = lmr->state == KDAPL_LMR_BOUND ||
+				 lmr->state == KDAPL_LMR_ENDING ? DAT_TRUE : DAT_FALSE;
+	spin_unlock_irqrestore(&mr->lock, flags);
+}
+
+/**
+ * dat_lmr_query - read the parameters of an LMR
+ * @lmr_handle: LMR
+ * @lmr_param_mask: DAT_LMR_FIELD_* bits of the members wanted; 0 is legal
+ * @lmr_param: filled entirely
+ *
+ * For an LMR of dat_lmr_allocate() what the last dat_lmr_fmr() said; lmr_state
+ * tells whether that is in force.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
+ * mask bit, NULL @lmr_param with a mask).
+ */
+DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param_mask,
+			 DAT_LMR_PARAM *lmr_param)
+{
+	struct kdapl_lmr *lmr = kdapl_obj_get(lmr_handle, DAT_HANDLE_TYPE_LMR);
+	DAT_RETURN ret;
+
+	if (!lmr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	ret = kdapl_query_check(lmr_param_mask, DAT_LMR_FIELD_ALL, lmr_param);
+	if (ret == DAT_SUCCESS && lmr_param)
+		lmr_fill_param(lmr, lmr_param);
+	kdapl_obj_put(&lmr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_lmr_query);
+
+/**
+ * kdat_lmr_by_context - the LMR that a key for local segments belongs to
+ * @ia_handle: IA
+ * @lmr_context: the key; one that no segment may name now belongs to no LMR
+ * @lmr_handle: where the handle goes
+ *
+ * For consumers that keep keys only. An extension of this provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA); DAT_INVALID_PARAMETER (no LMR of this IA
+ * has the key, NULL @lmr_handle).
+ */
+DAT_RETURN kdat_lmr_by_context(DAT_IA_HANDLE ia_handle, DAT_LMR_CONTEXT lmr_context,
+			       DAT_LMR_HANDLE *lmr_handle)
+{
+	DAT_RETURN ret = DAT_SUCCESS;
+	const struct kdapl_mr *mr;
+	struct kdapl_ia *ia;
+
+	rcu_read_lock();
+	ia = kdapl_handle_peek(ia_handle, DAT_HANDLE_TYPE_IA);
+	mr = ia ? kdapl_mr_find(ia, lmr_context) : NULL;
+	if (!ia)
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	else if (!lmr_context || !mr || READ_ONCE(mr->lkey) != lmr_context ||
+		 mr->owner->type != DAT_HANDLE_TYPE_LMR)
+		ret = kdapl_arg_err(2);
+	else if (!lmr_handle)
+		ret = kdapl_arg_err(3);
+	else
+		*lmr_handle = mr->owner->handle;
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL(kdat_lmr_by_context);
+
+/* As kdapl_obj_retire(); an RMR takes and gives back its LMR where that cannot count. */
+static int lmr_retire(struct kdapl_lmr *lmr)
+{
+	int ret = 0;
+
+	spin_lock_irq(&lmr->mr.lock);
+	if (lmr->windows)
+		ret = -EBUSY;
+	else
+		lmr->state = KDAPL_LMR_DEAD;
+	spin_unlock_irq(&lmr->mr.lock);
+	return ret ?: kdapl_obj_retire(&lmr->obj);
+}
+
+/**
+ * dat_lmr_free - end a registration
+ * @lmr_handle: LMR
+ *
+ * The memory itself is the consumer's and stays. After the return neither
+ * local segments nor peers reach it through the keys of this LMR. What dat_lmr_fmr()
+ * and dat_lmr_invalidate() have posted for it is waited for; an EP whose device gives
+ * nothing back for 5 s is ended for it, and its consumer told BROKEN.
+ *
+ * Context: may sleep; not in an upcall of an EVD that such operations complete on.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype LMR_IN_USE: an
+ * RMR is bound to it); DAT_RESERVED_LMR.
+ */
+DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle)
+{
+	struct kdapl_lmr *lmr = kdapl_obj_get(lmr_handle, DAT_HANDLE_TYPE_LMR);
+	DAT_RETURN ret = kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
+
+	if (!lmr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	if (lmr->reserved)
+		goto out;
+	ret = kdapl_retire_ret(lmr_retire(lmr), DAT_INVALID_STATE_LMR_IN_USE,
+			       DAT_INVALID_HANDLE_LMR);
+	if (ret == DAT_SUCCESS)
+		kdapl_lmr_destroy(lmr);
+out:
+	kdapl_obj_put(&lmr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_lmr_free);

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Fast memory registration: LMRs that are bound and unbound on an EP.
+ *
+ * Such an LMR has its MR, and room for its list, from dat_lmr_allocate().
+ * dat_lmr_fmr() maps the memory (kdapl_fmr_begin()) and posts the registration,
+ * dat_lmr_invalidate() its end (ep_fmr.c); what becomes of the binding is in lmr_state.c.
+ */
+#include <linux/export.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include "mem.h"
+
+/* Collects pieces of memory into the list of an LMR. */
+struct fmr_list {
+	struct scatterlist *sg;		/* the last one filled */
+	unsigned int left;		/* entries behind it */
+	unsigned int used;
+	u32 max_entry;
+	phys_addr_t start;
+	phys_addr_t end;
+	u64 length;
+};
+
+/* Another entry, for as much as fits into one. 0: there is none left. */
+static u32 fmr_list_next(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
+{
+	u32 part = min(length, list->max_entry - (u32)offset_in_page(addr));
+
+	if (!list->used) {
+		list->sg = mem->sgt.sgl;
+		list->left = mem->sgt.orig_nents;
+		list->start = addr;
+	} else if (list->left) {
+		list->sg = sg_next(list->sg);
+	}
+	if (!list->left)
+		return 0;
+	list->left--;
+	list->used++;
+	sg_set_page(list->sg, pfn_to_page(PHYS_PFN(addr)), part, offset_in_page(addr));
+	return part;
+}
+
+/* False: it does not fit, or leaves a gap. Only the first entry may begin inside a page. */
+static bool fmr_list_add(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
+{
+	u32 part;
+
+	if (list->used && list->end != addr && ((addr | list->end) & ~PAGE_MASK))
+		return false;
+	for (; length; length -= part, addr += part) {
+		part = 0;
+		if (list->used && list->end == addr)
+			part = min(length, list->max_entry - list->sg->offset - list->sg->length);
+		if (part)
+			list->sg->length += part;
+		else
+			part = fmr_list_next(list, mem, addr, length);
+		if (!part)
+			return false;
+		list->end = addr + part;
+		list->length += part;
+	}
+	return true;
+}
+
+static DAT_RETURN fmr_fill_pages(const struct kdapl_fmr *fmr, struct fmr_list *list)
+{
+	struct kdapl_mem *mem = &fmr->lmr->mem;
+	u64 page_size = PAGE_SIZE, pos;
+	const DAT_PADDR *pages = fmr->region.for_physical;
+	DAT_VLEN i;
+
+	if (fmr->mem_type == DAT_MEM_TYPE_PHYSICAL_VAR_PAGES) {
+		page_size = fmr->region.for_array.page_size;
+		pages = fmr->region.for_array.pages;
+	}
+	for (i = 0; i < fmr->num_pages; i++) {
+		if (!IS_ALIGNED(pages[i], page_size) || pages[i] + page_size < pages[i] ||
+		    (phys_addr_t)pages[i] != pages[i])
+			return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+		/* memory comes and goes in pieces not smaller than that */
+		for (pos = 0; pos < page_size; pos += SZ_2M) {
+			if (!pfn_valid(PHYS_PFN(pages[i] + pos)))
+				return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+		}
+		if (!fmr_list_add(list, mem, pages[i], page_size))
+			return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+	}
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN fmr_fill_sg(const struct kdapl_fmr *fmr, struct fmr_list *list)
+{
+	const struct kdat_sg *in = fmr->sg;
+	struct kdapl_mem *mem = &fmr->lmr->mem;
+	u64 skip = in->offset, left = in->length;
+	struct scatterlist *sg;
+	u32 chunk;
+	int i;
+
+	for_each_sg(in->sgl, sg, in->nents, i) {
+		if (!left)
+			break;
+		if (skip >= sg->length) {
+			skip -= sg->length;
+			continue;
+		}
+		if (!sg_page(sg))
+			return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+		chunk = min_t(u64, sg->length - skip, left);
+		if (!fmr_list_add(list, mem, sg_phys(sg) + skip, chunk))
+			return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+		skip = 0;
+		left -= chunk;
+	}
+	return left ? kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]) : DAT_SUCCESS;
+}
+
+/* Nobody has had a key for the memory: the device has not touched it. The claim is ours. */
+static void fmr_take_back(struct kdapl_lmr *lmr)
+{
+	lmr->mem.sync = false;
+	kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev);
+}
+
+/* Show the memory to the device and to its page list. The claim is ours. */
+static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start,
+		   DAT_MEM_PRIV_FLAGS priv)
+{
+	struct kdapl_ia *ia = lmr->obj.ia;
+	struct kdapl_mem *mem = &lmr->mem;
+	u32 page_size, blocks;
+	int err;
+
+	mem->used = list->used;
+	if (unlikely(mem->common)) {
+		if (list->length > mem->common_size)
+			return -E2BIG;
+		kdapl_mem_agree(mem);
+	}
+	err = kdapl_mem_map(mem, ia->dev, priv);
+	if (err)
+		return err;
+	page_size = kdapl_mem_page_size(ia->dev, mem->sgt.sgl, mem->nents, start,
+					kdapl_mem_page_sizes(ia->dev, true), lmr->mr.pages,
+					&blocks);
+	if (page_size) {
+		err = kdapl_mr_map(&lmr->mr, mem->sgt.sgl, mem->nents, page_size, start);
+	} else {
+		pr_err_ratelimited("%s: %llu bytes do not fit into the %u pages an LMR was allocated for\n",
+				   ia->name, list->length, lmr->mr.pages);
+		err = -E2BIG;
+	}
+	if (err)
+		fmr_take_back(lmr);
+	return err;
+}
+
+/* Memory, MR and keys, as if it had been registered already. The claim is ours. */
+static DAT_RETURN fmr_bind(struct kdapl_fmr *fmr, unsigned long ep, bool live)
+{
+	struct kdapl_lmr *lmr = fmr->lmr;
+	struct kdapl_device *dev = lmr->obj.ia->dev;
+	struct fmr_list list = { .max_entry = kdapl_dma_max_entry(dev) };
+	struct kdapl_mr *mr = &lmr->mr;
+	unsigned long flags;
+	DAT_RETURN ret;
+	int err;
+
+	ret = fmr->sg ? fmr_fill_sg(fmr, &list) : fmr_fill_pages(fmr, &list);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	fmr->start = fmr->va_type == DAT_VA_TYPE_ZB ? 0 : list.start;
+	if (fmr->va_type == DAT_VA_TYPE_ZB && (list.start & ~PAGE_MASK))
+		return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+	if (live) {
+		err = fmr_map(lmr, &list, fmr->start, fmr->priv);
+		if (err == -E2BIG)
+			return kdapl_arg_err(fmr->arg[KDAPL_FMR_COUNT]);
+		if (err)
+			return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	}
+	spin_lock_irqsave(&mr->lock, flags);
+	if (lmr->state == KDAPL_LMR_DEAD) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	} else if (live) {
+		lmr->mem.start = list.start;
+		lmr->mem.length = list.length;
+		lmr->priv = fmr->priv;
+		lmr->va_type = fmr->va_type;
+		lmr->mem_type = fmr->sg ? DAT_MEM_TYPE_PLATFORM : fmr->mem_type;
+		lmr->region = fmr->region;
+		lmr->length = fmr->sg ? fmr->sg->length : fmr->num_pages;
+		lmr->ep = ep;
+		kdapl_mr_new_key(mr);
+		fmr->key = mr->used;
+		kdapl_lmr_publish(lmr);
+	} else {
+		fmr->key = kdapl_mr_skip_key(mr);
+	}
+	spin_unlock_irqrestore(&mr->lock, flags);
+	if (unlikely(ret != DAT_SUCCESS))	/* whoever frees it waits for us */
+		fmr_take_back(lmr);
+	return ret;
+}
+
+/**
+ * kdapl_fmr_begin - all of a binding but its request
+ * @fmr: what the LMR is to be bound to
+ * @ep: id of the EP the request is going to be posted on
+ * @owner: the connection it is going to be posted on
+ * @live: that is a connection still. If not the request will be flushed: nothing is mapped and
+ *	nothing changes (FMR-07)
+ * @seq: out: for kdapl_lmr_op_done(), which is due on success
+ *
+ * Context: any; RCU read side, the device is there.
+ * Return: DAT_SUCCESS, or what dat_lmr_fmr() returns.
+ */
+DAT_RETURN kdapl_fmr_begin(struct kdapl_fmr *fmr, unsigned long ep, struct kdapl_op_owner *owner,
+			   bool live, u32 *seq)
+{
+	DAT_RETURN ret;
+
+	ret = kdapl_lmr_claim(fmr->lmr, KDAPL_LMR_REG, ep, owner, live, seq);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	ret = fmr_bind(fmr, ep, live);
+	if (ret != DAT_SUCCESS)
+		kdapl_lmr_op_done(fmr->lmr, KDAPL_LMR_REG, *seq, KDAPL_NEVER);
+	return ret;
+}
+
+/**
+ * kdapl_fmr_key_back - a binding has failed, and its key comes next, as has been foretold
+ * @lmr: LMR
+ * @key: of the binding, which nobody has been told
+ *
+ * Context: any; before kdapl_lmr_op_done().
+ */
+void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&lmr->mr.lock, flags);
+	if (lmr->mr.live && lmr->mr.used == key)
+		lmr->mr.next = key & 0xff;
+	spin_unlock_irqrestore(&lmr->mr.lock, flags);
+}
+
+/**
+ * kdat_lmr_next_contexts - the keys the next binding of an LMR will have
+ * @lmr_handle: LMR of dat_lmr_allocate()
+ * @lmr_context: where the key for local segments goes; may be NULL
+ * @rmr_context: where the key for peers goes, if there will be remote rights; may be
+ *	NULL
+ *
+ * For messages that carry the key and are posted in one list with the binding,
+ * see kdat_ep_post_list(). The keys are worth nothing before. An extension of
+ * this provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_RESERVED_LMR; DAT_INVALID_STATE
+ * (subtype LMR_IN_USE: not of dat_lmr_allocate(), or its last binding was flushed and
+ * the end of that connection has not been reported yet).
+ */
+DAT_RETURN kdat_lmr_next_contexts(DAT_LMR_HANDLE lmr_handle, DAT_LMR_CONTEXT *lmr_context,
+				  DAT_RMR_CONTEXT *rmr_context)
+{
+	struct kdapl_lmr *lmr;
+	unsigned long flags;
+	DAT_RETURN ret;
+	u32 key = 0;
+
+	rcu_read_lock();
+	lmr = kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR);
+	ret = kdapl_lmr_check(lmr);
+	if (ret == DAT_SUCCESS && !lmr->fmr)
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	if (ret == DAT_SUCCESS) {
+		spin_lock_irqsave(&lmr->mr.lock, flags);
+		key = kdapl_mr_next_key(&lmr->mr);
+		if (lmr->state == KDAPL_LMR_STALE)	/* another MR, other keys */
+			ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+		spin_unlock_irqrestore(&lmr->mr.lock, flags);
+	}
+	if (ret == DAT_SUCCESS && lmr_context)
+		*lmr_context = key;
+	if (ret == DAT_SUCCESS && rmr_context)
+		*rmr_context = key;
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL(kdat_lmr_next_contexts);
+
+/* ------------------------------------------------------------------ */
+/* dat_lmr_allocate                                                     */
+
+static int lmr_allocate(struct kdapl_lmr *lmr, u32 pages)
+{
+	int ret;
+
+	ret = sg_alloc_table(&lmr->mem.sgt, pages, GFP_KERNEL);
+	if (!ret)
+		ret = kdapl_lmr_spare_list(lmr, pages);
+	if (!ret && lmr->obj.ia->dev->dma == KDAPL_DMA_COPIES)
+		ret = kdapl_mem_share(&lmr->mem, (u64)pages << PAGE_SHIFT);
+	if (!ret)
+		ret = kdapl_mr_create(&lmr->mr, pages);
+	if (!ret)
+		ret = kdapl_mr_prime(&lmr->mr);
+	if (!ret)
+		ret = kdapl_obj_publish(&lmr->obj);
+	return ret;
+}
+
+/**
+ * dat_lmr_allocate - make an LMR for dat_lmr_fmr()
+ * @ia_handle: IA
+ * @pz_handle: PZ
+ * @max_pages: pages it is to be bound to at most, see kdat_ia_mem_limits()
+ * @lmr_scope: DAT_LMR_SCOPE_EP: each binding is for the EP it is made on only;
+ *	DAT_LMR_SCOPE_PZ, DAT_LMR_SCOPE_ANY: for every EP of the PZ
+ * @lmr_handle: where the handle goes
+ *
+ * The LMR is bound to nothing yet and has no keys. What dat_lmr_fmr() needs is
+ * taken from the device and from memory here, so that it does not have to.
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ); DAT_INVALID_PARAMETER (not
+ * positive or more pages than a region can have, scope, NULL @lmr_handle);
+ * DAT_INSUFFICIENT_RESOURCES (subtype MEMORY_REGION or MEMORY);
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_COUNT max_pages,
+			    DAT_LMR_SCOPE lmr_scope, DAT_LMR_HANDLE *lmr_handle)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	struct kdapl_pz *pz = NULL;
+	struct kdapl_lmr *lmr;
+	DAT_RETURN ret;
+	int err;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	pz = kdapl_obj_get(pz_handle, DAT_HANDLE_TYPE_PZ);
+	if (!pz || pz->obj.ia != ia) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+		goto out;
+	}
+	ret = kdapl_arg_err(3);
+	if (max_pages <= 0 || max_pages > ia->dev->attrs.max_fast_reg_page_list_len)
+		goto out;
+	ret = kdapl_arg_err(4);
+	if ((unsigned int)lmr_scope > DAT_LMR_SCOPE_ANY)
+		goto out;
+	ret = kdapl_arg_err(5);
+	if (!lmr_handle)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(ia->dev))
+		goto out;
+	lmr = kdapl_lmr_alloc(ia, pz, pz_handle);
+	if (IS_ERR(lmr)) {
+		ret = kdapl_lmr_ret(PTR_ERR(lmr));
+		goto out_exit;
+	}
+	lmr->fmr = true;
+	lmr->scope = lmr_scope;
+	err = lmr_allocate(lmr, max_pages);
+	if (err) {
+		ret = kdapl_lmr_ret(err == -EINVAL ? -EIO : err);
+		kdapl_lmr_destroy(lmr);
+		goto out_exit;
+	}
+	*lmr_handle = lmr->obj.handle;
+	kdapl_obj_put(&lmr->obj);
+	ret = DAT_SUCCESS;
+out_exit:
+	kdapl_dev_exit(ia->dev);
+out:
+	if (pz)
+		kdapl_obj_put(&pz->obj);
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_lmr_allocate);

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What an LMR stands for, and how that changes.
+ *
+ * A binding of an LMR of dat_lmr_allocate() begins with dat_lmr_fmr() and ends when
+ * the completion of dat_lmr_invalidate(), or of the Receive whose sender has
+ * invalidated the key, is taken off the completion queue. That is where the memory
+ * is unmapped: before it the device may still use it, and a flushed invalidate,
+ * which nobody has carried out, ends nothing. A large region is unmapped a little
+ * later, since interrupts are off there. Nobody waits for that: an LMR that can have such
+ * regions has two lists, and is bound again by the other one.
+ *
+ * Whoever changes the binding first says so in lmr->op, under mr.lock: from then
+ * on list and MR are his, and dat_lmr_free() waits for him. The entry in the
+ * work queue leads back here (kdapl_lmr_op_done()), exactly once, whatever becomes of
+ * the request.
+ */
+#include <linux/bottom_half.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+
+#include "mem.h"
+
+/* Bytes that are unmapped at once, with interrupts off. */
+#define UNMAP_AT_ONCE	SZ_1M
+
+/*
+ * Unmap what a large binding has left, unless somebody else is at it. No lock is held and no
+ * interrupt held up meanwhile, unless by the caller. But whoever does it is not preempted: the
+ * list should be free again before the other one is bound and unbound. The device is there.
+ */
+static void lmr_unmap_old(struct kdapl_lmr *lmr)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	bool bh = !irqs_disabled();
+	struct kdapl_mem mem;
+	unsigned long flags;
+
+	if (bh)
+		local_bh_disable();
+	spin_lock_irqsave(&mr->lock, flags);
+	mem = lmr->old;
+	lmr->old.nents = 0;
+	spin_unlock_irqrestore(&mr->lock, flags);
+	if (!mem.nents)
+		goto out;
+	kdapl_mem_unmap(&mem, lmr->obj.ia->dev);
+	spin_lock_irqsave(&mr->lock, flags);
+	lmr->unmapping = false;
+	/* with the lock, which lmr_mr_unmap() takes before it lets anything go */
+	wake_up(&lmr->obj.ia->unused);
+	spin_unlock_irqrestore(&mr->lock, flags);
+out:
+	if (bh)
+		local_bh_enable();
+}
+
+/*
+ * The MR has gone: the device is not to see the memory any more. An RMR may be giving it back at
+ * the same time, and finds it unmapped.
+ */
+static void lmr_mr_unmap(struct kdapl_mr *mr)
+{
+	struct kdapl_lmr *lmr = container_of(mr, struct kdapl_lmr, mr);
+	struct kdapl_mem mem;
+
+	lmr_unmap_old(lmr);
+	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->unmapping));
+	spin_lock_irq(&lmr->mr.lock);
+	mem = lmr->mem;
+	lmr->mem.nents = 0;
+	spin_unlock_irq(&lmr->mr.lock);
+	if (lmr->fmr)
+		kdapl_mem_unmap(&mem, lmr->obj.ia->dev);
+	else
+		kdapl_mem_unmap_source(&mem, lmr->obj.ia->dev);
+}
+
+static void lmr_work_unmap(struct work_struct *work)
+{
+	struct kdapl_lmr *lmr = container_of(work, struct kdapl_lmr, unmap_work);
+
+	/* removal of the device unmaps everything */
+	if (kdapl_dev_enter(lmr->obj.ia->dev)) {
+		lmr_unmap_old(lmr);
+		kdapl_dev_exit(lmr->obj.ia->dev);
+	}
+	kdapl_obj_put(&lmr->obj);
+}
+
+/**
+ * kdapl_lmr_spare_list - get another list, if the regions of an LMR can be large
+ * @lmr: new LMR
+ * @pages: that it can be bound to
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int kdapl_lmr_spare_list(struct kdapl_lmr *lmr, u32 pages)
+{
+	if ((u64)pages << PAGE_SHIFT <= UNMAP_AT_ONCE)
+		return 0;
+	return sg_alloc_table(&lmr->old.sgt, pages, GFP_KERNEL);
+}
+
+/*
+ * Is it so much that it has to be unmapped later? Fewer pages than that are at once, however
+ * large they are: it is their number that takes time. mr.lock held.
+ */
+static bool lmr_unmaps_later(const struct kdapl_lmr *lmr)
+{
+	return lmr->mem.nents && lmr->mem.length > UNMAP_AT_ONCE && lmr->old.sgt.sgl &&
+	       !lmr->unmapping;
+}
+
+/* Leave what is mapped to lmr_unmap_old(), and take the other list. mr.lock held. */
+static void lmr_unmap_later(struct kdapl_lmr *lmr)
+{
+	struct scatterlist *spare = lmr->old.sgt.sgl;
+
+	if (lmr->mem.sync)
+		kdapl_mem_sync(lmr->obj.ia->dev, &lmr->mem, 0, lmr->mem.length,
+			       KDAPL_SYNC_SHARED);
+	lmr->mem.sync = false;
+	lmr->old = lmr->mem;
+	lmr->old.common = NULL;
+	lmr->mem.sgt.sgl = spare;
+	lmr->mem.nents = 0;
+	lmr->unmapping = true;
+	refcount_inc(&lmr->obj.ref);
+	if (!queue_work(kdapl_misc_wq, &lmr->unmap_work))
+		refcount_dec(&lmr->obj.ref);	/* not the last: it is somebody's */
+}
+
+/*
+ * The memory is not reached any more. Interrupts are off, so that a large region is unmapped
+ * later: by a work item, or by who binds the LMR again before that, unless the one before is
+ * still under way. The bytes are the consumer's now all the same. mr.lock held.
+ */
+static void lmr_unbind(struct kdapl_lmr *lmr)
+{
+	struct kdapl_device *dev = lmr->obj.ia->dev;
+
+	lmr->mr.live = false;
+	if (!lmr->fmr || lmr->windows) {
+		/* it stays mapped, and the consumer asks for nothing any more */
+		if (lmr->mem.nents && lmr->mem.sync)
+			kdapl_mem_sync(dev, &lmr->mem, 0, lmr->mem.length, KDAPL_SYNC_SHARED);
+		lmr->state = lmr->fmr ? KDAPL_LMR_MAPPED : KDAPL_LMR_UNBOUND;
+	} else {
+		lmr->state = KDAPL_LMR_UNBOUND;
+		if (lmr_unmaps_later(lmr))
+			lmr_unmap_later(lmr);
+		else
+			kdapl_mem_unmap(&lmr->mem, dev);
+	}
+}
+
+/* The memory may be reached, or not; it stays mapped. mr.lock held. */
+static void lmr_set_stale(struct kdapl_lmr *lmr)
+{
+	lmr->mr.live = false;
+	lmr->state = KDAPL_LMR_STALE;
+	kdapl_mr_set_stale(&lmr->mr);
+}
+
+/**
+ * kdapl_lmr_publish - the keys of an LMR stand for its memory from now on
+ * @lmr: LMR whose MR has been given its key; mr.lock held
+ */
+void kdapl_lmr_publish(struct kdapl_lmr *lmr)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	struct kdapl_range range = {
+		.domain = lmr->scope == DAT_LMR_SCOPE_EP ? lmr->ep : kdapl_pd_domain(mr->pd),
+		.start = kdapl_lmr_start(lmr),
+		.length = lmr->mem.length,
+		.priv = lmr->priv,
+	};
+
+	if (likely(!lmr->mem.sync))
+		range.priv = kdapl_priv_direct(range.priv);
+	lmr->state = KDAPL_LMR_BOUND;
+	kdapl_mr_publish(mr, mr->used, lmr->priv & KDAPL_PRIV_REMOTE ? mr->used : 0, &range);
+}
+
+/* The first step of dat_lmr_fmr(): may it be bound? mr.lock held. */
+static DAT_RETURN lmr_may_bind(const struct kdapl_lmr *lmr)
+{
+	if (lmr->state == KDAPL_LMR_DEAD)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	if (lmr->state != KDAPL_LMR_UNBOUND || lmr->op[KDAPL_LMR_REG] || lmr->op[KDAPL_LMR_INV])
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	if (!lmr->mr.ibmr)	/* it could not be replaced */
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	return DAT_SUCCESS;
+}
+
+/* The first step of dat_lmr_invalidate(): may it be unbound there? mr.lock held. */
+static DAT_RETURN lmr_may_end(const struct kdapl_lmr *lmr, unsigned long ep,
+			      const struct kdapl_op_owner *owner)
+{
+	const struct kdapl_op_owner *reg = lmr->op[KDAPL_LMR_REG];
+
+	if (lmr->state == KDAPL_LMR_DEAD)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	if (lmr->state != KDAPL_LMR_BOUND || lmr->op[KDAPL_LMR_INV])
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
+	if (lmr->scope == DAT_LMR_SCOPE_EP && lmr->ep != ep)
+		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	/* on another EP it might come before the registration */
+	if (lmr->windows || (reg && reg != owner))
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	return DAT_SUCCESS;
+}
+
+/**
+ * kdapl_lmr_claim - take an operation on an LMR upon ourselves
+ * @lmr: LMR of dat_lmr_allocate()
+ * @op: which
+ * @ep: id of the EP it is going to be posted on
+ * @owner: the connection it is going to be posted on
+ * @live: that is a connection still; without one an invalidation changes nothing
+ * @seq: out: for kdapl_lmr_op_done(), which is due then
+ *
+ * What looks busy may have come back by now: one look is taken.
+ *
+ * Context: any; RCU read side.
+ * Return: DAT_SUCCESS, or what dat_lmr_fmr() or dat_lmr_invalidate() returns.
+ */
+DAT_RETURN kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, unsigned long ep,
+			   struct kdapl_op_owner *owner, bool live, u32 *seq)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	struct kdapl_op_evd from;
+	bool drained = false;
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	*seq = 0;
+again:
+	from.evd = NULL;
+	spin_lock_irqsave(&mr->lock, flags);
+	ret = op == KDAPL_LMR_REG ? lmr_may_bind(lmr) : lmr_may_end(lmr, ep, owner);
+	if (ret == DAT_SUCCESS && (live || op == KDAPL_LMR_REG)) {
+		lmr->op[op] = owner;
+		*seq = ++lmr->seq[op];
+		if (op == KDAPL_LMR_INV) {
+			kdapl_mr_hide(mr);
+			lmr->state = KDAPL_LMR_ENDING;
+		}
+	} else if (ret == DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) && !drained) {
+		from = kdapl_op_evd_get(lmr->op[KDAPL_LMR_REG] ?: lmr->op[KDAPL_LMR_INV] ?: owner);
+	}
+	spin_unlock_irqrestore(&mr->lock, flags);
+	if (from.evd) {
+		kdapl_op_evd_drain(from, false);
+		drained = true;
+		goto again;
+	}
+	/* before the other list is needed as well */
+	if (unlikely(READ_ONCE(lmr->unmapping)) && op == KDAPL_LMR_REG)
+		lmr_unmap_old(lmr);
+	return ret;
+}
+
+/**
+ * kdapl_lmr_op_done - an operation on an LMR has come back, or never will
+ * @lmr: LMR
+ * @op: which
+ * @seq: which of its kind
+ * @outcome: how it has ended
+ *
+ * Context: any, under the lock of an EVD.
+ */
+void kdapl_lmr_op_done(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
+		       enum kdapl_outcome outcome)
+{
+	bool done = outcome == KDAPL_DONE, wake = false;
+	struct kdapl_mr *mr = &lmr->mr;
+	unsigned long flags;
+
+	spin_lock_irqsave(&mr->lock, flags);
+	if (!lmr->op[op] || seq != lmr->seq[op])
+		goto out;	/* the end of the binding has told already */
+	lmr->op[op] = NULL;
+	wake = lmr->state == KDAPL_LMR_DEAD;
+	if (wake) {
+		/* being freed: it only matters whether the key has to be invalidated */
+		if (op == KDAPL_LMR_REG ? !done : done)
+			mr->live = false;
+	} else if (op == KDAPL_LMR_REG) {
+		if (!done && lmr->state != KDAPL_LMR_UNBOUND) {
+			kdapl_mr_hide(mr);
+			if (outcome == KDAPL_UNKNOWN)
+				lmr_set_stale(lmr);
+			else
+				lmr_unbind(lmr);
+		}
+	} else if (lmr->state == KDAPL_LMR_ENDING) {
+		if (done)
+			lmr_unbind(lmr);
+		else
+			kdapl_lmr_publish(lmr);
+	}
+out:
+	spin_unlock_irqrestore(&mr->lock, flags);
+	if (wake)
+		wake_up(&lmr->obj.ia->unused);
+}
+
+/* A peer's Send has invalidated a key. */
+static void lmr_mr_invalidated(struct kdapl_mr *mr, u32 rkey)
+{
+	struct kdapl_lmr *lmr = container_of(mr, struct kdapl_lmr, mr);
+	unsigned long flags;
+
+	spin_lock_irqsave(&mr->lock, flags);
+	if (mr->live && rkey == mr->used) {
+		kdapl_mr_hide(mr);
+		if (lmr->state == KDAPL_LMR_BOUND || lmr->state == KDAPL_LMR_ENDING)
+			lmr_unbind(lmr);
+		mr->live = false;
+		/* what has ended had begun; suppressed, it may say so much later */
+		lmr->op[KDAPL_LMR_REG] = NULL;
+	}
+	spin_unlock_irqrestore(&mr->lock, flags);
+}
+
+/* The MR was stale and has been replaced. */
+static void lmr_mr_resolved(struct kdapl_mr *mr)
+{
+	struct kdapl_lmr *lmr = container_of(mr, struct kdapl_lmr, mr);
+	unsigned long flags;
+
+	spin_lock_irqsave(&mr->lock, flags);
+	if (lmr->state == KDAPL_LMR_STALE)
+		lmr_unbind(lmr);
+	spin_unlock_irqrestore(&mr->lock, flags);
+}
+
+static const struct kdapl_mr_ops lmr_mr_ops = {
+	.invalidated = lmr_mr_invalidated,
+	.resolved = lmr_mr_resolved,
+	.unmap = lmr_mr_unmap,
+};
+
+/**
+ * kdapl_lmr_state_init - before anything happens to an LMR
+ * @lmr: new LMR
+ * @pd: PD its MR will live on, NULL for none
+ */
+void kdapl_lmr_state_init(struct kdapl_lmr *lmr, struct kdapl_pd *pd)
+{
+	kdapl_mr_init(&lmr->mr, &lmr->obj, &lmr_mr_ops, pd);
+	INIT_WORK(&lmr->unmap_work, lmr_work_unmap);
+}
+
+/**
+ * kdapl_lmr_unbound_rmr - an RMR does not need an LMR any more
+ * @lmr: LMR it has used
+ *
+ * Context: any.
+ */
+void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr)
+{
+	struct kdapl_ia *ia = lmr->obj.ia;	/* the RMR's, too */
+	unsigned long flags;
+	bool wake;
+
+	spin_lock_irqsave(&lmr->mr.lock, flags);
+	lmr->windows--;
+	if (lmr->state == KDAPL_LMR_MAPPED)
+		lmr_unbind(lmr);
+	wake = !lmr->windows;
+	spin_unlock_irqrestore(&lmr->mr.lock, flags);
+	if (wake)
+		wake_up(&ia->unused);
+}
+
+/**
+ * kdapl_lmr_quiesce - nothing changes an LMR any more
+ * @lmr: LMR that is being freed
+ *
+ * Context: may sleep.
+ */
+void kdapl_lmr_quiesce(struct kdapl_lmr *lmr)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	int i;
+
+	spin_lock_irq(&mr->lock);
+	kdapl_mr_hide(mr);
+	lmr->state = KDAPL_LMR_DEAD;
+	spin_unlock_irq(&mr->lock);
+	/* an IA is closed while somebody frees an RMR */
+	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->windows));
+	for (i = 0; i < KDAPL_LMR_OPS; i++)
+		kdapl_op_wait(lmr->obj.ia, &mr->lock, &lmr->op[i]);
+}

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Memory between CPU and device: making it coherent, addresses of the device's,
+ * and advice on what to register and how.
+ */
+#include <linux/export.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+
+#include "mem.h"
+
+/* Bytes to look after with interrupts off. */
+#define SYNC_PIECE	SZ_256K
+
+/**
+ * struct sync_call - what is to be done to segments
+ * @ia: IA whose keys they name
+ * @why: enum kdapl_sync
+ * @own: they are those of a request of this side: what it named stays mapped until it is
+ *	done, even if no new request may name it any more
+ */
+struct sync_call {
+	struct kdapl_ia *ia;
+	enum kdapl_sync why;
+	bool own;
+};
+
+/*
+ * Could a request that was posted have reached it until now? Not when its registration has
+ * ended: what there was has been synchronised then, and the memory is the consumer's. But what
+ * goes through an RMR does so by the RMR's own registration, and one stale may be there.
+ */
+static bool sync_reached(const struct kdapl_lmr *lmr, u32 key)
+{
+	return key == lmr->mr.used &&
+	       (lmr->mr.live || lmr->windows || lmr->state == KDAPL_LMR_STALE);
+}
+
+/* Does a key stand for a range, now or for requests that have been posted? mr->lock held. */
+static bool sync_may(const struct sync_call *call, const struct kdapl_lmr *lmr, u32 key, u64 addr,
+		     u64 length)
+{
+	const struct kdapl_mr *mr = &lmr->mr;
+
+	if (!key || (key != mr->lkey && !(call->own && sync_reached(lmr, key))))
+		return false;
+	return length <= mr->range.length && addr - mr->range.start <= mr->range.length - length;
+}
+
+/*
+ * Memory of the reserved LMR: to a copy that is known by its address only, no peer can write,
+ * and the next source is shown as a whole. After a failure the consumer may have unmapped it.
+ */
+static bool sync_reserved(const struct kdapl_device *dev, enum kdapl_sync why)
+{
+	if (why == KDAPL_SYNC_FAILED)
+		return false;
+	return dev->dma == KDAPL_DMA_CACHES ||
+	       (dev->dma == KDAPL_DMA_COPIES && why != KDAPL_SYNC_SHARED);
+}
+
+/*
+ * One piece of a segment, if there is anything to do. The lock keeps the memory mapped:
+ * whoever is going to unmap it takes it out under the lock. False: no such key, or outside
+ * of what it stands for.
+ */
+static bool sync_piece(const struct sync_call *call, u32 key, u64 addr, u64 length)
+{
+	struct kdapl_device *dev = call->ia->dev;
+	struct kdapl_mr *mr = kdapl_keys_find(&call->ia->keys, key);
+	struct kdapl_lmr *lmr;
+	unsigned long flags;
+	bool ok;
+
+	if (!mr || mr->owner->type != DAT_HANDLE_TYPE_LMR)
+		return false;
+	lmr = container_of(mr, struct kdapl_lmr, mr);
+	spin_lock_irqsave(&mr->lock, flags);
+	ok = sync_may(call, lmr, key, addr, length);
+	length = min_t(u64, length, SYNC_PIECE);
+	if (ok && lmr->reserved) {
+		if (sync_reserved(dev, call->why))
+			kdapl_dma_sync(dev, addr, length, call->why);
+	} else if (ok && lmr->mem.nents && lmr->mem.sync) {
+		kdapl_mem_sync(dev, &lmr->mem, addr - mr->range.start, length, call->why);
+	}
+	spin_unlock_irqrestore(&mr->lock, flags);
+	return ok;
+}
+
+static bool sync_segment(const struct sync_call *call, const DAT_LMR_TRIPLET *seg, u64 left)
+{
+	/* the first look is at all of it; where there is nothing to do it is enough */
+	u64 piece = call->ia->dev->dma == KDAPL_DMA_SAME ? U32_MAX : SYNC_PIECE;
+	u64 addr = seg->virtual_address;
+
+	while (left) {
+		if (!sync_piece(call, seg->lmr_context, addr, left))
+			return false;
+		addr += min(left, piece);
+		left -= min(left, piece);
+	}
+	return true;
+}
+
+/**
+ * kdapl_sync_segments - synchronise the memory of a request
+ * @ia: IA
+ * @seg: its segments; they have been checked
+ * @n: how many
+ * @length: bytes, of the first segments
+ * @why: enum kdapl_sync
+ *
+ * Context: any; the device is there.
+ */
+void kdapl_sync_segments(struct kdapl_ia *ia, const DAT_LMR_TRIPLET *seg, int n, u64 length,
+			 enum kdapl_sync why)
+{
+	const struct sync_call call = { .ia = ia, .why = why, .own = true };
+	u64 part;
+
+	rcu_read_lock();
+	for (; n && length; n--, seg++) {
+		part = min_t(u64, seg->segment_length, length);
+		sync_segment(&call, seg, part);
+		length -= part;
+	}
+	rcu_read_unlock();
+}
+
+/**
+ * kdapl_sinks_alloc - a place for what outstanding requests are to fill
+ * @dev: the device
+ * @requests: how many there can be
+ * @width: segments of one at most; there is room for one in any case, since a Read into an
+ *	RMR has one that no attribute counts
+ *
+ * Context: may sleep.
+ * Return: the place, for kvfree(); NULL where nothing has to be synchronised; or an
+ * ERR_PTR.
+ */
+struct kdapl_sinks *kdapl_sinks_alloc(struct kdapl_device *dev, u32 requests, u32 width)
+{
+	struct kdapl_sinks *sinks;
+
+	if (likely(dev->dma == KDAPL_DMA_SAME) || !requests)
+		return NULL;
+	width = max(width, 1U);
+	sinks = kvzalloc(struct_size(sinks, seg, array_size(requests, width)), GFP_KERNEL);
+	if (!sinks)
+		return ERR_PTR(-ENOMEM);
+	sinks->width = width;
+	return sinks;
+}
+
+/**
+ * kdapl_sinks_keep - a request is about to be posted
+ * @sinks: place for those of its queue
+ * @index: which request
+ * @seg: segments it is to fill
+ * @n: how many
+ * @length: bytes it fills at most
+ *
+ * Context: any.
+ */
+void kdapl_sinks_keep(struct kdapl_sinks *sinks, u32 index, const DAT_LMR_TRIPLET *seg, int n,
+		      u64 length)
+{
+	DAT_LMR_TRIPLET *to = &sinks->seg[index * sinks->width];
+	u32 i;
+
+	for (i = 0; n && length && i < sinks->width; n--, seg++) {
+		if (!seg->segment_length)
+			continue;
+		to[i] = *seg;
+		to[i].segment_length = min_t(u64, seg->segment_length, length);
+		length -= to[i++].segment_length;
+	}
+	if (i < sinks->width)
+		to[i].lmr_context = 0;
+}
+
+static void sinks_over(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length,
+		       enum kdapl_sync why)
+{
+	DAT_LMR_TRIPLET *seg = &sinks->seg[index * sinks->width];
+	int n = 0;
+
+	while (n < sinks->width && seg[n].lmr_context)
+		n++;
+	if (n)
+		kdapl_sync_segments(ia, seg, n, length, why);
+	kdapl_sinks_forget(sinks, index);
+}
+
+/**
+ * kdapl_sinks_filled - a request has succeeded
+ * @sinks: place for those of its queue
+ * @index: which request; it may have none
+ * @ia: IA
+ * @length: bytes the device has written
+ *
+ * Context: any; the device is there.
+ */
+void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length)
+{
+	sinks_over(sinks, index, ia, length, KDAPL_SYNC_FILLED);
+}
+
+/**
+ * kdapl_sinks_failed - a request has failed, or will never come back
+ * @sinks: place for those of its queue
+ * @index: which request; it may have none
+ * @ia: IA
+ *
+ * The device may have written any byte of them, and must not send that later.
+ *
+ * Context: any; the device is there, or has let go of all memory.
+ */
+void kdapl_sinks_failed(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia)
+{
+	sinks_over(sinks, index, ia, U64_MAX, KDAPL_SYNC_FAILED);
+}
+
+/**
+ * kdapl_sinks_forget - a place is that of others, who may have nothing to fill
+ * @sinks: place for those of a queue
+ * @index: which request
+ *
+ * Context: any.
+ */
+void kdapl_sinks_forget(struct kdapl_sinks *sinks, u32 index)
+{
+	sinks->seg[index * sinks->width].lmr_context = 0;
+}
+
+static DAT_RETURN sync_call(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, u64 n,
+			    enum kdapl_sync why)
+{
+	struct sync_call call = { .why = why };
+	DAT_RETURN ret;
+	u64 i;
+
+	rcu_read_lock();
+	call.ia = kdapl_handle_peek(ia_handle, DAT_HANDLE_TYPE_IA);
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (!call.ia)
+		goto out;
+	ret = kdapl_arg_err(2);
+	if (n && !segments)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_there(call.ia->dev))
+		goto out;
+	ret = DAT_SUCCESS;
+	for (i = 0; i < n && ret == DAT_SUCCESS; i++) {
+		if (!sync_segment(&call, &segments[i], segments[i].segment_length))
+			ret = kdapl_arg_err(2);
+	}
+out:
+	rcu_read_unlock();
+	return ret;
+}
+
+/**
+ * dat_lmr_sync_rdma_read - show local changes to the device
+ * @ia_handle: IA
+ * @local_segments: parts of LMRs of the IA, of any PZ; those of length 0 are not
+ *	looked at
+ * @num_segments: how many
+ *
+ * For memory that has been written locally and that a peer is going to read.
+ * Needed only where the provider attribute lmr_sync_req is TRUE; elsewhere the
+ * arguments are checked and nothing else happens.
+ *
+ * Context: any; does not sleep or allocate.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA); DAT_INVALID_PARAMETER (NULL list, no
+ * such LMR, or range outside of it: segments before it have been served);
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
+				  DAT_VLEN num_segments)
+{
+	return sync_call(ia_handle, local_segments, num_segments, KDAPL_SYNC_SOURCE);
+}
+EXPORT_SYMBOL(dat_lmr_sync_rdma_read);
+
+/**
+ * dat_lmr_sync_rdma_write - show what a peer has written to the CPU
+ * @ia_handle: IA
+ * @local_segments: parts of LMRs of the IA, of any PZ; those of length 0 are not
+ *	looked at
+ * @num_segments: how many
+ *
+ * For memory a peer has written, before it is read locally; and for local changes
+ * of memory that a peer is going to write, before it does. Where both have written,
+ * each byte is that of the one who has changed it. Needed only where the provider attribute
+ * lmr_sync_req is TRUE; elsewhere the arguments are checked and nothing else
+ * happens.
+ *
+ * Context: any; does not sleep or allocate.
+ * Return: as dat_lmr_sync_rdma_read().
+ */
+DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
+				   DAT_VLEN num_segments)
+{
+	return sync_call(ia_handle, local_segments, num_segments, KDAPL_SYNC_SHARED);
+}
+EXPORT_SYMBOL(dat_lmr_sync_rdma_write);
+
+/* The smallest page with which so many bytes fit into one region, else the largest. */
+static u64 hint_page(struct kdapl_device *dev, u64 length)
+{
+	u64 sizes = kdapl_mem_page_sizes(dev, false), best = PAGE_SIZE, size;
+	unsigned int bit;
+
+	for (bit = PAGE_SHIFT; bit < 32; bit++) {
+		size = BIT_ULL(bit);
+		if (!(sizes & size))
+			continue;
+		best = size;
+		if (length <= dev->attrs.max_fast_reg_page_list_len * size)
+			break;
+	}
+	return best;
+}
+
+/**
+ * dat_ia_memtype_hint - how memory is registered best
+ * @ia_handle: IA
+ * @mem_type: what dat_lmr_kcreate() will be told
+ * @length: the same: bytes; pages for the PHYSICAL types; of no meaning for LMR
+ * @mem_optimization: the same
+ * @preferred_length: where a length as good or better goes, in the same unit
+ * @preferred_alignment: where the alignment of the first byte goes that suits a
+ *	region of that length, if it is physically contiguous
+ *
+ * Advice only: memory of another length or alignment is registered all the same.
+ * A longer region is advised only with DAT_MEM_OPTIMIZE_DONT_CARE or
+ * DAT_MEM_OPTIMIZE_IA.
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (type, length 0,
+ * optimization, NULL pointer); DAT_MODEL_NOT_SUPPORTED (BYPASS).
+ */
+DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_VLEN length,
+			       DAT_MEM_OPTIMIZE_FLAGS mem_optimization,
+			       DAT_VLEN *preferred_length, DAT_VADDR *preferred_alignment)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	bool pages = mem_type == DAT_MEM_TYPE_PHYSICAL ||
+		     mem_type == DAT_MEM_TYPE_PHYSICAL_VAR_PAGES;
+	u64 bytes = pages ? length << PAGE_SHIFT : length, page;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (!kdapl_mem_type_valid(mem_type))
+		ret = kdapl_arg_err(2);
+	else if (mem_type != DAT_MEM_TYPE_LMR &&
+		 (!length || (pages && bytes >> PAGE_SHIFT != length)))
+		ret = kdapl_arg_err(3);
+	else if (mem_optimization & ~KDAPL_MEM_OPTS)
+		ret = kdapl_arg_err(4);
+	else if (!preferred_length)
+		ret = kdapl_arg_err(5);
+	else if (!preferred_alignment)
+		ret = kdapl_arg_err(6);
+	else if (mem_type == DAT_MEM_TYPE_BYPASS)
+		ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	if (ret != DAT_SUCCESS)
+		goto out;
+	page = mem_type == DAT_MEM_TYPE_LMR ? PAGE_SIZE : hint_page(ia->dev, bytes);
+	if (!(mem_optimization & (DAT_MEM_OPTIMIZE_MIN_EXPOSURE |
+				  DAT_MEM_OPTIMIZE_EXACT_EXPOSURE)) &&
+	    mem_type != DAT_MEM_TYPE_LMR && bytes <= U64_MAX - page)
+		bytes = round_up(bytes, page);
+	*preferred_length = pages ? bytes >> PAGE_SHIFT : bytes;
+	*preferred_alignment = page;
+out:
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_ia_memtype_hint);
+
+/**
+ * kdat_ia_mem_limits - what a consumer that registers memory has to know
+ * @ia_handle: IA
+ * @limits: filled entirely
+ *
+ * They belong to the device and do not change. An extension of this provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @limits);
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN kdat_ia_mem_limits(DAT_IA_HANDLE ia_handle, struct kdat_mem_limits *limits)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct kdapl_device *dev;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	dev = ia->dev;
+	if (!limits) {
+		ret = kdapl_arg_err(2);
+	} else if (!kdapl_dev_enter(dev)) {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	} else {
+		memset(limits, 0, sizeof(*limits));
+		limits->lmr_pages = dev->attrs.max_fast_reg_page_list_len;
+		limits->rmr_pages = kdapl_rmr_pages(dev);
+		limits->page_sizes = kdapl_mem_page_sizes(dev, false);
+		limits->fmr_page_sizes = kdapl_mem_page_sizes(dev, true);
+		limits->boundary = PAGE_SIZE;
+		limits->numa_node = ibdev_to_node(dev->ibdev);
+		limits->comp_vectors = dev->ibdev->num_comp_vectors;
+		limits->post_list = KDAT_POST_LIST_MAX;
+		kdapl_dev_exit(dev);
+	}
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ia_mem_limits);
+
+/* Can a device take this memory in one piece? */
+static bool dma_is_linear(const void *address, u64 length)
+{
+	u64 pos = (uintptr_t)address, end = pos + length;
+
+	if (!length || end < pos || end != (uintptr_t)end)
+		return false;
+	for (; pos < end; pos = round_down(pos, PAGE_SIZE) + PAGE_SIZE) {
+		const void *va = (const void *)(uintptr_t)pos;
+
+		if (is_vmalloc_addr(va) || !virt_addr_valid(va))
+			return false;
+	}
+	return true;
+}
+
+/**
+ * kdat_ia_dma_map - the address by which a device knows memory
+ * @ia_handle: IA
+ * @address: kernel virtual address, of memory from kmalloc() or a page; vmalloc()ed
+ *	memory is not contiguous for a device
+ * @length: bytes
+ * @ia_address: where the device's address goes
+ *
+ * For DAT_MEM_TYPE_IA, and for segments of the reserved LMR. The mapping lasts
+ * until kdat_ia_dma_unmap(), which is due before the device can be removed:
+ * after DAT_IA_CATASTROPHIC_ERROR it is too late. Where the provider attribute
+ * lmr_sync_req is TRUE the sync calls work on such addresses, too. An extension
+ * of this provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (address, length,
+ * NULL @ia_address); DAT_INSUFFICIENT_RESOURCES (MEMORY: no mapping left);
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN kdat_ia_dma_map(DAT_IA_HANDLE ia_handle, DAT_PVOID address, DAT_VLEN length,
+			   DAT_PADDR *ia_address)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret;
+	u64 addr;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	ret = kdapl_arg_err(3);
+	if (!length || length > SIZE_MAX || (uintptr_t)address + length < (uintptr_t)address)
+		goto out;
+	ret = kdapl_arg_err(2);
+	if (!dma_is_linear(address, length))
+		goto out;
+	ret = kdapl_arg_err(4);
+	if (!ia_address)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(ia->dev))
+		goto out;
+	if (kdapl_dma_map_single(ia->dev, address, length, &addr)) {
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	} else {
+		*ia_address = addr;
+		ret = DAT_SUCCESS;
+	}
+	kdapl_dev_exit(ia->dev);
+out:
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ia_dma_map);
+
+/**
+ * kdat_ia_dma_unmap - end what kdat_ia_dma_map() began
+ * @ia_handle: IA
+ * @ia_address: from kdat_ia_dma_map()
+ * @length: as it was given there
+ *
+ * No LMR made of it may be left, nor any request that names it. An extension of
+ * this provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (length 0);
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN kdat_ia_dma_unmap(DAT_IA_HANDLE ia_handle, DAT_PADDR ia_address, DAT_VLEN length)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (!length || length > SIZE_MAX) {
+		ret = kdapl_arg_err(3);
+	} else if (!kdapl_dev_enter(ia->dev)) {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	} else {
+		kdapl_dma_unmap_single(ia->dev, ia_address, length);
+		kdapl_dev_exit(ia->dev);
+	}
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ia_dma_unmap);

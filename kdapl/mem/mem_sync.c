@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Synchronising memory between CPU and device.
+ */
+#include <linux/highmem.h>
+#include <linux/scatterlist.h>
+#include <linux/vmalloc.h>
+
+#include "mem.h"
+
+/* All of a piece, without a third copy of it. */
+static void sync_plain(struct kdapl_device *dev, u64 addr, size_t size, enum kdapl_sync why)
+{
+	switch (why) {
+	case KDAPL_SYNC_SOURCE:
+		kdapl_dma_for_device(dev, addr, size, DMA_TO_DEVICE);
+		break;
+	case KDAPL_SYNC_SINK:
+		/* a copy is overwritten; a line of the cache must not be written back later */
+		if (!dev->dma_coherent)
+			kdapl_dma_for_device(dev, addr, size, DMA_BIDIRECTIONAL);
+		break;
+	case KDAPL_SYNC_SHARED:
+		/* what the CPU has changed must not be lost with its cache */
+		if (!dev->dma_coherent)
+			kdapl_dma_for_device(dev, addr, size, DMA_BIDIRECTIONAL);
+		fallthrough;
+	case KDAPL_SYNC_FILLED:
+		kdapl_dma_for_cpu(dev, addr, size);
+		break;
+	case KDAPL_SYNC_FAILED:
+		/* a copy is overwritten before it is sent; a cache may know what was there */
+		if (!dev->dma_coherent)
+			kdapl_dma_for_cpu(dev, addr, size);
+	}
+}
+
+/* Show what the CPU has changed of a piece to the device, and not a byte more. */
+static void sync_changes(struct kdapl_device *dev, u64 addr, const u8 *now, u8 *common, u32 size)
+{
+	u32 from, to = 0;
+
+	while (to < size) {
+		for (from = to; from < size && now[from] == common[from]; from++)
+			;
+		for (to = from; to < size && now[to] != common[to]; to++)
+			common[to] = now[to];
+		if (from < to)
+			kdapl_dma_for_device(dev, addr + from, to - from, DMA_TO_DEVICE);
+	}
+}
+
+/* Take from the device what it has changed of a piece, and show it what the CPU has. */
+static void sync_merge(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common, u32 size, u8 *work)
+{
+	u32 i;
+
+	if (!memcmp(now, common, size)) {
+		kdapl_dma_for_cpu(dev, addr, size);
+		memcpy(common, now, size);
+		return;
+	}
+	memcpy(work, now, size);
+	kdapl_dma_for_cpu(dev, addr, size);
+	for (i = 0; i < size; i++) {
+		u8 theirs = now[i];
+
+		/* changed here and not there; what both have changed is the device's */
+		if (work[i] != common[i] && theirs == common[i])
+			now[i] = work[i];
+		common[i] = theirs;
+	}
+	sync_changes(dev, addr, now, common, size);
+}
+
+/* The same as sync_plain(), of memory with a third copy. */
+static void sync_shared(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common, u32 size,
+			u8 *work, enum kdapl_sync why)
+{
+	switch (why) {
+	case KDAPL_SYNC_SOURCE:
+		sync_changes(dev, addr, now, common, size);
+		break;
+	case KDAPL_SYNC_SINK:
+		sync_plain(dev, addr, size, why);
+		break;
+	case KDAPL_SYNC_FILLED:
+		kdapl_dma_for_cpu(dev, addr, size);
+		memcpy(common, now, size);
+		break;
+	case KDAPL_SYNC_FAILED:
+		/*
+		 * What the device has is not known, so that no byte of it can be told from a
+		 * change: have it forget all of them. Where it has no copy that is the cache's.
+		 */
+		kdapl_dma_for_device(dev, addr, size, DMA_TO_DEVICE);
+		if (!dev->dma_coherent)
+			kdapl_dma_for_cpu(dev, addr, size);
+		memcpy(common, now, size);
+		break;
+	case KDAPL_SYNC_SHARED:
+		sync_merge(dev, addr, now, common, size, work);
+	}
+}
+
+/**
+ * kdapl_dma_sync - synchronise memory that is known by its address for the device only
+ * @dev: the device
+ * @addr: first address
+ * @length: bytes
+ * @why: enum kdapl_sync
+ *
+ * Context: any; the device is there.
+ */
+void kdapl_dma_sync(struct kdapl_device *dev, u64 addr, u64 length, enum kdapl_sync why)
+{
+	while (length) {
+		/* pages that follow each other behind an IOMMU need not do so in memory */
+		u32 part = min_t(u64, length, PAGE_SIZE - offset_in_page(addr));
+
+		sync_plain(dev, addr, part, why);
+		addr += part;
+		length -= part;
+	}
+}
+
+/* A place in a list, and how far it is into the entry. */
+struct list_pos {
+	struct scatterlist *sg;
+	u64 off;
+};
+
+static struct list_pos pos_of_device(struct scatterlist *sgl, u64 pos)
+{
+	while (pos >= sg_dma_len(sgl)) {
+		pos -= sg_dma_len(sgl);
+		sgl = sg_next(sgl);
+	}
+	return (struct list_pos) { .sg = sgl, .off = pos };
+}
+
+static struct list_pos pos_of_memory(struct scatterlist *sgl, u64 pos)
+{
+	while (pos >= sgl->length) {
+		pos -= sgl->length;
+		sgl = sg_next(sgl);
+	}
+	return (struct list_pos) { .sg = sgl, .off = pos };
+}
+
+static void pos_advance(struct list_pos *pos, u32 part, u64 length)
+{
+	pos->off += part;
+	if (pos->off == length) {
+		pos->sg = sg_next(pos->sg);
+		pos->off = 0;
+	}
+}
+
+static void mem_sync_shared(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u64 length,
+			    enum kdapl_sync why)
+{
+	struct list_pos theirs = pos_of_device(mem->sgt.sgl, pos);
+	struct list_pos ours = pos_of_memory(mem->sgt.sgl, pos);
+	u64 addr, offset;
+	u32 part;
+	u8 *page;
+
+	while (length) {
+		addr = sg_dma_address(theirs.sg) + theirs.off;
+		offset = ours.sg->offset + ours.off;
+		part = min_t(u64, length, PAGE_SIZE - offset_in_page(addr));
+		part = min_t(u64, part, PAGE_SIZE - offset_in_page(offset));
+		part = min_t(u64, part, sg_dma_len(theirs.sg) - theirs.off);
+		part = min_t(u64, part, ours.sg->length - ours.off);
+		page = kmap_local_page(pfn_to_page(page_to_pfn(sg_page(ours.sg)) +
+						   (offset >> PAGE_SHIFT)));
+		sync_shared(dev, addr, page + offset_in_page(offset), mem->common + pos, part,
+			    mem->common + mem->common_size, why);
+		kunmap_local(page);
+		pos_advance(&theirs, part, sg_dma_len(theirs.sg));
+		pos_advance(&ours, part, ours.sg->length);
+		pos += part;
+		length -= part;
+	}
+}
+
+/**
+ * kdapl_mem_sync - synchronise a part of a memory
+ * @dev: the device
+ * @mem: mapped, and nobody unmaps it now; needs to be synchronised
+ * @pos: first byte
+ * @length: bytes, not beyond the end
+ * @why: enum kdapl_sync
+ *
+ * Context: any; the device is there. One call at a time for each @mem.
+ */
+void kdapl_mem_sync(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u64 length,
+		    enum kdapl_sync why)
+{
+	struct list_pos at;
+	u64 part;
+
+	if (!length || (mem->dir == DMA_TO_DEVICE && why != KDAPL_SYNC_SOURCE))
+		return;
+	if (mem->common) {
+		mem_sync_shared(dev, mem, pos, length, why);
+		return;
+	}
+	at = pos_of_device(mem->sgt.sgl, pos);
+	while (length) {
+		part = min_t(u64, length, sg_dma_len(at.sg) - at.off);
+		kdapl_dma_sync(dev, sg_dma_address(at.sg) + at.off, part, why);
+		pos_advance(&at, part, sg_dma_len(at.sg));
+		length -= part;
+	}
+}
+
+/**
+ * kdapl_mem_share - get what is needed where CPU and device both write a memory
+ * @mem: without
+ * @length: bytes it has at most
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int kdapl_mem_share(struct kdapl_mem *mem, u64 length)
+{
+	if (length > SIZE_MAX - PAGE_SIZE)
+		return -ENOMEM;
+	mem->common = kvmalloc(length + PAGE_SIZE, GFP_KERNEL | __GFP_NOWARN);
+	if (!mem->common)
+		return -ENOMEM;
+	mem->common_size = length;
+	return 0;
+}
+
+/**
+ * kdapl_mem_unshare - give it back
+ * @mem: not mapped, or not to be synchronised
+ *
+ * Context: may sleep, since such memory may be vmalloc()ed.
+ */
+void kdapl_mem_unshare(struct kdapl_mem *mem)
+{
+	kvfree(mem->common);
+	mem->common = NULL;
+}
+
+/**
+ * kdapl_mem_agree - CPU and device are about to see the same bytes
+ * @mem: with kdapl_mem_share(), about to be mapped; not longer than said there
+ *
+ * Context: any.
+ */
+void kdapl_mem_agree(struct kdapl_mem *mem)
+{
+	sg_copy_to_buffer(mem->sgt.sgl, mem->used, mem->common, mem->common_size);
+}

@@ -1,0 +1,651 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Remote Memory Regions: windows onto LMRs, opened and closed on an EP (ep_bind.c).
+ *
+ * The kernel's verbs have no memory windows. An RMR is a pair of
+ * fast-registration MRs that take turns: binding it anew registers the spare
+ * one for the new range and invalidates the other, in one chain. With a single
+ * MR the new page list would have to be written while peers may still use the
+ * old key, which would show them the new memory before its time.
+ *
+ * One bind of an RMR is under way at a time. The entries in the work queue lead back
+ * here (kdapl_rmr_op_done()), each exactly once.
+ */
+#include <linux/export.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include "mem.h"
+
+/* Pages enough for most, and a list that can be had twice for each RMR. */
+#define RMR_PAGES	512
+
+/**
+ * kdapl_rmr_pages - scattered pages an RMR can be bound to
+ * @dev: the device
+ *
+ * Return: how many.
+ */
+u32 kdapl_rmr_pages(struct kdapl_device *dev)
+{
+	return clamp(dev->attrs.max_fast_reg_page_list_len, 1U, (u32)RMR_PAGES);
+}
+
+/* ------------------------------------------------------------------ */
+/* what comes back                                                      */
+
+/* Peers may still use the key, requests of this side may not. rmr->lock held. */
+static void rmr_binding_hide(const struct kdapl_binding *binding)
+{
+	unsigned long flags;
+
+	if (!binding->mr)
+		return;
+	spin_lock_irqsave(&binding->mr->lock, flags);
+	kdapl_mr_hide(binding->mr);
+	spin_unlock_irqrestore(&binding->mr->lock, flags);
+}
+
+/* What it was bound to is not reached any more. rmr->lock held. */
+static struct kdapl_lmr *rmr_binding_end(struct kdapl_binding *binding)
+{
+	struct kdapl_lmr *lmr = binding->lmr;
+
+	rmr_binding_hide(binding);
+	if (binding->mr)
+		binding->mr->live = false;
+	*binding = (struct kdapl_binding) {};
+	return lmr;
+}
+
+/* rmr->lock held. */
+static void rmr_binding_publish(const struct kdapl_binding *binding)
+{
+	unsigned long flags;
+
+	if (!binding->mr)
+		return;
+	spin_lock_irqsave(&binding->mr->lock, flags);
+	kdapl_mr_publish(binding->mr, 0, binding->context, &binding->range);
+	spin_unlock_irqrestore(&binding->mr->lock, flags);
+}
+
+/* What it was to be bound to may be reached, or not. rmr->lock held. */
+static void rmr_next_stale(struct kdapl_rmr *rmr)
+{
+	rmr_binding_hide(&rmr->next);
+	rmr->next.mr->live = false;
+	rmr->stale = true;
+	kdapl_mr_set_stale(rmr->next.mr);
+}
+
+/* The MR of a bind that was flushed has been replaced. */
+static void rmr_mr_resolved(struct kdapl_mr *mr)
+{
+	struct kdapl_rmr *rmr = container_of(mr->owner, struct kdapl_rmr, obj);
+	struct kdapl_lmr *gone;
+	unsigned long flags;
+
+	spin_lock_irqsave(&rmr->lock, flags);
+	rmr->stale = false;
+	gone = rmr_binding_end(&rmr->next);
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	if (gone)
+		kdapl_lmr_unbound_rmr(gone);
+}
+
+/**
+ * kdapl_rmr_inv_done - the invalidation before a bind has come back, or never will
+ * @rmr: RMR
+ * @outcome: how it has ended
+ *
+ * Context: any, under the lock of an EVD; before kdapl_rmr_op_done().
+ */
+void kdapl_rmr_inv_done(struct kdapl_rmr *rmr, enum kdapl_outcome outcome)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&rmr->lock, flags);
+	rmr->inv_done = outcome == KDAPL_DONE;
+	spin_unlock_irqrestore(&rmr->lock, flags);
+}
+
+/**
+ * kdapl_rmr_op_done - a bind has come back, or never will
+ * @rmr: RMR
+ * @outcome: how it has ended
+ *
+ * Context: any, under the lock of an EVD.
+ */
+void kdapl_rmr_op_done(struct kdapl_rmr *rmr, enum kdapl_outcome outcome)
+{
+	bool done = outcome == KDAPL_DONE;
+	struct kdapl_lmr *gone[2] = {};
+	unsigned long flags;
+	bool wake;
+	int i;
+
+	spin_lock_irqsave(&rmr->lock, flags);
+	rmr->op = NULL;
+	if (done) {
+		gone[0] = rmr_binding_end(&rmr->now);
+		swap(rmr->now, rmr->next);
+		if (rmr->next_gone)	/* the peer was faster than the completion */
+			gone[1] = rmr_binding_end(&rmr->now);
+	} else {
+		if (outcome == KDAPL_UNKNOWN && rmr->next.mr)
+			rmr_next_stale(rmr);
+		else
+			gone[0] = rmr_binding_end(&rmr->next);
+		if (rmr->inv_done)
+			gone[1] = rmr_binding_end(&rmr->now);
+		else
+			rmr_binding_publish(&rmr->now);
+	}
+	wake = rmr->dead;
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	for (i = 0; i < ARRAY_SIZE(gone); i++) {
+		if (gone[i])
+			kdapl_lmr_unbound_rmr(gone[i]);
+	}
+	if (wake)
+		wake_up(&rmr->obj.ia->unused);
+}
+
+/* A peer's Send has invalidated a key. */
+static void rmr_mr_invalidated(struct kdapl_mr *mr, u32 rkey)
+{
+	struct kdapl_rmr *rmr = container_of(mr->owner, struct kdapl_rmr, obj);
+	struct kdapl_lmr *gone = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&rmr->lock, flags);
+	if (rmr->now.mr == mr && rmr->now.context == rkey) {
+		gone = rmr_binding_end(&rmr->now);
+	} else if (rmr->op && rmr->next.mr == mr && rmr->next.context == rkey) {
+		rmr->next_gone = true;
+		rmr_binding_hide(&rmr->next);
+	}
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	if (gone)
+		kdapl_lmr_unbound_rmr(gone);
+}
+
+/* What is mapped is the LMR's: nothing to unmap. */
+static const struct kdapl_mr_ops rmr_mr_ops = {
+	.invalidated = rmr_mr_invalidated,
+	.resolved = rmr_mr_resolved,
+};
+
+/**
+ * kdapl_rmr_behind - the memory that a range of an RMR is
+ * @rmr: RMR
+ * @seg: range, by one of its keys
+ * @behind: where the same range goes, by the LMR's key and addresses
+ *
+ * Context: any, without the lock of an MR; RCU read side.
+ * Return: false if the RMR is not bound by that key.
+ */
+bool kdapl_rmr_behind(struct kdapl_rmr *rmr, const DAT_LMR_TRIPLET *seg, DAT_LMR_TRIPLET *behind)
+{
+	const struct kdapl_binding *binding = &rmr->now;
+	unsigned long flags;
+	bool bound;
+
+	spin_lock_irqsave(&rmr->lock, flags);
+	if (binding->context != seg->lmr_context)
+		binding = &rmr->next;
+	bound = binding->lmr && binding->context == seg->lmr_context;
+	if (bound) {
+		*behind = binding->triplet;
+		behind->virtual_address += seg->virtual_address - binding->range.start;
+		behind->segment_length = seg->segment_length;
+	}
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	return bound;
+}
+
+/* ------------------------------------------------------------------ */
+/* what is to be bound                                                  */
+
+/* What RMR-07 wants of the LMR. */
+static DAT_RETURN rmr_check_rights(const struct kdapl_lmr *lmr, DAT_MEM_PRIV_FLAGS priv)
+{
+	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG && !(lmr->priv & DAT_MEM_PRIV_LOCAL_READ_FLAG))
+		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ);
+	if (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG && !(lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
+		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
+	return DAT_SUCCESS;
+}
+
+/* Is it a part of the LMR as it is now? mr.lock of the LMR held. */
+static DAT_RETURN rmr_check_part(const struct kdapl_bind *bind)
+{
+	const DAT_LMR_TRIPLET *part = bind->part;
+	const struct kdapl_lmr *lmr = bind->lmr;
+	u64 offset = part->virtual_address - kdapl_lmr_start(lmr);
+	DAT_RETURN ret;
+
+	if (lmr->state != KDAPL_LMR_BOUND || lmr->mr.lkey != part->lmr_context)
+		return kdapl_arg_err(3);
+	ret = rmr_check_rights(lmr, bind->priv);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (lmr->fmr && lmr->scope == DAT_LMR_SCOPE_EP && lmr->ep != bind->ep)
+		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	if (part->segment_length > lmr->mem.length ||
+	    offset > lmr->mem.length - part->segment_length)
+		return kdapl_arg_err(3);
+	if (bind->va_type == DAT_VA_TYPE_ZB && ((lmr->mem.start + offset) & ~PAGE_MASK))
+		return kdapl_arg_err(3);
+	return DAT_SUCCESS;
+}
+
+/* With @take the LMR is in use then, and stays as it is. */
+static DAT_RETURN rmr_check_lmr(const struct kdapl_rmr *rmr, const struct kdapl_bind *bind,
+				bool take)
+{
+	struct kdapl_lmr *lmr = bind->lmr;
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	if (lmr->mr.pd != rmr->mr[0].pd)
+		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	spin_lock_irqsave(&lmr->mr.lock, flags);
+	ret = rmr_check_part(bind);
+	if (ret == DAT_SUCCESS && take)
+		lmr->windows++;
+	spin_unlock_irqrestore(&lmr->mr.lock, flags);
+	return ret;
+}
+
+/* The part of the LMR, as a list of the RMR's own. Entries, or -E2BIG. */
+static int rmr_slice(struct kdapl_rmr *rmr, const struct kdapl_lmr *lmr, u64 offset, u64 length)
+{
+	struct scatterlist *sg, *out = rmr->sgl;
+	int n = 0, i;
+	u32 chunk;
+
+	for_each_sg(lmr->mem.sgt.sgl, sg, lmr->mem.nents, i) {
+		if (!length)
+			break;
+		if (offset >= sg_dma_len(sg)) {
+			offset -= sg_dma_len(sg);
+			continue;
+		}
+		if (n == rmr->mr[0].pages)
+			return -E2BIG;
+		chunk = min_t(u64, sg_dma_len(sg) - offset, length);
+		sg_dma_address(out) = sg_dma_address(sg) + offset;
+		sg_dma_len(out) = chunk;
+		offset = 0;
+		length -= chunk;
+		out++;
+		n++;
+	}
+	return n;
+}
+
+static int rmr_map(struct kdapl_rmr *rmr, struct kdapl_mr *mr, const struct kdapl_lmr *lmr,
+		   u64 offset, const struct kdapl_range *range)
+{
+	struct kdapl_device *dev = rmr->obj.ia->dev;
+	u32 page_size, blocks;
+	int n;
+
+	n = rmr_slice(rmr, lmr, offset, range->length);
+	if (n <= 0)
+		return n ?: -EINVAL;
+	page_size = kdapl_mem_page_size(dev, rmr->sgl, n, range->start,
+					kdapl_mem_page_sizes(dev, true), mr->pages, &blocks);
+	return page_size ? kdapl_mr_map(mr, rmr->sgl, n, page_size, range->start) : -E2BIG;
+}
+
+/* Fill the binding to come. The claim is ours, and so is a use of the LMR. */
+static DAT_RETURN rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
+{
+	const DAT_LMR_TRIPLET *part = bind->part;
+	struct kdapl_mr *mr = bind->mr;
+	struct kdapl_binding next = {
+		.lmr = bind->lmr,
+		.mr = mr,
+		.range = {
+			.domain = rmr->scope == DAT_RMR_SCOPE_EP ?
+				  bind->ep : kdapl_pd_domain(mr->pd),
+			.start = bind->va_type == DAT_VA_TYPE_ZB ? 0 : part->virtual_address,
+			.length = part->segment_length,
+			.priv = bind->priv & KDAPL_PRIV_REMOTE,
+		},
+		.triplet = *part,
+		.priv = bind->priv,
+		.va_type = bind->va_type,
+	};
+	unsigned long flags;
+
+	if (rmr_map(rmr, mr, bind->lmr, part->virtual_address - kdapl_lmr_start(bind->lmr),
+		    &next.range)) {
+		pr_err_ratelimited("%s: %u bytes are too much for an RMR: it takes %u scattered pages\n",
+				   rmr->obj.ia->name, part->segment_length, mr->pages);
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	}
+	spin_lock_irqsave(&rmr->lock, flags);
+	spin_lock(&mr->lock);
+	kdapl_mr_new_key(mr);
+	next.context = mr->used;
+	spin_unlock(&mr->lock);
+	rmr->next = next;
+	rmr->ep = bind->ep;
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	bind->context = next.context;
+	return DAT_SUCCESS;
+}
+
+/**
+ * kdapl_rmr_claim - take a bind upon ourselves
+ * @rmr: RMR
+ * @bind: what it is to be bound to
+ * @owner: the connection the bind is going to be posted on
+ *
+ * What looks busy may have come back by now: one look is taken.
+ *
+ * Context: any; RCU read side.
+ * Return: DAT_SUCCESS: kdapl_rmr_op_done() is due; or what dat_rmr_bind() returns.
+ */
+DAT_RETURN kdapl_rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
+			   struct kdapl_op_owner *owner)
+{
+	struct kdapl_op_evd from;
+	bool drained = false;
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	if (bind->lmr) {
+		ret = rmr_check_lmr(rmr, bind, false);
+		if (ret != DAT_SUCCESS)
+			return ret;
+	}
+	if (!kdapl_dev_there(rmr->obj.ia->dev))
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+again:
+	ret = DAT_SUCCESS;
+	from.evd = NULL;
+	spin_lock_irqsave(&rmr->lock, flags);
+	if (rmr->dead) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	} else if (rmr->op || rmr->stale) {
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE);
+	} else if (!rmr->mr[0].ibmr || !rmr->mr[1].ibmr) {	/* it could not be replaced */
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	} else if (rmr->scope == DAT_RMR_SCOPE_EP && rmr->now.mr && rmr->ep != bind->ep) {
+		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	} else {
+		rmr->op = owner;
+		bind->mr = &rmr->mr[rmr->now.mr == &rmr->mr[0]];
+		rmr->inv_done = false;
+		rmr->next_gone = false;
+	}
+	if (ret != DAT_SUCCESS && !drained)
+		from = kdapl_op_evd_get(rmr->op);
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	if (from.evd) {
+		kdapl_op_evd_drain(from, false);
+		drained = true;
+		goto again;
+	}
+	return ret;
+}
+
+/**
+ * kdapl_rmr_begin - all of a bind but its request
+ * @rmr: RMR claimed
+ * @bind: what it is to be bound to
+ *
+ * From now on requests of this side can name it by the new key and not by the old one. Not
+ * called without a connection: the request will be flushed then, and nothing changes.
+ *
+ * Context: any; RCU read side, the device is there.
+ * Return: DAT_SUCCESS, or what dat_rmr_bind() returns.
+ */
+DAT_RETURN kdapl_rmr_begin(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
+{
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	if (bind->lmr) {
+		ret = rmr_check_lmr(rmr, bind, true);
+		if (ret != DAT_SUCCESS)
+			return ret;
+		ret = rmr_prepare(rmr, bind);
+		if (ret != DAT_SUCCESS) {
+			kdapl_lmr_unbound_rmr(bind->lmr);
+			return ret;
+		}
+	}
+	spin_lock_irqsave(&rmr->lock, flags);
+	if (rmr->now.mr)
+		bind->old = rmr->now.context;
+	rmr_binding_hide(&rmr->now);
+	rmr_binding_publish(&rmr->next);
+	spin_unlock_irqrestore(&rmr->lock, flags);
+	return DAT_SUCCESS;
+}
+
+/* ------------------------------------------------------------------ */
+/* the object                                                           */
+
+/* What kdapl_obj_get() returns is used as the object itself. */
+static_assert(!offsetof(struct kdapl_rmr, obj));
+
+static void rmr_release(struct kdapl_obj *obj)
+{
+	struct kdapl_rmr *rmr = container_of(obj, struct kdapl_rmr, obj);
+
+	kfree_rcu(rmr, obj.rcu);
+}
+
+static const struct kdapl_obj_ops rmr_ops = {
+	.release = rmr_release,
+};
+
+/**
+ * kdapl_rmr_destroy - destroy a retired RMR
+ * @rmr: retired, or never published
+ *
+ * Context: may sleep.
+ */
+void kdapl_rmr_destroy(struct kdapl_rmr *rmr)
+{
+	struct kdapl_lmr *gone[2];
+	int i;
+
+	spin_lock_irq(&rmr->lock);
+	rmr->dead = true;
+	spin_unlock_irq(&rmr->lock);
+	kdapl_op_wait(rmr->obj.ia, &rmr->lock, &rmr->op);
+	for (i = 0; i < ARRAY_SIZE(rmr->mr); i++)
+		kdapl_mr_destroy(&rmr->mr[i]);
+	/* a peer's Send may have been reaped meanwhile */
+	spin_lock_irq(&rmr->lock);
+	gone[0] = rmr_binding_end(&rmr->now);
+	gone[1] = rmr_binding_end(&rmr->next);
+	spin_unlock_irq(&rmr->lock);
+	for (i = 0; i < ARRAY_SIZE(gone); i++) {
+		if (gone[i])
+			kdapl_lmr_unbound_rmr(gone[i]);
+	}
+	kvfree(rmr->sgl);	/* here, where one may sleep */
+	kdapl_obj_unuse(&rmr->pz->obj);
+	kdapl_obj_put(&rmr->obj);
+}
+
+static int rmr_make(struct kdapl_rmr *rmr)
+{
+	u32 pages = kdapl_rmr_pages(rmr->obj.ia->dev);
+	int ret, i;
+
+	rmr->sgl = kvcalloc(pages, sizeof(*rmr->sgl), GFP_KERNEL);
+	if (!rmr->sgl)
+		return -ENOMEM;
+	sg_init_table(rmr->sgl, pages);
+	for (i = 0; i < ARRAY_SIZE(rmr->mr); i++) {
+		ret = kdapl_mr_create(&rmr->mr[i], pages);
+		if (!ret)
+			ret = kdapl_mr_prime(&rmr->mr[i]);
+		if (ret)
+			return ret == -EINVAL || ret == -EFAULT ? -EIO : ret;
+	}
+	return kdapl_obj_publish(&rmr->obj);
+}
+
+static DAT_RETURN rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_SCOPE scope,
+			     DAT_RMR_HANDLE *rmr_handle)
+{
+	struct kdapl_pz *pz = kdapl_obj_get(pz_handle, DAT_HANDLE_TYPE_PZ);
+	struct kdapl_rmr *rmr;
+	struct kdapl_ia *ia;
+	DAT_RETURN ret;
+	int err, i;
+
+	if (!pz)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	ia = pz->obj.ia;
+	ret = kdapl_arg_err(2);
+	if (!rmr_handle)
+		goto out;
+	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (!kdapl_dev_enter(ia->dev))
+		goto out;
+	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	rmr = kdapl_zalloc_aligned(sizeof(*rmr));
+	if (!rmr)
+		goto out_exit;
+	if (kdapl_obj_use(&pz->obj)) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+		kfree(rmr);
+		goto out_exit;
+	}
+	kdapl_obj_init(&rmr->obj, DAT_HANDLE_TYPE_RMR, ia, &rmr_ops);
+	spin_lock_init(&rmr->lock);
+	for (i = 0; i < ARRAY_SIZE(rmr->mr); i++)
+		kdapl_mr_init(&rmr->mr[i], &rmr->obj, &rmr_mr_ops, pz->pd);
+	rmr->pz = pz;
+	rmr->pz_handle = pz_handle;
+	rmr->scope = scope;
+	err = rmr_make(rmr);
+	if (err) {
+		ret = kdapl_lmr_ret(err);
+		kdapl_rmr_destroy(rmr);
+		goto out_exit;
+	}
+	*rmr_handle = rmr->obj.handle;
+	kdapl_obj_put(&rmr->obj);
+	ret = DAT_SUCCESS;
+out_exit:
+	kdapl_dev_exit(ia->dev);
+out:
+	kdapl_obj_put(&pz->obj);
+	return ret;
+}
+
+/**
+ * dat_rmr_create - make an RMR for all EPs of a PZ
+ * @pz_handle: PZ
+ * @rmr_handle: where the handle goes
+ *
+ * It is bound to nothing. Making one takes its time and memory, binding it does not.
+ *
+ * Context: may sleep.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (PZ); DAT_INVALID_PARAMETER (NULL);
+ * DAT_INSUFFICIENT_RESOURCES (subtype MEMORY_REGION or MEMORY); DAT_INTERNAL_ERROR
+ * (device removed).
+ */
+DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
+{
+	return rmr_create(pz_handle, DAT_RMR_SCOPE_PZ, rmr_handle);
+}
+EXPORT_SYMBOL(dat_rmr_create);
+
+/**
+ * dat_rmr_create_for_ep - make an RMR that one EP uses at a time
+ * @pz_handle: PZ
+ * @rmr_handle: where the handle goes
+ *
+ * While it is bound, the EP that has bound it is the only one that may bind it
+ * again, or close it.
+ *
+ * Context: may sleep.
+ * Return: as dat_rmr_create().
+ */
+DAT_RETURN dat_rmr_create_for_ep(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
+{
+	return rmr_create(pz_handle, DAT_RMR_SCOPE_EP, rmr_handle);
+}
+EXPORT_SYMBOL(dat_rmr_create_for_ep);
+
+/**
+ * dat_rmr_query - read the parameters of an RMR
+ * @rmr_handle: RMR
+ * @rmr_param_mask: DAT_RMR_FIELD_* bits of the members wanted; 0 is legal
+ * @rmr_param: filled entirely; what the RMR is bound to is 0 while it is not
+ *
+ * The bind that is told is the last one that has completed, not the one under
+ * way.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
+ * mask bit, NULL @rmr_param with a mask).
+ */
+DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rmr_param_mask,
+			 DAT_RMR_PARAM *rmr_param)
+{
+	struct kdapl_rmr *rmr = kdapl_obj_get(rmr_handle, DAT_HANDLE_TYPE_RMR);
+	unsigned long flags;
+	DAT_RETURN ret;
+
+	if (!rmr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	ret = kdapl_query_check(rmr_param_mask, DAT_RMR_FIELD_ALL, rmr_param);
+	if (ret == DAT_SUCCESS && rmr_param) {
+		memset(rmr_param, 0, sizeof(*rmr_param));
+		rmr_param->ia_handle = rmr->obj.ia->obj.handle;
+		rmr_param->pz_handle = rmr->pz_handle;
+		rmr_param->rmr_scope = rmr->scope;
+		spin_lock_irqsave(&rmr->lock, flags);
+		rmr_param->lmr_triplet = rmr->now.triplet;
+		rmr_param->mem_priv = rmr->now.priv;
+		rmr_param->rmr_context = rmr->now.context;
+		rmr_param->va_type = rmr->now.va_type;
+		spin_unlock_irqrestore(&rmr->lock, flags);
+	}
+	kdapl_obj_put(&rmr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_rmr_query);
+
+/**
+ * dat_rmr_free - end an RMR, bound or not
+ * @rmr_handle: RMR
+ *
+ * After the return peers do not reach memory through it. A bind that is under way is
+ * waited for; an EP whose device gives nothing back for 5 s is ended for it, and its
+ * consumer told BROKEN.
+ *
+ * Context: may sleep; not in an upcall of an EVD that binds of it complete on.
+ * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ */
+DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle)
+{
+	struct kdapl_rmr *rmr = kdapl_obj_get(rmr_handle, DAT_HANDLE_TYPE_RMR);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!rmr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	if (kdapl_obj_retire(&rmr->obj))
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	else
+		kdapl_rmr_destroy(rmr);
+	kdapl_obj_put(&rmr->obj);
+	return ret;
+}
+EXPORT_SYMBOL(dat_rmr_free);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The version of kdapl.ko and of the modules that come with it.
+ */
+#ifndef KDAPL_VERSION_H
+#define KDAPL_VERSION_H
+
+#include <linux/stringify.h>
+
+#define KDAPL_VERSION_MAJOR	0
+#define KDAPL_VERSION_MINOR	8
+#define KDAPL_VERSION		__stringify(KDAPL_VERSION_MAJOR) "." \
+				__stringify(KDAPL_VERSION_MINOR) ".0"
+
+#endif /* KDAPL_VERSION_H */
