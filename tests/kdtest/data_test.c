@@ -750,8 +750,7 @@ static void posts_under_a_lock(struct kunit *test)
 	ret = dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG);
 	spin_unlock_irqrestore(&lock, flags);
 	KDT_OK(test, ret);
-	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_DISCONNECTED);
-	kdt_conn(test, &pair->s, DAT_CONNECTION_EVENT_DISCONNECTED);
+	kdt_pair_left(test, pair);
 }
 
 static struct kunit_case cases[] = {

@@ -271,6 +271,8 @@ struct kdt_pair *kdt_pair_up(struct kunit *test);
 struct kdt_pair *kdt_pair_quiet(struct kunit *test, const DAT_EP_ATTR *attr);
 /* Ends a connection that is up and checks that each side hears of it once. */
 void kdt_pair_down(struct kunit *test, struct kdt_pair *pair);
+/* What follows the disconnect in kdt_pair_down(). */
+void kdt_pair_left(struct kunit *test, struct kdt_pair *pair);
 /* Connect and leave the request unanswered: a is in ACTIVE_CONNECTION_PENDING. */
 DAT_CR_HANDLE kdt_pair_request(struct kunit *test, struct kdt_pair *pair);
 

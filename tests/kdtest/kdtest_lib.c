@@ -849,9 +849,14 @@ struct kdt_pair *kdt_pair_quiet(struct kunit *test, const DAT_EP_ATTR *attr)
 
 void kdt_pair_down(struct kunit *test, struct kdt_pair *pair)
 {
+	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
+	kdt_pair_left(test, pair);
+}
+
+void kdt_pair_left(struct kunit *test, struct kdt_pair *pair)
+{
 	DAT_EVENT_NUMBER end;
 
-	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
 	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_DISCONNECTED);
 	/*
 	 * When the last data soft-iWARP sent was the answer to a Read, and the
