@@ -15,7 +15,7 @@ DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
 .PHONY: help modules install dkms-install man install-man html demo check check-all coverage-spec \
-	doc-states lint check-debug soak bench bench-record clean deb install-src install-dev version sign sign-key matrix
+	doc-states doc-tables lint check-debug soak bench bench-record clean deb install-src install-dev version sign sign-key matrix
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -28,6 +28,7 @@ help:
 	@echo '                     buffers, an IOMMU, more kernels: two hours (ONLY=hca-: those devices)'
 	@echo '  make coverage-spec which requirements are tested, and why others are not'
 	@echo '  make doc-states    write Documentation/ep-states.md anew from the table in the code'
+	@echo '  make doc-tables    write the tables of locks and quirks in the manual anew from the code'
 	@echo '  make lint          static checks; silent when clean'
 	@echo '  make check-debug   every guest under KASAN and under lockdep, some under KCSAN: hours'
 	@echo '  make soak          load, traffic, unplug and unload again and again (N=$(N) times)'
@@ -154,6 +155,9 @@ coverage-spec:
 
 doc-states:
 	@tools/ep-states
+
+doc-tables:
+	@tools/doc-tables
 
 lint:
 	@tools/lint

@@ -44,14 +44,14 @@ struct kdapl_ia {
 	struct kdapl_pick pick;
 	struct kdapl_obj *async_evd;
 	bool own_async;
-	struct mutex mutex;		/* null_evd */
+	struct mutex mutex;		/* null_evd, reserved */
 	struct kdapl_evd *null_evd;
 	bool dead;			/* beside @keys: posts read both */
 	struct kdapl_keys keys;
 	struct kdapl_lmr *reserved;
 	struct list_head stale_mrs;
-	spinlock_t stale_lock;		/* stale_mrs; inside mr->lock */
-	struct mutex stale_mutex;	/* inside dev->lock */
+	spinlock_t stale_lock;		/* stale_mrs */
+	struct mutex stale_mutex;	/* replacing them */
 	struct sockaddr_storage addr;
 	u32 max_msg;
 	wait_queue_head_t unused;
