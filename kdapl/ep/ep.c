@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Endpoints: the calls that create, look at, modify, reset and free them. Those
- * that connect them are in ep_conn.c, what moves data is in post.c, the QP in
- * ep_qp.c, the CM in cm.c.
+ * Endpoints: the calls that create, query, modify, reset and free them. Their
+ * connections are in conn.c, posting is in post.c; the calls that connect them are
+ * in cm/.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>

@@ -130,7 +130,7 @@ static __always_inline enum kdapl_next evd_fast(struct kdapl_evd *evd, DAT_EVENT
  * @evd: the EVD; evd->lock held
  * @event: filled with it, but for what lies behind the data of the event
  *
- * Return: what was found. Unless that is a usual event nothing has changed.
+ * Return: what was found. Unless that is an ordinary completion nothing has changed.
  */
 enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event)
 {

@@ -224,7 +224,7 @@ void kdapl_evd_hurry(struct kdapl_evd *evd, const struct kdapl_conn *conn);
 void kdapl_evd_watch(struct kdapl_conn *conn);
 void kdapl_event_release(const struct kdapl_event *ev);
 
-/* evd_fast.c */
+/* evd_usual.c */
 enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event);
 int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none);
 

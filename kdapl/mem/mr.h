@@ -11,7 +11,7 @@
  * @ref: the PZ, each MR and each connection
  * @lock: one registration at a time; protects @reg
  * @fence: with KDAPL_FENCE_INV: never valid; to invalidate it fences requests (D-83)
- * @reg: registration QP, built when first needed (lmr_reg.c)
+ * @reg: registration QP, built when first needed (reg.c)
  * @rcu: posts may still look at it for a grace period
  */
 struct kdapl_pd {
