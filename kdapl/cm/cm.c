@@ -297,9 +297,8 @@ static void cm_copy_conn(struct kdapl_conn *conn)
  * On soft-iWARP rdma_connect() lasts as long as the TCP connect (D-17), and on
  * every iWARP the id cannot be destroyed before the peer has answered.
  */
-static void cm_work_connect(struct work_struct *work)
+static void cm_work_connect(struct kdapl_conn *conn)
 {
-	struct kdapl_conn *conn = container_of(work, struct kdapl_conn, conn_work);
 	struct rdma_conn_param param = {
 		.private_data = conn->conn_pdata,
 		.private_data_len = conn->conn_pdata_len,
@@ -345,51 +344,6 @@ static void cm_work_connect(struct work_struct *work)
 	if (conn->phase >= KDAPL_CONN_ENDING)	/* given up meanwhile: the id can go now */
 		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
 	mutex_unlock(&conn->lock);
-}
-
-/*
- * A message arrived before the peer's last word of the set-up, which may be lost. Or nobody has
- * to wait any longer for the peer to see ours.
- */
-static void cm_work_established(struct work_struct *work)
-{
-	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn, est_work);
-	unsigned int noio = memalloc_noio_save();
-
-	mutex_lock(&conn->lock);
-	if (conn->held_back)
-		kdapl_conn_established(conn);
-	else if (conn->cm_id && conn->passive && conn->phase == KDAPL_CONN_CONNECTING &&
-		 !conn->dev->iwarp)
-		rdma_notify(conn->cm_id, IB_EVENT_COMM_EST);	/* ESTABLISHED follows */
-	mutex_unlock(&conn->lock);
-	memalloc_noio_restore(noio);
-}
-
-static void cm_work_retry(struct work_struct *work);
-
-static void cm_work_timer(struct work_struct *work)
-{
-	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn, timer);
-
-	mutex_lock(&conn->lock);
-	if (conn->phase == KDAPL_CONN_UP && kdapl_conn_drain_stuck(conn))
-		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
-	else if (conn->phase == KDAPL_CONN_CONNECTING)
-		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_TIMED_OUT);
-	mutex_unlock(&conn->lock);
-}
-
-/**
- * kdapl_cm_work_init - the CM's share of a new connection
- * @conn: the connection
- */
-void kdapl_cm_work_init(struct kdapl_conn *conn)
-{
-	INIT_WORK(&conn->conn_work, cm_work_connect);
-	INIT_DELAYED_WORK(&conn->est_work, cm_work_established);
-	INIT_DELAYED_WORK(&conn->timer, cm_work_timer);
-	INIT_DELAYED_WORK(&conn->retry_work, cm_work_retry);
 }
 
 /* Read depths as this EP asks for them, within the device. */
@@ -441,10 +395,8 @@ static int cm_resolve(struct kdapl_conn *conn, struct rdma_cm_id *id)
 }
 
 /* Once more, with a new id: the old one has had its answer. */
-static void cm_work_retry(struct work_struct *work)
+static void cm_work_retry(struct kdapl_conn *conn)
 {
-	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn,
-					       retry_work);
 	struct rdma_cm_id *id = NULL, *old = NULL;
 	unsigned int noio;
 
@@ -477,6 +429,11 @@ out:
 	memalloc_noio_restore(noio);
 	kdapl_dev_exit(conn->dev);
 }
+
+static const struct kdapl_conn_cm_ops cm_ops = {
+	.connect = cm_work_connect,
+	.retry = cm_work_retry,
+};
 
 /*
  * 0: under way, or aborted already; -EADDRNOTAVAIL: no address to start from;
@@ -529,6 +486,7 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst,
 	conn->pdata = conn->pdata ?: kmalloc(PDATA_MAX, GFP_KERNEL);
 	if (!conn->pdata)
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	conn->cm = &cm_ops;
 	memset(&conn->remote, 0, sizeof(conn->remote));
 	memcpy(&conn->remote, dst, kdapl_addr_len(dst));
 	kdapl_addr_set_port(&conn->remote, port);
@@ -572,6 +530,7 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 	unsigned int noio = memalloc_noio_save();
 	int ret;
 
+	conn->cm = &cm_ops;
 	cm_read_depths(conn);
 	cm_copy_conn(conn);
 	cm_set_timers(conn, id);

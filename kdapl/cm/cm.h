@@ -48,28 +48,6 @@ bool kdapl_sp_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_
 DAT_RETURN kdapl_sp_free(DAT_HANDLE handle, unsigned int type, DAT_RETURN_SUBTYPE subtype);
 void kdapl_sp_destroy(struct kdapl_sp *sp);
 
-/**
- * struct kdapl_cr - a connection request nobody has answered yet
- * @mutex: one answer only; protects @cm_id
- * @cm_id: NULL once answered or taken by removal
- * @ep: the EP that comes with it, referenced; constant
- * @local: this and @remote are what event and queries point to
- * @made: @ep was made for it, and goes with it unless it is accepted
- */
-struct kdapl_cr {
-	struct kdapl_obj obj;
-	struct mutex mutex;		/* cm_id: one answer only */
-	struct rdma_cm_id *cm_id;
-	struct kdapl_ep *ep;
-	bool made;
-	struct sockaddr_storage local;
-	struct sockaddr_storage remote;
-	u8 read_in;		/* what the peer will at most send us */
-	u8 read_out;		/* what the peer will at most take from us */
-	u32 pdata_len;
-	u8 pdata[];
-};
-
 struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 				 const struct rdma_conn_param *param);
 void kdapl_cr_refuse(struct kdapl_cr *cr);
@@ -79,6 +57,5 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst,
 			    u32 usec);
 int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pdata, u8 len);
 int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
-void kdapl_cm_work_init(struct kdapl_conn *conn);
 
 #endif /* KDAPL_CM_CM_H */

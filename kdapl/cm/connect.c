@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Endpoints: the calls that connect and disconnect them, and say how.
+ * Endpoints: the calls that connect them, and say how.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -315,65 +315,6 @@ out:
 	return ret;
 }
 EXPORT_SYMBOL(dat_ep_common_connect);
-
-/**
- * dat_ep_disconnect - end a connection or give up an attempt
- * @ep_handle: EP
- * @close_flags: DAT_CLOSE_ABRUPT_FLAG, or DAT_CLOSE_GRACEFUL_FLAG to let the
- *	requests under way finish first
- *
- * What is posted is reported FLUSHED, or finished first if the end is graceful;
- * no request is accepted any more. Then one DISCONNECTED event on the connect
- * EVD tells that it is done. An abrupt call cuts a graceful one short. In
- * DISCONNECTED the call succeeds without effect.
- *
- * Context: any.
- * Return: DAT_SUCCESS (the end is under way and will be an event);
- * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
- * DAT_INVALID_STATE (subtype its state: there is nothing to disconnect);
- * DAT_INTERNAL_ERROR (device removed, the connection has ended already).
- */
-DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags)
-{
-	enum kdapl_ep_input input = close_flags == DAT_CLOSE_GRACEFUL_FLAG ? KDAPL_IN_GRACEFUL :
-									     KDAPL_IN_ABRUPT;
-	DAT_RETURN ret = DAT_SUCCESS;
-	struct kdapl_conn *conn;
-	struct kdapl_ep *ep;
-	unsigned long flags;
-	int old, state;
-
-	rcu_read_lock();
-	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	if (!ep) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-		goto out;
-	}
-	if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG) {
-		ret = kdapl_arg_err(2);
-		goto out;
-	}
-	if (READ_ONCE(ep->obj.ia->dead)) {
-		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-		goto out;
-	}
-	spin_lock_irqsave(&ep->lock, flags);
-	conn = rcu_dereference(ep->conn);
-	old = kdapl_ep_step(ep, input);
-	state = ep->state;
-	spin_unlock_irqrestore(&ep->lock, flags);
-	if (old == KDAPL_EP_REFUSED)
-		ret = kdapl_state_err(state);
-	else if (old == DAT_EP_STATE_CONNECTED && input == KDAPL_IN_GRACEFUL)
-		kdapl_conn_drain_gracefully(conn);
-	else if (old != DAT_EP_STATE_DISCONNECTED &&
-		 !(old == DAT_EP_STATE_DISCONNECT_PENDING && input == KDAPL_IN_GRACEFUL))
-		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
-out:
-	rcu_read_unlock();
-	return ret;
-}
-EXPORT_SYMBOL(dat_ep_disconnect);
 
 static bool ep_conn_in_range(DAT_COUNT value, DAT_COUNT min, DAT_COUNT max)
 {

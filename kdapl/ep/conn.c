@@ -24,130 +24,13 @@
 #include <linux/slab.h>
 
 #include "ep.h"
-#include "../cm/cm.h"
 #include "../core/trace.h"
 
 #define END_TIMEOUT	(5 * HZ)	/* without progress */
 #define SLOW_TIMEOUT	(60 * HZ)	/* the same, where nobody waits for anybody */
 #define END_POLL	(HZ / 20)	/* look even if the engine is held up in an upcall */
-#define SUSPECT_TIMEOUT	HZ		/* D-08 */
-#define ANSWER_TIME	(HZ / 100 + 1)	/* for what the peer has sent, right or wrong */
 #define CM_DOWN_TIMEOUT	(2 * HZ)
 #define LAST_WQE_TIMEOUT	(HZ / 10)	/* D-15: not every device says it */
-
-/*
- * What a post reads is one line and what it writes another, and completions have a third:
- * where lines have 64 bytes and locks four, that is.
- */
-#define IN_LINE(type, first, last) \
-	(SMP_CACHE_BYTES != 64 || !IS_ENABLED(CONFIG_SMP) || sizeof(spinlock_t) > 4 || \
-	 offsetof(type, first) / 64 == (offsetofend(type, last) - 1) / 64)
-
-static_assert(IN_LINE(struct kdapl_wq, ia, sink));
-static_assert(IN_LINE(struct kdapl_wq, lock, interval));
-static_assert(IN_LINE(struct kdapl_wq, handle, ready));
-static_assert(IN_LINE(struct kdapl_wq, wr[0], wr[1]));
-static_assert(IN_LINE(struct kdapl_conn, sq, qp));
-
-static void kdapl_wq_free(struct kdapl_wq *wq)
-{
-	if (!wq)
-		return;
-	kvfree(wq->sinks);
-	kvfree(wq->slot);
-	kvfree(wq->chain);
-	kvfree(wq->scratch);
-	kvfree(wq);
-}
-
-static int wq_alloc_lists(struct kdapl_wq *wq, u32 size)
-{
-	u32 lists = wq->recv ? 1 : KDAT_POST_LIST_MAX;
-	struct kdapl_sinks *sinks = kdapl_sinks_alloc(wq->conn->dev, size, wq->max_sge);
-
-	if (IS_ERR(sinks))
-		return PTR_ERR(sinks);
-	wq->sinks = sinks;
-	if (sinks)
-		wq->slow |= KDAPL_SLOW_SYNC;
-	wq->scratch = kvcalloc(lists * wq->stride, sizeof(*wq->scratch), GFP_KERNEL);
-	if (!wq->scratch)
-		return -ENOMEM;
-	if (wq->recv)
-		return 0;
-	wq->slot = kvcalloc(size, sizeof(*wq->slot), GFP_KERNEL);
-	wq->chain = kvcalloc(KDAT_POST_LIST_MAX * KDAPL_NATIVE_MAX, sizeof(*wq->chain),
-			     GFP_KERNEL);
-	return wq->slot && wq->chain ? 0 : -ENOMEM;
-}
-
-static struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots,
-				       u32 max_sge)
-{
-	u32 size = roundup_pow_of_two(slots + KDAPL_MARKERS);
-	struct kdapl_wq *wq;
-	u32 i;
-
-	wq = kvzalloc(struct_size(wq, wr, size), GFP_KERNEL);
-	if (!wq)
-		return NULL;
-	wq->conn = conn;
-	wq->handle = conn->handle;
-	wq->recv = recv;
-	wq->mask = size - 1;
-	wq->done_mask = wq->mask;
-	wq->slow = recv ? KDAPL_SLOW_EARLY : 0;
-	wq->slots = slots;
-	wq->max_sge = max_sge;
-	wq->stride = max(max_sge, 2U);	/* two: post_split_short() */
-	wq->last_sup = -1;
-	wq->mode = recv ? KDAPL_WQ_LIVE : KDAPL_WQ_REFUSE;
-	spin_lock_init(&wq->lock);
-	INIT_LIST_HEAD(&wq->ready);
-	for (i = 0; i < size; i++) {
-		wq->wr[i].cqe.done = kdapl_wqe_done;
-		wq->wr[i].index = i;
-	}
-	if (wq_alloc_lists(wq, size)) {
-		kdapl_wq_free(wq);
-		return NULL;
-	}
-	return wq;
-}
-
-/**
- * kdapl_wq_set_mode - decide what becomes of posts
- * @wq: the work queue
- * @mode: enum kdapl_wq_mode
- *
- * After the return no post to the device is under way in another mode, but for a work queue
- * whose consumer serialises its posts: see kdapl_wq_quiesce().
- */
-void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&wq->lock, flags);
-	/* pairs with the acquire in wq_check_recv_end() */
-	smp_store_release(&wq->mode, mode);
-	spin_unlock_irqrestore(&wq->lock, flags);
-}
-
-/**
- * kdapl_wq_quiesce - wait for the last post that does not hold the lock
- * @wq: a work queue that is not live any more
- *
- * Where the consumer serialises its posts they take no lock, but they are inside an RCU
- * section, and look at the mode there. Expedited, since somebody waits for the end of the
- * connection.
- *
- * Context: may sleep.
- */
-void kdapl_wq_quiesce(struct kdapl_wq *wq)
-{
-	if (wq->serial)
-		synchronize_rcu_expedited();
-}
 
 /*
  * Post a request of our own, a signaled zero-length RDMA Write. It moves no byte
@@ -198,14 +81,6 @@ static int wq_post_marker(struct kdapl_wq *wq)
 	return ret;
 }
 
-static const struct kdapl_link_ops conn_link_ops;
-
-static void conn_end_in(struct kdapl_conn *conn, int reason, unsigned long delay);
-static void conn_work_end(struct work_struct *work);
-static void conn_work_reap(struct work_struct *work);
-static void conn_work_free(struct work_struct *work);
-static void conn_work_kick(struct work_struct *work);
-
 static void conn_qp_event(struct ib_event *event, void *context)
 {
 	struct kdapl_conn *conn = context;
@@ -227,7 +102,7 @@ static void conn_qp_event(struct ib_event *event, void *context)
 			WRITE_ONCE(conn->wc_failed, true);
 		else if (atomic_read(&conn->reason) != KDAPL_END_PEER)
 			/* after the CM's word it may be part of an orderly close */
-			conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, ANSWER_TIME);
+			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ANSWER_TIME);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
 		WRITE_ONCE(conn->last_wqe, true);
@@ -238,7 +113,7 @@ static void conn_qp_event(struct ib_event *event, void *context)
 		else if (conn->dev->iwarp)	/* or the peer has disconnected: the CM will say */
 			kdapl_conn_end(conn, KDAPL_END_SUSPECT);
 		else	/* the QP has failed, maybe with nothing posted that would tell */
-			conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, ANSWER_TIME);
+			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ANSWER_TIME);
 		break;
 	default:
 		break;
@@ -410,103 +285,6 @@ static void conn_detach(struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_conn_create - a fresh connection for an EP
- * @ep: EP; with an SRQ, in use by it
- * @conf: what to make it of
- * @old: connection that it will replace on the same EVDs, or NULL
- *
- * Context: may sleep; inside kdapl_dev_enter().
- * Return: the connection, with its QP in INIT, or an ERR_PTR: -EBADRQC when the EP's
- * completion flags do not fit its EVDs, other errnos for lack of resources.
- */
-struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
-				     struct kdapl_conn *old)
-{
-	struct kdapl_device *dev = ep->obj.ia->dev;
-	const DAT_EP_ATTR *attr = &conf->attr;
-	struct kdapl_conn *conn;
-	u32 interval, slots;
-	int ret = -ENOMEM;
-
-	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
-	if (!conn)
-		return ERR_PTR(-ENOMEM);
-	kdapl_conn_op_init(conn);
-	refcount_set(&conn->ref, 1);
-	conn->dev = dev;
-	conn->ep = ep;
-	conn->handle = ep->obj.handle;
-	conn->attr = *attr;
-	conn->recv_evd = conf->recv_evd;
-	conn->request_evd = conf->request_evd;
-	conn->replaces = old;
-	INIT_LIST_HEAD(&conn->early);
-	INIT_LIST_HEAD(&conn->pool_node);
-	INIT_HLIST_NODE(&conn->qp_node);
-	if (ep->srq)
-		conn->pool = kdapl_srq_pool_get(ep->srq);
-	mutex_init(&conn->lock);
-	mutex_init(&conn->destroy_lock);
-	init_completion(&conn->ended);
-	init_completion(&conn->cm_down);
-	init_completion(&conn->gone);
-	INIT_LIST_HEAD(&conn->link.node);
-	INIT_DELAYED_WORK(&conn->end_work, conn_work_end);
-	INIT_WORK(&conn->reap_work, conn_work_reap);
-	INIT_RCU_WORK(&conn->free_work, conn_work_free);
-	INIT_DELAYED_WORK(&conn->kick_work, conn_work_kick);
-	kdapl_cm_work_init(conn);
-
-	slots = conn_sq_slots(conn, attr, &interval);
-	conn->sq = kdapl_wq_alloc(conn, false, slots,
-				  max3(attr->max_request_iov, attr->max_rdma_read_iov,
-				       attr->max_rdma_write_iov));
-	conn->rq = kdapl_wq_alloc(conn, true, conn->pool ? 0 : attr->max_recv_dtos,
-				  conn->pool ? 0 : attr->max_recv_iov);
-	if (!conn->sq || !conn->rq)
-		goto err_free;
-	conn->sq->depth = attr->max_request_dtos;
-	conn->sq->interval = interval;
-	conn->sq->ooo = dev->caps.reads_unordered;
-	if (conn->sq->ooo)
-		conn->sq->slow |= KDAPL_SLOW_EVER;
-	conn->rq->depth = conn->rq->slots;
-
-	conn->pd = conf->pz->pd;
-	refcount_inc(&conn->pd->ref);
-	ret = conn_attach(conn);
-	if (ret)
-		goto err_pd;
-	ret = conn_create_qp(conn);
-	if (ret)
-		goto err_qp;
-	conn_open_wqs(conn);
-	if (conn->pool) {
-		kdapl_pool_attach(conn->pool, conn);
-		kdapl_evd_watch(conn);
-	}
-	refcount_inc(&ep->obj.ref);
-	refcount_inc(&dev->ref);
-	kdapl_link_add(dev, &conn->link, &conn_link_ops);
-	return conn;
-
-err_qp:
-	if (conn->qp)
-		ib_destroy_qp(conn->qp);
-	conn_detach(conn);
-	kdapl_cq_put(conn->sq->cq);
-	kdapl_cq_put(conn->rq->cq);
-err_pd:
-	kdapl_pd_put(conn->pd);
-err_free:
-	kdapl_wq_free(conn->sq);
-	kdapl_wq_free(conn->rq);
-	kdapl_pool_put(conn->pool);
-	kfree(conn);
-	return ERR_PTR(ret);
-}
-
-/**
  * kdapl_conn_put - drop a memory reference
  * @conn: the connection
  *
@@ -525,40 +303,6 @@ void kdapl_conn_put(struct kdapl_conn *conn)
 	kdapl_obj_put(&conn->ep->obj);
 	kdapl_device_put(conn->dev);
 	kfree(conn);
-}
-
-/*
- * As kdapl_conn_end(), to be acted on later. A device may tell of a peer's bad
- * request before it has answered it; our disconnect must not be there first.
- */
-static void conn_end_in(struct kdapl_conn *conn, int reason, unsigned long delay)
-{
-	int old = atomic_read(&conn->reason);
-	bool better;
-
-	do {
-		better = old <= KDAPL_END_SUSPECT ||
-			 (old == KDAPL_END_PEER && reason == DAT_CONNECTION_EVENT_BROKEN);
-		if (!better || old == reason)
-			return;
-	} while (!atomic_try_cmpxchg(&conn->reason, &old, reason));
-	mod_delayed_work(kdapl_misc_wq, &conn->end_work, delay);
-}
-
-/**
- * kdapl_conn_end - something ended the connection or the attempt
- * @conn: the connection
- * @reason: the connection event it stands for, or KDAPL_END_*
- *
- * The first reason stays, except that a suspicion gives way to knowledge, and
- * the CM's word about the peer to an error seen here: soft-iWARP may tell of
- * both in any order (D-08).
- *
- * Context: any.
- */
-void kdapl_conn_end(struct kdapl_conn *conn, int reason)
-{
-	conn_end_in(conn, reason, reason == KDAPL_END_SUSPECT ? SUSPECT_TIMEOUT : 0);
 }
 
 /**
@@ -599,22 +343,6 @@ bool kdapl_patience_over(struct kdapl_patience *patience, const struct kdapl_con
 	return !time_before(jiffies, patience->deadline);
 }
 
-/**
- * kdapl_conn_drained - what a graceful disconnect has waited for is done
- * @conn: the connection
- *
- * A consumer that has its answer may leave before its device has acknowledged that. Where a
- * queue pair in ERR does not do it any more, it lives on for a moment: otherwise the peer would
- * see a message FLUSHED that was received (D-85).
- *
- * Context: any.
- */
-void kdapl_conn_drained(struct kdapl_conn *conn)
-{
-	conn_end_in(conn, DAT_CONNECTION_EVENT_DISCONNECTED,
-		    conn->dev->caps.late_ack ? ANSWER_TIME : 0);
-}
-
 /* Until when has something to happen for a graceful disconnect to go on? 0: no limit. */
 static unsigned long conn_drain_span(const struct kdapl_conn *conn)
 {
@@ -649,7 +377,7 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 		draining = !ret;
 		if (draining) {
 			kdapl_patience_start(&conn->drain, conn, limit);
-			/* pairs with the acquire in kdapl_conn_drain_stuck() */
+			/* pairs with the acquire in conn_drain_stuck() */
 			smp_store_release(&conn->draining, true);
 		}
 	}
@@ -662,13 +390,8 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 		mod_delayed_work(kdapl_misc_wq, &conn->timer, limit);
 }
 
-/**
- * kdapl_conn_drain_stuck - has a graceful disconnect stopped to advance?
- * @conn: the connection; conn->lock held, phase UP
- *
- * Return: true if it has: end it now.
- */
-bool kdapl_conn_drain_stuck(struct kdapl_conn *conn)
+/* Has a graceful disconnect stopped to advance? conn->lock held, phase UP. */
+static bool conn_drain_stuck(struct kdapl_conn *conn)
 {
 	struct kdapl_patience *drain = &conn->drain;
 
@@ -1223,3 +946,209 @@ static const struct kdapl_link_ops conn_link_ops = {
 	.hold = conn_link_hold,
 	.remove = conn_link_remove,
 };
+
+/* Posts take the one for the other. */
+static_assert(!offsetof(struct kdapl_conn, op_owner));
+
+static struct kdapl_conn *conn_op_conn(struct kdapl_op_owner *owner)
+{
+	return container_of(owner, struct kdapl_conn, op_owner);
+}
+
+/*
+ * The memory of the CQ is there as long as that of the connection. If no work queue completes on
+ * it any more its EVD has let go of it as well.
+ */
+static struct kdapl_obj *conn_op_evd_get(struct kdapl_op_owner *owner)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(conn_op_conn(owner)->sq->cq);
+
+	return evd ? &evd->obj : NULL;
+}
+
+static void conn_op_evd_drain(struct kdapl_obj *evd, bool teardown)
+{
+	kdapl_evd_drain_cqs(container_of(evd, struct kdapl_evd, obj), KDAPL_BATCH, teardown);
+}
+
+static void conn_op_hold(struct kdapl_op_owner *owner)
+{
+	refcount_inc(&conn_op_conn(owner)->ref);
+}
+
+static void conn_op_put(struct kdapl_op_owner *owner)
+{
+	kdapl_conn_put(conn_op_conn(owner));
+}
+
+static void conn_op_kick(struct kdapl_op_owner *owner)
+{
+	kdapl_conn_kick_now(conn_op_conn(owner));
+}
+
+static u32 conn_op_progress(struct kdapl_op_owner *owner)
+{
+	return kdapl_wq_progress(conn_op_conn(owner)->sq);
+}
+
+static void conn_op_end(struct kdapl_op_owner *owner)
+{
+	kdapl_conn_end(conn_op_conn(owner), DAT_CONNECTION_EVENT_BROKEN);
+}
+
+static const struct kdapl_op_owner_ops conn_op_ops = {
+	.evd_get = conn_op_evd_get,
+	.evd_drain = conn_op_evd_drain,
+	.hold = conn_op_hold,
+	.put = conn_op_put,
+	.kick = conn_op_kick,
+	.progress = conn_op_progress,
+	.end = conn_op_end,
+};
+
+static void conn_work_connect(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(work, struct kdapl_conn, conn_work);
+
+	conn->cm->connect(conn);
+}
+
+static void conn_work_retry(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn,
+					       retry_work);
+
+	conn->cm->retry(conn);
+}
+
+/*
+ * A message arrived before the peer's last word of the set-up, which may be lost. Or nobody has
+ * to wait any longer for the peer to see ours.
+ */
+static void conn_work_established(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn, est_work);
+	unsigned int noio = memalloc_noio_save();
+
+	mutex_lock(&conn->lock);
+	if (conn->held_back)
+		kdapl_conn_established(conn);
+	else if (conn->cm_id && conn->passive && conn->phase == KDAPL_CONN_CONNECTING &&
+		 !conn->dev->iwarp)
+		rdma_notify(conn->cm_id, IB_EVENT_COMM_EST);	/* ESTABLISHED follows */
+	mutex_unlock(&conn->lock);
+	memalloc_noio_restore(noio);
+}
+
+static void conn_work_timer(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn, timer);
+
+	mutex_lock(&conn->lock);
+	if (conn->phase == KDAPL_CONN_UP && conn_drain_stuck(conn))
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+	else if (conn->phase == KDAPL_CONN_CONNECTING)
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_TIMED_OUT);
+	mutex_unlock(&conn->lock);
+}
+
+/**
+ * kdapl_conn_create - a fresh connection for an EP
+ * @ep: EP; with an SRQ, in use by it
+ * @conf: what to make it of
+ * @old: connection that it will replace on the same EVDs, or NULL
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: the connection, with its QP in INIT, or an ERR_PTR: -EBADRQC when the EP's
+ * completion flags do not fit its EVDs, other errnos for lack of resources.
+ */
+struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
+				     struct kdapl_conn *old)
+{
+	struct kdapl_device *dev = ep->obj.ia->dev;
+	const DAT_EP_ATTR *attr = &conf->attr;
+	struct kdapl_conn *conn;
+	u32 interval, slots;
+	int ret = -ENOMEM;
+
+	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
+	if (!conn)
+		return ERR_PTR(-ENOMEM);
+	conn->op_owner.ops = &conn_op_ops;
+	refcount_set(&conn->ref, 1);
+	conn->dev = dev;
+	conn->ep = ep;
+	conn->marks = &ep->marks;
+	conn->handle = ep->obj.handle;
+	conn->attr = *attr;
+	conn->recv_evd = conf->recv_evd;
+	conn->request_evd = conf->request_evd;
+	conn->replaces = old;
+	INIT_LIST_HEAD(&conn->early);
+	INIT_LIST_HEAD(&conn->pool_node);
+	INIT_HLIST_NODE(&conn->qp_node);
+	if (ep->srq)
+		conn->pool = kdapl_srq_pool_get(ep->srq);
+	mutex_init(&conn->lock);
+	mutex_init(&conn->destroy_lock);
+	init_completion(&conn->ended);
+	init_completion(&conn->cm_down);
+	init_completion(&conn->gone);
+	INIT_LIST_HEAD(&conn->link.node);
+	INIT_DELAYED_WORK(&conn->end_work, conn_work_end);
+	INIT_WORK(&conn->reap_work, conn_work_reap);
+	INIT_RCU_WORK(&conn->free_work, conn_work_free);
+	INIT_DELAYED_WORK(&conn->kick_work, conn_work_kick);
+	INIT_WORK(&conn->conn_work, conn_work_connect);
+	INIT_DELAYED_WORK(&conn->retry_work, conn_work_retry);
+	INIT_DELAYED_WORK(&conn->est_work, conn_work_established);
+	INIT_DELAYED_WORK(&conn->timer, conn_work_timer);
+
+	slots = conn_sq_slots(conn, attr, &interval);
+	conn->sq = kdapl_wq_alloc(conn, false, slots,
+				  max3(attr->max_request_iov, attr->max_rdma_read_iov,
+				       attr->max_rdma_write_iov));
+	conn->rq = kdapl_wq_alloc(conn, true, conn->pool ? 0 : attr->max_recv_dtos,
+				  conn->pool ? 0 : attr->max_recv_iov);
+	if (!conn->sq || !conn->rq)
+		goto err_free;
+	conn->sq->depth = attr->max_request_dtos;
+	conn->sq->interval = interval;
+	conn->sq->ooo = dev->caps.reads_unordered;
+	if (conn->sq->ooo)
+		conn->sq->slow |= KDAPL_SLOW_EVER;
+	conn->rq->depth = conn->rq->slots;
+
+	conn->pd = conf->pz->pd;
+	refcount_inc(&conn->pd->ref);
+	ret = conn_attach(conn);
+	if (ret)
+		goto err_pd;
+	ret = conn_create_qp(conn);
+	if (ret)
+		goto err_qp;
+	conn_open_wqs(conn);
+	if (conn->pool) {
+		kdapl_pool_attach(conn->pool, conn);
+		kdapl_evd_watch(conn);
+	}
+	refcount_inc(&ep->obj.ref);
+	refcount_inc(&dev->ref);
+	kdapl_link_add(dev, &conn->link, &conn_link_ops);
+	return conn;
+
+err_qp:
+	if (conn->qp)
+		ib_destroy_qp(conn->qp);
+	conn_detach(conn);
+	kdapl_cq_put(conn->sq->cq);
+	kdapl_cq_put(conn->rq->cq);
+err_pd:
+	kdapl_pd_put(conn->pd);
+err_free:
+	kdapl_wq_free(conn->sq);
+	kdapl_wq_free(conn->rq);
+	kdapl_pool_put(conn->pool);
+	kfree(conn);
+	return ERR_PTR(ret);
+}

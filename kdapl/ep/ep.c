@@ -9,7 +9,6 @@
 #include <linux/slab.h>
 
 #include "ep.h"
-#include "../cm/cm.h"
 #include "../core/trace.h"
 
 #define DEFAULT_DTOS	64
@@ -301,9 +300,10 @@ static struct kdapl_ep *ep_new(struct kdapl_ia *ia, const struct ep_named *named
 	spin_lock_init(&ep->lock);
 	mutex_init(&ep->mutex);
 	INIT_WORK(&ep->free_work, ep_free_work);
-	INIT_WORK(&ep->soft_work, ep_soft_work);
-	kdapl_watermark_set(&ep->soft, conf->attr.srq_soft_hw);
-	kdapl_watermark_set(&ep->hard, DAT_WATERMARK_INFINITE);
+	INIT_WORK(&ep->marks.soft_work, ep_soft_work);
+	ep->marks.ep = &ep->obj;
+	kdapl_watermark_set(&ep->marks.soft, conf->attr.srq_soft_hw);
+	kdapl_watermark_set(&ep->marks.hard, DAT_WATERMARK_INFINITE);
 	ep_uses(conf, named->conn, named->srq, uses);
 	i = ep_use_all(uses);
 	if (i >= 0) {
@@ -519,18 +519,6 @@ DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_hand
 }
 EXPORT_SYMBOL(dat_ep_create_with_srq);
 
-static void ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev)
-{
-	struct kdapl_evd *evd;
-
-	/* the EVD may be exchanged and freed before there is a connection */
-	rcu_read_lock();
-	evd = READ_ONCE(ep->connect_evd);
-	if (evd)
-		kdapl_evd_queue(evd, ev);
-	rcu_read_unlock();
-}
-
 static bool ep_has_id(const struct kdapl_obj *obj)
 {
 	const struct kdapl_ep *ep = container_of(obj, struct kdapl_ep, obj);
@@ -562,7 +550,7 @@ static void ep_device_lost(struct kdapl_obj *obj)
 	}
 	spin_unlock_irq(&ep->lock);
 	if (old != KDAPL_EP_REFUSED && !conn)
-		ep_queue_event(ep, &ev);
+		kdapl_ep_queue_event(ep, &ev);
 	rcu_read_unlock();
 }
 
@@ -571,31 +559,6 @@ static const struct kdapl_obj_ops ep_ops = {
 	.has_id = ep_has_id,
 	.device_lost = ep_device_lost,
 };
-
-/**
- * kdapl_ep_event - a connection event for the consumer
- * @conn: whose connection it is about
- * @number: the event
- *
- * Context: any, without evd->lock.
- */
-void kdapl_ep_event(struct kdapl_conn *conn, u32 number)
-{
-	struct kdapl_event ev = { .conn = conn, .number = number, .signalled = true };
-	DAT_CONNECTION_EVENT_DATA *data = &ev.data.connect_event_data;
-
-	if (READ_ONCE(conn->discard))
-		return;
-	WRITE_ONCE(conn->ep->last_event, number);
-	trace_kdapl_conn_event(conn->handle, conn->qpn, number);
-	data->ep_handle = conn->handle;
-	if ((number == DAT_CONNECTION_EVENT_ESTABLISHED && !conn->passive) ||
-	    number == DAT_CONNECTION_EVENT_PEER_REJECTED) {
-		data->private_data = conn->pdata_len ? conn->pdata : NULL;
-		data->private_data_size = conn->pdata_len;
-	}
-	ep_queue_event(conn->ep, &ev);
-}
 
 /**
  * kdapl_ep_may - may an attempt to be connected begin?
@@ -662,71 +625,15 @@ void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input)
 
 static void ep_soft_work(struct work_struct *work)
 {
-	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, soft_work);
+	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, marks.soft_work);
 
-	while (atomic_dec_if_positive(&ep->soft.fired) >= 0) {
+	while (atomic_dec_if_positive(&ep->marks.soft.fired) >= 0) {
 		if (READ_ONCE(ep->obj.live))
 			kdapl_ia_async(ep->obj.ia, ep->obj.handle,
 				       DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
 				       DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
 	}
 	kdapl_obj_put(&ep->obj);
-}
-
-/**
- * kdapl_ep_held - look whether an EP holds too many buffers of its SRQ
- * @conn: conn->held may have become larger, or a watermark smaller
- *
- * Context: any.
- */
-void kdapl_ep_held(struct kdapl_conn *conn)
-{
-	u32 held = READ_ONCE(conn->held);
-	struct kdapl_ep *ep = conn->ep;
-
-	if (unlikely(kdapl_watermark_above(&ep->soft, held))) {
-		atomic_inc(&ep->soft.fired);
-		refcount_inc(&ep->obj.ref);
-		if (!queue_work(kdapl_misc_wq, &ep->soft_work))
-			refcount_dec(&ep->obj.ref);	/* the one that is queued has its own */
-	}
-	/* a connection that is ending is not what the hard one waits for */
-	if (READ_ONCE(conn->phase) <= KDAPL_CONN_UP &&
-	    unlikely(kdapl_watermark_above(&ep->hard, held))) {
-		if (READ_ONCE(conn->phase) < KDAPL_CONN_UP)
-			WRITE_ONCE(conn->wc_failed, true);	/* BROKEN once it is up */
-		else
-			kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
-	}
-}
-
-/**
- * kdapl_ep_ended - the connection has ended, everything it had was given back
- * @conn: the connection
- *
- * Context: may sleep.
- */
-void kdapl_ep_ended(struct kdapl_conn *conn)
-{
-	struct kdapl_ep *ep = conn->ep;
-	int reason = atomic_read(&conn->reason);
-	int old = KDAPL_EP_REFUSED;
-
-	spin_lock_irq(&ep->lock);
-	if (rcu_access_pointer(ep->conn) == conn && reason != KDAPL_END_SILENT)
-		old = kdapl_ep_step(ep, KDAPL_IN_ENDED);
-	spin_unlock_irq(&ep->lock);
-	if (reason == KDAPL_END_PEER)
-		reason = DAT_CONNECTION_EVENT_DISCONNECTED;
-	/* what broke before there was a connection is the outcome of the attempt */
-	if (reason == DAT_CONNECTION_EVENT_BROKEN && !READ_ONCE(ep->obj.ia->dead)) {
-		if (old == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
-			reason = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
-		else if (old == DAT_EP_STATE_COMPLETION_PENDING)
-			reason = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
-	}
-	if (reason > KDAPL_END_SILENT)
-		kdapl_ep_event(conn, reason);
 }
 
 /* Start the end of an EP that will be destroyed. */
@@ -944,135 +851,6 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle)
 }
 EXPORT_SYMBOL(dat_ep_free);
 
-/* What kdat_ep_drain() waits for: all referenced. */
-struct ep_drain {
-	struct kdapl_conn *conn;
-	struct kdapl_evd *evd[2];
-	bool inside[2];		/* the caller is in an upcall of it */
-};
-
-static void ep_drain_put(struct ep_drain *drain)
-{
-	int i;
-
-	for (i = 0; i < 2; i++)
-		kdapl_obj_put(drain->evd[i] ? &drain->evd[i]->obj : NULL);
-	if (drain->conn)
-		kdapl_conn_put(drain->conn);
-}
-
-/* What there is; nothing for an EP that has no connection, or is on its way out. */
-static void ep_drain_get(struct kdapl_ep *ep, struct ep_drain *drain)
-{
-	struct kdapl_conn *conn;
-	int i;
-
-	memset(drain, 0, sizeof(*drain));
-	rcu_read_lock();
-	conn = rcu_dereference(ep->conn);
-	if (conn) {
-		refcount_inc(&conn->ref);	/* the reaper's lives for a grace period */
-		drain->conn = conn;
-		drain->evd[0] = conn->request_evd;
-		drain->evd[1] = conn->recv_evd;
-		for (i = 0; i < 2; i++) {
-			if (!refcount_inc_not_zero(&drain->evd[i]->obj.ref))
-				drain->evd[i] = NULL;
-		}
-	}
-	rcu_read_unlock();
-	for (i = 0; i < 2; i++)
-		drain->inside[i] = drain->evd[i] && kdapl_evd_inside_upcall(drain->evd[i]);
-}
-
-/* Would the caller wait for an upcall that comes after its own, or beside it? */
-static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
-{
-	bool owes = false;
-	int i;
-
-	for (i = 0; i < 2 && !owes; i++) {
-		if (!drain->inside[i])
-			continue;
-		if (drain->evd[i]->softirq || !ended)
-			return true;
-		spin_lock_irq(&drain->evd[i]->lock);
-		owes = kdapl_evd_owes(drain->evd[i], drain->conn) ||
-		       kdapl_evd_in_other_hands(drain->evd[i], drain->conn->handle);
-		spin_unlock_irq(&drain->evd[i]->lock);
-	}
-	return owes;
-}
-
-/**
- * kdat_ep_drain - wait until every completion of an EP has been delivered
- * @ep_handle: EP in any state but RESERVED, PASSIVE_ and TENTATIVE_CONNECTION_PENDING
- *
- * For who is about to free or reset an EP and wants to see all its completions before, as
- * with ib_drain_qp(). A connection or an attempt ends abruptly, as by dat_ep_disconnect();
- * a graceful disconnect that is under way is waited for. When the call returns, each DTO
- * and RMR operation posted before it that has a completion has had it: successful, failed
- * or flushed; with an SRQ, each buffer the EP had taken, but those the device has lost.
- * Where the EVD makes upcalls the last of them has returned; unsignalled completions start
- * them, too. Where the consumer dequeues (DAT_UPCALL_DISABLE, DAT_UPCALL_NOTIFY), all are
- * in the EVD: take them until DAT_QUEUE_EMPTY before the EP goes.
- *
- * In UNCONNECTED nothing happens, Receives stay posted. Connection events are not waited
- * for. Posts made during the call may be missed.
- *
- * Legal in upcalls that run in process context, such as that of DISCONNECTED, while the
- * EVD of that upcall has no completion of the EP left.
- *
- * An extension of this provider.
- *
- * Context: may sleep, for as long as the consumer's upcalls take; not with a lock held that
- * they take.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state; EVD_IN_USE:
- * in an upcall of an EVD with a completion of the EP behind it, or beside it
- * (DAT_UPCALL_MANY), or in softirq, the call would wait for itself, and nothing has happened).
- */
-DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
-{
-	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	DAT_RETURN ret = DAT_SUCCESS;
-	struct ep_drain drain;
-	int state, i;
-
-	if (!ep)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	ep_drain_get(ep, &drain);
-	state = READ_ONCE(ep->state);
-	if (kdapl_ep_next_state(state, KDAPL_IN_FREE) == KDAPL_EP_REFUSED) {
-		ret = kdapl_state_err(state);
-		goto out;
-	}
-	if (!drain.conn || (state == DAT_EP_STATE_UNCONNECTED && !kdapl_conn_spent(drain.conn)))
-		goto out;
-	/* ENDED comes before the end event, in whose upcall we may be; conn->ended after it */
-	if (ep_drain_deadlocks(&drain, READ_ONCE(drain.conn->phase) == KDAPL_CONN_ENDED)) {
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
-		goto out;
-	}
-	/*
-	 * It is refused if somebody was faster, removal of the device included, which ends the
-	 * connection as well; or if the attempt has come to nothing, and left nothing behind.
-	 */
-	if (state != DAT_EP_STATE_DISCONNECTED && state != DAT_EP_STATE_DISCONNECT_PENDING &&
-	    dat_ep_disconnect(ep_handle, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS &&
-	    READ_ONCE(drain.conn->phase) == KDAPL_CONN_IDLE)
-		goto out;
-	wait_for_completion(&drain.conn->ended);
-	for (i = 0; i < 2; i++) {
-		if (drain.evd[i] && !drain.inside[i])
-			kdapl_evd_wait_delivered(drain.evd[i], drain.conn);
-	}
-out:
-	ep_drain_put(&drain);
-	kdapl_obj_put(&ep->obj);
-	return ret;
-}
-EXPORT_SYMBOL(kdat_ep_drain);
-
 static void ep_tell_peer(DAT_EP_PARAM *param, struct sockaddr_storage *local,
 			 struct sockaddr_storage *remote)
 {
@@ -1128,7 +906,7 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask
 	ep_param->request_evd_handle = ep->request_handle;
 	ep_param->connect_evd_handle = ep->connect_handle;
 	ep_param->ep_attr = ep->conf.attr;
-	ep_param->ep_attr.srq_soft_hw = READ_ONCE(ep->soft.value);
+	ep_param->ep_attr.srq_soft_hw = READ_ONCE(ep->marks.soft.value);
 	spin_unlock_irqrestore(&ep->lock, flags);
 out:
 	kdapl_obj_put(&ep->obj);
@@ -1240,15 +1018,15 @@ static void ep_set_watermark(struct kdapl_ep *ep, DAT_COUNT soft, const DAT_COUN
 {
 	struct kdapl_conn *conn;
 
-	kdapl_watermark_set(&ep->soft, soft);
+	kdapl_watermark_set(&ep->marks.soft, soft);
 	if (hard)
-		kdapl_watermark_set(&ep->hard, *hard);
+		kdapl_watermark_set(&ep->marks.hard, *hard);
 	rcu_read_lock();
 	conn = rcu_dereference(ep->conn);
 	if (conn && conn->pool) {
 		kdapl_evd_watch(conn);
 		kdapl_wq_drain_cq(conn->rq);
-		kdapl_ep_held(conn);
+		kdapl_conn_held(conn);
 	}
 	rcu_read_unlock();
 }

@@ -35,24 +35,25 @@ struct kdapl_ep_conf {
 void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr);
 int kdapl_ia_sure_dtos(const struct kdapl_device *dev, int most);
 
+struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u32 max_sge);
+void kdapl_wq_free(struct kdapl_wq *wq);
+void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode);
+void kdapl_wq_quiesce(struct kdapl_wq *wq);
+
 struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
 				     struct kdapl_conn *old);
 void kdapl_conn_put(struct kdapl_conn *conn);
-void kdapl_conn_end(struct kdapl_conn *conn, int reason);
 void kdapl_conn_drain_gracefully(struct kdapl_conn *conn);
 void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events);
 void kdapl_conn_reap(struct kdapl_conn *conn);
 void kdapl_patience_start(struct kdapl_patience *patience, const struct kdapl_conn *conn,
 			  unsigned long limit);
-void kdapl_conn_drained(struct kdapl_conn *conn);
-bool kdapl_conn_drain_stuck(struct kdapl_conn *conn);
 bool kdapl_patience_over(struct kdapl_patience *patience, const struct kdapl_conn *conn);
 void kdapl_conn_qp_attr(const struct kdapl_conn *conn, int mask, struct ib_qp_attr *attr);
 int kdapl_conn_to_rts(struct kdapl_conn *conn, struct rdma_cm_id *id);
 void kdapl_conn_established(struct kdapl_conn *conn);
 void kdapl_conn_kick(struct kdapl_conn *conn);
 void kdapl_conn_kick_now(struct kdapl_conn *conn);
-void kdapl_conn_op_init(struct kdapl_conn *conn);
 
 enum kdapl_ep_input {
 	KDAPL_IN_CONNECT,	/* dat_ep_connect() and its relatives */
@@ -74,31 +75,26 @@ enum kdapl_ep_input {
 };
 
 /**
- * struct kdapl_watermark - fires once per setting
- * @value: as set; DAT_WATERMARK_INFINITE for never
- * @armed: the same until it has fired, then DAT_WATERMARK_INFINITE
- * @fired: events still to be queued
+ * struct kdapl_cr - a connection request nobody has answered yet
+ * @mutex: one answer only; protects @cm_id
+ * @cm_id: NULL once answered or taken by removal
+ * @ep: the EP that comes with it, referenced; constant
+ * @local: this and @remote are what event and queries point to
+ * @made: @ep was made for it, and goes with it unless it is accepted
  */
-struct kdapl_watermark {
-	int value;
-	atomic_t armed;
-	atomic_t fired;
+struct kdapl_cr {
+	struct kdapl_obj obj;
+	struct mutex mutex;		/* cm_id: one answer only */
+	struct rdma_cm_id *cm_id;
+	struct kdapl_ep *ep;
+	bool made;
+	struct sockaddr_storage local;
+	struct sockaddr_storage remote;
+	u8 read_in;		/* what the peer will at most send us */
+	u8 read_out;		/* what the peer will at most take from us */
+	u32 pdata_len;
+	u8 pdata[];
 };
-
-static inline void kdapl_watermark_set(struct kdapl_watermark *wm, int value)
-{
-	WRITE_ONCE(wm->value, value);
-	atomic_set(&wm->armed, value);
-}
-
-/* Is @count above the watermark, for the first time? */
-static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
-{
-	int value = atomic_read(&wm->armed);
-
-	return value >= 0 && count > value &&
-	       atomic_cmpxchg(&wm->armed, value, DAT_WATERMARK_INFINITE) == value;
-}
 
 #define KDAPL_EP_STATES		(DAT_EP_STATE_COMPLETION_PENDING + 1)
 #define KDAPL_EP_REFUSED	(-1)
@@ -117,8 +113,7 @@ static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
  * @cr: request the EP waits for, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING;
  *	@lock
  * @last: the connection of an EP that is being destroyed
- * @soft: high watermarks of the buffers taken from the SRQ
- * @soft_work: queues the asynchronous event of @soft
+ * @marks: high watermarks of the buffers taken from the SRQ
  * @free_work: dat_ep_free from a context that may not wait
  */
 struct kdapl_ep {
@@ -142,9 +137,7 @@ struct kdapl_ep {
 	u32 last_event;
 	struct kdapl_cr *cr;
 	struct kdapl_conn *last;
-	struct kdapl_watermark soft;
-	struct kdapl_watermark hard;
-	struct work_struct soft_work;
+	struct kdapl_marks marks;
 	struct work_struct free_work;
 };
 
@@ -152,9 +145,9 @@ int kdapl_ep_next_state(int state, enum kdapl_ep_input input);
 int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input);
 u64 kdapl_ep_fields(int state);
 DAT_RETURN kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input);
+void kdapl_ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev);
 void kdapl_ep_event(struct kdapl_conn *conn, u32 number);
 void kdapl_ep_ended(struct kdapl_conn *conn);
-void kdapl_ep_held(struct kdapl_conn *conn);
 struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_evd,
 				    struct kdapl_cr *cr);
 void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr);
@@ -167,26 +160,7 @@ static inline struct kdapl_conn *kdapl_ep_conn(struct kdapl_ep *ep)
 	return rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->mutex));
 }
 
-/**
- * struct kdapl_srq - a Shared Receive Queue
- * @pz: whose LMRs its buffers may use; holds a use
- * @pool: RCU: read by posting calls; NULL once the SRQ is freed
- * @mutex: one control call at a time
- * @low_work: queues the event of the low watermark
- * @low_fired: how many of them
- */
-struct kdapl_srq {
-	struct kdapl_obj obj;
-	struct kdapl_pool __rcu *pool;
-	struct kdapl_pz *pz;
-	DAT_PZ_HANDLE pz_handle;
-	DAT_COUNT max_recv_iov;
-	struct mutex mutex;		/* replacing the pool */
-	struct work_struct low_work;
-	atomic_t low_fired;
-};
-
-void kdapl_srq_limits(struct kdapl_device *dev, DAT_IA_ATTR *attr);
+struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq);
 void kdapl_srq_destroy(struct kdapl_srq *srq);
 
 #define KDAPL_FLAGS_RDMA	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \

@@ -54,7 +54,7 @@ void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
 	attr->max_rdma_size = ia->max_msg;
 	attr->max_rmrs = dev->max_mr / 2;	/* each has two */
 	attr->max_rmr_target_address = ~0ULL;
-	kdapl_srq_limits(ia->dev, attr);
+	kdapl_pool_limits(ia->dev, attr);
 	attr->max_iov_segments_per_rdma_read = min(dev->max_sge_rd ?: dev->max_send_sge,
 						   dev->max_send_sge);
 	attr->max_iov_segments_per_rdma_write = dev->max_send_sge;

@@ -41,9 +41,63 @@ struct kdapl_patience {
  */
 #define KDAPL_HOLD_TIME	(HZ / 20)
 
+/* To leave a device for what the peer has sent, right or wrong. */
+#define KDAPL_ANSWER_TIME	(HZ / 100 + 1)
+
 /* What a QP does unless the consumer says otherwise. */
 #define KDAPL_RETRY_COUNT	6	/* 7 means for ever on soft-RoCE */
 #define KDAPL_RNR_RETRY_COUNT	6	/* 7 would mean for ever */
+
+/**
+ * struct kdapl_watermark - fires once per setting
+ * @value: as set; DAT_WATERMARK_INFINITE for never
+ * @armed: the same until it has fired, then DAT_WATERMARK_INFINITE
+ * @fired: events still to be queued
+ */
+struct kdapl_watermark {
+	int value;
+	atomic_t armed;
+	atomic_t fired;
+};
+
+static inline void kdapl_watermark_set(struct kdapl_watermark *wm, int value)
+{
+	WRITE_ONCE(wm->value, value);
+	atomic_set(&wm->armed, value);
+}
+
+/* Is @count above the watermark, for the first time? */
+static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
+{
+	int value = atomic_read(&wm->armed);
+
+	return value >= 0 && count > value &&
+	       atomic_cmpxchg(&wm->armed, value, DAT_WATERMARK_INFINITE) == value;
+}
+
+/**
+ * struct kdapl_marks - how many buffers of its SRQ an EP may hold
+ * @ep: the EP
+ * @soft: above that many an asynchronous event is due
+ * @hard: above that many the connection breaks
+ * @soft_work: queues the asynchronous event
+ */
+struct kdapl_marks {
+	struct kdapl_obj *ep;
+	struct kdapl_watermark soft;
+	struct kdapl_watermark hard;
+	struct work_struct soft_work;
+};
+
+/**
+ * struct kdapl_conn_cm_ops - what work items ask of the connection manager's side
+ * @connect: send the request; may block for long
+ * @retry: begin the attempt anew, after an old connection was in the way
+ */
+struct kdapl_conn_cm_ops {
+	void (*connect)(struct kdapl_conn *conn);
+	void (*retry)(struct kdapl_conn *conn);
+};
 
 /**
  * struct kdapl_conn - the replaceable connection of an EP
@@ -62,6 +116,7 @@ struct kdapl_patience {
  * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
  *	of the recv EVD, as for @held and @watched
  * @held: buffers of the SRQ not yet handed to the consumer
+ * @marks: how many these may be; the EP's
  * @watched: counted in recv_evd->watching
  * @last_wqe: the device says that it takes no more buffers from the SRQ
  * @pool_deadline: jiffies when waiting for that ends
@@ -91,6 +146,7 @@ struct kdapl_patience {
  * @reads_refused: the log says that one was refused for lack of that
  * @flush: how long to wait for what is flushed
  * @drain: how long a graceful disconnect waits, where it does not wait for ever
+ * @cm: set when an attempt begins, before its work items can be queued
  * @cm_id: of the attempt or its retry; @lock, taken out before it is destroyed
  * @local: own address and port, once known
  * @remote: peer's address and port
@@ -130,6 +186,7 @@ struct kdapl_conn {
 	struct ib_qp *pool_qp;		/* key in pool->by_qp, a value only */
 	struct list_head early;
 	u32 held;
+	struct kdapl_marks *marks;
 	bool watched;
 	bool last_wqe;
 	unsigned long pool_deadline;
@@ -159,6 +216,7 @@ struct kdapl_conn {
 	struct kdapl_patience flush;
 	struct kdapl_patience drain;
 
+	const struct kdapl_conn_cm_ops *cm;
 	struct rdma_cm_id *cm_id;
 	struct sockaddr_storage local;
 	struct sockaddr_storage remote;
@@ -189,10 +247,7 @@ struct kdapl_conn {
  */
 static inline u32 kdapl_conn_progress(const struct kdapl_conn *conn)
 {
-	const struct kdapl_wq *sq = conn->sq;
-
-	return READ_ONCE(sq->tail) + READ_ONCE(sq->sent) + READ_ONCE(sq->reads_done) +
-	       READ_ONCE(sq->memops_done) + READ_ONCE(conn->rq->reaped);
+	return kdapl_wq_progress(conn->sq) + READ_ONCE(conn->rq->reaped);
 }
 
 /* Something has ended this connection already: it will carry no connection. */
@@ -200,5 +255,10 @@ static inline bool kdapl_conn_spent(struct kdapl_conn *conn)
 {
 	return atomic_read(&conn->reason) != KDAPL_END_NONE;
 }
+
+void kdapl_conn_end(struct kdapl_conn *conn, int reason);
+void kdapl_conn_end_in(struct kdapl_conn *conn, int reason, unsigned long delay);
+void kdapl_conn_drained(struct kdapl_conn *conn);
+void kdapl_conn_held(struct kdapl_conn *conn);
 
 #endif /* KDAPL_EVD_CONN_H */

@@ -18,7 +18,6 @@
 #include <linux/rcupdate.h>
 
 #include "evd.h"
-#include "../cm/cm.h"
 #include "../core/trace.h"
 
 /* Silent completions looked at in one go, under the lock. */
@@ -212,7 +211,7 @@ static void wq_mark_ready(struct kdapl_evd *evd, struct kdapl_wq *wq)
 /* What an entry was to fill it has filled, or not. */
 static void wq_show(struct kdapl_wq *wq, const struct kdapl_wqe *wr, bool done, u32 length)
 {
-	struct kdapl_ia *ia = wq->conn->ep->obj.ia;
+	struct kdapl_ia *ia = wq->ia;
 
 	if (done)
 		kdapl_sinks_filled(wq->sinks, wr->index, ia, length);
@@ -424,7 +423,7 @@ static void early_recv(struct kdapl_conn *conn, enum ib_wc_status status)
 /* A Send of the peer has invalidated a key. */
 static noinline void recv_invalidated(struct kdapl_conn *conn, u32 rkey)
 {
-	if (kdapl_mr_invalidated(conn->ep->obj.ia, &conn->dev->caps, rkey))
+	if (kdapl_mr_invalidated(conn->rq->ia, &conn->dev->caps, rkey))
 		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
 }
 
@@ -478,7 +477,7 @@ static noinline void buf_sync(struct kdapl_buf *buf, struct kdapl_conn *conn,
 	if (!sinks)
 		return;
 	if (conn && wc->status == IB_WC_SUCCESS)
-		kdapl_sinks_filled(sinks, buf->index, conn->ep->obj.ia, wc->byte_len);
+		kdapl_sinks_filled(sinks, buf->index, conn->rq->ia, wc->byte_len);
 	else
 		kdapl_buf_failed(buf);
 }
@@ -513,7 +512,7 @@ static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl
 	else
 		wr_failed(conn->rq, wc->status);
 	conn->held++;
-	kdapl_ep_held(conn);
+	kdapl_conn_held(conn);
 	if (unlikely(READ_ONCE(conn->phase) < KDAPL_CONN_UP || !list_empty(&conn->early))) {
 		list_add_tail(&buf->node, &conn->early);
 		early_recv(conn, wc->status);
@@ -1415,8 +1414,8 @@ void kdapl_evd_watch(struct kdapl_conn *conn)
 	spin_lock_irqsave(&evd->lock, flags);
 	want = !READ_ONCE(conn->discard) &&
 	       (READ_ONCE(conn->pool->low_armed) ||
-		READ_ONCE(conn->ep->soft.value) != DAT_WATERMARK_INFINITE ||
-		READ_ONCE(conn->ep->hard.value) != DAT_WATERMARK_INFINITE);
+		READ_ONCE(conn->marks->soft.value) != DAT_WATERMARK_INFINITE ||
+		READ_ONCE(conn->marks->hard.value) != DAT_WATERMARK_INFINITE);
 	if (want != conn->watched) {
 		evd->watching += want ? 1 : -1;
 		conn->watched = want;

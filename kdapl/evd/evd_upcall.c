@@ -23,7 +23,6 @@
 #include <linux/slab.h>
 
 #include "evd.h"
-#include "../cm/cm.h"
 #include "../core/trace.h"
 
 #define SOFTIRQ_BUDGET	64

@@ -11,7 +11,6 @@
 #include <linux/prefetch.h>
 
 #include "evd.h"
-#include "../cm/cm.h"
 #include "../core/trace.h"
 
 /* Flags of requests and Receives whose success is not simply an event that is due. */

@@ -39,6 +39,25 @@ struct kdapl_buf {
 	u8 status;
 };
 
+/**
+ * struct kdapl_srq - a Shared Receive Queue
+ * @pz: whose LMRs its buffers may use; holds a use
+ * @pool: RCU: read by posting calls; NULL once the SRQ is freed
+ * @mutex: one control call at a time
+ * @low_work: queues the event of the low watermark
+ * @low_fired: how many of them
+ */
+struct kdapl_srq {
+	struct kdapl_obj obj;
+	struct kdapl_pool __rcu *pool;
+	struct kdapl_pz *pz;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_COUNT max_recv_iov;
+	struct mutex mutex;		/* replacing the pool */
+	struct work_struct low_work;
+	atomic_t low_fired;
+};
+
 #define KDAPL_POOL_HASH_BITS	6	/* of the first table */
 
 /**
@@ -99,8 +118,14 @@ static inline struct kdapl_pool *kdapl_buf_pool(struct kdapl_buf *buf)
 	return container_of(buf - buf->index, struct kdapl_pool, buf[0]);
 }
 
+struct kdapl_pool *kdapl_pool_create(struct kdapl_srq *srq, u32 limit,
+				     void (*done)(struct ib_cq *cq, struct ib_wc *wc));
 void kdapl_pool_put(struct kdapl_pool *pool);
-struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq);
+void kdapl_pool_limits(struct kdapl_device *dev, DAT_IA_ATTR *attr);
+u32 kdapl_pool_spare(u32 limit);
+u32 kdapl_pool_outstanding(const struct kdapl_pool *pool);
+void kdapl_pool_check_low(struct kdapl_pool *pool);
+void kdapl_pool_fail_all(struct kdapl_pool *pool);
 void kdapl_pool_attach(struct kdapl_pool *pool, struct kdapl_conn *conn);
 void kdapl_pool_detach(struct kdapl_conn *conn);
 struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool);

@@ -179,7 +179,14 @@ static inline struct kdapl_wq *kdapl_wqe_wq(const struct kdapl_wqe *wr)
 	return container_of(wr - wr->index, struct kdapl_wq, wr[0]);
 }
 
-void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode);
-void kdapl_wq_quiesce(struct kdapl_wq *wq);
+/*
+ * A number that changes whenever the device gives a request back. Any context; a hint, since
+ * nothing is locked.
+ */
+static inline u32 kdapl_wq_progress(const struct kdapl_wq *sq)
+{
+	return READ_ONCE(sq->tail) + READ_ONCE(sq->sent) + READ_ONCE(sq->reads_done) +
+	       READ_ONCE(sq->memops_done);
+}
 
 #endif /* KDAPL_EVD_WQ_H */

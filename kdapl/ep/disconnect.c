@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Endpoints: the calls that end a connection, and wait for its last completion.
+ */
+#include <linux/export.h>
+
+#include "ep.h"
+
+/**
+ * dat_ep_disconnect - end a connection or give up an attempt
+ * @ep_handle: EP
+ * @close_flags: DAT_CLOSE_ABRUPT_FLAG, or DAT_CLOSE_GRACEFUL_FLAG to let the
+ *	requests under way finish first
+ *
+ * What is posted is reported FLUSHED, or finished first if the end is graceful;
+ * no request is accepted any more. Then one DISCONNECTED event on the connect
+ * EVD tells that it is done. An abrupt call cuts a graceful one short. In
+ * DISCONNECTED the call succeeds without effect.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS (the end is under way and will be an event);
+ * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
+ * DAT_INVALID_STATE (subtype its state: there is nothing to disconnect);
+ * DAT_INTERNAL_ERROR (device removed, the connection has ended already).
+ */
+DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags)
+{
+	enum kdapl_ep_input input = close_flags == DAT_CLOSE_GRACEFUL_FLAG ? KDAPL_IN_GRACEFUL :
+									     KDAPL_IN_ABRUPT;
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct kdapl_conn *conn;
+	struct kdapl_ep *ep;
+	unsigned long flags;
+	int old, state;
+
+	rcu_read_lock();
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (!ep) {
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		goto out;
+	}
+	if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG) {
+		ret = kdapl_arg_err(2);
+		goto out;
+	}
+	if (READ_ONCE(ep->obj.ia->dead)) {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		goto out;
+	}
+	spin_lock_irqsave(&ep->lock, flags);
+	conn = rcu_dereference(ep->conn);
+	old = kdapl_ep_step(ep, input);
+	state = ep->state;
+	spin_unlock_irqrestore(&ep->lock, flags);
+	if (old == KDAPL_EP_REFUSED)
+		ret = kdapl_state_err(state);
+	else if (old == DAT_EP_STATE_CONNECTED && input == KDAPL_IN_GRACEFUL)
+		kdapl_conn_drain_gracefully(conn);
+	else if (old != DAT_EP_STATE_DISCONNECTED &&
+		 !(old == DAT_EP_STATE_DISCONNECT_PENDING && input == KDAPL_IN_GRACEFUL))
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+out:
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL(dat_ep_disconnect);
+
+/* What kdat_ep_drain() waits for: all referenced. */
+struct ep_drain {
+	struct kdapl_conn *conn;
+	struct kdapl_evd *evd[2];
+	bool inside[2];		/* the caller is in an upcall of it */
+};
+
+static void ep_drain_put(struct ep_drain *drain)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		kdapl_obj_put(drain->evd[i] ? &drain->evd[i]->obj : NULL);
+	if (drain->conn)
+		kdapl_conn_put(drain->conn);
+}
+
+/* What there is; nothing for an EP that has no connection, or is on its way out. */
+static void ep_drain_get(struct kdapl_ep *ep, struct ep_drain *drain)
+{
+	struct kdapl_conn *conn;
+	int i;
+
+	memset(drain, 0, sizeof(*drain));
+	rcu_read_lock();
+	conn = rcu_dereference(ep->conn);
+	if (conn) {
+		refcount_inc(&conn->ref);	/* the reaper's lives for a grace period */
+		drain->conn = conn;
+		drain->evd[0] = conn->request_evd;
+		drain->evd[1] = conn->recv_evd;
+		for (i = 0; i < 2; i++) {
+			if (!refcount_inc_not_zero(&drain->evd[i]->obj.ref))
+				drain->evd[i] = NULL;
+		}
+	}
+	rcu_read_unlock();
+	for (i = 0; i < 2; i++)
+		drain->inside[i] = drain->evd[i] && kdapl_evd_inside_upcall(drain->evd[i]);
+}
+
+/* Would the caller wait for an upcall that comes after its own, or beside it? */
+static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
+{
+	bool owes = false;
+	int i;
+
+	for (i = 0; i < 2 && !owes; i++) {
+		if (!drain->inside[i])
+			continue;
+		if (drain->evd[i]->softirq || !ended)
+			return true;
+		spin_lock_irq(&drain->evd[i]->lock);
+		owes = kdapl_evd_owes(drain->evd[i], drain->conn) ||
+		       kdapl_evd_in_other_hands(drain->evd[i], drain->conn->handle);
+		spin_unlock_irq(&drain->evd[i]->lock);
+	}
+	return owes;
+}
+
+/**
+ * kdat_ep_drain - wait until every completion of an EP has been delivered
+ * @ep_handle: EP in any state but RESERVED, PASSIVE_ and TENTATIVE_CONNECTION_PENDING
+ *
+ * For who is about to free or reset an EP and wants to see all its completions before, as
+ * with ib_drain_qp(). A connection or an attempt ends abruptly, as by dat_ep_disconnect();
+ * a graceful disconnect that is under way is waited for. When the call returns, each DTO
+ * and RMR operation posted before it that has a completion has had it: successful, failed
+ * or flushed; with an SRQ, each buffer the EP had taken, but those the device has lost.
+ * Where the EVD makes upcalls the last of them has returned; unsignalled completions start
+ * them, too. Where the consumer dequeues (DAT_UPCALL_DISABLE, DAT_UPCALL_NOTIFY), all are
+ * in the EVD: take them until DAT_QUEUE_EMPTY before the EP goes.
+ *
+ * In UNCONNECTED nothing happens, Receives stay posted. Connection events are not waited
+ * for. Posts made during the call may be missed.
+ *
+ * Legal in upcalls that run in process context, such as that of DISCONNECTED, while the
+ * EVD of that upcall has no completion of the EP left.
+ *
+ * An extension of this provider.
+ *
+ * Context: may sleep, for as long as the consumer's upcalls take; not with a lock held that
+ * they take.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state; EVD_IN_USE:
+ * in an upcall of an EVD with a completion of the EP behind it, or beside it
+ * (DAT_UPCALL_MANY), or in softirq, the call would wait for itself, and nothing has happened).
+ */
+DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
+{
+	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct ep_drain drain;
+	int state, i;
+
+	if (!ep)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	ep_drain_get(ep, &drain);
+	state = READ_ONCE(ep->state);
+	if (kdapl_ep_next_state(state, KDAPL_IN_FREE) == KDAPL_EP_REFUSED) {
+		ret = kdapl_state_err(state);
+		goto out;
+	}
+	if (!drain.conn || (state == DAT_EP_STATE_UNCONNECTED && !kdapl_conn_spent(drain.conn)))
+		goto out;
+	/* ENDED comes before the end event, in whose upcall we may be; conn->ended after it */
+	if (ep_drain_deadlocks(&drain, READ_ONCE(drain.conn->phase) == KDAPL_CONN_ENDED)) {
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+		goto out;
+	}
+	/*
+	 * It is refused if somebody was faster, removal of the device included, which ends the
+	 * connection as well; or if the attempt has come to nothing, and left nothing behind.
+	 */
+	if (state != DAT_EP_STATE_DISCONNECTED && state != DAT_EP_STATE_DISCONNECT_PENDING &&
+	    dat_ep_disconnect(ep_handle, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS &&
+	    READ_ONCE(drain.conn->phase) == KDAPL_CONN_IDLE)
+		goto out;
+	wait_for_completion(&drain.conn->ended);
+	for (i = 0; i < 2; i++) {
+		if (drain.evd[i] && !drain.inside[i])
+			kdapl_evd_wait_delivered(drain.evd[i], drain.conn);
+	}
+out:
+	ep_drain_put(&drain);
+	kdapl_obj_put(&ep->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ep_drain);

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * What the consumer of an EP hears of its connection, and what that does to the EP.
+ */
+#include "ep.h"
+#include "../core/trace.h"
+
+/**
+ * kdapl_ep_queue_event - an event for the connect EVD of an EP
+ * @ep: the EP
+ * @ev: the event
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev)
+{
+	struct kdapl_evd *evd;
+
+	/* the EVD may be exchanged and freed before there is a connection */
+	rcu_read_lock();
+	evd = READ_ONCE(ep->connect_evd);
+	if (evd)
+		kdapl_evd_queue(evd, ev);
+	rcu_read_unlock();
+}
+
+/**
+ * kdapl_ep_event - a connection event for the consumer
+ * @conn: whose connection it is about
+ * @number: the event
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_ep_event(struct kdapl_conn *conn, u32 number)
+{
+	struct kdapl_event ev = { .conn = conn, .number = number, .signalled = true };
+	DAT_CONNECTION_EVENT_DATA *data = &ev.data.connect_event_data;
+
+	if (READ_ONCE(conn->discard))
+		return;
+	WRITE_ONCE(conn->ep->last_event, number);
+	trace_kdapl_conn_event(conn->handle, conn->qpn, number);
+	data->ep_handle = conn->handle;
+	if ((number == DAT_CONNECTION_EVENT_ESTABLISHED && !conn->passive) ||
+	    number == DAT_CONNECTION_EVENT_PEER_REJECTED) {
+		data->private_data = conn->pdata_len ? conn->pdata : NULL;
+		data->private_data_size = conn->pdata_len;
+	}
+	kdapl_ep_queue_event(conn->ep, &ev);
+}
+
+/**
+ * kdapl_ep_ended - the connection has ended, everything it had was given back
+ * @conn: the connection
+ *
+ * Context: may sleep.
+ */
+void kdapl_ep_ended(struct kdapl_conn *conn)
+{
+	struct kdapl_ep *ep = conn->ep;
+	int reason = atomic_read(&conn->reason);
+	int old = KDAPL_EP_REFUSED;
+
+	spin_lock_irq(&ep->lock);
+	if (rcu_access_pointer(ep->conn) == conn && reason != KDAPL_END_SILENT)
+		old = kdapl_ep_step(ep, KDAPL_IN_ENDED);
+	spin_unlock_irq(&ep->lock);
+	if (reason == KDAPL_END_PEER)
+		reason = DAT_CONNECTION_EVENT_DISCONNECTED;
+	/* what broke before there was a connection is the outcome of the attempt */
+	if (reason == DAT_CONNECTION_EVENT_BROKEN && !READ_ONCE(ep->obj.ia->dead)) {
+		if (old == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
+			reason = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+		else if (old == DAT_EP_STATE_COMPLETION_PENDING)
+			reason = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
+	}
+	if (reason > KDAPL_END_SILENT)
+		kdapl_ep_event(conn, reason);
+}

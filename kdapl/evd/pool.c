@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The buffers of a Shared Receive Queue.
+ *
+ * A buffer belongs to the pool's free list, to the device, or to the EP whose
+ * QP took it, until the consumer has the event; only then it may be posted
+ * again. So there can never be more completions than buffers, however many EPs
+ * and EVDs share the SRQ, and every count is a matter of bookkeeping.
+ *
+ * A completion says which QP took the buffer. Its address is looked up among
+ * the QPs of the SRQ by value and never followed: the QP may be gone. A QP
+ * leaves the table only after it was destroyed and its CQ polled once more, or
+ * when it was never connected; none enters it while another of the same address
+ * is still there.
+ *
+ * A QP that goes in the middle of a message may keep the buffer it took, and
+ * some devices never say so. When no QP is left on the SRQ, a buffer that is
+ * still missing though one posted after it has been taken counts as lost. It
+ * stays reserved, since a device may after all complete it, but spare entries
+ * take its place, so that reconnecting does not wear the SRQ out (D-15).
+ */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "evd.h"
+
+#define SPARE_MIN	16
+
+/**
+ * kdapl_pool_spare - entries to have beside those of the consumer
+ * @limit: how many the consumer may have outstanding
+ *
+ * They take the place of buffers that are lost.
+ *
+ * Return: their number.
+ */
+u32 kdapl_pool_spare(u32 limit)
+{
+	return max_t(u32, limit / 4, SPARE_MIN);
+}
+
+/* A CQ must be able to hold the completions of all buffers. */
+static u32 pool_max(struct kdapl_device *dev)
+{
+	return min_t(u32, dev->attrs.max_srq_wr, dev->attrs.max_cqe);
+}
+
+/* How many buffers the native SRQ gets for so many of the consumer's. */
+static u32 pool_size(struct kdapl_device *dev, u32 limit)
+{
+	return min_t(u32, roundup_pow_of_two(limit + kdapl_pool_spare(limit)), pool_max(dev));
+}
+
+/**
+ * kdapl_pool_limits - fill in what an IA says of SRQs
+ * @dev: the device
+ * @attr: IA attributes
+ */
+void kdapl_pool_limits(struct kdapl_device *dev, DAT_IA_ATTR *attr)
+{
+	u32 max = pool_max(dev);
+
+	attr->max_srqs = dev->attrs.max_srq;
+	if (max <= SPARE_MIN || attr->max_srqs <= 0) {
+		attr->max_srqs = 0;
+		attr->max_ep_per_srq = 0;
+		attr->max_recv_per_srq = 0;
+		return;
+	}
+	attr->max_ep_per_srq = attr->max_eps;
+	/* the largest n with n + kdapl_pool_spare(n) <= max */
+	attr->max_recv_per_srq = min_t(u32, max - SPARE_MIN, max - max / 5);
+}
+
+static struct hlist_head *pool_bucket(struct kdapl_pool *pool, struct ib_qp *qp)
+{
+	return &pool->by_qp[hash_ptr(qp, pool->bits)];
+}
+
+static struct kdapl_conn *pool_find(struct kdapl_pool *pool, struct ib_qp *qp)
+{
+	struct kdapl_conn *conn;
+
+	hlist_for_each_entry(conn, pool_bucket(pool, qp), qp_node) {
+		if (conn->pool_qp == qp)
+			return conn;
+	}
+	return NULL;
+}
+
+/**
+ * kdapl_pool_check_low - look whether the low watermark is due
+ * @pool: pool->lock held
+ */
+void kdapl_pool_check_low(struct kdapl_pool *pool)
+{
+	struct kdapl_srq *srq = pool->srq;
+
+	lockdep_assert_held(&pool->lock);
+	if (likely(!pool->low_armed || pool->available >= pool->low))
+		return;
+	WRITE_ONCE(pool->low_armed, false);
+	if (!srq)
+		return;
+	atomic_inc(&srq->low_fired);
+	refcount_inc(&srq->obj.ref);
+	if (!queue_work(kdapl_misc_wq, &srq->low_work))
+		refcount_dec(&srq->obj.ref);	/* the one that is queued has its own */
+}
+
+/**
+ * kdapl_pool_outstanding - occupied entries as the consumer counts them
+ * @pool: pool->lock held
+ *
+ * Return: their number, without lost ones that have a replacement.
+ */
+u32 kdapl_pool_outstanding(const struct kdapl_pool *pool)
+{
+	return pool->outstanding - min(pool->lost, pool->entries - pool->limit);
+}
+
+/**
+ * kdapl_buf_alloc - a buffer to post
+ * @pool: pool->lock held
+ *
+ * Return: the buffer, or NULL when as many are outstanding as may be.
+ */
+struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool)
+{
+	struct kdapl_buf *buf;
+
+	lockdep_assert_held(&pool->lock);
+	if (kdapl_pool_outstanding(pool) >= pool->limit)
+		return NULL;
+	buf = list_first_entry_or_null(&pool->free, struct kdapl_buf, node);
+	if (WARN_ON_ONCE(!buf))
+		return NULL;
+	buf->seq = ++pool->seq;
+	pool->outstanding++;
+	if (unlikely(pool->error || !pool->ibsrq)) {
+		buf->state = KDAPL_BUF_DEAD;
+		list_del_init(&buf->node);
+	} else {
+		buf->state = KDAPL_BUF_NATIVE;
+		pool->available++;
+		list_move_tail(&buf->node, &pool->native);
+	}
+	return buf;
+}
+
+/**
+ * kdapl_buf_unalloc - the device refused the buffer
+ * @pool: pool->lock held since kdapl_buf_alloc()
+ * @buf: the buffer
+ */
+void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf)
+{
+	lockdep_assert_held(&pool->lock);
+	if (unlikely(pool->sinks))
+		kdapl_sinks_forget(pool->sinks, buf->index);
+	buf->state = KDAPL_BUF_FREE;
+	pool->outstanding--;
+	pool->available--;
+	list_move(&buf->node, &pool->free);
+}
+
+/**
+ * kdapl_buf_taken - a QP took a buffer: a completion came for it
+ * @buf: the buffer, off pool->native on return
+ * @qp: which QP, a value only
+ *
+ * Context: any, pool->lock not held.
+ * Return: the connection of that QP, or NULL when it is not known any more.
+ */
+struct kdapl_conn *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp)
+{
+	struct kdapl_pool *pool = kdapl_buf_pool(buf);
+	struct kdapl_conn *conn;
+	unsigned long flags;
+
+	spin_lock_irqsave(&pool->lock, flags);
+	if (unlikely(buf->state == KDAPL_BUF_LOST))
+		pool->lost--;
+	else
+		pool->available--;
+	buf->state = KDAPL_BUF_TAKEN;
+	list_del_init(&buf->node);
+	if ((s32)(buf->seq - pool->newest) > 0)
+		pool->newest = buf->seq;
+	kdapl_pool_check_low(pool);
+	conn = pool_find(pool, qp);
+	spin_unlock_irqrestore(&pool->lock, flags);
+	return conn;
+}
+
+/**
+ * kdapl_buf_free - a buffer may be posted again
+ * @buf: taken
+ *
+ * Context: any, pool->lock not held.
+ */
+void kdapl_buf_free(struct kdapl_buf *buf)
+{
+	struct kdapl_pool *pool = kdapl_buf_pool(buf);
+	unsigned long flags;
+
+	spin_lock_irqsave(&pool->lock, flags);
+	buf->state = KDAPL_BUF_FREE;
+	pool->outstanding--;
+	list_add(&buf->node, &pool->free);	/* first: it is in the cache */
+	spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+/* The device is not going to fill a buffer any more, and may have filled some of it. */
+static void pool_buf_failed(struct kdapl_pool *pool, const struct kdapl_buf *buf)
+{
+	lockdep_assert_held(&pool->lock);
+	/* an SRQ that is freed has done it for all of them */
+	if (unlikely(pool->sinks) && pool->srq)
+		kdapl_sinks_failed(pool->sinks, buf->index, pool->srq->obj.ia);
+}
+
+/**
+ * kdapl_buf_failed - what a buffer has been filled with is nothing
+ * @buf: taken, come back with an error or from a QP that nobody knows
+ *
+ * Context: any, pool->lock not held; the device is there.
+ */
+void kdapl_buf_failed(struct kdapl_buf *buf)
+{
+	struct kdapl_pool *pool = kdapl_buf_pool(buf);
+	unsigned long flags;
+
+	spin_lock_irqsave(&pool->lock, flags);
+	pool_buf_failed(pool, buf);
+	spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+/**
+ * kdapl_pool_fail_all - the same for all that an SRQ has left
+ * @pool: no QP takes buffers from it any more
+ *
+ * Context: may sleep.
+ */
+void kdapl_pool_fail_all(struct kdapl_pool *pool)
+{
+	u32 i;
+
+	for (i = 0; pool->sinks && i < pool->entries; i++) {
+		spin_lock_irq(&pool->lock);
+		pool_buf_failed(pool, &pool->buf[i]);
+		spin_unlock_irq(&pool->lock);
+		cond_resched();
+	}
+}
+
+/* No QP is left that could have a buffer in hand: those overtaken are lost. */
+static u32 pool_count_lost(struct kdapl_pool *pool)
+{
+	struct kdapl_buf *buf, *next;
+	u32 n = 0;
+
+	list_for_each_entry_safe(buf, next, &pool->native, node) {
+		if ((s32)(pool->newest - buf->seq) <= 0)
+			break;
+		buf->state = KDAPL_BUF_LOST;
+		pool_buf_failed(pool, buf);
+		list_del_init(&buf->node);
+		pool->available--;
+		pool->lost++;
+		n++;
+	}
+	kdapl_pool_check_low(pool);
+	return n;
+}
+
+/*
+ * Have a bucket for each connection, so that a completion finds its own at once however many
+ * there are. Nobody looks there but under the lock, so the old table can go at once; without
+ * memory for a larger one it stays, and looking lasts longer.
+ */
+static void pool_grow(struct kdapl_pool *pool)
+{
+	struct hlist_head *fresh, *old = NULL;
+	struct kdapl_conn *conn;
+	unsigned int bits;
+	bool full;
+
+	spin_lock_irq(&pool->lock);
+	bits = pool->bits;
+	full = pool->nconns >= 1U << bits;
+	spin_unlock_irq(&pool->lock);
+	if (!full)
+		return;
+	fresh = kvcalloc(2UL << bits, sizeof(*fresh), GFP_KERNEL | __GFP_NOWARN);
+	if (!fresh)
+		return;
+	spin_lock_irq(&pool->lock);
+	if (pool->bits == bits) {
+		old = pool->by_qp;
+		pool->by_qp = fresh;
+		pool->bits = bits + 1;
+		list_for_each_entry(conn, &pool->conns, pool_node) {
+			hlist_del(&conn->qp_node);
+			hlist_add_head(&conn->qp_node, pool_bucket(pool, conn->pool_qp));
+		}
+	} else {
+		old = fresh;	/* somebody else was faster */
+	}
+	spin_unlock_irq(&pool->lock);
+	kvfree(old);
+}
+
+static bool pool_try_attach(struct kdapl_pool *pool, struct kdapl_conn *conn)
+{
+	bool ok;
+
+	spin_lock_irq(&pool->lock);
+	ok = !pool_find(pool, conn->qp);
+	if (ok) {
+		conn->pool_qp = conn->qp;
+		hlist_add_head(&conn->qp_node, pool_bucket(pool, conn->qp));
+		list_add_rcu(&conn->pool_node, &pool->conns);
+		pool->nconns++;
+	}
+	spin_unlock_irq(&pool->lock);
+	return ok;
+}
+
+/**
+ * kdapl_pool_attach - completions of a QP belong to this connection from now on
+ * @pool: the pool
+ * @conn: has its QP, which nothing was received on yet
+ *
+ * A predecessor that had the same address may not have been polled dry yet.
+ *
+ * Context: may sleep.
+ */
+void kdapl_pool_attach(struct kdapl_pool *pool, struct kdapl_conn *conn)
+{
+	pool_grow(pool);
+	wait_event(pool->detached, pool_try_attach(pool, conn));
+}
+
+/**
+ * kdapl_pool_detach - no completion of this connection's QP can come any more
+ * @conn: its QP is destroyed and its CQ was polled dry; a second call is
+ *	harmless
+ *
+ * Context: may sleep.
+ */
+void kdapl_pool_detach(struct kdapl_conn *conn)
+{
+	struct kdapl_pool *pool = conn->pool;
+	u32 lost = 0, total;
+
+	if (!pool)
+		return;
+	spin_lock_irq(&pool->lock);
+	if (conn->pool_qp) {
+		hlist_del_init(&conn->qp_node);
+		list_del_rcu(&conn->pool_node);
+		conn->pool_qp = NULL;
+		if (!--pool->nconns)
+			lost = pool_count_lost(pool);
+	}
+	total = pool->lost;
+	spin_unlock_irq(&pool->lock);
+	wake_up_all(&pool->detached);
+	if (lost)
+		pr_info_ratelimited("%s: %u buffers of an SRQ were lost with their connections (%u in all); spare ones take their place\n",
+				    pool->dev->name, lost, total);
+}
+
+static void pool_event(struct ib_event *event, void *context)
+{
+	struct kdapl_pool *pool = context;
+	struct kdapl_srq *srq;
+	unsigned long flags;
+
+	if (event->event != IB_EVENT_SRQ_ERR)
+		return;
+	spin_lock_irqsave(&pool->lock, flags);
+	pool->error = true;
+	srq = pool->srq;
+	if (srq && !refcount_inc_not_zero(&srq->obj.ref))
+		srq = NULL;
+	spin_unlock_irqrestore(&pool->lock, flags);
+	pr_err_ratelimited("%s: an SRQ failed: connections that need buffers of it break, replace it\n",
+			   pool->dev->name);
+	if (srq) {
+		kdapl_ia_async(srq->obj.ia, srq->obj.handle,
+			       DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, DAT_SRQ_TRANSFER_TO_ERROR);
+		kdapl_obj_put(&srq->obj);
+	}
+}
+
+/* No QP uses it any more. */
+static void pool_destroy(struct kdapl_res *res)
+{
+	struct kdapl_pool *pool = container_of(res, struct kdapl_pool, res);
+	struct ib_srq *ibsrq;
+
+	spin_lock_irq(&pool->lock);
+	ibsrq = pool->ibsrq;
+	pool->ibsrq = NULL;
+	spin_unlock_irq(&pool->lock);
+	ib_destroy_srq(ibsrq);
+}
+
+static void pool_free(struct kdapl_pool *pool)
+{
+	kvfree(pool->by_qp);
+	kvfree(pool->scratch);
+	kvfree(pool->sinks);
+	kvfree(pool);
+}
+
+static void pool_free_rcu(struct rcu_head *rcu)
+{
+	struct kdapl_pool *pool = container_of(rcu, struct kdapl_pool, rcu);
+	struct kdapl_device *dev = pool->dev;
+
+	pool_free(pool);
+	kdapl_device_put(dev);
+}
+
+/**
+ * kdapl_pool_put - drop a reference; the last one destroys the native SRQ
+ * @pool: the pool, or NULL
+ *
+ * Context: may sleep.
+ */
+void kdapl_pool_put(struct kdapl_pool *pool)
+{
+	struct kdapl_device *dev;
+
+	if (!pool || !refcount_dec_and_test(&pool->ref))
+		return;
+	dev = pool->dev;
+	kdapl_res_release(dev, &pool->res);
+	kdapl_pd_put(pool->pd);
+	call_rcu(&pool->rcu, pool_free_rcu);	/* posting calls may still look at it */
+}
+
+/**
+ * kdapl_pool_create - the buffers of an SRQ, and the native SRQ
+ * @srq: the SRQ
+ * @limit: how many the consumer may have outstanding
+ * @done: what the completions of buffers point at
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: the pool, with one reference, or an ERR_PTR.
+ */
+struct kdapl_pool *kdapl_pool_create(struct kdapl_srq *srq, u32 limit,
+				     void (*done)(struct ib_cq *cq, struct ib_wc *wc))
+{
+	struct kdapl_device *dev = srq->obj.ia->dev;
+	u32 entries = pool_size(dev, limit), i;
+	struct ib_srq_init_attr init = {
+		.event_handler = pool_event,
+		.attr.max_wr = entries,
+		.attr.max_sge = srq->max_recv_iov,
+		.srq_type = IB_SRQT_BASIC,
+	};
+	struct kdapl_sinks *sinks;
+	struct kdapl_pool *pool;
+	struct ib_srq *ibsrq;
+
+	pool = kvzalloc(struct_size(pool, buf, entries), GFP_KERNEL);
+	if (!pool)
+		return ERR_PTR(-ENOMEM);
+	pool->bits = KDAPL_POOL_HASH_BITS;
+	pool->by_qp = kvcalloc(1UL << pool->bits, sizeof(*pool->by_qp), GFP_KERNEL);
+	pool->scratch = kvcalloc(srq->max_recv_iov, sizeof(*pool->scratch), GFP_KERNEL);
+	sinks = kdapl_sinks_alloc(dev, entries, srq->max_recv_iov);
+	if (!IS_ERR(sinks))
+		pool->sinks = sinks;
+	if (!pool->by_qp || !pool->scratch || IS_ERR(sinks)) {
+		pool_free(pool);
+		return ERR_PTR(-ENOMEM);
+	}
+	pool->dev = dev;
+	pool->pd = srq->pz->pd;
+	pool->entries = entries;
+	pool->limit = limit;
+	pool->srq = srq;
+	refcount_set(&pool->ref, 1);
+	spin_lock_init(&pool->lock);
+	init_waitqueue_head(&pool->detached);
+	INIT_LIST_HEAD(&pool->free);
+	INIT_LIST_HEAD(&pool->native);
+	INIT_LIST_HEAD(&pool->conns);
+	for (i = 0; i < entries; i++) {
+		pool->buf[i].cqe.done = done;
+		pool->buf[i].index = i;
+		list_add_tail(&pool->buf[i].node, &pool->free);
+	}
+	init.srq_context = pool;
+	ibsrq = ib_create_srq(pool->pd->pd, &init);
+	if (IS_ERR(ibsrq)) {
+		pool_free(pool);
+		return ERR_CAST(ibsrq);
+	}
+	pool->ibsrq = ibsrq;
+	refcount_inc(&pool->pd->ref);
+	refcount_inc(&dev->ref);
+	kdapl_res_add(dev, &pool->res, KDAPL_RES_SRQ, pool_destroy);
+	return pool;
+}
