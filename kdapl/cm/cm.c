@@ -435,6 +435,15 @@ static const struct kdapl_conn_cm_ops cm_ops = {
 	.retry = cm_work_retry,
 };
 
+/**
+ * kdapl_cm_take - have the work items of an attempt come here
+ * @conn: connection whose attempt begins
+ */
+void kdapl_cm_take(struct kdapl_conn *conn)
+{
+	conn->cm = &cm_ops;
+}
+
 /*
  * 0: under way, or aborted already; -EADDRNOTAVAIL: no address to start from;
  * -ENODEV: the device has failed meanwhile.
@@ -486,7 +495,7 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst,
 	conn->pdata = conn->pdata ?: kmalloc(PDATA_MAX, GFP_KERNEL);
 	if (!conn->pdata)
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	conn->cm = &cm_ops;
+	kdapl_cm_take(conn);
 	memset(&conn->remote, 0, sizeof(conn->remote));
 	memcpy(&conn->remote, dst, kdapl_addr_len(dst));
 	kdapl_addr_set_port(&conn->remote, port);
@@ -530,7 +539,7 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 	unsigned int noio = memalloc_noio_save();
 	int ret;
 
-	conn->cm = &cm_ops;
+	kdapl_cm_take(conn);
 	cm_read_depths(conn);
 	cm_copy_conn(conn);
 	cm_set_timers(conn, id);

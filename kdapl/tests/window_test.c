@@ -183,6 +183,7 @@ static void wi_retry_test(struct kunit *test)
 		conn->cm_id = id;
 		conn->connecting = true;
 		mutex_unlock(&conn->lock);
+		kdapl_cm_take(conn);
 		queue_delayed_work(kdapl_connect_wq, &conn->retry_work, 0);
 		flush_delayed_work(&conn->retry_work);
 		flush_workqueue(kdapl_misc_wq);
