@@ -146,6 +146,34 @@ static void cr_leave_ep(struct kdapl_cr *cr)
 }
 
 /**
+ * kdapl_cr_announce - report a request to the consumer
+ * @sp: service point it came through; for an RSP no longer live
+ * @evd: its EVD
+ * @cr: the request
+ *
+ * Context: may sleep.
+ * Return: whether there was room in the EVD; if not, the request is to be refused.
+ */
+bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr)
+{
+	struct kdapl_event ev = {
+		.number = DAT_CONNECTION_REQUEST_EVENT,
+		.signalled = true,
+	};
+	DAT_CR_ARRIVAL_EVENT_DATA *data = &ev.data.cr_arrival_event_data;
+
+	if (sp->obj.type == DAT_HANDLE_TYPE_CSP)
+		data->sp_handle.csp_handle = sp->obj.handle;
+	else if (sp->obj.type == DAT_HANDLE_TYPE_PSP)
+		data->sp_handle.psp_handle = sp->obj.handle;
+	data->local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->local;
+	data->conn_qual = sp->conn_qual;
+	data->cr_handle = cr->obj.handle;
+	data->truncate_flag = DAT_FALSE;
+	return kdapl_evd_queue(evd, &ev);
+}
+
+/**
  * kdapl_cr_refuse - refuse a request nobody could be told of
  * @cr: the request
  *
@@ -479,7 +507,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	if (ret == DAT_SUCCESS) {
 		if (retired)
 			kdapl_cr_destroy(cr);	/* its EP is free when the event is seen */
-		if (!kdapl_sp_announce(psp, evd, next))
+		if (!kdapl_cr_announce(psp, evd, next))
 			kdapl_cr_refuse(next);
 		kdapl_obj_put(&next->obj);
 	}

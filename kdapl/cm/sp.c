@@ -24,34 +24,6 @@
 
 #define SP_ANY_TRIES	64	/* ports tried that others turn out to use */
 
-/**
- * kdapl_sp_announce - report a request to the consumer
- * @sp: service point it came through; for an RSP no longer live
- * @evd: its EVD
- * @cr: the request
- *
- * Context: may sleep.
- * Return: whether there was room in the EVD; if not, the request is to be refused.
- */
-bool kdapl_sp_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr)
-{
-	struct kdapl_event ev = {
-		.number = DAT_CONNECTION_REQUEST_EVENT,
-		.signalled = true,
-	};
-	DAT_CR_ARRIVAL_EVENT_DATA *data = &ev.data.cr_arrival_event_data;
-
-	if (sp->obj.type == DAT_HANDLE_TYPE_CSP)
-		data->sp_handle.csp_handle = sp->obj.handle;
-	else if (sp->obj.type == DAT_HANDLE_TYPE_PSP)
-		data->sp_handle.psp_handle = sp->obj.handle;
-	data->local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->local;
-	data->conn_qual = sp->conn_qual;
-	data->cr_handle = cr->obj.handle;
-	data->truncate_flag = DAT_FALSE;
-	return kdapl_evd_queue(evd, &ev);
-}
-
 /* The RSP is used up: free its qualifier, then tell. Inside kdapl_dev_enter(). */
 static void sp_work_used(struct work_struct *work)
 {
@@ -65,7 +37,7 @@ static void sp_work_used(struct work_struct *work)
 	refcount_inc(&evd->obj.ref);
 	/* first: who sees the event finds nothing in use by the RSP */
 	kdapl_sp_destroy(sp);
-	if (!kdapl_sp_announce(sp, evd, cr))
+	if (!kdapl_cr_announce(sp, evd, cr))
 		kdapl_cr_refuse(cr);
 	kdapl_obj_put(&cr->obj);
 	kdapl_obj_put(&evd->obj);
@@ -142,7 +114,7 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		if (sp->obj.type == DAT_HANDLE_TYPE_RSP)
 			reported = sp_use_up(sp, cr);
 		else
-			reported = kdapl_sp_announce(sp, sp->evd, cr);
+			reported = kdapl_cr_announce(sp, sp->evd, cr);
 		if (!reported)
 			mine = sp_take_back(cr);
 		kdapl_obj_put(&cr->obj);

@@ -45,38 +45,6 @@ void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_E
 		out->event_data = ev->data;
 }
 
-/**
- * kdapl_evd_calls - may an event start an upcall now?
- * @evd: the EVD; evd->lock held
- *
- * Return: false when upcalls are disabled or the consumer has been notified.
- */
-bool kdapl_evd_calls(const struct kdapl_evd *evd)
-{
-	return evd->policy != DAT_UPCALL_DISABLE && !evd->notified;
-}
-
-/* Who runs upcalls now, helpers or the one runner? */
-static bool evd_many(const struct kdapl_evd *evd)
-{
-	/* pairs with the release in kdapl_evd_make_helpers() */
-	return READ_ONCE(evd->policy) == DAT_UPCALL_MANY && smp_load_acquire(&evd->helpers);
-}
-
-/**
- * kdapl_evd_held_up - must the next upcall wait for one that runs?
- * @evd: the EVD; evd->lock held
- *
- * Upcalls of another policy may still run when the policy has changed. The last
- * of them looks after the EVD when it is back.
- *
- * Return: true when as many upcalls run as the policy allows.
- */
-bool kdapl_evd_held_up(const struct kdapl_evd *evd)
-{
-	return evd->nrunning >= (evd_many(evd) ? evd->nhelpers : 1);
-}
-
 /*
  * The next event an upcall is due for. Only a signalled event starts upcalls;
  * unsignalled ones before it go first, unsignalled ones after it wait in the
@@ -106,19 +74,6 @@ static bool evd_due(struct kdapl_evd *evd, struct kdapl_event *ev)
 	return true;
 }
 
-static void evd_wake_helper(struct kdapl_evd *evd)
-{
-	unsigned long idle;
-
-	while ((idle = READ_ONCE(evd->idle))) {
-		if (!test_and_clear_bit(__ffs(idle), &evd->idle))
-			continue;
-		queue_work(kdapl_many_wq, &evd->helpers[__ffs(idle)].work);
-		return;
-	}
-	/* All run: each of them looks again before it is idle. */
-}
-
 /* One upcall. evd->lock held, and dropped meanwhile. */
 static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_EVENT *event,
 		     bool more)
@@ -143,7 +98,7 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 	bool more;
 
 	/* another kind of runner took over; arming calls it */
-	if (evd->closing || helper != evd_many(evd))
+	if (evd->closing || helper != kdapl_evd_many(evd))
 		return false;
 	if (evd->discard) {
 		if (!kdapl_evd_take(evd, ev))
@@ -175,7 +130,7 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 	kdapl_event_release(ev);
 	run->ep = kdapl_event_ep(ev);
 	if (helper)
-		evd_wake_helper(evd);
+		kdapl_evd_wake_helper(evd);
 	evd_call(evd, run, &run->event, more);
 	return true;
 }
@@ -250,39 +205,6 @@ static void evd_helper_work(struct work_struct *work)
 	smp_mb__after_atomic();	/* who found nobody idle relies on the look that arming takes */
 	if (n == WORK_BUDGET || evd_arm_again(evd))
 		kdapl_evd_sched(evd);
-}
-
-/* Upcalls that bring completions have a queue of their own: others may wait for them. */
-static struct workqueue_struct *evd_wq(const struct kdapl_evd *evd)
-{
-	return evd->flags & (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG) ? kdapl_upcall_wq :
-									 kdapl_event_wq;
-}
-
-/**
- * kdapl_evd_sched - something may have arrived
- * @evd: the EVD
- *
- * Takes no lock: some providers hold that of their CQ.
- *
- * Context: any.
- */
-void kdapl_evd_sched(struct kdapl_evd *evd)
-{
-	if (evd->softirq) {
-		irq_poll_sched(&evd->iop);	/* does nothing once disabled */
-		return;
-	}
-	/* evd_work_gone() comes after us, and cancels the work */
-	rcu_read_lock();
-	if (READ_ONCE(evd->closing))
-		goto out;
-	if (unlikely(evd_many(evd)))
-		evd_wake_helper(evd);
-	else
-		queue_work(evd_wq(evd), &evd->work);
-out:
-	rcu_read_unlock();
 }
 
 /* An upcall may wait for the upcalls of another EVD: lockdep must tell them apart. */
@@ -361,7 +283,7 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 	spin_unlock_irq(&evd->lock);
 	evd->nhelpers = n;
 	evd->idle = GENMASK(n - 1, 0);
-	smp_store_release(&evd->helpers, helpers);	/* to evd_many() */
+	smp_store_release(&evd->helpers, helpers);	/* to kdapl_evd_many() */
 }
 
 /* Is an upcall under way that has an event of this EP? evd->lock held. */
@@ -488,16 +410,6 @@ bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 		inside |= run->seq && run->task == current;
 	spin_unlock_irqrestore(&evd->lock, flags);
 	return inside;
-}
-
-/**
- * kdapl_evd_set_default_policy - is there nothing to be considered but completions and one runner?
- * @evd: the EVD; something this depends on has changed; evd->lock held
- */
-void kdapl_evd_set_default_policy(struct kdapl_evd *evd)
-{
-	evd->default_policy = evd->policy == DAT_UPCALL_SINGLE_INSTANCE && !evd->closing &&
-		     !evd->discard && !evd->watching;
 }
 
 /* Which events that are queued already start upcalls? evd->lock held. */

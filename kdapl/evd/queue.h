@@ -192,6 +192,9 @@ struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_wq *wq,
 				  DAT_COMPLETION_FLAGS attr);
 void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq);
+struct kdapl_cq *kdapl_evd_add_cq(struct kdapl_evd *evd, int slots);
+void kdapl_evd_put_cqs(struct list_head *cqs);
+int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more);
 void kdapl_cq_put(struct kdapl_cq *cq);
 struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
 
@@ -224,24 +227,34 @@ void kdapl_evd_hurry(struct kdapl_evd *evd, const struct kdapl_conn *conn);
 void kdapl_evd_watch(struct kdapl_conn *conn);
 void kdapl_event_release(const struct kdapl_event *ev);
 
+/* sched.c */
+void kdapl_evd_sched(struct kdapl_evd *evd);
+void kdapl_evd_wake_helper(struct kdapl_evd *evd);
+void kdapl_evd_set_default_policy(struct kdapl_evd *evd);
+bool kdapl_evd_calls(const struct kdapl_evd *evd);
+bool kdapl_evd_held_up(const struct kdapl_evd *evd);
+
 /* evd_usual.c */
 enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event);
 int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none);
 
 /* evd_upcall.c */
-void kdapl_evd_sched(struct kdapl_evd *evd);
 void kdapl_evd_engine_init(struct kdapl_evd *evd);
 void kdapl_evd_engine_stop(struct kdapl_evd *evd);
 void kdapl_evd_make_helpers(struct kdapl_evd *evd);
-void kdapl_evd_set_default_policy(struct kdapl_evd *evd);
-bool kdapl_evd_calls(const struct kdapl_evd *evd);
-bool kdapl_evd_held_up(const struct kdapl_evd *evd);
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 void kdapl_evd_wait_all(struct kdapl_evd *evd);
 void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn);
 bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
+
+/* Who runs upcalls now, helpers or the one runner? */
+static inline bool kdapl_evd_many(const struct kdapl_evd *evd)
+{
+	/* pairs with the release in kdapl_evd_make_helpers() */
+	return READ_ONCE(evd->policy) == DAT_UPCALL_MANY && smp_load_acquire(&evd->helpers);
+}
 
 /* An upcall is over: whoever waits for that may look. evd->lock held. */
 static inline void kdapl_evd_called(struct kdapl_evd *evd, struct kdapl_upcall *run)
