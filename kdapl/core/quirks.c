@@ -47,10 +47,10 @@ static const struct kdapl_quirk quirks[] = {
 	/* iWARP */
 	{ QUIRK_IWARP, QUIRK_SETS(iwarp),
 	  "the connection manager moves the queue pair itself", "by the protocol",
-	  "no modify by hand", "D-14" },
+	  "no modify by hand", "D-13" },
 	{ QUIRK_IWARP, QUIRK_SETS(caps.read_has_segment),
 	  "a Read has exactly one local segment, also when it is empty", "by the protocol",
-	  "an empty segment is added", "D-14" },
+	  "an empty segment is added", "D-96" },
 	{ QUIRK_IWARP, QUIRK_SETS(iwarp),
 	  "a Read writes into its sink by the sink's key, as a peer's Write does",
 	  "by the protocol", "memory for Reads is registered for remote writing", "D-22" },
@@ -97,7 +97,7 @@ static const struct kdapl_quirk quirks[] = {
 	  "refuse it later", "D-60" },
 	{ RDMA_DRIVER_SIW, QUIRK_SETS(caps.any_page_size),
 	  "page lists have entries of any length", "6.1 to 7.2",
-	  "one entry for each segment", "D-22" },
+	  "one entry for each segment", "D-64" },
 	{ RDMA_DRIVER_SIW, QUIRK_SETS(caps.reject_resets),
 	  "a refusal by the peer's consumer is told as a connection reset", "6.1 to 7.2",
 	  "take it for PEER_REJECTED", "D-16" },
@@ -185,7 +185,7 @@ static const struct kdapl_refusal refusals[] = {
 	{ RDMA_DRIVER_OCRDMA, "its driver fixes the addresses of a region when it is mapped" },
 };
 
-/* Ca connections be made on any port? */
+/* Can connections be made on any port? */
 static bool quirks_connects(struct ib_device *ibdev)
 {
 	u32 port;
