@@ -28,7 +28,7 @@
 /* The attempt is over, unless it is already known why. conn->lock held. */
 static void cm_fail(struct kdapl_conn *conn, DAT_EVENT_NUMBER active)
 {
-	if (conn->phase != KDAPL_CONN_CONNECTING)
+	if (!kdapl_conn_attempting(conn))
 		return;
 	kdapl_conn_end(conn, conn->passive ? DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR : active);
 }
@@ -45,7 +45,7 @@ static void cm_keep_pdata(struct kdapl_conn *conn, const struct rdma_conn_param 
 static void cm_established(struct kdapl_conn *conn, struct rdma_cm_id *id)
 {
 	conn->cm_up = true;
-	if (atomic_read(&conn->reason) > KDAPL_END_SUSPECT && conn->phase >= KDAPL_CONN_ENDING) {
+	if (atomic_read(&conn->reason) > KDAPL_END_SUSPECT && conn->state >= KDAPL_CONN_ENDING) {
 		/* given up meanwhile; nobody else will tell the peer */
 		rdma_disconnect(id);
 		return;
@@ -60,12 +60,11 @@ static void cm_established(struct kdapl_conn *conn, struct rdma_cm_id *id)
  */
 static void cm_hold_back(struct kdapl_conn *conn, struct rdma_cm_id *id)
 {
-	if (READ_ONCE(conn->spoken) || conn->phase != KDAPL_CONN_CONNECTING) {
+	if (READ_ONCE(conn->spoken) || !kdapl_conn_step(conn, KDAPL_CONN_IN_HOLD)) {
 		cm_established(conn, id);
 		return;
 	}
 	conn->cm_up = true;
-	conn->held_back = true;
 	queue_delayed_work(kdapl_misc_wq, &conn->est_work, KDAPL_HOLD_TIME);
 }
 
@@ -86,7 +85,7 @@ static void cm_connect_response(struct kdapl_conn *conn, struct rdma_cm_id *id,
 {
 	int ret;
 
-	if (conn->phase != KDAPL_CONN_CONNECTING ||
+	if (conn->state != KDAPL_CONN_CONNECTING ||
 	    atomic_read(&conn->reason) > KDAPL_END_SUSPECT) {
 		/* not REJ_TIMEOUT, which the peer cannot match without our GUID in it */
 		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
@@ -130,7 +129,7 @@ static void cm_retry(struct kdapl_conn *conn)
 static bool cm_retry_stale(struct kdapl_conn *conn, int status)
 {
 	if (conn->dev->iwarp || status != IB_CM_REJ_STALE_CONN || conn->passive ||
-	    conn->phase != KDAPL_CONN_CONNECTING ||
+	    conn->state != KDAPL_CONN_CONNECTING ||
 	    (!delayed_work_pending(&conn->timer) && conn->retries >= STALE_RETRIES))
 		return false;
 	cm_retry(conn);
@@ -144,7 +143,7 @@ static bool cm_retry_stale(struct kdapl_conn *conn, int status)
 static bool cm_retry_port(struct kdapl_conn *conn, int err)
 {
 	if (!conn->dev->iwarp || (err != -EADDRNOTAVAIL && err != -EADDRINUSE) ||
-	    conn->phase != KDAPL_CONN_CONNECTING || conn->retries >= PORT_RETRIES)
+	    conn->state != KDAPL_CONN_CONNECTING || conn->retries >= PORT_RETRIES)
 		return false;
 	cm_retry(conn);
 	return true;
@@ -158,7 +157,7 @@ static void cm_rejected(struct kdapl_conn *conn, struct rdma_cm_event *event)
 		cm_fail(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		return;
 	}
-	if (conn->phase == KDAPL_CONN_CONNECTING && !conn->passive)
+	if (conn->state == KDAPL_CONN_CONNECTING && !conn->passive)
 		cm_keep_pdata(conn, &event->param.conn);
 	cm_fail(conn, DAT_CONNECTION_EVENT_PEER_REJECTED);
 }
@@ -193,7 +192,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	trace_kdapl_cm_event(conn->handle, event->event, event->status);
 	mutex_lock(&conn->lock);
 	if (conn->dev->iwarp && cm_is_answer(event->event))
-		conn->connecting = false;
+		conn->cm_busy = false;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (id->device != conn->dev->ibdev || id->port_num != conn->ep->obj.ia->port ||
@@ -202,9 +201,9 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		conn->local = id->route.addr.src_addr;
-		if (conn->phase == KDAPL_CONN_CONNECTING &&
+		if (conn->state == KDAPL_CONN_CONNECTING &&
 		    atomic_read(&conn->reason) == KDAPL_END_NONE) {
-			conn->connecting = true;
+			conn->cm_busy = true;
 			queue_work(kdapl_connect_wq, &conn->conn_work);
 		}
 		break;
@@ -233,13 +232,13 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		/* a bond has failed over: the QP has the old hardware address for ever */
-		if (conn->phase == KDAPL_CONN_UP)
+		if (conn->state == KDAPL_CONN_UP)
 			kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
 		else
 			cm_fail(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		if (conn->phase < KDAPL_CONN_UP) {
+		if (conn->state < KDAPL_CONN_UP) {
 			cm_rejected(conn, event);
 			break;
 		}
@@ -248,10 +247,10 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_DISCONNECTED:
 		complete_all(&conn->cm_down);
 		/* who disconnects was connected: its last word of the set-up was overtaken */
-		if (conn->phase == KDAPL_CONN_CONNECTING && conn->passive &&
-		    (!conn->dev->iwarp || conn->held_back))
+		if (conn->state == KDAPL_CONN_HELD ||
+		    (conn->state == KDAPL_CONN_CONNECTING && conn->passive && !conn->dev->iwarp))
 			cm_established(conn, id);
-		if (conn->phase == KDAPL_CONN_UP)
+		if (conn->state == KDAPL_CONN_UP)
 			kdapl_conn_end(conn, KDAPL_END_PEER);
 		else
 			cm_fail(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
@@ -260,7 +259,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		/* removal is handled by the ib_client, the rest has no meaning here */
 		break;
 	}
-	if (conn->phase >= KDAPL_CONN_ENDING && !conn->cm_up && !conn->connecting)
+	if (conn->state >= KDAPL_CONN_ENDING && !conn->cm_up && !conn->cm_busy)
 		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);	/* the id can go now */
 	mutex_unlock(&conn->lock);
 	memalloc_noio_restore(noio);
@@ -313,8 +312,8 @@ static void cm_work_connect(struct kdapl_conn *conn)
 	int ret;
 
 	mutex_lock(&conn->lock);
-	if (conn->phase != KDAPL_CONN_CONNECTING) {	/* given up before it began */
-		conn->connecting = false;
+	if (conn->state != KDAPL_CONN_CONNECTING) {	/* given up before it began */
+		conn->cm_busy = false;
 		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
 		mutex_unlock(&conn->lock);
 		return;
@@ -328,7 +327,7 @@ static void cm_work_connect(struct kdapl_conn *conn)
 	memalloc_noio_restore(noio);
 	mutex_lock(&conn->lock);
 	if (ret || !conn->dev->iwarp)
-		conn->connecting = false;
+		conn->cm_busy = false;
 	switch (ret) {
 	case 0:
 		break;
@@ -341,7 +340,7 @@ static void cm_work_connect(struct kdapl_conn *conn)
 	}
 	if (ret && !cm_retry_port(conn, ret))
 		cm_fail(conn, outcome);
-	if (conn->phase >= KDAPL_CONN_ENDING)	/* given up meanwhile: the id can go now */
+	if (conn->state >= KDAPL_CONN_ENDING)	/* given up meanwhile: the id can go now */
 		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
 	mutex_unlock(&conn->lock);
 }
@@ -404,10 +403,10 @@ static void cm_work_retry(struct kdapl_conn *conn)
 		return;		/* ends with the device */
 	noio = memalloc_noio_save();
 	mutex_lock(&conn->lock);
-	if (conn->phase == KDAPL_CONN_CONNECTING && conn->connecting) {
+	if (conn->state == KDAPL_CONN_CONNECTING && conn->cm_busy) {
 		/* the last rdma_connect() is not through yet */
 		queue_delayed_work(kdapl_connect_wq, &conn->retry_work, STALE_TIME);
-	} else if (conn->phase == KDAPL_CONN_CONNECTING) {
+	} else if (conn->state == KDAPL_CONN_CONNECTING) {
 		old = conn->cm_id;
 		conn->cm_id = NULL;
 	}
@@ -417,7 +416,7 @@ static void cm_work_retry(struct kdapl_conn *conn)
 	rdma_destroy_id(old);
 	id = cm_create_id(conn);
 	mutex_lock(&conn->lock);
-	if (conn->phase == KDAPL_CONN_CONNECTING &&
+	if (conn->state == KDAPL_CONN_CONNECTING &&
 	    (IS_ERR(id) || cm_resolve(conn, id)))
 		cm_fail(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
 	if (conn->cm_id == id)
@@ -457,14 +456,14 @@ static int cm_start(struct kdapl_conn *conn, u32 usec)
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	mutex_lock(&conn->lock);
-	if (conn->phase != KDAPL_CONN_IDLE || atomic_read(&conn->reason) != KDAPL_END_NONE) {
+	if (!kdapl_conn_may(conn, KDAPL_CONN_IN_ATTEMPT) || kdapl_conn_spent(conn)) {
 		mutex_unlock(&conn->lock);
 		rdma_destroy_id(id);
 		return 0;	/* its end is under way */
 	}
 	ret = READ_ONCE(conn->dev->fatal) ? -ENODEV : cm_resolve(conn, id);
 	if (!ret) {
-		WRITE_ONCE(conn->phase, KDAPL_CONN_CONNECTING);
+		kdapl_conn_step(conn, KDAPL_CONN_IN_ATTEMPT);
 		if (usec != DAT_TIMEOUT_INFINITE)
 			queue_delayed_work(kdapl_misc_wq, &conn->timer, usecs_to_jiffies(usec) + 1);
 	}
@@ -558,9 +557,8 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 	conn->read_depth = conn->read_out;
 	param.responder_resources = conn->read_in;
 	param.initiator_depth = conn->read_out;
-	if (conn->phase == KDAPL_CONN_IDLE && atomic_read(&conn->reason) == KDAPL_END_NONE &&
-	    !READ_ONCE(conn->dev->fatal)) {
-		WRITE_ONCE(conn->phase, KDAPL_CONN_CONNECTING);
+	if (!kdapl_conn_spent(conn) && !READ_ONCE(conn->dev->fatal) &&
+	    kdapl_conn_step(conn, KDAPL_CONN_IN_ATTEMPT)) {
 		param.qp_num = conn->qp->qp_num;	/* idle connections may lose their QP */
 		ret = kdapl_conn_to_rts(conn, id);
 	} else {

@@ -95,10 +95,10 @@ static void conn_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_ACCESS_ERR:
 		if (READ_ONCE(conn->discard))
 			break;
-		if (!READ_ONCE(conn->stopping))
+		if (!kdapl_conn_stopping(conn))
 			kdapl_ia_async(ep->obj.ia, conn->handle, DAT_ASYNC_ERROR_EP_BROKEN,
 				       DAT_EP_TRANSFER_TO_ERROR);
-		if (READ_ONCE(conn->phase) < KDAPL_CONN_UP)
+		if (READ_ONCE(conn->state) < KDAPL_CONN_UP)
 			WRITE_ONCE(conn->wc_failed, true);
 		else if (atomic_read(&conn->reason) != KDAPL_END_PEER)
 			/* after the CM's word it may be part of an orderly close */
@@ -106,9 +106,9 @@ static void conn_qp_event(struct ib_event *event, void *context)
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
 		WRITE_ONCE(conn->last_wqe, true);
-		if (READ_ONCE(conn->stopping))
+		if (kdapl_conn_stopping(conn))
 			mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
-		else if (READ_ONCE(conn->phase) < KDAPL_CONN_UP)
+		else if (READ_ONCE(conn->state) < KDAPL_CONN_UP)
 			WRITE_ONCE(conn->wc_failed, true);
 		else if (conn->dev->iwarp)	/* or the peer has disconnected: the CM will say */
 			kdapl_conn_end(conn, KDAPL_END_SUSPECT);
@@ -369,10 +369,10 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 
 	spin_lock_irqsave(&wq->lock, flags);
 	limit = conn_drain_span(conn);
-	/* stopping is set before conn_stop() takes the lock: the QP is alive here */
+	/* conn_stop() moves the state before it takes the lock: the QP is alive here */
 	if (READ_ONCE(conn->dev->gone)) {
 		ret = -ENODEV;	/* nothing is posted any more */
-	} else if (!READ_ONCE(conn->stopping) && !conn->draining) {
+	} else if (!kdapl_conn_stopping(conn) && !conn->draining) {
 		ret = wq_post_marker(wq);
 		draining = !ret;
 		if (draining) {
@@ -390,7 +390,7 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 		mod_delayed_work(kdapl_misc_wq, &conn->timer, limit);
 }
 
-/* Has a graceful disconnect stopped to advance? conn->lock held, phase UP. */
+/* Has a graceful disconnect stopped to advance? conn->lock held, state UP. */
 static bool conn_drain_stuck(struct kdapl_conn *conn)
 {
 	struct kdapl_patience *drain = &conn->drain;
@@ -440,7 +440,7 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 	struct kdapl_ep *ep = conn->ep;
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	struct kdapl_wq *wq = conn->sq;
-	bool idle = conn->phase == KDAPL_CONN_IDLE;
+	bool idle = conn->state == KDAPL_CONN_IDLE;
 	bool refuse;
 	int ret = 0;
 
@@ -448,8 +448,7 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 	if (atomic_read(&conn->reason) != KDAPL_END_SILENT)
 		trace_kdapl_conn_end(conn->handle, conn->qpn, atomic_read(&conn->reason));
 	removal |= READ_ONCE(conn->dev->gone);
-	WRITE_ONCE(conn->stopping, true);
-	WRITE_ONCE(conn->phase, KDAPL_CONN_ENDING);
+	kdapl_conn_step(conn, KDAPL_CONN_IN_STOP);
 	kdapl_patience_start(&conn->flush, conn, END_TIMEOUT);
 	conn->pool_deadline = jiffies + LAST_WQE_TIMEOUT;
 
@@ -471,13 +470,12 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 			WRITE_ONCE(wq->drained, true);
 		spin_unlock_irq(&wq->lock);
 	}
-	conn->hurried = removal || (ret && ret != -EALREADY);
-	if (conn->hurried)
+	if (removal || (ret && ret != -EALREADY))
 		kdapl_patience_start(&conn->flush, conn, 0);	/* destroying the QP is the proof */
 	if (removal || conn->dev->caps.no_last_wqe || idle)	/* idle: it has no buffer */
 		conn->pool_deadline = jiffies;
 
-	if (!conn->draining)	/* stays as set: stopping, and the work queue lock was taken */
+	if (!conn->draining)	/* stays as it is: the state has moved, sq->lock was taken */
 		kdapl_evd_ending(conn->request_evd, 1);
 	kdapl_evd_ending(conn->recv_evd, 1);
 }
@@ -489,7 +487,7 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 static bool conn_may_destroy(struct kdapl_conn *conn, bool sq_ended, bool last_wqe, bool late)
 {
 	/* a QP inside rdma_connect() cannot be destroyed yet (D-17) */
-	if (conn->connecting && conn->qp)
+	if (conn->cm_busy && conn->qp)
 		return false;
 	if (conn->pool && sq_ended &&
 	    (last_wqe || !time_before(jiffies, conn->pool_deadline)))
@@ -510,7 +508,7 @@ static void conn_was_silent(struct kdapl_conn *conn)
 	kdapl_ia_async(ia, conn->handle, DAT_ASYNC_ERROR_TIMED_OUT, DAT_EP_OTHER_ERROR);
 }
 
-/* Has everything come back? conn->lock held, may be dropped; phase ENDING. */
+/* Has everything come back? conn->lock held, may be dropped; state ENDING. */
 static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
 {
 	u32 recvs = conn->pool ? conn->pool->entries : conn->rq->slots;
@@ -524,18 +522,18 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
 	sq_ended = kdapl_wq_ended(conn->sq);
 	rq_ended = kdapl_wq_ended(conn->rq);
 	late = kdapl_patience_over(&conn->flush, conn);
-	if (conn->pool && sq_ended && conn->connecting && conn->qp) {
+	if (conn->pool && sq_ended && conn->cm_busy && conn->qp) {
 		/* never connected: it took no buffer; the reaper has it for long */
 		kdapl_wq_force_end(conn->rq, lost);
 	} else if (!sq_ended || !rq_ended) {
 		if (!conn_may_destroy(conn, sq_ended, last_wqe, late))
 			return false;
-		if (!conn->hurried && !conn->discard && !(conn->pool && sq_ended) && late)
+		if (conn->flush.limit && !conn->discard && !(conn->pool && sq_ended) && late)
 			conn_was_silent(conn);
 		mutex_unlock(&conn->lock);
 		conn_destroy_verbs(conn, !conn->dev->iwarp);
 		mutex_lock(&conn->lock);
-		if (conn->phase == KDAPL_CONN_ENDED)
+		if (conn->state == KDAPL_CONN_ENDED)
 			return false;	/* removal has finished it meanwhile */
 		if (!sq_ended)
 			kdapl_wq_force_end(conn->sq, lost);
@@ -544,8 +542,7 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
 	kdapl_pool_detach(conn);
 	kdapl_evd_ending(conn->request_evd, -1);
 	kdapl_evd_ending(conn->recv_evd, -1);
-	WRITE_ONCE(conn->phase, KDAPL_CONN_ENDED);
-	return true;
+	return kdapl_conn_step(conn, KDAPL_CONN_IN_FINISHED);
 }
 
 /*
@@ -561,7 +558,7 @@ static void conn_destroy_dead_id(struct kdapl_conn *conn)
 	/* whoever destroys the QP finds the id there, or gone for good */
 	mutex_lock(&conn->destroy_lock);
 	mutex_lock(&conn->lock);
-	if (conn->phase == KDAPL_CONN_ENDED && !conn->cm_up && !conn->connecting) {
+	if (conn->state == KDAPL_CONN_ENDED && !conn->cm_up && !conn->cm_busy) {
 		id = conn->cm_id;
 		conn->cm_id = NULL;
 	}
@@ -578,12 +575,12 @@ static void conn_work_end(struct work_struct *work)
 	bool finished = false;
 
 	mutex_lock(&conn->lock);
-	if (conn->phase < KDAPL_CONN_ENDING && atomic_read(&conn->reason) != KDAPL_END_NONE) {
+	if (conn->state < KDAPL_CONN_ENDING && atomic_read(&conn->reason) != KDAPL_END_NONE) {
 		/* A suspicion nobody explained in time was right. */
 		atomic_cmpxchg(&conn->reason, KDAPL_END_SUSPECT, DAT_CONNECTION_EVENT_BROKEN);
 		conn_stop(conn, false);
 	}
-	if (conn->phase == KDAPL_CONN_ENDING) {
+	if (conn->state == KDAPL_CONN_ENDING) {
 		finished = conn_try_finish(conn, true);
 		if (!finished)
 			queue_delayed_work(kdapl_misc_wq, &conn->end_work, END_POLL);
@@ -605,7 +602,7 @@ static void conn_work_end(struct work_struct *work)
  *
  * The state changes before the event can be seen, and the event is queued
  * before any completion of this connection: receives that came early wait in
- * the work queue until the phase says UP.
+ * the work queue until the state is UP.
  */
 void kdapl_conn_established(struct kdapl_conn *conn)
 {
@@ -613,7 +610,7 @@ void kdapl_conn_established(struct kdapl_conn *conn)
 	bool up;
 
 	lockdep_assert_held(&conn->lock);
-	if (conn->phase != KDAPL_CONN_CONNECTING ||
+	if (!kdapl_conn_may(conn, KDAPL_CONN_IN_ESTABLISHED) ||
 	    atomic_read(&conn->reason) > KDAPL_END_SUSPECT)
 		return;
 	cancel_delayed_work(&conn->timer);
@@ -624,7 +621,7 @@ void kdapl_conn_established(struct kdapl_conn *conn)
 	if (!up)
 		return;		/* dat_ep_disconnect was faster, its end is under way */
 	kdapl_ep_event(conn, DAT_CONNECTION_EVENT_ESTABLISHED);
-	WRITE_ONCE(conn->phase, KDAPL_CONN_UP);
+	kdapl_conn_step(conn, KDAPL_CONN_IN_ESTABLISHED);
 	kdapl_wq_ready(conn->rq);
 	if (READ_ONCE(conn->wc_failed))
 		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
@@ -644,7 +641,7 @@ static int conn_post_kick(struct kdapl_conn *conn)
 	/* pairs with the release in wq_advance() */
 	tail = smp_load_acquire(&wq->tail);
 	/* in a serial work queue everything about LMRs has a completion of its own */
-	if (wq->mode == KDAPL_WQ_LIVE && !wq->serial && !READ_ONCE(conn->stopping) &&
+	if (wq->mode == KDAPL_WQ_LIVE && !wq->serial && !kdapl_conn_stopping(conn) &&
 	    !READ_ONCE(conn->dev->gone) &&
 	    (!conn->kicked || (s32)(tail - conn->kick_pos) > 0)) {
 		conn->kicked = true;
@@ -688,7 +685,7 @@ static void conn_work_kick(struct work_struct *work)
 void kdapl_conn_kick(struct kdapl_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
-	if (conn->phase == KDAPL_CONN_UP)
+	if (conn->state == KDAPL_CONN_UP)
 		queue_delayed_work(kdapl_misc_wq, &conn->kick_work, KICK_TIME);
 }
 
@@ -881,8 +878,8 @@ static void conn_remove(struct kdapl_conn *conn)
 	bool finished = false;
 
 	mutex_lock(&conn->lock);
-	if (conn->phase < KDAPL_CONN_ENDING) {
-		int reason = conn->phase == KDAPL_CONN_IDLE ? KDAPL_END_SILENT :
+	if (conn->state < KDAPL_CONN_ENDING) {
+		int reason = conn->state == KDAPL_CONN_IDLE ? KDAPL_END_SILENT :
 							      DAT_CONNECTION_EVENT_BROKEN;
 
 		if (atomic_cmpxchg(&conn->reason, KDAPL_END_NONE, reason) == KDAPL_END_SUSPECT)
@@ -893,7 +890,7 @@ static void conn_remove(struct kdapl_conn *conn)
 	cancel_delayed_work_sync(&conn->end_work);	/* may be destroying the QP */
 	conn_release_verbs(conn);
 	mutex_lock(&conn->lock);
-	if (conn->phase == KDAPL_CONN_ENDING) {
+	if (conn->state == KDAPL_CONN_ENDING) {
 		kdapl_patience_start(&conn->flush, conn, 0);
 		finished = conn_try_finish(conn, false);
 	}
@@ -909,7 +906,7 @@ static void conn_link_lost(struct kdapl_link *link)
 {
 	struct kdapl_conn *conn = container_of(link, struct kdapl_conn, link);
 
-	if (READ_ONCE(conn->phase) != KDAPL_CONN_IDLE)
+	if (READ_ONCE(conn->state) != KDAPL_CONN_IDLE)
 		atomic_cmpxchg(&conn->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
 	complete_all(&conn->cm_down);	/* the reaper need not wait for the peer */
 }
@@ -920,7 +917,7 @@ static void conn_link_fail(struct kdapl_link *link)
 
 	/* the lock: an attempt that starts now sees that the device has failed, or is seen here */
 	mutex_lock(&conn->lock);
-	if (conn->phase != KDAPL_CONN_IDLE) {
+	if (conn->state != KDAPL_CONN_IDLE) {
 		atomic_cmpxchg(&conn->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
 		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
 	}
@@ -1031,9 +1028,9 @@ static void conn_work_established(struct work_struct *work)
 	unsigned int noio = memalloc_noio_save();
 
 	mutex_lock(&conn->lock);
-	if (conn->held_back)
+	if (conn->state == KDAPL_CONN_HELD)
 		kdapl_conn_established(conn);
-	else if (conn->cm_id && conn->passive && conn->phase == KDAPL_CONN_CONNECTING &&
+	else if (conn->cm_id && conn->passive && conn->state == KDAPL_CONN_CONNECTING &&
 		 !conn->dev->iwarp)
 		rdma_notify(conn->cm_id, IB_EVENT_COMM_EST);	/* ESTABLISHED follows */
 	mutex_unlock(&conn->lock);
@@ -1045,9 +1042,9 @@ static void conn_work_timer(struct work_struct *work)
 	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn, timer);
 
 	mutex_lock(&conn->lock);
-	if (conn->phase == KDAPL_CONN_UP && conn_drain_stuck(conn))
+	if (conn->state == KDAPL_CONN_UP && conn_drain_stuck(conn))
 		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
-	else if (conn->phase == KDAPL_CONN_CONNECTING)
+	else if (kdapl_conn_attempting(conn))
 		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_TIMED_OUT);
 	mutex_unlock(&conn->lock);
 }

@@ -170,7 +170,7 @@ DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
 	if (!drain.conn || (state == DAT_EP_STATE_UNCONNECTED && !kdapl_conn_spent(drain.conn)))
 		goto out;
 	/* ENDED comes before the end event, in whose upcall we may be; conn->ended after it */
-	if (ep_drain_deadlocks(&drain, READ_ONCE(drain.conn->phase) == KDAPL_CONN_ENDED)) {
+	if (ep_drain_deadlocks(&drain, READ_ONCE(drain.conn->state) == KDAPL_CONN_ENDED)) {
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 		goto out;
 	}
@@ -180,7 +180,7 @@ DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
 	 */
 	if (state != DAT_EP_STATE_DISCONNECTED && state != DAT_EP_STATE_DISCONNECT_PENDING &&
 	    dat_ep_disconnect(ep_handle, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS &&
-	    READ_ONCE(drain.conn->phase) == KDAPL_CONN_IDLE)
+	    READ_ONCE(drain.conn->state) == KDAPL_CONN_IDLE)
 		goto out;
 	wait_for_completion(&drain.conn->ended);
 	for (i = 0; i < 2; i++) {

@@ -616,7 +616,7 @@ void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input)
 	if (kdapl_ep_step(ep, input) != KDAPL_EP_REFUSED) {
 		ep->cr = NULL;
 		conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
-		if (conn && READ_ONCE(conn->phase) == KDAPL_CONN_ENDED &&
+		if (conn && READ_ONCE(conn->state) == KDAPL_CONN_ENDED &&
 		    atomic_read(&conn->reason) != KDAPL_END_SILENT)
 			kdapl_ep_step(ep, KDAPL_IN_ENDED);
 	}
@@ -683,7 +683,7 @@ static void ep_reap_conn(struct kdapl_conn *conn)
 /* Usually a matter of milliseconds; a peer that has vanished takes longer. */
 static void ep_wait_reaped(struct kdapl_conn *conn)
 {
-	if (!READ_ONCE(conn->connecting))
+	if (!READ_ONCE(conn->cm_busy))
 		wait_for_completion_timeout(&conn->gone, REAP_TIMEOUT);
 }
 

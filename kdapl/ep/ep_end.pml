@@ -4,15 +4,16 @@
  * the removal of the device. `tools/lint model` runs it, once as it is and once without each
  * of the rules below, which must be noticed.
  *
- * There is one half (ep_qp.c) with N Receives posted, and one EVD (evd_poll.c, evd_usual.c,
- * evd_upcall.c) for completions and the end, SINGLE_INSTANCE. There are no requests, no CM, no
- * end of the EVD; timers fire at any time, or never. What must hold:
+ * There is one connection (conn.c) with N Receives posted, and one EVD for completions and the
+ * end, SINGLE_INSTANCE. There are no requests, no CM, no end of the EVD; timers fire at any
+ * time, or never. The connection moves by the table of conn_state.c, from which tools/lint
+ * makes conn_table.h. What must hold:
  *
  *	gap	completions are reported in order, and none after one that is not
  *	end	the end is reported once at most, and after all that has succeeded; without
  *		dat_ep_free() it is, and so is each Receive
  *	free	dat_ep_free() is back: no upcall has an event of the Endpoint, and none begins
- *	once	a half ends once; its QP is destroyed once, and not touched after that
+ *	once	a connection ends once; its QP is destroyed once, and not touched after that
  *	stuck	everybody comes to an end
  */
 
@@ -21,14 +22,14 @@
 #endif
 
 /* The rules. */
-#define ODD_FIRST	1	/* kdapl_half_discard(): odd before discard */
+#define SLOW_FIRST	1	/* kdapl_conn_discard(): slow before discard */
 #define WAIT_UPCALL	2	/* ep_unlink(): wait for the upcall that has an event in hand */
-#define DROP		3	/* kdapl_half_drop(): what is stored goes */
-#define LOOK_AGAIN	4	/* half_try_finish(): has removal ended it meanwhile? */
-#define OWN_LOOK	5	/* kdapl_ring_ended(): the last completion may be in already */
-#define ODD_AT_END	6	/* kdapl_ring_ended(): the next one may be the last */
-#define DRAIN		7	/* kdapl_ring_force_end(): what is on the CQ comes first */
-#define TAKE_QP		8	/* half_destroy_verbs(): who destroys the QP takes it */
+#define DROP		3	/* kdapl_conn_drop(): what is in the backlog goes */
+#define LOOK_AGAIN	4	/* conn_try_finish(): has removal ended it meanwhile? */
+#define OWN_LOOK	5	/* kdapl_wq_ended(): the last completion may be in already */
+#define SLOW_AT_END	6	/* kdapl_wq_ended(): the next one may be the last */
+#define DRAIN		7	/* kdapl_wq_force_end(): what is on the CQ comes first */
+#define TAKE_QP		8	/* conn_destroy_verbs(): who destroys the QP takes it */
 #define RULES		8
 
 #ifndef WITHOUT
@@ -42,6 +43,8 @@
 #define LOCK(l)		atomic { !l -> l = true }
 #define UNLOCK(l)	l = false
 
+#include "conn_table.h"	/* STOP_IN_UP: where the table leads from UP with STOP, and so on */
+
 mtype = { UP, ENDING, ENDED, NONE, SILENT, TOLD, SUCCESS, FLUSHED, THE_END };
 
 /* The device. */
@@ -49,19 +52,20 @@ chan cq = [N] of { byte, mtype };
 byte completed, succeeded;
 bool qp_err, qp_gone;
 
-/* The half, and its work item end_work. */
-bool half_lock, destroy_lock, stopping, discard, ended, qp = true;
-mtype phase = UP;
+/* The connection, and its work item end_work. */
+bool conn_lock, destroy_lock, discard, ended, qp = true;
+mtype state = UP;
 mtype reason = NONE;
+#define stopping	(state == ENDING || state == ENDED)
 bool queued, running, cancelled, late;
 
-/* The EVD with the ring of the half; in_hand: an upcall has an event. */
-bool evd_lock, odd, ring_ended, in_hand;
+/* The EVD with the work queue of the connection; in_hand: an upcall has an event. */
+bool evd_lock, slow, wq_ended, in_hand;
 byte tail;
-chan store = [N + 1] of { byte, mtype };
+chan backlog = [N + 1] of { byte, mtype };
 
 /* What the consumer sees and does. */
-byte told, told_success, told_end;
+byte reported, reported_success, reported_end;
 bool freeing, freed;
 
 inline queue_work()
@@ -69,8 +73,8 @@ inline queue_work()
 	queued = !cancelled
 }
 
-/* half_end_in(): the first reason stays. */
-inline half_end(why)
+/* conn_end_in(): the first reason stays. */
+inline conn_end(why)
 {
 	atomic {
 		if
@@ -81,17 +85,17 @@ inline half_end(why)
 	}
 }
 
-/* ring_check_recv_end(), ring_end(). evd_lock held, as in the three below. */
+/* wq_check_recv_end(), wq_end(). evd_lock held, as in the three below. */
 inline check_end()
 {
 	if
-	:: stopping && tail == N && !ring_ended -> ring_ended = true; queue_work()
+	:: stopping && tail == N && !wq_ended -> wq_ended = true; queue_work()
 	:: else
 	fi
 }
 
-/* recv_done(): the next completion, on the long way. */
-inline long_way(seq, status, visible)
+/* recv_done(): the next completion, on the slow path. */
+inline slow_path(seq, status, visible)
 {
 	cq?seq, status;
 	tail++;
@@ -100,14 +104,14 @@ inline long_way(seq, status, visible)
 	check_end()
 }
 
-/* Take what is on the CQ, and store it; all of it, or as much as there is room for. */
-inline sweep(all, seq, status, visible)
+/* Move what is on the CQ to the backlog; all of it, or as much as there is room for. */
+inline drain_cq(all, seq, status, visible)
 {
 	do
 	:: atomic { nempty(cq) ->
-			long_way(seq, status, visible);
+			slow_path(seq, status, visible);
 			if
-			:: visible -> store!seq, status
+			:: visible -> backlog!seq, status
 			:: else
 			fi;
 			FORGET()
@@ -120,32 +124,32 @@ inline force_end(seq, status, visible)
 {
 	LOCK(evd_lock);
 	if
-	:: RULE(DRAIN) -> sweep(true, seq, status, visible)
+	:: RULE(DRAIN) -> drain_cq(true, seq, status, visible)
 	:: else
 	fi;
 	do
 	:: tail < N ->
 		tail++;
 		if
-		:: !discard -> store!tail, FLUSHED
+		:: !discard -> backlog!tail, FLUSHED
 		:: else
 		fi
 	:: tail == N -> break
 	od;
-	ring_ended = true;
+	wq_ended = true;
 	UNLOCK(evd_lock)
 }
 
-inline half_destroy_verbs(mine)
+inline conn_destroy_verbs(mine)
 {
 	LOCK(destroy_lock);
-	LOCK(half_lock);
+	LOCK(conn_lock);
 	mine = qp;
 	if
 	:: RULE(TAKE_QP) -> qp = false
 	:: else
 	fi;
-	UNLOCK(half_lock);
+	UNLOCK(conn_lock);
 	if
 	:: mine -> atomic { assert(!qp_gone); qp_gone = true }		/* once */
 	:: else
@@ -154,37 +158,36 @@ inline half_destroy_verbs(mine)
 	UNLOCK(destroy_lock)
 }
 
-/* half_lock held. */
-inline half_stop()
+/* conn_lock held. */
+inline conn_stop()
 {
-	stopping = true;
-	phase = ENDING;
+	state = STOP_IN_UP;
 	assert(!qp_gone);						/* once */
 	qp_err = true
 }
 
-/* half_lock held, dropped while the QP is destroyed. at_once: nobody waits for the device. */
-inline half_try_finish(at_once, seq, status, visible, mine, finished)
+/* conn_lock held, dropped while the QP is destroyed. at_once: nobody waits for the device. */
+inline conn_try_finish(at_once, seq, status, visible, mine, finished)
 {
 	LOCK(evd_lock);
-	sweep(false, seq, status, visible);
+	drain_cq(false, seq, status, visible);
 	UNLOCK(evd_lock);
 	atomic {
 		!evd_lock;
-		odd = odd || RULE(ODD_AT_END);
+		slow = slow || RULE(SLOW_AT_END);
 		if
 		:: RULE(OWN_LOOK) -> check_end()
 		:: else
 		fi;
-		finished = ring_ended
+		finished = wq_ended
 	}
 	if
-	:: !finished && !at_once	/* ring_end() brings the work here again */
+	:: !finished && !at_once	/* wq_end() brings the work here again */
 	:: !finished && (at_once || late) ->
-		UNLOCK(half_lock);
-		half_destroy_verbs(mine);
-		LOCK(half_lock);
-		finished = phase != ENDED || !RULE(LOOK_AGAIN);
+		UNLOCK(conn_lock);
+		conn_destroy_verbs(mine);
+		LOCK(conn_lock);
+		finished = state != ENDED || !RULE(LOOK_AGAIN);
 		if
 		:: finished -> force_end(seq, status, visible)
 		:: else
@@ -192,7 +195,7 @@ inline half_try_finish(at_once, seq, status, visible, mine, finished)
 	:: finished
 	fi;
 	if
-	:: finished -> assert(phase == ENDING); phase = ENDED		/* once */
+	:: finished -> assert(state == ENDING); state = FINISHED_IN_ENDING		/* once */
 	:: else
 	fi
 }
@@ -201,7 +204,7 @@ inline half_try_finish(at_once, seq, status, visible, mine, finished)
 inline ep_ended()
 {
 	if
-	:: reason != SILENT && !discard -> atomic { !evd_lock -> store!0, THE_END }
+	:: reason != SILENT && !discard -> atomic { !evd_lock -> backlog!0, THE_END }
 	:: else
 	fi;
 	ended = true
@@ -225,14 +228,14 @@ active proctype engine()
 	bool visible, mine;
 
 end:	do
-	:: atomic { !evd_lock && (nempty(store) || nempty(cq)) ->
+	:: atomic { !evd_lock && (nempty(backlog) || nempty(cq)) ->
 			visible = false;
 			if
-			:: nempty(store) -> store?seq, status; visible = true
-			/* evd_usual(): asks for odd, and for nothing else of the half */
-			:: empty(store) && !odd && cq?[seq, SUCCESS] ->
+			:: nempty(backlog) -> backlog?seq, status; visible = true
+			/* evd_fast(): asks for slow, and for nothing else of the connection */
+			:: empty(backlog) && !slow && cq?[seq, SUCCESS] ->
 				cq?seq, status; tail++; visible = true
-			:: empty(store) && nempty(cq) -> long_way(seq, status, visible)
+			:: empty(backlog) && nempty(cq) -> slow_path(seq, status, visible)
 			fi;
 			in_hand = visible
 		}
@@ -241,13 +244,13 @@ end:	do
 				assert(!freed);					/* free */
 				if
 				:: status == THE_END ->
-					told_end++;
-					assert(told_end == 1 &&
-					       (discard || told_success == succeeded))	/* end */
+					reported_end++;
+					assert(reported_end == 1 &&
+					       (discard || reported_success == succeeded))	/* end */
 				:: else ->
-					told++;
-					assert(seq == told);			/* gap */
-					told_success = told_success + (status == SUCCESS)
+					reported++;
+					assert(seq == reported);			/* gap */
+					reported_success = reported_success + (status == SUCCESS)
 				fi
 			}
 			atomic { assert(!freed); !evd_lock -> in_hand = false; FORGET() } /* free */
@@ -256,7 +259,7 @@ end:	do
 	od
 }
 
-/* half_work_end() */
+/* conn_work_end() */
 active proctype work()
 {
 	byte seq;
@@ -266,17 +269,17 @@ active proctype work()
 end:	do
 	:: atomic { queued && !running -> queued = false; running = true }
 		finished = false;
-		LOCK(half_lock);
+		LOCK(conn_lock);
 		if
-		:: phase == UP && reason != NONE -> half_stop()
+		:: state == UP && reason != NONE -> conn_stop()
 		:: else
 		fi;
 		if
-		:: phase == ENDING ->
-			half_try_finish(false, seq, status, visible, mine, finished)
+		:: state == ENDING ->
+			conn_try_finish(false, seq, status, visible, mine, finished)
 		:: else
 		fi;
-		UNLOCK(half_lock);
+		UNLOCK(conn_lock);
 		if
 		:: finished -> ep_ended(); finished = false
 		:: else
@@ -298,12 +301,12 @@ active proctype clock()
 active proctype peer()
 {
 	if
-	:: half_end(TOLD)
+	:: conn_end(TOLD)
 	:: skip
 	fi
 }
 
-/* kdapl_half_remove(), or not. */
+/* kdapl_conn_remove(), or not. */
 active proctype removal()
 {
 	byte seq;
@@ -312,36 +315,36 @@ active proctype removal()
 
 	if
 	:: skip
-	:: LOCK(half_lock);
+	:: LOCK(conn_lock);
 		if
-		:: phase == UP ->
+		:: state == UP ->
 			atomic {
 				if
 				:: reason == NONE -> reason = TOLD
 				:: else
 				fi
 			}
-			half_stop()
+			conn_stop()
 		:: else
 		fi;
-		UNLOCK(half_lock);
+		UNLOCK(conn_lock);
 		atomic { queued = false; cancelled = true }
 		atomic { !running -> cancelled = false }
-		half_destroy_verbs(mine);
+		conn_destroy_verbs(mine);
 		finished = false;
-		LOCK(half_lock);
+		LOCK(conn_lock);
 		if
-		:: phase == ENDING ->
-			half_try_finish(true, seq, status, visible, mine, finished)
+		:: state == ENDING ->
+			conn_try_finish(true, seq, status, visible, mine, finished)
 		:: else
 		fi;
-		UNLOCK(half_lock);
+		UNLOCK(conn_lock);
 		if
 		:: finished -> ep_ended()
 		:: else
 		fi;
 		finished = false;
-		assert(phase == ENDED)
+		assert(state == ENDED)
 	fi
 }
 
@@ -356,17 +359,17 @@ active proctype consumer()
 	:: skip
 	:: freeing = true;
 		if
-		:: RULE(ODD_FIRST) -> atomic { !evd_lock -> odd = true }
+		:: RULE(SLOW_FIRST) -> atomic { !evd_lock -> slow = true }
 		:: else
 		fi;
 		discard = true;
-		half_end(SILENT);
+		conn_end(SILENT);
 		ended;
 		atomic {
 			!evd_lock;
 			do
-			:: RULE(DROP) && nempty(store) -> store?seq, status
-			:: !RULE(DROP) || empty(store) -> break
+			:: RULE(DROP) && nempty(backlog) -> backlog?seq, status
+			:: !RULE(DROP) || empty(backlog) -> break
 			od;
 			seq = 0; status = 0
 		}
@@ -375,7 +378,7 @@ active proctype consumer()
 		:: else
 		fi;
 		freed = true;
-		half_destroy_verbs(mine)
+		conn_destroy_verbs(mine)
 	fi
 }
 
@@ -383,7 +386,7 @@ active proctype consumer()
 active proctype afterwards()
 {
 	timeout ->
-	assert(phase != ENDING);						/* stuck */
-	assert(phase == UP || freeing || (told == N && told_end == 1));		/* end */
+	assert(state != ENDING);						/* stuck */
+	assert(state == UP || freeing || (reported == N && reported_end == 1));		/* end */
 	assert(!freeing || freed)						/* stuck */
 }

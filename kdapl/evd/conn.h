@@ -7,13 +7,26 @@
 
 #include "../core/names.h"
 
-enum kdapl_conn_phase {
+enum kdapl_conn_state {
 	KDAPL_CONN_IDLE,	/* QP in INIT, receives may be posted */
 	KDAPL_CONN_CONNECTING,	/* a cm_id works for it */
+	KDAPL_CONN_HELD,	/* the CM considers it made, the consumer does not know yet */
 	KDAPL_CONN_UP,		/* ESTABLISHED is queued */
 	KDAPL_CONN_ENDING,	/* QP in ERR, waiting for the last completion */
 	KDAPL_CONN_ENDED,	/* end event queued; only software flushes from here */
+	KDAPL_CONN_STATES
 };
+
+enum kdapl_conn_input {
+	KDAPL_CONN_IN_ATTEMPT,		/* a cm_id begins to work for it */
+	KDAPL_CONN_IN_HOLD,		/* the CM considers it made, but the peer may be overrun */
+	KDAPL_CONN_IN_ESTABLISHED,	/* the consumer is told */
+	KDAPL_CONN_IN_STOP,		/* there is a reason to end, or the device goes */
+	KDAPL_CONN_IN_FINISHED,		/* everything posted has come back */
+	KDAPL_CONN_INPUTS
+};
+
+#define KDAPL_CONN_REFUSED	(-1)
 
 /**
  * struct kdapl_patience - how long a device may do nothing
@@ -121,30 +134,28 @@ struct kdapl_conn_cm_ops {
  * @last_wqe: the device says that it takes no more buffers from the SRQ
  * @pool_deadline: jiffies when waiting for that ends
  * @destroy_lock: held while cm_id and QP are destroyed, without @lock
- * @lock: verbs calls and @phase
- * @phase: enum kdapl_conn_phase; written under @lock
+ * @lock: verbs calls and @state
+ * @state: enum kdapl_conn_state, moved by kdapl_conn_step() under @lock, read without it
  * @qpn: of the QP, also when that is gone; constant
  * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER, first one wins
  * @passive: made by dat_cr_accept
- * @hurried: nothing is waited for at the end: the QP goes at once
  * @retries: how often an old connection was in the way of the attempt, here or at the peer
  * @net: how to treat the network, as asked for
  * @cm_up: the CM considers the connection made, so it wants rdma_disconnect
- * @draining: a graceful disconnect waits for its marker; under sq->lock
- * @stopping: the QP was or is about to be moved to ERR by ourselves
+ * @draining: a graceful disconnect waits for its marker. Not a state: posts decide it under
+ *	sq->lock, in any context
  * @wc_failed: an error completion came before the connection was up
  * @discard: completions are dropped, the EP was freed or reset: kdapl_conn_discard()
  * @owed: it had ended before: whatever is dropped is something the consumer was to see
  * @dropped: such completions, by the locks of two EVDs
- * @connecting: rdma_connect has not returned or, on iWARP, has no answer yet: the
+ * @cm_busy: rdma_connect has not returned or, on iWARP, has no answer yet: the
  *	cm_id can be destroyed only by somebody who may wait for it
  * @spoken: passive: the peer has sent something, so it has seen our answer
- * @held_back: the CM considers the connection made, the consumer does not know yet
  * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
  * @read_out: reads this side would like to have outstanding
  * @read_depth: reads this side may have outstanding, as negotiated
  * @reads_refused: the log says that one was refused for lack of that
- * @flush: how long to wait for what is flushed
+ * @flush: how long to wait for what is flushed; a limit of 0: the QP goes at once
  * @drain: how long a graceful disconnect waits, where it does not wait for ever
  * @cm: set when an attempt begins, before its work items can be queued
  * @cm_id: of the attempt or its retry; @lock, taken out before it is destroyed
@@ -192,19 +203,16 @@ struct kdapl_conn {
 	unsigned long pool_deadline;
 
 	struct mutex destroy_lock;	/* destroying cm_id and QP; never taken by a handler */
-	struct mutex lock;		/* verbs calls, phase, cm_id */
-	u8 phase;
+	struct mutex lock;		/* verbs calls, state, cm_id */
+	u8 state;
 	bool passive;
 	bool cm_up;
-	bool stopping;
 	bool draining;
 	bool wc_failed;
 	bool discard;
 	bool owed;
-	bool connecting;
-	bool hurried;
+	bool cm_busy;
 	bool spoken;
-	bool held_back;
 	u8 retries;
 	atomic_t reason;
 	struct kdat_conn_attr net;
@@ -248,6 +256,23 @@ struct kdapl_conn {
 static inline u32 kdapl_conn_progress(const struct kdapl_conn *conn)
 {
 	return kdapl_wq_progress(conn->sq) + READ_ONCE(conn->rq->reaped);
+}
+
+int kdapl_conn_next_state(enum kdapl_conn_state state, enum kdapl_conn_input input);
+bool kdapl_conn_may(const struct kdapl_conn *conn, enum kdapl_conn_input input);
+bool kdapl_conn_step(struct kdapl_conn *conn, enum kdapl_conn_input input);
+bool kdapl_conn_reason_wins(int old, int new);
+
+/* The QP was or is about to be moved to ERR by ourselves. Without conn->lock a hint. */
+static inline bool kdapl_conn_stopping(const struct kdapl_conn *conn)
+{
+	return READ_ONCE(conn->state) >= KDAPL_CONN_ENDING;
+}
+
+/* An attempt is under way of which the consumer does not know the outcome. conn->lock held. */
+static inline bool kdapl_conn_attempting(const struct kdapl_conn *conn)
+{
+	return conn->state == KDAPL_CONN_CONNECTING || conn->state == KDAPL_CONN_HELD;
 }
 
 /* Something has ended this connection already: it will carry no connection. */

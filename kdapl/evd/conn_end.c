@@ -21,12 +21,9 @@
 void kdapl_conn_end_in(struct kdapl_conn *conn, int reason, unsigned long delay)
 {
 	int old = atomic_read(&conn->reason);
-	bool better;
 
 	do {
-		better = old <= KDAPL_END_SUSPECT ||
-			 (old == KDAPL_END_PEER && reason == DAT_CONNECTION_EVENT_BROKEN);
-		if (!better || old == reason)
+		if (!kdapl_conn_reason_wins(old, reason))
 			return;
 	} while (!atomic_try_cmpxchg(&conn->reason, &old, reason));
 	mod_delayed_work(kdapl_misc_wq, &conn->end_work, delay);
@@ -37,9 +34,7 @@ void kdapl_conn_end_in(struct kdapl_conn *conn, int reason, unsigned long delay)
  * @conn: the connection
  * @reason: the connection event it stands for, or KDAPL_END_*
  *
- * The first reason stays, except that a suspicion gives way to knowledge, and
- * the CM's word about the peer to an error seen here: soft-iWARP may tell of
- * both in any order (D-08).
+ * The better reason stays: kdapl_conn_reason_wins().
  *
  * Context: any.
  */
@@ -82,9 +77,9 @@ void kdapl_conn_held(struct kdapl_conn *conn)
 			refcount_dec(&marks->ep->ref);	/* the one that is queued has its own */
 	}
 	/* a connection that is ending is not what the hard one waits for */
-	if (READ_ONCE(conn->phase) <= KDAPL_CONN_UP &&
+	if (READ_ONCE(conn->state) <= KDAPL_CONN_UP &&
 	    unlikely(kdapl_watermark_above(&marks->hard, held))) {
-		if (READ_ONCE(conn->phase) < KDAPL_CONN_UP)
+		if (READ_ONCE(conn->state) < KDAPL_CONN_UP)
 			WRITE_ONCE(conn->wc_failed, true);	/* BROKEN once it is up */
 		else
 			kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);

@@ -305,7 +305,7 @@ static void wq_check_recv_end(struct kdapl_evd *evd, struct kdapl_wq *wq)
 {
 	/* pairs with the release in kdapl_wq_set_mode(): native is final then */
 	if (smp_load_acquire(&wq->mode) == KDAPL_WQ_SOFT && !wq->conn->pool &&
-	    READ_ONCE(wq->conn->stopping) && wq->reaped == READ_ONCE(wq->native))
+	    kdapl_conn_stopping(wq->conn) && wq->reaped == READ_ONCE(wq->native))
 		wq_end(evd, wq);
 }
 
@@ -326,7 +326,7 @@ static void wq_check_marker(struct kdapl_evd *evd, struct kdapl_wq *wq)
 			return;
 	}
 	wq->marker_done = false;
-	if (READ_ONCE(wq->conn->stopping)) {
+	if (kdapl_conn_stopping(wq->conn)) {
 		wq_end(evd, wq);	/* marker stays set: nobody may post another */
 	} else {
 		WRITE_ONCE(wq->marker, false);
@@ -339,7 +339,7 @@ static bool early_next(struct kdapl_conn *conn, struct kdapl_event *ev)
 {
 	struct kdapl_buf *buf;
 
-	while (READ_ONCE(conn->phase) >= KDAPL_CONN_UP) {
+	while (READ_ONCE(conn->state) >= KDAPL_CONN_UP) {
 		buf = list_first_entry_or_null(&conn->early, struct kdapl_buf, node);
 		if (!buf)
 			break;
@@ -371,7 +371,7 @@ static bool wq_next(struct kdapl_wq *wq, struct kdapl_event *ev)
 			return false;
 		/* received before the connection is known */
 		if (wq->recv && READ_ONCE(wr->state) == KDAPL_WQE_DONE &&
-		    READ_ONCE(wq->conn->phase) < KDAPL_CONN_UP)
+		    READ_ONCE(wq->conn->state) < KDAPL_CONN_UP)
 			return false;
 		wqe_retire(wq, wr, status);
 		visible = wr_visible(wq, wr, status);
@@ -391,9 +391,9 @@ static void wr_failed(struct kdapl_wq *wq, enum ib_wc_status status)
 	struct kdapl_conn *conn = wq->conn;
 
 	/* our own move to ERR flushes; anything else happened before it */
-	if (READ_ONCE(conn->stopping) && status == IB_WC_WR_FLUSH_ERR)
+	if (kdapl_conn_stopping(conn) && status == IB_WC_WR_FLUSH_ERR)
 		return;
-	if (READ_ONCE(conn->phase) < KDAPL_CONN_UP) {
+	if (READ_ONCE(conn->state) < KDAPL_CONN_UP) {
 		/* The CM decides how the attempt ends; remember it if it succeeds. */
 		if (status != IB_WC_WR_FLUSH_ERR || !conn->dev->iwarp)
 			WRITE_ONCE(conn->wc_failed, true);
@@ -445,7 +445,7 @@ static bool recv_done(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_w
 			recv_invalidated(wq->conn, wr->key);
 		}
 	}
-	if (unlikely(READ_ONCE(wq->conn->phase) < KDAPL_CONN_UP || pos != wq->tail)) {
+	if (unlikely(READ_ONCE(wq->conn->state) < KDAPL_CONN_UP || pos != wq->tail)) {
 		WRITE_ONCE(wr->state, KDAPL_WQE_DONE);
 		/* with the one at the tail done they are just early, and will be drained */
 		if (pos != wq->tail &&
@@ -513,7 +513,7 @@ static bool buf_done(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl
 		wr_failed(conn->rq, wc->status);
 	conn->held++;
 	kdapl_conn_held(conn);
-	if (unlikely(READ_ONCE(conn->phase) < KDAPL_CONN_UP || !list_empty(&conn->early))) {
+	if (unlikely(READ_ONCE(conn->state) < KDAPL_CONN_UP || !list_empty(&conn->early))) {
 		list_add_tail(&buf->node, &conn->early);
 		early_recv(conn, wc->status);
 		wq_mark_ready(evd, conn->rq);
@@ -668,7 +668,7 @@ bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev)
 			if (wq_next(wq, ev))
 				return true;
 			list_del_init(&wq->ready);
-			if (READ_ONCE(wq->conn->phase) >= KDAPL_CONN_UP)
+			if (READ_ONCE(wq->conn->state) >= KDAPL_CONN_UP)
 				wq->slow &= ~KDAPL_SLOW_EARLY;
 		}
 		if (evd->batch_pos == evd->batch_n && !kdapl_evd_refill(evd))
@@ -1039,7 +1039,7 @@ void kdapl_conn_discard(struct kdapl_conn *conn)
 	/* first: the fast path does not check ->discard */
 	wq_goes_slow(conn->request_evd, conn->sq);
 	wq_goes_slow(conn->recv_evd, conn->rq);
-	if (READ_ONCE(conn->phase) == KDAPL_CONN_ENDED && !conn->discard)
+	if (READ_ONCE(conn->state) == KDAPL_CONN_ENDED && !conn->discard)
 		WRITE_ONCE(conn->owed, true);
 	WRITE_ONCE(conn->discard, true);
 }

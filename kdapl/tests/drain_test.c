@@ -568,7 +568,7 @@ static void drain_attempt_test(struct kunit *test)
 
 	kd_aside(test, &call->aside, drain_aside_drain, call);
 	KUNIT_EXPECT_FALSE(test, drain_aside_waits(call, conn));
-	KUNIT_EXPECT_EQ(test, (int)conn->phase, (int)KDAPL_CONN_IDLE);
+	KUNIT_EXPECT_EQ(test, (int)conn->state, (int)KDAPL_CONN_IDLE);
 	mutex_unlock(&conn->lock);
 	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&attempt->aside));
 	KD_EXPECT_RET(test, attempt->ret, DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);

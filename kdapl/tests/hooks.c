@@ -60,7 +60,7 @@ void kdapl_test_connect(struct kdapl_ep *ep)
 	spin_lock_irq(&ep->lock);
 	kdapl_ep_step(ep, KDAPL_IN_CONNECT);
 	spin_unlock_irq(&ep->lock);
-	conn->phase = KDAPL_CONN_CONNECTING;
+	conn->state = KDAPL_CONN_CONNECTING;
 	conn->read_depth = conn->attr.max_rdma_read_out;
 	kdapl_conn_established(conn);
 	mutex_unlock(&conn->lock);

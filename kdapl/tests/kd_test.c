@@ -320,7 +320,7 @@ static void kd_pending(struct kd_env *env, enum kdapl_ep_input input)
 	kdapl_ep_step(env->kep, input);
 	spin_unlock_irq(&env->kep->lock);
 	conn->passive = input != KDAPL_IN_CONNECT;
-	conn->phase = KDAPL_CONN_CONNECTING;
+	conn->state = KDAPL_CONN_CONNECTING;
 	mutex_unlock(&conn->lock);
 }
 

@@ -995,7 +995,7 @@ static void pa_broken_test(struct kunit *test)
 		kd_next_wait(env, env->recv, &event);
 		KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
 				(int)DAT_DTO_ERR_FLUSHED);
-		for (k = 0; k < 15000 && kd_conn_of(env)->phase != KDAPL_CONN_ENDED; k++)
+		for (k = 0; k < 15000 && kd_conn_of(env)->state != KDAPL_CONN_ENDED; k++)
 			kd_pause();
 		KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep),
 				(int)(i ? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING :

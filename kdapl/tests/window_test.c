@@ -181,7 +181,7 @@ static void wi_retry_test(struct kunit *test)
 		KUNIT_ASSERT_FALSE(test, IS_ERR(id));
 		mutex_lock(&conn->lock);
 		conn->cm_id = id;
-		conn->connecting = true;
+		conn->cm_busy = true;
 		mutex_unlock(&conn->lock);
 		kdapl_cm_take(conn);
 		queue_delayed_work(kdapl_connect_wq, &conn->retry_work, 0);
@@ -198,7 +198,7 @@ static void wi_retry_test(struct kunit *test)
 			KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(conn->cm_id), id);
 		}
 		mutex_lock(&conn->lock);
-		conn->connecting = false;
+		conn->cm_busy = false;
 		mutex_unlock(&conn->lock);
 		if (!i)		/* it tries by itself; there is no address to start from */
 			KUNIT_EXPECT_EQ(test, kd_expect_end(env),

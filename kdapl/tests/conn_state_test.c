@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The state machine of a connection, cell by cell.
+ *
+ * What is expected is written down once more here, from the comments of evd/conn.h and the way
+ * out that ep/conn.c describes.
+ */
+#include "kd_test.h"
+
+#define COLUMNS	"att hold est stop fin"
+
+static const char * const cs_rows[KDAPL_CONN_STATES] = {
+	[KDAPL_CONN_IDLE]	= "I    C    -    -    E    -",
+	[KDAPL_CONN_CONNECTING]	= "C    -    H    U    E    -",
+	[KDAPL_CONN_HELD]	= "H    -    -    U    E    -",
+	[KDAPL_CONN_UP]		= "U    -    -    -    E    -",
+	[KDAPL_CONN_ENDING]	= "E    -    -    -    -    X",
+	[KDAPL_CONN_ENDED]	= "X    -    -    -    -    -",
+};
+
+static const struct {
+	const char *column;
+	enum kdapl_conn_input input;
+} cs_inputs[] = {
+	{ "att", KDAPL_CONN_IN_ATTEMPT },
+	{ "hold", KDAPL_CONN_IN_HOLD },
+	{ "est", KDAPL_CONN_IN_ESTABLISHED },
+	{ "stop", KDAPL_CONN_IN_STOP },
+	{ "fin", KDAPL_CONN_IN_FINISHED },
+};
+
+static int cs_state(const char *letter)
+{
+	char word[8];
+	int row;
+
+	for (row = 0; row < KDAPL_CONN_STATES; row++)
+		if (!strcmp(kd_word(cs_rows[row], 0, word, sizeof(word)), letter))
+			return row;
+	return KDAPL_CONN_REFUSED;
+}
+
+static void cs_table_test(struct kunit *test)
+{
+	char word[8];
+	int row, i;
+
+	KUNIT_ASSERT_EQ(test, (int)ARRAY_SIZE(cs_inputs), (int)KDAPL_CONN_INPUTS);
+	for (i = 0; i < KDAPL_CONN_INPUTS; i++)
+		KUNIT_EXPECT_STREQ(test, kd_word(COLUMNS, i, word, sizeof(word)),
+				   cs_inputs[i].column);
+	for (row = 0; row < KDAPL_CONN_STATES; row++) {
+		for (i = 0; i < KDAPL_CONN_INPUTS; i++) {
+			int got = kdapl_conn_next_state(row, cs_inputs[i].input);
+			int want = cs_state(kd_word(cs_rows[row], i + 1, word, sizeof(word)));
+
+			KUNIT_EXPECT_EQ_MSG(test, got, want, "%s in state %d",
+					    cs_inputs[i].column, row);
+		}
+	}
+}
+
+/* A connection is never used again: all states are reached from the first, and none leads back. */
+static void cs_forward_test(struct kunit *test)
+{
+	bool seen[KDAPL_CONN_STATES] = { [KDAPL_CONN_IDLE] = true };
+	int state, input, next;
+
+	for (state = 0; state < KDAPL_CONN_STATES; state++) {
+		KUNIT_EXPECT_TRUE_MSG(test, seen[state], "nothing leads to state %d", state);
+		for (input = 0; input < KDAPL_CONN_INPUTS; input++) {
+			next = kdapl_conn_next_state(state, input);
+			if (next == KDAPL_CONN_REFUSED)
+				continue;
+			KUNIT_EXPECT_GT_MSG(test, next, state, "input %d", input);
+			seen[next] = true;
+		}
+	}
+}
+
+/* Posts and completions compare states: those in which the QP is in ERR come last. */
+static void cs_stopping_test(struct kunit *test)
+{
+	struct kdapl_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
+	int state;
+
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	for (state = 0; state < KDAPL_CONN_STATES; state++) {
+		bool over = state == KDAPL_CONN_ENDING || state == KDAPL_CONN_ENDED;
+
+		conn->state = state;
+		KUNIT_EXPECT_EQ_MSG(test, kdapl_conn_stopping(conn), over, "state %d", state);
+		KUNIT_EXPECT_EQ_MSG(test, kdapl_conn_next_state(state, KDAPL_CONN_IN_STOP) ==
+				    KDAPL_CONN_REFUSED, over, "state %d", state);
+		KUNIT_EXPECT_EQ_MSG(test, kdapl_conn_next_state(state, KDAPL_CONN_IN_ESTABLISHED) !=
+				    KDAPL_CONN_REFUSED, kdapl_conn_attempting(conn),
+				    "state %d", state);
+	}
+}
+
+/* kdapl_conn_step() writes what the table says, or nothing. */
+static void cs_step_test(struct kunit *test)
+{
+	struct kdapl_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
+	int state, input;
+
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	mutex_init(&conn->lock);
+	mutex_lock(&conn->lock);
+	for (state = 0; state < KDAPL_CONN_STATES; state++) {
+		for (input = 0; input < KDAPL_CONN_INPUTS; input++) {
+			int next = kdapl_conn_next_state(state, input);
+			bool may = next != KDAPL_CONN_REFUSED;
+
+			conn->state = state;
+			KUNIT_EXPECT_EQ(test, kdapl_conn_may(conn, input), may);
+			KUNIT_EXPECT_EQ(test, (int)conn->state, state);
+			KUNIT_EXPECT_EQ(test, kdapl_conn_step(conn, input), may);
+			KUNIT_EXPECT_EQ(test, (int)conn->state, may ? next : state);
+		}
+	}
+	mutex_unlock(&conn->lock);
+}
+
+/* In the order of what they know: what stands further right replaces what stands further left. */
+static void cs_reason_test(struct kunit *test)
+{
+	static const int known[] = {
+		KDAPL_END_SILENT, DAT_CONNECTION_EVENT_DISCONNECTED,
+		DAT_CONNECTION_EVENT_TIMED_OUT, DAT_CONNECTION_EVENT_BROKEN,
+		DAT_CONNECTION_EVENT_UNREACHABLE, DAT_CONNECTION_EVENT_PEER_REJECTED,
+	};
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		KUNIT_EXPECT_TRUE(test, kdapl_conn_reason_wins(KDAPL_END_NONE, known[i]));
+		KUNIT_EXPECT_TRUE(test, kdapl_conn_reason_wins(KDAPL_END_SUSPECT, known[i]));
+		KUNIT_EXPECT_FALSE(test, kdapl_conn_reason_wins(known[i], KDAPL_END_SUSPECT));
+		KUNIT_EXPECT_FALSE(test, kdapl_conn_reason_wins(known[i], KDAPL_END_PEER));
+		KUNIT_EXPECT_EQ(test, kdapl_conn_reason_wins(KDAPL_END_PEER, known[i]),
+				known[i] == DAT_CONNECTION_EVENT_BROKEN);
+		for (k = 0; k < ARRAY_SIZE(known); k++)
+			KUNIT_EXPECT_FALSE(test, kdapl_conn_reason_wins(known[i], known[k]));
+	}
+	KUNIT_EXPECT_TRUE(test, kdapl_conn_reason_wins(KDAPL_END_NONE, KDAPL_END_SUSPECT));
+	KUNIT_EXPECT_TRUE(test, kdapl_conn_reason_wins(KDAPL_END_SUSPECT, KDAPL_END_PEER));
+	KUNIT_EXPECT_FALSE(test, kdapl_conn_reason_wins(KDAPL_END_SUSPECT, KDAPL_END_SUSPECT));
+	KUNIT_EXPECT_FALSE(test, kdapl_conn_reason_wins(KDAPL_END_PEER, KDAPL_END_SUSPECT));
+}
+
+static struct kunit_case cs_cases[] = {
+	KD_CASE(cs_table_test, "EPSM-30,EPSM-31: states of a connection, cell by cell"),
+	KD_CASE(cs_forward_test, "EPSM-31: none leads back"),
+	KD_CASE(cs_stopping_test, "EPSM-31: those at the end come last"),
+	KD_CASE(cs_step_test, "EPSM-34: a step, or none"),
+	KD_CASE(cs_reason_test, "EPSM-30,EPSM-31: which reason for the end stays"),
+	{}
+};
+
+static struct kunit_suite cs_suite = {
+	.name = "kdapl-conn-state",
+	.test_cases = cs_cases,
+};
+
+kunit_test_suite(cs_suite);
