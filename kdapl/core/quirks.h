@@ -103,7 +103,7 @@ struct kdapl_caps {
 	bool reply_overrun;
 };
 
-/* Does every request need the slow path of posting? */
+/* Does every request need a closer look before the fast path of posting takes it? */
 static inline bool kdapl_caps_slow_posts(const struct kdapl_caps *caps)
 {
 	return caps->reads_unordered || caps->reads_deadlock || caps->short_page_bug ||

@@ -201,8 +201,10 @@ static u8 conn_fence_flag(const struct kdapl_conn *conn, enum ib_wr_opcode opcod
 /* The same for Send, Write and Read, once it is known what the connection allows. */
 static void conn_open_requests(struct kdapl_conn *conn)
 {
+	bool careful = kdapl_caps_slow_posts(&conn->dev->caps);
 	const DAT_EP_ATTR *attr = &conn->attr;
 	struct kdapl_wq *wq = conn->sq;
+	u16 *max_iov = careful ? wq->careful_iov : wq->max_iov;
 	u8 flags = DAT_COMPLETION_SUPPRESS_FLAG |
 		   (attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
 
@@ -216,15 +218,13 @@ static void conn_open_requests(struct kdapl_conn *conn)
 		wq->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
 	if (conn->dev->caps.reads_deadlock)
 		wq->max_reads = conn->read_depth;
-	if (kdapl_caps_slow_posts(&conn->dev->caps))
-		return;
-	wq->serial = conn->ep->serial;
-	/* who sees what follows sees the rest; pairs with the acquire in fast_post() */
+	wq->serial = !careful && conn->ep->serial;
+	/* a post that sees a limit sees the rest; pairs with fast_post(), careful_post() */
 	smp_wmb();
-	WRITE_ONCE(wq->max_iov[DAT_DTO_SEND], attr->max_request_iov);
-	WRITE_ONCE(wq->max_iov[DAT_DTO_RDMA_WRITE], attr->max_rdma_write_iov);
+	WRITE_ONCE(max_iov[DAT_DTO_SEND], attr->max_request_iov);
+	WRITE_ONCE(max_iov[DAT_DTO_RDMA_WRITE], attr->max_rdma_write_iov);
 	if (attr->max_rdma_read_out && conn->read_depth)
-		WRITE_ONCE(wq->max_iov[DAT_DTO_RDMA_READ], attr->max_rdma_read_iov);
+		WRITE_ONCE(max_iov[DAT_DTO_RDMA_READ], attr->max_rdma_read_iov);
 }
 
 /*

@@ -178,6 +178,9 @@ void kdapl_srq_destroy(struct kdapl_srq *srq);
  * @rewrite: the list cannot go through as it is
  * @sync: some of the memory has to be synchronised
  * @soft: out: did not reach the device, will be reported FLUSHED
+ * @fence: another native request fences it
+ * @rebinds: an invalidation of @inv_key goes before it
+ * @opcode: enum ib_wr_opcode; as @fence and @rebinds set when it is posted
  * @remote: remote buffer of RDMA
  * @length: bytes to transfer
  * @obj: LMR or RMR the request does something to
@@ -199,6 +202,9 @@ struct kdapl_post {
 	bool rewrite;
 	bool sync;
 	bool soft;
+	bool fence;
+	bool rebinds;
+	u8 opcode;
 	const DAT_RMR_TRIPLET *remote;
 	u64 length;
 	struct kdapl_obj *obj;

@@ -161,7 +161,7 @@ static noinline void post_sync(struct kdapl_ia *ia, const struct kdapl_post *pos
  * held. With suppressed requests in the work queue some that are done may not have
  * been noticed yet, so a few more are let in (D-09).
  */
-static bool wq_has_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
+static __always_inline bool wq_has_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 {
 	u32 limit = wq->depth;
 	u32 slots = wq->slots;
@@ -177,14 +177,17 @@ static bool wq_has_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 	       wq->head + wrs - wq->cached_tail <= slots;
 }
 
-static bool wq_make_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
+static noinline bool wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 {
-	if (likely(wq_has_room(wq, dtos, wrs)))
-		return true;
 	/* tail first: pairs with the release in wq_advance() */
 	wq->cached_tail = smp_load_acquire(&wq->tail);
 	wq->cached_done = READ_ONCE(wq->dtos_done);
 	return wq_has_room(wq, dtos, wrs);
+}
+
+static __always_inline bool wq_make_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
+{
+	return likely(wq_has_room(wq, dtos, wrs)) || wq_look_for_room(wq, dtos, wrs);
 }
 
 static bool recv_has_room(struct kdapl_wq *wq)
@@ -213,26 +216,23 @@ static void post_refused(struct kdapl_conn *conn)
 	kdapl_conn_end(conn, conn->dev->iwarp ? KDAPL_END_SUSPECT : DAT_CONNECTION_EVENT_BROKEN);
 }
 
-static void wr_fill(struct kdapl_wq *wq, struct kdapl_wqe *wr, const struct kdapl_post *post,
-		    u8 flags, enum kdapl_wqe_state state)
+/* Every post leaves its entry in the work queue by this. */
+static __always_inline void wqe_fill(struct kdapl_wqe *wr, u8 op, u64 cookie, u32 length,
+				     u8 flags, enum kdapl_wqe_state state)
 {
-	wr->cookie = post->cookie.as_64;
-	wr->length = post->length;
-	wr->op = post->op;
+	wr->cookie = cookie;
+	wr->length = length;
+	wr->op = op;
 	wr->flags = flags;
 	wr->state = state;
-	trace_kdapl_post(wq->conn->handle, post->op, wr->cookie, wr->length, post->flags,
-			 state == KDAPL_WQE_SOFT);
 }
 
-/*
- * Soft-iWARP gives TCP the pages themselves of a request from a page on that has no
- * completion, instead of a copy: the consumer would have to wait for the peer, not for
- * the next completion, before using them again.
- */
-static bool post_lends_pages(const struct kdapl_wq *wq, const struct kdapl_post *post)
+/* The entry of a post that never reaches the device. */
+static void wqe_fill_soft(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+			  const struct kdapl_post *post)
 {
-	return wq->conn->dev->caps.lends_pages && post->length >= PAGE_SIZE;
+	wqe_fill(wr, post->op, post->cookie.as_64, post->length, post->flags, KDAPL_WQE_SOFT);
+	trace_kdapl_post(wq->conn->handle, post->op, wr->cookie, wr->length, post->flags, true);
 }
 
 /*
@@ -263,10 +263,22 @@ static __always_inline bool wq_retires(struct kdapl_wq *wq, bool signaled)
 	return retires;
 }
 
+/*
+ * Must a Send, Write or Read have a completion whatever its flags say? Where Reads complete
+ * out of order, a Read. Where the network reads the pages of a request that has no completion
+ * instead of a copy, one from a page on: the consumer would have to wait for the peer, not
+ * for the next completion, before using them again.
+ */
+static __always_inline bool dto_must_signal(const struct kdapl_wq *wq, u8 op, u64 length)
+{
+	return (wq->ooo && op == DAT_DTO_RDMA_READ) ||
+	       (length >= PAGE_SIZE && wq->conn->dev->caps.lends_pages);
+}
+
 /* Does this request get a completion of its own? work queue->lock held. */
 static bool request_signaled(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos)
 {
-	bool must = (wq->ooo && post->op == DAT_DTO_RDMA_READ) || post_lends_pages(wq, post) ||
+	bool must = dto_must_signal(wq, post->op, post->length) ||
 		    post->op == DAT_DTO_LMR_INVALIDATE || post->op == DAT_DTO_BIND_MW ||
 		    (wq->serial && post->op == DAT_DTO_LMR_FMR);
 
@@ -275,21 +287,21 @@ static bool request_signaled(struct kdapl_wq *wq, const struct kdapl_post *post,
 	return wq_signals(wq, post->flags, pos);
 }
 
+/* What a Send, Write or Read is to the device. */
+static __always_inline enum ib_wr_opcode dto_opcode(u8 op)
+{
+	return op == DAT_DTO_SEND ? IB_WR_SEND :
+	       op == DAT_DTO_RDMA_WRITE ? IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
+}
+
 static enum ib_wr_opcode request_opcode(const struct kdapl_post *post)
 {
-	switch (post->op) {
-	case DAT_DTO_RDMA_WRITE:
-		return IB_WR_RDMA_WRITE;
-	case DAT_DTO_RDMA_READ:
-		return IB_WR_RDMA_READ;
-	case DAT_DTO_SEND:
-		return post->invalidate ? IB_WR_SEND_WITH_INV : IB_WR_SEND;
-	default:
-		if (post->mr)
-			return IB_WR_REG_MR;
-		/* nothing to bind and nothing to unbind: an empty Write takes its place */
-		return post->inv_key ? IB_WR_LOCAL_INV : IB_WR_RDMA_WRITE;
-	}
+	if (likely(post->op <= DAT_DTO_RDMA_READ))
+		return post->invalidate ? IB_WR_SEND_WITH_INV : dto_opcode(post->op);
+	if (post->mr)
+		return IB_WR_REG_MR;
+	/* nothing to bind and nothing to unbind: an empty Write takes its place */
+	return post->inv_key ? IB_WR_LOCAL_INV : IB_WR_RDMA_WRITE;
 }
 
 /* Is it about an LMR or RMR? */
@@ -298,33 +310,10 @@ static bool request_memop(const struct kdapl_post *post)
 	return post->op >= DAT_DTO_BIND_MW;
 }
 
-/* The key an RMR had must not outlive its next binding: it goes first (D-25). */
-static bool request_rebinds(const struct kdapl_post *post)
-{
-	return post->mr && post->inv_key;
-}
-
 static bool request_fenced(const struct kdapl_post *post)
 {
 	return post->flags & (DAT_COMPLETION_BARRIER_FENCE_FLAG |
 			      DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG);
-}
-
-/* The first native request that stands for the consumer's own. */
-static enum ib_wr_opcode request_first(const struct kdapl_post *post)
-{
-	return request_rebinds(post) ? IB_WR_LOCAL_INV : request_opcode(post);
-}
-
-/*
- * Where the device does not fence a request itself, another one before it keeps it from
- * starting before earlier Reads are done (D-14, D-83, D-95).
- */
-static bool request_needs_fence(const struct kdapl_conn *conn, const struct kdapl_post *post)
-{
-	if (likely(!request_fenced(post)))
-		return false;
-	return conn->dev->caps.unfenced & BIT_ULL(request_first(post));
 }
 
 /* The flag with which a request of this kind is fenced, if it can be. */
@@ -336,13 +325,29 @@ static int request_fence_flag(const struct kdapl_conn *conn, enum ib_wr_opcode o
 		0 : IB_SEND_FENCE;
 }
 
-/* Native requests it takes. */
-static u32 request_wrs(const struct kdapl_conn *conn, const struct kdapl_post *post)
+/*
+ * Decide once which native requests a request takes, and return how many.
+ *
+ * An RMR that is bound anew is invalidated first, for its old key must not outlive the next
+ * binding (D-25). Where the device does not fence the first of the two itself, another request
+ * keeps it from starting before earlier Reads are done (D-14, D-83, D-95).
+ */
+static u32 request_plan(const struct kdapl_conn *conn, struct kdapl_post *post)
 {
-	return 1 + request_needs_fence(conn, post) + request_rebinds(post);
+	enum ib_wr_opcode first;
+
+	post->opcode = request_opcode(post);
+	post->rebinds = post->mr && post->inv_key;
+	first = post->rebinds ? IB_WR_LOCAL_INV : post->opcode;
+	post->fence = unlikely(request_fenced(post)) &&
+		      (conn->dev->caps.unfenced & BIT_ULL(first));
+	return 1 + post->fence + post->rebinds;
 }
 
-/* Whoever the request is about hears of its outcome. work queue->lock held. */
+/*
+ * Record the object whose state this request changes, so that its completion can update it.
+ * work queue->lock held.
+ */
 static void wr_set_memop(struct kdapl_wq *wq, struct kdapl_wqe *wr,
 			 const struct kdapl_post *post)
 {
@@ -406,18 +411,21 @@ static void request_build_inv(struct kdapl_wq *wq, const struct kdapl_post *post
  * counts wrong when the segment crosses a page: the peer gets bytes from beyond
  * the page. Two segments take another path. work queue->lock held.
  */
+static __always_inline bool dto_is_short(u64 addr, u32 length)
+{
+	return length <= SHORT_SEND && offset_in_page(addr) + length > PAGE_SIZE;
+}
+
 static void post_split_short(struct ib_sge *scratch, struct ib_send_wr *wr)
 {
 	struct ib_sge one;
 	u32 first;
 
 	if (wr->num_sge != 1 || wr->opcode == IB_WR_RDMA_READ ||
-	    wr->sg_list[0].length > SHORT_SEND)
+	    !dto_is_short(wr->sg_list[0].addr, wr->sg_list[0].length))
 		return;
 	one = wr->sg_list[0];
 	first = PAGE_SIZE - offset_in_page(one.addr);
-	if (first >= one.length)
-		return;
 	scratch[0] = one;
 	scratch[0].length = first;
 	scratch[1] = one;
@@ -442,6 +450,70 @@ static void request_empty_read(const struct kdapl_conn *conn, struct ib_sge *scr
 }
 
 /*
+ * The entry of a Send, Write or Read in the work queue. Returns the flags of the native
+ * request, but for the fence. work queue->lock held, or the consumer's word.
+ */
+static __always_inline int dto_entry(struct kdapl_wq *wq, struct kdapl_wqe *wr, u8 op, u64 cookie,
+				     u8 flags, u32 length, bool signaled)
+{
+	int send_flags = signaled ? IB_SEND_SIGNALED : 0;
+
+	wqe_fill(wr, op, cookie, length, flags | (signaled ? KDAPL_WQE_SIGNALED : 0),
+		 KDAPL_WQE_NATIVE);
+	wr->retires = wq_retires(wq, signaled);
+	wr->seq = ++wq->dtos;
+	if (op == DAT_DTO_RDMA_READ)
+		wq->reads++;
+	if (op == DAT_DTO_SEND && (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
+		send_flags |= IB_SEND_SOLICITED;
+	return send_flags;
+}
+
+/* The native request for it, of the fast as of the slow path. */
+static __always_inline struct ib_rdma_wr dto_native(struct kdapl_wqe *wr, enum ib_wr_opcode opcode,
+						    struct ib_sge *sgl, int num_sge,
+						    const DAT_RMR_TRIPLET *remote, int send_flags,
+						    u32 inv_key)
+{
+	return (struct ib_rdma_wr) {
+		.wr = {
+			.wr_cqe = &wr->cqe,
+			.sg_list = sgl,
+			.num_sge = num_sge,
+			.opcode = opcode,
+			.send_flags = send_flags,
+			.ex.invalidate_rkey = inv_key,
+		},
+		.remote_addr = remote ? remote->virtual_address : 0,
+		.rkey = remote ? remote->rmr_context : 0,
+	};
+}
+
+/* Build a request about an LMR or RMR. work queue->lock held. */
+static noinline void memop_build(struct kdapl_wq *wq, const struct kdapl_post *post,
+				 struct kdapl_wqe *wr, union kdapl_native_wr *native,
+				 bool signaled, int fence)
+{
+	memset(native, 0, sizeof(*native));
+	native->wr.wr_cqe = &wr->cqe;
+	native->wr.opcode = post->opcode;
+	native->wr.send_flags = (signaled ? IB_SEND_SIGNALED : 0) | fence;
+	wqe_fill(wr, post->op, post->cookie.as_64, post->length,
+		 post->flags | (signaled ? KDAPL_WQE_SIGNALED : 0), KDAPL_WQE_NATIVE);
+	wr->retires = wq_retires(wq, signaled);
+	wr->seq = ++wq->dtos;
+	wr_set_memop(wq, wr, post);
+	wq->memops_before |= !signaled;
+	if (post->opcode == IB_WR_REG_MR) {
+		native->reg.mr = post->mr;
+		native->reg.key = post->key;
+		native->reg.access = post->access;
+	} else {
+		native->wr.ex.invalidate_rkey = post->inv_key;
+	}
+}
+
+/*
  * Fill the entry at @pos and the native request for it. @scratch: room for its
  * segments. work queue->lock held.
  */
@@ -450,53 +522,32 @@ static void request_build(struct kdapl_wq *wq, const struct kdapl_post *post, u3
 {
 	struct kdapl_wqe *ctx = &wq->wr[pos & wq->mask];
 	struct kdapl_conn *conn = wq->conn;
-	struct ib_send_wr *wr = &native->wr;
-	u8 flags = post->flags;
+	struct ib_sge *sgl;
+	int fence = 0, n;
 	bool signaled;
 
-	memset(native, 0, sizeof(*native));
-	wr->wr_cqe = &ctx->cqe;
-	wr->opcode = request_opcode(post);
-	if (request_fenced(post))
-		wr->send_flags |= request_fence_flag(conn, wr->opcode);
+	if (unlikely(request_fenced(post)))
+		fence = request_fence_flag(conn, post->opcode);
 	signaled = request_signaled(wq, post, pos);
-	if (signaled) {
-		wr->send_flags |= IB_SEND_SIGNALED;
-		flags |= KDAPL_WQE_SIGNALED;
-	}
-	wr_fill(wq, ctx, post, flags, KDAPL_WQE_NATIVE);
-	ctx->retires = wq_retires(wq, signaled);
-	ctx->seq = ++wq->dtos;
+	trace_kdapl_post(conn->handle, post->op, post->cookie.as_64, post->length, post->flags,
+			 false);
 	if (unlikely(request_memop(post))) {
-		wr_set_memop(wq, ctx, post);
-		wq->memops_before |= !signaled;
-		if (wr->opcode == IB_WR_REG_MR) {
-			native->reg.mr = post->mr;
-			native->reg.key = post->key;
-			native->reg.access = post->access;
-		} else {
-			wr->ex.invalidate_rkey = post->inv_key;
-		}
+		memop_build(wq, post, ctx, native, signaled, fence);
 		return;
 	}
-	wr->sg_list = post_sg_list(scratch, post, conn->pd, post->length, &wr->num_sge);
+	sgl = post_sg_list(scratch, post, conn->pd, post->length, &n);
+	fence |= dto_entry(wq, ctx, post->op, post->cookie.as_64, post->flags, post->length,
+			   signaled);
+	native->rdma = dto_native(ctx, post->opcode, sgl, n, post->remote, fence,
+				  post->invalidate ? post->inv_key : 0);
 	if (unlikely(conn->dev->caps.short_page_bug))
-		post_split_short(scratch, wr);
-	if (post->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
-		wr->send_flags |= IB_SEND_SOLICITED;
-	if (post->invalidate)
-		wr->ex.invalidate_rkey = post->inv_key;
-	if (post->remote) {
-		native->rdma.remote_addr = post->remote->virtual_address;
-		native->rdma.rkey = post->remote->rmr_context;
-	}
+		post_split_short(scratch, &native->wr);
 	if (post->op == DAT_DTO_RDMA_READ) {
-		wq->reads++;
 		if (unlikely(post->sync))
 			kdapl_sinks_keep(wq->sinks, ctx->index, post_memory(post), post->n,
 					 post->length);
-		if (unlikely(!wr->num_sge))
-			request_empty_read(conn, scratch, wr);
+		if (unlikely(!n))
+			request_empty_read(conn, scratch, &native->wr);
 	}
 }
 
@@ -544,22 +595,21 @@ static int request_hand_over(struct kdapl_wq *wq, struct ib_send_wr *wr,
 }
 
 /* Hand requests to the device, in one call; work queue->lock held. */
-static int request_post_native(struct kdapl_wq *wq, const struct kdapl_post *posts, int n,
-			       union kdapl_native_wr *native)
+static int request_post_native(struct kdapl_wq *wq, const struct kdapl_post *posts, int n)
 {
-	union kdapl_native_wr *next = native;
+	union kdapl_native_wr *native = wq->chain, *next = native;
 	const struct ib_send_wr *bad = NULL;
 	struct ib_sge *scratch = wq->scratch;
 	u32 pos = wq->head;
 	int ret, i;
 
 	for (i = 0; i < n; i++, scratch += wq->stride) {
-		if (unlikely(request_needs_fence(wq->conn, &posts[i]))) {
+		if (unlikely(posts[i].fence)) {
 			request_build_fence(wq, pos++, next);
 			next->wr.next = &next[1].wr;
 			next++;
 		}
-		if (unlikely(request_rebinds(&posts[i]))) {
+		if (unlikely(posts[i].rebinds)) {
 			request_build_inv(wq, &posts[i], pos++, next);
 			next->wr.next = &next[1].wr;
 			next++;
@@ -583,7 +633,7 @@ static void request_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
 {
 	struct kdapl_wqe *ctx = &wq->wr[wq->head & wq->mask];
 
-	wr_fill(wq, ctx, post, post->flags, KDAPL_WQE_SOFT);
+	wqe_fill_soft(wq, ctx, post);
 	post->soft = true;
 	if (post->obj)
 		wq->slot[ctx->index].handle = post->obj->handle;
@@ -594,30 +644,26 @@ static void request_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
 	smp_store_release(&wq->head, wq->head + 1);
 }
 
-/* Soft-iWARP takes so many Reads and no more. work queue->lock held. */
-static bool wq_has_reads(const struct kdapl_wq *wq, const struct kdapl_post *posts, int n)
+/* Some devices take so many Reads and no more: is there room for @reads? work queue->lock held. */
+static __always_inline bool wq_has_reads(const struct kdapl_wq *wq, u32 reads)
 {
-	u32 reads = wq->reads - READ_ONCE(wq->reads_done);
-
-	if (likely(!wq->max_reads || wq->mode != KDAPL_WQ_LIVE))
-		return true;
-	while (n--)
-		reads += posts++->op == DAT_DTO_RDMA_READ;
-	return reads <= wq->max_reads;
+	return likely(!wq->max_reads || wq->mode != KDAPL_WQ_LIVE) ||
+	       wq->reads - READ_ONCE(wq->reads_done) + reads <= wq->max_reads;
 }
 
 static DAT_RETURN request_post(struct kdapl_ep *ep, struct kdapl_conn *conn,
-			       struct kdapl_post *posts, int n, union kdapl_native_wr *native)
+			       struct kdapl_post *posts, int n)
 {
 	struct kdapl_wq *wq = conn->sq;
 	bool drained = false, soft = false;
 	DAT_RETURN ret = DAT_SUCCESS;
 	unsigned long flags;
 	int err = 0, i;
-	u32 wrs = 0;
+	u32 wrs = 0, reads = 0;
 
 	for (i = 0; i < n; i++) {
-		wrs += request_wrs(conn, &posts[i]);
+		reads += posts[i].op == DAT_DTO_RDMA_READ;
+		wrs += request_plan(conn, &posts[i]);
 		if (unlikely(posts[i].sync))
 			post_sync(ep->obj.ia, &posts[i]);
 	}
@@ -625,10 +671,10 @@ again:
 	spin_lock_irqsave(&wq->lock, flags);
 	if (unlikely(wq->mode == KDAPL_WQ_REFUSE)) {
 		ret = kdapl_state_err(READ_ONCE(ep->state));
-	} else if (unlikely(!wq_make_room(wq, n, wrs) || !wq_has_reads(wq, posts, n))) {
+	} else if (unlikely(!wq_make_room(wq, n, wrs) || !wq_has_reads(wq, reads))) {
 		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	} else if (likely(wq->mode == KDAPL_WQ_LIVE)) {
-		err = request_post_native(wq, posts, n, native);
+		err = request_post_native(wq, posts, n);
 	} else {
 		for (i = 0; i < n; i++)
 			request_post_soft(wq, &posts[i]);
@@ -662,9 +708,7 @@ again:
 DAT_RETURN kdapl_request_post(struct kdapl_ep *ep, struct kdapl_conn *conn,
 			      struct kdapl_post *post)
 {
-	union kdapl_native_wr native[KDAPL_NATIVE_MAX];
-
-	return request_post(ep, conn, post, 1, native);
+	return request_post(ep, conn, post, 1);
 }
 
 /**
@@ -680,7 +724,7 @@ DAT_RETURN kdapl_request_post(struct kdapl_ep *ep, struct kdapl_conn *conn,
 DAT_RETURN kdapl_request_post_list(struct kdapl_ep *ep, struct kdapl_conn *conn,
 				   struct kdapl_post *posts, int n)
 {
-	return request_post(ep, conn, posts, n, conn->sq->chain);
+	return request_post(ep, conn, posts, n);
 }
 
 /* Attributes of a connection do not change; those of an EP may, while it has none. */
@@ -802,8 +846,7 @@ static bool conn_reads(const struct kdapl_conn *conn)
 /* A Read on a connection without: the refusal alone tells too little of why (RDMAR-17). */
 static noinline DAT_RETURN request_no_reads(struct kdapl_conn *conn)
 {
-	if (!READ_ONCE(conn->reads_refused)) {
-		WRITE_ONCE(conn->reads_refused, true);
+	if (!atomic_xchg(&conn->reads_refused, 1)) {
 		pr_warn_ratelimited("%s: EP %u: an RDMA Read is refused: max_rdma_read_out is %d here, and the peer takes %d\n",
 				    conn->ep->obj.ia->name, kdapl_id(conn->handle),
 				    conn->attr.max_rdma_read_out, conn->read_depth);
@@ -873,10 +916,10 @@ static DAT_RETURN request_checked(DAT_EP_HANDLE ep_handle, struct kdapl_post *po
 	return ret;
 }
 
-static noinline DAT_RETURN request_long_way(DAT_EP_HANDLE ep_handle, u8 op,
-					    const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-					    const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
-					    DAT_COMPLETION_FLAGS flags)
+static noinline DAT_RETURN request_slow(DAT_EP_HANDLE ep_handle, u8 op,
+					const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+					const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
+					DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_post post = {
 		.iov = iov,
@@ -892,10 +935,10 @@ static noinline DAT_RETURN request_long_way(DAT_EP_HANDLE ep_handle, u8 op,
 }
 
 /* Is this segment one without anything special or wrong about it? */
-static __always_inline bool fast_segment(const struct kdapl_wq *wq,
+static __always_inline bool fast_segment(const struct kdapl_wq *wq, struct kdapl_ia *ia,
 					 const DAT_LMR_TRIPLET *seg, u32 need)
 {
-	const struct kdapl_mr *mr = kdapl_mr_find(wq->ia, seg->lmr_context);
+	const struct kdapl_mr *mr = kdapl_mr_find(ia, seg->lmr_context);
 	u64 length = seg->segment_length;
 	unsigned int seq;
 	bool good;
@@ -912,14 +955,15 @@ static __always_inline bool fast_segment(const struct kdapl_wq *wq,
 
 static __always_inline bool fast_memory(const struct kdapl_wq *wq,
 					const DAT_LMR_TRIPLET *iov, DAT_COUNT n, u32 need,
-					    u64 *length)
+					u64 *length)
 {
+	struct kdapl_ia __maybe_unused *ia = wq->ia;
 	u64 sum = 0;
 	DAT_COUNT i;
 
 	for (i = 0; i < n; i++) {
 #ifndef KDAPL_UNCHECKED
-		if (!fast_segment(wq, &iov[i], need))
+		if (!fast_segment(wq, ia, &iov[i], need))
 			return false;
 #endif
 		sum += iov[i].segment_length;
@@ -944,57 +988,46 @@ static __always_inline bool fast_length(const struct kdapl_wq *wq, u8 op, u64 le
 	}
 }
 
-enum straight {
+enum fast_result {
 	FAST_DONE,
 	FAST_REFUSED,	/* by the device; the post is done all the same (D-07) */
 	FAST_NO_EP,
 	FAST_NOT,		/* has to go the slow path; nothing has changed */
 };
 
-/* Into work queue and device; work queue->lock held, or else the consumer's word. */
-static __always_inline enum straight fast_put(struct kdapl_wq *wq, u8 op,
-					      const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						  const DAT_RMR_TRIPLET *remote, u64 cookie,
-						  u8 flags, u32 length)
+/* There is room and the device takes it. */
+static __always_inline enum fast_result fast_hand_over(struct kdapl_wq *wq, u8 op,
+						       const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						       const DAT_RMR_TRIPLET *remote, u64 cookie,
+						       u8 flags, u32 length)
 {
-	struct ib_rdma_wr native;
-	struct kdapl_wqe *wr;
-	bool signaled;
+	int fence = flags & DAT_COMPLETION_BARRIER_FENCE_FLAG ? IB_SEND_FENCE : 0;
+	struct kdapl_wqe *wr = &wq->wr[wq->head & wq->mask];
+	bool signaled = wq_signals(wq, flags, wq->head);
+	int send_flags = dto_entry(wq, wr, op, cookie, flags, length, signaled);
+	/* with all its members at once, or it is cleared before (INIT_STACK_ALL_ZERO) */
+	struct ib_rdma_wr native = dto_native(wr, dto_opcode(op), (struct ib_sge *)iov, n, remote,
+					      send_flags | fence, 0);
 
-	if (unlikely(READ_ONCE(wq->mode) != KDAPL_WQ_LIVE || !wq_make_room(wq, 1, 1)))
-		return FAST_NOT;
-	wr = &wq->wr[wq->head & wq->mask];
-	signaled = wq_signals(wq, flags, wq->head);
-	wr->cookie = cookie;
-	wr->length = length;
-	wr->op = op;
-	wr->flags = flags | (signaled ? KDAPL_WQE_SIGNALED : 0);
-	wr->state = KDAPL_WQE_NATIVE;
-	wr->retires = wq_retires(wq, signaled);
-	wr->seq = ++wq->dtos;
-	if (op == DAT_DTO_RDMA_READ)
-		wq->reads++;
-
-	native.wr.next = NULL;
-	native.wr.wr_cqe = &wr->cqe;
-	native.wr.sg_list = (struct ib_sge *)iov;
-	native.wr.num_sge = n;
-	native.wr.opcode = op == DAT_DTO_SEND ? IB_WR_SEND :
-			   op == DAT_DTO_RDMA_WRITE ? IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
-	native.wr.send_flags = signaled ? IB_SEND_SIGNALED : 0;
-	if (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
-		native.wr.send_flags |= IB_SEND_FENCE;
-	if (op == DAT_DTO_SEND && (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
-		native.wr.send_flags |= IB_SEND_SOLICITED;
-	native.wr.ex.invalidate_rkey = 0;
-	native.remote_addr = remote ? remote->virtual_address : 0;
-	native.rkey = remote ? remote->rmr_context : 0;
 	/* pairs with the acquire in wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 	if (likely(!ib_post_send(wq->qp, &native.wr, NULL)))
 		return FAST_DONE;
 	WRITE_ONCE(wr->state, KDAPL_WQE_SOFT);
 	return FAST_REFUSED;
+}
+
+/* Into work queue and device; work queue->lock held, or else the consumer's word. */
+static __always_inline enum fast_result fast_put(struct kdapl_wq *wq, u8 op,
+						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						 const DAT_RMR_TRIPLET *remote, u64 cookie,
+						 u8 flags, u32 length, bool careful)
+{
+	if (unlikely(READ_ONCE(wq->mode) != KDAPL_WQ_LIVE || !wq_make_room(wq, 1, 1)))
+		return FAST_NOT;
+	if (careful && unlikely(!wq_has_reads(wq, op == DAT_DTO_RDMA_READ)))
+		return FAST_NOT;
+	return fast_hand_over(wq, op, iov, n, remote, cookie, flags, length);
 }
 
 /* The device has refused something. work queue->lock held. */
@@ -1015,19 +1048,102 @@ static noinline void serial_refused(struct kdapl_wq *wq)
 	spin_unlock_irqrestore(&wq->lock, irq);
 }
 
-/* Check, and post if there is nothing to say. RCU read side. */
-static __always_inline enum straight fast_post(DAT_EP_HANDLE ep_handle, u8 op,
-					       const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						   const DAT_RMR_TRIPLET *remote, u64 cookie,
-						   DAT_COMPLETION_FLAGS flags)
+/* Must this device get the request in another form, or with a completion? */
+static __always_inline bool careful_refuses(const struct kdapl_wq *wq, u8 op,
+					    const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+					    DAT_COMPLETION_FLAGS flags, u64 length)
 {
-	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (n == 1 && op != DAT_DTO_RDMA_READ &&
+	    unlikely(dto_is_short(iov->virtual_address, length)))
+		return true;
+	return unlikely(flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
+	       dto_must_signal(wq, op, length);
+}
+
+/*
+ * Check the memory, and post if there is nothing wrong with it. @careful, known when this is
+ * compiled: the device has limits that others do not have.
+ */
+static __always_inline enum fast_result fast_request(struct kdapl_conn *conn, u8 op,
+						     const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						     const DAT_RMR_TRIPLET *remote, u64 cookie,
+						     DAT_COMPLETION_FLAGS flags, bool careful)
+{
+	struct kdapl_wq *wq = conn->sq;
 	u32 need = KDAPL_PRIV_SOURCE;
-	struct kdapl_conn *conn;
-	struct kdapl_wq *wq;
-	enum straight result;
+	enum fast_result result;
 	unsigned long irq;
 	u64 length;
+
+	if (op == DAT_DTO_RDMA_READ)
+		need = wq->sink;
+	if (!fast_memory(wq, iov, n, need, &length) ||
+	    unlikely(!fast_length(wq, op, length, remote)))
+		return FAST_NOT;
+	if (careful && careful_refuses(wq, op, iov, n, flags, length))
+		return FAST_NOT;
+	if (!careful && wq->serial) {
+		result = fast_put(wq, op, iov, n, remote, cookie, flags, length, false);
+		if (unlikely(result == FAST_REFUSED))
+			serial_refused(wq);
+	} else {
+		spin_lock_irqsave(&wq->lock, irq);
+		result = fast_put(wq, op, iov, n, remote, cookie, flags, length, careful);
+		if (unlikely(result == FAST_REFUSED))
+			wq_refused(wq);
+		spin_unlock_irqrestore(&wq->lock, irq);
+	}
+	if (unlikely(result == FAST_REFUSED))
+		post_refused(conn);
+	return result;
+}
+
+/* The same for devices that allow no request without a closer look. RCU read side. */
+static __always_inline enum fast_result careful_post(struct kdapl_conn *conn, u8 op,
+						     const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						     const DAT_RMR_TRIPLET *remote, u64 cookie,
+						     DAT_COMPLETION_FLAGS flags)
+{
+	struct kdapl_wq *wq = conn->sq;
+
+	/* pairs with the barrier in conn_open_requests() */
+	if ((u32)n - 1 >= smp_load_acquire(&wq->careful_iov[op]) || !iov ||
+	    (flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
+		return FAST_NOT;
+	return fast_request(conn, op, iov, n, remote, cookie, flags, true);
+}
+
+/* A copy for each, out of the way of the devices that do without. */
+static noinline enum fast_result careful_send(struct kdapl_conn *conn, const DAT_LMR_TRIPLET *iov,
+					      DAT_COUNT n, u64 cookie, DAT_COMPLETION_FLAGS flags)
+{
+	return careful_post(conn, DAT_DTO_SEND, iov, n, NULL, cookie, flags);
+}
+
+static noinline enum fast_result careful_write(struct kdapl_conn *conn,
+					       const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+					       const DAT_RMR_TRIPLET *remote, u64 cookie,
+					       DAT_COMPLETION_FLAGS flags)
+{
+	return careful_post(conn, DAT_DTO_RDMA_WRITE, iov, n, remote, cookie, flags);
+}
+
+static noinline enum fast_result careful_read(struct kdapl_conn *conn, const DAT_LMR_TRIPLET *iov,
+					      DAT_COUNT n, const DAT_RMR_TRIPLET *remote,
+					      u64 cookie, DAT_COMPLETION_FLAGS flags)
+{
+	return careful_post(conn, DAT_DTO_RDMA_READ, iov, n, remote, cookie, flags);
+}
+
+/* Check, and post if there is nothing to say. RCU read side. */
+static __always_inline enum fast_result fast_post(DAT_EP_HANDLE ep_handle, u8 op,
+						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						  const DAT_RMR_TRIPLET *remote, u64 cookie,
+						  DAT_COMPLETION_FLAGS flags)
+{
+	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct kdapl_conn *conn;
+	struct kdapl_wq *wq;
 
 	if (unlikely(!ep))
 		return FAST_NO_EP;
@@ -1041,29 +1157,17 @@ static __always_inline enum straight fast_post(DAT_EP_HANDLE ep_handle, u8 op,
 	if (unlikely((u32)n - 1 >= smp_load_acquire(&wq->max_iov[op]) ||
 		     (flags & ~(u32)wq->flags[op]) || !iov ||
 		     (op != DAT_DTO_SEND && !remote))) {
-		if (n || (flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
+		if (n && op == DAT_DTO_SEND)
+			return careful_send(conn, iov, n, cookie, flags);
+		if (n && op == DAT_DTO_RDMA_WRITE)
+			return careful_write(conn, iov, n, remote, cookie, flags);
+		if (n)
+			return careful_read(conn, iov, n, remote, cookie, flags);
+		if ((flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
 			return FAST_NOT;
 		iov = NULL;	/* D-96 */
 	}
-	if (op == DAT_DTO_RDMA_READ)
-		need = wq->sink;
-	if (!fast_memory(wq, iov, n, need, &length) ||
-	    unlikely(!fast_length(wq, op, length, remote)))
-		return FAST_NOT;
-	if (wq->serial) {
-		result = fast_put(wq, op, iov, n, remote, cookie, flags, length);
-		if (unlikely(result == FAST_REFUSED))
-			serial_refused(wq);
-	} else {
-		spin_lock_irqsave(&wq->lock, irq);
-		result = fast_put(wq, op, iov, n, remote, cookie, flags, length);
-		if (unlikely(result == FAST_REFUSED))
-			wq_refused(wq);
-		spin_unlock_irqrestore(&wq->lock, irq);
-	}
-	if (unlikely(result == FAST_REFUSED))
-		post_refused(conn);
-	return result;
+	return fast_request(conn, op, iov, n, remote, cookie, flags, false);
 }
 
 /* Not even that it is an EP is known. */
@@ -1081,7 +1185,7 @@ static __always_inline DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, u8 op,
 					       const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
 					       DAT_COMPLETION_FLAGS flags)
 {
-	enum straight result;
+	enum fast_result result;
 
 	rcu_read_lock();
 	result = fast_post(ep_handle, op, iov, n, remote, cookie.as_64, flags);
@@ -1090,7 +1194,7 @@ static __always_inline DAT_RETURN request_call(DAT_EP_HANDLE ep_handle, u8 op,
 		return DAT_SUCCESS;
 	if (result == FAST_NO_EP)
 		return post_no_ep(ep_handle, op, cookie);
-	return request_long_way(ep_handle, op, iov, n, remote, cookie, flags);
+	return request_slow(ep_handle, op, iov, n, remote, cookie, flags);
 }
 
 /**
@@ -1379,11 +1483,8 @@ static __always_inline int recv_put(struct kdapl_wq *wq, struct ib_sge *sgl, int
 	struct ib_recv_wr wr = { .wr_cqe = &ctx->cqe, .sg_list = sgl, .num_sge = num_sge };
 	int ret;
 
-	ctx->cookie = cookie;
-	ctx->length = length;
-	ctx->op = DAT_DTO_RECEIVE;
-	ctx->flags = flags | KDAPL_WQE_SIGNALED;
-	ctx->state = KDAPL_WQE_NATIVE;
+	wqe_fill(ctx, DAT_DTO_RECEIVE, cookie, length, flags | KDAPL_WQE_SIGNALED,
+		 KDAPL_WQE_NATIVE);
 	/* pairs with the acquire in wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 	wq->native++;
@@ -1434,7 +1535,7 @@ again:
 		err = recv_post_native(wq, post);
 	} else {
 		ctx = &wq->wr[wq->head & wq->mask];
-		wr_fill(wq, ctx, post, post->flags, KDAPL_WQE_SOFT);
+		wqe_fill_soft(wq, ctx, post);
 		/* pairs with the acquire in wq_next() */
 		smp_store_release(&wq->head, wq->head + 1);
 		soft = true;
@@ -1498,9 +1599,9 @@ again:
 	return ret;
 }
 
-static noinline DAT_RETURN recv_long_way(DAT_EP_HANDLE ep_handle, const DAT_LMR_TRIPLET *iov,
-					 DAT_COUNT n, DAT_DTO_COOKIE cookie,
-					 DAT_COMPLETION_FLAGS flags)
+static noinline DAT_RETURN recv_slow(DAT_EP_HANDLE ep_handle, const DAT_LMR_TRIPLET *iov,
+				     DAT_COUNT n, DAT_DTO_COOKIE cookie,
+				     DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_post post = {
 		.iov = iov,
@@ -1520,9 +1621,9 @@ static noinline DAT_RETURN recv_long_way(DAT_EP_HANDLE ep_handle, const DAT_LMR_
 }
 
 /* As fast_post(), for a Receive. */
-static __always_inline enum straight fast_recv(DAT_EP_HANDLE ep_handle,
-					       const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						   u64 cookie, DAT_COMPLETION_FLAGS flags)
+static __always_inline enum fast_result fast_recv(DAT_EP_HANDLE ep_handle,
+						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						  u64 cookie, DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct kdapl_conn *conn;
@@ -1596,7 +1697,7 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			    DAT_COMPLETION_FLAGS completion_flags)
 {
-	enum straight result;
+	enum fast_result result;
 
 	rcu_read_lock();
 	result = fast_recv(ep_handle, local_iov, num_segments, user_cookie.as_64,
@@ -1606,7 +1707,7 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 		return DAT_SUCCESS;
 	if (result == FAST_NO_EP)
 		return post_no_ep(ep_handle, DAT_DTO_RECEIVE, user_cookie);
-	return recv_long_way(ep_handle, local_iov, num_segments, user_cookie, completion_flags);
+	return recv_slow(ep_handle, local_iov, num_segments, user_cookie, completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_recv);
 

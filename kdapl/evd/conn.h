@@ -219,7 +219,7 @@ struct kdapl_conn {
 	u8 read_in;
 	u8 read_out;
 	u8 read_depth;
-	bool reads_refused;
+	atomic_t reads_refused;
 	atomic_t dropped;
 	struct kdapl_patience flush;
 	struct kdapl_patience drain;

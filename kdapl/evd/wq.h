@@ -158,10 +158,11 @@ struct kdapl_wq {
 	struct kdapl_conn *conn ____cacheline_aligned_in_smp;
 	struct kdapl_cq *cq;
 	u32 max_reads;		/* Reads under way at once, 0: no limit */
+	u16 careful_iov[KDAPL_FAST_OPS];	/* as max_iov, where posts need a closer look */
 	u32 max_sge;
 	u32 stride;		/* segments of scratch per request */
 	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */
-	union kdapl_native_wr *chain;	/* send work queues: for the list */
+	union kdapl_native_wr *chain;	/* send work queues: for what a post consists of */
 	union kdapl_memop *slot;	/* send work queues: beside wr[] */
 	struct kdapl_sinks *sinks;	/* beside wr[], where DMA has to be synchronised, or NULL */
 	u32 shown;		/* send work queues with sinks: up to this index they have been */

@@ -679,11 +679,11 @@ static void post_read_depth_test(struct kunit *test)
 	kd_ep(env, &attr);
 	kd_connect(env);
 	post_trace_take(env, &before);
-	KUNIT_EXPECT_FALSE(test, kd_conn_of(env)->reads_refused);
+	KUNIT_EXPECT_FALSE(test, atomic_read(&kd_conn_of(env)->reads_refused));
 	ret = kd_post(env->ep, KD_READ, 1, &iov, 0, &remote, 0);
 	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_INVALID_PARAMETER);
 	/* which the log tells, once */
-	KUNIT_EXPECT_TRUE(test, kd_conn_of(env)->reads_refused);
+	KUNIT_EXPECT_TRUE(test, atomic_read(&kd_conn_of(env)->reads_refused));
 	post_trace_check(env, &before);
 	post_accepted(env, KD_WRITE, 1, &iov, &remote, 0, "no read depth");
 }
@@ -757,7 +757,7 @@ static void post_read_default_test(struct kunit *test)
 	kd_ep(env, &param.ep_attr);
 	kd_connect(env);
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 0, &remote, 0));
-	KUNIT_EXPECT_FALSE(test, kd_conn_of(env)->reads_refused);
+	KUNIT_EXPECT_FALSE(test, atomic_read(&kd_conn_of(env)->reads_refused));
 }
 
 static void post_full_test(struct kunit *test)

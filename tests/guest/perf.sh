@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# perf.sh rxe|siw|null [short | UNIT [SWEEP...]] [SIW.KO]: the performance example. Short:
+# perf.sh rxe|siw|null [short | UNIT [SWEEP...]] [as-siw] [SIW.KO]: the performance example. Short:
 # every mode, so that it stays right. With a unit (ns, cycles, insn): the named sweeps, or all,
 # for numbers. Printed: what was found, with "tell:" before it, and in JSON, with "json:";
 # what the guest is, with "fact:".
 # shellcheck shell=sh disable=SC2154,SC2086
-p=$1 unit=${2:-short} kd_perf=/sys/kernel/debug/kdperf sweeps='' siw=''
+p=$1 unit=${2:-short} kd_perf=/sys/kernel/debug/kdperf sweeps='' siw='' driver=''
 [ $# -lt 2 ] || shift
 shift
 build=usual pings=groups=4
 for word in "$@"; do
 	case $word in
 	*.ko) siw=$word ;;
+	as-siw) driver=driver=18 ;;	# null: what kDAPL does on soft-iWARP
 	unchecked) build=$word sweeps="$sweeps $word" ;;
 	*) sweeps="$sweeps $word" ;;
 	esac
@@ -46,7 +47,7 @@ if [ "$p" = null ]; then
 	ip addr add 192.0.2.1/24 dev kd0
 	ip link set kd0 up
 	mp rdma_cm
-	insmod "$KO/kdnull.ko" netdev=kd0
+	insmod "$KO/kdnull.ko" netdev=kd0 $driver
 	ia=kdnull0-1
 else
 	loopback_dev "$p" "$siw"

@@ -23,6 +23,9 @@ module_param_named(deliver, kdnull_deliver, bool, 0644);
 MODULE_PARM_DESC(deliver, "Sends consume Receives of the peer, on connections made from now on");
 module_param_named(sparse, kdnull_sparse, bool, 0644);
 MODULE_PARM_DESC(sparse, "keys of memory regions are random, not consecutive");
+static unsigned int driver = RDMA_DRIVER_UNKNOWN;
+module_param(driver, uint, 0444);
+MODULE_PARM_DESC(driver, "the devices pose as those of this driver (enum rdma_driver_id)");
 
 static LIST_HEAD(devs);
 
@@ -46,6 +49,7 @@ static int dev_register(struct kdnull_dev *dev, struct net_device *ndev)
 	strscpy(ibdev->node_desc, "kdnull", sizeof(ibdev->node_desc));
 	strscpy(ibdev->iw_ifname, ndev->name, sizeof(ibdev->iw_ifname));
 	ib_set_device_ops(ibdev, &kdnull_ops);
+	ibdev->ops.driver_id = driver;
 	ret = ib_device_set_netdev(ibdev, ndev, 1);
 	if (ret)
 		return ret;
