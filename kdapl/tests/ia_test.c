@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Interface Adapters: the names they are opened by, the limits they report, who
  * is related to whom; and EPs that share an EVD too small for all of them.
  */
