@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The version of kdapl.ko and of the modules that come with it.
  */
 #ifndef KDAPL_VERSION_H

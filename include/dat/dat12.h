@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What differs in DAT 1.2, by names of its own, so that one source file can have
  * both versions. Only <dat/kdat.h>, which gives these things the names they had,
  * and the module include this header; consumers include <dat/kdat.h>.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The kernel DAT API 1.2, for consumers that were written for it:
  *
  *	#include <dat/kdat.h>

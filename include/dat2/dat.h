@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Types and calls that user level and kernel have in common. Consumers include
  * <dat2/kdat.h>, which includes this header.
  *

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What the API leaves to the platform: scalar types, socket addresses and
  * the calling convention, as they are inside a Linux kernel.
  */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The kernel DAT API 2.0. This is the one header a consumer includes:
  *
  *	#include <dat2/kdat.h>

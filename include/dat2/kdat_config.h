@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Version of the API this header tree describes, and the thread-safety a
  * consumer asks for. dat_ia_open() hands all three to the registry.
  */

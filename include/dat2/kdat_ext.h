@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What this provider offers beyond the kernel DAT API 2.0. A consumer that
  * wants to run on other providers does without; everything here has a default
  * that serves most.

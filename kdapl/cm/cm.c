@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Connection management: rdma_cm events against connections.
  *
  * A fresh cm_id per attempt, and for each retry of it, never with a QP of its own:

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Connections: who listens, who asks, who answers.
  */
 #ifndef KDAPL_CM_CM_H

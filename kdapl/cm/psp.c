@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Public Service Points: listeners that serve any number of requests.
  */
 #include <linux/export.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Service points: what PSP, RSP and CSP have in common, a listener and what
  * becomes of the requests it receives.
  *

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The only place where kernel versions differ. The code proper is written
  * for the newest kernel; what an older one lacks is supplied here. Each
  * KDAPL_HAVE_X comes from the file x.c beside this one, which the build has
  * tried to compile for the kernel at hand (probe.mk), never from a version.
  */
-#ifndef KDAPL_COMPAT_H
-#define KDAPL_COMPAT_H
+#ifndef KDAPL_COMPAT_COMPAT_H
+#define KDAPL_COMPAT_COMPAT_H
 
 #include <linux/dma-map-ops.h>
 #include <linux/netdevice.h>
@@ -92,4 +94,4 @@ static inline bool kdapl_compat_need_sync(struct device *dev, dma_addr_t addr)
 	return dma_need_sync(dev, addr);
 }
 
-#endif /* KDAPL_COMPAT_H */
+#endif /* KDAPL_COMPAT_COMPAT_H */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Copyright (c) 2026 The kDAPL for Linux authors */
 #include <linux/workqueue.h>
 
 static unsigned int probe __maybe_unused = WQ_PERCPU;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Names and IP addresses of IAs. A port has those of its netdev and of what is
  * stacked on that (VLANs, bridges, bonds), as they are at the moment.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Refusing connection requests, at once or a little later.
  *
  * When soft-iWARP has told of a request it drops its lock on it, and then wakes up

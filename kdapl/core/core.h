@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What every floor stands on: handles, objects, devices, IAs.
  *
  * Every object of a consumer (IA, PZ, LMR, EVD, EP, service point, CR) is a shell:

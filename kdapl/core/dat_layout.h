@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The layout the API promises to binaries: sizes and offsets of every public
  * structure whose layout the specification gives, checked at compile time.
  * Included once, by status.c.
  */
-#ifndef _KDAPL_DAT_LAYOUT_H
-#define _KDAPL_DAT_LAYOUT_H
+#ifndef KDAPL_CORE_DAT_LAYOUT_H
+#define KDAPL_CORE_DAT_LAYOUT_H
 
 #include <dat2/kdat.h>
 
@@ -91,4 +93,4 @@ KDAPL_OFFSET(DAT_DTO_COMPLETION_EVENT_DATA, rmr_context, 28);
 #undef KDAPL_SIZE
 #undef KDAPL_OFFSET
 
-#endif /* _KDAPL_DAT_LAYOUT_H */
+#endif /* KDAPL_CORE_DAT_LAYOUT_H */

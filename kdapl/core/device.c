@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Devices: from ib_client.add to ib_client.remove.
  *
  * Removal takes every verbs object of the device back before it returns,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * One for each ib_device, and the way back when it goes.
  */
 #ifndef KDAPL_CORE_DEVICE_H

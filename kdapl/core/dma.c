@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Memory that CPU and device do not see alike.
  *
  * Mostly they do, and nothing here runs but the mapping itself. But where memory of a guest

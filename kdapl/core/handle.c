@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Opaque handles.
  *
  * A handle is a number, never a pointer: a tag bit (so that it cannot be taken

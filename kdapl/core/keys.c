@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The table that leads from a key to its MR.
  *
  * Posts look into it once per segment, so it is a hash table that most of the time

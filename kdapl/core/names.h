@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Names of what is a number elsewhere, for trace.h and debugfs.c. Each list is made of
  * kn(), and kn_end() for the last one; who uses it says what these are.
  */
 
-#ifndef KDAPL_NAMES_H
-#define KDAPL_NAMES_H
+#ifndef KDAPL_CORE_NAMES_H
+#define KDAPL_CORE_NAMES_H
 
 #define KDAPL_EP_STATE_NAMES(kn, kn_end)			\
 	kn(EP_STATE_, UNCONNECTED)				\
@@ -72,4 +74,4 @@
 #define KDAPL_END_SILENT	2	/* the EP is being freed: no event */
 #define KDAPL_END_PEER		3	/* the CM says so: DISCONNECTED, if nothing worse is seen */
 
-#endif /* KDAPL_NAMES_H */
+#endif /* KDAPL_CORE_NAMES_H */

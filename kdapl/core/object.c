@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What every object has: a handle, a memory reference count, a use count, a
  * place in its IA, the consumer's context word; and the calls that work on
  * any kind of object.

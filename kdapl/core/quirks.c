@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Quirks: what kDAPL knows about providers.
  *
  * This is the only file that asks who provides a device. Each fact is a row of

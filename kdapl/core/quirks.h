@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What devices can do and need beyond their attributes, derived once when a
  * device is added (quirks.c, which says how to add to it).
  */
-#ifndef KDAPL_QUIRKS_H
-#define KDAPL_QUIRKS_H
+#ifndef KDAPL_CORE_QUIRKS_H
+#define KDAPL_CORE_QUIRKS_H
 
 #include <linux/types.h>
 
@@ -114,4 +116,4 @@ const char *kdapl_quirks_refusal(struct ib_device *ibdev);
 void kdapl_quirks_probe(struct kdapl_device *dev);
 void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp);
 
-#endif /* KDAPL_QUIRKS_H */
+#endif /* KDAPL_CORE_QUIRKS_H */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The registry: which IAs there are. One per port of every device ib_core
  * shows us, so the list is made anew with every call.
  */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What the module has done, counted on each CPU.
  */
 #ifndef KDAPL_CORE_STATS_H

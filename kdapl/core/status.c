@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Codes: the names of return values, and the tables that turn what the kernel
  * says (errno, completion status, Endpoint state) into what the API says.
  *

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Everything that turns one kind of code into another. See status.c.
  */
-#ifndef _KDAPL_STATUS_H
-#define _KDAPL_STATUS_H
+#ifndef KDAPL_CORE_STATUS_H
+#define KDAPL_CORE_STATUS_H
 
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
@@ -56,4 +58,4 @@ static inline DAT_RETURN kdapl_state_err(DAT_EP_STATE state)
 	return DAT_ERROR(DAT_INVALID_STATE, kdapl_state_subtype(state));
 }
 
-#endif /* _KDAPL_STATUS_H */
+#endif /* KDAPL_CORE_STATUS_H */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Copyright (c) 2026 The kDAPL for Linux authors */
 /* The tracepoints of trace.h, once. */
 #include "core.h"
 

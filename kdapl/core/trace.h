@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Tracepoints, /sys/kernel/tracing/events/kdapl. Objects are named by their ids, as in
  * debugfs: a number of its own for each object there is, of whatever kind; never a pointer.
  *

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The module's workqueues. Storage consumers run under writeback, so each has a rescuer.
  *
  * Upcalls run at normal priority. High-priority workers keep kthreadd off a busy CPU, so that a

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The calls of DAT 1.2 that differ from those of 2.0: include/dat/kdat.h gives them
  * their names. Each converts what it is handed and calls its namesake; only what the
  * arguments of 1.2 alone can have wrong is decided here. Everything that has a handle

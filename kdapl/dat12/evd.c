@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Event Dispatchers of DAT 1.2: events, and who is told of them.
  *
  * An upcall object of 1.2 that is given to an EVD becomes one of 2.0: its function is

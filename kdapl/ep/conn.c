@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The connection of an EP: one QP, its two work queues, and its way out.
  *
  * A connection is made with its EP, so that receives can be posted before anything

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Endpoints: the calls that create, query, modify, reset and free them. Their
  * connections are in conn.c, posting is in post.c; the calls that connect them are
  * in cm/.

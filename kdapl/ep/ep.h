@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Endpoints: their connections, their states, what is posted on them.
  */
 #ifndef KDAPL_EP_EP_H

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The request that binds an RMR: checked, begun, posted. What it does to the RMR is in rmr.c.
  */
 #include <linux/export.h>

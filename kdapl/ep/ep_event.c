@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What the consumer of an EP hears of its connection, and what that does to the EP.
  */
 #include "ep.h"

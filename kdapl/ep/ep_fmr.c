@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The requests that bind LMRs and end their bindings: checked, begun, posted. What they do to the
  * LMR is in lmr_fmr.c and lmr_state.c.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The endpoint state machine, as one table.
  *
  * Rows are DAT_EP_STATE, columns what can happen to an EP. An empty cell means

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The posting calls.
  *
  * A post runs inside one RCU read section: handle, connection and LMRs are looked up

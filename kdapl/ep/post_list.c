@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Several requests in one call: checked one after the other, as if each had been
  * posted, then handed to the device as one chain, with one doorbell.
  */

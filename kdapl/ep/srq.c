@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Shared Receive Queues: create, query, resize, watermark, free. The buffers
  * behind them are in evd/pool.c, posting in post.c, and what becomes of a
  * completion in evd/evd_poll.c.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The transport of an EP: a queue pair, its two work queues, the cm_id of one attempt.
  */
 #ifndef KDAPL_EVD_CONN_H

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What ends a connection: the reason is noted here, by completions, posts, the
  * connection manager and the consumer alike. A work item acts on it (ep/conn.c).
  */

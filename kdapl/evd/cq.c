@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The completion queues of an EVD, and what it promises to those that complete there.
  *
  * An EVD that carries DTO or RMR streams owns a list of CQs, normally one. The

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Event Dispatchers: create, query, resize, dequeue, free. Their completion queues
  * are in cq.c, what happens to events is in evd_poll.c, who is told in evd_upcall.c.
  */

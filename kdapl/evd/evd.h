@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Event Dispatchers: completions and other events, and who is told of them.
  */
 #ifndef KDAPL_EVD_EVD_H

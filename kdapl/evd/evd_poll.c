@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Taking events: the backlog, the work queues, the batch, the CQs.
  *
  * Everything here runs under evd->lock. A work completion leads through its

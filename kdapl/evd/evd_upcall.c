@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The upcall engine: runners that take events and hand them to the consumer,
  * and dat_evd_modify_upcall(), which says how.
  *

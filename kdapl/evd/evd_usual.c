@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Ordinary completions, from the CQ to the consumer.
  *
  * Most completions are of a request or Receive that succeeded, whose turn it is in its

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The buffers of a Shared Receive Queue.
  *
  * A buffer belongs to the pool's free list, to the device, or to the EP whose

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Who makes the upcalls of an EVD, whether they may be made, and starting that.
  * What the runners do is in evd_upcall.c.
  */

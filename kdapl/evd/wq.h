@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Work queues: what was posted and has not been reported.
  */
 #ifndef KDAPL_EVD_WQ_H

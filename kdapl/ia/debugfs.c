@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What there is, for whoever looks after the machine: /sys/kernel/debug/kdapl has a file
  * for each kind of object, with a line for each object, and one with a line for each CPU.
  *

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What a consumer opens: the top of the module.
  */
 #ifndef KDAPL_IA_IA_API_H

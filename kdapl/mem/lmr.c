@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Local Memory Regions: dat_lmr_kcreate() and what all LMRs have in common.
  *
  * Every LMR has a fast-registration MR. One of dat_lmr_kcreate() is registered

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Fast memory registration: LMRs that are bound and unbound on an EP.
  *
  * Such an LMR has its MR, and room for its list, from dat_lmr_allocate().

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The memory of LMRs, from what a consumer names it by to what a device sees.
  *
  * Whatever the consumer names becomes a scatterlist of our own, an entry for

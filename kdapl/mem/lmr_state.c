@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What an LMR stands for, and how that changes.
  *
  * A binding of an LMR of dat_lmr_allocate() begins with dat_lmr_fmr() and ends when

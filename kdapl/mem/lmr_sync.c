@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Memory between CPU and device: making it coherent, addresses of the device's,
  * and advice on what to register and how.
  */

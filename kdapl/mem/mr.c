@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Native MRs and their keys.
  *
  * A key is an index of 24 bits, which the device chose and which stays with the

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Operations on LMRs and RMRs that are under way, and who has them.
  */
 #ifndef KDAPL_MEM_OP_H

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The registration QP of a Protection Zone.
  *
  * Fast registration is a work request and needs a connected QP on the right

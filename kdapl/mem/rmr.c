@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Remote Memory Regions: windows onto LMRs, opened and closed on an EP (ep_bind.c).
  *
  * The kernel's verbs have no memory windows. An RMR is a pair of

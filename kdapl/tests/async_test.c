@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Asynchronous errors: of ports, devices, QPs, CQs and SRQs, who is told of them
  * and who is not, and what works when the device does not.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * A device that takes its time, and consumers that do not share its fate: while an
  * object of one is being destroyed the others create, reset and free theirs, and the
  * removal of the device waits for it. What storage may wait for allocates without I/O.

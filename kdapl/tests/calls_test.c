@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Table 5.1 of the requirements: every call on an EP in every state, what it
  * returns and where the EP is then; and that a refused one has changed nothing.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Arguments of the connection calls: all combinations of good and bad ones. Of
  * several that are wrong the first class of checks decides (handles, values and
  * pointers, flags, state), and a refused call has changed nothing.

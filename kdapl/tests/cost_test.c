@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What a post costs: calls of the device, allocations, sleeps. Each post is
  * made with interrupts off and watched by the kernel's own trace points, so an
  * allocation or a switch to another task would be seen on every kernel; those

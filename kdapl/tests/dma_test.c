@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * A device that is given copies of memory, as with swiotlb: CPU and device see the same bytes
  * where they should, and nobody's bytes are lost.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The end of an EP whose completions and connection events come through different EVDs:
  * the upcall that brings DISCONNECTED may be faster than those that bring completions.
  * What is lost then, what kdat_ep_drain() waits for, and where it would wait for itself.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Arguments of the EVD calls: every combination of good and bad ones, which of
  * them is named, and that a refused call has changed nothing.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Wake-ups: events that arrive just when nobody looks, solicited ones behind
  * others that are not, and EVDs that wait for their turn behind a busy one.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * How many CQs an EVD has: for many EPs, on devices with small or few CQs, where
  * memory is short, and when EPs come and go.
  */

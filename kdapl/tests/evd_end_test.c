@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Objects that are freed, reset and closed from several sides while an upcall
  * has something of theirs in hand. Who promised that it is over waits for it;
  * nobody waits for ever; what stays is delivered.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * EVDs that are full: what is lost and who hears of it; EVDs whose length
  * changes while events are queued; and EVDs that go with events in them.
  */

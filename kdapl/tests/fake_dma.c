@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * DMA by copies, or past caches, for the fake device, see fake_dma.h.
  */
 #include <linux/dma-direction.h>

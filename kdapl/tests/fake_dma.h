@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * DMA by copies for the fake device, as with swiotlb: what is mapped is a copy that begins on
  * a page, whatever the memory does; it is brought up to date by mapping and by what asks for
  * it, and forgotten when the mapping ends. A copy is at most 256 KiB long.

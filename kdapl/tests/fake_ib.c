@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The fake RDMA device of the unit tests, see fake_ib.h.
  *
  * One spinlock guards everything of a device. Completion handlers are called

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * A fake RDMA device for unit tests. It registers with the real ib_core, moves
  * no data, and remembers each work request it is handed. A test then decides
  * for each request whether it succeeds, fails or stays outstanding.

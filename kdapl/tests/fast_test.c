@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The fast path of posts and completions: that it says and does what the slow path
  * says and does, that it is as short as it is meant to be, and that EPs share no cache
  * line there.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Completion flags: which of them an EP may have, which EPs may share an EVD,
  * and which completions start upcalls.
  */

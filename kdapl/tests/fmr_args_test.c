@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What dat_lmr_allocate(), dat_lmr_fmr() and dat_lmr_invalidate() refuse, with
  * which code, and that a refusal leaves no trace: nothing is mapped, nothing
  * reaches the device, no queue slot is gone, the LMR is what it was.

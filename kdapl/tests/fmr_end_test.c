@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Fast registration when things end: failures, refusals, flushes, states after a
  * connection, and dat_lmr_free() with operations under way.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * kdat_lmr_fmr_sg(): a scatterlist bound to the byte. A model that knows nothing
  * but the list says which bytes a key reaches and which lists have gaps.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Fast registration: what reaches the device, what the keys are worth and when,
  * and what becomes of a binding when something ends it or fails.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What the suites need from inside the module: its global state on kernels
  * that run suites before module init, and a connection without a peer.
  */

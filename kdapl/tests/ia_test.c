@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Interface Adapters: the names they are opened by, the limits they report, who
  * is related to whom; and EPs that share an EVD too small for all of them.
  */
@@ -283,10 +285,13 @@ static void ian_ask_test(struct kunit *test)
 static void ian_module_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	int i, before = module_refcount(THIS_MODULE);
 	char name[DAT_NAME_MAX_LENGTH];
 	DAT_IA_HANDLE ias[5], none;
+	int i, before;
 
+	if (!__is_defined(MODULE))
+		kunit_skip(test, "built into the kernel");
+	before = module_refcount(THIS_MODULE);
 	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
 	for (i = 0; i < ARRAY_SIZE(ias); i++) {
 		KD_ASSERT_OK(test, ian_open(name, &ias[i]));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Invalidation across the wire: the Send that asks for it, the Receive that tells
  * of it, on EPs and SRQs, and RDMA Read into an RMR.
  */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Test cases named by what they show instead of by their function: the ids of
  * the requirements, a colon, a sentence.
  */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Service points and connection requests without a network: listeners that are
  * none, and requests whose peer nobody can answer.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The common ground of the suites on Shared Receive Queues, see kd_srq.h.
  */
 #include <linux/delay.h>

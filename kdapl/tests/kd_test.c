@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The common ground of the suites that work on the fake device.
  *
  * Every case ends with the same questions: did anybody misuse the device, and

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The common ground of the suites on upcalls: upcalls that write down what they
  * were called with and can be held open, a model that says which upcalls are
  * right, and a way to wait until an EVD has nothing left to do.

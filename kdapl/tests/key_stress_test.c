@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The lookup of keys under fire: some tasks bind, invalidate, free and have their
  * keys taken away by the peer, others post with these keys, and a model says of
  * every answer whether it was allowed.

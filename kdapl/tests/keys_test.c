@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The table of keys by itself: whatever indexes a device hands out, in whatever order
  * they come and go, a key leads to its MR or to none, and the table stays as small as what
  * is in it.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * dat_lmr_kcreate() for every kind of memory: which bytes the keys reach, by which
  * addresses and rights, and what is refused. What becomes of a description on its
  * way to a list is the matter of mem_list_test.c.

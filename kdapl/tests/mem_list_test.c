@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * From what a consumer names memory by to the list a device gets: every kind of
  * description, right and wrong, and the size of blocks chosen for the list; then
  * the calls around it that need no EP: sync, hint, limits, DMA addresses, the

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Random lives of LMRs and RMRs: bound, unbound, windowed, invalidated from the
  * other side, flushed and failed at random moments, on one connection after the
  * other. Whenever all is quiet, what the provider says has to be what the device

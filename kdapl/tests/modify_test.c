@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * dat_ep_modify: what may change when, what a change does to the QP behind the
  * EP, to Receives that are posted, and to the objects it names.
  */

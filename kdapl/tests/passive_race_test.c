@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The passive side under fire: requests arrive, two threads answer them in all
  * ways, right ones and wrong ones, another one does to the EPs whatever comes to
  * its mind, and at the end the ground is pulled away under all of them.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The passive side: service points of every kind, requests and the EPs they come
  * with, and every way to answer them. The peers are made up (kd_conn.c), so an
  * accepted request always ends with ACCEPT_COMPLETION_ERROR.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * kdat_ep_post_list(): one call of the device for a chain of requests, and a list
  * that is refused at any place has done nothing.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What the posting calls refuse, with which code, and that a refused post
  * leaves no trace: nothing reaches the device and no queue slot is gone.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Posters, completions, consumers, resets and the removal of the device, all
  * at the same time. What is asserted is little: each request is reported once
  * and in order, nothing is left behind. The debug kernels see the rest.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Registration on devices of all kinds, and what it costs: ports that want a GID in every
  * path, devices that do not connect a queue pair to itself, mapping that allocates or not;
  * calls that bind memory while the device goes.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Remote Memory Regions when things end or fail: what a peer still reaches and
  * what holds the LMR, after every possible end of a bind.
  */

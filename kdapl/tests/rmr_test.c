@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Remote Memory Regions: arguments, what reaches the device, what a peer reaches
  * by the keys, and queries. Failures, flushes and freeing: rmr_end_test.c.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What is done for soft-iWARP only, and that the consumer sees nothing of it:
  * short requests split at pages, empty Reads that go out as Writes, and the
  * requests of our own that keep a fresh connection awake.

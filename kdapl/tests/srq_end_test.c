@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Ends of EPs that share a queue, on devices of every kind: those that give
  * taken buffers back at once, late or never, that say when they are done or do
  * not, that lose the queue or go away. And everything at once.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Shared Receive Queues: watermarks, low and high, the buffers an EP holds, and
  * changes of size. Every value that makes a difference, one after the other.
  */

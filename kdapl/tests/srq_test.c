@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Shared Receive Queues: what create, post and query do, whose completion it is,
  * and the EPs that use them.
  */

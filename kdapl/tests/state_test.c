@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The endpoint state table against section 5 of the requirements, cell by cell.
  *
  * What is expected is written down here once more, from tables 5.1 and 5.2 of

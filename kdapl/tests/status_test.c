@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Codes: the encoding of returns, dat_strerror() and the tables that translate
  * errno, work completion status and Endpoint state. The tables here repeat the
  * specification as numbers and strings, and every possible input is tried.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Thousands of random mixtures of whatever can happen to an EVD: completions of
  * several EPs, software events, dequeues inside and outside upcalls, drains,
  * changes of policy and of length. After each step everything that is due has

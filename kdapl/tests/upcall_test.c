@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Upcalls that run while something else happens: further events, changes of
  * policy and object, TEARDOWN, the end of the EVD or of an EP.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Every change of policy, with every flag, over every kind of queue: what is
  * called then, with which event, how often, with which more_events; what the
  * next arrivals start; and that each event comes once and in its turn.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What a work completion becomes: events, their contents and their order,
  * suppression and the slots it must give back, failures and the end.
  */

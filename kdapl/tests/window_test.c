@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Two things at once, the second in the middle of the first: where the window is
  * too small to be hit, the first is stopped there, or done up to there by hand.
  */

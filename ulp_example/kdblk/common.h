@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Copyright (c) 2026 The kDAPL for Linux authors */
 /* What initiator and target have in common besides the protocol. */
 #ifndef _KDBLK_COMMON_H_
 #define _KDBLK_COMMON_H_

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The only place where kernel versions differ for the block layer. The code is
  * written for the newest kernel; each KDBLK_HAVE_X comes from compat/x.c, which the build has
  * tried to compile; what is a macro is asked for by its name.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The kdblk protocol, version 1: block storage over reliable connections.
  * PROTOCOL.md is the specification; this is what lies on the wire, little-endian.
  *

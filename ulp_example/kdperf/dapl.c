@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The same job with kDAPL: what a consumer of it looks like that posts a lot. It works
  * from its upcalls, or dequeues, knows an operation by its cookie, and has one EVD
  * for many EPs. It is closed all at once, which kDAPL does in the right order.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Copyright (c) 2026 The kDAPL for Linux authors */
 /* kdperf: one job, done by the verbs alone (raw.c) and with kDAPL (dapl.c). */
 #ifndef KDPERF_H
 #define KDPERF_H

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * kdperf - what kDAPL costs, beside the verbs it stands on.
  *
  * Both do the same job on one device in the same run, in blocks that take turns: see
@@ -22,6 +24,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
+#include "../../kdapl/version.h"
 #include "kdperf.h"
 
 #define MAX_SAMPLES	262144	/* of one kind, by one way, in a run */
@@ -635,5 +638,6 @@ static void __exit perf_exit(void)
 module_init(perf_init);
 module_exit(perf_exit);
 MODULE_DESCRIPTION("kDAPL example: what it costs, measured beside the verbs");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KDAPL_VERSION);

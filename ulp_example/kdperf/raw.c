@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The job by the verbs alone, as a consumer in the kernel does it: connections by
  * the RDMA CM, a CQ of ib_alloc_cq() for each end, a request structure with an ib_cqe for
  * each operation, work requests on the stack, posted one by one.

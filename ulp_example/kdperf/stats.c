@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What the samples say. The blocks of a run are V K V K ... V: V by the verbs, K with
  * kDAPL. A block stands for the median of its samples, so that an interrupt counts for
  * nothing; a block of kDAPL is compared with the mean of its two neighbours, which takes

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * kdping - the smallest complete kDAPL program, made to be copied from.
  *
  *	client				server
@@ -523,5 +525,6 @@ static void __exit kdping_exit(void)
 module_init(kdping_init);
 module_exit(kdping_exit);
 MODULE_DESCRIPTION("kDAPL example: greeting, RDMA Write, RDMA Read, checksum");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("1.0");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Copyright (c) 2026 The kDAPL for Linux authors */
 #include <linux/blk-mq.h>
 
 /* The queue of the request was one more argument. */

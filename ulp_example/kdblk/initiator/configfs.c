@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * What the administrator sees: a directory for each disk under
  * /sys/kernel/config/kdblk/, see README.md for the files.
  */
@@ -9,6 +11,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/utsname.h>
+#include "../../../kdapl/version.h"
 #include "../compat.h"
 #include "kdblk.h"
 
@@ -319,5 +322,7 @@ static void __exit kdblk_exit(void)
 module_init(kdblk_init);
 module_exit(kdblk_exit);
 
-MODULE_DESCRIPTION("block storage over kDAPL: the initiator");
+MODULE_DESCRIPTION("kdblk initiator: block devices of another machine over kDAPL");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KDAPL_VERSION);

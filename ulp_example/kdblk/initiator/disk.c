@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The block device. A hardware queue is a queue of the session: one Endpoint and one
  * Event Dispatcher, by default one for each CPU.
  */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The initiator: a disk of a target as /dev/kdblkN.
  *
  *	configfs.c	what the administrator writes and reads

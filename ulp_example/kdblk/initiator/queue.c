@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * One queue of a disk: its Endpoint and Event Dispatcher, its messages, the memory lent
  * for its commands. The post and the answer of a command allocate nothing and do not
  * sleep.

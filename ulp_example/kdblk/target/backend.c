@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The disk below: a block device, to which bios go that lie in the commands, or a file.
  * What a block device does not do by a single bio, and everything a file does, runs in a
  * work item of the command.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Commands: what comes in is checked, carried out, answered.
  *
  *	READ		disk into memory, RDMA Write and Send in one list

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * /sys/kernel/config/kdblk_target:
  *
  *	disks/NAME/	path read_only serial allow_any enable sessions allowed/INITIATOR/

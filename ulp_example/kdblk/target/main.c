@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Copyright (c) 2026 The kDAPL for Linux authors */
 /* kdblk_target: exports block devices and files over kDAPL. The module itself. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
 
+#include "../../../kdapl/version.h"
 #include "target.h"
 
 /* kdt_disks, names that are allowed, all sessions; set-up and logins only */
@@ -57,5 +59,6 @@ static void __exit kdt_exit(void)
 module_init(kdt_init);
 module_exit(kdt_exit);
 MODULE_DESCRIPTION("kdblk target: exports block devices and files over kDAPL");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KDAPL_VERSION);

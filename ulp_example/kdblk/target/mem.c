@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Memory the adapter may touch. All of it is registered when a portal or queue is set
  * up, so that nothing is allocated or registered for a command.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * Portals: where initiators connect. A portal outlives its IA: when that goes, all
  * sessions end, and the portal looks for it once a second.
  */

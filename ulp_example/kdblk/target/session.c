@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Copyright (c) 2026 The kDAPL for Linux authors */
 /* Sessions and their queues, from the first connection to the end. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
