@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The state machine of a connection, as one table.
  *
  * Rows are enum kdapl_conn_state, columns what can happen to a connection. An empty cell means

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
  * The state machine of a connection, cell by cell.
  *
  * What is expected is written down once more here, from the comments of evd/conn.h and the way
