@@ -105,7 +105,7 @@ struct kdapl_caps {
 	bool reply_overrun;
 };
 
-/* Does every request need a closer look before the fast path of posting takes it? */
+/* Does each request need a closer look before it may take the fast path? */
 static inline bool kdapl_caps_slow_posts(const struct kdapl_caps *caps)
 {
 	return caps->reads_unordered || caps->reads_deadlock || caps->short_page_bug ||
