@@ -56,9 +56,9 @@ static void cm_established(struct kdapl_conn *conn, struct rdma_cm_id *id)
 }
 
 /*
- * The peer's driver takes the attempt for failed if it finds more than our answer (D-86). So the
- * consumer, who might send at once, learns of the connection when the peer has sent something,
- * or may be supposed to have read the answer.
+ * The peer's driver fails the attempt if it finds more than our answer in the stream (D-86). The
+ * consumer might send at once, so ESTABLISHED is held back until the peer has sent something,
+ * or has had time to read the answer.
  */
 static void cm_hold_back(struct kdapl_conn *conn, struct rdma_cm_id *id)
 {
@@ -248,7 +248,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		fallthrough;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		complete_all(&conn->cm_down);
-		/* who disconnects was connected: its last word of the set-up was overtaken */
+		/* a peer that disconnects was connected: its ESTABLISHED was overtaken */
 		if (conn->state == KDAPL_CONN_HELD ||
 		    (conn->state == KDAPL_CONN_CONNECTING && conn->passive && !conn->dev->iwarp))
 			cm_established(conn, id);

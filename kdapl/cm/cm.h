@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Connections: who listens, who asks, who answers.
+ * Connections: listeners, active side, passive side.
  */
 #ifndef KDAPL_CM_CM_H
 #define KDAPL_CM_CM_H
@@ -12,7 +12,7 @@
 /**
  * struct kdapl_sp - a service point: PSP, RSP or CSP, by obj.type
  * @conn_qual: port listened on
- * @flags: PSP: who supplies EPs
+ * @flags: PSP: whether consumer or provider supplies EPs
  * @evd: where requests are reported; holds a use
  * @evd_handle: as the consumer gave it
  * @null_evd: the IA's, if EPs are made for requests

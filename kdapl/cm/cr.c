@@ -41,7 +41,7 @@ static const struct kdapl_obj_ops cr_ops = {
 	.device_lost = cr_device_lost,
 };
 
-/* An id that waits for its answer. The peer may have gone; who accepts then finds out. */
+/* An id that waits for its answer. The peer may have gone; dat_cr_accept() then finds out. */
 static int cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;
@@ -230,8 +230,8 @@ void kdapl_cr_destroy(struct kdapl_cr *cr)
  * @cr_param_mask: DAT_CR_FIELD_* bits of the members wanted; 0 is legal
  * @cr_param: filled entirely; its pointers are valid until the CR is answered
  *
- * Who asks, from where, with which private data, and which EP the service point
- * has supplied, if any. As often as you like, until the CR is answered. On
+ * The peer's address and port, its private data, and the EP the service point has
+ * supplied, if any. May be called any number of times until the CR is answered. On
  * InfiniBand and RoCE the private data has the fixed size of the transport,
  * filled up with zeros: consumers carry a length of their own.
  *
@@ -459,7 +459,7 @@ static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct
 		kdapl_obj_put(&next->obj);
 		return kdapl_publish_ret(err);
 	}
-	/* whoever retires the new one finds the id there; the old one has nothing left */
+	/* the new one owns the id from here; the old one has nothing left */
 	cr->cm_id = NULL;
 	*retired = !kdapl_obj_retire(&cr->obj);	/* if not, dat_ia_close() has both */
 	*out = next;

@@ -37,7 +37,7 @@ static void sp_work_used(struct work_struct *work)
 
 	refcount_inc(&sp->obj.ref);
 	refcount_inc(&evd->obj.ref);
-	/* first: who sees the event finds nothing in use by the RSP */
+	/* first: the consumer that sees the event must find nothing in use by the RSP */
 	kdapl_sp_destroy(sp);
 	if (!kdapl_cr_announce(sp, evd, cr))
 		kdapl_cr_refuse(cr);
@@ -66,8 +66,8 @@ static bool sp_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
 }
 
 /*
- * Take the id back from a request that cannot be reported. False: somebody else
- * has it, who closes the IA or removes the device.
+ * Take the id back from a request that cannot be reported. False: closing the IA or
+ * removing the device has taken it already.
  */
 static bool sp_take_back(struct kdapl_cr *cr)
 {
@@ -95,9 +95,9 @@ static bool sp_take_back(struct kdapl_cr *cr)
  * @param: what the peer says
  *
  * Context: the listener's handler.
- * Return: true when the id belongs to the request now, or to whoever refuses it,
- * closes the IA or removes the device; false when it was refused: the caller
- * destroys the id.
+ * Return: true when the id belongs to the request now, or was taken by a refusal, by
+ * closing the IA or by removal of the device; false when the request was refused: the
+ * caller destroys the id.
  */
 bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		      const struct rdma_conn_param *param)

@@ -4,10 +4,10 @@
  *
  * Refusing connection requests, at once or a little later.
  *
- * When soft-iWARP has told of a request it drops its lock on it, and then wakes up
- * who waits for that lock; a request that is refused in between is freed memory
- * there. Its thread is through with it when it next sleeps. Kernels that cannot
- * wait for that wait for each CPU at least; so there is some time as well (D-60).
+ * When soft-iWARP has reported a request it drops its lock on it, and then wakes up the
+ * waiters for that lock; a request that is refused in between is freed memory there. Its
+ * thread is through with it when it next sleeps. Where a module cannot wait for that it waits
+ * for each CPU at least, and then for some time (D-60).
  */
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>

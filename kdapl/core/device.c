@@ -10,7 +10,7 @@
  * gone, which makes every call answer DAT_INTERNAL_ERROR, and calls under way
  * are waited for. What may still be on its way (the reaper, the end of a connection, a
  * CM handler) and removal keep out of each other's way by the lock of the object
- * concerned; whoever comes second finds the verbs part gone. What a free call has
+ * concerned; the second one finds the verbs part gone. What a free call has
  * begun to destroy, removal waits for, and the other way round (struct kdapl_res).
  * The consumers' objects stay as shells until they free them.
  */
@@ -86,7 +86,7 @@ static void res_take(struct kdapl_device *dev, struct kdapl_res *res)
 	dev->taken++;
 }
 
-/* Destroy what was taken. Whoever waits for that may free it at once. */
+/* Destroy what was taken. A waiter may free it at once. */
 static void res_destroy(struct kdapl_device *dev, struct kdapl_res *res)
 {
 	res->destroy(res);
@@ -388,7 +388,7 @@ static void device_port_error(struct kdapl_device *dev, u32 port)
  * @attr: filled with what the port has answered last
  *
  * Most drivers of Ethernet adapters take RTNL in ib_query_port(), to learn the speed of
- * the link. Whoever holds RTNL may be waiting for memory, hence for the disk that the
+ * the link. The holder of RTNL may be waiting for memory, hence for the disk that the
  * caller is about to reconnect. So ports are asked when the device comes and after their
  * events, from a work item, and never on behalf of a consumer.
  *
@@ -641,8 +641,8 @@ again:
 }
 
 /*
- * Who was faster than device_remove_ids() may still be destroying an id, and requests
- * are refused later on soft-iWARP. rdma_cm waits for them as well, but it lets the device
+ * A caller that was faster than device_remove_ids() may still be destroying an id, and
+ * requests are refused later on soft-iWARP. rdma_cm waits for them as well, but it lets the device
  * go before an id that is being destroyed has given its GID back.
  */
 static void device_await_ids(struct kdapl_device *dev)

@@ -28,8 +28,8 @@ enum kdapl_res_state {
  * @state: enum kdapl_res_state; written under dev->lock
  * @destroy: gives it back to the device; may sleep
  *
- * Its last user and the removal of the device both want to destroy it. Whoever takes it
- * off the list does, without the lock, and the other one waits (D-91).
+ * Its last user and the removal of the device both want to destroy it. The one that takes
+ * it off the list does so, without the lock, and the other one waits (D-91).
  */
 struct kdapl_res {
 	struct list_head node;

@@ -10,8 +10,8 @@
  *
  * What makes that simple: the index of a slot is written once in the life of a table.
  * A slot goes from free to "this index, that MR" and may lose its MR, and get another
- * one of the same index; it never stands for another index. So a reader who meets
- * its index has the right slot, and one who meets a free slot has seen all there is.
+ * one of the same index; it never stands for another index. So a reader that
+ * meets its index has the right slot, and one that meets a free slot has seen them all.
  * The price is that slots without MR stay taken. They go with the table: where no slot
  * may be taken any more, a new one replaces it that has four slots or more for each MR
  * there is, which may well be smaller than the old one.
@@ -141,8 +141,8 @@ int kdapl_keys_insert(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr)
 	int ret = 0;
 
 	/*
-	 * For all who get the mutex, since some of them must not wait for I/O (D-32), and
-	 * would do so by waiting for one who does.
+	 * For every holder of the mutex: some callers must not wait for I/O (D-32), and
+	 * would do so by waiting for a holder that does.
 	 */
 	noio = memalloc_noio_save();
 	mutex_lock(&keys->mutex);
@@ -172,7 +172,7 @@ out:
  * kdapl_keys_remove - an MR is not found any more
  * @keys: of its IA
  * @index: as it was inserted
- * @mr: in the table or not, whoever else has the index
+ * @mr: in the table or not; another MR may have the index
  *
  * Readers may go on to use it until a grace period has passed.
  *

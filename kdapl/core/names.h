@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * Names of what is a number elsewhere, for trace.h and debugfs.c. Each list is made of
- * kn(), and kn_end() for the last one; who uses it says what these are.
+ * kn(), and kn_end() for the last one; the user defines both.
  */
 
 #ifndef KDAPL_CORE_NAMES_H

@@ -31,7 +31,7 @@ struct kdapl_obj_ops {
  * @handle: the consumer's name for it, NULL before publication
  * @type: enum dat_handle_type
  * @live: may still be named in calls; cleared once, under ia->lock
- * @ref: who may still touch the memory; the handle itself holds one
+ * @ref: references to the memory; the handle itself holds one
  * @users: objects that were created on top of this one; ia->lock
  * @ia: owning IA instance (an IA owns itself); holds a reference
  * @node: in ia->objs[type]; ia->lock

@@ -4,13 +4,13 @@
  *
  * Quirks: what kDAPL knows about providers.
  *
- * This is the only file that asks who provides a device. Each fact is a row of
+ * This is the only file that asks which driver provides a device. Each fact is a row of
  * the table below; it sets one member of struct kdapl_device, mostly of its
  * caps, when the device is added. All other code tests that member and knows no
  * provider by name.
  *
  * To add a fact: add a bool to struct kdapl_caps (quirks.h) that says what the
- * device does or needs, not who it is; add a row here, or, if the fact follows
+ * device does or needs, not which it is; add a row here, or, if the fact follows
  * from what the device says of itself, a line in kdapl_quirks_derive(). Zero is
  * the ordinary device, so that a provider unknown here needs no row. Tests set
  * the driver_id of the fake device (struct fake_ib_caps), or the member itself

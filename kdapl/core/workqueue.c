@@ -25,7 +25,7 @@ static const struct {
 } workqueues[] = {
 	/* in the order in which they wait for each other: each for later ones only */
 	{ &kdapl_event_wq, "kdapl_event", WQ_PERCPU, WQ_MAX_ACTIVE },
-	/* each upcall that sleeps takes one of the places, whoever's it is */
+	/* each upcall that sleeps takes one of the places, of any EVD */
 	{ &kdapl_upcall_wq, "kdapl_upcall", WQ_PERCPU, WQ_MAX_ACTIVE },
 	{ &kdapl_many_wq, "kdapl_many", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	{ &kdapl_reap_wq, "kdapl_reap", WQ_UNBOUND, WQ_MAX_ACTIVE },

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Event Dispatchers of DAT 1.2: events, and who is told of them.
+ * Event Dispatchers of DAT 1.2: events and upcalls.
  *
  * An upcall object of 1.2 that is given to an EVD becomes one of 2.0: its function is
  * dat12_upcall(), its instance data are the number under which the consumer's object is

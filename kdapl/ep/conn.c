@@ -36,7 +36,7 @@
 
 /*
  * Post a request of our own, a signaled zero-length RDMA Write. It moves no byte
- * and is not checked against any key. work queue->lock held.
+ * and is not checked against any key. wq->lock held.
  */
 static int wq_post_own(struct kdapl_wq *wq, u8 op)
 {
@@ -64,7 +64,7 @@ static int wq_post_own(struct kdapl_wq *wq, u8 op)
 
 /*
  * Post the marker: when it completes, in whatever way, everything before it is
- * done. work queue->lock held. -EALREADY: nothing to wait for.
+ * done. wq->lock held. -EALREADY: nothing to wait for.
  */
 static int wq_post_marker(struct kdapl_wq *wq)
 {
@@ -310,11 +310,11 @@ void kdapl_conn_put(struct kdapl_conn *conn)
 /**
  * kdapl_patience_start - begin to wait for a device
  * @patience: how long
- * @conn: what it is to give things back of
- * @limit: jiffies that it may do nothing
+ * @conn: the connection whose requests it should complete
+ * @limit: jiffies without progress
  *
- * A device that is slow is not one that hangs: the limit begins anew whenever something has
- * come back (kdapl_conn_progress()). Whoever waits sees to it that completions are taken.
+ * A slow device does not hang: the limit starts again whenever something has come back
+ * (kdapl_conn_progress()). The waiter must keep polling the CQs.
  *
  * Context: any.
  */
@@ -420,7 +420,7 @@ static void conn_destroy_verbs(struct kdapl_conn *conn, bool keep_id)
 	struct rdma_cm_id *id;
 	struct ib_qp *qp;
 
-	/* who finds them gone must not go on before they are */
+	/* a caller that finds them gone must not go on before they are destroyed */
 	mutex_lock(&conn->destroy_lock);
 	mutex_lock(&conn->lock);
 	id = keep_id ? NULL : conn->cm_id;
@@ -557,7 +557,7 @@ static void conn_destroy_dead_id(struct kdapl_conn *conn)
 {
 	struct rdma_cm_id *id = NULL;
 
-	/* whoever destroys the QP finds the id there, or gone for good */
+	/* under this lock the id is either still there or gone for good */
 	mutex_lock(&conn->destroy_lock);
 	mutex_lock(&conn->lock);
 	if (conn->state == KDAPL_CONN_ENDED && !conn->cm_up && !conn->cm_busy) {
@@ -811,7 +811,7 @@ void kdapl_conn_reap(struct kdapl_conn *conn)
 {
 	struct kdapl_device *dev = conn->dev;
 
-	/* it has been said; who knows better now says it to nobody */
+	/* the end has been reported: a better reason comes too late */
 	atomic_set(&conn->reason, KDAPL_END_SILENT);
 	kdapl_conn_drop(conn, false);
 	atomic_add(kdapl_wq_bury(conn->sq), &conn->dropped);
@@ -829,7 +829,7 @@ static void conn_release_verbs(struct kdapl_conn *conn)
 	cancel_delayed_work_sync(&conn->retry_work);
 	cancel_work_sync(&conn->conn_work);
 	conn_destroy_verbs(conn, false);
-	/* nobody is left who could queue these again */
+	/* nothing is left that could queue these again */
 	cancel_delayed_work_sync(&conn->timer);
 	cancel_delayed_work_sync(&conn->kick_work);
 	cancel_delayed_work_sync(&conn->est_work);

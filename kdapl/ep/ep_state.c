@@ -72,7 +72,7 @@ static const u8 ep_table[KDAPL_EP_STATES][KDAPL_EP_INPUTS] = {
 	},
 };
 
-/* What never changes: what an EP is, and who its peer is. */
+/* Fields that never change: the identity of an EP, and its peer. */
 #define FIELDS_FIXED	(DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | \
 			 DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL | \
 			 DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL | \

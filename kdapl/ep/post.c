@@ -38,7 +38,7 @@ static_assert(offsetof(DAT_LMR_TRIPLET, lmr_context) == offsetof(struct ib_sge, 
 #define FLAGS_SEND	(KDAPL_FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 
 /**
- * struct kdapl_user - who posts, as the keys know it
+ * struct kdapl_user - the PD and EP of a post, as the key table knows them
  * @domain: ids of PD and EP, 0 for an EP that is none
  */
 struct kdapl_user {
@@ -159,7 +159,7 @@ static noinline void post_sync(struct kdapl_ia *ia, const struct kdapl_post *pos
 }
 
 /*
- * Is there room for @wrs work requests, @dtos of them a consumer's? work queue->lock
+ * Is there room for @wrs work requests, @dtos of them a consumer's? wq->lock
  * held. With suppressed requests in the work queue some that are done may not have
  * been noticed yet, so a few more are let in (D-09).
  */
@@ -201,7 +201,7 @@ static bool recv_has_room(struct kdapl_wq *wq)
 	return wq->head - wq->cached_tail < wq->depth;
 }
 
-/* An entry that never reached the device is in the work queue: who reports it? */
+/* An entry that never reached the device is in the work queue: see that it is reported. */
 static void post_flush(struct kdapl_wq *wq)
 {
 	smp_mb();	/* head is stored before ended is read; pairs with wq_end() */
@@ -239,7 +239,7 @@ static void wqe_fill_soft(struct kdapl_wq *wq, struct kdapl_wqe *wr,
 
 /*
  * Does a request with these completion flags, and nothing else to it, get a completion of
- * its own? work queue->lock held.
+ * its own? wq->lock held.
  */
 static __always_inline bool wq_signals(struct kdapl_wq *wq, u8 flags, u32 pos)
 {
@@ -255,7 +255,7 @@ static __always_inline bool wq_signals(struct kdapl_wq *wq, u8 flags, u32 pos)
 	return false;
 }
 
-/* Must its completion look after suppressed operations on LMRs? work queue->lock held. */
+/* Must its completion look after suppressed operations on LMRs? wq->lock held. */
 static __always_inline bool wq_retires(struct kdapl_wq *wq, bool signaled)
 {
 	bool retires = signaled && wq->memops_before;
@@ -277,7 +277,7 @@ static __always_inline bool dto_must_signal(const struct kdapl_wq *wq, u8 op, u6
 	       (length >= PAGE_SIZE && wq->conn->dev->caps.lends_pages);
 }
 
-/* Does this request get a completion of its own? work queue->lock held. */
+/* Does this request get a completion of its own? wq->lock held. */
 static bool request_signaled(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos)
 {
 	bool must = dto_must_signal(wq, post->op, post->length) ||
@@ -348,7 +348,7 @@ static u32 request_plan(const struct kdapl_conn *conn, struct kdapl_post *post)
 
 /*
  * Record the object whose state this request changes, so that its completion can update it.
- * work queue->lock held.
+ * wq->lock held.
  */
 static void wr_set_memop(struct kdapl_wq *wq, struct kdapl_wqe *wr,
 			 const struct kdapl_post *post)
@@ -360,7 +360,7 @@ static void wr_set_memop(struct kdapl_wq *wq, struct kdapl_wqe *wr,
 	WRITE_ONCE(wq->memops, wq->memops + 1);
 }
 
-/* Begin a native request of our own at @pos. work queue->lock held. */
+/* Begin a native request of our own at @pos. wq->lock held. */
 static struct kdapl_wqe *request_begin(struct kdapl_wq *wq, u32 pos,
 				       union kdapl_native_wr *native)
 {
@@ -374,7 +374,7 @@ static struct kdapl_wqe *request_begin(struct kdapl_wq *wq, u32 pos,
 	return wr;
 }
 
-/* What fences the request behind it. work queue->lock held. */
+/* What fences the request behind it. wq->lock held. */
 static void request_build_fence(struct kdapl_wq *wq, u32 pos, union kdapl_native_wr *native)
 {
 	struct kdapl_wqe *wr = request_begin(wq, pos, native);
@@ -390,7 +390,7 @@ static void request_build_fence(struct kdapl_wq *wq, u32 pos, union kdapl_native
 	}
 }
 
-/* The key an RMR had goes before the new one comes. work queue->lock held. */
+/* The key an RMR had goes before the new one comes. wq->lock held. */
 static void request_build_inv(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos,
 			      union kdapl_native_wr *native)
 {
@@ -411,7 +411,7 @@ static void request_build_inv(struct kdapl_wq *wq, const struct kdapl_post *post
 /*
  * Soft-iWARP copies a short request of one segment into the packet's header, and
  * counts wrong when the segment crosses a page: the peer gets bytes from beyond
- * the page. Two segments take another path. work queue->lock held.
+ * the page. Two segments take another path. wq->lock held.
  */
 static __always_inline bool dto_is_short(u64 addr, u32 length)
 {
@@ -453,7 +453,7 @@ static void request_empty_read(const struct kdapl_conn *conn, struct ib_sge *scr
 
 /*
  * The entry of a Send, Write or Read in the work queue. Returns the flags of the native
- * request, but for the fence. work queue->lock held, or the consumer's word.
+ * request, but for the fence. wq->lock held, or the consumer's word.
  */
 static __always_inline int dto_entry(struct kdapl_wq *wq, struct kdapl_wqe *wr, u8 op, u64 cookie,
 				     u8 flags, u32 length, bool signaled)
@@ -491,7 +491,7 @@ static __always_inline struct ib_rdma_wr dto_native(struct kdapl_wqe *wr, enum i
 	};
 }
 
-/* Build a request about an LMR or RMR. work queue->lock held. */
+/* Build a request about an LMR or RMR. wq->lock held. */
 static noinline void memop_build(struct kdapl_wq *wq, const struct kdapl_post *post,
 				 struct kdapl_wqe *wr, union kdapl_native_wr *native,
 				 bool signaled, int fence)
@@ -517,7 +517,7 @@ static noinline void memop_build(struct kdapl_wq *wq, const struct kdapl_post *p
 
 /*
  * Fill the entry at @pos and the native request for it. @scratch: room for its
- * segments. work queue->lock held.
+ * segments. wq->lock held.
  */
 static void request_build(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos,
 			  struct ib_sge *scratch, union kdapl_native_wr *native)
@@ -553,7 +553,7 @@ static void request_build(struct kdapl_wq *wq, const struct kdapl_post *post, u3
 	}
 }
 
-/* The device took the requests before @bad, and not the others. work queue->lock held. */
+/* The device took the requests before @bad, and not the others. wq->lock held. */
 static void request_refused(struct kdapl_wq *wq, const struct ib_send_wr *bad)
 {
 	struct kdapl_wqe *wr;
@@ -596,7 +596,7 @@ static int request_hand_over(struct kdapl_wq *wq, struct ib_send_wr *wr,
 	return ib_post_send(wq->qp, wr, bad);
 }
 
-/* Hand requests to the device, in one call; work queue->lock held. */
+/* Hand requests to the device, in one call; wq->lock held. */
 static int request_post_native(struct kdapl_wq *wq, const struct kdapl_post *posts, int n)
 {
 	union kdapl_native_wr *native = wq->chain, *next = native;
@@ -630,7 +630,7 @@ static int request_post_native(struct kdapl_wq *wq, const struct kdapl_post *pos
 	return ret;
 }
 
-/* Put a request into the work queue only, to be reported FLUSHED; work queue->lock held. */
+/* Put a request into the work queue only, to be reported FLUSHED; wq->lock held. */
 static void request_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
 {
 	struct kdapl_wqe *ctx = &wq->wr[wq->head & wq->mask];
@@ -646,7 +646,7 @@ static void request_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
 	smp_store_release(&wq->head, wq->head + 1);
 }
 
-/* Some devices take so many Reads and no more: is there room for @reads? work queue->lock held. */
+/* Some devices take so many Reads and no more: is there room for @reads? wq->lock held. */
 static __always_inline bool wq_has_reads(const struct kdapl_wq *wq, u32 reads)
 {
 	return likely(!wq->max_reads || wq->mode != KDAPL_WQ_LIVE) ||
@@ -1019,7 +1019,7 @@ static __always_inline enum fast_result fast_hand_over(struct kdapl_wq *wq, u8 o
 	return FAST_REFUSED;
 }
 
-/* Into work queue and device; work queue->lock held, or else the consumer's word. */
+/* Into work queue and device; wq->lock held, or else the consumer's word. */
 static __always_inline enum fast_result fast_put(struct kdapl_wq *wq, u8 op,
 						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						 const DAT_RMR_TRIPLET *remote, u64 cookie,
@@ -1032,10 +1032,10 @@ static __always_inline enum fast_result fast_put(struct kdapl_wq *wq, u8 op,
 	return fast_hand_over(wq, op, iov, n, remote, cookie, flags, length);
 }
 
-/* The device has refused something. work queue->lock held. */
+/* The device has refused something. wq->lock held. */
 static void wq_refused(struct kdapl_wq *wq)
 {
-	/* who has ended the connection meanwhile, with nothing but the consumer's word, wins */
+	/* the connection may have ended meanwhile, since no lock is held: its reason wins */
 	if (wq->mode == KDAPL_WQ_LIVE)
 		/* pairs with the acquire in wq_check_recv_end() */
 		smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
@@ -1477,7 +1477,7 @@ DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_T
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_read_to_rmr);
 
-/* A Receive into work queue and device, which has room; work queue->lock held. */
+/* A Receive into work queue and device, which has room; wq->lock held. */
 static __always_inline int recv_put(struct kdapl_wq *wq, struct ib_sge *sgl, int num_sge,
 				    u64 cookie, u8 flags, u32 length)
 {

@@ -151,7 +151,7 @@ struct kdapl_conn_cm_ops {
  * @owed: it had ended before: whatever is dropped is something the consumer was to see
  * @dropped: such completions, by the locks of two EVDs
  * @cm_busy: rdma_connect has not returned or, on iWARP, has no answer yet: the
- *	cm_id can be destroyed only by somebody who may wait for it
+ *	cm_id can be destroyed only where that may be waited for
  * @spoken: passive: the peer has sent something, so it has seen our answer
  * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
  * @read_out: reads this side would like to have outstanding

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * Event Dispatchers: create, query, resize, dequeue, free. Their completion queues
- * are in cq.c, what happens to events is in evd_poll.c, who is told in evd_upcall.c.
+ * are in cq.c, the handling of completions is in evd_poll.c, upcalls are in evd_upcall.c.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -98,7 +98,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 	return evd;
 }
 
-/* Nobody who found the EVD when it was still there looks at it any more. */
+/* A grace period later: no reader that found the EVD is left. */
 static void evd_work_gone(struct work_struct *work)
 {
 	struct kdapl_evd *evd = container_of(to_rcu_work(work), struct kdapl_evd, gone_work);

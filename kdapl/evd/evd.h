@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Event Dispatchers: completions and other events, and who is told of them.
+ * Event Dispatchers: completions, other events, and upcalls.
  */
 #ifndef KDAPL_EVD_EVD_H
 #define KDAPL_EVD_EVD_H

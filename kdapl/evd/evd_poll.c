@@ -157,8 +157,8 @@ static bool wr_visible(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
 }
 
 /*
- * An operation on an LMR or RMR has come back, or never will: whoever it was for
- * learns how it ended, once.
+ * An operation on an LMR or RMR has completed, or never will: report to the object how it
+ * ended, once.
  */
 static void wqe_retire(struct kdapl_wq *wq, struct kdapl_wqe *wr, unsigned int status)
 {
@@ -251,7 +251,7 @@ static bool wr_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
 	return true;
 }
 
-/* Whoever frees an LMR must not wait for a consumer that does not dequeue. */
+/* Freeing an LMR must not wait for a consumer that does not dequeue. */
 static void wq_retire_all(struct kdapl_wq *wq)
 {
 	/* pairs with the release of the poster: entries before head are complete */
@@ -1237,7 +1237,7 @@ out:
  * kdapl_wq_ready - a work queue may have entries to report
  * @wq: the work queue
  *
- * Context: any, without work queue->lock.
+ * Context: any, without wq->lock.
  */
 void kdapl_wq_ready(struct kdapl_wq *wq)
 {

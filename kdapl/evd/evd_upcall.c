@@ -9,14 +9,13 @@
  * run on two CPUs at once. With DAT_UPCALL_MANY an EVD in a workqueue has
  * helpers instead, one per CPU: each wakes another one before it calls the
  * consumer, so somebody always watches what arrives. The EVD's lock is dropped
- * around the consumer's function, so it may call back into anything; its runner, on
- * evd->runners, says so meanwhile, and whoever must wait for it waits there.
+ * around the consumer's function, so it may call back into anything; its runner is on
+ * evd->runners meanwhile, where callers that must wait for the upcall find it.
  *
- * Arming: a runner takes events until there is none, or the last one was told
- * to be that (D-79), gives up its turn and only then arms the CQs; what arrived
- * in between is reported by the arming itself and starts another turn. So no
- * wake-up is lost, whoever else has been taking events meanwhile. What arrives
- * later finds the runner idle.
+ * Arming: a runner takes events until there is none left, gives up its turn and only
+ * then arms the CQs. Arming reports what arrived in between, which starts another turn.
+ * So no wake-up is lost, even if others take events meanwhile. What arrives later finds
+ * the runner idle.
  */
 #include <linux/cpumask.h>
 #include <linux/export.h>
@@ -204,7 +203,7 @@ static void evd_helper_work(struct work_struct *work)
 	int n = evd_run(evd, &helper->run, WORK_BUDGET);
 
 	set_bit(helper - evd->helpers, &evd->idle);
-	smp_mb__after_atomic();	/* who found nobody idle relies on the look that arming takes */
+	smp_mb__after_atomic();	/* a waker that found no idle helper relies on the check after arming */
 	if (n == WORK_BUDGET || evd_arm_again(evd))
 		kdapl_evd_sched(evd);
 }
@@ -247,7 +246,7 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd)
 	cancel_work_sync(&evd->work);
 	for (i = 0; i < evd->nhelpers; i++)
 		cancel_work_sync(&evd->helpers[i].work);
-	/* who has a reference may still ask who is in an upcall: nobody */
+	/* a holder of a reference may still look for running upcalls: there are none */
 	spin_lock_irq(&evd->lock);
 	INIT_LIST_HEAD(&evd->runners);
 	spin_unlock_irq(&evd->lock);

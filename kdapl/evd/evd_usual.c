@@ -91,7 +91,7 @@ static __always_inline bool fast_more(struct kdapl_evd *evd, bool polled)
 	return likely(wc_is_fast(&evd->batch[evd->batch_pos], &wq)) || kdapl_evd_more(evd);
 }
 
-/* Whoever traces hears of what goes the other way. */
+/* Tracing is done on the slow path. */
 static __always_inline bool evd_traced(void)
 {
 	return trace_kdapl_completion_enabled() || trace_kdapl_upcall_enabled();
@@ -141,7 +141,7 @@ enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event)
 /**
  * kdapl_evd_run_fast - upcalls for ordinary completions, as long as there is nothing else
  * @evd: the EVD; evd->lock held, and dropped around the upcalls
- * @run: who runs
+ * @run: the runner
  * @budget: how many at most
  * @none: set if there is no event left
  *
@@ -176,7 +176,7 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 			next = KDAPL_NEXT_NONE;
 			break;
 		}
-		/* who waits queues up under the lock */
+		/* waiters queue up under the lock */
 		if (unlikely(waitqueue_active(&evd->upcall_over)))
 			break;
 	}

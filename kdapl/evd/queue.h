@@ -83,7 +83,7 @@ struct kdapl_cq {
 /**
  * struct kdapl_upcall - what a runner has in hand
  * @node: in evd->runners
- * @task: who runs, when it does
+ * @task: the task that runs it, while it does
  * @seq: which of the EVD's upcalls it is in, 0 for none
  * @ep: whose event it has in hand
  * @event: what the consumer sees
@@ -121,8 +121,8 @@ struct kdapl_helper {
  *
  * Delivery, all under @lock. An event is taken, in this order, from the backlog,
  * from work queues with something to report, from the rest of the batch, from the
- * CQs. Whoever takes (upcall engine, dat_evd_dequeue, a drain that only moves
- * completions into the backlog) takes one at a time, so nobody overtakes.
+ * CQs. The upcall engine, dat_evd_dequeue() and a drain, which only moves completions
+ * to the backlog, each take one event at a time, so the order is kept.
  */
 struct kdapl_evd {
 	struct kdapl_obj obj;
@@ -251,14 +251,14 @@ bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
 
-/* Who runs upcalls now, helpers or the one runner? */
+/* Do helpers run upcalls now, or the one runner? */
 static inline bool kdapl_evd_many(const struct kdapl_evd *evd)
 {
 	/* pairs with the release in kdapl_evd_make_helpers() */
 	return READ_ONCE(evd->policy) == DAT_UPCALL_MANY && smp_load_acquire(&evd->helpers);
 }
 
-/* An upcall is over: whoever waits for that may look. evd->lock held. */
+/* An upcall is over: wake those that wait for it. evd->lock held. */
 static inline void kdapl_evd_called(struct kdapl_evd *evd, struct kdapl_upcall *run)
 {
 	evd->nrunning--;

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Who makes the upcalls of an EVD, whether they may be made, and starting that.
+ * Which context makes the upcalls of an EVD, whether they may be made, and starting that.
  * What the runners do is in evd_upcall.c.
  */
 #include "evd.h"

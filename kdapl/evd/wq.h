@@ -101,7 +101,7 @@ enum kdapl_wq_mode {
  * belong to the provider. A completion for entry k on an in-order device means
  * that everything before k is done, so reclaiming is the one store tail = k+1.
  *
- * By who writes what: a post reads one line and writes another, a completion
+ * Grouped by writer: a post reads one line and writes another, a completion
  * writes a third, beside that of the entry.
  */
 struct kdapl_wq {

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What there is, for whoever looks after the machine: /sys/kernel/debug/kdapl has a file
- * for each kind of object, with a line for each object, and one with a line for each CPU.
+ * State for the administrator: /sys/kernel/debug/kdapl has a file for each kind of object,
+ * with a line for each object, and one with a line for each CPU.
  *
  * A reader walks the table of handles by RCU and takes no lock, so that it holds up nobody.
  * What it shows of an object was true, but not all of it at the same moment.
@@ -134,8 +134,8 @@ static void show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	static const char * const names[] = {
 		[KDAPL_LMR_UNBOUND] = "unbound", [KDAPL_LMR_BOUND] = "bound",
-		[KDAPL_LMR_ENDING] = "ending", [KDAPL_LMR_MAPPED] = "stale",
-		[KDAPL_LMR_STALE] = "doubtful", [KDAPL_LMR_DEAD] = "dead",
+		[KDAPL_LMR_ENDING] = "ending", [KDAPL_LMR_MAPPED] = "mapped",
+		[KDAPL_LMR_STALE] = "stale", [KDAPL_LMR_DEAD] = "dead",
 	};
 	const struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);
 
@@ -287,7 +287,7 @@ DEFINE_SHOW_ATTRIBUTE(cpus);
 
 static struct dentry *kdapl_debugfs;
 
-/* Who does without debugfs does without this. */
+/* Without debugfs there is nothing to do. */
 void kdapl_debugfs_init(void)
 {
 	size_t i;

@@ -58,7 +58,7 @@ enum kdapl_lmr_op {
  * @va_type: mr.lock, as @mem_type, @region and @mem
  * @reserved: the IA's reserved LMR
  * @fmr: of dat_lmr_allocate()
- * @scope: who may use what it is bound to
+ * @scope: PD or EP that may use what it is bound to
  * @state: enum kdapl_lmr_state; mr.lock
  * @ep: id of the EP that has bound it last, with DAT_LMR_SCOPE_EP; mr.lock
  * @op: connections with an operation for it that has not come back; mr.lock
@@ -67,7 +67,7 @@ enum kdapl_lmr_op {
  * @mem: its memory
  * @old: the memory before, of a binding so large that it is unmapped a little later; its list
  *	is the spare one, if there is one; mr.lock
- * @unmapping: that has not been done yet, whoever is at it; mr.lock
+ * @unmapping: that has not been done yet, or is under way; mr.lock
  * @unmap_work: does it, unless somebody else was faster
  */
 struct kdapl_lmr {

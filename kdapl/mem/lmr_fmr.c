@@ -205,7 +205,7 @@ static DAT_RETURN fmr_bind(struct kdapl_fmr *fmr, unsigned long ep, bool live)
 		fmr->key = kdapl_mr_skip_key(mr);
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
-	if (unlikely(ret != DAT_SUCCESS))	/* whoever frees it waits for us */
+	if (unlikely(ret != DAT_SUCCESS))	/* dat_lmr_free() waits for us */
 		fmr_take_back(lmr);
 	return ret;
 }

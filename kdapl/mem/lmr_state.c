@@ -12,10 +12,9 @@
  * later, since interrupts are off there. Nobody waits for that: an LMR that can have such
  * regions has two lists, and is bound again by the other one.
  *
- * Whoever changes the binding first says so in lmr->op, under mr.lock: from then
- * on list and MR are his, and dat_lmr_free() waits for him. The entry in the
- * work queue leads back here (kdapl_lmr_op_done()), exactly once, whatever becomes of
- * the request.
+ * An operation that changes the binding is recorded in lmr->op first, under mr.lock. From
+ * then on it owns list and MR, and dat_lmr_free() waits for it. The entry in the work queue
+ * leads back here (kdapl_lmr_op_done()) exactly once, whatever becomes of the request.
  */
 #include <linux/bottom_half.h>
 #include <linux/scatterlist.h>
@@ -27,9 +26,9 @@
 #define UNMAP_AT_ONCE	SZ_1M
 
 /*
- * Unmap what a large binding has left, unless somebody else is at it. No lock is held and no
- * interrupt held up meanwhile, unless by the caller. But whoever does it is not preempted: the
- * list should be free again before the other one is bound and unbound. The device is there.
+ * Unmap what a large binding has left, unless another CPU does so already. No lock is held and
+ * interrupts stay as the caller has them. Preemption is off: the list should be free again
+ * before the other one is bound and unbound. The device is there.
  */
 static void lmr_unmap_old(struct kdapl_lmr *lmr)
 {
@@ -136,8 +135,9 @@ static void lmr_unmap_later(struct kdapl_lmr *lmr)
 
 /*
  * The memory is not reached any more. Interrupts are off, so that a large region is unmapped
- * later: by a work item, or by who binds the LMR again before that, unless the one before is
- * still under way. The bytes are the consumer's now all the same. mr.lock held.
+ * later: by a work item, or by the next binding of the LMR if that comes first, unless the
+ * previous unmapping is still under way. The bytes are the consumer's now all the same.
+ * mr.lock held.
  */
 static void lmr_unbind(struct kdapl_lmr *lmr)
 {

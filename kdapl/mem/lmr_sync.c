@@ -63,9 +63,9 @@ static bool sync_reserved(const struct kdapl_device *dev, enum kdapl_sync why)
 }
 
 /*
- * One piece of a segment, if there is anything to do. The lock keeps the memory mapped:
- * whoever is going to unmap it takes it out under the lock. False: no such key, or outside
- * of what it stands for.
+ * One piece of a segment, if there is anything to do. The lock keeps the memory mapped: a
+ * region is taken out under it before it is unmapped. False: no such key, or outside of what
+ * it stands for.
  */
 static bool sync_piece(const struct sync_call *call, u32 key, u64 addr, u64 length)
 {
@@ -226,7 +226,7 @@ void kdapl_sinks_failed(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *i
 }
 
 /**
- * kdapl_sinks_forget - a place is that of others, who may have nothing to fill
+ * kdapl_sinks_forget - an entry is used again, by a request that may have no sinks
  * @sinks: place for those of a queue
  * @index: which request
  *

@@ -11,8 +11,7 @@
  * not change meanwhile. Binding an MR anew is thus a matter of stores: there is
  * nothing to insert, nothing to allocate, and a key of yesterday is not found.
  *
- * The order of the low bytes is random, so that who knows one key does not know the
- * next.
+ * The order of the low bytes is random, so that knowing one key does not reveal the next.
  */
 #include <linux/mm.h>
 #include <linux/random.h>

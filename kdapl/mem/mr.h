@@ -43,7 +43,7 @@ void kdapl_reg_destroy(struct kdapl_pd *pd);
 
 /**
  * struct kdapl_range - what a key stands for, copied out of the MR
- * @domain: who may use it: id of a PD or of an EP, 0 for everybody
+ * @domain: id of the PD or EP that may use it, 0 for any
  * @start: first address as segments name it (0 when zero based)
  * @length: bytes
  * @priv: what the consumer asked for; posting checks use exactly this
@@ -90,8 +90,8 @@ struct kdapl_mr_ops {
  * @used: key of the last registration, 0 before the first
  * @live: that key is or may be valid
  *
- * What posts read is one cache line, from @seq on (asserted in mr.c), and nobody
- * writes there but who registers, invalidates or frees. Memory for what an MR is part of
+ * What posts read is one cache line, from @seq on (asserted in mr.c). Only registering,
+ * invalidating and freeing write there. Memory for what an MR is part of
  * comes from kdapl_zalloc_aligned().
  */
 struct kdapl_mr {
@@ -181,7 +181,7 @@ static inline bool kdapl_rkey_find(struct kdapl_ia *ia, u32 key, struct kdapl_ra
 	return likely(mr) && kdapl_mr_read(mr, key, true, range);
 }
 
-/* Ids of those who may use a key: a handle is odd, a pointer is not. */
+/* Ids of users of a key: an EP's is its handle, which is odd; a PD's is a pointer. */
 static inline unsigned long kdapl_pd_domain(const struct kdapl_pd *pd)
 {
 	return (unsigned long)pd;

@@ -15,7 +15,7 @@
 
 /**
  * kdapl_op_evd_get - where an operation comes back
- * @owner: who has it, or NULL; the lock that protects this held
+ * @owner: its connection, or NULL; the lock that protects this held
  *
  * Context: any.
  * Return: for kdapl_op_evd_drain(), if there is an EVD.
@@ -48,10 +48,10 @@ void kdapl_op_evd_drain(struct kdapl_op_evd from, bool teardown)
  * kdapl_op_wait - wait until an operation on an LMR or RMR has come back
  * @ia: IA
  * @lock: of @op
- * @op: who has it, NULL for none; there will be no new one
+ * @op: its connection, NULL for none; there will be no new one
  *
- * A connection that gives back no request for too long is ended, which is proof as well. One
- * that is slow is waited for.
+ * A connection that completes no request for too long is ended, which flushes the operation
+ * as well. A slow one is waited for.
  *
  * Context: may sleep.
  */
@@ -68,9 +68,9 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_op_owner 
 		owner = *op;
 		from = kdapl_op_evd_get(owner);
 		/*
-		 * Its memory is there: either it has not ended, since it has not given back
-		 * what it has, or whoever is about to post to it has not left the RCU section
-		 * that its release waits for; then there may be no EVD any more.
+		 * The connection's memory is there. Either it has not ended, since the operation
+		 * is outstanding, or a post is still inside the RCU section that its release
+		 * waits for; in that case there may be no EVD any more.
 		 */
 		if (owner)
 			owner->ops->hold(owner);

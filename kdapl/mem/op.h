@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Operations on LMRs and RMRs that are under way, and who has them.
+ * Outstanding operations on LMRs and RMRs, and their owners.
  */
 #ifndef KDAPL_MEM_OP_H
 #define KDAPL_MEM_OP_H

@@ -285,7 +285,7 @@ static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *even
 	return ret;
 }
 
-/* Let whoever waits go on and find out. */
+/* Wake the waiters, which look for themselves. */
 static void reg_failed(struct kdapl_reg *reg)
 {
 	WRITE_ONCE(reg->failed, true);

@@ -31,7 +31,7 @@ struct kdapl_binding {
  * struct kdapl_rmr - a Remote Memory Region
  * @mr: two, so that the one a peer may still use is never mapped anew
  * @pz: holds a use
- * @scope: who may bind it
+ * @scope: PD or EP that may bind it
  * @lock: all that follows; outside of the locks of MRs
  * @now: what it is bound to
  * @next: what a bind under way will bind it to
