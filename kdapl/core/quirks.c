@@ -127,7 +127,7 @@ static const struct kdapl_quirk quirks[] = {
 	  "an EP and its SRQ must have the same PZ", "D-15" },
 	{ RDMA_DRIVER_RXE, QUIRK_SETS(caps.map_allocates),
 	  "mapping splits large pages and may allocate for that", "6.1 to 7.2",
-	  "an LMR is bound in pages of PAGE_SIZE only; each MR is mapped once before", "D-24, D-68" },
+	  "LMRs are bound in pages of PAGE_SIZE; each MR is mapped once before", "D-24, D-68" },
 	/* hardware: read in the sources, see Documentation/adapters.md */
 	{ RDMA_DRIVER_MLX5, QUIRK_SETS(caps.fence_not_reg),
 	  "a registration has the fence that its firmware asks for, not the consumer's", "7.2",

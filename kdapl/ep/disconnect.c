@@ -132,10 +132,11 @@ static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
  * @ep_handle: EP in any state but RESERVED, PASSIVE_ and TENTATIVE_CONNECTION_PENDING
  *
  * For a consumer that is about to free or reset an EP and wants to see all its completions
- * first, as with ib_drain_qp(). A connection or an attempt ends abruptly, as by dat_ep_disconnect();
- * a graceful disconnect that is under way is waited for. When the call returns, each DTO
- * and RMR operation posted before it that has a completion has had it: successful, failed
- * or flushed; with an SRQ, each buffer the EP had taken, but those the device has lost.
+ * first, as with ib_drain_qp(). A connection or an attempt ends abruptly, as by
+ * dat_ep_disconnect(); a graceful disconnect that is under way is waited for. When the call
+ * returns, each DTO and RMR operation posted before it that has a completion has had it:
+ * successful, failed or flushed; with an SRQ, each buffer the EP had taken, but those the
+ * device has lost.
  * Where the EVD makes upcalls the last of them has returned; unsignalled completions start
  * them, too. Where the consumer dequeues (DAT_UPCALL_DISABLE, DAT_UPCALL_NOTIFY), all are
  * in the EVD: take them until DAT_QUEUE_EMPTY before the EP goes.

@@ -203,7 +203,7 @@ static void evd_helper_work(struct work_struct *work)
 	int n = evd_run(evd, &helper->run, WORK_BUDGET);
 
 	set_bit(helper - evd->helpers, &evd->idle);
-	smp_mb__after_atomic();	/* a waker that found no idle helper relies on the check after arming */
+	smp_mb__after_atomic();	/* a waker that found none idle relies on the check after arming */
 	if (n == WORK_BUDGET || evd_arm_again(evd))
 		kdapl_evd_sched(evd);
 }
