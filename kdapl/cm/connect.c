@@ -27,7 +27,7 @@ struct ep_target {
 };
 
 /* @arg: where the timeout is among the arguments; size and data follow. */
-static DAT_RETURN ep_check_target(struct kdapl_ep *ep, const struct ep_target *to, int arg)
+static DAT_RETURN connect_check_target(struct kdapl_ep *ep, const struct ep_target *to, int arg)
 {
 	struct kdat_pdata_limits limits;
 
@@ -41,14 +41,14 @@ static DAT_RETURN ep_check_target(struct kdapl_ep *ep, const struct ep_target *t
 	return DAT_SUCCESS;
 }
 
-static bool ep_qos_valid(DAT_QOS qos)
+static bool connect_qos_valid(DAT_QOS qos)
 {
 	return !(qos & ~(DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY |
 			 DAT_QOS_PREMIUM));
 }
 
 /* State to ACTIVE_CONNECTION_PENDING and off; ep->mutex held. */
-static DAT_RETURN ep_start_connect(struct kdapl_ep *ep, const struct ep_target *to)
+static DAT_RETURN connect_start(struct kdapl_ep *ep, const struct ep_target *to)
 {
 	struct kdapl_conn *conn = kdapl_ep_conn(ep);
 	unsigned int noio;
@@ -87,21 +87,21 @@ static DAT_RETURN ep_start_connect(struct kdapl_ep *ep, const struct ep_target *
 }
 
 /* The same for an EP nobody has locked. */
-static DAT_RETURN ep_connect(struct kdapl_ep *ep, const struct ep_target *to)
+static DAT_RETURN connect_to(struct kdapl_ep *ep, const struct ep_target *to)
 {
 	DAT_RETURN ret;
 
 	if (!kdapl_dev_enter(ep->obj.ia->dev))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	mutex_lock(&ep->mutex);
-	ret = ep_start_connect(ep, to);
+	ret = connect_start(ep, to);
 	mutex_unlock(&ep->mutex);
 	kdapl_dev_exit(ep->obj.ia->dev);
 	return ret;
 }
 
-static DAT_RETURN ep_check_connect(struct kdapl_ep *ep, const struct ep_target *to,
-				   DAT_CONN_QUAL conn_qual, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
+static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct ep_target *to,
+				DAT_CONN_QUAL conn_qual, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
 {
 	DAT_RETURN ret;
 
@@ -111,10 +111,10 @@ static DAT_RETURN ep_check_connect(struct kdapl_ep *ep, const struct ep_target *
 		return kdapl_arg_err(2);
 	if (!conn_qual || conn_qual > U16_MAX)
 		return kdapl_arg_err(3);
-	ret = ep_check_target(ep, to, 4);
+	ret = connect_check_target(ep, to, 4);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (!ep_qos_valid(qos))
+	if (!connect_qos_valid(qos))
 		return kdapl_arg_err(7);
 	if (flags & ~(DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
 		return kdapl_arg_err(8);
@@ -172,16 +172,16 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	ret = ep_check_connect(ep, &to, remote_conn_qual, quality_of_service, connect_flags);
+	ret = connect_check(ep, &to, remote_conn_qual, quality_of_service, connect_flags);
 	if (ret == DAT_SUCCESS)
-		ret = ep_connect(ep, &to);
+		ret = connect_to(ep, &to);
 	kdapl_obj_put(&ep->obj);
 	return ret;
 }
 EXPORT_SYMBOL(dat_ep_connect);
 
 /* The peer of a connected EP. */
-static DAT_RETURN ep_get_peer(struct kdapl_ep *ep, struct sockaddr_storage *peer)
+static DAT_RETURN connect_get_peer(struct kdapl_ep *ep, struct sockaddr_storage *peer)
 {
 	struct kdapl_conn *conn;
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -235,11 +235,11 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	if (!ep->connect_evd)
 		goto out;
-	ret = ep_check_target(ep, &to, 3);
+	ret = connect_check_target(ep, &to, 3);
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_arg_err(6);
-	if (!ep_qos_valid(quality_of_service))
+	if (!connect_qos_valid(quality_of_service))
 		goto out;
 	ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	if (quality_of_service != DAT_QOS_BEST_EFFORT)
@@ -247,11 +247,11 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (READ_ONCE(ep->obj.ia->dead))
 		goto out;
-	ret = ep_get_peer(dup, &peer);
+	ret = connect_get_peer(dup, &peer);
 	if (ret != DAT_SUCCESS)
 		goto out;
 	to.port = kdapl_addr_port(&peer);
-	ret = ep_connect(ep, &to);
+	ret = connect_to(ep, &to);
 out:
 	kdapl_obj_put(dup ? &dup->obj : NULL);
 	kdapl_obj_put(ep ? &ep->obj : NULL);
@@ -298,7 +298,7 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 	ret = kdapl_arg_err(2);
 	if (!to.addr)
 		goto out;
-	ret = ep_check_target(ep, &to, 3);
+	ret = connect_check_target(ep, &to, 3);
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_addr_check(to.addr);
@@ -311,25 +311,25 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 	domain = READ_ONCE(ep->comm.domain);
 	ret = kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	if (!domain || domain == to.addr->sa_family)
-		ret = ep_connect(ep, &to);
+		ret = connect_to(ep, &to);
 out:
 	kdapl_obj_put(&ep->obj);
 	return ret;
 }
 EXPORT_SYMBOL(dat_ep_common_connect);
 
-static bool ep_conn_in_range(DAT_COUNT value, DAT_COUNT min, DAT_COUNT max)
+static bool connect_in_range(DAT_COUNT value, DAT_COUNT min, DAT_COUNT max)
 {
 	return value == KDAT_CONN_DEFAULT || (value >= min && value <= max);
 }
 
-static bool ep_conn_valid(const struct kdat_conn_attr *attr)
+static bool connect_attr_valid(const struct kdat_conn_attr *attr)
 {
-	return ep_conn_in_range(attr->tos, 0, U8_MAX) &&
-	       ep_conn_in_range(attr->ack_timeout, 1, 31) &&
-	       ep_conn_in_range(attr->retry_count, 0, 7) &&
-	       ep_conn_in_range(attr->rnr_retry_count, 0, 7) &&
-	       ep_conn_in_range(attr->min_rnr_timer, 0, 31);
+	return connect_in_range(attr->tos, 0, U8_MAX) &&
+	       connect_in_range(attr->ack_timeout, 1, 31) &&
+	       connect_in_range(attr->retry_count, 0, 7) &&
+	       connect_in_range(attr->rnr_retry_count, 0, 7) &&
+	       connect_in_range(attr->min_rnr_timer, 0, 31);
 }
 
 /**
@@ -353,7 +353,7 @@ DAT_RETURN kdat_ep_modify_conn(DAT_EP_HANDLE ep_handle, const struct kdat_conn_a
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (!attr || !ep_conn_valid(attr)) {
+	if (!attr || !connect_attr_valid(attr)) {
 		ret = kdapl_arg_err(2);
 		goto out;
 	}

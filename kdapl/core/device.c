@@ -79,7 +79,7 @@ void kdapl_res_add(struct kdapl_device *dev, struct kdapl_res *res, enum kdapl_r
 }
 
 /* Off the list, to be destroyed. dev->lock held. */
-static void res_take(struct kdapl_device *dev, struct kdapl_res *res)
+static void device_res_take(struct kdapl_device *dev, struct kdapl_res *res)
 {
 	list_del(&res->node);
 	res->state = KDAPL_RES_TAKEN;
@@ -87,7 +87,7 @@ static void res_take(struct kdapl_device *dev, struct kdapl_res *res)
 }
 
 /* Destroy what was taken. A waiter may free it at once. */
-static void res_destroy(struct kdapl_device *dev, struct kdapl_res *res)
+static void device_res_destroy(struct kdapl_device *dev, struct kdapl_res *res)
 {
 	res->destroy(res);
 	mutex_lock(&dev->lock);
@@ -115,13 +115,13 @@ bool kdapl_res_release(struct kdapl_device *dev, struct kdapl_res *res)
 	mutex_lock(&dev->lock);
 	mine = res->state == KDAPL_RES_LISTED;
 	if (mine)
-		res_take(dev, res);
+		device_res_take(dev, res);
 	mutex_unlock(&dev->lock);
 	if (mine) {
-		res_destroy(dev, res);
+		device_res_destroy(dev, res);
 		return true;
 	}
-	/* pairs with the release in res_destroy() */
+	/* pairs with the release in device_res_destroy() */
 	wait_event(dev->idle, smp_load_acquire(&res->state) == KDAPL_RES_NONE);
 	return false;
 }
@@ -503,12 +503,12 @@ static void device_on_event(struct ib_event_handler *handler, struct ib_event *e
 }
 
 /*
- * client_add - ib_client.add
+ * device_client_add - ib_client.add
  * @ibdev: new device
  *
  * Return: 0; -EOPNOTSUPP for devices that cannot be served honestly, which the log says.
  */
-static int client_add(struct ib_device *ibdev)
+static int device_client_add(struct ib_device *ibdev)
 {
 	const char *refusal = kdapl_quirks_refusal(ibdev);
 	struct kdapl_device *dev;
@@ -551,13 +551,13 @@ static int client_add(struct ib_device *ibdev)
 }
 
 /*
- * client_rename - ib_client.rename
+ * device_client_rename - ib_client.rename
  * @ibdev: device with its new name
  * @client_data: kdapl_device
  *
  * Open IAs keep the name they were opened by.
  */
-static void client_rename(struct ib_device *ibdev, void *client_data)
+static void device_client_rename(struct ib_device *ibdev, void *client_data)
 {
 	struct kdapl_device *dev = client_data;
 
@@ -570,7 +570,7 @@ static void client_rename(struct ib_device *ibdev, void *client_data)
  * One object of the IA that has a cm_id, or an EP that waits for a request, referenced. Listeners
  * come first, so that no request arrives any more.
  */
-static struct kdapl_obj *ia_next_id(struct kdapl_ia *ia)
+static struct kdapl_obj *device_next_ia_id(struct kdapl_ia *ia)
 {
 	static const u8 types[] = {
 		DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CSP,
@@ -602,7 +602,7 @@ static struct kdapl_obj *device_next_id(struct kdapl_device *dev)
 
 	mutex_lock(&dev->lock);
 	list_for_each_entry(ia, &dev->ias, dev_node) {
-		obj = ia_next_id(ia);
+		obj = device_next_ia_id(ia);
 		if (obj)
 			break;
 	}
@@ -658,7 +658,7 @@ static struct kdapl_res *device_take_res(struct kdapl_device *dev, enum kdapl_re
 	mutex_lock(&dev->lock);
 	res = list_first_entry_or_null(&dev->res[kind], struct kdapl_res, node);
 	if (res)
-		res_take(dev, res);
+		device_res_take(dev, res);
 	mutex_unlock(&dev->lock);
 	return res;
 }
@@ -671,19 +671,19 @@ static void device_remove_res(struct kdapl_device *dev)
 
 	for (kind = 0; kind < KDAPL_RES_KINDS; kind++) {
 		while ((res = device_take_res(dev, kind)))
-			res_destroy(dev, res);
+			device_res_destroy(dev, res);
 		wait_event(dev->idle, !READ_ONCE(dev->taken));
 	}
 }
 
 /*
- * client_remove - ib_client.remove
+ * device_client_remove - ib_client.remove
  * @ibdev: device that goes
  * @client_data: kdapl_device
  *
  * Context: may sleep.
  */
-static void client_remove(struct ib_device *ibdev, void *client_data)
+static void device_client_remove(struct ib_device *ibdev, void *client_data)
 {
 	struct kdapl_device *dev = client_data;
 	unsigned int noio = memalloc_noio_save();	/* freeing an EP may wait for this (D-32) */
@@ -715,7 +715,7 @@ static void client_remove(struct ib_device *ibdev, void *client_data)
 
 struct ib_client kdapl_client = {
 	.name = "kdapl",
-	.add = client_add,
-	.remove = client_remove,
-	.rename = client_rename,
+	.add = device_client_add,
+	.remove = device_client_remove,
+	.rename = device_client_rename,
 };

@@ -246,7 +246,7 @@ static void quirks_fences(struct kdapl_caps *caps)
 	caps->most_wrs = caps->unfenced & BIT_ULL(IB_WR_LOCAL_INV) ? 3 : 2;
 }
 
-static bool quirk_holds(const struct kdapl_quirk *quirk, int driver, bool iwarp)
+static bool quirks_row_holds(const struct kdapl_quirk *quirk, int driver, bool iwarp)
 {
 	return quirk->driver == driver ||
 	       (iwarp && (quirk->driver == QUIRK_IWARP || quirk->driver == ON_IWARP(driver)));
@@ -266,7 +266,7 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 	memset(&dev->caps, 0, sizeof(dev->caps));
 	for (i = 0; i < ARRAY_SIZE(quirks); i++) {
 		quirk = &quirks[i];
-		if (!quirk_holds(quirk, dev->ibdev->ops.driver_id, iwarp))
+		if (!quirks_row_holds(quirk, dev->ibdev->ops.driver_id, iwarp))
 			continue;
 		*(bool *)((char *)dev + quirk->member) = true;
 		pr_debug("%s: %s (%s): %s (%s)\n", dev_name(&dev->ibdev->dev), quirk->fact,
@@ -280,12 +280,12 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 	}
 }
 
-static void probe_comp(struct ib_cq *cq, void *context)
+static void quirks_probe_comp(struct ib_cq *cq, void *context)
 {
 }
 
 /* Would the device make a queue pair for so many requests of this many segments? */
-static bool probe_fits(struct ib_pd *pd, struct ib_cq *cq, u32 wrs, u32 segments)
+static bool quirks_probe_fits(struct ib_pd *pd, struct ib_cq *cq, u32 wrs, u32 segments)
 {
 	struct ib_qp_init_attr init = {
 		.send_cq = cq,
@@ -312,12 +312,12 @@ static bool probe_fits(struct ib_pd *pd, struct ib_cq *cq, u32 wrs, u32 segments
  * The deepest send queue, near enough, for requests with all their segments. What does
  * not fit the device is refused by the driver before it asks its firmware.
  */
-static u32 probe_depth(struct ib_pd *pd, struct ib_cq *cq, u32 most, u32 segments)
+static u32 quirks_probe_depth(struct ib_pd *pd, struct ib_cq *cq, u32 most, u32 segments)
 {
 	u32 fits = 0, limit = most, try = most;
 
 	while (limit - fits > fits / 16 + 1) {
-		if (probe_fits(pd, cq, try, segments))
+		if (quirks_probe_fits(pd, cq, try, segments))
 			fits = try;
 		else
 			limit = try;
@@ -348,10 +348,10 @@ void kdapl_quirks_probe(struct kdapl_device *dev)
 	pd = ib_alloc_pd(dev->ibdev, 0);
 	if (IS_ERR(pd))
 		return;
-	cq = ib_create_cq(dev->ibdev, probe_comp, NULL, NULL, &cq_attr);
+	cq = ib_create_cq(dev->ibdev, quirks_probe_comp, NULL, NULL, &cq_attr);
 	if (!IS_ERR(cq)) {
-		dev->caps.sq_wrs = max(1U, probe_depth(pd, cq, min(attrs->max_qp_wr,
-								   attrs->max_cqe),
+		dev->caps.sq_wrs = max(1U, quirks_probe_depth(pd, cq, min(attrs->max_qp_wr,
+									  attrs->max_cqe),
 						       attrs->max_send_sge));
 		ib_destroy_cq(cq);
 	}

@@ -506,7 +506,7 @@ static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked, DA
  * Store by store: compilers make "rep stos" of a memset() of this size, which takes longer
  * to start (10 ns and more) than the eight stores take.
  */
-static __always_inline void event_clear_extension(DAT_EVENT *event)
+static __always_inline void evd_clear_extension(DAT_EVENT *event)
 {
 	unsigned int i;
 
@@ -540,7 +540,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	} else if (unlikely(!event)) {
 		ret = kdapl_arg_err(2);
 	} else {
-		event_clear_extension(event);
+		evd_clear_extension(event);
 		while (evd_dequeue(evd, event, &looked, &ret))
 			;
 	}

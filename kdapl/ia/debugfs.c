@@ -45,14 +45,14 @@ static const struct kdapl_named states[] = { KDAPL_EP_STATE_NAMES(kn, kn_end), {
 static const struct kdapl_named statuses[] = { KDAPL_STATUS_NAMES(kn, kn_end), {} };
 static const struct kdapl_named events[] = { KDAPL_EVENT_NAMES(kn, kn_end), {} };
 
-static const char *name_of(const struct kdapl_named *table, u32 value)
+static const char *view_name(const struct kdapl_named *table, u32 value)
 {
 	while (table->name && table->value != value)
 		table++;
 	return table->name ?: "-";
 }
 
-static void show_ia(struct seq_file *m, const struct kdapl_obj *obj)
+static void view_ia(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
 
@@ -61,12 +61,12 @@ static void show_ia(struct seq_file *m, const struct kdapl_obj *obj)
 		   kdapl_seen(ia->keys.count), ia->consumer);
 }
 
-static void show_pz(struct seq_file *m, const struct kdapl_obj *obj)
+static void view_pz(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	seq_printf(m, " %u\n", kdapl_seen(obj->users));
 }
 
-static void show_address(struct seq_file *m, const struct sockaddr_storage *address)
+static void view_address(struct seq_file *m, const struct sockaddr_storage *address)
 {
 	const struct sockaddr_storage copy = *address;
 
@@ -76,14 +76,14 @@ static void show_address(struct seq_file *m, const struct sockaddr_storage *addr
 		seq_puts(m, " -");
 }
 
-static void show_ep(struct seq_file *m, const struct kdapl_obj *obj)
+static void view_ep(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_ep *ep = container_of(obj, struct kdapl_ep, obj);
 	const struct kdapl_conn *conn = rcu_dereference(ep->conn);
 	const struct kdapl_wq *sq, *rq;
 	unsigned int error;
 
-	seq_printf(m, " %-12s", name_of(states, kdapl_seen(ep->state)));
+	seq_printf(m, " %-12s", view_name(states, kdapl_seen(ep->state)));
 	if (!conn) {
 		seq_puts(m, " - - 0/0 0/0 0 0 - -\n");
 		return;
@@ -91,17 +91,17 @@ static void show_ep(struct seq_file *m, const struct kdapl_obj *obj)
 	sq = conn->sq;
 	rq = conn->rq;
 	seq_printf(m, " %-6u", conn->qpn);
-	show_address(m, &conn->remote);
+	view_address(m, &conn->remote);
 	seq_printf(m, " %u/%u", kdapl_seen(sq->dtos), kdapl_seen(sq->dtos_done));
 	seq_printf(m, " %u/%u", kdapl_seen(rq->head), kdapl_seen(rq->tail));
 	seq_printf(m, " %u %u", kdapl_seen(sq->flushed) + kdapl_seen(rq->flushed),
 		   kdapl_seen(sq->failed) + kdapl_seen(rq->failed));
 	error = kdapl_seen(sq->error) ?: kdapl_seen(rq->error);
-	seq_printf(m, " %s %s\n", error ? name_of(statuses, error) : "-",
-		   name_of(events, kdapl_seen(ep->last_event)));
+	seq_printf(m, " %s %s\n", error ? view_name(statuses, error) : "-",
+		   view_name(events, kdapl_seen(ep->last_event)));
 }
 
-static void show_evd(struct seq_file *m, const struct kdapl_obj *obj)
+static void view_evd(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	static const struct {
 		DAT_EVD_FLAGS flag;
@@ -130,7 +130,7 @@ static void show_evd(struct seq_file *m, const struct kdapl_obj *obj)
 		   kdapl_seen(evd->overflow || evd->async_dead) ? "full" : "-");
 }
 
-static void show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
+static void view_lmr(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	static const char * const names[] = {
 		[KDAPL_LMR_UNBOUND] = "unbound", [KDAPL_LMR_BOUND] = "bound",
@@ -146,7 +146,7 @@ static void show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
 		   kdapl_seen(lmr->mr.range.length));
 }
 
-static void show_rmr(struct seq_file *m, const struct kdapl_obj *obj)
+static void view_rmr(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_rmr *rmr = container_of(obj, struct kdapl_rmr, obj);
 
@@ -155,7 +155,7 @@ static void show_rmr(struct seq_file *m, const struct kdapl_obj *obj)
 		   kdapl_seen(rmr->now.range.length));
 }
 
-static void show_srq(struct seq_file *m, const struct kdapl_obj *obj)
+static void view_srq(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_srq *srq = container_of(obj, struct kdapl_srq, obj);
 	const struct kdapl_pool *pool = rcu_dereference(srq->pool);
@@ -169,7 +169,7 @@ static void show_srq(struct seq_file *m, const struct kdapl_obj *obj)
 		seq_puts(m, " freed\n");
 }
 
-static void show_sp(struct seq_file *m, const struct kdapl_obj *obj)
+static void view_sp(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_sp *sp = container_of(obj, struct kdapl_sp, obj);
 
@@ -177,28 +177,28 @@ static void show_sp(struct seq_file *m, const struct kdapl_obj *obj)
 		   obj->type == DAT_HANDLE_TYPE_RSP ? "rsp" : "csp", (u64)sp->conn_qual);
 }
 
-static void show_cr(struct seq_file *m, const struct kdapl_obj *obj)
+static void view_cr(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_cr *cr = container_of(obj, struct kdapl_cr, obj);
 
-	show_address(m, &cr->remote);
+	view_address(m, &cr->remote);
 	seq_puts(m, "\n");
 }
 
 static const struct kdapl_view views[] = {
-	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs consumer", show_ia },
-	{ "pzs", BIT(DAT_HANDLE_TYPE_PZ), "users", show_pz },
+	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs consumer", view_ia },
+	{ "pzs", BIT(DAT_HANDLE_TYPE_PZ), "users", view_pz },
 	{ "eps", BIT(DAT_HANDLE_TYPE_EP),
-	  "state qpn peer requests/done receives/done flushed failed error event", show_ep },
+	  "state qpn peer requests/done receives/done flushed failed error event", view_ep },
 	{ "evds", BIT(DAT_HANDLE_TYPE_EVD), "events context upcalls length stored called full",
-	  show_evd },
-	{ "lmrs", BIT(DAT_HANDLE_TYPE_LMR), "kind state lkey rkey rights length", show_lmr },
-	{ "rmrs", BIT(DAT_HANDLE_TYPE_RMR), "state rkey rights length", show_rmr },
+	  view_evd },
+	{ "lmrs", BIT(DAT_HANDLE_TYPE_LMR), "kind state lkey rkey rights length", view_lmr },
+	{ "rmrs", BIT(DAT_HANDLE_TYPE_RMR), "state rkey rights length", view_rmr },
 	{ "srqs", BIT(DAT_HANDLE_TYPE_SRQ), "limit outstanding available lost eps error",
-	  show_srq },
+	  view_srq },
 	{ "points", BIT(DAT_HANDLE_TYPE_PSP) | BIT(DAT_HANDLE_TYPE_RSP) | BIT(DAT_HANDLE_TYPE_CSP),
-	  "kind qualifier", show_sp },
-	{ "requests", BIT(DAT_HANDLE_TYPE_CR), "peer", show_cr },
+	  "kind qualifier", view_sp },
+	{ "requests", BIT(DAT_HANDLE_TYPE_CR), "peer", view_cr },
 };
 
 /* Position 0 is the head, and n the object with index n - 1. */

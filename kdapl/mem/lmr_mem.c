@@ -53,14 +53,14 @@ struct mem_walk {
 
 typedef int mem_walk_fn(struct mem_walk *walk, const void *region, u64 length);
 
-static void walk_breathe(struct mem_walk *walk)
+static void mem_walk_breathe(struct mem_walk *walk)
 {
 	if (!(++walk->pages % 1024))
 		cond_resched();
 }
 
 /* The current run is complete. */
-static int walk_flush(struct mem_walk *walk)
+static int mem_walk_flush(struct mem_walk *walk)
 {
 	while (walk->length) {
 		u32 chunk = min(walk->length, walk->max_entry - offset_in_page(walk->addr));
@@ -83,7 +83,7 @@ static int walk_flush(struct mem_walk *walk)
 }
 
 /* Memory that follows what came so far. */
-static int walk_add(struct mem_walk *walk, phys_addr_t addr, u64 length)
+static int mem_walk_add(struct mem_walk *walk, phys_addr_t addr, u64 length)
 {
 	int ret;
 
@@ -96,7 +96,7 @@ static int walk_add(struct mem_walk *walk, phys_addr_t addr, u64 length)
 			return -EFAULT;
 		if (walk->runs == walk->max_runs)
 			return -E2BIG;
-		ret = walk_flush(walk);
+		ret = mem_walk_flush(walk);
 		if (ret)
 			return ret;
 		walk->addr = addr;
@@ -108,7 +108,7 @@ static int walk_add(struct mem_walk *walk, phys_addr_t addr, u64 length)
 }
 
 /* The same, if there is a struct page for all of it. */
-static int walk_add_checked(struct mem_walk *walk, phys_addr_t addr, u64 length)
+static int mem_walk_add_checked(struct mem_walk *walk, phys_addr_t addr, u64 length)
 {
 	unsigned long pfn = PHYS_PFN(addr), last = PHYS_PFN(addr + length - 1);
 
@@ -117,9 +117,9 @@ static int walk_add_checked(struct mem_walk *walk, phys_addr_t addr, u64 length)
 	do {
 		if (!pfn_valid(pfn))
 			return -EFAULT;
-		walk_breathe(walk);
+		mem_walk_breathe(walk);
 	} while (pfn++ < last);
-	return walk_add(walk, addr, length);
+	return mem_walk_add(walk, addr, length);
 }
 
 /* is_vmalloc_or_module_addr() is not exported by every kernel. */
@@ -145,7 +145,7 @@ static struct page *mem_page(const void *addr)
 	return virt_addr_valid(addr) ? virt_to_page(addr) : NULL;
 }
 
-static int walk_virtual(struct mem_walk *walk, const void *region, u64 length)
+static int mem_walk_virtual(struct mem_walk *walk, const void *region, u64 length)
 {
 	const void *va = region;
 	int ret;
@@ -156,17 +156,17 @@ static int walk_virtual(struct mem_walk *walk, const void *region, u64 length)
 
 		if (!page)
 			return -EFAULT;
-		ret = walk_add(walk, page_to_phys(page) + offset_in_page(va), chunk);
+		ret = mem_walk_add(walk, page_to_phys(page) + offset_in_page(va), chunk);
 		if (ret)
 			return ret;
-		walk_breathe(walk);
+		mem_walk_breathe(walk);
 		va += chunk;
 		length -= chunk;
 	}
 	return 0;
 }
 
-static int walk_pages(struct mem_walk *walk, const void *region, u64 length)
+static int mem_walk_pages(struct mem_walk *walk, const void *region, u64 length)
 {
 	const DAT_PHYSICAL_VAR_PAGES *array = region;
 	const DAT_PADDR *pages = array->pages;
@@ -177,14 +177,14 @@ static int walk_pages(struct mem_walk *walk, const void *region, u64 length)
 		if (!IS_ALIGNED(pages[i], array->page_size) ||
 		    (phys_addr_t)pages[i] != pages[i])
 			return -EFAULT;
-		ret = walk_add_checked(walk, pages[i], array->page_size);
+		ret = mem_walk_add_checked(walk, pages[i], array->page_size);
 		if (ret)
 			return ret;
 	}
 	return 0;
 }
 
-static int walk_sgt(struct mem_walk *walk, const void *region, u64 length)
+static int mem_walk_sgt(struct mem_walk *walk, const void *region, u64 length)
 {
 	const struct sg_table *sgt = region;
 	struct scatterlist *sg;
@@ -198,7 +198,7 @@ static int walk_sgt(struct mem_walk *walk, const void *region, u64 length)
 			continue;
 		if (!sg_page(sg))
 			return -EFAULT;
-		ret = walk_add_checked(walk, sg_phys(sg), chunk);
+		ret = mem_walk_add_checked(walk, sg_phys(sg), chunk);
 		if (ret)
 			return ret;
 		length -= chunk;
@@ -223,7 +223,7 @@ static int mem_walk(struct kdapl_mem *mem, struct kdapl_ia *ia, mem_walk_fn *fn,
 	struct mem_walk fill = walk;
 	int ret;
 
-	ret = fn(&walk, region, length) ?: walk_flush(&walk);
+	ret = fn(&walk, region, length) ?: mem_walk_flush(&walk);
 	if (ret)
 		return ret;
 	ret = sg_alloc_table(&mem->sgt, walk.entries, GFP_KERNEL);
@@ -231,7 +231,7 @@ static int mem_walk(struct kdapl_mem *mem, struct kdapl_ia *ia, mem_walk_fn *fn,
 		return ret;
 	fill.sg = mem->sgt.sgl;
 	fill.room = walk.entries;
-	ret = fn(&fill, region, length) ?: walk_flush(&fill);
+	ret = fn(&fill, region, length) ?: mem_walk_flush(&fill);
 	if (ret)
 		return ret;
 	if (fill.entries != walk.entries || fill.total != walk.total)
@@ -255,7 +255,7 @@ static int mem_pages(struct kdapl_mem *mem, struct kdapl_ia *ia,
 	if (mem_too_long(ia, npages * array->page_size))
 		return -E2BIG;
 	mem->start = *(const DAT_PADDR *)array->pages;
-	return mem_walk(mem, ia, walk_pages, array, npages);
+	return mem_walk(mem, ia, mem_walk_pages, array, npages);
 }
 
 static int mem_platform(struct kdapl_mem *mem, struct kdapl_ia *ia, const struct sg_table *sgt,
@@ -267,7 +267,7 @@ static int mem_platform(struct kdapl_mem *mem, struct kdapl_ia *ia, const struct
 
 	if (!sgt || !sgt->sgl)
 		return -EFAULT;
-	ret = mem_walk(mem, ia, walk_sgt, sgt, length);
+	ret = mem_walk(mem, ia, mem_walk_sgt, sgt, length);
 	if (ret)
 		return ret;
 	for_each_sg(sgt->sgl, sg, sgt->orig_nents, i) {
@@ -398,7 +398,7 @@ static int mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE me
 		if (length > UINTPTR_MAX || va + length - 1 < va)
 			return -EINVAL;
 		mem->start = va;
-		return mem_walk(mem, ia, walk_virtual, region->for_va, length);
+		return mem_walk(mem, ia, mem_walk_virtual, region->for_va, length);
 	case DAT_MEM_TYPE_PHYSICAL:
 		return mem_pages(mem, ia, &physical, length);
 	case DAT_MEM_TYPE_PHYSICAL_VAR_PAGES:

@@ -183,8 +183,8 @@ void kdapl_sinks_keep(struct kdapl_sinks *sinks, u32 index, const DAT_LMR_TRIPLE
 		to[i].lmr_context = 0;
 }
 
-static void sinks_over(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length,
-		       enum kdapl_sync why)
+static void sync_sinks_over(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length,
+			    enum kdapl_sync why)
 {
 	DAT_LMR_TRIPLET *seg = &sinks->seg[index * sinks->width];
 	int n = 0;
@@ -207,7 +207,7 @@ static void sinks_over(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia
  */
 void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length)
 {
-	sinks_over(sinks, index, ia, length, KDAPL_SYNC_FILLED);
+	sync_sinks_over(sinks, index, ia, length, KDAPL_SYNC_FILLED);
 }
 
 /**
@@ -222,7 +222,7 @@ void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *i
  */
 void kdapl_sinks_failed(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia)
 {
-	sinks_over(sinks, index, ia, U64_MAX, KDAPL_SYNC_FAILED);
+	sync_sinks_over(sinks, index, ia, U64_MAX, KDAPL_SYNC_FAILED);
 }
 
 /**
@@ -312,7 +312,7 @@ DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLE
 EXPORT_SYMBOL(dat_lmr_sync_rdma_write);
 
 /* The smallest page with which so many bytes fit into one region, else the largest. */
-static u64 hint_page(struct kdapl_device *dev, u64 length)
+static u64 sync_hint_page(struct kdapl_device *dev, u64 length)
 {
 	u64 sizes = kdapl_mem_page_sizes(dev, false), best = PAGE_SIZE, size;
 	unsigned int bit;
@@ -373,7 +373,7 @@ DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, D
 		ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	if (ret != DAT_SUCCESS)
 		goto out;
-	page = mem_type == DAT_MEM_TYPE_LMR ? PAGE_SIZE : hint_page(ia->dev, bytes);
+	page = mem_type == DAT_MEM_TYPE_LMR ? PAGE_SIZE : sync_hint_page(ia->dev, bytes);
 	if (!(mem_optimization & (DAT_MEM_OPTIMIZE_MIN_EXPOSURE |
 				  DAT_MEM_OPTIMIZE_EXACT_EXPOSURE)) &&
 	    mem_type != DAT_MEM_TYPE_LMR && bytes <= U64_MAX - page)
@@ -428,7 +428,7 @@ DAT_RETURN kdat_ia_mem_limits(DAT_IA_HANDLE ia_handle, struct kdat_mem_limits *l
 EXPORT_SYMBOL(kdat_ia_mem_limits);
 
 /* Can a device take this memory in one piece? */
-static bool dma_is_linear(const void *address, u64 length)
+static bool sync_dma_is_linear(const void *address, u64 length)
 {
 	u64 pos = (uintptr_t)address, end = pos + length;
 
@@ -475,7 +475,7 @@ DAT_RETURN kdat_ia_dma_map(DAT_IA_HANDLE ia_handle, DAT_PVOID address, DAT_VLEN 
 	if (!length || length > SIZE_MAX || (uintptr_t)address + length < (uintptr_t)address)
 		goto out;
 	ret = kdapl_arg_err(2);
-	if (!dma_is_linear(address, length))
+	if (!sync_dma_is_linear(address, length))
 		goto out;
 	ret = kdapl_arg_err(4);
 	if (!ia_address)

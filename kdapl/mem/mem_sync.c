@@ -132,7 +132,7 @@ struct list_pos {
 	u64 off;
 };
 
-static struct list_pos pos_of_device(struct scatterlist *sgl, u64 pos)
+static struct list_pos sync_pos_of_device(struct scatterlist *sgl, u64 pos)
 {
 	while (pos >= sg_dma_len(sgl)) {
 		pos -= sg_dma_len(sgl);
@@ -141,7 +141,7 @@ static struct list_pos pos_of_device(struct scatterlist *sgl, u64 pos)
 	return (struct list_pos) { .sg = sgl, .off = pos };
 }
 
-static struct list_pos pos_of_memory(struct scatterlist *sgl, u64 pos)
+static struct list_pos sync_pos_of_memory(struct scatterlist *sgl, u64 pos)
 {
 	while (pos >= sgl->length) {
 		pos -= sgl->length;
@@ -150,7 +150,7 @@ static struct list_pos pos_of_memory(struct scatterlist *sgl, u64 pos)
 	return (struct list_pos) { .sg = sgl, .off = pos };
 }
 
-static void pos_advance(struct list_pos *pos, u32 part, u64 length)
+static void sync_pos_advance(struct list_pos *pos, u32 part, u64 length)
 {
 	pos->off += part;
 	if (pos->off == length) {
@@ -162,8 +162,8 @@ static void pos_advance(struct list_pos *pos, u32 part, u64 length)
 static void mem_sync_shared(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u64 length,
 			    enum kdapl_sync why)
 {
-	struct list_pos theirs = pos_of_device(mem->sgt.sgl, pos);
-	struct list_pos ours = pos_of_memory(mem->sgt.sgl, pos);
+	struct list_pos theirs = sync_pos_of_device(mem->sgt.sgl, pos);
+	struct list_pos ours = sync_pos_of_memory(mem->sgt.sgl, pos);
 	u64 addr, offset;
 	u32 part;
 	u8 *page;
@@ -180,8 +180,8 @@ static void mem_sync_shared(struct kdapl_device *dev, struct kdapl_mem *mem, u64
 		sync_shared(dev, addr, page + offset_in_page(offset), mem->common + pos, part,
 			    mem->common + mem->common_size, why);
 		kunmap_local(page);
-		pos_advance(&theirs, part, sg_dma_len(theirs.sg));
-		pos_advance(&ours, part, ours.sg->length);
+		sync_pos_advance(&theirs, part, sg_dma_len(theirs.sg));
+		sync_pos_advance(&ours, part, ours.sg->length);
 		pos += part;
 		length -= part;
 	}
@@ -209,11 +209,11 @@ void kdapl_mem_sync(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u6
 		mem_sync_shared(dev, mem, pos, length, why);
 		return;
 	}
-	at = pos_of_device(mem->sgt.sgl, pos);
+	at = sync_pos_of_device(mem->sgt.sgl, pos);
 	while (length) {
 		part = min_t(u64, length, sg_dma_len(at.sg) - at.off);
 		kdapl_dma_sync(dev, sg_dma_address(at.sg) + at.off, part, why);
-		pos_advance(&at, part, sg_dma_len(at.sg));
+		sync_pos_advance(&at, part, sg_dma_len(at.sg));
 		length -= part;
 	}
 }

@@ -10,7 +10,7 @@
 #include "mem.h"
 
 /* PD and what is its own go. Nothing else lives on it any more. */
-static void pd_destroy(struct kdapl_res *res)
+static void pz_pd_destroy(struct kdapl_res *res)
 {
 	struct kdapl_pd *pd = container_of(res, struct kdapl_pd, res);
 
@@ -55,7 +55,7 @@ static struct kdapl_pd *kdapl_pd_create(struct kdapl_ia *ia)
 	refcount_set(&pd->ref, 1);
 	mutex_init(&pd->lock);
 	refcount_inc(&dev->ref);
-	kdapl_res_add(dev, &pd->res, KDAPL_RES_PD, pd_destroy);
+	kdapl_res_add(dev, &pd->res, KDAPL_RES_PD, pz_pd_destroy);
 	return pd;
 
 err_pd:
