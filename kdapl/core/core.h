@@ -33,7 +33,7 @@
  *   pd->lock            mutex: the QP that registers memory of a PZ, against removal
  *   conn->destroy_lock  mutex: destroying cm_id and QP of a connection; handlers never take it
  *   handler mutex       mutex of rdma_cm: held while an event of a cm_id is handled
- *   conn->lock          mutex: phase of a connection, verbs on its QP. Waiting for a handler
+ *   conn->lock          mutex: state of a connection, verbs on its QP. Waiting for a handler
  *                       inside would deadlock
  *   ia->stale_mutex     mutex: replacing MRs whose registration was flushed
  *   keys->mutex         mutex: changing the key table of an IA, which posts read under RCU;

@@ -73,7 +73,7 @@ inline queue_work()
 	queued = !cancelled
 }
 
-/* conn_end_in(): the first reason stays. */
+/* kdapl_conn_end_in(): the first reason stays. */
 inline conn_end(why)
 {
 	atomic {

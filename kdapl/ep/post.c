@@ -1167,7 +1167,8 @@ static __always_inline enum fast_result fast_post(DAT_EP_HANDLE ep_handle, u8 op
 			return careful_read(conn, iov, n, remote, cookie, flags);
 		if ((flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
 			return FAST_NOT;
-		iov = NULL;	/* D-96 */
+		/* empty: no device has a limit that concerns it (D-96) */
+		iov = NULL;
 	}
 	return fast_request(conn, op, iov, n, remote, cookie, flags, false);
 }
@@ -1645,7 +1646,7 @@ static __always_inline enum fast_result fast_recv(DAT_EP_HANDLE ep_handle,
 	if (unlikely((u32)n - 1 >= wq->max_iov[0] || (flags & ~(u32)wq->flags[0]) || !iov)) {
 		if (n || (flags & ~(u32)wq->flags[0]))
 			return FAST_NOT;
-		iov = NULL;	/* D-96 */
+		iov = NULL;	/* an empty Receive has no list (D-96) */
 	}
 	if (!fast_memory(wq, iov, n, wq->sink, &length))
 		return FAST_NOT;
