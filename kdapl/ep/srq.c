@@ -4,7 +4,7 @@
  *
  * Shared Receive Queues: create, query, resize, watermark, free. The buffers
  * behind them are in evd/pool.c, posting in post.c, and what becomes of a
- * completion in evd/evd_poll.c.
+ * completion in evd/wc.c.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>

@@ -12,7 +12,6 @@
  * Completions that must be taken off a CQ before the consumer asks for them go into
  * the EVD's backlog, which grows with every attached queue for the same reason.
  */
-#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "evd.h"
@@ -256,54 +255,6 @@ static struct kdapl_cq *evd_find_cq(struct kdapl_evd *evd, int slots)
 	}
 	spin_unlock_irq(&evd->lock);
 	return found ?: kdapl_evd_add_cq(evd, slots);
-}
-
-static struct kdapl_event *evd_alloc_backlog(u32 size)
-{
-	/* the device may allow lengths that the machine has no memory for */
-	return kvmalloc_array(size, sizeof(struct kdapl_event),
-			      GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
-}
-
-/**
- * kdapl_evd_grow_backlog - make room in the backlog
- * @evd: the EVD; evd->mutex held, or nobody knows it yet
- * @qlen: its queue length from now on
- * @more: completions that must find room beside those that are promised one
- *
- * The backlog has a share for events of other streams (qlen and one), one that drains for
- * the sake of posters may fill (qlen + reserve), and one for connections that end (reserve).
- *
- * Context: may sleep.
- * Return: 0 or -ENOMEM.
- */
-int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more)
-{
-	u32 need = 2 * qlen + 1 + 2 * (evd->reserve + more);
-	/* by so much that many EPs on one EVD do not make it a copy each */
-	u32 size = max(need, evd->backlog_size + evd->backlog_size / 2);
-	struct kdapl_event *slots, *old;
-	u32 i;
-
-	if (need <= evd->backlog_size)
-		return 0;
-	slots = evd_alloc_backlog(size);
-	if (!slots) {
-		size = need;
-		slots = evd_alloc_backlog(size);
-	}
-	if (!slots)
-		return -ENOMEM;
-	spin_lock_irq(&evd->lock);
-	for (i = 0; i < evd->backlog_count; i++)
-		slots[i] = evd->slots[(evd->backlog_head + i) % evd->backlog_size];
-	old = evd->slots;
-	evd->slots = slots;
-	evd->backlog_head = 0;
-	evd->backlog_size = size;
-	spin_unlock_irq(&evd->lock);
-	kvfree(old);
-	return 0;
 }
 
 /* Does the connection that is about to be replaced complete here in this direction? */

@@ -2,15 +2,14 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Event Dispatchers: create, query, resize, dequeue, free. Their completion queues
- * are in cq.c, the handling of completions is in evd_poll.c, upcalls are in evd_upcall.c.
+ * The calls of Event Dispatchers: create, query, resize, post, dequeue, free.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "evd.h"
+#include "event.h"
 
 #define EVD_FLAGS_ALL	(DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 #define EVD_FLAGS_CQ	(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
@@ -365,7 +364,7 @@ static DAT_RETURN evd_set_qlen(struct kdapl_evd *evd, int qlen)
 	spin_lock_irq(&evd->lock);
 	evd->qlen = max(old, qlen);
 	spin_unlock_irq(&evd->lock);
-	kdapl_evd_retire(evd);	/* what is on the CQs counts, as far as there is room */
+	kdapl_evd_drain_all(evd);	/* what is on the CQs counts, as far as there is room */
 	spin_lock_irq(&evd->lock);
 	fits = evd->backlog_count <= qlen;
 	evd->qlen = fits ? qlen : old;

@@ -23,7 +23,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "evd.h"
+#include "event.h"
 #include "../core/trace.h"
 
 #define SOFTIRQ_BUDGET	64
@@ -422,7 +422,7 @@ static void evd_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
 	if (!due && evd->policy != DAT_UPCALL_DISABLE)
 		return;
 	for (i = 0; i < evd->backlog_count; i++)
-		evd->slots[(evd->backlog_head + i) % evd->backlog_size].signalled = due;
+		kdapl_evd_backlog_at(evd, i)->signalled = due;
 	evd->backlog_signalled = due ? evd->backlog_count : 0;
 }
 
@@ -435,7 +435,7 @@ static void evd_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
 	if (policy == DAT_UPCALL_MANY)
 		kdapl_evd_make_helpers(evd);
 	if (on && (flag == DAT_UPCALL_INVOC_ANY || evd->policy == DAT_UPCALL_DISABLE))
-		kdapl_evd_retire(evd);
+		kdapl_evd_drain_all(evd);
 	spin_lock_irq(&evd->lock);
 	if (upcall)
 		evd->upcall = *upcall;

@@ -179,55 +179,48 @@ struct kdapl_evd {
 	struct lock_class_key key;	/* an upcall may free another EVD, not its own */
 };
 
-/* What kdapl_evd_fast() has found. */
-enum kdapl_next {
-	KDAPL_NEXT_NONE,	/* no event */
-	KDAPL_NEXT_FAST,	/* an ordinary completion, and here it is */
-	KDAPL_NEXT_SLOW,	/* something else, for kdapl_evd_take() to find out */
-};
-
+/* evd.c */
 struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 				   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
 				   const struct kdat_evd_attr *attr, DAT_RETURN *ret);
 void kdapl_evd_destroy(struct kdapl_evd *evd);
 struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
+
+/* cq.c */
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_wq *wq,
 				  DAT_COMPLETION_FLAGS attr);
 void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq);
 struct kdapl_cq *kdapl_evd_add_cq(struct kdapl_evd *evd, int slots);
 void kdapl_evd_put_cqs(struct list_head *cqs);
-int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more);
 void kdapl_cq_put(struct kdapl_cq *cq);
 struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
 
-bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev);
-bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev);
-bool kdapl_evd_refill(struct kdapl_evd *evd);
-bool kdapl_evd_more(struct kdapl_evd *evd);
-bool kdapl_evd_room(struct kdapl_evd *evd);
-bool kdapl_evd_backlog_add(struct kdapl_evd *evd, const struct kdapl_event *ev);
+/* backlog.c */
+int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more);
 bool kdapl_evd_full(struct kdapl_evd *evd);
 bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 			   const struct kdapl_event *ev);
-void kdapl_evd_drain_cqs_locked(struct kdapl_evd *evd, int budget, bool teardown);
+
+/* wc.c */
+void kdapl_wqe_done(struct ib_cq *cq, struct ib_wc *wc);
+
+/* drain.c */
 void kdapl_evd_drain_cqs(struct kdapl_evd *evd, int budget, bool teardown);
-void kdapl_evd_retire(struct kdapl_evd *evd);
-u32 kdapl_evd_depth(const struct kdapl_evd *evd);
-void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
-void kdapl_conn_discard(struct kdapl_conn *conn);
-void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, bool all_events);
-bool kdapl_evd_arm(struct kdapl_evd *evd);
-void kdapl_wq_ready(struct kdapl_wq *wq);
 void kdapl_wq_drain_cq(struct kdapl_wq *wq);
 void kdapl_wq_force_end(struct kdapl_wq *wq, bool lost);
+
+/* wq_end.c */
 bool kdapl_wq_ended(struct kdapl_wq *wq);
-void kdapl_wqe_done(struct ib_cq *cq, struct ib_wc *wc);
 u32 kdapl_wq_bury(struct kdapl_wq *wq);
-bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_conn *conn);
-void kdapl_evd_hurry(struct kdapl_evd *evd, const struct kdapl_conn *conn);
+
+/* conn_events.c */
+void kdapl_wq_ready(struct kdapl_wq *wq);
+void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
 void kdapl_evd_watch(struct kdapl_conn *conn);
-void kdapl_event_release(const struct kdapl_event *ev);
+void kdapl_conn_discard(struct kdapl_conn *conn);
+void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, bool all_events);
+bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_conn *conn);
 
 /* sched.c */
 void kdapl_evd_sched(struct kdapl_evd *evd);
@@ -235,10 +228,6 @@ void kdapl_evd_wake_helper(struct kdapl_evd *evd);
 void kdapl_evd_set_default_policy(struct kdapl_evd *evd);
 bool kdapl_evd_calls(const struct kdapl_evd *evd);
 bool kdapl_evd_held_up(const struct kdapl_evd *evd);
-
-/* evd_usual.c */
-enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event);
-int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none);
 
 /* evd_upcall.c */
 void kdapl_evd_engine_init(struct kdapl_evd *evd);
@@ -249,7 +238,6 @@ void kdapl_evd_wait_all(struct kdapl_evd *evd);
 void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn);
 bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
-void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
 
 /* Do helpers run upcalls now, or the one runner? */
 static inline bool kdapl_evd_many(const struct kdapl_evd *evd)

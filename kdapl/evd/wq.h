@@ -86,10 +86,10 @@ enum kdapl_wq_mode {
 	KDAPL_WQ_SOFT,	/* into the work queue only, reported FLUSHED (D-06, D-07) */
 };
 
-/* Why a completion may not be one to one with the entry at the tail (evd_poll.c). */
+/* Why a completion may not be one to one with the entry at the tail (evd_fast.c, wc.c). */
 #define KDAPL_SLOW_EARLY		0x1	/* Receives: the connection is not known yet */
 #define KDAPL_SLOW_EVER		0x2	/* the device, disorder, the end, or an EP being freed */
-#define KDAPL_SLOW_SYNC		0x4	/* what the device has written must be shown to the CPU */
+#define KDAPL_SLOW_SYNC		0x4	/* memory the device has written must be synchronised */
 
 /* What has a fast path (post.c): Send, Write, Read, by DAT_DTOS; Receives have [0]. */
 #define KDAPL_FAST_OPS	(DAT_DTO_RDMA_READ + 1)
@@ -167,7 +167,7 @@ struct kdapl_wq {
 	union kdapl_native_wr *chain;	/* send work queues: for what a post consists of */
 	union kdapl_memop *slot;	/* send work queues: beside wr[] */
 	struct kdapl_sinks *sinks;	/* beside wr[], where DMA has to be synchronised, or NULL */
-	u32 shown;		/* send work queues with sinks: up to this index they have been */
+	u32 synced;		/* send work queues with sinks: Reads before this index */
 
 	/* for debugfs; written under the lock of cq's EVD */
 	u32 flushed;		/* what was reported so */

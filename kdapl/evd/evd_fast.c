@@ -12,7 +12,7 @@
  */
 #include <linux/prefetch.h>
 
-#include "evd.h"
+#include "event.h"
 #include "../core/trace.h"
 
 /* Flags of requests and Receives whose success is not simply an event that is due. */

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * The backlog of an EVD: events that wait for their consumer outside of a CQ.
+ *
+ * A circular buffer with three shares: one for events of other streams than DTO and RMR
+ * (qlen, and one entry for the last asynchronous event), one that drains may fill on behalf of
+ * posters (qlen + reserve), and one for connections that end (reserve).
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "event.h"
+#include "../core/trace.h"
+
+static struct kdapl_event *backlog_alloc(u32 size)
+{
+	/* the device may allow lengths that the machine has no memory for */
+	return kvmalloc_array(size, sizeof(struct kdapl_event),
+			      GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
+}
+
+/**
+ * kdapl_evd_grow_backlog - make room in the backlog
+ * @evd: the EVD; evd->mutex held, or not published yet
+ * @qlen: its queue length from now on
+ * @more: completions that need room in addition to evd->reserve
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more)
+{
+	u32 need = 2 * qlen + 1 + 2 * (evd->reserve + more);
+	/* grow geometrically: attaching n EPs copies the backlog O(log n) times */
+	u32 size = max(need, evd->backlog_size + evd->backlog_size / 2);
+	struct kdapl_event *slots, *old;
+	u32 i;
+
+	if (need <= evd->backlog_size)
+		return 0;
+	slots = backlog_alloc(size);
+	if (!slots) {
+		size = need;
+		slots = backlog_alloc(size);
+	}
+	if (!slots)
+		return -ENOMEM;
+	spin_lock_irq(&evd->lock);
+	for (i = 0; i < evd->backlog_count; i++)
+		slots[i] = *kdapl_evd_backlog_at(evd, i);
+	old = evd->slots;
+	evd->slots = slots;
+	evd->backlog_head = 0;
+	evd->backlog_size = size;
+	spin_unlock_irq(&evd->lock);
+	kvfree(old);
+	return 0;
+}
+
+/**
+ * kdapl_evd_room - can the backlog take another completion?
+ * @evd: the EVD; evd->lock held
+ *
+ * Completions must leave the share of other streams free, and the entry for the last
+ * asynchronous event.
+ *
+ * Return: true if it can.
+ */
+bool kdapl_evd_room(const struct kdapl_evd *evd)
+{
+	u32 others = max_t(int, evd->qlen - (int)evd->backlog_others, 0);
+
+	return evd->backlog_count + others + 1 < evd->backlog_size;
+}
+
+/* No room for an event of another stream than DTO and RMR. evd->lock held. */
+static bool backlog_others_full(const struct kdapl_evd *evd)
+{
+	return evd->backlog_others >= evd->qlen || evd->closing;
+}
+
+/**
+ * kdapl_evd_backlog_put - append an event that is known to fit
+ * @evd: the EVD; evd->lock held
+ * @ev: the event
+ */
+void kdapl_evd_backlog_put(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	u32 pos = evd->backlog_head + evd->backlog_count;
+
+	if (pos >= evd->backlog_size)
+		pos -= evd->backlog_size;
+	kdapl_event_copy(&evd->slots[pos], ev);
+	evd->backlog_count++;
+	evd->backlog_others += kdapl_event_other(ev);
+	evd->backlog_signalled += ev->signalled;
+}
+
+/**
+ * kdapl_evd_backlog_add - append an event to the backlog
+ * @evd: the EVD; evd->lock held
+ * @ev: the event
+ *
+ * Return: false when it does not fit: the backlog is full or, for events of
+ * other streams than DTO and RMR, the consumer's queue length is reached.
+ */
+bool kdapl_evd_backlog_add(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	lockdep_assert_held(&evd->lock);
+	if (kdapl_event_other(ev)) {
+		if (backlog_others_full(evd))
+			return false;
+	} else if (!kdapl_evd_room(evd)) {
+		return false;
+	}
+	kdapl_evd_backlog_put(evd, ev);
+	return true;
+}
+
+/**
+ * kdapl_evd_backlog_keep - append a completion that has left its CQ already
+ * @evd: the EVD; evd->lock held
+ * @ev: the event; released if it is not kept
+ *
+ * Return: false when it is lost.
+ */
+bool kdapl_evd_backlog_keep(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	if (!evd->discard && kdapl_evd_backlog_add(evd, ev))
+		return true;
+	kdapl_event_release(ev);
+	return evd->discard;
+}
+
+/**
+ * kdapl_evd_backlog_take - take the oldest event of the backlog
+ * @evd: the EVD; evd->lock held; the backlog is not empty
+ * @ev: filled
+ */
+void kdapl_evd_backlog_take(struct kdapl_evd *evd, struct kdapl_event *ev)
+{
+	kdapl_event_copy(ev, &evd->slots[evd->backlog_head]);
+	if (++evd->backlog_head == evd->backlog_size)
+		evd->backlog_head = 0;
+	evd->backlog_count--;
+	evd->backlog_signalled -= ev->signalled;
+	if (kdapl_event_other(ev)) {
+		evd->backlog_others--;
+		evd->overflow = false;
+	}
+}
+
+/**
+ * kdapl_evd_may_drain - may a drain put another completion into the backlog?
+ * @evd: the EVD; evd->lock held
+ * @teardown: for a connection that ends
+ *
+ * Return: true if it may.
+ */
+bool kdapl_evd_may_drain(const struct kdapl_evd *evd, bool teardown)
+{
+	if (!kdapl_evd_room(evd))
+		return false;
+	return teardown || evd->backlog_count - evd->backlog_others < evd->qlen + evd->reserve;
+}
+
+/**
+ * kdapl_evd_full - is there no room for an event of another stream than DTO and RMR?
+ * @evd: the EVD
+ *
+ * Context: any, without evd->lock.
+ * Return: true if kdapl_evd_queue() would have failed.
+ */
+bool kdapl_evd_full(struct kdapl_evd *evd)
+{
+	unsigned long flags;
+	bool full;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	full = backlog_others_full(evd);
+	spin_unlock_irqrestore(&evd->lock, flags);
+	return full;
+}
+
+/**
+ * kdapl_evd_queue - queue an event of another stream than DTO and RMR
+ * @evd: the EVD
+ * @ev: the event
+ *
+ * A connection event that does not fit is lost. That is reported on the asynchronous EVD, once
+ * until there is room again. Connection requests and software events are refused by the caller;
+ * asynchronous events go through kdapl_evd_queue_async().
+ *
+ * Context: any, without evd->lock.
+ * Return: false when the EVD is full and the event was dropped.
+ */
+bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	bool queued, report = false;
+	unsigned long flags;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	queued = kdapl_evd_backlog_add(evd, ev);
+	if (!queued && kdapl_event_connection(ev) && !evd->closing) {
+		report = !evd->overflow;
+		evd->overflow = true;
+	}
+	spin_unlock_irqrestore(&evd->lock, flags);
+	if (queued) {
+		kdapl_evd_sched(evd);
+	} else if (report) {
+		trace_kdapl_evd_overflow(evd->obj.handle, ev->number, evd->qlen);
+		pr_err_ratelimited("%s: an EVD is full (%d events), connection events are lost: dequeue them or make it longer\n",
+				   evd->obj.ia->name, evd->qlen);
+		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
+			       DAT_EVD_OVERFLOW_ERROR);
+	}
+	return queued;
+}
+
+/**
+ * kdapl_evd_queue_async - queue an asynchronous event
+ * @evd: the EVD
+ * @ia: IA the event comes from
+ * @ev: the event
+ *
+ * One that does not fit ends the asynchronous stream of the EVD: the consumer
+ * finds IA_CATASTROPHIC in its place and none after it.
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
+			   const struct kdapl_event *ev)
+{
+	struct kdapl_event last = {
+		.number = DAT_ASYNC_ERROR_IA_CATASTROPHIC,
+		.signalled = true,
+	};
+	unsigned long flags;
+	bool died = false;
+
+	last.data.asynch_error_event_data.dat_handle = ia->obj.handle;
+	last.data.asynch_error_event_data.reason = DAT_IA_CATASTROPHIC_ERROR;
+	spin_lock_irqsave(&evd->lock, flags);
+	if (!evd->async_dead && !evd->closing && !kdapl_evd_backlog_add(evd, ev)) {
+		evd->async_dead = true;
+		died = true;
+		kdapl_evd_backlog_put(evd, &last);
+	}
+	spin_unlock_irqrestore(&evd->lock, flags);
+	if (died) {
+		trace_kdapl_evd_overflow(evd->obj.handle, ev->number, evd->qlen);
+		pr_err("%s: asynchronous EVD is full (%d events), no more of them are reported: close the IA, open it with a longer EVD, and dequeue it\n",
+		       ia->name, evd->qlen);
+	}
+	kdapl_evd_sched(evd);
+}

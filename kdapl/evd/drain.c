@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * Draining CQs into the backlog before the consumer asks for the completions: for posters that
+ * need room, for connections that end, for changes of policy and length.
+ */
+#include <linux/rcupdate.h>
+
+#include "event.h"
+
+/* Events moved into the backlog in one go, under the lock. */
+#define DRAIN_PIECE	64
+
+/**
+ * kdapl_evd_drain_cqs_locked - move completions into the backlog
+ * @evd: the EVD; evd->lock held
+ * @budget: events to move at most
+ * @teardown: use the part of the backlog that is reserved for ending connections;
+ *	drains on behalf of a poster stop before it
+ */
+void kdapl_evd_drain_cqs_locked(struct kdapl_evd *evd, int budget, bool teardown)
+{
+	struct kdapl_event ev;
+
+	while (budget-- > 0) {
+		if (!evd->discard && !kdapl_evd_may_drain(evd, teardown))
+			break;
+		if (!kdapl_evd_poll(evd, &ev))
+			break;
+		if (evd->discard)
+			kdapl_event_release(&ev);
+		else
+			kdapl_evd_backlog_add(evd, &ev);
+	}
+}
+
+/**
+ * kdapl_evd_drain_cqs - the same, and schedule the engine if an upcall is due
+ * @evd: the EVD
+ * @budget: events to move at most
+ * @teardown: see kdapl_evd_drain_cqs_locked()
+ *
+ * Context: any, without any lock of an EP.
+ */
+void kdapl_evd_drain_cqs(struct kdapl_evd *evd, int budget, bool teardown)
+{
+	unsigned long flags;
+	bool sched;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	kdapl_evd_drain_cqs_locked(evd, budget, teardown);
+	sched = kdapl_evd_calls(evd) && evd->backlog_signalled;
+	spin_unlock_irqrestore(&evd->lock, flags);
+	if (sched)
+		kdapl_evd_sched(evd);
+}
+
+/**
+ * kdapl_evd_drain_all - move what has arrived by now into the backlog
+ * @evd: the EVD
+ *
+ * A piece at a time, and not more than its CQs can hold when the call begins;
+ * what arrives meanwhile may stay on the CQs.
+ *
+ * Context: may sleep.
+ */
+void kdapl_evd_drain_all(struct kdapl_evd *evd)
+{
+	bool more;
+	u32 count;
+	int left;
+
+	spin_lock_irq(&evd->lock);
+	left = kdapl_evd_depth(evd);
+	do {
+		count = evd->backlog_count;
+		kdapl_evd_drain_cqs_locked(evd, DRAIN_PIECE, false);
+		more = evd->backlog_count != count || evd->again;
+		left -= DRAIN_PIECE;
+		spin_unlock_irq(&evd->lock);
+		cond_resched();
+		spin_lock_irq(&evd->lock);
+	} while (more && left > 0);
+	spin_unlock_irq(&evd->lock);
+}
+
+/**
+ * kdapl_wq_drain_cq - take a few completions off the CQ of a work queue
+ * @wq: looks full, or its state is queried (D-05)
+ *
+ * Context: any, without any lock of an EP; RCU read side.
+ */
+void kdapl_wq_drain_cq(struct kdapl_wq *wq)
+{
+	struct kdapl_evd *evd = rcu_dereference(wq->cq->evd);
+
+	if (evd)
+		kdapl_evd_drain_cqs(evd, KDAPL_BATCH, false);
+}
+
+/*
+ * Take off a CQ what it holds now, even if the backlog is full because the consumer does not
+ * dequeue. Returns false when something was lost. evd->lock held.
+ */
+static bool drain_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
+{
+	int left = cq->size;
+	struct kdapl_event ev;
+	bool kept = true;
+
+	for (;;) {
+		while (evd->batch_pos != evd->batch_n) {
+			if (kdapl_wc_event(evd, &evd->batch[evd->batch_pos++], &ev))
+				kept &= kdapl_evd_backlog_keep(evd, &ev);
+		}
+		/* other QPs may go on completing there */
+		if (left <= 0 || !kdapl_evd_poll_cq(evd, cq))
+			return kept;
+		left -= evd->batch_n;
+	}
+}
+
+/**
+ * kdapl_wq_force_end - the QP is destroyed: take what is left on the CQ
+ * @wq: a work queue of a stopped connection
+ * @lost: requests without a completion may not have happened: report them FLUSHED
+ *
+ * Context: may sleep.
+ */
+void kdapl_wq_force_end(struct kdapl_wq *wq, bool lost)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(wq->cq);
+	struct kdapl_event ev;
+	bool kept;
+
+	if (!evd) {
+		kdapl_wq_end_orphan(wq);
+		return;
+	}
+	spin_lock_irq(&evd->lock);
+	/* the batch and the CQ still point into the work queue, or the SRQ */
+	kept = drain_cq(evd, wq->cq);
+	/* messages that waited for the connection come before its end */
+	while (wq->recv && kdapl_evd_room(evd) && kdapl_wq_next(wq, &ev))
+		kept &= kdapl_evd_backlog_keep(evd, &ev);
+	wq->lost |= lost;
+	kdapl_wq_end(evd, wq);
+	spin_unlock_irq(&evd->lock);
+	if (!kept) {
+		pr_err_ratelimited("%s: an EVD that is not dequeued is full, completions are lost\n",
+				   evd->obj.ia->name);
+		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
+			       DAT_EVD_OVERFLOW_ERROR);
+	}
+	kdapl_evd_sched(evd);
+	kdapl_obj_put(&evd->obj);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * From a work completion to an event: what the files of this folder share, and no other uses.
+ */
+#ifndef KDAPL_EVD_EVENT_H
+#define KDAPL_EVD_EVENT_H
+
+#include "evd.h"
+
+/* The completion event of a data transfer. Inline, because every completion needs it. */
+static __always_inline void kdapl_event_dto(DAT_DTO_COMPLETION_EVENT_DATA *dto, DAT_EP_HANDLE ep,
+					    u64 cookie, unsigned int op, unsigned int status,
+					    u32 length, u32 rkey)
+{
+	dto->ep_handle = ep;
+	dto->user_cookie.as_64 = cookie;
+	dto->status = status;
+	dto->transfered_length = length;
+	dto->operation = op;
+	dto->rmr_context = rkey;
+}
+
+/* An event of another stream than DTO and RMR. */
+static inline bool kdapl_event_other(const struct kdapl_event *ev)
+{
+	return ev->number != DAT_DTO_COMPLETION_EVENT &&
+	       ev->number != DAT_RMR_BIND_COMPLETION_EVENT;
+}
+
+/*
+ * The consumer has the event, or will never have it: a buffer of an SRQ may be posted anew.
+ * evd->lock held.
+ */
+static inline void kdapl_event_release(const struct kdapl_event *ev)
+{
+	if (likely(!ev->buf))
+		return;
+	ev->conn->held--;
+	kdapl_buf_free(ev->buf);
+}
+
+/* The event at position @i of the backlog, counted from the oldest. evd->lock held. */
+static inline struct kdapl_event *kdapl_evd_backlog_at(const struct kdapl_evd *evd, u32 i)
+{
+	return &evd->slots[(evd->backlog_head + i) % evd->backlog_size];
+}
+
+/* backlog.c */
+bool kdapl_evd_backlog_add(struct kdapl_evd *evd, const struct kdapl_event *ev);
+bool kdapl_evd_backlog_keep(struct kdapl_evd *evd, const struct kdapl_event *ev);
+void kdapl_evd_backlog_put(struct kdapl_evd *evd, const struct kdapl_event *ev);
+void kdapl_evd_backlog_take(struct kdapl_evd *evd, struct kdapl_event *ev);
+bool kdapl_evd_room(const struct kdapl_evd *evd);
+bool kdapl_evd_may_drain(const struct kdapl_evd *evd, bool teardown);
+
+/* retire.c */
+bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
+		       unsigned int *status);
+void kdapl_wqe_retire_op(struct kdapl_wq *wq, struct kdapl_wqe *wr, unsigned int status);
+void kdapl_wq_retire_to(struct kdapl_wq *wq, u32 end, unsigned int status);
+void kdapl_wq_retire_all(struct kdapl_wq *wq);
+
+/* Has a work queue operations on memory that are not retired? */
+static inline bool kdapl_wq_unretired(const struct kdapl_wq *wq)
+{
+	return wq->memops_done != READ_ONCE(wq->memops);
+}
+
+/* If the entry is an operation on an LMR or RMR, tell that object once how it has ended. */
+static inline void kdapl_wqe_retire(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+				    unsigned int status)
+{
+	if (!wq->recv && unlikely(wr->flags & KDAPL_WQE_OP_PENDING))
+		kdapl_wqe_retire_op(wq, wr, status);
+}
+
+/* wc_sync.c */
+void kdapl_wqe_sync(struct kdapl_wq *wq, const struct kdapl_wqe *wr, bool done, u32 length);
+void kdapl_wq_sync_reads(struct kdapl_wq *wq, u32 end, bool done);
+void kdapl_wq_sync_rest(struct kdapl_wq *wq);
+void kdapl_buf_sync(struct kdapl_buf *buf, struct kdapl_conn *conn, const struct ib_wc *wc);
+
+/* report.c */
+bool kdapl_wqe_reported(const struct kdapl_wqe *wr, unsigned int status);
+bool kdapl_wqe_event(struct kdapl_wq *wq, const struct kdapl_wqe *wr, unsigned int status,
+		     struct kdapl_event *ev);
+void kdapl_buf_event(struct kdapl_conn *conn, struct kdapl_buf *buf, struct kdapl_event *ev);
+bool kdapl_wq_next(struct kdapl_wq *wq, struct kdapl_event *ev);
+
+/* Give an entry back to the poster. */
+static inline void kdapl_wq_advance(struct kdapl_wq *wq, const struct kdapl_wqe *wr, u32 tail)
+{
+	if (!wq->recv)
+		wq->dtos_done = wr->seq;
+	/* tail last: pairs with the acquire of the poster, which reads it first */
+	smp_store_release(&wq->tail, tail);
+}
+
+/* A work queue has entries to report. evd->lock held. */
+static inline void kdapl_wq_mark_ready(struct kdapl_evd *evd, struct kdapl_wq *wq)
+{
+	if (list_empty(&wq->ready) && likely(!wq->dead))
+		list_add_tail(&wq->ready, &evd->ready);
+}
+
+/* wq_end.c */
+void kdapl_wq_end(struct kdapl_evd *evd, struct kdapl_wq *wq);
+void kdapl_wq_end_orphan(struct kdapl_wq *wq);
+void kdapl_wq_check_recv_end(struct kdapl_evd *evd, struct kdapl_wq *wq);
+void kdapl_wq_check_marker(struct kdapl_evd *evd, struct kdapl_wq *wq);
+
+/* wc.c */
+bool kdapl_wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event *ev);
+
+/* poll.c */
+bool kdapl_evd_poll_cq(struct kdapl_evd *evd, struct kdapl_cq *cq);
+bool kdapl_evd_refill(struct kdapl_evd *evd);
+bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev);
+bool kdapl_evd_take(struct kdapl_evd *evd, struct kdapl_event *ev);
+bool kdapl_evd_more(struct kdapl_evd *evd);
+u32 kdapl_evd_depth(const struct kdapl_evd *evd);
+bool kdapl_evd_arm(struct kdapl_evd *evd);
+
+/* drain.c */
+void kdapl_evd_drain_cqs_locked(struct kdapl_evd *evd, int budget, bool teardown);
+void kdapl_evd_drain_all(struct kdapl_evd *evd);
+
+/* conn_events.c */
+void kdapl_evd_hurry(struct kdapl_evd *evd, const struct kdapl_conn *conn);
+
+/* evd_upcall.c */
+void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
+
+/* evd_fast.c */
+
+/* What kdapl_evd_fast() has found. */
+enum kdapl_next {
+	KDAPL_NEXT_NONE,	/* no event */
+	KDAPL_NEXT_FAST,	/* an ordinary completion: the event is filled in */
+	KDAPL_NEXT_SLOW,	/* something else: call kdapl_evd_take() */
+};
+
+enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event);
+int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none);
+
+#endif /* KDAPL_EVD_EVENT_H */

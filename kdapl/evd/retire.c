@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * How an entry of a work queue has ended, and telling the LMR or RMR that it is about.
+ *
+ * Everything here runs under evd->lock, or when the EVD is gone.
+ */
+#include "event.h"
+
+/**
+ * kdapl_wqe_outcome - how an entry has ended
+ * @wq: its work queue
+ * @wr: the entry at the tail, or one behind it if the work queue has ended
+ * @status: set to its DAT_DTO_COMPLETION_STATUS
+ *
+ * Return: false if that is not known yet.
+ */
+bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
+		       unsigned int *status)
+{
+	*status = DAT_DTO_SUCCESS;
+	switch (READ_ONCE(wr->state)) {
+	case KDAPL_WQE_DONE:
+		*status = wr->status;
+		break;
+	case KDAPL_WQE_SOFT:
+		if (!wq->ended)
+			return false;
+		*status = DAT_DTO_ERR_FLUSHED;
+		break;
+	default:
+		if (wq->ended) {
+			/* No completion, so it was suppressed and succeeded. */
+			if (wq->lost || (wr->flags & KDAPL_WQE_SIGNALED) || wq->recv)
+				*status = DAT_DTO_ERR_FLUSHED;
+		} else if (!wq->ooo || (wr->flags & KDAPL_WQE_SIGNALED) ||
+			   (s32)(wq->sent - wq->tail) <= 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/**
+ * kdapl_wqe_retire_op - tell an LMR or RMR how an operation on it has ended
+ * @wq: send work queue
+ * @wr: the operation, with KDAPL_WQE_OP_PENDING
+ * @status: its DAT_DTO_COMPLETION_STATUS
+ */
+void kdapl_wqe_retire_op(struct kdapl_wq *wq, struct kdapl_wqe *wr, unsigned int status)
+{
+	union kdapl_memop *slot = &wq->slot[wr->index];
+	enum kdapl_outcome outcome = KDAPL_UNKNOWN;
+	struct kdapl_obj *obj = slot->obj;
+
+	wr->flags &= ~KDAPL_WQE_OP_PENDING;
+	slot->handle = obj->handle;
+	wq->memops_done++;
+	if (status == DAT_DTO_SUCCESS)
+		outcome = KDAPL_DONE;
+	else if (READ_ONCE(wr->state) == KDAPL_WQE_SOFT)
+		outcome = KDAPL_NEVER;
+	if (wr->op == DAT_DTO_LMR_FMR)
+		kdapl_lmr_op_done(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_REG,
+				  wr->length, outcome);
+	else if (wr->op == DAT_DTO_LMR_INVALIDATE)
+		kdapl_lmr_op_done(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_INV,
+				  wr->length, outcome);
+	else if (wr->op == KDAPL_OP_INV)
+		kdapl_rmr_inv_done(container_of(obj, struct kdapl_rmr, obj), outcome);
+	else
+		kdapl_rmr_op_done(container_of(obj, struct kdapl_rmr, obj), outcome);
+	kdapl_obj_put(obj);
+}
+
+/**
+ * kdapl_wq_retire_to - retire operations up to a completion
+ * @wq: send work queue of a device that completes in order
+ * @end: index of the entry that has completed
+ * @status: how
+ *
+ * Entries before it have no completion, so they were suppressed and succeeded.
+ */
+void kdapl_wq_retire_to(struct kdapl_wq *wq, u32 end, unsigned int status)
+{
+	u32 pos;
+
+	for (pos = wq->tail; pos != end; pos++)
+		kdapl_wqe_retire(wq, &wq->wr[pos & wq->mask], DAT_DTO_SUCCESS);
+	kdapl_wqe_retire(wq, &wq->wr[end & wq->mask], status);
+}
+
+/**
+ * kdapl_wq_retire_all - retire the operations of a work queue that has ended
+ * @wq: the work queue
+ *
+ * Their events may stay in the work queue: freeing an LMR must not wait for a consumer that
+ * does not dequeue.
+ */
+void kdapl_wq_retire_all(struct kdapl_wq *wq)
+{
+	/* pairs with the release of the poster: entries before head are complete */
+	u32 head = smp_load_acquire(&wq->head);
+	unsigned int status;
+	u32 pos;
+
+	for (pos = wq->tail; pos != head && kdapl_wq_unretired(wq); pos++) {
+		struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+
+		kdapl_wqe_outcome(wq, wr, &status);
+		kdapl_wqe_retire(wq, wr, status);
+	}
+}

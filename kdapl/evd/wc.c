@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * Work completions: the slow path, which knows all of them.
+ *
+ * Everything here runs under evd->lock. A work completion leads through its wr_cqe to the work
+ * queue entry the post left behind and from there, by the entry's index, to the work queue and
+ * the connection; wc->qp is never followed, since the QP may be gone.
+ *
+ * On devices that complete in order, a send completion for entry k reports k and reclaims
+ * everything up to it: entries before k had no completion, so they were suppressed and
+ * succeeded. Where that does not hold (soft-iWARP completes Reads out of order), or where a
+ * completion may not be reported yet (a message that arrived before ESTABLISHED), the entry is
+ * marked done and the work queue is reported from its tail, in post order.
+ */
+#include "event.h"
+
+/* An error completion ends the connection. */
+static void wc_failed(struct kdapl_wq *wq, enum ib_wc_status status)
+{
+	struct kdapl_conn *conn = wq->conn;
+
+	/* our own move to ERR flushes; anything else happened before it */
+	if (kdapl_conn_stopping(conn) && status == IB_WC_WR_FLUSH_ERR)
+		return;
+	if (READ_ONCE(conn->state) < KDAPL_CONN_UP) {
+		/* The CM decides how the attempt ends; remember it if it succeeds. */
+		if (status != IB_WC_WR_FLUSH_ERR || !conn->dev->iwarp)
+			WRITE_ONCE(conn->wc_failed, true);
+		return;
+	}
+	if (status == IB_WC_WR_FLUSH_ERR && conn->dev->iwarp)
+		kdapl_conn_end(conn, KDAPL_END_SUSPECT);
+	else
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+/* A message arrived before the CM has reported the connection. */
+static void wc_early(struct kdapl_conn *conn, enum ib_wc_status status)
+{
+	if (status != IB_WC_SUCCESS || !READ_ONCE(conn->passive))
+		return;
+	/* TCP loses no answer: on iWARP the CM always reports the connection */
+	if (!conn->dev->iwarp) {
+		queue_delayed_work(kdapl_misc_wq, &conn->est_work, KDAPL_EST_TIME);
+	} else if (conn->dev->caps.reply_overrun && !READ_ONCE(conn->spoken)) {
+		/* set before the work is queued: it or the CM's handler after it reads this (D-86) */
+		WRITE_ONCE(conn->spoken, true);
+		mod_delayed_work(kdapl_misc_wq, &conn->est_work, 0);
+	}
+}
+
+/* A Send of the peer has invalidated a key. */
+static noinline void wc_invalidated(struct kdapl_conn *conn, u32 rkey)
+{
+	if (kdapl_mr_invalidated(conn->rq->ia, &conn->dev->caps, rkey))
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+/* A Receive. One that may not be reported yet is marked done, and stays in the work queue. */
+static bool wc_recv(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wr,
+		    const struct ib_wc *wc, struct kdapl_event *ev)
+{
+	u32 pos = wq->tail + ((wr->index - wq->tail) & wq->mask);
+	bool visible;
+
+	wq->reaped++;
+	if (unlikely(wq->sinks))
+		kdapl_wqe_sync(wq, wr, wc->status == IB_WC_SUCCESS, wc->byte_len);
+	wr->status = kdapl_wc_recv_status(wc->status);
+	if (likely(wc->status == IB_WC_SUCCESS)) {
+		wr->length = wc->byte_len;
+		if (unlikely(wc->wc_flags & IB_WC_WITH_INVALIDATE)) {
+			wr->flags |= KDAPL_WQE_INVALIDATED;
+			wr->key = wc->ex.invalidate_rkey;
+			wc_invalidated(wq->conn, wr->key);
+		}
+	}
+	if (unlikely(READ_ONCE(wq->conn->state) < KDAPL_CONN_UP || pos != wq->tail)) {
+		WRITE_ONCE(wr->state, KDAPL_WQE_DONE);
+		/* if the one at the tail is done, these are early and not out of order */
+		if (pos != wq->tail &&
+		    wq->wr[wq->tail & wq->mask].state != KDAPL_WQE_DONE)
+			wq->slow |= KDAPL_SLOW_EVER;
+		wc_early(wq->conn, wc->status);
+		kdapl_wq_mark_ready(evd, wq);
+		kdapl_wq_check_recv_end(evd, wq);
+		return false;
+	}
+	visible = kdapl_wqe_event(wq, wr, wr->status, ev);
+	kdapl_wq_advance(wq, wr, pos + 1);
+	/* one that was flushed out of order may wait behind it */
+	if (unlikely(wq->wr[wq->tail & wq->mask].state == KDAPL_WQE_DONE &&
+		     wq->tail != READ_ONCE(wq->head)))
+		kdapl_wq_mark_ready(evd, wq);
+	kdapl_wq_check_recv_end(evd, wq);
+	return visible;
+}
+
+/* A buffer of an SRQ, taken by the QP of one of the EPs that share it. */
+static bool wc_buf(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_event *ev)
+{
+	struct kdapl_buf *buf = container_of(wc->wr_cqe, struct kdapl_buf, cqe);
+	struct kdapl_conn *conn = kdapl_buf_taken(buf, wc->qp);
+
+	if (unlikely(!conn || conn->dev->dma != KDAPL_DMA_SAME)) {
+		kdapl_buf_sync(buf, conn, wc);
+		if (!conn) {
+			kdapl_buf_free(buf);
+			return false;
+		}
+	}
+	buf->flags = 0;
+	if (unlikely(wc->status == IB_WC_SUCCESS && (wc->wc_flags & IB_WC_WITH_INVALIDATE))) {
+		buf->flags = KDAPL_WQE_INVALIDATED;
+		buf->key = wc->ex.invalidate_rkey;
+		wc_invalidated(conn, buf->key);
+	}
+	if (unlikely(READ_ONCE(conn->rq->ended) || READ_ONCE(conn->discard))) {
+		kdapl_buf_free(buf);
+		return false;
+	}
+	buf->status = kdapl_wc_recv_status(wc->status);
+	buf->length = 0;
+	if (likely(wc->status == IB_WC_SUCCESS))
+		buf->length = wc->byte_len;
+	else
+		wc_failed(conn->rq, wc->status);
+	conn->held++;
+	kdapl_conn_held(conn);
+	if (unlikely(READ_ONCE(conn->state) < KDAPL_CONN_UP || !list_empty(&conn->early))) {
+		list_add_tail(&buf->node, &conn->early);
+		wc_early(conn, wc->status);
+		kdapl_wq_mark_ready(evd, conn->rq);
+		return false;
+	}
+	kdapl_buf_event(conn, buf, ev);
+	return true;
+}
+
+static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wr,
+		       const struct ib_wc *wc, struct kdapl_event *ev)
+{
+	u32 pos = wq->tail + ((wr->index - wq->tail) & wq->mask);
+	unsigned int status = kdapl_wc_status(wc->status);
+	u32 sent = wq->tail;
+	bool visible;
+
+	if (unlikely(wq->sinks))
+		kdapl_wq_sync_reads(wq, pos, status == DAT_DTO_SUCCESS);
+	if (unlikely(wq->ooo || wr->op == KDAPL_OP_MARKER)) {
+		wr->status = status;
+		WRITE_ONCE(wr->state, KDAPL_WQE_DONE);
+		/* A Read whose answer came was sent after everything before it. */
+		if (wr->op != DAT_DTO_RDMA_READ)
+			sent = pos + 1;
+		else if (status == DAT_DTO_SUCCESS)
+			sent = pos;
+		if ((s32)(sent - wq->sent) > 0)
+			wq->sent = sent;
+		if (wr->op == KDAPL_OP_MARKER)
+			wq->marker_done = true;
+		kdapl_wq_check_marker(evd, wq);
+		kdapl_wq_mark_ready(evd, wq);
+		return false;
+	}
+	if (unlikely(kdapl_wq_unretired(wq)))
+		kdapl_wq_retire_to(wq, pos, status);
+	visible = kdapl_wqe_event(wq, wr, status, ev);
+	kdapl_wq_advance(wq, wr, pos + 1);
+	return visible;
+}
+
+/**
+ * kdapl_wc_event - process a work completion
+ * @evd: EVD it was polled on; evd->lock held
+ * @wc: the completion
+ * @ev: filled if it is an event
+ *
+ * Return: false if it is no event, or not one that is due.
+ */
+bool kdapl_wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event *ev)
+{
+	struct kdapl_wq *wq;
+	struct kdapl_wqe *wr;
+
+	if (unlikely(wc->wr_cqe->done != kdapl_wqe_done)) {
+		if (wc->wr_cqe->done == kdapl_buf_done)
+			return wc_buf(evd, wc, ev);
+		wc->wr_cqe->done(evd->cur, wc);
+		return false;
+	}
+	wr = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
+	wq = kdapl_wqe_wq(wr);
+	if (WARN_ON_ONCE(wq->ended))	/* the device had given everything back */
+		return false;
+	/* the completion of a marker proves what it has to even if it is an error (D-09) */
+	if (unlikely(wc->status != IB_WC_SUCCESS && wr->op != KDAPL_OP_MARKER)) {
+		wc_failed(wq, wc->status);
+		/* a bind whose old key could not be invalidated has failed, not been flushed */
+		if (wr->op == KDAPL_OP_INV && wc->status != IB_WC_WR_FLUSH_ERR)
+			wq->wr[(wr->index + 1) & wq->mask].flags |= KDAPL_WQE_BROKEN;
+	}
+	return wq->recv ? wc_recv(evd, wq, wr, wc, ev) : wc_request(evd, wq, wr, wc, ev);
+}
+
+/* A helper of ib_core has polled our CQ: the event goes into the backlog. */
+static void wc_polled_elsewhere(struct ib_cq *ibcq, struct ib_wc *wc)
+{
+	struct kdapl_cq *cq = ibcq->cq_context;
+	struct kdapl_evd *evd = kdapl_cq_evd_get(cq);
+	struct kdapl_event ev;
+	unsigned long flags;
+
+	if (!evd)
+		return;
+	spin_lock_irqsave(&evd->lock, flags);
+	if (kdapl_wc_event(evd, wc, &ev))
+		kdapl_evd_backlog_keep(evd, &ev);
+	spin_unlock_irqrestore(&evd->lock, flags);
+	kdapl_evd_sched(evd);
+	kdapl_obj_put(&evd->obj);
+}
+
+/**
+ * kdapl_wqe_done - marks the completions of work queue entries
+ * @cq: CQ
+ * @wc: completion
+ *
+ * Normally only compared with; called when a helper of ib_core polls the CQ.
+ */
+void kdapl_wqe_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	wc_polled_elsewhere(cq, wc);
+}
+
+/**
+ * kdapl_buf_done - marks the completions of buffers of an SRQ
+ * @cq: CQ
+ * @wc: completion
+ *
+ * As kdapl_wqe_done().
+ */
+void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	wc_polled_elsewhere(cq, wc);
+}

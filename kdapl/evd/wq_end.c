@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * When a work queue has ended: the device will give nothing back any more.
+ */
+#include "event.h"
+
+/**
+ * kdapl_wq_end - a work queue has ended
+ * @evd: its EVD; evd->lock held
+ * @wq: the work queue
+ *
+ * What is left in it is reported from its tail.
+ */
+void kdapl_wq_end(struct kdapl_evd *evd, struct kdapl_wq *wq)
+{
+	if (wq->ended)
+		return;
+	WRITE_ONCE(wq->ended, true);
+	wq->slow |= KDAPL_SLOW_EVER;
+	smp_mb();	/* before head is read again; pairs with the one in post_flush() */
+	kdapl_wq_retire_all(wq);
+	if (unlikely(wq->sinks))
+		kdapl_wq_sync_rest(wq);
+	kdapl_wq_mark_ready(evd, wq);
+	mod_delayed_work(kdapl_misc_wq, &wq->conn->end_work, 0);
+}
+
+/**
+ * kdapl_wq_end_orphan - the same after the EVD was freed
+ * @wq: the work queue; nothing else uses it, and nothing will be reported
+ */
+void kdapl_wq_end_orphan(struct kdapl_wq *wq)
+{
+	WRITE_ONCE(wq->ended, true);
+	kdapl_wq_retire_all(wq);
+	if (unlikely(wq->sinks))
+		kdapl_wq_sync_rest(wq);
+}
+
+/**
+ * kdapl_wq_check_recv_end - end a receive queue when the device has returned all it was given
+ * @evd: its EVD; evd->lock held
+ * @wq: the receive queue
+ */
+void kdapl_wq_check_recv_end(struct kdapl_evd *evd, struct kdapl_wq *wq)
+{
+	/* pairs with the release in kdapl_wq_set_mode(): native is final then */
+	if (smp_load_acquire(&wq->mode) == KDAPL_WQ_SOFT && !wq->conn->pool &&
+	    kdapl_conn_stopping(wq->conn) && wq->reaped == READ_ONCE(wq->native))
+		kdapl_wq_end(evd, wq);
+}
+
+/**
+ * kdapl_wq_check_marker - is everything done that was posted before the marker?
+ * @evd: the EVD; evd->lock held
+ * @wq: send work queue
+ *
+ * Where Reads complete out of order, some may still be under way when the marker has completed.
+ */
+void kdapl_wq_check_marker(struct kdapl_evd *evd, struct kdapl_wq *wq)
+{
+	const struct kdapl_wqe *wr;
+	u32 pos;
+
+	if (!wq->marker_done)
+		return;
+	for (pos = wq->tail; wq->ooo && pos != wq->marker_pos; pos++) {
+		wr = &wq->wr[pos & wq->mask];
+		if (wr->state == KDAPL_WQE_NATIVE && (wr->flags & KDAPL_WQE_SIGNALED))
+			return;
+	}
+	wq->marker_done = false;
+	if (kdapl_conn_stopping(wq->conn)) {
+		kdapl_wq_end(evd, wq);	/* marker stays set: no other may be posted */
+	} else {
+		WRITE_ONCE(wq->marker, false);
+		kdapl_conn_drained(wq->conn);
+	}
+}
+
+/**
+ * kdapl_wq_ended - has a work queue ended?
+ * @wq: a work queue of a connection that is stopping
+ *
+ * Also ends one that no completion will end, since nothing was posted.
+ *
+ * Context: may sleep.
+ * Return: true if it has.
+ */
+bool kdapl_wq_ended(struct kdapl_wq *wq)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(wq->cq);
+
+	if (!evd) {
+		kdapl_wq_end_orphan(wq);
+		return true;
+	}
+	spin_lock_irq(&evd->lock);
+	wq->slow |= KDAPL_SLOW_EVER;	/* each completion may be the last one now */
+	if (wq->recv)
+		kdapl_wq_check_recv_end(evd, wq);
+	else if (READ_ONCE(wq->drained) || wq->tail == READ_ONCE(wq->head))
+		kdapl_wq_end(evd, wq);
+	spin_unlock_irq(&evd->lock);
+	kdapl_evd_sched(evd);	/* Receives that came before the connection may wait */
+	kdapl_obj_put(&evd->obj);
+	return READ_ONCE(wq->ended);
+}
+
+/**
+ * kdapl_wq_bury - report nothing of a work queue any more
+ * @wq: of a connection that has ended
+ *
+ * What late posting calls add is dropped as well.
+ *
+ * Context: may sleep.
+ * Return: how many completions it had to report.
+ */
+u32 kdapl_wq_bury(struct kdapl_wq *wq)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(wq->cq);
+	unsigned int status;
+	u32 pos, n = 0;
+
+	if (!evd)
+		return 0;
+	spin_lock_irq(&evd->lock);
+	wq->dead = true;
+	list_del_init(&wq->ready);
+	for (pos = wq->tail; pos != READ_ONCE(wq->head); pos++) {
+		const struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+
+		n += !evd->discard && kdapl_wqe_outcome(wq, wr, &status) &&
+		     kdapl_wqe_reported(wr, status);
+	}
+	spin_unlock_irq(&evd->lock);
+	kdapl_obj_put(&evd->obj);
+	return n;
+}
