@@ -104,6 +104,12 @@ struct kdapl_marks {
 	struct work_struct soft_work;
 };
 
+/* Does any of them count buffers? */
+static inline bool kdapl_marks_armed(const struct kdapl_marks *marks)
+{
+	return atomic_read(&marks->soft.armed) >= 0 || atomic_read(&marks->hard.armed) >= 0;
+}
+
 /**
  * struct kdapl_conn_cm_ops - what work items ask of the connection manager's side
  * @connect: send the request; may block for long

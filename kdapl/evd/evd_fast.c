@@ -2,13 +2,13 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Ordinary completions, from the CQ to the consumer.
+ * The fast path of completions, from the CQ to the consumer.
  *
- * Most completions are of a request or Receive that succeeded, whose turn it is in its
- * work queue, and that is an event; and most of the time an EVD has nothing else to consider. Here
- * is what becomes of those, without a detour: the event is made where the consumer looks at
- * it. Whatever else there is, evd_poll.c and evd_upcall.c know about. Both ways take from
- * the same places under the same lock, so that it does not matter which of them it was.
+ * Most completions are of a request or Receive that succeeded, is next in its work queue or
+ * comes from an SRQ, and is an event; and usually the EVD has nothing else to report. These are
+ * handled here: the event is filled in where the consumer reads it. Everything else takes the
+ * slow path (poll.c, evd_upcall.c). Both take completions from the same places under the same
+ * lock, so they can take turns.
  */
 #include <linux/prefetch.h>
 
@@ -16,21 +16,21 @@
 #include "../core/trace.h"
 
 /* Flags of requests and Receives whose success is not simply an event that is due. */
-#define WQE_SLOW	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
+#define FAST_NOT	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
 			 KDAPL_WQE_BROKEN | KDAPL_WQE_INVALIDATED)
 
 /*
- * Is this a completion without anything special about it: of a request or Receive that
- * succeeded, that is an event, and that ends the turn of no other?
+ * Is this the completion of a request or Receive that succeeded, is an event, and is one to one
+ * with its entry?
  */
-static __always_inline bool wc_is_fast(const struct ib_wc *wc, struct kdapl_wq **of)
+static __always_inline bool fast_is_wqe(const struct ib_wc *wc, struct kdapl_wq **of)
 {
 	struct kdapl_wqe *wr = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
 	struct kdapl_wq *wq;
 
 	if (unlikely(wc->wr_cqe->done != kdapl_wqe_done || wc->status != IB_WC_SUCCESS))
 		return false;
-	if (unlikely(wr->op > DAT_DTO_RECEIVE || (wr->flags & WQE_SLOW)))
+	if (unlikely(wr->op > DAT_DTO_RECEIVE || (wr->flags & FAST_NOT)))
 		return false;
 	wq = kdapl_wqe_wq(wr);
 	*of = wq;
@@ -42,34 +42,61 @@ static __always_inline bool wc_is_fast(const struct ib_wc *wc, struct kdapl_wq *
 	       wr->index == (wq->tail & wq->done_mask);
 }
 
-/* Report it. */
-static __always_inline void fast_event(struct kdapl_evd *evd, struct kdapl_wq *wq,
-				       const struct ib_wc *wc, DAT_EVENT *event)
+static __always_inline void fast_fill(const struct kdapl_evd *evd, DAT_EVENT *event,
+				      DAT_EP_HANDLE ep, u64 cookie, unsigned int op, u32 length)
 {
-	DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
-	const struct kdapl_wqe *wr = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
-	u32 tail = wq->tail;
-
 	event->event_number = DAT_DTO_COMPLETION_EVENT;
 	event->evd_handle = evd->obj.handle;
-	dto->ep_handle = wq->handle;
-	dto->user_cookie.as_64 = wr->cookie;
-	dto->status = DAT_DTO_SUCCESS;
-	dto->transfered_length = wr->length;
-	dto->operation = wr->op;
-	dto->rmr_context = 0;
+	kdapl_event_dto(&event->event_data.dto_completion_event_data, ep, cookie, op,
+			DAT_DTO_SUCCESS, length, 0);
+}
+
+/* Report it. */
+static __always_inline void fast_wqe(struct kdapl_evd *evd, struct kdapl_wq *wq,
+				     const struct ib_wc *wc, DAT_EVENT *event)
+{
+	const struct kdapl_wqe *wr = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
+	u32 length = wr->length;
+	u32 tail = wq->tail;
+
 	if (wq->recv) {
-		dto->transfered_length = wc->byte_len;
+		length = wc->byte_len;
 		wq->reaped++;
 	} else {
 		wq->dtos_done = wr->seq;
 		tail += (wr->index - tail) & wq->done_mask;
 	}
+	fast_fill(evd, event, wq->handle, wr->cookie, wr->op, length);
 	/* tail last: pairs with the acquire of the poster, which reads it first */
 	smp_store_release(&wq->tail, tail + 1);
 }
 
-/* The work queue of a completion that is still some way off, cold if there are many EPs. */
+/* Is this a buffer of an SRQ that was filled? */
+static bool fast_is_buf(const struct ib_wc *wc)
+{
+	return wc->wr_cqe->done == kdapl_buf_done && wc->status == IB_WC_SUCCESS &&
+	       !(wc->wc_flags & IB_WC_WITH_INVALIDATE);
+}
+
+/* Report it, if it needs no closer look. */
+static noinline bool fast_buf(const struct kdapl_evd *evd, const struct ib_wc *wc,
+			      DAT_EVENT *event)
+{
+	struct kdapl_buf *buf = container_of(wc->wr_cqe, struct kdapl_buf, cqe);
+	struct kdapl_conn *conn;
+	u64 cookie;
+
+	if (!fast_is_buf(wc))
+		return false;
+	cookie = buf->cookie;	/* a poster may have the buffer next */
+	conn = kdapl_buf_pass(buf, wc->qp);
+	if (unlikely(!conn))
+		return false;
+	fast_fill(evd, event, conn->handle, cookie, DAT_DTO_RECEIVE, wc->byte_len);
+	return true;
+}
+
+/* Prefetch the work queue of a later completion: with many EPs it is cold. */
 static __always_inline void fast_prefetch(const struct kdapl_evd *evd, int pos)
 {
 	const struct ib_cqe *cqe;
@@ -81,31 +108,42 @@ static __always_inline void fast_prefetch(const struct kdapl_evd *evd, int pos)
 		prefetchw(&kdapl_wqe_wq(container_of(cqe, struct kdapl_wqe, cqe))->handle);
 }
 
-/* Is there an event behind the one in hand? @polled: the CQs have just been looked at. */
+/* The next completion is not the ordinary one of an entry: is there another event nevertheless? */
+static noinline bool fast_more_slow(struct kdapl_evd *evd)
+{
+	const struct ib_wc *wc = &evd->batch[evd->batch_pos];
+
+	if (fast_is_buf(wc) &&
+	    kdapl_buf_is_event(container_of(wc->wr_cqe, struct kdapl_buf, cqe), wc->qp))
+		return true;
+	return kdapl_evd_more(evd);
+}
+
+/* Is there an event after the one in hand? @polled: the CQs have just been polled. */
 static __always_inline bool fast_more(struct kdapl_evd *evd, bool polled)
 {
 	struct kdapl_wq *wq;
 
 	if (evd->batch_pos == evd->batch_n && (polled || !kdapl_evd_refill(evd)))
 		return false;
-	return likely(wc_is_fast(&evd->batch[evd->batch_pos], &wq)) || kdapl_evd_more(evd);
+	return likely(fast_is_wqe(&evd->batch[evd->batch_pos], &wq)) || fast_more_slow(evd);
 }
 
 /* Tracing is done on the slow path. */
-static __always_inline bool evd_traced(void)
+static __always_inline bool fast_traced(void)
 {
 	return trace_kdapl_completion_enabled() || trace_kdapl_upcall_enabled();
 }
 
-static __always_inline enum kdapl_next evd_fast(struct kdapl_evd *evd, DAT_EVENT *event,
-						bool *more)
+static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVENT *event,
+						 bool *more)
 {
 	struct kdapl_wq *wq;
 	const struct ib_wc *wc;
 	bool polled = false;
 
 	lockdep_assert_held(&evd->lock);
-	if (unlikely(evd->backlog_count || !list_empty(&evd->ready)) || evd_traced())
+	if (unlikely(evd->backlog_count || !list_empty(&evd->ready)) || fast_traced())
 		return KDAPL_NEXT_SLOW;
 	if (evd->batch_pos == evd->batch_n) {
 		if (!kdapl_evd_refill(evd)) {
@@ -116,11 +154,15 @@ static __always_inline enum kdapl_next evd_fast(struct kdapl_evd *evd, DAT_EVENT
 		polled = evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
 	}
 	wc = &evd->batch[evd->batch_pos];
-	if (unlikely(!wc_is_fast(wc, &wq)))
+	if (likely(fast_is_wqe(wc, &wq))) {
+		evd->batch_pos++;
+		fast_prefetch(evd, evd->batch_pos + 1);
+		fast_wqe(evd, wq, wc, event);
+	} else if (fast_buf(evd, wc, event)) {
+		evd->batch_pos++;
+	} else {
 		return KDAPL_NEXT_SLOW;
-	evd->batch_pos++;
-	fast_prefetch(evd, evd->batch_pos + 1);
-	fast_event(evd, wq, wc, event);
+	}
 	if (more)
 		*more = fast_more(evd, polled);
 	return KDAPL_NEXT_FAST;
@@ -129,17 +171,17 @@ static __always_inline enum kdapl_next evd_fast(struct kdapl_evd *evd, DAT_EVENT
 /**
  * kdapl_evd_fast - take the next event if it is an ordinary completion
  * @evd: the EVD; evd->lock held
- * @event: filled with it, but for what lies behind the data of the event
+ * @event: filled in, except event_extension_data
  *
- * Return: what was found. Unless that is an ordinary completion nothing has changed.
+ * Return: what was found. Nothing has changed unless that is an ordinary completion.
  */
 enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event)
 {
-	return evd_fast(evd, event, NULL);
+	return fast_next(evd, event, NULL);
 }
 
 /**
- * kdapl_evd_run_fast - upcalls for ordinary completions, as long as there is nothing else
+ * kdapl_evd_run_fast - make upcalls for ordinary completions until something else comes
  * @evd: the EVD; evd->lock held, and dropped around the upcalls
  * @run: the runner
  * @budget: how many at most
@@ -157,9 +199,9 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 	if (unlikely(evd->nrunning))
 		return 0;
 	evd->nrunning = 1;
-	/* helpers of another policy may have begun meanwhile, and not be back yet */
+	/* helpers of another policy may have started, and not returned yet */
 	while (n < budget && likely(evd->default_policy && evd->nrunning == 1)) {
-		next = evd_fast(evd, &run->event, &more);
+		next = fast_next(evd, &run->event, &more);
 		if (next != KDAPL_NEXT_FAST)
 			break;
 		run->ep = run->event.event_data.dto_completion_event_data.ep_handle;
@@ -171,7 +213,7 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 
 		spin_lock_irq(&evd->lock);
 		n++;
-		/* what has come since is told by arming (D-79) */
+		/* arming reports what has arrived since (D-79) */
 		if (!more) {
 			next = KDAPL_NEXT_NONE;
 			break;

@@ -197,6 +197,63 @@ struct kdapl_conn *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp)
 }
 
 /**
+ * kdapl_buf_pass - a buffer was filled, and its consumer has the event next
+ * @buf: the buffer
+ * @qp: QP that took it, a value only
+ *
+ * kdapl_buf_taken() and kdapl_buf_free() in one, for a connection that needs no closer look.
+ * Where no watermark is armed, conn->held need not count the buffer in between.
+ *
+ * Context: the lock of the connection's receive EVD held, pool->lock not held.
+ * Return: the connection; NULL, and nothing has changed, if the slow path must be taken.
+ */
+struct kdapl_conn *kdapl_buf_pass(struct kdapl_buf *buf, struct ib_qp *qp)
+{
+	struct kdapl_pool *pool = kdapl_buf_pool(buf);
+	struct kdapl_conn *conn;
+
+	lockdep_assert_irqs_disabled();
+	spin_lock(&pool->lock);
+	conn = pool_find(pool, qp);
+	if (unlikely(!conn || conn->rq->slow || buf->state != KDAPL_BUF_NATIVE ||
+		     kdapl_marks_armed(conn->marks))) {
+		spin_unlock(&pool->lock);
+		return NULL;
+	}
+	if ((s32)(buf->seq - pool->newest) > 0)
+		pool->newest = buf->seq;
+	buf->state = KDAPL_BUF_FREE;
+	list_move(&buf->node, &pool->free);
+	pool->outstanding--;
+	pool->available--;
+	kdapl_pool_check_low(pool);
+	spin_unlock(&pool->lock);
+	return conn;
+}
+
+/**
+ * kdapl_buf_is_event - will the completion of a buffer that was filled be an event?
+ * @buf: the buffer
+ * @qp: QP that took it, a value only
+ *
+ * Context: the lock of the connection's receive EVD held, pool->lock not held.
+ * Return: true if it will; false if the slow path must find out.
+ */
+bool kdapl_buf_is_event(struct kdapl_buf *buf, struct ib_qp *qp)
+{
+	struct kdapl_pool *pool = kdapl_buf_pool(buf);
+	struct kdapl_conn *conn;
+	bool event;
+
+	lockdep_assert_irqs_disabled();
+	spin_lock(&pool->lock);
+	conn = pool_find(pool, qp);
+	event = conn && !conn->rq->slow;
+	spin_unlock(&pool->lock);
+	return event;
+}
+
+/**
  * kdapl_buf_free - a buffer may be posted again
  * @buf: taken
  *

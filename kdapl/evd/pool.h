@@ -134,6 +134,8 @@ struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool);
 void kdapl_buf_posted(struct kdapl_pool *pool, struct kdapl_buf *buf);
 void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf);
 struct kdapl_conn *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp);
+struct kdapl_conn *kdapl_buf_pass(struct kdapl_buf *buf, struct ib_qp *qp);
+bool kdapl_buf_is_event(struct kdapl_buf *buf, struct ib_qp *qp);
 void kdapl_buf_failed(struct kdapl_buf *buf);
 void kdapl_buf_free(struct kdapl_buf *buf);
 void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc);
