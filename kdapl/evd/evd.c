@@ -48,23 +48,21 @@ static const struct kdapl_obj_ops evd_ops = {
  * @upcall: copied; may be NULL with DAT_UPCALL_DISABLE
  * @flags: streams
  * @attr: checked; NULL for the defaults
- * @ret: DAT_RETURN of a failure
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: the EVD or NULL.
+ * Return: the EVD; -ENOMEM; or -ENOSPC if the device gives it no CQ.
  */
 struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 				   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
-				   const struct kdat_evd_attr *attr, DAT_RETURN *ret)
+				   const struct kdat_evd_attr *attr)
 {
 	static const struct kdat_evd_attr defaults = KDAT_EVD_ATTR_INIT;
 	struct kdapl_evd *evd;
 	int err;
 
-	*ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	evd = kzalloc(sizeof(*evd), GFP_KERNEL);
 	if (!evd)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	kdapl_obj_init(&evd->obj, DAT_HANDLE_TYPE_EVD, ia, &evd_ops);
 	evd->flags = flags;
 	attr = attr ?: &defaults;
@@ -89,12 +87,24 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 	if (!err && (flags & EVD_FLAGS_CQ))
 		err = PTR_ERR_OR_ZERO(kdapl_evd_add_cq(evd, 1));
 	if (err) {
-		if (err != -ENOMEM)
-			*ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 		kdapl_evd_destroy(evd);
-		return NULL;
+		return ERR_PTR(err == -ENOMEM ? -ENOMEM : -ENOSPC);
 	}
 	return evd;
+}
+
+/**
+ * kdapl_evd_create_ret - what a call returns that creates an EVD
+ * @err: 0 or the error of kdapl_evd_create()
+ *
+ * Return: the DAT_RETURN.
+ */
+DAT_RETURN kdapl_evd_create_ret(int err)
+{
+	if (!err)
+		return DAT_SUCCESS;
+	return kdapl_err(DAT_INSUFFICIENT_RESOURCES,
+			 err == -ENOMEM ? DAT_RESOURCE_MEMORY : DAT_RESOURCE_TEVD);
 }
 
 /* A grace period later: no reader that found the EVD is left. */
@@ -144,7 +154,7 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 }
 
 /**
- * kdapl_evd_null - where completions go that no EVD was named for
+ * kdapl_evd_null - the EVD for completions of EPs that name none
  * @ia: the IA
  *
  * Context: may sleep; inside kdapl_dev_enter().
@@ -153,16 +163,16 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia)
 {
 	unsigned int noio = memalloc_noio_save();	/* dat_ep_create() takes the mutex (D-32) */
-	DAT_RETURN ret;
+	struct kdapl_evd *evd;
 
 	mutex_lock(&ia->mutex);
 	if (!ia->null_evd && !READ_ONCE(ia->closing)) {
-		ia->null_evd = kdapl_evd_create(ia, 1, DAT_UPCALL_DISABLE, NULL,
-						DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, NULL,
-						&ret);
-		if (ia->null_evd) {
-			ia->null_evd->discard = true;
-			ia->null_evd->obj.live = true;	/* usable, though without handle */
+		evd = kdapl_evd_create(ia, 1, DAT_UPCALL_DISABLE, NULL,
+				       DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, NULL);
+		if (!IS_ERR(evd)) {
+			evd->discard = true;
+			evd->obj.live = true;	/* usable, though without a handle */
+			ia->null_evd = evd;
 		}
 	}
 	mutex_unlock(&ia->mutex);
@@ -186,77 +196,73 @@ static bool evd_attr_valid(const struct kdat_evd_attr *attr, DAT_EVD_FLAGS flags
 	return false;
 }
 
-/* What the calls that make an EVD have in common; @evd_handle is their argument @handle_arg. */
-static DAT_RETURN evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
-			      DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
-			      DAT_EVD_FLAGS evd_flags, const struct kdat_evd_attr *attr,
-			      DAT_EVD_HANDLE *evd_handle, int handle_arg)
+static bool evd_policy_valid(DAT_UPCALL_POLICY policy)
 {
-	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	switch (policy) {
+	case DAT_UPCALL_DISABLE:
+	case DAT_UPCALL_SINGLE_INSTANCE:
+	case DAT_UPCALL_NOTIFY:
+	case DAT_UPCALL_MANY:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool evd_upcall_valid(const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_POLICY policy)
+{
+	return policy == DAT_UPCALL_DISABLE || (upcall && upcall->upcall_func);
+}
+
+static bool evd_flags_valid(DAT_EVD_FLAGS flags)
+{
+	return flags && !(flags & ~EVD_FLAGS_ALL);
+}
+
+/*
+ * Make an EVD with a handle, from checked arguments. Returns -ENODEV when the device was
+ * removed, -ESHUTDOWN when the IA is being closed, or an error of kdapl_evd_create().
+ */
+static int evd_make(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
+		    const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
+		    const struct kdat_evd_attr *attr, DAT_EVD_HANDLE *handle)
+{
 	struct kdapl_evd *evd;
 	unsigned int noio;
-	DAT_RETURN ret;
 	int err;
 
-	if (!ia)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	if (evd_min_qlen <= 0) {
-		ret = kdapl_arg_err(2);
-		goto out;
-	}
-	switch (upcall_policy) {
-	case DAT_UPCALL_DISABLE:
-		break;
-	case DAT_UPCALL_SINGLE_INSTANCE:
-	case DAT_UPCALL_NORIFY:
-	case DAT_UPCALL_MANY:
-		if (!upcall || !upcall->upcall_func) {
-			ret = kdapl_arg_err(4);
-			goto out;
-		}
-		break;
-	default:
-		ret = kdapl_arg_err(3);
-		goto out;
-	}
-	if (!evd_flags || (evd_flags & ~EVD_FLAGS_ALL)) {
-		ret = kdapl_arg_err(5);
-		goto out;
-	}
-	if (!evd_attr_valid(attr, evd_flags)) {
-		ret = kdapl_arg_err(6);
-		goto out;
-	}
-	if (!evd_handle) {
-		ret = kdapl_arg_err(handle_arg);
-		goto out;
-	}
-	if (evd_min_qlen > ia->dev->attrs.max_cqe) {
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
-		goto out;
-	}
-	if (!kdapl_dev_enter(ia->dev)) {
-		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-		goto out;
-	}
-	noio = memalloc_noio_save();	/* some make all anew to connect again (D-32) */
-	evd = kdapl_evd_create(ia, evd_min_qlen, upcall_policy, upcall, evd_flags, attr, &ret);
-	if (evd) {
-		ret = DAT_SUCCESS;
+	if (qlen > ia->dev->attrs.max_cqe)
+		return -ENOSPC;
+	if (!kdapl_dev_enter(ia->dev))
+		return -ENODEV;
+	noio = memalloc_noio_save();	/* consumers recreate EVDs to reconnect (D-32) */
+	evd = kdapl_evd_create(ia, qlen, policy, upcall, flags, attr);
+	err = PTR_ERR_OR_ZERO(evd);
+	if (!err) {
 		err = kdapl_obj_publish(&evd->obj);
 		if (err) {
-			ret = kdapl_publish_ret(err);
+			err = err == -ESHUTDOWN ? -ESHUTDOWN : -ENOMEM;
 			kdapl_evd_destroy(evd);
 		} else {
-			*evd_handle = evd->obj.handle;
+			*handle = evd->obj.handle;
 			kdapl_obj_put(&evd->obj);
 		}
 	}
 	memalloc_noio_restore(noio);
 	kdapl_dev_exit(ia->dev);
-out:
-	kdapl_obj_put(&ia->obj);
-	return ret;
+	return err;
+}
+
+static DAT_RETURN evd_make_ret(int err)
+{
+	switch (err) {
+	case -ENODEV:
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	case -ESHUTDOWN:
+		return kdapl_publish_ret(err);
+	default:
+		return kdapl_evd_create_ret(err);
+	}
 }
 
 /**
@@ -284,8 +290,26 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			   DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
 			   DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE *evd_handle)
 {
-	return evd_kcreate(ia_handle, evd_min_qlen, upcall_policy, upcall, evd_flags, NULL,
-			   evd_handle, 6);
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (evd_min_qlen <= 0)
+		ret = kdapl_arg_err(2);
+	else if (!evd_policy_valid(upcall_policy))
+		ret = kdapl_arg_err(3);
+	else if (!evd_upcall_valid(upcall, upcall_policy))
+		ret = kdapl_arg_err(4);
+	else if (!evd_flags_valid(evd_flags))
+		ret = kdapl_arg_err(5);
+	else if (!evd_handle)
+		ret = kdapl_arg_err(6);
+	else
+		ret = evd_make_ret(evd_make(ia, evd_min_qlen, upcall_policy, upcall, evd_flags,
+					    NULL, evd_handle));
+	kdapl_obj_put(&ia->obj);
+	return ret;
 }
 EXPORT_SYMBOL(dat_evd_kcreate);
 
@@ -311,8 +335,28 @@ DAT_RETURN kdat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			   DAT_EVD_FLAGS evd_flags, const struct kdat_evd_attr *attr,
 			   DAT_EVD_HANDLE *evd_handle)
 {
-	return evd_kcreate(ia_handle, evd_min_qlen, upcall_policy, upcall, evd_flags, attr,
-			   evd_handle, 7);
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (evd_min_qlen <= 0)
+		ret = kdapl_arg_err(2);
+	else if (!evd_policy_valid(upcall_policy))
+		ret = kdapl_arg_err(3);
+	else if (!evd_upcall_valid(upcall, upcall_policy))
+		ret = kdapl_arg_err(4);
+	else if (!evd_flags_valid(evd_flags))
+		ret = kdapl_arg_err(5);
+	else if (!evd_attr_valid(attr, evd_flags))
+		ret = kdapl_arg_err(6);
+	else if (!evd_handle)
+		ret = kdapl_arg_err(7);
+	else
+		ret = evd_make_ret(evd_make(ia, evd_min_qlen, upcall_policy, upcall, evd_flags,
+					    attr, evd_handle));
+	kdapl_obj_put(&ia->obj);
+	return ret;
 }
 EXPORT_SYMBOL(kdat_evd_create);
 
@@ -353,24 +397,25 @@ DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param
 }
 EXPORT_SYMBOL(dat_evd_query);
 
-/* evd->mutex held. */
-static DAT_RETURN evd_set_qlen(struct kdapl_evd *evd, int qlen)
+/* Returns -ENOMEM, or -EBUSY if more events are queued than @qlen. evd->mutex held. */
+static int evd_set_qlen(struct kdapl_evd *evd, int qlen)
 {
-	int old = evd->qlen;
+	int err, old = evd->qlen;
 	bool fits;
 
-	if (kdapl_evd_grow_backlog(evd, qlen, 0))
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	err = kdapl_evd_grow_backlog(evd, qlen, 0);
+	if (err)
+		return err;
 	spin_lock_irq(&evd->lock);
 	evd->qlen = max(old, qlen);
 	spin_unlock_irq(&evd->lock);
-	kdapl_evd_drain_all(evd);	/* what is on the CQs counts, as far as there is room */
+	kdapl_evd_drain_all(evd);	/* completions on the CQs count, as far as there is room */
 	spin_lock_irq(&evd->lock);
 	fits = evd->backlog_count <= qlen;
 	evd->qlen = fits ? qlen : old;
 	evd->overflow &= evd->backlog_others >= evd->qlen;
 	spin_unlock_irq(&evd->lock);
-	return fits ? DAT_SUCCESS : kdapl_err(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+	return fits ? 0 : -EBUSY;
 }
 
 /**
@@ -390,25 +435,29 @@ static DAT_RETURN evd_set_qlen(struct kdapl_evd *evd, int qlen)
 DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 {
 	struct kdapl_evd *evd = kdapl_obj_get(evd_handle, DAT_HANDLE_TYPE_EVD);
+	DAT_RETURN ret = DAT_SUCCESS;
 	unsigned int noio;
-	DAT_RETURN ret;
+	int err = 0;
 
 	if (!evd)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	if (evd_min_qlen <= 0 || evd_min_qlen > evd->obj.ia->dev->attrs.max_cqe) {
 		ret = kdapl_arg_err(2);
-	} else {
-		noio = memalloc_noio_save();	/* dat_ep_reset() takes the mutex (D-32) */
-		mutex_lock(&evd->mutex);
-		if (evd->closing)
-			ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-		else if (evd_min_qlen == evd->qlen)
-			ret = DAT_SUCCESS;
-		else
-			ret = evd_set_qlen(evd, evd_min_qlen);
-		mutex_unlock(&evd->mutex);
-		memalloc_noio_restore(noio);
+		goto out;
 	}
+	noio = memalloc_noio_save();	/* dat_ep_reset() takes the mutex (D-32) */
+	mutex_lock(&evd->mutex);
+	if (evd->closing)
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	else if (evd_min_qlen != evd->qlen)
+		err = evd_set_qlen(evd, evd_min_qlen);
+	mutex_unlock(&evd->mutex);
+	memalloc_noio_restore(noio);
+	if (err == -EBUSY)
+		ret = kdapl_err(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+	else if (err)
+		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+out:
 	kdapl_obj_put(&evd->obj);
 	return ret;
 }
@@ -455,23 +504,23 @@ DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 }
 EXPORT_SYMBOL(dat_evd_post_se);
 
-/* There is no event. evd->lock held. */
-static DAT_RETURN evd_empty(struct kdapl_evd *evd)
+/* Will there be no event any more? evd->lock held. */
+static bool evd_dead(const struct kdapl_evd *evd)
 {
-	if (evd->async_dead && evd->flags == DAT_EVD_ASYNC_FLAG)
-		return kdapl_err(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
-	return kdapl_err(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+	return evd->async_dead && evd->flags == DAT_EVD_ASYNC_FLAG;
 }
 
 /*
- * Returns true when it must be asked again: only silent completions so far, and
- * not yet as many as could be there when the consumer called.
+ * Returns -ENODATA if there is no event, -ESHUTDOWN if there will be none any more, and -EAGAIN
+ * to be called again: only silent completions so far, and not yet as many as could be there when
+ * the consumer called.
  */
-static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked, DAT_RETURN *ret)
+static int evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked)
 {
-	bool sched, again = false;
 	enum kdapl_next next;
 	unsigned long flags;
+	bool sched, again;
+	int err = 0;
 	u32 silent;
 
 	spin_lock_irqsave(&evd->lock, flags);
@@ -483,27 +532,28 @@ static bool evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked, DA
 		next = KDAPL_NEXT_FAST;
 	}
 	if (likely(next == KDAPL_NEXT_FAST)) {
-		/* there is room now for what the engine counts */
+		/* the engine can drain again: there is room */
 		sched = evd->watching;
-		*ret = DAT_SUCCESS;
 	} else {
 		*looked += evd->silent - silent;
 		again = evd->again && *looked < kdapl_evd_depth(evd);
-		/* the consumer of DAT_UPCALL_NOTIFY wants to be told of the next one */
+		err = evd_dead(evd) ? -ESHUTDOWN : -ENODATA;
+		if (again)
+			err = -EAGAIN;
+		/* the consumer of DAT_UPCALL_NOTIFY is to be notified of the next one */
 		sched = evd->notified && !again;
 		if (sched)
 			evd->notified = false;
-		*ret = evd_empty(evd);
 	}
 	spin_unlock_irqrestore(&evd->lock, flags);
 	if (unlikely(sched))
 		kdapl_evd_sched(evd);
-	return again;
+	return err;
 }
 
 /*
- * Store by store: compilers make "rep stos" of a memset() of this size, which takes longer
- * to start (10 ns and more) than the eight stores take.
+ * Compilers turn a memset() of this size into "rep stos", which takes longer to start (10 ns
+ * and more) than eight single writes take.
  */
 static __always_inline void evd_clear_extension(DAT_EVENT *event)
 {
@@ -531,6 +581,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	struct kdapl_evd *evd;
 	DAT_RETURN ret;
 	u32 looked = 0;
+	int err;
 
 	rcu_read_lock();
 	evd = kdapl_handle_peek(evd_handle, DAT_HANDLE_TYPE_EVD);
@@ -540,8 +591,15 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 		ret = kdapl_arg_err(2);
 	} else {
 		evd_clear_extension(event);
-		while (evd_dequeue(evd, event, &looked, &ret))
-			;
+		do {
+			err = evd_dequeue(evd, event, &looked);
+		} while (unlikely(err == -EAGAIN));
+		if (likely(!err))
+			ret = DAT_SUCCESS;
+		else if (err == -ESHUTDOWN)
+			ret = kdapl_err(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+		else
+			ret = kdapl_err(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
 	}
 	rcu_read_unlock();
 	return ret;
@@ -569,7 +627,7 @@ DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	err = kdapl_evd_inside_upcall(evd) ? -EBUSY : kdapl_obj_retire(&evd->obj);
 	if (!err) {
-		noio = memalloc_noio_save();	/* some make all anew to connect again (D-32) */
+		noio = memalloc_noio_save();	/* consumers recreate EVDs to reconnect (D-32) */
 		kdapl_evd_destroy(evd);
 		memalloc_noio_restore(noio);
 	}

@@ -167,10 +167,10 @@ static DAT_RETURN ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl
 	int err;
 
 	if (!evd) {
-		evd = kdapl_evd_create(ia, qlen, DAT_UPCALL_DISABLE, NULL, DAT_EVD_ASYNC_FLAG, NULL,
-				       &ret);
-		if (!evd)
-			return ret;
+		evd = kdapl_evd_create(ia, qlen, DAT_UPCALL_DISABLE, NULL, DAT_EVD_ASYNC_FLAG,
+				       NULL);
+		if (IS_ERR(evd))
+			return kdapl_evd_create_ret(PTR_ERR(evd));
 		err = kdapl_obj_publish(&evd->obj);
 		if (err) {
 			kdapl_evd_destroy(evd);
