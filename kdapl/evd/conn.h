@@ -11,8 +11,8 @@
 
 enum kdapl_conn_state {
 	KDAPL_CONN_IDLE,	/* QP in INIT, receives may be posted */
-	KDAPL_CONN_CONNECTING,	/* a cm_id works for it */
-	KDAPL_CONN_HELD,	/* the CM considers it made, the consumer does not know yet */
+	KDAPL_CONN_CONNECTING,	/* a cm_id connects it */
+	KDAPL_CONN_HELD,	/* established for the CM, not reported to the consumer */
 	KDAPL_CONN_UP,		/* ESTABLISHED is queued */
 	KDAPL_CONN_ENDING,	/* QP in ERR, waiting for the last completion */
 	KDAPL_CONN_ENDED,	/* end event queued; only software flushes from here */
@@ -20,10 +20,10 @@ enum kdapl_conn_state {
 };
 
 enum kdapl_conn_input {
-	KDAPL_CONN_IN_ATTEMPT,		/* a cm_id begins to work for it */
-	KDAPL_CONN_IN_HOLD,		/* the CM considers it made, but the peer may be overrun */
-	KDAPL_CONN_IN_ESTABLISHED,	/* the consumer is told */
-	KDAPL_CONN_IN_STOP,		/* there is a reason to end, or the device goes */
+	KDAPL_CONN_IN_ATTEMPT,		/* a cm_id starts to connect it */
+	KDAPL_CONN_IN_HOLD,		/* established for the CM, but the peer may be overrun */
+	KDAPL_CONN_IN_ESTABLISHED,	/* it is reported to the consumer */
+	KDAPL_CONN_IN_STOP,		/* there is a reason to end, or the device is removed */
 	KDAPL_CONN_IN_FINISHED,		/* everything posted has come back */
 	KDAPL_CONN_INPUTS
 };
@@ -31,10 +31,10 @@ enum kdapl_conn_input {
 #define KDAPL_CONN_REFUSED	(-1)
 
 /**
- * struct kdapl_patience - how long a device may do nothing
- * @seen: kdapl_conn_progress() when it was last looked at
- * @limit: jiffies it may stand still; 0: not at all
- * @deadline: jiffies when that ends
+ * struct kdapl_patience - how long a device may make no progress
+ * @seen: kdapl_conn_progress() at the last check
+ * @limit: jiffies without progress; 0: not at all
+ * @deadline: jiffies when these are over
  */
 struct kdapl_patience {
 	u32 seen;
@@ -43,30 +43,30 @@ struct kdapl_patience {
 };
 
 /*
- * How long data may be there before the CM is told that there must be a
- * connection. Its own word normally follows within microseconds; telling it
- * nevertheless lets a disconnect of the peer overtake that word.
+ * How long data may wait before the CM is notified that there must be a connection. Normally it
+ * reports that itself within microseconds; a notification lets a disconnect of the peer overtake
+ * its report.
  */
 #define KDAPL_EST_TIME	(HZ / 20)
 
 /*
- * How long the accepting side keeps ESTABLISHED from its consumer where the peer gives up if
- * more than the answer is there when it reads that. Nothing tells when it has; its work items
- * do it within a millisecond or two, unless its CPUs are busy.
+ * How long the accepting side holds back ESTABLISHED where the peer gives up if it reads more
+ * than the answer. Nothing reports that the peer has read it; its work items do so within a
+ * millisecond or two, unless its CPUs are busy.
  */
 #define KDAPL_HOLD_TIME	(HZ / 20)
 
-/* To leave a device for what the peer has sent, right or wrong. */
+/* Time for a device to answer what the peer has sent. */
 #define KDAPL_ANSWER_TIME	(HZ / 100 + 1)
 
-/* What a QP does unless the consumer says otherwise. */
+/* Retries of a QP, unless the consumer sets them. */
 #define KDAPL_RETRY_COUNT	6	/* 7 means for ever on soft-RoCE */
 #define KDAPL_RNR_RETRY_COUNT	6	/* 7 would mean for ever */
 
 /**
- * struct kdapl_watermark - fires once per setting
+ * struct kdapl_watermark - fires once each time it is set
  * @value: as set; DAT_WATERMARK_INFINITE for never
- * @armed: the same until it has fired, then DAT_WATERMARK_INFINITE
+ * @armed: @value until it has fired, then DAT_WATERMARK_INFINITE
  * @fired: events still to be queued
  */
 struct kdapl_watermark {
@@ -111,9 +111,9 @@ static inline bool kdapl_marks_armed(const struct kdapl_marks *marks)
 }
 
 /**
- * struct kdapl_conn_cm_ops - what work items ask of the connection manager's side
- * @connect: send the request; may block for long
- * @retry: begin the attempt anew, after an old connection was in the way
+ * struct kdapl_conn_cm_ops - operations of the floor above, for work items of a connection
+ * @connect: send the request; may block for a long time
+ * @retry: start the attempt again, after an old connection was in the way
  */
 struct kdapl_conn_cm_ops {
 	void (*connect)(struct kdapl_conn *conn);
@@ -122,55 +122,54 @@ struct kdapl_conn_cm_ops {
 
 /**
  * struct kdapl_conn - the replaceable connection of an EP
- * @op_owner: the same to LMRs and RMRs, which know of it by what is posted; the first, so that
- *	it costs posts nothing
+ * @op_owner: the connection as owner of operations on LMRs and RMRs; first, so that
+ *	posts need no arithmetic
  * @ep: back pointer, holds a memory reference
  * @handle: the EP's handle, for events
  * @attr: the EP's attributes this connection was made for
- * @recv_evd: EVDs of the work queues, valid until the reaper has it
- * @request_evd: the same
- * @replaces: until this connection is in its place: the one it is to replace on the
- *	same EVDs
- * @pool: where Receives come from, with an SRQ
+ * @recv_evd: EVD of @rq, valid until the reaper has the connection
+ * @request_evd: EVD of @sq, likewise
+ * @replaces: the connection it is to replace on the same EVDs, until it has
+ * @pool: buffers of its SRQ, or NULL
  * @pool_node: in pool->connections, until no completion can come; pool->lock
- * @qp_node: in pool->by_qp, as long
+ * @qp_node: in pool->by_qp, likewise
  * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
  *	of the recv EVD, as for @held and @watched
  * @held: buffers of the SRQ not yet handed to the consumer
  * @marks: how many these may be; the EP's
  * @watched: counted in recv_evd->watching
- * @last_wqe: the device says that it takes no more buffers from the SRQ
+ * @last_wqe: the device has reported that it takes no more buffers from the SRQ
  * @pool_deadline: jiffies when waiting for that ends
  * @destroy_lock: held while cm_id and QP are destroyed, without @lock
  * @lock: verbs calls and @state
  * @state: enum kdapl_conn_state, moved by kdapl_conn_step() under @lock, read without it
- * @qpn: of the QP, also when that is gone; constant
- * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER, first one wins
+ * @qpn: number of the QP, also when that is gone; constant
+ * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER; kdapl_conn_reason_wins()
  * @passive: made by dat_cr_accept
  * @retries: how often an old connection was in the way of the attempt, here or at the peer
- * @net: how to treat the network, as asked for
- * @cm_up: the CM considers the connection made, so it wants rdma_disconnect
+ * @net: network attributes the consumer asked for
+ * @cm_up: established for the CM, which needs an rdma_disconnect
  * @draining: a graceful disconnect waits for its marker. Not a state: posts decide it under
  *	sq->lock, in any context
  * @wc_failed: an error completion came before the connection was up
  * @discard: completions are dropped, the EP was freed or reset: kdapl_conn_discard()
- * @owed: it had ended before: whatever is dropped is something the consumer was to see
- * @dropped: such completions, by the locks of two EVDs
- * @cm_busy: rdma_connect has not returned or, on iWARP, has no answer yet: the
- *	cm_id can be destroyed only where that may be waited for
- * @spoken: passive: the peer has sent something, so it has seen our answer
+ * @owed: it had ended before @discard: dropped completions should have been reported
+ * @dropped: completions that were dropped; atomic because two EVDs count
+ * @cm_busy: rdma_connect has not returned or, on iWARP, has no answer yet: destroying
+ *	the cm_id waits for that
+ * @spoken: passive: the peer has sent a message, so it has read our answer
  * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
- * @read_out: reads this side would like to have outstanding
+ * @read_out: reads this side asks for
  * @read_depth: reads this side may have outstanding, as negotiated
- * @reads_refused: the log says that one was refused for lack of that
- * @flush: how long to wait for what is flushed; a limit of 0: the QP goes at once
- * @drain: how long a graceful disconnect waits, where it does not wait for ever
+ * @reads_refused: it was logged that one was refused for lack of @read_depth
+ * @flush: how long to wait for flushed completions; limit 0: destroy the QP at once
+ * @drain: how long a graceful disconnect waits, if not for ever
  * @cm: set when an attempt begins, before its work items can be queued
  * @cm_id: of the attempt or its retry; @lock, taken out before it is destroyed
  * @local: own address and port, once known
  * @remote: peer's address and port
- * @pdata: private data that came with ESTABLISHED or PEER_REJECTED; there is room for
- *	it from the beginning of the attempt
+ * @pdata: private data that came with ESTABLISHED or PEER_REJECTED; allocated when the
+ *	attempt begins
  * @kick_work: keeps soft-iWARP awake at the start of a connection
  * @kicks: how many there were
  * @kicked: one has been posted; lock of the work queue
@@ -178,7 +177,7 @@ struct kdapl_conn_cm_ops {
  * @cm_down: completed when the CM knows that both ends are disconnected, or the
  *	device is lost
  * @gone: completed when reaped
- * @free_work: the rest, a grace period later, for posting calls may still look at the work queues
+ * @free_work: frees the rest a grace period later: posting calls may still use the work queues
  */
 struct kdapl_conn {
 	struct kdapl_op_owner op_owner;
@@ -242,7 +241,7 @@ struct kdapl_conn {
 	u8 conn_pdata_len;
 
 	struct work_struct conn_work;	/* rdma_connect */
-	struct delayed_work est_work;	/* data came before the CM's word */
+	struct delayed_work est_work;	/* data came before the CM's report */
 	struct delayed_work kick_work;
 	unsigned int kicks;
 	bool kicked;
@@ -257,10 +256,7 @@ struct kdapl_conn {
 	struct rcu_work free_work;
 };
 
-/*
- * A number that changes whenever the device gives something back. Any context; not more than a
- * hint, since nothing is locked.
- */
+/* A number that changes with each completion. Any context; a hint, since nothing is locked. */
 static inline u32 kdapl_conn_progress(const struct kdapl_conn *conn)
 {
 	return kdapl_wq_progress(conn->sq) + READ_ONCE(conn->rq->reaped);
@@ -271,19 +267,19 @@ bool kdapl_conn_may(const struct kdapl_conn *conn, enum kdapl_conn_input input);
 bool kdapl_conn_step(struct kdapl_conn *conn, enum kdapl_conn_input input);
 bool kdapl_conn_reason_wins(int old, int new);
 
-/* The QP was or is about to be moved to ERR by ourselves. Without conn->lock a hint. */
+/* We have moved the QP to ERR, or are about to. A hint without conn->lock. */
 static inline bool kdapl_conn_stopping(const struct kdapl_conn *conn)
 {
 	return READ_ONCE(conn->state) >= KDAPL_CONN_ENDING;
 }
 
-/* An attempt is under way of which the consumer does not know the outcome. conn->lock held. */
+/* An attempt is under way whose outcome was not reported. conn->lock held. */
 static inline bool kdapl_conn_attempting(const struct kdapl_conn *conn)
 {
 	return conn->state == KDAPL_CONN_CONNECTING || conn->state == KDAPL_CONN_HELD;
 }
 
-/* Something has ended this connection already: it will carry no connection. */
+/* It has a reason to end, so it cannot connect any more. */
 static inline bool kdapl_conn_spent(struct kdapl_conn *conn)
 {
 	return atomic_read(&conn->reason) != KDAPL_END_NONE;

@@ -2,21 +2,21 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What ends a connection: the reason is noted here, by completions, posts, the
- * connection manager and the consumer alike. A work item acts on it (ep/conn.c).
+ * Ending a connection: completions, posts, the connection manager and the consumer record the
+ * reason here. A work item acts on it (ep/conn.c).
  */
 #include "evd.h"
 
 #define SUSPECT_TIMEOUT	HZ		/* D-08 */
 
 /**
- * kdapl_conn_end_in - as kdapl_conn_end(), to be acted on later
+ * kdapl_conn_end_in - end a connection or attempt after a delay
  * @conn: the connection
  * @reason: the connection event it stands for, or KDAPL_END_*
  * @delay: jiffies
  *
- * A device may tell of a peer's bad request before it has answered it; our
- * disconnect must not be there first.
+ * A device may report a peer's bad request before it has answered it, and our disconnect must
+ * not overtake that answer.
  *
  * Context: any.
  */
@@ -32,11 +32,11 @@ void kdapl_conn_end_in(struct kdapl_conn *conn, int reason, unsigned long delay)
 }
 
 /**
- * kdapl_conn_end - something ended the connection or the attempt
+ * kdapl_conn_end - end a connection or attempt
  * @conn: the connection
  * @reason: the connection event it stands for, or KDAPL_END_*
  *
- * The better reason stays: kdapl_conn_reason_wins().
+ * Of several reasons kdapl_conn_reason_wins() chooses.
  *
  * Context: any.
  */
@@ -46,12 +46,12 @@ void kdapl_conn_end(struct kdapl_conn *conn, int reason)
 }
 
 /**
- * kdapl_conn_drained - what a graceful disconnect has waited for is done
+ * kdapl_conn_drained - all requests before a graceful disconnect are done: end the connection
  * @conn: the connection
  *
- * A consumer that has its answer may leave before its device has acknowledged that. Where a
- * queue pair in ERR does not do it any more, it lives on for a moment: otherwise the peer would
- * see a message FLUSHED that was received (D-85).
+ * A consumer may disconnect as soon as it has its answer, before its device has acknowledged
+ * it. Where a QP in ERR does not acknowledge any more, the end is delayed: otherwise the
+ * peer would see a message FLUSHED that was received (D-85).
  *
  * Context: any.
  */
@@ -62,7 +62,7 @@ void kdapl_conn_drained(struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_conn_held - look whether an EP holds too many buffers of its SRQ
+ * kdapl_conn_held - check the watermarks of the buffers an EP holds of its SRQ
  * @conn: conn->held may have become larger, or a watermark smaller
  *
  * Context: any.
@@ -76,9 +76,9 @@ void kdapl_conn_held(struct kdapl_conn *conn)
 		atomic_inc(&marks->soft.fired);
 		refcount_inc(&marks->ep->ref);
 		if (!queue_work(kdapl_misc_wq, &marks->soft_work))
-			refcount_dec(&marks->ep->ref);	/* the one that is queued has its own */
+			refcount_dec(&marks->ep->ref);	/* queued already, with a reference */
 	}
-	/* a connection that is ending is not what the hard one waits for */
+	/* the hard one does not apply to a connection that is ending anyway */
 	if (READ_ONCE(conn->state) <= KDAPL_CONN_UP &&
 	    unlikely(kdapl_watermark_above(&marks->hard, held))) {
 		if (READ_ONCE(conn->state) < KDAPL_CONN_UP)

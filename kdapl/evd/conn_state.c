@@ -4,12 +4,12 @@
  *
  * The state machine of a connection, as one table.
  *
- * Rows are enum kdapl_conn_state, columns what can happen to a connection. An empty cell means
- * that the input comes too early or too late: the state does not change, and the caller is
- * told. A connection is never used again, so no row leads back.
+ * Rows are enum kdapl_conn_state, columns are inputs. An empty cell means that the input comes
+ * too early or too late: the state does not change, and the caller gets an error. A connection
+ * is never used again, so no row leads back.
  *
  * A test walks the table (tests/conn_state_test.c), and the model of the end, ep/ep_end.pml,
- * moves by it as well.
+ * uses it as well.
  */
 #include "evd.h"
 
@@ -38,7 +38,7 @@ static const u8 conn_table[KDAPL_CONN_STATES][KDAPL_CONN_INPUTS] = {
 };
 
 /**
- * kdapl_conn_next_state - what the table says
+ * kdapl_conn_next_state - look up a transition
  * @state: enum kdapl_conn_state
  * @input: what happens
  *
@@ -50,7 +50,7 @@ int kdapl_conn_next_state(enum kdapl_conn_state state, enum kdapl_conn_input inp
 }
 
 /**
- * kdapl_conn_may - would the table allow it?
+ * kdapl_conn_may - would kdapl_conn_step() succeed?
  * @conn: the connection; conn->lock held
  * @input: what would happen
  */
@@ -85,8 +85,8 @@ bool kdapl_conn_step(struct kdapl_conn *conn, enum kdapl_conn_input input)
  * @old: KDAPL_END_* or a DAT_EVENT_NUMBER
  * @new: the same
  *
- * The first reason stays, except that a suspicion gives way to knowledge, and the CM's word
- * about the peer to an error seen here: soft-iWARP may report the two in either order.
+ * The first reason stays, except that a suspicion gives way to any other reason, and the CM's
+ * report about the peer to an error seen here: soft-iWARP may report the two in either order.
  */
 bool kdapl_conn_reason_wins(int old, int new)
 {

@@ -12,10 +12,9 @@
 #include "event.h"
 
 #define EVD_FLAGS_ALL	(DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
-#define EVD_FLAGS_CQ	(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
-#define EVD_FLAGS_SOFTIRQ (EVD_FLAGS_CQ | DAT_EVD_SOFTWARE_FLAG)
+#define EVD_FLAGS_SOFTIRQ (KDAPL_EVD_CQ_FLAGS | DAT_EVD_SOFTWARE_FLAG)
 
-/* What kdapl_obj_get() returns is used as the object itself. */
+/* A pointer that kdapl_obj_get() returns is one to the EVD. */
 static_assert(!offsetof(struct kdapl_evd, obj));
 
 static void evd_release(struct kdapl_obj *obj)
@@ -41,7 +40,7 @@ static const struct kdapl_obj_ops evd_ops = {
 };
 
 /**
- * kdapl_evd_create - make an EVD, without a handle yet
+ * kdapl_evd_create - create an EVD, without a handle yet
  * @ia: owner
  * @qlen: events of connection, CR, async and software streams it can hold
  * @policy: anything but DAT_UPCALL_TEARDOWN
@@ -67,7 +66,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 	evd->flags = flags;
 	attr = attr ?: &defaults;
 	evd->softirq = attr->context == KDAT_EVD_CONTEXT_DEFAULT ?
-		       !(flags & ~EVD_FLAGS_CQ) : attr->context == KDAT_EVD_CONTEXT_SOFTIRQ;
+		       !(flags & ~KDAPL_EVD_CQ_FLAGS) : attr->context == KDAT_EVD_CONTEXT_SOFTIRQ;
 	evd->vector = attr->comp_vector;
 	evd->qlen = qlen;
 	evd->policy = policy;
@@ -84,7 +83,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 		kdapl_evd_make_helpers(evd);
 
 	err = kdapl_evd_grow_backlog(evd, qlen, 0);
-	if (!err && (flags & EVD_FLAGS_CQ))
+	if (!err && (flags & KDAPL_EVD_CQ_FLAGS))
 		err = PTR_ERR_OR_ZERO(kdapl_evd_add_cq(evd, 1));
 	if (err) {
 		kdapl_evd_destroy(evd);
@@ -107,7 +106,7 @@ DAT_RETURN kdapl_evd_create_ret(int err)
 			 err == -ENOMEM ? DAT_RESOURCE_MEMORY : DAT_RESOURCE_TEVD);
 }
 
-/* A grace period later: no reader that found the EVD is left. */
+/* A grace period later: no reader can use the EVD any more. */
 static void evd_work_gone(struct work_struct *work)
 {
 	struct kdapl_evd *evd = container_of(to_rcu_work(work), struct kdapl_evd, gone_work);
@@ -128,7 +127,7 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	struct kdapl_cq *cq;
 	LIST_HEAD(cqs);
 
-	mutex_lock(&evd->mutex);	/* calls that build something are through, or see it */
+	mutex_lock(&evd->mutex);	/* calls that hold it are done; later ones see ->closing */
 	spin_lock_irq(&evd->lock);
 	evd->closing = true;
 	kdapl_evd_set_default_policy(evd);
@@ -144,11 +143,11 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	evd->batch_n = 0;
 	spin_unlock_irq(&evd->lock);
 	mutex_unlock(&evd->mutex);
-	kdapl_evd_wait_all(evd);	/* a runner that comes later sees that it is closing */
+	kdapl_evd_wait_all(evd);	/* later runners see ->closing */
 	kdapl_obj_gone(&evd->obj);
 	kvfree(slots);
 	kdapl_evd_put_cqs(&cqs);
-	/* a completion handler may be about to schedule it: nobody waits for that (D-92) */
+	/* a completion handler may be about to schedule it: free it a grace period later (D-92) */
 	INIT_RCU_WORK(&evd->gone_work, evd_work_gone);
 	queue_rcu_work(kdapl_reap_wq, &evd->gone_work);
 }
@@ -220,7 +219,7 @@ static bool evd_flags_valid(DAT_EVD_FLAGS flags)
 }
 
 /*
- * Make an EVD with a handle, from checked arguments. Returns -ENODEV when the device was
+ * Create an EVD and its handle, from checked arguments. Returns -ENODEV when the device was
  * removed, -ESHUTDOWN when the IA is being closed, or an error of kdapl_evd_create().
  */
 static int evd_make(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
@@ -314,7 +313,7 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 EXPORT_SYMBOL(dat_evd_kcreate);
 
 /**
- * kdat_evd_create - dat_evd_kcreate() with a say in how the EVD is served
+ * kdat_evd_create - dat_evd_kcreate() with a choice of context and completion vector
  * @ia_handle: IA
  * @evd_min_qlen: as there
  * @upcall_policy: as there
@@ -323,7 +322,7 @@ EXPORT_SYMBOL(dat_evd_kcreate);
  * @attr: context of the upcalls and completion vector; NULL for the defaults
  * @evd_handle: where the handle goes
  *
- * As dat_evd_kcreate() else. An extension of this provider.
+ * Otherwise as dat_evd_kcreate(). An extension of this provider.
  *
  * Context: may sleep.
  * Return: as dat_evd_kcreate(); DAT_INVALID_PARAMETER (@attr: unknown context, a
@@ -467,7 +466,7 @@ EXPORT_SYMBOL(dat_evd_resize);
  * dat_evd_post_se - queue a software event
  * @evd_handle: EVD with the SOFTWARE flag
  * @event: event_number must be DAT_SOFTWARE_EVENT; the pointer of
- *	software_event_data is handed on, evd_handle is not looked at
+ *	software_event_data is passed on, evd_handle is ignored
  *
  * The event is copied and starts an upcall like any signalled one. Events that
  * one context posts are delivered in that order. Works after the removal of the

@@ -2,20 +2,18 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The upcall engine: runners that take events and hand them to the consumer,
- * and dat_evd_modify_upcall(), which says how.
+ * The upcall engine: runners that take events and call the consumer, and
+ * dat_evd_modify_upcall(), which sets the policy.
  *
- * An EVD has one runner, in irq_poll softirq or in a work item, which never
- * run on two CPUs at once. With DAT_UPCALL_MANY an EVD in a workqueue has
- * helpers instead, one per CPU: each wakes another one before it calls the
- * consumer, so somebody always watches what arrives. The EVD's lock is dropped
- * around the consumer's function, so it may call back into anything; its runner is on
- * evd->runners meanwhile, where callers that must wait for the upcall find it.
+ * An EVD has one runner, in irq_poll softirq or in a work item; both never run on two CPUs at
+ * once. With DAT_UPCALL_MANY an EVD in a workqueue has helpers instead, one per CPU: each wakes
+ * another one before it calls the consumer, so that arriving events always find one. The EVD's
+ * lock is dropped around the consumer's function, so it may call back into anything; callers
+ * that must wait for the upcall find its runner on evd->runners.
  *
- * Arming: a runner takes events until there is none left, gives up its turn and only
- * then arms the CQs. Arming reports what arrived in between, which starts another turn.
- * So no wake-up is lost, even if others take events meanwhile. What arrives later finds
- * the runner idle.
+ * Arming: a runner takes events until there is none left, ends its turn and only then arms the
+ * CQs. Arming reports completions that arrived in between, which start another turn. So no
+ * wake-up is lost, even if others take events meanwhile. Later completions find the runner idle.
  */
 #include <linux/cpumask.h>
 #include <linux/export.h>
@@ -28,11 +26,11 @@
 
 #define SOFTIRQ_BUDGET	64
 #define WORK_BUDGET	64
-#define TURN_SILENT	256	/* completions that are no events, per turn */
+#define TURN_SILENT	256	/* completions that are no events, in one turn */
 
 /**
- * kdapl_event_fill - the consumer's form of an event
- * @evd: where it was taken from
+ * kdapl_event_fill - fill in the consumer's form of an event
+ * @evd: the EVD it was taken from
  * @ev: the event
  * @out: the consumer's or the engine's structure
  */
@@ -47,13 +45,13 @@ void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_E
 }
 
 /*
- * The next event an upcall is due for. Only a signalled event starts upcalls;
- * unsignalled ones before it go first, unsignalled ones after it wait in the
- * store. evd->lock held.
+ * Take the next event if an upcall is due. Only a signalled event makes upcalls due;
+ * unsignalled ones before it go first, unsignalled ones after it wait in the backlog.
+ * evd->lock held.
  */
 static bool evd_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
-	/* a store without room makes its oldest event due: better early than lost */
+	/* a full backlog makes its oldest event due: better early than lost */
 	while (!evd->backlog_signalled && kdapl_evd_room(evd)) {
 		if (!kdapl_evd_poll(evd, ev))
 			return false;
@@ -64,7 +62,7 @@ static bool evd_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
 	return kdapl_evd_take(evd, ev);
 }
 
-/* The same, but the event stays in the backlog; @ev is room for one. evd->lock held. */
+/* Is an upcall due? Its event stays in the backlog; @ev is scratch space. evd->lock held. */
 static bool evd_due(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
 	while (!evd->backlog_signalled && kdapl_evd_room(evd)) {
@@ -92,13 +90,13 @@ static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_
 	kdapl_evd_called(evd, run);
 }
 
-/* The next upcall of any kind. Returns false when none is due. evd->lock held. */
+/* Make the next upcall of any kind. Returns false when none is due. evd->lock held. */
 static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool helper)
 {
 	struct kdapl_event *ev = &run->ev;
 	bool more;
 
-	/* another kind of runner took over; arming calls it */
+	/* a runner of the other kind has taken over; arming schedules it */
 	if (evd->closing || helper != kdapl_evd_many(evd))
 		return false;
 	if (evd->discard) {
@@ -114,7 +112,7 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 	}
 	if (unlikely(evd->nrunning >= (helper ? evd->nhelpers : 1)))
 		return false;	/* kdapl_evd_held_up() */
-	if (unlikely(evd->watching))	/* see what is there, to count it */
+	if (unlikely(evd->watching))	/* watermarks count all that has arrived */
 		kdapl_evd_drain_cqs_locked(evd, budget, false);
 	if (unlikely(evd->policy == DAT_UPCALL_NOTIFY)) {
 		if (!evd_due(evd, ev))
@@ -136,7 +134,7 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 	return true;
 }
 
-/* One turn. Returns the budget when it is used up and more may be there. */
+/* One turn. Returns @budget when it is used up and there may be more. */
 static int evd_run(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget)
 {
 	bool helper = run != &evd->run, none = false, full = false;
@@ -166,7 +164,7 @@ out:
 	return full ? budget : n;
 }
 
-/* Have notification sent; true if something is there already. */
+/* Arm the CQs. Returns true if another turn is due. */
 static bool evd_arm_again(struct kdapl_evd *evd)
 {
 	if (!kdapl_evd_arm(evd))
@@ -208,7 +206,7 @@ static void evd_helper_work(struct work_struct *work)
 		kdapl_evd_sched(evd);
 }
 
-/* An upcall may wait for the upcalls of another EVD: lockdep must tell them apart. */
+/* An upcall may wait for the upcalls of another EVD: lockdep needs a class for each. */
 static void evd_work_class(struct kdapl_evd *evd, struct work_struct *work)
 {
 #ifdef CONFIG_LOCKDEP
@@ -232,8 +230,8 @@ void kdapl_evd_engine_init(struct kdapl_evd *evd)
 }
 
 /**
- * kdapl_evd_engine_stop - wait for runners that are on their way, start no other
- * @evd: closed, out of reach of completion handlers for a grace period
+ * kdapl_evd_engine_stop - wait for runners that are scheduled, and start no other
+ * @evd: closed, and a grace period has passed since completion handlers could find it
  *
  * Context: may sleep; not inside an upcall of @evd.
  */
@@ -246,7 +244,7 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd)
 	cancel_work_sync(&evd->work);
 	for (i = 0; i < evd->nhelpers; i++)
 		cancel_work_sync(&evd->helpers[i].work);
-	/* a holder of a reference may still look for running upcalls: there are none */
+	/* a holder of a reference may still walk the runners: none runs */
 	spin_lock_irq(&evd->lock);
 	INIT_LIST_HEAD(&evd->runners);
 	spin_unlock_irq(&evd->lock);
@@ -259,7 +257,7 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd)
  * @evd: the EVD
  *
  * Without memory for them, and in softirq, the EVD keeps its one runner: the
- * policy allows more upcalls at a time, it does not promise them.
+ * policy allows several upcalls at a time, but does not promise them.
  *
  * Context: may sleep; evd->mutex held, or the EVD has no handle yet.
  */
@@ -287,7 +285,7 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 	smp_store_release(&evd->helpers, helpers);	/* to kdapl_evd_many() */
 }
 
-/* Is an upcall under way that has an event of this EP? evd->lock held. */
+/* Does an upcall run with an event of this EP? evd->lock held. */
 static bool evd_in_hand(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
 	const struct kdapl_upcall *run;
@@ -300,9 +298,9 @@ static bool evd_in_hand(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 }
 
 /**
- * kdapl_evd_wait_upcall - wait while an upcall has an event of an EP in hand
+ * kdapl_evd_wait_upcall - wait while an upcall runs with an event of an EP
  * @evd: the EVD
- * @ep: an EP that is dead, and whose events have been dropped
+ * @ep: handle of an EP that is dead; its events have been dropped
  *
  * Context: may sleep; not inside an upcall of @evd.
  */
@@ -313,15 +311,16 @@ void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 	spin_unlock_irq(&evd->lock);
 }
 
-/* How often to look what dat_evd_dequeue() has taken; the end of an upcall wakes the waiter. */
+/* How often to check what dat_evd_dequeue() has taken; the end of an upcall wakes the waiter. */
 #define DELIVER_POLL	(HZ / 20)
 
 /**
- * kdapl_evd_wait_delivered - wait until upcalls have brought all completions of a connection
+ * kdapl_evd_wait_delivered - wait until upcalls have delivered all completions of a connection
  * @evd: one of its EVDs, referenced
  * @conn: connection that has ended, referenced
  *
- * The last of them has returned then. What comes without upcalls is not waited for.
+ * The last upcall has returned then. Completions that are dequeued without upcalls are not
+ * waited for.
  *
  * Context: may sleep; not inside an upcall of @evd.
  */
@@ -341,7 +340,7 @@ void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn)
 	} while (!done);
 }
 
-/* Is an upcall under way that is not younger than @seq? evd->lock held. */
+/* Does an upcall run that was started no later than @seq? evd->lock held. */
 static bool evd_in_upcall(const struct kdapl_evd *evd, u64 seq)
 {
 	const struct kdapl_upcall *run;
@@ -357,7 +356,7 @@ static bool evd_in_upcall(const struct kdapl_evd *evd, u64 seq)
  * kdapl_evd_wait_all - wait for the upcalls that run now
  * @evd: the EVD
  *
- * Not for any that others allow meanwhile.
+ * Upcalls that start later are not waited for.
  *
  * Context: may sleep; not inside an upcall of @evd.
  */
@@ -372,11 +371,11 @@ void kdapl_evd_wait_all(struct kdapl_evd *evd)
 }
 
 /**
- * kdapl_evd_in_other_hands - has an upcall beside the caller's an event of an EP in hand?
+ * kdapl_evd_in_other_hands - does another upcall run with an event of an EP?
  * @evd: an EVD the caller is in an upcall of; evd->lock held
  * @ep: handle of the EP
  *
- * Return: whether there is one.
+ * Return: true if there is one.
  */
 bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
@@ -413,7 +412,7 @@ bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 	return inside;
 }
 
-/* Which events that are queued already start upcalls? evd->lock held. */
+/* Make queued events due for upcalls, or not. evd->lock held. */
 static void evd_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
 {
 	bool due = flag == DAT_UPCALL_INVOC_ANY;
@@ -426,7 +425,7 @@ static void evd_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
 	evd->backlog_signalled = due ? evd->backlog_count : 0;
 }
 
-/* The arguments are good. evd->mutex held. */
+/* Set policy and upcall, from checked arguments. evd->mutex held. */
 static void evd_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
 		       const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
 {
@@ -496,7 +495,7 @@ DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY up
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	switch (upcall_policy) {
 	case DAT_UPCALL_TEARDOWN:
-		/* needs no lock, so a softirq upcall learns of its mistake as well */
+		/* takes no mutex, so that an upcall in softirq gets the error as well */
 		if (flag != DAT_UPCALL_INVOC_NEW && flag != DAT_UPCALL_INVOC_ANY)
 			ret = kdapl_arg_err(4);
 		else if (kdapl_evd_inside_upcall(evd))

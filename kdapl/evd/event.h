@@ -9,6 +9,9 @@
 
 #include "evd.h"
 
+/* Streams that come from work queues: such an EVD has CQs. */
+#define KDAPL_EVD_CQ_FLAGS	(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
+
 /* The completion event of a data transfer. Inline, because every completion needs it. */
 static __always_inline void kdapl_event_dto(DAT_DTO_COMPLETION_EVENT_DATA *dto, DAT_EP_HANDLE ep,
 					    u64 cookie, unsigned int op, unsigned int status,
@@ -48,12 +51,19 @@ static inline struct kdapl_event *kdapl_evd_backlog_at(const struct kdapl_evd *e
 }
 
 /* backlog.c */
+int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more);
 bool kdapl_evd_backlog_add(struct kdapl_evd *evd, const struct kdapl_event *ev);
 bool kdapl_evd_backlog_keep(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_backlog_put(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_backlog_take(struct kdapl_evd *evd, struct kdapl_event *ev);
 bool kdapl_evd_room(const struct kdapl_evd *evd);
 bool kdapl_evd_may_drain(const struct kdapl_evd *evd, bool teardown);
+
+/* cq.c */
+void kdapl_evd_unlink_cqs(struct kdapl_evd *evd, bool keep, struct list_head *unused);
+struct kdapl_cq *kdapl_evd_find_cq(struct kdapl_evd *evd, int slots);
+struct kdapl_cq *kdapl_evd_add_cq(struct kdapl_evd *evd, int slots);
+void kdapl_evd_put_cqs(struct list_head *cqs);
 
 /* retire.c */
 bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
@@ -68,7 +78,7 @@ static inline bool kdapl_wq_unretired(const struct kdapl_wq *wq)
 	return wq->memops_done != READ_ONCE(wq->memops);
 }
 
-/* If the entry is an operation on an LMR or RMR, tell that object once how it has ended. */
+/* An operation on an LMR or RMR reports its outcome to that object, once. */
 static inline void kdapl_wqe_retire(struct kdapl_wq *wq, struct kdapl_wqe *wr,
 				    unsigned int status)
 {

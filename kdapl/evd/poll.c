@@ -9,7 +9,7 @@
 
 #include "event.h"
 
-/* Silent completions looked at in one go, under the lock. */
+/* Silent completions processed in one go, under the lock. */
 #define POLL_SILENT	256
 
 /**

@@ -4,22 +4,20 @@
  *
  * The buffers of a Shared Receive Queue.
  *
- * A buffer belongs to the pool's free list, to the device, or to the EP whose
- * QP took it, until the consumer has the event; only then it may be posted
- * again. So there can never be more completions than buffers, however many EPs
- * and EVDs share the SRQ, and every count is a matter of bookkeeping.
+ * A buffer is in the pool's free list, with the device, or with the EP whose QP took it until
+ * the consumer has the event; only then may it be posted again. So there are never more
+ * completions than buffers, however many EPs and EVDs share the SRQ.
  *
- * A completion says which QP took the buffer. Its address is looked up among
- * the QPs of the SRQ by value and never followed: the QP may be gone. A QP
- * leaves the table only after it was destroyed and its CQ polled once more, or
- * when it was never connected; none enters it while another of the same address
- * is still there.
+ * A completion carries the QP that took the buffer. The pointer is looked up among the QPs of
+ * the SRQ by value and never followed: the QP may be gone. A QP leaves the table only after it
+ * was destroyed and its CQ polled once more, or if it was never connected; no QP enters the table
+ * while another one of the same address is still in it.
  *
- * A QP that goes in the middle of a message may keep the buffer it took, and
- * some devices never say so. When no QP is left on the SRQ, a buffer that is
- * still missing though one posted after it has been taken counts as lost. It
- * stays reserved, since a device may after all complete it, but spare entries
- * take its place, so that reconnecting does not wear the SRQ out (D-15).
+ * A QP that is destroyed in the middle of a message may keep the buffer it took, and some
+ * devices never report that. When no QP is left on the SRQ, a missing buffer counts as lost if
+ * one that was posted after it has been taken. It stays reserved, since the device may still
+ * complete it, but a spare entry takes its place, so that reconnecting does not use up the SRQ
+ * (D-15).
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -30,10 +28,8 @@
 #define SPARE_MIN	16
 
 /**
- * kdapl_pool_spare - entries to have beside those of the consumer
+ * kdapl_pool_spare - number of spare entries, which replace lost ones
  * @limit: how many the consumer may have outstanding
- *
- * They take the place of buffers that are lost.
  *
  * Return: their number.
  */
@@ -48,14 +44,14 @@ static u32 pool_max(struct kdapl_device *dev)
 	return min_t(u32, dev->attrs.max_srq_wr, dev->attrs.max_cqe);
 }
 
-/* How many buffers the native SRQ gets for so many of the consumer's. */
+/* Entries of the native SRQ for a limit of the consumer. */
 static u32 pool_size(struct kdapl_device *dev, u32 limit)
 {
 	return min_t(u32, roundup_pow_of_two(limit + kdapl_pool_spare(limit)), pool_max(dev));
 }
 
 /**
- * kdapl_pool_limits - fill in what an IA says of SRQs
+ * kdapl_pool_limits - fill in the IA attributes of SRQs
  * @dev: the device
  * @attr: IA attributes
  */
@@ -92,7 +88,7 @@ static struct kdapl_conn *pool_find(struct kdapl_pool *pool, struct ib_qp *qp)
 }
 
 /**
- * kdapl_pool_check_low - look whether the low watermark is due
+ * kdapl_pool_check_low - queue the event of the low watermark if it is due
  * @pool: pool->lock held
  */
 void kdapl_pool_check_low(struct kdapl_pool *pool)
@@ -108,11 +104,11 @@ void kdapl_pool_check_low(struct kdapl_pool *pool)
 	atomic_inc(&srq->low_fired);
 	refcount_inc(&srq->obj.ref);
 	if (!queue_work(kdapl_misc_wq, &srq->low_work))
-		refcount_dec(&srq->obj.ref);	/* the one that is queued has its own */
+		refcount_dec(&srq->obj.ref);	/* queued already, with a reference */
 }
 
 /**
- * kdapl_pool_outstanding - occupied entries as the consumer counts them
+ * kdapl_pool_outstanding - outstanding buffers, as the consumer counts them
  * @pool: pool->lock held
  *
  * Return: their number, without lost ones that have a replacement.
@@ -123,7 +119,7 @@ u32 kdapl_pool_outstanding(const struct kdapl_pool *pool)
 }
 
 /**
- * kdapl_buf_alloc - a buffer to post
+ * kdapl_buf_alloc - get a buffer to post
  * @pool: pool->lock held
  *
  * Return: the buffer, or NULL when as many are outstanding as may be.
@@ -152,7 +148,7 @@ struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool)
 }
 
 /**
- * kdapl_buf_unalloc - the device refused the buffer
+ * kdapl_buf_unalloc - undo kdapl_buf_alloc(): the device refused the buffer
  * @pool: pool->lock held since kdapl_buf_alloc()
  * @buf: the buffer
  */
@@ -168,12 +164,12 @@ void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf)
 }
 
 /**
- * kdapl_buf_taken - a QP took a buffer: a completion came for it
- * @buf: the buffer, off pool->native on return
- * @qp: which QP, a value only
+ * kdapl_buf_taken - a buffer has completed
+ * @buf: the buffer; removed from pool->native
+ * @qp: QP that took it, a value only
  *
  * Context: any, pool->lock not held.
- * Return: the connection of that QP, or NULL when it is not known any more.
+ * Return: the connection of that QP, or NULL when it has left the table.
  */
 struct kdapl_conn *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp)
 {
@@ -267,24 +263,24 @@ void kdapl_buf_free(struct kdapl_buf *buf)
 	spin_lock_irqsave(&pool->lock, flags);
 	buf->state = KDAPL_BUF_FREE;
 	pool->outstanding--;
-	list_add(&buf->node, &pool->free);	/* first: it is in the cache */
+	list_add(&buf->node, &pool->free);	/* reuse it first: it is in the cache */
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
 
-/* The device is not going to fill a buffer any more, and may have filled some of it. */
+/* The device will not fill a buffer any more, but may have written a part of it. */
 static void pool_buf_failed(struct kdapl_pool *pool, const struct kdapl_buf *buf)
 {
 	lockdep_assert_held(&pool->lock);
-	/* an SRQ that is freed has done it for all of them */
+	/* freeing the SRQ does this for all of them: kdapl_pool_fail_all() */
 	if (unlikely(pool->sinks) && pool->srq)
 		kdapl_sinks_failed(pool->sinks, buf->index, pool->srq->obj.ia);
 }
 
 /**
- * kdapl_buf_failed - what a buffer has been filled with is nothing
- * @buf: taken, come back with an error or from a QP that nobody knows
+ * kdapl_buf_failed - synchronise a buffer whose contents do not count
+ * @buf: taken; completed with an error, or by a QP that has left the table
  *
- * Context: any, pool->lock not held; the device is there.
+ * Context: any, pool->lock not held; the device is still there.
  */
 void kdapl_buf_failed(struct kdapl_buf *buf)
 {
@@ -297,7 +293,7 @@ void kdapl_buf_failed(struct kdapl_buf *buf)
 }
 
 /**
- * kdapl_pool_fail_all - the same for all that an SRQ has left
+ * kdapl_pool_fail_all - synchronise all buffers an SRQ has left, as kdapl_buf_failed()
  * @pool: no QP takes buffers from it any more
  *
  * Context: may sleep.
@@ -314,7 +310,7 @@ void kdapl_pool_fail_all(struct kdapl_pool *pool)
 	}
 }
 
-/* No QP is left that could have a buffer in hand: those overtaken are lost. */
+/* No QP is left that could return a buffer: those overtaken by later ones are lost. */
 static u32 pool_count_lost(struct kdapl_pool *pool)
 {
 	struct kdapl_buf *buf, *next;
@@ -335,9 +331,9 @@ static u32 pool_count_lost(struct kdapl_pool *pool)
 }
 
 /*
- * Have a bucket for each connection, so that a completion finds its own at once however many
- * there are. Nobody looks there but under the lock, so the old table can go at once; without
- * memory for a larger one it stays, and looking lasts longer.
+ * Keep at least one bucket for each connection, so that lookups take the same time however many
+ * there are. The table is only read under the lock, so the old one can be freed at once. Without
+ * memory for a larger one it stays, and lookups take longer.
  */
 static void pool_grow(struct kdapl_pool *pool)
 {
@@ -365,7 +361,7 @@ static void pool_grow(struct kdapl_pool *pool)
 			hlist_add_head(&conn->qp_node, pool_bucket(pool, conn->pool_qp));
 		}
 	} else {
-		old = fresh;	/* somebody else was faster */
+		old = fresh;	/* it has grown meanwhile */
 	}
 	spin_unlock_irq(&pool->lock);
 	kvfree(old);
@@ -388,11 +384,11 @@ static bool pool_try_attach(struct kdapl_pool *pool, struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_pool_attach - completions of a QP belong to this connection from now on
+ * kdapl_pool_attach - enter the QP of a connection into the table
  * @pool: the pool
- * @conn: has its QP, which nothing was received on yet
+ * @conn: has its QP, which has not received anything yet
  *
- * A predecessor that had the same address may not have been polled dry yet.
+ * Waits for an earlier QP of the same address to leave: its CQ may still have completions.
  *
  * Context: may sleep.
  */
@@ -403,9 +399,8 @@ void kdapl_pool_attach(struct kdapl_pool *pool, struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_pool_detach - no completion of this connection's QP can come any more
- * @conn: its QP is destroyed and its CQ was polled dry; a second call is
- *	harmless
+ * kdapl_pool_detach - remove the QP of a connection from the table
+ * @conn: its QP is destroyed and its CQ was polled once more; a second call is harmless
  *
  * Context: may sleep.
  */
@@ -455,7 +450,7 @@ static void pool_event(struct ib_event *event, void *context)
 	}
 }
 
-/* No QP uses it any more. */
+/* Give the native SRQ back to the device. No QP uses it any more. */
 static void pool_destroy(struct kdapl_res *res)
 {
 	struct kdapl_pool *pool = container_of(res, struct kdapl_pool, res);
@@ -500,14 +495,14 @@ void kdapl_pool_put(struct kdapl_pool *pool)
 	dev = pool->dev;
 	kdapl_res_release(dev, &pool->res);
 	kdapl_pd_put(pool->pd);
-	call_rcu(&pool->rcu, pool_free_rcu);	/* posting calls may still look at it */
+	call_rcu(&pool->rcu, pool_free_rcu);	/* posting calls may still use it */
 }
 
 /**
- * kdapl_pool_create - the buffers of an SRQ, and the native SRQ
+ * kdapl_pool_create - create the buffers of an SRQ, and the native SRQ
  * @srq: the SRQ
  * @limit: how many the consumer may have outstanding
- * @done: what the completions of buffers point at
+ * @done: ib_cqe.done of the buffers
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the pool, with one reference, or an ERR_PTR.

@@ -10,14 +10,14 @@
 enum kdapl_buf_state {
 	KDAPL_BUF_FREE,
 	KDAPL_BUF_NATIVE,	/* with the device */
-	KDAPL_BUF_LOST,		/* the same, but the QP that took it is gone */
-	KDAPL_BUF_TAKEN,	/* filled or flushed, the consumer does not know yet */
+	KDAPL_BUF_LOST,		/* with the device, but the QP that took it is gone */
+	KDAPL_BUF_TAKEN,	/* filled or flushed, not reported yet */
 	KDAPL_BUF_DEAD,		/* posted to an SRQ in error: never reported */
 };
 
 /**
  * struct kdapl_buf - context of one buffer of an SRQ
- * @cqe: what the completion points at
+ * @cqe: the completion's wr_cqe
  * @cookie: the consumer's
  * @node: in pool->free, pool->native or conn->early
  * @index: position in the pool, constant: leads back to it
@@ -43,11 +43,11 @@ struct kdapl_buf {
 
 /**
  * struct kdapl_srq - a Shared Receive Queue
- * @pz: whose LMRs its buffers may use; holds a use
+ * @pz: PZ of the LMRs its buffers may use; holds a use
  * @pool: RCU: read by posting calls; NULL once the SRQ is freed
- * @mutex: one control call at a time
+ * @mutex: serialises control calls
  * @low_work: queues the event of the low watermark
- * @low_fired: how many of them
+ * @low_fired: how many to queue
  */
 struct kdapl_srq {
 	struct kdapl_obj obj;
@@ -65,21 +65,21 @@ struct kdapl_srq {
 /**
  * struct kdapl_pool - verbs part of an SRQ
  * @ref: the SRQ and each connection that takes buffers from it
- * @entries: buffers there are, the consumer's and spare ones
- * @ibsrq: NULL once the device took it back
+ * @entries: number of buffers, spare ones included
+ * @ibsrq: NULL once it is destroyed
  * @srq: NULL once the SRQ is freed
  * @limit: buffers the consumer may have outstanding
  * @outstanding: buffers posted and not yet handed to the consumer
  * @available: of those, waiting on the SRQ
- * @lost: of those, taken by a QP that went without giving them back
+ * @lost: of those, taken by a QP that was destroyed without returning them
  * @low: below that many available ones an event is due, if @low_armed
  * @seq: number of the last post
  * @newest: highest number whose buffer has been taken
  * @native: buffers with the device, in order of posting
- * @conns: that may take buffers; RCU
- * @by_qp: the same by the value of the QP, which completions carry: grows with them
+ * @conns: connections that may take buffers; RCU
+ * @by_qp: hash table of @conns by the QP pointer that completions carry; grows with @nconns
  * @bits: @by_qp has 2^bits buckets
- * @rcu: posting calls may still look at it for a grace period
+ * @rcu: posting calls may use the pool for another grace period
  * @sinks: beside @buf, where DMA has to be synchronised, or NULL
  */
 struct kdapl_pool {

@@ -2,15 +2,15 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Event Dispatchers.
+ * Event Dispatchers: events, completion queues, upcalls.
  */
 #ifndef KDAPL_EVD_QUEUE_H
 #define KDAPL_EVD_QUEUE_H
 
 /**
  * struct kdapl_event - an event on its way through the EVD's backlog
- * @conn: whose completion or connection event it is, NULL for others
- * @buf: buffer of an SRQ that is the SRQ's again when the consumer has the event
+ * @conn: its connection, for completions and connection events; else NULL
+ * @buf: buffer of an SRQ, to be freed when the consumer has the event; or NULL
  * @number: DAT_EVENT_NUMBER
  * @signalled: may start an upcall
  * @data: the payload
@@ -23,7 +23,7 @@ struct kdapl_event {
 	DAT_EVENT_DATA data;
 };
 
-/* A completion of a DTO, which most are, is the shortest of all. */
+/* Most events are completions of DTOs, which are short. */
 static inline void kdapl_event_copy(struct kdapl_event *to, const struct kdapl_event *from)
 {
 	if (unlikely(from->number != DAT_DTO_COMPLETION_EVENT)) {
@@ -56,14 +56,14 @@ static inline DAT_EP_HANDLE kdapl_event_ep(const struct kdapl_event *ev)
 }
 
 /**
- * struct kdapl_cq - verbs part of an EVD, one of possibly several
- * @ibcq: NULL once the device took it back; evd->lock
+ * struct kdapl_cq - a completion queue of an EVD
+ * @ibcq: NULL once it is destroyed; evd->lock
  * @ref: the EVD and each work queue that completes here
  * @evd: NULL once the EVD is freed; RCU
  * @size: entries
- * @used: entries promised to work queues; evd->mutex
- * @failed: the device has reported an error of it: no work queue may be added
- * @rcu: posts that look for room may still be at it for a grace period
+ * @used: entries reserved for work queues; evd->mutex
+ * @failed: the device has reported an error of it: attach no other work queue
+ * @rcu: posts that look for room may use it for another grace period
  */
 struct kdapl_cq {
 	struct kdapl_device *dev;
@@ -81,13 +81,13 @@ struct kdapl_cq {
 #define KDAPL_BATCH	16
 
 /**
- * struct kdapl_upcall - what a runner has in hand
+ * struct kdapl_upcall - a runner, and the upcall it makes
  * @node: in evd->runners
- * @task: the task that runs it, while it does
- * @seq: which of the EVD's upcalls it is in, 0 for none
- * @ep: whose event it has in hand
- * @event: what the consumer sees
- * @ev: what it is made of, if it is no ordinary completion
+ * @task: the task it runs in, while it runs
+ * @seq: number of the EVD's upcall it is in, 0 for none
+ * @ep: EP of its event
+ * @event: the consumer's form of the event
+ * @ev: the same before kdapl_event_fill(), on the slow path
  */
 struct kdapl_upcall {
 	struct list_head node;
@@ -100,9 +100,9 @@ struct kdapl_upcall {
 
 /**
  * struct kdapl_helper - one of the runners of DAT_UPCALL_MANY
- * @work: its turn
- * @evd: EVD it works for
- * @run: what it has in hand
+ * @work: runs one turn
+ * @evd: its EVD
+ * @run: its upcall
  */
 struct kdapl_helper {
 	struct work_struct work;
@@ -136,15 +136,15 @@ struct kdapl_evd {
 	struct list_head shares;	/* SRQs whose EPs complete here */
 
 	spinlock_t lock;		/* delivery: all that follows */
-	struct kdapl_event *slots;	/* ring buffer of backlog_size entries */
+	struct kdapl_event *slots;	/* circular buffer of backlog_size entries */
 	u32 backlog_size;
 	u32 backlog_head;
 	u32 backlog_count;
 	u32 backlog_signalled;
 	u32 backlog_others;		/* of those, not DTO or RMR: limited by qlen */
-	bool overflow;			/* already reported this episode */
+	bool overflow;			/* reported, and no event taken since */
 	bool async_dead;		/* an asynchronous event was lost: no more of them */
-	u32 reserve;			/* store entries promised to attached work queues */
+	u32 reserve;			/* entries reserved for attached work queues */
 	struct list_head ready;		/* work queues with entries to report */
 	struct list_head cqs;
 	struct ib_cq *cur;		/* CQ the batch came from */
@@ -154,29 +154,29 @@ struct kdapl_evd {
 	unsigned int ending;		/* connections waiting for their last completion */
 	unsigned int watching;		/* connections whose buffers are counted: poll always */
 	u32 silent;			/* completions seen that were no events */
-	struct kdapl_event scratch;	/* one on its way */
-	bool again;			/* polling stopped early, more is there */
+	struct kdapl_event scratch;	/* one event on its way */
+	bool again;			/* polling stopped early, there may be more */
 	bool solicited;			/* arm for solicited completions only */
 	DAT_COMPLETION_FLAGS attr[2];	/* completion flags of attached work queues, by direction */
 	unsigned int attached[2];	/* work queues by direction, [1] receives; mutex */
 
-	bool default_policy;		/* upcalls one at a time, nothing else to look after */
+	bool default_policy;		/* one upcall at a time, and no other reason to poll */
 	DAT_UPCALL_POLICY policy;	/* sched reads it without the lock */
 	DAT_UPCALL_OBJECT upcall;
-	bool notified;			/* NOTIFY: the consumer knows, and dequeues */
-	struct list_head runners;	/* the one, and the helpers */
-	struct kdapl_upcall run;	/* of the one */
-	unsigned int nrunning;		/* upcalls */
-	u64 upcall_seq;			/* the last one started */
+	bool notified;			/* NOTIFY: the consumer has been called, and dequeues */
+	struct list_head runners;	/* @run, and those of the helpers */
+	struct kdapl_upcall run;	/* the runner without helpers */
+	unsigned int nrunning;		/* upcalls that run */
+	u64 upcall_seq;			/* number of the last one started */
 	wait_queue_head_t upcall_over;
 
 	struct irq_poll iop;
 	struct work_struct work;
-	struct kdapl_helper *helpers;	/* NULL until MANY is asked for; then constant */
+	struct kdapl_helper *helpers;	/* NULL until the policy was MANY; then constant */
 	unsigned int nhelpers;
 	unsigned long idle;		/* helpers by number; atomic bits, no lock */
-	struct rcu_work gone_work;	/* handlers of CQs may look at it for a grace period */
-	struct lock_class_key key;	/* an upcall may free another EVD, not its own */
+	struct rcu_work gone_work;	/* handlers of CQs may use it for another grace period */
+	struct lock_class_key key;	/* an upcall may free another EVD, but not its own */
 };
 
 /* evd.c */
@@ -187,17 +187,16 @@ DAT_RETURN kdapl_evd_create_ret(int err);
 void kdapl_evd_destroy(struct kdapl_evd *evd);
 struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
 
-/* cq.c */
+/* attach.c */
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_wq *wq,
 				  DAT_COMPLETION_FLAGS attr);
 void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq);
-struct kdapl_cq *kdapl_evd_add_cq(struct kdapl_evd *evd, int slots);
-void kdapl_evd_put_cqs(struct list_head *cqs);
+
+/* cq.c */
 void kdapl_cq_put(struct kdapl_cq *cq);
 struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
 
 /* backlog.c */
-int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more);
 bool kdapl_evd_full(struct kdapl_evd *evd);
 bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
@@ -240,14 +239,14 @@ void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn);
 bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 
-/* Do helpers run upcalls now, or the one runner? */
+/* Do helpers make the upcalls? */
 static inline bool kdapl_evd_many(const struct kdapl_evd *evd)
 {
 	/* pairs with the release in kdapl_evd_make_helpers() */
 	return READ_ONCE(evd->policy) == DAT_UPCALL_MANY && smp_load_acquire(&evd->helpers);
 }
 
-/* An upcall is over: wake those that wait for it. evd->lock held. */
+/* An upcall has returned: wake those that wait for it. evd->lock held. */
 static inline void kdapl_evd_called(struct kdapl_evd *evd, struct kdapl_upcall *run)
 {
 	evd->nrunning--;

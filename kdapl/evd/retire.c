@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * How an entry of a work queue has ended, and telling the LMR or RMR that it is about.
+ * The outcome of work queue entries, and reporting it to the LMR or RMR of an operation on memory.
  *
  * Everything here runs under evd->lock, or when the EVD is gone.
  */
@@ -43,7 +43,7 @@ bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
 }
 
 /**
- * kdapl_wqe_retire_op - tell an LMR or RMR how an operation on it has ended
+ * kdapl_wqe_retire_op - report the outcome of an operation to its LMR or RMR
  * @wq: send work queue
  * @wr: the operation, with KDAPL_WQE_OP_PENDING
  * @status: its DAT_DTO_COMPLETION_STATUS

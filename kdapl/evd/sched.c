@@ -2,10 +2,10 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Which context makes the upcalls of an EVD, whether they may be made, and starting that.
- * What the runners do is in evd_upcall.c.
+ * Scheduling the upcalls of an EVD: whether they may be made, and in which context. The runners
+ * are in evd_upcall.c.
  */
-#include "evd.h"
+#include "event.h"
 
 /**
  * kdapl_evd_calls - may an event start an upcall now?
@@ -23,7 +23,7 @@ bool kdapl_evd_calls(const struct kdapl_evd *evd)
  * @evd: the EVD; evd->lock held
  *
  * Upcalls of another policy may still run when the policy has changed. The last
- * of them looks after the EVD when it is back.
+ * of them checks the EVD again when it has returned.
  *
  * Return: true when as many upcalls run as the policy allows.
  */
@@ -33,7 +33,7 @@ bool kdapl_evd_held_up(const struct kdapl_evd *evd)
 }
 
 /**
- * kdapl_evd_wake_helper - have one more helper look for events
+ * kdapl_evd_wake_helper - wake one more helper, if one is idle
  * @evd: an EVD with helpers
  *
  * Context: any.
@@ -48,14 +48,13 @@ void kdapl_evd_wake_helper(struct kdapl_evd *evd)
 		queue_work(kdapl_many_wq, &evd->helpers[__ffs(idle)].work);
 		return;
 	}
-	/* All run: each of them looks again before it is idle. */
+	/* All run, and each checks the EVD again before it is idle. */
 }
 
-/* Upcalls that bring completions have a queue of their own: others may wait for them. */
-static struct workqueue_struct *evd_wq(const struct kdapl_evd *evd)
+/* Upcalls with completions have a workqueue of their own: other upcalls may wait for them. */
+static struct workqueue_struct *sched_wq(const struct kdapl_evd *evd)
 {
-	return evd->flags & (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG) ? kdapl_upcall_wq :
-									 kdapl_event_wq;
+	return evd->flags & KDAPL_EVD_CQ_FLAGS ? kdapl_upcall_wq : kdapl_event_wq;
 }
 
 /**
@@ -72,20 +71,20 @@ void kdapl_evd_sched(struct kdapl_evd *evd)
 		irq_poll_sched(&evd->iop);	/* does nothing once disabled */
 		return;
 	}
-	/* evd_work_gone() comes after us, and cancels the work */
+	/* evd_work_gone() waits for a grace period, and cancels the work */
 	rcu_read_lock();
 	if (READ_ONCE(evd->closing))
 		goto out;
 	if (unlikely(kdapl_evd_many(evd)))
 		kdapl_evd_wake_helper(evd);
 	else
-		queue_work(evd_wq(evd), &evd->work);
+		queue_work(sched_wq(evd), &evd->work);
 out:
 	rcu_read_unlock();
 }
 
 /**
- * kdapl_evd_set_default_policy - is there nothing to be considered but completions and one runner?
+ * kdapl_evd_set_default_policy - update evd->default_policy
  * @evd: the EVD; something this depends on has changed; evd->lock held
  */
 void kdapl_evd_set_default_policy(struct kdapl_evd *evd)

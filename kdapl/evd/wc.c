@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Work completions: the slow path, which knows all of them.
+ * Work completions: the slow path, which handles all of them.
  *
  * Everything here runs under evd->lock. A work completion leads through its wr_cqe to the work
  * queue entry the post left behind and from there, by the entry's index, to the work queue and
@@ -45,7 +45,7 @@ static void wc_early(struct kdapl_conn *conn, enum ib_wc_status status)
 	if (!conn->dev->iwarp) {
 		queue_delayed_work(kdapl_misc_wq, &conn->est_work, KDAPL_EST_TIME);
 	} else if (conn->dev->caps.reply_overrun && !READ_ONCE(conn->spoken)) {
-		/* set before the work is queued: it or the CM's handler after it reads this (D-86) */
+		/* first: the work, or the CM's handler after it, reads this (D-86) */
 		WRITE_ONCE(conn->spoken, true);
 		mod_delayed_work(kdapl_misc_wq, &conn->est_work, 0);
 	}

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Work queues: what was posted and has not been reported.
+ * Work queues: requests and Receives that were posted and have not been reported.
  */
 #ifndef KDAPL_EVD_WQ_H
 #define KDAPL_EVD_WQ_H
@@ -10,36 +10,36 @@
 enum kdapl_wqe_state {
 	KDAPL_WQE_NATIVE,	/* with the device */
 	KDAPL_WQE_DONE,		/* its completion came, status and length are set */
-	KDAPL_WQE_SOFT,		/* never reached the device, will be reported FLUSHED */
+	KDAPL_WQE_SOFT,		/* never posted to the device, will be reported FLUSHED */
 };
 
-/* Values of kdapl_wqe.op beside DAT_DTOS: never visible to the consumer. */
-#define KDAPL_OP_INV		0xfc	/* of the old key of an RMR */
+/* Values of kdapl_wqe.op in addition to DAT_DTOS: our own requests, never reported. */
+#define KDAPL_OP_INV		0xfc	/* invalidates the old key of an RMR */
 #define KDAPL_OP_MARKER		0xfd
 #define KDAPL_OP_FENCE		0xfe
 #define KDAPL_OP_KICK		0xff
 
-/* Values of kdapl_wqe.flags beside the completion flags of the post. */
+/* Values of kdapl_wqe.flags in addition to the completion flags of the post. */
 #define KDAPL_WQE_BROKEN	0x10	/* our own request before it, a part of it, has failed */
 #define KDAPL_WQE_SIGNALED	0x40	/* has a completion even on success */
 #define KDAPL_WQE_INVALIDATED	0x80	/* receive: key holds what the peer invalidated */
-#define KDAPL_WQE_OP_PENDING	0x80	/* request: its LMR or RMR waits for the outcome */
+#define KDAPL_WQE_OP_PENDING	0x80	/* request: an operation on memory, not retired */
 
 /**
  * struct kdapl_wqe - context of one work request, two to a cache line
- * @cqe: what the completion points at
+ * @cqe: the completion's wr_cqe
  * @cookie: the consumer's, all 64 bits
- * @index: position in the ring buffer, constant: leads back to the work queue
- * @length: bytes as posted; for a finished receive the message length; for what is done
- *	to an LMR, which time it is
+ * @index: position in wq->wr[], constant: leads back to the work queue
+ * @length: bytes as posted; for a finished receive the message length; for operations on an
+ *	LMR the number of the operation
  * @seq: requests: consumer requests posted up to and including this one
  * @key: receives: invalidated rkey
  * @op: DAT_DTOS or KDAPL_OP_*
  * @flags: completion flags of the post, KDAPL_WQE_*
  * @state: enum kdapl_wqe_state
  * @status: DAT_DTO_COMPLETION_STATUS once DONE
- * @retires: requests until then: suppressed ones about LMRs lie before it, whose outcome
- *	its completion tells
+ * @retires: requests that are not DONE: its completion also retires suppressed operations on
+ *	LMRs before it
  */
 struct kdapl_wqe {
 	struct ib_cqe cqe;
@@ -68,44 +68,44 @@ static_assert(!((KDAPL_WQE_BROKEN | KDAPL_WQE_SIGNALED | KDAPL_WQE_OP_PENDING |
 static_assert(sizeof(struct kdapl_wqe) == 32);
 #endif
 
-/* Our own requests there can be in a work queue: a kick, and a marker or two. */
+/* Entries of a work queue for our own requests: a kick, and a marker or two. */
 #define KDAPL_MARKERS	3
-/* Of those, with the device at a time. */
+/* How many of them can be with the device at a time. */
 #define KDAPL_OWN_WRS	2
 
-/* What a request does something to: the LMR or RMR, referenced while unretired, then its handle. */
+/* Of an operation on memory: the LMR or RMR, referenced until it is retired; then its handle. */
 union kdapl_memop {
 	struct kdapl_obj *obj;
 	DAT_HANDLE handle;
 };
 
 enum kdapl_wq_mode {
-	KDAPL_WQ_MOVED,	/* the EP has another connection: look again */
+	KDAPL_WQ_MOVED,	/* the EP has another connection: start over */
 	KDAPL_WQ_REFUSE,	/* the EP state does not allow posts */
 	KDAPL_WQ_LIVE,	/* to the device */
 	KDAPL_WQ_SOFT,	/* into the work queue only, reported FLUSHED (D-06, D-07) */
 };
 
-/* Why a completion may not be one to one with the entry at the tail (evd_fast.c, wc.c). */
-#define KDAPL_SLOW_EARLY		0x1	/* Receives: the connection is not known yet */
+/* Why completions take the slow path: one may not simply report the entry at the tail. */
+#define KDAPL_SLOW_EARLY	0x1	/* Receives: the connection is not known yet */
 #define KDAPL_SLOW_EVER		0x2	/* the device, disorder, the end, or an EP being freed */
 #define KDAPL_SLOW_SYNC		0x4	/* memory the device has written must be synchronised */
 
-/* What has a fast path (post.c): Send, Write, Read, by DAT_DTOS; Receives have [0]. */
+/* Operations with a fast path of posts: Send, Write, Read, by DAT_DTOS; Receives use [0]. */
 #define KDAPL_FAST_OPS	(DAT_DTO_RDMA_READ + 1)
 
 /**
- * struct kdapl_misc_wq - work requests of one direction of one connection, in post order
+ * struct kdapl_wq - work requests of one direction of one connection, in post order
  *
  * Indexes run freely and are masked on use. Entries between @tail and @head
  * belong to the provider. A completion for entry k on an in-order device means
- * that everything before k is done, so reclaiming is the one store tail = k+1.
+ * that everything before k is done, so they are reclaimed by setting tail = k+1.
  *
  * Grouped by writer: a post reads one line and writes another, a completion
  * writes a third, beside that of the entry.
  */
 struct kdapl_wq {
-	/* read by posts; for requests, what may be without a closer look once connected */
+	/* read by posts; limits of requests on the fast path, once connected */
 	struct kdapl_ia *ia;
 	struct ib_qp *qp;
 	unsigned long domain[2];	/* whose keys may be used: ids of PD and EP */
@@ -114,15 +114,15 @@ struct kdapl_wq {
 	u32 mask;
 	u16 max_iov[KDAPL_FAST_OPS];	/* segments the fast path takes */
 	u8 flags[KDAPL_FAST_OPS];	/* and completion flags */
-	bool serial;			/* the consumer serialises what it posts (D-78) */
+	bool serial;			/* the consumer serialises its posts (D-78) */
 	u8 sink;			/* rights an RDMA Read needs */
 
-	/* producer: written under lock, or by the consumer's word (serial) */
+	/* producer: written under lock, or serialised by the consumer (serial) */
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* producer side, over the post */
 	u8 mode;		/* enum kdapl_wq_mode */
 	bool marker;		/* a marker is under way; cleared under evd->lock */
-	bool drained;		/* at the end the device had nothing to give back */
-	bool memops_before;	/* suppressed ones, since the last completion asked for */
+	bool drained;		/* at the end the device had nothing to return */
+	bool memops_before;	/* suppressed ones since the last signaled request */
 	u32 head;
 	u32 cached_tail;
 	u32 cached_done;
@@ -134,7 +134,7 @@ struct kdapl_wq {
 	u32 marker_pos;
 	u32 memops;		/* operations on LMRs and RMRs handed to the device */
 	/* constant after creation, for the producer */
-	u32 slots;		/* WRs a consumer may have in the work queue */
+	u32 slots;		/* WRs a consumer may have in it */
 	u32 depth;		/* DTOs the consumer asked for */
 	u32 interval;		/* force a signal after so many suppressed ones */
 
@@ -143,14 +143,14 @@ struct kdapl_wq {
 	u32 tail;
 	u32 dtos_done;
 	u32 reads_done;
-	u32 reaped;		/* receives whose completion came */
-	u32 sent;		/* ooo: everything unsignaled before this index is done */
+	u32 reaped;		/* receives that have completed */
+	u32 sent;		/* ooo: unsignaled entries before this index are done */
 	u32 memops_done;	/* of @memops, those retired */
 	u32 done_mask;		/* mask; constant */
-	bool marker_done;	/* the marker's completion came */
-	bool ended;		/* no native completion will come any more */
-	bool dead;		/* with the reaper: never reported again */
-	bool lost;		/* ended by force: what is left is reported FLUSHED */
+	bool marker_done;	/* the marker has completed */
+	bool ended;		/* the device will complete nothing any more */
+	bool dead;		/* with the reaper: nothing is reported any more */
+	bool lost;		/* ended by force: entries left are reported FLUSHED */
 	u8 slow;		/* KDAPL_SLOW_*: why completions take the slow path */
 	bool recv;		/* constant */
 	bool ooo;		/* Reads complete out of order; constant */
@@ -160,18 +160,18 @@ struct kdapl_wq {
 	struct kdapl_conn *conn ____cacheline_aligned_in_smp;
 	struct kdapl_cq *cq;
 	u32 max_reads;		/* Reads under way at once, 0: no limit */
-	u16 careful_iov[KDAPL_FAST_OPS];	/* as max_iov, where posts need a closer look */
+	u16 careful_iov[KDAPL_FAST_OPS];	/* max_iov for posts with a closer look */
 	u32 max_sge;
 	u32 stride;		/* segments of scratch per request */
 	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */
-	union kdapl_native_wr *chain;	/* send work queues: for what a post consists of */
-	union kdapl_memop *slot;	/* send work queues: beside wr[] */
-	struct kdapl_sinks *sinks;	/* beside wr[], where DMA has to be synchronised, or NULL */
-	u32 synced;		/* send work queues with sinks: Reads before this index */
+	union kdapl_native_wr *chain;	/* send work queues: work requests of one post */
+	union kdapl_memop *slot;	/* send work queues: one for each of wr[] */
+	struct kdapl_sinks *sinks;	/* for wr[], where DMA must be synchronised, or NULL */
+	u32 synced;		/* send work queues with sinks: up to this index they are */
 
 	/* for debugfs; written under the lock of cq's EVD */
-	u32 flushed;		/* what was reported so */
-	u32 failed;		/* or otherwise than as a success */
+	u32 flushed;		/* completions reported as flushed */
+	u32 failed;		/* and with another error */
 	u8 error;		/* DAT_DTO_COMPLETION_STATUS of the first of these */
 
 	struct kdapl_wqe wr[] ____cacheline_aligned_in_smp;
@@ -182,10 +182,7 @@ static inline struct kdapl_wq *kdapl_wqe_wq(const struct kdapl_wqe *wr)
 	return container_of(wr - wr->index, struct kdapl_wq, wr[0]);
 }
 
-/*
- * A number that changes whenever the device gives a request back. Any context; a hint, since
- * nothing is locked.
- */
+/* A number that changes with each request that completes. Any context; a hint without a lock. */
 static inline u32 kdapl_wq_progress(const struct kdapl_wq *sq)
 {
 	return READ_ONCE(sq->tail) + READ_ONCE(sq->sent) + READ_ONCE(sq->reads_done) +

@@ -190,7 +190,7 @@ static const struct kdapl_view views[] = {
 	{ "pzs", BIT(DAT_HANDLE_TYPE_PZ), "users", view_pz },
 	{ "eps", BIT(DAT_HANDLE_TYPE_EP),
 	  "state qpn peer requests/done receives/done flushed failed error event", view_ep },
-	{ "evds", BIT(DAT_HANDLE_TYPE_EVD), "events context upcalls length stored called full",
+	{ "evds", BIT(DAT_HANDLE_TYPE_EVD), "events context upcalls length queued called full",
 	  view_evd },
 	{ "lmrs", BIT(DAT_HANDLE_TYPE_LMR), "kind state lkey rkey rights length", view_lmr },
 	{ "rmrs", BIT(DAT_HANDLE_TYPE_RMR), "state rkey rights length", view_rmr },
