@@ -49,7 +49,7 @@ void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_E
  * unsignalled ones before it go first, unsignalled ones after it wait in the backlog.
  * evd->lock held.
  */
-static bool evd_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
+static bool upcall_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
 	/* a full backlog makes its oldest event due: better early than lost */
 	while (!evd->backlog_signalled && kdapl_evd_room(evd)) {
@@ -63,7 +63,7 @@ static bool evd_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
 }
 
 /* Is an upcall due? Its event stays in the backlog; @ev is scratch space. evd->lock held. */
-static bool evd_due(struct kdapl_evd *evd, struct kdapl_event *ev)
+static bool upcall_due(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
 	while (!evd->backlog_signalled && kdapl_evd_room(evd)) {
 		if (!kdapl_evd_poll(evd, ev))
@@ -74,8 +74,8 @@ static bool evd_due(struct kdapl_evd *evd, struct kdapl_event *ev)
 }
 
 /* One upcall. evd->lock held, and dropped meanwhile. */
-static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_EVENT *event,
-		     bool more)
+static void upcall_make(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_EVENT *event,
+			bool more)
 {
 	DAT_UPCALL_OBJECT upcall = evd->upcall;
 
@@ -91,7 +91,7 @@ static void evd_call(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_
 }
 
 /* Make the next upcall of any kind. Returns false when none is due. evd->lock held. */
-static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool helper)
+static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool helper)
 {
 	struct kdapl_event *ev = &run->ev;
 	bool more;
@@ -115,14 +115,14 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 	if (unlikely(evd->watching))	/* watermarks count all that has arrived */
 		kdapl_evd_drain_cqs_locked(evd, budget, false);
 	if (unlikely(evd->policy == DAT_UPCALL_NOTIFY)) {
-		if (!evd_due(evd, ev))
+		if (!upcall_due(evd, ev))
 			return false;
 		evd->notified = true;
 		run->ep = DAT_HANDLE_NULL;
-		evd_call(evd, run, NULL, true);
+		upcall_make(evd, run, NULL, true);
 		return true;
 	}
-	if (!evd_pick(evd, ev))
+	if (!upcall_pick(evd, ev))
 		return false;
 	more = kdapl_evd_more(evd);
 	kdapl_event_fill(evd, ev, &run->event);
@@ -130,12 +130,12 @@ static bool evd_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int bud
 	run->ep = kdapl_event_ep(ev);
 	if (helper)
 		kdapl_evd_wake_helper(evd);
-	evd_call(evd, run, &run->event, more);
+	upcall_make(evd, run, &run->event, more);
 	return true;
 }
 
 /* One turn. Returns @budget when it is used up and there may be more. */
-static int evd_run(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget)
+static int upcall_run(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget)
 {
 	bool helper = run != &evd->run, none = false, full = false;
 	u32 silent;
@@ -148,7 +148,7 @@ static int evd_run(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget)
 		n += kdapl_evd_run_fast(evd, run, budget - n, &none);
 		if (n == budget)
 			break;
-		if (none || !evd_run_one(evd, run, budget, helper))
+		if (none || !upcall_run_one(evd, run, budget, helper))
 			goto out;
 		n++;
 	}
@@ -165,7 +165,7 @@ out:
 }
 
 /* Arm the CQs. Returns true if another turn is due. */
-static bool evd_arm_again(struct kdapl_evd *evd)
+static bool upcall_arm_again(struct kdapl_evd *evd)
 {
 	if (!kdapl_evd_arm(evd))
 		return false;
@@ -173,41 +173,41 @@ static bool evd_arm_again(struct kdapl_evd *evd)
 	return true;
 }
 
-static int evd_irq_poll(struct irq_poll *iop, int budget)
+static int upcall_irq_poll(struct irq_poll *iop, int budget)
 {
 	struct kdapl_evd *evd = container_of(iop, struct kdapl_evd, iop);
-	int n = evd_run(evd, &evd->run, budget);
+	int n = upcall_run(evd, &evd->run, budget);
 
 	if (n < budget) {
 		irq_poll_complete(iop);
-		if (evd_arm_again(evd))
+		if (upcall_arm_again(evd))
 			irq_poll_sched(iop);
 	}
 	return n;
 }
 
-static void evd_work(struct work_struct *work)
+static void upcall_work(struct work_struct *work)
 {
 	struct kdapl_evd *evd = container_of(work, struct kdapl_evd, work);
 
-	if (evd_run(evd, &evd->run, WORK_BUDGET) == WORK_BUDGET || evd_arm_again(evd))
+	if (upcall_run(evd, &evd->run, WORK_BUDGET) == WORK_BUDGET || upcall_arm_again(evd))
 		kdapl_evd_sched(evd);
 }
 
-static void evd_helper_work(struct work_struct *work)
+static void upcall_helper_work(struct work_struct *work)
 {
 	struct kdapl_helper *helper = container_of(work, struct kdapl_helper, work);
 	struct kdapl_evd *evd = helper->evd;
-	int n = evd_run(evd, &helper->run, WORK_BUDGET);
+	int n = upcall_run(evd, &helper->run, WORK_BUDGET);
 
 	set_bit(helper - evd->helpers, &evd->idle);
 	smp_mb__after_atomic();	/* a waker that found none idle relies on the check after arming */
-	if (n == WORK_BUDGET || evd_arm_again(evd))
+	if (n == WORK_BUDGET || upcall_arm_again(evd))
 		kdapl_evd_sched(evd);
 }
 
 /* An upcall may wait for the upcalls of another EVD: lockdep needs a class for each. */
-static void evd_work_class(struct kdapl_evd *evd, struct work_struct *work)
+static void upcall_work_class(struct kdapl_evd *evd, struct work_struct *work)
 {
 #ifdef CONFIG_LOCKDEP
 	lockdep_init_map(&work->lockdep_map, "kdapl_upcall", &evd->key, 0);
@@ -220,10 +220,10 @@ static void evd_work_class(struct kdapl_evd *evd, struct work_struct *work)
  */
 void kdapl_evd_engine_init(struct kdapl_evd *evd)
 {
-	irq_poll_init(&evd->iop, SOFTIRQ_BUDGET, evd_irq_poll);
+	irq_poll_init(&evd->iop, SOFTIRQ_BUDGET, upcall_irq_poll);
 	lockdep_register_key(&evd->key);
-	INIT_WORK(&evd->work, evd_work);
-	evd_work_class(evd, &evd->work);
+	INIT_WORK(&evd->work, upcall_work);
+	upcall_work_class(evd, &evd->work);
 	INIT_LIST_HEAD(&evd->runners);
 	list_add(&evd->run.node, &evd->runners);
 	init_waitqueue_head(&evd->upcall_over);
@@ -272,8 +272,8 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 	if (!helpers)
 		return;
 	for (i = 0; i < n; i++) {
-		INIT_WORK(&helpers[i].work, evd_helper_work);
-		evd_work_class(evd, &helpers[i].work);
+		INIT_WORK(&helpers[i].work, upcall_helper_work);
+		upcall_work_class(evd, &helpers[i].work);
 		helpers[i].evd = evd;
 	}
 	spin_lock_irq(&evd->lock);
@@ -286,7 +286,7 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 }
 
 /* Does an upcall run with an event of this EP? evd->lock held. */
-static bool evd_in_hand(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
+static bool upcall_of_ep(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
 	const struct kdapl_upcall *run;
 
@@ -307,7 +307,7 @@ static bool evd_in_hand(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
 	spin_lock_irq(&evd->lock);
-	wait_event_lock_irq(evd->upcall_over, !evd_in_hand(evd, ep), evd->lock);
+	wait_event_lock_irq(evd->upcall_over, !upcall_of_ep(evd, ep), evd->lock);
 	spin_unlock_irq(&evd->lock);
 }
 
@@ -333,15 +333,15 @@ void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn)
 		spin_lock_irq(&evd->lock);
 		wait_event_lock_irq_timeout(evd->upcall_over,
 					    !kdapl_evd_owes(evd, conn) &&
-					    !evd_in_hand(evd, conn->handle),
+					    !upcall_of_ep(evd, conn->handle),
 					    evd->lock, DELIVER_POLL);
-		done = !kdapl_evd_owes(evd, conn) && !evd_in_hand(evd, conn->handle);
+		done = !kdapl_evd_owes(evd, conn) && !upcall_of_ep(evd, conn->handle);
 		spin_unlock_irq(&evd->lock);
 	} while (!done);
 }
 
 /* Does an upcall run that was started no later than @seq? evd->lock held. */
-static bool evd_in_upcall(const struct kdapl_evd *evd, u64 seq)
+static bool upcall_started_by(const struct kdapl_evd *evd, u64 seq)
 {
 	const struct kdapl_upcall *run;
 
@@ -366,7 +366,7 @@ void kdapl_evd_wait_all(struct kdapl_evd *evd)
 
 	spin_lock_irq(&evd->lock);
 	seq = evd->upcall_seq;
-	wait_event_lock_irq(evd->upcall_over, !evd_in_upcall(evd, seq), evd->lock);
+	wait_event_lock_irq(evd->upcall_over, !upcall_started_by(evd, seq), evd->lock);
 	spin_unlock_irq(&evd->lock);
 }
 
@@ -413,7 +413,7 @@ bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 }
 
 /* Make queued events due for upcalls, or not. evd->lock held. */
-static void evd_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
+static void upcall_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
 {
 	bool due = flag == DAT_UPCALL_INVOC_ANY;
 	u32 i;
@@ -426,8 +426,8 @@ static void evd_set_due(struct kdapl_evd *evd, DAT_UPCALL_FLAG flag)
 }
 
 /* Set policy and upcall, from checked arguments. evd->mutex held. */
-static void evd_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
-		       const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
+static void upcall_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
+			  const DAT_UPCALL_OBJECT *upcall, DAT_UPCALL_FLAG flag)
 {
 	bool on = policy != DAT_UPCALL_DISABLE;
 
@@ -439,7 +439,7 @@ static void evd_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
 	if (upcall)
 		evd->upcall = *upcall;
 	if (on)
-		evd_set_due(evd, flag);
+		upcall_set_due(evd, flag);
 	if (policy != DAT_UPCALL_NOTIFY || policy != evd->policy || flag == DAT_UPCALL_INVOC_ANY)
 		evd->notified = false;
 	WRITE_ONCE(evd->policy, policy);
@@ -522,7 +522,7 @@ DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY up
 	else if (evd->closing)
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	else
-		evd_change(evd, on ? upcall_policy : DAT_UPCALL_DISABLE, upcall, flag);
+		upcall_change(evd, on ? upcall_policy : DAT_UPCALL_DISABLE, upcall, flag);
 	mutex_unlock(&evd->mutex);
 	memalloc_noio_restore(noio);
 	if (upcall_policy == DAT_UPCALL_TEARDOWN && ret == DAT_SUCCESS)
