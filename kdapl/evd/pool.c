@@ -208,8 +208,7 @@ struct kdapl_conn *kdapl_buf_pass(struct kdapl_buf *buf, struct ib_qp *qp)
 	struct kdapl_pool *pool = kdapl_buf_pool(buf);
 	struct kdapl_conn *conn;
 
-	lockdep_assert_irqs_disabled();
-	spin_lock(&pool->lock);
+	spin_lock(&pool->lock);	/* evd->lock has disabled interrupts */
 	conn = pool_find(pool, qp);
 	if (unlikely(!conn || conn->rq->slow || buf->state != KDAPL_BUF_NATIVE ||
 		     kdapl_marks_armed(conn->marks))) {
@@ -241,7 +240,6 @@ bool kdapl_buf_is_event(struct kdapl_buf *buf, struct ib_qp *qp)
 	struct kdapl_conn *conn;
 	bool event;
 
-	lockdep_assert_irqs_disabled();
 	spin_lock(&pool->lock);
 	conn = pool_find(pool, qp);
 	event = conn && !conn->rq->slow;
