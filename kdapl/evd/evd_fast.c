@@ -79,7 +79,7 @@ static bool fast_is_buf(const struct ib_wc *wc)
 }
 
 /* Report it, if it needs no closer look. */
-static noinline bool fast_buf(const struct kdapl_evd *evd, const struct ib_wc *wc,
+static bool fast_buf(const struct kdapl_evd *evd, const struct ib_wc *wc,
 			      DAT_EVENT *event)
 {
 	struct kdapl_buf *buf = container_of(wc->wr_cqe, struct kdapl_buf, cqe);
@@ -108,7 +108,7 @@ static __always_inline void fast_prefetch(const struct kdapl_evd *evd, int pos)
 		prefetchw(&kdapl_wqe_wq(container_of(cqe, struct kdapl_wqe, cqe))->handle);
 }
 
-/* The next completion is not the ordinary one of an entry: is there another event nevertheless? */
+/* As fast_more(), for a completion that is not the ordinary one of an entry. */
 static noinline bool fast_more_slow(struct kdapl_evd *evd)
 {
 	const struct ib_wc *wc = &evd->batch[evd->batch_pos];
@@ -119,14 +119,20 @@ static noinline bool fast_more_slow(struct kdapl_evd *evd)
 	return kdapl_evd_more(evd);
 }
 
-/* Is there an event after the one in hand? @polled: the CQs have just been polled. */
-static __always_inline bool fast_more(struct kdapl_evd *evd, bool polled)
+/*
+ * Is there an event after the one in hand? @pos: of the next completion in the batch;
+ * @polled: the CQs have just been polled.
+ */
+static __always_inline bool fast_more(struct kdapl_evd *evd, int pos, bool polled)
 {
 	struct kdapl_wq *wq;
 
-	if (evd->batch_pos == evd->batch_n && (polled || !kdapl_evd_refill(evd)))
-		return false;
-	return likely(fast_is_wqe(&evd->batch[evd->batch_pos], &wq)) || fast_more_slow(evd);
+	if (pos == evd->batch_n) {
+		if (polled || !kdapl_evd_refill(evd))
+			return false;
+		pos = 0;
+	}
+	return likely(fast_is_wqe(&evd->batch[pos], &wq)) || fast_more_slow(evd);
 }
 
 /* Tracing is done on the slow path. */
@@ -135,12 +141,24 @@ static __always_inline bool fast_traced(void)
 	return trace_kdapl_completion_enabled() || trace_kdapl_upcall_enabled();
 }
 
+/* As fast_next(), for a completion that is not the ordinary one of an entry. */
+static noinline enum kdapl_next fast_next_buf(struct kdapl_evd *evd, DAT_EVENT *event, bool look,
+					      bool polled)
+{
+	if (!fast_buf(evd, &evd->batch[evd->batch_pos], event))
+		return KDAPL_NEXT_SLOW;
+	evd->batch_pos++;
+	return !look || fast_more(evd, evd->batch_pos, polled) ? KDAPL_NEXT_FAST : KDAPL_NEXT_LAST;
+}
+
+/* @look: find out whether it is the last event. */
 static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVENT *event,
-						 bool *more)
+						 bool look)
 {
 	struct kdapl_wq *wq;
 	const struct ib_wc *wc;
 	bool polled = false;
+	int pos;
 
 	lockdep_assert_held(&evd->lock);
 	if (unlikely(evd->backlog_count || !list_empty(&evd->ready)) || fast_traced())
@@ -153,19 +171,14 @@ static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVEN
 		/* fewer than asked for: these were all, if there are no other CQs */
 		polled = evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
 	}
-	wc = &evd->batch[evd->batch_pos];
-	if (likely(fast_is_wqe(wc, &wq))) {
-		evd->batch_pos++;
-		fast_prefetch(evd, evd->batch_pos + 1);
-		fast_wqe(evd, wq, wc, event);
-	} else if (fast_buf(evd, wc, event)) {
-		evd->batch_pos++;
-	} else {
-		return KDAPL_NEXT_SLOW;
-	}
-	if (more)
-		*more = fast_more(evd, polled);
-	return KDAPL_NEXT_FAST;
+	pos = evd->batch_pos;
+	wc = &evd->batch[pos];
+	if (unlikely(!fast_is_wqe(wc, &wq)))
+		return fast_next_buf(evd, event, look, polled);
+	evd->batch_pos = ++pos;
+	fast_prefetch(evd, pos + 1);
+	fast_wqe(evd, wq, wc, event);
+	return !look || fast_more(evd, pos, polled) ? KDAPL_NEXT_FAST : KDAPL_NEXT_LAST;
 }
 
 /**
@@ -177,7 +190,7 @@ static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVEN
  */
 enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event)
 {
-	return fast_next(evd, event, NULL);
+	return fast_next(evd, event, false);
 }
 
 /**
@@ -193,7 +206,6 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 {
 	enum kdapl_next next = KDAPL_NEXT_SLOW;
 	DAT_UPCALL_OBJECT upcall;
-	bool more;
 	int n = 0;
 
 	if (unlikely(evd->nrunning))
@@ -201,28 +213,27 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 	evd->nrunning = 1;
 	/* helpers of another policy may have started, and not returned yet */
 	while (n < budget && likely(evd->default_policy && evd->nrunning == 1)) {
-		next = fast_next(evd, &run->event, &more);
-		if (next != KDAPL_NEXT_FAST)
+		next = fast_next(evd, &run->event, true);
+		if (next != KDAPL_NEXT_FAST && next != KDAPL_NEXT_LAST)
 			break;
 		run->ep = run->event.event_data.dto_completion_event_data.ep_handle;
 		run->seq = ++evd->upcall_seq;
 		upcall = evd->upcall;
 		spin_unlock_irq(&evd->lock);
 
-		upcall.upcall_func(upcall.instance_data, &run->event, more ? DAT_TRUE : DAT_FALSE);
+		upcall.upcall_func(upcall.instance_data, &run->event,
+				   next == KDAPL_NEXT_FAST ? DAT_TRUE : DAT_FALSE);
 
 		spin_lock_irq(&evd->lock);
 		n++;
 		/* arming reports what has arrived since (D-79) */
-		if (!more) {
-			next = KDAPL_NEXT_NONE;
+		if (next == KDAPL_NEXT_LAST)
 			break;
-		}
 		/* waiters queue up under the lock */
 		if (unlikely(waitqueue_active(&evd->upcall_over)))
 			break;
 	}
 	kdapl_evd_called(evd, run);
-	*none = next == KDAPL_NEXT_NONE;
+	*none = next == KDAPL_NEXT_NONE || next == KDAPL_NEXT_LAST;
 	return n;
 }

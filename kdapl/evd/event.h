@@ -149,6 +149,7 @@ void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_E
 enum kdapl_next {
 	KDAPL_NEXT_NONE,	/* no event */
 	KDAPL_NEXT_FAST,	/* an ordinary completion: the event is filled in */
+	KDAPL_NEXT_LAST,	/* likewise, and there is no other event (upcalls only) */
 	KDAPL_NEXT_SLOW,	/* something else: call kdapl_evd_take() */
 };
 

@@ -76,7 +76,7 @@ static struct hlist_head *pool_bucket(struct kdapl_pool *pool, struct ib_qp *qp)
 	return &pool->by_qp[hash_ptr(qp, pool->bits)];
 }
 
-static struct kdapl_conn *pool_find(struct kdapl_pool *pool, struct ib_qp *qp)
+static __always_inline struct kdapl_conn *pool_find(struct kdapl_pool *pool, struct ib_qp *qp)
 {
 	struct kdapl_conn *conn;
 
@@ -221,7 +221,8 @@ struct kdapl_conn *kdapl_buf_pass(struct kdapl_buf *buf, struct ib_qp *qp)
 	list_move(&buf->node, &pool->free);
 	pool->outstanding--;
 	pool->available--;
-	kdapl_pool_check_low(pool);
+	if (unlikely(pool->low_armed))
+		kdapl_pool_check_low(pool);
 	spin_unlock(&pool->lock);
 	return conn;
 }
