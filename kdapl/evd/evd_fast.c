@@ -169,7 +169,7 @@ static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVEN
 			return KDAPL_NEXT_NONE;
 		}
 		/* fewer than asked for: these were all, if there are no other CQs */
-		polled = evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
+		polled = look && evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
 	}
 	pos = evd->batch_pos;
 	wc = &evd->batch[pos];
