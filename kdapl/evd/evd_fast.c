@@ -79,8 +79,7 @@ static bool fast_is_buf(const struct ib_wc *wc)
 }
 
 /* Report it, if it needs no closer look. */
-static bool fast_buf(const struct kdapl_evd *evd, const struct ib_wc *wc,
-			      DAT_EVENT *event)
+static bool fast_buf(const struct kdapl_evd *evd, const struct ib_wc *wc, DAT_EVENT *event)
 {
 	struct kdapl_buf *buf = container_of(wc->wr_cqe, struct kdapl_buf, cqe);
 	struct kdapl_conn *conn;
