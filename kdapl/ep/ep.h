@@ -41,21 +41,24 @@ struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u
 void kdapl_wq_free(struct kdapl_wq *wq);
 void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode);
 void kdapl_wq_quiesce(struct kdapl_wq *wq);
+int kdapl_wq_post_own(struct kdapl_wq *wq, u8 op);
+int kdapl_wq_post_marker(struct kdapl_wq *wq);
 
 struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
 				     struct kdapl_conn *old);
-void kdapl_conn_put(struct kdapl_conn *conn);
-void kdapl_conn_drain_gracefully(struct kdapl_conn *conn);
-void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events);
-void kdapl_conn_reap(struct kdapl_conn *conn);
-void kdapl_patience_start(struct kdapl_patience *patience, const struct kdapl_conn *conn,
-			  unsigned long limit);
-bool kdapl_patience_over(struct kdapl_patience *patience, const struct kdapl_conn *conn);
 void kdapl_conn_qp_attr(const struct kdapl_conn *conn, int mask, struct ib_qp_attr *attr);
 int kdapl_conn_to_rts(struct kdapl_conn *conn, struct rdma_cm_id *id);
 void kdapl_conn_established(struct kdapl_conn *conn);
 void kdapl_conn_kick(struct kdapl_conn *conn);
 void kdapl_conn_kick_now(struct kdapl_conn *conn);
+
+extern const struct kdapl_link_ops kdapl_conn_link_ops;
+
+void kdapl_conn_init_end(struct kdapl_conn *conn);
+void kdapl_conn_drain_gracefully(struct kdapl_conn *conn);
+void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events);
+void kdapl_conn_reap(struct kdapl_conn *conn);
+void kdapl_conn_put(struct kdapl_conn *conn);
 
 enum kdapl_ep_input {
 	KDAPL_IN_CONNECT,	/* dat_ep_connect() and its relatives */

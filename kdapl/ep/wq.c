@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Work queues: their memory, and what becomes of posts.
+ * Work queues: their memory, what becomes of posts, and the requests we post ourselves.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -135,4 +135,64 @@ void kdapl_wq_quiesce(struct kdapl_wq *wq)
 {
 	if (wq->serial)
 		synchronize_rcu_expedited();
+}
+
+/**
+ * kdapl_wq_post_own - post a request of our own
+ * @wq: send work queue; wq->lock held
+ * @op: KDAPL_OP_MARKER or KDAPL_OP_KICK
+ *
+ * It is a signaled zero-length RDMA Write, which moves no byte and is not checked against any
+ * key.
+ *
+ * Return: 0, or the errno of the device.
+ */
+int kdapl_wq_post_own(struct kdapl_wq *wq, u8 op)
+{
+	struct kdapl_wqe *wr = &wq->wr[wq->head & wq->mask];
+	struct ib_rdma_wr post = {
+		.wr = {
+			.wr_cqe = &wr->cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+	int ret;
+
+	wr->op = op;
+	wr->flags = KDAPL_WQE_SIGNALED;
+	wr->state = KDAPL_WQE_NATIVE;
+	wr->seq = wq->dtos;
+	/* pairs with the acquire in wq_next() */
+	smp_store_release(&wq->head, wq->head + 1);
+	ret = ib_post_send(wq->conn->qp, &post.wr, NULL);
+	if (ret)
+		WRITE_ONCE(wr->state, KDAPL_WQE_SOFT);
+	return ret;
+}
+
+/**
+ * kdapl_wq_post_marker - post the marker
+ * @wq: send work queue; wq->lock held
+ *
+ * When the marker completes, in whatever way, everything before it is done.
+ *
+ * Return: 0 if there is a marker to wait for; 1 if there is nothing to wait for; the errno of
+ * the device.
+ */
+int kdapl_wq_post_marker(struct kdapl_wq *wq)
+{
+	int ret;
+
+	/* pairs with the release in wq_advance() */
+	if (smp_load_acquire(&wq->tail) == wq->head)
+		return 1;
+	if (wq->marker)
+		return 0;
+	wq->marker = true;
+	wq->marker_pos = wq->head;
+	ret = kdapl_wq_post_own(wq, KDAPL_OP_MARKER);
+	if (ret)
+		WRITE_ONCE(wq->marker, false);
+	return ret;
 }
