@@ -484,10 +484,12 @@ static int cm_start(struct kdapl_conn *conn, u32 usec)
  * @usec: give up after that many microseconds, or DAT_TIMEOUT_INFINITE
  *
  * Context: may sleep; inside kdapl_dev_enter(), without conn->lock.
- * Return: DAT_SUCCESS when the attempt is under way; otherwise nothing is.
+ * Return: 0 when the attempt is under way; otherwise nothing is, and kdapl_errno_ret() knows what
+ * to tell the consumer: -EAFNOSUPPORT if the IA has addresses, but none of that family;
+ * -EADDRNOTAVAIL if it has none at all; -EHOSTUNREACH; -ENODEV if the device has failed; -ENOMEM;
+ * another errno of the RDMA CM.
  */
-DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port,
-			    u32 usec)
+int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port, u32 usec)
 {
 	struct sockaddr_storage any;
 	int ret;
@@ -495,7 +497,7 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst,
 	/* now, so that the answer's private data cannot be lost for lack of memory */
 	conn->pdata = conn->pdata ?: kmalloc(PDATA_MAX, GFP_KERNEL);
 	if (!conn->pdata)
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return -ENOMEM;
 	kdapl_cm_take(conn);
 	memset(&conn->remote, 0, sizeof(conn->remote));
 	memcpy(&conn->remote, dst, kdapl_addr_len(dst));
@@ -504,15 +506,11 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst,
 	cm_copy_conn(conn);
 	ret = cm_start(conn, usec);
 	if (!ret)
-		return DAT_SUCCESS;
+		return 0;
 	conn->remote.ss_family = AF_UNSPEC;	/* there is no peer */
-	if (ret == -ENODEV)
-		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (ret == -EADDRNOTAVAIL && !kdapl_ia_address(conn->ep->obj.ia, NULL, &any, NULL))
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
-	if (ret == -EADDRNOTAVAIL || ret == -EHOSTUNREACH)
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
-	return kdapl_errno_ret(ret);
+		return -EAFNOSUPPORT;
+	return ret;
 }
 
 /**

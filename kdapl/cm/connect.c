@@ -11,14 +11,14 @@
 #include "cm.h"
 
 /**
- * struct ep_target - what a connecting call asks for
+ * struct connect_target - what a connecting call asks for
  * @addr: peer
  * @port: its listener's
  * @timeout: microseconds, or DAT_TIMEOUT_INFINITE
  * @pdata: private data for the request
  * @size: its size
  */
-struct ep_target {
+struct connect_target {
 	const struct sockaddr *addr;
 	u16 port;
 	DAT_TIMEOUT timeout;
@@ -26,19 +26,12 @@ struct ep_target {
 	DAT_COUNT size;
 };
 
-/* @arg: where the timeout is among the arguments; size and data follow. */
-static DAT_RETURN connect_check_target(struct kdapl_ep *ep, const struct ep_target *to, int arg)
+static bool connect_size_valid(struct kdapl_ep *ep, DAT_COUNT size)
 {
 	struct kdat_pdata_limits limits;
 
 	kdapl_ia_pdata(ep->obj.ia, &limits);
-	if (!to->timeout)
-		return kdapl_arg_err(arg);
-	if (to->size < 0 || to->size > limits.connect)
-		return kdapl_arg_err(arg + 1);
-	if (to->size && !to->pdata)
-		return kdapl_arg_err(arg + 2);
-	return DAT_SUCCESS;
+	return size >= 0 && size <= limits.connect;
 }
 
 static bool connect_qos_valid(DAT_QOS qos)
@@ -47,60 +40,98 @@ static bool connect_qos_valid(DAT_QOS qos)
 			 DAT_QOS_PREMIUM));
 }
 
-/* State to ACTIVE_CONNECTION_PENDING and off; ep->mutex held. */
-static DAT_RETURN connect_start(struct kdapl_ep *ep, const struct ep_target *to)
+/*
+ * Move the EP to ACTIVE_CONNECTION_PENDING. -ENXIO: it has no QP, for lack of a PZ; other errnos
+ * are those of kdapl_ep_may(). ep->mutex held.
+ */
+static int connect_begin(struct kdapl_ep *ep, DAT_EP_STATE *state)
+{
+	int ret;
+
+	spin_lock_irq(&ep->lock);
+	ret = kdapl_ep_may(ep, KDAPL_IN_CONNECT, state);
+	if (!ret && !kdapl_ep_conn(ep))
+		ret = -ENXIO;
+	if (!ret)
+		kdapl_ep_step(ep, KDAPL_IN_CONNECT);
+	spin_unlock_irq(&ep->lock);
+	return ret;
+}
+
+/* Send the request, with its private data. ep->mutex held. */
+static int connect_send(struct kdapl_ep *ep, const struct connect_target *to)
 {
 	struct kdapl_conn *conn = kdapl_ep_conn(ep);
 	unsigned int noio;
-	DAT_RETURN ret;
-	int old;
-
-	if (!ep->connect_evd)	/* looked at before, without the mutex */
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
-	spin_lock_irq(&ep->lock);
-	ret = kdapl_ep_may(ep, KDAPL_IN_CONNECT);
-	if (ret == DAT_SUCCESS && !conn)
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
-	if (ret == DAT_SUCCESS)
-		kdapl_ep_step(ep, KDAPL_IN_CONNECT);
-	spin_unlock_irq(&ep->lock);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	int ret = -ENOMEM;
 
 	/* storage consumers reconnect under writeback (D-32) */
 	noio = memalloc_noio_save();
 	kfree(conn->conn_pdata);
 	conn->conn_pdata = to->size ? kmemdup(to->pdata, to->size, GFP_KERNEL) : NULL;
 	conn->conn_pdata_len = to->size;
-	if (to->size && !conn->conn_pdata)
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	else
+	if (!to->size || conn->conn_pdata)
 		ret = kdapl_cm_connect(conn, to->addr, to->port, to->timeout);
 	memalloc_noio_restore(noio);
-	if (ret == DAT_SUCCESS)
+	return ret;
+}
+
+/* Start an attempt, or leave the EP as it was. ep->mutex held. */
+static int connect_start(struct kdapl_ep *ep, const struct connect_target *to, DAT_EP_STATE *state)
+{
+	int ret, old;
+
+	ret = connect_begin(ep, state);
+	if (ret)
 		return ret;
+	ret = connect_send(ep, to);
+	if (!ret)
+		return 0;
 	spin_lock_irq(&ep->lock);
 	old = kdapl_ep_step(ep, KDAPL_IN_UNDO);
 	spin_unlock_irq(&ep->lock);
-	/* a dat_ep_disconnect that slipped in has made it an attempt with an end */
-	return old == KDAPL_EP_REFUSED ? DAT_SUCCESS : ret;
+	/* dat_ep_disconnect() was faster: it was an attempt, and its end is an event */
+	return old == KDAPL_EP_REFUSED ? 0 : ret;
 }
 
-/* The same for an EP nobody has locked. */
-static DAT_RETURN connect_to(struct kdapl_ep *ep, const struct ep_target *to)
+/* What starting an attempt returns; @state: see kdapl_ep_may(). */
+static DAT_RETURN connect_ret(int err, DAT_EP_STATE state)
 {
+	switch (err) {
+	case -EBADF:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	case -EBADFD:
+		return kdapl_state_err(state);
+	case -ENXIO:
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
+	default:
+		return kdapl_errno_ret(err);
+	}
+}
+
+/* The end of all connecting calls: their arguments have been checked. */
+static DAT_RETURN connect_to(struct kdapl_ep *ep, const struct connect_target *to)
+{
+	DAT_EP_STATE state = DAT_EP_STATE_UNCONNECTED;
 	DAT_RETURN ret;
+	int err;
 
 	if (!kdapl_dev_enter(ep->obj.ia->dev))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	mutex_lock(&ep->mutex);
-	ret = connect_start(ep, to);
+	if (ep->connect_evd) {
+		err = connect_start(ep, to, &state);
+		ret = connect_ret(err, state);
+	} else {	/* it was there when the arguments were checked, without the mutex */
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
+	}
 	mutex_unlock(&ep->mutex);
 	kdapl_dev_exit(ep->obj.ia->dev);
 	return ret;
 }
 
-static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct ep_target *to,
+/* The arguments of dat_ep_connect(). */
+static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target *to,
 				DAT_CONN_QUAL conn_qual, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
 {
 	DAT_RETURN ret;
@@ -111,9 +142,12 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct ep_target *to,
 		return kdapl_arg_err(2);
 	if (!conn_qual || conn_qual > U16_MAX)
 		return kdapl_arg_err(3);
-	ret = connect_check_target(ep, to, 4);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	if (!to->timeout)
+		return kdapl_arg_err(4);
+	if (!connect_size_valid(ep, to->size))
+		return kdapl_arg_err(5);
+	if (to->size && !to->pdata)
+		return kdapl_arg_err(6);
 	if (!connect_qos_valid(qos))
 		return kdapl_arg_err(7);
 	if (flags & ~(DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
@@ -161,7 +195,7 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 			  DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	const struct ep_target to = {
+	const struct connect_target to = {
 		.addr = remote_ia_address,
 		.port = remote_conn_qual,
 		.timeout = timeout,
@@ -180,20 +214,19 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 }
 EXPORT_SYMBOL(dat_ep_connect);
 
-/* The peer of a connected EP. */
-static DAT_RETURN connect_get_peer(struct kdapl_ep *ep, struct sockaddr_storage *peer)
+/* The state of an EP, and its peer if that is CONNECTED. */
+static DAT_EP_STATE connect_get_peer(struct kdapl_ep *ep, struct sockaddr_storage *peer)
 {
 	struct kdapl_conn *conn;
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_EP_STATE state;
 
 	spin_lock_irq(&ep->lock);
 	conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
-	if (ep->state == DAT_EP_STATE_CONNECTED)
+	state = ep->state;
+	if (state == DAT_EP_STATE_CONNECTED)
 		*peer = conn->remote;
-	else
-		ret = kdapl_state_err(ep->state);
 	spin_unlock_irq(&ep->lock);
-	return ret;
+	return state;
 }
 
 /**
@@ -221,12 +254,13 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct kdapl_ep *dup = kdapl_obj_get(ep_dup_handle, DAT_HANDLE_TYPE_EP);
 	struct sockaddr_storage peer;
-	struct ep_target to = {
+	struct connect_target to = {
 		.addr = (struct sockaddr *)&peer,
 		.timeout = timeout,
 		.pdata = private_data,
 		.size = private_data_size,
 	};
+	DAT_EP_STATE state;
 	DAT_RETURN ret;
 
 	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
@@ -235,8 +269,14 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	if (!ep->connect_evd)
 		goto out;
-	ret = connect_check_target(ep, &to, 3);
-	if (ret != DAT_SUCCESS)
+	ret = kdapl_arg_err(3);
+	if (!timeout)
+		goto out;
+	ret = kdapl_arg_err(4);
+	if (!connect_size_valid(ep, private_data_size))
+		goto out;
+	ret = kdapl_arg_err(5);
+	if (private_data_size && !private_data)
 		goto out;
 	ret = kdapl_arg_err(6);
 	if (!connect_qos_valid(quality_of_service))
@@ -247,8 +287,9 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (READ_ONCE(ep->obj.ia->dead))
 		goto out;
-	ret = connect_get_peer(dup, &peer);
-	if (ret != DAT_SUCCESS)
+	state = connect_get_peer(dup, &peer);
+	ret = kdapl_state_err(state);
+	if (state != DAT_EP_STATE_CONNECTED)
 		goto out;
 	to.port = kdapl_addr_port(&peer);
 	ret = connect_to(ep, &to);
@@ -281,7 +322,7 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 				 const DAT_PVOID private_data)
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	struct ep_target to = {
+	struct connect_target to = {
 		.addr = remote_ia_address,
 		.timeout = timeout,
 		.pdata = private_data,
@@ -298,8 +339,14 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 	ret = kdapl_arg_err(2);
 	if (!to.addr)
 		goto out;
-	ret = connect_check_target(ep, &to, 3);
-	if (ret != DAT_SUCCESS)
+	ret = kdapl_arg_err(3);
+	if (!timeout)
+		goto out;
+	ret = kdapl_arg_err(4);
+	if (!connect_size_valid(ep, private_data_size))
+		goto out;
+	ret = kdapl_arg_err(5);
+	if (private_data_size && !private_data)
 		goto out;
 	ret = kdapl_addr_check(to.addr);
 	if (ret != DAT_SUCCESS)

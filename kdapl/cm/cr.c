@@ -260,21 +260,25 @@ DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask
 }
 EXPORT_SYMBOL(dat_cr_query);
 
-/* EP and request become one attempt, or nothing changes. ep and cr locked. */
-static DAT_RETURN cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep)
+/*
+ * Make one attempt of EP and request, or change nothing. -ESTALE: the request has been answered;
+ * -EBADF: the EP has been freed, or lacks a PZ or a connect EVD; -EBADFD: @state does not allow
+ * it. ep->mutex and cr->mutex held.
+ */
+static int cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep, DAT_EP_STATE *state)
 {
 	enum kdapl_ep_input input = cr->ep ? KDAPL_IN_ACCEPT_OWN : KDAPL_IN_ACCEPT;
-	DAT_RETURN ret;
+	int ret;
 
 	if (!kdapl_ep_conn(ep) || !ep->connect_evd)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		return -EBADF;
 	if (!cr->cm_id)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+		return -ESTALE;
 	spin_lock_irq(&ep->lock);
-	ret = kdapl_ep_may(ep, input);
-	if (ret == DAT_SUCCESS && kdapl_obj_retire(&cr->obj))
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	if (ret == DAT_SUCCESS) {
+	ret = kdapl_ep_may(ep, input, state);
+	if (!ret && kdapl_obj_retire(&cr->obj))
+		ret = -ESTALE;
+	if (!ret) {
 		kdapl_ep_step(ep, input);
 		ep->cr = NULL;
 	}
@@ -283,14 +287,15 @@ static DAT_RETURN cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep)
 }
 
 /* Everything but handles and the state has been checked. Inside kdapl_dev_enter(). */
-static DAT_RETURN cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void *pdata, u8 len)
+static int cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void *pdata, u8 len,
+		     DAT_EP_STATE *state)
 {
-	DAT_RETURN ret;
+	int ret;
 
 	mutex_lock(&ep->mutex);
 	mutex_lock(&cr->mutex);
-	ret = cr_begin(cr, ep);
-	if (ret == DAT_SUCCESS) {
+	ret = cr_begin(cr, ep, state);
+	if (!ret) {
 		/* from here on the peer gets an answer and the CR is used up (D-16) */
 		if (kdapl_cm_accept(kdapl_ep_conn(ep), cr, pdata, len))
 			kdapl_conn_end(kdapl_ep_conn(ep),
@@ -298,9 +303,23 @@ static DAT_RETURN cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void
 	}
 	mutex_unlock(&cr->mutex);
 	mutex_unlock(&ep->mutex);
-	if (ret == DAT_SUCCESS)
+	if (!ret)
 		kdapl_obj_put(&cr->obj);	/* the handle's */
 	return ret;
+}
+
+static DAT_RETURN cr_accept_ret(int err, DAT_EP_STATE state)
+{
+	switch (err) {
+	case 0:
+		return DAT_SUCCESS;
+	case -EBADF:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	case -EBADFD:
+		return kdapl_state_err(state);
+	default:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	}
 }
 
 /**
@@ -329,7 +348,9 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
 	struct kdat_pdata_limits limits;
 	struct kdapl_ep *ep = NULL;
+	DAT_EP_STATE state = DAT_EP_STATE_UNCONNECTED;
 	DAT_RETURN ret;
+	int err;
 
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
@@ -350,7 +371,8 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(cr->obj.ia->dev))
 		goto out;
-	ret = cr_accept(cr, cr->ep ?: ep, private_data, private_data_size);
+	err = cr_accept(cr, cr->ep ?: ep, private_data, private_data_size, &state);
+	ret = cr_accept_ret(err, state);
 	if (ret == DAT_SUCCESS)
 		trace_kdapl_cr_accepted(cr_handle, (cr->ep ?: ep)->obj.handle);
 	kdapl_dev_exit(cr->obj.ia->dev);
@@ -436,34 +458,40 @@ static struct kdapl_sp *cr_find_psp(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual
 }
 
 /*
- * The request once more, in the name of another service point; takes the id over.
- * cr->mutex held. Inside kdapl_dev_enter().
+ * Make a new request, of another service point, which takes over the id of the old one. @retired:
+ * the old one is the caller's to destroy; if it is not, dat_ia_close() destroys both. An ERR_PTR:
+ * -ESTALE if the request has been answered, or an errno of kdapl_obj_publish(). cr->mutex held.
+ * Inside kdapl_dev_enter().
  */
-static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct kdapl_cr **out,
-			       bool *retired)
+static struct kdapl_cr *cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, bool *retired)
 {
 	struct kdapl_cr *next;
-	int err;
+	int ret;
 
 	if (!cr->cm_id || !READ_ONCE(cr->obj.live))
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+		return ERR_PTR(-ESTALE);
 	next = cr_alloc(cr->obj.ia, cr->cm_id, cr->pdata, cr->pdata_len);
 	if (!next)
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return ERR_PTR(-ENOMEM);
 	next->local = cr->local;
 	next->remote = cr->remote;
 	next->read_in = cr->read_in;
 	next->read_out = cr->read_out;
-	err = cr_publish(next, psp);
-	if (err) {
+	ret = cr_publish(next, psp);
+	if (ret) {
 		kdapl_obj_put(&next->obj);
-		return kdapl_publish_ret(err);
+		return ERR_PTR(ret);
 	}
-	/* the new one owns the id from here; the old one has nothing left */
 	cr->cm_id = NULL;
-	*retired = !kdapl_obj_retire(&cr->obj);	/* if not, dat_ia_close() has both */
-	*out = next;
-	return DAT_SUCCESS;
+	*retired = !kdapl_obj_retire(&cr->obj);
+	return next;
+}
+
+static DAT_RETURN cr_handoff_ret(int err)
+{
+	if (err == -ESTALE)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	return err ? kdapl_publish_ret(err) : DAT_SUCCESS;
 }
 
 /**
@@ -484,9 +512,9 @@ static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct
 DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 {
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
-	struct kdapl_cr *next = NULL;
 	struct kdapl_evd *evd = NULL;
 	struct kdapl_sp *psp = NULL;
+	struct kdapl_cr *next;
 	bool retired = false;
 	unsigned int noio;
 	DAT_RETURN ret;
@@ -504,9 +532,10 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 		goto out;
 	noio = memalloc_noio_save();	/* as if the request had just arrived (D-32) */
 	mutex_lock(&cr->mutex);
-	ret = cr_hand_over(cr, psp, &next, &retired);
+	next = cr_hand_over(cr, psp, &retired);
 	mutex_unlock(&cr->mutex);
-	if (ret == DAT_SUCCESS) {
+	ret = cr_handoff_ret(PTR_ERR_OR_ZERO(next));
+	if (!IS_ERR(next)) {
 		if (retired)
 			kdapl_cr_destroy(cr);	/* its EP is free when the event is seen */
 		if (!kdapl_cr_announce(psp, evd, next))

@@ -8,30 +8,32 @@
 
 #include "cm.h"
 
-/* Both creating calls. @conn_qual: where the qualifier is, 0 for any, and goes. */
-static DAT_RETURN psp_create(struct kdapl_ia *ia, DAT_CONN_QUAL *conn_qual, struct kdapl_evd *evd,
-			     DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *handle)
+/* Both creating calls. @conn_qual: the port, and where it goes if it is 0 for any. */
+static int psp_create(struct kdapl_ia *ia, DAT_CONN_QUAL *conn_qual, struct kdapl_evd *evd,
+		      DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *handle)
 {
 	struct kdapl_sp *psp;
-	DAT_RETURN ret;
+	int ret;
 
 	if (!kdapl_dev_enter(ia->dev))
-		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	psp = kdapl_sp_alloc(ia, DAT_HANDLE_TYPE_PSP, evd, &ret);
-	if (!psp)
+		return -ENODEV;
+	psp = kdapl_sp_alloc(ia, DAT_HANDLE_TYPE_PSP, evd);
+	if (IS_ERR(psp)) {
+		ret = PTR_ERR(psp);
 		goto out;
+	}
 	psp->conn_qual = *conn_qual;
 	psp->flags = flags;
 	if (flags == DAT_PSP_PROVIDER_FLAG) {
 		psp->null_evd = kdapl_evd_null(ia);
 		if (!psp->null_evd) {
-			ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 			kdapl_sp_destroy(psp);
+			ret = -ENOBUFS;
 			goto out;
 		}
 	}
 	ret = kdapl_sp_start(psp, handle);
-	if (ret == DAT_SUCCESS) {
+	if (!ret) {
 		*conn_qual = psp->conn_qual;
 		kdapl_obj_put(&psp->obj);
 	}
@@ -77,8 +79,9 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	ret = kdapl_sp_evd(ia, evd_handle, &evd);
-	if (ret != DAT_SUCCESS)
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	evd = kdapl_sp_evd(ia, evd_handle);
+	if (!evd)
 		goto out;
 	if (!conn_qual || conn_qual > U16_MAX)
 		ret = kdapl_arg_err(2);
@@ -87,7 +90,7 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 	else if (!psp_flags_valid(psp_flags))
 		ret = kdapl_arg_err(4);
 	else
-		ret = psp_create(ia, &conn_qual, evd, psp_flags, psp_handle);
+		ret = kdapl_sp_ret(psp_create(ia, &conn_qual, evd, psp_flags, psp_handle));
 	kdapl_obj_put(&evd->obj);
 out:
 	kdapl_obj_put(&ia->obj);
@@ -122,11 +125,13 @@ DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
 	DAT_CONN_QUAL port = 0;
 	struct kdapl_evd *evd;
 	DAT_RETURN ret;
+	int err;
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	ret = kdapl_sp_evd(ia, evd_handle, &evd);
-	if (ret != DAT_SUCCESS)
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	evd = kdapl_sp_evd(ia, evd_handle);
+	if (!evd)
 		goto out;
 	if (!conn_qual) {
 		ret = kdapl_arg_err(2);
@@ -135,7 +140,9 @@ DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
 	} else if (!psp_flags_valid(psp_flags)) {
 		ret = kdapl_arg_err(4);
 	} else {
-		ret = psp_create(ia, &port, evd, psp_flags, psp_handle);
+		err = psp_create(ia, &port, evd, psp_flags, psp_handle);
+		ret = err == -EADDRINUSE ? kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE) :
+					   kdapl_sp_ret(err);
 		*conn_qual = port;
 	}
 	kdapl_obj_put(&evd->obj);
@@ -189,6 +196,8 @@ EXPORT_SYMBOL(dat_psp_query);
  */
 DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle)
 {
-	return kdapl_sp_free(psp_handle, DAT_HANDLE_TYPE_PSP, DAT_INVALID_HANDLE_PSP);
+	if (kdapl_sp_free(psp_handle, DAT_HANDLE_TYPE_PSP))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP);
+	return DAT_SUCCESS;
 }
 EXPORT_SYMBOL(dat_psp_free);

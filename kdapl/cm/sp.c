@@ -209,42 +209,37 @@ void kdapl_sp_destroy(struct kdapl_sp *sp)
  * kdapl_sp_evd - look up the EVD of a new service point
  * @ia: its IA
  * @handle: as the consumer gave it
- * @evd: where the EVD goes, to be put; NULL on failure
  *
- * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ * Return: the EVD, to be put, or NULL if it is none of the IA with the CR flag.
  */
-DAT_RETURN kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle, struct kdapl_evd **evd)
+struct kdapl_evd *kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle)
 {
-	*evd = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EVD);
-	if (*evd && (*evd)->obj.ia == ia && ((*evd)->flags & DAT_EVD_CR_FLAG))
-		return DAT_SUCCESS;
-	kdapl_obj_put(*evd ? &(*evd)->obj : NULL);
-	*evd = NULL;
-	return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	struct kdapl_evd *evd = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EVD);
+
+	if (evd && evd->obj.ia == ia && (evd->flags & DAT_EVD_CR_FLAG))
+		return evd;
+	kdapl_obj_put(evd ? &evd->obj : NULL);
+	return NULL;
 }
 
 /**
- * kdapl_sp_alloc - a new service point, not yet listening
+ * kdapl_sp_alloc - make a service point that does not listen yet
  * @ia: its IA
  * @type: DAT_HANDLE_TYPE_PSP, _RSP or _CSP
  * @evd: EVD, referenced by the caller
- * @ret: where the error goes
  *
- * Return: the service point, for kdapl_sp_start(), or NULL.
+ * Return: the service point, for kdapl_sp_start(), or an ERR_PTR: -ENOMEM, or -ESTALE if the EVD
+ * has been freed.
  */
-struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd,
-				DAT_RETURN *ret)
+struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd)
 {
 	struct kdapl_sp *sp = kzalloc(sizeof(*sp), GFP_KERNEL);
 
-	if (!sp) {
-		*ret = kdapl_errno_ret(-ENOMEM);
-		return NULL;
-	}
+	if (!sp)
+		return ERR_PTR(-ENOMEM);
 	if (kdapl_obj_use(&evd->obj)) {
-		*ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
 		kfree(sp);
-		return NULL;
+		return ERR_PTR(-ESTALE);
 	}
 	kdapl_obj_init(&sp->obj, type, ia, &sp_ops);
 	mutex_init(&sp->mutex);
@@ -292,17 +287,8 @@ static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
 	return ERR_PTR(ret);
 }
 
-static DAT_RETURN sp_busy(const struct kdapl_sp *sp, bool any)
-{
-	if (any)
-		return kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
-	if (sp->obj.type == DAT_HANDLE_TYPE_CSP)
-		return kdapl_err(DAT_PORT_IN_USE, DAT_NO_SUBTYPE);
-	return kdapl_err(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE);
-}
-
 /* sp->mutex held. */
-static DAT_RETURN sp_listen(struct kdapl_sp *sp)
+static int sp_listen(struct kdapl_sp *sp)
 {
 	DAT_CONN_QUAL want = sp->conn_qual;
 	struct kdapl_ia *ia = sp->obj.ia;
@@ -319,7 +305,7 @@ static DAT_RETURN sp_listen(struct kdapl_sp *sp)
 	if (!found) {
 		pr_err("%s: the port has no %s to listen on: give its network device one\n",
 		       ia->name, sp->addr.ss_family ? "such IP address" : "IP address");
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+		return -EADDRNOTAVAIL;
 	}
 	kdapl_addr_set_port(&addr, want);
 	do {
@@ -329,16 +315,12 @@ static DAT_RETURN sp_listen(struct kdapl_sp *sp)
 	if (!IS_ERR(id)) {
 		sp->cm_id = id;
 		kdapl_device_id_made(ia->dev);
-		return DAT_SUCCESS;
+		return 0;
 	}
 	if (id == ERR_PTR(-EADDRINUSE) || (id == ERR_PTR(-EADDRNOTAVAIL) && !want))
-		return sp_busy(sp, !want);
+		return -EADDRINUSE;
 	pr_err("%s: cannot listen on %pISpc: %pe\n", ia->name, &addr, id);
-	if (id == ERR_PTR(-EACCES) && !sp->addr.ss_family)	/* a port below 1024 */
-		return kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
-	if (id == ERR_PTR(-EADDRNOTAVAIL) || id == ERR_PTR(-ENODEV) || id == ERR_PTR(-EACCES))
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
-	return kdapl_errno_ret(PTR_ERR(id));
+	return id == ERR_PTR(-ENODEV) ? -EADDRNOTAVAIL : PTR_ERR(id);
 }
 
 /**
@@ -348,31 +330,32 @@ static DAT_RETURN sp_listen(struct kdapl_sp *sp)
  * @handle: where the handle goes
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: DAT_SUCCESS; otherwise nothing is left of @sp.
+ * Return: 0; otherwise nothing is left of @sp: -EADDRINUSE if the port, or every port, is taken;
+ * -EADDRNOTAVAIL if the IA has no such address; -EACCES if the caller may not use that port;
+ * -ESHUTDOWN if the IA is being closed; -ENOMEM; another errno of the RDMA CM.
  */
-DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
+int kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
 {
 	unsigned int noio;
-	DAT_RETURN ret;
-	int err;
+	int ret;
 
 	/* the handle first: the first request may name it before we return */
-	err = kdapl_obj_publish(&sp->obj);
-	if (err) {
+	ret = kdapl_obj_publish(&sp->obj);
+	if (ret) {
 		kdapl_sp_destroy(sp);
-		return kdapl_publish_ret(err);
+		return ret == -ENOSPC ? -ENOMEM : ret;	/* no handle is left */
 	}
 	*handle = sp->obj.handle;
 	noio = memalloc_noio_save();	/* work items take the mutex (D-32) */
 	mutex_lock(&sp->mutex);
 	if (sp->obj.live)
 		ret = sp_listen(sp);
-	else	/* closed under our hands */
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	else	/* dat_ia_close() was faster */
+		ret = -ESHUTDOWN;
 	mutex_unlock(&sp->mutex);
 	memalloc_noio_restore(noio);
-	if (ret == DAT_SUCCESS)
-		return ret;
+	if (!ret)
+		return 0;
 	if (!kdapl_obj_retire(&sp->obj))
 		kdapl_sp_destroy(sp);
 	kdapl_obj_put(&sp->obj);
@@ -380,24 +363,46 @@ DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
 }
 
 /**
+ * kdapl_sp_ret - what a call that makes a service point returns
+ * @err: 0, or an errno of kdapl_sp_alloc() or kdapl_sp_start(); -ENOBUFS if the IA has no null EVD
+ *
+ * The codes are those for a port the consumer has chosen on an address of the IA's.
+ *
+ * Return: DAT_SUCCESS or the error.
+ */
+DAT_RETURN kdapl_sp_ret(int err)
+{
+	switch (err) {
+	case -ESTALE:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	case -ESHUTDOWN:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	case -ENOBUFS:
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+	case -EACCES:	/* a port below 1024 */
+		return kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
+	default:
+		return kdapl_errno_ret(err);
+	}
+}
+
+/**
  * kdapl_sp_free - what the three calls that free a service point do
  * @handle: any bit pattern
  * @type: the type it must have
- * @subtype: for the error
  *
  * Context: may sleep.
- * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ * Return: 0, or -ESTALE if there is no such service point, or not any more.
  */
-DAT_RETURN kdapl_sp_free(DAT_HANDLE handle, unsigned int type, DAT_RETURN_SUBTYPE subtype)
+int kdapl_sp_free(DAT_HANDLE handle, unsigned int type)
 {
 	struct kdapl_sp *sp = kdapl_obj_get(handle, type);
-	DAT_RETURN ret = DAT_SUCCESS;
+	int ret;
 
 	if (!sp)
-		return kdapl_err(DAT_INVALID_HANDLE, subtype);
-	if (kdapl_obj_retire(&sp->obj))
-		ret = kdapl_err(DAT_INVALID_HANDLE, subtype);
-	else
+		return -ESTALE;
+	ret = kdapl_obj_retire(&sp->obj);
+	if (!ret)
 		kdapl_sp_destroy(sp);
 	kdapl_obj_put(&sp->obj);
 	return ret;

@@ -193,6 +193,19 @@ static u32 conn_sq_slots(struct kdapl_conn *conn, const DAT_EP_ATTR *attr, u32 *
 	return slots * wrs + 1;	/* a kick takes nobody's place */
 }
 
+/* What an errno of kdapl_evd_attach() or of the device means to the EP. */
+static int conn_create_errno(int err)
+{
+	switch (err) {
+	case -EBADRQC:
+		return -EINVAL;
+	case -ENOMEM:
+		return err;
+	default:
+		return -ENOSPC;
+	}
+}
+
 static int conn_attach(struct kdapl_conn *conn)
 {
 	struct kdapl_cq *cq;
@@ -478,8 +491,8 @@ static void conn_work_established(struct work_struct *work)
  * @old: connection that it will replace on the same EVDs, or NULL
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: the connection, with its QP in INIT, or an ERR_PTR: -EBADRQC when the EP's
- * completion flags do not fit its EVDs, other errnos for lack of resources.
+ * Return: the connection, with its QP in INIT, or an ERR_PTR: -EINVAL if the EP's completion
+ * flags do not go together with its EVDs, -ENOMEM, or -ENOSPC if the device has no room for it.
  */
 struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
 				     struct kdapl_conn *old)
@@ -561,5 +574,5 @@ err_free:
 	kdapl_wq_free(conn->rq);
 	kdapl_pool_put(conn->pool);
 	kfree(conn);
-	return ERR_PTR(ret);
+	return ERR_PTR(conn_create_errno(ret));
 }

@@ -27,6 +27,7 @@
 #define SLOW_TIMEOUT	(60 * HZ)	/* the same, where nobody waits for anybody */
 #define END_POLL	(HZ / 20)	/* look even if the engine is held up in an upcall */
 #define CM_DOWN_TIMEOUT	(2 * HZ)
+#define REAP_TIMEOUT	(HZ / 4)
 #define LAST_WQE_TIMEOUT	(HZ / 10)	/* D-15: not every device says it */
 
 /**
@@ -405,6 +406,34 @@ void kdapl_conn_reap(struct kdapl_conn *conn)
 	kdapl_evd_detach(conn->recv_evd, conn->rq);
 	kdapl_link_leaves(dev, &conn->link);
 	queue_work(kdapl_reap_wq, &conn->reap_work);
+}
+
+/**
+ * kdapl_conn_wait_reaped - give the reaper a little time
+ * @conn: from kdapl_conn_reap(), with a reference of the caller
+ *
+ * It usually needs milliseconds; if the peer has vanished it takes longer.
+ *
+ * Context: may sleep.
+ */
+void kdapl_conn_wait_reaped(struct kdapl_conn *conn)
+{
+	if (!READ_ONCE(conn->cm_busy))
+		wait_for_completion_timeout(&conn->gone, REAP_TIMEOUT);
+}
+
+/**
+ * kdapl_conn_release - reap a connection that has ended, and wait a little
+ * @conn: no longer reachable through its EP; gives up the EP's reference
+ *
+ * Context: may sleep; without conn->lock.
+ */
+void kdapl_conn_release(struct kdapl_conn *conn)
+{
+	refcount_inc(&conn->ref);
+	kdapl_conn_reap(conn);
+	kdapl_conn_wait_reaped(conn);
+	kdapl_conn_put(conn);
 }
 
 /* CM and QP of an ended connection go. May wait for rdma_connect. */

@@ -58,6 +58,8 @@ void kdapl_conn_init_end(struct kdapl_conn *conn);
 void kdapl_conn_drain_gracefully(struct kdapl_conn *conn);
 void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events);
 void kdapl_conn_reap(struct kdapl_conn *conn);
+void kdapl_conn_wait_reaped(struct kdapl_conn *conn);
+void kdapl_conn_release(struct kdapl_conn *conn);
 void kdapl_conn_put(struct kdapl_conn *conn);
 
 enum kdapl_ep_input {
@@ -149,7 +151,7 @@ struct kdapl_ep {
 int kdapl_ep_next_state(int state, enum kdapl_ep_input input);
 int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input);
 u64 kdapl_ep_fields(int state);
-DAT_RETURN kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input);
+int kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input, DAT_EP_STATE *state);
 void kdapl_ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev);
 void kdapl_ep_event(struct kdapl_conn *conn, u32 number);
 void kdapl_ep_ended(struct kdapl_conn *conn);

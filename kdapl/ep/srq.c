@@ -78,50 +78,56 @@ void kdapl_srq_destroy(struct kdapl_srq *srq)
 	kdapl_obj_put(&srq->obj);
 }
 
-static DAT_RETURN srq_check_attr(struct kdapl_ia *ia, const DAT_SRQ_ATTR *attr)
+/*
+ * -EINVAL: invalid, or beyond the limits of the IA; -EOPNOTSUPP: the device has no SRQs; -ENOSPC:
+ * it has none with so many segments.
+ */
+static int srq_check_attr(struct kdapl_ia *ia, const DAT_SRQ_ATTR *attr)
 {
 	DAT_IA_ATTR *limits = kzalloc(sizeof(*limits), GFP_KERNEL);
-	DAT_RETURN ret = DAT_SUCCESS;
+	int ret = 0;
 
 	if (!limits)
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return -ENOMEM;
 	kdapl_ia_limits(ia, limits);
 	if (!limits->max_srqs)
-		ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+		ret = -EOPNOTSUPP;
 	else if (attr->max_recv_dtos <= 0 || attr->max_recv_dtos > limits->max_recv_per_srq ||
 		 attr->max_recv_iov <= 0 ||
 		 attr->max_recv_iov > limits->max_iov_segments_per_dto ||
 		 attr->low_watermark < 0 || attr->low_watermark > attr->max_recv_dtos)
-		ret = kdapl_arg_err(3);
+		ret = -EINVAL;
 	kfree(limits);
-	if (ret == DAT_SUCCESS && attr->max_recv_iov > ia->dev->attrs.max_srq_sge) {
+	if (!ret && attr->max_recv_iov > ia->dev->attrs.max_srq_sge) {
 		pr_info("%s: no SRQ with %d segments per buffer: the device takes %d\n",
 			ia->name, attr->max_recv_iov, ia->dev->attrs.max_srq_sge);
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+		ret = -ENOSPC;
 	}
 	return ret;
 }
 
-static DAT_RETURN srq_pool_ret(long err)
+/* -ENOSPC, whatever the device says: it has no room for the native SRQ. */
+static struct kdapl_pool *srq_create_pool(struct kdapl_srq *srq, u32 limit)
 {
-	return kdapl_err(DAT_INSUFFICIENT_RESOURCES,
-			 err == -ENOMEM ? DAT_RESOURCE_MEMORY : DAT_RESOURCE_SRQ);
+	struct kdapl_pool *pool = kdapl_pool_create(srq, limit, kdapl_buf_done);
+
+	return !IS_ERR(pool) || pool == ERR_PTR(-ENOMEM) ? pool : ERR_PTR(-ENOSPC);
 }
 
 /* Everything is checked. Inside kdapl_dev_enter(). */
-static DAT_RETURN srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SRQ_HANDLE *handle)
+static int srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SRQ_HANDLE *handle)
 {
-	DAT_RETURN ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	struct kdapl_pool *pool;
 	struct kdapl_srq *srq;
-	int err;
+	int ret;
 
 	srq = kzalloc(sizeof(*srq), GFP_KERNEL);
 	if (!srq)
-		return ret;
-	if (kdapl_obj_use(&pz->obj)) {
+		return -ENOMEM;
+	ret = kdapl_obj_use(&pz->obj);
+	if (ret) {
 		kfree(srq);
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+		return ret;
 	}
 	srq->pz = pz;
 	srq->pz_handle = pz->obj.handle;
@@ -129,23 +135,48 @@ static DAT_RETURN srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SR
 	mutex_init(&srq->mutex);
 	INIT_WORK(&srq->low_work, srq_low_work);
 	kdapl_obj_init(&srq->obj, DAT_HANDLE_TYPE_SRQ, pz->obj.ia, &srq_ops);
-	pool = kdapl_pool_create(srq, attr->max_recv_dtos, kdapl_buf_done);
+	pool = srq_create_pool(srq, attr->max_recv_dtos);
 	if (IS_ERR(pool)) {
 		kdapl_obj_unuse(&pz->obj);
 		kdapl_obj_put(&srq->obj);
-		return srq_pool_ret(PTR_ERR(pool));
+		return PTR_ERR(pool);
 	}
 	rcu_assign_pointer(srq->pool, pool);
-	err = kdapl_obj_publish(&srq->obj);
-	if (err) {
+	ret = kdapl_obj_publish(&srq->obj);
+	if (ret) {
 		kdapl_srq_destroy(srq);
-		return kdapl_publish_ret(err);
+		return ret == -ENOSPC ? -ENOMEM : ret;	/* no handle is left */
 	}
 	*handle = srq->obj.handle;
 	if (attr->low_watermark)
 		dat_srq_set_lw(srq->obj.handle, attr->low_watermark);
 	kdapl_obj_put(&srq->obj);
-	return DAT_SUCCESS;
+	return 0;
+}
+
+/* What creating or resizing returns. @arg: where attributes or size are among the arguments. */
+static DAT_RETURN srq_ret(int err, int arg)
+{
+	switch (err) {
+	case 0:
+		return DAT_SUCCESS;
+	case -EINVAL:
+		return kdapl_arg_err(arg);
+	case -EOPNOTSUPP:
+		return kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	case -ESTALE:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	case -ESHUTDOWN:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	case -EBUSY:
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_OPERATIONAL);
+	case -EIO:
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_ERROR);
+	case -ENOMEM:
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	default:
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+	}
 }
 
 /**
@@ -185,13 +216,13 @@ DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 	if (!srq_handle)
 		goto out;
 	attr = *srq_attr;
-	ret = srq_check_attr(ia, &attr);
+	ret = srq_ret(srq_check_attr(ia, &attr), 3);
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(ia->dev))
 		goto out;
-	ret = srq_make(pz, &attr, srq_handle);
+	ret = srq_ret(srq_make(pz, &attr, srq_handle), 3);
 	kdapl_dev_exit(ia->dev);
 out:
 	if (pz)
@@ -202,7 +233,7 @@ out:
 EXPORT_SYMBOL(dat_srq_create);
 
 /* Take completions off the CQs, so that the counts are of now. RCU read side. */
-static void pool_drain_cqs(struct kdapl_pool *pool)
+static void srq_drain_cqs(struct kdapl_pool *pool)
 {
 	struct kdapl_conn *conn;
 
@@ -248,7 +279,7 @@ DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param
 	}
 	if (srq_param_mask & (DAT_SRQ_FIELD_AVAILABLE_DTO_COUNT |
 			      DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT))
-		pool_drain_cqs(pool);
+		srq_drain_cqs(pool);
 	spin_lock_irqsave(&pool->lock, flags);
 	srq_param->srq_state = pool->error ? DAT_SRQ_STATE_ERROR : DAT_SRQ_STATE_OPERATIONAL;
 	srq_param->max_recv_dtos = pool->limit;
@@ -286,36 +317,39 @@ static bool srq_swap_pool(struct kdapl_srq *srq, struct kdapl_pool *old, struct 
 	return idle;
 }
 
-static DAT_RETURN srq_resize(struct kdapl_srq *srq, u32 limit)
+/*
+ * -EBUSY: more buffers are outstanding, or the low watermark is higher; -EIO: the same, and the
+ * SRQ is in the state ERROR. srq->mutex held.
+ */
+static int srq_resize(struct kdapl_srq *srq, u32 limit)
 {
 	struct kdapl_pool *pool = rcu_dereference_protected(srq->pool,
 							    lockdep_is_held(&srq->mutex));
 	struct kdapl_pool *fresh;
-	DAT_RETURN ret = DAT_SUCCESS;
 	bool fits;
+	int ret = 0;
 
 	spin_lock_irq(&pool->lock);
 	fits = limit + kdapl_pool_spare(limit) <= pool->entries || limit <= pool->limit;
 	if (limit < kdapl_pool_outstanding(pool) || limit < pool->low)
-		ret = kdapl_err(DAT_INVALID_STATE, pool->error ? DAT_INVALID_STATE_SRQ_ERROR :
-						   DAT_INVALID_STATE_SRQ_OPERATIONAL);
+		ret = pool->error ? -EIO : -EBUSY;
 	else if (fits)
 		pool->limit = limit;
 	spin_unlock_irq(&pool->lock);
-	if (ret != DAT_SUCCESS || fits)
+	if (ret || fits)
 		return ret;
-	/* The pool of EPs does not change under them. */
+	/* no QP can be moved to another SRQ: the pool of EPs stays */
 	if (refcount_read(&pool->ref) > 1)
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
-	fresh = kdapl_pool_create(srq, limit, kdapl_buf_done);
+		return -ENOSPC;
+	fresh = srq_create_pool(srq, limit);
 	if (IS_ERR(fresh))
-		return srq_pool_ret(PTR_ERR(fresh));
+		return PTR_ERR(fresh);
 	if (!srq_swap_pool(srq, pool, fresh)) {
 		kdapl_pool_put(fresh);
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+		return -ENOSPC;
 	}
 	kdapl_pool_put(pool);
-	return DAT_SUCCESS;
+	return 0;
 }
 
 /**
@@ -347,9 +381,7 @@ DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
 		.max_recv_dtos = srq_max_recv_dto,
 		.max_recv_iov = srq->max_recv_iov,
 	};
-	ret = srq_check_attr(srq->obj.ia, &attr);
-	if (DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER)
-		ret = kdapl_arg_err(2);
+	ret = srq_ret(srq_check_attr(srq->obj.ia, &attr), 2);
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
@@ -358,7 +390,7 @@ DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
 	noio = memalloc_noio_save();	/* dat_ep_reset() takes the mutex (D-32) */
 	mutex_lock(&srq->mutex);
 	if (READ_ONCE(srq->obj.live))
-		ret = srq_resize(srq, srq_max_recv_dto);
+		ret = srq_ret(srq_resize(srq, srq_max_recv_dto), 2);
 	else
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	mutex_unlock(&srq->mutex);
