@@ -16,13 +16,13 @@
  * @evd: where requests are reported; holds a use
  * @evd_handle: as the consumer gave it
  * @null_evd: the IA's, if EPs are made for requests
- * @ep: RSP: EP it waits for, referenced; NULL asks for a new one
- * @comm: CSP: what was asked for
+ * @ep: RSP: the reserved EP, referenced; NULL: one is made for the request
+ * @comm: CSP: as the consumer gave it
  * @addr: CSP: address listened on
  * @mutex: @cm_id against removal of the device
  * @cm_id: the listener
  * @cr: RSP: the request that has used it up, referenced
- * @used_work: reports @cr, once the listener is gone
+ * @used_work: destroys the listener, then reports @cr
  */
 struct kdapl_sp {
 	struct kdapl_obj obj;

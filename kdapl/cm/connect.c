@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints: the calls that connect them, and say how.
+ * Endpoints: the calls that connect them, and that say how connections treat the network.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -42,7 +42,7 @@ static bool connect_qos_valid(DAT_QOS qos)
 
 /*
  * Move the EP to ACTIVE_CONNECTION_PENDING. -ENXIO: it has no QP, for lack of a PZ; other errnos
- * are those of kdapl_ep_may(). ep->mutex held.
+ * and @state: see kdapl_ep_may(). ep->mutex held.
  */
 static int connect_begin(struct kdapl_ep *ep, DAT_EP_STATE *state)
 {
@@ -76,7 +76,7 @@ static int connect_send(struct kdapl_ep *ep, const struct connect_target *to)
 	return ret;
 }
 
-/* Start an attempt, or leave the EP as it was. ep->mutex held. */
+/* Start an attempt; after an error the EP is as it was. ep->mutex held. */
 static int connect_start(struct kdapl_ep *ep, const struct connect_target *to, DAT_EP_STATE *state)
 {
 	int ret, old;
@@ -90,7 +90,7 @@ static int connect_start(struct kdapl_ep *ep, const struct connect_target *to, D
 	spin_lock_irq(&ep->lock);
 	old = kdapl_ep_step(ep, KDAPL_IN_UNDO);
 	spin_unlock_irq(&ep->lock);
-	/* dat_ep_disconnect() was faster: it was an attempt, and its end is an event */
+	/* unless dat_ep_disconnect() was faster: then there is an attempt, and its end an event */
 	return old == KDAPL_EP_REFUSED ? 0 : ret;
 }
 
@@ -109,7 +109,7 @@ static DAT_RETURN connect_ret(int err, DAT_EP_STATE state)
 	}
 }
 
-/* The end of all connecting calls: their arguments have been checked. */
+/* What all connecting calls do after they have checked their arguments. */
 static DAT_RETURN connect_to(struct kdapl_ep *ep, const struct connect_target *to)
 {
 	DAT_EP_STATE state = DAT_EP_STATE_UNCONNECTED;
@@ -122,7 +122,7 @@ static DAT_RETURN connect_to(struct kdapl_ep *ep, const struct connect_target *t
 	if (ep->connect_evd) {
 		err = connect_start(ep, to, &state);
 		ret = connect_ret(err, state);
-	} else {	/* it was there when the arguments were checked, without the mutex */
+	} else {	/* it was there when the arguments were checked without the mutex */
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	}
 	mutex_unlock(&ep->mutex);
@@ -130,7 +130,7 @@ static DAT_RETURN connect_to(struct kdapl_ep *ep, const struct connect_target *t
 	return ret;
 }
 
-/* The arguments of dat_ep_connect(). */
+/* Check the arguments of dat_ep_connect(). */
 static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target *to,
 				DAT_CONN_QUAL conn_qual, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
 {
@@ -170,20 +170,19 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target
  *	also kdat_ia_pdata_limits()
  * @private_data: copied during the call
  * @quality_of_service: DAT_QOS_BEST_EFFORT
- * @connect_flags: DAT_CONNECT_DEFAULT_FLAG; a wish for multiple paths is
- *	ignored, a demand refused
+ * @connect_flags: DAT_CONNECT_DEFAULT_FLAG; multiple paths are ignored if
+ *	requested, and refused if required
  *
- * After success the EP is in ACTIVE_CONNECTION_PENDING and exactly one event
- * on its connect EVD tells how it ended: ESTABLISHED, PEER_REJECTED,
- * NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT, aborted: DISCONNECTED, or, when the
- * device goes, BROKEN.
+ * After success the EP is in ACTIVE_CONNECTION_PENDING, and exactly one event on its
+ * connect EVD tells the outcome: ESTABLISHED, PEER_REJECTED, NON_PEER_REJECTED,
+ * UNREACHABLE, TIMED_OUT, DISCONNECTED if it was aborted, or BROKEN if the device goes.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS (the attempt is under way, its outcome will be an event);
  * DAT_INVALID_HANDLE (EP, EVD_CONN: it has none);
  * DAT_INVALID_PARAMETER (NULL address, port, timeout 0, private data, quality of
- * service, flags); DAT_INVALID_ADDRESS (MALFORMED: nobody can have it;
- * UNSUPPORTED: of no family the IA has an address of; UNREACHABLE: it has none
+ * service, flags); DAT_INVALID_ADDRESS (MALFORMED: not the address of a host;
+ * UNSUPPORTED: the IA has no address of that family; UNREACHABLE: the IA has none
  * at all, or IPv6 finds no route); DAT_MODEL_NOT_SUPPORTED (QoS, multipath);
  * DAT_INVALID_STATE (subtype its state, or EP_NOTREADY without a PZ);
  * DAT_INSUFFICIENT_RESOURCES (MEMORY; DEVICE); DAT_INTERNAL_ERROR (device
@@ -214,7 +213,7 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 }
 EXPORT_SYMBOL(dat_ep_connect);
 
-/* The state of an EP, and its peer if that is CONNECTED. */
+/* The state of an EP and, if that is CONNECTED, its peer. */
 static DAT_EP_STATE connect_get_peer(struct kdapl_ep *ep, struct sockaddr_storage *peer)
 {
 	struct kdapl_conn *conn;
@@ -230,11 +229,11 @@ static DAT_EP_STATE connect_get_peer(struct kdapl_ep *ep, struct sockaddr_storag
 }
 
 /**
- * dat_ep_dup_connect - connect to where another EP is connected to
+ * dat_ep_dup_connect - connect to the peer of another EP
  * @ep_handle: EP in UNCONNECTED, with PZ and connect EVD
- * @ep_dup_handle: EP of the same IA instance in CONNECTED, which stays as it is; of
- *	use if it was the one that connected, since nobody listens on the port of a
- *	peer that did
+ * @ep_dup_handle: EP of the same IA instance in CONNECTED, which stays as it is. It
+ *	should be the side that connected: the port of a peer that connected has no
+ *	listener
  * @timeout: as for dat_ep_connect()
  * @private_data_size: as for dat_ep_connect()
  * @private_data: as for dat_ep_connect()
@@ -380,12 +379,12 @@ static bool connect_attr_valid(const struct kdat_conn_attr *attr)
 }
 
 /**
- * kdat_ep_modify_conn - say how an EP's connections treat the network
+ * kdat_ep_modify_conn - say how the connections of an EP treat the network
  * @ep_handle: EP in UNCONNECTED, RESERVED, PASSIVE_ or
  *	TENTATIVE_CONNECTION_PENDING
- * @attr: all of it; KDAT_CONN_DEFAULT for what is left to the provider
+ * @attr: all of it; KDAT_CONN_DEFAULT in a member leaves it to the provider
  *
- * For this connection and all after it. An extension of this provider.
+ * Applies to this connection and all after it. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL, or a value
@@ -409,7 +408,7 @@ DAT_RETURN kdat_ep_modify_conn(DAT_EP_HANDLE ep_handle, const struct kdat_conn_a
 		goto out;
 	}
 	spin_lock_irqsave(&ep->lock, flags);
-	/* when the attributes of connections may change */
+	/* the states in which the attributes of connections may change */
 	if (kdapl_ep_fields(ep->state) & DAT_EP_FIELD_EP_ATTR_QOS)
 		ep->net = *attr;
 	else
@@ -426,8 +425,8 @@ EXPORT_SYMBOL(kdat_ep_modify_conn);
  * @ep_handle: EP in any state
  * @attr: filled entirely
  *
- * KDAT_CONN_DEFAULT for what was never set: what the provider chooses then is
- * not told. An extension of this provider.
+ * A member that was never set is KDAT_CONN_DEFAULT, not the value the provider chooses
+ * then. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @attr).
@@ -458,19 +457,19 @@ EXPORT_SYMBOL(kdat_ep_query_conn);
  *	TENTATIVE_CONNECTION_PENDING
  * @serial: DAT_TRUE: the consumer promises; DAT_FALSE: as by default, it does not
  *
- * The consumer sees to it that of all calls that post a request on this EP, and
- * dat_ep_disconnect() with DAT_CLOSE_GRACEFUL_FLAG, one has returned before the next is
- * made, on whatever CPU, upcalls and interrupts included: it has a lock of its own around
- * them, say, or one thread that posts. Posting then takes no lock here. A broken promise
- * can corrupt the queue of the EP and whatever it transfers.
+ * The consumer makes sure that each call that posts a request on this EP, or
+ * dat_ep_disconnect() with DAT_CLOSE_GRACEFUL_FLAG, has returned before it makes the next
+ * one, on whatever CPU, upcalls and interrupts included: it holds a lock of its own, for
+ * example, or only one of its threads posts. Posting then takes no lock here. A broken
+ * promise can corrupt the queue of the EP and the data it transfers.
  *
- * That is about requests: dat_ep_post_send(), dat_ep_post_send_with_invalidate(),
+ * The promise is about requests: dat_ep_post_send(), dat_ep_post_send_with_invalidate(),
  * dat_ep_post_rdma_read(), dat_ep_post_rdma_read_to_rmr(), dat_ep_post_rdma_write(),
  * dat_rmr_bind(), dat_lmr_fmr(), dat_lmr_invalidate() and the extensions that do the same.
- * Receives, other EPs and all other calls may be made at the same time as ever.
+ * Receives may be posted, and all other calls made, at any time.
  *
- * For this connection and all after it. Where the device needs requests of the provider
- * between those of the consumer (soft-iWARP) the promise is accepted and not made use of.
+ * Applies to this connection and all after it. Where the provider has to post requests of
+ * its own between those of the consumer (soft-iWARP), the promise is accepted but not used.
  *
  * An extension of this provider.
  *
@@ -491,7 +490,7 @@ DAT_RETURN kdat_ep_serialise_posts(DAT_EP_HANDLE ep_handle, DAT_BOOLEAN serial)
 		goto out;
 	}
 	spin_lock_irqsave(&ep->lock, flags);
-	/* when the attributes of connections may change */
+	/* the states in which the attributes of connections may change */
 	if (kdapl_ep_fields(ep->state) & DAT_EP_FIELD_EP_ATTR_QOS)
 		ep->serial = serial;
 	else

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Connection Requests: what a listener received and nobody has answered yet.
+ * Connection Requests: those that a listener has received, and the calls that answer them.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -14,7 +14,7 @@
 
 static void cr_destroy_verbs(struct kdapl_cr *cr);
 
-/* What kdapl_obj_get() returns is used as the object itself. */
+/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
 static_assert(!offsetof(struct kdapl_cr, obj));
 
 static void cr_release(struct kdapl_obj *obj)
@@ -41,7 +41,7 @@ static const struct kdapl_obj_ops cr_ops = {
 	.device_lost = cr_device_lost,
 };
 
-/* An id that waits for its answer. The peer may have gone; dat_cr_accept() then finds out. */
+/* The id of a request that waits for its answer. If the peer goes, dat_cr_accept() finds out. */
 static int cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;
@@ -64,7 +64,7 @@ static struct kdapl_cr *cr_alloc(struct kdapl_ia *ia, struct rdma_cm_id *id, con
 	return cr;
 }
 
-/* Give the request its EP, if it is to come with one, and its handle. */
+/* Give the request its handle, and before that an EP if it is to come with one. */
 static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
 {
 	struct kdapl_ep *made = NULL;
@@ -88,7 +88,7 @@ static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
 	return ret;
 }
 
-/* What the peer has asked for, as far as the driver tells. */
+/* The read depths that the peer has asked for, as far as the driver tells. */
 static void cr_depths(struct kdapl_cr *cr, const struct rdma_conn_param *param)
 {
 	const struct kdapl_device *dev = cr->obj.ia->dev;
@@ -103,13 +103,13 @@ static void cr_depths(struct kdapl_cr *cr, const struct rdma_conn_param *param)
 }
 
 /**
- * kdapl_cr_create - a request has arrived
+ * kdapl_cr_create - make a CR for a request that has arrived
  * @sp: listener
  * @id: the request's own cm_id; taken over on success
  * @param: what the peer says
  *
  * Context: the listener's handler.
- * Return: the CR, with handle, or an ERR_PTR.
+ * Return: the CR, with its handle and referenced, or an ERR_PTR.
  */
 struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 				 const struct rdma_conn_param *param)
@@ -130,14 +130,14 @@ struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		kdapl_obj_put(&cr->obj);
 		return ERR_PTR(ret);
 	}
-	id->context = NULL;	/* a handoff gives it to another CR */
+	id->context = NULL;	/* no CR: dat_cr_handoff() moves the id to another one */
 	id->event_handler = cr_handler;
 	return cr;
 }
 
 /*
- * The request is answered, but not accepted: an RSP's EP is the consumer's again,
- * one that was made for the request is gone.
+ * Release the EP of a request that is not accepted: the EP of an RSP is the consumer's again, one
+ * that was made for the request is destroyed.
  */
 static void cr_leave_ep(struct kdapl_cr *cr)
 {
@@ -149,12 +149,12 @@ static void cr_leave_ep(struct kdapl_cr *cr)
 
 /**
  * kdapl_cr_announce - report a request to the consumer
- * @sp: service point it came through; for an RSP no longer live
+ * @sp: service point it came through; an RSP is not live any more
  * @evd: its EVD
  * @cr: the request
  *
  * Context: may sleep.
- * Return: whether there was room in the EVD; if not, the request is to be refused.
+ * Return: true if there was room in the EVD; otherwise the caller has to refuse the request.
  */
 bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr)
 {
@@ -176,10 +176,10 @@ bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_
 }
 
 /**
- * kdapl_cr_refuse - refuse a request nobody could be told of
+ * kdapl_cr_refuse - refuse a request that could not be reported
  * @cr: the request
  *
- * Not with the reason of dat_cr_reject(): the peer must see NON_PEER_REJECTED.
+ * The reason on the wire is not that of dat_cr_reject(): the peer must see NON_PEER_REJECTED.
  *
  * Context: may sleep; not in the id's handler.
  */
@@ -191,7 +191,7 @@ void kdapl_cr_refuse(struct kdapl_cr *cr)
 	kdapl_cr_destroy(cr);
 }
 
-/* Answer no, if nobody has answered yet. */
+/* Refuse the request, unless it has an answer. */
 static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reason)
 {
 	struct kdapl_device *dev = cr->obj.ia->dev;
@@ -205,7 +205,7 @@ static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reas
 		kdapl_cm_reject(dev, id, pdata, len, reason);
 }
 
-/* Refuse the request, as if nobody had listened. May sleep. */
+/* Refuse the request, as if there had been no listener. May sleep. */
 static void cr_destroy_verbs(struct kdapl_cr *cr)
 {
 	cr_answer_no(cr, NULL, 0, IB_CM_REJ_NO_RESOURCES);
@@ -232,8 +232,8 @@ void kdapl_cr_destroy(struct kdapl_cr *cr)
  *
  * The peer's address and port, its private data, and the EP the service point has
  * supplied, if any. May be called any number of times until the CR is answered. On
- * InfiniBand and RoCE the private data has the fixed size of the transport,
- * filled up with zeros: consumers carry a length of their own.
+ * InfiniBand and RoCE private data has the fixed size of the transport, padded with
+ * zeros: it should carry a length of its own.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -261,9 +261,9 @@ DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask
 EXPORT_SYMBOL(dat_cr_query);
 
 /*
- * Make one attempt of EP and request, or change nothing. -ESTALE: the request has been answered;
- * -EBADF: the EP has been freed, or lacks a PZ or a connect EVD; -EBADFD: @state does not allow
- * it. ep->mutex and cr->mutex held.
+ * Retire the request and move the EP to COMPLETION_PENDING, or change nothing. -ESTALE: the request
+ * has an answer; -EBADF: the EP has been freed, or lacks a PZ or a connect EVD; -EBADFD: @state
+ * forbids it. ep->mutex and cr->mutex held.
  */
 static int cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep, DAT_EP_STATE *state)
 {
@@ -296,7 +296,7 @@ static int cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void *pdata
 	mutex_lock(&cr->mutex);
 	ret = cr_begin(cr, ep, state);
 	if (!ret) {
-		/* from here on the peer gets an answer and the CR is used up (D-16) */
+		/* now the peer gets an answer in any case, and the CR is used up (D-16) */
 		if (kdapl_cm_accept(kdapl_ep_conn(ep), cr, pdata, len))
 			kdapl_conn_end(kdapl_ep_conn(ep),
 				       DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
@@ -331,8 +331,8 @@ static DAT_RETURN cr_accept_ret(int err, DAT_EP_STATE state)
  *	kdat_ia_pdata_limits()
  * @private_data: copied during the call
  *
- * The EP goes to COMPLETION_PENDING; ESTABLISHED or ACCEPT_COMPLETION_ERROR on
- * its connect EVD tells how it ended.
+ * The EP goes to COMPLETION_PENDING, and an event on its connect EVD tells the outcome:
+ * ESTABLISHED or ACCEPT_COMPLETION_ERROR.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS (the answer is under way, its outcome will be an event);
@@ -356,7 +356,7 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	if (ep_handle != DAT_HANDLE_NULL)
 		ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	/* one EP, the request's or the consumer's */
+	/* exactly one EP, that of the request or that of the call */
 	if (cr->ep ? ep_handle != DAT_HANDLE_NULL : !ep || ep->obj.ia != cr->obj.ia) {
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 		goto out;
@@ -390,8 +390,8 @@ EXPORT_SYMBOL(dat_cr_accept);
  *	kdat_ia_pdata_limits()
  * @private_data: copied during the call
  *
- * The EP of an RSP is UNCONNECTED again; one that was made for the request is
- * gone, its handle dead. Works after the removal of the device, too.
+ * The EP of an RSP is UNCONNECTED again; one that was made for the request is gone and
+ * its handle dead. The call also works after the device has been removed.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS (also when the peer or the device has gone);
@@ -425,7 +425,7 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 		goto out;
 	}
 	trace_kdapl_cr_rejected(cr_handle, cr->ep ? cr->ep->obj.handle : DAT_HANDLE_NULL);
-	noio = memalloc_noio_save();	/* the EP of an RSP waits for the next one (D-32) */
+	noio = memalloc_noio_save();	/* an RSP with the same EP may wait for it (D-32) */
 	cr_answer_no(cr, private_data, private_data_size, IB_CM_REJ_CONSUMER_DEFINED);
 	cr_leave_ep(cr);
 	memalloc_noio_restore(noio);
@@ -446,7 +446,7 @@ static struct kdapl_sp *cr_find_psp(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual
 	list_for_each_entry(psp, &ia->objs[DAT_HANDLE_TYPE_PSP], obj.node) {
 		if (psp->conn_qual != conn_qual)
 			continue;
-		/* in use by the PSP, as long as that is on the list */
+		/* while the PSP is on the list, it uses the EVD */
 		refcount_inc(&psp->obj.ref);
 		refcount_inc(&psp->evd->obj.ref);
 		*evd = psp->evd;
@@ -458,10 +458,10 @@ static struct kdapl_sp *cr_find_psp(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual
 }
 
 /*
- * Make a new request, of another service point, which takes over the id of the old one. @retired:
- * the old one is the caller's to destroy; if it is not, dat_ia_close() destroys both. An ERR_PTR:
- * -ESTALE if the request has been answered, or an errno of kdapl_obj_publish(). cr->mutex held.
- * Inside kdapl_dev_enter().
+ * Make a new CR, which comes through another service point and takes over the id of the old one.
+ * @retired: the caller has to destroy the old one; if false, dat_ia_close() destroys both. An
+ * ERR_PTR: -ESTALE if the request has an answer, or an errno of kdapl_obj_publish(). cr->mutex
+ * held. Inside kdapl_dev_enter().
  */
 static struct kdapl_cr *cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, bool *retired)
 {
@@ -499,10 +499,9 @@ static DAT_RETURN cr_handoff_ret(int err)
  * @cr_handle: CR; dead after success
  * @handoff: qualifier of a PSP of the same IA instance
  *
- * The PSP's EVD gets an event with a CR of its own, with the same peer and
- * private data; if it is full the request is refused as any other would be. The
- * EP of an RSP is UNCONNECTED again; one that was made for the request is gone,
- * its handle dead.
+ * The PSP's EVD gets an event with a new CR, which has the same peer and private data.
+ * If that EVD is full, the request is refused as any other would be. The EP of an RSP is
+ * UNCONNECTED again; one that was made for the request is gone and its handle dead.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (no PSP has
@@ -522,7 +521,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	ret = kdapl_arg_err(2);
-	if (!handoff)	/* what a PSP has that is still being made */
+	if (!handoff)	/* a PSP that is still being made may have it */
 		goto out;
 	psp = cr_find_psp(cr->obj.ia, handoff, &evd);
 	if (!psp)
@@ -537,7 +536,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	ret = cr_handoff_ret(PTR_ERR_OR_ZERO(next));
 	if (!IS_ERR(next)) {
 		if (retired)
-			kdapl_cr_destroy(cr);	/* its EP is free when the event is seen */
+			kdapl_cr_destroy(cr);	/* before the event: its EP must be free then */
 		if (!kdapl_cr_announce(psp, evd, next))
 			kdapl_cr_refuse(next);
 		kdapl_obj_put(&next->obj);

@@ -27,7 +27,7 @@ static int csp_create(struct kdapl_ia *ia, const DAT_COMM *comm, const struct so
 	return ret;
 }
 
-/* The port is part of the address, so the codes are others than those of a PSP. */
+/* What dat_csp_create() returns. The port is a part of the address, not a qualifier. */
 static DAT_RETURN csp_ret(int err)
 {
 	switch (err) {
@@ -116,7 +116,7 @@ EXPORT_SYMBOL(dat_csp_create);
  * @csp_param_mask: DAT_CSP_FIELD_* bits of the members wanted; 0 is legal
  * @csp_param: filled entirely; its pointers are valid until the CSP is freed
  *
- * What dat_csp_create() was given.
+ * These are what dat_csp_create() was given.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined

@@ -8,7 +8,7 @@
 
 #include "cm.h"
 
-/* Both creating calls. @conn_qual: the port, and where it goes if it is 0 for any. */
+/* Both creating calls. @conn_qual: the port; 0 asks for any, which is stored there. */
 static int psp_create(struct kdapl_ia *ia, DAT_CONN_QUAL *conn_qual, struct kdapl_evd *evd,
 		      DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *handle)
 {
@@ -106,7 +106,7 @@ EXPORT_SYMBOL(dat_psp_create);
  * @psp_flags: as for dat_psp_create()
  * @psp_handle: where the handle goes
  *
- * The port comes from the range the administrator has set aside for that
+ * The port comes from the range that the administrator has reserved for that
  * (net.ipv4.ip_local_port_range).
  *
  * Context: may sleep; waits for RTNL where the driver does so to listen (irdma).
@@ -158,7 +158,7 @@ EXPORT_SYMBOL(dat_psp_create_any);
  * @psp_param_mask: DAT_PSP_FIELD_* bits of the members wanted; 0 is legal
  * @psp_param: filled entirely
  *
- * What dat_psp_create() was given, or dat_psp_create_any() has chosen.
+ * These are what dat_psp_create() was given, or what dat_psp_create_any() has chosen.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -188,8 +188,8 @@ EXPORT_SYMBOL(dat_psp_query);
  * dat_psp_free - stop listening
  * @psp_handle: PSP
  *
- * A request that has been delivered stays valid, with its CR and EP; later ones
- * are refused as if nobody had ever listened.
+ * A request that has been delivered stays valid, with its CR and EP. Later ones are
+ * refused as if there had never been a listener.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.

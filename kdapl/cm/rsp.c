@@ -27,7 +27,7 @@ static int rsp_reserve(struct kdapl_sp *rsp, struct kdapl_ep *ep, DAT_EP_STATE *
 	return ret;
 }
 
-/* Everything but the state is checked; @ep may be NULL. Inside kdapl_dev_enter(). */
+/* Everything but the state of @ep, which may be NULL, is checked. Inside kdapl_dev_enter(). */
 static int rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struct kdapl_ep *ep,
 		      struct kdapl_evd *evd, DAT_RSP_HANDLE *handle, DAT_EP_STATE *state)
 {
@@ -141,7 +141,7 @@ EXPORT_SYMBOL(dat_rsp_create);
  * @rsp_param_mask: DAT_RSP_FIELD_* bits of the members wanted; 0 is legal
  * @rsp_param: filled entirely
  *
- * What dat_rsp_create() was given. When the request arrives the handle is dead.
+ * These are what dat_rsp_create() was given. When the request arrives, the handle dies.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined

@@ -2,13 +2,12 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Service points: what PSP, RSP and CSP have in common, a listener and what
- * becomes of the requests it receives.
+ * Service points: what PSP, RSP and CSP have in common, which is a listener and the way of the
+ * requests it receives.
  *
- * A request comes with a cm_id of its own, in the listener's handler, where the
- * listener cannot be destroyed. That concerns the RSP, which serves one request
- * only: there a work item destroys the listener first, so that the qualifier is
- * free again, and reports the request then.
+ * A request comes with a cm_id of its own, in the listener's handler. The handler cannot destroy
+ * the listener, but an RSP serves one request only: a work item destroys its listener, so that the
+ * qualifier is free again, and then reports the request.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -17,16 +16,19 @@
 #include "../core/cm_reject.h"
 
 /*
- * What the transport may hold back for us. More than the length of the EVD, which
- * decides about requests when they arrive: soft-iWARP forgets connections beyond
- * its backlog, and when the peer then closes one, it closes the listener.
+ * Requests that the transport may queue. The minimum may be more than the length of the EVD, which
+ * decides about a request when it arrives: soft-iWARP forgets connections beyond its backlog, and
+ * when the peer closes one of them it closes the listener.
  */
 #define SP_MIN_BACKLOG	128
-#define SP_MAX_BACKLOG	1024	/* some allocate for it */
+#define SP_MAX_BACKLOG	1024	/* some drivers allocate memory for it */
 
-#define SP_ANY_TRIES	64	/* ports tried that others turn out to use */
+#define SP_ANY_TRIES	64	/* ports to try, if each turns out to be taken */
 
-/* The RSP is used up: free its qualifier, then tell. Inside kdapl_dev_enter(). */
+/*
+ * The one request of an RSP is there: free the qualifier, then report the request. Inside
+ * kdapl_dev_enter().
+ */
 static void sp_work_used(struct work_struct *work)
 {
 	struct kdapl_sp *sp = container_of(work, struct kdapl_sp, used_work);
@@ -37,18 +39,18 @@ static void sp_work_used(struct work_struct *work)
 
 	refcount_inc(&sp->obj.ref);
 	refcount_inc(&evd->obj.ref);
-	/* first: the consumer that sees the event must find nothing in use by the RSP */
+	/* first: when the consumer sees the event, the RSP must not use anything any more */
 	kdapl_sp_destroy(sp);
 	if (!kdapl_cr_announce(sp, evd, cr))
 		kdapl_cr_refuse(cr);
 	kdapl_obj_put(&cr->obj);
 	kdapl_obj_put(&evd->obj);
 	kdapl_obj_put(&sp->obj);
-	kdapl_dev_exit(dev);	/* removal waits for it, so dev is there */
+	kdapl_dev_exit(dev);	/* removal has waited for it, so dev still exists */
 	memalloc_noio_restore(noio);
 }
 
-/* The one request of an RSP; false: refuse it. */
+/* Give an RSP its one request. False: the request is to be refused. */
 static bool sp_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
 {
 	if (!kdapl_dev_enter(sp->obj.ia->dev))
@@ -66,8 +68,8 @@ static bool sp_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
 }
 
 /*
- * Take the id back from a request that cannot be reported. False: closing the IA or
- * removing the device has taken it already.
+ * Take the id back from a request that cannot be reported. False: dat_ia_close() or removal of the
+ * device has taken it.
  */
 static bool sp_take_back(struct kdapl_cr *cr)
 {
@@ -75,7 +77,7 @@ static bool sp_take_back(struct kdapl_cr *cr)
 
 	if (kdapl_obj_retire(&cr->obj))
 		return false;
-	/* nobody has its handle yet, so nobody waits for this handler with the lock held */
+	/* its handle is not known yet, so no one waits for this handler with the lock held */
 	mutex_lock_nested(&cr->mutex, SINGLE_DEPTH_NESTING);
 	mine = cr->cm_id;
 	cr->cm_id = NULL;
@@ -89,15 +91,14 @@ static bool sp_take_back(struct kdapl_cr *cr)
 }
 
 /**
- * kdapl_sp_request - a request has arrived: tell the consumer, or refuse it
+ * kdapl_sp_request - report a request that has arrived, or refuse it
  * @sp: service point it came through
  * @id: the request's own cm_id
  * @param: what the peer says
  *
  * Context: the listener's handler.
- * Return: true when the id belongs to the request now, or was taken by a refusal, by
- * closing the IA or by removal of the device; false when the request was refused: the
- * caller destroys the id.
+ * Return: true if the id belongs to the CR now, or if a refusal, dat_ia_close() or removal of the
+ * device has taken it; false if the request is refused and the caller has to destroy the id.
  */
 bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		      const struct rdma_conn_param *param)
@@ -106,10 +107,10 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 	bool mine = true, reported = false;
 	struct kdapl_cr *cr;
 
-	/* removal takes its id from every request it finds, and waits for the others */
+	/* removal takes the ids of all requests it finds, and waits for this one */
 	if (!kdapl_dev_enter(dev))
 		goto refuse;
-	if (kdapl_evd_full(sp->evd))	/* an RSP goes on waiting then */
+	if (kdapl_evd_full(sp->evd))	/* the RSP, if it is one, goes on waiting */
 		goto exit;
 	cr = kdapl_cr_create(sp, id, param);
 	if (!IS_ERR(cr)) {
@@ -131,9 +132,8 @@ refuse:
 }
 
 /*
- * Events of the listening id. A request comes with an id of its own, whose
- * context is the listener's until the CR takes it over; returning non-zero
- * destroys that id.
+ * Handle events of the listener. A request comes with an id of its own, which has the context of
+ * the listener until the CR takes it over; a return value other than 0 destroys that id.
  */
 static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -148,7 +148,7 @@ static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return taken ? 0 : -ECONNREFUSED;
 }
 
-/* What kdapl_obj_get() returns is used as the object itself. */
+/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
 static_assert(!offsetof(struct kdapl_sp, obj));
 
 static void sp_release(struct kdapl_obj *obj)
@@ -249,7 +249,7 @@ struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct k
 	return sp;
 }
 
-/* Is the address still there? */
+/* Does the port of the IA still have the address? */
 static bool sp_has_address(struct kdapl_sp *sp, struct sockaddr_storage *addr)
 {
 	struct sockaddr_storage full;
@@ -273,9 +273,9 @@ static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
 		return id;
 	ret = rdma_bind_addr(id, (struct sockaddr *)addr);
 	if (ret == -EADDRNOTAVAIL && sp_has_address(sp, addr))
-		ret = -EADDRINUSE;	/* somebody listens on the port for all addresses */
+		ret = -EADDRINUSE;	/* another listener has the port for all addresses */
 	if (!ret && (id->device != ia->dev->ibdev || id->port_num != ia->port))
-		ret = -ENODEV;	/* another device has that address, too */
+		ret = -ENODEV;	/* another device has that address as well */
 	if (!ret) {
 		/* a request may be there before rdma_listen() returns */
 		sp->conn_qual = kdapl_addr_port(&id->route.addr.src_addr);
@@ -287,7 +287,7 @@ static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
 	return ERR_PTR(ret);
 }
 
-/* sp->mutex held. */
+/* Listen; errnos as for kdapl_sp_start(). sp->mutex held. */
 static int sp_listen(struct kdapl_sp *sp)
 {
 	DAT_CONN_QUAL want = sp->conn_qual;
@@ -339,7 +339,7 @@ int kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
 	unsigned int noio;
 	int ret;
 
-	/* the handle first: the first request may name it before we return */
+	/* before it listens: the first request may name the handle before we return */
 	ret = kdapl_obj_publish(&sp->obj);
 	if (ret) {
 		kdapl_sp_destroy(sp);
@@ -387,7 +387,7 @@ DAT_RETURN kdapl_sp_ret(int err)
 }
 
 /**
- * kdapl_sp_free - what the three calls that free a service point do
+ * kdapl_sp_free - free a service point
  * @handle: any bit pattern
  * @type: the type it must have
  *

@@ -35,7 +35,7 @@ static void conn_qp_event(struct ib_event *event, void *context)
 		if (READ_ONCE(conn->state) < KDAPL_CONN_UP)
 			WRITE_ONCE(conn->wc_failed, true);
 		else if (atomic_read(&conn->reason) != KDAPL_END_PEER)
-			/* after the CM's word it may be part of an orderly close */
+			/* if the CM has told of the end, it may be part of an orderly close */
 			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ANSWER_TIME);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
@@ -44,9 +44,9 @@ static void conn_qp_event(struct ib_event *event, void *context)
 			mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
 		else if (READ_ONCE(conn->state) < KDAPL_CONN_UP)
 			WRITE_ONCE(conn->wc_failed, true);
-		else if (conn->dev->iwarp)	/* or the peer has disconnected: the CM will say */
+		else if (conn->dev->iwarp)	/* or the peer has disconnected: the CM will tell */
 			kdapl_conn_end(conn, KDAPL_END_SUSPECT);
-		else	/* the QP has failed, maybe with nothing posted that would tell */
+		else	/* the QP has failed, maybe with no request posted that would fail */
 			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ANSWER_TIME);
 		break;
 	default:
@@ -60,9 +60,8 @@ static int conn_qp_init(struct kdapl_conn *conn)
 		.qp_state = IB_QPS_INIT,
 		.port_num = conn->ep->obj.ia->port,
 		/*
-		 * Always: a zero-length Write, the peer's marker, is refused by
-		 * some devices otherwise. What may be read or written is a
-		 * matter of the keys.
+		 * All of them, always: without them some devices refuse even a zero-length
+		 * Write, such as the peer's marker. Keys say what a peer may read or write.
 		 */
 		.qp_access_flags = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
 				   IB_ACCESS_REMOTE_READ,
@@ -115,8 +114,8 @@ static void conn_open_wq(struct kdapl_wq *wq)
 }
 
 /*
- * What both work queues need for posts without a closer look (post.c), and what Receives may be
- * there; of requests nothing is known yet.
+ * Set what the fast path of posts reads (post.c), but for the limits of requests, which depend on
+ * the connection: conn_open_requests().
  */
 static void conn_open_wqs(struct kdapl_conn *conn)
 {
@@ -126,13 +125,13 @@ static void conn_open_wqs(struct kdapl_conn *conn)
 	conn->rq->flags[0] = conn->attr.recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG;
 }
 
-/* A request that the device fences itself may be posted fenced without a closer look. */
+/* The fast path may fence requests of a kind that the device fences itself. */
 static u8 conn_fence_flag(const struct kdapl_conn *conn, enum ib_wr_opcode opcode)
 {
 	return conn->dev->caps.unfenced & BIT_ULL(opcode) ? 0 : DAT_COMPLETION_BARRIER_FENCE_FLAG;
 }
 
-/* The same for Send, Write and Read, once it is known what the connection allows. */
+/* Set the limits that the fast path has for Send, Write and Read on this connection. */
 static void conn_open_requests(struct kdapl_conn *conn)
 {
 	bool careful = kdapl_caps_slow_posts(&conn->dev->caps);
@@ -153,7 +152,7 @@ static void conn_open_requests(struct kdapl_conn *conn)
 	if (conn->dev->caps.reads_deadlock)
 		wq->max_reads = conn->read_depth;
 	wq->serial = !careful && conn->ep->serial;
-	/* a post that sees a limit sees the rest; pairs with fast_post(), careful_post() */
+	/* a post that sees a limit must see the rest; pairs with fast_post(), careful_post() */
 	smp_wmb();
 	WRITE_ONCE(max_iov[DAT_DTO_SEND], attr->max_request_iov);
 	WRITE_ONCE(max_iov[DAT_DTO_RDMA_WRITE], attr->max_rdma_write_iov);
@@ -162,8 +161,9 @@ static void conn_open_requests(struct kdapl_conn *conn)
 }
 
 /*
- * Are there fences that take a place in the queue? Registrations do not count: those that
- * are fenced live on the room for suppressed requests (D-95).
+ * Can a fence take a place of its own in the send queue? Where the device does not fence a request
+ * itself, another one before it does. Registrations do not count: a fenced one takes room that is
+ * there for suppressed requests (D-95).
  */
 static bool conn_fences_take_room(const struct kdapl_conn *conn, const DAT_EP_ATTR *attr)
 {
@@ -175,7 +175,10 @@ static bool conn_fences_take_room(const struct kdapl_conn *conn, const DAT_EP_AT
 	return unfenced && caps->fence_by != KDAPL_FENCE_NONE;
 }
 
-/* How many WRs and DTOs the send queue must hold (D-09). */
+/*
+ * How many WRs the send queue must hold, and after how many suppressed requests in a row one is
+ * signaled (D-09).
+ */
 static u32 conn_sq_slots(struct kdapl_conn *conn, const DAT_EP_ATTR *attr, u32 *interval)
 {
 	u32 slots, wrs = 1;
@@ -184,16 +187,16 @@ static u32 conn_sq_slots(struct kdapl_conn *conn, const DAT_EP_ATTR *attr, u32 *
 	if (!attr->max_request_dtos)
 		return 0;
 	slots = attr->max_request_dtos + *interval - 1;
-	/* two WRs: what another request must fence (D-14, D-83, D-95) */
+	/* a request, and another one that fences it (D-14, D-83, D-95) */
 	if (conn_fences_take_room(conn, attr))
 		wrs = 2;
-	/* an RMR that is bound anew (D-25), with what fences that */
+	/* binding an RMR anew takes several (D-25), beside the fence */
 	if (conn->request_evd->flags & DAT_EVD_RMR_BIND_FLAG)
 		wrs = conn->dev->caps.most_wrs;
-	return slots * wrs + 1;	/* a kick takes nobody's place */
+	return slots * wrs + 1;	/* one more: a kick must not take a request's place */
 }
 
-/* What an errno of kdapl_evd_attach() or of the device means to the EP. */
+/* What an errno of kdapl_evd_attach(), or of the device, means to the EP. */
 static int conn_create_errno(int err)
 {
 	switch (err) {
@@ -232,12 +235,12 @@ static void conn_detach(struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_conn_established - the connection is made
+ * kdapl_conn_established - move to UP, and tell the consumer
  * @conn: the connection; conn->lock held
  *
- * The state changes before the event can be seen, and the event is queued
- * before any completion of this connection: receives that came early wait in
- * the work queue until the state is UP.
+ * The state of the EP changes before the consumer can see the event. The event is queued before
+ * any completion of this connection: Receives that complete early wait in the work queue until
+ * the connection is UP.
  */
 void kdapl_conn_established(struct kdapl_conn *conn)
 {
@@ -254,7 +257,7 @@ void kdapl_conn_established(struct kdapl_conn *conn)
 	up = kdapl_ep_step(ep, KDAPL_IN_ESTABLISHED) != KDAPL_EP_REFUSED;
 	spin_unlock_irq(&ep->lock);
 	if (!up)
-		return;		/* dat_ep_disconnect was faster, its end is under way */
+		return;		/* dat_ep_disconnect() was faster: the end is under way */
 	kdapl_ep_event(conn, DAT_CONNECTION_EVENT_ESTABLISHED);
 	kdapl_conn_step(conn, KDAPL_CONN_IN_ESTABLISHED);
 	kdapl_wq_ready(conn->rq);
@@ -275,7 +278,7 @@ static int conn_post_kick(struct kdapl_conn *conn)
 	spin_lock_irq(&wq->lock);
 	/* pairs with the release in wq_advance() */
 	tail = smp_load_acquire(&wq->tail);
-	/* in a serial work queue everything about LMRs has a completion of its own */
+	/* a serial work queue needs no kick: there each operation on an LMR is signaled */
 	if (wq->mode == KDAPL_WQ_LIVE && !wq->serial && !kdapl_conn_stopping(conn) &&
 	    !READ_ONCE(conn->dev->gone) &&
 	    (!conn->kicked || (s32)(tail - conn->kick_pos) > 0)) {
@@ -288,8 +291,10 @@ static int conn_post_kick(struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_conn_kick_now - have the device tell how far it is
- * @conn: a connection with requests that have no completion of their own
+ * kdapl_conn_kick_now - learn which requests the device is done with
+ * @conn: connection with requests that have no completion of their own
+ *
+ * Posts an empty request, whose completion tells.
  *
  * Context: may sleep.
  */
@@ -310,12 +315,12 @@ static void conn_work_kick(struct work_struct *work)
 }
 
 /**
- * kdapl_conn_kick - see to it that the peer notices what is sent first
+ * kdapl_conn_kick - make sure that the peer notices the first message
  * @conn: active side on soft-iWARP, just established; conn->lock held
  *
  * Soft-iWARP on the passive side loses the wake-up for data that arrives between
  * its answer and its own change to data mode: a first message stays in the socket
- * until something follows it. So something does, a few times.
+ * until something follows it. A few empty requests do.
  */
 void kdapl_conn_kick(struct kdapl_conn *conn)
 {
@@ -325,9 +330,9 @@ void kdapl_conn_kick(struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_conn_qp_attr - replace what the CM would have the QP do
+ * kdapl_conn_qp_attr - replace attributes of the QP that the CM has chosen
  * @conn: the connection, its read depths agreed with the peer
- * @mask: what is going to be modified
+ * @mask: attributes that are going to be modified
  * @attr: as rdma_init_qp_attr() has filled it
  *
  * Read depths: until rdma_accept() the CM knows only what the peer has asked for, which may be
@@ -350,7 +355,7 @@ void kdapl_conn_qp_attr(const struct kdapl_conn *conn, int mask, struct ib_qp_at
 				  KDAPL_RNR_RETRY_COUNT : net->rnr_retry_count;
 }
 
-/* One step of the CM's, for IB and RoCE. */
+/* Move the QP to a state, as the CM would. Not for iWARP. */
 static int conn_modify(struct kdapl_conn *conn, struct rdma_cm_id *id, enum ib_qp_state state)
 {
 	struct ib_qp_attr attr = { .qp_state = state };
@@ -360,7 +365,7 @@ static int conn_modify(struct kdapl_conn *conn, struct rdma_cm_id *id, enum ib_q
 	if (ret)
 		return ret;
 	if (state == IB_QPS_INIT)
-		/* the CM has an opinion on access flags; keep ours, see conn_qp_init() */
+		/* our access flags, not those of the CM: see conn_qp_init() */
 		attr.qp_access_flags = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
 				       IB_ACCESS_REMOTE_READ;
 	kdapl_conn_qp_attr(conn, mask, &attr);
@@ -372,7 +377,7 @@ static int conn_modify(struct kdapl_conn *conn, struct rdma_cm_id *id, enum ib_q
  * @conn: the connection; conn->lock held
  * @id: its cm_id
  *
- * INIT again, because only now pkey index and port of the path are known.
+ * It goes through INIT again, because pkey index and port of the path are known only now.
  *
  * Return: 0 or an errno.
  */
@@ -391,7 +396,7 @@ int kdapl_conn_to_rts(struct kdapl_conn *conn, struct rdma_cm_id *id)
 	return ret;
 }
 
-/* Posts take the one for the other. */
+/* Posts get from one to the other for nothing. */
 static_assert(!offsetof(struct kdapl_conn, op_owner));
 
 static struct kdapl_conn *conn_op_conn(struct kdapl_op_owner *owner)
@@ -400,8 +405,8 @@ static struct kdapl_conn *conn_op_conn(struct kdapl_op_owner *owner)
 }
 
 /*
- * The memory of the CQ is there as long as that of the connection. If no work queue completes on
- * it any more its EVD has let go of it as well.
+ * The memory of the CQ lives as long as that of the connection. When no work queue completes on
+ * the CQ any more, it may have no EVD.
  */
 static struct kdapl_obj *conn_op_evd_get(struct kdapl_op_owner *owner)
 {
@@ -466,8 +471,8 @@ static void conn_work_retry(struct work_struct *work)
 }
 
 /*
- * A message arrived before the peer's last word of the set-up, which may be lost. Or nobody has
- * to wait any longer for the peer to see ours.
+ * Either a message has arrived before the peer's last word of the set-up, which may be lost; or
+ * ESTABLISHED has been held back for long enough.
  */
 static void conn_work_established(struct work_struct *work)
 {
@@ -485,7 +490,7 @@ static void conn_work_established(struct work_struct *work)
 }
 
 /**
- * kdapl_conn_create - a fresh connection for an EP
+ * kdapl_conn_create - make a connection for an EP
  * @ep: EP; with an SRQ, in use by it
  * @conf: what to make it of
  * @old: connection that it will replace on the same EVDs, or NULL

@@ -24,19 +24,20 @@
 #include "../core/trace.h"
 
 #define END_TIMEOUT	(5 * HZ)	/* without progress */
-#define SLOW_TIMEOUT	(60 * HZ)	/* the same, where nobody waits for anybody */
-#define END_POLL	(HZ / 20)	/* look even if the engine is held up in an upcall */
+#define SLOW_TIMEOUT	(60 * HZ)	/* the same, where the two ends cannot deadlock */
+#define END_POLL	(HZ / 20)	/* poll, even if an upcall keeps the EVD from it */
 #define CM_DOWN_TIMEOUT	(2 * HZ)
 #define REAP_TIMEOUT	(HZ / 4)
-#define LAST_WQE_TIMEOUT	(HZ / 10)	/* D-15: not every device says it */
+#define LAST_WQE_TIMEOUT	(HZ / 10)	/* not every device raises the event (D-15) */
 
 /**
  * kdapl_conn_put - drop a memory reference
  * @conn: the connection
  *
- * Posting calls may still look at the work queues of a connection that has been replaced,
- * so the memory outlives a grace period: the reaper's reference does. The last putter
- * may sleep.
+ * Posting calls may still look at the work queues of a connection that has been replaced, so the
+ * reaper keeps its reference for a grace period.
+ *
+ * Context: may sleep if the reference is the last one.
  */
 void kdapl_conn_put(struct kdapl_conn *conn)
 {
@@ -52,8 +53,8 @@ void kdapl_conn_put(struct kdapl_conn *conn)
 }
 
 /*
- * Begin to wait for a device. A slow device does not hang: the limit starts again whenever
- * something has come back (kdapl_conn_progress()). The waiter must keep polling the CQs.
+ * Begin to wait for a device. One that is slow does not hang: the limit starts again whenever
+ * something has come back (kdapl_conn_progress()). The caller must keep polling the CQs.
  */
 static void conn_patience_start(struct kdapl_patience *patience, const struct kdapl_conn *conn,
 				unsigned long limit)
@@ -78,19 +79,19 @@ static bool conn_patience_over(struct kdapl_patience *patience, const struct kda
 	return !time_before(jiffies, patience->deadline);
 }
 
-/* Until when has something to happen for a graceful disconnect to go on? 0: no limit. */
-static unsigned long conn_drain_span(const struct kdapl_conn *conn)
+/* Jiffies that a graceful disconnect may go without progress; 0: no limit. */
+static unsigned long conn_drain_limit(const struct kdapl_conn *conn)
 {
 	const struct kdapl_wq *wq = conn->sq;
 
 	if (!conn->dev->caps.reads_deadlock)
 		return 0;
-	/* with Reads under way two ends may wait for each other for ever there (D-14) */
+	/* with Reads under way the two ends may deadlock there (D-14) */
 	return READ_ONCE(wq->reads) != READ_ONCE(wq->reads_done) ? END_TIMEOUT : SLOW_TIMEOUT;
 }
 
 /**
- * kdapl_conn_drain_gracefully - let the requests under way finish, then end
+ * kdapl_conn_drain_gracefully - end the connection when the requests under way are done
  * @conn: connection of an EP that just went to DISCONNECT_PENDING
  *
  * Context: any.
@@ -103,8 +104,8 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 	int ret = 0;
 
 	spin_lock_irqsave(&wq->lock, flags);
-	limit = conn_drain_span(conn);
-	/* conn_stop() moves the state before it takes the lock: the QP is alive here */
+	limit = conn_drain_limit(conn);
+	/* the QP exists: conn_stop() changes the state before it takes this lock */
 	if (READ_ONCE(conn->dev->gone)) {
 		ret = -ENODEV;	/* nothing is posted any more */
 	} else if (!kdapl_conn_stopping(conn) && !conn->draining) {
@@ -125,7 +126,7 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 		mod_delayed_work(kdapl_misc_wq, &conn->timer, limit);
 }
 
-/* Has a graceful disconnect stopped to advance? conn->lock held, state UP. */
+/* Does a graceful disconnect make no progress any more? conn->lock held, state UP. */
 static bool conn_drain_stuck(struct kdapl_conn *conn)
 {
 	struct kdapl_patience *drain = &conn->drain;
@@ -134,8 +135,8 @@ static bool conn_drain_stuck(struct kdapl_conn *conn)
 	/* pairs with the release in kdapl_conn_drain_gracefully() */
 	if (!smp_load_acquire(&conn->draining) || !drain->limit)
 		return false;	/* not yet, or without a limit */
-	/* the Reads are done, and so is the danger */
-	if (drain->limit == END_TIMEOUT && conn_drain_span(conn) == SLOW_TIMEOUT)
+	/* the Reads are done: the two ends cannot deadlock any more */
+	if (drain->limit == END_TIMEOUT && conn_drain_limit(conn) == SLOW_TIMEOUT)
 		conn_patience_start(drain, conn, SLOW_TIMEOUT);
 	if (conn_patience_over(drain, conn))
 		return true;
@@ -156,9 +157,9 @@ static void conn_work_timer(struct work_struct *work)
 }
 
 /*
- * Destroy cm_id and QP of a connection that stops, in this order and without the
- * lock: the provider may wait for a CM handler that waits for the lock. Where
- * the CM does not know the QP, the id may stay to tell the peer.
+ * Destroy cm_id and QP of a connection that stops, in this order. conn->lock is not held: the
+ * provider may wait for a CM handler that waits for the lock. @keep_id: the id stays and goes on
+ * telling the peer; only where the CM does not know the QP.
  */
 static void conn_destroy_verbs(struct kdapl_conn *conn, bool keep_id)
 {
@@ -181,7 +182,7 @@ static void conn_destroy_verbs(struct kdapl_conn *conn, bool keep_id)
 	mutex_unlock(&conn->destroy_lock);
 }
 
-/* No further posts, QP to ERR, peer told. conn->lock held. */
+/* Stop posting, move the QP to ERR, tell the peer. conn->lock held. */
 static void conn_stop(struct kdapl_conn *conn, bool removal)
 {
 	struct kdapl_ep *ep = conn->ep;
@@ -201,7 +202,7 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 
 	spin_lock_irq(&ep->lock);
 	refuse = ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECTED;
-	/* in any case: nobody is inside a post to the device after this */
+	/* whatever the mode was: after this no post to the device is under way */
 	kdapl_wq_set_mode(conn->sq, refuse ? KDAPL_WQ_REFUSE : KDAPL_WQ_SOFT);
 	kdapl_wq_set_mode(conn->rq, KDAPL_WQ_SOFT);
 	spin_unlock_irq(&ep->lock);
@@ -218,35 +219,36 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 		spin_unlock_irq(&wq->lock);
 	}
 	if (removal || ret < 0)
-		conn_patience_start(&conn->flush, conn, 0);	/* destroying the QP is the proof */
-	if (removal || conn->dev->caps.no_last_wqe || idle)	/* idle: it has no buffer */
+		conn_patience_start(&conn->flush, conn, 0);	/* destroy the QP at once */
+	if (removal || conn->dev->caps.no_last_wqe || idle)	/* idle: has no buffer */
 		conn->pool_deadline = jiffies;
 
-	if (!conn->draining)	/* stays as it is: the state has moved, sq->lock was taken */
+	if (!conn->draining)	/* constant now: the state has changed, sq->lock was taken */
 		kdapl_evd_ending(conn->request_evd, 1);
 	kdapl_evd_ending(conn->recv_evd, 1);
 }
 
 /*
- * Is there anything to wait for? What was taken from an SRQ is known only when
- * the QP is gone; before that the device gets a little time to finish (D-15).
+ * May the QP be destroyed although not everything has come back? Which buffers it has taken from
+ * an SRQ is known only when it is gone; before that the device gets a little time to complete
+ * them (D-15).
  */
 static bool conn_may_destroy(struct kdapl_conn *conn, bool sq_ended, bool last_wqe, bool late)
 {
-	/* a QP inside rdma_connect() cannot be destroyed yet (D-17) */
+	/* not while the QP is inside rdma_connect() (D-17) */
 	if (conn->cm_busy && conn->qp)
 		return false;
 	if (conn->pool && sq_ended &&
 	    (last_wqe || !time_before(jiffies, conn->pool_deadline)))
 		return true;
-	/* a Read whose answer was coming is forgotten; the marker is past it */
+	/* the device forgets a Read whose response was arriving: only the marker comes back */
 	if (conn->dev->caps.reads_forgotten && READ_ONCE(conn->sq->marker_done) &&
 	    !time_before(jiffies, conn->flush.deadline - conn->flush.limit + LAST_WQE_TIMEOUT))
 		return true;
 	return late;
 }
 
-static void conn_was_silent(struct kdapl_conn *conn)
+static void conn_report_silent(struct kdapl_conn *conn)
 {
 	struct kdapl_ia *ia = conn->ep->obj.ia;
 
@@ -255,28 +257,31 @@ static void conn_was_silent(struct kdapl_conn *conn)
 	kdapl_ia_async(ia, conn->handle, DAT_ASYNC_ERROR_TIMED_OUT, DAT_EP_OTHER_ERROR);
 }
 
-/* Has everything come back? conn->lock held, may be dropped; state ENDING. */
+/*
+ * Move to ENDED if everything has come back, or never will. conn->lock held, and dropped in
+ * between; state ENDING.
+ */
 static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
 {
 	u32 recvs = conn->pool ? conn->pool->entries : conn->rq->slots;
-	/* before the CQ is polled: what came until then must not go with the QP */
+	/* read before the CQ is polled: what completed until then must not go with the QP */
 	bool last_wqe = READ_ONCE(conn->last_wqe);
 	bool sq_ended, rq_ended, late;
 
 	kdapl_evd_drain_cqs(conn->request_evd, conn->sq->slots + KDAPL_OWN_WRS, true);
 	kdapl_evd_drain_cqs(conn->recv_evd, recvs + 1, true);
-	/* both, not one or the other: each call looks for its own work queue's end */
+	/* call both: each looks for the end of its own work queue */
 	sq_ended = kdapl_wq_ended(conn->sq);
 	rq_ended = kdapl_wq_ended(conn->rq);
 	late = conn_patience_over(&conn->flush, conn);
 	if (conn->pool && sq_ended && conn->cm_busy && conn->qp) {
-		/* never connected: it took no buffer; the reaper has it for long */
+		/* never connected, so it has no buffer; the reaper waits for rdma_connect() */
 		kdapl_wq_force_end(conn->rq, lost);
 	} else if (!sq_ended || !rq_ended) {
 		if (!conn_may_destroy(conn, sq_ended, last_wqe, late))
 			return false;
 		if (conn->flush.limit && !conn->discard && !(conn->pool && sq_ended) && late)
-			conn_was_silent(conn);
+			conn_report_silent(conn);
 		mutex_unlock(&conn->lock);
 		conn_destroy_verbs(conn, !conn->dev->iwarp);
 		mutex_lock(&conn->lock);
@@ -293,10 +298,9 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
 }
 
 /*
- * An attempt that ended without a connection gives its cm_id back as soon as its
- * end has been reported, so that the peer learns of it. Not before: destroying
- * the id may last for as long as the CM repeats a message. Soft-iWARP may still
- * be inside rdma_connect().
+ * Destroy the cm_id of an attempt that ended without a connection, so that the peer learns of it.
+ * This comes after the end has been reported, because it may take as long as the CM repeats a
+ * message. If rdma_connect() has not returned (soft-iWARP), the id is left to the reaper.
  */
 static void conn_destroy_dead_id(struct kdapl_conn *conn)
 {
@@ -323,7 +327,7 @@ static void conn_work_end(struct work_struct *work)
 
 	mutex_lock(&conn->lock);
 	if (conn->state < KDAPL_CONN_ENDING && atomic_read(&conn->reason) != KDAPL_END_NONE) {
-		/* A suspicion nobody explained in time was right. */
+		/* the CM has not explained it in time: the suspicion was right */
 		atomic_cmpxchg(&conn->reason, KDAPL_END_SUSPECT, DAT_CONNECTION_EVENT_BROKEN);
 		conn_stop(conn, false);
 	}
@@ -338,15 +342,15 @@ static void conn_work_end(struct work_struct *work)
 		kdapl_ep_ended(conn);
 		complete_all(&conn->ended);
 	}
-	/* the CM may take its time over this; the reaper waits for us, nobody else */
+	/* this may take long, but only the reaper waits for it */
 	conn_destroy_dead_id(conn);
 	memalloc_noio_restore(noio);
 }
 
 /**
- * kdapl_conn_drop - forget the events of a connection and keep new ones from coming
+ * kdapl_conn_drop - drop the events of a connection, and those it would still have
  * @conn: the connection
- * @all_events: connection events too
+ * @all_events: connection events, too
  *
  * Context: any.
  */
@@ -366,7 +370,7 @@ void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events)
 	rcu_read_unlock();
 }
 
-/* Completions were there, and dat_ep_free() or dat_ep_reset() came before the consumer. */
+/* Log completions that dat_ep_free() or dat_ep_reset() has taken away from the consumer. */
 static void conn_note_dropped(struct kdapl_conn *conn)
 {
 	u32 n = atomic_read(&conn->dropped);
@@ -374,7 +378,7 @@ static void conn_note_dropped(struct kdapl_conn *conn)
 	if (!n || !conn->owed)
 		return;
 	kdapl_count_many(dropped, n);
-	pr_info_ratelimited("%s: QP %u: %u completions were dropped with their EP, which nobody had taken yet%s: kdat_ep_drain() waits for them\n",
+	pr_info_ratelimited("%s: QP %u: %u completions that the consumer had not taken were dropped with their EP%s: kdat_ep_drain() waits for them\n",
 			    conn->ep->obj.ia->name, conn->qpn, n,
 			    conn->pool ? ", buffers of an SRQ perhaps among them" : "");
 }
@@ -383,12 +387,12 @@ static void conn_note_dropped(struct kdapl_conn *conn)
  * kdapl_conn_reap - release a connection that has ended
  * @conn: no longer reachable through its EP; gives up the EP's reference
  *
- * Posting calls that found it before may still be at its work queues. Those are not live any
- * more, so they touch neither QP nor CQ, and the memory outlives them: nobody waits for a
- * grace period here (D-92).
+ * Posting calls that found it before may still look at its work queues. Since these are not live
+ * any more, such a call touches neither QP nor CQ. The memory outlives it, so there is no need to
+ * wait for a grace period here (D-92).
  *
- * The EVDs are free of it on return. The rest goes in the background, since
- * soft-iWARP can hold QP and cm_id for as long as a TCP connect lasts.
+ * On return no EVD has anything of the connection. The rest happens in the background, because
+ * soft-iWARP can hold QP and cm_id for as long as a TCP connect takes.
  *
  * Context: may sleep; without conn->lock.
  */
@@ -396,7 +400,7 @@ void kdapl_conn_reap(struct kdapl_conn *conn)
 {
 	struct kdapl_device *dev = conn->dev;
 
-	/* the end has been reported: a better reason comes too late */
+	/* the end has been reported, so a better reason comes too late */
 	atomic_set(&conn->reason, KDAPL_END_SILENT);
 	kdapl_conn_drop(conn, false);
 	atomic_add(kdapl_wq_bury(conn->sq), &conn->dropped);
@@ -436,14 +440,14 @@ void kdapl_conn_release(struct kdapl_conn *conn)
 	kdapl_conn_put(conn);
 }
 
-/* CM and QP of an ended connection go. May wait for rdma_connect. */
+/* Destroy cm_id and QP of a connection that has ended. May wait for rdma_connect(). */
 static void conn_release_verbs(struct kdapl_conn *conn)
 {
-	/* in this order: a retry queues the other */
+	/* in this order: retry_work queues conn_work */
 	cancel_delayed_work_sync(&conn->retry_work);
 	cancel_work_sync(&conn->conn_work);
 	conn_destroy_verbs(conn, false);
-	/* nothing is left that could queue these again */
+	/* now nothing queues these again */
 	cancel_delayed_work_sync(&conn->timer);
 	cancel_delayed_work_sync(&conn->kick_work);
 	cancel_delayed_work_sync(&conn->est_work);
@@ -456,9 +460,9 @@ static void conn_work_reap(struct work_struct *work)
 	struct kdapl_device *dev = conn->dev;
 
 	/*
-	 * Destroying the id takes back a disconnect request that is still on
-	 * its way, and the peer would never learn: wait for the answer, but
-	 * not for ever, and not when the device goes.
+	 * Destroying the id takes back a disconnect request that is still on its way, and
+	 * the peer would not learn of it. So wait for the answer, but not for ever, and not
+	 * if the device goes.
 	 */
 	if (conn->cm_up && !dev->iwarp && !READ_ONCE(dev->gone))
 		wait_for_completion_timeout(&conn->cm_down, CM_DOWN_TIMEOUT);
@@ -474,20 +478,20 @@ static void conn_work_reap(struct work_struct *work)
 	memalloc_noio_restore(noio);
 }
 
-/* A grace period later: those that were late are through. */
+/* A grace period later: no posting call looks at the connection any more. */
 static void conn_work_free(struct work_struct *work)
 {
 	struct kdapl_conn *conn = container_of(to_rcu_work(work), struct kdapl_conn, free_work);
 
-	/* what they may have queued once more finds nothing to do */
+	/* a late post may have queued these once more, in vain */
 	cancel_delayed_work_sync(&conn->end_work);
 	cancel_delayed_work_sync(&conn->timer);
 	kdapl_conn_put(conn);
 }
 
 /*
- * The device goes: give back its objects now. Nothing is posted. What has not completed when the
- * QP is gone is reported FLUSHED; a connection or an attempt ends with BROKEN.
+ * The device goes: destroy its objects now, and post nothing. What has not completed when the QP
+ * is gone is reported FLUSHED; a connection or an attempt ends with BROKEN.
  */
 static void conn_remove(struct kdapl_conn *conn)
 {
@@ -531,7 +535,7 @@ static void conn_link_fail(struct kdapl_link *link)
 {
 	struct kdapl_conn *conn = container_of(link, struct kdapl_conn, link);
 
-	/* the lock: an attempt that starts now sees that the device has failed, or is seen here */
+	/* under the lock, an attempt that starts now sees the failure, or is seen here */
 	mutex_lock(&conn->lock);
 	if (conn->state != KDAPL_CONN_IDLE) {
 		atomic_cmpxchg(&conn->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);

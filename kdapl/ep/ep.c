@@ -17,7 +17,7 @@
 static void ep_work_free(struct work_struct *work);
 static void ep_work_soft(struct work_struct *work);
 
-/* What kdapl_obj_get() returns is used as the object itself. */
+/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
 static_assert(!offsetof(struct kdapl_ep, obj));
 
 static void ep_release(struct kdapl_obj *obj)
@@ -34,7 +34,7 @@ static bool ep_has_id(const struct kdapl_obj *obj)
 	return kdapl_ep_next_state(READ_ONCE(ep->state), KDAPL_IN_REMOVED) != KDAPL_EP_REFUSED;
 }
 
-/* The device has gone or failed, and with it the request the EP waited on. */
+/* The device has gone or failed, and with it the request that the EP belongs to. */
 static void ep_device_lost(struct kdapl_obj *obj)
 {
 	struct kdapl_ep *ep = container_of(obj, struct kdapl_ep, obj);
@@ -46,14 +46,14 @@ static void ep_device_lost(struct kdapl_obj *obj)
 	int old = KDAPL_EP_REFUSED;
 	struct kdapl_conn *conn;
 
-	rcu_read_lock();	/* keeps the EVD if dat_ep_free() comes now */
+	rcu_read_lock();	/* keeps the EVD, should dat_ep_free() come now */
 	spin_lock_irq(&ep->lock);
 	conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
 	if (READ_ONCE(ep->obj.live))
 		old = kdapl_ep_step(ep, KDAPL_IN_REMOVED);
 	if (old != KDAPL_EP_REFUSED) {
 		ep->cr = NULL;
-		if (conn)	/* its end is told when everything has been given back */
+		if (conn)	/* its end is an event, once everything has come back */
 			kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
 	}
 	spin_unlock_irq(&ep->lock);
@@ -163,11 +163,11 @@ void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr)
 }
 
 /**
- * kdapl_ep_leave - the EP waits for no request any more
+ * kdapl_ep_leave - an EP stops waiting for a request
  * @ep: EP
  * @input: KDAPL_IN_UNRESERVE or KDAPL_IN_DECLINE
  *
- * If its QP has broken meanwhile the EP goes on to where it would have gone then.
+ * If its connection has ended meanwhile, the EP goes on to DISCONNECTED.
  *
  * Context: any.
  */
@@ -200,12 +200,12 @@ static void ep_work_soft(struct work_struct *work)
 	kdapl_obj_put(&ep->obj);
 }
 
-/* Start the end of an EP that will be destroyed. */
+/* Start to end the connection of an EP that is going to be destroyed. */
 static void ep_begin_destroy(struct kdapl_ep *ep)
 {
 	struct kdapl_conn *conn;
 
-	/* Control calls that were faster are through, later ones see that it is dead. */
+	/* a control call has either finished, or is going to see that the EP is dead */
 	mutex_lock(&ep->mutex);
 	conn = kdapl_ep_conn(ep);
 	if (conn) {
@@ -216,8 +216,8 @@ static void ep_begin_destroy(struct kdapl_ep *ep)
 }
 
 /*
- * Wait for that end and for upcalls, and take the connection out of the EP. Nothing is
- * locked meanwhile: the upcall waited for may be in a call that names the EP.
+ * Wait for the end of the connection and for upcalls, and take the connection out of the EP. Hold
+ * no lock meanwhile: the upcall may be in a call that names the EP.
  */
 static void ep_unlink(struct kdapl_ep *ep)
 {
@@ -237,7 +237,7 @@ static void ep_unlink(struct kdapl_ep *ep)
 	spin_unlock_irq(&ep->lock);
 }
 
-/* The rest of an EP whose connection is with the reaper. */
+/* Destroy the rest of an EP, whose connection the reaper has. */
 static void ep_finish_destroy(struct kdapl_ep *ep)
 {
 	struct kdapl_ep_uses uses;
@@ -290,7 +290,7 @@ static void ep_destroy(struct kdapl_ep *ep)
 	kdapl_eps_destroy(&eps);
 }
 
-/* The same from a workqueue, which does not wait for the reaper's. */
+/* The same from a work item, which does not wait for the reaper. */
 static void ep_work_free(struct work_struct *work)
 {
 	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, free_work);
@@ -317,14 +317,14 @@ static bool ep_inside_upcall(struct kdapl_ep *ep)
 	return inside;
 }
 
-/* A retired EP goes, later if this is an upcall of one of its EVDs. */
+/* Destroy a retired EP, or have it destroyed if this is an upcall of one of its EVDs. */
 static void ep_dispose(struct kdapl_ep *ep)
 {
 	struct kdapl_conn *conn;
 	unsigned int noio;
 
 	if (!ep_inside_upcall(ep)) {
-		noio = memalloc_noio_save();	/* some reconnect with another EP (D-32) */
+		noio = memalloc_noio_save();	/* part of reconnecting with another EP (D-32) */
 		ep_destroy(ep);
 		memalloc_noio_restore(noio);
 		return;
@@ -338,9 +338,9 @@ static void ep_dispose(struct kdapl_ep *ep)
 }
 
 /**
- * kdapl_ep_take_back - an EP that was made for a request goes with it
- * @ep: EP in TENTATIVE_CONNECTION_PENDING, or what the device's removal made of it
- * @wait: until it has gone, unless this is an upcall of one of its EVDs
+ * kdapl_ep_take_back - destroy an EP with the request it was made for
+ * @ep: EP in TENTATIVE_CONNECTION_PENDING, or in DISCONNECTED after the device has gone
+ * @wait: wait until it is destroyed, unless this is an upcall of one of its EVDs
  *
  * Context: may sleep if @wait; inside an upcall of one of its EVDs it does not.
  */
@@ -354,7 +354,7 @@ void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait)
 	ret = kdapl_obj_retire(&ep->obj);
 	spin_unlock_irqrestore(&ep->lock, flags);
 	if (ret)
-		return;		/* the consumer or dat_ia_close() has freed it */
+		return;		/* dat_ep_free() or dat_ia_close() was faster */
 	if (wait)
 		ep_dispose(ep);
 	else
@@ -362,8 +362,9 @@ void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait)
 }
 
 /*
- * Make an EP with its connection, referenced. Returns 0, -errno, or the enum kdapl_ep_part that
- * has been freed meanwhile. Everything else is checked. Inside kdapl_dev_enter().
+ * Make an EP with its connection, referenced, from arguments that have been checked. Returns 0, a
+ * negative errno, or the enum kdapl_ep_part that has been freed meanwhile. Inside
+ * kdapl_dev_enter().
  */
 static int ep_make(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
 		   const DAT_EP_ATTR *attr, struct kdapl_ep **out)
@@ -399,8 +400,8 @@ static int ep_make(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
 }
 
 /*
- * Both creating calls; @srq is NULL for the one without. Returns 0, the enum kdapl_ep_part whose
- * handle is bad, or an errno that ep_create_ret() explains.
+ * Both creating calls; @srq is NULL for the one without an SRQ. Returns 0, the enum kdapl_ep_part
+ * whose handle is bad, or an errno, see ep_create_ret().
  */
 static int ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 		     DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
@@ -447,7 +448,7 @@ static int ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 	ret = -ENODEV;
 	if (!kdapl_dev_enter(ia->dev))
 		goto out;
-	/* some reconnect with another EP, and resets take the mutexes of the EVDs (D-32) */
+	/* consumers may reconnect with a new EP, and resets take the mutexes of EVDs (D-32) */
 	noio = memalloc_noio_save();
 	ret = ep_make(ia, &named, &attr, &ep);
 	memalloc_noio_restore(noio);
@@ -472,8 +473,8 @@ static const DAT_RETURN_SUBTYPE ep_part_subtypes[KDAPL_EP_PARTS] = {
 };
 
 /*
- * What a creating call returns. @attr_arg: where its attributes are among the arguments; the PZ
- * is the second one, the place for the handle follows the attributes.
+ * What a creating call returns. @attr_arg: the position of the attributes among its arguments; the
+ * pointer for the handle follows them, and the PZ is the second argument of both calls.
  */
 static DAT_RETURN ep_create_ret(int err, int attr_arg)
 {
@@ -484,11 +485,11 @@ static DAT_RETURN ep_create_ret(int err, int attr_arg)
 		return DAT_SUCCESS;
 	case -ESHUTDOWN:	/* no such IA, or it is being closed */
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	case -EXDEV:		/* the SRQ has another PZ */
+	case -EXDEV:		/* PZ other than that of the SRQ */
 		return kdapl_arg_err(2);
 	case -EINVAL:		/* attributes */
 		return kdapl_arg_err(attr_arg);
-	case -EFAULT:		/* no place for the handle */
+	case -EFAULT:		/* NULL pointer for the handle */
 		return kdapl_arg_err(attr_arg + 1);
 	case -EOPNOTSUPP:	/* quality of service */
 		return kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
@@ -553,9 +554,9 @@ EXPORT_SYMBOL(dat_ep_create);
  * @ep_attributes: copied; max_recv_iov is ignored, max_recv_dtos not used
  * @ep_handle: where the handle goes
  *
- * As dat_ep_create() else. Receives are posted with dat_srq_post_recv() only.
- * Each one that a message takes from the SRQ is reported on the recv EVD of the
- * EP that it arrived on.
+ * Otherwise as dat_ep_create(). Receives are posted with dat_srq_post_recv() only.
+ * A message takes one from the SRQ, which is reported on the recv EVD of the EP that
+ * the message arrived on.
  *
  * Context: may sleep.
  * Return: as dat_ep_create(); DAT_INVALID_HANDLE (SRQ); DAT_INVALID_PARAMETER
@@ -580,14 +581,14 @@ EXPORT_SYMBOL(dat_ep_create_with_srq);
  * @ep_handle: EP in any state but RESERVED (free the RSP first) and PASSIVE_ or
  *	TENTATIVE_CONNECTION_PENDING (answer the request first)
  *
- * A connection ends abruptly, an attempt is aborted, what was posted is
- * destroyed without events, and events that its EVDs still hold are taken back.
- * Completions that nobody has taken are lost, and with them the buffers an SRQ has
- * lent: call kdat_ep_drain() before to see them all.
+ * A connection ends abruptly, an attempt is aborted, what is posted has no events
+ * any more, and events that its EVDs still hold are taken back. Completions that the
+ * consumer has not taken are lost, and with them the buffers that came from an SRQ:
+ * call kdat_ep_drain() first to see them all.
  * Inside an upcall of one of the EP's EVDs the handle dies at once and the rest
- * happens after the upcall; the EVDs and the PZ stay in use until then.
- * Elsewhere the call waits for an upcall that has an event of this EP in hand:
- * hold no lock that such an upcall takes.
+ * happens after the upcall; the EVDs and the PZ stay in use until then. Elsewhere the
+ * call waits for an upcall that is handling an event of this EP: hold no lock that
+ * such an upcall takes.
  *
  * Context: may sleep; inside an upcall of one of its EVDs it does not.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state).

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints: their connections, their states, what is posted on them.
+ * Endpoints: connections, states, and what is posted.
  */
 #ifndef KDAPL_EP_EP_H
 #define KDAPL_EP_EP_H
@@ -23,7 +23,7 @@ union kdapl_native_wr {
 /**
  * struct kdapl_ep_conf - what a connection is made of
  * @attr: attributes, as granted
- * @pz: NULL: no connection
+ * @pz: NULL: there can be no connection
  * @recv_evd: never NULL
  * @request_evd: never NULL
  */
@@ -64,7 +64,7 @@ void kdapl_conn_put(struct kdapl_conn *conn);
 
 enum kdapl_ep_input {
 	KDAPL_IN_CONNECT,	/* dat_ep_connect() and its relatives */
-	KDAPL_IN_UNDO,		/* they failed before anything happened */
+	KDAPL_IN_UNDO,		/* they failed, and nothing has happened */
 	KDAPL_IN_RESERVE,	/* dat_rsp_create() */
 	KDAPL_IN_UNRESERVE,	/* dat_rsp_free() */
 	KDAPL_IN_REQUEST,	/* a request arrived at the RSP */
@@ -74,7 +74,7 @@ enum kdapl_ep_input {
 	KDAPL_IN_ESTABLISHED,
 	KDAPL_IN_GRACEFUL,	/* dat_ep_disconnect() */
 	KDAPL_IN_ABRUPT,	/* the same */
-	KDAPL_IN_ENDED,		/* the connection has ended, for whatever reason */
+	KDAPL_IN_ENDED,		/* the connection has ended */
 	KDAPL_IN_REMOVED,	/* the device has gone or failed, with the request */
 	KDAPL_IN_RESET,		/* dat_ep_reset() */
 	KDAPL_IN_FREE,		/* dat_ep_free() */
@@ -82,23 +82,23 @@ enum kdapl_ep_input {
 };
 
 /**
- * struct kdapl_cr - a connection request nobody has answered yet
- * @mutex: one answer only; protects @cm_id
- * @cm_id: NULL once answered or taken by removal
- * @ep: the EP that comes with it, referenced; constant
- * @local: this and @remote are what event and queries point to
- * @made: @ep was made for it, and goes with it unless it is accepted
+ * struct kdapl_cr - a connection request that has not been answered
+ * @mutex: protects @cm_id, so that there is one answer only
+ * @cm_id: NULL once the request is answered, or the device is removed
+ * @ep: the EP that comes with the request, referenced; constant
+ * @local: what events and queries point to, as is @remote
+ * @made: @ep was made for the request, and goes with it unless it is accepted
  */
 struct kdapl_cr {
 	struct kdapl_obj obj;
-	struct mutex mutex;		/* cm_id: one answer only */
+	struct mutex mutex;		/* cm_id */
 	struct rdma_cm_id *cm_id;
 	struct kdapl_ep *ep;
 	bool made;
 	struct sockaddr_storage local;
 	struct sockaddr_storage remote;
-	u8 read_in;		/* what the peer will at most send us */
-	u8 read_out;		/* what the peer will at most take from us */
+	u8 read_in;		/* Reads the peer will have outstanding at most */
+	u8 read_out;		/* Reads the peer answers at a time at most */
 	u32 pdata_len;
 	u8 pdata[];
 };
@@ -107,21 +107,20 @@ struct kdapl_cr {
 #define KDAPL_EP_REFUSED	(-1)
 
 /**
- * struct kdapl_ep - an endpoint, whatever its connection
+ * struct kdapl_ep - an Endpoint
  * @conn: connection, RCU: read by posting calls; NULL without a PZ
  * @state: DAT_EP_STATE; written under @lock, read anywhere
  * @lock: protects @state
  * @mutex: one control call at a time
- * @conf: attributes, PZ and EVDs; without an EVD, the IA's null EVD
+ * @conf: attributes, PZ and EVDs; the IA's null EVD where the consumer named none
  * @comm: what dat_ep_common_connect() connects by; @mutex
  * @net: how its connections treat the network; @lock
  * @serial: the consumer serialises what it posts; @lock
  * @last_event: the last connection event, 0 before the first
- * @cr: request the EP waits for, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING;
- *	@lock
+ * @cr: request the EP belongs to, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING; @lock
  * @last: the connection of an EP that is being destroyed
  * @marks: high watermarks of the buffers taken from the SRQ
- * @free_work: dat_ep_free from a context that may not wait
+ * @free_work: destroys the EP for callers that may not wait
  */
 struct kdapl_ep {
 	struct kdapl_obj obj;

@@ -36,9 +36,9 @@ static void modify_watermark(struct kdapl_ep *ep, DAT_COUNT soft, const DAT_COUN
  * @hard_high_watermark: buffers, or DAT_WATERMARK_INFINITE. When a connected EP
  *	holds more, the connection is broken
  *
- * Held are the buffers taken from the SRQ whose events the consumer does not
- * have yet. Both watermarks are armed anew, each fires once; possibly during
- * the call.
+ * An EP holds the buffers that it has taken from the SRQ and whose events the consumer
+ * does not have yet. Both watermarks are armed anew, and each fires once, possibly
+ * during the call.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (negative);
@@ -83,7 +83,7 @@ struct modify_change {
 	DAT_EP_STATE state;
 };
 
-/* Does the change need another QP, or other work queues? */
+/* Does the change need another QP or other work queues? */
 static bool modify_needs_conn(struct kdapl_device *dev, const struct kdapl_ep_conf *old,
 			      const struct kdapl_ep_conf *conf)
 {
@@ -101,10 +101,10 @@ static bool modify_needs_conn(struct kdapl_device *dev, const struct kdapl_ep_co
 	       (dev->iwarp && !a->max_rdma_read_out != !b->max_rdma_read_out);
 }
 
-/* Get rid of a connection that never carried a connection. */
+/* End a connection that has never been connected, and release it. */
 static void modify_discard_conn(struct kdapl_conn *conn)
 {
-	synchronize_rcu();	/* posting calls that saw it have been sent on */
+	synchronize_rcu();	/* posting calls that found it have looked again since */
 	kdapl_conn_discard(conn);
 	kdapl_conn_end(conn, KDAPL_END_SILENT);
 	wait_for_completion(&conn->ended);
@@ -119,9 +119,8 @@ static int modify_check_state(struct kdapl_ep *ep, struct modify_change *change)
 }
 
 /*
- * Put a fresh connection into the place of the old one, and apply the configuration it was made
- * for. The old one must be unused: Receives that are posted to it cannot be moved (D-11).
- * ep->mutex held.
+ * Replace the connection by a fresh one, and apply the configuration that was made for. The old
+ * one must be unused: Receives that are posted to it cannot be moved (D-11). ep->mutex held.
  */
 static int modify_swap_conn(struct kdapl_ep *ep, struct modify_change *change,
 			    struct kdapl_conn *fresh)
@@ -174,7 +173,7 @@ static int modify_in_place(struct kdapl_ep *ep, struct modify_change *change)
 	return ret;
 }
 
-/* Change it with a fresh connection. ep->mutex held. */
+/* Change what needs a fresh connection. ep->mutex held. */
 static int modify_with_conn(struct kdapl_ep *ep, struct modify_change *change)
 {
 	struct kdapl_conn *old = kdapl_ep_conn(ep), *fresh = NULL;
@@ -192,7 +191,7 @@ static int modify_with_conn(struct kdapl_ep *ep, struct modify_change *change)
 	return ret;
 }
 
-/* Everything but the state has been checked. ep->mutex held. */
+/* Change objects and attributes that have been checked. ep->mutex held. */
 static int modify_conf(struct kdapl_ep *ep, struct modify_change *change)
 {
 	struct kdapl_ep_uses uses, old_uses;
@@ -214,7 +213,7 @@ static int modify_conf(struct kdapl_ep *ep, struct modify_change *change)
 	return ret;
 }
 
-/* Look up the objects the EP is to have: those asked for, and for the rest those it has. */
+/* Look up the objects the EP is to have: those the call names, otherwise those it has. */
 static int modify_get_named(struct kdapl_ep *ep, u64 mask, const DAT_EP_PARAM *param,
 			    struct kdapl_ep_named *named)
 {
@@ -231,8 +230,8 @@ static int modify_get_named(struct kdapl_ep *ep, u64 mask, const DAT_EP_PARAM *p
 }
 
 /*
- * Check a change and make it. Returns 0, the enum kdapl_ep_part whose handle is bad, or an errno
- * that modify_ret() explains. Inside kdapl_dev_enter(), ep->mutex held.
+ * Check a change and make it. Returns 0, the enum kdapl_ep_part whose handle is bad, or an errno,
+ * see modify_ret(). Inside kdapl_dev_enter(), ep->mutex held.
  */
 static int modify_ep(struct kdapl_ep *ep, const DAT_IA_ATTR *limits, u64 mask,
 		     const DAT_EP_PARAM *param, struct modify_change *change)
@@ -253,7 +252,7 @@ static int modify_ep(struct kdapl_ep *ep, const DAT_IA_ATTR *limits, u64 mask,
 	kdapl_ep_attr_grant(limits, &change->attr);
 	change->mask = mask;
 	ret = modify_check_state(ep, change);
-	change->mask &= ~DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW;	/* needs no QP, and no state */
+	change->mask &= ~DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW;	/* set below */
 	if (!ret && change->mask)
 		ret = modify_conf(ep, change);
 	if (!ret && (mask & DAT_EP_FIELD_COMM))
@@ -281,7 +280,7 @@ static DAT_RETURN modify_ret(int err, DAT_EP_STATE state)
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	case -ENOSPC:		/* no connection */
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
-	default:		/* attributes, or a handle among them */
+	default:		/* a bad handle or attribute */
 		return kdapl_arg_err(3);
 	}
 }
@@ -295,10 +294,10 @@ static DAT_RETURN modify_ret(int err, DAT_EP_STATE state)
  *	state, addresses, ports and SRQ; the communicator in UNCONNECTED only
  * @ep_param: the new values; NULL is a legal PZ or EVD
  *
- * All of them change, or none. What needs another QP (PZ, recv and request EVD,
- * completion flags, numbers of DTOs and segments) cannot change while Receives
- * are posted. The connect EVD, maximum sizes and read depths can; srq_soft_hw
- * arms the soft watermark anew, as dat_ep_set_watermark() does.
+ * All of them change, or none. PZ, recv and request EVD, completion flags, and numbers
+ * of DTOs and segments need another QP, so they cannot change while Receives are
+ * posted. The connect EVD, maximum sizes and read depths can. srq_soft_hw arms the soft
+ * watermark anew, as dat_ep_set_watermark() does.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (ARG2: mask;
@@ -335,7 +334,7 @@ DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mas
 	if (!ep->obj.live) {
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	} else if ((ep_param_mask & DAT_EP_FIELD_COMM) && ep->state != DAT_EP_STATE_UNCONNECTED) {
-		ret = kdapl_arg_err(2);		/* from there on it is as fixed as the address */
+		ret = kdapl_arg_err(2);		/* later it is as fixed as the peer's address */
 	} else if ((ep_param_mask & DAT_EP_FIELD_COMM) && !kdapl_comm_supported(&ep_param->comm)) {
 		ret = kdapl_err(DAT_COMM_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	} else {
@@ -378,7 +377,7 @@ static DAT_RETURN modify_reset_ret(int err)
 	switch (err) {
 	case 0:
 		return DAT_SUCCESS;
-	case -EINVAL:	/* completion flags that do not go together with an EVD any more */
+	case -EINVAL:	/* completion flags do not go together with an EVD any more */
 		return kdapl_arg_err(1);
 	case -ENOMEM:
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
@@ -391,12 +390,12 @@ static DAT_RETURN modify_reset_ret(int err)
  * dat_ep_reset - make a disconnected EP ready to connect again
  * @ep_handle: EP in DISCONNECTED or UNCONNECTED
  *
- * In DISCONNECTED the QP is replaced; attributes, PZ and EVDs stay, completions
- * not yet dequeued are lost unless kdat_ep_drain() was called before, private data
- * of the old connection is freed. An upcall that has such a completion in hand
- * already is not waited for, since it may be what resets; dat_ep_free() and
- * dat_evd_modify_upcall() with DAT_UPCALL_TEARDOWN wait. In UNCONNECTED nothing
- * happens, Receives stay posted.
+ * In DISCONNECTED the QP is replaced. Attributes, PZ and EVDs stay, private data of the
+ * old connection is freed, and completions that have not been dequeued are lost; call
+ * kdat_ep_drain() first to see them all. The call does not wait for an upcall that is
+ * handling such a completion, because the reset may come from that upcall;
+ * dat_ep_free() and dat_evd_modify_upcall() with DAT_UPCALL_TEARDOWN wait. In
+ * UNCONNECTED nothing happens, and Receives stay posted.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its

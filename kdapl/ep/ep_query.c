@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints: the calls that read what an EP is, and how far it is.
+ * Endpoints: the calls that read the parameters of one, and what is outstanding on it.
  */
 #include <linux/export.h>
 

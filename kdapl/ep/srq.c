@@ -2,9 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Shared Receive Queues: create, query, resize, watermark, free. The buffers
- * behind them are in evd/pool.c, posting in post.c, and what becomes of a
- * completion in evd/evd_poll.c.
+ * Shared Receive Queues: create, query, resize, watermark, free. Their buffers are
+ * in evd/pool.c, posting is in post.c, and completions are taken in evd/evd_poll.c.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -26,8 +25,8 @@ static void srq_low_work(struct work_struct *work)
 }
 
 /**
- * kdapl_srq_pool_get - the pool new EPs of an SRQ take their buffers from
- * @srq: in use by the caller's EP, so that it does not change any more
+ * kdapl_srq_pool_get - the pool that new EPs of an SRQ take their buffers from
+ * @srq: in use by the caller's EP, so that the pool is not replaced any more
  *
  * Return: the pool, referenced.
  */
@@ -42,7 +41,7 @@ struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq)
 	return pool;
 }
 
-/* What kdapl_obj_get() returns is used as the object itself. */
+/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
 static_assert(!offsetof(struct kdapl_srq, obj));
 
 static void srq_release(struct kdapl_obj *obj)
@@ -79,8 +78,8 @@ void kdapl_srq_destroy(struct kdapl_srq *srq)
 }
 
 /*
- * -EINVAL: invalid, or beyond the limits of the IA; -EOPNOTSUPP: the device has no SRQs; -ENOSPC:
- * it has none with so many segments.
+ * -EINVAL: an attribute is invalid or beyond the limit of the IA; -EOPNOTSUPP: the device has no
+ * SRQs; -ENOSPC: it has none with so many segments.
  */
 static int srq_check_attr(struct kdapl_ia *ia, const DAT_SRQ_ATTR *attr)
 {
@@ -106,7 +105,7 @@ static int srq_check_attr(struct kdapl_ia *ia, const DAT_SRQ_ATTR *attr)
 	return ret;
 }
 
-/* -ENOSPC, whatever the device says: it has no room for the native SRQ. */
+/* -ENOSPC, whatever errno the device gives: it has no room for the native SRQ. */
 static struct kdapl_pool *srq_create_pool(struct kdapl_srq *srq, u32 limit)
 {
 	struct kdapl_pool *pool = kdapl_pool_create(srq, limit, kdapl_buf_done);
@@ -154,7 +153,7 @@ static int srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SRQ_HANDL
 	return 0;
 }
 
-/* What creating or resizing returns. @arg: where attributes or size are among the arguments. */
+/* What creating and resizing return. @arg: the position of attributes or size. */
 static DAT_RETURN srq_ret(int err, int arg)
 {
 	switch (err) {
@@ -183,11 +182,11 @@ static DAT_RETURN srq_ret(int err, int arg)
  * dat_srq_create - create a Shared Receive Queue
  * @ia_handle: IA
  * @pz_handle: PZ of the LMRs its buffers are made of
- * @srq_attr: buffers, segments of one, low watermark. A low watermark other
- *	than DAT_SRQ_LW_DEFAULT is above the empty queue: its event comes at once
+ * @srq_attr: buffers, segments of each, low watermark. The queue is empty, so the
+ *	event of a low watermark other than DAT_SRQ_LW_DEFAULT comes at once
  * @srq_handle: where the handle goes
  *
- * The SRQ is empty, in the state OPERATIONAL, and used by no EP.
+ * The new SRQ is empty and in the state OPERATIONAL.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ); DAT_INVALID_PARAMETER
@@ -232,7 +231,7 @@ out:
 }
 EXPORT_SYMBOL(dat_srq_create);
 
-/* Take completions off the CQs, so that the counts are of now. RCU read side. */
+/* Poll the CQs of all EPs of the pool, so that its counts are up to date. RCU read side. */
 static void srq_drain_cqs(struct kdapl_pool *pool)
 {
 	struct kdapl_conn *conn;
@@ -246,10 +245,10 @@ static void srq_drain_cqs(struct kdapl_pool *pool)
  * @srq_handle: SRQ
  * @srq_param_mask: DAT_SRQ_FIELD_* bits of the members wanted; 0 is legal
  * @srq_param: filled entirely. available_dto_count: buffers waiting for
- *	messages; outstanding_dto_count: those, and the filled ones whose events
+ *	messages; outstanding_dto_count: the same, and filled buffers whose events
  *	the consumer does not have yet
  *
- * A snapshot. The device is looked at first if the counts are asked for.
+ * A snapshot. If the counts are asked for, completions are polled first.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -296,8 +295,8 @@ out:
 EXPORT_SYMBOL(dat_srq_query);
 
 /*
- * Put a pool of another size into the place of one that nothing is posted to.
- * srq->mutex held. False: something is.
+ * Replace a pool by one of another size. False: buffers are outstanding in the old one.
+ * srq->mutex held.
  */
 static bool srq_swap_pool(struct kdapl_srq *srq, struct kdapl_pool *old, struct kdapl_pool *fresh)
 {
@@ -338,7 +337,7 @@ static int srq_resize(struct kdapl_srq *srq, u32 limit)
 	spin_unlock_irq(&pool->lock);
 	if (ret || fits)
 		return ret;
-	/* no QP can be moved to another SRQ: the pool of EPs stays */
+	/* EPs keep their pool, because a QP cannot be moved to another native SRQ */
 	if (refcount_read(&pool->ref) > 1)
 		return -ENOSPC;
 	fresh = srq_create_pool(srq, limit);
@@ -357,9 +356,9 @@ static int srq_resize(struct kdapl_srq *srq, u32 limit)
  * @srq_handle: SRQ in any state
  * @srq_max_recv_dto: buffers that may be outstanding
  *
- * No buffer and no message is lost. Shrinking changes only the limit. Growing
- * works to the size the native queue was rounded up to, and beyond it while no
- * EP uses the SRQ and nothing is posted to it.
+ * No buffer and no message is lost. Shrinking changes the limit only. Growing works up
+ * to the size that the native queue was rounded up to, and beyond that while no EP uses
+ * the SRQ and nothing is posted to it.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (not positive,
@@ -407,10 +406,10 @@ EXPORT_SYMBOL(dat_srq_resize);
  * @srq_handle: SRQ in any state
  * @low_watermark: buffers, at most max_recv_dtos of the SRQ; 0 disables
  *
- * The first time fewer buffers than that wait for messages, one asynchronous
- * event DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR with the SRQ's handle and
- * reason DAT_SRQ_LOW_WATERMARK_EVENT is queued; possibly during the call. It
- * comes once for each call of this function.
+ * The first time that fewer buffers wait for messages, one asynchronous event
+ * DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR with the SRQ's handle and reason
+ * DAT_SRQ_LOW_WATERMARK_EVENT is queued, possibly during the call. The event comes once
+ * for each call of this function.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (negative, or
@@ -463,7 +462,7 @@ EXPORT_SYMBOL(dat_srq_set_lw);
  * dat_srq_free - destroy a Shared Receive Queue
  * @srq_handle: SRQ in any state that no EP uses
  *
- * Buffers still posted are the consumer's again, without completions.
+ * Buffers that are still posted belong to the consumer again, without completions.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype

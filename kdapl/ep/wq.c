@@ -11,8 +11,8 @@
 #include "ep.h"
 
 /*
- * What a post reads is one line and what it writes another, and completions have a third:
- * where lines have 64 bytes and locks four, that is.
+ * A post reads one cache line and writes another, and completions have a third; where cache lines
+ * have 64 bytes and spinlocks four.
  */
 #define IN_LINE(type, first, last) \
 	(SMP_CACHE_BYTES != 64 || !IS_ENABLED(CONFIG_SMP) || sizeof(spinlock_t) > 4 || \
@@ -26,7 +26,7 @@ static_assert(IN_LINE(struct kdapl_conn, sq, qp));
 
 /**
  * kdapl_wq_free - free the memory of a work queue
- * @wq: nobody looks at it any more; may be NULL
+ * @wq: unused, or NULL
  */
 void kdapl_wq_free(struct kdapl_wq *wq)
 {
@@ -61,11 +61,11 @@ static int wq_alloc_lists(struct kdapl_wq *wq, u32 size)
 }
 
 /**
- * kdapl_wq_alloc - the memory of a work queue
+ * kdapl_wq_alloc - allocate a work queue
  * @conn: connection it belongs to
  * @recv: for Receives
  * @slots: work requests the consumer may have in it
- * @max_sge: segments of one
+ * @max_sge: segments of each
  *
  * Context: may sleep.
  * Return: the work queue or NULL.
@@ -104,12 +104,12 @@ struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u
 }
 
 /**
- * kdapl_wq_set_mode - decide what becomes of posts
+ * kdapl_wq_set_mode - say what becomes of posts
  * @wq: the work queue
  * @mode: enum kdapl_wq_mode
  *
- * After the return no post to the device is under way in another mode, but for a work queue
- * whose consumer serialises its posts: see kdapl_wq_quiesce().
+ * On return no post to the device is under way in another mode, unless the consumer serialises
+ * its posts: see kdapl_wq_quiesce().
  */
 void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode)
 {
@@ -125,9 +125,8 @@ void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode)
  * kdapl_wq_quiesce - wait for the last post that does not hold the lock
  * @wq: a work queue that is not live any more
  *
- * Where the consumer serialises its posts they take no lock, but they are inside an RCU
- * section, and look at the mode there. Expedited, since somebody waits for the end of the
- * connection.
+ * Posts that the consumer serialises take no lock, but look at the mode inside an RCU section. The
+ * grace period is expedited, because it delays the end of the connection.
  *
  * Context: may sleep.
  */
