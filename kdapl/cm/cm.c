@@ -107,7 +107,7 @@ static void cm_connect_response(struct kdapl_conn *conn, struct rdma_cm_id *id,
 	cm_established(conn, id);
 }
 
-/* Has the peer's consumer refused? Otherwise a CM has, or nobody listens (D-16). */
+/* Has the peer's consumer refused? If not, a CM has, or there is no listener (D-16). */
 static bool cm_peer_said_no(struct kdapl_conn *conn, int status)
 {
 	if (!conn->dev->iwarp)

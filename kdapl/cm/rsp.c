@@ -80,8 +80,8 @@ static DAT_RETURN rsp_ret(int err, DAT_EP_STATE state)
  *
  * The EP goes to RESERVED. When the request arrives it goes on to
  * PASSIVE_CONNECTION_PENDING and the RSP ends: its handle is dead, its port free,
- * and the event has no sp_handle. dat_cr_accept(), with a NULL EP, or
- * dat_cr_reject() decide what becomes of the EP then.
+ * and the event has no sp_handle. Then dat_cr_accept() with a NULL EP, or
+ * dat_cr_reject(), decides what becomes of the EP.
  *
  * Context: may sleep; waits for RTNL where the driver does so to listen (irdma).
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EP, EVD_CR);

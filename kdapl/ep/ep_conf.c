@@ -109,7 +109,7 @@ int kdapl_ep_conf_init(struct kdapl_ep_conf *conf, struct kdapl_ia *ia,
 
 /**
  * kdapl_ep_conf_apply - give an EP its configuration, as it works and as the consumer sees it
- * @ep: the EP; ep->lock held, or nobody else knows the EP
+ * @ep: the EP; ep->lock held, unless the EP is new
  * @named: objects
  * @conf: from kdapl_ep_conf_init()
  */

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * What ends a connection: the reason is noted here, by completions, posts, the
- * connection manager and the consumer alike. A work item acts on it (ep/conn.c).
+ * connection manager and the consumer alike. A work item acts on it (ep/conn_teardown.c).
  */
 #include "evd.h"
 
