@@ -2,15 +2,15 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Connection management: rdma_cm events against connections.
+ * Connection management: what rdma_cm events do to connections, and the requests and answers.
  *
- * A fresh cm_id per attempt, and for each retry of it, never with a QP of its own:
- * the connection's QP goes in by number. On InfiniBand and RoCE we move the QP with the
- * attributes the CM has learned; on iWARP the provider does.
+ * Each attempt, and each retry of it, has a fresh cm_id. The id has no QP of its own, it knows the
+ * connection's QP by number. On InfiniBand and RoCE the QP is moved here, with the attributes the
+ * CM has learned; on iWARP the provider moves it.
  *
- * The handler runs in process context under the id's handler mutex and takes
- * conn->lock inside. Nothing here waits for the handler while it holds that
- * lock: ids are destroyed by work items, outside of it.
+ * The handler runs in process context under the handler mutex of the id, and takes conn->lock
+ * inside. So nothing here may wait for the handler with that lock held: ids are destroyed by work
+ * items, without it.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -19,15 +19,14 @@
 #include "../core/trace.h"
 
 #define RESOLVE_MS		2000
-/* Where two ends could wait for each other for ever: as deep as goes. */
-#define CM_DEEP_READS	128
-#define MIN_RNR_TIMER		12	/* 0.64 ms; the CM's 0 would mean 655 ms */
-#define STALE_RETRIES		10	/* without a timeout of the consumer's */
+#define CM_DEEP_READS		128	/* where two ends with fewer could deadlock (D-14) */
+#define MIN_RNR_TIMER		12	/* 0.64 ms; the CM's default of 0 means 655 ms */
+#define STALE_RETRIES		10	/* if the consumer has set no timeout */
 #define STALE_TIME		(HZ / 10)
 #define PORT_RETRIES		3
-#define PDATA_MAX		U8_MAX	/* struct rdma_conn_param cannot say more */
+#define PDATA_MAX		U8_MAX	/* the limit of struct rdma_conn_param */
 
-/* The attempt is over, unless it is already known why. conn->lock held. */
+/* End the attempt, unless it has an outcome. @active: event if we connect. conn->lock held. */
 static void cm_fail(struct kdapl_conn *conn, DAT_EVENT_NUMBER active)
 {
 	if (!kdapl_conn_attempting(conn))
@@ -43,12 +42,12 @@ static void cm_keep_pdata(struct kdapl_conn *conn, const struct rdma_conn_param 
 	conn->pdata_len = param->private_data_len;
 }
 
-/* conn->cm_id may be on its way out; @id, whose handler this is, is alive. */
+/* @id is alive, since this is its handler; conn->cm_id may be about to be destroyed. */
 static void cm_established(struct kdapl_conn *conn, struct rdma_cm_id *id)
 {
 	conn->cm_up = true;
 	if (atomic_read(&conn->reason) > KDAPL_END_SUSPECT && conn->state >= KDAPL_CONN_ENDING) {
-		/* given up meanwhile; nobody else will tell the peer */
+		/* the end has begun meanwhile, without telling the peer */
 		rdma_disconnect(id);
 		return;
 	}
@@ -56,9 +55,9 @@ static void cm_established(struct kdapl_conn *conn, struct rdma_cm_id *id)
 }
 
 /*
- * The peer's driver fails the attempt if it finds more than our answer in the stream (D-86). The
- * consumer might send at once, so ESTABLISHED is held back until the peer has sent something,
- * or has had time to read the answer.
+ * The driver of the peer fails the attempt if more than our answer is in the stream when it reads
+ * it (D-86). Our consumer may send at once, so it gets ESTABLISHED only when the peer has sent
+ * something, or has had time to read the answer.
  */
 static void cm_hold_back(struct kdapl_conn *conn, struct rdma_cm_id *id)
 {
@@ -70,7 +69,7 @@ static void cm_hold_back(struct kdapl_conn *conn, struct rdma_cm_id *id)
 	queue_delayed_work(kdapl_misc_wq, &conn->est_work, KDAPL_HOLD_TIME);
 }
 
-/* How many Reads the peer answers at a time. */
+/* Learn how many Reads the peer answers at a time. */
 static void cm_read_granted(struct kdapl_conn *conn, const struct rdma_conn_param *param)
 {
 	const struct kdapl_caps *caps = &conn->dev->caps;
@@ -89,7 +88,7 @@ static void cm_connect_response(struct kdapl_conn *conn, struct rdma_cm_id *id,
 
 	if (conn->state != KDAPL_CONN_CONNECTING ||
 	    atomic_read(&conn->reason) > KDAPL_END_SUSPECT) {
-		/* not REJ_TIMEOUT, which the peer cannot match without our GUID in it */
+		/* not REJ_TIMEOUT: without our GUID in it the peer cannot tell what it is about */
 		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
 		return;
 	}
@@ -108,7 +107,7 @@ static void cm_connect_response(struct kdapl_conn *conn, struct rdma_cm_id *id,
 	cm_established(conn, id);
 }
 
-/* Did the peer's consumer say no, or somebody on the way (D-16)? */
+/* Has the peer's consumer refused? If not, a CM has, or there is no listener (D-16). */
 static bool cm_peer_said_no(struct kdapl_conn *conn, int status)
 {
 	if (!conn->dev->iwarp)
@@ -116,7 +115,7 @@ static bool cm_peer_said_no(struct kdapl_conn *conn, int status)
 	return status == (conn->dev->caps.reject_resets ? -ECONNRESET : -ECONNREFUSED);
 }
 
-/* Another id for the same attempt, later each time. conn->lock held. */
+/* Retry with another id, after a delay that grows each time. conn->lock held. */
 static void cm_retry(struct kdapl_conn *conn)
 {
 	if (conn->retries < STALE_RETRIES)
@@ -125,8 +124,8 @@ static void cm_retry(struct kdapl_conn *conn)
 }
 
 /*
- * The peer still knows this QP number from a connection whose end it has missed,
- * because this host or device went away. The question has told it: ask again.
+ * The peer still knows our QP number from a connection whose end it has missed, because our host
+ * or device went away. Our request has told it that the connection is stale: send another one.
  */
 static bool cm_retry_stale(struct kdapl_conn *conn, int status)
 {
@@ -139,8 +138,8 @@ static bool cm_retry_stale(struct kdapl_conn *conn, int status)
 }
 
 /*
- * TCP remembers for a minute that the port which the CM has picked for us was that
- * of a connection to the same peer: try another one.
+ * The CM has picked a port that a connection to the same peer has had less than a minute ago, and
+ * TCP does not take it again so soon: try another one (D-59).
  */
 static bool cm_retry_port(struct kdapl_conn *conn, int err)
 {
@@ -164,7 +163,7 @@ static void cm_rejected(struct kdapl_conn *conn, struct rdma_cm_event *event)
 	cm_fail(conn, DAT_CONNECTION_EVENT_PEER_REJECTED);
 }
 
-/* What iWARP makes of rdma_connect(): after that the id can be destroyed. */
+/* The outcome of rdma_connect() on iWARP: after that the id can be destroyed. */
 static bool cm_is_answer(enum rdma_cm_event_type event)
 {
 	switch (event) {
@@ -180,11 +179,11 @@ static bool cm_is_answer(enum rdma_cm_event_type event)
 }
 
 /**
- * kdapl_cm_handler - events of a cm_id that works for a connection
+ * kdapl_cm_handler - handle an event of the cm_id of a connection
  * @id: cm_id
  * @event: what happened
  *
- * Return: 0, always: ids are destroyed by work items.
+ * Return: 0, so that the CM keeps the id: work items destroy it.
  */
 int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -233,7 +232,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		cm_fail(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		/* a bond has failed over: the QP has the old hardware address for ever */
+		/* a bond has failed over, and the QP keeps the old hardware address */
 		if (conn->state == KDAPL_CONN_UP)
 			kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
 		else
@@ -244,7 +243,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			cm_rejected(conn, event);
 			break;
 		}
-		/* the peer went before our last word of the set-up reached it */
+		/* the peer has gone before our last message of the set-up reached it */
 		fallthrough;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		complete_all(&conn->cm_down);
@@ -258,7 +257,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			cm_fail(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		break;
 	default:
-		/* removal is handled by the ib_client, the rest has no meaning here */
+		/* the ib_client handles removal; other events do not concern connections */
 		break;
 	}
 	if (conn->state >= KDAPL_CONN_ENDING && !conn->cm_up && !conn->cm_busy)
@@ -269,7 +268,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 }
 
 /*
- * What the id must know before its QP is moved. Before the route is resolved the
+ * Set the timers of the id, before the QP is moved but after the route is resolved: earlier the ACK
  * timeout would become that of the CM's own messages.
  */
 static void cm_set_timers(struct kdapl_conn *conn, struct rdma_cm_id *id)
@@ -284,7 +283,7 @@ static void cm_set_timers(struct kdapl_conn *conn, struct rdma_cm_id *id)
 									      net->min_rnr_timer);
 }
 
-/* The EP's wishes at the beginning of an attempt. */
+/* Copy what the consumer has asked of the network, at the beginning of an attempt. */
 static void cm_copy_conn(struct kdapl_conn *conn)
 {
 	struct kdapl_ep *ep = conn->ep;
@@ -295,8 +294,8 @@ static void cm_copy_conn(struct kdapl_conn *conn)
 }
 
 /*
- * On soft-iWARP rdma_connect() lasts as long as the TCP connect (D-17), and on
- * every iWARP the id cannot be destroyed before the peer has answered.
+ * Send the request. On soft-iWARP rdma_connect() takes as long as the TCP connect (D-17), and on
+ * every iWARP device the id cannot be destroyed before the peer has answered.
  */
 static void cm_work_connect(struct kdapl_conn *conn)
 {
@@ -337,7 +336,7 @@ static void cm_work_connect(struct kdapl_conn *conn)
 	case -ECONNRESET:
 		outcome = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
 		break;
-	default:	/* TIMED_OUT is for the consumer's timeout alone */
+	default:	/* not TIMED_OUT, which stands for the consumer's timeout */
 		outcome = DAT_CONNECTION_EVENT_UNREACHABLE;
 	}
 	if (ret && !cm_retry_port(conn, ret))
@@ -347,7 +346,7 @@ static void cm_work_connect(struct kdapl_conn *conn)
 	mutex_unlock(&conn->lock);
 }
 
-/* Read depths as this EP asks for them, within the device. */
+/* The read depths that the EP asks for, within those of the device. */
 static void cm_read_depths(struct kdapl_conn *conn)
 {
 	const DAT_EP_ATTR *attr = &conn->attr;
@@ -362,7 +361,7 @@ static void cm_read_depths(struct kdapl_conn *conn)
 	conn->read_out = min3(out, dev->max_qp_init_rd_atom, U8_MAX);
 }
 
-/* An id on the way to conn->remote, from the IA's address of that family. */
+/* Make an id for the way to conn->remote, from the IA's address of that family. */
 static struct rdma_cm_id *cm_create_id(struct kdapl_conn *conn)
 {
 	struct kdapl_ia *ia = conn->ep->obj.ia;
@@ -383,7 +382,7 @@ static struct rdma_cm_id *cm_create_id(struct kdapl_conn *conn)
 	return id;
 }
 
-/* conn->lock held: the handler runs from a work item and waits for it. */
+/* conn->lock held: the handler runs in a work item, and waits for the lock. */
 static int cm_resolve(struct kdapl_conn *conn, struct rdma_cm_id *id)
 {
 	int ret = rdma_resolve_addr(id, (struct sockaddr *)&conn->local,
@@ -395,18 +394,18 @@ static int cm_resolve(struct kdapl_conn *conn, struct rdma_cm_id *id)
 	return 0;
 }
 
-/* Once more, with a new id: the old one has had its answer. */
+/* Begin the attempt anew, with a new id: the old one has had its answer. */
 static void cm_work_retry(struct kdapl_conn *conn)
 {
 	struct rdma_cm_id *id = NULL, *old = NULL;
 	unsigned int noio;
 
 	if (!kdapl_dev_enter(conn->dev))
-		return;		/* ends with the device */
+		return;		/* the attempt ends with the device */
 	noio = memalloc_noio_save();
 	mutex_lock(&conn->lock);
 	if (conn->state == KDAPL_CONN_CONNECTING && conn->cm_busy) {
-		/* the last rdma_connect() is not through yet */
+		/* the last rdma_connect() has not returned */
 		queue_delayed_work(kdapl_connect_wq, &conn->retry_work, STALE_TIME);
 	} else if (conn->state == KDAPL_CONN_CONNECTING) {
 		old = conn->cm_id;
@@ -437,7 +436,7 @@ static const struct kdapl_conn_cm_ops cm_ops = {
 };
 
 /**
- * kdapl_cm_take - have the work items of an attempt come here
+ * kdapl_cm_take - have the work items of an attempt call this file
  * @conn: connection whose attempt begins
  */
 void kdapl_cm_take(struct kdapl_conn *conn)
@@ -446,8 +445,8 @@ void kdapl_cm_take(struct kdapl_conn *conn)
 }
 
 /*
- * 0: under way, or aborted already; -EADDRNOTAVAIL: no address to start from;
- * -ENODEV: the device has failed meanwhile.
+ * 0: the attempt is under way, or has been aborted; -EADDRNOTAVAIL: the IA has no address to start
+ * from; -ENODEV: the device has failed.
  */
 static int cm_start(struct kdapl_conn *conn, u32 usec)
 {
@@ -484,18 +483,20 @@ static int cm_start(struct kdapl_conn *conn, u32 usec)
  * @usec: give up after that many microseconds, or DAT_TIMEOUT_INFINITE
  *
  * Context: may sleep; inside kdapl_dev_enter(), without conn->lock.
- * Return: DAT_SUCCESS when the attempt is under way; otherwise nothing is.
+ * Return: 0 when the attempt is under way; otherwise nothing is, and kdapl_errno_ret() knows what
+ * to tell the consumer: -EAFNOSUPPORT if the IA has an address, but none of that family;
+ * -EADDRNOTAVAIL if it has none at all; -EHOSTUNREACH; -ENODEV if the device has failed; -ENOMEM;
+ * another errno of the RDMA CM.
  */
-DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port,
-			    u32 usec)
+int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port, u32 usec)
 {
 	struct sockaddr_storage any;
 	int ret;
 
-	/* now, so that the answer's private data cannot be lost for lack of memory */
+	/* now, so that there is memory for the private data of the answer */
 	conn->pdata = conn->pdata ?: kmalloc(PDATA_MAX, GFP_KERNEL);
 	if (!conn->pdata)
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return -ENOMEM;
 	kdapl_cm_take(conn);
 	memset(&conn->remote, 0, sizeof(conn->remote));
 	memcpy(&conn->remote, dst, kdapl_addr_len(dst));
@@ -504,15 +505,11 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst,
 	cm_copy_conn(conn);
 	ret = cm_start(conn, usec);
 	if (!ret)
-		return DAT_SUCCESS;
+		return 0;
 	conn->remote.ss_family = AF_UNSPEC;	/* there is no peer */
-	if (ret == -ENODEV)
-		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (ret == -EADDRNOTAVAIL && !kdapl_ia_address(conn->ep->obj.ia, NULL, &any, NULL))
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
-	if (ret == -EADDRNOTAVAIL || ret == -EHOSTUNREACH)
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
-	return kdapl_errno_ret(ret);
+		return -EAFNOSUPPORT;
+	return ret;
 }
 
 /**
@@ -522,8 +519,7 @@ DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst,
  * @pdata: private data for the peer
  * @len: its size
  *
- * The peer gets an answer in any case, so the request is used up even when
- * this fails.
+ * The peer gets an answer in any case, so the request is used up even if this fails.
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: 0 or an errno.
@@ -561,11 +557,11 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 	param.initiator_depth = conn->read_out;
 	if (!kdapl_conn_spent(conn) && !READ_ONCE(conn->dev->fatal) &&
 	    kdapl_conn_step(conn, KDAPL_CONN_IN_ATTEMPT)) {
-		param.qp_num = conn->qp->qp_num;	/* idle connections may lose their QP */
+		param.qp_num = conn->qp->qp_num;	/* a spent one may have none */
 		ret = kdapl_conn_to_rts(conn, id);
 	} else {
-		ret = -ECONNABORTED;	/* dat_ep_disconnect was faster */
-		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);	/* takes the id */
+		ret = -ECONNABORTED;	/* dat_ep_disconnect() was faster */
+		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);	/* destroys the id */
 	}
 	if (ret)
 		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);

@@ -16,13 +16,13 @@
  * @evd: where requests are reported; holds a use
  * @evd_handle: as the consumer gave it
  * @null_evd: the IA's, if EPs are made for requests
- * @ep: RSP: EP it waits for, referenced; NULL asks for a new one
- * @comm: CSP: what was asked for
+ * @ep: RSP: the reserved EP, referenced; NULL: one is made for the request
+ * @comm: CSP: as the consumer gave it
  * @addr: CSP: address listened on
  * @mutex: @cm_id against removal of the device
  * @cm_id: the listener
  * @cr: RSP: the request that has used it up, referenced
- * @used_work: reports @cr, once the listener is gone
+ * @used_work: destroys the listener, then reports @cr
  */
 struct kdapl_sp {
 	struct kdapl_obj obj;
@@ -40,13 +40,13 @@ struct kdapl_sp {
 	struct work_struct used_work;
 };
 
-DAT_RETURN kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle, struct kdapl_evd **evd);
-struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd,
-				DAT_RETURN *ret);
-DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle);
+struct kdapl_evd *kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle);
+struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd);
+int kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle);
+DAT_RETURN kdapl_sp_ret(int err);
 bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		      const struct rdma_conn_param *param);
-DAT_RETURN kdapl_sp_free(DAT_HANDLE handle, unsigned int type, DAT_RETURN_SUBTYPE subtype);
+int kdapl_sp_free(DAT_HANDLE handle, unsigned int type);
 void kdapl_sp_destroy(struct kdapl_sp *sp);
 
 struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
@@ -55,8 +55,7 @@ bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_
 void kdapl_cr_refuse(struct kdapl_cr *cr);
 void kdapl_cr_destroy(struct kdapl_cr *cr);
 
-DAT_RETURN kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port,
-			    u32 usec);
+int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port, u32 usec);
 int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pdata, u8 len);
 void kdapl_cm_take(struct kdapl_conn *conn);
 int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);

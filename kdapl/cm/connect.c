@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints: the calls that connect them, and say how.
+ * Endpoints: the calls that connect them, and that say how connections treat the network.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -11,14 +11,14 @@
 #include "cm.h"
 
 /**
- * struct ep_target - what a connecting call asks for
+ * struct connect_target - what a connecting call asks for
  * @addr: peer
  * @port: its listener's
  * @timeout: microseconds, or DAT_TIMEOUT_INFINITE
  * @pdata: private data for the request
  * @size: its size
  */
-struct ep_target {
+struct connect_target {
 	const struct sockaddr *addr;
 	u16 port;
 	DAT_TIMEOUT timeout;
@@ -26,19 +26,12 @@ struct ep_target {
 	DAT_COUNT size;
 };
 
-/* @arg: where the timeout is among the arguments; size and data follow. */
-static DAT_RETURN connect_check_target(struct kdapl_ep *ep, const struct ep_target *to, int arg)
+static bool connect_size_valid(struct kdapl_ep *ep, DAT_COUNT size)
 {
 	struct kdat_pdata_limits limits;
 
 	kdapl_ia_pdata(ep->obj.ia, &limits);
-	if (!to->timeout)
-		return kdapl_arg_err(arg);
-	if (to->size < 0 || to->size > limits.connect)
-		return kdapl_arg_err(arg + 1);
-	if (to->size && !to->pdata)
-		return kdapl_arg_err(arg + 2);
-	return DAT_SUCCESS;
+	return size >= 0 && size <= limits.connect;
 }
 
 static bool connect_qos_valid(DAT_QOS qos)
@@ -47,60 +40,98 @@ static bool connect_qos_valid(DAT_QOS qos)
 			 DAT_QOS_PREMIUM));
 }
 
-/* State to ACTIVE_CONNECTION_PENDING and off; ep->mutex held. */
-static DAT_RETURN connect_start(struct kdapl_ep *ep, const struct ep_target *to)
+/*
+ * Move the EP to ACTIVE_CONNECTION_PENDING. -ENXIO: it has no QP, for lack of a PZ; other errnos
+ * and @state: see kdapl_ep_may(). ep->mutex held.
+ */
+static int connect_begin(struct kdapl_ep *ep, DAT_EP_STATE *state)
+{
+	int ret;
+
+	spin_lock_irq(&ep->lock);
+	ret = kdapl_ep_may(ep, KDAPL_IN_CONNECT, state);
+	if (!ret && !kdapl_ep_conn(ep))
+		ret = -ENXIO;
+	if (!ret)
+		kdapl_ep_step(ep, KDAPL_IN_CONNECT);
+	spin_unlock_irq(&ep->lock);
+	return ret;
+}
+
+/* Send the request, with its private data. ep->mutex held. */
+static int connect_send(struct kdapl_ep *ep, const struct connect_target *to)
 {
 	struct kdapl_conn *conn = kdapl_ep_conn(ep);
 	unsigned int noio;
-	DAT_RETURN ret;
-	int old;
-
-	if (!ep->connect_evd)	/* looked at before, without the mutex */
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
-	spin_lock_irq(&ep->lock);
-	ret = kdapl_ep_may(ep, KDAPL_IN_CONNECT);
-	if (ret == DAT_SUCCESS && !conn)
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
-	if (ret == DAT_SUCCESS)
-		kdapl_ep_step(ep, KDAPL_IN_CONNECT);
-	spin_unlock_irq(&ep->lock);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	int ret = -ENOMEM;
 
 	/* storage consumers reconnect under writeback (D-32) */
 	noio = memalloc_noio_save();
 	kfree(conn->conn_pdata);
 	conn->conn_pdata = to->size ? kmemdup(to->pdata, to->size, GFP_KERNEL) : NULL;
 	conn->conn_pdata_len = to->size;
-	if (to->size && !conn->conn_pdata)
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	else
+	if (!to->size || conn->conn_pdata)
 		ret = kdapl_cm_connect(conn, to->addr, to->port, to->timeout);
 	memalloc_noio_restore(noio);
-	if (ret == DAT_SUCCESS)
+	return ret;
+}
+
+/* Start an attempt; after an error the EP is as it was. ep->mutex held. */
+static int connect_start(struct kdapl_ep *ep, const struct connect_target *to, DAT_EP_STATE *state)
+{
+	int ret, old;
+
+	ret = connect_begin(ep, state);
+	if (ret)
 		return ret;
+	ret = connect_send(ep, to);
+	if (!ret)
+		return 0;
 	spin_lock_irq(&ep->lock);
 	old = kdapl_ep_step(ep, KDAPL_IN_UNDO);
 	spin_unlock_irq(&ep->lock);
-	/* a dat_ep_disconnect that slipped in has made it an attempt with an end */
-	return old == KDAPL_EP_REFUSED ? DAT_SUCCESS : ret;
+	/* unless dat_ep_disconnect() was faster: then there is an attempt, and its end an event */
+	return old == KDAPL_EP_REFUSED ? 0 : ret;
 }
 
-/* The same for an EP nobody has locked. */
-static DAT_RETURN connect_to(struct kdapl_ep *ep, const struct ep_target *to)
+/* What starting an attempt returns; @state: see kdapl_ep_may(). */
+static DAT_RETURN connect_ret(int err, DAT_EP_STATE state)
 {
+	switch (err) {
+	case -EBADF:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	case -EBADFD:
+		return kdapl_state_err(state);
+	case -ENXIO:
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
+	default:
+		return kdapl_errno_ret(err);
+	}
+}
+
+/* What all connecting calls do after they have checked their arguments. */
+static DAT_RETURN connect_to(struct kdapl_ep *ep, const struct connect_target *to)
+{
+	DAT_EP_STATE state = DAT_EP_STATE_UNCONNECTED;
 	DAT_RETURN ret;
+	int err;
 
 	if (!kdapl_dev_enter(ep->obj.ia->dev))
 		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	mutex_lock(&ep->mutex);
-	ret = connect_start(ep, to);
+	if (ep->connect_evd) {
+		err = connect_start(ep, to, &state);
+		ret = connect_ret(err, state);
+	} else {	/* it was there when the arguments were checked without the mutex */
+		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
+	}
 	mutex_unlock(&ep->mutex);
 	kdapl_dev_exit(ep->obj.ia->dev);
 	return ret;
 }
 
-static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct ep_target *to,
+/* Check the arguments of dat_ep_connect(). */
+static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target *to,
 				DAT_CONN_QUAL conn_qual, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
 {
 	DAT_RETURN ret;
@@ -111,9 +142,12 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct ep_target *to,
 		return kdapl_arg_err(2);
 	if (!conn_qual || conn_qual > U16_MAX)
 		return kdapl_arg_err(3);
-	ret = connect_check_target(ep, to, 4);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	if (!to->timeout)
+		return kdapl_arg_err(4);
+	if (!connect_size_valid(ep, to->size))
+		return kdapl_arg_err(5);
+	if (to->size && !to->pdata)
+		return kdapl_arg_err(6);
 	if (!connect_qos_valid(qos))
 		return kdapl_arg_err(7);
 	if (flags & ~(DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
@@ -136,20 +170,19 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct ep_target *to,
  *	also kdat_ia_pdata_limits()
  * @private_data: copied during the call
  * @quality_of_service: DAT_QOS_BEST_EFFORT
- * @connect_flags: DAT_CONNECT_DEFAULT_FLAG; a wish for multiple paths is
- *	ignored, a demand refused
+ * @connect_flags: DAT_CONNECT_DEFAULT_FLAG; multiple paths are ignored if
+ *	requested, and refused if required
  *
- * After success the EP is in ACTIVE_CONNECTION_PENDING and exactly one event
- * on its connect EVD tells how it ended: ESTABLISHED, PEER_REJECTED,
- * NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT, aborted: DISCONNECTED, or, when the
- * device goes, BROKEN.
+ * After success the EP is in ACTIVE_CONNECTION_PENDING, and exactly one event on its
+ * connect EVD tells the outcome: ESTABLISHED, PEER_REJECTED, NON_PEER_REJECTED,
+ * UNREACHABLE, TIMED_OUT, DISCONNECTED if it was aborted, or BROKEN if the device goes.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS (the attempt is under way, its outcome will be an event);
  * DAT_INVALID_HANDLE (EP, EVD_CONN: it has none);
  * DAT_INVALID_PARAMETER (NULL address, port, timeout 0, private data, quality of
- * service, flags); DAT_INVALID_ADDRESS (MALFORMED: nobody can have it;
- * UNSUPPORTED: of no family the IA has an address of; UNREACHABLE: it has none
+ * service, flags); DAT_INVALID_ADDRESS (MALFORMED: not the address of a host;
+ * UNSUPPORTED: the IA has no address of that family; UNREACHABLE: the IA has none
  * at all, or IPv6 finds no route); DAT_MODEL_NOT_SUPPORTED (QoS, multipath);
  * DAT_INVALID_STATE (subtype its state, or EP_NOTREADY without a PZ);
  * DAT_INSUFFICIENT_RESOURCES (MEMORY; DEVICE); DAT_INTERNAL_ERROR (device
@@ -161,7 +194,7 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 			  DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	const struct ep_target to = {
+	const struct connect_target to = {
 		.addr = remote_ia_address,
 		.port = remote_conn_qual,
 		.timeout = timeout,
@@ -180,28 +213,27 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 }
 EXPORT_SYMBOL(dat_ep_connect);
 
-/* The peer of a connected EP. */
-static DAT_RETURN connect_get_peer(struct kdapl_ep *ep, struct sockaddr_storage *peer)
+/* The state of an EP and, if that is CONNECTED, its peer. */
+static DAT_EP_STATE connect_get_peer(struct kdapl_ep *ep, struct sockaddr_storage *peer)
 {
 	struct kdapl_conn *conn;
-	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_EP_STATE state;
 
 	spin_lock_irq(&ep->lock);
 	conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
-	if (ep->state == DAT_EP_STATE_CONNECTED)
+	state = ep->state;
+	if (state == DAT_EP_STATE_CONNECTED)
 		*peer = conn->remote;
-	else
-		ret = kdapl_state_err(ep->state);
 	spin_unlock_irq(&ep->lock);
-	return ret;
+	return state;
 }
 
 /**
- * dat_ep_dup_connect - connect to where another EP is connected to
+ * dat_ep_dup_connect - connect to the peer of another EP
  * @ep_handle: EP in UNCONNECTED, with PZ and connect EVD
- * @ep_dup_handle: EP of the same IA instance in CONNECTED, which stays as it is; of
- *	use if it was the one that connected, since nobody listens on the port of a
- *	peer that did
+ * @ep_dup_handle: EP of the same IA instance in CONNECTED, which stays as it is. It
+ *	should be the side that connected: the port of a peer that connected has no
+ *	listener
  * @timeout: as for dat_ep_connect()
  * @private_data_size: as for dat_ep_connect()
  * @private_data: as for dat_ep_connect()
@@ -221,12 +253,13 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct kdapl_ep *dup = kdapl_obj_get(ep_dup_handle, DAT_HANDLE_TYPE_EP);
 	struct sockaddr_storage peer;
-	struct ep_target to = {
+	struct connect_target to = {
 		.addr = (struct sockaddr *)&peer,
 		.timeout = timeout,
 		.pdata = private_data,
 		.size = private_data_size,
 	};
+	DAT_EP_STATE state;
 	DAT_RETURN ret;
 
 	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
@@ -235,8 +268,14 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	if (!ep->connect_evd)
 		goto out;
-	ret = connect_check_target(ep, &to, 3);
-	if (ret != DAT_SUCCESS)
+	ret = kdapl_arg_err(3);
+	if (!timeout)
+		goto out;
+	ret = kdapl_arg_err(4);
+	if (!connect_size_valid(ep, private_data_size))
+		goto out;
+	ret = kdapl_arg_err(5);
+	if (private_data_size && !private_data)
 		goto out;
 	ret = kdapl_arg_err(6);
 	if (!connect_qos_valid(quality_of_service))
@@ -247,8 +286,9 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (READ_ONCE(ep->obj.ia->dead))
 		goto out;
-	ret = connect_get_peer(dup, &peer);
-	if (ret != DAT_SUCCESS)
+	state = connect_get_peer(dup, &peer);
+	ret = kdapl_state_err(state);
+	if (state != DAT_EP_STATE_CONNECTED)
 		goto out;
 	to.port = kdapl_addr_port(&peer);
 	ret = connect_to(ep, &to);
@@ -281,7 +321,7 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 				 const DAT_PVOID private_data)
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	struct ep_target to = {
+	struct connect_target to = {
 		.addr = remote_ia_address,
 		.timeout = timeout,
 		.pdata = private_data,
@@ -298,8 +338,14 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 	ret = kdapl_arg_err(2);
 	if (!to.addr)
 		goto out;
-	ret = connect_check_target(ep, &to, 3);
-	if (ret != DAT_SUCCESS)
+	ret = kdapl_arg_err(3);
+	if (!timeout)
+		goto out;
+	ret = kdapl_arg_err(4);
+	if (!connect_size_valid(ep, private_data_size))
+		goto out;
+	ret = kdapl_arg_err(5);
+	if (private_data_size && !private_data)
 		goto out;
 	ret = kdapl_addr_check(to.addr);
 	if (ret != DAT_SUCCESS)
@@ -333,12 +379,12 @@ static bool connect_attr_valid(const struct kdat_conn_attr *attr)
 }
 
 /**
- * kdat_ep_modify_conn - say how an EP's connections treat the network
+ * kdat_ep_modify_conn - say how the connections of an EP treat the network
  * @ep_handle: EP in UNCONNECTED, RESERVED, PASSIVE_ or
  *	TENTATIVE_CONNECTION_PENDING
- * @attr: all of it; KDAT_CONN_DEFAULT for what is left to the provider
+ * @attr: all of it; KDAT_CONN_DEFAULT in a member leaves it to the provider
  *
- * For this connection and all after it. An extension of this provider.
+ * Applies to this connection and all after it. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL, or a value
@@ -362,7 +408,7 @@ DAT_RETURN kdat_ep_modify_conn(DAT_EP_HANDLE ep_handle, const struct kdat_conn_a
 		goto out;
 	}
 	spin_lock_irqsave(&ep->lock, flags);
-	/* when the attributes of connections may change */
+	/* the states in which the attributes of connections may change */
 	if (kdapl_ep_fields(ep->state) & DAT_EP_FIELD_EP_ATTR_QOS)
 		ep->net = *attr;
 	else
@@ -379,8 +425,8 @@ EXPORT_SYMBOL(kdat_ep_modify_conn);
  * @ep_handle: EP in any state
  * @attr: filled entirely
  *
- * KDAT_CONN_DEFAULT for what was never set: what the provider chooses then is
- * not told. An extension of this provider.
+ * A member that was never set is KDAT_CONN_DEFAULT, not the value the provider chooses
+ * then. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @attr).
@@ -411,19 +457,19 @@ EXPORT_SYMBOL(kdat_ep_query_conn);
  *	TENTATIVE_CONNECTION_PENDING
  * @serial: DAT_TRUE: the consumer promises; DAT_FALSE: as by default, it does not
  *
- * The consumer sees to it that of all calls that post a request on this EP, and
- * dat_ep_disconnect() with DAT_CLOSE_GRACEFUL_FLAG, one has returned before the next is
- * made, on whatever CPU, upcalls and interrupts included: it has a lock of its own around
- * them, say, or one thread that posts. Posting then takes no lock here. A broken promise
- * can corrupt the queue of the EP and whatever it transfers.
+ * The consumer makes sure that each call that posts a request on this EP, or
+ * dat_ep_disconnect() with DAT_CLOSE_GRACEFUL_FLAG, has returned before it makes the next
+ * one, on whatever CPU, upcalls and interrupts included: it holds a lock of its own, for
+ * example, or only one of its threads posts. Posting then takes no lock here. A broken
+ * promise can corrupt the queue of the EP and the data it transfers.
  *
- * That is about requests: dat_ep_post_send(), dat_ep_post_send_with_invalidate(),
+ * The promise is about requests: dat_ep_post_send(), dat_ep_post_send_with_invalidate(),
  * dat_ep_post_rdma_read(), dat_ep_post_rdma_read_to_rmr(), dat_ep_post_rdma_write(),
  * dat_rmr_bind(), dat_lmr_fmr(), dat_lmr_invalidate() and the extensions that do the same.
- * Receives, other EPs and all other calls may be made at the same time as ever.
+ * Receives may be posted, and all other calls made, at any time.
  *
- * For this connection and all after it. Where the device needs requests of the provider
- * between those of the consumer (soft-iWARP) the promise is accepted and not made use of.
+ * Applies to this connection and all after it. Where the provider has to post requests of
+ * its own between those of the consumer (soft-iWARP), the promise is accepted but not used.
  *
  * An extension of this provider.
  *
@@ -444,7 +490,7 @@ DAT_RETURN kdat_ep_serialise_posts(DAT_EP_HANDLE ep_handle, DAT_BOOLEAN serial)
 		goto out;
 	}
 	spin_lock_irqsave(&ep->lock, flags);
-	/* when the attributes of connections may change */
+	/* the states in which the attributes of connections may change */
 	if (kdapl_ep_fields(ep->state) & DAT_EP_FIELD_EP_ATTR_QOS)
 		ep->serial = serial;
 	else

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Connection Requests: what a listener received and nobody has answered yet.
+ * Connection Requests: those that a listener has received, and the calls that answer them.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -14,7 +14,7 @@
 
 static void cr_destroy_verbs(struct kdapl_cr *cr);
 
-/* What kdapl_obj_get() returns is used as the object itself. */
+/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
 static_assert(!offsetof(struct kdapl_cr, obj));
 
 static void cr_release(struct kdapl_obj *obj)
@@ -41,7 +41,7 @@ static const struct kdapl_obj_ops cr_ops = {
 	.device_lost = cr_device_lost,
 };
 
-/* An id that waits for its answer. The peer may have gone; dat_cr_accept() then finds out. */
+/* The id of a request that waits for its answer. If the peer goes, dat_cr_accept() finds out. */
 static int cr_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;
@@ -64,7 +64,7 @@ static struct kdapl_cr *cr_alloc(struct kdapl_ia *ia, struct rdma_cm_id *id, con
 	return cr;
 }
 
-/* Give the request its EP, if it is to come with one, and its handle. */
+/* Give the request its handle, and before that an EP if it is to come with one. */
 static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
 {
 	struct kdapl_ep *made = NULL;
@@ -88,7 +88,7 @@ static int cr_publish(struct kdapl_cr *cr, struct kdapl_sp *sp)
 	return ret;
 }
 
-/* What the peer has asked for, as far as the driver tells. */
+/* The read depths that the peer has asked for, as far as the driver tells. */
 static void cr_depths(struct kdapl_cr *cr, const struct rdma_conn_param *param)
 {
 	const struct kdapl_device *dev = cr->obj.ia->dev;
@@ -103,13 +103,13 @@ static void cr_depths(struct kdapl_cr *cr, const struct rdma_conn_param *param)
 }
 
 /**
- * kdapl_cr_create - a request has arrived
+ * kdapl_cr_create - make a CR for a request that has arrived
  * @sp: listener
  * @id: the request's own cm_id; taken over on success
  * @param: what the peer says
  *
  * Context: the listener's handler.
- * Return: the CR, with handle, or an ERR_PTR.
+ * Return: the CR, with its handle and referenced, or an ERR_PTR.
  */
 struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 				 const struct rdma_conn_param *param)
@@ -130,14 +130,14 @@ struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		kdapl_obj_put(&cr->obj);
 		return ERR_PTR(ret);
 	}
-	id->context = NULL;	/* a handoff gives it to another CR */
+	id->context = NULL;	/* no CR: dat_cr_handoff() moves the id to another one */
 	id->event_handler = cr_handler;
 	return cr;
 }
 
 /*
- * The request is answered, but not accepted: an RSP's EP is the consumer's again,
- * one that was made for the request is gone.
+ * Release the EP of a request that is not accepted: the EP of an RSP is the consumer's again, one
+ * that was made for the request is destroyed.
  */
 static void cr_leave_ep(struct kdapl_cr *cr)
 {
@@ -149,12 +149,12 @@ static void cr_leave_ep(struct kdapl_cr *cr)
 
 /**
  * kdapl_cr_announce - report a request to the consumer
- * @sp: service point it came through; for an RSP no longer live
+ * @sp: service point it came through; an RSP is not live any more
  * @evd: its EVD
  * @cr: the request
  *
  * Context: may sleep.
- * Return: whether there was room in the EVD; if not, the request is to be refused.
+ * Return: true if there was room in the EVD; otherwise the caller has to refuse the request.
  */
 bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr)
 {
@@ -176,10 +176,10 @@ bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_
 }
 
 /**
- * kdapl_cr_refuse - refuse a request nobody could be told of
+ * kdapl_cr_refuse - refuse a request that could not be reported
  * @cr: the request
  *
- * Not with the reason of dat_cr_reject(): the peer must see NON_PEER_REJECTED.
+ * The reason on the wire is not that of dat_cr_reject(): the peer must see NON_PEER_REJECTED.
  *
  * Context: may sleep; not in the id's handler.
  */
@@ -191,7 +191,7 @@ void kdapl_cr_refuse(struct kdapl_cr *cr)
 	kdapl_cr_destroy(cr);
 }
 
-/* Answer no, if nobody has answered yet. */
+/* Refuse the request, unless it has an answer. */
 static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reason)
 {
 	struct kdapl_device *dev = cr->obj.ia->dev;
@@ -205,7 +205,7 @@ static void cr_answer_no(struct kdapl_cr *cr, const void *pdata, u8 len, u8 reas
 		kdapl_cm_reject(dev, id, pdata, len, reason);
 }
 
-/* Refuse the request, as if nobody had listened. May sleep. */
+/* Refuse the request, as if there had been no listener. May sleep. */
 static void cr_destroy_verbs(struct kdapl_cr *cr)
 {
 	cr_answer_no(cr, NULL, 0, IB_CM_REJ_NO_RESOURCES);
@@ -232,8 +232,8 @@ void kdapl_cr_destroy(struct kdapl_cr *cr)
  *
  * The peer's address and port, its private data, and the EP the service point has
  * supplied, if any. May be called any number of times until the CR is answered. On
- * InfiniBand and RoCE the private data has the fixed size of the transport,
- * filled up with zeros: consumers carry a length of their own.
+ * InfiniBand and RoCE private data has the fixed size of the transport, padded with
+ * zeros: it should carry a length of its own.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -260,21 +260,25 @@ DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask
 }
 EXPORT_SYMBOL(dat_cr_query);
 
-/* EP and request become one attempt, or nothing changes. ep and cr locked. */
-static DAT_RETURN cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep)
+/*
+ * Retire the request and move the EP to COMPLETION_PENDING, or change nothing. -ESTALE: the request
+ * has an answer; -EBADF: the EP has been freed, or lacks a PZ or a connect EVD; -EBADFD: @state
+ * forbids it. ep->mutex and cr->mutex held.
+ */
+static int cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep, DAT_EP_STATE *state)
 {
 	enum kdapl_ep_input input = cr->ep ? KDAPL_IN_ACCEPT_OWN : KDAPL_IN_ACCEPT;
-	DAT_RETURN ret;
+	int ret;
 
 	if (!kdapl_ep_conn(ep) || !ep->connect_evd)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		return -EBADF;
 	if (!cr->cm_id)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+		return -ESTALE;
 	spin_lock_irq(&ep->lock);
-	ret = kdapl_ep_may(ep, input);
-	if (ret == DAT_SUCCESS && kdapl_obj_retire(&cr->obj))
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	if (ret == DAT_SUCCESS) {
+	ret = kdapl_ep_may(ep, input, state);
+	if (!ret && kdapl_obj_retire(&cr->obj))
+		ret = -ESTALE;
+	if (!ret) {
 		kdapl_ep_step(ep, input);
 		ep->cr = NULL;
 	}
@@ -283,24 +287,39 @@ static DAT_RETURN cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep)
 }
 
 /* Everything but handles and the state has been checked. Inside kdapl_dev_enter(). */
-static DAT_RETURN cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void *pdata, u8 len)
+static int cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void *pdata, u8 len,
+		     DAT_EP_STATE *state)
 {
-	DAT_RETURN ret;
+	int ret;
 
 	mutex_lock(&ep->mutex);
 	mutex_lock(&cr->mutex);
-	ret = cr_begin(cr, ep);
-	if (ret == DAT_SUCCESS) {
-		/* from here on the peer gets an answer and the CR is used up (D-16) */
+	ret = cr_begin(cr, ep, state);
+	if (!ret) {
+		/* now the peer gets an answer in any case, and the CR is used up (D-16) */
 		if (kdapl_cm_accept(kdapl_ep_conn(ep), cr, pdata, len))
 			kdapl_conn_end(kdapl_ep_conn(ep),
 				       DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	}
 	mutex_unlock(&cr->mutex);
 	mutex_unlock(&ep->mutex);
-	if (ret == DAT_SUCCESS)
+	if (!ret)
 		kdapl_obj_put(&cr->obj);	/* the handle's */
 	return ret;
+}
+
+static DAT_RETURN cr_accept_ret(int err, DAT_EP_STATE state)
+{
+	switch (err) {
+	case 0:
+		return DAT_SUCCESS;
+	case -EBADF:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	case -EBADFD:
+		return kdapl_state_err(state);
+	default:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	}
 }
 
 /**
@@ -312,8 +331,8 @@ static DAT_RETURN cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void
  *	kdat_ia_pdata_limits()
  * @private_data: copied during the call
  *
- * The EP goes to COMPLETION_PENDING; ESTABLISHED or ACCEPT_COMPLETION_ERROR on
- * its connect EVD tells how it ended.
+ * The EP goes to COMPLETION_PENDING, and an event on its connect EVD tells the outcome:
+ * ESTABLISHED or ACCEPT_COMPLETION_ERROR.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS (the answer is under way, its outcome will be an event);
@@ -329,13 +348,15 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
 	struct kdat_pdata_limits limits;
 	struct kdapl_ep *ep = NULL;
+	DAT_EP_STATE state = DAT_EP_STATE_UNCONNECTED;
 	DAT_RETURN ret;
+	int err;
 
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	if (ep_handle != DAT_HANDLE_NULL)
 		ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	/* one EP, the request's or the consumer's */
+	/* exactly one EP, that of the request or that of the call */
 	if (cr->ep ? ep_handle != DAT_HANDLE_NULL : !ep || ep->obj.ia != cr->obj.ia) {
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 		goto out;
@@ -350,7 +371,8 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(cr->obj.ia->dev))
 		goto out;
-	ret = cr_accept(cr, cr->ep ?: ep, private_data, private_data_size);
+	err = cr_accept(cr, cr->ep ?: ep, private_data, private_data_size, &state);
+	ret = cr_accept_ret(err, state);
 	if (ret == DAT_SUCCESS)
 		trace_kdapl_cr_accepted(cr_handle, (cr->ep ?: ep)->obj.handle);
 	kdapl_dev_exit(cr->obj.ia->dev);
@@ -368,8 +390,8 @@ EXPORT_SYMBOL(dat_cr_accept);
  *	kdat_ia_pdata_limits()
  * @private_data: copied during the call
  *
- * The EP of an RSP is UNCONNECTED again; one that was made for the request is
- * gone, its handle dead. Works after the removal of the device, too.
+ * The EP of an RSP is UNCONNECTED again; one that was made for the request is gone and
+ * its handle dead. The call also works after the device has been removed.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS (also when the peer or the device has gone);
@@ -403,7 +425,7 @@ DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
 		goto out;
 	}
 	trace_kdapl_cr_rejected(cr_handle, cr->ep ? cr->ep->obj.handle : DAT_HANDLE_NULL);
-	noio = memalloc_noio_save();	/* the EP of an RSP waits for the next one (D-32) */
+	noio = memalloc_noio_save();	/* an RSP with the same EP may wait for it (D-32) */
 	cr_answer_no(cr, private_data, private_data_size, IB_CM_REJ_CONSUMER_DEFINED);
 	cr_leave_ep(cr);
 	memalloc_noio_restore(noio);
@@ -424,7 +446,7 @@ static struct kdapl_sp *cr_find_psp(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual
 	list_for_each_entry(psp, &ia->objs[DAT_HANDLE_TYPE_PSP], obj.node) {
 		if (psp->conn_qual != conn_qual)
 			continue;
-		/* in use by the PSP, as long as that is on the list */
+		/* while the PSP is on the list, it uses the EVD */
 		refcount_inc(&psp->obj.ref);
 		refcount_inc(&psp->evd->obj.ref);
 		*evd = psp->evd;
@@ -436,34 +458,40 @@ static struct kdapl_sp *cr_find_psp(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual
 }
 
 /*
- * The request once more, in the name of another service point; takes the id over.
- * cr->mutex held. Inside kdapl_dev_enter().
+ * Make a new CR, which comes through another service point and takes over the id of the old one.
+ * @retired: the caller has to destroy the old one; if false, dat_ia_close() destroys both. An
+ * ERR_PTR: -ESTALE if the request has an answer, or an errno of kdapl_obj_publish(). cr->mutex
+ * held. Inside kdapl_dev_enter().
  */
-static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct kdapl_cr **out,
-			       bool *retired)
+static struct kdapl_cr *cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, bool *retired)
 {
 	struct kdapl_cr *next;
-	int err;
+	int ret;
 
 	if (!cr->cm_id || !READ_ONCE(cr->obj.live))
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+		return ERR_PTR(-ESTALE);
 	next = cr_alloc(cr->obj.ia, cr->cm_id, cr->pdata, cr->pdata_len);
 	if (!next)
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return ERR_PTR(-ENOMEM);
 	next->local = cr->local;
 	next->remote = cr->remote;
 	next->read_in = cr->read_in;
 	next->read_out = cr->read_out;
-	err = cr_publish(next, psp);
-	if (err) {
+	ret = cr_publish(next, psp);
+	if (ret) {
 		kdapl_obj_put(&next->obj);
-		return kdapl_publish_ret(err);
+		return ERR_PTR(ret);
 	}
-	/* the new one owns the id from here; the old one has nothing left */
 	cr->cm_id = NULL;
-	*retired = !kdapl_obj_retire(&cr->obj);	/* if not, dat_ia_close() has both */
-	*out = next;
-	return DAT_SUCCESS;
+	*retired = !kdapl_obj_retire(&cr->obj);
+	return next;
+}
+
+static DAT_RETURN cr_handoff_ret(int err)
+{
+	if (err == -ESTALE)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	return err ? kdapl_publish_ret(err) : DAT_SUCCESS;
 }
 
 /**
@@ -471,10 +499,9 @@ static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct
  * @cr_handle: CR; dead after success
  * @handoff: qualifier of a PSP of the same IA instance
  *
- * The PSP's EVD gets an event with a CR of its own, with the same peer and
- * private data; if it is full the request is refused as any other would be. The
- * EP of an RSP is UNCONNECTED again; one that was made for the request is gone,
- * its handle dead.
+ * The PSP's EVD gets an event with a new CR, which has the same peer and private data.
+ * If that EVD is full, the request is refused as any other would be. The EP of an RSP is
+ * UNCONNECTED again; one that was made for the request is gone and its handle dead.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (no PSP has
@@ -484,9 +511,9 @@ static DAT_RETURN cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, struct
 DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 {
 	struct kdapl_cr *cr = kdapl_obj_get(cr_handle, DAT_HANDLE_TYPE_CR);
-	struct kdapl_cr *next = NULL;
 	struct kdapl_evd *evd = NULL;
 	struct kdapl_sp *psp = NULL;
+	struct kdapl_cr *next;
 	bool retired = false;
 	unsigned int noio;
 	DAT_RETURN ret;
@@ -494,7 +521,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	ret = kdapl_arg_err(2);
-	if (!handoff)	/* what a PSP has that is still being made */
+	if (!handoff)	/* a PSP that is still being made may have it */
 		goto out;
 	psp = cr_find_psp(cr->obj.ia, handoff, &evd);
 	if (!psp)
@@ -504,11 +531,12 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 		goto out;
 	noio = memalloc_noio_save();	/* as if the request had just arrived (D-32) */
 	mutex_lock(&cr->mutex);
-	ret = cr_hand_over(cr, psp, &next, &retired);
+	next = cr_hand_over(cr, psp, &retired);
 	mutex_unlock(&cr->mutex);
-	if (ret == DAT_SUCCESS) {
+	ret = cr_handoff_ret(PTR_ERR_OR_ZERO(next));
+	if (!IS_ERR(next)) {
 		if (retired)
-			kdapl_cr_destroy(cr);	/* its EP is free when the event is seen */
+			kdapl_cr_destroy(cr);	/* before the event: its EP must be free then */
 		if (!kdapl_cr_announce(psp, evd, next))
 			kdapl_cr_refuse(next);
 		kdapl_obj_put(&next->obj);

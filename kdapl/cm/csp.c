@@ -8,24 +8,36 @@
 
 #include "cm.h"
 
-/* Inside kdapl_dev_enter(). */
-static DAT_RETURN csp_create(struct kdapl_ia *ia, const DAT_COMM *comm,
-			     const struct sockaddr *addr, struct kdapl_evd *evd,
-			     DAT_CSP_HANDLE *handle)
+/* Everything is checked. Inside kdapl_dev_enter(). */
+static int csp_create(struct kdapl_ia *ia, const DAT_COMM *comm, const struct sockaddr *addr,
+		      struct kdapl_evd *evd, DAT_CSP_HANDLE *handle)
 {
 	struct kdapl_sp *csp;
-	DAT_RETURN ret;
+	int ret;
 
-	csp = kdapl_sp_alloc(ia, DAT_HANDLE_TYPE_CSP, evd, &ret);
-	if (!csp)
-		return ret;
+	csp = kdapl_sp_alloc(ia, DAT_HANDLE_TYPE_CSP, evd);
+	if (IS_ERR(csp))
+		return PTR_ERR(csp);
 	csp->comm = *comm;
 	memcpy(&csp->addr, addr, kdapl_addr_len(addr));
 	csp->conn_qual = kdapl_addr_port(&csp->addr);
 	ret = kdapl_sp_start(csp, handle);
-	if (ret == DAT_SUCCESS)
+	if (!ret)
 		kdapl_obj_put(&csp->obj);
 	return ret;
+}
+
+/* What dat_csp_create() returns. The port is a part of the address, not a qualifier. */
+static DAT_RETURN csp_ret(int err)
+{
+	switch (err) {
+	case -EADDRINUSE:
+		return kdapl_err(DAT_PORT_IN_USE, DAT_NO_SUBTYPE);
+	case -EACCES:
+		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+	default:
+		return kdapl_sp_ret(err);
+	}
 }
 
 static DAT_RETURN csp_check(const DAT_COMM *comm, const struct sockaddr *addr,
@@ -74,19 +86,21 @@ DAT_RETURN dat_csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM *comm, DAT_IA_ADDRES
 			  DAT_EVD_HANDLE evd_handle, DAT_CSP_HANDLE *csp_handle)
 {
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
-	struct kdapl_evd *evd = NULL;
+	struct kdapl_evd *evd;
 	DAT_RETURN ret;
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	ret = kdapl_sp_evd(ia, evd_handle, &evd);
-	if (ret == DAT_SUCCESS)
-		ret = csp_check(comm, address_ptr, csp_handle);
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	evd = kdapl_sp_evd(ia, evd_handle);
+	if (!evd)
+		goto out;
+	ret = csp_check(comm, address_ptr, csp_handle);
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (kdapl_dev_enter(ia->dev)) {
-		ret = csp_create(ia, comm, address_ptr, evd, csp_handle);
+		ret = csp_ret(csp_create(ia, comm, address_ptr, evd, csp_handle));
 		kdapl_dev_exit(ia->dev);
 	}
 out:
@@ -102,7 +116,7 @@ EXPORT_SYMBOL(dat_csp_create);
  * @csp_param_mask: DAT_CSP_FIELD_* bits of the members wanted; 0 is legal
  * @csp_param: filled entirely; its pointers are valid until the CSP is freed
  *
- * What dat_csp_create() was given.
+ * These are what dat_csp_create() was given.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -139,6 +153,8 @@ EXPORT_SYMBOL(dat_csp_query);
  */
 DAT_RETURN dat_csp_free(DAT_CSP_HANDLE csp_handle)
 {
-	return kdapl_sp_free(csp_handle, DAT_HANDLE_TYPE_CSP, DAT_INVALID_HANDLE_CSP);
+	if (kdapl_sp_free(csp_handle, DAT_HANDLE_TYPE_CSP))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CSP);
+	return DAT_SUCCESS;
 }
 EXPORT_SYMBOL(dat_csp_free);

@@ -8,30 +8,32 @@
 
 #include "cm.h"
 
-/* Both creating calls. @conn_qual: where the qualifier is, 0 for any, and goes. */
-static DAT_RETURN psp_create(struct kdapl_ia *ia, DAT_CONN_QUAL *conn_qual, struct kdapl_evd *evd,
-			     DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *handle)
+/* Both creating calls. @conn_qual: the port; 0 asks for any, which is stored there. */
+static int psp_create(struct kdapl_ia *ia, DAT_CONN_QUAL *conn_qual, struct kdapl_evd *evd,
+		      DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *handle)
 {
 	struct kdapl_sp *psp;
-	DAT_RETURN ret;
+	int ret;
 
 	if (!kdapl_dev_enter(ia->dev))
-		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	psp = kdapl_sp_alloc(ia, DAT_HANDLE_TYPE_PSP, evd, &ret);
-	if (!psp)
+		return -ENODEV;
+	psp = kdapl_sp_alloc(ia, DAT_HANDLE_TYPE_PSP, evd);
+	if (IS_ERR(psp)) {
+		ret = PTR_ERR(psp);
 		goto out;
+	}
 	psp->conn_qual = *conn_qual;
 	psp->flags = flags;
 	if (flags == DAT_PSP_PROVIDER_FLAG) {
 		psp->null_evd = kdapl_evd_null(ia);
 		if (!psp->null_evd) {
-			ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 			kdapl_sp_destroy(psp);
+			ret = -ENOBUFS;
 			goto out;
 		}
 	}
 	ret = kdapl_sp_start(psp, handle);
-	if (ret == DAT_SUCCESS) {
+	if (!ret) {
 		*conn_qual = psp->conn_qual;
 		kdapl_obj_put(&psp->obj);
 	}
@@ -77,8 +79,9 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	ret = kdapl_sp_evd(ia, evd_handle, &evd);
-	if (ret != DAT_SUCCESS)
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	evd = kdapl_sp_evd(ia, evd_handle);
+	if (!evd)
 		goto out;
 	if (!conn_qual || conn_qual > U16_MAX)
 		ret = kdapl_arg_err(2);
@@ -87,7 +90,7 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 	else if (!psp_flags_valid(psp_flags))
 		ret = kdapl_arg_err(4);
 	else
-		ret = psp_create(ia, &conn_qual, evd, psp_flags, psp_handle);
+		ret = kdapl_sp_ret(psp_create(ia, &conn_qual, evd, psp_flags, psp_handle));
 	kdapl_obj_put(&evd->obj);
 out:
 	kdapl_obj_put(&ia->obj);
@@ -103,7 +106,7 @@ EXPORT_SYMBOL(dat_psp_create);
  * @psp_flags: as for dat_psp_create()
  * @psp_handle: where the handle goes
  *
- * The port comes from the range the administrator has set aside for that
+ * The port comes from the range that the administrator has reserved for that
  * (net.ipv4.ip_local_port_range).
  *
  * Context: may sleep; waits for RTNL where the driver does so to listen (irdma).
@@ -122,11 +125,13 @@ DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
 	DAT_CONN_QUAL port = 0;
 	struct kdapl_evd *evd;
 	DAT_RETURN ret;
+	int err;
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	ret = kdapl_sp_evd(ia, evd_handle, &evd);
-	if (ret != DAT_SUCCESS)
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	evd = kdapl_sp_evd(ia, evd_handle);
+	if (!evd)
 		goto out;
 	if (!conn_qual) {
 		ret = kdapl_arg_err(2);
@@ -135,7 +140,9 @@ DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
 	} else if (!psp_flags_valid(psp_flags)) {
 		ret = kdapl_arg_err(4);
 	} else {
-		ret = psp_create(ia, &port, evd, psp_flags, psp_handle);
+		err = psp_create(ia, &port, evd, psp_flags, psp_handle);
+		ret = err == -EADDRINUSE ? kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE) :
+					   kdapl_sp_ret(err);
 		*conn_qual = port;
 	}
 	kdapl_obj_put(&evd->obj);
@@ -151,7 +158,7 @@ EXPORT_SYMBOL(dat_psp_create_any);
  * @psp_param_mask: DAT_PSP_FIELD_* bits of the members wanted; 0 is legal
  * @psp_param: filled entirely
  *
- * What dat_psp_create() was given, or dat_psp_create_any() has chosen.
+ * These are what dat_psp_create() was given, or what dat_psp_create_any() has chosen.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -181,14 +188,16 @@ EXPORT_SYMBOL(dat_psp_query);
  * dat_psp_free - stop listening
  * @psp_handle: PSP
  *
- * A request that has been delivered stays valid, with its CR and EP; later ones
- * are refused as if nobody had ever listened.
+ * A request that has been delivered stays valid, with its CR and EP. Later ones are
+ * refused as if there had never been a listener.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
  */
 DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle)
 {
-	return kdapl_sp_free(psp_handle, DAT_HANDLE_TYPE_PSP, DAT_INVALID_HANDLE_PSP);
+	if (kdapl_sp_free(psp_handle, DAT_HANDLE_TYPE_PSP))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP);
+	return DAT_SUCCESS;
 }
 EXPORT_SYMBOL(dat_psp_free);

@@ -8,42 +8,63 @@
 
 #include "cm.h"
 
-/* Everything is checked; @ep may be NULL. Inside kdapl_dev_enter(). */
-static DAT_RETURN rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struct kdapl_ep *ep,
-			     struct kdapl_evd *evd, DAT_RSP_HANDLE *handle)
+/* Reserve an EP for the one request; @state: see kdapl_ep_may(). */
+static int rsp_reserve(struct kdapl_sp *rsp, struct kdapl_ep *ep, DAT_EP_STATE *state)
+{
+	int ret;
+
+	mutex_lock(&ep->mutex);
+	spin_lock_irq(&ep->lock);
+	ret = kdapl_ep_may(ep, KDAPL_IN_RESERVE, state);
+	if (!ret)
+		kdapl_ep_step(ep, KDAPL_IN_RESERVE);
+	spin_unlock_irq(&ep->lock);
+	if (!ret) {
+		refcount_inc(&ep->obj.ref);
+		rsp->ep = ep;
+	}
+	mutex_unlock(&ep->mutex);
+	return ret;
+}
+
+/* Everything but the state of @ep, which may be NULL, is checked. Inside kdapl_dev_enter(). */
+static int rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struct kdapl_ep *ep,
+		      struct kdapl_evd *evd, DAT_RSP_HANDLE *handle, DAT_EP_STATE *state)
 {
 	struct kdapl_sp *rsp;
-	DAT_RETURN ret;
+	int ret = 0;
 
-	rsp = kdapl_sp_alloc(ia, DAT_HANDLE_TYPE_RSP, evd, &ret);
-	if (!rsp)
-		return ret;
+	rsp = kdapl_sp_alloc(ia, DAT_HANDLE_TYPE_RSP, evd);
+	if (IS_ERR(rsp))
+		return PTR_ERR(rsp);
 	rsp->conn_qual = conn_qual;
 	if (ep) {
-		mutex_lock(&ep->mutex);
-		spin_lock_irq(&ep->lock);
-		ret = kdapl_ep_may(ep, KDAPL_IN_RESERVE);
-		if (ret == DAT_SUCCESS)
-			kdapl_ep_step(ep, KDAPL_IN_RESERVE);
-		spin_unlock_irq(&ep->lock);
-		if (ret == DAT_SUCCESS) {
-			refcount_inc(&ep->obj.ref);
-			rsp->ep = ep;
-		}
-		mutex_unlock(&ep->mutex);
+		ret = rsp_reserve(rsp, ep, state);
 	} else {
 		rsp->null_evd = kdapl_evd_null(ia);
 		if (!rsp->null_evd)
-			ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+			ret = -ENOBUFS;
 	}
-	if (ret != DAT_SUCCESS) {
+	if (ret) {
 		kdapl_sp_destroy(rsp);
 		return ret;
 	}
 	ret = kdapl_sp_start(rsp, handle);
-	if (ret == DAT_SUCCESS)
+	if (!ret)
 		kdapl_obj_put(&rsp->obj);
 	return ret;
+}
+
+static DAT_RETURN rsp_ret(int err, DAT_EP_STATE state)
+{
+	switch (err) {
+	case -EBADF:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	case -EBADFD:
+		return kdapl_state_err(state);
+	default:
+		return kdapl_sp_ret(err);
+	}
 }
 
 /**
@@ -59,8 +80,8 @@ static DAT_RETURN rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struc
  *
  * The EP goes to RESERVED. When the request arrives it goes on to
  * PASSIVE_CONNECTION_PENDING and the RSP ends: its handle is dead, its port free,
- * and the event has no sp_handle. dat_cr_accept(), with a NULL EP, or
- * dat_cr_reject() decide what becomes of the EP then.
+ * and the event has no sp_handle. Then dat_cr_accept() with a NULL EP, or
+ * dat_cr_reject(), decides what becomes of the EP.
  *
  * Context: may sleep; waits for RTNL where the driver does so to listen (irdma).
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EP, EVD_CR);
@@ -78,7 +99,9 @@ DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct kdapl_evd *evd = NULL;
 	struct kdapl_ep *ep = NULL;
+	DAT_EP_STATE state = DAT_EP_STATE_UNCONNECTED;
 	DAT_RETURN ret;
+	int err;
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
@@ -89,8 +112,9 @@ DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 			goto out;
 		}
 	}
-	ret = kdapl_sp_evd(ia, evd_handle, &evd);
-	if (ret != DAT_SUCCESS)
+	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	evd = kdapl_sp_evd(ia, evd_handle);
+	if (!evd)
 		goto out;
 	if (!conn_qual || conn_qual > U16_MAX) {
 		ret = kdapl_arg_err(2);
@@ -99,7 +123,8 @@ DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 	} else if (!kdapl_dev_enter(ia->dev)) {
 		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	} else {
-		ret = rsp_create(ia, conn_qual, ep, evd, rsp_handle);
+		err = rsp_create(ia, conn_qual, ep, evd, rsp_handle, &state);
+		ret = rsp_ret(err, state);
 		kdapl_dev_exit(ia->dev);
 	}
 out:
@@ -116,7 +141,7 @@ EXPORT_SYMBOL(dat_rsp_create);
  * @rsp_param_mask: DAT_RSP_FIELD_* bits of the members wanted; 0 is legal
  * @rsp_param: filled entirely
  *
- * What dat_rsp_create() was given. When the request arrives the handle is dead.
+ * These are what dat_rsp_create() was given. When the request arrives, the handle dies.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -154,6 +179,8 @@ EXPORT_SYMBOL(dat_rsp_query);
  */
 DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle)
 {
-	return kdapl_sp_free(rsp_handle, DAT_HANDLE_TYPE_RSP, DAT_INVALID_HANDLE_RSP);
+	if (kdapl_sp_free(rsp_handle, DAT_HANDLE_TYPE_RSP))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
+	return DAT_SUCCESS;
 }
 EXPORT_SYMBOL(dat_rsp_free);

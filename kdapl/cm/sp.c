@@ -2,13 +2,12 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Service points: what PSP, RSP and CSP have in common, a listener and what
- * becomes of the requests it receives.
+ * Service points: what PSP, RSP and CSP have in common, which is a listener and the way of the
+ * requests it receives.
  *
- * A request comes with a cm_id of its own, in the listener's handler, where the
- * listener cannot be destroyed. That concerns the RSP, which serves one request
- * only: there a work item destroys the listener first, so that the qualifier is
- * free again, and reports the request then.
+ * A request comes with a cm_id of its own, in the listener's handler. The handler cannot destroy
+ * the listener, but an RSP serves one request only: a work item destroys its listener, so that the
+ * qualifier is free again, and then reports the request.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -17,16 +16,19 @@
 #include "../core/cm_reject.h"
 
 /*
- * What the transport may hold back for us. More than the length of the EVD, which
- * decides about requests when they arrive: soft-iWARP forgets connections beyond
- * its backlog, and when the peer then closes one, it closes the listener.
+ * Requests that the transport may queue. The minimum may be more than the length of the EVD, which
+ * decides about a request when it arrives: soft-iWARP forgets connections beyond its backlog, and
+ * when the peer closes one of them it closes the listener.
  */
 #define SP_MIN_BACKLOG	128
-#define SP_MAX_BACKLOG	1024	/* some allocate for it */
+#define SP_MAX_BACKLOG	1024	/* some drivers allocate memory for it */
 
-#define SP_ANY_TRIES	64	/* ports tried that others turn out to use */
+#define SP_ANY_TRIES	64	/* ports to try, if each turns out to be taken */
 
-/* The RSP is used up: free its qualifier, then tell. Inside kdapl_dev_enter(). */
+/*
+ * The one request of an RSP is there: free the qualifier, then report the request. Inside
+ * kdapl_dev_enter().
+ */
 static void sp_work_used(struct work_struct *work)
 {
 	struct kdapl_sp *sp = container_of(work, struct kdapl_sp, used_work);
@@ -37,18 +39,18 @@ static void sp_work_used(struct work_struct *work)
 
 	refcount_inc(&sp->obj.ref);
 	refcount_inc(&evd->obj.ref);
-	/* first: the consumer that sees the event must find nothing in use by the RSP */
+	/* first: when the consumer sees the event, the RSP must not use anything any more */
 	kdapl_sp_destroy(sp);
 	if (!kdapl_cr_announce(sp, evd, cr))
 		kdapl_cr_refuse(cr);
 	kdapl_obj_put(&cr->obj);
 	kdapl_obj_put(&evd->obj);
 	kdapl_obj_put(&sp->obj);
-	kdapl_dev_exit(dev);	/* removal waits for it, so dev is there */
+	kdapl_dev_exit(dev);	/* removal has waited for it, so dev still exists */
 	memalloc_noio_restore(noio);
 }
 
-/* The one request of an RSP; false: refuse it. */
+/* Give an RSP its one request. False: the request is to be refused. */
 static bool sp_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
 {
 	if (!kdapl_dev_enter(sp->obj.ia->dev))
@@ -66,8 +68,8 @@ static bool sp_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
 }
 
 /*
- * Take the id back from a request that cannot be reported. False: closing the IA or
- * removing the device has taken it already.
+ * Take the id back from a request that cannot be reported. False: dat_ia_close() or removal of the
+ * device has taken it.
  */
 static bool sp_take_back(struct kdapl_cr *cr)
 {
@@ -75,7 +77,7 @@ static bool sp_take_back(struct kdapl_cr *cr)
 
 	if (kdapl_obj_retire(&cr->obj))
 		return false;
-	/* nobody has its handle yet, so nobody waits for this handler with the lock held */
+	/* its handle is not known yet, so no one waits for this handler with the lock held */
 	mutex_lock_nested(&cr->mutex, SINGLE_DEPTH_NESTING);
 	mine = cr->cm_id;
 	cr->cm_id = NULL;
@@ -89,15 +91,14 @@ static bool sp_take_back(struct kdapl_cr *cr)
 }
 
 /**
- * kdapl_sp_request - a request has arrived: tell the consumer, or refuse it
+ * kdapl_sp_request - report a request that has arrived, or refuse it
  * @sp: service point it came through
  * @id: the request's own cm_id
  * @param: what the peer says
  *
  * Context: the listener's handler.
- * Return: true when the id belongs to the request now, or was taken by a refusal, by
- * closing the IA or by removal of the device; false when the request was refused: the
- * caller destroys the id.
+ * Return: true if the id belongs to the CR now, or if a refusal, dat_ia_close() or removal of the
+ * device has taken it; false if the request is refused and the caller has to destroy the id.
  */
 bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		      const struct rdma_conn_param *param)
@@ -106,10 +107,10 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 	bool mine = true, reported = false;
 	struct kdapl_cr *cr;
 
-	/* removal takes its id from every request it finds, and waits for the others */
+	/* removal takes the ids of all requests it finds, and waits for this one */
 	if (!kdapl_dev_enter(dev))
 		goto refuse;
-	if (kdapl_evd_full(sp->evd))	/* an RSP goes on waiting then */
+	if (kdapl_evd_full(sp->evd))	/* the RSP, if it is one, goes on waiting */
 		goto exit;
 	cr = kdapl_cr_create(sp, id, param);
 	if (!IS_ERR(cr)) {
@@ -131,9 +132,8 @@ refuse:
 }
 
 /*
- * Events of the listening id. A request comes with an id of its own, whose
- * context is the listener's until the CR takes it over; returning non-zero
- * destroys that id.
+ * Handle events of the listener. A request comes with an id of its own, which has the context of
+ * the listener until the CR takes it over; a return value other than 0 destroys that id.
  */
 static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -148,7 +148,7 @@ static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return taken ? 0 : -ECONNREFUSED;
 }
 
-/* What kdapl_obj_get() returns is used as the object itself. */
+/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
 static_assert(!offsetof(struct kdapl_sp, obj));
 
 static void sp_release(struct kdapl_obj *obj)
@@ -209,42 +209,37 @@ void kdapl_sp_destroy(struct kdapl_sp *sp)
  * kdapl_sp_evd - look up the EVD of a new service point
  * @ia: its IA
  * @handle: as the consumer gave it
- * @evd: where the EVD goes, to be put; NULL on failure
  *
- * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ * Return: the EVD, to be put, or NULL if it is none of the IA with the CR flag.
  */
-DAT_RETURN kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle, struct kdapl_evd **evd)
+struct kdapl_evd *kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle)
 {
-	*evd = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EVD);
-	if (*evd && (*evd)->obj.ia == ia && ((*evd)->flags & DAT_EVD_CR_FLAG))
-		return DAT_SUCCESS;
-	kdapl_obj_put(*evd ? &(*evd)->obj : NULL);
-	*evd = NULL;
-	return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	struct kdapl_evd *evd = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EVD);
+
+	if (evd && evd->obj.ia == ia && (evd->flags & DAT_EVD_CR_FLAG))
+		return evd;
+	kdapl_obj_put(evd ? &evd->obj : NULL);
+	return NULL;
 }
 
 /**
- * kdapl_sp_alloc - a new service point, not yet listening
+ * kdapl_sp_alloc - make a service point that does not listen yet
  * @ia: its IA
  * @type: DAT_HANDLE_TYPE_PSP, _RSP or _CSP
  * @evd: EVD, referenced by the caller
- * @ret: where the error goes
  *
- * Return: the service point, for kdapl_sp_start(), or NULL.
+ * Return: the service point, for kdapl_sp_start(), or an ERR_PTR: -ENOMEM, or -ESTALE if the EVD
+ * has been freed.
  */
-struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd,
-				DAT_RETURN *ret)
+struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd)
 {
 	struct kdapl_sp *sp = kzalloc(sizeof(*sp), GFP_KERNEL);
 
-	if (!sp) {
-		*ret = kdapl_errno_ret(-ENOMEM);
-		return NULL;
-	}
+	if (!sp)
+		return ERR_PTR(-ENOMEM);
 	if (kdapl_obj_use(&evd->obj)) {
-		*ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
 		kfree(sp);
-		return NULL;
+		return ERR_PTR(-ESTALE);
 	}
 	kdapl_obj_init(&sp->obj, type, ia, &sp_ops);
 	mutex_init(&sp->mutex);
@@ -254,7 +249,7 @@ struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct k
 	return sp;
 }
 
-/* Is the address still there? */
+/* Does the port of the IA still have the address? */
 static bool sp_has_address(struct kdapl_sp *sp, struct sockaddr_storage *addr)
 {
 	struct sockaddr_storage full;
@@ -278,9 +273,9 @@ static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
 		return id;
 	ret = rdma_bind_addr(id, (struct sockaddr *)addr);
 	if (ret == -EADDRNOTAVAIL && sp_has_address(sp, addr))
-		ret = -EADDRINUSE;	/* somebody listens on the port for all addresses */
+		ret = -EADDRINUSE;	/* another listener has the port for all addresses */
 	if (!ret && (id->device != ia->dev->ibdev || id->port_num != ia->port))
-		ret = -ENODEV;	/* another device has that address, too */
+		ret = -ENODEV;	/* another device has that address as well */
 	if (!ret) {
 		/* a request may be there before rdma_listen() returns */
 		sp->conn_qual = kdapl_addr_port(&id->route.addr.src_addr);
@@ -292,17 +287,8 @@ static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
 	return ERR_PTR(ret);
 }
 
-static DAT_RETURN sp_busy(const struct kdapl_sp *sp, bool any)
-{
-	if (any)
-		return kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
-	if (sp->obj.type == DAT_HANDLE_TYPE_CSP)
-		return kdapl_err(DAT_PORT_IN_USE, DAT_NO_SUBTYPE);
-	return kdapl_err(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE);
-}
-
-/* sp->mutex held. */
-static DAT_RETURN sp_listen(struct kdapl_sp *sp)
+/* Listen; errnos as for kdapl_sp_start(). sp->mutex held. */
+static int sp_listen(struct kdapl_sp *sp)
 {
 	DAT_CONN_QUAL want = sp->conn_qual;
 	struct kdapl_ia *ia = sp->obj.ia;
@@ -319,7 +305,7 @@ static DAT_RETURN sp_listen(struct kdapl_sp *sp)
 	if (!found) {
 		pr_err("%s: the port has no %s to listen on: give its network device one\n",
 		       ia->name, sp->addr.ss_family ? "such IP address" : "IP address");
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+		return -EADDRNOTAVAIL;
 	}
 	kdapl_addr_set_port(&addr, want);
 	do {
@@ -329,16 +315,12 @@ static DAT_RETURN sp_listen(struct kdapl_sp *sp)
 	if (!IS_ERR(id)) {
 		sp->cm_id = id;
 		kdapl_device_id_made(ia->dev);
-		return DAT_SUCCESS;
+		return 0;
 	}
 	if (id == ERR_PTR(-EADDRINUSE) || (id == ERR_PTR(-EADDRNOTAVAIL) && !want))
-		return sp_busy(sp, !want);
+		return -EADDRINUSE;
 	pr_err("%s: cannot listen on %pISpc: %pe\n", ia->name, &addr, id);
-	if (id == ERR_PTR(-EACCES) && !sp->addr.ss_family)	/* a port below 1024 */
-		return kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
-	if (id == ERR_PTR(-EADDRNOTAVAIL) || id == ERR_PTR(-ENODEV) || id == ERR_PTR(-EACCES))
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
-	return kdapl_errno_ret(PTR_ERR(id));
+	return id == ERR_PTR(-ENODEV) ? -EADDRNOTAVAIL : PTR_ERR(id);
 }
 
 /**
@@ -348,31 +330,32 @@ static DAT_RETURN sp_listen(struct kdapl_sp *sp)
  * @handle: where the handle goes
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: DAT_SUCCESS; otherwise nothing is left of @sp.
+ * Return: 0; otherwise nothing is left of @sp: -EADDRINUSE if the port, or every port, is taken;
+ * -EADDRNOTAVAIL if the IA has no such address; -EACCES if the caller may not use that port;
+ * -ESHUTDOWN if the IA is being closed; -ENOMEM; another errno of the RDMA CM.
  */
-DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
+int kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
 {
 	unsigned int noio;
-	DAT_RETURN ret;
-	int err;
+	int ret;
 
-	/* the handle first: the first request may name it before we return */
-	err = kdapl_obj_publish(&sp->obj);
-	if (err) {
+	/* before it listens: the first request may name the handle before we return */
+	ret = kdapl_obj_publish(&sp->obj);
+	if (ret) {
 		kdapl_sp_destroy(sp);
-		return kdapl_publish_ret(err);
+		return ret == -ENOSPC ? -ENOMEM : ret;	/* no handle is left */
 	}
 	*handle = sp->obj.handle;
 	noio = memalloc_noio_save();	/* work items take the mutex (D-32) */
 	mutex_lock(&sp->mutex);
 	if (sp->obj.live)
 		ret = sp_listen(sp);
-	else	/* closed under our hands */
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	else	/* dat_ia_close() was faster */
+		ret = -ESHUTDOWN;
 	mutex_unlock(&sp->mutex);
 	memalloc_noio_restore(noio);
-	if (ret == DAT_SUCCESS)
-		return ret;
+	if (!ret)
+		return 0;
 	if (!kdapl_obj_retire(&sp->obj))
 		kdapl_sp_destroy(sp);
 	kdapl_obj_put(&sp->obj);
@@ -380,24 +363,46 @@ DAT_RETURN kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
 }
 
 /**
- * kdapl_sp_free - what the three calls that free a service point do
+ * kdapl_sp_ret - what a call that makes a service point returns
+ * @err: 0, or an errno of kdapl_sp_alloc() or kdapl_sp_start(); -ENOBUFS if the IA has no null EVD
+ *
+ * The codes are those for a port the consumer has chosen on an address of the IA's.
+ *
+ * Return: DAT_SUCCESS or the error.
+ */
+DAT_RETURN kdapl_sp_ret(int err)
+{
+	switch (err) {
+	case -ESTALE:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	case -ESHUTDOWN:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	case -ENOBUFS:
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+	case -EACCES:	/* a port below 1024 */
+		return kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
+	default:
+		return kdapl_errno_ret(err);
+	}
+}
+
+/**
+ * kdapl_sp_free - free a service point
  * @handle: any bit pattern
  * @type: the type it must have
- * @subtype: for the error
  *
  * Context: may sleep.
- * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
+ * Return: 0, or -ESTALE if there is no such service point, or not any more.
  */
-DAT_RETURN kdapl_sp_free(DAT_HANDLE handle, unsigned int type, DAT_RETURN_SUBTYPE subtype)
+int kdapl_sp_free(DAT_HANDLE handle, unsigned int type)
 {
 	struct kdapl_sp *sp = kdapl_obj_get(handle, type);
-	DAT_RETURN ret = DAT_SUCCESS;
+	int ret;
 
 	if (!sp)
-		return kdapl_err(DAT_INVALID_HANDLE, subtype);
-	if (kdapl_obj_retire(&sp->obj))
-		ret = kdapl_err(DAT_INVALID_HANDLE, subtype);
-	else
+		return -ESTALE;
+	ret = kdapl_obj_retire(&sp->obj);
+	if (!ret)
 		kdapl_sp_destroy(sp);
 	kdapl_obj_put(&sp->obj);
 	return ret;

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints: the calls that end a connection, and wait for its last completion.
+ * Endpoints: the calls that end a connection, and that wait for its last completion.
  */
 #include <linux/export.h>
 
@@ -14,10 +14,10 @@
  * @close_flags: DAT_CLOSE_ABRUPT_FLAG, or DAT_CLOSE_GRACEFUL_FLAG to let the
  *	requests under way finish first
  *
- * What is posted is reported FLUSHED, or finished first if the end is graceful;
- * no request is accepted any more. Then one DISCONNECTED event on the connect
- * EVD tells that it is done. An abrupt call cuts a graceful one short. In
- * DISCONNECTED the call succeeds without effect.
+ * From now on requests are refused. What is posted is reported FLUSHED, except that a
+ * graceful end lets requests finish first. Then one DISCONNECTED event on the connect
+ * EVD tells that it is done. An abrupt call cuts a graceful one short. In DISCONNECTED
+ * the call succeeds without effect.
  *
  * Context: any.
  * Return: DAT_SUCCESS (the end is under way and will be an event);
@@ -67,11 +67,11 @@ out:
 }
 EXPORT_SYMBOL(dat_ep_disconnect);
 
-/* What kdat_ep_drain() waits for: all referenced. */
+/* What kdat_ep_drain() waits for, referenced. */
 struct ep_drain {
 	struct kdapl_conn *conn;
 	struct kdapl_evd *evd[2];
-	bool inside[2];		/* the caller is in an upcall of it */
+	bool inside[2];		/* the caller is in an upcall of that EVD */
 };
 
 static void ep_drain_put(struct ep_drain *drain)
@@ -84,7 +84,7 @@ static void ep_drain_put(struct ep_drain *drain)
 		kdapl_conn_put(drain->conn);
 }
 
-/* What there is; nothing for an EP that has no connection, or is on its way out. */
+/* Of an EP without a connection, or that is being destroyed, there is nothing to wait for. */
 static void ep_drain_get(struct kdapl_ep *ep, struct ep_drain *drain)
 {
 	struct kdapl_conn *conn;
@@ -94,7 +94,7 @@ static void ep_drain_get(struct kdapl_ep *ep, struct ep_drain *drain)
 	rcu_read_lock();
 	conn = rcu_dereference(ep->conn);
 	if (conn) {
-		refcount_inc(&conn->ref);	/* the reaper's lives for a grace period */
+		refcount_inc(&conn->ref);	/* the reaper keeps its own for a grace period */
 		drain->conn = conn;
 		drain->evd[0] = conn->request_evd;
 		drain->evd[1] = conn->recv_evd;
@@ -108,7 +108,10 @@ static void ep_drain_get(struct kdapl_ep *ep, struct ep_drain *drain)
 		drain->inside[i] = drain->evd[i] && kdapl_evd_inside_upcall(drain->evd[i]);
 }
 
-/* Would the caller wait for an upcall that comes after its own, or beside it? */
+/*
+ * Would the caller wait for an upcall that cannot come before its own has returned, or for one
+ * beside it that may wait as well?
+ */
 static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
 {
 	bool owes = false;
@@ -178,8 +181,9 @@ DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
 		goto out;
 	}
 	/*
-	 * It is refused if somebody was faster, removal of the device included, which ends the
-	 * connection as well; or if the attempt has come to nothing, and left nothing behind.
+	 * The disconnect is refused if another call, or removal of the device, has ended the
+	 * connection first; or if the attempt has failed and left the connection idle, so that
+	 * there is no end to wait for.
 	 */
 	if (state != DAT_EP_STATE_DISCONNECTED && state != DAT_EP_STATE_DISCONNECT_PENDING &&
 	    dat_ep_disconnect(ep_handle, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS &&

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints: their connections, their states, what is posted on them.
+ * Endpoints: connections, states, and what is posted.
  */
 #ifndef KDAPL_EP_EP_H
 #define KDAPL_EP_EP_H
@@ -23,7 +23,7 @@ union kdapl_native_wr {
 /**
  * struct kdapl_ep_conf - what a connection is made of
  * @attr: attributes, as granted
- * @pz: NULL: no connection
+ * @pz: NULL: there can be no connection
  * @recv_evd: never NULL
  * @request_evd: never NULL
  */
@@ -41,25 +41,30 @@ struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u
 void kdapl_wq_free(struct kdapl_wq *wq);
 void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode);
 void kdapl_wq_quiesce(struct kdapl_wq *wq);
+int kdapl_wq_post_own(struct kdapl_wq *wq, u8 op);
+int kdapl_wq_post_marker(struct kdapl_wq *wq);
 
 struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
 				     struct kdapl_conn *old);
-void kdapl_conn_put(struct kdapl_conn *conn);
-void kdapl_conn_drain_gracefully(struct kdapl_conn *conn);
-void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events);
-void kdapl_conn_reap(struct kdapl_conn *conn);
-void kdapl_patience_start(struct kdapl_patience *patience, const struct kdapl_conn *conn,
-			  unsigned long limit);
-bool kdapl_patience_over(struct kdapl_patience *patience, const struct kdapl_conn *conn);
 void kdapl_conn_qp_attr(const struct kdapl_conn *conn, int mask, struct ib_qp_attr *attr);
 int kdapl_conn_to_rts(struct kdapl_conn *conn, struct rdma_cm_id *id);
 void kdapl_conn_established(struct kdapl_conn *conn);
 void kdapl_conn_kick(struct kdapl_conn *conn);
 void kdapl_conn_kick_now(struct kdapl_conn *conn);
 
+extern const struct kdapl_link_ops kdapl_conn_link_ops;
+
+void kdapl_conn_init_end(struct kdapl_conn *conn);
+void kdapl_conn_drain_gracefully(struct kdapl_conn *conn);
+void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events);
+void kdapl_conn_reap(struct kdapl_conn *conn);
+void kdapl_conn_wait_reaped(struct kdapl_conn *conn);
+void kdapl_conn_release(struct kdapl_conn *conn);
+void kdapl_conn_put(struct kdapl_conn *conn);
+
 enum kdapl_ep_input {
 	KDAPL_IN_CONNECT,	/* dat_ep_connect() and its relatives */
-	KDAPL_IN_UNDO,		/* they failed before anything happened */
+	KDAPL_IN_UNDO,		/* they failed, and nothing has happened */
 	KDAPL_IN_RESERVE,	/* dat_rsp_create() */
 	KDAPL_IN_UNRESERVE,	/* dat_rsp_free() */
 	KDAPL_IN_REQUEST,	/* a request arrived at the RSP */
@@ -69,7 +74,7 @@ enum kdapl_ep_input {
 	KDAPL_IN_ESTABLISHED,
 	KDAPL_IN_GRACEFUL,	/* dat_ep_disconnect() */
 	KDAPL_IN_ABRUPT,	/* the same */
-	KDAPL_IN_ENDED,		/* the connection has ended, for whatever reason */
+	KDAPL_IN_ENDED,		/* the connection has ended */
 	KDAPL_IN_REMOVED,	/* the device has gone or failed, with the request */
 	KDAPL_IN_RESET,		/* dat_ep_reset() */
 	KDAPL_IN_FREE,		/* dat_ep_free() */
@@ -77,23 +82,23 @@ enum kdapl_ep_input {
 };
 
 /**
- * struct kdapl_cr - a connection request nobody has answered yet
- * @mutex: one answer only; protects @cm_id
- * @cm_id: NULL once answered or taken by removal
- * @ep: the EP that comes with it, referenced; constant
- * @local: this and @remote are what event and queries point to
- * @made: @ep was made for it, and goes with it unless it is accepted
+ * struct kdapl_cr - a connection request that has not been answered
+ * @mutex: protects @cm_id, so that there is one answer only
+ * @cm_id: NULL once the request is answered, or the device is removed
+ * @ep: the EP that comes with the request, referenced; constant
+ * @local: what events and queries point to, as is @remote
+ * @made: @ep was made for the request, and goes with it unless it is accepted
  */
 struct kdapl_cr {
 	struct kdapl_obj obj;
-	struct mutex mutex;		/* cm_id: one answer only */
+	struct mutex mutex;		/* cm_id */
 	struct rdma_cm_id *cm_id;
 	struct kdapl_ep *ep;
 	bool made;
 	struct sockaddr_storage local;
 	struct sockaddr_storage remote;
-	u8 read_in;		/* what the peer will at most send us */
-	u8 read_out;		/* what the peer will at most take from us */
+	u8 read_in;		/* Reads the peer will have outstanding at most */
+	u8 read_out;		/* Reads the peer answers at a time at most */
 	u32 pdata_len;
 	u8 pdata[];
 };
@@ -102,21 +107,20 @@ struct kdapl_cr {
 #define KDAPL_EP_REFUSED	(-1)
 
 /**
- * struct kdapl_ep - an endpoint, whatever its connection
+ * struct kdapl_ep - an Endpoint
  * @conn: connection, RCU: read by posting calls; NULL without a PZ
  * @state: DAT_EP_STATE; written under @lock, read anywhere
  * @lock: protects @state
  * @mutex: one control call at a time
- * @conf: attributes, PZ and EVDs; without an EVD, the IA's null EVD
+ * @conf: attributes, PZ and EVDs; the IA's null EVD where the consumer named none
  * @comm: what dat_ep_common_connect() connects by; @mutex
  * @net: how its connections treat the network; @lock
  * @serial: the consumer serialises what it posts; @lock
  * @last_event: the last connection event, 0 before the first
- * @cr: request the EP waits for, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING;
- *	@lock
+ * @cr: request the EP belongs to, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING; @lock
  * @last: the connection of an EP that is being destroyed
  * @marks: high watermarks of the buffers taken from the SRQ
- * @free_work: dat_ep_free from a context that may not wait
+ * @free_work: destroys the EP for callers that may not wait
  */
 struct kdapl_ep {
 	struct kdapl_obj obj;
@@ -146,7 +150,7 @@ struct kdapl_ep {
 int kdapl_ep_next_state(int state, enum kdapl_ep_input input);
 int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input);
 u64 kdapl_ep_fields(int state);
-DAT_RETURN kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input);
+int kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input, DAT_EP_STATE *state);
 void kdapl_ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev);
 void kdapl_ep_event(struct kdapl_conn *conn, u32 number);
 void kdapl_ep_ended(struct kdapl_conn *conn);

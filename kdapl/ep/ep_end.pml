@@ -4,9 +4,9 @@
  * the removal of the device. `tools/lint model` runs it, once as it is and once without each
  * of the rules below, which must be noticed.
  *
- * There is one connection (conn.c) with N Receives posted, and one EVD for completions and the
- * end, SINGLE_INSTANCE. There are no requests, no CM, no end of the EVD; timers fire at any
- * time, or never. The connection moves by the table of conn_state.c, from which tools/lint
+ * There is one connection (conn_teardown.c) with N Receives posted, and one EVD for completions
+ * and the end, SINGLE_INSTANCE. There are no requests, no CM, no end of the EVD; timers fire at
+ * any time, or never. The connection moves by the table of conn_state.c, from which tools/lint
  * makes conn_table.h. What must hold:
  *
  *	gap	completions are reported in order, and none after one that is not

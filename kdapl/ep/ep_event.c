@@ -2,13 +2,13 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What the consumer of an EP hears of its connection, and what that does to the EP.
+ * Connection events of EPs, and the end of a connection as the EP sees it.
  */
 #include "ep.h"
 #include "../core/trace.h"
 
 /**
- * kdapl_ep_queue_event - an event for the connect EVD of an EP
+ * kdapl_ep_queue_event - queue an event on the connect EVD of an EP
  * @ep: the EP
  * @ev: the event
  *
@@ -18,7 +18,7 @@ void kdapl_ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev)
 {
 	struct kdapl_evd *evd;
 
-	/* the EVD may be exchanged and freed before there is a connection */
+	/* before there is a connection, dat_ep_modify() may replace the EVD, which is then freed */
 	rcu_read_lock();
 	evd = READ_ONCE(ep->connect_evd);
 	if (evd)
@@ -27,8 +27,8 @@ void kdapl_ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev)
 }
 
 /**
- * kdapl_ep_event - a connection event for the consumer
- * @conn: whose connection it is about
+ * kdapl_ep_event - tell the consumer of a connection event
+ * @conn: the connection it is about
  * @number: the event
  *
  * Context: any, without evd->lock.
@@ -52,8 +52,8 @@ void kdapl_ep_event(struct kdapl_conn *conn, u32 number)
 }
 
 /**
- * kdapl_ep_ended - the connection has ended, everything it had was given back
- * @conn: the connection
+ * kdapl_ep_ended - move the EP of a connection that has ended, and tell the consumer
+ * @conn: the connection; the device has given back everything
  *
  * Context: may sleep.
  */
@@ -69,7 +69,7 @@ void kdapl_ep_ended(struct kdapl_conn *conn)
 	spin_unlock_irq(&ep->lock);
 	if (reason == KDAPL_END_PEER)
 		reason = DAT_CONNECTION_EVENT_DISCONNECTED;
-	/* what broke before there was a connection is the outcome of the attempt */
+	/* if it broke before it was established, that is the outcome of the attempt */
 	if (reason == DAT_CONNECTION_EVENT_BROKEN && !READ_ONCE(ep->obj.ia->dead)) {
 		if (old == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
 			reason = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;

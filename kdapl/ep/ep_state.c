@@ -4,10 +4,10 @@
  *
  * The endpoint state machine, as one table.
  *
- * Rows are DAT_EP_STATE, columns what can happen to an EP. An empty cell means
- * that the call is refused with DAT_INVALID_STATE or that the late event is
- * ignored; the state does not change. The posting mode of the send work queue is a
- * function of the state and follows it under the same lock.
+ * Rows are DAT_EP_STATE, columns what can happen to an EP. An empty cell means that the call is
+ * refused with DAT_INVALID_STATE, or that the event comes late and is ignored; the state does not
+ * change. The posting mode of the send work queue is a function of the state, and changes with it
+ * under the same lock.
  */
 #include "ep.h"
 #include "../core/trace.h"
@@ -154,4 +154,30 @@ int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input)
 		}
 	}
 	return old;
+}
+
+/**
+ * kdapl_ep_may - may an attempt to be connected begin?
+ * @ep: EP; ep->lock held
+ * @input: KDAPL_IN_CONNECT, _RESERVE, _ACCEPT or _ACCEPT_OWN
+ * @state: where the state goes that forbids it
+ *
+ * Return: 0 if kdapl_ep_step() is going to allow it; -EBADF if the EP has been freed; -EBADFD if
+ * its state forbids it.
+ */
+int kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input, DAT_EP_STATE *state)
+{
+	struct kdapl_conn *conn = rcu_dereference_protected(ep->conn,
+							    lockdep_is_held(&ep->lock));
+
+	if (!ep->obj.live)
+		return -EBADF;
+	*state = ep->state;
+	if (kdapl_ep_next_state(ep->state, input) == KDAPL_EP_REFUSED)
+		return -EBADFD;
+	if (conn && kdapl_conn_spent(conn)) {
+		*state = DAT_EP_STATE_DISCONNECTED;	/* where it is about to go */
+		return -EBADFD;
+	}
+	return 0;
 }

@@ -2,20 +2,23 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What an IA allows, from what its device says and what queues take.
+ * Limits of an IA, from those of its device and from what work queues need.
  */
 #include "ep.h"
 
-#define LIMITS_MAX_DTOS	16384	/* per EP and direction, whatever the device could */
+#define LIMITS_MAX_DTOS	16384	/* per EP and direction, even if the device has more */
 
-/* What conn_sq_slots() makes of it must fit: a quarter more, and that so many times. */
+/*
+ * The DTOs for which conn_sq_slots() needs no more than @wrs: it adds a quarter, and multiplies by
+ * the WRs of one request.
+ */
 static int limits_max_dtos(const struct kdapl_device *dev, int wrs)
 {
 	return clamp((wrs - 2) / 5 * 4 / dev->caps.most_wrs, 1, LIMITS_MAX_DTOS);
 }
 
 /**
- * kdapl_ia_sure_dtos - DTOs an EP can always have, with as many segments as the IA says
+ * kdapl_ia_sure_dtos - DTOs an EP can have even with as many segments as the IA allows
  * @dev: the device
  * @most: DTOs an EP may ask for
  *

@@ -2,9 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Shared Receive Queues: create, query, resize, watermark, free. The buffers
- * behind them are in evd/pool.c, posting in post.c, and what becomes of a
- * completion in evd/wc.c.
+ * Shared Receive Queues: create, query, resize, watermark, free. Their buffers are
+ * in evd/pool.c, posting is in ep/post.c, and their completions are taken in evd/wc.c.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -26,8 +25,8 @@ static void srq_low_work(struct work_struct *work)
 }
 
 /**
- * kdapl_srq_pool_get - the pool new EPs of an SRQ take their buffers from
- * @srq: in use by the caller's EP, so that it does not change any more
+ * kdapl_srq_pool_get - the pool that new EPs of an SRQ take their buffers from
+ * @srq: in use by the caller's EP, so that the pool is not replaced any more
  *
  * Return: the pool, referenced.
  */
@@ -42,7 +41,7 @@ struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq)
 	return pool;
 }
 
-/* What kdapl_obj_get() returns is used as the object itself. */
+/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
 static_assert(!offsetof(struct kdapl_srq, obj));
 
 static void srq_release(struct kdapl_obj *obj)
@@ -78,50 +77,56 @@ void kdapl_srq_destroy(struct kdapl_srq *srq)
 	kdapl_obj_put(&srq->obj);
 }
 
-static DAT_RETURN srq_check_attr(struct kdapl_ia *ia, const DAT_SRQ_ATTR *attr)
+/*
+ * -EINVAL: an attribute is invalid or beyond the limit of the IA; -EOPNOTSUPP: the device has no
+ * SRQs; -ENOSPC: it has none with so many segments.
+ */
+static int srq_check_attr(struct kdapl_ia *ia, const DAT_SRQ_ATTR *attr)
 {
 	DAT_IA_ATTR *limits = kzalloc(sizeof(*limits), GFP_KERNEL);
-	DAT_RETURN ret = DAT_SUCCESS;
+	int ret = 0;
 
 	if (!limits)
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return -ENOMEM;
 	kdapl_ia_limits(ia, limits);
 	if (!limits->max_srqs)
-		ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+		ret = -EOPNOTSUPP;
 	else if (attr->max_recv_dtos <= 0 || attr->max_recv_dtos > limits->max_recv_per_srq ||
 		 attr->max_recv_iov <= 0 ||
 		 attr->max_recv_iov > limits->max_iov_segments_per_dto ||
 		 attr->low_watermark < 0 || attr->low_watermark > attr->max_recv_dtos)
-		ret = kdapl_arg_err(3);
+		ret = -EINVAL;
 	kfree(limits);
-	if (ret == DAT_SUCCESS && attr->max_recv_iov > ia->dev->attrs.max_srq_sge) {
+	if (!ret && attr->max_recv_iov > ia->dev->attrs.max_srq_sge) {
 		pr_info("%s: no SRQ with %d segments per buffer: the device takes %d\n",
 			ia->name, attr->max_recv_iov, ia->dev->attrs.max_srq_sge);
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+		ret = -ENOSPC;
 	}
 	return ret;
 }
 
-static DAT_RETURN srq_pool_ret(long err)
+/* -ENOSPC, whatever errno the device gives: it has no room for the native SRQ. */
+static struct kdapl_pool *srq_create_pool(struct kdapl_srq *srq, u32 limit)
 {
-	return kdapl_err(DAT_INSUFFICIENT_RESOURCES,
-			 err == -ENOMEM ? DAT_RESOURCE_MEMORY : DAT_RESOURCE_SRQ);
+	struct kdapl_pool *pool = kdapl_pool_create(srq, limit, kdapl_buf_done);
+
+	return !IS_ERR(pool) || pool == ERR_PTR(-ENOMEM) ? pool : ERR_PTR(-ENOSPC);
 }
 
 /* Everything is checked. Inside kdapl_dev_enter(). */
-static DAT_RETURN srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SRQ_HANDLE *handle)
+static int srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SRQ_HANDLE *handle)
 {
-	DAT_RETURN ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	struct kdapl_pool *pool;
 	struct kdapl_srq *srq;
-	int err;
+	int ret;
 
 	srq = kzalloc(sizeof(*srq), GFP_KERNEL);
 	if (!srq)
-		return ret;
-	if (kdapl_obj_use(&pz->obj)) {
+		return -ENOMEM;
+	ret = kdapl_obj_use(&pz->obj);
+	if (ret) {
 		kfree(srq);
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+		return ret;
 	}
 	srq->pz = pz;
 	srq->pz_handle = pz->obj.handle;
@@ -129,34 +134,59 @@ static DAT_RETURN srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SR
 	mutex_init(&srq->mutex);
 	INIT_WORK(&srq->low_work, srq_low_work);
 	kdapl_obj_init(&srq->obj, DAT_HANDLE_TYPE_SRQ, pz->obj.ia, &srq_ops);
-	pool = kdapl_pool_create(srq, attr->max_recv_dtos, kdapl_buf_done);
+	pool = srq_create_pool(srq, attr->max_recv_dtos);
 	if (IS_ERR(pool)) {
 		kdapl_obj_unuse(&pz->obj);
 		kdapl_obj_put(&srq->obj);
-		return srq_pool_ret(PTR_ERR(pool));
+		return PTR_ERR(pool);
 	}
 	rcu_assign_pointer(srq->pool, pool);
-	err = kdapl_obj_publish(&srq->obj);
-	if (err) {
+	ret = kdapl_obj_publish(&srq->obj);
+	if (ret) {
 		kdapl_srq_destroy(srq);
-		return kdapl_publish_ret(err);
+		return ret == -ENOSPC ? -ENOMEM : ret;	/* no handle is left */
 	}
 	*handle = srq->obj.handle;
 	if (attr->low_watermark)
 		dat_srq_set_lw(srq->obj.handle, attr->low_watermark);
 	kdapl_obj_put(&srq->obj);
-	return DAT_SUCCESS;
+	return 0;
+}
+
+/* What creating and resizing return. @arg: the position of attributes or size. */
+static DAT_RETURN srq_ret(int err, int arg)
+{
+	switch (err) {
+	case 0:
+		return DAT_SUCCESS;
+	case -EINVAL:
+		return kdapl_arg_err(arg);
+	case -EOPNOTSUPP:
+		return kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	case -ESTALE:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	case -ESHUTDOWN:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	case -EBUSY:
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_OPERATIONAL);
+	case -EIO:
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_ERROR);
+	case -ENOMEM:
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	default:
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+	}
 }
 
 /**
  * dat_srq_create - create a Shared Receive Queue
  * @ia_handle: IA
  * @pz_handle: PZ of the LMRs its buffers are made of
- * @srq_attr: buffers, segments of one, low watermark. A low watermark other
- *	than DAT_SRQ_LW_DEFAULT is above the empty queue: its event comes at once
+ * @srq_attr: buffers, segments of each, low watermark. The queue is empty, so the
+ *	event of a low watermark other than DAT_SRQ_LW_DEFAULT comes at once
  * @srq_handle: where the handle goes
  *
- * The SRQ is empty, in the state OPERATIONAL, and used by no EP.
+ * The new SRQ is empty and in the state OPERATIONAL.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ); DAT_INVALID_PARAMETER
@@ -185,13 +215,13 @@ DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 	if (!srq_handle)
 		goto out;
 	attr = *srq_attr;
-	ret = srq_check_attr(ia, &attr);
+	ret = srq_ret(srq_check_attr(ia, &attr), 3);
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (!kdapl_dev_enter(ia->dev))
 		goto out;
-	ret = srq_make(pz, &attr, srq_handle);
+	ret = srq_ret(srq_make(pz, &attr, srq_handle), 3);
 	kdapl_dev_exit(ia->dev);
 out:
 	if (pz)
@@ -201,8 +231,8 @@ out:
 }
 EXPORT_SYMBOL(dat_srq_create);
 
-/* Take completions off the CQs, so that the counts are of now. RCU read side. */
-static void pool_drain_cqs(struct kdapl_pool *pool)
+/* Poll the CQs of all EPs of the pool, so that its counts are up to date. RCU read side. */
+static void srq_drain_cqs(struct kdapl_pool *pool)
 {
 	struct kdapl_conn *conn;
 
@@ -215,10 +245,10 @@ static void pool_drain_cqs(struct kdapl_pool *pool)
  * @srq_handle: SRQ
  * @srq_param_mask: DAT_SRQ_FIELD_* bits of the members wanted; 0 is legal
  * @srq_param: filled entirely. available_dto_count: buffers waiting for
- *	messages; outstanding_dto_count: those, and the filled ones whose events
+ *	messages; outstanding_dto_count: the same, and filled buffers whose events
  *	the consumer does not have yet
  *
- * A snapshot. The device is looked at first if the counts are asked for.
+ * A snapshot. If the counts are asked for, completions are polled first.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -248,7 +278,7 @@ DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param
 	}
 	if (srq_param_mask & (DAT_SRQ_FIELD_AVAILABLE_DTO_COUNT |
 			      DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT))
-		pool_drain_cqs(pool);
+		srq_drain_cqs(pool);
 	spin_lock_irqsave(&pool->lock, flags);
 	srq_param->srq_state = pool->error ? DAT_SRQ_STATE_ERROR : DAT_SRQ_STATE_OPERATIONAL;
 	srq_param->max_recv_dtos = pool->limit;
@@ -265,8 +295,8 @@ out:
 EXPORT_SYMBOL(dat_srq_query);
 
 /*
- * Put a pool of another size into the place of one that nothing is posted to.
- * srq->mutex held. False: something is.
+ * Replace a pool by one of another size. False: buffers are outstanding in the old one.
+ * srq->mutex held.
  */
 static bool srq_swap_pool(struct kdapl_srq *srq, struct kdapl_pool *old, struct kdapl_pool *fresh)
 {
@@ -286,36 +316,39 @@ static bool srq_swap_pool(struct kdapl_srq *srq, struct kdapl_pool *old, struct 
 	return idle;
 }
 
-static DAT_RETURN srq_resize(struct kdapl_srq *srq, u32 limit)
+/*
+ * -EBUSY: more buffers are outstanding, or the low watermark is higher; -EIO: the same, and the
+ * SRQ is in the state ERROR. srq->mutex held.
+ */
+static int srq_resize(struct kdapl_srq *srq, u32 limit)
 {
 	struct kdapl_pool *pool = rcu_dereference_protected(srq->pool,
 							    lockdep_is_held(&srq->mutex));
 	struct kdapl_pool *fresh;
-	DAT_RETURN ret = DAT_SUCCESS;
 	bool fits;
+	int ret = 0;
 
 	spin_lock_irq(&pool->lock);
 	fits = limit + kdapl_pool_spare(limit) <= pool->entries || limit <= pool->limit;
 	if (limit < kdapl_pool_outstanding(pool) || limit < pool->low)
-		ret = kdapl_err(DAT_INVALID_STATE, pool->error ? DAT_INVALID_STATE_SRQ_ERROR :
-						   DAT_INVALID_STATE_SRQ_OPERATIONAL);
+		ret = pool->error ? -EIO : -EBUSY;
 	else if (fits)
 		pool->limit = limit;
 	spin_unlock_irq(&pool->lock);
-	if (ret != DAT_SUCCESS || fits)
+	if (ret || fits)
 		return ret;
-	/* The pool of EPs does not change under them. */
+	/* EPs keep their pool, because a QP cannot be moved to another native SRQ */
 	if (refcount_read(&pool->ref) > 1)
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
-	fresh = kdapl_pool_create(srq, limit, kdapl_buf_done);
+		return -ENOSPC;
+	fresh = srq_create_pool(srq, limit);
 	if (IS_ERR(fresh))
-		return srq_pool_ret(PTR_ERR(fresh));
+		return PTR_ERR(fresh);
 	if (!srq_swap_pool(srq, pool, fresh)) {
 		kdapl_pool_put(fresh);
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+		return -ENOSPC;
 	}
 	kdapl_pool_put(pool);
-	return DAT_SUCCESS;
+	return 0;
 }
 
 /**
@@ -323,9 +356,9 @@ static DAT_RETURN srq_resize(struct kdapl_srq *srq, u32 limit)
  * @srq_handle: SRQ in any state
  * @srq_max_recv_dto: buffers that may be outstanding
  *
- * No buffer and no message is lost. Shrinking changes only the limit. Growing
- * works to the size the native queue was rounded up to, and beyond it while no
- * EP uses the SRQ and nothing is posted to it.
+ * No buffer and no message is lost. Shrinking changes the limit only. Growing works up
+ * to the size that the native queue was rounded up to, and beyond that while no EP uses
+ * the SRQ and nothing is posted to it.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (not positive,
@@ -347,9 +380,7 @@ DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
 		.max_recv_dtos = srq_max_recv_dto,
 		.max_recv_iov = srq->max_recv_iov,
 	};
-	ret = srq_check_attr(srq->obj.ia, &attr);
-	if (DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER)
-		ret = kdapl_arg_err(2);
+	ret = srq_ret(srq_check_attr(srq->obj.ia, &attr), 2);
 	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
@@ -358,7 +389,7 @@ DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
 	noio = memalloc_noio_save();	/* dat_ep_reset() takes the mutex (D-32) */
 	mutex_lock(&srq->mutex);
 	if (READ_ONCE(srq->obj.live))
-		ret = srq_resize(srq, srq_max_recv_dto);
+		ret = srq_ret(srq_resize(srq, srq_max_recv_dto), 2);
 	else
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	mutex_unlock(&srq->mutex);
@@ -375,10 +406,10 @@ EXPORT_SYMBOL(dat_srq_resize);
  * @srq_handle: SRQ in any state
  * @low_watermark: buffers, at most max_recv_dtos of the SRQ; 0 disables
  *
- * The first time fewer buffers than that wait for messages, one asynchronous
- * event DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR with the SRQ's handle and
- * reason DAT_SRQ_LOW_WATERMARK_EVENT is queued; possibly during the call. It
- * comes once for each call of this function.
+ * The first time that fewer buffers wait for messages, one asynchronous event
+ * DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR with the SRQ's handle and reason
+ * DAT_SRQ_LOW_WATERMARK_EVENT is queued, possibly during the call. The event comes once
+ * for each call of this function.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (negative, or
@@ -431,7 +462,7 @@ EXPORT_SYMBOL(dat_srq_set_lw);
  * dat_srq_free - destroy a Shared Receive Queue
  * @srq_handle: SRQ in any state that no EP uses
  *
- * Buffers still posted are the consumer's again, without completions.
+ * Buffers that are still posted belong to the consumer again, without completions.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype

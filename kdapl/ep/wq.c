@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Work queues: their memory, and what becomes of posts.
+ * Work queues: their memory, what becomes of posts, and the requests we post ourselves.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -11,8 +11,8 @@
 #include "ep.h"
 
 /*
- * What a post reads is one line and what it writes another, and completions have a third:
- * where lines have 64 bytes and locks four, that is.
+ * A post reads one cache line and writes another, and completions have a third; where cache lines
+ * have 64 bytes and spinlocks four.
  */
 #define IN_LINE(type, first, last) \
 	(SMP_CACHE_BYTES != 64 || !IS_ENABLED(CONFIG_SMP) || sizeof(spinlock_t) > 4 || \
@@ -26,7 +26,7 @@ static_assert(IN_LINE(struct kdapl_conn, sq, qp));
 
 /**
  * kdapl_wq_free - free the memory of a work queue
- * @wq: nobody looks at it any more; may be NULL
+ * @wq: unused, or NULL
  */
 void kdapl_wq_free(struct kdapl_wq *wq)
 {
@@ -61,11 +61,11 @@ static int wq_alloc_lists(struct kdapl_wq *wq, u32 size)
 }
 
 /**
- * kdapl_wq_alloc - the memory of a work queue
+ * kdapl_wq_alloc - allocate a work queue
  * @conn: connection it belongs to
  * @recv: for Receives
  * @slots: work requests the consumer may have in it
- * @max_sge: segments of one
+ * @max_sge: segments of each
  *
  * Context: may sleep.
  * Return: the work queue or NULL.
@@ -104,12 +104,12 @@ struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u
 }
 
 /**
- * kdapl_wq_set_mode - decide what becomes of posts
+ * kdapl_wq_set_mode - say what becomes of posts
  * @wq: the work queue
  * @mode: enum kdapl_wq_mode
  *
- * After the return no post to the device is under way in another mode, but for a work queue
- * whose consumer serialises its posts: see kdapl_wq_quiesce().
+ * On return no post to the device is under way in another mode, unless the consumer serialises
+ * its posts: see kdapl_wq_quiesce().
  */
 void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode)
 {
@@ -125,9 +125,8 @@ void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode)
  * kdapl_wq_quiesce - wait for the last post that does not hold the lock
  * @wq: a work queue that is not live any more
  *
- * Where the consumer serialises its posts they take no lock, but they are inside an RCU
- * section, and look at the mode there. Expedited, since somebody waits for the end of the
- * connection.
+ * Posts that the consumer serialises take no lock, but look at the mode inside an RCU section. The
+ * grace period is expedited, because it delays the end of the connection.
  *
  * Context: may sleep.
  */
@@ -135,4 +134,64 @@ void kdapl_wq_quiesce(struct kdapl_wq *wq)
 {
 	if (wq->serial)
 		synchronize_rcu_expedited();
+}
+
+/**
+ * kdapl_wq_post_own - post a request of our own
+ * @wq: send work queue; wq->lock held
+ * @op: KDAPL_OP_MARKER or KDAPL_OP_KICK
+ *
+ * It is a signaled zero-length RDMA Write, which moves no byte and is not checked against any
+ * key.
+ *
+ * Return: 0, or the errno of the device.
+ */
+int kdapl_wq_post_own(struct kdapl_wq *wq, u8 op)
+{
+	struct kdapl_wqe *wr = &wq->wr[wq->head & wq->mask];
+	struct ib_rdma_wr post = {
+		.wr = {
+			.wr_cqe = &wr->cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+	int ret;
+
+	wr->op = op;
+	wr->flags = KDAPL_WQE_SIGNALED;
+	wr->state = KDAPL_WQE_NATIVE;
+	wr->seq = wq->dtos;
+	/* pairs with the acquire in wq_next() */
+	smp_store_release(&wq->head, wq->head + 1);
+	ret = ib_post_send(wq->conn->qp, &post.wr, NULL);
+	if (ret)
+		WRITE_ONCE(wr->state, KDAPL_WQE_SOFT);
+	return ret;
+}
+
+/**
+ * kdapl_wq_post_marker - post the marker
+ * @wq: send work queue; wq->lock held
+ *
+ * When the marker completes, in whatever way, everything before it is done.
+ *
+ * Return: 0 if there is a marker to wait for; 1 if there is nothing to wait for; the errno of
+ * the device.
+ */
+int kdapl_wq_post_marker(struct kdapl_wq *wq)
+{
+	int ret;
+
+	/* pairs with the release in wq_advance() */
+	if (smp_load_acquire(&wq->tail) == wq->head)
+		return 1;
+	if (wq->marker)
+		return 0;
+	wq->marker = true;
+	wq->marker_pos = wq->head;
+	ret = kdapl_wq_post_own(wq, KDAPL_OP_MARKER);
+	if (ret)
+		WRITE_ONCE(wq->marker, false);
+	return ret;
 }

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * Ending a connection: completions, posts, the connection manager and the consumer record the
- * reason here. A work item acts on it (ep/conn.c).
+ * reason here. A work item acts on it (ep/conn_teardown.c).
  */
 #include "evd.h"
 

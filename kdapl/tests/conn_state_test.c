@@ -5,7 +5,7 @@
  * The state machine of a connection, cell by cell.
  *
  * What is expected is written down once more here, from the comments of evd/conn.h and the way
- * out that ep/conn.c describes.
+ * out that ep/conn_teardown.c describes.
  */
 #include "kd_test.h"
 

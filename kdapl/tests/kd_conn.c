@@ -37,12 +37,11 @@ static struct kdapl_sp *sp_make(struct kd_env *env, unsigned int type, DAT_EVD_H
 	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
 	struct kdapl_evd *evd = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EVD);
 	struct kdapl_sp *sp;
-	DAT_RETURN ret;
 
 	KUNIT_ASSERT_NOT_NULL(env->test, ia);
 	KUNIT_ASSERT_NOT_NULL(env->test, evd);
-	sp = kdapl_sp_alloc(ia, type, evd, &ret);
-	KUNIT_ASSERT_NOT_NULL(env->test, sp);
+	sp = kdapl_sp_alloc(ia, type, evd);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(env->test, sp);
 	sp->conn_qual = qual;
 	if (makes_eps) {
 		sp->null_evd = kdapl_evd_null(ia);

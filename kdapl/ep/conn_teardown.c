@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * The end of a connection, from the first reason to the last byte of its memory.
+ *
+ * Whatever ends a connection or an attempt calls kdapl_conn_end() with the connection event it
+ * stands for; the first reason wins. A work item then stops posting, moves the QP to ERR, tells
+ * the CM, and waits until the device has given everything back: Receives are counted, requests
+ * end with a marker posted behind them, since suppressed ones that succeeded have no completion
+ * of their own. Only then the EP goes to DISCONNECTED and the event is queued: after every
+ * successful completion, exactly once. If the device gives nothing back for END_TIMEOUT, the QP
+ * is destroyed, which is proof as well.
+ *
+ * dat_ep_reset() and dat_ep_free() hand a connection that has ended to the reaper, which
+ * destroys its cm_id and QP in the background.
+ *
+ * ep_end.pml is a model of the end, with the rules that make it right.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "ep.h"
+#include "../core/trace.h"
+
+#define END_TIMEOUT	(5 * HZ)	/* without progress */
+#define SLOW_TIMEOUT	(60 * HZ)	/* the same, where the two ends cannot deadlock */
+#define END_POLL	(HZ / 20)	/* poll, even if an upcall keeps the EVD from it */
+#define CM_DOWN_TIMEOUT	(2 * HZ)
+#define REAP_TIMEOUT	(HZ / 4)
+#define LAST_WQE_TIMEOUT	(HZ / 10)	/* not every device raises the event (D-15) */
+
+/**
+ * kdapl_conn_put - drop a memory reference
+ * @conn: the connection
+ *
+ * Posting calls may still look at the work queues of a connection that has been replaced, so the
+ * reaper keeps its reference for a grace period.
+ *
+ * Context: may sleep if the reference is the last one.
+ */
+void kdapl_conn_put(struct kdapl_conn *conn)
+{
+	if (!refcount_dec_and_test(&conn->ref))
+		return;
+	kdapl_wq_free(conn->sq);
+	kdapl_wq_free(conn->rq);
+	kfree(conn->pdata);
+	kfree(conn->conn_pdata);
+	kdapl_obj_put(&conn->ep->obj);
+	kdapl_device_put(conn->dev);
+	kfree(conn);
+}
+
+/*
+ * Begin to wait for a device. One that is slow does not hang: the limit starts again whenever
+ * something has come back (kdapl_conn_progress()). The caller must keep polling the CQs.
+ */
+static void conn_patience_start(struct kdapl_patience *patience, const struct kdapl_conn *conn,
+				unsigned long limit)
+{
+	patience->seen = kdapl_conn_progress(conn);
+	patience->limit = limit;
+	patience->deadline = jiffies + limit;
+}
+
+/*
+ * Has the device done nothing for too long? If not, @patience->deadline is when it may have. One
+ * caller at a time.
+ */
+static bool conn_patience_over(struct kdapl_patience *patience, const struct kdapl_conn *conn)
+{
+	u32 now = kdapl_conn_progress(conn);
+
+	if (patience->limit && now != patience->seen) {
+		patience->seen = now;
+		patience->deadline = jiffies + patience->limit;
+	}
+	return !time_before(jiffies, patience->deadline);
+}
+
+/* Jiffies that a graceful disconnect may go without progress; 0: no limit. */
+static unsigned long conn_drain_limit(const struct kdapl_conn *conn)
+{
+	const struct kdapl_wq *wq = conn->sq;
+
+	if (!conn->dev->caps.reads_deadlock)
+		return 0;
+	/* with Reads under way the two ends may deadlock there (D-14) */
+	return READ_ONCE(wq->reads) != READ_ONCE(wq->reads_done) ? END_TIMEOUT : SLOW_TIMEOUT;
+}
+
+/**
+ * kdapl_conn_drain_gracefully - end the connection when the requests under way are done
+ * @conn: connection of an EP that just went to DISCONNECT_PENDING
+ *
+ * Context: any.
+ */
+void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
+{
+	struct kdapl_wq *wq = conn->sq;
+	unsigned long flags, limit;
+	bool draining = false;
+	int ret = 0;
+
+	spin_lock_irqsave(&wq->lock, flags);
+	limit = conn_drain_limit(conn);
+	/* the QP exists: conn_stop() changes the state before it takes this lock */
+	if (READ_ONCE(conn->dev->gone)) {
+		ret = -ENODEV;	/* nothing is posted any more */
+	} else if (!kdapl_conn_stopping(conn) && !conn->draining) {
+		ret = kdapl_wq_post_marker(wq);
+		draining = !ret;
+		if (draining) {
+			conn_patience_start(&conn->drain, conn, limit);
+			/* pairs with the acquire in conn_drain_stuck() */
+			smp_store_release(&conn->draining, true);
+		}
+	}
+	spin_unlock_irqrestore(&wq->lock, flags);
+	if (draining)
+		kdapl_evd_ending(conn->request_evd, 1);
+	if (ret)
+		kdapl_conn_drained(conn);
+	else if (draining && limit)
+		mod_delayed_work(kdapl_misc_wq, &conn->timer, limit);
+}
+
+/* Does a graceful disconnect make no progress any more? conn->lock held, state UP. */
+static bool conn_drain_stuck(struct kdapl_conn *conn)
+{
+	struct kdapl_patience *drain = &conn->drain;
+
+	lockdep_assert_held(&conn->lock);
+	/* pairs with the release in kdapl_conn_drain_gracefully() */
+	if (!smp_load_acquire(&conn->draining) || !drain->limit)
+		return false;	/* not yet, or without a limit */
+	/* the Reads are done: the two ends cannot deadlock any more */
+	if (drain->limit == END_TIMEOUT && conn_drain_limit(conn) == SLOW_TIMEOUT)
+		conn_patience_start(drain, conn, SLOW_TIMEOUT);
+	if (conn_patience_over(drain, conn))
+		return true;
+	queue_delayed_work(kdapl_misc_wq, &conn->timer, max_t(long, drain->deadline - jiffies, 1));
+	return false;
+}
+
+static void conn_work_timer(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn, timer);
+
+	mutex_lock(&conn->lock);
+	if (conn->state == KDAPL_CONN_UP && conn_drain_stuck(conn))
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+	else if (kdapl_conn_attempting(conn))
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_TIMED_OUT);
+	mutex_unlock(&conn->lock);
+}
+
+/*
+ * Destroy cm_id and QP of a connection that stops, in this order. conn->lock is not held: the
+ * provider may wait for a CM handler that waits for the lock. @keep_id: the id stays and goes on
+ * telling the peer; only where the CM does not know the QP.
+ */
+static void conn_destroy_verbs(struct kdapl_conn *conn, bool keep_id)
+{
+	struct rdma_cm_id *id;
+	struct ib_qp *qp;
+
+	/* a caller that finds them gone must not go on before they are destroyed */
+	mutex_lock(&conn->destroy_lock);
+	mutex_lock(&conn->lock);
+	id = keep_id ? NULL : conn->cm_id;
+	qp = conn->qp;
+	if (id)
+		conn->cm_id = NULL;
+	conn->qp = NULL;
+	mutex_unlock(&conn->lock);
+	if (id)
+		rdma_destroy_id(id);
+	if (qp)
+		ib_destroy_qp(qp);
+	mutex_unlock(&conn->destroy_lock);
+}
+
+/* Stop posting, move the QP to ERR, tell the peer. conn->lock held. */
+static void conn_stop(struct kdapl_conn *conn, bool removal)
+{
+	struct kdapl_ep *ep = conn->ep;
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct kdapl_wq *wq = conn->sq;
+	bool idle = conn->state == KDAPL_CONN_IDLE;
+	bool refuse;
+	int ret = 0;
+
+	lockdep_assert_held(&conn->lock);
+	if (atomic_read(&conn->reason) != KDAPL_END_SILENT)
+		trace_kdapl_conn_end(conn->handle, conn->qpn, atomic_read(&conn->reason));
+	removal |= READ_ONCE(conn->dev->gone);
+	kdapl_conn_step(conn, KDAPL_CONN_IN_STOP);
+	conn_patience_start(&conn->flush, conn, END_TIMEOUT);
+	conn->pool_deadline = jiffies + LAST_WQE_TIMEOUT;
+
+	spin_lock_irq(&ep->lock);
+	refuse = ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECTED;
+	/* whatever the mode was: after this no post to the device is under way */
+	kdapl_wq_set_mode(conn->sq, refuse ? KDAPL_WQ_REFUSE : KDAPL_WQ_SOFT);
+	kdapl_wq_set_mode(conn->rq, KDAPL_WQ_SOFT);
+	spin_unlock_irq(&ep->lock);
+	kdapl_wq_quiesce(conn->sq);
+
+	ret = ib_modify_qp(conn->qp, &attr, IB_QP_STATE);
+	if (conn->cm_id && conn->cm_up)
+		rdma_disconnect(conn->cm_id);
+	if (!removal && !ret) {
+		spin_lock_irq(&wq->lock);
+		ret = kdapl_wq_post_marker(wq);
+		if (ret > 0)	/* what is posted from now on needs no marker */
+			WRITE_ONCE(wq->drained, true);
+		spin_unlock_irq(&wq->lock);
+	}
+	if (removal || ret < 0)
+		conn_patience_start(&conn->flush, conn, 0);	/* destroy the QP at once */
+	if (removal || conn->dev->caps.no_last_wqe || idle)	/* idle: has no buffer */
+		conn->pool_deadline = jiffies;
+
+	if (!conn->draining)	/* constant now: the state has changed, sq->lock was taken */
+		kdapl_evd_ending(conn->request_evd, 1);
+	kdapl_evd_ending(conn->recv_evd, 1);
+}
+
+/*
+ * May the QP be destroyed although not everything has come back? Which buffers it has taken from
+ * an SRQ is known only when it is gone; before that the device gets a little time to complete
+ * them (D-15).
+ */
+static bool conn_may_destroy(struct kdapl_conn *conn, bool sq_ended, bool last_wqe, bool late)
+{
+	/* not while the QP is inside rdma_connect() (D-17) */
+	if (conn->cm_busy && conn->qp)
+		return false;
+	if (conn->pool && sq_ended &&
+	    (last_wqe || !time_before(jiffies, conn->pool_deadline)))
+		return true;
+	/* the device forgets a Read whose response was arriving: only the marker comes back */
+	if (conn->dev->caps.reads_forgotten && READ_ONCE(conn->sq->marker_done) &&
+	    !time_before(jiffies, conn->flush.deadline - conn->flush.limit + LAST_WQE_TIMEOUT))
+		return true;
+	return late;
+}
+
+static void conn_report_silent(struct kdapl_conn *conn)
+{
+	struct kdapl_ia *ia = conn->ep->obj.ia;
+
+	pr_warn("%s: QP %u: the device did not give back what was posted within %u s, the QP is destroyed\n",
+		ia->name, conn->qp ? conn->qp->qp_num : 0, END_TIMEOUT / HZ);
+	kdapl_ia_async(ia, conn->handle, DAT_ASYNC_ERROR_TIMED_OUT, DAT_EP_OTHER_ERROR);
+}
+
+/*
+ * Move to ENDED if everything has come back, or never will. conn->lock held, and dropped in
+ * between; state ENDING.
+ */
+static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
+{
+	u32 recvs = conn->pool ? conn->pool->entries : conn->rq->slots;
+	/* read before the CQ is polled: what completed until then must not go with the QP */
+	bool last_wqe = READ_ONCE(conn->last_wqe);
+	bool sq_ended, rq_ended, late;
+
+	kdapl_evd_drain_cqs(conn->request_evd, conn->sq->slots + KDAPL_OWN_WRS, true);
+	kdapl_evd_drain_cqs(conn->recv_evd, recvs + 1, true);
+	/* call both: each looks for the end of its own work queue */
+	sq_ended = kdapl_wq_ended(conn->sq);
+	rq_ended = kdapl_wq_ended(conn->rq);
+	late = conn_patience_over(&conn->flush, conn);
+	if (conn->pool && sq_ended && conn->cm_busy && conn->qp) {
+		/* never connected, so it has no buffer; the reaper waits for rdma_connect() */
+		kdapl_wq_force_end(conn->rq, lost);
+	} else if (!sq_ended || !rq_ended) {
+		if (!conn_may_destroy(conn, sq_ended, last_wqe, late))
+			return false;
+		if (conn->flush.limit && !conn->discard && !(conn->pool && sq_ended) && late)
+			conn_report_silent(conn);
+		mutex_unlock(&conn->lock);
+		conn_destroy_verbs(conn, !conn->dev->iwarp);
+		mutex_lock(&conn->lock);
+		if (conn->state == KDAPL_CONN_ENDED)
+			return false;	/* removal has finished it meanwhile */
+		if (!sq_ended)
+			kdapl_wq_force_end(conn->sq, lost);
+		kdapl_wq_force_end(conn->rq, lost);
+	}
+	kdapl_pool_detach(conn);
+	kdapl_evd_ending(conn->request_evd, -1);
+	kdapl_evd_ending(conn->recv_evd, -1);
+	return kdapl_conn_step(conn, KDAPL_CONN_IN_FINISHED);
+}
+
+/*
+ * Destroy the cm_id of an attempt that ended without a connection, so that the peer learns of it.
+ * This comes after the end has been reported, because it may take as long as the CM repeats a
+ * message. If rdma_connect() has not returned (soft-iWARP), the id is left to the reaper.
+ */
+static void conn_destroy_dead_id(struct kdapl_conn *conn)
+{
+	struct rdma_cm_id *id = NULL;
+
+	/* under this lock the id is either still there or gone for good */
+	mutex_lock(&conn->destroy_lock);
+	mutex_lock(&conn->lock);
+	if (conn->state == KDAPL_CONN_ENDED && !conn->cm_up && !conn->cm_busy) {
+		id = conn->cm_id;
+		conn->cm_id = NULL;
+	}
+	mutex_unlock(&conn->lock);
+	if (id)
+		rdma_destroy_id(id);
+	mutex_unlock(&conn->destroy_lock);
+}
+
+static void conn_work_end(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn, end_work);
+	unsigned int noio = memalloc_noio_save();	/* part of every reconnect (D-32) */
+	bool finished = false;
+
+	mutex_lock(&conn->lock);
+	if (conn->state < KDAPL_CONN_ENDING && atomic_read(&conn->reason) != KDAPL_END_NONE) {
+		/* the CM has not explained it in time: the suspicion was right */
+		atomic_cmpxchg(&conn->reason, KDAPL_END_SUSPECT, DAT_CONNECTION_EVENT_BROKEN);
+		conn_stop(conn, false);
+	}
+	if (conn->state == KDAPL_CONN_ENDING) {
+		finished = conn_try_finish(conn, true);
+		if (!finished)
+			queue_delayed_work(kdapl_misc_wq, &conn->end_work, END_POLL);
+	}
+	mutex_unlock(&conn->lock);
+	if (finished) {
+		kdapl_mrs_replace_stale(conn->ep->obj.ia);
+		kdapl_ep_ended(conn);
+		complete_all(&conn->ended);
+	}
+	/* this may take long, but only the reaper waits for it */
+	conn_destroy_dead_id(conn);
+	memalloc_noio_restore(noio);
+}
+
+/**
+ * kdapl_conn_drop - drop the events of a connection, and those it would still have
+ * @conn: the connection
+ * @all_events: connection events, too
+ *
+ * Context: any.
+ */
+void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events)
+{
+	struct kdapl_evd *connect_evd;
+
+	kdapl_conn_discard(conn);
+	if (conn->pool)
+		kdapl_evd_watch(conn);
+	kdapl_evd_drop(conn->request_evd, conn, all_events);
+	kdapl_evd_drop(conn->recv_evd, conn, all_events);
+	rcu_read_lock();
+	connect_evd = READ_ONCE(conn->ep->connect_evd);
+	if (connect_evd && all_events)
+		kdapl_evd_drop(connect_evd, conn, true);
+	rcu_read_unlock();
+}
+
+/* Log completions that dat_ep_free() or dat_ep_reset() has taken away from the consumer. */
+static void conn_note_dropped(struct kdapl_conn *conn)
+{
+	u32 n = atomic_read(&conn->dropped);
+
+	if (!n || !conn->owed)
+		return;
+	kdapl_count_many(dropped, n);
+	pr_info_ratelimited("%s: QP %u: %u completions that the consumer had not taken were dropped with their EP%s: kdat_ep_drain() waits for them\n",
+			    conn->ep->obj.ia->name, conn->qpn, n,
+			    conn->pool ? ", buffers of an SRQ perhaps among them" : "");
+}
+
+/**
+ * kdapl_conn_reap - release a connection that has ended
+ * @conn: no longer reachable through its EP; gives up the EP's reference
+ *
+ * Posting calls that found it before may still look at its work queues. Since these are not live
+ * any more, such a call touches neither QP nor CQ. The memory outlives it, so there is no need to
+ * wait for a grace period here (D-92).
+ *
+ * On return no EVD has anything of the connection. The rest happens in the background, because
+ * soft-iWARP can hold QP and cm_id for as long as a TCP connect takes.
+ *
+ * Context: may sleep; without conn->lock.
+ */
+void kdapl_conn_reap(struct kdapl_conn *conn)
+{
+	struct kdapl_device *dev = conn->dev;
+
+	/* the end has been reported, so a better reason comes too late */
+	atomic_set(&conn->reason, KDAPL_END_SILENT);
+	kdapl_conn_drop(conn, false);
+	atomic_add(kdapl_wq_bury(conn->sq), &conn->dropped);
+	atomic_add(kdapl_wq_bury(conn->rq), &conn->dropped);
+	conn_note_dropped(conn);
+	kdapl_evd_detach(conn->request_evd, conn->sq);
+	kdapl_evd_detach(conn->recv_evd, conn->rq);
+	kdapl_link_leaves(dev, &conn->link);
+	queue_work(kdapl_reap_wq, &conn->reap_work);
+}
+
+/**
+ * kdapl_conn_wait_reaped - give the reaper a little time
+ * @conn: from kdapl_conn_reap(), with a reference of the caller
+ *
+ * It usually needs milliseconds; if the peer has vanished it takes longer.
+ *
+ * Context: may sleep.
+ */
+void kdapl_conn_wait_reaped(struct kdapl_conn *conn)
+{
+	if (!READ_ONCE(conn->cm_busy))
+		wait_for_completion_timeout(&conn->gone, REAP_TIMEOUT);
+}
+
+/**
+ * kdapl_conn_release - reap a connection that has ended, and wait a little
+ * @conn: no longer reachable through its EP; gives up the EP's reference
+ *
+ * Context: may sleep; without conn->lock.
+ */
+void kdapl_conn_release(struct kdapl_conn *conn)
+{
+	refcount_inc(&conn->ref);
+	kdapl_conn_reap(conn);
+	kdapl_conn_wait_reaped(conn);
+	kdapl_conn_put(conn);
+}
+
+/* Destroy cm_id and QP of a connection that has ended. May wait for rdma_connect(). */
+static void conn_release_verbs(struct kdapl_conn *conn)
+{
+	/* in this order: retry_work queues conn_work */
+	cancel_delayed_work_sync(&conn->retry_work);
+	cancel_work_sync(&conn->conn_work);
+	conn_destroy_verbs(conn, false);
+	/* now nothing queues these again */
+	cancel_delayed_work_sync(&conn->timer);
+	cancel_delayed_work_sync(&conn->kick_work);
+	cancel_delayed_work_sync(&conn->est_work);
+}
+
+static void conn_work_reap(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(work, struct kdapl_conn, reap_work);
+	unsigned int noio = memalloc_noio_save();	/* dat_ep_reset() waits for it (D-32) */
+	struct kdapl_device *dev = conn->dev;
+
+	/*
+	 * Destroying the id takes back a disconnect request that is still on its way, and
+	 * the peer would not learn of it. So wait for the answer, but not for ever, and not
+	 * if the device goes.
+	 */
+	if (conn->cm_up && !dev->iwarp && !READ_ONCE(dev->gone))
+		wait_for_completion_timeout(&conn->cm_down, CM_DOWN_TIMEOUT);
+	conn_release_verbs(conn);
+	cancel_delayed_work_sync(&conn->end_work);
+	kdapl_pool_put(conn->pool);
+	kdapl_cq_put(conn->sq->cq);
+	kdapl_cq_put(conn->rq->cq);
+	kdapl_pd_put(conn->pd);
+	kdapl_link_del(dev, &conn->link);
+	complete_all(&conn->gone);
+	queue_rcu_work(kdapl_reap_wq, &conn->free_work);
+	memalloc_noio_restore(noio);
+}
+
+/* A grace period later: no posting call looks at the connection any more. */
+static void conn_work_free(struct work_struct *work)
+{
+	struct kdapl_conn *conn = container_of(to_rcu_work(work), struct kdapl_conn, free_work);
+
+	/* a late post may have queued these once more, in vain */
+	cancel_delayed_work_sync(&conn->end_work);
+	cancel_delayed_work_sync(&conn->timer);
+	kdapl_conn_put(conn);
+}
+
+/*
+ * The device goes: destroy its objects now, and post nothing. What has not completed when the QP
+ * is gone is reported FLUSHED; a connection or an attempt ends with BROKEN.
+ */
+static void conn_remove(struct kdapl_conn *conn)
+{
+	bool finished = false;
+
+	mutex_lock(&conn->lock);
+	if (conn->state < KDAPL_CONN_ENDING) {
+		int reason = conn->state == KDAPL_CONN_IDLE ? KDAPL_END_SILENT :
+							      DAT_CONNECTION_EVENT_BROKEN;
+
+		if (atomic_cmpxchg(&conn->reason, KDAPL_END_NONE, reason) == KDAPL_END_SUSPECT)
+			atomic_set(&conn->reason, DAT_CONNECTION_EVENT_BROKEN);
+		conn_stop(conn, true);
+	}
+	mutex_unlock(&conn->lock);
+	cancel_delayed_work_sync(&conn->end_work);	/* may be destroying the QP */
+	conn_release_verbs(conn);
+	mutex_lock(&conn->lock);
+	if (conn->state == KDAPL_CONN_ENDING) {
+		conn_patience_start(&conn->flush, conn, 0);
+		finished = conn_try_finish(conn, false);
+	}
+	mutex_unlock(&conn->lock);
+	if (finished) {
+		kdapl_mrs_replace_stale(conn->ep->obj.ia);
+		kdapl_ep_ended(conn);
+		complete_all(&conn->ended);
+	}
+}
+
+static void conn_link_lost(struct kdapl_link *link)
+{
+	struct kdapl_conn *conn = container_of(link, struct kdapl_conn, link);
+
+	if (READ_ONCE(conn->state) != KDAPL_CONN_IDLE)
+		atomic_cmpxchg(&conn->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
+	complete_all(&conn->cm_down);	/* the reaper need not wait for the peer */
+}
+
+static void conn_link_fail(struct kdapl_link *link)
+{
+	struct kdapl_conn *conn = container_of(link, struct kdapl_conn, link);
+
+	/* under the lock, an attempt that starts now sees the failure, or is seen here */
+	mutex_lock(&conn->lock);
+	if (conn->state != KDAPL_CONN_IDLE) {
+		atomic_cmpxchg(&conn->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
+		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
+	}
+	mutex_unlock(&conn->lock);
+}
+
+static void conn_link_hold(struct kdapl_link *link)
+{
+	refcount_inc(&container_of(link, struct kdapl_conn, link)->ref);
+}
+
+static void conn_link_remove(struct kdapl_link *link)
+{
+	struct kdapl_conn *conn = container_of(link, struct kdapl_conn, link);
+
+	conn_remove(conn);
+	kdapl_conn_put(conn);
+}
+
+const struct kdapl_link_ops kdapl_conn_link_ops = {
+	.lost = conn_link_lost,
+	.fail = conn_link_fail,
+	.hold = conn_link_hold,
+	.remove = conn_link_remove,
+};
+
+/**
+ * kdapl_conn_init_end - prepare a connection for its end
+ * @conn: a new connection
+ */
+void kdapl_conn_init_end(struct kdapl_conn *conn)
+{
+	mutex_init(&conn->destroy_lock);
+	init_completion(&conn->ended);
+	init_completion(&conn->cm_down);
+	init_completion(&conn->gone);
+	INIT_LIST_HEAD(&conn->link.node);
+	INIT_DELAYED_WORK(&conn->end_work, conn_work_end);
+	INIT_WORK(&conn->reap_work, conn_work_reap);
+	INIT_RCU_WORK(&conn->free_work, conn_work_free);
+	INIT_DELAYED_WORK(&conn->timer, conn_work_timer);
+}
