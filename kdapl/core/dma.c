@@ -31,7 +31,7 @@
 #include "core.h"
 
 /* What a test has put in place of the kernel's DMA. */
-static inline const struct kdapl_dma_ops *test_dma(const struct kdapl_device *dev)
+static inline const struct kdapl_dma_ops *dma_test_ops(const struct kdapl_device *dev)
 {
 #ifdef KDAPL_KUNIT
 	return dev->dma_ops;
@@ -74,9 +74,9 @@ void kdapl_dma_init(struct kdapl_device *dev)
 #endif
 	dev->dma = KDAPL_DMA_SAME;
 	dev->dma_coherent = true;
-	if (test_dma(dev)) {
-		dev->dma = test_dma(dev)->kind;
-		dev->dma_coherent = test_dma(dev)->coherent;
+	if (dma_test_ops(dev)) {
+		dev->dma = dma_test_ops(dev)->kind;
+		dev->dma_coherent = dma_test_ops(dev)->coherent;
 		return;
 	}
 	if (ib_uses_virt_dma(dev->ibdev))
@@ -102,7 +102,7 @@ u32 kdapl_dma_max_entry(struct kdapl_device *dev)
 {
 	u64 max = min_t(u32, ib_dma_max_seg_size(dev->ibdev), SZ_1G);
 
-	if (test_dma(dev))
+	if (dma_test_ops(dev))
 		max = min_t(u64, max, SZ_256K);
 	else if (dev->dma == KDAPL_DMA_COPIES)
 		max = min_t(u64, max, dma_max_mapping_size(dev->ibdev->dma_device));
@@ -121,8 +121,8 @@ u32 kdapl_dma_max_entry(struct kdapl_device *dev)
  */
 int kdapl_dma_map_sg(struct kdapl_device *dev, struct scatterlist *sgl, int nents, int dir)
 {
-	if (test_dma(dev))
-		return test_dma(dev)->map_sg(dev->ibdev, sgl, nents, dir);
+	if (dma_test_ops(dev))
+		return dma_test_ops(dev)->map_sg(dev->ibdev, sgl, nents, dir);
 	return ib_dma_map_sg(dev->ibdev, sgl, nents, dir);
 }
 
@@ -140,8 +140,8 @@ int kdapl_dma_map_sg(struct kdapl_device *dev, struct scatterlist *sgl, int nent
  */
 void kdapl_dma_unmap_sg(struct kdapl_device *dev, struct scatterlist *sgl, int nents, int dir)
 {
-	if (test_dma(dev))
-		test_dma(dev)->unmap_sg(dev->ibdev, sgl, nents, dir);
+	if (dma_test_ops(dev))
+		dma_test_ops(dev)->unmap_sg(dev->ibdev, sgl, nents, dir);
 	else
 		ib_dma_unmap_sg_attrs(dev->ibdev, sgl, nents, dir, DMA_ATTR_SKIP_CPU_SYNC);
 }
@@ -158,8 +158,8 @@ void kdapl_dma_unmap_sg(struct kdapl_device *dev, struct scatterlist *sgl, int n
  */
 int kdapl_dma_map_single(struct kdapl_device *dev, void *address, size_t size, u64 *addr)
 {
-	if (test_dma(dev)) {
-		*addr = test_dma(dev)->map_single(dev->ibdev, address, size, DMA_BIDIRECTIONAL);
+	if (dma_test_ops(dev)) {
+		*addr = dma_test_ops(dev)->map_single(dev->ibdev, address, size, DMA_BIDIRECTIONAL);
 		return *addr ? 0 : -EIO;
 	}
 	*addr = ib_dma_map_single(dev->ibdev, address, size, DMA_BIDIRECTIONAL);
@@ -178,8 +178,8 @@ int kdapl_dma_map_single(struct kdapl_device *dev, void *address, size_t size, u
  */
 void kdapl_dma_unmap_single(struct kdapl_device *dev, u64 addr, size_t size)
 {
-	if (test_dma(dev))
-		test_dma(dev)->unmap_single(dev->ibdev, addr, size, DMA_BIDIRECTIONAL);
+	if (dma_test_ops(dev))
+		dma_test_ops(dev)->unmap_single(dev->ibdev, addr, size, DMA_BIDIRECTIONAL);
 	else if (!ib_uses_virt_dma(dev->ibdev))
 		dma_unmap_single_attrs(dev->ibdev->dma_device, addr, size, DMA_BIDIRECTIONAL,
 				       DMA_ATTR_SKIP_CPU_SYNC);
@@ -194,8 +194,8 @@ void kdapl_dma_unmap_single(struct kdapl_device *dev, u64 addr, size_t size)
  */
 bool kdapl_dma_need_sync(struct kdapl_device *dev, u64 addr)
 {
-	if (test_dma(dev))
-		return test_dma(dev)->need_sync(dev->ibdev, addr);
+	if (dma_test_ops(dev))
+		return dma_test_ops(dev)->need_sync(dev->ibdev, addr);
 	return !ib_uses_virt_dma(dev->ibdev) &&
 	       kdapl_compat_need_sync(dev->ibdev->dma_device, addr);
 }
@@ -211,8 +211,8 @@ bool kdapl_dma_need_sync(struct kdapl_device *dev, u64 addr)
  */
 void kdapl_dma_for_device(struct kdapl_device *dev, u64 addr, size_t size, int dir)
 {
-	if (test_dma(dev))
-		test_dma(dev)->sync(dev->ibdev, addr, size, dir, false);
+	if (dma_test_ops(dev))
+		dma_test_ops(dev)->sync(dev->ibdev, addr, size, dir, false);
 	else
 		ib_dma_sync_single_for_device(dev->ibdev, addr, size, dir);
 }
@@ -227,8 +227,8 @@ void kdapl_dma_for_device(struct kdapl_device *dev, u64 addr, size_t size, int d
  */
 void kdapl_dma_for_cpu(struct kdapl_device *dev, u64 addr, size_t size)
 {
-	if (test_dma(dev))
-		test_dma(dev)->sync(dev->ibdev, addr, size, DMA_FROM_DEVICE, true);
+	if (dma_test_ops(dev))
+		dma_test_ops(dev)->sync(dev->ibdev, addr, size, DMA_FROM_DEVICE, true);
 	else
 		ib_dma_sync_single_for_cpu(dev->ibdev, addr, size, DMA_FROM_DEVICE);
 }

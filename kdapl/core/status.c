@@ -160,7 +160,7 @@ static const struct kdapl_name kdapl_subtypes[] = {
 	NAME(DAT_THREAD_SAFETY_NOT_FOUND),
 };
 
-static const char *kdapl_name(const struct kdapl_name *table, size_t n, u32 code)
+static const char *status_name(const struct kdapl_name *table, size_t n, u32 code)
 {
 	size_t i;
 
@@ -190,8 +190,8 @@ DAT_RETURN dat_strerror(DAT_RETURN value, const char **major_message, const char
 	if (!major_message)
 		return kdapl_arg_err(2);
 
-	major = kdapl_name(kdapl_types, ARRAY_SIZE(kdapl_types), DAT_GET_TYPE(value));
-	minor = kdapl_name(kdapl_subtypes, ARRAY_SIZE(kdapl_subtypes), DAT_GET_SUBTYPE(value));
+	major = status_name(kdapl_types, ARRAY_SIZE(kdapl_types), DAT_GET_TYPE(value));
+	minor = status_name(kdapl_subtypes, ARRAY_SIZE(kdapl_subtypes), DAT_GET_SUBTYPE(value));
 	if (!major || !minor)
 		return kdapl_arg_err(1);
 	/* Success is exactly 0: no class and no subtype go with it. */

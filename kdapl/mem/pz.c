@@ -24,13 +24,13 @@ static void pz_pd_destroy(struct kdapl_res *res)
 }
 
 /**
- * kdapl_pd_create - allocate a protection domain
+ * pz_pd_create - allocate a protection domain
  * @ia: of the device, the port whose address a registration QP would use, the consumer
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the PD or an ERR_PTR.
  */
-static struct kdapl_pd *kdapl_pd_create(struct kdapl_ia *ia)
+static struct kdapl_pd *pz_pd_create(struct kdapl_ia *ia)
 {
 	struct kdapl_device *dev = ia->dev;
 	struct kdapl_pd *pd = kzalloc(sizeof(*pd), GFP_KERNEL);
@@ -140,7 +140,7 @@ DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 	pz = kzalloc(sizeof(*pz), GFP_KERNEL);
 	if (!pz)
 		goto out_exit;
-	pz->pd = kdapl_pd_create(ia);
+	pz->pd = pz_pd_create(ia);
 	if (IS_ERR(pz->pd)) {
 		if (PTR_ERR(pz->pd) != -ENOMEM)
 			ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES,
