@@ -118,7 +118,7 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct ep_target *to,
 		return kdapl_arg_err(7);
 	if (flags & ~(DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
 		return kdapl_arg_err(8);
-	ret = kdapl_addr_check(to->addr);
+	ret = kdapl_addr_ret(kdapl_addr_check(to->addr));
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (qos != DAT_QOS_BEST_EFFORT || (flags & DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
@@ -301,7 +301,7 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 	ret = connect_check_target(ep, &to, 3);
 	if (ret != DAT_SUCCESS)
 		goto out;
-	ret = kdapl_addr_check(to.addr);
+	ret = kdapl_addr_ret(kdapl_addr_check(to.addr));
 	if (ret != DAT_SUCCESS)
 		goto out;
 	to.port = kdapl_addr_port((const struct sockaddr_storage *)to.addr);

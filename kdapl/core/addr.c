@@ -58,27 +58,27 @@ int kdapl_addr_len(const struct sockaddr *addr)
 }
 
 /**
- * kdapl_addr_check - could somebody be reached at this address?
+ * kdapl_addr_check - can this be the address of a peer or of a listener?
  * @addr: any address a consumer handed in
  *
- * Return: DAT_SUCCESS or DAT_INVALID_ADDRESS.
+ * Return: 0; -EAFNOSUPPORT: neither IPv4 nor IPv6; -EINVAL: an address of no single host.
  */
-DAT_RETURN kdapl_addr_check(const struct sockaddr *addr)
+int kdapl_addr_check(const struct sockaddr *addr)
 {
 	if (!kdapl_addr_len(addr))
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+		return -EAFNOSUPPORT;
 	if (addr->sa_family == AF_INET) {
 		__be32 ip = ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
 
 		if (ipv4_is_multicast(ip) || ipv4_is_lbcast(ip) || ipv4_is_zeronet(ip))
-			return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+			return -EINVAL;
 	} else {
 		const struct in6_addr *ip = &((const struct sockaddr_in6 *)addr)->sin6_addr;
 
 		if (ipv6_addr_is_multicast(ip) || ipv6_addr_any(ip))
-			return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+			return -EINVAL;
 	}
-	return DAT_SUCCESS;
+	return 0;
 }
 
 /**

@@ -71,7 +71,7 @@ bool kdapl_ia_owns(struct kdapl_ia *ia, const struct sockaddr *addr,
 u16 kdapl_addr_port(const struct sockaddr_storage *addr);
 void kdapl_addr_set_port(struct sockaddr_storage *addr, u16 port);
 int kdapl_addr_len(const struct sockaddr *addr);
-DAT_RETURN kdapl_addr_check(const struct sockaddr *addr);
+int kdapl_addr_check(const struct sockaddr *addr);
 bool kdapl_comm_supported(const DAT_COMM *comm);
 
 #endif /* KDAPL_CORE_IA_H */

@@ -71,34 +71,6 @@ int kdapl_obj_publish(struct kdapl_obj *obj)
 }
 
 /**
- * kdapl_publish_ret - what a create call returns when publishing failed
- * @err: from kdapl_obj_publish()
- *
- * Return: the error.
- */
-DAT_RETURN kdapl_publish_ret(int err)
-{
-	if (err == -ESHUTDOWN)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-}
-
-/**
- * kdapl_query_check - what all query calls check of their arguments
- * @mask: members wanted
- * @all: bits there are
- * @param: structure to fill; may be NULL if nothing is wanted
- *
- * Return: DAT_SUCCESS, or DAT_INVALID_PARAMETER.
- */
-DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param)
-{
-	if (mask & ~all)
-		return kdapl_arg_err(2);
-	return mask && !param ? kdapl_arg_err(3) : DAT_SUCCESS;
-}
-
-/**
  * kdapl_obj_get - look a handle up and keep the object's memory
  * @handle: any bit pattern
  * @type: the type it must have
@@ -213,23 +185,6 @@ void kdapl_obj_gone(struct kdapl_obj *obj)
 	list_del_init(&obj->node);
 	spin_unlock_irq(&obj->ia->lock);
 	wake_up(&obj->ia->unused);
-}
-
-/**
- * kdapl_retire_ret - what a free call returns
- * @err: from kdapl_obj_retire()
- * @in_use: subtype when other objects use it
- * @handle: subtype when somebody else was faster
- *
- * Return: DAT_SUCCESS or the error.
- */
-DAT_RETURN kdapl_retire_ret(int err, DAT_RETURN_SUBTYPE in_use, DAT_RETURN_SUBTYPE handle)
-{
-	if (!err)
-		return DAT_SUCCESS;
-	if (err == -EBUSY)
-		return kdapl_err(DAT_INVALID_STATE, in_use);
-	return kdapl_err(DAT_INVALID_HANDLE, handle);
 }
 
 /**

@@ -55,9 +55,6 @@ struct kdapl_obj {
 void kdapl_obj_init(struct kdapl_obj *obj, unsigned int type, struct kdapl_ia *ia,
 		    const struct kdapl_obj_ops *ops);
 int kdapl_obj_publish(struct kdapl_obj *obj);
-DAT_RETURN kdapl_publish_ret(int err);
-DAT_RETURN kdapl_retire_ret(int err, DAT_RETURN_SUBTYPE in_use, DAT_RETURN_SUBTYPE handle);
-DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param);
 void *kdapl_obj_get(DAT_HANDLE handle, unsigned int type);
 void kdapl_obj_put(struct kdapl_obj *obj);
 int kdapl_obj_use(struct kdapl_obj *obj);

@@ -251,6 +251,69 @@ DAT_RETURN kdapl_errno_ret(int err)
 	return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 }
 
+/**
+ * kdapl_publish_ret - what a create call returns when kdapl_obj_publish() has failed
+ * @err: the errno
+ *
+ * Context: Any.
+ * Return: DAT_INVALID_HANDLE when the IA is being closed, else
+ * DAT_INSUFFICIENT_RESOURCES.
+ */
+DAT_RETURN kdapl_publish_ret(int err)
+{
+	if (err == -ESHUTDOWN)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+}
+
+/**
+ * kdapl_retire_ret - what a free call returns
+ * @err: result of kdapl_obj_retire()
+ * @in_use: subtype if other objects use the object
+ * @handle: subtype if another caller has retired it first
+ *
+ * Context: Any.
+ * Return: DAT_SUCCESS, DAT_INVALID_STATE or DAT_INVALID_HANDLE.
+ */
+DAT_RETURN kdapl_retire_ret(int err, DAT_RETURN_SUBTYPE in_use, DAT_RETURN_SUBTYPE handle)
+{
+	if (!err)
+		return DAT_SUCCESS;
+	if (err == -EBUSY)
+		return kdapl_err(DAT_INVALID_STATE, in_use);
+	return kdapl_err(DAT_INVALID_HANDLE, handle);
+}
+
+/**
+ * kdapl_addr_ret - what a call returns for the address it was given
+ * @err: result of kdapl_addr_check()
+ *
+ * Context: Any.
+ * Return: DAT_SUCCESS or DAT_INVALID_ADDRESS.
+ */
+DAT_RETURN kdapl_addr_ret(int err)
+{
+	if (err == -EINVAL)
+		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+	return kdapl_errno_ret(err);
+}
+
+/**
+ * kdapl_query_check - check the mask and the structure of a query call
+ * @mask: second argument: the members wanted
+ * @all: the bits there are
+ * @param: third argument: the structure to fill; may be NULL if nothing is wanted
+ *
+ * Context: Any.
+ * Return: DAT_SUCCESS or DAT_INVALID_PARAMETER.
+ */
+DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param)
+{
+	if (mask & ~all)
+		return kdapl_arg_err(2);
+	return mask && !param ? kdapl_arg_err(3) : DAT_SUCCESS;
+}
+
 static const u8 kdapl_wc_map[] = {
 	[IB_WC_SUCCESS]			= DAT_DTO_SUCCESS,
 	[IB_WC_LOC_LEN_ERR]		= DAT_DTO_ERR_LOCAL_LENGTH,

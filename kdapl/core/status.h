@@ -42,6 +42,10 @@ static inline DAT_RETURN kdapl_arg_err(unsigned int n)
 }
 
 DAT_RETURN kdapl_errno_ret(int err);
+DAT_RETURN kdapl_publish_ret(int err);
+DAT_RETURN kdapl_retire_ret(int err, DAT_RETURN_SUBTYPE in_use, DAT_RETURN_SUBTYPE handle);
+DAT_RETURN kdapl_addr_ret(int err);
+DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param);
 DAT_DTO_COMPLETION_STATUS kdapl_wc_status(enum ib_wc_status status);
 DAT_DTO_COMPLETION_STATUS kdapl_wc_recv_status(enum ib_wc_status status);
 u16 kdapl_state_subtype(DAT_EP_STATE state);

@@ -199,18 +199,18 @@ static void dat12_upcall(DAT_PVOID id, const DAT_EVENT *event, DAT_BOOLEAN more)
 	upcall.upcall_func(upcall.instance_data, event ? &event12 : NULL, more);
 }
 
-/* One without a function cannot be called; whether it may be is decided in 2.0. */
-static DAT_RETURN dat12_upcall_in(DAT_UPCALL_OBJECT *to, DAT_EVD_HANDLE evd,
-				  const DAT12_UPCALL_OBJECT *from, gfp_t gfp)
+/* An object without a function needs no number: the call of 2.0 decides whether it is legal. */
+static int dat12_upcall_in(DAT_UPCALL_OBJECT *to, DAT_EVD_HANDLE evd,
+			   const DAT12_UPCALL_OBJECT *from, gfp_t gfp)
 {
 	u32 id = 0;
 
 	*to = (DAT_UPCALL_OBJECT){};
 	if (!from)
-		return DAT_SUCCESS;
+		return 0;
 	to->instance_data = from->instance_data;
 	if (!from->upcall_func)
-		return DAT_SUCCESS;
+		return 0;
 	if (evd) {
 		xa_lock_bh(&dat12_objects);
 		id = dat12_object_find(evd, from);
@@ -219,10 +219,10 @@ static DAT_RETURN dat12_upcall_in(DAT_UPCALL_OBJECT *to, DAT_EVD_HANDLE evd,
 	if (!id)
 		id = dat12_object_new(evd, from, gfp);
 	if (!id)
-		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return -ENOMEM;
 	to->instance_data = (DAT_PVOID)(unsigned long)id;
 	to->upcall_func = dat12_upcall;
-	return DAT_SUCCESS;
+	return 0;
 }
 
 /* A function of 2.0 has no place in an object of 1.2. */
@@ -273,9 +273,8 @@ DAT_RETURN dat12_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 	DAT_RETURN ret;
 
 	/* a reconnect may make EVDs (D-32) */
-	ret = dat12_upcall_in(&object, DAT_HANDLE_NULL, upcall, GFP_NOIO);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	if (dat12_upcall_in(&object, DAT_HANDLE_NULL, upcall, GFP_NOIO))
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	ret = dat_evd_kcreate(ia_handle, evd_min_qlen, upcall_policy, upcall ? &object : NULL,
 			      evd_flags, evd_handle ? &evd : NULL);
 	dat12_upcall_made(&object, evd);
@@ -311,9 +310,8 @@ DAT_RETURN dat12_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY 
 	if (ret != DAT_SUCCESS)
 		return ret;
 	/* what turns out to be refused is remembered, too, and not twice */
-	ret = dat12_upcall_in(&object, evd_handle, upcall, gfp);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	if (dat12_upcall_in(&object, evd_handle, upcall, gfp))
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	return dat_evd_modify_upcall(evd_handle, upcall_policy, upcall ? &object : NULL,
 				     DAT_UPCALL_INVOC_NEW);
 }

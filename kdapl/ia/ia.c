@@ -160,28 +160,26 @@ static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char
 	return ia;
 }
 
-/* Give the instance its async EVD: the consumer's or one of its own. */
-static DAT_RETURN ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl_evd *evd)
+/* Give the instance the consumer's async EVD, or one of its own. -ESTALE: it has been freed. */
+static int ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl_evd *evd)
 {
-	DAT_RETURN ret;
-	int err;
+	DAT_RETURN unused;
+	int ret;
 
 	if (!evd) {
 		evd = kdapl_evd_create(ia, qlen, DAT_UPCALL_DISABLE, NULL, DAT_EVD_ASYNC_FLAG, NULL,
-				       &ret);
-		if (!evd)
-			return ret;
-		err = kdapl_obj_publish(&evd->obj);
-		if (err) {
+				       &unused);
+		if (!evd)	/* it needs no CQ, only memory */
+			return -ENOMEM;
+		ret = kdapl_obj_publish(&evd->obj);
+		if (ret) {
 			kdapl_evd_destroy(evd);
-			return kdapl_errno_ret(err);
+			return ret;
 		}
 		ia->own_async = true;
 	}
-	ret = DAT_SUCCESS;
-	if (kdapl_obj_use(&evd->obj))
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
-	else
+	ret = kdapl_obj_use(&evd->obj);
+	if (!ret)
 		ia->async_evd = &evd->obj;
 	if (ia->own_async)
 		kdapl_obj_put(&evd->obj);
@@ -447,9 +445,12 @@ DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_q
 	mutex_lock(&dev->lock);
 	list_add_tail(&ia->dev_node, &dev->ias);
 	mutex_unlock(&dev->lock);
-	ret = ia_set_async(ia, asynch_evd_min_qlen, evd);
-	if (ret != DAT_SUCCESS)
+	err = ia_set_async(ia, asynch_evd_min_qlen, evd);
+	if (err) {
+		ret = err == -ESTALE ? kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC) :
+				       kdapl_errno_ret(err);
 		goto out_ia;
+	}
 	err = kdapl_obj_publish(&ia->obj);
 	if (err) {
 		ret = kdapl_publish_ret(err);

@@ -124,18 +124,15 @@ void kdapl_lmr_destroy(struct kdapl_lmr *lmr)
 }
 
 /**
- * kdapl_lmr_ret - what a call that makes an LMR or RMR returns
- * @err: why it could not
+ * kdapl_lmr_ret - what a call returns that has failed to make an LMR or RMR
+ * @err: -ESTALE: the PZ has been freed; -ESHUTDOWN: the IA is being closed; -ENOMEM; any
+ *	other: the device cannot
  *
  * Return: the error.
  */
 DAT_RETURN kdapl_lmr_ret(int err)
 {
 	switch (err) {
-	case -EFAULT:
-		return kdapl_arg_err(3);
-	case -EINVAL:
-		return kdapl_arg_err(4);
 	case -ESTALE:
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	case -ESHUTDOWN:
@@ -152,6 +149,7 @@ static bool lmr_is_length(DAT_MEM_TYPE mem_type)
 	return mem_type == DAT_MEM_TYPE_VIRTUAL || mem_type == DAT_MEM_TYPE_IA;
 }
 
+/* The arguments of dat_lmr_kcreate(), but for IA, PZ and source. */
 static DAT_RETURN lmr_check(DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION *region, u64 length,
 			    DAT_MEM_PRIV_FLAGS priv, DAT_VA_TYPE va_type,
 			    DAT_MEM_OPTIMIZE_FLAGS opt, DAT_LMR_HANDLE *lmr_handle)
@@ -179,23 +177,33 @@ static DAT_RETURN lmr_check(DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION 
 	return DAT_SUCCESS;
 }
 
-/* May memory of this LMR get another one? */
-static DAT_RETURN lmr_check_source(struct kdapl_ia *ia, DAT_LMR_HANDLE handle)
+/*
+ * May the memory of this LMR get another one? As kdapl_lmr_check(); -EBUSY: it is an LMR of
+ * dat_lmr_allocate(), whose memory comes and goes (D-67).
+ */
+static int lmr_check_source(struct kdapl_ia *ia, DAT_LMR_HANDLE handle)
 {
 	struct kdapl_lmr *source = kdapl_obj_get(handle, DAT_HANDLE_TYPE_LMR);
-	DAT_RETURN ret = DAT_SUCCESS;
+	int ret = -EBADF;
 
-	if (!source || source->obj.ia != ia)
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	else if (source->reserved)
-		ret = kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
-	else if (source->fmr)	/* its memory comes and goes */
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
-	if (source)
-		kdapl_obj_put(&source->obj);
+	if (!source)
+		return ret;
+	if (source->obj.ia == ia)
+		ret = kdapl_lmr_check(source);
+	if (!ret && source->fmr)
+		ret = -EBUSY;
+	kdapl_obj_put(&source->obj);
 	return ret;
 }
 
+static DAT_RETURN lmr_source_ret(int err)
+{
+	if (err == -EBUSY)
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
+	return kdapl_lmr_check_ret(err);
+}
+
+/* -EFAULT: the region is wrong; -EINVAL: its length is; or an errno of kdapl_lmr_ret(). */
 static int lmr_make(struct kdapl_lmr *lmr)
 {
 	int ret;
@@ -209,6 +217,18 @@ static int lmr_make(struct kdapl_lmr *lmr)
 	if (ret)	/* the provider's fault, not an argument's */
 		return ret == -ENOMEM || ret == -E2BIG ? ret : -EIO;
 	return kdapl_obj_publish(&lmr->obj);
+}
+
+static DAT_RETURN lmr_make_ret(int err)
+{
+	switch (err) {
+	case -EFAULT:
+		return kdapl_arg_err(3);
+	case -EINVAL:
+		return kdapl_arg_err(4);
+	default:
+		return kdapl_lmr_ret(err);
+	}
 }
 
 /**
@@ -287,7 +307,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	}
 	ret = DAT_SUCCESS;
 	if (mem_type == DAT_MEM_TYPE_LMR)
-		ret = lmr_check_source(ia, region_description.for_lmr_handle);
+		ret = lmr_source_ret(lmr_check_source(ia, region_description.for_lmr_handle));
 	if (ret == DAT_SUCCESS)
 		ret = lmr_check(mem_type, &region_description, length, privileges, va_type,
 				mem_optimization, lmr_handle);
@@ -309,7 +329,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	lmr->length = length;
 	err = lmr_make(lmr);
 	if (err) {
-		ret = kdapl_lmr_ret(err);
+		ret = lmr_make_ret(err);
 		kdapl_lmr_destroy(lmr);
 		goto out_exit;
 	}

@@ -99,14 +99,22 @@ static inline u64 kdapl_lmr_start(const struct kdapl_lmr *lmr)
 	return lmr->va_type == DAT_VA_TYPE_ZB ? 0 : lmr->mem.start;
 }
 
-/* Is there such an LMR, and is it not the reserved one? */
-static inline DAT_RETURN kdapl_lmr_check(const struct kdapl_lmr *lmr)
+/* May a call use the LMR it was given? -EBADF: there is none; -EPERM: it is the reserved one. */
+static inline int kdapl_lmr_check(const struct kdapl_lmr *lmr)
 {
 	if (!lmr)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	if (lmr->reserved)
+		return -EBADF;
+	return lmr->reserved ? -EPERM : 0;
+}
+
+/* What the call returns then. */
+static inline DAT_RETURN kdapl_lmr_check_ret(int err)
+{
+	if (!err)
+		return DAT_SUCCESS;
+	if (err == -EPERM)
 		return kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
-	return DAT_SUCCESS;
+	return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 }
 
 /* Arguments of the calls that bind an LMR; each call has them in other positions. */

@@ -237,32 +237,40 @@ void kdapl_sinks_forget(struct kdapl_sinks *sinks, u32 index)
 	sinks->seg[index * sinks->width].lmr_context = 0;
 }
 
-static DAT_RETURN sync_call(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, u64 n,
-			    enum kdapl_sync why)
+/* -EBADF: there is no such IA; -EINVAL: no such memory; -ENODEV: the device has gone. */
+static int sync_list(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, u64 n,
+		     enum kdapl_sync why)
 {
 	struct sync_call call = { .why = why };
-	DAT_RETURN ret;
+	int ret = 0;
 	u64 i;
 
 	rcu_read_lock();
 	call.ia = kdapl_handle_peek(ia_handle, DAT_HANDLE_TYPE_IA);
-	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	if (!call.ia)
-		goto out;
-	ret = kdapl_arg_err(2);
-	if (n && !segments)
-		goto out;
-	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	if (!kdapl_dev_there(call.ia->dev))
-		goto out;
-	ret = DAT_SUCCESS;
-	for (i = 0; i < n && ret == DAT_SUCCESS; i++) {
+		ret = -EBADF;
+	else if (n && !segments)
+		ret = -EINVAL;
+	else if (!kdapl_dev_there(call.ia->dev))
+		ret = -ENODEV;
+	for (i = 0; i < n && !ret; i++) {
 		if (!sync_segment(&call, &segments[i], segments[i].segment_length))
-			ret = kdapl_arg_err(2);
+			ret = -EINVAL;
 	}
-out:
 	rcu_read_unlock();
 	return ret;
+}
+
+static DAT_RETURN sync_ret(int err)
+{
+	switch (err) {
+	case -EBADF:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	case -EINVAL:
+		return kdapl_arg_err(2);
+	default:
+		return kdapl_errno_ret(err);
+	}
 }
 
 /**
@@ -284,7 +292,7 @@ out:
 DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
 				  DAT_VLEN num_segments)
 {
-	return sync_call(ia_handle, local_segments, num_segments, KDAPL_SYNC_SOURCE);
+	return sync_ret(sync_list(ia_handle, local_segments, num_segments, KDAPL_SYNC_SOURCE));
 }
 EXPORT_SYMBOL(dat_lmr_sync_rdma_read);
 
@@ -307,7 +315,7 @@ EXPORT_SYMBOL(dat_lmr_sync_rdma_read);
 DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
 				   DAT_VLEN num_segments)
 {
-	return sync_call(ia_handle, local_segments, num_segments, KDAPL_SYNC_SHARED);
+	return sync_ret(sync_list(ia_handle, local_segments, num_segments, KDAPL_SYNC_SHARED));
 }
 EXPORT_SYMBOL(dat_lmr_sync_rdma_write);
 
