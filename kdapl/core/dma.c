@@ -88,7 +88,7 @@ void kdapl_dma_init(struct kdapl_device *dev)
 	if (dma_max_mapping_size(dma) != SIZE_MAX || (dev->dma_coherent && dma_probe(dev)))
 		dev->dma = KDAPL_DMA_COPIES;
 	if (dev->dma == KDAPL_DMA_COPIES)
-		pr_info("%s: the device may be given copies of memory: each transfer is copied, lmr_sync_req is TRUE\n",
+		pr_info("%s: the device may need bounce buffers: each transfer is copied, lmr_sync_req is TRUE\n",
 			dev_name(&dev->ibdev->dev));
 }
 

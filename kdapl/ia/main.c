@@ -48,7 +48,7 @@ void kdapl_stop(void)
 static int __init kdapl_init(void)
 {
 #ifdef KDAPL_UNCHECKED
-	pr_warn("built for benches only: keys, rights and ranges of posts are not looked at\n");
+	pr_warn("built for benches only: keys, rights and ranges of posts are not checked\n");
 #endif
 	return kdapl_start();
 }

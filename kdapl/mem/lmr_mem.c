@@ -551,12 +551,12 @@ static bool mem_needs_sync(struct kdapl_mem *mem, struct kdapl_device *dev)
 static int mem_check_sync(const struct kdapl_mem *mem, struct kdapl_device *dev)
 {
 	if (dev->dma == KDAPL_DMA_SAME) {
-		pr_err_ratelimited("%s: memory is refused: the device is given a copy of it, which could not be foreseen; unload kdapl and load it again\n",
+		pr_err_ratelimited("%s: memory is refused: it needs a bounce buffer, and the device needed none when kdapl was loaded; reload kdapl\n",
 				   dev->name);
 		return -EIO;
 	}
 	if (dev->dma == KDAPL_DMA_COPIES && mem->foreign && mem->dir != DMA_TO_DEVICE) {
-		pr_err_ratelimited("%s: memory of type IA is refused: it is a copy, and whose is not known; register what kdat_ia_dma_map() was given by its virtual address\n",
+		pr_err_ratelimited("%s: memory of type IA is refused: it is a bounce buffer of unknown memory; register that memory by its virtual address\n",
 				   dev->name);
 		return -EIO;
 	}

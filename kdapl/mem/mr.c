@@ -81,7 +81,7 @@ static struct ib_mr *mr_alloc(struct kdapl_mr *mr)
 	struct ib_mr *ibmr = ib_alloc_mr(mr->pd->pd, IB_MR_TYPE_MEM_REG, mr->pages);
 
 	if (!IS_ERR(ibmr) && ibmr->lkey != ibmr->rkey) {
-		pr_err_once("%s: keys of MRs differ for segments and for peers, which this provider does not know how to handle\n",
+		pr_err_once("%s: lkey and rkey of an MR differ, which is not supported\n",
 			    mr->pd->dev->name);
 		ib_dereg_mr(ibmr);
 		return ERR_PTR(-EOPNOTSUPP);
@@ -202,7 +202,7 @@ static void mr_replace(struct kdapl_mr *mr)
 			mr_drop(mr);
 	}
 	if (ret)
-		pr_warn_ratelimited("%s: the MR of an LMR or RMR cannot be replaced (%pe), it is of no use any more: free it\n",
+		pr_warn_ratelimited("%s: cannot replace the MR of an LMR or RMR (%pe), which is unusable now: free it\n",
 				    mr->owner->ia->name, ERR_PTR(ret));
 }
 

@@ -87,7 +87,7 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_op_owner 
 		seen = now;
 		if (!reported && !time_before(jiffies, deadline)) {
 			reported = true;
-			pr_warn("%s: an EP has not given back an operation on an LMR or RMR that is being freed, nor any other request for %u s, its connection is ended\n",
+			pr_warn("%s: an EP has completed neither an operation on an LMR or RMR that is being freed nor any other request for %u s, its connection is ended\n",
 				ia->name, OP_TIMEOUT / HZ);
 			owner->ops->end(owner);
 		}
