@@ -5,8 +5,8 @@
  * State for the administrator: /sys/kernel/debug/kdapl has a file for each kind of object,
  * with a line for each object, and one with a line for each CPU.
  *
- * A reader walks the table of handles by RCU and takes no lock, so that it holds up nobody.
- * What it shows of an object was true, but not all of it at the same moment.
+ * A reader walks the table of handles under RCU and takes no lock, so it delays nobody. The
+ * values of a line were not all read at the same moment.
  */
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
@@ -16,15 +16,15 @@
 #include "ia_api.h"
 #include "../core/names.h"
 
-/* As it is at this moment, and nothing depends on it: so without a lock. */
+/* Read without a lock: the value is only shown. */
 #define kdapl_seen(value)	data_race(value)
 
 /**
  * struct kdapl_view - a file
- * @name: of the file
- * @types: kinds of objects in it, bits by DAT_HANDLE_TYPE
+ * @name: its name
+ * @types: kinds of objects in it, as bits by DAT_HANDLE_TYPE
  * @head: first line
- * @show: the part of a line that comes after id and IA; RCU read side
+ * @show: prints a line, from the column after id and IA on; RCU read side
  */
 struct kdapl_view {
 	const char *name;
@@ -203,7 +203,7 @@ static const struct kdapl_view views[] = {
 	{ "requests", BIT(DAT_HANDLE_TYPE_CR), "peer", debugfs_show_cr },
 };
 
-/* Position 0 is the head, and n the object with index n - 1. */
+/* Position 0 is the first line, position n the object with index n - 1. */
 static void *debugfs_seq_find(struct seq_file *m, loff_t *pos)
 {
 	const struct kdapl_view *view = m->private;
@@ -250,7 +250,7 @@ static int debugfs_seq_show(struct seq_file *m, void *v)
 		seq_printf(m, "id ia %s\n", view->head);
 		return 0;
 	}
-	/* in the table a moment before the object knows its own name */
+	/* the handle is in the table a moment before it is in the object */
 	if (!kdapl_seen(obj->handle))
 		return SEQ_SKIP;
 	seq_printf(m, "%-6u %-16s", kdapl_id(obj->handle), obj->ia->name);
@@ -289,7 +289,7 @@ DEFINE_SHOW_ATTRIBUTE(debugfs_cpus);
 
 static struct dentry *kdapl_debugfs;
 
-/* Without debugfs there is nothing to do. */
+/* Errors are ignored, as always with debugfs. */
 void kdapl_debugfs_init(void)
 {
 	size_t i;
