@@ -152,7 +152,7 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target
 		return kdapl_arg_err(7);
 	if (flags & ~(DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
 		return kdapl_arg_err(8);
-	ret = kdapl_addr_check(to->addr);
+	ret = kdapl_addr_ret(kdapl_addr_check(to->addr));
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (qos != DAT_QOS_BEST_EFFORT || (flags & DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
@@ -347,7 +347,7 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 	ret = kdapl_arg_err(5);
 	if (private_data_size && !private_data)
 		goto out;
-	ret = kdapl_addr_check(to.addr);
+	ret = kdapl_addr_ret(kdapl_addr_check(to.addr));
 	if (ret != DAT_SUCCESS)
 		goto out;
 	to.port = kdapl_addr_port((const struct sockaddr_storage *)to.addr);

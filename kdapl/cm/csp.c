@@ -55,7 +55,7 @@ static DAT_RETURN csp_check(const DAT_COMM *comm, const struct sockaddr *addr,
 		return kdapl_err(DAT_COMM_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	if (addr->sa_family != comm->domain)
 		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
-	ret = kdapl_addr_check(addr);
+	ret = kdapl_addr_ret(kdapl_addr_check(addr));
 	if (ret == DAT_SUCCESS && !kdapl_addr_port((const struct sockaddr_storage *)addr))
 		ret = kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	return ret;

@@ -2,10 +2,10 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The only place where kernel versions differ. The code proper is written
- * for the newest kernel; what an older one lacks is supplied here. Each
- * KDAPL_HAVE_X comes from the file x.c beside this one, which the build has
- * tried to compile for the kernel at hand (probe.mk), never from a version.
+ * The only place where kernel versions differ. All other code is written for the
+ * newest kernel, and this header supplies what older ones lack. KDAPL_HAVE_X is
+ * defined if the file x.c in this folder compiles for the kernel at hand
+ * (probe.mk); version numbers are never compared.
  */
 #ifndef KDAPL_COMPAT_COMPAT_H
 #define KDAPL_COMPAT_COMPAT_H
@@ -30,7 +30,7 @@
 #endif
 
 #ifndef KDAPL_HAVE_IB_DEVICE_GET_NETDEV
-/* The way back: which netdev says that this is its device? */
+/* The reverse lookup: which netdev has this device? */
 static inline struct net_device *kdapl_search_netdev(struct ib_device *ibdev)
 {
 	struct net_device *ndev, *found = NULL;
@@ -55,8 +55,8 @@ static inline struct net_device *kdapl_search_netdev(struct ib_device *ibdev)
 }
 
 /*
- * Older kernels keep the lookup to themselves; a RoCE port shows its netdev
- * through the device operation or its first GID, an iWARP port may not.
+ * Older kernels do not export the lookup. A RoCE port has its netdev in the device
+ * operation or in its first GID; an iWARP port may have it in neither.
  */
 static inline struct net_device *ib_device_get_netdev(struct ib_device *ibdev, u32 port)
 {
@@ -79,8 +79,8 @@ static inline struct net_device *ib_device_get_netdev(struct ib_device *ibdev, u
 #endif
 
 /*
- * Does the memory behind a DMA address have to be synchronised? Older kernels say so of
- * every address behind an IOMMU, although only a device nobody trusts is given copies there.
+ * Does the memory behind a DMA address have to be synchronised? Older kernels say yes for
+ * every address behind an IOMMU, although only untrusted devices get bounce buffers there.
  */
 static inline bool kdapl_compat_need_sync(struct device *dev, dma_addr_t addr)
 {

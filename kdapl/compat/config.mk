@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# In a kernel tree, Kconfig says what is built and how. Out of tree there is none: everything
-# is a module, whatever the configuration of a kernel that has a kDAPL of its own says.
+# In a kernel tree, Kconfig decides what is built. Out of tree everything is a module, even if the
+# configuration of the kernel has a kDAPL of its own.
 ifneq ($(KBUILD_EXTMOD),)
 CONFIG_KDAPL := m
 CONFIG_KDAPL_DAT12 := m

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# What does the kernel have that this is built for? A file of Kbuild that says
+# What does the kernel have that this is built for? A Kbuild file with
 #
 #	compat-for := KDAPL
 #	include $(src)/compat/probe.mk
 #	$(addprefix $(obj)/,$(kdapl-y)): $(compat-have)
 #
-# gets compat/have.h, which defines KDAPL_HAVE_NAME for each compat/name.c that compiles:
-# with the compiler, the flags and the headers of the module itself, so that what counts
-# is the very thing the module will use, wherever it was backported to, or taken out of.
-# compat/works.c has to compile; where it does not, the others would say nothing.
+# gets compat/have.h, which defines KDAPL_HAVE_NAME for each compat/name.c that compiles. The
+# compiler, the flags and the headers are those of the module itself, so the result is right for
+# kernels with backports or removals, too. compat/works.c must compile, otherwise the result of
+# the others means nothing.
 
 compat-probes := $(sort $(patsubst $(src)/compat/%.c,$(obj)/compat/%.probe,\
 	$(wildcard $(src)/compat/*.c)))
 compat-have := $(obj)/compat/have.h
-# A call without a prototype or with the wrong one is no such call; warnings are none of ours.
+# A call without a prototype, or with another one, counts as missing; warnings do not matter.
 compat-strict := -Wno-error -Werror=implicit-function-declaration \
 	-Werror=incompatible-pointer-types -Werror=int-conversion
 
 ccflags-y += -I$(obj)/compat
 targets += $(patsubst $(obj)/%,%,$(compat-probes) $(compat-have))
 
-# Where it does not compile, the headers it has read are still what the answer depends on.
+# If it does not compile, the result still depends on the headers it has read.
 quiet_cmd_probe = PROBE   $@
       cmd_probe = \
 	if $(CC) $(c_flags) $(compat-strict) -fsyntax-only $< \

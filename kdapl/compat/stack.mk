@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# Which RDMA stack will be loaded: the kernel's own, or a vendor's (MLNX_OFED, DOCA and their
+# Which RDMA stack will be loaded: the kernel's own, or a vendor's (MLNX_OFED, DOCA and the
 # like) whose ib_core.ko has replaced it? The module has to be built with the headers and the
-# symbol versions of that one, which are in a tree of its own: ofa_kernel, with include/ and
-# Module.symvers. Included by the topmost Kbuild, before anything is compiled.
+# symbol versions of that stack. A vendor's stack has them in a tree of its own, ofa_kernel, with
+# include/ and Module.symvers. The topmost Kbuild includes this file before anything is compiled.
 #
 #	KDAPL_OFA=DIR		that tree, if it is elsewhere; 'no': the kernel's own stack
-#	KDAPL_SYSROOT=DIR	look for it, and for modules that are installed, below DIR
+#	KDAPL_SYSROOT=DIR	look below DIR for the tree and for installed modules
 
 ifeq ($(filter %/Makefile.clean,$(MAKEFILE_LIST)),)
 
@@ -15,7 +15,7 @@ kdapl-ofa := $(or $(KDAPL_OFA),$(firstword \
 	$(wildcard $(kdapl-ofa-root)/*/$(KERNELRELEASE) $(kdapl-ofa-root)/$(KERNELRELEASE)) \
 	$(filter %/$(KERNELRELEASE) %/default,$(realpath $(kdapl-ofa-root)/default))))
 
-# Where such a stack is installed. Kernels keep their own below kernel/.
+# Where a vendor's stack is installed. The kernel's own modules are below kernel/.
 kdapl-foreign := $(firstword $(shell find $(wildcard $(addprefix \
 	$(KDAPL_SYSROOT)/lib/modules/$(KERNELRELEASE)/,updates extra weak-updates)) /dev/null \
 	-name 'ib_core.ko*' 2>/dev/null))
@@ -35,7 +35,7 @@ ifneq ($(kdapl-ofa),)
 	the versions of ib_core in Module.symvers are missing: install the development package of \
 	that stack for kernel $(KERNELRELEASE), or say KDAPL_OFA=no for the stack of the kernel)
   endif
-  # What was found, not asked for, has to be what will be loaded.
+  # A tree that was found, and not asked for, must belong to the stack that will be loaded.
   ifeq ($(KDAPL_OFA)$(kdapl-foreign),)
     $(error kdapl: $(kdapl-ofa) is for an RDMA stack that kernel $(KERNELRELEASE) does not have, \
 	since there is no ib_core.ko of it below updates, extra or weak-updates: install that stack, \
@@ -45,7 +45,7 @@ ifneq ($(kdapl-ofa),)
   $(info kdapl: for the RDMA stack of $(kdapl-ofa), not the one of kernel $(KERNELRELEASE))
   LINUXINCLUDE := $(addprefix -I,$(wildcard $(addprefix $(kdapl-ofa)/,include include/uapi))) \
 	$(LINUXINCLUDE) $(addprefix -include ,$(wildcard $(kdapl-ofa)/include/linux/compat-2.6.h))
-  # Its modules may be called what the kernel's own are, which modpost takes for the same ones.
+  # Its modules may have the names of the kernel's own; modpost would take them for the same.
   $(shell awk -F '\t' -v OFS='\t' '{ $$3 = "ofa_kernel/" $$3; print }' \
 	$(kdapl-ofa)/Module.symvers >$(obj)/ofa_kernel.symvers)
   KBUILD_EXTRA_SYMBOLS += $(obj)/ofa_kernel.symvers

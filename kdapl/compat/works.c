@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Copyright (c) 2026 The kDAPL for Linux authors */
-/* What every kernel has that kdapl is for: without it, the other probes say nothing. */
+/* Must compile for every supported kernel; otherwise the other probes prove nothing. */
 #include <linux/netdevice.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_cache.h>

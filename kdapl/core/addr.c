@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Names and IP addresses of IAs. A port has those of its netdev and of what is
- * stacked on that (VLANs, bridges, bonds), as they are at the moment.
+ * Names and IP addresses of IAs. A port has those of its netdev and of the netdevs
+ * stacked on it (VLANs, bridges, bonds). Nothing is cached: they are looked up anew each time.
  */
 #include <linux/if_arp.h>
 #include <linux/in.h>
@@ -58,32 +58,32 @@ int kdapl_addr_len(const struct sockaddr *addr)
 }
 
 /**
- * kdapl_addr_check - could somebody be reached at this address?
+ * kdapl_addr_check - can this be the address of a peer or of a listener?
  * @addr: any address a consumer handed in
  *
- * Return: DAT_SUCCESS or DAT_INVALID_ADDRESS.
+ * Return: 0; -EAFNOSUPPORT: neither IPv4 nor IPv6; -EINVAL: an address of no single host.
  */
-DAT_RETURN kdapl_addr_check(const struct sockaddr *addr)
+int kdapl_addr_check(const struct sockaddr *addr)
 {
 	if (!kdapl_addr_len(addr))
-		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+		return -EAFNOSUPPORT;
 	if (addr->sa_family == AF_INET) {
 		__be32 ip = ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
 
 		if (ipv4_is_multicast(ip) || ipv4_is_lbcast(ip) || ipv4_is_zeronet(ip))
-			return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+			return -EINVAL;
 	} else {
 		const struct in6_addr *ip = &((const struct sockaddr_in6 *)addr)->sin6_addr;
 
 		if (ipv6_addr_is_multicast(ip) || ipv6_addr_any(ip))
-			return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+			return -EINVAL;
 	}
-	return DAT_SUCCESS;
+	return 0;
 }
 
 /**
- * kdapl_comm_supported - does this communicator mean RDMA_PS_TCP?
- * @comm: as a consumer gave it
+ * kdapl_comm_supported - does this communicator stand for RDMA_PS_TCP?
+ * @comm: communicator of a consumer
  *
  * Return: whether it does.
  */
@@ -105,24 +105,24 @@ static bool addr_same_ip(const struct sockaddr *a, const struct sockaddr_storage
 		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
 	a6 = (const struct sockaddr_in6 *)a;
 	b6 = (const struct sockaddr_in6 *)b;
-	/* a VLAN device has the link-local address of the device below it */
+	/* a VLAN device shares the link-local address of the device below it */
 	return ipv6_addr_equal(&a6->sin6_addr, &b6->sin6_addr) &&
 	       (!a6->sin6_scope_id || !b6->sin6_scope_id ||
 		a6->sin6_scope_id == b6->sin6_scope_id);
 }
 
 /**
- * struct addr_search - looking for an address of a port
- * @pick: what the IA was opened by, or NULL
- * @exact: an address that must be there, or NULL
- * @family: wanted family, AF_UNSPEC for IPv4 before IPv6
- * @scope: index of the netdev a link-local address is wanted on; 0: a global one
- * @name: of the netdev, or NULL
- * @net: namespace of the netdev, or NULL where @pick says it
- * @addr: what was found, port 0
- * @ndev: the netdev it is on; valid under RCU
- * @ifindex: of that
- * @cookie: namespace of that
+ * struct addr_search - a search for an address of a port
+ * @pick: name or address the IA was opened by, or NULL
+ * @exact: the address looked for, or NULL for any
+ * @family: wanted family; AF_UNSPEC: IPv4 before IPv6
+ * @scope: index of the netdev a link-local address is wanted on; 0: a global address
+ * @name: name of the netdev, or NULL
+ * @net: namespace of the netdev, or NULL if @pick has it
+ * @addr: out: the address found, port 0
+ * @ndev: out: its netdev; valid under RCU
+ * @ifindex: out: index of @ndev
+ * @cookie: out: cookie of its namespace
  */
 struct addr_search {
 	const struct kdapl_pick *pick;
@@ -168,7 +168,7 @@ static bool addr_find_v6(struct addr_search *s, struct net_device *ndev,
 	if (!in6_dev)
 		return false;
 	list_for_each_entry_rcu(ifa, &in6_dev->addr_list, if_list) {
-		/* nobody may use it before it is known to be the only one */
+		/* not usable before duplicate address detection has passed */
 		if (ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED))
 			continue;
 		local = ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL;
@@ -197,7 +197,7 @@ static bool addr_find(struct addr_search *s, struct net_device *ndev, int family
 	return family != AF_INET && addr_find_v6(s, ndev, exact);
 }
 
-/* Does this netdev have what is looked for? RCU. */
+/* Does this netdev match the search? RCU read side. */
 static bool addr_try(struct addr_search *s, struct net_device *ndev)
 {
 	const struct kdapl_pick *pick = s->pick;
@@ -207,7 +207,7 @@ static bool addr_try(struct addr_search *s, struct net_device *ndev)
 		return false;
 	if (s->name)
 		return !strcmp(ndev->name, s->name);
-	/* neither an index nor an address says which namespace it is of */
+	/* indexes and addresses repeat across namespaces */
 	if (pick && pick->kind != KDAPL_PICK_ANY && dev_net(ndev)->net_cookie != pick->cookie)
 		return false;
 	if (s->exact)
@@ -236,7 +236,7 @@ static int addr_try_upper(struct net_device *ndev, struct netdev_nested_priv *pr
 	return 1;
 }
 
-/* The netdev behind an IPoIB port has the same parent and the port's number. */
+/* The netdev of an IPoIB port has the same parent device and the number of the port. */
 static struct net_device *addr_ipoib_netdev(struct kdapl_device *dev, u32 port)
 {
 	struct net_device *ndev, *found = NULL;
@@ -260,8 +260,8 @@ out:
 }
 
 /*
- * Search the netdevs of a port. @net: where the namespace goes, to be put; may be
- * NULL. May sleep; the device cannot go meanwhile.
+ * Search the netdevs of a port. @net, if not NULL, gets the namespace, referenced. May sleep;
+ * the caller keeps the device from going away.
  */
 static bool addr_search(struct kdapl_device *dev, u32 port, struct addr_search *s,
 			struct net **net)
@@ -295,11 +295,11 @@ static bool addr_search(struct kdapl_device *dev, u32 port, struct addr_search *
 
 /**
  * kdapl_port_named - may an IA be opened by this name?
- * @dev: device, which cannot go meanwhile
+ * @dev: device; the caller keeps it from going away
  * @port: its port
  * @name: name of a netdev, or IP address
- * @net: look in this namespace only
- * @pick: filled if so
+ * @net: namespace to look in
+ * @pick: filled on success
  *
  * Context: may sleep.
  * Return: whether the port has such a netdev or address.
@@ -334,14 +334,14 @@ bool kdapl_port_named(struct kdapl_device *dev, u32 port, const char *name, stru
 }
 
 /**
- * kdapl_ia_address - an IP address of an IA, as it is now
+ * kdapl_ia_address - look up an IP address of an IA
  * @ia: IA
- * @dst: where it is to connect to, or NULL for IPv4 before IPv6
- * @addr: where it goes, port 0
- * @net: where the network namespace of its netdev goes, to be put; may be NULL
+ * @dst: destination to reach, or NULL: IPv4 before IPv6
+ * @addr: out: the address, port 0
+ * @net: out: network namespace of its netdev, referenced; may be NULL
  *
- * What the IA was opened by, or else the first; link-local only for a destination
- * that is, too.
+ * The address the IA was opened by, else the first one. A link-local address only for a
+ * link-local destination.
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: 0 or -EADDRNOTAVAIL.
@@ -368,8 +368,8 @@ int kdapl_ia_address(struct kdapl_ia *ia, const struct sockaddr *dst,
  * kdapl_ia_owns - is this an address of the IA's port?
  * @ia: IA
  * @addr: IPv4 or IPv6
- * @full: where the address goes, with its scope, port 0
- * @net: where the network namespace of its netdev goes, to be put
+ * @full: out: the address with its scope, port 0
+ * @net: out: network namespace of its netdev, referenced
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: whether it is.

@@ -4,10 +4,9 @@
  *
  * Refusing connection requests, at once or a little later.
  *
- * When soft-iWARP has reported a request it drops its lock on it, and then wakes up the
- * waiters for that lock; a request that is refused in between is freed memory there. Its
- * thread is through with it when it next sleeps. Where a module cannot wait for that it waits
- * for each CPU at least, and then for some time (D-60).
+ * After soft-iWARP has reported a request it unlocks the request and then wakes up those who
+ * wait for the lock. A request that is refused in between is freed memory by then. The
+ * driver's thread is done with it when it next sleeps, so the refusal waits for that (D-60).
  */
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
@@ -21,9 +20,9 @@
 /**
  * struct reject - a request to be refused later
  * @entry: in reject_list
- * @dev: its device
- * @id: the request
- * @reason: of the rejection
+ * @dev: device of the request
+ * @id: cm_id of the request
+ * @reason: reason of the rejection
  * @len: bytes of @pdata
  * @pdata: private data for the peer
  */
@@ -36,10 +35,10 @@ struct reject {
 	u8 pdata[];
 };
 
-static LIST_HEAD(reject_list);		/* to be said */
+static LIST_HEAD(reject_list);
 static DEFINE_SPINLOCK(reject_lock);	/* reject_list */
 
-/* The peer may have gone, which does not matter. */
+/* All that can happen now is that the peer goes, which does not matter. */
 static int reject_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;
@@ -48,7 +47,7 @@ static int reject_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 static void reject_now(struct kdapl_device *dev, struct rdma_cm_id *id, const void *pdata, u8 len,
 		       u8 reason)
 {
-	/* a peer that has gone cannot be told: no matter */
+	/* fails if the peer has gone, which does not matter */
 	rdma_reject(id, pdata, len, reason);
 	rdma_destroy_id(id);
 	kdapl_device_id_gone(dev);
@@ -56,7 +55,7 @@ static void reject_now(struct kdapl_device *dev, struct rdma_cm_id *id, const vo
 
 static void reject_work_all(struct work_struct *work)
 {
-	unsigned int noio = memalloc_noio_save();	/* others' ends are behind it (D-32) */
+	unsigned int noio = memalloc_noio_save();	/* other work waits behind this (D-32) */
 	struct reject *one, *next;
 	LIST_HEAD(mine);
 
@@ -73,7 +72,7 @@ static void reject_work_all(struct work_struct *work)
 
 static DECLARE_DELAYED_WORK(reject_work, reject_work_all);
 
-/* The id is taken over, unless there is no need of it, or no memory; it counts already. */
+/* Take over the id, which is counted already. False: not necessary here, or no memory. */
 static bool reject_later(struct kdapl_device *dev, struct rdma_cm_id *id, const void *pdata,
 			 u8 len, u8 reason)
 {
@@ -102,10 +101,10 @@ static bool reject_later(struct kdapl_device *dev, struct rdma_cm_id *id, const 
 /**
  * kdapl_cm_reject - refuse a request
  * @dev: its device
- * @id: the request's; counted by kdapl_device_id_made(), and not the caller's any more
+ * @id: cm_id of the request, counted by kdapl_device_id_made(); taken over
  * @pdata: private data for the peer
  * @len: bytes of it
- * @reason: of the rejection
+ * @reason: reason of the rejection
  *
  * Context: may sleep; not in the id's handler.
  */
@@ -117,13 +116,13 @@ void kdapl_cm_reject(struct kdapl_device *dev, struct rdma_cm_id *id, const void
 }
 
 /**
- * kdapl_cm_reject_new - refuse a request in the handler that hears of it
+ * kdapl_cm_reject_new - refuse a request in the handler of its event
  * @dev: its device
- * @id: the request's
- * @reason: of the rejection
+ * @id: cm_id of the request
+ * @reason: reason of the rejection
  *
  * Context: the listener's handler.
- * Return: whether the id has been taken over; if not, the caller destroys it.
+ * Return: whether the id was taken over; otherwise the caller destroys it.
  */
 bool kdapl_cm_reject_new(struct kdapl_device *dev, struct rdma_cm_id *id, u8 reason)
 {
@@ -137,9 +136,9 @@ bool kdapl_cm_reject_new(struct kdapl_device *dev, struct rdma_cm_id *id, u8 rea
 }
 
 /**
- * kdapl_cm_reject_stop - refuse what is left to be refused
+ * kdapl_cm_reject_stop - refuse the remaining requests
  *
- * No service point and no request is left.
+ * Context: unload; no service point and no request is left.
  */
 void kdapl_cm_reject_stop(void)
 {

@@ -2,35 +2,35 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What every floor stands on: handles, objects, devices, IAs.
+ * The lowest floor: handles, objects, devices, IAs.
  *
  * Every object of a consumer (IA, PZ, LMR, EVD, EP, service point, CR) is a shell:
- * handle, reference count, the state the consumer can see. The verbs objects behind it
- * (PD, MR, CQ, QP, cm_id) hang off the shell. Removal of the device takes them away; the
- * shell, and the handle, live until the consumer frees them.
+ * handle, reference count, and the state the consumer can see. The verbs objects behind it
+ * (PD, MR, CQ, QP, cm_id) hang off the shell. Removal of the device takes them away; shell
+ * and handle live until the consumer frees them.
  *
  * Lock order, outermost first. A lock may be taken inside any lock above it, never inside
  * one below it. The table in Documentation/architecture.md is made from this list
  * (make doc-tables), and make lint checks that no lock of kdapl.ko is missing here.
  *
  *   ia_consumer_lock    mutex: names of consumers; nothing is taken inside
- *   kdapl_devices_lock  mutex: list and names of devices; addresses of ports are looked up
- *                       inside
- *   dev->ports_mutex    mutex: asking a device about its ports, which may take RTNL; no
- *                       call of a consumer takes it
- *   device users        count: a call that uses verbs and may sleep is inside
- *                       kdapl_dev_enter(). Entering never waits; removal waits until all
- *                       have left, and holds no lock of ours meanwhile
- *   ep->mutex           mutex: one control call on an EP at a time
+ *   kdapl_devices_lock  mutex: list of devices and their names; addresses of ports are looked
+ *                       up inside
+ *   dev->ports_mutex    mutex: querying the ports of a device, which may take RTNL; no call of
+ *                       a consumer takes it
+ *   device users        count: held by calls that use verbs and may sleep (kdapl_dev_enter()).
+ *                       Entering never waits. Removal waits until all have left, and holds no
+ *                       lock of ours meanwhile
+ *   ep->mutex           mutex: serialises control calls on an EP
  *   srq->mutex          mutex: replacing the pool of an SRQ
- *   ia->mutex           mutex: making the null EVD and the reserved LMR of an IA
+ *   ia->mutex           mutex: creating the null EVD and the reserved LMR of an IA
  *   evd->mutex          mutex: attaching work queues, growing the backlog, length and policy
  *   dev->lock           mutex: lists of a device. All its consumers need it, so no verb is
- *                       called inside: what is to be destroyed is taken off its list first
+ *                       called inside: an object is taken off its list first, then destroyed
  *   sp->mutex           mutex: cm_id of a listener, against removal
- *   cr->mutex           mutex: cm_id of a request, so that only one gets it. While the
- *                       handle is unknown it is taken in the listener's handler, too
- *   pd->lock            mutex: the QP that registers memory of a PZ, against removal
+ *   cr->mutex           mutex: cm_id of a request, so that only one caller gets it. Before the
+ *                       handle is published it is taken in the listener's handler, too
+ *   pd->lock            mutex: registration QP of a PZ, against removal
  *   conn->destroy_lock  mutex: destroying cm_id and QP of a connection; handlers never take it
  *   handler mutex       mutex of rdma_cm: held while an event of a cm_id is handled
  *   conn->lock          mutex: state of a connection, verbs on its QP. Waiting for a handler
@@ -38,23 +38,22 @@
  *   ia->stale_mutex     mutex: replacing MRs whose registration was flushed
  *   keys->mutex         mutex: changing the key table of an IA, which posts read under RCU;
  *                       memory is allocated inside, without I/O
- *   source_mutex        mutex: page lists of LMRs that are copied or widened
+ *   source_mutex        mutex: page lists of LMRs that are being copied or widened
  *   ep->lock            spinlock, irq: state of an EP
- *   wq->lock            spinlock, irq: producer side of a work queue, held over the post. If
- *                       the consumer serialises its posts they do without, see
- *                       kdapl_wq_quiesce()
+ *   wq->lock            spinlock, irq: producer side of a work queue, held over the post. Not
+ *                       taken if the consumer serialises its posts, see kdapl_wq_quiesce()
  *   ia->lock            spinlock, irq: lists of objects and their users
  *   evd->lock           spinlock, irq: backlog and batch of an EVD, polling its CQs, consumer
- *                       side of its work queues. Never together with ep->lock or wq->lock,
- *                       never held over an upcall
- *   rmr->lock           spinlock, irq: what an RMR is bound to
+ *                       side of its work queues. Never held together with ep->lock or
+ *                       wq->lock, nor over an upcall
+ *   rmr->lock           spinlock, irq: binding of an RMR
  *   pool->lock          spinlock, irq: buffers of an SRQ, held over the post
  *   mr->lock            spinlock, irq: keys of an MR and state of its LMR; readers of the keys
  *                       use mr->seq
  *   ia->stale_lock      spinlock, irq: list of the MRs to be replaced
  *   dev->ports_lock     spinlock, irq: attributes of the ports
  *   handle_lock         spinlock, irq: table of handles; lookups use RCU
- *   reject_lock         spinlock: requests that are refused later
+ *   reject_lock         spinlock: connection requests to be refused later
  */
 #ifndef KDAPL_CORE_CORE_H
 #define KDAPL_CORE_CORE_H
@@ -110,8 +109,8 @@ struct kdapl_post;
 #include "stats.h"
 
 /*
- * Work on an earlier one may wait for work on a later one, never the other way:
- * each has a rescuer of its own.
+ * Each has a rescuer of its own. Work on one may wait for work on a later one of this list,
+ * never on an earlier one.
  */
 extern struct workqueue_struct *kdapl_event_wq;	/* upcalls without completions, deferred frees */
 extern struct workqueue_struct *kdapl_upcall_wq;	/* upcalls with completions */
@@ -124,7 +123,7 @@ int kdapl_workqueues_start(void);
 void kdapl_workqueues_stop(void);
 
 #ifdef KDAPL_KUNIT
-extern bool kdapl_test_no_key_table;	/* as if there were no memory for one */
+extern bool kdapl_test_no_key_table;	/* allocating one fails */
 #endif
 
 #endif /* KDAPL_CORE_CORE_H */

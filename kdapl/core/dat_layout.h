@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The layout the API promises to binaries: sizes and offsets of every public
- * structure whose layout the specification gives, checked at compile time.
- * Included once, by status.c.
+ * The binary layout of the API: sizes and offsets of every public structure whose
+ * layout the specification gives, checked at compile time. Included once, by
+ * status.c.
  */
 #ifndef KDAPL_CORE_DAT_LAYOUT_H
 #define KDAPL_CORE_DAT_LAYOUT_H
@@ -36,12 +36,12 @@ KDAPL_OFFSET(DAT_RMR_TRIPLET, virtual_address, 0);
 KDAPL_OFFSET(DAT_RMR_TRIPLET, segment_length, 8);
 KDAPL_OFFSET(DAT_RMR_TRIPLET, rmr_context, 12);
 
-/* Enumerations are int sized, and one of them is signed. */
+/* Enumerations have the size of an int, and one of them is signed. */
 KDAPL_SIZE(DAT_UPCALL_POLICY, 4);
 KDAPL_SIZE(DAT_EVENT_NUMBER, 4);
 static_assert(DAT_UPCALL_TEARDOWN < DAT_UPCALL_DISABLE);
 
-/* The fields of a return code do not overlap and leave no hole. */
+/* The fields of a return code neither overlap nor leave a gap. */
 static_assert((DAT_TYPE_MASK | DAT_SUBTYPE_MASK | DAT_CLASS_ERROR | DAT_CLASS_WARNING) ==
 	      0xffffffffU);
 static_assert((DAT_TYPE_MASK & DAT_SUBTYPE_MASK) == 0);

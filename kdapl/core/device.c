@@ -4,15 +4,14 @@
  *
  * Devices: from ib_client.add to ib_client.remove.
  *
- * Removal takes every verbs object of the device back before it returns,
- * whatever consumers do, and posts nothing while it does (a provider that is
- * being unloaded may not process it any more). First the device is marked
- * gone, which makes every call answer DAT_INTERNAL_ERROR, and calls under way
- * are waited for. What may still be on its way (the reaper, the end of a connection, a
- * CM handler) and removal keep out of each other's way by the lock of the object
- * concerned; the second one finds the verbs part gone. What a free call has
- * begun to destroy, removal waits for, and the other way round (struct kdapl_res).
- * The consumers' objects stay as shells until they free them.
+ * Removal destroys every verbs object of the device before it returns, whatever
+ * consumers do. It posts nothing meanwhile, since a provider that is being unloaded may
+ * not process it any more. First the device is marked gone, so that every call returns
+ * DAT_INTERNAL_ERROR, and removal waits for the calls under way. The reaper, the end of a
+ * connection or a CM handler may still run; the lock of the object keeps it and removal
+ * apart, and the second one finds the verbs part gone. Removal and free calls wait for
+ * each other where one of them has begun to destroy a verbs object (struct kdapl_res).
+ * The consumers' objects stay as shells until their consumers free them.
  */
 #include <linux/nsproxy.h>
 #include <linux/sched/mm.h>
@@ -22,16 +21,15 @@
 #include "trace.h"
 
 static LIST_HEAD(kdapl_devices);
-static DEFINE_MUTEX(kdapl_devices_lock);	/* the list, and devices' names */
+static DEFINE_MUTEX(kdapl_devices_lock);	/* the list, names of devices */
 
 /**
  * kdapl_dev_enter - begin to use a device's verbs objects
  * @dev: device
  *
- * Nests. May sleep inside; removal waits.
+ * Nests. The caller may sleep inside; removal waits for it.
  *
- * Return: whether the device is still there and in order; if so,
- * kdapl_dev_exit() must follow.
+ * Return: true if the device is there and has not failed; kdapl_dev_exit() must follow.
  */
 bool kdapl_dev_enter(struct kdapl_device *dev)
 {
@@ -60,11 +58,11 @@ void kdapl_device_put(struct kdapl_device *dev)
 }
 
 /**
- * kdapl_res_add - the verbs part of an object is there
+ * kdapl_res_add - register the verbs part of an object with its device
  * @dev: its device, entered
  * @res: part of the object
- * @kind: what it is
- * @destroy: gives it back
+ * @kind: its kind
+ * @destroy: destroys the verbs part
  *
  * Context: may sleep.
  */
@@ -78,7 +76,7 @@ void kdapl_res_add(struct kdapl_device *dev, struct kdapl_res *res, enum kdapl_r
 	mutex_unlock(&dev->lock);
 }
 
-/* Off the list, to be destroyed. dev->lock held. */
+/* Take it off the list, to destroy it. dev->lock held. */
 static void device_res_take(struct kdapl_device *dev, struct kdapl_res *res)
 {
 	list_del(&res->node);
@@ -86,7 +84,7 @@ static void device_res_take(struct kdapl_device *dev, struct kdapl_res *res)
 	dev->taken++;
 }
 
-/* Destroy what was taken. A waiter may free it at once. */
+/* Destroy what was taken. A waiter may free its memory as soon as the state says so. */
 static void device_res_destroy(struct kdapl_device *dev, struct kdapl_res *res)
 {
 	res->destroy(res);
@@ -99,14 +97,14 @@ static void device_res_destroy(struct kdapl_device *dev, struct kdapl_res *res)
 }
 
 /**
- * kdapl_res_release - give the verbs part of an object back
+ * kdapl_res_release - destroy the verbs part of an object
  * @dev: its device, referenced by the caller
  * @res: part of the object
  *
- * If removal of the device is just doing so, the call waits.
+ * Waits if removal of the device is destroying it.
  *
  * Context: may sleep, without dev->lock.
- * Return: whether this call has destroyed it; else it is gone already, or never was.
+ * Return: true if this call has destroyed it; false if removal has, or there was none.
  */
 bool kdapl_res_release(struct kdapl_device *dev, struct kdapl_res *res)
 {
@@ -127,10 +125,10 @@ bool kdapl_res_release(struct kdapl_device *dev, struct kdapl_res *res)
 }
 
 /**
- * kdapl_link_add - there is a connection that removal has to end
+ * kdapl_link_add - register a connection, which removal has to end
  * @dev: its device, entered
- * @link: part of it
- * @ops: how it is ended
+ * @link: part of the connection
+ * @ops: what the device asks of it
  *
  * Context: may sleep.
  */
@@ -144,7 +142,7 @@ void kdapl_link_add(struct kdapl_device *dev, struct kdapl_link *link,
 }
 
 /**
- * kdapl_link_leaves - a connection is giving back what it has
+ * kdapl_link_leaves - a connection has begun to destroy its verbs objects
  * @dev: its device
  * @link: of the connection; kdapl_link_del() follows
  *
@@ -158,7 +156,7 @@ void kdapl_link_leaves(struct kdapl_device *dev, struct kdapl_link *link)
 }
 
 /**
- * kdapl_link_del - a connection has nothing left of the device
+ * kdapl_link_del - a connection has no verbs object left
  * @dev: its device
  * @link: of the connection
  *
@@ -173,11 +171,11 @@ void kdapl_link_del(struct kdapl_device *dev, struct kdapl_link *link)
 }
 
 /**
- * kdapl_device_id_made - there is a cm_id that removal has to wait for
+ * kdapl_device_id_made - count a cm_id that removal has to wait for
  * @dev: device of the id
  *
- * Context: any in which removal cannot be past its wait: inside kdapl_dev_enter(), or
- * in the handler of an id that counts.
+ * Context: any, as long as removal cannot be past its wait: inside kdapl_dev_enter(), or in
+ * the handler of a cm_id that is counted.
  */
 void kdapl_device_id_made(struct kdapl_device *dev)
 {
@@ -186,7 +184,7 @@ void kdapl_device_id_made(struct kdapl_device *dev)
 }
 
 /**
- * kdapl_device_id_gone - such a cm_id is destroyed, or belongs to a connection
+ * kdapl_device_id_gone - a counted cm_id is destroyed, or has become a connection's
  * @dev: device of the id
  *
  * Context: any.
@@ -199,12 +197,12 @@ void kdapl_device_id_gone(struct kdapl_device *dev)
 }
 
 /**
- * kdapl_device_walk - walk over all IAs there could be
+ * kdapl_device_walk - call a function for each port of each device
  * @fn: called with device, port and @arg; a non-zero return ends the walk
  * @arg: for @fn
  *
  * Context: may sleep.
- * Return: what @fn returned last, or 0.
+ * Return: the last return of @fn, or 0.
  */
 int kdapl_device_walk(kdapl_port_fn *fn, void *arg)
 {
@@ -222,13 +220,13 @@ int kdapl_device_walk(kdapl_port_fn *fn, void *arg)
 }
 
 /**
- * struct device_find - looking for an IA
- * @name: what the consumer calls it
- * @how: what that may be, in the order in which it is tried
- * @net: where netdevs and addresses are looked for
- * @pick: beside the device, what the name says about addresses
- * @dev: what was found
- * @port: its port
+ * struct device_find - a search for the device and port of a name
+ * @name: the name
+ * @how: what kind of name it is taken for, in the order in which they are tried
+ * @net: network namespace of netdevs and addresses
+ * @pick: out: which addresses of the port the name stands for
+ * @dev: out: the device
+ * @port: out: its port
  */
 struct device_find {
 	const char *name;
@@ -273,20 +271,20 @@ static int device_match(struct kdapl_device *dev, u32 port, void *arg)
 
 /**
  * kdapl_device_find - the device and port behind an IA name
- * @name: "<ibdev>-<port>", name of an ibdev or a netdev, or IP address; the last
- *	two in the caller's network namespace only
- * @port: where the port goes
- * @pick: where goes what the name says about addresses
+ * @name: "<ibdev>-<port>", name of an ibdev or a netdev, or IP address; netdevs and
+ *	addresses of the caller's network namespace only
+ * @port: out: the port
+ * @pick: out: which addresses of the port the name stands for
  *
  * Context: may sleep.
- * Return: the device, to be put, or NULL.
+ * Return: the device, referenced, or NULL.
  */
 struct kdapl_device *kdapl_device_find(const char *name, u32 *port, struct kdapl_pick *pick)
 {
 	struct device_find find = {
 		.name = name,
 		.pick = pick,
-		/* a task that exits has none any more */
+		/* an exiting task has none */
 		.net = current->nsproxy ? current->nsproxy->net_ns : &init_net,
 	};
 
@@ -304,7 +302,7 @@ static void device_catastrophe(struct kdapl_device *dev)
 
 	list_for_each_entry(ia, &dev->ias, dev_node) {
 		if (ia->reported || !READ_ONCE(ia->obj.live))
-			continue;	/* not open yet: see kdapl_device_opened() */
+			continue;	/* still being opened, see kdapl_device_opened() */
 		WRITE_ONCE(ia->dead, true);
 		ia->reported = true;
 		trace_kdapl_ia_lost(ia->obj.handle, ia->name);
@@ -314,7 +312,7 @@ static void device_catastrophe(struct kdapl_device *dev)
 }
 
 /**
- * kdapl_device_opened - an instance has got its handle
+ * kdapl_device_opened - an IA instance has got its handle
  * @dev: its device, entered
  *
  * Context: may sleep.
@@ -322,14 +320,15 @@ static void device_catastrophe(struct kdapl_device *dev)
 void kdapl_device_opened(struct kdapl_device *dev)
 {
 	mutex_lock(&dev->lock);
-	if (READ_ONCE(dev->fatal))	/* nobody could be told yet */
+	if (READ_ONCE(dev->fatal))	/* it came too early for this instance */
 		device_catastrophe(dev);
 	mutex_unlock(&dev->lock);
 }
 
 /*
- * All of them before anything goes: one end, or a request, going must not look
- * like a disconnect or a refusal to the other.
+ * Mark IAs and connections before any of them is taken down. Otherwise the end of one
+ * connection or request would look like a disconnect or a refusal to the other side, which
+ * may be on the same device.
  */
 static void device_mark_all(struct kdapl_device *dev)
 {
@@ -338,7 +337,7 @@ static void device_mark_all(struct kdapl_device *dev)
 
 	mutex_lock(&dev->lock);
 	list_for_each_entry(ia, &dev->ias, dev_node)
-		WRITE_ONCE(ia->dead, true);	/* calls answer DAT_INTERNAL_ERROR */
+		WRITE_ONCE(ia->dead, true);	/* calls return DAT_INTERNAL_ERROR */
 	list_for_each_entry(link, &dev->links, node)
 		link->ops->lost(link);
 	mutex_unlock(&dev->lock);
@@ -346,7 +345,7 @@ static void device_mark_all(struct kdapl_device *dev)
 
 static void device_remove_ids(struct kdapl_device *dev);
 
-/* The device is of no more use, though it is still there. */
+/* The device is unusable from now on, although it is still there. */
 static void device_fatal(struct kdapl_device *dev)
 {
 	struct kdapl_link *link;
@@ -382,15 +381,15 @@ static void device_port_error(struct kdapl_device *dev, u32 port)
 }
 
 /**
- * kdapl_port_attr - attributes of a port, without asking the device
+ * kdapl_port_attr - attributes of a port, without querying the device
  * @dev: device
  * @port: its port
- * @attr: filled with what the port has answered last
+ * @attr: filled with the result of the last query
  *
  * Most drivers of Ethernet adapters take RTNL in ib_query_port(), to learn the speed of
  * the link. The holder of RTNL may be waiting for memory, hence for the disk that the
- * caller is about to reconnect. So ports are asked when the device comes and after their
- * events, from a work item, and never on behalf of a consumer.
+ * caller is about to reconnect. So ports are queried when the device is added, and from a
+ * work item after events of a port, but never on behalf of a consumer (D-98).
  *
  * Context: any.
  */
@@ -403,8 +402,8 @@ void kdapl_port_attr(struct kdapl_device *dev, u32 port, struct ib_port_attr *at
 	spin_unlock_irqrestore(&dev->ports_lock, flags);
 }
 
-/* Ask all ports. The device cannot go meanwhile. */
-static void device_ask_ports(struct kdapl_device *dev)
+/* Query all ports. The caller keeps the device from going away. */
+static void device_query_ports(struct kdapl_device *dev)
 {
 	struct ib_port_attr attr;
 	unsigned long flags;
@@ -414,8 +413,8 @@ static void device_ask_ports(struct kdapl_device *dev)
 	mutex_lock(&dev->ports_mutex);
 	for (port = 1; port <= dev->ports; port++) {
 		err = ib_query_port(dev->ibdev, port, &attr);
-		if (err) {	/* what is known of it stays */
-			pr_warn_ratelimited("%s: port %u does not tell its attributes: %pe\n",
+		if (err) {	/* keep the last result */
+			pr_warn_ratelimited("%s: cannot query port %u: %pe\n",
 					    dev->name, port, ERR_PTR(err));
 			continue;
 		}
@@ -428,12 +427,12 @@ static void device_ask_ports(struct kdapl_device *dev)
 
 static void device_work_ports(struct work_struct *work)
 {
-	device_ask_ports(container_of(work, struct kdapl_device, ports_work));
+	device_query_ports(container_of(work, struct kdapl_device, ports_work));
 }
 
 /**
- * struct device_event - an event of the device on its way
- * @work: deals with it
+ * struct device_event - an event of a device, handled in a work item
+ * @work: the work item
  * @dev: device, entered
  * @event: the event
  */
@@ -446,7 +445,7 @@ struct device_event {
 static void device_work_event(struct work_struct *work)
 {
 	struct device_event *ev = container_of(work, struct device_event, work);
-	unsigned int noio = memalloc_noio_save();	/* others' ends are behind it (D-32) */
+	unsigned int noio = memalloc_noio_save();	/* other work waits behind this (D-32) */
 
 	if (ev->event.event == IB_EVENT_DEVICE_FATAL)
 		device_fatal(ev->dev);
@@ -457,7 +456,7 @@ static void device_work_event(struct work_struct *work)
 	memalloc_noio_restore(noio);
 }
 
-/* After which events may a port have other attributes? Those we use do not depend on GIDs. */
+/* May the attributes that are used here have changed? None of them depends on GIDs. */
 static bool device_port_may_differ(enum ib_event_type event)
 {
 	switch (event) {
@@ -473,26 +472,26 @@ static bool device_port_may_differ(enum ib_event_type event)
 }
 
 /*
- * The core calls this with a lock held that comes after ours. Changes of LID, GID
- * or P_Key are not told: connections notice if they matter.
+ * The core calls this with a lock held that comes after ours. Changes of LID, GID or P_Key
+ * are not reported to consumers: connections notice if they matter.
  */
 static void device_on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct kdapl_device *dev = container_of(handler, struct kdapl_device, event_handler);
 	struct device_event *ev;
 
-	/* waits for RTNL there, as ib_core itself does: not on a queue a reconnect needs */
+	/* may wait for RTNL, so not on one of our queues, which a reconnect needs */
 	if (device_port_may_differ(event->event))
 		queue_work(ib_wq, &dev->ports_work);
 	if (event->event != IB_EVENT_DEVICE_FATAL && event->event != IB_EVENT_PORT_ERR)
 		return;
 	ev = kzalloc(sizeof(*ev), GFP_NOIO);
 	if (!ev) {
-		pr_err("%s: no memory to tell consumers of event %d of the device\n",
+		pr_err("%s: no memory to report event %d of the device\n",
 		       dev->name, event->event);
 		return;
 	}
-	if (!kdapl_dev_enter(dev)) {	/* gone or failed: they know */
+	if (!kdapl_dev_enter(dev)) {	/* gone or failed: consumers have been told */
 		kfree(ev);
 		return;
 	}
@@ -506,7 +505,7 @@ static void device_on_event(struct ib_event_handler *handler, struct ib_event *e
  * device_client_add - ib_client.add
  * @ibdev: new device
  *
- * Return: 0; -EOPNOTSUPP for devices that cannot be served honestly, which the log says.
+ * Return: 0; -ENOMEM; -EOPNOTSUPP for a device that cannot be served, with a line in the log.
  */
 static int device_client_add(struct ib_device *ibdev)
 {
@@ -542,7 +541,7 @@ static int device_client_add(struct ib_device *ibdev)
 		INIT_LIST_HEAD(&dev->res[i]);
 	INIT_IB_EVENT_HANDLER(&dev->event_handler, ibdev, device_on_event);
 	ib_register_event_handler(&dev->event_handler);
-	device_ask_ports(dev);	/* after that, so that no change is missed */
+	device_query_ports(dev);	/* after registering, so that no change is missed */
 	ib_set_client_data(ibdev, &kdapl_client, dev);
 	mutex_lock(&kdapl_devices_lock);
 	list_add_tail(&dev->node, &kdapl_devices);
@@ -567,8 +566,8 @@ static void device_client_rename(struct ib_device *ibdev, void *client_data)
 }
 
 /*
- * One object of the IA that has a cm_id, or an EP that waits for a request, referenced. Listeners
- * come first, so that no request arrives any more.
+ * The next object of the IA that has a cm_id, or EP that waits for a request, referenced.
+ * Listeners come first, so that no more requests arrive.
  */
 static struct kdapl_obj *device_next_ia_id(struct kdapl_ia *ia)
 {
@@ -594,7 +593,7 @@ found:
 	return obj;
 }
 
-/* The same of any IA. */
+/* The next one of any IA. */
 static struct kdapl_obj *device_next_id(struct kdapl_device *dev)
 {
 	struct kdapl_obj *obj = NULL;
@@ -641,16 +640,16 @@ again:
 }
 
 /*
- * A caller that was faster than device_remove_ids() may still be destroying an id, and
- * requests are refused later on soft-iWARP. rdma_cm waits for them as well, but it lets the device
- * go before an id that is being destroyed has given its GID back.
+ * A call may still be destroying a cm_id, and on soft-iWARP requests are refused a little
+ * later. rdma_cm waits for its ids as well, but it lets the device go before an id that is
+ * being destroyed has released its GID (D-82).
  */
 static void device_await_ids(struct kdapl_device *dev)
 {
 	wait_event(dev->idle, !atomic_read(&dev->ids));
 }
 
-/* The first of a kind, to be destroyed, or NULL. */
+/* Take the first of a kind, to destroy it; NULL if there is none. */
 static struct kdapl_res *device_take_res(struct kdapl_device *dev, enum kdapl_res_kind kind)
 {
 	struct kdapl_res *res;
@@ -663,7 +662,7 @@ static struct kdapl_res *device_take_res(struct kdapl_device *dev, enum kdapl_re
 	return res;
 }
 
-/* One kind after the other, with what free calls had begun to destroy before. */
+/* One kind after the other; each wait includes what free calls are still destroying. */
 static void device_remove_res(struct kdapl_device *dev)
 {
 	enum kdapl_res_kind kind;
@@ -678,7 +677,7 @@ static void device_remove_res(struct kdapl_device *dev)
 
 /*
  * device_client_remove - ib_client.remove
- * @ibdev: device that goes
+ * @ibdev: device to be removed
  * @client_data: kdapl_device
  *
  * Context: may sleep.
@@ -696,7 +695,7 @@ static void device_client_remove(struct ib_device *ibdev, void *client_data)
 	WRITE_ONCE(dev->gone, true);	/* nobody enters any more */
 	kdapl_dev_exit(dev);
 	wait_for_completion(&dev->unused);
-	synchronize_rcu();	/* kdapl_dev_there() */
+	synchronize_rcu();	/* readers of kdapl_dev_there() */
 
 	device_mark_all(dev);
 	device_remove_ids(dev);
@@ -707,7 +706,7 @@ static void device_client_remove(struct ib_device *ibdev, void *client_data)
 	device_catastrophe(dev);
 	mutex_unlock(&dev->lock);
 	if (!list_empty(&dev->ias))
-		pr_warn("%s: device removed while in use, its consumers have been told\n",
+		pr_warn("%s: device removed while in use, its consumers have been notified\n",
 			dev->name);
 	kdapl_device_put(dev);
 	memalloc_noio_restore(noio);

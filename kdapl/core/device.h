@@ -2,12 +2,12 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * One for each ib_device, and the way back when it goes.
+ * Devices: one for each ib_device, and what it takes to remove it.
  */
 #ifndef KDAPL_CORE_DEVICE_H
 #define KDAPL_CORE_DEVICE_H
 
-/* What a device gives back when it goes, in this order: each kind rests on later ones. */
+/* What removal destroys, in this order: each kind depends on later ones. */
 enum kdapl_res_kind {
 	KDAPL_RES_MR,
 	KDAPL_RES_SRQ,
@@ -17,19 +17,19 @@ enum kdapl_res_kind {
 };
 
 enum kdapl_res_state {
-	KDAPL_RES_NONE,		/* not made yet, or gone */
-	KDAPL_RES_LISTED,	/* there */
-	KDAPL_RES_TAKEN,	/* somebody is destroying it */
+	KDAPL_RES_NONE,		/* not created yet, or destroyed */
+	KDAPL_RES_LISTED,	/* exists */
+	KDAPL_RES_TAKEN,	/* being destroyed */
 };
 
 /**
  * struct kdapl_res - the verbs part of an object, which is destroyed once
- * @node: in the device's list of its kind, while nobody is destroying it; dev->lock
+ * @node: in the device's list of its kind until it is being destroyed; dev->lock
  * @state: enum kdapl_res_state; written under dev->lock
- * @destroy: gives it back to the device; may sleep
+ * @destroy: destroys the verbs part; may sleep
  *
- * Its last user and the removal of the device both want to destroy it. The one that takes
- * it off the list does so, without the lock, and the other one waits (D-91).
+ * Its last user and the removal of the device may both want to destroy it. The first one takes
+ * it off the list and destroys it without the lock, and the other one waits (D-91).
  */
 struct kdapl_res {
 	struct list_head node;
@@ -40,11 +40,11 @@ struct kdapl_res {
 struct kdapl_link;
 
 /**
- * struct kdapl_link_ops - what the device asks of a connection when it fails or goes
- * @lost: before any connection ends: it is to end with BROKEN; dev->lock held
+ * struct kdapl_link_ops - what the device asks of a connection when it fails or is removed
+ * @lost: called before any connection ends: this one is to end with BROKEN; dev->lock held
  * @fail: end it, although the device is still there; dev->lock held
- * @hold: keep its memory; dev->lock held
- * @remove: give all of it back to the device, and drop what @hold took; may sleep
+ * @hold: take a reference to its memory; dev->lock held
+ * @remove: destroy its verbs objects, and drop the reference of @hold; may sleep
  */
 struct kdapl_link_ops {
 	void (*lost)(struct kdapl_link *link);
@@ -56,8 +56,8 @@ struct kdapl_link_ops {
 /**
  * struct kdapl_link - a connection, as its device knows it
  * @node: in dev->links; dev->lock
- * @leaving: it is giving everything back by itself; dev->lock
- * @ops: what it does
+ * @leaving: it is destroying its verbs objects by itself; dev->lock
+ * @ops: operations of the connection
  */
 struct kdapl_link {
 	struct list_head node;
@@ -66,32 +66,32 @@ struct kdapl_link {
 };
 
 /**
- * struct kdapl_device - an ib_device as long as anybody remembers it
+ * struct kdapl_device - an ib_device, and what is left of it while IAs still refer to it
  * @ibdev: valid inside kdapl_dev_enter() only
  * @attrs: copy of the device limits, for queries after removal
  * @users: API calls that touch verbs objects, and the device itself
  * @gone: set by removal before it gives up its share of @users
- * @fatal: the device has reported a fatal error: as good as gone, but for what
- *	must be given back to it
- * @unused: completed when removal has taken its share of @users and all calls left
- * @iwarp: the protocol is iWARP: no modify by hand, one-SGE reads, ...
+ * @fatal: the device has reported a fatal error: treated as gone, except that its objects
+ *	still have to be destroyed
+ * @unused: completed when removal has given up its share of @users and all calls have left
+ * @iwarp: the protocol is iWARP: no modify by hand, Reads with one segment, ...
  * @caps: what else is special about it (quirks.c)
  * @ports: number of ports
  * @dma: enum kdapl_dma_kind
- * @dma_coherent: caches need not be told of DMA
+ * @dma_coherent: DMA is cache coherent
  * @lock: protects the lists below
  * @ias: open IA instances
  * @links: connections, the reaper's included
- * @res: what it has to give back, by enum kdapl_res_kind
- * @taken: how many of @res are being destroyed; they are on no list
- * @ids: cm_ids of service points and of requests, until they are destroyed or belong
- *	to a connection
+ * @res: verbs objects to be destroyed by removal, by enum kdapl_res_kind
+ * @taken: number of @res being destroyed, which are on no list
+ * @ids: number of cm_ids of service points and requests that are neither destroyed nor a
+ *	connection's
  * @idle: woken when @links becomes empty, @ids or @taken 0, or one of @res is destroyed
- * @rcu: posting calls look at the flags
- * @ports_work: asks the ports again after one of them has changed
- * @ports_mutex: one asks at a time, so that the last answer is the one that stays
+ * @rcu: posting calls read the flags under RCU
+ * @ports_work: queries the ports after an event
+ * @ports_mutex: serialises queries, so that the last result stays
  * @ports_lock: protects @port_attrs
- * @port_attrs: what each port, from 1 on, has answered last: kdapl_port_attr()
+ * @port_attrs: last result of each port, from 1 on: kdapl_port_attr()
  */
 struct kdapl_device {
 	struct ib_device *ibdev;
@@ -123,16 +123,16 @@ struct kdapl_device {
 	struct rcu_head rcu;
 
 	struct work_struct ports_work;
-	struct mutex ports_mutex;	/* asking; RTNL is taken inside */
+	struct mutex ports_mutex;	/* queries; RTNL is taken inside */
 	spinlock_t ports_lock;		/* port_attrs */
 	struct ib_port_attr port_attrs[];
 };
 
-/* What an IA was opened by, beside the name of its device. */
+/* Which addresses the name stands for that an IA was opened by. */
 enum kdapl_pick_kind {
-	KDAPL_PICK_ANY,		/* nothing: any address of the port serves */
-	KDAPL_PICK_NETDEV,	/* a netdev: its addresses serve */
-	KDAPL_PICK_ADDRESS,	/* an address: it serves, for its family */
+	KDAPL_PICK_ANY,		/* any address of the port */
+	KDAPL_PICK_NETDEV,	/* addresses of one netdev */
+	KDAPL_PICK_ADDRESS,	/* one address, for its family */
 };
 
 /**
@@ -172,8 +172,8 @@ bool kdapl_dev_enter(struct kdapl_device *dev);
 void kdapl_dev_exit(struct kdapl_device *dev);
 
 /*
- * The same until the end of an RCU read section, which removal waits for: calls that post do not
- * count themselves, since all CPUs would write one counter.
+ * Is the device there until the end of this RCU read section, which removal waits for? For
+ * calls that post: to enter the device all CPUs would write one counter.
  */
 static inline bool kdapl_dev_there(const struct kdapl_device *dev)
 {

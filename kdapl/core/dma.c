@@ -2,25 +2,24 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Memory that CPU and device do not see alike.
+ * DMA mappings, and memory that CPU and device see differently (D-87).
  *
- * Mostly they do, and nothing here runs but the mapping itself. But where memory of a guest
- * is encrypted, where the device cannot address all of it, or where somebody boots with
- * swiotlb=force, a device is given a copy (a bounce buffer), and where caches are not
- * coherent it may see what the CPU has long changed, or the other way round. A mapping of
- * kDAPL lasts for many transfers, so the bytes have to be synchronised for each of them, by
- * exact ranges: next to a message that has just arrived there may be one that the CPU is
- * about to write.
+ * On most machines both always see the same bytes, and only the mapping itself runs here.
+ * But if the memory of a guest is encrypted, if the device cannot address all memory, or with
+ * swiotlb=force, the device works on a copy (a bounce buffer); and if caches are not coherent,
+ * device and CPU may see stale bytes of each other. A mapping of kDAPL lasts for many
+ * transfers, so the bytes have to be synchronised for each transfer, by exact ranges: next to
+ * a message that has just arrived there may be one that the CPU is about to write.
  *
- * A copy is made of whole pages: the kernel places it on a page then, so that the offset in
- * the page stays what it was, which page lists need. Nothing but the exact bytes is ever
- * copied back.
+ * Whole pages are mapped, because the kernel then aligns the copy to a page and the offset
+ * within the page stays the same, which page lists need. Only the exact bytes are ever copied
+ * back.
  *
- * Where both CPU and peers write, neither copy is simply the newer one, and
- * dat_lmr_sync_rdma_write() is due after either has written. So with a copy that the device
- * may write, a third one is kept: the bytes as they were when both agreed last. A byte that
- * differs from it in the CPU's memory was changed there and is shown to the device; all
- * others are taken from the device.
+ * If both CPU and peers write, neither copy is simply the newer one, and
+ * dat_lmr_sync_rdma_write() is due after either has written. So if the device may write, a
+ * third copy is kept: the bytes as they were when both last agreed. A byte in the CPU's memory
+ * that differs from it was changed by the CPU and is copied to the device; all others are
+ * copied from the device.
  */
 #include <linux/dma-mapping.h>
 #include <linux/highmem.h>
@@ -30,8 +29,8 @@
 
 #include "core.h"
 
-/* What a test has put in place of the kernel's DMA. */
-static inline const struct kdapl_dma_ops *test_dma(const struct kdapl_device *dev)
+/* The operations a test has put in place of the kernel's DMA, or NULL. */
+static inline const struct kdapl_dma_ops *dma_test_ops(const struct kdapl_device *dev)
 {
 #ifdef KDAPL_KUNIT
 	return dev->dma_ops;
@@ -40,7 +39,7 @@ static inline const struct kdapl_dma_ops *test_dma(const struct kdapl_device *de
 #endif
 }
 
-/* Is a page copied for the device, on this machine, as far as one page can tell? */
+/* Does mapping a page for this device need a bounce buffer? Tried with one page. */
 static bool dma_probe(struct kdapl_device *dev)
 {
 	struct device *dma = dev->ibdev->dma_device;
@@ -49,7 +48,7 @@ static bool dma_probe(struct kdapl_device *dev)
 	dma_addr_t addr;
 
 	if (!page)
-		return true;	/* assume the worst: that only costs performance */
+		return true;	/* the safe answer, which costs only performance */
 	addr = dma_map_page(dma, page, 0, PAGE_SIZE, DMA_TO_DEVICE);
 	if (!dma_mapping_error(dma, addr)) {
 		sync = kdapl_compat_need_sync(dma, addr);
@@ -74,9 +73,9 @@ void kdapl_dma_init(struct kdapl_device *dev)
 #endif
 	dev->dma = KDAPL_DMA_SAME;
 	dev->dma_coherent = true;
-	if (test_dma(dev)) {
-		dev->dma = test_dma(dev)->kind;
-		dev->dma_coherent = test_dma(dev)->coherent;
+	if (dma_test_ops(dev)) {
+		dev->dma = dma_test_ops(dev)->kind;
+		dev->dma_coherent = dma_test_ops(dev)->coherent;
 		return;
 	}
 	if (ib_uses_virt_dma(dev->ibdev))
@@ -84,11 +83,11 @@ void kdapl_dma_init(struct kdapl_device *dev)
 	dev->dma_coherent = dev_is_dma_coherent(dma);
 	if (!dev->dma_coherent)
 		dev->dma = KDAPL_DMA_CACHES;
-	/* only copies have a size that mappings are limited to */
+	/* the size of mappings is limited by bounce buffers only */
 	if (dma_max_mapping_size(dma) != SIZE_MAX || (dev->dma_coherent && dma_probe(dev)))
 		dev->dma = KDAPL_DMA_COPIES;
 	if (dev->dma == KDAPL_DMA_COPIES)
-		pr_info("%s: the device may be given copies of memory: each transfer is copied, lmr_sync_req is TRUE\n",
+		pr_info("%s: the device may need bounce buffers: each transfer is copied, lmr_sync_req is TRUE\n",
 			dev_name(&dev->ibdev->dev));
 }
 
@@ -102,7 +101,7 @@ u32 kdapl_dma_max_entry(struct kdapl_device *dev)
 {
 	u64 max = min_t(u32, ib_dma_max_seg_size(dev->ibdev), SZ_1G);
 
-	if (test_dma(dev))
+	if (dma_test_ops(dev))
 		max = min_t(u64, max, SZ_256K);
 	else if (dev->dma == KDAPL_DMA_COPIES)
 		max = min_t(u64, max, dma_max_mapping_size(dev->ibdev->dma_device));
@@ -110,56 +109,56 @@ u32 kdapl_dma_max_entry(struct kdapl_device *dev)
 }
 
 /**
- * kdapl_dma_map_sg - show a list of memory to a device
+ * kdapl_dma_map_sg - map a list of memory
  * @dev: the device
  * @sgl: list
  * @nents: its entries
  * @dir: enum dma_data_direction
  *
  * Context: any; the device is there.
- * Return: entries the device sees, 0 or less if it does not work.
+ * Return: number of entries the device sees; 0 or less on failure.
  */
 int kdapl_dma_map_sg(struct kdapl_device *dev, struct scatterlist *sgl, int nents, int dir)
 {
-	if (test_dma(dev))
-		return test_dma(dev)->map_sg(dev->ibdev, sgl, nents, dir);
+	if (dma_test_ops(dev))
+		return dma_test_ops(dev)->map_sg(dev->ibdev, sgl, nents, dir);
 	return ib_dma_map_sg(dev->ibdev, sgl, nents, dir);
 }
 
 /**
- * kdapl_dma_unmap_sg - the end of it
+ * kdapl_dma_unmap_sg - unmap a list of memory
  * @dev: the device
  * @sgl: list
  * @nents: its entries, as for kdapl_dma_map_sg()
  * @dir: the same
  *
- * Nothing is copied: what there is to be seen has been, and the memory may have other
- * contents by now.
+ * Nothing is copied: the bytes were synchronised before, and the memory may be in use for
+ * something else by now.
  *
  * Context: any; the device is there.
  */
 void kdapl_dma_unmap_sg(struct kdapl_device *dev, struct scatterlist *sgl, int nents, int dir)
 {
-	if (test_dma(dev))
-		test_dma(dev)->unmap_sg(dev->ibdev, sgl, nents, dir);
+	if (dma_test_ops(dev))
+		dma_test_ops(dev)->unmap_sg(dev->ibdev, sgl, nents, dir);
 	else
 		ib_dma_unmap_sg_attrs(dev->ibdev, sgl, nents, dir, DMA_ATTR_SKIP_CPU_SYNC);
 }
 
 /**
- * kdapl_dma_map_single - show a piece of memory to a device, for both directions
+ * kdapl_dma_map_single - map a piece of memory for both directions
  * @dev: the device
  * @address: linear memory
  * @size: bytes
- * @addr: where the device's address goes
+ * @addr: out: the device's address
  *
  * Context: any; the device is there.
  * Return: 0 or -EIO.
  */
 int kdapl_dma_map_single(struct kdapl_device *dev, void *address, size_t size, u64 *addr)
 {
-	if (test_dma(dev)) {
-		*addr = test_dma(dev)->map_single(dev->ibdev, address, size, DMA_BIDIRECTIONAL);
+	if (dma_test_ops(dev)) {
+		*addr = dma_test_ops(dev)->map_single(dev->ibdev, address, size, DMA_BIDIRECTIONAL);
 		return *addr ? 0 : -EIO;
 	}
 	*addr = ib_dma_map_single(dev->ibdev, address, size, DMA_BIDIRECTIONAL);
@@ -167,41 +166,42 @@ int kdapl_dma_map_single(struct kdapl_device *dev, void *address, size_t size, u
 }
 
 /**
- * kdapl_dma_unmap_single - the end of it
+ * kdapl_dma_unmap_single - unmap a piece of memory
  * @dev: the device
  * @addr: of kdapl_dma_map_single()
  * @size: bytes, as there
  *
- * Nothing is copied, as in kdapl_dma_unmap_sg().
+ * Nothing is copied, as with kdapl_dma_unmap_sg().
  *
  * Context: any; the device is there.
  */
 void kdapl_dma_unmap_single(struct kdapl_device *dev, u64 addr, size_t size)
 {
-	if (test_dma(dev))
-		test_dma(dev)->unmap_single(dev->ibdev, addr, size, DMA_BIDIRECTIONAL);
+	if (dma_test_ops(dev))
+		dma_test_ops(dev)->unmap_single(dev->ibdev, addr, size, DMA_BIDIRECTIONAL);
 	else if (!ib_uses_virt_dma(dev->ibdev))
 		dma_unmap_single_attrs(dev->ibdev->dma_device, addr, size, DMA_BIDIRECTIONAL,
 				       DMA_ATTR_SKIP_CPU_SYNC);
 }
 
 /**
- * kdapl_dma_need_sync - may a device see other bytes at an address than the CPU?
+ * kdapl_dma_need_sync - does this memory have to be synchronised?
  * @dev: the device
  * @addr: mapped
  *
  * Context: any; the device is there.
+ * Return: whether the device may see other bytes at this address than the CPU.
  */
 bool kdapl_dma_need_sync(struct kdapl_device *dev, u64 addr)
 {
-	if (test_dma(dev))
-		return test_dma(dev)->need_sync(dev->ibdev, addr);
+	if (dma_test_ops(dev))
+		return dma_test_ops(dev)->need_sync(dev->ibdev, addr);
 	return !ib_uses_virt_dma(dev->ibdev) &&
 	       kdapl_compat_need_sync(dev->ibdev->dma_device, addr);
 }
 
 /**
- * kdapl_dma_for_device - the CPU has written memory that a device is to read
+ * kdapl_dma_for_device - synchronise memory the CPU has written for the device to read
  * @dev: the device
  * @addr: mapped
  * @size: bytes
@@ -211,14 +211,14 @@ bool kdapl_dma_need_sync(struct kdapl_device *dev, u64 addr)
  */
 void kdapl_dma_for_device(struct kdapl_device *dev, u64 addr, size_t size, int dir)
 {
-	if (test_dma(dev))
-		test_dma(dev)->sync(dev->ibdev, addr, size, dir, false);
+	if (dma_test_ops(dev))
+		dma_test_ops(dev)->sync(dev->ibdev, addr, size, dir, false);
 	else
 		ib_dma_sync_single_for_device(dev->ibdev, addr, size, dir);
 }
 
 /**
- * kdapl_dma_for_cpu - a device has written memory that the CPU is to read
+ * kdapl_dma_for_cpu - synchronise memory the device has written for the CPU to read
  * @dev: the device
  * @addr: mapped
  * @size: bytes
@@ -227,8 +227,8 @@ void kdapl_dma_for_device(struct kdapl_device *dev, u64 addr, size_t size, int d
  */
 void kdapl_dma_for_cpu(struct kdapl_device *dev, u64 addr, size_t size)
 {
-	if (test_dma(dev))
-		test_dma(dev)->sync(dev->ibdev, addr, size, DMA_FROM_DEVICE, true);
+	if (dma_test_ops(dev))
+		dma_test_ops(dev)->sync(dev->ibdev, addr, size, DMA_FROM_DEVICE, true);
 	else
 		ib_dma_sync_single_for_cpu(dev->ibdev, addr, size, DMA_FROM_DEVICE);
 }

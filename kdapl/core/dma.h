@@ -2,19 +2,19 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * How a device sees memory.
+ * DMA mappings, and how a device sees memory.
  */
 #ifndef KDAPL_CORE_DMA_H
 #define KDAPL_CORE_DMA_H
 
-/* What DMA makes of memory, as far as can be known of the device as a whole. */
+/* How a device sees memory, as far as that is known before anything is mapped. */
 enum kdapl_dma_kind {
 	KDAPL_DMA_SAME,		/* CPU and device always see the same bytes */
-	KDAPL_DMA_CACHES,	/* the same memory, but caches must be told */
-	KDAPL_DMA_COPIES,	/* the device may be given a copy of the memory */
+	KDAPL_DMA_CACHES,	/* the same memory, but caches are not coherent */
+	KDAPL_DMA_COPIES,	/* mappings may need bounce buffers */
 };
 
-/* A device's DMA that a test has made up. */
+/* DMA operations of a test. */
 struct kdapl_dma_ops {
 	u8 kind;
 	bool coherent;

@@ -4,11 +4,11 @@
  *
  * Opaque handles.
  *
- * A handle is a number, never a pointer: a tag bit (so that it cannot be taken
+ * A handle is a number, never a pointer: a tag bit (so that it cannot be mistaken
  * for an aligned pointer), a table index, a generation and the object type.
- * Any bit pattern may be presented; it is compared with the word stored in its
- * table entry and refused unless they are equal, which costs two dependent
- * loads and touches no memory of a freed object.
+ * Callers may pass any bit pattern: it is compared with the word in its table
+ * entry and refused unless they are equal, which costs two dependent loads and
+ * touches no memory of a freed object.
  *
  * The table is one array of chunks that are never freed before module exit,
  * so readers need RCU only for the object itself. Entries are reused first in,
@@ -29,7 +29,7 @@ static unsigned long handle_free_first;	/* valid when handle_nr_free > 0 */
 static unsigned long handle_free_last;
 static unsigned long handle_nr_free;
 
-/* Keep some entries free so that a value is not reused soon after its death. */
+/* Keep some entries free, so that an entry is not reused right after it was freed. */
 #define HANDLE_MIN_FREE		64
 
 static void handle_free_add(unsigned long index)
@@ -59,7 +59,7 @@ static int handle_grow(void)
 	/* pairs with the acquire in kdapl_handle_entry() */
 	smp_store_release(&kdapl_handle_chunks[handle_nr_chunks], chunk);
 	handle_nr_chunks++;
-	for (i = !first; i < KDAPL_HANDLE_CHUNK; i++)	/* id 0 is nobody's */
+	for (i = !first; i < KDAPL_HANDLE_CHUNK; i++)	/* index 0 stands for no object */
 		handle_free_add(first + i);
 	spin_unlock_irq(&handle_lock);
 	return 0;
@@ -69,7 +69,7 @@ static int handle_grow(void)
  * kdapl_handle_alloc - give an object a handle
  * @obj: the object
  * @type: enum dat_handle_type
- * @handle: where the handle goes; stored before anybody can look it up
+ * @handle: out: the handle, stored before it can be looked up
  *
  * Context: may sleep.
  * Return: 0, -ENOMEM, or -ENOSPC when the table has reached its limit.
@@ -88,7 +88,7 @@ int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle)
 			return ret;
 		spin_lock_irq(&handle_lock);
 		if (ret == -ENOSPC) {
-			/* at the limit the reserve is used as well */
+			/* the table is full: use the reserve as well */
 			if (handle_nr_free)
 				break;
 			spin_unlock_irq(&handle_lock);
@@ -112,10 +112,10 @@ int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle)
 }
 
 /**
- * kdapl_handle_free - a handle dies; from now on nobody finds its object
- * @handle: a live handle; the caller made sure that it is freed only once
+ * kdapl_handle_free - free a handle, so that its object is no longer found
+ * @handle: a live handle; the caller makes sure that it is freed only once
  *
- * The object must live for another grace period.
+ * Readers may use the object for another grace period.
  */
 void kdapl_handle_free(DAT_HANDLE handle)
 {
@@ -135,12 +135,12 @@ void kdapl_handle_free(DAT_HANDLE handle)
 }
 
 /**
- * kdapl_handle_peek_any - look a handle of any type up
+ * kdapl_handle_peek_any - look up a handle of any type
  * @handle: any bit pattern
- * @type: where its type goes
+ * @type: out: its type
  *
  * Context: inside rcu_read_lock(), to which the result is bound.
- * Return: the object, or NULL when @handle names no live one.
+ * Return: the object, or NULL if @handle names no live one.
  */
 void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type)
 {
@@ -152,10 +152,10 @@ void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type)
 
 /**
  * kdapl_handle_next - walk the table
- * @index: where to begin to look; where the object is, on return
+ * @index: in: first entry to look at; out: entry of the object
  *
  * Context: inside rcu_read_lock(), to which the result is bound.
- * Return: the next live object, or NULL when there is none.
+ * Return: the next live object, or NULL if there is none.
  */
 struct kdapl_obj *kdapl_handle_next(unsigned long *index)
 {

@@ -22,12 +22,12 @@ void kdapl_handle_free(DAT_HANDLE handle);
 
 /**
  * struct kdapl_handle_entry - one slot of the table
- * @obj: NULL when free
- * @word: the handle value when live; index of the next free entry << 1 else
+ * @obj: the object; NULL while the entry is free
+ * @word: the handle; while the entry is free, index of the next free one << 1
  *
- * Writers order their stores so that a reader that loads @obj first and @word
- * second can never pair an old handle with a new object: freeing clears @word
- * before @obj, allocating stores @obj before @word.
+ * Readers load @obj first and @word second. Freeing clears @word before @obj, and
+ * allocating stores @obj before @word, so a reader never pairs an old handle with a
+ * new object.
  */
 struct kdapl_handle_entry {
 	void *obj;
@@ -39,7 +39,7 @@ struct kdapl_handle_entry {
 
 extern struct kdapl_handle_entry *kdapl_handle_chunks[KDAPL_HANDLE_CHUNKS];
 
-/* The slot of an index that a handle may or may not have; NULL if there is none. */
+/* The entry with this index, which may come from any bit pattern; NULL if there is none. */
 static inline struct kdapl_handle_entry *kdapl_handle_entry(unsigned long index)
 {
 	struct kdapl_handle_entry *chunk;
@@ -65,19 +65,19 @@ static inline void *kdapl_handle_read(unsigned long word)
 	obj = smp_load_acquire(&entry->obj);
 	if (unlikely(READ_ONCE(entry->word) != word))
 		return NULL;
-	/* a value guessed before it was given out could pair with the last owner */
+	/* a handle guessed before it is allocated could pair with the previous object */
 	if (unlikely(READ_ONCE(entry->obj) != obj))
 		return NULL;
 	return obj;
 }
 
 /**
- * kdapl_handle_peek - look a handle up
+ * kdapl_handle_peek - look up a handle
  * @handle: any bit pattern
  * @type: the type it must have
  *
  * Context: inside rcu_read_lock(), to which the result is bound.
- * Return: the object, or NULL when @handle does not name a live one of @type.
+ * Return: the object, or NULL if @handle does not name a live one of @type.
  */
 static inline void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type)
 {
@@ -91,7 +91,7 @@ static inline void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type)
 void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type);
 struct kdapl_obj *kdapl_handle_next(unsigned long *index);
 
-/* The name of an object in traces and debugfs, its own as long as it lives; 0 for none. */
+/* The id of an object in traces and debugfs, unique while the object lives; 0 for none. */
 static inline u32 kdapl_id(DAT_HANDLE handle)
 {
 	return (unsigned long)handle >> 1 & (BIT(KDAPL_HANDLE_INDEX_BITS) - 1);

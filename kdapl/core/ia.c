@@ -2,16 +2,16 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What every floor asks of an IA.
+ * The part of IAs that every floor uses.
  */
 #include "core.h"
 
 /**
- * kdapl_ia_async - an asynchronous event for the consumer of an IA
+ * kdapl_ia_async - report an asynchronous event to the consumer of an IA
  * @ia: IA
  * @handle: the object concerned
  * @number: DAT_ASYNC_ERROR_*
- * @reason: of the enum that belongs to the type of @handle
+ * @reason: a value of the enum for the type of @handle
  *
  * Context: any, without evd->lock.
  */
@@ -32,18 +32,18 @@ void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, u32 number, DAT_COUN
 }
 
 /**
- * kdapl_ia_pdata - private data that connect, accept and reject can carry
+ * kdapl_ia_pdata - how much private data connect, accept and reject can carry
  * @ia: IA
  * @limits: filled
  */
 void kdapl_ia_pdata(struct kdapl_ia *ia, struct kdat_pdata_limits *limits)
 {
 	static const struct kdat_pdata_limits ib = {
-		.connect = 56,		/* less the header of RDMA_PS_TCP */
+		.connect = 56,		/* 92 bytes, less the header of rdma_cm */
 		.accept = IB_CM_REP_PRIVATE_DATA_SIZE,
 		.reject = IB_CM_REJ_PRIVATE_DATA_SIZE,
 	};
-	/* MPA: one byte of length, and enhanced connection set-up takes four */
+	/* the length is one byte, and enhanced connection setup takes four bytes */
 	static const struct kdat_pdata_limits iw = {
 		.connect = 251,
 		.accept = 251,

@@ -8,28 +8,28 @@
 #define KDAPL_CORE_IA_H
 
 /**
- * struct kdapl_ia - one dat_ia_openv
- * @dev: the device; holds a reference, not the right to use @dev->ibdev
+ * struct kdapl_ia - an instance of an IA, made by dat_ia_openv()
+ * @dev: the device; holds a reference to it, but does not enter it
  * @port: RDMA port number
- * @name: the name used at open
+ * @name: the name it was opened by
  * @consumer: name of the module that opened it
  * @lock: protects @objs, @closing and the users/live of every object
  * @objs: the instance's objects by type
- * @closing: no new objects
- * @dead: the device is gone; calls answer DAT_INTERNAL_ERROR
- * @async_evd: where asynchronous events go
- * @own_async: @async_evd was made by dat_ia_openv and goes with the IA
- * @mutex: serialises the lazy creation of @null_evd
+ * @closing: no new objects may be made
+ * @dead: the device is gone; calls return DAT_INTERNAL_ERROR
+ * @async_evd: EVD of asynchronous events
+ * @own_async: @async_evd was made by dat_ia_openv() and is destroyed with the IA
+ * @mutex: serialises the creation of @null_evd and @reserved at first use
  * @null_evd: takes the completions of EP queues that name no EVD
  * @keys: its MRs by their keys
- * @reserved: the reserved LMR, once asked for; @mutex
+ * @reserved: the reserved LMR, made at first use; @mutex
  * @stale_mrs: MRs to be replaced; @stale_lock
- * @stale_mutex: one at a time replaces them
+ * @stale_mutex: serialises replacing them
  * @reported: IA_CATASTROPHIC has been reported; dev->lock
  * @pick: which of the port's addresses it uses; constant
- * @addr: last address handed out by dat_ia_query
+ * @addr: the last address returned by dat_ia_query()
  * @max_msg: largest message of the port
- * @unused: woken when an object lost its last user
+ * @unused: woken when an object has lost its last user
  */
 struct kdapl_ia {
 	struct kdapl_obj obj;
@@ -40,7 +40,7 @@ struct kdapl_ia {
 	struct list_head dev_node;
 	spinlock_t lock;		/* objs, closing, async_evd, live and users of objects */
 	struct list_head objs[KDAPL_NTYPES];
-	struct list_head going;		/* EVDs retired, whose upcalls may still run; lock */
+	struct list_head going;		/* retired EVDs, whose upcalls may still run; lock */
 	bool closing;
 	bool reported;
 	struct kdapl_pick pick;
@@ -48,7 +48,7 @@ struct kdapl_ia {
 	bool own_async;
 	struct mutex mutex;		/* null_evd, reserved */
 	struct kdapl_evd *null_evd;
-	bool dead;			/* beside @keys: posts read both */
+	bool dead;			/* next to @keys, since posts read both */
 	struct kdapl_keys keys;
 	struct kdapl_lmr *reserved;
 	struct list_head stale_mrs;
@@ -71,7 +71,7 @@ bool kdapl_ia_owns(struct kdapl_ia *ia, const struct sockaddr *addr,
 u16 kdapl_addr_port(const struct sockaddr_storage *addr);
 void kdapl_addr_set_port(struct sockaddr_storage *addr, u16 port);
 int kdapl_addr_len(const struct sockaddr *addr);
-DAT_RETURN kdapl_addr_check(const struct sockaddr *addr);
+int kdapl_addr_check(const struct sockaddr *addr);
 bool kdapl_comm_supported(const DAT_COMM *comm);
 
 #endif /* KDAPL_CORE_IA_H */

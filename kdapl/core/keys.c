@@ -2,23 +2,22 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The table that leads from a key to its MR.
+ * The table that leads from a key to its MR (D-76).
  *
- * Posts look into it once per segment, so it is a hash table that most of the time
- * gives the answer with one slot of one cache line: open addressing, linear probing,
- * half of the slots taken at most. Readers hold nothing but the RCU read lock.
+ * Posts look up a key for each segment, so this is a hash table in which most lookups
+ * touch one slot of one cache line: open addressing, linear probing, at most half of the
+ * slots taken. Readers hold only the RCU read lock.
  *
- * What makes that simple: the index of a slot is written once in the life of a table.
- * A slot goes from free to "this index, that MR" and may lose its MR, and get another
- * one of the same index; it never stands for another index. So a reader that
- * meets its index has the right slot, and one that meets a free slot has seen them all.
- * The price is that slots without MR stay taken. They go with the table: where no slot
- * may be taken any more, a new one replaces it that has four slots or more for each MR
- * there is, which may well be smaller than the old one.
+ * The index of a slot is written once in the life of a table. A slot may lose its MR and
+ * get another one with the same index, but it never gets another index. So a reader that
+ * meets its index has found the slot, and one that meets a free slot knows that there is
+ * none. In return, slots without MR stay taken until the whole table is replaced. When no
+ * more slots may be taken, a new table takes its place, with at least four slots for each
+ * MR; it may be smaller than the old one.
  *
- * The hash is multiplicative because devices like to count. A hash that keeps the order
- * of indexes puts them side by side without a collision, until two such runs meet on
- * the same slots: then every key of the second is looked for all along the first.
+ * The hash is multiplicative because devices hand out consecutive indexes. A hash that
+ * keeps their order would place them side by side without a collision, until two such runs
+ * meet: then each lookup of the second run probes all of the first one.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -30,11 +29,11 @@
 
 #define KEYS_MIN_BITS	5
 
-/* Four slots to a cache line of 64 bytes, none in two. */
+/* A cache line of 64 bytes holds four slots, and no slot crosses one. */
 static_assert(!IS_ENABLED(CONFIG_64BIT) ||
 	      offsetof(struct kdapl_key_table, slots) % sizeof(struct kdapl_key_slot) == 0);
 
-/* What all IAs without MRs have, so that nobody looks for a NULL; never written. */
+/* The table of all IAs without MRs, so that readers need not test for NULL; never written. */
 static struct kdapl_key_table keys_none = {
 	.bits = 1,
 	.mask = 1,
@@ -47,7 +46,7 @@ bool kdapl_test_no_key_table;
 #define kdapl_test_no_key_table	false
 #endif
 
-/* For @count MRs and as many more, or a few. */
+/* A table for twice @count MRs, or more. */
 static struct kdapl_key_table *keys_alloc(unsigned int count)
 {
 	unsigned int bits = max_t(unsigned int, order_base_2(4 * count), KEYS_MIN_BITS);
@@ -85,7 +84,7 @@ static struct kdapl_mr *keys_mr(struct kdapl_keys *keys, const struct kdapl_key_
 	return rcu_dereference_protected(slot->mr, lockdep_is_held(&keys->mutex));
 }
 
-/* The slot of an index, or the free one it would get: there always is one. */
+/* The slot of an index, or the free one it would get. There always is one. */
 static struct kdapl_key_slot *keys_slot(struct kdapl_key_table *table, u32 index)
 {
 	u32 i = hash_32(index, table->bits);
@@ -105,7 +104,7 @@ static void keys_take(struct kdapl_key_table *table, struct kdapl_key_slot *slot
 	rcu_assign_pointer(slot->mr, mr);
 }
 
-/* A table with room for one more takes the place of the present one. */
+/* Replace the table by one with room for at least one more. */
 static struct kdapl_key_table *keys_replace(struct kdapl_keys *keys)
 {
 	struct kdapl_key_table *old = keys_table(keys), *table = keys_alloc(keys->count);
@@ -125,13 +124,13 @@ static struct kdapl_key_table *keys_replace(struct kdapl_keys *keys)
 }
 
 /**
- * kdapl_keys_insert - an MR is found by its index from now on
- * @keys: of its IA
+ * kdapl_keys_insert - add an MR
+ * @keys: table of its IA
  * @index: the upper 24 bits of its keys
- * @mr: not in the table
+ * @mr: the MR, not in the table
  *
  * Context: may sleep.
- * Return: 0; -EBUSY when another MR has the index; -ENOMEM, and all is as it was.
+ * Return: 0; -EBUSY if another MR has the index; -ENOMEM.
  */
 int kdapl_keys_insert(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr)
 {
@@ -141,8 +140,8 @@ int kdapl_keys_insert(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr)
 	int ret = 0;
 
 	/*
-	 * For every holder of the mutex: some callers must not wait for I/O (D-32), and
-	 * would do so by waiting for a holder that does.
+	 * Some callers must not wait for I/O (D-32), so no holder of the mutex may: they
+	 * would wait for it.
 	 */
 	noio = memalloc_noio_save();
 	mutex_lock(&keys->mutex);
@@ -169,14 +168,14 @@ out:
 }
 
 /**
- * kdapl_keys_remove - an MR is not found any more
- * @keys: of its IA
- * @index: as it was inserted
- * @mr: in the table or not; another MR may have the index
+ * kdapl_keys_remove - remove an MR
+ * @keys: table of its IA
+ * @index: index it was inserted with
+ * @mr: the MR; nothing happens if it is not in the table
  *
- * Readers may go on to use it until a grace period has passed.
+ * Readers may use it for another grace period.
  *
- * Context: may sleep, allocates nothing.
+ * Context: may sleep, does not allocate.
  */
 void kdapl_keys_remove(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr)
 {
@@ -192,8 +191,8 @@ void kdapl_keys_remove(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr)
 }
 
 /**
- * kdapl_keys_init - an empty table, which takes no memory
- * @keys: of an IA
+ * kdapl_keys_init - begin with an empty table, which takes no memory
+ * @keys: table of an IA
  */
 void kdapl_keys_init(struct kdapl_keys *keys)
 {
@@ -203,8 +202,8 @@ void kdapl_keys_init(struct kdapl_keys *keys)
 }
 
 /**
- * kdapl_keys_destroy - the end of a table
- * @keys: of an IA that is not in use, but maybe still looked at
+ * kdapl_keys_destroy - free a table
+ * @keys: table of an IA that is no longer in use; readers may still look at it
  *
  * Context: any.
  */

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * From a key to its MR.
+ * The table that leads from a key to its MR.
  */
 #ifndef KDAPL_CORE_KEYS_H
 #define KDAPL_CORE_KEYS_H
@@ -12,8 +12,8 @@
 
 /**
  * struct kdapl_key_slot - one slot of the table
- * @index: the upper 24 bits of a key; written once, KDAPL_NO_INDEX before
- * @mr: its MR; NULL where it has gone
+ * @index: the upper 24 bits of a key; written once, KDAPL_NO_INDEX before that
+ * @mr: its MR; NULL if it has been removed
  */
 struct kdapl_key_slot {
 	u32 index;
@@ -21,11 +21,11 @@ struct kdapl_key_slot {
 };
 
 /**
- * struct kdapl_key_table - the table proper, replaced as a whole when it is full
- * @rcu: readers may still look at it for a grace period
+ * struct kdapl_key_table - the slots, replaced as a whole when they are full
+ * @rcu: readers may look at it for another grace period
  * @bits: there are 2^bits slots
  * @mask: their number - 1
- * @left: free slots that may still be taken; at least half stay free
+ * @left: how many more may be taken; at least half of them stay free
  * @slots: the slots
  */
 struct kdapl_key_table {
@@ -40,7 +40,7 @@ struct kdapl_key_table {
  * struct kdapl_keys - the MRs of an IA by their keys
  * @table: never NULL; read under RCU
  * @count: MRs in it
- * @mutex: changing it
+ * @mutex: serialises changes
  */
 struct kdapl_keys {
 	struct kdapl_key_table __rcu *table;
@@ -54,8 +54,8 @@ int kdapl_keys_insert(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr);
 void kdapl_keys_remove(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr);
 
 /*
- * The MR a key belongs to, whatever its low byte, or NULL; RCU read side. Whether the
- * key is valid the MR knows.
+ * The MR with the index of this key, or NULL; RCU read side. The MR knows whether the key is
+ * valid.
  */
 static inline struct kdapl_mr *kdapl_keys_find(const struct kdapl_keys *keys, u32 key)
 {

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Names of what is a number elsewhere, for trace.h and debugfs.c. Each list is made of
- * kn(), and kn_end() for the last one; the user defines both.
+ * Names of states, operations and events, for trace.h and debugfs.c. The user of a list
+ * defines kn(), and kn_end() for its last entry.
  */
 
 #ifndef KDAPL_CORE_NAMES_H
@@ -68,10 +68,10 @@
 	kn(ASYNC_ERROR_, PROVIDER_INTERNAL_ERROR)		\
 	kn_end(, SOFTWARE_EVENT)
 
-/* Reasons of kdapl_conn_end() beside DAT_CONNECTION_EVENT_*. */
+/* Reasons of kdapl_conn_end() other than DAT_CONNECTION_EVENT_*. */
 #define KDAPL_END_NONE		0
 #define KDAPL_END_SUSPECT	1	/* unexpected flush on iWARP (D-08) */
 #define KDAPL_END_SILENT	2	/* the EP is being freed: no event */
-#define KDAPL_END_PEER		3	/* the CM says so: DISCONNECTED, if nothing worse is seen */
+#define KDAPL_END_PEER		3	/* news of the CM: DISCONNECTED unless an error is seen */
 
 #endif /* KDAPL_CORE_NAMES_H */

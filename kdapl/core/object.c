@@ -2,15 +2,15 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What every object has: a handle, a memory reference count, a use count, a
- * place in its IA, the consumer's context word; and the calls that work on
- * any kind of object.
+ * The common part of all objects: handle, reference count of the memory, use
+ * count, place in the IA, the consumer's context; and the calls that work on
+ * objects of any kind.
  *
- * Life of an object: kdapl_obj_init() gives one reference, which belongs to
- * the handle from kdapl_obj_publish() on. kdapl_obj_retire() ends the handle;
- * exactly one caller wins it, destroys what the object owns and drops that
- * reference. Calls that sleep hold a reference of their own; posting calls
- * stay inside one RCU read section instead. "Users" are objects created on
+ * Life of an object: kdapl_obj_init() sets one reference, which belongs to the
+ * handle from kdapl_obj_publish() on. kdapl_obj_retire() ends the handle. It
+ * succeeds for one caller only, which then destroys what the object owns and
+ * drops that reference. Calls that sleep hold a reference of their own; posting
+ * calls stay inside one RCU read section instead. "Users" are objects created on
  * top of this one: they keep it from being retired.
  */
 #include <linux/export.h>
@@ -22,8 +22,8 @@
  * kdapl_obj_init - prepare the common part
  * @obj: zeroed
  * @type: enum dat_handle_type
- * @ia: owning IA instance, or NULL when @obj is that IA
- * @ops: of its kind
+ * @ia: owning IA instance, or NULL if @obj is that IA
+ * @ops: operations of its kind
  */
 void kdapl_obj_init(struct kdapl_obj *obj, unsigned int type, struct kdapl_ia *ia,
 		    const struct kdapl_obj_ops *ops)
@@ -38,13 +38,15 @@ void kdapl_obj_init(struct kdapl_obj *obj, unsigned int type, struct kdapl_ia *i
 }
 
 /**
- * kdapl_obj_publish - give an object its handle and enter it into its IA
+ * kdapl_obj_publish - give an object its handle and add it to its IA
  * @obj: initialised and complete
  *
- * From now on anybody may retire it, so the caller gets a reference of its own.
+ * Other calls may retire it as soon as it has its handle, so the caller gets a
+ * reference of its own.
  *
  * Context: may sleep.
- * Return: 0, -ENOMEM, -ENOSPC, or -ESHUTDOWN when the IA is being closed.
+ * Return: 0; -ENOMEM; -ENOSPC: the handle table is full; -ESHUTDOWN: the IA is being
+ * closed. For kdapl_publish_ret().
  */
 int kdapl_obj_publish(struct kdapl_obj *obj)
 {
@@ -71,39 +73,11 @@ int kdapl_obj_publish(struct kdapl_obj *obj)
 }
 
 /**
- * kdapl_publish_ret - what a create call returns when publishing failed
- * @err: from kdapl_obj_publish()
- *
- * Return: the error.
- */
-DAT_RETURN kdapl_publish_ret(int err)
-{
-	if (err == -ESHUTDOWN)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-}
-
-/**
- * kdapl_query_check - what all query calls check of their arguments
- * @mask: members wanted
- * @all: bits there are
- * @param: structure to fill; may be NULL if nothing is wanted
- *
- * Return: DAT_SUCCESS, or DAT_INVALID_PARAMETER.
- */
-DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param)
-{
-	if (mask & ~all)
-		return kdapl_arg_err(2);
-	return mask && !param ? kdapl_arg_err(3) : DAT_SUCCESS;
-}
-
-/**
- * kdapl_obj_get - look a handle up and keep the object's memory
+ * kdapl_obj_get - look up a handle and take a reference
  * @handle: any bit pattern
  * @type: the type it must have
  *
- * Return: the object, to be put, or NULL.
+ * Return: the object, for kdapl_obj_put(), or NULL.
  */
 void *kdapl_obj_get(DAT_HANDLE handle, unsigned int type)
 {
@@ -118,7 +92,7 @@ void *kdapl_obj_get(DAT_HANDLE handle, unsigned int type)
 }
 
 /**
- * kdapl_obj_put - drop a memory reference
+ * kdapl_obj_put - drop a reference to the memory
  * @obj: the object, or NULL
  */
 void kdapl_obj_put(struct kdapl_obj *obj)
@@ -134,10 +108,10 @@ void kdapl_obj_put(struct kdapl_obj *obj)
 }
 
 /**
- * kdapl_obj_use - an object is created on top of this one
+ * kdapl_obj_use - add a user: an object is created on top of this one
  * @obj: the lower object
  *
- * Return: 0, or -ESTALE when @obj has been retired meanwhile.
+ * Return: 0; -ESTALE: @obj has been retired.
  */
 int kdapl_obj_use(struct kdapl_obj *obj)
 {
@@ -155,7 +129,7 @@ int kdapl_obj_use(struct kdapl_obj *obj)
 }
 
 /**
- * kdapl_obj_unuse - the object on top is gone
+ * kdapl_obj_unuse - drop a user: the object on top is gone
  * @obj: the lower object
  */
 void kdapl_obj_unuse(struct kdapl_obj *obj)
@@ -174,11 +148,11 @@ void kdapl_obj_unuse(struct kdapl_obj *obj)
  * kdapl_obj_retire - end the life of a handle
  * @obj: the object; the caller has a reference
  *
- * After success no call finds the object any more and the caller must destroy
- * it and put the handle's reference, beside its own.
+ * On success no call finds the object any more. The caller must destroy it and drop the
+ * reference of the handle as well as its own.
  *
- * Return: 0; -EBUSY when other objects use it; -ESTALE when somebody else was
- * faster.
+ * Return: 0; -EBUSY: other objects use it; -ESTALE: it has been retired already. For
+ * kdapl_retire_ret().
  */
 int kdapl_obj_retire(struct kdapl_obj *obj)
 {
@@ -204,8 +178,8 @@ int kdapl_obj_retire(struct kdapl_obj *obj)
 }
 
 /**
- * kdapl_obj_gone - nothing of a retired object runs any more
- * @obj: an EVD, whose upcalls dat_ia_close() must wait for
+ * kdapl_obj_gone - the upcalls of a retired EVD have returned
+ * @obj: the EVD; dat_ia_close() may be waiting for it
  */
 void kdapl_obj_gone(struct kdapl_obj *obj)
 {
@@ -216,28 +190,11 @@ void kdapl_obj_gone(struct kdapl_obj *obj)
 }
 
 /**
- * kdapl_retire_ret - what a free call returns
- * @err: from kdapl_obj_retire()
- * @in_use: subtype when other objects use it
- * @handle: subtype when somebody else was faster
- *
- * Return: DAT_SUCCESS or the error.
- */
-DAT_RETURN kdapl_retire_ret(int err, DAT_RETURN_SUBTYPE in_use, DAT_RETURN_SUBTYPE handle)
-{
-	if (!err)
-		return DAT_SUCCESS;
-	if (err == -EBUSY)
-		return kdapl_err(DAT_INVALID_STATE, in_use);
-	return kdapl_err(DAT_INVALID_HANDLE, handle);
-}
-
-/**
- * dat_set_consumer_context - attach a word of the consumer's to an object
+ * dat_set_consumer_context - attach a context of the consumer's to an object
  * @dat_handle: any object
  * @context: opaque, replaces the old one; zero means none
  *
- * Nothing is checked or synchronised beyond the handle.
+ * Only the handle is checked, and concurrent calls are not serialised.
  *
  * Context: any.
  * Return: DAT_SUCCESS, or DAT_INVALID_HANDLE.
@@ -257,11 +214,11 @@ DAT_RETURN dat_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context)
 EXPORT_SYMBOL(dat_set_consumer_context);
 
 /**
- * dat_get_consumer_context - read what dat_set_consumer_context stored
+ * dat_get_consumer_context - read the context set by dat_set_consumer_context()
  * @dat_handle: any object
- * @context: where it goes; zero for an object that never got one
+ * @context: where the context goes; zero if none was set
  *
- * Nothing is checked or synchronised beyond the handle.
+ * Concurrent calls are not serialised.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (NULL
@@ -289,9 +246,9 @@ EXPORT_SYMBOL(dat_get_consumer_context);
 /**
  * dat_get_handle_type - tell what kind of object a handle names
  * @dat_handle: any object
- * @handle_type: where the answer goes
+ * @handle_type: where the type goes
  *
- * For handles that may name objects of several kinds, such as that of an
+ * For handles that may name objects of several kinds, such as the one in an
  * asynchronous event.
  *
  * Context: any.

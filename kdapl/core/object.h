@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What all objects have in common.
+ * The common part of all objects.
  */
 #ifndef KDAPL_CORE_OBJECT_H
 #define KDAPL_CORE_OBJECT_H
@@ -10,13 +10,13 @@
 struct kdapl_obj;
 
 /**
- * struct kdapl_obj_ops - what lower floors ask of an object without knowing its kind
- * @release: free what the object owns. The last kdapl_obj_put() calls it, which may sleep or
- *	not; the memory itself goes by RCU
- * @has_id: does it have a cm_id, or wait for one? Called under ia->lock while the device goes.
- *	NULL: never
- * @device_lost: give the cm_id back, or stop waiting; may sleep
- * @async_event: of EVDs: queue an asynchronous event
+ * struct kdapl_obj_ops - operations on an object whose kind the caller does not know
+ * @release: free what the object owns, and its memory by RCU; called by the last
+ *	kdapl_obj_put(), so it must not sleep if that may be in atomic context
+ * @has_id: does it have a cm_id, or wait for one? Called under ia->lock while the device is
+ *	being removed. NULL: never
+ * @device_lost: destroy the cm_id, or stop waiting for one; may sleep
+ * @async_event: EVDs only: queue an asynchronous event
  */
 struct kdapl_obj_ops {
 	void (*release)(struct kdapl_obj *obj);
@@ -28,16 +28,16 @@ struct kdapl_obj_ops {
 
 /**
  * struct kdapl_obj - head of every object with a handle
- * @handle: the consumer's name for it, NULL before publication
+ * @handle: its handle, NULL before it is published
  * @type: enum dat_handle_type
- * @live: may still be named in calls; cleared once, under ia->lock
- * @ref: references to the memory; the handle itself holds one
- * @users: objects that were created on top of this one; ia->lock
+ * @live: calls may use it; cleared once, under ia->lock
+ * @ref: references to the memory; the handle holds one
+ * @users: objects created on top of this one; ia->lock
  * @ia: owning IA instance (an IA owns itself); holds a reference
  * @node: in ia->objs[type]; ia->lock
- * @context: dat_set_consumer_context
- * @ops: what its kind does
- * @rcu: handle readers may still look at the object for a grace period
+ * @context: set by dat_set_consumer_context()
+ * @ops: operations of its kind
+ * @rcu: readers of the handle may look at the object for another grace period
  */
 struct kdapl_obj {
 	DAT_HANDLE handle;
@@ -55,9 +55,6 @@ struct kdapl_obj {
 void kdapl_obj_init(struct kdapl_obj *obj, unsigned int type, struct kdapl_ia *ia,
 		    const struct kdapl_obj_ops *ops);
 int kdapl_obj_publish(struct kdapl_obj *obj);
-DAT_RETURN kdapl_publish_ret(int err);
-DAT_RETURN kdapl_retire_ret(int err, DAT_RETURN_SUBTYPE in_use, DAT_RETURN_SUBTYPE handle);
-DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param);
 void *kdapl_obj_get(DAT_HANDLE handle, unsigned int type);
 void kdapl_obj_put(struct kdapl_obj *obj);
 int kdapl_obj_use(struct kdapl_obj *obj);

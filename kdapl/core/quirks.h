@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * What devices can do and need beyond their attributes, derived once when a
- * device is added (quirks.c, which says how to add to it).
+ * device is added. quirks.c says how to add a fact.
  */
 #ifndef KDAPL_CORE_QUIRKS_H
 #define KDAPL_CORE_QUIRKS_H
@@ -14,11 +14,11 @@ struct ib_device;
 struct kdapl_device;
 
 /**
- * enum kdapl_fence - what goes before a request that the device does not fence itself
+ * enum kdapl_fence - the request that fences one the device does not fence itself
  * @KDAPL_FENCE_WRITE: an empty fenced RDMA Write
  * @KDAPL_FENCE_INV: the invalidation of a region that was never valid, which waits for
  *	everything before it; nothing is posted with IB_SEND_FENCE
- * @KDAPL_FENCE_NONE: nothing fences it: the request is refused
+ * @KDAPL_FENCE_NONE: there is none: the fenced request is refused
  */
 enum kdapl_fence {
 	KDAPL_FENCE_WRITE,
@@ -28,44 +28,42 @@ enum kdapl_fence {
 
 /**
  * struct kdapl_caps - what is special about a device; zero is ordinary
- * @fence_not_read: IB_SEND_FENCE does nothing on an RDMA Read
- * @fence_not_reg: nor on a registration
- * @fence_not_inv: nor on an invalidation
- * @fence_stalls: it may never let its request pass, or too early
- * @fence_send_inv: it works on Sends and invalidations only
- * @unfenced: these, as bits by opcode: requests that have to be fenced by another one
- * @fence_by: enum kdapl_fence: which one
- * @most_wrs: how many work requests one request of the consumer takes at most
- * @one_read_limit: the driver takes the limits of the two read depths for each other
- * @read_has_segment: an RDMA Read must have a local segment, also if it is empty
- * @pairs_peeked: of a Write and a Send posted as a pair the first segments are looked at,
- *	also if there are none
- * @sq_by_segments: how many requests a queue can hold depends on their segments
- * @sq_wrs: how many it can hold then that have as many as the device takes; 0: as many as
- *	the device says
+ * @fence_not_read: IB_SEND_FENCE has no effect on an RDMA Read
+ * @fence_not_reg: IB_SEND_FENCE has no effect on a registration
+ * @fence_not_inv: IB_SEND_FENCE has no effect on an invalidation
+ * @fence_stalls: a request with IB_SEND_FENCE may stall for ever, or start too early
+ * @fence_send_inv: IB_SEND_FENCE has an effect on Sends and invalidations only
+ * @unfenced: opcodes, as bits, that another request has to fence; follows from the above
+ * @fence_by: enum kdapl_fence: which request does
+ * @most_wrs: most work requests that one request of the consumer can take
+ * @one_read_limit: the driver mixes up the limits of the two read depths
+ * @read_has_segment: an RDMA Read must have a local segment, even if it is empty
+ * @pairs_peeked: of a Write and a Send posted as a pair the driver reads the first segments
+ *	even if there are none
+ * @sq_by_segments: the depth of a send queue depends on the segments of its requests
+ * @sq_wrs: depth for requests with the most segments the device takes; 0: max_qp_wr
  * @map_allocates: ib_map_mr_sg() may allocate, and splits large pages
- * @late_ack: a message is acknowledged after its completion, and not at all by a queue pair
- *	that is in ERR by then
- * @own_depths: an answer of the peer tells the two read depths from the device's side, each
- *	in the field of the other one
- * @no_depths: an answer of the peer tells no read depths
- * @no_asked_depths: a request of a peer does not tell the read depths it has asked for
- * @reject_resets: a refusal by the peer's consumer is told as -ECONNRESET
+ * @late_ack: a message is acknowledged after its completion, and never if the queue pair is in
+ *	ERR by then
+ * @own_depths: an answer has the two read depths as the device sees them, that is, swapped
+ * @no_depths: an answer has no read depths
+ * @no_asked_depths: a connection request does not have the read depths the peer has asked for
+ * @reject_resets: a refusal by the peer's consumer is reported as -ECONNRESET
  * @reject_unsafe: a request may not be refused while the connection manager still works on it
  * @no_solicited: the solicited bit of a Send is ignored
- * @reads_unordered: a Read completes when its data are there, whatever was posted before it
- * @reads_deadlock: two ends that have Reads under way may wait for each other for ever
- * @reads_forgotten: a Read whose answer is coming when the queue pair fails never completes
- * @short_page_bug: a short segment that crosses a page is sent wrong
- * @early_data_unseen: data that arrive with the end of the connection setup wait for more
- * @empty_read_stale: an empty Read may be answered with bytes of another one
- * @lends_pages: the network reads the memory of a request without a completion later on
- * @inval_any_low_byte: a peer invalidates a region with any low byte of its key
+ * @reads_unordered: a Read completes as soon as its data has arrived, out of order
+ * @reads_deadlock: two ends with outstanding Reads may wait for each other for ever
+ * @reads_forgotten: a Read whose answer is arriving when the queue pair fails never completes
+ * @short_page_bug: a short segment that crosses a page is sent with wrong bytes
+ * @early_data_unseen: data that arrives with the end of the connection setup goes unnoticed
+ *	until more arrives
+ * @empty_read_stale: an empty Read may be answered with old bytes
+ * @lends_pages: a request without a completion is sent from its pages, perhaps later
+ * @inval_any_low_byte: a key with any low byte invalidates its region
  * @any_page_size: each entry of a page list has a length of its own
- * @no_last_wqe: the event that a queue pair takes no more from its SRQ never comes
+ * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED is never reported
  * @srq_pd_checked: an SRQ must be of the same PD as the queue pairs that use it
- * @reply_overrun: the side that connects fails if more than the answer is there when it
- *	reads that
+ * @reply_overrun: the active side fails if data follows the answer before it has read the answer
  *
  * Constant once the device is known, and read without a lock.
  */
@@ -105,7 +103,7 @@ struct kdapl_caps {
 	bool reply_overrun;
 };
 
-/* Does each request need a closer look before it may take the fast path? */
+/* Must each request be checked for quirks before it may take the fast path? */
 static inline bool kdapl_caps_slow_posts(const struct kdapl_caps *caps)
 {
 	return caps->reads_unordered || caps->reads_deadlock || caps->short_page_bug ||

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The registry: which IAs there are. One per port of every device ib_core
- * shows us, so the list is made anew with every call.
+ * The registry: which IAs there are. There is one for each port of each device
+ * that ib_core has, so nothing is stored: every call walks the devices.
  */
 #include <linux/export.h>
 
@@ -38,14 +38,14 @@ static int registry_add(struct kdapl_device *dev, u32 port, void *arg)
 /**
  * dat_registry_list_providers - list the IAs that can be opened
  * @max_to_return: entries in @dat_provider_list
- * @entries_returned: number of IAs listed, or, when the list is too small, of
- *	IAs there are
+ * @entries_returned: where the number of IAs listed goes or, if the list is too
+ *	small, the number of IAs there are
  * @dat_provider_list: array of pointers to structures of the caller's
  *
- * One for each port of each RDMA device that can do fast registration, whatever
- * transport. Devices come and go: the list may be old when it is read. With
- * @max_to_return 0 the call only counts: it returns DAT_INVALID_PARAMETER and
- * the number, unless there is none.
+ * There is one for each port of each RDMA device that has fast registration, on
+ * any transport. Devices come and go, so the list may be out of date when it is
+ * read. With @max_to_return 0 the call only counts: unless there is no IA it
+ * returns DAT_INVALID_PARAMETER and their number.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (negative or too small
@@ -71,17 +71,18 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entri
 EXPORT_SYMBOL(dat_registry_list_providers);
 
 /**
- * dat_registry_providers_related - do two IAs stand in for each other?
+ * dat_registry_providers_related - can one IA stand in for another one?
  * @name1: name of an IA, as for dat_ia_openv()
  * @name2: name of another one
- * @answer: DAT_HA_TRUE for two names of the same IA, otherwise DAT_HA_FALSE: this
- *	provider moves no connection from one port to another
+ * @answer: where the answer goes: DAT_HA_TRUE for two names of the same IA, otherwise
+ *	DAT_HA_FALSE, since this provider moves no connection from one port to another
  *
  * Names are looked up as dat_ia_openv() does.
  *
  * Context: may sleep.
- * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (NULL, or name without end);
- * DAT_PROVIDER_NOT_FOUND (no IA has one of the names).
+ * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (NULL, or a name of
+ * DAT_NAME_MAX_LENGTH characters or more); DAT_PROVIDER_NOT_FOUND (there is no IA
+ * with one of the names).
  */
 DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR name1, const DAT_NAME_PTR name2,
 					  DAT_HA_RELATIONSHIP *answer)

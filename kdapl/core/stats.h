@@ -2,22 +2,22 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What the module has done, counted on each CPU.
+ * Statistics of the module, per CPU.
  */
 #ifndef KDAPL_CORE_STATS_H
 #define KDAPL_CORE_STATS_H
 
 /**
  * struct kdapl_stats - what one CPU has done since the module was loaded
- * @softirq: turns of upcalls in softirq
- * @work: turns of upcalls in work items
- * @upcalls: upcalls made in them; events of an EVD that goes, dropped
- * @full: turns that ended because as much was done as one may
- * @again: turns after which something was there when notification was asked for
- * @flushed: events of transfers that were flushed
- * @failed: events of transfers that failed
- * @refused: connection requests turned away before a consumer heard of them
- * @dropped: completions that were there when their EP was freed or reset, and nobody saw
+ * @softirq: turns of an EVD in softirq
+ * @work: turns of an EVD in a work item
+ * @upcalls: upcalls made in them, including events dropped because their EVD is going away
+ * @full: turns that ended because their budget was used up
+ * @again: turns after which arming the CQs reported missed completions
+ * @flushed: completion events with the status FLUSHED
+ * @failed: completion events with another error
+ * @refused: connection requests refused before they were reported to a consumer
+ * @dropped: completions that were not taken before their EP was freed or reset
  */
 struct kdapl_stats {
 	unsigned long softirq;
@@ -33,7 +33,7 @@ struct kdapl_stats {
 
 DECLARE_PER_CPU(struct kdapl_stats, kdapl_stats);
 
-/* Anywhere: one of them more, or n. */
+/* Any context. */
 #define kdapl_count(member)		this_cpu_inc(kdapl_stats.member)
 #define kdapl_count_many(member, n)	this_cpu_add(kdapl_stats.member, n)
 

@@ -2,15 +2,18 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Codes: the names of return values, and the tables that turn what the kernel
- * says (errno, completion status, Endpoint state) into what the API says.
+ * Names of return values, and the conversion of errnos, completion statuses and
+ * Endpoint states to the codes of the API.
  *
- * Nothing here keeps state or takes a lock. Every function works in every
- * context. The tables are complete; a code that is missing from a table is one
- * the kernel learned later, and gets the answer its function documents.
+ * Inside the module functions return errnos. The exported calls turn them into
+ * codes of the API with the functions here.
+ *
+ * Nothing here has state or takes a lock. Every function works in every
+ * context. The tables are complete; for a value that a newer kernel may add, each
+ * function documents its result.
  */
 
-/* First of all, so that every build shows that <dat2/kdat.h> stands alone. */
+/* The first include, so that every build shows that <dat2/kdat.h> needs no other. */
 #include "dat_layout.h"
 
 #include <linux/errno.h>
@@ -160,7 +163,7 @@ static const struct kdapl_name kdapl_subtypes[] = {
 	NAME(DAT_THREAD_SAFETY_NOT_FOUND),
 };
 
-static const char *kdapl_name(const struct kdapl_name *table, size_t n, u32 code)
+static const char *status_name(const struct kdapl_name *table, size_t n, u32 code)
 {
 	size_t i;
 
@@ -172,16 +175,17 @@ static const char *kdapl_name(const struct kdapl_name *table, size_t n, u32 code
 
 /**
  * dat_strerror - name the type and the subtype of a return value
- * @value: what a call returned
- * @major_message: name of the type
- * @minor_message: name of the subtype, empty if there is none; may be NULL
+ * @value: return value of a call
+ * @major_message: where the name of the type goes
+ * @minor_message: where the name of the subtype goes, empty if there is none; may be
+ *	NULL
  *
  * The names are those of the header. They are static: do not free or change
  * them.
  *
  * Context: any.
- * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (NULL @major_message, or a @value
- * with a type or subtype that does not exist; nothing is written then).
+ * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (NULL @major_message, or a type or
+ * subtype that does not exist; nothing is written then).
  */
 DAT_RETURN dat_strerror(DAT_RETURN value, const char **major_message, const char **minor_message)
 {
@@ -190,11 +194,11 @@ DAT_RETURN dat_strerror(DAT_RETURN value, const char **major_message, const char
 	if (!major_message)
 		return kdapl_arg_err(2);
 
-	major = kdapl_name(kdapl_types, ARRAY_SIZE(kdapl_types), DAT_GET_TYPE(value));
-	minor = kdapl_name(kdapl_subtypes, ARRAY_SIZE(kdapl_subtypes), DAT_GET_SUBTYPE(value));
+	major = status_name(kdapl_types, ARRAY_SIZE(kdapl_types), DAT_GET_TYPE(value));
+	minor = status_name(kdapl_subtypes, ARRAY_SIZE(kdapl_subtypes), DAT_GET_SUBTYPE(value));
 	if (!major || !minor)
 		return kdapl_arg_err(1);
-	/* Success is exactly 0: no class and no subtype go with it. */
+	/* Success is exactly 0, without class and subtype. */
 	if (DAT_GET_TYPE(value) == DAT_SUCCESS && value != DAT_SUCCESS)
 		return kdapl_arg_err(1);
 
@@ -233,13 +237,13 @@ static const struct kdapl_errno_map kdapl_errno_map[] = {
  * kdapl_errno_ret - turn an errno of the kernel into a return value
  * @err: 0 or a negative errno
  *
- * -EINVAL is not the consumer's doing: arguments of calls are checked before
- * anything is asked of the kernel, so what the kernel calls invalid is our own
- * mistake. The same goes for -ENODEV, the answer of a device that was removed.
+ * -EINVAL is DAT_INTERNAL_ERROR: arguments of calls are checked before the kernel
+ * is asked for anything, so an argument the kernel refuses is a fault of this
+ * module. -ENODEV, from a device that was removed, is the same.
  *
  * Context: Any.
- * Return: the DAT_RETURN, DAT_INTERNAL_ERROR for every errno that has no
- * better one.
+ * Return: the DAT_RETURN, DAT_INTERNAL_ERROR for every errno without a better
+ * one.
  */
 DAT_RETURN kdapl_errno_ret(int err)
 {
@@ -249,6 +253,69 @@ DAT_RETURN kdapl_errno_ret(int err)
 		if (kdapl_errno_map[i].err == err)
 			return kdapl_errno_map[i].ret;
 	return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+}
+
+/**
+ * kdapl_publish_ret - what a create call returns when kdapl_obj_publish() has failed
+ * @err: the errno
+ *
+ * Context: Any.
+ * Return: DAT_INVALID_HANDLE when the IA is being closed, else
+ * DAT_INSUFFICIENT_RESOURCES.
+ */
+DAT_RETURN kdapl_publish_ret(int err)
+{
+	if (err == -ESHUTDOWN)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+}
+
+/**
+ * kdapl_retire_ret - what a free call returns
+ * @err: result of kdapl_obj_retire()
+ * @in_use: subtype if other objects use the object
+ * @handle: subtype if another caller has retired it first
+ *
+ * Context: Any.
+ * Return: DAT_SUCCESS, DAT_INVALID_STATE or DAT_INVALID_HANDLE.
+ */
+DAT_RETURN kdapl_retire_ret(int err, DAT_RETURN_SUBTYPE in_use, DAT_RETURN_SUBTYPE handle)
+{
+	if (!err)
+		return DAT_SUCCESS;
+	if (err == -EBUSY)
+		return kdapl_err(DAT_INVALID_STATE, in_use);
+	return kdapl_err(DAT_INVALID_HANDLE, handle);
+}
+
+/**
+ * kdapl_addr_ret - what a call returns for the address it was given
+ * @err: result of kdapl_addr_check()
+ *
+ * Context: Any.
+ * Return: DAT_SUCCESS or DAT_INVALID_ADDRESS.
+ */
+DAT_RETURN kdapl_addr_ret(int err)
+{
+	if (err == -EINVAL)
+		return kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+	return kdapl_errno_ret(err);
+}
+
+/**
+ * kdapl_query_check - check the mask and the structure of a query call
+ * @mask: second argument: the members wanted
+ * @all: the bits there are
+ * @param: third argument: the structure to fill; may be NULL if nothing is wanted
+ *
+ * Context: Any.
+ * Return: DAT_SUCCESS or DAT_INVALID_PARAMETER.
+ */
+DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param)
+{
+	if (mask & ~all)
+		return kdapl_arg_err(2);
+	return mask && !param ? kdapl_arg_err(3) : DAT_SUCCESS;
 }
 
 static const u8 kdapl_wc_map[] = {
@@ -278,12 +345,12 @@ static const u8 kdapl_wc_map[] = {
 
 /**
  * kdapl_wc_status - turn the status of a work completion into a DTO status
- * @status: what the device reported
+ * @status: status of the work completion
  *
- * For requests. Receives go through kdapl_wc_recv_status().
+ * For requests; Receives have kdapl_wc_recv_status().
  *
  * Context: Any.
- * Return: the DTO status, DAT_DTO_ERR_TRANSPORT for one we do not know.
+ * Return: the DTO status, DAT_DTO_ERR_TRANSPORT for an unknown one.
  */
 DAT_DTO_COMPLETION_STATUS kdapl_wc_status(enum ib_wc_status status)
 {
@@ -294,14 +361,14 @@ DAT_DTO_COMPLETION_STATUS kdapl_wc_status(enum ib_wc_status status)
 
 /**
  * kdapl_wc_recv_status - turn the status of a completed Receive into a DTO status
- * @status: what the device reported
+ * @status: status of the work completion
  *
- * Soft-RoCE reports a message that is longer than the Receive as an operation
- * error of the QP, others as a length error. Keys and ranges of a Receive are
- * checked when it is posted, so for Receives the two mean the same.
+ * If a message is longer than its Receive, soft-RoCE reports an operation error of
+ * the QP, and other drivers report a length error. Keys and ranges of a Receive are
+ * checked when it is posted, so for Receives both mean the same.
  *
  * Context: Any.
- * Return: the DTO status, DAT_DTO_ERR_TRANSPORT for one we do not know.
+ * Return: the DTO status, DAT_DTO_ERR_TRANSPORT for an unknown one.
  */
 DAT_DTO_COMPLETION_STATUS kdapl_wc_recv_status(enum ib_wc_status status)
 {
@@ -329,12 +396,12 @@ static const u8 kdapl_state_map[] = {
 };
 
 /**
- * kdapl_state_subtype - name an Endpoint state as a subtype
- * @state: the state the Endpoint is in
+ * kdapl_state_subtype - the subtype for an Endpoint state
+ * @state: state of the Endpoint
  *
  * Context: Any.
- * Return: the subtype that goes with DAT_INVALID_STATE, DAT_NO_SUBTYPE for a
- * value that is no state.
+ * Return: the subtype for DAT_INVALID_STATE, DAT_NO_SUBTYPE if there is no such
+ * state.
  */
 u16 kdapl_state_subtype(DAT_EP_STATE state)
 {

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Everything that turns one kind of code into another. See status.c.
+ * Conversion of errnos, statuses and states to codes of the API.
  */
 #ifndef KDAPL_CORE_STATUS_H
 #define KDAPL_CORE_STATUS_H
@@ -15,10 +15,10 @@
 /**
  * kdapl_err - compose an error return
  * @type: type of the error
- * @subtype: what it is about, DAT_NO_SUBTYPE if that is all there is to say
+ * @subtype: its subtype, or DAT_NO_SUBTYPE
  *
  * Context: Any.
- * Return: the value a call hands to its consumer.
+ * Return: the return value of a call.
  */
 static inline DAT_RETURN kdapl_err(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype)
 {
@@ -29,7 +29,7 @@ static inline DAT_RETURN kdapl_err(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subt
  * kdapl_arg_err - compose the return for a bad argument
  * @n: position of the argument, counted from 1
  *
- * Positions above 10 have no name and go without a subtype.
+ * Positions above 10 have no subtype.
  *
  * Context: Any.
  * Return: DAT_INVALID_PARAMETER with the position.
@@ -42,13 +42,17 @@ static inline DAT_RETURN kdapl_arg_err(unsigned int n)
 }
 
 DAT_RETURN kdapl_errno_ret(int err);
+DAT_RETURN kdapl_publish_ret(int err);
+DAT_RETURN kdapl_retire_ret(int err, DAT_RETURN_SUBTYPE in_use, DAT_RETURN_SUBTYPE handle);
+DAT_RETURN kdapl_addr_ret(int err);
+DAT_RETURN kdapl_query_check(u64 mask, u64 all, const void *param);
 DAT_DTO_COMPLETION_STATUS kdapl_wc_status(enum ib_wc_status status);
 DAT_DTO_COMPLETION_STATUS kdapl_wc_recv_status(enum ib_wc_status status);
 u16 kdapl_state_subtype(DAT_EP_STATE state);
 
 /**
  * kdapl_state_err - compose the return for an Endpoint in the wrong state
- * @state: the state it is in
+ * @state: state of the Endpoint
  *
  * Context: Any.
  * Return: DAT_INVALID_STATE with the state as subtype.

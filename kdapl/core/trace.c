@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Copyright (c) 2026 The kDAPL for Linux authors */
-/* The tracepoints of trace.h, once. */
+/* The only instance of the tracepoints of trace.h. */
 #include "core.h"
 
 #define CREATE_TRACE_POINTS

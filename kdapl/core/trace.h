@@ -2,12 +2,12 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Tracepoints, /sys/kernel/tracing/events/kdapl. Objects are named by their ids, as in
- * debugfs: a number of its own for each object there is, of whatever kind; never a pointer.
+ * Tracepoints, /sys/kernel/tracing/events/kdapl. Objects have the same ids as in debugfs,
+ * which are unique among all live objects of any kind; pointers are never shown.
  *
- * Ordinary posts and completions have a fast path through the code, which knows nothing
- * of tracing: while kdapl_post or one of the completions is traced they go the slow path,
- * which does the same and tells of it.
+ * The fast path of posts and completions has no tracepoints: while kdapl_post or one of the
+ * completion events is enabled, posts and completions take the slow path, which has the same
+ * effect.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kdapl
@@ -225,7 +225,7 @@ TRACE_EVENT(kdapl_conn_event,
 		  show_event(__entry->number))
 );
 
-/* Why a connection or an attempt ends: an event, or the peer's doing. */
+/* A connection or an attempt ends: the event that reports why, or the consumer, or the peer. */
 TRACE_EVENT(kdapl_conn_end,
 	    TP_PROTO(DAT_EP_HANDLE ep, u32 qpn, unsigned int reason),
 
@@ -250,7 +250,7 @@ TRACE_EVENT(kdapl_conn_end,
 				   KDAPL_EVENT_NAMES(kn, kn_end)))
 );
 
-/* What the CM says. */
+/* Events of the connection manager. */
 TRACE_EVENT(kdapl_cm_event,
 	    TP_PROTO(DAT_EP_HANDLE ep, unsigned int event, int status),
 
@@ -329,7 +329,7 @@ DEFINE_EVENT(kdapl_mr_class, name,						\
 	TP_PROTO(DAT_HANDLE handle, u32 key, u64 length, unsigned int priv),	\
 	TP_ARGS(handle, key, length, priv))
 
-DEFINE_MR_EVENT(kdapl_key_valid);	/* an LMR or RMR stands for memory */
+DEFINE_MR_EVENT(kdapl_key_valid);	/* an LMR or RMR has been bound to memory */
 DEFINE_MR_EVENT(kdapl_key_gone);
 
 /* ---- Interface Adapters ---- */
@@ -359,7 +359,7 @@ DEFINE_EVENT(kdapl_ia_class, name,			\
 
 DEFINE_IA_EVENT(kdapl_ia_opened);
 DEFINE_IA_EVENT(kdapl_ia_closed);
-DEFINE_IA_EVENT(kdapl_ia_lost);		/* its device has gone */
+DEFINE_IA_EVENT(kdapl_ia_lost);		/* its device has failed or been removed */
 
 #endif /* KDAPL_TRACE_H */
 

@@ -4,9 +4,9 @@
  *
  * The module's workqueues. Storage consumers run under writeback, so each has a rescuer.
  *
- * Upcalls run at normal priority. High-priority workers keep kthreadd off a busy CPU, so that a
- * new worker comes late; 6.1 then leaves all waiting items to the one rescuer, and upcalls that
- * sleep come one by one.
+ * Upcalls run at normal priority. High-priority workers would keep kthreadd off a busy CPU, which
+ * delays new workers. Linux 6.1 then leaves all waiting items to the one rescuer, which runs
+ * upcalls that sleep one after the other (D-32).
  */
 #include "core.h"
 
@@ -23,13 +23,13 @@ static const struct {
 	unsigned int flags;
 	int max_active;
 } workqueues[] = {
-	/* in the order in which they wait for each other: each for later ones only */
+	/* work on one may wait for work on later ones only */
 	{ &kdapl_event_wq, "kdapl_event", WQ_PERCPU, WQ_MAX_ACTIVE },
-	/* each upcall that sleeps takes one of the places, of any EVD */
+	/* each sleeping upcall takes one of the places */
 	{ &kdapl_upcall_wq, "kdapl_upcall", WQ_PERCPU, WQ_MAX_ACTIVE },
 	{ &kdapl_many_wq, "kdapl_many", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	{ &kdapl_reap_wq, "kdapl_reap", WQ_UNBOUND, WQ_MAX_ACTIVE },
-	/* an attempt may last minutes on soft-iWARP, and so may a connection that waits for it */
+	/* an attempt may last minutes on soft-iWARP */
 	{ &kdapl_connect_wq, "kdapl_conn", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	{ &kdapl_misc_wq, "kdapl", WQ_HIGHPRI | WQ_PERCPU, 0 },
 };
@@ -41,7 +41,7 @@ static void workqueue_stop(unsigned int i)
 	if (!wq)
 		return;
 	if (workqueues[i].wq == &kdapl_reap_wq) {
-		/* twice: a connection goes to the reaper, and a grace period later its memory */
+		/* twice: RCU callbacks queue work for the reaper, which leaves memory to RCU */
 		rcu_barrier();
 		flush_workqueue(wq);
 		rcu_barrier();
@@ -51,7 +51,7 @@ static void workqueue_stop(unsigned int i)
 }
 
 /**
- * kdapl_workqueues_start - make all of them
+ * kdapl_workqueues_start - create all workqueues
  *
  * Return: 0 or -ENOMEM.
  */
@@ -72,7 +72,7 @@ int kdapl_workqueues_start(void)
 }
 
 /**
- * kdapl_workqueues_stop - wait for all work, and for what it has left to RCU
+ * kdapl_workqueues_stop - wait for all work and for its RCU callbacks, destroy the workqueues
  */
 void kdapl_workqueues_stop(void)
 {
@@ -80,5 +80,5 @@ void kdapl_workqueues_stop(void)
 
 	for (i = 0; i < ARRAY_SIZE(workqueues); i++)
 		workqueue_stop(i);
-	rcu_barrier();	/* memory, and functions of ours that free it */
+	rcu_barrier();	/* callbacks that run functions of the module */
 }

@@ -2,12 +2,12 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The calls of DAT 1.2 that differ from those of 2.0: include/dat/kdat.h gives them
- * their names. Each converts what it is handed and calls its namesake; only what the
- * arguments of 1.2 alone can have wrong is decided here. Everything that has a handle
- * may be used through both. EVDs are in evd.c.
+ * The calls of DAT 1.2 that differ from those of 2.0. include/dat/kdat.h gives them
+ * their names. Each converts its arguments and calls its counterpart of 2.0; errors are
+ * found here only if 2.0 cannot express them. Objects may be used through the calls of
+ * both versions. EVDs are in evd.c.
  *
- * A function *_in() converts from 1.2 to 2.0, *_out() back.
+ * Functions *_in() convert from 1.2 to 2.0, functions *_out() back.
  */
 #include <linux/minmax.h>
 #include <linux/module.h>
@@ -20,7 +20,7 @@
 #include "../version.h"
 #include "evd.h"
 
-#define DAT12_IOV	32	/* segments, converted on the stack */
+#define DAT12_IOV	32	/* most segments, converted on the stack */
 
 static_assert(sizeof(DAT12_LMR_TRIPLET) == 24);
 static_assert(offsetof(DAT12_LMR_TRIPLET, virtual_address) == 8);
@@ -37,8 +37,8 @@ static DAT_RETURN dat12_arg_err(unsigned int n)
 }
 
 /*
- * The mask for a query whose answer is converted as a whole: nothing, everything, or
- * bits that 2.0 refuses, since 1.2 does not have them either.
+ * The mask for the query of 2.0, whose result is converted as a whole: 0, all bits, or,
+ * if @mask has bits that 1.2 does not have, bits that 2.0 refuses.
  */
 static u64 dat12_query_mask(u64 mask, u64 all12, u64 all20)
 {
@@ -48,8 +48,8 @@ static u64 dat12_query_mask(u64 mask, u64 all12, u64 all20)
 }
 
 /*
- * The call of 2.0 has a parameter more, or two: what it says of its n-th concerns
- * another one here, 0 for none.
+ * The call of 2.0 has more parameters: convert the number of the argument it refuses.
+ * @map has the number in 1.2 for each one in 2.0, 0 for none.
  */
 static DAT_RETURN dat12_arg_ret(DAT_RETURN ret, const u8 map[10])
 {
@@ -110,7 +110,7 @@ DAT_RETURN dat12_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_
 			  DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety,
 			  const char *consumer)
 {
-	/* 1.0, 1.1 and 1.2 are served; other numbers become such that 2.0 refuses, too */
+	/* 1.0, 1.1 and 1.2 become 2.0; others become versions that the call refuses */
 	return kdat_ia_openv(provider, asynch_evd_min_qlen, asynch_evd_handle, ia_handle,
 			     dat_major == 1 ? DAT_VERSION_MAJOR : 0,
 			     dat_minor <= 2 ? 0 : DAT_VERSION_MINOR + 1, thread_safety, consumer);
@@ -175,7 +175,7 @@ static void dat12_provider_attr_out(DAT12_PROVIDER_ATTR *to, const DAT_PROVIDER_
 }
 
 /**
- * dat12_ia_query - what an IA and its provider offer, in the structures of 1.2
+ * dat12_ia_query - read the attributes of an IA and of its provider, in structures of 1.2
  * @ia_handle: as in dat_ia_query()
  * @async_evd_handle: as in dat_ia_query()
  * @ia_attr_mask: as in dat_ia_query()
@@ -183,11 +183,11 @@ static void dat12_provider_attr_out(DAT12_PROVIDER_ATTR *to, const DAT_PROVIDER_
  * @provider_attr_mask: as in dat_ia_query()
  * @provider_attr: as in dat_ia_query()
  *
- * Segments are no more than the calls of 1.2 convert, 32.
+ * Numbers of segments are at most 32, since the calls of 1.2 convert no more.
  *
  * Context: that of dat_ia_query().
- * Return: that of dat_ia_query(); DAT_INSUFFICIENT_RESOURCES (MEMORY: there is none for
- * the structures of 2.0 meanwhile).
+ * Return: that of dat_ia_query(); DAT_INSUFFICIENT_RESOURCES (MEMORY: for the structures
+ * of 2.0).
  */
 DAT_RETURN dat12_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
 			  DAT_IA_ATTR_MASK ia_attr_mask, DAT12_IA_ATTR *ia_attr,
@@ -220,7 +220,7 @@ EXPORT_SYMBOL(dat12_ia_query);
 /* ------------------------------------------------------------------ */
 /* memory                                                               */
 
-/* Which member counts follows from the type; types 1.2 has not are refused. */
+/* The type says which member is valid. False: 1.2 does not have the type. */
 static bool dat12_region_in(DAT_REGION_DESCRIPTION *to, const DAT12_REGION_DESCRIPTION *from,
 			    DAT_MEM_TYPE type)
 {
@@ -301,7 +301,7 @@ DAT_RETURN dat12_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	DAT_REGION_DESCRIPTION region;
 
 	if (!dat12_region_in(&region, &region_description, mem_type))
-		mem_type = ~0;		/* after the handles have been looked at */
+		mem_type = ~0;		/* refused after the handles have been checked */
 	return dat12_arg_ret(dat_lmr_kcreate(ia_handle, mem_type, region, length, pz_handle,
 					 privileges, DAT_VA_TYPE_VA, mem_optimization, lmr_handle,
 					 lmr_context, rmr_context, registered_length,
@@ -482,7 +482,7 @@ DAT_RETURN dat12_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT12_LMR_TRIPLET *lm
 	}
 	ret = dat_rmr_bind(rmr_handle, lmr, lmr_triplet ? &triplet : NULL, mem_priv,
 			   DAT_VA_TYPE_VA, ep_handle, user_cookie, completion_flags, context);
-	/* there is no LMR handle to be wrong: it is the context of the triplet */
+	/* 1.2 has no LMR handle: what is wrong is the context of the triplet */
 	if (DAT_GET_TYPE(ret) == DAT_INVALID_HANDLE &&
 	    DAT_GET_SUBTYPE(ret) == DAT_INVALID_HANDLE_LMR)
 		return dat12_arg_err(2);
@@ -605,13 +605,13 @@ DAT_RETURN dat12_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_ha
 }
 EXPORT_SYMBOL(dat12_ep_create_with_srq);
 
-/* The communicator has pushed the bits from the local address to the SRQ up by one. */
+/* 2.0 has the communicator before the local address: move the bits up to the SRQ by one. */
 static DAT_EP_PARAM_MASK dat12_ep_mask_in(DAT_EP_PARAM_MASK mask)
 {
 	const DAT_EP_PARAM_MASK moved = 0x7fc;
 
 	if (mask & ~DAT12_EP_FIELD_ALL)
-		return ~DAT_EP_FIELD_ALL;	/* refused there, too */
+		return ~DAT_EP_FIELD_ALL;	/* refused by the call of 2.0 */
 	return (mask & ~moved) | (mask & moved) << 1;
 }
 
@@ -695,8 +695,8 @@ EXPORT_SYMBOL(dat12_ep_modify);
 /* posts                                                                */
 
 /*
- * A number of segments or a length that cannot be converted is refused here, whatever the
- * handle; all else is left to the call of 2.0.
+ * Only a number of segments or a length that cannot be converted is refused here, before the
+ * handle is checked; the call of 2.0 checks everything else.
  */
 static DAT_RETURN dat12_iov_in(DAT_LMR_TRIPLET to[DAT12_IOV], DAT_COUNT n,
 			       const DAT12_LMR_TRIPLET *from)
@@ -768,7 +768,7 @@ EXPORT_SYMBOL(dat12_ep_post_recv);
 static DAT_RETURN dat12_remote_in(DAT_RMR_TRIPLET *to, const DAT12_RMR_TRIPLET *from)
 {
 	if (!from)
-		return DAT_SUCCESS;	/* refused there */
+		return DAT_SUCCESS;	/* refused by the call of 2.0 */
 	if (from->segment_length > U32_MAX)
 		return dat12_arg_err(5);
 	to->virtual_address = from->target_address;

@@ -4,17 +4,16 @@
  *
  * Event Dispatchers of DAT 1.2: events and upcalls.
  *
- * An upcall object of 1.2 that is given to an EVD becomes one of 2.0: its function is
- * dat12_upcall(), its instance data are the number under which the consumer's object is
- * kept here. So the EVD itself remembers which object it has, and upcalls that run while
- * it gets another one finish with theirs. An object never changes, and an EVD that gets
- * the same one again gets the same number.
+ * An EVD gets an upcall object of 2.0 whose function is dat12_upcall() and whose instance
+ * data is a number. The table here leads from the number to the consumer's object of 1.2. So
+ * the EVD itself stores which object it has, and upcalls that run while it gets another one
+ * finish with the old one. Objects never change, and an EVD that gets the same object again
+ * gets the same number.
  *
- * A number stays good for as long as its EVD has a handle, since upcalls may still be on
- * their way with an object that has been replaced. Objects whose EVD is gone, by whatever
- * call, are removed when there are many. An upcall that finds its object no more is one of
- * an EVD that is being freed, whose events are lost anyway. Nobody sleeps or calls the
- * consumer while it uses an object, hence RCU.
+ * A number is valid as long as its EVD has a handle, since upcalls with a replaced object may
+ * still start. Objects of EVDs that have been freed, through 1.2 or 2.0, are removed when there
+ * are many. An upcall that does not find its object is one of an EVD that is being freed, whose
+ * events are dropped anyway. Objects are copied under RCU before the consumer is called.
  */
 #include <linux/export.h>
 #include <linux/hashtable.h>
@@ -28,7 +27,7 @@
 
 #include "evd.h"
 
-#define DAT12_SWEEP_MIN	64	/* objects, before it pays to look for useless ones */
+#define DAT12_PRUNE_MIN	64	/* with fewer objects none are removed */
 
 struct dat12_object {
 	DAT12_UPCALL_OBJECT upcall;
@@ -38,12 +37,12 @@ struct dat12_object {
 	struct rcu_head rcu;
 };
 
-/* By number; its lock is that of everything here. */
+/* Objects by number. Its lock protects everything here. */
 static DEFINE_XARRAY_FLAGS(dat12_objects, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
 static DEFINE_HASHTABLE(dat12_by_evd, 8);
 static u32 dat12_next_id;
 static unsigned int dat12_count;
-static unsigned int dat12_sweep_at = DAT12_SWEEP_MIN;
+static unsigned int dat12_prune_at = DAT12_PRUNE_MIN;
 
 /* ------------------------------------------------------------------ */
 /* upcall objects                                                       */
@@ -58,8 +57,8 @@ static void dat12_object_free(struct dat12_object *object)
 	kfree_rcu(object, rcu);
 }
 
-/* Those of EVDs that are gone. The array is locked. */
-static void dat12_objects_sweep(void)
+/* Remove the objects of EVDs that have been freed. The array is locked. */
+static void dat12_objects_prune(void)
 {
 	struct dat12_object *object;
 	unsigned long id;
@@ -68,10 +67,10 @@ static void dat12_objects_sweep(void)
 		if (object->evd && dat_evd_query(object->evd, 0, NULL) != DAT_SUCCESS)
 			dat12_object_free(object);
 	}
-	dat12_sweep_at = max(2 * dat12_count, DAT12_SWEEP_MIN);
+	dat12_prune_at = max(2 * dat12_count, DAT12_PRUNE_MIN);
 }
 
-/* The number of an object this EVD has had already, or 0. The array is locked. */
+/* The number of this object if the EVD has had it before, or 0. The array is locked. */
 static u32 dat12_object_find(DAT_EVD_HANDLE evd, const DAT12_UPCALL_OBJECT *upcall)
 {
 	const struct dat12_object *object;
@@ -84,7 +83,7 @@ static u32 dat12_object_find(DAT_EVD_HANDLE evd, const DAT12_UPCALL_OBJECT *upca
 	return 0;
 }
 
-/* The number of a new object, or 0 without memory for it; @evd may be NULL. */
+/* Store an object; @evd may be NULL. Returns its number, or 0 if there is no memory. */
 static u32 dat12_object_new(DAT_EVD_HANDLE evd, const DAT12_UPCALL_OBJECT *upcall, gfp_t gfp)
 {
 	struct dat12_object *object = kzalloc(sizeof(*object), gfp);
@@ -94,9 +93,9 @@ static u32 dat12_object_new(DAT_EVD_HANDLE evd, const DAT12_UPCALL_OBJECT *upcal
 		return 0;
 	object->upcall = *upcall;
 	xa_lock_bh(&dat12_objects);
-	if (dat12_count >= dat12_sweep_at)
-		dat12_objects_sweep();
-	/* in turn, so that a late upcall does not meet a stranger */
+	if (dat12_count >= dat12_prune_at)
+		dat12_objects_prune();
+	/* cyclic, so that a late upcall does not find another object under its number */
 	if (__xa_alloc_cyclic(&dat12_objects, &object->id, object, xa_limit_32b,
 			      &dat12_next_id, gfp) < 0) {
 		kfree(object);
@@ -112,7 +111,7 @@ static u32 dat12_object_new(DAT_EVD_HANDLE evd, const DAT12_UPCALL_OBJECT *upcal
 }
 
 /**
- * dat12_objects_exit - free all of them
+ * dat12_objects_exit - free all upcall objects
  *
  * Context: unload; no consumer is left.
  */
@@ -126,7 +125,7 @@ void dat12_objects_exit(void)
 	xa_destroy(&dat12_objects);
 }
 
-/* The consumer's object with this number; false if there is none any more. */
+/* Copy the consumer's object with this number; false if it has been removed. */
 static bool dat12_object_get(DAT_PVOID id, DAT12_UPCALL_OBJECT *upcall)
 {
 	const struct dat12_object *object;
@@ -179,7 +178,7 @@ static void dat12_event_out(DAT12_EVENT *to, const DAT_EVENT *from)
 	case DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR:
 		data->asynch_error_event_data = from->event_data.asynch_error_event_data;
 		break;
-	case DAT_CONNECTION_EVENT_PEER_REJECTED:	/* private data are of 2.0 */
+	case DAT_CONNECTION_EVENT_PEER_REJECTED:	/* 1.2 has no private data here */
 		data->connect_event_data.ep_handle = from->event_data.connect_event_data.ep_handle;
 		break;
 	default:
@@ -199,18 +198,18 @@ static void dat12_upcall(DAT_PVOID id, const DAT_EVENT *event, DAT_BOOLEAN more)
 	upcall.upcall_func(upcall.instance_data, event ? &event12 : NULL, more);
 }
 
-/* One without a function cannot be called; whether it may be is decided in 2.0. */
-static DAT_RETURN dat12_upcall_in(DAT_UPCALL_OBJECT *to, DAT_EVD_HANDLE evd,
-				  const DAT12_UPCALL_OBJECT *from, gfp_t gfp)
+/* An object without a function needs no number: the call of 2.0 decides whether it is legal. */
+static int dat12_upcall_in(DAT_UPCALL_OBJECT *to, DAT_EVD_HANDLE evd,
+			   const DAT12_UPCALL_OBJECT *from, gfp_t gfp)
 {
 	u32 id = 0;
 
 	*to = (DAT_UPCALL_OBJECT){};
 	if (!from)
-		return DAT_SUCCESS;
+		return 0;
 	to->instance_data = from->instance_data;
 	if (!from->upcall_func)
-		return DAT_SUCCESS;
+		return 0;
 	if (evd) {
 		xa_lock_bh(&dat12_objects);
 		id = dat12_object_find(evd, from);
@@ -219,13 +218,13 @@ static DAT_RETURN dat12_upcall_in(DAT_UPCALL_OBJECT *to, DAT_EVD_HANDLE evd,
 	if (!id)
 		id = dat12_object_new(evd, from, gfp);
 	if (!id)
-		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return -ENOMEM;
 	to->instance_data = (DAT_PVOID)(unsigned long)id;
 	to->upcall_func = dat12_upcall;
-	return DAT_SUCCESS;
+	return 0;
 }
 
-/* A function of 2.0 has no place in an object of 1.2. */
+/* An object of 1.2 cannot have a function of 2.0: leave it out. False: the EVD has been freed. */
 static bool dat12_upcall_out(DAT12_UPCALL_OBJECT *to, const DAT_UPCALL_OBJECT *from)
 {
 	if (from->upcall_func == dat12_upcall)
@@ -234,7 +233,7 @@ static bool dat12_upcall_out(DAT12_UPCALL_OBJECT *to, const DAT_UPCALL_OBJECT *f
 	return true;
 }
 
-/* The EVD that the object was for has been made, or not (NULL). */
+/* Bind the object to the EVD that was made, or remove it if none was (NULL). */
 static void dat12_upcall_made(const DAT_UPCALL_OBJECT *upcall, DAT_EVD_HANDLE evd)
 {
 	struct dat12_object *object;
@@ -273,9 +272,8 @@ DAT_RETURN dat12_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 	DAT_RETURN ret;
 
 	/* a reconnect may make EVDs (D-32) */
-	ret = dat12_upcall_in(&object, DAT_HANDLE_NULL, upcall, GFP_NOIO);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	if (dat12_upcall_in(&object, DAT_HANDLE_NULL, upcall, GFP_NOIO))
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	ret = dat_evd_kcreate(ia_handle, evd_min_qlen, upcall_policy, upcall ? &object : NULL,
 			      evd_flags, evd_handle ? &evd : NULL);
 	dat12_upcall_made(&object, evd);
@@ -289,20 +287,20 @@ EXPORT_SYMBOL(dat12_evd_kcreate);
  * dat12_evd_modify_upcall - change policy and upcall object of an EVD
  * @evd_handle: as in dat_evd_modify_upcall()
  * @upcall_policy: as in dat_evd_modify_upcall()
- * @upcall: as in dat_evd_modify_upcall(); each other one that an EVD is given takes some
- *	memory until the EVD is freed
+ * @upcall: as in dat_evd_modify_upcall(); each different object takes some memory until
+ *	the EVD is freed
  *
- * Events that are queued already start no upcall (DAT_UPCALL_INVOC_NEW). Upcalls are of
- * the version of the call that was the last to give the EVD an object.
+ * Events that are queued already start no upcall (DAT_UPCALL_INVOC_NEW). The version of
+ * the call that has last set the object of an EVD is the version of its upcalls.
  *
  * Context: that of dat_evd_modify_upcall().
- * Return: that of dat_evd_modify_upcall(); DAT_INSUFFICIENT_RESOURCES (MEMORY: there is
- * none to remember @upcall).
+ * Return: that of dat_evd_modify_upcall(); DAT_INSUFFICIENT_RESOURCES (MEMORY: for a copy
+ * of @upcall).
  */
 DAT_RETURN dat12_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY upcall_policy,
 				   const DAT12_UPCALL_OBJECT *upcall)
 {
-	/* TEARDOWN in an upcall in softirq has to learn of its mistake */
+	/* TEARDOWN in an upcall in softirq is a mistake that is reported, so do not sleep */
 	gfp_t gfp = upcall_policy == DAT_UPCALL_TEARDOWN ? GFP_ATOMIC : GFP_NOIO;
 	DAT_UPCALL_OBJECT object;
 	DAT_RETURN ret;
@@ -310,10 +308,9 @@ DAT_RETURN dat12_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY 
 	ret = dat_evd_query(evd_handle, 0, NULL);	/* an object needs an EVD to go with */
 	if (ret != DAT_SUCCESS)
 		return ret;
-	/* what turns out to be refused is remembered, too, and not twice */
-	ret = dat12_upcall_in(&object, evd_handle, upcall, gfp);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	/* an object that the call then refuses stays stored, once */
+	if (dat12_upcall_in(&object, evd_handle, upcall, gfp))
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	return dat_evd_modify_upcall(evd_handle, upcall_policy, upcall ? &object : NULL,
 				     DAT_UPCALL_INVOC_NEW);
 }
@@ -323,7 +320,7 @@ EXPORT_SYMBOL(dat12_evd_modify_upcall);
  * dat12_evd_query - read the parameters of an EVD, with an upcall object of 1.2
  * @evd_handle: as in dat_evd_query()
  * @evd_param_mask: as in dat_evd_query()
- * @evd_param: as in dat_evd_query(); the function is NULL when it is one of 2.0
+ * @evd_param: as in dat_evd_query(); the function is NULL if it is one of 2.0
  *
  * Context: that of dat_evd_query().
  * Return: that of dat_evd_query().
@@ -338,7 +335,7 @@ DAT_RETURN dat12_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_par
 	ret = dat_evd_query(evd_handle, evd_param_mask, evd_param ? &param : NULL);
 	if (ret != DAT_SUCCESS || !evd_param)
 		return ret;
-	if (!dat12_upcall_out(&upcall, &param.upcall))	/* freed meanwhile */
+	if (!dat12_upcall_out(&upcall, &param.upcall))	/* the EVD was freed meanwhile */
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	evd_param->ia_handle = param.ia_handle;
 	evd_param->evd_qlen = param.evd_qlen;

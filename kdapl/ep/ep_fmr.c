@@ -139,7 +139,7 @@ static DAT_RETURN __fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post,
 	DAT_RETURN ret;
 
 	fmr->lmr = kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR);
-	ret = kdapl_lmr_check(fmr->lmr);
+	ret = kdapl_lmr_check_ret(kdapl_lmr_check(fmr->lmr));
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (!ep)
@@ -296,7 +296,7 @@ static DAT_RETURN fmr_invalidate(DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_han
 	struct kdapl_conn *conn;
 	DAT_RETURN ret;
 
-	ret = kdapl_lmr_check(lmr);
+	ret = kdapl_lmr_check_ret(kdapl_lmr_check(lmr));
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (!ep)
@@ -376,7 +376,7 @@ DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
 	};
 	DAT_RETURN ret;
 
-	ret = kdapl_lmr_check(fmr.lmr);
+	ret = kdapl_lmr_check_ret(kdapl_lmr_check(fmr.lmr));
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (post->op == DAT_DTO_LMR_FMR) {

@@ -92,13 +92,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 	return evd;
 }
 
-/**
- * kdapl_evd_create_ret - what a call returns that creates an EVD
- * @err: 0 or the error of kdapl_evd_create()
- *
- * Return: the DAT_RETURN.
- */
-DAT_RETURN kdapl_evd_create_ret(int err)
+static DAT_RETURN evd_create_ret(int err)
 {
 	if (!err)
 		return DAT_SUCCESS;
@@ -260,7 +254,7 @@ static DAT_RETURN evd_make_ret(int err)
 	case -ESHUTDOWN:
 		return kdapl_publish_ret(err);
 	default:
-		return kdapl_evd_create_ret(err);
+		return evd_create_ret(err);
 	}
 }
 

@@ -183,7 +183,6 @@ struct kdapl_evd {
 struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 				   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags,
 				   const struct kdat_evd_attr *attr);
-DAT_RETURN kdapl_evd_create_ret(int err);
 void kdapl_evd_destroy(struct kdapl_evd *evd);
 struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
 

@@ -5,8 +5,8 @@
  * State for the administrator: /sys/kernel/debug/kdapl has a file for each kind of object,
  * with a line for each object, and one with a line for each CPU.
  *
- * A reader walks the table of handles by RCU and takes no lock, so that it holds up nobody.
- * What it shows of an object was true, but not all of it at the same moment.
+ * A reader walks the table of handles under RCU and takes no lock, so it delays nobody. The
+ * values of a line were not all read at the same moment.
  */
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
@@ -16,15 +16,15 @@
 #include "ia_api.h"
 #include "../core/names.h"
 
-/* As it is at this moment, and nothing depends on it: so without a lock. */
+/* Read without a lock: the value is only shown. */
 #define kdapl_seen(value)	data_race(value)
 
 /**
  * struct kdapl_view - a file
- * @name: of the file
- * @types: kinds of objects in it, bits by DAT_HANDLE_TYPE
+ * @name: its name
+ * @types: kinds of objects in it, as bits by DAT_HANDLE_TYPE
  * @head: first line
- * @show: the part of a line that comes after id and IA; RCU read side
+ * @show: prints a line, from the column after id and IA on; RCU read side
  */
 struct kdapl_view {
 	const char *name;
@@ -45,14 +45,14 @@ static const struct kdapl_named states[] = { KDAPL_EP_STATE_NAMES(kn, kn_end), {
 static const struct kdapl_named statuses[] = { KDAPL_STATUS_NAMES(kn, kn_end), {} };
 static const struct kdapl_named events[] = { KDAPL_EVENT_NAMES(kn, kn_end), {} };
 
-static const char *view_name(const struct kdapl_named *table, u32 value)
+static const char *debugfs_name(const struct kdapl_named *table, u32 value)
 {
 	while (table->name && table->value != value)
 		table++;
 	return table->name ?: "-";
 }
 
-static void view_ia(struct seq_file *m, const struct kdapl_obj *obj)
+static void debugfs_show_ia(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
 
@@ -61,12 +61,12 @@ static void view_ia(struct seq_file *m, const struct kdapl_obj *obj)
 		   kdapl_seen(ia->keys.count), ia->consumer);
 }
 
-static void view_pz(struct seq_file *m, const struct kdapl_obj *obj)
+static void debugfs_show_pz(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	seq_printf(m, " %u\n", kdapl_seen(obj->users));
 }
 
-static void view_address(struct seq_file *m, const struct sockaddr_storage *address)
+static void debugfs_show_address(struct seq_file *m, const struct sockaddr_storage *address)
 {
 	const struct sockaddr_storage copy = *address;
 
@@ -76,14 +76,14 @@ static void view_address(struct seq_file *m, const struct sockaddr_storage *addr
 		seq_puts(m, " -");
 }
 
-static void view_ep(struct seq_file *m, const struct kdapl_obj *obj)
+static void debugfs_show_ep(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_ep *ep = container_of(obj, struct kdapl_ep, obj);
 	const struct kdapl_conn *conn = rcu_dereference(ep->conn);
 	const struct kdapl_wq *sq, *rq;
 	unsigned int error;
 
-	seq_printf(m, " %-12s", view_name(states, kdapl_seen(ep->state)));
+	seq_printf(m, " %-12s", debugfs_name(states, kdapl_seen(ep->state)));
 	if (!conn) {
 		seq_puts(m, " - - 0/0 0/0 0 0 - -\n");
 		return;
@@ -91,17 +91,17 @@ static void view_ep(struct seq_file *m, const struct kdapl_obj *obj)
 	sq = conn->sq;
 	rq = conn->rq;
 	seq_printf(m, " %-6u", conn->qpn);
-	view_address(m, &conn->remote);
+	debugfs_show_address(m, &conn->remote);
 	seq_printf(m, " %u/%u", kdapl_seen(sq->dtos), kdapl_seen(sq->dtos_done));
 	seq_printf(m, " %u/%u", kdapl_seen(rq->head), kdapl_seen(rq->tail));
 	seq_printf(m, " %u %u", kdapl_seen(sq->flushed) + kdapl_seen(rq->flushed),
 		   kdapl_seen(sq->failed) + kdapl_seen(rq->failed));
 	error = kdapl_seen(sq->error) ?: kdapl_seen(rq->error);
-	seq_printf(m, " %s %s\n", error ? view_name(statuses, error) : "-",
-		   view_name(events, kdapl_seen(ep->last_event)));
+	seq_printf(m, " %s %s\n", error ? debugfs_name(statuses, error) : "-",
+		   debugfs_name(events, kdapl_seen(ep->last_event)));
 }
 
-static void view_evd(struct seq_file *m, const struct kdapl_obj *obj)
+static void debugfs_show_evd(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	static const struct {
 		DAT_EVD_FLAGS flag;
@@ -130,7 +130,7 @@ static void view_evd(struct seq_file *m, const struct kdapl_obj *obj)
 		   kdapl_seen(evd->overflow || evd->async_dead) ? "full" : "-");
 }
 
-static void view_lmr(struct seq_file *m, const struct kdapl_obj *obj)
+static void debugfs_show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	static const char * const names[] = {
 		[KDAPL_LMR_UNBOUND] = "unbound", [KDAPL_LMR_BOUND] = "bound",
@@ -146,7 +146,7 @@ static void view_lmr(struct seq_file *m, const struct kdapl_obj *obj)
 		   kdapl_seen(lmr->mr.range.length));
 }
 
-static void view_rmr(struct seq_file *m, const struct kdapl_obj *obj)
+static void debugfs_show_rmr(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_rmr *rmr = container_of(obj, struct kdapl_rmr, obj);
 
@@ -155,7 +155,7 @@ static void view_rmr(struct seq_file *m, const struct kdapl_obj *obj)
 		   kdapl_seen(rmr->now.range.length));
 }
 
-static void view_srq(struct seq_file *m, const struct kdapl_obj *obj)
+static void debugfs_show_srq(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_srq *srq = container_of(obj, struct kdapl_srq, obj);
 	const struct kdapl_pool *pool = rcu_dereference(srq->pool);
@@ -169,7 +169,7 @@ static void view_srq(struct seq_file *m, const struct kdapl_obj *obj)
 		seq_puts(m, " freed\n");
 }
 
-static void view_sp(struct seq_file *m, const struct kdapl_obj *obj)
+static void debugfs_show_sp(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_sp *sp = container_of(obj, struct kdapl_sp, obj);
 
@@ -177,32 +177,34 @@ static void view_sp(struct seq_file *m, const struct kdapl_obj *obj)
 		   obj->type == DAT_HANDLE_TYPE_RSP ? "rsp" : "csp", (u64)sp->conn_qual);
 }
 
-static void view_cr(struct seq_file *m, const struct kdapl_obj *obj)
+static void debugfs_show_cr(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_cr *cr = container_of(obj, struct kdapl_cr, obj);
 
-	view_address(m, &cr->remote);
+	debugfs_show_address(m, &cr->remote);
 	seq_puts(m, "\n");
 }
 
 static const struct kdapl_view views[] = {
-	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs consumer", view_ia },
-	{ "pzs", BIT(DAT_HANDLE_TYPE_PZ), "users", view_pz },
+	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs consumer", debugfs_show_ia },
+	{ "pzs", BIT(DAT_HANDLE_TYPE_PZ), "users", debugfs_show_pz },
 	{ "eps", BIT(DAT_HANDLE_TYPE_EP),
-	  "state qpn peer requests/done receives/done flushed failed error event", view_ep },
+	  "state qpn peer requests/done receives/done flushed failed error event",
+	  debugfs_show_ep },
 	{ "evds", BIT(DAT_HANDLE_TYPE_EVD), "events context upcalls length queued called full",
-	  view_evd },
-	{ "lmrs", BIT(DAT_HANDLE_TYPE_LMR), "kind state lkey rkey rights length", view_lmr },
-	{ "rmrs", BIT(DAT_HANDLE_TYPE_RMR), "state rkey rights length", view_rmr },
+	  debugfs_show_evd },
+	{ "lmrs", BIT(DAT_HANDLE_TYPE_LMR), "kind state lkey rkey rights length",
+	  debugfs_show_lmr },
+	{ "rmrs", BIT(DAT_HANDLE_TYPE_RMR), "state rkey rights length", debugfs_show_rmr },
 	{ "srqs", BIT(DAT_HANDLE_TYPE_SRQ), "limit outstanding available lost eps error",
-	  view_srq },
+	  debugfs_show_srq },
 	{ "points", BIT(DAT_HANDLE_TYPE_PSP) | BIT(DAT_HANDLE_TYPE_RSP) | BIT(DAT_HANDLE_TYPE_CSP),
-	  "kind qualifier", view_sp },
-	{ "requests", BIT(DAT_HANDLE_TYPE_CR), "peer", view_cr },
+	  "kind qualifier", debugfs_show_sp },
+	{ "requests", BIT(DAT_HANDLE_TYPE_CR), "peer", debugfs_show_cr },
 };
 
-/* Position 0 is the head, and n the object with index n - 1. */
-static void *view_find(struct seq_file *m, loff_t *pos)
+/* Position 0 is the first line, position n the object with index n - 1. */
+static void *debugfs_seq_find(struct seq_file *m, loff_t *pos)
 {
 	const struct kdapl_view *view = m->private;
 	struct kdapl_obj *obj;
@@ -220,26 +222,26 @@ static void *view_find(struct seq_file *m, loff_t *pos)
 	return NULL;
 }
 
-static void *view_start(struct seq_file *m, loff_t *pos)
+static void *debugfs_seq_start(struct seq_file *m, loff_t *pos)
 	__acquires(RCU)
 {
 	rcu_read_lock();
-	return view_find(m, pos);
+	return debugfs_seq_find(m, pos);
 }
 
-static void *view_next(struct seq_file *m, void *v, loff_t *pos)
+static void *debugfs_seq_next(struct seq_file *m, void *v, loff_t *pos)
 {
 	++*pos;
-	return view_find(m, pos);
+	return debugfs_seq_find(m, pos);
 }
 
-static void view_stop(struct seq_file *m, void *v)
+static void debugfs_seq_stop(struct seq_file *m, void *v)
 	__releases(RCU)
 {
 	rcu_read_unlock();
 }
 
-static int view_show(struct seq_file *m, void *v)
+static int debugfs_seq_show(struct seq_file *m, void *v)
 {
 	const struct kdapl_view *view = m->private;
 	const struct kdapl_obj *obj = v;
@@ -248,7 +250,7 @@ static int view_show(struct seq_file *m, void *v)
 		seq_printf(m, "id ia %s\n", view->head);
 		return 0;
 	}
-	/* in the table a moment before the object knows its own name */
+	/* the handle is in the table a moment before it is in the object */
 	if (!kdapl_seen(obj->handle))
 		return SEQ_SKIP;
 	seq_printf(m, "%-6u %-16s", kdapl_id(obj->handle), obj->ia->name);
@@ -256,18 +258,18 @@ static int view_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-static const struct seq_operations view_sops = {
-	.start = view_start,
-	.next = view_next,
-	.stop = view_stop,
-	.show = view_show,
+static const struct seq_operations debugfs_seq_sops = {
+	.start = debugfs_seq_start,
+	.next = debugfs_seq_next,
+	.stop = debugfs_seq_stop,
+	.show = debugfs_seq_show,
 };
 
-DEFINE_SEQ_ATTRIBUTE(view);
+DEFINE_SEQ_ATTRIBUTE(debugfs_seq);
 
 DEFINE_PER_CPU(struct kdapl_stats, kdapl_stats);
 
-static int cpus_show(struct seq_file *m, void *v)
+static int debugfs_cpus_show(struct seq_file *m, void *v)
 {
 	unsigned int cpu;
 
@@ -283,11 +285,11 @@ static int cpus_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-DEFINE_SHOW_ATTRIBUTE(cpus);
+DEFINE_SHOW_ATTRIBUTE(debugfs_cpus);
 
 static struct dentry *kdapl_debugfs;
 
-/* Without debugfs there is nothing to do. */
+/* Errors are ignored, as always with debugfs. */
 void kdapl_debugfs_init(void)
 {
 	size_t i;
@@ -295,8 +297,8 @@ void kdapl_debugfs_init(void)
 	kdapl_debugfs = debugfs_create_dir("kdapl", NULL);
 	for (i = 0; i < ARRAY_SIZE(views); i++)
 		debugfs_create_file(views[i].name, 0400, kdapl_debugfs, (void *)&views[i],
-				    &view_fops);
-	debugfs_create_file("cpus", 0400, kdapl_debugfs, NULL, &cpus_fops);
+				    &debugfs_seq_fops);
+	debugfs_create_file("cpus", 0400, kdapl_debugfs, NULL, &debugfs_cpus_fops);
 }
 
 void kdapl_debugfs_exit(void)

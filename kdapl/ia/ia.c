@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Interface Adapters: open, query, close; what one instance offers.
+ * Interface Adapters: open, query, close.
  */
 #include <linux/export.h>
 #include <linux/log2.h>
@@ -76,7 +76,7 @@ static const struct kdapl_obj_ops ia_ops = {
 	.release = ia_release,
 };
 
-/* Names of consumers, until the module goes: ib_core keeps pointers to them. */
+/* Names of consumers. They are kept until unload, since ib_core keeps pointers to them. */
 struct ia_consumer {
 	struct list_head node;
 	char name[];
@@ -99,7 +99,7 @@ static const char *ia_consumer_name(const char *name)
 		if (!strncmp(consumer->name, name, length) && !consumer->name[length])
 			ret = consumer->name;
 	if (!ret) {
-		/* a reconnect may wait for the mutex (D-32) */
+		/* no I/O: a reconnect may wait for the mutex (D-32) */
 		consumer = kzalloc(struct_size(consumer, name, length + 1), GFP_NOIO);
 		if (consumer) {
 			memcpy(consumer->name, name, length);
@@ -108,11 +108,11 @@ static const char *ia_consumer_name(const char *name)
 		}
 	}
 	mutex_unlock(&ia_consumer_lock);
-	return ret ?: KBUILD_MODNAME;	/* without memory for it */
+	return ret ?: KBUILD_MODNAME;	/* no memory for the name */
 }
 
 /**
- * kdapl_ia_exit - forget the names of consumers
+ * kdapl_ia_exit - free the names of consumers
  *
  * Context: unload; nothing is open.
  */
@@ -160,28 +160,25 @@ static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char
 	return ia;
 }
 
-/* Give the instance its async EVD: the consumer's or one of its own. */
-static DAT_RETURN ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl_evd *evd)
+/* Set the async EVD: the consumer's, or a new one. -ESTALE: the consumer's has been freed. */
+static int ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl_evd *evd)
 {
-	DAT_RETURN ret;
-	int err;
+	int ret;
 
 	if (!evd) {
 		evd = kdapl_evd_create(ia, qlen, DAT_UPCALL_DISABLE, NULL, DAT_EVD_ASYNC_FLAG,
 				       NULL);
 		if (IS_ERR(evd))
-			return kdapl_evd_create_ret(PTR_ERR(evd));
-		err = kdapl_obj_publish(&evd->obj);
-		if (err) {
+			return PTR_ERR(evd);
+		ret = kdapl_obj_publish(&evd->obj);
+		if (ret) {
 			kdapl_evd_destroy(evd);
-			return kdapl_errno_ret(err);
+			return ret;
 		}
 		ia->own_async = true;
 	}
-	ret = DAT_SUCCESS;
-	if (kdapl_obj_use(&evd->obj))
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
-	else
+	ret = kdapl_obj_use(&evd->obj);
+	if (!ret)
 		ia->async_evd = &evd->obj;
 	if (ia->own_async)
 		kdapl_obj_put(&evd->obj);
@@ -213,7 +210,7 @@ static struct kdapl_obj *ia_first(struct kdapl_ia *ia, unsigned int type)
 	return obj;
 }
 
-/* Retire an object of a closing IA, as soon as nothing uses it any more. */
+/* Retire an object of a closing IA as soon as no other object uses it. */
 static bool ia_retire(struct kdapl_obj *obj)
 {
 	int ret;
@@ -263,7 +260,7 @@ static void ia_destroy_all(struct kdapl_ia *ia, unsigned int type)
 	}
 }
 
-/* The same for EPs, whose ends must not wait for each other. */
+/* The same for EPs, all at once: their connections must not wait for each other to end. */
 static void ia_destroy_eps(struct kdapl_ia *ia)
 {
 	struct kdapl_obj *obj;
@@ -277,7 +274,7 @@ static void ia_destroy_eps(struct kdapl_ia *ia)
 	kdapl_eps_destroy(&eps);
 }
 
-/* Other instances may have named an EVD of this one as their async EVD. */
+/* Take back EVDs of this instance that are the async EVD of another one. */
 static void ia_recall_evds(struct kdapl_ia *ia)
 {
 	struct kdapl_device *dev = ia->dev;
@@ -299,7 +296,7 @@ static void ia_recall_evds(struct kdapl_ia *ia)
 	mutex_unlock(&dev->lock);
 }
 
-/* Destroy what the instance owns, in dependency order. closing is set. */
+/* Destroy the objects of the instance, users first. @closing is set. */
 static void ia_destroy(struct kdapl_ia *ia)
 {
 	struct kdapl_evd *null_evd;
@@ -320,10 +317,10 @@ static void ia_destroy(struct kdapl_ia *ia)
 	/* dat_evd_free() may wait for an upcall at the same time */
 	wait_event(ia->unused, list_empty_careful(&ia->going));
 	mutex_lock(&ia->mutex);
-	null_evd = ia->null_evd;	/* closing is set: none now, none later */
+	null_evd = ia->null_evd;	/* closing is set, so no new one will be made */
 	mutex_unlock(&ia->mutex);
 	if (null_evd) {
-		/* EPs freed inside an upcall may still be on their way out */
+		/* EPs freed inside an upcall are destroyed a little later */
 		wait_event(ia->unused, !READ_ONCE(null_evd->obj.users));
 		kdapl_evd_destroy(null_evd);
 	}
@@ -374,11 +371,11 @@ static bool ia_inside_upcall(struct kdapl_ia *ia)
  * @dat_minor: as in dat_ia_openv()
  * @thread_safety: as in dat_ia_openv()
  * @consumer: name of the module; copied, up to MODULE_NAME_LEN, and kept until kdapl.ko is
- *	unloaded: for a few fixed names. NULL: kdapl
+ *	unloaded, so use a few fixed names only. NULL: kdapl
  *
- * The header makes dat_ia_openv() and dat_ia_open() this call with KBUILD_MODNAME. The
- * name is told by `rdma resource show`, where the kernel's consumers of verbs have
- * theirs, for the protection domains, queues and connections of the IA, and in debugfs.
+ * The header makes dat_ia_openv() and dat_ia_open() this call with KBUILD_MODNAME.
+ * `rdma resource show` has the name with the protection domains, queues and connections of
+ * the IA, as for other kernel consumers of verbs; debugfs has it, too.
  *
  * Context: may sleep; does not wait for RTNL.
  * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
@@ -447,9 +444,12 @@ DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_q
 	mutex_lock(&dev->lock);
 	list_add_tail(&ia->dev_node, &dev->ias);
 	mutex_unlock(&dev->lock);
-	ret = ia_set_async(ia, asynch_evd_min_qlen, evd);
-	if (ret != DAT_SUCCESS)
+	err = ia_set_async(ia, asynch_evd_min_qlen, evd);
+	if (err) {
+		ret = err == -ESTALE ? kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC) :
+				       kdapl_errno_ret(err);
 		goto out_ia;
+	}
 	err = kdapl_obj_publish(&ia->obj);
 	if (err) {
 		ret = kdapl_publish_ret(err);
@@ -492,17 +492,17 @@ EXPORT_SYMBOL(kdat_ia_openv);
  *	network device, or that address
  * @asynch_evd_min_qlen: length of the async EVD, if one is to be made
  * @asynch_evd_handle: in: an EVD with the ASYNC flag of another instance of the
- *	same IA, or DAT_HANDLE_NULL; out, for NULL: a new EVD with upcalls
- *	disabled, which goes with the IA
+ *	same IA, or DAT_HANDLE_NULL; out, for DAT_HANDLE_NULL: a new EVD with upcalls
+ *	disabled, which is destroyed with the IA
  * @ia_handle: where the handle goes
  * @dat_major: DAT version of the consumer; dat_ia_open() fills this in
  * @dat_minor: the same
- * @thread_safety: DAT_TRUE or DAT_FALSE, both are served
+ * @thread_safety: DAT_TRUE or DAT_FALSE; calls are thread-safe with either
  *
- * dat_ia_open() is this call with the version and the thread-safety of the
+ * dat_ia_open() is this call with the version and the thread safety of the
  * headers. Each call makes an instance with objects and keys of its own, which
- * do not go together with those of another instance. It holds the module until
- * dat_ia_close(), also when the device goes.
+ * cannot be used together with those of another instance. The instance holds a
+ * reference to the module until dat_ia_close(), even if the device is removed.
  *
  * Context: may sleep; does not wait for RTNL.
  * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
@@ -520,7 +520,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 EXPORT_SYMBOL(dat_ia_openv);
 
 /**
- * dat_ia_query - what an IA and its provider offer
+ * dat_ia_query - read the attributes of an IA and of its provider
  * @ia_handle: IA
  * @async_evd_handle: where the handle of the async EVD goes; may be NULL
  * @ia_attr_mask: DAT_IA_FIELD_* bits of the members wanted
@@ -528,9 +528,9 @@ EXPORT_SYMBOL(dat_ia_openv);
  * @provider_attr_mask: DAT_PROVIDER_FIELD_* bits of the members wanted
  * @provider_attr: filled entirely; may be NULL with mask 0
  *
- * Limits are those of the device, not what is left of them. ia_address_ptr
- * points to storage of the IA that the next query overwrites; it is NULL while
- * the port has no address.
+ * Limits are those of the device, whatever is in use. ia_address_ptr points to
+ * memory of the IA that the next query overwrites; it is NULL while the port has no
+ * address.
  *
  * Context: may sleep; does not wait for RTNL.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -634,9 +634,9 @@ EXPORT_SYMBOL(dat_ia_close);
  * @ia_handle: IA
  * @limits: filled entirely
  *
- * They depend on the transport: 56, 196 and 148 bytes on InfiniBand and RoCE,
- * 251 on iWARP. More is refused by the calls, never cut. An extension of this
- * provider.
+ * The limits for connect, accept and reject depend on the transport: 56, 196 and 148
+ * bytes on InfiniBand and RoCE, 251 on iWARP. Calls with more are refused; private
+ * data is never truncated. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @limits).

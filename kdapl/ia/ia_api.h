@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What a consumer opens: the top of the module.
+ * The top of the module: IAs, debugfs, init and exit.
  */
 #ifndef KDAPL_IA_IA_API_H
 #define KDAPL_IA_IA_API_H

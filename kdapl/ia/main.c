@@ -10,7 +10,7 @@
 #include "../core/cm_reject.h"
 
 /**
- * kdapl_start - bring up what is global
+ * kdapl_start - set up the module
  *
  * Return: 0 or an errno.
  */
@@ -31,9 +31,9 @@ int kdapl_start(void)
 }
 
 /**
- * kdapl_stop - take it down again
+ * kdapl_stop - take down the module
  *
- * No consumer is left: each one holds the module.
+ * Context: unload; no consumer is left, since each one holds a reference to the module.
  */
 void kdapl_stop(void)
 {
@@ -48,7 +48,7 @@ void kdapl_stop(void)
 static int __init kdapl_init(void)
 {
 #ifdef KDAPL_UNCHECKED
-	pr_warn("built for benches only: keys, rights and ranges of posts are not looked at\n");
+	pr_warn("built for benches only: keys, rights and ranges of posts are not checked\n");
 #endif
 	return kdapl_start();
 }

@@ -2,14 +2,14 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Local Memory Regions: dat_lmr_kcreate() and what all LMRs have in common.
+ * Local Memory Regions: dat_lmr_kcreate() and the common part of all LMRs.
  *
- * Every LMR has a fast-registration MR. One of dat_lmr_kcreate() is registered
- * once, on the registration QP of its PZ (reg.c); one of dat_lmr_allocate()
- * again and again, on the EPs of its consumer (ep_fmr.c). The I/O virtual
- * address is the consumer's address, so that segments and remote peers name
- * memory as the consumer does; a zero based region starts at 0 instead, for
- * which it must start on a page.
+ * Every LMR has a fast-registration MR. An LMR of dat_lmr_kcreate() is registered
+ * once, on the registration QP of its PZ (reg.c). An LMR of dat_lmr_allocate() is
+ * registered for each binding, on an EP of its consumer (ep_fmr.c). The I/O virtual
+ * address is the consumer's address, so segments and peers name memory as the
+ * consumer does. A zero-based region starts at 0 instead; its memory must start on
+ * a page.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -17,10 +17,10 @@
 
 #include "mem.h"
 
-/* What kdapl_obj_get() returns is used as the object itself. */
+/* The return of kdapl_obj_get() is used as a struct kdapl_lmr. */
 static_assert(!offsetof(struct kdapl_lmr, obj));
 
-/* The last reference may be put with interrupts off, under the lock of an EVD. */
+/* The last reference may be dropped with interrupts off, under the lock of an EVD. */
 static void lmr_release(struct kdapl_obj *obj)
 {
 	struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);
@@ -35,14 +35,14 @@ static const struct kdapl_obj_ops lmr_ops = {
 };
 
 /**
- * kdapl_lmr_alloc - an LMR without MR and memory
+ * kdapl_lmr_alloc - allocate an LMR without MR and memory
  * @ia: IA
- * @pz: PZ, gets a use; NULL for the reserved LMR
- * @handle: of the PZ, as the consumer gave it
+ * @pz: PZ, which gets a user; NULL for the reserved LMR
+ * @handle: handle of the PZ
  *
  * Context: may sleep.
- * Return: the LMR, for kdapl_lmr_destroy(), or an ERR_PTR: -ENOMEM, -ESTALE when the
- * PZ has been freed.
+ * Return: the LMR, for kdapl_lmr_destroy(), or an ERR_PTR: -ENOMEM; -ESTALE: the PZ has
+ * been freed.
  */
 struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_PZ_HANDLE handle)
 {
@@ -124,18 +124,15 @@ void kdapl_lmr_destroy(struct kdapl_lmr *lmr)
 }
 
 /**
- * kdapl_lmr_ret - what a call that makes an LMR or RMR returns
- * @err: why it could not
+ * kdapl_lmr_ret - return value of a call that has failed to make an LMR or RMR
+ * @err: -ESTALE: the PZ has been freed; -ESHUTDOWN: the IA is being closed; -ENOMEM; any
+ *	other: the device cannot
  *
  * Return: the error.
  */
 DAT_RETURN kdapl_lmr_ret(int err)
 {
 	switch (err) {
-	case -EFAULT:
-		return kdapl_arg_err(3);
-	case -EINVAL:
-		return kdapl_arg_err(4);
 	case -ESTALE:
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	case -ESHUTDOWN:
@@ -152,6 +149,7 @@ static bool lmr_is_length(DAT_MEM_TYPE mem_type)
 	return mem_type == DAT_MEM_TYPE_VIRTUAL || mem_type == DAT_MEM_TYPE_IA;
 }
 
+/* The arguments of dat_lmr_kcreate(), but for IA, PZ and source. */
 static DAT_RETURN lmr_check(DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION *region, u64 length,
 			    DAT_MEM_PRIV_FLAGS priv, DAT_VA_TYPE va_type,
 			    DAT_MEM_OPTIMIZE_FLAGS opt, DAT_LMR_HANDLE *lmr_handle)
@@ -179,23 +177,33 @@ static DAT_RETURN lmr_check(DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION 
 	return DAT_SUCCESS;
 }
 
-/* May memory of this LMR get another one? */
-static DAT_RETURN lmr_check_source(struct kdapl_ia *ia, DAT_LMR_HANDLE handle)
+/*
+ * May the memory of this LMR get another one? As kdapl_lmr_check(); -EBUSY: it is an LMR of
+ * dat_lmr_allocate(), whose memory comes and goes (D-67).
+ */
+static int lmr_check_source(struct kdapl_ia *ia, DAT_LMR_HANDLE handle)
 {
 	struct kdapl_lmr *source = kdapl_obj_get(handle, DAT_HANDLE_TYPE_LMR);
-	DAT_RETURN ret = DAT_SUCCESS;
+	int ret = -EBADF;
 
-	if (!source || source->obj.ia != ia)
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	else if (source->reserved)
-		ret = kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
-	else if (source->fmr)	/* its memory comes and goes */
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
-	if (source)
-		kdapl_obj_put(&source->obj);
+	if (!source)
+		return ret;
+	if (source->obj.ia == ia)
+		ret = kdapl_lmr_check(source);
+	if (!ret && source->fmr)
+		ret = -EBUSY;
+	kdapl_obj_put(&source->obj);
 	return ret;
 }
 
+static DAT_RETURN lmr_source_ret(int err)
+{
+	if (err == -EBUSY)
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
+	return kdapl_lmr_check_ret(err);
+}
+
+/* -EFAULT: the region is wrong; -EINVAL: its length is; or an errno of kdapl_lmr_ret(). */
 static int lmr_make(struct kdapl_lmr *lmr)
 {
 	int ret;
@@ -206,49 +214,61 @@ static int lmr_make(struct kdapl_lmr *lmr)
 	if (lmr->va_type == DAT_VA_TYPE_ZB && lmr->mem.start & ~PAGE_MASK)
 		return -EFAULT;
 	ret = lmr_register(lmr);
-	if (ret)	/* the provider's fault, not an argument's */
+	if (ret)	/* the provider's -EINVAL or -EFAULT is not about an argument */
 		return ret == -ENOMEM || ret == -E2BIG ? ret : -EIO;
 	return kdapl_obj_publish(&lmr->obj);
+}
+
+static DAT_RETURN lmr_make_ret(int err)
+{
+	switch (err) {
+	case -EFAULT:
+		return kdapl_arg_err(3);
+	case -EINVAL:
+		return kdapl_arg_err(4);
+	default:
+		return kdapl_lmr_ret(err);
+	}
 }
 
 /**
  * dat_lmr_kcreate - register memory
  * @ia_handle: IA
- * @mem_type: what @region_description says
+ * @mem_type: the type of @region_description
  *	DAT_MEM_TYPE_VIRTUAL: for_va, kernel virtual memory: kmalloc, vmalloc, or data
- *	of a module; named by virtual address.
+ *	of a module; named by its virtual address.
  *	DAT_MEM_TYPE_PHYSICAL: for_physical, an array of physical addresses of pages of
  *	PAGE_SIZE; named by the address of the first page, as if the others followed it.
  *	DAT_MEM_TYPE_PHYSICAL_VAR_PAGES: for_array, the same for larger pages.
- *	DAT_MEM_TYPE_PLATFORM: for_platform, a struct sg_table nobody has mapped for
+ *	DAT_MEM_TYPE_PLATFORM: for_platform, a struct sg_table that is not mapped for
  *	DMA; named by the physical address of its first byte.
- *	DAT_MEM_TYPE_IA: for_ia, an address the device understands, of kdat_ia_dma_map()
- *	for instance.
- *	DAT_MEM_TYPE_LMR: for_lmr_handle, memory that is registered already, under the
- *	address it has there, and independent of that LMR later.
- *	DAT_MEM_TYPE_BYPASS: refused: it would open memory without any key.
- * @region_description: the memory; what it points to is read during the call only
- * @length: bytes; pages for the PHYSICAL types; not looked at for an LMR
+ *	DAT_MEM_TYPE_IA: for_ia, an address of the device, for example from
+ *	kdat_ia_dma_map().
+ *	DAT_MEM_TYPE_LMR: for_lmr_handle, the memory of another LMR, by the address it
+ *	has there; that LMR may be freed later.
+ *	DAT_MEM_TYPE_BYPASS: refused, since it would open memory without any key.
+ * @region_description: the memory; read during the call only
+ * @length: bytes; pages for the PHYSICAL types; ignored for an LMR
  * @pz_handle: PZ
- * @privileges: exactly these rights are given; a sink of RDMA Reads needs the
- *	remote write right too where the provider attribute
- *	rdma_write_for_rdma_read_req says so
+ * @privileges: exactly these rights are given; a sink of RDMA Reads also needs the
+ *	remote write right if the provider attribute rdma_write_for_rdma_read_req is
+ *	TRUE
  * @va_type: DAT_VA_TYPE_VA: segments and peers name the memory by the address
- *	said above; DAT_VA_TYPE_ZB: from 0, for memory that starts on a page
+ *	given above; DAT_VA_TYPE_ZB: from 0, for memory that starts on a page
  * @mem_optimization: any; the registered range is always exact
  * @lmr_handle: where the handle goes
  * @lmr_context: where the key for local segments goes; may be NULL
  * @rmr_context: where the key for peers goes, 0 without remote rights; may be
  *	NULL
- * @registered_length: where the length registered goes; may be NULL
+ * @registered_length: where the registered length goes; may be NULL
  * @registered_address: where the first address goes, as segments name it; may
  *	be NULL
  *
- * Memory must have struct pages, but for IA. Where it does not go on, one piece has
- * to end and the next to start on a page. Memory of type IA that is a copy for the
- * device can be registered for reading only. max_lmr_block_size is what fits however
- * scattered it is; larger regions do if they are contiguous enough for the larger
- * page sizes of the device.
+ * Memory must have struct pages, except for type IA. If it is not contiguous, each
+ * piece must end, and the next one start, at a page boundary. Memory of type IA that
+ * is a bounce buffer can be registered for reading only. Regions up to
+ * max_lmr_block_size fit however scattered they are; larger ones fit if they are
+ * contiguous enough for the larger page sizes of the device.
  *
  * The memory must stay allocated until dat_lmr_free().
  *
@@ -257,12 +277,12 @@ static int lmr_make(struct kdapl_lmr *lmr)
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA; PZ; LMR that is to be the
  * source); DAT_INVALID_PARAMETER (type, length 0 or wrapping around, rights,
  * address type, optimization, NULL @lmr_handle; ARG3: gaps, no struct page,
- * addresses that are no pages, DAT_VA_TYPE_ZB for memory that does not start on
- * a page); DAT_INVALID_STATE (subtype LMR_FREE: an LMR of dat_lmr_allocate()
- * cannot be the source); DAT_RESERVED_LMR (nor can the reserved one);
+ * page addresses that are not aligned, DAT_VA_TYPE_ZB for memory that does not
+ * start on a page); DAT_INVALID_STATE (subtype LMR_FREE: the source is an LMR of
+ * dat_lmr_allocate()); DAT_RESERVED_LMR (the source is the reserved LMR);
  * DAT_MODEL_NOT_SUPPORTED (BYPASS); DAT_INSUFFICIENT_RESOURCES (subtype
- * MEMORY_REGION: more pages than the device takes, numbers in the kernel log, or
- * no MR left; MEMORY); DAT_INTERNAL_ERROR (device removed).
+ * MEMORY_REGION: more pages than the device takes, with the numbers in the kernel
+ * log, or no MR left; MEMORY); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 			   DAT_REGION_DESCRIPTION region_description, DAT_VLEN length,
@@ -287,7 +307,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	}
 	ret = DAT_SUCCESS;
 	if (mem_type == DAT_MEM_TYPE_LMR)
-		ret = lmr_check_source(ia, region_description.for_lmr_handle);
+		ret = lmr_source_ret(lmr_check_source(ia, region_description.for_lmr_handle));
 	if (ret == DAT_SUCCESS)
 		ret = lmr_check(mem_type, &region_description, length, privileges, va_type,
 				mem_optimization, lmr_handle);
@@ -309,7 +329,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	lmr->length = length;
 	err = lmr_make(lmr);
 	if (err) {
-		ret = kdapl_lmr_ret(err);
+		ret = lmr_make_ret(err);
 		kdapl_lmr_destroy(lmr);
 		goto out_exit;
 	}
@@ -364,8 +384,8 @@ static void lmr_fill_param(struct kdapl_lmr *lmr, DAT_LMR_PARAM *param)
  * @lmr_param_mask: DAT_LMR_FIELD_* bits of the members wanted; 0 is legal
  * @lmr_param: filled entirely
  *
- * For an LMR of dat_lmr_allocate() what the last dat_lmr_fmr() said; lmr_state
- * tells whether that is in force.
+ * For an LMR of dat_lmr_allocate() they are those of the last dat_lmr_fmr();
+ * lmr_state tells whether that binding is in effect.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -388,12 +408,12 @@ DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param
 EXPORT_SYMBOL(dat_lmr_query);
 
 /**
- * kdat_lmr_by_context - the LMR that a key for local segments belongs to
+ * kdat_lmr_by_context - find the LMR of a key for local segments
  * @ia_handle: IA
- * @lmr_context: the key; one that no segment may name now belongs to no LMR
+ * @lmr_context: the key; one that is not valid at the moment belongs to no LMR
  * @lmr_handle: where the handle goes
  *
- * For consumers that keep keys only. An extension of this provider.
+ * For consumers that store keys only. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA); DAT_INVALID_PARAMETER (no LMR of this IA
@@ -423,7 +443,10 @@ DAT_RETURN kdat_lmr_by_context(DAT_IA_HANDLE ia_handle, DAT_LMR_CONTEXT lmr_cont
 }
 EXPORT_SYMBOL(kdat_lmr_by_context);
 
-/* As kdapl_obj_retire(); an RMR takes and gives back its LMR where that cannot count. */
+/*
+ * As kdapl_obj_retire(). RMRs are counted in windows, since they bind and unbind under locks
+ * inside which ia->lock must not be taken.
+ */
 static int lmr_retire(struct kdapl_lmr *lmr)
 {
 	int ret = 0;
@@ -442,9 +465,9 @@ static int lmr_retire(struct kdapl_lmr *lmr)
  * @lmr_handle: LMR
  *
  * The memory itself is the consumer's and stays. After the return neither
- * local segments nor peers reach it through the keys of this LMR. What dat_lmr_fmr()
- * and dat_lmr_invalidate() have posted for it is waited for; an EP whose device gives
- * nothing back for 5 s is ended for it, and its consumer told BROKEN.
+ * local segments nor peers reach it through the keys of this LMR. The call waits for
+ * requests of dat_lmr_fmr() and dat_lmr_invalidate() that are outstanding; if the EP
+ * completes no request for 5 s, its connection is ended with BROKEN.
  *
  * Context: may sleep; not in an upcall of an EVD that such operations complete on.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype LMR_IN_USE: an

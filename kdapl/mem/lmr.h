@@ -7,16 +7,16 @@
 #ifndef KDAPL_MEM_LMR_H
 #define KDAPL_MEM_LMR_H
 
-/* lmr_context of the reserved LMR: index 0, which no device hands out */
+/* lmr_context of the reserved LMR: index 0, which no device uses */
 #define KDAPL_RESERVED_CONTEXT	0x52
 
 /*
- * In the rights of a range only: CPU and device see the memory alike. The fast path asks for
- * it as for any right, so that what has to be synchronised takes the slow path.
+ * In the rights of a range only: the memory needs no synchronising. The fast path requires it
+ * like any right, so requests for memory without it take the slow path.
  */
 #define KDAPL_PRIV_DIRECT	((DAT_MEM_PRIV_FLAGS)0x40)
 
-/* the same and the right to read it here, in one bit, which is quicker to ask for */
+/* The same and the local read right, in one bit, which is faster to test. */
 #define KDAPL_PRIV_SOURCE	((DAT_MEM_PRIV_FLAGS)0x80)
 
 static inline u32 kdapl_priv_direct(u32 priv)
@@ -30,20 +30,20 @@ static inline u32 kdapl_priv_direct(u32 priv)
 /* How a request for an LMR or RMR has ended. */
 enum kdapl_outcome {
 	KDAPL_DONE,		/* the device has carried it out */
-	KDAPL_NEVER,		/* the device has not seen it */
-	KDAPL_UNKNOWN,		/* flushed or failed: it may have been carried out before */
+	KDAPL_NEVER,		/* it never reached the device */
+	KDAPL_UNKNOWN,		/* flushed or failed: the device may have carried it out or not */
 };
 
 enum kdapl_lmr_state {
-	KDAPL_LMR_UNBOUND,	/* stands for nothing, or the peer has invalidated it */
+	KDAPL_LMR_UNBOUND,	/* not bound, or invalidated by the peer */
 	KDAPL_LMR_BOUND,
 	KDAPL_LMR_ENDING,	/* an invalidate has been posted */
-	KDAPL_LMR_MAPPED,	/* invalidated by the peer, and an RMR still needs its mapping */
+	KDAPL_LMR_MAPPED,	/* invalidated by the peer, but an RMR still needs its mapping */
 	KDAPL_LMR_STALE,	/* a registration was flushed: its MR has to be replaced */
 	KDAPL_LMR_DEAD,		/* being freed */
 };
 
-/* Operations on the request queue that change an LMR; each at most once at a time. */
+/* Operations on the request queue that change an LMR; at most one of each is outstanding. */
 enum kdapl_lmr_op {
 	KDAPL_LMR_REG,
 	KDAPL_LMR_INV,
@@ -52,23 +52,23 @@ enum kdapl_lmr_op {
 
 /**
  * struct kdapl_lmr - a Local Memory Region
- * @mr: its MR and keys; mr.lock protects what is said to be so
- * @pz: holds a use
- * @priv: what the consumer asked for; mr.lock
- * @va_type: mr.lock, as @mem_type, @region and @mem
+ * @mr: its MR and keys; mr.lock protects the members marked below
+ * @pz: its PZ, which it uses
+ * @priv: rights the consumer asked for; mr.lock
+ * @va_type: how addresses are counted; mr.lock, as for @mem_type, @region and @mem
  * @reserved: the IA's reserved LMR
- * @fmr: of dat_lmr_allocate()
- * @scope: PD or EP that may use what it is bound to
+ * @fmr: an LMR of dat_lmr_allocate()
+ * @scope: whether the PZ or only one EP may use the memory it is bound to
  * @state: enum kdapl_lmr_state; mr.lock
  * @ep: id of the EP that has bound it last, with DAT_LMR_SCOPE_EP; mr.lock
- * @op: connections with an operation for it that has not come back; mr.lock
- * @seq: how many operations of each kind there were; mr.lock
+ * @op: connections with an outstanding operation on it; mr.lock
+ * @seq: number of operations of each kind so far; mr.lock
  * @windows: RMRs bound to it, or about to be; mr.lock
  * @mem: its memory
- * @old: the memory before, of a binding so large that it is unmapped a little later; its list
- *	is the spare one, if there is one; mr.lock
- * @unmapping: that has not been done yet, or is under way; mr.lock
- * @unmap_work: does it, unless somebody else was faster
+ * @old: the memory of the previous binding, if it is so large that it is unmapped a little
+ *	later; else the spare list, if there is one; mr.lock
+ * @unmapping: @old has not been unmapped yet; mr.lock
+ * @unmap_work: unmaps @old, unless another caller does so first
  */
 struct kdapl_lmr {
 	struct kdapl_obj obj;
@@ -79,7 +79,7 @@ struct kdapl_lmr {
 	DAT_VA_TYPE va_type;
 	DAT_MEM_TYPE mem_type;
 	DAT_REGION_DESCRIPTION region;
-	u64 length;			/* as asked for: bytes or pages */
+	u64 length;			/* as requested: bytes or pages */
 	bool reserved;
 	bool fmr;
 	DAT_LMR_SCOPE scope;
@@ -99,17 +99,25 @@ static inline u64 kdapl_lmr_start(const struct kdapl_lmr *lmr)
 	return lmr->va_type == DAT_VA_TYPE_ZB ? 0 : lmr->mem.start;
 }
 
-/* Is there such an LMR, and is it not the reserved one? */
-static inline DAT_RETURN kdapl_lmr_check(const struct kdapl_lmr *lmr)
+/* May a call use the LMR it was given? -EBADF: there is none; -EPERM: it is the reserved one. */
+static inline int kdapl_lmr_check(const struct kdapl_lmr *lmr)
 {
 	if (!lmr)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	if (lmr->reserved)
-		return kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
-	return DAT_SUCCESS;
+		return -EBADF;
+	return lmr->reserved ? -EPERM : 0;
 }
 
-/* Arguments of the calls that bind an LMR; each call has them in other positions. */
+/* Return value of that call. */
+static inline DAT_RETURN kdapl_lmr_check_ret(int err)
+{
+	if (!err)
+		return DAT_SUCCESS;
+	if (err == -EPERM)
+		return kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
+	return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+}
+
+/* Arguments of the calls that bind an LMR, whose positions differ from call to call. */
 enum kdapl_fmr_arg {
 	KDAPL_FMR_MEM,
 	KDAPL_FMR_COUNT,
@@ -121,13 +129,13 @@ enum kdapl_fmr_arg {
 /**
  * struct kdapl_fmr - what an LMR is to be bound to
  * @lmr: LMR of dat_lmr_allocate()
- * @mem_type: PHYSICAL or PHYSICAL_VAR_PAGES, of no meaning with @sg
- * @region: the pages, likewise
- * @num_pages: likewise
- * @sg: a piece of memory instead, or NULL
+ * @mem_type: PHYSICAL or PHYSICAL_VAR_PAGES; ignored with @sg
+ * @region: the pages; ignored with @sg
+ * @num_pages: number of pages; ignored with @sg
+ * @sg: a piece of memory in place of pages, or NULL
  * @priv: rights
  * @va_type: how addresses are counted
- * @arg: positions among the arguments
+ * @arg: positions of the arguments
  * @key: out: key for segments and peers
  * @start: out: first address
  */

@@ -279,7 +279,7 @@ DAT_RETURN kdat_lmr_next_contexts(DAT_LMR_HANDLE lmr_handle, DAT_LMR_CONTEXT *lm
 
 	rcu_read_lock();
 	lmr = kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR);
-	ret = kdapl_lmr_check(lmr);
+	ret = kdapl_lmr_check_ret(kdapl_lmr_check(lmr));
 	if (ret == DAT_SUCCESS && !lmr->fmr)
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	if (ret == DAT_SUCCESS) {

@@ -2,18 +2,17 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The memory of LMRs, from what a consumer names it by to what a device sees.
+ * The memory of LMRs, from the consumer's description to a list the device can use.
  *
- * Whatever the consumer names becomes a scatterlist of our own, an entry for
- * every run of physically contiguous memory, however many pages it has. Two
- * walks make it: the first counts, the second fills in. Nothing is kept per page,
- * and an endless list is given up as soon as no device could take it.
+ * Every description becomes a scatterlist with one entry for each run of physically
+ * contiguous memory, however many pages the run has. Two walks build it: the first
+ * counts, the second fills it in. Nothing is stored per page, and the first walk stops
+ * as soon as there are more runs than any device takes.
  *
- * A page list knows blocks of one size only, so where two runs meet both have
- * to be on the boundary of a page. The size of the blocks is chosen when the
- * list has been mapped (kdapl_mem_page_size()): the smallest that does with the
- * blocks there are. It gives nothing away: bounds are those of the region to the
- * byte, whatever the size of its blocks.
+ * All blocks of a page list have the same size, so runs must meet at block
+ * boundaries. The block size is chosen when the list has been mapped
+ * (kdapl_mem_page_size()): the smallest with which the list fits. It has no effect
+ * on what peers may access: the bounds of a region are exact to the byte.
  */
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -26,16 +25,16 @@
 /**
  * struct mem_walk - one of the two walks
  * @sg: entry to fill in next; NULL while counting
- * @last: the last one filled in
+ * @last: last entry filled in
  * @room: entries left from @sg on
  * @max_entry: longest entry, a multiple of PAGE_SIZE
- * @max_runs: what no device takes more of
- * @runs: contiguous runs, the current one included
- * @entries: entries of all runs before it
+ * @max_runs: most runs the device takes
+ * @runs: contiguous runs, including the current one
+ * @entries: entries of all runs before the current one
  * @addr: start of the current run
- * @length: bytes of it
- * @total: bytes of all of them
- * @pages: looked at since the walk started
+ * @length: bytes of the current run
+ * @total: bytes of all runs
+ * @pages: pages visited so far
  */
 struct mem_walk {
 	struct scatterlist *sg;
@@ -66,7 +65,7 @@ static int mem_walk_flush(struct mem_walk *walk)
 		u32 chunk = min(walk->length, walk->max_entry - offset_in_page(walk->addr));
 
 		if (walk->sg) {
-			if (!walk->room)	/* it has changed since it was counted */
+			if (!walk->room)	/* the list has changed since the first walk */
 				return -EFAULT;
 			walk->room--;
 			sg_set_page(walk->sg, pfn_to_page(PHYS_PFN(walk->addr)), chunk,
@@ -82,7 +81,7 @@ static int mem_walk_flush(struct mem_walk *walk)
 	return 0;
 }
 
-/* Memory that follows what came so far. */
+/* Add a piece of memory. */
 static int mem_walk_add(struct mem_walk *walk, phys_addr_t addr, u64 length)
 {
 	int ret;
@@ -107,7 +106,7 @@ static int mem_walk_add(struct mem_walk *walk, phys_addr_t addr, u64 length)
 	return 0;
 }
 
-/* The same, if there is a struct page for all of it. */
+/* Add a piece of memory if all of it has struct pages. */
 static int mem_walk_add_checked(struct mem_walk *walk, phys_addr_t addr, u64 length)
 {
 	unsigned long pfn = PHYS_PFN(addr), last = PHYS_PFN(addr + length - 1);
@@ -139,7 +138,7 @@ static struct page *mem_page(const void *addr)
 
 	if (mem_needs_walk(addr)) {
 		page = vmalloc_to_page(addr);
-		/* what ioremap() maps has none */
+		/* memory of ioremap() has none */
 		return page && pfn_valid(page_to_pfn(page)) ? page : NULL;
 	}
 	return virt_addr_valid(addr) ? virt_to_page(addr) : NULL;
@@ -206,13 +205,13 @@ static int mem_walk_sgt(struct mem_walk *walk, const void *region, u64 length)
 	return length ? -EINVAL : 0;
 }
 
-/* More than fits into blocks of the largest size that can be. */
+/* Is it too long even with the largest possible blocks? */
 static bool mem_too_long(struct kdapl_ia *ia, u64 length)
 {
 	return (length - 1) >> 31 >= ia->dev->attrs.max_fast_reg_page_list_len;
 }
 
-/* Walk twice. */
+/* Build the list in two walks. */
 static int mem_walk(struct kdapl_mem *mem, struct kdapl_ia *ia, mem_walk_fn *fn,
 		    const void *region, u64 length)
 {
@@ -251,7 +250,7 @@ static int mem_pages(struct kdapl_mem *mem, struct kdapl_ia *ia,
 		return -EFAULT;
 	if (npages > U64_MAX >> ilog2(array->page_size))
 		return -EINVAL;
-	/* do not even look at an array that long */
+	/* do not read an array that long */
 	if (mem_too_long(ia, npages * array->page_size))
 		return -E2BIG;
 	mem->start = *(const DAT_PADDR *)array->pages;
@@ -278,7 +277,7 @@ static int mem_platform(struct kdapl_mem *mem, struct kdapl_ia *ia, const struct
 	return 0;
 }
 
-/* An address of the device's. */
+/* Memory that is given by an address of the device. */
 static int mem_ia(struct kdapl_mem *mem, struct kdapl_ia *ia, u64 addr, u64 length)
 {
 	u64 max_entry = kdapl_dma_max_entry(ia->dev), end = addr + length, pos, entries;
@@ -321,7 +320,7 @@ static int mem_ia(struct kdapl_mem *mem, struct kdapl_ia *ia, u64 addr, u64 leng
 	return 0;
 }
 
-/* Keeps a list from being copied while it is widened for a moment: see mem_widen(). */
+/* Serialises copying a list and mem_widen(). */
 static DEFINE_MUTEX(source_mutex);
 
 static bool mem_widens(const struct kdapl_mem *mem)
@@ -348,7 +347,7 @@ static void mem_copy_list(struct kdapl_mem *mem, const struct kdapl_mem *from)
 	}
 }
 
-/* The same as another LMR, which may be freed meanwhile. */
+/* Copy the list of another LMR, which may be freed meanwhile. */
 static int mem_copy(struct kdapl_mem *mem, const struct kdapl_mem *from)
 {
 	int ret;
@@ -415,21 +414,21 @@ static int mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE me
 }
 
 /**
- * kdapl_mem_build - put the list of a memory together
+ * kdapl_mem_build - build the list of a memory
  * @mem: zeroed
- * @ia: IA whose device is to see it
- * @mem_type: what @region says: VIRTUAL, PHYSICAL, PHYSICAL_VAR_PAGES, PLATFORM, IA
- *	or LMR, whose source has the same IA and a list of its own: not the reserved
- *	one nor one of dat_lmr_allocate()
- * @region: where the memory is; what it points to is read during the call only
- * @length: bytes, not 0; pages for PHYSICAL and PHYSICAL_VAR_PAGES; of no meaning
- *	for LMR
+ * @ia: IA whose device is to use the memory
+ * @mem_type: type of @region: VIRTUAL, PHYSICAL, PHYSICAL_VAR_PAGES, PLATFORM, IA, or
+ *	LMR, whose source has the same IA and is neither the reserved LMR nor one of
+ *	dat_lmr_allocate()
+ * @region: the memory; read during the call only
+ * @length: bytes, not 0; pages for PHYSICAL and PHYSICAL_VAR_PAGES; ignored for LMR
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: 0; -EFAULT: @region is wrong: a page that is none, a gap, an address not
- * aligned, a page size the device does not have, no such LMR; -EINVAL: @length is:
- * 0, beyond the end of the address space or the table; -E2BIG: more runs than the
- * device takes, said in the log; -ENOMEM. kdapl_mem_free() is due in any case.
+ * Return: 0; -EFAULT: @region is wrong: no struct page, a gap, an address that is not
+ * aligned, a page size the device does not have, no such LMR; -EINVAL: @length is
+ * wrong: 0, beyond the end of the address space or of the table; -E2BIG: more runs than
+ * the device takes, with a line in the log; -ENOMEM. The caller calls kdapl_mem_free()
+ * in any case.
  */
 int kdapl_mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE mem_type,
 		    const DAT_REGION_DESCRIPTION *region, u64 length)
@@ -447,13 +446,13 @@ int kdapl_mem_build(struct kdapl_mem *mem, struct kdapl_ia *ia, DAT_MEM_TYPE mem
 	return ret;
 }
 
-/* The device may only read what nobody has the right to write. */
+/* Without any right to write, the device only reads the memory. */
 static int mem_direction(DAT_MEM_PRIV_FLAGS priv)
 {
 	return priv & DAT_MEM_PRIV_WRITE_FLAG ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 }
 
-/* An entry, maybe not the last one of the table. */
+/* The n-th entry of the list. */
 static struct scatterlist *mem_entry(struct kdapl_mem *mem, unsigned int n)
 {
 	struct scatterlist *sg = mem->sgt.sgl;
@@ -464,9 +463,9 @@ static struct scatterlist *mem_entry(struct kdapl_mem *mem, unsigned int n)
 }
 
 /*
- * Where the device may be given a copy the first and the last page are mapped as a whole:
- * a copy of whole pages is on a page, too. Where caches are not coherent the kernel may copy
- * what is no multiple of a cache line (CONFIG_DMA_BOUNCE_UNALIGNED_KMALLOC), but no whole pages.
+ * If bounce buffers are possible, the first and the last page are mapped as a whole: a copy of
+ * whole pages starts on a page, too. If caches are not coherent, the kernel may copy memory that
+ * is not a multiple of a cache line (CONFIG_DMA_BOUNCE_UNALIGNED_KMALLOC), but never whole pages.
  */
 static void mem_widen(struct kdapl_mem *mem)
 {
@@ -486,7 +485,7 @@ static void mem_narrow(struct kdapl_mem *mem)
 	last->length -= mem->tail;
 }
 
-/* The same for what the device sees of it: its lengths may be those of the memory. */
+/* The same for the addresses of the device; its lengths may be those of the memory. */
 static void mem_move_ends(struct kdapl_mem *mem, int nents, bool narrow)
 {
 	struct scatterlist *first = mem->sgt.sgl;
@@ -532,7 +531,7 @@ static void mem_unmap_list(struct kdapl_mem *mem, struct kdapl_device *dev)
 	mem_narrow(mem);
 }
 
-/* May the device see other bytes than the CPU? */
+/* Does this mapping have to be synchronised? */
 static bool mem_needs_sync(struct kdapl_mem *mem, struct kdapl_device *dev)
 {
 	struct scatterlist *sg;
@@ -547,16 +546,16 @@ static bool mem_needs_sync(struct kdapl_mem *mem, struct kdapl_device *dev)
 	return false;
 }
 
-/* Can this mapping be kept coherent to the byte? */
+/* Can this mapping be synchronised to the byte? */
 static int mem_check_sync(const struct kdapl_mem *mem, struct kdapl_device *dev)
 {
 	if (dev->dma == KDAPL_DMA_SAME) {
-		pr_err_ratelimited("%s: memory is refused: the device is given a copy of it, which could not be foreseen; unload kdapl and load it again\n",
+		pr_err_ratelimited("%s: memory is refused: it needs a bounce buffer, and the device needed none when kdapl was loaded; reload kdapl\n",
 				   dev->name);
 		return -EIO;
 	}
 	if (dev->dma == KDAPL_DMA_COPIES && mem->foreign && mem->dir != DMA_TO_DEVICE) {
-		pr_err_ratelimited("%s: memory of type IA is refused: it is a copy, and whose is not known; register what kdat_ia_dma_map() was given by its virtual address\n",
+		pr_err_ratelimited("%s: memory of type IA is refused: it is a bounce buffer of unknown memory; register that memory by its virtual address\n",
 				   dev->name);
 		return -EIO;
 	}
@@ -564,12 +563,12 @@ static int mem_check_sync(const struct kdapl_mem *mem, struct kdapl_device *dev)
 }
 
 /**
- * kdapl_mem_map - show memory to the device
+ * kdapl_mem_map - map memory for the device
  * @mem: built, not mapped
  * @dev: the device
- * @priv: what is to be allowed with it
+ * @priv: rights it will have
  *
- * Where device and CPU may have different copies, with kdapl_mem_share() before.
+ * If bounce buffers are possible, kdapl_mem_share() comes first.
  *
  * Context: any; the device is there.
  * Return: 0 or -EIO.
@@ -588,18 +587,18 @@ int kdapl_mem_map(struct kdapl_mem *mem, struct kdapl_device *dev, DAT_MEM_PRIV_
 	if (unlikely(mem->sync))
 		ret = mem_check_sync(mem, dev);
 	if (unlikely(ret)) {
-		mem->sync = false;	/* the device has had no time to write */
+		mem->sync = false;	/* nothing to copy back: the device has not seen it */
 		kdapl_mem_unmap(mem, dev);
 	}
 	return ret;
 }
 
 /**
- * kdapl_mem_unmap - take it away again
+ * kdapl_mem_unmap - unmap memory
  * @mem: mapped or not
  * @dev: the device
  *
- * The CPU sees what the device has written, and loses nothing that it has written itself.
+ * The CPU gets the bytes the device has written, and keeps those it has written itself.
  *
  * Context: any; the device is there.
  */
@@ -614,7 +613,7 @@ void kdapl_mem_unmap(struct kdapl_mem *mem, struct kdapl_device *dev)
 }
 
 /**
- * kdapl_mem_unmap_source - the same, while other LMRs may be made of it
+ * kdapl_mem_unmap_source - unmap memory that may be the source of another LMR
  * @mem: of dat_lmr_kcreate(), mapped or not
  * @dev: the device
  *
@@ -633,7 +632,7 @@ void kdapl_mem_unmap_source(struct kdapl_mem *mem, struct kdapl_device *dev)
 
 /**
  * kdapl_mem_free - free the list
- * @mem: zeroed, or built and not mapped; after kdapl_mem_unshare(), if it was shared
+ * @mem: zeroed, or built and not mapped; kdapl_mem_unshare() comes first
  *
  * Context: any but hard interrupts, also with interrupts off.
  */
@@ -644,23 +643,23 @@ void kdapl_mem_free(struct kdapl_mem *mem)
 }
 
 /**
- * kdapl_mem_page_size - the size of blocks that suits a list
+ * kdapl_mem_page_size - choose the block size for a list
  * @dev: the device
- * @sgl: list as the device sees it, mapped
+ * @sgl: list, mapped
  * @nents: its entries
- * @start: address its first byte is to have for peers and segments
- * @sizes: union of the sizes to choose from, of kdapl_mem_page_sizes()
- * @max_blocks: how many blocks there are
- * @blocks: where the number of blocks goes that it takes, if a size suits
+ * @start: address of its first byte for peers and segments
+ * @sizes: union of the sizes to choose from, see kdapl_mem_page_sizes()
+ * @max_blocks: most blocks there may be
+ * @blocks: out: number of blocks, if there is a size
  *
- * Where runs meet they have to begin and end on a block, and the offset within
- * the first block has to be that of @start.
+ * Runs must meet at block boundaries, and the offset within the first block must be
+ * that of @start.
  *
- * Soft-iWARP knows no blocks: it keeps the list as it is, with entries of any
- * length, and what counts is how many. Neighbours become one, of at most 2 GiB.
+ * Soft-iWARP has no blocks: it stores the list as it is, with entries of any length,
+ * and only their number counts. It merges neighbours, to entries of at most 2 GiB.
  *
  * Context: any; does not sleep.
- * Return: the smallest size that does, 0 if there is none.
+ * Return: the smallest size that fits, or 0.
  */
 u32 kdapl_mem_page_size(struct kdapl_device *dev, struct scatterlist *sgl, unsigned int nents,
 			u64 start, u64 sizes, u32 max_blocks, u32 *blocks)
@@ -695,7 +694,7 @@ u32 kdapl_mem_page_size(struct kdapl_device *dev, struct scatterlist *sgl, unsig
 			break;
 		if (!(sizes & size))
 			continue;
-		/* as all inner edges are on blocks, it is as if there were none */
+		/* all inner edges are on blocks, so the runs count as one */
 		n = ((first & (size - 1)) + total + size - 1) >> bit;
 		if (n > max_blocks)
 			continue;
@@ -706,18 +705,18 @@ u32 kdapl_mem_page_size(struct kdapl_device *dev, struct scatterlist *sgl, unsig
 }
 
 /**
- * kdapl_mem_page_sizes - sizes of blocks a device takes
+ * kdapl_mem_page_sizes - block sizes of a device
  * @dev: the device
- * @fmr: for mapping where nothing can be allocated
+ * @fmr: the list is mapped where nothing can be allocated
  *
- * Return: union of the sizes from PAGE_SIZE on.
+ * Return: union of the sizes, PAGE_SIZE and larger.
  */
 u64 kdapl_mem_page_sizes(struct kdapl_device *dev, bool fmr)
 {
-	/* it has entries of any length */
+	/* entries have any length */
 	if (dev->caps.any_page_size)
 		return GENMASK_ULL(30, PAGE_SHIFT);
-	/* the provider gets memory for its page list when the size grows (D-24) */
+	/* larger pages make the provider allocate memory (D-24) */
 	if (dev->caps.map_allocates && fmr)
 		return PAGE_SIZE;
 	return PAGE_SIZE | (dev->attrs.page_size_cap & PAGE_MASK & U32_MAX);

@@ -2,12 +2,11 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The reserved LMR of an IA: all memory, by the addresses of the device, for local
- * segments only.
+ * The reserved LMR of an IA: all memory, by addresses of the device, for local
+ * segments only (D-71).
  *
- * It has no MR. Its context is a key like others in the table of the IA, which
- * the posting calls replace by the local key of the PD they work on. So it gives
- * a peer nothing, whatever the PD.
+ * It has no MR. Its context is an entry in the key table of the IA, which the posting
+ * calls replace by the local key of their PD. So it gives peers no access on any PD.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -58,7 +57,7 @@ err_lmr:
 
 /**
  * kdapl_lmr_reserved_destroy - destroy the reserved LMR, if there is one
- * @ia: IA that is being closed
+ * @ia: IA being closed
  *
  * Context: may sleep.
  */
@@ -67,7 +66,7 @@ void kdapl_lmr_reserved_destroy(struct kdapl_ia *ia)
 	struct kdapl_lmr *lmr;
 
 	mutex_lock(&ia->mutex);
-	lmr = ia->reserved;	/* closing is set: none now, none later */
+	lmr = ia->reserved;	/* closing is set, so no new one will be made */
 	ia->reserved = NULL;
 	mutex_unlock(&ia->mutex);
 	if (!lmr)
@@ -98,18 +97,19 @@ static int reserved_get(struct kdapl_ia *ia, DAT_LMR_HANDLE *handle)
 }
 
 /**
- * dat_ia_reserved_lmr - the LMR that is all memory
+ * dat_ia_reserved_lmr - get the LMR that covers all memory
  * @ia_handle: IA
  * @reserved_lmr_handle: where the handle goes; always the same one
  * @reserved_lmr_context: where the context for local segments goes
  *
  * Segments with this context name memory by addresses of the device
- * (kdat_ia_dma_map()), on EPs and SRQs of every PZ of the IA. They are not checked
- * beyond wrapping around: a consumer that gets an address wrong overwrites what is
- * there. No peer gets anything by it; it can read as well as write locally.
+ * (kdat_ia_dma_map()), on EPs and SRQs of every PZ of the IA. They are checked for
+ * wrapping around only: a wrong address overwrites whatever is there. The context has
+ * the local rights to read and write, and gives peers no access.
  *
- * The LMR cannot be freed, bound, invalidated or the source of another:
- * DAT_RESERVED_LMR. It goes with the IA, and does not count as one of its objects.
+ * The LMR cannot be freed, bound, invalidated or the source of another one
+ * (DAT_RESERVED_LMR). It is destroyed with the IA, and does not count as one of its
+ * objects.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL pointer);

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Memory between CPU and device: making it coherent, addresses of the device's,
- * and advice on what to register and how.
+ * Calls about memory of LMRs: synchronising it, addresses of the device, limits and
+ * advice for registering; and synchronising the memory of requests.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -12,15 +12,15 @@
 
 #include "mem.h"
 
-/* Bytes to look after with interrupts off. */
+/* Bytes to synchronise at a time with interrupts off. */
 #define SYNC_PIECE	SZ_256K
 
 /**
- * struct sync_call - what is to be done to segments
- * @ia: IA whose keys they name
+ * struct sync_call - segments to be synchronised
+ * @ia: IA of their keys
  * @why: enum kdapl_sync
- * @own: they are those of a request of this side: what it named stays mapped until it is
- *	done, even if no new request may name it any more
+ * @own: they are segments of a posted request: its memory stays mapped until it completes,
+ *	even if the key is no longer valid for new requests
  */
 struct sync_call {
 	struct kdapl_ia *ia;
@@ -29,9 +29,9 @@ struct sync_call {
 };
 
 /*
- * Could a request that was posted have reached it until now? Not when its registration has
- * ended: what there was has been synchronised then, and the memory is the consumer's. But what
- * goes through an RMR does so by the RMR's own registration, and one stale may be there.
+ * May a posted request still use this key? Not after its registration has ended: the memory was
+ * synchronised then and belongs to the consumer. But an RMR bound to the LMR has a registration
+ * of its own, and a stale registration may or may not have ended.
  */
 static bool sync_reached(const struct kdapl_lmr *lmr, u32 key)
 {
@@ -39,7 +39,7 @@ static bool sync_reached(const struct kdapl_lmr *lmr, u32 key)
 	       (lmr->mr.live || lmr->windows || lmr->state == KDAPL_LMR_STALE);
 }
 
-/* Does a key stand for a range, now or for requests that have been posted? mr->lock held. */
+/* Does a key cover a range, now or for requests posted before? mr->lock held. */
 static bool sync_may(const struct sync_call *call, const struct kdapl_lmr *lmr, u32 key, u64 addr,
 		     u64 length)
 {
@@ -51,8 +51,9 @@ static bool sync_may(const struct sync_call *call, const struct kdapl_lmr *lmr, 
 }
 
 /*
- * Memory of the reserved LMR: to a copy that is known by its address only, no peer can write,
- * and the next source is shown as a whole. After a failure the consumer may have unmapped it.
+ * Is memory of the reserved LMR synchronised? Nothing is done to a bounce buffer that may be
+ * shared with peers, since no peer reaches it by this LMR; nor after a failure, since the
+ * consumer may have unmapped the memory.
  */
 static bool sync_reserved(const struct kdapl_device *dev, enum kdapl_sync why)
 {
@@ -63,9 +64,8 @@ static bool sync_reserved(const struct kdapl_device *dev, enum kdapl_sync why)
 }
 
 /*
- * One piece of a segment, if there is anything to do. The lock keeps the memory mapped: a
- * region is taken out under it before it is unmapped. False: no such key, or outside of what
- * it stands for.
+ * Synchronise one piece of a segment, if necessary. The lock keeps the memory mapped: a region
+ * is hidden under it before it is unmapped. False: the key does not cover @addr and @length.
  */
 static bool sync_piece(const struct sync_call *call, u32 key, u64 addr, u64 length)
 {
@@ -93,7 +93,7 @@ static bool sync_piece(const struct sync_call *call, u32 key, u64 addr, u64 leng
 
 static bool sync_segment(const struct sync_call *call, const DAT_LMR_TRIPLET *seg, u64 left)
 {
-	/* the first look is at all of it; where there is nothing to do it is enough */
+	/* if nothing has to be synchronised, one look checks all of it */
 	u64 piece = call->ia->dev->dma == KDAPL_DMA_SAME ? U32_MAX : SYNC_PIECE;
 	u64 addr = seg->virtual_address;
 
@@ -109,9 +109,9 @@ static bool sync_segment(const struct sync_call *call, const DAT_LMR_TRIPLET *se
 /**
  * kdapl_sync_segments - synchronise the memory of a request
  * @ia: IA
- * @seg: its segments; they have been checked
+ * @seg: its segments, checked
  * @n: how many
- * @length: bytes, of the first segments
+ * @length: bytes to synchronise, from the first segment on
  * @why: enum kdapl_sync
  *
  * Context: any; the device is there.
@@ -132,15 +132,14 @@ void kdapl_sync_segments(struct kdapl_ia *ia, const DAT_LMR_TRIPLET *seg, int n,
 }
 
 /**
- * kdapl_sinks_alloc - a place for what outstanding requests are to fill
+ * kdapl_sinks_alloc - allocate room for the sinks of outstanding requests
  * @dev: the device
  * @requests: how many there can be
- * @width: segments of one at most; there is room for one in any case, since a Read into an
+ * @width: most segments of one; there is room for one in any case, since a Read into an
  *	RMR has one that no attribute counts
  *
  * Context: may sleep.
- * Return: the place, for kvfree(); NULL where nothing has to be synchronised; or an
- * ERR_PTR.
+ * Return: the sinks, for kvfree(); NULL if nothing has to be synchronised; or an ERR_PTR.
  */
 struct kdapl_sinks *kdapl_sinks_alloc(struct kdapl_device *dev, u32 requests, u32 width)
 {
@@ -157,12 +156,12 @@ struct kdapl_sinks *kdapl_sinks_alloc(struct kdapl_device *dev, u32 requests, u3
 }
 
 /**
- * kdapl_sinks_keep - a request is about to be posted
- * @sinks: place for those of its queue
- * @index: which request
- * @seg: segments it is to fill
+ * kdapl_sinks_keep - store the sinks of a request that is about to be posted
+ * @sinks: sinks of its queue
+ * @index: index of the request
+ * @seg: segments it will fill
  * @n: how many
- * @length: bytes it fills at most
+ * @length: most bytes it can fill
  *
  * Context: any.
  */
@@ -197,9 +196,9 @@ static void sync_sinks_over(struct kdapl_sinks *sinks, u32 index, struct kdapl_i
 }
 
 /**
- * kdapl_sinks_filled - a request has succeeded
- * @sinks: place for those of its queue
- * @index: which request; it may have none
+ * kdapl_sinks_filled - synchronise the sinks of a request that has succeeded
+ * @sinks: sinks of its queue
+ * @index: index of the request, which may have none
  * @ia: IA
  * @length: bytes the device has written
  *
@@ -211,14 +210,14 @@ void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *i
 }
 
 /**
- * kdapl_sinks_failed - a request has failed, or will never come back
- * @sinks: place for those of its queue
- * @index: which request; it may have none
+ * kdapl_sinks_failed - synchronise the sinks of a request that has failed or was lost
+ * @sinks: sinks of its queue
+ * @index: index of the request, which may have none
  * @ia: IA
  *
- * The device may have written any byte of them, and must not send that later.
+ * The device may have written any of these bytes, and must not send them later.
  *
- * Context: any; the device is there, or has let go of all memory.
+ * Context: any; the device is there, or no longer uses any memory.
  */
 void kdapl_sinks_failed(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia)
 {
@@ -226,9 +225,9 @@ void kdapl_sinks_failed(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *i
 }
 
 /**
- * kdapl_sinks_forget - an entry is used again, by a request that may have no sinks
- * @sinks: place for those of a queue
- * @index: which request
+ * kdapl_sinks_forget - clear the sinks of an entry that is being reused
+ * @sinks: sinks of its queue
+ * @index: index of the entry
  *
  * Context: any.
  */
@@ -237,69 +236,77 @@ void kdapl_sinks_forget(struct kdapl_sinks *sinks, u32 index)
 	sinks->seg[index * sinks->width].lmr_context = 0;
 }
 
-static DAT_RETURN sync_call(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, u64 n,
-			    enum kdapl_sync why)
+/* -EBADF: there is no such IA; -EINVAL: no such memory; -ENODEV: the device has gone. */
+static int sync_list(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, u64 n,
+		     enum kdapl_sync why)
 {
 	struct sync_call call = { .why = why };
-	DAT_RETURN ret;
+	int ret = 0;
 	u64 i;
 
 	rcu_read_lock();
 	call.ia = kdapl_handle_peek(ia_handle, DAT_HANDLE_TYPE_IA);
-	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	if (!call.ia)
-		goto out;
-	ret = kdapl_arg_err(2);
-	if (n && !segments)
-		goto out;
-	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	if (!kdapl_dev_there(call.ia->dev))
-		goto out;
-	ret = DAT_SUCCESS;
-	for (i = 0; i < n && ret == DAT_SUCCESS; i++) {
+		ret = -EBADF;
+	else if (n && !segments)
+		ret = -EINVAL;
+	else if (!kdapl_dev_there(call.ia->dev))
+		ret = -ENODEV;
+	for (i = 0; i < n && !ret; i++) {
 		if (!sync_segment(&call, &segments[i], segments[i].segment_length))
-			ret = kdapl_arg_err(2);
+			ret = -EINVAL;
 	}
-out:
 	rcu_read_unlock();
 	return ret;
 }
 
+static DAT_RETURN sync_ret(int err)
+{
+	switch (err) {
+	case -EBADF:
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	case -EINVAL:
+		return kdapl_arg_err(2);
+	default:
+		return kdapl_errno_ret(err);
+	}
+}
+
 /**
- * dat_lmr_sync_rdma_read - show local changes to the device
+ * dat_lmr_sync_rdma_read - make local changes visible to the device
  * @ia_handle: IA
- * @local_segments: parts of LMRs of the IA, of any PZ; those of length 0 are not
- *	looked at
+ * @local_segments: parts of LMRs of the IA, of any PZ; segments of length 0 are
+ *	ignored
  * @num_segments: how many
  *
- * For memory that has been written locally and that a peer is going to read.
- * Needed only where the provider attribute lmr_sync_req is TRUE; elsewhere the
- * arguments are checked and nothing else happens.
+ * For memory that was written locally and that a peer is going to read. Only
+ * needed if the provider attribute lmr_sync_req is TRUE; otherwise the call checks
+ * its arguments and does nothing else.
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA); DAT_INVALID_PARAMETER (NULL list, no
- * such LMR, or range outside of it: segments before it have been served);
+ * such LMR, or a range outside of it; segments before it have been synchronised);
  * DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
 				  DAT_VLEN num_segments)
 {
-	return sync_call(ia_handle, local_segments, num_segments, KDAPL_SYNC_SOURCE);
+	return sync_ret(sync_list(ia_handle, local_segments, num_segments, KDAPL_SYNC_SOURCE));
 }
 EXPORT_SYMBOL(dat_lmr_sync_rdma_read);
 
 /**
- * dat_lmr_sync_rdma_write - show what a peer has written to the CPU
+ * dat_lmr_sync_rdma_write - make changes by peers visible to the CPU
  * @ia_handle: IA
- * @local_segments: parts of LMRs of the IA, of any PZ; those of length 0 are not
- *	looked at
+ * @local_segments: parts of LMRs of the IA, of any PZ; segments of length 0 are
+ *	ignored
  * @num_segments: how many
  *
- * For memory a peer has written, before it is read locally; and for local changes
- * of memory that a peer is going to write, before it does. Where both have written,
- * each byte is that of the one who has changed it. Needed only where the provider attribute
- * lmr_sync_req is TRUE; elsewhere the arguments are checked and nothing else
- * happens.
+ * For memory that a peer has written, before it is read locally; and for local
+ * changes of memory that a peer is going to write, before the peer does. If both
+ * have changed bytes, the changes of both are kept; a byte that both have changed
+ * is the peer's. Only needed if the provider attribute lmr_sync_req is TRUE;
+ * otherwise the call checks its arguments and does nothing else.
  *
  * Context: any; does not sleep or allocate.
  * Return: as dat_lmr_sync_rdma_read().
@@ -307,11 +314,11 @@ EXPORT_SYMBOL(dat_lmr_sync_rdma_read);
 DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
 				   DAT_VLEN num_segments)
 {
-	return sync_call(ia_handle, local_segments, num_segments, KDAPL_SYNC_SHARED);
+	return sync_ret(sync_list(ia_handle, local_segments, num_segments, KDAPL_SYNC_SHARED));
 }
 EXPORT_SYMBOL(dat_lmr_sync_rdma_write);
 
-/* The smallest page with which so many bytes fit into one region, else the largest. */
+/* The smallest page size with which so many bytes fit into one region, or the largest one. */
 static u64 sync_hint_page(struct kdapl_device *dev, u64 length)
 {
 	u64 sizes = kdapl_mem_page_sizes(dev, false), best = PAGE_SIZE, size;
@@ -329,18 +336,18 @@ static u64 sync_hint_page(struct kdapl_device *dev, u64 length)
 }
 
 /**
- * dat_ia_memtype_hint - how memory is registered best
+ * dat_ia_memtype_hint - advice on the length and alignment of a region
  * @ia_handle: IA
- * @mem_type: what dat_lmr_kcreate() will be told
- * @length: the same: bytes; pages for the PHYSICAL types; of no meaning for LMR
- * @mem_optimization: the same
+ * @mem_type: as for dat_lmr_kcreate()
+ * @length: as for dat_lmr_kcreate(): bytes; pages for the PHYSICAL types; ignored for
+ *	LMR
+ * @mem_optimization: as for dat_lmr_kcreate()
  * @preferred_length: where a length as good or better goes, in the same unit
- * @preferred_alignment: where the alignment of the first byte goes that suits a
- *	region of that length, if it is physically contiguous
+ * @preferred_alignment: where the best alignment of a physically contiguous region of
+ *	that length goes
  *
- * Advice only: memory of another length or alignment is registered all the same.
- * A longer region is advised only with DAT_MEM_OPTIMIZE_DONT_CARE or
- * DAT_MEM_OPTIMIZE_IA.
+ * Memory of another length or alignment can be registered as well. A longer region
+ * is recommended only with DAT_MEM_OPTIMIZE_DONT_CARE or DAT_MEM_OPTIMIZE_IA.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (type, length 0,
@@ -387,11 +394,11 @@ out:
 EXPORT_SYMBOL(dat_ia_memtype_hint);
 
 /**
- * kdat_ia_mem_limits - what a consumer that registers memory has to know
+ * kdat_ia_mem_limits - limits for registering memory
  * @ia_handle: IA
  * @limits: filled entirely
  *
- * They belong to the device and do not change. An extension of this provider.
+ * They are limits of the device and do not change. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @limits);
@@ -427,7 +434,7 @@ DAT_RETURN kdat_ia_mem_limits(DAT_IA_HANDLE ia_handle, struct kdat_mem_limits *l
 }
 EXPORT_SYMBOL(kdat_ia_mem_limits);
 
-/* Can a device take this memory in one piece? */
+/* Is this memory contiguous for a device? */
 static bool sync_dma_is_linear(const void *address, u64 length)
 {
 	u64 pos = (uintptr_t)address, end = pos + length;
@@ -444,18 +451,17 @@ static bool sync_dma_is_linear(const void *address, u64 length)
 }
 
 /**
- * kdat_ia_dma_map - the address by which a device knows memory
+ * kdat_ia_dma_map - map memory and get the device's address of it
  * @ia_handle: IA
- * @address: kernel virtual address, of memory from kmalloc() or a page; vmalloc()ed
- *	memory is not contiguous for a device
+ * @address: kernel virtual address, of memory from kmalloc() or of a page; memory from
+ *	vmalloc() is not contiguous for a device
  * @length: bytes
  * @ia_address: where the device's address goes
  *
- * For DAT_MEM_TYPE_IA, and for segments of the reserved LMR. The mapping lasts
- * until kdat_ia_dma_unmap(), which is due before the device can be removed:
- * after DAT_IA_CATASTROPHIC_ERROR it is too late. Where the provider attribute
- * lmr_sync_req is TRUE the sync calls work on such addresses, too. An extension
- * of this provider.
+ * For DAT_MEM_TYPE_IA, and for segments of the reserved LMR. The mapping lasts until
+ * kdat_ia_dma_unmap(). Call that while the device is there: after
+ * DAT_IA_CATASTROPHIC_ERROR it is too late. If the provider attribute lmr_sync_req is
+ * TRUE, the sync calls work on such addresses, too. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (address, length,
@@ -497,13 +503,13 @@ out:
 EXPORT_SYMBOL(kdat_ia_dma_map);
 
 /**
- * kdat_ia_dma_unmap - end what kdat_ia_dma_map() began
+ * kdat_ia_dma_unmap - unmap memory mapped by kdat_ia_dma_map()
  * @ia_handle: IA
- * @ia_address: from kdat_ia_dma_map()
- * @length: as it was given there
+ * @ia_address: address from kdat_ia_dma_map()
+ * @length: length given there
  *
- * No LMR made of it may be left, nor any request that names it. An extension of
- * this provider.
+ * Before the call free the LMRs over this memory, and wait for the requests that
+ * name it. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (length 0);

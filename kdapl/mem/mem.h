@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Memory that devices and peers may use: protection zones, regions, windows.
+ * Memory that devices and peers may access: protection zones, regions, windows.
  */
 #ifndef KDAPL_MEM_MEM_H
 #define KDAPL_MEM_MEM_H

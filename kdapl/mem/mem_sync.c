@@ -10,7 +10,7 @@
 
 #include "mem.h"
 
-/* All of a piece, without a third copy of it. */
+/* Synchronise a piece without a third copy. */
 static void sync_plain(struct kdapl_device *dev, u64 addr, size_t size, enum kdapl_sync why)
 {
 	switch (why) {
@@ -18,12 +18,12 @@ static void sync_plain(struct kdapl_device *dev, u64 addr, size_t size, enum kda
 		kdapl_dma_for_device(dev, addr, size, DMA_TO_DEVICE);
 		break;
 	case KDAPL_SYNC_SINK:
-		/* a copy is overwritten; a line of the cache must not be written back later */
+		/* a bounce buffer is overwritten; a cache line must not be written back later */
 		if (!dev->dma_coherent)
 			kdapl_dma_for_device(dev, addr, size, DMA_BIDIRECTIONAL);
 		break;
 	case KDAPL_SYNC_SHARED:
-		/* what the CPU has changed must not be lost with its cache */
+		/* changes of the CPU must not be lost with its cache */
 		if (!dev->dma_coherent)
 			kdapl_dma_for_device(dev, addr, size, DMA_BIDIRECTIONAL);
 		fallthrough;
@@ -31,13 +31,13 @@ static void sync_plain(struct kdapl_device *dev, u64 addr, size_t size, enum kda
 		kdapl_dma_for_cpu(dev, addr, size);
 		break;
 	case KDAPL_SYNC_FAILED:
-		/* a copy is overwritten before it is sent; a cache may know what was there */
+		/* a bounce buffer is overwritten before it is sent; a cache may have old bytes */
 		if (!dev->dma_coherent)
 			kdapl_dma_for_cpu(dev, addr, size);
 	}
 }
 
-/* Show what the CPU has changed of a piece to the device, and not a byte more. */
+/* Copy the changes of the CPU in a piece to the device, and no other byte. */
 static void sync_changes(struct kdapl_device *dev, u64 addr, const u8 *now, u8 *common, u32 size)
 {
 	u32 from, to = 0;
@@ -52,7 +52,7 @@ static void sync_changes(struct kdapl_device *dev, u64 addr, const u8 *now, u8 *
 	}
 }
 
-/* Take from the device what it has changed of a piece, and show it what the CPU has. */
+/* Merge the changes of CPU and device in a piece. */
 static void sync_merge(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common, u32 size, u8 *work)
 {
 	u32 i;
@@ -67,7 +67,7 @@ static void sync_merge(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common, 
 	for (i = 0; i < size; i++) {
 		u8 theirs = now[i];
 
-		/* changed here and not there; what both have changed is the device's */
+		/* changed by the CPU only; if both have changed it, the device's byte is taken */
 		if (work[i] != common[i] && theirs == common[i])
 			now[i] = work[i];
 		common[i] = theirs;
@@ -75,7 +75,7 @@ static void sync_merge(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common, 
 	sync_changes(dev, addr, now, common, size);
 }
 
-/* The same as sync_plain(), of memory with a third copy. */
+/* Synchronise a piece with a third copy. */
 static void sync_shared(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common, u32 size,
 			u8 *work, enum kdapl_sync why)
 {
@@ -92,8 +92,8 @@ static void sync_shared(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common,
 		break;
 	case KDAPL_SYNC_FAILED:
 		/*
-		 * What the device has is not known, so that no byte of it can be told from a
-		 * change: have it forget all of them. Where it has no copy that is the cache's.
+		 * Nobody knows which bytes the device has written, so overwrite its whole copy.
+		 * If it has none, it has written the memory itself: drop the CPU's cache.
 		 */
 		kdapl_dma_for_device(dev, addr, size, DMA_TO_DEVICE);
 		if (!dev->dma_coherent)
@@ -106,7 +106,7 @@ static void sync_shared(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common,
 }
 
 /**
- * kdapl_dma_sync - synchronise memory that is known by its address for the device only
+ * kdapl_dma_sync - synchronise memory of which only the device's address is known
  * @dev: the device
  * @addr: first address
  * @length: bytes
@@ -117,7 +117,7 @@ static void sync_shared(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common,
 void kdapl_dma_sync(struct kdapl_device *dev, u64 addr, u64 length, enum kdapl_sync why)
 {
 	while (length) {
-		/* pages that follow each other behind an IOMMU need not do so in memory */
+		/* pages that are contiguous behind an IOMMU need not be so in memory */
 		u32 part = min_t(u64, length, PAGE_SIZE - offset_in_page(addr));
 
 		sync_plain(dev, addr, part, why);
@@ -126,7 +126,7 @@ void kdapl_dma_sync(struct kdapl_device *dev, u64 addr, u64 length, enum kdapl_s
 	}
 }
 
-/* A place in a list, and how far it is into the entry. */
+/* A position in a list: the entry, and the offset within it. */
 struct list_pos {
 	struct scatterlist *sg;
 	u64 off;
@@ -190,7 +190,7 @@ static void mem_sync_shared(struct kdapl_device *dev, struct kdapl_mem *mem, u64
 /**
  * kdapl_mem_sync - synchronise a part of a memory
  * @dev: the device
- * @mem: mapped, and nobody unmaps it now; needs to be synchronised
+ * @mem: a mapped memory that needs synchronising; the caller keeps it mapped
  * @pos: first byte
  * @length: bytes, not beyond the end
  * @why: enum kdapl_sync
@@ -219,9 +219,9 @@ void kdapl_mem_sync(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u6
 }
 
 /**
- * kdapl_mem_share - get what is needed where CPU and device both write a memory
- * @mem: without
- * @length: bytes it has at most
+ * kdapl_mem_share - allocate the third copy of a memory that CPU and device both write
+ * @mem: without one
+ * @length: most bytes it can have
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM.
@@ -238,10 +238,10 @@ int kdapl_mem_share(struct kdapl_mem *mem, u64 length)
 }
 
 /**
- * kdapl_mem_unshare - give it back
+ * kdapl_mem_unshare - free the third copy
  * @mem: not mapped, or not to be synchronised
  *
- * Context: may sleep, since such memory may be vmalloc()ed.
+ * Context: may sleep, since the copy may be from vmalloc().
  */
 void kdapl_mem_unshare(struct kdapl_mem *mem)
 {
@@ -250,8 +250,8 @@ void kdapl_mem_unshare(struct kdapl_mem *mem)
 }
 
 /**
- * kdapl_mem_agree - CPU and device are about to see the same bytes
- * @mem: with kdapl_mem_share(), about to be mapped; not longer than said there
+ * kdapl_mem_agree - fill the third copy before a memory is mapped
+ * @mem: with a third copy at least as long as itself
  *
  * Context: any.
  */

@@ -4,14 +4,13 @@
  *
  * Native MRs and their keys.
  *
- * A key is an index of 24 bits, which the device chose and which stays with the
- * MR for its life, and a low byte that every registration changes. An IA has a
- * table of its MRs by index (keys.c). What the key of an MR stands for is in the MR; the
- * posting calls read it under RCU, and a sequence count tells them that it did
- * not change meanwhile. Binding an MR anew is thus a matter of stores: there is
- * nothing to insert, nothing to allocate, and a key of yesterday is not found.
+ * A key has an index of 24 bits, which the device chooses and the MR keeps, and a low
+ * byte, which every registration changes. An IA has a table of its MRs by index
+ * (core/keys.c). The MR has what its key stands for; the posting calls read that under
+ * RCU with a sequence count. So binding an MR again only stores: nothing is inserted
+ * or allocated, and old keys are not found.
  *
- * The order of the low bytes is random, so that knowing one key does not reveal the next.
+ * The order of the low bytes is random, so that one key does not reveal the next (D-72).
  */
 #include <linux/mm.h>
 #include <linux/random.h>
@@ -21,14 +20,14 @@
 #include "mem.h"
 #include "../core/trace.h"
 
-/* What posts read of an MR is in one cache line; lock debugging makes sequence counts big. */
+/* Posts read one cache line of an MR. Lock debugging makes sequence counts larger. */
 static_assert(!IS_ENABLED(CONFIG_64BIT) || IS_ENABLED(CONFIG_DEBUG_LOCK_ALLOC) ||
 	      offsetofend(struct kdapl_mr, range) - offsetof(struct kdapl_mr, seq) <= 64);
 static_assert(offsetof(struct kdapl_mr, seq) % L1_CACHE_BYTES == 0);
 
 /**
- * kdapl_mr_access - rights as verbs know them
- * @priv: as the consumer asked for them
+ * kdapl_mr_access - convert rights to access flags of verbs
+ * @priv: rights the consumer asked for
  *
  * Return: IB_ACCESS_*
  */
@@ -36,7 +35,7 @@ int kdapl_mr_access(DAT_MEM_PRIV_FLAGS priv)
 {
 	int access = 0;
 
-	/* a region the peer may write must be writable for the device anyway */
+	/* verbs want the local write right with the remote one */
 	if (priv & (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
 		access |= IB_ACCESS_LOCAL_WRITE;
 	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
@@ -47,8 +46,8 @@ int kdapl_mr_access(DAT_MEM_PRIV_FLAGS priv)
 }
 
 /*
- * The next low byte: all of them come by before one comes again, so that what is late
- * does not meet its own number, in an order only we know. mr->lock held.
+ * The next low byte, in an order that is random for each MR. All 256 are used before one is
+ * used again, so a late request does not find its own key. mr->lock held.
  */
 static void mr_draw_key(struct kdapl_mr *mr)
 {
@@ -56,11 +55,11 @@ static void mr_draw_key(struct kdapl_mr *mr)
 }
 
 /**
- * kdapl_mr_init - before anything else
+ * kdapl_mr_init - initialise an MR
  * @mr: zeroed, part of @owner
  * @owner: LMR or RMR
- * @ops: what it is told
- * @pd: PD it will live on, NULL for none; a reference is taken
+ * @ops: callbacks of the owner
+ * @pd: its PD, or NULL; a reference is taken
  */
 void kdapl_mr_init(struct kdapl_mr *mr, struct kdapl_obj *owner, const struct kdapl_mr_ops *ops,
 		   struct kdapl_pd *pd)
@@ -75,13 +74,13 @@ void kdapl_mr_init(struct kdapl_mr *mr, struct kdapl_obj *owner, const struct kd
 	seqcount_spinlock_init(&mr->seq, &mr->lock);
 }
 
-/* A fresh ib_mr of the same size. */
+/* A new ib_mr of the same size. */
 static struct ib_mr *mr_alloc(struct kdapl_mr *mr)
 {
 	struct ib_mr *ibmr = ib_alloc_mr(mr->pd->pd, IB_MR_TYPE_MEM_REG, mr->pages);
 
 	if (!IS_ERR(ibmr) && ibmr->lkey != ibmr->rkey) {
-		pr_err_once("%s: keys of MRs differ for segments and for peers, which this provider does not know how to handle\n",
+		pr_err_once("%s: lkey and rkey of an MR differ, which is not supported\n",
 			    mr->pd->dev->name);
 		ib_dereg_mr(ibmr);
 		return ERR_PTR(-EOPNOTSUPP);
@@ -89,7 +88,7 @@ static struct ib_mr *mr_alloc(struct kdapl_mr *mr)
 	return ibmr;
 }
 
-/* It is known by its keys from now on. */
+/* Add it to the key table. */
 static int mr_insert(struct kdapl_mr *mr, struct ib_mr *ibmr)
 {
 	spin_lock_irq(&mr->lock);
@@ -108,14 +107,14 @@ static void mr_unmap(struct kdapl_mr *mr)
 }
 
 /*
- * MR and mapping go. With the last MR of a device that goes, nobody has to replace a stale one
- * any more, and what waits for that goes on.
+ * Destroy MR and mapping. If the device is being removed, a stale MR need not be replaced any
+ * more: let those who wait for that go on.
  */
 static void mr_destroy(struct kdapl_res *res)
 {
 	struct kdapl_mr *mr = container_of(res, struct kdapl_mr, res);
 
-	if (mr->ibmr)	/* there is none if it could not be replaced */
+	if (mr->ibmr)	/* none if it could not be replaced */
 		ib_dereg_mr(mr->ibmr);
 	mr->ibmr = NULL;
 	mr_unmap(mr);
@@ -124,12 +123,12 @@ static void mr_destroy(struct kdapl_res *res)
 }
 
 /**
- * kdapl_mr_create - allocate an MR whose keys stand for nothing yet
+ * kdapl_mr_create - allocate an MR, which has no valid key yet
  * @mr: initialised
- * @pages: blocks it is to map at most
+ * @pages: most blocks it can map
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: 0 or an errno; kdapl_mr_destroy() is due in any case.
+ * Return: 0 or an errno; the caller calls kdapl_mr_destroy() in any case.
  */
 int kdapl_mr_create(struct kdapl_mr *mr, u32 pages)
 {
@@ -152,12 +151,12 @@ int kdapl_mr_create(struct kdapl_mr *mr, u32 pages)
 }
 
 /**
- * kdapl_mr_set_stale - nobody knows whether a key is valid
- * @mr: MR whose registration came back flushed; hidden
+ * kdapl_mr_set_stale - mark an MR whose registration was flushed
+ * @mr: the MR, hidden
  *
- * Devices flush what they have carried out already as well as what they have not. To
- * invalidate the key is no way out: where it is not valid that is an error. So the MR
- * is replaced (kdapl_mrs_replace_stale()), before the end of the connection is reported.
+ * The device may have carried out a flushed registration or not, so the key may be valid or
+ * not. Invalidating a key that is not valid is an error. So the MR is replaced
+ * (kdapl_mrs_replace_stale()) before the end of the connection is reported (D-74).
  *
  * Context: any, also with mr->lock held.
  */
@@ -180,7 +179,7 @@ static void mr_not_stale(struct kdapl_mr *mr)
 	spin_unlock_irq(&ia->stale_lock);
 }
 
-/* The MR in hand goes, and its key with it. */
+/* Destroy the ib_mr, and remove its key. */
 static void mr_drop(struct kdapl_mr *mr)
 {
 	kdapl_keys_remove(&mr->owner->ia->keys, mr->index, mr);
@@ -188,7 +187,7 @@ static void mr_drop(struct kdapl_mr *mr)
 	mr->ibmr = NULL;
 }
 
-/* Without memory for a new one the owner is left without. */
+/* Without memory for a new ib_mr the owner is left without one. */
 static void mr_replace(struct kdapl_mr *mr)
 {
 	struct ib_mr *ibmr = mr_alloc(mr);
@@ -202,15 +201,15 @@ static void mr_replace(struct kdapl_mr *mr)
 			mr_drop(mr);
 	}
 	if (ret)
-		pr_warn_ratelimited("%s: the MR of an LMR or RMR cannot be replaced (%pe), it is of no use any more: free it\n",
+		pr_warn_ratelimited("%s: cannot replace the MR of an LMR or RMR (%pe), which is unusable now: free it\n",
 				    mr->owner->ia->name, ERR_PTR(ret));
 }
 
 /**
- * kdapl_mrs_replace_stale - replace the MRs of an IA that may be valid or not
+ * kdapl_mrs_replace_stale - replace the stale MRs of an IA
  * @ia: IA
  *
- * Where the device is going this is left to its removal, which takes all MRs back.
+ * Nothing is replaced while the device is being removed, which destroys all MRs.
  *
  * Context: may sleep.
  */
@@ -242,11 +241,11 @@ void kdapl_mrs_replace_stale(struct kdapl_ia *ia)
 }
 
 /**
- * kdapl_mr_destroy - the end of an MR
- * @mr: of an LMR or RMR that is being destroyed; its memory outlives a grace period
+ * kdapl_mr_destroy - destroy an MR
+ * @mr: MR of an LMR or RMR that is being destroyed; its memory outlives a grace period
  *
- * The key is invalidated before the MR goes, so that a peer that still uses it
- * gets an error and never somebody else's memory.
+ * The key is invalidated before the MR is destroyed, so that a peer that still uses it
+ * gets an error and never the memory of another region.
  *
  * Context: may sleep.
  */
@@ -269,18 +268,18 @@ void kdapl_mr_destroy(struct kdapl_mr *mr)
 	}
 	kdapl_keys_remove(&ia->keys, mr->index, mr);
 	if (!kdapl_res_release(dev, &mr->res))
-		mr_unmap(mr);	/* mapped, and then there was no MR to be had */
+		mr_unmap(mr);	/* mapped before the MR could not be allocated */
 	if (mr->pd)
 		kdapl_pd_put(mr->pd);
 }
 
 /**
- * kdapl_mr_map - put the page list of an MR together
- * @mr: MR that is not valid
- * @sgl: as the device sees it
+ * kdapl_mr_map - fill in the page list of an MR
+ * @mr: MR without a valid key
+ * @sgl: list, mapped
  * @nents: its entries
- * @page_size: of kdapl_mem_page_size()
- * @start: first address as peers and segments name it
+ * @page_size: result of kdapl_mem_page_size()
+ * @start: first address for peers and segments
  *
  * Context: any, if kdapl_mr_prime() was called and @page_size is one for fmr; may sleep
  * otherwise. The device is there.
@@ -291,7 +290,7 @@ int kdapl_mr_map(struct kdapl_mr *mr, struct scatterlist *sgl, int nents, u32 pa
 {
 	int ret;
 
-	/* A driver may look at the address while it maps; ib_sg_to_pages() overwrites it. */
+	/* A driver may read the address while it maps; ib_sg_to_pages() overwrites it. */
 	mr->ibmr->iova = start;
 	ret = ib_map_mr_sg(mr->ibmr, sgl, nents, NULL, page_size);
 	if (ret != nents)
@@ -301,11 +300,11 @@ int kdapl_mr_map(struct kdapl_mr *mr, struct scatterlist *sgl, int nents, u32 pa
 }
 
 /**
- * kdapl_mr_prime - see to it that mapping does not allocate later
- * @mr: fresh
+ * kdapl_mr_prime - make sure that mapping does not allocate later
+ * @mr: new MR
  *
- * A provider may get the memory for its page list when it is used first (D-24). There it
- * is used here, as long as it can be.
+ * A provider may allocate its page list when an MR is first mapped (D-24). For such a provider
+ * a full list is mapped here.
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: 0 or an errno.
@@ -335,11 +334,11 @@ int kdapl_mr_prime(struct kdapl_mr *mr)
 }
 
 /**
- * kdapl_mr_publish - what the keys stand for from now on
+ * kdapl_mr_publish - make keys valid
  * @mr: MR; mr->lock held
- * @lkey: for segments; 0: none
- * @rkey: for peers; 0: none
- * @range: what for
+ * @lkey: key for segments; 0: none
+ * @rkey: key for peers; 0: none
+ * @range: what the keys stand for
  */
 void kdapl_mr_publish(struct kdapl_mr *mr, u32 lkey, u32 rkey, const struct kdapl_range *range)
 {
@@ -352,7 +351,7 @@ void kdapl_mr_publish(struct kdapl_mr *mr, u32 lkey, u32 rkey, const struct kdap
 }
 
 /**
- * kdapl_mr_hide - the keys stand for nothing from now on
+ * kdapl_mr_hide - make the keys invalid
  * @mr: MR; mr->lock held
  */
 void kdapl_mr_hide(struct kdapl_mr *mr)
@@ -368,7 +367,7 @@ void kdapl_mr_hide(struct kdapl_mr *mr)
 }
 
 /**
- * kdapl_mr_next_key - the key the next registration will give
+ * kdapl_mr_next_key - the key of the next registration
  * @mr: MR; mr->lock held
  *
  * Return: the key.
@@ -379,10 +378,10 @@ u32 kdapl_mr_next_key(struct kdapl_mr *mr)
 }
 
 /**
- * kdapl_mr_skip_key - the same, and it will not be
+ * kdapl_mr_skip_key - skip the next key
  * @mr: MR; mr->lock held
  *
- * Return: a key that is not valid and will not be soon.
+ * Return: that key, which is not valid and will not be soon.
  */
 u32 kdapl_mr_skip_key(struct kdapl_mr *mr)
 {
@@ -393,8 +392,8 @@ u32 kdapl_mr_skip_key(struct kdapl_mr *mr)
 }
 
 /**
- * kdapl_mr_new_key - give the MR that key
- * @mr: MR that is not valid, about to be registered; mr->lock held
+ * kdapl_mr_new_key - give the MR its next key
+ * @mr: MR without a valid key, about to be registered; mr->lock held
  */
 void kdapl_mr_new_key(struct kdapl_mr *mr)
 {
@@ -407,16 +406,16 @@ void kdapl_mr_new_key(struct kdapl_mr *mr)
 /**
  * kdapl_mr_invalidated - a peer's Send has invalidated a key
  * @ia: IA of the EP that received it
- * @caps: what is special about the device
+ * @caps: quirks of the device
  * @rkey: the key
  *
- * Only the very key that is valid counts. Soft-iWARP does not look at its low byte:
- * a peer that gets it wrong has to lose the connection, as it does elsewhere (SINV-04), so
- * that it cannot try them all. The MR it has made invalid passes for bound here; what
- * is believed to be reachable although it is not does no harm.
+ * Only the valid key has an effect here. Soft-iWARP does not compare the low byte, so a
+ * peer with a wrong key loses its connection, as it does on other devices (SINV-04);
+ * otherwise it could try all of them. The MR is invalid then and still counts as bound
+ * here, which is harmless (D-69).
  *
  * Context: any, under the lock of an EVD.
- * Return: whether the peer has got the key wrong.
+ * Return: whether the key was wrong.
  */
 bool kdapl_mr_invalidated(struct kdapl_ia *ia, const struct kdapl_caps *caps, u32 rkey)
 {

@@ -9,12 +9,12 @@
 
 /**
  * struct kdapl_pd - verbs part of a PZ
- * @pd: NULL once the device took it back
- * @ref: the PZ, each MR and each connection
- * @lock: one registration at a time; protects @reg
- * @fence: with KDAPL_FENCE_INV: never valid; to invalidate it fences requests (D-83)
+ * @pd: NULL once it has been destroyed
+ * @ref: references: the PZ, each MR and each connection
+ * @lock: serialises registrations; protects @pd and @reg
+ * @fence: with KDAPL_FENCE_INV: an MR that is never valid; invalidating it fences requests (D-83)
  * @reg: registration QP, built when first needed (reg.c)
- * @rcu: posts may still look at it for a grace period
+ * @rcu: posts may look at it for another grace period
  */
 struct kdapl_pd {
 	struct kdapl_device *dev;
@@ -42,11 +42,11 @@ int kdapl_reg_invalidate(struct kdapl_ia *ia, struct kdapl_pd *pd, u32 key);
 void kdapl_reg_destroy(struct kdapl_pd *pd);
 
 /**
- * struct kdapl_range - what a key stands for, copied out of the MR
+ * struct kdapl_range - what a key stands for
  * @domain: id of the PD or EP that may use it, 0 for any
- * @start: first address as segments name it (0 when zero based)
+ * @start: first address, as segments name it (0 if zero based)
  * @length: bytes
- * @priv: what the consumer asked for; posting checks use exactly this
+ * @priv: rights the consumer asked for; posts are checked against exactly these
  */
 struct kdapl_range {
 	unsigned long domain;
@@ -56,12 +56,12 @@ struct kdapl_range {
 };
 
 /**
- * struct kdapl_mr_ops - what becomes of an MR, told to the LMR or RMR it is part of
+ * struct kdapl_mr_ops - callbacks of the LMR or RMR an MR is part of
  * @invalidated: a peer's Send has invalidated one of its keys, not necessarily the valid one;
  *	any context, under the lock of an EVD
  * @resolved: it was stale and has been replaced; any context
- * @unmap: it has gone, and so has to go the mapping of its memory; may sleep, the device is
- *	there; NULL: the memory is somebody else's
+ * @unmap: it has been destroyed: unmap its memory; may sleep, the device is there. NULL: the
+ *	memory belongs to another object
  */
 struct kdapl_mr_ops {
 	void (*invalidated)(struct kdapl_mr *mr, u32 rkey);
@@ -71,28 +71,27 @@ struct kdapl_mr_ops {
 
 /**
  * struct kdapl_mr - a native MR of an LMR or RMR
- * @owner: that LMR or RMR
- * @pd: PD it lives on; holds a reference
- * @ibmr: NULL once the device took it back, and for the reserved LMR
- * @res: what the device has to give back
- * @ops: what @owner is told
- * @stale_node: in ia->stale_mrs: a registration of it was flushed, which may mean anything
- * @pages: blocks it maps at most
- * @index: of its keys: what is left of them without the low byte; does not change while
- *	it is in the table of keys
- * @lock: all that follows; taken last
- * @seq: readers of the next three do not take @lock
- * @lkey: what segments name it by, 0 while they may not
- * @rkey: what peers name it by, 0 while they may not
- * @range: what both stand for
- * @next: low byte of the key to come
- * @step: what leads from it to the one after it, odd
+ * @owner: the LMR or RMR
+ * @pd: its PD; holds a reference
+ * @ibmr: NULL once it has been destroyed, and for the reserved LMR
+ * @res: its verbs part, for removal of the device
+ * @ops: callbacks of @owner
+ * @stale_node: in ia->stale_mrs while it is stale: a registration of it was flushed
+ * @pages: most blocks it can map
+ * @index: upper 24 bits of its keys; constant while it is in the key table
+ * @lock: protects all that follows; taken last
+ * @seq: for readers of the next three members, which do not take @lock
+ * @lkey: key for segments, 0 while there is none
+ * @rkey: key for peers, 0 while there is none
+ * @range: what both keys stand for
+ * @next: low byte of the next key
+ * @step: constant of the sequence of low bytes, an odd number
  * @used: key of the last registration, 0 before the first
- * @live: that key is or may be valid
+ * @live: @used is valid, or may be
  *
- * What posts read is one cache line, from @seq on (asserted in mr.c). Only registering,
- * invalidating and freeing write there. Memory for what an MR is part of
- * comes from kdapl_zalloc_aligned().
+ * Posts read one cache line, from @seq on (asserted in mr.c). Only registering, invalidating
+ * and freeing write to it. The structure an MR is part of is allocated by
+ * kdapl_zalloc_aligned().
  */
 struct kdapl_mr {
 	struct kdapl_obj *owner;
@@ -116,8 +115,8 @@ struct kdapl_mr {
 };
 
 /*
- * kmalloc() promises more than the alignment of a long for powers of two only. To ask for
- * such a size costs nothing: beyond 192 bytes it would round up to one anyway.
+ * kmalloc() guarantees the alignment of a cache line only for sizes that are powers of two.
+ * Such a size costs nothing here: kmalloc() rounds sizes beyond 192 bytes up to one anyway.
  */
 static inline void *kdapl_zalloc_aligned(size_t size)
 {
@@ -141,10 +140,7 @@ bool kdapl_mr_invalidated(struct kdapl_ia *ia, const struct kdapl_caps *caps, u3
 void kdapl_mr_set_stale(struct kdapl_mr *mr);
 void kdapl_mrs_replace_stale(struct kdapl_ia *ia);
 
-/*
- * A key that is not the one of the moment is refused without a second look: that it
- * is becoming it just now is no reason to wait.
- */
+/* False if the key is not valid. One that is becoming valid at this moment may be missed. */
 static inline bool kdapl_mr_read(const struct kdapl_mr *mr, u32 key, bool remote,
 				 struct kdapl_range *range)
 {
@@ -159,13 +155,13 @@ static inline bool kdapl_mr_read(const struct kdapl_mr *mr, u32 key, bool remote
 	return true;
 }
 
-/* The MR a key belongs or has belonged to; RCU read side. */
+/* The MR with the index of a key, valid or not; RCU read side. */
 static inline struct kdapl_mr *kdapl_mr_find(struct kdapl_ia *ia, u32 key)
 {
 	return kdapl_keys_find(&ia->keys, key);
 }
 
-/* What an lmr_context stands for; RCU read side. */
+/* Look up an lmr_context; RCU read side. */
 static inline bool kdapl_key_find(struct kdapl_ia *ia, u32 key, struct kdapl_range *range)
 {
 	const struct kdapl_mr *mr = kdapl_mr_find(ia, key);
@@ -173,7 +169,7 @@ static inline bool kdapl_key_find(struct kdapl_ia *ia, u32 key, struct kdapl_ran
 	return likely(mr) && kdapl_mr_read(mr, key, false, range);
 }
 
-/* The same for an rmr_context. */
+/* Look up an rmr_context; RCU read side. */
 static inline bool kdapl_rkey_find(struct kdapl_ia *ia, u32 key, struct kdapl_range *range)
 {
 	const struct kdapl_mr *mr = kdapl_mr_find(ia, key);
@@ -181,7 +177,7 @@ static inline bool kdapl_rkey_find(struct kdapl_ia *ia, u32 key, struct kdapl_ra
 	return likely(mr) && kdapl_mr_read(mr, key, true, range);
 }
 
-/* Ids of users of a key: an EP's is its handle, which is odd; a PD's is a pointer. */
+/* Id of a PD in kdapl_range. Those of EPs are their handles, which are odd numbers. */
 static inline unsigned long kdapl_pd_domain(const struct kdapl_pd *pd)
 {
 	return (unsigned long)pd;

@@ -2,23 +2,23 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Waiting for operations on LMRs and RMRs that are under way on a connection.
+ * Waiting for outstanding operations on LMRs and RMRs.
  */
 #include "mem.h"
 
 /*
- * How long an EP may keep an operation on an LMR or RMR that is being freed, while its
- * device gives back nothing else either.
+ * How long an operation on an LMR or RMR that is being freed may stay outstanding, while the
+ * device completes no other request of the EP either.
  */
 #define OP_TIMEOUT	(5 * HZ)
 #define OP_POLL		(HZ / 50 + 1)
 
 /**
- * kdapl_op_evd_get - where an operation comes back
- * @owner: its connection, or NULL; the lock that protects this held
+ * kdapl_op_evd_get - get the EVD an operation completes on
+ * @owner: its connection, or NULL; the lock that protects it is held
  *
  * Context: any.
- * Return: for kdapl_op_evd_drain(), if there is an EVD.
+ * Return: for kdapl_op_evd_drain(), if it has an EVD.
  */
 struct kdapl_op_evd kdapl_op_evd_get(struct kdapl_op_owner *owner)
 {
@@ -32,9 +32,9 @@ struct kdapl_op_evd kdapl_op_evd_get(struct kdapl_op_owner *owner)
 }
 
 /**
- * kdapl_op_evd_drain - take in what has come back
- * @from: there is an EVD, whose reference is dropped
- * @teardown: an end is waited for
+ * kdapl_op_evd_drain - process what has completed
+ * @from: an EVD, whose reference is dropped
+ * @teardown: the caller waits for the end of the connection
  *
  * Context: any, without the lock of an LMR or RMR.
  */
@@ -45,13 +45,13 @@ void kdapl_op_evd_drain(struct kdapl_op_evd from, bool teardown)
 }
 
 /**
- * kdapl_op_wait - wait until an operation on an LMR or RMR has come back
+ * kdapl_op_wait - wait for an operation on an LMR or RMR
  * @ia: IA
- * @lock: of @op
- * @op: its connection, NULL for none; there will be no new one
+ * @lock: protects @op
+ * @op: its connection, or NULL; no new operation begins
  *
- * A connection that completes no request for too long is ended, which flushes the operation
- * as well. A slow one is waited for.
+ * A connection that completes no request for 5 s is ended, which flushes the operation. A
+ * slow one may take as long as it needs.
  *
  * Context: may sleep.
  */
@@ -68,9 +68,9 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_op_owner 
 		owner = *op;
 		from = kdapl_op_evd_get(owner);
 		/*
-		 * The connection's memory is there. Either it has not ended, since the operation
-		 * is outstanding, or a post is still inside the RCU section that its release
-		 * waits for; in that case there may be no EVD any more.
+		 * The memory of the connection is still there: it has not ended, since the
+		 * operation is outstanding, or a post is still inside the RCU section that its
+		 * release waits for. In the latter case there may be no EVD any more.
 		 */
 		if (owner)
 			owner->ops->hold(owner);
@@ -87,7 +87,7 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_op_owner 
 		seen = now;
 		if (!reported && !time_before(jiffies, deadline)) {
 			reported = true;
-			pr_warn("%s: an EP has not given back an operation on an LMR or RMR that is being freed, nor any other request for %u s, its connection is ended\n",
+			pr_warn("%s: an EP has completed neither an operation on an LMR or RMR that is being freed nor any other request for %u s, its connection is ended\n",
 				ia->name, OP_TIMEOUT / HZ);
 			owner->ops->end(owner);
 		}

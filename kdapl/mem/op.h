@@ -10,17 +10,17 @@
 struct kdapl_op_owner;
 
 /**
- * struct kdapl_op_owner_ops - what can be asked of a connection that has operations under way
- * @evd_get: the EVD they come back on, referenced, or NULL. The lock that protects the
+ * struct kdapl_op_owner_ops - operations on a connection with outstanding operations
+ * @evd_get: get the EVD they complete on, referenced, or NULL. The lock that protects the
  *	operation is held
- * @evd_drain: take in what has come back on it; with @teardown also where there is only room
- *	left for connections that end. Any context
- * @hold: get a reference, under the lock that protects the operation
- * @put: drop it; may sleep
- * @kick: have the device tell how far it is: what was suppressed has no completion of its own;
- *	may sleep
- * @progress: a number that changes whenever the device gives back one of its requests. Messages
- *	that arrive prove nothing: a peer may send for ever, and take nothing itself
+ * @evd_drain: process what has completed on that EVD; with @teardown also into the room that is
+ *	reserved for connections that end. Any context
+ * @hold: take a reference, under the lock that protects the operation
+ * @put: drop the reference; may sleep
+ * @kick: post a request whose completion shows how far the device is, since suppressed requests
+ *	have none; may sleep
+ * @progress: a number that changes whenever the device completes one of its requests. Received
+ *	messages do not count: a peer may go on sending and accept nothing itself
  * @end: end the connection as broken
  */
 struct kdapl_op_owner_ops {
@@ -34,7 +34,7 @@ struct kdapl_op_owner_ops {
 };
 
 /**
- * struct kdapl_op_owner - part of a connection; to lower floors all there is of it
+ * struct kdapl_op_owner - the part of a connection that this floor uses
  * @ops: constant
  */
 struct kdapl_op_owner {
@@ -42,11 +42,11 @@ struct kdapl_op_owner {
 };
 
 /**
- * struct kdapl_op_evd - where an operation comes back
- * @ops: of its owner
- * @evd: NULL: nowhere
+ * struct kdapl_op_evd - the EVD an operation completes on
+ * @ops: operations of its owner
+ * @evd: NULL: none
  *
- * Unlike the owner it can be looked at without the lock that protects the operation.
+ * Unlike the owner it may be used without the lock that protects the operation.
  */
 struct kdapl_op_evd {
 	const struct kdapl_op_owner_ops *ops;

@@ -9,7 +9,7 @@
 
 #include "mem.h"
 
-/* PD and what is its own go. Nothing else lives on it any more. */
+/* Destroy the PD with its fence and its registration QP. Nothing else is left on it. */
 static void pz_pd_destroy(struct kdapl_res *res)
 {
 	struct kdapl_pd *pd = container_of(res, struct kdapl_pd, res);
@@ -24,13 +24,13 @@ static void pz_pd_destroy(struct kdapl_res *res)
 }
 
 /**
- * kdapl_pd_create - allocate a protection domain
- * @ia: of the device, the port whose address a registration QP would use, the consumer
+ * pz_pd_create - allocate a protection domain
+ * @ia: IA, for device, port and consumer
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the PD or an ERR_PTR.
  */
-static struct kdapl_pd *kdapl_pd_create(struct kdapl_ia *ia)
+static struct kdapl_pd *pz_pd_create(struct kdapl_ia *ia)
 {
 	struct kdapl_device *dev = ia->dev;
 	struct kdapl_pd *pd = kzalloc(sizeof(*pd), GFP_KERNEL);
@@ -82,7 +82,7 @@ void kdapl_pd_put(struct kdapl_pd *pd)
 	kdapl_device_put(dev);
 }
 
-/* What kdapl_obj_get() returns is used as the object itself. */
+/* The return of kdapl_obj_get() is used as a struct kdapl_pz. */
 static_assert(!offsetof(struct kdapl_pz, obj));
 
 static void pz_release(struct kdapl_obj *obj)
@@ -113,8 +113,8 @@ void kdapl_pz_destroy(struct kdapl_pz *pz)
  * @ia_handle: IA
  * @pz_handle: where the handle goes
  *
- * Memory and EPs have to be of the same PZ to be used together, by this side and
- * by peers: what peers must not share belongs into different PZs.
+ * Memory and EPs must be of the same PZ to be used together, locally and by peers.
+ * Memory that the peer of an EP must not access belongs in another PZ.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA); DAT_INVALID_PARAMETER (NULL
@@ -140,7 +140,7 @@ DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 	pz = kzalloc(sizeof(*pz), GFP_KERNEL);
 	if (!pz)
 		goto out_exit;
-	pz->pd = kdapl_pd_create(ia);
+	pz->pd = pz_pd_create(ia);
 	if (IS_ERR(pz->pd)) {
 		if (PTR_ERR(pz->pd) != -ENOMEM)
 			ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES,
@@ -197,8 +197,6 @@ EXPORT_SYMBOL(dat_pz_query);
 /**
  * dat_pz_free - destroy a Protection Zone
  * @pz_handle: PZ that no EP, LMR, RMR or SRQ uses
- *
- * RMRs keep a PZ in use, too.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype PZ_IN_USE:

@@ -6,18 +6,18 @@
  *
  * Fast registration is a work request and needs a connected QP on the right
  * PD, but an LMR belongs to no connection. So every PD gets a QP of its own,
- * built when the first LMR asks for it:
+ * built when the first LMR needs it (D-21):
  *
  * InfiniBand and RoCE: one QP connected to itself by hand, without CM, path or
- * IP address: it never sends a packet. Where the device refuses that, two QPs
+ * IP address. It never sends a packet. If the device refuses that, two QPs are
  * connected to each other in the same way.
  *
- * iWARP: a pair of QPs connected over the port's own address, since there is
- * no QP without a socket. The listener takes one request only, from its own
- * address and with a random nonce, and is gone before the pair is used.
+ * iWARP: a pair of QPs connected over the port's own address, since an iWARP QP
+ * needs a socket. The listener accepts one request only, from its own address and
+ * with a random nonce, and is destroyed before the pair is used.
  *
- * None of these QPs gives any remote access. What is posted has been checked,
- * since one bad request kills the QP; should it die all the same (the only
+ * None of these QPs gives any remote access. Requests are checked before they are
+ * posted, since one bad request kills the QP. If it fails nevertheless (the only
  * port of a pair goes down), the next call builds a new one, once.
  */
 #include <linux/random.h>
@@ -33,17 +33,17 @@
 
 /**
  * struct kdapl_reg - registration QP
- * @dev: device of the pair's listener; not set without one
+ * @dev: device of the listener; not set without one
  * @cq: completions of both QPs, in softirq
- * @qp: the one posted on, and its peer if it has one
+ * @qp: the QP that is posted on, and its peer if it has one
  * @id: cm_ids of the pair: active, passive
  * @listener: only while the pair is being built
- * @routed: the route of the active side is known
+ * @routed: the route of the active side is resolved
  * @up: both sides are connected
  * @sides: sides connected so far
- * @failed: an event said that there will be no pair
- * @taken: the one request has come
- * @nonce: what the one request must carry
+ * @failed: an event has reported that the pair cannot be connected
+ * @taken: the one request has arrived
+ * @nonce: nonce the one request must carry
  * @addr: own address
  */
 struct kdapl_reg {
@@ -92,7 +92,7 @@ static void reg_free(struct kdapl_reg *reg)
 			ib_destroy_qp(reg->qp[i]);
 	}
 	if (reg->cq)
-		ib_free_cq(reg->cq);	/* waits for completions under way */
+		ib_free_cq(reg->cq);	/* waits for completion handlers */
 	kfree(reg);
 }
 
@@ -134,7 +134,7 @@ static int reg_create_qp(struct kdapl_pd *pd, struct kdapl_reg *reg, int which)
 			    IB_QP_ACCESS_FLAGS);
 }
 
-/* A GID of the port; on RoCE one with a netdev, whose MAC it is sent to. */
+/* A GID of the port; on RoCE one with a netdev, whose MAC is the destination. */
 static int reg_own_gid(struct kdapl_pd *pd, struct rdma_ah_attr *ah, int gids)
 {
 	bool roce = ah->type == RDMA_AH_ATTR_TYPE_ROCE, found;
@@ -161,7 +161,7 @@ static int reg_own_gid(struct kdapl_pd *pd, struct rdma_ah_attr *ah, int gids)
 	return -EADDRNOTAVAIL;
 }
 
-/* The address of the port itself: by LID, by GID, or, where ports share a LID, by both. */
+/* The address of the port itself: a LID, a GID or, where ports share a LID, both. */
 static int reg_own_address(struct kdapl_pd *pd, struct rdma_ah_attr *ah)
 {
 	struct ib_device *ibdev = pd->dev->ibdev;
@@ -184,7 +184,7 @@ static int reg_connect_to(struct ib_qp *qp, u32 peer, const struct rdma_ah_attr 
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTR,
 		.ah_attr = *ah,
-		.path_mtu = IB_MTU_256,	/* fits every link, and nothing is ever sent */
+		.path_mtu = IB_MTU_256,	/* fits every link; nothing is ever sent */
 		.dest_qp_num = peer,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 12,
@@ -204,7 +204,7 @@ static int reg_connect_to(struct ib_qp *qp, u32 peer, const struct rdma_ah_attr 
 			    IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* Connect two QPs to each other, on a device that does not connect one to itself. */
+/* Connect two QPs to each other, on a device that refuses to connect one to itself. */
 static int reg_connect_two(struct kdapl_pd *pd, struct kdapl_reg *reg,
 			   const struct rdma_ah_attr *ah)
 {
@@ -269,7 +269,7 @@ static int reg_request(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-/* Connections of others wait behind these handlers, storage among them (D-32). */
+/* Other connections, of storage too, wait for these handlers: no I/O (D-32). */
 static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	unsigned int noio;
@@ -285,7 +285,7 @@ static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *even
 	return ret;
 }
 
-/* Wake the waiters, which look for themselves. */
+/* Wake the waiters, which check @failed. */
 static void reg_failed(struct kdapl_reg *reg)
 {
 	WRITE_ONCE(reg->failed, true);
@@ -350,7 +350,7 @@ static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kda
 	}
 	ret = rdma_bind_addr(reg->listener, (struct sockaddr *)&reg->addr);
 	if (!ret && reg->listener->device != ia->dev->ibdev)
-		ret = -EADDRNOTAVAIL;	/* another device has that address, too */
+		ret = -EADDRNOTAVAIL;	/* another device has the same address */
 	if (!ret)
 		ret = rdma_listen(reg->listener, 1);
 	if (ret)
@@ -377,7 +377,7 @@ static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kda
 		ret = -ETIMEDOUT;
 	rdma_destroy_id(reg->listener);
 	reg->listener = NULL;
-	/* whatever the connection set-up may have allowed is taken back */
+	/* take back any access that connecting may have granted */
 	for (i = 0; i < 2 && !ret; i++)
 		ret = ib_modify_qp(reg->qp[i], &attr, IB_QP_ACCESS_FLAGS);
 out:
@@ -427,7 +427,7 @@ static int reg_execute(struct kdapl_pd *pd, struct ib_send_wr *wr)
 	if (!ret && op.status != IB_WC_SUCCESS)
 		ret = -EIO;
 	if (ret)
-		kdapl_reg_destroy(pd);	/* also takes back a request that hangs: op is ours */
+		kdapl_reg_destroy(pd);	/* also ends a request that hangs, which points to op */
 	return ret;
 }
 
@@ -451,10 +451,10 @@ static int reg_run(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_send_wr *
 }
 
 /**
- * kdapl_reg_mr - make a mapped MR valid
+ * kdapl_reg_mr - register a mapped MR
  * @ia: IA, for its address
  * @pd: PD of the MR
- * @mr: mapped, with a key that was never valid
+ * @mr: mapped, with a new key
  * @access: IB_ACCESS_*
  *
  * Context: may sleep; inside kdapl_dev_enter().
@@ -473,7 +473,7 @@ int kdapl_reg_mr(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_mr *mr, int
 }
 
 /**
- * kdapl_reg_invalidate - make a key invalid
+ * kdapl_reg_invalidate - invalidate a key
  * @ia: IA, for its address
  * @pd: PD of the MR
  * @key: rkey

@@ -2,26 +2,26 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * A list of memory, as a device sees it.
+ * The memory of LMRs as lists for the device, and synchronising it.
  */
 #ifndef KDAPL_MEM_REGION_H
 #define KDAPL_MEM_REGION_H
 
 /**
  * struct kdapl_mem - a list of memory
- * @sgt: the list; orig_nents entries there are
- * @used: entries of it that say something
- * @nents: entries the device sees, 0 while it is not mapped
- * @foreign: the addresses were the device's already: nothing is mapped or unmapped
- * @sync: while mapped: the device may see other bytes than the CPU until told
+ * @sgt: the list, with room for orig_nents entries
+ * @used: entries in use
+ * @nents: entries the device sees; 0 while it is not mapped
+ * @foreign: the consumer gave addresses of the device: nothing is mapped or unmapped
+ * @sync: while mapped: it has to be synchronised
  * @dir: while mapped: enum dma_data_direction, from the rights
- * @head: bytes of the first page before the memory that were mapped with it
- * @tail: bytes of the last page behind it that were
+ * @head: bytes of the first page before the memory, mapped with it
+ * @tail: bytes of the last page after the memory, mapped with it
  * @start: address of the first byte, as the consumer names it
  * @length: bytes
- * @common: where the device may have a copy that it writes: the bytes as they were when
- *	CPU and device agreed last (dma.c); a page for dma.c to work in follows
- * @common_size: bytes there is room for in @common
+ * @common: third copy if the device may write a bounce buffer: the bytes when CPU and device
+ *	last agreed (core/dma.c); followed by a page for mem_sync.c to work in
+ * @common_size: size of @common without that page
  */
 struct kdapl_mem {
 	struct sg_table sgt;
@@ -62,16 +62,16 @@ u64 kdapl_mem_page_sizes(struct kdapl_device *dev, bool fmr);
 /* Why memory is synchronised. */
 enum kdapl_sync {
 	KDAPL_SYNC_SOURCE,	/* the device is going to read it */
-	KDAPL_SYNC_SINK,	/* the device is going to write it, and nobody else */
+	KDAPL_SYNC_SINK,	/* only the device is going to write it */
 	KDAPL_SYNC_FILLED,	/* the device has written it */
-	KDAPL_SYNC_FAILED,	/* it may have, and what it has written is nothing */
-	KDAPL_SYNC_SHARED,	/* peers have written some of it and the CPU other bytes */
+	KDAPL_SYNC_FAILED,	/* the device may have written some of it, which does not count */
+	KDAPL_SYNC_SHARED,	/* peers may have written some bytes, and the CPU others */
 };
 
 /**
- * struct kdapl_sinks - what outstanding requests are to fill
- * @width: segments of one request at most
- * @seg: of one request after the other; one without a key ends a list
+ * struct kdapl_sinks - the sinks of outstanding requests
+ * @width: most segments of one request
+ * @seg: segments of one request after the other; a segment without a key ends a list
  */
 struct kdapl_sinks {
 	u32 width;

@@ -8,13 +8,13 @@
 #define KDAPL_MEM_RMR_H
 
 /**
- * struct kdapl_binding - what an RMR stands for
- * @lmr: whose memory; counts in its windows; NULL: nothing
- * @mr: which of the two MRs
+ * struct kdapl_binding - the memory an RMR is bound to
+ * @lmr: LMR with the memory, counted in its windows; NULL: unbound
+ * @mr: the MR in use
  * @range: what its key stands for
- * @triplet: as asked for
- * @priv: as asked for
- * @va_type: as asked for
+ * @triplet: as requested
+ * @priv: as requested
+ * @va_type: as requested
  * @context: key for peers
  */
 struct kdapl_binding {
@@ -29,19 +29,19 @@ struct kdapl_binding {
 
 /**
  * struct kdapl_rmr - a Remote Memory Region
- * @mr: two, so that the one a peer may still use is never mapped anew
- * @pz: holds a use
- * @scope: PD or EP that may bind it
- * @lock: all that follows; outside of the locks of MRs
- * @now: what it is bound to
- * @next: what a bind under way will bind it to
- * @op: connection with a bind that has not come back
- * @inv_done: the old key is gone already, whatever becomes of the bind
- * @next_gone: the new key is, by the peer's doing
+ * @mr: two, so that one which a peer may still use is never mapped again (D-61)
+ * @pz: its PZ, which it uses
+ * @scope: whether all EPs of the PZ or only one may bind it
+ * @lock: protects all that follows; taken outside the locks of MRs
+ * @now: current binding
+ * @next: binding of the outstanding bind
+ * @op: connection with an outstanding bind
+ * @inv_done: the old key has been invalidated, even if the bind fails
+ * @next_gone: the peer has invalidated the new key
  * @stale: a bind was flushed: the MR of @next has to be replaced
  * @dead: being freed
  * @ep: id of the EP that has bound it, with DAT_RMR_SCOPE_EP
- * @sgl: room for the part of an LMR that is bound
+ * @sgl: room for the list of the bound part of an LMR
  */
 struct kdapl_rmr {
 	struct kdapl_obj obj;
@@ -63,15 +63,15 @@ struct kdapl_rmr {
 };
 
 /**
- * struct kdapl_bind - what an RMR is to be bound to
- * @lmr: whose memory, NULL to close the window
- * @part: which part of it
+ * struct kdapl_bind - a request to bind an RMR
+ * @lmr: LMR with the memory; NULL to unbind the RMR
+ * @part: the part of the LMR
  * @priv: rights
  * @va_type: how addresses are counted
  * @ep: id of the EP it is bound on
- * @mr: out: the MR that is not bound; to be registered, if there is an LMR
- * @context: out: its key then, for peers
- * @old: out: key that goes before, 0 for none
+ * @mr: out: the MR that is not in use, to be registered if there is an LMR
+ * @context: out: its new key for peers
+ * @old: out: key to be invalidated first, 0 for none
  */
 struct kdapl_bind {
 	struct kdapl_lmr *lmr;
