@@ -6,7 +6,7 @@
  */
 #include <linux/export.h>
 
-#include "ep.h"
+#include "post.h"
 
 /* Post it on a connection. The claim is ours. */
 static DAT_RETURN bind_post(struct kdapl_rmr *rmr, struct kdapl_bind *bind, struct kdapl_ep *ep,
@@ -26,7 +26,7 @@ static DAT_RETURN bind_post(struct kdapl_rmr *rmr, struct kdapl_bind *bind, stru
 		post->inv_key = bind->old;
 	}
 	if (ret == DAT_SUCCESS)
-		ret = kdapl_request_post(ep, conn, post);
+		ret = kdapl_post_requests(ep, conn, post, 1);
 	if (ret != DAT_SUCCESS || post->soft)
 		kdapl_rmr_op_done(rmr, KDAPL_NEVER);
 	return ret;
@@ -76,7 +76,7 @@ static DAT_RETURN bind_call(struct kdapl_bind *bind, struct kdapl_post *post,
 	conn = rcu_dereference(ep->conn);
 	ret = bind_check(bind, context);
 	if (ret == DAT_SUCCESS)
-		ret = kdapl_request_check(ep, conn, post, KDAPL_FLAGS_RDMA);
+		ret = kdapl_post_check_common(ep, conn, post, KDAPL_FLAGS_RDMA);
 	if (ret == DAT_SUCCESS && rmr->mr[0].pd != conn->pd)
 		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
 	if (ret != DAT_SUCCESS)

@@ -9,7 +9,7 @@
 #include <linux/log2.h>
 #include <linux/sizes.h>
 
-#include "ep.h"
+#include "post.h"
 
 #define FLAGS_INVALIDATE (KDAPL_FLAGS_RDMA | DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG)
 
@@ -115,7 +115,7 @@ static DAT_RETURN fmr_check_call(const struct kdapl_fmr *fmr, struct kdapl_ep *e
 
 	ret = fmr_check(fmr);
 	if (ret == DAT_SUCCESS)
-		ret = kdapl_request_check(ep, conn, post, KDAPL_FLAGS_RDMA);
+		ret = kdapl_post_check_common(ep, conn, post, KDAPL_FLAGS_RDMA);
 	if (ret == DAT_SUCCESS && !fmr->lmr->fmr)
 		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	return ret;
@@ -124,7 +124,7 @@ static DAT_RETURN fmr_check_call(const struct kdapl_fmr *fmr, struct kdapl_ep *e
 /* Post what has begun. */
 static DAT_RETURN fmr_post(struct kdapl_ep *ep, struct kdapl_conn *conn, struct kdapl_post *post)
 {
-	DAT_RETURN ret = kdapl_request_post(ep, conn, post);
+	DAT_RETURN ret = kdapl_post_requests(ep, conn, post, 1);
 
 	if (ret != DAT_SUCCESS || post->soft)
 		kdapl_lmr_op_undo(post);
@@ -302,7 +302,7 @@ static DAT_RETURN fmr_invalidate(DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_han
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	conn = rcu_dereference(ep->conn);
-	ret = kdapl_request_check(ep, conn, post, FLAGS_INVALIDATE);
+	ret = kdapl_post_check_common(ep, conn, post, FLAGS_INVALIDATE);
 	if (ret == DAT_SUCCESS)
 		ret = fmr_begin_inv(lmr, conn, post);
 	if (ret == DAT_SUCCESS)
@@ -385,6 +385,6 @@ DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
 		return ret == DAT_SUCCESS ? fmr_begin(&fmr, conn, post) : ret;
 	}
 	post->flags_arg = 4;
-	ret = kdapl_request_check(ep, conn, post, FLAGS_INVALIDATE);
+	ret = kdapl_post_check_common(ep, conn, post, FLAGS_INVALIDATE);
 	return ret == DAT_SUCCESS ? fmr_begin_inv(fmr.lmr, conn, post) : ret;
 }

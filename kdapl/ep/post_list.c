@@ -7,7 +7,7 @@
  */
 #include <linux/export.h>
 
-#include "ep.h"
+#include "post.h"
 #include "../core/trace.h"
 
 static const u8 list_ops[] = {
@@ -42,7 +42,7 @@ static DAT_RETURN list_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
 		post->flags_arg = 6;
 		post->remote = req->remote_iov;
 	}
-	return kdapl_request_prepare(ep, conn, post);
+	return kdapl_post_check(ep, conn, post);
 }
 
 static void list_undo(const struct kdapl_post *posts, int n)
@@ -66,7 +66,7 @@ static DAT_RETURN list_post(struct kdapl_ep *ep, struct kdapl_conn *conn,
 			goto refused;
 		}
 	}
-	ret = kdapl_request_post_list(ep, conn, posts, n);
+	ret = kdapl_post_requests(ep, conn, posts, n);
 	if (ret != DAT_SUCCESS || posts[0].soft)
 		list_undo(posts, n);
 	if (likely(ret == DAT_SUCCESS))

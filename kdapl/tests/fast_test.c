@@ -7,6 +7,7 @@
  * line there.
  */
 #include "kd_test.h"
+#include "../ep/post.h"
 
 #define FAST_KEY	0x4242
 #define FAST_ROUNDS	4000
@@ -83,9 +84,9 @@ static DAT_RETURN fast_long_way(struct kd_env *env, const struct fast_post *in, 
 
 	rcu_read_lock();
 	conn = rcu_dereference(env->kep->conn);
-	ret = kdapl_request_prepare(env->kep, conn, &post);
+	ret = kdapl_post_check(env->kep, conn, &post);
 	if (ret == DAT_SUCCESS)
-		ret = kdapl_request_post(env->kep, conn, &post);
+		ret = kdapl_post_requests(env->kep, conn, &post, 1);
 	rcu_read_unlock();
 	return ret;
 }

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ */
+#include <linux/export.h>
+
+#include "post.h"
+#include "../core/trace.h"
+
+#define FLAGS_RECV	DAT_COMPLETION_UNSIGNALLED_FLAG
+
+static bool recv_has_room(struct kdapl_wq *wq)
+{
+	if (likely(wq->head - wq->cached_tail < wq->depth))
+		return true;
+	/* pairs with the release in wq_advance() */
+	wq->cached_tail = smp_load_acquire(&wq->tail);
+	return wq->head - wq->cached_tail < wq->depth;
+}
+
+/* A Receive into work queue and device, which has room; wq->lock held. */
+static __always_inline int recv_put(struct kdapl_wq *wq, struct ib_sge *sgl, int num_sge,
+				    u64 cookie, u8 flags, u32 length)
+{
+	struct kdapl_wqe *ctx = &wq->wr[wq->head & wq->mask];
+	struct ib_recv_wr wr = { .wr_cqe = &ctx->cqe, .sg_list = sgl, .num_sge = num_sge };
+	int ret;
+
+	kdapl_wqe_fill(ctx, DAT_DTO_RECEIVE, cookie, length, flags | KDAPL_WQE_SIGNALED,
+		 KDAPL_WQE_NATIVE);
+	/* pairs with the acquire in wq_next() */
+	smp_store_release(&wq->head, wq->head + 1);
+	wq->native++;
+	ret = ib_post_recv(wq->qp, &wr, NULL);
+	if (unlikely(ret)) {
+		wq->native--;
+		WRITE_ONCE(ctx->state, KDAPL_WQE_SOFT);
+		/* pairs with the acquire in wq_check_recv_end() */
+		smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
+	}
+	return ret;
+}
+
+static int recv_post_native(struct kdapl_wq *wq, const struct kdapl_post *post)
+{
+	struct ib_sge *sgl;
+	int num_sge;
+
+	if (unlikely(post->sync))
+		kdapl_sinks_keep(wq->sinks, wq->head & wq->mask, post->iov, post->n,
+				 post->length);
+	sgl = kdapl_post_sg_list(wq->scratch, post, wq->conn->pd, post->length, &num_sge);
+	trace_kdapl_post(wq->conn->handle, post->op, post->cookie.as_64, post->length,
+			 post->flags, false);
+	return recv_put(wq, sgl, num_sge, post->cookie.as_64, post->flags, post->length);
+}
+
+/* False: the EP has another connection by now. */
+static bool recv_post(struct kdapl_conn *conn, struct kdapl_post *post, DAT_RETURN *ret)
+{
+	struct kdapl_wq *wq = conn->rq;
+	struct kdapl_wqe *ctx;
+	bool drained = false, room, soft = false;
+	unsigned long flags;
+	int err = 0;
+
+	*ret = DAT_SUCCESS;
+again:
+	spin_lock_irqsave(&wq->lock, flags);
+	room = recv_has_room(wq);
+	if (unlikely(wq->mode == KDAPL_WQ_MOVED)) {
+		spin_unlock_irqrestore(&wq->lock, flags);
+		return false;
+	}
+	if (unlikely(!room)) {
+		err = 0;
+	} else if (likely(wq->mode == KDAPL_WQ_LIVE)) {
+		err = recv_post_native(wq, post);
+	} else {
+		ctx = &wq->wr[wq->head & wq->mask];
+		kdapl_wqe_fill_soft(wq, ctx, post);
+		/* pairs with the acquire in wq_next() */
+		smp_store_release(&wq->head, wq->head + 1);
+		soft = true;
+	}
+	spin_unlock_irqrestore(&wq->lock, flags);
+
+	if (unlikely(!room && !drained)) {
+		kdapl_wq_drain_cq(wq);
+		drained = true;
+		goto again;
+	}
+	if (unlikely(!room))
+		*ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
+	if (unlikely(soft))
+		kdapl_post_flush(wq);
+	if (unlikely(err))
+		kdapl_post_refused(conn);
+	return true;
+}
+
+static DAT_RETURN recv_checked(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+{
+	const DAT_EP_ATTR *attr;
+	struct kdapl_conn *conn;
+	struct kdapl_ep *ep;
+	DAT_RETURN ret;
+
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (unlikely(!ep))
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	if (unlikely(ep->srq))		/* RECV-17 */
+		return kdapl_state_err(READ_ONCE(ep->state));
+again:
+	conn = rcu_dereference(ep->conn);
+	attr = kdapl_post_attr(ep, conn);
+	if (unlikely(post->n < 0 || post->n > attr->max_recv_iov))
+		return kdapl_arg_err(2);
+	if (unlikely(post->n && !post->iov))
+		return kdapl_arg_err(3);
+	if (unlikely(post->flags & ~FLAGS_RECV))
+		return kdapl_arg_err(5);
+	if (unlikely(post->flags &&
+		     attr->recv_completion_flags != DAT_COMPLETION_UNSIGNALLED_FLAG))
+		return kdapl_arg_err(5);
+	if (unlikely(READ_ONCE(ep->obj.ia->dead)))
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (unlikely(!conn))	/* no PZ yet (D-10), or being reset */
+		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
+	post->length = 0;
+	post->rewrite = false;
+	ret = kdapl_post_check_iov(ep->obj.ia, conn->rq->domain, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	if (unlikely(ret != DAT_SUCCESS))
+		return ret;
+	if (unlikely(post->sync))
+		kdapl_post_sync(ep->obj.ia, post);
+	/* a connection is marked and replaced under one lock: the next look finds the new one */
+	if (unlikely(!recv_post(conn, post, &ret)))
+		goto again;
+	return ret;
+}
+
+static noinline DAT_RETURN recv_slow(DAT_EP_HANDLE ep_handle, const DAT_LMR_TRIPLET *iov,
+				     DAT_COUNT n, DAT_DTO_COOKIE cookie,
+				     DAT_COMPLETION_FLAGS flags)
+{
+	struct kdapl_post post = {
+		.iov = iov,
+		.n = n,
+		.cookie = cookie,
+		.flags = flags,
+		.op = DAT_DTO_RECEIVE,
+	};
+	DAT_RETURN ret;
+
+	rcu_read_lock();
+	ret = recv_checked(ep_handle, &post);
+	rcu_read_unlock();
+	if (unlikely(ret != DAT_SUCCESS))
+		trace_kdapl_post_refused(ep_handle, post.op, cookie.as_64, ret);
+	return ret;
+}
+
+/* As post_fast(), for a Receive. */
+static __always_inline enum kdapl_fast recv_fast(DAT_EP_HANDLE ep_handle,
+						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						  u64 cookie, DAT_COMPLETION_FLAGS flags)
+{
+	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct kdapl_conn *conn;
+	struct kdapl_wq *wq;
+	unsigned long irq;
+	u64 length;
+	int ret;
+
+	if (unlikely(!ep))
+		return KDAPL_FAST_NO_OBJ;
+	conn = rcu_dereference(ep->conn);
+	if (unlikely(!conn) || trace_kdapl_post_enabled())
+		return KDAPL_FAST_SLOW;
+	wq = conn->rq;
+	if (unlikely(READ_ONCE(wq->ia->dead)))
+		return KDAPL_FAST_SLOW;
+	if (unlikely((u32)n - 1 >= wq->max_iov[0] || (flags & ~(u32)wq->flags[0]) || !iov)) {
+		if (n || (flags & ~(u32)wq->flags[0]))
+			return KDAPL_FAST_SLOW;
+		iov = NULL;	/* an empty Receive has no list (D-96) */
+	}
+	if (!kdapl_fast_memory(wq->ia, wq->domain, iov, n, wq->sink, &length))
+		return KDAPL_FAST_SLOW;
+	spin_lock_irqsave(&wq->lock, irq);
+	if (unlikely(wq->mode != KDAPL_WQ_LIVE || !recv_has_room(wq))) {
+		spin_unlock_irqrestore(&wq->lock, irq);
+		return KDAPL_FAST_SLOW;
+	}
+	ret = recv_put(wq, (struct ib_sge *)iov, n, cookie, flags, length);
+	spin_unlock_irqrestore(&wq->lock, irq);
+	if (unlikely(ret))
+		kdapl_post_refused(conn);
+	return KDAPL_FAST_DONE;
+}
+
+/**
+ * dat_ep_post_recv - provide memory for one incoming message
+ * @ep_handle: EP in any state; in DISCONNECTED the Receive is flushed at once
+ * @num_segments: segments in @local_iov, 0 for a message without data
+ * @local_iov: filled in order, NULL for a message without data; the array is the
+ *	caller's again on return, the memory it names after the completion
+ * @user_cookie: comes back with the completion; any value, also one that is in use
+ * @completion_flags: UNSIGNALLED if the EP is configured for it
+ *
+ * The completion comes on the recv EVD, in the order of posting, with operation
+ * DAT_DTO_RECEIVE and the length of the message. Segments are filled one after
+ * the other; what the message does not reach stays untouched. A longer message
+ * fails the Receive with DAT_DTO_ERR_LOCAL_LENGTH and ends the connection. If
+ * the status is not DAT_DTO_SUCCESS the contents are undefined.
+ *
+ * The completion starts an upcall unless it is UNSIGNALLED or, on an EP with
+ * DAT_COMPLETION_SOLICITED_WAIT_FLAG as recv_completion_flags, the Send did not
+ * ask for it (soft-iWARP cannot tell: it always does).
+ *
+ * Post Receives before connecting or accepting: the peer may send at once, and a
+ * message that finds none ends the connection, on iWARP at once.
+ *
+ * No alignment is needed; optimal_buffer_alignment of the provider attributes,
+ * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
+ *
+ * Context: any; does not sleep or allocate.
+ * Return: DAT_SUCCESS (the Receive will complete); DAT_INVALID_HANDLE (EP);
+ * DAT_INVALID_PARAMETER (count, NULL list, range outside its LMR, flags);
+ * DAT_INVALID_STATE (EP with an SRQ); DAT_PRIVILEGES_VIOLATION (no such LMR, or
+ * no local write right); DAT_PROTECTION_VIOLATION (LMR of another PZ, or EP
+ * without PZ); DAT_INSUFFICIENT_RESOURCES (max_recv_dtos are outstanding, or
+ * completions nobody dequeues fill the EVD); DAT_INTERNAL_ERROR (device
+ * removed).
+ */
+DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			    DAT_COMPLETION_FLAGS completion_flags)
+{
+	enum kdapl_fast result;
+
+	rcu_read_lock();
+	result = recv_fast(ep_handle, local_iov, num_segments, user_cookie.as_64,
+			   completion_flags);
+	rcu_read_unlock();
+	if (likely(result == KDAPL_FAST_DONE))
+		return DAT_SUCCESS;
+	if (result == KDAPL_FAST_NO_OBJ)
+		return kdapl_post_no_ep(ep_handle, DAT_DTO_RECEIVE, user_cookie);
+	return recv_slow(ep_handle, local_iov, num_segments, user_cookie, completion_flags);
+}
+EXPORT_SYMBOL(dat_ep_post_recv);
