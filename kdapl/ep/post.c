@@ -2,38 +2,61 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
+ * Posting requests: Send, RDMA Write, RDMA Read. Receives are posted in post_recv.c, buffers of
+ * an SRQ in post_srq.c, lists in post_list.c, operations on LMRs and RMRs in ep_fmr.c and
+ * ep_bind.c.
+ *
+ * A post is one RCU read section: handle, connection and LMRs are looked up without taking
+ * references. It does not allocate or sleep, and hands at most one chain to the device, under
+ * the lock of its work queue, so that the entries are in the order of the device's queue. The
+ * lock is not taken if the consumer has promised to serialise its posts (D-78).
+ *
+ * Everything that can be checked here is checked before anything is posted: a request that the
+ * provider refuses may hang, or cost a queue slot for ever (soft-iWARP). A post that has passed
+ * the checks succeeds. If the provider refuses it all the same, the connection ends and the
+ * request is reported FLUSHED (D-07).
+ *
+ * A DAT triplet has the layout of a struct ib_sge, so the consumer's list is handed on as it is
+ * unless a segment is empty or the list must be shortened.
+ *
+ * Common posts take a fast path, here and for Receives. It changes nothing until it knows that
+ * the post is good. Anything unusual is left to the slow path (post_check.c, post_wr.c), which
+ * knows every rule and every error (D-77).
  */
 #include <linux/export.h>
-#include <linux/mm.h>
 
 #include "post.h"
-#include "../core/trace.h"
 
-static DAT_RETURN post_checked(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+static_assert(sizeof(DAT_LMR_TRIPLET) == sizeof(struct ib_sge));
+static_assert(offsetof(DAT_LMR_TRIPLET, virtual_address) == offsetof(struct ib_sge, addr));
+static_assert(offsetof(DAT_LMR_TRIPLET, segment_length) == offsetof(struct ib_sge, length));
+static_assert(offsetof(DAT_LMR_TRIPLET, lmr_context) == offsetof(struct ib_sge, lkey));
+
+static DAT_RETURN post_checked(DAT_EP_HANDLE ep_handle, struct kdapl_post *post,
+			       enum kdapl_call call)
 {
+	enum kdapl_verdict why = KDAPL_REFUSE_NO_EP;
+	DAT_RETURN ret = DAT_SUCCESS;
 	struct kdapl_conn *conn;
 	struct kdapl_ep *ep;
-	DAT_RETURN ret;
 
 	rcu_read_lock();
 	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	if (likely(ep)) {
 		conn = rcu_dereference(ep->conn);
-		ret = kdapl_post_check(ep, conn, post);
-		if (likely(ret == DAT_SUCCESS))
-			ret = kdapl_post_requests(ep, conn, post, 1);
+		why = kdapl_post_check(ep, conn, post) ?: kdapl_post_requests(conn, post, 1);
 	}
+	if (unlikely(why))
+		ret = kdapl_post_ret(why, ep, call);
 	rcu_read_unlock();
-	if (unlikely(ret != DAT_SUCCESS))
+	if (unlikely(why))
 		trace_kdapl_post_refused(ep_handle, post->op, post->cookie.as_64, ret);
 	return ret;
 }
 
-static noinline DAT_RETURN post_slow(DAT_EP_HANDLE ep_handle, u8 op,
-					const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-					const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
-					DAT_COMPLETION_FLAGS flags)
+static noinline DAT_RETURN post_slow(DAT_EP_HANDLE ep_handle, u8 op, const DAT_LMR_TRIPLET *iov,
+				     DAT_COUNT n, const DAT_RMR_TRIPLET *remote,
+				     DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_post post = {
 		.iov = iov,
@@ -41,16 +64,16 @@ static noinline DAT_RETURN post_slow(DAT_EP_HANDLE ep_handle, u8 op,
 		.cookie = cookie,
 		.flags = flags,
 		.op = op,
-		.flags_arg = op == DAT_DTO_SEND ? 5 : 6,
 		.remote = remote,
 	};
 
-	return post_checked(ep_handle, &post);
+	return post_checked(ep_handle, &post,
+			    op == DAT_DTO_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA);
 }
 
-/* The same for the lengths of a request. */
+/* Does the fast path take a request of this length? An empty Read is left to the slow path. */
 static __always_inline bool post_fast_length(const struct kdapl_wq *wq, u8 op, u64 length,
-					const DAT_RMR_TRIPLET *remote)
+					     const DAT_RMR_TRIPLET *remote)
 {
 	switch (op) {
 	case DAT_DTO_SEND:
@@ -58,25 +81,25 @@ static __always_inline bool post_fast_length(const struct kdapl_wq *wq, u8 op, u
 	case DAT_DTO_RDMA_WRITE:
 		return length <= wq->max_rdma && length <= remote->segment_length;
 	default:
-		/* an empty one is something special */
 		return length && length <= wq->max_rdma &&
 		       length == remote->segment_length;
 	}
 }
 
-/* There is room and the device takes it. */
+/* Into work queue and device. There is room, and the device takes it. */
 static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, u8 op,
-						       const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						       const DAT_RMR_TRIPLET *remote, u64 cookie,
-						       u8 flags, u32 length)
+							   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+							   const DAT_RMR_TRIPLET *remote,
+							   u64 cookie, u8 flags, u32 length)
 {
 	int fence = flags & DAT_COMPLETION_BARRIER_FENCE_FLAG ? IB_SEND_FENCE : 0;
 	struct kdapl_wqe *wr = &wq->wr[wq->head & wq->mask];
 	bool signaled = kdapl_wq_signals(wq, flags, wq->head);
 	int send_flags = kdapl_dto_fill(wq, wr, op, cookie, flags, length, signaled);
-	/* with all its members at once, or it is cleared before (INIT_STACK_ALL_ZERO) */
-	struct ib_rdma_wr native = kdapl_dto_native(wr, kdapl_dto_opcode(op), (struct ib_sge *)iov, n, remote,
-					      send_flags | fence, 0);
+	/* initialised by one expression: otherwise INIT_STACK_ALL_ZERO clears it first */
+	struct ib_rdma_wr native = kdapl_dto_native(wr, kdapl_dto_opcode(op),
+						    (struct ib_sge *)iov, n, remote,
+						    send_flags | fence, 0);
 
 	/* pairs with the acquire in wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
@@ -86,11 +109,11 @@ static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, 
 	return KDAPL_FAST_REFUSED;
 }
 
-/* Into work queue and device; wq->lock held, or else the consumer's word. */
+/* The same, if there is room. wq->lock held, unless the consumer serialises its posts. */
 static __always_inline enum kdapl_fast post_fast_put(struct kdapl_wq *wq, u8 op,
-						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						 const DAT_RMR_TRIPLET *remote, u64 cookie,
-						 u8 flags, u32 length, bool careful)
+						     const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						     const DAT_RMR_TRIPLET *remote, u64 cookie,
+						     u8 flags, u32 length, bool careful)
 {
 	if (unlikely(READ_ONCE(wq->mode) != KDAPL_WQ_LIVE || !kdapl_wq_make_room(wq, 1, 1)))
 		return KDAPL_FAST_SLOW;
@@ -99,10 +122,10 @@ static __always_inline enum kdapl_fast post_fast_put(struct kdapl_wq *wq, u8 op,
 	return post_fast_hand_over(wq, op, iov, n, remote, cookie, flags, length);
 }
 
-/* The device has refused something. wq->lock held. */
+/* The device has refused a request: nothing more goes to it. wq->lock held. */
 static void post_stop(struct kdapl_wq *wq)
 {
-	/* the connection may have ended meanwhile, since no lock is held: its reason wins */
+	/* serialised posts take no lock: the connection may have ended and set another mode */
 	if (wq->mode == KDAPL_WQ_LIVE)
 		/* pairs with the acquire in wq_check_recv_end() */
 		smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
@@ -117,10 +140,10 @@ static noinline void post_stop_serial(struct kdapl_wq *wq)
 	spin_unlock_irqrestore(&wq->lock, irq);
 }
 
-/* Must this device get the request in another form, or with a completion? */
+/* Does a careful device need this request in another form, or with a completion? */
 static __always_inline bool post_careful_refuses(const struct kdapl_wq *wq, u8 op,
-					    const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-					    DAT_COMPLETION_FLAGS flags, u64 length)
+						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						 DAT_COMPLETION_FLAGS flags, u64 length)
 {
 	if (n == 1 && op != DAT_DTO_RDMA_READ &&
 	    unlikely(kdapl_dto_is_short(iov->virtual_address, length)))
@@ -130,13 +153,14 @@ static __always_inline bool post_careful_refuses(const struct kdapl_wq *wq, u8 o
 }
 
 /*
- * Check the memory, and post if there is nothing wrong with it. @careful, known when this is
- * compiled: the device has limits that others do not have.
+ * Check the memory and post. @careful, a constant: the device has limits of its own, see
+ * kdapl_caps_slow_posts().
  */
 static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn, u8 op,
-						     const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						     const DAT_RMR_TRIPLET *remote, u64 cookie,
-						     DAT_COMPLETION_FLAGS flags, bool careful)
+							 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+							 const DAT_RMR_TRIPLET *remote,
+							 u64 cookie, DAT_COMPLETION_FLAGS flags,
+							 bool careful)
 {
 	struct kdapl_wq *wq = conn->sq;
 	u32 need = KDAPL_PRIV_SOURCE;
@@ -167,11 +191,11 @@ static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn
 	return result;
 }
 
-/* The same for devices that allow no request without a closer look. RCU read side. */
+/* The fast path on a careful device. RCU read side. */
 static __always_inline enum kdapl_fast post_careful(struct kdapl_conn *conn, u8 op,
-						     const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						     const DAT_RMR_TRIPLET *remote, u64 cookie,
-						     DAT_COMPLETION_FLAGS flags)
+						    const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						    const DAT_RMR_TRIPLET *remote, u64 cookie,
+						    DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_wq *wq = conn->sq;
 
@@ -182,33 +206,35 @@ static __always_inline enum kdapl_fast post_careful(struct kdapl_conn *conn, u8 
 	return post_fast_request(conn, op, iov, n, remote, cookie, flags, true);
 }
 
-/* A copy for each, out of the way of the devices that do without. */
-static noinline enum kdapl_fast post_careful_send(struct kdapl_conn *conn, const DAT_LMR_TRIPLET *iov,
-					      DAT_COUNT n, u64 cookie, DAT_COMPLETION_FLAGS flags)
+/* Out of line, so that they do not make the functions longer that other devices use. */
+static noinline enum kdapl_fast post_careful_send(struct kdapl_conn *conn,
+						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						  u64 cookie, DAT_COMPLETION_FLAGS flags)
 {
 	return post_careful(conn, DAT_DTO_SEND, iov, n, NULL, cookie, flags);
 }
 
 static noinline enum kdapl_fast post_careful_write(struct kdapl_conn *conn,
-					       const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-					       const DAT_RMR_TRIPLET *remote, u64 cookie,
-					       DAT_COMPLETION_FLAGS flags)
+						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						   const DAT_RMR_TRIPLET *remote, u64 cookie,
+						   DAT_COMPLETION_FLAGS flags)
 {
 	return post_careful(conn, DAT_DTO_RDMA_WRITE, iov, n, remote, cookie, flags);
 }
 
-static noinline enum kdapl_fast post_careful_read(struct kdapl_conn *conn, const DAT_LMR_TRIPLET *iov,
-					      DAT_COUNT n, const DAT_RMR_TRIPLET *remote,
-					      u64 cookie, DAT_COMPLETION_FLAGS flags)
+static noinline enum kdapl_fast post_careful_read(struct kdapl_conn *conn,
+						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						  const DAT_RMR_TRIPLET *remote, u64 cookie,
+						  DAT_COMPLETION_FLAGS flags)
 {
 	return post_careful(conn, DAT_DTO_RDMA_READ, iov, n, remote, cookie, flags);
 }
 
-/* Check, and post if there is nothing to say. RCU read side. */
+/* Post it, or leave it to the slow path. RCU read side. */
 static __always_inline enum kdapl_fast post_fast(DAT_EP_HANDLE ep_handle, u8 op,
-						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						  const DAT_RMR_TRIPLET *remote, u64 cookie,
-						  DAT_COMPLETION_FLAGS flags)
+						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						 const DAT_RMR_TRIPLET *remote, u64 cookie,
+						 DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct kdapl_conn *conn;
@@ -234,29 +260,21 @@ static __always_inline enum kdapl_fast post_fast(DAT_EP_HANDLE ep_handle, u8 op,
 			return post_careful_read(conn, iov, n, remote, cookie, flags);
 		if ((flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
 			return KDAPL_FAST_SLOW;
-		/* empty: no device has a limit that concerns it (D-96) */
+		/* careful devices are so about segments only: an empty request has none (D-96) */
 		iov = NULL;
 	}
 	return post_fast_request(conn, op, iov, n, remote, cookie, flags, false);
 }
 
-/* Not even that it is an EP is known. */
-DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie)
-{
-	DAT_RETURN ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-
-	trace_kdapl_post_refused(ep_handle, op, cookie.as_64, ret);
-	return ret;
-}
-
-/* A Send, Write or Read, the one way or the other. */
 static __always_inline DAT_RETURN post_call(DAT_EP_HANDLE ep_handle, u8 op,
-					       const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-					       const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
-					       DAT_COMPLETION_FLAGS flags)
+					    const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+					    const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
+					    DAT_COMPLETION_FLAGS flags)
 {
 	enum kdapl_fast result;
 
+	if (unlikely(!kdapl_handle_is(ep_handle, DAT_HANDLE_TYPE_EP)))
+		return kdapl_post_no_ep(ep_handle, op, cookie);
 	rcu_read_lock();
 	result = post_fast(ep_handle, op, iov, n, remote, cookie.as_64, flags);
 	rcu_read_unlock();
@@ -426,40 +444,39 @@ DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT n
 		.cookie = user_cookie,
 		.flags = completion_flags,
 		.op = DAT_DTO_SEND,
-		.flags_arg = 5,
 		.invalidate = invalidate_flag,
 		.inv_key = rmr_context,
 	};
 
-	return post_checked(ep_handle, &post);
+	return post_checked(ep_handle, &post, KDAPL_CALL_SEND);
 }
 EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
 
-/* The segment behind an rmr_context, which says no more than a peer may know. */
-static DAT_RETURN post_sink(struct kdapl_ep *ep, struct kdapl_conn *conn,
-			    const DAT_RMR_TRIPLET *sink, DAT_LMR_TRIPLET *seg)
+/* The segment that an rmr_context stands for, with the rights and the PZ of a peer's access. */
+static enum kdapl_verdict post_sink(struct kdapl_conn *conn, const DAT_RMR_TRIPLET *sink,
+				    DAT_LMR_TRIPLET *seg)
 {
-	const unsigned long *domain = conn->sq->domain;
+	const struct kdapl_wq *wq = conn->sq;
 	struct kdapl_range range;
 
-	if (!kdapl_rkey_find(ep->obj.ia, sink->rmr_context, &range))
-		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
+	if (!kdapl_rkey_find(wq->ia, sink->rmr_context, &range))
+		return KDAPL_REFUSE_WRITE;
 	if (!(range.priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
-		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_RDMA_WRITE);
-	if (range.domain != domain[0] && range.domain != domain[1])
-		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
+		return KDAPL_REFUSE_RDMA_WRITE;
+	if (range.domain != wq->domain[0] && range.domain != wq->domain[1])
+		return KDAPL_REFUSE_PZ_WRITE;
 	if (sink->segment_length > range.length ||
 	    sink->virtual_address - range.start > range.length - sink->segment_length)
-		return kdapl_arg_err(2);
+		return KDAPL_REFUSE_MEMORY;
 	seg->virtual_address = sink->virtual_address;
 	seg->segment_length = sink->segment_length;
-	seg->lmr_context = sink->rmr_context;	/* the keys of an MR are one (mr.c) */
-	return DAT_SUCCESS;
+	seg->lmr_context = sink->rmr_context;	/* lkey and rkey of an MR are the same (mr.c) */
+	return KDAPL_ACCEPTED;
 }
 
-/* The memory behind that, if it is an RMR's: the LMR's, by its own addresses. */
-static void post_sink_behind(struct kdapl_ia *ia, struct kdapl_post *post,
-			     const DAT_LMR_TRIPLET *seg, DAT_LMR_TRIPLET *behind)
+/* Have it synchronised: if it is an RMR's, the part of the LMR behind it. */
+static void post_sink_sync(struct kdapl_ia *ia, struct kdapl_post *post,
+			   const DAT_LMR_TRIPLET *seg, DAT_LMR_TRIPLET *behind)
 {
 	struct kdapl_mr *mr = kdapl_mr_find(ia, seg->lmr_context);
 
@@ -469,37 +486,37 @@ static void post_sink_behind(struct kdapl_ia *ia, struct kdapl_post *post,
 		post->behind = behind;
 }
 
-static DAT_RETURN post_read_to_rmr(struct kdapl_ep *ep, struct kdapl_conn *conn,
-			      const DAT_RMR_TRIPLET *sink, struct kdapl_post *post)
+static enum kdapl_verdict post_read_to_rmr(struct kdapl_ep *ep, struct kdapl_conn *conn,
+					   const DAT_RMR_TRIPLET *sink, struct kdapl_post *post)
 {
 	DAT_LMR_TRIPLET seg = {}, behind;
-	DAT_RETURN ret;
+	enum kdapl_verdict why;
 
 	if (!sink)
-		return kdapl_arg_err(2);
+		return KDAPL_REFUSE_MEMORY;
 	if (!post->remote)
-		return kdapl_arg_err(4);
-	ret = kdapl_post_check_common(ep, conn, post, KDAPL_FLAGS_RDMA);
-	if (ret != DAT_SUCCESS)
-		return ret;
+		return KDAPL_REFUSE_REMOTE;
+	why = kdapl_post_check_state(ep, conn, post, KDAPL_FLAGS_RDMA);
+	if (why)
+		return why;
 	if (!kdapl_conn_reads(conn))
-		return kdapl_arg_err(1);
+		return KDAPL_REFUSE_EP;
 	if (sink->segment_length) {
-		ret = post_sink(ep, conn, sink, &seg);
-		if (ret != DAT_SUCCESS)
-			return ret;
+		why = post_sink(conn, sink, &seg);
+		if (why)
+			return why;
 	}
 	if (post->remote->segment_length > sink->segment_length)
-		return kdapl_err(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+		return KDAPL_REFUSE_LENGTH;
 	if (post->remote->segment_length > conn->attr.max_rdma_size)
-		return kdapl_arg_err(4);
+		return KDAPL_REFUSE_REMOTE;
 	post->length = post->remote->segment_length;
 	seg.segment_length = post->length;
 	if (unlikely(conn->dev->dma != KDAPL_DMA_SAME) && post->length)
-		post_sink_behind(ep->obj.ia, post, &seg, &behind);
+		post_sink_sync(ep->obj.ia, post, &seg, &behind);
 	post->iov = post->length ? &seg : NULL;
 	post->n = !!post->length;
-	return kdapl_post_requests(ep, conn, post, 1);
+	return kdapl_post_requests(conn, post, 1);
 }
 
 /**
@@ -528,18 +545,17 @@ DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_T
 		.cookie = user_cookie,
 		.flags = completion_flags,
 		.op = DAT_DTO_RDMA_READ,
-		.flags_arg = 5,
 		.remote = remote_iov,
 	};
+	enum kdapl_verdict why = KDAPL_REFUSE_NO_EP;
 	struct kdapl_ep *ep;
 	DAT_RETURN ret;
 
 	rcu_read_lock();
 	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
 	if (ep)
-		ret = post_read_to_rmr(ep, rcu_dereference(ep->conn), local_iov, &post);
-	else
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		why = post_read_to_rmr(ep, rcu_dereference(ep->conn), local_iov, &post);
+	ret = kdapl_post_ret(why, ep, KDAPL_CALL_READ_TO_RMR);
 	rcu_read_unlock();
 	return ret;
 }

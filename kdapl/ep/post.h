@@ -11,6 +11,7 @@
 #include <linux/mm.h>
 
 #include "ep.h"
+#include "../core/trace.h"
 
 #define KDAPL_FLAGS_RDMA	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
 				 DAT_COMPLETION_BARRIER_FENCE_FLAG)
@@ -22,7 +23,6 @@
  * @cookie: the consumer's
  * @flags: completion flags
  * @op: DAT_DTOS; DAT_DTO_BIND_MW for an RMR
- * @flags_arg: position of the flags among the arguments
  * @invalidate: the peer is to invalidate @inv_key with the message
  * @rewrite: the device cannot use @iov as it is
  * @sync: some of the memory has to be synchronised
@@ -46,7 +46,6 @@ struct kdapl_post {
 	DAT_DTO_COOKIE cookie;
 	DAT_COMPLETION_FLAGS flags;
 	u8 op;
-	u8 flags_arg;
 	bool invalidate;
 	bool rewrite;
 	bool sync;
@@ -65,13 +64,32 @@ struct kdapl_post {
 	const DAT_LMR_TRIPLET *behind;
 };
 
+/* The posting calls, as kdapl_post_ret() tells them apart. */
+enum kdapl_call {
+	KDAPL_CALL_SEND,	/* with or without an invalidation */
+	KDAPL_CALL_RDMA,	/* Write or Read */
+	KDAPL_CALL_READ_TO_RMR,
+	KDAPL_CALL_RECV,
+	KDAPL_CALL_SRQ_RECV,
+	KDAPL_CALL_LIST,
+	KDAPL_CALL_LMR_FMR,
+	KDAPL_CALL_LMR_FMR_SG,
+	KDAPL_CALL_LMR_INVALIDATE,
+	KDAPL_CALL_RMR_BIND,
+};
+
+/* post_ret.c */
+DAT_RETURN kdapl_post_ret(enum kdapl_verdict why, const struct kdapl_ep *ep,
+			  enum kdapl_call call);
+
 /* post_check.c */
-DAT_RETURN kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long *domain,
-				struct kdapl_post *post, DAT_MEM_PRIV_FLAGS need);
-DAT_RETURN kdapl_post_check_common(struct kdapl_ep *ep, struct kdapl_conn *conn,
-				   const struct kdapl_post *post, DAT_COMPLETION_FLAGS legal);
-DAT_RETURN kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn,
-			    struct kdapl_post *post);
+enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long *domain,
+					struct kdapl_post *post, DAT_MEM_PRIV_FLAGS need);
+enum kdapl_verdict kdapl_post_check_state(struct kdapl_ep *ep, struct kdapl_conn *conn,
+					  const struct kdapl_post *post,
+					  DAT_COMPLETION_FLAGS legal);
+enum kdapl_verdict kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn,
+				    struct kdapl_post *post);
 
 /* post_wr.c */
 bool kdapl_wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs);
@@ -82,15 +100,11 @@ struct ib_sge *kdapl_post_rewrite_list(struct ib_sge *scratch, const struct kdap
 void kdapl_post_sync(struct kdapl_ia *ia, const struct kdapl_post *post);
 void kdapl_post_flush(struct kdapl_wq *wq);
 void kdapl_post_refused(struct kdapl_conn *conn);
-DAT_RETURN kdapl_post_requests(struct kdapl_ep *ep, struct kdapl_conn *conn,
-			       struct kdapl_post *posts, int n);
-
-/* post.c */
-DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie);
+enum kdapl_verdict kdapl_post_requests(struct kdapl_conn *conn, struct kdapl_post *posts, int n);
 
 /* ep_fmr.c */
-DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
-			      const struct kdat_request *in, struct kdapl_post *post);
+enum kdapl_verdict kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
+				      const struct kdat_request *in, struct kdapl_post *post);
 void kdapl_lmr_op_undo(const struct kdapl_post *post);
 
 /* Attributes of a connection do not change; those of an EP may while it has no connection. */
@@ -288,6 +302,16 @@ kdapl_dto_native(struct kdapl_wqe *wr, enum ib_wr_opcode opcode, struct ib_sge *
 	};
 }
 
+/* The handle is not that of an EP. */
+static inline DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie)
+{
+	DAT_RETURN ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+
+	trace_kdapl_post_refused(ep_handle, op, cookie.as_64, ret);
+	return ret;
+}
+
+/* What the fast path makes of a post. */
 enum kdapl_fast {
 	KDAPL_FAST_DONE,
 	KDAPL_FAST_REFUSED,	/* by the device; for the consumer it is posted (D-07) */

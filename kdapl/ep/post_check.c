@@ -2,67 +2,75 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The slow path of posts: what is wrong with one.
+ * The slow path of a post, first part: every check, in the order of GEN-10.
  */
 #include "post.h"
 
 #define FLAGS_SEND	(KDAPL_FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 
 /* Check one segment that is not empty, in the order of SIL-03. */
-static DAT_RETURN check_segment(struct kdapl_ia *ia, const unsigned long *domain,
-				   const DAT_LMR_TRIPLET *seg, DAT_MEM_PRIV_FLAGS need,
-				     struct kdapl_post *post)
+static enum kdapl_verdict check_segment(struct kdapl_ia *ia, const unsigned long *domain,
+					const DAT_LMR_TRIPLET *seg, DAT_MEM_PRIV_FLAGS need,
+					struct kdapl_post *post)
 {
 	bool write = need & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 	struct kdapl_range range;
 
 	if (unlikely(!kdapl_key_find(ia, seg->lmr_context, &range)))
-		return kdapl_err(DAT_PRIVILEGES_VIOLATION,
-				 write ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
+		return write ? KDAPL_REFUSE_WRITE : KDAPL_REFUSE_READ;
 	if (unlikely((range.priv & need) != need))
-		return kdapl_err(DAT_PRIVILEGES_VIOLATION, !write ? DAT_PRIVILEGES_READ :
-				 range.priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG ?
-				 DAT_PRIVILEGES_RDMA_WRITE : DAT_PRIVILEGES_WRITE);
+		return !write ? KDAPL_REFUSE_READ :
+		       range.priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG ?
+		       KDAPL_REFUSE_RDMA_WRITE : KDAPL_REFUSE_WRITE;
 	if (unlikely(range.domain != domain[0])) {
 		if (range.domain && range.domain != domain[1])
-			return kdapl_err(DAT_PROTECTION_VIOLATION,
-					 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
-		post->rewrite |= !range.domain;
+			return write ? KDAPL_REFUSE_PZ_WRITE : KDAPL_REFUSE_PZ_READ;
+		post->rewrite |= !range.domain;	/* the reserved LMR has another key there */
 	}
 	if (unlikely(seg->segment_length > range.length ||
 		     seg->virtual_address - range.start > range.length - seg->segment_length))
-		return kdapl_arg_err(3);
+		return KDAPL_REFUSE_MEMORY;
 	if (unlikely(!(range.priv & KDAPL_PRIV_DIRECT)))
 		post->sync = true;
-	return DAT_SUCCESS;
+	return KDAPL_ACCEPTED;
 }
 
-DAT_RETURN kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long *domain,
-				 struct kdapl_post *post, DAT_MEM_PRIV_FLAGS need)
+/**
+ * kdapl_post_check_iov - check the segments of a post and count their bytes
+ * @ia: IA
+ * @domain: ids of PD and EP, whose keys may be used
+ * @post: request or Receive with @length 0; @rewrite and @sync are set if need be
+ * @need: rights it needs
+ *
+ * Context: any; RCU read side.
+ * Return: KDAPL_ACCEPTED or the reason to refuse it.
+ */
+enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long *domain,
+					struct kdapl_post *post, DAT_MEM_PRIV_FLAGS need)
 {
-	DAT_RETURN ret;
+	enum kdapl_verdict why;
 	int i = 0;
 
 	if (unlikely(!post->n)) {
 		post->iov = NULL;	/* D-96 */
-		return DAT_SUCCESS;
+		return KDAPL_ACCEPTED;
 	}
 	do {
 		if (unlikely(!post->iov[i].segment_length)) {
-			post->rewrite = true;	/* whatever else it says is not looked at */
+			post->rewrite = true;	/* leaves it out: its key may be any */
 			continue;
 		}
-		ret = check_segment(ia, domain, &post->iov[i], need, post);
-		if (unlikely(ret != DAT_SUCCESS))
-			return ret;
+		why = check_segment(ia, domain, &post->iov[i], need, post);
+		if (unlikely(why))
+			return why;
 		post->length += post->iov[i].segment_length;
 	} while (++i < post->n);
-	return DAT_SUCCESS;
+	return KDAPL_ACCEPTED;
 }
 
 /*
- * Can the device not fence a request of this kind, by whatever means (D-95)? What an
- * operation on an LMR or RMR consists of is not known yet.
+ * Is there no means to fence this request on the device (D-95)? Which native requests a bind
+ * consists of is not known yet: it counts as a registration.
  */
 static bool check_unfenceable(const struct kdapl_caps *caps, const struct kdapl_post *post)
 {
@@ -77,119 +85,119 @@ static bool check_unfenceable(const struct kdapl_caps *caps, const struct kdapl_
 	return caps->unfenced & BIT_ULL(opcode);
 }
 
-/* What GEN-10 (3) says of the flags, and whether there is a device. */
-static DAT_RETURN check_flags(struct kdapl_ep *ep, const DAT_EP_ATTR *attr,
+/* The flags, and whether there is a device. */
+static enum kdapl_verdict check_flags(struct kdapl_ep *ep, const DAT_EP_ATTR *attr,
 				      const struct kdapl_post *post, DAT_COMPLETION_FLAGS legal)
 {
 	if (unlikely(post->flags & ~legal))
-		return kdapl_arg_err(post->flags_arg);
+		return KDAPL_REFUSE_FLAGS;
 	if (unlikely((post->flags & DAT_COMPLETION_UNSIGNALLED_FLAG) &&
 		     attr->request_completion_flags != DAT_COMPLETION_UNSIGNALLED_FLAG))
-		return kdapl_arg_err(post->flags_arg);
+		return KDAPL_REFUSE_FLAGS;
 	if (unlikely(READ_ONCE(ep->obj.ia->dead)))
-		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	if (unlikely(kdapl_post_is_fenced(post) && check_unfenceable(&ep->obj.ia->dev->caps, post)))
-		return kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_NO_DEVICE;
+	if (unlikely(kdapl_post_is_fenced(post) &&
+		     check_unfenceable(&ep->obj.ia->dev->caps, post)))
+		return KDAPL_REFUSE_NO_FENCE;
+	return KDAPL_ACCEPTED;
 }
 
-static DAT_RETURN check_state(struct kdapl_ep *ep, struct kdapl_conn *conn)
+static enum kdapl_verdict check_state(struct kdapl_conn *conn)
 {
-	if (unlikely(!conn || READ_ONCE(conn->sq->mode) == KDAPL_WQ_REFUSE))
-		return kdapl_state_err(READ_ONCE(ep->state));
-	return DAT_SUCCESS;
+	return unlikely(!conn || READ_ONCE(conn->sq->mode) == KDAPL_WQ_REFUSE) ?
+	       KDAPL_REFUSE_STATE : KDAPL_ACCEPTED;
 }
 
 /**
- * kdapl_post_check_common - flags and state for a request without segments
+ * kdapl_post_check_state - check flags and state only
  * @ep: EP
  * @conn: its connection, or NULL
- * @post: request
+ * @post: request, whose other arguments the caller checks
  * @legal: flags it may have
  *
  * Context: any; RCU read side.
- * Return: DAT_SUCCESS, and @conn is one; or the error.
+ * Return: KDAPL_ACCEPTED, and @conn is not NULL; or the reason to refuse it.
  */
-DAT_RETURN kdapl_post_check_common(struct kdapl_ep *ep, struct kdapl_conn *conn,
-			       const struct kdapl_post *post, DAT_COMPLETION_FLAGS legal)
+enum kdapl_verdict kdapl_post_check_state(struct kdapl_ep *ep, struct kdapl_conn *conn,
+					  const struct kdapl_post *post,
+					  DAT_COMPLETION_FLAGS legal)
 {
-	DAT_RETURN ret = check_flags(ep, kdapl_post_attr(ep, conn), post, legal);
-
-	return ret == DAT_SUCCESS ? check_state(ep, conn) : ret;
+	return check_flags(ep, kdapl_post_attr(ep, conn), post, legal) ?: check_state(conn);
 }
 
-/* Checks (2) and (3) of GEN-10 that all data transfer requests share. */
-static DAT_RETURN check_args(struct kdapl_ep *ep, const DAT_EP_ATTR *attr,
-				const struct kdapl_post *post, DAT_COUNT max_iov,
-				DAT_COMPLETION_FLAGS legal)
+/* Checks (2) and (3) of GEN-10: arguments, flags, device. */
+static enum kdapl_verdict check_args(struct kdapl_ep *ep, const DAT_EP_ATTR *attr,
+				     const struct kdapl_post *post, DAT_COUNT max_iov,
+				     DAT_COMPLETION_FLAGS legal)
 {
 	if (unlikely(post->n < 0 || post->n > max_iov))
-		return kdapl_arg_err(2);
+		return KDAPL_REFUSE_COUNT;
 	if (unlikely(post->n && !post->iov))
-		return kdapl_arg_err(3);
+		return KDAPL_REFUSE_MEMORY;
 	if (unlikely(post->op != DAT_DTO_SEND && !post->remote))
-		return kdapl_arg_err(5);
+		return KDAPL_REFUSE_REMOTE;
 	return check_flags(ep, attr, post, legal);
 }
 
-/* Rights and range of what is transferred. */
-static DAT_RETURN check_memory(struct kdapl_ep *ep, struct kdapl_conn *conn,
-				       struct kdapl_post *post, u64 max_length)
+/* Rights, ranges and lengths. */
+static enum kdapl_verdict check_memory(struct kdapl_conn *conn, struct kdapl_post *post,
+				       u64 max_length)
 {
 	u64 remote_length = post->remote ? post->remote->segment_length : 0;
 	DAT_MEM_PRIV_FLAGS need = DAT_MEM_PRIV_LOCAL_READ_FLAG;
-	DAT_RETURN ret;
+	const struct kdapl_wq *wq = conn->sq;
+	enum kdapl_verdict why;
 
 	if (post->op == DAT_DTO_RDMA_READ) {
 		need = DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
-		if (ep->obj.ia->dev->iwarp)
-			need |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
+		if (conn->dev->iwarp)
+			need |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* the peer writes there (D-22) */
 	}
-	ret = kdapl_post_check_iov(ep->obj.ia, conn->sq->domain, post, need);
-	if (unlikely(ret != DAT_SUCCESS))
-		return ret;
+	why = kdapl_post_check_iov(wq->ia, wq->domain, post, need);
+	if (unlikely(why))
+		return why;
 	if (post->op == DAT_DTO_RDMA_READ) {
 		if (unlikely(remote_length > post->length))
-			return kdapl_err(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+			return KDAPL_REFUSE_LENGTH;
 		/* the remote buffer says how much; the rest of the list stays untouched */
 		if (remote_length < post->length) {
 			post->rewrite = true;
 			post->length = remote_length;
 		}
 	} else if (unlikely(post->remote && post->length > remote_length)) {
-		return kdapl_err(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+		return KDAPL_REFUSE_LENGTH;
 	}
-	return unlikely(post->length > max_length) ? kdapl_arg_err(3) : DAT_SUCCESS;
+	return unlikely(post->length > max_length) ? KDAPL_REFUSE_MEMORY : KDAPL_ACCEPTED;
 }
 
-/* A Read on a connection without: the refusal alone tells too little of why (RDMAR-17). */
-static noinline DAT_RETURN check_no_reads(struct kdapl_conn *conn)
+/* A Read on a connection that allows none. The DAT code does not say why: log it (RDMAR-17). */
+static noinline enum kdapl_verdict check_no_reads(struct kdapl_conn *conn)
 {
 	if (!atomic_xchg(&conn->reads_refused, 1)) {
 		pr_warn_ratelimited("%s: EP %u: an RDMA Read is refused: max_rdma_read_out is %d here, and the peer takes %d\n",
 				    conn->ep->obj.ia->name, kdapl_id(conn->handle),
 				    conn->attr.max_rdma_read_out, conn->read_depth);
 	}
-	return kdapl_arg_err(1);
+	return KDAPL_REFUSE_EP;
 }
 
 /**
- * kdapl_post_check - check a data transfer request
+ * kdapl_post_check - check a Send, Write or Read
  * @ep: EP
  * @conn: its connection, or NULL
  * @post: request
  *
  * Context: any; RCU read side.
- * Return: DAT_SUCCESS or the error.
+ * Return: KDAPL_ACCEPTED or the reason to refuse it.
  */
-DAT_RETURN kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn,
-				 struct kdapl_post *post)
+enum kdapl_verdict kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn,
+				    struct kdapl_post *post)
 {
 	const DAT_EP_ATTR *attr = kdapl_post_attr(ep, conn);
 	DAT_COMPLETION_FLAGS legal = KDAPL_FLAGS_RDMA;
 	u64 max_length = attr->max_rdma_size;
+	enum kdapl_verdict why;
 	DAT_COUNT max_iov;
-	DAT_RETURN ret;
 
 	switch (post->op) {
 	case DAT_DTO_SEND:
@@ -203,13 +211,10 @@ DAT_RETURN kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn,
 	default:
 		max_iov = attr->max_rdma_read_iov;
 	}
-	ret = check_args(ep, attr, post, max_iov, legal);
-	if (unlikely(ret != DAT_SUCCESS))
-		return ret;
-	ret = check_state(ep, conn);
-	if (unlikely(ret != DAT_SUCCESS))
-		return ret;
+	why = check_args(ep, attr, post, max_iov, legal) ?: check_state(conn);
+	if (unlikely(why))
+		return why;
 	if (unlikely(post->op == DAT_DTO_RDMA_READ && !kdapl_conn_reads(conn)))
 		return check_no_reads(conn);
-	return check_memory(ep, conn, post, max_length);
+	return check_memory(conn, post, max_length);
 }

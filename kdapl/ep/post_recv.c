@@ -2,14 +2,18 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
+ * Posting Receives: as post.c does it for requests, with a fast path and a slow one.
+ *
+ * Receives may be posted in every state of an EP, so a post may meet the moment when the EP
+ * gets another connection.
  */
 #include <linux/export.h>
 
 #include "post.h"
-#include "../core/trace.h"
 
 #define FLAGS_RECV	DAT_COMPLETION_UNSIGNALLED_FLAG
 
+/* wq->lock held. */
 static bool recv_has_room(struct kdapl_wq *wq)
 {
 	if (likely(wq->head - wq->cached_tail < wq->depth))
@@ -19,23 +23,23 @@ static bool recv_has_room(struct kdapl_wq *wq)
 	return wq->head - wq->cached_tail < wq->depth;
 }
 
-/* A Receive into work queue and device, which has room; wq->lock held. */
+/* Into work queue and device. There is room; wq->lock held. */
 static __always_inline int recv_put(struct kdapl_wq *wq, struct ib_sge *sgl, int num_sge,
 				    u64 cookie, u8 flags, u32 length)
 {
-	struct kdapl_wqe *ctx = &wq->wr[wq->head & wq->mask];
-	struct ib_recv_wr wr = { .wr_cqe = &ctx->cqe, .sg_list = sgl, .num_sge = num_sge };
+	struct kdapl_wqe *wqe = &wq->wr[wq->head & wq->mask];
+	struct ib_recv_wr wr = { .wr_cqe = &wqe->cqe, .sg_list = sgl, .num_sge = num_sge };
 	int ret;
 
-	kdapl_wqe_fill(ctx, DAT_DTO_RECEIVE, cookie, length, flags | KDAPL_WQE_SIGNALED,
-		 KDAPL_WQE_NATIVE);
+	kdapl_wqe_fill(wqe, DAT_DTO_RECEIVE, cookie, length, flags | KDAPL_WQE_SIGNALED,
+		       KDAPL_WQE_NATIVE);
 	/* pairs with the acquire in wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 	wq->native++;
 	ret = ib_post_recv(wq->qp, &wr, NULL);
 	if (unlikely(ret)) {
 		wq->native--;
-		WRITE_ONCE(ctx->state, KDAPL_WQE_SOFT);
+		WRITE_ONCE(wqe->state, KDAPL_WQE_SOFT);
 		/* pairs with the acquire in wq_check_recv_end() */
 		smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
 	}
@@ -56,16 +60,23 @@ static int recv_post_native(struct kdapl_wq *wq, const struct kdapl_post *post)
 	return recv_put(wq, sgl, num_sge, post->cookie.as_64, post->flags, post->length);
 }
 
+/* Into the work queue only, to be reported FLUSHED. wq->lock held. */
+static void recv_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
+{
+	kdapl_wqe_fill_soft(wq, &wq->wr[wq->head & wq->mask], post);
+	post->soft = true;
+	/* pairs with the acquire in wq_next() */
+	smp_store_release(&wq->head, wq->head + 1);
+}
+
 /* False: the EP has another connection by now. */
-static bool recv_post(struct kdapl_conn *conn, struct kdapl_post *post, DAT_RETURN *ret)
+static bool recv_post(struct kdapl_conn *conn, struct kdapl_post *post, enum kdapl_verdict *why)
 {
 	struct kdapl_wq *wq = conn->rq;
-	struct kdapl_wqe *ctx;
-	bool drained = false, room, soft = false;
+	bool drained = false, room;
 	unsigned long flags;
 	int err = 0;
 
-	*ret = DAT_SUCCESS;
 again:
 	spin_lock_irqsave(&wq->lock, flags);
 	room = recv_has_room(wq);
@@ -73,16 +84,11 @@ again:
 		spin_unlock_irqrestore(&wq->lock, flags);
 		return false;
 	}
-	if (unlikely(!room)) {
-		err = 0;
-	} else if (likely(wq->mode == KDAPL_WQ_LIVE)) {
-		err = recv_post_native(wq, post);
-	} else {
-		ctx = &wq->wr[wq->head & wq->mask];
-		kdapl_wqe_fill_soft(wq, ctx, post);
-		/* pairs with the acquire in wq_next() */
-		smp_store_release(&wq->head, wq->head + 1);
-		soft = true;
+	if (likely(room)) {
+		if (likely(wq->mode == KDAPL_WQ_LIVE))
+			err = recv_post_native(wq, post);
+		else
+			recv_post_soft(wq, post);
 	}
 	spin_unlock_irqrestore(&wq->lock, flags);
 
@@ -91,54 +97,55 @@ again:
 		drained = true;
 		goto again;
 	}
-	if (unlikely(!room))
-		*ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
-	if (unlikely(soft))
+	*why = room ? KDAPL_ACCEPTED : KDAPL_REFUSE_QUEUE_FULL;
+	if (unlikely(post->soft))
 		kdapl_post_flush(wq);
 	if (unlikely(err))
 		kdapl_post_refused(conn);
 	return true;
 }
 
-static DAT_RETURN recv_checked(DAT_EP_HANDLE ep_handle, struct kdapl_post *post)
+static enum kdapl_verdict recv_check(struct kdapl_ep *ep, struct kdapl_conn *conn,
+				     struct kdapl_post *post)
 {
-	const DAT_EP_ATTR *attr;
-	struct kdapl_conn *conn;
-	struct kdapl_ep *ep;
-	DAT_RETURN ret;
+	const DAT_EP_ATTR *attr = kdapl_post_attr(ep, conn);
 
-	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	if (unlikely(!ep))
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (unlikely(ep->srq))		/* RECV-17 */
-		return kdapl_state_err(READ_ONCE(ep->state));
-again:
-	conn = rcu_dereference(ep->conn);
-	attr = kdapl_post_attr(ep, conn);
 	if (unlikely(post->n < 0 || post->n > attr->max_recv_iov))
-		return kdapl_arg_err(2);
+		return KDAPL_REFUSE_COUNT;
 	if (unlikely(post->n && !post->iov))
-		return kdapl_arg_err(3);
+		return KDAPL_REFUSE_MEMORY;
 	if (unlikely(post->flags & ~FLAGS_RECV))
-		return kdapl_arg_err(5);
+		return KDAPL_REFUSE_FLAGS;
 	if (unlikely(post->flags &&
 		     attr->recv_completion_flags != DAT_COMPLETION_UNSIGNALLED_FLAG))
-		return kdapl_arg_err(5);
+		return KDAPL_REFUSE_FLAGS;
 	if (unlikely(READ_ONCE(ep->obj.ia->dead)))
-		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		return KDAPL_REFUSE_NO_DEVICE;
 	if (unlikely(!conn))	/* no PZ yet (D-10), or being reset */
-		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
+		return KDAPL_REFUSE_PZ_WRITE;
 	post->length = 0;
 	post->rewrite = false;
-	ret = kdapl_post_check_iov(ep->obj.ia, conn->rq->domain, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
-	if (unlikely(ret != DAT_SUCCESS))
-		return ret;
-	if (unlikely(post->sync))
-		kdapl_post_sync(ep->obj.ia, post);
+	return kdapl_post_check_iov(ep->obj.ia, conn->rq->domain, post,
+				    DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+}
+
+static enum kdapl_verdict recv_checked(struct kdapl_ep *ep, struct kdapl_post *post)
+{
+	enum kdapl_verdict why;
+	struct kdapl_conn *conn;
+
+	if (unlikely(ep->srq))		/* RECV-17 */
+		return KDAPL_REFUSE_STATE;
 	/* a connection is marked and replaced under one lock: the next look finds the new one */
-	if (unlikely(!recv_post(conn, post, &ret)))
-		goto again;
-	return ret;
+	do {
+		conn = rcu_dereference(ep->conn);
+		why = recv_check(ep, conn, post);
+		if (unlikely(why))
+			return why;
+		if (unlikely(post->sync))
+			kdapl_post_sync(ep->obj.ia, post);
+	} while (unlikely(!recv_post(conn, post, &why)));
+	return why;
 }
 
 static noinline DAT_RETURN recv_slow(DAT_EP_HANDLE ep_handle, const DAT_LMR_TRIPLET *iov,
@@ -152,20 +159,25 @@ static noinline DAT_RETURN recv_slow(DAT_EP_HANDLE ep_handle, const DAT_LMR_TRIP
 		.flags = flags,
 		.op = DAT_DTO_RECEIVE,
 	};
+	enum kdapl_verdict why = KDAPL_REFUSE_NO_EP;
+	struct kdapl_ep *ep;
 	DAT_RETURN ret;
 
 	rcu_read_lock();
-	ret = recv_checked(ep_handle, &post);
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (likely(ep))
+		why = recv_checked(ep, &post);
+	ret = kdapl_post_ret(why, ep, KDAPL_CALL_RECV);
 	rcu_read_unlock();
-	if (unlikely(ret != DAT_SUCCESS))
+	if (unlikely(why))
 		trace_kdapl_post_refused(ep_handle, post.op, cookie.as_64, ret);
 	return ret;
 }
 
-/* As post_fast(), for a Receive. */
+/* Post it, or leave it to the slow path. RCU read side. */
 static __always_inline enum kdapl_fast recv_fast(DAT_EP_HANDLE ep_handle,
-						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						  u64 cookie, DAT_COMPLETION_FLAGS flags)
+						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						 u64 cookie, DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct kdapl_conn *conn;
@@ -185,7 +197,7 @@ static __always_inline enum kdapl_fast recv_fast(DAT_EP_HANDLE ep_handle,
 	if (unlikely((u32)n - 1 >= wq->max_iov[0] || (flags & ~(u32)wq->flags[0]) || !iov)) {
 		if (n || (flags & ~(u32)wq->flags[0]))
 			return KDAPL_FAST_SLOW;
-		iov = NULL;	/* an empty Receive has no list (D-96) */
+		iov = NULL;	/* D-96 */
 	}
 	if (!kdapl_fast_memory(wq->ia, wq->domain, iov, n, wq->sink, &length))
 		return KDAPL_FAST_SLOW;
@@ -241,6 +253,8 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 {
 	enum kdapl_fast result;
 
+	if (unlikely(!kdapl_handle_is(ep_handle, DAT_HANDLE_TYPE_EP)))
+		return kdapl_post_no_ep(ep_handle, DAT_DTO_RECEIVE, user_cookie);
 	rcu_read_lock();
 	result = recv_fast(ep_handle, local_iov, num_segments, user_cookie.as_64,
 			   completion_flags);

@@ -2,15 +2,23 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
+ * Posting buffers to a Shared Receive Queue. Its control calls are in srq.c, the buffers in
+ * evd/pool.c.
  */
 #include <linux/export.h>
 
 #include "post.h"
 
-static DAT_RETURN srq_post(struct kdapl_srq *srq, struct kdapl_post *post)
+/*
+ * A buffer into pool and device. @slow: the post, if the device must not be given @iov as it is,
+ * or has to be shown the memory; else NULL. RCU read side.
+ */
+static __always_inline enum kdapl_verdict srq_put(struct kdapl_srq *srq,
+						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						  u64 cookie, const struct kdapl_post *slow)
 {
-	DAT_RETURN ret = DAT_SUCCESS;
-	struct ib_recv_wr wr = {};
+	struct ib_recv_wr wr = { .sg_list = (struct ib_sge *)iov, .num_sge = n };
+	enum kdapl_verdict why = KDAPL_ACCEPTED;
 	struct kdapl_pool *pool;
 	struct kdapl_buf *buf;
 	unsigned long flags;
@@ -18,7 +26,7 @@ static DAT_RETURN srq_post(struct kdapl_srq *srq, struct kdapl_post *post)
 again:
 	pool = rcu_dereference(srq->pool);
 	if (unlikely(!pool))	/* being freed */
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+		return KDAPL_REFUSE_NO_SRQ;
 	spin_lock_irqsave(&pool->lock, flags);
 	if (unlikely(pool->replaced)) {
 		/* marked and replaced under one lock: the next look finds the new one */
@@ -27,44 +35,74 @@ again:
 	}
 	buf = kdapl_buf_alloc(pool);
 	if (unlikely(!buf)) {
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+		why = KDAPL_REFUSE_SRQ_FULL;
 		goto out;
 	}
-	buf->cookie = post->cookie.as_64;
+	buf->cookie = cookie;
 	if (unlikely(buf->state == KDAPL_BUF_DEAD))
 		goto out;
 	wr.wr_cqe = &buf->cqe;
-	if (unlikely(post->sync))
-		kdapl_sinks_keep(pool->sinks, buf->index, post->iov, post->n, post->length);
-	wr.sg_list = kdapl_post_sg_list(pool->scratch, post, pool->pd, post->length, &wr.num_sge);
+	if (slow) {
+		if (slow->sync)
+			kdapl_sinks_keep(pool->sinks, buf->index, iov, n, slow->length);
+		wr.sg_list = kdapl_post_sg_list(pool->scratch, slow, pool->pd, slow->length,
+						&wr.num_sge);
+	}
 	if (unlikely(ib_post_srq_recv(pool->ibsrq, &wr, NULL))) {
 		kdapl_buf_unalloc(pool, buf);
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+		why = KDAPL_REFUSE_SRQ_FULL;
 	}
 out:
 	spin_unlock_irqrestore(&pool->lock, flags);
-	return ret;
+	return why;
 }
 
-static DAT_RETURN srq_call(DAT_SRQ_HANDLE srq_handle, struct kdapl_post *post)
+/* A list that the fast path does not take: find out what is wrong with it, or special. */
+static noinline enum kdapl_verdict srq_slow(struct kdapl_srq *srq, unsigned long pd,
+					    const DAT_LMR_TRIPLET *iov, DAT_COUNT n, u64 cookie)
+{
+	const unsigned long domain[] = { pd, pd };
+	struct kdapl_post post = {
+		.iov = iov,
+		.n = n,
+		.op = DAT_DTO_RECEIVE,
+	};
+	enum kdapl_verdict why;
+
+	why = kdapl_post_check_iov(srq->obj.ia, domain, &post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	if (why)
+		return why;
+	if (post.sync)
+		kdapl_post_sync(srq->obj.ia, &post);
+	return srq_put(srq, iov, n, cookie, &post);
+}
+
+/* RCU read side. */
+static __always_inline enum kdapl_verdict srq_post(DAT_SRQ_HANDLE srq_handle,
+						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						   u64 cookie)
 {
 	struct kdapl_srq *srq = kdapl_handle_peek(srq_handle, DAT_HANDLE_TYPE_SRQ);
-	unsigned long domain[2] = {};
-	DAT_RETURN ret;
+	unsigned long domain[2];	/* the keys of the PD only: there is no EP */
+	u64 length;
 
 	if (unlikely(!srq))
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
-	if (unlikely((u32)post->n - 1 >= srq->max_recv_iov || !post->iov) && post->n)
-		return kdapl_arg_err(post->n < 0 || post->n > srq->max_recv_iov ? 2 : 3);
+		return KDAPL_REFUSE_NO_SRQ;
+	if (unlikely((u32)n - 1 >= srq->max_recv_iov || !iov)) {
+		if (n)
+			return n < 0 || n > srq->max_recv_iov ? KDAPL_REFUSE_COUNT :
+								KDAPL_REFUSE_MEMORY;
+		iov = NULL;	/* D-96 */
+	}
 	if (unlikely(READ_ONCE(srq->obj.ia->dead)))
-		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		return KDAPL_REFUSE_NO_DEVICE;
 	domain[0] = kdapl_pd_domain(srq->pz->pd);
-	ret = kdapl_post_check_iov(srq->obj.ia, domain, post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
-	if (unlikely(ret != DAT_SUCCESS))
-		return ret;
-	if (unlikely(post->sync))
-		kdapl_post_sync(srq->obj.ia, post);
-	return srq_post(srq, post);
+	domain[1] = domain[0];
+	if (unlikely(!kdapl_fast_memory(srq->obj.ia, domain, iov, n,
+					DAT_MEM_PRIV_LOCAL_WRITE_FLAG | KDAPL_PRIV_DIRECT,
+					&length)))
+		return srq_slow(srq, domain[0], iov, n, cookie);
+	return srq_put(srq, iov, n, cookie, NULL);
 }
 
 /**
@@ -104,17 +142,11 @@ static DAT_RETURN srq_call(DAT_SRQ_HANDLE srq_handle, struct kdapl_post *post)
 DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
 			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie)
 {
-	struct kdapl_post post = {
-		.iov = local_iov,
-		.n = num_segments,
-		.cookie = user_cookie,
-		.op = DAT_DTO_RECEIVE,
-	};
-	DAT_RETURN ret;
+	enum kdapl_verdict why;
 
 	rcu_read_lock();
-	ret = srq_call(srq_handle, &post);
+	why = srq_post(srq_handle, local_iov, num_segments, user_cookie.as_64);
 	rcu_read_unlock();
-	return ret;
+	return likely(!why) ? DAT_SUCCESS : kdapl_post_ret(why, NULL, KDAPL_CALL_SRQ_RECV);
 }
 EXPORT_SYMBOL(dat_srq_post_recv);

@@ -2,12 +2,23 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
+ * The slow path of a post, second part: from a checked post to the native requests, and into
+ * the work queue and the device; also what Receives and buffers of an SRQ share with requests.
+ *
+ * One request of the consumer may take several native ones: what fences it, and the
+ * invalidation before a new bind of an RMR, go before it in the same chain.
  */
-#include <linux/mm.h>
-
 #include "post.h"
 #include "../core/trace.h"
 
+/**
+ * kdapl_wq_look_for_room - kdapl_wq_has_room(), once completions have been counted anew
+ * @wq: work queue; wq->lock held, unless the consumer serialises its posts
+ * @dtos: requests of the consumer
+ * @wrs: work requests that they take
+ *
+ * Return: true if there is room.
+ */
 bool kdapl_wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 {
 	/* tail first: pairs with the release in wq_advance() */
@@ -16,9 +27,18 @@ bool kdapl_wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 	return kdapl_wq_has_room(wq, dtos, wrs);
 }
 
-struct ib_sge *kdapl_post_rewrite_list(struct ib_sge *scratch,
-					       const struct kdapl_post *post,
-					       const struct kdapl_pd *pd, u64 length, int *num)
+/**
+ * kdapl_post_rewrite_list - the slow part of kdapl_post_sg_list()
+ * @scratch: where the list goes; the lock that protects it is held
+ * @post: request or Receive
+ * @pd: PD it is posted on
+ * @length: bytes the list is to have
+ * @num: out: segments in it
+ *
+ * Return: @scratch, or NULL for an empty list.
+ */
+struct ib_sge *kdapl_post_rewrite_list(struct ib_sge *scratch, const struct kdapl_post *post,
+				       const struct kdapl_pd *pd, u64 length, int *num)
 {
 	struct ib_sge *sge = scratch;
 	u64 left = length;
@@ -38,15 +58,20 @@ struct ib_sge *kdapl_post_rewrite_list(struct ib_sge *scratch,
 	return *num ? scratch : NULL;
 }
 
-/* Segments of LMRs that a request with @sync is about. */
+/* The memory of a request with @sync, by keys of LMRs. */
 static const DAT_LMR_TRIPLET *wr_memory(const struct kdapl_post *post)
 {
 	return post->behind ?: post->iov;
 }
 
-/*
- * The memory is not seen alike by CPU and device: show it to the device as it is now. Without
- * a device there is nobody to see it, and what is posted will be flushed.
+/**
+ * kdapl_post_sync - show the memory of a post to the device
+ * @ia: IA
+ * @post: request or Receive with @sync: CPU and device do not see its memory alike
+ *
+ * Does nothing once the device has gone: the post will be flushed.
+ *
+ * Context: any; RCU read side.
  */
 void kdapl_post_sync(struct kdapl_ia *ia, const struct kdapl_post *post)
 {
@@ -57,7 +82,12 @@ void kdapl_post_sync(struct kdapl_ia *ia, const struct kdapl_post *post)
 				    sink ? KDAPL_SYNC_SINK : KDAPL_SYNC_SOURCE);
 }
 
-/* An entry that never reached the device is in the work queue: see that it is reported. */
+/**
+ * kdapl_post_flush - have soft entries reported
+ * @wq: work queue that a soft entry has been added to, one that the device never gets
+ *
+ * Context: any, without wq->lock; RCU read side.
+ */
 void kdapl_post_flush(struct kdapl_wq *wq)
 {
 	smp_mb();	/* head is stored before ended is read; pairs with wq_end() */
@@ -65,20 +95,31 @@ void kdapl_post_flush(struct kdapl_wq *wq)
 		kdapl_wq_ready(wq);
 }
 
-/*
- * The device refused a legal request. iWARP ones do so when the peer has just
- * disconnected: the CM may still say that nothing worse happened (D-08).
+/**
+ * kdapl_post_refused - end a connection whose device has refused a legal post
+ * @conn: connection
+ *
+ * iWARP devices refuse posts when the peer has just disconnected. That is no error, so the CM
+ * gets time to report it (D-08).
+ *
+ * Context: any.
  */
 void kdapl_post_refused(struct kdapl_conn *conn)
 {
 	kdapl_conn_end(conn, conn->dev->iwarp ? KDAPL_END_SUSPECT : DAT_CONNECTION_EVENT_BROKEN);
 }
 
-/* The entry of a post that never reaches the device. */
+/**
+ * kdapl_wqe_fill_soft - fill the entry of a post that never reaches the device
+ * @wq: work queue; wq->lock held
+ * @wr: entry
+ * @post: request or Receive
+ */
 void kdapl_wqe_fill_soft(struct kdapl_wq *wq, struct kdapl_wqe *wr,
-			  const struct kdapl_post *post)
+			 const struct kdapl_post *post)
 {
-	kdapl_wqe_fill(wr, post->op, post->cookie.as_64, post->length, post->flags, KDAPL_WQE_SOFT);
+	kdapl_wqe_fill(wr, post->op, post->cookie.as_64, post->length, post->flags,
+		       KDAPL_WQE_SOFT);
 	trace_kdapl_post(wq->conn->handle, post->op, wr->cookie, wr->length, post->flags, true);
 }
 
@@ -94,7 +135,7 @@ static bool wr_signaled(struct kdapl_wq *wq, const struct kdapl_post *post, u32 
 	return kdapl_wq_signals(wq, post->flags, pos);
 }
 
-/* The flag with which a request of this kind is fenced, if it can be. */
+/* The flag by which the device itself fences a request of this kind, if it can. */
 static int wr_fence_flag(const struct kdapl_conn *conn, enum ib_wr_opcode opcode)
 {
 	const struct kdapl_caps *caps = &conn->dev->caps;
@@ -104,11 +145,11 @@ static int wr_fence_flag(const struct kdapl_conn *conn, enum ib_wr_opcode opcode
 }
 
 /*
- * Decide once which native requests a request takes, and return how many.
+ * Decide which native requests a request takes. Returns how many.
  *
- * An RMR that is bound anew is invalidated first, for its old key must not outlive the next
- * binding (D-25). Where the device does not fence the first of the two itself, another request
- * keeps it from starting before earlier Reads are done (D-14, D-83, D-95).
+ * The old key of an RMR is invalidated before the next bind, so that it does not outlive it
+ * (D-25). If the device cannot fence the first of the native requests, another request before
+ * it does, which waits for earlier Reads (D-14, D-83, D-95).
  */
 static u32 wr_plan(const struct kdapl_conn *conn, struct kdapl_post *post)
 {
@@ -136,9 +177,9 @@ static void wr_set_memop(struct kdapl_wq *wq, struct kdapl_wqe *wr,
 	WRITE_ONCE(wq->memops, wq->memops + 1);
 }
 
-/* Begin a native request of our own at @pos. wq->lock held. */
+/* Start a native request that the consumer does not know of, at @pos. wq->lock held. */
 static struct kdapl_wqe *wr_begin(struct kdapl_wq *wq, u32 pos,
-				       union kdapl_native_wr *native)
+				  union kdapl_native_wr *native)
 {
 	struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
 
@@ -150,7 +191,7 @@ static struct kdapl_wqe *wr_begin(struct kdapl_wq *wq, u32 pos,
 	return wr;
 }
 
-/* What fences the request behind it. wq->lock held. */
+/* The request that fences the one behind it. wq->lock held. */
 static void wr_build_fence(struct kdapl_wq *wq, u32 pos, union kdapl_native_wr *native)
 {
 	struct kdapl_wqe *wr = wr_begin(wq, pos, native);
@@ -166,9 +207,9 @@ static void wr_build_fence(struct kdapl_wq *wq, u32 pos, union kdapl_native_wr *
 	}
 }
 
-/* The key an RMR had goes before the new one comes. wq->lock held. */
+/* The invalidation of the old key of an RMR, before a new bind. wq->lock held. */
 static void wr_build_inv(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos,
-			      union kdapl_native_wr *native)
+			 union kdapl_native_wr *native)
 {
 	struct kdapl_wqe *wr = wr_begin(wq, pos, native);
 
@@ -181,6 +222,7 @@ static void wr_build_inv(struct kdapl_wq *wq, const struct kdapl_post *post, u32
 	native->wr.ex.invalidate_rkey = post->inv_key;
 }
 
+/* Keep soft-iWARP from copying a short request: kdapl_dto_is_short(). wq->lock held. */
 static void wr_split_short(struct ib_sge *scratch, struct ib_send_wr *wr)
 {
 	struct ib_sge one;
@@ -200,9 +242,9 @@ static void wr_split_short(struct ib_sge *scratch, struct ib_send_wr *wr)
 	wr->num_sge = 2;
 }
 
-/* What an RDMA Read needs that has no byte to bring. */
+/* A Read of no bytes, where the device needs one in another form. wq->lock held. */
 static void wr_empty_read(const struct kdapl_conn *conn, struct ib_sge *scratch,
-			       struct ib_send_wr *wr)
+			  struct ib_send_wr *wr)
 {
 	if (conn->dev->caps.empty_read_stale) {
 		/* an empty Write does what an empty Read should */
@@ -216,7 +258,7 @@ static void wr_empty_read(const struct kdapl_conn *conn, struct ib_sge *scratch,
 
 /* Build a request about an LMR or RMR. wq->lock held. */
 static noinline void wr_build_memop(struct kdapl_wq *wq, const struct kdapl_post *post,
-				 struct kdapl_wqe *wr, union kdapl_native_wr *native,
+				    struct kdapl_wqe *wr, union kdapl_native_wr *native,
 				 bool signaled, int fence)
 {
 	memset(native, 0, sizeof(*native));
@@ -224,7 +266,7 @@ static noinline void wr_build_memop(struct kdapl_wq *wq, const struct kdapl_post
 	native->wr.opcode = post->opcode;
 	native->wr.send_flags = (signaled ? IB_SEND_SIGNALED : 0) | fence;
 	kdapl_wqe_fill(wr, post->op, post->cookie.as_64, post->length,
-		 post->flags | (signaled ? KDAPL_WQE_SIGNALED : 0), KDAPL_WQE_NATIVE);
+		       post->flags | (signaled ? KDAPL_WQE_SIGNALED : 0), KDAPL_WQE_NATIVE);
 	wr->retires = kdapl_wq_retires(wq, signaled);
 	wr->seq = ++wq->dtos;
 	wr_set_memop(wq, wr, post);
@@ -238,14 +280,11 @@ static noinline void wr_build_memop(struct kdapl_wq *wq, const struct kdapl_post
 	}
 }
 
-/*
- * Fill the entry at @pos and the native request for it. @scratch: room for its
- * segments. wq->lock held.
- */
+/* Fill the entry at @pos and the native request for it. wq->lock held. */
 static void wr_build(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos,
-			  struct ib_sge *scratch, union kdapl_native_wr *native)
+		     struct ib_sge *scratch, union kdapl_native_wr *native)
 {
-	struct kdapl_wqe *ctx = &wq->wr[pos & wq->mask];
+	struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
 	struct kdapl_conn *conn = wq->conn;
 	struct ib_sge *sgl;
 	int fence = 0, n;
@@ -257,26 +296,26 @@ static void wr_build(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos
 	trace_kdapl_post(conn->handle, post->op, post->cookie.as_64, post->length, post->flags,
 			 false);
 	if (unlikely(kdapl_post_is_memop(post))) {
-		wr_build_memop(wq, post, ctx, native, signaled, fence);
+		wr_build_memop(wq, post, wr, native, signaled, fence);
 		return;
 	}
 	sgl = kdapl_post_sg_list(scratch, post, conn->pd, post->length, &n);
-	fence |= kdapl_dto_fill(wq, ctx, post->op, post->cookie.as_64, post->flags, post->length,
+	fence |= kdapl_dto_fill(wq, wr, post->op, post->cookie.as_64, post->flags, post->length,
 			   signaled);
-	native->rdma = kdapl_dto_native(ctx, post->opcode, sgl, n, post->remote, fence,
-				  post->invalidate ? post->inv_key : 0);
+	native->rdma = kdapl_dto_native(wr, post->opcode, sgl, n, post->remote, fence,
+					post->invalidate ? post->inv_key : 0);
 	if (unlikely(conn->dev->caps.short_page_bug))
 		wr_split_short(scratch, &native->wr);
 	if (post->op == DAT_DTO_RDMA_READ) {
 		if (unlikely(post->sync))
-			kdapl_sinks_keep(wq->sinks, ctx->index, wr_memory(post), post->n,
+			kdapl_sinks_keep(wq->sinks, wr->index, wr_memory(post), post->n,
 					 post->length);
 		if (unlikely(!n))
 			wr_empty_read(conn, scratch, &native->wr);
 	}
 }
 
-/* The device took the requests before @bad, and not the others. wq->lock held. */
+/* The device has refused @bad and all requests behind it. wq->lock held. */
 static void wr_refused(struct kdapl_wq *wq, const struct ib_send_wr *bad)
 {
 	struct kdapl_wqe *wr;
@@ -290,11 +329,11 @@ static void wr_refused(struct kdapl_wq *wq, const struct ib_send_wr *bad)
 }
 
 /*
- * Two requests of which the first is a Write, for a device that looks at the lists of such
- * a pair without their counts (D-96): one after the other.
+ * Post a Write and the request behind it by two calls, for a device that reads the first segment
+ * of both even if there is none (D-96).
  */
 static int wr_post_pair(struct ib_qp *qp, struct ib_send_wr *first,
-			     const struct ib_send_wr **bad)
+			const struct ib_send_wr **bad)
 {
 	const struct ib_send_wr *second = first->next;
 	int ret;
@@ -311,7 +350,7 @@ static int wr_post_pair(struct ib_qp *qp, struct ib_send_wr *first,
 }
 
 static int wr_hand_over(struct kdapl_wq *wq, struct ib_send_wr *wr,
-			     const struct ib_send_wr **bad)
+			const struct ib_send_wr **bad)
 {
 	if (unlikely(wq->conn->dev->caps.pairs_peeked) && wr->opcode == IB_WR_RDMA_WRITE &&
 	    wr->next && !wr->next->next)
@@ -319,7 +358,7 @@ static int wr_hand_over(struct kdapl_wq *wq, struct ib_send_wr *wr,
 	return ib_post_send(wq->qp, wr, bad);
 }
 
-/* Hand requests to the device, in one call; wq->lock held. */
+/* Build the native requests and hand them to the device as one chain. wq->lock held. */
 static int wr_post_native(struct kdapl_wq *wq, const struct kdapl_post *posts, int n)
 {
 	union kdapl_native_wr *native = wq->chain, *next = native;
@@ -353,63 +392,79 @@ static int wr_post_native(struct kdapl_wq *wq, const struct kdapl_post *posts, i
 	return ret;
 }
 
-/* Put a request into the work queue only, to be reported FLUSHED; wq->lock held. */
+/* Put a request into the work queue only, to be reported FLUSHED. wq->lock held. */
 static void wr_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
 {
-	struct kdapl_wqe *ctx = &wq->wr[wq->head & wq->mask];
+	struct kdapl_wqe *wr = &wq->wr[wq->head & wq->mask];
 
-	kdapl_wqe_fill_soft(wq, ctx, post);
+	kdapl_wqe_fill_soft(wq, wr, post);
 	post->soft = true;
 	if (post->obj)
-		wq->slot[ctx->index].handle = post->obj->handle;
+		wq->slot[wr->index].handle = post->obj->handle;
 	if (post->op == DAT_DTO_RDMA_READ)
 		wq->reads++;
-	ctx->seq = ++wq->dtos;
+	wr->seq = ++wq->dtos;
 	/* pairs with the acquire in wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 }
 
-DAT_RETURN kdapl_post_requests(struct kdapl_ep *ep, struct kdapl_conn *conn,
-			       struct kdapl_post *posts, int n)
+/* Requests into work queue and device, or into the work queue only. wq->lock held. */
+static enum kdapl_verdict wr_post(struct kdapl_wq *wq, struct kdapl_post *posts, int n, u32 wrs,
+				  u32 reads, int *err)
+{
+	int i;
+
+	if (unlikely(wq->mode == KDAPL_WQ_REFUSE))
+		return KDAPL_REFUSE_STATE;
+	if (unlikely(!kdapl_wq_make_room(wq, n, wrs) || !kdapl_wq_has_reads(wq, reads)))
+		return KDAPL_REFUSE_QUEUE_FULL;
+	if (likely(wq->mode == KDAPL_WQ_LIVE)) {
+		*err = wr_post_native(wq, posts, n);
+	} else {
+		for (i = 0; i < n; i++)
+			wr_post_soft(wq, &posts[i]);
+	}
+	return KDAPL_ACCEPTED;
+}
+
+/**
+ * kdapl_post_requests - post requests that have been checked, all of them or none
+ * @conn: connection
+ * @posts: requests; on return all or none of them are soft
+ * @n: how many, at most KDAT_POST_LIST_MAX
+ *
+ * Completions that have not been polled yet may make room: they are polled once.
+ *
+ * Context: any; RCU read side.
+ * Return: KDAPL_ACCEPTED, KDAPL_REFUSE_STATE or KDAPL_REFUSE_QUEUE_FULL.
+ */
+enum kdapl_verdict kdapl_post_requests(struct kdapl_conn *conn, struct kdapl_post *posts, int n)
 {
 	struct kdapl_wq *wq = conn->sq;
-	bool drained = false, soft = false;
-	DAT_RETURN ret = DAT_SUCCESS;
+	enum kdapl_verdict why;
+	u32 wrs = 0, reads = 0;
+	bool drained = false;
 	unsigned long flags;
 	int err = 0, i;
-	u32 wrs = 0, reads = 0;
 
 	for (i = 0; i < n; i++) {
 		reads += posts[i].op == DAT_DTO_RDMA_READ;
 		wrs += wr_plan(conn, &posts[i]);
 		if (unlikely(posts[i].sync))
-			kdapl_post_sync(ep->obj.ia, &posts[i]);
+			kdapl_post_sync(wq->ia, &posts[i]);
 	}
 again:
 	spin_lock_irqsave(&wq->lock, flags);
-	if (unlikely(wq->mode == KDAPL_WQ_REFUSE)) {
-		ret = kdapl_state_err(READ_ONCE(ep->state));
-	} else if (unlikely(!kdapl_wq_make_room(wq, n, wrs) || !kdapl_wq_has_reads(wq, reads))) {
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
-	} else if (likely(wq->mode == KDAPL_WQ_LIVE)) {
-		err = wr_post_native(wq, posts, n);
-	} else {
-		for (i = 0; i < n; i++)
-			wr_post_soft(wq, &posts[i]);
-		soft = true;
-	}
+	why = wr_post(wq, posts, n, wrs, reads, &err);
 	spin_unlock_irqrestore(&wq->lock, flags);
-
-	if (unlikely(ret != DAT_SUCCESS && !drained &&
-		     DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES)) {
+	if (unlikely(why == KDAPL_REFUSE_QUEUE_FULL && !drained)) {
 		kdapl_wq_drain_cq(wq);
 		drained = true;
-		ret = DAT_SUCCESS;
 		goto again;
 	}
-	if (unlikely(soft))
+	if (unlikely(!why && posts[0].soft))
 		kdapl_post_flush(wq);
 	if (unlikely(err))
 		kdapl_post_refused(conn);
-	return ret;
+	return why;
 }

@@ -99,25 +99,6 @@ static inline u64 kdapl_lmr_start(const struct kdapl_lmr *lmr)
 	return lmr->va_type == DAT_VA_TYPE_ZB ? 0 : lmr->mem.start;
 }
 
-/* Is there such an LMR, and is it not the reserved one? */
-static inline DAT_RETURN kdapl_lmr_check(const struct kdapl_lmr *lmr)
-{
-	if (!lmr)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	if (lmr->reserved)
-		return kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
-	return DAT_SUCCESS;
-}
-
-/* Arguments of the calls that bind an LMR; each call has them in other positions. */
-enum kdapl_fmr_arg {
-	KDAPL_FMR_MEM,
-	KDAPL_FMR_COUNT,
-	KDAPL_FMR_PRIV,
-	KDAPL_FMR_VA,
-	KDAPL_FMR_ARGS
-};
-
 /**
  * struct kdapl_fmr - what an LMR is to be bound to
  * @lmr: LMR of dat_lmr_allocate()
@@ -127,7 +108,6 @@ enum kdapl_fmr_arg {
  * @sg: a piece of memory instead, or NULL
  * @priv: rights
  * @va_type: how addresses are counted
- * @arg: positions among the arguments
  * @key: out: key for segments and peers
  * @start: out: first address
  */
@@ -139,7 +119,6 @@ struct kdapl_fmr {
 	const struct kdat_sg *sg;
 	DAT_MEM_PRIV_FLAGS priv;
 	DAT_VA_TYPE va_type;
-	u8 arg[KDAPL_FMR_ARGS];
 	u32 key;
 	u64 start;
 };
@@ -148,16 +127,16 @@ struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_
 void kdapl_lmr_destroy(struct kdapl_lmr *lmr);
 DAT_RETURN kdapl_lmr_ret(int err);
 void kdapl_lmr_publish(struct kdapl_lmr *lmr);
-DAT_RETURN kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, unsigned long ep,
-			   struct kdapl_op_owner *owner, bool live, u32 *seq);
+enum kdapl_verdict kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, unsigned long ep,
+				   struct kdapl_op_owner *owner, bool live, u32 *seq);
 void kdapl_lmr_op_done(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
 		       enum kdapl_outcome outcome);
 void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr);
 void kdapl_lmr_quiesce(struct kdapl_lmr *lmr);
 void kdapl_lmr_state_init(struct kdapl_lmr *lmr, struct kdapl_pd *pd);
 int kdapl_lmr_spare_list(struct kdapl_lmr *lmr, u32 pages);
-DAT_RETURN kdapl_fmr_begin(struct kdapl_fmr *fmr, unsigned long ep, struct kdapl_op_owner *owner,
-			   bool live, u32 *seq);
+enum kdapl_verdict kdapl_fmr_begin(struct kdapl_fmr *fmr, unsigned long ep,
+				   struct kdapl_op_owner *owner, bool live, u32 *seq);
 void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key);
 void kdapl_lmr_reserved_destroy(struct kdapl_ia *ia);
 

@@ -186,72 +186,72 @@ void kdapl_lmr_publish(struct kdapl_lmr *lmr)
 	kdapl_mr_publish(mr, mr->used, lmr->priv & KDAPL_PRIV_REMOTE ? mr->used : 0, &range);
 }
 
-/* The first step of dat_lmr_fmr(): may it be bound? mr.lock held. */
-static DAT_RETURN lmr_may_bind(const struct kdapl_lmr *lmr)
+/* May dat_lmr_fmr() bind it? mr.lock held. */
+static enum kdapl_verdict lmr_may_bind(const struct kdapl_lmr *lmr)
 {
 	if (lmr->state == KDAPL_LMR_DEAD)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+		return KDAPL_REFUSE_NO_LMR;
 	if (lmr->state != KDAPL_LMR_UNBOUND || lmr->op[KDAPL_LMR_REG] || lmr->op[KDAPL_LMR_INV])
-		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-	if (!lmr->mr.ibmr)	/* it could not be replaced */
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_LMR_IN_USE;
+	if (!lmr->mr.ibmr)	/* it was stale and could not be replaced */
+		return KDAPL_REFUSE_NO_MR;
+	return KDAPL_ACCEPTED;
 }
 
-/* The first step of dat_lmr_invalidate(): may it be unbound there? mr.lock held. */
-static DAT_RETURN lmr_may_end(const struct kdapl_lmr *lmr, unsigned long ep,
-			      const struct kdapl_op_owner *owner)
+/* May dat_lmr_invalidate() unbind it on this EP? mr.lock held. */
+static enum kdapl_verdict lmr_may_end(const struct kdapl_lmr *lmr, unsigned long ep,
+				      const struct kdapl_op_owner *owner)
 {
 	const struct kdapl_op_owner *reg = lmr->op[KDAPL_LMR_REG];
 
 	if (lmr->state == KDAPL_LMR_DEAD)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+		return KDAPL_REFUSE_NO_LMR;
 	if (lmr->state != KDAPL_LMR_BOUND || lmr->op[KDAPL_LMR_INV])
-		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
+		return KDAPL_REFUSE_LMR_FREE;
 	if (lmr->scope == DAT_LMR_SCOPE_EP && lmr->ep != ep)
-		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	/* on another EP it might come before the registration */
+		return KDAPL_REFUSE_PZ;
+	/* on another connection the invalidation could overtake the registration */
 	if (lmr->windows || (reg && reg != owner))
-		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_LMR_IN_USE;
+	return KDAPL_ACCEPTED;
 }
 
 /**
- * kdapl_lmr_claim - take an operation on an LMR upon ourselves
+ * kdapl_lmr_claim - begin an operation on an LMR
  * @lmr: LMR of dat_lmr_allocate()
  * @op: which
  * @ep: id of the EP it is going to be posted on
  * @owner: the connection it is going to be posted on
- * @live: that is a connection still; without one an invalidation changes nothing
- * @seq: out: for kdapl_lmr_op_done(), which is due then
+ * @live: the connection is established; otherwise an invalidation changes nothing
+ * @seq: out: for kdapl_lmr_op_done(), which must be called then
  *
- * What looks busy may have come back by now: one look is taken.
+ * If the LMR is in use, the completions of the operation that uses it are polled once.
  *
  * Context: any; RCU read side.
- * Return: DAT_SUCCESS, or what dat_lmr_fmr() or dat_lmr_invalidate() returns.
+ * Return: KDAPL_ACCEPTED or the reason to refuse it.
  */
-DAT_RETURN kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, unsigned long ep,
-			   struct kdapl_op_owner *owner, bool live, u32 *seq)
+enum kdapl_verdict kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, unsigned long ep,
+				   struct kdapl_op_owner *owner, bool live, u32 *seq)
 {
 	struct kdapl_mr *mr = &lmr->mr;
+	enum kdapl_verdict why;
 	struct kdapl_op_evd from;
 	bool drained = false;
 	unsigned long flags;
-	DAT_RETURN ret;
 
 	*seq = 0;
 again:
 	from.evd = NULL;
 	spin_lock_irqsave(&mr->lock, flags);
-	ret = op == KDAPL_LMR_REG ? lmr_may_bind(lmr) : lmr_may_end(lmr, ep, owner);
-	if (ret == DAT_SUCCESS && (live || op == KDAPL_LMR_REG)) {
+	why = op == KDAPL_LMR_REG ? lmr_may_bind(lmr) : lmr_may_end(lmr, ep, owner);
+	if (!why && (live || op == KDAPL_LMR_REG)) {
 		lmr->op[op] = owner;
 		*seq = ++lmr->seq[op];
 		if (op == KDAPL_LMR_INV) {
 			kdapl_mr_hide(mr);
 			lmr->state = KDAPL_LMR_ENDING;
 		}
-	} else if (ret == DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) && !drained) {
+	} else if (why == KDAPL_REFUSE_LMR_IN_USE && !drained) {
 		from = kdapl_op_evd_get(lmr->op[KDAPL_LMR_REG] ?: lmr->op[KDAPL_LMR_INV] ?: owner);
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
@@ -263,7 +263,7 @@ again:
 	/* before the other list is needed as well */
 	if (unlikely(READ_ONCE(lmr->unmapping)) && op == KDAPL_LMR_REG)
 		lmr_unmap_old(lmr);
-	return ret;
+	return why;
 }
 
 /**

@@ -211,58 +211,58 @@ bool kdapl_rmr_behind(struct kdapl_rmr *rmr, const DAT_LMR_TRIPLET *seg, DAT_LMR
 /* ------------------------------------------------------------------ */
 /* what is to be bound                                                  */
 
-/* What RMR-07 wants of the LMR. */
-static DAT_RETURN rmr_check_rights(const struct kdapl_lmr *lmr, DAT_MEM_PRIV_FLAGS priv)
+/* RMR-07: remote rights need the local ones. */
+static enum kdapl_verdict rmr_check_rights(const struct kdapl_lmr *lmr, DAT_MEM_PRIV_FLAGS priv)
 {
 	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG && !(lmr->priv & DAT_MEM_PRIV_LOCAL_READ_FLAG))
-		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ);
+		return KDAPL_REFUSE_READ;
 	if (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG && !(lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
-		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_WRITE;
+	return KDAPL_ACCEPTED;
 }
 
 /* Is it a part of the LMR as it is now? mr.lock of the LMR held. */
-static DAT_RETURN rmr_check_part(const struct kdapl_bind *bind)
+static enum kdapl_verdict rmr_check_part(const struct kdapl_bind *bind)
 {
 	const DAT_LMR_TRIPLET *part = bind->part;
 	const struct kdapl_lmr *lmr = bind->lmr;
 	u64 offset = part->virtual_address - kdapl_lmr_start(lmr);
-	DAT_RETURN ret;
+	enum kdapl_verdict why;
 
 	if (lmr->state != KDAPL_LMR_BOUND || lmr->mr.lkey != part->lmr_context)
-		return kdapl_arg_err(3);
-	ret = rmr_check_rights(lmr, bind->priv);
-	if (ret != DAT_SUCCESS)
-		return ret;
+		return KDAPL_REFUSE_MEMORY;
+	why = rmr_check_rights(lmr, bind->priv);
+	if (why)
+		return why;
 	if (lmr->fmr && lmr->scope == DAT_LMR_SCOPE_EP && lmr->ep != bind->ep)
-		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+		return KDAPL_REFUSE_PZ;
 	if (part->segment_length > lmr->mem.length ||
 	    offset > lmr->mem.length - part->segment_length)
-		return kdapl_arg_err(3);
+		return KDAPL_REFUSE_MEMORY;
 	if (bind->va_type == DAT_VA_TYPE_ZB && ((lmr->mem.start + offset) & ~PAGE_MASK))
-		return kdapl_arg_err(3);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_MEMORY;
+	return KDAPL_ACCEPTED;
 }
 
-/* With @take the LMR is in use then, and stays as it is. */
-static DAT_RETURN rmr_check_lmr(const struct kdapl_rmr *rmr, const struct kdapl_bind *bind,
-				bool take)
+/* With @take the RMR counts as a window of the LMR from now on, which keeps it as it is. */
+static enum kdapl_verdict rmr_check_lmr(const struct kdapl_rmr *rmr,
+					const struct kdapl_bind *bind, bool take)
 {
 	struct kdapl_lmr *lmr = bind->lmr;
+	enum kdapl_verdict why;
 	unsigned long flags;
-	DAT_RETURN ret;
 
 	if (lmr->mr.pd != rmr->mr[0].pd)
-		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+		return KDAPL_REFUSE_PZ;
 	spin_lock_irqsave(&lmr->mr.lock, flags);
-	ret = rmr_check_part(bind);
-	if (ret == DAT_SUCCESS && take)
+	why = rmr_check_part(bind);
+	if (!why && take)
 		lmr->windows++;
 	spin_unlock_irqrestore(&lmr->mr.lock, flags);
-	return ret;
+	return why;
 }
 
-/* The part of the LMR, as a list of the RMR's own. Entries, or -E2BIG. */
+/* Put the part of the LMR into the RMR's own list. Returns its entries, or -E2BIG. */
 static int rmr_slice(struct kdapl_rmr *rmr, const struct kdapl_lmr *lmr, u64 offset, u64 length)
 {
 	struct scatterlist *sg, *out = rmr->sgl;
@@ -304,8 +304,8 @@ static int rmr_map(struct kdapl_rmr *rmr, struct kdapl_mr *mr, const struct kdap
 	return page_size ? kdapl_mr_map(mr, rmr->sgl, n, page_size, range->start) : -E2BIG;
 }
 
-/* Fill the binding to come. The claim is ours, and so is a use of the LMR. */
-static DAT_RETURN rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
+/* Fill @rmr->next and map it. The claim is ours, and the RMR is a window of the LMR. */
+static int rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 {
 	const DAT_LMR_TRIPLET *part = bind->part;
 	struct kdapl_mr *mr = bind->mr;
@@ -324,12 +324,14 @@ static DAT_RETURN rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 		.va_type = bind->va_type,
 	};
 	unsigned long flags;
+	int err;
 
-	if (rmr_map(rmr, mr, bind->lmr, part->virtual_address - kdapl_lmr_start(bind->lmr),
-		    &next.range)) {
+	err = rmr_map(rmr, mr, bind->lmr, part->virtual_address - kdapl_lmr_start(bind->lmr),
+		      &next.range);
+	if (err) {
 		pr_err_ratelimited("%s: %u bytes are too much for an RMR: it takes %u scattered pages\n",
 				   rmr->obj.ia->name, part->segment_length, mr->pages);
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+		return err;
 	}
 	spin_lock_irqsave(&rmr->lock, flags);
 	spin_lock(&mr->lock);
@@ -340,54 +342,59 @@ static DAT_RETURN rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 	rmr->ep = bind->ep;
 	spin_unlock_irqrestore(&rmr->lock, flags);
 	bind->context = next.context;
-	return DAT_SUCCESS;
+	return 0;
+}
+
+/* Begin a bind, if it may. rmr->lock held. */
+static enum kdapl_verdict rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
+				    struct kdapl_op_owner *owner)
+{
+	if (rmr->dead)
+		return KDAPL_REFUSE_NO_RMR;
+	if (rmr->op || rmr->stale)
+		return KDAPL_REFUSE_RMR_IN_USE;
+	if (!rmr->mr[0].ibmr || !rmr->mr[1].ibmr)	/* it could not be replaced */
+		return KDAPL_REFUSE_NO_MR;
+	if (rmr->scope == DAT_RMR_SCOPE_EP && rmr->now.mr && rmr->ep != bind->ep)
+		return KDAPL_REFUSE_PZ;
+	rmr->op = owner;
+	bind->mr = &rmr->mr[rmr->now.mr == &rmr->mr[0]];
+	rmr->inv_done = false;
+	rmr->next_gone = false;
+	return KDAPL_ACCEPTED;
 }
 
 /**
- * kdapl_rmr_claim - take a bind upon ourselves
+ * kdapl_rmr_claim - begin a bind
  * @rmr: RMR
  * @bind: what it is to be bound to
  * @owner: the connection the bind is going to be posted on
  *
- * What looks busy may have come back by now: one look is taken.
+ * If another bind is outstanding, its completions are polled once.
  *
  * Context: any; RCU read side.
- * Return: DAT_SUCCESS: kdapl_rmr_op_done() is due; or what dat_rmr_bind() returns.
+ * Return: KDAPL_ACCEPTED: kdapl_rmr_op_done() must be called; or the reason to refuse it.
  */
-DAT_RETURN kdapl_rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
-			   struct kdapl_op_owner *owner)
+enum kdapl_verdict kdapl_rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
+				   struct kdapl_op_owner *owner)
 {
+	enum kdapl_verdict why;
 	struct kdapl_op_evd from;
 	bool drained = false;
 	unsigned long flags;
-	DAT_RETURN ret;
 
 	if (bind->lmr) {
-		ret = rmr_check_lmr(rmr, bind, false);
-		if (ret != DAT_SUCCESS)
-			return ret;
+		why = rmr_check_lmr(rmr, bind, false);
+		if (why)
+			return why;
 	}
 	if (!kdapl_dev_there(rmr->obj.ia->dev))
-		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		return KDAPL_REFUSE_NO_DEVICE;
 again:
-	ret = DAT_SUCCESS;
 	from.evd = NULL;
 	spin_lock_irqsave(&rmr->lock, flags);
-	if (rmr->dead) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
-	} else if (rmr->op || rmr->stale) {
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE);
-	} else if (!rmr->mr[0].ibmr || !rmr->mr[1].ibmr) {	/* it could not be replaced */
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
-	} else if (rmr->scope == DAT_RMR_SCOPE_EP && rmr->now.mr && rmr->ep != bind->ep) {
-		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	} else {
-		rmr->op = owner;
-		bind->mr = &rmr->mr[rmr->now.mr == &rmr->mr[0]];
-		rmr->inv_done = false;
-		rmr->next_gone = false;
-	}
-	if (ret != DAT_SUCCESS && !drained)
+	why = rmr_claim(rmr, bind, owner);
+	if (why && !drained)
 		from = kdapl_op_evd_get(rmr->op);
 	spin_unlock_irqrestore(&rmr->lock, flags);
 	if (from.evd) {
@@ -395,33 +402,33 @@ again:
 		drained = true;
 		goto again;
 	}
-	return ret;
+	return why;
 }
 
 /**
- * kdapl_rmr_begin - all of a bind but its request
+ * kdapl_rmr_begin - carry out a bind, up to posting the request
  * @rmr: RMR claimed
  * @bind: what it is to be bound to
  *
- * From now on requests of this side can name it by the new key and not by the old one. Not
- * called without a connection: the request will be flushed then, and nothing changes.
+ * From now on requests of this side can name the RMR by the new key, and not by the old one. Not
+ * to be called without an established connection: the request will be flushed, and nothing may
+ * change.
  *
  * Context: any; RCU read side, the device is there.
- * Return: DAT_SUCCESS, or what dat_rmr_bind() returns.
+ * Return: KDAPL_ACCEPTED or the reason to refuse it.
  */
-DAT_RETURN kdapl_rmr_begin(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
+enum kdapl_verdict kdapl_rmr_begin(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 {
+	enum kdapl_verdict why;
 	unsigned long flags;
-	DAT_RETURN ret;
 
 	if (bind->lmr) {
-		ret = rmr_check_lmr(rmr, bind, true);
-		if (ret != DAT_SUCCESS)
-			return ret;
-		ret = rmr_prepare(rmr, bind);
-		if (ret != DAT_SUCCESS) {
+		why = rmr_check_lmr(rmr, bind, true);
+		if (why)
+			return why;
+		if (rmr_prepare(rmr, bind)) {
 			kdapl_lmr_unbound_rmr(bind->lmr);
-			return ret;
+			return KDAPL_REFUSE_NO_MR;
 		}
 	}
 	spin_lock_irqsave(&rmr->lock, flags);
@@ -430,7 +437,7 @@ DAT_RETURN kdapl_rmr_begin(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 	rmr_binding_hide(&rmr->now);
 	rmr_binding_publish(&rmr->next);
 	spin_unlock_irqrestore(&rmr->lock, flags);
-	return DAT_SUCCESS;
+	return KDAPL_ACCEPTED;
 }
 
 /* ------------------------------------------------------------------ */

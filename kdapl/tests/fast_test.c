@@ -76,17 +76,17 @@ static DAT_RETURN fast_long_way(struct kd_env *env, const struct fast_post *in, 
 		.cookie.as_64 = cookie,
 		.flags = in->flags,
 		.op = ops[in->call],
-		.flags_arg = in->call == KD_SEND ? 5 : 6,
 		.remote = in->call == KD_SEND ? NULL : in->target,
 	};
 	struct kdapl_conn *conn;
+	enum kdapl_verdict why;
 	DAT_RETURN ret;
 
 	rcu_read_lock();
 	conn = rcu_dereference(env->kep->conn);
-	ret = kdapl_post_check(env->kep, conn, &post);
-	if (ret == DAT_SUCCESS)
-		ret = kdapl_post_requests(env->kep, conn, &post, 1);
+	why = kdapl_post_check(env->kep, conn, &post) ?: kdapl_post_requests(conn, &post, 1);
+	ret = kdapl_post_ret(why, env->kep,
+			     in->call == KD_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA);
 	rcu_read_unlock();
 	return ret;
 }
