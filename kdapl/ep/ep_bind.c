@@ -82,23 +82,23 @@ static enum kdapl_verdict bind_call(struct kdapl_bind *bind, struct kdapl_post *
 /**
  * dat_rmr_bind - open a window onto an LMR for peers, or close it
  * @rmr_handle: RMR
- * @lmr_handle: LMR; does not matter when the window is to be closed
+ * @lmr_handle: LMR; ignored if the window is to be closed
  * @lmr_triplet: which part of it; length 0 closes the window. Read during the call
  * @mem_priv: REMOTE_READ (the LMR must have LOCAL_READ) and REMOTE_WRITE
- *	(LOCAL_WRITE); local rights do not matter
+ *	(LOCAL_WRITE); local rights are ignored
  * @va_type: DAT_VA_TYPE_VA: peers name the memory by the addresses of @lmr_triplet;
  *	DAT_VA_TYPE_ZB: from 0, for a part that starts on a page
  * @ep_handle: EP in CONNECTED, of the PZ of both; in DISCONNECTED the bind is flushed
  * @user_cookie: comes back with the completion
  * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is configured
  *	for it
- * @context: where the key for peers goes; of no meaning when the window is closed
+ * @context: where the key for peers goes; without meaning if the window is closed
  *
- * The completion is a DAT_RMR_BIND_COMPLETION_EVENT on the request EVD. Nothing that
- * is posted later on the EP starts before the bind is done, so a Send may carry the
- * key at once. The key of the previous bind is dead when the completion comes; the
- * previous LMR is in use until then, the new one from the return of the call. One
- * bind of an RMR may be under way at a time. Where an RMR is bound already the bind
+ * The completion is a DAT_RMR_BIND_COMPLETION_EVENT on the request EVD. No request
+ * that is posted later on the EP starts before the bind is done, so a Send may carry
+ * the key at once. When the completion comes, the key of the previous bind is invalid.
+ * The previous LMR is in use until then, the new one from the return of the call. At
+ * most one bind of an RMR may be outstanding. If the RMR is already bound, the bind
  * takes two places of the request queue, unless the request EVD of the EP has
  * DAT_EVD_RMR_BIND_FLAG: then there is room for both.
  *

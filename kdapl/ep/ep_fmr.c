@@ -98,8 +98,8 @@ static __always_inline enum kdapl_verdict fmr_begin_inv(struct kdapl_lmr *lmr,
 }
 
 /**
- * kdapl_lmr_op_undo - a request of dat_lmr_fmr() or dat_lmr_invalidate() was not posted
- * @post: the request, or any other
+ * kdapl_lmr_op_undo - undo an operation on an LMR that was not posted to the device
+ * @post: its request; any other request is ignored
  *
  * Context: any.
  */
@@ -182,9 +182,9 @@ static DAT_RETURN fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post, enum 
  * @mem_type: DAT_MEM_TYPE_PHYSICAL or DAT_MEM_TYPE_PHYSICAL_VAR_PAGES
  * @region_description: for_physical or for_array: physical addresses of pages that
  *	have a struct page; the array is read during the call only
- * @num_pages: how many, at most those the LMR was allocated for. Soft-RoCE counts
+ * @num_pages: how many, at most as many as the LMR was allocated for. Soft-RoCE counts
  *	pages of PAGE_SIZE, whatever their size
- * @mem_privileges: exactly these rights are given
+ * @mem_privileges: rights of the binding
  * @va_type: DAT_VA_TYPE_VA: the region starts at the address of the first page;
  *	DAT_VA_TYPE_ZB: at 0
  * @ep_handle: EP of the LMR's PZ in CONNECTED; in DISCONNECTED the request is flushed
@@ -195,8 +195,8 @@ static DAT_RETURN fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post, enum 
  * @lmr_context: where the key for local segments goes; may be NULL
  * @rmr_context: where the key for peers goes, 0 without remote rights; may be NULL
  *
- * The keys are new ones, and may be used in requests posted later on the same EP at
- * once. The pages must stay until the binding has ended: until dat_lmr_invalidate()
+ * The keys are new. Requests that are posted later on the same EP may use them at once.
+ * The pages must not go until the binding has ended: until dat_lmr_invalidate()
  * completes, the peer has invalidated the key, or dat_lmr_free() returns. The
  * completion comes on the request EVD, with operation DAT_DTO_LMR_FMR.
  *
@@ -239,10 +239,10 @@ EXPORT_SYMBOL(dat_lmr_fmr);
 /**
  * kdat_lmr_fmr_sg - bind an LMR to a piece of memory, on an EP
  * @lmr_handle: LMR of dat_lmr_allocate() that is not bound
- * @sg: the memory, to the byte: the block layer's scatterlist for instance. Where it
- *	does not go on, one entry has to end and the next to start on a page; as many
- *	entries as the LMR has pages
- * @mem_privileges: exactly these rights are given
+ * @sg: the memory, to the byte, for instance the block layer's scatterlist. If an entry
+ *	does not start where the one before ends, both places must be page boundaries.
+ *	At most as many entries as the LMR has pages
+ * @mem_privileges: rights of the binding
  * @va_type: DAT_VA_TYPE_VA: the region starts at the physical address of the first
  *	byte; DAT_VA_TYPE_ZB: at 0, for memory that starts on a page
  * @ep_handle: EP, as for dat_lmr_fmr()
@@ -253,8 +253,8 @@ EXPORT_SYMBOL(dat_lmr_fmr);
  * @address: where the address of the first byte goes, as segments and peers name it;
  *	may be NULL
  *
- * As dat_lmr_fmr() else. Neither local segments nor peers get beyond the first
- * or the last byte. An extension of this provider.
+ * Otherwise as dat_lmr_fmr(). Neither local segments nor peers reach memory before the first
+ * or behind the last byte. An extension of this provider.
  *
  * Context: any; does not sleep or allocate.
  * Return: as dat_lmr_fmr(); DAT_INVALID_PARAMETER (@sg: NULL, empty, shorter
@@ -314,10 +314,10 @@ static enum kdapl_verdict fmr_invalidate(struct kdapl_lmr *lmr, struct kdapl_ep 
  *	promise it for Reads only, see Documentation/adapters.md); UNSIGNALLED if
  *	the EP is configured for it
  *
- * Requests posted later cannot name the keys. When the completion comes, with
- * operation DAT_DTO_LMR_INVALIDATE, peers cannot either, and the memory is the
- * consumer's. If it is flushed the binding is in effect as before, until it is
- * invalidated on another connection, or dat_lmr_free().
+ * Requests posted later cannot use the keys. Once the completion comes, with operation
+ * DAT_DTO_LMR_INVALIDATE, peers cannot either, and the memory is the consumer's. If the
+ * request is flushed, the binding stays in effect until it is invalidated on another
+ * connection, or until dat_lmr_free().
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the invalidation will complete);

@@ -32,29 +32,22 @@ static_assert(offsetof(DAT_LMR_TRIPLET, virtual_address) == offsetof(struct ib_s
 static_assert(offsetof(DAT_LMR_TRIPLET, segment_length) == offsetof(struct ib_sge, length));
 static_assert(offsetof(DAT_LMR_TRIPLET, lmr_context) == offsetof(struct ib_sge, lkey));
 
-static DAT_RETURN post_checked(DAT_EP_HANDLE ep_handle, struct kdapl_post *post,
-			       enum kdapl_call call)
+/* The slow path. RCU read side. */
+static DAT_RETURN post_checked(struct kdapl_ep *ep, struct kdapl_post *post, enum kdapl_call call)
 {
-	enum kdapl_verdict why = KDAPL_REFUSE_NO_EP;
-	DAT_RETURN ret = DAT_SUCCESS;
-	struct kdapl_conn *conn;
-	struct kdapl_ep *ep;
+	struct kdapl_conn *conn = rcu_dereference(ep->conn);
+	enum kdapl_verdict why;
+	DAT_RETURN ret;
 
-	rcu_read_lock();
-	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	if (likely(ep)) {
-		conn = rcu_dereference(ep->conn);
-		why = kdapl_post_check(ep, conn, post) ?: kdapl_post_requests(conn, post, 1);
-	}
-	if (unlikely(why))
-		ret = kdapl_post_ret(why, ep, call);
-	rcu_read_unlock();
-	if (unlikely(why))
-		trace_kdapl_post_refused(ep_handle, post->op, post->cookie.as_64, ret);
+	why = kdapl_post_check(ep, conn, post) ?: kdapl_post_requests(conn, post, 1);
+	if (likely(!why))
+		return DAT_SUCCESS;
+	ret = kdapl_post_ret(why, ep, call);
+	trace_kdapl_post_refused(ep->obj.handle, post->op, post->cookie.as_64, ret);
 	return ret;
 }
 
-static noinline DAT_RETURN post_slow(DAT_EP_HANDLE ep_handle, u8 op, const DAT_LMR_TRIPLET *iov,
+static noinline DAT_RETURN post_slow(struct kdapl_ep *ep, u8 op, const DAT_LMR_TRIPLET *iov,
 				     DAT_COUNT n, const DAT_RMR_TRIPLET *remote,
 				     DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
 {
@@ -67,8 +60,7 @@ static noinline DAT_RETURN post_slow(DAT_EP_HANDLE ep_handle, u8 op, const DAT_L
 		.remote = remote,
 	};
 
-	return post_checked(ep_handle, &post,
-			    op == DAT_DTO_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA);
+	return post_checked(ep, &post, op == DAT_DTO_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA);
 }
 
 /* Does the fast path take a request of this length? An empty Read is left to the slow path. */
@@ -231,18 +223,14 @@ static noinline enum kdapl_fast post_careful_read(struct kdapl_conn *conn,
 }
 
 /* Post it, or leave it to the slow path. RCU read side. */
-static __always_inline enum kdapl_fast post_fast(DAT_EP_HANDLE ep_handle, u8 op,
+static __always_inline enum kdapl_fast post_fast(struct kdapl_ep *ep, u8 op,
 						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						 const DAT_RMR_TRIPLET *remote, u64 cookie,
 						 DAT_COMPLETION_FLAGS flags)
 {
-	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	struct kdapl_conn *conn;
+	struct kdapl_conn *conn = rcu_dereference(ep->conn);
 	struct kdapl_wq *wq;
 
-	if (unlikely(!ep))
-		return KDAPL_FAST_NO_OBJ;
-	conn = rcu_dereference(ep->conn);
 	if (unlikely(!conn) || trace_kdapl_post_enabled())
 		return KDAPL_FAST_SLOW;
 	wq = conn->sq;
@@ -271,18 +259,24 @@ static __always_inline DAT_RETURN post_call(DAT_EP_HANDLE ep_handle, u8 op,
 					    const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
 					    DAT_COMPLETION_FLAGS flags)
 {
-	enum kdapl_fast result;
+	struct kdapl_ep *ep;
+	DAT_RETURN ret;
 
 	if (unlikely(!kdapl_handle_is(ep_handle, DAT_HANDLE_TYPE_EP)))
 		return kdapl_post_no_ep(ep_handle, op, cookie);
 	rcu_read_lock();
-	result = post_fast(ep_handle, op, iov, n, remote, cookie.as_64, flags);
-	rcu_read_unlock();
-	if (likely(result <= KDAPL_FAST_REFUSED))
-		return DAT_SUCCESS;
-	if (result == KDAPL_FAST_NO_OBJ)
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (unlikely(!ep)) {
+		rcu_read_unlock();
 		return kdapl_post_no_ep(ep_handle, op, cookie);
-	return post_slow(ep_handle, op, iov, n, remote, cookie, flags);
+	}
+	if (likely(post_fast(ep, op, iov, n, remote, cookie.as_64, flags) != KDAPL_FAST_SLOW)) {
+		rcu_read_unlock();
+		return DAT_SUCCESS;
+	}
+	ret = post_slow(ep, op, iov, n, remote, cookie, flags);
+	rcu_read_unlock();
+	return ret;
 }
 
 /**
@@ -447,8 +441,17 @@ DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT n
 		.invalidate = invalidate_flag,
 		.inv_key = rmr_context,
 	};
+	struct kdapl_ep *ep;
+	DAT_RETURN ret;
 
-	return post_checked(ep_handle, &post, KDAPL_CALL_SEND);
+	rcu_read_lock();
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (likely(ep))
+		ret = post_checked(ep, &post, KDAPL_CALL_SEND);
+	else
+		ret = kdapl_post_no_ep(ep_handle, DAT_DTO_SEND, user_cookie);
+	rcu_read_unlock();
+	return ret;
 }
 EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
 

@@ -315,7 +315,6 @@ static inline DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DT
 enum kdapl_fast {
 	KDAPL_FAST_DONE,
 	KDAPL_FAST_REFUSED,	/* by the device; for the consumer it is posted (D-07) */
-	KDAPL_FAST_NO_OBJ,	/* the handle is not that of an EP or SRQ */
 	KDAPL_FAST_SLOW,	/* nothing has changed: take the slow path */
 };
 

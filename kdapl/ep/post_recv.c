@@ -148,7 +148,8 @@ static enum kdapl_verdict recv_checked(struct kdapl_ep *ep, struct kdapl_post *p
 	return why;
 }
 
-static noinline DAT_RETURN recv_slow(DAT_EP_HANDLE ep_handle, const DAT_LMR_TRIPLET *iov,
+/* RCU read side. */
+static noinline DAT_RETURN recv_slow(struct kdapl_ep *ep, const DAT_LMR_TRIPLET *iov,
 				     DAT_COUNT n, DAT_DTO_COOKIE cookie,
 				     DAT_COMPLETION_FLAGS flags)
 {
@@ -159,36 +160,27 @@ static noinline DAT_RETURN recv_slow(DAT_EP_HANDLE ep_handle, const DAT_LMR_TRIP
 		.flags = flags,
 		.op = DAT_DTO_RECEIVE,
 	};
-	enum kdapl_verdict why = KDAPL_REFUSE_NO_EP;
-	struct kdapl_ep *ep;
+	enum kdapl_verdict why = recv_checked(ep, &post);
 	DAT_RETURN ret;
 
-	rcu_read_lock();
-	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	if (likely(ep))
-		why = recv_checked(ep, &post);
+	if (likely(!why))
+		return DAT_SUCCESS;
 	ret = kdapl_post_ret(why, ep, KDAPL_CALL_RECV);
-	rcu_read_unlock();
-	if (unlikely(why))
-		trace_kdapl_post_refused(ep_handle, post.op, cookie.as_64, ret);
+	trace_kdapl_post_refused(ep->obj.handle, post.op, cookie.as_64, ret);
 	return ret;
 }
 
 /* Post it, or leave it to the slow path. RCU read side. */
-static __always_inline enum kdapl_fast recv_fast(DAT_EP_HANDLE ep_handle,
+static __always_inline enum kdapl_fast recv_fast(struct kdapl_ep *ep,
 						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						 u64 cookie, DAT_COMPLETION_FLAGS flags)
 {
-	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	struct kdapl_conn *conn;
+	struct kdapl_conn *conn = rcu_dereference(ep->conn);
 	struct kdapl_wq *wq;
 	unsigned long irq;
 	u64 length;
 	int ret;
 
-	if (unlikely(!ep))
-		return KDAPL_FAST_NO_OBJ;
-	conn = rcu_dereference(ep->conn);
 	if (unlikely(!conn) || trace_kdapl_post_enabled())
 		return KDAPL_FAST_SLOW;
 	wq = conn->rq;
@@ -251,18 +243,24 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			    DAT_COMPLETION_FLAGS completion_flags)
 {
-	enum kdapl_fast result;
+	struct kdapl_ep *ep;
+	DAT_RETURN ret;
 
 	if (unlikely(!kdapl_handle_is(ep_handle, DAT_HANDLE_TYPE_EP)))
 		return kdapl_post_no_ep(ep_handle, DAT_DTO_RECEIVE, user_cookie);
 	rcu_read_lock();
-	result = recv_fast(ep_handle, local_iov, num_segments, user_cookie.as_64,
-			   completion_flags);
-	rcu_read_unlock();
-	if (likely(result == KDAPL_FAST_DONE))
-		return DAT_SUCCESS;
-	if (result == KDAPL_FAST_NO_OBJ)
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (unlikely(!ep)) {
+		rcu_read_unlock();
 		return kdapl_post_no_ep(ep_handle, DAT_DTO_RECEIVE, user_cookie);
-	return recv_slow(ep_handle, local_iov, num_segments, user_cookie, completion_flags);
+	}
+	if (likely(recv_fast(ep, local_iov, num_segments, user_cookie.as_64,
+			     completion_flags) != KDAPL_FAST_SLOW)) {
+		rcu_read_unlock();
+		return DAT_SUCCESS;
+	}
+	ret = recv_slow(ep, local_iov, num_segments, user_cookie, completion_flags);
+	rcu_read_unlock();
+	return ret;
 }
 EXPORT_SYMBOL(dat_ep_post_recv);

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * Shared Receive Queues: create, query, resize, watermark, free. The buffers
- * behind them are in evd/pool.c, posting in post.c, and what becomes of a
+ * behind them are in evd/pool.c, posting in post_srq.c, and what becomes of a
  * completion in evd/evd_poll.c.
  */
 #include <linux/export.h>

@@ -11,12 +11,12 @@
 #define KDAPL_RESERVED_CONTEXT	0x52
 
 /*
- * In the rights of a range only: CPU and device see the memory alike. The fast path asks for
- * it as for any right, so that what has to be synchronised takes the slow path.
+ * In the rights of a range only: CPU and device see the memory alike. The fast path requires it
+ * like any right, so memory that must be synchronised takes the slow path.
  */
 #define KDAPL_PRIV_DIRECT	((DAT_MEM_PRIV_FLAGS)0x40)
 
-/* the same and the right to read it here, in one bit, which is quicker to ask for */
+/* KDAPL_PRIV_DIRECT and the local read right in one bit, which is faster to test */
 #define KDAPL_PRIV_SOURCE	((DAT_MEM_PRIV_FLAGS)0x80)
 
 static inline u32 kdapl_priv_direct(u32 priv)
@@ -27,23 +27,23 @@ static inline u32 kdapl_priv_direct(u32 priv)
 
 #define KDAPL_PRIV_REMOTE	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-/* How a request for an LMR or RMR has ended. */
+/* How an operation on an LMR or RMR has ended. */
 enum kdapl_outcome {
-	KDAPL_DONE,		/* the device has carried it out */
-	KDAPL_NEVER,		/* the device has not seen it */
-	KDAPL_UNKNOWN,		/* flushed or failed: it may have been carried out before */
+	KDAPL_DONE,		/* carried out by the device */
+	KDAPL_NEVER,		/* not posted to the device */
+	KDAPL_UNKNOWN,		/* flushed or failed: it may have been carried out */
 };
 
 enum kdapl_lmr_state {
-	KDAPL_LMR_UNBOUND,	/* stands for nothing, or the peer has invalidated it */
+	KDAPL_LMR_UNBOUND,	/* not bound, or invalidated by the peer */
 	KDAPL_LMR_BOUND,
-	KDAPL_LMR_ENDING,	/* an invalidate has been posted */
-	KDAPL_LMR_MAPPED,	/* invalidated by the peer, and an RMR still needs its mapping */
-	KDAPL_LMR_STALE,	/* a registration was flushed: its MR has to be replaced */
+	KDAPL_LMR_ENDING,	/* an invalidation has been posted */
+	KDAPL_LMR_MAPPED,	/* invalidated by the peer, but an RMR still needs its mapping */
+	KDAPL_LMR_STALE,	/* a registration was flushed: its MR must be replaced */
 	KDAPL_LMR_DEAD,		/* being freed */
 };
 
-/* Operations on the request queue that change an LMR; each at most once at a time. */
+/* Operations that change an LMR; at most one of each kind is outstanding. */
 enum kdapl_lmr_op {
 	KDAPL_LMR_REG,
 	KDAPL_LMR_INV,
@@ -52,7 +52,7 @@ enum kdapl_lmr_op {
 
 /**
  * struct kdapl_lmr - a Local Memory Region
- * @mr: its MR and keys; mr.lock protects what is said to be so
+ * @mr: its MR and keys; mr.lock protects the members that say so
  * @pz: holds a use
  * @priv: what the consumer asked for; mr.lock
  * @va_type: mr.lock, as @mem_type, @region and @mem
@@ -61,14 +61,14 @@ enum kdapl_lmr_op {
  * @scope: PD or EP that may use what it is bound to
  * @state: enum kdapl_lmr_state; mr.lock
  * @ep: id of the EP that has bound it last, with DAT_LMR_SCOPE_EP; mr.lock
- * @op: connections with an operation for it that has not come back; mr.lock
- * @seq: how many operations of each kind there were; mr.lock
+ * @op: connections with an outstanding operation on it, by kind; mr.lock
+ * @seq: number of the last operation of each kind; mr.lock
  * @windows: RMRs bound to it, or about to be; mr.lock
  * @mem: its memory
- * @old: the memory before, of a binding so large that it is unmapped a little later; its list
- *	is the spare one, if there is one; mr.lock
- * @unmapping: that has not been done yet, or is under way; mr.lock
- * @unmap_work: does it, unless somebody else was faster
+ * @old: memory of the previous binding, if that was so large that it is unmapped a little
+ *	later; otherwise it holds the spare list, if there is one; mr.lock
+ * @unmapping: @old is still to be unmapped, or being unmapped; mr.lock
+ * @unmap_work: unmaps @old, unless the next binding has
  */
 struct kdapl_lmr {
 	struct kdapl_obj obj;
@@ -97,6 +97,24 @@ struct kdapl_lmr {
 static inline u64 kdapl_lmr_start(const struct kdapl_lmr *lmr)
 {
 	return lmr->va_type == DAT_VA_TYPE_ZB ? 0 : lmr->mem.start;
+}
+
+/* May a call use the LMR it was given? -EBADF: there is none; -EPERM: it is the reserved one. */
+static inline int kdapl_lmr_check(const struct kdapl_lmr *lmr)
+{
+	if (!lmr)
+		return -EBADF;
+	return lmr->reserved ? -EPERM : 0;
+}
+
+/* What the call returns then. */
+static inline DAT_RETURN kdapl_lmr_check_ret(int err)
+{
+	if (!err)
+		return DAT_SUCCESS;
+	if (err == -EPERM)
+		return kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
+	return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 }
 
 /**

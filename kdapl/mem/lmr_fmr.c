@@ -4,9 +4,9 @@
  *
  * Fast memory registration: LMRs that are bound and unbound on an EP.
  *
- * Such an LMR has its MR, and room for its list, from dat_lmr_allocate().
- * dat_lmr_fmr() maps the memory (kdapl_fmr_begin()) and posts the registration,
- * dat_lmr_invalidate() its end (ep_fmr.c); what becomes of the binding is in lmr_state.c.
+ * dat_lmr_allocate() makes the MR of such an LMR and allocates its list. dat_lmr_fmr() maps the
+ * memory (kdapl_fmr_begin()) and posts the registration, dat_lmr_invalidate() posts the
+ * invalidation (both ep/ep_fmr.c). The states of the binding are in lmr_state.c.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -15,9 +15,9 @@
 
 #include "mem.h"
 
-/* Collects pieces of memory into the list of an LMR. */
+/* Builds the list of an LMR from pieces of memory. */
 struct fmr_list {
-	struct scatterlist *sg;		/* the last one filled */
+	struct scatterlist *sg;		/* the last entry filled */
 	unsigned int left;		/* entries behind it */
 	unsigned int used;
 	u32 max_entry;
@@ -26,7 +26,7 @@ struct fmr_list {
 	u64 length;
 };
 
-/* Another entry, for as much as fits into one. 0: there is none left. */
+/* Start another entry. Returns the bytes it takes, 0 if no entry is left. */
 static u32 fmr_list_next(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
 {
 	u32 part = min(length, list->max_entry - (u32)offset_in_page(addr));
@@ -46,7 +46,7 @@ static u32 fmr_list_next(struct fmr_list *list, struct kdapl_mem *mem, phys_addr
 	return part;
 }
 
-/* False: it does not fit, or leaves a gap. Only the first entry may begin inside a page. */
+/* Add a piece. False: it does not fit, or does not start where the last one ends or on a page. */
 static bool fmr_list_add(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
 {
 	u32 part;
@@ -84,7 +84,7 @@ static int fmr_fill_pages(const struct kdapl_fmr *fmr, struct fmr_list *list)
 		if (!IS_ALIGNED(pages[i], page_size) || pages[i] + page_size < pages[i] ||
 		    (phys_addr_t)pages[i] != pages[i])
 			return -EINVAL;
-		/* memory comes and goes in pieces not smaller than that */
+		/* one look per 2 MiB: memory is not plugged in smaller blocks */
 		for (pos = 0; pos < page_size; pos += SZ_2M) {
 			if (!pfn_valid(PHYS_PFN(pages[i] + pos)))
 				return -EINVAL;
@@ -122,14 +122,14 @@ static int fmr_fill_sg(const struct kdapl_fmr *fmr, struct fmr_list *list)
 	return left ? -EINVAL : 0;
 }
 
-/* Nobody has had a key for the memory: the device has not touched it. The claim is ours. */
+/* Unmap the memory again: no key has stood for it, so the device has not used it. */
 static void fmr_take_back(struct kdapl_lmr *lmr)
 {
 	lmr->mem.sync = false;
 	kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev);
 }
 
-/* Show the memory to the device and to its page list. The claim is ours. */
+/* Map the memory and fill the page list of the MR. The claim is ours. */
 static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start,
 		   DAT_MEM_PRIV_FLAGS priv)
 {
@@ -162,7 +162,7 @@ static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start
 	return err;
 }
 
-/* Publish the keys of a binding, or skip them if nothing is bound. The claim is ours. */
+/* Give the binding its key and publish it; skip the key unless @live. The claim is ours. */
 static enum kdapl_verdict fmr_publish(struct kdapl_fmr *fmr, const struct fmr_list *list,
 				      unsigned long ep, bool live)
 {
@@ -289,9 +289,8 @@ static DAT_RETURN fmr_next_key(struct kdapl_lmr *lmr, u32 *key)
  * @rmr_context: where the key for peers goes, if there will be remote rights; may be
  *	NULL
  *
- * For messages that carry the key and are posted in one list with the binding,
- * see kdat_ep_post_list(). The keys are worth nothing before. An extension of
- * this provider.
+ * For messages that carry the key and are posted in one list with the binding, see
+ * kdat_ep_post_list(). The keys are not valid before. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_RESERVED_LMR; DAT_INVALID_STATE
@@ -342,13 +341,13 @@ static int lmr_allocate(struct kdapl_lmr *lmr, u32 pages)
  * dat_lmr_allocate - make an LMR for dat_lmr_fmr()
  * @ia_handle: IA
  * @pz_handle: PZ
- * @max_pages: pages it is to be bound to at most, see kdat_ia_mem_limits()
- * @lmr_scope: DAT_LMR_SCOPE_EP: each binding is for the EP it is made on only;
- *	DAT_LMR_SCOPE_PZ, DAT_LMR_SCOPE_ANY: for every EP of the PZ
+ * @max_pages: pages it can be bound to, see kdat_ia_mem_limits()
+ * @lmr_scope: DAT_LMR_SCOPE_EP: only the EP a binding is made on may use it;
+ *	DAT_LMR_SCOPE_PZ, DAT_LMR_SCOPE_ANY: every EP of the PZ may
  * @lmr_handle: where the handle goes
  *
- * The LMR is bound to nothing yet and has no keys. What dat_lmr_fmr() needs is
- * taken from the device and from memory here, so that it does not have to.
+ * The LMR is not bound yet and has no keys. Everything that dat_lmr_fmr() needs is allocated
+ * here, so that it does not have to.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ); DAT_INVALID_PARAMETER (not

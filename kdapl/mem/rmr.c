@@ -2,16 +2,15 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Remote Memory Regions: windows onto LMRs, opened and closed on an EP (ep_bind.c).
+ * Remote Memory Regions: windows onto LMRs, opened and closed on an EP (ep/ep_bind.c).
  *
- * The kernel's verbs have no memory windows. An RMR is a pair of
- * fast-registration MRs that take turns: binding it anew registers the spare
- * one for the new range and invalidates the other, in one chain. With a single
- * MR the new page list would have to be written while peers may still use the
- * old key, which would show them the new memory before its time.
+ * The kernel's verbs have no memory windows. An RMR is a pair of fast-registration MRs that take
+ * turns: a bind registers the free one for the new range and invalidates the other, in one
+ * chain. With a single MR the new page list would have to be written while peers may still use
+ * the old key, and would expose the new memory to them too early.
  *
- * One bind of an RMR is under way at a time. The entries in the work queue lead back
- * here (kdapl_rmr_op_done()), each exactly once.
+ * At most one bind of an RMR is outstanding. kdapl_rmr_op_done() is called exactly once for each,
+ * however it ends.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -20,7 +19,7 @@
 
 #include "mem.h"
 
-/* Pages enough for most, and a list that can be had twice for each RMR. */
+/* Each RMR has two page lists of this size. */
 #define RMR_PAGES	512
 
 /**
@@ -35,9 +34,9 @@ u32 kdapl_rmr_pages(struct kdapl_device *dev)
 }
 
 /* ------------------------------------------------------------------ */
-/* what comes back                                                      */
+/* the end of a bind                                                    */
 
-/* Peers may still use the key, requests of this side may not. rmr->lock held. */
+/* Local requests may not use the key any more; peers still may. rmr->lock held. */
 static void rmr_binding_hide(const struct kdapl_binding *binding)
 {
 	unsigned long flags;
@@ -49,7 +48,7 @@ static void rmr_binding_hide(const struct kdapl_binding *binding)
 	spin_unlock_irqrestore(&binding->mr->lock, flags);
 }
 
-/* What it was bound to is not reached any more. rmr->lock held. */
+/* End a binding: its memory is not reached any more. Returns its LMR. rmr->lock held. */
 static struct kdapl_lmr *rmr_binding_end(struct kdapl_binding *binding)
 {
 	struct kdapl_lmr *lmr = binding->lmr;
@@ -73,7 +72,7 @@ static void rmr_binding_publish(const struct kdapl_binding *binding)
 	spin_unlock_irqrestore(&binding->mr->lock, flags);
 }
 
-/* What it was to be bound to may be reached, or not. rmr->lock held. */
+/* Whether the key of @rmr->next is valid is unknown. rmr->lock held. */
 static void rmr_next_stale(struct kdapl_rmr *rmr)
 {
 	rmr_binding_hide(&rmr->next);
@@ -82,7 +81,7 @@ static void rmr_next_stale(struct kdapl_rmr *rmr)
 	kdapl_mr_set_stale(rmr->next.mr);
 }
 
-/* The MR of a bind that was flushed has been replaced. */
+/* The MR was stale, because its bind was flushed, and has been replaced. */
 static void rmr_mr_resolved(struct kdapl_mr *mr)
 {
 	struct kdapl_rmr *rmr = container_of(mr->owner, struct kdapl_rmr, obj);
@@ -98,9 +97,9 @@ static void rmr_mr_resolved(struct kdapl_mr *mr)
 }
 
 /**
- * kdapl_rmr_inv_done - the invalidation before a bind has come back, or never will
+ * kdapl_rmr_inv_done - the invalidation before a bind has ended
  * @rmr: RMR
- * @outcome: how it has ended
+ * @outcome: how
  *
  * Context: any, under the lock of an EVD; before kdapl_rmr_op_done().
  */
@@ -114,9 +113,9 @@ void kdapl_rmr_inv_done(struct kdapl_rmr *rmr, enum kdapl_outcome outcome)
 }
 
 /**
- * kdapl_rmr_op_done - a bind has come back, or never will
+ * kdapl_rmr_op_done - a bind has ended
  * @rmr: RMR
- * @outcome: how it has ended
+ * @outcome: how
  *
  * Context: any, under the lock of an EVD.
  */
@@ -133,7 +132,7 @@ void kdapl_rmr_op_done(struct kdapl_rmr *rmr, enum kdapl_outcome outcome)
 	if (done) {
 		gone[0] = rmr_binding_end(&rmr->now);
 		swap(rmr->now, rmr->next);
-		if (rmr->next_gone)	/* the peer was faster than the completion */
+		if (rmr->next_gone)	/* the peer has invalidated it before this completion */
 			gone[1] = rmr_binding_end(&rmr->now);
 	} else {
 		if (outcome == KDAPL_UNKNOWN && rmr->next.mr)
@@ -174,17 +173,17 @@ static void rmr_mr_invalidated(struct kdapl_mr *mr, u32 rkey)
 		kdapl_lmr_unbound_rmr(gone);
 }
 
-/* What is mapped is the LMR's: nothing to unmap. */
+/* The mapping is the LMR's: there is nothing to unmap. */
 static const struct kdapl_mr_ops rmr_mr_ops = {
 	.invalidated = rmr_mr_invalidated,
 	.resolved = rmr_mr_resolved,
 };
 
 /**
- * kdapl_rmr_behind - the memory that a range of an RMR is
+ * kdapl_rmr_behind - translate a range of an RMR to its LMR
  * @rmr: RMR
- * @seg: range, by one of its keys
- * @behind: where the same range goes, by the LMR's key and addresses
+ * @seg: range, by one of the RMR's keys
+ * @behind: out: the same range, by key and addresses of the LMR
  *
  * Context: any, without the lock of an MR; RCU read side.
  * Return: false if the RMR is not bound by that key.
@@ -209,7 +208,7 @@ bool kdapl_rmr_behind(struct kdapl_rmr *rmr, const DAT_LMR_TRIPLET *seg, DAT_LMR
 }
 
 /* ------------------------------------------------------------------ */
-/* what is to be bound                                                  */
+/* the start of a bind                                                  */
 
 /* RMR-07: remote rights need the local ones. */
 static enum kdapl_verdict rmr_check_rights(const struct kdapl_lmr *lmr, DAT_MEM_PRIV_FLAGS priv)
@@ -474,7 +473,7 @@ void kdapl_rmr_destroy(struct kdapl_rmr *rmr)
 	kdapl_op_wait(rmr->obj.ia, &rmr->lock, &rmr->op);
 	for (i = 0; i < ARRAY_SIZE(rmr->mr); i++)
 		kdapl_mr_destroy(&rmr->mr[i]);
-	/* a peer's Send may have been reaped meanwhile */
+	/* by now a Receive that invalidates a key may have completed */
 	spin_lock_irq(&rmr->lock);
 	gone[0] = rmr_binding_end(&rmr->now);
 	gone[1] = rmr_binding_end(&rmr->next);
@@ -483,7 +482,7 @@ void kdapl_rmr_destroy(struct kdapl_rmr *rmr)
 		if (gone[i])
 			kdapl_lmr_unbound_rmr(gone[i]);
 	}
-	kvfree(rmr->sgl);	/* here, where one may sleep */
+	kvfree(rmr->sgl);	/* may sleep, unlike rmr_release() */
 	kdapl_obj_unuse(&rmr->pz->obj);
 	kdapl_obj_put(&rmr->obj);
 }
@@ -562,7 +561,7 @@ out:
  * @pz_handle: PZ
  * @rmr_handle: where the handle goes
  *
- * It is bound to nothing. Making one takes its time and memory, binding it does not.
+ * It is not bound. What binds need is allocated here, so that they do not have to.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (PZ); DAT_INVALID_PARAMETER (NULL);
@@ -580,8 +579,7 @@ EXPORT_SYMBOL(dat_rmr_create);
  * @pz_handle: PZ
  * @rmr_handle: where the handle goes
  *
- * While it is bound, the EP that has bound it is the only one that may bind it
- * again, or close it.
+ * While it is bound, only the EP that has bound it may bind it again or unbind it.
  *
  * Context: may sleep.
  * Return: as dat_rmr_create().
@@ -596,10 +594,9 @@ EXPORT_SYMBOL(dat_rmr_create_for_ep);
  * dat_rmr_query - read the parameters of an RMR
  * @rmr_handle: RMR
  * @rmr_param_mask: DAT_RMR_FIELD_* bits of the members wanted; 0 is legal
- * @rmr_param: filled entirely; what the RMR is bound to is 0 while it is not
+ * @rmr_param: filled entirely; the members of the binding are 0 while it is not bound
  *
- * The bind that is told is the last one that has completed, not the one under
- * way.
+ * The binding is that of the last bind that has completed, not of an outstanding one.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -636,11 +633,11 @@ EXPORT_SYMBOL(dat_rmr_query);
  * dat_rmr_free - end an RMR, bound or not
  * @rmr_handle: RMR
  *
- * After the return peers do not reach memory through it. A bind that is under way is
- * waited for; an EP whose device gives nothing back for 5 s is ended for it, and its
- * consumer told BROKEN.
+ * After the return peers do not reach memory through it. An outstanding bind is waited
+ * for; if the device of its EP completes nothing for 5 s, the connection is ended as
+ * BROKEN.
  *
- * Context: may sleep; not in an upcall of an EVD that binds of it complete on.
+ * Context: may sleep; not in an upcall of an EVD on which binds of it complete.
  * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
  */
 DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle)

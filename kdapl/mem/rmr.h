@@ -8,10 +8,10 @@
 #define KDAPL_MEM_RMR_H
 
 /**
- * struct kdapl_binding - what an RMR stands for
- * @lmr: whose memory; counts in its windows; NULL: nothing
- * @mr: which of the two MRs
- * @range: what its key stands for
+ * struct kdapl_binding - a binding of an RMR
+ * @lmr: LMR it is bound to, which counts it in @windows; NULL: not bound
+ * @mr: which of the two MRs of the RMR
+ * @range: memory that @context stands for
  * @triplet: as asked for
  * @priv: as asked for
  * @va_type: as asked for
@@ -29,19 +29,19 @@ struct kdapl_binding {
 
 /**
  * struct kdapl_rmr - a Remote Memory Region
- * @mr: two, so that the one a peer may still use is never mapped anew
+ * @mr: two, so that a page list is never rewritten while peers may use it
  * @pz: holds a use
  * @scope: PD or EP that may bind it
- * @lock: all that follows; outside of the locks of MRs
- * @now: what it is bound to
- * @next: what a bind under way will bind it to
- * @op: connection with a bind that has not come back
- * @inv_done: the old key is gone already, whatever becomes of the bind
- * @next_gone: the new key is, by the peer's doing
- * @stale: a bind was flushed: the MR of @next has to be replaced
+ * @lock: protects the members below; taken before the locks of MRs
+ * @now: the binding in effect
+ * @next: the binding of an outstanding bind
+ * @op: connection of the outstanding bind
+ * @inv_done: the old key has been invalidated, however the bind ends
+ * @next_gone: the peer has invalidated the new key
+ * @stale: a bind was flushed: the MR of @next must be replaced
  * @dead: being freed
  * @ep: id of the EP that has bound it, with DAT_RMR_SCOPE_EP
- * @sgl: room for the part of an LMR that is bound
+ * @sgl: list of the pages of a binding
  */
 struct kdapl_rmr {
 	struct kdapl_obj obj;
@@ -50,7 +50,7 @@ struct kdapl_rmr {
 	DAT_PZ_HANDLE pz_handle;
 	DAT_RMR_SCOPE scope;
 
-	spinlock_t lock;		/* all that follows */
+	spinlock_t lock;		/* the members below */
 	struct kdapl_binding now;
 	struct kdapl_binding next;
 	struct kdapl_op_owner *op;
@@ -63,15 +63,15 @@ struct kdapl_rmr {
 };
 
 /**
- * struct kdapl_bind - what an RMR is to be bound to
- * @lmr: whose memory, NULL to close the window
+ * struct kdapl_bind - a bind that is being posted
+ * @lmr: LMR it is to be bound to, NULL to close the window
  * @part: which part of it
  * @priv: rights
  * @va_type: how addresses are counted
  * @ep: id of the EP it is bound on
- * @mr: out: the MR that is not bound; to be registered, if there is an LMR
- * @context: out: its key then, for peers
- * @old: out: key that goes before, 0 for none
+ * @mr: out: the MR that is free; registered if there is an LMR
+ * @context: out: key for peers
+ * @old: out: key to be invalidated first, 0 for none
  */
 struct kdapl_bind {
 	struct kdapl_lmr *lmr;
