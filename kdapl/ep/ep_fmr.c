@@ -136,8 +136,8 @@ static enum kdapl_verdict fmr_post(struct kdapl_conn *conn, struct kdapl_post *p
 	return why;
 }
 
-static enum kdapl_verdict __fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post,
-				     struct kdapl_ep *ep)
+static enum kdapl_verdict fmr_request(struct kdapl_fmr *fmr, struct kdapl_post *post,
+				      struct kdapl_ep *ep)
 {
 	enum kdapl_verdict why = fmr_check_lmr(fmr->lmr);
 	struct kdapl_conn *conn;
@@ -165,7 +165,7 @@ static DAT_RETURN fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post, enum 
 	rcu_read_lock();
 	fmr->lmr = kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR);
 	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	ret = kdapl_post_ret(__fmr_call(fmr, post, ep), ep, call);
+	ret = kdapl_post_ret(fmr_request(fmr, post, ep), ep, call);
 	rcu_read_unlock();
 	if (ret != DAT_SUCCESS)
 		return ret;

@@ -19,9 +19,9 @@
  * A DAT triplet has the layout of a struct ib_sge, so the consumer's list is handed on as it is
  * unless a segment is empty or the list must be shortened.
  *
- * Common posts take a fast path, here and for Receives. It changes nothing until it knows that
- * the post is good. Anything unusual is left to the slow path (post_check.c, post_wr.c), which
- * knows every rule and every error (D-77).
+ * Common posts take a fast path. It changes nothing until it knows that the post is good.
+ * Anything unusual is left to the slow path (post_check.c, post_wr.c), which knows every rule and
+ * every error (D-77).
  */
 #include <linux/export.h>
 
@@ -283,20 +283,19 @@ static __always_inline DAT_RETURN post_call(DAT_EP_HANDLE ep_handle, u8 op,
  * dat_ep_post_send - send a message
  * @ep_handle: EP in CONNECTED; in DISCONNECTED the Send is flushed at once
  * @num_segments: segments in @local_iov, 0 for an empty message
- * @local_iov: gathered in order, NULL for an empty message; the array is the
- *	caller's again on return, the memory it names after the completion
- * @user_cookie: comes back with the completion; any value, also one that is in use
+ * @local_iov: data, gathered in order; NULL for an empty message. The array may be reused on
+ *	return, the memory after the completion
+ * @user_cookie: returned with the completion; any value, need not be unique
  * @completion_flags: SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE; UNSIGNALLED if the
  *	EP is configured for it
  *
- * The message takes one Receive of the peer, which has to be as long at least.
- * The completion comes on the request EVD, with operation DAT_DTO_SEND and the
- * number of bytes sent. Requests start, and are reported, in the order of
- * posting. A suppressed Send that succeeds has no event: its memory is the
- * caller's with the next completion of this queue.
+ * The message consumes one Receive of the peer, which must be at least as long. The
+ * completion comes on the request EVD, with operation DAT_DTO_SEND and the number of bytes
+ * sent. Requests start, and are reported, in the order of posting. A suppressed Send that
+ * succeeds has no event: its memory may be reused after the next completion of this queue.
  *
- * No alignment is needed; optimal_buffer_alignment of the provider attributes,
- * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
+ * Segments need no alignment. The fastest is optimal_buffer_alignment of the provider
+ * attributes, which is at most DAT_OPTIMAL_ALIGNMENT.
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the Send will complete); DAT_INVALID_HANDLE (EP);
@@ -304,8 +303,8 @@ static __always_inline DAT_RETURN post_call(DAT_EP_HANDLE ep_handle, u8 op,
  * than max_message_size, flags); DAT_INVALID_STATE (subtype that of the EP:
  * neither CONNECTED nor DISCONNECTED); DAT_PRIVILEGES_VIOLATION (no such LMR, or
  * no local read right); DAT_PROTECTION_VIOLATION (LMR of another PZ);
- * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or completions
- * nobody dequeues fill the EVD); DAT_INTERNAL_ERROR (device removed).
+ * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or the EVD
+ * is full of completions that have not been dequeued); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
@@ -320,21 +319,20 @@ EXPORT_SYMBOL(dat_ep_post_send);
  * dat_ep_post_rdma_write - write into the peer's memory
  * @ep_handle: EP in CONNECTED; in DISCONNECTED the request is flushed at once
  * @num_segments: segments in @local_iov
- * @local_iov: gathered in order; the array is the caller's again on return, the
- *	memory it names after the completion
- * @user_cookie: comes back with the completion; any value, also one that is in use
- * @remote_iov: target; at least as long as the local data. Read during the call
+ * @local_iov: data, gathered in order. The array may be reused on return, the memory after
+ *	the completion
+ * @user_cookie: returned with the completion; any value, need not be unique
+ * @remote_iov: target, at least as long as the local data; read during the call
  * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is
  *	configured for it
  *
- * The completion comes on the request EVD, with operation DAT_DTO_RDMA_WRITE; on
- * iWARP it says that the data has left, not that it has arrived. The peer's
- * consumer is not told. A Send posted later on the same EP arrives after the
- * data. A suppressed Write that succeeds has no event: its memory is the
- * caller's with the next completion of this queue.
+ * The completion comes on the request EVD, with operation DAT_DTO_RDMA_WRITE. On iWARP it
+ * means that the data has been sent, not that it has arrived. The peer's consumer gets no
+ * event. A Send posted later on the same EP arrives after the data. A suppressed Write that
+ * succeeds has no event: its memory may be reused after the next completion of this queue.
  *
- * No alignment is needed; optimal_buffer_alignment of the provider attributes,
- * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
+ * Segments need no alignment. The fastest is optimal_buffer_alignment of the provider
+ * attributes, which is at most DAT_OPTIMAL_ALIGNMENT.
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the Write will complete); DAT_INVALID_HANDLE (EP);
@@ -343,11 +341,10 @@ EXPORT_SYMBOL(dat_ep_post_send);
  * that of the EP: neither CONNECTED nor DISCONNECTED); DAT_PRIVILEGES_VIOLATION
  * (no such LMR, or no local read right); DAT_PROTECTION_VIOLATION (LMR of
  * another PZ); DAT_LENGTH_ERROR (more local data than @remote_iov takes);
- * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or completions
- * nobody dequeues fill the EVD); DAT_MODEL_NOT_SUPPORTED (BARRIER_FENCE on a
- * device that cannot fence a Write); DAT_INTERNAL_ERROR (device removed). What
- * only the peer can check (its key, range, right, PZ) fails the completion
- * instead.
+ * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or the EVD
+ * is full of completions that have not been dequeued); DAT_MODEL_NOT_SUPPORTED (BARRIER_FENCE on a
+ * device that cannot fence a Write); DAT_INTERNAL_ERROR (device removed). Errors
+ * that only the peer can find (its key, range, rights, PZ) fail the completion instead.
  */
 DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
@@ -363,31 +360,29 @@ EXPORT_SYMBOL(dat_ep_post_rdma_write);
  * dat_ep_post_rdma_read - read from the peer's memory
  * @ep_handle: EP in CONNECTED; in DISCONNECTED the request is flushed at once
  * @num_segments: segments in @local_iov, at most max_rdma_read_iov of the EP
- * @local_iov: filled in order; what is beyond the remote length stays untouched
- * @user_cookie: comes back with the completion; any value, also one that is in use
- * @remote_iov: source; its length is what is transferred. Read during the call
+ * @local_iov: filled in order; memory beyond the remote length stays untouched
+ * @user_cookie: returned with the completion; any value, need not be unique
+ * @remote_iov: source; its length is the length of the transfer. Read during the call
  * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is
  *	configured for it
  *
- * The completion comes on the request EVD, with operation DAT_DTO_RDMA_READ. The
- * peer's consumer is not told. More Reads than the read depth of the connection
- * wait their turn in the queue (soft-iWARP refuses them). Requests posted later
- * may start before the data is there: DAT_COMPLETION_BARRIER_FENCE_FLAG makes
- * one wait.
+ * The completion comes on the request EVD, with operation DAT_DTO_RDMA_READ. The peer's
+ * consumer gets no event. Reads beyond the read depth of the connection wait in the queue
+ * (soft-iWARP refuses them). Requests posted later may start before the data has arrived;
+ * DAT_COMPLETION_BARRIER_FENCE_FLAG makes a request wait.
  *
- * Where the provider attribute rdma_write_for_rdma_read_req is TRUE (iWARP) the
- * local LMRs need the remote write right as well. The contents of @local_iov are
- * undefined until the completion says DAT_DTO_SUCCESS, and if it says anything
- * else.
+ * If the provider attribute rdma_write_for_rdma_read_req is TRUE (iWARP), the local LMRs need
+ * the remote write right as well. The contents of @local_iov are undefined before the
+ * completion, and after one that is not DAT_DTO_SUCCESS.
  *
- * No alignment is needed; optimal_buffer_alignment of the provider attributes,
- * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
+ * Segments need no alignment. The fastest is optimal_buffer_alignment of the provider
+ * attributes, which is at most DAT_OPTIMAL_ALIGNMENT.
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the Read will complete); DAT_INVALID_HANDLE (EP);
  * DAT_INVALID_PARAMETER (count, NULL @local_iov or @remote_iov, range outside
  * its LMR, more bytes than max_rdma_size, flags; ARG1: the connection allows no
- * Reads, max_rdma_read_out here or max_rdma_read_in at the peer being 0);
+ * Reads, since max_rdma_read_out here or max_rdma_read_in at the peer is 0);
  * DAT_INVALID_STATE (subtype that of the EP: neither CONNECTED nor
  * DISCONNECTED); DAT_PRIVILEGES_VIOLATION (no such LMR, or no local write right;
  * on iWARP, no remote write right); DAT_PROTECTION_VIOLATION (LMR of another
@@ -395,8 +390,8 @@ EXPORT_SYMBOL(dat_ep_post_rdma_write);
  * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or completions
  * nobody dequeues fill the EVD; on soft-iWARP, as many Reads as it takes are);
  * DAT_MODEL_NOT_SUPPORTED (BARRIER_FENCE on a device that cannot fence a Read);
- * DAT_INTERNAL_ERROR (device removed). What only the peer can check (its key,
- * range, right, PZ) fails the completion instead.
+ * DAT_INTERNAL_ERROR (device removed). Errors that only the peer can
+ * find (its key, range, rights, PZ) fail the completion instead.
  */
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 				 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
@@ -409,18 +404,18 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments
 EXPORT_SYMBOL(dat_ep_post_rdma_read);
 
 /**
- * dat_ep_post_send_with_invalidate - send a message that takes a key away from the peer
+ * dat_ep_post_send_with_invalidate - send a message that invalidates a key of the peer
  * @ep_handle: EP in CONNECTED; in DISCONNECTED the Send is flushed at once
  * @num_segments: segments in @local_iov, 0 for an empty message
  * @local_iov: as for dat_ep_post_send()
  * @user_cookie: comes back with the completion
  * @completion_flags: as for dat_ep_post_send()
  * @invalidate_flag: DAT_FALSE makes it a plain Send
- * @rmr_context: key of the peer's memory, which the peer has handed out
+ * @rmr_context: key that the peer has handed out
  *
- * When the peer's Receive is reported, as DAT_DTO_RECEIVE_WITH_INVALIDATE, the key is
- * dead and the peer's LMR or RMR unbound. A key the peer does not have ends the
- * connection. The completion here is that of a Send.
+ * When the peer's Receive is reported, as DAT_DTO_RECEIVE_WITH_INVALIDATE, the key is invalid
+ * and the peer's LMR or RMR unbound. A key the peer does not have ends the connection. The
+ * completion here is that of a Send.
  *
  * Context: any; does not sleep or allocate.
  * Return: as dat_ep_post_send().
@@ -525,15 +520,15 @@ static enum kdapl_verdict post_read_to_rmr(struct kdapl_ep *ep, struct kdapl_con
 /**
  * dat_ep_post_rdma_read_to_rmr - read from the peer's memory into an RMR
  * @ep_handle: EP in CONNECTED; in DISCONNECTED the request is flushed at once
- * @local_iov: where to, by an rmr_context of this side that has the remote write
- *	right: of an RMR or an LMR
+ * @local_iov: target, named by an rmr_context of this side that has the remote write right, of
+ *	an RMR or an LMR
  * @user_cookie: comes back with the completion
- * @remote_iov: source; its length is what is transferred
+ * @remote_iov: source; its length is the length of the transfer
  * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is
  *	configured for it
  *
- * As dat_ep_post_rdma_read() else. On iWARP the peer sees the key, as it does with
- * that call.
+ * Otherwise as dat_ep_post_rdma_read(). On iWARP the peer sees the key, as it does with that
+ * call.
  *
  * Context: any; does not sleep or allocate.
  * Return: as dat_ep_post_rdma_read(); DAT_PRIVILEGES_VIOLATION (no such

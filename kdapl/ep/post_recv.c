@@ -209,26 +209,25 @@ static __always_inline enum kdapl_fast recv_fast(struct kdapl_ep *ep,
  * dat_ep_post_recv - provide memory for one incoming message
  * @ep_handle: EP in any state; in DISCONNECTED the Receive is flushed at once
  * @num_segments: segments in @local_iov, 0 for a message without data
- * @local_iov: filled in order, NULL for a message without data; the array is the
- *	caller's again on return, the memory it names after the completion
- * @user_cookie: comes back with the completion; any value, also one that is in use
+ * @local_iov: filled in order; NULL for a message without data. The array may be reused on
+ *	return, the memory after the completion
+ * @user_cookie: returned with the completion; any value, need not be unique
  * @completion_flags: UNSIGNALLED if the EP is configured for it
  *
  * The completion comes on the recv EVD, in the order of posting, with operation
- * DAT_DTO_RECEIVE and the length of the message. Segments are filled one after
- * the other; what the message does not reach stays untouched. A longer message
- * fails the Receive with DAT_DTO_ERR_LOCAL_LENGTH and ends the connection. If
- * the status is not DAT_DTO_SUCCESS the contents are undefined.
+ * DAT_DTO_RECEIVE and the length of the message. Memory beyond the message stays untouched. A
+ * message that is longer than the Receive fails it with DAT_DTO_ERR_LOCAL_LENGTH and ends the
+ * connection. If the status is not DAT_DTO_SUCCESS, the contents are undefined.
  *
  * The completion starts an upcall unless it is UNSIGNALLED or, on an EP with
- * DAT_COMPLETION_SOLICITED_WAIT_FLAG as recv_completion_flags, the Send did not
- * ask for it (soft-iWARP cannot tell: it always does).
+ * DAT_COMPLETION_SOLICITED_WAIT_FLAG as recv_completion_flags, the Send has not asked for one.
+ * (On soft-iWARP every Send asks for one.)
  *
- * Post Receives before connecting or accepting: the peer may send at once, and a
- * message that finds none ends the connection, on iWARP at once.
+ * Post Receives before connecting or accepting: the peer may send at once, and a message
+ * without a Receive ends the connection, on iWARP immediately.
  *
- * No alignment is needed; optimal_buffer_alignment of the provider attributes,
- * at most DAT_OPTIMAL_ALIGNMENT, is the fastest.
+ * Segments need no alignment. The fastest is optimal_buffer_alignment of the provider
+ * attributes, which is at most DAT_OPTIMAL_ALIGNMENT.
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the Receive will complete); DAT_INVALID_HANDLE (EP);
@@ -236,7 +235,7 @@ static __always_inline enum kdapl_fast recv_fast(struct kdapl_ep *ep,
  * DAT_INVALID_STATE (EP with an SRQ); DAT_PRIVILEGES_VIOLATION (no such LMR, or
  * no local write right); DAT_PROTECTION_VIOLATION (LMR of another PZ, or EP
  * without PZ); DAT_INSUFFICIENT_RESOURCES (max_recv_dtos are outstanding, or
- * completions nobody dequeues fill the EVD); DAT_INTERNAL_ERROR (device
+ * the EVD is full of completions that have not been dequeued); DAT_INTERNAL_ERROR (device
  * removed).
  */
 DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,

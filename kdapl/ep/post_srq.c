@@ -109,27 +109,27 @@ static __always_inline enum kdapl_verdict srq_post(DAT_SRQ_HANDLE srq_handle,
  * dat_srq_post_recv - provide memory for one incoming message of any EP of an SRQ
  * @srq_handle: SRQ in any state
  * @num_segments: segments in @local_iov, 0 for a message without data
- * @local_iov: filled in order, of LMRs of the SRQ's PZ, NULL for a message without
- *	data; the array is the caller's again on return, the memory it names after
- *	the completion
- * @user_cookie: comes back with the completion; any value, also one that is in use
+ * @local_iov: filled in order, of LMRs of the SRQ's PZ; NULL for a message without data. The
+ *	array may be reused on return, the memory after the completion
+ * @user_cookie: returned with the completion; any value, need not be unique
  *
- * The completion comes on the recv EVD of the EP that took the buffer, with that
- * EP's handle. Completions of one EP come in the order of the peer's Sends;
- * buffers need not be taken in the order of posting. A buffer counts as
- * outstanding until the consumer has its event. It starts an upcall unless the
- * EP has DAT_COMPLETION_SOLICITED_WAIT_FLAG as recv_completion_flags and the
- * Send did not ask for it.
+ * The completion comes on the recv EVD of the EP that has taken the buffer, with the handle of
+ * that EP. Completions of one EP come in the order of the peer's Sends; buffers may be taken in
+ * another order than that of posting. A buffer is outstanding until the consumer has its event.
+ * The completion starts an upcall unless the EP has DAT_COMPLETION_SOLICITED_WAIT_FLAG as
+ * recv_completion_flags and the Send has not asked for one.
  *
- * Each buffer has to be as long as the longest message of any EP: a longer one
- * fails it with DAT_DTO_ERR_LOCAL_LENGTH and ends that connection. If the status
- * is not DAT_DTO_SUCCESS the contents are undefined.
+ * Each buffer must be as long as the longest message of any EP: a message that is longer fails it
+ * with DAT_DTO_ERR_LOCAL_LENGTH and ends that connection. If the status is not DAT_DTO_SUCCESS,
+ * the contents are undefined.
  *
- * EPs take buffers in CONNECTED and DISCONNECT_PENDING. One that was being filled
- * when the connection ended comes back with DAT_DTO_ERR_FLUSHED if the device
- * gives it back, else with the SRQ; those nobody has taken stay for others. In the
- * SRQ state ERROR the buffer is accepted and stays outstanding until the SRQ is
- * freed. Segments need no alignment, optimal_buffer_alignment is the fast one.
+ * EPs take buffers in CONNECTED and DISCONNECT_PENDING. A buffer that was being filled when the
+ * connection ended is reported DAT_DTO_ERR_FLUSHED if the device returns it; otherwise its
+ * memory may be reused once the SRQ is freed. Buffers that no EP has taken stay in the SRQ. In
+ * the SRQ state ERROR a buffer is accepted and stays outstanding until the SRQ is freed.
+ *
+ * Segments need no alignment. The fastest is optimal_buffer_alignment of the provider
+ * attributes.
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the SRQ has it); DAT_INVALID_HANDLE (SRQ);

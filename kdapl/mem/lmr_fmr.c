@@ -46,7 +46,7 @@ static u32 fmr_list_next(struct fmr_list *list, struct kdapl_mem *mem, phys_addr
 	return part;
 }
 
-/* Add a piece. False: it does not fit, or does not start where the last one ends or on a page. */
+/* Add a piece. False: it does not fit, or there would be a gap inside a page before it. */
 static bool fmr_list_add(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
 {
 	u32 part;

@@ -91,7 +91,7 @@ static DAT_RETURN fast_long_way(struct kd_env *env, const struct fast_post *in, 
 	return ret;
 }
 
-/* A Receive goes the slow path when the straight one takes neither segments nor flags. */
+/* A Receive goes the slow path if the fast one takes no segments. */
 static DAT_RETURN fast_long_recv(struct kd_env *env, struct fast_post *post, u64 cookie)
 {
 	struct kdapl_wq *wq = kd_conn_of(env)->rq;
