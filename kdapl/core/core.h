@@ -97,7 +97,6 @@ struct kdapl_cq;
 struct kdapl_mr;
 struct kdapl_pool;
 struct kdapl_buf;
-struct kdapl_post;
 
 #include "handle.h"
 #include "object.h"

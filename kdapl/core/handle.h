@@ -71,6 +71,12 @@ static inline void *kdapl_handle_read(unsigned long word)
 	return obj;
 }
 
+/* May this value be a handle of that type? */
+static inline bool kdapl_handle_is(DAT_HANDLE handle, unsigned int type)
+{
+	return (unsigned long)handle >> KDAPL_HANDLE_TYPE_SHIFT == type;
+}
+
 /**
  * kdapl_handle_peek - look up a handle
  * @handle: any bit pattern
@@ -81,11 +87,9 @@ static inline void *kdapl_handle_read(unsigned long word)
  */
 static inline void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type)
 {
-	unsigned long word = (unsigned long)handle;
-
-	if (unlikely(word >> KDAPL_HANDLE_TYPE_SHIFT != type))
+	if (unlikely(!kdapl_handle_is(handle, type)))
 		return NULL;
-	return kdapl_handle_read(word);
+	return kdapl_handle_read((unsigned long)handle);
 }
 
 void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type);

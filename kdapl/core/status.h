@@ -62,4 +62,56 @@ static inline DAT_RETURN kdapl_state_err(DAT_EP_STATE state)
 	return DAT_ERROR(DAT_INVALID_STATE, kdapl_state_subtype(state));
 }
 
+/*
+ * Why a post is refused. The functions that check and prepare a post return one of these; which
+ * DAT code that is, and in which position a call has the argument that is wrong, is said once,
+ * in ep/post_ret.c.
+ */
+enum kdapl_verdict {
+	KDAPL_ACCEPTED,
+
+	/* an argument is wrong */
+	KDAPL_REFUSE_EP,		/* its connection allows no RDMA Reads */
+	KDAPL_REFUSE_COUNT,		/* segments or pages: too many, too few */
+	KDAPL_REFUSE_MEMORY,		/* no list, or memory that is not within its LMR */
+	KDAPL_REFUSE_REMOTE,		/* no remote buffer, or one that is too long */
+	KDAPL_REFUSE_PRIV,		/* rights that do not exist */
+	KDAPL_REFUSE_VA_TYPE,
+	KDAPL_REFUSE_MEM_TYPE,
+	KDAPL_REFUSE_FLAGS,		/* completion flags that are not allowed here */
+	KDAPL_REFUSE_OUT,		/* nowhere to put a result */
+	KDAPL_REFUSE_REQUEST,		/* an operation that does not exist */
+	KDAPL_REFUSE_ARGS,
+
+	/* the handle is not of a live object */
+	KDAPL_REFUSE_NO_EP = KDAPL_REFUSE_ARGS,
+	KDAPL_REFUSE_NO_SRQ,
+	KDAPL_REFUSE_NO_LMR,
+	KDAPL_REFUSE_NO_RMR,
+
+	/* an object's state */
+	KDAPL_REFUSE_STATE,		/* the EP's */
+	KDAPL_REFUSE_RESERVED_LMR,
+	KDAPL_REFUSE_LMR_IN_USE,	/* bound, or an operation on it is outstanding */
+	KDAPL_REFUSE_LMR_FREE,		/* not bound */
+	KDAPL_REFUSE_RMR_IN_USE,	/* a bind of it is outstanding */
+	KDAPL_REFUSE_NO_DEVICE,		/* it has been removed */
+	KDAPL_REFUSE_NO_FENCE,		/* the device cannot fence such a request */
+
+	/* memory */
+	KDAPL_REFUSE_READ,		/* no right to read it, or no such key */
+	KDAPL_REFUSE_WRITE,
+	KDAPL_REFUSE_RDMA_WRITE,
+	KDAPL_REFUSE_PZ,		/* objects of different PZs, or an EP that may not */
+	KDAPL_REFUSE_PZ_READ,
+	KDAPL_REFUSE_PZ_WRITE,
+	KDAPL_REFUSE_LENGTH,		/* more data than the target takes */
+
+	/* resources */
+	KDAPL_REFUSE_QUEUE_FULL,
+	KDAPL_REFUSE_SRQ_FULL,
+	KDAPL_REFUSE_NO_MR,		/* it cannot be mapped, or the MR could not be replaced */
+	KDAPL_REFUSALS
+};
+
 #endif /* KDAPL_CORE_STATUS_H */

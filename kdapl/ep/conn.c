@@ -152,7 +152,7 @@ static void conn_open_requests(struct kdapl_conn *conn)
 	if (conn->dev->caps.reads_deadlock)
 		wq->max_reads = conn->read_depth;
 	wq->serial = !careful && conn->ep->serial;
-	/* a post that sees a limit must see the rest; pairs with fast_post(), careful_post() */
+	/* a post that sees a limit sees the rest; pairs with post_fast(), post_careful() */
 	smp_wmb();
 	WRITE_ONCE(max_iov[DAT_DTO_SEND], attr->max_request_iov);
 	WRITE_ONCE(max_iov[DAT_DTO_RDMA_WRITE], attr->max_rdma_write_iov);

@@ -2,22 +2,22 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The request that binds an RMR: checked, begun, posted. What it does to the RMR is in rmr.c.
+ * Posting the request that binds an RMR. What it does to the RMR is in mem/rmr.c.
  */
 #include <linux/export.h>
 
-#include "ep.h"
+#include "post.h"
 
-/* Post it on a connection. The claim is ours. */
-static DAT_RETURN bind_post(struct kdapl_rmr *rmr, struct kdapl_bind *bind, struct kdapl_ep *ep,
-			    struct kdapl_conn *conn, struct kdapl_post *post)
+/* The claim is ours. */
+static enum kdapl_verdict bind_post(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
+				    struct kdapl_conn *conn, struct kdapl_post *post)
 {
-	DAT_RETURN ret = DAT_SUCCESS;
+	enum kdapl_verdict why = KDAPL_ACCEPTED;
 
 	post->obj = &rmr->obj;
-	/* without a connection it will be flushed: nothing changes */
+	/* otherwise it will be flushed: nothing changes */
 	if (READ_ONCE(conn->sq->mode) == KDAPL_WQ_LIVE) {
-		ret = kdapl_rmr_begin(rmr, bind);
+		why = kdapl_rmr_begin(rmr, bind);
 		if (bind->lmr) {
 			post->mr = bind->mr->ibmr;
 			post->key = bind->context;
@@ -25,89 +25,80 @@ static DAT_RETURN bind_post(struct kdapl_rmr *rmr, struct kdapl_bind *bind, stru
 		}
 		post->inv_key = bind->old;
 	}
-	if (ret == DAT_SUCCESS)
-		ret = kdapl_request_post(ep, conn, post);
-	if (ret != DAT_SUCCESS || post->soft)
+	if (!why)
+		why = kdapl_post_requests(conn, post, 1);
+	if (why || post->soft)
 		kdapl_rmr_op_done(rmr, KDAPL_NEVER);
-	return ret;
+	return why;
 }
 
-static DAT_RETURN bind_check(const struct kdapl_bind *bind, const DAT_RMR_CONTEXT *context)
+static enum kdapl_verdict bind_check(const struct kdapl_bind *bind, const DAT_RMR_CONTEXT *context)
 {
 	if (!bind->part)
-		return kdapl_arg_err(3);
+		return KDAPL_REFUSE_MEMORY;
 	if (bind->priv & ~DAT_MEM_PRIV_ALL_FLAG)
-		return kdapl_arg_err(4);
+		return KDAPL_REFUSE_PRIV;
 	if (bind->va_type != DAT_VA_TYPE_VA && bind->va_type != DAT_VA_TYPE_ZB)
-		return kdapl_arg_err(5);
-	return context ? DAT_SUCCESS : kdapl_arg_err(9);
+		return KDAPL_REFUSE_VA_TYPE;
+	return context ? KDAPL_ACCEPTED : KDAPL_REFUSE_OUT;
 }
 
-/* The LMR of a bind; NULL for an unbind, where it does not matter. */
-static DAT_RETURN bind_find_lmr(struct kdapl_bind *bind, const struct kdapl_rmr *rmr,
-				DAT_LMR_HANDLE handle)
+/* Look the LMR up. An unbind has none, whatever handle it comes with. */
+static enum kdapl_verdict bind_find_lmr(struct kdapl_bind *bind, const struct kdapl_rmr *rmr,
+					DAT_LMR_HANDLE handle)
 {
 	if (bind->part && !bind->part->segment_length)
-		return DAT_SUCCESS;
+		return KDAPL_ACCEPTED;
 	bind->lmr = kdapl_handle_peek(handle, DAT_HANDLE_TYPE_LMR);
 	if (!bind->lmr || bind->lmr->obj.ia != rmr->obj.ia)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	if (bind->lmr->reserved)
-		return kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_NO_LMR;
+	return bind->lmr->reserved ? KDAPL_REFUSE_RESERVED_LMR : KDAPL_ACCEPTED;
 }
 
-static DAT_RETURN bind_call(struct kdapl_bind *bind, struct kdapl_post *post,
-			    DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle,
-			    DAT_EP_HANDLE ep_handle, DAT_RMR_CONTEXT *context)
+static enum kdapl_verdict bind_call(struct kdapl_bind *bind, struct kdapl_post *post,
+				    struct kdapl_rmr *rmr, DAT_LMR_HANDLE lmr_handle,
+				    struct kdapl_ep *ep, const DAT_RMR_CONTEXT *context)
 {
-	struct kdapl_rmr *rmr = kdapl_handle_peek(rmr_handle, DAT_HANDLE_TYPE_RMR);
-	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	enum kdapl_verdict why;
 	struct kdapl_conn *conn;
-	DAT_RETURN ret;
 
 	if (!rmr)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
-	ret = bind_find_lmr(bind, rmr, lmr_handle);
-	if (ret != DAT_SUCCESS)
-		return ret;
+		return KDAPL_REFUSE_NO_RMR;
+	why = bind_find_lmr(bind, rmr, lmr_handle);
+	if (why)
+		return why;
 	if (!ep)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		return KDAPL_REFUSE_NO_EP;
 	conn = rcu_dereference(ep->conn);
-	ret = bind_check(bind, context);
-	if (ret == DAT_SUCCESS)
-		ret = kdapl_request_check(ep, conn, post, KDAPL_FLAGS_RDMA);
-	if (ret == DAT_SUCCESS && rmr->mr[0].pd != conn->pd)
-		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	why = bind_check(bind, context) ?: kdapl_post_check_state(ep, conn, post, KDAPL_FLAGS_RDMA);
+	if (why)
+		return why;
+	if (rmr->mr[0].pd != conn->pd)
+		return KDAPL_REFUSE_PZ;
 	bind->ep = (unsigned long)conn->handle;
-	ret = kdapl_rmr_claim(rmr, bind, &conn->op_owner);
-	if (ret == DAT_SUCCESS)
-		ret = bind_post(rmr, bind, ep, conn, post);
-	return ret;
+	return kdapl_rmr_claim(rmr, bind, &conn->op_owner) ?: bind_post(rmr, bind, conn, post);
 }
 
 /**
  * dat_rmr_bind - open a window onto an LMR for peers, or close it
  * @rmr_handle: RMR
- * @lmr_handle: LMR; does not matter when the window is to be closed
+ * @lmr_handle: LMR; ignored if the window is to be closed
  * @lmr_triplet: which part of it; length 0 closes the window. Read during the call
  * @mem_priv: REMOTE_READ (the LMR must have LOCAL_READ) and REMOTE_WRITE
- *	(LOCAL_WRITE); local rights do not matter
+ *	(LOCAL_WRITE); local rights are ignored
  * @va_type: DAT_VA_TYPE_VA: peers name the memory by the addresses of @lmr_triplet;
  *	DAT_VA_TYPE_ZB: from 0, for a part that starts on a page
  * @ep_handle: EP in CONNECTED, of the PZ of both; in DISCONNECTED the bind is flushed
  * @user_cookie: comes back with the completion
  * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is configured
  *	for it
- * @context: where the key for peers goes; of no meaning when the window is closed
+ * @context: where the key for peers goes; without meaning if the window is closed
  *
- * The completion is a DAT_RMR_BIND_COMPLETION_EVENT on the request EVD. Nothing that
- * is posted later on the EP starts before the bind is done, so a Send may carry the
- * key at once. The key of the previous bind is dead when the completion comes; the
- * previous LMR is in use until then, the new one from the return of the call. One
- * bind of an RMR may be under way at a time. Where an RMR is bound already the bind
+ * The completion is a DAT_RMR_BIND_COMPLETION_EVENT on the request EVD. No request
+ * that is posted later on the EP starts before the bind is done, so a Send may carry
+ * the key at once. When the completion comes, the key of the previous bind is invalid.
+ * The previous LMR is in use until then, the new one from the return of the call. At
+ * most one bind of an RMR may be outstanding. If the RMR is already bound, the bind
  * takes two places of the request queue, unless the request EVD of the EP has
  * DAT_EVD_RMR_BIND_FLAG: then there is room for both.
  *
@@ -132,17 +123,21 @@ DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle,
 		.cookie = user_cookie,
 		.flags = completion_flags,
 		.op = DAT_DTO_BIND_MW,
-		.flags_arg = 8,
 	};
 	struct kdapl_bind bind = {
 		.part = lmr_triplet,
 		.priv = mem_priv,
 		.va_type = va_type,
 	};
+	enum kdapl_verdict why;
+	struct kdapl_ep *ep;
 	DAT_RETURN ret;
 
 	rcu_read_lock();
-	ret = bind_call(&bind, &post, rmr_handle, lmr_handle, ep_handle, context);
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	why = bind_call(&bind, &post, kdapl_handle_peek(rmr_handle, DAT_HANDLE_TYPE_RMR),
+			lmr_handle, ep, context);
+	ret = kdapl_post_ret(why, ep, KDAPL_CALL_RMR_BIND);
 	rcu_read_unlock();
 	if (ret == DAT_SUCCESS)
 		*context = bind.context;

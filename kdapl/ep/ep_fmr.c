@@ -2,95 +2,104 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The requests that bind LMRs and end their bindings: checked, begun, posted. What they do to the
- * LMR is in lmr_fmr.c and lmr_state.c.
+ * Posting the requests that bind LMRs and end their bindings. What they do to the LMR is in
+ * mem/lmr_fmr.c and mem/lmr_state.c.
  */
 #include <linux/export.h>
 #include <linux/log2.h>
 #include <linux/sizes.h>
 
-#include "ep.h"
+#include "post.h"
 
 #define FLAGS_INVALIDATE (KDAPL_FLAGS_RDMA | DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG)
 
-/* Stands for NULL: the handles are looked at first. */
+/* Instead of NULL, which would mean a list of pages. It is refused once the handles are checked. */
 static const struct kdat_sg fmr_no_sg;
 
-static DAT_RETURN fmr_check_pages(const struct kdapl_fmr *fmr)
+static enum kdapl_verdict fmr_check_lmr(const struct kdapl_lmr *lmr)
+{
+	if (!lmr)
+		return KDAPL_REFUSE_NO_LMR;
+	return lmr->reserved ? KDAPL_REFUSE_RESERVED_LMR : KDAPL_ACCEPTED;
+}
+
+static enum kdapl_verdict fmr_check_pages(const struct kdapl_fmr *fmr)
 {
 	bool var = fmr->mem_type == DAT_MEM_TYPE_PHYSICAL_VAR_PAGES;
 	u64 page_size = var ? fmr->region.for_array.page_size : PAGE_SIZE;
 	const void *pages = var ? fmr->region.for_array.pages : fmr->region.for_physical;
 
+	if (!var && fmr->mem_type != DAT_MEM_TYPE_PHYSICAL)
+		return KDAPL_REFUSE_MEM_TYPE;
 	if (!pages || page_size < PAGE_SIZE || page_size > SZ_1G || !is_power_of_2(page_size))
-		return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+		return KDAPL_REFUSE_MEMORY;
 	if (!fmr->num_pages ||
 	    (fmr->lmr->fmr && fmr->num_pages > fmr->lmr->mem.sgt.orig_nents))
-		return kdapl_arg_err(fmr->arg[KDAPL_FMR_COUNT]);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_COUNT;
+	return KDAPL_ACCEPTED;
 }
 
-static DAT_RETURN fmr_check(const struct kdapl_fmr *fmr)
+static enum kdapl_verdict fmr_check_sg(const struct kdat_sg *sg)
 {
-	DAT_RETURN ret = DAT_SUCCESS;
-
-	if (!fmr->sg && fmr->mem_type != DAT_MEM_TYPE_PHYSICAL &&
-	    fmr->mem_type != DAT_MEM_TYPE_PHYSICAL_VAR_PAGES)
-		return kdapl_arg_err(2);
-	if (!fmr->sg)
-		ret = fmr_check_pages(fmr);
-	else if (!fmr->sg->sgl || fmr->sg->nents <= 0 || !fmr->sg->length)
-		ret = kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	if (fmr->priv & ~DAT_MEM_PRIV_ALL_FLAG)
-		return kdapl_arg_err(fmr->arg[KDAPL_FMR_PRIV]);
-	if (fmr->va_type != DAT_VA_TYPE_VA && fmr->va_type != DAT_VA_TYPE_ZB)
-		return kdapl_arg_err(fmr->arg[KDAPL_FMR_VA]);
-	return DAT_SUCCESS;
+	return sg->sgl && sg->nents > 0 && sg->length ? KDAPL_ACCEPTED : KDAPL_REFUSE_MEMORY;
 }
 
-/* Everything but the posting. */
-static __always_inline DAT_RETURN fmr_begin(struct kdapl_fmr *fmr, struct kdapl_conn *conn,
-					    struct kdapl_post *post)
+static enum kdapl_verdict fmr_check(const struct kdapl_fmr *fmr)
+{
+	enum kdapl_verdict why = fmr->sg ? fmr_check_sg(fmr->sg) : fmr_check_pages(fmr);
+
+	if (why)
+		return why;
+	if (fmr->priv & ~DAT_MEM_PRIV_ALL_FLAG)
+		return KDAPL_REFUSE_PRIV;
+	if (fmr->va_type != DAT_VA_TYPE_VA && fmr->va_type != DAT_VA_TYPE_ZB)
+		return KDAPL_REFUSE_VA_TYPE;
+	return KDAPL_ACCEPTED;
+}
+
+/* Carry out a binding, up to posting the request. */
+static __always_inline enum kdapl_verdict fmr_begin(struct kdapl_fmr *fmr, struct kdapl_conn *conn,
+						    struct kdapl_post *post)
 {
 	struct kdapl_lmr *lmr = fmr->lmr;
-	DAT_RETURN ret;
+	enum kdapl_verdict why;
 
 	if (lmr->mr.pd != conn->pd)
-		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	ret = kdapl_fmr_begin(fmr, (unsigned long)conn->handle, &conn->op_owner,
+		return KDAPL_REFUSE_PZ;
+	why = kdapl_fmr_begin(fmr, (unsigned long)conn->handle, &conn->op_owner,
 			      READ_ONCE(conn->sq->mode) == KDAPL_WQ_LIVE, &post->seq);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	if (why)
+		return why;
 	post->obj = &lmr->obj;
 	post->mr = lmr->mr.ibmr;
 	post->key = fmr->key;
 	post->access = kdapl_mr_access(fmr->priv);
-	return ret;
+	return KDAPL_ACCEPTED;
 }
 
-static __always_inline DAT_RETURN fmr_begin_inv(struct kdapl_lmr *lmr, struct kdapl_conn *conn,
-						struct kdapl_post *post)
+/* The same for an invalidation. */
+static __always_inline enum kdapl_verdict fmr_begin_inv(struct kdapl_lmr *lmr,
+							struct kdapl_conn *conn,
+							struct kdapl_post *post)
 {
-	DAT_RETURN ret;
+	enum kdapl_verdict why;
 
 	if (!lmr->fmr)
-		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+		return KDAPL_REFUSE_LMR_IN_USE;
 	if (lmr->mr.pd != conn->pd)
-		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	ret = kdapl_lmr_claim(lmr, KDAPL_LMR_INV, (unsigned long)conn->handle, &conn->op_owner,
+		return KDAPL_REFUSE_PZ;
+	why = kdapl_lmr_claim(lmr, KDAPL_LMR_INV, (unsigned long)conn->handle, &conn->op_owner,
 			      READ_ONCE(conn->sq->mode) == KDAPL_WQ_LIVE, &post->seq);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	if (why)
+		return why;
 	post->obj = &lmr->obj;
 	post->inv_key = lmr->mr.used;
-	return DAT_SUCCESS;
+	return KDAPL_ACCEPTED;
 }
 
 /**
- * kdapl_lmr_op_undo - a request of dat_lmr_fmr() or dat_lmr_invalidate() was not posted
- * @post: the request, or any other
+ * kdapl_lmr_op_undo - undo an operation on an LMR that was not posted to the device
+ * @post: its request; any other request is ignored
  *
  * Context: any.
  */
@@ -102,68 +111,61 @@ void kdapl_lmr_op_undo(const struct kdapl_post *post)
 		kdapl_lmr_op_done(lmr, KDAPL_LMR_INV, post->seq, KDAPL_NEVER);
 	if (post->op != DAT_DTO_LMR_FMR)
 		return;
-	if (!post->soft)	/* what will be flushed has had its key */
+	if (!post->soft)	/* a request that will be flushed keeps its key */
 		kdapl_fmr_key_back(lmr, post->key);
 	kdapl_lmr_op_done(lmr, KDAPL_LMR_REG, post->seq, KDAPL_NEVER);
 }
 
-/* Handles, arguments, flags, state, in the order of GEN-10; RCU read side. */
-static DAT_RETURN fmr_check_call(const struct kdapl_fmr *fmr, struct kdapl_ep *ep,
-				 struct kdapl_conn *conn, const struct kdapl_post *post)
+/* Arguments, flags, state: the handles have been checked. RCU read side. */
+static enum kdapl_verdict fmr_check_call(const struct kdapl_fmr *fmr, struct kdapl_ep *ep,
+					 struct kdapl_conn *conn, const struct kdapl_post *post)
 {
-	DAT_RETURN ret;
+	enum kdapl_verdict why;
 
-	ret = fmr_check(fmr);
-	if (ret == DAT_SUCCESS)
-		ret = kdapl_request_check(ep, conn, post, KDAPL_FLAGS_RDMA);
-	if (ret == DAT_SUCCESS && !fmr->lmr->fmr)
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-	return ret;
+	why = fmr_check(fmr) ?: kdapl_post_check_state(ep, conn, post, KDAPL_FLAGS_RDMA);
+	return !why && !fmr->lmr->fmr ? KDAPL_REFUSE_LMR_IN_USE : why;
 }
 
-/* Post what has begun. */
-static DAT_RETURN fmr_post(struct kdapl_ep *ep, struct kdapl_conn *conn, struct kdapl_post *post)
+/* Post an operation that has begun. */
+static enum kdapl_verdict fmr_post(struct kdapl_conn *conn, struct kdapl_post *post)
 {
-	DAT_RETURN ret = kdapl_request_post(ep, conn, post);
+	enum kdapl_verdict why = kdapl_post_requests(conn, post, 1);
 
-	if (ret != DAT_SUCCESS || post->soft)
+	if (why || post->soft)
 		kdapl_lmr_op_undo(post);
-	return ret;
+	return why;
 }
 
-static DAT_RETURN __fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post,
-			     DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_handle)
+static enum kdapl_verdict fmr_request(struct kdapl_fmr *fmr, struct kdapl_post *post,
+				      struct kdapl_ep *ep)
 {
-	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	enum kdapl_verdict why = fmr_check_lmr(fmr->lmr);
 	struct kdapl_conn *conn;
-	DAT_RETURN ret;
 
-	fmr->lmr = kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR);
-	ret = kdapl_lmr_check_ret(kdapl_lmr_check(fmr->lmr));
-	if (ret != DAT_SUCCESS)
-		return ret;
+	if (why)
+		return why;
 	if (!ep)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		return KDAPL_REFUSE_NO_EP;
 	conn = rcu_dereference(ep->conn);
-	ret = fmr_check_call(fmr, ep, conn, post);
-	if (ret != DAT_SUCCESS)
-		return ret;
+	why = fmr_check_call(fmr, ep, conn, post);
+	if (why)
+		return why;
 	if (!kdapl_dev_there(conn->dev))
-		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	ret = fmr_begin(fmr, conn, post);
-	if (ret == DAT_SUCCESS)
-		ret = fmr_post(ep, conn, post);
-	return ret;
+		return KDAPL_REFUSE_NO_DEVICE;
+	return fmr_begin(fmr, conn, post) ?: fmr_post(conn, post);
 }
 
-static DAT_RETURN fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post,
+static DAT_RETURN fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post, enum kdapl_call call,
 			   DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_handle,
 			   DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context)
 {
+	struct kdapl_ep *ep;
 	DAT_RETURN ret;
 
 	rcu_read_lock();
-	ret = __fmr_call(fmr, post, lmr_handle, ep_handle);
+	fmr->lmr = kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR);
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	ret = kdapl_post_ret(fmr_request(fmr, post, ep), ep, call);
 	rcu_read_unlock();
 	if (ret != DAT_SUCCESS)
 		return ret;
@@ -180,9 +182,9 @@ static DAT_RETURN fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post,
  * @mem_type: DAT_MEM_TYPE_PHYSICAL or DAT_MEM_TYPE_PHYSICAL_VAR_PAGES
  * @region_description: for_physical or for_array: physical addresses of pages that
  *	have a struct page; the array is read during the call only
- * @num_pages: how many, at most those the LMR was allocated for. Soft-RoCE counts
+ * @num_pages: how many, at most as many as the LMR was allocated for. Soft-RoCE counts
  *	pages of PAGE_SIZE, whatever their size
- * @mem_privileges: exactly these rights are given
+ * @mem_privileges: rights of the binding
  * @va_type: DAT_VA_TYPE_VA: the region starts at the address of the first page;
  *	DAT_VA_TYPE_ZB: at 0
  * @ep_handle: EP of the LMR's PZ in CONNECTED; in DISCONNECTED the request is flushed
@@ -193,8 +195,8 @@ static DAT_RETURN fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post,
  * @lmr_context: where the key for local segments goes; may be NULL
  * @rmr_context: where the key for peers goes, 0 without remote rights; may be NULL
  *
- * The keys are new ones, and may be used in requests posted later on the same EP at
- * once. The pages must stay until the binding has ended: until dat_lmr_invalidate()
+ * The keys are new. Requests that are posted later on the same EP may use them at once.
+ * The pages must not go until the binding has ended: until dat_lmr_invalidate()
  * completes, the peer has invalidated the key, or dat_lmr_free() returns. The
  * completion comes on the request EVD, with operation DAT_DTO_LMR_FMR.
  *
@@ -220,7 +222,6 @@ DAT_RETURN dat_lmr_fmr(DAT_LMR_HANDLE lmr_handle, DAT_MEM_TYPE mem_type,
 		.cookie = user_cookie,
 		.flags = completion_flags,
 		.op = DAT_DTO_LMR_FMR,
-		.flags_arg = 9,
 	};
 	struct kdapl_fmr fmr = {
 		.mem_type = mem_type,
@@ -228,20 +229,20 @@ DAT_RETURN dat_lmr_fmr(DAT_LMR_HANDLE lmr_handle, DAT_MEM_TYPE mem_type,
 		.num_pages = num_pages,
 		.priv = mem_privileges,
 		.va_type = va_type,
-		.arg = { 3, 4, 5, 6 },
 	};
 
-	return fmr_call(&fmr, &post, lmr_handle, ep_handle, lmr_context, rmr_context);
+	return fmr_call(&fmr, &post, KDAPL_CALL_LMR_FMR, lmr_handle, ep_handle, lmr_context,
+			rmr_context);
 }
 EXPORT_SYMBOL(dat_lmr_fmr);
 
 /**
  * kdat_lmr_fmr_sg - bind an LMR to a piece of memory, on an EP
  * @lmr_handle: LMR of dat_lmr_allocate() that is not bound
- * @sg: the memory, to the byte: the block layer's scatterlist for instance. Where it
- *	does not go on, one entry has to end and the next to start on a page; as many
- *	entries as the LMR has pages
- * @mem_privileges: exactly these rights are given
+ * @sg: the memory, to the byte, for instance the block layer's scatterlist. If an entry
+ *	does not start where the one before ends, both places must be page boundaries.
+ *	At most as many entries as the LMR has pages
+ * @mem_privileges: rights of the binding
  * @va_type: DAT_VA_TYPE_VA: the region starts at the physical address of the first
  *	byte; DAT_VA_TYPE_ZB: at 0, for memory that starts on a page
  * @ep_handle: EP, as for dat_lmr_fmr()
@@ -252,8 +253,8 @@ EXPORT_SYMBOL(dat_lmr_fmr);
  * @address: where the address of the first byte goes, as segments and peers name it;
  *	may be NULL
  *
- * As dat_lmr_fmr() else. Neither local segments nor peers get beyond the first
- * or the last byte. An extension of this provider.
+ * Otherwise as dat_lmr_fmr(). Neither local segments nor peers reach memory before the first
+ * or behind the last byte. An extension of this provider.
  *
  * Context: any; does not sleep or allocate.
  * Return: as dat_lmr_fmr(); DAT_INVALID_PARAMETER (@sg: NULL, empty, shorter
@@ -269,45 +270,37 @@ DAT_RETURN kdat_lmr_fmr_sg(DAT_LMR_HANDLE lmr_handle, const struct kdat_sg *sg,
 		.cookie = user_cookie,
 		.flags = completion_flags,
 		.op = DAT_DTO_LMR_FMR,
-		.flags_arg = 7,
 	};
 	struct kdapl_fmr fmr = {
 		.sg = sg,
 		.priv = mem_privileges,
 		.va_type = va_type,
-		.arg = { 2, 2, 3, 4 },
 	};
 	DAT_RETURN ret;
 
 	if (!sg)
 		fmr.sg = &fmr_no_sg;
-	ret = fmr_call(&fmr, &post, lmr_handle, ep_handle, lmr_context, rmr_context);
+	ret = fmr_call(&fmr, &post, KDAPL_CALL_LMR_FMR_SG, lmr_handle, ep_handle, lmr_context,
+		       rmr_context);
 	if (ret == DAT_SUCCESS && address)
 		*address = fmr.start;
 	return ret;
 }
 EXPORT_SYMBOL(kdat_lmr_fmr_sg);
 
-static DAT_RETURN fmr_invalidate(DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_handle,
-				 struct kdapl_post *post)
+static enum kdapl_verdict fmr_invalidate(struct kdapl_lmr *lmr, struct kdapl_ep *ep,
+					 struct kdapl_post *post)
 {
-	struct kdapl_lmr *lmr = kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR);
-	struct kdapl_ep *ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	enum kdapl_verdict why = fmr_check_lmr(lmr);
 	struct kdapl_conn *conn;
-	DAT_RETURN ret;
 
-	ret = kdapl_lmr_check_ret(kdapl_lmr_check(lmr));
-	if (ret != DAT_SUCCESS)
-		return ret;
+	if (why)
+		return why;
 	if (!ep)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		return KDAPL_REFUSE_NO_EP;
 	conn = rcu_dereference(ep->conn);
-	ret = kdapl_request_check(ep, conn, post, FLAGS_INVALIDATE);
-	if (ret == DAT_SUCCESS)
-		ret = fmr_begin_inv(lmr, conn, post);
-	if (ret == DAT_SUCCESS)
-		ret = fmr_post(ep, conn, post);
-	return ret;
+	return kdapl_post_check_state(ep, conn, post, FLAGS_INVALIDATE) ?:
+	       fmr_begin_inv(lmr, conn, post) ?: fmr_post(conn, post);
 }
 
 /**
@@ -321,10 +314,10 @@ static DAT_RETURN fmr_invalidate(DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_han
  *	promise it for Reads only, see Documentation/adapters.md); UNSIGNALLED if
  *	the EP is configured for it
  *
- * Requests posted later cannot name the keys. When the completion comes, with
- * operation DAT_DTO_LMR_INVALIDATE, peers cannot either, and the memory is the
- * consumer's. If it is flushed the binding is in effect as before, until it is
- * invalidated on another connection, or dat_lmr_free().
+ * Requests posted later cannot use the keys. Once the completion comes, with operation
+ * DAT_DTO_LMR_INVALIDATE, peers cannot either, and the memory is the consumer's. If the
+ * request is flushed, the binding stays in effect until it is invalidated on another
+ * connection, or until dat_lmr_free().
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the invalidation will complete);
@@ -342,49 +335,46 @@ DAT_RETURN dat_lmr_invalidate(DAT_LMR_HANDLE lmr_handle, DAT_EP_HANDLE ep_handle
 		.cookie = user_cookie,
 		.flags = completion_flags,
 		.op = DAT_DTO_LMR_INVALIDATE,
-		.flags_arg = 4,
 	};
+	enum kdapl_verdict why;
+	struct kdapl_ep *ep;
 	DAT_RETURN ret;
 
 	rcu_read_lock();
-	ret = fmr_invalidate(lmr_handle, ep_handle, &post);
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	why = fmr_invalidate(kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR), ep, &post);
+	ret = kdapl_post_ret(why, ep, KDAPL_CALL_LMR_INVALIDATE);
 	rcu_read_unlock();
 	return ret;
 }
 EXPORT_SYMBOL(dat_lmr_invalidate);
 
 /**
- * kdapl_lmr_op_begin - prepare an LMR_FMR or LMR_INVALIDATE of a list
+ * kdapl_lmr_op_begin - check and begin an LMR_FMR or LMR_INVALIDATE of a list
  * @ep: EP
  * @conn: its connection, or NULL
  * @in: what is asked for
  * @post: what is to be posted, with cookie, flags and operation
  *
  * Context: any; RCU read side, after kdapl_dev_there().
- * Return: DAT_SUCCESS: kdapl_lmr_op_undo() is due unless it is posted; or what
- * kdat_lmr_fmr_sg() and dat_lmr_invalidate() return.
+ * Return: KDAPL_ACCEPTED: kdapl_lmr_op_undo() must be called unless it is posted; or the reason
+ * to refuse it.
  */
-DAT_RETURN kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
-			      const struct kdat_request *in, struct kdapl_post *post)
+enum kdapl_verdict kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
+				      const struct kdat_request *in, struct kdapl_post *post)
 {
 	struct kdapl_fmr fmr = {
 		.lmr = kdapl_handle_peek(in->lmr_handle, DAT_HANDLE_TYPE_LMR),
 		.sg = in->sg ?: &fmr_no_sg,
 		.priv = in->mem_privileges,
 		.va_type = in->va_type,
-		.arg = { 2, 2, 3, 4 },
 	};
-	DAT_RETURN ret;
+	enum kdapl_verdict why = fmr_check_lmr(fmr.lmr);
 
-	ret = kdapl_lmr_check_ret(kdapl_lmr_check(fmr.lmr));
-	if (ret != DAT_SUCCESS)
-		return ret;
-	if (post->op == DAT_DTO_LMR_FMR) {
-		post->flags_arg = 7;
-		ret = fmr_check_call(&fmr, ep, conn, post);
-		return ret == DAT_SUCCESS ? fmr_begin(&fmr, conn, post) : ret;
-	}
-	post->flags_arg = 4;
-	ret = kdapl_request_check(ep, conn, post, FLAGS_INVALIDATE);
-	return ret == DAT_SUCCESS ? fmr_begin_inv(fmr.lmr, conn, post) : ret;
+	if (why)
+		return why;
+	if (post->op == DAT_DTO_LMR_FMR)
+		return fmr_check_call(&fmr, ep, conn, post) ?: fmr_begin(&fmr, conn, post);
+	return kdapl_post_check_state(ep, conn, post, FLAGS_INVALIDATE) ?:
+	       fmr_begin_inv(fmr.lmr, conn, post);
 }

@@ -2,36 +2,37 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Several requests in one call: checked one after the other, as if each had been
- * posted, then handed to the device as one chain, with one doorbell.
+ * Several requests in one call: each is checked as if it had been posted alone, then all are
+ * handed to the device as one chain, with one doorbell.
  */
 #include <linux/export.h>
 
-#include "ep.h"
-#include "../core/trace.h"
+#include "post.h"
 
-static const u8 list_ops[] = {
-	[KDAT_REQUEST_SEND] = DAT_DTO_SEND,
-	[KDAT_REQUEST_SEND_INVALIDATE] = DAT_DTO_SEND,
-	[KDAT_REQUEST_RDMA_WRITE] = DAT_DTO_RDMA_WRITE,
-	[KDAT_REQUEST_RDMA_READ] = DAT_DTO_RDMA_READ,
-	[KDAT_REQUEST_LMR_FMR] = DAT_DTO_LMR_FMR,
-	[KDAT_REQUEST_LMR_INVALIDATE] = DAT_DTO_LMR_INVALIDATE,
+static const struct {
+	u8 op;
+	u8 call;	/* that posts it alone */
+} list_ops[] = {
+	[KDAT_REQUEST_SEND] = { DAT_DTO_SEND, KDAPL_CALL_SEND },
+	[KDAT_REQUEST_SEND_INVALIDATE] = { DAT_DTO_SEND, KDAPL_CALL_SEND },
+	[KDAT_REQUEST_RDMA_WRITE] = { DAT_DTO_RDMA_WRITE, KDAPL_CALL_RDMA },
+	[KDAT_REQUEST_RDMA_READ] = { DAT_DTO_RDMA_READ, KDAPL_CALL_RDMA },
+	[KDAT_REQUEST_LMR_FMR] = { DAT_DTO_LMR_FMR, KDAPL_CALL_LMR_FMR_SG },
+	[KDAT_REQUEST_LMR_INVALIDATE] = { DAT_DTO_LMR_INVALIDATE, KDAPL_CALL_LMR_INVALIDATE },
 };
 
-/* One request, up to the posting. */
-static DAT_RETURN list_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
-			     const struct kdat_request *req, struct kdapl_post *post)
+/* Check one request and begin it, up to the posting. */
+static enum kdapl_verdict list_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
+				     const struct kdat_request *req, struct kdapl_post *post)
 {
 	*post = (struct kdapl_post) {
 		.cookie = req->user_cookie,
 		.flags = req->completion_flags,
-		.flags_arg = 5,
 	};
 	if ((unsigned int)req->op >= ARRAY_SIZE(list_ops))
-		return kdapl_arg_err(2);
-	post->op = list_ops[req->op];
-	if (post->op == DAT_DTO_LMR_FMR || post->op == DAT_DTO_LMR_INVALIDATE)
+		return KDAPL_REFUSE_REQUEST;
+	post->op = list_ops[req->op].op;
+	if (kdapl_post_is_memop(post))
 		return kdapl_lmr_op_begin(ep, conn, req, post);
 	post->iov = req->local_iov;
 	post->n = req->num_segments;
@@ -39,10 +40,9 @@ static DAT_RETURN list_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
 		post->invalidate = req->op == KDAT_REQUEST_SEND_INVALIDATE;
 		post->inv_key = post->invalidate ? req->rmr_context : 0;
 	} else {
-		post->flags_arg = 6;
 		post->remote = req->remote_iov;
 	}
-	return kdapl_request_prepare(ep, conn, post);
+	return kdapl_post_check(ep, conn, post);
 }
 
 static void list_undo(const struct kdapl_post *posts, int n)
@@ -51,28 +51,36 @@ static void list_undo(const struct kdapl_post *posts, int n)
 		kdapl_lmr_op_undo(&posts[n]);
 }
 
+static enum kdapl_call list_call_of(const struct kdat_request *req)
+{
+	return (unsigned int)req->op < ARRAY_SIZE(list_ops) ? list_ops[req->op].call :
+							      KDAPL_CALL_LIST;
+}
+
 static DAT_RETURN list_post(struct kdapl_ep *ep, struct kdapl_conn *conn,
 			    const struct kdat_request *requests, int n, DAT_COUNT *failed)
 {
 	struct kdapl_post posts[KDAT_POST_LIST_MAX];
+	enum kdapl_verdict why;
 	DAT_RETURN ret;
 	int i;
 
 	for (i = 0; i < n; i++) {
-		ret = list_begin(ep, conn, &requests[i], &posts[i]);
-		if (ret != DAT_SUCCESS) {
+		why = list_begin(ep, conn, &requests[i], &posts[i]);
+		if (why) {
 			*failed = i;
 			list_undo(posts, i);
 			goto refused;
 		}
 	}
-	ret = kdapl_request_post_list(ep, conn, posts, n);
-	if (ret != DAT_SUCCESS || posts[0].soft)
+	why = kdapl_post_requests(conn, posts, n);
+	if (why || posts[0].soft)
 		list_undo(posts, n);
-	if (likely(ret == DAT_SUCCESS))
-		return ret;
+	if (likely(!why))
+		return DAT_SUCCESS;
 	*failed = 0;
 refused:
+	ret = kdapl_post_ret(why, ep, list_call_of(&requests[*failed]));
 	trace_kdapl_post_refused(ep->obj.handle, posts[*failed].op, posts[*failed].cookie.as_64,
 				 ret);
 	return ret;

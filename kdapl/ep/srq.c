@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * Shared Receive Queues: create, query, resize, watermark, free. Their buffers are
- * in evd/pool.c, posting is in ep/post.c, and their completions are taken in evd/wc.c.
+ * in evd/pool.c, posting is in post_srq.c, and their completions are taken in evd/wc.c.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>

@@ -87,7 +87,7 @@ struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u
 	wq->slow = recv ? KDAPL_SLOW_EARLY : 0;
 	wq->slots = slots;
 	wq->max_sge = max_sge;
-	wq->stride = max(max_sge, 2U);	/* two: post_split_short() */
+	wq->stride = max(max_sge, 2U);	/* two: wr_split_short() */
 	wq->last_sup = -1;
 	wq->mode = recv ? KDAPL_WQ_LIVE : KDAPL_WQ_REFUSE;
 	spin_lock_init(&wq->lock);

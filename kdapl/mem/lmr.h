@@ -27,7 +27,7 @@ static inline u32 kdapl_priv_direct(u32 priv)
 
 #define KDAPL_PRIV_REMOTE	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-/* How a request for an LMR or RMR has ended. */
+/* How an operation on an LMR or RMR has ended. */
 enum kdapl_outcome {
 	KDAPL_DONE,		/* the device has carried it out */
 	KDAPL_NEVER,		/* it never reached the device */
@@ -117,15 +117,6 @@ static inline DAT_RETURN kdapl_lmr_check_ret(int err)
 	return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 }
 
-/* Arguments of the calls that bind an LMR, whose positions differ from call to call. */
-enum kdapl_fmr_arg {
-	KDAPL_FMR_MEM,
-	KDAPL_FMR_COUNT,
-	KDAPL_FMR_PRIV,
-	KDAPL_FMR_VA,
-	KDAPL_FMR_ARGS
-};
-
 /**
  * struct kdapl_fmr - what an LMR is to be bound to
  * @lmr: LMR of dat_lmr_allocate()
@@ -135,7 +126,6 @@ enum kdapl_fmr_arg {
  * @sg: a piece of memory in place of pages, or NULL
  * @priv: rights
  * @va_type: how addresses are counted
- * @arg: positions of the arguments
  * @key: out: key for segments and peers
  * @start: out: first address
  */
@@ -147,7 +137,6 @@ struct kdapl_fmr {
 	const struct kdat_sg *sg;
 	DAT_MEM_PRIV_FLAGS priv;
 	DAT_VA_TYPE va_type;
-	u8 arg[KDAPL_FMR_ARGS];
 	u32 key;
 	u64 start;
 };
@@ -156,16 +145,16 @@ struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_
 void kdapl_lmr_destroy(struct kdapl_lmr *lmr);
 DAT_RETURN kdapl_lmr_ret(int err);
 void kdapl_lmr_publish(struct kdapl_lmr *lmr);
-DAT_RETURN kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, unsigned long ep,
-			   struct kdapl_op_owner *owner, bool live, u32 *seq);
+enum kdapl_verdict kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, unsigned long ep,
+				   struct kdapl_op_owner *owner, bool live, u32 *seq);
 void kdapl_lmr_op_done(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
 		       enum kdapl_outcome outcome);
 void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr);
 void kdapl_lmr_quiesce(struct kdapl_lmr *lmr);
 void kdapl_lmr_state_init(struct kdapl_lmr *lmr, struct kdapl_pd *pd);
 int kdapl_lmr_spare_list(struct kdapl_lmr *lmr, u32 pages);
-DAT_RETURN kdapl_fmr_begin(struct kdapl_fmr *fmr, unsigned long ep, struct kdapl_op_owner *owner,
-			   bool live, u32 *seq);
+enum kdapl_verdict kdapl_fmr_begin(struct kdapl_fmr *fmr, unsigned long ep,
+				   struct kdapl_op_owner *owner, bool live, u32 *seq);
 void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key);
 void kdapl_lmr_reserved_destroy(struct kdapl_ia *ia);
 

@@ -4,9 +4,9 @@
  *
  * Fast memory registration: LMRs that are bound and unbound on an EP.
  *
- * Such an LMR has its MR, and room for its list, from dat_lmr_allocate().
- * dat_lmr_fmr() maps the memory (kdapl_fmr_begin()) and posts the registration,
- * dat_lmr_invalidate() its end (ep_fmr.c); what becomes of the binding is in lmr_state.c.
+ * dat_lmr_allocate() makes the MR of such an LMR and allocates its list. dat_lmr_fmr() maps the
+ * memory (kdapl_fmr_begin()) and posts the registration, dat_lmr_invalidate() posts the
+ * invalidation (both ep/ep_fmr.c). The states of the binding are in lmr_state.c.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -15,9 +15,9 @@
 
 #include "mem.h"
 
-/* Collects pieces of memory into the list of an LMR. */
+/* Builds the list of an LMR from pieces of memory. */
 struct fmr_list {
-	struct scatterlist *sg;		/* the last one filled */
+	struct scatterlist *sg;		/* the last entry filled */
 	unsigned int left;		/* entries behind it */
 	unsigned int used;
 	u32 max_entry;
@@ -26,7 +26,7 @@ struct fmr_list {
 	u64 length;
 };
 
-/* Another entry, for as much as fits into one. 0: there is none left. */
+/* Start another entry. Returns the bytes it takes, 0 if no entry is left. */
 static u32 fmr_list_next(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
 {
 	u32 part = min(length, list->max_entry - (u32)offset_in_page(addr));
@@ -46,7 +46,7 @@ static u32 fmr_list_next(struct fmr_list *list, struct kdapl_mem *mem, phys_addr
 	return part;
 }
 
-/* False: it does not fit, or leaves a gap. Only the first entry may begin inside a page. */
+/* Add a piece. False: it does not fit, or there would be a gap inside a page before it. */
 static bool fmr_list_add(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
 {
 	u32 part;
@@ -69,7 +69,7 @@ static bool fmr_list_add(struct fmr_list *list, struct kdapl_mem *mem, phys_addr
 	return true;
 }
 
-static DAT_RETURN fmr_fill_pages(const struct kdapl_fmr *fmr, struct fmr_list *list)
+static int fmr_fill_pages(const struct kdapl_fmr *fmr, struct fmr_list *list)
 {
 	struct kdapl_mem *mem = &fmr->lmr->mem;
 	u64 page_size = PAGE_SIZE, pos;
@@ -83,19 +83,19 @@ static DAT_RETURN fmr_fill_pages(const struct kdapl_fmr *fmr, struct fmr_list *l
 	for (i = 0; i < fmr->num_pages; i++) {
 		if (!IS_ALIGNED(pages[i], page_size) || pages[i] + page_size < pages[i] ||
 		    (phys_addr_t)pages[i] != pages[i])
-			return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
-		/* memory comes and goes in pieces not smaller than that */
+			return -EINVAL;
+		/* one look per 2 MiB: memory is not plugged in smaller blocks */
 		for (pos = 0; pos < page_size; pos += SZ_2M) {
 			if (!pfn_valid(PHYS_PFN(pages[i] + pos)))
-				return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+				return -EINVAL;
 		}
 		if (!fmr_list_add(list, mem, pages[i], page_size))
-			return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+			return -EINVAL;
 	}
-	return DAT_SUCCESS;
+	return 0;
 }
 
-static DAT_RETURN fmr_fill_sg(const struct kdapl_fmr *fmr, struct fmr_list *list)
+static int fmr_fill_sg(const struct kdapl_fmr *fmr, struct fmr_list *list)
 {
 	const struct kdat_sg *in = fmr->sg;
 	struct kdapl_mem *mem = &fmr->lmr->mem;
@@ -112,24 +112,24 @@ static DAT_RETURN fmr_fill_sg(const struct kdapl_fmr *fmr, struct fmr_list *list
 			continue;
 		}
 		if (!sg_page(sg))
-			return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+			return -EINVAL;
 		chunk = min_t(u64, sg->length - skip, left);
 		if (!fmr_list_add(list, mem, sg_phys(sg) + skip, chunk))
-			return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
+			return -EINVAL;
 		skip = 0;
 		left -= chunk;
 	}
-	return left ? kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]) : DAT_SUCCESS;
+	return left ? -EINVAL : 0;
 }
 
-/* Nobody has had a key for the memory: the device has not touched it. The claim is ours. */
+/* Unmap the memory again: no key has stood for it, so the device has not used it. */
 static void fmr_take_back(struct kdapl_lmr *lmr)
 {
 	lmr->mem.sync = false;
 	kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev);
 }
 
-/* Show the memory to the device and to its page list. The claim is ours. */
+/* Map the memory and fill the page list of the MR. The claim is ours. */
 static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start,
 		   DAT_MEM_PRIV_FLAGS priv)
 {
@@ -162,36 +162,21 @@ static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start
 	return err;
 }
 
-/* Memory, MR and keys, as if it had been registered already. The claim is ours. */
-static DAT_RETURN fmr_bind(struct kdapl_fmr *fmr, unsigned long ep, bool live)
+/* Give the binding its key and publish it; skip the key unless @live. The claim is ours. */
+static enum kdapl_verdict fmr_publish(struct kdapl_fmr *fmr, const struct fmr_list *list,
+				      unsigned long ep, bool live)
 {
+	enum kdapl_verdict why = KDAPL_ACCEPTED;
 	struct kdapl_lmr *lmr = fmr->lmr;
-	struct kdapl_device *dev = lmr->obj.ia->dev;
-	struct fmr_list list = { .max_entry = kdapl_dma_max_entry(dev) };
 	struct kdapl_mr *mr = &lmr->mr;
 	unsigned long flags;
-	DAT_RETURN ret;
-	int err;
 
-	ret = fmr->sg ? fmr_fill_sg(fmr, &list) : fmr_fill_pages(fmr, &list);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	fmr->start = fmr->va_type == DAT_VA_TYPE_ZB ? 0 : list.start;
-	if (fmr->va_type == DAT_VA_TYPE_ZB && (list.start & ~PAGE_MASK))
-		return kdapl_arg_err(fmr->arg[KDAPL_FMR_MEM]);
-	if (live) {
-		err = fmr_map(lmr, &list, fmr->start, fmr->priv);
-		if (err == -E2BIG)
-			return kdapl_arg_err(fmr->arg[KDAPL_FMR_COUNT]);
-		if (err)
-			return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
-	}
 	spin_lock_irqsave(&mr->lock, flags);
 	if (lmr->state == KDAPL_LMR_DEAD) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+		why = KDAPL_REFUSE_NO_LMR;
 	} else if (live) {
-		lmr->mem.start = list.start;
-		lmr->mem.length = list.length;
+		lmr->mem.start = list->start;
+		lmr->mem.length = list->length;
 		lmr->priv = fmr->priv;
 		lmr->va_type = fmr->va_type;
 		lmr->mem_type = fmr->sg ? DAT_MEM_TYPE_PLATFORM : fmr->mem_type;
@@ -205,41 +190,67 @@ static DAT_RETURN fmr_bind(struct kdapl_fmr *fmr, unsigned long ep, bool live)
 		fmr->key = kdapl_mr_skip_key(mr);
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
-	if (unlikely(ret != DAT_SUCCESS))	/* dat_lmr_free() waits for us */
+	return why;
+}
+
+/*
+ * Map the memory and publish the keys: requests may name them before the registration has been
+ * carried out, since they come after it in the queue. The claim is ours.
+ */
+static enum kdapl_verdict fmr_bind(struct kdapl_fmr *fmr, unsigned long ep, bool live)
+{
+	struct kdapl_lmr *lmr = fmr->lmr;
+	struct fmr_list list = { .max_entry = kdapl_dma_max_entry(lmr->obj.ia->dev) };
+	enum kdapl_verdict why;
+	int err;
+
+	if (fmr->sg ? fmr_fill_sg(fmr, &list) : fmr_fill_pages(fmr, &list))
+		return KDAPL_REFUSE_MEMORY;
+	fmr->start = fmr->va_type == DAT_VA_TYPE_ZB ? 0 : list.start;
+	if (fmr->va_type == DAT_VA_TYPE_ZB && (list.start & ~PAGE_MASK))
+		return KDAPL_REFUSE_MEMORY;
+	if (live) {
+		err = fmr_map(lmr, &list, fmr->start, fmr->priv);
+		if (err)
+			return err == -E2BIG ? KDAPL_REFUSE_COUNT : KDAPL_REFUSE_NO_MR;
+	}
+	why = fmr_publish(fmr, &list, ep, live);
+	if (unlikely(why))	/* dat_lmr_free() waits for the claim */
 		fmr_take_back(lmr);
-	return ret;
+	return why;
 }
 
 /**
- * kdapl_fmr_begin - all of a binding but its request
+ * kdapl_fmr_begin - carry out a binding, up to posting the registration
  * @fmr: what the LMR is to be bound to
  * @ep: id of the EP the request is going to be posted on
  * @owner: the connection it is going to be posted on
- * @live: that is a connection still. If not the request will be flushed: nothing is mapped and
- *	nothing changes (FMR-07)
- * @seq: out: for kdapl_lmr_op_done(), which is due on success
+ * @live: the connection is established; otherwise the request will be flushed, nothing is
+ *	mapped and nothing changes (FMR-07)
+ * @seq: out: for kdapl_lmr_op_done(), which must be called on success
  *
  * Context: any; RCU read side, the device is there.
- * Return: DAT_SUCCESS, or what dat_lmr_fmr() returns.
+ * Return: KDAPL_ACCEPTED or the reason to refuse it.
  */
-DAT_RETURN kdapl_fmr_begin(struct kdapl_fmr *fmr, unsigned long ep, struct kdapl_op_owner *owner,
-			   bool live, u32 *seq)
+enum kdapl_verdict kdapl_fmr_begin(struct kdapl_fmr *fmr, unsigned long ep,
+				   struct kdapl_op_owner *owner, bool live, u32 *seq)
 {
-	DAT_RETURN ret;
+	enum kdapl_verdict why;
 
-	ret = kdapl_lmr_claim(fmr->lmr, KDAPL_LMR_REG, ep, owner, live, seq);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	ret = fmr_bind(fmr, ep, live);
-	if (ret != DAT_SUCCESS)
+	why = kdapl_lmr_claim(fmr->lmr, KDAPL_LMR_REG, ep, owner, live, seq);
+	if (why)
+		return why;
+	why = fmr_bind(fmr, ep, live);
+	if (why)
 		kdapl_lmr_op_done(fmr->lmr, KDAPL_LMR_REG, *seq, KDAPL_NEVER);
-	return ret;
+	return why;
 }
 
 /**
- * kdapl_fmr_key_back - a binding has failed, and its key comes next, as has been foretold
+ * kdapl_fmr_key_back - let the next binding have the key of one that was not posted
  * @lmr: LMR
- * @key: of the binding, which nobody has been told
+ * @key: of the binding; the consumer has not seen it, except from kdat_lmr_next_contexts(),
+ *	which so stays right
  *
  * Context: any; before kdapl_lmr_op_done().
  */
@@ -253,6 +264,24 @@ void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key)
 	spin_unlock_irqrestore(&lmr->mr.lock, flags);
 }
 
+static DAT_RETURN fmr_next_key(struct kdapl_lmr *lmr, u32 *key)
+{
+	unsigned long flags;
+	bool stale;
+
+	if (!lmr)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	if (lmr->reserved)
+		return kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
+	if (!lmr->fmr)
+		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	spin_lock_irqsave(&lmr->mr.lock, flags);
+	*key = kdapl_mr_next_key(&lmr->mr);
+	stale = lmr->state == KDAPL_LMR_STALE;	/* its next MR has other keys */
+	spin_unlock_irqrestore(&lmr->mr.lock, flags);
+	return stale ? kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) : DAT_SUCCESS;
+}
+
 /**
  * kdat_lmr_next_contexts - the keys the next binding of an LMR will have
  * @lmr_handle: LMR of dat_lmr_allocate()
@@ -260,9 +289,8 @@ void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key)
  * @rmr_context: where the key for peers goes, if there will be remote rights; may be
  *	NULL
  *
- * For messages that carry the key and are posted in one list with the binding,
- * see kdat_ep_post_list(). The keys are worth nothing before. An extension of
- * this provider.
+ * For messages that carry the key and are posted in one list with the binding, see
+ * kdat_ep_post_list(). The keys are not valid before. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_RESERVED_LMR; DAT_INVALID_STATE
@@ -272,29 +300,19 @@ void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key)
 DAT_RETURN kdat_lmr_next_contexts(DAT_LMR_HANDLE lmr_handle, DAT_LMR_CONTEXT *lmr_context,
 				  DAT_RMR_CONTEXT *rmr_context)
 {
-	struct kdapl_lmr *lmr;
-	unsigned long flags;
 	DAT_RETURN ret;
-	u32 key = 0;
+	u32 key;
 
 	rcu_read_lock();
-	lmr = kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR);
-	ret = kdapl_lmr_check_ret(kdapl_lmr_check(lmr));
-	if (ret == DAT_SUCCESS && !lmr->fmr)
-		ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-	if (ret == DAT_SUCCESS) {
-		spin_lock_irqsave(&lmr->mr.lock, flags);
-		key = kdapl_mr_next_key(&lmr->mr);
-		if (lmr->state == KDAPL_LMR_STALE)	/* another MR, other keys */
-			ret = kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-		spin_unlock_irqrestore(&lmr->mr.lock, flags);
-	}
-	if (ret == DAT_SUCCESS && lmr_context)
-		*lmr_context = key;
-	if (ret == DAT_SUCCESS && rmr_context)
-		*rmr_context = key;
+	ret = fmr_next_key(kdapl_handle_peek(lmr_handle, DAT_HANDLE_TYPE_LMR), &key);
 	rcu_read_unlock();
-	return ret;
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (lmr_context)
+		*lmr_context = key;
+	if (rmr_context)
+		*rmr_context = key;
+	return DAT_SUCCESS;
 }
 EXPORT_SYMBOL(kdat_lmr_next_contexts);
 
@@ -323,13 +341,13 @@ static int lmr_allocate(struct kdapl_lmr *lmr, u32 pages)
  * dat_lmr_allocate - make an LMR for dat_lmr_fmr()
  * @ia_handle: IA
  * @pz_handle: PZ
- * @max_pages: pages it is to be bound to at most, see kdat_ia_mem_limits()
- * @lmr_scope: DAT_LMR_SCOPE_EP: each binding is for the EP it is made on only;
- *	DAT_LMR_SCOPE_PZ, DAT_LMR_SCOPE_ANY: for every EP of the PZ
+ * @max_pages: pages it can be bound to, see kdat_ia_mem_limits()
+ * @lmr_scope: DAT_LMR_SCOPE_EP: only the EP a binding is made on may use it;
+ *	DAT_LMR_SCOPE_PZ, DAT_LMR_SCOPE_ANY: every EP of the PZ may
  * @lmr_handle: where the handle goes
  *
- * The LMR is bound to nothing yet and has no keys. What dat_lmr_fmr() needs is
- * taken from the device and from memory here, so that it does not have to.
+ * The LMR is not bound yet and has no keys. Everything that dat_lmr_fmr() needs is allocated
+ * here, so that it does not have to.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ); DAT_INVALID_PARAMETER (not

@@ -2,19 +2,20 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What an LMR stands for, and how that changes.
+ * The states of an LMR.
  *
- * A binding of an LMR of dat_lmr_allocate() begins with dat_lmr_fmr() and ends when
- * the completion of dat_lmr_invalidate(), or of the Receive whose sender has
- * invalidated the key, is taken off the completion queue. That is where the memory
- * is unmapped: before it the device may still use it, and a flushed invalidate,
- * which nobody has carried out, ends nothing. A large region is unmapped a little
- * later, since interrupts are off there. Nobody waits for that: an LMR that can have such
- * regions has two lists, and is bound again by the other one.
+ * A binding of an LMR of dat_lmr_allocate() begins with dat_lmr_fmr(). It ends when the
+ * completion of dat_lmr_invalidate() is polled, or that of a Receive whose sender has
+ * invalidated the key. The memory is unmapped then, not earlier: until then the device may use
+ * it. A flushed invalidation has not been carried out, so it ends nothing.
  *
- * An operation that changes the binding is recorded in lmr->op first, under mr.lock. From
- * then on it owns list and MR, and dat_lmr_free() waits for it. The entry in the work queue
- * leads back here (kdapl_lmr_op_done()) exactly once, whatever becomes of the request.
+ * Completions are polled with interrupts off, so a large region is unmapped a little later.
+ * Nothing waits for that: an LMR that can have such regions has two lists, and the next binding
+ * uses the other one.
+ *
+ * An operation that changes the binding is first recorded in lmr->op, under mr.lock. From then
+ * on it owns list and MR, and dat_lmr_free() waits for it. kdapl_lmr_op_done() is called exactly
+ * once for each, however it ends.
  */
 #include <linux/bottom_half.h>
 #include <linux/scatterlist.h>
@@ -22,13 +23,13 @@
 
 #include "mem.h"
 
-/* Bytes that are unmapped at once, with interrupts off. */
+/* Regions of up to this size are unmapped at once, with interrupts off. */
 #define UNMAP_AT_ONCE	SZ_1M
 
 /*
- * Unmap what a large binding has left, unless another CPU does so already. No lock is held and
- * interrupts stay as the caller has them. Preemption is off: the list should be free again
- * before the other one is bound and unbound. The device is there.
+ * Unmap the memory of the previous, large binding, unless another CPU does. No lock is held
+ * meanwhile, and interrupts stay as the caller has them. Preemption is off, so that the list is
+ * free again before the next binding ends. The device is there.
  */
 static void lmr_unmap_old(struct kdapl_lmr *lmr)
 {
@@ -48,7 +49,7 @@ static void lmr_unmap_old(struct kdapl_lmr *lmr)
 	kdapl_mem_unmap(&mem, lmr->obj.ia->dev);
 	spin_lock_irqsave(&mr->lock, flags);
 	lmr->unmapping = false;
-	/* with the lock, which lmr_mr_unmap() takes before it lets anything go */
+	/* under the lock: lmr_mr_unmap() takes it before the LMR can be freed */
 	wake_up(&lmr->obj.ia->unused);
 	spin_unlock_irqrestore(&mr->lock, flags);
 out:
@@ -57,8 +58,8 @@ out:
 }
 
 /*
- * The MR has gone: the device is not to see the memory any more. An RMR may be giving it back at
- * the same time, and finds it unmapped.
+ * The MR has gone: unmap the memory. kdapl_lmr_unbound_rmr() may run at the same time, and finds
+ * it unmapped.
  */
 static void lmr_mr_unmap(struct kdapl_mr *mr)
 {
@@ -81,7 +82,7 @@ static void lmr_work_unmap(struct work_struct *work)
 {
 	struct kdapl_lmr *lmr = container_of(work, struct kdapl_lmr, unmap_work);
 
-	/* removal of the device unmaps everything */
+	/* after removal everything is unmapped */
 	if (kdapl_dev_enter(lmr->obj.ia->dev)) {
 		lmr_unmap_old(lmr);
 		kdapl_dev_exit(lmr->obj.ia->dev);
@@ -90,9 +91,9 @@ static void lmr_work_unmap(struct work_struct *work)
 }
 
 /**
- * kdapl_lmr_spare_list - get another list, if the regions of an LMR can be large
+ * kdapl_lmr_spare_list - allocate the second list, if the regions of an LMR can be large
  * @lmr: new LMR
- * @pages: that it can be bound to
+ * @pages: pages it can be bound to
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM.
@@ -105,8 +106,8 @@ int kdapl_lmr_spare_list(struct kdapl_lmr *lmr, u32 pages)
 }
 
 /*
- * Is it so much that it has to be unmapped later? Fewer pages than that are at once, however
- * large they are: it is their number that takes time. mr.lock held.
+ * Is the region so large that it is unmapped later? An LMR of few pages has no second list: it is
+ * the number of pages that takes time, not their size. mr.lock held.
  */
 static bool lmr_unmaps_later(const struct kdapl_lmr *lmr)
 {
@@ -114,7 +115,7 @@ static bool lmr_unmaps_later(const struct kdapl_lmr *lmr)
 	       !lmr->unmapping;
 }
 
-/* Leave what is mapped to lmr_unmap_old(), and take the other list. mr.lock held. */
+/* Leave the mapped list to lmr_unmap_old() and take the other one. mr.lock held. */
 static void lmr_unmap_later(struct kdapl_lmr *lmr)
 {
 	struct scatterlist *spare = lmr->old.sgt.sgl;
@@ -130,14 +131,13 @@ static void lmr_unmap_later(struct kdapl_lmr *lmr)
 	lmr->unmapping = true;
 	refcount_inc(&lmr->obj.ref);
 	if (!queue_work(kdapl_misc_wq, &lmr->unmap_work))
-		refcount_dec(&lmr->obj.ref);	/* not the last: it is somebody's */
+		refcount_dec(&lmr->obj.ref);	/* not the last: the caller has one */
 }
 
 /*
- * The memory is not reached any more. Interrupts are off, so that a large region is unmapped
- * later: by a work item, or by the next binding of the LMR if that comes first, unless the
- * previous unmapping is still under way. The bytes are the consumer's now all the same.
- * mr.lock held.
+ * End a binding: its memory is not reached any more. Interrupts are off, so a large region is
+ * unmapped later, by a work item or the next binding, unless the previous one still is being
+ * unmapped. Either way the CPU sees what the device has written. mr.lock held.
  */
 static void lmr_unbind(struct kdapl_lmr *lmr)
 {
@@ -145,7 +145,7 @@ static void lmr_unbind(struct kdapl_lmr *lmr)
 
 	lmr->mr.live = false;
 	if (!lmr->fmr || lmr->windows) {
-		/* it stays mapped, and the consumer asks for nothing any more */
+		/* it stays mapped, but the consumer has no key to synchronise it by */
 		if (lmr->mem.nents && lmr->mem.sync)
 			kdapl_mem_sync(dev, &lmr->mem, 0, lmr->mem.length, KDAPL_SYNC_SHARED);
 		lmr->state = lmr->fmr ? KDAPL_LMR_MAPPED : KDAPL_LMR_UNBOUND;
@@ -158,7 +158,7 @@ static void lmr_unbind(struct kdapl_lmr *lmr)
 	}
 }
 
-/* The memory may be reached, or not; it stays mapped. mr.lock held. */
+/* Whether the key is valid is unknown, so the memory stays mapped. mr.lock held. */
 static void lmr_set_stale(struct kdapl_lmr *lmr)
 {
 	lmr->mr.live = false;
@@ -167,8 +167,8 @@ static void lmr_set_stale(struct kdapl_lmr *lmr)
 }
 
 /**
- * kdapl_lmr_publish - the keys of an LMR stand for its memory from now on
- * @lmr: LMR whose MR has been given its key; mr.lock held
+ * kdapl_lmr_publish - let posts and peers use the keys of an LMR
+ * @lmr: LMR whose MR has its key; mr.lock held
  */
 void kdapl_lmr_publish(struct kdapl_lmr *lmr)
 {
@@ -186,72 +186,72 @@ void kdapl_lmr_publish(struct kdapl_lmr *lmr)
 	kdapl_mr_publish(mr, mr->used, lmr->priv & KDAPL_PRIV_REMOTE ? mr->used : 0, &range);
 }
 
-/* The first step of dat_lmr_fmr(): may it be bound? mr.lock held. */
-static DAT_RETURN lmr_may_bind(const struct kdapl_lmr *lmr)
+/* May dat_lmr_fmr() bind it? mr.lock held. */
+static enum kdapl_verdict lmr_may_bind(const struct kdapl_lmr *lmr)
 {
 	if (lmr->state == KDAPL_LMR_DEAD)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+		return KDAPL_REFUSE_NO_LMR;
 	if (lmr->state != KDAPL_LMR_UNBOUND || lmr->op[KDAPL_LMR_REG] || lmr->op[KDAPL_LMR_INV])
-		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-	if (!lmr->mr.ibmr)	/* it could not be replaced */
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_LMR_IN_USE;
+	if (!lmr->mr.ibmr)	/* it was stale and could not be replaced */
+		return KDAPL_REFUSE_NO_MR;
+	return KDAPL_ACCEPTED;
 }
 
-/* The first step of dat_lmr_invalidate(): may it be unbound there? mr.lock held. */
-static DAT_RETURN lmr_may_end(const struct kdapl_lmr *lmr, unsigned long ep,
-			      const struct kdapl_op_owner *owner)
+/* May dat_lmr_invalidate() unbind it on this EP? mr.lock held. */
+static enum kdapl_verdict lmr_may_end(const struct kdapl_lmr *lmr, unsigned long ep,
+				      const struct kdapl_op_owner *owner)
 {
 	const struct kdapl_op_owner *reg = lmr->op[KDAPL_LMR_REG];
 
 	if (lmr->state == KDAPL_LMR_DEAD)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+		return KDAPL_REFUSE_NO_LMR;
 	if (lmr->state != KDAPL_LMR_BOUND || lmr->op[KDAPL_LMR_INV])
-		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_FREE);
+		return KDAPL_REFUSE_LMR_FREE;
 	if (lmr->scope == DAT_LMR_SCOPE_EP && lmr->ep != ep)
-		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	/* on another EP it might come before the registration */
+		return KDAPL_REFUSE_PZ;
+	/* on another connection the invalidation could overtake the registration */
 	if (lmr->windows || (reg && reg != owner))
-		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_LMR_IN_USE;
+	return KDAPL_ACCEPTED;
 }
 
 /**
- * kdapl_lmr_claim - take an operation on an LMR upon ourselves
+ * kdapl_lmr_claim - begin an operation on an LMR
  * @lmr: LMR of dat_lmr_allocate()
- * @op: which
+ * @op: its kind
  * @ep: id of the EP it is going to be posted on
  * @owner: the connection it is going to be posted on
- * @live: that is a connection still; without one an invalidation changes nothing
- * @seq: out: for kdapl_lmr_op_done(), which is due then
+ * @live: the connection is established; otherwise an invalidation changes nothing
+ * @seq: out: for kdapl_lmr_op_done(), which must be called then
  *
- * What looks busy may have come back by now: one look is taken.
+ * If the LMR is in use, the completions of the operation that uses it are polled once.
  *
  * Context: any; RCU read side.
- * Return: DAT_SUCCESS, or what dat_lmr_fmr() or dat_lmr_invalidate() returns.
+ * Return: KDAPL_ACCEPTED or the reason to refuse it.
  */
-DAT_RETURN kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, unsigned long ep,
-			   struct kdapl_op_owner *owner, bool live, u32 *seq)
+enum kdapl_verdict kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, unsigned long ep,
+				   struct kdapl_op_owner *owner, bool live, u32 *seq)
 {
 	struct kdapl_mr *mr = &lmr->mr;
+	enum kdapl_verdict why;
 	struct kdapl_op_evd from;
 	bool drained = false;
 	unsigned long flags;
-	DAT_RETURN ret;
 
 	*seq = 0;
 again:
 	from.evd = NULL;
 	spin_lock_irqsave(&mr->lock, flags);
-	ret = op == KDAPL_LMR_REG ? lmr_may_bind(lmr) : lmr_may_end(lmr, ep, owner);
-	if (ret == DAT_SUCCESS && (live || op == KDAPL_LMR_REG)) {
+	why = op == KDAPL_LMR_REG ? lmr_may_bind(lmr) : lmr_may_end(lmr, ep, owner);
+	if (!why && (live || op == KDAPL_LMR_REG)) {
 		lmr->op[op] = owner;
 		*seq = ++lmr->seq[op];
 		if (op == KDAPL_LMR_INV) {
 			kdapl_mr_hide(mr);
 			lmr->state = KDAPL_LMR_ENDING;
 		}
-	} else if (ret == DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) && !drained) {
+	} else if (why == KDAPL_REFUSE_LMR_IN_USE && !drained) {
 		from = kdapl_op_evd_get(lmr->op[KDAPL_LMR_REG] ?: lmr->op[KDAPL_LMR_INV] ?: owner);
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
@@ -260,18 +260,18 @@ again:
 		drained = true;
 		goto again;
 	}
-	/* before the other list is needed as well */
+	/* before the binding that begins here needs the other list */
 	if (unlikely(READ_ONCE(lmr->unmapping)) && op == KDAPL_LMR_REG)
 		lmr_unmap_old(lmr);
-	return ret;
+	return why;
 }
 
 /**
- * kdapl_lmr_op_done - an operation on an LMR has come back, or never will
+ * kdapl_lmr_op_done - an operation on an LMR has ended
  * @lmr: LMR
- * @op: which
- * @seq: which of its kind
- * @outcome: how it has ended
+ * @op: its kind
+ * @seq: its number, from kdapl_lmr_claim()
+ * @outcome: how
  *
  * Context: any, under the lock of an EVD.
  */
@@ -284,11 +284,11 @@ void kdapl_lmr_op_done(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
 
 	spin_lock_irqsave(&mr->lock, flags);
 	if (!lmr->op[op] || seq != lmr->seq[op])
-		goto out;	/* the end of the binding has told already */
+		goto out;	/* lmr_mr_invalidated() has ended it */
 	lmr->op[op] = NULL;
 	wake = lmr->state == KDAPL_LMR_DEAD;
 	if (wake) {
-		/* being freed: it only matters whether the key has to be invalidated */
+		/* being freed: all that matters is whether the key must be invalidated */
 		if (op == KDAPL_LMR_REG ? !done : done)
 			mr->live = false;
 	} else if (op == KDAPL_LMR_REG) {
@@ -323,7 +323,7 @@ static void lmr_mr_invalidated(struct kdapl_mr *mr, u32 rkey)
 		if (lmr->state == KDAPL_LMR_BOUND || lmr->state == KDAPL_LMR_ENDING)
 			lmr_unbind(lmr);
 		mr->live = false;
-		/* what has ended had begun; suppressed, it may say so much later */
+		/* this proves the registration done; its own completion may be suppressed */
 		lmr->op[KDAPL_LMR_REG] = NULL;
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
@@ -348,9 +348,9 @@ static const struct kdapl_mr_ops lmr_mr_ops = {
 };
 
 /**
- * kdapl_lmr_state_init - before anything happens to an LMR
+ * kdapl_lmr_state_init - initialise the state of an LMR
  * @lmr: new LMR
- * @pd: PD its MR will live on, NULL for none
+ * @pd: PD of its MR, NULL for none
  */
 void kdapl_lmr_state_init(struct kdapl_lmr *lmr, struct kdapl_pd *pd)
 {
@@ -359,8 +359,8 @@ void kdapl_lmr_state_init(struct kdapl_lmr *lmr, struct kdapl_pd *pd)
 }
 
 /**
- * kdapl_lmr_unbound_rmr - an RMR does not need an LMR any more
- * @lmr: LMR it has used
+ * kdapl_lmr_unbound_rmr - an RMR is not bound to an LMR any more
+ * @lmr: LMR
  *
  * Context: any.
  */
@@ -381,7 +381,7 @@ void kdapl_lmr_unbound_rmr(struct kdapl_lmr *lmr)
 }
 
 /**
- * kdapl_lmr_quiesce - nothing changes an LMR any more
+ * kdapl_lmr_quiesce - wait until nothing changes an LMR any more
  * @lmr: LMR that is being freed
  *
  * Context: may sleep.
@@ -395,7 +395,7 @@ void kdapl_lmr_quiesce(struct kdapl_lmr *lmr)
 	kdapl_mr_hide(mr);
 	lmr->state = KDAPL_LMR_DEAD;
 	spin_unlock_irq(&mr->lock);
-	/* an IA is closed while somebody frees an RMR */
+	/* there are RMRs only if the IA is being closed while another call frees them */
 	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->windows));
 	for (i = 0; i < KDAPL_LMR_OPS; i++)
 		kdapl_op_wait(lmr->obj.ia, &mr->lock, &lmr->op[i]);

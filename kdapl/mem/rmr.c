@@ -2,16 +2,15 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Remote Memory Regions: windows onto LMRs, opened and closed on an EP (ep_bind.c).
+ * Remote Memory Regions: windows onto LMRs, opened and closed on an EP (ep/ep_bind.c).
  *
- * The kernel's verbs have no memory windows. An RMR is a pair of
- * fast-registration MRs that take turns: binding it anew registers the spare
- * one for the new range and invalidates the other, in one chain. With a single
- * MR the new page list would have to be written while peers may still use the
- * old key, which would show them the new memory before its time.
+ * The kernel's verbs have no memory windows. An RMR is a pair of fast-registration MRs that take
+ * turns: a bind registers the free one for the new range and invalidates the other, in one
+ * chain. With a single MR the new page list would have to be written while peers may still use
+ * the old key, and would expose the new memory to them too early.
  *
- * One bind of an RMR is under way at a time. The entries in the work queue lead back
- * here (kdapl_rmr_op_done()), each exactly once.
+ * At most one bind of an RMR is outstanding. kdapl_rmr_op_done() is called exactly once for each,
+ * however it ends.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -20,7 +19,7 @@
 
 #include "mem.h"
 
-/* Pages enough for most, and a list that can be had twice for each RMR. */
+/* Each RMR has two page lists of this size. */
 #define RMR_PAGES	512
 
 /**
@@ -35,9 +34,9 @@ u32 kdapl_rmr_pages(struct kdapl_device *dev)
 }
 
 /* ------------------------------------------------------------------ */
-/* what comes back                                                      */
+/* the end of a bind                                                    */
 
-/* Peers may still use the key, requests of this side may not. rmr->lock held. */
+/* Local requests may not use the key any more; peers still may. rmr->lock held. */
 static void rmr_binding_hide(const struct kdapl_binding *binding)
 {
 	unsigned long flags;
@@ -49,7 +48,7 @@ static void rmr_binding_hide(const struct kdapl_binding *binding)
 	spin_unlock_irqrestore(&binding->mr->lock, flags);
 }
 
-/* What it was bound to is not reached any more. rmr->lock held. */
+/* End a binding: its memory is not reached any more. Returns its LMR. rmr->lock held. */
 static struct kdapl_lmr *rmr_binding_end(struct kdapl_binding *binding)
 {
 	struct kdapl_lmr *lmr = binding->lmr;
@@ -73,7 +72,7 @@ static void rmr_binding_publish(const struct kdapl_binding *binding)
 	spin_unlock_irqrestore(&binding->mr->lock, flags);
 }
 
-/* What it was to be bound to may be reached, or not. rmr->lock held. */
+/* Whether the key of @rmr->next is valid is unknown. rmr->lock held. */
 static void rmr_next_stale(struct kdapl_rmr *rmr)
 {
 	rmr_binding_hide(&rmr->next);
@@ -82,7 +81,7 @@ static void rmr_next_stale(struct kdapl_rmr *rmr)
 	kdapl_mr_set_stale(rmr->next.mr);
 }
 
-/* The MR of a bind that was flushed has been replaced. */
+/* The MR was stale, because its bind was flushed, and has been replaced. */
 static void rmr_mr_resolved(struct kdapl_mr *mr)
 {
 	struct kdapl_rmr *rmr = container_of(mr->owner, struct kdapl_rmr, obj);
@@ -98,9 +97,9 @@ static void rmr_mr_resolved(struct kdapl_mr *mr)
 }
 
 /**
- * kdapl_rmr_inv_done - the invalidation before a bind has come back, or never will
+ * kdapl_rmr_inv_done - the invalidation before a bind has ended
  * @rmr: RMR
- * @outcome: how it has ended
+ * @outcome: how
  *
  * Context: any, under the lock of an EVD; before kdapl_rmr_op_done().
  */
@@ -114,9 +113,9 @@ void kdapl_rmr_inv_done(struct kdapl_rmr *rmr, enum kdapl_outcome outcome)
 }
 
 /**
- * kdapl_rmr_op_done - a bind has come back, or never will
+ * kdapl_rmr_op_done - a bind has ended
  * @rmr: RMR
- * @outcome: how it has ended
+ * @outcome: how
  *
  * Context: any, under the lock of an EVD.
  */
@@ -133,7 +132,7 @@ void kdapl_rmr_op_done(struct kdapl_rmr *rmr, enum kdapl_outcome outcome)
 	if (done) {
 		gone[0] = rmr_binding_end(&rmr->now);
 		swap(rmr->now, rmr->next);
-		if (rmr->next_gone)	/* the peer was faster than the completion */
+		if (rmr->next_gone)	/* the peer has invalidated it before this completion */
 			gone[1] = rmr_binding_end(&rmr->now);
 	} else {
 		if (outcome == KDAPL_UNKNOWN && rmr->next.mr)
@@ -174,17 +173,17 @@ static void rmr_mr_invalidated(struct kdapl_mr *mr, u32 rkey)
 		kdapl_lmr_unbound_rmr(gone);
 }
 
-/* What is mapped is the LMR's: nothing to unmap. */
+/* The mapping is the LMR's: there is nothing to unmap. */
 static const struct kdapl_mr_ops rmr_mr_ops = {
 	.invalidated = rmr_mr_invalidated,
 	.resolved = rmr_mr_resolved,
 };
 
 /**
- * kdapl_rmr_behind - the memory that a range of an RMR is
+ * kdapl_rmr_behind - translate a range of an RMR to its LMR
  * @rmr: RMR
- * @seg: range, by one of its keys
- * @behind: where the same range goes, by the LMR's key and addresses
+ * @seg: range, by one of the RMR's keys
+ * @behind: out: the same range, by key and addresses of the LMR
  *
  * Context: any, without the lock of an MR; RCU read side.
  * Return: false if the RMR is not bound by that key.
@@ -209,60 +208,60 @@ bool kdapl_rmr_behind(struct kdapl_rmr *rmr, const DAT_LMR_TRIPLET *seg, DAT_LMR
 }
 
 /* ------------------------------------------------------------------ */
-/* what is to be bound                                                  */
+/* the start of a bind                                                  */
 
-/* What RMR-07 wants of the LMR. */
-static DAT_RETURN rmr_check_rights(const struct kdapl_lmr *lmr, DAT_MEM_PRIV_FLAGS priv)
+/* RMR-07: remote rights need the local ones. */
+static enum kdapl_verdict rmr_check_rights(const struct kdapl_lmr *lmr, DAT_MEM_PRIV_FLAGS priv)
 {
 	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG && !(lmr->priv & DAT_MEM_PRIV_LOCAL_READ_FLAG))
-		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ);
+		return KDAPL_REFUSE_READ;
 	if (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG && !(lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
-		return kdapl_err(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_WRITE;
+	return KDAPL_ACCEPTED;
 }
 
 /* Is it a part of the LMR as it is now? mr.lock of the LMR held. */
-static DAT_RETURN rmr_check_part(const struct kdapl_bind *bind)
+static enum kdapl_verdict rmr_check_part(const struct kdapl_bind *bind)
 {
 	const DAT_LMR_TRIPLET *part = bind->part;
 	const struct kdapl_lmr *lmr = bind->lmr;
 	u64 offset = part->virtual_address - kdapl_lmr_start(lmr);
-	DAT_RETURN ret;
+	enum kdapl_verdict why;
 
 	if (lmr->state != KDAPL_LMR_BOUND || lmr->mr.lkey != part->lmr_context)
-		return kdapl_arg_err(3);
-	ret = rmr_check_rights(lmr, bind->priv);
-	if (ret != DAT_SUCCESS)
-		return ret;
+		return KDAPL_REFUSE_MEMORY;
+	why = rmr_check_rights(lmr, bind->priv);
+	if (why)
+		return why;
 	if (lmr->fmr && lmr->scope == DAT_LMR_SCOPE_EP && lmr->ep != bind->ep)
-		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+		return KDAPL_REFUSE_PZ;
 	if (part->segment_length > lmr->mem.length ||
 	    offset > lmr->mem.length - part->segment_length)
-		return kdapl_arg_err(3);
+		return KDAPL_REFUSE_MEMORY;
 	if (bind->va_type == DAT_VA_TYPE_ZB && ((lmr->mem.start + offset) & ~PAGE_MASK))
-		return kdapl_arg_err(3);
-	return DAT_SUCCESS;
+		return KDAPL_REFUSE_MEMORY;
+	return KDAPL_ACCEPTED;
 }
 
-/* With @take the LMR is in use then, and stays as it is. */
-static DAT_RETURN rmr_check_lmr(const struct kdapl_rmr *rmr, const struct kdapl_bind *bind,
-				bool take)
+/* With @take the RMR counts as a window of the LMR from now on, which keeps it as it is. */
+static enum kdapl_verdict rmr_check_lmr(const struct kdapl_rmr *rmr,
+					const struct kdapl_bind *bind, bool take)
 {
 	struct kdapl_lmr *lmr = bind->lmr;
+	enum kdapl_verdict why;
 	unsigned long flags;
-	DAT_RETURN ret;
 
 	if (lmr->mr.pd != rmr->mr[0].pd)
-		return kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+		return KDAPL_REFUSE_PZ;
 	spin_lock_irqsave(&lmr->mr.lock, flags);
-	ret = rmr_check_part(bind);
-	if (ret == DAT_SUCCESS && take)
+	why = rmr_check_part(bind);
+	if (!why && take)
 		lmr->windows++;
 	spin_unlock_irqrestore(&lmr->mr.lock, flags);
-	return ret;
+	return why;
 }
 
-/* The part of the LMR, as a list of the RMR's own. Entries, or -E2BIG. */
+/* Put the part of the LMR into the RMR's own list. Returns its entries, or -E2BIG. */
 static int rmr_slice(struct kdapl_rmr *rmr, const struct kdapl_lmr *lmr, u64 offset, u64 length)
 {
 	struct scatterlist *sg, *out = rmr->sgl;
@@ -304,8 +303,8 @@ static int rmr_map(struct kdapl_rmr *rmr, struct kdapl_mr *mr, const struct kdap
 	return page_size ? kdapl_mr_map(mr, rmr->sgl, n, page_size, range->start) : -E2BIG;
 }
 
-/* Fill the binding to come. The claim is ours, and so is a use of the LMR. */
-static DAT_RETURN rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
+/* Fill @rmr->next and map it. The claim is ours, and the RMR is a window of the LMR. */
+static int rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 {
 	const DAT_LMR_TRIPLET *part = bind->part;
 	struct kdapl_mr *mr = bind->mr;
@@ -324,12 +323,14 @@ static DAT_RETURN rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 		.va_type = bind->va_type,
 	};
 	unsigned long flags;
+	int err;
 
-	if (rmr_map(rmr, mr, bind->lmr, part->virtual_address - kdapl_lmr_start(bind->lmr),
-		    &next.range)) {
+	err = rmr_map(rmr, mr, bind->lmr, part->virtual_address - kdapl_lmr_start(bind->lmr),
+		      &next.range);
+	if (err) {
 		pr_err_ratelimited("%s: %u bytes are too much for an RMR: it takes %u scattered pages\n",
 				   rmr->obj.ia->name, part->segment_length, mr->pages);
-		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+		return err;
 	}
 	spin_lock_irqsave(&rmr->lock, flags);
 	spin_lock(&mr->lock);
@@ -340,54 +341,59 @@ static DAT_RETURN rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 	rmr->ep = bind->ep;
 	spin_unlock_irqrestore(&rmr->lock, flags);
 	bind->context = next.context;
-	return DAT_SUCCESS;
+	return 0;
+}
+
+/* Begin a bind, if it may. rmr->lock held. */
+static enum kdapl_verdict rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
+				    struct kdapl_op_owner *owner)
+{
+	if (rmr->dead)
+		return KDAPL_REFUSE_NO_RMR;
+	if (rmr->op || rmr->stale)
+		return KDAPL_REFUSE_RMR_IN_USE;
+	if (!rmr->mr[0].ibmr || !rmr->mr[1].ibmr)	/* it could not be replaced */
+		return KDAPL_REFUSE_NO_MR;
+	if (rmr->scope == DAT_RMR_SCOPE_EP && rmr->now.mr && rmr->ep != bind->ep)
+		return KDAPL_REFUSE_PZ;
+	rmr->op = owner;
+	bind->mr = &rmr->mr[rmr->now.mr == &rmr->mr[0]];
+	rmr->inv_done = false;
+	rmr->next_gone = false;
+	return KDAPL_ACCEPTED;
 }
 
 /**
- * kdapl_rmr_claim - take a bind upon ourselves
+ * kdapl_rmr_claim - begin a bind
  * @rmr: RMR
  * @bind: what it is to be bound to
  * @owner: the connection the bind is going to be posted on
  *
- * What looks busy may have come back by now: one look is taken.
+ * If another bind is outstanding, its completions are polled once.
  *
  * Context: any; RCU read side.
- * Return: DAT_SUCCESS: kdapl_rmr_op_done() is due; or what dat_rmr_bind() returns.
+ * Return: KDAPL_ACCEPTED: kdapl_rmr_op_done() must be called; or the reason to refuse it.
  */
-DAT_RETURN kdapl_rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
-			   struct kdapl_op_owner *owner)
+enum kdapl_verdict kdapl_rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
+				   struct kdapl_op_owner *owner)
 {
+	enum kdapl_verdict why;
 	struct kdapl_op_evd from;
 	bool drained = false;
 	unsigned long flags;
-	DAT_RETURN ret;
 
 	if (bind->lmr) {
-		ret = rmr_check_lmr(rmr, bind, false);
-		if (ret != DAT_SUCCESS)
-			return ret;
+		why = rmr_check_lmr(rmr, bind, false);
+		if (why)
+			return why;
 	}
 	if (!kdapl_dev_there(rmr->obj.ia->dev))
-		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		return KDAPL_REFUSE_NO_DEVICE;
 again:
-	ret = DAT_SUCCESS;
 	from.evd = NULL;
 	spin_lock_irqsave(&rmr->lock, flags);
-	if (rmr->dead) {
-		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
-	} else if (rmr->op || rmr->stale) {
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE);
-	} else if (!rmr->mr[0].ibmr || !rmr->mr[1].ibmr) {	/* it could not be replaced */
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
-	} else if (rmr->scope == DAT_RMR_SCOPE_EP && rmr->now.mr && rmr->ep != bind->ep) {
-		ret = kdapl_err(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	} else {
-		rmr->op = owner;
-		bind->mr = &rmr->mr[rmr->now.mr == &rmr->mr[0]];
-		rmr->inv_done = false;
-		rmr->next_gone = false;
-	}
-	if (ret != DAT_SUCCESS && !drained)
+	why = rmr_claim(rmr, bind, owner);
+	if (why && !drained)
 		from = kdapl_op_evd_get(rmr->op);
 	spin_unlock_irqrestore(&rmr->lock, flags);
 	if (from.evd) {
@@ -395,33 +401,33 @@ again:
 		drained = true;
 		goto again;
 	}
-	return ret;
+	return why;
 }
 
 /**
- * kdapl_rmr_begin - all of a bind but its request
+ * kdapl_rmr_begin - carry out a bind, up to posting the request
  * @rmr: RMR claimed
  * @bind: what it is to be bound to
  *
- * From now on requests of this side can name it by the new key and not by the old one. Not
- * called without a connection: the request will be flushed then, and nothing changes.
+ * From now on requests of this side can name the RMR by the new key, and not by the old one. Not
+ * to be called without an established connection: the request will be flushed, and nothing may
+ * change.
  *
  * Context: any; RCU read side, the device is there.
- * Return: DAT_SUCCESS, or what dat_rmr_bind() returns.
+ * Return: KDAPL_ACCEPTED or the reason to refuse it.
  */
-DAT_RETURN kdapl_rmr_begin(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
+enum kdapl_verdict kdapl_rmr_begin(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 {
+	enum kdapl_verdict why;
 	unsigned long flags;
-	DAT_RETURN ret;
 
 	if (bind->lmr) {
-		ret = rmr_check_lmr(rmr, bind, true);
-		if (ret != DAT_SUCCESS)
-			return ret;
-		ret = rmr_prepare(rmr, bind);
-		if (ret != DAT_SUCCESS) {
+		why = rmr_check_lmr(rmr, bind, true);
+		if (why)
+			return why;
+		if (rmr_prepare(rmr, bind)) {
 			kdapl_lmr_unbound_rmr(bind->lmr);
-			return ret;
+			return KDAPL_REFUSE_NO_MR;
 		}
 	}
 	spin_lock_irqsave(&rmr->lock, flags);
@@ -430,7 +436,7 @@ DAT_RETURN kdapl_rmr_begin(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 	rmr_binding_hide(&rmr->now);
 	rmr_binding_publish(&rmr->next);
 	spin_unlock_irqrestore(&rmr->lock, flags);
-	return DAT_SUCCESS;
+	return KDAPL_ACCEPTED;
 }
 
 /* ------------------------------------------------------------------ */
@@ -467,7 +473,7 @@ void kdapl_rmr_destroy(struct kdapl_rmr *rmr)
 	kdapl_op_wait(rmr->obj.ia, &rmr->lock, &rmr->op);
 	for (i = 0; i < ARRAY_SIZE(rmr->mr); i++)
 		kdapl_mr_destroy(&rmr->mr[i]);
-	/* a peer's Send may have been reaped meanwhile */
+	/* by now a Receive that invalidates a key may have completed */
 	spin_lock_irq(&rmr->lock);
 	gone[0] = rmr_binding_end(&rmr->now);
 	gone[1] = rmr_binding_end(&rmr->next);
@@ -476,7 +482,7 @@ void kdapl_rmr_destroy(struct kdapl_rmr *rmr)
 		if (gone[i])
 			kdapl_lmr_unbound_rmr(gone[i]);
 	}
-	kvfree(rmr->sgl);	/* here, where one may sleep */
+	kvfree(rmr->sgl);	/* may sleep, unlike rmr_release() */
 	kdapl_obj_unuse(&rmr->pz->obj);
 	kdapl_obj_put(&rmr->obj);
 }
@@ -555,7 +561,7 @@ out:
  * @pz_handle: PZ
  * @rmr_handle: where the handle goes
  *
- * It is bound to nothing. Making one takes its time and memory, binding it does not.
+ * It is not bound. What binds need is allocated here, so that they do not have to.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (PZ); DAT_INVALID_PARAMETER (NULL);
@@ -573,8 +579,7 @@ EXPORT_SYMBOL(dat_rmr_create);
  * @pz_handle: PZ
  * @rmr_handle: where the handle goes
  *
- * While it is bound, the EP that has bound it is the only one that may bind it
- * again, or close it.
+ * While it is bound, only the EP that has bound it may bind it again or unbind it.
  *
  * Context: may sleep.
  * Return: as dat_rmr_create().
@@ -589,10 +594,9 @@ EXPORT_SYMBOL(dat_rmr_create_for_ep);
  * dat_rmr_query - read the parameters of an RMR
  * @rmr_handle: RMR
  * @rmr_param_mask: DAT_RMR_FIELD_* bits of the members wanted; 0 is legal
- * @rmr_param: filled entirely; what the RMR is bound to is 0 while it is not
+ * @rmr_param: filled entirely; the members of the binding are 0 while it is not bound
  *
- * The bind that is told is the last one that has completed, not the one under
- * way.
+ * The binding is that of the last bind that has completed, not of an outstanding one.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -629,11 +633,11 @@ EXPORT_SYMBOL(dat_rmr_query);
  * dat_rmr_free - end an RMR, bound or not
  * @rmr_handle: RMR
  *
- * After the return peers do not reach memory through it. A bind that is under way is
- * waited for; an EP whose device gives nothing back for 5 s is ended for it, and its
- * consumer told BROKEN.
+ * After the return peers do not reach memory through it. An outstanding bind is waited
+ * for; if the device of its EP completes nothing for 5 s, the connection is ended as
+ * BROKEN.
  *
- * Context: may sleep; not in an upcall of an EVD that binds of it complete on.
+ * Context: may sleep; not in an upcall of an EVD on which binds of it complete.
  * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.
  */
 DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle)

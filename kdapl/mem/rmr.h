@@ -50,7 +50,7 @@ struct kdapl_rmr {
 	DAT_PZ_HANDLE pz_handle;
 	DAT_RMR_SCOPE scope;
 
-	spinlock_t lock;		/* all that follows */
+	spinlock_t lock;		/* the members below */
 	struct kdapl_binding now;
 	struct kdapl_binding next;
 	struct kdapl_op_owner *op;
@@ -86,9 +86,9 @@ struct kdapl_bind {
 
 u32 kdapl_rmr_pages(struct kdapl_device *dev);
 void kdapl_rmr_destroy(struct kdapl_rmr *rmr);
-DAT_RETURN kdapl_rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
-			   struct kdapl_op_owner *owner);
-DAT_RETURN kdapl_rmr_begin(struct kdapl_rmr *rmr, struct kdapl_bind *bind);
+enum kdapl_verdict kdapl_rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
+				   struct kdapl_op_owner *owner);
+enum kdapl_verdict kdapl_rmr_begin(struct kdapl_rmr *rmr, struct kdapl_bind *bind);
 void kdapl_rmr_inv_done(struct kdapl_rmr *rmr, enum kdapl_outcome outcome);
 void kdapl_rmr_op_done(struct kdapl_rmr *rmr, enum kdapl_outcome outcome);
 bool kdapl_rmr_behind(struct kdapl_rmr *rmr, const DAT_LMR_TRIPLET *seg, DAT_LMR_TRIPLET *behind);

@@ -7,6 +7,7 @@
  * line there.
  */
 #include "kd_test.h"
+#include "../ep/post.h"
 
 #define FAST_KEY	0x4242
 #define FAST_ROUNDS	4000
@@ -75,22 +76,22 @@ static DAT_RETURN fast_long_way(struct kd_env *env, const struct fast_post *in, 
 		.cookie.as_64 = cookie,
 		.flags = in->flags,
 		.op = ops[in->call],
-		.flags_arg = in->call == KD_SEND ? 5 : 6,
 		.remote = in->call == KD_SEND ? NULL : in->target,
 	};
 	struct kdapl_conn *conn;
+	enum kdapl_verdict why;
 	DAT_RETURN ret;
 
 	rcu_read_lock();
 	conn = rcu_dereference(env->kep->conn);
-	ret = kdapl_request_prepare(env->kep, conn, &post);
-	if (ret == DAT_SUCCESS)
-		ret = kdapl_request_post(env->kep, conn, &post);
+	why = kdapl_post_check(env->kep, conn, &post) ?: kdapl_post_requests(conn, &post, 1);
+	ret = kdapl_post_ret(why, env->kep,
+			     in->call == KD_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA);
 	rcu_read_unlock();
 	return ret;
 }
 
-/* A Receive goes the slow path when the straight one takes neither segments nor flags. */
+/* A Receive goes the slow path if the fast one takes no segments. */
 static DAT_RETURN fast_long_recv(struct kd_env *env, struct fast_post *post, u64 cookie)
 {
 	struct kdapl_wq *wq = kd_conn_of(env)->rq;

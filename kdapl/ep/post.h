@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * What the posting files share: a post on its way, and the steps of the fast path, which are
+ * inline.
+ */
+#ifndef KDAPL_EP_POST_H
+#define KDAPL_EP_POST_H
+
+#include <linux/mm.h>
+
+#include "ep.h"
+#include "../core/trace.h"
+
+#define KDAPL_FLAGS_RDMA	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
+				 DAT_COMPLETION_BARRIER_FENCE_FLAG)
+
+/**
+ * struct kdapl_post - one request or Receive to be posted
+ * @iov: local segments
+ * @n: how many
+ * @cookie: the consumer's
+ * @flags: completion flags
+ * @op: DAT_DTOS; DAT_DTO_BIND_MW for an RMR
+ * @invalidate: the peer is to invalidate @inv_key with the message
+ * @rewrite: the device cannot use @iov as it is
+ * @sync: some of the memory has to be synchronised
+ * @soft: out: did not reach the device, will be reported FLUSHED
+ * @fence: another native request fences it
+ * @rebinds: an invalidation of @inv_key goes before it
+ * @opcode: enum ib_wr_opcode; as @fence and @rebinds set when it is posted
+ * @remote: remote buffer of RDMA
+ * @length: bytes to transfer
+ * @obj: LMR or RMR whose state the request changes
+ * @mr: MR to be registered
+ * @key: its key then
+ * @access: its rights then
+ * @inv_key: key to be invalidated, first
+ * @seq: which operation on the LMR it is
+ * @behind: with @sync: the same memory as @iov, by keys of LMRs; NULL: @iov itself
+ */
+struct kdapl_post {
+	const DAT_LMR_TRIPLET *iov;
+	DAT_COUNT n;
+	DAT_DTO_COOKIE cookie;
+	DAT_COMPLETION_FLAGS flags;
+	u8 op;
+	bool invalidate;
+	bool rewrite;
+	bool sync;
+	bool soft;
+	bool fence;
+	bool rebinds;
+	u8 opcode;
+	const DAT_RMR_TRIPLET *remote;
+	u64 length;
+	struct kdapl_obj *obj;
+	struct ib_mr *mr;
+	u32 key;
+	int access;
+	u32 inv_key;
+	u32 seq;
+	const DAT_LMR_TRIPLET *behind;
+};
+
+/* The posting calls, as kdapl_post_ret() tells them apart. */
+enum kdapl_call {
+	KDAPL_CALL_SEND,	/* with or without an invalidation */
+	KDAPL_CALL_RDMA,	/* Write or Read */
+	KDAPL_CALL_READ_TO_RMR,
+	KDAPL_CALL_RECV,
+	KDAPL_CALL_SRQ_RECV,
+	KDAPL_CALL_LIST,
+	KDAPL_CALL_LMR_FMR,
+	KDAPL_CALL_LMR_FMR_SG,
+	KDAPL_CALL_LMR_INVALIDATE,
+	KDAPL_CALL_RMR_BIND,
+};
+
+/* post_ret.c */
+DAT_RETURN kdapl_post_ret(enum kdapl_verdict why, const struct kdapl_ep *ep,
+			  enum kdapl_call call);
+
+/* post_check.c */
+enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long *domain,
+					struct kdapl_post *post, DAT_MEM_PRIV_FLAGS need);
+enum kdapl_verdict kdapl_post_check_state(struct kdapl_ep *ep, struct kdapl_conn *conn,
+					  const struct kdapl_post *post,
+					  DAT_COMPLETION_FLAGS legal);
+enum kdapl_verdict kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn,
+				    struct kdapl_post *post);
+
+/* post_wr.c */
+bool kdapl_wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs);
+void kdapl_wqe_fill_soft(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+			 const struct kdapl_post *post);
+struct ib_sge *kdapl_post_rewrite_list(struct ib_sge *scratch, const struct kdapl_post *post,
+				       const struct kdapl_pd *pd, u64 length, int *num);
+void kdapl_post_sync(struct kdapl_ia *ia, const struct kdapl_post *post);
+void kdapl_post_flush(struct kdapl_wq *wq);
+void kdapl_post_refused(struct kdapl_conn *conn);
+enum kdapl_verdict kdapl_post_requests(struct kdapl_conn *conn, struct kdapl_post *posts, int n);
+
+/* ep_fmr.c */
+enum kdapl_verdict kdapl_lmr_op_begin(struct kdapl_ep *ep, struct kdapl_conn *conn,
+				      const struct kdat_request *in, struct kdapl_post *post);
+void kdapl_lmr_op_undo(const struct kdapl_post *post);
+
+/* Attributes of a connection do not change; those of an EP may while it has no connection. */
+static inline const DAT_EP_ATTR *kdapl_post_attr(struct kdapl_ep *ep, struct kdapl_conn *conn)
+{
+	return likely(conn) ? &conn->attr : &ep->conf.attr;
+}
+
+/* Does the connection allow RDMA Reads? */
+static inline bool kdapl_conn_reads(const struct kdapl_conn *conn)
+{
+	return conn->attr.max_rdma_read_out &&
+	       (READ_ONCE(conn->sq->mode) != KDAPL_WQ_LIVE || conn->read_depth);
+}
+
+/* Does it change an LMR or RMR? */
+static inline bool kdapl_post_is_memop(const struct kdapl_post *post)
+{
+	return post->op >= DAT_DTO_BIND_MW;
+}
+
+static inline bool kdapl_post_is_fenced(const struct kdapl_post *post)
+{
+	return post->flags & (DAT_COMPLETION_BARRIER_FENCE_FLAG |
+			      DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG);
+}
+
+/* The native opcode of a Send, Write or Read. */
+static __always_inline enum ib_wr_opcode kdapl_dto_opcode(u8 op)
+{
+	return op == DAT_DTO_SEND ? IB_WR_SEND :
+	       op == DAT_DTO_RDMA_WRITE ? IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
+}
+
+/* The native opcode of any request. */
+static inline enum ib_wr_opcode kdapl_post_opcode(const struct kdapl_post *post)
+{
+	if (likely(post->op <= DAT_DTO_RDMA_READ))
+		return post->invalidate ? IB_WR_SEND_WITH_INV : kdapl_dto_opcode(post->op);
+	if (post->mr)
+		return IB_WR_REG_MR;
+	/* an unbind of an RMR that is not bound: an empty Write, so that it completes in order */
+	return post->inv_key ? IB_WR_LOCAL_INV : IB_WR_RDMA_WRITE;
+}
+
+/*
+ * The list for the device; NULL if it is empty, which not every device expects (D-96). Empty
+ * segments are left out, the list ends after @length bytes, and the key of the reserved LMR is
+ * replaced by the one it has on this PD. The lock that protects @scratch is held.
+ */
+static __always_inline struct ib_sge *kdapl_post_sg_list(struct ib_sge *scratch,
+							 const struct kdapl_post *post,
+							 const struct kdapl_pd *pd, u64 length,
+							 int *num)
+{
+	if (unlikely(post->rewrite))
+		return kdapl_post_rewrite_list(scratch, post, pd, length, num);
+	*num = post->n;
+	return (struct ib_sge *)post->iov;
+}
+
+/*
+ * Is there room for @wrs work requests that are @dtos requests of the consumer? wq->lock held.
+ * Suppressed requests may be done without a completion that says so, so some more are allowed
+ * while there are any (D-09).
+ */
+static __always_inline bool kdapl_wq_has_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
+{
+	u32 limit = wq->depth;
+	u32 slots = wq->slots;
+
+	if ((s32)(wq->last_sup - wq->cached_tail) >= 0)
+		limit += wq->interval - 1;
+	else
+		wq->last_sup = wq->cached_tail - 1;	/* keep it near: indexes wrap */
+	/* the entries set aside for our own requests are good enough for soft ones */
+	if (wq->mode == KDAPL_WQ_SOFT)
+		slots += KDAPL_MARKERS;
+	return wq->dtos + dtos - wq->cached_done <= limit &&
+	       wq->head + wrs - wq->cached_tail <= slots;
+}
+
+static __always_inline bool kdapl_wq_make_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
+{
+	return likely(kdapl_wq_has_room(wq, dtos, wrs)) || kdapl_wq_look_for_room(wq, dtos, wrs);
+}
+
+/* Is there room for @reads? Some devices limit the Reads under way. wq->lock held. */
+static __always_inline bool kdapl_wq_has_reads(const struct kdapl_wq *wq, u32 reads)
+{
+	return likely(!wq->max_reads || wq->mode != KDAPL_WQ_LIVE) ||
+	       wq->reads - READ_ONCE(wq->reads_done) + reads <= wq->max_reads;
+}
+
+/*
+ * Does a request with these completion flags get a completion of its own, unless something else
+ * asks for one? wq->lock held.
+ */
+static __always_inline bool kdapl_wq_signals(struct kdapl_wq *wq, u8 flags, u32 pos)
+{
+	bool suppress = flags & DAT_COMPLETION_SUPPRESS_FLAG;
+
+	if (unlikely(suppress))
+		wq->last_sup = pos;
+	if (likely(!suppress) || wq->unsignaled + 1 >= wq->interval) {
+		wq->unsignaled = 0;
+		return true;
+	}
+	wq->unsignaled++;
+	return false;
+}
+
+/* Must its completion retire suppressed operations on LMRs before it? wq->lock held. */
+static __always_inline bool kdapl_wq_retires(struct kdapl_wq *wq, bool signaled)
+{
+	bool retires = signaled && wq->memops_before;
+
+	if (unlikely(retires))
+		wq->memops_before = false;
+	return retires;
+}
+
+/* Fill the entry of a request or Receive. */
+static __always_inline void kdapl_wqe_fill(struct kdapl_wqe *wr, u8 op, u64 cookie, u32 length,
+					   u8 flags, enum kdapl_wqe_state state)
+{
+	wr->cookie = cookie;
+	wr->length = length;
+	wr->op = op;
+	wr->flags = flags;
+	wr->state = state;
+}
+
+/*
+ * Must a Send, Write or Read have a completion whatever its flags say? A Read must where Reads
+ * complete out of order. A request of a page or more must where the network reads the pages of
+ * a request without a completion in place: otherwise the consumer would have to wait for the
+ * peer before it may use them again, not for the next completion.
+ */
+static __always_inline bool kdapl_dto_must_signal(const struct kdapl_wq *wq, u8 op, u64 length)
+{
+	return (wq->ooo && op == DAT_DTO_RDMA_READ) ||
+	       (length >= PAGE_SIZE && wq->conn->dev->caps.lends_pages);
+}
+
+/* Requests up to this size are copied by the device; the driver's own limit is lower. */
+#define KDAPL_SHORT_SEND	64
+
+/*
+ * Soft-iWARP copies a short request of one segment into the header of the packet, and gets it
+ * wrong if the segment crosses a page: the peer gets bytes from beyond the page. Two segments
+ * are sent correctly.
+ */
+static __always_inline bool kdapl_dto_is_short(u64 addr, u32 length)
+{
+	return length <= KDAPL_SHORT_SEND && offset_in_page(addr) + length > PAGE_SIZE;
+}
+
+/*
+ * Fill the entry of a Send, Write or Read. Returns the flags of the native request, without the
+ * fence. wq->lock held, unless the consumer serialises its posts.
+ */
+static __always_inline int kdapl_dto_fill(struct kdapl_wq *wq, struct kdapl_wqe *wr, u8 op,
+					  u64 cookie, u8 flags, u32 length, bool signaled)
+{
+	int send_flags = signaled ? IB_SEND_SIGNALED : 0;
+
+	kdapl_wqe_fill(wr, op, cookie, length, flags | (signaled ? KDAPL_WQE_SIGNALED : 0),
+		       KDAPL_WQE_NATIVE);
+	wr->retires = kdapl_wq_retires(wq, signaled);
+	wr->seq = ++wq->dtos;
+	if (op == DAT_DTO_RDMA_READ)
+		wq->reads++;
+	if (op == DAT_DTO_SEND && (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
+		send_flags |= IB_SEND_SOLICITED;
+	return send_flags;
+}
+
+/* The native request of a Send, Write or Read. */
+static __always_inline struct ib_rdma_wr
+kdapl_dto_native(struct kdapl_wqe *wr, enum ib_wr_opcode opcode, struct ib_sge *sgl, int num_sge,
+		 const DAT_RMR_TRIPLET *remote, int send_flags, u32 inv_key)
+{
+	return (struct ib_rdma_wr) {
+		.wr = {
+			.wr_cqe = &wr->cqe,
+			.sg_list = sgl,
+			.num_sge = num_sge,
+			.opcode = opcode,
+			.send_flags = send_flags,
+			.ex.invalidate_rkey = inv_key,
+		},
+		.remote_addr = remote ? remote->virtual_address : 0,
+		.rkey = remote ? remote->rmr_context : 0,
+	};
+}
+
+/* The handle is not that of an EP. */
+static inline DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie)
+{
+	DAT_RETURN ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+
+	trace_kdapl_post_refused(ep_handle, op, cookie.as_64, ret);
+	return ret;
+}
+
+/* What the fast path makes of a post. */
+enum kdapl_fast {
+	KDAPL_FAST_DONE,
+	KDAPL_FAST_REFUSED,	/* by the device; for the consumer it is posted (D-07) */
+	KDAPL_FAST_SLOW,	/* nothing has changed: take the slow path */
+};
+
+/* May the fast path use this segment? It must not be empty, and needs the rights @need. */
+static __always_inline bool kdapl_fast_segment(struct kdapl_ia *ia, const unsigned long *domain,
+					       const DAT_LMR_TRIPLET *seg, u32 need)
+{
+	const struct kdapl_mr *mr = kdapl_mr_find(ia, seg->lmr_context);
+	u64 length = seg->segment_length;
+	unsigned int seq;
+	bool good;
+
+	if (unlikely(!mr))
+		return false;
+	seq = raw_seqcount_begin(&mr->seq);
+	good = READ_ONCE(mr->lkey) == seg->lmr_context && !(need & ~mr->range.priv) &&
+	       (mr->range.domain == domain[0] || mr->range.domain == domain[1]) &&
+	       length && length <= mr->range.length &&
+	       seg->virtual_address - mr->range.start <= mr->range.length - length;
+	return likely(good && !read_seqcount_retry(&mr->seq, seq));
+}
+
+/* The same for a list, whose bytes are counted. */
+static __always_inline bool kdapl_fast_memory(struct kdapl_ia __maybe_unused *ia,
+					      const unsigned long __maybe_unused *domain,
+					      const DAT_LMR_TRIPLET *iov, DAT_COUNT n, u32 need,
+					      u64 *length)
+{
+	u64 sum = 0;
+	DAT_COUNT i;
+
+	for (i = 0; i < n; i++) {
+#ifndef KDAPL_UNCHECKED
+		if (!kdapl_fast_segment(ia, domain, &iov[i], need))
+			return false;
+#endif
+		sum += iov[i].segment_length;
+	}
+	*length = sum;
+	return true;
+}
+
+#endif /* KDAPL_EP_POST_H */

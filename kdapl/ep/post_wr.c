@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * The slow path of a post, second part: from a checked post to the native requests, and into
+ * the work queue and the device; also what Receives and buffers of an SRQ share with requests.
+ *
+ * One request of the consumer may take several native ones: what fences it, and the
+ * invalidation before a new bind of an RMR, go before it in the same chain.
+ */
+#include "post.h"
+#include "../core/trace.h"
+
+/**
+ * kdapl_wq_look_for_room - kdapl_wq_has_room(), once completions have been counted anew
+ * @wq: work queue; wq->lock held, unless the consumer serialises its posts
+ * @dtos: requests of the consumer
+ * @wrs: work requests that they take
+ *
+ * Return: true if there is room.
+ */
+bool kdapl_wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
+{
+	/* tail first: pairs with the release in wq_advance() */
+	wq->cached_tail = smp_load_acquire(&wq->tail);
+	wq->cached_done = READ_ONCE(wq->dtos_done);
+	return kdapl_wq_has_room(wq, dtos, wrs);
+}
+
+/**
+ * kdapl_post_rewrite_list - the slow part of kdapl_post_sg_list()
+ * @scratch: where the list goes; the lock that protects it is held
+ * @post: request or Receive
+ * @pd: PD it is posted on
+ * @length: bytes the list is to have
+ * @num: out: segments in it
+ *
+ * Return: @scratch, or NULL for an empty list.
+ */
+struct ib_sge *kdapl_post_rewrite_list(struct ib_sge *scratch, const struct kdapl_post *post,
+				       const struct kdapl_pd *pd, u64 length, int *num)
+{
+	struct ib_sge *sge = scratch;
+	u64 left = length;
+	int i;
+
+	for (i = 0; i < post->n && left; i++) {
+		if (!post->iov[i].segment_length)
+			continue;
+		sge->addr = post->iov[i].virtual_address;
+		sge->length = min_t(u64, post->iov[i].segment_length, left);
+		sge->lkey = post->iov[i].lmr_context == KDAPL_RESERVED_CONTEXT ?
+			    pd->pd->local_dma_lkey : post->iov[i].lmr_context;
+		left -= sge->length;
+		sge++;
+	}
+	*num = sge - scratch;
+	return *num ? scratch : NULL;
+}
+
+/* The memory of a request with @sync, by keys of LMRs. */
+static const DAT_LMR_TRIPLET *wr_memory(const struct kdapl_post *post)
+{
+	return post->behind ?: post->iov;
+}
+
+/**
+ * kdapl_post_sync - show the memory of a post to the device
+ * @ia: IA
+ * @post: request or Receive with @sync: CPU and device do not see its memory alike
+ *
+ * Does nothing once the device has gone: the post will be flushed.
+ *
+ * Context: any; RCU read side.
+ */
+void kdapl_post_sync(struct kdapl_ia *ia, const struct kdapl_post *post)
+{
+	bool sink = post->op == DAT_DTO_RDMA_READ || post->op == DAT_DTO_RECEIVE;
+
+	if (kdapl_dev_there(ia->dev))
+		kdapl_sync_segments(ia, wr_memory(post), post->n, post->length,
+				    sink ? KDAPL_SYNC_SINK : KDAPL_SYNC_SOURCE);
+}
+
+/**
+ * kdapl_post_flush - have soft entries reported
+ * @wq: work queue that a soft entry has been added to, one that the device never gets
+ *
+ * Context: any, without wq->lock; RCU read side.
+ */
+void kdapl_post_flush(struct kdapl_wq *wq)
+{
+	smp_mb();	/* head is stored before ended is read; pairs with wq_end() */
+	if (READ_ONCE(wq->ended))
+		kdapl_wq_ready(wq);
+}
+
+/**
+ * kdapl_post_refused - end a connection whose device has refused a legal post
+ * @conn: connection
+ *
+ * iWARP devices refuse posts when the peer has just disconnected. That is no error, so the CM
+ * gets time to report it (D-08).
+ *
+ * Context: any.
+ */
+void kdapl_post_refused(struct kdapl_conn *conn)
+{
+	kdapl_conn_end(conn, conn->dev->iwarp ? KDAPL_END_SUSPECT : DAT_CONNECTION_EVENT_BROKEN);
+}
+
+/**
+ * kdapl_wqe_fill_soft - fill the entry of a post that never reaches the device
+ * @wq: work queue; wq->lock held
+ * @wr: entry
+ * @post: request or Receive
+ */
+void kdapl_wqe_fill_soft(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+			 const struct kdapl_post *post)
+{
+	kdapl_wqe_fill(wr, post->op, post->cookie.as_64, post->length, post->flags,
+		       KDAPL_WQE_SOFT);
+	trace_kdapl_post(wq->conn->handle, post->op, wr->cookie, wr->length, post->flags, true);
+}
+
+/* Does this request get a completion of its own? wq->lock held. */
+static bool wr_signaled(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos)
+{
+	bool must = kdapl_dto_must_signal(wq, post->op, post->length) ||
+		    post->op == DAT_DTO_LMR_INVALIDATE || post->op == DAT_DTO_BIND_MW ||
+		    (wq->serial && post->op == DAT_DTO_LMR_FMR);
+
+	if (must)
+		wq->unsignaled = wq->interval;	/* the next one is due */
+	return kdapl_wq_signals(wq, post->flags, pos);
+}
+
+/* The flag by which the device itself fences a request of this kind, if it can. */
+static int wr_fence_flag(const struct kdapl_conn *conn, enum ib_wr_opcode opcode)
+{
+	const struct kdapl_caps *caps = &conn->dev->caps;
+
+	return caps->fence_by == KDAPL_FENCE_INV || (caps->unfenced & BIT_ULL(opcode)) ?
+		0 : IB_SEND_FENCE;
+}
+
+/*
+ * Decide which native requests a request takes. Returns how many.
+ *
+ * The old key of an RMR is invalidated before the next bind, so that it does not outlive it
+ * (D-25). If the device cannot fence the first of the native requests, another request before
+ * it does, which waits for earlier Reads (D-14, D-83, D-95).
+ */
+static u32 wr_plan(const struct kdapl_conn *conn, struct kdapl_post *post)
+{
+	enum ib_wr_opcode first;
+
+	post->opcode = kdapl_post_opcode(post);
+	post->rebinds = post->mr && post->inv_key;
+	first = post->rebinds ? IB_WR_LOCAL_INV : post->opcode;
+	post->fence = unlikely(kdapl_post_is_fenced(post)) &&
+		      (conn->dev->caps.unfenced & BIT_ULL(first));
+	return 1 + post->fence + post->rebinds;
+}
+
+/*
+ * Record the object whose state this request changes, so that its completion can update it.
+ * wq->lock held.
+ */
+static void wr_set_memop(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+			 const struct kdapl_post *post)
+{
+	wr->flags |= KDAPL_WQE_OP_PENDING;
+	wr->length = post->seq;
+	refcount_inc(&post->obj->ref);
+	wq->slot[wr->index].obj = post->obj;
+	WRITE_ONCE(wq->memops, wq->memops + 1);
+}
+
+/* Start a native request that the consumer does not know of, at @pos. wq->lock held. */
+static struct kdapl_wqe *wr_begin(struct kdapl_wq *wq, u32 pos,
+				  union kdapl_native_wr *native)
+{
+	struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+
+	wr->flags = 0;
+	wr->state = KDAPL_WQE_NATIVE;
+	wr->seq = wq->dtos;
+	memset(native, 0, sizeof(*native));
+	native->wr.wr_cqe = &wr->cqe;
+	return wr;
+}
+
+/* The request that fences the one behind it. wq->lock held. */
+static void wr_build_fence(struct kdapl_wq *wq, u32 pos, union kdapl_native_wr *native)
+{
+	struct kdapl_wqe *wr = wr_begin(wq, pos, native);
+	const struct kdapl_conn *conn = wq->conn;
+
+	wr->op = KDAPL_OP_FENCE;
+	if (conn->dev->caps.fence_by == KDAPL_FENCE_INV) {
+		native->wr.opcode = IB_WR_LOCAL_INV;
+		native->wr.ex.invalidate_rkey = conn->pd->fence->rkey;
+	} else {
+		native->wr.opcode = IB_WR_RDMA_WRITE;
+		native->wr.send_flags = IB_SEND_FENCE;
+	}
+}
+
+/* The invalidation of the old key of an RMR, before a new bind. wq->lock held. */
+static void wr_build_inv(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos,
+			 union kdapl_native_wr *native)
+{
+	struct kdapl_wqe *wr = wr_begin(wq, pos, native);
+
+	wr->op = KDAPL_OP_INV;
+	wr->flags = KDAPL_WQE_SIGNALED;
+	wr_set_memop(wq, wr, post);
+	native->wr.opcode = IB_WR_LOCAL_INV;
+	native->wr.send_flags = IB_SEND_SIGNALED |
+				wr_fence_flag(wq->conn, IB_WR_LOCAL_INV);
+	native->wr.ex.invalidate_rkey = post->inv_key;
+}
+
+/* Keep soft-iWARP from copying a short request: kdapl_dto_is_short(). wq->lock held. */
+static void wr_split_short(struct ib_sge *scratch, struct ib_send_wr *wr)
+{
+	struct ib_sge one;
+	u32 first;
+
+	if (wr->num_sge != 1 || wr->opcode == IB_WR_RDMA_READ ||
+	    !kdapl_dto_is_short(wr->sg_list[0].addr, wr->sg_list[0].length))
+		return;
+	one = wr->sg_list[0];
+	first = PAGE_SIZE - offset_in_page(one.addr);
+	scratch[0] = one;
+	scratch[0].length = first;
+	scratch[1] = one;
+	scratch[1].addr += first;
+	scratch[1].length -= first;
+	wr->sg_list = scratch;
+	wr->num_sge = 2;
+}
+
+/* A Read of no bytes, where the device needs one in another form. wq->lock held. */
+static void wr_empty_read(const struct kdapl_conn *conn, struct ib_sge *scratch,
+			  struct ib_send_wr *wr)
+{
+	if (conn->dev->caps.empty_read_stale) {
+		/* an empty Write does what an empty Read should */
+		wr->opcode = IB_WR_RDMA_WRITE;
+	} else if (conn->dev->caps.read_has_segment) {
+		scratch[0] = (struct ib_sge) {};
+		wr->sg_list = scratch;
+		wr->num_sge = 1;
+	}
+}
+
+/* Build a request about an LMR or RMR. wq->lock held. */
+static noinline void wr_build_memop(struct kdapl_wq *wq, const struct kdapl_post *post,
+				    struct kdapl_wqe *wr, union kdapl_native_wr *native,
+				 bool signaled, int fence)
+{
+	memset(native, 0, sizeof(*native));
+	native->wr.wr_cqe = &wr->cqe;
+	native->wr.opcode = post->opcode;
+	native->wr.send_flags = (signaled ? IB_SEND_SIGNALED : 0) | fence;
+	kdapl_wqe_fill(wr, post->op, post->cookie.as_64, post->length,
+		       post->flags | (signaled ? KDAPL_WQE_SIGNALED : 0), KDAPL_WQE_NATIVE);
+	wr->retires = kdapl_wq_retires(wq, signaled);
+	wr->seq = ++wq->dtos;
+	wr_set_memop(wq, wr, post);
+	wq->memops_before |= !signaled;
+	if (post->opcode == IB_WR_REG_MR) {
+		native->reg.mr = post->mr;
+		native->reg.key = post->key;
+		native->reg.access = post->access;
+	} else {
+		native->wr.ex.invalidate_rkey = post->inv_key;
+	}
+}
+
+/* Fill the entry at @pos and the native request for it. wq->lock held. */
+static void wr_build(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos,
+		     struct ib_sge *scratch, union kdapl_native_wr *native)
+{
+	struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+	struct kdapl_conn *conn = wq->conn;
+	struct ib_sge *sgl;
+	int fence = 0, n;
+	bool signaled;
+
+	if (unlikely(kdapl_post_is_fenced(post)))
+		fence = wr_fence_flag(conn, post->opcode);
+	signaled = wr_signaled(wq, post, pos);
+	trace_kdapl_post(conn->handle, post->op, post->cookie.as_64, post->length, post->flags,
+			 false);
+	if (unlikely(kdapl_post_is_memop(post))) {
+		wr_build_memop(wq, post, wr, native, signaled, fence);
+		return;
+	}
+	sgl = kdapl_post_sg_list(scratch, post, conn->pd, post->length, &n);
+	fence |= kdapl_dto_fill(wq, wr, post->op, post->cookie.as_64, post->flags, post->length,
+			   signaled);
+	native->rdma = kdapl_dto_native(wr, post->opcode, sgl, n, post->remote, fence,
+					post->invalidate ? post->inv_key : 0);
+	if (unlikely(conn->dev->caps.short_page_bug))
+		wr_split_short(scratch, &native->wr);
+	if (post->op == DAT_DTO_RDMA_READ) {
+		if (unlikely(post->sync))
+			kdapl_sinks_keep(wq->sinks, wr->index, wr_memory(post), post->n,
+					 post->length);
+		if (unlikely(!n))
+			wr_empty_read(conn, scratch, &native->wr);
+	}
+}
+
+/* The device has refused @bad and all requests behind it. wq->lock held. */
+static void wr_refused(struct kdapl_wq *wq, const struct ib_send_wr *bad)
+{
+	struct kdapl_wqe *wr;
+
+	for (; bad; bad = bad->next) {
+		wr = container_of(bad->wr_cqe, struct kdapl_wqe, cqe);
+		WRITE_ONCE(wr->state, KDAPL_WQE_SOFT);
+	}
+	/* pairs with the acquire in wq_check_recv_end() */
+	smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
+}
+
+/*
+ * Post a Write and the request behind it by two calls, for a device that reads the first segment
+ * of both even if there is none (D-96).
+ */
+static int wr_post_pair(struct ib_qp *qp, struct ib_send_wr *first,
+			const struct ib_send_wr **bad)
+{
+	const struct ib_send_wr *second = first->next;
+	int ret;
+
+	first->next = NULL;
+	ret = ib_post_send(qp, first, NULL);
+	first->next = (struct ib_send_wr *)second;
+	if (ret) {
+		*bad = first;
+		return ret;
+	}
+	*bad = second;
+	return ib_post_send(qp, second, NULL);
+}
+
+static int wr_hand_over(struct kdapl_wq *wq, struct ib_send_wr *wr,
+			const struct ib_send_wr **bad)
+{
+	if (unlikely(wq->conn->dev->caps.pairs_peeked) && wr->opcode == IB_WR_RDMA_WRITE &&
+	    wr->next && !wr->next->next)
+		return wr_post_pair(wq->qp, wr, bad);
+	return ib_post_send(wq->qp, wr, bad);
+}
+
+/* Build the native requests and hand them to the device as one chain. wq->lock held. */
+static int wr_post_native(struct kdapl_wq *wq, const struct kdapl_post *posts, int n)
+{
+	union kdapl_native_wr *native = wq->chain, *next = native;
+	const struct ib_send_wr *bad = NULL;
+	struct ib_sge *scratch = wq->scratch;
+	u32 pos = wq->head;
+	int ret, i;
+
+	for (i = 0; i < n; i++, scratch += wq->stride) {
+		if (unlikely(posts[i].fence)) {
+			wr_build_fence(wq, pos++, next);
+			next->wr.next = &next[1].wr;
+			next++;
+		}
+		if (unlikely(posts[i].rebinds)) {
+			wr_build_inv(wq, &posts[i], pos++, next);
+			next->wr.next = &next[1].wr;
+			next++;
+		}
+		wr_build(wq, &posts[i], pos++, scratch, next);
+		if (i < n - 1)
+			next->wr.next = &next[1].wr;
+		next++;
+	}
+	/* pairs with the acquire in wq_next() */
+	smp_store_release(&wq->head, pos);
+
+	ret = wr_hand_over(wq, &native->wr, &bad);
+	if (unlikely(ret))
+		wr_refused(wq, bad ?: &native->wr);
+	return ret;
+}
+
+/* Put a request into the work queue only, to be reported FLUSHED. wq->lock held. */
+static void wr_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
+{
+	struct kdapl_wqe *wr = &wq->wr[wq->head & wq->mask];
+
+	kdapl_wqe_fill_soft(wq, wr, post);
+	post->soft = true;
+	if (post->obj)
+		wq->slot[wr->index].handle = post->obj->handle;
+	if (post->op == DAT_DTO_RDMA_READ)
+		wq->reads++;
+	wr->seq = ++wq->dtos;
+	/* pairs with the acquire in wq_next() */
+	smp_store_release(&wq->head, wq->head + 1);
+}
+
+/* Requests into work queue and device, or into the work queue only. wq->lock held. */
+static enum kdapl_verdict wr_post(struct kdapl_wq *wq, struct kdapl_post *posts, int n, u32 wrs,
+				  u32 reads, int *err)
+{
+	int i;
+
+	if (unlikely(wq->mode == KDAPL_WQ_REFUSE))
+		return KDAPL_REFUSE_STATE;
+	if (unlikely(!kdapl_wq_make_room(wq, n, wrs) || !kdapl_wq_has_reads(wq, reads)))
+		return KDAPL_REFUSE_QUEUE_FULL;
+	if (likely(wq->mode == KDAPL_WQ_LIVE)) {
+		*err = wr_post_native(wq, posts, n);
+	} else {
+		for (i = 0; i < n; i++)
+			wr_post_soft(wq, &posts[i]);
+	}
+	return KDAPL_ACCEPTED;
+}
+
+/**
+ * kdapl_post_requests - post requests that have been checked, all of them or none
+ * @conn: connection
+ * @posts: requests; on return all or none of them are soft
+ * @n: how many, at most KDAT_POST_LIST_MAX
+ *
+ * Completions that have not been polled yet may make room: they are polled once.
+ *
+ * Context: any; RCU read side.
+ * Return: KDAPL_ACCEPTED, KDAPL_REFUSE_STATE or KDAPL_REFUSE_QUEUE_FULL.
+ */
+enum kdapl_verdict kdapl_post_requests(struct kdapl_conn *conn, struct kdapl_post *posts, int n)
+{
+	struct kdapl_wq *wq = conn->sq;
+	enum kdapl_verdict why;
+	u32 wrs = 0, reads = 0;
+	bool drained = false;
+	unsigned long flags;
+	int err = 0, i;
+
+	for (i = 0; i < n; i++) {
+		reads += posts[i].op == DAT_DTO_RDMA_READ;
+		wrs += wr_plan(conn, &posts[i]);
+		if (unlikely(posts[i].sync))
+			kdapl_post_sync(wq->ia, &posts[i]);
+	}
+again:
+	spin_lock_irqsave(&wq->lock, flags);
+	why = wr_post(wq, posts, n, wrs, reads, &err);
+	spin_unlock_irqrestore(&wq->lock, flags);
+	if (unlikely(why == KDAPL_REFUSE_QUEUE_FULL && !drained)) {
+		kdapl_wq_drain_cq(wq);
+		drained = true;
+		goto again;
+	}
+	if (unlikely(!why && posts[0].soft))
+		kdapl_post_flush(wq);
+	if (unlikely(err))
+		kdapl_post_refused(conn);
+	return why;
+}
