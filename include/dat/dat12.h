@@ -2,12 +2,12 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What differs in DAT 1.2, by names of its own, so that one source file can have
- * both versions. Only <dat/kdat.h>, which gives these things the names they had,
- * and the module include this header; consumers include <dat/kdat.h>.
+ * The types and calls that differ in DAT 1.2, with a prefix of dat12, so that one
+ * source file can use both versions. Only <dat/kdat.h>, which maps the original
+ * names to these, and the module include this header. Consumers include <dat/kdat.h>.
  *
- * Layouts are those of DAT 1.2. Where a member says nothing here, it means what it
- * means in the structure of the same name of <dat2/kdat.h>.
+ * The layouts are those of DAT 1.2. A member without a description here has the same
+ * meaning as in the corresponding structure of <dat2/kdat.h>.
  */
 #ifndef _DAT12_H_
 #define _DAT12_H_
@@ -16,8 +16,8 @@
 
 /**
  * struct dat12_lmr_triplet - a segment of local memory
- * @lmr_context: key of the LMR it lies in
- * @pad: not looked at
+ * @lmr_context: key of the LMR that contains it
+ * @pad: ignored
  * @virtual_address: where it starts
  * @segment_length: bytes, less than 4 GiB
  */
@@ -30,8 +30,8 @@ typedef struct dat12_lmr_triplet {
 
 /**
  * struct dat12_rmr_triplet - a segment of the peer's memory
- * @rmr_context: key the peer has handed out for it
- * @pad: not looked at
+ * @rmr_context: key, as received from the peer
+ * @pad: ignored
  * @target_address: where it starts
  * @segment_length: bytes, less than 4 GiB
  */
@@ -52,11 +52,11 @@ typedef struct dat12_rmr_param {
 
 /**
  * union dat12_region_description - where the memory of an LMR is
- * @for_va: VIRTUAL: its first byte
+ * @for_va: VIRTUAL: kernel virtual address of the first byte
  * @for_lmr_handle: LMR: the LMR whose memory the new one shares
- * @for_pointer: PLATFORM and BYPASS: descriptor of the platform
- * @for_array: PHYSICAL: DAT_PADDR array of pages of PAGE_SIZE
- * @for_pa: IA: address the device understands already
+ * @for_pointer: PLATFORM and BYPASS: platform-specific descriptor
+ * @for_array: PHYSICAL: DAT_PADDR array of PAGE_SIZE pages
+ * @for_pa: IA: address that is already valid for the device
  */
 typedef union dat12_region_description {
 	DAT_PVOID for_va;
@@ -234,7 +234,7 @@ typedef struct dat12_evd_param {
 } DAT12_EVD_PARAM;
 
 /*
- * Masks: the lowest bits are in the same places as in 2.0, then some are missing.
+ * Masks: the lowest bits are the same as in 2.0; some of the higher ones are missing.
  */
 #define DAT12_EP_FIELD_ALL		UINT64_C(0x7ffff7ff)
 #define DAT12_LMR_FIELD_ALL		0x3ff

@@ -6,10 +6,10 @@
  *
  *	#include <dat/kdat.h>
  *
- * It is a thin layer over 2.0: what is the same in both is that of <dat2/kdat.h>, and of
- * kdapl.ko; what differs comes from dat12.h, and from kdapl_dat12.ko, and gets here the
- * name it had in 1.2. So a source file includes one of the two, never both, while a module
- * may have files of either kind. Documentation/porting-1.2.md says what to expect.
+ * It is a thin layer over 2.0. Types and calls that are the same in both versions come from
+ * <dat2/kdat.h> and kdapl.ko. Those that differ come from dat12.h and kdapl_dat12.ko; this
+ * header gives them their names of 1.2. A source file includes one of the two headers, never
+ * both, but a module may contain files of either kind. See Documentation/porting-1.2.md.
  */
 #ifndef _DAT_KDAT_H_
 #define _DAT_KDAT_H_
@@ -64,7 +64,7 @@
 #define DAT_EVD_PARAM			DAT12_EVD_PARAM
 
 /*
- * Masks whose values differ. Those of 2.0 that have no place here are gone.
+ * Masks with different values. Masks that exist only in 2.0 are undefined.
  */
 #undef DAT_EP_FIELD_COMM
 #undef DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR
@@ -124,7 +124,7 @@
 #define DAT_PROVIDER_FIELD_ALL				DAT12_PROVIDER_FIELD_ALL
 
 /*
- * Calls. dat_ia_open() is a macro over dat_ia_openv() and so asks for 1.2.
+ * Calls. dat_ia_open() is a macro over dat_ia_openv() and therefore requests 1.2.
  */
 #define dat_registry_list_providers	dat12_registry_list_providers
 #undef dat_ia_openv
@@ -152,7 +152,7 @@
 #define dat_srq_post_recv		dat12_srq_post_recv
 #define dat_cr_reject			dat12_cr_reject
 
-/* What 2.0 has brought is not offered under these names. */
+/* Calls that 2.0 added are not available to 1.2 consumers. */
 #define dat_ep_common_connect		dat_ep_common_connect_is_not_in_1_2
 #define dat_ep_post_send_with_invalidate dat_ep_post_send_with_invalidate_is_not_in_1_2
 #define dat_ep_post_rdma_read_to_rmr	dat_ep_post_rdma_read_to_rmr_is_not_in_1_2
@@ -166,7 +166,7 @@
 #define dat_ia_reserved_lmr		dat_ia_reserved_lmr_is_not_in_1_2
 #define dat_registry_providers_related	dat_registry_providers_related_is_not_in_1_2
 
-/* <dat2/kdat.h> and <dat2/kdat_ext.h> would be misunderstood from here on. */
+/* From here on, <dat2/kdat.h> and <dat2/kdat_ext.h> would see the names of 1.2. */
 #define KDAPL_DAT_1_2
 
 #endif /* _DAT_KDAT_H_ */

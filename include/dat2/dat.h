@@ -2,10 +2,10 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Types and calls that user level and kernel have in common. Consumers include
+ * Types and calls common to the user-level and the kernel API. Consumers include
  * <dat2/kdat.h>, which includes this header.
  *
- * Enumerations whose values are bits are written in hexadecimal.
+ * Enumerations of bit values are written in hexadecimal.
  */
 #ifndef _DAT_H_
 #define _DAT_H_
@@ -22,10 +22,10 @@
 
 typedef char *DAT_NAME_PTR;
 
-#define DAT_NAME_MAX_LENGTH	256	/* with the terminating NUL */
+#define DAT_NAME_MAX_LENGTH	256	/* including the terminating NUL */
 
 /**
- * struct dat_named_attr - an attribute the API has no field for
+ * struct dat_named_attr - an attribute without a field of its own in the API
  * @name: name of the attribute
  * @value: its value as text
  */
@@ -43,18 +43,18 @@ typedef DAT_UINT32 DAT_TIMEOUT;		/* microseconds */
 
 #define DAT_TIMEOUT_INFINITE	((DAT_TIMEOUT)~0)
 
-/* The caller owns the address and makes it as big as its family asks for. */
+/* The caller owns the address; its size is that of its address family. */
 typedef struct sockaddr *DAT_IA_ADDRESS_PTR;
 
 typedef DAT_UINT64 DAT_CONN_QUAL;
 typedef DAT_UINT64 DAT_PORT_QUAL;
 
-/* Addresses are in host order and may be wider than a pointer. */
+/* Addresses are in host byte order and may be wider than a pointer. */
 typedef DAT_UINT64 DAT_VADDR;
 typedef DAT_UINT64 DAT_VLEN;
 typedef DAT_UINT32 DAT_SEG_LENGTH;
 
-/* Local and remote key of memory, in host order. */
+/* Local and remote key of memory, in host byte order. */
 typedef DAT_UINT32 DAT_LMR_CONTEXT;
 typedef DAT_UINT32 DAT_RMR_CONTEXT;
 
@@ -64,7 +64,7 @@ typedef DAT_UINT32 DAT_RMR_CONTEXT;
  * @as_64: as 64 bits
  * @as_index: as the longest integer
  *
- * The provider returns all 64 bits and never looks at them.
+ * The provider returns all 64 bits unchanged and never interprets them.
  */
 typedef union dat_context {
 	DAT_PVOID as_ptr;
@@ -75,15 +75,15 @@ typedef union dat_context {
 typedef DAT_CONTEXT DAT_DTO_COOKIE;
 typedef DAT_CONTEXT DAT_RMR_COOKIE;
 
-/* Buffer alignment that is good on every provider, bytes. */
+/* Buffer alignment in bytes that performs well on every provider. */
 #ifndef DAT_OPTIMAL_ALIGNMENT
 #define DAT_OPTIMAL_ALIGNMENT	256
 #endif
 
 /*
- * Byte order. Triplets handed to a call are in host order, always. These are
- * for keys, addresses and lengths that consumers write into messages: LSB is
- * little-endian, MSB is big-endian, and each is its own inverse.
+ * Byte order. Triplets passed to a call are always in host byte order. These
+ * macros are for keys, addresses and lengths that consumers write into messages:
+ * LSB is little-endian, MSB is big-endian, and each is its own inverse.
  */
 #define DAT_LMRC_TO_LSB(x)	((__force DAT_LMR_CONTEXT)cpu_to_le32((DAT_LMR_CONTEXT)(x)))
 #define DAT_LMRC_TO_MSB(x)	((__force DAT_LMR_CONTEXT)cpu_to_be32((DAT_LMR_CONTEXT)(x)))
@@ -95,8 +95,8 @@ typedef DAT_CONTEXT DAT_RMR_COOKIE;
 #define DAT_VLEN_TO_MSB(x)	((__force DAT_VLEN)cpu_to_be64((DAT_VLEN)(x)))
 
 /*
- * Handles: opaque values. They look like pointers and are none. NULL, stale,
- * foreign and made-up ones are refused with DAT_INVALID_HANDLE.
+ * Handles are opaque values of pointer type and must not be dereferenced. NULL,
+ * a stale handle and any value that is not a handle return DAT_INVALID_HANDLE.
  */
 typedef DAT_PVOID DAT_HANDLE;
 typedef DAT_HANDLE DAT_CR_HANDLE;
@@ -113,7 +113,7 @@ typedef DAT_HANDLE DAT_SRQ_HANDLE;
 
 #define DAT_HANDLE_NULL		((DAT_HANDLE)NULL)
 
-/* For consumers that keep IA handles as integers. */
+/* For consumers that store IA handles as integers. */
 #define DAT_IA_HANDLE_TO_UL(a)	((unsigned long)(a))
 #define DAT_UL_TO_IA_HANDLE(a)	((DAT_IA_HANDLE)(a))
 
@@ -122,28 +122,28 @@ typedef DAT_HANDLE DAT_SRQ_HANDLE;
  */
 
 typedef enum dat_completion_flags {
-	/* one event per completion, and it starts an upcall */
+	/* each completion makes an event, and the event triggers an upcall */
 	DAT_COMPLETION_DEFAULT_FLAG		= 0x00,
 	/* requests: no event on success */
 	DAT_COMPLETION_SUPPRESS_FLAG		= 0x01,
-	/* Send: the Receive it meets is to notify the peer */
+	/* Send: the completion of the peer's Receive notifies the peer */
 	DAT_COMPLETION_SOLICITED_WAIT_FLAG	= 0x02,
-	/* the event starts no upcall */
+	/* the event does not trigger an upcall */
 	DAT_COMPLETION_UNSIGNALLED_FLAG		= 0x04,
-	/* requests: wait for the RDMA Reads posted before */
+	/* requests: wait for all RDMA Reads posted earlier */
 	DAT_COMPLETION_BARRIER_FENCE_FLAG	= 0x08,
 	/* user level only */
 	DAT_COMPLETION_EVD_THRESHOLD_FLAG	= 0x10,
-	/* dat_lmr_invalidate(): wait for all requests posted before */
+	/* dat_lmr_invalidate(): wait for all requests posted earlier */
 	DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG = 0x20,
 } DAT_COMPLETION_FLAGS;
 
 typedef enum dat_connect_flags {
 	/* one path */
 	DAT_CONNECT_DEFAULT_FLAG		= 0x00,
-	/* several, if the provider can */
+	/* several paths if the provider supports it */
 	DAT_CONNECT_MULTIPATH_REQUESTED_FLAG	= 0x01,
-	/* several, or no connection */
+	/* several paths, or fail */
 	DAT_CONNECT_MULTIPATH_REQUIRED_FLAG	= 0x02,
 } DAT_CONNECT_FLAGS;
 
@@ -151,27 +151,27 @@ typedef enum dat_connect_flags {
 #define DAT_CONNECT_MULTIPATH_FLAG	DAT_CONNECT_MULTIPATH_REQUESTED_FLAG
 
 typedef enum dat_close_flags {
-	DAT_CLOSE_ABRUPT_FLAG	= 0x00,	/* at once, whatever is under way */
-	DAT_CLOSE_GRACEFUL_FLAG	= 0x01,	/* finish first; an IA: refuse while it has objects */
+	DAT_CLOSE_ABRUPT_FLAG	= 0x00,	/* immediately; outstanding work is flushed */
+	DAT_CLOSE_GRACEFUL_FLAG	= 0x01,	/* finish first; for an IA: fail while it has objects */
 } DAT_CLOSE_FLAGS;
 
 #define DAT_CLOSE_DEFAULT	DAT_CLOSE_ABRUPT_FLAG
 
-/* The streams of events that may feed an EVD. */
+/* The event streams that may feed an EVD. */
 typedef enum dat_evd_flags {
 	DAT_EVD_SOFTWARE_FLAG	= 0x001,	/* dat_evd_post_se() */
 	DAT_EVD_CR_FLAG		= 0x010,	/* connection requests of service points */
 	DAT_EVD_DTO_FLAG	= 0x020,	/* completions of Endpoints */
-	DAT_EVD_CONNECTION_FLAG	= 0x040,	/* outcome and end of their connections */
+	DAT_EVD_CONNECTION_FLAG	= 0x040,	/* connections of Endpoints: outcome and end */
 	DAT_EVD_RMR_BIND_FLAG	= 0x080,	/* completions of binds */
 	DAT_EVD_ASYNC_FLAG	= 0x100,	/* errors of an IA and its objects */
-	DAT_EVD_DEFAULT_FLAG	= 0x1f0,	/* all but software */
+	DAT_EVD_DEFAULT_FLAG	= 0x1f0,	/* all except software */
 } DAT_EVD_FLAGS;
 
-/* Who supplies the Endpoint of a connection request. */
+/* The source of the Endpoint of a connection request. */
 typedef enum dat_psp_flags {
-	DAT_PSP_CONSUMER_FLAG	= 0x00,	/* the consumer, when it accepts */
-	DAT_PSP_PROVIDER_FLAG	= 0x01,	/* the service point, a new one each time */
+	DAT_PSP_CONSUMER_FLAG	= 0x00,	/* the consumer names one in dat_cr_accept() */
+	DAT_PSP_PROVIDER_FLAG	= 0x01,	/* the service point creates one per request */
 } DAT_PSP_FLAGS;
 
 typedef enum dat_qos {
@@ -185,46 +185,46 @@ typedef enum dat_qos {
 typedef enum dat_mem_priv_flags {
 	DAT_MEM_PRIV_NONE_FLAG		= 0x00,
 	DAT_MEM_PRIV_LOCAL_READ_FLAG	= 0x01,	/* source of Sends and RDMA Writes */
-	DAT_MEM_PRIV_REMOTE_READ_FLAG	= 0x02,	/* the peer's RDMA Reads */
+	DAT_MEM_PRIV_REMOTE_READ_FLAG	= 0x02,	/* source of the peer's RDMA Reads */
 	DAT_MEM_PRIV_LOCAL_WRITE_FLAG	= 0x10,	/* sink of Receives and RDMA Reads */
-	DAT_MEM_PRIV_REMOTE_WRITE_FLAG	= 0x20,	/* the peer's RDMA Writes */
+	DAT_MEM_PRIV_REMOTE_WRITE_FLAG	= 0x20,	/* sink of the peer's RDMA Writes */
 	DAT_MEM_PRIV_ALL_FLAG		= 0x33,
 } DAT_MEM_PRIV_FLAGS;
 
-/* 1.0: local and remote at once */
+/* 1.0 spelling: local and remote combined */
 #define DAT_MEM_PRIV_READ_FLAG \
 	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG)
 #define DAT_MEM_PRIV_WRITE_FLAG \
 	(DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-/* How addresses inside a memory region are counted. */
+/* How a memory region is addressed. */
 typedef enum dat_va_type {
-	DAT_VA_TYPE_VA		= 0x0,	/* virtual addresses */
-	DAT_VA_TYPE_ZB		= 0x1,	/* offsets from the start of the region */
+	DAT_VA_TYPE_VA		= 0x0,	/* by virtual address */
+	DAT_VA_TYPE_ZB		= 0x1,	/* zero-based: by offset from its start */
 } DAT_VA_TYPE;
 
-/* How much more than asked for may be registered. */
+/* How much memory may be registered beyond the requested range. */
 typedef enum dat_mem_optimize_flags {
 	DAT_MEM_OPTIMIZE_DONT_CARE	= 0x00,
-	DAT_MEM_OPTIMIZE_IA		= 0x01,	/* what suits the device */
-	DAT_MEM_OPTIMIZE_MIN_EXPOSURE	= 0x02,	/* little */
-	DAT_MEM_OPTIMIZE_EXACT_EXPOSURE	= 0x04,	/* nothing */
+	DAT_MEM_OPTIMIZE_IA		= 0x01,	/* as much as suits the device */
+	DAT_MEM_OPTIMIZE_MIN_EXPOSURE	= 0x02,	/* as little as possible */
+	DAT_MEM_OPTIMIZE_EXACT_EXPOSURE	= 0x04,	/* none */
 } DAT_MEM_OPTIMIZE_FLAGS;
 
 #define DAT_MEM_OPT	DAT_MEM_OPTIMIZE_FLAGS
 
-/* Who may use an RMR. */
+/* The Endpoints that may use an RMR. */
 typedef enum dat_rmr_scope {
 	DAT_RMR_SCOPE_EP,	/* one Endpoint at a time */
 	DAT_RMR_SCOPE_PZ,	/* every Endpoint of its PZ */
-	DAT_RMR_SCOPE_ANY,	/* both */
+	DAT_RMR_SCOPE_ANY,	/* either */
 } DAT_RMR_SCOPE;
 
-/* Who owns the iov array of a post once the call has returned. */
+/* The owner of a post's iov array after the call has returned. */
 typedef enum dat_iov_ownership {
 	DAT_IOV_CONSUMER	= 0x0,	/* the consumer */
 	DAT_IOV_PROVIDER_NOMOD	= 0x1,	/* the provider, which only reads it */
-	DAT_IOV_PROVIDER_MOD	= 0x2,	/* the provider, which may change it */
+	DAT_IOV_PROVIDER_MOD	= 0x2,	/* the provider, which may modify it */
 } DAT_IOV_OWNERSHIP;
 
 typedef enum dat_ep_creator_for_psp {
@@ -237,7 +237,7 @@ typedef enum dat_service_type {
 	DAT_SERVICE_TYPE_RC,	/* reliable connected */
 } DAT_SERVICE_TYPE;
 
-/* What a completion is the completion of. */
+/* The operation that a completion reports. */
 typedef enum dat_dtos {
 	DAT_DTO_SEND,
 	DAT_DTO_RDMA_WRITE,
@@ -262,14 +262,14 @@ typedef enum dat_extension {
 } DAT_EXTENSION;
 
 /*
- * Memory regions as the posting calls name them
+ * Memory segments, as passed to the posting calls
  */
 
 /**
  * struct dat_lmr_triplet - a segment of local memory
  * @virtual_address: where it starts
- * @segment_length: bytes; with 0 the other two members are not looked at
- * @lmr_context: key of the LMR it lies in
+ * @segment_length: bytes; if 0, the other two members are ignored
+ * @lmr_context: key of the LMR that contains it
  */
 typedef struct dat_lmr_triplet {
 	DAT_VADDR virtual_address;
@@ -281,7 +281,7 @@ typedef struct dat_lmr_triplet {
  * struct dat_rmr_triplet - a segment of the peer's memory
  * @virtual_address: where it starts
  * @segment_length: bytes
- * @rmr_context: key the peer has handed out for it
+ * @rmr_context: key, as received from the peer
  */
 typedef struct dat_rmr_triplet {
 	DAT_VADDR virtual_address;
@@ -293,11 +293,11 @@ typedef struct dat_rmr_triplet {
  * struct dat_rmr_param - result of dat_rmr_query()
  * @ia_handle: the IA it was created on
  * @pz_handle: its Protection Zone
- * @lmr_triplet: the memory it is bound to, undefined while it is not
- * @mem_priv: rights of the binding, undefined while it is not bound
- * @rmr_context: key for a peer, undefined while it is not bound
- * @rmr_scope: who may use it
- * @va_type: how addresses inside the binding are counted
+ * @lmr_triplet: the memory it is bound to; undefined while unbound
+ * @mem_priv: access rights of the binding; undefined while unbound
+ * @rmr_context: key for the peer; undefined while unbound
+ * @rmr_scope: the Endpoints that may use it
+ * @va_type: how the bound memory is addressed
  */
 typedef struct dat_rmr_param {
 	DAT_IA_HANDLE ia_handle;
@@ -337,23 +337,23 @@ typedef enum dat_pz_param_mask {
  * Interface Adapters
  */
 
-/* Field names of older versions. They catch any identifier spelled so. */
+/* Member names of older versions. As macros, they replace any identifier of that name. */
 #define max_rdma_read_per_ep	max_rdma_read_per_ep_in
 #define max_mtu_size		max_message_size
 
 /**
  * struct dat_ia_attr - limits and properties of an IA
  * @adapter_name: name of the device
- * @vendor_name: who made it
+ * @vendor_name: name of its vendor
  * @hardware_version_major: version of the hardware
  * @hardware_version_minor: version of the hardware
  * @firmware_version_major: version of the firmware
  * @firmware_version_minor: version of the firmware
  * @ia_address_ptr: address of the IA, valid while it is open
  * @max_eps: Endpoints
- * @max_dto_per_ep: outstanding DTOs per queue of an Endpoint, whatever its segments
- * @max_rdma_read_per_ep_in: RDMA Reads a peer may have under way
- * @max_rdma_read_per_ep_out: RDMA Reads an Endpoint may have under way
+ * @max_dto_per_ep: outstanding DTOs per queue of an Endpoint, for any number of segments
+ * @max_rdma_read_per_ep_in: incoming RDMA Reads an Endpoint may have in flight
+ * @max_rdma_read_per_ep_out: outgoing RDMA Reads an Endpoint may have in flight
  * @max_evds: EVDs
  * @max_evd_qlen: events per EVD
  * @max_iov_segments_per_dto: segments per Send or Receive
@@ -370,16 +370,16 @@ typedef enum dat_pz_param_mask {
  * @max_recv_per_srq: Receives per SRQ
  * @max_iov_segments_per_rdma_read: local segments per RDMA Read
  * @max_iov_segments_per_rdma_write: local segments per RDMA Write
- * @max_rdma_read_in: RDMA Reads all peers together may have under way
- * @max_rdma_read_out: RDMA Reads all Endpoints together may have under way
- * @max_rdma_read_per_ep_in_guaranteed: the limit holds for every Endpoint
- * @max_rdma_read_per_ep_out_guaranteed: the limit holds for every Endpoint
- * @zb_supported: zero-based memory regions exist
- * @reserved_lmr_supported: dat_ia_reserved_lmr() exists
- * @num_transport_attr: length of @transport_attr
- * @transport_attr: names and values the transport adds
- * @num_vendor_attr: length of @vendor_attr
- * @vendor_attr: names and values the vendor adds
+ * @max_rdma_read_in: incoming RDMA Reads in flight, all Endpoints together
+ * @max_rdma_read_out: outgoing RDMA Reads in flight, all Endpoints together
+ * @max_rdma_read_per_ep_in_guaranteed: every Endpoint can reach that limit
+ * @max_rdma_read_per_ep_out_guaranteed: every Endpoint can reach that limit
+ * @zb_supported: zero-based memory regions are supported
+ * @reserved_lmr_supported: dat_ia_reserved_lmr() is supported
+ * @num_transport_attr: entries in @transport_attr
+ * @transport_attr: further attributes of the transport
+ * @num_vendor_attr: entries in @vendor_attr
+ * @vendor_attr: further attributes of the vendor
  */
 typedef struct dat_ia_attr {
 	char adapter_name[DAT_NAME_MAX_LENGTH];
@@ -468,7 +468,7 @@ typedef DAT_UINT64 DAT_IA_ATTR_MASK;
 
 /**
  * struct dat_provider_info - one entry of dat_registry_list_providers()
- * @ia_name: name that dat_ia_openv() takes
+ * @ia_name: name to pass to dat_ia_openv()
  * @dapl_version_major: version of the API
  * @dapl_version_minor: version of the API
  * @is_thread_safe: concurrent calls on one object are serialised
@@ -511,28 +511,28 @@ typedef enum dat_ep_state {
 #define DAT_VALUE_UNKNOWN	(((DAT_COUNT)~0) - 1)
 
 /**
- * struct dat_ep_attr - size and manners of an Endpoint
+ * struct dat_ep_attr - limits and properties of an Endpoint
  * @service_type: DAT_SERVICE_TYPE_RC
  * @max_message_size: bytes per Send or Receive
  * @max_rdma_size: bytes per RDMA transfer
  * @qos: quality of service
- * @recv_completion_flags: DEFAULT, UNSIGNALLED (Receives may ask for events
- *	without upcall) or SOLICITED_WAIT (the peer's Sends decide)
- * @request_completion_flags: DEFAULT, or UNSIGNALLED (requests may ask for
- *	events without upcall)
+ * @recv_completion_flags: DEFAULT, UNSIGNALLED (a Receive may ask for an event
+ *	without an upcall) or SOLICITED_WAIT (the peer's Send decides)
+ * @request_completion_flags: DEFAULT, or UNSIGNALLED (a request may ask for an
+ *	event without an upcall)
  * @max_recv_dtos: outstanding Receives
  * @max_request_dtos: outstanding requests
  * @max_recv_iov: segments per Receive
  * @max_request_iov: segments per Send
- * @max_rdma_read_in: RDMA Reads the peer may have under way
- * @max_rdma_read_out: RDMA Reads this Endpoint may have under way
+ * @max_rdma_read_in: RDMA Reads the peer may have in flight
+ * @max_rdma_read_out: RDMA Reads this Endpoint may have in flight
  * @srq_soft_hw: soft high watermark of the Receives taken from an SRQ
- * @max_rdma_read_iov: segments per RDMA Read, 0 is @max_request_iov
- * @max_rdma_write_iov: segments per RDMA Write, 0 is @max_request_iov
- * @ep_transport_specific_count: length of @ep_transport_specific
- * @ep_transport_specific: names and values for the transport
- * @ep_provider_specific_count: length of @ep_provider_specific
- * @ep_provider_specific: names and values for the provider
+ * @max_rdma_read_iov: segments per RDMA Read; 0 means @max_request_iov
+ * @max_rdma_write_iov: segments per RDMA Write; 0 means @max_request_iov
+ * @ep_transport_specific_count: entries in @ep_transport_specific
+ * @ep_transport_specific: further attributes, for the transport
+ * @ep_provider_specific_count: entries in @ep_provider_specific
+ * @ep_provider_specific: further attributes, for the provider
  */
 typedef struct dat_ep_attr {
 	DAT_SERVICE_TYPE service_type;
@@ -561,7 +561,7 @@ typedef struct dat_ep_attr {
  * @ia_handle: the IA it was created on
  * @ep_state: its state
  * @comm: communicator of dat_ep_common_connect()
- * @local_ia_address_ptr: address of this end, once there is a connection
+ * @local_ia_address_ptr: address of this end, once connected
  * @local_port_qual: port of this end
  * @remote_ia_address_ptr: address of the peer
  * @remote_port_qual: port of the peer
@@ -569,8 +569,8 @@ typedef struct dat_ep_attr {
  * @recv_evd_handle: EVD of Receive completions
  * @request_evd_handle: EVD of request completions
  * @connect_evd_handle: EVD of connection events
- * @srq_handle: the SRQ its Receives come from
- * @ep_attr: size and manners
+ * @srq_handle: the SRQ that supplies its Receives
+ * @ep_attr: its limits and properties
  */
 typedef struct dat_ep_param {
 	DAT_IA_HANDLE ia_handle;
@@ -637,7 +637,7 @@ typedef enum dat_srq_state {
  * struct dat_srq_attr - size of an SRQ
  * @max_recv_dtos: outstanding Receives
  * @max_recv_iov: segments per Receive
- * @low_watermark: an asynchronous event is due below that many Receives
+ * @low_watermark: fewer Receives than this raise an asynchronous event
  */
 typedef struct dat_srq_attr {
 	DAT_COUNT max_recv_dtos;
@@ -652,10 +652,10 @@ typedef struct dat_srq_attr {
  * @pz_handle: its Protection Zone
  * @max_recv_dtos: outstanding Receives
  * @max_recv_iov: segments per Receive
- * @low_watermark: an asynchronous event is due below that many Receives
- * @available_dto_count: Receives no Endpoint has taken yet
- * @outstanding_dto_count: those, and the taken ones whose completion the
- *	consumer does not have yet
+ * @low_watermark: fewer Receives than this raise an asynchronous event
+ * @available_dto_count: Receives that no Endpoint has taken yet
+ * @outstanding_dto_count: those, plus the taken ones whose completion the
+ *	consumer has not received yet
  */
 typedef struct dat_srq_param {
 	DAT_IA_HANDLE ia_handle;
@@ -687,9 +687,9 @@ typedef enum dat_srq_param_mask {
 /**
  * struct dat_psp_param - result of dat_psp_query()
  * @ia_handle: the IA it was created on
- * @conn_qual: what it listens on
+ * @conn_qual: connection qualifier it listens on
  * @evd_handle: EVD of its connection requests
- * @psp_flags: who supplies the Endpoint
+ * @psp_flags: the source of the Endpoint
  */
 typedef struct dat_psp_param {
 	DAT_IA_HANDLE ia_handle;
@@ -709,9 +709,9 @@ typedef enum dat_psp_param_mask {
 /**
  * struct dat_rsp_param - result of dat_rsp_query()
  * @ia_handle: the IA it was created on
- * @conn_qual: what it listens on
+ * @conn_qual: connection qualifier it listens on
  * @evd_handle: EVD of its connection request
- * @ep_handle: the Endpoint it holds
+ * @ep_handle: the Endpoint reserved for it
  */
 typedef struct dat_rsp_param {
 	DAT_IA_HANDLE ia_handle;
@@ -755,8 +755,8 @@ typedef enum dat_csp_param_mask {
  * @remote_ia_address_ptr: address of the peer that wants to connect
  * @remote_port_qual: its port
  * @private_data_size: bytes at @private_data
- * @private_data: what the peer said, read-only, gone with the request
- * @local_ep_handle: the Endpoint a service point has supplied, or NULL
+ * @private_data: private data from the peer; read-only, valid as long as the request
+ * @local_ep_handle: the Endpoint supplied by the service point, or NULL
  */
 typedef struct dat_cr_param {
 	DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
@@ -801,20 +801,20 @@ typedef enum dat_event_number {
 	DAT_SOFTWARE_EVENT				= 0x10001,
 } DAT_EVENT_NUMBER;
 
-/* How a DTO, a bind or a memory operation ended. */
+/* The outcome of a DTO, a bind or a memory operation. */
 typedef enum dat_dto_completion_status {
 	DAT_DTO_SUCCESS,
-	/* not executed: the connection had ended */
+	/* not executed: the connection has ended */
 	DAT_DTO_ERR_FLUSHED,
 	/* the message is longer than the Receive */
 	DAT_DTO_ERR_LOCAL_LENGTH,
 	/* the Endpoint's queue is inconsistent */
 	DAT_DTO_ERR_LOCAL_EP,
-	/* key, PZ or range of the local memory */
+	/* wrong key, PZ or range of the local memory */
 	DAT_DTO_ERR_LOCAL_PROTECTION,
-	/* the peer answered something unexpected */
+	/* the peer sent an unexpected response */
 	DAT_DTO_ERR_BAD_RESPONSE,
-	/* key, PZ, range or right of the remote memory */
+	/* wrong key, PZ, range or access right of the remote memory */
 	DAT_DTO_ERR_REMOTE_ACCESS,
 	/* the peer could not execute it */
 	DAT_DTO_ERR_REMOTE_RESPONDER,
@@ -822,7 +822,7 @@ typedef enum dat_dto_completion_status {
 	DAT_DTO_ERR_TRANSPORT,
 	/* the peer had no Receive posted */
 	DAT_DTO_ERR_RECEIVER_NOT_READY,
-	/* stream transports only */
+	/* reported by stream transports only */
 	DAT_DTO_ERR_PARTIAL_PACKET,
 	/* the RMR could not be bound */
 	DAT_RMR_OPERATION_FAILED,
@@ -841,10 +841,10 @@ typedef enum dat_dto_completion_status {
  * struct dat_dto_completion_event_data - a DTO has ended
  * @ep_handle: the Endpoint it was posted on
  * @user_cookie: cookie of the post
- * @status: how it ended
- * @transfered_length: bytes moved, defined for DAT_DTO_SUCCESS
- * @operation: what it was
- * @rmr_context: the key that became invalid, defined for
+ * @status: its outcome
+ * @transfered_length: bytes transferred; defined for DAT_DTO_SUCCESS
+ * @operation: kind of the operation
+ * @rmr_context: the key that was invalidated; defined for
  *	DAT_DTO_RECEIVE_WITH_INVALIDATE
  */
 typedef struct dat_dto_completion_event_data {
@@ -860,7 +860,7 @@ typedef struct dat_dto_completion_event_data {
  * struct dat_rmr_bind_completion_event_data - an RMR bind has ended
  * @rmr_handle: the RMR
  * @user_cookie: cookie of the bind
- * @status: how it ended
+ * @status: its outcome
  */
 typedef struct dat_rmr_bind_completion_event_data {
 	DAT_RMR_HANDLE rmr_handle;
@@ -882,11 +882,11 @@ typedef union dat_sp_handle {
 
 /**
  * struct dat_cr_arrival_event_data - a peer wants to connect
- * @sp_handle: the service point it asked; NULL for an RSP, which is used up
- * @local_ia_address_ptr: address it asked
- * @conn_qual: connection qualifier it asked
+ * @sp_handle: the service point; NULL for an RSP, which serves one request only
+ * @local_ia_address_ptr: local address the request was sent to
+ * @conn_qual: connection qualifier the request was sent to
  * @cr_handle: the request, to be accepted or rejected
- * @truncate_flag: private data of the peer was cut
+ * @truncate_flag: the private data of the peer was truncated
  */
 typedef struct dat_cr_arrival_event_data {
 	DAT_SP_HANDLE sp_handle;
@@ -897,11 +897,11 @@ typedef struct dat_cr_arrival_event_data {
 } DAT_CR_ARRIVAL_EVENT_DATA;
 
 /**
- * struct dat_connection_event_data - a connection has begun or ended
+ * struct dat_connection_event_data - a connection was established, failed or ended
  * @ep_handle: the Endpoint
  * @private_data_size: bytes at @private_data
- * @private_data: what the peer said with its accept or reject; read-only,
- *	gone with dat_ep_reset() and dat_ep_free()
+ * @private_data: private data of the peer's accept or reject; read-only, valid
+ *	until dat_ep_reset() or dat_ep_free()
  */
 typedef struct dat_connection_event_data {
 	DAT_EP_HANDLE ep_handle;
@@ -909,7 +909,7 @@ typedef struct dat_connection_event_data {
 	DAT_PVOID private_data;
 } DAT_CONNECTION_EVENT_DATA;
 
-/* Reasons of asynchronous errors; the type of the handle picks the list. */
+/* Reasons of asynchronous errors; the type of the handle selects the list. */
 typedef enum ia_async_error_reason {
 	DAT_IA_CATASTROPHIC_ERROR,
 	DAT_IA_OTHER_ERROR,
@@ -945,9 +945,9 @@ typedef enum pz_async_error_reason {
 } DAT_PZ_ASYNC_ERROR_REASON;
 
 /**
- * struct dat_asynch_error_event_data - something failed that no call reported
- * @dat_handle: the object it happened to
- * @reason: which of the reasons above
+ * struct dat_asynch_error_event_data - an error that no call has reported
+ * @dat_handle: the affected object
+ * @reason: one of the reasons above
  */
 typedef struct dat_asynch_error_event_data {
 	DAT_HANDLE dat_handle;
@@ -956,14 +956,14 @@ typedef struct dat_asynch_error_event_data {
 
 /**
  * struct dat_software_event_data - event of dat_evd_post_se()
- * @pointer: the consumer's, never looked at
+ * @pointer: belongs to the consumer; the provider never dereferences it
  */
 typedef struct dat_software_event_data {
 	DAT_PVOID pointer;
 } DAT_SOFTWARE_EVENT_DATA;
 
 /**
- * union dat_event_data - what an event is about
+ * union dat_event_data - details of an event
  * @dto_completion_event_data: DAT_DTO_COMPLETION_EVENT
  * @rmr_completion_event_data: DAT_RMR_BIND_COMPLETION_EVENT
  * @cr_arrival_event_data: DAT_CONNECTION_REQUEST_EVENT
@@ -984,8 +984,8 @@ typedef union dat_event_data {
  * struct dat_event - an event
  * @event_number: what happened
  * @evd_handle: the EVD it was taken from
- * @event_data: details; @event_number says which member is meant
- * @event_extension_data: room for extensions, zero
+ * @event_data: details; @event_number selects the member
+ * @event_extension_data: reserved for extensions, zero
  */
 typedef struct dat_event {
 	DAT_EVENT_NUMBER event_number;
@@ -995,7 +995,7 @@ typedef struct dat_event {
 } DAT_EVENT;
 
 /*
- * Calls. Their documentation stands at their definitions.
+ * Calls. Their kernel-doc is at their definitions.
  */
 
 /* registry and Interface Adapter */

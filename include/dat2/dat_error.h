@@ -4,14 +4,14 @@
  *
  * Return codes.
  *
- * A DAT_RETURN is three fields in one word:
+ * A DAT_RETURN has three fields in one word:
  *
  *	31..30	class		error, warning or success
  *	29..16	type		one of DAT_RETURN_TYPE
  *	15..0	subtype		one of DAT_RETURN_SUBTYPE
  *
- * Compare a return value directly with DAT_SUCCESS only. Everything else goes
- * through DAT_GET_TYPE(), because the names of the types carry no class bits:
+ * Compare a return value directly only with DAT_SUCCESS. For all other types use
+ * DAT_GET_TYPE(), because the constants of the types do not include the class bits:
  *
  *	if (DAT_GET_TYPE(ret) == DAT_INVALID_HANDLE)
  */
@@ -32,18 +32,18 @@ typedef DAT_UINT32 DAT_RETURN;
 #define DAT_GET_SUBTYPE(status)	((DAT_UINT32)(status) & DAT_SUBTYPE_MASK)
 
 /*
- * Composes an error return out of a type and a subtype. In the very words of the reference
- * implementation, where it was private: many a client has defined it itself since, and the
- * compiler accepts that without a warning only if both definitions are the same. So an
- * argument with an operator in it needs parentheses of its own.
+ * Compose an error return from a type and a subtype. The definition is token for token that
+ * of the reference implementation. It was private there, so many clients define it again, and
+ * the compiler accepts that without a warning only if both definitions are identical. For the
+ * same reason it lacks parentheses: put them around an argument that contains an operator.
  */
 #define DAT_ERROR(Type, SubType) ((DAT_RETURN)(DAT_CLASS_ERROR | Type | SubType))
 
 typedef enum dat_return_type {
 	DAT_SUCCESS			= 0x00000000,
-	/* cut short because the IA was closed or the EVD destroyed */
+	/* aborted because the IA was closed or the EVD was destroyed */
 	DAT_ABORT			= 0x00010000,
-	/* somebody listens on this connection qualifier already */
+	/* the connection qualifier already has a listener */
 	DAT_CONN_QUAL_IN_USE		= 0x00020000,
 	/* out of memory, queue entries or device objects */
 	DAT_INSUFFICIENT_RESOURCES	= 0x00030000,
@@ -57,9 +57,9 @@ typedef enum dat_return_type {
 	DAT_INVALID_STATE		= 0x00070000,
 	/* the destination is smaller than the source */
 	DAT_LENGTH_ERROR		= 0x00080000,
-	/* the provider does not have this optional model */
+	/* the provider does not support this optional model */
 	DAT_MODEL_NOT_SUPPORTED		= 0x00090000,
-	/* no IA with this name, version and thread-safety */
+	/* no IA with this name, version and thread safety */
 	DAT_PROVIDER_NOT_FOUND		= 0x000a0000,
 	/* the LMR is unknown or lacks the access right */
 	DAT_PRIVILEGES_VIOLATION	= 0x000b0000,
@@ -93,8 +93,8 @@ typedef enum dat_return_type {
 #define DAT_NAME_NOT_FOUND	DAT_PROVIDER_NOT_FOUND
 
 /*
- * DAT_INVALID_ARGn names the n-th parameter of the call, counted from 1.
- * DAT_INVALID_STATE_EP_* names the state the Endpoint is in.
+ * DAT_INVALID_ARGn means the n-th parameter of the call, counted from 1.
+ * DAT_INVALID_STATE_EP_* tells the state of the Endpoint.
  */
 typedef enum dat_return_subtype {
 	/* none; ABORT */

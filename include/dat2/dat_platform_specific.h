@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What the API leaves to the platform: scalar types, socket addresses and
- * the calling convention, as they are inside a Linux kernel.
+ * Platform-specific parts of the API, for the Linux kernel: scalar types, socket
+ * addresses and the calling convention.
  */
 #ifndef _DAT_PLATFORM_SPECIFIC_H_
 #define _DAT_PLATFORM_SPECIFIC_H_
@@ -32,8 +32,8 @@
 #define UINT64_C(c)	c ## ULL
 #endif
 
-typedef u32 DAT_UINT32;			/* host order */
-typedef u64 DAT_UINT64;			/* host order, prints with %llx */
+typedef u32 DAT_UINT32;			/* host byte order */
+typedef u64 DAT_UINT64;			/* host byte order; print it with %llx */
 typedef unsigned long long DAT_UVERYLONG;
 
 /* "const DAT_PVOID" is a constant pointer, not a pointer to constant data. */
@@ -49,7 +49,7 @@ typedef struct sockaddr_in6 DAT_SOCK_ADDR6;
 #define DAT_AF_INET6	AF_INET6
 
 /**
- * struct dat_comm - communicator: what a socket would be created from
+ * struct dat_comm - communicator: the arguments a socket would be created with
  * @domain: address family
  * @type: socket type
  * @protocol: protocol number

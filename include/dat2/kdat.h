@@ -2,13 +2,13 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The kernel DAT API 2.0. This is the one header a consumer includes:
+ * The kernel DAT API 2.0. A consumer includes this header and no other:
  *
  *	#include <dat2/kdat.h>
  *
- * Here are the types and calls that exist in the kernel only; dat.h has what
- * is common to user level and kernel. A prototype is declared as soon as the
- * call behind it works.
+ * This file declares the types and calls that exist only in the kernel; dat.h
+ * declares those common to user level and kernel. Only implemented calls have
+ * a prototype.
  */
 #ifdef KDAPL_DAT_1_2
 #error "one source file cannot include both <dat/kdat.h> and headers of <dat2/>"
@@ -21,10 +21,10 @@
 #include <dat2/dat_platform_specific.h>
 
 /*
- * These four differ from their user level namesakes, and dat.h needs them.
+ * These four types differ from the user-level types of the same name. dat.h needs them.
  */
 
-/* What an LMR is made from. */
+/* The kind of memory an LMR is created from. */
 typedef enum dat_mem_type {
 	DAT_MEM_TYPE_VIRTUAL		= 0x000,
 	DAT_MEM_TYPE_LMR		= 0x001,
@@ -69,15 +69,15 @@ typedef DAT_UINT64 DAT_PROVIDER_ATTR_MASK;
 /* Cookie of a dat_lmr_fmr() or dat_lmr_invalidate(). */
 typedef DAT_CONTEXT DAT_LMR_COOKIE;
 
-/* Who may use an LMR of dat_lmr_allocate(). */
+/* The Endpoints that may use an LMR of dat_lmr_allocate(). */
 typedef enum dat_lmr_scope {
 	DAT_LMR_SCOPE_EP,	/* one Endpoint at a time */
 	DAT_LMR_SCOPE_PZ,	/* every Endpoint of its PZ */
-	DAT_LMR_SCOPE_ANY,	/* both */
+	DAT_LMR_SCOPE_ANY,	/* either */
 } DAT_LMR_SCOPE;
 
 /**
- * struct dat_physical_var_pages - physical pages of a size the caller names
+ * struct dat_physical_var_pages - physical pages of a size chosen by the caller
  * @page_size: bytes per page, a power of two
  * @pages: array of DAT_PADDR, one per page
  */
@@ -88,14 +88,14 @@ typedef struct dat_physical_var_pages {
 
 /**
  * union dat_region_description - where the memory of an LMR is
- * @for_va: VIRTUAL: start of the range in kernel virtual addresses
+ * @for_va: VIRTUAL: kernel virtual address of the first byte
  * @for_lmr_handle: LMR: the LMR whose memory the new one shares
- * @for_platform: PLATFORM and BYPASS: descriptor of the platform
+ * @for_platform: PLATFORM and BYPASS: platform-specific descriptor
  * @for_array: PHYSICAL_VAR_PAGES: physical pages of @for_array.page_size
  * @for_physical: PHYSICAL: array of physical addresses of PAGE_SIZE pages
- * @for_ia: IA: address the device understands already
+ * @for_ia: IA: address that is already valid for the device
  *
- * The DAT_MEM_TYPE beside it says which member is meant.
+ * The DAT_MEM_TYPE passed with it selects the member.
  */
 typedef union dat_region_description {
 	DAT_PVOID for_va;
@@ -107,9 +107,9 @@ typedef union dat_region_description {
 } DAT_REGION_DESCRIPTION;
 
 /**
- * struct dat_lmr_state - what can be done with an LMR
- * @fmr_support: it came from dat_lmr_allocate() and takes dat_lmr_fmr()
- * @bound: it stands for memory now
+ * struct dat_lmr_state - state of an LMR
+ * @fmr_support: created by dat_lmr_allocate(), so usable with dat_lmr_fmr()
+ * @bound: memory is registered with it now
  */
 typedef struct dat_lmr_state {
 	DAT_BOOLEAN fmr_support;
@@ -119,17 +119,17 @@ typedef struct dat_lmr_state {
 /**
  * struct dat_lmr_param - result of dat_lmr_query()
  * @ia_handle: the IA it was created on
- * @mem_type: what it was made from
+ * @mem_type: kind of memory it was created from
  * @region_desc: where its memory is
- * @length: length that was asked for
+ * @length: requested length
  * @pz_handle: its Protection Zone
- * @mem_priv: access rights that were asked for
- * @va_type: how addresses inside it are counted
+ * @mem_priv: requested access rights
+ * @va_type: how its memory is addressed
  * @lmr_context: key for local segments
- * @rmr_context: key for a peer, 0 without a remote right
- * @registered_size: bytes that were registered
- * @registered_address: address of the first of them
- * @lmr_state: what can be done with it
+ * @rmr_context: key for the peer; 0 without a remote access right
+ * @registered_size: bytes actually registered
+ * @registered_address: address of the first registered byte
+ * @lmr_state: its state
  */
 typedef struct dat_lmr_param {
 	DAT_IA_HANDLE ia_handle;
@@ -166,49 +166,49 @@ typedef enum dat_lmr_param_mask {
  * Event Dispatchers and upcalls
  */
 
-/* How many upcalls of one EVD may run at a time. */
+/* How many upcalls of one EVD may run concurrently. */
 typedef enum dat_upcall_policy {
-	DAT_UPCALL_TEARDOWN		= -1,	/* none, and wait for those that run */
+	DAT_UPCALL_TEARDOWN		= -1,	/* none; waits for running upcalls */
 	DAT_UPCALL_DISABLE		= 0,	/* none */
 	DAT_UPCALL_SINGLE_INSTANCE	= 1,	/* one, with an event */
-	DAT_UPCALL_NOTIFY		= 2,	/* one, without; then dequeue until empty */
-	DAT_UPCALL_NORIFY		= 2,	/* the spelling of the 2.0 header */
+	DAT_UPCALL_NOTIFY		= 2,	/* one, without an event; dequeue until empty */
+	DAT_UPCALL_NORIFY		= 2,	/* spelling in the 2.0 header */
 	DAT_UPCALL_MANY			= 100,	/* several, each with an event */
 } DAT_UPCALL_POLICY;
 
-/* Which events start upcalls when they are enabled. */
+/* Which events trigger upcalls after upcalls are enabled. */
 typedef enum dat_upcall_flag {
-	DAT_UPCALL_INVOC_NEW,	/* those that arrive from then on */
-	DAT_UPCALL_INVOC_ANY,	/* those that are queued, too */
+	DAT_UPCALL_INVOC_NEW,	/* only events that arrive later */
+	DAT_UPCALL_INVOC_ANY,	/* events already queued as well */
 } DAT_UPCALL_FLAG;
 
 /**
- * typedef DAT_UPCALL_FUNC - consumer function that is handed an event
- * @instance_data: what the consumer put into its DAT_UPCALL_OBJECT
- * @event: the event; read-only, and gone when the function returns
- * @more_events: DAT_TRUE when this EVD held another event at the time of the
- *	call. That event comes with an upcall of its own unless the consumer
- *	takes it with dat_evd_dequeue() first; an unsignalled one not before a
- *	signalled one is queued behind it.
+ * typedef DAT_UPCALL_FUNC - consumer function called for an event
+ * @instance_data: instance_data of the DAT_UPCALL_OBJECT
+ * @event: the event; read-only, valid until the function returns
+ * @more_events: DAT_TRUE if this EVD held another event at the time of the
+ *	call. That event triggers another upcall unless the consumer takes it
+ *	with dat_evd_dequeue() first. An unsignalled event does so only once a
+ *	signalled event is queued behind it.
  *
- * With DAT_UPCALL_NOTIFY @event is NULL and @more_events DAT_TRUE: the consumer
- * takes what there is with dat_evd_dequeue(), until DAT_QUEUE_EMPTY.
+ * With DAT_UPCALL_NOTIFY, @event is NULL and @more_events is DAT_TRUE. The consumer
+ * calls dat_evd_dequeue() until it returns DAT_QUEUE_EMPTY.
  *
- * Context: EVDs that carry DTO completions and RMR binds only call from
- * softirq: the function must not sleep, and spinlocks it shares with process
- * context need the _bh variants there. EVDs with any other stream (connection
- * requests, connections, asynchronous errors, software events) call from a
- * workqueue: the function may sleep. kdat_evd_create() can choose. No lock of
- * the provider is held. The function may post, dequeue, query and disconnect;
- * where it may sleep it may also connect, accept, reject, and change the upcalls
+ * Context: softirq if the EVD carries only DTO completions and RMR binds. Then the
+ * function must not sleep, and process context must take spinlocks shared with it
+ * by the _bh variants. With any other stream (connection requests, connections,
+ * asynchronous errors, software events) the EVD calls from a workqueue, and the
+ * function may sleep. kdat_evd_create() can choose the context. No lock of
+ * the provider is held. The function may post, dequeue, query and disconnect.
+ * Where it may sleep, it may also connect, accept, reject, and change the upcalls
  * and the length of an EVD. It must not free the EVD it was called for.
  */
 typedef void (*DAT_UPCALL_FUNC)(DAT_PVOID instance_data, const DAT_EVENT *event,
 				DAT_BOOLEAN more_events);
 
 /**
- * struct dat_upcall_object - where the events of an EVD go
- * @instance_data: first argument of every upcall, never looked at
+ * struct dat_upcall_object - the upcall of an EVD
+ * @instance_data: first argument of every upcall; the provider never interprets it
  * @upcall_func: the function to call
  */
 typedef struct dat_upcall_object {
@@ -216,19 +216,19 @@ typedef struct dat_upcall_object {
 	DAT_UPCALL_FUNC upcall_func;
 } DAT_UPCALL_OBJECT;
 
-/* An object, not a pointer. */
+/* This is an object, not a pointer. */
 #define DAT_UPCALL_NULL		((DAT_UPCALL_OBJECT) { NULL, NULL })
 
-/* A pointer: dat_evd_modify_upcall() keeps the object it has. */
+/* This is a pointer. dat_evd_modify_upcall() keeps the current upcall object. */
 #define DAT_UPCALL_SAME		((DAT_UPCALL_OBJECT *)NULL)
 
 /**
  * struct dat_evd_param - result of dat_evd_query()
  * @ia_handle: the IA it was created on
- * @evd_qlen: how many events it holds, at least what was asked for
- * @upcall_policy: how many upcalls may run at a time
- * @upcall: where its events go
- * @evd_flags: which streams may feed it
+ * @evd_qlen: its capacity in events, at least the requested one
+ * @upcall_policy: how many upcalls may run concurrently
+ * @upcall: its upcall
+ * @evd_flags: the streams that may feed it
  */
 typedef struct dat_evd_param {
 	DAT_IA_HANDLE ia_handle;
@@ -239,50 +239,50 @@ typedef struct dat_evd_param {
 } DAT_EVD_PARAM;
 
 /*
- * Interface Adapters: the part of the IA mask that is kernel only
+ * Interface Adapters: the kernel-only part of the IA mask
  */
 
 #define DAT_IA_FIELD_IA_RESERVED_LMR_SUPPORTED	UINT64_C(0x0100000000)
 
 /**
- * struct dat_provider_attr - what the provider of an IA can do
+ * struct dat_provider_attr - capabilities of the provider of an IA
  * @provider_name: name of the provider
  * @provider_version_major: version of the provider
  * @provider_version_minor: version of the provider
- * @dapl_version_major: version of the API it offers
- * @dapl_version_minor: version of the API it offers
- * @lmr_mem_types_supported: union of the DAT_MEM_TYPE values it takes
- * @iov_ownership_on_return: who owns the iov array after a post
- * @dat_qos_supported: union of the DAT_QOS values it takes
- * @completion_flags_supported: union of the completion flags that work
+ * @dapl_version_major: version of the API it implements
+ * @dapl_version_minor: version of the API it implements
+ * @lmr_mem_types_supported: OR of the supported DAT_MEM_TYPE values
+ * @iov_ownership_on_return: the owner of the iov array after a post
+ * @dat_qos_supported: OR of the supported DAT_QOS values
+ * @completion_flags_supported: OR of the supported completion flags
  * @is_thread_safe: concurrent calls on one object are serialised
- * @max_private_data_size: bytes a connection request carries
+ * @max_private_data_size: bytes of private data in a connection request
  * @supports_multipath: a connection may use more than one path
- * @ep_creator: whether a PSP makes Endpoints
+ * @ep_creator: whether a PSP creates Endpoints
  * @upcall_policy: highest policy of an EVD
- * @optimal_buffer_alignment: alignment that is fastest, bytes
+ * @optimal_buffer_alignment: fastest buffer alignment, bytes
  * @evd_stream_merging_supported: whether two streams may share an EVD. Order
  *	of rows and columns: software, connection request, DTO completion,
  *	connection, RMR bind completion, asynchronous.
- * @srq_supported: SRQs exist
- * @srq_watermarks_supported: SRQ low watermarks exist
- * @srq_ep_pz_difference_supported: SRQ and Endpoint may be of different PZs
- * @srq_info_supported: which counts dat_srq_query() knows
- * @ep_recv_info_supported: which counts dat_ep_recv_query() knows
- * @lmr_sync_req: dat_lmr_sync_rdma_read() and _write() are needed
- * @dto_async_return_guaranteed: completions are never reported by the post
+ * @srq_supported: SRQs are supported
+ * @srq_watermarks_supported: SRQ low watermarks are supported
+ * @srq_ep_pz_difference_supported: SRQ and Endpoint may be in different PZs
+ * @srq_info_supported: the counts that dat_srq_query() returns
+ * @ep_recv_info_supported: the counts that dat_ep_recv_query() returns
+ * @lmr_sync_req: dat_lmr_sync_rdma_read() and _write() are required
+ * @dto_async_return_guaranteed: a post never reports a completion itself
  * @rdma_write_for_rdma_read_req: the local memory of an RDMA Read needs
  *	DAT_MEM_PRIV_REMOTE_WRITE_FLAG (iWARP)
- * @rdma_read_lmr_rmr_context_exposure: an RDMA Read shows the key of its local
+ * @rdma_read_lmr_rmr_context_exposure: an RDMA Read exposes the key of its local
  *	memory to the peer (iWARP)
- * @rmr_scope_supported: scopes of RMRs
- * @is_interrupt_safe: calls documented so may be made from softirq
- * @fmr_supported: dat_lmr_fmr() exists
- * @lmr_for_fmr_scope_supported: scopes of dat_lmr_allocate()
+ * @rmr_scope_supported: supported scopes of RMRs
+ * @is_interrupt_safe: calls may be made from softirq where documented
+ * @fmr_supported: dat_lmr_fmr() is supported
+ * @lmr_for_fmr_scope_supported: supported scopes of dat_lmr_allocate()
  * @ha_supported: a connection survives the loss of a path
  * @ha_loadbalancing: how load is spread over paths
- * @num_provider_specific_attr: length of @provider_specific_attr
- * @provider_specific_attr: names and values the provider adds
+ * @num_provider_specific_attr: entries in @provider_specific_attr
+ * @provider_specific_attr: further attributes of the provider
  */
 typedef struct dat_provider_attr {
 	char provider_name[DAT_NAME_MAX_LENGTH];
@@ -356,7 +356,7 @@ typedef struct dat_provider_attr {
 #define DAT_PROVIDER_FIELD_ALL				UINT64_C(0x1ffffffff)
 #define DAT_PROVIDER_FIELD_NONE				UINT64_C(0x000000000)
 
-/* Answer of dat_registry_providers_related(). */
+/* Result of dat_registry_providers_related(). */
 typedef enum dat_ha_relationship {
 	DAT_HA_FALSE,
 	DAT_HA_TRUE,
@@ -366,7 +366,7 @@ typedef enum dat_ha_relationship {
 } DAT_HA_RELATIONSHIP;
 
 /*
- * Calls that exist in the kernel only, or whose types do
+ * Calls that exist only in the kernel, or use types that do
  */
 
 /* registry and Interface Adapter */
@@ -377,8 +377,8 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 			DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety);
 
 /*
- * Every use of dat_ia_openv() says whose it is: `rdma resource show` then names that
- * module, not this one. As a pointer it is the plain call.
+ * The macro passes the name of the calling module, so that `rdma resource show` names the
+ * consumer instead of kdapl. A pointer to dat_ia_openv still refers to the function.
  */
 DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
 			 DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
@@ -386,7 +386,7 @@ DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_q
 			 const char *consumer);
 #define dat_ia_openv(...) kdat_ia_openv(__VA_ARGS__, KBUILD_MODNAME)
 
-/* Opens an IA for the API version this header describes. */
+/* Open an IA for the API version described by this header. */
 #define dat_ia_open(name, qlen, async_evd, ia)				\
 	dat_ia_openv((name), (qlen), (async_evd), (ia),			\
 		     DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_THREADSAFE)

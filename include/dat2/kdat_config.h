@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Version of the API this header tree describes, and the thread-safety a
- * consumer asks for. dat_ia_open() hands all three to the registry.
+ * The API version of these headers, and the thread safety that a consumer
+ * requests. dat_ia_open() passes all three values to the registry.
  */
 #ifndef _KDAT_CONFIG_H_
 #define _KDAT_CONFIG_H_
@@ -11,7 +11,7 @@
 #define DAT_VERSION_MAJOR	2
 #define DAT_VERSION_MINOR	0
 
-/* A consumer may define it as DAT_FALSE before it includes <dat2/kdat.h>. */
+/* A consumer may define it as DAT_FALSE before including <dat2/kdat.h>. */
 #ifndef DAT_THREADSAFE
 #define DAT_THREADSAFE		DAT_TRUE
 #endif

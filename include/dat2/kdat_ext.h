@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What this provider offers beyond the kernel DAT API 2.0. A consumer that
- * wants to run on other providers does without; everything here has a default
- * that serves most.
+ * Extensions of this provider to the kernel DAT API 2.0. A consumer that must
+ * run on other providers cannot use them. The default of each extension suits
+ * most consumers.
  */
 #ifdef KDAPL_DAT_1_2
 #error "one source file cannot include both <dat/kdat.h> and headers of <dat2/>"
@@ -17,9 +17,9 @@
 
 struct scatterlist;
 
-/* Where the upcalls of an EVD run. */
+/* The context of an EVD's upcalls. */
 enum kdat_evd_context {
-	KDAT_EVD_CONTEXT_DEFAULT,	/* softirq for DTO and RMR_BIND only, else workqueue */
+	KDAT_EVD_CONTEXT_DEFAULT,	/* softirq if only DTO and RMR_BIND, else workqueue */
 	KDAT_EVD_CONTEXT_SOFTIRQ,	/* must not sleep; one at a time */
 	KDAT_EVD_CONTEXT_WORKQUEUE,	/* may sleep */
 };
@@ -28,13 +28,13 @@ enum kdat_evd_context {
 #define KDAT_EVD_VECTOR_ANY	(-1)
 
 /**
- * struct kdat_evd_attr - how an EVD is served
- * @context: where its upcalls run; softirq is for the streams DTO, RMR_BIND and
- *	SOFTWARE, since the events of the others belong where one may sleep
- * @comp_vector: completion vector of its CQs, modulo the number of vectors the
- *	device has, so that the number of a CPU is a good choice; or
- *	KDAT_EVD_VECTOR_ANY. Where the interrupt of a vector goes is up to the
- *	driver and the administrator.
+ * struct kdat_evd_attr - upcall context and completion vector of an EVD
+ * @context: context of its upcalls. Softirq is limited to the streams DTO,
+ *	RMR_BIND and SOFTWARE; the other events need a handler that may sleep.
+ * @comp_vector: completion vector of its CQs, or KDAT_EVD_VECTOR_ANY. It is taken
+ *	modulo the number of vectors of the device, so a CPU number is a good
+ *	choice. The driver and the administrator decide which CPU handles the
+ *	interrupt of a vector.
  */
 struct kdat_evd_attr {
 	enum kdat_evd_context context;
@@ -48,24 +48,24 @@ DAT_RETURN kdat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 			   DAT_EVD_FLAGS evd_flags, const struct kdat_evd_attr *attr,
 			   DAT_EVD_HANDLE *evd_handle);
 
-/* The provider's choice, for each member of struct kdat_conn_attr. */
+/* For each member of struct kdat_conn_attr: the provider chooses the value. */
 #define KDAT_CONN_DEFAULT	(-1)
 
 /**
- * struct kdat_conn_attr - how a connection treats the network
- * @tos: type of service, 0 to 255, of the side that connects: the byte of the IP
- *	header on RoCE, and on iWARP if the driver does it (soft-iWARP does not);
- *	InfiniBand derives a service level from it
- * @ack_timeout: how long an acknowledgment may take, 1 to 31, meaning
- *	4.096 us * 2^n; not on iWARP
- * @retry_count: how often this EP sends a message again without one, 0 to 7; not
- *	on iWARP. 7 means for ever on soft-RoCE.
- * @rnr_retry_count: how often this EP sends it again because the peer has no
- *	Receive posted, 0 to 6, or 7 for ever; not on iWARP
- * @min_rnr_timer: how long the peer waits before it does so, 0 to 31, in the
- *	encoding of InfiniBand (12: 0.64 ms); not on iWARP
+ * struct kdat_conn_attr - network parameters of a connection
+ * @tos: type of service of the connecting side, 0 to 255. On RoCE it is the byte
+ *	in the IP header, and on iWARP too if the driver supports it (soft-iWARP
+ *	does not). InfiniBand derives a service level from it.
+ * @ack_timeout: time limit for an acknowledgment, 1 to 31; n means 4.096 us * 2^n;
+ *	not on iWARP
+ * @retry_count: how often this EP retransmits a message that is not acknowledged,
+ *	0 to 7; not on iWARP. On soft-RoCE, 7 means without limit.
+ * @rnr_retry_count: how often this EP retransmits a message because the peer had
+ *	no Receive posted, 0 to 6, or 7 for no limit; not on iWARP
+ * @min_rnr_timer: how long the peer waits before that retransmission, 0 to 31, in
+ *	the encoding of InfiniBand (12: 0.64 ms); not on iWARP
  *
- * On iWARP TCP does all that by itself.
+ * On iWARP, TCP handles acknowledgment and retransmission itself.
  */
 struct kdat_conn_attr {
 	DAT_COUNT tos;
@@ -84,8 +84,8 @@ struct kdat_conn_attr {
 }
 
 /**
- * struct kdat_pdata_limits - private data a transport carries, in bytes
- * @connect: with a request; the provider attribute max_private_data_size
+ * struct kdat_pdata_limits - limits on private data, in bytes
+ * @connect: with a request; equals the provider attribute max_private_data_size
  * @accept: with dat_cr_accept()
  * @reject: with dat_cr_reject()
  */
@@ -102,17 +102,17 @@ DAT_RETURN kdat_ep_serialise_posts(DAT_EP_HANDLE ep_handle, DAT_BOOLEAN serial);
 DAT_RETURN kdat_ia_pdata_limits(DAT_IA_HANDLE ia_handle, struct kdat_pdata_limits *limits);
 
 /**
- * struct kdat_mem_limits - what a consumer that registers memory has to know
- * @lmr_pages: scattered pages of PAGE_SIZE in one LMR, also of dat_lmr_allocate()
- * @rmr_pages: the same for what an RMR can be bound to
- * @page_sizes: union of the page sizes dat_lmr_kcreate() takes
+ * struct kdat_mem_limits - limits on registered memory, and device properties
+ * @lmr_pages: scattered pages of PAGE_SIZE in one LMR, including dat_lmr_allocate()
+ * @rmr_pages: the same for the memory an RMR is bound to
+ * @page_sizes: OR of the page sizes that dat_lmr_kcreate() accepts
  * @fmr_page_sizes: the same for dat_lmr_fmr()
- * @boundary: where two neighbours of a scatterlist meet: the first has to end and
- *	the second to start on a multiple of it (unless one goes on where the other
- *	ends); fit for blk_queue_virt_boundary() after subtracting 1
- * @numa_node: of the device, or NUMA_NO_NODE
- * @comp_vectors: completion vectors there are, see struct kdat_evd_attr
- * @post_list: requests kdat_ep_post_list() takes at a time
+ * @boundary: alignment of the gaps in a scatterlist. If two neighbouring entries are
+ *	not contiguous, the first must end and the second must start on a multiple
+ *	of it. Subtract 1 for blk_queue_virt_boundary().
+ * @numa_node: NUMA node of the device, or NUMA_NO_NODE
+ * @comp_vectors: number of completion vectors, see struct kdat_evd_attr
+ * @post_list: highest number of requests in one kdat_ep_post_list()
  */
 struct kdat_mem_limits {
 	DAT_COUNT lmr_pages;
@@ -128,11 +128,11 @@ struct kdat_mem_limits {
 DAT_RETURN kdat_ia_mem_limits(DAT_IA_HANDLE ia_handle, struct kdat_mem_limits *limits);
 
 /**
- * struct kdat_sg - a piece of memory, as the block layer describes it
- * @sgl: scatterlist that nobody has mapped for DMA; read during the call only
- * @nents: its entries
- * @offset: bytes to leave out at its beginning
- * @length: bytes that count
+ * struct kdat_sg - a range of memory, described as in the block layer
+ * @sgl: scatterlist, not mapped for DMA; read only during the call
+ * @nents: number of its entries
+ * @offset: bytes to skip at its start
+ * @length: length of the range in bytes
  */
 struct kdat_sg {
 	struct scatterlist *sgl;
@@ -151,7 +151,7 @@ DAT_RETURN kdat_lmr_next_contexts(DAT_LMR_HANDLE lmr_handle, DAT_LMR_CONTEXT *lm
 DAT_RETURN kdat_lmr_by_context(DAT_IA_HANDLE ia_handle, DAT_LMR_CONTEXT lmr_context,
 			       DAT_LMR_HANDLE *lmr_handle);
 
-/* What an entry of kdat_ep_post_list() stands for. */
+/* The call that an entry of kdat_ep_post_list() replaces. */
 enum kdat_request_op {
 	KDAT_REQUEST_SEND,		/* dat_ep_post_send() */
 	KDAT_REQUEST_SEND_INVALIDATE,	/* dat_ep_post_send_with_invalidate() */
@@ -163,17 +163,17 @@ enum kdat_request_op {
 
 /**
  * struct kdat_request - one entry of kdat_ep_post_list()
- * @op: which call it stands for; the others are that call's arguments
- * @completion_flags: as there
- * @user_cookie: as there
- * @num_segments: data transfer: segments in @local_iov
- * @local_iov: data transfer
- * @remote_iov: RDMA
- * @rmr_context: SEND_INVALIDATE: key the peer loses
- * @lmr_handle: LMR_FMR and LMR_INVALIDATE
- * @sg: LMR_FMR: what to bind
- * @mem_privileges: LMR_FMR
- * @va_type: LMR_FMR
+ * @op: the call it replaces; the other members are arguments of that call
+ * @completion_flags: for every @op
+ * @user_cookie: for every @op
+ * @num_segments: for data transfers: segments in @local_iov
+ * @local_iov: for data transfers
+ * @remote_iov: for RDMA
+ * @rmr_context: for SEND_INVALIDATE: the peer's key to invalidate
+ * @lmr_handle: for LMR_FMR and LMR_INVALIDATE
+ * @sg: for LMR_FMR: the memory to register
+ * @mem_privileges: for LMR_FMR
+ * @va_type: for LMR_FMR
  */
 struct kdat_request {
 	enum kdat_request_op op;
@@ -189,7 +189,7 @@ struct kdat_request {
 	DAT_VA_TYPE va_type;
 };
 
-/* At most so many requests in one call of kdat_ep_post_list(). */
+/* Upper limit of requests in one call of kdat_ep_post_list(). */
 #define KDAT_POST_LIST_MAX	8
 
 DAT_RETURN kdat_ep_post_list(DAT_EP_HANDLE ep_handle, const struct kdat_request *requests,

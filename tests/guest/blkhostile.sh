@@ -79,7 +79,7 @@ undisturbed() {	# NAME
 	# done again; but nobody else may have ended it. Each loss has to be found in the log, as
 	# one of those.
 	[ "$p" = rxe ] && grep -qx "losses $(dmesg | grep "kdblk: $1: connection lost" |
-		grep -cE ': it broke$|did not answer a keepalive$')" "$kd_initiator/$1/stats"
+		grep -cE ': the connection broke$|did not answer a keepalive$')" "$kd_initiator/$1/stats"
 }
 
 # ---- the hostile initiator ----

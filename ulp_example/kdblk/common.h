@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* Copyright (c) 2026 The kDAPL for Linux authors */
-/* What initiator and target have in common besides the protocol. */
+/* Shared by initiator and target, in addition to the protocol. */
 #ifndef _KDBLK_COMMON_H_
 #define _KDBLK_COMMON_H_
 
@@ -12,7 +12,7 @@
 
 #define KDBLK_LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
 
-/* Only DAT_SUCCESS is compared as it is; all else goes through DAT_GET_TYPE(). */
+/* Compare only DAT_SUCCESS directly. All other values need DAT_GET_TYPE(). */
 static inline int kdblk_errno(DAT_RETURN ret)
 {
 	if (ret == DAT_SUCCESS)
@@ -28,7 +28,7 @@ static inline int kdblk_errno(DAT_RETURN ret)
 	}
 }
 
-/* The same, and a line that says which call on whose behalf. */
+/* The same, but also log a failure with the name of the object and of the call. */
 static inline int kdblk_check(const char *who, const char *what, DAT_RETURN ret)
 {
 	const char *major = "unknown error", *minor = "";
@@ -40,7 +40,7 @@ static inline int kdblk_check(const char *who, const char *what, DAT_RETURN ret)
 	return kdblk_errno(ret);
 }
 
-/* KDBLK_TRY(who, dat_call, arguments...): 0 or an errno, and then it was said */
+/* KDBLK_TRY(who, dat_call, arguments...): 0, or an errno after logging the failure */
 #define KDBLK_TRY(who, call, ...)	kdblk_check(who, #call, call(__VA_ARGS__))
 
 #endif /* _KDBLK_COMMON_H_ */

@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The only place where kernel versions differ for the block layer. The code is
- * written for the newest kernel; each KDBLK_HAVE_X comes from compat/x.c, which the build has
- * tried to compile; what is a macro is asked for by its name.
+ * All block layer differences between kernel versions. The code is written for the newest
+ * kernel. KDBLK_HAVE_X is defined if the build could compile compat/x.c; a feature that is a
+ * macro is tested by its name.
  */
 #ifndef _KDBLK_COMPAT_H_
 #define _KDBLK_COMPAT_H_
@@ -14,11 +14,11 @@
 
 #include "have.h"
 
-#ifdef KDBLK_HAVE_LINUX_HEX		/* it was in linux/kernel.h */
+#ifdef KDBLK_HAVE_LINUX_HEX		/* formerly in linux/kernel.h */
 #include <linux/hex.h>
 #endif
 
-#ifdef KDBLK_HAVE_MQ_SHOULD_MERGE		/* newer kernels always do */
+#ifdef KDBLK_HAVE_MQ_SHOULD_MERGE		/* newer kernels always merge */
 #define KDBLK_MQ_FLAGS	BLK_MQ_F_SHOULD_MERGE
 #else
 #define KDBLK_MQ_FLAGS	0
@@ -43,7 +43,7 @@ static inline bool kdblk_bdev_rotational(struct block_device *bdev)
 }
 
 #ifndef BLK_FEAT_WRITE_CACHE
-/* Limits and features were set one by one, when the disk was there. */
+/* Older kernels set limits and features one by one after allocating the disk. */
 #define BLK_FEAT_WRITE_CACHE	BIT(0)
 #define BLK_FEAT_FUA		BIT(1)
 #define BLK_FEAT_ROTATIONAL	BIT(2)

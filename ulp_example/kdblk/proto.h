@@ -3,11 +3,11 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * The kdblk protocol, version 1: block storage over reliable connections.
- * PROTOCOL.md is the specification; this is what lies on the wire, little-endian.
+ * PROTOCOL.md is the specification. This file has the wire format, little-endian.
  *
  *	initiator				target
  *	connect, struct kdblk_connect	->	accept, struct kdblk_accept
- *	Send struct kdblk_cmd [+ data]	->	checks every field
+ *	Send struct kdblk_cmd [+ data]	->	check every field
  *					<-	read: RDMA Write of the data
  *					->	write: RDMA Read of the data, if not inline
  *					<-	Send with invalidate, struct kdblk_rsp
@@ -20,25 +20,25 @@
 
 #define KDBLK_MAGIC		0x6b6c6264u	/* "dblk" */
 #define KDBLK_VERSION		1
-#define KDBLK_PORT		4420	/* where targets listen unless told otherwise */
+#define KDBLK_PORT		4420	/* default port of targets */
 
-#define KDBLK_NAME_LEN		64	/* of disks and initiators, with the NUL */
+#define KDBLK_NAME_LEN		64	/* of disks and initiators, including the NUL */
 #define KDBLK_SERIAL_LEN	32
 #define KDBLK_ID_LEN		16
 #define KDBLK_MAX_QUEUES	256
 #define KDBLK_MAX_DEPTH		1024	/* commands in flight on a queue */
-#define KDBLK_MIN_INLINE	4096	/* every target takes so many bytes inline */
+#define KDBLK_MIN_INLINE	4096	/* inline bytes that every target accepts */
 #define KDBLK_MAX_IO		0x100000
-/* Tag of LOGIN and KEEPALIVE, of which one may be in flight beside the others. */
+/* Tag of LOGIN and KEEPALIVE; one of these may be in flight in addition to the others. */
 #define KDBLK_TAG_ADMIN		0xffff
 
-/* Private data of the connection request; queue 0 comes first, and alone. */
+/* Private data of the connection request. Queue 0 connects first, without the others. */
 struct kdblk_connect {
 	__le32 magic;
 	__le16 version;
 	__le16 queue;		/* 0: a new session */
-	__le64 session;		/* which one this queue is of; queue 0: zero */
-	__le16 depth;		/* tags 0 to depth - 1 will be used */
+	__le64 session;		/* the session this queue joins; queue 0: zero */
+	__le16 depth;		/* the queue will use tags 0 to depth - 1 */
 	__u8 reserved[14];	/* zero */
 };
 
@@ -48,8 +48,8 @@ static_assert(sizeof(struct kdblk_connect) == 32);
 struct kdblk_accept {
 	__le32 magic;
 	__le16 version;
-	__le16 depth;		/* granted: 1 to the one asked for */
-	__le32 inline_size;	/* data a command may carry, KDBLK_MIN_INLINE or more */
+	__le16 depth;		/* granted: 1 to the requested depth */
+	__le32 inline_size;	/* data bytes in a command, KDBLK_MIN_INLINE or more */
 	__u8 reserved[20];	/* zero */
 };
 
@@ -57,9 +57,9 @@ static_assert(sizeof(struct kdblk_accept) == 32);
 
 enum kdblk_refusal {		/* private data of the target's refusal */
 	KDBLK_REFUSE_FORMAT	= 1,	/* not kdblk, or fields out of range */
-	KDBLK_REFUSE_VERSION	= 2,	/* struct kdblk_reject tells the target's */
-	KDBLK_REFUSE_SESSION	= 3,	/* no such session, or the queue is there already */
-	KDBLK_REFUSE_RESOURCES	= 4,	/* come again */
+	KDBLK_REFUSE_VERSION	= 2,	/* struct kdblk_reject has the target's version */
+	KDBLK_REFUSE_SESSION	= 3,	/* no such session, or the queue exists already */
+	KDBLK_REFUSE_RESOURCES	= 4,	/* try again later */
 };
 
 struct kdblk_reject {
@@ -82,31 +82,31 @@ enum kdblk_opcode {
 
 enum kdblk_cmd_flags {
 	KDBLK_CMD_INLINE	= 0x01,	/* the data follows the command; LOGIN, WRITE */
-	KDBLK_CMD_FUA		= 0x02,	/* WRITE, WRITE_ZEROES: answered when it is stable */
+	KDBLK_CMD_FUA		= 0x02,	/* WRITE, WRITE_ZEROES: answer when data is stable */
 	KDBLK_CMD_NOUNMAP	= 0x04,	/* WRITE_ZEROES: blocks stay allocated */
 };
 
-/* What is sent by the initiator. A field that an opcode has no use for is zero. */
+/* A message from the initiator. Fields that an opcode does not use are zero. */
 struct kdblk_cmd {
 	__u8 opcode;		/* enum kdblk_opcode */
 	__u8 flags;		/* enum kdblk_cmd_flags */
 	__le16 tag;		/* below depth, not in flight; or KDBLK_TAG_ADMIN */
 	__le32 length;		/* bytes, a multiple of the block size */
-	__le64 offset;		/* bytes from the start of the disk, the same */
-	__le64 address;		/* READ, WRITE without INLINE: where the initiator's memory is */
-	__le32 rkey;		/* and the key that opens it, ended by the answer */
+	__le64 offset;		/* bytes from the start of the disk, a multiple as well */
+	__le64 address;		/* READ, WRITE without INLINE: the initiator's memory */
+	__le32 rkey;		/* and its key; the answer invalidates it */
 	__u8 reserved[36];	/* zero */
 };
 
 static_assert(sizeof(struct kdblk_cmd) == 64);
 
-/* Data of LOGIN. Strings end with a NUL, and are NUL to their end. */
+/* Data of LOGIN. Strings end with a NUL and are padded with NULs. */
 struct kdblk_login {
-	__u8 id[KDBLK_ID_LEN];	/* a login ends sessions of the disk with the same */
+	__u8 id[KDBLK_ID_LEN];	/* a login ends other sessions of the disk with this id */
 	char initiator[KDBLK_NAME_LEN];
 	char disk[KDBLK_NAME_LEN];
-	__le32 keepalive_ms;	/* 100 to 600000: the initiator will be heard at least that often */
-	__le16 queues;		/* wanted, 1 to KDBLK_MAX_QUEUES */
+	__le32 keepalive_ms;	/* 100 to 600000: longest silence of the initiator */
+	__le16 queues;		/* requested, 1 to KDBLK_MAX_QUEUES */
 	__u8 reserved[106];	/* zero */
 };
 
@@ -114,21 +114,21 @@ static_assert(sizeof(struct kdblk_login) == 256);
 
 enum kdblk_status {
 	KDBLK_STATUS_OK		= 0,
-	KDBLK_STATUS_IO		= 1,	/* the device below failed */
+	KDBLK_STATUS_IO		= 1,	/* the underlying device failed */
 	KDBLK_STATUS_NOSPC	= 2,
-	KDBLK_STATUS_NOTSUPP	= 3,	/* the device below does not do that */
+	KDBLK_STATUS_NOTSUPP	= 3,	/* the underlying device does not support it */
 	KDBLK_STATUS_READ_ONLY	= 4,
 	KDBLK_STATUS_MEDIUM	= 5,
 	KDBLK_STATUS_TIMEOUT	= 6,
-	KDBLK_STATUS_RESOURCE	= 7,	/* come again */
+	KDBLK_STATUS_RESOURCE	= 7,	/* try again later */
 	KDBLK_STATUS_PROTECTION	= 8,
-	KDBLK_STATUS_OFFLINE	= 9,	/* the disk has been switched off at the target */
-	/* LOGIN only; the target ends the connection when it was received */
+	KDBLK_STATUS_OFFLINE	= 9,	/* the disk was disabled at the target */
+	/* LOGIN only; the target ends the connection once the answer has arrived */
 	KDBLK_STATUS_NO_DISK	= 64,
-	KDBLK_STATUS_DENIED	= 65,	/* the initiator's name is not on the list */
+	KDBLK_STATUS_DENIED	= 65,	/* the initiator's name is not in the list */
 };
 
-/* What is sent by the target. */
+/* A message from the target. */
 struct kdblk_rsp {
 	__le16 tag;		/* of the command */
 	__le16 status;		/* enum kdblk_status */
@@ -140,14 +140,14 @@ static_assert(sizeof(struct kdblk_rsp) == 16);
 
 enum kdblk_disk_flags {
 	KDBLK_DISK_READ_ONLY	= 0x01,
-	KDBLK_DISK_CACHE	= 0x02,	/* it has a volatile one: FLUSH and FUA mean something */
+	KDBLK_DISK_CACHE	= 0x02,	/* has a volatile cache: FLUSH and FUA have an effect */
 	KDBLK_DISK_DISCARD	= 0x04,
 	KDBLK_DISK_WRITE_ZEROES	= 0x08,
 	KDBLK_DISK_ROTATIONAL	= 0x10,
-	KDBLK_DISK_FLAGS	= 0x1f,	/* all of them; others are not sent */
+	KDBLK_DISK_FLAGS	= 0x1f,	/* all of them; no others are sent */
 };
 
-/* The answer to LOGIN; of a refused one only rsp counts, and it ends there. */
+/* The answer to LOGIN. If the login is refused, the message contains only rsp. */
 struct kdblk_login_rsp {
 	struct kdblk_rsp rsp;
 	__le64 session;		/* for the other queues; not zero */
@@ -157,9 +157,9 @@ struct kdblk_login_rsp {
 	__le32 max_io;		/* bytes of READ and WRITE, up to KDBLK_MAX_IO */
 	__le32 max_range;	/* bytes of DISCARD and WRITE_ZEROES */
 	__le32 discard_granularity;
-	__le16 queues;		/* granted, 1 to those asked for */
+	__le16 queues;		/* granted, 1 to the requested number */
 	__le16 flags;		/* enum kdblk_disk_flags */
-	char serial[KDBLK_SERIAL_LEN];	/* as configured; the same disk has the same */
+	char serial[KDBLK_SERIAL_LEN];	/* as configured; identifies the disk */
 	__u8 reserved[40];	/* zero */
 };
 

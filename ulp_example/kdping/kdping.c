@@ -2,23 +2,23 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * kdping - the smallest complete kDAPL program, made to be copied from.
+ * kdping - the smallest complete kDAPL program, meant to be copied from.
  *
  *	client				server
  *	connect			->	connection request (CR): accept
  *	Send "hello, n bytes"	->	register n bytes for remote access
  *	Receive			<-	Send "here: key, address"
- *	RDMA Write a pattern	->	(the server's CPU sees nothing of this,
- *	RDMA Read it back	<-	 nor of this)
- *	compare; again, count times
- *	Send "bye, checksum"	->	checksum of what really lies in memory
+ *	RDMA Write a pattern	->	(the server's CPU is not involved here,
+ *	RDMA Read it back	<-	 nor here)
+ *	compare; repeat count times
+ *	Send "bye, checksum"	->	checksum the actual contents of memory
  *	Receive			<-	Send that checksum
- *	disconnect		->	give everything back
+ *	disconnect		->	free everything
  *
- * Straight-line code: post one operation, sleep until its completion. Upcalls
- * only wake. (A fast program keeps many operations in flight and works from its
- * upcalls.) When a connection ends, for whatever reason, each operation posted
- * on it completes as FLUSHED, so waiting for a completion always ends.
+ * Straight-line code: post one operation, sleep until it completes. Upcalls only
+ * wake the sleeper. (A fast program keeps many operations in flight and does its
+ * work in upcalls.) When a connection ends, for any reason, every operation still
+ * posted on it completes as FLUSHED. So waiting for a completion always ends.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -55,23 +55,23 @@ MODULE_PARM_DESC(size, "client: bytes per operation, 1..1048576 (default 65536)"
 module_param(count, uint, 0444);
 MODULE_PARM_DESC(count, "client: rounds of write and read back (default 16)");
 
-/* What travels in a Send. The peer may have the other byte order. */
+/* The contents of a Send. The byte order is fixed, since the peer's may differ. */
 struct kdping_msg {
 	__le32 length;		/* hello: bytes wanted; here: bytes lent */
-	__le32 rmr_context;	/* here: the key that opens them */
-	__le64 address;		/* here: where they are in the server's address space */
-	__le32 crc;		/* bye: checksum of the buffer as its sender sees it */
+	__le32 rmr_context;	/* here: key to that memory */
+	__le64 address;		/* here: its address in the server's address space */
+	__le32 crc;		/* bye: checksum of the buffer as seen by the sender */
 	__le32 pad;
 };
 
 static_assert(sizeof(struct kdping_msg) == 24);
 
-struct kdping_mem {		/* memory the adapter may touch */
+struct kdping_mem {		/* memory that the adapter may access */
 	void *addr;
 	DAT_SEG_LENGTH length;
 	DAT_LMR_HANDLE lmr;
-	DAT_LMR_CONTEXT lmr_context;	/* its key in our own posts */
-	DAT_RMR_CONTEXT rmr_context;	/* its key for the peer, if that has a right to it */
+	DAT_LMR_CONTEXT lmr_context;	/* its key for our own posts */
+	DAT_RMR_CONTEXT rmr_context;	/* its key for the peer; 0 without remote rights */
 };
 
 struct kdping_op {		/* one operation in flight; its address is the cookie */
@@ -79,13 +79,13 @@ struct kdping_op {		/* one operation in flight; its address is the cookie */
 	bool done;
 };
 
-/* A connection owns all it uses, so no event outlives what its cookie points to. */
+/* A connection owns all it uses, so the target of a cookie outlives every event. */
 struct kdping_conn {
 	DAT_EVD_HANDLE dto_evd, conn_evd;
 	DAT_EP_HANDLE ep;
 	DAT_CR_HANDLE cr;		/* server */
 	struct work_struct work;	/* server */
-	DAT_EVENT_NUMBER event;		/* the last one of conn_evd, 0 before */
+	DAT_EVENT_NUMBER event;		/* last event of conn_evd, or 0 */
 	struct kdping_op recv, request;
 	struct kdping_mem in, out;	/* one message each */
 	struct kdping_mem buf, back;	/* client: source and read sink; server: buf is lent */
@@ -101,7 +101,7 @@ static struct workqueue_struct *kdping_wq;
 static DECLARE_WAIT_QUEUE_HEAD(kdping_event);	/* woken by every upcall */
 static bool kdping_iwarp, kdping_stopping;
 
-/* Only DAT_SUCCESS is compared as it is; all else goes through DAT_GET_TYPE(). */
+/* Compare only DAT_SUCCESS directly. All other values need DAT_GET_TYPE(). */
 static int kdping_check(const char *what, DAT_RETURN ret)
 {
 	const char *major = "unknown error", *minor = "";
@@ -121,7 +121,7 @@ static int kdping_check(const char *what, DAT_RETURN ret)
 
 #define TRY(call, ...)	kdping_check(#call, call(__VA_ARGS__))
 
-/* How a connection went; asynchronous events have no upcall here, so look for them. */
+/* Log how a connection went. Asynchronous events have no upcall here, so poll for them. */
 static void kdping_report(const struct sockaddr_storage *peer, int err)
 {
 	DAT_EVENT event;
@@ -134,7 +134,7 @@ static void kdping_report(const struct sockaddr_storage *peer, int err)
 		pr_err("FAIL ia=%s peer=%pISpc error %pe\n", kdping_name, peer, ERR_PTR(err));
 }
 
-/* This EVD carries DTO completions only: softirq context, no sleeping. */
+/* This EVD carries only DTO completions, so this runs in softirq and must not sleep. */
 static void kdping_dto_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	struct kdping_op *op = event->event_data.dto_completion_event_data.user_cookie.as_ptr;
@@ -144,7 +144,7 @@ static void kdping_dto_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BO
 	wake_up_all(&kdping_event);
 }
 
-/* Exactly one outcome per attempt, exactly one end per established connection. */
+/* Each attempt has exactly one outcome, each established connection exactly one end. */
 static void kdping_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	WRITE_ONCE(((struct kdping_conn *)instance)->event, event->event_number);
@@ -165,7 +165,7 @@ static int kdping_mem_create(struct kdping_mem *mem, u32 length, int rights)
 		   &mem->lmr_context, &mem->rmr_context, NULL, NULL);
 }
 
-/* Registration first: from then on no peer reaches the memory. NULL is refused, harmlessly. */
+/* Free the LMR first: afterwards no peer can reach the memory. A NULL handle does no harm. */
 static void kdping_mem_destroy(struct kdping_mem *mem)
 {
 	dat_lmr_free(mem->lmr);
@@ -214,7 +214,7 @@ static int kdping_send(struct kdping_conn *conn, u32 length, u32 crc)
 	return kdping_post(conn, DAT_DTO_SEND, NULL) ?: kdping_wait(&conn->request);
 }
 
-/* Waits for the outcome of connecting or, after that, for the end; says how it is now. */
+/* Wait for the outcome of connecting or, later, for the end. Return the new state as an errno. */
 static int kdping_wait_conn(struct kdping_conn *conn, DAT_EVENT_NUMBER before)
 {
 	if (wait_event_killable(kdping_event, READ_ONCE(conn->event) != before ||
@@ -230,7 +230,7 @@ static int kdping_wait_conn(struct kdping_conn *conn, DAT_EVENT_NUMBER before)
 	}
 }
 
-/* Everything up to an EP that can connect or accept. On failure too: kdping_conn_destroy(). */
+/* Set up an EP that can connect or accept. On failure, the caller calls kdping_conn_destroy(). */
 static int kdping_conn_setup(struct kdping_conn *conn)
 {
 	const DAT_UPCALL_OBJECT dto = { conn, kdping_dto_upcall };
@@ -240,7 +240,7 @@ static int kdping_conn_setup(struct kdping_conn *conn)
 		.max_rdma_size = MAX_SIZE,
 		.max_recv_dtos = 2, .max_recv_iov = 1,
 		.max_request_dtos = 2, .max_request_iov = 1,
-		/* Both ends must ask for reads, the default depth is 0. */
+		/* Both ends must request a read depth; here the default is 0. */
 		.max_rdma_read_in = 1, .max_rdma_read_out = 1,
 		.srq_soft_hw = DAT_HW_DEFAULT,
 	};
@@ -253,11 +253,11 @@ static int kdping_conn_setup(struct kdping_conn *conn)
 		   DAT_EVD_CONNECTION_FLAG, &conn->conn_evd) ?:
 	       TRY(dat_ep_create, kdping_ia, kdping_pz, conn->dto_evd, conn->dto_evd,
 		   conn->conn_evd, &attr, &conn->ep) ?:
-	       /* Before there is a connection, so that the peer's first Send finds it. */
+	       /* Post before connecting, so that the peer's first Send finds a Receive. */
 	       kdping_post(conn, DAT_DTO_RECEIVE, NULL);
 }
 
-/* Users before what they use. Freeing an EP disconnects, freeing an EVD waits for upcalls. */
+/* Free users before what they use. Freeing an EP disconnects; freeing an EVD ends its upcalls. */
 static void kdping_conn_destroy(struct kdping_conn *conn)
 {
 	dat_ep_free(conn->ep);
@@ -289,14 +289,14 @@ static int kdping_rounds(struct kdping_conn *conn)
 		remote.rmr_context);
 
 	for (n = 0; n < count; n++) {
-		for (i = 0; i < size; i++)	/* a pattern new in each place and round */
+		for (i = 0; i < size; i++)	/* differs in each byte and each round */
 			p[i] = (i * 2654435761u + n * 40503u) >> 13;
 		crc = crc32_le(~0, p, size);
 		memset(conn->back.addr, 0, size);
 		start = ktime_get_ns();
 		err = kdping_post(conn, DAT_DTO_RDMA_WRITE, &remote) ?: kdping_wait(&conn->request);
 		middle = ktime_get_ns();
-		/* A Read sees what earlier Writes of the same EP left. */
+		/* A Read returns the data of earlier Writes on the same EP. */
 		if (!err)
 			err = kdping_post(conn, DAT_DTO_RDMA_READ, &remote) ?:
 			      kdping_wait(&conn->request);
@@ -331,16 +331,16 @@ static int kdping_client(const struct sockaddr_storage *server)
 	pr_info("%s: connecting to %pISpc, %u rounds of %u bytes\n", kdping_name, server, count,
 		size);
 	err = kdping_conn_setup(conn) ?:
-	      /* Ask for no right that is not needed: exactly these are granted. */
+	      /* Request only the rights that are needed; no others are granted. */
 	      kdping_mem_create(&conn->buf, size, DAT_MEM_PRIV_LOCAL_READ_FLAG) ?:
-	      /* iWARP answers a Read with a kind of Write: the sink must be open to it */
+	      /* iWARP answers a Read with a kind of Write, so the sink needs remote write */
 	      kdping_mem_create(&conn->back, size, DAT_MEM_PRIV_LOCAL_WRITE_FLAG |
 				(kdping_iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0)) ?:
 	      TRY(dat_ep_connect, conn->ep, (DAT_IA_ADDRESS_PTR)&conn->peer, port,
 		  10 * USEC_PER_SEC, 0, NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG) ?:
 	      kdping_wait_conn(conn, 0) ?:
 	      kdping_rounds(conn) ?:
-	      /* Graceful: what is posted is finished first. The event says when it is over. */
+	      /* Graceful: finish posted requests first. An event reports the end. */
 	      TRY(dat_ep_disconnect, conn->ep, DAT_CLOSE_GRACEFUL_FLAG);
 	if (!err)
 		kdping_wait_conn(conn, DAT_CONNECTION_EVENT_ESTABLISHED);
@@ -359,15 +359,15 @@ static int kdping_talk(struct kdping_conn *conn)
 	if (err)
 		return err;
 	length = le32_to_cpu(msg->length);
-	if (!length || length > MAX_SIZE)	/* never trust a peer's numbers */
+	if (!length || length > MAX_SIZE)	/* never trust numbers from a peer */
 		return -EPROTO;
-	/* Receive before Send, since the client may answer at once. Then it works alone. */
+	/* Receive before Send: the client may answer at once. It then works on its own. */
 	err = kdping_mem_create(&conn->buf, length, LOCAL | REMOTE) ?:
 	      kdping_post(conn, DAT_DTO_RECEIVE, NULL) ?: kdping_send(conn, length, 0) ?:
 	      kdping_wait(&conn->recv);
 	if (err)
 		return err;
-	/* The bye was sent after the last Write of the same EP, so its data is here. */
+	/* The bye follows the last Write on the same EP, so the data of the Write is here. */
 	crc = crc32_le(~0, conn->buf.addr, length);
 	err = kdping_send(conn, length, crc);
 	if (!err && le32_to_cpu(msg->crc) != crc)
@@ -376,19 +376,19 @@ static int kdping_talk(struct kdping_conn *conn)
 		return err;
 	pr_info("SERVED ia=%s peer=%pISpc size=%u crc=0x%08x\n", kdping_name, &conn->peer, length,
 		crc);
-	/* The client leaves first. */
+	/* The client disconnects first. */
 	kdping_wait_conn(conn, DAT_CONNECTION_EVENT_ESTABLISHED);
 	return 0;
 }
 
-/* One client from request to end, in a work item of its own. */
+/* Serve one client, from its request to the end of its connection. */
 static void kdping_serve(struct work_struct *work)
 {
 	struct kdping_conn *conn = container_of(work, struct kdping_conn, work);
 	DAT_CR_PARAM cr;
 	int err;
 
-	/* The address dies with the CR. Its port is in the same place in IPv4 and IPv6. */
+	/* Copy the address, which is freed with the CR. The port's offset fits IPv4 and IPv6. */
 	if (dat_cr_query(conn->cr, DAT_CR_FIELD_ALL, &cr) == DAT_SUCCESS) {
 		memcpy(&conn->peer, cr.remote_ia_address_ptr,
 		       cr.remote_ia_address_ptr->sa_family == AF_INET6 ?
@@ -397,14 +397,14 @@ static void kdping_serve(struct work_struct *work)
 	}
 	err = kdping_conn_setup(conn) ?: TRY(dat_cr_accept, conn->cr, conn->ep, 0, NULL);
 	if (err)
-		dat_cr_reject(conn->cr, 0, NULL);	/* a refused accept leaves the CR alive */
+		dat_cr_reject(conn->cr, 0, NULL);	/* a failed accept keeps the CR */
 	else
 		err = kdping_talk(conn);
 	kdping_report(&conn->peer, err);
 	kdping_conn_destroy(conn);
 }
 
-/* Process context, but serving takes long: hand it on, the next request may wait. */
+/* Process context, but serving takes long: use a work item, so the next request need not wait. */
 static void kdping_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	struct kdping_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL);
@@ -426,7 +426,7 @@ static int kdping_server(void)
 	kdping_wq = alloc_workqueue("kdping", WQ_UNBOUND, 0);
 	if (!kdping_wq)
 		return -ENOMEM;
-	/* The queue's length is the backlog of the listener. */
+	/* The length of the queue is the backlog of the listener. */
 	err = TRY(dat_evd_kcreate, kdping_ia, 16, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
 		  DAT_EVD_CR_FLAG, &kdping_cr_evd) ?:
 	      TRY(dat_psp_create, kdping_ia, port, kdping_cr_evd, DAT_PSP_CONSUMER_FLAG,
@@ -436,7 +436,7 @@ static int kdping_server(void)
 	return err;
 }
 
-/* No new request, no upcall with one, no connection, no adapter: in this order. */
+/* The order matters: end new requests, their upcalls, the connections, then the adapter. */
 static void kdping_close(void)
 {
 	kdping_report(NULL, 0);
@@ -447,7 +447,7 @@ static void kdping_close(void)
 	if (kdping_wq)
 		destroy_workqueue(kdping_wq);
 	dat_pz_free(kdping_pz);
-	/* Graceful refuses while anything is left, so a leak shows itself here. */
+	/* A graceful close fails while the IA has objects, so it detects leaks. */
 	if (TRY(dat_ia_close, kdping_ia, DAT_CLOSE_GRACEFUL_FLAG))
 		dat_ia_close(kdping_ia, DAT_CLOSE_ABRUPT_FLAG);
 }
@@ -498,7 +498,7 @@ static int __init kdping_init(void)
 	else if (!count)
 		wrong = "count= must be at least 1";
 	else if (client != !!address)
-		wrong = "address= (the server's) belongs to mode=client, and must be there";
+		wrong = "address= (of the server) is required with mode=client, and only there";
 	else if (client && inet_pton_with_scope(&init_net, AF_UNSPEC, address, port_string,
 						&server))
 		wrong = "address= is neither an IPv4 nor an IPv6 address";
@@ -509,7 +509,7 @@ static int __init kdping_init(void)
 	err = kdping_open();
 	if (err)
 		return err;
-	/* A client's whole life is its load, so the result of that is its result. */
+	/* A client runs entirely inside init, so its result is the result of the load. */
 	err = client ? kdping_client(&server) : kdping_server();
 	if (client || err)
 		kdping_close();

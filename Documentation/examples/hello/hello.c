@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* The least a module on kDAPL can be: it opens an Interface Adapter. */
+/* The smallest kDAPL module: it opens an Interface Adapter and logs its properties. */
 #include <linux/module.h>
 #include <dat2/kdat.h>
 
@@ -32,4 +32,4 @@ static void __exit hello_exit(void)
 module_init(hello_init);
 module_exit(hello_exit);
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("opens an Interface Adapter, says what it is");
+MODULE_DESCRIPTION("opens an Interface Adapter and logs its properties");

@@ -2,7 +2,7 @@
 /* Copyright (c) 2026 The kDAPL for Linux authors */
 #include <linux/blk-mq.h>
 
-/* The queue of the request was one more argument. */
+/* Older kernels also take the queue of the request. */
 static int __maybe_unused probe(struct request *rq, struct scatterlist *sgl)
 {
 	return blk_rq_map_sg(rq, sgl);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Copyright (c) 2026 The kDAPL for Linux authors */
-/* What every kernel has that kdblk is for: without it, the other probes say nothing. */
+/* Every supported kernel has these. If this fails, the other probes prove nothing. */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <dat2/kdat_ext.h>

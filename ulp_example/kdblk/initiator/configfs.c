@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What the administrator sees: a directory for each disk under
- * /sys/kernel/config/kdblk/, see README.md for the files.
+ * The administrator's interface: a directory for each disk under
+ * /sys/kernel/config/kdblk/. README.md describes the files.
  */
 #define pr_fmt(fmt) "kdblk: " fmt
 
@@ -17,12 +17,12 @@
 
 struct workqueue_struct *kdblk_wq;
 
-static struct kdblk_disk *to_disk(struct config_item *item)
+static struct kdblk_disk *kdblk_to_disk(struct config_item *item)
 {
 	return container_of(item, struct kdblk_disk, item);
 }
 
-/* What is set cannot change while somebody works with it. */
+/* Parameters must not change while they are in use. */
 static bool kdblk_fixed(const struct kdblk_disk *disk)
 {
 	int state = READ_ONCE(disk->state);
@@ -30,7 +30,7 @@ static bool kdblk_fixed(const struct kdblk_disk *disk)
 	return state != KDBLK_IDLE && (state != KDBLK_FAILED || disk->gendisk);
 }
 
-/* A line without its end into @to; may it be empty? */
+/* Store a nonempty line in @to, without its newline. */
 static ssize_t kdblk_store_text(struct kdblk_disk *disk, char *to, size_t size,
 				const char *page, size_t count)
 {
@@ -73,7 +73,7 @@ static ssize_t kdblk_store_number(struct kdblk_disk *disk, u32 *to, u32 min, u32
 #define KDBLK_TEXT(name, size)								\
 static char *kdblk_##name##_of(struct config_item *item)				\
 {											\
-	return to_disk(item)->config.name;						\
+	return kdblk_to_disk(item)->config.name;						\
 }											\
 static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
 {											\
@@ -82,13 +82,14 @@ static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
 static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,		\
 				    size_t count)					\
 {											\
-	return kdblk_store_text(to_disk(item), kdblk_##name##_of(item), size, page, count);	\
+	return kdblk_store_text(kdblk_to_disk(item), kdblk_##name##_of(item), size, page,	\
+				count);							\
 }
 
 #define KDBLK_NUMBER(name, min, max)							\
 static u32 *kdblk_##name##_of(struct config_item *item)					\
 {											\
-	return &to_disk(item)->config.name;						\
+	return &kdblk_to_disk(item)->config.name;						\
 }											\
 static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
 {											\
@@ -97,7 +98,7 @@ static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
 static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,		\
 				    size_t count)					\
 {											\
-	return kdblk_store_number(to_disk(item), kdblk_##name##_of(item), min, max, page,	\
+	return kdblk_store_number(kdblk_to_disk(item), kdblk_##name##_of(item), min, max, page,	\
 				  count);						\
 }
 
@@ -126,14 +127,14 @@ CONFIGFS_ATTR(kdblk_, reconnect_max);
 
 static ssize_t kdblk_connect_show(struct config_item *item, char *page)
 {
-	int state = READ_ONCE(to_disk(item)->state);
+	int state = READ_ONCE(kdblk_to_disk(item)->state);
 
 	return sysfs_emit(page, "%d\n", state == KDBLK_LIVE || state == KDBLK_RECOVERING);
 }
 
 static ssize_t kdblk_connect_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kdblk_disk *disk = to_disk(item);
+	struct kdblk_disk *disk = kdblk_to_disk(item);
 	bool on;
 	int err = kstrtobool(page, &on);
 
@@ -159,13 +160,13 @@ static ssize_t kdblk_state_show(struct config_item *item, char *page)
 		[KDBLK_FAILED] = "failed",
 	};
 
-	return sysfs_emit(page, "%s\n", name[READ_ONCE(to_disk(item)->state)]);
+	return sysfs_emit(page, "%s\n", name[READ_ONCE(kdblk_to_disk(item)->state)]);
 }
 CONFIGFS_ATTR_RO(kdblk_, state);
 
 static ssize_t kdblk_device_show(struct config_item *item, char *page)
 {
-	struct kdblk_disk *disk = to_disk(item);
+	struct kdblk_disk *disk = kdblk_to_disk(item);
 	ssize_t n;
 
 	mutex_lock(&disk->gate);
@@ -177,13 +178,13 @@ CONFIGFS_ATTR_RO(kdblk_, device);
 
 static ssize_t kdblk_last_error_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%d\n", READ_ONCE(to_disk(item)->last_error));
+	return sysfs_emit(page, "%d\n", READ_ONCE(kdblk_to_disk(item)->last_error));
 }
 CONFIGFS_ATTR_RO(kdblk_, last_error);
 
 static ssize_t kdblk_stats_show(struct config_item *item, char *page)
 {
-	struct kdblk_disk *disk = to_disk(item);
+	struct kdblk_disk *disk = kdblk_to_disk(item);
 
 	return sysfs_emit(page, "connects %llu\nlosses %llu\nreplayed %llu\nattempts %u\n",
 			  disk->connects, disk->losses, disk->replayed, disk->attempts);
@@ -192,12 +193,12 @@ CONFIGFS_ATTR_RO(kdblk_, stats);
 
 static ssize_t kdblk_id_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%*phN\n", KDBLK_ID_LEN, to_disk(item)->id);
+	return sysfs_emit(page, "%*phN\n", KDBLK_ID_LEN, kdblk_to_disk(item)->id);
 }
 
 static ssize_t kdblk_id_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kdblk_disk *disk = to_disk(item);
+	struct kdblk_disk *disk = kdblk_to_disk(item);
 	size_t n = count && page[count - 1] == '\n' ? count - 1 : count;
 	ssize_t ret = count;
 	u8 id[KDBLK_ID_LEN];
@@ -237,7 +238,7 @@ static struct configfs_attribute *kdblk_attrs[] = {
 
 static void kdblk_release(struct config_item *item)
 {
-	kfree(to_disk(item));
+	kfree(kdblk_to_disk(item));
 }
 
 static struct configfs_item_operations kdblk_item_ops = {
@@ -270,7 +271,7 @@ static struct config_item *kdblk_make_item(struct config_group *group, const cha
 
 static void kdblk_drop_item(struct config_group *group, struct config_item *item)
 {
-	struct kdblk_disk *disk = to_disk(item);
+	struct kdblk_disk *disk = kdblk_to_disk(item);
 
 	mutex_lock(&disk->admin);
 	if (disk->state != KDBLK_IDLE)
@@ -300,7 +301,7 @@ static int __init kdblk_init(void)
 {
 	int err;
 
-	/* Under writeback it is what brings memory back. */
+	/* Writeback to these disks frees memory, so recovery must not wait for memory. */
 	kdblk_wq = alloc_workqueue("kdblk", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!kdblk_wq)
 		return -ENOMEM;

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The block device. A hardware queue is a queue of the session: one Endpoint and one
- * Event Dispatcher, by default one for each CPU.
+ * The block device. Each hardware queue is a queue of the session with one Endpoint and
+ * one Event Dispatcher. The default is one per CPU.
  */
 #define pr_fmt(fmt) "kdblk: " fmt
 
@@ -19,11 +19,11 @@ static blk_status_t kdblk_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_
 	struct kdblk_io *io = blk_mq_rq_to_pdu(bd->rq);
 	struct kdblk_queue *q = hctx->driver_data;
 
-	if (!(bd->rq->rq_flags & RQF_DONTPREP)) {	/* the first time */
+	if (!(bd->rq->rq_flags & RQF_DONTPREP)) {	/* first try */
 		bd->rq->rq_flags |= RQF_DONTPREP;
 		io->tries = 0;
 	}
-	/* While there is no connection nothing comes here, unless it is to fail. */
+	/* Without a connection the queue is quiesced, unless its commands are to fail. */
 	if (unlikely(READ_ONCE(q->disk->failing)))
 		return BLK_STS_IOERR;
 	return kdblk_queue_post(q, bd->rq);
@@ -34,7 +34,7 @@ static void kdblk_complete_rq(struct request *rq)
 	struct kdblk_queue *q = rq->mq_hctx->driver_data;
 	struct kdblk_io *io = blk_mq_rq_to_pdu(rq);
 
-	/* Come again, says the target; but not for ever. */
+	/* The target asked to try again later. Limit the number of tries. */
 	if (unlikely(io->status == BLK_STS_RESOURCE) &&
 	    ++io->tries <= q->disk->config.reconnect_max) {
 		blk_mq_requeue_request(rq, false);
@@ -48,7 +48,7 @@ static enum blk_eh_timer_return kdblk_timeout_rq(struct request *rq)
 {
 	struct kdblk_queue *q = rq->mq_hctx->driver_data;
 
-	/* It stays where it is, and is done again with the others. */
+	/* The request keeps its tag; recovery replays it with the others. */
 	kdblk_lost(q->disk, "the target did not answer a command in time");
 	return BLK_EH_RESET_TIMER;
 }
@@ -90,7 +90,7 @@ static const struct blk_mq_ops kdblk_mq_ops = {
 	.map_queues = kdblk_map_queues,
 };
 
-/* Gendisks that point to what is below; the last reference to one may be dropped late. */
+/* Gendisks that still point into this module; their last reference may be dropped late. */
 static atomic_t kdblk_gendisks = ATOMIC_INIT(0);
 
 static void kdblk_free_gendisk(struct gendisk *gendisk)
@@ -104,13 +104,13 @@ static const struct block_device_operations kdblk_fops = {
 	.free_disk = kdblk_free_gendisk,
 };
 
-/* Before the module goes; who has a disk open holds the module. */
+/* Called before the module is unloaded. An open disk holds a module reference. */
 void kdblk_disk_exit(void)
 {
 	wait_var_event(&kdblk_gendisks, !atomic_read(&kdblk_gendisks));
 }
 
-/* Where there is no disk yet there is nothing to hold up. */
+/* Stop or restart the queues. Does nothing before the disk exists. */
 static void kdblk_gate(struct kdblk_disk *disk, bool shut)
 {
 	mutex_lock(&disk->gate);
@@ -124,7 +124,7 @@ static void kdblk_gate(struct kdblk_disk *disk, bool shut)
 	mutex_unlock(&disk->gate);
 }
 
-/* No command is being posted when this returns, and none will be. */
+/* When this returns, no command is being posted, and none will be. */
 void kdblk_disk_quiesce(struct kdblk_disk *disk)
 {
 	kdblk_gate(disk, true);
@@ -162,7 +162,7 @@ static void kdblk_limits(const struct kdblk_disk *disk, u32 segments, struct kdb
 		lim->features |= BLK_FEAT_POLL;
 }
 
-/* After the first login. May sleep; reads the partition table. */
+/* Called after the first login. May sleep; reads the partition table. */
 int kdblk_disk_add(struct kdblk_disk *disk)
 {
 	u32 segments = DIV_ROUND_UP(disk->max_io, PAGE_SIZE) + 1;
@@ -202,9 +202,9 @@ int kdblk_disk_add(struct kdblk_disk *disk)
 
 	mutex_lock(&disk->gate);
 	disk->gendisk = gendisk;
-	/* The connection may have been lost since; whoever brings it back opens the gate. */
+	/* The connection may be lost by now; then recovery unquiesces the queue. */
 	state = READ_ONCE(disk->state);
-	/* FAILED: nobody will; commands go through, and fail */
+	/* In FAILED there is no recovery: let commands through, so that they fail. */
 	disk->quiesced = state != KDBLK_LIVE && state != KDBLK_FAILED;
 	if (disk->quiesced)
 		blk_mq_quiesce_queue(gendisk->queue);
@@ -214,7 +214,7 @@ int kdblk_disk_add(struct kdblk_disk *disk)
 	err = add_disk(gendisk);
 	if (!err)
 		return 0;
-	atomic_dec(&kdblk_gendisks);	/* free_disk is for disks that were added */
+	atomic_dec(&kdblk_gendisks);	/* free_disk is called only for added disks */
 	mutex_lock(&disk->gate);
 	disk->gendisk = NULL;
 	mutex_unlock(&disk->gate);
@@ -226,7 +226,7 @@ out_free_tags:
 	return err;
 }
 
-/* May sleep until all that is under way was answered or has failed. */
+/* May sleep until all outstanding commands are answered or have failed. */
 void kdblk_disk_remove(struct kdblk_disk *disk)
 {
 	struct gendisk *gendisk = disk->gendisk;

@@ -4,8 +4,8 @@
  *
  * The initiator: a disk of a target as /dev/kdblkN.
  *
- *	configfs.c	what the administrator writes and reads
- *	session.c	connecting, logging in, keepalive; the end and the beginning again
+ *	configfs.c	the administrator's interface
+ *	session.c	connection, login, keepalive; loss and recovery
  *	queue.c		one queue: Endpoint, messages, memory, answers
  *	disk.c		the block device
  */
@@ -23,30 +23,30 @@
 #include "../common.h"
 #include "../proto.h"
 
-#define KDBLK_ADDRESS_LEN	(INET6_ADDRSTRLEN + 16)	/* with a scope */
-#define KDBLK_IO_TIMEOUT	(30 * HZ)	/* of a command; then the session is ended */
+#define KDBLK_ADDRESS_LEN	(INET6_ADDRSTRLEN + 16)	/* including a scope */
+#define KDBLK_IO_TIMEOUT	(30 * HZ)	/* of a command; then the session ends */
 #define KDBLK_CONNECT_TIMEOUT	(5 * HZ)	/* of one queue */
-#define KDBLK_AGAIN_MS		100	/* until a command goes out again that was sent away */
+#define KDBLK_AGAIN_MS		100	/* delay before resending after KDBLK_STATUS_RESOURCE */
 #define KDBLK_LOGIN_TIMEOUT	(30 * HZ)	/* the target may have to end our last session */
-#define KDBLK_INLINE_SEGS	2		/* pieces of memory in a WRITE with inline data */
-/* One Send in so many is signalled, so that the request queue gets its places back. */
+#define KDBLK_INLINE_SEGS	2		/* memory segments of a WRITE with inline data */
+/* Every KDBLK_SIGNAL_EVERY-th Send is signalled, to free its entries of the request queue. */
 #define KDBLK_SIGNAL_EVERY	16
 
 struct kdblk_disk;
 
 /*
- * A tag of a queue. From queue_rq to the answer it belongs to its request; touched by
- * queue_rq until kdblk_expect(), and by the one who takes completions from then on.
+ * A tag of a queue. It belongs to its request from queue_rq to the answer. Until
+ * kdblk_expect() only queue_rq accesses it, and then only the completion handler.
  */
 struct kdblk_slot {
 	struct request *rq;		/* NULL: the tag is free */
-	DAT_LMR_HANDLE lmr;		/* of the connection */
-	DAT_RMR_CONTEXT rkey;		/* of what is lent */
+	DAT_LMR_HANDLE lmr;		/* lives as long as the connection */
+	DAT_RMR_CONTEXT rkey;		/* of the lent memory */
 	bool lent;
 	u8 opcode;
 	bool answered;
-	atomic_t pending;		/* completions until the request is done, and the post */
-	u8 mapped;			/* pieces of inline data mapped */
+	atomic_t pending;		/* completions the request waits for, plus the post */
+	u8 mapped;			/* number of pieces mapped for inline data */
 	struct {
 		DAT_PADDR at;
 		u32 length;
@@ -56,7 +56,7 @@ struct kdblk_slot {
 /* The private part of a request. */
 struct kdblk_io {
 	blk_status_t status;
-	u32 tries;			/* that came to nothing; reconnect_max at most */
+	u32 tries;			/* failed ones; at most reconnect_max */
 	struct scatterlist sgl[];
 };
 
@@ -68,22 +68,22 @@ struct kdblk_queue {
 	DAT_LMR_CONTEXT all_lkey;	/* of inline data */
 	u32 inline_size;
 	u16 index;
-	u16 asked, depth;		/* tags: wanted and allocated, granted by the target */
+	u16 asked, depth;		/* tags: requested and allocated; granted by the target */
 	bool polled;
-	struct kdblk_cmd *cmds;		/* one for each tag, the last one for administration */
-	struct kdblk_login_rsp *rsps;	/* the Receives, as many */
+	struct kdblk_cmd *cmds;		/* one for each tag, plus one for administration */
+	struct kdblk_login_rsp *rsps;	/* the same number of Receives */
 	struct kdblk_login *login;	/* queue 0 */
 	struct kdblk_slot *slots;
 	DAT_EVD_HANDLE evd;
-	spinlock_t poll_lock;		/* polled: one at a time takes completions */
+	spinlock_t poll_lock;		/* polled: serialises the handling of completions */
 
-	/* written by those who post */
+	/* written when posting */
 	atomic_t posted ____cacheline_aligned_in_smp;
 
 	/* while connecting */
 	DAT_LMR_HANDLE lmr;
-	DAT_EVENT_NUMBER conn_event;	/* the last one, 0 before */
-	bool conn_data;			/* accept or reject was there */
+	DAT_EVENT_NUMBER conn_event;	/* the last one, or 0 */
+	bool conn_data;			/* accept or reject is valid */
 	union {
 		struct kdblk_accept accept;
 		struct kdblk_reject reject;
@@ -91,8 +91,8 @@ struct kdblk_queue {
 };
 
 enum kdblk_state {
-	KDBLK_IDLE,		/* as made */
-	KDBLK_CONNECTING,	/* the first time */
+	KDBLK_IDLE,		/* not connected */
+	KDBLK_CONNECTING,	/* for the first time */
 	KDBLK_LIVE,
 	KDBLK_RECOVERING,	/* commands wait */
 	KDBLK_FAILED,		/* commands fail */
@@ -109,24 +109,24 @@ struct kdblk_config {
 
 struct kdblk_disk {
 	struct config_item item;
-	struct kdblk_config config;	/* with @admin; constant while not IDLE or FAILED */
+	struct kdblk_config config;	/* under @admin; constant while not IDLE or FAILED */
 	struct mutex admin;		/* connect, disconnect, attributes */
 	u8 id[KDBLK_ID_LEN];
 
-	int state;			/* enum kdblk_state; LIVE is left by cmpxchg() only */
-	bool stopping;			/* no further attempt */
-	bool broken;			/* since the attempt began */
+	int state;			/* enum kdblk_state; leave LIVE only by cmpxchg() */
+	bool stopping;			/* make no further attempt */
+	bool broken;			/* connection lost since the attempt began */
 	bool failing;			/* commands fail */
-	bool heard;			/* something was answered since the last keepalive */
-	bool answered;			/* a command was, in this session */
-	bool alive;			/* a keepalive was */
-	bool quiesced;			/* with @gate */
+	bool heard;			/* the target has answered since the last keepalive */
+	bool answered;			/* a command was answered in this session */
+	bool alive;			/* a keepalive was answered in this session */
+	bool quiesced;			/* under @gate */
 	struct mutex gate;		/* @gendisk, @quiesced */
 	const char *lost_why;
 	int last_error;
 	u32 attempts;
 	u32 unanswered;			/* commands of the last session */
-	u32 fruitless;			/* sessions in a row that were good for nothing */
+	u32 fruitless;			/* consecutive sessions without progress */
 	u64 connects, losses, replayed;
 	struct delayed_work recover;
 	struct delayed_work keepalive;
@@ -139,17 +139,17 @@ struct kdblk_disk {
 	struct kdat_mem_limits limits;
 	DAT_COUNT read_depth, request_iov;
 	u64 session;
-	u32 max_io;			/* bytes, what the target and the device take */
+	u32 max_io;			/* bytes, the limit of both target and device */
 	struct sockaddr_storage address;
 
-	/* the one command for administration in flight, on queue 0 */
-	bool admin_busy;		/* set by who posts it, cleared by its answer */
+	/* the single administration command in flight, on queue 0 */
+	bool admin_busy;		/* set when posting, cleared by the answer */
 	u8 admin_opcode;
 	struct kdblk_login_rsp geometry;	/* the answer to the first LOGIN */
 	struct kdblk_login_rsp answer;		/* to the last one */
 
-	u32 nr_alloc;			/* queues there is memory for */
-	u32 nr_queues;			/* in use; the last poll_queues of them are polled */
+	u32 nr_alloc;			/* allocated queues */
+	u32 nr_queues;			/* queues in use; the last poll_queues are polled */
 	u16 depth;			/* of the tag set */
 	struct kdblk_queue *queues;
 	struct blk_mq_tag_set tags;
@@ -164,7 +164,7 @@ static inline const char *kdblk_name(const struct kdblk_disk *disk)
 	return config_item_name((struct config_item *)&disk->item);
 }
 
-/* The last queues of a disk have no upcalls: who waits for a command polls. */
+/* The last queues of a disk have no upcalls: a task waiting for a command polls. */
 static inline u32 kdblk_polled(const struct kdblk_disk *disk)
 {
 	return min(disk->config.poll_queues, disk->nr_queues - 1);

@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * One queue of a disk: its Endpoint and Event Dispatcher, its messages, the memory lent
- * for its commands. The post and the answer of a command allocate nothing and do not
- * sleep.
+ * One queue of a disk: its Endpoint and Event Dispatcher, its messages, and the memory
+ * lent for its commands. Posting a command and handling its answer neither allocate
+ * memory nor sleep.
  */
 #define pr_fmt(fmt) "kdblk: " fmt
 
@@ -13,10 +13,10 @@
 #include "../compat.h"
 #include "kdblk.h"
 
-#define KDBLK_INLINE_MAX	16384	/* more is better read by the target */
+#define KDBLK_INLINE_MAX	16384	/* beyond this, an RDMA Read by the target is better */
 #define KDBLK_POLL_BUDGET	64
-#define KDBLK_COOKIE_INLINE	BIT(16)	/* of a Send: the request waits for it */
-/* Finite, so that a cut link ends the connection; 7 is for ever on some devices. */
+#define KDBLK_COOKIE_INLINE	BIT(16)	/* in a Send: the request waits for its completion */
+/* Finite, so that a cut link ends the connection. On some devices 7 means no limit. */
 #define KDBLK_RETRIES		6
 
 static blk_status_t kdblk_status(u16 status)
@@ -72,8 +72,9 @@ static void kdblk_unmap(struct kdblk_queue *q, struct kdblk_slot *slot)
 }
 
 /*
- * From now on an answer may come, even to what the target was not sent yet; so all that it
- * is compared with is there. The request is not done before it has been posted.
+ * From here on an answer may arrive. A faulty target can even answer before the command is
+ * sent, so all fields that an answer is compared with must be set by now. Counting the post
+ * in pending keeps the request from completing before it has been posted.
  */
 static void kdblk_expect(struct kdblk_slot *slot, struct request *rq, int completions)
 {
@@ -82,7 +83,7 @@ static void kdblk_expect(struct kdblk_slot *slot, struct request *rq, int comple
 	smp_store_release(&slot->rq, rq);	/* pairs with kdblk_answered() */
 }
 
-/* One of those a request waits for: its completions, and that it was posted. */
+/* Drop one count of pending: a completion of the request, or its post. */
 static void kdblk_slot_done(struct kdblk_queue *q, struct kdblk_slot *slot)
 {
 	struct request *rq = slot->rq;
@@ -115,16 +116,16 @@ static const char *kdblk_admin_answered(struct kdblk_queue *q, u32 i, u32 length
 	if (disk->admin_opcode == KDBLK_OP_KEEPALIVE)
 		disk->alive = true;
 	memcpy(&disk->answer, rsp, length);
-	/* before another one may be sent */
+	/* Repost the Receive before another administration command may be sent. */
 	if (kdblk_post_receive(q, i) != DAT_SUCCESS)
-		return "more than its Endpoint takes";
+		return "more answers than its Endpoint has Receives for";
 	WRITE_ONCE(disk->heard, true);
 	smp_store_release(&disk->admin_busy, false);	/* pairs with kdblk_login() */
 	wake_up_all(&disk->wait);
 	return NULL;
 }
 
-/* What is wrong with an answer, or NULL; then its request is done. */
+/* Complete the request of an answer. Return the fault of the answer, or NULL. */
 static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
 	const struct kdblk_login_rsp *buf = &q->rsps[dto->user_cookie.as_64];
@@ -148,7 +149,7 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 		return "an answer to a command that was not sent";
 	if (dto->transfered_length != sizeof(rsp))
 		return "an answer of a wrong length";
-	/* Nobody but this completion says that the target cannot reach the memory any more. */
+	/* Only this completion proves that the target can no longer reach the memory. */
 	if (slot->lent != invalidated || (slot->lent && dto->rmr_context != slot->rkey))
 		return "an answer that does not give back the memory of its command";
 	slot->lent = false;
@@ -159,14 +160,14 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 		WRITE_ONCE(q->disk->answered, true);
 	io = blk_mq_rq_to_pdu(rq);
 	io->status = kdblk_status(le16_to_cpu(rsp.status));
-	/* before the request is done, since the next command counts on it */
+	/* Repost before completing the request, since the next command relies on the Receive. */
 	if (kdblk_post_receive(q, dto->user_cookie.as_64) != DAT_SUCCESS)
-		kdblk_lost(q->disk, "its Endpoint takes no Receive");
+		kdblk_lost(q->disk, "a Receive could not be posted");
 	kdblk_slot_done(q, slot);
 	return NULL;
 }
 
-/* A completion; one at a time for each queue. */
+/* Handle a completion. Calls are serialised per queue. */
 static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
@@ -175,11 +176,11 @@ static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
 	if (unlikely(event->event_number != DAT_DTO_COMPLETION_EVENT))
 		return;
 	if (unlikely(dto->status != DAT_DTO_SUCCESS)) {
-		/* now, since afterwards the device may have gone, and its mappings with it */
+		/* Unmap now: later the device may be gone together with its mappings. */
 		if (dto->operation == DAT_DTO_SEND &&
 		    dto->user_cookie.as_64 & KDBLK_COOKIE_INLINE)
 			kdblk_unmap(q, &q->slots[(u16)dto->user_cookie.as_64]);
-		/* Why it was flushed says the event of the connection, which comes next. */
+		/* The connection event that follows reports the reason for a flush. */
 		if (dto->status != DAT_DTO_ERR_FLUSHED)
 			kdblk_lost(q->disk, "a transfer failed");
 		return;
@@ -203,13 +204,13 @@ static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
 	}
 }
 
-/* In softirq. */
+/* Runs in softirq. */
 static void kdblk_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	kdblk_completed(instance, event);
 }
 
-/* A queue without upcalls; any number of tasks may ask. */
+/* Poll a queue without upcalls. Any number of tasks may call this concurrently. */
 int kdblk_queue_poll(struct kdblk_queue *q)
 {
 	DAT_EVENT event;
@@ -228,7 +229,7 @@ int kdblk_queue_poll(struct kdblk_queue *q)
 
 /* ---- commands ---- */
 
-/* Posts a command that lends memory; the key is known before the post. */
+/* Post a command that lends memory. Its key is known before the post. */
 static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot,
 				  struct kdblk_cmd *cmd, struct kdblk_io *io, int nents, u16 tag,
 				  DAT_COMPLETION_FLAGS flags)
@@ -247,7 +248,7 @@ static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot
 			.mem_privileges = cmd->opcode == KDBLK_OP_READ ?
 					  DAT_MEM_PRIV_REMOTE_WRITE_FLAG :
 					  DAT_MEM_PRIV_REMOTE_READ_FLAG,
-			/* the target need not know where our memory is */
+			/* do not expose addresses of our memory if possible */
 			.va_type = zb ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA,
 		}, {
 			.op = KDAT_REQUEST_SEND,
@@ -271,7 +272,7 @@ static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot
 	return kdat_ep_post_list(q->ep, list, ARRAY_SIZE(list), &failed);
 }
 
-/* Posts a WRITE with its data; the pages go out as they are. */
+/* Post a WRITE with its data. The pages are sent without copying. */
 static DAT_RETURN kdblk_post_inline(struct kdblk_queue *q, struct kdblk_slot *slot,
 				    struct kdblk_cmd *cmd, struct kdblk_io *io, int nents, u16 tag)
 {
@@ -293,7 +294,7 @@ static DAT_RETURN kdblk_post_inline(struct kdblk_queue *q, struct kdblk_slot *sl
 		iov[i + 1].lmr_context = q->all_lkey;
 	}
 	cmd->flags |= KDBLK_CMD_INLINE;
-	/* The pages are mapped until the device has sent them, so wait for that, too. */
+	/* The pages stay mapped until the device has sent them, so wait for the Send as well. */
 	kdblk_expect(slot, blk_mq_rq_from_pdu(io), 2);
 	return dat_ep_post_send(q->ep, 1 + nents, iov,
 				(DAT_DTO_COOKIE){ .as_64 = tag | KDBLK_COOKIE_INLINE },
@@ -326,7 +327,7 @@ static DAT_RETURN kdblk_post_data(struct kdblk_queue *q, struct request *rq,
 	return kdblk_post_lent(q, slot, cmd, io, nents, tag, flags);
 }
 
-/* Opcode and flags of a request; or 0. */
+/* Return the opcode of a request, or 0 if unsupported, and set its flags. */
 static u8 kdblk_opcode(struct request *rq, u8 *flags)
 {
 	u8 fua = rq->cmd_flags & REQ_FUA ? KDBLK_CMD_FUA : 0;
@@ -351,8 +352,8 @@ static u8 kdblk_opcode(struct request *rq, u8 *flags)
 }
 
 /*
- * What a refused post means for the request. Whatever is the connection's fault will be
- * done again when there is a new one.
+ * Translate a failed post into a block status. If the connection is at fault, the request
+ * is tried again on a new one.
  */
 static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot, DAT_RETURN ret)
 {
@@ -361,7 +362,7 @@ static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot
 	slot->rq = NULL;
 	switch (DAT_GET_TYPE(ret)) {
 	case DAT_INVALID_STATE:
-		/* of the Endpoint: the event that says why is on its way */
+		/* The state of the Endpoint: a connection event with the reason will follow. */
 		if (DAT_GET_SUBTYPE(ret) == DAT_INVALID_STATE_LMR_IN_USE ||
 		    DAT_GET_SUBTYPE(ret) == DAT_INVALID_STATE_LMR_FREE)
 			kdblk_lost(q->disk, "memory of an earlier command is still lent");
@@ -370,7 +371,7 @@ static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot
 		return BLK_STS_RESOURCE;
 	case DAT_INVALID_HANDLE:
 	case DAT_INTERNAL_ERROR:
-		kdblk_lost(q->disk, "its Endpoint takes no command");
+		kdblk_lost(q->disk, "a command could not be posted");
 		return BLK_STS_RESOURCE;
 	default:
 		pr_err_ratelimited("%s: queue %u: a command was refused (0x%08x)\n",
@@ -379,7 +380,7 @@ static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot
 	}
 }
 
-/* Any context where a request may be queued. */
+/* Context: any from which blk-mq may queue a request. */
 blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 {
 	DAT_COMPLETION_FLAGS how = DAT_COMPLETION_SUPPRESS_FLAG;
@@ -416,7 +417,7 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 	return BLK_STS_OK;
 }
 
-/* LOGIN or KEEPALIVE; its answer clears admin_busy. */
+/* Send LOGIN or KEEPALIVE. The answer clears admin_busy. */
 int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode)
 {
 	struct kdblk_cmd *cmd = &q->cmds[q->asked];
@@ -439,7 +440,7 @@ int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode)
 
 /* ---- the connection ---- */
 
-/* Copies what the target said, since it is gone when the upcall returns. */
+/* Copy the private data of the target, which is valid only during the upcall. */
 void kdblk_queue_conn_event(struct kdblk_queue *q, const DAT_EVENT *event)
 {
 	const DAT_CONNECTION_EVENT_DATA *conn = &event->event_data.connect_event_data;
@@ -470,7 +471,7 @@ static int kdblk_queue_accepted(struct kdblk_queue *q)
 	    le16_to_cpu(a->version) != KDBLK_VERSION || !depth || depth > q->asked ||
 	    le32_to_cpu(a->inline_size) < KDBLK_MIN_INLINE ||
 	    memchr_inv(a->reserved, 0, sizeof(a->reserved))) {
-		pr_err("%s: who accepted the connection is not a kdblk target\n",
+		pr_err("%s: the peer that accepted the connection is not a kdblk target\n",
 		       kdblk_name(q->disk));
 		return -EPROTO;
 	}
@@ -496,7 +497,7 @@ static int kdblk_queue_rejected(struct kdblk_queue *q)
 	}
 }
 
-/* Waits for the outcome; the library gives one after the time it was told. */
+/* Wait for the outcome. kDAPL reports one when the connect timeout expires at the latest. */
 static int kdblk_queue_outcome(struct kdblk_queue *q)
 {
 	struct kdblk_disk *disk = q->disk;
@@ -504,7 +505,7 @@ static int kdblk_queue_outcome(struct kdblk_queue *q)
 	/* pairs with kdblk_queue_conn_event() */
 	wait_event(disk->wait, smp_load_acquire(&q->conn_event) || READ_ONCE(disk->broken) ||
 		   READ_ONCE(disk->stopping));
-	/* Another queue's end may be told first. */
+	/* The end of another queue may have been reported first. */
 	if (!READ_ONCE(q->conn_event))
 		wait_event_timeout(disk->wait, READ_ONCE(q->conn_event) ||
 				   READ_ONCE(disk->stopping), HZ);
@@ -542,10 +543,10 @@ static int kdblk_queue_ep(struct kdblk_queue *q)
 		.max_message_size = sizeof(struct kdblk_cmd) + KDBLK_INLINE_MAX,
 		.max_rdma_size = KDBLK_MAX_IO,
 		.max_recv_dtos = q->asked + 1, .max_recv_iov = 1,
-		/* each command may lend memory first; the last ones were not signalled */
+		/* Each command may register memory first. The latest may be unsignalled. */
 		.max_request_dtos = 2 * (q->asked + 1) + 2 * KDBLK_SIGNAL_EVERY,
 		.max_request_iov = disk->request_iov,
-		/* the target reads what is written */
+		/* The target reads the data of a WRITE. */
 		.max_rdma_read_in = disk->read_depth,
 		.srq_soft_hw = DAT_HW_DEFAULT,
 	};
@@ -563,7 +564,7 @@ static int kdblk_queue_ep(struct kdblk_queue *q)
 	       KDBLK_TRY(name, kdat_ep_modify_conn, q->ep, &conn);
 }
 
-/* Builds the queue and connects it. May sleep. On failure too: kdblk_queue_close(). */
+/* Build and connect the queue. May sleep. On failure, the caller calls kdblk_queue_close(). */
 int kdblk_queue_connect(struct kdblk_queue *q)
 {
 	struct kdblk_disk *disk = q->disk;
@@ -589,7 +590,7 @@ int kdblk_queue_connect(struct kdblk_queue *q)
 	       kdblk_queue_outcome(q);
 }
 
-/* One LMR for each tag, for memory of up to @max_io bytes. */
+/* Allocate one LMR per tag, for memory of up to @max_io bytes. */
 int kdblk_queue_memory(struct kdblk_queue *q, u32 max_io)
 {
 	struct kdblk_disk *disk = q->disk;
@@ -609,8 +610,8 @@ void kdblk_queue_disconnect(struct kdblk_queue *q)
 }
 
 /*
- * With the session a command has lost one of its tries. One that no session survives, or that
- * the target never answers, must not hold up its issuer for ever.
+ * Requeue a command of a lost session, and count the try. The limit keeps a command that
+ * kills every session, or is never answered, from blocking its issuer forever.
  */
 static void kdblk_again(struct kdblk_queue *q, struct request *rq)
 {
@@ -622,15 +623,16 @@ static void kdblk_again(struct kdblk_queue *q, struct request *rq)
 		blk_mq_requeue_request(rq, true);
 		return;
 	}
-	pr_err_ratelimited("%s: queue %u: a command was lost with %u sessions; it fails\n",
+	pr_err_ratelimited("%s: queue %u: a command fails, since it was lost with %u sessions\n",
 			   kdblk_name(q->disk), q->index, io->tries);
 	io->status = BLK_STS_IOERR;
 	blk_mq_complete_request(rq);
 }
 
 /*
- * Gives back what the connection had. No request is being posted. Afterwards no completion
- * comes and the target reaches no memory, so what was not answered can be done again.
+ * Free the resources of the connection. The caller makes sure that no request is being
+ * posted. Afterwards no completion can arrive and the target can reach no memory, so
+ * unanswered commands can be replayed.
  */
 void kdblk_queue_close(struct kdblk_queue *q)
 {

@@ -10,9 +10,9 @@
  *	  +--disconnect--- FAILED <-- RECOVERING -------------+
  *			      limit, disconnect
  *
- * One work item makes all steps but LIVE -> RECOVERING, which anybody may see: it takes
- * the connections down, so that nothing of the old session can touch memory, and then
- * builds new ones. Meanwhile commands wait; at the limit they fail.
+ * One work item makes all transitions except LIVE -> RECOVERING, which can happen in any
+ * context. It closes the connections, so that the old session can no longer access memory,
+ * and then builds new ones. Commands wait meanwhile; after the last attempt they fail.
  */
 #define pr_fmt(fmt) "kdblk: " fmt
 
@@ -21,11 +21,11 @@
 #include <net/net_namespace.h>
 #include "kdblk.h"
 
-/* From any context. Whatever else goes wrong with the connection then is no news. */
+/* Called from any context. Only the first loss of a connection is reported. */
 void kdblk_lost(struct kdblk_disk *disk, const char *why)
 {
 	WRITE_ONCE(disk->broken, true);
-	/* the cmpxchg() orders that before it: see kdblk_live() */
+	/* cmpxchg() orders this store before the state change: see kdblk_live(). */
 	if (cmpxchg(&disk->state, KDBLK_LIVE, KDBLK_RECOVERING) == KDBLK_LIVE) {
 		disk->lost_why = why;
 		queue_delayed_work(kdblk_wq, &disk->recover, 0);
@@ -45,7 +45,7 @@ static void kdblk_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BO
 	if (event->event_number == DAT_CONNECTION_EVENT_DISCONNECTED)
 		kdblk_lost(disk, "the target has disconnected");
 	else if (event->event_number == DAT_CONNECTION_EVENT_BROKEN)
-		kdblk_lost(disk, "it broke");
+		kdblk_lost(disk, "the connection broke");
 	wake_up_all(&disk->wait);
 }
 
@@ -62,7 +62,7 @@ static int kdblk_login_status(struct kdblk_disk *disk)
 		pr_err("%s: the target has no disk '%s'\n", kdblk_name(disk), disk->config.disk);
 		return -ENOENT;
 	case KDBLK_STATUS_DENIED:
-		pr_err("%s: the target does not allow disk '%s' to initiator '%s'\n",
+		pr_err("%s: the target denies disk '%s' to initiator '%s'\n",
 		       kdblk_name(disk), disk->config.disk, disk->config.initiator);
 		return -EACCES;
 	case KDBLK_STATUS_RESOURCE:
@@ -76,7 +76,7 @@ static int kdblk_login_status(struct kdblk_disk *disk)
 	}
 }
 
-/* Never trust a peer's numbers. */
+/* Never trust numbers from a peer. */
 static bool kdblk_geometry_fits(const struct kdblk_login_rsp *geo, u32 queues)
 {
 	u32 block = le32_to_cpu(geo->block_size), io = le32_to_cpu(geo->max_io);
@@ -118,24 +118,24 @@ static int kdblk_geometry(struct kdblk_disk *disk)
 	u32 pages = disk->limits.lmr_pages;
 
 	if (!kdblk_geometry_fits(geo, disk->nr_queues)) {
-		pr_err("%s: the target describes its disk in a way that makes no sense\n",
+		pr_err("%s: the target sent invalid properties of its disk\n",
 		       kdblk_name(disk));
 		return -EPROTO;
 	}
 	if (disk->connects && !kdblk_same_disk(&disk->geometry, geo)) {
-		pr_err("%s: disk '%s' at the target is another one than before\n",
+		pr_err("%s: disk '%s' at the target differs from the one before\n",
 		       kdblk_name(disk), disk->config.disk);
 		return -ESTALE;
 	}
 	if (disk->connects && le16_to_cpu(geo->queues) < disk->nr_queues) {
-		pr_err("%s: the target grants %u queues now, and %u before\n", kdblk_name(disk),
+		pr_err("%s: the target now grants %u queues, before %u\n", kdblk_name(disk),
 		       le16_to_cpu(geo->queues), disk->nr_queues);
 		return -EBUSY;
 	}
 	if (!disk->connects) {
 		disk->geometry = *geo;
 		disk->nr_queues = le16_to_cpu(geo->queues);
-		/* an unaligned one needs a page more */
+		/* an unaligned buffer needs one more page */
 		disk->max_io = min_t(u64, le32_to_cpu(geo->max_io), (pages - 1ull) * PAGE_SIZE);
 	}
 	disk->session = le64_to_cpu(geo->session);
@@ -177,7 +177,7 @@ static void kdblk_keepalive_work(struct work_struct *work)
 
 	if (READ_ONCE(disk->state) != KDBLK_LIVE)
 		return;
-	/* One that waits behind commands for a slow disk is late; their answers are as good. */
+	/* A keepalive may be late behind commands of a slow disk; their answers count as well. */
 	heard = xchg(&disk->heard, false);
 	if (READ_ONCE(disk->admin_busy) && !heard)
 		kdblk_lost(disk, "the target did not answer a keepalive");
@@ -191,7 +191,7 @@ static void kdblk_keepalive_work(struct work_struct *work)
 
 /* ---- the connection as a whole ---- */
 
-/* Users before what they use. After it nothing of the connection is left. */
+/* Free users before what they use. Afterwards nothing of the connection is left. */
 static void kdblk_close(struct kdblk_disk *disk)
 {
 	u32 i;
@@ -246,7 +246,7 @@ static int kdblk_open(struct kdblk_disk *disk)
 	return 0;
 }
 
-/* An attempt. On failure the caller closes what there is. */
+/* Make one attempt. On failure, the caller calls kdblk_close(). */
 static int kdblk_connect(struct kdblk_disk *disk)
 {
 	u16 depth;
@@ -270,7 +270,7 @@ static int kdblk_connect(struct kdblk_disk *disk)
 	if (!disk->connects) {
 		disk->depth = depth;
 	} else if (depth < disk->depth) {
-		pr_err("%s: the target grants a depth of %u now, and %u before\n",
+		pr_err("%s: the target now grants a depth of %u, before %u\n",
 		       kdblk_name(disk), depth, disk->depth);
 		return -EBUSY;
 	}
@@ -290,10 +290,13 @@ static void kdblk_live(struct kdblk_disk *disk)
 		disk->nr_queues, disk->depth);
 	queue_delayed_work(kdblk_wq, &disk->keepalive,
 			   msecs_to_jiffies(disk->config.keepalive_ms));
-	/* Who sees a loss from now on starts the recovery; who saw one before set broken. */
+	/*
+	 * kdblk_lost() starts recovery if it sees LIVE. A loss before this store has set
+	 * broken, which is tested next.
+	 */
 	smp_store_mb(disk->state, KDBLK_LIVE);
 	if (READ_ONCE(disk->broken))
-		kdblk_lost(disk, "it broke at once");
+		kdblk_lost(disk, "the connection broke at once");
 	kdblk_disk_unquiesce(disk);
 }
 
@@ -321,8 +324,8 @@ static void kdblk_recover_work(struct work_struct *work)
 	disk->unanswered = 0;
 	kdblk_close(disk);
 	/*
-	 * A session in which no command was answered, though there were some, or that was lost
-	 * before the first keepalive, is no better than none: the attempt has failed.
+	 * Count a session as a failed attempt if none of its commands was answered, or if it
+	 * was lost before the first keepalive was answered.
 	 */
 	if (lost) {
 		fruitless = !disk->answered && (disk->unanswered || !disk->alive);
@@ -359,7 +362,7 @@ out:
 	memalloc_noio_restore(noio);
 }
 
-/* ---- what the administrator asks for, with @admin held ---- */
+/* ---- requests of the administrator, with @admin held ---- */
 
 static void kdblk_free_queues(struct kdblk_disk *disk)
 {
@@ -374,7 +377,7 @@ static void kdblk_free_queues(struct kdblk_disk *disk)
 static int kdblk_alloc_queues(struct kdblk_disk *disk)
 {
 	const struct kdblk_config *config = &disk->config;
-	/* The block layer has no use for more than one for each CPU. */
+	/* The block layer cannot use more than one per CPU. */
 	u32 i, n = min(config->queues, nr_cpu_ids) + min(config->poll_queues, nr_cpu_ids);
 	int err = 0;
 
@@ -411,7 +414,7 @@ static int kdblk_parse_address(struct kdblk_disk *disk)
 	return 0;
 }
 
-/* Connects, and makes the block device if it is the first time. Waits for the outcome. */
+/* Connect, create the block device the first time, and wait for the outcome. */
 int kdblk_start(struct kdblk_disk *disk)
 {
 	int err;
@@ -443,15 +446,15 @@ void kdblk_stop(struct kdblk_disk *disk)
 
 	WRITE_ONCE(disk->stopping, true);
 	wake_up_all(&disk->wait);
-	/* What is written back now still goes out if there is a connection, and fails if not. */
+	/* Data written back now still goes out if connected; otherwise it fails. */
 	if (READ_ONCE(disk->state) != KDBLK_LIVE)
 		mod_delayed_work(kdblk_wq, &disk->recover, 0);
 	kdblk_disk_remove(disk);
-	/* From now on the end of the connection is no loss. */
+	/* From now on the end of the connection does not count as a loss. */
 	cmpxchg(&disk->state, KDBLK_LIVE, KDBLK_FAILED);
 	/*
-	 * The work item closes, which ends all upcalls; one that has seen a loss before may
-	 * have queued it again until then.
+	 * The work item closes the connection, which ends all upcalls. Until then, an upcall
+	 * that saw a loss may have queued the item again, so cancel it afterwards.
 	 */
 	if (disk->queues) {
 		mod_delayed_work(kdblk_wq, &disk->recover, 0);

@@ -2,15 +2,15 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The disk below: a block device, to which bios go that lie in the commands, or a file.
- * What a block device does not do by a single bio, and everything a file does, runs in a
- * work item of the command.
+ * The underlying disk: a block device or a file. A block device gets bios that are embedded
+ * in the commands. File operations, and block operations that need more than one bio, run
+ * in the work item of the command.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/falloc.h>	/* needs types that the one above has */
+#include <linux/falloc.h>	/* needs types of linux/fs.h */
 #include <linux/pgtable.h>
 #include <linux/preempt.h>
 #include <linux/sched/mm.h>
@@ -38,7 +38,7 @@ static int kdt_disk_check_bdev(struct kdt_disk *disk)
 		disk->flags |= KDBLK_DISK_CACHE;
 	if (bdev_max_discard_sectors(bdev))
 		disk->flags |= KDBLK_DISK_DISCARD;
-	/* Where it does not, the initiator's blocks of zeroes are as good as ours. */
+	/* If the device lacks it, zeroes written by the initiator are as good as ours. */
 	if (bdev_write_zeroes_sectors(bdev))
 		disk->flags |= KDBLK_DISK_WRITE_ZEROES;
 	if (kdblk_bdev_rotational(bdev))
@@ -58,7 +58,7 @@ static int kdt_disk_check_file(struct kdt_disk *disk)
 	disk->physical_block_size = clamp_t(u32, i_blocksize(inode), KDT_FILE_BLOCK,
 					    KDBLK_MAX_IO);
 	disk->capacity = i_size_read(inode);
-	/* The page cache. */
+	/* The page cache is a volatile cache. */
 	disk->flags |= KDBLK_DISK_CACHE;
 	if (disk->file->f_op->fallocate)
 		disk->flags |= KDBLK_DISK_DISCARD | KDBLK_DISK_WRITE_ZEROES;
@@ -67,12 +67,12 @@ static int kdt_disk_check_file(struct kdt_disk *disk)
 }
 
 /**
- * kdt_disk_open - open what a disk stands for
+ * kdt_disk_open - open the device or file of a disk
  * @disk: disk with a path
  *
- * A block device is claimed: nobody else mounts it meanwhile.
+ * A block device is opened exclusively, so it cannot be mounted while it is exported.
  *
- * Return: 0 or -errno, after a line in the log.
+ * Return: 0 or -errno after logging the reason.
  */
 int kdt_disk_open(struct kdt_disk *disk)
 {
@@ -145,14 +145,14 @@ static u16 kdt_status(blk_status_t status)
 	}
 }
 
-/* Any context. */
+/* Runs in any context. */
 static void kdt_bio_done(struct bio *bio)
 {
 	struct kdt_cmd *cmd = container_of(bio, struct kdt_cmd, bio);
 
 	cmd->status = kdt_status(bio->bi_status);
 	bio_uninit(bio);
-	/* where the queue's lock cannot be taken */
+	/* The queue's lock cannot be taken here. */
 	if (unlikely(in_hardirq() || irqs_disabled())) {
 		cmd->stage = KDT_STAGE_ANSWER;
 		queue_work(kdt_io_wq, &cmd->work);
@@ -175,10 +175,10 @@ static void kdt_submit(struct kdt_cmd *cmd, blk_opf_t opf)
 }
 
 /**
- * kdt_execute - hand a command to the disk
- * @cmd: command that was checked, its data in place if it brings any
+ * kdt_execute - execute a command on the disk
+ * @cmd: command that was checked, with its data in place if it has any
  *
- * It is answered sooner or later, maybe before this returns.
+ * The command will be answered, possibly before this returns.
  *
  * Context: may sleep, but not for long.
  */
@@ -190,7 +190,7 @@ void kdt_execute(struct kdt_cmd *cmd)
 			kdt_submit(cmd, REQ_OP_READ);
 			return;
 		case KDBLK_OP_WRITE:
-			/* Somebody waits for each of them: do not throttle it as writeback. */
+			/* The initiator waits for each WRITE: do not throttle it as writeback. */
 			kdt_submit(cmd, REQ_OP_WRITE | REQ_SYNC | REQ_IDLE |
 				   (cmd->flags & KDBLK_CMD_FUA ? REQ_FUA : 0));
 			return;
@@ -252,7 +252,7 @@ static int kdt_file_rw(struct kdt_cmd *cmd)
 	return kdt_file_iter(cmd, &iter, cmd->offset, write);
 }
 
-/* Zeroes by hand, where the file system cannot make them without a hole. */
+/* Write zeroes, for file systems that cannot zero a range without punching a hole. */
 static int kdt_file_zeroes(struct kdt_cmd *cmd)
 {
 	struct bio_vec bvec[16];
@@ -302,12 +302,12 @@ static int kdt_execute_file(struct kdt_cmd *cmd)
 }
 
 /*
- * What takes long, in a work item of its own. An initiator on this machine may wait for
- * it to get memory back.
+ * Execute an operation that takes long, in the work item of the command. An initiator on
+ * this machine may depend on it for memory reclaim, hence memalloc_noio_save().
  */
 void kdt_execute_slow(struct kdt_cmd *cmd)
 {
-	/* As loop and nfsd do: what is written here may be what dirty pages wait for. */
+	/* As in loop and nfsd: dirty pages may wait for the data written here. */
 	unsigned int throttled = current->flags & PF_LOCAL_THROTTLE;
 	unsigned int noio = memalloc_noio_save();
 	int err;

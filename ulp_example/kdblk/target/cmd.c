@@ -2,15 +2,15 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Commands: what comes in is checked, carried out, answered.
+ * Commands are received, checked, executed and answered.
  *
- *	READ		disk into memory, RDMA Write and Send in one list
- *	WRITE inline	disk from the Receive's own memory, Send
- *	WRITE		RDMA Read into memory, disk, Send
+ *	READ		read the disk into memory; RDMA Write and Send in one list
+ *	WRITE inline	write the disk from the memory of the Receive; Send
+ *	WRITE		RDMA Read into memory; write the disk; Send
  *
- * The answer's completion is suppressed but for each batch-th one, which gives back all
- * commands answered before it on that queue. What holds a buffer of the pool, for which
- * others may wait, has one always.
+ * Completions of answers are suppressed except for every batch-th one, which frees all
+ * commands answered earlier on that queue. The answer to a command that holds a buffer of
+ * the pool always has a completion, since others may wait for the buffer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -21,7 +21,7 @@
 
 #include "target.h"
 
-/* Nothing is answered, nothing else is harmed. */
+/* End the session without an answer. Other sessions are not affected. */
 static void kdt_violation(struct kdt_queue *q, const char *what)
 {
 	struct kdt_session *s = q->s;
@@ -33,12 +33,12 @@ static void kdt_violation(struct kdt_queue *q, const char *what)
 }
 
 /**
- * kdt_rx_post - give a Receive to the device
+ * kdt_rx_post - post a Receive
  * @q: its queue
- * @rx: Receive whose contents nobody needs any more
+ * @rx: Receive whose contents are no longer needed
  *
- * Context: any but hard interrupts.
- * Return: 0 or -errno; then the session ends.
+ * Context: any except hard interrupts.
+ * Return: 0 or -errno, in which case the session ends.
  */
 int kdt_rx_post(struct kdt_queue *q, struct kdt_rx *rx)
 {
@@ -62,7 +62,7 @@ static void kdt_flush(struct kdt_queue *q)
 	q->npend = 0;
 }
 
-/* The command is nobody's any more. After the lock is dropped a dead queue may be gone. */
+/* A command is no longer in flight. A dead queue may be freed once the lock is dropped. */
 static void kdt_leave(struct kdt_queue *q)
 {
 	lockdep_assert_held(&q->lock);
@@ -84,10 +84,10 @@ void kdt_drop(struct kdt_cmd *cmd)
 }
 
 /**
- * kdt_answer - the command is done
- * @cmd: with its status; not to be touched afterwards
+ * kdt_answer - answer a finished command
+ * @cmd: command with its status set; must not be accessed afterwards
  *
- * Context: any but hard interrupts.
+ * Context: any except hard interrupts.
  */
 void kdt_answer(struct kdt_cmd *cmd)
 {
@@ -109,7 +109,7 @@ void kdt_answer(struct kdt_cmd *cmd)
 		req = cmd->req;
 		n = 2;
 	}
-	/* The peer may send the next one as soon as it has the answer. */
+	/* Repost before answering, since the peer may then send the next command. */
 	if (rx) {
 		cmd->rx = NULL;
 		if (!kdt_dead(q->s))
@@ -129,8 +129,8 @@ void kdt_answer(struct kdt_cmd *cmd)
 		memcpy(&q->pend[q->npend], req, n * sizeof(*req));
 		q->npend += n;
 		/*
-		 * In an upcall that others will follow at once, answers go out together,
-		 * for one doorbell.
+		 * If another upcall follows at once, collect the answers and post them
+		 * together, with one doorbell.
 		 */
 		if (!(READ_ONCE(q->upcall) == current && in_task() && q->more) ||
 		    q->npend > KDAT_POST_LIST_MAX - 2)
@@ -140,7 +140,7 @@ void kdt_answer(struct kdt_cmd *cmd)
 	spin_unlock_bh(&q->lock);
 }
 
-/* Ask for the data of a WRITE. Nobody here works on it until it has come. */
+/* Read the data of a WRITE. The command is not in flight here until the data has arrived. */
 static void kdt_fetch(struct kdt_cmd *cmd)
 {
 	struct kdt_queue *q = cmd->q;
@@ -167,7 +167,7 @@ static void kdt_fetch(struct kdt_cmd *cmd)
 	spin_unlock_bh(&q->lock);
 }
 
-/* A Read has come to its end: one that waited may go, at least one if none is left. */
+/* A Read has completed: post waiting ones. If none is left in flight, one must fit. */
 static void kdt_fetch_more(struct kdt_queue *q)
 {
 	struct kdt_cmd *cmd;
@@ -189,8 +189,8 @@ static void kdt_fetch_more(struct kdt_queue *q)
 }
 
 /**
- * kdt_begin - go on with a command that has memory for its data
- * @cmd: READ, or WRITE that is not inline
+ * kdt_begin - start a command that has memory for its data
+ * @cmd: READ, or WRITE without inline data
  *
  * Context: may sleep, but not for long.
  */
@@ -202,7 +202,7 @@ void kdt_begin(struct kdt_cmd *cmd)
 		kdt_fetch(cmd);
 }
 
-/* It will be in the log. */
+/* Check a name that will appear in the log. */
 static bool kdt_printable(const char *name)
 {
 	while (isprint(*name))
@@ -219,7 +219,7 @@ static void kdt_login(struct kdt_cmd *cmd)
 	u32 keepalive, queues;
 	size_t ilen, dlen;
 
-	/* On iWARP the peer may be able to write to what it has sent. */
+	/* Check a copy: on iWARP the peer may be able to write to the received data. */
 	memcpy(login, cmd->rx->buf.va, sizeof(*login));
 	keepalive = le32_to_cpu(login->keepalive_ms);
 	queues = le16_to_cpu(login->queues);
@@ -276,7 +276,7 @@ void kdt_cmd_work(struct work_struct *work)
 		kdt_execute_slow(cmd);
 }
 
-/* What is wrong with a message of @len bytes, or NULL. Its tag is in flight from then on. */
+/* Check a message of @len bytes. Mark its tag as in flight and return NULL, or the fault. */
 static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, u32 len)
 {
 	const struct kdt_session *s = q->s;
@@ -380,7 +380,7 @@ static void kdt_start(struct kdt_queue *q, struct kdt_rx *rx)
 		q->inflight++;
 	}
 	spin_unlock_bh(&q->lock);
-	if (unlikely(!cmd)) {	/* the device has not told yet what it has sent */
+	if (unlikely(!cmd)) {	/* all are still waiting for completions of their answers */
 		list_add_tail(&rx->node, &q->rx_waiting);
 		return;
 	}
@@ -450,7 +450,7 @@ static void kdt_received(struct kdt_queue *q, struct kdt_rx *rx, u32 len)
 		kdt_start(q, rx);
 }
 
-/* The device is done with an answer, and so with all before it. */
+/* The completion of an answer also covers all answers posted before it. */
 static void kdt_answered(struct kdt_queue *q, struct kdt_cmd *last)
 {
 	struct kdt_cmd *cmd, *next;
@@ -494,7 +494,7 @@ static void kdt_completion(struct kdt_queue *q, const DAT_DTO_COMPLETION_EVENT_D
 	void *cookie = dto->user_cookie.as_ptr;
 
 	if (unlikely(dto->status != DAT_DTO_SUCCESS)) {
-		/* Why it was flushed says the event of the connection, which comes next. */
+		/* The connection event that follows reports the reason for a flush. */
 		if (dto->status == DAT_DTO_ERR_FLUSHED)
 			return;
 		if (!kdt_dead(q->s))
@@ -523,8 +523,8 @@ static void kdt_completion(struct kdt_queue *q, const DAT_DTO_COMPLETION_EVENT_D
 }
 
 /*
- * Everything about a connection. In a workqueue and one at a time, since handing a bio
- * down may sleep.
+ * The upcall for all events of a connection. It runs in a workqueue, since submitting a
+ * bio may sleep, and one at a time.
  */
 void kdt_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
@@ -546,7 +546,7 @@ void kdt_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 		kdt_session_end(q->s, "the connection broke");
 		break;
 	default:
-		kdt_session_end(q->s, "the connection did not come about");
+		kdt_session_end(q->s, "the connection was not established");
 	}
 	WRITE_ONCE(q->upcall, NULL);
 	if (!more && q->npend) {

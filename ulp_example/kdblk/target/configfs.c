@@ -7,8 +7,8 @@
  *	disks/NAME/	path read_only serial allow_any enable sessions allowed/INITIATOR/
  *	portals/NAME/	ia port depth queues max_io buffers inline_size enable state
  *
- * Parameters change only while the disk or portal is disabled; allow_any and allowed
- * always, for logins to come.
+ * Parameters can be changed only while the disk or portal is disabled. allow_any and
+ * allowed can be changed at any time and apply to later logins.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -19,17 +19,17 @@
 
 #include "target.h"
 
-static struct kdt_disk *to_disk(struct config_item *item)
+static struct kdt_disk *kdt_to_disk(struct config_item *item)
 {
 	return container_of(to_config_group(item), struct kdt_disk, group);
 }
 
-static struct kdt_portal *to_portal(struct config_item *item)
+static struct kdt_portal *kdt_to_portal(struct config_item *item)
 {
 	return container_of(to_config_group(item), struct kdt_portal, group);
 }
 
-/* Names go over the wire and into the log. */
+/* Names are sent over the wire and appear in the log. */
 static int kdt_check_name(const char *name)
 {
 	if (strlen(name) >= KDBLK_NAME_LEN)
@@ -41,7 +41,7 @@ static int kdt_check_name(const char *name)
 	return 0;
 }
 
-/* The line that was written, without its end; to be freed. */
+/* Return a copy of the written line without its newline. The caller frees it. */
 static char *kdt_line(const char *page, size_t count, size_t max)
 {
 	char *line = kstrndup(page, count, GFP_KERNEL);
@@ -116,7 +116,7 @@ static const struct config_item_type kdt_allowed_type = {
 
 static ssize_t kdt_disk_path_show(struct config_item *item, char *page)
 {
-	struct kdt_disk *disk = to_disk(item);
+	struct kdt_disk *disk = kdt_to_disk(item);
 	ssize_t ret;
 
 	mutex_lock(&disk->lock);
@@ -127,7 +127,7 @@ static ssize_t kdt_disk_path_show(struct config_item *item, char *page)
 
 static ssize_t kdt_disk_path_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kdt_disk *disk = to_disk(item);
+	struct kdt_disk *disk = kdt_to_disk(item);
 	char *path = kdt_line(page, count, PATH_MAX - 1);
 
 	if (IS_ERR(path))
@@ -144,12 +144,12 @@ static ssize_t kdt_disk_path_store(struct config_item *item, const char *page, s
 
 static ssize_t kdt_disk_serial_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%s\n", to_disk(item)->serial);
+	return sysfs_emit(page, "%s\n", kdt_to_disk(item)->serial);
 }
 
 static ssize_t kdt_disk_serial_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kdt_disk *disk = to_disk(item);
+	struct kdt_disk *disk = kdt_to_disk(item);
 	char *serial = kdt_line(page, count, KDBLK_SERIAL_LEN - 1);
 
 	if (IS_ERR(serial))
@@ -166,12 +166,12 @@ static ssize_t kdt_disk_serial_store(struct config_item *item, const char *page,
 
 static ssize_t kdt_disk_read_only_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%d\n", to_disk(item)->read_only);
+	return sysfs_emit(page, "%d\n", kdt_to_disk(item)->read_only);
 }
 
 static ssize_t kdt_disk_read_only_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kdt_disk *disk = to_disk(item);
+	struct kdt_disk *disk = kdt_to_disk(item);
 	bool yes;
 	int err = kstrtobool(page, &yes);
 
@@ -188,12 +188,12 @@ static ssize_t kdt_disk_read_only_store(struct config_item *item, const char *pa
 
 static ssize_t kdt_disk_allow_any_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%d\n", to_disk(item)->allow_any);
+	return sysfs_emit(page, "%d\n", kdt_to_disk(item)->allow_any);
 }
 
 static ssize_t kdt_disk_allow_any_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kdt_disk *disk = to_disk(item);
+	struct kdt_disk *disk = kdt_to_disk(item);
 	bool yes;
 	int err = kstrtobool(page, &yes);
 
@@ -207,7 +207,7 @@ static ssize_t kdt_disk_allow_any_store(struct config_item *item, const char *pa
 
 static ssize_t kdt_disk_enable_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%d\n", to_disk(item)->enabled);
+	return sysfs_emit(page, "%d\n", kdt_to_disk(item)->enabled);
 }
 
 static void kdt_disk_switch(struct kdt_disk *disk, bool on)
@@ -229,7 +229,7 @@ static int kdt_disk_enable(struct kdt_disk *disk, bool on)
 		if (!err)
 			kdt_disk_switch(disk, true);
 	} else {
-		/* No login from here on; when no session is left, nobody uses the file. */
+		/* No login succeeds from here on. With the last session the file is unused. */
 		kdt_disk_switch(disk, false);
 		kdt_end_of_disk(disk, "the disk is disabled");
 		kdt_disk_close(disk);
@@ -242,14 +242,14 @@ out:
 static ssize_t kdt_disk_enable_store(struct config_item *item, const char *page, size_t count)
 {
 	bool yes;
-	int err = kstrtobool(page, &yes) ?: kdt_disk_enable(to_disk(item), yes);
+	int err = kstrtobool(page, &yes) ?: kdt_disk_enable(kdt_to_disk(item), yes);
 
 	return err ?: count;
 }
 
 static ssize_t kdt_disk_sessions_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%u\n", kdt_count_sessions(to_disk(item)));
+	return sysfs_emit(page, "%u\n", kdt_count_sessions(kdt_to_disk(item)));
 }
 
 CONFIGFS_ATTR(kdt_disk_, path);
@@ -271,7 +271,7 @@ static struct configfs_attribute *kdt_disk_attrs[] = {
 
 static void kdt_disk_release(struct config_item *item)
 {
-	struct kdt_disk *disk = to_disk(item);
+	struct kdt_disk *disk = kdt_to_disk(item);
 
 	kfree(disk->path);
 	kfree(disk);
@@ -310,7 +310,7 @@ static struct config_group *kdt_disk_make(struct config_group *group, const char
 
 static void kdt_disk_drop(struct config_group *group, struct config_item *item)
 {
-	struct kdt_disk *disk = to_disk(item);
+	struct kdt_disk *disk = kdt_to_disk(item);
 
 	kdt_disk_enable(disk, false);
 	mutex_lock(&kdt_lock);
@@ -335,12 +335,12 @@ static const struct config_item_type kdt_disks_type = {
 
 static ssize_t kdt_portal_ia_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%s\n", to_portal(item)->ia_name);
+	return sysfs_emit(page, "%s\n", kdt_to_portal(item)->ia_name);
 }
 
 static ssize_t kdt_portal_ia_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kdt_portal *portal = to_portal(item);
+	struct kdt_portal *portal = kdt_to_portal(item);
 	char *name = kdt_line(page, count, sizeof(portal->ia_name) - 1);
 
 	if (IS_ERR(name))
@@ -377,12 +377,12 @@ static ssize_t kdt_portal_set(struct kdt_portal *portal, u32 *value, const char 
 #define KDT_PORTAL_NUMBER(name, min, max, multiple)					\
 static ssize_t kdt_portal_##name##_show(struct config_item *item, char *page)		\
 {											\
-	return sysfs_emit(page, "%u\n", to_portal(item)->cfg_##name);				\
+	return sysfs_emit(page, "%u\n", kdt_to_portal(item)->cfg_##name);		\
 }											\
 static ssize_t kdt_portal_##name##_store(struct config_item *item, const char *page,	\
 					 size_t count)					\
 {											\
-	struct kdt_portal *portal = to_portal(item);					\
+	struct kdt_portal *portal = kdt_to_portal(item);					\
 											\
 	return kdt_portal_set(portal, &portal->cfg_##name, page, count, min, max, multiple);	\
 }											\
@@ -397,12 +397,12 @@ KDT_PORTAL_NUMBER(inline_size, KDBLK_MIN_INLINE, KDT_MAX_INLINE, PAGE_SIZE);
 
 static ssize_t kdt_portal_enable_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%d\n", to_portal(item)->state != KDT_PORTAL_DISABLED);
+	return sysfs_emit(page, "%d\n", kdt_to_portal(item)->state != KDT_PORTAL_DISABLED);
 }
 
 static ssize_t kdt_portal_enable_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kdt_portal *portal = to_portal(item);
+	struct kdt_portal *portal = kdt_to_portal(item);
 	bool yes;
 	int err = kstrtobool(page, &yes);
 
@@ -427,7 +427,7 @@ static ssize_t kdt_portal_state_show(struct config_item *item, char *page)
 		[KDT_PORTAL_WAITING] = "waiting",
 	};
 
-	return sysfs_emit(page, "%s\n", names[READ_ONCE(to_portal(item)->state)]);
+	return sysfs_emit(page, "%s\n", names[READ_ONCE(kdt_to_portal(item)->state)]);
 }
 
 CONFIGFS_ATTR(kdt_portal_, ia);
@@ -449,7 +449,7 @@ static struct configfs_attribute *kdt_portal_attrs[] = {
 
 static void kdt_portal_release(struct config_item *item)
 {
-	kfree(to_portal(item));
+	kfree(kdt_to_portal(item));
 }
 
 static struct configfs_item_operations kdt_portal_item_ops = {
@@ -479,7 +479,7 @@ static struct config_group *kdt_portal_make(struct config_group *group, const ch
 
 static void kdt_portal_drop_item(struct config_group *group, struct config_item *item)
 {
-	kdt_portal_drop(to_portal(item));
+	kdt_portal_drop(kdt_to_portal(item));
 	config_item_put(item);
 }
 

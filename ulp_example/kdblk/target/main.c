@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Copyright (c) 2026 The kDAPL for Linux authors */
-/* kdblk_target: exports block devices and files over kDAPL. The module itself. */
+/* kdblk_target exports block devices and files over kDAPL: module init and exit. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
@@ -8,7 +8,7 @@
 #include "../../../kdapl/version.h"
 #include "target.h"
 
-/* kdt_disks, names that are allowed, all sessions; set-up and logins only */
+/* Protects kdt_disks, allowed names and all sessions. Taken only for setup and logins. */
 DEFINE_MUTEX(kdt_lock);
 LIST_HEAD(kdt_disks);
 struct workqueue_struct *kdt_io_wq;
@@ -20,9 +20,9 @@ static int __init kdt_init(void)
 	int err = -ENOMEM;
 
 	/*
-	 * Commands may be what other memory is freed by. More than one workqueue, since
-	 * with memory short each has one thread to count on: a portal that closes waits for
-	 * logins, a login for an end, an end for commands.
+	 * Memory reclaim may depend on commands. There are several workqueues because under
+	 * memory pressure only one thread of each is guaranteed, and work waits for other
+	 * work: a portal that closes for logins, a login for an end, an end for commands.
 	 */
 	kdt_io_wq = alloc_workqueue("kdblk_target_io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	kdt_ctl_wq = alloc_workqueue("kdblk_target", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
@@ -46,7 +46,7 @@ out:
 	return err;
 }
 
-/* configfs holds the module as long as it has items, so nothing is enabled any more. */
+/* configfs items hold a module reference, so no disk or portal exists by now. */
 static void __exit kdt_exit(void)
 {
 	kdt_configfs_exit();

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Memory the adapter may touch. All of it is registered when a portal or queue is set
- * up, so that nothing is allocated or registered for a command.
+ * Memory that the adapter may access. It is registered when a portal or queue is set up,
+ * so that commands neither allocate nor register memory.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,11 +16,11 @@
 
 /**
  * kdt_chunk_alloc - allocate and register zeroed memory
- * @chunk: filled; on failure as kdt_chunk_free() takes it
+ * @chunk: filled in; kdt_chunk_free() accepts it even after a failure
  * @ia: the adapter
  * @pz: a Protection Zone of it
- * @size: bytes, rounded up to pages. At most KDBLK_MAX_IO: as many scattered pages fit
- *	into a region of each adapter.
+ * @size: bytes, rounded up to pages. At most KDBLK_MAX_IO: every adapter can register
+ *	that many scattered pages as one region.
  * @rights: DAT_MEM_PRIV_*
  *
  * Return: 0 or -errno.
@@ -86,7 +86,7 @@ void kdt_buf_exit(struct kdt_buf *buf)
 	buf->bvec = NULL;
 }
 
-/* Let the bvecs describe the first @length bytes; how many they are. */
+/* Make the bvecs describe the first @length bytes. Return their number. */
 unsigned short kdt_buf_fill(struct kdt_buf *buf, u32 length)
 {
 	unsigned short n;
@@ -130,7 +130,7 @@ int kdt_pool_alloc(struct kdt_pool *pool, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u3
 	return 0;
 }
 
-/* Tolerates a pool that was built in part, or not at all. */
+/* Also accepts a pool that was built only in part, or not at all. */
 void kdt_pool_free(struct kdt_pool *pool)
 {
 	u32 i;
@@ -146,15 +146,15 @@ void kdt_pool_free(struct kdt_pool *pool)
 }
 
 /**
- * kdt_pool_get - a buffer for a command
- * @pool: where from
- * @cmd: gets it as buf
+ * kdt_pool_get - get a buffer for a command
+ * @pool: pool of buffers
+ * @cmd: command; its member buf is set
  *
- * Without a free one the command waits in line, and goes on in a work item, as
+ * If no buffer is free, the command waits for one and then continues in a work item at
  * KDT_STAGE_BEGIN.
  *
- * Context: any but hard interrupts.
- * Return: whether it has one now.
+ * Context: any except hard interrupts.
+ * Return: true if the command has a buffer now.
  */
 bool kdt_pool_get(struct kdt_pool *pool, struct kdt_cmd *cmd)
 {
@@ -171,7 +171,7 @@ bool kdt_pool_get(struct kdt_pool *pool, struct kdt_cmd *cmd)
 		list_add_tail(&cmd->node, &pool->waiting);
 	}
 	spin_unlock_bh(&pool->lock);
-	return buf;	/* from here on a waiting one is not ours to look at */
+	return buf;	/* do not access a waiting command from here on */
 }
 
 void kdt_pool_put(struct kdt_pool *pool, struct kdt_buf *buf)
@@ -187,12 +187,12 @@ void kdt_pool_put(struct kdt_pool *pool, struct kdt_buf *buf)
 		list_add(&buf->node, &pool->free);
 	}
 	spin_unlock_bh(&pool->lock);
-	/* It counts as in flight, so it is there until it has been dropped or answered. */
+	/* It counts as in flight, so it exists until it is dropped or answered. */
 	if (next)
 		queue_work(kdt_io_wq, &next->work);
 }
 
-/* Commands of a session that wait for a buffer get none any more. */
+/* Drop the commands of a session that wait for a buffer. */
 void kdt_pool_cancel(struct kdt_pool *pool, struct kdt_session *s)
 {
 	struct kdt_cmd *cmd, *next;

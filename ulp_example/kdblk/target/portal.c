@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Portals: where initiators connect. A portal outlives its IA: when that goes, all
- * sessions end, and the portal looks for it once a second.
+ * Portals accept connections of initiators. A portal outlives its IA: when the IA is
+ * removed, all sessions end, and the portal tries to reopen it once a second.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -12,9 +12,9 @@
 
 #include "target.h"
 
-#define KDT_MIN_DTOS		128	/* for queues of a useful depth */
-#define KDT_BACKLOG		64	/* requests that wait for their upcall */
-#define KDT_MAX_REQUESTS	128	/* and those that are worked on */
+#define KDT_MIN_DTOS		128	/* minimum for queues of a useful depth */
+#define KDT_BACKLOG		64	/* requests waiting for their upcall */
+#define KDT_MAX_REQUESTS	128	/* requests in work items */
 
 struct kdt_request {
 	struct work_struct work;
@@ -33,7 +33,7 @@ static void kdt_reject(DAT_CR_HANDLE cr, u16 reason)
 	dat_cr_reject(cr, sizeof(no), &no);
 }
 
-/* InfiniBand and RoCE pad it with zeroes. */
+/* The private data may be longer: InfiniBand and RoCE pad it with zeroes. */
 static u16 kdt_check_hello(DAT_CR_HANDLE cr, struct kdblk_connect *hello)
 {
 	u32 queue, depth;
@@ -75,7 +75,7 @@ static void kdt_request_work(struct work_struct *work)
 	mutex_unlock(&kdt_lock);
 }
 
-/* Process context, but setting up a queue takes long. */
+/* Process context, but setting up a queue takes long, so leave it to a work item. */
 static void kdt_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	DAT_CR_HANDLE cr = event->event_data.cr_arrival_event_data.cr_handle;
@@ -108,7 +108,7 @@ static bool kdt_no_requests(struct kdt_portal *portal)
 	return none;
 }
 
-/* What befalls a connection is told there. The IA has only one thing to say. */
+/* Connections report their own errors. The only event of the IA is its removal. */
 static void kdt_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	struct kdt_portal *portal = instance;
@@ -119,7 +119,7 @@ static void kdt_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOO
 	queue_work(kdt_portal_wq, &portal->gone);
 }
 
-/* Tolerates a portal that was opened in part. */
+/* Also accepts a portal that was opened only in part. */
 static void kdt_portal_close(struct kdt_portal *portal, const char *why)
 {
 	lockdep_assert_held(&portal->lock);
@@ -182,7 +182,7 @@ static int kdt_portal_open(struct kdt_portal *portal)
 	if (ret == DAT_SUCCESS)
 		ret = dat_pz_create(portal->ia, &portal->pz);
 	err = kdblk_errno(ret) ?: kdt_portal_query(portal);
-	/* iWARP: each session has its own, see struct kdt_session */
+	/* On iWARP each session has its own pool, see struct kdt_session. */
 	if (!err && !portal->iwarp)
 		err = kdt_pool_alloc(&portal->pool, portal->ia, portal->pz, portal->cfg_buffers,
 				     portal->cfg_max_io, KDBLK_LOCAL);
@@ -260,7 +260,7 @@ void kdt_portal_init(struct kdt_portal *portal)
  * kdt_portal_enable - start to listen
  * @portal: disabled portal
  *
- * An IA that is not there, or has no address, is waited for.
+ * If the IA does not exist or has no address, the portal waits for it.
  *
  * Return: 0 or -errno.
  */
@@ -283,7 +283,7 @@ int kdt_portal_enable(struct kdt_portal *portal)
 	return err;
 }
 
-/* Ends all sessions and returns when nothing of them is left. */
+/* End all sessions and return when nothing of them is left. */
 void kdt_portal_disable(struct kdt_portal *portal)
 {
 	mutex_lock(&portal->lock);
@@ -293,13 +293,13 @@ void kdt_portal_disable(struct kdt_portal *portal)
 	mutex_unlock(&portal->lock);
 }
 
-/* Before its memory goes; nobody can enable it again. */
+/* Called before the portal is freed, when it can no longer be enabled. */
 void kdt_portal_drop(struct kdt_portal *portal)
 {
 	kdt_portal_disable(portal);
 	/*
-	 * Only now: who is enabling the portal beside somebody who disables it counts on
-	 * the work. What still comes for a disabled one finds that it is.
+	 * Cancel the work only here, not in kdt_portal_disable(): a concurrent enable relies
+	 * on it. Work that runs for a disabled portal checks the state and does nothing.
 	 */
 	cancel_delayed_work_sync(&portal->look);
 	cancel_work_sync(&portal->gone);

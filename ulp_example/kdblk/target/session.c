@@ -10,7 +10,7 @@
 
 #include "target.h"
 
-#define KDT_MAX_READS	16	/* RDMA Reads under way at a time, on one queue */
+#define KDT_MAX_READS	16	/* RDMA Reads in flight on one queue */
 #define KDT_MAX_BATCH	16
 #define KDT_CHUNK	(256u << 10)
 
@@ -29,13 +29,13 @@ static void kdt_session_put(struct kdt_session *s)
 }
 
 /**
- * kdt_session_end - a session is over
- * @s: session that the caller has, or that cannot have gone yet
- * @why: for the log; a constant
+ * kdt_session_end - end a session
+ * @s: session that the caller holds, or that cannot be freed yet
+ * @why: reason for the log; a constant string
  *
- * The work is done elsewhere. Only the first call has an effect.
+ * A work item does the work. Only the first call has an effect.
  *
- * Context: any but hard interrupts.
+ * Context: any except hard interrupts.
  */
 void kdt_session_end(struct kdt_session *s, const char *why)
 {
@@ -45,10 +45,10 @@ void kdt_session_end(struct kdt_session *s, const char *why)
 	queue_work(kdt_end_wq, &s->end);
 }
 
-/* The initiator has the answer that says no. */
+/* End the session after the Send of a refusal has completed. */
 void kdt_session_refused(struct kdt_session *s)
 {
-	/* On iWARP it may still be on its way. */
+	/* On iWARP the answer may not have arrived yet. */
 	mod_delayed_work(kdt_ctl_wq, &s->timer, s->portal->iwarp ? HZ / 2 : 0);
 }
 
@@ -65,7 +65,7 @@ static void kdt_session_timer(struct work_struct *work)
 			kdt_session_end(s, "nothing heard from the initiator");
 		else
 			mod_delayed_work(kdt_ctl_wq, &s->timer, due - jiffies);
-	} else if (test_bit(KDT_LOGIN, &s->bits)) {	/* it waits for an old session */
+	} else if (test_bit(KDT_LOGIN, &s->bits)) {	/* waiting for an old session to end */
 		mod_delayed_work(kdt_ctl_wq, &s->timer, msecs_to_jiffies(KDT_LOGIN_MS));
 	} else {
 		kdt_session_end(s, "no login");
@@ -82,7 +82,7 @@ static bool kdt_queue_idle(struct kdt_queue *q)
 	return idle;
 }
 
-/* Tolerates a queue that was built in part. No EP, no command in flight. */
+/* Also accepts a queue that was built only in part. No EP, no command in flight. */
 static void kdt_queue_free(struct kdt_queue *q)
 {
 	u32 i;
@@ -104,7 +104,7 @@ static void kdt_queue_free(struct kdt_queue *q)
 	kvfree(q);
 }
 
-/* From here on there is no upcall, and the device touches nothing of it. */
+/* Afterwards the queue gets no upcall, and the device does not access its memory. */
 static void kdt_queue_stop(struct kdt_queue *q)
 {
 	if (q->ep)
@@ -233,7 +233,7 @@ static int kdt_queue_create(struct kdt_session *s, u32 n, u32 depth)
 	q->inline_size = s->portal->cfg_inline_size;
 	q->batch = clamp_t(u32, depth / 4, 1, KDT_MAX_BATCH);
 	q->nrx = depth + 1;
-	/* Twice batch, so that what the device has not told about yet holds up nobody. */
+	/* Up to batch answers have no completion yet. Twice that many spares avoid waiting. */
 	q->ncmds = depth + 1 + 2 * q->batch;
 	spin_lock_init(&q->lock);
 	INIT_LIST_HEAD(&q->free);
@@ -267,7 +267,7 @@ static void kdt_session_end_work(struct work_struct *work)
 	struct kdt_portal *portal = s->portal;
 	u32 i;
 
-	/* Whoever gets the lock after this sees that it is dead, and adds no queue. */
+	/* Later holders of the lock see that the session is dead, and add no queue. */
 	mutex_lock(&s->lock);
 	mutex_unlock(&s->lock);
 
@@ -279,7 +279,7 @@ static void kdt_session_end_work(struct work_struct *work)
 		if (s->queue[i])
 			kdt_queue_stop(s->queue[i]);
 	}
-	/* No command begins any more. Those that have must come back. */
+	/* No new command starts. Wait for those that have started. */
 	if (s->pool)
 		kdt_pool_cancel(s->pool, s);
 	for (i = 0; i < KDBLK_MAX_QUEUES; i++) {
@@ -291,7 +291,7 @@ static void kdt_session_end_work(struct work_struct *work)
 			kdt_queue_free(s->queue[i]);
 		s->queue[i] = NULL;
 	}
-	/* Nobody is left who would start it again. */
+	/* Nothing can restart the timer any more. */
 	cancel_delayed_work_sync(&s->timer);
 	kdt_pool_free(&s->own_pool);
 	if (s->pz && s->pz != portal->pz)
@@ -303,7 +303,7 @@ static void kdt_session_end_work(struct work_struct *work)
 	if (!test_bit(KDT_LIVE, &s->bits))
 		portal->half_open--;
 	mutex_unlock(&kdt_lock);
-	/* From here on the disk and the portal may go. */
+	/* From here on the disk and the portal may be freed. */
 	complete_all(&s->ended);
 	kdt_session_put(s);
 }
@@ -327,7 +327,7 @@ static struct kdt_session *kdt_session_create(struct kdt_portal *portal)
 		kfree(s);
 		return NULL;
 	}
-	/* Not to be guessed: who knows it may add a queue. */
+	/* The number must be unpredictable, since it authorises adding queues. */
 	while (taken) {
 		s->number = get_random_u64();
 		taken = !s->number;
@@ -336,7 +336,7 @@ static struct kdt_session *kdt_session_create(struct kdt_portal *portal)
 	}
 	portal->half_open++;
 	list_add_tail(&s->node, &kdt_sessions);
-	kref_get(&s->ref);	/* the caller's */
+	kref_get(&s->ref);	/* for the caller */
 	mutex_unlock(&kdt_lock);
 	queue_delayed_work(kdt_ctl_wq, &s->timer, msecs_to_jiffies(KDT_LOGIN_MS));
 	return s;
@@ -360,10 +360,10 @@ static struct kdt_session *kdt_session_find(struct kdt_portal *portal, u64 numbe
 }
 
 /**
- * kdt_session_connect - a queue wants to connect
- * @portal: where
- * @cr: its request; used up if this succeeds
- * @hello: what it said, which was checked for its form
+ * kdt_session_connect - accept the connection of a queue
+ * @portal: portal that received the request
+ * @cr: the request; consumed on success
+ * @hello: its private data, already checked for its format
  *
  * Return: 0, or the reason for a refusal, enum kdblk_refusal.
  */
@@ -376,7 +376,7 @@ u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
 	DAT_RETURN ret;
 	u16 reason = 0;
 
-	/* Per context of a command two requests, and some that are not noticed yet. */
+	/* Each command context needs two requests, plus some whose completion is pending. */
 	depth = min_t(u32, portal->cfg_depth, portal->max_dtos / 2 - 2 * KDT_MAX_BATCH - 1);
 	depth = min_t(u32, depth, le16_to_cpu(hello->depth));
 	s = n ? kdt_session_find(portal, le64_to_cpu(hello->session)) :
@@ -422,8 +422,8 @@ out:
 }
 
 /*
- * Ends all sessions that match, and waits until none is left, or until @waiter, if there
- * is one, is dead itself.
+ * End all sessions that match, and wait until none is left. If @waiter is set, also stop
+ * waiting when that session is dead.
  */
 static void kdt_end_all(bool (*match)(const struct kdt_session *s, const void *arg),
 			const void *arg, const char *why, const struct kdt_session *waiter)
@@ -472,7 +472,7 @@ void kdt_end_of_portal(struct kdt_portal *portal, const char *why)
 	kdt_end_all(kdt_of_portal, portal, why, NULL);
 }
 
-/* Sessions wait for older ones only, so no two wait for each other. */
+/* Sessions wait only for older ones, so no two wait for each other. */
 static bool kdt_replaced_by(const struct kdt_session *s, const void *arg)
 {
 	const struct kdt_session *new = arg;
@@ -509,12 +509,12 @@ allowed:
 }
 
 /**
- * kdt_session_login - let an initiator have its disk
+ * kdt_session_login - grant or refuse a login
  * @s: session
- * @login: what it asks for, which was checked for its form
+ * @login: the request, already checked for its format
  *
- * Waits until earlier sessions of the disk with the same id have ended, so that what the
- * initiator repeats comes after everything it has asked for there.
+ * Waits until earlier sessions of the disk with the same id have ended, so that replayed
+ * commands execute after all commands of the old sessions.
  *
  * Context: may sleep, on kdt_ctl_wq.
  * Return: enum kdblk_status.
@@ -527,13 +527,13 @@ u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login)
 	mutex_lock(&kdt_lock);
 	memcpy(s->id, login->id, sizeof(s->id));
 	strscpy(s->initiator, login->initiator, sizeof(s->initiator));
-	/* One that has ended must not end what has come after it. */
+	/* A session that has ended must not end newer ones. */
 	status = kdt_dead(s) ? KDBLK_STATUS_IO : kdt_session_admit(s, login);
 	mutex_unlock(&kdt_lock);
 	if (status == KDBLK_STATUS_OK) {
 		kdt_end_all(kdt_replaced_by, s, "the initiator has logged in again", s);
 		if (kdt_dead(s)) {
-			status = KDBLK_STATUS_IO;	/* nobody will hear of it */
+			status = KDBLK_STATUS_IO;	/* will not reach the initiator */
 		} else if (!s->pool) {
 			if (kdt_pool_alloc(&s->own_pool, portal->ia, s->pz, portal->cfg_buffers,
 					   portal->cfg_max_io, KDBLK_LOCAL |
@@ -545,10 +545,10 @@ u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login)
 	if (status != KDBLK_STATUS_OK) {
 		pr_warn_ratelimited("portal %s: initiator %s is refused disk %s: %s\n",
 				    kdt_portal_name(portal), login->initiator, login->disk,
-				    status == KDBLK_STATUS_NO_DISK ? "there is none" :
-				    status == KDBLK_STATUS_DENIED ? "it is not allowed to have it" :
-				    status == KDBLK_STATUS_OFFLINE ? "it is not enabled" :
-				    status == KDBLK_STATUS_IO ? "it has gone meanwhile" :
+				    status == KDBLK_STATUS_NO_DISK ? "no such disk" :
+				    status == KDBLK_STATUS_DENIED ? "not in its allowed list" :
+				    status == KDBLK_STATUS_OFFLINE ? "the disk is not enabled" :
+				    status == KDBLK_STATUS_IO ? "the session has ended" :
 				    "out of memory");
 		set_bit(KDT_REFUSED, &s->bits);
 		return status;

@@ -2,24 +2,24 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * kdblk_target: what its files share.
+ * Declarations shared by the files of kdblk_target.
  *
- *	disk	  what is exported; configfs makes it
- *	portal	  where is listened: an IA, a port, memory for large transfers
+ *	disk	  an exported disk, created by configfs
+ *	portal	  a listener: an IA, a port, memory for large transfers
  *	session	  one disk in use by one initiator: up to 256 queues
  *	queue	  one connection: an EP, an EVD, Receives, contexts of commands
- *	rx	  a Receive: 64 bytes of command, and room for data behind it
- *	cmd	  a command, from its arrival until the device is done with its answer
+ *	rx	  a Receive: 64 bytes for the command, followed by room for data
+ *	cmd	  a command, from its arrival until the device has sent its answer
  *
- * A rx goes back to the device as soon as its contents were used, which is before the
- * command is answered. So each tag the initiator may use meets a Receive, always.
+ * An rx is reposted as soon as its contents have been used, which is before the command is
+ * answered. So there is always a Receive for each tag that the initiator may use.
  *
- * A session ends once, by kdt_session_end() from anywhere: it is marked dead, and a work
- * item frees its EPs, waits until the disk below has given back every command, and only
- * then frees what these commands point to.
+ * A session ends once, by kdt_session_end() from any context. This marks it dead. A work
+ * item then frees its EPs, waits until the underlying disk has completed every command,
+ * and only then frees the memory of the commands.
  *
- * Locks, outer ones first: portal->lock, disk->lock; session->lock; kdt_lock; queue->lock;
- * pool->lock.
+ * Lock order, outermost first: portal->lock, disk->lock; session->lock; kdt_lock;
+ * queue->lock; pool->lock.
  */
 #ifndef _KDBLK_TARGET_H_
 #define _KDBLK_TARGET_H_
@@ -43,7 +43,7 @@
 #define KDT_MAX_INLINE		65536
 #define KDT_MAX_RANGE		(64u << 20)	/* of one DISCARD or WRITE_ZEROES */
 #define KDT_MAX_HALF_OPEN	16		/* connections without a login, per portal */
-#define KDT_LOGIN_MS		5000		/* so long they may last */
+#define KDT_LOGIN_MS		5000		/* their time limit */
 
 struct kdt_cmd;
 struct kdt_queue;
@@ -56,29 +56,29 @@ struct kdt_session;
 struct kdt_chunk {		/* a registered range */
 	void *va;
 	size_t size;
-	bool scattered;		/* physically: vmalloc */
+	bool scattered;		/* vmalloc memory, not physically contiguous */
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_CONTEXT key;
 };
 
-/* Where the data of one command may be: whole pages inside a chunk. */
+/* Buffer for the data of one command: whole pages inside a chunk. */
 struct kdt_buf {
 	struct list_head node;	/* pool->free */
 	void *va;
 	DAT_LMR_CONTEXT key;
 	bool scattered;
-	struct bio_vec *bvec;	/* as many as @va may need: one, unless it is scattered */
+	struct bio_vec *bvec;	/* enough for @va: one, unless it is scattered */
 	struct bio_vec one;
 };
 
-/* Buffers of max_io bytes, for what is larger than a queue's own. */
+/* Buffers of max_io bytes, for data larger than the buffers of a queue. */
 struct kdt_pool {
 	spinlock_t lock;	/* free, waiting */
 	struct list_head free;
-	struct list_head waiting;	/* cmd->node, the longest waiting one first */
+	struct list_head waiting;	/* cmd->node, in order of arrival */
 	u32 nbufs;
 	struct kdt_buf *bufs;
-	struct kdt_chunk *chunks;	/* one for each */
+	struct kdt_chunk *chunks;	/* one per buffer */
 };
 
 int kdt_chunk_alloc(struct kdt_chunk *chunk, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, size_t size,
@@ -101,7 +101,7 @@ void kdt_pool_cancel(struct kdt_pool *pool, struct kdt_session *s);
 struct kdt_disk {
 	struct config_group group;
 	struct config_group allowed;
-	struct mutex lock;	/* the members down to allow_any, and switching */
+	struct mutex lock;	/* the members down to allow_any; enabling and disabling */
 	char *path;
 	char serial[KDBLK_SERIAL_LEN];
 	bool read_only;
@@ -112,7 +112,7 @@ struct kdt_disk {
 
 	/* while enabled */
 	struct file *file;
-	struct block_device *bdev;	/* NULL: a file */
+	struct block_device *bdev;	/* NULL for a file */
 	u64 capacity;
 	u32 block_size;
 	u32 physical_block_size;
@@ -137,14 +137,14 @@ void kdt_execute_slow(struct kdt_cmd *cmd);
 enum kdt_portal_state {
 	KDT_PORTAL_DISABLED,
 	KDT_PORTAL_LISTENING,
-	KDT_PORTAL_WAITING,	/* for its IA */
+	KDT_PORTAL_WAITING,	/* for its IA to appear */
 };
 
 struct kdt_portal {
 	struct config_group group;
-	struct mutex lock;	/* the parameters, state, opening and closing */
+	struct mutex lock;	/* parameters, state, opening and closing */
 	char ia_name[DAT_NAME_MAX_LENGTH];
-	/* the numbers of configfs */
+	/* the numeric attributes in configfs */
 	u32 cfg_port;
 	u32 cfg_depth;
 	u32 cfg_queues;
@@ -152,9 +152,9 @@ struct kdt_portal {
 	u32 cfg_buffers;
 	u32 cfg_inline_size;
 	enum kdt_portal_state state;
-	int last_err;		/* of the last look for the IA, to log it once */
-	struct delayed_work look;
-	struct work_struct gone;	/* the IA */
+	int last_err;		/* of the last attempt to open the IA, to log it once */
+	struct delayed_work look;	/* tries to open the IA */
+	struct work_struct gone;	/* the IA was removed */
 
 	/* while listening */
 	DAT_IA_HANDLE ia;
@@ -163,10 +163,10 @@ struct kdt_portal {
 	DAT_PSP_HANDLE psp;
 	DAT_PZ_HANDLE pz;
 	struct kdt_pool pool;
-	bool iwarp;		/* the sink of an RDMA Read is open to the peer */
+	bool iwarp;		/* the peer can write to the sink of an RDMA Read */
 	DAT_COUNT max_dtos;
 	DAT_COUNT max_reads;
-	bool closing;		/* under kdt_lock: no new session */
+	bool closing;		/* under kdt_lock: accept no new session */
 	u32 half_open;		/* under kdt_lock */
 	u32 requests;		/* under kdt_lock: connection requests in work items */
 	wait_queue_head_t no_requests;
@@ -193,10 +193,10 @@ static inline const char *kdt_disk_name(const struct kdt_disk *disk)
  */
 
 enum kdt_session_bits {
-	KDT_DEAD,		/* it ends or has ended */
-	KDT_LOGIN,		/* LOGIN has come */
-	KDT_LIVE,		/* and was answered with yes */
-	KDT_REFUSED,		/* and was answered with no */
+	KDT_DEAD,		/* the session is ending or has ended */
+	KDT_LOGIN,		/* LOGIN was received */
+	KDT_LIVE,		/* LOGIN was granted */
+	KDT_REFUSED,		/* LOGIN was refused */
 };
 
 struct kdt_session {
@@ -205,23 +205,23 @@ struct kdt_session {
 	struct list_head node;	/* kdt_sessions */
 	struct kdt_portal *portal;
 	u64 number;
-	u64 turn;		/* under kdt_lock: order of logins, 0 before */
+	u64 turn;		/* under kdt_lock: sequence number of the login, or 0 */
 	struct kdt_disk *disk;	/* from LOGIN on; set under kdt_lock */
 	u8 id[KDBLK_ID_LEN];
 	char initiator[KDBLK_NAME_LEN];
 	unsigned long keepalive;	/* jiffies */
-	unsigned long heard;
+	unsigned long heard;	/* jiffies of the last command */
 	struct delayed_work timer;
 	struct work_struct end;
-	const char *why;	/* it ends */
+	const char *why;	/* reason of the end */
 	struct completion ended;
 	struct mutex lock;	/* queue[] */
 	u32 queues;		/* granted */
 	struct kdt_queue *queue[KDBLK_MAX_QUEUES];
 
 	/*
-	 * Peers of iWARP see the keys of the memory their data is read into, and may
-	 * write there. So each session has memory of its own there.
+	 * On iWARP, a peer sees the key of the memory that an RDMA Read writes to, and can
+	 * write there. So each session has its own memory there.
 	 */
 	DAT_PZ_HANDLE pz;
 	struct kdt_pool *pool;
@@ -235,25 +235,25 @@ struct kdt_rx {
 	DAT_LMR_TRIPLET seg[2];
 };
 
-/* Why a command comes out of a work item. */
+/* The step that the work item of a command continues with. */
 enum kdt_stage {
-	KDT_STAGE_BEGIN,	/* it got its buffer */
-	KDT_STAGE_EXECUTE,	/* what may block for long */
-	KDT_STAGE_ANSWER,	/* the disk was done in a hard interrupt, where nothing is posted */
+	KDT_STAGE_BEGIN,	/* the command has got its buffer */
+	KDT_STAGE_EXECUTE,	/* execution that may block for long */
+	KDT_STAGE_ANSWER,	/* the disk finished in a hard interrupt, where we cannot post */
 	KDT_STAGE_LOGIN,
 };
 
 struct kdt_cmd {
 	struct list_head node;	/* queue->free, ->unacked, ->read_waiting, or pool->waiting */
 	struct kdt_queue *q;
-	struct kdt_rx *rx;	/* not given back yet: it has our data */
-	struct kdt_buf *buf;	/* our data: that of rx, our own, or one of the pool */
-	bool pooled;		/* the latter */
+	struct kdt_rx *rx;	/* not reposted yet, since it holds our data */
+	struct kdt_buf *buf;	/* our data: in rx, in own, or in a buffer of the pool */
+	bool pooled;		/* buf comes from the pool */
 	u8 opcode;
 	u8 flags;
 	u16 tag;
 	u16 status;
-	bool remote;		/* address and rkey count */
+	bool remote;		/* address and rkey are valid */
 	u32 length;
 	u64 offset;
 	enum kdt_stage stage;
@@ -268,12 +268,12 @@ struct kdt_cmd {
 };
 
 struct kdt_queue {
-	/* set up, then read only */
+	/* constant after setup */
 	struct kdt_session *s;
 	u32 n;
 	u32 depth;
 	u32 inline_size;
-	u32 batch;		/* each batch-th answer has a completion */
+	u32 batch;		/* every batch-th answer has a completion */
 	u32 nrx;
 	u32 ncmds;
 	u32 nchunks;
@@ -283,26 +283,27 @@ struct kdt_queue {
 	struct kdt_cmd *cmds;
 	struct kdt_chunk head;	/* commands and answers */
 	struct kdt_chunk *chunks;	/* data */
-	unsigned long *tags;	/* in flight; bit depth is KDBLK_TAG_ADMIN */
+	unsigned long *tags;	/* tags in flight; bit depth is KDBLK_TAG_ADMIN */
 
-	/* by the upcall only */
+	/* used only by the upcall */
 	struct task_struct *upcall;
-	bool more;		/* upcalls will follow this one at once */
+	bool more;		/* another upcall follows at once */
 	struct list_head rx_waiting;	/* for a free cmd */
 
 	/*
-	 * Never taken with interrupts off. All requests are posted under this lock: the
-	 * EP is told so (kdat_ep_serialise_posts()), and unacked is in the order of posting.
+	 * Never taken with interrupts off. All requests are posted under this lock. So the
+	 * EP may rely on serialised posts (kdat_ep_serialise_posts()), and unacked is in the
+	 * order of posting.
 	 */
 	spinlock_t lock;
 	struct list_head free;
-	struct list_head unacked;	/* answered; the device may still read what it sends */
-	struct list_head read_waiting;	/* RDMA Reads there was no room for */
-	u32 reads;		/* under way */
+	struct list_head unacked;	/* answered; the device may still read the answer */
+	struct list_head read_waiting;	/* RDMA Reads that did not fit into the queue */
+	u32 reads;		/* in flight */
 	u32 quiet;		/* answers since the last one with a completion */
-	u32 inflight;		/* commands that somebody works on or that wait for memory */
+	u32 inflight;		/* commands being executed or waiting for memory */
 	wait_queue_head_t idle;
-	DAT_COUNT npend;	/* answers that wait for company, while more is set */
+	DAT_COUNT npend;	/* answers to be posted as a list, while more is set */
 	struct kdat_request pend[KDAT_POST_LIST_MAX];
 };
 
@@ -332,10 +333,10 @@ void kdt_drop(struct kdt_cmd *cmd);
 int kdt_rx_post(struct kdt_queue *q, struct kdt_rx *rx);
 
 /* main.c */
-extern struct mutex kdt_lock;	/* what is known: kdt_disks, kdt_sessions, names */
+extern struct mutex kdt_lock;	/* protects kdt_disks, kdt_sessions, names */
 extern struct list_head kdt_disks;
 extern struct workqueue_struct *kdt_io_wq;	/* commands */
-extern struct workqueue_struct *kdt_ctl_wq;	/* connections and logins, which wait for ends */
+extern struct workqueue_struct *kdt_ctl_wq;	/* connections; logins, which wait for ends */
 extern struct workqueue_struct *kdt_portal_wq;	/* portals, which wait for both */
 
 /* configfs.c */
