@@ -15,6 +15,7 @@
 char *kdt_ia_a, *kdt_ia_b, *kdt_traits;
 unsigned int kdt_rounds = KD_SLOW ? 30 : 200;
 static char *mode = "run", *suite = "", *tests = "";
+static unsigned int part = 1, parts = 1;
 
 module_param_named(ia_a, kdt_ia_a, charp, 0444);
 MODULE_PARM_DESC(ia_a, "interface adapter of the active side, e.g. rxe0-1 (required)");
@@ -30,6 +31,10 @@ module_param(suite, charp, 0444);
 MODULE_PARM_DESC(suite, "run only suites with this in their name");
 module_param_named(case, tests, charp, 0444);
 MODULE_PARM_DESC(case, "run only cases with this in their name");
+module_param(part, uint, 0444);
+module_param(parts, uint, 0444);
+MODULE_PARM_DESC(part, "which share of the suites to run, 1 to parts (1)");
+MODULE_PARM_DESC(parts, "how many guests share the suites (1)");
 module_param_named(rounds, kdt_rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "how often one endpoint is connected again (200, 30 on slow kernels)");
 
@@ -89,7 +94,8 @@ static int kdt_run(void)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(kdt_suites); i++) {
-		if (strstr(kdt_suites[i]->name, suite) && kdt_choose_cases(kdt_suites[i]))
+		if (i % parts == part - 1 && strstr(kdt_suites[i]->name, suite) &&
+		    kdt_choose_cases(kdt_suites[i]))
 			kdt_chosen[kdt_num_chosen++] = kdt_suites[i];
 	}
 	if (!kdt_num_chosen) {
@@ -113,6 +119,10 @@ static int __init kdt_module_init(void)
 
 	if (!kdt_ia_a) {
 		pr_err("kdtest: ia_a= is required\n");
+		return -EINVAL;
+	}
+	if (!parts || !part || part > parts) {
+		pr_err("kdtest: part is 1 to parts\n");
 		return -EINVAL;
 	}
 	if (!kdt_ia_b)
