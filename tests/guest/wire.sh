@@ -26,19 +26,19 @@ renew() {
 		insmod "$KO/kdwire.ko" "ia=${p}0-1" && order listen
 }
 # exchange SIZES: traffic that may need another connection: soft-RoCE gives up after
-# seven retries, which now and then are too few. Only that is forgiven.
+# seven retries, which now and then are too few. Only that is forgiven, twice for each size.
 exchange() {
-	for kd_try in 1 2 3; do
+	for kd_size in $1; do
+		kd_try=1
 		dmesg -C
-		order traffic "$*" && return
-		[ "$p" = rxe ] || return
-		dmesg | grep -E 'FAIL.*( wrong| touched|complains|, not | message of )' && return 1
-		tell "try $kd_try: the connection gave up"
-		order over || return
-		order reset || return
-		order connect "$peer" || return
+		until order traffic "$kd_size"; do
+			[ "$p" = rxe ] && [ $kd_try -lt 3 ] || return
+			! dmesg | grep -E 'FAIL.*( wrong| touched|complains|, not | message of )' || return
+			tell "$kd_size bytes, try $kd_try: the connection gave up"
+			order over && order reset && order connect "$peer" || return
+			kd_try=$((kd_try + 1))
+		done
 	done
-	return 1
 }
 # met FAULT: what the cable has done to this machine's packets, and does no more.
 met() {
@@ -64,11 +64,12 @@ end() {
 	meet
 }
 
-# soft-RoCE waits half a second for each lost packet that nothing reveals; soft-iWARP is told of
-# a peer that is gone by TCP, as of one that has left.
+# soft-RoCE waits half a second for each lost packet that nothing reveals, and a packet out of order
+# costs it one of seven retries of a message; soft-iWARP is told of a peer that is gone by TCP, as
+# of one that has left.
 case $p in
-rxe) lossy="1025 4097" gone="" ;;
-siw) lossy="0 64 1025 4097 65537" gone=or-disconnected ;;
+rxe) lossy="1025 4097" large=16385 late="3 3" gone="" ;;
+siw) lossy="0 64 1025 4097 65537" large=65537 late="10 3" gone=or-disconnected ;;
 esac
 small="0 1 7 64 1023 1024 1025 1460 1461 4095 4096 4097"
 
@@ -81,12 +82,11 @@ scene_clean() {
 	end
 }
 
-# faulty TITLE SIZES FAULT [WORDS]: of what one machine sends, then of what the other one does,
-# then of both.
+# faulty SIDES TITLE SIZES FAULT [WORDS]: of what machine 1 sends, 2, or both (12).
 faulty() {
-	kd_title=$1 kd_sizes=$2 kd_fault=$3
-	shift 2
-	for kd_side in 2 1 12; do
+	kd_sides=$1 kd_title=$2 kd_sizes=$3 kd_fault=$4
+	shift 3
+	for kd_side in $kd_sides; do
 		kd_mine=''
 		case $kd_side in *"$n"*) kd_mine=1 ;; esac
 		[ -z "$kd_mine" ] || must "the cable is told '$*' for machine $n" cable "$@"
@@ -101,7 +101,7 @@ faulty() {
 # The same, and connecting, disconnecting and kdping meet it, too.
 all_faulty() {
 	begin
-	faulty "$@"
+	faulty "2 1 12" "$@"
 	end
 	kd_title=$1 kd_fault=$3
 	shift 2
@@ -120,18 +120,18 @@ all_faulty() {
 	step "packets were $kd_title" met "$kd_fault"
 	meet
 }
-# Connecting is spared what loses packets: now and then it would take a minute.
+# What loses packets is for one side at a time and spares connecting: else TCP waits for minutes.
 scene_lossy() {
 	begin
-	faulty "lost" "$lossy" drop 20
+	faulty "2 1" "lost" "$lossy" drop 20
 	end
 }
 scene_damaged() {
 	begin
-	faulty "damaged" "$lossy" damage 5
+	faulty "2 1" "damaged" "$lossy" damage 20
 	end
 }
-scene_reordered() { all_faulty "reordered" "$small 65537" reorder 10 3; }
+scene_reordered() { all_faulty "reordered" "$small $large" reorder $late; }
 scene_duplicated() { all_faulty "duplicated" "$small 65537" duplicate 20; }
 scene_delayed() { all_faulty "delayed" "1 1025 65537" delay 20; }
 
