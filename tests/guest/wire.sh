@@ -2,7 +2,7 @@
 # wire.sh N rxe|siw SCENE...: machine N of the two that tools/uml-pair joins by a cable, with a
 # scenario of kdwire.ko in each. The scenes are the functions below, without 'scene_'; all but
 # 'destroyed', which is the last one, begin and end without a connection.
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2086,SC2154,SC2317
 n=$1 p=$2 own=192.0.2.$1 peer=192.0.2.$((3 - $1))
 shift 2
 order() {
