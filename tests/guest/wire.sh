@@ -113,7 +113,7 @@ all_faulty() {
 	only 1 must "kdping serves" insmod "$KO/kdping.ko" mode=server
 	meet
 	only 2 step "kdping moves data there and back" \
-		insmod "$KO/kdping.ko" mode=client address="$peer" count=4
+		insmod "$KO/kdping.ko" mode=client address="$peer" size="$large" count=4
 	only 2 step "kdping unloads" rmmod kdping
 	meet
 	only 1 step "kdping unloads" rmmod kdping
