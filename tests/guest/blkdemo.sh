@@ -94,7 +94,7 @@ before=$(writes)
 (
 	i=0
 	until [ -e "$TMPDIR/mended" ]; do
-		dd if="$TMPDIR/big" of="$dir/big$((i % 10))" bs=64k conv=fsync 2>/dev/null || exit
+		dd if="$TMPDIR/big" of="$dir/big$((i % 10))" bs=64k oflag=direct conv=fsync 2>/dev/null || exit
 		i=$((i + 1))
 	done
 ) &
@@ -114,6 +114,7 @@ tell "cable mended: $(line)"
 step "the writer ends without an error" wait $writer
 took=$(($(date +%s) - start))
 replayed=$(sed -n 's/^replayed //p' $kd_initiator/d/stats)
+step "commands were under way" test "$replayed" -gt 0
 tell "written, after $took s; $replayed commands were sent again, none failed"
 row "commands sent again after the cable" "$replayed"
 step "unmounted and mounted" again
