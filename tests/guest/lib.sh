@@ -59,6 +59,14 @@ provider_module() {
 	esac
 }
 
+provider_name() {
+	case $1 in
+	rxe) echo soft-RoCE ;;
+	siw) echo soft-iWARP ;;
+	*) echo "$1" ;;
+	esac
+}
+
 # all_cpus: switch on those that were left off for the boot (qemu-run -u).
 all_cpus() {
 	for kd_i in /sys/devices/system/cpu/cpu*/online; do
@@ -134,20 +142,46 @@ two_namespaces() {
 	all_cpus
 }
 
-# wire N [rxe|siw [SIW.KO]]: this QEMU guest's network card gets address
-# 192.0.2.N and the device rxe0 or siw0.
+# wire N [rxe|siw [SIW.KO]]: the network card of machine N of two gets address 192.0.2.N and
+# the device rxe0 or siw0. (tools/uml-pair, or tools/qemu-run -w.)
 wire() {
-	mp virtio_net
-	until_true 5 ip link show eth0 || return 1
+	if [ "$ACCEL" = uml ]; then
+		exec 9</dev/tty2	# where the orders for the cable are answered
+		stty -echo <&9
+		# A card without a carrier is one whose plug, vec0, is pulled.
+		ip link add eth0 address "52:54:00:00:00:0$1" type bridge || return
+		ip link set vec0 master eth0 up || return
+	else
+		mp virtio_net
+		until_true 5 ip link show eth0 || return
+	fi
 	ip addr add "192.0.2.$1/24" dev eth0
 	ip link set eth0 up
 	provider "${2:-rxe}" "$3"
 	rdma link add "${2:-rxe}0" type "${2:-rxe}" netdev eth0
 }
 
-# meet N: guest 1 and guest 2 wait for each other here.
+# cable ORDER: see tools/uml-pair. Those between QEMU guests can be cut and mended, which the
+# card notices.
+cable() {
+	echo "wire: $*"
+	if [ "$ACCEL" = uml ]; then
+		read -r kd_answer cable_said <&9
+		[ "$kd_answer" = "done" ] || { echo "cable: $kd_answer $cable_said"; return 1; }
+	else
+		case $1 in
+		cut) until_true 60 grep -qx 0 /sys/class/net/eth0/carrier ;;
+		mend) until_true 120 grep -qx 1 /sys/class/net/eth0/carrier ;;
+		*) return 1 ;;
+		esac
+	fi
+}
+
+# meet N: machine 1 and machine 2 wait for each other here.
 meet() {
-	if [ "$1" = 1 ]; then
+	if [ "$ACCEL" = uml ]; then
+		cable meet
+	elif [ "$1" = 1 ]; then
 		busybox nc -l -p 6000 </dev/null >/dev/null
 	else
 		until_true 120 busybox nc -w 5 192.0.2.1 6000 </dev/null

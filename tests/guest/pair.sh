@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# pair.sh N [SIZE COUNT]: one of two machines (1 and 2) joined by a wire; each
+# pair.sh N [SIZE COUNT [rxe|siw]]: one of two machines (1 and 2) joined by a cable; each
 # of them serves and calls the other one once with kdping.
 # shellcheck shell=sh disable=SC2154
-n=$1 size=${2:-65536} count=${3:-16}
+n=$1 size=${2:-65536} count=${3:-16} p=${4:-rxe}
 peer=192.0.2.$((3 - n))
 
 tell "kernel $(uname -r) is up"
-must "a network card and soft-RoCE" wire "$n"
-tell "soft-RoCE device rxe0 on eth0, address 192.0.2.$n"
+must "a network card and the device ${p}0" wire "$n" "$p"
+tell "$(provider_name "$p") device ${p}0 on eth0, address 192.0.2.$n"
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 tell "kdapl.ko loaded: $(modinfo -F description "$KO/kdapl.ko")"
 

@@ -2,11 +2,11 @@
 /*
  * kdwire - one end of the scenarios between two machines (tests/guest/wire.sh).
  *
- * A stock kernel has no KUnit, and what is shown here needs the help of somebody
- * outside: a cable that is pulled, a machine that is destroyed. So a script gives
- * the orders, one line each, to the file kdwire/do in debugfs; a write returns
- * when the order has been carried out, and fails, with the reason in the kernel
- * log, when what was seen is not what was wanted. The orders are at the end.
+ * What is shown here needs help from outside: a cable that is cut, a machine that
+ * is destroyed. So a script gives the orders, one line each, to the file kdwire/do
+ * in debugfs; a write returns when the order has been carried out, and fails, with
+ * the reason in the kernel log, when what was seen is not what was wanted. The
+ * orders are at the end.
  *
  * There are at most two connections: the active one (act), which the orders are
  * about, and the passive one (pas), served by a work item.
