@@ -10,7 +10,8 @@
  *
  * InfiniBand and RoCE: one QP connected to itself by hand, without CM, path or
  * IP address. It never sends a packet. If the device refuses that, two QPs are
- * connected to each other in the same way.
+ * connected to each other in the same way. If it refuses any path to its own port,
+ * there is no registration QP, and only the QPs of connections register memory.
  *
  * iWARP: a pair of QPs connected over the port's own address, since an iWARP QP
  * needs a socket. The listener accepts one request only, from its own address and
@@ -42,6 +43,7 @@
  * @up: both sides are connected
  * @sides: sides connected so far
  * @failed: an event has reported that the pair cannot be connected
+ * @no_path: the device has refused a path to its own port, by any QP
  * @taken: the one request has arrived
  * @nonce: nonce the one request must carry
  * @addr: own address
@@ -56,6 +58,7 @@ struct kdapl_reg {
 	struct completion up;
 	atomic_t sides;
 	bool failed;
+	bool no_path;
 	atomic_t taken;
 	u8 nonce[REG_NONCE];
 	struct sockaddr_storage addr;
@@ -214,8 +217,11 @@ static int reg_connect_two(struct kdapl_pd *pd, struct kdapl_reg *reg,
 	reg->qp[0] = NULL;
 	for (i = 0; i < 2 && !ret; i++)
 		ret = reg_create_qp(pd, reg, i);
+	if (ret)
+		return ret;
 	for (i = 0; i < 2 && !ret; i++)
 		ret = reg_connect_to(reg->qp[i], reg->qp[!i]->qp_num, ah);
+	reg->no_path = ret;
 	return ret;
 }
 
@@ -385,6 +391,16 @@ out:
 	return ret;
 }
 
+/* What the administrator can do about it, or has to live with. */
+static const char *reg_advice(const struct kdapl_reg *reg, int err)
+{
+	if (reg->no_path)
+		return " (the device connects no QP to its own port: only dat_lmr_fmr works)";
+	if (err == -EADDRNOTAVAIL)
+		return " (give the network device of the port an IP address)";
+	return "";
+}
+
 static int reg_build(struct kdapl_ia *ia, struct kdapl_pd *pd)
 {
 	struct kdapl_reg *reg = kzalloc(sizeof(*reg), GFP_KERNEL);
@@ -403,8 +419,7 @@ static int reg_build(struct kdapl_ia *ia, struct kdapl_pd *pd)
 	ret = pd->dev->iwarp ? reg_connect_pair(ia, pd, reg) : reg_connect_self(pd, reg);
 	if (ret) {
 		pr_err_ratelimited("%s: cannot build a registration QP: %pe%s\n", ia->name,
-				   ERR_PTR(ret), ret == -EADDRNOTAVAIL ?
-				   " (give the network device of the port an IP address)" : "");
+				   ERR_PTR(ret), reg_advice(reg, ret));
 		reg_free(reg);
 		return ret;
 	}

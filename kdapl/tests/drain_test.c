@@ -485,6 +485,89 @@ static bool drain_aside_waits(struct drain_aside *call, struct kdapl_conn *conn)
 	return !completion_done(&call->aside.done);
 }
 
+/**
+ * struct drain_hand - upcalls that have a completion each in hand
+ * @call: the thread that drains
+ * @begun: how many have begun
+ * @over: how many are about to return
+ * @seen: how many were when it had been drained
+ * @in: the last one has begun
+ * @go: this one may return
+ * @n: how many there are
+ */
+struct drain_hand {
+	struct drain_aside call;
+	atomic_t begun;
+	atomic_t over;
+	int seen;
+	struct completion in;
+	struct completion go[2];
+	int n;
+};
+
+static void drain_hand_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct drain_hand *hand = data;
+	int n = atomic_fetch_inc(&hand->begun);
+
+	if (n >= hand->n)
+		return;
+	if (n == hand->n - 1)
+		complete_all(&hand->in);
+	wait_for_completion(&hand->go[n]);
+	atomic_inc(&hand->over);
+}
+
+static void drain_hand_drain(void *arg)
+{
+	struct drain_hand *hand = arg;
+
+	drain_aside_drain(&hand->call);
+	hand->seen = atomic_read(&hand->over);
+}
+
+/* Nothing is queued, but upcalls have a completion in hand: the last of them is waited for. */
+static void drain_hand_test(struct kunit *test)
+{
+	const struct kdat_evd_attr attr = {
+		.context = KDAT_EVD_CONTEXT_WORKQUEUE, .comp_vector = KDAT_EVD_VECTOR_ANY,
+	};
+	struct drain_hand *hand = kunit_kzalloc(test, sizeof(*hand), GFP_KERNEL);
+	const DAT_UPCALL_OBJECT upcall = { hand, drain_hand_upcall };
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, hand);
+	hand->call.env = env;
+	hand->n = min(2U, num_online_cpus());
+	init_completion(&hand->in);
+	for (i = 0; i < 2; i++)
+		init_completion(&hand->go[i]);
+	KD_ASSERT_OK(test, dat_evd_free(env->recv));
+	env->recv = NULL;
+	KD_ASSERT_OK(test, kdat_evd_create(env->ia, 8, DAT_UPCALL_MANY, &upcall, DAT_EVD_DTO_FLAG,
+					   &attr, &env->recv));
+	kd_ep(env, NULL);
+	kd_connect(env);
+	for (i = 0; i < hand->n; i++)
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
+	fake_ib_complete_all(env->qp, true, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&hand->in, DRAIN_LONG));
+	drain_disconnect(test, env->kep);
+	kd_aside(test, &hand->call.aside, drain_hand_drain, hand);
+	/* while it waits it looks again every HZ / 20, and must find them there */
+	for (i = 0; i < hand->n; i++) {
+		KUNIT_EXPECT_FALSE(test, wait_for_completion_timeout(&hand->call.aside.done,
+								     HZ / 5));
+		complete_all(&hand->go[i]);
+	}
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&hand->call.aside));
+	KD_EXPECT_OK(test, hand->call.ret);
+	KUNIT_EXPECT_EQ(test, hand->seen, hand->n);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->begun), hand->n);
+}
+
 /*
  * Removal has begun: no call is taken any more, that which disconnects neither. The
  * connection has not been ended yet, and the device still has what was posted.
@@ -598,6 +681,7 @@ static struct kunit_case drain_cases[] = {
 	KD_CASE(drain_states_test, "EP-FREE-04: drained in other states"),
 	KD_CASE(drain_removed_test, "EPSM-24: drained when the device has gone"),
 	KD_CASE(drain_many_test, "EVD-UP-07: drained by upcalls beside each other"),
+	KD_CASE(drain_hand_test, "STAT-05: drained while upcalls have completions in hand"),
 	KD_CASE(drain_place_test, "STAT-05: completions have upcalls while others drain"),
 	KD_CASE(drain_place_free_test, "STAT-05: they do while EPs are freed behind upcalls"),
 	KD_CASE(drain_removal_test, "EPSM-24: drained while the device goes"),

@@ -63,6 +63,7 @@ struct fake_ib {
 	bool hold_irq;
 	bool instant;
 	bool frugal;
+	bool no_path;
 	struct fake_ib_hook hooks[FAKE_IB_MOMENTS];
 	enum fake_ib_last_wqe last_wqe;
 	enum fake_ib_taken taken;
@@ -1228,6 +1229,8 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		} else if (fdev->caps.no_self && attr->qp_state == IB_QPS_RTR &&
 			   (mask & IB_QP_DEST_QPN) && attr->dest_qp_num == ibqp->qp_num) {
 			err = -EINVAL;
+		} else if (fdev->no_path && (mask & IB_QP_AV)) {
+			err = -EINVAL;
 		} else {
 			qp->state = attr->qp_state;
 		}
@@ -1765,6 +1768,15 @@ const char *fake_ib_name(struct fake_ib *fdev)
 int fake_ib_set_netdev(struct fake_ib *fdev, struct net_device *ndev)
 {
 	return ib_device_set_netdev(&fdev->ibdev, ndev, 1);
+}
+
+/**
+ * fake_ib_refuse_paths - from now on the device connects no QP to its own port
+ * @fdev: the device; all its paths lead there
+ */
+void fake_ib_refuse_paths(struct fake_ib *fdev)
+{
+	WRITE_ONCE(fdev->no_path, true);
 }
 
 /**

@@ -292,6 +292,7 @@ void fake_ib_unplug(struct fake_ib *fdev);
 void fake_ib_destroy(struct fake_ib *fdev);
 struct ib_device *fake_ib_device(struct fake_ib *fdev);
 const char *fake_ib_name(struct fake_ib *fdev);
+void fake_ib_refuse_paths(struct fake_ib *fdev);
 int fake_ib_set_netdev(struct fake_ib *fdev, struct net_device *ndev);
 void fake_ib_set_max_msg(struct fake_ib *fdev, u32 bytes);
 

@@ -8,6 +8,7 @@
  * did anything stay behind on it when it was unplugged.
  */
 #include <linux/delay.h>
+#include <linux/kmsg_dump.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -596,6 +597,25 @@ bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event)
 {
 	memset(event, 0x5a, sizeof(*event));
 	return dat_evd_dequeue(evd, event) == DAT_SUCCESS;
+}
+
+/**
+ * kd_logged - how often the kernel log says something
+ * @what: what, all of it in the first 256 bytes of a line
+ *
+ * Return: the number of lines with it.
+ */
+int kd_logged(const char *what)
+{
+	struct kmsg_dump_iter iter;
+	char line[256];
+	size_t len;
+	int n = 0;
+
+	kmsg_dump_rewind(&iter);
+	while (kmsg_dump_get_line(&iter, false, line, sizeof(line), &len))
+		n += !!strnstr(line, what, len);
+	return n;
 }
 
 /**

@@ -134,6 +134,7 @@ struct kd_upcalls *kd_upcalls_on(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_EV
 int kd_upcalls_wait(struct kd_upcalls *up, int n);
 u32 kd_expect_end(struct kd_env *env);
 bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event);
+int kd_logged(const char *what);
 DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call);
 u32 kd_wq_used(struct kdapl_wq *wq);
 const char *kd_word(const char *line, int n, char *out, size_t size);

@@ -6,7 +6,6 @@
  * leaves no trace: nothing reaches the device and no queue slot is gone.
  */
 #include <linux/delay.h>
-#include <linux/kmsg_dump.h>
 #include <linux/limits.h>
 #include <linux/random.h>
 
@@ -693,17 +692,11 @@ static void post_read_depth_test(struct kunit *test)
 /* How many lines of the log say that the EP was refused a Read? */
 static int post_refusals(struct kd_env *env)
 {
-	struct kmsg_dump_iter iter;
-	char line[256], what[96];
-	size_t len;
-	int n = 0;
+	char what[96];
 
 	snprintf(what, sizeof(what), "%s-1: EP %u: an RDMA Read is refused: ",
 		 fake_ib_name(env->dev), kdapl_id(env->ep));
-	kmsg_dump_rewind(&iter);
-	while (kmsg_dump_get_line(&iter, false, line, sizeof(line), &len))
-		n += !!strnstr(line, what, len);
-	return n;
+	return kd_logged(what);
 }
 
 /* The log tells once for each connection, whose end it is that allows no Reads. */

@@ -45,6 +45,53 @@ static void reg_port_test(struct kunit *test)
 	}
 }
 
+static DAT_RETURN reg_try(struct kd_env *env, DAT_PZ_HANDLE pz, DAT_LMR_HANDLE *lmr)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = env->buf };
+	DAT_LMR_CONTEXT context;
+
+	return dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, 64, pz,
+			       DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA,
+			       DAT_MEM_OPTIMIZE_DONT_CARE, lmr, &context, NULL, NULL, NULL);
+}
+
+/* A device that refuses any path to its own port says so, and connections register memory. */
+static void reg_no_path_test(struct kunit *test)
+{
+	struct km *km = km_open(test, NULL);
+	struct kd_env *env = &km->env;
+	DAT_PZ_HANDLE pz = env->pz;
+	struct km_keys keys;
+	DAT_LMR_HANDLE lmr;
+	char what[160];
+	int i, logged;
+
+	snprintf(what, sizeof(what),
+		 "%s-1: cannot build a registration QP: %pe (the device connects no QP to its own port: ",
+		 fake_ib_name(env->dev), ERR_PTR(-EINVAL));
+	KD_ASSERT_OK(test, dat_pz_create(env->ia, &env->pz));
+	km_ep(km, 0, NULL);
+	kd_connect(env);
+	fake_ib_refuse_paths(env->dev);
+	logged = kd_logged(what);
+	for (i = 1; i <= 2; i++) {
+		KD_EXPECT_RET(test, reg_try(env, env->pz, &lmr), DAT_INSUFFICIENT_RESOURCES,
+			      DAT_RESOURCE_MEMORY_REGION);
+		KUNIT_EXPECT_EQ(test, kd_logged(what) - logged, i);
+	}
+	lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
+	km_unbind(km, lmr);
+	km_drop_lmr(km, lmr);
+	KUNIT_EXPECT_EQ(test, kd_logged(what) - logged, 2);
+	/* a PZ that had its queue pair before keeps it */
+	KD_ASSERT_OK(test, reg_try(env, pz, &lmr));
+	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+	km_ep_free(km, 0);
+	KD_EXPECT_OK(test, dat_pz_free(env->pz));
+	env->pz = pz;
+}
+
 static void reg_prime_test(struct kunit *test)
 {
 	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_UNKNOWN, RDMA_DRIVER_RXE };
@@ -236,6 +283,7 @@ static void reg_one_sided_test(struct kunit *test)
 
 static struct kunit_case reg_cases[] = {
 	KD_CASE(reg_port_test, "LMR-01: ports that want a GID; devices that want a pair"),
+	KD_CASE(reg_no_path_test, "LMR-01: a device that connects nothing to its own port"),
 	KD_CASE(reg_prime_test, "FMR-01: mapping is prepared only where it allocates"),
 	KD_CASE(reg_users_test, "FMR-02: binding writes nothing that all CPUs share"),
 	KD_CASE(reg_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),

@@ -3,6 +3,8 @@
 #   config	attributes, refusals, many connections one after the other
 #   verify	fio writes and looks at what it has written, in many ways
 #   ops		flush, FUA, discard, write-zeroes; ro, 4096-byte blocks, files
+#   rtnl, swap	a task that has RTNL waits for the disk while it is connected again: for
+#		a page of the disk, for one that was swapped out to it
 #   faults[:N[:FAULT,...]]	what can go wrong, N times each, under load
 #   FILE.ko	soft-iWARP of a stock kernel
 # shellcheck shell=sh disable=SC2154
@@ -263,6 +265,55 @@ ops() {
 	step "the target listens no more" no_portal t
 	rm "$TMPDIR/file"
 }
+
+# A task that waits for the disk has RTNL: nothing that connects the disk may wait for that.
+asleep() { grep -q '^State:.D' "/proc/$1/status"; }
+swap_on() {	# DEVICE: swap, and $group, a cgroup whose memory can be pushed out
+	mkdir "$control/cgroup" && mount -t cgroup2 cgroup2 "$control/cgroup" &&
+		echo +memory >"$control/cgroup/cgroup.subtree_control" &&
+		group=$control/cgroup/kd && mkdir "$group" && mkswap -q "$1" && swapon "$1"
+}
+swap_off() { swapoff "$1" && rmdir "$group" && umount "$control/cgroup"; }
+holds_rtnl() {	# rtnl|swap
+	control=$TMPDIR/rtnl group=''
+	mkdir "$control"
+	must "a disk of 64 MiB" null_disk 0 64
+	must "the target exports it" export_disk d /dev/nullb0 allow_any=1
+	must "the target listens" portal t "$b-1"
+	must "connected" have d d reconnect_max=1000000
+	page=$(device d)
+	if [ "$1" = swap ]; then
+		must "swap on it" swap_on "$page"
+		page=swap
+	fi
+	# shellcheck disable=SC2086
+	python3 "$TOP/tests/blkrtnl" "$page" "$control" $group &
+	holder=$!
+	must "a page of a task is there, and not in memory" until_true $((30 * slow)) \
+		[ -e "$control/ready" ]
+	step "the target listens no more" set_to 0 $kd_target/portals/t/enable
+	step "the connection is lost" until_true $((20 * slow)) refused is d live
+	echo >"$control/go"
+	step "the task waits for its page" until_true $((20 * slow)) asleep $holder
+	ip link set lo up &
+	other=$!
+	step "and has RTNL: another one waits for that" until_true $((20 * slow)) asleep $other
+	set_to 1 $kd_target/portals/t/enable &
+	target=$!
+	step "CTX-05: the target listens, and the disk is connected again, meanwhile" \
+		until_true $((40 * slow)) is d live || kill -KILL $holder
+	step "the target listens" wait $target
+	step "CTX-05: the task goes on" wait $holder
+	wait $other
+	[ "$1" != swap ] || step "swap is given back" swap_off "$(device d)"
+	step "leaves" leave d
+	step "the disk is withdrawn" no_disk d
+	step "the target listens no more" no_portal t
+	no_null_disk 0
+	rm -r "$control"
+}
+rtnl() { holds_rtnl rtnl; }
+swap() { holds_rtnl swap; }
 
 # Faults. Four disks are in use all the time: one that tests/blkcheck writes to and knows the
 # contents of, one with ext4, one with xfs; and one that is a file, which takes no write while

@@ -6,8 +6,11 @@ p=$1 count=$2
 loopback_dev "$p"
 echo 6 >/proc/sys/net/ipv4/tcp_syn_retries
 scale() { echo "$*" >/sys/kernel/debug/kdscale/do; }
-# One after the other they would take $((count / 5)) s.
-all_ended() { timeout 20 sh -c 'echo ended >/sys/kernel/debug/kdscale/do'; }
+# One after the other they would take $((count / 5)) s. On a busy host the rescuer of 6.1 gets many
+# of them, and is slow (upcalls.md, "Turns and budgets").
+most=20
+case $KERNEL in 6.1-*) most=$((count / 6)) ;; esac
+all_ended() { timeout $most sh -c 'echo ended >/sys/kernel/debug/kdscale/do'; }
 
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 must "kdscale.ko loads" insmod "$KO/kdscale.ko" ia_a="${p}0-1"

@@ -675,6 +675,26 @@ static int leave(void)
 	return lossy ? err : err ?: until(READ_ONCE(raw.down), "the end of the queue pair");
 }
 
+/* Which round it was, and where both sides stand now. */
+static void tell_round(void)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr = {};
+	DAT_EP_STATE state = 0;
+
+	pr_info("%s connects, %s leaves; the queue pair %u/%u, the Endpoint %u/%u\n",
+		plan.raw_connects ? "the queue pair" : "the Endpoint",
+		plan.raw_leaves ? "the queue pair" : "the Endpoint", plan.raw_in, plan.raw_out,
+		plan.ep_in, plan.ep_out);
+	if (ours.ep)
+		TRY(dat_ep_get_status, ours.ep, &state, NULL, NULL);
+	if (raw.qp)
+		ib_query_qp(raw.qp, &attr, IB_QP_STATE, &init);
+	pr_info("the queue pair: state %u, up %d, down %d, %d read, %d failed; the Endpoint: state %u, %s, %s, %d read, %d failed\n",
+		attr.qp_state, raw.up, raw.down, raw.read, raw.bad, state,
+		event_name(ours.outcome), event_name(ours.end), ours.read, ours.bad);
+}
+
 static int one_round(void)
 {
 	int err;
@@ -704,10 +724,7 @@ static int one_round(void)
 	       same("its", ours.pdata, ours.pdata_len, plan.reply, plan.reply_len)) ?:
 	      greet() ?: read_all() ?: leave();
 	if (err)
-		pr_info("%s connects, %s leaves; the queue pair %u/%u, the Endpoint %u/%u\n",
-			plan.raw_connects ? "the queue pair" : "the Endpoint",
-			plan.raw_leaves ? "the queue pair" : "the Endpoint", plan.raw_in,
-			plan.raw_out, plan.ep_in, plan.ep_out);
+		tell_round();
 	if (ours.ep)
 		TRY(dat_ep_free, ours.ep);
 	ours.ep = NULL;
