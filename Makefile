@@ -15,7 +15,7 @@ DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
 .PHONY: help modules install dkms-install man install-man html demo check check-more check-all coverage-spec \
-	doc-states doc-tables lint check-debug soak bench bench-record clean deb install-src install-dev version sign sign-key matrix
+	doc-states doc-tables lint mutate check-debug soak bench bench-record clean deb install-src install-dev version sign sign-key matrix
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -31,6 +31,7 @@ help:
 	@echo '  make doc-states    write Documentation/ep-states.md anew from the table in the code'
 	@echo '  make doc-tables    write the tables of locks and quirks in the manual anew from the code'
 	@echo '  make lint          static checks; silent when clean'
+	@echo '  make mutate        plant bugs in kdapl.ko, one at a time: a test has to catch each (ONLY=word)'
 	@echo '  make check-debug   every guest under KASAN and under lockdep, some under KCSAN: hours'
 	@echo '  make soak          load, traffic, unplug and unload again and again (N=$(N) times)'
 	@echo '  make bench         what kDAPL costs beside the verbs: posts, completions, round trips,'
@@ -166,6 +167,10 @@ doc-tables:
 
 lint:
 	@tools/lint
+
+mutate:
+	@tools/setup check
+	@tools/mutate $(if $(ONLY),--only $(ONLY))
 
 clean:
 	rm -rf build

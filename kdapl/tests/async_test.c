@@ -25,6 +25,23 @@ static void as_device_event(struct kd_env *env, enum ib_event_type type)
 	flush_workqueue(kdapl_misc_wq);
 }
 
+/* An error of a port that the fake device has not, so ib_core would keep it to itself. */
+static void as_other_port(struct kd_env *env)
+{
+	struct ib_event event = {
+		.device = fake_ib_device(env->dev),
+		.element.port_num = 2,
+		.event = IB_EVENT_PORT_ERR,
+	};
+	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
+	struct ib_event_handler *handler = &ia->dev->event_handler;
+
+	handler->handler(handler, &event);
+	flush_workqueue(ib_wq);
+	flush_workqueue(kdapl_misc_wq);
+	kdapl_obj_put(&ia->obj);
+}
+
 static void as_expect(struct kd_env *env, DAT_EVD_HANDLE evd, u32 number, DAT_HANDLE handle,
 		      int reason)
 {
@@ -95,6 +112,7 @@ static void as_port_test(struct kunit *test)
 	KD_EXPECT_EMPTY(test, env->conn);
 	for (i = 0; i < ARRAY_SIZE(harmless); i++)
 		as_device_event(env, harmless[i]);
+	as_other_port(env);
 	KD_EXPECT_EMPTY(test, own);
 	KD_EXPECT_EMPTY(test, env->async);
 	KD_EXPECT_OK(test, dat_ia_close(ia3, DAT_CLOSE_ABRUPT_FLAG));

@@ -71,6 +71,33 @@ static DAT_RETURN life_free(enum life_object object, DAT_HANDLE handle)
 	}
 }
 
+/* What a device has no more of, by the subtype. */
+static void life_subtype_test(struct kunit *test)
+{
+	static const struct {
+		enum life_object object;
+		int err;
+		DAT_RETURN_SUBTYPE subtype;
+	} rows[] = {
+		{ LIFE_PZ, -ENOMEM, DAT_RESOURCE_MEMORY },
+		{ LIFE_PZ, -ENOSPC, DAT_RESOURCE_PROTECTION_DOMAIN },
+		{ LIFE_PZ, -EAGAIN, DAT_RESOURCE_PROTECTION_DOMAIN },
+		{ LIFE_LMR, -ENOMEM, DAT_RESOURCE_MEMORY },
+		{ LIFE_LMR, -ENOSPC, DAT_RESOURCE_MEMORY_REGION },
+		{ LIFE_LMR, -EAGAIN, DAT_RESOURCE_MEMORY_REGION },
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_HANDLE handle;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		fake_ib_fail(env->dev, FAKE_IB_ANY, 1, rows[i].err);
+		KD_EXPECT_RET(test, life_make(env, rows[i].object, &handle),
+			      DAT_INSUFFICIENT_RESOURCES, rows[i].subtype);
+		KUNIT_EXPECT_EQ(test, fake_ib_failing(env->dev, FAKE_IB_ANY), 0U);
+	}
+}
+
 static void life_nth_verb_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
@@ -297,6 +324,7 @@ static void life_silent_device_test(struct kunit *test)
 }
 
 static struct kunit_case life_cases[] = {
+	KD_CASE(life_subtype_test, "PZ-01,LMR-08: which resource there is no more of"),
 	KD_CASE(life_nth_verb_test, "GEN-06,GEN-07: every verb of every creation fails once"),
 	KD_CASE(life_registration_test, "GEN-06: a dead registration QP is replaced"),
 	KD_CASE(life_unplug_test, "EPSM-24: the device goes while an EP is connected"),

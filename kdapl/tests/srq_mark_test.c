@@ -219,6 +219,39 @@ static void sq_high_again_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sq_async(sq, NULL, -1), 0);
 }
 
+/* Set when the buffers are taken already, but nobody has looked: the call looks itself. */
+static void sq_high_unseen_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct kdapl_conn *conn;
+	int i, hard;
+	u32 held;
+
+	sq_srq(sq, 8);
+	for (hard = 0; hard < 2; hard++) {
+		sq_ep(sq, 0);
+		sq_post(sq, 0, 3);
+		conn = rcu_dereference_protected(sq->eps[0].kep->conn, true);
+		local_bh_disable();	/* what is scheduled looks later */
+		for (i = 0; i < 3; i++)
+			fake_ib_recv(sq->env.qp, 1, false);
+		held = READ_ONCE(conn->held);
+		KD_EXPECT_OK(test, dat_ep_set_watermark(sq->env.ep, 2,
+							hard ? 2 : DAT_WATERMARK_INFINITE));
+		KUNIT_EXPECT_EQ(test, held, 0U);
+		KUNIT_EXPECT_EQ(test, READ_ONCE(conn->held), 3U);
+		KUNIT_EXPECT_EQ(test, atomic_read(&conn->reason),
+				hard ? (int)DAT_CONNECTION_EVENT_BROKEN : KDAPL_END_NONE);
+		local_bh_enable();
+		KUNIT_EXPECT_EQ(test, sq_async(sq, sq->env.ep, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT),
+				1);
+		if (hard)
+			KUNIT_EXPECT_EQ(test, kd_expect_end(&sq->env),
+					(u32)DAT_CONNECTION_EVENT_BROKEN);
+		sq_ep_free(sq, 0);
+	}
+}
+
 static void sq_high_args_test(struct kunit *test)
 {
 	static const DAT_COUNT bad[] = { -2, -3, INT_MIN };
@@ -517,6 +550,7 @@ static struct kunit_case srq_mark_cases[] = {
 		"EP-WM-02,EP-WM-03,EP-WM-05,EP-WM-06,SIL-29,ASY-06: every high watermark"),
 	KD_CASE(sq_high_again_test, "EP-WM-01,EP-WM-02,EP-WM-04,EP-WM-06: set again"),
 	KD_CASE(sq_high_args_test, "EP-WM-01,EP-WM-07: arguments of the high watermarks"),
+	KD_CASE(sq_high_unseen_test, "EP-WM-04: exceeded by buffers nobody has looked for yet"),
 	KD_CASE(sq_attr_soft_test, "EP-WM-02: the soft watermark of the attributes"),
 	KD_CASE(sq_hard_early_test, "EP-WM-03: the hard watermark before the connection"),
 	KD_CASE(sq_recv_query_test, "EP-RQ-01..03: buffers an EP holds"),

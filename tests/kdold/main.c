@@ -16,6 +16,8 @@
 #include <net/net_namespace.h>
 #include <dat/kdat.h>
 
+#include "peer.h"
+
 /* As clients of the reference implementation do: not a word of warning. */
 #define DAT_ERROR(Type, SubType) ((DAT_RETURN)(DAT_CLASS_ERROR | Type | SubType))
 
@@ -522,6 +524,7 @@ static void test_accept(void)
 	DAT_EP_HANDLE here = NULL, there = NULL;
 	struct kdo_mem in = {}, out = {};
 	DAT_PSP_HANDLE psp = NULL;
+	struct sockaddr_storage addr;
 	DAT_LMR_TRIPLET iov[2];
 	DAT_EVENT event;
 
@@ -541,6 +544,13 @@ static void test_accept(void)
 	if (!kdo_next(DAT_CONNECTION_EVENT_PEER_REJECTED, &event))
 		goto out;
 	check(event.event_data.connect_event_data.ep_handle == here);
+
+	/* nor does a peer of 2.0 hear one */
+	if (!kdo_address(&addr) || !check(kdo_peer_connect(kdo_ia, kdo_pz, &addr, OWN)))
+		goto out;
+	if (kdo_next(DAT_CONNECTION_REQUEST_EVENT, &event))
+		expect(0, dat_cr_reject(arrival->cr_handle));
+	check(kdo_peer_refused());
 
 	expect(0, dat_ep_reset(here));
 	iov[0] = kdo_segment(&in, 0, 100);
