@@ -244,7 +244,7 @@ DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT *context)
 EXPORT_SYMBOL(dat_get_consumer_context);
 
 /**
- * dat_get_handle_type - tell what kind of object a handle names
+ * dat_get_handle_type - get the type of the object that a handle names
  * @dat_handle: any object
  * @handle_type: where the type goes
  *

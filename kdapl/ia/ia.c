@@ -461,6 +461,7 @@ DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_q
 	*ia_handle = ia->obj.handle;
 	trace_kdapl_ia_opened(ia->obj.handle, ia->name);
 	kdapl_obj_put(&ia->obj);
+	ret = DAT_SUCCESS;
 	goto out_exit;
 
 out_ia:

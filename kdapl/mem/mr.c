@@ -6,7 +6,7 @@
  *
  * A key has an index of 24 bits, which the device chooses and the MR keeps, and a low
  * byte, which every registration changes. An IA has a table of its MRs by index
- * (core/keys.c). The MR has what its key stands for; the posting calls read that under
+ * (core/keys.c). The MR records what its key stands for; the posting calls read that under
  * RCU with a sequence count. So binding an MR again only stores: nothing is inserted
  * or allocated, and old keys are not found.
  *

@@ -196,7 +196,9 @@ EXPORT_SYMBOL(dat_pz_query);
 
 /**
  * dat_pz_free - destroy a Protection Zone
- * @pz_handle: PZ that no EP, LMR, RMR or SRQ uses
+ * @pz_handle: PZ
+ *
+ * EPs, LMRs, RMRs and SRQs keep their PZ in use.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype PZ_IN_USE:
