@@ -338,8 +338,7 @@ static __always_inline bool kdapl_fast_segment(struct kdapl_ia *ia, const unsign
 }
 
 /* The same for a list, whose bytes are counted. */
-static __always_inline bool kdapl_fast_memory(struct kdapl_ia __maybe_unused *ia,
-					      const unsigned long __maybe_unused *domain,
+static __always_inline bool kdapl_fast_memory(struct kdapl_ia *ia, const unsigned long *domain,
 					      const DAT_LMR_TRIPLET *iov, DAT_COUNT n, u32 need,
 					      u64 *length)
 {

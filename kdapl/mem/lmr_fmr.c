@@ -266,13 +266,12 @@ void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key)
 
 static DAT_RETURN fmr_next_key(struct kdapl_lmr *lmr, u32 *key)
 {
+	int err = kdapl_lmr_check(lmr);
 	unsigned long flags;
 	bool stale;
 
-	if (!lmr)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	if (lmr->reserved)
-		return kdapl_err(DAT_RESERVED_LMR, DAT_NO_SUBTYPE);
+	if (err)
+		return kdapl_lmr_check_ret(err);
 	if (!lmr->fmr)
 		return kdapl_err(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	spin_lock_irqsave(&lmr->mr.lock, flags);
