@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The same job with kDAPL: what a consumer of it looks like that posts a lot. It works
- * from its upcalls, or dequeues, knows an operation by its cookie, and has one EVD
- * for many EPs. It is closed all at once, which kDAPL does in the right order.
+ * The job with kDAPL, as a consumer with many posts would do it. It works in its upcalls,
+ * or dequeues, identifies operations by their cookies, and has one EVD for many EPs. It
+ * closes the IA abruptly, and kDAPL frees all objects in the right order.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": kDAPL: " fmt
 
@@ -20,7 +20,7 @@
 
 #define LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
 #define REMOTE	(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
-#define IS_RECV	BIT_ULL(32)	/* in a cookie, beside the number */
+#define IS_RECV	BIT_ULL(32)	/* in a cookie, in addition to the number */
 
 struct dapl_ep {
 	DAT_EP_HANDLE end[2];
@@ -39,16 +39,16 @@ static struct {
 	DAT_PSP_HANDLE psp;
 	DAT_COUNT reads, max_qlen;
 	bool read_needs_write;		/* iWARP */
-	DAT_LMR_CONTEXT *keys;		/* of the requests' memory, in the order of their use */
-	DAT_LMR_CONTEXT key;		/* of the other end */
-	DAT_RMR_CONTEXT rkey;		/* the same, for the peer */
+	DAT_LMR_CONTEXT *keys;		/* of the requests' memory, in order of use */
+	DAT_LMR_CONTEXT key;		/* of the memory of the other end */
+	DAT_RMR_CONTEXT rkey;		/* key for the peer to the same memory */
 	struct dapl_lane lane[MAX_POSTERS];
 	DAT_EP_HANDLE accepting, stale;
 	u32 up;				/* ends that are connected */
 	bool closing;
 } *all;
 
-static int check(const char *what, DAT_RETURN ret)
+static int dapl_check(const char *what, DAT_RETURN ret)
 {
 	const char *major = "unknown error", *minor = "";
 
@@ -58,7 +58,7 @@ static int check(const char *what, DAT_RETURN ret)
 	return fault("%s: %s %s", what, major, minor);
 }
 
-#define TRY(call, ...)	check(#call, call(__VA_ARGS__))
+#define TRY(call, ...)	dapl_check(#call, call(__VA_ARGS__))
 
 static int dapl_post(struct lane *lane, u32 side, u32 n)
 {
@@ -96,7 +96,7 @@ static int dapl_post(struct lane *lane, u32 side, u32 n)
 			ret = dat_ep_post_send(ep, run.segs, iov, cookie, flags);
 		}
 		if (unlikely(ret != DAT_SUCCESS))
-			return check("post", ret);
+			return dapl_check("post", ret);
 		turn_next(turn);
 	}
 	return 0;
@@ -122,14 +122,14 @@ static int dapl_recv(struct lane *lane, u32 side, u32 n)
 		else
 			ret = dat_ep_post_recv(l->ep[ep].end[side], segs, &seg, cookie, 0);
 		if (unlikely(ret != DAT_SUCCESS))
-			return check("receive", ret);
+			return dapl_check("receive", ret);
 		if (++ep == run.eps)
 			ep = 0;
 	}
 	return 0;
 }
 
-static void upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+static void dapl_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
 
@@ -151,7 +151,7 @@ static int dapl_poll(struct lane *lane, u32 side)
 	int n = 0;
 
 	while (dat_evd_dequeue(evd, &event) == DAT_SUCCESS) {
-		upcall(&lane->side[side], &event, DAT_FALSE);
+		dapl_upcall(&lane->side[side], &event, DAT_FALSE);
 		n++;
 	}
 	return n;
@@ -161,15 +161,15 @@ const struct way dapl_way = {
 	.name = "kDAPL", .post = dapl_post, .recv = dapl_recv, .poll = dapl_poll,
 };
 
-/* What the caller's side of a refusal takes, and nothing else. */
-static noinline DAT_RETURN refuse_all(DAT_EP_HANDLE ep, DAT_COUNT n, DAT_LMR_TRIPLET *iov,
-				      DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
+/* Return an error without any work, to measure the cost of the call alone. */
+static noinline DAT_RETURN dapl_refuse_all(DAT_EP_HANDLE ep, DAT_COUNT n, DAT_LMR_TRIPLET *iov,
+					   DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
 {
 	barrier();
 	return (DAT_RETURN)(DAT_CLASS_ERROR | DAT_INVALID_HANDLE);
 }
 
-/* Posts that are wrong in one way. */
+/* Post requests with one specific fault. */
 static int dapl_refuse(struct lane *lane, u32 side, u32 n)
 {
 	const DAT_EP_HANDLE handles[] = {
@@ -183,14 +183,14 @@ static int dapl_refuse(struct lane *lane, u32 side, u32 n)
 	};
 	DAT_RETURN (*post)(DAT_EP_HANDLE ep, DAT_COUNT n, DAT_LMR_TRIPLET *iov,
 			   DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) =
-		run.bad == BAD_NOTHING ? refuse_all : dat_ep_post_send;
+		run.bad == BAD_NOTHING ? dapl_refuse_all : dat_ep_post_send;
 	struct turn *turn = &lane->side[side].turn;
 	DAT_EP_HANDLE ep = handles[run.bad];
 	DAT_LMR_TRIPLET iov[MAX_SEGS];
 	u64 base = (uintptr_t)perf_mem[0] + (run.bad == BAD_RANGE ? perf_bytes() : 0);
 	u32 i, bad = run.bad == BAD_LKEY ? 0x5a5a5a00 : 0;
 
-	/* what is asked for does not change, since nothing becomes of it */
+	/* The arguments can stay the same, since every post is refused. */
 	for (i = 0; i < run.segs; i++) {
 		iov[i].virtual_address = base + perf_seg[i].offset;
 		iov[i].segment_length = perf_seg[i].length;
@@ -212,7 +212,7 @@ const struct way accept_way = {
 
 const struct way refuse_way = { .name = "refused", .post = dapl_refuse };
 
-static void conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+static void dapl_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
 		WRITE_ONCE(all->up, all->up + 1);
@@ -221,13 +221,13 @@ static void conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN 
 	wake_up_all(&perf_wait);
 }
 
-static void cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+static void dapl_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	TRY(dat_cr_accept, event->event_data.cr_arrival_event_data.cr_handle, all->accepting, 0,
 	    NULL);
 }
 
-/* The IA comes first: it says what there is, and what its address is. */
+/* Open the IA first, to get its limits and address. */
 int dapl_open_ia(const char *name, struct limits *limits)
 {
 	DAT_PROVIDER_ATTR *provider = kzalloc(sizeof(*provider), GFP_KERNEL);
@@ -258,7 +258,7 @@ int dapl_open_ia(const char *name, struct limits *limits)
 	return err;
 }
 
-static int make_lmr(u32 side, int rights, DAT_LMR_CONTEXT *key, DAT_RMR_CONTEXT *rkey)
+static int dapl_make_lmr(u32 side, int rights, DAT_LMR_CONTEXT *key, DAT_RMR_CONTEXT *rkey)
 {
 	DAT_REGION_DESCRIPTION region = { .for_va = perf_mem[side] };
 	DAT_LMR_HANDLE lmr;
@@ -268,7 +268,7 @@ static int make_lmr(u32 side, int rights, DAT_LMR_CONTEXT *key, DAT_RMR_CONTEXT 
 		   NULL);
 }
 
-static int make_lmrs(void)
+static int dapl_make_lmrs(void)
 {
 	int rights = LOCAL, err = 0;
 	u32 i;
@@ -279,14 +279,14 @@ static int make_lmrs(void)
 	if (run.op == OP_READ && all->read_needs_write)
 		rights |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
 	for (i = 0; i < run.lmrs && !err; i++)
-		err = make_lmr(0, rights, &all->keys[i], NULL);
+		err = dapl_make_lmr(0, rights, &all->keys[i], NULL);
 	perf_shuffle(all->keys);
-	return err ?: make_lmr(1, LOCAL | REMOTE, &all->key, &all->rkey);
+	return err ?: dapl_make_lmr(1, LOCAL | REMOTE, &all->key, &all->rkey);
 }
 
-static int make_evd(struct dapl_lane *l, u32 n, u32 side)
+static int dapl_make_evd(struct dapl_lane *l, u32 n, u32 side)
 {
-	const DAT_UPCALL_OBJECT object = { &lanes[n].side[side], upcall };
+	const DAT_UPCALL_OBJECT object = { &lanes[n].side[side], dapl_upcall };
 	const struct kdat_evd_attr attr = {
 		.context = run.ctx == CTX_WORK ? KDAT_EVD_CONTEXT_WORKQUEUE :
 			   KDAT_EVD_CONTEXT_DEFAULT,
@@ -299,7 +299,7 @@ static int make_evd(struct dapl_lane *l, u32 n, u32 side)
 		   DAT_EVD_DTO_FLAG, &attr, &l->evd[side]);
 }
 
-static int make_ep(struct dapl_lane *l, u32 side, DAT_EP_HANDLE *ep)
+static int dapl_make_ep(struct dapl_lane *l, u32 side, DAT_EP_HANDLE *ep)
 {
 	const DAT_EP_ATTR attr = {
 		.max_message_size = run.size,
@@ -322,17 +322,17 @@ static int make_ep(struct dapl_lane *l, u32 side, DAT_EP_HANDLE *ep)
 	else
 		err = TRY(dat_ep_create, all->ia, all->pz, l->evd[side], l->evd[side], all->conn,
 			  &attr, ep);
-	/* one poster, with bottom halves off; in the other modes each post answers the last */
+	/* One poster, with bottom halves off. In other modes each post follows a completion. */
 	if (!err && run.serial)
 		err = TRY(kdat_ep_serialise_posts, *ep, DAT_TRUE);
 	return err;
 }
 
-static int connect(struct dapl_lane *l, struct dapl_ep *ep, const struct sockaddr_storage *addr,
-		   u16 port)
+static int dapl_connect(struct dapl_lane *l, struct dapl_ep *ep,
+			const struct sockaddr_storage *addr, u16 port)
 {
 	u32 want = all->up + 2;
-	int err = make_ep(l, 0, &ep->end[0]) ?: make_ep(l, 1, &ep->end[1]);
+	int err = dapl_make_ep(l, 0, &ep->end[0]) ?: dapl_make_ep(l, 1, &ep->end[1]);
 
 	if (err)
 		return err;
@@ -344,7 +344,7 @@ static int connect(struct dapl_lane *l, struct dapl_ep *ep, const struct sockadd
 	return err;
 }
 
-static int make_lane(u32 n, const struct sockaddr_storage *addr, u16 port)
+static int dapl_make_lane(u32 n, const struct sockaddr_storage *addr, u16 port)
 {
 	const DAT_SRQ_ATTR attr = {
 		.max_recv_dtos = run.depth * run.eps, .max_recv_iov = 1,
@@ -357,22 +357,22 @@ static int make_lane(u32 n, const struct sockaddr_storage *addr, u16 port)
 	l->ep = kvcalloc(run.eps, sizeof(*l->ep), GFP_KERNEL);
 	if (!l->ep)
 		return -ENOMEM;
-	if (n >= perf_owners()) {	/* the same EP as the first poster's */
+	if (n >= perf_owners()) {	/* use the EP of the first poster */
 		*l->ep = *all->lane[0].ep;
 		return 0;
 	}
-	err = make_evd(l, n, 0) ?: make_evd(l, n, 1);
+	err = dapl_make_evd(l, n, 0) ?: dapl_make_evd(l, n, 1);
 	if (!err && run.op == OP_SRQ)
 		err = TRY(dat_srq_create, all->ia, all->pz, (DAT_SRQ_ATTR *)&attr, &l->srq);
 	for (i = 0; i < run.eps && !err; i++)
-		err = connect(l, &l->ep[i], addr, port);
+		err = dapl_connect(l, &l->ep[i], addr, port);
 	return err;
 }
 
-/* Connections of the IA to itself. */
+/* Create connections of the IA to itself. */
 int dapl_open(u16 port, const struct sockaddr_storage *addr)
 {
-	const DAT_UPCALL_OBJECT conn = { NULL, conn_upcall }, cr = { NULL, cr_upcall };
+	const DAT_UPCALL_OBJECT conn = { NULL, dapl_conn_upcall }, cr = { NULL, dapl_cr_upcall };
 	int err;
 	u32 n;
 
@@ -382,15 +382,15 @@ int dapl_open(u16 port, const struct sockaddr_storage *addr)
 	      TRY(dat_evd_kcreate, all->ia, 16, DAT_UPCALL_SINGLE_INSTANCE, &cr,
 		  DAT_EVD_CR_FLAG, &all->cr) ?:
 	      TRY(dat_psp_create, all->ia, port, all->cr, DAT_PSP_CONSUMER_FLAG, &all->psp) ?:
-	      make_lmrs();
+	      dapl_make_lmrs();
 	for (n = 0; n < run.posters && !err; n++)
-		err = make_lane(n, addr, port);
+		err = dapl_make_lane(n, addr, port);
 	if (!err && run.bad == BAD_STALE)
-		err = make_ep(&all->lane[0], 0, &all->stale) ?: TRY(dat_ep_free, all->stale);
+		err = dapl_make_ep(&all->lane[0], 0, &all->stale) ?: TRY(dat_ep_free, all->stale);
 	return err;
 }
 
-/* An abrupt close takes everything that was made on the IA with it. */
+/* An abrupt close frees everything that was created on the IA. */
 int dapl_close(void)
 {
 	int err = 0;

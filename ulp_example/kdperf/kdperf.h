@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* Copyright (c) 2026 The kDAPL for Linux authors */
-/* kdperf: one job, done by the verbs alone (raw.c) and with kDAPL (dapl.c). */
+/* kdperf: one job, done with verbs alone (raw.c) and with kDAPL (dapl.c). */
 #ifndef KDPERF_H
 #define KDPERF_H
 
@@ -17,7 +17,7 @@
 
 struct net;
 
-#define LONG		(60 * HZ)	/* for anything that must happen */
+#define LONG		(60 * HZ)	/* time limit for anything that must happen */
 #define MAX_SEGS	32
 #define MAX_POSTERS	16
 #define MAX_BLOCKS	101
@@ -28,34 +28,34 @@ enum { CTX_SOFTIRQ, CTX_WORK, CTX_POLL };
 enum { BAD_GARBAGE, BAD_NULL, BAD_STALE, BAD_TYPE, BAD_LKEY, BAD_RANGE, BAD_NOTHING };
 enum { UNIT_NS, UNIT_CYCLES, UNIT_INSN };
 
-/* What is measured; the parameters of an order, see main.c. */
+/* The parameters of a run, see main.c. */
 struct run {
 	u32 mode, op, ctx, bad, unit;
 	u32 size;		/* bytes per operation */
-	u32 segs;		/* that they come from */
-	u32 lmrs, random;	/* registrations the segments are taken from, and how */
+	u32 segs;		/* segments per operation */
+	u32 lmrs, random;	/* registrations to take segments from; in random order? */
 	u32 eps;		/* per poster, used in turn */
-	u32 batch;		/* operations between two looks at the clock */
+	u32 batch;		/* operations between two readings of the clock */
 	u32 depth;		/* of each queue, in operations */
-	u32 signal;		/* one in so many has a completion */
-	u32 posters, shared;	/* CPUs that post; on the same EP? */
-	u32 serial;		/* the consumer says that it serialises its posts */
-	u32 blocks, groups;	/* with kDAPL; batches in each */
-	u32 bound;		/* per cent that the verbs may differ from themselves */
+	u32 signal;		/* every signal-th operation has a completion */
+	u32 posters, shared;	/* number of posting CPUs; on the same EP? */
+	u32 serial;		/* use kdat_ep_serialise_posts() */
+	u32 blocks, groups;	/* blocks with kDAPL; batches in each */
+	u32 bound;		/* noise limit: the verbs' difference from themselves, per cent */
 };
 
-/* Whose turn it is among the EPs and keys of a poster. */
+/* Position in the EPs and keys of a poster. */
 struct turn {
 	u32 n;			/* operations so far */
 	u32 ep, round, key;
 };
 
 /*
- * One end of a poster's EPs, 0 or 1. Only its completion handler, which runs once
- * at a time, writes the first line.
+ * One end of a poster's EPs, 0 or 1. Only its completion handler writes the first cache
+ * line, and calls of the handler are serialised.
  */
 struct side {
-	u64 sum ____cacheline_aligned;	/* of the numbers of what came back */
+	u64 sum ____cacheline_aligned;	/* of the numbers of completed operations */
 	u32 got;
 	u32 index;
 	struct lane *lane;
@@ -64,17 +64,17 @@ struct side {
 	u32 recvs;			/* posted */
 };
 
-/* A poster: a CPU, EPs, and a CQ or EVD for each end of them. */
+/* A poster: a CPU, EPs, and a CQ or EVD for each of their ends. */
 struct lane {
 	struct side side[2];
 	u32 n;
 	int err;
 	u32 gates;
-	spinlock_t lock;		/* stream: what follows */
+	spinlock_t lock;		/* stream: protects the next member */
 	u32 started;
-	u64 start;			/* pingpong: of the round trip */
-	const struct way *way;		/* of the block under way */
-	u32 b, block;			/* which of the two ways, and its how manieth block */
+	u64 start;			/* pingpong: start time of the round trip */
+	const struct way *way;		/* of the current block */
+	u32 b, block;			/* index of the way, and number of its block */
 	struct completion *done;
 };
 
@@ -82,25 +82,25 @@ struct segment {
 	u32 offset, length;
 };
 
-/* A way to do the job. All in one call, so that it is not the calls that are measured. */
+/* A way to do the job. Each function handles a batch, so that its call cost does not count. */
 struct way {
 	const char *name;
-	/* @n operations from the EPs' end @side; bottom halves are off */
+	/* post @n operations at end @side of the EPs; bottom halves are off */
 	int (*post)(struct lane *lane, u32 side, u32 n);
 	int (*recv)(struct lane *lane, u32 side, u32 n);	/* NULL: no completions either */
-	/* CTX_POLL: take all completions there are, tell how many */
+	/* CTX_POLL: handle all available completions and return their number */
 	int (*poll)(struct lane *lane, u32 side);
 };
 
 extern struct run run;
 extern struct lane *lanes;
 extern struct segment perf_seg[MAX_SEGS];
-extern void *perf_mem[2];	/* what requests name; what receives and the peer name */
+extern void *perf_mem[2];	/* memory of requests; memory of Receives and for the peer */
 extern wait_queue_head_t perf_wait;
 
 #define fail(fmt, ...)	({ pr_err("FAIL " fmt "\n", ##__VA_ARGS__); -EIO; })
 
-/* Something went wrong: the first few are told, and whoever waits gives up. */
+/* Something went wrong: log the first few faults and make all waiters give up. */
 #define fault(fmt, ...)							\
 ({									\
 	if (perf_fault() <= 20)						\
@@ -111,7 +111,7 @@ extern wait_queue_head_t perf_wait;
 #define await(condition)						\
 	(wait_event_timeout(perf_wait, (condition) || perf_faults(), LONG) && !perf_faults())
 
-int perf_fault(void);		/* counts one, and tells how many there were */
+int perf_fault(void);		/* counts a fault and returns the number of faults */
 int perf_faults(void);
 void perf_next(struct side *side, bool recv);
 int perf_wait_done(struct lane *lane, u32 from, u32 to, u64 *spent);
@@ -122,25 +122,25 @@ static inline size_t perf_bytes(void)
 	return PAGE_ALIGN(max(run.size, 1U));
 }
 
-/* Do operations meet a Receive? */
+/* Does each operation need a Receive? */
 static inline bool perf_recvs(void)
 {
 	return run.op == OP_SEND || run.op == OP_SRQ;
 }
 
-/* How many posters have EPs of their own? */
+/* The number of posters with their own EPs. */
 static inline u32 perf_owners(void)
 {
 	return run.shared ? 1 : run.posters;
 }
 
-/* Requests that one queue holds. */
+/* The number of requests in one queue. */
 static inline u32 perf_requests(void)
 {
 	return run.depth * (run.shared ? run.posters : 1);
 }
 
-/* The next operation of this end: is it one with a completion? */
+/* Does the next operation of this end have a completion? */
 static inline bool turn_signaled(const struct turn *turn)
 {
 	return turn->round == run.signal - 1;
@@ -165,7 +165,7 @@ static inline u32 turn_key(struct turn *turn, const u32 *keys)
 	return key;
 }
 
-/* Operation @n of this end, or the one that was received there, is done. */
+/* Operation @n of this end, or operation @n received there, is done. */
 static inline void perf_done(struct side *side, u32 n, bool recv)
 {
 	side->sum += n;
@@ -182,7 +182,7 @@ static inline u64 perf_cycles(void)
 #ifdef CONFIG_X86_64
 	u32 low, high;
 
-	/* what comes before it has been done, and nothing else has begun */
+	/* earlier instructions have finished, later ones have not started */
 	asm volatile("lfence; rdtsc; lfence" : "=a" (low), "=d" (high) : : "memory");
 	return (u64)high << 32 | low;
 #else
@@ -211,7 +211,7 @@ enum metric { M_POST, M_RECV, M_DONE, M_DONE2, METRICS };
 
 int stats_open(u32 per_block);
 void stats_close(void);
-/* Thousandths of a clock tick, sample @i of a block; -1: of one that does not count. */
+/* Record sample @i of a block: @ticks for @ops operations. */
 void stats_add(int side, enum metric m, u32 block, u32 i, u64 ticks, u32 ops);
 void stats_clock(bool start);
 u64 perf_loop(void);

@@ -2,11 +2,11 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * kdperf - what kDAPL costs, beside the verbs it stands on.
+ * kdperf - the cost of kDAPL, compared with verbs alone.
  *
- * Both do the same job on one device in the same run, in blocks that take turns: see
- * README.md for what can be ordered, and stats.c for what becomes of the samples. Here
- * is what both ways have in common: orders, posters, and the clock.
+ * Both do the same job on one device in the same run, in alternating blocks. README.md
+ * describes the parameters of a run, stats.c the evaluation of the samples. This file has
+ * the common parts: orders, posters, and the clock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -27,7 +27,7 @@
 #include "../../kdapl/version.h"
 #include "kdperf.h"
 
-#define MAX_SAMPLES	262144	/* of one kind, by one way, in a run */
+#define MAX_SAMPLES	262144	/* of one kind, for one way, in a run */
 
 static char *ia;
 static ushort port = 4720;
@@ -35,7 +35,7 @@ static ushort port = 4720;
 module_param(ia, charp, 0444);
 MODULE_PARM_DESC(ia, "interface adapter, connected to itself (required)");
 module_param(port, ushort, 0444);
-MODULE_PARM_DESC(port, "connection qualifier, and the next one for the verbs (default 4720)");
+MODULE_PARM_DESC(port, "connection qualifier; verbs use the next one (default 4720)");
 
 struct run run;
 struct lane *lanes;
@@ -56,7 +56,7 @@ static const char *const bads[] = { "garbage", "null", "stale", "type", "lkey", 
 				    NULL };
 static const char *const unit_names[] = { "ns", "cycles", "insn", NULL };
 
-/* What an order may say: the first of some words, or a number. */
+/* The parameters of an order: one of some words (the first is the default), or a number. */
 static const struct param {
 	const char *name;
 	u32 *value, deflt, min, max;
@@ -67,8 +67,8 @@ static const struct param {
 	{ "ctx", &run.ctx, .words = ctxs },
 	{ "bad", &run.bad, .words = bads },
 	{ "unit", &run.unit, .words = unit_names },
-	{ "size", &run.size, U32_MAX, 0, 1 << 20 },	/* U32_MAX: by the mode */
-	{ "segs", &run.segs, 1, 0, U32_MAX },		/* more than there are: all there are */
+	{ "size", &run.size, U32_MAX, 0, 1 << 20 },	/* U32_MAX: depends on the mode */
+	{ "segs", &run.segs, 1, 0, U32_MAX },		/* limited to the maximum of the device */
 	{ "lmrs", &run.lmrs, 1, 1, 65536 },
 	{ "random", &run.random, 0, 0, 1 },
 	{ "eps", &run.eps, 1, 1, 4096 },
@@ -96,8 +96,8 @@ void params_print(struct text *text, bool json)
 	}
 }
 
-/* One "name=value" of an order. */
-static int param_set(const char *name, const char *value)
+/* Set one "name=value" of an order. */
+static int perf_param_set(const char *name, const char *value)
 {
 	const struct param *p;
 	u32 i;
@@ -119,8 +119,8 @@ static int param_set(const char *name, const char *value)
 	return -EINVAL;
 }
 
-/* What was not said, and whether all of it goes together. */
-static int run_complete(void)
+/* Set missing parameters, and check that all of them are consistent. */
+static int perf_run_complete(void)
 {
 	u32 all = run.eps * run.signal;
 
@@ -130,7 +130,7 @@ static int run_complete(void)
 		return fail("one EP, one poster, every operation signaled in this mode");
 	if (!run.batch)
 		run.batch = run.mode == MODE_STREAM ? 16 : 64;
-	run.batch = roundup(run.batch, all);	/* so that the last one has a completion */
+	run.batch = roundup(run.batch, all);	/* the last one must have a completion */
 	if (!run.depth)
 		run.depth = max(2 * run.batch / run.eps, run.eps > 64 ? 4U : 16U);
 	run.depth = roundup_pow_of_two(run.depth);
@@ -143,18 +143,18 @@ static int run_complete(void)
 	if (run.posters > num_online_cpus())
 		return fail("there are %u CPUs", num_online_cpus());
 	if (run.mode == MODE_REFUSE && (run.op != OP_SEND || run.segs < 1))
-		return fail("what is refused is a Send of one segment or more");
-	/* a few belong to the looks at the clock */
+		return fail("mode=refuse needs op=send and at least one segment");
+	/* Reading the clock takes a few ticks itself. */
 	if (run.unit == UNIT_INSN && (perf_loop() < 2000 || perf_loop() > 2020))
 		return fail("a loop of 2000 instructions takes %llu ticks of this clock",
 			    perf_loop());
 	if (run.serial && run.shared)
-		return fail("posters that share an EP do not take turns on it");
+		return fail("posts of posters that share an EP are not serialised");
 	return 0;
 }
 
-/* Samples in a block. */
-static u32 run_samples(void)
+/* The number of samples in a block. */
+static u32 perf_run_samples(void)
 {
 	switch (run.mode) {
 	case MODE_PINGPONG:	return run.groups * run.batch;
@@ -163,7 +163,7 @@ static u32 run_samples(void)
 	}
 }
 
-static void make_segments(void)
+static void perf_make_segments(void)
 {
 	u32 i;
 
@@ -199,10 +199,10 @@ int perf_faults(void)
 }
 
 /*
- * Ping-pong and stream: something came back, go on. In the upcall or done handler, where
- * a consumer would do it.
+ * Ping-pong and stream: continue after a completion, in the upcall or done handler, as a
+ * consumer would.
  */
-static void pingpong_next(struct side *side, bool recv)
+static void perf_pingpong_next(struct side *side, bool recv)
 {
 	u32 all = run.groups * run.batch;
 	struct lane *lane = side->lane;
@@ -210,7 +210,7 @@ static void pingpong_next(struct side *side, bool recv)
 	u64 now;
 
 	if (perf_recvs() && !recv)
-		return;		/* it is the answer that counts */
+		return;		/* only the answer counts */
 	if (side->index) {
 		if (side->recvs == all || !way->recv(lane, 1, 1))
 			way->post(lane, 1, 1);
@@ -227,8 +227,8 @@ static void pingpong_next(struct side *side, bool recv)
 	way->post(lane, 0, 1);
 }
 
-/* So many messages are on their way that the window is full, Receives first. */
-static void stream_next(struct side *side, bool recv)
+/* Post messages until the window is full, Receives first. */
+static void perf_stream_next(struct side *side, bool recv)
 {
 	struct lane *lane = side->lane;
 	u32 all = run.groups * run.batch, done;
@@ -251,31 +251,31 @@ static void stream_next(struct side *side, bool recv)
 void perf_next(struct side *side, bool recv)
 {
 	if (run.mode == MODE_PINGPONG)
-		pingpong_next(side, recv);
+		perf_pingpong_next(side, recv);
 	else if (run.mode == MODE_STREAM)
-		stream_next(side, recv);
+		perf_stream_next(side, recv);
 }
 
-static bool side_done(const struct side *side)
+static bool perf_side_done(const struct side *side)
 {
 	return READ_ONCE(side->got) == READ_ONCE(side->want);
 }
 
-/* However slow the machine is: no more than LONG without a completion. */
-static void await_done(struct side *a, struct side *b)
+/* Wait for completions, on a slow machine as well: give up after LONG without any. */
+static void perf_await_done(struct side *a, struct side *b)
 {
 	u32 got;
 
 	do {
 		got = READ_ONCE(a->got) + READ_ONCE(b->got);
-		if (await(side_done(a) && side_done(b)))
+		if (await(perf_side_done(a) && perf_side_done(b)))
 			return;
 	} while (!perf_faults() && got != READ_ONCE(a->got) + READ_ONCE(b->got));
 }
 
 /*
- * Until all has come back that ends @from to @to wait for. @spent: ticks in polls that
- * brought something, not those while the provider was at work.
+ * Wait for all completions of ends @from and @to. @spent: ticks of polls that found
+ * completions, without the time in which the provider was at work.
  */
 int perf_wait_done(struct lane *lane, u32 from, u32 to, u64 *spent)
 {
@@ -285,8 +285,8 @@ int perf_wait_done(struct lane *lane, u32 from, u32 to, u64 *spent)
 	int n;
 
 	if (run.ctx != CTX_POLL)
-		await_done(a, b);
-	while (!(side_done(a) && side_done(b)) && !perf_faults()) {
+		perf_await_done(a, b);
+	while (!(perf_side_done(a) && perf_side_done(b)) && !perf_faults()) {
 		if (run.ctx != CTX_POLL || time_after(jiffies, end))
 			return fault("%s: %u of %u and %u of %u completions", lane->way->name,
 				     a->got, a->want, b->got, b->want);
@@ -301,14 +301,14 @@ int perf_wait_done(struct lane *lane, u32 from, u32 to, u64 *spent)
 			*spent += start;
 			end = jiffies + LONG;
 		} else {
-			schedule();	/* the provider runs on this very CPU, maybe */
+			schedule();	/* the provider may need this CPU */
 		}
 	}
 	return perf_faults() ? -EIO : 0;
 }
 
-/* No poster passes before all are there; then all begin at the same time. */
-static void lane_gate(struct lane *lane)
+/* A barrier: no poster passes before all have arrived, then all start together. */
+static void perf_lane_gate(struct lane *lane)
 {
 	int want = ++lane->gates * run.posters;
 
@@ -316,16 +316,16 @@ static void lane_gate(struct lane *lane)
 		return;
 	atomic_inc(&arrived);
 	wake_up_all(&perf_wait);
-	/* asleep: a provider may have work to do on this CPU, for another poster */
+	/* Sleep: a provider may have work to do on this CPU, for another poster. */
 	if (!await(atomic_read(&arrived) >= want))
-		fault("not all posters came");
+		fault("not all posters arrived");
 	atomic_inc(&awake);
 	while (atomic_read(&awake) < want && !perf_faults())
 		cpu_relax();
 }
 
-/* A batch: receives, requests, completions; each between two looks at the clock. */
-static int lane_batch(struct lane *lane, u32 group)
+/* A batch: Receives, requests, completions; each between two readings of the clock. */
+static int perf_lane_batch(struct lane *lane, u32 group)
 {
 	bool owner = !run.shared || !lane->n, recvs = perf_recvs() && lane->way->recv;
 	u32 posts = run.batch * (run.shared ? run.posters : 1), events;
@@ -346,7 +346,7 @@ static int lane_batch(struct lane *lane, u32 group)
 		local_bh_enable();
 		stats_add(lane->b, M_RECV, lane->block, sample, done - start, posts);
 	}
-	lane_gate(lane);
+	perf_lane_gate(lane);
 	if (err)
 		return err;
 	local_bh_disable();
@@ -372,7 +372,7 @@ static int lane_batch(struct lane *lane, u32 group)
 	return err;
 }
 
-static int lane_pingpong(struct lane *lane)
+static int perf_lane_pingpong(struct lane *lane)
 {
 	u32 all = run.groups * run.batch;
 	u64 spent;
@@ -390,7 +390,7 @@ static int lane_pingpong(struct lane *lane)
 	return err ?: perf_wait_done(lane, 0, 1, &spent);
 }
 
-static int lane_stream(struct lane *lane)
+static int perf_lane_stream(struct lane *lane)
 {
 	u32 all = run.groups * run.batch;
 	u64 start, spent;
@@ -399,29 +399,29 @@ static int lane_stream(struct lane *lane)
 	lane->side[0].want = all;
 	lane->side[1].want = perf_recvs() ? all : 0;
 	start = perf_cycles();
-	stream_next(&lane->side[0], false);
+	perf_stream_next(&lane->side[0], false);
 	err = perf_wait_done(lane, 0, 1, &spent);
 	stats_add(lane->b, M_POST, lane->block, 0, perf_cycles() - start, all);
 	return err;
 }
 
-/* A block of one poster, on its CPU. */
-static int lane_main(void *data)
+/* Run a block of one poster, on its CPU. */
+static int perf_lane_main(void *data)
 {
 	struct lane *lane = data;
 	u32 i;
 
 	if (run.mode == MODE_PINGPONG)
-		lane->err = lane_pingpong(lane);
+		lane->err = perf_lane_pingpong(lane);
 	else if (run.mode == MODE_STREAM)
-		lane->err = lane_stream(lane);
+		lane->err = perf_lane_stream(lane);
 	for (i = 0; i < run.groups && !lane->err && !perf_faults() &&
 	     (run.mode == MODE_POST || run.mode == MODE_REFUSE); i++)
-		lane->err = lane_batch(lane, i);
+		lane->err = perf_lane_batch(lane, i);
 	kthread_complete_and_exit(lane->done, 0);
 }
 
-static void lane_reset(struct lane *lane, const struct way *const *ways, u32 number)
+static void perf_lane_reset(struct lane *lane, const struct way *const *ways, u32 number)
 {
 	int i;
 
@@ -441,10 +441,10 @@ static void lane_reset(struct lane *lane, const struct way *const *ways, u32 num
 }
 
 /*
- * Block @number of a run. @sums: what the numbers of all that came back add up to; the
- * same in every block.
+ * Run block @number. @sums: sums of the numbers of all completed operations, which must be
+ * the same in every block.
  */
-static int block(const struct way *const *ways, u32 number, u64 *sums)
+static int perf_block(const struct way *const *ways, u32 number, u64 *sums)
 {
 	DECLARE_COMPLETION_ONSTACK(done);
 	u64 sum[2] = {};
@@ -454,12 +454,13 @@ static int block(const struct way *const *ways, u32 number, u64 *sums)
 	atomic_set(&arrived, 0);
 	atomic_set(&awake, 0);
 	for (n = 0; n < run.posters; n++)
-		lane_reset(&lanes[n], ways, number);
+		perf_lane_reset(&lanes[n], ways, number);
 	for (n = 0; n < run.posters; n++) {
-		struct task_struct *task = kthread_create(lane_main, &lanes[n], "kdperf/%u", n);
+		struct task_struct *task = kthread_create(perf_lane_main, &lanes[n], "kdperf/%u",
+							  n);
 
 		if (IS_ERR(task)) {
-			perf_fault();	/* lets the others go */
+			perf_fault();	/* releases the others */
 			err = PTR_ERR(task);
 			break;
 		}
@@ -480,24 +481,24 @@ static int block(const struct way *const *ways, u32 number, u64 *sums)
 		err = -EIO;
 	if (!err && ways[number & 1]->recv && (sum[0] != sums[0] || sum[1] != sums[1])) {
 		if (sums[0] | sums[1])
-			err = fail("others came back than posted");
+			err = fail("completions do not match the posts");
 		sums[0] = sum[0];
 		sums[1] = sum[1];
 	}
 	return err;
 }
 
-static int blocks(const struct way *const *ways)
+static int perf_blocks(const struct way *const *ways)
 {
 	u64 sums[2] = {};
 	int err;
 	u32 i;
 
-	/* a round that nobody counts */
-	err = block(ways, 0, sums) ?: block(ways, 1, sums);
+	/* a warm-up round that does not count */
+	err = perf_block(ways, 0, sums) ?: perf_block(ways, 1, sums);
 	stats_clock(true);
 	for (i = 0; i <= 2 * run.blocks && !err; i++) {
-		err = block(ways, i, sums);
+		err = perf_block(ways, i, sums);
 		if (signal_pending(current))
 			err = -EINTR;
 	}
@@ -505,7 +506,7 @@ static int blocks(const struct way *const *ways)
 	return err;
 }
 
-static int measure(void)
+static int perf_measure(void)
 {
 	static const struct way *const pairs[][2] = {
 		{ &raw_way, &dapl_way }, { &accept_way, &refuse_way },
@@ -519,7 +520,7 @@ static int measure(void)
 	if (err)
 		return err;
 	run.segs = min3(run.segs, limits.segs, (u32)MAX_SEGS);
-	make_segments();
+	perf_make_segments();
 	for (i = 0; i < 2; i++) {
 		perf_mem[i] = alloc_pages_exact(perf_bytes(), GFP_KERNEL | __GFP_ZERO);
 		if (!perf_mem[i])
@@ -531,16 +532,16 @@ static int measure(void)
 	for (i = 0; i < run.posters; i++) {
 		lanes[i].n = i;
 		spin_lock_init(&lanes[i].lock);
-		lane_reset(&lanes[i], pairs[0], 0);
+		perf_lane_reset(&lanes[i], pairs[0], 0);
 	}
-	err = stats_open(run_samples()) ?: dapl_open(port, &limits.addr) ?:
-	      raw_open(&limits.addr, port + 1) ?: blocks(ways);
+	err = stats_open(perf_run_samples()) ?: dapl_open(port, &limits.addr) ?:
+	      raw_open(&limits.addr, port + 1) ?: perf_blocks(ways);
 	if (!err)
 		stats_tell(++runs, ia, ways);
 	return err;
 }
 
-static void clean_up(int *err)
+static void perf_clean_up(int *err)
 {
 	int i, ret;
 
@@ -557,8 +558,8 @@ static void clean_up(int *err)
 	}
 }
 
-/* run NAME=VALUE...: what is not named has its default. */
-static int do_run(char *args)
+/* run NAME=VALUE...: parameters that are not named have their defaults. */
+static int perf_do_run(char *args)
 {
 	const struct param *p;
 	char *arg;
@@ -570,22 +571,22 @@ static int do_run(char *args)
 		char *name = strsep(&arg, "=");
 
 		if (*name)
-			err = arg ? param_set(name, arg) : -EINVAL;
+			err = arg ? perf_param_set(name, arg) : -EINVAL;
 	}
-	err = err ?: run_complete();
-	if (!err && (u64)run_samples() * (run.blocks + 1) > MAX_SAMPLES)
+	err = err ?: perf_run_complete();
+	if (!err && (u64)perf_run_samples() * (run.blocks + 1) > MAX_SAMPLES)
 		err = -E2BIG;
 	if (err)
 		return err;
 	atomic_set(&faults, 0);
-	err = measure();
-	clean_up(&err);
+	err = perf_measure();
+	perf_clean_up(&err);
 	result_file.size = perf_result.len;
 	json_file.size = perf_json.len;
 	return err;
 }
 
-static ssize_t order_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
+static ssize_t perf_order_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
 {
 	char line[256], *args = line, *word;
 	int err;
@@ -597,7 +598,7 @@ static ssize_t order_write(struct file *file, const char __user *from, size_t le
 	line[len] = '\0';
 	word = strsep(&args, "\n ");
 	mutex_lock(&perf_mutex);
-	err = strcmp(word, "run") ? -EINVAL : do_run(args);
+	err = strcmp(word, "run") ? -EINVAL : perf_do_run(args);
 	mutex_unlock(&perf_mutex);
 	return err ?: len;
 }
@@ -605,7 +606,7 @@ static ssize_t order_write(struct file *file, const char __user *from, size_t le
 static const struct file_operations order_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.write = order_write,
+	.write = perf_order_write,
 };
 
 static int __init perf_init(void)
@@ -637,7 +638,7 @@ static void __exit perf_exit(void)
 
 module_init(perf_init);
 module_exit(perf_exit);
-MODULE_DESCRIPTION("kDAPL example: what it costs, measured beside the verbs");
+MODULE_DESCRIPTION("kDAPL example: its cost, compared with verbs alone");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION(KDAPL_VERSION);

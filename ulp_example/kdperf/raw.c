@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The job by the verbs alone, as a consumer in the kernel does it: connections by
- * the RDMA CM, a CQ of ib_alloc_cq() for each end, a request structure with an ib_cqe for
- * each operation, work requests on the stack, posted one by one.
+ * The job with verbs alone, as a kernel consumer does it: connections by the RDMA CM, a CQ
+ * of ib_alloc_cq() for each end, a request structure with an ib_cqe for each operation, and
+ * work requests on the stack, posted one by one.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": raw: " fmt
 
@@ -21,7 +21,7 @@
 
 #include "kdperf.h"
 
-#define PORTS	4	/* that are tried for a connection */
+#define PORTS	4	/* number of ports to try for a connection */
 
 struct raw_req {
 	struct ib_cqe cqe;
@@ -31,7 +31,7 @@ struct raw_req {
 /* One end of an EP, as one poster uses it. */
 struct raw_end {
 	struct ib_qp *qp;
-	struct raw_req *req, *recv;	/* so many as the queue is deep */
+	struct raw_req *req, *recv;	/* one per entry of the queue */
 	u32 reqs, recvs;		/* posted so far */
 };
 
@@ -39,7 +39,7 @@ struct raw_ep {
 	struct raw_end end[2];
 	struct rdma_cm_id *id[2];
 	bool up[2], down[2];
-	bool refused;			/* by TCP, for its port */
+	bool refused;			/* by TCP, because of its port */
 };
 
 struct raw_lane {
@@ -57,20 +57,20 @@ static struct {
 	struct scatterlist sg[2];
 	bool mapped[2];
 	u64 dma[2];		/* address of the memory in work requests */
-	struct ib_mr **mr;	/* the requests', and the one of the other end */
-	u32 *keys;		/* of the former, in the order of their use */
-	struct ib_cqe cqe;	/* of a registration */
+	struct ib_mr **mr;	/* of the requests' memory, and one of the other end */
+	u32 *keys;		/* of the requests' MRs, in order of use */
+	struct ib_cqe cqe;	/* for registrations */
 	bool closing;
 	struct raw_lane lane[MAX_POSTERS];
 	struct raw_ep *accepting;
 } *all;
 
-static struct ib_mr *remote_mr(void)
+static struct ib_mr *raw_remote_mr(void)
 {
 	return all->mr[run.lmrs];
 }
 
-static void completed(struct ib_cq *cq, struct ib_wc *wc, bool recv)
+static void raw_completed(struct ib_cq *cq, struct ib_wc *wc, bool recv)
 {
 	struct raw_req *req = container_of(wc->wr_cqe, struct raw_req, cqe);
 
@@ -83,14 +83,14 @@ static void completed(struct ib_cq *cq, struct ib_wc *wc, bool recv)
 	perf_done(cq->cq_context, req->n, recv);
 }
 
-static void request_done(struct ib_cq *cq, struct ib_wc *wc)
+static void raw_request_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	completed(cq, wc, false);
+	raw_completed(cq, wc, false);
 }
 
-static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
+static void raw_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	completed(cq, wc, true);
+	raw_completed(cq, wc, true);
 }
 
 static int raw_post(struct lane *lane, u32 side, u32 n)
@@ -98,7 +98,7 @@ static int raw_post(struct lane *lane, u32 side, u32 n)
 	struct raw_ep *eps = all->lane[lane->n].ep;
 	struct turn *turn = &lane->side[side].turn;
 	u64 base = all->dma[0];
-	struct ib_sge sge[MAX_SEGS];	/* here, since many a kernel sets all of it to zero */
+	struct ib_sge sge[MAX_SEGS];	/* outside the loop, since many kernels zero it */
 	int err;
 	u32 i;
 
@@ -125,7 +125,7 @@ static int raw_post(struct lane *lane, u32 side, u32 n)
 		case OP_READ:
 			wr.wr.opcode = run.op == OP_READ ? IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
 			wr.remote_addr = all->dma[1];
-			wr.rkey = remote_mr()->rkey;
+			wr.rkey = raw_remote_mr()->rkey;
 			break;
 		default:
 			wr.wr.opcode = IB_WR_SEND;
@@ -149,7 +149,7 @@ static int raw_recv(struct lane *lane, u32 side, u32 n)
 		struct ib_sge sge = {
 			.addr = all->dma[side],
 			.length = run.size,
-			.lkey = side ? remote_mr()->lkey : all->keys[0],
+			.lkey = side ? raw_remote_mr()->lkey : all->keys[0],
 		};
 		struct ib_recv_wr wr = { .sg_list = &sge, .num_sge = !!run.size };
 		struct raw_req *req;
@@ -181,8 +181,8 @@ const struct way raw_way = {
 	.name = "verbs", .post = raw_post, .recv = raw_recv, .poll = raw_poll,
 };
 
-/* What kDAPL asks of the device for an EP of that depth, so that both have the same. */
-static u32 sq_entries(void)
+/* The depth that kDAPL requests from the device for such an EP, so that both are the same. */
+static u32 raw_sq_entries(void)
 {
 	u32 depth = perf_requests(), slots = depth + depth / 4 - 1;
 
@@ -191,7 +191,7 @@ static u32 sq_entries(void)
 	return slots + 3;
 }
 
-static struct raw_req *make_reqs(u32 n, void (*done)(struct ib_cq *cq, struct ib_wc *wc))
+static struct raw_req *raw_make_reqs(u32 n, void (*done)(struct ib_cq *cq, struct ib_wc *wc))
 {
 	struct raw_req *reqs = kvcalloc(n, sizeof(*reqs), GFP_KERNEL);
 
@@ -200,20 +200,20 @@ static struct raw_req *make_reqs(u32 n, void (*done)(struct ib_cq *cq, struct ib
 	return reqs;
 }
 
-static int make_end(struct raw_end *end, struct ib_qp *qp)
+static int raw_make_end(struct raw_end *end, struct ib_qp *qp)
 {
 	end->qp = qp;
-	end->req = end->req ?: make_reqs(run.depth, request_done);
-	end->recv = end->recv ?: make_reqs(perf_requests(), recv_done);
+	end->req = end->req ?: raw_make_reqs(run.depth, raw_request_done);
+	end->recv = end->recv ?: raw_make_reqs(perf_requests(), raw_recv_done);
 	return end->req && end->recv ? 0 : -ENOMEM;
 }
 
-static int make_qp(struct raw_ep *ep, u32 side)
+static int raw_make_qp(struct raw_ep *ep, u32 side)
 {
 	struct raw_lane *l = all->lane;
 	struct ib_qp_init_attr attr = {
 		.cap = {
-			.max_send_wr = sq_entries(),
+			.max_send_wr = raw_sq_entries(),
 			.max_recv_wr = perf_requests() + 1,	/* ib_drain_qp() */
 			.max_send_sge = max(run.segs, 1U),
 			.max_recv_sge = 1,
@@ -232,10 +232,10 @@ static int make_qp(struct raw_ep *ep, u32 side)
 		attr.cap.max_recv_sge = 0;
 	}
 	return rdma_create_qp(ep->id[side], all->pd, &attr) ?:
-	       make_end(&ep->end[side], ep->id[side]->qp);
+	       raw_make_end(&ep->end[side], ep->id[side]->qp);
 }
 
-static struct rdma_conn_param conn_param(void)
+static struct rdma_conn_param raw_conn_param(void)
 {
 	u32 reads = min(rdma_protocol_iwarp(all->dev, all->bound->port_num) ? 128 : 16,
 			all->dev->attrs.max_qp_rd_atom);
@@ -248,7 +248,7 @@ static struct rdma_conn_param conn_param(void)
 
 static int raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
-	struct rdma_conn_param param = conn_param();
+	struct rdma_conn_param param = raw_conn_param();
 	struct raw_ep *ep = id->context;
 	u32 side = ep && id == ep->id[1];
 	int err = 0;
@@ -259,7 +259,7 @@ static int raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		if (!ep)
 			return -EBUSY;
 		ep->id[1] = id;
-		err = make_qp(ep, 1) ?: rdma_accept(id, &param);
+		err = raw_make_qp(ep, 1) ?: rdma_accept(id, &param);
 		if (err) {
 			if (id->qp)
 				rdma_destroy_qp(id);
@@ -273,7 +273,7 @@ static int raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		err = rdma_resolve_route(id, 10000);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		err = make_qp(ep, 0) ?: rdma_connect_locked(id, &param);
+		err = raw_make_qp(ep, 0) ?: rdma_connect_locked(id, &param);
 		if (err == -EADDRNOTAVAIL && id->qp) {
 			WRITE_ONCE(ep->refused, true);
 			err = 0;
@@ -298,20 +298,20 @@ static int raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-static struct rdma_cm_id *make_id(void *context)
+static struct rdma_cm_id *raw_make_id(void *context)
 {
 	return rdma_create_id(current->nsproxy->net_ns, raw_handler, context, RDMA_PS_TCP,
 			      IB_QPT_RC);
 }
 
-static int connect_once(struct raw_ep *ep, const struct sockaddr_storage *addr, u16 port)
+static int raw_connect_once(struct raw_ep *ep, const struct sockaddr_storage *addr, u16 port)
 {
 	struct sockaddr_storage from = *addr, to = *addr;
 	int err;
 
 	((struct sockaddr_in *)&from)->sin_port = 0;
 	((struct sockaddr_in *)&to)->sin_port = htons(port);
-	ep->id[0] = make_id(ep);
+	ep->id[0] = raw_make_id(ep);
 	if (IS_ERR(ep->id[0]))
 		return PTR_ERR(ep->id[0]);
 	err = rdma_resolve_addr(ep->id[0], (struct sockaddr *)&from, (struct sockaddr *)&to,
@@ -323,15 +323,15 @@ static int connect_once(struct raw_ep *ep, const struct sockaddr_storage *addr, 
 }
 
 /*
- * TCP remembers for a minute that the port which the CM has picked was that of a
- * connection to the same peer: try another one, as kDAPL does.
+ * TCP refuses a port for a minute after a connection from it to the same peer. If the CM
+ * has picked such a port, try another one, as kDAPL does.
  */
-static int connect(struct raw_ep *ep, const struct sockaddr_storage *addr, u16 port)
+static int raw_connect(struct raw_ep *ep, const struct sockaddr_storage *addr, u16 port)
 {
 	int tries = PORTS, err;
 
 	all->accepting = ep;
-	while (!(err = connect_once(ep, addr, port)) && ep->refused && --tries) {
+	while (!(err = raw_connect_once(ep, addr, port)) && ep->refused && --tries) {
 		rdma_destroy_qp(ep->id[0]);
 		rdma_destroy_id(ep->id[0]);
 		ep->id[0] = NULL;
@@ -340,7 +340,7 @@ static int connect(struct raw_ep *ep, const struct sockaddr_storage *addr, u16 p
 	return err ?: ep->refused ? fault("no port") : 0;
 }
 
-static void registered(struct ib_cq *cq, struct ib_wc *wc)
+static void raw_registered(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct side *side = cq->cq_context;
 
@@ -350,8 +350,8 @@ static void registered(struct ib_cq *cq, struct ib_wc *wc)
 	wake_up_all(&perf_wait);
 }
 
-/* As an LMR is made: a fast registration of the memory of one end. */
-static int make_mr(struct ib_mr **mr, u32 side, int access)
+/* Register the memory of one end by a fast registration, as an LMR does. */
+static int raw_make_mr(struct ib_mr **mr, u32 side, int access)
 {
 	struct ib_reg_wr wr = {
 		.wr = {
@@ -378,7 +378,7 @@ static int make_mr(struct ib_mr **mr, u32 side, int access)
 	       perf_wait_done(&lanes[0], 0, 0, &spent);
 }
 
-static int make_mrs(void)
+static int raw_make_mrs(void)
 {
 	int access = IB_ACCESS_LOCAL_WRITE, err = 0;
 	u32 i;
@@ -392,17 +392,17 @@ static int make_mrs(void)
 			return -EIO;
 	}
 	for (i = 0; i < run.lmrs && !err; i++) {
-		err = make_mr(&all->mr[i], 0, access);
+		err = raw_make_mr(&all->mr[i], 0, access);
 		if (!err)
 			all->keys[i] = all->mr[i]->lkey;
 		cond_resched();
 	}
 	perf_shuffle(all->keys);
-	return err ?: make_mr(&all->mr[i], 1, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
-			      IB_ACCESS_REMOTE_READ);
+	return err ?: raw_make_mr(&all->mr[i], 1, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
+				  IB_ACCESS_REMOTE_READ);
 }
 
-static int make_lane(struct raw_lane *l, u32 n)
+static int raw_make_lane(struct raw_lane *l, u32 n)
 {
 	static const enum ib_poll_context ctx[] = {
 		[CTX_SOFTIRQ] = IB_POLL_SOFTIRQ, [CTX_WORK] = IB_POLL_WORKQUEUE,
@@ -411,7 +411,7 @@ static int make_lane(struct raw_lane *l, u32 n)
 	struct ib_srq_init_attr attr = {
 		.attr = { .max_wr = run.depth * run.eps, .max_sge = 1 },
 	};
-	u32 side, cqes = run.eps * (sq_entries() + perf_requests() + 1);
+	u32 side, cqes = run.eps * (raw_sq_entries() + perf_requests() + 1);
 
 	l->ep = kvcalloc(run.eps, sizeof(*l->ep), GFP_KERNEL);
 	if (!l->ep)
@@ -429,19 +429,19 @@ static int make_lane(struct raw_lane *l, u32 n)
 	}
 	if (run.op != OP_SRQ)
 		return 0;
-	l->pool = make_reqs(run.depth * run.eps, recv_done);
+	l->pool = raw_make_reqs(run.depth * run.eps, raw_recv_done);
 	l->srq = ib_create_srq(all->pd, &attr);
 	return l->pool ? PTR_ERR_OR_ZERO(l->srq) : -ENOMEM;
 }
 
-/* Posters after the first one use its QP with requests of their own. */
+/* Later posters use the QP of the first one, with their own requests. */
 static int raw_share(struct raw_lane *l)
 {
-	return make_end(&l->ep->end[0], all->lane[0].ep->end[0].qp) ?:
-	       make_end(&l->ep->end[1], all->lane[0].ep->end[1].qp);
+	return raw_make_end(&l->ep->end[0], all->lane[0].ep->end[0].qp) ?:
+	       raw_make_end(&l->ep->end[1], all->lane[0].ep->end[1].qp);
 }
 
-static int make_all(const struct sockaddr_storage *addr, u16 port)
+static int raw_make_all(const struct sockaddr_storage *addr, u16 port)
 {
 	struct sockaddr_storage to = *addr;
 	int err = 0;
@@ -452,10 +452,10 @@ static int make_all(const struct sockaddr_storage *addr, u16 port)
 	if (IS_ERR(all->pd))
 		return PTR_ERR(all->pd);
 	for (n = 0; n < run.posters && !err; n++)
-		err = make_lane(&all->lane[n], n);
+		err = raw_make_lane(&all->lane[n], n);
 	if (err)
 		return err;
-	all->listener = make_id(NULL);
+	all->listener = raw_make_id(NULL);
 	if (IS_ERR(all->listener))
 		return PTR_ERR(all->listener);
 	((struct sockaddr_in *)&to)->sin_port = htons(port);
@@ -463,14 +463,14 @@ static int make_all(const struct sockaddr_storage *addr, u16 port)
 	      rdma_listen(all->listener, 4);
 	for (n = 0; n < perf_owners() && !err; n++) {
 		for (i = 0; i < run.eps && !err; i++)
-			err = connect(&all->lane[n].ep[i], addr, port);
+			err = raw_connect(&all->lane[n].ep[i], addr, port);
 	}
 	for (; n < run.posters && !err; n++)
 		err = raw_share(&all->lane[n]);
-	return err ?: make_mrs();
+	return err ?: raw_make_mrs();
 }
 
-/* Connections of the device with that address to itself. */
+/* Create connections of the device with that address to itself. */
 int raw_open(const struct sockaddr_storage *addr, u16 port)
 {
 	struct sockaddr_storage any = *addr;
@@ -479,20 +479,20 @@ int raw_open(const struct sockaddr_storage *addr, u16 port)
 	all = kzalloc(sizeof(*all), GFP_KERNEL);
 	if (!all)
 		return -ENOMEM;
-	all->cqe.done = registered;
+	all->cqe.done = raw_registered;
 	all->mr = kvcalloc(run.lmrs + 1, sizeof(*all->mr), GFP_KERNEL);
 	all->keys = kvcalloc(run.lmrs, sizeof(*all->keys), GFP_KERNEL);
-	all->bound = make_id(NULL);
+	all->bound = raw_make_id(NULL);
 	if (!all->mr || !all->keys || IS_ERR(all->bound))
 		return -ENOMEM;
 	((struct sockaddr_in *)&any)->sin_port = 0;
 	err = rdma_bind_addr(all->bound, (struct sockaddr *)&any);
 	if (!err)
-		err = all->bound->device ? make_all(addr, port) : -ENODEV;
+		err = all->bound->device ? raw_make_all(addr, port) : -ENODEV;
 	return err ? fail("%pe", ERR_PTR(err)) : 0;
 }
 
-static void close_ep(struct raw_ep *ep)
+static void raw_close_ep(struct raw_ep *ep)
 {
 	u32 side;
 
@@ -502,7 +502,7 @@ static void close_ep(struct raw_ep *ep)
 		if (IS_ERR_OR_NULL(id))
 			continue;
 		if (id->qp) {
-			/* nobody polls any more with CTX_POLL, and draining would be slow */
+			/* With CTX_POLL the CQ is no longer polled, and draining would be slow. */
 			if (run.op == OP_SRQ && run.ctx != CTX_POLL)
 				ib_drain_sq(id->qp);
 			else if (run.ctx != CTX_POLL)
@@ -513,7 +513,7 @@ static void close_ep(struct raw_ep *ep)
 	}
 }
 
-static void close_lane(struct raw_lane *l)
+static void raw_close_lane(struct raw_lane *l)
 {
 	u32 i;
 
@@ -527,7 +527,7 @@ static void close_lane(struct raw_lane *l)
 		if (ep->up[0] && !perf_faults() &&
 		    !await(READ_ONCE(ep->down[0]) && READ_ONCE(ep->down[1])))
 			fault("not disconnected");
-		close_ep(ep);
+		raw_close_ep(ep);
 	}
 	if (!IS_ERR_OR_NULL(l->srq))
 		ib_destroy_srq(l->srq);
@@ -537,8 +537,8 @@ static void close_lane(struct raw_lane *l)
 	}
 }
 
-/* Nothing completes any more. */
-static void free_lane(struct raw_lane *l)
+/* Called when no operation can complete any more. */
+static void raw_free_lane(struct raw_lane *l)
 {
 	u32 i;
 
@@ -560,9 +560,9 @@ void raw_close(void)
 	if (!IS_ERR_OR_NULL(all->listener))
 		rdma_destroy_id(all->listener);
 	for (i = 0; i < run.posters; i++)
-		close_lane(&all->lane[i]);
+		raw_close_lane(&all->lane[i]);
 	for (i = 0; i < run.posters; i++)
-		free_lane(&all->lane[i]);
+		raw_free_lane(&all->lane[i]);
 	for (i = 0; all->mr && i <= run.lmrs; i++) {
 		if (!IS_ERR_OR_NULL(all->mr[i]))
 			ib_dereg_mr(all->mr[i]);

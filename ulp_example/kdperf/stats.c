@@ -2,10 +2,10 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * What the samples say. The blocks of a run are V K V K ... V: V by the verbs, K with
- * kDAPL. A block stands for the median of its samples, so that an interrupt counts for
- * nothing; a block of kDAPL is compared with the mean of its two neighbours, which takes
- * out what drifts; and each V with the next V, which is what the machine does to equals.
+ * Evaluation of the samples. The blocks of a run are V K V K ... V: V with verbs, K with
+ * kDAPL. The value of a block is the median of its samples, so that an interrupt does not
+ * count. Each block of kDAPL is compared with the mean of its two neighbours, which cancels
+ * drift. Each V is compared with the next V, which shows the noise of the machine.
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -84,12 +84,12 @@ void stats_add(int side, enum metric m, u32 block, u32 i, u64 t, u32 ops)
 {
 	if (!samples[side][m])
 		return;
-	/* a block that does not count goes where the first one will be */
+	/* the first counted block overwrites the warm-up block */
 	samples[side][m][block * per_block + i] = div_u64(t * 1000, max(ops, 1U));
 	WRITE_ONCE(used[m], true);
 }
 
-/* How many ticks a loop of 2,000 instructions takes, the shortest time of some. */
+/* Ticks of a loop of 2,000 instructions, the shortest of several runs. */
 u64 perf_loop(void)
 {
 	u64 start, shortest = U64_MAX;
@@ -123,14 +123,14 @@ void stats_clock(bool start)
 	}
 }
 
-static int by_size(const void *a, const void *b)
+static int stats_by_size(const void *a, const void *b)
 {
 	const s64 *x = a, *y = b;
 
 	return *x < *y ? -1 : *x > *y;
 }
 
-static s64 in_unit(s64 v)
+static s64 stats_in_unit(s64 v)
 {
 	u64 size = abs(v);
 
@@ -143,39 +143,39 @@ struct median {
 	s64 low, median, high;
 };
 
-/* The middle of @v and those so many ranks from it, in thousandths of the unit. Sorts. */
-static struct median median(s64 *v, u32 n, u32 ranks)
+/* The median of @v and the values @ranks away, in thousandths of the unit. Sorts @v. */
+static struct median stats_median(s64 *v, u32 n, u32 ranks)
 {
 	u32 mid = (n - 1) / 2;
 
-	sort(v, n, sizeof(*v), by_size, NULL);
+	sort(v, n, sizeof(*v), stats_by_size, NULL);
 	return (struct median) {
-		in_unit(v[mid - min(mid, ranks)]), in_unit(v[mid]),
-		in_unit(v[min(mid + ranks, n - 1)]),
+		stats_in_unit(v[mid - min(mid, ranks)]), stats_in_unit(v[mid]),
+		stats_in_unit(v[min(mid + ranks, n - 1)]),
 	};
 }
 
-/* With a certainty of 95 per cent the true median is within so many ranks. */
-static u32 ranks95(u32 n)
+/* The 95 per cent confidence interval of a median, in ranks. */
+static u32 stats_ranks95(u32 n)
 {
 	return int_sqrt(n) + 1;
 }
 
 struct outcome {
-	struct median way[2];		/* of the blocks, and quartiles */
+	struct median way[2];		/* medians of the blocks, with quartiles */
 	s64 p99[2];
-	struct median diff, noise;	/* and between what they are */
-	u32 percent;			/* that the verbs differ from themselves */
+	struct median diff, noise;	/* with confidence intervals */
+	u32 percent;			/* difference of the verbs from themselves */
 };
 
-static s64 p99(int side, enum metric m, u32 n)
+static s64 stats_p99(int side, enum metric m, u32 n)
 {
 	memcpy(scratch, samples[side][m], n * sizeof(*scratch));
-	sort(scratch, n, sizeof(*scratch), by_size, NULL);
-	return in_unit(scratch[min(n - 1, n / 100 * 99 + n % 100 * 99 / 100)]);
+	sort(scratch, n, sizeof(*scratch), stats_by_size, NULL);
+	return stats_in_unit(scratch[min(n - 1, n / 100 * 99 + n % 100 * 99 / 100)]);
 }
 
-static void reckon(enum metric m, struct outcome *o)
+static void stats_reckon(enum metric m, struct outcome *o)
 {
 	static s64 block[2][MAX_BLOCKS + 1], v[MAX_BLOCKS + 1];
 	u32 n = run.blocks, b;
@@ -187,27 +187,27 @@ static void reckon(enum metric m, struct outcome *o)
 		for (b = 0; b < blocks; b++) {
 			memcpy(scratch, samples[side][m] + b * per_block,
 			       per_block * sizeof(*scratch));
-			sort(scratch, per_block, sizeof(*scratch), by_size, NULL);
+			sort(scratch, per_block, sizeof(*scratch), stats_by_size, NULL);
 			block[side][b] = scratch[(per_block - 1) / 2];
 		}
 		memcpy(v, block[side], blocks * sizeof(*v));
-		o->way[side] = median(v, blocks, blocks / 4);
-		o->p99[side] = p99(side, m, blocks * per_block);
+		o->way[side] = stats_median(v, blocks, blocks / 4);
+		o->p99[side] = stats_p99(side, m, blocks * per_block);
 	}
 	for (b = 0; b < n; b++)
 		v[b] = block[1][b] - (block[0][b] + block[0][b + 1]) / 2;
-	o->diff = median(v, n, ranks95(n));
+	o->diff = stats_median(v, n, stats_ranks95(n));
 	for (b = 0; b < n; b++)
 		v[b] = block[0][b + 1] - block[0][b];
-	o->noise = median(v, n, ranks95(n));
-	/* a machine that changes its mind in the middle of the run is noisy as well */
+	o->noise = stats_median(v, n, stats_ranks95(n));
+	/* A machine whose speed changes during the run counts as noisy as well. */
 	o->percent = div64_u64(100 * max3(abs(o->noise.low), abs(o->noise.high),
 					  (o->way[0].high - o->way[0].low) / 2),
 			       max_t(s64, o->way[0].median, 1));
 }
 
 /* "-1.234" */
-static const char *decimal(s64 v)
+static const char *stats_decimal(s64 v)
 {
 	static char rooms[8][24];
 	static u32 next;
@@ -219,7 +219,8 @@ static const char *decimal(s64 v)
 	return to;
 }
 
-static void tell_text(const char *what, const struct outcome *o, const struct way *const *ways)
+static void stats_tell_text(const char *what, const struct outcome *o,
+			    const struct way *const *ways)
 {
 	struct text *t = &perf_result;
 	const char *unit = units[run.unit];
@@ -227,44 +228,45 @@ static void tell_text(const char *what, const struct outcome *o, const struct wa
 
 	for (side = 0; side < 2; side++)
 		say(t, "  %-18s %-8s %12s %s (blocks %s to %s; 99 %% of samples below %s)\n",
-		    side ? "" : what, ways[side]->name, decimal(o->way[side].median), unit,
-		    decimal(o->way[side].low), decimal(o->way[side].high),
-		    decimal(o->p99[side]));
+		    side ? "" : what, ways[side]->name, stats_decimal(o->way[side].median), unit,
+		    stats_decimal(o->way[side].low), stats_decimal(o->way[side].high),
+		    stats_decimal(o->p99[side]));
 	say(t, "  %-18s %s - %s %12s (%s to %s); %s - %s: %s (%s to %s)\n", "", ways[1]->name,
-	    ways[0]->name, decimal(o->diff.median), decimal(o->diff.low), decimal(o->diff.high),
-	    ways[0]->name, ways[0]->name, decimal(o->noise.median), decimal(o->noise.low),
-	    decimal(o->noise.high));
+	    ways[0]->name, stats_decimal(o->diff.median), stats_decimal(o->diff.low),
+	    stats_decimal(o->diff.high), ways[0]->name, ways[0]->name,
+	    stats_decimal(o->noise.median), stats_decimal(o->noise.low),
+	    stats_decimal(o->noise.high));
 	if (o->percent > run.bound)
 		say(t, "  %-18s too noisy: %s differs from itself by %u %% (bound %u %%)\n", "",
 		    ways[0]->name, o->percent, run.bound);
 	else if (o->diff.low > o->noise.high || o->diff.high < o->noise.low)
 		say(t, "  %-18s verdict: %s takes %s %s %s\n", "", ways[1]->name,
-		    decimal(abs(o->diff.median)), unit, o->diff.median < 0 ? "less" : "more");
+		    stats_decimal(abs(o->diff.median)), unit, o->diff.median < 0 ? "less" : "more");
 	else
 		say(t, "  %-18s verdict: no difference beyond that of %s from itself\n", "",
 		    ways[0]->name);
 }
 
-static void tell_three(const char *name, const struct median *m)
+static void stats_tell_three(const char *name, const struct median *m)
 {
-	say(&perf_json, ",\"%s\":[%s,%s,%s]", name, decimal(m->low), decimal(m->median),
-	    decimal(m->high));
+	say(&perf_json, ",\"%s\":[%s,%s,%s]", name, stats_decimal(m->low), stats_decimal(m->median),
+	    stats_decimal(m->high));
 }
 
-static void tell_json(const struct outcome *o, const struct way *const *ways)
+static void stats_tell_json(const struct outcome *o, const struct way *const *ways)
 {
 	int side;
 
 	for (side = 0; side < 2; side++) {
-		tell_three(ways[side]->name, &o->way[side]);
-		say(&perf_json, ",\"%s p99\":%s", ways[side]->name, decimal(o->p99[side]));
+		stats_tell_three(ways[side]->name, &o->way[side]);
+		say(&perf_json, ",\"%s p99\":%s", ways[side]->name, stats_decimal(o->p99[side]));
 	}
-	tell_three("difference", &o->diff);
-	tell_three("noise", &o->noise);
+	stats_tell_three("difference", &o->diff);
+	stats_tell_three("noise", &o->noise);
 	say(&perf_json, ",\"too noisy\":%s}", o->percent > run.bound ? "true" : "false");
 }
 
-/* The two texts about a run. */
+/* Write the two texts about a run. */
 void stats_tell(u32 number, const char *ia, const struct way *const *ways)
 {
 	struct outcome *o = kmalloc(sizeof(*o), GFP_KERNEL);
@@ -283,14 +285,14 @@ void stats_tell(u32 number, const char *ia, const struct way *const *ways)
 	for (m = 0; m < METRICS; m++) {
 		if (!used[m])
 			continue;
-		reckon(m, o);
-		tell_text(names[run.mode][m], o, ways);
+		stats_reckon(m, o);
+		stats_tell_text(names[run.mode][m], o, ways);
 		if (run.mode == MODE_STREAM && run.unit == UNIT_NS && o->way[0].median)
 			say(&perf_result, "  %-18s that is %llu and %llu MB/s\n", "",
 			    div64_u64(run.size * 1000000ULL, o->way[0].median),
 			    div64_u64(run.size * 1000000ULL, max_t(s64, o->way[1].median, 1)));
 		say(&perf_json, ",\"%s\":{\"unit\":\"%s\"", names[run.mode][m], units[run.unit]);
-		tell_json(o, ways);
+		stats_tell_json(o, ways);
 	}
 	say(&perf_json, "}\n");
 	kfree(o);
