@@ -211,6 +211,7 @@ static void fe_free_busy(struct km *km, bool invalidate, bool ever)
 	struct kunit *test = km->env.test;
 	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
 	struct fe_free job = { .lmr = lmr };
+	unsigned long began = jiffies;
 	struct task_struct *task;
 	struct km_keys keys, none;
 
@@ -236,10 +237,13 @@ static void fe_free_busy(struct km *km, bool invalidate, bool ever)
 	KD_EXPECT_OK(test, job.ret);
 	KUNIT_EXPECT_FALSE(test, fake_ib_mr_valid(km->env.dev, keys.lmr));
 	memset(km->lmrs, 0, sizeof(km->lmrs));
-	if (ever)
+	if (ever) {
 		KD_EXPECT_EMPTY(test, km->env.conn);
-	else
+	} else {
 		KUNIT_EXPECT_EQ(test, kd_expect_end(&km->env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+		/* the device has 5 s */
+		KUNIT_EXPECT_TRUE(test, time_after(jiffies, began + 4 * HZ));
+	}
 	km_drain(km->env.req);
 }
 
