@@ -57,6 +57,8 @@ static void fe_refused_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
 	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	struct kdapl_lmr *obj = kdapl_obj_get(lmr, DAT_HANDLE_TYPE_LMR);
+	struct ib_mr *ibmr = obj->mr.ibmr;
 	struct km_keys keys;
 	int invalidate;
 
@@ -77,7 +79,10 @@ static void fe_refused_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, km_bound(km, lmr), !!invalidate);
 		KUNIT_EXPECT_EQ(test, fake_ib_mr_valid(km->env.dev, keys.lmr), !!invalidate);
 		km_ep_free(km, 0);
+		/* the device has never seen it, so there is no doubt about the region */
+		KUNIT_EXPECT_PTR_EQ(test, obj->mr.ibmr, ibmr);
 	}
+	kdapl_obj_put(&obj->obj);
 }
 
 static void fe_flush_test(struct kunit *test)
