@@ -574,6 +574,11 @@ static void dma_ia_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 6, false), 0);
 	KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
 	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".hello.....answer....new.", 25), 0);
+	/* which is why a sync for their sake takes nothing from there */
+	memcpy((u8 *)(uintptr_t)at + 30, "old", 3);
+	iov = (DAT_LMR_TRIPLET) { at + 30, 3, all };
+	KD_EXPECT_OK(test, dat_lmr_sync_rdma_write(env->ia, &iov, 1));
+	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".hello.....answer....new.", 25), 0);
 	/* a copy of which nobody knows the memory may not be written by peers */
 	region.for_ia = at;
 	KM_EXPECT_TYPE(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_IA, region, 64, env->pz,

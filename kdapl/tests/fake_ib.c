@@ -302,7 +302,7 @@ static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->max_mr = 65536;
 	attr->max_pd = 1024;
 	attr->max_qp_rd_atom = fdev->caps.max_rd_atom;
-	attr->max_qp_init_rd_atom = fdev->caps.max_rd_atom;
+	attr->max_qp_init_rd_atom = fdev->caps.max_init_rd_atom;
 	attr->max_res_rd_atom = 65536;
 	attr->max_fast_reg_page_list_len = fdev->caps.max_pages;
 	attr->max_pkeys = 1;
@@ -1665,6 +1665,7 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	c->max_cqe = fake_default(c->max_cqe, 4096);
 	c->max_cq = fake_default(c->max_cq, 1024);
 	c->max_rd_atom = fake_default(c->max_rd_atom, 16);
+	c->max_init_rd_atom = fake_default(c->max_init_rd_atom, c->max_rd_atom);
 	c->max_pages = fake_default(c->max_pages, 64);
 	c->page_sizes = c->page_sizes ?: PAGE_SIZE;
 	c->max_msg_sz = fake_default(c->max_msg_sz, 1 << 30);

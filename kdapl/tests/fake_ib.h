@@ -139,6 +139,7 @@ struct fake_ib_step {
  * @max_cqe: completion queue depth
  * @max_cq: completion queues
  * @max_rd_atom: read depth, both directions
+ * @max_init_rd_atom: the one of this side's Reads, if it is another one
  * @max_pages: pages of one fast registration
  * @page_sizes: union of the sizes they may have; PAGE_SIZE only by default
  * @split_keys: lkey and rkey of a region differ, as on some hardware
@@ -172,6 +173,7 @@ struct fake_ib_caps {
 	int max_cqe;
 	int max_cq;
 	int max_rd_atom;
+	int max_init_rd_atom;
 	int max_pages;
 	u64 page_sizes;
 	bool split_keys;

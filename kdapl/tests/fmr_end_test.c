@@ -57,6 +57,8 @@ static void fe_refused_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
 	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
+	struct kdapl_lmr *obj = kdapl_obj_get(lmr, DAT_HANDLE_TYPE_LMR);
+	struct ib_mr *ibmr = obj->mr.ibmr;
 	struct km_keys keys;
 	int invalidate;
 
@@ -77,7 +79,10 @@ static void fe_refused_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, km_bound(km, lmr), !!invalidate);
 		KUNIT_EXPECT_EQ(test, fake_ib_mr_valid(km->env.dev, keys.lmr), !!invalidate);
 		km_ep_free(km, 0);
+		/* the device has never seen it, so there is no doubt about the region */
+		KUNIT_EXPECT_PTR_EQ(test, obj->mr.ibmr, ibmr);
 	}
+	kdapl_obj_put(&obj->obj);
 }
 
 static void fe_flush_test(struct kunit *test)
@@ -211,6 +216,7 @@ static void fe_free_busy(struct km *km, bool invalidate, bool ever)
 	struct kunit *test = km->env.test;
 	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
 	struct fe_free job = { .lmr = lmr };
+	unsigned long began = jiffies;
 	struct task_struct *task;
 	struct km_keys keys, none;
 
@@ -236,10 +242,13 @@ static void fe_free_busy(struct km *km, bool invalidate, bool ever)
 	KD_EXPECT_OK(test, job.ret);
 	KUNIT_EXPECT_FALSE(test, fake_ib_mr_valid(km->env.dev, keys.lmr));
 	memset(km->lmrs, 0, sizeof(km->lmrs));
-	if (ever)
+	if (ever) {
 		KD_EXPECT_EMPTY(test, km->env.conn);
-	else
+	} else {
 		KUNIT_EXPECT_EQ(test, kd_expect_end(&km->env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+		/* the device has 5 s */
+		KUNIT_EXPECT_TRUE(test, time_after(jiffies, began + 4 * HZ));
+	}
 	km_drain(km->env.req);
 }
 

@@ -187,6 +187,11 @@ static void fs_zero_test(struct kunit *test)
 		fs_check_bytes(km, &sg, &keys, 0);
 		km_unbind(km, lmr);
 	}
+	/* nor where it would be flushed: nothing is mapped then, and so nothing found */
+	km_down(km);
+	sg.offset = 512;
+	KD_EXPECT_RET(test, fs_fmr(km, lmr, &sg, KM_REMOTE, DAT_VA_TYPE_ZB, 0, &keys, &addr),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 }
 
 static void fs_joined_test(struct kunit *test)

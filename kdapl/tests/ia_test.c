@@ -456,6 +456,36 @@ static void ian_depth_test(struct kunit *test)
 	}
 }
 
+/* The read depths of a device; of a driver that swaps its limits, the smaller one for both. */
+static void ian_reads_test(struct kunit *test)
+{
+	static const struct {
+		struct fake_ib_caps caps;
+		int in, out;
+	} rows[] = {
+		{ { .max_rd_atom = 16, .max_init_rd_atom = 8 }, 16, 8 },
+		{ { .max_rd_atom = 8, .max_init_rd_atom = 16 }, 8, 16 },
+		{ { .max_rd_atom = 16, .max_init_rd_atom = 8,
+		    .driver = RDMA_DRIVER_BNXT_RE }, 8, 8 },
+		{ { .max_rd_atom = 8, .max_init_rd_atom = 16,
+		    .driver = RDMA_DRIVER_BNXT_RE }, 8, 8 },
+	};
+	DAT_IA_ATTR *ia = kunit_kzalloc(test, sizeof(*ia), GFP_KERNEL);
+	struct kd_env *env = test->priv;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, ia);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		kd_open(test, &rows[i].caps);
+		KD_ASSERT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, ia, 0, NULL));
+		KUNIT_EXPECT_EQ_MSG(test, ia->max_rdma_read_per_ep_in, rows[i].in, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, ia->max_rdma_read_per_ep_out, rows[i].out, "row %d", i);
+		kd_exit(test);
+		memset(env, 0, sizeof(*env));
+		env->test = test;
+	}
+}
+
 /* Devices that cannot be served honestly have no IA. */
 static void ian_refused_test(struct kunit *test)
 {
@@ -489,6 +519,7 @@ static struct kunit_case ian_cases[] = {
 	KD_CASE(ian_module_test, "IA-OPEN-06,IA-CLOSE-06: the module is in use"),
 	KD_CASE(ian_related_test, "REG-07: who is related to whom"),
 	KD_CASE(ian_depth_test, "IA-QRY-03,EP-CREATE-08: as deep as the attributes say"),
+	KD_CASE(ian_reads_test, "IA-QRY-03: the read depths of a device"),
 	KD_CASE(ian_refused_test, "REG-01,IA-OPEN-02: devices that cannot be served"),
 	KD_CASE(ian_small_evd_test, "EP-CREATE-11,EVD-OVF-06: more DTOs than the EVD is long"),
 	{}

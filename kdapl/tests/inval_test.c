@@ -391,6 +391,35 @@ static void in_recv_foreign_test(struct kunit *test)
 	KD_EXPECT_OK(test, km_send(km, keys.lmr, km->pa[0], 8, 1));
 }
 
+/* Soft-iWARP does not compare the low byte: what it has invalidated then is not what we know. */
+static void in_recv_low_byte_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .iwarp = true, .driver = RDMA_DRIVER_SIW };
+	struct km *km = km_open(test, &caps);
+	struct kdapl_ia *ia = kdapl_obj_get(km->env.ia, DAT_HANDLE_TYPE_IA);
+	struct km_keys keys, last;
+	DAT_LMR_HANDLE lmr;
+	DAT_EP_ATTR attr;
+
+	kdapl_quirks_derive(ia->dev, true);	/* which the port does not say */
+	kd_attr(&attr);
+	attr.max_rdma_read_iov = 1;
+	km_ep(km, 0, &attr);
+	kd_connect(&km->env);
+	lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	km_bind(km, lmr, 0, 1, IN_ALL, &last);
+	km_unbind(km, lmr);
+	km_bind(km, lmr, 0, 1, IN_ALL, &keys);
+	in_recv_post(km, 1);
+	KUNIT_EXPECT_EQ(test, fake_ib_recv_inv(km->env.qp, 12, last.rmr), 0);
+	in_expect_recv(test, km->env.recv, 1, last.rmr);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(&km->env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KUNIT_EXPECT_TRUE(test, km_bound(km, lmr));
+	km_ep_free(km, 0);
+	kdapl_quirks_derive(ia->dev, false);	/* it is not unplugged as what it is not */
+	kdapl_obj_put(&ia->obj);
+}
+
 /* On an SRQ, for each kind of memory. */
 static void in_srq_test(struct kunit *test)
 {
@@ -514,6 +543,7 @@ static struct kunit_case inval_cases[] = {
 	KD_CASE(in_recv_rmr_test, "SINV-02,SINV-03,RMR-13: an RMR, also while it is being bound"),
 	KD_CASE(in_recv_below_rmr_test, "SINV-03,RMR-13: an LMR over which an RMR is bound"),
 	KD_CASE(in_recv_foreign_test, "SINV-03: keys of others and of yesterday"),
+	KD_CASE(in_recv_low_byte_test, "SINV-03: a key of yesterday on soft-iWARP"),
 	KD_CASE(in_read_test, "RTOR-01,RTOR-02,RTOR-03: RDMA Read into an RMR"),
 	{}
 };

@@ -98,6 +98,31 @@ static void life_subtype_test(struct kunit *test)
 	}
 }
 
+/* Nothing is made in an IA that is being closed. */
+static void life_closing_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
+	enum life_object object;
+	DAT_HANDLE handle;
+	DAT_RETURN ret;
+
+	spin_lock_irq(&ia->lock);
+	ia->closing = true;
+	spin_unlock_irq(&ia->lock);
+	for (object = LIFE_PZ; object < LIFE_OBJECTS; object++) {
+		ret = life_make(env, object, &handle);
+		KUNIT_EXPECT_EQ_MSG(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_INVALID_HANDLE, "%s",
+				    life_names[object]);
+		if (ret == DAT_SUCCESS)
+			life_free(object, handle);
+	}
+	spin_lock_irq(&ia->lock);
+	ia->closing = false;
+	spin_unlock_irq(&ia->lock);
+	kdapl_obj_put(&ia->obj);
+}
+
 static void life_nth_verb_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
@@ -325,6 +350,7 @@ static void life_silent_device_test(struct kunit *test)
 
 static struct kunit_case life_cases[] = {
 	KD_CASE(life_subtype_test, "PZ-01,LMR-08: which resource there is no more of"),
+	KD_CASE(life_closing_test, "IA-CLOSE-02: no object is made in an IA that is closing"),
 	KD_CASE(life_nth_verb_test, "GEN-06,GEN-07: every verb of every creation fails once"),
 	KD_CASE(life_registration_test, "GEN-06: a dead registration QP is replaced"),
 	KD_CASE(life_unplug_test, "EPSM-24: the device goes while an EP is connected"),

@@ -234,6 +234,27 @@ static void rm_zero_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rm_read(km, key, km->pa[0] + PAGE_SIZE), -EACCES);
 }
 
+/* All of an LMR, and its last byte. */
+static void rm_ends_test(struct kunit *test)
+{
+	static const u32 lengths[] = { KD_MEM_SIZE, 1 };
+	struct km *km = km_connected(test, NULL);
+	DAT_RMR_HANDLE rmr = km_rmr(km, false);
+	u64 last = RM_ADDR(km) + KD_MEM_SIZE - 1;
+	DAT_RMR_CONTEXT key;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		KD_ASSERT_OK(test, rm_bind(km, rmr, KD_MEM_SIZE - lengths[i], lengths[i],
+					   KM_REMOTE, i, &key));
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+		km_expect_bind(km, rmr, i, DAT_RMR_BIND_SUCCESS);
+		KUNIT_EXPECT_EQ(test, rm_write(km, key, last, 1), 0);
+		KUNIT_EXPECT_EQ(test, rm_write(km, key, last + 1, 1), -EACCES);
+		KUNIT_EXPECT_EQ(test, rm_write(km, key, last - lengths[i], 1), -EACCES);
+	}
+}
+
 struct rm_bad {
 	u64 addr;
 	u32 length;
@@ -665,6 +686,7 @@ static struct kunit_case rmr_cases[] = {
 		"RMR-02,RMR-03,RMR-04,RMR-05,RMR-06,RMR-08,RMR-13,SIL-14,LMR-FREE-01: a life"),
 	KD_CASE(rm_rotate_test, "RMR-02,RMR-06: each binding has another key, and only one works"),
 	KD_CASE(rm_zero_test, "RMR-12,LMR-06: by address and zero based"),
+	KD_CASE(rm_ends_test, "RMR-09: all of an LMR, and its last byte"),
 	KD_CASE(rm_args_test, "RMR-03,RMR-09,RMR-12,RMR-16: what a bind refuses leaves no trace"),
 	KD_CASE(rm_rights_test, "RMR-07,RMR-09,LMR-09: every right over every kind of LMR"),
 	KD_CASE(rm_flags_test, "RMR-03,FLAG-02: completion flags"),
