@@ -85,7 +85,7 @@ inline conn_end(why)
 	}
 }
 
-/* wq_check_recv_end(), wq_end(). evd_lock held, as in the three below. */
+/* kdapl_wq_check_recv_end(), kdapl_wq_end(). evd_lock held, as in the three below. */
 inline check_end()
 {
 	if
@@ -94,7 +94,7 @@ inline check_end()
 	fi
 }
 
-/* recv_done(): the next completion, on the slow path. */
+/* wc_recv(): the next completion, on the slow path. */
 inline slow_path(seq, status, visible)
 {
 	cq?seq, status;
@@ -182,7 +182,7 @@ inline conn_try_finish(at_once, seq, status, visible, mine, finished)
 		finished = wq_ended
 	}
 	if
-	:: !finished && !at_once	/* wq_end() brings the work here again */
+	:: !finished && !at_once	/* kdapl_wq_end() brings the work here again */
 	:: !finished && (at_once || late) ->
 		UNLOCK(conn_lock);
 		conn_destroy_verbs(mine);
@@ -220,7 +220,7 @@ active proctype device()
 	od
 }
 
-/* evd_run() */
+/* upcall_run() */
 active proctype engine()
 {
 	byte seq;
@@ -232,7 +232,7 @@ end:	do
 			visible = false;
 			if
 			:: nempty(backlog) -> backlog?seq, status; visible = true
-			/* evd_fast(): asks for slow, and for nothing else of the connection */
+			/* fast_next(): asks for slow, and for nothing else of the connection */
 			:: empty(backlog) && !slow && cq?[seq, SUCCESS] ->
 				cq?seq, status; tail++; visible = true
 			:: empty(backlog) && nempty(cq) -> slow_path(seq, status, visible)

@@ -93,7 +93,7 @@ static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, 
 						    (struct ib_sge *)iov, n, remote,
 						    send_flags | fence, 0);
 
-	/* pairs with the acquire in wq_next() */
+	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 	if (likely(!ib_post_send(wq->qp, &native.wr, NULL)))
 		return KDAPL_FAST_DONE;
@@ -119,7 +119,7 @@ static void post_stop(struct kdapl_wq *wq)
 {
 	/* serialised posts take no lock: the connection may have ended and set another mode */
 	if (wq->mode == KDAPL_WQ_LIVE)
-		/* pairs with the acquire in wq_check_recv_end() */
+		/* pairs with the acquire in kdapl_wq_check_recv_end() */
 		smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
 }
 

@@ -33,14 +33,14 @@ static __always_inline int recv_put(struct kdapl_wq *wq, struct ib_sge *sgl, int
 
 	kdapl_wqe_fill(wqe, DAT_DTO_RECEIVE, cookie, length, flags | KDAPL_WQE_SIGNALED,
 		       KDAPL_WQE_NATIVE);
-	/* pairs with the acquire in wq_next() */
+	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 	wq->native++;
 	ret = ib_post_recv(wq->qp, &wr, NULL);
 	if (unlikely(ret)) {
 		wq->native--;
 		WRITE_ONCE(wqe->state, KDAPL_WQE_SOFT);
-		/* pairs with the acquire in wq_check_recv_end() */
+		/* pairs with the acquire in kdapl_wq_check_recv_end() */
 		smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
 	}
 	return ret;
@@ -65,7 +65,7 @@ static void recv_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
 {
 	kdapl_wqe_fill_soft(wq, &wq->wr[wq->head & wq->mask], post);
 	post->soft = true;
-	/* pairs with the acquire in wq_next() */
+	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 }
 

@@ -90,7 +90,7 @@ void kdapl_post_sync(struct kdapl_ia *ia, const struct kdapl_post *post)
  */
 void kdapl_post_flush(struct kdapl_wq *wq)
 {
-	smp_mb();	/* head is stored before ended is read; pairs with wq_end() */
+	smp_mb();	/* head is stored before ended is read; pairs with kdapl_wq_end() */
 	if (READ_ONCE(wq->ended))
 		kdapl_wq_ready(wq);
 }
@@ -324,7 +324,7 @@ static void wr_refused(struct kdapl_wq *wq, const struct ib_send_wr *bad)
 		wr = container_of(bad->wr_cqe, struct kdapl_wqe, cqe);
 		WRITE_ONCE(wr->state, KDAPL_WQE_SOFT);
 	}
-	/* pairs with the acquire in wq_check_recv_end() */
+	/* pairs with the acquire in kdapl_wq_check_recv_end() */
 	smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
 }
 
@@ -383,7 +383,7 @@ static int wr_post_native(struct kdapl_wq *wq, const struct kdapl_post *posts, i
 			next->wr.next = &next[1].wr;
 		next++;
 	}
-	/* pairs with the acquire in wq_next() */
+	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, pos);
 
 	ret = wr_hand_over(wq, &native->wr, &bad);
@@ -404,7 +404,7 @@ static void wr_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
 	if (post->op == DAT_DTO_RDMA_READ)
 		wq->reads++;
 	wr->seq = ++wq->dtos;
-	/* pairs with the acquire in wq_next() */
+	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 }
 

@@ -116,7 +116,7 @@ void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode)
 	unsigned long flags;
 
 	spin_lock_irqsave(&wq->lock, flags);
-	/* pairs with the acquire in wq_check_recv_end() */
+	/* pairs with the acquire in kdapl_wq_check_recv_end() */
 	smp_store_release(&wq->mode, mode);
 	spin_unlock_irqrestore(&wq->lock, flags);
 }
@@ -162,7 +162,7 @@ int kdapl_wq_post_own(struct kdapl_wq *wq, u8 op)
 	wr->flags = KDAPL_WQE_SIGNALED;
 	wr->state = KDAPL_WQE_NATIVE;
 	wr->seq = wq->dtos;
-	/* pairs with the acquire in wq_next() */
+	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 	ret = ib_post_send(wq->conn->qp, &post.wr, NULL);
 	if (ret)
