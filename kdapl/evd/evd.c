@@ -258,6 +258,19 @@ static DAT_RETURN evd_make_ret(int err)
 	}
 }
 
+/* The arguments that both creating calls have, in the same places. */
+static DAT_RETURN evd_check_args(DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
+				 const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS flags)
+{
+	if (qlen <= 0)
+		return kdapl_arg_err(2);
+	if (!evd_policy_valid(policy))
+		return kdapl_arg_err(3);
+	if (!evd_upcall_valid(upcall, policy))
+		return kdapl_arg_err(4);
+	return evd_flags_valid(flags) ? DAT_SUCCESS : kdapl_arg_err(5);
+}
+
 /**
  * dat_evd_kcreate - create an Event Dispatcher
  * @ia_handle: IA
@@ -288,17 +301,10 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	if (evd_min_qlen <= 0)
-		ret = kdapl_arg_err(2);
-	else if (!evd_policy_valid(upcall_policy))
-		ret = kdapl_arg_err(3);
-	else if (!evd_upcall_valid(upcall, upcall_policy))
-		ret = kdapl_arg_err(4);
-	else if (!evd_flags_valid(evd_flags))
-		ret = kdapl_arg_err(5);
-	else if (!evd_handle)
+	ret = evd_check_args(evd_min_qlen, upcall_policy, upcall, evd_flags);
+	if (ret == DAT_SUCCESS && !evd_handle)
 		ret = kdapl_arg_err(6);
-	else
+	if (ret == DAT_SUCCESS)
 		ret = evd_make_ret(evd_make(ia, evd_min_qlen, upcall_policy, upcall, evd_flags,
 					    NULL, evd_handle));
 	kdapl_obj_put(&ia->obj);
@@ -333,19 +339,12 @@ DAT_RETURN kdat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 
 	if (!ia)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	if (evd_min_qlen <= 0)
-		ret = kdapl_arg_err(2);
-	else if (!evd_policy_valid(upcall_policy))
-		ret = kdapl_arg_err(3);
-	else if (!evd_upcall_valid(upcall, upcall_policy))
-		ret = kdapl_arg_err(4);
-	else if (!evd_flags_valid(evd_flags))
-		ret = kdapl_arg_err(5);
-	else if (!evd_attr_valid(attr, evd_flags))
+	ret = evd_check_args(evd_min_qlen, upcall_policy, upcall, evd_flags);
+	if (ret == DAT_SUCCESS && !evd_attr_valid(attr, evd_flags))
 		ret = kdapl_arg_err(6);
-	else if (!evd_handle)
+	if (ret == DAT_SUCCESS && !evd_handle)
 		ret = kdapl_arg_err(7);
-	else
+	if (ret == DAT_SUCCESS)
 		ret = evd_make_ret(evd_make(ia, evd_min_qlen, upcall_policy, upcall, evd_flags,
 					    attr, evd_handle));
 	kdapl_obj_put(&ia->obj);
