@@ -81,6 +81,7 @@ enum kdapl_call {
 /* post_ret.c */
 DAT_RETURN kdapl_post_ret(enum kdapl_verdict why, const struct kdapl_ep *ep,
 			  enum kdapl_call call);
+DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie);
 
 /* post_check.c */
 enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long *domain,
@@ -300,15 +301,6 @@ kdapl_dto_native(struct kdapl_wqe *wr, enum ib_wr_opcode opcode, struct ib_sge *
 		.remote_addr = remote ? remote->virtual_address : 0,
 		.rkey = remote ? remote->rmr_context : 0,
 	};
-}
-
-/* The handle is not that of an EP. */
-static inline DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie)
-{
-	DAT_RETURN ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-
-	trace_kdapl_post_refused(ep_handle, op, cookie.as_64, ret);
-	return ret;
 }
 
 /* What the fast path makes of a post. */

@@ -92,3 +92,22 @@ DAT_RETURN kdapl_post_ret(enum kdapl_verdict why, const struct kdapl_ep *ep,
 		return kdapl_state_err(READ_ONCE(ep->state));
 	return ret_codes[why];
 }
+
+/**
+ * kdapl_post_no_ep - refuse a post whose handle is not that of an EP
+ * @ep_handle: the handle
+ * @op: DAT_DTOS
+ * @cookie: the consumer's
+ *
+ * Not inline: it would make the calls longer that have a fast path.
+ *
+ * Context: any.
+ * Return: the DAT code.
+ */
+DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie)
+{
+	DAT_RETURN ret = ret_codes[KDAPL_REFUSE_NO_EP];
+
+	trace_kdapl_post_refused(ep_handle, op, cookie.as_64, ret);
+	return ret;
+}

@@ -131,7 +131,7 @@ struct kdapl_conn_cm_ops {
  * @request_evd: EVD of @sq, likewise
  * @replaces: the connection it is to replace on the same EVDs, until it has
  * @pool: buffers of its SRQ, or NULL
- * @pool_node: in pool->connections, until no completion can come; pool->lock
+ * @pool_node: in pool->conns, until no completion can come; pool->lock
  * @qp_node: in pool->by_qp, likewise
  * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
  *	of the recv EVD, as for @held and @watched

@@ -71,11 +71,13 @@ bool kdapl_evd_poll(struct kdapl_evd *evd, struct kdapl_event *ev)
 		while (unlikely(!list_empty(&evd->ready))) {
 			struct kdapl_wq *wq = list_first_entry(&evd->ready, struct kdapl_wq,
 							       ready);
+			/* read first: if it comes up later, early messages may still wait */
+			bool up = READ_ONCE(wq->conn->state) >= KDAPL_CONN_UP;
 
 			if (kdapl_wq_next(wq, ev))
 				return true;
 			list_del_init(&wq->ready);
-			if (READ_ONCE(wq->conn->state) >= KDAPL_CONN_UP)
+			if (up)
 				wq->slow &= ~KDAPL_SLOW_EARLY;
 		}
 		if (evd->batch_pos == evd->batch_n && !kdapl_evd_refill(evd))
