@@ -287,6 +287,22 @@ static struct rdma_cm_id *sp_try(struct kdapl_sp *sp, struct net *net,
 	return ERR_PTR(ret);
 }
 
+/*
+ * What an errno of the RDMA CM means here. -ENODEV is about an address that another device has as
+ * well. A driver's -ENOBUFS (cxgb4) must not be taken for ours: see kdapl_sp_ret().
+ */
+static int sp_errno(int err)
+{
+	switch (err) {
+	case -ENODEV:
+		return -EADDRNOTAVAIL;
+	case -ENOBUFS:
+		return -EAGAIN;
+	default:
+		return err;
+	}
+}
+
 /* Listen; errnos as for kdapl_sp_start(). sp->mutex held. */
 static int sp_listen(struct kdapl_sp *sp)
 {
@@ -320,7 +336,7 @@ static int sp_listen(struct kdapl_sp *sp)
 	if (id == ERR_PTR(-EADDRINUSE) || (id == ERR_PTR(-EADDRNOTAVAIL) && !want))
 		return -EADDRINUSE;
 	pr_err("%s: cannot listen on %pISpc: %pe\n", ia->name, &addr, id);
-	return id == ERR_PTR(-ENODEV) ? -EADDRNOTAVAIL : PTR_ERR(id);
+	return sp_errno(PTR_ERR(id));
 }
 
 /**

@@ -111,11 +111,11 @@ static void modify_discard_conn(struct kdapl_conn *conn)
 	kdapl_conn_release(conn);
 }
 
-/* ep->lock held. */
+/* Without ep->lock the answer may be out of date at once. */
 static int modify_check_state(struct kdapl_ep *ep, struct modify_change *change)
 {
-	change->state = ep->state;
-	return change->mask & ~kdapl_ep_fields(ep->state) ? -EBADFD : 0;
+	change->state = READ_ONCE(ep->state);
+	return change->mask & ~kdapl_ep_fields(change->state) ? -EBADFD : 0;
 }
 
 /*
