@@ -124,6 +124,28 @@ static void as_port_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_ABRUPT_FLAG));
 }
 
+/* The instance an EVD belongs to goes before another one that reports there. */
+static void as_lent_test(struct kunit *test)
+{
+	DAT_EVD_HANDLE lent = DAT_HANDLE_NULL;
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_IA_HANDLE owner = as_open(env, &lent), other = as_open(env, &lent);
+	DAT_EVENT event;
+
+	as_device_event(env, IB_EVENT_PORT_ERR);
+	KD_EXPECT_OK(test, dat_ia_close(owner, DAT_CLOSE_ABRUPT_FLAG));
+	KD_EXPECT_RET(test, dat_evd_dequeue(lent, &event), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
+	/* it has nobody to tell now */
+	as_device_event(env, IB_EVENT_PORT_ERR);
+	KD_EXPECT_OK(test, dat_ia_query(other, &lent, 0, NULL, 0, NULL));
+	KUNIT_EXPECT_PTR_EQ(test, lent, (DAT_EVD_HANDLE)DAT_HANDLE_NULL);
+	KD_EXPECT_OK(test, dat_ia_close(other, DAT_CLOSE_GRACEFUL_FLAG));
+	while (kd_next(env->async, &event))
+		KUNIT_EXPECT_PTR_EQ(test, event.event_data.asynch_error_event_data.dat_handle,
+				    env->ia);
+}
+
 static u32 as_max_message(struct kd_env *env)
 {
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
@@ -619,6 +641,7 @@ static void as_close_test(struct kunit *test)
 static struct kunit_case as_cases[] = {
 	KD_CASE(as_port_attr_test, "CTX-05,IA-QRY-02: a port is asked again after its events"),
 	KD_CASE(as_port_test, "ASY-04,IA-OPEN-05: errors of the port, to all instances"),
+	KD_CASE(as_lent_test, "IA-OPEN-05,IA-CLOSE-02: the owner of a shared EVD closes first"),
 	KD_CASE(as_qp_test, "ASY-05,EPSM-23,EPSM-17,EPSM-31: errors of the QP in every state"),
 	KD_CASE(as_removal_test, "EPSM-24,ASY-03: the device goes, EPs in every state"),
 	KD_CASE(as_after_removal_test, "ASY-22,GEN-06,SIL-27: every call when it has gone"),

@@ -207,6 +207,7 @@ static void cqs_turn_test(struct kunit *test)
 	struct cqs *cqs = cqs_open(test, &caps);
 	const int n = KD_SLOW ? 16 : 64;
 	unsigned int most, made;
+	struct kdapl_evd *evd;
 	int i, round;
 
 	for (i = 0; i < n; i++)
@@ -225,6 +226,10 @@ static void cqs_turn_test(struct kunit *test)
 	for (i = 0; i < n; i++)
 		cqs_ep_free(cqs, i);
 	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
+	/* nor is room kept for them */
+	evd = kdapl_obj_get(cqs->evd, DAT_HANDLE_TYPE_EVD);
+	KUNIT_EXPECT_EQ(test, evd->reserve, 0U);
+	kdapl_obj_put(&evd->obj);
 	cqs_close(cqs);
 }
 

@@ -341,6 +341,10 @@ static void mk_args_test(struct kunit *test)
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	KD_EXPECT_RET(test, mk_try(km, 0, region, U64_MAX, pz, MK_ALL, 0, 0, &mk),
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	region.for_ia = ~0ULL - 6;
+	KD_EXPECT_RET(test, mk_try(km, DAT_MEM_TYPE_IA, region, 8, pz, MK_ALL, 0, 0, &mk),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	region.for_va = km_bytes(km, 0);
 	KD_EXPECT_RET(test, mk_try(km, 0, region, 8, pz, 0x80, 0, 0, &mk), DAT_INVALID_PARAMETER,
 		      DAT_INVALID_ARG6);
 	KD_EXPECT_RET(test, mk_try(km, 0, region, 8, pz, MK_ALL, 2, 0, &mk), DAT_INVALID_PARAMETER,

@@ -255,6 +255,24 @@ static void rm_ends_test(struct kunit *test)
 	}
 }
 
+/* An RMR and an LMR of one PZ, and the EP of another. */
+static void rm_pz_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct kd_mem *mem = &km->env.mem[KD_FOREIGN];
+	struct km_trace before;
+	DAT_RMR_HANDLE rmr;
+	DAT_RMR_CONTEXT key;
+
+	KD_ASSERT_OK(test, dat_rmr_create(km->env.pz2, &rmr));
+	km_trace(km, &before);
+	KM_EXPECT_TYPE(test, km_try_rmr(km, rmr, mem->lmr, mem->addr, 8, mem->lmr_context,
+					DAT_MEM_PRIV_REMOTE_READ_FLAG, 0, 1, &key),
+		       DAT_PROTECTION_VIOLATION);
+	km_untouched(km, &before, "another PZ");
+	KD_EXPECT_OK(test, dat_rmr_free(rmr));
+}
+
 struct rm_bad {
 	u64 addr;
 	u32 length;
@@ -366,13 +384,12 @@ static void rm_rights_test(struct kunit *test)
 			}
 			KD_ASSERT_OK(test, ret);
 			km_last(km, &wr);
-			/* remote rights only, and exactly these */
-			KUNIT_EXPECT_EQ(test, wr.access & (IB_ACCESS_REMOTE_READ |
-							   IB_ACCESS_REMOTE_WRITE),
+			/* remote rights only, and exactly these; one to write wants the other */
+			KUNIT_EXPECT_EQ(test, wr.access,
 					(priv & DAT_MEM_PRIV_REMOTE_READ_FLAG ?
 					 IB_ACCESS_REMOTE_READ : 0) |
 					(priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG ?
-					 IB_ACCESS_REMOTE_WRITE : 0));
+					 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE : 0));
 			fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
 			km_expect_bind(km, rmr, priv, DAT_RMR_BIND_SUCCESS);
 		}
@@ -687,6 +704,7 @@ static struct kunit_case rmr_cases[] = {
 	KD_CASE(rm_rotate_test, "RMR-02,RMR-06: each binding has another key, and only one works"),
 	KD_CASE(rm_zero_test, "RMR-12,LMR-06: by address and zero based"),
 	KD_CASE(rm_ends_test, "RMR-09: all of an LMR, and its last byte"),
+	KD_CASE(rm_pz_test, "RMR-09: the EP is of another PZ"),
 	KD_CASE(rm_args_test, "RMR-03,RMR-09,RMR-12,RMR-16: what a bind refuses leaves no trace"),
 	KD_CASE(rm_rights_test, "RMR-07,RMR-09,LMR-09: every right over every kind of LMR"),
 	KD_CASE(rm_flags_test, "RMR-03,FLAG-02: completion flags"),

@@ -54,9 +54,11 @@ static bool siw_crosses(const struct ib_sge *sge)
 }
 
 /* What the device got is these bytes, and no short piece crosses a page. */
-static void siw_check(struct kd_env *env, const struct fake_ib_wr *wr, u64 addr, u32 length,
+static void siw_check(struct kd_env *env, const struct fake_ib_wr *wr, const DAT_LMR_TRIPLET *iov,
 		      bool split)
 {
+	u64 addr = iov->virtual_address;
+	u32 length = iov->segment_length;
 	struct kunit *test = env->test;
 	u64 at = addr;
 	int i;
@@ -64,7 +66,7 @@ static void siw_check(struct kd_env *env, const struct fake_ib_wr *wr, u64 addr,
 	KUNIT_EXPECT_EQ(test, wr->length, (u64)length);
 	for (i = 0; i < wr->num_sge; i++) {
 		KUNIT_EXPECT_EQ(test, wr->sge[i].addr, at);
-		KUNIT_EXPECT_EQ(test, wr->sge[i].lkey, env->mem[KD_RW].lmr_context);
+		KUNIT_EXPECT_EQ(test, wr->sge[i].lkey, iov->lmr_context);
 		KUNIT_EXPECT_GT(test, wr->sge[i].length, 0U);
 		if (split)
 			KUNIT_EXPECT_FALSE(test, siw_crosses(&wr->sge[i]));
@@ -80,10 +82,14 @@ static void siw_split_test(struct kunit *test)
 	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_SIW, RDMA_DRIVER_IRDMA };
 	static const enum kd_call calls[] = { KD_SEND, KD_WRITE, KD_READ };
 	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 0, SIW_KEY);
+	DAT_REGION_DESCRIPTION region;
+	struct page *pages = alloc_pages(GFP_KERNEL | __GFP_ZERO, 1);
 	struct kd_env *env;
 	struct fake_ib_wr wr;
-	u32 length, edge, before;
-	DAT_LMR_TRIPLET iov;
+	DAT_LMR_TRIPLET iov = {};
+	struct kdapl_device *dev;
+	DAT_LMR_HANDLE lmr;
+	u32 length, before;
 	DAT_EP_ATTR attr;
 	DAT_EVENT event;
 	int d, c, split;
@@ -94,16 +100,22 @@ static void siw_split_test(struct kunit *test)
 		attr.max_rdma_write_iov = 1;
 		kd_ep(env, &attr);
 		kd_connect(env);
-		/* the first page boundary with room on both sides, if the memory has one */
-		edge = PAGE_ALIGN(env->mem[KD_RW].addr + 128) - env->mem[KD_RW].addr;
-		if (edge + 128 > KD_MEM_SIZE)
-			edge = 0;
+		/* memory with a page boundary in it; registered as on the device that it is */
+		dev = env->kep->obj.ia->dev;
+		kdapl_quirks_derive(dev, false);
+		dev->caps.any_page_size = false;
+		region.for_va = page_address(pages);
+		KD_ASSERT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region,
+						   2 * PAGE_SIZE, env->pz, DAT_MEM_PRIV_ALL_FLAG,
+						   DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr,
+						   &iov.lmr_context, NULL, NULL, NULL));
+		kdapl_quirks_derive(dev, true);
 		for (c = 0; c < ARRAY_SIZE(calls); c++) {
 			for (length = 1; length <= 70; length++) {
 				for (before = 0; before <= length; before++) {
-					if (!edge && before)
-						break;
-					iov = kd_seg(env, KD_RW, edge ? edge - before : 0, length);
+					iov.virtual_address = (uintptr_t)region.for_va +
+							      PAGE_SIZE - before;
+					iov.segment_length = length;
 					remote.segment_length = length;
 					KD_EXPECT_OK(test, kd_post(env->ep, calls[c], 1, &iov, 1,
 								   &remote, 0));
@@ -111,7 +123,7 @@ static void siw_split_test(struct kunit *test)
 										&wr));
 					split = drivers[d] == RDMA_DRIVER_SIW &&
 						calls[c] != KD_READ && length <= SIW_SHORT;
-					siw_check(env, &wr, iov.virtual_address, length, split);
+					siw_check(env, &wr, &iov, split);
 					fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
 					KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
 					KUNIT_EXPECT_EQ(test, (u32)event.event_data
@@ -121,10 +133,40 @@ static void siw_split_test(struct kunit *test)
 			}
 		}
 		siw_close(env);
+		KD_EXPECT_OK(test, dat_lmr_free(lmr));
 		kd_exit(test);
 		memset(env, 0, sizeof(*env));
 		env->test = test;
 	}
+	__free_pages(pages, 1);
+}
+
+/* As many Reads at a time as the peer takes, and not one more. */
+static void siw_reads_test(struct kunit *test)
+{
+	struct kd_env *env;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+	int i, depth;
+
+	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
+	kd_ep(env, &attr);
+	kd_connect(env);
+	depth = kd_conn_of(env)->read_depth;
+	KUNIT_ASSERT_GT(test, depth, 0);
+	KUNIT_ASSERT_LT(test, depth, attr.max_request_dtos);
+	for (i = 0; i < depth; i++)
+		KD_EXPECT_OK(test, siw_post(env, KD_READ, i, 8, 0));
+	KD_EXPECT_RET(test, siw_post(env, KD_READ, i, 8, 0), DAT_INSUFFICIENT_RESOURCES,
+		      DAT_RESOURCE_TEP);
+	KD_EXPECT_OK(test, siw_post(env, KD_SEND, i, 8, 0));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	for (i = 0; i <= depth; i++)
+		KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+	KD_EXPECT_OK(test, siw_post(env, KD_READ, i, 8, 0));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+	siw_close(env);
 }
 
 /* A Read of nothing: a Write of nothing on soft-iWARP, a Read elsewhere; a Read to the consumer. */
@@ -297,6 +339,7 @@ static void siw_kick_count_test(struct kunit *test)
 
 static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_split_test, "SEND-04,RDMAW-02: short requests across a page"),
+	KD_CASE(siw_reads_test, "EP-POST-17: no more Reads than the peer takes"),
 	KD_CASE(siw_empty_read_test, "RDMAR-02,RDMAR-10,EP-POST-21: Reads of nothing"),
 	KD_CASE(siw_kick_test, "EP-POST-17,EP-STA-01,STAT-05: our own requests are nobody's"),
 	KD_CASE(siw_kick_count_test, "STAT-01,STAT-05: one of our own at a time"),

@@ -374,6 +374,7 @@ static void sq_resize_args_test(struct kunit *test)
 {
 	struct sq *sq = sq_open(test, NULL);
 	static const DAT_COUNT bad[] = { 0, -1, INT_MIN, INT_MAX };
+	DAT_SRQ_HANDLE srq;
 	DAT_SRQ_PARAM param;
 	DAT_IA_ATTR limits;
 	int i;
@@ -395,6 +396,18 @@ static void sq_resize_args_test(struct kunit *test)
 	KUNIT_EXPECT_GE(test, (int)param.max_recv_dtos, (int)limits.max_recv_per_srq);
 	KD_EXPECT_OK(test, dat_srq_resize(sq->srq, 1));
 	KD_EXPECT_OK(test, dat_srq_resize(sq->srq, 8));
+	/* nor below the watermark, of which there is nothing left at once */
+	KD_EXPECT_OK(test, dat_srq_set_lw(sq->srq, 6));
+	KUNIT_EXPECT_EQ(test, sq_async(sq, sq->srq, DAT_SRQ_LOW_WATERMARK_EVENT), 1);
+	KD_EXPECT_RET(test, dat_srq_resize(sq->srq, 5), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_SRQ_OPERATIONAL);
+	KD_EXPECT_OK(test, dat_srq_resize(sq->srq, 6));
+	sq_srq_free(sq);
+	/* which may be all there is */
+	KD_EXPECT_RET(test, sq_create(sq, 4, 1, 5, &srq), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	KD_ASSERT_OK(test, sq_create(sq, 4, 1, 4, &srq));
+	KUNIT_EXPECT_EQ(test, sq_async(sq, srq, DAT_SRQ_LOW_WATERMARK_EVENT), 1);
+	KD_EXPECT_OK(test, dat_srq_free(srq));
 }
 
 /* Every size from every fill: never below what is outstanding or the watermark. */

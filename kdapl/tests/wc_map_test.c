@@ -922,6 +922,7 @@ static void wc_attempt_test(struct kunit *test)
 	static const struct {
 		enum kdapl_ep_input input;
 		u32 event;
+		u32 reason;		/* if that is another one */
 	} ends[] = {
 		{ KDAPL_IN_CONNECT, DAT_CONNECTION_EVENT_PEER_REJECTED },
 		{ KDAPL_IN_CONNECT, DAT_CONNECTION_EVENT_NON_PEER_REJECTED },
@@ -930,6 +931,11 @@ static void wc_attempt_test(struct kunit *test)
 		{ KDAPL_IN_CONNECT, DAT_CONNECTION_EVENT_DISCONNECTED },
 		{ KDAPL_IN_ACCEPT, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR },
 		{ KDAPL_IN_ACCEPT, DAT_CONNECTION_EVENT_DISCONNECTED },
+		/* what does not exist yet does not break */
+		{ KDAPL_IN_CONNECT, DAT_CONNECTION_EVENT_NON_PEER_REJECTED,
+		  DAT_CONNECTION_EVENT_BROKEN },
+		{ KDAPL_IN_ACCEPT, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR,
+		  DAT_CONNECTION_EVENT_BROKEN },
 	};
 	struct kd_env *env = kd_open(test, NULL);
 	int i, k;
@@ -943,7 +949,7 @@ static void wc_attempt_test(struct kunit *test)
 		spin_unlock_irq(&env->kep->lock);
 		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 5, 8, 0));
 		KD_EXPECT_EMPTY(test, env->recv);
-		kdapl_conn_end(kd_conn_of(env), ends[i].event);
+		kdapl_conn_end(kd_conn_of(env), ends[i].reason ?: ends[i].event);
 		/* a later reason is not heard any more */
 		kdapl_conn_end(kd_conn_of(env), DAT_CONNECTION_EVENT_DISCONNECTED);
 		wc_expect_end(env, ends[i].event);

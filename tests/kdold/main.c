@@ -275,6 +275,7 @@ out:
 
 static void test_masks(void)
 {
+	static DAT_LMR_TRIPLET empty[33];
 	DAT_EP_HANDLE ep = NULL, none;
 	DAT_EP_PARAM param = {};
 	DAT_EP_ATTR attr;
@@ -302,6 +303,7 @@ static void test_masks(void)
 	param.ep_attr.max_message_size = 1ULL << 32;
 	expect(ARG(3), dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE, &param));
 	expect(ARG(2), dat_ep_modify(ep, 1 << 11, &param));
+	expect(ARG(2), dat_ep_modify(ep, DAT_EP_FIELD_SRQ_HANDLE, &param));
 	expect(ARG(3), dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, NULL));
 	expect(0, dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
 	attr = param.ep_attr;
@@ -309,6 +311,12 @@ static void test_masks(void)
 	expect(ARG(6), dat_ep_create(kdo_ia, kdo_pz, kdo_evd, kdo_evd, kdo_evd, &attr, &none));
 	expect(ARG(7), dat_ep_create_with_srq(kdo_ia, kdo_pz, kdo_evd, kdo_evd, kdo_evd,
 					      DAT_HANDLE_NULL, &attr, &none));
+	/* 32 segments, and not one more */
+	param.ep_attr.max_recv_iov = 32;
+	expect(0, dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV, &param));
+	expect(0, dat_ep_post_recv(ep, 32, empty, kdo_cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
+	expect(ARG(2), dat_ep_post_recv(ep, 33, empty, kdo_cookie(1),
+					DAT_COMPLETION_DEFAULT_FLAG));
 	expect(0, dat_ep_free(ep));
 	expect(DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP,
 	       dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));

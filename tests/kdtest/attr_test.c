@@ -377,7 +377,7 @@ static void read_depths(struct kunit *test)
 		int c_out, s_in, s_out, c_in;
 	} rows[] = {
 		{ 4, 4, 4, 4 }, { 4, 2, 4, 1 }, { 1, 4, 2, 4 }, { 4, 1, 1, 1 }, { 0, 4, 4, 0 },
-		{ 0, 0, 0, 0 }, { 4, 0, 0, 4 },
+		{ 0, 0, 0, 0 }, { 4, 0, 0, 4 }, { 4, 0, 4, 4 }, { 4, 4, 0, 4 },
 	};
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_buf *from = kdt_buf_new(test, &env->a, 4096);
