@@ -276,7 +276,7 @@ static int conn_post_kick(struct kdapl_conn *conn)
 	u32 tail;
 
 	spin_lock_irq(&wq->lock);
-	/* pairs with the release in wq_advance() */
+	/* pairs with the release in kdapl_wq_advance() */
 	tail = smp_load_acquire(&wq->tail);
 	/* a serial work queue needs no kick: there each operation on an LMR is signaled */
 	if (wq->mode == KDAPL_WQ_LIVE && !wq->serial && !kdapl_conn_stopping(conn) &&

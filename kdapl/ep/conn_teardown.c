@@ -202,11 +202,11 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 
 	spin_lock_irq(&ep->lock);
 	refuse = ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECTED;
-	/* whatever the mode was: after this no post to the device is under way */
+	/* on return no post to the device is under way, but on a serial send queue one may be */
 	kdapl_wq_set_mode(conn->sq, refuse ? KDAPL_WQ_REFUSE : KDAPL_WQ_SOFT);
 	kdapl_wq_set_mode(conn->rq, KDAPL_WQ_SOFT);
 	spin_unlock_irq(&ep->lock);
-	kdapl_wq_quiesce(conn->sq);
+	kdapl_wq_quiesce(conn->sq);	/* now none is there, either */
 
 	ret = ib_modify_qp(conn->qp, &attr, IB_QP_STATE);
 	if (conn->cm_id && conn->cm_up)
@@ -252,16 +252,17 @@ static void conn_report_silent(struct kdapl_conn *conn)
 {
 	struct kdapl_ia *ia = conn->ep->obj.ia;
 
-	pr_warn("%s: QP %u: the device did not give back what was posted within %u s, the QP is destroyed\n",
+	pr_warn("%s: QP %u: no completion for %u s after the move to ERR, work requests still outstanding: destroying the QP\n",
 		ia->name, conn->qp ? conn->qp->qp_num : 0, END_TIMEOUT / HZ);
 	kdapl_ia_async(ia, conn->handle, DAT_ASYNC_ERROR_TIMED_OUT, DAT_EP_OTHER_ERROR);
 }
 
 /*
  * Move to ENDED if everything has come back, or never will. conn->lock held, and dropped in
- * between; state ENDING.
+ * between; state ENDING. @flush_unsignaled: if the QP must be destroyed first, unsignaled requests
+ * without a completion are reported FLUSHED, not taken as succeeded.
  */
-static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
+static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 {
 	u32 recvs = conn->pool ? conn->pool->entries : conn->rq->slots;
 	/* read before the CQ is polled: what completed until then must not go with the QP */
@@ -276,7 +277,7 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
 	late = conn_patience_over(&conn->flush, conn);
 	if (conn->pool && sq_ended && conn->cm_busy && conn->qp) {
 		/* never connected, so it has no buffer; the reaper waits for rdma_connect() */
-		kdapl_wq_force_end(conn->rq, lost);
+		kdapl_wq_force_end(conn->rq, flush_unsignaled);
 	} else if (!sq_ended || !rq_ended) {
 		if (!conn_may_destroy(conn, sq_ended, last_wqe, late))
 			return false;
@@ -288,8 +289,8 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
 		if (conn->state == KDAPL_CONN_ENDED)
 			return false;	/* removal has finished it meanwhile */
 		if (!sq_ended)
-			kdapl_wq_force_end(conn->sq, lost);
-		kdapl_wq_force_end(conn->rq, lost);
+			kdapl_wq_force_end(conn->sq, flush_unsignaled);
+		kdapl_wq_force_end(conn->rq, flush_unsignaled);
 	}
 	kdapl_pool_detach(conn);
 	kdapl_evd_ending(conn->request_evd, -1);
@@ -378,9 +379,9 @@ static void conn_note_dropped(struct kdapl_conn *conn)
 	if (!n || !conn->owed)
 		return;
 	kdapl_count_many(dropped, n);
-	pr_info_ratelimited("%s: QP %u: %u completions that the consumer had not taken were dropped with their EP%s: kdat_ep_drain() waits for them\n",
+	pr_info_ratelimited("%s: QP %u: %u undelivered completions discarded when the EP was freed or reset%s; drain an EP before it is freed\n",
 			    conn->ep->obj.ia->name, conn->qpn, n,
-			    conn->pool ? ", buffers of an SRQ perhaps among them" : "");
+			    conn->pool ? " (possibly including SRQ buffers)" : "");
 }
 
 /**
@@ -490,8 +491,9 @@ static void conn_work_free(struct work_struct *work)
 }
 
 /*
- * The device goes: destroy its objects now, and post nothing. What has not completed when the QP
- * is gone is reported FLUSHED; a connection or an attempt ends with BROKEN.
+ * The device goes: destroy its objects now, and post nothing. A connection or an attempt ends with
+ * BROKEN. What has no completion when the QP is gone and its CQs were polled is reported FLUSHED,
+ * except unsignaled requests: had they failed, they would have one, so they have succeeded (D-06).
  */
 static void conn_remove(struct kdapl_conn *conn)
 {

@@ -498,7 +498,7 @@ static enum kdapl_verdict post_read_to_rmr(struct kdapl_ep *ep, struct kdapl_con
 	if (why)
 		return why;
 	if (!kdapl_conn_reads(conn))
-		return KDAPL_REFUSE_EP;
+		return kdapl_post_no_reads(conn);
 	if (sink->segment_length) {
 		why = post_sink(conn, sink, &seg);
 		if (why)
@@ -551,10 +551,12 @@ DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_T
 
 	rcu_read_lock();
 	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	if (ep)
+	if (likely(ep))
 		why = post_read_to_rmr(ep, rcu_dereference(ep->conn), local_iov, &post);
 	ret = kdapl_post_ret(why, ep, KDAPL_CALL_READ_TO_RMR);
 	rcu_read_unlock();
+	if (unlikely(why))
+		trace_kdapl_post_refused(ep_handle, post.op, user_cookie.as_64, ret);
 	return ret;
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_read_to_rmr);

@@ -88,6 +88,7 @@ enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long
 enum kdapl_verdict kdapl_post_check_state(struct kdapl_ep *ep, struct kdapl_conn *conn,
 					  const struct kdapl_post *post,
 					  DAT_COMPLETION_FLAGS legal);
+enum kdapl_verdict kdapl_post_no_reads(struct kdapl_conn *conn);
 enum kdapl_verdict kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn,
 				    struct kdapl_post *post);
 

@@ -18,7 +18,7 @@ static bool recv_has_room(struct kdapl_wq *wq)
 {
 	if (likely(wq->head - wq->cached_tail < wq->depth))
 		return true;
-	/* pairs with the release in wq_advance() */
+	/* pairs with the release in kdapl_wq_advance() */
 	wq->cached_tail = smp_load_acquire(&wq->tail);
 	return wq->head - wq->cached_tail < wq->depth;
 }

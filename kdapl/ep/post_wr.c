@@ -21,7 +21,7 @@
  */
 bool kdapl_wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 {
-	/* tail first: pairs with the release in wq_advance() */
+	/* tail first: pairs with the release in kdapl_wq_advance() */
 	wq->cached_tail = smp_load_acquire(&wq->tail);
 	wq->cached_done = READ_ONCE(wq->dtos_done);
 	return kdapl_wq_has_room(wq, dtos, wrs);

@@ -183,7 +183,7 @@ int kdapl_wq_post_marker(struct kdapl_wq *wq)
 {
 	int ret;
 
-	/* pairs with the release in wq_advance() */
+	/* pairs with the release in kdapl_wq_advance() */
 	if (smp_load_acquire(&wq->tail) == wq->head)
 		return 1;
 	if (wq->marker)

@@ -113,7 +113,7 @@ static inline bool kdapl_marks_armed(const struct kdapl_marks *marks)
 /**
  * struct kdapl_conn_cm_ops - operations of the floor above, for work items of a connection
  * @connect: send the request; may block for a long time
- * @retry: start the attempt again, after an old connection was in the way
+ * @retry: start the attempt again: stale connection at the peer, local port in use
  */
 struct kdapl_conn_cm_ops {
 	void (*connect)(struct kdapl_conn *conn);
@@ -146,7 +146,7 @@ struct kdapl_conn_cm_ops {
  * @qpn: number of the QP, also when that is gone; constant
  * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER; kdapl_conn_reason_wins()
  * @passive: made by dat_cr_accept
- * @retries: how often an old connection was in the way of the attempt, here or at the peer
+ * @retries: retries of the attempt: stale connection at the peer, local port in use
  * @net: network attributes the consumer asked for
  * @cm_up: established for the CM, which needs an rdma_disconnect
  * @draining: a graceful disconnect waits for its marker. Not a state: posts decide it under
@@ -246,8 +246,8 @@ struct kdapl_conn {
 	unsigned int kicks;
 	bool kicked;
 	u32 kick_pos;
-	struct delayed_work retry_work;	/* after an old connection was in the way */
-	struct delayed_work timer;	/* dat_ep_connect timeout */
+	struct delayed_work retry_work;	/* stale connection at the peer, local port in use */
+	struct delayed_work timer;	/* dat_ep_connect; later, of a graceful disconnect */
 	struct delayed_work end_work;
 	struct work_struct reap_work;
 	struct completion ended;

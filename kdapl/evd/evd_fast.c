@@ -199,7 +199,8 @@ enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event)
  * @budget: how many at most
  * @none: set if there is no event left
  *
- * Return: how many; less than @budget, and not @none, if something else comes next.
+ * Return: number of upcalls made. If it is less than @budget and @none is false, the caller must
+ * take the slow path.
  */
 int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none)
 {

@@ -31,8 +31,8 @@ bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
 		break;
 	default:
 		if (wq->ended) {
-			/* No completion, so it was suppressed and succeeded. */
-			if (wq->lost || (wr->flags & KDAPL_WQE_SIGNALED) || wq->recv)
+			/* no completion: if unsignaled, it has succeeded, unless the end was forced */
+			if (wq->flush_unsignaled || (wr->flags & KDAPL_WQE_SIGNALED) || wq->recv)
 				*status = DAT_DTO_ERR_FLUSHED;
 		} else if (!wq->ooo || (wr->flags & KDAPL_WQE_SIGNALED) ||
 			   (s32)(wq->sent - wq->tail) <= 0) {

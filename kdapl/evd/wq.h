@@ -150,7 +150,7 @@ struct kdapl_wq {
 	bool marker_done;	/* the marker has completed */
 	bool ended;		/* the device will complete nothing any more */
 	bool dead;		/* with the reaper: nothing is reported any more */
-	bool lost;		/* ended by force: entries left are reported FLUSHED */
+	bool flush_unsignaled;	/* ended by force: unsignaled entries left are FLUSHED, too */
 	u8 slow;		/* KDAPL_SLOW_*: why completions take the slow path */
 	bool recv;		/* constant */
 	bool ooo;		/* Reads complete out of order; constant */

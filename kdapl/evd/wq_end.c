@@ -19,7 +19,7 @@ void kdapl_wq_end(struct kdapl_evd *evd, struct kdapl_wq *wq)
 		return;
 	WRITE_ONCE(wq->ended, true);
 	wq->slow |= KDAPL_SLOW_EVER;
-	smp_mb();	/* before head is read again; pairs with the one in post_flush() */
+	smp_mb();	/* before head is read again; pairs with the one in kdapl_post_flush() */
 	kdapl_wq_retire_all(wq);
 	if (unlikely(wq->sinks))
 		kdapl_wq_sync_rest(wq);
