@@ -36,7 +36,7 @@ static void conn_qp_event(struct ib_event *event, void *context)
 			WRITE_ONCE(conn->wc_failed, true);
 		else if (atomic_read(&conn->reason) != KDAPL_END_PEER)
 			/* if the CM has told of the end, it may be part of an orderly close */
-			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ANSWER_TIME);
+			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ACK_TIME);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
 		WRITE_ONCE(conn->last_wqe, true);
@@ -47,7 +47,7 @@ static void conn_qp_event(struct ib_event *event, void *context)
 		else if (conn->dev->iwarp)	/* or the peer has disconnected: the CM will tell */
 			kdapl_conn_end(conn, KDAPL_END_SUSPECT);
 		else	/* the QP has failed, maybe with no request posted that would fail */
-			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ANSWER_TIME);
+			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ACK_TIME);
 		break;
 	default:
 		break;
@@ -319,7 +319,7 @@ static void conn_work_kick(struct work_struct *work)
  * @conn: active side on soft-iWARP, just established; conn->lock held
  *
  * Soft-iWARP on the passive side loses the wake-up for data that arrives between
- * its answer and its own change to data mode: a first message stays in the socket
+ * its MPA reply and its own change to data mode: a first message stays in the socket
  * until something follows it. A few empty requests do.
  */
 void kdapl_conn_kick(struct kdapl_conn *conn)
@@ -471,8 +471,8 @@ static void conn_work_retry(struct work_struct *work)
 }
 
 /*
- * Either a message has arrived before the peer's last word of the set-up, which may be lost; or
- * ESTABLISHED has been held back for long enough.
+ * Either a message has arrived before the peer's RTU, which may be lost; or ESTABLISHED has been
+ * held back for long enough.
  */
 static void conn_work_established(struct work_struct *work)
 {

@@ -24,7 +24,7 @@
 #include "../core/trace.h"
 
 #define END_TIMEOUT	(5 * HZ)	/* without progress */
-#define SLOW_TIMEOUT	(60 * HZ)	/* the same, where the two ends cannot deadlock */
+#define SLOW_TIMEOUT	(60 * HZ)	/* the same, no Read outstanding: slow, not deadlocked */
 #define END_POLL	(HZ / 20)	/* poll, even if an upcall keeps the EVD from it */
 #define CM_DOWN_TIMEOUT	(2 * HZ)
 #define REAP_TIMEOUT	(HZ / 4)
@@ -105,7 +105,10 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 
 	spin_lock_irqsave(&wq->lock, flags);
 	limit = conn_drain_limit(conn);
-	/* the QP exists: conn_stop() changes the state before it takes this lock */
+	/*
+	 * If the state is not ENDING under sq->lock, conn_stop() has not got here and the QP is
+	 * still there.
+	 */
 	if (READ_ONCE(conn->dev->gone)) {
 		ret = -ENODEV;	/* nothing is posted any more */
 	} else if (!kdapl_conn_stopping(conn) && !conn->draining) {
@@ -158,8 +161,8 @@ static void conn_work_timer(struct work_struct *work)
 
 /*
  * Destroy cm_id and QP of a connection that stops, in this order. conn->lock is not held: the
- * provider may wait for a CM handler that waits for the lock. @keep_id: the id stays and goes on
- * telling the peer; only where the CM does not know the QP.
+ * provider may wait for a CM handler that waits for the lock. @keep_id: keep the cm_id so that the
+ * CM can go on sending the DREQ; not on iWARP, where the cm_id holds the QP.
  */
 static void conn_destroy_verbs(struct kdapl_conn *conn, bool keep_id)
 {
@@ -223,7 +226,11 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 	if (removal || conn->dev->caps.no_last_wqe || idle)	/* idle: has no buffer */
 		conn->pool_deadline = jiffies;
 
-	if (!conn->draining)	/* constant now: the state has changed, sq->lock was taken */
+	/*
+	 * conn->draining cannot change any more: kdapl_conn_drain_gracefully() tests the state
+	 * under sq->lock, which we have taken since it changed.
+	 */
+	if (!conn->draining)
 		kdapl_evd_ending(conn->request_evd, 1);
 	kdapl_evd_ending(conn->recv_evd, 1);
 }
@@ -241,7 +248,7 @@ static bool conn_may_destroy(struct kdapl_conn *conn, bool sq_ended, bool last_w
 	if (conn->pool && sq_ended &&
 	    (last_wqe || !time_before(jiffies, conn->pool_deadline)))
 		return true;
-	/* the device forgets a Read whose response was arriving: only the marker comes back */
+	/* the device forgets a Read whose response was arriving; only the marker completes */
 	if (conn->dev->caps.reads_forgotten && READ_ONCE(conn->sq->marker_done) &&
 	    !time_before(jiffies, conn->flush.deadline - conn->flush.limit + LAST_WQE_TIMEOUT))
 		return true;
@@ -265,7 +272,10 @@ static void conn_report_silent(struct kdapl_conn *conn)
 static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 {
 	u32 recvs = conn->pool ? conn->pool->entries : conn->rq->slots;
-	/* read before the CQ is polled: what completed until then must not go with the QP */
+	/*
+	 * Read before polling: if LAST_WQE has come, this poll finds all completions before it, and
+	 * the QP is destroyed after that.
+	 */
 	bool last_wqe = READ_ONCE(conn->last_wqe);
 	bool sq_ended, rq_ended, late;
 
@@ -328,7 +338,7 @@ static void conn_work_end(struct work_struct *work)
 
 	mutex_lock(&conn->lock);
 	if (conn->state < KDAPL_CONN_ENDING && atomic_read(&conn->reason) != KDAPL_END_NONE) {
-		/* the CM has not explained it in time: the suspicion was right */
+		/* no CM event explained the flush in time: it was an error */
 		atomic_cmpxchg(&conn->reason, KDAPL_END_SUSPECT, DAT_CONNECTION_EVENT_BROKEN);
 		conn_stop(conn, false);
 	}
@@ -461,9 +471,8 @@ static void conn_work_reap(struct work_struct *work)
 	struct kdapl_device *dev = conn->dev;
 
 	/*
-	 * Destroying the id takes back a disconnect request that is still on its way, and
-	 * the peer would not learn of it. So wait for the answer, but not for ever, and not
-	 * if the device goes.
+	 * Destroying the cm_id cancels a DREQ that has not been answered, and the peer would not
+	 * learn of the end. So wait for the DREP, but not for ever, and not if the device goes.
 	 */
 	if (conn->cm_up && !dev->iwarp && !READ_ONCE(dev->gone))
 		wait_for_completion_timeout(&conn->cm_down, CM_DOWN_TIMEOUT);

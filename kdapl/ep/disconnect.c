@@ -2,7 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints: the calls that end a connection, and that wait for its last completion.
+ * Endpoints: the calls that end a connection, and that wait for its last completion. The waiting
+ * of a graceful end is in conn_teardown.c (kdapl_conn_drain_gracefully()) and evd/wq_end.c.
  */
 #include <linux/export.h>
 

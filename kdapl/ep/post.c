@@ -78,7 +78,7 @@ static __always_inline bool post_fast_length(const struct kdapl_wq *wq, u8 op, u
 	}
 }
 
-/* Into work queue and device. There is room, and the device takes it. */
+/* Put a request into the work queue and hand it to the device. The caller has checked the room. */
 static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, u8 op,
 							   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 							   const DAT_RMR_TRIPLET *remote,
@@ -101,7 +101,7 @@ static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, 
 	return KDAPL_FAST_REFUSED;
 }
 
-/* The same, if there is room. wq->lock held, unless the consumer serialises its posts. */
+/* Hand over a request if there is room. wq->lock held, unless the consumer serialises its posts. */
 static __always_inline enum kdapl_fast post_fast_put(struct kdapl_wq *wq, u8 op,
 						     const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						     const DAT_RMR_TRIPLET *remote, u64 cookie,
@@ -183,7 +183,7 @@ static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn
 	return result;
 }
 
-/* The fast path on a careful device. RCU read side. */
+/* Post a request by the fast path of a careful device. RCU read side. */
 static __always_inline enum kdapl_fast post_careful(struct kdapl_conn *conn, u8 op,
 						    const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						    const DAT_RMR_TRIPLET *remote, u64 cookie,
@@ -198,7 +198,7 @@ static __always_inline enum kdapl_fast post_careful(struct kdapl_conn *conn, u8 
 	return post_fast_request(conn, op, iov, n, remote, cookie, flags, true);
 }
 
-/* Out of line, so that they do not make the functions longer that other devices use. */
+/* These are out of line to keep the posting calls short for other devices. */
 static noinline enum kdapl_fast post_careful_send(struct kdapl_conn *conn,
 						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						  u64 cookie, DAT_COMPLETION_FLAGS flags)
@@ -236,7 +236,10 @@ static __always_inline enum kdapl_fast post_fast(struct kdapl_ep *ep, u8 op,
 	wq = conn->sq;
 	if (unlikely(READ_ONCE(wq->ia->dead)))
 		return KDAPL_FAST_SLOW;
-	/* pairs with the barrier in conn_open_requests() */
+	/*
+	 * max_iov[] is 0 on a device with quirks and before ESTABLISHED, so such posts go on below.
+	 * Pairs with the barrier in conn_open_requests().
+	 */
 	if (unlikely((u32)n - 1 >= smp_load_acquire(&wq->max_iov[op]) ||
 		     (flags & ~(u32)wq->flags[op]) || !iov ||
 		     (op != DAT_DTO_SEND && !remote))) {
@@ -248,7 +251,7 @@ static __always_inline enum kdapl_fast post_fast(struct kdapl_ep *ep, u8 op,
 			return post_careful_read(conn, iov, n, remote, cookie, flags);
 		if ((flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
 			return KDAPL_FAST_SLOW;
-		/* careful devices are so about segments only: an empty request has none (D-96) */
+		/* the quirks concern segments, and an empty request has none (D-96) */
 		iov = NULL;
 	}
 	return post_fast_request(conn, op, iov, n, remote, cookie, flags, false);
@@ -387,8 +390,8 @@ EXPORT_SYMBOL(dat_ep_post_rdma_write);
  * DISCONNECTED); DAT_PRIVILEGES_VIOLATION (no such LMR, or no local write right;
  * on iWARP, no remote write right); DAT_PROTECTION_VIOLATION (LMR of another
  * PZ); DAT_LENGTH_ERROR (@local_iov takes less than the length of @remote_iov);
- * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or completions
- * nobody dequeues fill the EVD; on soft-iWARP, as many Reads as it takes are);
+ * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding; the EVD is full of
+ * completions that have not been dequeued; on soft-iWARP, the read depth is used up);
  * DAT_MODEL_NOT_SUPPORTED (BARRIER_FENCE on a device that cannot fence a Read);
  * DAT_INTERNAL_ERROR (device removed). Errors that only the peer can
  * find (its key, range, rights, PZ) fail the completion instead.
@@ -450,7 +453,10 @@ DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT n
 }
 EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
 
-/* The segment that an rmr_context stands for, with the rights and the PZ of a peer's access. */
+/*
+ * Check the sink as an RDMA Write of a peer would be checked (key, right, PZ, range), and make a
+ * segment of it.
+ */
 static enum kdapl_verdict post_sink(struct kdapl_conn *conn, const DAT_RMR_TRIPLET *sink,
 				    DAT_LMR_TRIPLET *seg)
 {
@@ -472,7 +478,10 @@ static enum kdapl_verdict post_sink(struct kdapl_conn *conn, const DAT_RMR_TRIPL
 	return KDAPL_ACCEPTED;
 }
 
-/* Have it synchronised: if it is an RMR's, the part of the LMR behind it. */
+/*
+ * Mark the sink @seg for DMA sync. If its key is an RMR's, @behind gets the same memory by the key
+ * of the LMR.
+ */
 static void post_sink_sync(struct kdapl_ia *ia, struct kdapl_post *post,
 			   const DAT_LMR_TRIPLET *seg, DAT_LMR_TRIPLET *behind)
 {

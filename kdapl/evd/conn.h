@@ -51,13 +51,13 @@ struct kdapl_patience {
 
 /*
  * How long the accepting side holds back ESTABLISHED where the peer gives up if it reads more
- * than the answer. Nothing reports that the peer has read it; its work items do so within a
+ * than the MPA reply. Nothing reports that the peer has read it; its work items do so within a
  * millisecond or two, unless its CPUs are busy.
  */
 #define KDAPL_HOLD_TIME	(HZ / 20)
 
-/* Time for a device to answer what the peer has sent. */
-#define KDAPL_ANSWER_TIME	(HZ / 100 + 1)
+/* Time for a device to send the ACK of what the peer has sent. */
+#define KDAPL_ACK_TIME	(HZ / 100 + 1)
 
 /* Retries of a QP, unless the consumer sets them. */
 #define KDAPL_RETRY_COUNT	6	/* 7 means for ever on soft-RoCE */
@@ -112,7 +112,7 @@ static inline bool kdapl_marks_armed(const struct kdapl_marks *marks)
 
 /**
  * struct kdapl_conn_cm_ops - operations of the floor above, for work items of a connection
- * @connect: send the request; may block for a long time
+ * @connect: send the REQ; may block for a long time
  * @retry: start the attempt again: stale connection at the peer, local port in use
  */
 struct kdapl_conn_cm_ops {
@@ -155,9 +155,9 @@ struct kdapl_conn_cm_ops {
  * @discard: completions are dropped, the EP was freed or reset: kdapl_conn_discard()
  * @owed: it had ended before @discard: dropped completions should have been reported
  * @dropped: completions that were dropped; atomic because two EVDs count
- * @cm_busy: rdma_connect has not returned or, on iWARP, has no answer yet: destroying
+ * @cm_busy: rdma_connect has not returned or, on iWARP, has no outcome yet: destroying
  *	the cm_id waits for that
- * @spoken: passive: the peer has sent a message, so it has read our answer
+ * @spoken: passive: the peer has sent a message, so it has read our MPA reply
  * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
  * @read_out: reads this side asks for
  * @read_depth: reads this side may have outstanding, as negotiated

@@ -31,11 +31,11 @@ bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
 		break;
 	default:
 		if (wq->ended) {
-			/* no completion: if unsignaled, it has succeeded, unless the end was forced */
+			/* unsignaled without a completion: it has succeeded, if the end was not forced */
 			if (wq->flush_unsignaled || (wr->flags & KDAPL_WQE_SIGNALED) || wq->recv)
 				*status = DAT_DTO_ERR_FLUSHED;
 		} else if (!wq->ooo || (wr->flags & KDAPL_WQE_SIGNALED) ||
-			   (s32)(wq->sent - wq->tail) <= 0) {
+			   (s32)(wq->done_to - wq->tail) <= 0) {
 			return false;
 		}
 	}

@@ -144,7 +144,7 @@ struct kdapl_wq {
 	u32 dtos_done;
 	u32 reads_done;
 	u32 reaped;		/* receives that have completed */
-	u32 sent;		/* ooo: unsignaled entries before this index are done */
+	u32 done_to;		/* ooo: unsignaled entries before this index are done */
 	u32 memops_done;	/* of @memops, those retired */
 	u32 done_mask;		/* mask; constant */
 	bool marker_done;	/* the marker has completed */
@@ -185,7 +185,7 @@ static inline struct kdapl_wq *kdapl_wqe_wq(const struct kdapl_wqe *wr)
 /* A number that changes with each request that completes. Any context; a hint without a lock. */
 static inline u32 kdapl_wq_progress(const struct kdapl_wq *sq)
 {
-	return READ_ONCE(sq->tail) + READ_ONCE(sq->sent) + READ_ONCE(sq->reads_done) +
+	return READ_ONCE(sq->tail) + READ_ONCE(sq->done_to) + READ_ONCE(sq->reads_done) +
 	       READ_ONCE(sq->memops_done);
 }
 

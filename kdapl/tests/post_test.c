@@ -764,6 +764,7 @@ static void post_read_to_rmr_told_test(struct kunit *test)
 	bool traced = false;
 	DAT_EP_ATTR attr;
 	int reported, i;
+	DAT_RETURN ret;
 
 	kd_attr(&attr);
 	attr.max_rdma_read_out = 0;
@@ -776,8 +777,8 @@ static void post_read_to_rmr_told_test(struct kunit *test)
 	}
 	reported = post_refusals(env);
 	for (i = 1; i <= 2; i++) {
-		KD_EXPECT_RET(test, dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie, &remote, 0),
-			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+		ret = dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie, &remote, 0);
+		KD_EXPECT_RET(test, ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 		KUNIT_EXPECT_EQ(test, post_refusals(env) - reported, 1);
 		KUNIT_EXPECT_EQ(test, shown.n, traced ? i : 0);
 	}
