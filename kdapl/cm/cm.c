@@ -70,7 +70,7 @@ static void cm_hold_back(struct kdapl_conn *conn, struct rdma_cm_id *id)
 }
 
 /* Limit the read depth to what the REP or MPA reply says the peer takes. */
-static void cm_read_granted(struct kdapl_conn *conn, const struct rdma_conn_param *param)
+static void cm_set_read_depth(struct kdapl_conn *conn, const struct rdma_conn_param *param)
 {
 	const struct kdapl_caps *caps = &conn->dev->caps;
 
@@ -96,7 +96,7 @@ static void cm_connect_response(struct kdapl_conn *conn, struct rdma_cm_id *id,
 		return;
 	}
 	cm_keep_pdata(conn, &event->param.conn);
-	cm_read_granted(conn, &event->param.conn);
+	cm_set_read_depth(conn, &event->param.conn);
 	ret = kdapl_conn_to_rts(conn, id);
 	if (!ret)
 		ret = rdma_accept(id, NULL);
@@ -217,7 +217,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (!conn->passive) {
 			cm_keep_pdata(conn, &event->param.conn);
-			cm_read_granted(conn, &event->param.conn);
+			cm_set_read_depth(conn, &event->param.conn);
 		}
 		if (conn->passive && conn->dev->caps.reply_overrun)
 			cm_hold_back(conn, id);
@@ -276,7 +276,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
  */
 static void cm_set_timers(struct kdapl_conn *conn, struct rdma_cm_id *id)
 {
-	const struct kdat_conn_attr *net = &conn->net;
+	const struct kdat_conn_attr *net = &conn->net_attr;
 
 	if (conn->dev->iwarp)
 		return;
@@ -287,12 +287,12 @@ static void cm_set_timers(struct kdapl_conn *conn, struct rdma_cm_id *id)
 }
 
 /* Copy what the consumer has asked of the network, at the beginning of an attempt. */
-static void cm_copy_conn(struct kdapl_conn *conn)
+static void cm_copy_net_attr(struct kdapl_conn *conn)
 {
 	struct kdapl_ep *ep = conn->ep;
 
 	spin_lock_irq(&ep->lock);
-	conn->net = ep->net;
+	conn->net_attr = ep->net;
 	spin_unlock_irq(&ep->lock);
 }
 
@@ -350,7 +350,7 @@ static void cm_work_connect(struct kdapl_conn *conn)
 }
 
 /* The read depths that the EP asks for, within those of the device. */
-static void cm_read_depths(struct kdapl_conn *conn)
+static void cm_limit_read_depths(struct kdapl_conn *conn)
 {
 	const DAT_EP_ATTR *attr = &conn->attr;
 	const struct ib_device_attr *dev = &conn->dev->attrs;
@@ -380,8 +380,8 @@ static struct rdma_cm_id *cm_create_id(struct kdapl_conn *conn)
 	if (IS_ERR(id))
 		return id;
 	conn->local = src;
-	if (conn->net.tos != KDAT_CONN_DEFAULT)
-		rdma_set_service_type(id, conn->net.tos);
+	if (conn->net_attr.tos != KDAT_CONN_DEFAULT)
+		rdma_set_service_type(id, conn->net_attr.tos);
 	return id;
 }
 
@@ -439,10 +439,10 @@ static const struct kdapl_conn_cm_ops cm_ops = {
 };
 
 /**
- * kdapl_cm_take - have the work items of an attempt call this file
+ * kdapl_cm_set_ops - let the work items of an attempt call this file
  * @conn: connection whose attempt begins
  */
-void kdapl_cm_take(struct kdapl_conn *conn)
+void kdapl_cm_set_ops(struct kdapl_conn *conn)
 {
 	conn->cm = &cm_ops;
 }
@@ -500,12 +500,12 @@ int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 po
 	conn->pdata = conn->pdata ?: kmalloc(PDATA_MAX, GFP_KERNEL);
 	if (!conn->pdata)
 		return -ENOMEM;
-	kdapl_cm_take(conn);
+	kdapl_cm_set_ops(conn);
 	memset(&conn->remote, 0, sizeof(conn->remote));
 	memcpy(&conn->remote, dst, kdapl_addr_len(dst));
 	kdapl_addr_set_port(&conn->remote, port);
-	cm_read_depths(conn);
-	cm_copy_conn(conn);
+	cm_limit_read_depths(conn);
+	cm_copy_net_attr(conn);
 	ret = cm_start(conn, usec);
 	if (!ret)
 		return 0;
@@ -539,9 +539,9 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 	unsigned int noio = memalloc_noio_save();
 	int ret;
 
-	kdapl_cm_take(conn);
-	cm_read_depths(conn);
-	cm_copy_conn(conn);
+	kdapl_cm_set_ops(conn);
+	cm_limit_read_depths(conn);
+	cm_copy_net_attr(conn);
 	cm_set_timers(conn, id);
 	rdma_lock_handler(id);
 	mutex_lock(&conn->lock);

@@ -11,7 +11,9 @@
  * To add a fact: add a bool to struct kdapl_caps (quirks.h) that says what the
  * device does or needs, not which device it is. Add a row here or, if the fact
  * follows from attributes of the device, a line in kdapl_quirks_derive(). Zero is
- * the ordinary device, so an unknown provider needs no row. Tests set the driver_id
+ * the ordinary device, so an unknown provider needs no row. If the fact matters to
+ * single posts, extend kdapl_caps_post_quirks() and post_quirky_needs_slow(). Run
+ * `make doc-tables`, which copies the rows to adapters.md. Tests set the driver_id
  * of the fake device (struct fake_ib_caps), or the member itself before they make
  * the first object.
  */

@@ -103,8 +103,12 @@ struct kdapl_caps {
 	bool reply_overrun;
 };
 
-/* Must each request be checked for quirks before it may take the fast path? */
-static inline bool kdapl_caps_slow_posts(const struct kdapl_caps *caps)
+/*
+ * Do single posts take the fast path of a device with quirks, post_quirky_*()? It checks each
+ * request for them. @early_data_unseen counts because of the kicks: requests of our own, posted
+ * between those of the consumer, so the lock is needed even if the consumer serialises its posts.
+ */
+static inline bool kdapl_caps_post_quirks(const struct kdapl_caps *caps)
 {
 	return caps->reads_unordered || caps->reads_deadlock || caps->short_page_bug ||
 	       caps->lends_pages || caps->early_data_unseen;

@@ -29,6 +29,7 @@
 #define CM_DOWN_TIMEOUT	(2 * HZ)
 #define REAP_TIMEOUT	(HZ / 4)
 #define LAST_WQE_TIMEOUT	(HZ / 10)	/* not every device raises the event (D-15) */
+#define FORGOTTEN_READ_TIMEOUT	(HZ / 10)
 
 /**
  * kdapl_conn_put - drop a memory reference
@@ -79,6 +80,12 @@ static bool conn_patience_over(struct kdapl_patience *patience, const struct kda
 	return !time_before(jiffies, patience->deadline);
 }
 
+/* Has nothing come back for so long from a connection that ends? After conn_patience_over(). */
+static bool conn_idle_for(const struct kdapl_conn *conn, unsigned long time)
+{
+	return !time_before(jiffies, conn->flush.deadline - conn->flush.limit + time);
+}
+
 /* Jiffies that a graceful disconnect may go without progress; 0: no limit. */
 static unsigned long conn_drain_limit(const struct kdapl_conn *conn)
 {
@@ -124,7 +131,7 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 	if (draining)
 		kdapl_evd_ending(conn->request_evd, 1);
 	if (ret)
-		kdapl_conn_drained(conn);
+		kdapl_conn_end_drained(conn);
 	else if (draining && limit)
 		mod_delayed_work(kdapl_misc_wq, &conn->timer, limit);
 }
@@ -206,8 +213,8 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 	spin_lock_irq(&ep->lock);
 	refuse = ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECTED;
 	/* on return no post to the device is under way, but on a serial send queue one may be */
-	kdapl_wq_set_mode(conn->sq, refuse ? KDAPL_WQ_REFUSE : KDAPL_WQ_SOFT);
-	kdapl_wq_set_mode(conn->rq, KDAPL_WQ_SOFT);
+	kdapl_wq_set_mode(conn->sq, refuse ? KDAPL_WQ_REFUSE : KDAPL_WQ_FLUSHING);
+	kdapl_wq_set_mode(conn->rq, KDAPL_WQ_FLUSHING);
 	spin_unlock_irq(&ep->lock);
 	kdapl_wq_quiesce(conn->sq);	/* now none is there, either */
 
@@ -250,7 +257,7 @@ static bool conn_may_destroy(struct kdapl_conn *conn, bool sq_ended, bool last_w
 		return true;
 	/* the device forgets a Read whose response was arriving; only the marker completes */
 	if (conn->dev->caps.reads_forgotten && READ_ONCE(conn->sq->marker_done) &&
-	    !time_before(jiffies, conn->flush.deadline - conn->flush.limit + LAST_WQE_TIMEOUT))
+	    conn_idle_for(conn, FORGOTTEN_READ_TIMEOUT))
 		return true;
 	return late;
 }
@@ -282,8 +289,8 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 	kdapl_evd_drain_cqs(conn->request_evd, conn->sq->slots + KDAPL_OWN_WRS, true);
 	kdapl_evd_drain_cqs(conn->recv_evd, recvs + 1, true);
 	/* call both: each looks for the end of its own work queue */
-	sq_ended = kdapl_wq_ended(conn->sq);
-	rq_ended = kdapl_wq_ended(conn->rq);
+	sq_ended = kdapl_wq_try_end(conn->sq);
+	rq_ended = kdapl_wq_try_end(conn->rq);
 	late = conn_patience_over(&conn->flush, conn);
 	if (conn->pool && sq_ended && conn->cm_busy && conn->qp) {
 		/* never connected, so it has no buffer; the reaper waits for rdma_connect() */
@@ -359,13 +366,13 @@ static void conn_work_end(struct work_struct *work)
 }
 
 /**
- * kdapl_conn_drop - drop the events of a connection, and those it would still have
+ * kdapl_conn_drop_events - drop the events of a connection, queued and to come
  * @conn: the connection
  * @all_events: connection events, too
  *
  * Context: any.
  */
-void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events)
+void kdapl_conn_drop_events(struct kdapl_conn *conn, bool all_events)
 {
 	struct kdapl_evd *connect_evd;
 
@@ -413,7 +420,7 @@ void kdapl_conn_reap(struct kdapl_conn *conn)
 
 	/* the end has been reported, so a better reason comes too late */
 	atomic_set(&conn->reason, KDAPL_END_SILENT);
-	kdapl_conn_drop(conn, false);
+	kdapl_conn_drop_events(conn, false);
 	atomic_add(kdapl_wq_bury(conn->sq), &conn->dropped);
 	atomic_add(kdapl_wq_bury(conn->rq), &conn->dropped);
 	conn_note_dropped(conn);

@@ -97,7 +97,7 @@ static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, 
 	smp_store_release(&wq->head, wq->head + 1);
 	if (likely(!ib_post_send(wq->qp, &native.wr, NULL)))
 		return KDAPL_FAST_DONE;
-	WRITE_ONCE(wr->state, KDAPL_WQE_SOFT);
+	WRITE_ONCE(wr->state, KDAPL_WQE_UNPOSTED);
 	return KDAPL_FAST_REFUSED;
 }
 
@@ -105,11 +105,11 @@ static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, 
 static __always_inline enum kdapl_fast post_fast_put(struct kdapl_wq *wq, u8 op,
 						     const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						     const DAT_RMR_TRIPLET *remote, u64 cookie,
-						     u8 flags, u32 length, bool careful)
+						     u8 flags, u32 length, bool quirky)
 {
 	if (unlikely(READ_ONCE(wq->mode) != KDAPL_WQ_LIVE || !kdapl_wq_make_room(wq, 1, 1)))
 		return KDAPL_FAST_SLOW;
-	if (careful && unlikely(!kdapl_wq_has_reads(wq, op == DAT_DTO_RDMA_READ)))
+	if (quirky && unlikely(!kdapl_wq_has_reads(wq, op == DAT_DTO_RDMA_READ)))
 		return KDAPL_FAST_SLOW;
 	return post_fast_hand_over(wq, op, iov, n, remote, cookie, flags, length);
 }
@@ -120,7 +120,7 @@ static void post_stop(struct kdapl_wq *wq)
 	/* serialised posts take no lock: the connection may have ended and set another mode */
 	if (wq->mode == KDAPL_WQ_LIVE)
 		/* pairs with the acquire in kdapl_wq_check_recv_end() */
-		smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
+		smp_store_release(&wq->mode, KDAPL_WQ_FLUSHING);
 }
 
 static noinline void post_stop_serial(struct kdapl_wq *wq)
@@ -132,10 +132,10 @@ static noinline void post_stop_serial(struct kdapl_wq *wq)
 	spin_unlock_irqrestore(&wq->lock, irq);
 }
 
-/* Does a careful device need this request in another form, or with a completion? */
-static __always_inline bool post_careful_refuses(const struct kdapl_wq *wq, u8 op,
-						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						 DAT_COMPLETION_FLAGS flags, u64 length)
+/* Does a quirky device need this request in another form, or with a completion? */
+static __always_inline bool post_quirky_needs_slow(const struct kdapl_wq *wq, u8 op,
+						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						   DAT_COMPLETION_FLAGS flags, u64 length)
 {
 	if (n == 1 && op != DAT_DTO_RDMA_READ &&
 	    unlikely(kdapl_dto_is_short(iov->virtual_address, length)))
@@ -145,14 +145,14 @@ static __always_inline bool post_careful_refuses(const struct kdapl_wq *wq, u8 o
 }
 
 /*
- * Check the memory and post. @careful, a constant: the device has limits of its own, see
- * kdapl_caps_slow_posts().
+ * Check the memory and post. @quirky, a constant: the device has limits of its own, see
+ * kdapl_caps_post_quirks().
  */
 static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn, u8 op,
 							 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 							 const DAT_RMR_TRIPLET *remote,
 							 u64 cookie, DAT_COMPLETION_FLAGS flags,
-							 bool careful)
+							 bool quirky)
 {
 	struct kdapl_wq *wq = conn->sq;
 	u32 need = KDAPL_PRIV_SOURCE;
@@ -162,18 +162,18 @@ static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn
 
 	if (op == DAT_DTO_RDMA_READ)
 		need = wq->sink;
-	if (!kdapl_fast_memory(wq->ia, wq->domain, iov, n, need, &length) ||
+	if (!kdapl_fast_check_iov(wq->ia, wq->domain, iov, n, need, &length) ||
 	    unlikely(!post_fast_length(wq, op, length, remote)))
 		return KDAPL_FAST_SLOW;
-	if (careful && post_careful_refuses(wq, op, iov, n, flags, length))
+	if (quirky && post_quirky_needs_slow(wq, op, iov, n, flags, length))
 		return KDAPL_FAST_SLOW;
-	if (!careful && wq->serial) {
+	if (!quirky && wq->serial) {
 		result = post_fast_put(wq, op, iov, n, remote, cookie, flags, length, false);
 		if (unlikely(result == KDAPL_FAST_REFUSED))
 			post_stop_serial(wq);
 	} else {
 		spin_lock_irqsave(&wq->lock, irq);
-		result = post_fast_put(wq, op, iov, n, remote, cookie, flags, length, careful);
+		result = post_fast_put(wq, op, iov, n, remote, cookie, flags, length, quirky);
 		if (unlikely(result == KDAPL_FAST_REFUSED))
 			post_stop(wq);
 		spin_unlock_irqrestore(&wq->lock, irq);
@@ -183,43 +183,43 @@ static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn
 	return result;
 }
 
-/* Post a request by the fast path of a careful device. RCU read side. */
-static __always_inline enum kdapl_fast post_careful(struct kdapl_conn *conn, u8 op,
-						    const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						    const DAT_RMR_TRIPLET *remote, u64 cookie,
-						    DAT_COMPLETION_FLAGS flags)
+/* Post a request by the fast path of a quirky device. RCU read side. */
+static __always_inline enum kdapl_fast post_quirky(struct kdapl_conn *conn, u8 op,
+						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						   const DAT_RMR_TRIPLET *remote, u64 cookie,
+						   DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_wq *wq = conn->sq;
 
-	/* pairs with the barrier in conn_open_requests() */
-	if ((u32)n - 1 >= smp_load_acquire(&wq->careful_iov[op]) || !iov ||
+	/* pairs with the barrier in conn_set_fast_limits() */
+	if ((u32)n - 1 >= smp_load_acquire(&wq->quirky_iov[op]) || !iov ||
 	    (flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
 		return KDAPL_FAST_SLOW;
 	return post_fast_request(conn, op, iov, n, remote, cookie, flags, true);
 }
 
 /* These are out of line to keep the posting calls short for other devices. */
-static noinline enum kdapl_fast post_careful_send(struct kdapl_conn *conn,
-						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						  u64 cookie, DAT_COMPLETION_FLAGS flags)
+static noinline enum kdapl_fast post_quirky_send(struct kdapl_conn *conn,
+						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						 u64 cookie, DAT_COMPLETION_FLAGS flags)
 {
-	return post_careful(conn, DAT_DTO_SEND, iov, n, NULL, cookie, flags);
+	return post_quirky(conn, DAT_DTO_SEND, iov, n, NULL, cookie, flags);
 }
 
-static noinline enum kdapl_fast post_careful_write(struct kdapl_conn *conn,
-						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						   const DAT_RMR_TRIPLET *remote, u64 cookie,
-						   DAT_COMPLETION_FLAGS flags)
-{
-	return post_careful(conn, DAT_DTO_RDMA_WRITE, iov, n, remote, cookie, flags);
-}
-
-static noinline enum kdapl_fast post_careful_read(struct kdapl_conn *conn,
+static noinline enum kdapl_fast post_quirky_write(struct kdapl_conn *conn,
 						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						  const DAT_RMR_TRIPLET *remote, u64 cookie,
 						  DAT_COMPLETION_FLAGS flags)
 {
-	return post_careful(conn, DAT_DTO_RDMA_READ, iov, n, remote, cookie, flags);
+	return post_quirky(conn, DAT_DTO_RDMA_WRITE, iov, n, remote, cookie, flags);
+}
+
+static noinline enum kdapl_fast post_quirky_read(struct kdapl_conn *conn,
+						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						 const DAT_RMR_TRIPLET *remote, u64 cookie,
+						 DAT_COMPLETION_FLAGS flags)
+{
+	return post_quirky(conn, DAT_DTO_RDMA_READ, iov, n, remote, cookie, flags);
 }
 
 /* Post it, or leave it to the slow path. RCU read side. */
@@ -238,17 +238,17 @@ static __always_inline enum kdapl_fast post_fast(struct kdapl_ep *ep, u8 op,
 		return KDAPL_FAST_SLOW;
 	/*
 	 * max_iov[] is 0 on a device with quirks and before ESTABLISHED, so such posts go on below.
-	 * Pairs with the barrier in conn_open_requests().
+	 * Pairs with the barrier in conn_set_fast_limits().
 	 */
 	if (unlikely((u32)n - 1 >= smp_load_acquire(&wq->max_iov[op]) ||
 		     (flags & ~(u32)wq->flags[op]) || !iov ||
 		     (op != DAT_DTO_SEND && !remote))) {
 		if (n && op == DAT_DTO_SEND)
-			return post_careful_send(conn, iov, n, cookie, flags);
+			return post_quirky_send(conn, iov, n, cookie, flags);
 		if (n && op == DAT_DTO_RDMA_WRITE)
-			return post_careful_write(conn, iov, n, remote, cookie, flags);
+			return post_quirky_write(conn, iov, n, remote, cookie, flags);
 		if (n)
-			return post_careful_read(conn, iov, n, remote, cookie, flags);
+			return post_quirky_read(conn, iov, n, remote, cookie, flags);
 		if ((flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
 			return KDAPL_FAST_SLOW;
 		/* the quirks concern segments, and an empty request has none (D-96) */
@@ -506,7 +506,7 @@ static enum kdapl_verdict post_read_to_rmr(struct kdapl_ep *ep, struct kdapl_con
 	why = kdapl_post_check_state(ep, conn, post, KDAPL_FLAGS_RDMA);
 	if (why)
 		return why;
-	if (!kdapl_conn_reads(conn))
+	if (!kdapl_conn_allows_reads(conn))
 		return kdapl_post_no_reads(conn);
 	if (sink->segment_length) {
 		why = post_sink(conn, sink, &seg);

@@ -222,7 +222,7 @@ enum kdapl_verdict kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn
 	why = check_args(ep, attr, post, max_iov, legal) ?: check_state(conn);
 	if (unlikely(why))
 		return why;
-	if (unlikely(post->op == DAT_DTO_RDMA_READ && !kdapl_conn_reads(conn)))
+	if (unlikely(post->op == DAT_DTO_RDMA_READ && !kdapl_conn_allows_reads(conn)))
 		return kdapl_post_no_reads(conn);
 	return check_memory(conn, post, max_length);
 }

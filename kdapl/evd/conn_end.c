@@ -46,7 +46,7 @@ void kdapl_conn_end(struct kdapl_conn *conn, int reason)
 }
 
 /**
- * kdapl_conn_drained - all requests before a graceful disconnect are done: end the connection
+ * kdapl_conn_end_drained - end a connection that a graceful disconnect has drained
  * @conn: the connection
  *
  * A consumer may disconnect as soon as it has received a message, before its device has
@@ -55,21 +55,21 @@ void kdapl_conn_end(struct kdapl_conn *conn, int reason)
  *
  * Context: any.
  */
-void kdapl_conn_drained(struct kdapl_conn *conn)
+void kdapl_conn_end_drained(struct kdapl_conn *conn)
 {
 	kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_DISCONNECTED,
 			  conn->dev->caps.late_ack ? KDAPL_ACK_TIME : 0);
 }
 
 /**
- * kdapl_conn_held - check the watermarks of the buffers an EP holds of its SRQ
- * @conn: conn->held may have become larger, or a watermark smaller
+ * kdapl_conn_check_marks - check the watermarks of the buffers an EP holds of its SRQ
+ * @conn: @srq_bufs_held may have become larger, or a watermark smaller
  *
  * Context: any.
  */
-void kdapl_conn_held(struct kdapl_conn *conn)
+void kdapl_conn_check_marks(struct kdapl_conn *conn)
 {
-	u32 held = READ_ONCE(conn->held);
+	u32 held = READ_ONCE(conn->srq_bufs_held);
 	struct kdapl_marks *marks = conn->marks;
 
 	if (unlikely(kdapl_watermark_above(&marks->soft, held))) {

@@ -147,10 +147,13 @@ static noinline enum kdapl_next fast_next_buf(struct kdapl_evd *evd, DAT_EVENT *
 	if (!fast_buf(evd, &evd->batch[evd->batch_pos], event))
 		return KDAPL_NEXT_SLOW;
 	evd->batch_pos++;
-	return !look || fast_more(evd, evd->batch_pos, polled) ? KDAPL_NEXT_FAST : KDAPL_NEXT_LAST;
+	return !look || fast_more(evd, evd->batch_pos, polled) ? KDAPL_NEXT_MORE : KDAPL_NEXT_LAST;
 }
 
-/* Take the next event if it is an ordinary completion. @look: find out whether it is the last. */
+/*
+ * Take the next event if it is an ordinary completion. @look: find out whether it is the last one;
+ * without it KDAPL_NEXT_MORE means that nobody has looked.
+ */
 static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVENT *event,
 						 bool look)
 {
@@ -177,7 +180,7 @@ static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVEN
 	evd->batch_pos = ++pos;
 	fast_prefetch(evd, pos + 1);
 	fast_wqe(evd, wq, wc, event);
-	return !look || fast_more(evd, pos, polled) ? KDAPL_NEXT_FAST : KDAPL_NEXT_LAST;
+	return !look || fast_more(evd, pos, polled) ? KDAPL_NEXT_MORE : KDAPL_NEXT_LAST;
 }
 
 /**
@@ -214,7 +217,7 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 	/* helpers of another policy may have started, and not returned yet */
 	while (n < budget && likely(evd->default_policy && evd->nrunning == 1)) {
 		next = fast_next(evd, &run->event, true);
-		if (next != KDAPL_NEXT_FAST && next != KDAPL_NEXT_LAST)
+		if (next != KDAPL_NEXT_MORE && next != KDAPL_NEXT_LAST)
 			break;
 		run->ep = run->event.event_data.dto_completion_event_data.ep_handle;
 		run->seq = ++evd->upcall_seq;
@@ -222,7 +225,7 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 		spin_unlock_irq(&evd->lock);
 
 		upcall.upcall_func(upcall.instance_data, &run->event,
-				   next == KDAPL_NEXT_FAST ? DAT_TRUE : DAT_FALSE);
+				   next == KDAPL_NEXT_MORE ? DAT_TRUE : DAT_FALSE);
 
 		spin_lock_irq(&evd->lock);
 		n++;

@@ -82,7 +82,7 @@ static bool wc_recv(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe
 		/* if the one at the tail is done, these are early and not out of order */
 		if (pos != wq->tail &&
 		    wq->wr[wq->tail & wq->mask].state != KDAPL_WQE_DONE)
-			wq->slow |= KDAPL_SLOW_EVER;
+			wq->slow |= KDAPL_SLOW_ALWAYS;
 		wc_early(wq->conn, wc->status);
 		kdapl_wq_mark_ready(evd, wq);
 		kdapl_wq_check_recv_end(evd, wq);
@@ -127,8 +127,8 @@ static bool wc_buf(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_e
 		buf->length = wc->byte_len;
 	else
 		wc_failed(conn->rq, wc->status);
-	conn->held++;
-	kdapl_conn_held(conn);
+	conn->srq_bufs_held++;
+	kdapl_conn_check_marks(conn);
 	if (unlikely(READ_ONCE(conn->state) < KDAPL_CONN_UP || !list_empty(&conn->early))) {
 		list_add_tail(&buf->node, &conn->early);
 		wc_early(conn, wc->status);

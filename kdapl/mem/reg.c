@@ -443,12 +443,12 @@ static int reg_execute(struct kdapl_pd *pd, struct ib_send_wr *wr)
 	if (!ret && !wait_for_completion_timeout(&op.done, REG_TIMEOUT))
 		ret = -ETIMEDOUT;
 	if (!ret && op.status != IB_WC_SUCCESS) {
-		pr_warn_ratelimited("%s: a request on a registration QP failed: %s\n", pd->dev->name,
-				    ib_wc_status_msg(op.status));
+		pr_warn_ratelimited("%s: a request on a registration QP failed: %s\n",
+				    pd->dev->name, ib_wc_status_msg(op.status));
 		ret = -EIO;
 	}
+	/* the request may still be outstanding and points to op on our stack */
 	if (ret)
-		/* the request may still be outstanding and points to op on our stack */
 		kdapl_reg_destroy(pd);
 	return ret;
 }
