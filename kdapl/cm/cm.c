@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Connection management: what rdma_cm events do to connections, and the requests and answers.
+ * Connection management: what rdma_cm events do to connections; sending REQ and REP.
  *
  * Each attempt, and each retry of it, has a fresh cm_id. The id has no QP of its own, it knows the
  * connection's QP by number. On InfiniBand and RoCE the QP is moved here, with the attributes the
@@ -55,9 +55,9 @@ static void cm_established(struct kdapl_conn *conn, struct rdma_cm_id *id)
 }
 
 /*
- * The driver of the peer fails the attempt if more than our answer is in the stream when it reads
- * it (D-86). Our consumer may send at once, so it gets ESTABLISHED only when the peer has sent
- * something, or has had time to read the answer.
+ * siw on the peer fails the attempt if data follows our MPA reply in the TCP stream before it has
+ * read the reply (D-86). Our consumer may send at once, so it gets ESTABLISHED only when the peer
+ * has sent something, or has had time to read the reply.
  */
 static void cm_hold_back(struct kdapl_conn *conn, struct rdma_cm_id *id)
 {
@@ -69,8 +69,8 @@ static void cm_hold_back(struct kdapl_conn *conn, struct rdma_cm_id *id)
 	queue_delayed_work(kdapl_misc_wq, &conn->est_work, KDAPL_HOLD_TIME);
 }
 
-/* Learn how many Reads the peer answers at a time. */
-static void cm_read_granted(struct kdapl_conn *conn, const struct rdma_conn_param *param)
+/* Limit the read depth to what the REP or MPA reply says the peer takes. */
+static void cm_set_read_depth(struct kdapl_conn *conn, const struct rdma_conn_param *param)
 {
 	const struct kdapl_caps *caps = &conn->dev->caps;
 
@@ -88,12 +88,15 @@ static void cm_connect_response(struct kdapl_conn *conn, struct rdma_cm_id *id,
 
 	if (conn->state != KDAPL_CONN_CONNECTING ||
 	    atomic_read(&conn->reason) > KDAPL_END_SUSPECT) {
-		/* not REJ_TIMEOUT: without our GUID in it the peer cannot tell what it is about */
+		/*
+		 * Not IB_CM_REJ_TIMEOUT: the peer matches that one by our GUID in the ARI, which
+		 * rdma_reject() does not send.
+		 */
 		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
 		return;
 	}
 	cm_keep_pdata(conn, &event->param.conn);
-	cm_read_granted(conn, &event->param.conn);
+	cm_set_read_depth(conn, &event->param.conn);
 	ret = kdapl_conn_to_rts(conn, id);
 	if (!ret)
 		ret = rdma_accept(id, NULL);
@@ -107,8 +110,8 @@ static void cm_connect_response(struct kdapl_conn *conn, struct rdma_cm_id *id,
 	cm_established(conn, id);
 }
 
-/* Has the peer's consumer refused? If not, a CM has, or there is no listener (D-16). */
-static bool cm_peer_said_no(struct kdapl_conn *conn, int status)
+/* Was it the peer's consumer that rejected? If not, a CM did, or there is no listener (D-16). */
+static bool cm_consumer_rejected(struct kdapl_conn *conn, int status)
 {
 	if (!conn->dev->iwarp)
 		return status == IB_CM_REJ_CONSUMER_DEFINED;
@@ -125,7 +128,7 @@ static void cm_retry(struct kdapl_conn *conn)
 
 /*
  * The peer still knows our QP number from a connection whose end it has missed, because our host
- * or device went away. Our request has told it that the connection is stale: send another one.
+ * or device went away. Our REQ has told it that the connection is stale: send another one.
  */
 static bool cm_retry_stale(struct kdapl_conn *conn, int status)
 {
@@ -154,7 +157,7 @@ static void cm_rejected(struct kdapl_conn *conn, struct rdma_cm_event *event)
 {
 	if (cm_retry_stale(conn, event->status))
 		return;
-	if (!cm_peer_said_no(conn, event->status)) {
+	if (!cm_consumer_rejected(conn, event->status)) {
 		cm_fail(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		return;
 	}
@@ -163,8 +166,8 @@ static void cm_rejected(struct kdapl_conn *conn, struct rdma_cm_event *event)
 	cm_fail(conn, DAT_CONNECTION_EVENT_PEER_REJECTED);
 }
 
-/* The outcome of rdma_connect() on iWARP: after that the id can be destroyed. */
-static bool cm_is_answer(enum rdma_cm_event_type event)
+/* Is this the outcome of rdma_connect() on iWARP, after which the id can be destroyed? */
+static bool cm_is_outcome(enum rdma_cm_event_type event)
 {
 	switch (event) {
 	case RDMA_CM_EVENT_ESTABLISHED:
@@ -192,7 +195,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 	trace_kdapl_cm_event(conn->handle, event->event, event->status);
 	mutex_lock(&conn->lock);
-	if (conn->dev->iwarp && cm_is_answer(event->event))
+	if (conn->dev->iwarp && cm_is_outcome(event->event))
 		conn->cm_busy = false;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -214,7 +217,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (!conn->passive) {
 			cm_keep_pdata(conn, &event->param.conn);
-			cm_read_granted(conn, &event->param.conn);
+			cm_set_read_depth(conn, &event->param.conn);
 		}
 		if (conn->passive && conn->dev->caps.reply_overrun)
 			cm_hold_back(conn, id);
@@ -243,11 +246,11 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			cm_rejected(conn, event);
 			break;
 		}
-		/* the peer has gone before our last message of the set-up reached it */
+		/* the peer has gone before our RTU reached it */
 		fallthrough;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		complete_all(&conn->cm_down);
-		/* a peer that disconnects was connected: its ESTABLISHED was overtaken */
+		/* the DREQ has overtaken the RTU, or ESTABLISHED is held back: report it first */
 		if (conn->state == KDAPL_CONN_HELD ||
 		    (conn->state == KDAPL_CONN_CONNECTING && conn->passive && !conn->dev->iwarp))
 			cm_established(conn, id);
@@ -273,7 +276,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
  */
 static void cm_set_timers(struct kdapl_conn *conn, struct rdma_cm_id *id)
 {
-	const struct kdat_conn_attr *net = &conn->net;
+	const struct kdat_conn_attr *net = &conn->net_attr;
 
 	if (conn->dev->iwarp)
 		return;
@@ -284,18 +287,18 @@ static void cm_set_timers(struct kdapl_conn *conn, struct rdma_cm_id *id)
 }
 
 /* Copy what the consumer has asked of the network, at the beginning of an attempt. */
-static void cm_copy_conn(struct kdapl_conn *conn)
+static void cm_copy_net_attr(struct kdapl_conn *conn)
 {
 	struct kdapl_ep *ep = conn->ep;
 
 	spin_lock_irq(&ep->lock);
-	conn->net = ep->net;
+	conn->net_attr = ep->net;
 	spin_unlock_irq(&ep->lock);
 }
 
 /*
- * Send the request. On soft-iWARP rdma_connect() takes as long as the TCP connect (D-17), and on
- * every iWARP device the id cannot be destroyed before the peer has answered.
+ * Send the REQ. On soft-iWARP rdma_connect() takes as long as the TCP connect (D-17), and on every
+ * iWARP device the id cannot be destroyed before the MPA reply.
  */
 static void cm_work_connect(struct kdapl_conn *conn)
 {
@@ -347,7 +350,7 @@ static void cm_work_connect(struct kdapl_conn *conn)
 }
 
 /* The read depths that the EP asks for, within those of the device. */
-static void cm_read_depths(struct kdapl_conn *conn)
+static void cm_limit_read_depths(struct kdapl_conn *conn)
 {
 	const DAT_EP_ATTR *attr = &conn->attr;
 	const struct ib_device_attr *dev = &conn->dev->attrs;
@@ -377,8 +380,8 @@ static struct rdma_cm_id *cm_create_id(struct kdapl_conn *conn)
 	if (IS_ERR(id))
 		return id;
 	conn->local = src;
-	if (conn->net.tos != KDAT_CONN_DEFAULT)
-		rdma_set_service_type(id, conn->net.tos);
+	if (conn->net_attr.tos != KDAT_CONN_DEFAULT)
+		rdma_set_service_type(id, conn->net_attr.tos);
 	return id;
 }
 
@@ -394,7 +397,7 @@ static int cm_resolve(struct kdapl_conn *conn, struct rdma_cm_id *id)
 	return 0;
 }
 
-/* Begin the attempt anew, with a new id: the old one has had its answer. */
+/* Begin the attempt anew, with a new id: the old one has been used up. */
 static void cm_work_retry(struct kdapl_conn *conn)
 {
 	struct rdma_cm_id *id = NULL, *old = NULL;
@@ -436,10 +439,10 @@ static const struct kdapl_conn_cm_ops cm_ops = {
 };
 
 /**
- * kdapl_cm_take - have the work items of an attempt call this file
+ * kdapl_cm_set_ops - let the work items of an attempt call this file
  * @conn: connection whose attempt begins
  */
-void kdapl_cm_take(struct kdapl_conn *conn)
+void kdapl_cm_set_ops(struct kdapl_conn *conn)
 {
 	conn->cm = &cm_ops;
 }
@@ -483,8 +486,8 @@ static int cm_start(struct kdapl_conn *conn, u32 usec)
  * @usec: give up after that many microseconds, or DAT_TIMEOUT_INFINITE
  *
  * Context: may sleep; inside kdapl_dev_enter(), without conn->lock.
- * Return: 0 when the attempt is under way; otherwise nothing is, and kdapl_errno_ret() knows what
- * to tell the consumer: -EAFNOSUPPORT if the IA has an address, but none of that family;
+ * Return: 0 once the attempt is under way; otherwise an errno for kdapl_errno_ret(), and no attempt
+ * was started: -EAFNOSUPPORT if the IA has an address, but none of that family;
  * -EADDRNOTAVAIL if it has none at all; -EHOSTUNREACH; -ENODEV if the device has failed; -ENOMEM;
  * another errno of the RDMA CM.
  */
@@ -493,16 +496,16 @@ int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 po
 	struct sockaddr_storage any;
 	int ret;
 
-	/* now, so that there is memory for the private data of the answer */
+	/* now, so that there is memory for the private data of the REP, MPA reply or REJ */
 	conn->pdata = conn->pdata ?: kmalloc(PDATA_MAX, GFP_KERNEL);
 	if (!conn->pdata)
 		return -ENOMEM;
-	kdapl_cm_take(conn);
+	kdapl_cm_set_ops(conn);
 	memset(&conn->remote, 0, sizeof(conn->remote));
 	memcpy(&conn->remote, dst, kdapl_addr_len(dst));
 	kdapl_addr_set_port(&conn->remote, port);
-	cm_read_depths(conn);
-	cm_copy_conn(conn);
+	cm_limit_read_depths(conn);
+	cm_copy_net_attr(conn);
 	ret = cm_start(conn, usec);
 	if (!ret)
 		return 0;
@@ -519,7 +522,7 @@ int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 po
  * @pdata: private data for the peer
  * @len: its size
  *
- * The peer gets an answer in any case, so the request is used up even if this fails.
+ * The peer gets a REP or a REJ in any case, so the request is used up even if this fails.
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: 0 or an errno.
@@ -536,9 +539,9 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 	unsigned int noio = memalloc_noio_save();
 	int ret;
 
-	kdapl_cm_take(conn);
-	cm_read_depths(conn);
-	cm_copy_conn(conn);
+	kdapl_cm_set_ops(conn);
+	cm_limit_read_depths(conn);
+	cm_copy_net_attr(conn);
 	cm_set_timers(conn, id);
 	rdma_lock_handler(id);
 	mutex_lock(&conn->lock);

@@ -57,7 +57,7 @@ void kdapl_cr_destroy(struct kdapl_cr *cr);
 
 int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port, u32 usec);
 int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pdata, u8 len);
-void kdapl_cm_take(struct kdapl_conn *conn);
+void kdapl_cm_set_ops(struct kdapl_conn *conn);
 int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 #endif /* KDAPL_CM_CM_H */

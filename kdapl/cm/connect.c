@@ -91,7 +91,7 @@ static int connect_start(struct kdapl_ep *ep, const struct connect_target *to, D
 	old = kdapl_ep_step(ep, KDAPL_IN_UNDO);
 	spin_unlock_irq(&ep->lock);
 	/* unless dat_ep_disconnect() was faster: then there is an attempt, and its end an event */
-	return old == KDAPL_EP_REFUSED ? 0 : ret;
+	return old == KDAPL_EP_NO_STEP ? 0 : ret;
 }
 
 /* What starting an attempt returns; @state: see kdapl_ep_may(). */

@@ -70,7 +70,11 @@
 
 /* Reasons of kdapl_conn_end() other than DAT_CONNECTION_EVENT_*. */
 #define KDAPL_END_NONE		0
-#define KDAPL_END_SUSPECT	1	/* unexpected flush on iWARP (D-08) */
+/*
+ * A flush nobody asked for, a refused post or kick, the last WQE: it may only be the peer's
+ * disconnect. Becomes BROKEN if the CM does not report one in time (D-08).
+ */
+#define KDAPL_END_SUSPECT	1
 #define KDAPL_END_SILENT	2	/* the EP is being freed: no event */
 #define KDAPL_END_PEER		3	/* news of the CM: DISCONNECTED unless an error is seen */
 

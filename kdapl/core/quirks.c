@@ -11,7 +11,9 @@
  * To add a fact: add a bool to struct kdapl_caps (quirks.h) that says what the
  * device does or needs, not which device it is. Add a row here or, if the fact
  * follows from attributes of the device, a line in kdapl_quirks_derive(). Zero is
- * the ordinary device, so an unknown provider needs no row. Tests set the driver_id
+ * the ordinary device, so an unknown provider needs no row. If the fact matters to
+ * single posts, extend kdapl_caps_post_quirks() and post_quirky_needs_slow(). Run
+ * `make doc-tables`, which copies the rows to adapters.md. Tests set the driver_id
  * of the fake device (struct fake_ib_caps), or the member itself before they make
  * the first object.
  */
@@ -53,7 +55,7 @@ static const struct kdapl_quirk quirks[] = {
 	  "a Read has exactly one local segment, even if it is empty", "by the protocol",
 	  "an empty segment is added", "D-96" },
 	{ QUIRK_IWARP, QUIRK_SETS(iwarp),
-	  "the answer to a Read is written by the remote key of its sink, like a Write",
+	  "the response to a Read is written by the remote key of its sink, like a Write",
 	  "by the protocol", "the sink of a Read needs the remote write right", "D-22" },
 	{ QUIRK_IWARP, QUIRK_SETS(caps.fence_not_read),
 	  "a fence on a Read itself does nothing", "by the protocol",
@@ -85,7 +87,7 @@ static const struct kdapl_quirk quirks[] = {
 	  "data that arrives during the end of the connection setup goes unnoticed",
 	  "6.1 to 7.2", "empty Writes wake the passive side", "D-37" },
 	{ RDMA_DRIVER_SIW, QUIRK_SETS(caps.empty_read_stale),
-	  "an empty Read may be answered with old bytes", "6.1 to 7.2",
+	  "the response to an empty Read may have old bytes", "6.1 to 7.2",
 	  "an empty Write is posted instead", "D-37" },
 	{ RDMA_DRIVER_SIW, QUIRK_SETS(caps.lends_pages),
 	  "a request without a completion is sent from its pages, not from a copy", "6.1 to 7.2",
@@ -106,10 +108,10 @@ static const struct kdapl_quirk quirks[] = {
 	  "LAST_WQE_REACHED is never reported", "6.1 to 7.2",
 	  "the queue pair is destroyed at once; its buffers are accounted for then", "D-15" },
 	{ RDMA_DRIVER_SIW, QUIRK_SETS(caps.reads_forgotten),
-	  "a Read whose answer was arriving is not flushed", "6.1 to 7.2",
+	  "a Read whose response was arriving is not flushed", "6.1 to 7.2",
 	  "the queue pair is destroyed once everything posted behind it has come back", "D-09b" },
 	{ RDMA_DRIVER_SIW, QUIRK_SETS(caps.reply_overrun),
-	  "the active side fails if data follows the answer before it has read the answer",
+	  "the active side fails if data follows the MPA reply before it has read it",
 	  "6.1 to 7.2",
 	  "the passive side reports ESTABLISHED 50 ms later, or with the first message",
 	  "D-86" },
@@ -153,13 +155,13 @@ static const struct kdapl_quirk quirks[] = {
 	  "a Read without a segment is refused, on RoCE as well", "7.2",
 	  "an empty segment is added", "D-96" },
 	{ ON_IWARP(RDMA_DRIVER_IRDMA), QUIRK_SETS(caps.own_depths),
-	  "answers have the two read depths swapped", "7.2",
+	  "MPA replies have the two read depths swapped", "7.2",
 	  "they are swapped back", "D-13" },
 	{ ON_IWARP(RDMA_DRIVER_QEDR), QUIRK_SETS(caps.own_depths),
-	  "answers have the two read depths swapped", "7.2",
+	  "MPA replies have the two read depths swapped", "7.2",
 	  "they are swapped back", "D-13" },
 	{ ON_IWARP(RDMA_DRIVER_ERDMA), QUIRK_SETS(caps.no_depths),
-	  "an answer has read depths of 0", "7.2",
+	  "an MPA reply has read depths of 0", "7.2",
 	  "the consumer's own depths hold", "D-13" },
 	{ ON_IWARP(RDMA_DRIVER_IRDMA), QUIRK_SETS(caps.no_asked_depths),
 	  "a request has one read depth of 0, and the limit of the device as the other", "7.2",

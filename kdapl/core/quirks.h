@@ -45,25 +45,25 @@ enum kdapl_fence {
  * @map_allocates: ib_map_mr_sg() may allocate, and splits large pages
  * @late_ack: a message is acknowledged after its completion, and never if the queue pair is in
  *	ERR by then
- * @own_depths: an answer has the two read depths as the device sees them, that is, swapped
- * @no_depths: an answer has no read depths
+ * @own_depths: an MPA reply has the two read depths as the device sees them, that is, swapped
+ * @no_depths: an MPA reply has no read depths
  * @no_asked_depths: a connection request does not have the read depths the peer has asked for
  * @reject_resets: a refusal by the peer's consumer is reported as -ECONNRESET
  * @reject_unsafe: a request may not be refused while the connection manager still works on it
  * @no_solicited: the solicited bit of a Send is ignored
  * @reads_unordered: a Read completes as soon as its data has arrived, out of order
  * @reads_deadlock: two ends with outstanding Reads may wait for each other for ever
- * @reads_forgotten: a Read whose answer is arriving when the queue pair fails never completes
+ * @reads_forgotten: a Read whose response is arriving when the queue pair fails never completes
  * @short_page_bug: a short segment that crosses a page is sent with wrong bytes
  * @early_data_unseen: data that arrives with the end of the connection setup goes unnoticed
  *	until more arrives
- * @empty_read_stale: an empty Read may be answered with old bytes
+ * @empty_read_stale: the response to an empty Read may have old bytes
  * @lends_pages: a request without a completion is sent from its pages, perhaps later
  * @inval_any_low_byte: a key with any low byte invalidates its region
  * @any_page_size: each entry of a page list has a length of its own
  * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED is never reported
  * @srq_pd_checked: an SRQ must be of the same PD as the queue pairs that use it
- * @reply_overrun: the active side fails if data follows the answer before it has read the answer
+ * @reply_overrun: the active side fails if data follows the MPA reply before it has read it
  *
  * Constant once the device is known, and read without a lock.
  */
@@ -103,8 +103,12 @@ struct kdapl_caps {
 	bool reply_overrun;
 };
 
-/* Must each request be checked for quirks before it may take the fast path? */
-static inline bool kdapl_caps_slow_posts(const struct kdapl_caps *caps)
+/*
+ * Do single posts take the fast path of a device with quirks, post_quirky_*()? It checks each
+ * request for them. @early_data_unseen counts because of the kicks: requests of our own, posted
+ * between those of the consumer, so the lock is needed even if the consumer serialises its posts.
+ */
+static inline bool kdapl_caps_post_quirks(const struct kdapl_caps *caps)
 {
 	return caps->reads_unordered || caps->reads_deadlock || caps->short_page_bug ||
 	       caps->lends_pages || caps->early_data_unseen;

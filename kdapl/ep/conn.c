@@ -36,7 +36,7 @@ static void conn_qp_event(struct ib_event *event, void *context)
 			WRITE_ONCE(conn->wc_failed, true);
 		else if (atomic_read(&conn->reason) != KDAPL_END_PEER)
 			/* if the CM has told of the end, it may be part of an orderly close */
-			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ANSWER_TIME);
+			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ACK_TIME);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
 		WRITE_ONCE(conn->last_wqe, true);
@@ -47,7 +47,7 @@ static void conn_qp_event(struct ib_event *event, void *context)
 		else if (conn->dev->iwarp)	/* or the peer has disconnected: the CM will tell */
 			kdapl_conn_end(conn, KDAPL_END_SUSPECT);
 		else	/* the QP has failed, maybe with no request posted that would fail */
-			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ANSWER_TIME);
+			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ACK_TIME);
 		break;
 	default:
 		break;
@@ -102,7 +102,7 @@ static int conn_create_qp(struct kdapl_conn *conn)
 	return conn_qp_init(conn);
 }
 
-static void conn_open_wq(struct kdapl_wq *wq)
+static void conn_set_fast_wq(struct kdapl_wq *wq)
 {
 	struct kdapl_conn *conn = wq->conn;
 
@@ -115,12 +115,12 @@ static void conn_open_wq(struct kdapl_wq *wq)
 
 /*
  * Set what the fast path of posts reads (post.c), but for the limits of requests, which depend on
- * the connection: conn_open_requests().
+ * the connection: conn_set_fast_limits().
  */
-static void conn_open_wqs(struct kdapl_conn *conn)
+static void conn_set_fast_wqs(struct kdapl_conn *conn)
 {
-	conn_open_wq(conn->sq);
-	conn_open_wq(conn->rq);
+	conn_set_fast_wq(conn->sq);
+	conn_set_fast_wq(conn->rq);
 	conn->rq->max_iov[0] = conn->attr.max_recv_iov;
 	conn->rq->flags[0] = conn->attr.recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG;
 }
@@ -132,12 +132,12 @@ static u8 conn_fence_flag(const struct kdapl_conn *conn, enum ib_wr_opcode opcod
 }
 
 /* Set the limits that the fast path has for Send, Write and Read on this connection. */
-static void conn_open_requests(struct kdapl_conn *conn)
+static void conn_set_fast_limits(struct kdapl_conn *conn)
 {
-	bool careful = kdapl_caps_slow_posts(&conn->dev->caps);
+	bool quirky = kdapl_caps_post_quirks(&conn->dev->caps);
 	const DAT_EP_ATTR *attr = &conn->attr;
 	struct kdapl_wq *wq = conn->sq;
-	u16 *max_iov = careful ? wq->careful_iov : wq->max_iov;
+	u16 *max_iov = quirky ? wq->quirky_iov : wq->max_iov;
 	u8 flags = DAT_COMPLETION_SUPPRESS_FLAG |
 		   (attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
 
@@ -151,8 +151,8 @@ static void conn_open_requests(struct kdapl_conn *conn)
 		wq->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
 	if (conn->dev->caps.reads_deadlock)
 		wq->max_reads = conn->read_depth;
-	wq->serial = !careful && conn->ep->serial;
-	/* a post that sees a limit sees the rest; pairs with post_fast(), post_careful() */
+	wq->serial = !quirky && conn->ep->serial;
+	/* a post that sees a limit sees the rest; pairs with post_fast(), post_quirky() */
 	smp_wmb();
 	WRITE_ONCE(max_iov[DAT_DTO_SEND], attr->max_request_iov);
 	WRITE_ONCE(max_iov[DAT_DTO_RDMA_WRITE], attr->max_rdma_write_iov);
@@ -253,8 +253,8 @@ void kdapl_conn_established(struct kdapl_conn *conn)
 		return;
 	cancel_delayed_work(&conn->timer);
 	spin_lock_irq(&ep->lock);
-	conn_open_requests(conn);
-	up = kdapl_ep_step(ep, KDAPL_IN_ESTABLISHED) != KDAPL_EP_REFUSED;
+	conn_set_fast_limits(conn);
+	up = kdapl_ep_step(ep, KDAPL_IN_ESTABLISHED) != KDAPL_EP_NO_STEP;
 	spin_unlock_irq(&ep->lock);
 	if (!up)
 		return;		/* dat_ep_disconnect() was faster: the end is under way */
@@ -319,7 +319,7 @@ static void conn_work_kick(struct work_struct *work)
  * @conn: active side on soft-iWARP, just established; conn->lock held
  *
  * Soft-iWARP on the passive side loses the wake-up for data that arrives between
- * its answer and its own change to data mode: a first message stays in the socket
+ * its MPA reply and its own change to data mode: a first message stays in the socket
  * until something follows it. A few empty requests do.
  */
 void kdapl_conn_kick(struct kdapl_conn *conn)
@@ -341,7 +341,7 @@ void kdapl_conn_kick(struct kdapl_conn *conn)
  */
 void kdapl_conn_qp_attr(const struct kdapl_conn *conn, int mask, struct ib_qp_attr *attr)
 {
-	const struct kdat_conn_attr *net = &conn->net;
+	const struct kdat_conn_attr *net = &conn->net_attr;
 
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
 		attr->max_dest_rd_atomic = conn->read_in;
@@ -471,8 +471,8 @@ static void conn_work_retry(struct work_struct *work)
 }
 
 /*
- * Either a message has arrived before the peer's last word of the set-up, which may be lost; or
- * ESTABLISHED has been held back for long enough.
+ * Either a message has arrived before the peer's RTU, which may be lost; or ESTABLISHED has been
+ * held back for long enough.
  */
 static void conn_work_established(struct work_struct *work)
 {
@@ -545,7 +545,7 @@ struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	conn->sq->interval = interval;
 	conn->sq->ooo = dev->caps.reads_unordered;
 	if (conn->sq->ooo)
-		conn->sq->slow |= KDAPL_SLOW_EVER;
+		conn->sq->slow |= KDAPL_SLOW_ALWAYS;
 	conn->rq->depth = conn->rq->slots;
 
 	conn->pd = conf->pz->pd;
@@ -556,7 +556,7 @@ struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	ret = conn_create_qp(conn);
 	if (ret)
 		goto err_qp;
-	conn_open_wqs(conn);
+	conn_set_fast_wqs(conn);
 	if (conn->pool) {
 		kdapl_pool_attach(conn->pool, conn);
 		kdapl_evd_watch(conn);

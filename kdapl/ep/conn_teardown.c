@@ -24,11 +24,12 @@
 #include "../core/trace.h"
 
 #define END_TIMEOUT	(5 * HZ)	/* without progress */
-#define SLOW_TIMEOUT	(60 * HZ)	/* the same, where the two ends cannot deadlock */
+#define SLOW_TIMEOUT	(60 * HZ)	/* the same, no Read outstanding: slow, not deadlocked */
 #define END_POLL	(HZ / 20)	/* poll, even if an upcall keeps the EVD from it */
 #define CM_DOWN_TIMEOUT	(2 * HZ)
 #define REAP_TIMEOUT	(HZ / 4)
 #define LAST_WQE_TIMEOUT	(HZ / 10)	/* not every device raises the event (D-15) */
+#define FORGOTTEN_READ_TIMEOUT	(HZ / 10)
 
 /**
  * kdapl_conn_put - drop a memory reference
@@ -79,6 +80,12 @@ static bool conn_patience_over(struct kdapl_patience *patience, const struct kda
 	return !time_before(jiffies, patience->deadline);
 }
 
+/* Has nothing come back for so long from a connection that ends? After conn_patience_over(). */
+static bool conn_idle_for(const struct kdapl_conn *conn, unsigned long time)
+{
+	return !time_before(jiffies, conn->flush.deadline - conn->flush.limit + time);
+}
+
 /* Jiffies that a graceful disconnect may go without progress; 0: no limit. */
 static unsigned long conn_drain_limit(const struct kdapl_conn *conn)
 {
@@ -105,7 +112,10 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 
 	spin_lock_irqsave(&wq->lock, flags);
 	limit = conn_drain_limit(conn);
-	/* the QP exists: conn_stop() changes the state before it takes this lock */
+	/*
+	 * If the state is not ENDING under sq->lock, conn_stop() has not got here and the QP is
+	 * still there.
+	 */
 	if (READ_ONCE(conn->dev->gone)) {
 		ret = -ENODEV;	/* nothing is posted any more */
 	} else if (!kdapl_conn_stopping(conn) && !conn->draining) {
@@ -121,7 +131,7 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 	if (draining)
 		kdapl_evd_ending(conn->request_evd, 1);
 	if (ret)
-		kdapl_conn_drained(conn);
+		kdapl_conn_end_drained(conn);
 	else if (draining && limit)
 		mod_delayed_work(kdapl_misc_wq, &conn->timer, limit);
 }
@@ -158,8 +168,8 @@ static void conn_work_timer(struct work_struct *work)
 
 /*
  * Destroy cm_id and QP of a connection that stops, in this order. conn->lock is not held: the
- * provider may wait for a CM handler that waits for the lock. @keep_id: the id stays and goes on
- * telling the peer; only where the CM does not know the QP.
+ * provider may wait for a CM handler that waits for the lock. @keep_id: keep the cm_id so that the
+ * CM can go on sending the DREQ; not on iWARP, where the cm_id holds the QP.
  */
 static void conn_destroy_verbs(struct kdapl_conn *conn, bool keep_id)
 {
@@ -202,11 +212,11 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 
 	spin_lock_irq(&ep->lock);
 	refuse = ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECTED;
-	/* whatever the mode was: after this no post to the device is under way */
-	kdapl_wq_set_mode(conn->sq, refuse ? KDAPL_WQ_REFUSE : KDAPL_WQ_SOFT);
-	kdapl_wq_set_mode(conn->rq, KDAPL_WQ_SOFT);
+	/* on return no post to the device is under way, but on a serial send queue one may be */
+	kdapl_wq_set_mode(conn->sq, refuse ? KDAPL_WQ_REFUSE : KDAPL_WQ_FLUSHING);
+	kdapl_wq_set_mode(conn->rq, KDAPL_WQ_FLUSHING);
 	spin_unlock_irq(&ep->lock);
-	kdapl_wq_quiesce(conn->sq);
+	kdapl_wq_quiesce(conn->sq);	/* now none is there, either */
 
 	ret = ib_modify_qp(conn->qp, &attr, IB_QP_STATE);
 	if (conn->cm_id && conn->cm_up)
@@ -223,7 +233,11 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 	if (removal || conn->dev->caps.no_last_wqe || idle)	/* idle: has no buffer */
 		conn->pool_deadline = jiffies;
 
-	if (!conn->draining)	/* constant now: the state has changed, sq->lock was taken */
+	/*
+	 * conn->draining cannot change any more: kdapl_conn_drain_gracefully() tests the state
+	 * under sq->lock, which we have taken since it changed.
+	 */
+	if (!conn->draining)
 		kdapl_evd_ending(conn->request_evd, 1);
 	kdapl_evd_ending(conn->recv_evd, 1);
 }
@@ -241,9 +255,9 @@ static bool conn_may_destroy(struct kdapl_conn *conn, bool sq_ended, bool last_w
 	if (conn->pool && sq_ended &&
 	    (last_wqe || !time_before(jiffies, conn->pool_deadline)))
 		return true;
-	/* the device forgets a Read whose response was arriving: only the marker comes back */
+	/* the device forgets a Read whose response was arriving; only the marker completes */
 	if (conn->dev->caps.reads_forgotten && READ_ONCE(conn->sq->marker_done) &&
-	    !time_before(jiffies, conn->flush.deadline - conn->flush.limit + LAST_WQE_TIMEOUT))
+	    conn_idle_for(conn, FORGOTTEN_READ_TIMEOUT))
 		return true;
 	return late;
 }
@@ -252,31 +266,35 @@ static void conn_report_silent(struct kdapl_conn *conn)
 {
 	struct kdapl_ia *ia = conn->ep->obj.ia;
 
-	pr_warn("%s: QP %u: the device did not give back what was posted within %u s, the QP is destroyed\n",
+	pr_warn("%s: QP %u: no completion for %u s after the move to ERR, work requests still outstanding: destroying the QP\n",
 		ia->name, conn->qp ? conn->qp->qp_num : 0, END_TIMEOUT / HZ);
 	kdapl_ia_async(ia, conn->handle, DAT_ASYNC_ERROR_TIMED_OUT, DAT_EP_OTHER_ERROR);
 }
 
 /*
  * Move to ENDED if everything has come back, or never will. conn->lock held, and dropped in
- * between; state ENDING.
+ * between; state ENDING. @flush_unsignaled: if the QP must be destroyed first, unsignaled requests
+ * without a completion are reported FLUSHED, not taken as succeeded.
  */
-static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
+static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 {
 	u32 recvs = conn->pool ? conn->pool->entries : conn->rq->slots;
-	/* read before the CQ is polled: what completed until then must not go with the QP */
+	/*
+	 * Read before polling: if LAST_WQE has come, this poll finds all completions before it, and
+	 * the QP is destroyed after that.
+	 */
 	bool last_wqe = READ_ONCE(conn->last_wqe);
 	bool sq_ended, rq_ended, late;
 
 	kdapl_evd_drain_cqs(conn->request_evd, conn->sq->slots + KDAPL_OWN_WRS, true);
 	kdapl_evd_drain_cqs(conn->recv_evd, recvs + 1, true);
 	/* call both: each looks for the end of its own work queue */
-	sq_ended = kdapl_wq_ended(conn->sq);
-	rq_ended = kdapl_wq_ended(conn->rq);
+	sq_ended = kdapl_wq_try_end(conn->sq);
+	rq_ended = kdapl_wq_try_end(conn->rq);
 	late = conn_patience_over(&conn->flush, conn);
 	if (conn->pool && sq_ended && conn->cm_busy && conn->qp) {
 		/* never connected, so it has no buffer; the reaper waits for rdma_connect() */
-		kdapl_wq_force_end(conn->rq, lost);
+		kdapl_wq_force_end(conn->rq, flush_unsignaled);
 	} else if (!sq_ended || !rq_ended) {
 		if (!conn_may_destroy(conn, sq_ended, last_wqe, late))
 			return false;
@@ -288,8 +306,8 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool lost)
 		if (conn->state == KDAPL_CONN_ENDED)
 			return false;	/* removal has finished it meanwhile */
 		if (!sq_ended)
-			kdapl_wq_force_end(conn->sq, lost);
-		kdapl_wq_force_end(conn->rq, lost);
+			kdapl_wq_force_end(conn->sq, flush_unsignaled);
+		kdapl_wq_force_end(conn->rq, flush_unsignaled);
 	}
 	kdapl_pool_detach(conn);
 	kdapl_evd_ending(conn->request_evd, -1);
@@ -327,7 +345,7 @@ static void conn_work_end(struct work_struct *work)
 
 	mutex_lock(&conn->lock);
 	if (conn->state < KDAPL_CONN_ENDING && atomic_read(&conn->reason) != KDAPL_END_NONE) {
-		/* the CM has not explained it in time: the suspicion was right */
+		/* no CM event explained the flush in time: it was an error */
 		atomic_cmpxchg(&conn->reason, KDAPL_END_SUSPECT, DAT_CONNECTION_EVENT_BROKEN);
 		conn_stop(conn, false);
 	}
@@ -348,13 +366,13 @@ static void conn_work_end(struct work_struct *work)
 }
 
 /**
- * kdapl_conn_drop - drop the events of a connection, and those it would still have
+ * kdapl_conn_drop_events - drop the events of a connection, queued and to come
  * @conn: the connection
  * @all_events: connection events, too
  *
  * Context: any.
  */
-void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events)
+void kdapl_conn_drop_events(struct kdapl_conn *conn, bool all_events)
 {
 	struct kdapl_evd *connect_evd;
 
@@ -378,9 +396,9 @@ static void conn_note_dropped(struct kdapl_conn *conn)
 	if (!n || !conn->owed)
 		return;
 	kdapl_count_many(dropped, n);
-	pr_info_ratelimited("%s: QP %u: %u completions that the consumer had not taken were dropped with their EP%s: kdat_ep_drain() waits for them\n",
+	pr_info_ratelimited("%s: QP %u: %u undelivered completions discarded when the EP was freed or reset%s; drain an EP before it is freed\n",
 			    conn->ep->obj.ia->name, conn->qpn, n,
-			    conn->pool ? ", buffers of an SRQ perhaps among them" : "");
+			    conn->pool ? " (possibly including SRQ buffers)" : "");
 }
 
 /**
@@ -402,7 +420,7 @@ void kdapl_conn_reap(struct kdapl_conn *conn)
 
 	/* the end has been reported, so a better reason comes too late */
 	atomic_set(&conn->reason, KDAPL_END_SILENT);
-	kdapl_conn_drop(conn, false);
+	kdapl_conn_drop_events(conn, false);
 	atomic_add(kdapl_wq_bury(conn->sq), &conn->dropped);
 	atomic_add(kdapl_wq_bury(conn->rq), &conn->dropped);
 	conn_note_dropped(conn);
@@ -460,9 +478,8 @@ static void conn_work_reap(struct work_struct *work)
 	struct kdapl_device *dev = conn->dev;
 
 	/*
-	 * Destroying the id takes back a disconnect request that is still on its way, and
-	 * the peer would not learn of it. So wait for the answer, but not for ever, and not
-	 * if the device goes.
+	 * Destroying the cm_id cancels a DREQ that has not been answered, and the peer would not
+	 * learn of the end. So wait for the DREP, but not for ever, and not if the device goes.
 	 */
 	if (conn->cm_up && !dev->iwarp && !READ_ONCE(dev->gone))
 		wait_for_completion_timeout(&conn->cm_down, CM_DOWN_TIMEOUT);
@@ -490,8 +507,9 @@ static void conn_work_free(struct work_struct *work)
 }
 
 /*
- * The device goes: destroy its objects now, and post nothing. What has not completed when the QP
- * is gone is reported FLUSHED; a connection or an attempt ends with BROKEN.
+ * The device goes: destroy its objects now, and post nothing. A connection or an attempt ends with
+ * BROKEN. What has no completion when the QP is gone and its CQs were polled is reported FLUSHED,
+ * except unsignaled requests: had they failed, they would have one, so they have succeeded (D-06).
  */
 static void conn_remove(struct kdapl_conn *conn)
 {

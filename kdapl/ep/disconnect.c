@@ -2,7 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints: the calls that end a connection, and that wait for its last completion.
+ * Endpoints: the calls that end a connection, and that wait for its last completion. The waiting
+ * of a graceful end is in conn_teardown.c (kdapl_conn_drain_gracefully()) and evd/wq_end.c.
  */
 #include <linux/export.h>
 
@@ -54,7 +55,7 @@ DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flag
 	old = kdapl_ep_step(ep, input);
 	state = ep->state;
 	spin_unlock_irqrestore(&ep->lock, flags);
-	if (old == KDAPL_EP_REFUSED)
+	if (old == KDAPL_EP_NO_STEP)
 		ret = kdapl_state_err(state);
 	else if (old == DAT_EP_STATE_CONNECTED && input == KDAPL_IN_GRACEFUL)
 		kdapl_conn_drain_gracefully(conn);
@@ -169,7 +170,7 @@ DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	ep_drain_get(ep, &drain);
 	state = READ_ONCE(ep->state);
-	if (kdapl_ep_next_state(state, KDAPL_IN_FREE) == KDAPL_EP_REFUSED) {
+	if (kdapl_ep_next_state(state, KDAPL_IN_FREE) == KDAPL_EP_NO_STEP) {
 		ret = kdapl_state_err(state);
 		goto out;
 	}

@@ -31,7 +31,7 @@ static bool ep_has_id(const struct kdapl_obj *obj)
 {
 	const struct kdapl_ep *ep = container_of(obj, struct kdapl_ep, obj);
 
-	return kdapl_ep_next_state(READ_ONCE(ep->state), KDAPL_IN_REMOVED) != KDAPL_EP_REFUSED;
+	return kdapl_ep_next_state(READ_ONCE(ep->state), KDAPL_IN_REMOVED) != KDAPL_EP_NO_STEP;
 }
 
 /* The device has gone or failed, and with it the request that the EP belongs to. */
@@ -43,7 +43,7 @@ static void ep_device_lost(struct kdapl_obj *obj)
 		.signalled = true,
 		.data.connect_event_data.ep_handle = ep->obj.handle,
 	};
-	int old = KDAPL_EP_REFUSED;
+	int old = KDAPL_EP_NO_STEP;
 	struct kdapl_conn *conn;
 
 	rcu_read_lock();	/* keeps the EVD, should dat_ep_free() come now */
@@ -51,13 +51,13 @@ static void ep_device_lost(struct kdapl_obj *obj)
 	conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
 	if (READ_ONCE(ep->obj.live))
 		old = kdapl_ep_step(ep, KDAPL_IN_REMOVED);
-	if (old != KDAPL_EP_REFUSED) {
+	if (old != KDAPL_EP_NO_STEP) {
 		ep->cr = NULL;
 		if (conn)	/* its end is an event, once everything has come back */
 			kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
 	}
 	spin_unlock_irq(&ep->lock);
-	if (old != KDAPL_EP_REFUSED && !conn)
+	if (old != KDAPL_EP_NO_STEP && !conn)
 		kdapl_ep_queue_event(ep, &ev);
 	rcu_read_unlock();
 }
@@ -157,7 +157,7 @@ void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr)
 	unsigned long flags;
 
 	spin_lock_irqsave(&ep->lock, flags);
-	if (kdapl_ep_step(ep, KDAPL_IN_REQUEST) != KDAPL_EP_REFUSED)
+	if (kdapl_ep_step(ep, KDAPL_IN_REQUEST) != KDAPL_EP_NO_STEP)
 		ep->cr = cr;
 	spin_unlock_irqrestore(&ep->lock, flags);
 }
@@ -177,7 +177,7 @@ void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input)
 	unsigned long flags;
 
 	spin_lock_irqsave(&ep->lock, flags);
-	if (kdapl_ep_step(ep, input) != KDAPL_EP_REFUSED) {
+	if (kdapl_ep_step(ep, input) != KDAPL_EP_NO_STEP) {
 		ep->cr = NULL;
 		conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
 		if (conn && READ_ONCE(conn->state) == KDAPL_CONN_ENDED &&
@@ -226,7 +226,7 @@ static void ep_unlink(struct kdapl_ep *ep)
 	ep->last = rcu_dereference_protected(ep->conn, !ep->obj.live);
 	if (ep->last) {
 		wait_for_completion(&ep->last->ended);
-		kdapl_conn_drop(ep->last, true);
+		kdapl_conn_drop_events(ep->last, true);
 	}
 	kdapl_evd_wait_upcall(ep->conf.recv_evd, handle);
 	kdapl_evd_wait_upcall(ep->conf.request_evd, handle);
@@ -332,7 +332,7 @@ static void ep_dispose(struct kdapl_ep *ep)
 	rcu_read_lock();
 	conn = rcu_dereference(ep->conn);
 	if (conn)
-		kdapl_conn_drop(conn, true);
+		kdapl_conn_drop_events(conn, true);
 	rcu_read_unlock();
 	queue_work(kdapl_event_wq, &ep->free_work);
 }
@@ -602,7 +602,7 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle)
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	spin_lock_irqsave(&ep->lock, flags);
-	if (kdapl_ep_next_state(ep->state, KDAPL_IN_FREE) == KDAPL_EP_REFUSED)
+	if (kdapl_ep_next_state(ep->state, KDAPL_IN_FREE) == KDAPL_EP_NO_STEP)
 		ret = kdapl_state_err(ep->state);
 	else if (kdapl_obj_retire(&ep->obj))
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);

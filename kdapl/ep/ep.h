@@ -56,7 +56,7 @@ extern const struct kdapl_link_ops kdapl_conn_link_ops;
 
 void kdapl_conn_init_end(struct kdapl_conn *conn);
 void kdapl_conn_drain_gracefully(struct kdapl_conn *conn);
-void kdapl_conn_drop(struct kdapl_conn *conn, bool all_events);
+void kdapl_conn_drop_events(struct kdapl_conn *conn, bool all_events);
 void kdapl_conn_reap(struct kdapl_conn *conn);
 void kdapl_conn_wait_reaped(struct kdapl_conn *conn);
 void kdapl_conn_release(struct kdapl_conn *conn);
@@ -104,7 +104,7 @@ struct kdapl_cr {
 };
 
 #define KDAPL_EP_STATES		(DAT_EP_STATE_COMPLETION_PENDING + 1)
-#define KDAPL_EP_REFUSED	(-1)
+#define KDAPL_EP_NO_STEP	(-1)	/* the table has no such transition */
 
 /**
  * struct kdapl_ep - an Endpoint

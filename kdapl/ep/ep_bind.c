@@ -27,7 +27,7 @@ static enum kdapl_verdict bind_post(struct kdapl_rmr *rmr, struct kdapl_bind *bi
 	}
 	if (!why)
 		why = kdapl_post_requests(conn, post, 1);
-	if (why || post->soft)
+	if (why || post->unposted)
 		kdapl_rmr_op_done(rmr, KDAPL_NEVER);
 	return why;
 }

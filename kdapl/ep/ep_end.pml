@@ -24,10 +24,10 @@
 /* The rules. */
 #define SLOW_FIRST	1	/* kdapl_conn_discard(): slow before discard */
 #define WAIT_UPCALL	2	/* ep_unlink(): wait for the upcall that has an event in hand */
-#define DROP		3	/* kdapl_conn_drop(): what is in the backlog goes */
+#define DROP		3	/* kdapl_conn_drop_events(): what is in the backlog goes */
 #define LOOK_AGAIN	4	/* conn_try_finish(): has removal ended it meanwhile? */
-#define OWN_LOOK	5	/* kdapl_wq_ended(): the last completion may be in already */
-#define SLOW_AT_END	6	/* kdapl_wq_ended(): the next one may be the last */
+#define OWN_LOOK	5	/* kdapl_wq_try_end(): the last completion may be in already */
+#define SLOW_AT_END	6	/* kdapl_wq_try_end(): the next one may be the last */
 #define DRAIN		7	/* kdapl_wq_force_end(): what is on the CQ comes first */
 #define TAKE_QP		8	/* conn_destroy_verbs(): who destroys the QP takes it */
 #define RULES		8

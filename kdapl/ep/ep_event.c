@@ -61,7 +61,7 @@ void kdapl_ep_ended(struct kdapl_conn *conn)
 {
 	struct kdapl_ep *ep = conn->ep;
 	int reason = atomic_read(&conn->reason);
-	int old = KDAPL_EP_REFUSED;
+	int old = KDAPL_EP_NO_STEP;
 
 	spin_lock_irq(&ep->lock);
 	if (rcu_access_pointer(ep->conn) == conn && reason != KDAPL_END_SILENT)

@@ -111,7 +111,7 @@ void kdapl_lmr_op_undo(const struct kdapl_post *post)
 		kdapl_lmr_op_done(lmr, KDAPL_LMR_INV, post->seq, KDAPL_NEVER);
 	if (post->op != DAT_DTO_LMR_FMR)
 		return;
-	if (!post->soft)	/* a request that will be flushed keeps its key */
+	if (!post->unposted)	/* a request that will be flushed keeps its key */
 		kdapl_fmr_key_back(lmr, post->key);
 	kdapl_lmr_op_done(lmr, KDAPL_LMR_REG, post->seq, KDAPL_NEVER);
 }
@@ -131,7 +131,7 @@ static enum kdapl_verdict fmr_post(struct kdapl_conn *conn, struct kdapl_post *p
 {
 	enum kdapl_verdict why = kdapl_post_requests(conn, post, 1);
 
-	if (why || post->soft)
+	if (why || post->unposted)
 		kdapl_lmr_op_undo(post);
 	return why;
 }

@@ -22,7 +22,7 @@ static void modify_watermark(struct kdapl_ep *ep, DAT_COUNT soft, const DAT_COUN
 	if (conn && conn->pool) {
 		kdapl_evd_watch(conn);
 		kdapl_wq_drain_cq(conn->rq);
-		kdapl_conn_held(conn);
+		kdapl_conn_check_marks(conn);
 	}
 	rcu_read_unlock();
 }
@@ -419,7 +419,7 @@ DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle)
 	state = READ_ONCE(ep->state);
 	if (!ep->obj.live)
 		ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	else if (kdapl_ep_next_state(state, KDAPL_IN_RESET) == KDAPL_EP_REFUSED)
+	else if (kdapl_ep_next_state(state, KDAPL_IN_RESET) == KDAPL_EP_NO_STEP)
 		ret = kdapl_state_err(state);
 	else if (state == DAT_EP_STATE_UNCONNECTED)
 		ret = DAT_SUCCESS;

@@ -160,7 +160,7 @@ DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated
 	conn = rcu_dereference(ep->conn);
 	if (conn) {
 		kdapl_wq_drain_cq(conn->rq);
-		n = conn->pool ? READ_ONCE(conn->held) : query_count(conn->rq);
+		n = conn->pool ? READ_ONCE(conn->srq_bufs_held) : query_count(conn->rq);
 	}
 	rcu_read_unlock();
 	if (nbufs_allocated)

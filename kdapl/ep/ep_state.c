@@ -114,7 +114,7 @@ u64 kdapl_ep_fields(int state)
  * @state: DAT_EP_STATE
  * @input: what happens
  *
- * Return: the next state, or KDAPL_EP_REFUSED.
+ * Return: the next state, or KDAPL_EP_NO_STEP.
  */
 int kdapl_ep_next_state(int state, enum kdapl_ep_input input)
 {
@@ -126,7 +126,7 @@ int kdapl_ep_next_state(int state, enum kdapl_ep_input input)
  * @ep: EP; ep->lock held
  * @input: what happens
  *
- * Return: the state before the step, or KDAPL_EP_REFUSED.
+ * Return: the state before the step, or KDAPL_EP_NO_STEP.
  */
 int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input)
 {
@@ -136,8 +136,8 @@ int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input)
 	int next = kdapl_ep_next_state(old, input);
 
 	lockdep_assert_held(&ep->lock);
-	if (next == KDAPL_EP_REFUSED)
-		return KDAPL_EP_REFUSED;
+	if (next == KDAPL_EP_NO_STEP)
+		return KDAPL_EP_NO_STEP;
 	WRITE_ONCE(ep->state, next);
 	if (next != old)
 		trace_kdapl_ep_state(ep->obj.handle, old, next);
@@ -147,7 +147,7 @@ int kdapl_ep_step(struct kdapl_ep *ep, enum kdapl_ep_input input)
 			kdapl_wq_set_mode(conn->sq, KDAPL_WQ_LIVE);
 			break;
 		case DAT_EP_STATE_DISCONNECTED:
-			kdapl_wq_set_mode(conn->sq, KDAPL_WQ_SOFT);
+			kdapl_wq_set_mode(conn->sq, KDAPL_WQ_FLUSHING);
 			break;
 		default:
 			kdapl_wq_set_mode(conn->sq, KDAPL_WQ_REFUSE);
@@ -173,7 +173,7 @@ int kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input, DAT_EP_STATE *s
 	if (!ep->obj.live)
 		return -EBADF;
 	*state = ep->state;
-	if (kdapl_ep_next_state(ep->state, input) == KDAPL_EP_REFUSED)
+	if (kdapl_ep_next_state(ep->state, input) == KDAPL_EP_NO_STEP)
 		return -EBADFD;
 	if (conn && kdapl_conn_spent(conn)) {
 		*state = DAT_EP_STATE_DISCONNECTED;	/* where it is about to go */

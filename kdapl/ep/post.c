@@ -78,7 +78,7 @@ static __always_inline bool post_fast_length(const struct kdapl_wq *wq, u8 op, u
 	}
 }
 
-/* Into work queue and device. There is room, and the device takes it. */
+/* Put a request into the work queue and hand it to the device. The caller has checked the room. */
 static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, u8 op,
 							   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 							   const DAT_RMR_TRIPLET *remote,
@@ -97,19 +97,19 @@ static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, 
 	smp_store_release(&wq->head, wq->head + 1);
 	if (likely(!ib_post_send(wq->qp, &native.wr, NULL)))
 		return KDAPL_FAST_DONE;
-	WRITE_ONCE(wr->state, KDAPL_WQE_SOFT);
+	WRITE_ONCE(wr->state, KDAPL_WQE_UNPOSTED);
 	return KDAPL_FAST_REFUSED;
 }
 
-/* The same, if there is room. wq->lock held, unless the consumer serialises its posts. */
+/* Hand over a request if there is room. wq->lock held, unless the consumer serialises its posts. */
 static __always_inline enum kdapl_fast post_fast_put(struct kdapl_wq *wq, u8 op,
 						     const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						     const DAT_RMR_TRIPLET *remote, u64 cookie,
-						     u8 flags, u32 length, bool careful)
+						     u8 flags, u32 length, bool quirky)
 {
 	if (unlikely(READ_ONCE(wq->mode) != KDAPL_WQ_LIVE || !kdapl_wq_make_room(wq, 1, 1)))
 		return KDAPL_FAST_SLOW;
-	if (careful && unlikely(!kdapl_wq_has_reads(wq, op == DAT_DTO_RDMA_READ)))
+	if (quirky && unlikely(!kdapl_wq_has_reads(wq, op == DAT_DTO_RDMA_READ)))
 		return KDAPL_FAST_SLOW;
 	return post_fast_hand_over(wq, op, iov, n, remote, cookie, flags, length);
 }
@@ -120,7 +120,7 @@ static void post_stop(struct kdapl_wq *wq)
 	/* serialised posts take no lock: the connection may have ended and set another mode */
 	if (wq->mode == KDAPL_WQ_LIVE)
 		/* pairs with the acquire in kdapl_wq_check_recv_end() */
-		smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
+		smp_store_release(&wq->mode, KDAPL_WQ_FLUSHING);
 }
 
 static noinline void post_stop_serial(struct kdapl_wq *wq)
@@ -132,10 +132,10 @@ static noinline void post_stop_serial(struct kdapl_wq *wq)
 	spin_unlock_irqrestore(&wq->lock, irq);
 }
 
-/* Does a careful device need this request in another form, or with a completion? */
-static __always_inline bool post_careful_refuses(const struct kdapl_wq *wq, u8 op,
-						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						 DAT_COMPLETION_FLAGS flags, u64 length)
+/* Does a quirky device need this request in another form, or with a completion? */
+static __always_inline bool post_quirky_needs_slow(const struct kdapl_wq *wq, u8 op,
+						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						   DAT_COMPLETION_FLAGS flags, u64 length)
 {
 	if (n == 1 && op != DAT_DTO_RDMA_READ &&
 	    unlikely(kdapl_dto_is_short(iov->virtual_address, length)))
@@ -145,14 +145,14 @@ static __always_inline bool post_careful_refuses(const struct kdapl_wq *wq, u8 o
 }
 
 /*
- * Check the memory and post. @careful, a constant: the device has limits of its own, see
- * kdapl_caps_slow_posts().
+ * Check the memory and post. @quirky, a constant: the device has limits of its own, see
+ * kdapl_caps_post_quirks().
  */
 static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn, u8 op,
 							 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 							 const DAT_RMR_TRIPLET *remote,
 							 u64 cookie, DAT_COMPLETION_FLAGS flags,
-							 bool careful)
+							 bool quirky)
 {
 	struct kdapl_wq *wq = conn->sq;
 	u32 need = KDAPL_PRIV_SOURCE;
@@ -162,18 +162,18 @@ static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn
 
 	if (op == DAT_DTO_RDMA_READ)
 		need = wq->sink;
-	if (!kdapl_fast_memory(wq->ia, wq->domain, iov, n, need, &length) ||
+	if (!kdapl_fast_check_iov(wq->ia, wq->domain, iov, n, need, &length) ||
 	    unlikely(!post_fast_length(wq, op, length, remote)))
 		return KDAPL_FAST_SLOW;
-	if (careful && post_careful_refuses(wq, op, iov, n, flags, length))
+	if (quirky && post_quirky_needs_slow(wq, op, iov, n, flags, length))
 		return KDAPL_FAST_SLOW;
-	if (!careful && wq->serial) {
+	if (!quirky && wq->serial) {
 		result = post_fast_put(wq, op, iov, n, remote, cookie, flags, length, false);
 		if (unlikely(result == KDAPL_FAST_REFUSED))
 			post_stop_serial(wq);
 	} else {
 		spin_lock_irqsave(&wq->lock, irq);
-		result = post_fast_put(wq, op, iov, n, remote, cookie, flags, length, careful);
+		result = post_fast_put(wq, op, iov, n, remote, cookie, flags, length, quirky);
 		if (unlikely(result == KDAPL_FAST_REFUSED))
 			post_stop(wq);
 		spin_unlock_irqrestore(&wq->lock, irq);
@@ -183,43 +183,43 @@ static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn
 	return result;
 }
 
-/* The fast path on a careful device. RCU read side. */
-static __always_inline enum kdapl_fast post_careful(struct kdapl_conn *conn, u8 op,
-						    const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						    const DAT_RMR_TRIPLET *remote, u64 cookie,
-						    DAT_COMPLETION_FLAGS flags)
+/* Post a request by the fast path of a quirky device. RCU read side. */
+static __always_inline enum kdapl_fast post_quirky(struct kdapl_conn *conn, u8 op,
+						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						   const DAT_RMR_TRIPLET *remote, u64 cookie,
+						   DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_wq *wq = conn->sq;
 
-	/* pairs with the barrier in conn_open_requests() */
-	if ((u32)n - 1 >= smp_load_acquire(&wq->careful_iov[op]) || !iov ||
+	/* pairs with the barrier in conn_set_fast_limits() */
+	if ((u32)n - 1 >= smp_load_acquire(&wq->quirky_iov[op]) || !iov ||
 	    (flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
 		return KDAPL_FAST_SLOW;
 	return post_fast_request(conn, op, iov, n, remote, cookie, flags, true);
 }
 
-/* Out of line, so that they do not make the functions longer that other devices use. */
-static noinline enum kdapl_fast post_careful_send(struct kdapl_conn *conn,
-						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						  u64 cookie, DAT_COMPLETION_FLAGS flags)
+/* These are out of line to keep the posting calls short for other devices. */
+static noinline enum kdapl_fast post_quirky_send(struct kdapl_conn *conn,
+						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						 u64 cookie, DAT_COMPLETION_FLAGS flags)
 {
-	return post_careful(conn, DAT_DTO_SEND, iov, n, NULL, cookie, flags);
+	return post_quirky(conn, DAT_DTO_SEND, iov, n, NULL, cookie, flags);
 }
 
-static noinline enum kdapl_fast post_careful_write(struct kdapl_conn *conn,
-						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
-						   const DAT_RMR_TRIPLET *remote, u64 cookie,
-						   DAT_COMPLETION_FLAGS flags)
-{
-	return post_careful(conn, DAT_DTO_RDMA_WRITE, iov, n, remote, cookie, flags);
-}
-
-static noinline enum kdapl_fast post_careful_read(struct kdapl_conn *conn,
+static noinline enum kdapl_fast post_quirky_write(struct kdapl_conn *conn,
 						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						  const DAT_RMR_TRIPLET *remote, u64 cookie,
 						  DAT_COMPLETION_FLAGS flags)
 {
-	return post_careful(conn, DAT_DTO_RDMA_READ, iov, n, remote, cookie, flags);
+	return post_quirky(conn, DAT_DTO_RDMA_WRITE, iov, n, remote, cookie, flags);
+}
+
+static noinline enum kdapl_fast post_quirky_read(struct kdapl_conn *conn,
+						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
+						 const DAT_RMR_TRIPLET *remote, u64 cookie,
+						 DAT_COMPLETION_FLAGS flags)
+{
+	return post_quirky(conn, DAT_DTO_RDMA_READ, iov, n, remote, cookie, flags);
 }
 
 /* Post it, or leave it to the slow path. RCU read side. */
@@ -236,19 +236,22 @@ static __always_inline enum kdapl_fast post_fast(struct kdapl_ep *ep, u8 op,
 	wq = conn->sq;
 	if (unlikely(READ_ONCE(wq->ia->dead)))
 		return KDAPL_FAST_SLOW;
-	/* pairs with the barrier in conn_open_requests() */
+	/*
+	 * max_iov[] is 0 on a device with quirks and before ESTABLISHED, so such posts go on below.
+	 * Pairs with the barrier in conn_set_fast_limits().
+	 */
 	if (unlikely((u32)n - 1 >= smp_load_acquire(&wq->max_iov[op]) ||
 		     (flags & ~(u32)wq->flags[op]) || !iov ||
 		     (op != DAT_DTO_SEND && !remote))) {
 		if (n && op == DAT_DTO_SEND)
-			return post_careful_send(conn, iov, n, cookie, flags);
+			return post_quirky_send(conn, iov, n, cookie, flags);
 		if (n && op == DAT_DTO_RDMA_WRITE)
-			return post_careful_write(conn, iov, n, remote, cookie, flags);
+			return post_quirky_write(conn, iov, n, remote, cookie, flags);
 		if (n)
-			return post_careful_read(conn, iov, n, remote, cookie, flags);
+			return post_quirky_read(conn, iov, n, remote, cookie, flags);
 		if ((flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
 			return KDAPL_FAST_SLOW;
-		/* careful devices are so about segments only: an empty request has none (D-96) */
+		/* the quirks concern segments, and an empty request has none (D-96) */
 		iov = NULL;
 	}
 	return post_fast_request(conn, op, iov, n, remote, cookie, flags, false);
@@ -387,8 +390,8 @@ EXPORT_SYMBOL(dat_ep_post_rdma_write);
  * DISCONNECTED); DAT_PRIVILEGES_VIOLATION (no such LMR, or no local write right;
  * on iWARP, no remote write right); DAT_PROTECTION_VIOLATION (LMR of another
  * PZ); DAT_LENGTH_ERROR (@local_iov takes less than the length of @remote_iov);
- * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding, or completions
- * nobody dequeues fill the EVD; on soft-iWARP, as many Reads as it takes are);
+ * DAT_INSUFFICIENT_RESOURCES (max_request_dtos are outstanding; the EVD is full of
+ * completions that have not been dequeued; on soft-iWARP, the read depth is used up);
  * DAT_MODEL_NOT_SUPPORTED (BARRIER_FENCE on a device that cannot fence a Read);
  * DAT_INTERNAL_ERROR (device removed). Errors that only the peer can
  * find (its key, range, rights, PZ) fail the completion instead.
@@ -450,7 +453,10 @@ DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT n
 }
 EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
 
-/* The segment that an rmr_context stands for, with the rights and the PZ of a peer's access. */
+/*
+ * Check the sink as an RDMA Write of a peer would be checked (key, right, PZ, range), and make a
+ * segment of it.
+ */
 static enum kdapl_verdict post_sink(struct kdapl_conn *conn, const DAT_RMR_TRIPLET *sink,
 				    DAT_LMR_TRIPLET *seg)
 {
@@ -472,7 +478,10 @@ static enum kdapl_verdict post_sink(struct kdapl_conn *conn, const DAT_RMR_TRIPL
 	return KDAPL_ACCEPTED;
 }
 
-/* Have it synchronised: if it is an RMR's, the part of the LMR behind it. */
+/*
+ * Mark the sink @seg for DMA sync. If its key is an RMR's, @behind gets the same memory by the key
+ * of the LMR.
+ */
 static void post_sink_sync(struct kdapl_ia *ia, struct kdapl_post *post,
 			   const DAT_LMR_TRIPLET *seg, DAT_LMR_TRIPLET *behind)
 {
@@ -497,8 +506,8 @@ static enum kdapl_verdict post_read_to_rmr(struct kdapl_ep *ep, struct kdapl_con
 	why = kdapl_post_check_state(ep, conn, post, KDAPL_FLAGS_RDMA);
 	if (why)
 		return why;
-	if (!kdapl_conn_reads(conn))
-		return KDAPL_REFUSE_EP;
+	if (!kdapl_conn_allows_reads(conn))
+		return kdapl_post_no_reads(conn);
 	if (sink->segment_length) {
 		why = post_sink(conn, sink, &seg);
 		if (why)
@@ -551,10 +560,12 @@ DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_T
 
 	rcu_read_lock();
 	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	if (ep)
+	if (likely(ep))
 		why = post_read_to_rmr(ep, rcu_dereference(ep->conn), local_iov, &post);
 	ret = kdapl_post_ret(why, ep, KDAPL_CALL_READ_TO_RMR);
 	rcu_read_unlock();
+	if (unlikely(why))
+		trace_kdapl_post_refused(ep_handle, post.op, user_cookie.as_64, ret);
 	return ret;
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_read_to_rmr);

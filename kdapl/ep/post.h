@@ -26,7 +26,7 @@
  * @invalidate: the peer is to invalidate @inv_key with the message
  * @rewrite: the device cannot use @iov as it is
  * @sync: some of the memory has to be synchronised
- * @soft: out: did not reach the device, will be reported FLUSHED
+ * @unposted: out: did not reach the device, will be reported FLUSHED
  * @fence: another native request fences it
  * @rebinds: an invalidation of @inv_key goes before it
  * @opcode: enum ib_wr_opcode; as @fence and @rebinds set when it is posted
@@ -49,7 +49,7 @@ struct kdapl_post {
 	bool invalidate;
 	bool rewrite;
 	bool sync;
-	bool soft;
+	bool unposted;
 	bool fence;
 	bool rebinds;
 	u8 opcode;
@@ -89,13 +89,14 @@ enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long
 enum kdapl_verdict kdapl_post_check_state(struct kdapl_ep *ep, struct kdapl_conn *conn,
 					  const struct kdapl_post *post,
 					  DAT_COMPLETION_FLAGS legal);
+enum kdapl_verdict kdapl_post_no_reads(struct kdapl_conn *conn);
 enum kdapl_verdict kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn,
 				    struct kdapl_post *post);
 
 /* post_wr.c */
 bool kdapl_wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs);
-void kdapl_wqe_fill_soft(struct kdapl_wq *wq, struct kdapl_wqe *wr,
-			 const struct kdapl_post *post);
+void kdapl_wqe_fill_unposted(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+			     const struct kdapl_post *post);
 struct ib_sge *kdapl_post_rewrite_list(struct ib_sge *scratch, const struct kdapl_post *post,
 				       const struct kdapl_pd *pd, u64 length, int *num);
 void kdapl_post_sync(struct kdapl_ia *ia, const struct kdapl_post *post);
@@ -115,7 +116,7 @@ static inline const DAT_EP_ATTR *kdapl_post_attr(struct kdapl_ep *ep, struct kda
 }
 
 /* Does the connection allow RDMA Reads? */
-static inline bool kdapl_conn_reads(const struct kdapl_conn *conn)
+static inline bool kdapl_conn_allows_reads(const struct kdapl_conn *conn)
 {
 	return conn->attr.max_rdma_read_out &&
 	       (READ_ONCE(conn->sq->mode) != KDAPL_WQ_LIVE || conn->read_depth);
@@ -181,9 +182,9 @@ static __always_inline bool kdapl_wq_has_room(struct kdapl_wq *wq, u32 dtos, u32
 		limit += wq->interval - 1;
 	else
 		wq->last_sup = wq->cached_tail - 1;	/* keep it near: indexes wrap */
-	/* the entries set aside for our own requests are good enough for soft ones */
-	if (wq->mode == KDAPL_WQ_SOFT)
-		slots += KDAPL_MARKERS;
+	/* requests that are not for the device may take the entries of our own requests, too */
+	if (wq->mode == KDAPL_WQ_FLUSHING)
+		slots += KDAPL_OWN_SLOTS;
 	return wq->dtos + dtos - wq->cached_done <= limit &&
 	       wq->head + wrs - wq->cached_tail <= slots;
 }
@@ -311,8 +312,9 @@ enum kdapl_fast {
 };
 
 /* May the fast path use this segment? It must not be empty, and needs the rights @need. */
-static __always_inline bool kdapl_fast_segment(struct kdapl_ia *ia, const unsigned long *domain,
-					       const DAT_LMR_TRIPLET *seg, u32 need)
+static __always_inline bool
+kdapl_fast_check_segment(struct kdapl_ia *ia, const unsigned long *domain,
+			 const DAT_LMR_TRIPLET *seg, u32 need)
 {
 	const struct kdapl_mr *mr = kdapl_mr_find(ia, seg->lmr_context);
 	u64 length = seg->segment_length;
@@ -330,16 +332,16 @@ static __always_inline bool kdapl_fast_segment(struct kdapl_ia *ia, const unsign
 }
 
 /* The same for a list, whose bytes are counted. */
-static __always_inline bool kdapl_fast_memory(struct kdapl_ia *ia, const unsigned long *domain,
-					      const DAT_LMR_TRIPLET *iov, DAT_COUNT n, u32 need,
-					      u64 *length)
+static __always_inline bool kdapl_fast_check_iov(struct kdapl_ia *ia, const unsigned long *domain,
+						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n, u32 need,
+						 u64 *length)
 {
 	u64 sum = 0;
 	DAT_COUNT i;
 
 	for (i = 0; i < n; i++) {
 #ifndef KDAPL_UNCHECKED
-		if (!kdapl_fast_segment(ia, domain, &iov[i], need))
+		if (!kdapl_fast_check_segment(ia, domain, &iov[i], need))
 			return false;
 #endif
 		sum += iov[i].segment_length;

@@ -170,13 +170,21 @@ static enum kdapl_verdict check_memory(struct kdapl_conn *conn, struct kdapl_pos
 	return unlikely(post->length > max_length) ? KDAPL_REFUSE_MEMORY : KDAPL_ACCEPTED;
 }
 
-/* A Read on a connection that allows none. The DAT code does not say why: log it (RDMAR-17). */
-static noinline enum kdapl_verdict check_no_reads(struct kdapl_conn *conn)
+/**
+ * kdapl_post_no_reads - refuse a Read on a connection that allows none
+ * @conn: connection
+ *
+ * The DAT code does not say why, so the first refusal of a connection is logged (RDMAR-17).
+ *
+ * Context: any; RCU read side.
+ * Return: KDAPL_REFUSE_EP.
+ */
+enum kdapl_verdict kdapl_post_no_reads(struct kdapl_conn *conn)
 {
 	if (!atomic_xchg(&conn->reads_refused, 1)) {
-		pr_warn_ratelimited("%s: EP %u: an RDMA Read is refused: max_rdma_read_out is %d here, and the peer takes %d\n",
+		pr_warn_ratelimited("%s: EP %u: RDMA Read refused: negotiated read depth is %d (max_rdma_read_out here is %d)\n",
 				    conn->ep->obj.ia->name, kdapl_id(conn->handle),
-				    conn->attr.max_rdma_read_out, conn->read_depth);
+				    conn->read_depth, conn->attr.max_rdma_read_out);
 	}
 	return KDAPL_REFUSE_EP;
 }
@@ -214,7 +222,7 @@ enum kdapl_verdict kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn
 	why = check_args(ep, attr, post, max_iov, legal) ?: check_state(conn);
 	if (unlikely(why))
 		return why;
-	if (unlikely(post->op == DAT_DTO_RDMA_READ && !kdapl_conn_reads(conn)))
-		return check_no_reads(conn);
+	if (unlikely(post->op == DAT_DTO_RDMA_READ && !kdapl_conn_allows_reads(conn)))
+		return kdapl_post_no_reads(conn);
 	return check_memory(conn, post, max_length);
 }

@@ -74,7 +74,7 @@ static DAT_RETURN list_post(struct kdapl_ep *ep, struct kdapl_conn *conn,
 		}
 	}
 	why = kdapl_post_requests(conn, posts, n);
-	if (why || posts[0].soft)
+	if (why || posts[0].unposted)
 		list_undo(posts, n);
 	if (likely(!why))
 		return DAT_SUCCESS;

@@ -39,9 +39,9 @@ static __always_inline int recv_put(struct kdapl_wq *wq, struct ib_sge *sgl, int
 	ret = ib_post_recv(wq->qp, &wr, NULL);
 	if (unlikely(ret)) {
 		wq->native--;
-		WRITE_ONCE(wqe->state, KDAPL_WQE_SOFT);
+		WRITE_ONCE(wqe->state, KDAPL_WQE_UNPOSTED);
 		/* pairs with the acquire in kdapl_wq_check_recv_end() */
-		smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
+		smp_store_release(&wq->mode, KDAPL_WQ_FLUSHING);
 	}
 	return ret;
 }
@@ -61,10 +61,10 @@ static int recv_post_native(struct kdapl_wq *wq, const struct kdapl_post *post)
 }
 
 /* Into the work queue only, to be reported FLUSHED. wq->lock held. */
-static void recv_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
+static void recv_put_unposted(struct kdapl_wq *wq, struct kdapl_post *post)
 {
-	kdapl_wqe_fill_soft(wq, &wq->wr[wq->head & wq->mask], post);
-	post->soft = true;
+	kdapl_wqe_fill_unposted(wq, &wq->wr[wq->head & wq->mask], post);
+	post->unposted = true;
 	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 }
@@ -88,7 +88,7 @@ again:
 		if (likely(wq->mode == KDAPL_WQ_LIVE))
 			err = recv_post_native(wq, post);
 		else
-			recv_post_soft(wq, post);
+			recv_put_unposted(wq, post);
 	}
 	spin_unlock_irqrestore(&wq->lock, flags);
 
@@ -98,7 +98,7 @@ again:
 		goto again;
 	}
 	*why = room ? KDAPL_ACCEPTED : KDAPL_REFUSE_QUEUE_FULL;
-	if (unlikely(post->soft))
+	if (unlikely(post->unposted))
 		kdapl_post_flush(wq);
 	if (unlikely(err))
 		kdapl_post_refused(conn);
@@ -191,7 +191,7 @@ static __always_inline enum kdapl_fast recv_fast(struct kdapl_ep *ep,
 			return KDAPL_FAST_SLOW;
 		iov = NULL;	/* D-96 */
 	}
-	if (!kdapl_fast_memory(wq->ia, wq->domain, iov, n, wq->sink, &length))
+	if (!kdapl_fast_check_iov(wq->ia, wq->domain, iov, n, wq->sink, &length))
 		return KDAPL_FAST_SLOW;
 	spin_lock_irqsave(&wq->lock, irq);
 	if (unlikely(wq->mode != KDAPL_WQ_LIVE || !recv_has_room(wq))) {

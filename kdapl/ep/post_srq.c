@@ -98,9 +98,9 @@ static __always_inline enum kdapl_verdict srq_post(DAT_SRQ_HANDLE srq_handle,
 		return KDAPL_REFUSE_NO_DEVICE;
 	domain[0] = kdapl_pd_domain(srq->pz->pd);
 	domain[1] = domain[0];
-	if (unlikely(!kdapl_fast_memory(srq->obj.ia, domain, iov, n,
-					DAT_MEM_PRIV_LOCAL_WRITE_FLAG | KDAPL_PRIV_DIRECT,
-					&length)))
+	if (unlikely(!kdapl_fast_check_iov(srq->obj.ia, domain, iov, n,
+					   DAT_MEM_PRIV_LOCAL_WRITE_FLAG | KDAPL_PRIV_DIRECT,
+					   &length)))
 		return srq_slow(srq, domain[0], iov, n, cookie);
 	return srq_put(srq, iov, n, cookie, NULL);
 }

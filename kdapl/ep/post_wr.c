@@ -83,8 +83,8 @@ void kdapl_post_sync(struct kdapl_ia *ia, const struct kdapl_post *post)
 }
 
 /**
- * kdapl_post_flush - have soft entries reported
- * @wq: work queue that a soft entry has been added to, one that the device never gets
+ * kdapl_post_flush - have unposted entries reported
+ * @wq: work queue that an unposted entry has been added to, one that the device never gets
  *
  * Context: any, without wq->lock; RCU read side.
  */
@@ -110,16 +110,16 @@ void kdapl_post_refused(struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_wqe_fill_soft - fill the entry of a post that never reaches the device
+ * kdapl_wqe_fill_unposted - fill the entry of a post that never reaches the device
  * @wq: work queue; wq->lock held
  * @wr: entry
  * @post: request or Receive
  */
-void kdapl_wqe_fill_soft(struct kdapl_wq *wq, struct kdapl_wqe *wr,
-			 const struct kdapl_post *post)
+void kdapl_wqe_fill_unposted(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+			     const struct kdapl_post *post)
 {
 	kdapl_wqe_fill(wr, post->op, post->cookie.as_64, post->length, post->flags,
-		       KDAPL_WQE_SOFT);
+		       KDAPL_WQE_UNPOSTED);
 	trace_kdapl_post(wq->conn->handle, post->op, wr->cookie, wr->length, post->flags, true);
 }
 
@@ -322,10 +322,10 @@ static void wr_refused(struct kdapl_wq *wq, const struct ib_send_wr *bad)
 
 	for (; bad; bad = bad->next) {
 		wr = container_of(bad->wr_cqe, struct kdapl_wqe, cqe);
-		WRITE_ONCE(wr->state, KDAPL_WQE_SOFT);
+		WRITE_ONCE(wr->state, KDAPL_WQE_UNPOSTED);
 	}
 	/* pairs with the acquire in kdapl_wq_check_recv_end() */
-	smp_store_release(&wq->mode, KDAPL_WQ_SOFT);
+	smp_store_release(&wq->mode, KDAPL_WQ_FLUSHING);
 }
 
 /*
@@ -393,12 +393,12 @@ static int wr_post_native(struct kdapl_wq *wq, const struct kdapl_post *posts, i
 }
 
 /* Put a request into the work queue only, to be reported FLUSHED. wq->lock held. */
-static void wr_post_soft(struct kdapl_wq *wq, struct kdapl_post *post)
+static void wr_put_unposted(struct kdapl_wq *wq, struct kdapl_post *post)
 {
 	struct kdapl_wqe *wr = &wq->wr[wq->head & wq->mask];
 
-	kdapl_wqe_fill_soft(wq, wr, post);
-	post->soft = true;
+	kdapl_wqe_fill_unposted(wq, wr, post);
+	post->unposted = true;
 	if (post->obj)
 		wq->slot[wr->index].handle = post->obj->handle;
 	if (post->op == DAT_DTO_RDMA_READ)
@@ -422,7 +422,7 @@ static enum kdapl_verdict wr_post(struct kdapl_wq *wq, struct kdapl_post *posts,
 		*err = wr_post_native(wq, posts, n);
 	} else {
 		for (i = 0; i < n; i++)
-			wr_post_soft(wq, &posts[i]);
+			wr_put_unposted(wq, &posts[i]);
 	}
 	return KDAPL_ACCEPTED;
 }
@@ -430,7 +430,7 @@ static enum kdapl_verdict wr_post(struct kdapl_wq *wq, struct kdapl_post *posts,
 /**
  * kdapl_post_requests - post requests that have been checked, all of them or none
  * @conn: connection
- * @posts: requests; on return all or none of them are soft
+ * @posts: requests; on return all or none of them are unposted
  * @n: how many, at most KDAT_POST_LIST_MAX
  *
  * Completions that have not been polled yet may make room: they are polled once.
@@ -462,7 +462,7 @@ again:
 		drained = true;
 		goto again;
 	}
-	if (unlikely(!why && posts[0].soft))
+	if (unlikely(!why && posts[0].unposted))
 		kdapl_post_flush(wq);
 	if (unlikely(err))
 		kdapl_post_refused(conn);

@@ -72,7 +72,7 @@ static int wq_alloc_lists(struct kdapl_wq *wq, u32 size)
  */
 struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u32 max_sge)
 {
-	u32 size = roundup_pow_of_two(slots + KDAPL_MARKERS);
+	u32 size = roundup_pow_of_two(slots + KDAPL_OWN_SLOTS);
 	struct kdapl_wq *wq;
 	u32 i;
 
@@ -166,7 +166,7 @@ int kdapl_wq_post_own(struct kdapl_wq *wq, u8 op)
 	smp_store_release(&wq->head, wq->head + 1);
 	ret = ib_post_send(wq->conn->qp, &post.wr, NULL);
 	if (ret)
-		WRITE_ONCE(wr->state, KDAPL_WQE_SOFT);
+		WRITE_ONCE(wr->state, KDAPL_WQE_UNPOSTED);
 	return ret;
 }
 

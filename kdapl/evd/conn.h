@@ -28,7 +28,7 @@ enum kdapl_conn_input {
 	KDAPL_CONN_INPUTS
 };
 
-#define KDAPL_CONN_REFUSED	(-1)
+#define KDAPL_CONN_NO_STEP	(-1)	/* the table has no such transition */
 
 /**
  * struct kdapl_patience - how long a device may make no progress
@@ -51,13 +51,13 @@ struct kdapl_patience {
 
 /*
  * How long the accepting side holds back ESTABLISHED where the peer gives up if it reads more
- * than the answer. Nothing reports that the peer has read it; its work items do so within a
+ * than the MPA reply. Nothing reports that the peer has read it; its work items do so within a
  * millisecond or two, unless its CPUs are busy.
  */
 #define KDAPL_HOLD_TIME	(HZ / 20)
 
-/* Time for a device to answer what the peer has sent. */
-#define KDAPL_ANSWER_TIME	(HZ / 100 + 1)
+/* Time for a device to send the ACK of what the peer has sent. */
+#define KDAPL_ACK_TIME	(HZ / 100 + 1)
 
 /* Retries of a QP, unless the consumer sets them. */
 #define KDAPL_RETRY_COUNT	6	/* 7 means for ever on soft-RoCE */
@@ -112,8 +112,8 @@ static inline bool kdapl_marks_armed(const struct kdapl_marks *marks)
 
 /**
  * struct kdapl_conn_cm_ops - operations of the floor above, for work items of a connection
- * @connect: send the request; may block for a long time
- * @retry: start the attempt again, after an old connection was in the way
+ * @connect: send the REQ; may block for a long time
+ * @retry: start the attempt again: stale connection at the peer, local port in use
  */
 struct kdapl_conn_cm_ops {
 	void (*connect)(struct kdapl_conn *conn);
@@ -134,8 +134,8 @@ struct kdapl_conn_cm_ops {
  * @pool_node: in pool->conns, until no completion can come; pool->lock
  * @qp_node: in pool->by_qp, likewise
  * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
- *	of the recv EVD, as for @held and @watched
- * @held: buffers of the SRQ not yet handed to the consumer
+ *	of the recv EVD, as for @srq_bufs_held and @watched
+ * @srq_bufs_held: buffers of the SRQ not yet handed to the consumer
  * @marks: how many these may be; the EP's
  * @watched: counted in recv_evd->watching
  * @last_wqe: the device has reported that it takes no more buffers from the SRQ
@@ -146,8 +146,8 @@ struct kdapl_conn_cm_ops {
  * @qpn: number of the QP, also when that is gone; constant
  * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER; kdapl_conn_reason_wins()
  * @passive: made by dat_cr_accept
- * @retries: how often an old connection was in the way of the attempt, here or at the peer
- * @net: network attributes the consumer asked for
+ * @retries: retries of the attempt: stale connection at the peer, local port in use
+ * @net_attr: network attributes the consumer asked for
  * @cm_up: established for the CM, which needs an rdma_disconnect
  * @draining: a graceful disconnect waits for its marker. Not a state: posts decide it under
  *	sq->lock, in any context
@@ -155,12 +155,12 @@ struct kdapl_conn_cm_ops {
  * @discard: completions are dropped, the EP was freed or reset: kdapl_conn_discard()
  * @owed: it had ended before @discard: dropped completions should have been reported
  * @dropped: completions that were dropped; atomic because two EVDs count
- * @cm_busy: rdma_connect has not returned or, on iWARP, has no answer yet: destroying
+ * @cm_busy: rdma_connect has not returned or, on iWARP, has no outcome yet: destroying
  *	the cm_id waits for that
- * @spoken: passive: the peer has sent a message, so it has read our answer
- * @read_in: reads the peer may have outstanding, as asked from or granted by the CM
- * @read_out: reads this side asks for
- * @read_depth: reads this side may have outstanding, as negotiated
+ * @spoken: passive: the peer has sent a message, so it has read our MPA reply
+ * @read_in: our responder_resources: Reads the peer may have outstanding
+ * @read_out: the initiator_depth we ask for
+ * @read_depth: the initiator_depth in force: Reads we may have outstanding
  * @reads_refused: it was logged that one was refused for lack of @read_depth
  * @flush: how long to wait for flushed completions; limit 0: destroy the QP at once
  * @drain: how long a graceful disconnect waits, if not for ever
@@ -203,7 +203,7 @@ struct kdapl_conn {
 	struct hlist_node qp_node;
 	struct ib_qp *pool_qp;		/* key in pool->by_qp, a value only */
 	struct list_head early;
-	u32 held;
+	u32 srq_bufs_held;
 	struct kdapl_marks *marks;
 	bool watched;
 	bool last_wqe;
@@ -222,7 +222,7 @@ struct kdapl_conn {
 	bool spoken;
 	u8 retries;
 	atomic_t reason;
-	struct kdat_conn_attr net;
+	struct kdat_conn_attr net_attr;
 	u8 read_in;
 	u8 read_out;
 	u8 read_depth;
@@ -246,8 +246,8 @@ struct kdapl_conn {
 	unsigned int kicks;
 	bool kicked;
 	u32 kick_pos;
-	struct delayed_work retry_work;	/* after an old connection was in the way */
-	struct delayed_work timer;	/* dat_ep_connect timeout */
+	struct delayed_work retry_work;	/* stale connection at the peer, local port in use */
+	struct delayed_work timer;	/* dat_ep_connect; later, of a graceful disconnect */
 	struct delayed_work end_work;
 	struct work_struct reap_work;
 	struct completion ended;
@@ -287,7 +287,7 @@ static inline bool kdapl_conn_spent(struct kdapl_conn *conn)
 
 void kdapl_conn_end(struct kdapl_conn *conn, int reason);
 void kdapl_conn_end_in(struct kdapl_conn *conn, int reason, unsigned long delay);
-void kdapl_conn_drained(struct kdapl_conn *conn);
-void kdapl_conn_held(struct kdapl_conn *conn);
+void kdapl_conn_end_drained(struct kdapl_conn *conn);
+void kdapl_conn_check_marks(struct kdapl_conn *conn);
 
 #endif /* KDAPL_EVD_CONN_H */

@@ -15,8 +15,8 @@
  * @reason: the connection event it stands for, or KDAPL_END_*
  * @delay: jiffies
  *
- * A device may report a peer's bad request before it has answered it, and our disconnect must
- * not overtake that answer.
+ * A device may report a peer's bad request before it has sent the NAK, and our disconnect must
+ * not overtake that.
  *
  * Context: any.
  */
@@ -46,30 +46,30 @@ void kdapl_conn_end(struct kdapl_conn *conn, int reason)
 }
 
 /**
- * kdapl_conn_drained - all requests before a graceful disconnect are done: end the connection
+ * kdapl_conn_end_drained - end a connection that a graceful disconnect has drained
  * @conn: the connection
  *
- * A consumer may disconnect as soon as it has its answer, before its device has acknowledged
- * it. Where a QP in ERR does not acknowledge any more, the end is delayed: otherwise the
+ * A consumer may disconnect as soon as it has received a message, before its device has
+ * sent the ACK. Where a QP in ERR sends none any more, the end is delayed: otherwise the
  * peer would see a message FLUSHED that was received (D-85).
  *
  * Context: any.
  */
-void kdapl_conn_drained(struct kdapl_conn *conn)
+void kdapl_conn_end_drained(struct kdapl_conn *conn)
 {
 	kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_DISCONNECTED,
-			  conn->dev->caps.late_ack ? KDAPL_ANSWER_TIME : 0);
+			  conn->dev->caps.late_ack ? KDAPL_ACK_TIME : 0);
 }
 
 /**
- * kdapl_conn_held - check the watermarks of the buffers an EP holds of its SRQ
- * @conn: conn->held may have become larger, or a watermark smaller
+ * kdapl_conn_check_marks - check the watermarks of the buffers an EP holds of its SRQ
+ * @conn: @srq_bufs_held may have become larger, or a watermark smaller
  *
  * Context: any.
  */
-void kdapl_conn_held(struct kdapl_conn *conn)
+void kdapl_conn_check_marks(struct kdapl_conn *conn)
 {
-	u32 held = READ_ONCE(conn->held);
+	u32 held = READ_ONCE(conn->srq_bufs_held);
 	struct kdapl_marks *marks = conn->marks;
 
 	if (unlikely(kdapl_watermark_above(&marks->soft, held))) {

@@ -86,7 +86,7 @@ static void conn_wq_slow(struct kdapl_evd *evd, struct kdapl_wq *wq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&evd->lock, flags);
-	wq->slow |= KDAPL_SLOW_EVER;
+	wq->slow |= KDAPL_SLOW_ALWAYS;
 	spin_unlock_irqrestore(&evd->lock, flags);
 }
 
@@ -150,7 +150,7 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, bool all_eve
 	if (conn->pool && evd == conn->recv_evd) {
 		list_for_each_entry_safe(buf, next, &conn->early, node) {
 			list_del(&buf->node);
-			conn->held--;
+			conn->srq_bufs_held--;
 			kdapl_buf_free(buf);
 			atomic_inc(&conn->dropped);
 		}

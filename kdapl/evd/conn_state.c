@@ -42,7 +42,7 @@ static const u8 conn_table[KDAPL_CONN_STATES][KDAPL_CONN_INPUTS] = {
  * @state: enum kdapl_conn_state
  * @input: what happens
  *
- * Return: the next state, or KDAPL_CONN_REFUSED.
+ * Return: the next state, or KDAPL_CONN_NO_STEP.
  */
 int kdapl_conn_next_state(enum kdapl_conn_state state, enum kdapl_conn_input input)
 {
@@ -57,7 +57,7 @@ int kdapl_conn_next_state(enum kdapl_conn_state state, enum kdapl_conn_input inp
 bool kdapl_conn_may(const struct kdapl_conn *conn, enum kdapl_conn_input input)
 {
 	lockdep_assert_held(&conn->lock);
-	return kdapl_conn_next_state(conn->state, input) != KDAPL_CONN_REFUSED;
+	return kdapl_conn_next_state(conn->state, input) != KDAPL_CONN_NO_STEP;
 }
 
 /**
@@ -74,7 +74,7 @@ bool kdapl_conn_step(struct kdapl_conn *conn, enum kdapl_conn_input input)
 	int next = kdapl_conn_next_state(conn->state, input);
 
 	lockdep_assert_held(&conn->lock);
-	if (next == KDAPL_CONN_REFUSED)
+	if (next == KDAPL_CONN_NO_STEP)
 		return false;
 	WRITE_ONCE(conn->state, next);
 	return true;

@@ -124,11 +124,12 @@ static bool drain_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 /**
  * kdapl_wq_force_end - the QP is destroyed: take what is left on the CQ
  * @wq: a work queue of a stopped connection
- * @lost: requests without a completion may not have happened: report them FLUSHED
+ * @flush_unsignaled: unsignaled requests without a completion are reported FLUSHED, too, not taken
+ *	as succeeded
  *
  * Context: may sleep.
  */
-void kdapl_wq_force_end(struct kdapl_wq *wq, bool lost)
+void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled)
 {
 	struct kdapl_evd *evd = kdapl_cq_evd_get(wq->cq);
 	struct kdapl_event ev;
@@ -144,7 +145,7 @@ void kdapl_wq_force_end(struct kdapl_wq *wq, bool lost)
 	/* messages that waited for the connection come before its end */
 	while (wq->recv && kdapl_evd_room(evd) && kdapl_wq_next(wq, &ev))
 		kept &= kdapl_evd_backlog_keep(evd, &ev);
-	wq->lost |= lost;
+	wq->flush_unsignaled |= flush_unsignaled;
 	kdapl_wq_end(evd, wq);
 	spin_unlock_irq(&evd->lock);
 	if (!kept) {

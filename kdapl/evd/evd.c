@@ -521,9 +521,9 @@ static int evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked)
 	if (next == KDAPL_NEXT_SLOW && kdapl_evd_take(evd, &evd->scratch)) {
 		kdapl_event_fill(evd, &evd->scratch, event);
 		kdapl_event_release(&evd->scratch);
-		next = KDAPL_NEXT_FAST;
+		next = KDAPL_NEXT_MORE;
 	}
-	if (likely(next == KDAPL_NEXT_FAST)) {
+	if (likely(next == KDAPL_NEXT_MORE)) {
 		/* the engine can drain again: there is room */
 		sched = evd->watching;
 	} else {

@@ -15,25 +15,25 @@
 #include "event.h"
 #include "../core/trace.h"
 
-/* Flags of requests and Receives whose success is not simply an event that is due. */
-#define FAST_NOT	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
+/* Flags that send even a successful completion to the slow path. */
+#define FAST_EXCLUDES	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | \
 			 KDAPL_WQE_BROKEN | KDAPL_WQE_INVALIDATED)
 
 /*
- * Is this the completion of a request or Receive that succeeded, is an event, and is one to one
- * with its entry?
+ * Is this the completion of a request or Receive that succeeded and is an event, and does it report
+ * only this entry, so that no earlier one has to be reported or retired with it?
  */
-static __always_inline bool fast_is_wqe(const struct ib_wc *wc, struct kdapl_wq **of)
+static __always_inline bool fast_is_wqe(const struct ib_wc *wc, struct kdapl_wq **wqp)
 {
 	struct kdapl_wqe *wr = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
 	struct kdapl_wq *wq;
 
 	if (unlikely(wc->wr_cqe->done != kdapl_wqe_done || wc->status != IB_WC_SUCCESS))
 		return false;
-	if (unlikely(wr->op > DAT_DTO_RECEIVE || (wr->flags & FAST_NOT)))
+	if (unlikely(wr->op > DAT_DTO_RECEIVE || (wr->flags & FAST_EXCLUDES)))
 		return false;
 	wq = kdapl_wqe_wq(wr);
-	*of = wq;
+	*wqp = wq;
 	if (unlikely(wq->slow))
 		return false;
 	if (!wq->recv)
@@ -51,7 +51,7 @@ static __always_inline void fast_fill(const struct kdapl_evd *evd, DAT_EVENT *ev
 			DAT_DTO_SUCCESS, length, 0);
 }
 
-/* Report it. */
+/* Report a completion for which fast_is_wqe() is true. */
 static __always_inline void fast_wqe(struct kdapl_evd *evd, struct kdapl_wq *wq,
 				     const struct ib_wc *wc, DAT_EVENT *event)
 {
@@ -78,7 +78,7 @@ static bool fast_is_buf(const struct ib_wc *wc)
 	       !(wc->wc_flags & IB_WC_WITH_INVALIDATE);
 }
 
-/* Report it, if it needs no closer look. */
+/* Report a buffer of an SRQ if the fast path may; otherwise change nothing. */
 static bool fast_buf(const struct kdapl_evd *evd, const struct ib_wc *wc, DAT_EVENT *event)
 {
 	struct kdapl_buf *buf = container_of(wc->wr_cqe, struct kdapl_buf, cqe);
@@ -87,7 +87,7 @@ static bool fast_buf(const struct kdapl_evd *evd, const struct ib_wc *wc, DAT_EV
 
 	if (!fast_is_buf(wc))
 		return false;
-	cookie = buf->cookie;	/* a poster may have the buffer next */
+	cookie = buf->cookie;	/* read now: after kdapl_buf_pass() the buffer may be reposted */
 	conn = kdapl_buf_pass(buf, wc->qp);
 	if (unlikely(!conn))
 		return false;
@@ -107,7 +107,7 @@ static __always_inline void fast_prefetch(const struct kdapl_evd *evd, int pos)
 		prefetchw(&kdapl_wqe_wq(container_of(cqe, struct kdapl_wqe, cqe))->handle);
 }
 
-/* As fast_more(), for a completion that is not the ordinary one of an entry. */
+/* Is there an event in the batch or behind it, if the next completion is not fast_is_wqe()? */
 static noinline bool fast_more_slow(struct kdapl_evd *evd)
 {
 	const struct ib_wc *wc = &evd->batch[evd->batch_pos];
@@ -140,17 +140,20 @@ static __always_inline bool fast_traced(void)
 	return trace_kdapl_completion_enabled() || trace_kdapl_upcall_enabled();
 }
 
-/* As fast_next(), for a completion that is not the ordinary one of an entry. */
+/* Take the next completion if it is that of an SRQ buffer that the fast path may report. */
 static noinline enum kdapl_next fast_next_buf(struct kdapl_evd *evd, DAT_EVENT *event, bool look,
 					      bool polled)
 {
 	if (!fast_buf(evd, &evd->batch[evd->batch_pos], event))
 		return KDAPL_NEXT_SLOW;
 	evd->batch_pos++;
-	return !look || fast_more(evd, evd->batch_pos, polled) ? KDAPL_NEXT_FAST : KDAPL_NEXT_LAST;
+	return !look || fast_more(evd, evd->batch_pos, polled) ? KDAPL_NEXT_MORE : KDAPL_NEXT_LAST;
 }
 
-/* @look: find out whether it is the last event. */
+/*
+ * Take the next event if it is an ordinary completion. @look: find out whether it is the last one;
+ * without it KDAPL_NEXT_MORE means that nobody has looked.
+ */
 static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVENT *event,
 						 bool look)
 {
@@ -177,7 +180,7 @@ static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVEN
 	evd->batch_pos = ++pos;
 	fast_prefetch(evd, pos + 1);
 	fast_wqe(evd, wq, wc, event);
-	return !look || fast_more(evd, pos, polled) ? KDAPL_NEXT_FAST : KDAPL_NEXT_LAST;
+	return !look || fast_more(evd, pos, polled) ? KDAPL_NEXT_MORE : KDAPL_NEXT_LAST;
 }
 
 /**
@@ -199,7 +202,8 @@ enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event)
  * @budget: how many at most
  * @none: set if there is no event left
  *
- * Return: how many; less than @budget, and not @none, if something else comes next.
+ * Return: number of upcalls made. If it is less than @budget and @none is false, the caller must
+ * take the slow path.
  */
 int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none)
 {
@@ -213,7 +217,7 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 	/* helpers of another policy may have started, and not returned yet */
 	while (n < budget && likely(evd->default_policy && evd->nrunning == 1)) {
 		next = fast_next(evd, &run->event, true);
-		if (next != KDAPL_NEXT_FAST && next != KDAPL_NEXT_LAST)
+		if (next != KDAPL_NEXT_MORE && next != KDAPL_NEXT_LAST)
 			break;
 		run->ep = run->event.event_data.dto_completion_event_data.ep_handle;
 		run->seq = ++evd->upcall_seq;
@@ -221,7 +225,7 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 		spin_unlock_irq(&evd->lock);
 
 		upcall.upcall_func(upcall.instance_data, &run->event,
-				   next == KDAPL_NEXT_FAST ? DAT_TRUE : DAT_FALSE);
+				   next == KDAPL_NEXT_MORE ? DAT_TRUE : DAT_FALSE);
 
 		spin_lock_irq(&evd->lock);
 		n++;

@@ -40,7 +40,7 @@ static inline void kdapl_event_release(const struct kdapl_event *ev)
 {
 	if (likely(!ev->buf))
 		return;
-	ev->conn->held--;
+	ev->conn->srq_bufs_held--;
 	kdapl_buf_free(ev->buf);
 }
 
@@ -148,7 +148,11 @@ void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_E
 /* What kdapl_evd_fast() has found. */
 enum kdapl_next {
 	KDAPL_NEXT_NONE,	/* no event */
-	KDAPL_NEXT_FAST,	/* an ordinary completion: the event is filled in */
+	/*
+	 * An ordinary completion: the event is filled in. There are more, or, unless an upcall is
+	 * to be made, nobody has looked.
+	 */
+	KDAPL_NEXT_MORE,
 	KDAPL_NEXT_LAST,	/* likewise, and there is no other event (upcalls only) */
 	KDAPL_NEXT_SLOW,	/* something else: call kdapl_evd_take() */
 };

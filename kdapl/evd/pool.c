@@ -198,7 +198,7 @@ struct kdapl_conn *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp)
  * @qp: QP that took it, a value only
  *
  * kdapl_buf_taken() and kdapl_buf_free() in one, for a connection that needs no closer look.
- * Where no watermark is armed, conn->held need not count the buffer in between.
+ * Where no watermark is armed, conn->srq_bufs_held need not count the buffer in between.
  *
  * Context: the lock of the connection's receive EVD held, pool->lock not held.
  * Return: the connection; NULL, and nothing has changed, if the slow path must be taken.

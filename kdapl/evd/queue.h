@@ -207,10 +207,10 @@ void kdapl_wqe_done(struct ib_cq *cq, struct ib_wc *wc);
 /* drain.c */
 void kdapl_evd_drain_cqs(struct kdapl_evd *evd, int budget, bool teardown);
 void kdapl_wq_drain_cq(struct kdapl_wq *wq);
-void kdapl_wq_force_end(struct kdapl_wq *wq, bool lost);
+void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled);
 
 /* wq_end.c */
-bool kdapl_wq_ended(struct kdapl_wq *wq);
+bool kdapl_wq_try_end(struct kdapl_wq *wq);
 u32 kdapl_wq_bury(struct kdapl_wq *wq);
 
 /* conn_events.c */

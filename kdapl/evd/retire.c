@@ -24,18 +24,18 @@ bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
 	case KDAPL_WQE_DONE:
 		*status = wr->status;
 		break;
-	case KDAPL_WQE_SOFT:
+	case KDAPL_WQE_UNPOSTED:
 		if (!wq->ended)
 			return false;
 		*status = DAT_DTO_ERR_FLUSHED;
 		break;
 	default:
 		if (wq->ended) {
-			/* No completion, so it was suppressed and succeeded. */
-			if (wq->lost || (wr->flags & KDAPL_WQE_SIGNALED) || wq->recv)
+			/* no completion: unsignaled, and succeeded unless the end was forced */
+			if (wq->flush_unsignaled || (wr->flags & KDAPL_WQE_SIGNALED) || wq->recv)
 				*status = DAT_DTO_ERR_FLUSHED;
 		} else if (!wq->ooo || (wr->flags & KDAPL_WQE_SIGNALED) ||
-			   (s32)(wq->sent - wq->tail) <= 0) {
+			   (s32)(wq->done_to - wq->tail) <= 0) {
 			return false;
 		}
 	}
@@ -59,7 +59,7 @@ void kdapl_wqe_retire_op(struct kdapl_wq *wq, struct kdapl_wqe *wr, unsigned int
 	wq->memops_done++;
 	if (status == DAT_DTO_SUCCESS)
 		outcome = KDAPL_DONE;
-	else if (READ_ONCE(wr->state) == KDAPL_WQE_SOFT)
+	else if (READ_ONCE(wr->state) == KDAPL_WQE_UNPOSTED)
 		outcome = KDAPL_NEVER;
 	if (wr->op == DAT_DTO_LMR_FMR)
 		kdapl_lmr_op_done(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_REG,

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Work completions: the slow path, which handles all of them.
+ * Work completions: the slow path, which handles all of them. Events are made in report.c.
  *
  * Everything here runs under evd->lock. A work completion leads through its wr_cqe to the work
  * queue entry the post left behind and from there, by the entry's index, to the work queue and
@@ -41,11 +41,11 @@ static void wc_early(struct kdapl_conn *conn, enum ib_wc_status status)
 {
 	if (status != IB_WC_SUCCESS || !READ_ONCE(conn->passive))
 		return;
-	/* TCP loses no answer: on iWARP the CM always reports the connection */
+	/* TCP loses no MPA message: on iWARP the CM always reports the connection */
 	if (!conn->dev->iwarp) {
 		queue_delayed_work(kdapl_misc_wq, &conn->est_work, KDAPL_EST_TIME);
 	} else if (conn->dev->caps.reply_overrun && !READ_ONCE(conn->spoken)) {
-		/* first: the work, or the CM's handler after it, reads this (D-86) */
+		/* set before the work is queued: est_work and a later CM event read it (D-86) */
 		WRITE_ONCE(conn->spoken, true);
 		mod_delayed_work(kdapl_misc_wq, &conn->est_work, 0);
 	}
@@ -82,7 +82,7 @@ static bool wc_recv(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe
 		/* if the one at the tail is done, these are early and not out of order */
 		if (pos != wq->tail &&
 		    wq->wr[wq->tail & wq->mask].state != KDAPL_WQE_DONE)
-			wq->slow |= KDAPL_SLOW_EVER;
+			wq->slow |= KDAPL_SLOW_ALWAYS;
 		wc_early(wq->conn, wc->status);
 		kdapl_wq_mark_ready(evd, wq);
 		kdapl_wq_check_recv_end(evd, wq);
@@ -127,8 +127,8 @@ static bool wc_buf(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_e
 		buf->length = wc->byte_len;
 	else
 		wc_failed(conn->rq, wc->status);
-	conn->held++;
-	kdapl_conn_held(conn);
+	conn->srq_bufs_held++;
+	kdapl_conn_check_marks(conn);
 	if (unlikely(READ_ONCE(conn->state) < KDAPL_CONN_UP || !list_empty(&conn->early))) {
 		list_add_tail(&buf->node, &conn->early);
 		wc_early(conn, wc->status);
@@ -144,7 +144,7 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
 {
 	u32 pos = wq->tail + ((wr->index - wq->tail) & wq->mask);
 	unsigned int status = kdapl_wc_status(wc->status);
-	u32 sent = wq->tail;
+	u32 done_to = wq->tail;
 	bool visible;
 
 	if (unlikely(wq->sinks))
@@ -152,13 +152,16 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
 	if (unlikely(wq->ooo || wr->op == KDAPL_OP_MARKER)) {
 		wr->status = status;
 		WRITE_ONCE(wr->state, KDAPL_WQE_DONE);
-		/* A Read whose answer came was sent after everything before it. */
+		/*
+		 * A successful Read proves that all earlier Sends and Writes were sent, a failed
+		 * one proves nothing. Any other completion also proves its own entry (D-09b).
+		 */
 		if (wr->op != DAT_DTO_RDMA_READ)
-			sent = pos + 1;
+			done_to = pos + 1;
 		else if (status == DAT_DTO_SUCCESS)
-			sent = pos;
-		if ((s32)(sent - wq->sent) > 0)
-			wq->sent = sent;
+			done_to = pos;
+		if ((s32)(done_to - wq->done_to) > 0)
+			wq->done_to = done_to;
 		if (wr->op == KDAPL_OP_MARKER)
 			wq->marker_done = true;
 		kdapl_wq_check_marker(evd, wq);
@@ -195,7 +198,7 @@ bool kdapl_wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event 
 	wq = kdapl_wqe_wq(wr);
 	if (WARN_ON_ONCE(wq->ended))	/* the device had given everything back */
 		return false;
-	/* the completion of a marker proves what it has to even if it is an error (D-09) */
+	/* even a marker that fails proves that everything before it is done (D-09) */
 	if (unlikely(wc->status != IB_WC_SUCCESS && wr->op != KDAPL_OP_MARKER)) {
 		wc_failed(wq, wc->status);
 		/* a bind whose old key could not be invalidated has failed, not been flushed */
@@ -224,11 +227,12 @@ static void wc_polled_elsewhere(struct ib_cq *ibcq, struct ib_wc *wc)
 }
 
 /**
- * kdapl_wqe_done - marks the completions of work queue entries
+ * kdapl_wqe_done - ib_cqe.done of our work queue entries
  * @cq: CQ
  * @wc: completion
  *
- * Normally only compared with; called when a helper of ib_core polls the CQ.
+ * We poll the CQs ourselves and only compare this pointer. It is called only if ib_core polls the
+ * CQ.
  */
 void kdapl_wqe_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -236,7 +240,7 @@ void kdapl_wqe_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /**
- * kdapl_buf_done - marks the completions of buffers of an SRQ
+ * kdapl_buf_done - ib_cqe.done of the buffers of an SRQ
  * @cq: CQ
  * @wc: completion
  *

@@ -10,7 +10,7 @@
 enum kdapl_wqe_state {
 	KDAPL_WQE_NATIVE,	/* with the device */
 	KDAPL_WQE_DONE,		/* its completion came, status and length are set */
-	KDAPL_WQE_SOFT,		/* never posted to the device, will be reported FLUSHED */
+	KDAPL_WQE_UNPOSTED,	/* never posted to the device, will be reported FLUSHED */
 };
 
 /* Values of kdapl_wqe.op in addition to DAT_DTOS: our own requests, never reported. */
@@ -69,7 +69,7 @@ static_assert(sizeof(struct kdapl_wqe) == 32);
 #endif
 
 /* Entries of a work queue for our own requests: a kick, and a marker or two. */
-#define KDAPL_MARKERS	3
+#define KDAPL_OWN_SLOTS	3
 /* How many of them can be with the device at a time. */
 #define KDAPL_OWN_WRS	2
 
@@ -83,12 +83,13 @@ enum kdapl_wq_mode {
 	KDAPL_WQ_MOVED,	/* the EP has another connection: start over */
 	KDAPL_WQ_REFUSE,	/* the EP state does not allow posts */
 	KDAPL_WQ_LIVE,	/* to the device */
-	KDAPL_WQ_SOFT,	/* into the work queue only, reported FLUSHED (D-06, D-07) */
+	KDAPL_WQ_FLUSHING,	/* into the work queue only, reported FLUSHED (D-06, D-07) */
 };
 
 /* Why completions take the slow path: one may not simply report the entry at the tail. */
-#define KDAPL_SLOW_EARLY	0x1	/* Receives: the connection is not known yet */
-#define KDAPL_SLOW_EVER		0x2	/* the device, disorder, the end, or an EP being freed */
+#define KDAPL_SLOW_EARLY	0x1	/* Receives before ESTABLISHED; cleared in poll.c */
+/* The device, disorder, the end, or an EP being freed. Set once, never cleared. */
+#define KDAPL_SLOW_ALWAYS	0x2
 #define KDAPL_SLOW_SYNC		0x4	/* memory the device has written must be synchronised */
 
 /* Operations with a fast path of posts: Send, Write, Read, by DAT_DTOS; Receives use [0]. */
@@ -144,13 +145,13 @@ struct kdapl_wq {
 	u32 dtos_done;
 	u32 reads_done;
 	u32 reaped;		/* receives that have completed */
-	u32 sent;		/* ooo: unsignaled entries before this index are done */
+	u32 done_to;		/* ooo: unsignaled entries before this index are done */
 	u32 memops_done;	/* of @memops, those retired */
 	u32 done_mask;		/* mask; constant */
 	bool marker_done;	/* the marker has completed */
 	bool ended;		/* the device will complete nothing any more */
 	bool dead;		/* with the reaper: nothing is reported any more */
-	bool lost;		/* ended by force: entries left are reported FLUSHED */
+	bool flush_unsignaled;	/* ended by force: unsignaled entries left are FLUSHED, too */
 	u8 slow;		/* KDAPL_SLOW_*: why completions take the slow path */
 	bool recv;		/* constant */
 	bool ooo;		/* Reads complete out of order; constant */
@@ -160,7 +161,7 @@ struct kdapl_wq {
 	struct kdapl_conn *conn ____cacheline_aligned_in_smp;
 	struct kdapl_cq *cq;
 	u32 max_reads;		/* Reads under way at once, 0: no limit */
-	u16 careful_iov[KDAPL_FAST_OPS];	/* max_iov for posts with a closer look */
+	u16 quirky_iov[KDAPL_FAST_OPS];	/* max_iov of post_quirky_*() */
 	u32 max_sge;
 	u32 stride;		/* segments of scratch per request */
 	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */
@@ -185,7 +186,7 @@ static inline struct kdapl_wq *kdapl_wqe_wq(const struct kdapl_wqe *wr)
 /* A number that changes with each request that completes. Any context; a hint without a lock. */
 static inline u32 kdapl_wq_progress(const struct kdapl_wq *sq)
 {
-	return READ_ONCE(sq->tail) + READ_ONCE(sq->sent) + READ_ONCE(sq->reads_done) +
+	return READ_ONCE(sq->tail) + READ_ONCE(sq->done_to) + READ_ONCE(sq->reads_done) +
 	       READ_ONCE(sq->memops_done);
 }
 

@@ -18,8 +18,8 @@ void kdapl_wq_end(struct kdapl_evd *evd, struct kdapl_wq *wq)
 	if (wq->ended)
 		return;
 	WRITE_ONCE(wq->ended, true);
-	wq->slow |= KDAPL_SLOW_EVER;
-	smp_mb();	/* before head is read again; pairs with kdapl_post_flush() */
+	wq->slow |= KDAPL_SLOW_ALWAYS;
+	smp_mb();	/* before head is read again; pairs with the one in kdapl_post_flush() */
 	kdapl_wq_retire_all(wq);
 	if (unlikely(wq->sinks))
 		kdapl_wq_sync_rest(wq);
@@ -47,7 +47,7 @@ void kdapl_wq_end_orphan(struct kdapl_wq *wq)
 void kdapl_wq_check_recv_end(struct kdapl_evd *evd, struct kdapl_wq *wq)
 {
 	/* pairs with the release in kdapl_wq_set_mode(): native is final then */
-	if (smp_load_acquire(&wq->mode) == KDAPL_WQ_SOFT && !wq->conn->pool &&
+	if (smp_load_acquire(&wq->mode) == KDAPL_WQ_FLUSHING && !wq->conn->pool &&
 	    kdapl_conn_stopping(wq->conn) && wq->reaped == READ_ONCE(wq->native))
 		kdapl_wq_end(evd, wq);
 }
@@ -76,20 +76,20 @@ void kdapl_wq_check_marker(struct kdapl_evd *evd, struct kdapl_wq *wq)
 		kdapl_wq_end(evd, wq);	/* marker stays set: no other may be posted */
 	} else {
 		WRITE_ONCE(wq->marker, false);
-		kdapl_conn_drained(wq->conn);
+		kdapl_conn_end_drained(wq->conn);
 	}
 }
 
 /**
- * kdapl_wq_ended - has a work queue ended?
+ * kdapl_wq_try_end - end a work queue if the device has given everything back
  * @wq: a work queue of a connection that is stopping
  *
- * Also ends one that no completion will end, since nothing was posted.
+ * Ends one that no completion will end, since nothing was posted.
  *
  * Context: may sleep.
- * Return: true if it has.
+ * Return: true if it has ended, now or before.
  */
-bool kdapl_wq_ended(struct kdapl_wq *wq)
+bool kdapl_wq_try_end(struct kdapl_wq *wq)
 {
 	struct kdapl_evd *evd = kdapl_cq_evd_get(wq->cq);
 
@@ -98,7 +98,7 @@ bool kdapl_wq_ended(struct kdapl_wq *wq)
 		return true;
 	}
 	spin_lock_irq(&evd->lock);
-	wq->slow |= KDAPL_SLOW_EVER;	/* each completion may be the last one now */
+	wq->slow |= KDAPL_SLOW_ALWAYS;	/* each completion may be the last one now */
 	if (wq->recv)
 		kdapl_wq_check_recv_end(evd, wq);
 	else if (READ_ONCE(wq->drained) || wq->tail == READ_ONCE(wq->head))

@@ -2,7 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * PDs, and the native MRs on them.
+ * PDs, and the native MRs on them. The checks of a post against them are in ep/post.h (fast) and
+ * ep/post_check.c (slow).
  */
 #ifndef KDAPL_MEM_MR_H
 #define KDAPL_MEM_MR_H

@@ -275,7 +275,10 @@ static int reg_request(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-/* Other connections, of storage too, wait for these handlers: no I/O (D-32). */
+/*
+ * These handlers share the CM's workqueue with connections of block devices: allocate without I/O
+ * (D-32).
+ */
 static int reg_passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	unsigned int noio;
@@ -395,7 +398,7 @@ out:
 static const char *reg_advice(const struct kdapl_reg *reg, int err)
 {
 	if (reg->no_path)
-		return " (the device connects no QP to its own port: only dat_lmr_fmr works)";
+		return " (the device cannot connect a QP to its own port: dat_lmr_kcreate fails)";
 	if (err == -EADDRNOTAVAIL)
 		return " (give the network device of the port an IP address)";
 	return "";
@@ -439,10 +442,14 @@ static int reg_execute(struct kdapl_pd *pd, struct ib_send_wr *wr)
 	ret = ib_post_send(pd->reg->qp[0], wr, NULL);
 	if (!ret && !wait_for_completion_timeout(&op.done, REG_TIMEOUT))
 		ret = -ETIMEDOUT;
-	if (!ret && op.status != IB_WC_SUCCESS)
+	if (!ret && op.status != IB_WC_SUCCESS) {
+		pr_warn_ratelimited("%s: a request on a registration QP failed: %s\n",
+				    pd->dev->name, ib_wc_status_msg(op.status));
 		ret = -EIO;
+	}
+	/* the request may still be outstanding and points to op on our stack */
 	if (ret)
-		kdapl_reg_destroy(pd);	/* also ends a request that hangs, which points to op */
+		kdapl_reg_destroy(pd);
 	return ret;
 }
 

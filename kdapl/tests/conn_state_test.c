@@ -39,7 +39,7 @@ static int cs_state(const char *letter)
 	for (row = 0; row < KDAPL_CONN_STATES; row++)
 		if (!strcmp(kd_word(cs_rows[row], 0, word, sizeof(word)), letter))
 			return row;
-	return KDAPL_CONN_REFUSED;
+	return KDAPL_CONN_NO_STEP;
 }
 
 static void cs_table_test(struct kunit *test)
@@ -72,7 +72,7 @@ static void cs_forward_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE_MSG(test, seen[state], "nothing leads to state %d", state);
 		for (input = 0; input < KDAPL_CONN_INPUTS; input++) {
 			next = kdapl_conn_next_state(state, input);
-			if (next == KDAPL_CONN_REFUSED)
+			if (next == KDAPL_CONN_NO_STEP)
 				continue;
 			KUNIT_EXPECT_GT_MSG(test, next, state, "input %d", input);
 			seen[next] = true;
@@ -93,9 +93,9 @@ static void cs_stopping_test(struct kunit *test)
 		conn->state = state;
 		KUNIT_EXPECT_EQ_MSG(test, kdapl_conn_stopping(conn), over, "state %d", state);
 		KUNIT_EXPECT_EQ_MSG(test, kdapl_conn_next_state(state, KDAPL_CONN_IN_STOP) ==
-				    KDAPL_CONN_REFUSED, over, "state %d", state);
+				    KDAPL_CONN_NO_STEP, over, "state %d", state);
 		KUNIT_EXPECT_EQ_MSG(test, kdapl_conn_next_state(state, KDAPL_CONN_IN_ESTABLISHED) !=
-				    KDAPL_CONN_REFUSED, kdapl_conn_attempting(conn),
+				    KDAPL_CONN_NO_STEP, kdapl_conn_attempting(conn),
 				    "state %d", state);
 	}
 }
@@ -112,7 +112,7 @@ static void cs_step_test(struct kunit *test)
 	for (state = 0; state < KDAPL_CONN_STATES; state++) {
 		for (input = 0; input < KDAPL_CONN_INPUTS; input++) {
 			int next = kdapl_conn_next_state(state, input);
-			bool may = next != KDAPL_CONN_REFUSED;
+			bool may = next != KDAPL_CONN_NO_STEP;
 
 			conn->state = state;
 			KUNIT_EXPECT_EQ(test, kdapl_conn_may(conn, input), may);

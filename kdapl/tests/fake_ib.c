@@ -1772,7 +1772,7 @@ int fake_ib_set_netdev(struct fake_ib *fdev, struct net_device *ndev)
 }
 
 /**
- * fake_ib_refuse_paths - from now on the device connects no QP to its own port
+ * fake_ib_refuse_paths - from now on the device cannot connect a QP to its own port
  * @fdev: the device; all its paths lead there
  */
 void fake_ib_refuse_paths(struct fake_ib *fdev)

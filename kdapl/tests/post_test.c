@@ -10,6 +10,7 @@
 #include <linux/random.h>
 
 #include "kd_test.h"
+#include "../core/trace.h"
 
 #define POST_KEY	0x12345678	/* some remote key, never looked at here */
 
@@ -694,7 +695,7 @@ static int post_refusals(struct kd_env *env)
 {
 	char what[96];
 
-	snprintf(what, sizeof(what), "%s-1: EP %u: an RDMA Read is refused: ",
+	snprintf(what, sizeof(what), "%s-1: EP %u: RDMA Read refused: ",
 		 fake_ib_name(env->dev), kdapl_id(env->ep));
 	return kd_logged(what);
 }
@@ -727,6 +728,67 @@ static void post_read_told_test(struct kunit *test)
 		env->qp = fake_ib_newest_qp(env->dev);
 	}
 	KUNIT_EXPECT_EQ(test, post_refusals(env) - reported, 2);
+}
+
+/* What the tracepoint of refused posts has shown. */
+struct post_shown {
+	DAT_HANDLE ep;
+	int n;
+	unsigned int op;
+	u64 cookie;
+	DAT_RETURN ret;
+};
+
+static void post_shown_probe(void *data, DAT_HANDLE handle, unsigned int op, u64 cookie,
+			     DAT_RETURN ret)
+{
+	struct post_shown *shown = data;
+
+	if (handle != shown->ep)
+		return;
+	shown->n++;
+	shown->op = op;
+	shown->cookie = cookie;
+	shown->ret = ret;
+}
+
+/* A Read into an RMR is refused as any other Read: in the log, and in the trace. */
+static void post_read_to_rmr_told_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kd_mem *mem = &env->mem[KD_RW];
+	DAT_RMR_TRIPLET sink = kd_remote(mem->addr, 8, mem->rmr_context);
+	DAT_RMR_TRIPLET remote = kd_remote(0, 8, POST_KEY);
+	DAT_DTO_COOKIE cookie = { .as_64 = 0x7e57 };
+	struct post_shown shown = {};
+	bool traced = false;
+	DAT_EP_ATTR attr;
+	int reported, i;
+	DAT_RETURN ret;
+
+	kd_attr(&attr);
+	attr.max_rdma_read_out = 0;
+	kd_ep(env, &attr);
+	kd_connect(env);
+	shown.ep = env->ep;
+	if (IS_ENABLED(CONFIG_TRACEPOINTS)) {
+		traced = !register_trace_kdapl_post_refused(post_shown_probe, &shown);
+		KUNIT_EXPECT_TRUE(test, traced);
+	}
+	reported = post_refusals(env);
+	for (i = 1; i <= 2; i++) {
+		ret = dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie, &remote, 0);
+		KD_EXPECT_RET(test, ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+		KUNIT_EXPECT_EQ(test, post_refusals(env) - reported, 1);
+		KUNIT_EXPECT_EQ(test, shown.n, traced ? i : 0);
+	}
+	if (!traced)
+		return;
+	unregister_trace_kdapl_post_refused(post_shown_probe, &shown);
+	tracepoint_synchronize_unregister();
+	KUNIT_EXPECT_EQ(test, shown.op, (u32)DAT_DTO_RDMA_READ);
+	KUNIT_EXPECT_EQ(test, shown.cookie, 0x7e57ULL);
+	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(shown.ret), (u32)DAT_INVALID_PARAMETER);
 }
 
 /* Without attributes, and with the attributes that a query gives: Reads work. */
@@ -882,6 +944,7 @@ static struct kunit_case post_cases[] = {
 	KD_CASE(post_length_test, "SEND-20,RDMAW-11,RDMAW-12,RDMAW-16,RDMAR-04: lengths"),
 	KD_CASE(post_read_depth_test, "RDMAR-17: no reads at depth 0"),
 	KD_CASE(post_read_told_test, "RDMAR-17: the log tells of it once per connection"),
+	KD_CASE(post_read_to_rmr_told_test, "RDMAR-17,RTOR-02: as does a Read into an RMR"),
 	KD_CASE(post_read_default_test, "EP-CREATE-06: Reads with the default attributes"),
 	KD_CASE(post_full_test,
 		"EP-POST-17,EP-POST-09: full queues refuse, a completion makes room"),

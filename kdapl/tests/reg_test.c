@@ -67,7 +67,7 @@ static void reg_no_path_test(struct kunit *test)
 	int i, logged;
 
 	snprintf(what, sizeof(what),
-		 "%s-1: cannot build a registration QP: %pe (the device connects no QP to its own port: ",
+		 "%s-1: cannot build a registration QP: %pe (the device cannot connect a QP to its own port: ",
 		 fake_ib_name(env->dev), ERR_PTR(-EINVAL));
 	KD_ASSERT_OK(test, dat_pz_create(env->ia, &env->pz));
 	km_ep(km, 0, NULL);

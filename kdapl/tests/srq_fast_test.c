@@ -39,7 +39,7 @@ static void sq_fast_path_test(struct kunit *test)
 	KD_EXPECT_EMPTY(test, sq->env.recv);
 	for (i = 0; i < 4; i++) {
 		KUNIT_ASSERT_EQ(test, fake_ib_recv(qp[i & 1], i, false), 0);
-		KUNIT_ASSERT_EQ(test, (int)sq_fast_next(sq, &event), (int)KDAPL_NEXT_FAST);
+		KUNIT_ASSERT_EQ(test, (int)sq_fast_next(sq, &event), (int)KDAPL_NEXT_MORE);
 		KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_DTO_COMPLETION_EVENT);
 		KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, sq->env.recv);
 		KUNIT_EXPECT_PTR_EQ(test, dto->ep_handle, sq->eps[i & 1].ep);
@@ -79,7 +79,7 @@ static void sq_slow_path_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ep_set_watermark(sq->env.ep, DAT_WATERMARK_INFINITE,
 						DAT_WATERMARK_INFINITE));
 	KUNIT_ASSERT_EQ(test, fake_ib_recv(sq->env.qp, 7, false), 0);
-	KUNIT_EXPECT_EQ(test, (int)sq_fast_next(sq, &event), (int)KDAPL_NEXT_FAST);
+	KUNIT_EXPECT_EQ(test, (int)sq_fast_next(sq, &event), (int)KDAPL_NEXT_MORE);
 	KUNIT_EXPECT_EQ(test, kd_event_id(&event), 2);
 	sq_expect_counts(sq, 5, 5, "without watermarks");
 }

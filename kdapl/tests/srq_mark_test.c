@@ -235,11 +235,11 @@ static void sq_high_unseen_test(struct kunit *test)
 		local_bh_disable();	/* what is scheduled looks later */
 		for (i = 0; i < 3; i++)
 			fake_ib_recv(sq->env.qp, 1, false);
-		held = READ_ONCE(conn->held);
+		held = READ_ONCE(conn->srq_bufs_held);
 		KD_EXPECT_OK(test, dat_ep_set_watermark(sq->env.ep, 2,
 							hard ? 2 : DAT_WATERMARK_INFINITE));
 		KUNIT_EXPECT_EQ(test, held, 0U);
-		KUNIT_EXPECT_EQ(test, READ_ONCE(conn->held), 3U);
+		KUNIT_EXPECT_EQ(test, READ_ONCE(conn->srq_bufs_held), 3U);
 		KUNIT_EXPECT_EQ(test, atomic_read(&conn->reason),
 				hard ? (int)DAT_CONNECTION_EVENT_BROKEN : KDAPL_END_NONE);
 		local_bh_enable();

@@ -88,7 +88,7 @@ static int state_of(const char *letter)
 	for (i = 0; i < STATES; i++)
 		if (!strcmp(state_letters[i].letter, letter))
 			return state_letters[i].state;
-	return KDAPL_EP_REFUSED;
+	return KDAPL_EP_NO_STEP;
 }
 
 static const char *letter_of(int state)
@@ -149,7 +149,7 @@ static void state_table_test(struct kunit *test)
 	/* states that are never entered have no way out, and none leads there */
 	for (state = 0; state < KDAPL_EP_STATES; state++)
 		for (i = 0; i < KDAPL_EP_INPUTS && !known[state]; i++)
-			KUNIT_EXPECT_EQ_MSG(test, kdapl_ep_next_state(state, i), KDAPL_EP_REFUSED,
+			KUNIT_EXPECT_EQ_MSG(test, kdapl_ep_next_state(state, i), KDAPL_EP_NO_STEP,
 					    "state %d, input %d", state, i);
 }
 
@@ -164,7 +164,7 @@ static void state_reach(int from, bool *seen)
 		for (state = 0; state < KDAPL_EP_STATES; state++)
 			for (input = 0; input < KDAPL_EP_INPUTS && seen[state]; input++) {
 				next = kdapl_ep_next_state(state, input);
-				if (next != KDAPL_EP_REFUSED)
+				if (next != KDAPL_EP_NO_STEP)
 					seen[next] = true;
 			}
 }
@@ -205,10 +205,10 @@ static void state_rules_test(struct kunit *test)
 
 		/* EP-FREE-01: everywhere but in R, P and T */
 		KUNIT_EXPECT_EQ_MSG(test, kdapl_ep_next_state(state, KDAPL_IN_FREE) ==
-				    KDAPL_EP_REFUSED, rpt, "%s", letter);
+				    KDAPL_EP_NO_STEP, rpt, "%s", letter);
 		/* EP-DIS-04: where nothing is connected or connecting there is nothing to end */
 		KUNIT_EXPECT_EQ_MSG(test, kdapl_ep_next_state(state, KDAPL_IN_ABRUPT) ==
-				    KDAPL_EP_REFUSED, quiet, "%s", letter);
+				    KDAPL_EP_NO_STEP, quiet, "%s", letter);
 		/* EP-DIS-03: the two flags differ where requests may be under way */
 		if (strcmp(letter, "C") && strcmp(letter, "DP"))
 			KUNIT_EXPECT_EQ_MSG(test, kdapl_ep_next_state(state, KDAPL_IN_ABRUPT),
@@ -218,16 +218,16 @@ static void state_rules_test(struct kunit *test)
 		for (i = 0; i < KDAPL_EP_INPUTS; i++) {
 			next = kdapl_ep_next_state(DAT_EP_STATE_DISCONNECTED, i);
 			if (i != KDAPL_IN_RESET)
-				KUNIT_EXPECT_TRUE(test, next == KDAPL_EP_REFUSED ||
+				KUNIT_EXPECT_TRUE(test, next == KDAPL_EP_NO_STEP ||
 						  next == DAT_EP_STATE_DISCONNECTED);
 		}
 		/* EPSM-31, EPSM-34: once ended, no late event of the transport brings it back */
 		next = kdapl_ep_next_state(state, KDAPL_IN_ENDED);
-		if (next != KDAPL_EP_REFUSED) {
+		if (next != KDAPL_EP_NO_STEP) {
 			back = kdapl_ep_next_state(next, KDAPL_IN_ESTABLISHED);
-			KUNIT_EXPECT_EQ_MSG(test, back, KDAPL_EP_REFUSED, "%s", letter);
+			KUNIT_EXPECT_EQ_MSG(test, back, KDAPL_EP_NO_STEP, "%s", letter);
 			back = kdapl_ep_next_state(next, KDAPL_IN_REQUEST);
-			KUNIT_EXPECT_EQ_MSG(test, back, KDAPL_EP_REFUSED, "%s", letter);
+			KUNIT_EXPECT_EQ_MSG(test, back, KDAPL_EP_NO_STEP, "%s", letter);
 		}
 		/* only what waits for its peer gets connected */
 		KUNIT_EXPECT_EQ_MSG(test, kdapl_ep_next_state(state, KDAPL_IN_ESTABLISHED) ==

@@ -185,7 +185,7 @@ static void wi_retry_test(struct kunit *test)
 		conn->cm_id = id;
 		conn->cm_busy = true;
 		mutex_unlock(&conn->lock);
-		kdapl_cm_take(conn);
+		kdapl_cm_set_ops(conn);
 		queue_delayed_work(kdapl_connect_wq, &conn->retry_work, 0);
 		flush_delayed_work(&conn->retry_work);
 		flush_workqueue(kdapl_misc_wq);
