@@ -276,10 +276,11 @@ out:
 static void test_masks(void)
 {
 	static DAT_LMR_TRIPLET empty[33];
+	static DAT_IA_ATTR limits;
 	DAT_EP_HANDLE ep = NULL, none;
 	DAT_EP_PARAM param = {};
 	DAT_EP_ATTR attr;
-	int bit;
+	int bit, most;
 
 	if (!kdo_ep_create(&ep))
 		return;
@@ -311,11 +312,13 @@ static void test_masks(void)
 	expect(ARG(6), dat_ep_create(kdo_ia, kdo_pz, kdo_evd, kdo_evd, kdo_evd, &attr, &none));
 	expect(ARG(7), dat_ep_create_with_srq(kdo_ia, kdo_pz, kdo_evd, kdo_evd, kdo_evd,
 					      DAT_HANDLE_NULL, &attr, &none));
-	/* 32 segments, and not one more */
-	param.ep_attr.max_recv_iov = 32;
+	/* as many segments as there may be, at most 32, and not one more */
+	expect(0, dat_ia_query(kdo_ia, NULL, DAT_IA_ALL, &limits, 0, NULL));
+	most = clamp(limits.max_iov_segments_per_dto, 1, 32);
+	param.ep_attr.max_recv_iov = most;
 	expect(0, dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV, &param));
-	expect(0, dat_ep_post_recv(ep, 32, empty, kdo_cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
-	expect(ARG(2), dat_ep_post_recv(ep, 33, empty, kdo_cookie(1),
+	expect(0, dat_ep_post_recv(ep, most, empty, kdo_cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
+	expect(ARG(2), dat_ep_post_recv(ep, most + 1, empty, kdo_cookie(1),
 					DAT_COMPLETION_DEFAULT_FLAG));
 	expect(0, dat_ep_free(ep));
 	expect(DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP,
