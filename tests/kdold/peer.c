@@ -61,7 +61,10 @@ bool kdo_peer_connect(void *ia, void *pz, void *address, u16 port)
 bool kdo_peer_refused(void)
 {
 	bool answered = wait_for_completion_timeout(&peer_over, 20 * HZ);
+	bool freed = dat_ep_free(peer_ep) == DAT_SUCCESS;
 
-	return (dat_ep_free(peer_ep) == DAT_SUCCESS) & (dat_evd_free(peer_evd) == DAT_SUCCESS) &&
-	       answered && peer_event == DAT_CONNECTION_EVENT_PEER_REJECTED && peer_silent;
+	if (dat_evd_free(peer_evd) != DAT_SUCCESS)
+		freed = false;
+	return freed && answered && peer_event == DAT_CONNECTION_EVENT_PEER_REJECTED &&
+	       peer_silent;
 }
