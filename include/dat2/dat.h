@@ -513,8 +513,8 @@ typedef enum dat_ep_state {
 /**
  * struct dat_ep_attr - limits and properties of an Endpoint
  * @service_type: DAT_SERVICE_TYPE_RC
- * @max_message_size: bytes per Send or Receive
- * @max_rdma_size: bytes per RDMA transfer
+ * @max_message_size: bytes per Send that is posted here; a Receive may be longer
+ * @max_rdma_size: bytes per RDMA transfer that is posted here, not of one by the peer
  * @qos: quality of service
  * @recv_completion_flags: DEFAULT, UNSIGNALLED (a Receive may ask for an event
  *	without an upcall) or SOLICITED_WAIT (the peer's Send decides)
@@ -1077,21 +1077,21 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle);
 
 /* data transfer */
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			    const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			    DAT_COMPLETION_FLAGS completion_flags);
 DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			    const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			    DAT_COMPLETION_FLAGS completion_flags);
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-				 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				 const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 				 const DAT_RMR_TRIPLET *remote_iov,
 				 DAT_COMPLETION_FLAGS completion_flags);
 DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				  const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 				  const DAT_RMR_TRIPLET *remote_iov,
 				  DAT_COMPLETION_FLAGS completion_flags);
 DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-					    DAT_LMR_TRIPLET *local_iov,
+					    const DAT_LMR_TRIPLET *local_iov,
 					    DAT_DTO_COOKIE user_cookie,
 					    DAT_COMPLETION_FLAGS completion_flags,
 					    DAT_BOOLEAN invalidate_flag,
@@ -1103,9 +1103,9 @@ DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_T
 
 /* Shared Receive Queue */
 DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
-			  DAT_SRQ_ATTR *srq_attr, DAT_SRQ_HANDLE *srq_handle);
+			  const DAT_SRQ_ATTR *srq_attr, DAT_SRQ_HANDLE *srq_handle);
 DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
-			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie);
+			     const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie);
 DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param_mask,
 			 DAT_SRQ_PARAM *srq_param);
 DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto);

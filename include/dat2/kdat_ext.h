@@ -15,7 +15,51 @@
 
 #include <dat2/kdat.h>
 
+const char *kdat_event_name(DAT_EVENT_NUMBER number);
+const char *kdat_async_reason_name(const DAT_EVENT *event);
+const char *kdat_dto_status_name(DAT_DTO_COMPLETION_STATUS status);
+const char *kdat_ep_state_name(DAT_EP_STATE state);
+int kdat_errno(DAT_RETURN ret);
+
+/* Actions of a notifier_block, see kdat_register_ia_notifier(). */
+#define KDAT_IA_ADDED		1
+#define KDAT_IA_REMOVED		2
+
+struct notifier_block;
+int kdat_register_ia_notifier(struct notifier_block *nb);
+int kdat_unregister_ia_notifier(struct notifier_block *nb);
+
+DAT_RETURN kdat_wait_unused(DAT_HANDLE dat_handle);
+
+/*
+ * Attributes of an EP with all sizes and counts 0, to begin with. Set those of what it is to
+ * carry: at least max_message_size, max_recv_dtos, max_request_dtos, max_recv_iov and
+ * max_request_iov. With an SRQ, max_recv_dtos and max_recv_iov stay 0. The side that posts RDMA
+ * sets max_rdma_size, and for Reads max_rdma_read_out; the side whose memory is read sets
+ * max_rdma_read_in.
+ */
+#define DAT_EP_ATTR_INIT	{			\
+	.service_type = DAT_SERVICE_TYPE_RC,		\
+	.qos = DAT_QOS_BEST_EFFORT,			\
+	.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG,	\
+	.request_completion_flags = DAT_COMPLETION_DEFAULT_FLAG,	\
+	.srq_soft_hw = DAT_HW_DEFAULT,			\
+}
+
+struct device;
+struct net;
 struct scatterlist;
+struct sockaddr;
+
+DAT_RETURN kdat_ia_open_to(struct net *net, const struct sockaddr *dst,
+			   const struct sockaddr *src, DAT_COUNT asynch_evd_min_qlen,
+			   DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle);
+/* The macro passes the name of the calling module, as that of dat_ia_openv() does. */
+DAT_RETURN kdat_ia_open_to_as(struct net *net, const struct sockaddr *dst,
+			      const struct sockaddr *src, DAT_COUNT asynch_evd_min_qlen,
+			      DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
+			      const char *consumer);
+#define kdat_ia_open_to(...) kdat_ia_open_to_as(__VA_ARGS__, KBUILD_MODNAME)
 
 /* The context of an EVD's upcalls. */
 enum kdat_evd_context {
@@ -53,9 +97,10 @@ DAT_RETURN kdat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 
 /**
  * struct kdat_conn_attr - network parameters of a connection
- * @tos: type of service of the connecting side, 0 to 255. On RoCE it is the byte
- *	in the IP header, and on iWARP too if the driver supports it (soft-iWARP
- *	does not). InfiniBand derives a service level from it.
+ * @tos: type of service of the connecting side, 0 to 255; takes precedence over the quality
+ *	of service. On RoCE it is the byte in the IP header, and on iWARP too if the driver
+ *	supports it (soft-iWARP does not). Over InfiniBand the subnet manager derives a
+ *	service level from it, with IPv4 addresses only.
  * @ack_timeout: time limit for an acknowledgment, 1 to 31; n means 4.096 us * 2^n;
  *	not on iWARP
  * @retry_count: how often this EP retransmits a message that is not acknowledged,
@@ -113,6 +158,10 @@ DAT_RETURN kdat_ia_pdata_limits(DAT_IA_HANDLE ia_handle, struct kdat_pdata_limit
  * @numa_node: NUMA node of the device, or NUMA_NO_NODE
  * @comp_vectors: number of completion vectors, see struct kdat_evd_attr
  * @post_list: highest number of requests in one kdat_ep_post_list()
+ * @max_mapping: bytes of contiguous memory that can be mapped for DMA at once, ~0 without a
+ *	limit: bounce buffers (swiotlb) take 256 KiB. It limits the commands of block and SCSI
+ *	hosts
+ * @opt_mapping: bytes up to which mapping is fast, ~0 without a limit
  */
 struct kdat_mem_limits {
 	DAT_COUNT lmr_pages;
@@ -123,9 +172,13 @@ struct kdat_mem_limits {
 	DAT_COUNT numa_node;
 	DAT_COUNT comp_vectors;
 	DAT_COUNT post_list;
+	DAT_VLEN max_mapping;
+	DAT_VLEN opt_mapping;
 };
 
 DAT_RETURN kdat_ia_mem_limits(DAT_IA_HANDLE ia_handle, struct kdat_mem_limits *limits);
+DAT_RETURN kdat_ia_device(DAT_IA_HANDLE ia_handle, struct device **parent);
+DAT_BOOLEAN kdat_ia_lost(DAT_IA_HANDLE ia_handle);
 
 /**
  * struct kdat_sg - a range of memory, described as in the block layer
@@ -180,7 +233,7 @@ struct kdat_request {
 	DAT_COMPLETION_FLAGS completion_flags;
 	DAT_CONTEXT user_cookie;
 	DAT_COUNT num_segments;
-	DAT_LMR_TRIPLET *local_iov;
+	const DAT_LMR_TRIPLET *local_iov;
 	const DAT_RMR_TRIPLET *remote_iov;
 	DAT_RMR_CONTEXT rmr_context;
 	DAT_LMR_HANDLE lmr_handle;

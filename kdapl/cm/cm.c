@@ -208,7 +208,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		if (conn->state == KDAPL_CONN_CONNECTING &&
 		    atomic_read(&conn->reason) == KDAPL_END_NONE) {
 			conn->cm_busy = true;
-			queue_work(kdapl_connect_wq, &conn->conn_work);
+			queue_work(kdapl_connect_wq, &conn->connect_work);
 		}
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
@@ -224,7 +224,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		else
 			cm_established(conn, id);
 		if (conn->dev->caps.early_data_unseen && !conn->passive)
-			kdapl_conn_kick(conn);
+			kdapl_conn_start_kicks(conn);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -286,14 +286,19 @@ static void cm_set_timers(struct kdapl_conn *conn, struct rdma_cm_id *id)
 									      net->min_rnr_timer);
 }
 
-/* Copy what the consumer has asked of the network, at the beginning of an attempt. */
-static void cm_copy_net_attr(struct kdapl_conn *conn)
+/*
+ * Copy what the consumer has asked of the network, at the beginning of an attempt. @tos: type of
+ * service if it has set none.
+ */
+static void cm_copy_net_attr(struct kdapl_conn *conn, DAT_COUNT tos)
 {
 	struct kdapl_ep *ep = conn->ep;
 
 	spin_lock_irq(&ep->lock);
-	conn->net_attr = ep->net;
+	conn->net_attr = ep->net_attr;
 	spin_unlock_irq(&ep->lock);
+	if (conn->net_attr.tos == KDAT_CONN_DEFAULT)
+		conn->net_attr.tos = tos;
 }
 
 /*
@@ -303,8 +308,8 @@ static void cm_copy_net_attr(struct kdapl_conn *conn)
 static void cm_work_connect(struct kdapl_conn *conn)
 {
 	struct rdma_conn_param param = {
-		.private_data = conn->conn_pdata,
-		.private_data_len = conn->conn_pdata_len,
+		.private_data = conn->connect_pdata,
+		.private_data_len = conn->connect_pdata_len,
 		.responder_resources = conn->read_in,
 		.initiator_depth = conn->read_out,
 		.retry_count = KDAPL_RETRY_COUNT,
@@ -480,10 +485,11 @@ static int cm_start(struct kdapl_conn *conn, u32 usec)
 
 /**
  * kdapl_cm_connect - start an attempt
- * @conn: idle; its conn_pdata is set
+ * @conn: idle; its connect_pdata is set
  * @dst: where to
  * @port: of the listener
  * @usec: give up after that many microseconds, or DAT_TIMEOUT_INFINITE
+ * @tos: type of service if the consumer has set none, or KDAT_CONN_DEFAULT
  *
  * Context: may sleep; inside kdapl_dev_enter(), without conn->lock.
  * Return: 0 once the attempt is under way; otherwise an errno for kdapl_errno_ret(), and no attempt
@@ -491,7 +497,8 @@ static int cm_start(struct kdapl_conn *conn, u32 usec)
  * -EADDRNOTAVAIL if it has none at all; -EHOSTUNREACH; -ENODEV if the device has failed; -ENOMEM;
  * another errno of the RDMA CM.
  */
-int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port, u32 usec)
+int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port, u32 usec,
+		     DAT_COUNT tos)
 {
 	struct sockaddr_storage any;
 	int ret;
@@ -505,7 +512,7 @@ int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 po
 	memcpy(&conn->remote, dst, kdapl_addr_len(dst));
 	kdapl_addr_set_port(&conn->remote, port);
 	cm_limit_read_depths(conn);
-	cm_copy_net_attr(conn);
+	cm_copy_net_attr(conn, tos);
 	ret = cm_start(conn, usec);
 	if (!ret)
 		return 0;
@@ -541,7 +548,7 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 
 	kdapl_cm_set_ops(conn);
 	cm_limit_read_depths(conn);
-	cm_copy_net_attr(conn);
+	cm_copy_net_attr(conn, KDAT_CONN_DEFAULT);
 	cm_set_timers(conn, id);
 	rdma_lock_handler(id);
 	mutex_lock(&conn->lock);

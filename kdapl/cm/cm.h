@@ -55,7 +55,8 @@ bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_
 void kdapl_cr_refuse(struct kdapl_cr *cr);
 void kdapl_cr_destroy(struct kdapl_cr *cr);
 
-int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port, u32 usec);
+int kdapl_cm_connect(struct kdapl_conn *conn, const struct sockaddr *dst, u16 port, u32 usec,
+		     DAT_COUNT tos);
 int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pdata, u8 len);
 void kdapl_cm_set_ops(struct kdapl_conn *conn);
 int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);

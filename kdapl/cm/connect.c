@@ -17,6 +17,7 @@
  * @timeout: microseconds, or DAT_TIMEOUT_INFINITE
  * @pdata: private data for the request
  * @size: its size
+ * @qos: quality of service; DAT_QOS_BEST_EFFORT: that of the EP's attributes
  */
 struct connect_target {
 	const struct sockaddr *addr;
@@ -24,6 +25,7 @@ struct connect_target {
 	DAT_TIMEOUT timeout;
 	const void *pdata;
 	DAT_COUNT size;
+	DAT_QOS qos;
 };
 
 static bool connect_size_valid(struct kdapl_ep *ep, DAT_COUNT size)
@@ -34,10 +36,37 @@ static bool connect_size_valid(struct kdapl_ep *ep, DAT_COUNT size)
 	return size >= 0 && size <= limits.connect;
 }
 
-static bool connect_qos_valid(DAT_QOS qos)
+/* Check timeout and private data, which are arguments @arg to @arg + 2 of all connecting calls. */
+static DAT_RETURN connect_check_request(struct kdapl_ep *ep, const struct connect_target *to,
+					int arg)
 {
-	return !(qos & ~(DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY |
-			 DAT_QOS_PREMIUM));
+	if (!to->timeout)
+		return kdapl_arg_err(arg);
+	if (!connect_size_valid(ep, to->size))
+		return kdapl_arg_err(arg + 1);
+	if (to->size && !to->pdata)
+		return kdapl_arg_err(arg + 2);
+	return DAT_SUCCESS;
+}
+
+/*
+ * The type of service that stands for a quality of service: the DSCP of the class of that name in
+ * RFC 4594, RFC 8622 for economy, and of the premium service of RFC 2638 (D-106).
+ */
+static DAT_COUNT connect_tos(DAT_QOS qos)
+{
+	switch (qos) {
+	case DAT_QOS_HIGH_THROUGHPUT:
+		return 0x28;	/* AF11 */
+	case DAT_QOS_LOW_LATENCY:
+		return 0x48;	/* AF21 */
+	case DAT_QOS_ECONOMY:
+		return 0x04;	/* LE */
+	case DAT_QOS_PREMIUM:
+		return 0xb8;	/* EF */
+	default:
+		return KDAT_CONN_DEFAULT;
+	}
 }
 
 /*
@@ -67,11 +96,12 @@ static int connect_send(struct kdapl_ep *ep, const struct connect_target *to)
 
 	/* storage consumers reconnect under writeback (D-32) */
 	noio = memalloc_noio_save();
-	kfree(conn->conn_pdata);
-	conn->conn_pdata = to->size ? kmemdup(to->pdata, to->size, GFP_KERNEL) : NULL;
-	conn->conn_pdata_len = to->size;
-	if (!to->size || conn->conn_pdata)
-		ret = kdapl_cm_connect(conn, to->addr, to->port, to->timeout);
+	kfree(conn->connect_pdata);
+	conn->connect_pdata = to->size ? kmemdup(to->pdata, to->size, GFP_KERNEL) : NULL;
+	conn->connect_pdata_len = to->size;
+	if (!to->size || conn->connect_pdata)
+		ret = kdapl_cm_connect(conn, to->addr, to->port, to->timeout,
+				       connect_tos(to->qos ?: ep->conf.attr.qos));
 	memalloc_noio_restore(noio);
 	return ret;
 }
@@ -132,8 +162,9 @@ static DAT_RETURN connect_to(struct kdapl_ep *ep, const struct connect_target *t
 
 /* Check the arguments of dat_ep_connect(). */
 static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target *to,
-				DAT_CONN_QUAL conn_qual, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
+				DAT_CONN_QUAL conn_qual, DAT_CONNECT_FLAGS flags)
 {
+	int qos = kdapl_qos_check(ep->obj.ia->dev, to->qos);
 	DAT_RETURN ret;
 
 	if (!ep->connect_evd)
@@ -142,20 +173,17 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target
 		return kdapl_arg_err(2);
 	if (!conn_qual || conn_qual > U16_MAX)
 		return kdapl_arg_err(3);
-	if (!to->timeout)
-		return kdapl_arg_err(4);
-	if (!connect_size_valid(ep, to->size))
-		return kdapl_arg_err(5);
-	if (to->size && !to->pdata)
-		return kdapl_arg_err(6);
-	if (!connect_qos_valid(qos))
+	ret = connect_check_request(ep, to, 4);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (qos == -EINVAL)
 		return kdapl_arg_err(7);
 	if (flags & ~(DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
 		return kdapl_arg_err(8);
 	ret = kdapl_addr_ret(kdapl_addr_check(to->addr));
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (qos != DAT_QOS_BEST_EFFORT || (flags & DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
+	if (qos || (flags & DAT_CONNECT_MULTIPATH_REQUIRED_FLAG))
 		return kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	return DAT_SUCCESS;
 }
@@ -169,7 +197,9 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target
  * @private_data_size: bytes for the peer's CR, at most max_private_data_size, see
  *	also kdat_ia_pdata_limits()
  * @private_data: copied during the call
- * @quality_of_service: DAT_QOS_BEST_EFFORT
+ * @quality_of_service: one of dat_qos_supported of the provider attributes, for this
+ *	connection; DAT_QOS_BEST_EFFORT: what the attributes of the EP say. A type of
+ *	service set by kdat_ep_modify_conn() takes precedence
  * @connect_flags: DAT_CONNECT_DEFAULT_FLAG; multiple paths are ignored if
  *	requested, and refused if required
  *
@@ -183,7 +213,8 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target
  * DAT_INVALID_PARAMETER (NULL address, port, timeout 0, private data, quality of
  * service, flags); DAT_INVALID_ADDRESS (MALFORMED: not the address of a host;
  * UNSUPPORTED: the IA has no address of that family; UNREACHABLE: the IA has none
- * at all, or IPv6 finds no route); DAT_MODEL_NOT_SUPPORTED (QoS, multipath);
+ * at all, or IPv6 finds no route); DAT_MODEL_NOT_SUPPORTED (QoS that the
+ * device does not have, or more than one; multipath);
  * DAT_INVALID_STATE (subtype its state, or EP_NOTREADY without a PZ);
  * DAT_INSUFFICIENT_RESOURCES (MEMORY; DEVICE); DAT_INTERNAL_ERROR (device
  * removed). After an error the EP is as it was.
@@ -200,12 +231,13 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 		.timeout = timeout,
 		.pdata = private_data,
 		.size = private_data_size,
+		.qos = quality_of_service,
 	};
 	DAT_RETURN ret;
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	ret = connect_check(ep, &to, remote_conn_qual, quality_of_service, connect_flags);
+	ret = connect_check(ep, &to, remote_conn_qual, connect_flags);
 	if (ret == DAT_SUCCESS)
 		ret = connect_to(ep, &to);
 	kdapl_obj_put(&ep->obj);
@@ -258,9 +290,11 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 		.timeout = timeout,
 		.pdata = private_data,
 		.size = private_data_size,
+		.qos = quality_of_service,
 	};
 	DAT_EP_STATE state;
 	DAT_RETURN ret;
+	int qos;
 
 	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	if (!ep || !dup || ep->obj.ia != dup->obj.ia)
@@ -268,20 +302,15 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 	ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	if (!ep->connect_evd)
 		goto out;
-	ret = kdapl_arg_err(3);
-	if (!timeout)
+	ret = connect_check_request(ep, &to, 3);
+	if (ret != DAT_SUCCESS)
 		goto out;
-	ret = kdapl_arg_err(4);
-	if (!connect_size_valid(ep, private_data_size))
-		goto out;
-	ret = kdapl_arg_err(5);
-	if (private_data_size && !private_data)
-		goto out;
+	qos = kdapl_qos_check(ep->obj.ia->dev, to.qos);
 	ret = kdapl_arg_err(6);
-	if (!connect_qos_valid(quality_of_service))
+	if (qos == -EINVAL)
 		goto out;
 	ret = kdapl_err(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
-	if (quality_of_service != DAT_QOS_BEST_EFFORT)
+	if (qos)
 		goto out;
 	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	if (READ_ONCE(ep->obj.ia->dead))
@@ -309,8 +338,8 @@ EXPORT_SYMBOL(dat_ep_dup_connect);
  * @private_data_size: as for dat_ep_connect()
  * @private_data: as for dat_ep_connect()
  *
- * As dat_ep_connect() to the port in the address, with best effort and a single
- * path.
+ * As dat_ep_connect() to the port in the address, with the quality of service of the EP's
+ * attributes and a single path.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: as dat_ep_connect(); DAT_INVALID_ADDRESS (MALFORMED: also without a
@@ -338,14 +367,8 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 	ret = kdapl_arg_err(2);
 	if (!to.addr)
 		goto out;
-	ret = kdapl_arg_err(3);
-	if (!timeout)
-		goto out;
-	ret = kdapl_arg_err(4);
-	if (!connect_size_valid(ep, private_data_size))
-		goto out;
-	ret = kdapl_arg_err(5);
-	if (private_data_size && !private_data)
+	ret = connect_check_request(ep, &to, 3);
+	if (ret != DAT_SUCCESS)
 		goto out;
 	ret = kdapl_addr_ret(kdapl_addr_check(to.addr));
 	if (ret != DAT_SUCCESS)
@@ -378,6 +401,19 @@ static bool connect_attr_valid(const struct kdat_conn_attr *attr)
 	       connect_in_range(attr->min_rnr_timer, 0, 31);
 }
 
+/*
+ * May an attribute of the connections to come change in this state? DAT_SUCCESS, or why not.
+ * ep->lock held.
+ */
+static DAT_RETURN connect_may_change(const struct kdapl_ep *ep)
+{
+	if (READ_ONCE(ep->obj.ia->dead))
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	if (kdapl_ep_fields(ep->state) & DAT_EP_FIELD_EP_ATTR_QOS)
+		return DAT_SUCCESS;
+	return kdapl_state_err(ep->state);
+}
+
 /**
  * kdat_ep_modify_conn - say how the connections of an EP treat the network
  * @ep_handle: EP in UNCONNECTED, RESERVED, PASSIVE_ or
@@ -394,27 +430,20 @@ static bool connect_attr_valid(const struct kdat_conn_attr *attr)
 DAT_RETURN kdat_ep_modify_conn(DAT_EP_HANDLE ep_handle, const struct kdat_conn_attr *attr)
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	DAT_RETURN ret = DAT_SUCCESS;
 	unsigned long flags;
+	DAT_RETURN ret;
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (!attr || !connect_attr_valid(attr)) {
+	if (attr && connect_attr_valid(attr)) {
+		spin_lock_irqsave(&ep->lock, flags);
+		ret = connect_may_change(ep);
+		if (ret == DAT_SUCCESS)
+			ep->net_attr = *attr;
+		spin_unlock_irqrestore(&ep->lock, flags);
+	} else {
 		ret = kdapl_arg_err(2);
-		goto out;
 	}
-	if (READ_ONCE(ep->obj.ia->dead)) {
-		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-		goto out;
-	}
-	spin_lock_irqsave(&ep->lock, flags);
-	/* the states in which the attributes of connections may change */
-	if (kdapl_ep_fields(ep->state) & DAT_EP_FIELD_EP_ATTR_QOS)
-		ep->net = *attr;
-	else
-		ret = kdapl_state_err(ep->state);
-	spin_unlock_irqrestore(&ep->lock, flags);
-out:
 	kdapl_obj_put(&ep->obj);
 	return ret;
 }
@@ -441,7 +470,7 @@ DAT_RETURN kdat_ep_query_conn(DAT_EP_HANDLE ep_handle, struct kdat_conn_attr *at
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	if (attr) {
 		spin_lock_irqsave(&ep->lock, flags);
-		*attr = ep->net;
+		*attr = ep->net_attr;
 		spin_unlock_irqrestore(&ep->lock, flags);
 	} else {
 		ret = kdapl_arg_err(2);
@@ -480,23 +509,16 @@ EXPORT_SYMBOL(kdat_ep_query_conn);
 DAT_RETURN kdat_ep_serialise_posts(DAT_EP_HANDLE ep_handle, DAT_BOOLEAN serial)
 {
 	struct kdapl_ep *ep = kdapl_obj_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	DAT_RETURN ret = DAT_SUCCESS;
 	unsigned long flags;
+	DAT_RETURN ret;
 
 	if (!ep)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (READ_ONCE(ep->obj.ia->dead)) {
-		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-		goto out;
-	}
 	spin_lock_irqsave(&ep->lock, flags);
-	/* the states in which the attributes of connections may change */
-	if (kdapl_ep_fields(ep->state) & DAT_EP_FIELD_EP_ATTR_QOS)
+	ret = connect_may_change(ep);
+	if (ret == DAT_SUCCESS)
 		ep->serial = serial;
-	else
-		ret = kdapl_state_err(ep->state);
 	spin_unlock_irqrestore(&ep->lock, flags);
-out:
 	kdapl_obj_put(&ep->obj);
 	return ret;
 }

@@ -14,8 +14,7 @@
 
 static void cr_destroy_verbs(struct kdapl_cr *cr);
 
-/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
-static_assert(!offsetof(struct kdapl_cr, obj));
+KDAPL_OBJ_IS_FIRST(struct kdapl_cr);
 
 static void cr_release(struct kdapl_obj *obj)
 {

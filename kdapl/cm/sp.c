@@ -148,8 +148,7 @@ static int sp_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return taken ? 0 : -ECONNREFUSED;
 }
 
-/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
-static_assert(!offsetof(struct kdapl_sp, obj));
+KDAPL_OBJ_IS_FIRST(struct kdapl_sp);
 
 static void sp_release(struct kdapl_obj *obj)
 {

@@ -5,7 +5,11 @@ ifneq ($(KBUILD_EXTMOD),)
 CONFIG_KDAPL := m
 CONFIG_KDAPL_DAT12 := m
 CONFIG_KDAPL_KDPING := m
+CONFIG_KDAPL_KDRPC := m
 CONFIG_KDAPL_KDPERF := m
 CONFIG_KDAPL_KDBLK := m
+# libiscsi is a part of kernels with one of its users.
+CONFIG_KDAPL_ISER := $(if $(CONFIG_ISCSI_TCP)$(CONFIG_INFINIBAND_ISER),m)
+CONFIG_KDAPL_NFSRDMA := m
 CONFIG_KDAPL_KUNIT_TEST := $(if $(filter 1,$(KDAPL_KUNIT)),y)
 endif

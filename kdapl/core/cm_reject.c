@@ -4,9 +4,10 @@
  *
  * Refusing connection requests, at once or a little later.
  *
- * After soft-iWARP has reported a request it unlocks the request and then wakes up those who
- * wait for the lock. A request that is refused in between is freed memory by then. The
- * driver's thread is done with it when it next sleeps, so the refusal waits for that (D-60).
+ * After soft-iWARP has reported a request, its thread unlocks the request's endpoint and then
+ * wakes up those who wait for the lock. Refusing the request frees the endpoint, perhaps between
+ * the two. The thread does not touch it any more once it has slept, so the refusal waits for
+ * that (D-60).
  */
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
@@ -38,7 +39,7 @@ struct reject {
 static LIST_HEAD(reject_list);
 static DEFINE_SPINLOCK(reject_lock);	/* reject_list */
 
-/* All that can happen now is that the peer goes, which does not matter. */
+/* The peer may still go, which does not matter. */
 static int reject_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	return 0;

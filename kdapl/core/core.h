@@ -13,6 +13,8 @@
  * one below it. The table in Documentation/architecture.md is made from this list
  * (make doc-tables), and make lint checks that no lock of kdapl.ko is missing here.
  *
+ *   notify_mutex        mutex: consumers that want to hear of IAs, and the IAs they know of; held
+ *                       while they are told
  *   ia_consumer_lock    mutex: names of consumers; nothing is taken inside
  *   kdapl_devices_lock  mutex: list of devices and their names; addresses of ports are looked
  *                       up inside
@@ -51,7 +53,9 @@
  *   mr->lock            spinlock, irq: keys of an MR and state of its LMR; readers of the keys
  *                       use mr->seq
  *   ia->stale_lock      spinlock, irq: list of the MRs to be replaced
+ *   ia->maps_lock       spinlock, irq: what the consumer of an IA has mapped for the device
  *   dev->ports_lock     spinlock, irq: attributes of the ports
+ *   notify_lock         spinlock: IAs that consumers are still to be told of
  *   handle_lock         spinlock, irq: table of handles; lookups use RCU
  *   reject_lock         spinlock: connection requests to be refused later
  */
@@ -65,6 +69,7 @@
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/seqlock.h>
@@ -111,7 +116,7 @@ struct kdapl_buf;
  * Each has a rescuer of its own. Work on one may wait for work on a later one of this list,
  * never on an earlier one.
  */
-extern struct workqueue_struct *kdapl_event_wq;	/* upcalls without completions, deferred frees */
+extern struct workqueue_struct *kdapl_event_wq;	/* upcalls without completions, notifiers, frees */
 extern struct workqueue_struct *kdapl_upcall_wq;	/* upcalls with completions */
 extern struct workqueue_struct *kdapl_many_wq;	/* upcalls of DAT_UPCALL_MANY */
 extern struct workqueue_struct *kdapl_reap_wq;	/* reaper */

@@ -125,47 +125,47 @@ bool kdapl_res_release(struct kdapl_device *dev, struct kdapl_res *res)
 }
 
 /**
- * kdapl_link_add - register a connection, which removal has to end
+ * kdapl_dev_conn_add - register a connection, which removal has to end
  * @dev: its device, entered
- * @link: part of the connection
+ * @dev_conn: part of the connection
  * @ops: what the device asks of it
  *
  * Context: may sleep.
  */
-void kdapl_link_add(struct kdapl_device *dev, struct kdapl_link *link,
-		    const struct kdapl_link_ops *ops)
+void kdapl_dev_conn_add(struct kdapl_device *dev, struct kdapl_dev_conn *dev_conn,
+			const struct kdapl_dev_conn_ops *ops)
 {
 	mutex_lock(&dev->lock);
-	link->ops = ops;
-	list_add_tail(&link->node, &dev->links);
+	dev_conn->ops = ops;
+	list_add_tail(&dev_conn->node, &dev->conns);
 	mutex_unlock(&dev->lock);
 }
 
 /**
- * kdapl_link_leaves - a connection has begun to destroy its verbs objects
+ * kdapl_dev_conn_leaves - a connection has begun to destroy its verbs objects
  * @dev: its device
- * @link: of the connection; kdapl_link_del() follows
+ * @dev_conn: of the connection; kdapl_dev_conn_del() follows
  *
  * Context: may sleep.
  */
-void kdapl_link_leaves(struct kdapl_device *dev, struct kdapl_link *link)
+void kdapl_dev_conn_leaves(struct kdapl_device *dev, struct kdapl_dev_conn *dev_conn)
 {
 	mutex_lock(&dev->lock);
-	link->leaving = true;
+	dev_conn->leaving = true;
 	mutex_unlock(&dev->lock);
 }
 
 /**
- * kdapl_link_del - a connection has no verbs object left
+ * kdapl_dev_conn_del - a connection has no verbs object left
  * @dev: its device
- * @link: of the connection
+ * @dev_conn: of the connection
  *
  * Context: may sleep.
  */
-void kdapl_link_del(struct kdapl_device *dev, struct kdapl_link *link)
+void kdapl_dev_conn_del(struct kdapl_device *dev, struct kdapl_dev_conn *dev_conn)
 {
 	mutex_lock(&dev->lock);
-	list_del_init(&link->node);
+	list_del_init(&dev_conn->node);
 	wake_up(&dev->idle);
 	mutex_unlock(&dev->lock);
 }
@@ -332,14 +332,14 @@ void kdapl_device_opened(struct kdapl_device *dev)
  */
 static void device_mark_all(struct kdapl_device *dev)
 {
-	struct kdapl_link *link;
+	struct kdapl_dev_conn *dev_conn;
 	struct kdapl_ia *ia;
 
 	mutex_lock(&dev->lock);
 	list_for_each_entry(ia, &dev->ias, dev_node)
 		WRITE_ONCE(ia->dead, true);	/* calls return DAT_INTERNAL_ERROR */
-	list_for_each_entry(link, &dev->links, node)
-		link->ops->lost(link);
+	list_for_each_entry(dev_conn, &dev->conns, node)
+		dev_conn->ops->lost(dev_conn);
 	mutex_unlock(&dev->lock);
 }
 
@@ -348,16 +348,16 @@ static void device_remove_ids(struct kdapl_device *dev);
 /* The device is unusable from now on, although it is still there. */
 static void device_fatal(struct kdapl_device *dev)
 {
-	struct kdapl_link *link;
+	struct kdapl_dev_conn *dev_conn;
 
 	pr_err("%s: the device reports a fatal error: its connections break, its IAs are lost\n",
 	       dev->name);
 	WRITE_ONCE(dev->fatal, true);	/* nobody enters any more */
 	device_mark_all(dev);
 	mutex_lock(&dev->lock);
-	list_for_each_entry(link, &dev->links, node) {
-		if (!link->leaving)
-			link->ops->fail(link);
+	list_for_each_entry(dev_conn, &dev->conns, node) {
+		if (!dev_conn->leaving)
+			dev_conn->ops->fail(dev_conn);
 	}
 	mutex_unlock(&dev->lock);
 	device_remove_ids(dev);
@@ -536,7 +536,7 @@ static int device_client_add(struct ib_device *ibdev)
 	INIT_WORK(&dev->ports_work, device_work_ports);
 	init_waitqueue_head(&dev->idle);
 	INIT_LIST_HEAD(&dev->ias);
-	INIT_LIST_HEAD(&dev->links);
+	INIT_LIST_HEAD(&dev->conns);
 	for (i = 0; i < KDAPL_RES_KINDS; i++)
 		INIT_LIST_HEAD(&dev->res[i]);
 	INIT_IB_EVENT_HANDLER(&dev->event_handler, ibdev, device_on_event);
@@ -545,6 +545,7 @@ static int device_client_add(struct ib_device *ibdev)
 	ib_set_client_data(ibdev, &kdapl_client, dev);
 	mutex_lock(&kdapl_devices_lock);
 	list_add_tail(&dev->node, &kdapl_devices);
+	kdapl_notify(dev->name, dev->ports, KDAT_IA_ADDED);
 	mutex_unlock(&kdapl_devices_lock);
 	return 0;
 }
@@ -561,7 +562,9 @@ static void device_client_rename(struct ib_device *ibdev, void *client_data)
 	struct kdapl_device *dev = client_data;
 
 	mutex_lock(&kdapl_devices_lock);
+	kdapl_notify(dev->name, dev->ports, KDAT_IA_REMOVED);
 	strscpy(dev->name, dev_name(&ibdev->dev), sizeof(dev->name));
+	kdapl_notify(dev->name, dev->ports, KDAT_IA_ADDED);
 	mutex_unlock(&kdapl_devices_lock);
 }
 
@@ -619,24 +622,24 @@ static void device_remove_ids(struct kdapl_device *dev)
 	}
 }
 
-static void device_remove_links(struct kdapl_device *dev)
+static void device_remove_conns(struct kdapl_device *dev)
 {
-	struct kdapl_link *link;
+	struct kdapl_dev_conn *dev_conn;
 
 	mutex_lock(&dev->lock);
 again:
-	list_for_each_entry(link, &dev->links, node) {
-		if (link->leaving)
+	list_for_each_entry(dev_conn, &dev->conns, node) {
+		if (dev_conn->leaving)
 			continue;
-		link->ops->hold(link);
-		list_del_init(&link->node);
+		dev_conn->ops->hold(dev_conn);
+		list_del_init(&dev_conn->node);
 		mutex_unlock(&dev->lock);
-		link->ops->remove(link);
+		dev_conn->ops->remove(dev_conn);
 		mutex_lock(&dev->lock);
 		goto again;
 	}
 	mutex_unlock(&dev->lock);
-	wait_event(dev->idle, list_empty_careful(&dev->links));
+	wait_event(dev->idle, list_empty_careful(&dev->conns));
 }
 
 /*
@@ -689,6 +692,7 @@ static void device_client_remove(struct ib_device *ibdev, void *client_data)
 
 	mutex_lock(&kdapl_devices_lock);
 	list_del(&dev->node);
+	kdapl_notify(dev->name, dev->ports, KDAT_IA_REMOVED);
 	mutex_unlock(&kdapl_devices_lock);
 	ib_unregister_event_handler(&dev->event_handler);
 	cancel_work_sync(&dev->ports_work);
@@ -699,7 +703,7 @@ static void device_client_remove(struct ib_device *ibdev, void *client_data)
 
 	device_mark_all(dev);
 	device_remove_ids(dev);
-	device_remove_links(dev);
+	device_remove_conns(dev);
 	device_await_ids(dev);
 	device_remove_res(dev);
 	mutex_lock(&dev->lock);

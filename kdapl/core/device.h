@@ -12,6 +12,7 @@ enum kdapl_res_kind {
 	KDAPL_RES_MR,
 	KDAPL_RES_SRQ,
 	KDAPL_RES_CQ,
+	KDAPL_RES_MAPS,
 	KDAPL_RES_PD,
 	KDAPL_RES_KINDS
 };
@@ -37,32 +38,32 @@ struct kdapl_res {
 	void (*destroy)(struct kdapl_res *res);
 };
 
-struct kdapl_link;
+struct kdapl_dev_conn;
 
 /**
- * struct kdapl_link_ops - what the device asks of a connection when it fails or is removed
+ * struct kdapl_dev_conn_ops - what the device asks of a connection when it fails or is removed
  * @lost: called before any connection ends: this one is to end with BROKEN; dev->lock held
  * @fail: end it, although the device is still there; dev->lock held
  * @hold: take a reference to its memory; dev->lock held
  * @remove: destroy its verbs objects, and drop the reference of @hold; may sleep
  */
-struct kdapl_link_ops {
-	void (*lost)(struct kdapl_link *link);
-	void (*fail)(struct kdapl_link *link);
-	void (*hold)(struct kdapl_link *link);
-	void (*remove)(struct kdapl_link *link);
+struct kdapl_dev_conn_ops {
+	void (*lost)(struct kdapl_dev_conn *dev_conn);
+	void (*fail)(struct kdapl_dev_conn *dev_conn);
+	void (*hold)(struct kdapl_dev_conn *dev_conn);
+	void (*remove)(struct kdapl_dev_conn *dev_conn);
 };
 
 /**
- * struct kdapl_link - a connection, as its device knows it
- * @node: in dev->links; dev->lock
+ * struct kdapl_dev_conn - entry of a connection in the list of its device
+ * @node: in dev->conns; dev->lock
  * @leaving: it is destroying its verbs objects by itself; dev->lock
  * @ops: operations of the connection
  */
-struct kdapl_link {
+struct kdapl_dev_conn {
 	struct list_head node;
 	bool leaving;
-	const struct kdapl_link_ops *ops;
+	const struct kdapl_dev_conn_ops *ops;
 };
 
 /**
@@ -81,12 +82,12 @@ struct kdapl_link {
  * @dma_coherent: DMA is cache coherent
  * @lock: protects the lists below
  * @ias: open IA instances
- * @links: connections, the reaper's included
+ * @conns: connections, the reaper's included
  * @res: verbs objects to be destroyed by removal, by enum kdapl_res_kind
  * @taken: number of @res being destroyed, which are on no list
  * @ids: number of cm_ids of service points and requests that are neither destroyed nor a
  *	connection's
- * @idle: woken when @links becomes empty, @ids or @taken 0, or one of @res is destroyed
+ * @idle: woken when @conns becomes empty, @ids or @taken 0, or one of @res is destroyed
  * @rcu: posting calls read the flags under RCU
  * @ports_work: queries the ports after an event
  * @ports_mutex: serialises queries, so that the last result stays
@@ -115,7 +116,7 @@ struct kdapl_device {
 
 	struct mutex lock;		/* the lists */
 	struct list_head ias;
-	struct list_head links;
+	struct list_head conns;
 	struct list_head res[KDAPL_RES_KINDS];
 	unsigned int taken;
 	atomic_t ids;
@@ -151,6 +152,9 @@ struct kdapl_pick {
 
 extern struct ib_client kdapl_client;
 
+void kdapl_notify(const char *name, u32 ports, unsigned long action);
+void kdapl_notify_exit(void);
+
 struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port, struct kdapl_pick *pick);
 
 typedef int kdapl_port_fn(struct kdapl_device *dev, u32 port, void *arg);
@@ -163,10 +167,10 @@ void kdapl_device_opened(struct kdapl_device *dev);
 void kdapl_res_add(struct kdapl_device *dev, struct kdapl_res *res, enum kdapl_res_kind kind,
 		   void (*destroy)(struct kdapl_res *res));
 bool kdapl_res_release(struct kdapl_device *dev, struct kdapl_res *res);
-void kdapl_link_add(struct kdapl_device *dev, struct kdapl_link *link,
-		    const struct kdapl_link_ops *ops);
-void kdapl_link_leaves(struct kdapl_device *dev, struct kdapl_link *link);
-void kdapl_link_del(struct kdapl_device *dev, struct kdapl_link *link);
+void kdapl_dev_conn_add(struct kdapl_device *dev, struct kdapl_dev_conn *dev_conn,
+			const struct kdapl_dev_conn_ops *ops);
+void kdapl_dev_conn_leaves(struct kdapl_device *dev, struct kdapl_dev_conn *dev_conn);
+void kdapl_dev_conn_del(struct kdapl_device *dev, struct kdapl_dev_conn *dev_conn);
 void kdapl_port_attr(struct kdapl_device *dev, u32 port, struct ib_port_attr *attr);
 bool kdapl_dev_enter(struct kdapl_device *dev);
 void kdapl_dev_exit(struct kdapl_device *dev);

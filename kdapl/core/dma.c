@@ -16,10 +16,10 @@
  * back.
  *
  * If both CPU and peers write, neither copy is simply the newer one, and
- * dat_lmr_sync_rdma_write() is due after either has written. So if the device may write, a
- * third copy is kept: the bytes as they were when both last agreed. A byte in the CPU's memory
- * that differs from it was changed by the CPU and is copied to the device; all others are
- * copied from the device.
+ * dat_lmr_sync_rdma_write() is due after either has written. So if the device may write, the
+ * copies are merged as in a three-way merge: a base copy keeps the bytes as they were when both
+ * were last in sync. A byte in the CPU's memory that differs from it was changed by the CPU and
+ * is copied to the device; all others are copied from the device.
  */
 #include <linux/dma-mapping.h>
 #include <linux/highmem.h>
@@ -89,6 +89,40 @@ void kdapl_dma_init(struct kdapl_device *dev)
 	if (dev->dma == KDAPL_DMA_COPIES)
 		pr_info("%s: the device may need bounce buffers: each transfer is copied, lmr_sync_req is TRUE\n",
 			dev_name(&dev->ibdev->dev));
+}
+
+/**
+ * kdapl_dma_max_mapping - how much contiguous memory can be mapped at once
+ * @dev: the device, entered
+ *
+ * Return: bytes, U64_MAX without a limit.
+ */
+u64 kdapl_dma_max_mapping(struct kdapl_device *dev)
+{
+	size_t size;
+
+	if (dma_test_ops(dev))
+		return SZ_256K;
+	if (ib_uses_virt_dma(dev->ibdev))
+		return U64_MAX;
+	size = dma_max_mapping_size(dev->ibdev->dma_device);
+	return size == SIZE_MAX ? U64_MAX : size;
+}
+
+/**
+ * kdapl_dma_opt_mapping - up to which size mapping is fast
+ * @dev: the device, entered
+ *
+ * Return: bytes, U64_MAX without a limit.
+ */
+u64 kdapl_dma_opt_mapping(struct kdapl_device *dev)
+{
+	size_t size;
+
+	if (dma_test_ops(dev) || ib_uses_virt_dma(dev->ibdev))
+		return kdapl_dma_max_mapping(dev);
+	size = dma_opt_mapping_size(dev->ibdev->dma_device);
+	return size == SIZE_MAX ? U64_MAX : size;
 }
 
 /**

@@ -32,10 +32,24 @@ static unsigned long handle_nr_free;
 /* Keep some entries free, so that an entry is not reused right after it was freed. */
 #define HANDLE_MIN_FREE		64
 
+/* The entry with this index, below the limit; NULL if its chunk has not been made. */
+static struct kdapl_handle_entry *handle_entry(unsigned long index)
+{
+	struct kdapl_handle_entry *chunk = kdapl_handle_chunk(index);
+
+	return chunk ? &chunk[index % KDAPL_HANDLE_CHUNK] : NULL;
+}
+
+/* The object of a number that may be no handle: in a free entry there is one without bit 0. */
+static void *handle_find(unsigned long word)
+{
+	return word & 1 ? kdapl_handle_read(word) : NULL;
+}
+
 static void handle_free_add(unsigned long index)
 {
 	if (handle_nr_free++)
-		WRITE_ONCE(kdapl_handle_entry(handle_free_last)->word, index << 1);
+		WRITE_ONCE(handle_entry(handle_free_last)->word, index << 1);
 	else
 		handle_free_first = index;
 	handle_free_last = index;
@@ -49,14 +63,13 @@ static int handle_grow(void)
 	if (!chunk)
 		return -ENOMEM;
 	spin_lock_irq(&handle_lock);
-	if (handle_nr_chunks == KDAPL_HANDLE_CHUNKS ||
-	    handle_nr_chunks * KDAPL_HANDLE_CHUNK >= BIT(KDAPL_HANDLE_INDEX_BITS)) {
+	if (handle_nr_chunks == KDAPL_HANDLE_CHUNKS) {
 		spin_unlock_irq(&handle_lock);
 		free_page((unsigned long)chunk);
 		return -ENOSPC;
 	}
 	first = handle_nr_chunks * KDAPL_HANDLE_CHUNK;
-	/* pairs with the acquire in kdapl_handle_entry() */
+	/* pairs with the acquire in kdapl_handle_chunk() */
 	smp_store_release(&kdapl_handle_chunks[handle_nr_chunks], chunk);
 	handle_nr_chunks++;
 	for (i = !first; i < KDAPL_HANDLE_CHUNK; i++)	/* index 0 stands for no object */
@@ -96,7 +109,7 @@ int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle)
 		}
 	}
 	index = handle_free_first;
-	entry = kdapl_handle_entry(index);
+	entry = handle_entry(index);
 	handle_free_first = entry->word >> 1;
 	handle_nr_free--;
 
@@ -121,7 +134,7 @@ void kdapl_handle_free(DAT_HANDLE handle)
 {
 	unsigned long word = (unsigned long)handle;
 	unsigned long index = word >> 1 & (BIT(KDAPL_HANDLE_INDEX_BITS) - 1);
-	struct kdapl_handle_entry *entry = kdapl_handle_entry(index);
+	struct kdapl_handle_entry *entry = handle_entry(index);
 	unsigned long flags;
 
 	spin_lock_irqsave(&handle_lock, flags);
@@ -147,7 +160,7 @@ void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type)
 	unsigned long word = (unsigned long)handle;
 
 	*type = word >> KDAPL_HANDLE_TYPE_SHIFT;
-	return kdapl_handle_read(word);
+	return handle_find(word);
 }
 
 /**
@@ -162,8 +175,11 @@ struct kdapl_obj *kdapl_handle_next(unsigned long *index)
 	struct kdapl_handle_entry *entry;
 	void *obj;
 
-	for (; (entry = kdapl_handle_entry(*index)); ++*index) {
-		obj = kdapl_handle_read(READ_ONCE(entry->word));
+	for (; *index < BIT(KDAPL_HANDLE_INDEX_BITS); ++*index) {
+		entry = handle_entry(*index);
+		if (!entry)
+			break;
+		obj = handle_find(READ_ONCE(entry->word));
 		if (obj)
 			return obj;
 	}

@@ -11,8 +11,8 @@ int kdapl_handle_alloc(void *obj, unsigned int type, DAT_HANDLE *handle);
 void kdapl_handle_free(DAT_HANDLE handle);
 
 #ifdef CONFIG_64BIT
-#define KDAPL_HANDLE_INDEX_BITS	24
-#define KDAPL_HANDLE_GEN_BITS	32
+#define KDAPL_HANDLE_INDEX_BITS	20
+#define KDAPL_HANDLE_GEN_BITS	36
 #else
 #define KDAPL_HANDLE_INDEX_BITS	16
 #define KDAPL_HANDLE_GEN_BITS	11
@@ -35,32 +35,27 @@ struct kdapl_handle_entry {
 };
 
 #define KDAPL_HANDLE_CHUNK	(PAGE_SIZE / sizeof(struct kdapl_handle_entry))
-#define KDAPL_HANDLE_CHUNKS	4096
+#define KDAPL_HANDLE_CHUNKS	(BIT(KDAPL_HANDLE_INDEX_BITS) / KDAPL_HANDLE_CHUNK)
 
 extern struct kdapl_handle_entry *kdapl_handle_chunks[KDAPL_HANDLE_CHUNKS];
 
-/* The entry with this index, which may come from any bit pattern; NULL if there is none. */
-static inline struct kdapl_handle_entry *kdapl_handle_entry(unsigned long index)
+/* The chunk with this index, which may come from any bit pattern; NULL if there is none. */
+static __always_inline struct kdapl_handle_entry *kdapl_handle_chunk(unsigned long index)
 {
-	struct kdapl_handle_entry *chunk;
-
-	if (index / KDAPL_HANDLE_CHUNK >= KDAPL_HANDLE_CHUNKS)
-		return NULL;
+	index = index / KDAPL_HANDLE_CHUNK % KDAPL_HANDLE_CHUNKS;
 	/* pairs with the release in handle_grow() */
-	chunk = smp_load_acquire(&kdapl_handle_chunks[index / KDAPL_HANDLE_CHUNK]);
-	return chunk ? &chunk[index % KDAPL_HANDLE_CHUNK] : NULL;
+	return smp_load_acquire(&kdapl_handle_chunks[index]);
 }
 
-static inline void *kdapl_handle_read(unsigned long word)
+/* The object of a handle, or NULL. The caller has made sure that bit 0 is set. */
+static __always_inline void *kdapl_handle_read(unsigned long word)
 {
-	struct kdapl_handle_entry *entry;
+	struct kdapl_handle_entry *entry = kdapl_handle_chunk(word >> 1);
 	void *obj;
 
-	if (!(word & 1))
-		return NULL;
-	entry = kdapl_handle_entry(word >> 1 & (BIT(KDAPL_HANDLE_INDEX_BITS) - 1));
 	if (unlikely(!entry))
 		return NULL;
+	entry += (word >> 1) % KDAPL_HANDLE_CHUNK;
 	/* @obj first, then @word; pairs with the releases of the writers */
 	obj = smp_load_acquire(&entry->obj);
 	if (unlikely(READ_ONCE(entry->word) != word))
@@ -88,6 +83,9 @@ static inline bool kdapl_handle_is(DAT_HANDLE handle, unsigned int type)
 static inline void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type)
 {
 	if (unlikely(!kdapl_handle_is(handle, type)))
+		return NULL;
+	/* in a free entry there is a number without bit 0, which has type 0 */
+	if (!type && !((unsigned long)handle & 1))
 		return NULL;
 	return kdapl_handle_read((unsigned long)handle);
 }

@@ -25,6 +25,9 @@
  * @reserved: the reserved LMR, made at first use; @mutex
  * @stale_mrs: MRs to be replaced; @stale_lock
  * @stale_mutex: serialises replacing them
+ * @maps: what its consumer has mapped for the device; @maps_lock
+ * @maps_closed: nothing more is mapped; @maps_lock
+ * @maps_res: unmaps what is left, if the device is removed or the IA is closed
  * @reported: IA_CATASTROPHIC has been reported; dev->lock
  * @pick: which of the port's addresses it uses; constant
  * @addr: the last address returned by dat_ia_query()
@@ -40,7 +43,7 @@ struct kdapl_ia {
 	struct list_head dev_node;
 	spinlock_t lock;		/* objs, closing, async_evd, live and users of objects */
 	struct list_head objs[KDAPL_NTYPES];
-	struct list_head going;		/* retired EVDs, whose upcalls may still run; lock */
+	struct list_head retired_evds;	/* whose upcalls may still run; lock */
 	bool closing;
 	bool reported;
 	struct kdapl_pick pick;
@@ -54,6 +57,10 @@ struct kdapl_ia {
 	struct list_head stale_mrs;
 	spinlock_t stale_lock;		/* stale_mrs */
 	struct mutex stale_mutex;	/* replacing them */
+	struct rb_root maps;
+	spinlock_t maps_lock;		/* maps, maps_closed */
+	bool maps_closed;
+	struct kdapl_res maps_res;
 	struct sockaddr_storage addr;
 	u32 max_msg;
 	wait_queue_head_t unused;

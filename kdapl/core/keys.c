@@ -35,7 +35,7 @@ static_assert(!IS_ENABLED(CONFIG_64BIT) ||
 
 /* The table of all IAs without MRs, so that readers need not test for NULL; never written. */
 static struct kdapl_key_table keys_none = {
-	.bits = 1,
+	.shift = 31,
 	.mask = 1,
 	.slots = { { .index = KDAPL_NO_INDEX }, { .index = KDAPL_NO_INDEX } },
 };
@@ -58,7 +58,7 @@ static struct kdapl_key_table *keys_alloc(unsigned int count)
 	table = kvmalloc(struct_size(table, slots, BIT(bits)), GFP_KERNEL);
 	if (!table)
 		return NULL;
-	table->bits = bits;
+	table->shift = 32 - bits;
 	table->mask = BIT(bits) - 1;
 	table->left = BIT(bits) / 2;
 	for (i = 0; i <= table->mask; i++) {
@@ -87,7 +87,7 @@ static struct kdapl_mr *keys_mr(struct kdapl_keys *keys, const struct kdapl_key_
 /* The slot of an index, or the free one it would get. There always is one. */
 static struct kdapl_key_slot *keys_slot(struct kdapl_key_table *table, u32 index)
 {
-	u32 i = hash_32(index, table->bits);
+	u32 i = kdapl_keys_hash(table, index);
 
 	while (table->slots[i].index != index && table->slots[i].index != KDAPL_NO_INDEX)
 		i = (i + 1) & table->mask;

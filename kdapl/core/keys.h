@@ -23,14 +23,14 @@ struct kdapl_key_slot {
 /**
  * struct kdapl_key_table - the slots, replaced as a whole when they are full
  * @rcu: readers may look at it for another grace period
- * @bits: there are 2^bits slots
+ * @shift: 32 - the number of bits of a slot's number
  * @mask: their number - 1
  * @left: how many more may be taken; at least half of them stay free
  * @slots: the slots
  */
 struct kdapl_key_table {
 	struct rcu_head rcu;
-	u32 bits;
+	u32 shift;
 	u32 mask;
 	u32 left;
 	struct kdapl_key_slot slots[];
@@ -53,19 +53,29 @@ void kdapl_keys_destroy(struct kdapl_keys *keys);
 int kdapl_keys_insert(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr);
 void kdapl_keys_remove(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr);
 
+/* Where the search for an index begins: hash_32(), with the shift ready. */
+static inline u32 kdapl_keys_hash(const struct kdapl_key_table *table, u32 index)
+{
+	return __hash_32(index) >> table->shift;
+}
+
 /*
  * The MR with the index of this key, or NULL; RCU read side. The MR knows whether the key is
  * valid.
  */
 static inline struct kdapl_mr *kdapl_keys_find(const struct kdapl_keys *keys, u32 key)
 {
-	const struct kdapl_key_table *table = rcu_dereference(keys->table);
-	u32 index = key >> 8, i = hash_32(index, table->bits), found;
+	const struct kdapl_key_table *table = rcu_dereference_check(keys->table,
+								    rcu_read_lock_sched_held());
+	u32 index = key >> 8, i = kdapl_keys_hash(table, index), found;
+	const struct kdapl_key_slot *slot;
 
 	for (;;) {
-		found = READ_ONCE(table->slots[i].index);
+		slot = &table->slots[i];
+		OPTIMIZER_HIDE_VAR(slot);	/* or gcc computes the address twice */
+		found = READ_ONCE(slot->index);
 		if (likely(found == index))
-			return rcu_dereference(table->slots[i].mr);
+			return rcu_dereference_check(slot->mr, rcu_read_lock_sched_held());
 		if (found == KDAPL_NO_INDEX)
 			return NULL;
 		i = (i + 1) & table->mask;

@@ -75,7 +75,7 @@
  * disconnect. Becomes BROKEN if the CM does not report one in time (D-08).
  */
 #define KDAPL_END_SUSPECT	1
-#define KDAPL_END_SILENT	2	/* the EP is being freed: no event */
+#define KDAPL_END_NO_EVENT	2	/* the EP is being freed or replaces it: no event */
 #define KDAPL_END_PEER		3	/* news of the CM: DISCONNECTED unless an error is seen */
 
 #endif /* KDAPL_CORE_NAMES_H */

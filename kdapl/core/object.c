@@ -167,7 +167,7 @@ int kdapl_obj_retire(struct kdapl_obj *obj)
 	if (!ret) {
 		obj->live = false;
 		if (obj->type == DAT_HANDLE_TYPE_EVD)
-			list_move_tail(&obj->node, &obj->ia->going);
+			list_move_tail(&obj->node, &obj->ia->retired_evds);
 		else
 			list_del_init(&obj->node);
 	}
@@ -178,16 +178,45 @@ int kdapl_obj_retire(struct kdapl_obj *obj)
 }
 
 /**
- * kdapl_obj_gone - the upcalls of a retired EVD have returned
+ * kdapl_obj_evd_gone - the upcalls of a retired EVD have returned
  * @obj: the EVD; dat_ia_close() may be waiting for it
  */
-void kdapl_obj_gone(struct kdapl_obj *obj)
+void kdapl_obj_evd_gone(struct kdapl_obj *obj)
 {
 	spin_lock_irq(&obj->ia->lock);
 	list_del_init(&obj->node);
 	spin_unlock_irq(&obj->ia->lock);
 	wake_up(&obj->ia->unused);
 }
+
+/**
+ * kdat_wait_unused - wait until no other object uses this one
+ * @dat_handle: an EVD, a PZ, an SRQ or another object that others are made on
+ *
+ * An EP that was freed inside an upcall is destroyed a little later, and until then its EVDs,
+ * PZ and SRQ are in use. After this call they can be freed. It does not keep others from using
+ * the object again. An extension of this provider.
+ *
+ * Context: may sleep; not inside an upcall with an event of such an EP.
+ * Return: DAT_SUCCESS, or DAT_INVALID_HANDLE.
+ */
+DAT_RETURN kdat_wait_unused(DAT_HANDLE dat_handle)
+{
+	struct kdapl_obj *obj;
+	unsigned int type;
+
+	rcu_read_lock();
+	obj = kdapl_handle_peek_any(dat_handle, &type);
+	if (obj && !refcount_inc_not_zero(&obj->ref))
+		obj = NULL;
+	rcu_read_unlock();
+	if (!obj)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	wait_event(obj->ia->unused, !READ_ONCE(obj->users));
+	kdapl_obj_put(obj);
+	return DAT_SUCCESS;
+}
+EXPORT_SYMBOL(kdat_wait_unused);
 
 /**
  * dat_set_consumer_context - attach a context of the consumer's to an object

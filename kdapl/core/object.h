@@ -52,6 +52,9 @@ struct kdapl_obj {
 	struct rcu_head rcu;
 };
 
+/* The pointer kdapl_obj_get() returns is used as one to the object itself. */
+#define KDAPL_OBJ_IS_FIRST(type)	static_assert(!offsetof(type, obj))
+
 void kdapl_obj_init(struct kdapl_obj *obj, unsigned int type, struct kdapl_ia *ia,
 		    const struct kdapl_obj_ops *ops);
 int kdapl_obj_publish(struct kdapl_obj *obj);
@@ -60,6 +63,6 @@ void kdapl_obj_put(struct kdapl_obj *obj);
 int kdapl_obj_use(struct kdapl_obj *obj);
 void kdapl_obj_unuse(struct kdapl_obj *obj);
 int kdapl_obj_retire(struct kdapl_obj *obj);
-void kdapl_obj_gone(struct kdapl_obj *obj);
+void kdapl_obj_evd_gone(struct kdapl_obj *obj);
 
 #endif /* KDAPL_CORE_OBJECT_H */

@@ -35,7 +35,7 @@ enum kdapl_fence {
  * @fence_send_inv: IB_SEND_FENCE has an effect on Sends and invalidations only
  * @unfenced: opcodes, as bits, that another request has to fence; follows from the above
  * @fence_by: enum kdapl_fence: which request does
- * @most_wrs: most work requests that one request of the consumer can take
+ * @most_wrs: most WRs that one request of the consumer can take
  * @one_read_limit: the driver mixes up the limits of the two read depths
  * @read_has_segment: an RDMA Read must have a local segment, even if it is empty
  * @pairs_peeked: of a Write and a Send posted as a pair the driver reads the first segments
@@ -63,6 +63,7 @@ enum kdapl_fence {
  * @any_page_size: each entry of a page list has a length of its own
  * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED is never reported
  * @srq_pd_checked: an SRQ must be of the same PD as the queue pairs that use it
+ * @no_tos: the type of service of a connection is ignored
  * @reply_overrun: the active side fails if data follows the MPA reply before it has read it
  *
  * Constant once the device is known, and read without a lock.
@@ -100,6 +101,7 @@ struct kdapl_caps {
 	bool any_page_size;
 	bool no_last_wqe;
 	bool srq_pd_checked;
+	bool no_tos;
 	bool reply_overrun;
 };
 

@@ -22,11 +22,6 @@
 
 #include "status.h"
 
-struct kdapl_name {
-	u32 code;
-	const char *name;
-};
-
 #define NAME(code)	{ code, #code }
 
 static const struct kdapl_name kdapl_types[] = {
@@ -163,7 +158,16 @@ static const struct kdapl_name kdapl_subtypes[] = {
 	NAME(DAT_THREAD_SAFETY_NOT_FOUND),
 };
 
-static const char *status_name(const struct kdapl_name *table, size_t n, u32 code)
+/**
+ * kdapl_name_find - look up the name of a code
+ * @table: codes and their names
+ * @n: how many
+ * @code: the code
+ *
+ * Context: Any.
+ * Return: the name, or NULL.
+ */
+const char *kdapl_name_find(const struct kdapl_name *table, size_t n, u32 code)
 {
 	size_t i;
 
@@ -194,8 +198,8 @@ DAT_RETURN dat_strerror(DAT_RETURN value, const char **major_message, const char
 	if (!major_message)
 		return kdapl_arg_err(2);
 
-	major = status_name(kdapl_types, ARRAY_SIZE(kdapl_types), DAT_GET_TYPE(value));
-	minor = status_name(kdapl_subtypes, ARRAY_SIZE(kdapl_subtypes), DAT_GET_SUBTYPE(value));
+	major = kdapl_name_find(kdapl_types, ARRAY_SIZE(kdapl_types), DAT_GET_TYPE(value));
+	minor = kdapl_name_find(kdapl_subtypes, ARRAY_SIZE(kdapl_subtypes), DAT_GET_SUBTYPE(value));
 	if (!major || !minor)
 		return kdapl_arg_err(1);
 	/* Success is exactly 0, without class and subtype. */

@@ -12,6 +12,14 @@
 
 #include <dat2/kdat.h>
 
+/* A code of the API and its name. */
+struct kdapl_name {
+	u32 code;
+	const char *name;
+};
+
+const char *kdapl_name_find(const struct kdapl_name *table, size_t n, u32 code);
+
 /**
  * kdapl_err - compose an error return
  * @type: type of the error
@@ -39,6 +47,12 @@ static inline DAT_RETURN kdapl_arg_err(unsigned int n)
 	if (n < 1 || n > 10)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_NO_SUBTYPE);
 	return DAT_ERROR(DAT_INVALID_PARAMETER, (DAT_INVALID_ARG1 + n - 1));
+}
+
+/* Why a verb has created no object: no memory, or whatever else, no room in the device. */
+static inline int kdapl_create_errno(int err)
+{
+	return err == -ENOMEM ? err : -ENOSPC;
 }
 
 DAT_RETURN kdapl_errno_ret(int err);

@@ -80,8 +80,8 @@ static int conn_create_qp(struct kdapl_conn *conn)
 		.recv_cq = conn->rq->cq->ibcq,
 		.srq = conn->pool ? conn->pool->ibsrq : NULL,
 		.cap = {
-			.max_send_wr = conn->sq->slots + KDAPL_OWN_WRS,
-			.max_recv_wr = conn->pool ? 0 : max(conn->rq->slots, 1U),
+			.max_send_wr = conn->sq->max_wrs + KDAPL_OWN_WRS,
+			.max_recv_wr = conn->pool ? 0 : max(conn->rq->max_wrs, 1U),
 			.max_send_sge = max(conn->sq->max_sge,
 					   conn->dev->caps.short_page_bug ? 2U : 1U),
 			.max_recv_sge = conn->pool ? 0 : max(conn->rq->max_sge, 1U),
@@ -90,16 +90,16 @@ static int conn_create_qp(struct kdapl_conn *conn)
 		.qp_type = IB_QPT_RC,
 		.port_num = conn->ep->obj.ia->port,
 	};
+	struct ib_qp *qp;
 	int ret;
 
-	conn->qp = ib_create_qp_kernel(conn->pd->pd, &init, conn->ep->obj.ia->consumer);
-	if (IS_ERR(conn->qp)) {
-		ret = PTR_ERR(conn->qp);
-		conn->qp = NULL;
-		return ret;
-	}
-	conn->qpn = conn->qp->qp_num;
-	return conn_qp_init(conn);
+	qp = ib_create_qp_kernel(conn->pd->pd, &init, conn->ep->obj.ia->consumer);
+	if (IS_ERR(qp))
+		return kdapl_create_errno(PTR_ERR(qp));
+	conn->qp = qp;
+	conn->qpn = qp->qp_num;
+	ret = conn_qp_init(conn);
+	return ret ? kdapl_create_errno(ret) : 0;
 }
 
 static void conn_set_fast_wq(struct kdapl_wq *wq)
@@ -122,7 +122,8 @@ static void conn_set_fast_wqs(struct kdapl_conn *conn)
 	conn_set_fast_wq(conn->sq);
 	conn_set_fast_wq(conn->rq);
 	conn->rq->max_iov[0] = conn->attr.max_recv_iov;
-	conn->rq->flags[0] = conn->attr.recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG;
+	conn->rq->not_flags[0] = ~(conn->attr.recv_completion_flags &
+				   DAT_COMPLETION_UNSIGNALLED_FLAG);
 }
 
 /* The fast path may fence requests of a kind that the device fences itself. */
@@ -143,10 +144,10 @@ static void conn_set_fast_limits(struct kdapl_conn *conn)
 
 	wq->max_message = attr->max_message_size;
 	wq->max_rdma = attr->max_rdma_size;
-	wq->flags[DAT_DTO_SEND] = flags | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
-				    conn_fence_flag(conn, IB_WR_SEND);
-	wq->flags[DAT_DTO_RDMA_WRITE] = flags | conn_fence_flag(conn, IB_WR_RDMA_WRITE);
-	wq->flags[DAT_DTO_RDMA_READ] = flags | conn_fence_flag(conn, IB_WR_RDMA_READ);
+	wq->not_flags[DAT_DTO_SEND] = ~(flags | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+					conn_fence_flag(conn, IB_WR_SEND));
+	wq->not_flags[DAT_DTO_RDMA_WRITE] = ~(flags | conn_fence_flag(conn, IB_WR_RDMA_WRITE));
+	wq->not_flags[DAT_DTO_RDMA_READ] = ~(flags | conn_fence_flag(conn, IB_WR_RDMA_READ));
 	if (conn->dev->iwarp)
 		wq->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
 	if (conn->dev->caps.reads_deadlock)
@@ -179,34 +180,21 @@ static bool conn_fences_take_room(const struct kdapl_conn *conn, const DAT_EP_AT
  * How many WRs the send queue must hold, and after how many suppressed requests in a row one is
  * signaled (D-09).
  */
-static u32 conn_sq_slots(struct kdapl_conn *conn, const DAT_EP_ATTR *attr, u32 *interval)
+static u32 conn_sq_wrs(struct kdapl_conn *conn, const DAT_EP_ATTR *attr, u32 *interval)
 {
-	u32 slots, wrs = 1;
+	u32 requests, wrs = 1;
 
 	*interval = max(1, attr->max_request_dtos / 4);
 	if (!attr->max_request_dtos)
 		return 0;
-	slots = attr->max_request_dtos + *interval - 1;
+	requests = attr->max_request_dtos + *interval - 1;
 	/* a request, and another one that fences it (D-14, D-83, D-95) */
 	if (conn_fences_take_room(conn, attr))
 		wrs = 2;
 	/* binding an RMR anew takes several (D-25), beside the fence */
 	if (conn->request_evd->flags & DAT_EVD_RMR_BIND_FLAG)
 		wrs = conn->dev->caps.most_wrs;
-	return slots * wrs + 1;	/* one more: a kick must not take a request's place */
-}
-
-/* What an errno of kdapl_evd_attach(), or of the device, means to the EP. */
-static int conn_create_errno(int err)
-{
-	switch (err) {
-	case -EBADRQC:
-		return -EINVAL;
-	case -ENOMEM:
-		return err;
-	default:
-		return -ENOSPC;
-	}
+	return requests * wrs + 1;	/* one more: a kick must not take a request's place */
 }
 
 static int conn_attach(struct kdapl_conn *conn)
@@ -291,14 +279,14 @@ static int conn_post_kick(struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_conn_kick_now - learn which requests the device is done with
+ * kdapl_conn_kick - learn which requests the device is done with
  * @conn: connection with requests that have no completion of their own
  *
  * Posts an empty request, whose completion tells.
  *
  * Context: may sleep.
  */
-void kdapl_conn_kick_now(struct kdapl_conn *conn)
+void kdapl_conn_kick(struct kdapl_conn *conn)
 {
 	if (conn_post_kick(conn))
 		kdapl_conn_end(conn, KDAPL_END_SUSPECT);
@@ -309,20 +297,20 @@ static void conn_work_kick(struct work_struct *work)
 	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn,
 					       kick_work);
 
-	kdapl_conn_kick_now(conn);
+	kdapl_conn_kick(conn);
 	if (++conn->kicks < KICKS && conn->sq->mode == KDAPL_WQ_LIVE)
 		queue_delayed_work(kdapl_misc_wq, &conn->kick_work, KICK_TIME << conn->kicks);
 }
 
 /**
- * kdapl_conn_kick - make sure that the peer notices the first message
+ * kdapl_conn_start_kicks - make sure that the peer notices the first message
  * @conn: active side on soft-iWARP, just established; conn->lock held
  *
  * Soft-iWARP on the passive side loses the wake-up for data that arrives between
  * its MPA reply and its own change to data mode: a first message stays in the socket
  * until something follows it. A few empty requests do.
  */
-void kdapl_conn_kick(struct kdapl_conn *conn)
+void kdapl_conn_start_kicks(struct kdapl_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
 	if (conn->state == KDAPL_CONN_UP)
@@ -415,9 +403,9 @@ static struct kdapl_obj *conn_op_evd_get(struct kdapl_op_owner *owner)
 	return evd ? &evd->obj : NULL;
 }
 
-static void conn_op_evd_drain(struct kdapl_obj *evd, bool teardown)
+static void conn_op_evd_poll(struct kdapl_obj *evd, bool teardown)
 {
-	kdapl_evd_drain_cqs(container_of(evd, struct kdapl_evd, obj), KDAPL_BATCH, teardown);
+	kdapl_evd_poll_ahead(container_of(evd, struct kdapl_evd, obj), KDAPL_BATCH, teardown);
 }
 
 static void conn_op_hold(struct kdapl_op_owner *owner)
@@ -432,7 +420,7 @@ static void conn_op_put(struct kdapl_op_owner *owner)
 
 static void conn_op_kick(struct kdapl_op_owner *owner)
 {
-	kdapl_conn_kick_now(conn_op_conn(owner));
+	kdapl_conn_kick(conn_op_conn(owner));
 }
 
 static u32 conn_op_progress(struct kdapl_op_owner *owner)
@@ -447,7 +435,7 @@ static void conn_op_end(struct kdapl_op_owner *owner)
 
 static const struct kdapl_op_owner_ops conn_op_ops = {
 	.evd_get = conn_op_evd_get,
-	.evd_drain = conn_op_evd_drain,
+	.evd_poll = conn_op_evd_poll,
 	.hold = conn_op_hold,
 	.put = conn_op_put,
 	.kick = conn_op_kick,
@@ -457,7 +445,7 @@ static const struct kdapl_op_owner_ops conn_op_ops = {
 
 static void conn_work_connect(struct work_struct *work)
 {
-	struct kdapl_conn *conn = container_of(work, struct kdapl_conn, conn_work);
+	struct kdapl_conn *conn = container_of(work, struct kdapl_conn, connect_work);
 
 	conn->cm->connect(conn);
 }
@@ -505,7 +493,7 @@ struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	struct kdapl_device *dev = ep->obj.ia->dev;
 	const DAT_EP_ATTR *attr = &conf->attr;
 	struct kdapl_conn *conn;
-	u32 interval, slots;
+	u32 interval, sq_wrs;
 	int ret = -ENOMEM;
 
 	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
@@ -529,12 +517,12 @@ struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	mutex_init(&conn->lock);
 	kdapl_conn_init_end(conn);
 	INIT_DELAYED_WORK(&conn->kick_work, conn_work_kick);
-	INIT_WORK(&conn->conn_work, conn_work_connect);
+	INIT_WORK(&conn->connect_work, conn_work_connect);
 	INIT_DELAYED_WORK(&conn->retry_work, conn_work_retry);
 	INIT_DELAYED_WORK(&conn->est_work, conn_work_established);
 
-	slots = conn_sq_slots(conn, attr, &interval);
-	conn->sq = kdapl_wq_alloc(conn, false, slots,
+	sq_wrs = conn_sq_wrs(conn, attr, &interval);
+	conn->sq = kdapl_wq_alloc(conn, false, sq_wrs,
 				  max3(attr->max_request_iov, attr->max_rdma_read_iov,
 				       attr->max_rdma_write_iov));
 	conn->rq = kdapl_wq_alloc(conn, true, conn->pool ? 0 : attr->max_recv_dtos,
@@ -546,7 +534,7 @@ struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	conn->sq->ooo = dev->caps.reads_unordered;
 	if (conn->sq->ooo)
 		conn->sq->slow |= KDAPL_SLOW_ALWAYS;
-	conn->rq->depth = conn->rq->slots;
+	conn->rq->depth = conn->rq->max_wrs;
 
 	conn->pd = conf->pz->pd;
 	refcount_inc(&conn->pd->ref);
@@ -563,7 +551,7 @@ struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	}
 	refcount_inc(&ep->obj.ref);
 	refcount_inc(&dev->ref);
-	kdapl_link_add(dev, &conn->link, &kdapl_conn_link_ops);
+	kdapl_dev_conn_add(dev, &conn->dev_conn, &kdapl_conn_dev_ops);
 	return conn;
 
 err_qp:
@@ -579,5 +567,5 @@ err_free:
 	kdapl_wq_free(conn->rq);
 	kdapl_pool_put(conn->pool);
 	kfree(conn);
-	return ERR_PTR(conn_create_errno(ret));
+	return ERR_PTR(ret);
 }

@@ -47,7 +47,7 @@ void kdapl_conn_put(struct kdapl_conn *conn)
 	kdapl_wq_free(conn->sq);
 	kdapl_wq_free(conn->rq);
 	kfree(conn->pdata);
-	kfree(conn->conn_pdata);
+	kfree(conn->connect_pdata);
 	kdapl_obj_put(&conn->ep->obj);
 	kdapl_device_put(conn->dev);
 	kfree(conn);
@@ -98,12 +98,12 @@ static unsigned long conn_drain_limit(const struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_conn_drain_gracefully - end the connection when the requests under way are done
+ * kdapl_conn_drain_sq - end the connection when the requests under way are done
  * @conn: connection of an EP that just went to DISCONNECT_PENDING
  *
  * Context: any.
  */
-void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
+void kdapl_conn_drain_sq(struct kdapl_conn *conn)
 {
 	struct kdapl_wq *wq = conn->sq;
 	unsigned long flags, limit;
@@ -118,13 +118,13 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 	 */
 	if (READ_ONCE(conn->dev->gone)) {
 		ret = -ENODEV;	/* nothing is posted any more */
-	} else if (!kdapl_conn_stopping(conn) && !conn->draining) {
+	} else if (!kdapl_conn_stopping(conn) && !conn->sq_draining) {
 		ret = kdapl_wq_post_marker(wq);
 		draining = !ret;
 		if (draining) {
-			conn_patience_start(&conn->drain, conn, limit);
+			conn_patience_start(&conn->sq_drain, conn, limit);
 			/* pairs with the acquire in conn_drain_stuck() */
-			smp_store_release(&conn->draining, true);
+			smp_store_release(&conn->sq_draining, true);
 		}
 	}
 	spin_unlock_irqrestore(&wq->lock, flags);
@@ -139,11 +139,11 @@ void kdapl_conn_drain_gracefully(struct kdapl_conn *conn)
 /* Does a graceful disconnect make no progress any more? conn->lock held, state UP. */
 static bool conn_drain_stuck(struct kdapl_conn *conn)
 {
-	struct kdapl_patience *drain = &conn->drain;
+	struct kdapl_patience *drain = &conn->sq_drain;
 
 	lockdep_assert_held(&conn->lock);
-	/* pairs with the release in kdapl_conn_drain_gracefully() */
-	if (!smp_load_acquire(&conn->draining) || !drain->limit)
+	/* pairs with the release in kdapl_conn_drain_sq() */
+	if (!smp_load_acquire(&conn->sq_draining) || !drain->limit)
 		return false;	/* not yet, or without a limit */
 	/* the Reads are done: the two ends cannot deadlock any more */
 	if (drain->limit == END_TIMEOUT && conn_drain_limit(conn) == SLOW_TIMEOUT)
@@ -203,7 +203,7 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 	int ret = 0;
 
 	lockdep_assert_held(&conn->lock);
-	if (atomic_read(&conn->reason) != KDAPL_END_SILENT)
+	if (atomic_read(&conn->reason) != KDAPL_END_NO_EVENT)
 		trace_kdapl_conn_end(conn->handle, conn->qpn, atomic_read(&conn->reason));
 	removal |= READ_ONCE(conn->dev->gone);
 	kdapl_conn_step(conn, KDAPL_CONN_IN_STOP);
@@ -225,7 +225,7 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 		spin_lock_irq(&wq->lock);
 		ret = kdapl_wq_post_marker(wq);
 		if (ret > 0)	/* what is posted from now on needs no marker */
-			WRITE_ONCE(wq->drained, true);
+			WRITE_ONCE(wq->no_marker, true);
 		spin_unlock_irq(&wq->lock);
 	}
 	if (removal || ret < 0)
@@ -234,10 +234,10 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 		conn->pool_deadline = jiffies;
 
 	/*
-	 * conn->draining cannot change any more: kdapl_conn_drain_gracefully() tests the state
+	 * conn->sq_draining cannot change any more: kdapl_conn_drain_sq() tests the state
 	 * under sq->lock, which we have taken since it changed.
 	 */
-	if (!conn->draining)
+	if (!conn->sq_draining)
 		kdapl_evd_ending(conn->request_evd, 1);
 	kdapl_evd_ending(conn->recv_evd, 1);
 }
@@ -262,7 +262,7 @@ static bool conn_may_destroy(struct kdapl_conn *conn, bool sq_ended, bool last_w
 	return late;
 }
 
-static void conn_report_silent(struct kdapl_conn *conn)
+static void conn_report_timeout(struct kdapl_conn *conn)
 {
 	struct kdapl_ia *ia = conn->ep->obj.ia;
 
@@ -278,7 +278,7 @@ static void conn_report_silent(struct kdapl_conn *conn)
  */
 static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 {
-	u32 recvs = conn->pool ? conn->pool->entries : conn->rq->slots;
+	u32 recvs = conn->pool ? conn->pool->entries : conn->rq->max_wrs;
 	/*
 	 * Read before polling: if LAST_WQE has come, this poll finds all completions before it, and
 	 * the QP is destroyed after that.
@@ -286,8 +286,8 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 	bool last_wqe = READ_ONCE(conn->last_wqe);
 	bool sq_ended, rq_ended, late;
 
-	kdapl_evd_drain_cqs(conn->request_evd, conn->sq->slots + KDAPL_OWN_WRS, true);
-	kdapl_evd_drain_cqs(conn->recv_evd, recvs + 1, true);
+	kdapl_evd_poll_ahead(conn->request_evd, conn->sq->max_wrs + KDAPL_OWN_WRS, true);
+	kdapl_evd_poll_ahead(conn->recv_evd, recvs + 1, true);
 	/* call both: each looks for the end of its own work queue */
 	sq_ended = kdapl_wq_try_end(conn->sq);
 	rq_ended = kdapl_wq_try_end(conn->rq);
@@ -299,7 +299,7 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 		if (!conn_may_destroy(conn, sq_ended, last_wqe, late))
 			return false;
 		if (conn->flush.limit && !conn->discard && !(conn->pool && sq_ended) && late)
-			conn_report_silent(conn);
+			conn_report_timeout(conn);
 		mutex_unlock(&conn->lock);
 		conn_destroy_verbs(conn, !conn->dev->iwarp);
 		mutex_lock(&conn->lock);
@@ -337,14 +337,29 @@ static void conn_destroy_dead_id(struct kdapl_conn *conn)
 	mutex_unlock(&conn->destroy_lock);
 }
 
+/*
+ * May the device still have to acknowledge what a drained connection has received? Not after
+ * the grace period of kdapl_conn_end_drained().
+ */
+static bool conn_owes_ack(const struct kdapl_conn *conn)
+{
+	unsigned long ack_gp = READ_ONCE(conn->ack_gp);
+
+	return ack_gp && atomic_read(&conn->reason) == DAT_CONNECTION_EVENT_DISCONNECTED &&
+	       !poll_state_synchronize_rcu(ack_gp);
+}
+
 static void conn_work_end(struct work_struct *work)
 {
 	struct kdapl_conn *conn = container_of(to_delayed_work(work), struct kdapl_conn, end_work);
 	unsigned int noio = memalloc_noio_save();	/* part of every reconnect (D-32) */
-	bool finished = false;
+	bool finished = false, ending;
 
 	mutex_lock(&conn->lock);
-	if (conn->state < KDAPL_CONN_ENDING && atomic_read(&conn->reason) != KDAPL_END_NONE) {
+	ending = conn->state < KDAPL_CONN_ENDING && atomic_read(&conn->reason) != KDAPL_END_NONE;
+	if (ending && conn_owes_ack(conn)) {
+		queue_delayed_work(kdapl_misc_wq, &conn->end_work, 1);
+	} else if (ending) {
 		/* no CM event explained the flush in time: it was an error */
 		atomic_cmpxchg(&conn->reason, KDAPL_END_SUSPECT, DAT_CONNECTION_EVENT_BROKEN);
 		conn_stop(conn, false);
@@ -419,14 +434,14 @@ void kdapl_conn_reap(struct kdapl_conn *conn)
 	struct kdapl_device *dev = conn->dev;
 
 	/* the end has been reported, so a better reason comes too late */
-	atomic_set(&conn->reason, KDAPL_END_SILENT);
+	atomic_set(&conn->reason, KDAPL_END_NO_EVENT);
 	kdapl_conn_drop_events(conn, false);
 	atomic_add(kdapl_wq_bury(conn->sq), &conn->dropped);
 	atomic_add(kdapl_wq_bury(conn->rq), &conn->dropped);
 	conn_note_dropped(conn);
 	kdapl_evd_detach(conn->request_evd, conn->sq);
 	kdapl_evd_detach(conn->recv_evd, conn->rq);
-	kdapl_link_leaves(dev, &conn->link);
+	kdapl_dev_conn_leaves(dev, &conn->dev_conn);
 	queue_work(kdapl_reap_wq, &conn->reap_work);
 }
 
@@ -461,9 +476,9 @@ void kdapl_conn_release(struct kdapl_conn *conn)
 /* Destroy cm_id and QP of a connection that has ended. May wait for rdma_connect(). */
 static void conn_release_verbs(struct kdapl_conn *conn)
 {
-	/* in this order: retry_work queues conn_work */
+	/* in this order: retry_work queues connect_work */
 	cancel_delayed_work_sync(&conn->retry_work);
-	cancel_work_sync(&conn->conn_work);
+	cancel_work_sync(&conn->connect_work);
 	conn_destroy_verbs(conn, false);
 	/* now nothing queues these again */
 	cancel_delayed_work_sync(&conn->timer);
@@ -489,7 +504,7 @@ static void conn_work_reap(struct work_struct *work)
 	kdapl_cq_put(conn->sq->cq);
 	kdapl_cq_put(conn->rq->cq);
 	kdapl_pd_put(conn->pd);
-	kdapl_link_del(dev, &conn->link);
+	kdapl_dev_conn_del(dev, &conn->dev_conn);
 	complete_all(&conn->gone);
 	queue_rcu_work(kdapl_reap_wq, &conn->free_work);
 	memalloc_noio_restore(noio);
@@ -517,7 +532,7 @@ static void conn_remove(struct kdapl_conn *conn)
 
 	mutex_lock(&conn->lock);
 	if (conn->state < KDAPL_CONN_ENDING) {
-		int reason = conn->state == KDAPL_CONN_IDLE ? KDAPL_END_SILENT :
+		int reason = conn->state == KDAPL_CONN_IDLE ? KDAPL_END_NO_EVENT :
 							      DAT_CONNECTION_EVENT_BROKEN;
 
 		if (atomic_cmpxchg(&conn->reason, KDAPL_END_NONE, reason) == KDAPL_END_SUSPECT)
@@ -540,18 +555,18 @@ static void conn_remove(struct kdapl_conn *conn)
 	}
 }
 
-static void conn_link_lost(struct kdapl_link *link)
+static void conn_dev_lost(struct kdapl_dev_conn *dev_conn)
 {
-	struct kdapl_conn *conn = container_of(link, struct kdapl_conn, link);
+	struct kdapl_conn *conn = container_of(dev_conn, struct kdapl_conn, dev_conn);
 
 	if (READ_ONCE(conn->state) != KDAPL_CONN_IDLE)
 		atomic_cmpxchg(&conn->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
 	complete_all(&conn->cm_down);	/* the reaper need not wait for the peer */
 }
 
-static void conn_link_fail(struct kdapl_link *link)
+static void conn_dev_fail(struct kdapl_dev_conn *dev_conn)
 {
-	struct kdapl_conn *conn = container_of(link, struct kdapl_conn, link);
+	struct kdapl_conn *conn = container_of(dev_conn, struct kdapl_conn, dev_conn);
 
 	/* under the lock, an attempt that starts now sees the failure, or is seen here */
 	mutex_lock(&conn->lock);
@@ -562,24 +577,24 @@ static void conn_link_fail(struct kdapl_link *link)
 	mutex_unlock(&conn->lock);
 }
 
-static void conn_link_hold(struct kdapl_link *link)
+static void conn_dev_hold(struct kdapl_dev_conn *dev_conn)
 {
-	refcount_inc(&container_of(link, struct kdapl_conn, link)->ref);
+	refcount_inc(&container_of(dev_conn, struct kdapl_conn, dev_conn)->ref);
 }
 
-static void conn_link_remove(struct kdapl_link *link)
+static void conn_dev_remove(struct kdapl_dev_conn *dev_conn)
 {
-	struct kdapl_conn *conn = container_of(link, struct kdapl_conn, link);
+	struct kdapl_conn *conn = container_of(dev_conn, struct kdapl_conn, dev_conn);
 
 	conn_remove(conn);
 	kdapl_conn_put(conn);
 }
 
-const struct kdapl_link_ops kdapl_conn_link_ops = {
-	.lost = conn_link_lost,
-	.fail = conn_link_fail,
-	.hold = conn_link_hold,
-	.remove = conn_link_remove,
+const struct kdapl_dev_conn_ops kdapl_conn_dev_ops = {
+	.lost = conn_dev_lost,
+	.fail = conn_dev_fail,
+	.hold = conn_dev_hold,
+	.remove = conn_dev_remove,
 };
 
 /**
@@ -592,7 +607,7 @@ void kdapl_conn_init_end(struct kdapl_conn *conn)
 	init_completion(&conn->ended);
 	init_completion(&conn->cm_down);
 	init_completion(&conn->gone);
-	INIT_LIST_HEAD(&conn->link.node);
+	INIT_LIST_HEAD(&conn->dev_conn.node);
 	INIT_DELAYED_WORK(&conn->end_work, conn_work_end);
 	INIT_WORK(&conn->reap_work, conn_work_reap);
 	INIT_RCU_WORK(&conn->free_work, conn_work_free);

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * Endpoints: the calls that end a connection, and that wait for its last completion. The waiting
- * of a graceful end is in conn_teardown.c (kdapl_conn_drain_gracefully()) and evd/wq_end.c.
+ * of a graceful end is in conn_teardown.c (kdapl_conn_drain_sq()) and evd/wq_end.c.
  */
 #include <linux/export.h>
 
@@ -58,7 +58,7 @@ DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flag
 	if (old == KDAPL_EP_NO_STEP)
 		ret = kdapl_state_err(state);
 	else if (old == DAT_EP_STATE_CONNECTED && input == KDAPL_IN_GRACEFUL)
-		kdapl_conn_drain_gracefully(conn);
+		kdapl_conn_drain_sq(conn);
 	else if (old != DAT_EP_STATE_DISCONNECTED &&
 		 !(old == DAT_EP_STATE_DISCONNECT_PENDING && input == KDAPL_IN_GRACEFUL))
 		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -125,7 +125,7 @@ static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
 			return true;
 		spin_lock_irq(&drain->evd[i]->lock);
 		owes = kdapl_evd_owes(drain->evd[i], drain->conn) ||
-		       kdapl_evd_in_other_hands(drain->evd[i], drain->conn->handle);
+		       kdapl_evd_other_upcall(drain->evd[i], drain->conn->handle);
 		spin_unlock_irq(&drain->evd[i]->lock);
 	}
 	return owes;
@@ -153,7 +153,7 @@ static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
  *
  * An extension of this provider.
  *
- * Context: may sleep, for as long as the consumer's upcalls take; not with a lock held that
+ * Context: may sleep; takes as long as the consumer's upcalls, so not with a lock held that
  * they take.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state; EVD_IN_USE:
  * in an upcall of an EVD with a completion of the EP behind it, or beside it

@@ -17,8 +17,7 @@
 static void ep_work_free(struct work_struct *work);
 static void ep_work_soft(struct work_struct *work);
 
-/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
-static_assert(!offsetof(struct kdapl_ep, obj));
+KDAPL_OBJ_IS_FIRST(struct kdapl_ep);
 
 static void ep_release(struct kdapl_obj *obj)
 {
@@ -72,7 +71,7 @@ static const struct kdapl_obj_ops ep_ops = {
 static int ep_new(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
 		  const struct kdapl_ep_conf *conf, struct kdapl_cr *cr, struct kdapl_ep **out)
 {
-	static const struct kdat_conn_attr conn = KDAT_CONN_ATTR_INIT;
+	static const struct kdat_conn_attr defaults = KDAT_CONN_ATTR_INIT;
 	struct kdapl_ep_uses uses;
 	struct kdapl_ep *ep;
 	int ret;
@@ -86,7 +85,7 @@ static int ep_new(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
 	ep->state = cr ? DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING : DAT_EP_STATE_UNCONNECTED;
 	ep->cr = cr;
 	ep->comm.type = SOCK_STREAM;
-	ep->net = conn;
+	ep->net_attr = defaults;
 	spin_lock_init(&ep->lock);
 	mutex_init(&ep->mutex);
 	INIT_WORK(&ep->free_work, ep_work_free);
@@ -94,7 +93,7 @@ static int ep_new(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
 	ep->marks.ep = &ep->obj;
 	kdapl_watermark_set(&ep->marks.soft, conf->attr.srq_soft_hw);
 	kdapl_watermark_set(&ep->marks.hard, DAT_WATERMARK_INFINITE);
-	kdapl_ep_uses(&uses, conf, named->conn, named->srq);
+	kdapl_ep_uses(&uses, conf, named->connect, named->srq);
 	ret = kdapl_ep_use(&uses);
 	if (ret) {
 		kfree(ep);
@@ -181,7 +180,7 @@ void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input)
 		ep->cr = NULL;
 		conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
 		if (conn && READ_ONCE(conn->state) == KDAPL_CONN_ENDED &&
-		    atomic_read(&conn->reason) != KDAPL_END_SILENT)
+		    atomic_read(&conn->reason) != KDAPL_END_NO_EVENT)
 			kdapl_ep_step(ep, KDAPL_IN_ENDED);
 	}
 	spin_unlock_irqrestore(&ep->lock, flags);
@@ -210,7 +209,7 @@ static void ep_begin_destroy(struct kdapl_ep *ep)
 	conn = kdapl_ep_conn(ep);
 	if (conn) {
 		kdapl_conn_discard(conn);
-		kdapl_conn_end(conn, KDAPL_END_SILENT);
+		kdapl_conn_end(conn, KDAPL_END_NO_EVENT);
 	}
 	mutex_unlock(&ep->mutex);
 }
@@ -223,10 +222,10 @@ static void ep_unlink(struct kdapl_ep *ep)
 {
 	DAT_EP_HANDLE handle = ep->obj.handle;
 
-	ep->last = rcu_dereference_protected(ep->conn, !ep->obj.live);
-	if (ep->last) {
-		wait_for_completion(&ep->last->ended);
-		kdapl_conn_drop_events(ep->last, true);
+	ep->last_conn = rcu_dereference_protected(ep->conn, !ep->obj.live);
+	if (ep->last_conn) {
+		wait_for_completion(&ep->last_conn->ended);
+		kdapl_conn_drop_events(ep->last_conn, true);
 	}
 	kdapl_evd_wait_upcall(ep->conf.recv_evd, handle);
 	kdapl_evd_wait_upcall(ep->conf.request_evd, handle);
@@ -242,8 +241,8 @@ static void ep_finish_destroy(struct kdapl_ep *ep)
 {
 	struct kdapl_ep_uses uses;
 
-	if (ep->last)
-		kdapl_conn_put(ep->last);
+	if (ep->last_conn)
+		kdapl_conn_put(ep->last_conn);
 	kdapl_ep_uses(&uses, &ep->conf, ep->connect_evd, ep->srq);
 	kdapl_ep_unuse(&uses);
 	kdapl_obj_put(&ep->obj);
@@ -252,10 +251,10 @@ static void ep_finish_destroy(struct kdapl_ep *ep)
 /* Hand the last connection of an EP to the reaper. The EP does not point to it any more. */
 static void ep_reap_last(struct kdapl_ep *ep)
 {
-	if (!ep->last)
+	if (!ep->last_conn)
 		return;
-	refcount_inc(&ep->last->ref);
-	kdapl_conn_reap(ep->last);
+	refcount_inc(&ep->last_conn->ref);
+	kdapl_conn_reap(ep->last_conn);
 }
 
 /**
@@ -276,8 +275,8 @@ void kdapl_eps_destroy(struct list_head *eps)
 		ep_reap_last(ep);
 	list_for_each_entry_safe(ep, next, eps, obj.node) {
 		list_del_init(&ep->obj.node);
-		if (ep->last)
-			kdapl_conn_wait_reaped(ep->last);
+		if (ep->last_conn)
+			kdapl_conn_wait_reaped(ep->last_conn);
 		ep_finish_destroy(ep);
 	}
 }
@@ -305,14 +304,14 @@ static void ep_work_free(struct work_struct *work)
 
 static bool ep_inside_upcall(struct kdapl_ep *ep)
 {
-	struct kdapl_evd *conn;
+	struct kdapl_evd *connect;
 	bool inside;
 
 	rcu_read_lock();	/* dat_ep_modify() may exchange and free them */
-	conn = READ_ONCE(ep->connect_evd);
+	connect = READ_ONCE(ep->connect_evd);
 	inside = kdapl_evd_inside_upcall(READ_ONCE(ep->conf.recv_evd)) ||
 		 kdapl_evd_inside_upcall(READ_ONCE(ep->conf.request_evd)) ||
-		 (conn && kdapl_evd_inside_upcall(conn));
+		 (connect && kdapl_evd_inside_upcall(connect));
 	rcu_read_unlock();
 	return inside;
 }
@@ -438,7 +437,8 @@ static int ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 		goto out;
 	if (ep_attributes) {
 		attr = *ep_attributes;
-		ret = kdapl_ep_attr_check(limits, &attr, named.recv, named.request, srq);
+		ret = kdapl_ep_attr_check(ia->dev, limits, &attr, named.recv, named.request,
+					  srq);
 		if (ret)
 			goto out;
 	} else {

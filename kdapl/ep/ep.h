@@ -10,15 +10,15 @@
 #include "../evd/evd.h"
 #include "../mem/mem.h"
 
-/* A native request of any kind that is posted here. */
-union kdapl_native_wr {
-	struct ib_send_wr wr;
+/* A send WR of any kind that is posted here. */
+union kdapl_wr {
+	struct ib_send_wr send;
 	struct ib_rdma_wr rdma;
 	struct ib_reg_wr reg;
 };
 
-/* Native requests a request can take: a fence and an invalidation may come before it. */
-#define KDAPL_NATIVE_MAX	3
+/* Most WRs of one request: a fence and an invalidation may come before it. */
+#define KDAPL_MAX_WRS	3
 
 /**
  * struct kdapl_ep_conf - what a connection is made of
@@ -36,8 +36,10 @@ struct kdapl_ep_conf {
 
 void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr);
 int kdapl_ia_sure_dtos(const struct kdapl_device *dev, int most);
+DAT_QOS kdapl_qos_supported(const struct kdapl_device *dev);
+int kdapl_qos_check(const struct kdapl_device *dev, DAT_QOS qos);
 
-struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u32 max_sge);
+struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 max_wrs, u32 max_sge);
 void kdapl_wq_free(struct kdapl_wq *wq);
 void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode);
 void kdapl_wq_quiesce(struct kdapl_wq *wq);
@@ -49,13 +51,13 @@ struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_
 void kdapl_conn_qp_attr(const struct kdapl_conn *conn, int mask, struct ib_qp_attr *attr);
 int kdapl_conn_to_rts(struct kdapl_conn *conn, struct rdma_cm_id *id);
 void kdapl_conn_established(struct kdapl_conn *conn);
+void kdapl_conn_start_kicks(struct kdapl_conn *conn);
 void kdapl_conn_kick(struct kdapl_conn *conn);
-void kdapl_conn_kick_now(struct kdapl_conn *conn);
 
-extern const struct kdapl_link_ops kdapl_conn_link_ops;
+extern const struct kdapl_dev_conn_ops kdapl_conn_dev_ops;
 
 void kdapl_conn_init_end(struct kdapl_conn *conn);
-void kdapl_conn_drain_gracefully(struct kdapl_conn *conn);
+void kdapl_conn_drain_sq(struct kdapl_conn *conn);
 void kdapl_conn_drop_events(struct kdapl_conn *conn, bool all_events);
 void kdapl_conn_reap(struct kdapl_conn *conn);
 void kdapl_conn_wait_reaped(struct kdapl_conn *conn);
@@ -114,11 +116,11 @@ struct kdapl_cr {
  * @mutex: one control call at a time
  * @conf: attributes, PZ and EVDs; the IA's null EVD where the consumer named none
  * @comm: what dat_ep_common_connect() connects by; @mutex
- * @net: how its connections treat the network; @lock
+ * @net_attr: how its connections treat the network; @lock
  * @serial: the consumer serialises what it posts; @lock
  * @last_event: the last connection event, 0 before the first
  * @cr: request the EP belongs to, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING; @lock
- * @last: the connection of an EP that is being destroyed
+ * @last_conn: the connection of an EP that is being destroyed
  * @marks: high watermarks of the buffers taken from the SRQ
  * @free_work: destroys the EP for callers that may not wait
  */
@@ -127,7 +129,7 @@ struct kdapl_ep {
 	struct kdapl_conn __rcu *conn;
 	int state;
 
-	spinlock_t lock;		/* state, net, serial, cr */
+	spinlock_t lock;		/* state, net_attr, serial, cr */
 	struct mutex mutex;		/* control calls */
 	struct kdapl_ep_conf conf;
 	struct kdapl_srq *srq;		/* constant */
@@ -138,11 +140,11 @@ struct kdapl_ep {
 	DAT_EVD_HANDLE request_handle;
 	DAT_EVD_HANDLE connect_handle;
 	DAT_COMM comm;
-	struct kdat_conn_attr net;
+	struct kdat_conn_attr net_attr;
 	bool serial;
 	u32 last_event;
 	struct kdapl_cr *cr;
-	struct kdapl_conn *last;
+	struct kdapl_conn *last_conn;
 	struct kdapl_marks marks;
 	struct work_struct free_work;
 };

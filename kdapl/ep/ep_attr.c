@@ -54,6 +54,7 @@ static bool attr_flags_valid(const DAT_EP_ATTR *attr)
 
 /**
  * kdapl_ep_attr_check - can an EP have these attributes?
+ * @dev: the device
  * @ia: limits of its IA
  * @attr: as the consumer asks for them
  * @recv: an EVD is named for Receives
@@ -63,17 +64,18 @@ static bool attr_flags_valid(const DAT_EP_ATTR *attr)
  * EP-CREATE-08, FLAG-14.
  *
  * Return: 0; -EINVAL if one of them is invalid or beyond its limit; -EOPNOTSUPP if they are
- * valid, but no IA has this quality of service.
+ * valid, but the device does not have this quality of service.
  */
-int kdapl_ep_attr_check(const DAT_IA_ATTR *ia, const DAT_EP_ATTR *attr, bool recv, bool request,
-			bool srq)
+int kdapl_ep_attr_check(const struct kdapl_device *dev, const DAT_IA_ATTR *ia,
+			const DAT_EP_ATTR *attr, bool recv, bool request, bool srq)
 {
+	int qos = kdapl_qos_check(dev, attr->qos);
+
 	if (attr->service_type != DAT_SERVICE_TYPE_RC ||
 	    attr->max_message_size > ia->max_message_size ||
 	    attr->max_rdma_size > ia->max_rdma_size)
 		return -EINVAL;
-	if (attr->qos & ~(DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY |
-			  DAT_QOS_PREMIUM))
+	if (qos == -EINVAL)
 		return -EINVAL;
 	if (!attr_flags_valid(attr))
 		return -EINVAL;
@@ -92,7 +94,7 @@ int kdapl_ep_attr_check(const DAT_IA_ATTR *ia, const DAT_EP_ATTR *attr, bool rec
 		return -EINVAL;
 	if (attr->ep_transport_specific_count || attr->ep_provider_specific_count)
 		return -EINVAL;
-	return attr->qos == DAT_QOS_BEST_EFFORT ? 0 : -EOPNOTSUPP;
+	return qos;
 }
 
 /**

@@ -8,7 +8,7 @@
 
 #include "post.h"
 
-/* The claim is ours. */
+/* Post the bind of a claimed RMR. */
 static enum kdapl_verdict bind_post(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
 				    struct kdapl_conn *conn, struct kdapl_post *post)
 {

@@ -24,13 +24,13 @@ static bool conf_get_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLA
  * @pz: PZ, or NULL
  * @recv: EVD of Receives, or NULL
  * @request: EVD of requests, or NULL
- * @conn: EVD of connection events, or NULL
+ * @connect: EVD of connection events, or NULL
  * @srq: where the handle of an SRQ is; NULL: the call names none
  *
  * Return: 0, or the enum kdapl_ep_part whose handle is bad.
  */
 int kdapl_ep_named_get(struct kdapl_ep_named *named, struct kdapl_ia *ia, DAT_PZ_HANDLE pz,
-		       DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE conn,
+		       DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect,
 		       const DAT_SRQ_HANDLE *srq)
 {
 	if (pz != DAT_HANDLE_NULL) {
@@ -42,7 +42,7 @@ int kdapl_ep_named_get(struct kdapl_ep_named *named, struct kdapl_ia *ia, DAT_PZ
 		return KDAPL_EP_RECV_EVD;
 	if (!conf_get_evd(ia, request, DAT_EVD_DTO_FLAG, &named->request))
 		return KDAPL_EP_REQUEST_EVD;
-	if (!conf_get_evd(ia, conn, DAT_EVD_CONNECTION_FLAG, &named->conn))
+	if (!conf_get_evd(ia, connect, DAT_EVD_CONNECTION_FLAG, &named->connect))
 		return KDAPL_EP_CONNECT_EVD;
 	if (srq) {
 		named->srq = kdapl_obj_get(*srq, DAT_HANDLE_TYPE_SRQ);
@@ -61,7 +61,7 @@ void kdapl_ep_named_put(struct kdapl_ep_named *named)
 	kdapl_obj_put(named->pz ? &named->pz->obj : NULL);
 	kdapl_obj_put(named->recv ? &named->recv->obj : NULL);
 	kdapl_obj_put(named->request ? &named->request->obj : NULL);
-	kdapl_obj_put(named->conn ? &named->conn->obj : NULL);
+	kdapl_obj_put(named->connect ? &named->connect->obj : NULL);
 	kdapl_obj_put(named->srq ? &named->srq->obj : NULL);
 }
 
@@ -117,28 +117,28 @@ void kdapl_ep_conf_apply(struct kdapl_ep *ep, const struct kdapl_ep_named *named
 			 const struct kdapl_ep_conf *conf)
 {
 	ep->conf = *conf;
-	WRITE_ONCE(ep->connect_evd, named->conn);
+	WRITE_ONCE(ep->connect_evd, named->connect);
 	ep->pz_handle = named->pz ? named->pz->obj.handle : DAT_HANDLE_NULL;
 	ep->recv_handle = named->recv ? named->recv->obj.handle : DAT_HANDLE_NULL;
 	ep->request_handle = named->request ? named->request->obj.handle : DAT_HANDLE_NULL;
-	ep->connect_handle = named->conn ? named->conn->obj.handle : DAT_HANDLE_NULL;
+	ep->connect_handle = named->connect ? named->connect->obj.handle : DAT_HANDLE_NULL;
 }
 
 /**
  * kdapl_ep_uses - list the objects that an EP uses
  * @uses: filled entirely
  * @conf: configuration of the EP
- * @conn: its connect EVD, or NULL
+ * @connect: its connect EVD, or NULL
  * @srq: its SRQ, or NULL
  */
 void kdapl_ep_uses(struct kdapl_ep_uses *uses, const struct kdapl_ep_conf *conf,
-		   struct kdapl_evd *conn, struct kdapl_srq *srq)
+		   struct kdapl_evd *connect, struct kdapl_srq *srq)
 {
 	*uses = (struct kdapl_ep_uses) {
 		.obj[KDAPL_EP_PZ] = conf->pz ? &conf->pz->obj : NULL,
 		.obj[KDAPL_EP_RECV_EVD] = &conf->recv_evd->obj,
 		.obj[KDAPL_EP_REQUEST_EVD] = &conf->request_evd->obj,
-		.obj[KDAPL_EP_CONNECT_EVD] = conn ? &conn->obj : NULL,
+		.obj[KDAPL_EP_CONNECT_EVD] = connect ? &connect->obj : NULL,
 		.obj[KDAPL_EP_SRQ] = srq ? &srq->obj : NULL,
 	};
 }

@@ -27,14 +27,14 @@ enum kdapl_ep_part {
  * @pz: PZ
  * @recv: EVD of Receives
  * @request: EVD of requests
- * @conn: EVD of connection events
+ * @connect: EVD of connection events
  * @srq: SRQ
  */
 struct kdapl_ep_named {
 	struct kdapl_pz *pz;
 	struct kdapl_evd *recv;
 	struct kdapl_evd *request;
-	struct kdapl_evd *conn;
+	struct kdapl_evd *connect;
 	struct kdapl_srq *srq;
 };
 
@@ -47,13 +47,13 @@ struct kdapl_ep_uses {
 };
 
 void kdapl_ep_attr_default(const DAT_IA_ATTR *ia, bool recv, bool request, DAT_EP_ATTR *attr);
-int kdapl_ep_attr_check(const DAT_IA_ATTR *ia, const DAT_EP_ATTR *attr, bool recv, bool request,
-			bool srq);
+int kdapl_ep_attr_check(const struct kdapl_device *dev, const DAT_IA_ATTR *ia,
+			const DAT_EP_ATTR *attr, bool recv, bool request, bool srq);
 void kdapl_ep_attr_grant(const DAT_IA_ATTR *ia, DAT_EP_ATTR *attr);
 void kdapl_ep_attr_merge(DAT_EP_ATTR *attr, const DAT_EP_ATTR *want, u64 mask);
 
 int kdapl_ep_named_get(struct kdapl_ep_named *named, struct kdapl_ia *ia, DAT_PZ_HANDLE pz,
-		       DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE conn,
+		       DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect,
 		       const DAT_SRQ_HANDLE *srq);
 void kdapl_ep_named_put(struct kdapl_ep_named *named);
 bool kdapl_ep_pz_fits_srq(const struct kdapl_pz *pz, const struct kdapl_srq *srq);
@@ -64,7 +64,7 @@ void kdapl_ep_conf_apply(struct kdapl_ep *ep, const struct kdapl_ep_named *named
 			 const struct kdapl_ep_conf *conf);
 
 void kdapl_ep_uses(struct kdapl_ep_uses *uses, const struct kdapl_ep_conf *conf,
-		   struct kdapl_evd *conn, struct kdapl_srq *srq);
+		   struct kdapl_evd *connect, struct kdapl_srq *srq);
 int kdapl_ep_use(const struct kdapl_ep_uses *uses);
 void kdapl_ep_unuse(const struct kdapl_ep_uses *uses);
 

@@ -28,7 +28,7 @@
 #define LOOK_AGAIN	4	/* conn_try_finish(): has removal ended it meanwhile? */
 #define OWN_LOOK	5	/* kdapl_wq_try_end(): the last completion may be in already */
 #define SLOW_AT_END	6	/* kdapl_wq_try_end(): the next one may be the last */
-#define DRAIN		7	/* kdapl_wq_force_end(): what is on the CQ comes first */
+#define EMPTY_CQ	7	/* kdapl_wq_force_end(): what is on the CQ comes first */
 #define TAKE_QP		8	/* conn_destroy_verbs(): who destroys the QP takes it */
 #define RULES		8
 
@@ -105,7 +105,7 @@ inline slow_path(seq, status, visible)
 }
 
 /* Move what is on the CQ to the backlog; all of it, or as much as there is room for. */
-inline drain_cq(all, seq, status, visible)
+inline empty_cq(all, seq, status, visible)
 {
 	do
 	:: atomic { nempty(cq) ->
@@ -124,7 +124,7 @@ inline force_end(seq, status, visible)
 {
 	LOCK(evd_lock);
 	if
-	:: RULE(DRAIN) -> drain_cq(true, seq, status, visible)
+	:: RULE(EMPTY_CQ) -> empty_cq(true, seq, status, visible)
 	:: else
 	fi;
 	do
@@ -170,7 +170,7 @@ inline conn_stop()
 inline conn_try_finish(at_once, seq, status, visible, mine, finished)
 {
 	LOCK(evd_lock);
-	drain_cq(false, seq, status, visible);
+	empty_cq(false, seq, status, visible);
 	UNLOCK(evd_lock);
 	atomic {
 		!evd_lock;

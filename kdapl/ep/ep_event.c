@@ -64,7 +64,7 @@ void kdapl_ep_ended(struct kdapl_conn *conn)
 	int old = KDAPL_EP_NO_STEP;
 
 	spin_lock_irq(&ep->lock);
-	if (rcu_access_pointer(ep->conn) == conn && reason != KDAPL_END_SILENT)
+	if (rcu_access_pointer(ep->conn) == conn && reason != KDAPL_END_NO_EVENT)
 		old = kdapl_ep_step(ep, KDAPL_IN_ENDED);
 	spin_unlock_irq(&ep->lock);
 	if (reason == KDAPL_END_PEER)
@@ -76,6 +76,6 @@ void kdapl_ep_ended(struct kdapl_conn *conn)
 		else if (old == DAT_EP_STATE_COMPLETION_PENDING)
 			reason = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
 	}
-	if (reason > KDAPL_END_SILENT)
+	if (reason > KDAPL_END_NO_EVENT)
 		kdapl_ep_event(conn, reason);
 }

@@ -21,7 +21,7 @@ static void modify_watermark(struct kdapl_ep *ep, DAT_COUNT soft, const DAT_COUN
 	conn = rcu_dereference(ep->conn);
 	if (conn && conn->pool) {
 		kdapl_evd_watch(conn);
-		kdapl_wq_drain_cq(conn->rq);
+		kdapl_wq_poll_cq(conn->rq);
 		kdapl_conn_check_marks(conn);
 	}
 	rcu_read_unlock();
@@ -106,7 +106,7 @@ static void modify_discard_conn(struct kdapl_conn *conn)
 {
 	synchronize_rcu();	/* posting calls that found it have looked again since */
 	kdapl_conn_discard(conn);
-	kdapl_conn_end(conn, KDAPL_END_SILENT);
+	kdapl_conn_end(conn, KDAPL_END_NO_EVENT);
 	wait_for_completion(&conn->ended);
 	kdapl_conn_release(conn);
 }
@@ -200,7 +200,7 @@ static int modify_conf(struct kdapl_ep *ep, struct modify_change *change)
 	ret = kdapl_ep_conf_init(&change->conf, ep->obj.ia, &change->named, &change->attr);
 	if (ret)
 		return ret;
-	kdapl_ep_uses(&uses, &change->conf, change->named.conn, ep->srq);
+	kdapl_ep_uses(&uses, &change->conf, change->named.connect, ep->srq);
 	kdapl_ep_uses(&old_uses, &ep->conf, ep->connect_evd, ep->srq);
 	ret = kdapl_ep_use(&uses);
 	if (ret)
@@ -245,8 +245,8 @@ static int modify_ep(struct kdapl_ep *ep, const DAT_IA_ATTR *limits, u64 mask,
 	if (!ret && !kdapl_ep_pz_fits_srq(named->pz, ep->srq))
 		ret = -EXDEV;
 	if (!ret)
-		ret = kdapl_ep_attr_check(limits, &change->attr, named->recv, named->request,
-					  ep->srq);
+		ret = kdapl_ep_attr_check(ep->obj.ia->dev, limits, &change->attr, named->recv,
+					  named->request, ep->srq);
 	if (ret)
 		goto out;
 	kdapl_ep_attr_grant(limits, &change->attr);
@@ -394,12 +394,14 @@ static DAT_RETURN modify_reset_ret(int err)
  * old connection is freed, and completions that have not been dequeued are lost; call
  * kdat_ep_drain() first to see them all. The call does not wait for an upcall that is
  * handling such a completion, because the reset may come from that upcall;
- * dat_ep_free() and dat_evd_modify_upcall() with DAT_UPCALL_TEARDOWN wait. In
- * UNCONNECTED nothing happens, and Receives stay posted.
+ * dat_ep_free() and dat_evd_modify_upcall() with DAT_UPCALL_TEARDOWN wait. Connection
+ * events that are queued stay: wait for that of the end first, or it looks like the outcome
+ * of the next attempt. In UNCONNECTED nothing happens, and Receives stay posted.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its
- * state); DAT_INSUFFICIENT_RESOURCES (the EP stays DISCONNECTED);
+ * state); DAT_INVALID_PARAMETER (ARG1: its completion flags do not go with those that an EVD
+ * has got meanwhile); DAT_INSUFFICIENT_RESOURCES (the EP stays DISCONNECTED);
  * DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle)

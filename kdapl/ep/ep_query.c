@@ -81,7 +81,7 @@ static bool query_busy(struct kdapl_wq *wq)
 static DAT_BOOLEAN query_idle(struct kdapl_wq *wq)
 {
 	if (query_busy(wq))
-		kdapl_wq_drain_cq(wq);
+		kdapl_wq_poll_cq(wq);
 	return query_busy(wq) ? DAT_FALSE : DAT_TRUE;
 }
 
@@ -159,7 +159,7 @@ DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated
 	}
 	conn = rcu_dereference(ep->conn);
 	if (conn) {
-		kdapl_wq_drain_cq(conn->rq);
+		kdapl_wq_poll_cq(conn->rq);
 		n = conn->pool ? READ_ONCE(conn->srq_bufs_held) : query_count(conn->rq);
 	}
 	rcu_read_unlock();

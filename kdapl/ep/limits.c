@@ -9,7 +9,7 @@
 #define LIMITS_MAX_DTOS	16384	/* per EP and direction, even if the device has more */
 
 /*
- * The DTOs for which conn_sq_slots() needs no more than @wrs: it adds a quarter, and multiplies by
+ * The DTOs for which conn_sq_wrs() needs no more than @wrs: it adds a quarter, and multiplies by
  * the WRs of one request.
  */
 static int limits_max_dtos(const struct kdapl_device *dev, int wrs)
@@ -27,6 +27,37 @@ static int limits_max_dtos(const struct kdapl_device *dev, int wrs)
 int kdapl_ia_sure_dtos(const struct kdapl_device *dev, int most)
 {
 	return dev->caps.sq_wrs ? min(most, limits_max_dtos(dev, dev->caps.sq_wrs)) : most;
+}
+
+#define LIMITS_QOS	(DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY | \
+			 DAT_QOS_PREMIUM)
+
+/**
+ * kdapl_qos_supported - which qualities of service connections can have
+ * @dev: the device
+ *
+ * Return: union of DAT_QOS values.
+ */
+DAT_QOS kdapl_qos_supported(const struct kdapl_device *dev)
+{
+	return dev->caps.no_tos ? DAT_QOS_BEST_EFFORT : LIMITS_QOS;
+}
+
+/**
+ * kdapl_qos_check - can a connection have this quality of service?
+ * @dev: the device
+ * @qos: as the consumer asks for it
+ *
+ * Return: 0; -EINVAL: there is none of that value; -EOPNOTSUPP: not on this device, or more than
+ * one at a time.
+ */
+int kdapl_qos_check(const struct kdapl_device *dev, DAT_QOS qos)
+{
+	if (qos & ~LIMITS_QOS)
+		return -EINVAL;
+	if (qos == DAT_QOS_BEST_EFFORT)
+		return 0;
+	return is_power_of_2(qos) && (qos & kdapl_qos_supported(dev)) ? 0 : -EOPNOTSUPP;
 }
 
 /**

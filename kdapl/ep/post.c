@@ -6,10 +6,11 @@
  * an SRQ in post_srq.c, lists in post_list.c, operations on LMRs and RMRs in ep_fmr.c and
  * ep_bind.c.
  *
- * A post is one RCU read section: handle, connection and LMRs are looked up without taking
- * references. It does not allocate or sleep, and hands at most one chain to the device, under
- * the lock of its work queue, so that the entries are in the order of the device's queue. The
- * lock is not taken if the consumer has promised to serialise its posts (D-78).
+ * A post is one RCU read section, on the fast path one with preemption off: handle, connection
+ * and LMRs are looked up without taking references. It does not allocate or sleep, and hands at
+ * most one chain to the device, under the lock of its work queue, so that the entries are in the
+ * order of the device's queue. The lock is not taken if the consumer has promised to serialise
+ * its posts (D-78).
  *
  * Everything that can be checked here is checked before anything is posted: a request that the
  * provider refuses may hang, or cost a queue slot for ever (soft-iWARP). A post that has passed
@@ -47,10 +48,13 @@ static DAT_RETURN post_checked(struct kdapl_ep *ep, struct kdapl_post *post, enu
 	return ret;
 }
 
-static noinline DAT_RETURN post_slow(struct kdapl_ep *ep, u8 op, const DAT_LMR_TRIPLET *iov,
+static noinline DAT_RETURN post_slow(DAT_EP_HANDLE ep_handle, u8 op, const DAT_LMR_TRIPLET *iov,
 				     DAT_COUNT n, const DAT_RMR_TRIPLET *remote,
 				     DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
 {
+	enum kdapl_call call = op == DAT_DTO_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA;
+	struct kdapl_ep *ep;
+	DAT_RETURN ret;
 	struct kdapl_post post = {
 		.iov = iov,
 		.n = n,
@@ -60,7 +64,11 @@ static noinline DAT_RETURN post_slow(struct kdapl_ep *ep, u8 op, const DAT_LMR_T
 		.remote = remote,
 	};
 
-	return post_checked(ep, &post, op == DAT_DTO_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA);
+	rcu_read_lock();
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	ret = likely(ep) ? post_checked(ep, &post, call) : kdapl_post_no_ep(ep_handle, op, cookie);
+	rcu_read_unlock();
+	return ret;
 }
 
 /* Does the fast path take a request of this length? An empty Read is left to the slow path. */
@@ -84,20 +92,32 @@ static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, 
 							   const DAT_RMR_TRIPLET *remote,
 							   u64 cookie, u8 flags, u32 length)
 {
-	int fence = flags & DAT_COMPLETION_BARRIER_FENCE_FLAG ? IB_SEND_FENCE : 0;
-	struct kdapl_wqe *wr = &wq->wr[wq->head & wq->mask];
+	struct kdapl_wqe *wqe = &wq->wqe[wq->head & wq->mask];
 	bool signaled = kdapl_wq_signals(wq, flags, wq->head);
-	int send_flags = kdapl_dto_fill(wq, wr, op, cookie, flags, length, signaled);
-	/* initialised by one expression: otherwise INIT_STACK_ALL_ZERO clears it first */
-	struct ib_rdma_wr native = kdapl_dto_native(wr, kdapl_dto_opcode(op),
-						    (struct ib_sge *)iov, n, remote,
-						    send_flags | fence, 0);
+	int send_flags, ret;
 
+	OPTIMIZER_HIDE_VAR(wqe);	/* or gcc computes the address for each member */
+	send_flags = kdapl_dto_fill(wq, wqe, op, cookie, flags, length, signaled);
+	if (unlikely(flags & DAT_COMPLETION_BARRIER_FENCE_FLAG))
+		send_flags |= IB_SEND_FENCE;
 	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
-	if (likely(!ib_post_send(wq->qp, &native.wr, NULL)))
+	/* initialised by one expression each: otherwise INIT_STACK_ALL_ZERO clears it first */
+	if (op == DAT_DTO_SEND) {
+		struct ib_send_wr wr = kdapl_dto_send_wr(wqe, IB_WR_SEND, (struct ib_sge *)iov, n,
+							 send_flags, 0);
+
+		ret = ib_post_send(wq->qp, &wr, NULL);
+	} else {
+		struct ib_rdma_wr wr = kdapl_dto_wr(wqe, kdapl_dto_opcode(op),
+						    (struct ib_sge *)iov, n, remote,
+						    send_flags, 0);
+
+		ret = ib_post_send(wq->qp, &wr.wr, NULL);
+	}
+	if (likely(!ret))
 		return KDAPL_FAST_DONE;
-	WRITE_ONCE(wr->state, KDAPL_WQE_UNPOSTED);
+	WRITE_ONCE(wqe->state, KDAPL_WQE_UNPOSTED);
 	return KDAPL_FAST_REFUSED;
 }
 
@@ -107,10 +127,13 @@ static __always_inline enum kdapl_fast post_fast_put(struct kdapl_wq *wq, u8 op,
 						     const DAT_RMR_TRIPLET *remote, u64 cookie,
 						     u8 flags, u32 length, bool quirky)
 {
-	if (unlikely(READ_ONCE(wq->mode) != KDAPL_WQ_LIVE || !kdapl_wq_make_room(wq, 1, 1)))
+	if (unlikely(READ_ONCE(wq->mode) != KDAPL_WQ_LIVE))
 		return KDAPL_FAST_SLOW;
 	if (quirky && unlikely(!kdapl_wq_has_reads(wq, op == DAT_DTO_RDMA_READ)))
 		return KDAPL_FAST_SLOW;
+	if (unlikely(!wq->room) && !kdapl_wq_count_room(wq))
+		return KDAPL_FAST_SLOW;
+	wq->room--;
 	return post_fast_hand_over(wq, op, iov, n, remote, cookie, flags, length);
 }
 
@@ -148,13 +171,12 @@ static __always_inline bool post_quirky_needs_slow(const struct kdapl_wq *wq, u8
  * Check the memory and post. @quirky, a constant: the device has limits of its own, see
  * kdapl_caps_post_quirks().
  */
-static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn, u8 op,
+static __always_inline enum kdapl_fast post_fast_request(struct kdapl_wq *wq, u8 op,
 							 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 							 const DAT_RMR_TRIPLET *remote,
 							 u64 cookie, DAT_COMPLETION_FLAGS flags,
 							 bool quirky)
 {
-	struct kdapl_wq *wq = conn->sq;
 	u32 need = KDAPL_PRIV_SOURCE;
 	enum kdapl_fast result;
 	unsigned long irq;
@@ -179,56 +201,54 @@ static __always_inline enum kdapl_fast post_fast_request(struct kdapl_conn *conn
 		spin_unlock_irqrestore(&wq->lock, irq);
 	}
 	if (unlikely(result == KDAPL_FAST_REFUSED))
-		kdapl_post_refused(conn);
+		kdapl_post_refused(wq->conn);
 	return result;
 }
 
-/* Post a request by the fast path of a quirky device. RCU read side. */
-static __always_inline enum kdapl_fast post_quirky(struct kdapl_conn *conn, u8 op,
+/* Post a request by the fast path of a quirky device. Inside kdapl_fast_begin(). */
+static __always_inline enum kdapl_fast post_quirky(struct kdapl_wq *wq, u8 op,
 						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						   const DAT_RMR_TRIPLET *remote, u64 cookie,
 						   DAT_COMPLETION_FLAGS flags)
 {
-	struct kdapl_wq *wq = conn->sq;
-
 	/* pairs with the barrier in conn_set_fast_limits() */
 	if ((u32)n - 1 >= smp_load_acquire(&wq->quirky_iov[op]) || !iov ||
-	    (flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
+	    (flags & wq->not_flags[op]) || (op != DAT_DTO_SEND && !remote))
 		return KDAPL_FAST_SLOW;
-	return post_fast_request(conn, op, iov, n, remote, cookie, flags, true);
+	return post_fast_request(wq, op, iov, n, remote, cookie, flags, true);
 }
 
 /* These are out of line to keep the posting calls short for other devices. */
-static noinline enum kdapl_fast post_quirky_send(struct kdapl_conn *conn,
+static noinline enum kdapl_fast post_quirky_send(struct kdapl_wq *wq,
 						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						 u64 cookie, DAT_COMPLETION_FLAGS flags)
 {
-	return post_quirky(conn, DAT_DTO_SEND, iov, n, NULL, cookie, flags);
+	return post_quirky(wq, DAT_DTO_SEND, iov, n, NULL, cookie, flags);
 }
 
-static noinline enum kdapl_fast post_quirky_write(struct kdapl_conn *conn,
+static noinline enum kdapl_fast post_quirky_write(struct kdapl_wq *wq,
 						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						  const DAT_RMR_TRIPLET *remote, u64 cookie,
 						  DAT_COMPLETION_FLAGS flags)
 {
-	return post_quirky(conn, DAT_DTO_RDMA_WRITE, iov, n, remote, cookie, flags);
+	return post_quirky(wq, DAT_DTO_RDMA_WRITE, iov, n, remote, cookie, flags);
 }
 
-static noinline enum kdapl_fast post_quirky_read(struct kdapl_conn *conn,
+static noinline enum kdapl_fast post_quirky_read(struct kdapl_wq *wq,
 						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						 const DAT_RMR_TRIPLET *remote, u64 cookie,
 						 DAT_COMPLETION_FLAGS flags)
 {
-	return post_quirky(conn, DAT_DTO_RDMA_READ, iov, n, remote, cookie, flags);
+	return post_quirky(wq, DAT_DTO_RDMA_READ, iov, n, remote, cookie, flags);
 }
 
-/* Post it, or leave it to the slow path. RCU read side. */
+/* Post it, or leave it to the slow path. Inside kdapl_fast_begin(). */
 static __always_inline enum kdapl_fast post_fast(struct kdapl_ep *ep, u8 op,
 						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						 const DAT_RMR_TRIPLET *remote, u64 cookie,
 						 DAT_COMPLETION_FLAGS flags)
 {
-	struct kdapl_conn *conn = rcu_dereference(ep->conn);
+	struct kdapl_conn *conn = rcu_dereference_check(ep->conn, rcu_read_lock_sched_held());
 	struct kdapl_wq *wq;
 
 	if (unlikely(!conn) || trace_kdapl_post_enabled())
@@ -241,20 +261,20 @@ static __always_inline enum kdapl_fast post_fast(struct kdapl_ep *ep, u8 op,
 	 * Pairs with the barrier in conn_set_fast_limits().
 	 */
 	if (unlikely((u32)n - 1 >= smp_load_acquire(&wq->max_iov[op]) ||
-		     (flags & ~(u32)wq->flags[op]) || !iov ||
+		     (flags & wq->not_flags[op]) || !iov ||
 		     (op != DAT_DTO_SEND && !remote))) {
 		if (n && op == DAT_DTO_SEND)
-			return post_quirky_send(conn, iov, n, cookie, flags);
+			return post_quirky_send(wq, iov, n, cookie, flags);
 		if (n && op == DAT_DTO_RDMA_WRITE)
-			return post_quirky_write(conn, iov, n, remote, cookie, flags);
+			return post_quirky_write(wq, iov, n, remote, cookie, flags);
 		if (n)
-			return post_quirky_read(conn, iov, n, remote, cookie, flags);
-		if ((flags & ~(u32)wq->flags[op]) || (op != DAT_DTO_SEND && !remote))
+			return post_quirky_read(wq, iov, n, remote, cookie, flags);
+		if ((flags & wq->not_flags[op]) || (op != DAT_DTO_SEND && !remote))
 			return KDAPL_FAST_SLOW;
 		/* the quirks concern segments, and an empty request has none (D-96) */
 		iov = NULL;
 	}
-	return post_fast_request(conn, op, iov, n, remote, cookie, flags, false);
+	return post_fast_request(wq, op, iov, n, remote, cookie, flags, false);
 }
 
 static __always_inline DAT_RETURN post_call(DAT_EP_HANDLE ep_handle, u8 op,
@@ -263,23 +283,21 @@ static __always_inline DAT_RETURN post_call(DAT_EP_HANDLE ep_handle, u8 op,
 					    DAT_COMPLETION_FLAGS flags)
 {
 	struct kdapl_ep *ep;
-	DAT_RETURN ret;
 
 	if (unlikely(!kdapl_handle_is(ep_handle, DAT_HANDLE_TYPE_EP)))
 		return kdapl_post_no_ep(ep_handle, op, cookie);
-	rcu_read_lock();
+	kdapl_fast_begin();
 	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
 	if (unlikely(!ep)) {
-		rcu_read_unlock();
+		kdapl_fast_end();
 		return kdapl_post_no_ep(ep_handle, op, cookie);
 	}
 	if (likely(post_fast(ep, op, iov, n, remote, cookie.as_64, flags) != KDAPL_FAST_SLOW)) {
-		rcu_read_unlock();
+		kdapl_fast_end();
 		return DAT_SUCCESS;
 	}
-	ret = post_slow(ep, op, iov, n, remote, cookie, flags);
-	rcu_read_unlock();
-	return ret;
+	kdapl_fast_end();
+	return post_slow(ep_handle, op, iov, n, remote, cookie, flags);
 }
 
 /**
@@ -310,11 +328,11 @@ static __always_inline DAT_RETURN post_call(DAT_EP_HANDLE ep_handle, u8 op,
  * is full of completions that have not been dequeued); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			    const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			    DAT_COMPLETION_FLAGS completion_flags)
 {
 	return post_call(ep_handle, DAT_DTO_SEND, local_iov, num_segments, NULL, user_cookie,
-			    completion_flags);
+			 completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_send);
 
@@ -350,12 +368,12 @@ EXPORT_SYMBOL(dat_ep_post_send);
  * that only the peer can find (its key, range, rights, PZ) fail the completion instead.
  */
 DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				  const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 				  const DAT_RMR_TRIPLET *remote_iov,
 				  DAT_COMPLETION_FLAGS completion_flags)
 {
 	return post_call(ep_handle, DAT_DTO_RDMA_WRITE, local_iov, num_segments, remote_iov,
-			    user_cookie, completion_flags);
+			 user_cookie, completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_write);
 
@@ -397,12 +415,12 @@ EXPORT_SYMBOL(dat_ep_post_rdma_write);
  * find (its key, range, rights, PZ) fail the completion instead.
  */
 DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-				 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				 const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 				 const DAT_RMR_TRIPLET *remote_iov,
 				 DAT_COMPLETION_FLAGS completion_flags)
 {
 	return post_call(ep_handle, DAT_DTO_RDMA_READ, local_iov, num_segments, remote_iov,
-			    user_cookie, completion_flags);
+			 user_cookie, completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_rdma_read);
 
@@ -424,7 +442,7 @@ EXPORT_SYMBOL(dat_ep_post_rdma_read);
  * Return: as dat_ep_post_send().
  */
 DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-					    DAT_LMR_TRIPLET *local_iov,
+					    const DAT_LMR_TRIPLET *local_iov,
 					    DAT_DTO_COOKIE user_cookie,
 					    DAT_COMPLETION_FLAGS completion_flags,
 					    DAT_BOOLEAN invalidate_flag,

@@ -27,7 +27,7 @@
  * @rewrite: the device cannot use @iov as it is
  * @sync: some of the memory has to be synchronised
  * @unposted: out: did not reach the device, will be reported FLUSHED
- * @fence: another native request fences it
+ * @fence: another WR fences it
  * @rebinds: an invalidation of @inv_key goes before it
  * @opcode: enum ib_wr_opcode; as @fence and @rebinds set when it is posted
  * @remote: remote buffer of RDMA
@@ -38,6 +38,7 @@
  * @access: its rights then
  * @inv_key: key to be invalidated, first
  * @seq: which operation on the LMR it is
+ * @local: IA whose keys without an MR @iov may have, or NULL; with @rewrite
  * @behind: with @sync: the same memory as @iov, by keys of LMRs; NULL: @iov itself
  */
 struct kdapl_post {
@@ -61,6 +62,7 @@ struct kdapl_post {
 	int access;
 	u32 inv_key;
 	u32 seq;
+	struct kdapl_ia *local;
 	const DAT_LMR_TRIPLET *behind;
 };
 
@@ -81,7 +83,16 @@ enum kdapl_call {
 /* post_ret.c */
 DAT_RETURN kdapl_post_ret(enum kdapl_verdict why, const struct kdapl_ep *ep,
 			  enum kdapl_call call);
-DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie);
+DAT_RETURN kdapl_post_trace_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie);
+
+/* Refuse a post whose handle is not that of an EP. */
+static __always_inline DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op,
+						   DAT_DTO_COOKIE cookie)
+{
+	if (trace_kdapl_post_refused_enabled())
+		return kdapl_post_trace_no_ep(ep_handle, op, cookie);
+	return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+}
 
 /* post_check.c */
 enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long *domain,
@@ -95,7 +106,8 @@ enum kdapl_verdict kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn
 
 /* post_wr.c */
 bool kdapl_wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs);
-void kdapl_wqe_fill_unposted(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+bool kdapl_wq_count_room(struct kdapl_wq *wq);
+void kdapl_wqe_fill_unposted(struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 			     const struct kdapl_post *post);
 struct ib_sge *kdapl_post_rewrite_list(struct ib_sge *scratch, const struct kdapl_post *post,
 				       const struct kdapl_pd *pd, u64 length, int *num);
@@ -134,14 +146,14 @@ static inline bool kdapl_post_is_fenced(const struct kdapl_post *post)
 			      DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG);
 }
 
-/* The native opcode of a Send, Write or Read. */
+/* The WR opcode of a Send, Write or Read. */
 static __always_inline enum ib_wr_opcode kdapl_dto_opcode(u8 op)
 {
 	return op == DAT_DTO_SEND ? IB_WR_SEND :
 	       op == DAT_DTO_RDMA_WRITE ? IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
 }
 
-/* The native opcode of any request. */
+/* The WR opcode of any request. */
 static inline enum ib_wr_opcode kdapl_post_opcode(const struct kdapl_post *post)
 {
 	if (likely(post->op <= DAT_DTO_RDMA_READ))
@@ -154,8 +166,8 @@ static inline enum ib_wr_opcode kdapl_post_opcode(const struct kdapl_post *post)
 
 /*
  * The list for the device; NULL if it is empty, which not every device expects (D-96). Empty
- * segments are left out, the list ends after @length bytes, and the key of the reserved LMR is
- * replaced by the one it has on this PD. The lock that protects @scratch is held.
+ * segments are left out, the list ends after @length bytes, and the keys of the reserved LMR and
+ * of LMRs without an MR are replaced by that of this PD. The lock that protects @scratch is held.
  */
 static __always_inline struct ib_sge *kdapl_post_sg_list(struct ib_sge *scratch,
 							 const struct kdapl_post *post,
@@ -169,28 +181,34 @@ static __always_inline struct ib_sge *kdapl_post_sg_list(struct ib_sge *scratch,
 }
 
 /*
- * Is there room for @wrs work requests that are @dtos requests of the consumer? wq->lock held.
- * Suppressed requests may be done without a completion that says so, so some more are allowed
- * while there are any (D-09).
+ * Requests of the consumer that may be outstanding. wq->lock held. Suppressed requests may be
+ * done without a completion that says so, so some more are allowed while there are any (D-09).
  */
-static __always_inline bool kdapl_wq_has_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
+static inline u32 kdapl_wq_dto_limit(struct kdapl_wq *wq)
 {
-	u32 limit = wq->depth;
-	u32 slots = wq->slots;
-
 	if ((s32)(wq->last_sup - wq->cached_tail) >= 0)
-		limit += wq->interval - 1;
-	else
-		wq->last_sup = wq->cached_tail - 1;	/* keep it near: indexes wrap */
-	/* requests that are not for the device may take the entries of our own requests, too */
-	if (wq->mode == KDAPL_WQ_FLUSHING)
-		slots += KDAPL_OWN_SLOTS;
-	return wq->dtos + dtos - wq->cached_done <= limit &&
-	       wq->head + wrs - wq->cached_tail <= slots;
+		return wq->depth + wq->interval - 1;
+	wq->last_sup = wq->cached_tail - 1;	/* keep it near: indexes wrap */
+	return wq->depth;
 }
 
-static __always_inline bool kdapl_wq_make_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
+/* Is there room for @wrs WRs that are @dtos requests of the consumer? wq->lock held. */
+static inline bool kdapl_wq_has_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 {
+	u32 limit = kdapl_wq_dto_limit(wq);
+	u32 max_wrs = wq->max_wrs;
+
+	/* requests that are not for the device may take the entries of our own requests, too */
+	if (wq->mode == KDAPL_WQ_FLUSHING)
+		max_wrs += KDAPL_OWN_WQES;
+	return wq->dtos + dtos - wq->cached_done <= limit &&
+	       wq->head + wrs - wq->cached_tail <= max_wrs;
+}
+
+/* The same, once completions have been counted anew if need be. What the fast path knew is void. */
+static inline bool kdapl_wq_make_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
+{
+	wq->room = 0;
 	return likely(kdapl_wq_has_room(wq, dtos, wrs)) || kdapl_wq_look_for_room(wq, dtos, wrs);
 }
 
@@ -222,22 +240,21 @@ static __always_inline bool kdapl_wq_signals(struct kdapl_wq *wq, u8 flags, u32 
 /* Must its completion retire suppressed operations on LMRs before it? wq->lock held. */
 static __always_inline bool kdapl_wq_retires(struct kdapl_wq *wq, bool signaled)
 {
-	bool retires = signaled && wq->memops_before;
-
-	if (unlikely(retires))
-		wq->memops_before = false;
-	return retires;
+	if (likely(!wq->memops_before) || !signaled)
+		return false;
+	wq->memops_before = false;
+	return true;
 }
 
 /* Fill the entry of a request or Receive. */
-static __always_inline void kdapl_wqe_fill(struct kdapl_wqe *wr, u8 op, u64 cookie, u32 length,
+static __always_inline void kdapl_wqe_fill(struct kdapl_wqe *wqe, u8 op, u64 cookie, u32 length,
 					   u8 flags, enum kdapl_wqe_state state)
 {
-	wr->cookie = cookie;
-	wr->length = length;
-	wr->op = op;
-	wr->flags = flags;
-	wr->state = state;
+	wqe->cookie = cookie;
+	wqe->length = length;
+	wqe->op = op;
+	wqe->flags = flags;
+	wqe->state = state;
 }
 
 /*
@@ -266,42 +283,71 @@ static __always_inline bool kdapl_dto_is_short(u64 addr, u32 length)
 }
 
 /*
- * Fill the entry of a Send, Write or Read. Returns the flags of the native request, without the
+ * Fill the entry of a Send, Write or Read. Returns the send flags of the WR, without the
  * fence. wq->lock held, unless the consumer serialises its posts.
  */
-static __always_inline int kdapl_dto_fill(struct kdapl_wq *wq, struct kdapl_wqe *wr, u8 op,
+static __always_inline int kdapl_dto_fill(struct kdapl_wq *wq, struct kdapl_wqe *wqe, u8 op,
 					  u64 cookie, u8 flags, u32 length, bool signaled)
 {
 	int send_flags = signaled ? IB_SEND_SIGNALED : 0;
 
-	kdapl_wqe_fill(wr, op, cookie, length, flags | (signaled ? KDAPL_WQE_SIGNALED : 0),
-		       KDAPL_WQE_NATIVE);
-	wr->retires = kdapl_wq_retires(wq, signaled);
-	wr->seq = ++wq->dtos;
+	kdapl_wqe_fill(wqe, op, cookie, length, flags | (signaled ? KDAPL_WQE_SIGNALED : 0),
+		       KDAPL_WQE_POSTED);
+	wqe->retires = kdapl_wq_retires(wq, signaled);
+	wqe->seq = ++wq->dtos;
 	if (op == DAT_DTO_RDMA_READ)
 		wq->reads++;
-	if (op == DAT_DTO_SEND && (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
+	if (op == DAT_DTO_SEND && unlikely(flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 		send_flags |= IB_SEND_SOLICITED;
 	return send_flags;
 }
 
-/* The native request of a Send, Write or Read. */
+/* The WR of a Send, Write or Read. */
+static __always_inline struct ib_send_wr
+kdapl_dto_send_wr(struct kdapl_wqe *wqe, enum ib_wr_opcode opcode, struct ib_sge *sgl,
+		  int num_sge, int send_flags, u32 inv_key)
+{
+	return (struct ib_send_wr) {
+		.next = NULL,
+		.wr_cqe = &wqe->cqe,
+		.sg_list = sgl,
+		.num_sge = num_sge,
+		.opcode = opcode,
+		.send_flags = send_flags,
+		.ex.invalidate_rkey = inv_key,
+	};
+}
+
+/* The same, and where the peer's memory is; @remote may be NULL. */
 static __always_inline struct ib_rdma_wr
-kdapl_dto_native(struct kdapl_wqe *wr, enum ib_wr_opcode opcode, struct ib_sge *sgl, int num_sge,
-		 const DAT_RMR_TRIPLET *remote, int send_flags, u32 inv_key)
+kdapl_dto_wr(struct kdapl_wqe *wqe, enum ib_wr_opcode opcode, struct ib_sge *sgl, int num_sge,
+	     const DAT_RMR_TRIPLET *remote, int send_flags, u32 inv_key)
 {
 	return (struct ib_rdma_wr) {
-		.wr = {
-			.wr_cqe = &wr->cqe,
-			.sg_list = sgl,
-			.num_sge = num_sge,
-			.opcode = opcode,
-			.send_flags = send_flags,
-			.ex.invalidate_rkey = inv_key,
-		},
+		.wr = kdapl_dto_send_wr(wqe, opcode, sgl, num_sge, send_flags, inv_key),
 		.remote_addr = remote ? remote->virtual_address : 0,
 		.rkey = remote ? remote->rmr_context : 0,
 	};
+}
+
+/*
+ * The fast path is inside one of these sections, which RCU waits for as for its own, and which
+ * cost less. Not if spinlocks may sleep.
+ */
+static __always_inline void kdapl_fast_begin(void)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		rcu_read_lock();
+	else
+		rcu_read_lock_sched();
+}
+
+static __always_inline void kdapl_fast_end(void)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		rcu_read_unlock();
+	else
+		rcu_read_unlock_sched();
 }
 
 /* What the fast path makes of a post. */
@@ -324,9 +370,10 @@ kdapl_fast_check_segment(struct kdapl_ia *ia, const unsigned long *domain,
 	if (unlikely(!mr))
 		return false;
 	seq = raw_seqcount_begin(&mr->seq);
+	/* length - 1: a length of 0 is refused, too */
 	good = READ_ONCE(mr->lkey) == seg->lmr_context && !(need & ~mr->range.priv) &&
 	       (mr->range.domain == domain[0] || mr->range.domain == domain[1]) &&
-	       length && length <= mr->range.length &&
+	       length - 1 < mr->range.length &&
 	       seg->virtual_address - mr->range.start <= mr->range.length - length;
 	return likely(good && !read_seqcount_retry(&mr->seq, seq));
 }

@@ -30,7 +30,11 @@ static enum kdapl_verdict check_segment(struct kdapl_ia *ia, const unsigned long
 	if (unlikely(seg->segment_length > range.length ||
 		     seg->virtual_address - range.start > range.length - seg->segment_length))
 		return KDAPL_REFUSE_MEMORY;
-	if (unlikely(!(range.priv & KDAPL_PRIV_DIRECT)))
+	if (unlikely(range.priv & KDAPL_PRIV_LOCAL)) {
+		post->rewrite = true;
+		post->local = ia;
+	}
+	if (unlikely(!(range.priv & KDAPL_PRIV_SAME)))
 		post->sync = true;
 	return KDAPL_ACCEPTED;
 }
@@ -69,7 +73,7 @@ enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long
 }
 
 /*
- * Is there no means to fence this request on the device (D-95)? Which native requests a bind
+ * Is there no means to fence this request on the device (D-95)? Which WRs a bind
  * consists of is not known yet: it counts as a registration.
  */
 static bool check_unfenceable(const struct kdapl_caps *caps, const struct kdapl_post *post)

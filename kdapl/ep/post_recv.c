@@ -27,18 +27,18 @@ static bool recv_has_room(struct kdapl_wq *wq)
 static __always_inline int recv_put(struct kdapl_wq *wq, struct ib_sge *sgl, int num_sge,
 				    u64 cookie, u8 flags, u32 length)
 {
-	struct kdapl_wqe *wqe = &wq->wr[wq->head & wq->mask];
+	struct kdapl_wqe *wqe = &wq->wqe[wq->head & wq->mask];
 	struct ib_recv_wr wr = { .wr_cqe = &wqe->cqe, .sg_list = sgl, .num_sge = num_sge };
 	int ret;
 
 	kdapl_wqe_fill(wqe, DAT_DTO_RECEIVE, cookie, length, flags | KDAPL_WQE_SIGNALED,
-		       KDAPL_WQE_NATIVE);
+		       KDAPL_WQE_POSTED);
 	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
-	wq->native++;
+	wq->posted++;
 	ret = ib_post_recv(wq->qp, &wr, NULL);
 	if (unlikely(ret)) {
-		wq->native--;
+		wq->posted--;
 		WRITE_ONCE(wqe->state, KDAPL_WQE_UNPOSTED);
 		/* pairs with the acquire in kdapl_wq_check_recv_end() */
 		smp_store_release(&wq->mode, KDAPL_WQ_FLUSHING);
@@ -46,7 +46,7 @@ static __always_inline int recv_put(struct kdapl_wq *wq, struct ib_sge *sgl, int
 	return ret;
 }
 
-static int recv_post_native(struct kdapl_wq *wq, const struct kdapl_post *post)
+static int recv_put_slow(struct kdapl_wq *wq, const struct kdapl_post *post)
 {
 	struct ib_sge *sgl;
 	int num_sge;
@@ -63,7 +63,7 @@ static int recv_post_native(struct kdapl_wq *wq, const struct kdapl_post *post)
 /* Into the work queue only, to be reported FLUSHED. wq->lock held. */
 static void recv_put_unposted(struct kdapl_wq *wq, struct kdapl_post *post)
 {
-	kdapl_wqe_fill_unposted(wq, &wq->wr[wq->head & wq->mask], post);
+	kdapl_wqe_fill_unposted(wq, &wq->wqe[wq->head & wq->mask], post);
 	post->unposted = true;
 	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
@@ -73,7 +73,7 @@ static void recv_put_unposted(struct kdapl_wq *wq, struct kdapl_post *post)
 static bool recv_post(struct kdapl_conn *conn, struct kdapl_post *post, enum kdapl_verdict *why)
 {
 	struct kdapl_wq *wq = conn->rq;
-	bool drained = false, room;
+	bool polled = false, room;
 	unsigned long flags;
 	int err = 0;
 
@@ -86,15 +86,15 @@ again:
 	}
 	if (likely(room)) {
 		if (likely(wq->mode == KDAPL_WQ_LIVE))
-			err = recv_post_native(wq, post);
+			err = recv_put_slow(wq, post);
 		else
 			recv_put_unposted(wq, post);
 	}
 	spin_unlock_irqrestore(&wq->lock, flags);
 
-	if (unlikely(!room && !drained)) {
-		kdapl_wq_drain_cq(wq);
-		drained = true;
+	if (unlikely(!room && !polled)) {
+		kdapl_wq_poll_cq(wq);
+		polled = true;
 		goto again;
 	}
 	*why = room ? KDAPL_ACCEPTED : KDAPL_REFUSE_QUEUE_FULL;
@@ -148,8 +148,7 @@ static enum kdapl_verdict recv_checked(struct kdapl_ep *ep, struct kdapl_post *p
 	return why;
 }
 
-/* RCU read side. */
-static noinline DAT_RETURN recv_slow(struct kdapl_ep *ep, const DAT_LMR_TRIPLET *iov,
+static noinline DAT_RETURN recv_slow(DAT_EP_HANDLE ep_handle, const DAT_LMR_TRIPLET *iov,
 				     DAT_COUNT n, DAT_DTO_COOKIE cookie,
 				     DAT_COMPLETION_FLAGS flags)
 {
@@ -160,22 +159,32 @@ static noinline DAT_RETURN recv_slow(struct kdapl_ep *ep, const DAT_LMR_TRIPLET 
 		.flags = flags,
 		.op = DAT_DTO_RECEIVE,
 	};
-	enum kdapl_verdict why = recv_checked(ep, &post);
-	DAT_RETURN ret;
+	DAT_RETURN ret = DAT_SUCCESS;
+	enum kdapl_verdict why;
+	struct kdapl_ep *ep;
 
-	if (likely(!why))
-		return DAT_SUCCESS;
-	ret = kdapl_post_ret(why, ep, KDAPL_CALL_RECV);
-	trace_kdapl_post_refused(ep->obj.handle, post.op, cookie.as_64, ret);
+	rcu_read_lock();
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (unlikely(!ep)) {
+		ret = kdapl_post_no_ep(ep_handle, DAT_DTO_RECEIVE, cookie);
+		goto out;
+	}
+	why = recv_checked(ep, &post);
+	if (unlikely(why)) {
+		ret = kdapl_post_ret(why, ep, KDAPL_CALL_RECV);
+		trace_kdapl_post_refused(ep_handle, post.op, cookie.as_64, ret);
+	}
+out:
+	rcu_read_unlock();
 	return ret;
 }
 
-/* Post it, or leave it to the slow path. RCU read side. */
+/* Post it, or leave it to the slow path. Inside kdapl_fast_begin(). */
 static __always_inline enum kdapl_fast recv_fast(struct kdapl_ep *ep,
 						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						 u64 cookie, DAT_COMPLETION_FLAGS flags)
 {
-	struct kdapl_conn *conn = rcu_dereference(ep->conn);
+	struct kdapl_conn *conn = rcu_dereference_check(ep->conn, rcu_read_lock_sched_held());
 	struct kdapl_wq *wq;
 	unsigned long irq;
 	u64 length;
@@ -186,8 +195,8 @@ static __always_inline enum kdapl_fast recv_fast(struct kdapl_ep *ep,
 	wq = conn->rq;
 	if (unlikely(READ_ONCE(wq->ia->dead)))
 		return KDAPL_FAST_SLOW;
-	if (unlikely((u32)n - 1 >= wq->max_iov[0] || (flags & ~(u32)wq->flags[0]) || !iov)) {
-		if (n || (flags & ~(u32)wq->flags[0]))
+	if (unlikely((u32)n - 1 >= wq->max_iov[0] || (flags & wq->not_flags[0]) || !iov)) {
+		if (n || (flags & wq->not_flags[0]))
 			return KDAPL_FAST_SLOW;
 		iov = NULL;	/* D-96 */
 	}
@@ -201,7 +210,7 @@ static __always_inline enum kdapl_fast recv_fast(struct kdapl_ep *ep,
 	ret = recv_put(wq, (struct ib_sge *)iov, n, cookie, flags, length);
 	spin_unlock_irqrestore(&wq->lock, irq);
 	if (unlikely(ret))
-		kdapl_post_refused(conn);
+		kdapl_post_refused(wq->conn);
 	return KDAPL_FAST_DONE;
 }
 
@@ -239,27 +248,25 @@ static __always_inline enum kdapl_fast recv_fast(struct kdapl_ep *ep,
  * removed).
  */
 DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			    const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			    DAT_COMPLETION_FLAGS completion_flags)
 {
 	struct kdapl_ep *ep;
-	DAT_RETURN ret;
 
 	if (unlikely(!kdapl_handle_is(ep_handle, DAT_HANDLE_TYPE_EP)))
 		return kdapl_post_no_ep(ep_handle, DAT_DTO_RECEIVE, user_cookie);
-	rcu_read_lock();
+	kdapl_fast_begin();
 	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
 	if (unlikely(!ep)) {
-		rcu_read_unlock();
+		kdapl_fast_end();
 		return kdapl_post_no_ep(ep_handle, DAT_DTO_RECEIVE, user_cookie);
 	}
 	if (likely(recv_fast(ep, local_iov, num_segments, user_cookie.as_64,
 			     completion_flags) != KDAPL_FAST_SLOW)) {
-		rcu_read_unlock();
+		kdapl_fast_end();
 		return DAT_SUCCESS;
 	}
-	ret = recv_slow(ep, local_iov, num_segments, user_cookie, completion_flags);
-	rcu_read_unlock();
-	return ret;
+	kdapl_fast_end();
+	return recv_slow(ep_handle, local_iov, num_segments, user_cookie, completion_flags);
 }
 EXPORT_SYMBOL(dat_ep_post_recv);

@@ -94,17 +94,15 @@ DAT_RETURN kdapl_post_ret(enum kdapl_verdict why, const struct kdapl_ep *ep,
 }
 
 /**
- * kdapl_post_no_ep - refuse a post whose handle is not that of an EP
+ * kdapl_post_trace_no_ep - trace a post whose handle is not that of an EP
  * @ep_handle: the handle
  * @op: DAT_DTOS
  * @cookie: the consumer's
  *
- * Not inline: it would make the calls longer that have a fast path.
- *
  * Context: any.
- * Return: the DAT code.
+ * Return: the DAT code of such a post.
  */
-DAT_RETURN kdapl_post_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie)
+DAT_RETURN kdapl_post_trace_no_ep(DAT_EP_HANDLE ep_handle, u8 op, DAT_DTO_COOKIE cookie)
 {
 	DAT_RETURN ret = ret_codes[KDAPL_REFUSE_NO_EP];
 

@@ -24,7 +24,7 @@ static __always_inline enum kdapl_verdict srq_put(struct kdapl_srq *srq,
 	unsigned long flags;
 
 again:
-	pool = rcu_dereference(srq->pool);
+	pool = rcu_dereference_check(srq->pool, rcu_read_lock_sched_held());
 	if (unlikely(!pool))	/* being freed */
 		return KDAPL_REFUSE_NO_SRQ;
 	spin_lock_irqsave(&pool->lock, flags);
@@ -69,15 +69,16 @@ static noinline enum kdapl_verdict srq_slow(struct kdapl_srq *srq, unsigned long
 	};
 	enum kdapl_verdict why;
 
+	rcu_read_lock();
 	why = kdapl_post_check_iov(srq->obj.ia, domain, &post, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
-	if (why)
-		return why;
-	if (post.sync)
+	if (!why && post.sync)
 		kdapl_post_sync(srq->obj.ia, &post);
-	return srq_put(srq, iov, n, cookie, &post);
+	why = why ?: srq_put(srq, iov, n, cookie, &post);
+	rcu_read_unlock();
+	return why;
 }
 
-/* RCU read side. */
+/* Inside kdapl_fast_begin(). */
 static __always_inline enum kdapl_verdict srq_post(DAT_SRQ_HANDLE srq_handle,
 						   const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						   u64 cookie)
@@ -140,13 +141,13 @@ static __always_inline enum kdapl_verdict srq_post(DAT_SRQ_HANDLE srq_handle,
  * refuses); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
-			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie)
+			     const DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie)
 {
 	enum kdapl_verdict why;
 
-	rcu_read_lock();
+	kdapl_fast_begin();
 	why = srq_post(srq_handle, local_iov, num_segments, user_cookie.as_64);
-	rcu_read_unlock();
+	kdapl_fast_end();
 	return likely(!why) ? DAT_SUCCESS : kdapl_post_ret(why, NULL, KDAPL_CALL_SRQ_RECV);
 }
 EXPORT_SYMBOL(dat_srq_post_recv);

@@ -2,10 +2,10 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The slow path of a post, second part: from a checked post to the native requests, and into
+ * The slow path of a post, second part: from a checked post to its WRs, and into
  * the work queue and the device; also what Receives and buffers of an SRQ share with requests.
  *
- * One request of the consumer may take several native ones: what fences it, and the
+ * One request of the consumer may take several WRs: what fences it, and the
  * invalidation before a new bind of an RMR, go before it in the same chain.
  */
 #include "post.h"
@@ -15,7 +15,7 @@
  * kdapl_wq_look_for_room - kdapl_wq_has_room(), once completions have been counted anew
  * @wq: work queue; wq->lock held, unless the consumer serialises its posts
  * @dtos: requests of the consumer
- * @wrs: work requests that they take
+ * @wrs: WRs that they take
  *
  * Return: true if there is room.
  */
@@ -25,6 +25,36 @@ bool kdapl_wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 	wq->cached_tail = smp_load_acquire(&wq->tail);
 	wq->cached_done = READ_ONCE(wq->dtos_done);
 	return kdapl_wq_has_room(wq, dtos, wrs);
+}
+
+/**
+ * kdapl_wq_count_room - count the requests that the fast path may post
+ * @wq: work queue of requests, live; wq->lock held, unless the consumer serialises its posts
+ *
+ * The number in wq->room is right until other requests are posted. It may be too small once
+ * there are completions.
+ *
+ * Return: true if there is room for one.
+ */
+bool kdapl_wq_count_room(struct kdapl_wq *wq)
+{
+	if (!kdapl_wq_make_room(wq, 1, 1))
+		return false;
+	wq->room = min(kdapl_wq_dto_limit(wq) - (wq->dtos - wq->cached_done),
+		       wq->max_wrs - (wq->head - wq->cached_tail));
+	return true;
+}
+
+/* Name the memory by the key of the PD if the device does not know this one. RCU read side. */
+static void wr_local_key(struct ib_sge *sge, struct kdapl_ia *ia, const struct kdapl_pd *pd)
+{
+	const struct kdapl_mr *mr = ia ? kdapl_mr_find(ia, sge->lkey) : NULL;
+
+	if (mr && mr->local)
+		sge->addr += mr->shift;
+	else if (sge->lkey != KDAPL_RESERVED_CONTEXT)
+		return;
+	sge->lkey = pd->pd->local_dma_lkey;
 }
 
 /**
@@ -49,8 +79,8 @@ struct ib_sge *kdapl_post_rewrite_list(struct ib_sge *scratch, const struct kdap
 			continue;
 		sge->addr = post->iov[i].virtual_address;
 		sge->length = min_t(u64, post->iov[i].segment_length, left);
-		sge->lkey = post->iov[i].lmr_context == KDAPL_RESERVED_CONTEXT ?
-			    pd->pd->local_dma_lkey : post->iov[i].lmr_context;
+		sge->lkey = post->iov[i].lmr_context;
+		wr_local_key(sge, post->local, pd);
 		left -= sge->length;
 		sge++;
 	}
@@ -112,15 +142,15 @@ void kdapl_post_refused(struct kdapl_conn *conn)
 /**
  * kdapl_wqe_fill_unposted - fill the entry of a post that never reaches the device
  * @wq: work queue; wq->lock held
- * @wr: entry
+ * @wqe: its entry
  * @post: request or Receive
  */
-void kdapl_wqe_fill_unposted(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+void kdapl_wqe_fill_unposted(struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 			     const struct kdapl_post *post)
 {
-	kdapl_wqe_fill(wr, post->op, post->cookie.as_64, post->length, post->flags,
+	kdapl_wqe_fill(wqe, post->op, post->cookie.as_64, post->length, post->flags,
 		       KDAPL_WQE_UNPOSTED);
-	trace_kdapl_post(wq->conn->handle, post->op, wr->cookie, wr->length, post->flags, true);
+	trace_kdapl_post(wq->conn->handle, post->op, wqe->cookie, wqe->length, post->flags, true);
 }
 
 /* Does this request get a completion of its own? wq->lock held. */
@@ -145,10 +175,10 @@ static int wr_fence_flag(const struct kdapl_conn *conn, enum ib_wr_opcode opcode
 }
 
 /*
- * Decide which native requests a request takes. Returns how many.
+ * Decide which WRs a request takes. Returns how many.
  *
  * The old key of an RMR is invalidated before the next bind, so that it does not outlive it
- * (D-25). If the device cannot fence the first of the native requests, another request before
+ * (D-25). If the device cannot fence the first of these WRs, another one before
  * it does, which waits for earlier Reads (D-14, D-83, D-95).
  */
 static u32 wr_plan(const struct kdapl_conn *conn, struct kdapl_post *post)
@@ -167,59 +197,59 @@ static u32 wr_plan(const struct kdapl_conn *conn, struct kdapl_post *post)
  * Record the object whose state this request changes, so that its completion can update it.
  * wq->lock held.
  */
-static void wr_set_memop(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+static void wr_set_memop(struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 			 const struct kdapl_post *post)
 {
-	wr->flags |= KDAPL_WQE_OP_PENDING;
-	wr->length = post->seq;
+	wqe->flags |= KDAPL_WQE_OP_PENDING;
+	wqe->length = post->seq;
 	refcount_inc(&post->obj->ref);
-	wq->slot[wr->index].obj = post->obj;
+	wq->memop[wqe->index].obj = post->obj;
 	WRITE_ONCE(wq->memops, wq->memops + 1);
 }
 
-/* Start a native request that the consumer does not know of, at @pos. wq->lock held. */
+/* Start a WR of our own and its entry, at @pos. wq->lock held. */
 static struct kdapl_wqe *wr_begin(struct kdapl_wq *wq, u32 pos,
-				  union kdapl_native_wr *native)
+				  union kdapl_wr *wr)
 {
-	struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+	struct kdapl_wqe *wqe = &wq->wqe[pos & wq->mask];
 
-	wr->flags = 0;
-	wr->state = KDAPL_WQE_NATIVE;
-	wr->seq = wq->dtos;
-	memset(native, 0, sizeof(*native));
-	native->wr.wr_cqe = &wr->cqe;
-	return wr;
+	wqe->flags = 0;
+	wqe->state = KDAPL_WQE_POSTED;
+	wqe->seq = wq->dtos;
+	memset(wr, 0, sizeof(*wr));
+	wr->send.wr_cqe = &wqe->cqe;
+	return wqe;
 }
 
 /* The request that fences the one behind it. wq->lock held. */
-static void wr_build_fence(struct kdapl_wq *wq, u32 pos, union kdapl_native_wr *native)
+static void wr_build_fence(struct kdapl_wq *wq, u32 pos, union kdapl_wr *wr)
 {
-	struct kdapl_wqe *wr = wr_begin(wq, pos, native);
+	struct kdapl_wqe *wqe = wr_begin(wq, pos, wr);
 	const struct kdapl_conn *conn = wq->conn;
 
-	wr->op = KDAPL_OP_FENCE;
+	wqe->op = KDAPL_OP_FENCE;
 	if (conn->dev->caps.fence_by == KDAPL_FENCE_INV) {
-		native->wr.opcode = IB_WR_LOCAL_INV;
-		native->wr.ex.invalidate_rkey = conn->pd->fence->rkey;
+		wr->send.opcode = IB_WR_LOCAL_INV;
+		wr->send.ex.invalidate_rkey = conn->pd->fence->rkey;
 	} else {
-		native->wr.opcode = IB_WR_RDMA_WRITE;
-		native->wr.send_flags = IB_SEND_FENCE;
+		wr->send.opcode = IB_WR_RDMA_WRITE;
+		wr->send.send_flags = IB_SEND_FENCE;
 	}
 }
 
 /* The invalidation of the old key of an RMR, before a new bind. wq->lock held. */
 static void wr_build_inv(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos,
-			 union kdapl_native_wr *native)
+			 union kdapl_wr *wr)
 {
-	struct kdapl_wqe *wr = wr_begin(wq, pos, native);
+	struct kdapl_wqe *wqe = wr_begin(wq, pos, wr);
 
-	wr->op = KDAPL_OP_INV;
-	wr->flags = KDAPL_WQE_SIGNALED;
-	wr_set_memop(wq, wr, post);
-	native->wr.opcode = IB_WR_LOCAL_INV;
-	native->wr.send_flags = IB_SEND_SIGNALED |
+	wqe->op = KDAPL_OP_INV;
+	wqe->flags = KDAPL_WQE_SIGNALED;
+	wr_set_memop(wq, wqe, post);
+	wr->send.opcode = IB_WR_LOCAL_INV;
+	wr->send.send_flags = IB_SEND_SIGNALED |
 				wr_fence_flag(wq->conn, IB_WR_LOCAL_INV);
-	native->wr.ex.invalidate_rkey = post->inv_key;
+	wr->send.ex.invalidate_rkey = post->inv_key;
 }
 
 /* Keep soft-iWARP from copying a short request: kdapl_dto_is_short(). wq->lock held. */
@@ -258,33 +288,33 @@ static void wr_empty_read(const struct kdapl_conn *conn, struct ib_sge *scratch,
 
 /* Build a request about an LMR or RMR. wq->lock held. */
 static noinline void wr_build_memop(struct kdapl_wq *wq, const struct kdapl_post *post,
-				    struct kdapl_wqe *wr, union kdapl_native_wr *native,
+				    struct kdapl_wqe *wqe, union kdapl_wr *wr,
 				 bool signaled, int fence)
 {
-	memset(native, 0, sizeof(*native));
-	native->wr.wr_cqe = &wr->cqe;
-	native->wr.opcode = post->opcode;
-	native->wr.send_flags = (signaled ? IB_SEND_SIGNALED : 0) | fence;
-	kdapl_wqe_fill(wr, post->op, post->cookie.as_64, post->length,
-		       post->flags | (signaled ? KDAPL_WQE_SIGNALED : 0), KDAPL_WQE_NATIVE);
-	wr->retires = kdapl_wq_retires(wq, signaled);
-	wr->seq = ++wq->dtos;
-	wr_set_memop(wq, wr, post);
+	memset(wr, 0, sizeof(*wr));
+	wr->send.wr_cqe = &wqe->cqe;
+	wr->send.opcode = post->opcode;
+	wr->send.send_flags = (signaled ? IB_SEND_SIGNALED : 0) | fence;
+	kdapl_wqe_fill(wqe, post->op, post->cookie.as_64, post->length,
+		       post->flags | (signaled ? KDAPL_WQE_SIGNALED : 0), KDAPL_WQE_POSTED);
+	wqe->retires = kdapl_wq_retires(wq, signaled);
+	wqe->seq = ++wq->dtos;
+	wr_set_memop(wq, wqe, post);
 	wq->memops_before |= !signaled;
 	if (post->opcode == IB_WR_REG_MR) {
-		native->reg.mr = post->mr;
-		native->reg.key = post->key;
-		native->reg.access = post->access;
+		wr->reg.mr = post->mr;
+		wr->reg.key = post->key;
+		wr->reg.access = post->access;
 	} else {
-		native->wr.ex.invalidate_rkey = post->inv_key;
+		wr->send.ex.invalidate_rkey = post->inv_key;
 	}
 }
 
-/* Fill the entry at @pos and the native request for it. wq->lock held. */
+/* Fill the entry at @pos and the WR for it. wq->lock held. */
 static void wr_build(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos,
-		     struct ib_sge *scratch, union kdapl_native_wr *native)
+		     struct ib_sge *scratch, union kdapl_wr *wr)
 {
-	struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+	struct kdapl_wqe *wqe = &wq->wqe[pos & wq->mask];
 	struct kdapl_conn *conn = wq->conn;
 	struct ib_sge *sgl;
 	int fence = 0, n;
@@ -296,33 +326,33 @@ static void wr_build(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos
 	trace_kdapl_post(conn->handle, post->op, post->cookie.as_64, post->length, post->flags,
 			 false);
 	if (unlikely(kdapl_post_is_memop(post))) {
-		wr_build_memop(wq, post, wr, native, signaled, fence);
+		wr_build_memop(wq, post, wqe, wr, signaled, fence);
 		return;
 	}
 	sgl = kdapl_post_sg_list(scratch, post, conn->pd, post->length, &n);
-	fence |= kdapl_dto_fill(wq, wr, post->op, post->cookie.as_64, post->flags, post->length,
+	fence |= kdapl_dto_fill(wq, wqe, post->op, post->cookie.as_64, post->flags, post->length,
 			   signaled);
-	native->rdma = kdapl_dto_native(wr, post->opcode, sgl, n, post->remote, fence,
-					post->invalidate ? post->inv_key : 0);
+	wr->rdma = kdapl_dto_wr(wqe, post->opcode, sgl, n, post->remote, fence,
+				post->invalidate ? post->inv_key : 0);
 	if (unlikely(conn->dev->caps.short_page_bug))
-		wr_split_short(scratch, &native->wr);
+		wr_split_short(scratch, &wr->send);
 	if (post->op == DAT_DTO_RDMA_READ) {
 		if (unlikely(post->sync))
-			kdapl_sinks_keep(wq->sinks, wr->index, wr_memory(post), post->n,
+			kdapl_sinks_keep(wq->sinks, wqe->index, wr_memory(post), post->n,
 					 post->length);
 		if (unlikely(!n))
-			wr_empty_read(conn, scratch, &native->wr);
+			wr_empty_read(conn, scratch, &wr->send);
 	}
 }
 
 /* The device has refused @bad and all requests behind it. wq->lock held. */
 static void wr_refused(struct kdapl_wq *wq, const struct ib_send_wr *bad)
 {
-	struct kdapl_wqe *wr;
+	struct kdapl_wqe *wqe;
 
 	for (; bad; bad = bad->next) {
-		wr = container_of(bad->wr_cqe, struct kdapl_wqe, cqe);
-		WRITE_ONCE(wr->state, KDAPL_WQE_UNPOSTED);
+		wqe = container_of(bad->wr_cqe, struct kdapl_wqe, cqe);
+		WRITE_ONCE(wqe->state, KDAPL_WQE_UNPOSTED);
 	}
 	/* pairs with the acquire in kdapl_wq_check_recv_end() */
 	smp_store_release(&wq->mode, KDAPL_WQ_FLUSHING);
@@ -358,10 +388,10 @@ static int wr_hand_over(struct kdapl_wq *wq, struct ib_send_wr *wr,
 	return ib_post_send(wq->qp, wr, bad);
 }
 
-/* Build the native requests and hand them to the device as one chain. wq->lock held. */
-static int wr_post_native(struct kdapl_wq *wq, const struct kdapl_post *posts, int n)
+/* Build the WRs and hand them to the device as one chain. wq->lock held. */
+static int wr_post_chain(struct kdapl_wq *wq, const struct kdapl_post *posts, int n)
 {
-	union kdapl_native_wr *native = wq->chain, *next = native;
+	union kdapl_wr *wr = wq->chain, *next = wr;
 	const struct ib_send_wr *bad = NULL;
 	struct ib_sge *scratch = wq->scratch;
 	u32 pos = wq->head;
@@ -370,40 +400,40 @@ static int wr_post_native(struct kdapl_wq *wq, const struct kdapl_post *posts, i
 	for (i = 0; i < n; i++, scratch += wq->stride) {
 		if (unlikely(posts[i].fence)) {
 			wr_build_fence(wq, pos++, next);
-			next->wr.next = &next[1].wr;
+			next->send.next = &next[1].send;
 			next++;
 		}
 		if (unlikely(posts[i].rebinds)) {
 			wr_build_inv(wq, &posts[i], pos++, next);
-			next->wr.next = &next[1].wr;
+			next->send.next = &next[1].send;
 			next++;
 		}
 		wr_build(wq, &posts[i], pos++, scratch, next);
 		if (i < n - 1)
-			next->wr.next = &next[1].wr;
+			next->send.next = &next[1].send;
 		next++;
 	}
 	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, pos);
 
-	ret = wr_hand_over(wq, &native->wr, &bad);
+	ret = wr_hand_over(wq, &wr->send, &bad);
 	if (unlikely(ret))
-		wr_refused(wq, bad ?: &native->wr);
+		wr_refused(wq, bad ?: &wr->send);
 	return ret;
 }
 
 /* Put a request into the work queue only, to be reported FLUSHED. wq->lock held. */
 static void wr_put_unposted(struct kdapl_wq *wq, struct kdapl_post *post)
 {
-	struct kdapl_wqe *wr = &wq->wr[wq->head & wq->mask];
+	struct kdapl_wqe *wqe = &wq->wqe[wq->head & wq->mask];
 
-	kdapl_wqe_fill_unposted(wq, wr, post);
+	kdapl_wqe_fill_unposted(wq, wqe, post);
 	post->unposted = true;
 	if (post->obj)
-		wq->slot[wr->index].handle = post->obj->handle;
+		wq->memop[wqe->index].handle = post->obj->handle;
 	if (post->op == DAT_DTO_RDMA_READ)
 		wq->reads++;
-	wr->seq = ++wq->dtos;
+	wqe->seq = ++wq->dtos;
 	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
 }
@@ -419,7 +449,7 @@ static enum kdapl_verdict wr_post(struct kdapl_wq *wq, struct kdapl_post *posts,
 	if (unlikely(!kdapl_wq_make_room(wq, n, wrs) || !kdapl_wq_has_reads(wq, reads)))
 		return KDAPL_REFUSE_QUEUE_FULL;
 	if (likely(wq->mode == KDAPL_WQ_LIVE)) {
-		*err = wr_post_native(wq, posts, n);
+		*err = wr_post_chain(wq, posts, n);
 	} else {
 		for (i = 0; i < n; i++)
 			wr_put_unposted(wq, &posts[i]);
@@ -443,7 +473,7 @@ enum kdapl_verdict kdapl_post_requests(struct kdapl_conn *conn, struct kdapl_pos
 	struct kdapl_wq *wq = conn->sq;
 	enum kdapl_verdict why;
 	u32 wrs = 0, reads = 0;
-	bool drained = false;
+	bool polled = false;
 	unsigned long flags;
 	int err = 0, i;
 
@@ -457,9 +487,9 @@ again:
 	spin_lock_irqsave(&wq->lock, flags);
 	why = wr_post(wq, posts, n, wrs, reads, &err);
 	spin_unlock_irqrestore(&wq->lock, flags);
-	if (unlikely(why == KDAPL_REFUSE_QUEUE_FULL && !drained)) {
-		kdapl_wq_drain_cq(wq);
-		drained = true;
+	if (unlikely(why == KDAPL_REFUSE_QUEUE_FULL && !polled)) {
+		kdapl_wq_poll_cq(wq);
+		polled = true;
 		goto again;
 	}
 	if (unlikely(!why && posts[0].unposted))

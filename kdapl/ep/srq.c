@@ -41,8 +41,7 @@ struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq)
 	return pool;
 }
 
-/* kdapl_obj_get() returns the head of the object, which is used as the object itself. */
-static_assert(!offsetof(struct kdapl_srq, obj));
+KDAPL_OBJ_IS_FIRST(struct kdapl_srq);
 
 static void srq_release(struct kdapl_obj *obj)
 {
@@ -105,14 +104,6 @@ static int srq_check_attr(struct kdapl_ia *ia, const DAT_SRQ_ATTR *attr)
 	return ret;
 }
 
-/* -ENOSPC, whatever errno the device gives: it has no room for the native SRQ. */
-static struct kdapl_pool *srq_create_pool(struct kdapl_srq *srq, u32 limit)
-{
-	struct kdapl_pool *pool = kdapl_pool_create(srq, limit, kdapl_buf_done);
-
-	return !IS_ERR(pool) || pool == ERR_PTR(-ENOMEM) ? pool : ERR_PTR(-ENOSPC);
-}
-
 /* Everything is checked. Inside kdapl_dev_enter(). */
 static int srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SRQ_HANDLE *handle)
 {
@@ -134,7 +125,7 @@ static int srq_make(struct kdapl_pz *pz, const DAT_SRQ_ATTR *attr, DAT_SRQ_HANDL
 	mutex_init(&srq->mutex);
 	INIT_WORK(&srq->low_work, srq_low_work);
 	kdapl_obj_init(&srq->obj, DAT_HANDLE_TYPE_SRQ, pz->obj.ia, &srq_ops);
-	pool = srq_create_pool(srq, attr->max_recv_dtos);
+	pool = kdapl_pool_create(srq, attr->max_recv_dtos, kdapl_buf_done);
 	if (IS_ERR(pool)) {
 		kdapl_obj_unuse(&pz->obj);
 		kdapl_obj_put(&srq->obj);
@@ -195,7 +186,7 @@ static DAT_RETURN srq_ret(int err, int arg)
  * the device takes in an SRQ, or MEMORY); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
-			  DAT_SRQ_ATTR *srq_attr, DAT_SRQ_HANDLE *srq_handle)
+			  const DAT_SRQ_ATTR *srq_attr, DAT_SRQ_HANDLE *srq_handle)
 {
 	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct kdapl_pz *pz = NULL;
@@ -232,12 +223,12 @@ out:
 EXPORT_SYMBOL(dat_srq_create);
 
 /* Poll the CQs of all EPs of the pool, so that its counts are up to date. RCU read side. */
-static void srq_drain_cqs(struct kdapl_pool *pool)
+static void srq_poll_cqs(struct kdapl_pool *pool)
 {
 	struct kdapl_conn *conn;
 
 	list_for_each_entry_rcu(conn, &pool->conns, pool_node)
-		kdapl_wq_drain_cq(conn->rq);
+		kdapl_wq_poll_cq(conn->rq);
 }
 
 /**
@@ -278,7 +269,7 @@ DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param
 	}
 	if (srq_param_mask & (DAT_SRQ_FIELD_AVAILABLE_DTO_COUNT |
 			      DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT))
-		srq_drain_cqs(pool);
+		srq_poll_cqs(pool);
 	spin_lock_irqsave(&pool->lock, flags);
 	srq_param->srq_state = pool->error ? DAT_SRQ_STATE_ERROR : DAT_SRQ_STATE_OPERATIONAL;
 	srq_param->max_recv_dtos = pool->limit;
@@ -340,7 +331,7 @@ static int srq_resize(struct kdapl_srq *srq, u32 limit)
 	/* EPs keep their pool, because a QP cannot be moved to another native SRQ */
 	if (refcount_read(&pool->ref) > 1)
 		return -ENOSPC;
-	fresh = srq_create_pool(srq, limit);
+	fresh = kdapl_pool_create(srq, limit, kdapl_buf_done);
 	if (IS_ERR(fresh))
 		return PTR_ERR(fresh);
 	if (!srq_swap_pool(srq, pool, fresh)) {

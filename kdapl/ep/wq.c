@@ -19,9 +19,9 @@
 	 offsetof(type, first) / 64 == (offsetofend(type, last) - 1) / 64)
 
 static_assert(IN_LINE(struct kdapl_wq, ia, sink));
-static_assert(IN_LINE(struct kdapl_wq, lock, interval));
+static_assert(IN_LINE(struct kdapl_wq, lock, room));
 static_assert(IN_LINE(struct kdapl_wq, handle, ready));
-static_assert(IN_LINE(struct kdapl_wq, wr[0], wr[1]));
+static_assert(IN_LINE(struct kdapl_wq, wqe[0], wqe[1]));
 static_assert(IN_LINE(struct kdapl_conn, sq, qp));
 
 /**
@@ -33,7 +33,7 @@ void kdapl_wq_free(struct kdapl_wq *wq)
 	if (!wq)
 		return;
 	kvfree(wq->sinks);
-	kvfree(wq->slot);
+	kvfree(wq->memop);
 	kvfree(wq->chain);
 	kvfree(wq->scratch);
 	kvfree(wq);
@@ -54,29 +54,29 @@ static int wq_alloc_lists(struct kdapl_wq *wq, u32 size)
 		return -ENOMEM;
 	if (wq->recv)
 		return 0;
-	wq->slot = kvcalloc(size, sizeof(*wq->slot), GFP_KERNEL);
-	wq->chain = kvcalloc(KDAT_POST_LIST_MAX * KDAPL_NATIVE_MAX, sizeof(*wq->chain),
+	wq->memop = kvcalloc(size, sizeof(*wq->memop), GFP_KERNEL);
+	wq->chain = kvcalloc(KDAT_POST_LIST_MAX * KDAPL_MAX_WRS, sizeof(*wq->chain),
 			     GFP_KERNEL);
-	return wq->slot && wq->chain ? 0 : -ENOMEM;
+	return wq->memop && wq->chain ? 0 : -ENOMEM;
 }
 
 /**
  * kdapl_wq_alloc - allocate a work queue
  * @conn: connection it belongs to
  * @recv: for Receives
- * @slots: work requests the consumer may have in it
+ * @max_wrs: WRs the consumer may have in it
  * @max_sge: segments of each
  *
  * Context: may sleep.
  * Return: the work queue or NULL.
  */
-struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u32 max_sge)
+struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 max_wrs, u32 max_sge)
 {
-	u32 size = roundup_pow_of_two(slots + KDAPL_OWN_SLOTS);
+	u32 size = roundup_pow_of_two(max_wrs + KDAPL_OWN_WQES);
 	struct kdapl_wq *wq;
 	u32 i;
 
-	wq = kvzalloc(struct_size(wq, wr, size), GFP_KERNEL);
+	wq = kvzalloc(struct_size(wq, wqe, size), GFP_KERNEL);
 	if (!wq)
 		return NULL;
 	wq->conn = conn;
@@ -85,7 +85,7 @@ struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u
 	wq->mask = size - 1;
 	wq->done_mask = wq->mask;
 	wq->slow = recv ? KDAPL_SLOW_EARLY : 0;
-	wq->slots = slots;
+	wq->max_wrs = max_wrs;
 	wq->max_sge = max_sge;
 	wq->stride = max(max_sge, 2U);	/* two: wr_split_short() */
 	wq->last_sup = -1;
@@ -93,8 +93,8 @@ struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 slots, u
 	spin_lock_init(&wq->lock);
 	INIT_LIST_HEAD(&wq->ready);
 	for (i = 0; i < size; i++) {
-		wq->wr[i].cqe.done = kdapl_wqe_done;
-		wq->wr[i].index = i;
+		wq->wqe[i].cqe.done = kdapl_wqe_done;
+		wq->wqe[i].index = i;
 	}
 	if (wq_alloc_lists(wq, size)) {
 		kdapl_wq_free(wq);
@@ -148,25 +148,26 @@ void kdapl_wq_quiesce(struct kdapl_wq *wq)
  */
 int kdapl_wq_post_own(struct kdapl_wq *wq, u8 op)
 {
-	struct kdapl_wqe *wr = &wq->wr[wq->head & wq->mask];
-	struct ib_rdma_wr post = {
+	struct kdapl_wqe *wqe = &wq->wqe[wq->head & wq->mask];
+	struct ib_rdma_wr wr = {
 		.wr = {
-			.wr_cqe = &wr->cqe,
+			.wr_cqe = &wqe->cqe,
 			.opcode = IB_WR_RDMA_WRITE,
 			.send_flags = IB_SEND_SIGNALED,
 		},
 	};
 	int ret;
 
-	wr->op = op;
-	wr->flags = KDAPL_WQE_SIGNALED;
-	wr->state = KDAPL_WQE_NATIVE;
-	wr->seq = wq->dtos;
+	wqe->op = op;
+	wqe->flags = KDAPL_WQE_SIGNALED;
+	wqe->state = KDAPL_WQE_POSTED;
+	wqe->seq = wq->dtos;
+	wq->room = 0;
 	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);
-	ret = ib_post_send(wq->conn->qp, &post.wr, NULL);
+	ret = ib_post_send(wq->conn->qp, &wr.wr, NULL);
 	if (ret)
-		WRITE_ONCE(wr->state, KDAPL_WQE_UNPOSTED);
+		WRITE_ONCE(wqe->state, KDAPL_WQE_UNPOSTED);
 	return ret;
 }
 

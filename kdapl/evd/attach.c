@@ -76,25 +76,25 @@ static struct attach_share *attach_find_share(struct kdapl_evd *evd,
 static int attach_completions(const struct kdapl_wq *wq)
 {
 	if (!wq->recv)
-		return wq->slots + KDAPL_OWN_WRS;
-	return wq->conn->pool ? wq->conn->pool->entries : wq->slots;
+		return wq->max_wrs + KDAPL_OWN_WRS;
+	return wq->conn->pool ? wq->conn->pool->entries : wq->max_wrs;
 }
 
 /* Reserve room for completions, on a CQ and in the backlog. */
-static struct kdapl_cq *attach_reserve(struct kdapl_evd *evd, int slots)
+static struct kdapl_cq *attach_reserve(struct kdapl_evd *evd, int entries)
 {
 	struct kdapl_cq *cq;
 	int ret;
 
-	ret = kdapl_evd_grow_backlog(evd, evd->qlen, slots);
+	ret = kdapl_evd_grow_backlog(evd, evd->qlen, entries);
 	if (ret)
 		return ERR_PTR(ret);
-	cq = kdapl_evd_find_cq(evd, slots);
+	cq = kdapl_evd_find_cq(evd, entries);
 	if (IS_ERR(cq))
 		return cq;
-	cq->used += slots;
+	cq->used += entries;
 	spin_lock_irq(&evd->lock);
-	evd->reserve += slots;
+	evd->reserve += entries;
 	spin_unlock_irq(&evd->lock);
 	return cq;
 }
@@ -130,8 +130,9 @@ static struct kdapl_cq *attach_reserve_shared(struct kdapl_evd *evd, struct kdap
  * @attr: completion flags attribute of the EP for that direction
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: the CQ to complete on, referenced; -EBADRQC when the completion flags do not match
- * those of work queues that are attached already; another errno.
+ * Return: the CQ to complete on, referenced, or an ERR_PTR: -EINVAL if the completion flags do
+ * not match those of work queues that are attached already; -ENOMEM; -ENOSPC if the device has no
+ * room for the completions.
  */
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_wq *wq,
 				  DAT_COMPLETION_FLAGS attr)
@@ -140,7 +141,7 @@ struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_wq *wq,
 
 	mutex_lock(&evd->mutex);
 	if (!attach_accepts(evd, wq->conn->replaces, wq->recv, attr))
-		cq = ERR_PTR(-EBADRQC);		/* no provider returns this one */
+		cq = ERR_PTR(-EINVAL);
 	else if (wq->recv && wq->conn->pool)
 		cq = attach_reserve_shared(evd, wq->conn->pool);
 	else
@@ -170,7 +171,7 @@ void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq)
 {
 	const struct kdapl_conn *old = wq->conn->replaces;
 	struct attach_share *share = NULL;
-	int slots = attach_completions(wq);
+	int entries = attach_completions(wq);
 	DAT_COMPLETION_FLAGS attr;
 	LIST_HEAD(unused);
 
@@ -179,13 +180,13 @@ void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq)
 	if (wq->recv && wq->conn->pool) {
 		share = attach_find_share(evd, wq->conn->pool, wq->cq);
 		if (--share->users)
-			slots = 0;
+			entries = 0;
 		else
 			list_del(&share->node);
 	}
-	wq->cq->used -= slots;
+	wq->cq->used -= entries;
 	spin_lock_irq(&evd->lock);
-	evd->reserve -= slots;
+	evd->reserve -= entries;
 	evd->attached[wq->recv]--;
 	/* the new connection could not be made: the old one stays */
 	if (attach_replaced(evd, old, wq->recv))
@@ -197,6 +198,6 @@ void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq)
 		kdapl_evd_unlink_cqs(evd, true, &unused);
 	mutex_unlock(&evd->mutex);
 	kdapl_evd_put_cqs(&unused);
-	if (slots)
+	if (entries)
 		kfree(share);
 }

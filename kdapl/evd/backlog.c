@@ -5,7 +5,7 @@
  * The backlog of an EVD: events that wait for their consumer outside of a CQ.
  *
  * A circular buffer with three shares: one for events of other streams than DTO and RMR
- * (qlen, and one entry for the last asynchronous event), one that drains may fill on behalf of
+ * (qlen, and one entry for the last asynchronous event), one that is filled by polling ahead for
  * posters (qlen + reserve), and one for connections that end (reserve).
  */
 #include <linux/mm.h>
@@ -35,23 +35,23 @@ int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more)
 	u32 need = 2 * qlen + 1 + 2 * (evd->reserve + more);
 	/* grow geometrically: attaching n EPs copies the backlog O(log n) times */
 	u32 size = max(need, evd->backlog_size + evd->backlog_size / 2);
-	struct kdapl_event *slots, *old;
+	struct kdapl_event *backlog, *old;
 	u32 i;
 
 	if (need <= evd->backlog_size)
 		return 0;
-	slots = backlog_alloc(size);
-	if (!slots) {
+	backlog = backlog_alloc(size);
+	if (!backlog) {
 		size = need;
-		slots = backlog_alloc(size);
+		backlog = backlog_alloc(size);
 	}
-	if (!slots)
+	if (!backlog)
 		return -ENOMEM;
 	spin_lock_irq(&evd->lock);
 	for (i = 0; i < evd->backlog_count; i++)
-		slots[i] = *kdapl_evd_backlog_at(evd, i);
-	old = evd->slots;
-	evd->slots = slots;
+		backlog[i] = *kdapl_evd_backlog_at(evd, i);
+	old = evd->backlog;
+	evd->backlog = backlog;
 	evd->backlog_head = 0;
 	evd->backlog_size = size;
 	spin_unlock_irq(&evd->lock);
@@ -92,7 +92,7 @@ void kdapl_evd_backlog_put(struct kdapl_evd *evd, const struct kdapl_event *ev)
 
 	if (pos >= evd->backlog_size)
 		pos -= evd->backlog_size;
-	kdapl_event_copy(&evd->slots[pos], ev);
+	kdapl_event_copy(&evd->backlog[pos], ev);
 	evd->backlog_count++;
 	evd->backlog_others += kdapl_event_other(ev);
 	evd->backlog_signalled += ev->signalled;
@@ -141,7 +141,7 @@ bool kdapl_evd_backlog_keep(struct kdapl_evd *evd, const struct kdapl_event *ev)
  */
 void kdapl_evd_backlog_take(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
-	kdapl_event_copy(ev, &evd->slots[evd->backlog_head]);
+	kdapl_event_copy(ev, &evd->backlog[evd->backlog_head]);
 	if (++evd->backlog_head == evd->backlog_size)
 		evd->backlog_head = 0;
 	evd->backlog_count--;
@@ -153,13 +153,13 @@ void kdapl_evd_backlog_take(struct kdapl_evd *evd, struct kdapl_event *ev)
 }
 
 /**
- * kdapl_evd_may_drain - may a drain put another completion into the backlog?
+ * kdapl_evd_may_poll_ahead - may another completion be moved to the backlog?
  * @evd: the EVD; evd->lock held
  * @teardown: for a connection that ends
  *
  * Return: true if it may.
  */
-bool kdapl_evd_may_drain(const struct kdapl_evd *evd, bool teardown)
+bool kdapl_evd_may_poll_ahead(const struct kdapl_evd *evd, bool teardown)
 {
 	if (!kdapl_evd_room(evd))
 		return false;

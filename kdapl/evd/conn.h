@@ -149,11 +149,12 @@ struct kdapl_conn_cm_ops {
  * @retries: retries of the attempt: stale connection at the peer, local port in use
  * @net_attr: network attributes the consumer asked for
  * @cm_up: established for the CM, which needs an rdma_disconnect
- * @draining: a graceful disconnect waits for its marker. Not a state: posts decide it under
- *	sq->lock, in any context
+ * @sq_draining: a graceful disconnect waits for its marker, as ib_drain_sq() does. Not a state,
+ *	since it is set under sq->lock, in any context
  * @wc_failed: an error completion came before the connection was up
  * @discard: completions are dropped, the EP was freed or reset: kdapl_conn_discard()
  * @owed: it had ended before @discard: dropped completions should have been reported
+ * @ack_gp: grace period that must have passed before a drained connection ends (D-85); 0: none
  * @dropped: completions that were dropped; atomic because two EVDs count
  * @cm_busy: rdma_connect has not returned or, on iWARP, has no outcome yet: destroying
  *	the cm_id waits for that
@@ -163,7 +164,7 @@ struct kdapl_conn_cm_ops {
  * @read_depth: the initiator_depth in force: Reads we may have outstanding
  * @reads_refused: it was logged that one was refused for lack of @read_depth
  * @flush: how long to wait for flushed completions; limit 0: destroy the QP at once
- * @drain: how long a graceful disconnect waits, if not for ever
+ * @sq_drain: how long a graceful disconnect waits, if not for ever
  * @cm: set when an attempt begins, before its work items can be queued
  * @cm_id: of the attempt or its retry; @lock, taken out before it is destroyed
  * @local: own address and port, once known
@@ -192,7 +193,7 @@ struct kdapl_conn {
 
 	refcount_t ref;
 	u32 qpn;
-	struct kdapl_link link;
+	struct kdapl_dev_conn dev_conn;
 	DAT_EP_ATTR attr;
 	struct kdapl_evd *recv_evd;
 	struct kdapl_evd *request_evd;
@@ -214,7 +215,7 @@ struct kdapl_conn {
 	u8 state;
 	bool passive;
 	bool cm_up;
-	bool draining;
+	bool sq_draining;
 	bool wc_failed;
 	bool discard;
 	bool owed;
@@ -227,9 +228,10 @@ struct kdapl_conn {
 	u8 read_out;
 	u8 read_depth;
 	atomic_t reads_refused;
+	unsigned long ack_gp;
 	atomic_t dropped;
 	struct kdapl_patience flush;
-	struct kdapl_patience drain;
+	struct kdapl_patience sq_drain;
 
 	const struct kdapl_conn_cm_ops *cm;
 	struct rdma_cm_id *cm_id;
@@ -237,10 +239,10 @@ struct kdapl_conn {
 	struct sockaddr_storage remote;
 	void *pdata;
 	u32 pdata_len;
-	void *conn_pdata;	/* private data of the request until it is sent */
-	u8 conn_pdata_len;
+	void *connect_pdata;	/* private data of the request until it is sent */
+	u8 connect_pdata_len;
 
-	struct work_struct conn_work;	/* rdma_connect */
+	struct work_struct connect_work;	/* rdma_connect */
 	struct delayed_work est_work;	/* data came before the CM's report */
 	struct delayed_work kick_work;
 	unsigned int kicks;

@@ -51,12 +51,16 @@ void kdapl_conn_end(struct kdapl_conn *conn, int reason)
  *
  * A consumer may disconnect as soon as it has received a message, before its device has
  * sent the ACK. Where a QP in ERR sends none any more, the end is delayed: otherwise the
- * peer would see a message FLUSHED that was received (D-85).
+ * peer would see a message FLUSHED that was received (D-85). The delay includes a grace period,
+ * in which each CPU runs: the driver's task may be on one that stands still, in a guest whose
+ * host is busy.
  *
  * Context: any.
  */
 void kdapl_conn_end_drained(struct kdapl_conn *conn)
 {
+	if (conn->dev->caps.late_ack)
+		WRITE_ONCE(conn->ack_gp, start_poll_synchronize_rcu());
 	kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_DISCONNECTED,
 			  conn->dev->caps.late_ack ? KDAPL_ACK_TIME : 0);
 }

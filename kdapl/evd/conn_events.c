@@ -2,12 +2,12 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The events of one connection in an EVD: watched, hurried, counted, dropped.
+ * The events of one connection in an EVD: watched, made due, counted, dropped.
  */
 #include "event.h"
 
 /* Events of a connection that are made due in one go, under the lock. */
-#define CONN_HURRY	64
+#define CONN_MAKE_DUE	64
 
 /**
  * kdapl_evd_ending - a connection starts or stops waiting for its last completions
@@ -169,9 +169,9 @@ static bool conn_wq_owes(const struct kdapl_wq *wq)
 	/* pairs with the release of the poster */
 	head = smp_load_acquire(&wq->head);
 	for (pos = wq->tail; pos != head; pos++) {
-		const struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+		const struct kdapl_wqe *wqe = &wq->wqe[pos & wq->mask];
 
-		if (kdapl_wqe_outcome(wq, wr, &status) && kdapl_wqe_reported(wr, status))
+		if (kdapl_wqe_outcome(wq, wqe, &status) && kdapl_wqe_reported(wqe, status))
 			return true;
 	}
 	return false;
@@ -205,20 +205,20 @@ bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_conn *conn)
 }
 
 /**
- * kdapl_evd_hurry - make all completions of a connection due for upcalls, signalled or not
+ * kdapl_evd_make_due - make all completions of a connection due for upcalls, signalled or not
  * @evd: one of its EVDs
  * @conn: connection that has ended
  *
  * Context: any, without evd->lock.
  */
-void kdapl_evd_hurry(struct kdapl_evd *evd, const struct kdapl_conn *conn)
+void kdapl_evd_make_due(struct kdapl_evd *evd, const struct kdapl_conn *conn)
 {
 	struct kdapl_event *ev;
 	unsigned long flags;
 	u32 i, end = 0;
 
 	spin_lock_irqsave(&evd->lock, flags);
-	kdapl_evd_drain_cqs_locked(evd, CONN_HURRY, false);
+	kdapl_evd_poll_ahead_locked(evd, CONN_MAKE_DUE, false);
 	for (i = 0; i < evd->backlog_count; i++) {
 		if (conn_completion(kdapl_evd_backlog_at(evd, i), conn))
 			end = i + 1;

@@ -84,7 +84,7 @@ static struct kdapl_cq *cq_create(struct kdapl_evd *evd, int size)
 		int err = PTR_ERR(cq->ibcq);
 
 		kfree(cq);
-		return ERR_PTR(err);
+		return ERR_PTR(kdapl_create_errno(err));
 	}
 	cq->size = size;
 	refcount_inc(&dev->ref);
@@ -128,12 +128,12 @@ struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq)
 }
 
 /*
- * Entries of a new CQ: room for both work queues of an EP that needs @slots, for the length the
+ * Entries of a new CQ: room for both work queues of an EP that needs @entries, for the length the
  * consumer asked for, and for many more EPs than there are. evd->mutex held.
  */
-static int cq_size(struct kdapl_evd *evd, int slots)
+static int cq_size(struct kdapl_evd *evd, int entries)
 {
-	u64 size = max3((u64)slots * 2, (u64)evd->qlen, (u64)CQ_MIN_ENTRIES);
+	u64 size = max3((u64)entries * 2, (u64)evd->qlen, (u64)CQ_MIN_ENTRIES);
 	const struct kdapl_cq *cq;
 	u64 existing = 0;
 
@@ -142,7 +142,7 @@ static int cq_size(struct kdapl_evd *evd, int slots)
 		existing += cq->used ? cq->size : 0;
 	spin_unlock_irq(&evd->lock);
 	size = max(size, existing * CQ_GROWTH);
-	return clamp_t(u64, size, slots, evd->obj.ia->dev->attrs.max_cqe);
+	return clamp_t(u64, size, entries, evd->obj.ia->dev->attrs.max_cqe);
 }
 
 /* The CQ to keep: the largest that has not failed; among equals, an unused one. */
@@ -203,25 +203,25 @@ void kdapl_evd_put_cqs(struct list_head *cqs)
 /**
  * kdapl_evd_add_cq - give an EVD one more CQ
  * @evd: the EVD; evd->mutex held, or not published yet
- * @slots: completions it must have room for at least
+ * @entries: completions it must have room for at least
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the CQ or an ERR_PTR.
  */
-struct kdapl_cq *kdapl_evd_add_cq(struct kdapl_evd *evd, int slots)
+struct kdapl_cq *kdapl_evd_add_cq(struct kdapl_evd *evd, int entries)
 {
-	int wanted = cq_size(evd, slots), size = wanted;
+	int wanted = cq_size(evd, entries), size = wanted;
 	struct kdapl_cq *cq;
 	LIST_HEAD(unused);
 
-	if (slots > evd->obj.ia->dev->attrs.max_cqe)
+	if (entries > evd->obj.ia->dev->attrs.max_cqe)
 		return ERR_PTR(-ENOSPC);
 	for (;;) {
 		cq = cq_create(evd, size);
 		if (!IS_ERR(cq))
 			break;
-		if (size > slots) {	/* the device may have room for a smaller one */
-			size = max(slots, size / 2);
+		if (size > entries) {	/* the device may have room for a smaller one */
+			size = max(entries, size / 2);
 			continue;
 		}
 		/* the device may have no more CQs: free the ones that are too small */
@@ -243,12 +243,12 @@ struct kdapl_cq *kdapl_evd_add_cq(struct kdapl_evd *evd, int slots)
 /**
  * kdapl_evd_find_cq - a CQ with room for more completions, an existing or a new one
  * @evd: the EVD; evd->mutex held
- * @slots: completions
+ * @entries: completions
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the CQ or an ERR_PTR.
  */
-struct kdapl_cq *kdapl_evd_find_cq(struct kdapl_evd *evd, int slots)
+struct kdapl_cq *kdapl_evd_find_cq(struct kdapl_evd *evd, int entries)
 {
 	struct kdapl_cq *cq, *found = NULL;
 
@@ -257,9 +257,9 @@ struct kdapl_cq *kdapl_evd_find_cq(struct kdapl_evd *evd, int slots)
 		if (READ_ONCE(cq->failed))
 			continue;
 		/* the largest one, so that the small ones become unused in time */
-		if (cq->size - cq->used >= slots && (!found || cq->size > found->size))
+		if (cq->size - cq->used >= entries && (!found || cq->size > found->size))
 			found = cq;
 	}
 	spin_unlock_irq(&evd->lock);
-	return found ?: kdapl_evd_add_cq(evd, slots);
+	return found ?: kdapl_evd_add_cq(evd, entries);
 }

@@ -14,8 +14,7 @@
 #define EVD_FLAGS_ALL	(DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 #define EVD_FLAGS_SOFTIRQ (KDAPL_EVD_CQ_FLAGS | DAT_EVD_SOFTWARE_FLAG)
 
-/* A pointer that kdapl_obj_get() returns is one to the EVD. */
-static_assert(!offsetof(struct kdapl_evd, obj));
+KDAPL_OBJ_IS_FIRST(struct kdapl_evd);
 
 static void evd_release(struct kdapl_obj *obj)
 {
@@ -87,7 +86,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 		err = PTR_ERR_OR_ZERO(kdapl_evd_add_cq(evd, 1));
 	if (err) {
 		kdapl_evd_destroy(evd);
-		return ERR_PTR(err == -ENOMEM ? -ENOMEM : -ENOSPC);
+		return ERR_PTR(err);
 	}
 	return evd;
 }
@@ -117,7 +116,7 @@ static void evd_work_gone(struct work_struct *work)
  */
 void kdapl_evd_destroy(struct kdapl_evd *evd)
 {
-	struct kdapl_event *slots;
+	struct kdapl_event *backlog;
 	struct kdapl_cq *cq;
 	LIST_HEAD(cqs);
 
@@ -125,8 +124,8 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	spin_lock_irq(&evd->lock);
 	evd->closing = true;
 	kdapl_evd_set_default_policy(evd);
-	slots = evd->slots;
-	evd->slots = NULL;
+	backlog = evd->backlog;
+	evd->backlog = NULL;
 	evd->backlog_size = 0;
 	evd->backlog_count = 0;
 	evd->backlog_signalled = 0;
@@ -138,8 +137,8 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	spin_unlock_irq(&evd->lock);
 	mutex_unlock(&evd->mutex);
 	kdapl_evd_wait_all(evd);	/* later runners see ->closing */
-	kdapl_obj_gone(&evd->obj);
-	kvfree(slots);
+	kdapl_obj_evd_gone(&evd->obj);
+	kvfree(backlog);
 	kdapl_evd_put_cqs(&cqs);
 	/* a completion handler may be about to schedule it: free it a grace period later (D-92) */
 	INIT_RCU_WORK(&evd->gone_work, evd_work_gone);
@@ -401,7 +400,7 @@ static int evd_set_qlen(struct kdapl_evd *evd, int qlen)
 	spin_lock_irq(&evd->lock);
 	evd->qlen = max(old, qlen);
 	spin_unlock_irq(&evd->lock);
-	kdapl_evd_drain_all(evd);	/* completions on the CQs count, as far as there is room */
+	kdapl_evd_poll_all(evd);	/* completions on the CQs count, as far as there is room */
 	spin_lock_irq(&evd->lock);
 	fits = evd->backlog_count <= qlen;
 	evd->qlen = fits ? qlen : old;
@@ -507,7 +506,7 @@ static bool evd_dead(const struct kdapl_evd *evd)
  * to be called again: only silent completions so far, and not yet as many as could be there when
  * the consumer called.
  */
-static int evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked)
+static int evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *skipped)
 {
 	enum kdapl_next next;
 	unsigned long flags;
@@ -524,11 +523,11 @@ static int evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *looked)
 		next = KDAPL_NEXT_MORE;
 	}
 	if (likely(next == KDAPL_NEXT_MORE)) {
-		/* the engine can drain again: there is room */
+		/* the engine can poll ahead again: there is room */
 		sched = evd->watching;
 	} else {
-		*looked += evd->silent - silent;
-		again = evd->again && *looked < kdapl_evd_depth(evd);
+		*skipped += evd->silent - silent;
+		again = evd->again && *skipped < kdapl_evd_depth(evd);
 		err = evd_dead(evd) ? -ESHUTDOWN : -ENODATA;
 		if (again)
 			err = -EAGAIN;
@@ -572,7 +571,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 {
 	struct kdapl_evd *evd;
 	DAT_RETURN ret;
-	u32 looked = 0;
+	u32 skipped = 0;
 	int err;
 
 	rcu_read_lock();
@@ -584,7 +583,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	} else {
 		evd_clear_extension(event);
 		do {
-			err = evd_dequeue(evd, event, &looked);
+			err = evd_dequeue(evd, event, &skipped);
 		} while (unlikely(err == -EAGAIN));
 		if (likely(!err))
 			ret = DAT_SUCCESS;

@@ -25,21 +25,21 @@
  */
 static __always_inline bool fast_is_wqe(const struct ib_wc *wc, struct kdapl_wq **wqp)
 {
-	struct kdapl_wqe *wr = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
+	struct kdapl_wqe *wqe = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
 	struct kdapl_wq *wq;
 
 	if (unlikely(wc->wr_cqe->done != kdapl_wqe_done || wc->status != IB_WC_SUCCESS))
 		return false;
-	if (unlikely(wr->op > DAT_DTO_RECEIVE || (wr->flags & FAST_EXCLUDES)))
+	if (unlikely(wqe->op > DAT_DTO_RECEIVE || (wqe->flags & FAST_EXCLUDES)))
 		return false;
-	wq = kdapl_wqe_wq(wr);
+	wq = kdapl_wqe_wq(wqe);
 	*wqp = wq;
 	if (unlikely(wq->slow))
 		return false;
 	if (!wq->recv)
-		return !wr->retires;
+		return !wqe->retires;
 	return !(wc->wc_flags & IB_WC_WITH_INVALIDATE) &&
-	       wr->index == (wq->tail & wq->done_mask);
+	       wqe->index == (wq->tail & wq->done_mask);
 }
 
 static __always_inline void fast_fill(const struct kdapl_evd *evd, DAT_EVENT *event,
@@ -55,18 +55,18 @@ static __always_inline void fast_fill(const struct kdapl_evd *evd, DAT_EVENT *ev
 static __always_inline void fast_wqe(struct kdapl_evd *evd, struct kdapl_wq *wq,
 				     const struct ib_wc *wc, DAT_EVENT *event)
 {
-	const struct kdapl_wqe *wr = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
-	u32 length = wr->length;
+	const struct kdapl_wqe *wqe = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
+	u32 length = wqe->length;
 	u32 tail = wq->tail;
 
 	if (wq->recv) {
 		length = wc->byte_len;
 		wq->reaped++;
 	} else {
-		wq->dtos_done = wr->seq;
-		tail += (wr->index - tail) & wq->done_mask;
+		wq->dtos_done = wqe->seq;
+		tail += (wqe->index - tail) & wq->done_mask;
 	}
-	fast_fill(evd, event, wq->handle, wr->cookie, wr->op, length);
+	fast_fill(evd, event, wq->handle, wqe->cookie, wqe->op, length);
 	/* tail last: pairs with the acquire of the poster, which reads it first */
 	smp_store_release(&wq->tail, tail + 1);
 }
@@ -198,14 +198,14 @@ enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event)
 /**
  * kdapl_evd_run_fast - make upcalls for ordinary completions until something else comes
  * @evd: the EVD; evd->lock held, and dropped around the upcalls
- * @run: the runner
+ * @runner: the runner
  * @budget: how many at most
  * @none: set if there is no event left
  *
  * Return: number of upcalls made. If it is less than @budget and @none is false, the caller must
  * take the slow path.
  */
-int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none)
+int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget, bool *none)
 {
 	enum kdapl_next next = KDAPL_NEXT_SLOW;
 	DAT_UPCALL_OBJECT upcall;
@@ -216,15 +216,15 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 	evd->nrunning = 1;
 	/* helpers of another policy may have started, and not returned yet */
 	while (n < budget && likely(evd->default_policy && evd->nrunning == 1)) {
-		next = fast_next(evd, &run->event, true);
+		next = fast_next(evd, &runner->event, true);
 		if (next != KDAPL_NEXT_MORE && next != KDAPL_NEXT_LAST)
 			break;
-		run->ep = run->event.event_data.dto_completion_event_data.ep_handle;
-		run->seq = ++evd->upcall_seq;
+		runner->ep = runner->event.event_data.dto_completion_event_data.ep_handle;
+		runner->seq = ++evd->upcall_seq;
 		upcall = evd->upcall;
 		spin_unlock_irq(&evd->lock);
 
-		upcall.upcall_func(upcall.instance_data, &run->event,
+		upcall.upcall_func(upcall.instance_data, &runner->event,
 				   next == KDAPL_NEXT_MORE ? DAT_TRUE : DAT_FALSE);
 
 		spin_lock_irq(&evd->lock);
@@ -236,7 +236,7 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budg
 		if (unlikely(waitqueue_active(&evd->upcall_over)))
 			break;
 	}
-	kdapl_evd_called(evd, run);
+	kdapl_evd_called(evd, runner);
 	*none = next == KDAPL_NEXT_NONE || next == KDAPL_NEXT_LAST;
 	return n;
 }

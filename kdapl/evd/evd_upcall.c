@@ -74,12 +74,12 @@ static bool upcall_due(struct kdapl_evd *evd, struct kdapl_event *ev)
 }
 
 /* One upcall. evd->lock held, and dropped meanwhile. */
-static void upcall_make(struct kdapl_evd *evd, struct kdapl_upcall *run, const DAT_EVENT *event,
+static void upcall_make(struct kdapl_evd *evd, struct kdapl_runner *runner, const DAT_EVENT *event,
 			bool more)
 {
 	DAT_UPCALL_OBJECT upcall = evd->upcall;
 
-	run->seq = ++evd->upcall_seq;
+	runner->seq = ++evd->upcall_seq;
 	evd->nrunning++;
 	spin_unlock_irq(&evd->lock);
 
@@ -87,13 +87,14 @@ static void upcall_make(struct kdapl_evd *evd, struct kdapl_upcall *run, const D
 	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
 
 	spin_lock_irq(&evd->lock);
-	kdapl_evd_called(evd, run);
+	kdapl_evd_called(evd, runner);
 }
 
 /* Make the next upcall of any kind. Returns false when none is due. evd->lock held. */
-static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool helper)
+static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget,
+			   bool helper)
 {
-	struct kdapl_event *ev = &run->ev;
+	struct kdapl_event *ev = &runner->ev;
 	bool more;
 
 	/* a runner of the other kind has taken over; arming schedules it */
@@ -107,48 +108,48 @@ static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_upcall *run, int 
 	}
 	if (!kdapl_evd_calls(evd)) {
 		if (evd->ending || evd->watching)
-			kdapl_evd_drain_cqs_locked(evd, budget, evd->ending);
+			kdapl_evd_poll_ahead_locked(evd, budget, evd->ending);
 		return false;
 	}
 	if (unlikely(evd->nrunning >= (helper ? evd->nhelpers : 1)))
 		return false;	/* kdapl_evd_held_up() */
 	if (unlikely(evd->watching))	/* watermarks count all that has arrived */
-		kdapl_evd_drain_cqs_locked(evd, budget, false);
+		kdapl_evd_poll_ahead_locked(evd, budget, false);
 	if (unlikely(evd->policy == DAT_UPCALL_NOTIFY)) {
 		if (!upcall_due(evd, ev))
 			return false;
 		evd->notified = true;
-		run->ep = DAT_HANDLE_NULL;
-		upcall_make(evd, run, NULL, true);
+		runner->ep = DAT_HANDLE_NULL;
+		upcall_make(evd, runner, NULL, true);
 		return true;
 	}
 	if (!upcall_pick(evd, ev))
 		return false;
 	more = kdapl_evd_more(evd);
-	kdapl_event_fill(evd, ev, &run->event);
+	kdapl_event_fill(evd, ev, &runner->event);
 	kdapl_event_release(ev);
-	run->ep = kdapl_event_ep(ev);
+	runner->ep = kdapl_event_ep(ev);
 	if (helper)
 		kdapl_evd_wake_helper(evd);
-	upcall_make(evd, run, &run->event, more);
+	upcall_make(evd, runner, &runner->event, more);
 	return true;
 }
 
 /* One turn. Returns @budget when it is used up and there may be more. */
-static int upcall_run(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget)
+static int upcall_run(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget)
 {
-	bool helper = run != &evd->run, none = false, full = false;
+	bool helper = runner != &evd->runner, none = false, full = false;
 	u32 silent;
 	int n = 0;
 
 	spin_lock_irq(&evd->lock);
-	run->task = current;
+	runner->task = current;
 	silent = evd->silent;
 	while (n < budget && evd->silent - silent < TURN_SILENT) {
-		n += kdapl_evd_run_fast(evd, run, budget - n, &none);
+		n += kdapl_evd_run_fast(evd, runner, budget - n, &none);
 		if (n == budget)
 			break;
-		if (none || !upcall_run_one(evd, run, budget, helper))
+		if (none || !upcall_run_one(evd, runner, budget, helper))
 			goto out;
 		n++;
 	}
@@ -176,7 +177,7 @@ static bool upcall_arm_again(struct kdapl_evd *evd)
 static int upcall_irq_poll(struct irq_poll *iop, int budget)
 {
 	struct kdapl_evd *evd = container_of(iop, struct kdapl_evd, iop);
-	int n = upcall_run(evd, &evd->run, budget);
+	int n = upcall_run(evd, &evd->runner, budget);
 
 	if (n < budget) {
 		irq_poll_complete(iop);
@@ -190,7 +191,7 @@ static void upcall_work(struct work_struct *work)
 {
 	struct kdapl_evd *evd = container_of(work, struct kdapl_evd, work);
 
-	if (upcall_run(evd, &evd->run, WORK_BUDGET) == WORK_BUDGET || upcall_arm_again(evd))
+	if (upcall_run(evd, &evd->runner, WORK_BUDGET) == WORK_BUDGET || upcall_arm_again(evd))
 		kdapl_evd_sched(evd);
 }
 
@@ -198,7 +199,7 @@ static void upcall_helper_work(struct work_struct *work)
 {
 	struct kdapl_helper *helper = container_of(work, struct kdapl_helper, work);
 	struct kdapl_evd *evd = helper->evd;
-	int n = upcall_run(evd, &helper->run, WORK_BUDGET);
+	int n = upcall_run(evd, &helper->runner, WORK_BUDGET);
 
 	set_bit(helper - evd->helpers, &evd->idle);
 	smp_mb__after_atomic();	/* a waker that found none idle relies on the check after arming */
@@ -225,7 +226,7 @@ void kdapl_evd_engine_init(struct kdapl_evd *evd)
 	INIT_WORK(&evd->work, upcall_work);
 	upcall_work_class(evd, &evd->work);
 	INIT_LIST_HEAD(&evd->runners);
-	list_add(&evd->run.node, &evd->runners);
+	list_add(&evd->runner.node, &evd->runners);
 	init_waitqueue_head(&evd->upcall_over);
 }
 
@@ -278,7 +279,7 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 	}
 	spin_lock_irq(&evd->lock);
 	for (i = 0; i < n; i++)
-		list_add(&helpers[i].run.node, &evd->runners);
+		list_add(&helpers[i].runner.node, &evd->runners);
 	spin_unlock_irq(&evd->lock);
 	evd->nhelpers = n;
 	evd->idle = GENMASK(n - 1, 0);
@@ -288,10 +289,10 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 /* Does an upcall run with an event of this EP? evd->lock held. */
 static bool upcall_of_ep(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
-	const struct kdapl_upcall *run;
+	const struct kdapl_runner *runner;
 
-	list_for_each_entry(run, &evd->runners, node) {
-		if (run->seq && run->ep == ep)
+	list_for_each_entry(runner, &evd->runners, node) {
+		if (runner->seq && runner->ep == ep)
 			return true;
 	}
 	return false;
@@ -329,7 +330,7 @@ void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn)
 	bool done;
 
 	do {
-		kdapl_evd_hurry(evd, conn);
+		kdapl_evd_make_due(evd, conn);
 		spin_lock_irq(&evd->lock);
 		wait_event_lock_irq_timeout(evd->upcall_over,
 					    !kdapl_evd_owes(evd, conn) &&
@@ -343,10 +344,10 @@ void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn)
 /* Does an upcall run that was started no later than @seq? evd->lock held. */
 static bool upcall_started_by(const struct kdapl_evd *evd, u64 seq)
 {
-	const struct kdapl_upcall *run;
+	const struct kdapl_runner *runner;
 
-	list_for_each_entry(run, &evd->runners, node) {
-		if (run->seq && run->seq <= seq)
+	list_for_each_entry(runner, &evd->runners, node) {
+		if (runner->seq && runner->seq <= seq)
 			return true;
 	}
 	return false;
@@ -371,19 +372,19 @@ void kdapl_evd_wait_all(struct kdapl_evd *evd)
 }
 
 /**
- * kdapl_evd_in_other_hands - does another upcall run with an event of an EP?
+ * kdapl_evd_other_upcall - does another upcall run with an event of an EP?
  * @evd: an EVD the caller is in an upcall of; evd->lock held
  * @ep: handle of the EP
  *
  * Return: true if there is one.
  */
-bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
+bool kdapl_evd_other_upcall(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
-	const struct kdapl_upcall *run;
+	const struct kdapl_runner *runner;
 
 	lockdep_assert_held(&evd->lock);
-	list_for_each_entry(run, &evd->runners, node) {
-		if (run->seq && run->ep == ep && run->task != current)
+	list_for_each_entry(runner, &evd->runners, node) {
+		if (runner->seq && runner->ep == ep && runner->task != current)
 			return true;
 	}
 	return false;
@@ -401,13 +402,13 @@ bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
  */
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 {
-	struct kdapl_upcall *run;
+	struct kdapl_runner *runner;
 	unsigned long flags;
 	bool inside = false;
 
 	spin_lock_irqsave(&evd->lock, flags);
-	list_for_each_entry(run, &evd->runners, node)
-		inside |= run->seq && run->task == current;
+	list_for_each_entry(runner, &evd->runners, node)
+		inside |= runner->seq && runner->task == current;
 	spin_unlock_irqrestore(&evd->lock, flags);
 	return inside;
 }
@@ -434,7 +435,7 @@ static void upcall_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
 	if (policy == DAT_UPCALL_MANY)
 		kdapl_evd_make_helpers(evd);
 	if (on && (flag == DAT_UPCALL_INVOC_ANY || evd->policy == DAT_UPCALL_DISABLE))
-		kdapl_evd_drain_all(evd);
+		kdapl_evd_poll_all(evd);
 	spin_lock_irq(&evd->lock);
 	if (upcall)
 		evd->upcall = *upcall;

@@ -47,7 +47,7 @@ static inline void kdapl_event_release(const struct kdapl_event *ev)
 /* The event at position @i of the backlog, counted from the oldest. evd->lock held. */
 static inline struct kdapl_event *kdapl_evd_backlog_at(const struct kdapl_evd *evd, u32 i)
 {
-	return &evd->slots[(evd->backlog_head + i) % evd->backlog_size];
+	return &evd->backlog[(evd->backlog_head + i) % evd->backlog_size];
 }
 
 /* backlog.c */
@@ -57,18 +57,18 @@ bool kdapl_evd_backlog_keep(struct kdapl_evd *evd, const struct kdapl_event *ev)
 void kdapl_evd_backlog_put(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_backlog_take(struct kdapl_evd *evd, struct kdapl_event *ev);
 bool kdapl_evd_room(const struct kdapl_evd *evd);
-bool kdapl_evd_may_drain(const struct kdapl_evd *evd, bool teardown);
+bool kdapl_evd_may_poll_ahead(const struct kdapl_evd *evd, bool teardown);
 
 /* cq.c */
 void kdapl_evd_unlink_cqs(struct kdapl_evd *evd, bool keep, struct list_head *unused);
-struct kdapl_cq *kdapl_evd_find_cq(struct kdapl_evd *evd, int slots);
-struct kdapl_cq *kdapl_evd_add_cq(struct kdapl_evd *evd, int slots);
+struct kdapl_cq *kdapl_evd_find_cq(struct kdapl_evd *evd, int entries);
+struct kdapl_cq *kdapl_evd_add_cq(struct kdapl_evd *evd, int entries);
 void kdapl_evd_put_cqs(struct list_head *cqs);
 
 /* retire.c */
-bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
+bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe,
 		       unsigned int *status);
-void kdapl_wqe_retire_op(struct kdapl_wq *wq, struct kdapl_wqe *wr, unsigned int status);
+void kdapl_wqe_retire_op(struct kdapl_wq *wq, struct kdapl_wqe *wqe, unsigned int status);
 void kdapl_wq_retire_to(struct kdapl_wq *wq, u32 end, unsigned int status);
 void kdapl_wq_retire_all(struct kdapl_wq *wq);
 
@@ -79,31 +79,31 @@ static inline bool kdapl_wq_unretired(const struct kdapl_wq *wq)
 }
 
 /* An operation on an LMR or RMR reports its outcome to that object, once. */
-static inline void kdapl_wqe_retire(struct kdapl_wq *wq, struct kdapl_wqe *wr,
+static inline void kdapl_wqe_retire(struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 				    unsigned int status)
 {
-	if (!wq->recv && unlikely(wr->flags & KDAPL_WQE_OP_PENDING))
-		kdapl_wqe_retire_op(wq, wr, status);
+	if (!wq->recv && unlikely(wqe->flags & KDAPL_WQE_OP_PENDING))
+		kdapl_wqe_retire_op(wq, wqe, status);
 }
 
 /* wc_sync.c */
-void kdapl_wqe_sync(struct kdapl_wq *wq, const struct kdapl_wqe *wr, bool done, u32 length);
+void kdapl_wqe_sync(struct kdapl_wq *wq, const struct kdapl_wqe *wqe, bool done, u32 length);
 void kdapl_wq_sync_reads(struct kdapl_wq *wq, u32 end, bool done);
 void kdapl_wq_sync_rest(struct kdapl_wq *wq);
 void kdapl_buf_sync(struct kdapl_buf *buf, struct kdapl_conn *conn, const struct ib_wc *wc);
 
 /* report.c */
-bool kdapl_wqe_reported(const struct kdapl_wqe *wr, unsigned int status);
-bool kdapl_wqe_event(struct kdapl_wq *wq, const struct kdapl_wqe *wr, unsigned int status,
+bool kdapl_wqe_reported(const struct kdapl_wqe *wqe, unsigned int status);
+bool kdapl_wqe_event(struct kdapl_wq *wq, const struct kdapl_wqe *wqe, unsigned int status,
 		     struct kdapl_event *ev);
 void kdapl_buf_event(struct kdapl_conn *conn, struct kdapl_buf *buf, struct kdapl_event *ev);
 bool kdapl_wq_next(struct kdapl_wq *wq, struct kdapl_event *ev);
 
 /* Give an entry back to the poster. */
-static inline void kdapl_wq_advance(struct kdapl_wq *wq, const struct kdapl_wqe *wr, u32 tail)
+static inline void kdapl_wq_advance(struct kdapl_wq *wq, const struct kdapl_wqe *wqe, u32 tail)
 {
 	if (!wq->recv)
-		wq->dtos_done = wr->seq;
+		wq->dtos_done = wqe->seq;
 	/* tail last: pairs with the acquire of the poster, which reads it first */
 	smp_store_release(&wq->tail, tail);
 }
@@ -133,12 +133,12 @@ bool kdapl_evd_more(struct kdapl_evd *evd);
 u32 kdapl_evd_depth(const struct kdapl_evd *evd);
 bool kdapl_evd_arm(struct kdapl_evd *evd);
 
-/* drain.c */
-void kdapl_evd_drain_cqs_locked(struct kdapl_evd *evd, int budget, bool teardown);
-void kdapl_evd_drain_all(struct kdapl_evd *evd);
+/* poll_ahead.c */
+void kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardown);
+void kdapl_evd_poll_all(struct kdapl_evd *evd);
 
 /* conn_events.c */
-void kdapl_evd_hurry(struct kdapl_evd *evd, const struct kdapl_conn *conn);
+void kdapl_evd_make_due(struct kdapl_evd *evd, const struct kdapl_conn *conn);
 
 /* evd_upcall.c */
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out);
@@ -158,6 +158,6 @@ enum kdapl_next {
 };
 
 enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event);
-int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_upcall *run, int budget, bool *none);
+int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget, bool *none);
 
 #endif /* KDAPL_EVD_EVENT_H */

@@ -160,7 +160,7 @@ bool kdapl_evd_arm(struct kdapl_evd *evd)
 	if (evd->closing)
 		goto out;
 	if (!kdapl_evd_calls(evd) && !evd->discard) {
-		if (!(evd->ending || evd->watching) || !kdapl_evd_may_drain(evd, evd->ending))
+		if (!(evd->ending || evd->watching) || !kdapl_evd_may_poll_ahead(evd, evd->ending))
 			goto out;
 	} else if (kdapl_evd_held_up(evd)) {
 		goto out;

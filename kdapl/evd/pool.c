@@ -140,9 +140,9 @@ struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool)
 		buf->state = KDAPL_BUF_DEAD;
 		list_del_init(&buf->node);
 	} else {
-		buf->state = KDAPL_BUF_NATIVE;
+		buf->state = KDAPL_BUF_POSTED;
 		pool->available++;
-		list_move_tail(&buf->node, &pool->native);
+		list_move_tail(&buf->node, &pool->posted);
 	}
 	return buf;
 }
@@ -165,7 +165,7 @@ void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf)
 
 /**
  * kdapl_buf_taken - a buffer has completed
- * @buf: the buffer; removed from pool->native
+ * @buf: the buffer; removed from pool->posted
  * @qp: QP that took it, a value only
  *
  * Context: any, pool->lock not held.
@@ -210,7 +210,7 @@ struct kdapl_conn *kdapl_buf_pass(struct kdapl_buf *buf, struct ib_qp *qp)
 
 	spin_lock(&pool->lock);	/* evd->lock has disabled interrupts */
 	conn = pool_find(pool, qp);
-	if (unlikely(!conn || conn->rq->slow || buf->state != KDAPL_BUF_NATIVE ||
+	if (unlikely(!conn || conn->rq->slow || buf->state != KDAPL_BUF_POSTED ||
 		     kdapl_marks_armed(conn->marks))) {
 		spin_unlock(&pool->lock);
 		return NULL;
@@ -315,7 +315,7 @@ static u32 pool_count_lost(struct kdapl_pool *pool)
 	struct kdapl_buf *buf, *next;
 	u32 n = 0;
 
-	list_for_each_entry_safe(buf, next, &pool->native, node) {
+	list_for_each_entry_safe(buf, next, &pool->posted, node) {
 		if ((s32)(pool->newest - buf->seq) <= 0)
 			break;
 		buf->state = KDAPL_BUF_LOST;
@@ -504,7 +504,8 @@ void kdapl_pool_put(struct kdapl_pool *pool)
  * @done: ib_cqe.done of the buffers
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: the pool, with one reference, or an ERR_PTR.
+ * Return: the pool, with one reference, or an ERR_PTR: -ENOMEM, or -ENOSPC if the device has no
+ * room for the native SRQ.
  */
 struct kdapl_pool *kdapl_pool_create(struct kdapl_srq *srq, u32 limit,
 				     void (*done)(struct ib_cq *cq, struct ib_wc *wc))
@@ -543,7 +544,7 @@ struct kdapl_pool *kdapl_pool_create(struct kdapl_srq *srq, u32 limit,
 	spin_lock_init(&pool->lock);
 	init_waitqueue_head(&pool->detached);
 	INIT_LIST_HEAD(&pool->free);
-	INIT_LIST_HEAD(&pool->native);
+	INIT_LIST_HEAD(&pool->posted);
 	INIT_LIST_HEAD(&pool->conns);
 	for (i = 0; i < entries; i++) {
 		pool->buf[i].cqe.done = done;
@@ -554,7 +555,7 @@ struct kdapl_pool *kdapl_pool_create(struct kdapl_srq *srq, u32 limit,
 	ibsrq = ib_create_srq(pool->pd->pd, &init);
 	if (IS_ERR(ibsrq)) {
 		pool_free(pool);
-		return ERR_CAST(ibsrq);
+		return ERR_PTR(kdapl_create_errno(PTR_ERR(ibsrq)));
 	}
 	pool->ibsrq = ibsrq;
 	refcount_inc(&pool->pd->ref);

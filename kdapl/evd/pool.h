@@ -9,7 +9,7 @@
 
 enum kdapl_buf_state {
 	KDAPL_BUF_FREE,
-	KDAPL_BUF_NATIVE,	/* with the device */
+	KDAPL_BUF_POSTED,	/* with the device */
 	KDAPL_BUF_LOST,		/* with the device, but the QP that took it is gone */
 	KDAPL_BUF_TAKEN,	/* filled or flushed, not reported yet */
 	KDAPL_BUF_DEAD,		/* posted to an SRQ in error: never reported */
@@ -19,7 +19,7 @@ enum kdapl_buf_state {
  * struct kdapl_buf - context of one buffer of an SRQ
  * @cqe: the completion's wr_cqe
  * @cookie: the consumer's
- * @node: in pool->free, pool->native or conn->early
+ * @node: in pool->free, pool->posted or conn->early
  * @index: position in the pool, constant: leads back to it
  * @length: of the message
  * @seq: order of posting
@@ -75,7 +75,7 @@ struct kdapl_srq {
  * @low: below that many available ones an event is due, if @low_armed
  * @seq: number of the last post
  * @newest: highest number whose buffer has been taken
- * @native: buffers with the device, in order of posting
+ * @posted: buffers with the device, in order of posting
  * @conns: connections that may take buffers; RCU
  * @by_qp: hash table of @conns by the QP pointer that completions carry; grows with @nconns
  * @bits: @by_qp has 2^bits buckets
@@ -105,7 +105,7 @@ struct kdapl_pool {
 	u32 newest;
 	u32 nconns;
 	struct list_head free;
-	struct list_head native;
+	struct list_head posted;
 	struct list_head conns;
 	struct hlist_head *by_qp;
 	unsigned int bits;

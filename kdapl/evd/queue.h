@@ -81,7 +81,7 @@ struct kdapl_cq {
 #define KDAPL_BATCH	16
 
 /**
- * struct kdapl_upcall - a runner, and the upcall it makes
+ * struct kdapl_runner - a context that makes upcalls of an EVD, and the upcall it makes
  * @node: in evd->runners
  * @task: the task it runs in, while it runs
  * @seq: number of the EVD's upcall it is in, 0 for none
@@ -89,7 +89,7 @@ struct kdapl_cq {
  * @event: the consumer's form of the event
  * @ev: the same before kdapl_event_fill(), on the slow path
  */
-struct kdapl_upcall {
+struct kdapl_runner {
 	struct list_head node;
 	struct task_struct *task;
 	u64 seq;
@@ -102,12 +102,12 @@ struct kdapl_upcall {
  * struct kdapl_helper - one of the runners of DAT_UPCALL_MANY
  * @work: runs one turn
  * @evd: its EVD
- * @run: its upcall
+ * @runner: its state
  */
 struct kdapl_helper {
 	struct work_struct work;
 	struct kdapl_evd *evd;
-	struct kdapl_upcall run;
+	struct kdapl_runner runner;
 };
 
 /**
@@ -121,8 +121,8 @@ struct kdapl_helper {
  *
  * Delivery, all under @lock. An event is taken, in this order, from the backlog,
  * from work queues with something to report, from the rest of the batch, from the
- * CQs. The upcall engine, dat_evd_dequeue() and a drain, which only moves completions
- * to the backlog, each take one event at a time, so the order is kept.
+ * CQs. The upcall engine, dat_evd_dequeue(), and polling ahead, which only moves
+ * completions to the backlog, each take one event at a time, so the order is kept.
  */
 struct kdapl_evd {
 	struct kdapl_obj obj;
@@ -136,7 +136,7 @@ struct kdapl_evd {
 	struct list_head shares;	/* SRQs whose EPs complete here */
 
 	spinlock_t lock;		/* delivery: all that follows */
-	struct kdapl_event *slots;	/* circular buffer of backlog_size entries */
+	struct kdapl_event *backlog;	/* circular buffer of backlog_size entries */
 	u32 backlog_size;
 	u32 backlog_head;
 	u32 backlog_count;
@@ -164,8 +164,8 @@ struct kdapl_evd {
 	DAT_UPCALL_POLICY policy;	/* sched reads it without the lock */
 	DAT_UPCALL_OBJECT upcall;
 	bool notified;			/* NOTIFY: the consumer has been called, and dequeues */
-	struct list_head runners;	/* @run, and those of the helpers */
-	struct kdapl_upcall run;	/* the runner without helpers */
+	struct list_head runners;	/* @runner, and those of the helpers */
+	struct kdapl_runner runner;	/* the runner without helpers */
 	unsigned int nrunning;		/* upcalls that run */
 	u64 upcall_seq;			/* number of the last one started */
 	wait_queue_head_t upcall_over;
@@ -204,9 +204,9 @@ void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 /* wc.c */
 void kdapl_wqe_done(struct ib_cq *cq, struct ib_wc *wc);
 
-/* drain.c */
-void kdapl_evd_drain_cqs(struct kdapl_evd *evd, int budget, bool teardown);
-void kdapl_wq_drain_cq(struct kdapl_wq *wq);
+/* poll_ahead.c */
+void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget, bool teardown);
+void kdapl_wq_poll_cq(struct kdapl_wq *wq);
 void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled);
 
 /* wq_end.c */
@@ -235,7 +235,7 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd);
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 void kdapl_evd_wait_all(struct kdapl_evd *evd);
 void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn);
-bool kdapl_evd_in_other_hands(const struct kdapl_evd *evd, DAT_EP_HANDLE ep);
+bool kdapl_evd_other_upcall(const struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 bool kdapl_evd_inside_upcall(struct kdapl_evd *evd);
 
 /* Do helpers make the upcalls? */
@@ -246,11 +246,11 @@ static inline bool kdapl_evd_many(const struct kdapl_evd *evd)
 }
 
 /* An upcall has returned: wake those that wait for it. evd->lock held. */
-static inline void kdapl_evd_called(struct kdapl_evd *evd, struct kdapl_upcall *run)
+static inline void kdapl_evd_called(struct kdapl_evd *evd, struct kdapl_runner *runner)
 {
 	evd->nrunning--;
-	run->seq = 0;
-	run->ep = DAT_HANDLE_NULL;
+	runner->seq = 0;
+	runner->ep = DAT_HANDLE_NULL;
 	if (unlikely(waitqueue_active(&evd->upcall_over)))	/* both under the lock */
 		wake_up(&evd->upcall_over);
 }

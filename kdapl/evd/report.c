@@ -9,12 +9,12 @@
 #include "../core/trace.h"
 
 /* A failed operation on memory was no transfer, and reports what it was, unless it was flushed. */
-static unsigned int report_memop_status(const struct kdapl_wqe *wr, unsigned int status)
+static unsigned int report_memop_status(const struct kdapl_wqe *wqe, unsigned int status)
 {
 	if (status == DAT_DTO_SUCCESS ||
-	    (status == DAT_DTO_ERR_FLUSHED && !(wr->flags & KDAPL_WQE_BROKEN)))
+	    (status == DAT_DTO_ERR_FLUSHED && !(wqe->flags & KDAPL_WQE_BROKEN)))
 		return status;
-	return wr->op == DAT_DTO_BIND_MW ? DAT_RMR_OPERATION_FAILED : DAT_DTO_ERR_LOCAL_MM_ERROR;
+	return wqe->op == DAT_DTO_BIND_MW ? DAT_RMR_OPERATION_FAILED : DAT_DTO_ERR_LOCAL_MM_ERROR;
 }
 
 /* Count and trace a completion that is an event. */
@@ -38,43 +38,43 @@ static void report_note(struct kdapl_wq *wq, unsigned int op, u64 cookie, u32 le
 	}
 }
 
-static void report_bind(struct kdapl_event *ev, struct kdapl_wq *wq, const struct kdapl_wqe *wr,
+static void report_bind(struct kdapl_event *ev, struct kdapl_wq *wq, const struct kdapl_wqe *wqe,
 			unsigned int status)
 {
 	DAT_RMR_BIND_COMPLETION_EVENT_DATA *bind = &ev->data.rmr_completion_event_data;
 
 	ev->number = DAT_RMR_BIND_COMPLETION_EVENT;
-	bind->rmr_handle = wq->slot[wr->index].handle;
-	bind->user_cookie.as_64 = wr->cookie;
+	bind->rmr_handle = wq->memop[wqe->index].handle;
+	bind->user_cookie.as_64 = wqe->cookie;
 	bind->status = status;
-	report_note(wq, wr->op, wr->cookie, 0, status);
+	report_note(wq, wqe->op, wqe->cookie, 0, status);
 }
 
-static void report_wqe(struct kdapl_event *ev, struct kdapl_wq *wq, const struct kdapl_wqe *wr,
+static void report_wqe(struct kdapl_event *ev, struct kdapl_wq *wq, const struct kdapl_wqe *wqe,
 		       unsigned int status)
 {
-	bool invalidated = wq->recv && (wr->flags & KDAPL_WQE_INVALIDATED);
-	unsigned int op = invalidated ? DAT_DTO_RECEIVE_WITH_INVALIDATE : wr->op;
-	u32 length = wr->length;
+	bool invalidated = wq->recv && (wqe->flags & KDAPL_WQE_INVALIDATED);
+	unsigned int op = invalidated ? DAT_DTO_RECEIVE_WITH_INVALIDATE : wqe->op;
+	u32 length = wqe->length;
 
 	ev->conn = wq->conn;
 	ev->buf = NULL;
 	ev->number = DAT_DTO_COMPLETION_EVENT;
 	ev->signalled = status != DAT_DTO_SUCCESS ||
-			!(wr->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
-	if (unlikely(wr->op >= DAT_DTO_BIND_MW)) {
-		status = report_memop_status(wr, status);
+			!(wqe->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+	if (unlikely(wqe->op >= DAT_DTO_BIND_MW)) {
+		status = report_memop_status(wqe, status);
 		length = 0;
 	}
-	if (unlikely(wr->op == DAT_DTO_BIND_MW)) {
-		report_bind(ev, wq, wr, status);
+	if (unlikely(wqe->op == DAT_DTO_BIND_MW)) {
+		report_bind(ev, wq, wqe, status);
 		return;
 	}
 	if (status != DAT_DTO_SUCCESS)
 		length = 0;
-	kdapl_event_dto(&ev->data.dto_completion_event_data, wq->conn->handle, wr->cookie, op,
-			status, length, invalidated ? wr->key : 0);
-	report_note(wq, op, wr->cookie, length, status);
+	kdapl_event_dto(&ev->data.dto_completion_event_data, wq->conn->handle, wqe->cookie, op,
+			status, length, invalidated ? wqe->key : 0);
+	report_note(wq, op, wqe->cookie, length, status);
 }
 
 /**
@@ -102,39 +102,39 @@ void kdapl_buf_event(struct kdapl_conn *conn, struct kdapl_buf *buf, struct kdap
 
 /**
  * kdapl_wqe_reported - would a finished entry be an event?
- * @wr: the entry
+ * @wqe: the entry
  * @status: how it has ended
  *
  * Return: false for our own requests, and suppressed ones that succeeded.
  */
-bool kdapl_wqe_reported(const struct kdapl_wqe *wr, unsigned int status)
+bool kdapl_wqe_reported(const struct kdapl_wqe *wqe, unsigned int status)
 {
-	if (wr->op >= KDAPL_OP_INV)
+	if (wqe->op >= KDAPL_OP_INV)
 		return false;
-	return status != DAT_DTO_SUCCESS || !(wr->flags & DAT_COMPLETION_SUPPRESS_FLAG);
+	return status != DAT_DTO_SUCCESS || !(wqe->flags & DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
 /**
  * kdapl_wqe_event - the event of a finished entry
  * @wq: its work queue
- * @wr: the entry
+ * @wqe: the entry
  * @status: how it has ended
  * @ev: filled if it is an event
  *
  * Return: false if there is none.
  */
-bool kdapl_wqe_event(struct kdapl_wq *wq, const struct kdapl_wqe *wr, unsigned int status,
+bool kdapl_wqe_event(struct kdapl_wq *wq, const struct kdapl_wqe *wqe, unsigned int status,
 		     struct kdapl_event *ev)
 {
 	struct kdapl_conn *conn = wq->conn;
 
-	if (!kdapl_wqe_reported(wr, status))
+	if (!kdapl_wqe_reported(wqe, status))
 		return false;
 	if (unlikely(READ_ONCE(conn->discard))) {
 		atomic_inc(&conn->dropped);
 		return false;
 	}
-	report_wqe(ev, wq, wr, status);
+	report_wqe(ev, wq, wqe, status);
 	return true;
 }
 
@@ -173,21 +173,21 @@ bool kdapl_wq_next(struct kdapl_wq *wq, struct kdapl_event *ev)
 		return report_early(wq->conn, ev);
 	/* pairs with the release of the poster: entries before head are complete */
 	while (wq->tail != smp_load_acquire(&wq->head)) {
-		struct kdapl_wqe *wr = &wq->wr[wq->tail & wq->mask];
+		struct kdapl_wqe *wqe = &wq->wqe[wq->tail & wq->mask];
 		unsigned int status;
 		bool visible;
 
-		if (!kdapl_wqe_outcome(wq, wr, &status))
+		if (!kdapl_wqe_outcome(wq, wqe, &status))
 			return false;
 		/* received before the connection is known */
-		if (wq->recv && READ_ONCE(wr->state) == KDAPL_WQE_DONE &&
+		if (wq->recv && READ_ONCE(wqe->state) == KDAPL_WQE_DONE &&
 		    READ_ONCE(wq->conn->state) < KDAPL_CONN_UP)
 			return false;
-		kdapl_wqe_retire(wq, wr, status);
-		visible = kdapl_wqe_event(wq, wr, status, ev);
-		if (wr->op == DAT_DTO_RDMA_READ && !wq->recv)
+		kdapl_wqe_retire(wq, wqe, status);
+		visible = kdapl_wqe_event(wq, wqe, status, ev);
+		if (wqe->op == DAT_DTO_RDMA_READ && !wq->recv)
 			wq->reads_done++;
-		kdapl_wq_advance(wq, wr, wq->tail + 1);
+		kdapl_wq_advance(wq, wqe, wq->tail + 1);
 		if (visible)
 			return true;
 	}

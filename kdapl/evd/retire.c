@@ -11,18 +11,18 @@
 /**
  * kdapl_wqe_outcome - how an entry has ended
  * @wq: its work queue
- * @wr: the entry at the tail, or one behind it if the work queue has ended
+ * @wqe: the entry at the tail, or one behind it if the work queue has ended
  * @status: set to its DAT_DTO_COMPLETION_STATUS
  *
  * Return: false if that is not known yet.
  */
-bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
+bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe,
 		       unsigned int *status)
 {
 	*status = DAT_DTO_SUCCESS;
-	switch (READ_ONCE(wr->state)) {
+	switch (READ_ONCE(wqe->state)) {
 	case KDAPL_WQE_DONE:
-		*status = wr->status;
+		*status = wqe->status;
 		break;
 	case KDAPL_WQE_UNPOSTED:
 		if (!wq->ended)
@@ -32,9 +32,9 @@ bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
 	default:
 		if (wq->ended) {
 			/* no completion: unsignaled, and succeeded unless the end was forced */
-			if (wq->flush_unsignaled || (wr->flags & KDAPL_WQE_SIGNALED) || wq->recv)
+			if (wq->flush_unsignaled || (wqe->flags & KDAPL_WQE_SIGNALED) || wq->recv)
 				*status = DAT_DTO_ERR_FLUSHED;
-		} else if (!wq->ooo || (wr->flags & KDAPL_WQE_SIGNALED) ||
+		} else if (!wq->ooo || (wqe->flags & KDAPL_WQE_SIGNALED) ||
 			   (s32)(wq->done_to - wq->tail) <= 0) {
 			return false;
 		}
@@ -45,29 +45,29 @@ bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wr,
 /**
  * kdapl_wqe_retire_op - report the outcome of an operation to its LMR or RMR
  * @wq: send work queue
- * @wr: the operation, with KDAPL_WQE_OP_PENDING
+ * @wqe: the operation, with KDAPL_WQE_OP_PENDING
  * @status: its DAT_DTO_COMPLETION_STATUS
  */
-void kdapl_wqe_retire_op(struct kdapl_wq *wq, struct kdapl_wqe *wr, unsigned int status)
+void kdapl_wqe_retire_op(struct kdapl_wq *wq, struct kdapl_wqe *wqe, unsigned int status)
 {
-	union kdapl_memop *slot = &wq->slot[wr->index];
+	union kdapl_memop *memop = &wq->memop[wqe->index];
 	enum kdapl_outcome outcome = KDAPL_UNKNOWN;
-	struct kdapl_obj *obj = slot->obj;
+	struct kdapl_obj *obj = memop->obj;
 
-	wr->flags &= ~KDAPL_WQE_OP_PENDING;
-	slot->handle = obj->handle;
+	wqe->flags &= ~KDAPL_WQE_OP_PENDING;
+	memop->handle = obj->handle;
 	wq->memops_done++;
 	if (status == DAT_DTO_SUCCESS)
 		outcome = KDAPL_DONE;
-	else if (READ_ONCE(wr->state) == KDAPL_WQE_UNPOSTED)
+	else if (READ_ONCE(wqe->state) == KDAPL_WQE_UNPOSTED)
 		outcome = KDAPL_NEVER;
-	if (wr->op == DAT_DTO_LMR_FMR)
+	if (wqe->op == DAT_DTO_LMR_FMR)
 		kdapl_lmr_op_done(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_REG,
-				  wr->length, outcome);
-	else if (wr->op == DAT_DTO_LMR_INVALIDATE)
+				  wqe->length, outcome);
+	else if (wqe->op == DAT_DTO_LMR_INVALIDATE)
 		kdapl_lmr_op_done(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_INV,
-				  wr->length, outcome);
-	else if (wr->op == KDAPL_OP_INV)
+				  wqe->length, outcome);
+	else if (wqe->op == KDAPL_OP_INV)
 		kdapl_rmr_inv_done(container_of(obj, struct kdapl_rmr, obj), outcome);
 	else
 		kdapl_rmr_op_done(container_of(obj, struct kdapl_rmr, obj), outcome);
@@ -87,8 +87,8 @@ void kdapl_wq_retire_to(struct kdapl_wq *wq, u32 end, unsigned int status)
 	u32 pos;
 
 	for (pos = wq->tail; pos != end; pos++)
-		kdapl_wqe_retire(wq, &wq->wr[pos & wq->mask], DAT_DTO_SUCCESS);
-	kdapl_wqe_retire(wq, &wq->wr[end & wq->mask], status);
+		kdapl_wqe_retire(wq, &wq->wqe[pos & wq->mask], DAT_DTO_SUCCESS);
+	kdapl_wqe_retire(wq, &wq->wqe[end & wq->mask], status);
 }
 
 /**
@@ -106,9 +106,9 @@ void kdapl_wq_retire_all(struct kdapl_wq *wq)
 	u32 pos;
 
 	for (pos = wq->tail; pos != head && kdapl_wq_unretired(wq); pos++) {
-		struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+		struct kdapl_wqe *wqe = &wq->wqe[pos & wq->mask];
 
-		kdapl_wqe_outcome(wq, wr, &status);
-		kdapl_wqe_retire(wq, wr, status);
+		kdapl_wqe_outcome(wq, wqe, &status);
+		kdapl_wqe_retire(wq, wqe, status);
 	}
 }

@@ -59,39 +59,39 @@ static noinline void wc_invalidated(struct kdapl_conn *conn, u32 rkey)
 }
 
 /* A Receive. One that may not be reported yet is marked done, and stays in the work queue. */
-static bool wc_recv(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wr,
+static bool wc_recv(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 		    const struct ib_wc *wc, struct kdapl_event *ev)
 {
-	u32 pos = wq->tail + ((wr->index - wq->tail) & wq->mask);
+	u32 pos = wq->tail + ((wqe->index - wq->tail) & wq->mask);
 	bool visible;
 
 	wq->reaped++;
 	if (unlikely(wq->sinks))
-		kdapl_wqe_sync(wq, wr, wc->status == IB_WC_SUCCESS, wc->byte_len);
-	wr->status = kdapl_wc_recv_status(wc->status);
+		kdapl_wqe_sync(wq, wqe, wc->status == IB_WC_SUCCESS, wc->byte_len);
+	wqe->status = kdapl_wc_recv_status(wc->status);
 	if (likely(wc->status == IB_WC_SUCCESS)) {
-		wr->length = wc->byte_len;
+		wqe->length = wc->byte_len;
 		if (unlikely(wc->wc_flags & IB_WC_WITH_INVALIDATE)) {
-			wr->flags |= KDAPL_WQE_INVALIDATED;
-			wr->key = wc->ex.invalidate_rkey;
-			wc_invalidated(wq->conn, wr->key);
+			wqe->flags |= KDAPL_WQE_INVALIDATED;
+			wqe->key = wc->ex.invalidate_rkey;
+			wc_invalidated(wq->conn, wqe->key);
 		}
 	}
 	if (unlikely(READ_ONCE(wq->conn->state) < KDAPL_CONN_UP || pos != wq->tail)) {
-		WRITE_ONCE(wr->state, KDAPL_WQE_DONE);
+		WRITE_ONCE(wqe->state, KDAPL_WQE_DONE);
 		/* if the one at the tail is done, these are early and not out of order */
 		if (pos != wq->tail &&
-		    wq->wr[wq->tail & wq->mask].state != KDAPL_WQE_DONE)
+		    wq->wqe[wq->tail & wq->mask].state != KDAPL_WQE_DONE)
 			wq->slow |= KDAPL_SLOW_ALWAYS;
 		wc_early(wq->conn, wc->status);
 		kdapl_wq_mark_ready(evd, wq);
 		kdapl_wq_check_recv_end(evd, wq);
 		return false;
 	}
-	visible = kdapl_wqe_event(wq, wr, wr->status, ev);
-	kdapl_wq_advance(wq, wr, pos + 1);
+	visible = kdapl_wqe_event(wq, wqe, wqe->status, ev);
+	kdapl_wq_advance(wq, wqe, pos + 1);
 	/* one that was flushed out of order may wait behind it */
-	if (unlikely(wq->wr[wq->tail & wq->mask].state == KDAPL_WQE_DONE &&
+	if (unlikely(wq->wqe[wq->tail & wq->mask].state == KDAPL_WQE_DONE &&
 		     wq->tail != READ_ONCE(wq->head)))
 		kdapl_wq_mark_ready(evd, wq);
 	kdapl_wq_check_recv_end(evd, wq);
@@ -139,30 +139,30 @@ static bool wc_buf(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_e
 	return true;
 }
 
-static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wr,
+static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 		       const struct ib_wc *wc, struct kdapl_event *ev)
 {
-	u32 pos = wq->tail + ((wr->index - wq->tail) & wq->mask);
+	u32 pos = wq->tail + ((wqe->index - wq->tail) & wq->mask);
 	unsigned int status = kdapl_wc_status(wc->status);
 	u32 done_to = wq->tail;
 	bool visible;
 
 	if (unlikely(wq->sinks))
 		kdapl_wq_sync_reads(wq, pos, status == DAT_DTO_SUCCESS);
-	if (unlikely(wq->ooo || wr->op == KDAPL_OP_MARKER)) {
-		wr->status = status;
-		WRITE_ONCE(wr->state, KDAPL_WQE_DONE);
+	if (unlikely(wq->ooo || wqe->op == KDAPL_OP_MARKER)) {
+		wqe->status = status;
+		WRITE_ONCE(wqe->state, KDAPL_WQE_DONE);
 		/*
 		 * A successful Read proves that all earlier Sends and Writes were sent, a failed
 		 * one proves nothing. Any other completion also proves its own entry (D-09b).
 		 */
-		if (wr->op != DAT_DTO_RDMA_READ)
+		if (wqe->op != DAT_DTO_RDMA_READ)
 			done_to = pos + 1;
 		else if (status == DAT_DTO_SUCCESS)
 			done_to = pos;
 		if ((s32)(done_to - wq->done_to) > 0)
 			wq->done_to = done_to;
-		if (wr->op == KDAPL_OP_MARKER)
+		if (wqe->op == KDAPL_OP_MARKER)
 			wq->marker_done = true;
 		kdapl_wq_check_marker(evd, wq);
 		kdapl_wq_mark_ready(evd, wq);
@@ -170,8 +170,8 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
 	}
 	if (unlikely(kdapl_wq_unretired(wq)))
 		kdapl_wq_retire_to(wq, pos, status);
-	visible = kdapl_wqe_event(wq, wr, status, ev);
-	kdapl_wq_advance(wq, wr, pos + 1);
+	visible = kdapl_wqe_event(wq, wqe, status, ev);
+	kdapl_wq_advance(wq, wqe, pos + 1);
 	return visible;
 }
 
@@ -186,7 +186,7 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
 bool kdapl_wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event *ev)
 {
 	struct kdapl_wq *wq;
-	struct kdapl_wqe *wr;
+	struct kdapl_wqe *wqe;
 
 	if (unlikely(wc->wr_cqe->done != kdapl_wqe_done)) {
 		if (wc->wr_cqe->done == kdapl_buf_done)
@@ -194,18 +194,18 @@ bool kdapl_wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event 
 		wc->wr_cqe->done(evd->cur, wc);
 		return false;
 	}
-	wr = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
-	wq = kdapl_wqe_wq(wr);
+	wqe = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
+	wq = kdapl_wqe_wq(wqe);
 	if (WARN_ON_ONCE(wq->ended))	/* the device had given everything back */
 		return false;
 	/* even a marker that fails proves that everything before it is done (D-09) */
-	if (unlikely(wc->status != IB_WC_SUCCESS && wr->op != KDAPL_OP_MARKER)) {
+	if (unlikely(wc->status != IB_WC_SUCCESS && wqe->op != KDAPL_OP_MARKER)) {
 		wc_failed(wq, wc->status);
 		/* a bind whose old key could not be invalidated has failed, not been flushed */
-		if (wr->op == KDAPL_OP_INV && wc->status != IB_WC_WR_FLUSH_ERR)
-			wq->wr[(wr->index + 1) & wq->mask].flags |= KDAPL_WQE_BROKEN;
+		if (wqe->op == KDAPL_OP_INV && wc->status != IB_WC_WR_FLUSH_ERR)
+			wq->wqe[(wqe->index + 1) & wq->mask].flags |= KDAPL_WQE_BROKEN;
 	}
-	return wq->recv ? wc_recv(evd, wq, wr, wc, ev) : wc_request(evd, wq, wr, wc, ev);
+	return wq->recv ? wc_recv(evd, wq, wqe, wc, ev) : wc_request(evd, wq, wqe, wc, ev);
 }
 
 /* A helper of ib_core has polled our CQ: the event goes into the backlog. */

@@ -10,18 +10,18 @@
 /**
  * kdapl_wqe_sync - synchronise the memory of one entry
  * @wq: work queue with sinks; evd->lock held
- * @wr: a Receive or an RDMA Read
+ * @wqe: a Receive or an RDMA Read
  * @done: it has succeeded
  * @length: bytes that were written then
  */
-void kdapl_wqe_sync(struct kdapl_wq *wq, const struct kdapl_wqe *wr, bool done, u32 length)
+void kdapl_wqe_sync(struct kdapl_wq *wq, const struct kdapl_wqe *wqe, bool done, u32 length)
 {
 	struct kdapl_ia *ia = wq->ia;
 
 	if (done)
-		kdapl_sinks_filled(wq->sinks, wr->index, ia, length);
+		kdapl_sinks_filled(wq->sinks, wqe->index, ia, length);
 	else
-		kdapl_sinks_failed(wq->sinks, wr->index, ia);
+		kdapl_sinks_failed(wq->sinks, wqe->index, ia);
 }
 
 /**
@@ -37,10 +37,10 @@ void kdapl_wq_sync_reads(struct kdapl_wq *wq, u32 end, bool done)
 	u32 pos = wq->ooo ? end : wq->synced;
 
 	for (; (s32)(end - pos) >= 0; pos++) {
-		const struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+		const struct kdapl_wqe *wqe = &wq->wqe[pos & wq->mask];
 
-		if (wr->op == DAT_DTO_RDMA_READ)
-			kdapl_wqe_sync(wq, wr, pos != end || done, wr->length);
+		if (wqe->op == DAT_DTO_RDMA_READ)
+			kdapl_wqe_sync(wq, wqe, pos != end || done, wqe->length);
 	}
 	wq->synced = end + 1;
 }
@@ -58,11 +58,11 @@ void kdapl_wq_sync_rest(struct kdapl_wq *wq)
 	u32 pos;
 
 	for (pos = wq->tail; pos != head; pos++) {
-		const struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+		const struct kdapl_wqe *wqe = &wq->wqe[pos & wq->mask];
 
-		done = kdapl_wqe_outcome(wq, wr, &status) && status == DAT_DTO_SUCCESS;
-		if (wq->recv || wr->op == DAT_DTO_RDMA_READ)
-			kdapl_wqe_sync(wq, wr, done, wr->length);
+		done = kdapl_wqe_outcome(wq, wqe, &status) && status == DAT_DTO_SUCCESS;
+		if (wq->recv || wqe->op == DAT_DTO_RDMA_READ)
+			kdapl_wqe_sync(wq, wqe, done, wqe->length);
 	}
 }
 

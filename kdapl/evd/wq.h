@@ -3,12 +3,16 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * Work queues: requests and Receives that were posted and have not been reported.
+ *
+ * A consumer posts requests and Receives. The device is given work requests (WRs: struct
+ * ib_send_wr, ib_recv_wr), often one for each, sometimes up to three. Each WR has a work queue
+ * entry here (struct kdapl_wqe), which its completion points to.
  */
 #ifndef KDAPL_EVD_WQ_H
 #define KDAPL_EVD_WQ_H
 
 enum kdapl_wqe_state {
-	KDAPL_WQE_NATIVE,	/* with the device */
+	KDAPL_WQE_POSTED,	/* with the device */
 	KDAPL_WQE_DONE,		/* its completion came, status and length are set */
 	KDAPL_WQE_UNPOSTED,	/* never posted to the device, will be reported FLUSHED */
 };
@@ -26,10 +30,10 @@ enum kdapl_wqe_state {
 #define KDAPL_WQE_OP_PENDING	0x80	/* request: an operation on memory, not retired */
 
 /**
- * struct kdapl_wqe - context of one work request, two to a cache line
+ * struct kdapl_wqe - a work queue entry, two to a cache line
  * @cqe: the completion's wr_cqe
  * @cookie: the consumer's, all 64 bits
- * @index: position in wq->wr[], constant: leads back to the work queue
+ * @index: position in wq->wqe[], constant: leads back to the work queue
  * @length: bytes as posted; for a finished receive the message length; for operations on an
  *	LMR the number of the operation
  * @seq: requests: consumer requests posted up to and including this one
@@ -69,7 +73,7 @@ static_assert(sizeof(struct kdapl_wqe) == 32);
 #endif
 
 /* Entries of a work queue for our own requests: a kick, and a marker or two. */
-#define KDAPL_OWN_SLOTS	3
+#define KDAPL_OWN_WQES	3
 /* How many of them can be with the device at a time. */
 #define KDAPL_OWN_WRS	2
 
@@ -96,7 +100,7 @@ enum kdapl_wq_mode {
 #define KDAPL_FAST_OPS	(DAT_DTO_RDMA_READ + 1)
 
 /**
- * struct kdapl_wq - work requests of one direction of one connection, in post order
+ * struct kdapl_wq - work queue of one direction of one connection, in post order
  *
  * Indexes run freely and are masked on use. Entries between @tail and @head
  * belong to the provider. A completion for entry k on an in-order device means
@@ -114,7 +118,7 @@ struct kdapl_wq {
 	u64 max_message;
 	u32 mask;
 	u16 max_iov[KDAPL_FAST_OPS];	/* segments the fast path takes */
-	u8 flags[KDAPL_FAST_OPS];	/* and completion flags */
+	s8 not_flags[KDAPL_FAST_OPS];	/* completion flags it does not take, sign-extended */
 	bool serial;			/* the consumer serialises its posts (D-78) */
 	u8 sink;			/* rights an RDMA Read needs */
 
@@ -122,22 +126,23 @@ struct kdapl_wq {
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* producer side, over the post */
 	u8 mode;		/* enum kdapl_wq_mode */
 	bool marker;		/* a marker is under way; cleared under evd->lock */
-	bool drained;		/* at the end the device had nothing to return */
+	bool no_marker;		/* nothing was outstanding at the end: no marker was posted */
 	bool memops_before;	/* suppressed ones since the last signaled request */
 	u32 head;
 	u32 cached_tail;
 	u32 cached_done;
 	u32 dtos;		/* consumer requests posted */
 	u32 reads;		/* reads posted */
-	u32 native;		/* receives handed to the device */
+	u32 posted;		/* Receives handed to the device */
 	u32 unsignaled;		/* in a row */
 	u32 last_sup;		/* index of the last suppressed request */
 	u32 marker_pos;
 	u32 memops;		/* operations on LMRs and RMRs handed to the device */
 	/* constant after creation, for the producer */
-	u32 slots;		/* WRs a consumer may have in it */
+	u32 max_wrs;		/* WRs a consumer may have in it */
 	u32 depth;		/* DTOs the consumer asked for */
 	u32 interval;		/* force a signal after so many suppressed ones */
+	u32 room;		/* requests the fast path may post before it has to count again */
 
 	/* consumer: written under the lock of cq's EVD */
 	DAT_EP_HANDLE handle ____cacheline_aligned_in_smp;	/* of the EP; constant */
@@ -165,9 +170,9 @@ struct kdapl_wq {
 	u32 max_sge;
 	u32 stride;		/* segments of scratch per request */
 	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */
-	union kdapl_native_wr *chain;	/* send work queues: work requests of one post */
-	union kdapl_memop *slot;	/* send work queues: one for each of wr[] */
-	struct kdapl_sinks *sinks;	/* for wr[], where DMA must be synchronised, or NULL */
+	union kdapl_wr *chain;	/* send work queues: the WRs of one post */
+	union kdapl_memop *memop;	/* send work queues: one for each of wqe[] */
+	struct kdapl_sinks *sinks;	/* for wqe[], where DMA must be synchronised, or NULL */
 	u32 synced;		/* send work queues with sinks: up to this index they are */
 
 	/* for debugfs; written under the lock of cq's EVD */
@@ -175,12 +180,12 @@ struct kdapl_wq {
 	u32 failed;		/* and with another error */
 	u8 error;		/* DAT_DTO_COMPLETION_STATUS of the first of these */
 
-	struct kdapl_wqe wr[] ____cacheline_aligned_in_smp;
+	struct kdapl_wqe wqe[] ____cacheline_aligned_in_smp;
 };
 
-static inline struct kdapl_wq *kdapl_wqe_wq(const struct kdapl_wqe *wr)
+static inline struct kdapl_wq *kdapl_wqe_wq(const struct kdapl_wqe *wqe)
 {
-	return container_of(wr - wr->index, struct kdapl_wq, wr[0]);
+	return container_of(wqe - wqe->index, struct kdapl_wq, wqe[0]);
 }
 
 /* A number that changes with each request that completes. Any context; a hint without a lock. */

@@ -46,9 +46,9 @@ void kdapl_wq_end_orphan(struct kdapl_wq *wq)
  */
 void kdapl_wq_check_recv_end(struct kdapl_evd *evd, struct kdapl_wq *wq)
 {
-	/* pairs with the release in kdapl_wq_set_mode(): native is final then */
+	/* pairs with the release in kdapl_wq_set_mode(): posted is final then */
 	if (smp_load_acquire(&wq->mode) == KDAPL_WQ_FLUSHING && !wq->conn->pool &&
-	    kdapl_conn_stopping(wq->conn) && wq->reaped == READ_ONCE(wq->native))
+	    kdapl_conn_stopping(wq->conn) && wq->reaped == READ_ONCE(wq->posted))
 		kdapl_wq_end(evd, wq);
 }
 
@@ -61,14 +61,14 @@ void kdapl_wq_check_recv_end(struct kdapl_evd *evd, struct kdapl_wq *wq)
  */
 void kdapl_wq_check_marker(struct kdapl_evd *evd, struct kdapl_wq *wq)
 {
-	const struct kdapl_wqe *wr;
+	const struct kdapl_wqe *wqe;
 	u32 pos;
 
 	if (!wq->marker_done)
 		return;
 	for (pos = wq->tail; wq->ooo && pos != wq->marker_pos; pos++) {
-		wr = &wq->wr[pos & wq->mask];
-		if (wr->state == KDAPL_WQE_NATIVE && (wr->flags & KDAPL_WQE_SIGNALED))
+		wqe = &wq->wqe[pos & wq->mask];
+		if (wqe->state == KDAPL_WQE_POSTED && (wqe->flags & KDAPL_WQE_SIGNALED))
 			return;
 	}
 	wq->marker_done = false;
@@ -101,7 +101,7 @@ bool kdapl_wq_try_end(struct kdapl_wq *wq)
 	wq->slow |= KDAPL_SLOW_ALWAYS;	/* each completion may be the last one now */
 	if (wq->recv)
 		kdapl_wq_check_recv_end(evd, wq);
-	else if (READ_ONCE(wq->drained) || wq->tail == READ_ONCE(wq->head))
+	else if (READ_ONCE(wq->no_marker) || wq->tail == READ_ONCE(wq->head))
 		kdapl_wq_end(evd, wq);
 	spin_unlock_irq(&evd->lock);
 	kdapl_evd_sched(evd);	/* Receives that came before the connection may wait */
@@ -130,10 +130,10 @@ u32 kdapl_wq_bury(struct kdapl_wq *wq)
 	wq->dead = true;
 	list_del_init(&wq->ready);
 	for (pos = wq->tail; pos != READ_ONCE(wq->head); pos++) {
-		const struct kdapl_wqe *wr = &wq->wr[pos & wq->mask];
+		const struct kdapl_wqe *wqe = &wq->wqe[pos & wq->mask];
 
-		n += !evd->discard && kdapl_wqe_outcome(wq, wr, &status) &&
-		     kdapl_wqe_reported(wr, status);
+		n += !evd->discard && kdapl_wqe_outcome(wq, wqe, &status) &&
+		     kdapl_wqe_reported(wqe, status);
 	}
 	spin_unlock_irq(&evd->lock);
 	kdapl_obj_put(&evd->obj);

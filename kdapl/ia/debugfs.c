@@ -14,7 +14,6 @@
 #include <linux/seq_file.h>
 
 #include "ia_api.h"
-#include "../core/names.h"
 
 /* Read without a lock: the value is only shown. */
 #define kdapl_seen(value)	data_race(value)
@@ -32,25 +31,6 @@ struct kdapl_view {
 	const char *head;
 	void (*show)(struct seq_file *m, const struct kdapl_obj *obj);
 };
-
-struct kdapl_named {
-	u32 value;
-	const char *name;
-};
-
-#define kn(prefix, word)	{ DAT_##prefix##word, #word },
-#define kn_end(prefix, word)	{ DAT_##prefix##word, #word }
-
-static const struct kdapl_named states[] = { KDAPL_EP_STATE_NAMES(kn, kn_end), {} };
-static const struct kdapl_named statuses[] = { KDAPL_STATUS_NAMES(kn, kn_end), {} };
-static const struct kdapl_named events[] = { KDAPL_EVENT_NAMES(kn, kn_end), {} };
-
-static const char *debugfs_name(const struct kdapl_named *table, u32 value)
-{
-	while (table->name && table->value != value)
-		table++;
-	return table->name ?: "-";
-}
 
 static void debugfs_show_ia(struct seq_file *m, const struct kdapl_obj *obj)
 {
@@ -81,9 +61,9 @@ static void debugfs_show_ep(struct seq_file *m, const struct kdapl_obj *obj)
 	const struct kdapl_ep *ep = container_of(obj, struct kdapl_ep, obj);
 	const struct kdapl_conn *conn = rcu_dereference(ep->conn);
 	const struct kdapl_wq *sq, *rq;
-	unsigned int error;
+	unsigned int error, event;
 
-	seq_printf(m, " %-12s", debugfs_name(states, kdapl_seen(ep->state)));
+	seq_printf(m, " %-12s", kdat_ep_state_name(kdapl_seen(ep->state)));
 	if (!conn) {
 		seq_puts(m, " - - 0/0 0/0 0 0 - -\n");
 		return;
@@ -97,8 +77,9 @@ static void debugfs_show_ep(struct seq_file *m, const struct kdapl_obj *obj)
 	seq_printf(m, " %u %u", kdapl_seen(sq->flushed) + kdapl_seen(rq->flushed),
 		   kdapl_seen(sq->failed) + kdapl_seen(rq->failed));
 	error = kdapl_seen(sq->error) ?: kdapl_seen(rq->error);
-	seq_printf(m, " %s %s\n", error ? debugfs_name(statuses, error) : "-",
-		   debugfs_name(events, kdapl_seen(ep->last_event)));
+	event = kdapl_seen(ep->last_event);
+	seq_printf(m, " %s %s\n", error ? kdat_dto_status_name(error) : "-",
+		   event ? kdat_event_name(event) : "-");
 }
 
 static void debugfs_show_evd(struct seq_file *m, const struct kdapl_obj *obj)

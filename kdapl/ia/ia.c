@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Interface Adapters: open, query, close.
+ * Interface Adapters: instances are made, queried, closed.
  */
 #include <linux/export.h>
 #include <linux/log2.h>
@@ -11,6 +11,8 @@
 
 #include "ia_api.h"
 #include "../core/trace.h"
+
+KDAPL_OBJ_IS_FIRST(struct kdapl_ia);
 
 static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 {
@@ -28,7 +30,7 @@ static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 		DAT_MEM_TYPE_PHYSICAL | DAT_MEM_TYPE_PHYSICAL_VAR_PAGES |
 		DAT_MEM_TYPE_PLATFORM | DAT_MEM_TYPE_IA;
 	attr->iov_ownership_on_return = DAT_IOV_CONSUMER;
-	attr->dat_qos_supported = DAT_QOS_BEST_EFFORT;
+	attr->dat_qos_supported = kdapl_qos_supported(ia->dev);
 	attr->completion_flags_supported = DAT_COMPLETION_SUPPRESS_FLAG |
 		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG |
 		(ia->dev->caps.fence_by == KDAPL_FENCE_NONE ? 0 :
@@ -126,26 +128,25 @@ void kdapl_ia_exit(void)
 	}
 }
 
-static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char *name,
-				  const struct kdapl_pick *pick, const char *consumer)
+static struct kdapl_ia *ia_create(const struct kdapl_ia_open *open)
 {
 	struct ib_port_attr port_attr;
 	struct kdapl_ia *ia;
 	int i;
 
-	kdapl_port_attr(dev, port, &port_attr);
+	kdapl_port_attr(open->dev, open->port, &port_attr);
 	ia = kzalloc(sizeof(*ia), GFP_KERNEL);
 	if (!ia)
 		return NULL;
 	kdapl_obj_init(&ia->obj, DAT_HANDLE_TYPE_IA, NULL, &ia_ops);
 	ia->obj.ia = ia;
-	ia->dev = dev;
-	refcount_inc(&dev->ref);
-	ia->port = port;
-	ia->pick = *pick;
+	ia->dev = open->dev;
+	refcount_inc(&open->dev->ref);
+	ia->port = open->port;
+	ia->pick = open->pick;
 	ia->max_msg = port_attr.max_msg_sz ?: SZ_1G;
-	strscpy(ia->name, name, sizeof(ia->name));
-	ia->consumer = ia_consumer_name(consumer);
+	strscpy(ia->name, open->name, sizeof(ia->name));
+	ia->consumer = ia_consumer_name(open->consumer);
 	INIT_LIST_HEAD(&ia->dev_node);
 	spin_lock_init(&ia->lock);
 	mutex_init(&ia->mutex);
@@ -156,7 +157,7 @@ static struct kdapl_ia *ia_create(struct kdapl_device *dev, u32 port, const char
 	mutex_init(&ia->stale_mutex);
 	for (i = 0; i < KDAPL_NTYPES; i++)
 		INIT_LIST_HEAD(&ia->objs[i]);
-	INIT_LIST_HEAD(&ia->going);
+	INIT_LIST_HEAD(&ia->retired_evds);
 	return ia;
 }
 
@@ -310,12 +311,13 @@ static void ia_destroy(struct kdapl_ia *ia)
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_RMR);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR);
 	kdapl_lmr_reserved_destroy(ia);
+	kdapl_maps_close(ia);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_PZ);
 	ia_unset_async(ia);
 	ia_recall_evds(ia);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_EVD);
 	/* dat_evd_free() may wait for an upcall at the same time */
-	wait_event(ia->unused, list_empty_careful(&ia->going));
+	wait_event(ia->unused, list_empty_careful(&ia->retired_evds));
 	mutex_lock(&ia->mutex);
 	null_evd = ia->null_evd;	/* closing is set, so no new one will be made */
 	mutex_unlock(&ia->mutex);
@@ -326,7 +328,6 @@ static void ia_destroy(struct kdapl_ia *ia)
 	}
 	mutex_lock(&ia->dev->lock);
 	list_del_init(&ia->dev_node);
-	wake_up(&ia->dev->idle);
 	mutex_unlock(&ia->dev->lock);
 }
 
@@ -354,82 +355,52 @@ static bool ia_inside_upcall(struct kdapl_ia *ia)
 		if (kdapl_evd_inside_upcall(evd))
 			return true;
 	}
-	list_for_each_entry(evd, &ia->going, obj.node) {
+	list_for_each_entry(evd, &ia->retired_evds, obj.node) {
 		if (kdapl_evd_inside_upcall(evd))
 			return true;
 	}
 	return false;
 }
 
-/**
- * kdat_ia_openv - dat_ia_openv() for a consumer with a name
- * @provider: as in dat_ia_openv()
- * @asynch_evd_min_qlen: as in dat_ia_openv()
- * @asynch_evd_handle: as in dat_ia_openv()
- * @ia_handle: as in dat_ia_openv()
- * @dat_major: as in dat_ia_openv()
- * @dat_minor: as in dat_ia_openv()
- * @thread_safety: as in dat_ia_openv()
- * @consumer: name of the module; copied, up to MODULE_NAME_LEN, and kept until kdapl.ko is
- *	unloaded, so use a few fixed names only. NULL: kdapl
- *
- * The header makes dat_ia_openv() and dat_ia_open() this call with KBUILD_MODNAME.
- * `rdma resource show` has the name with the protection domains, queues and connections of
- * the IA, as for other kernel consumers of verbs; debugfs has it, too.
- *
- * Context: may sleep; does not wait for RTNL.
- * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
- * DAT_INVALID_HANDLE (EVD_ASYNC: not such an EVD, or of another device or port);
- * DAT_PROVIDER_NOT_FOUND (subtype says what did not match);
- * DAT_INSUFFICIENT_RESOURCES (subtype TEVD: longer than max_evd_qlen; MEMORY).
- */
-DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
-			 DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
-			 DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety,
-			 const char *consumer)
+/* The consumer's EVD for asynchronous events, referenced. NULL: it is none for this IA. */
+static struct kdapl_evd *ia_find_async(const struct kdapl_ia_open *open, DAT_EVD_HANDLE handle)
 {
+	struct kdapl_evd *evd = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EVD);
+
+	if (!evd)
+		return NULL;
+	if ((evd->flags & DAT_EVD_ASYNC_FLAG) && evd->obj.ia->dev == open->dev &&
+	    evd->obj.ia->port == open->port)
+		return evd;
+	kdapl_obj_put(&evd->obj);
+	return NULL;
+}
+
+/**
+ * kdapl_ia_open - make an instance
+ * @open: what the calls of open.c have found out
+ * @qlen: length of the async EVD, if one is to be made
+ * @async: as in dat_ia_openv()
+ * @ia_handle: where the handle goes
+ *
+ * Context: may sleep.
+ * Return: as dat_ia_openv().
+ */
+DAT_RETURN kdapl_ia_open(const struct kdapl_ia_open *open, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
+			 DAT_IA_HANDLE *ia_handle)
+{
+	struct kdapl_device *dev = open->dev;
 	struct kdapl_evd *evd = NULL;
-	struct kdapl_device *dev;
-	struct kdapl_pick pick;
 	struct kdapl_ia *ia;
 	DAT_RETURN ret;
 	int err;
-	u32 port;
 
-	if (!provider || strnlen(provider, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
-		return kdapl_arg_err(1);
-	if (!asynch_evd_handle)
-		return kdapl_arg_err(3);
-	if (!ia_handle)
-		return kdapl_arg_err(4);
-	if (*asynch_evd_handle == DAT_HANDLE_NULL && asynch_evd_min_qlen <= 0)
-		return kdapl_arg_err(2);
-	dev = kdapl_device_find(provider, &port, &pick);
-	if (!dev)
-		return kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-	if (dat_major != DAT_VERSION_MAJOR) {
-		ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
-		goto out_dev;
-	}
-	if (dat_minor > DAT_VERSION_MINOR) {
-		ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND);
-		goto out_dev;
-	}
-	if (thread_safety != DAT_TRUE && thread_safety != DAT_FALSE) {
-		ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND);
-		goto out_dev;
-	}
-	if (*asynch_evd_handle != DAT_HANDLE_NULL) {
-		evd = kdapl_obj_get(*asynch_evd_handle, DAT_HANDLE_TYPE_EVD);
-		if (!evd || !(evd->flags & DAT_EVD_ASYNC_FLAG) || evd->obj.ia->dev != dev ||
-		    evd->obj.ia->port != port) {
-			ret = kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
-			goto out_evd;
-		}
-	}
-	if (!evd && asynch_evd_min_qlen > dev->attrs.max_cqe) {
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
-		goto out_evd;
+	if (*async != DAT_HANDLE_NULL) {
+		evd = ia_find_async(open, *async);
+		if (!evd)
+			return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
+	} else if (qlen > dev->attrs.max_cqe) {
+		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	}
 	ret = kdapl_err(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	if (!kdapl_dev_enter(dev))
@@ -437,14 +408,15 @@ DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_q
 	ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	if (!try_module_get(THIS_MODULE))
 		goto out_exit;
-	ia = ia_create(dev, port, provider, &pick, consumer);
+	ia = ia_create(open);
 	if (!ia)
 		goto out_module;
 	/* on the list before it uses an EVD of another instance, see ia_recall_evds() */
 	mutex_lock(&dev->lock);
 	list_add_tail(&ia->dev_node, &dev->ias);
 	mutex_unlock(&dev->lock);
-	err = ia_set_async(ia, asynch_evd_min_qlen, evd);
+	kdapl_maps_open(ia);
+	err = ia_set_async(ia, qlen, evd);
 	if (err) {
 		ret = err == -ESTALE ? kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC) :
 				       kdapl_errno_ret(err);
@@ -457,7 +429,7 @@ DAT_RETURN kdat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_q
 	}
 	kdapl_device_opened(dev);
 	if (ia->own_async)
-		*asynch_evd_handle = ia->async_evd->handle;
+		*async = ia->async_evd->handle;
 	*ia_handle = ia->obj.handle;
 	trace_kdapl_ia_opened(ia->obj.handle, ia->name);
 	kdapl_obj_put(&ia->obj);
@@ -475,50 +447,8 @@ out_exit:
 out_evd:
 	if (evd)
 		kdapl_obj_put(&evd->obj);
-out_dev:
-	kdapl_device_put(dev);
 	return ret;
 }
-EXPORT_SYMBOL(kdat_ia_openv);
-
-#undef dat_ia_openv
-
-/**
- * dat_ia_openv - open an Interface Adapter
- * @provider: name of the IA, "<ibdev>-<port>" as dat_registry_list_providers()
- *	gives it; or the name of the RDMA device, for its first port; or that of
- *	a network device the port has, or an IPv4 or IPv6 address of one, in the
- *	caller's network namespace. Work items, kernel threads, and tasks without
- *	namespaces have the initial one. Connections then use addresses of that
- *	network device, or that address
- * @asynch_evd_min_qlen: length of the async EVD, if one is to be made
- * @asynch_evd_handle: in: an EVD with the ASYNC flag of another instance of the
- *	same IA, or DAT_HANDLE_NULL; out, for DAT_HANDLE_NULL: a new EVD with upcalls
- *	disabled, which is destroyed with the IA
- * @ia_handle: where the handle goes
- * @dat_major: DAT version of the consumer; dat_ia_open() fills this in
- * @dat_minor: the same
- * @thread_safety: DAT_TRUE or DAT_FALSE; calls are thread-safe with either
- *
- * dat_ia_open() is this call with the version and the thread safety of the
- * headers. Each call makes an instance with objects and keys of its own, which
- * cannot be used together with those of another instance. The instance holds a
- * reference to the module until dat_ia_close(), even if the device is removed.
- *
- * Context: may sleep; does not wait for RTNL.
- * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
- * DAT_INVALID_HANDLE (EVD_ASYNC: not such an EVD, or of another device or port);
- * DAT_PROVIDER_NOT_FOUND (subtype says what did not match);
- * DAT_INSUFFICIENT_RESOURCES (subtype TEVD: longer than max_evd_qlen; MEMORY).
- */
-DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
-			DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
-			DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety)
-{
-	return kdat_ia_openv(provider, asynch_evd_min_qlen, asynch_evd_handle, ia_handle,
-			     dat_major, dat_minor, thread_safety, NULL);
-}
-EXPORT_SYMBOL(dat_ia_openv);
 
 /**
  * dat_ia_query - read the attributes of an IA and of its provider
@@ -657,3 +587,63 @@ DAT_RETURN kdat_ia_pdata_limits(DAT_IA_HANDLE ia_handle, struct kdat_pdata_limit
 	return ret;
 }
 EXPORT_SYMBOL(kdat_ia_pdata_limits);
+
+/**
+ * kdat_ia_device - the device a block or SCSI host of this IA is a child of
+ * @ia_handle: IA
+ * @parent: the device, with a reference that put_device() drops; NULL if the RDMA device has
+ *	none, as one of software over a virtual network device
+ *
+ * What the RDMA device hangs on: a PCI function, in most cases. For device_add_disk() and
+ * scsi_add_host(). An extension of this provider.
+ *
+ * Context: any.
+ * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @parent);
+ * DAT_INTERNAL_ERROR (device removed).
+ */
+DAT_RETURN kdat_ia_device(DAT_IA_HANDLE ia_handle, struct device **parent)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ia)
+		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (!parent) {
+		ret = kdapl_arg_err(2);
+	} else if (kdapl_dev_enter(ia->dev)) {
+		*parent = get_device(ia->dev->ibdev->dev.parent);
+		kdapl_dev_exit(ia->dev);
+	} else {
+		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	}
+	kdapl_obj_put(&ia->obj);
+	return ret;
+}
+EXPORT_SYMBOL(kdat_ia_device);
+
+/**
+ * kdat_ia_lost - has the device of an IA gone?
+ * @ia_handle: IA
+ *
+ * A call on an IA whose device was removed returns DAT_INTERNAL_ERROR, as one does that finds
+ * a fault of the provider. After DAT_TRUE the instance can only be closed. It is DAT_TRUE by
+ * the time that the first call fails, some milliseconds before the event that tells of it.
+ * An extension of this provider.
+ *
+ * Context: any.
+ * Return: DAT_TRUE if it has, or if @ia_handle is not that of an open IA.
+ */
+DAT_BOOLEAN kdat_ia_lost(DAT_IA_HANDLE ia_handle)
+{
+	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_BOOLEAN lost;
+
+	if (!ia)
+		return DAT_TRUE;
+	rcu_read_lock();
+	lost = READ_ONCE(ia->dead) || !kdapl_dev_there(ia->dev) ? DAT_TRUE : DAT_FALSE;
+	rcu_read_unlock();
+	kdapl_obj_put(&ia->obj);
+	return lost;
+}
+EXPORT_SYMBOL(kdat_ia_lost);

@@ -18,6 +18,24 @@ void kdapl_test_put(void);
 void kdapl_test_connect(struct kdapl_ep *ep);
 #endif
 
+/**
+ * struct kdapl_ia_open - the IA to open
+ * @dev: device, referenced by the caller
+ * @port: its port
+ * @pick: which of its addresses connections use
+ * @name: name of the instance; copied
+ * @consumer: name of the consumer's module, or NULL; copied
+ */
+struct kdapl_ia_open {
+	struct kdapl_device *dev;
+	u32 port;
+	struct kdapl_pick pick;
+	const char *name;
+	const char *consumer;
+};
+
+DAT_RETURN kdapl_ia_open(const struct kdapl_ia_open *open, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
+			 DAT_IA_HANDLE *ia_handle);
 void kdapl_ia_exit(void);
 void kdapl_debugfs_init(void);
 void kdapl_debugfs_exit(void);

@@ -4,12 +4,12 @@
  *
  * Local Memory Regions: dat_lmr_kcreate() and the common part of all LMRs.
  *
- * Every LMR has a fast-registration MR. An LMR of dat_lmr_kcreate() is registered
- * once, on the registration QP of its PZ (reg.c). An LMR of dat_lmr_allocate() is
- * registered for each binding, on an EP of its consumer (ep_fmr.c). The I/O virtual
- * address is the consumer's address, so segments and peers name memory as the
- * consumer does. A zero-based region starts at 0 instead; its memory must start on
- * a page.
+ * Nearly every LMR has a fast-registration MR. An LMR of dat_lmr_kcreate() is registered
+ * once, on the registration QP of its PZ (reg.c), or not at all (D-107). An LMR of
+ * dat_lmr_allocate() is registered for each binding, on an EP of its consumer (ep_fmr.c).
+ * The I/O virtual address is the consumer's address, so segments and peers name memory
+ * as the consumer does. A zero-based region starts at 0 instead; its memory must start
+ * on a page.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -17,8 +17,7 @@
 
 #include "mem.h"
 
-/* The return of kdapl_obj_get() is used as a struct kdapl_lmr. */
-static_assert(!offsetof(struct kdapl_lmr, obj));
+KDAPL_OBJ_IS_FIRST(struct kdapl_lmr);
 
 /* The last reference may be dropped with interrupts off, under the lock of an EVD. */
 static void lmr_release(struct kdapl_obj *obj)
@@ -61,7 +60,39 @@ struct kdapl_lmr *kdapl_lmr_alloc(struct kdapl_ia *ia, struct kdapl_pz *pz, DAT_
 	return lmr;
 }
 
-static int lmr_register(struct kdapl_lmr *lmr)
+/* May posts name this memory by the local key of their PD, without any registration? */
+static bool lmr_needs_no_mr(const struct kdapl_lmr *lmr, DAT_MEM_OPTIMIZE_FLAGS opt)
+{
+	const struct kdapl_mem *mem = &lmr->mem;
+	u64 end = sg_dma_address(mem->sgt.sgl);
+	struct scatterlist *sg;
+	unsigned int i;
+
+	if (!(opt & DAT_MEM_OPTIMIZE_IA) || lmr->priv & KDAPL_PRIV_REMOTE)
+		return false;
+	for_each_sg(mem->sgt.sgl, sg, mem->nents, i) {
+		if (sg_dma_address(sg) != end)
+			return false;
+		end += sg_dma_len(sg);
+	}
+	return true;
+}
+
+static int lmr_make_local(struct kdapl_lmr *lmr)
+{
+	struct kdapl_mr *mr = &lmr->mr;
+	int ret;
+
+	ret = kdapl_mr_create_local(mr, sg_dma_address(lmr->mem.sgt.sgl) - kdapl_lmr_start(lmr));
+	if (ret)
+		return ret;
+	spin_lock_irq(&mr->lock);
+	kdapl_lmr_publish(lmr);
+	spin_unlock_irq(&mr->lock);
+	return 0;
+}
+
+static int lmr_register(struct kdapl_lmr *lmr, DAT_MEM_OPTIMIZE_FLAGS opt)
 {
 	struct kdapl_ia *ia = lmr->obj.ia;
 	struct kdapl_device *dev = ia->dev;
@@ -72,16 +103,18 @@ static int lmr_register(struct kdapl_lmr *lmr)
 	int ret;
 
 	if (dev->dma == KDAPL_DMA_COPIES && !mem->foreign && lmr->priv & DAT_MEM_PRIV_WRITE_FLAG) {
-		ret = kdapl_mem_share(mem, mem->length);
+		ret = kdapl_mem_alloc_base(mem, mem->length);
 		if (ret)
 			return ret;
-		kdapl_mem_agree(mem);
+		kdapl_mem_fill_base(mem);
 	}
 	ret = kdapl_mem_map(mem, dev, lmr->priv);
 	if (ret)
 		return ret;
 	if (!mem->sync)
-		kdapl_mem_unshare(mem);
+		kdapl_mem_free_base(mem);
+	if (lmr_needs_no_mr(lmr, opt))
+		return lmr_make_local(lmr);
 	page_size = kdapl_mem_page_size(dev, mem->sgt.sgl, mem->nents, start,
 					kdapl_mem_page_sizes(dev, false), max, &blocks);
 	if (!page_size) {
@@ -117,7 +150,7 @@ void kdapl_lmr_destroy(struct kdapl_lmr *lmr)
 {
 	kdapl_lmr_quiesce(lmr);
 	kdapl_mr_destroy(&lmr->mr);
-	kdapl_mem_unshare(&lmr->mem);
+	kdapl_mem_free_base(&lmr->mem);
 	if (lmr->pz)
 		kdapl_obj_unuse(&lmr->pz->obj);
 	kdapl_obj_put(&lmr->obj);
@@ -204,7 +237,7 @@ static DAT_RETURN lmr_source_ret(int err)
 }
 
 /* -EFAULT: the region is wrong; -EINVAL: its length is; or an errno of kdapl_lmr_ret(). */
-static int lmr_make(struct kdapl_lmr *lmr)
+static int lmr_make(struct kdapl_lmr *lmr, DAT_MEM_OPTIMIZE_FLAGS opt)
 {
 	int ret;
 
@@ -213,7 +246,7 @@ static int lmr_make(struct kdapl_lmr *lmr)
 		return ret;
 	if (lmr->va_type == DAT_VA_TYPE_ZB && lmr->mem.start & ~PAGE_MASK)
 		return -EFAULT;
-	ret = lmr_register(lmr);
+	ret = lmr_register(lmr, opt);
 	if (ret)	/* the provider's -EINVAL or -EFAULT is not about an argument */
 		return ret == -ENOMEM || ret == -E2BIG ? ret : -EIO;
 	return kdapl_obj_publish(&lmr->obj);
@@ -255,7 +288,9 @@ static DAT_RETURN lmr_make_ret(int err)
  *	TRUE
  * @va_type: DAT_VA_TYPE_VA: segments and peers name the memory by the address
  *	given above; DAT_VA_TYPE_ZB: from 0, for memory that starts on a page
- * @mem_optimization: any; the registered range is always exact
+ * @mem_optimization: DAT_MEM_OPTIMIZE_IA: memory with local rights only that is
+ *	contiguous for the device is not registered; any other: it is. The range is always
+ *	exact
  * @lmr_handle: where the handle goes
  * @lmr_context: where the key for local segments goes; may be NULL
  * @rmr_context: where the key for peers goes, 0 without remote rights; may be
@@ -269,6 +304,11 @@ static DAT_RETURN lmr_make_ret(int err)
  * is a bounce buffer can be registered for reading only. Regions up to
  * max_lmr_block_size fit however scattered they are; larger ones fit if they are
  * contiguous enough for the larger page sizes of the device.
+ *
+ * Memory that is not registered takes no registration queue pair and nothing of the
+ * device, and no key of it exists there. It is checked by posts like any other. But the
+ * device does not check it once more: requests that name it must have completed before
+ * dat_lmr_free(), since they would reach the memory afterwards.
  *
  * The memory must stay allocated until dat_lmr_free().
  *
@@ -327,7 +367,7 @@ DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	lmr->mem_type = mem_type;
 	lmr->region = region_description;
 	lmr->length = length;
-	err = lmr_make(lmr);
+	err = lmr_make(lmr, mem_optimization);
 	if (err) {
 		ret = lmr_make_ret(err);
 		kdapl_lmr_destroy(lmr);

@@ -11,17 +11,24 @@
 #define KDAPL_RESERVED_CONTEXT	0x52
 
 /*
- * In the rights of a range only: the memory needs no synchronising. The fast path requires it
- * like any right, so requests for memory without it take the slow path.
+ * In the rights of a range only: the device takes its segments as they are, and the memory needs
+ * no synchronising. The fast path requires it like any right, so requests for memory without it
+ * take the slow path.
  */
 #define KDAPL_PRIV_DIRECT	((DAT_MEM_PRIV_FLAGS)0x40)
 
 /* The same and the local read right, in one bit, which is faster to test. */
 #define KDAPL_PRIV_SOURCE	((DAT_MEM_PRIV_FLAGS)0x80)
 
+/* The memory needs no synchronising. */
+#define KDAPL_PRIV_SAME		((DAT_MEM_PRIV_FLAGS)0x100)
+
+/* Posts replace key and address (D-107). */
+#define KDAPL_PRIV_LOCAL	((DAT_MEM_PRIV_FLAGS)0x200)
+
 static inline u32 kdapl_priv_direct(u32 priv)
 {
-	return priv | KDAPL_PRIV_DIRECT |
+	return priv | KDAPL_PRIV_DIRECT | KDAPL_PRIV_SAME |
 	       (priv & DAT_MEM_PRIV_LOCAL_READ_FLAG ? KDAPL_PRIV_SOURCE : 0);
 }
 

@@ -84,7 +84,7 @@ static int fmr_fill_pages(const struct kdapl_fmr *fmr, struct fmr_list *list)
 		if (!IS_ALIGNED(pages[i], page_size) || pages[i] + page_size < pages[i] ||
 		    (phys_addr_t)pages[i] != pages[i])
 			return -EINVAL;
-		/* one look per 2 MiB: memory is not plugged in smaller blocks */
+		/* checked once per 2 MiB: memory is not hot-plugged in smaller blocks */
 		for (pos = 0; pos < page_size; pos += SZ_2M) {
 			if (!pfn_valid(PHYS_PFN(pages[i] + pos)))
 				return -EINVAL;
@@ -129,7 +129,7 @@ static void fmr_take_back(struct kdapl_lmr *lmr)
 	kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev);
 }
 
-/* Map the memory and fill the page list of the MR. The claim is ours. */
+/* Map the memory and fill the page list of the MR. The LMR is claimed. */
 static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start,
 		   DAT_MEM_PRIV_FLAGS priv)
 {
@@ -139,10 +139,10 @@ static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start
 	int err;
 
 	mem->used = list->used;
-	if (unlikely(mem->common)) {
-		if (list->length > mem->common_size)
+	if (unlikely(mem->base)) {
+		if (list->length > mem->base_size)
 			return -E2BIG;
-		kdapl_mem_agree(mem);
+		kdapl_mem_fill_base(mem);
 	}
 	err = kdapl_mem_map(mem, ia->dev, priv);
 	if (err)
@@ -162,7 +162,7 @@ static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start
 	return err;
 }
 
-/* Give the binding its key and publish it; skip the key unless @live. The claim is ours. */
+/* Give the binding its key and publish it; skip the key unless @live. The LMR is claimed. */
 static enum kdapl_verdict fmr_publish(struct kdapl_fmr *fmr, const struct fmr_list *list,
 				      unsigned long ep, bool live)
 {
@@ -195,7 +195,7 @@ static enum kdapl_verdict fmr_publish(struct kdapl_fmr *fmr, const struct fmr_li
 
 /*
  * Map the memory and publish the keys: requests may name them before the registration has been
- * carried out, since they come after it in the queue. The claim is ours.
+ * carried out, since they come after it in the queue. The LMR is claimed.
  */
 static enum kdapl_verdict fmr_bind(struct kdapl_fmr *fmr, unsigned long ep, bool live)
 {
@@ -326,7 +326,7 @@ static int lmr_allocate(struct kdapl_lmr *lmr, u32 pages)
 	if (!ret)
 		ret = kdapl_lmr_spare_list(lmr, pages);
 	if (!ret && lmr->obj.ia->dev->dma == KDAPL_DMA_COPIES)
-		ret = kdapl_mem_share(&lmr->mem, (u64)pages << PAGE_SHIFT);
+		ret = kdapl_mem_alloc_base(&lmr->mem, (u64)pages << PAGE_SHIFT);
 	if (!ret)
 		ret = kdapl_mr_create(&lmr->mr, pages);
 	if (!ret)
@@ -391,7 +391,7 @@ DAT_RETURN dat_lmr_allocate(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DA
 	lmr->scope = lmr_scope;
 	err = lmr_allocate(lmr, max_pages);
 	if (err) {
-		ret = kdapl_lmr_ret(err == -EINVAL ? -EIO : err);
+		ret = kdapl_lmr_ret(err);
 		kdapl_lmr_destroy(lmr);
 		goto out_exit;
 	}

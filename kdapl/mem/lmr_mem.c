@@ -52,7 +52,7 @@ struct mem_walk {
 
 typedef int mem_walk_fn(struct mem_walk *walk, const void *region, u64 length);
 
-static void mem_walk_breathe(struct mem_walk *walk)
+static void mem_walk_resched(struct mem_walk *walk)
 {
 	if (!(++walk->pages % 1024))
 		cond_resched();
@@ -116,7 +116,7 @@ static int mem_walk_add_checked(struct mem_walk *walk, phys_addr_t addr, u64 len
 	do {
 		if (!pfn_valid(pfn))
 			return -EFAULT;
-		mem_walk_breathe(walk);
+		mem_walk_resched(walk);
 	} while (pfn++ < last);
 	return mem_walk_add(walk, addr, length);
 }
@@ -158,7 +158,7 @@ static int mem_walk_virtual(struct mem_walk *walk, const void *region, u64 lengt
 		ret = mem_walk_add(walk, page_to_phys(page) + offset_in_page(va), chunk);
 		if (ret)
 			return ret;
-		mem_walk_breathe(walk);
+		mem_walk_resched(walk);
 		va += chunk;
 		length -= chunk;
 	}
@@ -568,7 +568,7 @@ static int mem_check_sync(const struct kdapl_mem *mem, struct kdapl_device *dev)
  * @dev: the device
  * @priv: rights it will have
  *
- * If bounce buffers are possible, kdapl_mem_share() comes first.
+ * If bounce buffers are possible, kdapl_mem_alloc_base() comes first.
  *
  * Context: any; the device is there.
  * Return: 0 or -EIO.
@@ -632,7 +632,7 @@ void kdapl_mem_unmap_source(struct kdapl_mem *mem, struct kdapl_device *dev)
 
 /**
  * kdapl_mem_free - free the list
- * @mem: zeroed, or built and not mapped; kdapl_mem_unshare() comes first
+ * @mem: zeroed, or built and not mapped; kdapl_mem_free_base() comes first
  *
  * Context: any but hard interrupts, also with interrupts off.
  */

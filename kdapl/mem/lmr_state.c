@@ -125,7 +125,7 @@ static void lmr_unmap_later(struct kdapl_lmr *lmr)
 			       KDAPL_SYNC_SHARED);
 	lmr->mem.sync = false;
 	lmr->old = lmr->mem;
-	lmr->old.common = NULL;
+	lmr->old.base = NULL;
 	lmr->mem.sgt.sgl = spare;
 	lmr->mem.nents = 0;
 	lmr->unmapping = true;
@@ -180,7 +180,9 @@ void kdapl_lmr_publish(struct kdapl_lmr *lmr)
 		.priv = lmr->priv,
 	};
 
-	if (likely(!lmr->mem.sync))
+	if (unlikely(mr->local))
+		range.priv |= KDAPL_PRIV_LOCAL | (lmr->mem.sync ? 0 : KDAPL_PRIV_SAME);
+	else if (likely(!lmr->mem.sync))
 		range.priv = kdapl_priv_direct(range.priv);
 	lmr->state = KDAPL_LMR_BOUND;
 	kdapl_mr_publish(mr, mr->used, lmr->priv & KDAPL_PRIV_REMOTE ? mr->used : 0, &range);
@@ -236,7 +238,7 @@ enum kdapl_verdict kdapl_lmr_claim(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, 
 	struct kdapl_mr *mr = &lmr->mr;
 	enum kdapl_verdict why;
 	struct kdapl_op_evd from;
-	bool drained = false;
+	bool polled = false;
 	unsigned long flags;
 
 	*seq = 0;
@@ -251,13 +253,13 @@ again:
 			kdapl_mr_hide(mr);
 			lmr->state = KDAPL_LMR_ENDING;
 		}
-	} else if (why == KDAPL_REFUSE_LMR_IN_USE && !drained) {
+	} else if (why == KDAPL_REFUSE_LMR_IN_USE && !polled) {
 		from = kdapl_op_evd_get(lmr->op[KDAPL_LMR_REG] ?: lmr->op[KDAPL_LMR_INV] ?: owner);
 	}
 	spin_unlock_irqrestore(&mr->lock, flags);
 	if (from.evd) {
-		kdapl_op_evd_drain(from, false);
-		drained = true;
+		kdapl_op_evd_poll(from, false);
+		polled = true;
 		goto again;
 	}
 	/* before the binding that begins here needs the other list */

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Calls about memory of LMRs: synchronising it, addresses of the device, limits and
- * advice for registering; and synchronising the memory of requests.
+ * Calls about memory of LMRs: synchronising it, limits and advice for registering; and
+ * synchronising the memory of requests.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -93,7 +93,7 @@ static bool sync_piece(const struct sync_call *call, u32 key, u64 addr, u64 leng
 
 static bool sync_segment(const struct sync_call *call, const DAT_LMR_TRIPLET *seg, u64 left)
 {
-	/* if nothing has to be synchronised, one look checks all of it */
+	/* if nothing has to be synchronised, the whole segment is checked at once */
 	u64 piece = call->ia->dev->dma == KDAPL_DMA_SAME ? U32_MAX : SYNC_PIECE;
 	u64 addr = seg->virtual_address;
 
@@ -427,110 +427,11 @@ DAT_RETURN kdat_ia_mem_limits(DAT_IA_HANDLE ia_handle, struct kdat_mem_limits *l
 		limits->numa_node = ibdev_to_node(dev->ibdev);
 		limits->comp_vectors = dev->ibdev->num_comp_vectors;
 		limits->post_list = KDAT_POST_LIST_MAX;
+		limits->max_mapping = kdapl_dma_max_mapping(dev);
+		limits->opt_mapping = kdapl_dma_opt_mapping(dev);
 		kdapl_dev_exit(dev);
 	}
 	kdapl_obj_put(&ia->obj);
 	return ret;
 }
 EXPORT_SYMBOL(kdat_ia_mem_limits);
-
-/* Is this memory contiguous for a device? */
-static bool sync_dma_is_linear(const void *address, u64 length)
-{
-	u64 pos = (uintptr_t)address, end = pos + length;
-
-	if (!length || end < pos || end != (uintptr_t)end)
-		return false;
-	for (; pos < end; pos = round_down(pos, PAGE_SIZE) + PAGE_SIZE) {
-		const void *va = (const void *)(uintptr_t)pos;
-
-		if (is_vmalloc_addr(va) || !virt_addr_valid(va))
-			return false;
-	}
-	return true;
-}
-
-/**
- * kdat_ia_dma_map - map memory and get the device's address of it
- * @ia_handle: IA
- * @address: kernel virtual address, of memory from kmalloc() or of a page; memory from
- *	vmalloc() is not contiguous for a device
- * @length: bytes
- * @ia_address: where the device's address goes
- *
- * For DAT_MEM_TYPE_IA, and for segments of the reserved LMR. The mapping lasts until
- * kdat_ia_dma_unmap(). Call that while the device is there: after
- * DAT_IA_CATASTROPHIC_ERROR it is too late. If the provider attribute lmr_sync_req is
- * TRUE, the sync calls work on such addresses, too. An extension of this provider.
- *
- * Context: any.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (address, length,
- * NULL @ia_address); DAT_INSUFFICIENT_RESOURCES (MEMORY: no mapping left);
- * DAT_INTERNAL_ERROR (device removed).
- */
-DAT_RETURN kdat_ia_dma_map(DAT_IA_HANDLE ia_handle, DAT_PVOID address, DAT_VLEN length,
-			   DAT_PADDR *ia_address)
-{
-	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
-	DAT_RETURN ret;
-	u64 addr;
-
-	if (!ia)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	ret = kdapl_arg_err(3);
-	if (!length || length > SIZE_MAX || (uintptr_t)address + length < (uintptr_t)address)
-		goto out;
-	ret = kdapl_arg_err(2);
-	if (!sync_dma_is_linear(address, length))
-		goto out;
-	ret = kdapl_arg_err(4);
-	if (!ia_address)
-		goto out;
-	ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	if (!kdapl_dev_enter(ia->dev))
-		goto out;
-	if (kdapl_dma_map_single(ia->dev, address, length, &addr)) {
-		ret = kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	} else {
-		*ia_address = addr;
-		ret = DAT_SUCCESS;
-	}
-	kdapl_dev_exit(ia->dev);
-out:
-	kdapl_obj_put(&ia->obj);
-	return ret;
-}
-EXPORT_SYMBOL(kdat_ia_dma_map);
-
-/**
- * kdat_ia_dma_unmap - unmap memory mapped by kdat_ia_dma_map()
- * @ia_handle: IA
- * @ia_address: address from kdat_ia_dma_map()
- * @length: length given there
- *
- * Before the call free the LMRs over this memory, and wait for the requests that
- * name it. An extension of this provider.
- *
- * Context: any.
- * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (length 0);
- * DAT_INTERNAL_ERROR (device removed).
- */
-DAT_RETURN kdat_ia_dma_unmap(DAT_IA_HANDLE ia_handle, DAT_PADDR ia_address, DAT_VLEN length)
-{
-	struct kdapl_ia *ia = kdapl_obj_get(ia_handle, DAT_HANDLE_TYPE_IA);
-	DAT_RETURN ret = DAT_SUCCESS;
-
-	if (!ia)
-		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	if (!length || length > SIZE_MAX) {
-		ret = kdapl_arg_err(3);
-	} else if (!kdapl_dev_enter(ia->dev)) {
-		ret = kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	} else {
-		kdapl_dma_unmap_single(ia->dev, ia_address, length);
-		kdapl_dev_exit(ia->dev);
-	}
-	kdapl_obj_put(&ia->obj);
-	return ret;
-}
-EXPORT_SYMBOL(kdat_ia_dma_unmap);

@@ -10,7 +10,7 @@
 
 #include "mem.h"
 
-/* Synchronise a piece without a third copy. */
+/* Synchronise a piece without a base copy. */
 static void sync_plain(struct kdapl_device *dev, u64 addr, size_t size, enum kdapl_sync why)
 {
 	switch (why) {
@@ -38,28 +38,28 @@ static void sync_plain(struct kdapl_device *dev, u64 addr, size_t size, enum kda
 }
 
 /* Copy the changes of the CPU in a piece to the device, and no other byte. */
-static void sync_changes(struct kdapl_device *dev, u64 addr, const u8 *now, u8 *common, u32 size)
+static void sync_changes(struct kdapl_device *dev, u64 addr, const u8 *now, u8 *base, u32 size)
 {
 	u32 from, to = 0;
 
 	while (to < size) {
-		for (from = to; from < size && now[from] == common[from]; from++)
+		for (from = to; from < size && now[from] == base[from]; from++)
 			;
-		for (to = from; to < size && now[to] != common[to]; to++)
-			common[to] = now[to];
+		for (to = from; to < size && now[to] != base[to]; to++)
+			base[to] = now[to];
 		if (from < to)
 			kdapl_dma_for_device(dev, addr + from, to - from, DMA_TO_DEVICE);
 	}
 }
 
 /* Merge the changes of CPU and device in a piece. */
-static void sync_merge(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common, u32 size, u8 *work)
+static void sync_merge(struct kdapl_device *dev, u64 addr, u8 *now, u8 *base, u32 size, u8 *work)
 {
 	u32 i;
 
-	if (!memcmp(now, common, size)) {
+	if (!memcmp(now, base, size)) {
 		kdapl_dma_for_cpu(dev, addr, size);
-		memcpy(common, now, size);
+		memcpy(base, now, size);
 		return;
 	}
 	memcpy(work, now, size);
@@ -68,27 +68,27 @@ static void sync_merge(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common, 
 		u8 theirs = now[i];
 
 		/* changed by the CPU only; if both have changed it, the device's byte is taken */
-		if (work[i] != common[i] && theirs == common[i])
+		if (work[i] != base[i] && theirs == base[i])
 			now[i] = work[i];
-		common[i] = theirs;
+		base[i] = theirs;
 	}
-	sync_changes(dev, addr, now, common, size);
+	sync_changes(dev, addr, now, base, size);
 }
 
-/* Synchronise a piece with a third copy. */
-static void sync_shared(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common, u32 size,
+/* Synchronise a piece with a base copy. */
+static void sync_shared(struct kdapl_device *dev, u64 addr, u8 *now, u8 *base, u32 size,
 			u8 *work, enum kdapl_sync why)
 {
 	switch (why) {
 	case KDAPL_SYNC_SOURCE:
-		sync_changes(dev, addr, now, common, size);
+		sync_changes(dev, addr, now, base, size);
 		break;
 	case KDAPL_SYNC_SINK:
 		sync_plain(dev, addr, size, why);
 		break;
 	case KDAPL_SYNC_FILLED:
 		kdapl_dma_for_cpu(dev, addr, size);
-		memcpy(common, now, size);
+		memcpy(base, now, size);
 		break;
 	case KDAPL_SYNC_FAILED:
 		/*
@@ -98,10 +98,10 @@ static void sync_shared(struct kdapl_device *dev, u64 addr, u8 *now, u8 *common,
 		kdapl_dma_for_device(dev, addr, size, DMA_TO_DEVICE);
 		if (!dev->dma_coherent)
 			kdapl_dma_for_cpu(dev, addr, size);
-		memcpy(common, now, size);
+		memcpy(base, now, size);
 		break;
 	case KDAPL_SYNC_SHARED:
-		sync_merge(dev, addr, now, common, size, work);
+		sync_merge(dev, addr, now, base, size, work);
 	}
 }
 
@@ -177,8 +177,8 @@ static void mem_sync_shared(struct kdapl_device *dev, struct kdapl_mem *mem, u64
 		part = min_t(u64, part, ours.sg->length - ours.off);
 		page = kmap_local_page(pfn_to_page(page_to_pfn(sg_page(ours.sg)) +
 						   (offset >> PAGE_SHIFT)));
-		sync_shared(dev, addr, page + offset_in_page(offset), mem->common + pos, part,
-			    mem->common + mem->common_size, why);
+		sync_shared(dev, addr, page + offset_in_page(offset), mem->base + pos, part,
+			    mem->base + mem->base_size, why);
 		kunmap_local(page);
 		sync_pos_advance(&theirs, part, sg_dma_len(theirs.sg));
 		sync_pos_advance(&ours, part, ours.sg->length);
@@ -205,7 +205,7 @@ void kdapl_mem_sync(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u6
 
 	if (!length || (mem->dir == DMA_TO_DEVICE && why != KDAPL_SYNC_SOURCE))
 		return;
-	if (mem->common) {
+	if (mem->base) {
 		mem_sync_shared(dev, mem, pos, length, why);
 		return;
 	}
@@ -219,43 +219,43 @@ void kdapl_mem_sync(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u6
 }
 
 /**
- * kdapl_mem_share - allocate the third copy of a memory that CPU and device both write
+ * kdapl_mem_alloc_base - allocate the base copy of a memory that CPU and device both write
  * @mem: without one
  * @length: most bytes it can have
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM.
  */
-int kdapl_mem_share(struct kdapl_mem *mem, u64 length)
+int kdapl_mem_alloc_base(struct kdapl_mem *mem, u64 length)
 {
 	if (length > SIZE_MAX - PAGE_SIZE)
 		return -ENOMEM;
-	mem->common = kvmalloc(length + PAGE_SIZE, GFP_KERNEL | __GFP_NOWARN);
-	if (!mem->common)
+	mem->base = kvmalloc(length + PAGE_SIZE, GFP_KERNEL | __GFP_NOWARN);
+	if (!mem->base)
 		return -ENOMEM;
-	mem->common_size = length;
+	mem->base_size = length;
 	return 0;
 }
 
 /**
- * kdapl_mem_unshare - free the third copy
+ * kdapl_mem_free_base - free the base copy
  * @mem: not mapped, or not to be synchronised
  *
  * Context: may sleep, since the copy may be from vmalloc().
  */
-void kdapl_mem_unshare(struct kdapl_mem *mem)
+void kdapl_mem_free_base(struct kdapl_mem *mem)
 {
-	kvfree(mem->common);
-	mem->common = NULL;
+	kvfree(mem->base);
+	mem->base = NULL;
 }
 
 /**
- * kdapl_mem_agree - fill the third copy before a memory is mapped
- * @mem: with a third copy at least as long as itself
+ * kdapl_mem_fill_base - fill the base copy before a memory is mapped
+ * @mem: with a base copy at least as long as itself
  *
  * Context: any.
  */
-void kdapl_mem_agree(struct kdapl_mem *mem)
+void kdapl_mem_fill_base(struct kdapl_mem *mem)
 {
-	sg_copy_to_buffer(mem->sgt.sgl, mem->used, mem->common, mem->common_size);
+	sg_copy_to_buffer(mem->sgt.sgl, mem->used, mem->base, mem->base_size);
 }

@@ -46,8 +46,9 @@ int kdapl_mr_access(DAT_MEM_PRIV_FLAGS priv)
 }
 
 /*
- * The next low byte, in an order that is random for each MR. All 256 are used before one is
- * used again, so a late request does not find its own key. mr->lock held.
+ * The next low byte, from a linear congruential generator of full period (the step is odd): all
+ * 256 are used before one is used again, so a late request does not find its own key. The step
+ * is random for each MR. mr->lock held.
  */
 static void mr_draw_key(struct kdapl_mr *mr)
 {
@@ -74,8 +75,7 @@ void kdapl_mr_init(struct kdapl_mr *mr, struct kdapl_obj *owner, const struct kd
 	seqcount_spinlock_init(&mr->seq, &mr->lock);
 }
 
-/* A new ib_mr of the same size. */
-static struct ib_mr *mr_alloc(struct kdapl_mr *mr)
+static struct ib_mr *mr_alloc_any(struct kdapl_mr *mr)
 {
 	struct ib_mr *ibmr = ib_alloc_mr(mr->pd->pd, IB_MR_TYPE_MEM_REG, mr->pages);
 
@@ -86,6 +86,29 @@ static struct ib_mr *mr_alloc(struct kdapl_mr *mr)
 		return ERR_PTR(-EOPNOTSUPP);
 	}
 	return ibmr;
+}
+
+/* Is the index of a key taken? Only an MR without an ib_mr can have the index of a new one. */
+static bool mr_taken(struct kdapl_ia *ia, u32 key)
+{
+	bool taken;
+
+	rcu_read_lock();
+	taken = kdapl_mr_find(ia, key);
+	rcu_read_unlock();
+	return taken;
+}
+
+/* A new ib_mr of the same size. */
+static struct ib_mr *mr_alloc(struct kdapl_mr *mr)
+{
+	struct ib_mr *ibmr = mr_alloc_any(mr), *other;
+
+	if (IS_ERR(ibmr) || likely(!mr_taken(mr->owner->ia, ibmr->lkey)))
+		return ibmr;
+	other = mr_alloc_any(mr);	/* while the first one exists: it has another index */
+	ib_dereg_mr(ibmr);
+	return other;
 }
 
 /* Add it to the key table. */
@@ -147,6 +170,37 @@ int kdapl_mr_create(struct kdapl_mr *mr, u32 pages)
 	}
 	mr->ibmr = ibmr;
 	kdapl_res_add(dev, &mr->res, KDAPL_RES_MR, mr_destroy);
+	return 0;
+}
+
+/**
+ * kdapl_mr_create_local - give an MR a key that the device does not know
+ * @mr: initialised
+ * @shift: from the addresses of segments to those of the device
+ *
+ * Segments that name the key are posted with the local key of the PD. Its index is one that no
+ * MR of the IA has; an ib_mr that the device gives the same index is not used (mr_alloc()).
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: 0 or -ENOMEM; the caller calls kdapl_mr_destroy() in any case.
+ */
+int kdapl_mr_create_local(struct kdapl_mr *mr, u64 shift)
+{
+	u32 key;
+	int ret;
+
+	mr->local = true;
+	mr->shift = shift;
+	do {
+		key = get_random_u32();
+		mr->index = key >> 8;
+		ret = mr->index == KDAPL_RESERVED_CONTEXT >> 8 ? -EBUSY :
+			kdapl_keys_insert(&mr->owner->ia->keys, mr->index, mr);
+	} while (ret == -EBUSY);
+	if (ret)
+		return ret;
+	mr->used = key;
+	kdapl_res_add(mr->pd->dev, &mr->res, KDAPL_RES_MR, mr_destroy);
 	return 0;
 }
 

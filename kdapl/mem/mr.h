@@ -74,12 +74,14 @@ struct kdapl_mr_ops {
  * struct kdapl_mr - a native MR of an LMR or RMR
  * @owner: the LMR or RMR
  * @pd: its PD; holds a reference
- * @ibmr: NULL once it has been destroyed, and for the reserved LMR
+ * @ibmr: NULL once it has been destroyed, for the reserved LMR, and if it is @local
  * @res: its verbs part, for removal of the device
  * @ops: callbacks of @owner
  * @stale_node: in ia->stale_mrs while it is stale: a registration of it was flushed
  * @pages: most blocks it can map
  * @index: upper 24 bits of its keys; constant while it is in the key table
+ * @local: the device knows nothing of it: posts replace its key by the local key of their PD
+ * @shift: with @local: from the consumer's address to the device's
  * @lock: protects all that follows; taken last
  * @seq: for readers of the next three members, which do not take @lock
  * @lkey: key for segments, 0 while there is none
@@ -103,6 +105,8 @@ struct kdapl_mr {
 	struct list_head stale_node;
 	u32 pages;
 	u32 index;
+	bool local;
+	u64 shift;
 	spinlock_t lock;		/* keys and what they stand for; innermost */
 
 	seqcount_spinlock_t seq ____cacheline_aligned;
@@ -127,6 +131,7 @@ static inline void *kdapl_zalloc_aligned(size_t size)
 void kdapl_mr_init(struct kdapl_mr *mr, struct kdapl_obj *owner, const struct kdapl_mr_ops *ops,
 		   struct kdapl_pd *pd);
 int kdapl_mr_create(struct kdapl_mr *mr, u32 pages);
+int kdapl_mr_create_local(struct kdapl_mr *mr, u64 shift);
 void kdapl_mr_destroy(struct kdapl_mr *mr);
 int kdapl_mr_prime(struct kdapl_mr *mr);
 int kdapl_mr_map(struct kdapl_mr *mr, struct scatterlist *sgl, int nents, u32 page_size,

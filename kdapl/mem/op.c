@@ -18,7 +18,7 @@
  * @owner: its connection, or NULL; the lock that protects it is held
  *
  * Context: any.
- * Return: for kdapl_op_evd_drain(), if it has an EVD.
+ * Return: for kdapl_op_evd_poll(), if it has an EVD.
  */
 struct kdapl_op_evd kdapl_op_evd_get(struct kdapl_op_owner *owner)
 {
@@ -32,15 +32,15 @@ struct kdapl_op_evd kdapl_op_evd_get(struct kdapl_op_owner *owner)
 }
 
 /**
- * kdapl_op_evd_drain - process what has completed
+ * kdapl_op_evd_poll - poll for the completion of an operation
  * @from: an EVD, whose reference is dropped
  * @teardown: the caller waits for the end of the connection
  *
  * Context: any, without the lock of an LMR or RMR.
  */
-void kdapl_op_evd_drain(struct kdapl_op_evd from, bool teardown)
+void kdapl_op_evd_poll(struct kdapl_op_evd from, bool teardown)
 {
-	from.ops->evd_drain(from.evd, teardown);
+	from.ops->evd_poll(from.evd, teardown);
 	kdapl_obj_put(from.evd);
 }
 
@@ -79,7 +79,7 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_op_owner 
 			return;
 		owner->ops->kick(owner);
 		if (from.evd)
-			kdapl_op_evd_drain(from, reported);
+			kdapl_op_evd_poll(from, reported);
 		now = owner->ops->progress(owner);
 		if (owner != waited || now != seen)
 			deadline = jiffies + OP_TIMEOUT;

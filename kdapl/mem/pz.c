@@ -82,8 +82,7 @@ void kdapl_pd_put(struct kdapl_pd *pd)
 	kdapl_device_put(dev);
 }
 
-/* The return of kdapl_obj_get() is used as a struct kdapl_pz. */
-static_assert(!offsetof(struct kdapl_pz, obj));
+KDAPL_OBJ_IS_FIRST(struct kdapl_pz);
 
 static void pz_release(struct kdapl_obj *obj)
 {

@@ -19,9 +19,9 @@
  * @tail: bytes of the last page after the memory, mapped with it
  * @start: address of the first byte, as the consumer names it
  * @length: bytes
- * @common: third copy if the device may write a bounce buffer: the bytes when CPU and device
- *	last agreed (core/dma.c); followed by a page for mem_sync.c to work in
- * @common_size: size of @common without that page
+ * @base: if the device may write a bounce buffer: the base copy of a three-way merge, the bytes
+ *	when CPU and device were last in sync (core/dma.c); then a page for mem_sync.c to work in
+ * @base_size: size of @base without that page
  */
 struct kdapl_mem {
 	struct sg_table sgt;
@@ -34,8 +34,8 @@ struct kdapl_mem {
 	u32 tail;
 	u64 start;
 	u64 length;
-	u8 *common;
-	u64 common_size;
+	u8 *base;
+	u64 base_size;
 };
 
 #define KDAPL_MEM_OPTS	(DAT_MEM_OPTIMIZE_IA | DAT_MEM_OPTIMIZE_MIN_EXPOSURE | \
@@ -79,9 +79,9 @@ struct kdapl_sinks {
 };
 
 void kdapl_dma_sync(struct kdapl_device *dev, u64 addr, u64 length, enum kdapl_sync why);
-int kdapl_mem_share(struct kdapl_mem *mem, u64 length);
-void kdapl_mem_unshare(struct kdapl_mem *mem);
-void kdapl_mem_agree(struct kdapl_mem *mem);
+int kdapl_mem_alloc_base(struct kdapl_mem *mem, u64 length);
+void kdapl_mem_free_base(struct kdapl_mem *mem);
+void kdapl_mem_fill_base(struct kdapl_mem *mem);
 void kdapl_mem_sync(struct kdapl_device *dev, struct kdapl_mem *mem, u64 pos, u64 length,
 		    enum kdapl_sync why);
 
@@ -93,5 +93,8 @@ void kdapl_sinks_keep(struct kdapl_sinks *sinks, u32 index, const DAT_LMR_TRIPLE
 void kdapl_sinks_filled(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia, u64 length);
 void kdapl_sinks_failed(struct kdapl_sinks *sinks, u32 index, struct kdapl_ia *ia);
 void kdapl_sinks_forget(struct kdapl_sinks *sinks, u32 index);
+
+void kdapl_maps_open(struct kdapl_ia *ia);
+void kdapl_maps_close(struct kdapl_ia *ia);
 
 #endif /* KDAPL_MEM_REGION_H */

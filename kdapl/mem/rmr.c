@@ -303,7 +303,7 @@ static int rmr_map(struct kdapl_rmr *rmr, struct kdapl_mr *mr, const struct kdap
 	return page_size ? kdapl_mr_map(mr, rmr->sgl, n, page_size, range->start) : -E2BIG;
 }
 
-/* Fill @rmr->next and map it. The claim is ours, and the RMR is a window of the LMR. */
+/* Fill @rmr->next and map it. The RMR is claimed, and a window of the LMR. */
 static int rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 {
 	const DAT_LMR_TRIPLET *part = bind->part;
@@ -379,7 +379,7 @@ enum kdapl_verdict kdapl_rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bin
 {
 	enum kdapl_verdict why;
 	struct kdapl_op_evd from;
-	bool drained = false;
+	bool polled = false;
 	unsigned long flags;
 
 	if (bind->lmr) {
@@ -393,12 +393,12 @@ again:
 	from.evd = NULL;
 	spin_lock_irqsave(&rmr->lock, flags);
 	why = rmr_claim(rmr, bind, owner);
-	if (why && !drained)
+	if (why && !polled)
 		from = kdapl_op_evd_get(rmr->op);
 	spin_unlock_irqrestore(&rmr->lock, flags);
 	if (from.evd) {
-		kdapl_op_evd_drain(from, false);
-		drained = true;
+		kdapl_op_evd_poll(from, false);
+		polled = true;
 		goto again;
 	}
 	return why;
@@ -442,8 +442,7 @@ enum kdapl_verdict kdapl_rmr_begin(struct kdapl_rmr *rmr, struct kdapl_bind *bin
 /* ------------------------------------------------------------------ */
 /* the object                                                           */
 
-/* What kdapl_obj_get() returns is used as the object itself. */
-static_assert(!offsetof(struct kdapl_rmr, obj));
+KDAPL_OBJ_IS_FIRST(struct kdapl_rmr);
 
 static void rmr_release(struct kdapl_obj *obj)
 {
@@ -501,7 +500,7 @@ static int rmr_make(struct kdapl_rmr *rmr)
 		if (!ret)
 			ret = kdapl_mr_prime(&rmr->mr[i]);
 		if (ret)
-			return ret == -EINVAL || ret == -EFAULT ? -EIO : ret;
+			return ret;
 	}
 	return kdapl_obj_publish(&rmr->obj);
 }

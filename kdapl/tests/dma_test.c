@@ -20,27 +20,12 @@ static const struct fake_ib_caps dma_caps = { .copies = true };
 
 static struct km *dma_open(struct kunit *test)
 {
-	struct km *km = km_open(test, &dma_caps);
-
-	km_ep(km, 0, NULL);
-	kd_connect(&km->env);
-	return km;
+	return km_on(test, &dma_caps, NULL);
 }
 
 static u8 *dma_bytes(struct kd_env *env, enum kd_mem_kind kind)
 {
 	return (u8 *)(uintptr_t)env->mem[kind].addr;
-}
-
-/* What the device finds, by the key for segments. */
-static void dma_expect(struct kd_env *env, enum kd_mem_kind kind, u32 offset, const char *text)
-{
-	char found[64] = {};
-
-	KUNIT_EXPECT_EQ(env->test, fake_ib_access(env->dev, env->mem[kind].lmr_context,
-						  env->mem[kind].addr + offset, found, strlen(text),
-						  0), 0);
-	KUNIT_EXPECT_STREQ(env->test, found, text);
 }
 
 /* The device or a peer writes. */
@@ -64,119 +49,6 @@ static DAT_RETURN dma_sync(struct kd_env *env, enum kd_mem_kind kind, u32 offset
 		       dat_lmr_sync_rdma_read(env->ia, &seg, 1);
 }
 
-static void dma_attr_test(struct kunit *test)
-{
-	struct km *km = km_open(test, &dma_caps);
-	DAT_PROVIDER_ATTR attr;
-
-	KD_EXPECT_OK(test, dat_ia_query(km->env.ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr));
-	KUNIT_EXPECT_EQ(test, (u32)attr.lmr_sync_req, (u32)DAT_TRUE);
-	km_exit(test);
-	km = km_open(test, NULL);
-	KD_EXPECT_OK(test, dat_ia_query(km->env.ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr));
-	KUNIT_EXPECT_EQ(test, (u32)attr.lmr_sync_req, (u32)DAT_FALSE);
-}
-
-static void dma_send_test(struct kunit *test)
-{
-	static const enum kd_mem_kind kinds[] = { KD_RO, KD_RW };
-	struct km *km = dma_open(test);
-	struct kd_env *env = &km->env;
-	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 64, 0x77);
-	DAT_LMR_TRIPLET iov[2];
-	int i, flags;
-
-	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		for (flags = 0; flags < 2; flags++) {
-			snprintf(dma_bytes(env, kinds[i]) + 100, 32, "hello %d", flags);
-			snprintf(dma_bytes(env, kinds[i]) + 700, 32, "there %d", flags);
-			iov[0] = kd_seg(env, kinds[i], 100, 7);
-			iov[1] = kd_seg(env, kinds[i], 700, 7);
-			KD_EXPECT_OK(test, kd_post(env->ep, flags ? KD_WRITE : KD_SEND, 2, iov, 1,
-						   &remote, 0));
-			dma_expect(env, kinds[i], 100, flags ? "hello 1" : "hello 0");
-			dma_expect(env, kinds[i], 700, flags ? "there 1" : "there 0");
-			km_done(km, IB_WC_SUCCESS);
-			km_drain(env->req);
-		}
-	}
-}
-
-static void dma_recv_test(struct kunit *test)
-{
-	struct km *km = dma_open(test);
-	struct kd_env *env = &km->env;
-	u8 *bytes = dma_bytes(env, KD_WO);
-	DAT_LMR_TRIPLET iov[2];
-	DAT_EVENT event;
-	int round;
-
-	for (round = 0; round < 2; round++) {
-		memset(bytes, '.', 64);
-		iov[0] = kd_seg(env, KD_WO, 10, 4);
-		iov[1] = kd_seg(env, KD_WO, 30, 10);
-		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 2, iov, 1, NULL, 0));
-		/* the bytes beside it belong to the CPU all the time */
-		memset(bytes + 14, '-', 16);
-		dma_put_mem(env, KD_WO, 10, "head");
-		dma_put_mem(env, KD_WO, 30, "tail");
-		KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 8, false), 0);
-		KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
-		KUNIT_EXPECT_EQ(test, memcmp(bytes, "..........head----------------tail........",
-					     42), 0);
-	}
-	/* with nothing to fill, nothing of what others had before is filled */
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 0, NULL, 1, NULL, 0));
-	memset(bytes, '+', 64);
-	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 0, false), 0);
-	KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
-	KUNIT_EXPECT_EQ(test, memcmp(bytes + 8, "++++++++", 8), 0);
-}
-
-static void dma_read_test(struct kunit *test)
-{
-	struct km *km = dma_open(test);
-	struct kd_env *env = &km->env;
-	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 5, 0x77);
-	u8 *bytes = dma_bytes(env, KD_RW);
-	DAT_LMR_TRIPLET iov;
-
-	memset(bytes, '.', 64);
-	iov = kd_seg(env, KD_RW, 10, 20);
-	/* one that is suppressed is done with the next one */
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 1, &remote,
-				   DAT_COMPLETION_SUPPRESS_FLAG));
-	iov = kd_seg(env, KD_RW, 40, 5);
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 2, &remote, 0));
-	dma_put_mem(env, KD_RW, 10, "first");
-	dma_put_mem(env, KD_RW, 40, "other");
-	memset(bytes + 15, '-', 15);
-	km_done(km, IB_WC_SUCCESS);
-	km_done(km, IB_WC_SUCCESS);
-	km_expect(km, DAT_DTO_RDMA_READ, 2, DAT_DTO_SUCCESS);
-	KUNIT_EXPECT_EQ(test, memcmp(bytes, "..........first---------------..........other...",
-				     48), 0);
-}
-
-/* The CPU writes what it wrote before, and the device sends that and nothing else. */
-static void dma_resend(struct km *km, u32 offset, const char *text, const char *what)
-{
-	struct kd_env *env = &km->env;
-	u8 *bytes = dma_bytes(env, KD_RW) + offset;
-	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, offset, strlen(text));
-	char found[16] = {};
-
-	KUNIT_EXPECT_EQ_MSG(env->test, memcmp(bytes, text, strlen(text)), 0, "%s", what);
-	memcpy(bytes, text, strlen(text));
-	km_use(km, 0);
-	KD_EXPECT_OK(env->test, kd_post(env->ep, KD_SEND, 1, &iov, 9, NULL, 0));
-	fake_ib_access(env->dev, env->mem[KD_RW].lmr_context, env->mem[KD_RW].addr + offset, found,
-		       strlen(text), 0);
-	KUNIT_EXPECT_STREQ_MSG(env->test, found, text, "%s", what);
-	km_done(km, IB_WC_SUCCESS);
-	km_drain(env->req);
-}
-
 /* The second EP, for one failure. */
 static void dma_doomed(struct km *km)
 {
@@ -196,91 +68,44 @@ static void dma_end_doomed(struct km *km)
 	km_drain(km->env.req);
 }
 
-/* What a request that failed had brought is never sent on. */
-static void dma_failed_test(struct kunit *test)
-{
-	struct km *km = dma_open(test);
-	struct kd_env *env = &km->env;
-	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 6, 0x77);
-	DAT_LMR_TRIPLET iov;
-
-	memcpy(dma_bytes(env, KD_RW), "mine one", 8);
-	memcpy(dma_bytes(env, KD_RW) + 20, "mine two", 8);
-	memcpy(dma_bytes(env, KD_RW) + 40, "mine three", 10);
-	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
-
-	dma_doomed(km);
-	iov = kd_seg(env, KD_RW, 0, 8);
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
-	dma_put_mem(env, KD_RW, 0, "theirs");
-	KUNIT_EXPECT_EQ(test, fake_ib_complete(env->qp, true, IB_WC_LOC_LEN_ERR), 0);
-	dma_end_doomed(km);
-	dma_resend(km, 0, "mine one", "Receive");
-
-	/* the first succeeds without a completion, the second fails */
-	dma_doomed(km);
-	iov = kd_seg(env, KD_RW, 40, 6);
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 1, &remote,
-				   DAT_COMPLETION_SUPPRESS_FLAG));
-	iov = kd_seg(env, KD_RW, 20, 8);
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 2, &remote, 0));
-	dma_put_mem(env, KD_RW, 40, "theirs");
-	dma_put_mem(env, KD_RW, 20, "theirs");
-	km_done(km, IB_WC_SUCCESS);
-	km_done(km, IB_WC_REM_ACCESS_ERR);
-	dma_end_doomed(km);
-	KUNIT_EXPECT_EQ(test, memcmp(dma_bytes(env, KD_RW) + 40, "theirshree", 10), 0);
-	dma_resend(km, 20, "mine two", "Read");
-}
-
-/* Nor what those had that a device never gave back. */
-static void dma_forced_test(struct kunit *test)
-{
-	struct km *km = dma_open(test);
-	struct kd_env *env = &km->env;
-	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 6, 0x77);
-	DAT_LMR_TRIPLET iov;
-
-	memcpy(dma_bytes(env, KD_RW), "mine one", 8);
-	memcpy(dma_bytes(env, KD_RW) + 20, "mine two", 8);
-	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
-	dma_doomed(km);
-	iov = kd_seg(env, KD_RW, 0, 8);
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
-	iov = kd_seg(env, KD_RW, 20, 8);
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 1, &iov, 2, &remote, 0));
-	dma_put_mem(env, KD_RW, 0, "theirs");
-	dma_put_mem(env, KD_RW, 20, "theirs");
-	/* without a last request nothing is waited for */
-	fake_ib_hold_flush(env->dev, true);
-	fake_ib_fail(env->dev, FAKE_IB_POST_SEND, 1, -EIO);
-	dma_end_doomed(km);
-	fake_ib_hold_flush(env->dev, false);
-	dma_resend(km, 0, "mine one", "Receive");
-	dma_resend(km, 20, "mine two", "Read");
-}
-
+/* By the keys of an RMR and an LMR, also on an EP that needs no segment of its own. */
 static void dma_read_rmr_test(struct kunit *test)
 {
-	struct km *km = dma_open(test);
-	struct kd_env *env = &km->env;
-	DAT_RMR_HANDLE rmr = km_rmr(km, false);
-	u8 *bytes = dma_bytes(env, KD_RW);
 	DAT_DTO_COOKIE cookie = { .as_64 = 9 };
 	DAT_RMR_TRIPLET sink, remote = kd_remote(0x1000, 5, 0x77);
-	DAT_RMR_CONTEXT key;
+	DAT_RMR_CONTEXT keys[2];
+	DAT_EP_ATTR attr;
+	struct km *km;
+	u8 *bytes;
+	int i, k;
 
-	KD_ASSERT_OK(test, km_try_rmr(km, rmr, env->mem[KD_RW].lmr, env->mem[KD_RW].addr + 64, 128,
-				      env->mem[KD_RW].lmr_context, KM_REMOTE, 0, 3, &key));
-	km_done(km, IB_WC_SUCCESS);
-	km_expect_bind(km, rmr, 3, DAT_DTO_SUCCESS);
-	memset(bytes, '.', 256);
-	sink = kd_remote(env->mem[KD_RW].addr + 70, 5, key);
-	KD_EXPECT_OK(test, dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie, &remote, 0));
-	dma_put_mem(env, KD_RW, 70, "right");
-	km_done(km, IB_WC_SUCCESS);
-	km_expect(km, DAT_DTO_RDMA_READ, 9, DAT_DTO_SUCCESS);
-	KUNIT_EXPECT_EQ(test, memcmp(bytes + 69, ".right.", 7), 0);
+	for (i = 0; i < 2; i++) {
+		kd_attr(&attr);
+		if (i) {
+			attr.max_request_iov = 0;
+			attr.max_rdma_read_iov = 0;
+			attr.max_rdma_write_iov = 0;
+		}
+		km = km_on(test, &dma_caps, &attr);
+		bytes = dma_bytes(&km->env, KD_RW);
+		keys[0] = km->env.mem[KD_RW].rmr_context;
+		KD_ASSERT_OK(test, km_try_rmr(km, km_rmr(km, false), km->env.mem[KD_RW].lmr,
+					      km->env.mem[KD_RW].addr + 64, 128,
+					      km->env.mem[KD_RW].lmr_context, KM_REMOTE, 0, 3,
+					      &keys[1]));
+		km_settle(km);
+		for (k = 0; k < 2; k++) {
+			memset(bytes, '.', 256);
+			sink = kd_remote(km->env.mem[KD_RW].addr + 70, 5, keys[k]);
+			KD_EXPECT_OK(test, dat_ep_post_rdma_read_to_rmr(km->env.ep, &sink, cookie,
+									&remote, 0));
+			dma_put_mem(&km->env, KD_RW, 70, "right");
+			km_done(km, IB_WC_SUCCESS);
+			km_expect(km, DAT_DTO_RDMA_READ, 9, DAT_DTO_SUCCESS);
+			KUNIT_EXPECT_EQ(test, memcmp(bytes + 69, ".right.", 7), 0);
+		}
+		km_exit(test);
+	}
 }
 
 static void dma_invalidated_read_test(struct kunit *test)
@@ -353,11 +178,12 @@ static void dma_fmr_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(bytes + 107, "again", 5), 0);
 }
 
+/* Freeing turns nothing back; nor does a sync where no peer may write. */
 static void dma_free_test(struct kunit *test)
 {
+	static const int rights[] = { DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_MEM_PRIV_ALL_FLAG };
 	struct km *km = km_open(test, &dma_caps);
-	DAT_REGION_DESCRIPTION region;
-	DAT_LMR_CONTEXT key;
+	DAT_LMR_TRIPLET seg = {};
 	DAT_LMR_HANDLE lmr;
 	u8 *bytes;
 	int i;
@@ -365,44 +191,19 @@ static void dma_free_test(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		bytes = km_bytes(km, i);
 		memset(bytes, '.', PAGE_SIZE);
-		region.for_va = bytes;
-		KD_ASSERT_OK(test, dat_lmr_kcreate(km->env.ia, DAT_MEM_TYPE_VIRTUAL, region,
-						   PAGE_SIZE, km->env.pz,
-						   i ? DAT_MEM_PRIV_ALL_FLAG :
-						       DAT_MEM_PRIV_LOCAL_READ_FLAG,
-						   DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr,
-						   &key, NULL, NULL, NULL));
+		KD_ASSERT_OK(test, km_kcreate(km, DAT_MEM_TYPE_VIRTUAL, bytes, PAGE_SIZE, rights[i],
+					      &lmr, &seg.lmr_context));
 		memcpy(bytes + 20, "new", 3);
+		seg.virtual_address = (uintptr_t)bytes;
+		seg.segment_length = 64;
 		if (i)
-			dma_put(&km->env, key, (uintptr_t)bytes + 30, "put");
+			dma_put(&km->env, seg.lmr_context, (uintptr_t)bytes + 30, "put");
+		else
+			KD_EXPECT_OK(test, dat_lmr_sync_rdma_write(km->env.ia, &seg, 1));
 		KD_EXPECT_OK(test, dat_lmr_free(lmr));
 		KUNIT_EXPECT_EQ(test, memcmp(bytes + 19, i ? ".new.......put." : ".new...........",
 					     15), 0);
 	}
-}
-
-/* An EP that needs no segment for anything of its own. */
-static void dma_narrow_test(struct kunit *test)
-{
-	struct km *km = km_open(test, &dma_caps);
-	struct kd_env *env = &km->env;
-	DAT_DTO_COOKIE cookie = { .as_64 = 9 };
-	DAT_RMR_TRIPLET sink, remote = kd_remote(0x1000, 5, 0x77);
-	DAT_EP_ATTR attr;
-
-	kd_attr(&attr);
-	attr.max_request_iov = 0;
-	attr.max_rdma_read_iov = 0;
-	attr.max_rdma_write_iov = 0;
-	km_ep(km, 0, &attr);
-	kd_connect(env);
-	memset(dma_bytes(env, KD_RW), '.', 64);
-	sink = kd_remote(env->mem[KD_RW].addr + 10, 5, env->mem[KD_RW].rmr_context);
-	KD_EXPECT_OK(test, dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie, &remote, 0));
-	dma_put_mem(env, KD_RW, 10, "right");
-	km_done(km, IB_WC_SUCCESS);
-	km_expect(km, DAT_DTO_RDMA_READ, 9, DAT_DTO_SUCCESS);
-	KUNIT_EXPECT_EQ(test, memcmp(dma_bytes(env, KD_RW) + 9, ".right.", 7), 0);
 }
 
 /* A peer ends what cannot be unmapped then: memory of dat_lmr_kcreate(). */
@@ -446,10 +247,7 @@ static void dma_peer_ends_below_test(struct kunit *test)
 
 	memset(bytes, '.', 256);
 	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
-	KD_ASSERT_OK(test, km_try_rmr(km, rmr, lmr, km->pa[0] + 64, 128, keys.lmr, KM_REMOTE, 0, 3,
-				      &window));
-	km_done(km, IB_WC_SUCCESS);
-	km_expect_bind(km, rmr, 3, DAT_DTO_SUCCESS);
+	km_window(km, rmr, lmr, km->pa[0] + 64, 128, keys.lmr, &window);
 	sink = kd_remote(km->pa[0] + 100, 5, window);
 	KD_EXPECT_OK(test, dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie, &remote, 0));
 	dma_put(env, keys.rmr, km->pa[0] + 10, "peer");
@@ -472,56 +270,16 @@ static void dma_last_reader_test(struct kunit *test)
 	struct kdapl_lmr *lmr = kdapl_obj_get(handle, DAT_HANDLE_TYPE_LMR);
 
 	KUNIT_ASSERT_NOT_NULL(test, lmr);
-	KUNIT_EXPECT_NOT_NULL(test, lmr->mem.common);
+	KUNIT_EXPECT_NOT_NULL(test, lmr->mem.base);
 	km_drop_lmr(km, handle);
-	KUNIT_EXPECT_NULL(test, lmr->mem.common);
+	KUNIT_EXPECT_NULL(test, lmr->mem.base);
 	kdapl_obj_put(&lmr->obj);
-}
-
-static void dma_shared_test(struct kunit *test)
-{
-	struct km *km = km_open(test, &dma_caps);
-	struct kd_env *env = &km->env;
-	u8 *bytes = dma_bytes(env, KD_RW);
-
-	memset(bytes, '.', 64);
-	/* what the CPU has written is to be written over by a peer, in part */
-	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
-	KUNIT_EXPECT_EQ(test, memcmp(bytes, "........", 8), 0);
-	dma_expect(env, KD_RW, 0, "........");
-	dma_put_mem(env, KD_RW, 3, "peer");
-	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
-	KUNIT_EXPECT_EQ(test, memcmp(bytes, "...peer.", 8), 0);
-	/* each has written a part of it */
-	memcpy(bytes + 10, "cpu", 3);
-	dma_put_mem(env, KD_RW, 14, "peer");
-	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, false));
-	dma_expect(env, KD_RW, 9, ".cpu.peer.");
-	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".cpu......", 10), 0);
-	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
-	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".cpu.peer.", 10), 0);
-	/* an exact range, and not a byte beside it */
-	memcpy(bytes + 30, "abcd", 4);
-	dma_put_mem(env, KD_RW, 40, "ABCD");
-	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 31, 2, false));
-	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 41, 2, true));
-	dma_expect(env, KD_RW, 30, ".bc.");
-	KUNIT_EXPECT_EQ(test, memcmp(bytes + 40, ".BC.", 4), 0);
-	/* where no peer may write, nothing comes back */
-	memset(dma_bytes(env, KD_RO), '!', 8);
-	KD_EXPECT_OK(test, dma_sync(env, KD_RO, 0, 8, true));
-	KUNIT_EXPECT_EQ(test, memcmp(dma_bytes(env, KD_RO), "!!!!!!!!", 8), 0);
-	KD_EXPECT_OK(test, dma_sync(env, KD_RO, 0, 8, false));
-	dma_expect(env, KD_RO, 0, "!!!!!!!!");
-	KD_EXPECT_RET(test, dma_sync(env, KD_RW, KD_MEM_SIZE - 1, 2, true), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
 }
 
 static void dma_unaligned_test(struct kunit *test)
 {
 	struct km *km = km_open(test, &dma_caps);
 	u32 size = 62 * PAGE_SIZE;
-	DAT_REGION_DESCRIPTION region;
 	DAT_LMR_CONTEXT key;
 	DAT_LMR_HANDLE lmr;
 	u8 *bytes, found;
@@ -531,10 +289,8 @@ static void dma_unaligned_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, bytes);
 	for (at = 0; at < size; at++)
 		bytes[at] = km_byte(9, at >> PAGE_SHIFT, at);
-	region.for_va = bytes + 123;
-	if (dat_lmr_kcreate(km->env.ia, DAT_MEM_TYPE_VIRTUAL, region, 60 * PAGE_SIZE, km->env.pz,
-			    DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr,
-			    &key, NULL, NULL, NULL) != DAT_SUCCESS) {
+	if (km_kcreate(km, DAT_MEM_TYPE_VIRTUAL, bytes + 123, 60 * PAGE_SIZE, DAT_MEM_PRIV_ALL_FLAG,
+		       &lmr, &key) != DAT_SUCCESS) {
 		KUNIT_FAIL(test, "memory that does not start on a page");
 		goto out;
 	}
@@ -552,7 +308,6 @@ static void dma_ia_test(struct kunit *test)
 {
 	struct km *km = dma_open(test);
 	struct kd_env *env = &km->env;
-	DAT_REGION_DESCRIPTION region;
 	u8 *bytes = km_bytes(km, 0);
 	DAT_LMR_CONTEXT all, key;
 	DAT_LMR_HANDLE lmr;
@@ -580,18 +335,59 @@ static void dma_ia_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_lmr_sync_rdma_write(env->ia, &iov, 1));
 	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".hello.....answer....new.", 25), 0);
 	/* a copy of which nobody knows the memory may not be written by peers */
-	region.for_ia = at;
-	KM_EXPECT_TYPE(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_IA, region, 64, env->pz,
-					     DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
-					     DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &key, NULL, NULL,
-					     NULL), DAT_INSUFFICIENT_RESOURCES);
-	KD_EXPECT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_IA, region, 64, env->pz,
-					   DAT_MEM_PRIV_READ_FLAG, DAT_VA_TYPE_VA,
-					   DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &key, NULL, NULL,
-					   NULL));
+	KM_EXPECT_TYPE(test, km_kcreate(km, DAT_MEM_TYPE_IA, (void *)(uintptr_t)at, 64,
+					DAT_MEM_PRIV_ALL_FLAG, &lmr, &key),
+		       DAT_INSUFFICIENT_RESOURCES);
+	KD_EXPECT_OK(test, km_kcreate(km, DAT_MEM_TYPE_IA, (void *)(uintptr_t)at, 64,
+				      DAT_MEM_PRIV_READ_FLAG, &lmr, &key));
 	KD_EXPECT_OK(test, dat_lmr_free(lmr));
 	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, at, PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".hello.....answer....new.", 25), 0);
+}
+
+/* What is mapped when the device goes is unmapped; the fake device counts what is left. */
+static void dma_gone_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	u8 *bytes = km_bytes(km, 0);
+	DAT_PADDR at[4];
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, bytes, 64 * (1 + i / 2), &at[i]));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, at[0], 64));
+	fake_ib_unplug(env->dev);
+	KUNIT_EXPECT_TRUE(test, list_empty(&fake_ib_dma(fake_ib_device(env->dev))->maps));
+	for (i = 1; i < 3; i++)
+		KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, at[i], 64 * (1 + i / 2)));
+}
+
+static void dma_close_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct fake_dma *dma = fake_ib_dma(fake_ib_device(km->env.dev));
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	u8 *bytes = km_bytes(km, 0);
+	char name[DAT_NAME_MAX_LENGTH];
+	struct list_head *before;
+	DAT_IA_HANDLE ia;
+	DAT_PADDR at;
+
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(km->env.dev));
+	KD_ASSERT_OK(test, dat_ia_open(name, 8, &evd, &ia));
+	before = dma->maps.next;
+	KD_ASSERT_OK(test, kdat_ia_dma_map(ia, bytes, 64, &at));
+	KUNIT_EXPECT_PTR_NE(test, dma->maps.next, before);
+	/* not mapped with this instance, or not like that */
+	KD_EXPECT_RET(test, kdat_ia_dma_unmap(km->env.ia, at, 64), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, kdat_ia_dma_unmap(ia, at, 63), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, kdat_ia_dma_unmap(ia, at + 1, 64), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	KUNIT_EXPECT_PTR_EQ(test, dma->maps.next, before);
 }
 
 static void dma_srq_test(struct kunit *test)
@@ -635,6 +431,7 @@ static void dma_srq_lost_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, region.for_va);
 	sq_srq(sq, 4);
 	sq_ep(sq, 0);
+	sq->mem = KD_RW;
 	memset(bytes, '.', 64);
 	KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
 	/* its place is taken by one that has nothing to be synchronised */
@@ -656,10 +453,13 @@ static void dma_srq_lost_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(bytes, "mine one", 8), 0);
 	KD_EXPECT_OK(test, dat_lmr_free(lmr));
 
-	/* the device keeps the first: it is overtaken in one round, the SRQ goes in the other */
-	fake_ib_taken(env->dev, FAKE_IB_TAKEN_LOST);
+	/*
+	 * The device has begun to fill the first: another one overtakes it, it comes back flushed,
+	 * or the SRQ goes.
+	 */
 	fake_ib_last_wqe(env->dev, FAKE_IB_LAST_WQE_AT_ERR);
-	for (round = 0; round < 2; round++) {
+	for (round = 0; round < 3; round++) {
+		fake_ib_taken(env->dev, round == 1 ? FAKE_IB_TAKEN_FLUSHED : FAKE_IB_TAKEN_LOST);
 		KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 64, true));
 		sq_post(sq, 0, 1);
 		KUNIT_EXPECT_GE(test, fake_ib_srq_take(env->qp), 0);
@@ -672,7 +472,7 @@ static void dma_srq_lost_test(struct kunit *test)
 		sq_ep_free(sq, 0);
 		km_drain(env->conn);
 		sq_settle();
-		if (round)
+		if (round == 2)
 			sq_srq_free(sq);
 		KUNIT_EXPECT_EQ(test, memcmp(bytes, "mine one", 8), 0);
 		KD_EXPECT_OK(test, dma_sync(env, KD_RW, 0, 8, false));
@@ -680,28 +480,40 @@ static void dma_srq_lost_test(struct kunit *test)
 		fake_ib_access(env->dev, env->mem[KD_RW].lmr_context, env->mem[KD_RW].addr, found,
 			       8, 0);
 		KUNIT_EXPECT_STREQ_MSG(test, found, "mine one", "round %d", round);
-		if (!round)
+		if (round < 2)
 			sq_ep(sq, 0);
 	}
 }
 
-/* Where the very memory is mapped after all, nothing has to be done. */
+/* Devices with other bytes than the CPU; a mapping that is the very memory after all. */
 static void dma_same_test(struct kunit *test)
 {
-	struct km *km = km_of(test);
-	struct kd_env *env = &km->env;
+	static const struct fake_ib_caps caps[] = { { .copies = true }, {}, { .caches = true } };
+	DAT_PROVIDER_ATTR attr;
 	DAT_LMR_TRIPLET iov;
+	struct km *km;
+	char found[8] = {};
+	int i;
 
-	km_open(test, &dma_caps);
-	fake_ib_dma(fake_ib_device(env->dev))->same = true;
-	km_ep(km, 0, NULL);
-	kd_connect(env);
-	memcpy(dma_bytes(env, KD_RW), "hello", 5);
-	iov = kd_seg(env, KD_RW, 0, 5);
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
-	dma_expect(env, KD_RW, 0, "hello");
-	km_done(km, IB_WC_SUCCESS);
-	km_drain(env->req);
+	for (i = 0; i < ARRAY_SIZE(caps); i++) {
+		km = km_open(test, &caps[i]);
+		KD_EXPECT_OK(test, dat_ia_query(km->env.ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL,
+						&attr));
+		KUNIT_EXPECT_EQ(test, (u32)attr.lmr_sync_req,
+				(u32)(i == 1 ? DAT_FALSE : DAT_TRUE));
+		if (!i)
+			fake_ib_dma(fake_ib_device(km->env.dev))->same = true;
+		km_ep(km, 0, NULL);
+		kd_connect(&km->env);
+		memcpy(dma_bytes(&km->env, KD_RW), "hello", 5);
+		iov = kd_seg(&km->env, KD_RW, 0, 5);
+		KD_EXPECT_OK(test, kd_post(km->env.ep, KD_SEND, 1, &iov, 1, NULL, 0));
+		KUNIT_EXPECT_EQ(test, fake_ib_access(km->env.dev, iov.lmr_context,
+						     iov.virtual_address, found, 5, 0), 0);
+		KUNIT_EXPECT_STREQ(test, found, "hello");
+		km_settle(km);
+		km_exit(test);
+	}
 }
 
 /* All that caches have been told since the last time, and nothing else. */
@@ -741,15 +553,11 @@ static void dma_caches_test(struct kunit *test)
 	struct fake_dma *dma = fake_ib_dma(fake_ib_device(env->dev));
 	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
 	u64 at = env->mem[KD_RW].addr, one, two;
-	DAT_REGION_DESCRIPTION region;
-	DAT_PROVIDER_ATTR attr;
 	DAT_LMR_TRIPLET iov;
 	struct km_keys keys;
 	DAT_LMR_CONTEXT key;
 	DAT_LMR_HANDLE part;
 
-	KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr));
-	KUNIT_EXPECT_EQ(test, (u32)attr.lmr_sync_req, (u32)DAT_TRUE);
 	km_ep(km, 0, NULL);
 	kd_connect(env);
 	dma->nsyncs = 0;
@@ -786,16 +594,13 @@ static void dma_caches_test(struct kunit *test)
 		 DMA_SINK(two, PAGE_SIZE), DMA_SEEN(two, PAGE_SIZE));
 
 	/* short memory would be copied by the kernel, whole pages are not */
-	region.for_va = km_bytes(km, 2) + 33;
-	KD_EXPECT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, 50, env->pz,
-					   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
-					   DAT_MEM_OPTIMIZE_DONT_CARE, &part, &key, NULL, NULL,
-					   NULL));
+	one = (uintptr_t)km_bytes(km, 2) + 33;
+	KD_EXPECT_OK(test, km_kcreate(km, DAT_MEM_TYPE_VIRTUAL, (void *)(uintptr_t)one, 50,
+				      DAT_MEM_PRIV_ALL_FLAG, &part, &key));
 	KUNIT_EXPECT_EQ(test, dma->parts, 0U);
 	dma->nsyncs = 0;
 	KD_EXPECT_OK(test, dat_lmr_free(part));
-	DMA_TOLD(km, "freed", DMA_SINK((uintptr_t)region.for_va, 50),
-		 DMA_SEEN((uintptr_t)region.for_va, 50));
+	DMA_TOLD(km, "freed", DMA_SINK(one, 50), DMA_SEEN(one, 50));
 
 	/* the cache may know what was there before the device wrote, and then failed */
 	iov = kd_seg(env, KD_RW, 300, 30);
@@ -826,134 +631,125 @@ struct dma_again {
 	DAT_RETURN ret;
 };
 
-/* As an interrupt would that a consumer's lock has to wait for: with interrupts off. */
-static void dma_bind_again(void *arg)
+static void dma_bind(struct dma_again *again)
 {
 	DAT_LMR_COOKIE cookie = { .as_64 = 3 };
-	struct dma_again *again = arg;
-	unsigned long flags;
 
-	local_irq_save(flags);
 	again->ret = dat_lmr_fmr(again->lmr, DAT_MEM_TYPE_PHYSICAL, again->region, DMA_LARGE,
 				 DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, again->km->env.ep, cookie,
 				 0, &again->key, NULL);
+}
+
+/* As an interrupt would that a consumer's lock has to wait for: with interrupts off. */
+static void dma_bind_again(void *arg)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	dma_bind(arg);
 	local_irq_restore(flags);
+}
+
+static void dma_large_open(struct kunit *test, struct dma_again *again)
+{
+	const struct fake_ib_caps caps = { .copies = true, .max_pages = DMA_LARGE };
+	DAT_PADDR *pages = kunit_kcalloc(test, DMA_LARGE, sizeof(*pages), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	*again = (struct dma_again) { .km = km_on(test, &caps, NULL) };
+	for (i = 0; i < DMA_LARGE; i++)
+		pages[i] = again->km->pa[i % 2];
+	again->region.for_physical = pages;
+	again->lmr = km_lmr(again->km, DMA_LARGE, DAT_LMR_SCOPE_PZ);
+}
+
+/* The binding is there, and a peer writes. */
+static void dma_large_use(struct dma_again *again, const char *text)
+{
+	KD_ASSERT_OK(again->km->env.test, again->ret);
+	km_done(again->km, IB_WC_SUCCESS);
+	km_expect(again->km, DAT_DTO_LMR_FMR, 3, DAT_DTO_SUCCESS);
+	dma_put(&again->km->env, again->key, again->km->pa[0] + 10, text);
 }
 
 /* Whoever binds a large LMR again waits for nobody. */
 static void dma_again_test(struct kunit *test)
 {
-	const struct fake_ib_caps caps = { .copies = true, .max_pages = DMA_LARGE };
-	struct dma_again again = { .km = km_open(test, &caps) };
-	struct km *km = again.km;
-	struct fake_dma *dma = fake_ib_dma(fake_ib_device(km->env.dev));
-	DAT_PADDR *pages;
-	int round, i;
+	struct dma_again again;
+	struct fake_dma *dma;
+	struct km *km;
+	int round;
 
-	pages = kunit_kcalloc(test, DMA_LARGE, sizeof(*pages), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, pages);
-	for (i = 0; i < DMA_LARGE; i++)
-		pages[i] = km->pa[i % 2];
-	again.region.for_physical = pages;
-	km_ep(km, 0, NULL);
-	kd_connect(&km->env);
-	again.lmr = km_lmr(km, DMA_LARGE, DAT_LMR_SCOPE_PZ);
+	dma_large_open(test, &again);
+	km = again.km;
+	dma = fake_ib_dma(fake_ib_device(km->env.dev));
 	dma_bind_again(&again);
 	for (round = 0; round < 3; round++) {
-		KD_ASSERT_OK(test, again.ret);
-		km_done(km, IB_WC_SUCCESS);
-		km_expect(km, DAT_DTO_LMR_FMR, 3, DAT_DTO_SUCCESS);
-		dma_put(&km->env, again.key, km->pa[0] + 10, round ? "second" : "first.");
+		dma_large_use(&again, round ? "second" : "first.");
 		again.ret = DAT_INTERNAL_ERROR;
 		dma->arg = &again;
 		dma->at_unmap = dma_bind_again;
-		KD_ASSERT_OK(test, km_try_inv(km, again.lmr, 0, 1));
-		km_done(km, IB_WC_SUCCESS);
-		km_expect(km, DAT_DTO_LMR_INVALIDATE, 1, DAT_DTO_SUCCESS);
+		km_unbind(km, again.lmr);
 		KUNIT_EXPECT_EQ(test, memcmp(km_bytes(km, 0) + 10, round ? "second" : "first.", 6),
 				0);
 		flush_workqueue(kdapl_misc_wq);
 	}
-	KD_EXPECT_OK(test, again.ret);
-	km_done(km, IB_WC_SUCCESS);
-	km_expect(km, DAT_DTO_LMR_FMR, 3, DAT_DTO_SUCCESS);
+	dma_large_use(&again, "third.");
 	KUNIT_EXPECT_EQ(test, dma->dark_pages, 0U);
 }
 
 /* A binding that does not come about, shorter than the one before: nothing beyond it is touched. */
 static void dma_short_test(struct kunit *test)
 {
-	static const struct fake_ib_caps caps = { .copies = true };
-	struct km *km = km_open(test, &caps);
+	struct km *km = dma_open(test);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 4, DAT_LMR_SCOPE_PZ);
 	struct km_keys keys;
-	DAT_LMR_HANDLE lmr;
 
-	km_ep(km, 0, NULL);
-	kd_connect(&km->env);
-	lmr = km_lmr(km, 4, DAT_LMR_SCOPE_PZ);
 	km_bind(km, lmr, 0, 4, KM_LOCAL | KM_REMOTE, &keys);
 	km_unbind(km, lmr);
 	fake_ib_fail(km->env.dev, FAKE_IB_MAP_MR_SG, 1, -EINVAL);
-	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(km_try_fmr(km, lmr, 0, 1, KM_LOCAL | KM_REMOTE, 0,
-							   1, &keys)),
-			(u32)DAT_INSUFFICIENT_RESOURCES);
+	KM_EXPECT_TYPE(test, km_try_fmr(km, lmr, 0, 1, KM_LOCAL | KM_REMOTE, 0, 1, &keys),
+		       DAT_INSUFFICIENT_RESOURCES);
 	km_bind(km, lmr, 0, 1, KM_LOCAL | KM_REMOTE, &keys);
 	km_unbind(km, lmr);
 }
 
 static void dma_dark_test(struct kunit *test)
 {
-	const struct fake_ib_caps caps = { .copies = true, .max_pages = DMA_LARGE };
-	struct km *km = km_open(test, &caps);
-	DAT_REGION_DESCRIPTION region = {};
-	DAT_LMR_COOKIE cookie = { .as_64 = 3 };
-	struct fake_dma *dma = fake_ib_dma(fake_ib_device(km->env.dev));
-	unsigned int round, i;
+	struct dma_again again;
+	struct fake_dma *dma;
 	DAT_LMR_CONTEXT key;
 	DAT_LMR_HANDLE lmr;
-	DAT_PADDR *pages;
-	DAT_RETURN ret;
+	struct km *km;
+	int round;
 
-	pages = kunit_kcalloc(test, DMA_LARGE, sizeof(*pages), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, pages);
-	for (i = 0; i < DMA_LARGE; i++)
-		pages[i] = km->pa[i % 2];
-	region.for_physical = pages;
-	KD_ASSERT_OK(test, dat_lmr_kcreate(km->env.ia, DAT_MEM_TYPE_PHYSICAL, region, DMA_LARGE,
-					   km->env.pz, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
-					   DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &key, NULL, NULL,
-					   NULL));
+	dma_large_open(test, &again);
+	km = again.km;
+	dma = fake_ib_dma(fake_ib_device(km->env.dev));
+	KD_ASSERT_OK(test, km_kcreate(km, DAT_MEM_TYPE_PHYSICAL, again.region.for_physical,
+				      DMA_LARGE, DAT_MEM_PRIV_ALL_FLAG, &lmr, &key));
 	KD_EXPECT_OK(test, dat_lmr_free(lmr));
 	KUNIT_EXPECT_EQ(test, dma->dark_pages, 0U);
-
-	km_ep(km, 0, NULL);
-	kd_connect(&km->env);
-	lmr = km_lmr(km, DMA_LARGE, DAT_LMR_SCOPE_PZ);
 	for (round = 0; round < 3; round++) {
 		/* it can be bound again at once, whoever unmaps it */
-		KD_ASSERT_OK(test, dat_lmr_fmr(lmr, DAT_MEM_TYPE_PHYSICAL, region, DMA_LARGE,
-					       DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, km->env.ep,
-					       cookie, 0, &key, NULL));
-		km_done(km, IB_WC_SUCCESS);
-		km_expect(km, DAT_DTO_LMR_FMR, 3, DAT_DTO_SUCCESS);
-		dma_put(&km->env, key, km->pa[0] + 10, "large");
-		km_unbind(km, lmr);
+		dma_bind(&again);
+		dma_large_use(&again, "large");
+		km_unbind(km, again.lmr);
 		KUNIT_EXPECT_EQ(test, memcmp(km_bytes(km, 0) + 10, "large", 5), 0);
 		memset(km_bytes(km, 0), round, 100);
-		KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+		KUNIT_EXPECT_FALSE(test, km_bound(km, again.lmr));
 		flush_workqueue(kdapl_misc_wq);	/* the list is free for the end after the next */
 	}
 	/* also when nobody has heard yet that it has ended */
 	for (round = 0; round < 3; round++) {
 		local_bh_disable();	/* mostly nobody else is quick enough to unmap it */
-		ret = dat_lmr_fmr(lmr, DAT_MEM_TYPE_PHYSICAL, region, DMA_LARGE,
-				  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, km->env.ep, cookie, 0,
-				  &key, NULL);
+		dma_bind(&again);
 		local_bh_enable();
 		flush_workqueue(kdapl_misc_wq);
-		KD_ASSERT_OK(test, ret);
+		KD_ASSERT_OK(test, again.ret);
 		km_done(km, IB_WC_SUCCESS);
-		KD_ASSERT_OK(test, km_try_inv(km, lmr, 0, 1));
+		KD_ASSERT_OK(test, km_try_inv(km, again.lmr, 0, 1));
 		km_done(km, IB_WC_SUCCESS);
 	}
 	km_drain(km->env.req);
@@ -994,6 +790,52 @@ static void dma_random_fail(struct km *km, u32 at, u32 n, u32 kind)
 	km_use(km, 0);
 }
 
+/*
+ * A Receive or Read of two segments, for @m of @n bytes. The CPU goes on writing what is
+ * its own, and all that does not come.
+ */
+static void dma_random_bring(struct km *km, struct rnd_state *rnd, struct dma_model *model, u32 at,
+			     u32 n)
+{
+	u32 kind = prandom_u32_state(rnd) % 3, m = kind ? 1 + prandom_u32_state(rnd) % n : 0, i;
+	struct kd_env *env = &km->env;
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, m, 0x77);
+	DAT_LMR_TRIPLET iov[2];
+	struct kunit *test = env->test;
+	u8 *bytes = dma_bytes(env, KD_RW);
+
+	iov[0] = kd_seg(env, KD_RW, at, n / 2);
+	iov[1] = kd_seg(env, KD_RW, at + n / 2, n - n / 2);
+	/* a suppressed Read is done with the next one */
+	if (kind == 2)
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, 2, iov, 1, &remote,
+					   m % 2 ? DAT_COMPLETION_SUPPRESS_FLAG : 0));
+	else
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, kind ? 2 : 0, iov, 1, NULL, 0));
+	for (i = 0; i < 256; i++) {
+		if (i >= at && i < at + m) {
+			model->cpu[i] = prandom_u32_state(rnd);
+			fake_ib_access(env->dev, env->mem[KD_RW].lmr_context,
+				       env->mem[KD_RW].addr + i, &model->cpu[i], 1,
+				       IB_ACCESS_LOCAL_WRITE);
+			model->dev[i] = model->cpu[i];
+		} else if (!(i & 1)) {
+			model->cpu[i] = prandom_u32_state(rnd);
+			bytes[i] = model->cpu[i];
+		}
+	}
+	if (kind == 2) {
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 0, NULL, 2, NULL, 0));
+		km_settle(km);
+	} else {
+		KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, m, false), 0);
+		km_drain(env->recv);
+	}
+	/* what the device has of the rest of its buffer is nobody's */
+	fake_ib_access(env->dev, env->mem[KD_RW].lmr_context, env->mem[KD_RW].addr + at + m,
+		       model->dev + at + m, n - m, 0);
+}
+
 static void dma_random_test(struct kunit *test)
 {
 	struct km *km = dma_open(test);
@@ -1002,8 +844,9 @@ static void dma_random_test(struct kunit *test)
 	/* whose byte it is at the moment: the CPU writes even ones, peers odd ones */
 	struct dma_model *model = kunit_kzalloc(test, sizeof(*model), GFP_KERNEL);
 	u32 seed = get_random_u32(), step, at, n, i;
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 256, 0x77);
 	struct rnd_state rnd;
-	DAT_LMR_TRIPLET iov;
+	DAT_LMR_TRIPLET iov[2];
 
 	KUNIT_ASSERT_NOT_NULL(test, model);
 	dma_doomed(km);
@@ -1050,9 +893,11 @@ static void dma_random_test(struct kunit *test)
 					model->dev[i] = model->cpu[i];
 			}
 			break;
-		case 4:
-			iov = kd_seg(env, KD_RW, at, n);
-			KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+		case 4:		/* out of two segments */
+			iov[0] = kd_seg(env, KD_RW, at, n / 2);
+			iov[1] = kd_seg(env, KD_RW, at + n / 2, n - n / 2);
+			KD_EXPECT_OK(test, kd_post(env->ep, step % 2 ? KD_SEND : KD_WRITE, 2, iov,
+						   1, &remote, 0));
 			for (i = at; i < at + n; i++)
 				if (!(i & 1))
 					model->dev[i] = model->cpu[i];
@@ -1063,16 +908,8 @@ static void dma_random_test(struct kunit *test)
 			dma_random_fail(km, at, n, step / 250);
 			memcpy(model->dev + at, model->cpu + at, n);
 			break;
-		default:	/* a message of one byte, which is neither's */
-			iov = kd_seg(env, KD_RW, at, 1);
-			KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
-			seen[0] = prandom_u32_state(&rnd);
-			model->cpu[at] = seen[0];
-			model->dev[at] = seen[0];
-			fake_ib_access(env->dev, env->mem[KD_RW].lmr_context,
-				       env->mem[KD_RW].addr + at, seen, 1, IB_ACCESS_LOCAL_WRITE);
-			KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 1, false), 0);
-			km_drain(env->recv);
+		default:	/* what comes is neither's */
+			dma_random_bring(km, &rnd, model, at, n);
 		}
 		KUNIT_ASSERT_EQ_MSG(test, memcmp(bytes, model->cpu, 256), 0, "step %u", step);
 		fake_ib_access(env->dev, env->mem[KD_RW].lmr_context, env->mem[KD_RW].addr, seen,
@@ -1082,29 +919,25 @@ static void dma_random_test(struct kunit *test)
 }
 
 static struct kunit_case dma_cases[] = {
-	KD_CASE(dma_attr_test, "LMR-SYNC-05: lmr_sync_req where the device is given copies"),
-	KD_CASE(dma_send_test, "LMR-SYNC-06: sources are as they are at the post"),
-	KD_CASE(dma_recv_test, "LMR-SYNC-06: Receives, to the byte"),
-	KD_CASE(dma_read_test, "LMR-SYNC-06: Reads, also suppressed ones"),
-	KD_CASE(dma_failed_test, "LMR-SYNC-06: what failed is not sent on"),
-	KD_CASE(dma_forced_test, "LMR-SYNC-06: nor what never came back"),
 	KD_CASE(dma_read_rmr_test, "LMR-SYNC-06,RTOR-01: Reads into an RMR"),
 	KD_CASE(dma_invalidated_read_test, "LMR-SYNC-06: a Read whose sink is being invalidated"),
 	KD_CASE(dma_fmr_test, "LMR-SYNC-07: the end of a binding gives the memory back"),
 	KD_CASE(dma_free_test, "LMR-SYNC-07: freeing an LMR turns nothing back"),
-	KD_CASE(dma_narrow_test, "LMR-SYNC-06,RTOR-01: an EP without segments"),
 	KD_CASE(dma_peer_ends_test, "LMR-SYNC-07,SINV-02: a peer ends an LMR of dat_lmr_kcreate()"),
 	KD_CASE(dma_peer_ends_below_test, "LMR-SYNC-07,SINV-02: a peer ends an LMR below an RMR"),
 	KD_CASE(dma_last_reader_test, "LMR-FREE-01: nothing is left to free that sleeps"),
-	KD_CASE(dma_shared_test, "LMR-SYNC-01,LMR-SYNC-02: memory that CPU and peers write"),
 	KD_CASE(dma_unaligned_test, "LMR-04: memory that starts inside a page"),
 	KD_CASE(dma_ia_test, "LMR-SYNC-06: the reserved LMR; memory of type IA"),
-	KD_CASE(dma_same_test, "LMR-SYNC-06: a mapping that is no copy"),
+	KD_CASE(dma_gone_test, "LMR-20: mappings of a consumer do not outlive the device"),
+	KD_CASE(dma_close_test, "LMR-20: mappings of a consumer do not outlive the IA"),
+	KD_CASE(dma_same_test,
+		"LMR-SYNC-05,LMR-SYNC-06: who has to synchronise; a mapping that is no copy"),
 	KD_CASE(dma_caches_test, "LMR-SYNC-05,LMR-SYNC-06: caches that are not coherent"),
 	KD_CASE(dma_dark_test, "FMR-06,FMR-10,FMR-13: large regions end without interrupts off"),
 	KD_CASE(dma_short_test, "FMR-02,LMR-SYNC-06: a binding that fails after a longer one"),
 	KD_CASE(dma_again_test, "FMR-06,FMR-10: a large region is bound while it is unmapped"),
-	KD_CASE(dma_random_test, "LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-06: at random"),
+	KD_CASE(dma_random_test,
+		"LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-06: all transfers, at random, to the byte"),
 	{}
 };
 

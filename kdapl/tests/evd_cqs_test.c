@@ -8,7 +8,6 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
-#include "kd_test.h"
 #include "kd_upcall.h"
 
 #define CQS_EPS		1024
@@ -56,6 +55,17 @@ static void cqs_ep(struct cqs *cqs, int i)
 	KD_ASSERT_OK(cqs->env->test, cqs_try(cqs, i, NULL));
 }
 
+/* One whose queues are long. */
+static DAT_RETURN cqs_try_long(struct cqs *cqs, int i)
+{
+	DAT_EP_ATTR attr;
+
+	kd_attr(&attr);
+	attr.max_recv_dtos = 300;
+	attr.max_request_dtos = 300;
+	return cqs_try(cqs, i, &attr);
+}
+
 static void cqs_ep_free(struct cqs *cqs, int i)
 {
 	KD_EXPECT_OK(cqs->env->test, dat_ep_free(cqs->ep[i]));
@@ -85,10 +95,19 @@ static void cqs_connect(struct cqs *cqs, int i)
 /* A Send on a connected EP, done. */
 static void cqs_send(struct cqs *cqs, int i)
 {
-	DAT_LMR_TRIPLET iov = kd_seg(cqs->env, KD_RW, 0, 8);
+	kd_sent(cqs->env, cqs->ep[i], cqs->qp[i], i, 0);
+}
 
-	KD_EXPECT_OK(cqs->env->test, kd_post(cqs->ep[i], KD_SEND, 1, &iov, i, NULL, 0));
-	KUNIT_EXPECT_EQ(cqs->env->test, fake_ib_complete(cqs->qp[i], false, IB_WC_SUCCESS), 0);
+/* EPs [0, n) are connected, and each of them completes there. */
+static void cqs_all_complete(struct cqs *cqs, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		cqs_connect(cqs, i);
+		cqs_send(cqs, i);
+	}
+	KUNIT_EXPECT_EQ(cqs->env->test, kd_drain(cqs->evd), n);
 }
 
 /* CQs of the EVD, and how many were ever made for it. */
@@ -126,23 +145,15 @@ static void cqs_many_test(struct kunit *test)
 {
 	const struct fake_ib_caps caps = { .max_qp = 2 * CQS_EPS, .max_cq = 4 * CQS_EPS,
 					    .max_cqe = 1 << 18 };
-	int n = KD_TIMES(CQS_EPS), i, got;
 	struct cqs *cqs = cqs_open(test, &caps);
-	DAT_EVENT event;
+	int n = KD_TIMES(CQS_EPS), i;
 
 	for (i = 0; i < n; i++)
 		cqs_ep(cqs, i);
 	kunit_info(test, "%d EPs: %u CQs, %u made", n, cqs_now(cqs), cqs_made(cqs));
 	KUNIT_EXPECT_LE(test, cqs_now(cqs), 2 + ilog2(n));
 	KUNIT_EXPECT_LE(test, cqs_made(cqs), 2 + ilog2(n));
-	/* each of them completes there */
-	for (i = 0; i < n; i++) {
-		cqs_connect(cqs, i);
-		cqs_send(cqs, i);
-	}
-	for (got = 0; kd_next(cqs->evd, &event); got++)
-		;
-	KUNIT_EXPECT_EQ(test, got, n);
+	cqs_all_complete(cqs, n);
 	cqs_close(cqs);
 }
 
@@ -150,7 +161,6 @@ static void cqs_many_test(struct kunit *test)
 static void cqs_few_test(struct kunit *test)
 {
 	struct cqs *cqs = cqs_open(test, NULL);
-	DAT_EP_ATTR attr;
 	int i;
 
 	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
@@ -160,10 +170,7 @@ static void cqs_few_test(struct kunit *test)
 	for (i = 0; i < 2; i++)
 		cqs_ep_free(cqs, i);
 	/* one with long queues needs a larger one for both, and the other goes */
-	kd_attr(&attr);
-	attr.max_recv_dtos = 300;
-	attr.max_request_dtos = 300;
-	KD_ASSERT_OK(test, cqs_try(cqs, 0, &attr));
+	KD_ASSERT_OK(test, cqs_try_long(cqs, 0));
 	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
 	KUNIT_EXPECT_EQ(test, cqs_made(cqs), 2U);
 	cqs_close(cqs);
@@ -175,8 +182,7 @@ static void cqs_small_test(struct kunit *test)
 	const struct fake_ib_caps caps = { .max_cqe = 100, .max_qp_wr = 64 };
 	struct cqs *cqs = cqs_open(test, &caps);
 	const int n = 64;
-	DAT_EVENT event;
-	int i, got, slots = 0;
+	int i, slots = 0;
 
 	for (i = 0; i < n; i++)
 		cqs_ep(cqs, i);
@@ -185,14 +191,10 @@ static void cqs_small_test(struct kunit *test)
 
 		fake_ib_qp_caps(cqs->qp[i], &cap);
 		slots += cap.max_send_wr + cap.max_recv_wr;
-		cqs_connect(cqs, i);
-		cqs_send(cqs, i);
 	}
 	KUNIT_EXPECT_GE(test, cqs_now(cqs), DIV_ROUND_UP(slots, 100));
 	KUNIT_EXPECT_LE(test, cqs_now(cqs), DIV_ROUND_UP(slots, 80) + 2);
-	for (got = 0; kd_next(cqs->evd, &event); got++)
-		;
-	KUNIT_EXPECT_EQ(test, got, n);
+	cqs_all_complete(cqs, n);
 	/* when nobody needs them all but one go */
 	for (i = 0; i < n; i++)
 		cqs_ep_free(cqs, i);
@@ -239,14 +241,10 @@ static void cqs_scarce_test(struct kunit *test)
 	const struct fake_ib_caps caps = { .max_cqe = 1 << 16 };
 	struct cqs *cqs = cqs_open(test, &caps);
 	unsigned int i, failed = 0;
-	DAT_EP_ATTR attr;
 
-	kd_attr(&attr);
-	attr.max_recv_dtos = 300;
-	attr.max_request_dtos = 300;
 	for (i = 0; i < 16; i++) {
 		fake_ib_fail(cqs->env->dev, FAKE_IB_CREATE_CQ, 1, -ENOMEM);
-		KD_EXPECT_OK(test, cqs_try(cqs, i, &attr));
+		KD_EXPECT_OK(test, cqs_try_long(cqs, i));
 		failed += !fake_ib_failing(cqs->env->dev, FAKE_IB_CREATE_CQ);
 		fake_ib_fail(cqs->env->dev, FAKE_IB_CREATE_CQ, 0, 0);
 	}
@@ -262,7 +260,6 @@ static void cqs_last_test(struct kunit *test)
 	struct kd_env *env = kd_open(test, &caps);
 	struct fake_ib_live live;
 	struct cqs *cqs;
-	DAT_EP_ATTR attr;
 	DAT_RETURN ret;
 	int i;
 
@@ -270,13 +267,10 @@ static void cqs_last_test(struct kunit *test)
 	caps.max_cq = live.cqs + 1;
 	kd_again(test);
 	cqs = cqs_open(test, &caps);
-	kd_attr(&attr);
-	attr.max_recv_dtos = 300;
-	attr.max_request_dtos = 300;
-	KD_ASSERT_OK(test, cqs_try(cqs, 0, &attr));
+	KD_ASSERT_OK(test, cqs_try_long(cqs, 0));
 	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
 	for (i = 1; i < CQS_EPS; i++) {
-		ret = cqs_try(cqs, i, &attr);
+		ret = cqs_try_long(cqs, i);
 		if (ret != DAT_SUCCESS)
 			break;
 	}
@@ -286,7 +280,7 @@ static void cqs_last_test(struct kunit *test)
 	cqs_connect(cqs, 0);
 	cqs_send(cqs, 0);
 	cqs_ep_free(cqs, 0);
-	KD_EXPECT_OK(test, cqs_try(cqs, 0, &attr));
+	KD_EXPECT_OK(test, cqs_try_long(cqs, 0));
 	cqs_close(cqs);
 }
 
@@ -312,8 +306,7 @@ static void cqs_failed_test(struct kunit *test)
 	cqs_use(cqs, 0);
 	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
 	cqs_use(cqs, -1);
-	while (kd_next(cqs->evd, &event))
-		;
+	kd_drain(cqs->evd);
 	KD_ASSERT_OK(test, dat_ep_reset(cqs->ep[0]));
 	cqs->qp[0] = fake_ib_newest_qp(env->dev);
 	KUNIT_EXPECT_PTR_NE(test, cqs->qp[0]->send_cq, failed);

@@ -27,7 +27,7 @@
 #define FAKE_IB_LID	1
 #define FAKE_IB_MIN_LOG	64
 #define FAKE_IB_TRACE	256
-#define FAKE_IB_DMA_LKEY	0x7ffffe01
+#define FAKE_IB_SRQ_SGE		4
 
 struct fake_ib_fail {
 	unsigned int nth;
@@ -55,24 +55,23 @@ struct fake_ib {
 	unsigned int counts[FAKE_IB_NR_VERBS];
 	struct fake_ib_fail fail[FAKE_IB_NR_VERBS];
 	struct fake_ib_live live;
-	bool auto_reg;
-	bool auto_mem;
-	bool lax_keys;
-	enum ib_wc_status auto_status;
-	bool hold_flush;
+	bool set_lax_keys;
+	enum ib_wc_status set_auto_reg_status;
+	bool set_hold_flush;
 	bool hold_irq;
-	bool instant;
-	bool frugal;
+	bool set_instant;
+	bool set_frugal;
 	bool no_path;
 	struct fake_ib_hook hooks[FAKE_IB_MOMENTS];
-	enum fake_ib_last_wqe last_wqe;
-	enum fake_ib_taken taken;
+	enum fake_ib_last_wqe set_last_wqe;
+	enum fake_ib_taken set_taken;
 	struct fake_ib_step *trace;
 	unsigned int traced;
 	u32 key_seq;
 	u32 qp_seq;
 	int violations;
 	const char *last_violation;
+	unsigned long flags;		/* interrupts, as they were before the lock was taken */
 };
 
 struct fake_pd {
@@ -186,11 +185,34 @@ static struct fake_mr *to_fmr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct fake_mr, ibmr);
 }
 
+static void fake_lock(struct fake_ib *fdev)
+	__acquires(&fdev->lock)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fdev->lock, flags);
+	fdev->flags = flags;
+}
+
+static void fake_unlock(struct fake_ib *fdev)
+	__releases(&fdev->lock)
+{
+	unsigned long flags = fdev->flags;
+
+	spin_unlock_irqrestore(&fdev->lock, flags);
+}
+
 static void fake_violation(struct fake_ib *fdev, const char *what)
 {
 	lockdep_assert_held(&fdev->lock);
 	fdev->violations++;
 	fdev->last_violation = what;
+}
+
+static void fake_wrong_if(struct fake_ib *fdev, bool wrong, const char *what)
+{
+	if (wrong)
+		fake_violation(fdev, what);
 }
 
 static void fake_trace(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj, int arg)
@@ -225,22 +247,19 @@ static int fake_verb_locked(struct fake_ib *fdev, enum fake_ib_verb verb, const 
 
 static int fake_verb(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj)
 {
-	unsigned long flags;
 	int err;
 
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	err = fake_verb_locked(fdev, verb, obj, 0);
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return err;
 }
 
 static void fake_live(struct fake_ib *fdev, int *counter, int delta)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	*counter += delta;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 }
 
 /* Something that is to happen just now, if a test has asked for it. */
@@ -248,14 +267,13 @@ static void fake_moment(struct fake_ib *fdev, enum fake_ib_moment moment)
 {
 	struct fake_ib_hook *hook = &fdev->hooks[moment];
 	void (*fn)(void *arg) = NULL;
-	unsigned long flags;
 
 	if (!READ_ONCE(hook->nth))
 		return;
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	if (hook->nth && --hook->nth == 0)
 		fn = hook->fn;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	if (fn)
 		fn(hook->arg);
 }
@@ -267,15 +285,13 @@ static void fake_moment(struct fake_ib *fdev, enum fake_ib_moment moment)
  */
 static void fake_allocates(struct fake_ib *fdev, const char *what)
 {
-	unsigned long flags;
-
 	might_sleep();
 	if ((current->flags & PF_MEMALLOC_NOIO) ||
-	    !(READ_ONCE(fdev->frugal) || (current->flags & PF_WQ_WORKER)))
+	    !(READ_ONCE(fdev->set_frugal) || (current->flags & PF_WQ_WORKER)))
 		return;
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	fake_violation(fdev, what);
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 }
 
 /* Device and port */
@@ -288,8 +304,6 @@ static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_RC_RNR_NAK_GEN;
 	attr->max_mr_size = ~0ULL;
 	attr->page_size_cap = fdev->caps.page_sizes;
-	if (fdev->caps.dma_lkey)
-		attr->kernel_cap_flags |= IBK_LOCAL_DMA_LKEY;
 	attr->vendor_id = 0x6b64;
 	attr->hw_ver = 1;
 	attr->max_qp = fdev->caps.max_qp;
@@ -309,7 +323,7 @@ static int fake_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	if (!fdev->caps.no_srq) {
 		attr->max_srq = 64;
 		attr->max_srq_wr = fdev->caps.max_srq_wr;
-		attr->max_srq_sge = fdev->caps.max_srq_sge;
+		attr->max_srq_sge = FAKE_IB_SRQ_SGE;
 	}
 	attr->local_ca_ack_delay = 15;
 	return 0;
@@ -395,7 +409,6 @@ static void fake_free_mr(struct fake_mr *mr)
 static struct fake_mr *fake_new_mr(struct fake_ib *fdev, struct ib_pd *ibpd, u32 max_pages)
 {
 	struct fake_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	unsigned long flags;
 
 	if (!mr)
 		return NULL;
@@ -413,14 +426,14 @@ static struct fake_mr *fake_new_mr(struct fake_ib *fdev, struct ib_pd *ibpd, u32
 	/* the core fills these in later; a registration may be validated before */
 	mr->ibmr.device = ibpd->device;
 	mr->ibmr.pd = ibpd;
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	fdev->key_seq++;
 	mr->ibmr.lkey = ((fdev->key_seq * 0x9e3779U) << 8 & 0x7fffff00U) | 0x01;
 	mr->ibmr.rkey = mr->ibmr.lkey ^ (fdev->caps.split_keys ? 0x80000000U : 0);
 	list_add_tail(&mr->node, &fdev->mrs);
 	if (!mr->dma)
 		fdev->live.mrs++;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return mr;
 }
 
@@ -491,18 +504,15 @@ static int fake_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 	bool atomic = irqs_disabled() || in_interrupt();
 	struct fake_mr *mr = to_fmr(ibmr);
 	struct fake_ib *fdev = mr->fdev;
-	unsigned long flags;
 	int ret;
 
 	fake_moment(fdev, FAKE_IB_MAPPING);
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	ret = fake_verb_locked(fdev, FAKE_IB_MAP_MR_SG, ibmr, nents);
 	if (ret)
 		goto out;
-	if (mr->valid)
-		fake_violation(fdev, "mapping of a region still in use");
-	if (mr->busy)
-		fake_violation(fdev, "mapping of a region with a request under way");
+	fake_wrong_if(fdev, mr->valid, "mapping of a region still in use");
+	fake_wrong_if(fdev, mr->busy, "mapping of a region with a request under way");
 	if (!is_power_of_2(ibmr->page_size) || !(ibmr->page_size & fdev->caps.page_sizes))
 		fake_violation(fdev, "mapping by a page size the device does not have");
 	mr->map.npages = 0;
@@ -515,7 +525,7 @@ static int fake_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 	mr->maps++;
 	fake_map_grows(mr, atomic);
 out:
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return ret;
 }
 
@@ -523,18 +533,16 @@ static int fake_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct fake_mr *mr = to_fmr(ibmr);
 	struct fake_ib *fdev = mr->fdev;
-	unsigned long flags;
 
 	fake_allocates(fdev, "dereg_mr without noio");
 	fake_moment(fdev, FAKE_IB_DESTROY_MR);
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibmr, 0);
-	if (mr->busy)
-		fake_violation(fdev, "region destroyed with a request under way");
+	fake_wrong_if(fdev, mr->busy, "region destroyed with a request under way");
 	list_del(&mr->node);
 	if (!mr->dma)
 		fdev->live.mrs--;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	fake_free_mr(mr);
 	return 0;
 }
@@ -588,8 +596,6 @@ static bool fake_lkey_ok(struct fake_ib *fdev, struct ib_pd *ibpd, struct ib_qp 
 	struct fake_mr *mr;
 	bool ahead;
 
-	if (fdev->caps.dma_lkey && sge->lkey == FAKE_IB_DMA_LKEY)
-		return true;
 	mr = fake_mr_by(fdev, sge->lkey, false);
 	if (!mr || mr->ibmr.pd != ibpd)
 		return false;
@@ -612,7 +618,6 @@ static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 {
 	struct fake_ib *fdev = to_fdev(ibcq->device);
 	struct fake_cq *cq = to_fcq(ibcq);
-	unsigned long flags;
 	int err;
 
 	fake_allocates(fdev, "create_cq without noio");
@@ -630,48 +635,46 @@ static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	cq->size = attr->cqe;
 	cq->vector = attr->comp_vector;
 	ibcq->cqe = attr->cqe;
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	list_add_tail(&cq->node, &fdev->cqs);
 	fdev->live.cqs++;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return 0;
 }
 
 static int fake_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct fake_ib *fdev = to_fdev(ibcq->device);
-	unsigned long flags;
 
 	fake_allocates(fdev, "destroy_cq without noio");
 	fake_moment(fdev, FAKE_IB_DESTROY_CQ);
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibcq, 0);
 	list_del(&to_fcq(ibcq)->node);
 	fdev->live.cqs--;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	kvfree(to_fcq(ibcq)->wq);
 	return 0;
 }
 
 static void fake_check_handler(struct fake_ib *fdev, struct fake_cq *cq)
 {
-	if (cq->in_handler == current && irqs_disabled())
-		fake_violation(fdev, "completion queue used inside its own handler");
+	fake_wrong_if(fdev, cq->in_handler == current && irqs_disabled(),
+		      "completion queue used inside its own handler");
 }
 
 static int fake_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct fake_ib *fdev = to_fdev(ibcq->device);
 	struct fake_cq *cq = to_fcq(ibcq);
-	unsigned long flags;
 	int n;
 
 	fake_check_handler(fdev, cq);
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	for (n = 0; n < num && cq->tail != cq->head; n++)
 		wc[n] = cq->wq[cq->tail++ % cq->size];
 	fake_verb_locked(fdev, FAKE_IB_POLL_CQ, ibcq, n);
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	if (!n)
 		fake_moment(fdev, FAKE_IB_FOUND_EMPTY);
 	return n;
@@ -694,12 +697,11 @@ static int fake_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify
 	struct fake_ib *fdev = to_fdev(ibcq->device);
 	struct fake_cq *cq = to_fcq(ibcq);
 	bool raise = false;
-	unsigned long flags;
 	int missed;
 
 	fake_check_handler(fdev, cq);
 	fake_moment(fdev, FAKE_IB_BEFORE_ARM);
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	fake_verb_locked(fdev, FAKE_IB_NOTIFY_CQ, ibcq, notify);
 	cq->armed = true;
 	cq->armed_solicited = (notify & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
@@ -711,7 +713,7 @@ static int fake_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags notify
 		cq->late |= raise && fdev->hold_irq;
 		raise &= !fdev->hold_irq;
 	}
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	if (raise)
 		fake_call_handler(cq);
 	fake_moment(fdev, FAKE_IB_AFTER_ARM);
@@ -774,22 +776,18 @@ static void fake_want_reg(struct fake_qp *qp, struct fake_ib_wr *rec, const stru
 	rec->npages = mr->map.npages;
 	memcpy(rec->pages, mr->map.pages,
 	       min_t(u32, mr->map.npages, FAKE_IB_WR_PAGES) * sizeof(u64));
-	if (!mr->mapped)
-		fake_violation(fdev, "registration of a region that is not mapped");
-	if (mr->busy ? mr->want_valid || mr->want_qp != &qp->ibqp : mr->valid)
-		fake_violation(fdev, "registration of a region still in use");
-	if (reg->key != reg->mr->rkey && reg->key != reg->mr->lkey)
-		fake_violation(fdev, "registration with a foreign key");
-	if (mr->registered && (u8)reg->key == mr->live.key)
-		fake_violation(fdev, "registration with the key of the last one");
-	if (reg->mr->pd != qp->ibqp.pd)
-		fake_violation(fdev, "registration across protection domains");
-	if (!reg->mr->length)
-		fake_violation(fdev, "registration of an empty region");
-	if (reg->mr->iova != mr->map.said)
-		fake_violation(fdev, "first address changed after mapping");
-	if ((reg->mr->iova ^ mr->map.offset) & (mr->map.page_size - 1))
-		fake_violation(fdev, "first address does not fit into the first page");
+	fake_wrong_if(fdev, !mr->mapped, "registration of a region that is not mapped");
+	fake_wrong_if(fdev, mr->busy ? mr->want_valid || mr->want_qp != &qp->ibqp : mr->valid,
+		      "registration of a region still in use");
+	fake_wrong_if(fdev, reg->key != reg->mr->rkey && reg->key != reg->mr->lkey,
+		      "registration with a foreign key");
+	fake_wrong_if(fdev, mr->registered && (u8)reg->key == mr->live.key,
+		      "registration with the key of the last one");
+	fake_wrong_if(fdev, reg->mr->pd != qp->ibqp.pd, "registration across protection domains");
+	fake_wrong_if(fdev, !reg->mr->length, "registration of an empty region");
+	fake_wrong_if(fdev, reg->mr->iova != mr->map.said, "first address changed after mapping");
+	fake_wrong_if(fdev, (reg->mr->iova ^ mr->map.offset) & (mr->map.page_size - 1),
+		      "first address does not fit into the first page");
 	if ((reg->access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE)) ==
 	    IB_ACCESS_REMOTE_WRITE)
 		fake_violation(fdev, "remote without local write access");
@@ -815,8 +813,7 @@ static void fake_want_inv(struct fake_qp *qp, struct fake_ib_wr *rec)
 	ahead = mr->busy && mr->want_qp == &qp->ibqp;
 	if ((u8)rec->rkey != (ahead && mr->want_valid ? mr->want_key : mr->live.key))
 		fake_violation(fdev, "invalidation of a key that is not the live one");
-	if (mr->busy && !mr->want_valid)
-		fake_violation(fdev, "invalidation with another one under way");
+	fake_wrong_if(fdev, mr->busy && !mr->want_valid, "invalidation with another one under way");
 }
 
 /* It has been accepted. */
@@ -863,8 +860,8 @@ static void fake_execute(struct fake_ib *fdev, const struct fake_ib_wr *wr, bool
 	if (wr->opcode == IB_WR_REG_MR) {
 		fake_execute_reg(mr, wr);
 	} else {
-		if (mr->live.key != (u8)wr->rkey)
-			fake_violation(fdev, "another key than the live one was invalidated");
+		fake_wrong_if(fdev, mr->live.key != (u8)wr->rkey,
+			      "another key than the live one was invalidated");
 		mr->valid = false;
 	}
 }
@@ -880,107 +877,85 @@ static bool fake_peer_inv(struct fake_ib *fdev, u32 rkey)
 	return true;
 }
 
-/*
- * Finish one recorded request. Fields that the verbs contract leaves undefined
- * are filled with rubbish, so that nobody comes to rely on them.
- */
-static struct fake_cq *fake_finish(struct fake_qp *qp, struct fake_ib_wr *wr,
-				   enum ib_wc_status status, u32 byte_len, bool solicited,
-				   u32 inv_rkey)
-{
-	struct fake_ib *fdev = qp->fdev;
-	struct fake_queue *q = &qp->q[wr->recv];
-	struct fake_cq *cq = to_fcq(wr->recv ? qp->ibqp.recv_cq : qp->ibqp.send_cq);
-	struct ib_wc wc;
-
-	lockdep_assert_held(&fdev->lock);
-	wr->done = true;
-	q->outstanding--;
-	while (q->oldest != q->posted && q->log[q->oldest & (q->log_size - 1)].done)
-		q->oldest++;
-	if (!wr->recv)
-		fake_execute(fdev, wr, status == IB_WC_SUCCESS);
-	if (inv_rkey)
-		fake_peer_inv(fdev, inv_rkey);
-	if (status == IB_WC_SUCCESS && !wr->recv &&
-	    !(wr->send_flags & IB_SEND_SIGNALED) && !qp->all_signaled)
-		return NULL;
-	memset(&wc, 0xa5, sizeof(wc));
-	wc.wr_cqe = wr->cqe;
-	wc.qp = &qp->ibqp;
-	wc.status = status;
-	wc.wc_flags = 0;
-	wc.vendor_err = 0;
-	if (status == IB_WC_SUCCESS) {
-		wc.opcode = fake_wc_opcode(wr);
-		wc.port_num = 1;
-		if (wr->recv)
-			wc.byte_len = byte_len;
-		if (inv_rkey) {
-			wc.wc_flags = IB_WC_WITH_INVALIDATE;
-			wc.ex.invalidate_rkey = inv_rkey;
-		}
-	} else {
-		wc.opcode = 0;
-		wc.byte_len = 0;
-	}
-	return fake_push(fdev, cq, &wc, solicited) ? cq : NULL;
-}
-
 static struct fake_ib_wr *fake_slot(struct fake_queue *q, unsigned int seq)
 {
 	return &q->log[seq & (q->log_size - 1)];
 }
 
-/* A slot of the SRQ is free again. */
-static void fake_srq_done(struct fake_srq *srq, struct fake_ib_wr *wr)
-{
-	struct fake_queue *q = &srq->q;
+/* How a request ends. */
+struct fake_end {
+	enum ib_wc_status status;
+	u32 byte_len;			/* of a Receive; U32_MAX: all of it */
+	bool solicited;
+	u32 inv_rkey;			/* the key that the message invalidates, or 0 */
+	bool other;
+	struct ib_qp *name;		/* whose completion it then says it is */
+};
 
+static void fake_slot_done(struct fake_queue *q, struct fake_ib_wr *wr)
+{
 	wr->done = true;
 	q->outstanding--;
 	while (q->oldest != q->posted && fake_slot(q, q->oldest)->done)
 		q->oldest++;
 }
 
-/* Request @seq of an SRQ completes, on the CQ of @qp, in the name of @name. */
-static int fake_srq_finish(struct fake_qp *qp, unsigned int seq, enum ib_wc_status status,
-			   u32 byte_len, bool solicited, u32 inv_rkey, struct ib_qp *name)
+/*
+ * Finish one recorded request; whether the handler of its CQ is to be called. Fields that the
+ * verbs contract leaves undefined are filled with rubbish, so that nobody comes to rely on them.
+ */
+static bool fake_finish_wr(struct fake_qp *qp, struct fake_queue *q, struct fake_ib_wr *wr,
+			   const struct fake_end *end, struct fake_cq *cq)
 {
-	struct fake_srq *srq = qp->srq;
 	struct fake_ib *fdev = qp->fdev;
-	struct fake_queue *q = &srq->q;
-	bool call = false;
-	struct fake_ib_wr *wr;
-	unsigned long flags;
-	int err = -ENOENT;
+	bool ok = end->status == IB_WC_SUCCESS;
 	struct ib_wc wc;
 
+	lockdep_assert_held(&fdev->lock);
+	fake_slot_done(q, wr);
+	if (!wr->recv)
+		fake_execute(fdev, wr, ok);
+	if (end->inv_rkey)
+		fake_peer_inv(fdev, end->inv_rkey);
+	if (ok && !wr->recv && !(wr->send_flags & IB_SEND_SIGNALED) && !qp->all_signaled)
+		return false;
 	memset(&wc, 0xa5, sizeof(wc));
-	wc.qp = name;
-	wc.status = status;
-	wc.wc_flags = inv_rkey ? IB_WC_WITH_INVALIDATE : 0;
-	wc.ex.invalidate_rkey = inv_rkey;
+	wc.wr_cqe = wr->cqe;
+	wc.qp = end->other ? end->name : &qp->ibqp;
+	wc.status = end->status;
+	wc.wc_flags = 0;
 	wc.vendor_err = 0;
-	wc.opcode = status ? 0 : IB_WC_RECV;
-	spin_lock_irqsave(&fdev->lock, flags);
-	if (seq - q->oldest < srq->next - q->oldest) {
-		wr = fake_slot(q, seq);
-		if (!wr->done) {
-			if (byte_len == U32_MAX)
-				byte_len = wr->length;
-			wc.byte_len = status ? 0 : byte_len;
-			wc.wr_cqe = wr->cqe;
-			fake_srq_done(srq, wr);
-			if (inv_rkey)
-				fake_peer_inv(fdev, inv_rkey);
-			call = fake_push(fdev, to_fcq(qp->ibqp.recv_cq), &wc, solicited);
-			err = 0;
-		}
+	wc.opcode = ok ? fake_wc_opcode(wr) : 0;
+	if (!ok)
+		wc.byte_len = 0;
+	else if (wr->recv)
+		wc.byte_len = end->byte_len == U32_MAX ? wr->length : end->byte_len;
+	if (end->inv_rkey) {
+		wc.wc_flags = IB_WC_WITH_INVALIDATE;
+		wc.ex.invalidate_rkey = end->inv_rkey;
 	}
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	return fake_push(fdev, cq, &wc, end->solicited);
+}
+
+/* Finish request @seq of a queue of the QP, or of its SRQ, and call the handler if it is armed. */
+static int fake_finish(struct fake_qp *qp, struct fake_queue *q, unsigned int seq,
+		       const struct fake_end *end)
+{
+	bool of_srq = qp->srq && q == &qp->srq->q;
+	struct fake_cq *cq = to_fcq(q == &qp->q[0] ? qp->ibqp.send_cq : qp->ibqp.recv_cq);
+	bool call = false;
+	int err = -ENOENT;
+	unsigned int last;
+
+	fake_lock(qp->fdev);
+	last = of_srq ? qp->srq->next : q->posted;
+	if (seq - q->oldest < last - q->oldest && !fake_slot(q, seq)->done) {
+		call = fake_finish_wr(qp, q, fake_slot(q, seq), end, cq);
+		err = 0;
+	}
+	fake_unlock(qp->fdev);
 	if (call)
-		fake_call_handler(to_fcq(qp->ibqp.recv_cq));
+		fake_call_handler(cq);
 	return err;
 }
 
@@ -1004,10 +979,9 @@ static int fake_srq_take(struct fake_qp *qp)
 {
 	struct fake_srq *srq = qp->srq;
 	bool limit = false;
-	unsigned long flags;
 	int seq = -ENOENT;
 
-	spin_lock_irqsave(&qp->fdev->lock, flags);
+	fake_lock(qp->fdev);
 	if (srq->next != srq->q.posted) {
 		seq = srq->next++;
 		fake_slot(&srq->q, seq)->taken_by = &qp->ibqp;
@@ -1016,7 +990,7 @@ static int fake_srq_take(struct fake_qp *qp)
 			limit = true;
 		}
 	}
-	spin_unlock_irqrestore(&qp->fdev->lock, flags);
+	fake_unlock(qp->fdev);
 	if (limit)
 		fake_srq_raise(srq, IB_EVENT_SRQ_LIMIT_REACHED);
 	return seq;
@@ -1028,53 +1002,27 @@ static void fake_qp_last_wqe(struct fake_qp *qp)
 		fake_ib_qp_event(&qp->ibqp, IB_EVENT_QP_LAST_WQE_REACHED);
 }
 
+static const struct fake_end fake_flushed = { .status = IB_WC_WR_FLUSH_ERR, .solicited = true };
+
 /* What @qp took from its SRQ comes back flushed, or not at all. */
 static void fake_srq_flush(struct fake_qp *qp, bool lose)
 {
 	struct fake_queue *q = &qp->srq->q;
 	struct fake_ib *fdev = qp->fdev;
 	struct fake_ib_wr *wr;
-	unsigned long flags;
 	unsigned int seq;
 	bool mine;
 
 	for (seq = READ_ONCE(q->oldest); seq != READ_ONCE(qp->srq->next); seq++) {
-		spin_lock_irqsave(&fdev->lock, flags);
+		fake_lock(fdev);
 		wr = fake_slot(q, seq);
 		mine = wr->taken_by == &qp->ibqp && !wr->done;
 		if (mine && lose)
-			fake_srq_done(qp->srq, wr);
-		spin_unlock_irqrestore(&fdev->lock, flags);
+			fake_slot_done(q, wr);
+		fake_unlock(fdev);
 		if (mine && !lose)
-			fake_srq_finish(qp, seq, IB_WC_WR_FLUSH_ERR, 0, true, 0, &qp->ibqp);
+			fake_finish(qp, q, seq, &fake_flushed);
 	}
-}
-
-/* Finish request @seq of a queue and call the handler if it is armed. */
-static int fake_finish_seq(struct fake_qp *qp, bool recv, unsigned int seq,
-			   enum ib_wc_status status, u32 byte_len, bool solicited,
-			   u32 inv_rkey)
-{
-	struct fake_queue *q = &qp->q[recv];
-	struct fake_cq *cq = NULL;
-	struct fake_ib_wr *wr;
-	unsigned long flags;
-	int err = -ENOENT;
-
-	spin_lock_irqsave(&qp->fdev->lock, flags);
-	if (seq - q->oldest < q->posted - q->oldest) {
-		wr = fake_slot(q, seq);
-		if (!wr->done) {
-			if (status == IB_WC_SUCCESS && byte_len == U32_MAX)
-				byte_len = wr->length;
-			cq = fake_finish(qp, wr, status, byte_len, solicited, inv_rkey);
-			err = 0;
-		}
-	}
-	spin_unlock_irqrestore(&qp->fdev->lock, flags);
-	if (cq)
-		fake_call_handler(cq);
-	return err;
 }
 
 static void fake_flush_queue(struct fake_qp *qp, bool recv)
@@ -1083,18 +1031,12 @@ static void fake_flush_queue(struct fake_qp *qp, bool recv)
 	unsigned int seq;
 
 	if (recv && qp->srq) {
-		if (READ_ONCE(qp->fdev->taken) == FAKE_IB_TAKEN_FLUSHED)
+		if (READ_ONCE(qp->fdev->set_taken) == FAKE_IB_TAKEN_FLUSHED)
 			fake_srq_flush(qp, false);
 		return;
 	}
 	for (seq = READ_ONCE(q->oldest); seq != READ_ONCE(q->posted); seq++)
-		fake_finish_seq(qp, recv, seq, IB_WC_WR_FLUSH_ERR, 0, true, 0);
-}
-
-static bool fake_auto(struct fake_qp *qp)
-{
-	return READ_ONCE(qp->inward) ? READ_ONCE(qp->fdev->auto_reg) :
-				       READ_ONCE(qp->fdev->auto_mem);
+		fake_finish(qp, q, seq, &fake_flushed);
 }
 
 /* Complete on our own what no test has to look after. */
@@ -1103,13 +1045,14 @@ static void fake_qp_work(struct work_struct *work)
 	struct fake_qp *qp = container_of(work, struct fake_qp, work);
 	struct fake_ib *fdev = qp->fdev;
 	struct fake_queue *q = &qp->q[0];
+	struct fake_end end = {};
 
 	if (READ_ONCE(qp->state) == IB_QPS_ERR) {
-		if (!READ_ONCE(fdev->hold_flush))
+		if (!READ_ONCE(fdev->set_hold_flush))
 			fake_ib_flush(&qp->ibqp);
 		return;
 	}
-	while (fake_auto(qp)) {
+	while (READ_ONCE(qp->inward)) {
 		unsigned int seq = READ_ONCE(q->oldest);
 		struct fake_ib_wr *wr = fake_slot(q, seq);
 
@@ -1117,7 +1060,8 @@ static void fake_qp_work(struct work_struct *work)
 			break;
 		if (wr->opcode != IB_WR_REG_MR && wr->opcode != IB_WR_LOCAL_INV)
 			break;
-		if (fake_finish_seq(qp, false, seq, READ_ONCE(fdev->auto_status), 0, false, 0))
+		end.status = READ_ONCE(fdev->set_auto_reg_status);
+		if (fake_finish(qp, q, seq, &end))
 			break;
 	}
 }
@@ -1137,7 +1081,6 @@ static int fake_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	struct fake_ib *fdev = to_fdev(ibqp->device);
 	struct fake_qp *qp = to_fqp(ibqp);
 	const struct ib_qp_cap *cap = &attr->cap;
-	unsigned long flags;
 	int err;
 
 	fake_allocates(fdev, "create_qp without noio");
@@ -1170,11 +1113,11 @@ static int fake_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	qp->cap = *cap;
 	qp->all_signaled = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 	INIT_WORK(&qp->work, fake_qp_work);
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	ibqp->qp_num = ++fdev->qp_seq;
 	list_add_tail(&qp->node, &fdev->qps);
 	fdev->live.qps++;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return 0;
 }
 
@@ -1182,15 +1125,14 @@ static int fake_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct fake_qp *qp = to_fqp(ibqp);
 	struct fake_ib *fdev = qp->fdev;
-	unsigned long flags;
 	unsigned int seq;
 
 	fake_allocates(fdev, "destroy_qp without noio");
 	fake_moment(fdev, FAKE_IB_DESTROY_QP);
 	/* some devices flush late, into a CQ that outlives the QP */
 	if (qp->srq)
-		fake_srq_flush(qp, READ_ONCE(fdev->taken) != FAKE_IB_TAKEN_AT_DESTROY);
-	spin_lock_irqsave(&fdev->lock, flags);
+		fake_srq_flush(qp, READ_ONCE(fdev->set_taken) != FAKE_IB_TAKEN_AT_DESTROY);
+	fake_lock(fdev);
 	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibqp, 0);
 	list_del(&qp->node);
 	fdev->live.qps--;
@@ -1201,7 +1143,7 @@ static int fake_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		if (!wr->done)
 			fake_execute(fdev, wr, false);
 	}
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	cancel_work_sync(&qp->work);
 	kvfree(qp->q[0].log);
 	kvfree(qp->q[1].log);
@@ -1213,11 +1155,10 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 {
 	struct fake_qp *qp = to_fqp(ibqp);
 	struct fake_ib *fdev = qp->fdev;
-	unsigned long flags;
 	int err;
 
 	fake_allocates(fdev, "modify_qp without noio");
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	err = fake_verb_locked(fdev, FAKE_IB_MODIFY_QP, ibqp, attr->qp_state);
 	if (!err && (mask & IB_QP_STATE)) {
 		enum ib_qp_state cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
@@ -1237,10 +1178,10 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	}
 	if (!err && (mask & IB_QP_ACCESS_FLAGS))
 		qp->inward = !attr->qp_access_flags;
-	spin_unlock_irqrestore(&fdev->lock, flags);
-	if (!err && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR && !fdev->hold_flush) {
+	fake_unlock(fdev);
+	if (!err && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR && !fdev->set_hold_flush) {
 		fake_ib_flush(ibqp);
-		if (READ_ONCE(fdev->last_wqe) == FAKE_IB_LAST_WQE_AT_ERR)
+		if (READ_ONCE(fdev->set_last_wqe) == FAKE_IB_LAST_WQE_AT_ERR)
 			fake_qp_last_wqe(qp);
 	}
 	return err;
@@ -1253,7 +1194,6 @@ static int fake_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 {
 	struct fake_ib *fdev = to_fdev(ibsrq->device);
 	struct fake_srq *srq = to_fsrq(ibsrq);
-	unsigned long flags;
 	int err;
 
 	fake_allocates(fdev, "create_srq without noio");
@@ -1262,17 +1202,17 @@ static int fake_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 		return err;
 	if (attr->srq_type != IB_SRQT_BASIC || !attr->attr.max_wr ||
 	    attr->attr.max_wr > fdev->caps.max_srq_wr ||
-	    attr->attr.max_sge > fdev->caps.max_srq_sge)
+	    attr->attr.max_sge > FAKE_IB_SRQ_SGE)
 		return -EINVAL;
 	err = fake_alloc_queue(&srq->q, attr->attr.max_wr, attr->attr.max_sge);
 	if (err)
 		return err;
 	srq->fdev = fdev;
 	srq->limit = attr->attr.srq_limit;
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	list_add_tail(&srq->node, &fdev->srqs);
 	fdev->live.srqs++;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return 0;
 }
 
@@ -1280,15 +1220,14 @@ static int fake_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct fake_srq *srq = to_fsrq(ibsrq);
 	struct fake_ib *fdev = srq->fdev;
-	unsigned long flags;
 
 	fake_allocates(fdev, "destroy_srq without noio");
 	fake_moment(fdev, FAKE_IB_DESTROY_SRQ);
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibsrq, 0);
 	list_del(&srq->node);
 	fdev->live.srqs--;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	kvfree(srq->q.log);
 	return 0;
 }
@@ -1298,10 +1237,9 @@ static int fake_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 {
 	struct fake_srq *srq = to_fsrq(ibsrq);
 	struct fake_ib *fdev = srq->fdev;
-	unsigned long flags;
 	int err;
 
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	err = fake_verb_locked(fdev, FAKE_IB_MODIFY_SRQ, ibsrq, mask);
 	if (!err && (mask & IB_SRQ_MAX_WR))
 		err = -EOPNOTSUPP;	/* as soft-iWARP and others */
@@ -1311,7 +1249,7 @@ static int fake_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		else
 			srq->limit = attr->srq_limit;
 	}
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return err;
 }
 
@@ -1350,8 +1288,7 @@ static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct ib_qp *qp,
 	}
 	wr->num_sge = num_sge;
 	/* irdma looks at the first segment if there is a list, without the count */
-	if (!num_sge && sgl)
-		fake_violation(fdev, "a list without segments that is not NULL");
+	fake_wrong_if(fdev, !num_sge && sgl, "a list without segments that is not NULL");
 	for (i = 0; i < num_sge; i++) {
 		wr->sge[i] = sgl[i];
 		wr->length += sgl[i].length;
@@ -1359,7 +1296,7 @@ static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct ib_qp *qp,
 			/* a Read has exactly one on iWARP, also when it is empty */
 			if (!fdev->caps.iwarp || wr->opcode != IB_WR_RDMA_READ || wr->recv)
 				fake_violation(fdev, "empty segment handed to the device");
-		} else if (!fdev->lax_keys && !fake_lkey_ok(fdev, pd, qp, &sgl[i])) {
+		} else if (!fdev->set_lax_keys && !fake_lkey_ok(fdev, pd, qp, &sgl[i])) {
 			fake_violation(fdev, "segment outside any valid region of the PD");
 		}
 	}
@@ -1398,10 +1335,9 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 	rec->opcode = wr->opcode;
 	rec->send_flags = wr->send_flags;
 	rec->cqe = wr->wr_cqe;
-	if (!wr->wr_cqe)
-		fake_violation(fdev, "request without completion entry");
-	if (fake_is_rxe(fdev) && (wr->send_flags & IB_SEND_FENCE))
-		fake_violation(fdev, "a fence that soft-RoCE may never pass");
+	fake_wrong_if(fdev, !wr->wr_cqe, "request without completion entry");
+	fake_wrong_if(fdev, fake_is_rxe(fdev) && (wr->send_flags & IB_SEND_FENCE),
+		      "a fence that soft-RoCE may never pass");
 	if ((fdev->caps.unfenced & BIT_ULL(wr->opcode)) && (wr->send_flags & IB_SEND_FENCE))
 		fake_violation(fdev, "a fence that the device does not honour");
 	switch (wr->opcode) {
@@ -1463,10 +1399,9 @@ static int fake_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	struct fake_queue *q = &qp->q[0];
 	unsigned int call, pos = 0;
 	bool kick = false;
-	unsigned long flags;
 	int err;
 
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	err = fake_verb_locked(fdev, FAKE_IB_POST_SEND, ibqp, wr->opcode);
 	call = q->calls++;
 	fake_check_peek(fdev, wr);
@@ -1490,8 +1425,8 @@ static int fake_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		*bad = wr;
 	else if (kick || qp->state == IB_QPS_ERR)
 		queue_work(fdev->wq, &qp->work);
-	spin_unlock_irqrestore(&fdev->lock, flags);
-	if (!err && READ_ONCE(fdev->instant))
+	fake_unlock(fdev);
+	if (!err && READ_ONCE(fdev->set_instant))
 		fake_ib_complete_all(ibqp, false, IB_WC_SUCCESS);
 	return err;
 }
@@ -1511,8 +1446,7 @@ static int fake_post_receives(struct fake_ib *fdev, struct fake_queue *q, struct
 			break;
 		}
 		rec->cqe = wr->wr_cqe;
-		if (!wr->wr_cqe)
-			fake_violation(fdev, "receive without completion entry");
+		fake_wrong_if(fdev, !wr->wr_cqe, "receive without completion entry");
 		err = fake_record(fdev, pd, NULL, rec, wr->sg_list, wr->num_sge, q->max_sge);
 		if (err)
 			break;
@@ -1529,10 +1463,9 @@ static int fake_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 {
 	struct fake_qp *qp = to_fqp(ibqp);
 	struct fake_ib *fdev = qp->fdev;
-	unsigned long flags;
 	int err;
 
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	err = fake_verb_locked(fdev, FAKE_IB_POST_RECV, ibqp, 0);
 	if (!err && qp->state == IB_QPS_RESET) {
 		fake_violation(fdev, "receive posted in RESET");
@@ -1545,8 +1478,8 @@ static int fake_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	err = fake_post_receives(fdev, &qp->q[1], ibqp->pd, wr, bad, err);
 	if (!err && qp->state == IB_QPS_ERR)
 		queue_work(fdev->wq, &qp->work);
-	spin_unlock_irqrestore(&fdev->lock, flags);
-	if (!err && READ_ONCE(fdev->instant))
+	fake_unlock(fdev);
+	if (!err && READ_ONCE(fdev->set_instant))
 		fake_ib_complete_all(ibqp, true, IB_WC_SUCCESS);
 	return err;
 }
@@ -1556,13 +1489,12 @@ static int fake_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 {
 	struct fake_srq *srq = to_fsrq(ibsrq);
 	struct fake_ib *fdev = srq->fdev;
-	unsigned long flags;
 	int err;
 
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	err = fake_verb_locked(fdev, FAKE_IB_POST_SRQ_RECV, ibsrq, 0);
 	err = fake_post_receives(fdev, &srq->q, ibsrq->pd, wr, bad, err);
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return err;
 }
 
@@ -1670,7 +1602,6 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	c->page_sizes = c->page_sizes ?: PAGE_SIZE;
 	c->max_msg_sz = fake_default(c->max_msg_sz, 1 << 30);
 	c->max_srq_wr = fake_default(c->max_srq_wr, 1024);
-	c->max_srq_sge = fake_default(c->max_srq_sge, 4);
 	c->vectors = fake_default(c->vectors, 2);
 	spin_lock_init(&fdev->lock);
 	fake_dma_init(&fdev->dma, c->caches);
@@ -1678,8 +1609,7 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	INIT_LIST_HEAD(&fdev->qps);
 	INIT_LIST_HEAD(&fdev->srqs);
 	INIT_LIST_HEAD(&fdev->mrs);
-	fdev->auto_reg = true;
-	fdev->auto_status = IB_WC_SUCCESS;
+	fdev->set_auto_reg_status = IB_WC_SUCCESS;
 	fdev->wq = alloc_ordered_workqueue("kdfake", WQ_MEM_RECLAIM);
 	if (!fdev->wq) {
 		ib_dealloc_device(&fdev->ibdev);
@@ -1688,7 +1618,6 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	fdev->ibdev.node_type = RDMA_NODE_IB_CA;
 	fdev->ibdev.phys_port_cnt = 1;
 	fdev->ibdev.num_comp_vectors = c->vectors;
-	fdev->ibdev.local_dma_lkey = FAKE_IB_DMA_LKEY;
 	fdev->ibdev.node_guid = cpu_to_be64(0x6b6461706c000000ULL + atomic_inc_return(&guid));
 	strscpy(fdev->ibdev.node_desc, "kdapl unit test device", sizeof(fdev->ibdev.node_desc));
 	ib_set_device_ops(&fdev->ibdev, &fake_ib_ops);
@@ -1797,11 +1726,9 @@ void fake_ib_set_max_msg(struct fake_ib *fdev, u32 bytes)
  */
 void fake_ib_live(struct fake_ib *fdev, struct fake_ib_live *live)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	*live = fdev->live;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 }
 
 /**
@@ -1847,12 +1774,10 @@ unsigned int fake_ib_count(struct fake_ib *fdev, enum fake_ib_verb verb)
  */
 void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth, int err)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	fdev->fail[verb].nth = nth;
 	fdev->fail[verb].err = err;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 }
 
 /**
@@ -1867,56 +1792,20 @@ unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb)
 	return READ_ONCE(fdev->fail[verb].nth);
 }
 
-/**
- * fake_ib_auto_mem - complete REG_MR and LOCAL_INV on QPs of EPs without the test
- * @fdev: the device
- * @on: off from the start; what is outstanding already goes on with the next one
- */
-void fake_ib_auto_mem(struct fake_ib *fdev, bool on)
-{
-	WRITE_ONCE(fdev->auto_mem, on);
+/* What holds from now on: fake_ib.h says what it is. */
+#define FAKE_IB_SETTING(name, type)					\
+void fake_ib_##name(struct fake_ib *fdev, type value)			\
+{									\
+	WRITE_ONCE(fdev->set_##name, value);				\
 }
 
-/**
- * fake_ib_lax_keys - let segments name memory that is no region any more
- * @fdev: the device
- * @on: off from the start; for cases in which one task uses a key while another
- *	one takes it away
- */
-void fake_ib_lax_keys(struct fake_ib *fdev, bool on)
-{
-	WRITE_ONCE(fdev->lax_keys, on);
-}
-
-/**
- * fake_ib_auto_reg - complete them on registration QPs, or not
- * @fdev: the device
- * @on: on from the start
- */
-void fake_ib_auto_reg(struct fake_ib *fdev, bool on)
-{
-	WRITE_ONCE(fdev->auto_reg, on);
-}
-
-/**
- * fake_ib_auto_reg_status - with which status they complete from now on
- * @fdev: the device
- * @status: the status
- */
-void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status)
-{
-	WRITE_ONCE(fdev->auto_status, status);
-}
-
-/**
- * fake_ib_hold_flush - keep requests when a QP goes to the error state
- * @fdev: the device
- * @hold: true to keep them until fake_ib_flush()
- */
-void fake_ib_hold_flush(struct fake_ib *fdev, bool hold)
-{
-	WRITE_ONCE(fdev->hold_flush, hold);
-}
+FAKE_IB_SETTING(auto_reg_status, enum ib_wc_status)
+FAKE_IB_SETTING(lax_keys, bool)
+FAKE_IB_SETTING(hold_flush, bool)
+FAKE_IB_SETTING(instant, bool)
+FAKE_IB_SETTING(frugal, bool)
+FAKE_IB_SETTING(last_wqe, enum fake_ib_last_wqe)
+FAKE_IB_SETTING(taken, enum fake_ib_taken)
 
 /* A CQ whose interrupt was held back. */
 static struct fake_cq *fake_late_cq(struct fake_ib *fdev)
@@ -1943,13 +1832,12 @@ static struct fake_cq *fake_late_cq(struct fake_ib *fdev)
 void fake_ib_hold_irq(struct fake_ib *fdev, bool hold)
 {
 	struct fake_cq *cq;
-	unsigned long flags;
 
 	do {
-		spin_lock_irqsave(&fdev->lock, flags);
+		fake_lock(fdev);
 		fdev->hold_irq = hold;
 		cq = hold ? NULL : fake_late_cq(fdev);
-		spin_unlock_irqrestore(&fdev->lock, flags);
+		fake_unlock(fdev);
 		if (cq)
 			fake_call_handler(cq);
 	} while (cq);
@@ -1966,21 +1854,9 @@ void fake_ib_hold_irq(struct fake_ib *fdev, bool hold)
 void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int nth,
 		void (*fn)(void *arg), void *arg)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	fdev->hooks[moment] = (struct fake_ib_hook) { .nth = nth, .fn = fn, .arg = arg };
-	spin_unlock_irqrestore(&fdev->lock, flags);
-}
-
-/**
- * fake_ib_frugal - nobody may wait for I/O
- * @fdev: the device
- * @on: verbs that may allocate want memalloc_noio_save() whoever calls them
- */
-void fake_ib_frugal(struct fake_ib *fdev, bool on)
-{
-	WRITE_ONCE(fdev->frugal, on);
+	fake_unlock(fdev);
 }
 
 /**
@@ -1992,12 +1868,11 @@ void fake_ib_frugal(struct fake_ib *fdev, bool on)
 int fake_ib_newest_vector(struct fake_ib *fdev)
 {
 	int vector = -ENOENT;
-	unsigned long flags;
 
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	if (!list_empty(&fdev->cqs))
 		vector = list_last_entry(&fdev->cqs, struct fake_cq, node)->vector;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return vector;
 }
 
@@ -2019,36 +1894,6 @@ void fake_ib_cq_event(struct ib_cq *cq, enum ib_event_type type)
 }
 
 /**
- * fake_ib_instant - requests and receives complete before their post returns
- * @fdev: the device
- * @on: off from the start
- */
-void fake_ib_instant(struct fake_ib *fdev, bool on)
-{
-	WRITE_ONCE(fdev->instant, on);
-}
-
-/**
- * fake_ib_last_wqe - when a QP with an SRQ says that it takes no more from it
- * @fdev: the device
- * @when: never, from the start
- */
-void fake_ib_last_wqe(struct fake_ib *fdev, enum fake_ib_last_wqe when)
-{
-	WRITE_ONCE(fdev->last_wqe, when);
-}
-
-/**
- * fake_ib_taken - what becomes of requests a QP took from an SRQ and never filled
- * @fdev: the device
- * @what: flushed when the QP goes to the error state, from the start
- */
-void fake_ib_taken(struct fake_ib *fdev, enum fake_ib_taken what)
-{
-	WRITE_ONCE(fdev->taken, what);
-}
-
-/**
  * fake_ib_trace_start - write down the verbs from now on
  * @fdev: the device
  *
@@ -2058,15 +1903,14 @@ int fake_ib_trace_start(struct fake_ib *fdev)
 {
 	struct fake_ib_step *trace = kvcalloc(FAKE_IB_TRACE, sizeof(*trace), GFP_KERNEL);
 	struct fake_ib_step *old;
-	unsigned long flags;
 
 	if (!trace)
 		return -ENOMEM;
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	old = fdev->trace;
 	fdev->trace = trace;
 	fdev->traced = 0;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	kvfree(old);
 	return 0;
 }
@@ -2092,12 +1936,11 @@ const struct fake_ib_step *fake_ib_trace(struct fake_ib *fdev, unsigned int i)
 struct ib_srq *fake_ib_newest_srq(struct fake_ib *fdev)
 {
 	struct fake_srq *srq;
-	unsigned long flags;
 
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	srq = list_empty(&fdev->srqs) ? NULL :
 		list_last_entry(&fdev->srqs, struct fake_srq, node);
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return srq ? &srq->ibsrq : NULL;
 }
 
@@ -2125,6 +1968,20 @@ unsigned int fake_ib_srq_waiting(struct ib_srq *srq)
 	return READ_ONCE(fsrq->q.posted) - READ_ONCE(fsrq->next);
 }
 
+/* A copy of a request that is not forgotten. */
+static bool fake_look(struct fake_ib *fdev, struct fake_queue *q, unsigned int seq,
+		      struct fake_ib_wr *out)
+{
+	bool ok;
+
+	fake_lock(fdev);
+	ok = seq < q->posted && q->posted - seq <= q->log_size;
+	if (ok)
+		*out = *fake_slot(q, seq);
+	fake_unlock(fdev);
+	return ok;
+}
+
 /**
  * fake_ib_srq_wr - look at a request recorded by an SRQ
  * @srq: the SRQ
@@ -2135,17 +1992,7 @@ unsigned int fake_ib_srq_waiting(struct ib_srq *srq)
  */
 bool fake_ib_srq_wr(struct ib_srq *srq, unsigned int seq, struct fake_ib_wr *out)
 {
-	struct fake_srq *fsrq = to_fsrq(srq);
-	struct fake_queue *q = &fsrq->q;
-	unsigned long flags;
-	bool ok;
-
-	spin_lock_irqsave(&fsrq->fdev->lock, flags);
-	ok = seq < q->posted && q->posted - seq <= q->log_size;
-	if (ok)
-		*out = *fake_slot(q, seq);
-	spin_unlock_irqrestore(&fsrq->fdev->lock, flags);
-	return ok;
+	return fake_look(to_fsrq(srq)->fdev, &to_fsrq(srq)->q, seq, out);
 }
 
 /**
@@ -2194,7 +2041,9 @@ int fake_ib_srq_take(struct ib_qp *qp)
 int fake_ib_srq_finish(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
 		       u32 byte_len, bool solicited)
 {
-	return fake_srq_finish(to_fqp(qp), seq, status, byte_len, solicited, 0, qp);
+	const struct fake_end end = { status, byte_len, solicited };
+
+	return fake_finish(to_fqp(qp), &to_fqp(qp)->srq->q, seq, &end);
 }
 
 /**
@@ -2209,7 +2058,9 @@ int fake_ib_srq_finish(struct ib_qp *qp, unsigned int seq, enum ib_wc_status sta
 int fake_ib_srq_finish_as(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
 			  struct ib_qp *name)
 {
-	return fake_srq_finish(to_fqp(qp), seq, status, U32_MAX, false, 0, name);
+	const struct fake_end end = { status, U32_MAX, .other = true, .name = name };
+
+	return fake_finish(to_fqp(qp), &to_fqp(qp)->srq->q, seq, &end);
 }
 
 /**
@@ -2221,12 +2072,11 @@ int fake_ib_srq_finish_as(struct ib_qp *qp, unsigned int seq, enum ib_wc_status 
 struct ib_qp *fake_ib_newest_qp(struct fake_ib *fdev)
 {
 	struct fake_qp *qp;
-	unsigned long flags;
 
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	qp = list_empty(&fdev->qps) ? NULL :
 		list_last_entry(&fdev->qps, struct fake_qp, node);
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return qp ? &qp->ibqp : NULL;
 }
 
@@ -2291,17 +2141,16 @@ unsigned int fake_ib_outstanding(struct ib_qp *qp, bool recv)
 {
 	struct fake_qp *fqp = to_fqp(qp);
 	unsigned int seq, n = 0;
-	unsigned long flags;
 
 	if (!recv || !fqp->srq)
 		return READ_ONCE(fqp->q[recv].outstanding);
-	spin_lock_irqsave(&fqp->fdev->lock, flags);
+	fake_lock(fqp->fdev);
 	for (seq = fqp->srq->q.oldest; seq != fqp->srq->next; seq++) {
 		struct fake_ib_wr *wr = fake_slot(&fqp->srq->q, seq);
 
 		n += wr->taken_by == qp && !wr->done;
 	}
-	spin_unlock_irqrestore(&fqp->fdev->lock, flags);
+	fake_unlock(fqp->fdev);
 	return n;
 }
 
@@ -2316,17 +2165,7 @@ unsigned int fake_ib_outstanding(struct ib_qp *qp, bool recv)
  */
 bool fake_ib_wr(struct ib_qp *qp, bool recv, unsigned int seq, struct fake_ib_wr *out)
 {
-	struct fake_qp *fqp = to_fqp(qp);
-	struct fake_queue *q = &fqp->q[recv];
-	unsigned long flags;
-	bool ok;
-
-	spin_lock_irqsave(&fqp->fdev->lock, flags);
-	ok = seq < q->posted && q->posted - seq <= q->log_size;
-	if (ok)
-		*out = *fake_slot(q, seq);
-	spin_unlock_irqrestore(&fqp->fdev->lock, flags);
-	return ok;
+	return fake_look(to_fqp(qp)->fdev, &to_fqp(qp)->q[recv], seq, out);
 }
 
 /**
@@ -2353,10 +2192,7 @@ bool fake_ib_last_wr(struct ib_qp *qp, bool recv, struct fake_ib_wr *out)
  */
 int fake_ib_complete(struct ib_qp *qp, bool recv, enum ib_wc_status status)
 {
-	struct fake_qp *fqp = to_fqp(qp);
-
-	return fake_finish_seq(fqp, recv, READ_ONCE(fqp->q[recv].oldest), status, U32_MAX,
-			       false, 0);
+	return fake_ib_complete_seq(qp, recv, READ_ONCE(to_fqp(qp)->q[recv].oldest), status);
 }
 
 /**
@@ -2371,7 +2207,9 @@ int fake_ib_complete(struct ib_qp *qp, bool recv, enum ib_wc_status status)
 int fake_ib_complete_seq(struct ib_qp *qp, bool recv, unsigned int seq,
 			 enum ib_wc_status status)
 {
-	return fake_finish_seq(to_fqp(qp), recv, seq, status, U32_MAX, false, 0);
+	const struct fake_end end = { status, U32_MAX };
+
+	return fake_finish(to_fqp(qp), &to_fqp(qp)->q[recv], seq, &end);
 }
 
 /**
@@ -2391,6 +2229,16 @@ int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status)
 	return n;
 }
 
+/* A message arrives in the oldest receive. */
+static int fake_arrive(struct fake_qp *qp, const struct fake_end *end)
+{
+	int seq = qp->srq ? fake_srq_take(qp) : (int)READ_ONCE(qp->q[1].oldest);
+
+	if (qp->srq && seq < 0)
+		return seq;
+	return fake_finish(qp, qp->srq ? &qp->srq->q : &qp->q[1], seq, end);
+}
+
 /**
  * fake_ib_recv - let a message arrive in the oldest receive
  * @qp: the QP
@@ -2401,16 +2249,7 @@ int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status)
  */
 int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited)
 {
-	struct fake_qp *fqp = to_fqp(qp);
-	int seq;
-
-	if (fqp->srq) {
-		seq = fake_srq_take(fqp);
-		return seq < 0 ? seq : fake_ib_srq_finish(qp, seq, IB_WC_SUCCESS, byte_len,
-							  solicited);
-	}
-	return fake_finish_seq(fqp, true, READ_ONCE(fqp->q[1].oldest), IB_WC_SUCCESS, byte_len,
-			       solicited, 0);
+	return fake_arrive(to_fqp(qp), &(struct fake_end){ IB_WC_SUCCESS, byte_len, solicited });
 }
 
 /**
@@ -2423,16 +2262,7 @@ int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited)
  */
 int fake_ib_recv_inv(struct ib_qp *qp, u32 byte_len, u32 rkey)
 {
-	struct fake_qp *fqp = to_fqp(qp);
-	int seq;
-
-	if (fqp->srq) {
-		seq = fake_srq_take(fqp);
-		return seq < 0 ? seq : fake_srq_finish(fqp, seq, IB_WC_SUCCESS, byte_len, false,
-						       rkey, qp);
-	}
-	return fake_finish_seq(fqp, true, READ_ONCE(fqp->q[1].oldest), IB_WC_SUCCESS, byte_len,
-			       false, rkey);
+	return fake_arrive(to_fqp(qp), &(struct fake_end){ IB_WC_SUCCESS, byte_len, false, rkey });
 }
 
 /**
@@ -2475,16 +2305,13 @@ static void fake_mr_describe(const struct fake_mr *mr, struct fake_ib_mr *out)
 bool fake_ib_mr(struct fake_ib *fdev, u32 key, struct fake_ib_mr *out)
 {
 	struct fake_mr *mr;
-	unsigned long flags;
 
 	memset(out, 0, sizeof(*out));
-	spin_lock_irqsave(&fdev->lock, flags);
-	mr = fake_mr_by(fdev, key, false);
-	if (!mr)
-		mr = fake_mr_by(fdev, key, true);
+	fake_lock(fdev);
+	mr = fake_mr_by(fdev, key, false) ?: fake_mr_by(fdev, key, true);
 	if (mr)
 		fake_mr_describe(mr, out);
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return mr;
 }
 
@@ -2503,30 +2330,6 @@ bool fake_ib_mr_valid(struct fake_ib *fdev, u32 key)
 }
 
 /**
- * fake_ib_mr_page - a page of a region that has been registered
- * @fdev: the device
- * @key: one of its keys, of any time
- * @i: which page
- *
- * Return: its address as the device sees it; ~0 if there is none.
- */
-u64 fake_ib_mr_page(struct fake_ib *fdev, u32 key, unsigned int i)
-{
-	struct fake_mr *mr;
-	unsigned long flags;
-	u64 page = ~0ULL;
-
-	spin_lock_irqsave(&fdev->lock, flags);
-	mr = fake_mr_by(fdev, key, false);
-	if (!mr)
-		mr = fake_mr_by(fdev, key, true);
-	if (mr && !mr->dma && mr->registered && i < mr->live.npages)
-		page = mr->live.pages[i];
-	spin_unlock_irqrestore(&fdev->lock, flags);
-	return page;
-}
-
-/**
  * fake_ib_valid_mrs - number of regions that stand for memory
  * @fdev: the device
  *
@@ -2535,13 +2338,12 @@ u64 fake_ib_mr_page(struct fake_ib *fdev, u32 key, unsigned int i)
 int fake_ib_valid_mrs(struct fake_ib *fdev)
 {
 	struct fake_mr *mr;
-	unsigned long flags;
 	int n = 0;
 
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	list_for_each_entry(mr, &fdev->mrs, node)
 		n += mr->valid && !mr->dma;
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return n;
 }
 
@@ -2582,10 +2384,9 @@ int fake_ib_access(struct fake_ib *fdev, u32 key, u64 addr, void *buf, u32 len, 
 {
 	bool remote = access & (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE);
 	struct fake_mr *mr;
-	unsigned long flags;
 	int ret = -EACCES;
 
-	spin_lock_irqsave(&fdev->lock, flags);
+	fake_lock(fdev);
 	mr = fake_mr_by(fdev, key, remote);
 	if (mr && !mr->dma && mr->valid && mr->live.key == (u8)key &&
 	    (mr->live.access & access) == access &&
@@ -2594,24 +2395,6 @@ int fake_ib_access(struct fake_ib *fdev, u32 key, u64 addr, void *buf, u32 len, 
 			  access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE));
 		ret = 0;
 	}
-	spin_unlock_irqrestore(&fdev->lock, flags);
+	fake_unlock(fdev);
 	return ret;
-}
-
-/**
- * fake_ib_remote_inv - a peer invalidates a key, and nobody is told yet
- * @fdev: the device
- * @rkey: the key
- *
- * Return: 0, or -EACCES: no such key.
- */
-int fake_ib_remote_inv(struct fake_ib *fdev, u32 rkey)
-{
-	unsigned long flags;
-	bool done;
-
-	spin_lock_irqsave(&fdev->lock, flags);
-	done = fake_peer_inv(fdev, rkey);
-	spin_unlock_irqrestore(&fdev->lock, flags);
-	return done ? 0 : -EACCES;
 }

@@ -143,10 +143,8 @@ struct fake_ib_step {
  * @max_pages: pages of one fast registration
  * @page_sizes: union of the sizes they may have; PAGE_SIZE only by default
  * @split_keys: lkey and rkey of a region differ, as on some hardware
- * @dma_lkey: one key for all memory, instead of one per PD
  * @max_msg_sz: largest message of the port
  * @max_srq_wr: depth of an SRQ
- * @max_srq_sge: segments per Receive of an SRQ, at most FAKE_IB_MAX_SGE
  * @no_srq: the device has no SRQs
  * @raises: to arm a CQ reports no missed events: its handler is called instead, before
  *	the call returns, as an interrupt on another CPU would be that is taken at once
@@ -177,10 +175,8 @@ struct fake_ib_caps {
 	int max_pages;
 	u64 page_sizes;
 	bool split_keys;
-	bool dma_lkey;
 	u32 max_msg_sz;
 	int max_srq_wr;
-	int max_srq_sge;
 	bool no_srq;
 	bool raises;
 	int vectors;
@@ -306,11 +302,21 @@ unsigned int fake_ib_count(struct fake_ib *fdev, enum fake_ib_verb verb);
 void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth, int err);
 unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb);
 
-void fake_ib_auto_reg(struct fake_ib *fdev, bool on);
-void fake_ib_auto_mem(struct fake_ib *fdev, bool on);
-void fake_ib_lax_keys(struct fake_ib *fdev, bool on);
+/* Settings, which hold from now on, and what they are at first. */
+/* How REG_MR and LOCAL_INV end on registration QPs: with success. */
 void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status);
+/* Segments may name what is no region any more, since another task takes keys away: off. */
+void fake_ib_lax_keys(struct fake_ib *fdev, bool on);
+/* A QP that goes to the error state keeps its requests until fake_ib_flush(): off. */
 void fake_ib_hold_flush(struct fake_ib *fdev, bool hold);
+/* Requests and receives complete before their post returns: off. */
+void fake_ib_instant(struct fake_ib *fdev, bool on);
+/* Verbs that may allocate want memalloc_noio_save() of every caller: off. */
+void fake_ib_frugal(struct fake_ib *fdev, bool on);
+/* A QP with an SRQ says that it takes no more from it: never. */
+void fake_ib_last_wqe(struct fake_ib *fdev, enum fake_ib_last_wqe when);
+/* What a QP took from an SRQ and never filled: flushed when the QP goes to the error state. */
+void fake_ib_taken(struct fake_ib *fdev, enum fake_ib_taken what);
 
 void fake_ib_hold_irq(struct fake_ib *fdev, bool hold);
 void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int nth,
@@ -318,10 +324,6 @@ void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int n
 int fake_ib_newest_vector(struct fake_ib *fdev);
 void fake_ib_cq_event(struct ib_cq *cq, enum ib_event_type type);
 
-void fake_ib_instant(struct fake_ib *fdev, bool on);
-void fake_ib_frugal(struct fake_ib *fdev, bool on);
-void fake_ib_last_wqe(struct fake_ib *fdev, enum fake_ib_last_wqe when);
-void fake_ib_taken(struct fake_ib *fdev, enum fake_ib_taken what);
 int fake_ib_trace_start(struct fake_ib *fdev);
 const struct fake_ib_step *fake_ib_trace(struct fake_ib *fdev, unsigned int i);
 
@@ -357,9 +359,7 @@ void fake_ib_flush(struct ib_qp *qp);
 
 bool fake_ib_mr(struct fake_ib *fdev, u32 key, struct fake_ib_mr *out);
 bool fake_ib_mr_valid(struct fake_ib *fdev, u32 key);
-u64 fake_ib_mr_page(struct fake_ib *fdev, u32 key, unsigned int i);
 int fake_ib_valid_mrs(struct fake_ib *fdev);
 int fake_ib_access(struct fake_ib *fdev, u32 key, u64 addr, void *buf, u32 len, int access);
-int fake_ib_remote_inv(struct fake_ib *fdev, u32 rkey);
 
 #endif /* KDAPL_FAKE_IB_H */

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * Interface Adapters: the names they are opened by, the limits they report, who
- * is related to whom; and EPs that share an EVD too small for all of them.
+ * is related to whom.
  */
 #include <linux/inetdevice.h>
 #include <linux/module.h>
@@ -179,22 +179,6 @@ static void ian_args_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_openv(name, -5, &evd, &ia, 2, 0, DAT_FALSE));
 	KUNIT_EXPECT_PTR_EQ(test, evd, env->async);
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
-	/* the open fails while it is under way */
-	for (i = 1; i < 8; i++) {
-		DAT_RETURN ret;
-
-		async = DAT_HANDLE_NULL;
-		fake_ib_fail(env->dev, FAKE_IB_ANY, i, -ENOMEM);
-		ret = dat_ia_open(name, 8, &async, &ia);
-		fake_ib_fail(env->dev, FAKE_IB_ANY, 0, 0);
-		if (ret == DAT_SUCCESS) {
-			KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
-			continue;
-		}
-		KUNIT_EXPECT_EQ(test, ian_instances(env), n);
-		fake_ib_live(env->dev, &after);
-		KUNIT_EXPECT_EQ(test, memcmp(&before, &after, sizeof(before)), 0);
-	}
 	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_ABRUPT_FLAG));
 	fake_ib_destroy(other);
 }
@@ -348,58 +332,6 @@ static void ian_related_test(struct kunit *test)
 		      DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 }
 
-#define IAN_EPS		6
-
-/* Far more DTOs than the EVD is long: no EP is refused, no event is lost. */
-static void ian_small_evd_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	DAT_EP_HANDLE eps[IAN_EPS];
-	struct kdapl_ep *keps[IAN_EPS];
-	int i, k, n[IAN_EPS] = {};
-	DAT_EVD_HANDLE small;
-	DAT_EP_ATTR attr;
-	DAT_EVENT event;
-
-	kd_attr(&attr);
-	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 1, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
-					   &small));
-	for (i = 0; i < IAN_EPS; i++) {
-		DAT_EVD_HANDLE recv = env->recv, req = env->req;
-
-		env->recv = small;
-		env->req = small;
-		kd_ep(env, &attr);
-		env->recv = recv;
-		env->req = req;
-		kd_connect(env);
-		eps[i] = env->ep;
-		keps[i] = env->kep;
-		for (k = 0; k < 8; k++) {
-			KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, k, NULL, 0));
-			KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, k, NULL, 0));
-		}
-		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS), 8);
-		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(env->qp, true, IB_WC_SUCCESS), 8);
-	}
-	while (kd_next(small, &event)) {
-		KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
-				(int)DAT_DTO_SUCCESS);
-		for (i = 0; i < IAN_EPS; i++)
-			n[i] += event.event_data.dto_completion_event_data.ep_handle == eps[i];
-	}
-	for (i = 0; i < IAN_EPS; i++) {
-		KUNIT_EXPECT_EQ(test, n[i], 16);
-		kdapl_obj_put(&keps[i]->obj);
-		KD_EXPECT_OK(test, dat_ep_free(eps[i]));
-	}
-	KD_EXPECT_EMPTY(test, env->async);
-	env->kep = NULL;
-	env->ep = NULL;
-	KD_EXPECT_OK(test, dat_evd_free(small));
-}
-
 /* What the attributes promise can be had, all of it at once; fewer segments may get more. */
 static void ian_depth_test(struct kunit *test)
 {
@@ -510,10 +442,238 @@ static void ian_refused_test(struct kunit *test)
 	}
 }
 
+/* The list of adapters: too short, exact, longer. */
+static void ian_list_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct fake_ib *other = fake_ib_create(NULL);
+	char names[2][DAT_NAME_MAX_LENGTH];
+	DAT_PROVIDER_INFO **list, *info;
+	DAT_COUNT n = -1, got = -1;
+	int i, found = 0;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	snprintf(names[0], sizeof(names[0]), "%s-1", fake_ib_name(env->dev));
+	snprintf(names[1], sizeof(names[1]), "%s-1", fake_ib_name(other));
+	KD_EXPECT_RET(test, dat_registry_list_providers(100, &n, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	KUNIT_ASSERT_GE(test, n, 2);
+	list = kunit_kcalloc(test, n + 3, sizeof(*list), GFP_KERNEL);
+	info = kunit_kcalloc(test, n + 3, sizeof(*info), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, list);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	for (i = 0; i < n + 3; i++)
+		list[i] = &info[i];
+	for (i = -1; i < n; i++) {
+		got = -1;
+		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(dat_registry_list_providers(i, &got, list)),
+				(u32)DAT_INVALID_PARAMETER);
+		KUNIT_EXPECT_EQ(test, got, n);
+	}
+	KD_EXPECT_RET(test, dat_registry_list_providers(n, NULL, list), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	list[n - 1] = NULL;
+	KD_EXPECT_RET(test, dat_registry_list_providers(n, &got, list), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	list[n - 1] = &info[n - 1];
+	KD_EXPECT_OK(test, dat_registry_list_providers(n, &got, list));
+	KUNIT_EXPECT_EQ(test, got, n);
+	for (i = 0; i < n; i++) {
+		found += !strcmp(info[i].ia_name, names[0]) || !strcmp(info[i].ia_name, names[1]);
+		KUNIT_EXPECT_EQ(test, (int)info[i].dapl_version_major, 2);
+		KUNIT_EXPECT_EQ(test, (int)info[i].dapl_version_minor, 0);
+		KUNIT_EXPECT_EQ(test, (int)info[i].is_thread_safe, (int)DAT_TRUE);
+	}
+	KUNIT_EXPECT_EQ(test, found, 2);
+	KD_EXPECT_OK(test, dat_registry_list_providers(n + 3, &got, list));
+	KUNIT_EXPECT_EQ(test, got, n);
+	fake_ib_destroy(other);
+}
+
+/* The async EVD that open makes, and one that is the consumer's. */
+static void ian_async_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, own, asked;
+	DAT_EVD_PARAM param;
+	DAT_IA_HANDLE ia;
+
+	ia = kd_ia_more(env, &async);
+	KD_EXPECT_OK(test, dat_evd_query(async, DAT_EVD_FIELD_ALL, &param));
+	KUNIT_EXPECT_PTR_EQ(test, param.ia_handle, ia);
+	KUNIT_EXPECT_GE(test, (int)param.evd_qlen, 8);
+	KUNIT_EXPECT_EQ(test, (int)param.upcall_policy, (int)DAT_UPCALL_DISABLE);
+	KUNIT_EXPECT_TRUE(test, param.evd_flags & DAT_EVD_ASYNC_FLAG);
+	KD_EXPECT_RET(test, dat_evd_free(async), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	KD_EXPECT_RET(test, dat_evd_query(async, DAT_EVD_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
+
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 8, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_ASYNC_FLAG, &own));
+	async = own;
+	ia = kd_ia_more(env, &async);
+	KUNIT_EXPECT_PTR_EQ(test, async, own);
+	KD_EXPECT_OK(test, dat_ia_query(ia, &asked, 0, NULL, 0, NULL));
+	KUNIT_EXPECT_PTR_EQ(test, asked, own);
+	KD_EXPECT_RET(test, dat_evd_free(own), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	/* it was the consumer's and still is */
+	KD_EXPECT_OK(test, dat_evd_query(own, DAT_EVD_FIELD_ALL, &param));
+	KD_EXPECT_OK(test, dat_evd_free(own));
+}
+
+static void ian_query_test(struct kunit *test)
+{
+	DAT_PROVIDER_ATTR *prov = kunit_kzalloc(test, sizeof(*prov), GFP_KERNEL);
+	DAT_IA_ATTR *attr = kunit_kzalloc(test, sizeof(*attr), GFP_KERNEL);
+	struct kd_env *env = kd_open(test, NULL);
+	const struct {
+		DAT_IA_ATTR_MASK mask;
+		DAT_IA_ATTR *attr;
+		DAT_PROVIDER_ATTR_MASK prov_mask;
+		DAT_PROVIDER_ATTR *prov;
+		u32 arg;
+	} bad[] = {
+		{ 1ULL << 40, attr, 0, NULL, DAT_INVALID_ARG3 },
+		{ DAT_IA_FIELD_IA_MAX_EPS, NULL, 0, NULL, DAT_INVALID_ARG4 },
+		{ 0, NULL, 1ULL << 33, prov, DAT_INVALID_ARG5 },
+		{ 0, NULL, DAT_PROVIDER_FIELD_ALL, NULL, DAT_INVALID_ARG6 },
+	};
+	DAT_EVD_HANDLE async;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, prov);
+	KUNIT_ASSERT_NOT_NULL(test, attr);
+	KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, 0, NULL, 0, NULL));
+	KD_EXPECT_OK(test, dat_ia_query(env->ia, &async, 0, NULL, 0, NULL));
+	KUNIT_EXPECT_PTR_EQ(test, async, env->async);
+	KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, attr,
+					DAT_PROVIDER_FIELD_ALL, prov));
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		KD_EXPECT_RET(test, dat_ia_query(env->ia, NULL, bad[i].mask, bad[i].attr,
+						 bad[i].prov_mask, bad[i].prov),
+			      DAT_INVALID_PARAMETER, bad[i].arg);
+}
+
+static DAT_RETURN ian_lmr(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void *buf, DAT_LMR_HANDLE *lmr)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = buf };
+
+	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, 100, pz,
+			       DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA,
+			       DAT_MEM_OPTIMIZE_DONT_CARE, lmr, NULL, NULL, NULL, NULL);
+}
+
+/* Instances are separate; a graceful close refuses whatever is left, an abrupt one takes it. */
+static void ian_close_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
+	DAT_IA_HANDLE ia = kd_ia_more(env, &async);
+	DAT_PSP_HANDLE psp;
+	DAT_LMR_HANDLE lmr;
+	DAT_PZ_HANDLE pz;
+	DAT_EP_HANDLE ep;
+	DAT_EVENT event;
+
+#define IAN_REFUSED()							\
+	KD_EXPECT_RET(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG),	\
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE)
+	KUNIT_EXPECT_PTR_NE(test, ia, env->ia);
+	KUNIT_EXPECT_PTR_NE(test, async, env->async);
+	KD_EXPECT_RET(test, dat_ia_close(ia, 2), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_ASSERT_OK(test, dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_CR_FLAG, &evd));
+	IAN_REFUSED();
+	swap(env->ia, ia);
+	psp = kd_psp(env, evd, 7, DAT_PSP_CONSUMER_FLAG);
+	swap(env->ia, ia);
+	IAN_REFUSED();
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_OK(test, dat_evd_free(evd));
+	KD_ASSERT_OK(test, dat_pz_create(ia, &pz));
+	KD_EXPECT_RET(test, dat_ep_create(env->ia, pz, NULL, NULL, NULL, NULL, &ep),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	IAN_REFUSED();
+	KD_ASSERT_OK(test, ian_lmr(ia, pz, env->buf, &lmr));
+	IAN_REFUSED();
+	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+	KD_EXPECT_OK(test, dat_pz_free(pz));
+	KD_ASSERT_OK(test, dat_ep_create(ia, NULL, NULL, NULL, NULL, NULL, &ep));
+	IAN_REFUSED();
+	KD_EXPECT_OK(test, dat_ep_free(ep));
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	KD_EXPECT_RET(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+
+	async = DAT_HANDLE_NULL;
+	ia = kd_ia_more(env, &async);
+	KD_ASSERT_OK(test, dat_pz_create(ia, &pz));
+	KD_ASSERT_OK(test, dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG, &evd));
+	swap(env->ia, ia);
+	psp = kd_psp(env, evd, 7, DAT_PSP_CONSUMER_FLAG);
+	swap(env->ia, ia);
+	KD_ASSERT_OK(test, ian_lmr(ia, pz, env->buf, &lmr));
+	KD_ASSERT_OK(test, dat_ep_create(ia, pz, evd, evd, NULL, NULL, &ep));
+	KD_EXPECT_OK(test, dat_ep_post_recv(ep, 0, NULL, (DAT_DTO_COOKIE) {}, 0));
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+	KD_EXPECT_RET(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	KD_EXPECT_RET(test, dat_ep_free(ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	KD_EXPECT_RET(test, dat_lmr_free(lmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	KD_EXPECT_RET(test, dat_pz_free(pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	KD_EXPECT_RET(test, dat_psp_free(psp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP);
+	KD_EXPECT_RET(test, dat_evd_free(evd), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	KD_EXPECT_RET(test, dat_evd_dequeue(async, &event), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
+	/* the other instance has noticed nothing */
+	KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, 0, NULL, 0, NULL));
+}
+
+static void ian_pz_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_PZ_HANDLE pz, pz2;
+	DAT_PZ_PARAM param = {};
+	DAT_LMR_HANDLE lmr;
+	DAT_EP_HANDLE ep;
+
+	KD_EXPECT_RET(test, dat_pz_create(env->ia, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_ASSERT_OK(test, dat_pz_create(env->ia, &pz));
+	KD_ASSERT_OK(test, dat_pz_create(env->ia, &pz2));
+	KUNIT_EXPECT_PTR_NE(test, pz, pz2);
+	KD_EXPECT_OK(test, dat_pz_free(pz2));
+	KD_EXPECT_RET(test, dat_pz_free(pz2), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	KD_EXPECT_OK(test, dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param));
+	KUNIT_EXPECT_PTR_EQ(test, param.ia_handle, env->ia);
+	KD_EXPECT_OK(test, dat_pz_query(pz, 0, NULL));
+	KD_EXPECT_RET(test, dat_pz_query(pz, 2, &param), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_EXPECT_RET(test, dat_pz_query(pz, DAT_PZ_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	/* used by an LMR, and by an EP; refused without effect */
+	KD_ASSERT_OK(test, ian_lmr(env->ia, pz, env->buf, &lmr));
+	KD_EXPECT_RET(test, dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
+	KD_ASSERT_OK(test, dat_ep_create(env->ia, pz, NULL, NULL, NULL, NULL, &ep));
+	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+	KD_EXPECT_RET(test, dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
+	KD_ASSERT_OK(test, ian_lmr(env->ia, pz, env->buf, &lmr));
+	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+	KD_EXPECT_OK(test, dat_ep_free(ep));
+	KD_EXPECT_OK(test, dat_pz_free(pz));
+}
+
 static struct kunit_case ian_cases[] = {
+	KD_CASE(ian_list_test, "REG-01,REG-02,REG-03: the list of adapters, exact, long, short"),
+	KD_CASE(ian_async_test, "IA-OPEN-03,IA-OPEN-04,EVD-FREE-04,IA-CLOSE-03: async EVDs"),
+	KD_CASE(ian_query_test, "IA-QRY-01,GEN-08: masks and pointers of dat_ia_query"),
+	KD_CASE(ian_close_test,
+		"IA-OPEN-01,IA-CLOSE-01..04,EP-CREATE-05,SIL-36: instances, and what is left"),
+	KD_CASE(ian_pz_test, "PZ-01,PZ-02,GEN-05,GEN-08,GEN-11,EP-CREATE-17: PZs"),
 	KD_CASE(ian_name_test, "IA-OPEN-02,IA-QRY-02,SIL-30: names of a device"),
 	KD_CASE(ian_netdev_test, "SIL-30,IA-QRY-02: names and addresses of a network device"),
-	KD_CASE(ian_args_test, "IA-OPEN-01..04,IA-OPEN-07,GEN-07: arguments, and what is left"),
+	KD_CASE(ian_args_test,
+		"IA-OPEN-01..04,IA-OPEN-07,REG-05,SIL-01,GEN-07: arguments, and what is left"),
 	KD_CASE(ian_huge_test, "IA-QRY-03: limits beyond all bounds"),
 	KD_CASE(ian_ask_test, "CTX-05: nothing a consumer calls asks the port"),
 	KD_CASE(ian_module_test, "IA-OPEN-06,IA-CLOSE-06: the module is in use"),
@@ -521,7 +681,6 @@ static struct kunit_case ian_cases[] = {
 	KD_CASE(ian_depth_test, "IA-QRY-03,EP-CREATE-08: as deep as the attributes say"),
 	KD_CASE(ian_reads_test, "IA-QRY-03: the read depths of a device"),
 	KD_CASE(ian_refused_test, "REG-01,IA-OPEN-02: devices that cannot be served"),
-	KD_CASE(ian_small_evd_test, "EP-CREATE-11,EVD-OVF-06: more DTOs than the EVD is long"),
 	{}
 };
 

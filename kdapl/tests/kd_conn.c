@@ -312,6 +312,27 @@ DAT_EP_HANDLE kd_cr_ep(struct kd_env *env, DAT_CR_HANDLE cr)
 }
 
 /**
+ * kd_configure - give a provider's EP what it lacks
+ * @env: environment
+ * @ep: the EP
+ *
+ * Return: what dat_ep_modify() returned.
+ */
+DAT_RETURN kd_configure(struct kd_env *env, DAT_EP_HANDLE ep)
+{
+	const DAT_EP_PARAM param = {
+		.pz_handle = env->pz,
+		.recv_evd_handle = env->recv,
+		.request_evd_handle = env->req,
+		.connect_evd_handle = env->conn,
+	};
+
+	return dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
+			     DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE,
+			     &param);
+}
+
+/**
  * kd_state - the state of an EP, as the consumer sees it
  * @env: environment
  * @ep: the EP

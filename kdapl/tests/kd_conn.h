@@ -26,6 +26,7 @@ bool kd_request(struct kd_env *env, DAT_HANDLE sp, const void *pdata, u8 len);
 void kd_next_wait(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_EVENT *event);
 DAT_CR_HANDLE kd_cr(struct kd_env *env, DAT_HANDLE sp, DAT_EVD_HANDLE evd);
 DAT_EP_HANDLE kd_cr_ep(struct kd_env *env, DAT_CR_HANDLE cr);
+DAT_RETURN kd_configure(struct kd_env *env, DAT_EP_HANDLE ep);
 DAT_EP_STATE kd_state(struct kd_env *env, DAT_EP_HANDLE ep);
 struct net_device *kd_loopback(void);
 

@@ -137,7 +137,24 @@ void km_ep_free(struct km *km, int i)
 }
 
 /**
- * km_connected - km_open(), and an EP that is connected
+ * km_on - km_open(), and an EP that is connected
+ * @test: the case
+ * @caps: what the device says of itself, or NULL
+ * @attr: attributes of the EP, or NULL
+ *
+ * Return: the environment.
+ */
+struct km *km_on(struct kunit *test, const struct fake_ib_caps *caps, const DAT_EP_ATTR *attr)
+{
+	struct km *km = km_open(test, caps);
+
+	km_ep(km, 0, attr);
+	kd_connect(&km->env);
+	return km;
+}
+
+/**
+ * km_connected - km_on() the usual device
  * @test: the case
  * @attr: attributes of the EP, or NULL
  *
@@ -145,11 +162,7 @@ void km_ep_free(struct km *km, int i)
  */
 struct km *km_connected(struct kunit *test, const DAT_EP_ATTR *attr)
 {
-	struct km *km = km_open(test, NULL);
-
-	km_ep(km, 0, attr);
-	kd_connect(&km->env);
-	return km;
+	return km_on(test, NULL, attr);
 }
 
 /* Note a handle in the first free place, or take it out. */
@@ -477,6 +490,38 @@ DAT_RETURN km_send(struct km *km, DAT_LMR_CONTEXT key, u64 addr, u32 length, u64
 }
 
 /**
+ * km_usable - send eight bytes and have it reported
+ * @km: environment, nothing outstanding
+ * @key: lmr_context
+ * @addr: first address
+ */
+void km_usable(struct km *km, DAT_LMR_CONTEXT key, u64 addr)
+{
+	KD_EXPECT_OK(km->env.test, km_send(km, key, addr, 8, 0x5e));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_SEND, 0x5e, DAT_DTO_SUCCESS);
+}
+
+/**
+ * km_window - bind an RMR that is unbound, for all remote rights, and have it reported
+ * @km: environment, nothing outstanding
+ * @rmr: RMR
+ * @lmr: LMR
+ * @addr: first address of the range
+ * @length: its length
+ * @key: lmr_context
+ * @context: where the new context goes
+ */
+void km_window(struct km *km, DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
+	       DAT_LMR_CONTEXT key, DAT_RMR_CONTEXT *context)
+{
+	KD_ASSERT_OK(km->env.test, km_try_rmr(km, rmr, lmr, addr, length, key, KM_REMOTE, 0, 0xb2d,
+					      context));
+	km_done(km, IB_WC_SUCCESS);
+	km_expect_bind(km, rmr, 0xb2d, DAT_RMR_BIND_SUCCESS);
+}
+
+/**
  * km_last - the request the device got last
  * @km: environment
  * @wr: filled
@@ -535,4 +580,35 @@ void km_drain(DAT_EVD_HANDLE evd)
 
 	while (kd_next(evd, &event))
 		;
+}
+
+/**
+ * km_settle - all requests come back, and nobody wants to hear of it
+ * @km: environment
+ */
+void km_settle(struct km *km)
+{
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_drain(km->env.req);
+}
+
+/**
+ * km_kcreate - dat_lmr_kcreate() by virtual addresses
+ * @km: environment
+ * @type: of the description
+ * @what: for_va, or any other pointer of a description
+ * @length: as the type counts it
+ * @priv: rights
+ * @lmr: its handle
+ * @key: its lmr_context
+ *
+ * Return: what the call returned.
+ */
+DAT_RETURN km_kcreate(struct km *km, DAT_MEM_TYPE type, void *what, u64 length, int priv,
+		      DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *key)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = what };
+
+	return dat_lmr_kcreate(km->env.ia, type, region, length, km->env.pz, priv, DAT_VA_TYPE_VA,
+			       DAT_MEM_OPTIMIZE_DONT_CARE, lmr, key, NULL, NULL, NULL);
 }

@@ -79,6 +79,7 @@ struct km *km_open(struct kunit *test, const struct fake_ib_caps *caps);
 void km_ep(struct km *km, int i, const DAT_EP_ATTR *attr);
 struct ib_qp *km_use(struct km *km, int i);
 void km_ep_free(struct km *km, int i);
+struct km *km_on(struct kunit *test, const struct fake_ib_caps *caps, const DAT_EP_ATTR *attr);
 struct km *km_connected(struct kunit *test, const DAT_EP_ATTR *attr);
 
 void km_keep_lmr(struct km *km, DAT_LMR_HANDLE lmr);
@@ -105,11 +106,17 @@ void km_done(struct km *km, enum ib_wc_status status);
 bool km_bound(struct km *km, DAT_LMR_HANDLE lmr);
 void km_param(struct km *km, DAT_LMR_HANDLE lmr, DAT_LMR_PARAM *param);
 DAT_RETURN km_send(struct km *km, DAT_LMR_CONTEXT key, u64 addr, u32 length, u64 cookie);
+void km_usable(struct km *km, DAT_LMR_CONTEXT key, u64 addr);
+void km_window(struct km *km, DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
+	       DAT_LMR_CONTEXT key, DAT_RMR_CONTEXT *context);
 void km_last(struct km *km, struct fake_ib_wr *wr);
 void km_trace(struct km *km, struct km_trace *trace);
 void km_untouched(struct km *km, const struct km_trace *before, const char *what);
 void km_down(struct km *km);
 void km_drain(DAT_EVD_HANDLE evd);
+void km_settle(struct km *km);
+DAT_RETURN km_kcreate(struct km *km, DAT_MEM_TYPE type, void *what, u64 length, int priv,
+		      DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *key);
 
 #define KM_EXPECT_TYPE(test, ret, type)						\
 	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)(type))

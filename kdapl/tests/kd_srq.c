@@ -92,8 +92,12 @@ void sq_exit(struct kunit *test)
  */
 struct sq *sq_open(struct kunit *test, const struct fake_ib_caps *caps)
 {
+	struct sq *sq;
+
 	kd_open(test, caps);
-	return sq_of(test);
+	sq = sq_of(test);
+	sq->mem = KD_WO;
+	return sq;
 }
 
 /**
@@ -184,7 +188,7 @@ struct ib_qp *sq_ep(struct sq *sq, int i)
  */
 DAT_RETURN sq_try_post(struct sq *sq, u64 cookie)
 {
-	DAT_LMR_TRIPLET iov = kd_seg(&sq->env, KD_RW, 0, 64);
+	DAT_LMR_TRIPLET iov = kd_seg(&sq->env, sq->mem, 0, 64);
 	DAT_DTO_COOKIE c = { .as_64 = cookie };
 
 	return dat_srq_post_recv(sq->srq, 1, &iov, c);

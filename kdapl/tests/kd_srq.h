@@ -30,12 +30,14 @@ struct sq_ep {
  * @srq: the SRQ
  * @ib: the device's side of it
  * @eps: EPs that use it
+ * @mem: memory of the buffers; one that may be written only, unless a case has chosen
  */
 struct sq {
 	struct kd_env env;
 	DAT_SRQ_HANDLE srq;
 	struct ib_srq *ib;
 	struct sq_ep eps[SQ_EPS];
+	enum kd_mem_kind mem;
 };
 
 int sq_init(struct kunit *test);

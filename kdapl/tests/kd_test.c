@@ -12,7 +12,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "kd_test.h"
+#include "kd_upcall.h"
 
 const char * const kd_call_names[KD_NR_CALLS] = { "send", "recv", "write", "read" };
 
@@ -443,6 +443,23 @@ DAT_IA_HANDLE kd_forget(struct kd_env *env)
 }
 
 /**
+ * kd_ia_more - another instance of the same adapter
+ * @env: environment
+ * @async: its EVD for asynchronous events, or where DAT_HANDLE_NULL is for a new one
+ *
+ * Return: the IA, for the case to close.
+ */
+DAT_IA_HANDLE kd_ia_more(struct kd_env *env, DAT_EVD_HANDLE *async)
+{
+	char name[DAT_NAME_MAX_LENGTH];
+	DAT_IA_HANDLE ia = NULL;
+
+	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
+	KD_ASSERT_OK(env->test, dat_ia_open(name, 8, async, &ia));
+	return ia;
+}
+
+/**
  * kd_post - one of the four posting calls
  * @ep: EP handle
  * @call: which one
@@ -545,6 +562,7 @@ struct kd_upcalls *kd_upcalls_on(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_EV
 		KD_ASSERT_OK(env->test, dat_evd_free(old));
 	KD_ASSERT_OK(env->test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_SINGLE_INSTANCE, &object,
 						flags, evd));
+	up->evd = *evd;
 	return up;
 }
 
@@ -561,7 +579,7 @@ int kd_upcalls_wait(struct kd_upcalls *up, int n)
 
 	for (i = 0; i < 5000 && READ_ONCE(up->n) < n; i++)
 		kd_pause();
-	msleep(20);
+	kd_settle(up->evd);
 	return READ_ONCE(up->n);
 }
 
@@ -597,6 +615,25 @@ bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event)
 {
 	memset(event, 0x5a, sizeof(*event));
 	return dat_evd_dequeue(evd, event) == DAT_SUCCESS;
+}
+
+/**
+ * kd_expect_dto - the next event is this completion
+ * @test: the case
+ * @evd: EVD
+ * @cookie: its cookie
+ * @status: its status
+ */
+void kd_expect_dto(struct kunit *test, DAT_EVD_HANDLE evd, u64 cookie, int status)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_EVENT event;
+
+	dto = &event.event_data.dto_completion_event_data;
+	KUNIT_ASSERT_TRUE_MSG(test, kd_next(evd, &event), "no event for cookie %llx", cookie);
+	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_DTO_COMPLETION_EVENT);
+	KUNIT_EXPECT_EQ(test, (u64)dto->user_cookie.as_64, cookie);
+	KUNIT_EXPECT_EQ(test, (int)dto->status, status);
 }
 
 /**

@@ -69,11 +69,13 @@ struct kd_env {
 
 /**
  * struct kd_upcalls - what the upcalls of an EVD brought
+ * @evd: that EVD
  * @lock: everything below
  * @n: number of upcalls
  * @events: the first of them
  */
 struct kd_upcalls {
+	DAT_EVD_HANDLE evd;
 	spinlock_t lock;	/* everything below */
 	int n;
 	DAT_EVENT events[32];
@@ -123,6 +125,7 @@ void kd_pause(void);
 void kd_end(struct kd_env *env, int reason);
 void kd_ep_free(struct kd_env *env);
 DAT_IA_HANDLE kd_forget(struct kd_env *env);
+DAT_IA_HANDLE kd_ia_more(struct kd_env *env, DAT_EVD_HANDLE *async);
 struct kdapl_conn *kd_conn_of(struct kd_env *env);
 
 DAT_RETURN kd_post(DAT_EP_HANDLE ep, enum kd_call call, int num, DAT_LMR_TRIPLET *iov,
@@ -134,6 +137,7 @@ struct kd_upcalls *kd_upcalls_on(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_EV
 int kd_upcalls_wait(struct kd_upcalls *up, int n);
 u32 kd_expect_end(struct kd_env *env);
 bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event);
+void kd_expect_dto(struct kunit *test, DAT_EVD_HANDLE evd, u64 cookie, int status);
 int kd_logged(const char *what);
 DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call);
 u32 kd_wq_used(struct kdapl_wq *wq);

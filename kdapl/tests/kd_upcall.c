@@ -193,6 +193,73 @@ DAT_RETURN kd_evd_create(struct kd_env *env, DAT_COUNT qlen, DAT_UPCALL_POLICY p
 }
 
 /**
+ * kd_evd_replace - the same in place of an EVD of the environment
+ * @env: environment without EP
+ * @evd: env->recv, env->req or env->conn
+ * @qlen: as kd_evd_create()
+ * @policy: as kd_evd_create()
+ * @sink: as kd_evd_create()
+ * @flags: as kd_evd_create()
+ * @context: as kd_evd_create()
+ */
+void kd_evd_replace(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_COUNT qlen,
+		    DAT_UPCALL_POLICY policy, struct kd_sink *sink, DAT_EVD_FLAGS flags,
+		    enum kdat_evd_context context)
+{
+	DAT_EVD_HANDLE old = *evd;
+
+	*evd = DAT_HANDLE_NULL;
+	KD_ASSERT_OK(env->test, dat_evd_free(old));
+	KD_ASSERT_OK(env->test, kd_evd_create(env, qlen, policy, sink, flags, context, evd));
+}
+
+/**
+ * kd_more_ep - a connected EP beside the one of the environment
+ * @env: environment without EP
+ * @recv: EVD of its Receives
+ * @req: EVD of its requests
+ * @attr: its attributes, or NULL
+ * @ep: where the handle goes; the case frees it
+ *
+ * Return: its QP.
+ */
+struct ib_qp *kd_more_ep(struct kd_env *env, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req,
+			 const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep)
+{
+	struct ib_qp *qp;
+
+	swap(env->recv, recv);
+	swap(env->req, req);
+	kd_ep(env, attr);
+	swap(env->recv, recv);
+	swap(env->req, req);
+	kd_connect(env);
+	*ep = env->ep;
+	qp = env->qp;
+	kdapl_obj_put(&env->kep->obj);
+	env->kep = NULL;
+	env->ep = DAT_HANDLE_NULL;
+	env->qp = NULL;
+	return qp;
+}
+
+/**
+ * kd_sent - a Send that is done at once
+ * @env: environment
+ * @ep: connected EP
+ * @qp: its QP
+ * @id: cookie
+ * @flags: completion flags
+ */
+void kd_sent(struct kd_env *env, DAT_EP_HANDLE ep, struct ib_qp *qp, u64 id, int flags)
+{
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+
+	KD_EXPECT_OK(env->test, kd_post(ep, KD_SEND, 1, &iov, id, NULL, flags));
+	KUNIT_EXPECT_EQ(env->test, fake_ib_complete(qp, false, IB_WC_SUCCESS), 0);
+}
+
+/**
  * kd_policy - change the policy of an EVD and nothing else
  * @evd: EVD
  * @policy: new policy
@@ -326,209 +393,6 @@ int kd_drain(DAT_EVD_HANDLE evd)
 	return n;
 }
 
-/**
- * kd_model_init - an EVD without events and without upcalls
- * @model: the model
- * @fifo: all events come through one CQ
- */
-void kd_model_init(struct kd_model *model, bool fifo)
-{
-	memset(model, 0, sizeof(*model));
-	spin_lock_init(&model->lock);
-	model->fifo = fifo;
-	model->policy = DAT_UPCALL_DISABLE;
-}
-
-static void kd_model_wrong(struct kd_model *model, const char *what, u64 id)
-{
-	if (model->wrong)
-		return;
-	model->wrong = what;
-	model->wrong_id = id;
-}
-
-/**
- * kd_model_policy - the policy is about to change
- * @model: the model
- * @policy: to this
- * @flag: with this flag
- */
-void kd_model_policy(struct kd_model *model, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag)
-{
-	unsigned long flags;
-
-	if (policy == DAT_UPCALL_TEARDOWN)
-		policy = DAT_UPCALL_DISABLE;
-	spin_lock_irqsave(&model->lock, flags);
-	if (policy != DAT_UPCALL_DISABLE) {
-		if (flag == DAT_UPCALL_INVOC_ANY)
-			model->due = model->n;
-		else if (model->policy == DAT_UPCALL_DISABLE)
-			model->due = 0;
-		/* who asked for notifications and got one has to dequeue */
-		if (policy != model->policy || flag == DAT_UPCALL_INVOC_ANY)
-			model->reported = false;
-	}
-	model->policy = policy;
-	spin_unlock_irqrestore(&model->lock, flags);
-}
-
-/**
- * kd_model_arrive - an event is about to arrive
- * @model: the model
- * @id: the event
- * @signalled: it starts upcalls
- */
-void kd_model_arrive(struct kd_model *model, u64 id, bool signalled)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&model->lock, flags);
-	if (model->n == KD_QUEUED) {
-		kd_model_wrong(model, "more events than the test can count", id);
-	} else {
-		model->q[model->n].id = id;
-		model->q[model->n++].ordinal = ++model->newest;
-		if (signalled)
-			model->due = model->n;
-	}
-	spin_unlock_irqrestore(&model->lock, flags);
-}
-
-/**
- * kd_model_unarrive - the signalled event just announced was refused
- * @model: the model; nothing happened since
- */
-void kd_model_unarrive(struct kd_model *model)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&model->lock, flags);
-	model->n--;
-	model->newest--;
-	model->due = min(model->due, model->n);
-	spin_unlock_irqrestore(&model->lock, flags);
-}
-
-/* Where an event is in the queue, if it may come next. */
-static int kd_model_find(struct kd_model *model, u64 id)
-{
-	int i;
-
-	for (i = 0; i < model->n; i++) {
-		if (model->q[i].id == id)
-			return i;
-		if (!model->loose && (model->fifo || KD_STREAM(model->q[i].id) == KD_STREAM(id)))
-			break;
-	}
-	return -1;
-}
-
-/* An event left the queue. Returns its ordinal, 0 when it may not have. */
-static u64 kd_model_take(struct kd_model *model, u64 id)
-{
-	int i = kd_model_find(model, id);
-	u64 ordinal;
-
-	if (i < 0) {
-		kd_model_wrong(model, "an event out of order, or one that is not there", id);
-		return 0;
-	}
-	ordinal = model->q[i].ordinal;
-	model->n--;
-	memmove(&model->q[i], &model->q[i + 1], (model->n - i) * sizeof(model->q[0]));
-	if (model->due)
-		model->due--;
-	return ordinal;
-}
-
-/**
- * kd_model_upcall - an upcall has started
- * @model: the model
- * @event: as told
- * @more: as told
- */
-void kd_model_upcall(struct kd_model *model, const DAT_EVENT *event, bool more)
-{
-	u64 id = event ? kd_event_id(event) : KD_NO_EVENT;
-	unsigned long flags;
-	u64 ordinal;
-	bool want;
-
-	spin_lock_irqsave(&model->lock, flags);
-	model->upcalls++;
-	if (model->policy == DAT_UPCALL_DISABLE)
-		kd_model_wrong(model, "an upcall while disabled", id);
-	if (!model->due)
-		kd_model_wrong(model, "an upcall nobody is due for", id);
-	if (model->policy == DAT_UPCALL_NOTIFY) {
-		if (event)
-			kd_model_wrong(model, "a notification with an event", id);
-		if (!more)
-			kd_model_wrong(model, "a notification without more_events", id);
-		if (model->reported)
-			kd_model_wrong(model, "a second notification", id);
-		model->reported = true;
-	} else if (!event) {
-		kd_model_wrong(model, "an upcall without event", id);
-	} else {
-		ordinal = kd_model_take(model, id);
-		want = model->loose ? ordinal != model->newest : model->n;
-		/* two at once and several streams: nobody knows */
-		if (more != want && !(model->loose && !model->fifo))
-			kd_model_wrong(model, more ? "more_events, but there are none" :
-				       "there are more events", id);
-	}
-	spin_unlock_irqrestore(&model->lock, flags);
-}
-
-/**
- * kd_model_sink - kd_sink.inside that asks the model in kd_sink.arg
- * @sink: the sink
- * @event: as told
- * @more: as told
- */
-void kd_model_sink(struct kd_sink *sink, const DAT_EVENT *event, bool more)
-{
-	kd_model_upcall(sink->arg, event, more);
-}
-
-/**
- * kd_model_dequeued - dat_evd_dequeue() has returned
- * @model: the model
- * @ret: what it returned
- * @event: the event, if it did
- */
-void kd_model_dequeued(struct kd_model *model, DAT_RETURN ret, const DAT_EVENT *event)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&model->lock, flags);
-	if (ret == DAT_SUCCESS) {
-		kd_model_take(model, kd_event_id(event));
-	} else {
-		if (model->n)
-			kd_model_wrong(model, "DAT_QUEUE_EMPTY", model->q[0].id);
-		model->reported = false;
-	}
-	spin_unlock_irqrestore(&model->lock, flags);
-}
-
-/**
- * kd_model_settled - the engine has nothing left to do: is anything missing?
- * @model: the model
- */
-void kd_model_settled(struct kd_model *model)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&model->lock, flags);
-	if (model->due && model->policy != DAT_UPCALL_DISABLE &&
-	    !(model->policy == DAT_UPCALL_NOTIFY && model->reported))
-		kd_model_wrong(model, "an upcall is missing", model->q[0].id);
-	spin_unlock_irqrestore(&model->lock, flags);
-}
-
 static int kd_aside_main(void *arg)
 {
 	struct kd_aside *aside = arg;
@@ -558,6 +422,28 @@ void kd_aside(struct kunit *test, struct kd_aside *aside, void (*fn)(void *arg),
 	init_completion(&aside->done);
 	aside->task = kthread_run(kd_aside_main, aside, "kdapl_aside");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(aside->task));
+}
+
+static void kd_aside_caller(void *arg)
+{
+	struct kd_aside *aside = arg;
+
+	aside->ret = aside->call(aside->handle);
+}
+
+/**
+ * kd_aside_call - the same for a call that takes nothing but a handle
+ * @test: the case
+ * @aside: filled, with the result in @ret; kd_aside_wait() must follow
+ * @call: the call
+ * @handle: its argument
+ */
+void kd_aside_call(struct kunit *test, struct kd_aside *aside,
+		   DAT_RETURN (*call)(DAT_HANDLE handle), DAT_HANDLE handle)
+{
+	aside->call = call;
+	aside->handle = handle;
+	kd_aside(test, aside, kd_aside_caller, aside);
 }
 
 /**

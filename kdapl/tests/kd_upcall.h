@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * The common ground of the suites on upcalls: upcalls that write down what they
- * were called with and can be held open, a model that says which upcalls are
- * right, and a way to wait until an EVD has nothing left to do.
+ * were called with and can be held open, and a way to wait until an EVD has
+ * nothing left to do.
  */
 #ifndef KDAPL_KD_UPCALL_H
 #define KDAPL_KD_UPCALL_H
@@ -14,7 +14,6 @@
 #define KD_LONG		(60 * HZ)	/* for what must happen */
 #define KD_MOMENT	20		/* ms: for what must not */
 #define KD_SEEN		256
-#define KD_QUEUED	1024
 #define KD_NO_EVENT	(~0ULL)
 #define KD_STREAMS	16
 
@@ -67,52 +66,21 @@ struct kd_sink {
 };
 
 /**
- * struct kd_model - which upcalls are right
- * @lock: everything below
- * @fifo: all events come through one CQ: they come out as they went in; without
- *	it only the order of each stream is known
- * @loose: upcalls start at the same time, so who is seen first is open
- * @policy: in force
- * @reported: NOTIFY: the consumer knows
- * @due: events at the head of the queue that upcalls are to be started for
- * @n: events queued
- * @newest: ordinal of the event that arrived last
- * @upcalls: upcalls seen
- * @wrong: the first thing that was wrong, or NULL
- * @wrong_id: the event it happened to
- * @q: queued events in order of arrival
- *
- * Knows nothing of stores, CQs and engines: events arrive, policies change, and
- * from that follows what is to come.
- */
-struct kd_model {
-	spinlock_t lock;		/* everything below */
-	bool fifo;
-	bool loose;
-	DAT_UPCALL_POLICY policy;
-	bool reported;
-	int due;
-	int n;
-	u64 newest;
-	int upcalls;
-	const char *wrong;
-	u64 wrong_id;
-	struct {
-		u64 id;
-		u64 ordinal;
-	} q[KD_QUEUED];
-};
-
-/**
  * struct kd_aside - a call that is made by another thread
  * @fn: what it does
  * @arg: with what
+ * @call: or the call that frees a handle
+ * @handle: this one
+ * @ret: what @call returned
  * @task: the thread
- * @done: completed when @fn has returned
+ * @done: completed when it has returned
  */
 struct kd_aside {
 	void (*fn)(void *arg);
 	void *arg;
+	DAT_RETURN (*call)(DAT_HANDLE handle);
+	DAT_HANDLE handle;
+	DAT_RETURN ret;
 	struct task_struct *task;
 	struct completion done;
 };
@@ -129,22 +97,21 @@ DAT_RETURN kd_post_se(DAT_EVD_HANDLE evd, u64 id);
 DAT_RETURN kd_evd_create(struct kd_env *env, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 			 struct kd_sink *sink, DAT_EVD_FLAGS flags, enum kdat_evd_context context,
 			 DAT_EVD_HANDLE *evd);
+void kd_evd_replace(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_COUNT qlen,
+		    DAT_UPCALL_POLICY policy, struct kd_sink *sink, DAT_EVD_FLAGS flags,
+		    enum kdat_evd_context context);
+struct ib_qp *kd_more_ep(struct kd_env *env, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req,
+			 const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
+void kd_sent(struct kd_env *env, DAT_EP_HANDLE ep, struct ib_qp *qp, u64 id, int flags);
 DAT_RETURN kd_policy(DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag);
 const char *kd_policy_name(DAT_UPCALL_POLICY policy);
 void kd_pin(void);
 void kd_settle(DAT_EVD_HANDLE evd);
 int kd_drain(DAT_EVD_HANDLE evd);
 
-void kd_model_init(struct kd_model *model, bool fifo);
-void kd_model_policy(struct kd_model *model, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag);
-void kd_model_arrive(struct kd_model *model, u64 id, bool signalled);
-void kd_model_unarrive(struct kd_model *model);
-void kd_model_upcall(struct kd_model *model, const DAT_EVENT *event, bool more);
-void kd_model_dequeued(struct kd_model *model, DAT_RETURN ret, const DAT_EVENT *event);
-void kd_model_settled(struct kd_model *model);
-void kd_model_sink(struct kd_sink *sink, const DAT_EVENT *event, bool more);
-
 void kd_aside(struct kunit *test, struct kd_aside *aside, void (*fn)(void *arg), void *arg);
+void kd_aside_call(struct kunit *test, struct kd_aside *aside,
+		   DAT_RETURN (*call)(DAT_HANDLE handle), DAT_HANDLE handle);
 bool kd_aside_returned(struct kd_aside *aside, unsigned int ms);
 bool kd_aside_wait(struct kd_aside *aside);
 

@@ -23,12 +23,12 @@
 #define KS_HISTORY	256
 #define KS_OWNERS	2
 #define KS_LOOKERS	3
-#define KS_SLOTS	(KS_OWNERS * 4)
+#define KS_SLOTS	(KS_OWNERS * 2)
 #define KS_TIME		HZ	/* at least, and at most: */
 #define KS_LONG		(20 * HZ)
 #define KS_ENOUGH	50
 
-enum ks_kind { KS_FMR, KS_FMR2, KS_RMR, KS_FIXED };
+enum ks_kind { KS_FMR, KS_RMR, KS_KINDS };
 
 enum ks_phase { KS_NOTHING, KS_BOUND, KS_UNKNOWN };
 
@@ -45,15 +45,7 @@ struct ks_state {
 	u64 length;
 };
 
-/**
- * struct ks_slot - an LMR or RMR and its model
- * @kind: what it is
- * @lmr: LMR of that kind
- * @rmr: RMR
- * @lo: a state at least as new as this is in effect
- * @hi: none newer than this is
- * @history: the states, by number
- */
+/* An LMR or RMR; a state at least as new as @lo is in effect, and none newer than @hi. */
 struct ks_slot {
 	enum ks_kind kind;
 	DAT_LMR_HANDLE lmr;
@@ -68,14 +60,9 @@ struct ks;
 /**
  * struct ks_task - a task, with an EP of its own
  * @ks: all of it
- * @task: the task
  * @done: it has ended
  * @rnd: its random numbers
- * @ep: its EP
- * @kep: the object
- * @qp: its QP
- * @req: where requests complete
- * @recv: where Receives do
+ * @env: its EP, and where that completes
  * @slots: an owner's
  * @count: what it did, or the answers it got, by bit number
  * @sure: answers of which only one was allowed
@@ -84,14 +71,9 @@ struct ks;
  */
 struct ks_task {
 	struct ks *ks;
-	struct task_struct *task;
 	struct completion done;
 	struct rnd_state rnd;
-	DAT_EP_HANDLE ep;
-	struct kdapl_ep *kep;
-	struct ib_qp *qp;
-	DAT_EVD_HANDLE req;
-	DAT_EVD_HANDLE recv;
+	struct kd_env env;
 	struct ks_slot *slots;
 	unsigned long count[4];
 	unsigned long sure;
@@ -142,8 +124,8 @@ static void ks_finish(struct ks_task *t, struct ks_slot *slot)
 {
 	DAT_EVENT event;
 
-	fake_ib_complete_all(t->qp, false, IB_WC_SUCCESS);
-	while (kd_next(t->req, &event)) {
+	fake_ib_complete_all(t->env.qp, false, IB_WC_SUCCESS);
+	while (kd_next(t->env.req, &event)) {
 		if (event.event_number == DAT_DTO_COMPLETION_EVENT &&
 		    event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS)
 			ks_wrong(t, "status", slot,
@@ -163,11 +145,11 @@ static void ks_remote_inv(struct ks_task *t, struct ks_slot *slot, u32 key)
 	DAT_LMR_TRIPLET iov = kd_seg(&t->ks->km->env, KD_WO, 0, 64);
 	DAT_EVENT event;
 
-	ks_expect_ok(t, slot, kd_post(t->ep, KD_RECV, 1, &iov, 1, NULL, 0), "receive");
+	ks_expect_ok(t, slot, kd_post(t->env.ep, KD_RECV, 1, &iov, 1, NULL, 0), "receive");
 	ks_announce(slot, KS_NOTHING, 0, 0, 0);
-	if (fake_ib_recv_inv(t->qp, 12, key))
+	if (fake_ib_recv_inv(t->env.qp, 12, key))
 		ks_wrong(t, "no receive", slot, key, 0);
-	while (!kd_next(t->recv, &event))
+	while (!kd_next(t->env.recv, &event))
 		cond_resched();
 	ks_settle(slot);
 }
@@ -183,8 +165,8 @@ static void ks_own_fmr(struct ks_task *t, struct ks_slot *slot)
 	ks_expect_ok(t, slot, kdat_lmr_next_contexts(slot->lmr, &ahead.lmr, &ahead.rmr), "next");
 	ks_announce(slot, KS_BOUND, ahead.lmr, km->pa[first], n * PAGE_SIZE);
 	ks_expect_ok(t, slot, dat_lmr_fmr(slot->lmr, DAT_MEM_TYPE_PHYSICAL, region, n,
-					  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, t->ep, cookie, 0,
-					  &keys.lmr, &keys.rmr), "fmr");
+					  DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, t->env.ep, cookie,
+					  0, &keys.lmr, &keys.rmr), "fmr");
 	ks_settle(slot);
 	if (keys.lmr != ahead.lmr)
 		ks_wrong(t, "keys", slot, keys.lmr, ahead.lmr);
@@ -194,7 +176,7 @@ static void ks_own_fmr(struct ks_task *t, struct ks_slot *slot)
 		ks_remote_inv(t, slot, keys.rmr);
 	} else {
 		ks_announce(slot, KS_NOTHING, 0, 0, 0);
-		ks_expect_ok(t, slot, dat_lmr_invalidate(slot->lmr, t->ep, cookie, 0),
+		ks_expect_ok(t, slot, dat_lmr_invalidate(slot->lmr, t->env.ep, cookie, 0),
 			     "invalidate");
 		ks_settle(slot);
 	}
@@ -217,7 +199,7 @@ static void ks_own_rmr(struct ks_task *t, struct ks_slot *slot)
 	/* the key is known afterwards only; until then anything may be */
 	ks_announce(slot, KS_UNKNOWN, 0, 0, 0);
 	ks_expect_ok(t, slot, dat_rmr_bind(slot->rmr, mem->lmr, &part, KM_REMOTE, DAT_VA_TYPE_VA,
-					   t->ep, cookie, 0, &key), "bind");
+					   t->env.ep, cookie, 0, &key), "bind");
 	ks_announce(slot, KS_BOUND, key, mem->addr + offset, length);
 	ks_settle(slot);
 	ks_finish(t, slot);
@@ -230,32 +212,10 @@ static void ks_own_rmr(struct ks_task *t, struct ks_slot *slot)
 	}
 	part.segment_length = 0;
 	ks_announce(slot, KS_NOTHING, 0, 0, 0);
-	ks_expect_ok(t, slot, dat_rmr_bind(slot->rmr, mem->lmr, &part, 0, DAT_VA_TYPE_VA, t->ep,
+	ks_expect_ok(t, slot, dat_rmr_bind(slot->rmr, mem->lmr, &part, 0, DAT_VA_TYPE_VA, t->env.ep,
 					   cookie, 0, &key), "unbind");
 	ks_settle(slot);
 	ks_finish(t, slot);
-}
-
-static void ks_own_fixed(struct ks_task *t, struct ks_slot *slot)
-{
-	u32 r = prandom_u32_state(&t->rnd), length = 1 + r % PAGE_SIZE;
-	struct km *km = t->ks->km;
-	DAT_REGION_DESCRIPTION region = { .for_va = km_bytes(km, (r >> 16) % KM_PAGES) };
-	DAT_LMR_CONTEXT key = 0;
-
-	ks_announce(slot, KS_UNKNOWN, 0, 0, 0);
-	ks_expect_ok(t, slot, dat_lmr_kcreate(km->env.ia, DAT_MEM_TYPE_VIRTUAL, region, length,
-					      km->env.pz, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, 0,
-					      &slot->lmr, &key, NULL, NULL, NULL), "create");
-	ks_announce(slot, KS_BOUND, key, (uintptr_t)region.for_va, length);
-	ks_settle(slot);
-	ks_breathe(t, 4);
-	if (r & BIT(30))
-		ks_remote_inv(t, slot, key);
-	else
-		ks_announce(slot, KS_NOTHING, 0, 0, 0);
-	ks_expect_ok(t, slot, dat_lmr_free(slot->lmr), "free");
-	ks_settle(slot);
 }
 
 static int ks_owner(void *data)
@@ -264,14 +224,10 @@ static int ks_owner(void *data)
 	u32 n;
 
 	while (!READ_ONCE(t->ks->stop)) {
-		n = prandom_u32_state(&t->rnd);
-		/* registration of fixed ones takes its time */
-		n = n % 64 ? n % 3 : 3;
+		n = prandom_u32_state(&t->rnd) % 3 == 0;
 		t->count[n]++;
 		if (n == KS_RMR)
 			ks_own_rmr(t, &t->slots[n]);
-		else if (n == KS_FIXED)
-			ks_own_fixed(t, &t->slots[n]);
 		else
 			ks_own_fmr(t, &t->slots[n]);
 		ks_breathe(t, 1);
@@ -320,8 +276,8 @@ static DAT_RETURN ks_call(struct ks_task *t, enum ks_kind kind, u32 key, u64 add
 	DAT_DTO_COOKIE cookie = {};
 
 	if (kind == KS_RMR)
-		return dat_ep_post_rdma_read_to_rmr(t->ep, &sink, cookie, &source, 0);
-	return dat_ep_post_send(t->ep, 1, &iov, cookie, 0);
+		return dat_ep_post_rdma_read_to_rmr(t->env.ep, &sink, cookie, &source, 0);
+	return dat_ep_post_send(t->env.ep, 1, &iov, cookie, 0);
 }
 
 static void ks_look(struct ks_task *t, struct ks_slot *slot)
@@ -385,69 +341,28 @@ static int ks_looker(void *data)
 /* An EP for a task, with EVDs of its own. */
 static void ks_task_open(struct ks *ks, struct ks_task *t, u32 seed)
 {
-	struct kd_env *env = &ks->km->env;
-	DAT_EVD_HANDLE req = env->req, recv = env->recv;
-	struct kunit *test = env->test;
+	struct kunit *test = ks->km->env.test;
 
 	t->ks = ks;
+	t->env = ks->km->env;
 	init_completion(&t->done);
 	prandom_seed_state(&t->rnd, seed);
-	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_DISABLE, NULL,
-					   DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &env->req));
-	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_DISABLE, NULL,
-					   DAT_EVD_DTO_FLAG, &env->recv));
-	kd_ep(env, NULL);
-	kd_connect(env);
-	t->ep = env->ep;
-	t->kep = env->kep;
-	t->qp = env->qp;
-	t->req = env->req;
-	t->recv = env->recv;
-	env->ep = DAT_HANDLE_NULL;
-	env->kep = NULL;
-	env->qp = NULL;
-	env->req = req;
-	env->recv = recv;
+	KD_ASSERT_OK(test, dat_evd_kcreate(t->env.ia, 64, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG,
+					   &t->env.req));
+	KD_ASSERT_OK(test, dat_evd_kcreate(t->env.ia, 64, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_DTO_FLAG, &t->env.recv));
+	kd_ep(&t->env, NULL);
+	kd_connect(&t->env);
 }
 
 static void ks_task_close(struct ks *ks, struct ks_task *t)
 {
 	struct kunit *test = ks->km->env.test;
 
-	kdapl_obj_put(&t->kep->obj);
-	KD_EXPECT_OK(test, dat_ep_free(t->ep));
-	KD_EXPECT_OK(test, dat_evd_free(t->req));
-	KD_EXPECT_OK(test, dat_evd_free(t->recv));
-}
-
-static void ks_slots_open(struct ks *ks)
-{
-	struct km *km = ks->km;
-	int i;
-
-	for (i = 0; i < KS_SLOTS; i++) {
-		struct ks_slot *slot = &ks->slot[i];
-
-		slot->kind = i % 4;
-		if (slot->kind == KS_FMR || slot->kind == KS_FMR2)
-			KD_ASSERT_OK(km->env.test,
-				     dat_lmr_allocate(km->env.ia, km->env.pz, 3, DAT_LMR_SCOPE_PZ,
-						      &slot->lmr));
-		else if (slot->kind == KS_RMR)
-			KD_ASSERT_OK(km->env.test, dat_rmr_create(km->env.pz, &slot->rmr));
-	}
-}
-
-static void ks_slots_close(struct ks *ks)
-{
-	int i;
-
-	for (i = 0; i < KS_SLOTS; i++) {
-		if (ks->slot[i].kind == KS_RMR)
-			KD_EXPECT_OK(ks->km->env.test, dat_rmr_free(ks->slot[i].rmr));
-		else if (ks->slot[i].kind != KS_FIXED)
-			KD_EXPECT_OK(ks->km->env.test, dat_lmr_free(ks->slot[i].lmr));
-	}
+	kd_ep_free(&t->env);
+	KD_EXPECT_OK(test, dat_evd_free(t->env.req));
+	KD_EXPECT_OK(test, dat_evd_free(t->env.recv));
 }
 
 /* Has each answer come often enough? On a slow machine that takes its time. */
@@ -480,20 +395,28 @@ static void ks_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, ks);
 	ks->km = km;
 	fake_ib_lax_keys(km->env.dev, true);
-	ks_slots_open(ks);
+	for (i = 0; i < KS_SLOTS; i++) {
+		ks->slot[i].kind = i % KS_KINDS;
+		if (ks->slot[i].kind == KS_RMR)
+			ks->slot[i].rmr = km_rmr(km, false);
+		else
+			KD_ASSERT_OK(test, dat_lmr_allocate(km->env.ia, km->env.pz, 3,
+							    DAT_LMR_SCOPE_PZ, &ks->slot[i].lmr));
+	}
 	for (i = 0; i < ARRAY_SIZE(ks->task); i++) {
 		ks_task_open(ks, &ks->task[i], seed + i);
 		if (i < KS_OWNERS)
-			ks->task[i].slots = &ks->slot[4 * i];
+			ks->task[i].slots = &ks->slot[KS_KINDS * i];
 	}
 	began = jiffies;
 	for (i = 0; i < ARRAY_SIZE(ks->task); i++) {
 		struct ks_task *t = &ks->task[i];
 
-		t->task = kthread_run(i < KS_OWNERS ? ks_owner : ks_looker, t, "kdapl-keys%d", i);
-		KUNIT_EXPECT_FALSE(test, IS_ERR(t->task));
-		if (IS_ERR(t->task))
+		if (IS_ERR(kthread_run(i < KS_OWNERS ? ks_owner : ks_looker, t, "kdapl-keys%d",
+				       i))) {
+			KUNIT_FAIL(test, "no task");
 			complete(&t->done);
+		}
 	}
 	do {
 		msleep(100);
@@ -506,8 +429,7 @@ static void ks_test(struct kunit *test)
 		wait_for_completion(&t->done);
 		KUNIT_EXPECT_EQ_MSG(test, t->wrong, 0U, "task %d: %s", i, t->what);
 		if (i < KS_OWNERS) {
-			kunit_info(test, "owner: %lu %lu %lu %lu\n", t->count[0], t->count[1],
-				   t->count[2], t->count[3]);
+			kunit_info(test, "owner: %lu %lu\n", t->count[0], t->count[1]);
 			continue;
 		}
 		for (j = 0; j < 4; j++)
@@ -523,7 +445,8 @@ static void ks_test(struct kunit *test)
 	KUNIT_EXPECT_GT(test, sure, (unsigned long)KS_ENOUGH);
 	for (i = 0; i < ARRAY_SIZE(ks->task); i++)
 		ks_task_close(ks, &ks->task[i]);
-	ks_slots_close(ks);
+	for (i = 0; i < KS_SLOTS; i += KS_KINDS)
+		KD_EXPECT_OK(test, dat_lmr_free(ks->slot[i].lmr));
 	fake_ib_lax_keys(km->env.dev, false);
 }
 

@@ -182,7 +182,7 @@ static u32 keys_way(struct keys_env *env, u32 n, u32 *mean)
 	rcu_read_lock();
 	table = rcu_dereference(env->keys.table);
 	for (i = 0; i < n; i++) {
-		at = hash_32(env->mr[i].index, table->bits);
+		at = kdapl_keys_hash(table, env->mr[i].index);
 		for (way = 1; table->slots[at].index != env->mr[i].index; way++)
 			at = (at + 1) & table->mask;
 		max = max(max, way);

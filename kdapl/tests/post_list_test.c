@@ -164,11 +164,25 @@ static void pl_chain_test(struct kunit *test)
 
 static void pl_sizes_test(struct kunit *test)
 {
+	static const struct {
+		bool list;
+		int n;
+		u32 type, subtype;
+	} rows[] = {
+		{ true, 0, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3 },
+		{ true, -1, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3 },
+		{ true, PL_MAX + 1, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3 },
+		{ false, 1, DAT_INVALID_PARAMETER, DAT_INVALID_ARG2 },
+		{ true, 1, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP },
+	};
 	struct km *km = km_connected(test, NULL);
-	struct kd_mem *mem = &km->env.mem[KD_RW];
+	struct kd_env *env = &km->env;
+	struct kd_mem *mem = &env->mem[KD_RW];
 	struct pl *pl = pl_new(test);
 	struct km_trace before;
+	struct km_keys keys;
 	DAT_COUNT failed;
+	DAT_RETURN ret;
 	int n, i;
 
 	for (n = 1; n <= PL_MAX; n++) {
@@ -182,29 +196,21 @@ static void pl_sizes_test(struct kunit *test)
 		KD_EXPECT_EMPTY(test, km->env.req);
 	}
 	km_trace(km, &before);
-	failed = 7;
-	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, pl->req, 0, &failed),
-		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	KUNIT_EXPECT_EQ(test, failed, 0);
-	failed = 7;
-	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, pl->req, -1, &failed),
-		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	KUNIT_EXPECT_EQ(test, failed, 0);
-	failed = 7;
-	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, pl->req, PL_MAX + 1, &failed),
-		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	KUNIT_EXPECT_EQ(test, failed, 0);
-	failed = 7;
-	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.ep, NULL, 1, &failed),
-		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	KUNIT_EXPECT_EQ(test, failed, 0);
-	failed = 7;
-	KD_EXPECT_RET(test, kdat_ep_post_list(km->env.pz, pl->req, 1, &failed),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	KUNIT_EXPECT_EQ(test, failed, 0);
-	pl->req[0].op = KDAT_REQUEST_LMR_INVALIDATE + 1;
-	KM_EXPECT_TYPE(test, kdat_ep_post_list(km->env.ep, pl->req, 1, NULL),
+	pl->req[PL_MAX].op = KDAT_REQUEST_LMR_INVALIDATE + 1;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		failed = 7;
+		ret = kdat_ep_post_list(rows[i].type == DAT_INVALID_HANDLE ? env->pz : env->ep,
+					rows[i].list ? pl->req : NULL, rows[i].n, &failed);
+		KUNIT_EXPECT_EQ_MSG(test, (u32)ret,
+				    (u32)DAT_ERROR(rows[i].type, rows[i].subtype), "row %d", i);
+		KUNIT_EXPECT_EQ(test, failed, 0);
+	}
+	KM_EXPECT_TYPE(test, kdat_ep_post_list(env->ep, &pl->req[PL_MAX], 1, NULL),
 		       DAT_INVALID_PARAMETER);
+	KD_EXPECT_RET(test, kdat_lmr_next_contexts(DAT_HANDLE_NULL, &keys.lmr, &keys.rmr),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	KUNIT_EXPECT_NE(test, (u32)kdat_lmr_next_contexts(mem->lmr, &keys.lmr, &keys.rmr),
+			(u32)DAT_SUCCESS);
 	km_untouched(km, &before, "arguments");
 	/* a list that does not fit is not posted in part */
 	pl->n = 0;
@@ -222,61 +228,47 @@ static void pl_sizes_test(struct kunit *test)
 
 enum pl_fault {
 	PL_COUNT, PL_NO_IOV, PL_FLAGS, PL_KEY, PL_PZ, PL_RANGE, PL_LMR, PL_BUSY, PL_UNBOUND, PL_OP,
-	PL_LENGTH, PL_FAULTS
+	PL_LENGTH, PL_NO_REMOTE, PL_FAULTS
+};
+
+static const u32 pl_want[PL_FAULTS] = {
+	DAT_INVALID_PARAMETER, DAT_INVALID_PARAMETER, DAT_INVALID_PARAMETER,
+	DAT_PRIVILEGES_VIOLATION, DAT_PROTECTION_VIOLATION, DAT_INVALID_PARAMETER,
+	DAT_INVALID_HANDLE, DAT_INVALID_STATE, DAT_INVALID_STATE, DAT_INVALID_PARAMETER,
+	DAT_LENGTH_ERROR, DAT_INVALID_PARAMETER,
 };
 
 /* One thing wrong with one request. */
-static u32 pl_spoil(struct km *km, struct pl *pl, int at, enum pl_fault fault, DAT_LMR_HANDLE lmr)
+static void pl_spoil(struct km *km, struct pl *pl, int at, enum pl_fault fault, DAT_LMR_HANDLE lmr)
 {
 	struct kdat_request *req = &pl->req[at];
 	struct kd_mem *mem = &km->env.mem[KD_RW];
 
 	pl->iov[at] = (DAT_LMR_TRIPLET) { mem->addr, 8, mem->lmr_context };
-	pl->remote[at] = kd_remote(0, 8, 1);
+	pl->remote[at] = kd_remote(0, fault == PL_LENGTH ? 7 : 8, 1);
 	*req = (struct kdat_request) {
 		.op = KDAT_REQUEST_RDMA_WRITE,
-		.num_segments = 1,
-		.local_iov = &pl->iov[at],
-		.remote_iov = &pl->remote[at],
+		.num_segments = fault == PL_COUNT ? 5 : 1,
+		.local_iov = fault == PL_NO_IOV ? NULL : &pl->iov[at],
+		.remote_iov = fault == PL_NO_REMOTE ? NULL : &pl->remote[at],
+		.completion_flags = fault == PL_FLAGS ? DAT_COMPLETION_SOLICITED_WAIT_FLAG : 0,
 	};
-	switch (fault) {
-	case PL_COUNT:
-		req->num_segments = 5;
-		return DAT_INVALID_PARAMETER;
-	case PL_NO_IOV:
-		req->local_iov = NULL;
-		return DAT_INVALID_PARAMETER;
-	case PL_FLAGS:
-		req->completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
-		return DAT_INVALID_PARAMETER;
-	case PL_KEY:
+	if (fault == PL_KEY)
 		pl->iov[at].lmr_context ^= 1;
-		return DAT_PRIVILEGES_VIOLATION;
-	case PL_PZ:
+	if (fault == PL_PZ)
 		pl->iov[at] = kd_seg(&km->env, KD_FOREIGN, 0, 8);
-		return DAT_PROTECTION_VIOLATION;
-	case PL_RANGE:
+	if (fault == PL_RANGE)
 		pl->iov[at].virtual_address = mem->addr + KD_MEM_SIZE - 7;
-		return DAT_INVALID_PARAMETER;
-	case PL_LMR:
+	if (fault == PL_OP)
+		req->op = -1;
+	if (fault == PL_LMR || fault == PL_UNBOUND) {
 		req->op = KDAT_REQUEST_LMR_INVALIDATE;
-		req->lmr_handle = km->env.ep;
-		return DAT_INVALID_HANDLE;
-	case PL_BUSY:		/* bound by the list itself, or by a binding before */
+		req->lmr_handle = fault == PL_LMR ? (DAT_LMR_HANDLE)km->env.ep : lmr;
+	}
+	if (fault == PL_BUSY) {		/* bound by the list itself, or by a binding before */
 		req->op = KDAT_REQUEST_LMR_FMR;
 		req->lmr_handle = km->env.mem[KD_RO].lmr;
 		req->sg = &pl->sg[0];
-		return DAT_INVALID_STATE;
-	case PL_UNBOUND:
-		req->op = KDAT_REQUEST_LMR_INVALIDATE;
-		req->lmr_handle = lmr;
-		return DAT_INVALID_STATE;
-	case PL_OP:
-		req->op = -1;
-		return DAT_INVALID_PARAMETER;
-	default:
-		pl->remote[at].segment_length = 7;
-		return DAT_LENGTH_ERROR;
 	}
 }
 
@@ -292,7 +284,6 @@ static void pl_roll_back_test(struct kunit *test)
 	DAT_COUNT failed;
 	DAT_RETURN ret;
 	int at, fault;
-	u32 want;
 
 	km_bind(km, b, 5, 1, DAT_MEM_PRIV_ALL_FLAG, &old);
 	for (fault = 0; fault < PL_FAULTS; fault++) {
@@ -304,15 +295,15 @@ static void pl_roll_back_test(struct kunit *test)
 			pl_inv(pl, a, 0);
 			pl_transfer(pl, KDAT_REQUEST_SEND, km->env.mem[KD_RW].addr, 8,
 				    km->env.mem[KD_RW].lmr_context, 0);
-			want = pl_spoil(km, pl, at, fault, unbound);
+			pl_spoil(km, pl, at, fault, unbound);
 			/* without its fmr nothing that names the key is right either */
 			if (at < 3)
 				pl->n = at + 1;
 			km_trace(km, &before);
 			ret = pl_post(km, pl, &failed);
 			km_trace(km, &after);
-			KUNIT_EXPECT_EQ_MSG(test, (u32)DAT_GET_TYPE(ret), want, "fault %d at %d",
-					    fault, at);
+			KUNIT_EXPECT_EQ_MSG(test, (u32)DAT_GET_TYPE(ret), pl_want[fault],
+					    "fault %d at %d", fault, at);
 			KUNIT_EXPECT_EQ_MSG(test, failed, at, "fault %d at %d", fault, at);
 			KUNIT_EXPECT_EQ(test, after.posted, before.posted);
 			KUNIT_EXPECT_EQ(test, after.used, before.used);

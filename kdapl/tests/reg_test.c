@@ -215,37 +215,43 @@ static int reg_free(void *arg)
 	return 0;
 }
 
+/* So many Sends and an fmr are at the device, and a task frees the LMR. */
+static void reg_free_begin(struct km *km, struct reg_race *race, int sends)
+{
+	DAT_LMR_TRIPLET iov = kd_seg(&km->env, KD_RO, 0, 8);
+	struct kunit *test = km->env.test;
+	struct km_keys keys;
+	int i;
+
+	*race = (struct reg_race) {};
+	init_completion(&race->over);
+	KD_ASSERT_OK(test, dat_lmr_allocate(km->env.ia, km->env.pz, 2, DAT_LMR_SCOPE_PZ,
+					    &race->lmr));
+	for (i = 0; i < sends; i++)
+		KD_EXPECT_OK(test, kd_post(km->env.ep, KD_SEND, 1, &iov, i, NULL, 0));
+	KD_EXPECT_OK(test, km_try_fmr(km, race->lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, i, &keys));
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(reg_free, race, "kdapl-free")));
+}
+
 static void reg_slow_test(struct kunit *test)
 {
 	struct km *km = km_connected(test, NULL);
-	struct kd_env *env = &km->env;
-	struct reg_race race = {};
-	struct task_struct *task;
-	struct km_keys keys;
-	DAT_LMR_TRIPLET iov;
+	struct reg_race race;
 	int i;
 
-	init_completion(&race.over);
-	KD_ASSERT_OK(test, dat_lmr_allocate(env->ia, env->pz, 2, DAT_LMR_SCOPE_PZ, &race.lmr));
-	for (i = 0; i < REG_SLOW; i++) {
-		iov = kd_seg(env, KD_RO, 0, 8);
-		KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, i, NULL, 0));
-	}
-	KD_EXPECT_OK(test, km_try_fmr(km, race.lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, i, &keys));
-	task = kthread_run(reg_free, &race, "kdapl-free");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	reg_free_begin(km, &race, REG_SLOW);
 	for (i = 0; i < REG_SLOW; i++) {
 		msleep(REG_PACE);
 		KUNIT_EXPECT_FALSE(test, completion_done(&race.over));
 		km_done(km, IB_WC_SUCCESS);
 	}
-	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
 	wait_for_completion(&race.over);
 	KD_EXPECT_OK(test, race.ret);
 	for (i = 0; i < REG_SLOW; i++)
 		km_expect(km, DAT_DTO_SEND, i, DAT_DTO_SUCCESS);
 	km_expect(km, DAT_DTO_LMR_FMR, i, DAT_DTO_SUCCESS);
-	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_EMPTY(test, km->env.conn);
 }
 
 /* A peer that sends and takes nothing: what is waited for will never be done. */
@@ -253,18 +259,10 @@ static void reg_one_sided_test(struct kunit *test)
 {
 	struct km *km = km_connected(test, NULL);
 	struct kd_env *env = &km->env;
-	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RO, 0, 8);
-	struct reg_race race = {};
-	struct task_struct *task;
-	struct km_keys keys;
+	struct reg_race race;
 	int i;
 
-	init_completion(&race.over);
-	KD_ASSERT_OK(test, dat_lmr_allocate(env->ia, env->pz, 2, DAT_LMR_SCOPE_PZ, &race.lmr));
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
-	KD_EXPECT_OK(test, km_try_fmr(km, race.lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, 2, &keys));
-	task = kthread_run(reg_free, &race, "kdapl-free");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	reg_free_begin(km, &race, 1);
 	for (i = 0; i < REG_ONE_SIDED; i++) {
 		kd_post(env->ep, KD_RECV, 0, NULL, 3, NULL, 0);
 		fake_ib_recv(env->qp, 0, false);

@@ -6,7 +6,6 @@
  * short requests split at pages, empty Reads that go out as Writes, and the
  * requests of our own that keep a fresh connection awake.
  */
-#include <linux/delay.h>
 #include <linux/mm.h>
 
 #include "kd_test.h"
@@ -48,33 +47,27 @@ static DAT_RETURN siw_post(struct kd_env *env, enum kd_call call, u64 cookie, u3
 	return kd_post(env->ep, call, 1, &iov, cookie, &remote, flags);
 }
 
-static bool siw_crosses(const struct ib_sge *sge)
-{
-	return offset_in_page(sge->addr) + sge->length > PAGE_SIZE;
-}
-
 /* What the device got is these bytes, and no short piece crosses a page. */
-static void siw_check(struct kd_env *env, const struct fake_ib_wr *wr, const DAT_LMR_TRIPLET *iov,
+static void siw_check(struct kunit *test, const struct fake_ib_wr *wr, const DAT_LMR_TRIPLET *iov,
 		      bool split)
 {
-	u64 addr = iov->virtual_address;
-	u32 length = iov->segment_length;
-	struct kunit *test = env->test;
-	u64 at = addr;
+	u64 at = iov->virtual_address;
 	int i;
 
-	KUNIT_EXPECT_EQ(test, wr->length, (u64)length);
+	KUNIT_EXPECT_EQ(test, wr->length, (u64)iov->segment_length);
 	for (i = 0; i < wr->num_sge; i++) {
-		KUNIT_EXPECT_EQ(test, wr->sge[i].addr, at);
-		KUNIT_EXPECT_EQ(test, wr->sge[i].lkey, iov->lmr_context);
-		KUNIT_EXPECT_GT(test, wr->sge[i].length, 0U);
+		const struct ib_sge *sge = &wr->sge[i];
+
+		KUNIT_EXPECT_EQ(test, sge->addr, at);
+		KUNIT_EXPECT_EQ(test, sge->lkey, iov->lmr_context);
+		KUNIT_EXPECT_GT(test, sge->length, 0U);
 		if (split)
-			KUNIT_EXPECT_FALSE(test, siw_crosses(&wr->sge[i]));
-		at += wr->sge[i].length;
+			KUNIT_EXPECT_LE(test, offset_in_page(sge->addr) + sge->length, PAGE_SIZE);
+		at += sge->length;
 	}
-	KUNIT_EXPECT_EQ(test, at, addr + length);
+	KUNIT_EXPECT_EQ(test, at, iov->virtual_address + iov->segment_length);
 	if (!split)
-		KUNIT_EXPECT_EQ(test, wr->num_sge, length ? 1 : 0);
+		KUNIT_EXPECT_EQ(test, wr->num_sge, 1);
 }
 
 static void siw_split_test(struct kunit *test)
@@ -92,7 +85,7 @@ static void siw_split_test(struct kunit *test)
 	u32 length, before;
 	DAT_EP_ATTR attr;
 	DAT_EVENT event;
-	int d, c, split;
+	int d, i, split;
 
 	for (d = 0; d < ARRAY_SIZE(drivers); d++) {
 		env = siw_open(test, drivers[d], &attr);
@@ -110,33 +103,29 @@ static void siw_split_test(struct kunit *test)
 						   DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr,
 						   &iov.lmr_context, NULL, NULL, NULL));
 		kdapl_quirks_derive(dev, true);
-		for (c = 0; c < ARRAY_SIZE(calls); c++) {
-			for (length = 1; length <= 70; length++) {
-				for (before = 0; before <= length; before++) {
-					iov.virtual_address = (uintptr_t)region.for_va +
-							      PAGE_SIZE - before;
-					iov.segment_length = length;
-					remote.segment_length = length;
-					KD_EXPECT_OK(test, kd_post(env->ep, calls[c], 1, &iov, 1,
-								   &remote, 0));
-					KUNIT_ASSERT_TRUE(test, fake_ib_last_wr(env->qp, false,
-										&wr));
-					split = drivers[d] == RDMA_DRIVER_SIW &&
-						calls[c] != KD_READ && length <= SIW_SHORT;
-					siw_check(env, &wr, &iov, split);
-					fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-					KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
-					KUNIT_EXPECT_EQ(test, (u32)event.event_data
-							.dto_completion_event_data
-							.transfered_length, length);
-				}
-			}
+		for (i = 0; i < ARRAY_SIZE(calls) * 71 * 71; i++) {
+			enum kd_call call = calls[i / (71 * 71)];
+
+			length = i / 71 % 71;
+			before = i % 71;
+			if (!length || before > length)
+				continue;
+			iov.virtual_address = (uintptr_t)region.for_va + PAGE_SIZE - before;
+			iov.segment_length = length;
+			remote.segment_length = length;
+			KD_EXPECT_OK(test, kd_post(env->ep, call, 1, &iov, 1, &remote, 0));
+			KUNIT_ASSERT_TRUE(test, fake_ib_last_wr(env->qp, false, &wr));
+			split = drivers[d] == RDMA_DRIVER_SIW && call != KD_READ &&
+				length <= SIW_SHORT;
+			siw_check(test, &wr, &iov, split);
+			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+			KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+			KUNIT_EXPECT_EQ(test, (u32)event.event_data.dto_completion_event_data
+					.transfered_length, length);
 		}
 		siw_close(env);
 		KD_EXPECT_OK(test, dat_lmr_free(lmr));
-		kd_exit(test);
-		memset(env, 0, sizeof(*env));
-		env->test = test;
+		kd_again(test);
 	}
 	__free_pages(pages, 1);
 }
@@ -222,9 +211,7 @@ static void siw_empty_read_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, dto->user_cookie.as_64, (u64)num);
 		}
 		siw_close(env);
-		kd_exit(test);
-		memset(env, 0, sizeof(*env));
-		env->test = test;
+		kd_again(test);
 	}
 }
 
@@ -236,7 +223,7 @@ static void siw_kick(struct kd_env *env)
 	int i;
 
 	mutex_lock(&conn->lock);
-	kdapl_conn_kick(conn);
+	kdapl_conn_start_kicks(conn);
 	mutex_unlock(&conn->lock);
 	for (i = 0; i < 5000 && fake_ib_posted(env->qp, false) == posted; i++)
 		kd_pause();
@@ -312,8 +299,8 @@ static void siw_kick_count_test(struct kunit *test)
 	kd_connect(env);
 	siw_kick(env);
 	posted = fake_ib_posted(env->qp, false);
-	msleep(1000);
 	/* it has not come back: no other is sent */
+	kdapl_conn_kick(kd_conn_of(env));
 	KUNIT_EXPECT_EQ(test, fake_ib_posted(env->qp, false), posted);
 	KD_EXPECT_EMPTY(test, env->req);
 	/* it fails: the connection breaks, and nothing else is told */
@@ -326,13 +313,41 @@ static void siw_kick_count_test(struct kunit *test)
 	kd_ep(env, &attr);
 	kd_connect(env);
 	fake_ib_fail(env->dev, FAKE_IB_POST_SEND, 1, -ENOTCONN);
-	mutex_lock(&kd_conn_of(env)->lock);
 	kdapl_conn_kick(kd_conn_of(env));
-	mutex_unlock(&kd_conn_of(env)->lock);
-	msleep(300);
 	/* the consumer's requests go on, as far as the device lets them */
 	KD_EXPECT_OK(test, siw_post(env, KD_SEND, 1, 8, 0));
 	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+	siw_close(env);
+}
+
+/* What proves that all is done proves it of no Read: the disconnect waits for that one, too. */
+static void siw_marker_test(struct kunit *test)
+{
+	unsigned int posted;
+	struct kd_env *env;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+	int i;
+
+	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
+	kd_ep(env, &attr);
+	kd_connect(env);
+	posted = fake_ib_posted(env->qp, false);
+	KD_EXPECT_OK(test, siw_post(env, KD_READ, 1, 8, 0));
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
+	for (i = 0; i < 5000 && fake_ib_posted(env->qp, false) < posted + 2; i++)
+		kd_pause();
+	KUNIT_ASSERT_EQ(test, fake_ib_posted(env->qp, false), posted + 2);
+	KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, posted + 1, IB_WC_SUCCESS), 0);
+	KD_EXPECT_EMPTY(test, env->req);
+	flush_workqueue(kdapl_misc_wq);
+	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state),
+			(int)DAT_EP_STATE_DISCONNECT_PENDING);
+	KUNIT_ASSERT_EQ(test, fake_ib_complete_seq(env->qp, false, posted, IB_WC_SUCCESS), 0);
+	KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+	KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
+			(int)DAT_DTO_SUCCESS);
 	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
 	siw_close(env);
 }
@@ -343,6 +358,8 @@ static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_empty_read_test, "RDMAR-02,RDMAR-10,EP-POST-21: Reads of nothing"),
 	KD_CASE(siw_kick_test, "EP-POST-17,EP-STA-01,STAT-05: our own requests are nobody's"),
 	KD_CASE(siw_kick_count_test, "STAT-01,STAT-05: one of our own at a time"),
+	KD_CASE(siw_marker_test,
+		"FLUSH-09,EPSM-16: a graceful disconnect waits for Reads out of order"),
 	{}
 };
 

@@ -5,7 +5,6 @@
  * Shared Receive Queues: watermarks, low and high, the buffers an EP holds, and
  * changes of size. Every value that makes a difference, one after the other.
  */
-#include <linux/delay.h>
 #include <linux/limits.h>
 
 #include "kd_srq.h"
@@ -62,7 +61,6 @@ static void sq_low_args_test(struct kunit *test)
 	DAT_SRQ_PARAM param;
 
 	sq_srq(sq, 5);
-	KD_EXPECT_RET(test, dat_srq_set_lw(NULL, 1), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	KD_EXPECT_RET(test, dat_srq_set_lw(sq->srq, 6), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	KD_EXPECT_RET(test, dat_srq_set_lw(sq->srq, -1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	KD_EXPECT_RET(test, dat_srq_set_lw(sq->srq, INT_MIN), DAT_INVALID_PARAMETER,
@@ -106,7 +104,7 @@ static void sq_low_evd_test(struct kunit *test)
 		kd_connect(&sq->env);
 		sq_post(sq, 0, 4);
 		KD_EXPECT_OK(test, dat_srq_set_lw(sq->srq, 3));
-		msleep(20);
+		sq_settle();
 		KUNIT_EXPECT_EQ(test, sq_async(sq, NULL, -1), 0);
 		fake_ib_recv(sq->env.qp, 1, false);
 		fake_ib_recv(sq->env.qp, 1, false);
@@ -127,6 +125,7 @@ static void sq_high_test(struct kunit *test)
 	static const DAT_COUNT marks[] = { DAT_WATERMARK_INFINITE, 0, 1, 2, 3, 4 };
 	struct sq *sq = sq_open(test, NULL);
 	int s, h, held, soft, hard, fired;
+	DAT_EP_ATTR attr;
 	DAT_EVENT event;
 	bool up;
 
@@ -136,10 +135,16 @@ static void sq_high_test(struct kunit *test)
 		for (h = 0; h < ARRAY_SIZE(marks); h++) {
 			soft = marks[s];
 			hard = marks[h];
-			sq_ep(sq, 0);
+			/* the soft one can come with the attributes */
+			kd_attr(&attr);
+			if (hard < 0)
+				attr.srq_soft_hw = soft;
+			sq_ep_on(sq, 0, sq->env.recv, &attr);
+			kd_connect(&sq->env);
 			while (sq_try_post(sq, 0) == DAT_SUCCESS)
 				;
-			KD_EXPECT_OK(test, dat_ep_set_watermark(sq->env.ep, soft, hard));
+			if (hard >= 0)
+				KD_EXPECT_OK(test, dat_ep_set_watermark(sq->env.ep, soft, hard));
 			KUNIT_EXPECT_EQ(test, sq_async(sq, NULL, -1), 0);
 			up = true;
 			for (held = 1; held <= 4 && up; held++) {
@@ -259,7 +264,8 @@ static void sq_high_args_test(struct kunit *test)
 	DAT_EP_HANDLE plain;
 	DAT_EP_ATTR attr;
 	DAT_EP_PARAM param;
-	int i;
+	DAT_EVENT event;
+	int i, early;
 
 	sq_srq(sq, 4);
 	sq_ep_on(sq, 0, sq->env.recv, NULL);
@@ -269,23 +275,35 @@ static void sq_high_args_test(struct kunit *test)
 		KD_EXPECT_RET(test, dat_ep_set_watermark(sq->env.ep, 1, bad[i]),
 			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	}
-	KD_EXPECT_RET(test, dat_ep_set_watermark(NULL, 1, 1), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EP);
-	KD_EXPECT_RET(test, dat_ep_set_watermark(sq->srq, 1, 1), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EP);
 	KD_EXPECT_OK(test, dat_ep_query(sq->env.ep, DAT_EP_FIELD_ALL, &param));
 	KUNIT_EXPECT_EQ(test, (int)param.ep_attr.srq_soft_hw, (int)DAT_WATERMARK_INFINITE);
-	/* before the connection, and with it */
-	KD_EXPECT_OK(test, dat_ep_set_watermark(sq->env.ep, 2, 3));
-	KD_EXPECT_OK(test, dat_ep_query(sq->env.ep, DAT_EP_FIELD_ALL, &param));
-	KUNIT_EXPECT_EQ(test, (int)param.ep_attr.srq_soft_hw, 2);
-	kd_connect(&sq->env);
-	sq_post(sq, 0, 4);
-	for (i = 0; i < 3; i++)
+	sq_ep_free(sq, 0);
+	/* set before the connection, and passed with it or before: then it breaks with it */
+	for (early = 0; early < 2; early++) {
+		sq_ep_on(sq, 0, sq->env.recv, NULL);
+		KD_EXPECT_OK(test, dat_ep_set_watermark(sq->env.ep, 2, 3));
+		KD_EXPECT_OK(test, dat_ep_query(sq->env.ep, DAT_EP_FIELD_ALL, &param));
+		KUNIT_EXPECT_EQ(test, (int)param.ep_attr.srq_soft_hw, 2);
+		if (!early)
+			kd_connect(&sq->env);
+		sq_post(sq, 0, 4);
+		for (i = 0; i < 3; i++)
+			fake_ib_recv(sq->env.qp, 1, false);
+		KUNIT_EXPECT_EQ(test, sq_async(sq, sq->env.ep, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT),
+				1);
+		KD_EXPECT_EMPTY(test, sq->env.conn);
 		fake_ib_recv(sq->env.qp, 1, false);
-	KUNIT_EXPECT_EQ(test, sq_async(sq, sq->env.ep, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT), 1);
-	fake_ib_recv(sq->env.qp, 1, false);
-	KUNIT_EXPECT_EQ(test, kd_expect_end(&sq->env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+		if (early) {
+			sq_settle();
+			KD_EXPECT_EMPTY(test, sq->env.conn);
+			kdapl_test_connect(sq->env.kep);
+			KUNIT_ASSERT_TRUE(test, kd_next(sq->env.conn, &event));
+			KUNIT_EXPECT_EQ(test, (u32)event.event_number,
+					(u32)DAT_CONNECTION_EVENT_ESTABLISHED);
+		}
+		KUNIT_EXPECT_EQ(test, kd_expect_end(&sq->env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+		sq_ep_free(sq, 0);
+	}
 	/* an EP without SRQ has no such marks */
 	kd_attr(&attr);
 	KD_ASSERT_OK(test, dat_ep_create(sq->env.ia, sq->env.pz, sq->env.recv, sq->env.req,
@@ -295,34 +313,13 @@ static void sq_high_args_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ep_free(plain));
 }
 
-/* The soft one can come with the attributes. */
-static void sq_attr_soft_test(struct kunit *test)
-{
-	struct sq *sq = sq_open(test, NULL);
-	DAT_EP_ATTR attr;
-	int i;
-
-	sq_srq(sq, 8);
-	kd_attr(&attr);
-	attr.srq_soft_hw = 2;
-	sq_ep_on(sq, 0, sq->env.recv, &attr);
-	kd_connect(&sq->env);
-	sq_post(sq, 0, 8);
-	for (i = 1; i <= 5; i++) {
-		fake_ib_recv(sq->env.qp, 1, false);
-		KUNIT_EXPECT_EQ_MSG(test, sq_async(sq, sq->env.ep,
-						   DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT),
-				    i == 3, "%d held", i);
-	}
-	KD_EXPECT_EMPTY(test, sq->env.conn);
-}
-
 /* dat_ep_recv_query, with and without an SRQ. */
 static void sq_recv_query_test(struct kunit *test)
 {
 	struct sq *sq = sq_open(test, NULL);
 	DAT_LMR_TRIPLET iov = kd_seg(&sq->env, KD_RW, 0, 8);
 	DAT_COUNT n, range;
+	DAT_EP_HANDLE ep;
 	DAT_EVENT event;
 	int i, with;
 
@@ -364,10 +361,20 @@ static void sq_recv_query_test(struct kunit *test)
 		if (!with)
 			kd_ep_free(&sq->env);
 	}
-	KD_EXPECT_RET(test, dat_ep_recv_query(NULL, &n, &range), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EP);
-	KD_EXPECT_RET(test, dat_ep_recv_query(sq->srq, &n, &range), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EP);
+	/* each EP holds its own; in DISCONNECTED, too; one without PZ can hold none */
+	sq_ep(sq, 1);
+	sq_post(sq, 0, 3);
+	for (i = 0; i < 3; i++)
+		fake_ib_recv(sq->eps[!!i].qp, 1, false);
+	kd_end(&sq->env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	for (i = 0; i < 2; i++) {
+		KD_EXPECT_OK(test, dat_ep_recv_query(sq->eps[i].ep, &n, &range));
+		KUNIT_EXPECT_EQ(test, (int)n, i + 1);
+	}
+	KD_ASSERT_OK(test, dat_ep_create(sq->env.ia, NULL, NULL, NULL, NULL, NULL, &ep));
+	KD_EXPECT_OK(test, dat_ep_recv_query(ep, &n, &range));
+	KUNIT_EXPECT_EQ(test, (int)n, 0);
+	KD_EXPECT_OK(test, dat_ep_free(ep));
 }
 
 static void sq_resize_args_test(struct kunit *test)
@@ -386,8 +393,6 @@ static void sq_resize_args_test(struct kunit *test)
 			      DAT_INVALID_ARG2);
 	KD_EXPECT_RET(test, dat_srq_resize(sq->srq, limits.max_recv_per_srq + 1),
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	KD_EXPECT_RET(test, dat_srq_resize(sq->env.ia, 8), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_SRQ);
 	sq_counts(sq, &param);
 	KUNIT_EXPECT_EQ(test, (int)param.max_recv_dtos, 8);
 	/* unused: any size there is */
@@ -534,27 +539,6 @@ static void sq_resize_grow_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sq_async(sq, NULL, -1), 0);
 }
 
-/* Passed before there is a connection: it breaks as soon as there is one. */
-static void sq_hard_early_test(struct kunit *test)
-{
-	struct sq *sq = sq_open(test, NULL);
-	DAT_EVENT event;
-	int i;
-
-	sq_srq(sq, 8);
-	sq_post(sq, 0, 8);
-	sq_ep_on(sq, 0, sq->env.recv, NULL);
-	KD_EXPECT_OK(test, dat_ep_set_watermark(sq->env.ep, 1, 2));
-	for (i = 0; i < 3; i++)
-		fake_ib_recv(sq->env.qp, 1, false);
-	KUNIT_EXPECT_EQ(test, sq_async(sq, sq->env.ep, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT), 1);
-	KD_EXPECT_EMPTY(test, sq->env.conn);
-	kdapl_test_connect(sq->env.kep);
-	KUNIT_ASSERT_TRUE(test, kd_next(sq->env.conn, &event));
-	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_ESTABLISHED);
-	KUNIT_EXPECT_EQ(test, kd_expect_end(&sq->env), (u32)DAT_CONNECTION_EVENT_BROKEN);
-}
-
 static struct kunit_case srq_mark_cases[] = {
 	KD_CASE(sq_low_test, "SRQ-LW-01,SRQ-LW-02,SIL-29,ASY-08: every low watermark"),
 	KD_CASE(sq_low_args_test, "SRQ-LW-03,SRQ-CR-02: arguments of the low watermark"),
@@ -562,10 +546,8 @@ static struct kunit_case srq_mark_cases[] = {
 	KD_CASE(sq_high_test,
 		"EP-WM-02,EP-WM-03,EP-WM-05,EP-WM-06,SIL-29,ASY-06: every high watermark"),
 	KD_CASE(sq_high_again_test, "EP-WM-01,EP-WM-02,EP-WM-04,EP-WM-06: set again"),
-	KD_CASE(sq_high_args_test, "EP-WM-01,EP-WM-07: arguments of the high watermarks"),
+	KD_CASE(sq_high_args_test, "EP-WM-01,EP-WM-03,EP-WM-07: arguments; before the connection"),
 	KD_CASE(sq_high_unseen_test, "EP-WM-04: exceeded by buffers nobody has looked for yet"),
-	KD_CASE(sq_attr_soft_test, "EP-WM-02: the soft watermark of the attributes"),
-	KD_CASE(sq_hard_early_test, "EP-WM-03: the hard watermark before the connection"),
 	KD_CASE(sq_recv_query_test, "EP-RQ-01..03: buffers an EP holds"),
 	KD_CASE(sq_resize_args_test, "SRQ-RSZ-03,SRQ-RSZ-02: arguments of resize"),
 	KD_CASE(sq_resize_test, "SRQ-RSZ-01,SRQ-RSZ-02: every size from every fill"),

@@ -2,29 +2,28 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Draining CQs into the backlog before the consumer asks for the completions: for posters that
- * need room, for connections that end, for changes of policy and length.
+ * Polling ahead: moving completions from CQs to the backlog before the consumer asks for them,
+ * for posters that need room, connections that end, and changes of policy and length.
  */
 #include <linux/rcupdate.h>
 
 #include "event.h"
 
 /* Events moved into the backlog in one go, under the lock. */
-#define DRAIN_PIECE	64
+#define AHEAD_PIECE	64
 
 /**
- * kdapl_evd_drain_cqs_locked - move completions into the backlog
+ * kdapl_evd_poll_ahead_locked - move completions to the backlog
  * @evd: the EVD; evd->lock held
  * @budget: events to move at most
- * @teardown: use the part of the backlog that is reserved for ending connections;
- *	drains on behalf of a poster stop before it
+ * @teardown: also fill the part of the backlog that is reserved for connections that end
  */
-void kdapl_evd_drain_cqs_locked(struct kdapl_evd *evd, int budget, bool teardown)
+void kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardown)
 {
 	struct kdapl_event ev;
 
 	while (budget-- > 0) {
-		if (!evd->discard && !kdapl_evd_may_drain(evd, teardown))
+		if (!evd->discard && !kdapl_evd_may_poll_ahead(evd, teardown))
 			break;
 		if (!kdapl_evd_poll(evd, &ev))
 			break;
@@ -36,20 +35,20 @@ void kdapl_evd_drain_cqs_locked(struct kdapl_evd *evd, int budget, bool teardown
 }
 
 /**
- * kdapl_evd_drain_cqs - the same, and schedule the engine if an upcall is due
+ * kdapl_evd_poll_ahead - the same, and schedule the engine if an upcall is due
  * @evd: the EVD
  * @budget: events to move at most
- * @teardown: see kdapl_evd_drain_cqs_locked()
+ * @teardown: see kdapl_evd_poll_ahead_locked()
  *
  * Context: any, without any lock of an EP.
  */
-void kdapl_evd_drain_cqs(struct kdapl_evd *evd, int budget, bool teardown)
+void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget, bool teardown)
 {
 	unsigned long flags;
 	bool sched;
 
 	spin_lock_irqsave(&evd->lock, flags);
-	kdapl_evd_drain_cqs_locked(evd, budget, teardown);
+	kdapl_evd_poll_ahead_locked(evd, budget, teardown);
 	sched = kdapl_evd_calls(evd) && evd->backlog_signalled;
 	spin_unlock_irqrestore(&evd->lock, flags);
 	if (sched)
@@ -57,7 +56,7 @@ void kdapl_evd_drain_cqs(struct kdapl_evd *evd, int budget, bool teardown)
 }
 
 /**
- * kdapl_evd_drain_all - move what has arrived by now into the backlog
+ * kdapl_evd_poll_all - move all completions that have arrived to the backlog
  * @evd: the EVD
  *
  * A piece at a time, and not more than its CQs can hold when the call begins;
@@ -65,7 +64,7 @@ void kdapl_evd_drain_cqs(struct kdapl_evd *evd, int budget, bool teardown)
  *
  * Context: may sleep.
  */
-void kdapl_evd_drain_all(struct kdapl_evd *evd)
+void kdapl_evd_poll_all(struct kdapl_evd *evd)
 {
 	bool more;
 	u32 count;
@@ -75,9 +74,9 @@ void kdapl_evd_drain_all(struct kdapl_evd *evd)
 	left = kdapl_evd_depth(evd);
 	do {
 		count = evd->backlog_count;
-		kdapl_evd_drain_cqs_locked(evd, DRAIN_PIECE, false);
+		kdapl_evd_poll_ahead_locked(evd, AHEAD_PIECE, false);
 		more = evd->backlog_count != count || evd->again;
-		left -= DRAIN_PIECE;
+		left -= AHEAD_PIECE;
 		spin_unlock_irq(&evd->lock);
 		cond_resched();
 		spin_lock_irq(&evd->lock);
@@ -86,24 +85,24 @@ void kdapl_evd_drain_all(struct kdapl_evd *evd)
 }
 
 /**
- * kdapl_wq_drain_cq - take a few completions off the CQ of a work queue
+ * kdapl_wq_poll_cq - take a few completions off the CQ of a work queue
  * @wq: looks full, or its state is queried (D-05)
  *
  * Context: any, without any lock of an EP; RCU read side.
  */
-void kdapl_wq_drain_cq(struct kdapl_wq *wq)
+void kdapl_wq_poll_cq(struct kdapl_wq *wq)
 {
 	struct kdapl_evd *evd = rcu_dereference(wq->cq->evd);
 
 	if (evd)
-		kdapl_evd_drain_cqs(evd, KDAPL_BATCH, false);
+		kdapl_evd_poll_ahead(evd, KDAPL_BATCH, false);
 }
 
 /*
- * Take off a CQ what it holds now, even if the backlog is full because the consumer does not
- * dequeue. Returns false when something was lost. evd->lock held.
+ * Empty a CQ, even if the backlog is full because the consumer does not dequeue. Returns false if
+ * a completion was lost. evd->lock held.
  */
-static bool drain_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
+static bool ahead_empty_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 {
 	int left = cq->size;
 	struct kdapl_event ev;
@@ -141,7 +140,7 @@ void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled)
 	}
 	spin_lock_irq(&evd->lock);
 	/* the batch and the CQ still point into the work queue, or the SRQ */
-	kept = drain_cq(evd, wq->cq);
+	kept = ahead_empty_cq(evd, wq->cq);
 	/* messages that waited for the connection come before its end */
 	while (wq->recv && kdapl_evd_room(evd) && kdapl_wq_next(wq, &ev))
 		kept &= kdapl_evd_backlog_keep(evd, &ev);

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * Extensions that tell a consumer something: names, errnos, the device of an IA, and the IA
+ * that leads to a destination.
+ */
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/notifier.h>
+#include <net/net_namespace.h>
+
+#include "kd_upcall.h"
+
+static void ext_names(struct kunit *test)
+{
+	KUNIT_EXPECT_STREQ(test, kdat_event_name(DAT_CONNECTION_EVENT_ESTABLISHED), "ESTABLISHED");
+	KUNIT_EXPECT_STREQ(test, kdat_event_name(DAT_ASYNC_ERROR_EVD_OVERFLOW), "EVD_OVERFLOW");
+	KUNIT_EXPECT_STREQ(test, kdat_event_name(DAT_SOFTWARE_EVENT), "SOFTWARE_EVENT");
+	KUNIT_EXPECT_STREQ(test, kdat_event_name(0), "?");
+	KUNIT_EXPECT_STREQ(test, kdat_dto_status_name(DAT_DTO_SUCCESS), "SUCCESS");
+	KUNIT_EXPECT_STREQ(test, kdat_dto_status_name(DAT_DTO_ERR_FLUSHED), "FLUSHED");
+	KUNIT_EXPECT_STREQ(test, kdat_dto_status_name(DAT_DTO_ERR_REMOTE_ACCESS), "REMOTE_ACCESS");
+	KUNIT_EXPECT_STREQ(test, kdat_dto_status_name(99), "?");
+	KUNIT_EXPECT_STREQ(test, kdat_ep_state_name(DAT_EP_STATE_UNCONNECTED), "UNCONNECTED");
+	KUNIT_EXPECT_STREQ(test, kdat_ep_state_name(DAT_EP_STATE_DISCONNECTED), "DISCONNECTED");
+	KUNIT_EXPECT_STREQ(test, kdat_ep_state_name(99), "?");
+}
+
+static const char *ext_reason(u32 number, DAT_HANDLE handle, DAT_COUNT reason)
+{
+	const DAT_EVENT event = {
+		.event_number = number,
+		.event_data.asynch_error_event_data = { .dat_handle = handle, .reason = reason },
+	};
+
+	return kdat_async_reason_name(&event);
+}
+
+/* The same value has a name for each type of handle; that of an object is enough. */
+static void ext_reasons(struct kunit *test)
+{
+	const u32 fault = DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR;
+	DAT_SRQ_ATTR attr = { .max_recv_dtos = 4, .max_recv_iov = 1 };
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_SRQ_HANDLE srq;
+
+	kd_ep(env, NULL);
+	KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &attr, &srq));
+	KD_EXPECT_OK(test, dat_srq_free(srq));
+	KUNIT_EXPECT_STREQ(test, ext_reason(fault, srq, DAT_SRQ_LOW_WATERMARK_EVENT),
+			   "LOW_WATERMARK");
+	KUNIT_EXPECT_STREQ(test, ext_reason(fault, srq, DAT_SRQ_OTHER_ERROR), "OTHER_ERROR");
+	KUNIT_EXPECT_STREQ(test, ext_reason(fault, srq, 3), "?");
+	KUNIT_EXPECT_STREQ(test, ext_reason(fault, srq, -1), "?");
+	KUNIT_EXPECT_STREQ(test, ext_reason(fault, env->ep, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT),
+			   "SOFT_HIGH_WATERMARK");
+	KUNIT_EXPECT_STREQ(test, ext_reason(DAT_ASYNC_ERROR_EP_BROKEN, env->ep,
+					    DAT_EP_TRANSFER_TO_ERROR), "TRANSFER_TO_ERROR");
+	KUNIT_EXPECT_STREQ(test, ext_reason(fault, env->ia, DAT_IA_OTHER_ERROR), "OTHER_ERROR");
+	KUNIT_EXPECT_STREQ(test, ext_reason(fault, env->ia, 2), "?");
+	KUNIT_EXPECT_STREQ(test, ext_reason(DAT_ASYNC_ERROR_EVD_OVERFLOW, env->recv,
+					    DAT_EVD_OVERFLOW_ERROR), "OVERFLOW_ERROR");
+	KUNIT_EXPECT_STREQ(test, ext_reason(fault, env->pz, 0), "?");
+	KUNIT_EXPECT_STREQ(test, ext_reason(fault, (DAT_HANDLE)-1L, 0), "?");
+	KUNIT_EXPECT_STREQ(test, ext_reason(DAT_SOFTWARE_EVENT, srq, 0), "?");
+	KUNIT_EXPECT_STREQ(test, ext_reason(DAT_CONNECTION_EVENT_BROKEN, env->ep, 0), "?");
+}
+
+static const struct {
+	DAT_RETURN ret;
+	int err;
+} ext_errnos[] = {
+	{ DAT_SUCCESS, 0 },
+	{ DAT_ERROR(DAT_ABORT, 0), -ECANCELED },
+	{ DAT_ERROR(DAT_CONN_QUAL_IN_USE, 0), -EADDRINUSE },
+	{ DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), -ENOMEM },
+	{ DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE), -ENOSPC },
+	{ DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD), -ENOSPC },
+	{ DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP), -EAGAIN },
+	{ DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ), -EAGAIN },
+	{ DAT_ERROR(DAT_INTERNAL_ERROR, 0), -EIO },
+	{ DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP), -EBADF },
+	{ DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), -EINVAL },
+	{ DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED), -EBADFD },
+	{ DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE), -EBUSY },
+	{ DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE), -EBUSY },
+	{ DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE), -EBUSY },
+	{ DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE), -EBUSY },
+	{ DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE), -EBUSY },
+	{ DAT_ERROR(DAT_LENGTH_ERROR, 0), -EMSGSIZE },
+	{ DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, 0), -EOPNOTSUPP },
+	{ DAT_ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED), -ENODEV },
+	{ DAT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ), -EACCES },
+	{ DAT_ERROR(DAT_PROTECTION_VIOLATION, 0), -EPERM },
+	{ DAT_ERROR(DAT_QUEUE_EMPTY, 0), -EAGAIN },
+	{ DAT_ERROR(DAT_QUEUE_FULL, 0), -ENOBUFS },
+	{ DAT_ERROR(DAT_TIMEOUT_EXPIRED, 0), -ETIMEDOUT },
+	{ DAT_ERROR(DAT_PROVIDER_ALREADY_REGISTERED, 0), -EEXIST },
+	{ DAT_ERROR(DAT_PROVIDER_IN_USE, 0), -EBUSY },
+	{ DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED), -EAFNOSUPPORT },
+	{ DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE), -EHOSTUNREACH },
+	{ DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED), -EINVAL },
+	{ DAT_ERROR(DAT_INTERRUPTED_CALL, 0), -EINTR },
+	{ DAT_ERROR(DAT_CONN_QUAL_UNAVAILABLE, 0), -EADDRNOTAVAIL },
+	{ DAT_ERROR(DAT_RESERVED_LMR, 0), -EINVAL },
+	{ DAT_ERROR(DAT_PORT_IN_USE, 0), -EADDRINUSE },
+	{ DAT_ERROR(DAT_COMM_NOT_SUPPORTED, 0), -EPROTONOSUPPORT },
+	{ DAT_ERROR(DAT_NOT_IMPLEMENTED, 0), -EOPNOTSUPP },
+	{ DAT_ERROR(0x00770000, 0), -EIO },
+};
+
+static void ext_errno(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ext_errnos); i++)
+		KUNIT_EXPECT_EQ_MSG(test, kdat_errno(ext_errnos[i].ret), ext_errnos[i].err,
+				    "row %d, %#x", i, (u32)ext_errnos[i].ret);
+}
+
+static void ext_device(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct device *parent = ERR_PTR(-EINVAL);
+	struct kdat_mem_limits limits;
+	DAT_IA_HANDLE ia;
+
+	KD_EXPECT_RET(test, kdat_ia_device(env->pz, &parent), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	KD_EXPECT_RET(test, kdat_ia_device(env->ia, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_EXPECT_OK(test, kdat_ia_device(env->ia, &parent));
+	KUNIT_EXPECT_FALSE(test, IS_ERR(parent));
+	put_device(parent);
+	KD_EXPECT_OK(test, kdat_ia_mem_limits(env->ia, &limits));
+	KUNIT_EXPECT_GE(test, limits.max_mapping, (u64)PAGE_SIZE);
+	KUNIT_EXPECT_LE(test, limits.opt_mapping, limits.max_mapping);
+	KUNIT_EXPECT_EQ(test, kdat_ia_lost(env->ia), (DAT_BOOLEAN)DAT_FALSE);
+	KUNIT_EXPECT_EQ(test, kdat_ia_lost(env->pz), (DAT_BOOLEAN)DAT_TRUE);
+	ia = env->ia;
+	fake_ib_unplug(env->dev);
+	KUNIT_EXPECT_EQ(test, kdat_ia_lost(ia), (DAT_BOOLEAN)DAT_TRUE);
+	KD_EXPECT_RET(test, kdat_ia_device(ia, &parent), DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+}
+
+/* Arguments that are wrong, by their number; nothing is asked of the connection manager. */
+static void ext_open_args(struct kunit *test)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET }, zero = { .sin_family = AF_INET };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 }, local = { .sin6_family = AF_INET6 };
+	const struct sockaddr *to = (struct sockaddr *)&v4, *none = (struct sockaddr *)&zero;
+	const struct sockaddr *other = (struct sockaddr *)&v6;
+	const struct sockaddr *unscoped = (struct sockaddr *)&local;
+	const struct sockaddr strange = { .sa_family = AF_UNIX };
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, *pasync = &async;
+	DAT_IA_HANDLE ia, *pia = &ia;
+	const struct {
+		struct net *net;
+		const struct sockaddr *dst, *src;
+		DAT_COUNT qlen;
+		DAT_EVD_HANDLE *async;
+		DAT_IA_HANDLE *ia;
+		DAT_RETURN want;
+	} rows[] = {
+#define ARG(n)	DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n)
+#define ADDR(n)	DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_##n)
+		{ NULL, to, NULL, 8, pasync, pia, ARG(1) },
+		{ &init_net, NULL, NULL, 8, pasync, pia, ARG(2) },
+		{ &init_net, to, NULL, 0, pasync, pia, ARG(4) },
+		{ &init_net, to, NULL, 8, NULL, pia, ARG(5) },
+		{ &init_net, to, NULL, 8, pasync, NULL, ARG(6) },
+		{ &init_net, none, NULL, 8, pasync, pia, ADDR(MALFORMED) },
+		{ &init_net, &strange, NULL, 8, pasync, pia, ADDR(UNSUPPORTED) },
+		{ &init_net, unscoped, NULL, 8, pasync, pia, ADDR(MALFORMED) },
+		{ &init_net, to, none, 8, pasync, pia, ADDR(MALFORMED) },
+		{ &init_net, to, other, 8, pasync, pia, ADDR(UNSUPPORTED) },
+		{ &init_net, to, &strange, 8, pasync, pia, ADDR(UNSUPPORTED) },
+	};
+	int i;
+
+	v4.sin_addr.s_addr = htonl(0xc0000202);
+	v6.sin6_addr.s6_addr[15] = 1;
+	local.sin6_addr.s6_addr32[0] = htonl(0xfe800000);
+	local.sin6_addr.s6_addr[15] = 1;
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test,
+				    (u32)kdat_ia_open_to(rows[i].net, rows[i].dst, rows[i].src,
+							 rows[i].qlen, rows[i].async, rows[i].ia),
+				    (u32)rows[i].want, "row %d", i);
+}
+
+/* The guest has no route to this address. */
+static void ext_open_nowhere(struct kunit *test)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE ia;
+	DAT_RETURN ret;
+
+	to.sin_addr.s_addr = htonl(0xc6336401);
+	ret = kdat_ia_open_to(&init_net, (struct sockaddr *)&to, NULL, 8, &async, &ia);
+	KD_EXPECT_RET(test, ret, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+	KUNIT_EXPECT_PTR_EQ(test, async, (DAT_EVD_HANDLE)DAT_HANDLE_NULL);
+}
+
+/* What a consumer was told of one adapter. */
+struct ext_heard {
+	struct notifier_block nb;
+	wait_queue_head_t wait;
+	char name[DAT_NAME_MAX_LENGTH];
+	int added, removed;
+};
+
+static int ext_hear(struct notifier_block *nb, unsigned long action, void *name)
+{
+	struct ext_heard *heard = container_of(nb, struct ext_heard, nb);
+
+	if (!strcmp(name, heard->name)) {
+		if (action == KDAT_IA_ADDED)
+			heard->added++;
+		else if (action == KDAT_IA_REMOVED)
+			heard->removed++;
+		wake_up(&heard->wait);
+	}
+	return NOTIFY_DONE;
+}
+
+/* One that is there is told once, however early or late the consumer asks; so is its end. */
+static void ext_notifier(struct kunit *test)
+{
+	struct ext_heard heard = { .nb.notifier_call = ext_hear };
+	struct kd_env *env = kd_open(test, NULL);
+
+	init_waitqueue_head(&heard.wait);
+	snprintf(heard.name, sizeof(heard.name), "%s-1", fake_ib_name(env->dev));
+	KUNIT_ASSERT_EQ(test, kdat_register_ia_notifier(&heard.nb), 0);
+	KUNIT_EXPECT_NE(test, wait_event_timeout(heard.wait, heard.added, 60 * HZ), 0L);
+	KUNIT_EXPECT_EQ(test, heard.removed, 0);
+	KUNIT_EXPECT_EQ(test, kdat_unregister_ia_notifier(&heard.nb), 0);
+	KUNIT_EXPECT_EQ(test, kdat_unregister_ia_notifier(&heard.nb), -ENOENT);
+	/* it is known by now, so the call itself tells */
+	KUNIT_ASSERT_EQ(test, kdat_register_ia_notifier(&heard.nb), 0);
+	KUNIT_EXPECT_EQ(test, heard.added, 2);
+	fake_ib_unplug(env->dev);
+	KUNIT_EXPECT_NE(test, wait_event_timeout(heard.wait, heard.removed, 60 * HZ), 0L);
+	KUNIT_EXPECT_EQ(test, kdat_unregister_ia_notifier(&heard.nb), 0);
+	KUNIT_EXPECT_EQ(test, heard.added, 2);
+	KUNIT_EXPECT_EQ(test, heard.removed, 1);
+	/* one that has gone is not told */
+	KUNIT_ASSERT_EQ(test, kdat_register_ia_notifier(&heard.nb), 0);
+	KUNIT_EXPECT_EQ(test, kdat_unregister_ia_notifier(&heard.nb), 0);
+	KUNIT_EXPECT_EQ(test, heard.added, 2);
+}
+
+/* A callback that waits for work of another queue. */
+struct ext_waiter {
+	struct notifier_block nb;
+	struct work_struct work;
+	struct completion done, called;
+	char name[DAT_NAME_MAX_LENGTH];
+	unsigned long left;
+};
+
+static void ext_waiter_work(struct work_struct *work)
+{
+	struct ext_waiter *w = container_of(work, struct ext_waiter, work);
+
+	complete(&w->done);
+}
+
+static int ext_wait(struct notifier_block *nb, unsigned long action, void *name)
+{
+	struct ext_waiter *w = container_of(nb, struct ext_waiter, nb);
+
+	if (action == KDAT_IA_REMOVED && !strcmp(name, w->name)) {
+		queue_work(kdapl_misc_wq, &w->work);
+		w->left = wait_for_completion_timeout(&w->done, 20 * HZ);
+		complete(&w->called);
+	}
+	return NOTIFY_DONE;
+}
+
+/* A callback may wait for what ends connections, even when only the rescuer is left to do it. */
+static void ext_notifier_waits(struct kunit *test)
+{
+	struct ext_waiter w = { .nb.notifier_call = ext_wait };
+	struct kd_env *env = kd_open(test, NULL);
+
+	init_completion(&w.done);
+	init_completion(&w.called);
+	INIT_WORK_ONSTACK(&w.work, ext_waiter_work);
+	snprintf(w.name, sizeof(w.name), "%s-1", fake_ib_name(env->dev));
+	KUNIT_ASSERT_EQ(test, kdat_register_ia_notifier(&w.nb), 0);
+	/* all work in the queues of one CPU */
+	kd_pin();
+	workqueue_set_max_active(kdapl_misc_wq, 1);
+	fake_ib_unplug(env->dev);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&w.called, 60 * HZ), 0UL);
+	KUNIT_EXPECT_NE(test, w.left, 0UL);
+	workqueue_set_max_active(kdapl_misc_wq, WQ_DFL_ACTIVE);
+	KUNIT_EXPECT_EQ(test, kdat_unregister_ia_notifier(&w.nb), 0);
+	flush_work(&w.work);
+	destroy_work_on_stack(&w.work);
+}
+
+struct ext_free {
+	DAT_EP_HANDLE ep;
+	DAT_RETURN ret;
+	struct completion done;
+};
+
+static void ext_free_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct ext_free *f = data;
+
+	f->ret = dat_ep_free(f->ep);
+	complete(&f->done);
+}
+
+/* An EP freed inside an upcall: once nobody uses its EVD and PZ, they can be freed. */
+static void ext_wait_unused(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	const DAT_UPCALL_OBJECT upcall = { NULL, ext_free_upcall };
+	struct ext_free f = { .ret = DAT_ERROR(DAT_ABORT, 0) };
+	DAT_UPCALL_OBJECT object = upcall;
+	DAT_EVD_HANDLE evd;
+	DAT_PZ_HANDLE pz;
+	DAT_EP_ATTR attr;
+
+	init_completion(&f.done);
+	object.instance_data = &f;
+	KD_EXPECT_RET(test, kdat_wait_unused(DAT_HANDLE_NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
+	KD_ASSERT_OK(test, dat_pz_create(env->ia, &pz));
+	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 8, DAT_UPCALL_SINGLE_INSTANCE, &object,
+					   DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG, &evd));
+	kd_attr(&attr);
+	KD_ASSERT_OK(test, dat_ep_create(env->ia, pz, env->recv, env->req, evd, &attr, &f.ep));
+	KD_EXPECT_RET(test, dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
+	KD_ASSERT_OK(test, kd_post_se(evd, 1));
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&f.done, 60 * HZ), 0UL);
+	KD_EXPECT_OK(test, f.ret);
+	KD_EXPECT_OK(test, kdat_wait_unused(evd));
+	KD_EXPECT_OK(test, kdat_wait_unused(pz));
+	KD_EXPECT_OK(test, dat_evd_free(evd));
+	KD_EXPECT_OK(test, dat_pz_free(pz));
+}
+
+static struct kunit_case ext_cases[] = {
+	KD_CASE(ext_names, "D-101: names of events, statuses and states"),
+	KD_CASE(ext_reasons, "D-101,ASY-06,ASY-08: names of reasons; watermarks are told apart"),
+	KD_CASE(ext_errno, "D-101: an errno for each return"),
+	KD_CASE(ext_device, "D-101: the parent device, limits of mappings, a device that is lost"),
+	KD_CASE(ext_open_args, "D-100: kdat_ia_open_to: arguments that are wrong"),
+	KD_CASE(ext_open_nowhere, "D-100: kdat_ia_open_to: a destination without a route"),
+	KD_CASE(ext_notifier, "D-102: IAs that appear and go"),
+	KD_CASE(ext_notifier_waits, "D-102: a callback waits for the work of later queues"),
+	KD_CASE(ext_wait_unused, "D-103: EVD and PZ of an EP that was freed inside an upcall"),
+	{}
+};
+
+static struct kunit_suite ext_suite = {
+	.name = "kdapl-ext",
+	.suite_init = kd_suite_init,
+	.suite_exit = kd_suite_exit,
+	.init = kd_init,
+	.exit = kd_exit,
+	.test_cases = ext_cases,
+};
+
+kunit_test_suite(ext_suite);
