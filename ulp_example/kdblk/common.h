@@ -6,29 +6,15 @@
 
 #include <linux/errno.h>
 #include <linux/printk.h>
+#include <linux/socket.h>
 #include <linux/string.h>
+#include <net/ipv6.h>
 #include <dat2/kdat.h>
 #include <dat2/kdat_ext.h>
 
 #define KDBLK_LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
 
-/* Compare only DAT_SUCCESS directly. All other values need DAT_GET_TYPE(). */
-static inline int kdblk_errno(DAT_RETURN ret)
-{
-	if (ret == DAT_SUCCESS)
-		return 0;
-	switch (DAT_GET_TYPE(ret)) {
-	case DAT_PROVIDER_NOT_FOUND:		return -ENODEV;
-	case DAT_INSUFFICIENT_RESOURCES:	return -ENOMEM;
-	case DAT_INVALID_ADDRESS:		return -EADDRNOTAVAIL;
-	case DAT_CONN_QUAL_IN_USE:		return -EADDRINUSE;
-	case DAT_INVALID_PARAMETER:		return -EINVAL;
-	case DAT_INVALID_STATE:			return -ENOTCONN;
-	default:				return -EIO;
-	}
-}
-
-/* The same, but also log a failure with the name of the object and of the call. */
+/* kdat_errno(), but also log a failure with the name of the object and of the call. */
 static inline int kdblk_check(const char *who, const char *what, DAT_RETURN ret)
 {
 	const char *major = "unknown error", *minor = "";
@@ -36,11 +22,41 @@ static inline int kdblk_check(const char *who, const char *what, DAT_RETURN ret)
 	if (ret == DAT_SUCCESS)
 		return 0;
 	dat_strerror(ret, &major, &minor);
-	pr_err("%s: %s: %s %s (0x%08x)\n", who, what, major, minor, ret);
-	return kdblk_errno(ret);
+	pr_err_ratelimited("%s: %s: %s %s (0x%08x)\n", who, what, major, minor, ret);
+	return kdat_errno(ret);
 }
 
 /* KDBLK_TRY(who, dat_call, arguments...): 0, or an errno after logging the failure */
 #define KDBLK_TRY(who, call, ...)	kdblk_check(who, #call, call(__VA_ARGS__))
+
+/* Where connections of an IA come from. */
+struct kdblk_place {
+	char adapter[DAT_NAME_MAX_LENGTH];
+	struct sockaddr_storage address;
+};
+
+/* Return whether the IA has an address at present. */
+static noinline_for_stack __maybe_unused
+bool kdblk_ia_place(DAT_IA_HANDLE ia, struct kdblk_place *place)
+{
+	DAT_IA_ATTR attr;
+
+	memset(place, 0, sizeof(*place));
+	if (dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL) != DAT_SUCCESS ||
+	    !attr.ia_address_ptr)
+		return false;
+	strscpy(place->adapter, attr.adapter_name, sizeof(place->adapter));
+	memcpy(&place->address, attr.ia_address_ptr,
+	       attr.ia_address_ptr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+							    sizeof(struct sockaddr_in));
+	return true;
+}
+
+static __maybe_unused
+bool kdblk_same_place(const struct kdblk_place *a, const struct kdblk_place *b)
+{
+	return !strcmp(a->adapter, b->adapter) &&
+	       !memcmp(&a->address, &b->address, sizeof(a->address));
+}
 
 #endif /* _KDBLK_COMMON_H_ */

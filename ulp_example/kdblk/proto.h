@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The kdblk protocol, version 1: block storage over reliable connections.
+ * The kdblk protocol, version 2: block storage over reliable connections.
  * PROTOCOL.md is the specification. This file has the wire format, little-endian.
  *
  *	initiator				target
@@ -19,17 +19,21 @@
 #include <linux/types.h>
 
 #define KDBLK_MAGIC		0x6b6c6264u	/* "dblk" */
-#define KDBLK_VERSION		1
-#define KDBLK_PORT		4420	/* default port of targets */
+#define KDBLK_VERSION		2
+#define KDBLK_PORT		14420	/* default port of targets */
 
 #define KDBLK_NAME_LEN		64	/* of disks and initiators, including the NUL */
 #define KDBLK_SERIAL_LEN	32
 #define KDBLK_ID_LEN		16
+#define KDBLK_START_LEN		8	/* first bytes of an instance: of the machine's start */
+#define KDBLK_NONCE_LEN		16	/* random bytes, others for each login */
+#define KDBLK_PROOF_LEN		32	/* HMAC-SHA256 */
+#define KDBLK_TARGET_PROOF_LEN	16	/* the first bytes of one */
 #define KDBLK_MAX_QUEUES	256
 #define KDBLK_MAX_DEPTH		1024	/* commands in flight on a queue */
 #define KDBLK_MIN_INLINE	4096	/* inline bytes that every target accepts */
 #define KDBLK_MAX_IO		0x100000
-/* Tag of LOGIN and KEEPALIVE; one of these may be in flight in addition to the others. */
+/* Tag of LOGIN, KEEPALIVE, FENCE; one of these may be in flight in addition to the others. */
 #define KDBLK_TAG_ADMIN		0xffff
 
 /* Private data of the connection request. Queue 0 connects first, without the others. */
@@ -50,7 +54,8 @@ struct kdblk_accept {
 	__le16 version;
 	__le16 depth;		/* granted: 1 to the requested depth */
 	__le32 inline_size;	/* data bytes in a command, KDBLK_MIN_INLINE or more */
-	__u8 reserved[20];	/* zero */
+	__u8 nonce[KDBLK_NONCE_LEN];	/* queue 0: for the proof of the initiator */
+	__u8 reserved[4];	/* zero */
 };
 
 static_assert(sizeof(struct kdblk_accept) == 32);
@@ -73,6 +78,7 @@ static_assert(sizeof(struct kdblk_reject) == 8);
 enum kdblk_opcode {
 	KDBLK_OP_LOGIN		= 1,	/* first on queue 0; struct kdblk_login inline */
 	KDBLK_OP_KEEPALIVE	= 2,	/* queue 0 */
+	KDBLK_OP_FENCE		= 3,	/* queue 0; offset: another path of the initiator */
 	KDBLK_OP_READ		= 16,
 	KDBLK_OP_WRITE		= 17,
 	KDBLK_OP_FLUSH		= 18,
@@ -102,12 +108,16 @@ static_assert(sizeof(struct kdblk_cmd) == 64);
 
 /* Data of LOGIN. Strings end with a NUL and are padded with NULs. */
 struct kdblk_login {
-	__u8 id[KDBLK_ID_LEN];	/* a login ends other sessions of the disk with this id */
+	__u8 id[KDBLK_ID_LEN];	/* of the initiator's machine */
 	char initiator[KDBLK_NAME_LEN];
 	char disk[KDBLK_NAME_LEN];
 	__le32 keepalive_ms;	/* 100 to 600000: longest silence of the initiator */
 	__le16 queues;		/* requested, 1 to KDBLK_MAX_QUEUES */
-	__u8 reserved[106];	/* zero */
+	__le16 path;		/* number of this path; @id and @path identify a session */
+	__u8 instance[KDBLK_ID_LEN];	/* random; KDBLK_START_LEN bytes are of the machine */
+	__u8 nonce[KDBLK_NONCE_LEN];	/* for the proof of the target */
+	__u8 proof[KDBLK_PROOF_LEN];	/* zero: the initiator has no secret */
+	__u8 reserved[40];	/* zero */
 };
 
 static_assert(sizeof(struct kdblk_login) == 256);
@@ -126,6 +136,9 @@ enum kdblk_status {
 	/* LOGIN only; the target ends the connection once the answer has arrived */
 	KDBLK_STATUS_NO_DISK	= 64,
 	KDBLK_STATUS_DENIED	= 65,	/* the initiator's name is not in the list */
+	KDBLK_STATUS_IN_USE	= 66,	/* another initiator with this id and path is alive */
+	KDBLK_STATUS_FULL	= 67,	/* the target takes no more sessions */
+	KDBLK_STATUS_UNPROVEN	= 68,	/* the proof of the initiator is missing or wrong */
 };
 
 /* A message from the target. */
@@ -160,9 +173,23 @@ struct kdblk_login_rsp {
 	__le16 queues;		/* granted, 1 to the requested number */
 	__le16 flags;		/* enum kdblk_disk_flags */
 	char serial[KDBLK_SERIAL_LEN];	/* as configured; identifies the disk */
-	__u8 reserved[40];	/* zero */
+	__u8 boot[KDBLK_ID_LEN];	/* another one after each start of the target's machine */
+	__u8 proof[KDBLK_TARGET_PROOF_LEN];	/* zero: the target has no secret */
+	__u8 reserved[8];	/* zero */
 };
 
 static_assert(sizeof(struct kdblk_login_rsp) == 128);
+
+/* What the target proves: all but rsp. */
+#define KDBLK_PROVEN_LEN	(sizeof(struct kdblk_login_rsp) - sizeof(struct kdblk_rsp))
+
+/* The answer to KEEPALIVE. */
+struct kdblk_alive_rsp {
+	struct kdblk_rsp rsp;
+	__le64 capacity;	/* bytes; larger than before when the disk has grown */
+	__u8 reserved[8];	/* zero */
+};
+
+static_assert(sizeof(struct kdblk_alive_rsp) == 32);
 
 #endif /* _KDBLK_PROTO_H_ */

@@ -162,8 +162,9 @@ const struct way dapl_way = {
 };
 
 /* Return an error without any work, to measure the cost of the call alone. */
-static noinline DAT_RETURN dapl_refuse_all(DAT_EP_HANDLE ep, DAT_COUNT n, DAT_LMR_TRIPLET *iov,
-					   DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
+static noinline DAT_RETURN dapl_refuse_all(DAT_EP_HANDLE ep, DAT_COUNT n,
+					   const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+					   DAT_COMPLETION_FLAGS flags)
 {
 	barrier();
 	return (DAT_RETURN)(DAT_CLASS_ERROR | DAT_INVALID_HANDLE);
@@ -181,7 +182,7 @@ static int dapl_refuse(struct lane *lane, u32 side, u32 n)
 		[BAD_RANGE] = all->lane[0].ep[0].end[0],
 		[BAD_NOTHING] = DAT_HANDLE_NULL,
 	};
-	DAT_RETURN (*post)(DAT_EP_HANDLE ep, DAT_COUNT n, DAT_LMR_TRIPLET *iov,
+	DAT_RETURN (*post)(DAT_EP_HANDLE ep, DAT_COUNT n, const DAT_LMR_TRIPLET *iov,
 			   DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) =
 		run.bad == BAD_NOTHING ? dapl_refuse_all : dat_ep_post_send;
 	struct turn *turn = &lane->side[side].turn;
@@ -264,8 +265,9 @@ static int dapl_make_lmr(u32 side, int rights, DAT_LMR_CONTEXT *key, DAT_RMR_CON
 	DAT_LMR_HANDLE lmr;
 
 	return TRY(dat_lmr_kcreate, all->ia, DAT_MEM_TYPE_VIRTUAL, region, perf_bytes(), all->pz,
-		   rights, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, key, rkey, NULL,
-		   NULL);
+		   rights, DAT_VA_TYPE_VA,
+		   run.bare ? DAT_MEM_OPTIMIZE_IA : DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, key, rkey,
+		   NULL, NULL);
 }
 
 static int dapl_make_lmrs(void)

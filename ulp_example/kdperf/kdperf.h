@@ -40,6 +40,7 @@ struct run {
 	u32 signal;		/* every signal-th operation has a completion */
 	u32 posters, shared;	/* number of posting CPUs; on the same EP? */
 	u32 serial;		/* use kdat_ep_serialise_posts() */
+	u32 bare;		/* register no memory that only we use */
 	u32 blocks, groups;	/* blocks with kDAPL; batches in each */
 	u32 bound;		/* noise limit: the verbs' difference from themselves, per cent */
 };

@@ -78,6 +78,7 @@ static const struct param {
 	{ "posters", &run.posters, 1, 1, MAX_POSTERS },
 	{ "shared", &run.shared, 0, 0, 1 },
 	{ "serial", &run.serial, 0, 0, 1 },
+	{ "bare", &run.bare, 0, 0, 1 },
 	{ "blocks", &run.blocks, 15, 3, MAX_BLOCKS },
 	{ "groups", &run.groups, 64, 1, 65536 },
 	{ "bound", &run.bound, 5, 1, 100 },

@@ -27,33 +27,33 @@
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/nsproxy.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
+#include <dat2/kdat_ext.h>
 
 #define MAX_SIZE	(1024 * 1024)
-#define MAX_IAS		32
+#define MAX_IAS		16
 #define LOCAL		(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
 #define REMOTE		(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-static char *mode, *ia, *address;
+static char *listen, *connect;
 static ushort port = 4711;
 static uint size = 65536, count = 16;
 
-module_param(mode, charp, 0444);
-MODULE_PARM_DESC(mode, "server or client (required)");
-module_param(ia, charp, 0444);
-MODULE_PARM_DESC(ia, "interface adapter, e.g. rxe0-1 (default: the first one)");
-module_param(address, charp, 0444);
-MODULE_PARM_DESC(address, "client: the server's IPv4 or IPv6 address");
+module_param(listen, charp, 0444);
+MODULE_PARM_DESC(listen, "serve on this address of this machine, or on any (default: any, without connect=)");
+module_param(connect, charp, 0444);
+MODULE_PARM_DESC(connect, "call the server at this IPv4 or IPv6 address");
 module_param(port, ushort, 0444);
 MODULE_PARM_DESC(port, "connection qualifier, 1..65535 (default 4711)");
 module_param(size, uint, 0444);
-MODULE_PARM_DESC(size, "client: bytes per operation, 1..1048576 (default 65536)");
+MODULE_PARM_DESC(size, "caller: bytes per operation, 1..1048576 (default 65536)");
 module_param(count, uint, 0444);
-MODULE_PARM_DESC(count, "client: rounds of write and read back (default 16)");
+MODULE_PARM_DESC(count, "caller: rounds of write and read back (default 16)");
 
 /* The contents of a Send. The byte order is fixed, since the peer's may differ. */
 struct kdping_msg {
@@ -65,6 +65,16 @@ struct kdping_msg {
 };
 
 static_assert(sizeof(struct kdping_msg) == 24);
+
+struct kdping_adapter {
+	char name[DAT_NAME_MAX_LENGTH];
+	DAT_IA_HANDLE ia;
+	DAT_EVD_HANDLE async_evd;
+	DAT_PZ_HANDLE pz;
+	bool iwarp;
+	DAT_EVD_HANDLE cr_evd;		/* server */
+	DAT_PSP_HANDLE psp;		/* server */
+};
 
 struct kdping_mem {		/* memory that the adapter may access */
 	void *addr;
@@ -81,6 +91,7 @@ struct kdping_op {		/* one operation in flight; its address is the cookie */
 
 /* A connection owns all it uses, so the target of a cookie outlives every event. */
 struct kdping_conn {
+	struct kdping_adapter *ad;
 	DAT_EVD_HANDLE dto_evd, conn_evd;
 	DAT_EP_HANDLE ep;
 	DAT_CR_HANDLE cr;		/* server */
@@ -92,14 +103,10 @@ struct kdping_conn {
 	struct sockaddr_storage peer;
 };
 
-static char kdping_name[DAT_NAME_MAX_LENGTH];
-static DAT_IA_HANDLE kdping_ia;
-static DAT_EVD_HANDLE kdping_async_evd, kdping_cr_evd;
-static DAT_PZ_HANDLE kdping_pz;
-static DAT_PSP_HANDLE kdping_psp;
+static struct kdping_adapter kdping_servers[MAX_IAS], kdping_caller;
 static struct workqueue_struct *kdping_wq;
 static DECLARE_WAIT_QUEUE_HEAD(kdping_event);	/* woken by every upcall */
-static bool kdping_iwarp, kdping_stopping;
+static bool kdping_stopping;
 
 /* Compare only DAT_SUCCESS directly. All other values need DAT_GET_TYPE(). */
 static int kdping_check(const char *what, DAT_RETURN ret)
@@ -110,28 +117,20 @@ static int kdping_check(const char *what, DAT_RETURN ret)
 		return 0;
 	dat_strerror(ret, &major, &minor);
 	pr_err("%s: %s %s (0x%08x)\n", what, major, minor, ret);
-	switch (DAT_GET_TYPE(ret)) {
-	case DAT_PROVIDER_NOT_FOUND:		return -ENODEV;
-	case DAT_INSUFFICIENT_RESOURCES:	return -ENOMEM;
-	case DAT_INVALID_ADDRESS:		return -EADDRNOTAVAIL;
-	case DAT_CONN_QUAL_IN_USE:		return -EADDRINUSE;
-	default:				return -EIO;
-	}
+	return kdat_errno(ret);
 }
 
 #define TRY(call, ...)	kdping_check(#call, call(__VA_ARGS__))
 
 /* Log how a connection went. Asynchronous events have no upcall here, so poll for them. */
-static void kdping_report(const struct sockaddr_storage *peer, int err)
+static void kdping_report(struct kdping_adapter *ad, const struct sockaddr_storage *peer, int err)
 {
 	DAT_EVENT event;
 
-	while (dat_evd_dequeue(kdping_async_evd, &event) == DAT_SUCCESS)
-		pr_warn("%s: %s (event 0x%x)\n", kdping_name,
-			event.event_number == DAT_ASYNC_ERROR_IA_CATASTROPHIC ?
-			"adapter is gone" : "asynchronous error", event.event_number);
+	while (dat_evd_dequeue(ad->async_evd, &event) == DAT_SUCCESS)
+		pr_warn("%s: %s\n", ad->name, kdat_event_name(event.event_number));
 	if (err)
-		pr_err("FAIL ia=%s peer=%pISpc error %pe\n", kdping_name, peer, ERR_PTR(err));
+		pr_err("FAIL ia=%s peer=%pISpc error %pe\n", ad->name, peer, ERR_PTR(err));
 }
 
 /* This EVD carries only DTO completions, so this runs in softirq and must not sleep. */
@@ -151,7 +150,8 @@ static void kdping_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_B
 	wake_up_all(&kdping_event);
 }
 
-static int kdping_mem_create(struct kdping_mem *mem, u32 length, int rights)
+static int kdping_mem_create(struct kdping_adapter *ad, struct kdping_mem *mem, u32 length,
+			     int rights)
 {
 	DAT_REGION_DESCRIPTION region = {};
 
@@ -160,8 +160,8 @@ static int kdping_mem_create(struct kdping_mem *mem, u32 length, int rights)
 		return -ENOMEM;
 	mem->length = length;
 	region.for_va = mem->addr;
-	return TRY(dat_lmr_kcreate, kdping_ia, DAT_MEM_TYPE_VIRTUAL, region, length, kdping_pz,
-		   rights, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &mem->lmr,
+	return TRY(dat_lmr_kcreate, ad->ia, DAT_MEM_TYPE_VIRTUAL, region, length, ad->pz, rights,
+		   DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &mem->lmr,
 		   &mem->lmr_context, &mem->rmr_context, NULL, NULL);
 }
 
@@ -235,23 +235,25 @@ static int kdping_conn_setup(struct kdping_conn *conn)
 {
 	const DAT_UPCALL_OBJECT dto = { conn, kdping_dto_upcall };
 	const DAT_UPCALL_OBJECT cm = { conn, kdping_conn_upcall };
-	const DAT_EP_ATTR attr = {
-		.max_message_size = sizeof(struct kdping_msg),
-		.max_rdma_size = MAX_SIZE,
-		.max_recv_dtos = 2, .max_recv_iov = 1,
-		.max_request_dtos = 2, .max_request_iov = 1,
-		/* Both ends must request a read depth; here the default is 0. */
-		.max_rdma_read_in = 1, .max_rdma_read_out = 1,
-		.srq_soft_hw = DAT_HW_DEFAULT,
-	};
+	struct kdping_adapter *ad = conn->ad;
+	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
 
-	return kdping_mem_create(&conn->in, sizeof(struct kdping_msg), LOCAL) ?:
-	       kdping_mem_create(&conn->out, sizeof(struct kdping_msg), LOCAL) ?:
-	       TRY(dat_evd_kcreate, kdping_ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &dto,
+	attr.max_message_size = sizeof(struct kdping_msg);
+	attr.max_rdma_size = MAX_SIZE;
+	attr.max_recv_dtos = 2;
+	attr.max_recv_iov = 1;
+	attr.max_request_dtos = 2;
+	attr.max_request_iov = 1;
+	/* Both ends must request a read depth; here the default is 0. */
+	attr.max_rdma_read_in = 1;
+	attr.max_rdma_read_out = 1;
+	return kdping_mem_create(ad, &conn->in, sizeof(struct kdping_msg), LOCAL) ?:
+	       kdping_mem_create(ad, &conn->out, sizeof(struct kdping_msg), LOCAL) ?:
+	       TRY(dat_evd_kcreate, ad->ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &dto,
 		   DAT_EVD_DTO_FLAG, &conn->dto_evd) ?:
-	       TRY(dat_evd_kcreate, kdping_ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &cm,
+	       TRY(dat_evd_kcreate, ad->ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &cm,
 		   DAT_EVD_CONNECTION_FLAG, &conn->conn_evd) ?:
-	       TRY(dat_ep_create, kdping_ia, kdping_pz, conn->dto_evd, conn->dto_evd,
+	       TRY(dat_ep_create, ad->ia, ad->pz, conn->dto_evd, conn->dto_evd,
 		   conn->conn_evd, &attr, &conn->ep) ?:
 	       /* Post before connecting, so that the peer's first Send finds a Receive. */
 	       kdping_post(conn, DAT_DTO_RECEIVE, NULL);
@@ -315,27 +317,28 @@ static int kdping_rounds(struct kdping_conn *conn)
 		err = -EBADMSG;
 	if (!err)
 		pr_info("PASS ia=%s peer=%pISpc rounds=%u size=%u write=%lluMB/s read=%lluMB/s crc=0x%08x\n",
-			kdping_name, &conn->peer, count, size, div64_u64(bytes * 1000, write_ns),
+			conn->ad->name, &conn->peer, count, size, div64_u64(bytes * 1000, write_ns),
 			div64_u64(bytes * 1000, read_ns), crc);
 	return err;
 }
 
-static int kdping_client(const struct sockaddr_storage *server)
+static int kdping_client(struct kdping_adapter *ad, const struct sockaddr_storage *server)
 {
 	struct kdping_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL);
 	int err;
 
 	if (!conn)
 		return -ENOMEM;
+	conn->ad = ad;
 	conn->peer = *server;
-	pr_info("%s: connecting to %pISpc, %u rounds of %u bytes\n", kdping_name, server, count,
+	pr_info("%s: connecting to %pISpc, %u rounds of %u bytes\n", ad->name, server, count,
 		size);
 	err = kdping_conn_setup(conn) ?:
 	      /* Request only the rights that are needed; no others are granted. */
-	      kdping_mem_create(&conn->buf, size, DAT_MEM_PRIV_LOCAL_READ_FLAG) ?:
+	      kdping_mem_create(ad, &conn->buf, size, DAT_MEM_PRIV_LOCAL_READ_FLAG) ?:
 	      /* iWARP answers a Read with a kind of Write, so the sink needs remote write */
-	      kdping_mem_create(&conn->back, size, DAT_MEM_PRIV_LOCAL_WRITE_FLAG |
-				(kdping_iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0)) ?:
+	      kdping_mem_create(ad, &conn->back, size, DAT_MEM_PRIV_LOCAL_WRITE_FLAG |
+				(ad->iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0)) ?:
 	      TRY(dat_ep_connect, conn->ep, (DAT_IA_ADDRESS_PTR)&conn->peer, port,
 		  10 * USEC_PER_SEC, 0, NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG) ?:
 	      kdping_wait_conn(conn, 0) ?:
@@ -344,7 +347,7 @@ static int kdping_client(const struct sockaddr_storage *server)
 	      TRY(dat_ep_disconnect, conn->ep, DAT_CLOSE_GRACEFUL_FLAG);
 	if (!err)
 		kdping_wait_conn(conn, DAT_CONNECTION_EVENT_ESTABLISHED);
-	kdping_report(server, err);
+	kdping_report(ad, server, err);
 	kdping_conn_destroy(conn);
 	return err;
 }
@@ -362,7 +365,7 @@ static int kdping_talk(struct kdping_conn *conn)
 	if (!length || length > MAX_SIZE)	/* never trust numbers from a peer */
 		return -EPROTO;
 	/* Receive before Send: the client may answer at once. It then works on its own. */
-	err = kdping_mem_create(&conn->buf, length, LOCAL | REMOTE) ?:
+	err = kdping_mem_create(conn->ad, &conn->buf, length, LOCAL | REMOTE) ?:
 	      kdping_post(conn, DAT_DTO_RECEIVE, NULL) ?: kdping_send(conn, length, 0) ?:
 	      kdping_wait(&conn->recv);
 	if (err)
@@ -374,8 +377,8 @@ static int kdping_talk(struct kdping_conn *conn)
 		err = -EBADMSG;
 	if (err)
 		return err;
-	pr_info("SERVED ia=%s peer=%pISpc size=%u crc=0x%08x\n", kdping_name, &conn->peer, length,
-		crc);
+	pr_info("SERVED ia=%s peer=%pISpc size=%u crc=0x%08x\n", conn->ad->name, &conn->peer,
+		length, crc);
 	/* The client disconnects first. */
 	kdping_wait_conn(conn, DAT_CONNECTION_EVENT_ESTABLISHED);
 	return 0;
@@ -400,7 +403,7 @@ static void kdping_serve(struct work_struct *work)
 		dat_cr_reject(conn->cr, 0, NULL);	/* a failed accept keeps the CR */
 	else
 		err = kdping_talk(conn);
-	kdping_report(&conn->peer, err);
+	kdping_report(conn->ad, &conn->peer, err);
 	kdping_conn_destroy(conn);
 }
 
@@ -413,113 +416,160 @@ static void kdping_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOO
 		dat_cr_reject(event->event_data.cr_arrival_event_data.cr_handle, 0, NULL);
 		return;
 	}
+	conn->ad = instance;
 	conn->cr = event->event_data.cr_arrival_event_data.cr_handle;
 	INIT_WORK(&conn->work, kdping_serve);
 	queue_work(kdping_wq, &conn->work);
 }
 
-static int kdping_server(void)
+static int kdping_serve_on(struct kdping_adapter *ad)
 {
-	const DAT_UPCALL_OBJECT upcall = { NULL, kdping_cr_upcall };
+	const DAT_UPCALL_OBJECT upcall = { ad, kdping_cr_upcall };
 	int err;
 
-	kdping_wq = alloc_workqueue("kdping", WQ_UNBOUND, 0);
-	if (!kdping_wq)
-		return -ENOMEM;
 	/* The length of the queue is the backlog of the listener. */
-	err = TRY(dat_evd_kcreate, kdping_ia, 16, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
-		  DAT_EVD_CR_FLAG, &kdping_cr_evd) ?:
-	      TRY(dat_psp_create, kdping_ia, port, kdping_cr_evd, DAT_PSP_CONSUMER_FLAG,
-		  &kdping_psp);
+	err = TRY(dat_evd_kcreate, ad->ia, 16, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
+		  DAT_EVD_CR_FLAG, &ad->cr_evd) ?:
+	      TRY(dat_psp_create, ad->ia, port, ad->cr_evd, DAT_PSP_CONSUMER_FLAG, &ad->psp);
 	if (!err)
-		pr_info("serving on %s port %u\n", kdping_name, port);
-	return err;
+		pr_info("serving on %s port %u\n", ad->name, port);
+	if (err != -EHOSTUNREACH)
+		return err;
+	pr_err("%s has no IP address to serve on\n", ad->name);
+	return -EADDRNOTAVAIL;
 }
 
-/* The order matters: end new requests, their upcalls, the connections, then the adapter. */
-static void kdping_close(void)
+static void kdping_close(struct kdping_adapter *ad)
 {
-	kdping_report(NULL, 0);
-	dat_psp_free(kdping_psp);
-	dat_evd_free(kdping_cr_evd);
+	if (!ad->ia)
+		return;
+	kdping_report(ad, NULL, 0);
+	dat_pz_free(ad->pz);
+	/* A graceful close fails while the IA has objects, so it detects leaks. */
+	if (TRY(dat_ia_close, ad->ia, DAT_CLOSE_GRACEFUL_FLAG))
+		dat_ia_close(ad->ia, DAT_CLOSE_ABRUPT_FLAG);
+	ad->ia = NULL;
+}
+
+/* The order matters: end new requests, their upcalls, the connections, then the adapters. */
+static void kdping_stop(void)
+{
+	int i;
+
+	for (i = 0; i < MAX_IAS; i++) {
+		dat_psp_free(kdping_servers[i].psp);
+		dat_evd_free(kdping_servers[i].cr_evd);
+	}
 	WRITE_ONCE(kdping_stopping, true);
 	wake_up_all(&kdping_event);
 	if (kdping_wq)
 		destroy_workqueue(kdping_wq);
-	dat_pz_free(kdping_pz);
-	/* A graceful close fails while the IA has objects, so it detects leaks. */
-	if (TRY(dat_ia_close, kdping_ia, DAT_CLOSE_GRACEFUL_FLAG))
-		dat_ia_close(kdping_ia, DAT_CLOSE_ABRUPT_FLAG);
+	for (i = 0; i < MAX_IAS; i++)
+		kdping_close(&kdping_servers[i]);
 }
 
-static int kdping_open(void)
+/* Open the adapter of that name or local address, or the one that leads to a peer. */
+static int kdping_open(struct kdping_adapter *ad, char *name, const struct sockaddr_storage *peer)
 {
-	DAT_PROVIDER_INFO *info, *list[MAX_IAS];
-	DAT_PROVIDER_ATTR attr;
-	DAT_COUNT n = 0, i;
+	DAT_PROVIDER_ATTR provider;
+	DAT_IA_ATTR attr;
 	int err;
 
-	info = kcalloc(MAX_IAS, sizeof(*info), GFP_KERNEL);
-	for (i = 0; info && i < MAX_IAS; i++)
-		list[i] = &info[i];
-	if (ia)
-		strscpy(kdping_name, ia, sizeof(kdping_name));
-	else if (info && dat_registry_list_providers(MAX_IAS, &n, list) == DAT_SUCCESS && n)
-		strscpy(kdping_name, info[0].ia_name, sizeof(kdping_name));
-	kfree(info);
-
-	err = TRY(dat_ia_open, kdping_name, 8, &kdping_async_evd, &kdping_ia);
+	if (peer)
+		err = TRY(kdat_ia_open_to, current->nsproxy->net_ns, (struct sockaddr *)peer, NULL,
+			  8, &ad->async_evd, &ad->ia);
+	else
+		err = TRY(dat_ia_open, name, 8, &ad->async_evd, &ad->ia);
 	if (err)
 		return err;
-	err = TRY(dat_ia_query, kdping_ia, NULL, DAT_IA_FIELD_NONE, NULL,
-		  DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ, &attr) ?:
-	      TRY(dat_pz_create, kdping_ia, &kdping_pz);
-	kdping_iwarp = !err && attr.rdma_write_for_rdma_read_req;
+	err = TRY(dat_ia_query, ad->ia, NULL, DAT_IA_FIELD_ALL, &attr,
+		  DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ, &provider) ?:
+	      TRY(dat_pz_create, ad->ia, &ad->pz);
+	if (err) {
+		kdping_close(ad);
+		return err;
+	}
+	strscpy(ad->name, attr.adapter_name, sizeof(ad->name));
+	ad->iwarp = provider.rdma_write_for_rdma_read_req;
+	return 0;
+}
+
+/* Serve on one adapter, or on each that there is; one of them has to work. */
+static int kdping_server(void)
+{
+	DAT_PROVIDER_INFO *info = kcalloc(MAX_IAS, sizeof(*info), GFP_KERNEL);
+	DAT_PROVIDER_INFO *list[MAX_IAS];
+	DAT_COUNT n = 0, i;
+	int err = -ENODEV, one;
+
+	kdping_wq = alloc_workqueue("kdping", WQ_UNBOUND, 0);
+	if (!info || !kdping_wq) {
+		kfree(info);
+		return -ENOMEM;
+	}
+	if (listen && strcmp(listen, "any")) {
+		kfree(info);
+		return kdping_open(&kdping_servers[0], listen, NULL) ?:
+		       kdping_serve_on(&kdping_servers[0]);
+	}
+	for (i = 0; i < MAX_IAS; i++)
+		list[i] = &info[i];
+	dat_registry_list_providers(MAX_IAS, &n, list);
+	for (i = 0; i < min(n, MAX_IAS); i++) {
+		one = kdping_open(&kdping_servers[i], info[i].ia_name, NULL) ?:
+		      kdping_serve_on(&kdping_servers[i]);
+		err = err && one ? one : 0;
+	}
+	kfree(info);
+	return err;
+}
+
+/* Runs entirely inside init, so the result of the call is the result of the load. */
+static int kdping_call(const struct sockaddr_storage *server)
+{
+	int err;
+
+	err = kdping_open(&kdping_caller, NULL, server);
 	if (err)
-		kdping_close();
+		return err;
+	err = kdping_client(&kdping_caller, server);
+	kdping_close(&kdping_caller);
 	return err;
 }
 
 static int __init kdping_init(void)
 {
-	bool client = mode && !strcmp(mode, "client");
 	struct sockaddr_storage server = {};
 	const char *wrong = NULL;
 	char port_string[8];
-	int err;
+	int err = 0;
 
 	snprintf(port_string, sizeof(port_string), "%u", port);
-	if (!client && (!mode || strcmp(mode, "server")))
-		wrong = "mode= must be server or client";
-	else if (!port)
+	if (!port)
 		wrong = "port= must be 1..65535";
 	else if (!size || size > MAX_SIZE)
 		wrong = "size= must be 1..1048576";
 	else if (!count)
 		wrong = "count= must be at least 1";
-	else if (client != !!address)
-		wrong = "address= (of the server) is required with mode=client, and only there";
-	else if (client && inet_pton_with_scope(&init_net, AF_UNSPEC, address, port_string,
-						&server))
-		wrong = "address= is neither an IPv4 nor an IPv6 address";
+	else if (connect && inet_pton_with_scope(current->nsproxy->net_ns, AF_UNSPEC, connect,
+						 port_string, &server))
+		wrong = "connect= is neither an IPv4 nor an IPv6 address";
 	if (wrong) {
 		pr_err("%s\n", wrong);
 		return -EINVAL;
 	}
-	err = kdping_open();
+	if (listen || !connect)
+		err = kdping_server();
+	if (!err && connect)
+		err = kdping_call(&server);
 	if (err)
-		return err;
-	/* A client runs entirely inside init, so its result is the result of the load. */
-	err = client ? kdping_client(&server) : kdping_server();
-	if (client || err)
-		kdping_close();
+		kdping_stop();
 	return err;
 }
 
 static void __exit kdping_exit(void)
 {
-	if (!strcmp(mode, "server"))
-		kdping_close();
+	kdping_stop();
 }
 
 module_init(kdping_init);

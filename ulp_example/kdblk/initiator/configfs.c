@@ -9,6 +9,7 @@
 
 #include <linux/cpumask.h>
 #include <linux/module.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/utsname.h>
 #include "../../../kdapl/version.h"
@@ -22,26 +23,37 @@ static struct kdblk_disk *kdblk_to_disk(struct config_item *item)
 	return container_of(item, struct kdblk_disk, item);
 }
 
-/* Parameters must not change while they are in use. */
-static bool kdblk_fixed(const struct kdblk_disk *disk)
+/*
+ * Parameters must not change while they are in use. Those of the connection alone, @link, are
+ * not in use while the disk has failed.
+ */
+static bool kdblk_fixed(const struct kdblk_disk *disk, bool link)
 {
 	int state = READ_ONCE(disk->state);
 
-	return state != KDBLK_IDLE && (state != KDBLK_FAILED || disk->gendisk);
+	return state != KDBLK_IDLE && (state != KDBLK_FAILED || (disk->gendisk && !link));
 }
 
-/* Store a nonempty line in @to, without its newline. */
-static ssize_t kdblk_store_text(struct kdblk_disk *disk, char *to, size_t size,
+static int kdblk_busy(struct kdblk_disk *disk, bool link)
+{
+	kdblk_why(disk, -EBUSY, "this can be changed only while the disk is not connected%s",
+		  link ? ", or has failed" : "");
+	return kdblk_refuse(disk, -EBUSY);
+}
+
+/* Store a line in @to, without its newline. */
+static ssize_t kdblk_store_text(struct kdblk_disk *disk, char *to, size_t size, bool link,
 				const char *page, size_t count)
 {
 	size_t n = count && page[count - 1] == '\n' ? count - 1 : count;
 	ssize_t ret = count;
 
-	if (!n || n >= size || memchr(page, '\n', n) || memchr(page, 0, n))
-		return -EINVAL;
 	mutex_lock(&disk->admin);
-	if (kdblk_fixed(disk)) {
-		ret = -EBUSY;
+	if (n >= size || memchr(page, '\n', n) || memchr(page, 0, n)) {
+		kdblk_why(disk, -EINVAL, "a line of less than %zu characters is needed", size);
+		ret = kdblk_refuse(disk, -EINVAL);
+	} else if (kdblk_fixed(disk, link)) {
+		ret = kdblk_busy(disk, link);
 	} else {
 		memset(to, 0, size);
 		memcpy(to, page, n);
@@ -50,27 +62,29 @@ static ssize_t kdblk_store_text(struct kdblk_disk *disk, char *to, size_t size,
 	return ret;
 }
 
-static ssize_t kdblk_store_number(struct kdblk_disk *disk, u32 *to, u32 min, u32 max,
+static ssize_t kdblk_store_number(struct kdblk_disk *disk, u32 *to, u32 min, u32 max, bool link,
 				  const char *page, size_t count)
 {
 	ssize_t ret = count;
 	u32 n;
 	int err = kstrtou32(page, 0, &n);
 
-	if (err)
-		return err;
-	if (n < min || n > max)
-		return -ERANGE;
+	if (!err && (n < min || n > max))
+		err = -ERANGE;
 	mutex_lock(&disk->admin);
-	if (kdblk_fixed(disk))
-		ret = -EBUSY;
-	else
+	if (err) {
+		kdblk_why(disk, err, "a number from %u to %u is needed", min, max);
+		ret = kdblk_refuse(disk, err);
+	} else if (kdblk_fixed(disk, link)) {
+		ret = kdblk_busy(disk, link);
+	} else {
 		*to = n;
+	}
 	mutex_unlock(&disk->admin);
 	return ret;
 }
 
-#define KDBLK_TEXT(name, size)								\
+#define KDBLK_TEXT(name, size, link)							\
 static char *kdblk_##name##_of(struct config_item *item)				\
 {											\
 	return kdblk_to_disk(item)->config.name;						\
@@ -82,11 +96,11 @@ static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
 static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,		\
 				    size_t count)					\
 {											\
-	return kdblk_store_text(kdblk_to_disk(item), kdblk_##name##_of(item), size, page,	\
-				count);							\
+	return kdblk_store_text(kdblk_to_disk(item), kdblk_##name##_of(item), size, link,	\
+				page, count);						\
 }
 
-#define KDBLK_NUMBER(name, min, max)							\
+#define KDBLK_NUMBER(name, min, max, link)						\
 static u32 *kdblk_##name##_of(struct config_item *item)					\
 {											\
 	return &kdblk_to_disk(item)->config.name;						\
@@ -98,32 +112,36 @@ static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
 static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,		\
 				    size_t count)					\
 {											\
-	return kdblk_store_number(kdblk_to_disk(item), kdblk_##name##_of(item), min, max, page,	\
-				  count);						\
+	return kdblk_store_number(kdblk_to_disk(item), kdblk_##name##_of(item), min, max, link,	\
+				  page, count);						\
 }
 
-KDBLK_TEXT(ia, DAT_NAME_MAX_LENGTH)
+KDBLK_TEXT(ia, DAT_NAME_MAX_LENGTH, true)
 CONFIGFS_ATTR(kdblk_, ia);
-KDBLK_TEXT(address, KDBLK_ADDRESS_LEN)
+KDBLK_TEXT(address, KDBLK_ADDRESS_LEN, true)
 CONFIGFS_ATTR(kdblk_, address);
-KDBLK_TEXT(disk, KDBLK_NAME_LEN)
+KDBLK_TEXT(disk, KDBLK_NAME_LEN, false)
 CONFIGFS_ATTR(kdblk_, disk);
-KDBLK_TEXT(initiator, KDBLK_NAME_LEN)
+KDBLK_TEXT(initiator, KDBLK_NAME_LEN, false)
 CONFIGFS_ATTR(kdblk_, initiator);
-KDBLK_NUMBER(port, 1, 65535)
+KDBLK_NUMBER(port, 1, 65535, true)
 CONFIGFS_ATTR(kdblk_, port);
-KDBLK_NUMBER(queues, 1, 128)
+KDBLK_NUMBER(path, 0, 65535, false)
+CONFIGFS_ATTR(kdblk_, path);
+KDBLK_NUMBER(queues, 1, 128, false)
 CONFIGFS_ATTR(kdblk_, queues);
-KDBLK_NUMBER(poll_queues, 0, 128)
+KDBLK_NUMBER(poll_queues, 0, 128, false)
 CONFIGFS_ATTR(kdblk_, poll_queues);
-KDBLK_NUMBER(depth, 1, KDBLK_MAX_DEPTH)
+KDBLK_NUMBER(depth, 1, KDBLK_MAX_DEPTH, false)
 CONFIGFS_ATTR(kdblk_, depth);
-KDBLK_NUMBER(keepalive_ms, 100, 600000)
+KDBLK_NUMBER(keepalive_ms, 100, 600000, true)
 CONFIGFS_ATTR(kdblk_, keepalive_ms);
-KDBLK_NUMBER(reconnect_delay_ms, 1, 600000)
+KDBLK_NUMBER(reconnect_delay_ms, 1, 600000, true)
 CONFIGFS_ATTR(kdblk_, reconnect_delay_ms);
-KDBLK_NUMBER(reconnect_max, 1, 1000000)
+KDBLK_NUMBER(reconnect_max, 1, 1000000, true)
 CONFIGFS_ATTR(kdblk_, reconnect_max);
+KDBLK_NUMBER(fast_io_fail_ms, 0, 600000, true)
+CONFIGFS_ATTR(kdblk_, fast_io_fail_ms);
 
 static ssize_t kdblk_connect_show(struct config_item *item, char *page)
 {
@@ -152,15 +170,8 @@ CONFIGFS_ATTR(kdblk_, connect);
 
 static ssize_t kdblk_state_show(struct config_item *item, char *page)
 {
-	static const char * const name[] = {
-		[KDBLK_IDLE] = "idle",
-		[KDBLK_CONNECTING] = "connecting",
-		[KDBLK_LIVE] = "live",
-		[KDBLK_RECOVERING] = "recovering",
-		[KDBLK_FAILED] = "failed",
-	};
-
-	return sysfs_emit(page, "%s\n", name[READ_ONCE(kdblk_to_disk(item)->state)]);
+	return sysfs_emit(page, "%s\n",
+			  kdblk_state_name(READ_ONCE(kdblk_to_disk(item)->state)));
 }
 CONFIGFS_ATTR_RO(kdblk_, state);
 
@@ -178,7 +189,7 @@ CONFIGFS_ATTR_RO(kdblk_, device);
 
 static ssize_t kdblk_last_error_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%d\n", READ_ONCE(kdblk_to_disk(item)->last_error));
+	return sysfs_emit(page, "%.*s\n", KDBLK_ERROR_LEN, kdblk_to_disk(item)->reason);
 }
 CONFIGFS_ATTR_RO(kdblk_, last_error);
 
@@ -186,14 +197,28 @@ static ssize_t kdblk_stats_show(struct config_item *item, char *page)
 {
 	struct kdblk_disk *disk = kdblk_to_disk(item);
 
-	return sysfs_emit(page, "connects %llu\nlosses %llu\nreplayed %llu\nattempts %u\n",
-			  disk->connects, disk->losses, disk->replayed, disk->attempts);
+	return sysfs_emit(page,
+			  "connects %llu\nlosses %llu\nreplayed %llu\nattempts %u\nfailing %d\nadapters %llu\n",
+			  disk->connects, disk->losses, disk->replayed, disk->attempts,
+			  READ_ONCE(disk->failing), disk->adapters);
 }
 CONFIGFS_ATTR_RO(kdblk_, stats);
 
 static ssize_t kdblk_id_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%*phN\n", KDBLK_ID_LEN, kdblk_to_disk(item)->id);
+}
+
+/* A machine without a name is called by its id. */
+static void kdblk_set_id(struct kdblk_disk *disk, const u8 *id)
+{
+	char before[2 * KDBLK_ID_LEN + 1], name[2 * KDBLK_ID_LEN + 1];
+
+	snprintf(before, sizeof(before), "%*phN", KDBLK_ID_LEN, disk->id);
+	snprintf(name, sizeof(name), "%*phN", KDBLK_ID_LEN, id);
+	if (!strcmp(disk->config.initiator, before))
+		strscpy(disk->config.initiator, name, sizeof(disk->config.initiator));
+	memcpy(disk->id, id, KDBLK_ID_LEN);
 }
 
 static ssize_t kdblk_id_store(struct config_item *item, const char *page, size_t count)
@@ -203,31 +228,68 @@ static ssize_t kdblk_id_store(struct config_item *item, const char *page, size_t
 	ssize_t ret = count;
 	u8 id[KDBLK_ID_LEN];
 
-	if (n != 2 * sizeof(id) || hex2bin(id, page, sizeof(id)))
-		return -EINVAL;
 	mutex_lock(&disk->admin);
-	if (kdblk_fixed(disk))
-		ret = -EBUSY;
-	else
-		memcpy(disk->id, id, sizeof(id));
+	if (n != 2 * sizeof(id) || hex2bin(id, page, sizeof(id))) {
+		kdblk_why(disk, -EINVAL, "32 hexadecimal digits are needed");
+		ret = kdblk_refuse(disk, -EINVAL);
+	} else if (kdblk_fixed(disk, false)) {
+		ret = kdblk_busy(disk, false);
+	} else {
+		kdblk_set_id(disk, id);
+	}
 	mutex_unlock(&disk->admin);
 	return ret;
 }
 CONFIGFS_ATTR(kdblk_, id);
+
+static ssize_t kdblk_secret_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n", kdblk_to_disk(item)->secret.length ? "set" : "");
+}
+
+static ssize_t kdblk_secret_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdblk_disk *disk = kdblk_to_disk(item);
+	struct kdblk_secret secret;
+	ssize_t ret = count;
+	int err;
+
+	mutex_lock(&disk->admin);
+	err = kdblk_secret_read(&secret, page, count);
+	if (err == -EINVAL) {
+		kdblk_why(disk, err, "a secret has %d to %d characters", KDBLK_SECRET_MIN,
+			  KDBLK_SECRET_MAX);
+		ret = kdblk_refuse(disk, err);
+	} else if (err) {
+		kdblk_why(disk, err, "this kernel has no HMAC-SHA256 for secrets");
+		ret = kdblk_refuse(disk, err);
+	} else if (kdblk_fixed(disk, true)) {
+		ret = kdblk_busy(disk, true);
+	} else {
+		swap(disk->secret, secret);
+	}
+	kdblk_secret_clear(&secret);
+	mutex_unlock(&disk->admin);
+	return ret;
+}
+CONFIGFS_ATTR(kdblk_, secret);
 
 static struct configfs_attribute *kdblk_attrs[] = {
 	&kdblk_attr_id,
 	&kdblk_attr_ia,
 	&kdblk_attr_address,
 	&kdblk_attr_port,
+	&kdblk_attr_path,
 	&kdblk_attr_disk,
 	&kdblk_attr_initiator,
+	&kdblk_attr_secret,
 	&kdblk_attr_queues,
 	&kdblk_attr_poll_queues,
 	&kdblk_attr_depth,
 	&kdblk_attr_keepalive_ms,
 	&kdblk_attr_reconnect_delay_ms,
 	&kdblk_attr_reconnect_max,
+	&kdblk_attr_fast_io_fail_ms,
 	&kdblk_attr_connect,
 	&kdblk_attr_state,
 	&kdblk_attr_device,
@@ -238,6 +300,7 @@ static struct configfs_attribute *kdblk_attrs[] = {
 
 static void kdblk_release(struct config_item *item)
 {
+	kdblk_secret_clear(&kdblk_to_disk(item)->secret);
 	kfree(kdblk_to_disk(item));
 }
 
@@ -265,6 +328,9 @@ static struct config_item *kdblk_make_item(struct config_group *group, const cha
 	disk->config.reconnect_delay_ms = 2000;
 	disk->config.reconnect_max = 30;
 	strscpy(disk->config.initiator, utsname()->nodename, sizeof(disk->config.initiator));
+	if (!utsname()->nodename[0] || !strcmp(utsname()->nodename, "(none)"))
+		snprintf(disk->config.initiator, sizeof(disk->config.initiator), "%*phN",
+			 KDBLK_ID_LEN, disk->id);
 	config_item_init_type_name(&disk->item, name, &kdblk_item_type);
 	return &disk->item;
 }
@@ -301,15 +367,24 @@ static int __init kdblk_init(void)
 {
 	int err;
 
+	get_random_bytes(kdblk_start_id, sizeof(kdblk_start_id));
 	/* Writeback to these disks frees memory, so recovery must not wait for memory. */
 	kdblk_wq = alloc_workqueue("kdblk", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!kdblk_wq)
 		return -ENOMEM;
 	config_group_init(&kdblk_subsys.su_group);
 	mutex_init(&kdblk_subsys.su_mutex);
+	err = kdblk_sysfs_init();
+	if (err)
+		goto out_destroy_wq;
 	err = configfs_register_subsystem(&kdblk_subsys);
 	if (err)
-		destroy_workqueue(kdblk_wq);
+		goto out_sysfs;
+	return 0;
+out_sysfs:
+	kdblk_sysfs_exit();
+out_destroy_wq:
+	destroy_workqueue(kdblk_wq);
 	return err;
 }
 
@@ -317,6 +392,7 @@ static void __exit kdblk_exit(void)
 {
 	configfs_unregister_subsystem(&kdblk_subsys);
 	kdblk_disk_exit();
+	kdblk_sysfs_exit();
 	destroy_workqueue(kdblk_wq);
 }
 

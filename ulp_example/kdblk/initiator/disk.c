@@ -7,10 +7,13 @@
  */
 #define pr_fmt(fmt) "kdblk: " fmt
 
+#include <linux/delay.h>
 #include <linux/idr.h>
 #include <linux/module.h>
 #include "../compat.h"
 #include "kdblk.h"
+
+#define KDBLK_CLOSE_TRIES	150	/* of 20 ms */
 
 static DEFINE_IDA(kdblk_minors);
 
@@ -25,7 +28,7 @@ static blk_status_t kdblk_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_
 	}
 	/* Without a connection the queue is quiesced, unless its commands are to fail. */
 	if (unlikely(READ_ONCE(q->disk->failing)))
-		return BLK_STS_IOERR;
+		return BLK_STS_TRANSPORT;
 	return kdblk_queue_post(q, bd->rq);
 }
 
@@ -121,6 +124,8 @@ static void kdblk_gate(struct kdblk_disk *disk, bool shut)
 		else
 			blk_mq_unquiesce_queue(disk->gendisk->queue);
 	}
+	if (disk->gendisk)
+		kdblk_sysfs_event(disk);
 	mutex_unlock(&disk->gate);
 }
 
@@ -130,8 +135,15 @@ void kdblk_disk_quiesce(struct kdblk_disk *disk)
 	kdblk_gate(disk, true);
 }
 
+/* Without a connection: commands that waited fail. */
+void kdblk_disk_release(struct kdblk_disk *disk)
+{
+	kdblk_gate(disk, false);
+}
+
 void kdblk_disk_unquiesce(struct kdblk_disk *disk)
 {
+	kdblk_sysfs_adapter(disk);
 	kdblk_gate(disk, false);
 }
 
@@ -188,11 +200,14 @@ int kdblk_disk_add(struct kdblk_disk *disk)
 	if (err < 0)
 		goto out_free_tags;
 	disk->minor = err;
+	err = kdblk_sysfs_add(disk);
+	if (err)
+		goto out_free_minor;
 	kdblk_limits(disk, segments, &lim);
 	gendisk = kdblk_alloc_disk(set, &lim, disk);
 	if (IS_ERR(gendisk)) {
 		err = PTR_ERR(gendisk);
-		goto out_free_minor;
+		goto out_remove_sysfs;
 	}
 	snprintf(gendisk->disk_name, sizeof(gendisk->disk_name), "kdblk%d", disk->minor);
 	gendisk->fops = &kdblk_fops;
@@ -204,14 +219,15 @@ int kdblk_disk_add(struct kdblk_disk *disk)
 	disk->gendisk = gendisk;
 	/* The connection may be lost by now; then recovery unquiesces the queue. */
 	state = READ_ONCE(disk->state);
-	/* In FAILED there is no recovery: let commands through, so that they fail. */
-	disk->quiesced = state != KDBLK_LIVE && state != KDBLK_FAILED;
+	/* If commands are to fail, let them through. */
+	disk->quiesced = state != KDBLK_LIVE && !READ_ONCE(disk->failing);
 	if (disk->quiesced)
 		blk_mq_quiesce_queue(gendisk->queue);
+	kdblk_sysfs_event(disk);
 	mutex_unlock(&disk->gate);
 
 	atomic_inc(&kdblk_gendisks);
-	err = add_disk(gendisk);
+	err = device_add_disk(disk->dev, gendisk, NULL);
 	if (!err)
 		return 0;
 	atomic_dec(&kdblk_gendisks);	/* free_disk is called only for added disks */
@@ -219,11 +235,29 @@ int kdblk_disk_add(struct kdblk_disk *disk)
 	disk->gendisk = NULL;
 	mutex_unlock(&disk->gate);
 	put_disk(gendisk);
+out_remove_sysfs:
+	kdblk_sysfs_remove(disk);
 out_free_minor:
 	ida_free(&kdblk_minors, disk->minor);
 out_free_tags:
 	blk_mq_free_tag_set(set);
 	return err;
+}
+
+/*
+ * An open device holds a reference on this module. The kernel closes a file of a task that has
+ * ended a little later in some cases (io_uring). Wait for that, so that the module can be
+ * unloaded when the disk is gone; and say what keeps it, if it stays open.
+ */
+static void kdblk_await_closed(struct kdblk_disk *disk, struct gendisk *gendisk)
+{
+	int tries = KDBLK_CLOSE_TRIES;
+
+	while (disk_openers(gendisk) && tries--)
+		msleep(20);
+	if (disk_openers(gendisk))
+		pr_warn("%s: %s is still open; this module stays in use until it is closed\n",
+			kdblk_name(disk), gendisk->disk_name);
 }
 
 /* May sleep until all outstanding commands are answered or have failed. */
@@ -234,9 +268,11 @@ void kdblk_disk_remove(struct kdblk_disk *disk)
 	if (!gendisk)
 		return;
 	del_gendisk(gendisk);
+	kdblk_await_closed(disk, gendisk);
 	mutex_lock(&disk->gate);
 	disk->gendisk = NULL;
 	mutex_unlock(&disk->gate);
+	kdblk_sysfs_remove(disk);
 	put_disk(gendisk);
 	blk_mq_free_tag_set(&disk->tags);
 	ida_free(&kdblk_minors, disk->minor);

@@ -6,8 +6,11 @@
  *
  *	configfs.c	the administrator's interface
  *	session.c	connection, login, keepalive; loss and recovery
+ *	adapter.c	the adapter that connections go through
+ *	paths.c		several paths to one disk
  *	queue.c		one queue: Endpoint, messages, memory, answers
  *	disk.c		the block device
+ *	sysfs.c		its parent in sysfs, uevents
  */
 #ifndef _KDBLK_H_
 #define _KDBLK_H_
@@ -16,10 +19,13 @@
 #include <linux/configfs.h>
 #include <linux/inet.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/ratelimit.h>
 #include <linux/scatterlist.h>
 #include <linux/socket.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include "../auth.h"
 #include "../common.h"
 #include "../proto.h"
 
@@ -28,9 +34,14 @@
 #define KDBLK_CONNECT_TIMEOUT	(5 * HZ)	/* of one queue */
 #define KDBLK_AGAIN_MS		100	/* delay before resending after KDBLK_STATUS_RESOURCE */
 #define KDBLK_LOGIN_TIMEOUT	(30 * HZ)	/* the target may have to end our last session */
+#define KDBLK_ERROR_LEN		200		/* of a reason in last_error */
 #define KDBLK_INLINE_SEGS	2		/* memory segments of a WRITE with inline data */
 /* Every KDBLK_SIGNAL_EVERY-th Send is signalled, to free its entries of the request queue. */
 #define KDBLK_SIGNAL_EVERY	16
+/* What a tag needs: it may register memory before it sends; an event for each, and the answer. */
+#define KDBLK_TAG_DTOS		2
+#define KDBLK_TAG_EVENTS	3
+#define KDBLK_SPARE_DTOS	(2 * KDBLK_SIGNAL_EVERY)	/* the latest may be unsignalled */
 
 struct kdblk_disk;
 
@@ -45,6 +56,8 @@ struct kdblk_slot {
 	bool lent;
 	u8 opcode;
 	bool answered;
+	bool cached;			/* a write that may stay in a cache of the target */
+	bool covers;			/* a FLUSH, and there were such writes before it */
 	atomic_t pending;		/* completions the request waits for, plus the post */
 	u8 mapped;			/* number of pieces mapped for inline data */
 	struct {
@@ -63,7 +76,7 @@ struct kdblk_io {
 struct kdblk_queue {
 	/* read mostly */
 	struct kdblk_disk *disk;
-	DAT_EP_HANDLE ep;
+	DAT_EP_HANDLE ep;		/* of the connection */
 	DAT_LMR_CONTEXT lkey;		/* of cmds and rsps */
 	DAT_LMR_CONTEXT all_lkey;	/* of inline data */
 	u32 inline_size;
@@ -73,15 +86,17 @@ struct kdblk_queue {
 	struct kdblk_cmd *cmds;		/* one for each tag, plus one for administration */
 	struct kdblk_login_rsp *rsps;	/* the same number of Receives */
 	struct kdblk_login *login;	/* queue 0 */
+	u32 size;			/* bytes of cmds, rsps and login together */
 	struct kdblk_slot *slots;
-	DAT_EVD_HANDLE evd;
+	DAT_EVD_HANDLE evd;		/* lives as long as the adapter is used */
 	spinlock_t poll_lock;		/* polled: serialises the handling of completions */
 
 	/* written when posting */
 	atomic_t posted ____cacheline_aligned_in_smp;
 
+	DAT_LMR_HANDLE lmr;		/* of cmds and rsps; lives as long as the EVD */
+
 	/* while connecting */
-	DAT_LMR_HANDLE lmr;
 	DAT_EVENT_NUMBER conn_event;	/* the last one, or 0 */
 	bool conn_data;			/* accept or reject is valid */
 	union {
@@ -103,41 +118,61 @@ struct kdblk_config {
 	char address[KDBLK_ADDRESS_LEN];
 	char disk[KDBLK_NAME_LEN];
 	char initiator[KDBLK_NAME_LEN];
-	u32 port, queues, poll_queues, depth;
-	u32 keepalive_ms, reconnect_delay_ms, reconnect_max;
+	u32 port, path, queues, poll_queues, depth;
+	u32 keepalive_ms, reconnect_delay_ms, reconnect_max, fast_io_fail_ms;
 };
 
 struct kdblk_disk {
 	struct config_item item;
 	struct kdblk_config config;	/* under @admin; constant while not IDLE or FAILED */
 	struct mutex admin;		/* connect, disconnect, attributes */
+	struct kdblk_secret secret;	/* the same */
 	u8 id[KDBLK_ID_LEN];
+	u8 instance[KDBLK_ID_LEN];	/* random, tells us from others with our id */
 
 	int state;			/* enum kdblk_state; leave LIVE only by cmpxchg() */
 	bool stopping;			/* make no further attempt */
+	bool was_live;			/* under the work item: LIVE since it ran last */
 	bool broken;			/* connection lost since the attempt began */
-	bool failing;			/* commands fail */
+	bool failing;			/* commands fail, even while attempts go on */
 	bool heard;			/* the target has answered since the last keepalive */
 	bool answered;			/* a command was answered in this session */
 	bool alive;			/* a keepalive was answered in this session */
 	bool quiesced;			/* under @gate */
 	struct mutex gate;		/* @gendisk, @quiesced */
+	bool dirty;			/* writes were answered since the last FLUSH */
+	bool cache_lost;		/* such writes may be lost: the next FLUSH fails */
 	const char *lost_why;
 	int last_error;
+	char reason[KDBLK_ERROR_LEN];	/* the same in words */
+	struct ratelimit_state log;
 	u32 attempts;
+	unsigned long due;		/* jiffies: an attempt before it does not count */
 	u32 unanswered;			/* commands of the last session */
 	u32 fruitless;			/* consecutive sessions without progress */
 	u64 connects, losses, replayed;
 	struct delayed_work recover;
 	struct delayed_work keepalive;
+	struct delayed_work fast_fail;
+	struct work_struct grow;
+	struct list_head paths;
+	bool joined;			/* connected, and may take commands of other paths */
+	bool unfenced;			/* commands failed that the target may not have finished */
+	struct mutex fence;		/* FENCE and KEEPALIVE: @admin_busy while LIVE */
 	wait_queue_head_t wait;		/* woken by connection events, answers, @broken */
 
-	/* of the connection */
+	/* of the adapter; they outlive connections */
 	DAT_IA_HANDLE ia;
 	DAT_EVD_HANDLE conn_evd;
 	DAT_PZ_HANDLE pz;
 	struct kdat_mem_limits limits;
 	DAT_COUNT read_depth, request_iov;
+	bool faulty;			/* it has reported a fault: open it anew */
+	bool unanswered_there;		/* no peer has answered on it: is it still the right one? */
+	u64 adapters;			/* taken so far */
+	struct notifier_block adapter_nb;
+
+	/* of the connection */
 	u64 session;
 	u32 max_io;			/* bytes, the limit of both target and device */
 	struct sockaddr_storage address;
@@ -145,6 +180,7 @@ struct kdblk_disk {
 	/* the single administration command in flight, on queue 0 */
 	bool admin_busy;		/* set when posting, cleared by the answer */
 	u8 admin_opcode;
+	u64 capacity;			/* as the target told it last */
 	struct kdblk_login_rsp geometry;	/* the answer to the first LOGIN */
 	struct kdblk_login_rsp answer;		/* to the last one */
 
@@ -155,9 +191,17 @@ struct kdblk_disk {
 	struct blk_mq_tag_set tags;
 	struct gendisk *gendisk;
 	int minor;
+
+	/* for user space */
+	struct device *dev;		/* the parent of the block device */
+	struct device *adapter;		/* not linked to yet; taken by xchg() */
+	struct work_struct event;
+	int event_state;		/* the last one reported, or about to be; under @gate */
+	int event_lost;			/* a loss was not reported yet */
 };
 
 extern struct workqueue_struct *kdblk_wq;
+extern u8 kdblk_start_id[KDBLK_START_LEN];	/* random, in the instance of all disks */
 
 static inline const char *kdblk_name(const struct kdblk_disk *disk)
 {
@@ -171,19 +215,39 @@ static inline u32 kdblk_polled(const struct kdblk_disk *disk)
 }
 
 /* session.c */
+const char *kdblk_state_name(enum kdblk_state state);
 void kdblk_session_init(struct kdblk_disk *disk);
 int kdblk_start(struct kdblk_disk *disk);
 void kdblk_stop(struct kdblk_disk *disk);
 void kdblk_lost(struct kdblk_disk *disk, const char *why);
+void kdblk_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);
+__printf(3, 4)
+int kdblk_why(struct kdblk_disk *disk, int err, const char *fmt, ...);
+int kdblk_refuse(struct kdblk_disk *disk, int err);
+
+/* adapter.c */
+int kdblk_attach(struct kdblk_disk *disk);
+void kdblk_detach(struct kdblk_disk *disk);
+void kdblk_adapter_watch(struct kdblk_disk *disk);
+void kdblk_adapter_unwatch(struct kdblk_disk *disk);
+
+/* paths.c */
+int kdblk_fence(struct kdblk_disk *disk);
+int kdblk_join(struct kdblk_disk *disk);
+void kdblk_part(struct kdblk_disk *disk);
+void kdblk_paths_add(struct kdblk_disk *disk);
+void kdblk_paths_del(struct kdblk_disk *disk);
 
 /* queue.c */
 int kdblk_queue_alloc(struct kdblk_queue *q, u16 depth);
 void kdblk_queue_free(struct kdblk_queue *q);
+void kdblk_queue_detach(struct kdblk_queue *q);
 int kdblk_queue_connect(struct kdblk_queue *q);
+bool kdblk_queue_peer_there(const struct kdblk_queue *q);
 void kdblk_queue_disconnect(struct kdblk_queue *q);
 void kdblk_queue_close(struct kdblk_queue *q);
 int kdblk_queue_memory(struct kdblk_queue *q, u32 max_io);
-int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode);
+int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode, u16 path);
 void kdblk_queue_conn_event(struct kdblk_queue *q, const DAT_EVENT *event);
 blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq);
 int kdblk_queue_poll(struct kdblk_queue *q);
@@ -194,5 +258,14 @@ void kdblk_disk_remove(struct kdblk_disk *disk);
 void kdblk_disk_exit(void);
 void kdblk_disk_quiesce(struct kdblk_disk *disk);
 void kdblk_disk_unquiesce(struct kdblk_disk *disk);
+void kdblk_disk_release(struct kdblk_disk *disk);
+
+/* sysfs.c */
+int kdblk_sysfs_init(void);
+void kdblk_sysfs_exit(void);
+int kdblk_sysfs_add(struct kdblk_disk *disk);
+void kdblk_sysfs_remove(struct kdblk_disk *disk);
+void kdblk_sysfs_adapter(struct kdblk_disk *disk);
+void kdblk_sysfs_event(struct kdblk_disk *disk);
 
 #endif /* _KDBLK_H_ */

@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 #include "../compat.h"
 #include "kdblk.h"
+#include "trace.h"
 
 #define KDBLK_INLINE_MAX	16384	/* beyond this, an RDMA Read by the target is better */
 #define KDBLK_POLL_BUDGET	64
@@ -19,6 +20,7 @@
 /* Finite, so that a cut link ends the connection. On some devices 7 means no limit. */
 #define KDBLK_RETRIES		6
 
+/* An error of the target's disk is none of the path: multipath does not try another one. */
 static blk_status_t kdblk_status(u16 status)
 {
 	switch (status) {
@@ -30,7 +32,7 @@ static blk_status_t kdblk_status(u16 status)
 	case KDBLK_STATUS_RESOURCE:	return BLK_STS_RESOURCE;
 	case KDBLK_STATUS_PROTECTION:	return BLK_STS_PROTECTION;
 	case KDBLK_STATUS_OFFLINE:	return BLK_STS_OFFLINE;
-	default:			return BLK_STS_IOERR;
+	default:			return BLK_STS_TARGET;
 	}
 }
 
@@ -38,10 +40,9 @@ static blk_status_t kdblk_status(u16 status)
 
 int kdblk_queue_alloc(struct kdblk_queue *q, u16 depth)
 {
-	u32 n = depth + 1;
+	u32 n = depth + 1, size = n * (sizeof(*q->cmds) + sizeof(*q->rsps)) + sizeof(*q->login);
 
-	q->cmds = kvzalloc(n * (sizeof(*q->cmds) + sizeof(*q->rsps)) + sizeof(*q->login),
-			   GFP_KERNEL);
+	q->cmds = kvzalloc(size, GFP_KERNEL);
 	q->slots = kvcalloc(depth, sizeof(*q->slots), GFP_KERNEL);
 	if (!q->cmds || !q->slots) {
 		kdblk_queue_free(q);
@@ -49,6 +50,7 @@ int kdblk_queue_alloc(struct kdblk_queue *q, u16 depth)
 	}
 	q->rsps = (void *)(q->cmds + n);
 	q->login = (void *)(q->rsps + n);
+	q->size = size;
 	q->asked = depth;
 	spin_lock_init(&q->poll_lock);
 	return 0;
@@ -103,18 +105,47 @@ static DAT_RETURN kdblk_post_receive(struct kdblk_queue *q, u32 i)
 				DAT_COMPLETION_DEFAULT_FLAG);
 }
 
+/* The disk may have grown. */
+static const char *kdblk_alive_answered(struct kdblk_disk *disk, const struct kdblk_alive_rsp *rsp)
+{
+	u64 capacity = le64_to_cpu(rsp->capacity), known = READ_ONCE(disk->capacity);
+
+	if (memchr_inv(rsp->reserved, 0, sizeof(rsp->reserved)))
+		return "a malformed answer";
+	if (capacity < known || capacity > LLONG_MAX ||
+	    capacity & (le32_to_cpu(disk->geometry.block_size) - 1))
+		return "a wrong size of its disk";
+	if (capacity > known) {
+		WRITE_ONCE(disk->capacity, capacity);
+		queue_work(kdblk_wq, &disk->grow);
+	}
+	disk->alive = true;
+	return NULL;
+}
+
+static u32 kdblk_admin_length(const struct kdblk_disk *disk, const struct kdblk_rsp *rsp)
+{
+	if (disk->admin_opcode == KDBLK_OP_KEEPALIVE)
+		return sizeof(struct kdblk_alive_rsp);
+	if (disk->admin_opcode == KDBLK_OP_LOGIN && rsp->status == KDBLK_STATUS_OK)
+		return sizeof(struct kdblk_login_rsp);
+	return sizeof(*rsp);
+}
+
 static const char *kdblk_admin_answered(struct kdblk_queue *q, u32 i, u32 length)
 {
 	const struct kdblk_login_rsp *rsp = &q->rsps[i];
 	struct kdblk_disk *disk = q->disk;
-	bool whole = disk->admin_opcode == KDBLK_OP_LOGIN && rsp->rsp.status == KDBLK_STATUS_OK;
+	const char *wrong = NULL;
 
 	if (!READ_ONCE(disk->admin_busy) || rsp->rsp.opcode != disk->admin_opcode)
 		return "an answer to a command that was not sent";
-	if (length != (whole ? sizeof(*rsp) : sizeof(rsp->rsp)))
+	if (length != kdblk_admin_length(disk, &rsp->rsp))
 		return "an answer of a wrong length";
 	if (disk->admin_opcode == KDBLK_OP_KEEPALIVE)
-		disk->alive = true;
+		wrong = kdblk_alive_answered(disk, (const struct kdblk_alive_rsp *)rsp);
+	if (wrong)
+		return wrong;
 	memcpy(&disk->answer, rsp, length);
 	/* Repost the Receive before another administration command may be sent. */
 	if (kdblk_post_receive(q, i) != DAT_SUCCESS)
@@ -160,6 +191,11 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 		WRITE_ONCE(q->disk->answered, true);
 	io = blk_mq_rq_to_pdu(rq);
 	io->status = kdblk_status(le16_to_cpu(rsp.status));
+	if (slot->cached && !READ_ONCE(q->disk->dirty))
+		WRITE_ONCE(q->disk->dirty, true);
+	if (slot->covers && io->status)
+		WRITE_ONCE(q->disk->dirty, true);
+	trace_kdblk_done(q, tag, rsp.opcode, le16_to_cpu(rsp.status));
 	/* Repost before completing the request, since the next command relies on the Receive. */
 	if (kdblk_post_receive(q, dto->user_cookie.as_64) != DAT_SUCCESS)
 		kdblk_lost(q->disk, "a Receive could not be posted");
@@ -360,6 +396,8 @@ static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot
 	kdblk_unmap(q, slot);
 	slot->lent = false;
 	slot->rq = NULL;
+	if (slot->covers)
+		WRITE_ONCE(q->disk->dirty, true);
 	switch (DAT_GET_TYPE(ret)) {
 	case DAT_INVALID_STATE:
 		/* The state of the Endpoint: a connection event with the reason will follow. */
@@ -393,6 +431,9 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 	cmd->opcode = kdblk_opcode(rq, &flags);
 	if (unlikely(!cmd->opcode))
 		return BLK_STS_NOTSUPP;
+	if (cmd->opcode == KDBLK_OP_FLUSH && unlikely(READ_ONCE(q->disk->cache_lost)) &&
+	    xchg(&q->disk->cache_lost, false))
+		return BLK_STS_TARGET;
 	cmd->flags = flags;
 	cmd->tag = cpu_to_le16(tag);
 	cmd->length = 0;
@@ -404,6 +445,9 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 		cmd->offset = cpu_to_le64((u64)blk_rq_pos(rq) << SECTOR_SHIFT);
 	}
 	slot->opcode = cmd->opcode;
+	slot->cached = (cmd->opcode == KDBLK_OP_WRITE || cmd->opcode == KDBLK_OP_WRITE_ZEROES) &&
+		       !(flags & KDBLK_CMD_FUA);
+	slot->covers = cmd->opcode == KDBLK_OP_FLUSH && xchg(&q->disk->dirty, false);
 	if (!(atomic_inc_return(&q->posted) % KDBLK_SIGNAL_EVERY))
 		how = DAT_COMPLETION_DEFAULT_FLAG;
 	blk_mq_start_request(rq);
@@ -417,8 +461,8 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 	return BLK_STS_OK;
 }
 
-/* Send LOGIN or KEEPALIVE. The answer clears admin_busy. */
-int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode)
+/* Send LOGIN, KEEPALIVE, or FENCE of @path. The answer clears admin_busy. */
+int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode, u16 path)
 {
 	struct kdblk_cmd *cmd = &q->cmds[q->asked];
 	DAT_LMR_TRIPLET iov[2] = {
@@ -431,9 +475,10 @@ int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode)
 	cmd->flags = login ? KDBLK_CMD_INLINE : 0;
 	cmd->tag = cpu_to_le16(KDBLK_TAG_ADMIN);
 	cmd->length = login ? cpu_to_le32(sizeof(*q->login)) : 0;
+	cmd->offset = cpu_to_le64(path);
 	q->disk->admin_opcode = opcode;
 	WRITE_ONCE(q->disk->admin_busy, true);
-	return kdblk_errno(dat_ep_post_send(q->ep, login ? 2 : 1, iov,
+	return kdat_errno(dat_ep_post_send(q->ep, login ? 2 : 1, iov,
 					    (DAT_DTO_COOKIE){ .as_64 = KDBLK_TAG_ADMIN },
 					    DAT_COMPLETION_DEFAULT_FLAG));
 }
@@ -471,9 +516,8 @@ static int kdblk_queue_accepted(struct kdblk_queue *q)
 	    le16_to_cpu(a->version) != KDBLK_VERSION || !depth || depth > q->asked ||
 	    le32_to_cpu(a->inline_size) < KDBLK_MIN_INLINE ||
 	    memchr_inv(a->reserved, 0, sizeof(a->reserved))) {
-		pr_err("%s: the peer that accepted the connection is not a kdblk target\n",
-		       kdblk_name(q->disk));
-		return -EPROTO;
+		return kdblk_why(q->disk, -EPROTO,
+				 "the peer that accepted the connection is not a kdblk target");
 	}
 	q->depth = depth;
 	q->inline_size = min_t(u32, le32_to_cpu(a->inline_size), KDBLK_INLINE_MAX);
@@ -488,12 +532,16 @@ static int kdblk_queue_rejected(struct kdblk_queue *q)
 		return -ECONNREFUSED;
 	switch (le16_to_cpu(r->reason)) {
 	case KDBLK_REFUSE_VERSION:
-		pr_err("%s: the target speaks version %u of the protocol, this is version %u\n",
-		       kdblk_name(q->disk), le16_to_cpu(r->version), KDBLK_VERSION);
-		return -EPROTONOSUPPORT;
-	case KDBLK_REFUSE_RESOURCES:	return -EBUSY;
-	case KDBLK_REFUSE_SESSION:	return -ESTALE;
-	default:			return -EPROTO;
+		return kdblk_why(q->disk, -EPROTONOSUPPORT,
+				 "the target speaks version %u of the protocol, this is version %u",
+				 le16_to_cpu(r->version), KDBLK_VERSION);
+	case KDBLK_REFUSE_RESOURCES:
+		return kdblk_why(q->disk, -EBUSY, "the target has no room for a connection");
+	case KDBLK_REFUSE_SESSION:
+		return kdblk_why(q->disk, -ESTALE, "the target has ended the session");
+	default:
+		return kdblk_why(q->disk, -EPROTO, "the target refused the connection: reason %u",
+				 le16_to_cpu(r->reason));
 	}
 }
 
@@ -529,11 +577,46 @@ static int kdblk_queue_evd(struct kdblk_queue *q)
 		.context = KDAT_EVD_CONTEXT_SOFTIRQ,
 		.comp_vector = q->index,
 	};
-	u32 qlen = 3 * (q->asked + 1) + 2 * KDBLK_SIGNAL_EVERY;
+	u32 qlen = KDBLK_TAG_EVENTS * (q->asked + 1) + KDBLK_SPARE_DTOS;
 
 	return KDBLK_TRY(kdblk_name(q->disk), kdat_evd_create, q->disk->ia, qlen,
 			 q->polled ? DAT_UPCALL_DISABLE : DAT_UPCALL_SINGLE_INSTANCE, &upcall,
 			 DAT_EVD_DTO_FLAG, &attr, &q->evd);
+}
+
+/* The messages of all tags. */
+static int kdblk_queue_messages(struct kdblk_queue *q)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = q->cmds };
+	struct kdblk_disk *disk = q->disk;
+
+	return KDBLK_TRY(kdblk_name(disk), dat_lmr_kcreate, disk->ia, DAT_MEM_TYPE_VIRTUAL,
+			 region, q->size, disk->pz, KDBLK_LOCAL, DAT_VA_TYPE_VA,
+			 DAT_MEM_OPTIMIZE_DONT_CARE, &q->lmr, &q->lkey, NULL, NULL, NULL);
+}
+
+/* Make what the queue needs of the adapter, as far as it is not there. */
+static int kdblk_queue_attach(struct kdblk_queue *q)
+{
+	int err = q->evd ? 0 : kdblk_queue_evd(q);
+
+	return err ?: q->lmr ? 0 : kdblk_queue_messages(q);
+}
+
+/* The adapter is given up. There is no connection. */
+void kdblk_queue_detach(struct kdblk_queue *q)
+{
+	DAT_EVD_HANDLE evd;
+
+	spin_lock(&q->poll_lock);
+	evd = q->evd;
+	q->evd = NULL;
+	spin_unlock(&q->poll_lock);
+	if (evd)
+		dat_evd_free(evd);
+	if (q->lmr)
+		dat_lmr_free(q->lmr);
+	q->lmr = NULL;
 }
 
 static int kdblk_queue_ep(struct kdblk_queue *q)
@@ -543,25 +626,27 @@ static int kdblk_queue_ep(struct kdblk_queue *q)
 		.max_message_size = sizeof(struct kdblk_cmd) + KDBLK_INLINE_MAX,
 		.max_rdma_size = KDBLK_MAX_IO,
 		.max_recv_dtos = q->asked + 1, .max_recv_iov = 1,
-		/* Each command may register memory first. The latest may be unsignalled. */
-		.max_request_dtos = 2 * (q->asked + 1) + 2 * KDBLK_SIGNAL_EVERY,
+		.max_request_dtos = KDBLK_TAG_DTOS * (q->asked + 1) + KDBLK_SPARE_DTOS,
 		.max_request_iov = disk->request_iov,
 		/* The target reads the data of a WRITE. */
 		.max_rdma_read_in = disk->read_depth,
 		.srq_soft_hw = DAT_HW_DEFAULT,
 	};
 	struct kdat_conn_attr conn = KDAT_CONN_ATTR_INIT;
-	DAT_REGION_DESCRIPTION region = { .for_va = q->cmds };
-	u32 size = (q->asked + 1) * (sizeof(*q->cmds) + sizeof(*q->rsps)) + sizeof(*q->login);
 	const char *name = kdblk_name(disk);
 
 	conn.retry_count = KDBLK_RETRIES;
-	return KDBLK_TRY(name, dat_lmr_kcreate, disk->ia, DAT_MEM_TYPE_VIRTUAL, region, size,
-			 disk->pz, KDBLK_LOCAL, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE,
-			 &q->lmr, &q->lkey, NULL, NULL, NULL) ?:
-	       KDBLK_TRY(name, dat_ep_create, disk->ia, disk->pz, q->evd, q->evd, disk->conn_evd,
+	return KDBLK_TRY(name, dat_ep_create, disk->ia, disk->pz, q->evd, q->evd, disk->conn_evd,
 			 &attr, &q->ep) ?:
 	       KDBLK_TRY(name, kdat_ep_modify_conn, q->ep, &conn);
+}
+
+/* Did a peer answer the last attempt, even if it refused? */
+bool kdblk_queue_peer_there(const struct kdblk_queue *q)
+{
+	return q->conn_event == DAT_CONNECTION_EVENT_ESTABLISHED ||
+	       q->conn_event == DAT_CONNECTION_EVENT_PEER_REJECTED ||
+	       q->conn_event == DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
 }
 
 /* Build and connect the queue. May sleep. On failure, the caller calls kdblk_queue_close(). */
@@ -579,9 +664,9 @@ int kdblk_queue_connect(struct kdblk_queue *q)
 	int err;
 
 	q->conn_event = 0;
-	err = kdblk_queue_evd(q) ?: kdblk_queue_ep(q);
+	err = kdblk_queue_attach(q) ?: kdblk_queue_ep(q);
 	for (i = 0; !err && i <= q->asked; i++)
-		err = kdblk_errno(kdblk_post_receive(q, i));
+		err = kdat_errno(kdblk_post_receive(q, i));
 	return err ?:
 	       KDBLK_TRY(kdblk_name(disk), dat_ep_connect, q->ep,
 			 (DAT_IA_ADDRESS_PTR)&disk->address, disk->config.port,
@@ -625,7 +710,7 @@ static void kdblk_again(struct kdblk_queue *q, struct request *rq)
 	}
 	pr_err_ratelimited("%s: queue %u: a command fails, since it was lost with %u sessions\n",
 			   kdblk_name(q->disk), q->index, io->tries);
-	io->status = BLK_STS_IOERR;
+	io->status = BLK_STS_TRANSPORT;
 	blk_mq_complete_request(rq);
 }
 
@@ -637,19 +722,16 @@ static void kdblk_again(struct kdblk_queue *q, struct request *rq)
 void kdblk_queue_close(struct kdblk_queue *q)
 {
 	struct kdblk_slot *slot;
-	DAT_EVD_HANDLE evd;
 	struct request *rq;
 	u32 i;
 
+	/* It waits for upcalls with events of this Endpoint, and takes back what is queued. */
 	if (q->ep)
 		dat_ep_free(q->ep);
 	q->ep = NULL;
+	/* A task that polls may have taken one before. */
 	spin_lock(&q->poll_lock);
-	evd = q->evd;
-	q->evd = NULL;
 	spin_unlock(&q->poll_lock);
-	if (evd)
-		dat_evd_free(evd);
 	for (i = 0; i < q->asked; i++) {
 		slot = &q->slots[i];
 		if (slot->lmr)
@@ -659,10 +741,9 @@ void kdblk_queue_close(struct kdblk_queue *q)
 		kdblk_unmap(q, slot);
 		rq = slot->rq;
 		slot->rq = NULL;
+		if (rq && slot->covers)
+			WRITE_ONCE(q->disk->dirty, true);
 		if (rq)
 			kdblk_again(q, rq);
 	}
-	if (q->lmr)
-		dat_lmr_free(q->lmr);
-	q->lmr = NULL;
 }

@@ -12,14 +12,51 @@
  *
  * One work item makes all transitions except LIVE -> RECOVERING, which can happen in any
  * context. It closes the connections, so that the old session can no longer access memory,
- * and then builds new ones. Commands wait meanwhile; after the last attempt they fail.
+ * and then builds new ones, on the same adapter if that is still there (adapter.c). Commands wait
+ * meanwhile; after the last attempt they fail.
  */
 #define pr_fmt(fmt) "kdblk: " fmt
 
+#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 #include "kdblk.h"
+#include "trace.h"
+
+u8 kdblk_start_id[KDBLK_START_LEN];
+
+/* As in configfs and in uevents. */
+const char *kdblk_state_name(enum kdblk_state state)
+{
+	static const char * const name[] = {
+		[KDBLK_IDLE] = "idle",
+		[KDBLK_CONNECTING] = "connecting",
+		[KDBLK_LIVE] = "live",
+		[KDBLK_RECOVERING] = "recovering",
+		[KDBLK_FAILED] = "failed",
+	};
+
+	return name[state];
+}
+
+/* Keep the words for a failure, which is logged later. Return @err. */
+int kdblk_why(struct kdblk_disk *disk, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(disk->reason, sizeof(disk->reason), fmt, args);
+	va_end(args);
+	return err;
+}
+
+/* Log the words at once: what an administrator asked for is refused. */
+int kdblk_refuse(struct kdblk_disk *disk, int err)
+{
+	pr_err("%s: %s\n", kdblk_name(disk), disk->reason);
+	return err;
+}
 
 /* Called from any context. Only the first loss of a connection is reported. */
 void kdblk_lost(struct kdblk_disk *disk, const char *why)
@@ -28,12 +65,13 @@ void kdblk_lost(struct kdblk_disk *disk, const char *why)
 	/* cmpxchg() orders this store before the state change: see kdblk_live(). */
 	if (cmpxchg(&disk->state, KDBLK_LIVE, KDBLK_RECOVERING) == KDBLK_LIVE) {
 		disk->lost_why = why;
+		trace_kdblk_lost(disk, why);
 		queue_delayed_work(kdblk_wq, &disk->recover, 0);
 	}
 	wake_up_all(&disk->wait);
 }
 
-static void kdblk_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+void kdblk_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	DAT_EP_HANDLE ep = event->event_data.connect_event_data.ep_handle;
 	struct kdblk_disk *disk = instance;
@@ -59,20 +97,27 @@ static int kdblk_login_status(struct kdblk_disk *disk)
 	case KDBLK_STATUS_OK:
 		return 0;
 	case KDBLK_STATUS_NO_DISK:
-		pr_err("%s: the target has no disk '%s'\n", kdblk_name(disk), disk->config.disk);
-		return -ENOENT;
+		return kdblk_why(disk, -ENOENT, "the target has no disk '%s'", disk->config.disk);
 	case KDBLK_STATUS_DENIED:
-		pr_err("%s: the target denies disk '%s' to initiator '%s'\n",
-		       kdblk_name(disk), disk->config.disk, disk->config.initiator);
-		return -EACCES;
+		return kdblk_why(disk, -EACCES, "the target denies disk '%s' to initiator '%s'",
+				 disk->config.disk, disk->config.initiator);
+	case KDBLK_STATUS_UNPROVEN:
+		return kdblk_why(disk, -EKEYREJECTED,
+				 "the target wants a proof that we are initiator '%s': is the secret right on both sides?",
+				 disk->config.initiator);
+	case KDBLK_STATUS_IN_USE:
+		return kdblk_why(disk, -ENOTUNIQ,
+				 "another initiator with our id is connected to disk '%s' on path %u, or is another machine: each machine needs its own id, each path of it its own number",
+				 disk->config.disk, disk->config.path);
+	case KDBLK_STATUS_FULL:
+		return kdblk_why(disk, -EUSERS, "the target takes no more sessions");
 	case KDBLK_STATUS_RESOURCE:
-		return -EBUSY;
+		return kdblk_why(disk, -EBUSY, "the target has no memory for a session");
 	case KDBLK_STATUS_OFFLINE:
-		return -ENODEV;
+		return kdblk_why(disk, -ENODEV, "disk '%s' is not enabled at the target",
+				 disk->config.disk);
 	default:
-		pr_err("%s: the target refused the login with status %u\n", kdblk_name(disk),
-		       status);
-		return -EIO;
+		return kdblk_why(disk, -EIO, "the target refused the login with status %u", status);
 	}
 }
 
@@ -105,40 +150,74 @@ static bool kdblk_geometry_fits(const struct kdblk_login_rsp *geo, u32 queues)
 	return le16_to_cpu(geo->queues) && le16_to_cpu(geo->queues) <= queues;
 }
 
+/* Apart from its size. */
 static bool kdblk_same_disk(const struct kdblk_login_rsp *a, const struct kdblk_login_rsp *b)
 {
-	return a->capacity == b->capacity && a->block_size == b->block_size &&
+	return a->block_size == b->block_size &&
 	       a->max_io == b->max_io && a->max_range == b->max_range && a->flags == b->flags &&
 	       !memcmp(a->serial, b->serial, sizeof(a->serial));
+}
+
+/* After a restart of the target's machine: is something missing that it had answered? */
+static void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *geo)
+{
+	if (!memcmp(disk->geometry.boot, geo->boot, sizeof(geo->boot)))
+		return;
+	memcpy(disk->geometry.boot, geo->boot, sizeof(geo->boot));
+	if (!(le16_to_cpu(geo->flags) & KDBLK_DISK_CACHE) || !xchg(&disk->dirty, false))
+		return;
+	WRITE_ONCE(disk->cache_lost, true);
+	pr_err("%s: the target's machine has restarted, and writes that it had answered were not flushed: they may be lost, so the next flush fails\n",
+	       kdblk_name(disk));
 }
 
 static int kdblk_geometry(struct kdblk_disk *disk)
 {
 	const struct kdblk_login_rsp *geo = &disk->answer;
-	u32 pages = disk->limits.lmr_pages;
+	u64 pages = disk->limits.lmr_pages, capacity = le64_to_cpu(geo->capacity);
 
-	if (!kdblk_geometry_fits(geo, disk->nr_queues)) {
-		pr_err("%s: the target sent invalid properties of its disk\n",
-		       kdblk_name(disk));
-		return -EPROTO;
-	}
-	if (disk->connects && !kdblk_same_disk(&disk->geometry, geo)) {
-		pr_err("%s: disk '%s' at the target differs from the one before\n",
-		       kdblk_name(disk), disk->config.disk);
-		return -ESTALE;
-	}
-	if (disk->connects && le16_to_cpu(geo->queues) < disk->nr_queues) {
-		pr_err("%s: the target now grants %u queues, before %u\n", kdblk_name(disk),
-		       le16_to_cpu(geo->queues), disk->nr_queues);
-		return -EBUSY;
-	}
+	if (!kdblk_geometry_fits(geo, disk->nr_queues))
+		return kdblk_why(disk, -EPROTO, "the target sent invalid properties of its disk");
 	if (!disk->connects) {
 		disk->geometry = *geo;
 		disk->nr_queues = le16_to_cpu(geo->queues);
 		/* an unaligned buffer needs one more page */
-		disk->max_io = min_t(u64, le32_to_cpu(geo->max_io), (pages - 1ull) * PAGE_SIZE);
+		disk->max_io = min3((u64)le32_to_cpu(geo->max_io), (pages - 1) * PAGE_SIZE,
+				    round_down(disk->limits.max_mapping, PAGE_SIZE));
+	} else if (!kdblk_same_disk(&disk->geometry, geo)) {
+		return kdblk_why(disk, -ESTALE,
+				 "disk '%s' at the target differs from the one before",
+				 disk->config.disk);
+	} else if (capacity < disk->capacity) {
+		return kdblk_why(disk, -ESTALE,
+				 "disk '%s' at the target has shrunk from %llu to %llu bytes",
+				 disk->config.disk, disk->capacity, capacity);
+	} else if (le16_to_cpu(geo->queues) < disk->nr_queues) {
+		return kdblk_why(disk, -EBUSY, "the target now grants %u queues, before %u",
+				 le16_to_cpu(geo->queues), disk->nr_queues);
 	}
+	kdblk_compare_boot(disk, geo);
 	disk->session = le64_to_cpu(geo->session);
+	WRITE_ONCE(disk->capacity, capacity);
+	queue_work(kdblk_wq, &disk->grow);
+	return 0;
+}
+
+/* The target must know our secret, too. */
+static int kdblk_target_proven(struct kdblk_disk *disk)
+{
+	struct kdblk_login_rsp copy = disk->answer;
+	u8 proof[KDBLK_PROOF_LEN];
+	int err;
+
+	if (!disk->secret.length)
+		return 0;
+	memset(copy.proof, 0, sizeof(copy.proof));
+	err = kdblk_secret_prove(&disk->secret, KDBLK_ROLE_TARGET, disk->queues[0].login->nonce,
+				 &copy.session, KDBLK_PROVEN_LEN, proof);
+	if (err || !kdblk_proof_same(proof, disk->answer.proof, sizeof(disk->answer.proof)))
+		return kdblk_why(disk, -EKEYREJECTED,
+				 "the target did not prove that it knows our secret");
 	return 0;
 }
 
@@ -154,17 +233,25 @@ static int kdblk_login(struct kdblk_disk *disk)
 	strscpy(login->disk, disk->config.disk, sizeof(login->disk));
 	login->keepalive_ms = cpu_to_le32(disk->config.keepalive_ms);
 	login->queues = cpu_to_le16(disk->nr_queues);
-	err = kdblk_queue_admin(q, KDBLK_OP_LOGIN);
+	login->path = cpu_to_le16(disk->config.path);
+	memcpy(login->instance, disk->instance, sizeof(login->instance));
+	get_random_bytes(login->nonce, sizeof(login->nonce));
+	err = disk->secret.length ?
+		kdblk_secret_prove(&disk->secret, KDBLK_ROLE_INITIATOR, q->accept.nonce, login,
+				   sizeof(*login), login->proof) : 0;
+	if (!err)
+		err = kdblk_queue_admin(q, KDBLK_OP_LOGIN, 0);
 	if (err)
 		return err;
 	/* the acquire pairs with kdblk_admin_answered() */
 	if (!wait_event_timeout(disk->wait, !smp_load_acquire(&disk->admin_busy) ||
 				READ_ONCE(disk->broken) || READ_ONCE(disk->stopping),
-				KDBLK_LOGIN_TIMEOUT))
-		return -ETIMEDOUT;
+				KDBLK_LOGIN_TIMEOUT +
+				2 * msecs_to_jiffies(disk->config.keepalive_ms)))
+		return kdblk_why(disk, -ETIMEDOUT, "the target did not answer the login");
 	if (READ_ONCE(disk->admin_busy))
 		return READ_ONCE(disk->stopping) ? -EINTR : -ECONNRESET;
-	return kdblk_login_status(disk) ?: kdblk_geometry(disk);
+	return kdblk_login_status(disk) ?: kdblk_target_proven(disk) ?: kdblk_geometry(disk);
 }
 
 /* ---- keepalive ---- */
@@ -177,87 +264,57 @@ static void kdblk_keepalive_work(struct work_struct *work)
 
 	if (READ_ONCE(disk->state) != KDBLK_LIVE)
 		return;
+	mutex_lock(&disk->fence);
 	/* A keepalive may be late behind commands of a slow disk; their answers count as well. */
 	heard = xchg(&disk->heard, false);
 	if (READ_ONCE(disk->admin_busy) && !heard)
 		kdblk_lost(disk, "the target did not answer a keepalive");
 	else if (!READ_ONCE(disk->admin_busy) &&
-		 kdblk_queue_admin(&disk->queues[0], KDBLK_OP_KEEPALIVE))
+		 kdblk_queue_admin(&disk->queues[0], KDBLK_OP_KEEPALIVE, 0))
 		kdblk_lost(disk, "a keepalive could not be sent");
 	else
 		queue_delayed_work(kdblk_wq, &disk->keepalive,
 				   msecs_to_jiffies(disk->config.keepalive_ms));
+	mutex_unlock(&disk->fence);
 }
 
 /* ---- the connection as a whole ---- */
 
-/* Free users before what they use. Afterwards nothing of the connection is left. */
+/* Afterwards nothing of the connection is left. The adapter stays. */
 static void kdblk_close(struct kdblk_disk *disk)
 {
 	u32 i;
 
 	cancel_delayed_work_sync(&disk->keepalive);
+	kdblk_part(disk);
 	for (i = 0; i < disk->nr_queues; i++)
 		kdblk_queue_disconnect(&disk->queues[i]);
 	for (i = 0; i < disk->nr_queues; i++)
 		kdblk_queue_close(&disk->queues[i]);
 	disk->admin_busy = false;
-	if (disk->conn_evd)
-		dat_evd_free(disk->conn_evd);
-	disk->conn_evd = NULL;
-	if (disk->pz)
-		dat_pz_free(disk->pz);
-	disk->pz = NULL;
-	if (disk->ia)
-		dat_ia_close(disk->ia, DAT_CLOSE_ABRUPT_FLAG);
-	disk->ia = NULL;
-}
-
-static int kdblk_open(struct kdblk_disk *disk)
-{
-	const DAT_UPCALL_OBJECT upcall = { disk, kdblk_conn_upcall };
-	const char *name = kdblk_name(disk);
-	DAT_EVD_HANDLE async_evd = NULL;
-	DAT_LMR_HANDLE all;
-	DAT_LMR_CONTEXT lkey;
-	DAT_IA_ATTR attr;
-	DAT_RETURN ret;
-	u32 i;
-	int err;
-
-	ret = dat_ia_open(disk->config.ia, 8, &async_evd, &disk->ia);
-	if (DAT_GET_TYPE(ret) == DAT_PROVIDER_NOT_FOUND)
-		return -ENODEV;		/* unplugged; it may come back */
-	err = kdblk_check(name, "dat_ia_open", ret) ?:
-	      KDBLK_TRY(name, kdat_ia_mem_limits, disk->ia, &disk->limits) ?:
-	      KDBLK_TRY(name, dat_ia_query, disk->ia, NULL,
-			DAT_IA_FIELD_ALL, &attr, 0, NULL) ?:
-	      KDBLK_TRY(name, dat_ia_reserved_lmr, disk->ia, &all, &lkey) ?:
-	      KDBLK_TRY(name, dat_pz_create, disk->ia, &disk->pz) ?:
-	      KDBLK_TRY(name, dat_evd_kcreate, disk->ia, 4 * disk->nr_queues + 4,
-			DAT_UPCALL_SINGLE_INSTANCE, &upcall, DAT_EVD_CONNECTION_FLAG,
-			&disk->conn_evd);
-	if (err)
-		return err;
-	disk->read_depth = min(attr.max_rdma_read_per_ep_in, 16);
-	disk->request_iov = min(attr.max_iov_segments_per_dto, 1 + KDBLK_INLINE_SEGS);
-	for (i = 0; i < disk->nr_queues; i++)
-		disk->queues[i].all_lkey = lkey;
-	return 0;
 }
 
 /* Make one attempt. On failure, the caller calls kdblk_close(). */
 static int kdblk_connect(struct kdblk_disk *disk)
 {
+	struct kdblk_queue *first = &disk->queues[0];
 	u16 depth;
 	u32 i;
 	int err;
 
-	disk->attempts++;
+	/* one that an adapter which has appeared starts is not one of reconnect_max */
+	if (!time_before(jiffies, disk->due))
+		disk->attempts++;
+	disk->reason[0] = 0;
 	WRITE_ONCE(disk->broken, false);
 	disk->answered = false;
 	disk->alive = false;
-	err = kdblk_open(disk) ?: kdblk_queue_connect(&disk->queues[0]) ?: kdblk_login(disk);
+	err = kdblk_attach(disk);
+	if (err)
+		return err;
+	err = kdblk_queue_connect(first);
+	disk->unanswered_there = !kdblk_queue_peer_there(first);
+	err = err ?: kdblk_login(disk);
 	for (i = 1; !err && i < disk->nr_queues; i++) {
 		disk->queues[i].polled = i >= disk->nr_queues - kdblk_polled(disk);
 		err = kdblk_queue_connect(&disk->queues[i]);
@@ -265,18 +322,17 @@ static int kdblk_connect(struct kdblk_disk *disk)
 	if (err)
 		return err;
 
-	for (depth = disk->queues[0].depth, i = 1; i < disk->nr_queues; i++)
+	for (depth = first->depth, i = 1; i < disk->nr_queues; i++)
 		depth = min(depth, disk->queues[i].depth);
 	if (!disk->connects) {
 		disk->depth = depth;
 	} else if (depth < disk->depth) {
-		pr_err("%s: the target now grants a depth of %u, before %u\n",
-		       kdblk_name(disk), depth, disk->depth);
-		return -EBUSY;
+		return kdblk_why(disk, -EBUSY, "the target now grants a depth of %u, before %u",
+				 depth, disk->depth);
 	}
 	for (i = 0; !err && i < disk->nr_queues; i++)
 		err = kdblk_queue_memory(&disk->queues[i], disk->max_io);
-	return err;
+	return err ?: kdblk_join(disk);
 }
 
 static void kdblk_live(struct kdblk_disk *disk)
@@ -284,10 +340,13 @@ static void kdblk_live(struct kdblk_disk *disk)
 	disk->attempts = 0;
 	disk->last_error = 0;
 	disk->connects++;
-	WRITE_ONCE(disk->failing, false);
-	pr_info("%s: connected to disk '%s' at %pISpc through %s, %u queues of depth %u\n",
-		kdblk_name(disk), disk->config.disk, &disk->address, disk->config.ia,
-		disk->nr_queues, disk->depth);
+	if (__ratelimit(&disk->log))
+		pr_info("%s: connected to disk '%s' at %pISpc through %s, %u queues of depth %u\n",
+			kdblk_name(disk), disk->config.disk, &disk->address,
+			disk->config.ia[0] ? disk->config.ia : "the adapter that leads there",
+			disk->nr_queues, disk->depth);
+	disk->was_live = true;
+	cancel_delayed_work_sync(&disk->fast_fail);
 	queue_delayed_work(kdblk_wq, &disk->keepalive,
 			   msecs_to_jiffies(disk->config.keepalive_ms));
 	/*
@@ -297,30 +356,177 @@ static void kdblk_live(struct kdblk_disk *disk)
 	smp_store_mb(disk->state, KDBLK_LIVE);
 	if (READ_ONCE(disk->broken))
 		kdblk_lost(disk, "the connection broke at once");
+	/* If commands fail at present, they wait for this line, and then are sent. */
+	kdblk_disk_quiesce(disk);
+	WRITE_ONCE(disk->failing, false);
 	kdblk_disk_unquiesce(disk);
+}
+
+static void kdblk_fail_commands(struct kdblk_disk *disk)
+{
+	WRITE_ONCE(disk->failing, true);
+	kdblk_disk_release(disk);
+}
+
+/*
+ * Commands do not wait for long, so that a multipath driver can use another path; or recovery
+ * has given up. Between two questions to the target the work item ends, since recovery of the
+ * other path may need the thread.
+ */
+static void kdblk_fast_fail_work(struct work_struct *work)
+{
+	struct kdblk_disk *disk = container_of(to_delayed_work(work), struct kdblk_disk,
+					       fast_fail);
+	int state = READ_ONCE(disk->state), err;
+
+	if ((state != KDBLK_RECOVERING && state != KDBLK_FAILED) || READ_ONCE(disk->failing))
+		return;
+	err = kdblk_fence(disk);
+	if (err == -EAGAIN)
+		queue_delayed_work(kdblk_wq, &disk->fast_fail, msecs_to_jiffies(KDBLK_AGAIN_MS));
+	if (err == -EAGAIN || err == -EINTR)
+		return;
+	if (state == KDBLK_RECOVERING && __ratelimit(&disk->log))
+		pr_warn("%s: no connection for %u ms: commands fail from now on, attempts go on\n",
+			kdblk_name(disk), disk->config.fast_io_fail_ms);
+	kdblk_fail_commands(disk);
+}
+
+/* The disk has become larger. A program that watches it hears of that. */
+static void kdblk_grow_work(struct work_struct *work)
+{
+	struct kdblk_disk *disk = container_of(work, struct kdblk_disk, grow);
+	sector_t sectors = READ_ONCE(disk->capacity) >> SECTOR_SHIFT;
+	unsigned int noio = memalloc_noio_save();
+
+	mutex_lock(&disk->gate);
+	if (disk->gendisk && sectors > get_capacity(disk->gendisk)) {
+		pr_info("%s: the disk has grown from %llu to %llu bytes\n", kdblk_name(disk),
+			(u64)get_capacity(disk->gendisk) << SECTOR_SHIFT,
+			(u64)sectors << SECTOR_SHIFT);
+		set_capacity_and_notify(disk->gendisk, sectors);
+	}
+	mutex_unlock(&disk->gate);
+	memalloc_noio_restore(noio);
 }
 
 static void kdblk_give_up(struct kdblk_disk *disk)
 {
-	WRITE_ONCE(disk->failing, true);
+	kdblk_detach(disk);
 	WRITE_ONCE(disk->state, KDBLK_FAILED);
-	kdblk_disk_unquiesce(disk);
+	if (READ_ONCE(disk->stopping))
+		kdblk_fail_commands(disk);
+	else
+		mod_delayed_work(kdblk_wq, &disk->fast_fail, 0);
+}
+
+/* Words for an attempt that failed, if what failed has left none. */
+static void kdblk_explain(struct kdblk_disk *disk, int err)
+{
+	const char *why;
+
+	if (disk->reason[0])
+		return;
+	switch (err) {
+	case -ECONNREFUSED:
+		why = "nothing listens there";
+		break;
+	case -EHOSTUNREACH:
+		why = "no route there, or no answer";
+		break;
+	case -ETIMEDOUT:
+		why = "no answer";
+		break;
+	case -ECONNRESET:
+		why = "the connection ended at once";
+		break;
+	case -EINTR:
+		why = "it was disconnected meanwhile";
+		break;
+	case -ENOMEM:
+		why = "out of memory";
+		break;
+	case -ENOSPC:
+		why = "the adapter has no more of what a queue needs";
+		break;
+	default:
+		why = "see the lines before this one in the kernel log";
+		break;
+	}
+	kdblk_why(disk, err, "%pISpc: %s", &disk->address, why);
+}
+
+/* After an attempt that an adapter has started, the next one is due when it was before. */
+static void kdblk_attempt_later(struct kdblk_disk *disk)
+{
+	unsigned long delay = msecs_to_jiffies(disk->config.reconnect_delay_ms), now = jiffies;
+
+	if (!time_before(now, disk->due))
+		disk->due = now + delay;
+	queue_delayed_work(kdblk_wq, &disk->recover, disk->due - now);
+}
+
+/* A failed attempt is logged if it is the first, 2nd, 4th, 8th..., or fails in another way. */
+static void kdblk_attempt_failed(struct kdblk_disk *disk, int err)
+{
+	bool first = READ_ONCE(disk->state) == KDBLK_CONNECTING;
+	bool changed = err != disk->last_error;
+
+	kdblk_explain(disk, err);
+	disk->last_error = err;
+	if (READ_ONCE(disk->stopping)) {
+		kdblk_give_up(disk);
+	} else if (first) {
+		pr_err("%s: cannot connect to disk '%s': %s (%pe)\n", kdblk_name(disk),
+		       disk->config.disk, disk->reason, ERR_PTR(err));
+		kdblk_give_up(disk);
+	} else if (disk->attempts >= disk->config.reconnect_max) {
+		pr_err("%s: attempt %u of %u failed: %s (%pe); giving up, commands fail from now on (write 1 to connect to try again)\n",
+		       kdblk_name(disk), disk->attempts, disk->config.reconnect_max, disk->reason,
+		       ERR_PTR(err));
+		kdblk_give_up(disk);
+	} else {
+		if (changed || is_power_of_2(disk->attempts))
+			pr_warn("%s: attempt %u of %u failed: %s (%pe); next one in %u ms\n",
+				kdblk_name(disk), disk->attempts, disk->config.reconnect_max,
+				disk->reason, ERR_PTR(err), disk->config.reconnect_delay_ms);
+		kdblk_attempt_later(disk);
+	}
+}
+
+/* Commands wait from here on. After fast_io_fail_ms they fail, and go on to do so. */
+static void kdblk_hold_commands(struct kdblk_disk *disk)
+{
+	if (READ_ONCE(disk->failing))
+		return;
+	kdblk_disk_quiesce(disk);
+	/* kdblk_fast_fail_work() may have come first. */
+	if (READ_ONCE(disk->failing))
+		kdblk_disk_release(disk);
 }
 
 static void kdblk_recover_work(struct work_struct *work)
 {
 	struct kdblk_disk *disk = container_of(to_delayed_work(work), struct kdblk_disk, recover);
-	bool first = READ_ONCE(disk->state) == KDBLK_CONNECTING, fruitless = false;
 	unsigned int noio = memalloc_noio_save();
-	bool lost = disk->lost_why;
-	int err = -EINTR;
+	int err = -EINTR, state = READ_ONCE(disk->state);
+	bool lost = state == KDBLK_RECOVERING && disk->was_live, fruitless = false;
 
+	/* An adapter appeared during the last attempt, which has connected or was the last one. */
+	if (state == KDBLK_LIVE || (state == KDBLK_FAILED && !READ_ONCE(disk->stopping)))
+		goto out;
+	disk->was_live = false;
 	if (lost) {
 		disk->losses++;
-		pr_warn("%s: connection lost: %s\n", kdblk_name(disk), disk->lost_why);
-		disk->lost_why = NULL;
+		kdblk_why(disk, 0, "connection lost: %s",
+			  READ_ONCE(disk->lost_why) ?: "it has ended");
+		if (__ratelimit(&disk->log))
+			pr_warn("%s: %s\n", kdblk_name(disk), disk->reason);
 	}
-	kdblk_disk_quiesce(disk);
+	kdblk_hold_commands(disk);
+	if (lost && disk->config.fast_io_fail_ms)
+		queue_delayed_work(kdblk_wq, &disk->fast_fail,
+				   msecs_to_jiffies(disk->config.fast_io_fail_ms));
 	disk->unanswered = 0;
 	kdblk_close(disk);
 	/*
@@ -331,32 +537,16 @@ static void kdblk_recover_work(struct work_struct *work)
 		fruitless = !disk->answered && (disk->unanswered || !disk->alive);
 		disk->fruitless = fruitless ? disk->fruitless + 1 : 0;
 		disk->attempts = disk->fruitless;
+		disk->due = jiffies;
 	}
 	if (!READ_ONCE(disk->stopping))
 		err = fruitless ? -ECONNRESET : kdblk_connect(disk);
+	trace_kdblk_attempt(disk, err);
 	if (!err) {
 		kdblk_live(disk);
-		goto out;
-	}
-	kdblk_close(disk);
-	disk->last_error = err;
-	if (READ_ONCE(disk->stopping)) {
-		kdblk_give_up(disk);
-	} else if (first) {
-		pr_err("%s: cannot connect to disk '%s' at %pISpc through %s: %pe\n",
-		       kdblk_name(disk), disk->config.disk, &disk->address, disk->config.ia,
-		       ERR_PTR(err));
-		kdblk_give_up(disk);
-	} else if (disk->attempts >= disk->config.reconnect_max) {
-		pr_err("%s: attempt %u of %u failed: %pe; giving up, commands fail from now on (write 1 to connect to try again)\n",
-		       kdblk_name(disk), disk->attempts, disk->config.reconnect_max, ERR_PTR(err));
-		kdblk_give_up(disk);
 	} else {
-		pr_warn("%s: attempt %u of %u failed: %pe; next one in %u ms, commands wait\n",
-			kdblk_name(disk), disk->attempts, disk->config.reconnect_max,
-			ERR_PTR(err), disk->config.reconnect_delay_ms);
-		queue_delayed_work(kdblk_wq, &disk->recover,
-				   msecs_to_jiffies(disk->config.reconnect_delay_ms));
+		kdblk_close(disk);
+		kdblk_attempt_failed(disk, err);
 	}
 out:
 	memalloc_noio_restore(noio);
@@ -400,16 +590,11 @@ static int kdblk_parse_address(struct kdblk_disk *disk)
 {
 	const struct kdblk_config *config = &disk->config;
 
-	if (!config->ia[0] || !config->disk[0] || !config->address[0]) {
-		pr_err("%s: ia, address and disk have to be set before it can connect\n",
-		       kdblk_name(disk));
-		return -EINVAL;
-	}
-	if (inet_pton_with_scope(&init_net, AF_UNSPEC, config->address, NULL, &disk->address)) {
-		pr_err("%s: '%s' is not an IPv4 or IPv6 address\n", kdblk_name(disk),
-		       config->address);
-		return -EINVAL;
-	}
+	if (!config->disk[0] || !config->address[0] || !config->initiator[0])
+		return kdblk_why(disk, -EINVAL, "address, disk and initiator have to be set first");
+	if (inet_pton_with_scope(&init_net, AF_UNSPEC, config->address, NULL, &disk->address))
+		return kdblk_why(disk, -EINVAL, "'%s' is not an IPv4 or IPv6 address",
+				 config->address);
 	((struct sockaddr_in *)&disk->address)->sin_port = cpu_to_be16(config->port);
 	return 0;
 }
@@ -420,21 +605,33 @@ int kdblk_start(struct kdblk_disk *disk)
 	int err;
 
 	if (disk->state != KDBLK_IDLE && disk->state != KDBLK_FAILED)
-		return -EALREADY;
+		return kdblk_refuse(disk, kdblk_why(disk, -EALREADY,
+						    "it is connected, or tries to connect"));
 	err = kdblk_parse_address(disk);
-	if (!err && !disk->queues)
+	if (err)
+		return kdblk_refuse(disk, err);
+	if (!disk->queues)
 		err = kdblk_alloc_queues(disk);
 	if (err)
 		return err;
+	kdblk_paths_add(disk);
+	if (disk->state == KDBLK_IDLE)	/* else it is watching */
+		kdblk_adapter_watch(disk);
 	disk->stopping = false;
 	disk->attempts = 0;
 	disk->fruitless = 0;
+	disk->due = jiffies;
 	disk->state = KDBLK_CONNECTING;
 	queue_delayed_work(kdblk_wq, &disk->recover, 0);
 	flush_delayed_work(&disk->recover);
 	err = disk->last_error;
-	if (!err && !disk->gendisk)
+	if (!err && !disk->gendisk) {
 		err = kdblk_disk_add(disk);
+		if (err)
+			kdblk_why(disk, err, "no block device can be made (%pe)", ERR_PTR(err));
+		else
+			queue_work(kdblk_wq, &disk->grow);	/* in case it has grown meanwhile */
+	}
 	if (err && !disk->gendisk)
 		kdblk_stop(disk);
 	return err;
@@ -460,21 +657,38 @@ void kdblk_stop(struct kdblk_disk *disk)
 		mod_delayed_work(kdblk_wq, &disk->recover, 0);
 		flush_delayed_work(&disk->recover);
 	}
+	kdblk_adapter_unwatch(disk);
 	cancel_delayed_work_sync(&disk->recover);
+	cancel_delayed_work_sync(&disk->fast_fail);
+	cancel_work_sync(&disk->grow);
+	kdblk_paths_del(disk);
 	kdblk_free_queues(disk);
 	disk->connects = 0;
+	disk->adapters = 0;
 	disk->failing = false;
+	disk->dirty = false;
+	disk->cache_lost = false;
 	disk->lost_why = NULL;
 	disk->last_error = err;
+	if (!err)
+		disk->reason[0] = 0;
 	disk->state = KDBLK_IDLE;
 }
 
 void kdblk_session_init(struct kdblk_disk *disk)
 {
 	get_random_bytes(disk->id, sizeof(disk->id));
+	get_random_bytes(disk->instance, sizeof(disk->instance));
+	memcpy(disk->instance, kdblk_start_id, sizeof(kdblk_start_id));
+	ratelimit_state_init(&disk->log, 60 * HZ, 20);
+	ratelimit_set_flags(&disk->log, RATELIMIT_MSG_ON_RELEASE);
 	mutex_init(&disk->admin);
 	mutex_init(&disk->gate);
+	mutex_init(&disk->fence);
+	INIT_LIST_HEAD(&disk->paths);
 	init_waitqueue_head(&disk->wait);
 	INIT_DELAYED_WORK(&disk->recover, kdblk_recover_work);
 	INIT_DELAYED_WORK(&disk->keepalive, kdblk_keepalive_work);
+	INIT_DELAYED_WORK(&disk->fast_fail, kdblk_fast_fail_work);
+	INIT_WORK(&disk->grow, kdblk_grow_work);
 }

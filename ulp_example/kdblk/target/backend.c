@@ -21,19 +21,29 @@
 
 #define KDT_FILE_BLOCK	512
 
+/* Say why something failed, in the log and in last_error. Return @err. */
+int kdt_disk_fail(struct kdt_disk *disk, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(disk->last_error, sizeof(disk->last_error), fmt, args);
+	va_end(args);
+	pr_err("disk %s: %s\n", kdt_disk_name(disk), disk->last_error);
+	return err;
+}
+
 static int kdt_disk_check_bdev(struct kdt_disk *disk)
 {
 	struct block_device *bdev = I_BDEV(disk->file->f_mapping->host);
 
 	disk->bdev = bdev;
 	disk->block_size = bdev_logical_block_size(bdev);
-	if (disk->block_size != 512 && disk->block_size != 4096) {
-		pr_err("disk %s: %s has blocks of %u bytes, only 512 and 4096 are exported\n",
-		       kdt_disk_name(disk), disk->path, disk->block_size);
-		return -EINVAL;
-	}
+	if (disk->block_size != 512 && disk->block_size != 4096)
+		return kdt_disk_fail(disk, -EINVAL,
+				     "%s has blocks of %u bytes, only 512 and 4096 are exported",
+				     disk->path, disk->block_size);
 	disk->physical_block_size = min_t(u32, bdev_physical_block_size(bdev), KDBLK_MAX_IO);
-	disk->capacity = bdev_nr_bytes(bdev);
 	if (bdev_write_cache(bdev))
 		disk->flags |= KDBLK_DISK_CACHE;
 	if (bdev_max_discard_sectors(bdev))
@@ -53,11 +63,11 @@ static int kdt_disk_check_file(struct kdt_disk *disk)
 
 	disk->bdev = NULL;
 	if (!disk->file->f_op->read_iter || !disk->file->f_op->write_iter)
-		return -EINVAL;
+		return kdt_disk_fail(disk, -EINVAL, "the file system of %s cannot be exported",
+				     disk->path);
 	disk->block_size = KDT_FILE_BLOCK;
 	disk->physical_block_size = clamp_t(u32, i_blocksize(inode), KDT_FILE_BLOCK,
 					    KDBLK_MAX_IO);
-	disk->capacity = i_size_read(inode);
 	/* The page cache is a volatile cache. */
 	disk->flags |= KDBLK_DISK_CACHE;
 	if (disk->file->f_op->fallocate)
@@ -66,9 +76,16 @@ static int kdt_disk_check_file(struct kdt_disk *disk)
 	return 0;
 }
 
+static u64 kdt_disk_size(const struct kdt_disk *disk)
+{
+	u64 size = disk->bdev ? bdev_nr_bytes(disk->bdev) : i_size_read(file_inode(disk->file));
+
+	return round_down(size, disk->block_size);
+}
+
 /**
  * kdt_disk_open - open the device or file of a disk
- * @disk: disk with a path
+ * @disk: disk
  *
  * A block device is opened exclusively, so it cannot be mounted while it is exported.
  *
@@ -80,45 +97,80 @@ int kdt_disk_open(struct kdt_disk *disk)
 	int err;
 
 	lockdep_assert_held(&disk->lock);
+	disk->last_error[0] = 0;
+	if (!disk->path || !disk->path[0])
+		return kdt_disk_fail(disk, -EINVAL, "path has to be set first");
 	disk->flags = disk->read_only ? KDBLK_DISK_READ_ONLY : 0;
+	disk->wq = alloc_workqueue("kdblk_target/%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 0,
+				   kdt_disk_name(disk));
+	if (!disk->wq)
+		return kdt_disk_fail(disk, -ENOMEM, "out of memory");
 	disk->file = filp_open(disk->path, (disk->read_only ? O_RDONLY : O_RDWR) | O_LARGEFILE |
 			       O_EXCL, 0);
 	if (IS_ERR(disk->file)) {
 		err = PTR_ERR(disk->file);
 		disk->file = NULL;
-		pr_err("disk %s: cannot open %s: %pe\n", kdt_disk_name(disk), disk->path,
-		       ERR_PTR(err));
-		return err;
+		kdt_disk_fail(disk, err, "cannot open %s: %pe", disk->path, ERR_PTR(err));
+		goto out;
 	}
 	mode = file_inode(disk->file)->i_mode;
-	if (S_ISBLK(mode)) {
+	if (S_ISBLK(mode))
 		err = kdt_disk_check_bdev(disk);
-	} else if (S_ISREG(mode)) {
+	else if (S_ISREG(mode))
 		err = kdt_disk_check_file(disk);
-	} else {
-		pr_err("disk %s: %s is neither a block device nor a regular file\n",
-		       kdt_disk_name(disk), disk->path);
-		err = -EINVAL;
-	}
-	if (disk->block_size)
-		disk->capacity = round_down(disk->capacity, disk->block_size);
-	if (!err && !disk->capacity) {
-		pr_err("disk %s: %s is empty\n", kdt_disk_name(disk), disk->path);
-		err = -EINVAL;
-	}
-	if (!err && disk->read_only)
-		disk->flags &= ~(KDBLK_DISK_DISCARD | KDBLK_DISK_WRITE_ZEROES);
+	else
+		err = kdt_disk_fail(disk, -EINVAL,
+				    "%s is neither a block device nor a regular file", disk->path);
 	if (err)
-		kdt_disk_close(disk);
+		goto out;
+	disk->capacity = kdt_disk_size(disk);
+	if (!disk->capacity) {
+		err = kdt_disk_fail(disk, -EINVAL, "%s is empty", disk->path);
+		goto out;
+	}
+	if (disk->read_only)
+		disk->flags &= ~(KDBLK_DISK_DISCARD | KDBLK_DISK_WRITE_ZEROES);
+	return 0;
+out:
+	kdt_disk_close(disk);
 	return err;
 }
 
+/* Also accepts a disk that was opened only in part. */
 void kdt_disk_close(struct kdt_disk *disk)
 {
 	lockdep_assert_held(&disk->lock);
-	filp_close(disk->file, NULL);
+	destroy_workqueue(disk->wq);
+	disk->wq = NULL;
+	if (disk->file)
+		filp_close(disk->file, NULL);
 	disk->file = NULL;
 	disk->bdev = NULL;
+}
+
+/**
+ * kdt_disk_rescan - look for the size of an enabled disk again
+ * @disk: enabled disk
+ *
+ * Initiators learn of a larger size with the answer to their next KEEPALIVE.
+ *
+ * Return: 0, or -ERANGE after logging the reason if the disk is smaller than before.
+ */
+int kdt_disk_rescan(struct kdt_disk *disk)
+{
+	u64 size = kdt_disk_size(disk);
+
+	lockdep_assert_held(&disk->lock);
+	disk->last_error[0] = 0;
+	if (size < disk->capacity)
+		return kdt_disk_fail(disk, -ERANGE,
+				     "%s has shrunk from %llu to %llu bytes, and initiators may have data behind that: size unchanged; to shrink the disk, disable it",
+				     disk->path, disk->capacity, size);
+	if (size > disk->capacity)
+		pr_info("disk %s: %s has grown from %llu to %llu bytes\n", kdt_disk_name(disk),
+			disk->path, disk->capacity, size);
+	WRITE_ONCE(disk->capacity, size);
+	return 0;
 }
 
 static u16 kdt_status(blk_status_t status)
@@ -155,7 +207,7 @@ static void kdt_bio_done(struct bio *bio)
 	/* The queue's lock cannot be taken here. */
 	if (unlikely(in_hardirq() || irqs_disabled())) {
 		cmd->stage = KDT_STAGE_ANSWER;
-		queue_work(kdt_io_wq, &cmd->work);
+		queue_work(cmd->q->s->disk->wq, &cmd->work);
 	} else {
 		kdt_answer(cmd);
 	}
@@ -200,7 +252,7 @@ void kdt_execute(struct kdt_cmd *cmd)
 		}
 	}
 	cmd->stage = KDT_STAGE_EXECUTE;
-	queue_work(kdt_io_wq, &cmd->work);
+	queue_work(cmd->q->s->disk->wq, &cmd->work);
 }
 
 static int kdt_execute_bdev(struct kdt_cmd *cmd)

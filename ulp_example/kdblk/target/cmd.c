@@ -9,8 +9,8 @@
  *	WRITE		RDMA Read into memory; write the disk; Send
  *
  * Completions of answers are suppressed except for every batch-th one, which frees all
- * commands answered earlier on that queue. The answer to a command that holds a buffer of
- * the pool always has a completion, since others may wait for the buffer.
+ * commands answered earlier on that queue. The answer to a command that holds a buffer from
+ * kdt_pool_get() always has a completion, since others may wait for the buffer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -20,6 +20,7 @@
 #include <linux/string.h>
 
 #include "target.h"
+#include "trace.h"
 
 /* End the session without an answer. Other sessions are not affected. */
 static void kdt_violation(struct kdt_queue *q, const char *what)
@@ -49,7 +50,7 @@ int kdt_rx_post(struct kdt_queue *q, struct kdt_rx *rx)
 	if (likely(ret == DAT_SUCCESS))
 		return 0;
 	kdt_session_end(q->s, "cannot post a Receive");
-	return kdblk_errno(ret);
+	return kdat_errno(ret);
 }
 
 static void kdt_flush(struct kdt_queue *q)
@@ -97,6 +98,7 @@ void kdt_answer(struct kdt_cmd *cmd)
 	struct kdt_rx *rx = cmd->rx;
 	DAT_COUNT n = 1;
 
+	trace_kdt_done(cmd);
 	rsp->tag = cpu_to_le16(cmd->tag);
 	rsp->status = cpu_to_le16(cmd->status);
 	rsp->opcode = cmd->opcode;
@@ -239,7 +241,7 @@ static void kdt_login(struct kdt_cmd *cmd)
 	disk = s->disk;
 	if (cmd->status == KDBLK_STATUS_OK) {
 		rsp->session = cpu_to_le64(s->number);
-		rsp->capacity = cpu_to_le64(disk->capacity);
+		rsp->capacity = cpu_to_le64(READ_ONCE(disk->capacity));
 		rsp->block_size = cpu_to_le32(disk->block_size);
 		rsp->physical_block_size = cpu_to_le32(disk->physical_block_size);
 		rsp->max_io = cpu_to_le32(s->portal->cfg_max_io);
@@ -248,8 +250,21 @@ static void kdt_login(struct kdt_cmd *cmd)
 		rsp->queues = cpu_to_le16(s->queues);
 		rsp->flags = cpu_to_le16(disk->flags);
 		memcpy(rsp->serial, disk->serial, sizeof(rsp->serial));
+		memcpy(rsp->boot, kdt_boot, sizeof(rsp->boot));
+		kdt_session_prove(s, login, rsp);
 		cmd->rsp_seg.segment_length = sizeof(*rsp);
 	}
+	kdt_answer(cmd);
+}
+
+/* The answer tells how large the disk is now. */
+static void kdt_alive(struct kdt_cmd *cmd)
+{
+	struct kdblk_alive_rsp *rsp = (struct kdblk_alive_rsp *)cmd->rsp;
+
+	rsp->capacity = cpu_to_le64(READ_ONCE(cmd->q->s->disk->capacity));
+	memset(rsp->reserved, 0, sizeof(rsp->reserved));
+	cmd->rsp_seg.segment_length = sizeof(*rsp);
 	kdt_answer(cmd);
 }
 
@@ -263,6 +278,14 @@ void kdt_cmd_work(struct work_struct *work)
 		return;
 	case KDT_STAGE_LOGIN:
 		kdt_login(cmd);
+		return;
+	case KDT_STAGE_FENCE:
+		if (kdt_dead(cmd->q->s)) {
+			kdt_drop(cmd);
+			return;
+		}
+		cmd->status = kdt_session_fence(cmd->q->s, cmd->offset);
+		kdt_answer(cmd);
 		return;
 	case KDT_STAGE_BEGIN:
 	case KDT_STAGE_EXECUTE:
@@ -284,7 +307,7 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 	u32 length, max = KDT_MAX_RANGE;
 	u8 allowed = 0;
 	bool data = false;
-	u64 offset;
+	u64 offset, capacity;
 	u16 tag;
 
 	if (len < sizeof(*wire))
@@ -298,6 +321,7 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 		allowed = KDBLK_CMD_INLINE;
 		break;
 	case KDBLK_OP_KEEPALIVE:
+	case KDBLK_OP_FENCE:
 	case KDBLK_OP_READ:
 	case KDBLK_OP_FLUSH:
 	case KDBLK_OP_DISCARD:
@@ -324,10 +348,10 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 	if (!data && (wire->address || wire->rkey))
 		return "an address without a use";
 
-	if (wire->opcode == KDBLK_OP_LOGIN || wire->opcode == KDBLK_OP_KEEPALIVE) {
+	if (wire->opcode < KDBLK_OP_READ) {
 		if (q->n || tag != KDBLK_TAG_ADMIN)
-			return "LOGIN or KEEPALIVE on a wrong queue or tag";
-		if (offset)
+			return "LOGIN, KEEPALIVE or FENCE on a wrong queue or tag";
+		if (offset && (wire->opcode != KDBLK_OP_FENCE || offset > U16_MAX))
 			return "an offset without a use";
 		if (wire->opcode == KDBLK_OP_LOGIN) {
 			if (length != sizeof(struct kdblk_login))
@@ -359,7 +383,8 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 			return "a length out of range";
 		if ((length | offset) & (disk->block_size - 1))
 			return "an offset or length not of whole blocks";
-		if (offset > disk->capacity || length > disk->capacity - offset)
+		capacity = READ_ONCE(disk->capacity);
+		if (offset > capacity || length > capacity - offset)
 			return "a range outside the disk";
 	}
 	if (test_and_set_bit(tag, q->tags))
@@ -394,6 +419,7 @@ static void kdt_start(struct kdt_queue *q, struct kdt_rx *rx)
 	cmd->peer.segment_length = cmd->length;
 	cmd->peer.rmr_context = le32_to_cpu(wire->rkey);
 	cmd->status = KDBLK_STATUS_OK;
+	cmd->rsp_seg.segment_length = sizeof(cmd->rsp->rsp);
 	cmd->remote = cmd->opcode == KDBLK_OP_READ ||
 		      (cmd->opcode == KDBLK_OP_WRITE && !(cmd->flags & KDBLK_CMD_INLINE));
 	cmd->pooled = false;
@@ -418,7 +444,12 @@ static void kdt_start(struct kdt_queue *q, struct kdt_rx *rx)
 	if (time_after(jiffies, READ_ONCE(s->heard)))
 		WRITE_ONCE(s->heard, jiffies);
 	if (cmd->opcode == KDBLK_OP_KEEPALIVE) {
-		kdt_answer(cmd);
+		kdt_alive(cmd);
+		return;
+	}
+	if (cmd->opcode == KDBLK_OP_FENCE) {
+		cmd->stage = KDT_STAGE_FENCE;
+		queue_work(kdt_ctl_wq, &cmd->work);
 		return;
 	}
 	if (cmd->opcode != KDBLK_OP_READ && cmd->opcode != KDBLK_OP_FLUSH &&
@@ -436,7 +467,7 @@ static void kdt_start(struct kdt_queue *q, struct kdt_rx *rx)
 	}
 	if (!cmd->remote)
 		kdt_execute(cmd);
-	else if (cmd->length <= q->inline_size || kdt_pool_get(s->pool, cmd))
+	else if (cmd->length <= q->inline_size || kdt_pool_get(cmd))
 		kdt_begin(cmd);
 }
 
@@ -459,18 +490,14 @@ static void kdt_answered(struct kdt_queue *q, struct kdt_cmd *last)
 	spin_lock_bh(&q->lock);
 	list_for_each_entry_safe(cmd, next, &q->unacked, node) {
 		if (cmd->pooled)
-			kdt_pool_put(q->s->pool, cmd->buf);
-		cmd->pooled = false;
+			kdt_pool_put(cmd);
 		list_move(&cmd->node, &q->free);
 		if (cmd == last)
 			break;
 	}
 	spin_unlock_bh(&q->lock);
-	if (unlikely(last->opcode == KDBLK_OP_LOGIN)) {
-		last->rsp_seg.segment_length = sizeof(last->rsp->rsp);
-		if (test_bit(KDT_REFUSED, &q->s->bits))
-			kdt_session_refused(q->s);
-	}
+	if (unlikely(last->opcode == KDBLK_OP_LOGIN) && test_bit(KDT_REFUSED, &q->s->bits))
+		kdt_session_refused(q->s);
 	while (unlikely(!list_empty(&q->rx_waiting)) && !list_empty(&q->free)) {
 		rx = list_first_entry(&q->rx_waiting, struct kdt_rx, node);
 		list_del(&rx->node);

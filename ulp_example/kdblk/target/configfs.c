@@ -4,8 +4,10 @@
  *
  * /sys/kernel/config/kdblk_target:
  *
- *	disks/NAME/	path read_only serial allow_any enable sessions allowed/INITIATOR/
- *	portals/NAME/	ia port depth queues max_io buffers inline_size enable state
+ *	disks/NAME/	path read_only serial allow_any enable rescan sessions session_list
+ *			kick last_error allowed/INITIATOR/
+ *	portals/NAME/	ia port depth queues max_io buffers inline_size max_sessions enable
+ *			state last_error
  *
  * Parameters can be changed only while the disk or portal is disabled. allow_any and
  * allowed can be changed at any time and apply to later logins.
@@ -60,10 +62,46 @@ static char *kdt_line(const char *page, size_t count, size_t max)
  * Allowed initiators
  */
 
+static struct kdt_name *kdt_to_name(struct config_item *item)
+{
+	return container_of(item, struct kdt_name, item);
+}
+
 static void kdt_name_release(struct config_item *item)
 {
-	kfree(container_of(item, struct kdt_name, item));
+	kdblk_secret_clear(&kdt_to_name(item)->secret);
+	kfree(kdt_to_name(item));
 }
+
+static ssize_t kdt_name_secret_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n", READ_ONCE(kdt_to_name(item)->secret.length) ? "set" : "");
+}
+
+static ssize_t kdt_name_secret_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdt_disk *disk = container_of(to_config_group(item->ci_parent), struct kdt_disk,
+					     allowed);
+	struct kdblk_secret secret;
+	int err = kdblk_secret_read(&secret, page, count);
+
+	if (err == -EINVAL)
+		return kdt_disk_fail(disk, err, "a secret has %d to %d characters",
+				     KDBLK_SECRET_MIN, KDBLK_SECRET_MAX);
+	if (err)
+		return kdt_disk_fail(disk, err, "this kernel has no HMAC-SHA256 for secrets");
+	mutex_lock(&kdt_lock);
+	swap(kdt_to_name(item)->secret, secret);
+	mutex_unlock(&kdt_lock);
+	kdblk_secret_clear(&secret);
+	return count;
+}
+CONFIGFS_ATTR(kdt_name_, secret);
+
+static struct configfs_attribute *kdt_name_attrs[] = {
+	&kdt_name_attr_secret,
+	NULL
+};
 
 static struct configfs_item_operations kdt_name_item_ops = {
 	.release = kdt_name_release,
@@ -71,6 +109,7 @@ static struct configfs_item_operations kdt_name_item_ops = {
 
 static const struct config_item_type kdt_name_type = {
 	.ct_item_ops = &kdt_name_item_ops,
+	.ct_attrs = kdt_name_attrs,
 	.ct_owner = THIS_MODULE,
 };
 
@@ -95,7 +134,7 @@ static struct config_item *kdt_name_make(struct config_group *group, const char 
 static void kdt_name_drop(struct config_group *group, struct config_item *item)
 {
 	mutex_lock(&kdt_lock);
-	list_del(&container_of(item, struct kdt_name, item)->node);
+	list_del(&kdt_to_name(item)->node);
 	mutex_unlock(&kdt_lock);
 	config_item_put(item);
 }
@@ -113,6 +152,12 @@ static const struct config_item_type kdt_allowed_type = {
 /*
  * Disks
  */
+
+static int kdt_disk_busy(struct kdt_disk *disk, const char *file)
+{
+	return kdt_disk_fail(disk, -EBUSY, "%s can be changed only while the disk is disabled",
+			     file);
+}
 
 static ssize_t kdt_disk_path_show(struct config_item *item, char *page)
 {
@@ -136,7 +181,7 @@ static ssize_t kdt_disk_path_store(struct config_item *item, const char *page, s
 	if (!disk->enabled)
 		swap(disk->path, path);
 	else
-		count = -EBUSY;
+		count = kdt_disk_busy(disk, "path");
 	mutex_unlock(&disk->lock);
 	kfree(path);
 	return count;
@@ -158,7 +203,7 @@ static ssize_t kdt_disk_serial_store(struct config_item *item, const char *page,
 	if (!disk->enabled)
 		strscpy_pad(disk->serial, serial, sizeof(disk->serial));
 	else
-		count = -EBUSY;
+		count = kdt_disk_busy(disk, "serial");
 	mutex_unlock(&disk->lock);
 	kfree(serial);
 	return count;
@@ -181,7 +226,7 @@ static ssize_t kdt_disk_read_only_store(struct config_item *item, const char *pa
 	if (!disk->enabled)
 		disk->read_only = yes;
 	else
-		count = -EBUSY;
+		count = kdt_disk_busy(disk, "read_only");
 	mutex_unlock(&disk->lock);
 	return count;
 }
@@ -225,7 +270,7 @@ static int kdt_disk_enable(struct kdt_disk *disk, bool on)
 	if (on == disk->enabled)
 		goto out;
 	if (on) {
-		err = disk->path && disk->path[0] ? kdt_disk_open(disk) : -EINVAL;
+		err = kdt_disk_open(disk);
 		if (!err)
 			kdt_disk_switch(disk, true);
 	} else {
@@ -252,12 +297,57 @@ static ssize_t kdt_disk_sessions_show(struct config_item *item, char *page)
 	return sysfs_emit(page, "%u\n", kdt_count_sessions(kdt_to_disk(item)));
 }
 
+static ssize_t kdt_disk_session_list_read(struct config_item *item, void *buf, size_t size)
+{
+	return kdt_list_sessions(kdt_to_disk(item), buf, size);
+}
+
+static ssize_t kdt_disk_kick_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdt_disk *disk = kdt_to_disk(item);
+	u64 turn;
+	int err = kstrtou64(page, 10, &turn);
+
+	if (err)
+		return kdt_disk_fail(disk, err, "the number of a session is needed");
+	err = kdt_kick(disk, turn);
+	if (err)
+		return kdt_disk_fail(disk, err, "no session has the number %llu", turn);
+	return count;
+}
+
+static ssize_t kdt_disk_rescan_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdt_disk *disk = kdt_to_disk(item);
+	bool yes;
+	int err = kstrtobool(page, &yes);
+
+	if (err || !yes)
+		return err ?: count;
+	mutex_lock(&disk->lock);
+	if (disk->enabled)
+		err = kdt_disk_rescan(disk);
+	mutex_unlock(&disk->lock);
+	return err ?: count;
+}
+
+/* Read without the lock, since disabling a disk may hold that for long. */
+static ssize_t kdt_disk_last_error_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%.*s\n", KDT_ERROR_LEN, kdt_to_disk(item)->last_error);
+}
+
 CONFIGFS_ATTR(kdt_disk_, path);
 CONFIGFS_ATTR(kdt_disk_, serial);
 CONFIGFS_ATTR(kdt_disk_, read_only);
 CONFIGFS_ATTR(kdt_disk_, allow_any);
 CONFIGFS_ATTR(kdt_disk_, enable);
+CONFIGFS_ATTR_WO(kdt_disk_, rescan);
 CONFIGFS_ATTR_RO(kdt_disk_, sessions);
+CONFIGFS_ATTR_WO(kdt_disk_, kick);
+CONFIGFS_ATTR_RO(kdt_disk_, last_error);
+/* Longer than a page, if there are many. */
+CONFIGFS_BIN_ATTR_RO(kdt_disk_, session_list, NULL, SZ_1M);
 
 static struct configfs_attribute *kdt_disk_attrs[] = {
 	&kdt_disk_attr_path,
@@ -265,7 +355,15 @@ static struct configfs_attribute *kdt_disk_attrs[] = {
 	&kdt_disk_attr_read_only,
 	&kdt_disk_attr_allow_any,
 	&kdt_disk_attr_enable,
+	&kdt_disk_attr_rescan,
 	&kdt_disk_attr_sessions,
+	&kdt_disk_attr_kick,
+	&kdt_disk_attr_last_error,
+	NULL,
+};
+
+static struct configfs_bin_attribute *kdt_disk_bin_attrs[] = {
+	&kdt_disk_attr_session_list,
 	NULL,
 };
 
@@ -284,6 +382,7 @@ static struct configfs_item_operations kdt_disk_item_ops = {
 static const struct config_item_type kdt_disk_type = {
 	.ct_item_ops = &kdt_disk_item_ops,
 	.ct_attrs = kdt_disk_attrs,
+	.ct_bin_attrs = kdt_disk_bin_attrs,
 	.ct_owner = THIS_MODULE,
 };
 
@@ -333,6 +432,11 @@ static const struct config_item_type kdt_disks_type = {
  * Portals
  */
 
+static int kdt_portal_busy(struct kdt_portal *portal)
+{
+	return kdt_portal_fail(portal, -EBUSY, "this can be changed only while it is disabled");
+}
+
 static ssize_t kdt_portal_ia_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%s\n", kdt_to_portal(item)->ia_name);
@@ -349,7 +453,7 @@ static ssize_t kdt_portal_ia_store(struct config_item *item, const char *page, s
 	if (portal->state == KDT_PORTAL_DISABLED)
 		strscpy(portal->ia_name, name, sizeof(portal->ia_name));
 	else
-		count = -EBUSY;
+		count = kdt_portal_busy(portal);
 	mutex_unlock(&portal->lock);
 	kfree(name);
 	return count;
@@ -361,15 +465,15 @@ static ssize_t kdt_portal_set(struct kdt_portal *portal, u32 *value, const char 
 	u32 new;
 	int err = kstrtou32(page, 0, &new);
 
-	if (err)
-		return err;
-	if (new < min || new > max || new % multiple)
-		return -EINVAL;
 	mutex_lock(&portal->lock);
-	if (portal->state == KDT_PORTAL_DISABLED)
+	if (err || new < min || new > max || new % multiple)
+		count = kdt_portal_fail(portal, -EINVAL,
+					"the value must be a multiple of %u from %u to %u",
+					multiple, min, max);
+	else if (portal->state == KDT_PORTAL_DISABLED)
 		*value = new;
 	else
-		count = -EBUSY;
+		count = kdt_portal_busy(portal);
 	mutex_unlock(&portal->lock);
 	return count;
 }
@@ -394,6 +498,7 @@ KDT_PORTAL_NUMBER(queues, 1, KDBLK_MAX_QUEUES, 1);
 KDT_PORTAL_NUMBER(max_io, PAGE_SIZE, KDBLK_MAX_IO, PAGE_SIZE);
 KDT_PORTAL_NUMBER(buffers, 1, 4096, 1);
 KDT_PORTAL_NUMBER(inline_size, KDBLK_MIN_INLINE, KDT_MAX_INLINE, PAGE_SIZE);
+KDT_PORTAL_NUMBER(max_sessions, 1, 65535, 1);
 
 static ssize_t kdt_portal_enable_show(struct config_item *item, char *page)
 {
@@ -430,9 +535,15 @@ static ssize_t kdt_portal_state_show(struct config_item *item, char *page)
 	return sysfs_emit(page, "%s\n", names[READ_ONCE(kdt_to_portal(item)->state)]);
 }
 
+static ssize_t kdt_portal_last_error_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%.*s\n", KDT_ERROR_LEN, kdt_to_portal(item)->last_error);
+}
+
 CONFIGFS_ATTR(kdt_portal_, ia);
 CONFIGFS_ATTR(kdt_portal_, enable);
 CONFIGFS_ATTR_RO(kdt_portal_, state);
+CONFIGFS_ATTR_RO(kdt_portal_, last_error);
 
 static struct configfs_attribute *kdt_portal_attrs[] = {
 	&kdt_portal_attr_ia,
@@ -442,8 +553,10 @@ static struct configfs_attribute *kdt_portal_attrs[] = {
 	&kdt_portal_attr_max_io,
 	&kdt_portal_attr_buffers,
 	&kdt_portal_attr_inline_size,
+	&kdt_portal_attr_max_sessions,
 	&kdt_portal_attr_enable,
 	&kdt_portal_attr_state,
+	&kdt_portal_attr_last_error,
 	NULL,
 };
 

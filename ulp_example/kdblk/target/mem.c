@@ -45,7 +45,7 @@ int kdt_chunk_alloc(struct kdt_chunk *chunk, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz,
 	ret = dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, chunk->size, pz, rights,
 			      DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &chunk->lmr,
 			      &chunk->key, NULL, NULL, NULL);
-	return kdblk_errno(ret);
+	return kdat_errno(ret);
 }
 
 void kdt_chunk_free(struct kdt_chunk *chunk)
@@ -108,9 +108,7 @@ int kdt_pool_alloc(struct kdt_pool *pool, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u3
 	u32 i;
 	int err;
 
-	spin_lock_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->free);
-	INIT_LIST_HEAD(&pool->waiting);
 	pool->nbufs = nbufs;
 	pool->bufs = kvcalloc(nbufs, sizeof(*pool->bufs), GFP_KERNEL);
 	pool->chunks = kvcalloc(nbufs, sizeof(*pool->chunks), GFP_KERNEL);
@@ -125,6 +123,7 @@ int kdt_pool_alloc(struct kdt_pool *pool, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u3
 			kdt_pool_free(pool);
 			return err;
 		}
+		pool->bufs[i].pool = pool;
 		list_add_tail(&pool->bufs[i].node, &pool->free);
 	}
 	return 0;
@@ -143,67 +142,179 @@ void kdt_pool_free(struct kdt_pool *pool)
 	kvfree(pool->bufs);
 	pool->chunks = NULL;
 	pool->bufs = NULL;
+	pool->nbufs = 0;
+	INIT_LIST_HEAD(&pool->free);	/* a portal that moves to iWARP has none */
+}
+
+/**
+ * kdt_share_join - count a session among the users of its disk
+ * @s: session with a disk and with its own buffers
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int kdt_share_join(struct kdt_session *s)
+{
+	struct kdt_share *new = kzalloc(sizeof(*new), GFP_KERNEL), *share;
+	struct kdt_portal *portal = s->portal;
+
+	if (!new)
+		return -ENOMEM;
+	new->disk = s->disk;
+	spin_lock_bh(&portal->buf_lock);
+	list_for_each_entry(share, &portal->shares, node) {
+		if (share->disk == s->disk)
+			s->share = share;
+	}
+	if (!s->share) {
+		list_add(&new->node, &portal->shares);
+		s->share = new;
+		new = NULL;
+	}
+	s->share->sessions++;
+	spin_unlock_bh(&portal->buf_lock);
+	kfree(new);
+	return 0;
+}
+
+/* The session holds no buffer any more, and no command waits for one. */
+void kdt_share_leave(struct kdt_session *s)
+{
+	struct kdt_portal *portal = s->portal;
+	struct kdt_share *share = s->share;
+
+	if (!share)
+		return;
+	spin_lock_bh(&portal->buf_lock);
+	s->share = NULL;
+	if (--share->sessions)
+		share = NULL;
+	else
+		list_del(&share->node);
+	spin_unlock_bh(&portal->buf_lock);
+	kfree(share);
+}
+
+/*
+ * Take a buffer: one of the session's own, or one of the portal's as long as the disk holds
+ * less than half of them, and this session less than a quarter if others use the disk as well.
+ * So commands that a disk does not complete, or an initiator does not take answers of, never
+ * hold all buffers.
+ */
+static struct kdt_buf *kdt_pool_take(struct kdt_session *s)
+{
+	struct kdt_pool *pool = &s->pool;
+	struct kdt_buf *buf;
+	u32 most;
+
+	lockdep_assert_held(&s->portal->buf_lock);
+	if (list_empty(&pool->free)) {
+		pool = &s->portal->pool;
+		most = max(pool->nbufs / (s->share->sessions > 1 ? 4 : 2), 1U);
+		if (list_empty(&pool->free) || s->held >= most ||
+		    s->share->held >= max(pool->nbufs / 2, 1U))
+			return NULL;
+		s->held++;
+		s->share->held++;
+	}
+	buf = list_first_entry(&pool->free, struct kdt_buf, node);
+	list_del(&buf->node);
+	return buf;
 }
 
 /**
  * kdt_pool_get - get a buffer for a command
- * @pool: pool of buffers
  * @cmd: command; its member buf is set
  *
- * If no buffer is free, the command waits for one and then continues in a work item at
- * KDT_STAGE_BEGIN.
+ * If there is no buffer for its session, the command waits for one and then continues in a
+ * work item at KDT_STAGE_BEGIN.
  *
  * Context: any except hard interrupts.
  * Return: true if the command has a buffer now.
  */
-bool kdt_pool_get(struct kdt_pool *pool, struct kdt_cmd *cmd)
+bool kdt_pool_get(struct kdt_cmd *cmd)
 {
-	struct kdt_buf *buf;
+	struct kdt_session *s = cmd->q->s;
+	struct kdt_portal *portal = s->portal;
+	struct kdt_buf *buf = NULL;
 
-	spin_lock_bh(&pool->lock);
-	buf = list_first_entry_or_null(&pool->free, struct kdt_buf, node);
+	spin_lock_bh(&portal->buf_lock);
+	if (list_empty(&s->waiting))
+		buf = kdt_pool_take(s);
 	cmd->pooled = true;
 	cmd->buf = buf;
-	if (buf) {
-		list_del(&buf->node);
-	} else {
+	if (!buf) {
 		cmd->stage = KDT_STAGE_BEGIN;
-		list_add_tail(&cmd->node, &pool->waiting);
+		list_add_tail(&cmd->node, &s->waiting);
+		if (list_empty(&s->hungry))
+			list_add_tail(&s->hungry, &portal->hungry);
 	}
-	spin_unlock_bh(&pool->lock);
+	spin_unlock_bh(&portal->buf_lock);
 	return buf;	/* do not access a waiting command from here on */
 }
 
-void kdt_pool_put(struct kdt_pool *pool, struct kdt_buf *buf)
+/* The sessions take turns. A buffer that has come back is of use to one command at most. */
+static struct kdt_cmd *kdt_pool_next(struct kdt_portal *portal)
 {
+	struct kdt_session *s;
+	struct kdt_cmd *cmd;
+	struct kdt_buf *buf;
+
+	lockdep_assert_held(&portal->buf_lock);
+	list_for_each_entry(s, &portal->hungry, hungry) {
+		buf = kdt_pool_take(s);
+		if (!buf)
+			continue;
+		cmd = list_first_entry(&s->waiting, struct kdt_cmd, node);
+		list_del(&cmd->node);
+		cmd->buf = buf;
+		if (list_empty(&s->waiting))
+			list_del_init(&s->hungry);
+		else
+			list_move_tail(&s->hungry, &portal->hungry);
+		return cmd;
+	}
+	return NULL;
+}
+
+/**
+ * kdt_pool_put - give back the buffer of a command
+ * @cmd: command with a buffer from kdt_pool_get()
+ *
+ * Context: any except hard interrupts.
+ */
+void kdt_pool_put(struct kdt_cmd *cmd)
+{
+	struct kdt_session *s = cmd->q->s;
+	struct kdt_portal *portal = s->portal;
+	struct kdt_buf *buf = cmd->buf;
 	struct kdt_cmd *next;
 
-	spin_lock_bh(&pool->lock);
-	next = list_first_entry_or_null(&pool->waiting, struct kdt_cmd, node);
-	if (next) {
-		list_del(&next->node);
-		next->buf = buf;
-	} else {
-		list_add(&buf->node, &pool->free);
+	cmd->pooled = false;
+	cmd->buf = NULL;
+	spin_lock_bh(&portal->buf_lock);
+	list_add(&buf->node, &buf->pool->free);
+	if (buf->pool == &portal->pool) {
+		s->held--;
+		s->share->held--;
 	}
-	spin_unlock_bh(&pool->lock);
+	next = kdt_pool_next(portal);
+	spin_unlock_bh(&portal->buf_lock);
 	/* It counts as in flight, so it exists until it is dropped or answered. */
 	if (next)
-		queue_work(kdt_io_wq, &next->work);
+		queue_work(next->q->s->disk->wq, &next->work);
 }
 
 /* Drop the commands of a session that wait for a buffer. */
-void kdt_pool_cancel(struct kdt_pool *pool, struct kdt_session *s)
+void kdt_pool_cancel(struct kdt_session *s)
 {
+	struct kdt_portal *portal = s->portal;
 	struct kdt_cmd *cmd, *next;
 	LIST_HEAD(mine);
 
-	spin_lock_bh(&pool->lock);
-	list_for_each_entry_safe(cmd, next, &pool->waiting, node) {
-		if (cmd->q->s == s)
-			list_move_tail(&cmd->node, &mine);
-	}
-	spin_unlock_bh(&pool->lock);
+	spin_lock_bh(&portal->buf_lock);
+	list_splice_init(&s->waiting, &mine);
+	list_del_init(&s->hungry);
+	spin_unlock_bh(&portal->buf_lock);
 	list_for_each_entry_safe(cmd, next, &mine, node)
 		kdt_drop(cmd);
 }

@@ -2,19 +2,33 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Portals accept connections of initiators. A portal outlives its IA: when the IA is
- * removed, all sessions end, and the portal tries to reopen it once a second.
+ * Portals accept connections of initiators. A portal outlives its adapter: when that is removed,
+ * all sessions end, and the portal waits for an adapter of that name. Adapters that appear and
+ * addresses that come, go and move are reported, so nothing polls for them: see
+ * kdt_portals_look().
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/inetdevice.h>
+#include <linux/netdevice.h>
+#include <linux/notifier.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <net/addrconf.h>
 
 #include "target.h"
 
-#define KDT_MIN_DTOS		128	/* minimum for queues of a useful depth */
+#define KDT_MIN_DEPTH		31	/* of a useful queue */
 #define KDT_BACKLOG		64	/* requests waiting for their upcall */
 #define KDT_MAX_REQUESTS	128	/* requests in work items */
+/*
+ * A new IPv6 address is used when the kernel has found that nobody else has it. That takes one or
+ * two seconds by default, and its end is not reported: look so many times, once a second.
+ */
+#define KDT_DAD_LOOKS		5
+
+static LIST_HEAD(kdt_portals);
+static DEFINE_SPINLOCK(kdt_portals_lock);	/* kdt_portals */
 
 struct kdt_request {
 	struct work_struct work;
@@ -113,20 +127,26 @@ static void kdt_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOO
 {
 	struct kdt_portal *portal = instance;
 
-	if (event->event_number != DAT_ASYNC_ERROR_IA_CATASTROPHIC)
-		return;
-	WRITE_ONCE(portal->ia_gone, true);
-	queue_work(kdt_portal_wq, &portal->gone);
+	if (event->event_number == DAT_ASYNC_ERROR_IA_CATASTROPHIC)
+		mod_delayed_work(kdt_portal_wq, &portal->look, 0);
 }
 
-/* Also accepts a portal that was opened only in part. */
-static void kdt_portal_close(struct kdt_portal *portal, const char *why)
+/* Accept no new connections. Those that are there go on. */
+static void kdt_portal_unlisten(struct kdt_portal *portal)
 {
-	lockdep_assert_held(&portal->lock);
 	if (portal->psp)
 		dat_psp_free(portal->psp);
 	if (portal->cr_evd)
 		dat_evd_free(portal->cr_evd);
+	portal->psp = NULL;
+	portal->cr_evd = NULL;
+}
+
+/* End all sessions, and give up the adapter. Also accepts what was opened only in part. */
+static void kdt_portal_close(struct kdt_portal *portal, const char *why)
+{
+	lockdep_assert_held(&portal->lock);
+	kdt_portal_unlisten(portal);
 	mutex_lock(&kdt_lock);
 	portal->closing = true;
 	mutex_unlock(&kdt_lock);
@@ -137,11 +157,20 @@ static void kdt_portal_close(struct kdt_portal *portal, const char *why)
 		dat_pz_free(portal->pz);
 	if (portal->ia)
 		dat_ia_close(portal->ia, DAT_CLOSE_ABRUPT_FLAG);
-	portal->psp = NULL;
-	portal->cr_evd = NULL;
 	portal->pz = NULL;
 	portal->ia = NULL;
-	portal->async_evd = NULL;
+}
+
+/*
+ * Each command context needs two requests, plus some whose completion is pending, and as many
+ * events; each tag a Receive, and one more for administration: see kdt_queue_create().
+ */
+static int kdt_most_tags(const DAT_IA_ATTR *attr)
+{
+	int dtos = attr->max_dto_per_ep / 2 - 2 * KDT_MAX_BATCH - 1;
+	int events = (attr->max_evd_qlen - 4 * KDT_MAX_BATCH) / 3 - 1;
+
+	return min(dtos, events);
 }
 
 static int kdt_portal_query(struct kdt_portal *portal)
@@ -151,13 +180,13 @@ static int kdt_portal_query(struct kdt_portal *portal)
 	int err = -ENOMEM;
 
 	if (attr && provider)
-		err = kdblk_errno(dat_ia_query(portal->ia, NULL, DAT_IA_FIELD_ALL, attr,
-					       DAT_PROVIDER_FIELD_ALL, provider));
+		err = kdat_errno(dat_ia_query(portal->ia, NULL, DAT_IA_FIELD_ALL, attr,
+					      DAT_PROVIDER_FIELD_ALL, provider));
 	if (!err) {
 		portal->iwarp = provider->rdma_write_for_rdma_read_req;
-		portal->max_dtos = attr->max_dto_per_ep;
+		portal->max_depth = max(kdt_most_tags(attr), 0);
 		portal->max_reads = attr->max_rdma_read_per_ep_out;
-		if (portal->max_dtos < KDT_MIN_DTOS || portal->max_reads < 1)
+		if (portal->max_depth < KDT_MIN_DEPTH || portal->max_reads < 1)
 			err = -EOPNOTSUPP;
 	}
 	kfree(attr);
@@ -165,53 +194,142 @@ static int kdt_portal_query(struct kdt_portal *portal)
 	return err;
 }
 
-static int kdt_portal_open(struct kdt_portal *portal)
+/* Say why something failed, in the log and in last_error. Return @err. */
+int kdt_portal_fail(struct kdt_portal *portal, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(portal->last_error, sizeof(portal->last_error), fmt, args);
+	va_end(args);
+	pr_err("portal %s: %s\n", kdt_portal_name(portal), portal->last_error);
+	return err;
+}
+
+/* Say why a portal does not listen, in last_error. */
+static void kdt_portal_why(struct kdt_portal *portal, int err)
+{
+	const char *why = err == -ENODEV ? "this adapter does not exist" :
+			  err == -EADDRNOTAVAIL ? "this adapter has no address" :
+			  /* on RoCE a work item of the kernel makes a GID of it */
+			  err == -EHOSTUNREACH ? "its address cannot be used yet" :
+			  err == -EADDRINUSE ? "something else listens on this port" :
+			  err == -EOPNOTSUPP ? "this adapter can do too few requests or Reads" :
+			  err == -ENOMEM ? "out of memory" : "see the kernel log";
+
+	snprintf(portal->last_error, sizeof(portal->last_error),
+		 "cannot listen on %s, port %u: %s (%pe)", portal->ia_name, portal->cfg_port, why,
+		 ERR_PTR(err));
+}
+
+/* Make what sessions need of an adapter. @ia is the portal's from now on, also after a failure. */
+static int kdt_portal_take(struct kdt_portal *portal, DAT_IA_HANDLE ia, DAT_EVD_HANDLE async_evd)
 {
 	const DAT_UPCALL_OBJECT async = { portal, kdt_async_upcall };
-	const DAT_UPCALL_OBJECT cr = { portal, kdt_cr_upcall };
-	DAT_RETURN ret;
 	int err;
 
-	lockdep_assert_held(&portal->lock);
+	portal->ia = ia;
 	portal->closing = false;
-	portal->ia_gone = false;
-	ret = dat_ia_open(portal->ia_name, 16, &portal->async_evd, &portal->ia);
-	if (ret == DAT_SUCCESS)
-		ret = dat_evd_modify_upcall(portal->async_evd, DAT_UPCALL_SINGLE_INSTANCE, &async,
-					    DAT_UPCALL_INVOC_ANY);
-	if (ret == DAT_SUCCESS)
-		ret = dat_pz_create(portal->ia, &portal->pz);
-	err = kdblk_errno(ret) ?: kdt_portal_query(portal);
+	err = kdat_errno(dat_evd_modify_upcall(async_evd, DAT_UPCALL_SINGLE_INSTANCE, &async,
+					       DAT_UPCALL_INVOC_ANY)) ?:
+	      kdat_errno(dat_pz_create(ia, &portal->pz)) ?:
+	      kdt_portal_query(portal);
 	/* On iWARP each session has its own pool, see struct kdt_session. */
 	if (!err && !portal->iwarp)
-		err = kdt_pool_alloc(&portal->pool, portal->ia, portal->pz, portal->cfg_buffers,
+		err = kdt_pool_alloc(&portal->pool, ia, portal->pz, portal->cfg_buffers,
 				     portal->cfg_max_io, KDBLK_LOCAL);
-	if (!err) {
-		ret = dat_evd_kcreate(portal->ia, KDT_BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &cr,
-				      DAT_EVD_CR_FLAG, &portal->cr_evd);
-		if (ret == DAT_SUCCESS)
-			ret = dat_psp_create(portal->ia, portal->cfg_port, portal->cr_evd,
-					     DAT_PSP_CONSUMER_FLAG, &portal->psp);
-		err = kdblk_errno(ret);
-	}
-	if (err) {
+	if (err)
 		kdt_portal_close(portal, "the portal cannot be opened");
-		return err;
+	return err;
+}
+
+/*
+ * Open the adapter by its name. A portal whose adapter has lost its address keeps that, and its
+ * sessions, unless the name stands for one that has an address.
+ */
+static int kdt_portal_adapter(struct kdt_portal *portal)
+{
+	DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
+	struct kdblk_place place;
+	DAT_IA_HANDLE ia;
+	int err;
+
+	err = kdat_errno(dat_ia_open(portal->ia_name, 16, &async_evd, &ia));
+	if (err)
+		return portal->ia ? -EADDRNOTAVAIL : err;
+	if (portal->ia && !kdblk_ia_place(ia, &place)) {
+		dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
+		return -EADDRNOTAVAIL;
+	}
+	if (portal->ia)
+		kdt_portal_close(portal, "the address has moved to another adapter");
+	return kdt_portal_take(portal, ia, async_evd);
+}
+
+static int kdt_portal_listen(struct kdt_portal *portal)
+{
+	const DAT_UPCALL_OBJECT cr = { portal, kdt_cr_upcall };
+	DAT_RETURN ret;
+
+	if (!kdblk_ia_place(portal->ia, &portal->place))
+		return -EADDRNOTAVAIL;
+	ret = dat_evd_kcreate(portal->ia, KDT_BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &cr,
+			      DAT_EVD_CR_FLAG, &portal->cr_evd) ?:
+	      dat_psp_create(portal->ia, portal->cfg_port, portal->cr_evd, DAT_PSP_CONSUMER_FLAG,
+			     &portal->psp);
+	if (ret != DAT_SUCCESS) {
+		kdt_portal_unlisten(portal);
+		return kdat_errno(ret);
 	}
 	portal->state = KDT_PORTAL_LISTENING;
-	pr_info("portal %s: listening on %s, port %u\n", kdt_portal_name(portal), portal->ia_name,
-		portal->cfg_port);
+	portal->last_err = 0;
+	portal->last_error[0] = 0;
+	pr_info("portal %s: listening on %s, %pISc, port %u\n", kdt_portal_name(portal),
+		portal->ia_name, &portal->place.address, portal->cfg_port);
 	return 0;
 }
 
+/* Listen on the address that the adapter has now, if the portal does not do so already. */
+static int kdt_portal_open(struct kdt_portal *portal)
+{
+	struct kdblk_place place;
+	bool has_address;
+	int err = 0;
+
+	lockdep_assert_held(&portal->lock);
+	if (portal->ia && kdat_ia_lost(portal->ia))
+		kdt_portal_close(portal, "the adapter is gone");
+	has_address = portal->ia && kdblk_ia_place(portal->ia, &place);
+	if (!portal->psp || !has_address || !kdblk_same_place(&place, &portal->place)) {
+		kdt_portal_unlisten(portal);
+		if (!has_address)
+			err = kdt_portal_adapter(portal);
+		err = err ?: kdt_portal_listen(portal);
+	}
+	if (!err)
+		WRITE_ONCE(portal->looks, 0);
+	return err;
+}
+
+/*
+ * An adapter or address that comes is reported. After another failure, or while a new IPv6 address
+ * cannot be used yet, try again a second later.
+ */
 static void kdt_portal_wait(struct kdt_portal *portal, int err)
 {
+	bool told = err == -ENODEV || err == -EADDRNOTAVAIL;
+	int looks = READ_ONCE(portal->looks);
+
+	kdt_portal_why(portal, err);
 	if (err != portal->last_err)
-		pr_warn("portal %s: cannot listen on %s (%pe), trying again every second\n",
-			kdt_portal_name(portal), portal->ia_name, ERR_PTR(err));
+		pr_warn("portal %s: %s; %s\n", kdt_portal_name(portal), portal->last_error,
+			told ? "waiting for it" : "trying again every second");
 	portal->last_err = err;
 	portal->state = KDT_PORTAL_WAITING;
-	queue_delayed_work(kdt_portal_wq, &portal->look, HZ);
+	if (!told || looks)
+		queue_delayed_work(kdt_portal_wq, &portal->look, HZ);
+	if (looks)
+		WRITE_ONCE(portal->looks, looks - 1);
 }
 
 static void kdt_portal_look(struct work_struct *work)
@@ -220,26 +338,104 @@ static void kdt_portal_look(struct work_struct *work)
 	int err;
 
 	mutex_lock(&portal->lock);
-	if (portal->state == KDT_PORTAL_WAITING) {
+	if (portal->state != KDT_PORTAL_DISABLED) {
 		err = kdt_portal_open(portal);
 		if (err)
 			kdt_portal_wait(portal, err);
-		else
-			portal->last_err = 0;
 	}
 	mutex_unlock(&portal->lock);
 }
 
-static void kdt_portal_gone(struct work_struct *work)
+/* Adapters or addresses have changed. Context: any except hard interrupts. */
+static void kdt_portals_look(int looks)
 {
-	struct kdt_portal *portal = container_of(work, struct kdt_portal, gone);
+	struct kdt_portal *portal;
 
-	mutex_lock(&portal->lock);
-	if (portal->state == KDT_PORTAL_LISTENING && READ_ONCE(portal->ia_gone)) {
-		kdt_portal_close(portal, "the adapter is gone");
-		kdt_portal_wait(portal, -ENODEV);
+	spin_lock_bh(&kdt_portals_lock);
+	list_for_each_entry(portal, &kdt_portals, node) {
+		if (looks)
+			WRITE_ONCE(portal->looks, looks);
+		mod_delayed_work(kdt_portal_wq, &portal->look, 0);
 	}
-	mutex_unlock(&portal->lock);
+	spin_unlock_bh(&kdt_portals_lock);
+}
+
+static int kdt_adapter_notified(struct notifier_block *nb, unsigned long action, void *name)
+{
+	if (action == KDAT_IA_ADDED)	/* the addresses may be as new */
+		kdt_portals_look(KDT_DAD_LOOKS);
+	return NOTIFY_OK;
+}
+
+/* An adapter may be named by a network device, and have the addresses of a bond or bridge. */
+static int kdt_netdev_notified(struct notifier_block *nb, unsigned long action, void *info)
+{
+	switch (action) {
+	case NETDEV_UP:
+	case NETDEV_CHANGENAME:
+	case NETDEV_CHANGEUPPER:
+		kdt_portals_look(0);
+		break;
+	}
+	return NOTIFY_OK;
+}
+
+static int kdt_inetaddr_notified(struct notifier_block *nb, unsigned long action, void *ifa)
+{
+	kdt_portals_look(0);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block kdt_adapter_nb = { .notifier_call = kdt_adapter_notified };
+static struct notifier_block kdt_netdev_nb = { .notifier_call = kdt_netdev_notified };
+static struct notifier_block kdt_inetaddr_nb = { .notifier_call = kdt_inetaddr_notified };
+
+#if IS_ENABLED(CONFIG_IPV6)
+/* Softirq, if a router announces the address. */
+static int kdt_inet6addr_notified(struct notifier_block *nb, unsigned long action, void *info)
+{
+	const struct inet6_ifaddr *ifa = info;
+
+	kdt_portals_look(ifa->flags & IFA_F_TENTATIVE ? KDT_DAD_LOOKS : 0);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block kdt_inet6addr_nb = { .notifier_call = kdt_inet6addr_notified };
+
+static void kdt_inet6addr_watch(void)
+{
+	register_inet6addr_notifier(&kdt_inet6addr_nb);
+}
+
+static void kdt_inet6addr_unwatch(void)
+{
+	unregister_inet6addr_notifier(&kdt_inet6addr_nb);
+}
+#else
+static void kdt_inet6addr_watch(void) { }
+static void kdt_inet6addr_unwatch(void) { }
+#endif
+
+/* From now on portals hear of adapters and addresses. */
+int kdt_portals_init(void)
+{
+	int err = register_netdevice_notifier(&kdt_netdev_nb);
+
+	if (err)
+		return err;
+	register_inetaddr_notifier(&kdt_inetaddr_nb);
+	kdt_inet6addr_watch();
+	kdat_register_ia_notifier(&kdt_adapter_nb);
+	return 0;
+}
+
+/* There is no portal any more. */
+void kdt_portals_exit(void)
+{
+	kdat_unregister_ia_notifier(&kdt_adapter_nb);
+	kdt_inet6addr_unwatch();
+	unregister_inetaddr_notifier(&kdt_inetaddr_nb);
+	unregister_netdevice_notifier(&kdt_netdev_nb);
 }
 
 void kdt_portal_init(struct kdt_portal *portal)
@@ -247,13 +443,20 @@ void kdt_portal_init(struct kdt_portal *portal)
 	mutex_init(&portal->lock);
 	init_waitqueue_head(&portal->no_requests);
 	INIT_DELAYED_WORK(&portal->look, kdt_portal_look);
-	INIT_WORK(&portal->gone, kdt_portal_gone);
+	spin_lock_init(&portal->buf_lock);
+	INIT_LIST_HEAD(&portal->pool.free);
+	INIT_LIST_HEAD(&portal->shares);
+	INIT_LIST_HEAD(&portal->hungry);
 	portal->cfg_port = KDBLK_PORT;
 	portal->cfg_depth = 128;
 	portal->cfg_queues = 16;
 	portal->cfg_max_io = 131072;
 	portal->cfg_buffers = 64;
 	portal->cfg_inline_size = 8192;
+	portal->cfg_max_sessions = 64;
+	spin_lock_bh(&kdt_portals_lock);
+	list_add_tail(&portal->node, &kdt_portals);
+	spin_unlock_bh(&kdt_portals_lock);
 }
 
 /**
@@ -270,16 +473,19 @@ int kdt_portal_enable(struct kdt_portal *portal)
 
 	lockdep_assert_held(&portal->lock);
 	if (!portal->ia_name[0])
-		return -EINVAL;
+		return kdt_portal_fail(portal, -EINVAL, "ia has to be set first");
 	portal->last_err = 0;
+	WRITE_ONCE(portal->looks, KDT_DAD_LOOKS);
 	err = kdt_portal_open(portal);
-	if (err == -ENODEV || err == -EADDRNOTAVAIL) {
+	if (err == -ENODEV || err == -EADDRNOTAVAIL || err == -EHOSTUNREACH) {
 		kdt_portal_wait(portal, err);
 		return 0;
 	}
-	if (err)
-		pr_err("portal %s: cannot listen on %s, port %u: %pe\n", kdt_portal_name(portal),
-		       portal->ia_name, portal->cfg_port, ERR_PTR(err));
+	if (err) {
+		kdt_portal_close(portal, "the portal cannot be opened");
+		kdt_portal_why(portal, err);
+		pr_err("portal %s: %s\n", kdt_portal_name(portal), portal->last_error);
+	}
 	return err;
 }
 
@@ -287,9 +493,10 @@ int kdt_portal_enable(struct kdt_portal *portal)
 void kdt_portal_disable(struct kdt_portal *portal)
 {
 	mutex_lock(&portal->lock);
-	if (portal->state == KDT_PORTAL_LISTENING)
+	if (portal->ia)
 		kdt_portal_close(portal, "the portal is disabled");
 	portal->state = KDT_PORTAL_DISABLED;
+	portal->last_error[0] = 0;
 	mutex_unlock(&portal->lock);
 }
 
@@ -301,6 +508,8 @@ void kdt_portal_drop(struct kdt_portal *portal)
 	 * Cancel the work only here, not in kdt_portal_disable(): a concurrent enable relies
 	 * on it. Work that runs for a disabled portal checks the state and does nothing.
 	 */
+	spin_lock_bh(&kdt_portals_lock);
+	list_del(&portal->node);
+	spin_unlock_bh(&kdt_portals_lock);
 	cancel_delayed_work_sync(&portal->look);
-	cancel_work_sync(&portal->gone);
 }

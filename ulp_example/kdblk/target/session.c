@@ -9,9 +9,9 @@
 #include <linux/string.h>
 
 #include "target.h"
+#include "trace.h"
 
 #define KDT_MAX_READS	16	/* RDMA Reads in flight on one queue */
-#define KDT_MAX_BATCH	16
 #define KDT_CHUNK	(256u << 10)
 
 static LIST_HEAD(kdt_sessions);		/* under kdt_lock */
@@ -89,7 +89,7 @@ static void kdt_queue_free(struct kdt_queue *q)
 
 	for (i = 0; q->cmds && i < q->ncmds; i++) {
 		if (q->cmds[i].pooled && q->cmds[i].buf)
-			kdt_pool_put(q->s->pool, q->cmds[i].buf);
+			kdt_pool_put(&q->cmds[i]);
 		kdt_buf_exit(&q->cmds[i].own);
 	}
 	for (i = 0; q->rx && i < q->nrx; i++)
@@ -214,7 +214,7 @@ static int kdt_queue_connectable(struct kdt_queue *q)
 	if (ret == DAT_SUCCESS)
 		ret = kdat_ep_serialise_posts(q->ep, DAT_TRUE);
 	if (ret != DAT_SUCCESS)
-		return kdblk_errno(ret);
+		return kdat_errno(ret);
 	for (i = 0; i < q->nrx && !err; i++)
 		err = kdt_rx_post(q, &q->rx[i]);
 	return err;
@@ -254,8 +254,9 @@ static int kdt_queue_create(struct kdt_session *s, u32 n, u32 depth)
 static void kdt_session_log_end(struct kdt_session *s)
 {
 	if (test_bit(KDT_LIVE, &s->bits))
-		pr_info("disk %s: session of %s on portal %s has ended: %s\n",
-			kdt_disk_name(s->disk), s->initiator, kdt_portal_name(s->portal), s->why);
+		pr_info_ratelimited("disk %s: session of %s on portal %s has ended: %s\n",
+				    kdt_disk_name(s->disk), s->initiator,
+				    kdt_portal_name(s->portal), s->why);
 	else
 		pr_info_ratelimited("portal %s: a connection without a session has ended: %s\n",
 				    kdt_portal_name(s->portal), s->why);
@@ -280,8 +281,7 @@ static void kdt_session_end_work(struct work_struct *work)
 			kdt_queue_stop(s->queue[i]);
 	}
 	/* No new command starts. Wait for those that have started. */
-	if (s->pool)
-		kdt_pool_cancel(s->pool, s);
+	kdt_pool_cancel(s);
 	for (i = 0; i < KDBLK_MAX_QUEUES; i++) {
 		if (s->queue[i])
 			wait_event(s->queue[i]->idle, kdt_queue_idle(s->queue[i]));
@@ -293,14 +293,16 @@ static void kdt_session_end_work(struct work_struct *work)
 	}
 	/* Nothing can restart the timer any more. */
 	cancel_delayed_work_sync(&s->timer);
-	kdt_pool_free(&s->own_pool);
+	kdt_share_leave(s);
+	kdt_pool_free(&s->pool);
 	if (s->pz && s->pz != portal->pz)
 		dat_pz_free(s->pz);
+	trace_kdt_session_end(s);
 	kdt_session_log_end(s);
 
 	mutex_lock(&kdt_lock);
 	list_del(&s->node);
-	if (!test_bit(KDT_LIVE, &s->bits))
+	if (!s->turn)
 		portal->half_open--;
 	mutex_unlock(&kdt_lock);
 	/* From here on the disk and the portal may be freed. */
@@ -320,6 +322,8 @@ static struct kdt_session *kdt_session_create(struct kdt_portal *portal)
 	init_completion(&s->ended);
 	INIT_WORK(&s->end, kdt_session_end_work);
 	INIT_DELAYED_WORK(&s->timer, kdt_session_timer);
+	INIT_LIST_HEAD(&s->waiting);
+	INIT_LIST_HEAD(&s->hungry);
 	s->portal = portal;
 	mutex_lock(&kdt_lock);
 	if (portal->closing || portal->half_open >= KDT_MAX_HALF_OPEN) {
@@ -376,9 +380,7 @@ u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
 	DAT_RETURN ret;
 	u16 reason = 0;
 
-	/* Each command context needs two requests, plus some whose completion is pending. */
-	depth = min_t(u32, portal->cfg_depth, portal->max_dtos / 2 - 2 * KDT_MAX_BATCH - 1);
-	depth = min_t(u32, depth, le16_to_cpu(hello->depth));
+	depth = min3(portal->cfg_depth, portal->max_depth, (u32)le16_to_cpu(hello->depth));
 	s = n ? kdt_session_find(portal, le64_to_cpu(hello->session)) :
 		kdt_session_create(portal);
 	if (!s)
@@ -391,10 +393,8 @@ u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
 	}
 	if (!n) {
 		s->pz = portal->pz;
-		s->pool = &portal->pool;
 		if (portal->iwarp) {
 			s->pz = NULL;
-			s->pool = NULL;
 			if (dat_pz_create(portal->ia, &s->pz) != DAT_SUCCESS)
 				reason = KDBLK_REFUSE_RESOURCES;
 		}
@@ -410,6 +410,10 @@ u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
 	yes.version = cpu_to_le16(KDBLK_VERSION);
 	yes.depth = cpu_to_le16(depth);
 	yes.inline_size = cpu_to_le32(portal->cfg_inline_size);
+	if (!n) {
+		get_random_bytes(s->nonce, sizeof(s->nonce));
+		memcpy(yes.nonce, s->nonce, sizeof(yes.nonce));
+	}
 	ret = dat_cr_accept(cr, s->queue[n]->ep, sizeof(yes), &yes);
 	if (ret != DAT_SUCCESS) {
 		kdt_session_end(s, "cannot accept a connection");
@@ -472,19 +476,135 @@ void kdt_end_of_portal(struct kdt_portal *portal, const char *why)
 	kdt_end_all(kdt_of_portal, portal, why, NULL);
 }
 
-/* Sessions wait only for older ones, so no two wait for each other. */
+static bool kdt_same_machine(const struct kdt_session *a, const struct kdt_session *b)
+{
+	return !strcmp(a->initiator, b->initiator) && !memcmp(a->id, b->id, sizeof(a->id)) &&
+	       !memcmp(a->instance, b->instance, KDBLK_START_LEN);
+}
+
+/*
+ * Whether a session has to end before @new may begin: an earlier one of the same disk and id,
+ * of the same path or of another start of the machine. Sessions wait only for earlier ones, so
+ * no two wait for each other.
+ */
 static bool kdt_replaced_by(const struct kdt_session *s, const void *arg)
 {
 	const struct kdt_session *new = arg;
 
 	return s->turn && s->turn < new->turn && s->disk == new->disk &&
-	       !memcmp(s->id, new->id, sizeof(s->id));
+	       !memcmp(s->id, new->id, sizeof(s->id)) &&
+	       (s->path == new->path || !kdt_same_machine(s, new));
+}
+
+/*
+ * Find an earlier session of another instance, or under another name, that still lives. The
+ * caller puts it.
+ */
+static struct kdt_session *kdt_rival(struct kdt_session *new)
+{
+	struct kdt_session *s, *found = NULL;
+
+	mutex_lock(&kdt_lock);
+	list_for_each_entry(s, &kdt_sessions, node) {
+		if (kdt_replaced_by(s, new) && test_bit(KDT_LIVE, &s->bits) && !kdt_dead(s) &&
+		    (memcmp(s->instance, new->instance, sizeof(s->instance)) ||
+		     strcmp(s->initiator, new->initiator))) {
+			kref_get(&s->ref);
+			found = s;
+			break;
+		}
+	}
+	mutex_unlock(&kdt_lock);
+	return found;
+}
+
+/*
+ * Another initiator has logged in with the same id. Either it is the same machine
+ * after a restart, and the old one is silent; or it is a copy of the machine, and both are
+ * there. A session that lives sends something at least once in its keepalive period. Wait half
+ * as long again. Return true if the old session was heard.
+ */
+static bool kdt_rival_lives(struct kdt_session *new)
+{
+	struct kdt_session *old;
+	unsigned long start;
+	bool lives = false;
+
+	while (!lives && !kdt_dead(new) && (old = kdt_rival(new))) {
+		start = jiffies;
+		while (!lives && !kdt_dead(new) && !kdt_dead(old) &&
+		       time_before(jiffies, start + old->keepalive + old->keepalive / 2)) {
+			wait_for_completion_timeout(&old->ended, HZ / 20);
+			lives = time_after(READ_ONCE(old->heard), start);
+		}
+		if (!lives && !kdt_dead(new))
+			kdt_session_end(old, "it is silent, and its id has logged in again");
+		kdt_session_put(old);
+	}
+	return lives;
+}
+
+static struct kdt_name *kdt_find_name(struct kdt_disk *disk, const char *initiator)
+{
+	struct kdt_name *name;
+
+	lockdep_assert_held(&kdt_lock);
+	list_for_each_entry(name, &disk->names, node) {
+		if (!strcmp(name->item.ci_name, initiator))
+			return name;
+	}
+	return NULL;
+}
+
+/* Has the initiator proven that it knows its secret? */
+static bool kdt_proven(const struct kdt_session *s, const struct kdt_name *name,
+		       const struct kdblk_login *login)
+{
+	u8 proof[KDBLK_PROOF_LEN];
+	struct kdblk_login copy;
+
+	if (!name || !name->secret.length)
+		return true;
+	copy = *login;
+	memset(copy.proof, 0, sizeof(copy.proof));
+	return !kdblk_secret_prove(&name->secret, KDBLK_ROLE_INITIATOR, s->nonce, &copy,
+				   sizeof(copy), proof) &&
+	       kdblk_proof_same(proof, login->proof, sizeof(proof));
+}
+
+/**
+ * kdt_session_prove - prove to an initiator that this target knows its secret
+ * @s: session
+ * @login: the login that is granted
+ * @rsp: the answer; complete, but for its proof
+ *
+ * Without a secret the place of the proof stays zero.
+ *
+ * Context: may sleep.
+ */
+void kdt_session_prove(struct kdt_session *s, const struct kdblk_login *login,
+		       struct kdblk_login_rsp *rsp)
+{
+	u8 proof[KDBLK_PROOF_LEN] = {};
+	struct kdt_name *name;
+
+	memset(rsp->proof, 0, sizeof(rsp->proof));
+	mutex_lock(&kdt_lock);
+	name = kdt_find_name(s->disk, s->initiator);
+	if (name && name->secret.length &&
+	    kdblk_secret_prove(&name->secret, KDBLK_ROLE_TARGET, login->nonce, &rsp->session,
+			       KDBLK_PROVEN_LEN, proof))
+		memset(proof, 0, sizeof(proof));
+	mutex_unlock(&kdt_lock);
+	memcpy(rsp->proof, proof, sizeof(rsp->proof));
 }
 
 static u16 kdt_session_admit(struct kdt_session *s, const struct kdblk_login *login)
 {
 	struct kdt_disk *disk, *found = NULL;
+	struct kdt_session *other;
 	struct kdt_name *name;
+	u32 n = 0;
 
 	lockdep_assert_held(&kdt_lock);
 	list_for_each_entry(disk, &kdt_disks, node) {
@@ -493,19 +613,63 @@ static u16 kdt_session_admit(struct kdt_session *s, const struct kdblk_login *lo
 	}
 	if (!found)
 		return KDBLK_STATUS_NO_DISK;
-	if (!found->allow_any) {
-		list_for_each_entry(name, &found->names, node) {
-			if (!strcmp(name->item.ci_name, login->initiator))
-				goto allowed;
-		}
+	name = kdt_find_name(found, login->initiator);
+	if (!name && !found->allow_any)
 		return KDBLK_STATUS_DENIED;
-	}
-allowed:
+	if (!kdt_proven(s, name, login))
+		return KDBLK_STATUS_UNPROVEN;
 	if (!found->enabled)
 		return KDBLK_STATUS_OFFLINE;
 	s->disk = found;
 	s->turn = ++kdt_turn;
+	/* One that may end for this one does not count. */
+	list_for_each_entry(other, &kdt_sessions, node)
+		n += other != s && other->portal == s->portal && other->turn &&
+		     !kdt_dead(other) &&
+		     !(kdt_replaced_by(other, s) && test_bit(KDT_LIVE, &other->bits));
+	if (n >= s->portal->cfg_max_sessions) {
+		s->disk = NULL;
+		s->turn = 0;
+		return KDBLK_STATUS_FULL;
+	}
+	/* It may have to wait for long, and must not keep others from logging in. */
+	s->portal->half_open--;
 	return KDBLK_STATUS_OK;
+}
+
+static u16 kdt_session_buffers(struct kdt_session *s)
+{
+	struct kdt_portal *portal = s->portal;
+	int err;
+
+	err = kdt_pool_alloc(&s->pool, portal->ia, s->pz,
+			     portal->iwarp ? portal->cfg_buffers : KDT_OWN_BUFFERS,
+			     portal->cfg_max_io,
+			     KDBLK_LOCAL | (portal->iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0)) ?:
+	      kdt_share_join(s);
+	return err ? KDBLK_STATUS_RESOURCE : KDBLK_STATUS_OK;
+}
+
+static const char *kdt_refusal(u16 status)
+{
+	switch (status) {
+	case KDBLK_STATUS_NO_DISK:
+		return "no such disk";
+	case KDBLK_STATUS_DENIED:
+		return "not in its allowed list";
+	case KDBLK_STATUS_UNPROVEN:
+		return "it did not prove that it knows its secret";
+	case KDBLK_STATUS_OFFLINE:
+		return "the disk is not enabled";
+	case KDBLK_STATUS_IN_USE:
+		return "another initiator with the same id is alive: is one a copy?";
+	case KDBLK_STATUS_FULL:
+		return "the portal has max_sessions sessions";
+	case KDBLK_STATUS_IO:
+		return "the session has ended";
+	default:
+		return "out of memory";
+	}
 }
 
 /**
@@ -513,8 +677,8 @@ allowed:
  * @s: session
  * @login: the request, already checked for its format
  *
- * Waits until earlier sessions of the disk with the same id have ended, so that replayed
- * commands execute after all commands of the old sessions.
+ * Waits until earlier sessions of this path and of earlier starts of the machine have ended, so
+ * that replayed commands execute after all commands of the old sessions.
  *
  * Context: may sleep, on kdt_ctl_wq.
  * Return: enum kdblk_status.
@@ -526,47 +690,72 @@ u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login)
 
 	mutex_lock(&kdt_lock);
 	memcpy(s->id, login->id, sizeof(s->id));
+	memcpy(s->instance, login->instance, sizeof(s->instance));
+	s->path = le16_to_cpu(login->path);
 	strscpy(s->initiator, login->initiator, sizeof(s->initiator));
 	/* A session that has ended must not end newer ones. */
 	status = kdt_dead(s) ? KDBLK_STATUS_IO : kdt_session_admit(s, login);
 	mutex_unlock(&kdt_lock);
+	if (status == KDBLK_STATUS_OK && kdt_rival_lives(s))
+		status = KDBLK_STATUS_IN_USE;
 	if (status == KDBLK_STATUS_OK) {
 		kdt_end_all(kdt_replaced_by, s, "the initiator has logged in again", s);
-		if (kdt_dead(s)) {
-			status = KDBLK_STATUS_IO;	/* will not reach the initiator */
-		} else if (!s->pool) {
-			if (kdt_pool_alloc(&s->own_pool, portal->ia, s->pz, portal->cfg_buffers,
-					   portal->cfg_max_io, KDBLK_LOCAL |
-					   DAT_MEM_PRIV_REMOTE_WRITE_FLAG))
-				status = KDBLK_STATUS_RESOURCE;
-			s->pool = &s->own_pool;
-		}
+		/* If this one is dead by now, the answer will not reach the initiator. */
+		status = kdt_dead(s) ? KDBLK_STATUS_IO : kdt_session_buffers(s);
 	}
+	trace_kdt_login(s, login->disk, status);
 	if (status != KDBLK_STATUS_OK) {
 		pr_warn_ratelimited("portal %s: initiator %s is refused disk %s: %s\n",
 				    kdt_portal_name(portal), login->initiator, login->disk,
-				    status == KDBLK_STATUS_NO_DISK ? "no such disk" :
-				    status == KDBLK_STATUS_DENIED ? "not in its allowed list" :
-				    status == KDBLK_STATUS_OFFLINE ? "the disk is not enabled" :
-				    status == KDBLK_STATUS_IO ? "the session has ended" :
-				    "out of memory");
+				    kdt_refusal(status));
 		set_bit(KDT_REFUSED, &s->bits);
 		return status;
 	}
 	s->queues = min_t(u32, le16_to_cpu(login->queues), portal->cfg_queues);
 	s->keepalive = msecs_to_jiffies(le32_to_cpu(login->keepalive_ms));
 	s->heard = jiffies;
+	s->since = jiffies;
 	mutex_lock(&kdt_lock);
-	portal->half_open--;
 	smp_mb__before_atomic();	/* pairs with test_bit_acquire() */
 	set_bit(KDT_LIVE, &s->bits);
 	mutex_unlock(&kdt_lock);
 	mod_delayed_work(kdt_ctl_wq, &s->timer, 3 * s->keepalive);
 	if (!kdt_dead(s))
-		pr_info("disk %s: %s has logged in on portal %s, %u queue%s\n",
-			kdt_disk_name(s->disk), s->initiator, kdt_portal_name(portal), s->queues,
-			s->queues > 1 ? "s" : "");
+		pr_info_ratelimited("disk %s: %s has logged in on portal %s, path %u, %u queue%s\n",
+				    kdt_disk_name(s->disk), s->initiator, kdt_portal_name(portal),
+				    s->path, s->queues, s->queues > 1 ? "s" : "");
 	return KDBLK_STATUS_OK;
+}
+
+/**
+ * kdt_session_fence - end what is left of another path of an initiator
+ * @s: session of the initiator
+ * @path: number of the other path
+ *
+ * Context: may sleep, but not for long.
+ * Return: KDBLK_STATUS_OK if no session of that path is left, and so none of its commands;
+ * KDBLK_STATUS_RESOURCE if one is ending.
+ */
+u16 kdt_session_fence(struct kdt_session *s, u16 path)
+{
+	u16 status = KDBLK_STATUS_OK;
+	struct kdt_session *other;
+
+	mutex_lock(&kdt_lock);
+	list_for_each_entry(other, &kdt_sessions, node) {
+		if (other == s || !other->turn || other->disk != s->disk || other->path != path ||
+		    !kdt_same_machine(other, s))
+			continue;
+		kdt_session_end(other, "the initiator goes on without it, on another path");
+		status = KDBLK_STATUS_RESOURCE;
+	}
+	mutex_unlock(&kdt_lock);
+	return status;
+}
+
+static bool kdt_listed(const struct kdt_session *s, const struct kdt_disk *disk)
+{
+	return s->disk == disk && test_bit(KDT_LIVE, &s->bits);
 }
 
 u32 kdt_count_sessions(struct kdt_disk *disk)
@@ -576,9 +765,67 @@ u32 kdt_count_sessions(struct kdt_disk *disk)
 
 	mutex_lock(&kdt_lock);
 	list_for_each_entry(s, &kdt_sessions, node)
-		n += s->disk == disk && test_bit(KDT_LIVE, &s->bits);
+		n += kdt_listed(s, disk);
 	mutex_unlock(&kdt_lock);
 	return n;
+}
+
+/**
+ * kdt_list_sessions - write a line for each session of a disk
+ * @disk: disk
+ * @buf: where to, or NULL to learn the size
+ * @size: bytes there; what is not needed becomes empty lines
+ *
+ * Return: bytes written, or needed.
+ */
+ssize_t kdt_list_sessions(struct kdt_disk *disk, char *buf, size_t size)
+{
+	char line[2 * KDBLK_NAME_LEN + 2 * KDBLK_ID_LEN + 64];
+	struct kdt_session *s;
+	size_t n = 0, len;
+
+	if (buf)
+		memset(buf, '\n', size);
+	mutex_lock(&kdt_lock);
+	list_for_each_entry(s, &kdt_sessions, node) {
+		if (!kdt_listed(s, disk))
+			continue;
+		len = scnprintf(line, sizeof(line), "%llu %s %s %*phN %u %u %lu\n", s->turn,
+				s->initiator, kdt_portal_name(s->portal), KDBLK_ID_LEN, s->id,
+				s->path, s->queues, (jiffies - s->since) / HZ);
+		if (buf && len > size - n)
+			break;		/* one more than when the size was asked for */
+		if (buf)
+			memcpy(buf + n, line, len);
+		n += len;
+	}
+	mutex_unlock(&kdt_lock);
+	return buf ? size : n;
+}
+
+/**
+ * kdt_kick - end one session of a disk
+ * @disk: disk
+ * @turn: number of the session in the list
+ *
+ * The initiator may log in again, unless it is not allowed to any more.
+ *
+ * Return: 0, or -ENOENT if there is no such session.
+ */
+int kdt_kick(struct kdt_disk *disk, u64 turn)
+{
+	struct kdt_session *s;
+	int err = -ENOENT;
+
+	mutex_lock(&kdt_lock);
+	list_for_each_entry(s, &kdt_sessions, node) {
+		if (kdt_listed(s, disk) && s->turn == turn) {
+			kdt_session_end(s, "the administrator has ended it");
+			err = 0;
+		}
+	}
+	mutex_unlock(&kdt_lock);
+	return err;
 }
 
 int kdt_session_init(void)

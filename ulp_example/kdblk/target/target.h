@@ -18,8 +18,12 @@
  * item then frees its EPs, waits until the underlying disk has completed every command,
  * and only then frees the memory of the commands.
  *
+ * A disk that completes nothing must not stall another one. So each disk has a workqueue of
+ * its own, each session has some buffers of its own, and of the portal's buffers one disk
+ * gets at most half.
+ *
  * Lock order, outermost first: portal->lock, disk->lock; session->lock; kdt_lock;
- * queue->lock; pool->lock.
+ * queue->lock; portal->buf_lock.
  */
 #ifndef _KDBLK_TARGET_H_
 #define _KDBLK_TARGET_H_
@@ -37,6 +41,7 @@
 #include <dat2/kdat.h>
 #include <dat2/kdat_ext.h>
 
+#include "../auth.h"
 #include "../common.h"
 #include "../proto.h"
 
@@ -44,8 +49,13 @@
 #define KDT_MAX_RANGE		(64u << 20)	/* of one DISCARD or WRITE_ZEROES */
 #define KDT_MAX_HALF_OPEN	16		/* connections without a login, per portal */
 #define KDT_LOGIN_MS		5000		/* their time limit */
+#define KDT_MAX_BATCH		16	/* answers without a completion in a row */
+#define KDT_OWN_BUFFERS		4		/* of a session, besides those of the portal */
+#define KDT_ERROR_LEN		160		/* of a reason in last_error */
 
 struct kdt_cmd;
+struct kdt_disk;
+struct kdt_pool;
 struct kdt_queue;
 struct kdt_session;
 
@@ -64,6 +74,7 @@ struct kdt_chunk {		/* a registered range */
 /* Buffer for the data of one command: whole pages inside a chunk. */
 struct kdt_buf {
 	struct list_head node;	/* pool->free */
+	struct kdt_pool *pool;	/* where it belongs */
 	void *va;
 	DAT_LMR_CONTEXT key;
 	bool scattered;
@@ -73,12 +84,18 @@ struct kdt_buf {
 
 /* Buffers of max_io bytes, for data larger than the buffers of a queue. */
 struct kdt_pool {
-	spinlock_t lock;	/* free, waiting */
-	struct list_head free;
-	struct list_head waiting;	/* cmd->node, in order of arrival */
+	struct list_head free;	/* under portal->buf_lock */
 	u32 nbufs;
 	struct kdt_buf *bufs;
 	struct kdt_chunk *chunks;	/* one per buffer */
+};
+
+/* What one disk has of a portal's buffers. Members are under portal->buf_lock. */
+struct kdt_share {
+	struct list_head node;	/* portal->shares */
+	const struct kdt_disk *disk;
+	u32 sessions;
+	u32 held;
 };
 
 int kdt_chunk_alloc(struct kdt_chunk *chunk, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, size_t size,
@@ -90,9 +107,11 @@ unsigned short kdt_buf_fill(struct kdt_buf *buf, u32 length);
 int kdt_pool_alloc(struct kdt_pool *pool, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, u32 nbufs, u32 size,
 		   int rights);
 void kdt_pool_free(struct kdt_pool *pool);
-bool kdt_pool_get(struct kdt_pool *pool, struct kdt_cmd *cmd);
-void kdt_pool_put(struct kdt_pool *pool, struct kdt_buf *buf);
-void kdt_pool_cancel(struct kdt_pool *pool, struct kdt_session *s);
+bool kdt_pool_get(struct kdt_cmd *cmd);
+void kdt_pool_put(struct kdt_cmd *cmd);
+void kdt_pool_cancel(struct kdt_session *s);
+int kdt_share_join(struct kdt_session *s);
+void kdt_share_leave(struct kdt_session *s);
 
 /*
  * Disks
@@ -109,11 +128,13 @@ struct kdt_disk {
 	bool enabled;		/* written under lock and kdt_lock */
 	struct list_head node;	/* kdt_disks */
 	struct list_head names;	/* struct kdt_name, under kdt_lock */
+	char last_error[KDT_ERROR_LEN];
 
 	/* while enabled */
+	struct workqueue_struct *wq;	/* for the work items of commands */
 	struct file *file;
 	struct block_device *bdev;	/* NULL for a file */
-	u64 capacity;
+	u64 capacity;		/* grows by kdt_disk_rescan(); read without a lock */
 	u32 block_size;
 	u32 physical_block_size;
 	u32 discard_granularity;
@@ -123,10 +144,14 @@ struct kdt_disk {
 struct kdt_name {		/* an initiator that may use a disk */
 	struct config_item item;
 	struct list_head node;
+	struct kdblk_secret secret;	/* under kdt_lock */
 };
 
+__printf(3, 4)
+int kdt_disk_fail(struct kdt_disk *disk, int err, const char *fmt, ...);
 int kdt_disk_open(struct kdt_disk *disk);
 void kdt_disk_close(struct kdt_disk *disk);
+int kdt_disk_rescan(struct kdt_disk *disk);
 void kdt_execute(struct kdt_cmd *cmd);
 void kdt_execute_slow(struct kdt_cmd *cmd);
 
@@ -137,11 +162,12 @@ void kdt_execute_slow(struct kdt_cmd *cmd);
 enum kdt_portal_state {
 	KDT_PORTAL_DISABLED,
 	KDT_PORTAL_LISTENING,
-	KDT_PORTAL_WAITING,	/* for its IA to appear */
+	KDT_PORTAL_WAITING,	/* for its adapter, or an address of it */
 };
 
 struct kdt_portal {
 	struct config_group group;
+	struct list_head node;	/* kdt_portals */
 	struct mutex lock;	/* parameters, state, opening and closing */
 	char ia_name[DAT_NAME_MAX_LENGTH];
 	/* the numeric attributes in configfs */
@@ -151,32 +177,40 @@ struct kdt_portal {
 	u32 cfg_max_io;
 	u32 cfg_buffers;
 	u32 cfg_inline_size;
+	u32 cfg_max_sessions;
 	enum kdt_portal_state state;
 	int last_err;		/* of the last attempt to open the IA, to log it once */
-	struct delayed_work look;	/* tries to open the IA */
-	struct work_struct gone;	/* the IA was removed */
+	char last_error[KDT_ERROR_LEN];	/* the same in words */
+	struct delayed_work look;	/* looks what has become of adapter and address */
+	int looks;			/* times to look again although nothing has happened */
 
-	/* while listening */
+	/* while it has an adapter, in which state ever */
 	DAT_IA_HANDLE ia;
-	DAT_EVD_HANDLE async_evd;
-	DAT_EVD_HANDLE cr_evd;
-	DAT_PSP_HANDLE psp;
 	DAT_PZ_HANDLE pz;
-	struct kdt_pool pool;
+	DAT_EVD_HANDLE cr_evd;	/* these, and place, while listening */
+	DAT_PSP_HANDLE psp;
+	struct kdblk_place place;
+	spinlock_t buf_lock;	/* all buffers of max_io bytes, and what waits for them */
+	struct kdt_pool pool;	/* used by all sessions; has no buffers on iWARP */
+	struct list_head shares;	/* of disks in use */
+	struct list_head hungry;	/* sessions that wait for a buffer */
 	bool iwarp;		/* the peer can write to the sink of an RDMA Read */
-	DAT_COUNT max_dtos;
+	u32 max_depth;		/* of a queue */
 	DAT_COUNT max_reads;
 	bool closing;		/* under kdt_lock: accept no new session */
 	u32 half_open;		/* under kdt_lock */
 	u32 requests;		/* under kdt_lock: connection requests in work items */
 	wait_queue_head_t no_requests;
-	bool ia_gone;
 };
 
+__printf(3, 4)
+int kdt_portal_fail(struct kdt_portal *portal, int err, const char *fmt, ...);
 void kdt_portal_init(struct kdt_portal *portal);
 int kdt_portal_enable(struct kdt_portal *portal);
 void kdt_portal_disable(struct kdt_portal *portal);
 void kdt_portal_drop(struct kdt_portal *portal);
+int kdt_portals_init(void);
+void kdt_portals_exit(void);
 
 static inline const char *kdt_portal_name(const struct kdt_portal *portal)
 {
@@ -208,7 +242,11 @@ struct kdt_session {
 	u64 turn;		/* under kdt_lock: sequence number of the login, or 0 */
 	struct kdt_disk *disk;	/* from LOGIN on; set under kdt_lock */
 	u8 id[KDBLK_ID_LEN];
+	u8 instance[KDBLK_ID_LEN];
+	u8 nonce[KDBLK_NONCE_LEN];	/* constant; of the acceptance of queue 0 */
+	u16 path;
 	char initiator[KDBLK_NAME_LEN];
+	unsigned long since;	/* jiffies of the login */
 	unsigned long keepalive;	/* jiffies */
 	unsigned long heard;	/* jiffies of the last command */
 	struct delayed_work timer;
@@ -221,11 +259,14 @@ struct kdt_session {
 
 	/*
 	 * On iWARP, a peer sees the key of the memory that an RDMA Read writes to, and can
-	 * write there. So each session has its own memory there.
+	 * write there. So a session uses only buffers of its own there, in a zone of its own.
 	 */
 	DAT_PZ_HANDLE pz;
-	struct kdt_pool *pool;
-	struct kdt_pool own_pool;
+	struct kdt_pool pool;	/* its own buffers */
+	struct kdt_share *share;
+	u32 held;		/* under portal->buf_lock: buffers of the portal */
+	struct list_head waiting;	/* the same: cmd->node, in order of arrival */
+	struct list_head hungry;	/* the same: portal->hungry, if commands wait */
 };
 
 struct kdt_rx {
@@ -241,14 +282,15 @@ enum kdt_stage {
 	KDT_STAGE_EXECUTE,	/* execution that may block for long */
 	KDT_STAGE_ANSWER,	/* the disk finished in a hard interrupt, where we cannot post */
 	KDT_STAGE_LOGIN,
+	KDT_STAGE_FENCE,
 };
 
 struct kdt_cmd {
-	struct list_head node;	/* queue->free, ->unacked, ->read_waiting, or pool->waiting */
+	struct list_head node;	/* queue->free, ->unacked, ->read_waiting, or session->waiting */
 	struct kdt_queue *q;
 	struct kdt_rx *rx;	/* not reposted yet, since it holds our data */
 	struct kdt_buf *buf;	/* our data: in rx, in own, or in a buffer of the pool */
-	bool pooled;		/* buf comes from the pool */
+	bool pooled;		/* buf comes from kdt_pool_get() */
 	u8 opcode;
 	u8 flags;
 	u16 tag;
@@ -316,9 +358,14 @@ static inline bool kdt_dead(const struct kdt_session *s)
 void kdt_session_end(struct kdt_session *s, const char *why);
 void kdt_session_refused(struct kdt_session *s);
 u16 kdt_session_login(struct kdt_session *s, const struct kdblk_login *login);
+void kdt_session_prove(struct kdt_session *s, const struct kdblk_login *login,
+		       struct kdblk_login_rsp *rsp);
+u16 kdt_session_fence(struct kdt_session *s, u16 path);
 void kdt_end_of_disk(struct kdt_disk *disk, const char *why);
 void kdt_end_of_portal(struct kdt_portal *portal, const char *why);
 u32 kdt_count_sessions(struct kdt_disk *disk);
+ssize_t kdt_list_sessions(struct kdt_disk *disk, char *buf, size_t size);
+int kdt_kick(struct kdt_disk *disk, u64 turn);
 u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
 			const struct kdblk_connect *hello);
 int kdt_session_init(void);
@@ -335,7 +382,7 @@ int kdt_rx_post(struct kdt_queue *q, struct kdt_rx *rx);
 /* main.c */
 extern struct mutex kdt_lock;	/* protects kdt_disks, kdt_sessions, names */
 extern struct list_head kdt_disks;
-extern struct workqueue_struct *kdt_io_wq;	/* commands */
+extern u8 kdt_boot[KDBLK_ID_LEN];	/* identifies this start of the machine */
 extern struct workqueue_struct *kdt_ctl_wq;	/* connections; logins, which wait for ends */
 extern struct workqueue_struct *kdt_portal_wq;	/* portals, which wait for both */
 
