@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# iser.sh rxe|siw PART... OPEN-ISCSI: disks of LIO over kdat_iser, both in this guest. Parts:
+#   name	the transport's name is taken
+#   chap	a login in several rounds
+#   basic	discovery, login, what the disk says of itself, what is written is read
+#   verify	fio with sums, of many sizes
+#   files	ext4 and xfs
+#   abort	the backing store stalls: aborts, and a reset of the unit
+#   hostile	a target that breaks the rules
+#   faults	the target is disabled, the device removed, iscsid killed
+# OPEN-ISCSI is what tests/open-iscsi prints.
+# shellcheck shell=sh disable=SC2154
+p=$1
+shift
+for kit; do :; done
+. "$TOP/tests/guest/iser-lib.sh"
+iqn=iqn.2026-11.example.kdapl:one
+case $KERNEL in
+*-kasan | *-lockdep) slow=4 ;;
+*) slow=1 ;;
+esac
+
+initiator() { mp libiscsi && mp sd_mod && insmod "$KO/kdat_iser.ko" "$@"; }
+same() {	# DISK FILE: the disk begins with what is in the file
+	dd if="$1" bs=64k iflag=direct count=256 2>/dev/null | cmp -n "$(stat -c %s "$2")" - "$2"
+}
+
+name_part() {
+	mp ib_iser
+	step "kdat_iser refuses to load beside ib_iser" refused insmod "$KO/kdat_iser.ko"
+	step "and says in one sentence why" logged "unload that one first"
+	step "without a trace" refused logged "Call Trace"
+	rmmod ib_iser
+	step "the example for modprobe.d has ib_iser replaced" replaced
+}
+replaced() {
+	mp -C "$TOP/ulp_example/iser/modprobe.conf.example" -n -v ib_iser |
+		grep -q "ignore-install kdat_iser"
+}
+
+# A login in several rounds, with a password on each side.
+chap_part() {
+	kd_t=$kd_tpg/$iqn/tpgt_1
+	must "kdat_iser.ko loads" initiator
+	must "the target wants CHAP" attributes "$kd_t" attrib/authentication=1 auth/userid=kd \
+		auth/password=correct-horse auth/userid_mutual=target auth/password_mutual=battery-staple
+	must "a record with a wrong password" record "$iqn" node.session.auth.authmethod=CHAP \
+		node.session.auth.username=kd node.session.auth.password=wrong-horse-1 \
+		node.session.auth.username_in=target node.session.auth.password_in=battery-staple \
+		node.session.initial_login_retry_max=1
+	step "is refused" refused login "$iqn"
+	must "the right one" adm -m node -T "$iqn" -p "$portal" -I iser -o update \
+		-n node.session.auth.password -v correct-horse
+	must "is let in" login "$iqn"
+	step "a disk is there" until_true 30 has_disk "$iqn" 0
+	step "logout" logged_out
+	set_to 0 "$kd_t/attrib/authentication"
+	step "kdat_iser.ko unloads" rmmod kdat_iser
+}
+
+basic_part() {
+	must "kdat_iser.ko loads" initiator
+	step "the transport is there" test -d /sys/class/iscsi_transport/iser
+	step "discovery finds the target" discovered
+	must "login" login "$iqn"
+	must "LUN 0 is a disk" until_true 30 has_disk "$iqn" 0
+	must "LUN 1 is a disk" until_true 30 has_disk "$iqn" 1
+	d=$(disk "$iqn" 0)
+	adm -m session -P 3
+	step "INQUIRY: it is of LIO" grep -q LIO-ORG "/sys/block/${d##*/}/device/vendor"
+	step "its size is that of the other side" \
+		test "$(blockdev --getsize64 "$d")" = "$(blockdev --getsize64 /dev/nullb0)"
+	step "unloading is refused while there are sessions" refused rmmod kdat_iser
+	head -c 16M /dev/urandom >"$TMPDIR/pattern"
+	step "16 MiB are written" dd if="$TMPDIR/pattern" of="$d" bs=1M oflag=direct
+	step "the other side has them" same /dev/nullb0 "$TMPDIR/pattern"
+	step "and they are read" same "$d" "$TMPDIR/pattern"
+	adm -m session -s
+	step "logout" logout "$iqn"
+	step "the disks are gone" refused has_disk "$iqn" 0
+	step "twenty times login and logout" many_logins 20
+	step "kdat_iser.ko unloads" rmmod kdat_iser
+	step "nothing is left in kDAPL" test "$(objects)" = 0
+}
+# Now and then iscsiadm does not see the answer to its first login, with ib_iser neither.
+discovered() {
+	for kd_i in 1 2 3 4; do
+		found=$(adm -m discovery -t st -p "$portal" -I iser) || found=''
+		echo "$found"
+		[ "${found##* }" != "$iqn" ] || return 0
+	done
+	return 1
+}
+many_logins() {
+	kd_k=0
+	while [ $kd_k -lt "$1" ]; do
+		login "$iqn" >/dev/null && logout "$iqn" >/dev/null || return
+		kd_k=$((kd_k + 1))
+	done
+}
+
+# fio writes a part of LUN 0 by requests of many sizes, and looks at all of it.
+verify_part() {
+	must "kdat_iser.ko loads" initiator
+	for kd_params in "$@"; do
+		# shellcheck disable=SC2086
+		must "login with $kd_params" login_with $kd_params
+		d=$(disk "$iqn" 0)
+		for kd_i in 4k:1:24m 512-8k:16:8m 512-64k:32:48m 512k:8:64m 4k:32:24m; do
+			kd_bs=${kd_i%%:*} kd_qd=${kd_i#*:}
+			kd_size=${kd_qd#*:} kd_qd=${kd_qd%:*}
+			step "blocks of $kd_bs, $kd_qd at a time, are read as written ($kd_params)" \
+				verified "$d" "$kd_bs" "$kd_qd" "$kd_size"
+		done
+		negotiated
+		adm -m session -s | grep -i pdu
+		step "logout" logged_out
+	done
+	step "kdat_iser.ko unloads" rmmod kdat_iser
+}
+verified() {	# DISK BLOCKSIZES DEPTH SIZE
+	case $2 in
+	*-*) kd_range=bsrange=$2 ;;
+	*) kd_range=bs=$2 ;;
+	esac
+	fio --name=v --filename="$1" --direct=1 --ioengine=libaio --rw=randwrite --"$kd_range" \
+		--bs_unaligned=0 --iodepth="$3" --size=$((slow == 1 ? ${4%m} : ${4%m} / 4))m \
+		--verify=crc32c --verify_fatal=1 --do_verify=1 --minimal >"$TMPDIR/fio" 2>&1 ||
+		{ cat "$TMPDIR/fio"; return 1; }
+}
+login_with() {	# NAME=VALUE of the target...
+	for kd_i; do
+		set_to "${kd_i#*=}" "$kd_tpg/$iqn/tpgt_1/param/${kd_i%%=*}" || return
+	done
+	record "$iqn" && login "$iqn" && until_true 30 has_disk "$iqn" 0
+}
+logged_out_of() { logout "$1" && adm -m node -T "$1" -o delete; }
+logged_out() { logged_out_of "$iqn"; }
+negotiated() {
+	for kd_i in immediate_data initial_r2t first_burst_len; do
+		echo "$kd_i $(cat /sys/class/iscsi_session/session*/$kd_i)"
+	done
+	echo "max_xmit_dlength $(cat /sys/class/iscsi_connection/connection*/max_xmit_dlength)"
+}
+
+# File systems, and what fsck says of them.
+files_part() {
+	must "kdat_iser.ko loads" initiator
+	must "login" login_with InitialR2T=Yes ImmediateData=Yes
+	mkdir "$TMPDIR/mnt"
+	must "LUN 1 is a disk" until_true 30 has_disk "$iqn" 1
+	for kd_fs in ext4 xfs; do
+		mp $kd_fs
+		kd_i=0
+		[ $kd_fs = ext4 ] || kd_i=1
+		d=$(disk "$iqn" $kd_i)
+		case $kd_fs in
+		ext4) must "ext4" mkfs.ext4 -q -F "$d" ;;
+		xfs) must "xfs" mkfs.xfs -q -f "$d" ;;
+		esac
+		must "$kd_fs is mounted" mount -t $kd_fs "$d" "$TMPDIR/mnt"
+		step "files are copied to $kd_fs" cp -r "$TOP/kdapl" "$TOP/Documentation" "$TMPDIR/mnt/"
+		must "unmounted" umount "$TMPDIR/mnt"
+		case $kd_fs in
+		ext4) step "fsck has nothing to say" e2fsck -fn "$d" ;;
+		xfs) step "xfs_repair has nothing to say" xfs_repair -n "$d" ;;
+		esac
+		must "mounted again" mount -t $kd_fs "$d" "$TMPDIR/mnt"
+		step "the files are as they were" diff -r "$TOP/kdapl" "$TMPDIR/mnt/kdapl"
+		must "unmounted again" umount "$TMPDIR/mnt"
+	done
+	step "logout" logged_out
+	step "kdat_iser.ko unloads" rmmod kdat_iser
+}
+
+# A backing store that does not answer. (For no longer than an abort may take: if a connection ends
+# while LIO waits for a command to abort, it takes no login any more, of ib_iser neither.)
+abort_part() {
+	must "kdat_iser.ko loads" initiator
+	must "login" login_with InitialR2T=Yes ImmediateData=Yes
+	must "LUN 2 is a disk" until_true 30 has_disk "$iqn" 2
+	d=$(disk "$iqn" 2)
+	echo 3 >"/sys/block/${d##*/}/device/timeout"
+	start_writing "$d"
+	step "it is written and read" goes_on 3
+	for kd_i in 1 2 3; do
+		before_tm=$(stat_of tmfcmd_pdus)
+		must "the store stalls" dmsetup suspend --noflush --nolockfs kdslow
+		step "commands are aborted" until_true 60 more_tm
+		must "the store goes on" dmsetup resume kdslow
+		step "and so does the disk" goes_on 3
+	done
+	before_tm=$(stat_of tmfcmd_pdus)
+	step "the unit is reset under load" sg_reset -d "$d"
+	step "by task management" more_tm
+	step "it is written and read" goes_on 3
+	stop_writing
+	step "logout" logged_out
+	step "kdat_iser.ko unloads" rmmod kdat_iser
+}
+stat_of() { adm -m session -s | sed -n "s/.*$1: //p" | head -1; }
+more_tm() { [ "$(stat_of tmfcmd_pdus)" -gt "$before_tm" ]; }
+
+# Blocks are written, read and compared until it is told to stop, or an error.
+start_writing() {
+	rm -f "$TMPDIR/stop"
+	echo 0 >"$TMPDIR/count"
+	(
+		i=0
+		until [ -e "$TMPDIR/stop" ]; do
+			i=$((i + 1))
+			head -c 128k /dev/urandom >"$TMPDIR/w"
+			dd if="$TMPDIR/w" of="$1" bs=32k seek=$((i % 50 * 4)) oflag=direct \
+				conv=notrunc 2>"$TMPDIR/w.err" || exit
+			dd if="$1" of="$TMPDIR/r" bs=16k skip=$((i % 50 * 8)) count=8 \
+				iflag=direct 2>"$TMPDIR/w.err" || exit
+			cmp "$TMPDIR/w" "$TMPDIR/r" || exit
+			echo $i >"$TMPDIR/count.new"
+			mv "$TMPDIR/count.new" "$TMPDIR/count"
+		done
+	) &
+	writer=$!
+}
+stop_writing() {
+	: >"$TMPDIR/stop"
+	step "nothing was lost" wait "$writer" || cat "$TMPDIR/w.err"
+}
+more() { [ "$(cat "$TMPDIR/count")" -gt "$before" ]; }
+goes_on() {	# ROUNDS from now on
+	before=$(($(cat "$TMPDIR/count") + $1))
+	until_true 120 more
+}
+
+# The connection ends, in every way, while the disk is used.
+faults_part() {
+	must "kdat_iser.ko loads" initiator
+	must "login" login_with InitialR2T=Yes ImmediateData=Yes
+	d=$(disk "$iqn" 0)
+	start_writing "$d"
+	step "it is written and read" goes_on 3
+	for kd_i in 1 2 3; do
+		must "the target is disabled" set_to 0 "$kd_tpg/$iqn/tpgt_1/enable"
+		step "the session is lost" until_true 60 refused logged_in
+		must "the target is enabled" set_to 1 "$kd_tpg/$iqn/tpgt_1/enable"
+		step "the session comes back" until_true 120 logged_in
+		step "and the disk goes on" goes_on 3
+	done
+	must "the device is removed" rdma link delete "${p}0"
+	step "the session is lost" until_true 60 refused logged_in
+	must "the device comes back" rdma link add "${p}0" type "$p" netdev kd0
+	must "the target forgets its portal" lio_deaf "$iqn"
+	must "and has it again" lio_listen "$iqn" "$p"
+	step "the session comes back" until_true 120 logged_in
+	step "and the disk goes on" goes_on 3
+	iscsid_down
+	must "without iscsid the target is disabled" set_to 0 "$kd_tpg/$iqn/tpgt_1/enable"
+	step "the session is lost" until_true 60 refused logged_in
+	must "the target is enabled" set_to 1 "$kd_tpg/$iqn/tpgt_1/enable"
+	must "iscsid runs again" iscsid_up
+	step "the session comes back" until_true 120 logged_in
+	step "and the disk goes on" goes_on 3
+	stop_writing
+	adm -m node -T "$iqn" -p "$portal" -I iser -o update \
+		-n node.session.timeo.replacement_timeout -v 2
+	echo 2 >/sys/class/iscsi_session/session*/recovery_tmo 2>/dev/null || :
+	must "the target is disabled" set_to 0 "$kd_tpg/$iqn/tpgt_1/enable"
+	step "the session is lost" until_true 60 refused logged_in
+	step "after replacement_timeout reads fail" \
+		refused dd if="$d" of=/dev/null bs=4k count=1 iflag=direct
+	must "the target is enabled" set_to 1 "$kd_tpg/$iqn/tpgt_1/enable"
+	step "the session comes back" until_true 120 logged_in
+	step "and so does the disk" until_true 60 dd if="$d" of=/dev/null bs=4k count=1 iflag=direct
+	step "logout" logged_out
+	step "kdat_iser.ko unloads" rmmod kdat_iser
+	step "nothing is left in kDAPL" test "$(objects)" = 0
+}
+
+# A target that breaks the rules: each fault costs it the connection, and the disk goes on.
+hostile_part() {
+	kd_param=/sys/module/kdiserfuzz/parameters
+	must "kdat_iser.ko loads" initiator
+	must "a hostile target" insmod "$KO/kdiserfuzz.ko" ia="${p}0-1"
+	portal=192.0.2.1:3261
+	bad=iqn.2026-11.example.kdapl:hostile
+	must "a record" record "$bad"
+	must "login" login "$bad"
+	must "a disk" until_true 30 has_disk "$bad" 0
+	d=$(disk "$bad" 0)
+	head -c 256k /dev/urandom >"$TMPDIR/pattern"
+	must "it is written" dd if="$TMPDIR/pattern" of="$d" bs=64k oflag=direct
+	step "each fault is committed, and what is read is right" read_through
+	echo "$(cat $kd_param/faults) faults, $(cat $kd_param/ended) connections ended"
+	step "each has ended the connection" until_true 60 all_ended
+	dmesg | sed -n 's/.*\(connection given up: .*\)/\1/p' | sort | uniq -c
+	step "logout" logged_out_of "$bad"
+	step "kdat_iser.ko unloads" rmmod kdat_iser
+	step "the target unloads" rmmod kdiserfuzz
+	portal=192.0.2.1:3260
+}
+read_through() {
+	while [ "$(cat $kd_param/faults)" -lt "$(cat $kd_param/kinds)" ]; do
+		dd if="$d" of="$TMPDIR/r" bs=32k iflag=direct count=8 2>"$TMPDIR/r.err" ||
+			{ cat "$TMPDIR/r.err"; return 1; }
+		cmp "$TMPDIR/pattern" "$TMPDIR/r" || return
+	done
+}
+all_ended() { [ "$(cat $kd_param/ended)" -ge "$(cat $kd_param/kinds)" ]; }
+
+must "a device" loopback_dev "$p"
+must "a writable /etc" own_etc
+must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+must "a disk" null_disk 0 256
+must "another one" null_disk 1 320
+must "LIO" lio
+must "with the first disk" lio_disk 0 /dev/nullb0
+must "and the second one" lio_disk 1 /dev/nullb1
+must "a third one, which can stall" null_disk 2 64
+mp dm_mod
+must "by the device mapper" dmsetup create --noudevsync kdslow --table "0 131072 linear /dev/nullb2 0"
+must "it is the third one" lio_disk 2 /dev/dm-0
+must "and a target" lio_target "$iqn" 0 1 2
+must "that listens" lio_listen "$iqn" "$p"
+must "iscsid runs" open_iscsi "$kit"
+for part; do
+	case $part in
+	name) name_part ;;
+	chap) chap_part ;;
+	basic) basic_part ;;
+	verify)
+		verify_part "InitialR2T=Yes ImmediateData=Yes" \
+			"InitialR2T=No ImmediateData=Yes FirstBurstLength=65536" \
+			"InitialR2T=No ImmediateData=No FirstBurstLength=32768" \
+			"InitialR2T=Yes ImmediateData=No" ;;
+	files) files_part ;;
+	abort) abort_part ;;
+	hostile) hostile_part ;;
+	faults) faults_part ;;
+	esac
+done
+finish

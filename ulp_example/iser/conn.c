@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * kdat_iser: connections. Each has an instance of the adapter that leads to its target, and with
+ * it a Protection Zone of its own, so no target can use what is lent to another one.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+#include "kdiser.h"
+
+#define KDISER_CONNECT_TIMEOUT	(30 * USEC_PER_SEC)	/* iscsid gives up sooner */
+/* Finite, so that a cut link ends the connection. On soft-RoCE 7 means without limit. */
+#define KDISER_RETRIES		6
+#define KDISER_MAX_READS	255
+
+/* The outcome of an attempt, and the end of a connection. Context: a workqueue. */
+static void kdiser_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct kdiser_conn *conn = instance;
+	bool was_up = conn->state == KDISER_UP;
+
+	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
+		WRITE_ONCE(conn->state, KDISER_UP);
+	} else {
+		conn->event = event->event_number;
+		WRITE_ONCE(conn->state, KDISER_DOWN);
+		pr_info("%pISpc: %s: %s\n", &conn->target, was_up ? "the connection has ended" :
+			"not connected", kdat_event_name(event->event_number));
+	}
+	complete_all(&conn->settled);
+	if (was_up)
+		kdiser_fail(conn, ISCSI_ERR_CONN_FAILED, NULL);
+}
+
+/* Why a connection is down. */
+int kdiser_errno(struct kdiser_conn *conn)
+{
+	switch (conn->event) {
+	case DAT_CONNECTION_EVENT_PEER_REJECTED:
+	case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:	return -ECONNREFUSED;
+	case DAT_CONNECTION_EVENT_UNREACHABLE:		return -EHOSTUNREACH;
+	case DAT_CONNECTION_EVENT_TIMED_OUT:		return -ETIMEDOUT;
+	default:					return -ECONNRESET;
+	}
+}
+
+/*
+ * End a connection, because of @why unless NULL, and tell libiscsi, which has it closed: by
+ * iscsid, or by itself when iscsid is not there. Context: any but with locks of libiscsi.
+ */
+void kdiser_fail(struct kdiser_conn *conn, enum iscsi_err err, const char *why)
+{
+	struct iscsi_conn *iscsi;
+
+	if (why)
+		pr_warn_ratelimited("%pISpc: connection given up: %s\n", &conn->target, why);
+	dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
+	spin_lock_bh(&conn->lock);
+	iscsi = conn->iscsi;
+	spin_unlock_bh(&conn->lock);
+	/* It stays until kdiser_close(), which waits for the upcall that has called this. */
+	if (iscsi)
+		iscsi_conn_failure(iscsi, err);
+}
+
+static DAT_RETURN kdiser_create_ep(struct kdiser_conn *conn, u32 reads, u32 max_data)
+{
+	const DAT_UPCALL_OBJECT dto = { conn, kdiser_upcall }, cm = { conn, kdiser_conn_upcall };
+	struct kdat_conn_attr conn_attr = KDAT_CONN_ATTR_INIT;
+	struct kdat_evd_attr evd_attr = KDAT_EVD_ATTR_INIT;
+	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
+	DAT_COUNT qlen;
+
+	evd_attr.context = KDAT_EVD_CONTEXT_SOFTIRQ;
+	conn_attr.retry_count = KDISER_RETRIES;
+	conn_attr.rnr_retry_count = 6;
+	attr.max_message_size = sizeof(struct kdiser_pdu) + KDISER_MAX_PDU;
+	attr.max_recv_dtos = KDISER_LONG_RECEIVES + conn->depth + KDISER_MORE_RECEIVES;
+	attr.max_recv_iov = 1;
+	/* Each command may lend memory and take it back. Of the Sends most are noticed late. */
+	attr.max_request_dtos = 3 * conn->depth + KDISER_DATA_OUTS + 4 * KDISER_SIGNAL_EVERY;
+	attr.max_request_iov = 2;
+	attr.max_rdma_size = max_data;
+	attr.max_rdma_read_in = reads;		/* the target reads the data of WRITEs */
+	qlen = attr.max_recv_dtos + attr.max_request_dtos;
+	return kdat_evd_create(conn->ia, qlen, DAT_UPCALL_SINGLE_INSTANCE, &dto, DAT_EVD_DTO_FLAG,
+			       &evd_attr, &conn->dto_evd) ?:
+	       dat_evd_kcreate(conn->ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &cm,
+			       DAT_EVD_CONNECTION_FLAG, &conn->conn_evd) ?:
+	       dat_ep_create(conn->ia, conn->pz, conn->dto_evd, conn->dto_evd, conn->conn_evd,
+			     &attr, &conn->ep) ?:
+	       kdat_ep_modify_conn(conn->ep, &conn_attr);
+}
+
+/* Make what a connection needs, and begin to connect. */
+static int kdiser_connect(struct kdiser_conn *conn, u32 max_sectors)
+{
+	/* The target may invalidate keys by its answers, which is said by saying nothing. */
+	const struct iser_cm_hdr hello = { .flags = ISER_ZBVA_NOT_SUP };
+	/* of IPv6 as well */
+	u16 port = be16_to_cpu(((struct sockaddr_in *)&conn->target)->sin_port);
+	DAT_IA_ATTR *attr;
+	DAT_RETURN ret;
+	int err;
+	u32 i;
+
+	attr = kzalloc(sizeof(*attr), GFP_KERNEL);
+	if (!attr)
+		return -ENOMEM;
+	/* Like the netlink socket of iSCSI, which is in that namespace only. */
+	ret = kdat_ia_open_to(&init_net, (struct sockaddr *)&conn->target, NULL, 8,
+			      &conn->async_evd, &conn->ia) ?:
+	      dat_ia_query(conn->ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL) ?:
+	      kdat_ia_mem_limits(conn->ia, &conn->limits) ?:
+	      dat_pz_create(conn->ia, &conn->pz);
+	if (ret == DAT_SUCCESS) {
+		conn->sg_tablesize = min(max_sectors / (u32)(PAGE_SIZE >> SECTOR_SHIFT),
+					 (u32)conn->limits.lmr_pages - 1);
+		ret = kdiser_create_ep(conn, min(attr->max_rdma_read_per_ep_in, KDISER_MAX_READS),
+				       conn->sg_tablesize * PAGE_SIZE);
+	}
+	kfree(attr);
+	err = kdat_errno(ret) ?: kdiser_messages_create(conn);
+	if (err)
+		return err;
+	/* Post before connecting, so that the first answer finds a Receive. */
+	for (i = 0; i < KDISER_LONG_RECEIVES && ret == DAT_SUCCESS; i++)
+		ret = kdiser_post_receive(conn, i);
+	return kdat_errno(ret ?: dat_ep_connect(conn->ep, (DAT_IA_ADDRESS_PTR)&conn->target, port,
+						KDISER_CONNECT_TIMEOUT, sizeof(hello),
+						(DAT_PVOID)&hello, DAT_QOS_BEST_EFFORT,
+						DAT_CONNECT_DEFAULT_FLAG));
+}
+
+/* Begin to connect to @target. conn->settled says when that has succeeded or failed. */
+struct kdiser_conn *kdiser_open(struct sockaddr *target, u32 depth, u32 max_sectors)
+{
+	unsigned int noio = memalloc_noio_save();	/* disks may wait for this connection */
+	struct kdiser_conn *conn = NULL;
+	int err = -EAFNOSUPPORT;
+
+	if (target->sa_family != AF_INET && target->sa_family != AF_INET6)
+		goto out;
+	err = -ENOMEM;
+	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
+	if (!conn)
+		goto out;
+	memcpy(&conn->target, target, target->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
+								     sizeof(struct sockaddr_in6));
+	conn->depth = depth;
+	spin_lock_init(&conn->lock);
+	init_completion(&conn->settled);
+	err = kdiser_connect(conn, max_sectors);
+	if (err) {
+		pr_warn_ratelimited("%pISpc: not connected: %pe\n", &conn->target, ERR_PTR(err));
+		kdiser_close(conn);
+		kdiser_free(conn);
+	}
+out:
+	memalloc_noio_restore(noio);
+	return err ? ERR_PTR(err) : conn;
+}
+
+/*
+ * End the connection and free all that was made on the adapter. Afterwards commands that had no
+ * answer can be given up: their memory is out of reach. May be called again.
+ */
+void kdiser_close(struct kdiser_conn *conn)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct iscsi_conn *iscsi;
+
+	if (conn->ep) {
+		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
+		kdat_ep_drain(conn->ep);
+	}
+	if (conn->ia)
+		dat_ia_close(conn->ia, DAT_CLOSE_ABRUPT_FLAG);	/* waits for upcalls */
+	conn->ep = NULL;
+	conn->ia = NULL;
+	iscsi = conn->iscsi;
+	if (iscsi) {
+		/* These are held by libiscsi while it sends, or gives up, a task. */
+		spin_lock_bh(&iscsi->session->frwd_lock);
+		spin_lock(&iscsi->session->back_lock);
+		iscsi->dd_data = NULL;
+		spin_unlock(&iscsi->session->back_lock);
+		spin_unlock_bh(&iscsi->session->frwd_lock);
+		conn->iscsi = NULL;
+	}
+	memalloc_noio_restore(noio);
+}
+
+void kdiser_free(struct kdiser_conn *conn)
+{
+	kdiser_mem_free(conn);
+	kfree(conn);
+}

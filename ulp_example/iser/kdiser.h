@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * kdat_iser: what its files share. README.md is the guide to the code.
+ */
+#ifndef _KDISER_H_
+#define _KDISER_H_
+
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/socket.h>
+#include <linux/spinlock.h>
+#include <scsi/iscsi_proto.h>
+#include <scsi/iser.h>
+#include <scsi/libiscsi.h>
+#include <scsi/scsi_transport_iscsi.h>
+#include <dat2/kdat.h>
+#include <dat2/kdat_ext.h>
+
+/* What each message begins with: the iSER header and that of iSCSI. No additional headers. */
+struct kdiser_pdu {
+	struct iser_ctrl iser;
+	struct iscsi_hdr iscsi;
+	u8 data[];
+} __packed;
+
+static_assert(sizeof(struct kdiser_pdu) == 76);
+static_assert(sizeof(struct iser_cm_hdr) == 4);
+
+#define KDISER_TEXT_SIZE	ISCSI_DEF_MAX_RECV_SEG_LEN	/* of a login or text PDU */
+#define KDISER_DATA_SIZE	128	/* of other PDUs to us: sense data, a rejected header */
+#define KDISER_MAX_PDU		262144	/* data that we send in one PDU */
+#define KDISER_LONG_RECEIVES	2	/* for logins and texts */
+#define KDISER_MORE_RECEIVES	8	/* for PDUs that answer nothing: pings, events */
+#define KDISER_DATA_OUTS	64	/* Data-Out PDUs that may be on their way */
+#define KDISER_MAX_COPY		4096	/* WRITEs up to this are copied, not registered */
+#define KDISER_SIGNAL_EVERY	16	/* of so many Sends one has a completion */
+
+/* What a request or Receive was for: the upper half of its cookie; the lower one is an index. */
+enum kdiser_cookie {
+	KDISER_SENT,		/* nothing depends on it; of slot */
+	KDISER_SENT_UNANSWERED,	/* a PDU that gets no answer; of slot */
+	KDISER_DATA_SENT,	/* of Data-Out buffer */
+	KDISER_TAKEN_BACK,	/* memory; of slot */
+	KDISER_RECEIVED,	/* of Receive */
+};
+
+/*
+ * One for each task of the session, by its ITT. Fields are protected by the connection's lock.
+ *
+ *	itt == RESERVED_ITT	no command is out
+ *	itt, lent		a command is out, and the target may reach its memory
+ *	answered, returning	its answer waits until the memory is ours again
+ */
+struct kdiser_slot {
+	DAT_LMR_HANDLE lmr;
+	DAT_RMR_CONTEXT rkey;
+	u32 incoming;		/* bytes of a READ */
+	itt_t itt;		/* the answer has it, too */
+	struct scsi_lun lun;
+	u16 answer;		/* index of the Receive with the answer */
+	bool lent;		/* registered */
+	bool returning;		/* the invalidation is posted */
+	bool answered;
+	bool reset;		/* the answer to task management waits for it */
+};
+
+enum kdiser_state {
+	KDISER_CONNECTING,
+	KDISER_UP,
+	KDISER_DOWN,
+};
+
+/*
+ * A connection, from ep_connect to ep_disconnect. kdiser_close() takes everything from it but
+ * its memory: afterwards there are no upcalls, and nothing of a command can be reached by the
+ * target or the device.
+ */
+struct kdiser_conn {
+	struct list_head node;		/* under kdiser_mutex */
+	struct iscsi_endpoint *endpoint;
+	struct sockaddr_storage target;
+
+	DAT_IA_HANDLE ia;
+	DAT_EVD_HANDLE async_evd, dto_evd, conn_evd;
+	DAT_PZ_HANDLE pz;
+	DAT_EP_HANDLE ep;
+	DAT_LMR_HANDLE lmr;		/* of the messages */
+	DAT_LMR_CONTEXT lkey;
+	struct kdat_mem_limits limits;
+	u32 sg_tablesize;		/* pages of data in a command */
+
+	struct completion settled;	/* the state is no longer CONNECTING */
+	enum kdiser_state state;
+	DAT_EVENT_NUMBER event;		/* why it is DOWN */
+
+	/* Messages: text, Receives (long ones first), slots, Data-Outs. */
+	u8 *messages;
+	u32 depth;			/* slots there is room for */
+	u32 copy;			/* bytes of a WRITE that fit behind a slot's header */
+	u32 slot_size;
+
+	spinlock_t lock;		/* protects all that follows */
+	struct iscsi_conn *iscsi;	/* while it is bound */
+	bool full_feature;		/* the login is over, short Receives are posted */
+	u32 nr_slots;
+	struct kdiser_slot *slots;
+	u16 data_outs[KDISER_DATA_OUTS];	/* the free ones */
+	u32 nr_data_outs;
+	u32 quiet;			/* Sends since one had a completion */
+	struct iscsi_tm tm;		/* task management without an answer, or opcode 0 */
+	bool tm_answered;
+	u16 tm_answer;			/* index of the Receive with the answer */
+	u32 tm_waits;			/* slots it waits for */
+};
+
+static inline DAT_DTO_COOKIE kdiser_cookie(enum kdiser_cookie what, u32 index)
+{
+	return (DAT_DTO_COOKIE){ .as_64 = (u64)what << 32 | index };
+}
+
+/* mem.c: the messages, and the memory that is lent */
+int kdiser_messages_create(struct kdiser_conn *conn);
+int kdiser_slots_create(struct kdiser_conn *conn, u32 count);
+void kdiser_mem_free(struct kdiser_conn *conn);
+u8 *kdiser_text(struct kdiser_conn *conn);
+struct kdiser_pdu *kdiser_receive(struct kdiser_conn *conn, u32 i, u32 *size);
+struct kdiser_pdu *kdiser_slot_pdu(struct kdiser_conn *conn, u32 i);
+struct kdiser_pdu *kdiser_data_pdu(struct kdiser_conn *conn, u32 i);
+
+/* conn.c: connections */
+struct kdiser_conn *kdiser_open(struct sockaddr *target, u32 depth, u32 max_sectors);
+int kdiser_errno(struct kdiser_conn *conn);
+void kdiser_fail(struct kdiser_conn *conn, enum iscsi_err err, const char *why);
+void kdiser_close(struct kdiser_conn *conn);
+void kdiser_free(struct kdiser_conn *conn);
+
+/* recv.c: completions */
+DAT_RETURN kdiser_post_receive(struct kdiser_conn *conn, u32 i);
+void kdiser_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);
+
+/* task.c: what libiscsi sends */
+int kdiser_alloc_pdu(struct iscsi_task *task, u8 opcode);
+int kdiser_xmit_task(struct iscsi_task *task);
+void kdiser_cleanup_task(struct iscsi_task *task);
+
+/* session.c: the other operations of the transport */
+extern struct iscsi_transport kdiser_transport;
+int kdiser_register(u32 depth, u32 max_sectors);
+void kdiser_unregister(void);
+
+#endif /* _KDISER_H_ */

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * kdat_iser: what arrives. All of it runs in the upcall of one EVD, so one event at a time, in
+ * softirq.
+ *
+ * When libiscsi hears of the end of a command it gives back its memory. So it hears of an answer
+ * only after the device has refused the target that memory: the answer has invalidated its key,
+ * or an invalidation posted here is done. The answer to task management waits for the memory of
+ * all commands that it ends. Whatever else does not fit ends the connection.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include "kdiser.h"
+
+DAT_RETURN kdiser_post_receive(struct kdiser_conn *conn, u32 i)
+{
+	DAT_LMR_TRIPLET iov = { .lmr_context = conn->lkey };
+	u32 size;
+
+	iov.virtual_address = (uintptr_t)kdiser_receive(conn, i, &size);
+	iov.segment_length = size;
+	return dat_ep_post_recv(conn->ep, 1, &iov, kdiser_cookie(KDISER_RECEIVED, i),
+				DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+/*
+ * The login is over: post the short Receives before iscsid hears of it. (The other long one stays
+ * posted for what a target sends unasked, meanwhile.) A discovery has long ones only.
+ */
+static DAT_RETURN kdiser_begin_full_feature(struct kdiser_conn *conn, struct iscsi_conn *iscsi,
+					    const struct iscsi_hdr *hdr)
+{
+	const struct iscsi_login_rsp *rsp = (const struct iscsi_login_rsp *)hdr;
+	DAT_RETURN ret = DAT_SUCCESS;
+	u32 i;
+
+	if (conn->full_feature || iscsi->session->discovery_sess || rsp->status_class ||
+	    !(rsp->flags & ISCSI_FLAG_LOGIN_TRANSIT) ||
+	    (rsp->flags & ISCSI_FLAG_LOGIN_NEXT_STAGE_MASK) != ISCSI_FULL_FEATURE_PHASE)
+		return DAT_SUCCESS;
+	conn->full_feature = true;
+	for (i = 0; i < conn->nr_slots + KDISER_MORE_RECEIVES && ret == DAT_SUCCESS; i++)
+		ret = kdiser_post_receive(conn, KDISER_LONG_RECEIVES + i);
+	return ret;
+}
+
+/* Give a PDU to libiscsi, and post its Receive again. */
+static void kdiser_deliver(struct kdiser_conn *conn, struct iscsi_conn *iscsi, u32 i)
+{
+	u32 size;
+	struct kdiser_pdu *pdu = kdiser_receive(conn, i, &size);
+	int err;
+
+	err = iscsi_complete_pdu(iscsi, &pdu->iscsi, pdu->data, ntoh24(pdu->iscsi.dlength));
+	if (err && err != ISCSI_ERR_NO_SCSI_CMD)
+		kdiser_fail(conn, err, "the target sent what does not fit");
+	else if ((i >= KDISER_LONG_RECEIVES || !conn->full_feature) &&
+		 kdiser_post_receive(conn, i) != DAT_SUCCESS)
+		kdiser_fail(conn, ISCSI_ERR_CONN_FAILED, "a Receive could not be posted");
+}
+
+/* Take back the memory of a slot. Its completion tells when the target cannot reach it. */
+static const char *kdiser_take_back(struct kdiser_conn *conn, u32 i)
+{
+	struct kdiser_slot *slot = &conn->slots[i];
+
+	lockdep_assert_held(&conn->lock);
+	if (slot->returning)
+		return NULL;
+	slot->returning = true;
+	return dat_lmr_invalidate(slot->lmr, conn->ep, kdiser_cookie(KDISER_TAKEN_BACK, i),
+				  DAT_COMPLETION_DEFAULT_FLAG) == DAT_SUCCESS ?
+	       NULL : "memory could not be taken back";
+}
+
+/* An answer to a command. Set @wait if it must wait. */
+static const char *kdiser_answered(struct kdiser_conn *conn, struct iscsi_conn *iscsi, u32 receive,
+				   const struct iscsi_hdr *hdr, bool invalidated,
+				   DAT_RMR_CONTEXT rkey, bool *wait)
+{
+	u32 i = get_itt(hdr->itt);
+	struct kdiser_slot *slot;
+
+	lockdep_assert_held(&conn->lock);
+	if (hdr->itt == RESERVED_ITT || i >= conn->nr_slots)
+		return "an answer to no command";
+	slot = &conn->slots[i];
+	if (slot->itt != hdr->itt || slot->answered)
+		return "an answer to no command";
+	if (invalidated && (!slot->lent || slot->returning || slot->rkey != rkey))
+		return "an answer that takes back the memory of another command";
+	slot->answered = true;
+	iscsi->rxdata_octets += slot->incoming;
+	if (invalidated)
+		slot->lent = false;
+	*wait = slot->lent;
+	if (!slot->lent)
+		return NULL;
+	slot->answer = receive;
+	return kdiser_take_back(conn, i);
+}
+
+static bool kdiser_tm_covers(const struct iscsi_tm *tm, const struct kdiser_slot *slot)
+{
+	switch (ISCSI_TM_FUNC_VALUE(tm)) {
+	case ISCSI_TM_FUNC_ABORT_TASK:
+		return slot->itt == tm->rtt;
+	case ISCSI_TM_FUNC_LOGICAL_UNIT_RESET:
+		return !memcmp(&slot->lun, &tm->lun, sizeof(tm->lun));
+	default:
+		return true;
+	}
+}
+
+/* An answer to task management: take back the memory of the commands that it has ended. */
+static const char *kdiser_tm_answered(struct kdiser_conn *conn, u32 receive,
+				      const struct iscsi_hdr *hdr, bool *wait)
+{
+	const struct iscsi_tm_rsp *rsp = (const struct iscsi_tm_rsp *)hdr;
+	const char *wrong = NULL;
+	u32 i;
+
+	lockdep_assert_held(&conn->lock);
+	if (conn->tm.itt != rsp->itt || !conn->tm.opcode || conn->tm_answered)
+		return "an answer to no task management";
+	conn->tm_answered = true;
+	conn->tm_answer = receive;
+	conn->tm_waits = 0;
+	for (i = 0; i < conn->nr_slots && !wrong && rsp->response == ISCSI_TMF_RSP_COMPLETE; i++) {
+		struct kdiser_slot *slot = &conn->slots[i];
+
+		slot->reset = slot->lent && kdiser_tm_covers(&conn->tm, slot);
+		if (!slot->reset)
+			continue;
+		conn->tm_waits++;
+		wrong = kdiser_take_back(conn, i);
+	}
+	*wait = conn->tm_waits;
+	return wrong;
+}
+
+/* The memory of a slot is ours again: deliver what has waited for that. */
+static void kdiser_taken_back(struct kdiser_conn *conn, u32 i)
+{
+	struct kdiser_slot *slot = &conn->slots[i];
+	bool answered, tm = false;
+	struct iscsi_conn *iscsi;
+
+	spin_lock(&conn->lock);
+	iscsi = conn->iscsi;
+	slot->lent = false;
+	slot->returning = false;
+	answered = slot->answered;
+	if (slot->reset) {
+		slot->reset = false;
+		tm = !--conn->tm_waits;
+	}
+	spin_unlock(&conn->lock);
+	if (answered)
+		kdiser_deliver(conn, iscsi, slot->answer);
+	if (tm)
+		kdiser_deliver(conn, iscsi, conn->tm_answer);
+}
+
+/* Is it what a target may send? Never trust numbers from a peer. */
+static const char *kdiser_check(const struct kdiser_pdu *pdu, u32 length)
+{
+	u32 data;
+
+	if (length < sizeof(*pdu))
+		return "a message shorter than its headers";
+	if ((pdu->iser.flags & 0xf0) != ISCSI_CTRL)
+		return "a message that is none of iSCSI";
+	data = ntoh24(pdu->iscsi.dlength);
+	length -= sizeof(*pdu);
+	if (pdu->iscsi.hlength || data > length || length - data >= ISCSI_PAD_LEN)
+		return "a message of a wrong length";
+	return NULL;
+}
+
+static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
+{
+	bool invalidated = dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE, wait = false;
+	u32 size, i = (u32)dto->user_cookie.as_64;
+	struct kdiser_pdu *pdu = kdiser_receive(conn, i, &size);
+	struct iscsi_conn *iscsi;
+	const char *wrong;
+	u8 opcode;
+
+	wrong = kdiser_check(pdu, dto->transfered_length);
+	opcode = pdu->iscsi.opcode & ISCSI_OPCODE_MASK;
+	spin_lock(&conn->lock);
+	iscsi = conn->iscsi;
+	if (!wrong && !iscsi)
+		wrong = "a message before it was asked anything";
+	if (!wrong && invalidated && opcode != ISCSI_OP_SCSI_CMD_RSP)
+		wrong = "a message that takes back the memory of a command";
+	if (!wrong) {
+		switch (opcode) {
+		case ISCSI_OP_SCSI_CMD_RSP:
+			wrong = kdiser_answered(conn, iscsi, i, &pdu->iscsi, invalidated,
+						dto->rmr_context, &wait);
+			break;
+		case ISCSI_OP_SCSI_TMFUNC_RSP:
+			wrong = kdiser_tm_answered(conn, i, &pdu->iscsi, &wait);
+			break;
+		case ISCSI_OP_LOGIN_RSP:
+			if (kdiser_begin_full_feature(conn, iscsi, &pdu->iscsi) != DAT_SUCCESS)
+				wrong = "a login, but no Receives could be posted";
+			break;
+		case ISCSI_OP_TEXT_RSP:
+		case ISCSI_OP_LOGOUT_RSP:
+		case ISCSI_OP_NOOP_IN:
+		case ISCSI_OP_ASYNC_EVENT:
+		case ISCSI_OP_REJECT:
+			break;
+		default:	/* R2T and Data-In are not of iSER */
+			wrong = "a PDU that it may not send";
+		}
+	}
+	spin_unlock(&conn->lock);
+	if (wrong)
+		kdiser_fail(conn, ISCSI_ERR_PROTO, wrong);
+	else if (!wait)
+		kdiser_deliver(conn, iscsi, i);
+}
+
+/* A PDU that gets no answer is sent: its task ends. */
+static void kdiser_sent_unanswered(struct kdiser_conn *conn, u32 i)
+{
+	struct iscsi_conn *iscsi;
+
+	spin_lock(&conn->lock);
+	iscsi = conn->iscsi;
+	spin_unlock(&conn->lock);
+	iscsi_put_task(iscsi->session->cmds[i]);
+}
+
+/* Context: softirq, one at a time. */
+void kdiser_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
+	u32 index = (u32)dto->user_cookie.as_64;
+	struct kdiser_conn *conn = instance;
+
+	if (dto->status == DAT_DTO_ERR_FLUSHED)
+		return;			/* the upcall for the connection follows */
+	if (dto->status != DAT_DTO_SUCCESS) {
+		kdiser_fail(conn, ISCSI_ERR_CONN_FAILED, kdat_dto_status_name(dto->status));
+		return;
+	}
+	switch ((enum kdiser_cookie)(dto->user_cookie.as_64 >> 32)) {
+	case KDISER_RECEIVED:
+		kdiser_received(conn, dto);
+		break;
+	case KDISER_TAKEN_BACK:
+		kdiser_taken_back(conn, index);
+		break;
+	case KDISER_DATA_SENT:
+		spin_lock(&conn->lock);
+		conn->data_outs[conn->nr_data_outs++] = index;
+		spin_unlock(&conn->lock);
+		break;
+	case KDISER_SENT_UNANSWERED:
+		kdiser_sent_unanswered(conn, index);
+		break;
+	case KDISER_SENT:
+		break;
+	}
+}

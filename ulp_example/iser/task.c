@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * kdat_iser: what libiscsi sends. Commands come from queuecommand, task management and pings from
+ * anywhere, all under a spinlock of the session: nothing here sleeps or allocates.
+ *
+ *	READ			lend the memory, send the command
+ *	short WRITE		copy the data behind the command
+ *	other WRITE		lend the memory, send the command, and from the same memory the
+ *				data that the target takes unasked: behind the command, and in
+ *				Data-Out PDUs
+ *	anything else		send the PDU
+ *
+ * The connection's lock is held from the moment at which an answer would be accepted to the end
+ * of the post: a target that answers before it is asked finds nothing to complete.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <scsi/scsi_cmnd.h>
+#include "kdiser.h"
+
+/* The header that libiscsi fills in. The slot's copy of it is sent. */
+int kdiser_alloc_pdu(struct iscsi_task *task, u8 opcode)
+{
+	task->hdr = task->dd_data;
+	task->hdr_max = sizeof(struct iscsi_hdr);
+	return 0;
+}
+
+/* A Send without a completion costs less. One of several has one, which frees their entries. */
+static DAT_COMPLETION_FLAGS kdiser_flags(struct kdiser_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	if (++conn->quiet < KDISER_SIGNAL_EVERY)
+		return DAT_COMPLETION_SUPPRESS_FLAG;
+	conn->quiet = 0;
+	return DAT_COMPLETION_DEFAULT_FLAG;
+}
+
+static struct kdiser_pdu *kdiser_prepare(struct kdiser_conn *conn, struct iscsi_task *task)
+{
+	struct kdiser_pdu *pdu = kdiser_slot_pdu(conn, task->itt);
+
+	memset(&pdu->iser, 0, sizeof(pdu->iser));
+	pdu->iser.flags = ISCSI_CTRL;
+	pdu->iscsi = *task->hdr;
+	return pdu;
+}
+
+static DAT_RETURN kdiser_send_plain(struct kdiser_conn *conn, u32 i, u32 data)
+{
+	DAT_LMR_TRIPLET iov = {
+		.virtual_address = (uintptr_t)kdiser_slot_pdu(conn, i),
+		.segment_length = sizeof(struct kdiser_pdu) + data,
+		.lmr_context = conn->lkey,
+	};
+
+	return dat_ep_post_send(conn->ep, 1, &iov, kdiser_cookie(KDISER_SENT, i),
+				kdiser_flags(conn));
+}
+
+/* The data that the target takes without having asked for it, after that in the command. */
+static DAT_RETURN kdiser_send_data_outs(struct kdiser_conn *conn, struct iscsi_task *task,
+					DAT_VADDR address, DAT_LMR_CONTEXT lkey)
+{
+	struct iscsi_r2t_info *r2t = &task->unsol_r2t;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	while (iscsi_task_has_unsol_data(task) && ret == DAT_SUCCESS) {
+		u16 i = conn->data_outs[--conn->nr_data_outs];
+		struct kdiser_pdu *pdu = kdiser_data_pdu(conn, i);
+		DAT_LMR_TRIPLET iov[] = {
+			{ (uintptr_t)pdu, sizeof(*pdu), conn->lkey },
+			{ .lmr_context = lkey },
+		};
+
+		memset(&pdu->iser, 0, sizeof(pdu->iser));
+		pdu->iser.flags = ISCSI_CTRL;
+		iscsi_prep_data_out_pdu(task, r2t, (struct iscsi_data *)&pdu->iscsi);
+		iov[1].virtual_address = address + r2t->data_offset + r2t->sent;
+		iov[1].segment_length = r2t->data_count;
+		ret = dat_ep_post_send(conn->ep, ARRAY_SIZE(iov), iov,
+				       kdiser_cookie(KDISER_DATA_SENT, i),
+				       DAT_COMPLETION_DEFAULT_FLAG);
+		r2t->sent += r2t->data_count;
+		task->conn->dataout_pdus_cnt++;
+	}
+	return ret;
+}
+
+/*
+ * Register the memory of a command and send it, with the first @immediate bytes of it; the target
+ * may write to it, or read @asked bytes from offset @from on.
+ */
+static DAT_RETURN kdiser_send_lent(struct kdiser_conn *conn, struct iscsi_task *task,
+				   u32 immediate, u32 from, u32 asked)
+{
+	struct kdiser_pdu *pdu = kdiser_slot_pdu(conn, task->itt);
+	struct kdiser_slot *slot = &conn->slots[task->itt];
+	bool write = task->sc->sc_data_direction == DMA_TO_DEVICE;
+	struct scatterlist *sgl = scsi_sglist(task->sc);
+	/* Do not tell addresses of our memory if that can be avoided. */
+	bool zb = !offset_in_page(sgl->offset);
+	DAT_VADDR address = zb ? 0 : sg_phys(sgl);
+	struct kdat_sg sg = {
+		.sgl = sgl,
+		.nents = scsi_sg_count(task->sc),
+		.length = scsi_bufflen(task->sc),
+	};
+	DAT_LMR_TRIPLET iov[] = {
+		{ (uintptr_t)pdu, sizeof(*pdu), conn->lkey },
+		{ address, immediate },
+	};
+	struct kdat_request list[] = {
+		{
+			.op = KDAT_REQUEST_LMR_FMR,
+			.completion_flags = DAT_COMPLETION_SUPPRESS_FLAG,
+			.user_cookie = kdiser_cookie(KDISER_SENT, task->itt),
+			.lmr_handle = slot->lmr,
+			.sg = &sg,
+			.va_type = zb ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA,
+		}, {
+			.op = KDAT_REQUEST_SEND,
+			.completion_flags = kdiser_flags(conn),
+			.user_cookie = kdiser_cookie(KDISER_SENT, task->itt),
+			.num_segments = immediate ? 2 : 1,
+			.local_iov = iov,
+		},
+	};
+	DAT_MEM_PRIV_FLAGS rights = 0;
+	DAT_COUNT failed;
+	DAT_RETURN ret;
+
+	ret = kdat_lmr_next_contexts(slot->lmr, &iov[1].lmr_context, &slot->rkey);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (!write) {
+		rights = DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
+		pdu->iser.flags |= ISER_RSV;
+		pdu->iser.read_stag = cpu_to_be32(slot->rkey);
+		pdu->iser.read_va = cpu_to_be64(address);
+	} else if (asked) {
+		rights = DAT_MEM_PRIV_REMOTE_READ_FLAG;
+		pdu->iser.flags |= ISER_WSV;
+		pdu->iser.write_stag = cpu_to_be32(slot->rkey);
+		pdu->iser.write_va = cpu_to_be64(address + from);
+	}
+	if (from)
+		rights |= DAT_MEM_PRIV_LOCAL_READ_FLAG;
+	list[0].mem_privileges = rights;
+	slot->lent = true;
+	ret = kdat_ep_post_list(conn->ep, list, ARRAY_SIZE(list), &failed);
+	if (ret != DAT_SUCCESS) {
+		slot->lent = false;
+		return ret;
+	}
+	if (write && iscsi_task_has_unsol_data(task) &&
+	    kdiser_send_data_outs(conn, task, address, iov[1].lmr_context) != DAT_SUCCESS)
+		/* The command is out, so it cannot be refused any more. */
+		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN kdiser_send_command(struct kdiser_conn *conn, struct iscsi_task *task)
+{
+	struct kdiser_slot *slot = &conn->slots[task->itt];
+	struct scsi_cmnd *sc = task->sc;
+	bool write = sc->sc_data_direction == DMA_TO_DEVICE;
+	u32 length = scsi_bufflen(sc);
+	u32 immediate = write ? task->imm_count : 0;
+	u32 more = write ? task->unsol_r2t.data_length : 0;
+	struct kdiser_pdu *pdu;
+	DAT_RETURN ret;
+
+	/* All or nothing: kdiser_start_conn() sees to it that all can be. */
+	if (more && DIV_ROUND_UP(more, task->conn->max_xmit_dlength) > conn->nr_data_outs)
+		return DAT_INSUFFICIENT_RESOURCES;
+	pdu = kdiser_prepare(conn, task);
+	slot->lun = task->lun;
+	slot->incoming = write ? 0 : length;
+	slot->answered = false;
+	slot->itt = task->hdr_itt;
+	if (!length) {
+		ret = kdiser_send_plain(conn, task->itt, 0);
+	} else if (write && immediate == length && length <= conn->copy) {
+		sg_copy_to_buffer(scsi_sglist(sc), scsi_sg_count(sc), pdu->data, length);
+		ret = kdiser_send_plain(conn, task->itt, length);
+	} else {
+		ret = kdiser_send_lent(conn, task, immediate, immediate + more,
+				       write ? length - immediate - more : 0);
+	}
+	if (ret != DAT_SUCCESS)
+		slot->itt = RESERVED_ITT;
+	else if (write)
+		task->conn->txdata_octets += length;
+	return ret;
+}
+
+/* Logins, texts, pings, task management, logouts. Only the first two have data. */
+static DAT_RETURN kdiser_send_control(struct kdiser_conn *conn, struct iscsi_task *task)
+{
+	struct kdiser_pdu *pdu = kdiser_prepare(conn, task);
+	bool answer = pdu->iscsi.itt != RESERVED_ITT;
+	DAT_LMR_TRIPLET iov[] = {
+		{ (uintptr_t)pdu, sizeof(*pdu), conn->lkey },
+		{ (uintptr_t)kdiser_text(conn), task->data_count, conn->lkey },
+	};
+
+	if (task->data_count > KDISER_TEXT_SIZE)
+		return DAT_INVALID_PARAMETER;
+	if (task->data_count)
+		memcpy(kdiser_text(conn), task->data, task->data_count);
+	if ((pdu->iscsi.opcode & ISCSI_OPCODE_MASK) == ISCSI_OP_SCSI_TMFUNC) {
+		conn->tm = *(struct iscsi_tm *)&pdu->iscsi;
+		conn->tm_answered = false;
+	}
+	/* A task that gets no answer ends when it is sent. */
+	return dat_ep_post_send(conn->ep, task->data_count ? 2 : 1, iov,
+				kdiser_cookie(answer ? KDISER_SENT : KDISER_SENT_UNANSWERED,
+					      task->itt),
+				answer ? kdiser_flags(conn) : DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+/*
+ * If that fails, libiscsi tries again: the SCSI layer does for commands. If it is the connection
+ * that has failed, its upcall tells libiscsi.
+ */
+int kdiser_xmit_task(struct iscsi_task *task)
+{
+	struct kdiser_conn *conn = task->conn->dd_data;
+	DAT_RETURN ret;
+
+	if (!conn || task->itt >= conn->nr_slots)
+		return -ENOTCONN;
+	spin_lock_bh(&conn->lock);
+	if (task->sc)
+		ret = kdiser_send_command(conn, task);
+	else
+		ret = kdiser_send_control(conn, task);
+	spin_unlock_bh(&conn->lock);
+	if (ret != DAT_SUCCESS && DAT_GET_TYPE(ret) != DAT_INSUFFICIENT_RESOURCES &&
+	    DAT_GET_TYPE(ret) != DAT_INVALID_STATE)
+		pr_warn_ratelimited("%pISpc: a task could not be sent: %pe\n",
+				    &conn->target, ERR_PTR(kdat_errno(ret)));
+	return ret == DAT_SUCCESS ? 0 : -ENOBUFS;
+}
+
+/*
+ * libiscsi is about to give back the memory of a task: after its answer, after the answer to task
+ * management, or after kdiser_close(). In each case the memory is out of reach by now.
+ */
+void kdiser_cleanup_task(struct iscsi_task *task)
+{
+	struct kdiser_conn *conn = task->conn->dd_data;
+	struct kdiser_slot *slot;
+
+	if (!conn || !task->sc || task->itt >= conn->nr_slots)
+		return;
+	slot = &conn->slots[task->itt];
+	spin_lock_bh(&conn->lock);
+	slot->itt = RESERVED_ITT;
+	spin_unlock_bh(&conn->lock);
+}
