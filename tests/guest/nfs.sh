@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# nfs.sh N rxe|siw PART... PROGRAMS: one of two machines joined by a cable. Machine 1 is the kernel's
+# own NFS server over RDMA, machine 2 mounts its files with kdat_xprtrdma. PROGRAMS: where
+# tests/nfsstack has unpacked what is neither of the kernel nor installed. Parts:
+#   files V		files in all kinds of ways (tests/nfscheck), by version V of NFS
+#   recall		a delegation is recalled (calls of the server)
+#   signals	reads and writes are killed while the server has keys to their memory
+#   soft		a soft mount gives up while there is no cable, and works afterwards
+#   many		IPv6, and four connections for a mount
+#   cable S		the cable is cut for S seconds under load
+#   restart		the server restarts under load
+#   plug		the device of the client goes under load, and comes back
+#   hostile	a server that breaks the protocol (tests/fuzz/nfs)
+#   load		the module is refused beside rpcrdma; unloads only without a mount
+# shellcheck shell=sh disable=SC2086,SC2154
+n=$1 p=$2
+shift 2
+for programs; do :; done
+export LD_LIBRARY_PATH="$programs/usr/lib/x86_64-linux-gnu:$programs/lib/x86_64-linux-gnu"
+PATH=$PATH:$programs/usr/sbin:$programs/sbin
+dir=$TMPDIR/mnt log=$TMPDIR/log
+mkdir -p "$dir"
+server=192.0.2.1
+
+# Files of this machine's own where the programs look for them.
+places() {
+	mount -t tmpfs tmpfs /var/lib && mkdir -p /var/lib/nfs/rpc_pipefs /var/lib/nfs/nfsdcld \
+		/var/lib/nfs/v4recovery &&
+		: >/var/lib/nfs/etab && : >/var/lib/nfs/rmtab && : >/var/lib/nfs/state || return
+	cp -a /etc "$TMPDIR/etc" && cp -a "$programs/etc/netconfig" "$TMPDIR/etc" &&
+		echo "_rpc:x:110:65534::/run/rpcbind:/usr/sbin/nologin" >>"$TMPDIR/etc/passwd" &&
+		mount --bind "$TMPDIR/etc" /etc || return
+	hostname "machine$n"
+	mp sunrpc && mount -t rpc_pipefs rpc_pipefs /var/lib/nfs/rpc_pipefs
+}
+
+serve() {
+	# No delegations before lockd's grace period is over.
+	mp lockd nlm_grace_period=1 nlm_timeout=3
+	mp rpcrdma && mp nfsd && mount -t nfsd nfsd /proc/fs/nfsd || return
+	mkdir -p "$TMPDIR/export" /run/rpcbind &&
+		mount -t tmpfs -o size=256m tmpfs "$TMPDIR/export" || return
+	rpcbind -w 2>>"$log"
+	# Keeps track of clients: with none to wait for there is no grace period.
+	nfsdcld 2>>"$log"
+	exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,fsid=0 "*:$TMPDIR/export" || return
+	rpc.mountd --port 20048 2>>"$log"
+	echo 1048576 >/proc/fs/nfsd/max_block_size
+	start_nfsd
+}
+start_nfsd() {
+	rpc.nfsd 8 2>>"$log" && echo "rdma 20049" >/proc/fs/nfsd/portlist
+}
+
+mount_it() {	# VERSION [OPTIONS]
+	kd_more=''
+	kd_from=$server:/
+	if [ "$1" = 3 ]; then
+		kd_more=,nolock,mountport=20048,mountproto=tcp
+		kd_from=$server:/run/tmp/export
+	fi
+	timeout 120 mount.nfs "$kd_from" "$dir" \
+		-o "vers=$1,proto=rdma,port=20049$kd_more${2:+,$2}"
+}
+unmount() { timeout 120 umount "$dir"; }
+is_rdma() { grep -q 'xprt:	rdma' /proc/self/mountstats; }
+fresh() { rm -rf "$dir/work" && mkdir "$dir/work"; }
+check() { timeout 400 "$TOP/tests/nfscheck" "$dir/work" "$@"; }
+column() { sed -n 's/.*xprt:\trdma //p' /proc/self/mountstats | head -1 | cut -d' ' -f"$1"; }
+some() { [ "$(column "$1")" -gt 0 ]; }
+
+client_files() {
+	must "NFS $1: a mount" mount_it "$1"
+	step "NFS $1: it is over RDMA" is_rdma
+	must "NFS $1: a directory" fresh
+	for kd_part in lengths names links fsx direct locks; do
+		step "NFS $1: $kd_part" check $kd_part || :
+	done
+	[ "$1" != 4.2 ] || step "NFS $1: xattr" check xattr || :
+	step "NFS $1: data was read by the server (Read chunks)" some 11
+	step "NFS $1: data was written by it (Write chunks)" some 12
+	step "NFS $1: whole replies were written by it (Reply chunks)" some 13
+	step "NFS $1: unmounted" unmount
+}
+
+on_server() { meet 2; meet 2; }
+server_files() { :; }
+
+# Load that notices any wrong byte, until told to stop.
+load() {
+	fresh || return
+	rm -f "$TMPDIR/stop" "$TMPDIR/wrong"
+	(
+		i=0
+		while [ ! -e "$TMPDIR/stop" ]; do
+			i=$((i + 1))
+			"$TOP/tests/nfscheck" --seed $i --ops 60 "$dir/work" fsx direct \
+				>>"$TMPDIR/load" 2>&1 || { tail -3 "$TMPDIR/load"; : >"$TMPDIR/wrong"; break; }
+			echo $i >"$TMPDIR/rounds"
+		done
+	) &
+	echo 0 >"$TMPDIR/rounds"
+}
+rounds() { cat "$TMPDIR/rounds"; }
+goes_on() {
+	kd_round=$(rounds)
+	until_true "${1:-200}" further
+}
+further() { [ ! -e "$TMPDIR/wrong" ] && [ "$(rounds)" -ge $((kd_round + 1)) ]; }
+load_over() {
+	: >"$TMPDIR/stop"
+	wait
+	[ ! -e "$TMPDIR/wrong" ]
+}
+
+client_cable() {
+	must "a mount" mount_it 4.2
+	must "load" load
+	step "the load goes on" goes_on
+	meet 2
+	must "the cable is cut" cable cut
+	sleep "$1"
+	must "the cable is mended after $1 s" cable mend
+	step "the load goes on" goes_on 300
+	step "every byte was right" load_over
+	step "unmounted" unmount
+}
+server_cable() {
+	meet 1
+	must "the cable is cut" cable cut
+	must "the cable is mended" cable mend
+}
+
+client_restart() {
+	must "a mount" mount_it "${1:-4.2}"
+	must "load" load
+	step "the load goes on" goes_on
+	meet 2		# the server restarts
+	meet 2
+	step "the load goes on" goes_on 300
+	step "every byte was right" load_over
+	step "unmounted" unmount
+}
+server_restart() {
+	meet 1
+	rpc.nfsd 0
+	step "the server starts again" start_nfsd
+	meet 1
+}
+
+client_plug() {
+	must "a mount" mount_it 4.2
+	must "load" load
+	step "the load goes on" goes_on
+	for kd_i in 1 2; do
+		step "the device goes" timeout 60 rdma link delete "${p}0"
+		must "and comes back" rdma link add "${p}0" type "$p" netdev eth0
+		step "the load goes on" goes_on 300
+	done
+	step "every byte was right" load_over
+	step "unmounted" unmount
+}
+server_plug() { :; }
+
+# Listing a directory is a call that ends with the process, and its reply needs several keys. If the
+# server uses one of them afterwards, the connection ends, and that is as it must be.
+killed() {
+	for kd_i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		timeout -s KILL "0.$((kd_i % 4))$kd_i" dd if="$dir/work/large" of=/dev/null bs=1M \
+			iflag=direct 2>/dev/null
+		timeout -s KILL "0.$((kd_i % 4))$kd_i" dd if=/dev/zero of="$dir/work/scratch" bs=1M \
+			count=16 oflag=direct 2>/dev/null
+		echo 2 >/proc/sys/vm/drop_caches
+		timeout -s KILL "0.$((2 + kd_i % 7))$kd_i" ls "$dir/work/names" >/dev/null
+	done
+	:
+}
+client_signals() {
+	must "a mount" mount_it 4.2
+	must "a directory" fresh
+	must "a large file" dd if=/dev/urandom of="$dir/work/large" bs=1M count=16
+	must "a directory with names" sh -c "mkdir $dir/work/names && cd $dir/work/names &&
+		touch \$(seq 1000000 1000200)"
+	sum=$(sha256sum <"$dir/work/large")
+	must "a slow cable" cable delay 60
+	step "reads and writes are killed" killed
+	must "a fast cable" cable clean
+	step "memory was taken back here" some 25
+	echo 3 >/proc/sys/vm/drop_caches
+	step "the large file is right" test "$(sha256sum <"$dir/work/large")" = "$sum"
+	step "files are right" check fsx direct
+	step "unmounted" unmount
+}
+server_signals() { :; }
+
+fails() { ! timeout 200 dd if=/dev/zero of="$dir/work/soft" bs=1M count=8 oflag=direct; }
+client_soft() {
+	must "a soft mount" mount_it 4.2 soft,timeo=30,retrans=1
+	must "a directory" fresh
+	meet 2
+	must "the cable is cut" cable cut
+	step "a write fails" fails
+	must "the cable is mended" cable mend
+	step "files are right afterwards" until_true 200 check fsx
+	step "unmounted" unmount
+}
+server_soft() { server_cable; }
+
+client_many() {
+	from="[2001:db8::1]:/"
+	must "a mount by IPv6" timeout 120 mount.nfs "$from" "$dir" \
+		-o vers=4.2,proto=rdma6,port=20049
+	step "it is over RDMA" is_rdma
+	must "a directory" fresh
+	step "files are right" check fsx
+	step "unmounted" unmount
+	must "a mount with four connections" mount_it 4.2 nconnect=4
+	must "a directory" fresh
+	step "files are right" check lengths fsx
+	step "there are four" test "$(grep -c 'xprt:	rdma' /proc/self/mountstats)" = 4
+	step "unmounted" unmount
+}
+server_many() { :; }
+
+# The server takes the file into its own hands, so the client has to give it back.
+client_recall() {
+	must "a mount" mount_it 4.2
+	meet 2		# the server can call
+	(until [ -e "$TMPDIR/stop" ]; do cat "$dir/recalled" >/dev/null; sleep 0.1; done) &
+	meet 2		# the server writes
+	meet 2
+	: >"$TMPDIR/stop"
+	wait
+	step "what the server has written is seen" until_true 30 grep -q two "$dir/recalled"
+	step "unmounted" unmount
+}
+returned() { sed -n 's/^proc4ops //p' /proc/net/rpc/nfsd | cut -d' ' -f10; }
+server_recall() {
+	echo one >"$TMPDIR/export/recalled"
+	meet 1
+	step "the server can call" until_true 20 \
+		grep -q "callback state: UP" /proc/fs/nfsd/clients/*/info
+	step "the client has a delegation" until_true 30 \
+		grep -q "type: deleg" /proc/fs/nfsd/clients/*/states
+	kd_before=$(returned)
+	meet 1
+	step "the server changes the file" sh -c "echo two >$TMPDIR/export/recalled"
+	step "the client has returned the delegation" test "$(returned)" -gt "$kd_before"
+	meet 1
+}
+
+# Mounts from the hostile server fail one way or the other, and those from the good one do not.
+client_hostile() {
+	meet 2
+	for kd_i in 1 2 3 4 5 6; do
+		for kd_v in 4.2 4.0; do
+			! timeout 20 mount.nfs $server:/ "$dir" -o \
+				"vers=$kd_v,proto=rdma,port=20050,soft,timeo=20,retrans=1,retry=0" \
+				2>>"$log" || umount "$dir"
+		done
+	done
+	meet 2		# it goes
+	must "a mount from a good server" mount_it 4.2
+	must "a directory" fresh
+	step "files are right" check fsx
+	step "unmounted" unmount
+}
+server_hostile() {
+	must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+	must "the hostile server loads" insmod "$KO/kdnfsfuzz.ko" "ia=${p}0-1" port=20050
+	meet 1
+	meet 1
+	step "it has sent every fault" test "$(cat /sys/module/kdnfsfuzz/parameters/faults)" -ge 20
+	step "it unloads" rmmod kdnfsfuzz
+	step "kdapl unloads" rmmod kdapl
+}
+
+client_load() {
+	must "a mount" mount_it 4.2
+	step "kdat_xprtrdma does not unload under it" refused rmmod kdat_xprtrdma
+	step "unmounted" unmount
+	until_true 20 unused
+	step "kdat_xprtrdma unloads" rmmod kdat_xprtrdma
+	must "rpcrdma loads" mp rpcrdma
+	step "kdat_xprtrdma is refused beside it" refused insmod "$KO/kdat_xprtrdma.ko"
+	step "and says why" logged "kdat_xprtrdma: proto=rdma already belongs to another module"
+	must "rpcrdma unloads" modprobe ${MODROOT:+-d "$MODROOT"} -r rpcrdma
+	must "kdat_xprtrdma loads" insmod "$KO/kdat_xprtrdma.ko"
+}
+server_load() { :; }
+unused() { lsmod | grep -q '^kdat_xprtrdma .* 0 *$'; }
+
+must "a network card and the device ${p}0" wire "$n" "$p"
+ip addr add "2001:db8::$n/64" dev eth0 nodad
+must "places for the programs" places
+if [ "$n" = 1 ]; then
+	must "the server serves" serve
+	meet 1
+else
+	must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+	mp nfs && mp nfsv3 && mp nfsv4
+	must "kdat_xprtrdma.ko loads" insmod "$KO/kdat_xprtrdma.ko"
+	meet 2
+fi
+while [ $# -gt 1 ]; do
+	part=$1 arg=''
+	shift
+	case ${1:-} in
+	[0-9]*) arg=$1; shift ;;
+	esac
+	if [ "$n" = 1 ]; then server_$part $arg; else client_$part $arg; fi
+	meet "$n"
+done
+if [ "$n" = 2 ]; then
+	step "nothing is left" until_true 30 test "$(objects)" = 0
+	step "kdat_xprtrdma unloads" rmmod kdat_xprtrdma
+	step "kdapl unloads" rmmod kdapl
+else
+	rpc.nfsd 0
+	[ $failed = 0 ] || cat "$log"
+fi
+meet "$n"
+finish

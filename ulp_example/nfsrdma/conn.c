@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * One connection after the other, each with all that it needs, down to the adapter: the next one
+ * may lead elsewhere. Both functions run under XPRT_LOCKED, and may sleep.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/sunrpc/addr.h>
+#include "kx.h"
+
+#define KX_PATIENCE	(15 * USEC_PER_SEC)	/* with a server that does not answer */
+
+static const struct kx_private kx_ours = {
+	.invalidate = true,
+	.send = KX_INLINE,
+	.recv = KX_INLINE,
+};
+
+static int kx_outcome(DAT_EVENT_NUMBER event)
+{
+	switch (event) {
+	case DAT_CONNECTION_EVENT_ESTABLISHED:
+		return 0;
+	case DAT_CONNECTION_EVENT_PEER_REJECTED:
+	case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
+		return -ECONNREFUSED;
+	case DAT_CONNECTION_EVENT_UNREACHABLE:
+		return -ENETUNREACH;
+	case DAT_CONNECTION_EVENT_TIMED_OUT:
+		return -ETIMEDOUT;
+	default:
+		return -ENOTCONN;
+	}
+}
+
+/* Workqueue. The first event is the outcome of the attempt; a second one is the end. */
+static void kx_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	const DAT_CONNECTION_EVENT_DATA *data = &event->event_data.connect_event_data;
+	struct kx_conn *conn = instance;
+	struct kx_private theirs;
+
+	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
+		kx_private_decode(data->private_data, data->private_data_size, &theirs);
+		kx_limits_of(&kx_ours, &theirs, &conn->limits);
+	} else if (conn->outcome == DAT_CONNECTION_EVENT_ESTABLISHED && !READ_ONCE(conn->over)) {
+		xprt_force_disconnect(&conn->kx->xprt);
+	}
+	if (!conn->outcome) {
+		/* Pairs with the acquire in kx_connect(): the limits are there. */
+		smp_store_release(&conn->outcome, event->event_number);
+		wake_up_all(&conn->wait);
+	}
+}
+
+static DAT_RETURN kx_register_pages(struct kx_conn *conn, DAT_PADDR *pages, u32 n,
+				    DAT_MEM_PRIV_FLAGS right, DAT_LMR_HANDLE *lmr,
+				    DAT_LMR_CONTEXT *key, DAT_VADDR *at)
+{
+	const DAT_REGION_DESCRIPTION region = { .for_physical = pages };
+
+	return dat_lmr_kcreate(conn->ia, DAT_MEM_TYPE_PHYSICAL, region, n, conn->pz, right,
+			       DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, lmr, key, NULL, NULL,
+			       at);
+}
+
+/* The memory of messages, and four bytes that a server may pad its data with. */
+static DAT_RETURN kx_register(struct kx_conn *conn)
+{
+	const DAT_REGION_DESCRIPTION pad = { .for_va = &conn->pad_bytes };
+	DAT_PADDR pages[KX_REQS];
+	DAT_RETURN ret;
+	DAT_VADDR at;
+	u32 i;
+
+	BUILD_BUG_ON(KX_REPS > KX_REQS);
+	BUILD_BUG_ON(KX_INLINE > PAGE_SIZE);
+	for (i = 0; i < KX_REQS; i++)
+		pages[i] = virt_to_phys(conn->kx->reqs[i].msg);
+	ret = kx_register_pages(conn, pages, KX_REQS, DAT_MEM_PRIV_LOCAL_READ_FLAG,
+				&conn->send_lmr, &conn->send_key, &conn->send_at);
+	for (i = 0; i < KX_REPS; i++)
+		pages[i] = virt_to_phys(conn->kx->reps[i].data);
+	ret = ret ?: kx_register_pages(conn, pages, KX_REPS, DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
+				       &conn->recv_lmr, &conn->recv_key, &conn->recv_at);
+	ret = ret ?: dat_lmr_kcreate(conn->ia, DAT_MEM_TYPE_VIRTUAL, pad, sizeof(conn->pad_bytes),
+				     conn->pz, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA,
+				     DAT_MEM_OPTIMIZE_DONT_CARE, &conn->pad_lmr, NULL,
+				     &conn->pad.handle, NULL, &at);
+	conn->pad.offset = at;
+	return ret;
+}
+
+static DAT_RETURN kx_ep_create(struct kx_conn *conn, const DAT_IA_ATTR *ia)
+{
+	const DAT_UPCALL_OBJECT all = { conn, kx_upcall }, ends = { conn, kx_conn_upcall };
+	struct kdat_conn_attr conn_attr = KDAT_CONN_ATTR_INIT;
+	struct kdat_evd_attr evd_attr = KDAT_EVD_ATTR_INIT;
+	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
+
+	/* sunrpc takes its locks without switching off softirqs. */
+	evd_attr.context = KDAT_EVD_CONTEXT_WORKQUEUE;
+	conn_attr.retry_count = 6;
+	conn_attr.rnr_retry_count = 0;		/* credits see to it that there is a Receive */
+	attr.max_message_size = KX_INLINE;
+	attr.max_recv_dtos = KX_REPS;
+	attr.max_recv_iov = 1;
+	attr.max_request_dtos = 2 * KX_MRS + KX_REQS;	/* register and invalidate, send */
+	attr.max_request_iov = 1;
+	attr.max_rdma_read_in = min(ia->max_rdma_read_per_ep_in, 255);
+	return kdat_evd_create(conn->ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &all, DAT_EVD_DTO_FLAG,
+			       &evd_attr, &conn->evd) ?:
+	       dat_evd_kcreate(conn->ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &ends,
+			       DAT_EVD_CONNECTION_FLAG, &conn->conn_evd) ?:
+	       dat_ep_create(conn->ia, conn->pz, conn->evd, conn->evd, conn->conn_evd, &attr,
+			     &conn->ep) ?:
+	       kdat_ep_modify_conn(conn->ep, &conn_attr);
+}
+
+/* All objects, on the adapter that leads to the server. */
+static int kx_open(struct kx_conn *conn, const struct rpc_xprt *xprt)
+{
+	struct kdat_mem_limits limits;
+	DAT_IA_ATTR attr;
+	DAT_RETURN ret;
+
+	ret = kdat_ia_open_to(xprt->xprt_net, (const struct sockaddr *)&xprt->addr, NULL, 8,
+			      &conn->async_evd, &conn->ia) ?:
+	      kdat_ia_mem_limits(conn->ia, &limits) ?:
+	      dat_ia_query(conn->ia, NULL, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_NONE, NULL);
+	if (ret != DAT_SUCCESS)
+		return kdat_errno(ret);
+	conn->mr_pages = min_t(u32, limits.lmr_pages, KX_MAX_PAGES);
+	if (conn->mr_pages < KX_MIN_PAGES) {
+		pr_warn("%s: the adapter registers %u pages at a time; needed are %u\n",
+			xprt->address_strings[RPC_DISPLAY_ADDR], conn->mr_pages, KX_MIN_PAGES);
+		return -EOPNOTSUPP;
+	}
+	ret = dat_pz_create(conn->ia, &conn->pz) ?: kx_register(conn) ?: kx_mrs_create(conn) ?:
+	      kx_ep_create(conn, &attr);
+	return kdat_errno(ret);
+}
+
+/* From here on buffers that have been read are posted again by those who have read them. */
+static DAT_RETURN kx_publish(struct kx_conn *conn)
+{
+	struct kx_xprt *kx = conn->kx;
+	DAT_RETURN ret = DAT_SUCCESS;
+	int i;
+
+	spin_lock(&kx->lock);
+	for (i = 0; i < KX_REPS && ret == DAT_SUCCESS; i++)
+		if (!kx->reps[i].held)
+			ret = kx_rep_post(conn, &kx->reps[i]);
+	if (ret == DAT_SUCCESS)
+		kx->conn = conn;
+	spin_unlock(&kx->lock);
+	return ret;
+}
+
+static void kx_conn_free(struct kx_conn *conn)
+{
+	if (conn->ia)
+		dat_ia_close(conn->ia, DAT_CLOSE_ABRUPT_FLAG);
+	kfree(conn);
+}
+
+/* A server grants one credit by accepting, and more by its replies. */
+static void kx_first_credit(struct rpc_xprt *xprt)
+{
+	spin_lock(&xprt->transport_lock);
+	xprt->cwnd = RPC_CWNDSCALE;
+	spin_unlock(&xprt->transport_lock);
+}
+
+/**
+ * kx_connect - connect
+ * @kx: the transport, without a connection; XPRT_LOCKED
+ *
+ * Return: 0, or an errno; then there is no connection.
+ */
+int kx_connect(struct kx_xprt *kx)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct rpc_xprt *xprt = &kx->xprt;
+	u8 hello[KX_PRIVATE_LEN];
+	struct kx_conn *conn;
+	int err = -ENOMEM;
+
+	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
+	if (!conn)
+		goto out;
+	conn->kx = kx;
+	INIT_LIST_HEAD(&conn->free_mrs);
+	init_waitqueue_head(&conn->wait);
+	err = kx_open(conn, xprt) ?: kdat_errno(kx_publish(conn));
+	if (err) {
+		kx_conn_free(conn);
+		goto out;
+	}
+	kx_first_credit(xprt);
+	kx_private_encode(hello, &kx_ours);
+	err = kdat_errno(dat_ep_connect(conn->ep, (DAT_IA_ADDRESS_PTR)&xprt->addr,
+					rpc_get_port((struct sockaddr *)&xprt->addr), KX_PATIENCE,
+					sizeof(hello), hello, DAT_QOS_BEST_EFFORT,
+					DAT_CONNECT_DEFAULT_FLAG));
+	if (!err) {
+		/* The outcome comes when the time limit is over, at the latest. */
+		wait_event(conn->wait, smp_load_acquire(&conn->outcome));
+		err = kx_outcome(conn->outcome);
+	}
+	if (err)
+		kx_disconnect(kx);
+out:
+	memalloc_noio_restore(noio);
+	return err;
+}
+
+/*
+ * What a request had to do with the connection that is over. If it waits for a reply, sunrpc sends
+ * it again.
+ */
+static void kx_req_reset(struct kx_xprt *kx, struct kx_req *req)
+{
+	spin_lock(&kx->lock);
+	req->nmrs = 0;
+	if (req->waiting)
+		complete(&req->fenced);
+	req->waiting = false;
+	spin_unlock(&kx->lock);
+	kx_reply_drop(kx, req);
+	if (req->sending) {
+		req->sending = false;
+		kx_req_put(req);
+	}
+}
+
+/**
+ * kx_disconnect - end the connection, if there is one
+ * @kx: the transport; XPRT_LOCKED
+ *
+ * Afterwards no upcall runs, and no device reaches any memory: keys end with their LMRs, and those
+ * with the IA.
+ */
+void kx_disconnect(struct kx_xprt *kx)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct rpc_xprt *xprt = &kx->xprt;
+	struct kx_conn *conn;
+	int i;
+
+	spin_lock(&kx->lock);
+	conn = kx->conn;
+	kx->conn = NULL;
+	spin_unlock(&kx->lock);
+	if (!conn)
+		goto out;
+	WRITE_ONCE(conn->over, true);
+	kdat_ep_drain(conn->ep);
+	kx_conn_free(conn);
+	/* Credits go with the connection, and requests ask for new ones. */
+	spin_lock(&xprt->transport_lock);
+	for (i = 0; i < KX_REQS; i++)
+		kx->reqs[i].rqst.rq_cong = 0;
+	xprt->cong = 0;
+	spin_unlock(&xprt->transport_lock);
+	for (i = 0; i < KX_REQS; i++)
+		kx_req_reset(kx, &kx->reqs[i]);
+out:
+	memalloc_noio_restore(noio);
+}

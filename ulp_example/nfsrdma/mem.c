@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * Memory: the pages that messages are in, and keys to the memory of RPCs. A key is valid from the
+ * call that carries it until one of these, each of which the RPC waits for:
+ *
+ *	the reply invalidates it	kx_invalidated()
+ *	the reply does not		kx_invalidate(), and its completion
+ *	there is no reply		kx_req_fence()
+ *	the connection ends		kx_disconnect()
+ */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include "kx.h"
+
+/* ---- pages and buffers of a transport ---- */
+
+void kx_mem_exit(struct kx_xprt *kx)
+{
+	int i;
+
+	for (i = 0; kx->reqs && i < KX_REQS; i++) {
+		free_page((unsigned long)kx->reqs[i].msg);
+		kfree(kx->reqs[i].call_buf);
+		kfree(kx->reqs[i].reply_buf);
+	}
+	for (i = 0; i < KX_REPS; i++)
+		free_page((unsigned long)kx->reps[i].data);
+	kvfree(kx->reqs);
+	kvfree(kx->batch);
+}
+
+static int kx_req_init(struct kx_xprt *kx, int i)
+{
+	struct kx_req *req = &kx->reqs[i];
+
+	req->number = i;
+	refcount_set(&req->refs, 1);	/* the RPC layer's, also while it is free */
+	init_completion(&req->fenced);
+	list_add_tail(&req->node, i < KX_CREDITS ? &kx->free : &kx->bc_free);
+	req->msg = (void *)__get_free_page(GFP_KERNEL);
+	if (!req->msg)
+		return -ENOMEM;
+	return i < KX_CREDITS || kx_grow(kx, &req->call_buf, &req->call_size, KX_INLINE,
+					 GFP_KERNEL) ? 0 : -ENOMEM;
+}
+
+/* What is needed however often the transport connects. kx_mem_exit() undoes half of it as well. */
+int kx_mem_init(struct kx_xprt *kx)
+{
+	int i, err = 0;
+
+	INIT_LIST_HEAD(&kx->free);
+	INIT_LIST_HEAD(&kx->bc_free);
+	kx->batch = kvzalloc(sizeof(*kx->batch), GFP_KERNEL);
+	kx->reqs = kvcalloc(KX_REQS, sizeof(*kx->reqs), GFP_KERNEL);
+	if (!kx->batch || !kx->reqs)
+		return -ENOMEM;
+	sg_init_table(kx->batch->sgl, ARRAY_SIZE(kx->batch->sgl));
+	for (i = 0; !err && i < KX_REQS; i++)
+		err = kx_req_init(kx, i);
+	for (i = 0; !err && i < KX_REPS; i++) {
+		kx->reps[i].number = i;
+		kx->reps[i].data = (void *)__get_free_page(GFP_KERNEL);
+		if (!kx->reps[i].data)
+			err = -ENOMEM;
+	}
+	return err;
+}
+
+/* Make a buffer large enough. It stays with its request, so this soon allocates nothing. */
+bool kx_grow(struct kx_xprt *kx, void **buf, size_t *size, size_t want, gfp_t gfp)
+{
+	void *new;
+
+	if (want <= *size)
+		return true;
+	want = roundup_pow_of_two(want);
+	new = kmalloc(want, gfp);
+	if (!new)
+		return false;
+	kfree(*buf);
+	*buf = new;
+	*size = want;
+	kx->stats.grown += want;
+	return true;
+}
+
+/* ---- LMRs of a connection ---- */
+
+DAT_RETURN kx_mrs_create(struct kx_conn *conn)
+{
+	DAT_RETURN ret = DAT_SUCCESS;
+	int i;
+
+	for (i = 0; i < KX_MRS && ret == DAT_SUCCESS; i++) {
+		ret = dat_lmr_allocate(conn->ia, conn->pz, conn->mr_pages, DAT_LMR_SCOPE_EP,
+				       &conn->mrs[i].lmr);
+		if (ret == DAT_SUCCESS) {
+			list_add_tail(&conn->mrs[i].node, &conn->free_mrs);
+			conn->kx->stats.mrs_allocated++;
+		}
+	}
+	/* Half of them will do, on an adapter that does not have more. */
+	return i > KX_MRS / 2 ? DAT_SUCCESS : ret;
+}
+
+static void kx_put_mr(struct kx_conn *conn, struct kx_req *req, u32 i)
+{
+	lockdep_assert_held(&conn->kx->lock);
+	list_add(&req->mr[i]->node, &conn->free_mrs);
+	req->mr[i] = req->mr[--req->nmrs];
+}
+
+/* ---- memory to key ---- */
+
+/* The end of one range of memory: its key and its address go into the chunk. */
+static int kx_map_end(struct kx_xprt *kx, struct kx_req *req, u32 from, u32 length,
+		      struct kx_chunk *chunk)
+{
+	struct kx_batch *batch = kx->batch;
+	DAT_LMR_CONTEXT lkey;
+	struct kx_mr *mr;
+
+	if (batch->n >= KX_REQ_MRS || chunk->n >= KX_SEGS)
+		return -EIO;
+	spin_lock(&kx->lock);
+	mr = list_first_entry_or_null(&kx->conn->free_mrs, struct kx_mr, node);
+	if (mr) {
+		list_del(&mr->node);
+		req->mr[req->nmrs++] = mr;
+	} else {
+		/* Before the lock goes: an LMR that is free again wakes the sender. */
+		xprt_wait_for_buffer_space(&kx->xprt);
+		kx->stats.no_mrs++;
+	}
+	spin_unlock(&kx->lock);
+	if (!mr)
+		return -EAGAIN;
+	if (kdat_lmr_next_contexts(mr->lmr, &lkey, &mr->key) != DAT_SUCCESS)
+		return -ENOTCONN;
+	batch->sg[batch->n++] = (struct kdat_sg) {
+		.sgl = &batch->sgl[from],
+		.nents = batch->nents - from,
+		.length = length,
+	};
+	chunk->seg[chunk->n++] = (struct kx_seg) {
+		.handle = mr->key,
+		.length = length,
+		.offset = sg_phys(&batch->sgl[from]),
+	};
+	return 0;
+}
+
+static int kx_add_page(struct kx_batch *batch, struct page *page, u32 length, u32 offset)
+{
+	if (batch->nents >= ARRAY_SIZE(batch->sgl))
+		return -EIO;
+	sg_set_page(&batch->sgl[batch->nents++], page, length, offset);
+	return 0;
+}
+
+/* Head or tail: contiguous memory of the kernel. */
+static int kx_map_kvec(struct kx_xprt *kx, struct kx_req *req, const struct kvec *vec,
+		       struct kx_chunk *chunk)
+{
+	u32 from = kx->batch->nents;
+
+	if (!vec->iov_len)
+		return 0;
+	return kx_add_page(kx->batch, virt_to_page(vec->iov_base), vec->iov_len,
+			   offset_in_page(vec->iov_base)) ?:
+	       kx_map_end(kx, req, from, vec->iov_len, chunk);
+}
+
+/* The pages: as many LMRs as it takes. */
+static int kx_map_pages(struct kx_xprt *kx, struct kx_req *req, const struct xdr_buf *buf,
+			struct kx_chunk *chunk)
+{
+	struct page **page = buf->pages + (buf->page_base >> PAGE_SHIFT);
+	u32 offset = offset_in_page(buf->page_base), left = buf->page_len;
+	u32 from, piece, done, length;
+	int err = 0;
+
+	for (; left && !err; left -= piece) {
+		from = kx->batch->nents;
+		piece = kx_piece(offset, left, kx->conn->mr_pages, PAGE_SIZE);
+		for (done = 0; done < piece && !err; done += length) {
+			length = min_t(u32, PAGE_SIZE - offset, piece - done);
+			err = kx_add_page(kx->batch, *page++, length, offset);
+			offset = 0;
+		}
+		err = err ?: kx_map_end(kx, req, from, piece, chunk);
+	}
+	return err;
+}
+
+/**
+ * kx_map - take LMRs for memory of a call, and describe it to the server
+ * @kx: the transport; XPRT_LOCKED
+ * @req: the request
+ * @buf: call or reply
+ * @way: KX_WAY_DATA: the pages only; KX_WAY_ALL: head, pages and tail
+ * @chunk: the segments are added here
+ *
+ * Return: 0; -EAGAIN if the sender is to wait for an LMR; -EIO if the memory needs too many.
+ *	Whatever it is, kx_unmap() gives back what was taken, unless kx_post_call() has succeeded.
+ */
+int kx_map(struct kx_xprt *kx, struct kx_req *req, const struct xdr_buf *buf, enum kx_way way,
+	   struct kx_chunk *chunk)
+{
+	if (way == KX_WAY_INLINE)
+		return 0;
+	if (way == KX_WAY_DATA)
+		return kx_map_pages(kx, req, buf, chunk);
+	return kx_map_kvec(kx, req, &buf->head[0], chunk) ?:
+	       kx_map_pages(kx, req, buf, chunk) ?:
+	       kx_map_kvec(kx, req, &buf->tail[0], chunk);
+}
+
+/* Nothing was posted: the LMRs are free again. */
+void kx_unmap(struct kx_xprt *kx, struct kx_req *req)
+{
+	spin_lock(&kx->lock);
+	while (req->nmrs)
+		kx_put_mr(kx->conn, req, req->nmrs - 1);
+	spin_unlock(&kx->lock);
+}
+
+/**
+ * kx_post_call - register the memory of a call, and send it
+ * @conn: the connection; XPRT_LOCKED
+ * @req: the request, @req->msg is complete
+ * @length: of the message
+ * @results_from: the first so many LMRs are read by the server, the others are written
+ *
+ * Registrations ask for no completion: that of the Send proves that they have succeeded.
+ *
+ * Return: 0; -ENOBUFS if there is no room and nothing was posted; -ENOTCONN: disconnect.
+ */
+int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 results_from)
+{
+	DAT_LMR_TRIPLET iov = { conn->send_at + req->number * PAGE_SIZE, length, conn->send_key };
+	struct kdat_request list[KDAT_POST_LIST_MAX];
+	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_COUNT n = 0, failed;
+	u32 i, posted = 0;
+
+	refcount_inc(&req->refs);
+	req->sending = true;
+	for (i = 0; i <= req->nmrs && ret == DAT_SUCCESS; i++) {
+		if (i < req->nmrs)
+			list[n++] = (struct kdat_request) {
+				.op = KDAT_REQUEST_LMR_FMR,
+				.completion_flags = DAT_COMPLETION_SUPPRESS_FLAG,
+				.user_cookie.as_ptr = req,
+				.lmr_handle = req->mr[i]->lmr,
+				.sg = &conn->kx->batch->sg[i],
+				.mem_privileges = i < results_from ? DAT_MEM_PRIV_REMOTE_READ_FLAG :
+								     DAT_MEM_PRIV_REMOTE_WRITE_FLAG,
+				.va_type = DAT_VA_TYPE_VA,
+			};
+		else
+			list[n++] = (struct kdat_request) {
+				.op = KDAT_REQUEST_SEND,
+				.user_cookie.as_ptr = req,
+				.num_segments = 1,
+				.local_iov = &iov,
+			};
+		if (n < ARRAY_SIZE(list) && i < req->nmrs)
+			continue;
+		ret = kdat_ep_post_list(conn->ep, list, n, &failed);
+		if (ret == DAT_SUCCESS)
+			posted += n;
+		n = 0;
+	}
+	if (ret == DAT_SUCCESS)
+		return 0;
+	req->sending = false;
+	kx_req_put(req);
+	return DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES && !posted ? -ENOBUFS : -ENOTCONN;
+}
+
+/* ---- the end of keys ---- */
+
+/* Has the reply invalidated a key of this request? Then that memory is ours again. */
+bool kx_invalidated(struct kx_conn *conn, struct kx_req *req, DAT_RMR_CONTEXT key)
+{
+	struct kx_xprt *kx = conn->kx;
+	bool found = false;
+	u32 i;
+
+	spin_lock(&kx->lock);
+	for (i = 0; i < req->nmrs && !found; i++) {
+		found = req->mr[i]->key == key;
+		if (found)
+			kx_put_mr(conn, req, i);
+	}
+	spin_unlock(&kx->lock);
+	xprt_write_space(&kx->xprt);
+	return found;
+}
+
+/* Invalidate all keys of a request; kx_fenced() when the last one is. */
+DAT_RETURN kx_invalidate(struct kx_conn *conn, struct kx_req *req)
+{
+	struct kdat_request list[KDAT_POST_LIST_MAX];
+	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_COUNT n = 0, failed;
+	u32 i;
+
+	lockdep_assert_held(&conn->kx->lock);
+	for (i = 0; i < req->nmrs && ret == DAT_SUCCESS; i++) {
+		bool last = i + 1 == req->nmrs;
+
+		list[n++] = (struct kdat_request) {
+			.op = KDAT_REQUEST_LMR_INVALIDATE,
+			.completion_flags = last ? DAT_COMPLETION_DEFAULT_FLAG :
+						   DAT_COMPLETION_SUPPRESS_FLAG,
+			.user_cookie.as_ptr = req,
+			.lmr_handle = req->mr[i]->lmr,
+		};
+		if (n < ARRAY_SIZE(list) && !last)
+			continue;
+		ret = kdat_ep_post_list(conn->ep, list, n, &failed);
+		n = 0;
+	}
+	conn->kx->stats.invalidated++;
+	return ret;
+}
+
+/* No key of this request is valid any more: the memory is the caller's again. */
+void kx_fenced(struct kx_conn *conn, struct kx_req *req)
+{
+	struct kx_xprt *kx = conn->kx;
+
+	spin_lock(&kx->lock);
+	while (req->nmrs)
+		kx_put_mr(conn, req, req->nmrs - 1);
+	if (req->waiting)
+		complete(&req->fenced);
+	req->waiting = false;
+	spin_unlock(&kx->lock);
+	xprt_write_space(&kx->xprt);
+}
+
+/*
+ * The RPC ends without a reply, by a signal or after too long: wait until the server does not reach
+ * its memory. Without a connection, that is because kx_disconnect() is at work, and says when.
+ */
+void kx_req_fence(struct kx_xprt *kx, struct kx_req *req)
+{
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	spin_lock(&kx->lock);
+	if (!req->nmrs) {
+		spin_unlock(&kx->lock);
+		return;
+	}
+	reinit_completion(&req->fenced);
+	req->waiting = true;
+	if (kx->conn)
+		ret = kx_invalidate(kx->conn, req);
+	spin_unlock(&kx->lock);
+	if (ret != DAT_SUCCESS)		/* the connection has ended */
+		xprt_force_disconnect(&kx->xprt);
+	wait_for_completion(&req->fenced);
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Copyright (c) 2026 The kDAPL for Linux authors
+ *
+ * The upcall with completions, one at a time for each connection: Sends, invalidations, and
+ * messages of the server. A reply completes its RPC at once if no key of it is valid any more, else
+ * with the last invalidation; until then sunrpc keeps the request, since it is pinned.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/highmem.h>
+#include "kx.h"
+
+/* ---- buffers ---- */
+
+DAT_RETURN kx_rep_post(struct kx_conn *conn, struct kx_rep *rep)
+{
+	DAT_LMR_TRIPLET iov = { conn->recv_at + rep->number * PAGE_SIZE, KX_INLINE,
+				conn->recv_key };
+
+	return dat_ep_post_recv(conn->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_ptr = rep },
+				DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+/* A buffer has been read: let the server use it again. Without a connection, the next one does. */
+void kx_rep_put(struct kx_xprt *kx, struct kx_rep *rep)
+{
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	spin_lock(&kx->lock);
+	rep->held = false;
+	if (kx->conn)
+		ret = kx_rep_post(kx->conn, rep);
+	spin_unlock(&kx->lock);
+	if (ret != DAT_SUCCESS)
+		xprt_force_disconnect(&kx->xprt);
+}
+
+/* ---- replies ---- */
+
+/* Copy what came behind the header into the pages; return how much. */
+static u32 kx_copy_to_pages(const struct xdr_buf *buf, const void *from, u32 length)
+{
+	struct page **page = buf->pages + (buf->page_base >> PAGE_SHIFT);
+	u32 offset = offset_in_page(buf->page_base), left, n;
+
+	length = min(length, buf->page_len);
+	for (left = length; left; left -= n) {
+		n = min_t(u32, PAGE_SIZE - offset, left);
+		memcpy_to_page(*page++, offset, from, n);
+		from += n;
+		offset = 0;
+	}
+	return length;
+}
+
+/*
+ * Head and tail of the reply are where they have arrived, and no longer than they are. If the
+ * server has written the data, what follows the head belongs to the tail; the padding of the data,
+ * which was not sent, comes before it, and nobody reads that.
+ */
+static u32 kx_place_reply(struct kx_xprt *kx, struct kx_req *req)
+{
+	struct xdr_buf *buf = &req->rqst.rq_rcv_buf;
+	void *p = req->rep->data + req->reply.length;
+	u32 length = req->rep->length - req->reply.length, left = length, pad = 0, n;
+
+	n = min_t(size_t, left, buf->head[0].iov_len);
+	buf->head[0].iov_base = p;
+	buf->head[0].iov_len = n;
+	p += n;
+	left -= n;
+	if (req->reply.written) {
+		pad = -req->reply.written & 3;
+		kx->stats.transferred += req->reply.written;
+	} else {
+		n = kx_copy_to_pages(buf, p, left);
+		kx->stats.fixed_up += n;
+		p += n;
+		left -= n;
+	}
+	if (left) {
+		buf->tail[0].iov_base = p - pad;
+		buf->tail[0].iov_len = min_t(size_t, left + pad, buf->tail[0].iov_len);
+	}
+	return min_t(u32, length + req->reply.written + pad, buf->buflen);
+}
+
+/* The server has written the whole reply; it cannot be longer than what was offered. */
+static u32 kx_count_reply(struct kx_xprt *kx, struct kx_req *req)
+{
+	kx->stats.transferred += req->reply.replied;
+	return req->reply.replied;
+}
+
+/* Hand the reply to the RPC layer. No key to its memory is valid. */
+static void kx_complete(struct kx_xprt *kx, struct kx_req *req)
+{
+	struct rpc_rqst *rqst = &req->rqst;
+	u32 copied = 0;
+
+	WARN_ON_ONCE(req->nmrs);
+	if (req->status) {
+		kx->stats.bad_replies++;
+		rqst->rq_task->tk_status = req->status;
+	} else {
+		copied = req->reply.proc == KX_PROC_MSG ? kx_place_reply(kx, req) :
+							  kx_count_reply(kx, req);
+		rqst->rq_private_buf = rqst->rq_rcv_buf;
+	}
+	spin_lock(&kx->xprt.queue_lock);
+	req->replied = false;
+	xprt_complete_rqst(rqst->rq_task, copied);
+	xprt_unpin_rqst(rqst);
+	spin_unlock(&kx->xprt.queue_lock);
+}
+
+/* The connection has ended while keys were being invalidated: the call will be sent again. */
+void kx_reply_drop(struct kx_xprt *kx, struct kx_req *req)
+{
+	spin_lock(&kx->xprt.queue_lock);
+	if (req->replied)
+		xprt_unpin_rqst(&req->rqst);
+	req->replied = false;
+	spin_unlock(&kx->xprt.queue_lock);
+}
+
+static void kx_credits(struct kx_xprt *kx, u32 credits)
+{
+	unsigned long cwnd = clamp(credits, 1u, (u32)KX_CREDITS) << RPC_CWNDSHIFT;
+
+	if (READ_ONCE(kx->xprt.cwnd) == cwnd)
+		return;
+	spin_lock(&kx->xprt.transport_lock);
+	kx->xprt.cwnd = cwnd;
+	spin_unlock(&kx->xprt.transport_lock);
+}
+
+/* What a header says about the RPC: 0 if there is a reply. */
+static int kx_reply_status(struct kx_xprt *kx, const struct kx_rep *rep, struct kx_req *req)
+{
+	const char *server = kx->xprt.address_strings[RPC_DISPLAY_ADDR];
+
+	if (kx_reply_decode(rep->data, rep->length, &req->call, &req->reply)) {
+		pr_warn_ratelimited("%s: a malformed reply\n", server);
+		return -EIO;
+	}
+	if (req->reply.proc != KX_PROC_ERROR)
+		return 0;
+	if (req->reply.error == KX_ERR_VERS)
+		pr_warn_ratelimited("%s: the server has versions %u to %u of RPC-over-RDMA, not %u\n",
+				    server, req->reply.low, req->reply.high, KX_VERSION);
+	else
+		pr_warn_ratelimited("%s: the server could not use the chunks of a call\n", server);
+	return -EIO;
+}
+
+/* The request that has this XID and waits for a reply, pinned, or NULL. */
+static struct kx_req *kx_find(struct kx_xprt *kx, __be32 xid)
+{
+	struct kx_req *req = NULL;
+	struct rpc_rqst *rqst;
+
+	spin_lock(&kx->xprt.queue_lock);
+	rqst = xprt_lookup_rqst(&kx->xprt, xid);
+	if (rqst && !kx_req_of(rqst)->replied) {	/* else: a second reply */
+		req = kx_req_of(rqst);
+		req->replied = true;
+		xprt_pin_rqst(rqst);
+	}
+	spin_unlock(&kx->xprt.queue_lock);
+	return req;
+}
+
+/* Take a reply; return what is wrong with the server, or NULL. */
+static const char *kx_reply(struct kx_conn *conn, struct kx_req *req, struct kx_rep *rep,
+			    const DAT_DTO_COMPLETION_EVENT_DATA *dto)
+{
+	struct kx_xprt *kx = conn->kx;
+	struct kx_rep *old = req->rep;
+	DAT_RETURN ret = DAT_SUCCESS;
+	u32 nmrs;
+
+	req->rep = rep;			/* kept until the slot is free */
+	if (old)			/* of a reply that the RPC layer could not use */
+		kx_rep_put(kx, old);
+	req->status = kx_reply_status(kx, rep, req);
+	if (dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE &&
+	    !kx_invalidated(conn, req, dto->rmr_context)) {
+		kx_reply_drop(kx, req);
+		return "a reply has invalidated memory of another call";
+	}
+	spin_lock(&kx->lock);
+	nmrs = req->nmrs;
+	if (nmrs)
+		ret = kx_invalidate(conn, req);
+	spin_unlock(&kx->lock);
+	if (!nmrs)
+		kx_complete(kx, req);
+	/* If it was refused, the connection has ended: the call is sent again on the next one. */
+	return ret == DAT_SUCCESS ? NULL : "memory could not be taken back";
+}
+
+/* A message of the server; return what is wrong with the server, or NULL. */
+static const char *kx_receive(struct kx_conn *conn, struct kx_rep *rep,
+			      const DAT_DTO_COMPLETION_EVENT_DATA *dto)
+{
+	struct kx_xprt *kx = conn->kx;
+	struct kx_reply reply;
+	struct kx_req *req;
+
+	kx->xprt.reestablish_timeout = 0;	/* the server is there: reconnect at once */
+	rep->length = dto->transfered_length;
+	rep->held = true;
+	if (kx_reply_fixed(rep->data, rep->length, &reply)) {
+		kx_rep_put(kx, rep);
+		return "a message without a header";
+	}
+	if (reply.version != KX_VERSION && reply.proc != KX_PROC_ERROR) {
+		kx_rep_put(kx, rep);
+		return "a message of another version";
+	}
+	if (kx_reverse_call(rep->data, rep->length, &reply) && kx_bc_receive(kx, rep, &reply))
+		return NULL;
+	req = kx_find(kx, reply.xid);
+	if (!req) {
+		/*
+		 * An RPC that was given up, for example. If the reply has invalidated memory of
+		 * another one, that cannot be invalidated later on, which ends the connection.
+		 */
+		kx_rep_put(kx, rep);
+		return NULL;
+	}
+	kx_credits(kx, reply.credits);
+	req->reply = reply;
+	return kx_reply(conn, req, rep, dto);
+}
+
+static void kx_send_done(struct kx_req *req)
+{
+	req->sending = false;
+	kx_req_put(req);
+}
+
+static void kx_invalidate_done(struct kx_conn *conn, struct kx_req *req)
+{
+	kx_fenced(conn, req);
+	if (req->replied)
+		kx_complete(conn->kx, req);
+}
+
+void kx_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
+	struct kx_conn *conn = instance;
+	const char *wrong = NULL;
+
+	if (dto->status != DAT_DTO_SUCCESS) {
+		/* The connection ends; kx_disconnect() looks after what did not succeed. */
+		if (dto->status != DAT_DTO_ERR_FLUSHED)
+			wrong = kdat_dto_status_name(dto->status);
+	} else if (dto->operation == DAT_DTO_SEND) {
+		kx_send_done(dto->user_cookie.as_ptr);
+	} else if (dto->operation == DAT_DTO_LMR_INVALIDATE) {
+		kx_invalidate_done(conn, dto->user_cookie.as_ptr);
+	} else {
+		wrong = kx_receive(conn, dto->user_cookie.as_ptr, dto);
+	}
+	if (wrong && !READ_ONCE(conn->over)) {
+		pr_warn_ratelimited("%s: connection given up: %s\n",
+				    conn->kx->xprt.address_strings[RPC_DISPLAY_ADDR], wrong);
+		xprt_force_disconnect(&conn->kx->xprt);
+	}
+}
