@@ -3,6 +3,10 @@
 #   config	attributes, refusals, many connections one after the other
 #   verify	fio writes and looks at what it has written, in many ways
 #   ops		flush, FUA, discard, write-zeroes; ro, 4096-byte blocks, files
+#   share	a disk that completes nothing stalls no other one
+#   paths	a command of a path that was lost ends before it is done on another one
+#   admin	two paths, ids, sizes, sessions, addresses, reasons, unloading
+#   adapters	a reconnect opens no IA; adapters and addresses that go, come back and move
 #   rtnl, swap	a task that has RTNL waits for the disk while it is connected again: for
 #		a page of the disk, for one that was swapped out to it
 #   faults[:N[:FAULT,...]]	what can go wrong, N times each, under load
@@ -113,7 +117,7 @@ config() {
 	step "no such disk" refused_to d
 	attributes "$kd_initiator/d" disk=d port=4999
 	step "nobody listens there" refused_to d
-	attributes "$kd_initiator/d" port=4420 ia=nonesuch0-1
+	attributes "$kd_initiator/d" port=14420 ia=nonesuch0-1
 	step "no such adapter" refused_to d
 	attributes "$kd_initiator/d" ia="$a-1" address=somewhere
 	step "not an address" refused_to d
@@ -264,6 +268,384 @@ ops() {
 	rmdir $kd_target/disks/d
 	step "the target listens no more" no_portal t
 	rm "$TMPDIR/file"
+}
+
+# A disk that completes nothing: a file in a file system that is frozen. The other one has to
+# be served meanwhile, which is not a matter of time.
+inflight() { awk '{ print $1 + $2 }' "/sys/block/$(cat "$kd_initiator/$1/device")/inflight"; }
+stuck() { [ "$(inflight f)" -ge "$1" ]; }
+reads() {
+	timeout $((100 * slow)) dd if="$(device g)" of=/dev/null bs=128k count=64 iflag=direct \
+		2>/dev/null
+}
+share() {
+	mp ext4
+	must "two disks" null_disk 0 64
+	null_disk 1 64
+	mkdir "$TMPDIR/back"
+	mkfs.ext4 -q /dev/nullb1
+	mount -t ext4 /dev/nullb1 "$TMPDIR/back"
+	must "and a file" truncate -s 32M "$TMPDIR/back/file"
+	must "the target exports a disk" export_disk g /dev/nullb0 allow_any=1
+	must "and the file" export_disk f "$TMPDIR/back/file" allow_any=1
+	must "the target listens" portal t "$b-1"
+	must "connected to the disk" have g g
+	must "and to the file" have f f
+	must "the file takes no writes any more" fsfreeze -f "$TMPDIR/back"
+	fio_run --filename="$(device f)" --rw=write --bs=128k --iodepth=120 --size=16m &
+	kd_fio=$!
+	step "120 writes of 128 KiB wait there" until_true $((20 * slow)) stuck 120
+	step "reads of 128 KiB from the other disk are served" reads
+	step "zeroes are written there" timeout $((100 * slow)) blkdiscard -z -l 1048576 "$(device g)"
+	step "another initiator of the disk connects" have h g
+	step "no session of the disk was lost" grep -qx "losses 0" $kd_initiator/g/stats
+	fsfreeze -u "$TMPDIR/back"
+	step "the writes end" wait $kd_fio
+	for kd_d in f g h; do
+		step "$kd_d leaves" leave $kd_d
+	done
+	step "the file is withdrawn" no_disk f
+	step "the disk is withdrawn" no_disk g
+	step "the target listens no more" no_portal t
+	umount "$TMPDIR/back"
+	rmdir "$TMPDIR/back"
+	no_null_disk 0
+	no_null_disk 1
+}
+
+# A write that hangs at the target, of a path whose connection is lost: it must not fail, and be
+# sent on the other path, while the target may still do it.
+hangs() {
+	fsfreeze -f "$TMPDIR/back" || return
+	dd if=/dev/zero of="$(device a)" bs=4k count=1 oflag=direct 2>/dev/null &
+	kd_write=$!
+	until_true $((20 * slow)) one_waits && sleep 1
+}
+one_waits() { [ "$(inflight a)" = 1 ]; }
+not_live() { ! is "$1" live; }
+paths() {
+	mp ext4
+	must "a disk" null_disk 1 64
+	mkdir "$TMPDIR/back"
+	mkfs.ext4 -q /dev/nullb1
+	mount -t ext4 /dev/nullb1 "$TMPDIR/back"
+	must "and a file" truncate -s 32M "$TMPDIR/back/file"
+	must "the target exports it" export_disk f "$TMPDIR/back/file" allow_any=1 serial=f
+	must "the target listens" portal t "$b-1"
+	must "at two ports" portal u "$b-1" port=14421
+	must "one path" have a f fast_io_fail_ms=300 reconnect_max=1000000
+	must "another path" have b f fast_io_fail_ms=300 reconnect_max=1000000 port=14421 \
+		path=1 id="$(cat $kd_initiator/a/id)"
+	must "a write hangs at the target" hangs
+	set_to 0 $kd_target/portals/t/enable &
+	kd_portal=$!
+	step "its path is lost" until_true $((20 * slow)) not_live a
+	sleep 2
+	step "the write does not fail before the target has ended it" kill -0 $kd_write
+	step "the other path is not disturbed" reads_one b
+	fsfreeze -u "$TMPDIR/back"
+	step "then it fails, and would be sent on the other path" refused wait $kd_write
+	step "which was not lost" lost b 0
+	wait $kd_portal
+	step "the target listens" set_to 1 $kd_target/portals/t/enable
+	step "the first path is back" until_true $((40 * slow)) is a live
+	must "a write hangs at the target" hangs
+	set_to 0 $kd_target/portals/u/enable
+	set_to 0 $kd_target/portals/t/enable &
+	kd_portal=$!
+	step "no path is left" until_true $((20 * slow)) not_live b
+	step "the write fails, as no other path can take it" refused wait $kd_write
+	step "the target listens for the second one" set_to 1 $kd_target/portals/u/enable
+	sleep 2
+	step "that waits for the end of the write" not_live b
+	fsfreeze -u "$TMPDIR/back"
+	step "then it is used" until_true $((40 * slow)) is b live
+	wait $kd_portal
+	step "one leaves" leave a
+	step "the other one, too" leave b
+	step "the disk is withdrawn" no_disk f
+	step "the target listens no more" no_portal t
+	no_portal u
+	umount "$TMPDIR/back"
+	rmdir "$TMPDIR/back"
+	no_null_disk 1
+}
+
+stat_of() { sed -n "s/^$2 //p" "$kd_initiator/$1/stats"; }	# DISK NAME
+says() { grep -q -e "$2" "$kd_initiator/$1/last_error"; }	# DISK WORDS
+size_is() { [ "$(blockdev --getsize64 "$(device "$1")")" = "$2" ]; }	# DISK BYTES
+reads_one() { dd if="$(device "$1")" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null; }
+lost() { [ "$(stat_of "$1" losses)" = "$2" ]; }	# DISK TIMES
+tried() { [ "$(stat_of "$1" attempts)" -ge "$2" ]; }	# DISK TIMES
+listed() {	# COLUMN: of the target's sessions
+	awk -v n="$1" '{ print $n }' $kd_target/disks/d/session_list | sort | tr '\n' ' '
+}
+identity() {
+	must "an initiator" have d d
+	step "it has a name, even if the machine has none" refused grep -q none \
+		$kd_initiator/d/initiator
+	prepare e d id="$(cat $kd_initiator/d/id)"
+	step "another one with its id is refused" refused_to e "not unique"
+	step "and told why" says e "our id"
+	step "the target logs it" logged "same id is alive"
+	set_to 1 $kd_initiator/e/path
+	kd_name=$(cat $kd_initiator/e/initiator)
+	set_to stranger $kd_initiator/e/initiator
+	step "with another name it is another machine" refused_to e "not unique"
+	set_to "$kd_name" $kd_initiator/e/initiator
+	step "with another path it is the same machine" set_to 1 $kd_initiator/e/connect
+	step "one path is served" reads_one d
+	step "the other one, too" reads_one e
+	step "nobody was evicted" lost d 0
+	step "the target lists both" test "$(listed 5)" = "0 1 "
+	step "one path leaves" leave e
+	kd_n=$(listed 1 | tr -d " ")
+	step "no session has this number" refused set_to 4711 $kd_target/disks/d/kick
+	step "a session is kicked" set_to "$kd_n" $kd_target/disks/d/kick
+	step "it is gone" until_true $((20 * slow)) lost d 1
+	step "it comes back" until_true $((20 * slow)) is d live
+	step "with another number" test "$kd_n " != "$(listed 1)"
+	must "a portal for one session" portal u "$b-1" port=14421 max_sessions=1
+	must "is used" have e d port=14421
+	prepare f d port=14421
+	step "a second session is refused" refused_to f
+	step "and told why" says f "no more sessions"
+	for kd_d in e d f; do
+		set_to 0 $kd_initiator/$kd_d/connect
+		rmdir $kd_initiator/$kd_d
+	done
+	step "that portal listens no more" no_portal u
+}
+resize() {
+	must "a file of 32 MiB" truncate -s 32M "$TMPDIR/file"
+	must "exported" export_disk r "$TMPDIR/file" allow_any=1 serial=r
+	must "connected" have d r reconnect_max=1000000
+	truncate -s 64M "$TMPDIR/file"
+	step "the target looks at its size" set_to 1 $kd_target/disks/r/rescan
+	step "the disk grows" until_true $((20 * slow)) size_is d $((64 << 20))
+	step "what is new is used" dd if=/dev/zero of="$(device d)" bs=4k seek=16383 count=1 \
+		oflag=direct 2>/dev/null
+	step "no session was lost" lost d 0
+	truncate -s 48M "$TMPDIR/file"
+	step "it does not shrink" refused set_to 1 $kd_target/disks/r/rescan
+	step "the target says so" grep -q "has shrunk" $kd_target/disks/r/last_error
+	step "the session goes on" reads_one d
+	set_to 0 $kd_target/disks/r/enable
+	set_to 1 $kd_target/disks/r/enable
+	step "a disk that was shrunk while disabled is not used" \
+		until_true $((20 * slow)) says d "has shrunk"
+	truncate -s 96M "$TMPDIR/file"
+	set_to 1 $kd_target/disks/r/rescan
+	step "it is when it has all again" until_true $((20 * slow)) is d live
+	step "and it has grown" until_true $((20 * slow)) size_is d $((96 << 20))
+	step "leaves" leave d
+	step "withdrawn" no_disk r
+	rm "$TMPDIR/file"
+}
+losses_told() {
+	must "connected" have d d fast_io_fail_ms=300 reconnect_max=1000000 reconnect_delay_ms=10
+	step "the target listens no more" set_to 0 $kd_target/portals/t/enable
+	step "commands fail after a while" refused reads_one d
+	step "attempts go on" is d recovering
+	step "last_error says why they fail" until_true 20 says d .
+	tell "$(cat $kd_initiator/d/last_error)"
+	step "40 attempts fail" until_true $((60 * slow)) tried d 40
+	step "few of them are logged" test "$(dmesg | grep -c 'kdblk: d: attempt')" -lt 12
+	step "the target listens" set_to 1 $kd_target/portals/t/enable
+	step "the disk is live again" until_true $((40 * slow)) is d live
+	step "and is read" reads_one d
+	step "leaves" leave d
+	must "connected" have d d reconnect_max=2 reconnect_delay_ms=10
+	step "its address is fixed" fails_with "" 192.0.2.9 $kd_initiator/d/address
+	step "which last_error says" says d "only while"
+	step "the target moves to another port" set_to 0 $kd_target/portals/t/enable
+	attributes $kd_target/portals/t port=14421 enable=1
+	step "the disk fails" until_true $((60 * slow)) is d failed
+	step "it can be told the other port" attributes $kd_initiator/d port=14421
+	step "but not another disk" fails_with busy x $kd_initiator/d/disk
+	step "it connects there" set_to 1 $kd_initiator/d/connect
+	step "and is read" reads_one d
+}
+traced() {
+	mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || :
+	echo 1 >/sys/kernel/tracing/events/kdblk/enable
+	echo 1 >/sys/kernel/tracing/events/kdblk_target/enable
+	reads_one d
+	step "leaves" leave d
+	for kd_i in kdblk_done kdt_done kdt_session_end; do
+		step "the tracepoint $kd_i tells of it" until_true 10 \
+			grep -q "$kd_i: " /sys/kernel/tracing/trace
+	done
+	echo 0 >/sys/kernel/tracing/events/kdblk/enable
+	echo 0 >/sys/kernel/tracing/events/kdblk_target/enable
+}
+# Proof of identity, by both sides; not where the kernel has no HMAC-SHA256.
+secret() {
+	kd_allowed="$kd_target/disks/d/allowed/me" kd_key=swordfish-0123456789
+	mkdir "$kd_allowed"
+	if ! set_to $kd_key "$kd_allowed/secret"; then
+		step "a kernel without HMAC-SHA256 says so" \
+			grep -q "no HMAC-SHA256" "$kd_target/disks/d/last_error"
+		rmdir "$kd_allowed"
+		return
+	fi
+	step "a secret that is too short is refused" refused set_to short "$kd_allowed/secret"
+	step "the secret is not shown" grep -qx set "$kd_allowed/secret"
+	must "an initiator that is to prove who it is" \
+		prepare d d initiator=me reconnect_max=3 keepalive_ms=200
+	step "without a secret it is denied" refused_to d
+	step "it says why" grep -q "wants a proof" "$kd_initiator/d/last_error"
+	set_to wrong-wrong-wrong-wrong "$kd_initiator/d/secret"
+	step "nor with a wrong one" refused_to d
+	set_to $kd_key "$kd_initiator/d/secret"
+	step "with the right one it connects" set_to 1 "$kd_initiator/d/connect"
+	step "reads and writes" pattern "$(device d)" 1 16
+	step "what is connected keeps its secret" fails_with busy $kd_key "$kd_initiator/d/secret"
+	set_to 0 "$kd_target/portals/t/enable"
+	set_to 1 "$kd_target/portals/t/enable"
+	step "and again after a loss" until_true 30 is d live
+	step "reads what it has written" matches "$(device d)" 1 16
+	set_to 0 "$kd_initiator/d/connect"
+	echo >"$kd_allowed/secret"
+	step "a target that cannot prove itself is left" refused_to d
+	step "it says why, too" grep -q "did not prove" "$kd_initiator/d/last_error"
+	echo >"$kd_initiator/d/secret"
+	step "neither asks the other one" set_to 1 "$kd_initiator/d/connect"
+	step "leaves" leave d
+	rmdir "$kd_allowed"
+}
+
+admin() {
+	must "a disk of 64 MiB" null_disk 0 64
+	must "the target exports it" export_disk d /dev/nullb0 allow_any=1
+	must "the target listens" portal t "$b-1"
+	identity
+	secret
+	resize
+	losses_told
+	traced
+	must "connected" have d d port=14421
+	exec 8<"$(device d)"
+	sleep 1 &
+	exec 8<&-
+	step "leaves while something has it open" leave d
+	step "kdblk.ko is not in use any more" rmmod kdblk
+	must "kdblk.ko loads" insmod "$KO/kdblk.ko"
+	step "the disk is withdrawn" no_disk d
+	step "the target listens no more" no_portal t
+	no_null_disk 0
+}
+
+# An adapter is opened once, and given up when it goes. Neither side polls for one: here the next
+# attempt after a failed one is never due.
+trace=/sys/kernel/tracing
+traced_times() { grep -c "$1" $trace/trace || :; }
+trace_on() {	# EVENT...
+	mountpoint -q $trace || mount -t tracefs tracefs $trace || return
+	echo 0 >$trace/events/enable
+	echo >$trace/trace
+	for kd_i; do
+		echo 1 >"$trace/events/$kd_i/enable" || return
+	done
+}
+kicked() {	# DISK TIMES: sessions that the target has ended
+	for kd_x in $(seq "$2"); do
+		reads_one "$1" && set_to "$(listed 1 | tr -d ' ')" $kd_target/disks/d/kick &&
+			until_true $((20 * slow)) lost "$1" "$kd_x" &&
+			until_true $((20 * slow)) is "$1" live || return
+	done
+}
+adapters() {	# two adapters are needed
+	must "a disk of 64 MiB" null_disk 0 64
+	must "the target exports it" export_disk d /dev/nullb0 allow_any=1
+	must "the target listens" portal t "$b-1"
+	must "connected" have d d reconnect_delay_ms=600000 reconnect_max=2
+	case ${KDHCA:-} in
+	strict*) step "its queues have the depth that the adapter can do, and the log says so" \
+		logged "kdblk: d: adapter .* can do a depth of [0-9]*, not 128" ;;
+	esac
+	must "opened adapters are traced" trace_on kdapl/kdapl_ia_opened
+	step "five sessions end, and begin again" kicked d 5
+	step "no adapter was opened for that" test "$(traced_times kdapl_ia_opened:)" = 0
+	step "the disk has taken one" test "$(stat_of d adapters)" = 1
+
+	step "its adapter goes" timeout 60 rdma link delete "$a"
+	step "an attempt to connect fails" until_true $((20 * slow)) tried d 1
+	ip link add kd8 type dummy
+	ip link set kd8 up
+	must "another adapter appears" rdma link add "${p}8" type "$p" netdev kd8
+	step "and goes" timeout 60 rdma link delete "${p}8"
+	ip link delete kd8
+	must "the adapter is back" plug 0
+	step "which is enough: the disk is live again" until_true $((40 * slow)) is d live
+	step "it has taken another one" test "$(stat_of d adapters)" = 2
+	step "and is read" reads_one d
+	step "leaves" leave d
+
+	must "connected, with more attempts" have d d reconnect_delay_ms=500 reconnect_max=1000000
+	step "the target's adapter goes" timeout 60 rdma link delete "$b"
+	step "its portal waits" until_true $((20 * slow)) grep -qx waiting $kd_target/portals/t/state
+	tell "$(cat $kd_target/portals/t/last_error)"
+	must "works are traced" trace_on workqueue/workqueue_queue_work
+	sleep 3
+	step "nothing looks for it meanwhile" test "$(traced_times kdt_portal_look)" = 0
+	must "the adapter is back" plug 1
+	step "the portal listens" until_true $((20 * slow)) grep -qx listening \
+		$kd_target/portals/t/state
+	step "the disk is live again" until_true $((40 * slow)) is d live
+	echo 0 >$trace/events/enable
+
+	step "its addresses are taken away" $n1 ip addr flush dev veth1
+	step "the portal does not listen" until_true $((20 * slow)) grep -qx waiting \
+		$kd_target/portals/t/state
+	step "as its adapter has no address" grep -q "no address" $kd_target/portals/t/last_error
+	step "the address is given back" $n1 ip addr add $there/24 dev veth1
+	step "the portal listens" until_true $((20 * slow)) grep -qx listening \
+		$kd_target/portals/t/state
+	step "the disk is live" until_true $((40 * slow)) is d live
+	step "and is read" reads_one d
+	step "the target listens no more" no_portal t
+	[ "$where" = net ] || moves
+	step "leaves" leave d
+	step "the disk is withdrawn" no_disk d
+	no_null_disk 0
+}
+# A portal, and a disk, of an address that moves to another adapter. Names of adapters are looked
+# up in the first network namespace.
+moves() {
+	must "the target listens on an address" portal t $there
+	step "the disk is live" until_true $((40 * slow)) is d live
+	ip link add kd9 type dummy
+	ip link set kd9 up
+	must "there is another adapter" rdma link add "${p}9" type "$p" netdev kd9
+	step "the address goes" ip addr del $there/24 dev veth1
+	step "the portal does not listen" until_true $((20 * slow)) grep -qx waiting \
+		$kd_target/portals/t/state
+	step "the address is at the other adapter now" ip addr add $there/24 dev kd9
+	step "where the portal listens" until_true $((20 * slow)) grep -qx listening \
+		$kd_target/portals/t/state
+	step "the log tells" logged "the address has moved to another adapter"
+	step "the disk is live" until_true $((40 * slow)) is d live
+	step "and is read" reads_one d
+	step "the target listens no more" no_portal t
+	ip addr del $there/24 dev kd9
+	ip addr add $there/24 dev veth1
+	must "it listens where it did" portal t "$b-1"
+	step "leaves" leave d
+	must "a disk through the adapter of an address" have d d ia=192.0.2.1 reconnect_max=1000000
+	step "is read" reads_one d
+	ip addr del 192.0.2.1/24 dev veth0
+	step "that address is at another adapter now" ip addr add 192.0.2.1/24 dev kd9
+	step "its session ends" set_to "$(listed 1 | tr -d ' ')" $kd_target/disks/d/kick
+	step "it is connected again" until_true $((40 * slow)) lost d 1
+	step "through the other adapter" until_true $((40 * slow)) is d live
+	step "which it has taken" test "$(stat_of d adapters)" = 2
+	step "and is read" reads_one d
+	step "the target listens no more" no_portal t
+	ip addr del 192.0.2.1/24 dev kd9
+	ip addr add 192.0.2.1/24 dev veth0
+	rdma link delete "${p}9"
+	ip link delete kd9
 }
 
 # A task that waits for the disk has RTNL: nothing that connects the disk may wait for that.
@@ -429,7 +811,6 @@ possible() {	# FAULT
 	unplug-target-*-one | frozen-*-one) return 1 ;;
 	esac
 }
-stat_of() { sed -n "s/^$2 //p" "$kd_initiator/$1/stats"; }	# DISK NAME
 round() {	# FAULT NUMBER
 	case $1 in frozen) kd_disk=file ;; *) kd_disk=raw ;; esac
 	rm -rf "$TMPDIR/check"

@@ -25,7 +25,7 @@ if [ "$n" = 1 ]; then
 	must "kdblk_target.ko loads" insmod "$KO/kdblk_target.ko"
 	must "a portal listens" portal p "${p}0-1"
 	must "a disk is exported" export_disk tank /dev/ram0 allow_any=1
-	tell "kdblk_target exports /dev/ram0 ($(size ram0)) as disk 'tank' on ${p}0-1 port 4420"
+	tell "kdblk_target exports /dev/ram0 ($(size ram0)) as disk 'tank' on ${p}0-1 port 14420"
 	meet 1
 	meet 1		# the other machine writes
 	must "the cable is cut" cable cut

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # blkhostile.sh rxe|siw net|dev|one MESSAGES [ROUNDS [SEED]]: peers of kdblk that mean no good
-# (tests/kdblkfuzz), MESSAGES of them at random, everything so many times.
+# (tests/fuzz/blk), MESSAGES of them at random, everything so many times.
 # An initiator does to kdblk_target what must not be, while another one works on the same disk
 # and a third one on another disk; then a target does so to kdblk.
 # shellcheck shell=sh disable=SC2154
@@ -115,6 +115,7 @@ initiator() {
 			fuzz bad "before-login $kd_op"
 	done
 	each bad "a message ends its session"
+	scene "two initiators with one id" identity
 	scene "queues that were not granted" queues
 	scene "numbers of sessions are not to be guessed" guess $((few / 20))
 	scene "without a keepalive the session ends" keepalive
@@ -220,8 +221,28 @@ always() {	# NAME
 }
 keepalive() {	# NAME
 	kd_n=$(losses)
-	fuzz serve "$1" 1 && until_true $((20 * slow)) lost_more "$kd_n" &&
+	# A session in which nothing was answered counts as a failed attempt.
+	within 60 dd if="$(device v)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null &&
+		fuzz serve "$1" 1 && until_true $((20 * slow)) lost_more "$kd_n" &&
 		until_true $((20 * slow)) is v live && rights "$1"
+}
+# A machine that crashes loses what it had not flushed; the next flush says so, once.
+restarted() {
+	kd_n=$(losses)
+	fuzz serve restart 1 && within 60 dd if="$(device v)" of=/dev/null bs=4k count=1 \
+		iflag=direct 2>/dev/null && lost_more "$kd_n" && is v live
+}
+flushed() { within 60 sync "$(device v)"; }
+restart() {
+	wanted "target restart" || return 0
+	step "a write that is not flushed" dd if=/dev/zero of="$(device v)" bs=4k count=1 \
+		oflag=direct 2>/dev/null
+	step "the target's machine restarts, the session goes on" restarted
+	step "the next flush fails" refused flushed
+	step "and the log says why" logged "kdblk: v: the target's machine has restarted"
+	step "the one after it does not" flushed
+	step "the machine restarts when all is flushed" restarted
+	step "no flush fails" flushed
 }
 target() {
 	step "the hostile target listens" fuzz listen
@@ -236,6 +257,7 @@ target() {
 		step "nothing breaks: $kd_name" odd "$kd_name" || said 4
 	done
 	step "it connects to one that is good" connects
+	restart
 	for kd_name in $(grep -E '^answer-' $fuzzer/serve); do
 		wanted "target $kd_name" || continue
 		case $kd_name in

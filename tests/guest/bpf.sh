@@ -7,7 +7,7 @@ mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracin
 must "a device" loopback_dev rxe
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 must "kdapl_dat12.ko loads" insmod "$KO/kdapl_dat12.ko"
-must "kdping serves" insmod "$KO/kdping.ko" mode=server ia=rxe0-1
+must "kdping serves" insmod "$KO/kdping.ko" listen=192.0.2.1
 echo "insmod $KO/kdold.ko test=ping ia=rxe0-1 address=192.0.2.1 && rmmod kdold" >"$work"
 sed -n 's/^    \(bpftrace .*\)$/\1/p' "$TOP/Documentation/observing.md" >"$TMPDIR/lines"
 must "the manual has four such lines" test "$(wc -l <"$TMPDIR/lines")" = 4

@@ -4,13 +4,7 @@
 # afterwards there is as much memory as before. UNPLUGS 0: only the former.
 # shellcheck shell=sh disable=SC2154
 p=$1 where=$2 loads=$3 unplugs=$4
-devices() {
-	case $where in
-	net) two_namespaces "$p"; a=${p}0 b=${p}1 ;;
-	dev) two_devices "$p"; a=${p}0 b=${p}1 ;;
-	one) loopback_dev "$p"; a=${p}0 b=${p}0 ;;
-	esac
-}
+devices() { topology "$where" "$p"; }
 none() { [ "$(objects)" = 0 ]; }
 as_before() { [ "$(resources)" = "$before" ]; }
 # KiB of slab that are in use: what is only kept for the next time is given back first.

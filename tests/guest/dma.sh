@@ -3,10 +3,7 @@
 # What arrives is what was sent, byte by byte. By hca.sh only.
 # shellcheck shell=sh disable=SC2154
 p=$1
-case $2 in
-net) two_namespaces "$p"; a=${p}0-1 b=${p}1-1 ;;
-dev) two_devices "$p"; a=${p}0-1 b=${p}1-1 ;;
-esac
+topology "$2" "$p"
 pci=/sys/bus/pci/drivers/kdhca used=/sys/kernel/debug/swiotlb/io_tlb_used
 two_pci() { [ "$(find $pci/ -name '*:*' | wc -l)" = 2 ]; }
 # Each of the two has page tables of its own, which is what takes a wrong address to nowhere.
@@ -29,16 +26,16 @@ case $(cat /proc/cmdline) in
 	;;
 esac
 dmesg -C
-insmod "$KO/kdstorm.ko" ia_a="$a" ia_b="$b" events=20000 connections=10 &
+insmod "$KO/kdstorm.ko" ia_a="$a-1" ia_b="$b-1" events=20000 &
 [ $copies = 0 ] || step "they are used (${before-} before)" until_true 60 in_use
 step "kdstorm.ko: 20,000 events, and the right message in each buffer" wait $!
 dmesg | sed -n 's/.*kdstorm: //p' | grep -e '^PASS' -e '^FAIL' -e '^FAULT' -e '^check'
 step "EVD-UP-11: the right message in the right buffer" logged "kdstorm: check data ok"
 ! lsmod | grep -q '^kdstorm ' || rmmod kdstorm
-step "each byte after each kind of transfer" insmod "$KO/kddma.ko" ia_a="$a" ia_b="$b"
+step "each byte after each kind of transfer" insmod "$KO/kddma.ko" ia_a="$a-1" ia_b="$b-1"
 dmesg | grep 'kddma: '
 step "LMR-SYNC-05: lmr_sync_req is $sync" \
-	logged "kddma: lmr_sync_req is $sync on $a, $sync on $b"
+	logged "kddma: lmr_sync_req is $sync on $a-1, $sync on $b-1"
 good() { logged "kddma: ok $1\$"; }
 step "LMR-SYNC-06: Sends and Receives" good send
 step "RDMAW-01,LMR-SYNC-06: RDMA Writes between odd addresses; nothing around them changes" good write

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # hostile.sh rxe|siw net|dev|one [FLOOD [ROUNDS [WORD]]]: a peer that is not ours does
-# what it can to a consumer (tests/kdpeer). FLOOD: requests of the floods, ROUNDS: how
+# what it can to a consumer (tests/interop/peer). FLOOD: requests of the floods, ROUNDS: how
 # often everything is done, WORD: do only what has it in its title.
 # shellcheck shell=sh disable=SC2154
 p=$1 flood=${3:-10000} rounds=${4:-1} word=$5

@@ -142,6 +142,18 @@ two_namespaces() {
 	all_cpus
 }
 
+# topology net|dev|one rxe|siw: two devices in two namespaces, two in this one, or one. Sets a
+# and b, the devices, and dev, the network interface of a: for "ip $ns", and "$in0 COMMAND".
+# shellcheck disable=SC2034
+topology() {
+	a=${2}0 b=${2}1 dev=veth0 ns='' in0=''
+	case $1 in
+	net) two_namespaces "$2" && ns="-n n0" in0="ip netns exec n0" ;;
+	dev) two_devices "$2" ;;
+	one) loopback_dev "$2" && b=$a dev=kd0 ;;
+	esac
+}
+
 # wire N [rxe|siw [SIW.KO]]: the network card of machine N of two gets address 192.0.2.N and
 # the device rxe0 or siw0. (tools/uml-pair, or tools/qemu-run -w.)
 wire() {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # net.sh rxe|siw net|dev|one: names and addresses of IAs, while devices, interfaces,
 # addresses and network namespaces come, go and change. kdnet.ko is the consumer
-# (tests/kdnet/README.md); sides 0 and 1 are two devices, or twice the same one.
+# (tests/net/README.md); sides 0 and 1 are two devices, or twice the same one.
 # shellcheck shell=sh disable=SC2154
 p=$1 topology=$2
 wrong=0 ns=''
@@ -63,6 +63,18 @@ works() {
 	[ -z "$5" ] || is "$5>$3 $3>$5 ?" addresses "$1"
 }
 over() { is "DISCONNECTED DISCONNECTED" drop "$1"; }
+# put LETTERS: listeners (l and on) and adapters are given back, and had nothing left.
+put() {
+	for kd_p; do
+		case $kd_p in [l-z]) ok unlisten "$kd_p" ;; *) ok close "$kd_p" graceful ;; esac
+	done
+}
+# pair NAME NAME: adapters a and b, which listens as l.
+pair() {
+	ok open a "$1"
+	ok open b "$2"
+	ok listen l b 7
+}
 gone() { is "PROVIDER_NOT_FOUND NAME_NOT_REGISTERED" open "$1" "$2"; }
 
 NO_ADDRESS="INVALID_ADDRESS INVALID_ADDRESS_UNREACHABLE"
@@ -125,9 +137,7 @@ names() {
 		ok listen l b 7
 		works 0 a "$4" 7 "$3"
 		over 0
-		ok unlisten l
-		ok close a graceful
-		ok close b graceful
+		put l a b
 		verdict "IA-OPEN-01,IA-QRY-02,SIL-30: an IA opened as $1 has this name, its address is $3, it connects from there"
 	done
 	ip link add other0 type dummy
@@ -145,9 +155,7 @@ names() {
 }
 
 rename() {
-	ok open a "$r0-1"
-	ok open b "$r1-1"
-	ok listen l b 7
+	pair "$r0-1" "$r1-1"
 	works 0 a "$a1" 7 "$a0"
 	try rdma dev set "$r0" name kdnew
 	is "*kdnew-1*" ias
@@ -169,16 +177,14 @@ rename() {
 		is data talk $kd_n
 		over $kd_n
 	done
-	for kd_n in l m n; do ok unlisten $kd_n; done
+	put l m n
 	gone e kdnew-1
-	for kd_n in a b c d; do ok close $kd_n graceful; done
+	put a b c d
 	verdict "SIL-30: a device is renamed: open IAs work on and keep their names, the new name opens, the old one does not"
 }
 
 families() {
-	ok open a "$r0-1"
-	ok open b "$r1-1"
-	ok listen l b 7
+	pair "$r0-1" "$r1-1"
 	ok common m b "$s1" 7
 	is "NON_PEER_REJECTED" connect 0 a "$s1" 8
 	works 0 a "$a1" 7 "$a0"
@@ -193,9 +199,7 @@ families() {
 		is data talk $kd_n
 		over $kd_n
 	done
-	for kd_n in l m n o; do ok unlisten $kd_n; done
-	ok close a graceful
-	ok close b graceful
+	put l m n o a b
 	verdict "SIL-30,CSP-01: a port with IPv4 and IPv6 connects by either; a CSP listens on its IPv6 address"
 
 	address del 0 $a0/24
@@ -207,7 +211,7 @@ families() {
 	works 0 a "$s1" 7 "$s0"
 	is "$NO_FAMILY" connect 1 a 192.0.2.77 7
 	over 0
-	ok unlisten l
+	put l
 	from 0 gone c "$a0"
 	address add 0 $a0/24
 	address add 1 $a1/24
@@ -215,9 +219,7 @@ families() {
 	ok listen l b 7
 	works 0 a "$a1" 7 "$a0"
 	over 0
-	ok unlisten l
-	ok close a graceful
-	ok close b graceful
+	put l a b
 	verdict "SIL-30: a port with IPv6 only connects by it, IPv4 is refused until there is an address"
 }
 
@@ -233,7 +235,7 @@ nowhere() {
 		is UNREACHABLE connect 0 a 203.0.113.9 7 0
 		verdict "EPSM-08: nobody has this address: UNREACHABLE"
 	}
-	ok close a graceful
+	put a
 }
 
 # range FIRST LAST: the ports that are given out, in the namespace of side 0.
@@ -248,13 +250,12 @@ ports() {
 	ok any l a
 	ok any m a
 	is CONN_QUAL_UNAVAILABLE any n a
-	ok unlisten l
+	put l
 	ok any n a
 	is CONN_QUAL_UNAVAILABLE any o a
 	try range 32768 60999
 	ok any o a
-	for kd_n in m n o; do ok unlisten $kd_n; done
-	ok close a graceful
+	put m n o a
 	verdict "PSP-07: all qualifiers are taken: CONN_QUAL_UNAVAILABLE, until one is freed or there are more"
 }
 
@@ -276,10 +277,15 @@ link_local() {
 	is "*>$kd_local $kd_local>* l" addresses 0
 	ns=''
 	over 0
-	ok unlisten l
-	ok close a graceful
-	ok close b graceful
-	verdict "SIL-30,CSP-01: link-local addresses connect: the scope says which interface"
+	ns=$home
+	ok to c "$kd_local%$d0"
+	is "$r0-1 fe80:*" query c
+	works 1 c "$kd_local%$d0" 7
+	over 1
+	is "INVALID_ADDRESS INVALID_ADDRESS_MALFORMED" to d "$kd_local"
+	ns=''
+	put l a b c
+	verdict "SIL-30,CSP-01,D-100: link-local addresses connect: the scope says which interface"
 }
 
 # An address of the bridge that the interface belongs to.
@@ -305,8 +311,7 @@ bridge() {
 		over 0
 		ok unlisten l ;;
 	esac
-	ok close a graceful
-	ok close b graceful
+	put a b
 	verdict "IA-QRY-02,SIL-30: the interface is in a bridge: the name and the address of that open the IA"
 	rdma link delete "${p}br"
 	ip link del br0
@@ -341,10 +346,28 @@ vlans() {
 		ok listen l b 7
 		works 0 a "$4" 7 "$3"
 		over 0
-		ok unlisten l
-		ok close a graceful
-		ok close b graceful
+		put l a b
 		verdict "IA-QRY-02,SIL-30: an IA opened as $1, of a VLAN, connects from $3"
+	done
+	# What the routes say of an address on the VLAN; within one machine the source does. The
+	# VLAN interface has the hardware address of the one below it, by which the connection
+	# manager finds a device of soft-iWARP: it takes either.
+	kd_dev=$r0
+	[ "$p" = rxe ] || kd_dev="$p*"
+	for kd_n in "$b1 $b0" "$t1 $t0"; do
+		# shellcheck disable=SC2086
+		set -- $kd_n
+		from 1 ok open b "$1"
+		ok listen l b 7
+		case $topology in
+		net) from 0 ok to a "$1" ;;
+		*) ok to a "$1" "$2" ;;
+		esac
+		is "$kd_dev-1 $2" query a
+		works 0 a "$1" 7 "$2"
+		over 0
+		put l a b
+		verdict "D-100: the adapter that leads to $1, over a VLAN"
 	done
 	[ "$p" = rxe ] || for kd_n in $sides; do
 		try rdma link delete "${p}v$kd_n"
@@ -357,7 +380,7 @@ vlans() {
 		is "vl0 none" query a
 		is "$NO_ADDRESS" connect 0 a "$B.$i" 7
 		is "$NO_ADDRESS" listen l a 7
-		ok close a graceful
+		put a
 		from 0 gone a vl0
 		verdict "SIL-30: the VLAN interface an IA was opened by goes: it has no address any more"
 	fi
@@ -366,9 +389,7 @@ vlans() {
 
 # Addresses go and come while an IA, a PSP and a connection are there.
 addresses() {
-	ok open a "$r0-1"
-	ok open b "$r1-1"
-	ok listen l b 7
+	pair "$r0-1" "$r1-1"
 	works 0 a "$a1" 7 "$a0"
 	# IPv6 would do otherwise.
 	address del 0 $s0/64
@@ -409,13 +430,11 @@ addresses() {
 	over 1
 	address del 0 $A.11/24
 	address add 0 "$a0/24"
-	ok unlisten n
+	put n
 	works 2 b "$a0" 8
 	over 2
 	verdict "SIL-30: the address changes: new connections and listeners use the new one, an old listener waits for the old one"
-	ok unlisten l
-	ok unlisten m
-	for kd_n in a b c; do ok close $kd_n graceful; done
+	put l m a b c
 	# Opened by an address: it uses this one as long as it is there.
 	address add 0 $A.11/24
 	from 0 ok open a $A.11
@@ -433,10 +452,9 @@ addresses() {
 	over 1
 	address del 0 $A.11/24
 	ok free 0
-	ok close a graceful
+	put a
 	from 0 gone a $A.11
-	ok unlisten l
-	ok close b graceful
+	put l b
 	address add 0 $s0/64
 	address add 1 $s1/64
 	verdict "IA-QRY-02,SIL-30: an IA opened by an address uses it although it is not the first; without it the name is unknown"
@@ -467,10 +485,9 @@ instances() {
 	works 7 a "$a0" 7
 	for kd_n in 1 3 5 7; do over $kd_n; done
 	for kd_n in 0 2 4; do ok free $kd_n; done
-	ok unlisten l
-	ok unlisten m
+	put l m
 	order unlisten n >/dev/null
-	for kd_n in a b c; do ok close $kd_n graceful; done
+	put a b c
 	verdict "IA-OPEN-01,SIL-30: two instances of an IA connect to each other; closing one leaves the other alone"
 }
 
@@ -497,8 +514,7 @@ both() {
 	is UNREACHABLE connect 1 b $B.1 7
 	is data talk 0
 	over 0
-	ok unlisten l
-	for kd_n in a b c; do ok close $kd_n graceful; done
+	put l a b c
 	verdict "SIL-30: two devices on one interface: rdma_cm gives its addresses to the first; the second opens and is refused, not mixed up with it"
 	rdma link delete ${kd_o}both
 	rdma link delete "${p}both"
@@ -525,8 +541,7 @@ carrier() {
 	ip link set wire1 up
 	is data talk 1
 	over 1
-	ok unlisten l
-	ok close a graceful
+	put l a
 	verdict "SIL-30: an IA of an interface without carrier opens, listens, and connects when there is one"
 	rdma link delete "${p}wire"
 	ip link del wire0
@@ -534,9 +549,7 @@ carrier() {
 
 # The interface goes down and up again.
 down_up() {
-	ok open a "$r0-1"
-	ok open b "$r1-1"
-	ok listen l b 7
+	pair "$r0-1" "$r1-1"
 	works 0 a "$a1" 7 "$a0"
 	is none async a
 	on 0 link set $d0 down
@@ -559,9 +572,7 @@ down_up() {
 	is data talk 2
 	ok free 0
 	over 2
-	ok unlisten l
-	ok close a graceful
-	ok close b graceful
+	put l a b
 	verdict "ASY-04,SIL-30: an interface goes down: one PROVIDER_INTERNAL_ERROR, no connecting; up again, all is as before"
 }
 
@@ -576,7 +587,7 @@ reconnect() {
 		is "$kd_n $a0" query a
 		works 0 a "$a1" 7 "$a0"
 		over 0
-		ok close a graceful
+		put a
 	done
 	echo $wrong >"$TMPDIR/reconnected"
 }
@@ -590,8 +601,7 @@ rtnl() {
 	echo 0 >/sys/kernel/debug/kdnet/rtnl
 	wait $!
 	try grep -qx 0 "$TMPDIR/reconnected"
-	ok unlisten l
-	ok close b graceful
+	put l b
 	verdict "CTX-05: somebody keeps RTNL: an IA opens, is asked, connects and closes meanwhile"
 }
 
@@ -606,7 +616,7 @@ namespaces() {
 	try ip netns exec x rdma link add "${p}x" type "$p" netdev $d0
 	ok open a "${p}x-1"
 	is "${p}x-1 $a0" query a
-	ok close a graceful
+	put a
 	ip -n x addr del $a0/24 dev $d0
 	ns=x
 	ok open a $d0
@@ -624,11 +634,11 @@ namespaces() {
 		ok listen l a 7
 		works 0 c $B.1 7 $B.1
 		over 0
-		ok unlisten l
+		put l
 	else
 		is "$FAILED" connect 0 a $B.1 7 10
 	fi
-	for kd_n in a b c e; do ok close $kd_n graceful; done
+	put a b c e
 	verdict "IA-OPEN-08,SIL-30: a name or address is one of the caller's namespace; what others have is not found by it, an RDMA device is"
 	# It goes with its namespace.
 	ns=x
@@ -638,7 +648,7 @@ namespaces() {
 	ip netns del x
 	becomes IA_CATASTROPHIC async a
 	gone b "${p}x-1"
-	ok close a graceful
+	put a
 	verdict "ASY-03,SIL-27: a namespace is deleted, its device goes"
 }
 
@@ -676,17 +686,14 @@ twins() {
 		is "$kd_want" addresses 7
 		over 6
 		over 7
-		ok close e graceful
-		ok close f graceful
+		put e f
 	done
 	ns=''
 	for kd_n in 0 1 2 3 4 5; do
 		is data talk $kd_n
 		over $kd_n
 	done
-	ok unlisten l
-	ok unlisten m
-	for kd_n in a b c d; do ok close $kd_n graceful; done
+	put l m a b c d
 	verdict "SIL-30: two networks with the same addresses in namespaces of their own: each connection stays in its own"
 	for kd_n in 2 3; do rdma link delete "$p$kd_n"; done
 	for kd_n in 2 3; do ip netns del n$kd_n; done
@@ -700,9 +707,7 @@ move() {
 	ip addr add $B.1/24 dev mv0
 	ip link set mv0 up
 	try rdma link add "${p}mv" type "$p" netdev mv0
-	ok open a "${p}mv-1"
-	ok open b mv0
-	ok listen l b 7
+	pair "${p}mv-1" mv0
 	works 0 a $B.1 7
 	try ip link set mv0 netns x
 	becomes IA_CATASTROPHIC async a

@@ -4,7 +4,7 @@
 # shellcheck shell=sh disable=SC2154
 p=$1
 says="${p}0-1: cannot build a registration QP: -[A-Z0-9]* (the device cannot connect a QP to its own port: "
-calls() { insmod "$KO/kdping.ko" mode=client ia="${p}0-1" address=192.0.2.2; }
+calls() { ip netns exec n0 insmod "$KO/kdping.ko" connect=192.0.2.2; }
 two_namespaces "$p"
 must "the module loads" insmod "$KO/kdapl.ko"
 step "LMR-01: memory is refused outside of a connection" refused calls

@@ -27,7 +27,7 @@ for f in failslab fail_page_alloc; do
 done
 cd /
 dmesg -C
-step "GEN-07,LMR-08,EP-CREATE-09: with any allocation failing a call says so and changes nothing; what frees does not fail" \
+step "GEN-07,LMR-08,FMR-01,RMR-16,EP-CREATE-09: with any allocation failing a call says so and changes nothing; what frees does not fail" \
 	insmod "$KO/kdfail.ko" ia="${p}0-1" rounds="$rounds"
 dmesg | sed -n 's/.*kdfail: //p'
 missed=$(missed)

@@ -64,7 +64,7 @@ step "shown: Endpoints of both sides" shows eps 'CONNECTED +[1-9][0-9]* +192\.0\
 step "shown: Event Dispatchers" shows evds ' (d|dc) +(softirq|workqueue) +single' 2
 step "shown: regions" shows lmrs 'memory +bound +0x[0-9a-f]+ 0x[0-9a-f]+' 2
 step "shown: regions for fast registration" shows lmrs 'fmr +unbound' 16
-step "shown: where it listens" shows points 'psp +4420'
+step "shown: where it listens" shows points 'psp +14420'
 step "data is written and read while all is traced" use
 collect
 step "traced: posts" traced 'kdapl_post: ep=[0-9]+ op=SEND cookie=0x[0-9a-f]+ length=[0-9]+ flags='

@@ -22,7 +22,7 @@ step "C-06,C-13: software events of 1.2, by upcall and by dat_evd_dequeue(); the
 step "C-05: each upcall has the object the EVD was given, also after the next one; EVDs freed and abandoned by the hundred" once upcalls
 step "kdapl_dat12.ko does not unload while a consumer is there" held
 step "C-05,C-09: requests, rejected without a word and accepted; completions with 64-bit lengths" once accept
-must "a consumer of 2.0 serves" insmod "$KO/kdping.ko" mode=server ia="${p}0-1"
+must "a consumer of 2.0 serves" insmod "$KO/kdping.ko" listen=192.0.2.1
 step "C-02,C-03,C-05,C-10: a client of 1.2 and a server of 2.0: Sends, RDMA, a window by its context; posts with too many segments or too long ones are refused" once ping
 step "the server has served" logged "kdping: SERVED"
 step "kdping.ko unloads" rmmod kdping

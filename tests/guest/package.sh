@@ -10,14 +10,16 @@ tell "kernel $(uname -r)"
 must "soft-RoCE device" loopback_dev rxe
 must "the kdapl.ko that DKMS has built loads" insmod "$m/kdapl.ko"
 must "the kdapl_dat12.ko that DKMS has built loads" insmod "$m/kdapl_dat12.ko"
-step "kdping.ko of DKMS loads and serves" insmod "$m/kdping.ko" mode=server
+step "kdping.ko of DKMS loads, serves and calls itself" insmod "$m/kdping.ko" listen=any connect=192.0.2.1
+step "kdrpc_server.ko of DKMS loads" insmod "$m/kdrpc_server.ko"
+step "kdrpc.ko of DKMS calls it" insmod "$m/kdrpc.ko" connect=192.0.2.1
 mp configfs
 step "kdblk_target.ko of DKMS loads" insmod "$m/kdblk_target.ko"
 step "kdblk.ko of DKMS loads" insmod "$m/kdblk.ko"
-step "a module built against kdapl-dev loads" insmod "$m/hello.ko"
-step "it opens an Interface Adapter" logged 'hello: rxe0-1 at 192\.0\.2\.1'
+step "a module built against kdapl-dev loads" insmod "$m/hello.ko" at=192.0.2.1
+step "it opens an Interface Adapter" logged 'hello: 192\.0\.2\.1 at 192\.0\.2\.1'
 step "kdapl.ko does not unload while it is there" refused rmmod kdapl
-step "all of them unload" rmmod hello kdping kdblk kdblk_target kdapl_dat12 kdapl
+step "all of them unload" rmmod hello kdping kdrpc kdrpc_server kdblk kdblk_target kdapl_dat12 kdapl
 
 kd_modules=/lib/modules/$(uname -r)
 installed() {
@@ -29,7 +31,7 @@ if [ "${2:-}" != dkms ]; then
 	step "modprobe kdblk loads kdapl.ko and what that needs" modprobe kdblk
 	step "so does modprobe kdblk_target" modprobe kdblk_target
 	step "modprobe kdapl_dat12" modprobe kdapl_dat12
-	step "modprobe kdping mode=server serves" modprobe kdping mode=server
+	step "modprobe kdping serves" modprobe kdping
 	step "modprobe -r unloads them, and kdapl.ko with the last" \
 		modprobe -r kdping kdblk kdblk_target kdapl_dat12
 	step "kdapl.ko is gone" refused test -e /sys/module/kdapl

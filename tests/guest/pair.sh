@@ -14,7 +14,7 @@ tell "kdapl.ko loaded: $(modinfo -F description "$KO/kdapl.ko")"
 results() { dmesg | sed -n 's/.*\(kdping: [A-Z].*=.*\)/\1/p'; }
 
 serve() {
-	must "kdping serves" insmod "$KO/kdping.ko" mode=server
+	must "kdping serves" insmod "$KO/kdping.ko"
 	tell "kdping serves on 192.0.2.$n port 4711"
 	meet "$n"
 	meet "$n"	# the client is done
@@ -25,7 +25,7 @@ call() {
 	meet "$n"
 	tell "kdping calls $peer: $count rounds of $size bytes, write, read back, compare"
 	step "kdping moves data to $peer and back" \
-		insmod "$KO/kdping.ko" mode=client address="$peer" size="$size" count="$count"
+		insmod "$KO/kdping.ko" connect="$peer" size="$size" count="$count"
 	results | grep -e PASS -e FAIL | tail -1 | sed 's/^/tell: /'
 	meet "$n"
 	lsmod | grep -q '^kdping ' && step "kdping unloads" rmmod kdping
@@ -39,7 +39,7 @@ else
 	call
 	serve
 fi
-step "kdping refuses a bad parameter" refused insmod "$KO/kdping.ko" mode=client address=nonsense
+step "kdping refuses a bad parameter" refused insmod "$KO/kdping.ko" connect=nonsense
 step "kdapl.ko unloads" rmmod kdapl
 tell "modules unloaded"
 meet "$n"

@@ -85,11 +85,13 @@ size() {
 		stream size=$n
 	done
 }
+bare() { measure ctx=poll; measure ctx=poll bare=1; }
 lmrs() {
 	for n in $most_lmrs; do
 		measure ctx=poll op=write lmrs=$n
 		[ "$n" = 1 ] || measure ctx=poll op=write lmrs=$n random=1
 	done
+	measure ctx=poll bare=1
 }
 eps() {
 	for n in $most_eps; do

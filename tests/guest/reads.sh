@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # reads.sh rxe|siw net|dev|one [ROUNDS [LOSS [SEED]]]: an Endpoint and a queue pair of the
 # verbs connect to each other and read from each other, with depths, retries and private data
-# chosen at random (tests/kdpeer, kdreads.ko). LOSS: percent of packets of each direction.
+# chosen at random (tests/interop/peer, kdreads.ko). LOSS: percent of packets of each direction.
 # shellcheck shell=sh disable=SC2154
 p=$1 rounds=${3:-40} loss=${4:-0} seed=${5:-0}
 in='' peer=192.0.2.2

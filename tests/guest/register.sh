@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # register.sh rxe|siw net|dev|one [ROUNDS [PARAMETER=VALUE...]]: kdhammer.ko, registering
-# while the network under the registration queue pair changes, while memory runs out, and
+# while the network under the registration queue pair changes, and
 # when the device goes away with everything bound and under fire.
 # shellcheck shell=sh disable=SC2154
 p=$1 where=$2 n=${3:-1}
 shift 2
 [ $# = 0 ] || shift
-devices() {
-	case $where in
-	net) two_namespaces "$p"; a=${p}0 b=${p}1 dev=veth0 ns="-n n0" ;;
-	dev) two_devices "$p"; a=${p}0 b=${p}1 dev=veth0 ns='' ;;
-	one) loopback_dev "$p"; a=${p}0 b=${p}0 dev=kd0 ns='' ;;
-	esac
-}
+devices() { topology "$where" "$p"; }
 order() { echo "$*" >/sys/kernel/debug/kdhammer/do; }
 said() {
 	dmesg | sed -n 's/.*kdhammer: //p' |
@@ -40,27 +34,6 @@ own_qps() {
 registers() { order registered 20; }
 ends() { order registered; }
 
-# Every allocation of the task that asks fails now and then.
-pressed() {	# ROUNDS
-	for kd_f in failslab fail_page_alloc; do
-		cd "/sys/kernel/debug/$kd_f" || return
-		echo 1 >task-filter
-		echo 4 >probability
-		echo -1 >times
-		echo 0 >verbose
-		echo N >ignore-gfp-wait
-		[ ! -e min-order ] || echo 0 >min-order
-	done
-	cd /
-	# what it needs to open the file must not fail
-	sh -c "exec 3>/sys/kernel/debug/kdhammer/do; echo 1 >/proc/self/make-it-fail; echo press $1 >&3"
-	kd_rc=$?
-	for kd_f in failslab fail_page_alloc; do
-		echo 0 >"/sys/kernel/debug/$kd_f/probability"
-	done
-	return $kd_rc
-}
-
 devices
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 load "$@"
@@ -74,7 +47,7 @@ step "LMR-01: registrations, in new PZs too" order register 20 new
 # On RoCE nothing of that matters; on iWARP there must be an address to connect to.
 case $p in rxe) how=strict ;; siw) how='' ;; esac
 round=0
-while [ $round -lt "$n" ] && [ $failed = 0 ]; do
+while [ $round -lt "$n" ] && [ "$failed" = 0 ]; do
 	round=$((round + 1))
 	# shellcheck disable=SC2086
 	step "registering all the time" order registering $how
@@ -91,15 +64,11 @@ while [ $round -lt "$n" ] && [ $failed = 0 ]; do
 	step "LMR-08: none was refused for another reason" ends
 	step "LMR-01: nor is one now" order register 20 new
 done
-if [ -e /sys/kernel/debug/failslab ]; then
-	step "LMR-08,FMR-01,RMR-16,GEN-07: without memory calls fail in order" pressed $((200 * n))
-	step "LMR-01: and with it they succeed" order register 20 new
-fi
 unload
 no_devices "$p"
 
 round=0
-while [ $round -lt "$n" ] && [ $failed = 0 ]; do
+while [ $round -lt "$n" ] && [ "$failed" = 0 ]; do
 	round=$((round + 1))
 	for how in ordered left; do
 		devices

@@ -3,12 +3,8 @@
 # at the same time, closed from both ends at once; or, with BLOCKS, how fast they
 # come and go, compared with the RDMA CM and the verbs alone.
 # shellcheck shell=sh disable=SC2154
-p=$1 count=$3 blocks=$4 exec_in=''
-case $2 in
-net) two_namespaces "$p"; a=${p}0-1 b=${p}1-1 exec_in="ip netns exec n0" ;;
-dev) two_devices "$p"; a=${p}0-1 b=${p}1-1 ;;
-one) loopback_dev "$p"; a=${p}0-1 b=${p}0-1 ;;
-esac
+p=$1 count=$3 blocks=$4
+topology "$2" "$p"
 # A busy listener may miss a SYN, and nobody here calls one who is not there.
 echo 6 >/proc/sys/net/ipv4/tcp_syn_retries
 scale() { echo "$*" >/sys/kernel/debug/kdscale/do; }
@@ -27,7 +23,7 @@ took() {
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 empty=$(resources)
 # shellcheck disable=SC2086
-must "kdscale.ko loads" $exec_in insmod "$KO/kdscale.ko" ia_a="$a" ia_b="$b"
+must "kdscale.ko loads" $in0 insmod "$KO/kdscale.ko" ia_a="$a-1" ia_b="$b-1"
 if [ -n "$blocks" ]; then
 	# TCP remembers ports for a minute, and the side without kDAPL tries one only.
 	echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets
@@ -53,13 +49,6 @@ else
 	step "a message each way on each of them" scale data
 	step "both instances are closed abruptly, at once" scale close
 	step "nothing is left of them" until_true 60 all_gone
-	must "instances are open again" scale open 1
-	before=$(available)
-	step "as many queue pairs by the verbs alone" scale raw-open $((2 * count))
-	took "memory of a queue pair of that size without kDAPL" "$before" "$(available)"
-	step "and gone" scale raw-close
-	step "$count Endpoints with EVDs of their own, freed one by one" scale singles "$count"
-	step "all is freed" scale free
 	dmesg | sed -n 's/.*kdscale: \([A-Z]*[a-z].*ms\)$/tell: \1/p'
 fi
 step "kdscale.ko unloads" timeout 100 rmmod kdscale

@@ -16,13 +16,7 @@ possible() {	# WAY
 	netdevrxe-6.1*) return 1 ;;
 	esac
 }
-devices() {
-	case $where in
-	net) two_namespaces "$p"; a=${p}0 b=${p}1 dev=veth0 ns="-n n0" in0="ip netns exec n0" ;;
-	dev) two_devices "$p"; a=${p}0 b=${p}1 dev=veth0 ns='' in0='' ;;
-	one) loopback_dev "$p"; a=${p}0 b=${p}0 dev=kd0 ns='' in0='' ;;
-	esac
-}
+devices() { topology "$where" "$p"; }
 # shellcheck disable=SC2086
 unplug() {	# WAY, WORDS
 	case $1 in

@@ -115,10 +115,10 @@ all_faulty() {
 	rxe-reorder) kd_size=1024 ;;
 	*) kd_size=$large ;;
 	esac
-	only 1 must "kdping serves" insmod "$KO/kdping.ko" mode=server
+	only 1 must "kdping serves" insmod "$KO/kdping.ko"
 	meet
 	only 2 step "kdping moves data there and back" \
-		insmod "$KO/kdping.ko" mode=client address="$peer" size="$kd_size" count=4
+		insmod "$KO/kdping.ko" connect="$peer" size="$kd_size" count=4
 	only 2 step "kdping unloads" rmmod kdping
 	meet
 	only 1 step "kdping unloads" rmmod kdping

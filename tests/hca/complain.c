@@ -26,9 +26,19 @@ static const char *const fault_name[] = {
 	[KDHCA_PAIR] = "a Write and a Send posted together, and sg_list is NULL",
 };
 
-static const char *const verb_name[] = {
-	[KDHCA_CREATE] = "create", [KDHCA_ALLOC] = "alloc_mr", [KDHCA_MODIFY] = "modify_qp",
-	[KDHCA_DESTROY] = "destroy", [KDHCA_DEREG] = "dereg_mr",
+/* Verbs that sleep, how long, and every so-manieth of which fails. */
+#define VERB(name, ms, nth) \
+	{ name, offsetof(struct kdhca_set, ms), offsetof(struct kdhca_set, nth) }
+
+static const struct {
+	const char *name;
+	size_t ms, nth;		/* 0, which is none of these: never */
+} verbs[] = {
+	[KDHCA_CREATE] = VERB("create", create_ms, create_fail),
+	[KDHCA_ALLOC] = { "alloc_mr", 0, offsetof(struct kdhca_set, alloc_fail) },
+	[KDHCA_MODIFY] = VERB("modify_qp", modify_ms, modify_fail),
+	[KDHCA_DESTROY] = { "destroy", offsetof(struct kdhca_set, destroy_ms), 0 },
+	[KDHCA_DEREG] = VERB("dereg_mr", dereg_ms, dereg_fail),
 };
 
 /**
@@ -72,39 +82,18 @@ static bool spare_worker(void)
 int kdhca_sleeps(struct kdhca_dev *dev, enum kdhca_verb verb)
 {
 	const struct kdhca_set *set = &dev->set;
-	u32 ms = 0, nth = 0;
+	u32 ms = verbs[verb].ms ? *(u32 *)((void *)set + verbs[verb].ms) : 0;
+	u32 nth = verbs[verb].nth ? *(u32 *)((void *)set + verbs[verb].nth) : 0;
 
 	if (IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible()) {
-		kdhca_complain(dev, KDHCA_ATOMIC, verb_name[verb], preempt_count());
+		kdhca_complain(dev, KDHCA_ATOMIC, verbs[verb].name, preempt_count());
 		return 0;
 	}
 	might_sleep();
 	if (set->noio && (current->flags & PF_WQ_WORKER) &&
 	    !(current->flags & PF_MEMALLOC_NOIO) && READ_ONCE(dev->remover) != current &&
 	    !spare_worker())
-		kdhca_complain(dev, KDHCA_NOIO, verb_name[verb], 0);
-	switch (verb) {
-	case KDHCA_CREATE:
-		ms = set->create_ms;
-		nth = set->create_fail;
-		break;
-	case KDHCA_ALLOC:
-		nth = set->alloc_fail;
-		break;
-	case KDHCA_MODIFY:
-		ms = set->modify_ms;
-		nth = set->modify_fail;
-		break;
-	case KDHCA_DESTROY:
-		ms = set->destroy_ms;
-		break;
-	case KDHCA_DEREG:
-		ms = set->dereg_ms;
-		nth = set->dereg_fail;
-		break;
-	default:
-		break;
-	}
+		kdhca_complain(dev, KDHCA_NOIO, verbs[verb].name, 0);
 	if (ms)
 		msleep(ms);
 	return nth && !(atomic_inc_return(&dev->calls[verb]) % nth) ? -ENOMEM : 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Attributes of devices and ports, addresses, and what is made of them. */
 #include <linux/etherdevice.h>
-#include <linux/inetdevice.h>
 #include <linux/module.h>
 #include <net/addrconf.h>
 #include <net/ipv6.h>
@@ -93,13 +92,6 @@ static enum rdma_link_layer kdhca_get_link_layer(struct ib_device *ibdev, u32 po
 	return IB_LINK_LAYER_ETHERNET;
 }
 
-/* An iWARP device has one, made of a MAC address. */
-static int kdhca_iw_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
-{
-	*gid = to_dev(ibdev)->gid[0];
-	return 0;
-}
-
 static int kdhca_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
 	*pkey = IB_DEFAULT_PKEY_FULL;
@@ -166,57 +158,13 @@ struct kdhca_dev *kdhca_dev_by_gid(const union ib_gid *gid)
 	return NULL;
 }
 
-/**
- * kdhca_dev_owns - is the IP address one of the device's?
- * @dev: device
- * @addr: address
- *
- * Return: whether its network device has it.
- */
-bool kdhca_dev_owns(struct kdhca_dev *dev, const struct sockaddr_storage *addr)
-{
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
-	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
-	const struct in_ifaddr *ifa;
-	struct in_device *in_dev;
-	bool found = false;
-
-	if (addr->ss_family == AF_INET6)
-		return ipv6_chk_addr(dev_net(dev->ndev), &in6->sin6_addr, dev->ndev, 0);
-	rcu_read_lock();
-	in_dev = __in_dev_get_rcu(dev->ndev);
-	if (in_dev) {
-		in_dev_for_each_ifa_rcu(ifa, in_dev)
-			found |= ifa->ifa_local == in->sin_addr.s_addr;
-	}
-	rcu_read_unlock();
-	return found;
-}
-
 static void dev_handler(struct kdhca_irq *irq)
 {
 	struct kdhca_dev *dev = container_of(irq, struct kdhca_dev, irq);
 	struct ib_event event = { .device = &dev->ibdev, .element.port_num = 1 };
-	int type;
 
-	for_each_set_bit(type, &dev->events, BITS_PER_LONG) {
-		clear_bit(type, &dev->events);
-		event.event = type;
+	while (kdhca_irq_next(irq, &event))
 		ib_dispatch_event(&event);
-	}
-}
-
-/**
- * kdhca_dev_event - tell everybody something of the device or its port
- * @dev: device
- * @type: what
- *
- * Context: any.
- */
-void kdhca_dev_event(struct kdhca_dev *dev, enum ib_event_type type)
-{
-	set_bit(type, &dev->events);
-	kdhca_irq_raise(&dev->irq);
 }
 
 static int kdhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
@@ -315,35 +263,6 @@ const struct ib_device_ops kdhca_roce_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ah, kdhca_ah, ibah),
 };
 
-static void kdhca_qp_ref(struct ib_qp *ibqp)
-{
-	refcount_inc(&to_qp(ibqp)->ref);
-}
-
-static void kdhca_qp_unref(struct ib_qp *ibqp)
-{
-	kdhca_qp_put(to_qp(ibqp));
-}
-
-static struct ib_qp *kdhca_find_qp(struct ib_device *ibdev, int number)
-{
-	struct kdhca_qp *qp = xa_load(&kdhca_qps, number);
-
-	return qp && qp->dev == to_dev(ibdev) ? &qp->ibqp : NULL;
-}
-
-const struct ib_device_ops kdhca_iw_ops = {
-	.iw_accept = kdhca_iw_accept,
-	.iw_add_ref = kdhca_qp_ref,
-	.iw_connect = kdhca_iw_connect,
-	.iw_create_listen = kdhca_iw_create_listen,
-	.iw_destroy_listen = kdhca_iw_destroy_listen,
-	.iw_get_qp = kdhca_find_qp,
-	.iw_reject = kdhca_iw_reject,
-	.iw_rem_ref = kdhca_qp_unref,
-	.query_gid = kdhca_iw_query_gid,
-};
-
 /**
  * kdhca_dev_setup - fill in a device before it is registered
  * @dev: device with settings, network device and DMA device
@@ -373,11 +292,7 @@ int kdhca_dev_setup(struct kdhca_dev *dev)
 		ibdev->local_dma_lkey = KDHCA_DMA_LKEY;
 	strscpy(ibdev->node_desc, "kdhca", sizeof(ibdev->node_desc));
 	if (dev->set.iwarp) {
-		ibdev->node_type = RDMA_NODE_RNIC;
-		ibdev->iw_driver_flags = IW_F_NO_PORT_MAP;
-		strscpy(ibdev->iw_ifname, ndev->name, sizeof(ibdev->iw_ifname));
-		memcpy(dev->gid[0].raw, mac, ETH_ALEN);
-		ib_set_device_ops(ibdev, &kdhca_iw_ops);
+		kdhca_iw_setup(ibdev);
 	} else {
 		ibdev->node_type = RDMA_NODE_IB_CA;
 		ib_set_device_ops(ibdev, &kdhca_roce_ops);

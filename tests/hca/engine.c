@@ -12,11 +12,6 @@
 #define OVERTAKE	8	/* requests that may begin while a Read is out */
 #define AGAIN		(HZ / 20 + 1)	/* until a lost segment of iWARP is sent again */
 
-static bool wqe_is_read(const struct kdhca_wqe *wqe)
-{
-	return wqe->opcode == IB_WR_RDMA_READ || wqe->opcode == IB_WR_RDMA_READ_WITH_INV;
-}
-
 static u32 sq_head(struct kdhca_sq *sq)
 {
 	u32 head;
@@ -25,24 +20,6 @@ static u32 sq_head(struct kdhca_sq *sq)
 	head = sq->head;
 	spin_unlock_irq(&sq->lock);
 	return head;
-}
-
-static u8 wc_opcode(const struct kdhca_wqe *wqe)
-{
-	switch (wqe->opcode) {
-	case IB_WR_RDMA_WRITE:
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		return IB_WC_RDMA_WRITE;
-	case IB_WR_RDMA_READ:
-	case IB_WR_RDMA_READ_WITH_INV:
-		return IB_WC_RDMA_READ;
-	case IB_WR_LOCAL_INV:
-		return IB_WC_LOCAL_INV;
-	case IB_WR_REG_MR:
-		return IB_WC_REG_MR;
-	default:
-		return IB_WC_SEND;
-	}
 }
 
 /* Report what is done, as far as everything before it is. */
@@ -66,7 +43,7 @@ static void engine_complete(struct kdhca_qp *qp)
 			.frees = sq->done - sq->freed,
 			.byte_len = wqe->length,
 			.status = wqe->status,
-			.opcode = wc_opcode(wqe),
+			.opcode = kdhca_op(wqe->opcode)->wc,
 		};
 		sq->freed = sq->done;
 		kdhca_cq_push(qp->scq, &cqe, false);	/* an error is, always */
@@ -207,7 +184,7 @@ static void engine_begun(struct kdhca_qp *qp, struct kdhca_wqe *wqe, enum kdhca_
 	switch (answer) {
 	case KDHCA_ACK:
 		engine_answered(qp);
-		if (!wqe_is_read(wqe)) {
+		if (!kdhca_is_read(wqe->opcode)) {
 			engine_done(qp, wqe, IB_WC_SUCCESS);
 			return;
 		}
@@ -224,7 +201,7 @@ static void engine_begun(struct kdhca_qp *qp, struct kdhca_wqe *wqe, enum kdhca_
 	case KDHCA_NAK:
 		qp->nak = remote_fault(status);
 		/* what has left is done, as far as iWARP knows: the peer ends the connection */
-		if (qp->dev->set.iwarp && !wqe_is_read(wqe) && remote_fault(status))
+		if (qp->dev->set.iwarp && !kdhca_is_read(wqe->opcode) && remote_fault(status))
 			status = IB_WC_SUCCESS;
 		break;
 	}
@@ -270,7 +247,7 @@ static bool engine_blocked(const struct kdhca_qp *qp, const struct kdhca_wqe *wq
 		return false;
 	return (wqe->flags & IB_SEND_FENCE) || !qp->dev->set.reads_late ||
 	       qp->since >= OVERTAKE ||
-	       (wqe_is_read(wqe) && qp->reading >= qp->attr.max_rd_atomic);
+	       (kdhca_is_read(wqe->opcode) && qp->reading >= qp->attr.max_rd_atomic);
 }
 
 /* Everything that has been posted comes back. */

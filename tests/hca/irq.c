@@ -62,6 +62,37 @@ void kdhca_irq_raise(struct kdhca_irq *irq)
 }
 
 /**
+ * kdhca_irq_event - have the handler called for an event
+ * @irq: interrupt
+ * @type: event, of which kdhca_irq_next() then tells
+ *
+ * Context: any.
+ */
+void kdhca_irq_event(struct kdhca_irq *irq, enum ib_event_type type)
+{
+	set_bit(type, &irq->events);
+	kdhca_irq_raise(irq);
+}
+
+/**
+ * kdhca_irq_next - an event the handler has been called for
+ * @irq: interrupt
+ * @event: where it goes
+ *
+ * Return: whether there was one.
+ */
+bool kdhca_irq_next(struct kdhca_irq *irq, struct ib_event *event)
+{
+	unsigned long type = find_first_bit(&irq->events, BITS_PER_LONG);
+
+	if (type == BITS_PER_LONG)
+		return false;
+	clear_bit(type, &irq->events);
+	event->event = type;
+	return true;
+}
+
+/**
  * kdhca_irq_kill - no call of the handler is under way or to come
  * @irq: interrupt that nobody raises any more
  *

@@ -2,7 +2,7 @@
 /*
  * RDMA devices that behave like hardware: what their files share.
  *
- * Locks, from the outside in: kdhca_cm_mutex; qp->rx (what arrives at a QP, one at a time;
+ * Locks, from the outside in: iw_mutex; qp->rx (what arrives at a QP, one at a time;
  * nobody holds two); then the spinlocks of a send queue, of a receive queue or SRQ, of an MR,
  * of a CQ, of which only that of a CQ is taken inside another.
  */
@@ -21,7 +21,6 @@
 #include <linux/xarray.h>
 #include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
-#include <rdma/iw_cm.h>
 #include <rdma/rdma_netlink.h>
 
 #undef pr_fmt
@@ -73,6 +72,7 @@ enum kdhca_ctx {
 struct kdhca_irq {
 	enum kdhca_ctx ctx;
 	void (*fn)(struct kdhca_irq *irq);
+	unsigned long events;		/* bits of enum ib_event_type to be told */
 	struct work_struct work;
 	struct tasklet_struct tasklet;
 	struct hrtimer timer;
@@ -81,6 +81,8 @@ struct kdhca_irq {
 void kdhca_irq_init(struct kdhca_irq *irq, enum kdhca_ctx ctx, void (*fn)(struct kdhca_irq *irq));
 void kdhca_irq_raise(struct kdhca_irq *irq);
 void kdhca_irq_kill(struct kdhca_irq *irq);
+void kdhca_irq_event(struct kdhca_irq *irq, enum ib_event_type type);
+bool kdhca_irq_next(struct kdhca_irq *irq, struct ib_event *event);
 
 /* ------------------------------------------------------------------ */
 /* complain.c                                                           */
@@ -133,7 +135,6 @@ struct kdhca_dev {
 	struct mutex gsi_lock;		/* gsi */
 	struct kdhca_qp *gsi;		/* QP 1 of RoCE */
 	struct kdhca_irq irq;		/* events of the port and of the device */
-	unsigned long events;
 	atomic_t complaints[KDHCA_FAULTS];
 	atomic_t calls[KDHCA_VERBS];	/* to let every Nth fail */
 	bool here;			/* registered; kdhca_devs_lock */
@@ -206,7 +207,6 @@ struct kdhca_srq {
 	struct kdhca_rq rq;
 	u32 limit;			/* under rq.lock */
 	struct kdhca_irq irq;
-	unsigned long events;
 };
 
 enum kdhca_wqe_state { KDHCA_POSTED, KDHCA_READING, KDHCA_DONE };
@@ -288,10 +288,9 @@ struct kdhca_qp {
 	bool nak;			/* the peer has failed, after what came before */
 	unsigned long wait_until;
 	struct kdhca_irq irq;
-	unsigned long events;		/* bits of enum ib_event_type to be told */
 	refcount_t ref;
 	struct completion unused;
-	struct kdhca_conn *conn;	/* iWARP; kdhca_cm_mutex */
+	struct iw_conn *conn;		/* iWARP; iw_mutex */
 	struct kdhca_spans from, to;	/* of the request the engine is at */
 	struct kdhca_rqe *rqe;		/* what it has taken of the peer */
 };
@@ -321,15 +320,13 @@ struct kdhca_mr {
 extern struct workqueue_struct *kdhca_wq;
 extern struct list_head kdhca_devs;
 extern struct mutex kdhca_devs_lock;
-extern const struct ib_device_ops kdhca_ops, kdhca_iw_ops, kdhca_roce_ops;
+extern const struct ib_device_ops kdhca_ops, kdhca_roce_ops;
 
 /* dev.c */
 int kdhca_dev_setup(struct kdhca_dev *dev);
 bool kdhca_dev_has_gid(struct kdhca_dev *dev, const union ib_gid *gid);
 struct kdhca_dev *kdhca_dev_by_gid(const union ib_gid *gid);
-void kdhca_dev_event(struct kdhca_dev *dev, enum ib_event_type type);
 bool kdhca_dev_up(const struct kdhca_dev *dev);
-bool kdhca_dev_owns(struct kdhca_dev *dev, const struct sockaddr_storage *addr);
 
 /* dma.c */
 int kdhca_dma_bind(struct kdhca_dev *dev);
@@ -375,7 +372,6 @@ int kdhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int kdhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 int kdhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			const struct ib_recv_wr **bad);
-void kdhca_srq_event(struct kdhca_srq *srq, enum ib_event_type type);
 
 /* qp.c */
 int kdhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
@@ -383,7 +379,6 @@ int kdhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struc
 int kdhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);
 int kdhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
-void kdhca_qp_event(struct kdhca_qp *qp, enum ib_event_type type);
 void kdhca_qp_error(struct kdhca_qp *qp);
 void kdhca_qp_kick(struct kdhca_qp *qp);
 struct kdhca_qp *kdhca_qp_get(u32 number);
@@ -392,6 +387,15 @@ struct kdhca_qp *kdhca_qp_next(struct kdhca_dev *dev, u32 *number);
 extern struct xarray kdhca_qps;
 
 /* post.c */
+/* What there is to know of a kind of request. */
+struct kdhca_op {
+	u8 wc;				/* opcode of its completion */
+	u8 fence;			/* its bit in the setting "fence" */
+	u8 on;				/* 1: RoCE has it, 2: iWARP, 3: both */
+	bool remote;			/* it names memory of the peer */
+};
+
+const struct kdhca_op *kdhca_op(enum ib_wr_opcode opcode);
 int kdhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad);
 int kdhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
@@ -399,6 +403,11 @@ int kdhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 /* engine.c */
 void kdhca_engine(struct work_struct *work);
+
+static inline bool kdhca_is_read(enum ib_wr_opcode opcode)
+{
+	return opcode == IB_WR_RDMA_READ || opcode == IB_WR_RDMA_READ_WITH_INV;
+}
 
 static inline struct kdhca_wqe *kdhca_wqe(struct kdhca_sq *sq, u32 index)
 {
@@ -425,11 +434,7 @@ void kdhca_flush_recvs(struct kdhca_qp *qp);
 void kdhca_mad_send(struct kdhca_qp *qp, struct kdhca_wqe *wqe);
 
 /* cm_iw.c */
-int kdhca_iw_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param);
-int kdhca_iw_accept(struct iw_cm_id *cm_id, struct iw_cm_conn_param *param);
-int kdhca_iw_reject(struct iw_cm_id *cm_id, const void *pdata, u8 len);
-int kdhca_iw_create_listen(struct iw_cm_id *cm_id, int backlog);
-int kdhca_iw_destroy_listen(struct iw_cm_id *cm_id);
+void kdhca_iw_setup(struct ib_device *ibdev);
 void kdhca_iw_break(struct kdhca_qp *qp);
 void kdhca_iw_exit(void);
 

@@ -112,8 +112,10 @@ static int dev_add(const char *name, struct net_device *ndev)
 	mutex_lock(&kdhca_devs_lock);
 	list_add_tail(&dev->node, &kdhca_devs);
 	mutex_unlock(&kdhca_devs_lock);
-	if (!ret)
+	if (!ret) {
+		dev->ibdev.dev.parent = dev->dma;	/* as drivers of adapters do */
 		ret = ib_register_device(&dev->ibdev, name, dev->dma);
+	}
 	if (ret) {
 		ib_dealloc_device(&dev->ibdev);		/* which calls dealloc_driver */
 	} else if (ib_device_try_get(&dev->ibdev)) {
@@ -170,7 +172,7 @@ static int netdev_event(struct notifier_block *nb, unsigned long event, void *pt
 		if (!dev->here || dev->ndev != ndev)
 			continue;
 		if (event != NETDEV_UNREGISTER)
-			kdhca_dev_event(dev, event == NETDEV_UP ? IB_EVENT_PORT_ACTIVE :
+			kdhca_irq_event(&dev->irq, event == NETDEV_UP ? IB_EVENT_PORT_ACTIVE :
 					IB_EVENT_PORT_ERR);
 		else
 			kdhca_dev_unplug(dev);

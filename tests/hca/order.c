@@ -34,7 +34,7 @@ static int order_qp(struct kdhca_dev *dev, u32 number, enum ib_event_type type)
 		return -ENOENT;
 	if (type == IB_EVENT_QP_FATAL)
 		qp_fails(qp);
-	kdhca_qp_event(qp, type);
+	kdhca_irq_event(&qp->irq, type);
 	kdhca_qp_put(qp);
 	return 0;
 }
@@ -49,7 +49,7 @@ static void users_fail(struct kdhca_dev *dev, const struct kdhca_cq *cq,
 	for (; (qp = kdhca_qp_next(dev, &at)); at++) {
 		if (cq ? qp->scq == cq || qp->rcq == cq : qp->srq == srq) {
 			qp_fails(qp);
-			kdhca_qp_event(qp, IB_EVENT_QP_FATAL);
+			kdhca_irq_event(&qp->irq, IB_EVENT_QP_FATAL);
 		}
 		kdhca_qp_put(qp);
 	}
@@ -68,7 +68,7 @@ static int order_queue(struct kdhca_dev *dev, u32 number, enum ib_event_type typ
 			users_fail(dev, qp->rcq, NULL);
 			ret = 0;
 		} else if (qp->srq) {
-			kdhca_srq_event(qp->srq, type);
+			kdhca_irq_event(&qp->srq->irq, type);
 			users_fail(dev, NULL, qp->srq);
 			ret = 0;
 		}
@@ -86,14 +86,14 @@ static int order_all_fail(struct kdhca_dev *dev)
 		qp_fails(qp);
 		kdhca_qp_put(qp);
 	}
-	kdhca_dev_event(dev, IB_EVENT_DEVICE_FATAL);
+	kdhca_irq_event(&dev->irq, IB_EVENT_DEVICE_FATAL);
 	return 0;
 }
 
 static int order_port(struct kdhca_dev *dev, bool down)
 {
 	WRITE_ONCE(dev->down, down);
-	kdhca_dev_event(dev, down ? IB_EVENT_PORT_ERR : IB_EVENT_PORT_ACTIVE);
+	kdhca_irq_event(&dev->irq, down ? IB_EVENT_PORT_ERR : IB_EVENT_PORT_ACTIVE);
 	return 0;
 }
 
@@ -104,7 +104,7 @@ static int order(struct kdhca_dev *dev, const char *what, u32 n)
 	if (!strcmp(what, "port-up"))
 		return order_port(dev, false);
 	if (!strcmp(what, "gid-change")) {
-		kdhca_dev_event(dev, IB_EVENT_GID_CHANGE);
+		kdhca_irq_event(&dev->irq, IB_EVENT_GID_CHANGE);
 		return 0;
 	}
 	if (!strcmp(what, "fatal"))

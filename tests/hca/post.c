@@ -15,48 +15,29 @@ static bool qp_may_send(const struct kdhca_qp *qp)
 	}
 }
 
-static bool opcode_known(const struct kdhca_qp *qp, const struct ib_send_wr *wr)
-{
-	switch (wr->opcode) {
-	case IB_WR_SEND:
-	case IB_WR_RDMA_WRITE:
-	case IB_WR_RDMA_READ:
-	case IB_WR_SEND_WITH_INV:
-	case IB_WR_LOCAL_INV:
-	case IB_WR_REG_MR:
-		return true;
-	case IB_WR_SEND_WITH_IMM:
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		return !qp->dev->set.iwarp;
-	case IB_WR_RDMA_READ_WITH_INV:
-		return qp->dev->set.iwarp;
-	default:
-		return false;
-	}
-}
+static const struct kdhca_op ops[] = {
+	[IB_WR_SEND]			= { IB_WC_SEND, 1, 3 },
+	[IB_WR_SEND_WITH_IMM]		= { IB_WC_SEND, 1, 1 },
+	[IB_WR_SEND_WITH_INV]		= { IB_WC_SEND, 1, 3 },
+	[IB_WR_RDMA_WRITE]		= { IB_WC_RDMA_WRITE, 2, 3, true },
+	[IB_WR_RDMA_WRITE_WITH_IMM]	= { IB_WC_RDMA_WRITE, 2, 1, true },
+	[IB_WR_RDMA_READ]		= { IB_WC_RDMA_READ, 4, 3, true },
+	[IB_WR_RDMA_READ_WITH_INV]	= { IB_WC_RDMA_READ, 4, 2, true },
+	[IB_WR_LOCAL_INV]		= { IB_WC_LOCAL_INV, 8, 3 },
+	[IB_WR_REG_MR]			= { IB_WC_REG_MR, 16, 3 },
+};
 
-static bool is_read(const struct ib_send_wr *wr)
+/**
+ * kdhca_op - what there is to know of a kind of request
+ * @opcode: kind
+ *
+ * Return: that; of one nobody has, .on is 0.
+ */
+const struct kdhca_op *kdhca_op(enum ib_wr_opcode opcode)
 {
-	return wr->opcode == IB_WR_RDMA_READ || wr->opcode == IB_WR_RDMA_READ_WITH_INV;
-}
+	static const struct kdhca_op none;
 
-/* Its bit in the setting "fence": of requests whose fence the device honours. */
-static u32 fence_bit(enum ib_wr_opcode opcode)
-{
-	switch (opcode) {
-	case IB_WR_RDMA_WRITE:
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		return 2;
-	case IB_WR_RDMA_READ:
-	case IB_WR_RDMA_READ_WITH_INV:
-		return 4;
-	case IB_WR_LOCAL_INV:
-		return 8;
-	case IB_WR_REG_MR:
-		return 16;
-	default:
-		return 1;
-	}
+	return opcode < ARRAY_SIZE(ops) ? &ops[opcode] : &none;
 }
 
 static int copy_inline(struct kdhca_qp *qp, struct kdhca_wqe *wqe, const struct ib_send_wr *wr)
@@ -64,7 +45,7 @@ static int copy_inline(struct kdhca_qp *qp, struct kdhca_wqe *wqe, const struct 
 	u8 *to = wqe->inl;
 	int i;
 
-	if (wqe->length > qp->cap.max_inline_data || is_read(wr))
+	if (wqe->length > qp->cap.max_inline_data || kdhca_is_read(wr->opcode))
 		return -EINVAL;
 	for (i = 0; i < wr->num_sge; i++) {
 		memcpy(to, (void *)(unsigned long)wr->sg_list[i].addr, wr->sg_list[i].length);
@@ -99,14 +80,16 @@ static void copy_ud(struct kdhca_wqe *wqe, const struct ib_send_wr *wr)
 /* One request. sq->lock held. */
 static int post_one(struct kdhca_qp *qp, const struct ib_send_wr *wr)
 {
+	const struct kdhca_op *op = kdhca_op(wr->opcode);
 	struct kdhca_sq *sq = &qp->sq;
 	struct kdhca_wqe *wqe;
 	u64 length = 0;
 	int i;
 
 	kdhca_check_list(qp->dev, wr->sg_list, wr->num_sge);
-	if (!qp_may_send(qp) || !opcode_known(qp, wr) || wr->num_sge > sq->max_sge ||
-	    (is_read(wr) && wr->num_sge > qp->dev->set.max_sge_rd))
+	if (!qp_may_send(qp) || !(op->on & (qp->dev->set.iwarp ? 2 : 1)) ||
+	    wr->num_sge > sq->max_sge ||
+	    (kdhca_is_read(wr->opcode) && wr->num_sge > qp->dev->set.max_sge_rd))
 		return -EINVAL;
 	if (sq->head - (u32)atomic_read(&sq->tail) >= sq->depth)
 		return -ENOMEM;
@@ -120,7 +103,7 @@ static int post_one(struct kdhca_qp *qp, const struct ib_send_wr *wr)
 	wqe->flags = wr->send_flags;
 	if (qp->sig_all)
 		wqe->flags |= IB_SEND_SIGNALED;
-	if (wqe->flags & IB_SEND_FENCE && !(qp->dev->set.fence & fence_bit(wr->opcode))) {
+	if (wqe->flags & IB_SEND_FENCE && !(qp->dev->set.fence & op->fence)) {
 		kdhca_complain(qp->dev, KDHCA_FENCE, "post_send", wr->opcode);
 		wqe->flags &= ~IB_SEND_FENCE;
 	}
@@ -139,8 +122,7 @@ static int post_one(struct kdhca_qp *qp, const struct ib_send_wr *wr)
 		copy_ud(wqe, wr);
 	} else if (wr->opcode == IB_WR_REG_MR) {
 		copy_reg(wqe, wr);
-	} else if (is_read(wr) || wr->opcode == IB_WR_RDMA_WRITE ||
-		   wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM) {
+	} else if (op->remote) {
 		wqe->remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rkey = rdma_wr(wr)->rkey;
 	}

@@ -16,27 +16,11 @@ static void qp_handler(struct kdhca_irq *irq)
 {
 	struct kdhca_qp *qp = container_of(irq, struct kdhca_qp, irq);
 	struct ib_event event = { .device = qp->ibqp.device, .element.qp = &qp->ibqp };
-	int type;
 
-	for_each_set_bit(type, &qp->events, BITS_PER_LONG) {
-		clear_bit(type, &qp->events);
-		event.event = type;
+	while (kdhca_irq_next(irq, &event)) {
 		if (qp->ibqp.event_handler)
 			qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
 	}
-}
-
-/**
- * kdhca_qp_event - tell the owner of a QP something
- * @qp: QP
- * @type: what
- *
- * Context: any.
- */
-void kdhca_qp_event(struct kdhca_qp *qp, enum ib_event_type type)
-{
-	set_bit(type, &qp->events);
-	kdhca_irq_raise(&qp->irq);
 }
 
 /**

@@ -31,7 +31,7 @@ static struct kdhca_qp *peer_lock(struct kdhca_qp *qp)
 	if (!peer->established) {
 		peer->established = true;
 		if (peer->state == IB_QPS_RTR && peer->dev->set.comm_est)
-			kdhca_qp_event(peer, IB_EVENT_COMM_EST);
+			kdhca_irq_event(&peer->irq, IB_EVENT_COMM_EST);
 	}
 	return peer;
 }
@@ -47,7 +47,7 @@ static enum kdhca_answer peer_fails(struct kdhca_qp *peer, struct kdhca_wqe *wqe
 				    enum ib_event_type event, enum ib_wc_status status)
 {
 	kdhca_qp_error(peer);
-	kdhca_qp_event(peer, event);
+	kdhca_irq_event(&peer->irq, event);
 	wqe->status = status;
 	return KDHCA_NAK;
 }
@@ -292,7 +292,7 @@ void kdhca_flush_recvs(struct kdhca_qp *qp)
 		kdhca_recv_done(qp, qp->rqe, &cqe, true);
 	if (qp->srq && !qp->last_told) {
 		qp->last_told = true;
-		kdhca_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
+		kdhca_irq_event(&qp->irq, IB_EVENT_QP_LAST_WQE_REACHED);
 	}
 	mutex_unlock(&qp->rx);
 }

@@ -112,27 +112,11 @@ static void srq_handler(struct kdhca_irq *irq)
 {
 	struct kdhca_srq *srq = container_of(irq, struct kdhca_srq, irq);
 	struct ib_event event = { .device = srq->ibsrq.device, .element.srq = &srq->ibsrq };
-	int type;
 
-	for_each_set_bit(type, &srq->events, BITS_PER_LONG) {
-		clear_bit(type, &srq->events);
-		event.event = type;
+	while (kdhca_irq_next(irq, &event)) {
 		if (srq->ibsrq.event_handler)
 			srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
 	}
-}
-
-/**
- * kdhca_srq_event - tell the owner of an SRQ something
- * @srq: SRQ
- * @type: IB_EVENT_SRQ_*
- *
- * Context: any.
- */
-void kdhca_srq_event(struct kdhca_srq *srq, enum ib_event_type type)
-{
-	set_bit(type, &srq->events);
-	kdhca_irq_raise(&srq->irq);
 }
 
 /* Fewer Receives than the limit are left: say so, once. */
@@ -147,7 +131,7 @@ static void srq_check_limit(struct kdhca_srq *srq)
 	}
 	spin_unlock_irq(&srq->rq.lock);
 	if (low)
-		kdhca_srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
+		kdhca_irq_event(&srq->irq, IB_EVENT_SRQ_LIMIT_REACHED);
 }
 
 int kdhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr, struct ib_udata *udata)

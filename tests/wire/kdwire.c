@@ -17,7 +17,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -25,11 +24,8 @@
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
-#include <net/net_namespace.h>
-#include <dat2/kdat.h>
-
-#include "../calls.h"
-#include "../orders.h"
+#include "../lib/orders.h"
+#include "../lib/peer.h"
 
 #define SIZE		(1024 * 1024)	/* of every buffer, and the largest transfer */
 #define RECVS		4
@@ -57,12 +53,8 @@ struct msg {
 	__le64 addr;
 };
 
-struct mem {
-	u8 *raw, *p;		/* a page of FILL before and after */
-	DAT_LMR_HANDLE lmr;
-	DAT_LMR_CONTEXT lctx;
-	DAT_RMR_CONTEXT rctx;
-};
+/* A page of FILL lies before it and after it. */
+#define raw(mem)	((mem)->p - PAGE_SIZE)
 
 struct slot {
 	enum { IDLE, POSTED, DONE } state;
@@ -75,9 +67,7 @@ struct slot {
 struct conn {
 	const char *name;
 	bool open;
-	DAT_EVD_HANDLE recv_evd, req_evd, conn_evd;
-	DAT_EP_HANDLE ep;
-	DAT_CR_HANDLE cr;
+	struct peer_end end;
 	struct work_struct work;
 	wait_queue_head_t wait;
 	spinlock_t lock;	/* everything down to flood_done */
@@ -85,21 +75,16 @@ struct conn {
 	int next_recv;		/* the Receive that completes next */
 	u32 events;		/* grows with each event */
 	u32 stray;		/* completions of nothing that was posted */
-	DAT_EVENT_NUMBER outcome, end;
-	int outcomes, ends;
 	u32 seen[2][16];	/* by status: Receives, requests */
 	u32 flood_done;
 	char flood[REQUESTS + 1];
 	bool stop;
-	struct mem in[RECVS], out, win, back;
+	struct peer_mem in[RECVS], out, win, back;
 	DAT_RMR_TRIPLET peer;	/* its window */
 	u32 seed;
 };
 
-static DAT_IA_HANDLE kdw_ia;
-static DAT_EVD_HANDLE kdw_async_evd, kdw_cr_evd;
-static DAT_PZ_HANDLE kdw_pz;
-static DAT_PSP_HANDLE kdw_psp;
+static struct peer_ia kdw;
 static struct workqueue_struct *kdw_wq;
 static struct dentry *kdw_dir;
 static struct conn act = { .name = "act" }, pas = { .name = "pas" };
@@ -108,27 +93,22 @@ static struct conn act = { .name = "act" }, pas = { .name = "pas" };
 
 /* ---- memory ---- */
 
-static int mem_open(struct mem *mem)
+static int mem_open(struct peer_mem *mem)
 {
-	const DAT_MEM_PRIV_FLAGS rights = (DAT_MEM_PRIV_FLAGS)DAT_MEM_PRIV_ALL_FLAG;
-	DAT_REGION_DESCRIPTION region = {};
+	u8 *p = vmalloc(SIZE + 2 * PAGE_SIZE);
 
-	mem->raw = vmalloc(SIZE + 2 * PAGE_SIZE);
-	if (!mem->raw)
+	if (!p)
 		return -ENOMEM;
-	memset(mem->raw, FILL, SIZE + 2 * PAGE_SIZE);
-	mem->p = mem->raw + PAGE_SIZE;
-	region.for_va = mem->p;
-	return TRY(dat_lmr_kcreate, kdw_ia, DAT_MEM_TYPE_VIRTUAL, region, SIZE, kdw_pz, rights,
-		   DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &mem->lmr, &mem->lctx,
-		   &mem->rctx, NULL, NULL);
+	memset(p, FILL, SIZE + 2 * PAGE_SIZE);
+	return TRY(peer_mem_open, &kdw, mem, p + PAGE_SIZE, SIZE, DAT_MEM_PRIV_ALL_FLAG);
 }
 
-static void mem_close(struct mem *mem)
+static void mem_close(struct peer_mem *mem)
 {
 	if (mem->lmr)
 		TRY(dat_lmr_free, mem->lmr);
-	vfree(mem->raw);
+	if (mem->p)
+		vfree(raw(mem));
 	memset(mem, 0, sizeof(*mem));
 }
 
@@ -143,7 +123,7 @@ static void pattern(u8 *p, u32 len, u32 seed)
 }
 
 /* The pattern is there, and nowhere around it anything was written. Then clean. */
-static int check_pattern(struct mem *mem, u32 off, u32 len, u32 seed)
+static int check_pattern(struct peer_mem *mem, u32 off, u32 len, u32 seed)
 {
 	u32 x = seed * 40503 + 1, i;
 	void *wrong;
@@ -153,14 +133,14 @@ static int check_pattern(struct mem *mem, u32 off, u32 len, u32 seed)
 		x += 2654435761u;
 	if (i < len)
 		err = fail("byte %u of %u is wrong", i, len);
-	wrong = memchr_inv(mem->raw, FILL, PAGE_SIZE + off) ?:
+	wrong = memchr_inv(raw(mem), FILL, PAGE_SIZE + off) ?:
 		memchr_inv(mem->p + off + len, FILL, SIZE - off - len + PAGE_SIZE);
 	if (wrong)
 		err = fail("byte %ld was touched, %u bytes from %u were meant",
 			   (long)((u8 *)wrong - mem->p), len, off);
 	memset(mem->p + off, FILL, len);
 	if (wrong)
-		memset(mem->raw, FILL, SIZE + 2 * PAGE_SIZE);
+		memset(raw(mem), FILL, SIZE + 2 * PAGE_SIZE);
 	return err;
 }
 
@@ -176,33 +156,13 @@ static void dto_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN m
 	spin_lock_bh(&conn->lock);
 	if (event->event_number != DAT_DTO_COMPLETION_EVENT || n >= SLOTS || slot->use != use ||
 	    slot->state != POSTED || slot->what != dto->operation ||
-	    dto->ep_handle != conn->ep) {
+	    dto->ep_handle != conn->end.ep) {
 		conn->stray++;
 	} else {
 		slot->state = DONE;
 		slot->status = dto->status;
 		slot->len = dto->transfered_length;
 		conn->seen[n >= RECVS][dto->status & 15]++;
-	}
-	conn->events++;
-	spin_unlock_bh(&conn->lock);
-	wake_up_all(&conn->wait);
-}
-
-static void conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	struct conn *conn = instance;
-
-	spin_lock_bh(&conn->lock);
-	switch (event->event_number) {
-	case DAT_CONNECTION_EVENT_DISCONNECTED:
-	case DAT_CONNECTION_EVENT_BROKEN:
-		conn->end = event->event_number;
-		conn->ends++;
-		break;
-	default:
-		conn->outcome = event->event_number;
-		conn->outcomes++;
 	}
 	conn->events++;
 	spin_unlock_bh(&conn->lock);
@@ -235,18 +195,9 @@ static int in_flight(struct conn *conn)
 	return n;
 }
 
-static DAT_EP_STATE state_of(struct conn *conn)
-{
-	DAT_EP_STATE state;
-
-	if (TRY(dat_ep_get_status, conn->ep, &state, NULL, NULL))
-		return DAT_EP_STATE_RESERVED;
-	return state;
-}
-
 /* ---- operations ---- */
 
-static int post(struct conn *conn, int n, DAT_DTOS what, struct mem *mem, u32 off, u32 len,
+static int post(struct conn *conn, int n, DAT_DTOS what, struct peer_mem *mem, u32 off, u32 len,
 		u32 remote)
 {
 	DAT_LMR_TRIPLET iov = { (uintptr_t)mem->p + off, len, mem->lctx };
@@ -266,16 +217,16 @@ static int post(struct conn *conn, int n, DAT_DTOS what, struct mem *mem, u32 of
 	to.segment_length = len;
 	switch (what) {
 	case DAT_DTO_RECEIVE:
-		ret = dat_ep_post_recv(conn->ep, segments, &iov, cookie, 0);
+		ret = dat_ep_post_recv(conn->end.ep, segments, &iov, cookie, 0);
 		break;
 	case DAT_DTO_SEND:
-		ret = dat_ep_post_send(conn->ep, segments, &iov, cookie, 0);
+		ret = dat_ep_post_send(conn->end.ep, segments, &iov, cookie, 0);
 		break;
 	case DAT_DTO_RDMA_WRITE:
-		ret = dat_ep_post_rdma_write(conn->ep, segments, &iov, cookie, &to, 0);
+		ret = dat_ep_post_rdma_write(conn->end.ep, segments, &iov, cookie, &to, 0);
 		break;
 	default:
-		ret = dat_ep_post_rdma_read(conn->ep, segments, &iov, cookie, &to, 0);
+		ret = dat_ep_post_rdma_read(conn->end.ep, segments, &iov, cookie, &to, 0);
 		break;
 	}
 	if (ret == DAT_SUCCESS)
@@ -287,7 +238,8 @@ static int post(struct conn *conn, int n, DAT_DTOS what, struct mem *mem, u32 of
 }
 
 /* Posts a request; its slot. */
-static int request(struct conn *conn, DAT_DTOS what, struct mem *mem, u32 off, u32 len, u32 remote)
+static int request(struct conn *conn, DAT_DTOS what, struct peer_mem *mem, u32 off, u32 len,
+		   u32 remote)
 {
 	int n = RECVS;
 
@@ -309,7 +261,7 @@ static int reap(struct conn *conn, int n, u32 len)
 		return fail("%s: operation %d does not end", conn->name, slot->what);
 	if (slot->status != DAT_DTO_SUCCESS)
 		return fail("%s: operation %d of %u bytes: %s", conn->name, slot->what, len,
-			    status_name(slot->status));
+			    kdat_dto_status_name(slot->status));
 	if (slot->len != len)
 		return fail("%s: operation %d: %u bytes, not %u", conn->name, slot->what,
 			    slot->len, len);
@@ -341,7 +293,7 @@ static int receive_again(struct conn *conn)
 static int receive_msg(struct conn *conn, struct msg *msg)
 {
 	int n = receive(conn);
-	struct mem *in;
+	struct peer_mem *in;
 
 	if (n < 0)
 		return n;
@@ -388,25 +340,12 @@ static void conn_close(struct conn *conn)
 	WRITE_ONCE(conn->stop, true);
 	wake_up_all(&conn->wait);
 	flush_work(&conn->work);
-	if (conn->ep)
-		TRY(dat_ep_free, conn->ep);
-	if (conn->conn_evd)
-		TRY(dat_evd_free, conn->conn_evd);
-	if (conn->req_evd)
-		TRY(dat_evd_free, conn->req_evd);
-	if (conn->recv_evd)
-		TRY(dat_evd_free, conn->recv_evd);
-	conn->ep = NULL;
-	conn->conn_evd = NULL;
-	conn->req_evd = NULL;
-	conn->recv_evd = NULL;
+	TRY(peer_end_close, &conn->end);
 	for (i = 0; i < RECVS; i++)
 		mem_close(&conn->in[i]);
 	mem_close(&conn->out);
 	mem_close(&conn->win);
 	mem_close(&conn->back);
-	conn->ends = 0;
-	conn->outcomes = 0;
 	conn->stop = false;
 	conn->open = false;
 }
@@ -421,10 +360,10 @@ static int conn_ready(struct conn *conn)
 		conn->slot[i].state = IDLE;
 	conn->next_recv = 0;
 	conn->stray = 0;
-	conn->outcome = 0;
-	conn->end = 0;
-	conn->outcomes = 0;
-	conn->ends = 0;
+	conn->end.outcome = 0;
+	conn->end.end = 0;
+	conn->end.outcomes = 0;
+	conn->end.ends = 0;
 	conn->stop = false;
 	memset(conn->seen, 0, sizeof(conn->seen));
 	spin_unlock_bh(&conn->lock);
@@ -438,7 +377,6 @@ static int conn_ready(struct conn *conn)
 
 static int conn_open(struct conn *conn)
 {
-	const DAT_UPCALL_OBJECT dto = { conn, dto_upcall }, cm = { conn, conn_upcall };
 	const DAT_EP_ATTR attr = {
 		.max_message_size = SIZE,
 		.max_rdma_size = SIZE,
@@ -453,14 +391,7 @@ static int conn_open(struct conn *conn)
 	for (i = 0; i < RECVS && !err; i++)
 		err = mem_open(&conn->in[i]);
 	return err ?: mem_open(&conn->out) ?: mem_open(&conn->win) ?: mem_open(&conn->back) ?:
-	       TRY(dat_evd_kcreate, kdw_ia, RECVS, DAT_UPCALL_SINGLE_INSTANCE, &dto,
-		   DAT_EVD_DTO_FLAG, &conn->recv_evd) ?:
-	       TRY(dat_evd_kcreate, kdw_ia, REQUESTS, DAT_UPCALL_SINGLE_INSTANCE, &dto,
-		   DAT_EVD_DTO_FLAG, &conn->req_evd) ?:
-	       TRY(dat_evd_kcreate, kdw_ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &cm,
-		   DAT_EVD_CONNECTION_FLAG, &conn->conn_evd) ?:
-	       TRY(dat_ep_create, kdw_ia, kdw_pz, conn->recv_evd, conn->req_evd, conn->conn_evd,
-		   &attr, &conn->ep) ?:
+	       TRY(peer_end_open, &kdw, &conn->end, &attr, &conn->wait, dto_upcall, conn) ?:
 	       conn_ready(conn);
 }
 
@@ -470,17 +401,17 @@ static int check_over(struct conn *conn)
 	bool flushed = false;
 	int i, n, status;
 
-	if (!await(conn, conn->ends))
+	if (!await(conn, peer_ended(&conn->end)))
 		return fail("%s: no event ends the connection", conn->name);
 	flush_work(&conn->work);
 	if (!await(conn, !in_flight(conn)))
 		return fail("%s: %d operations do not come back", conn->name, in_flight(conn));
-	pr_info("%s: %s\n", conn->name, event_name(conn->end));
+	pr_info("%s: %s\n", conn->name, kdat_event_name(conn->end.end));
 	for (i = 0; i < 2; i++) {
 		for (status = 0; status < 16; status++) {
 			if (conn->seen[i][status])
 				pr_info("%s: %u %s %s\n", conn->name, conn->seen[i][status],
-					i ? "requests" : "Receives", status_name(status));
+					i ? "requests" : "Receives", kdat_dto_status_name(status));
 		}
 	}
 	/* Messages that nobody has looked at, then flushed ones to the end. */
@@ -488,14 +419,15 @@ static int check_over(struct conn *conn)
 		status = conn->slot[n].status;
 		if (conn->slot[n].state != DONE || (status != DAT_DTO_ERR_FLUSHED && status) ||
 		    (flushed && !status))
-			return fail("%s: Receive %d: %s", conn->name, n, status_name(status));
+			return fail("%s: Receive %d: %s", conn->name, n,
+				    kdat_dto_status_name(status));
 		flushed |= status == DAT_DTO_ERR_FLUSHED;
 	}
-	if (state_of(conn) != DAT_EP_STATE_DISCONNECTED)
-		return fail("%s: state %d", conn->name, state_of(conn));
-	if (conn->stray || conn->ends != 1 || conn->outcomes != 1)
+	if (peer_state(&conn->end) != DAT_EP_STATE_DISCONNECTED)
+		return fail("%s: state %d", conn->name, peer_state(&conn->end));
+	if (conn->stray || conn->end.ends != 1 || conn->end.outcomes != 1)
 		return fail("%s: %u stray completions, %d ends, %d outcomes", conn->name,
-			    conn->stray, conn->ends, conn->outcomes);
+			    conn->stray, conn->end.ends, conn->end.outcomes);
 	return 0;
 }
 
@@ -525,7 +457,7 @@ static int check_flushed(struct conn *conn)
 static int serve_echo(struct conn *conn, u32 len, u32 seed)
 {
 	int n = receive(conn), err, sent;
-	struct mem *in;
+	struct peer_mem *in;
 	bool bad;
 
 	if (n < 0)
@@ -552,9 +484,9 @@ static void serve(struct work_struct *work)
 	struct msg msg;
 	int err = 0;
 
-	if (!await(conn, conn->outcomes))
+	if (!await(conn, peer_answered(&conn->end)))
 		return;
-	while (conn->outcome == DAT_CONNECTION_EVENT_ESTABLISHED && !err) {
+	while (conn->end.outcome == DAT_CONNECTION_EVENT_ESTABLISHED && !err) {
 		u32 off, len, seed, what;
 		bool bad = false;
 
@@ -588,7 +520,7 @@ static void cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN mo
 
 	/* The peer has only one: what it had has ended, even if we have not heard of it. */
 	conn_close(&pas);
-	err = conn_open(&pas) ?: TRY(dat_cr_accept, cr, pas.ep, 0, NULL);
+	err = conn_open(&pas) ?: TRY(dat_cr_accept, cr, pas.end.ep, 0, NULL);
 	if (err)
 		dat_cr_reject(cr, 0, NULL);
 	else
@@ -597,27 +529,19 @@ static void cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN mo
 
 static int do_listen(char *arg)
 {
-	const DAT_UPCALL_OBJECT upcall = { NULL, cr_upcall };
-
-	return TRY(dat_evd_kcreate, kdw_ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
-		   DAT_EVD_CR_FLAG, &kdw_cr_evd) ?:
-	       TRY(dat_psp_create, kdw_ia, port, kdw_cr_evd, DAT_PSP_CONSUMER_FLAG, &kdw_psp);
+	return TRY(peer_ia_listen, &kdw, port, cr_upcall, NULL);
 }
 
 /* ---- orders about the active connection ---- */
 
 static int begin_connect(const char *address, DAT_TIMEOUT timeout)
 {
-	struct sockaddr_storage to = {};
-	char service[8];
-	int err;
+	struct sockaddr_storage to;
+	int err = peer_address(&init_net, address, port, &to);
 
-	snprintf(service, sizeof(service), "%u", port);
-	err = inet_pton_with_scope(&init_net, AF_UNSPEC, address, service, &to);
 	if (!err && !act.open)
 		err = conn_open(&act);
-	return err ?: TRY(dat_ep_connect, act.ep, (DAT_IA_ADDRESS_PTR)&to, port, timeout, 0, NULL,
-			  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+	return err ?: TRY(peer_connect, &act.end, &to, port, timeout, 0, NULL);
 }
 
 static int do_connect(char *arg)
@@ -627,8 +551,9 @@ static int do_connect(char *arg)
 
 	if (err)
 		return err;
-	if (!await(&act, act.outcomes) || act.outcome != DAT_CONNECTION_EVENT_ESTABLISHED)
-		return fail("connecting to %s: %s", arg, event_name(act.outcome));
+	if (!await(&act, peer_answered(&act.end)) ||
+	    act.end.outcome != DAT_CONNECTION_EVENT_ESTABLISHED)
+		return fail("connecting to %s: %s", arg, kdat_event_name(act.end.outcome));
 	err = ask(&act, ASK_WINDOW, 0, 0, 0, &msg);
 	if (err)
 		return fail("connected, but no answer from %s (%d)", arg, err);
@@ -644,25 +569,26 @@ static int do_refuse(char *arg)
 
 	if (err)
 		return err;
-	if (!await(&act, act.outcomes) || !await(&act, !in_flight(&act)))
+	if (!await(&act, peer_answered(&act.end)) || !await(&act, !in_flight(&act)))
 		return fail("%s: no outcome", arg);
-	pr_info("act: connecting to %s: %s\n", arg, event_name(act.outcome));
-	if (act.outcome != DAT_CONNECTION_EVENT_UNREACHABLE &&
-	    act.outcome != DAT_CONNECTION_EVENT_TIMED_OUT)
+	pr_info("act: connecting to %s: %s\n", arg, kdat_event_name(act.end.outcome));
+	if (act.end.outcome != DAT_CONNECTION_EVENT_UNREACHABLE &&
+	    act.end.outcome != DAT_CONNECTION_EVENT_TIMED_OUT)
 		return fail("that is not TIMED_OUT or UNREACHABLE");
 	for (i = 0; i < RECVS; i++) {
 		if (act.slot[i].status != DAT_DTO_ERR_FLUSHED)
 			return fail("Receive %d is not FLUSHED", i);
 	}
-	return act.outcomes == 1 && !act.ends && !act.stray ? 0 : fail("more than one outcome");
+	return act.end.outcomes == 1 && !act.end.ends && !act.stray ?
+		0 : fail("more than one outcome");
 }
 
 static int do_reset(char *arg)
 {
-	int err = TRY(dat_ep_reset, act.ep);
+	int err = TRY(dat_ep_reset, act.end.ep);
 
-	if (!err && state_of(&act) != DAT_EP_STATE_UNCONNECTED)
-		err = fail("state %d", state_of(&act));
+	if (!err && peer_state(&act.end) != DAT_EP_STATE_UNCONNECTED)
+		err = fail("state %d", peer_state(&act.end));
 	return err ?: conn_ready(&act);
 }
 
@@ -779,7 +705,7 @@ static void flood(struct work_struct *work)
 					n[i] = -1;
 				}
 			}
-			if (n[i] >= 0 || over || READ_ONCE(act.ends))
+			if (n[i] >= 0 || over || peer_ended(&act.end))
 				continue;
 			if (act.flood[i] == 's' && credits) {
 				credits--;
@@ -791,7 +717,8 @@ static void flood(struct work_struct *work)
 			}
 		}
 		wake_up_all(&act.wait);
-		over = over || READ_ONCE(act.ends) || !await(&act, READ_ONCE(act.events) != events);
+		over = over || !await(&act, READ_ONCE(act.events) != events ||
+					    peer_ended(&act.end)) || peer_ended(&act.end);
 	}
 }
 
@@ -803,7 +730,8 @@ static int do_flood(char *arg)
 	strscpy(act.flood, arg, sizeof(act.flood));
 	act.flood_done = 0;
 	queue_work(kdw_wq, &act.work);
-	if (!await(&act, READ_ONCE(act.flood_done) >= 4 * strlen(arg) || act.ends) || act.ends)
+	if (!await(&act, READ_ONCE(act.flood_done) >= 4 * strlen(arg) || peer_ended(&act.end)) ||
+	    act.end.ends)
 		return fail("the flood does not flow");
 	return 0;
 }
@@ -818,8 +746,8 @@ static int do_broken(char *arg)
 	pr_info("act: noticed after %llu ms\n", div_u64(ktime_get_ns() - start, NSEC_PER_MSEC));
 	if (err)
 		return err;
-	if (act.end != DAT_CONNECTION_EVENT_BROKEN && strcmp(arg, "or-disconnected"))
-		return fail("the end is %s", event_name(act.end));
+	if (act.end.end != DAT_CONNECTION_EVENT_BROKEN && strcmp(arg, "or-disconnected"))
+		return fail("the end is %s", kdat_event_name(act.end.end));
 	failed = act.seen[1][DAT_DTO_ERR_TRANSPORT] + act.seen[1][DAT_DTO_ERR_FLUSHED];
 	if (!failed)
 		return fail("no request was outstanding");
@@ -834,10 +762,10 @@ static int do_over(char *arg)
 
 static int do_disconnect(char *arg)
 {
-	int err = TRY(dat_ep_disconnect, act.ep, DAT_CLOSE_GRACEFUL_FLAG) ?: check_over(&act);
+	int err = TRY(dat_ep_disconnect, act.end.ep, DAT_CLOSE_GRACEFUL_FLAG) ?: check_over(&act);
 
-	if (!err && act.end != DAT_CONNECTION_EVENT_DISCONNECTED)
-		err = fail("the end is %s", event_name(act.end));
+	if (!err && act.end.end != DAT_CONNECTION_EVENT_DISCONNECTED)
+		err = fail("the end is %s", kdat_event_name(act.end.end));
 	return err;
 }
 
@@ -848,8 +776,8 @@ static int do_ended(char *arg)
 {
 	int err = check_over(&pas);
 
-	if (!err && pas.end != DAT_CONNECTION_EVENT_DISCONNECTED)
-		err = fail("the end is %s", event_name(pas.end));
+	if (!err && pas.end.end != DAT_CONNECTION_EVENT_DISCONNECTED)
+		err = fail("the end is %s", kdat_event_name(pas.end.end));
 	conn_close(&pas);
 	return err;
 }
@@ -857,17 +785,17 @@ static int do_ended(char *arg)
 /* quiet: nothing has been noticed. */
 static int do_quiet(char *arg)
 {
-	if (!pas.open || pas.ends || pas.outcomes != 1 || pas.stray)
-		return fail("pas: %d ends, %d outcomes", pas.ends, pas.outcomes);
-	if (state_of(&pas) != DAT_EP_STATE_CONNECTED || in_flight(&pas) != RECVS)
-		return fail("pas: state %d, %d in flight", state_of(&pas), in_flight(&pas));
+	if (!pas.open || pas.end.ends || pas.end.outcomes != 1 || pas.stray)
+		return fail("pas: %d ends, %d outcomes", pas.end.ends, pas.end.outcomes);
+	if (peer_state(&pas.end) != DAT_EP_STATE_CONNECTED || in_flight(&pas) != RECVS)
+		return fail("pas: state %d, %d in flight", peer_state(&pas.end), in_flight(&pas));
 	return 0;
 }
 
 /* leave: we leave; that needs no peer. */
 static int do_leave(char *arg)
 {
-	return TRY(dat_ep_disconnect, pas.ep, DAT_CLOSE_ABRUPT_FLAG) ?: do_ended(arg);
+	return TRY(dat_ep_disconnect, pas.end.ep, DAT_CLOSE_ABRUPT_FLAG) ?: do_ended(arg);
 }
 
 /* ---- all orders ---- */
@@ -893,19 +821,12 @@ static void kdw_close(void)
 	DAT_EVENT event;
 
 	debugfs_remove_recursive(kdw_dir);
-	if (kdw_psp)
-		TRY(dat_psp_free, kdw_psp);
-	if (kdw_cr_evd)
-		TRY(dat_evd_free, kdw_cr_evd);
+	peer_ia_deafen(&kdw);
 	conn_close(&act);
 	conn_close(&pas);
-	while (kdw_async_evd && dat_evd_dequeue(kdw_async_evd, &event) == DAT_SUCCESS)
+	while (kdw.async && dat_evd_dequeue(kdw.async, &event) == DAT_SUCCESS)
 		pr_info("asynchronous event 0x%x\n", event.event_number);
-	if (kdw_pz)
-		TRY(dat_pz_free, kdw_pz);
-	/* Graceful refuses while anything is left, so a leak shows itself here. */
-	if (kdw_ia && TRY(dat_ia_close, kdw_ia, DAT_CLOSE_GRACEFUL_FLAG))
-		dat_ia_close(kdw_ia, DAT_CLOSE_ABRUPT_FLAG);
+	peer_ia_close(&kdw);
 	if (kdw_wq)
 		destroy_workqueue(kdw_wq);
 }
@@ -928,8 +849,7 @@ static int __init kdw_init(void)
 	kdw_wq = alloc_workqueue("kdwire", WQ_UNBOUND, 0);
 	if (!kdw_wq)
 		return -ENOMEM;
-	err = TRY(dat_ia_open, ia, 8, &kdw_async_evd, &kdw_ia) ?:
-	      TRY(dat_pz_create, kdw_ia, &kdw_pz);
+	err = TRY(peer_ia_open, &kdw, ia);
 	if (err) {
 		kdw_close();
 		return err;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Adapters opened by the destination they lead to. */
+#include <linux/workqueue.h>
+#include <net/net_namespace.h>
+
+#include "kdtest_conn.h"
+
+struct destination {
+	struct work_struct work;
+	struct net *net;
+	const struct sockaddr_storage *dst, *src;
+	DAT_EVD_HANDLE async;
+	DAT_IA_HANDLE ia;
+	DAT_RETURN ret;
+};
+
+static DAT_RETURN open_to(struct destination *d)
+{
+	d->async = DAT_HANDLE_NULL;
+	return kdat_ia_open_to(d->net, (const struct sockaddr *)d->dst,
+			       (const struct sockaddr *)d->src, 8, &d->async, &d->ia);
+}
+
+static void open_in_work(struct work_struct *work)
+{
+	struct destination *d = container_of(work, struct destination, work);
+
+	d->ret = open_to(d);
+}
+
+/* It is the adapter @from, and connects to @to from the address that leads there. */
+static void leads(struct kunit *test, struct destination *d, struct kdt_ia *from, struct kdt_ia *to)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_ia *opened = kunit_kzalloc(test, sizeof(*opened), GFP_KERNEL);
+	struct kdt_pair *pair = kdt_pair_new(test, NULL);
+	struct kdt_ep c = {};
+	DAT_IA_ATTR attr;
+	DAT_CR_HANDLE cr;
+
+	KUNIT_ASSERT_NOT_NULL(test, opened);
+	opened->name = from->name;
+	opened->h = d->ia;
+	KDT_OK(test, dat_ia_query(d->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
+	KUNIT_EXPECT_STREQ(test, attr.adapter_name, from->name);
+	KUNIT_ASSERT_NOT_NULL(test, attr.ia_address_ptr);
+	KUNIT_EXPECT_TRUE(test, kdt_same_address(attr.ia_address_ptr, from));
+	KDT_OK(test, dat_pz_create(d->ia, &opened->pz));
+	KDT_OK(test, kdt_ep_open(env, &c, opened, NULL));
+	cr = kdt_call(test, &c, to, pair->port, pair->cr).cr_handle;
+	KDT_OK(test, dat_cr_accept(cr, pair->s.h, 0, NULL));
+	kdt_up(test, &c, &pair->s);
+	kdt_down(test, &c, &pair->s);
+	KDT_OK(test, dat_ia_close(d->ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+static void by_destination(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct destination d = { .net = kdt_ia_net(&env->a), .dst = &env->b.addr };
+	struct net *other = kdt_ia_net(&env->b);
+	/* an address of the same host leads to the adapter that has it */
+	struct kdt_ia *routed = net_eq(d.net, other) ? &env->b : &env->a;
+	DAT_RETURN ret;
+
+	put_net(other);
+	/* what the routes say */
+	ret = open_to(&d);
+	if (ret == DAT_SUCCESS)
+		leads(test, &d, routed, &env->b);
+	/* from a work item, which has no namespace, and from an address of choice */
+	d.src = &env->a.addr;
+	INIT_WORK_ONSTACK(&d.work, open_in_work);
+	schedule_work(&d.work);
+	flush_work(&d.work);
+	destroy_work_on_stack(&d.work);
+	if (d.ret == DAT_SUCCESS)
+		leads(test, &d, &env->a, &env->b);
+	put_net(d.net);
+	KDT_OK(test, ret);
+	KDT_OK(test, d.ret);
+}
+
+static void no_answer(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct sockaddr_storage nobody = kdt_nobody_there(&env->a);
+	struct destination d = { .net = kdt_ia_net(&env->a), .dst = &nobody };
+
+	if (kdt_ia_asks(&env->a)) {
+		KDT_REFUSED(test, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE,
+			    open_to(&d));
+		/* an address of nobody to come from */
+		d.dst = &env->b.addr;
+		d.src = &nobody;
+		KDT_REFUSED(test, DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED, open_to(&d));
+	}
+	KUNIT_EXPECT_PTR_EQ(test, d.async, (DAT_EVD_HANDLE)DAT_HANDLE_NULL);
+	put_net(d.net);
+	if (!kdt_ia_asks(&env->a))
+		kunit_skip(test, "the interface asks for no neighbours");
+}
+
+static struct kunit_case cases[] = {
+	KD_CASE(by_destination, "D-100: the adapter and the address that lead to a destination"),
+	KD_CASE(no_answer, "D-100: destinations that do not answer, addresses of nobody"),
+	{}
+};
+
+struct kunit_suite kdt_open_suite = {
+	.name = "kdtest-open",
+	.init = kdt_init,
+	.exit = kdt_exit,
+	.test_cases = cases,
+};

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* What an endpoint says, refuses, takes and how it goes away, state by state. */
+#include <linux/slab.h>
+
+#include "kdtest_conn.h"
+
+static void calls(struct kunit *test)
+{
+	struct kdt_pair *pair = kdt_pair_new(test, NULL), *other = kdt_pair_new(test, NULL);
+	struct kdt_buf *from = kdt_buf_new(test, pair->c.ia, 128);
+	struct kdt_buf *to = kdt_buf_new(test, pair->s.ia, 128);
+	DAT_CR_HANDLE cr, spare = kdt_pair_request(test, other);
+
+	cr = kdt_pair_request(test, pair);
+	KDT_OK(test, kdt_recv(&pair->c, from, 64, 64, 1));
+	kdt_refuses(test, &pair->c, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, NULL);
+	KDT_OK(test, dat_cr_accept(cr, pair->s.h, 0, NULL));
+	kdt_up(test, &pair->c, &pair->s);
+	kdt_refuses(test, &pair->c, DAT_EP_STATE_CONNECTED, NULL);
+	kdt_refuses(test, &pair->s, DAT_EP_STATE_CONNECTED, spare);
+	KDT_OK(test, kdt_send(&pair->s, to, 0, 64, 2, 0));
+	kdt_dto(test, pair->c.recv, &pair->c, 1, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
+	kdt_dto(test, pair->s.req, &pair->s, 2, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
+	kdt_talk(test, &pair->c, &pair->s, from, to, 1);
+	kdt_pair_down(test, pair);
+	kdt_refuses(test, &pair->c, DAT_EP_STATE_DISCONNECTED, NULL);
+	kdt_refuses(test, &pair->s, DAT_EP_STATE_DISCONNECTED, spare);
+	KDT_OK(test, dat_cr_reject(spare, 0, NULL));
+	kdt_ep_done(test, &pair->c);
+	kdt_ep_done(test, &pair->s);
+}
+
+/* ---- addresses ---- */
+
+/* Both addresses of an EP in this state; port 0 of its own: any. */
+static void addresses_are(struct kunit *test, DAT_EP_HANDLE ep, DAT_EP_STATE state,
+			  struct kdt_ia *ia, DAT_PORT_QUAL port, struct kdt_ia *peer,
+			  DAT_PORT_QUAL peer_port)
+{
+	DAT_EP_PARAM param = {};
+
+	KDT_OK(test, dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+	KUNIT_EXPECT_EQ(test, (int)param.ep_state, (int)state);
+	KUNIT_ASSERT_NOT_NULL(test, param.remote_ia_address_ptr);
+	KUNIT_ASSERT_NOT_NULL(test, param.local_ia_address_ptr);
+	KUNIT_EXPECT_TRUE_MSG(test, kdt_same_address(param.remote_ia_address_ptr, peer),
+			      "remote address in state %d", state);
+	KUNIT_EXPECT_EQ_MSG(test, param.remote_port_qual, peer_port, "state %d", state);
+	KUNIT_EXPECT_TRUE_MSG(test, kdt_same_address(param.local_ia_address_ptr, ia),
+			      "local address in state %d", state);
+	KUNIT_EXPECT_TRUE_MSG(test, param.local_port_qual &&
+			      (!port || param.local_port_qual == port), "state %d", state);
+}
+
+/* P, A and C; T and CP, DP are asked where they are made. */
+static void addresses(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_evd *cr = kdt_evd_new(test, &env->b, DAT_EVD_CR_FLAG);
+	DAT_CONN_QUAL port = kdt_new_port();
+	DAT_EP_PARAM mine = {}, then = {};
+	DAT_CR_PARAM request = {};
+	DAT_CR_HANDLE h;
+	DAT_RSP_HANDLE rsp;
+	struct kdt_ep c, s;
+	int i;
+
+	kdt_ep_new(test, &c, &env->a, NULL);
+	kdt_ep_new(test, &s, &env->b, NULL);
+	for (i = 0; i < 2; i++) {
+		KDT_OK(test, dat_rsp_create(env->b.h, port, s.h, cr->h, &rsp));
+		h = kdt_call(test, &c, &env->b, port, cr).cr_handle;
+		KDT_OK(test, dat_ep_query(c.h, DAT_EP_FIELD_ALL, &mine));
+		KDT_OK(test, dat_cr_query(h, DAT_CR_FIELD_ALL, &request));
+		KUNIT_EXPECT_EQ(test, request.remote_port_qual, mine.local_port_qual);
+		addresses_are(test, c.h, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, &env->a, 0,
+			      &env->b, port);
+		addresses_are(test, s.h, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING, &env->b, port,
+			      &env->a, mine.local_port_qual);
+		KDT_OK(test, dat_cr_accept(h, NULL, 0, NULL));
+		kdt_up(test, &c, &s);
+		addresses_are(test, c.h, DAT_EP_STATE_CONNECTED, &env->a, mine.local_port_qual,
+			      &env->b, port);
+		addresses_are(test, s.h, DAT_EP_STATE_CONNECTED, &env->b, port, &env->a,
+			      mine.local_port_qual);
+		/* The pointers last as long as the state does. */
+		KDT_OK(test, dat_ep_query(s.h, DAT_EP_FIELD_ALL, &then));
+		kdt_talk(test, &c, &s, kdt_buf_new(test, &env->a, 128),
+			 kdt_buf_new(test, &env->b, 128), i);
+		KUNIT_EXPECT_TRUE(test, kdt_same_address(then.remote_ia_address_ptr, &env->a));
+		KUNIT_EXPECT_TRUE(test, kdt_same_address(then.local_ia_address_ptr, &env->b));
+		kdt_down(test, &c, &s);
+		KDT_OK(test, dat_ep_reset(c.h));
+		KDT_OK(test, dat_ep_reset(s.h));
+	}
+	kdt_ep_done(test, &c);
+	kdt_ep_done(test, &s);
+}
+
+/* ---- freed ---- */
+
+static void freed(struct kunit *test, struct kdt_ep *ep)
+{
+	KDT_OK(test, dat_ep_free(ep->h));
+	KDT_REFUSED(test, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP, dat_ep_reset(ep->h));
+	KDT_OK(test, dat_evd_free(ep->conn->h));
+	KDT_OK(test, dat_evd_free(ep->recv->h));
+	KDT_OK(test, dat_evd_free(ep->req->h));
+	KUNIT_EXPECT_LE(test, kdt_queued(ep->recv), 8);
+}
+
+/* A: at once, when the request has been seen, after it was answered. */
+static void free_a(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_pair *pair = kdt_pair_new(test, NULL);
+	DAT_CR_HANDLE cr;
+	DAT_EVENT event;
+	int i;
+
+	for (i = 2; i >= 0; i--) {
+		struct kdt_ep c;
+
+		kdt_ep_new(test, &c, &env->a, NULL);
+		KDT_OK(test, dat_ep_post_recv(c.h, 0, NULL, kdt_cookie(1), 0));
+		KDT_OK(test, kdt_connect(&c, &env->b, pair->port));
+		cr = i ? kdt_arrival(test, pair->cr).cr_handle : DAT_HANDLE_NULL;
+		if (i == 2)
+			KDT_OK(test, dat_cr_accept(cr, pair->s.h, 0, NULL));
+		freed(test, &c);
+		/* the request that it left behind can still be answered */
+		if (i == 1)
+			KDT_OK(test, dat_cr_reject(cr, 0, NULL));
+		if (i < 2)
+			continue;
+		KUNIT_ASSERT_TRUE(test, kdt_get(pair->s.conn, &event));
+		if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
+			kdt_end(test, &pair->s);
+		KUNIT_EXPECT_EQ(test, (int)kdt_state(pair->s.h), DAT_EP_STATE_DISCONNECTED);
+	}
+	KDT_OK(test, dat_psp_free(pair->psp));
+	/* that of the last one may have left */
+	while (kdt_get_timeout(pair->cr, &event, 0))
+		KDT_OK(test, dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle, 0,
+					   NULL));
+	kdt_ep_done(test, &pair->s);
+	kdt_ep_done(test, &pair->c);
+}
+
+/* C with Receives on both ends, DP, D; either end. */
+static void free_c_dp_d(struct kunit *test)
+{
+	int how;
+
+	for (how = 0; how < 6; how++) {
+		struct kdt_pair *pair = kdt_pair_up(test);
+		struct kdt_ep *mine = how % 2 ? &pair->s : &pair->c;
+		struct kdt_ep *theirs = how % 2 ? &pair->c : &pair->s;
+		int i;
+
+		for (i = 0; i < 8; i++)
+			KDT_OK(test, dat_ep_post_recv(mine->h, 0, NULL, kdt_cookie(i), 0));
+		KDT_OK(test, dat_ep_post_recv(theirs->h, 0, NULL, kdt_cookie(1), 0));
+		if (how / 2 == 1) {
+			KDT_OK(test, dat_ep_disconnect(mine->h, DAT_CLOSE_GRACEFUL_FLAG));
+		} else if (how / 2 == 2) {
+			KDT_OK(test, dat_ep_disconnect(theirs->h, DAT_CLOSE_ABRUPT_FLAG));
+			kdt_end(test, mine);
+		}
+		freed(test, mine);
+		kdt_conn(test, theirs, DAT_CONNECTION_EVENT_DISCONNECTED);
+		kdt_dto(test, theirs->recv, theirs, 1, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+		kdt_ep_done(test, theirs);
+	}
+}
+
+static bool free_ep(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	DAT_EP_HANDLE *ep = evd->priv;
+
+	if (*ep && dat_ep_free(*ep) == DAT_SUCCESS)
+		*ep = DAT_HANDLE_NULL;
+	return false;
+}
+
+/* In the upcall that says it is connected. */
+static void free_in_upcall(struct kunit *test)
+{
+	struct kdt_pair *pair = kdt_pair_new(test, NULL);
+	DAT_EP_HANDLE c = pair->c.h;
+
+	pair->c.conn->priv = &c;
+	pair->c.conn->hook = free_ep;
+	KDT_OK(test, dat_cr_accept(kdt_pair_request(test, pair), pair->s.h, 0, NULL));
+	kdt_conn(test, &pair->s, DAT_CONNECTION_EVENT_ESTABLISHED);
+	kdt_conn(test, &pair->s, DAT_CONNECTION_EVENT_DISCONNECTED);
+	KUNIT_EXPECT_NULL(test, c);
+	KDT_REFUSED(test, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP, dat_ep_free(pair->c.h));
+	kdt_ep_done(test, &pair->s);
+}
+
+/* ---- modified between two connections ---- */
+
+/* Another PZ for the server and other EVDs for both: one by one, at once, by way of none. */
+static void modified(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_pair *pair = kdt_pair_new(test, NULL);
+	struct kdt_buf *from = kdt_buf_new(test, &env->a, 128);
+	struct kdt_buf *to = kdt_buf_new(test, &env->b, 128);
+	struct kdt_ep *ends[] = { &pair->c, &pair->s };
+	struct kdt_evd *old[3];
+	DAT_PZ_HANDLE pz = env->b.pz;
+	DAT_EP_PARAM param;
+	int i, j, round;
+
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < 2; i++) {
+			struct kdt_ep *ep = ends[i];
+
+			memcpy(old, (struct kdt_evd *[]) { ep->recv, ep->req, ep->conn },
+			       sizeof(old));
+			ep->recv = kdt_evd_new(test, ep->ia, DAT_EVD_DTO_FLAG);
+			ep->req = kdt_evd_new(test, ep->ia, DAT_EVD_DTO_FLAG);
+			ep->conn = kdt_evd_new(test, ep->ia, DAT_EVD_CONNECTION_FLAG);
+			memset(&param, 0, sizeof(param));
+			if (round == 2)
+				KDT_OK(test, dat_ep_modify(ep->h, KDT_GIVE_ALL, &param));
+			param.recv_evd_handle = ep->recv->h;
+			param.request_evd_handle = ep->req->h;
+			param.connect_evd_handle = ep->conn->h;
+			if (i && round)
+				KDT_OK(test, dat_pz_create(env->b.h, &pz));
+			param.pz_handle = i ? pz : env->a.pz;
+			param.ep_attr.max_recv_dtos = 3 + round;
+			if (round) {
+				KDT_OK(test, dat_ep_modify(ep->h, KDT_GIVE_ALL |
+						DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param));
+			} else {
+				for (j = 0; j < 64; j++)
+					if (KDT_GIVE_ALL & BIT_ULL(j))
+						KDT_OK(test, dat_ep_modify(ep->h, BIT_ULL(j),
+									   &param));
+			}
+			for (j = 0; j < 3; j++)
+				KDT_OK(test, dat_evd_free(old[j]->h));
+		}
+		if (round) {	/* a new region in the new PZ */
+			KDT_OK(test, dat_lmr_free(to->lmr));
+			to->lmr = DAT_HANDLE_NULL;
+			KDT_OK(test, kdt_buf_open(env, &env->b, pz, 128, KDT_RIGHTS, &to));
+		}
+		kdt_pair_connect(test, pair);
+		kdt_talk(test, &pair->c, &pair->s, from, to, round);
+		kdt_down(test, &pair->c, &pair->s);
+		for (j = 0; j < 3; j++)
+			KUNIT_EXPECT_EQ(test, kdt_queued(old[j]), 0);
+		KDT_OK(test, dat_ep_reset(pair->c.h));
+		KDT_OK(test, dat_ep_reset(pair->s.h));
+	}
+	kdt_ep_done(test, &pair->c);
+	kdt_ep_done(test, &pair->s);
+}
+
+/* ---- closed ---- */
+
+/* The graceful close minds each kind of object; with the last of them gone it succeeds. */
+static void graceful(struct kunit *test)
+{
+	struct kdt_env *env = kdt_env(test);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
+	DAT_IA_HANDLE ia = kdt_ia_more(test, &env->b, 8, &async);
+	struct sockaddr_storage addr = env->b.addr;
+	DAT_COMM comm = { addr.ss_family, SOCK_STREAM, 0 };
+	DAT_CONN_QUAL port = kdt_new_port();
+	DAT_CR_HANDLE cr;
+	DAT_HANDLE h;
+	struct kdt_ep c;
+	DAT_EVENT event;
+	int i;
+
+#define IN_USE() KDT_REFUSED(test, DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE,	\
+			     dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG))
+	KDT_OK(test, dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_CR_FLAG, &evd));
+	((struct sockaddr_in *)&addr)->sin_port = htons(port);
+	KDT_OK(test, dat_csp_create(ia, &comm, (DAT_IA_ADDRESS_PTR)&addr, evd,
+				    (DAT_CSP_HANDLE *)&h));
+	IN_USE();
+	KDT_OK(test, dat_csp_free(h));
+	kdt_ep_new(test, &c, &env->a, NULL);
+	/* a PSP, an RSP; then the request, which is all that is left, with its endpoint there */
+	for (i = 0; i < 2; i++) {
+		if (i)
+			KDT_OK(test, dat_rsp_create(ia, port, NULL, evd, (DAT_RSP_HANDLE *)&h));
+		else
+			KDT_OK(test, dat_psp_create(ia, port, evd, DAT_PSP_CONSUMER_FLAG,
+						    (DAT_PSP_HANDLE *)&h));
+		IN_USE();
+		KDT_OK(test, kdt_connect(&c, &env->b, port));
+		KUNIT_ASSERT_TRUE(test, kdt_dequeue(evd, &event));
+		cr = event.event_data.cr_arrival_event_data.cr_handle;
+		KUNIT_EXPECT_EQ(test, !!kdt_cr_ep(test, cr), i);
+		if (!i)
+			KDT_OK(test, dat_psp_free(h));
+		IN_USE();
+		KDT_OK(test, dat_cr_reject(cr, 0, NULL));
+		kdt_conn(test, &c, DAT_CONNECTION_EVENT_PEER_REJECTED);
+		KDT_OK(test, dat_ep_reset(c.h));
+	}
+	IN_USE();
+	KDT_OK(test, dat_evd_free(evd));
+	KDT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	for (i = 0; i < KDT_MORE_IAS; i++)
+		if (env->more[i] == ia)
+			env->more[i] = DAT_HANDLE_NULL;
+	kdt_ep_done(test, &c);
+}
+
+static struct kunit_case cases[] = {
+	KD_CASE(calls, "CONN-02,CONN-13,RSP-01,CR-ACC-02,EP-RST-01,EP-MOD-02: what A, C, D refuse"),
+	KD_CASE(addresses, "EP-QRY-01,EP-QRY-02,CONN-01,CONN-09,CR-QRY-01: addresses and ports"),
+	KD_CASE(free_a, "EP-FREE-01,EP-FREE-02,EP-FREE-03: freed while it connects"),
+	KD_CASE(free_c_dp_d, "EP-FREE-01,EP-FREE-02,EP-FREE-03: freed in C, DP and D"),
+	KD_CASE(free_in_upcall, "EP-FREE-06,SIL-46: freed in an upcall of its own"),
+	KD_CASE(modified, "EP-MOD-06,EP-MOD-07,EP-RST-03: other PZs and EVDs, and none between"),
+	KD_CASE(graceful, "IA-CLOSE-01,GEN-11: a graceful close and what it minds"),
+	{}
+};
+
+struct kunit_suite kdt_state_suite = {
+	.name = "kdtest-state",
+	.init = kdt_init,
+	.exit = kdt_exit,
+	.test_cases = cases,
+};
