@@ -14,8 +14,8 @@ DEV = $(DESTDIR)$(PREFIX)/share/kdapl
 DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help modules install dkms-install man install-man html demo check check-more check-all coverage-spec \
-	doc-states doc-tables lint mutate check-debug soak bench bench-record clean deb install-src install-dev version sign sign-key matrix
+.PHONY: help modules install dkms-install man install-man html demo check check-all check-long coverage-spec \
+	doc-states doc-tables lint mutate check-debug soak bench bench-record clean clean-cache deb install-src install-dev install-tools version sign sign-key matrix
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -23,8 +23,8 @@ help:
 	@echo '  make demo          two virtual machines exchange data through kdapl.ko, before your eyes'
 	@echo '  make check         the tests a change is most likely to break, in virtual machines'
 	@echo '                     (FAST=1: one provider; ONLY=word: any jobs whose name holds it)'
-	@echo '  make check-more    what CI runs after it: 6.1, debug kernels, faults, wires, storage'
-	@echo '  make check-all     both, and devices that behave like hardware (mlx5, irdma, bnxt,'
+	@echo '  make check-all     these and 6.1, debug kernels, faults, wires, storage, packages'
+	@echo '  make check-long    these and devices that behave like hardware (mlx5, irdma, bnxt,'
 	@echo '                     cxgb4, ...: tests/hca/README.md), bounce buffers, an IOMMU, kDAPL'
 	@echo '                     as a part of a kernel: two hours (ONLY=hca-: those devices)'
 	@echo '  make coverage-spec which requirements are tested, and why others are not'
@@ -41,7 +41,8 @@ help:
 	@echo '  make modules       build kdapl.ko, kdapl_dat12.ko and the examples for kernel KVER=$(KVER)'
 	@echo '  make install       install them for that kernel (as root)'
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
-	@echo '  make deb           Debian packages kdapl-dkms and kdapl-dev, in build/deb'
+	@echo '  make install-tools kdblkctl, units of systemd and rules of udev for kdblk (as root)'
+	@echo '  make deb           Debian packages kdapl-dkms, kdapl-dev and kdblk-tools, in build/deb'
 	@echo '  make sign-key      a key and a certificate to sign modules with (KEY=, CERT=)'
 	@echo '  make sign          sign the modules that were built, for Secure Boot'
 	@echo '  make matrix        build for Debian 12, 13 and sid with the compilers of each, for other'
@@ -49,8 +50,9 @@ help:
 	@echo '  make man           manual pages of all calls, in build/man; make install-man installs them'
 	@echo '                     (PREFIX=$(PREFIX), DESTDIR=)'
 	@echo '  make html          the manual as HTML, in build/html'
-	@echo '  make clean         remove what was built here (caches of the test kernels:'
-	@echo '                     ~/.cache/kdapl)'
+	@echo '  make clean         remove what was built here'
+	@echo '  make clean-cache   remove what is not used any more from ~/.cache/kdapl (5 to 8 GB: test'
+	@echo '                     kernels, packages, compiled objects); ALL=1: everything'
 
 modules: need-headers
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
@@ -80,6 +82,15 @@ install-src:
 		--exclude=kdapl/tests --exclude='*.pml' \
 		Kbuild Kconfig LICENSES dkms.conf dkms.post-build include kdapl ulp_example | \
 		tar -x --no-same-owner -C $(SRC)
+
+# What it takes to run kdblk: kdblkctl, its units, and the rules of udev.
+install-tools:
+	install -D -m 755 ulp_example/kdblk/tools/kdblkctl "$(DESTDIR)/usr/sbin/kdblkctl"
+	install -d "$(DESTDIR)/lib/systemd/system" "$(DESTDIR)/lib/udev/rules.d"
+	install -m 644 ulp_example/kdblk/tools/*.service "$(DESTDIR)/lib/systemd/system/"
+	install -m 644 ulp_example/kdblk/tools/*.rules "$(DESTDIR)/lib/udev/rules.d/"
+	install -D -m 644 ulp_example/kdblk/tools/kdblk.conf.example \
+		"$(DESTDIR)/usr/share/doc/kdblk-tools/examples/kdblk.conf"
 
 # What it takes to build modules that use them.
 install-dev:
@@ -117,7 +128,7 @@ man:
 	@/usr/bin/python3 tools/man
 
 install-man: man
-	for s in 4 7 9; do \
+	for s in 4 7 8 9; do \
 		install -d "$(DESTDIR)$(PREFIX)/share/man/man$$s" && \
 		install -m 644 build/man/man$$s/* "$(DESTDIR)$(PREFIX)/share/man/man$$s/" || exit; \
 	done
@@ -133,13 +144,13 @@ check:
 	@tools/setup check
 	@tests/run $(if $(filter-out 0,$(FAST)),--fast) $(if $(ONLY),--only $(ONLY))
 
-check-more:
-	@tools/setup check
-	@tests/run --more $(if $(ONLY),--only $(ONLY))
-
 check-all:
 	@tools/setup check
 	@tests/run --all $(if $(ONLY),--only $(ONLY))
+
+check-long:
+	@tools/setup check
+	@tests/run --long $(if $(ONLY),--only $(ONLY))
 
 check-debug:
 	@tools/setup check
@@ -171,6 +182,9 @@ lint:
 mutate:
 	@tools/setup check
 	@tools/mutate $(if $(ONLY),--only $(ONLY))
+
+clean-cache:
+	@tools/clean-cache $(if $(filter-out 0,$(ALL)),--all)
 
 clean:
 	rm -rf build

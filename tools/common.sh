@@ -29,6 +29,16 @@ with_lock() {
 	return $rc
 }
 
+# drop_others DIR: remove the directories that differ from DIR by their key at the end, unless
+# something, another checkout perhaps, has used them within a fortnight.
+drop_others() {
+	local d
+	for d in "${1%-*}"-*; do
+		[ ! -d "$d" ] || [ "$d" = "$1" ] ||
+			[ -n "$(find "$d" -maxdepth 1 -name complete -mtime -14)" ] || rm -rf "$d"
+	done
+}
+
 need_debian12() {
 	local ID='' VERSION_ID='' PRETTY_NAME='an unknown system'
 	# shellcheck disable=SC1091

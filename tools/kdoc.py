@@ -128,6 +128,10 @@ class Call:
             if not text.strip():
                 raise KdocError(f"{where}: has no {what}")
 
+    def returns_code(self):
+        """Is what it returns a DAT_RETURN? Some extensions return an errno, a name, a bool."""
+        return self.prototype.startswith("DAT_RETURN ")
+
     def text(self):
         return "\n".join([self.brief, *self.texts.values(), *self.body, self.context,
                           self.returns])
@@ -138,10 +142,11 @@ def prototypes():
     out = {}
     for header in ("dat.h", "kdat.h", "kdat_ext.h"):
         text = re.sub(r"/\*.*?\*/", "", read(f"include/dat2/{header}"), flags=re.S)
-        for match in re.finditer(r"^DAT_RETURN (\w+)\(([^;]*)\);", text, re.M):
-            args = [re.sub(r"\s+", " ", a).strip() for a in match[2].split(",")]
+        for match in re.finditer(r"^(DAT_RETURN |DAT_BOOLEAN |int |const char \*)(\w+)\(([^;]*)\);",
+                                 text, re.M):
+            args = [re.sub(r"\s+", " ", a).strip() for a in match[3].split(",")]
             shown = "kdat_ext.h" if header == "kdat_ext.h" else "kdat.h"
-            out[match[1]] = (shown, f"DAT_RETURN {match[1]}({', '.join(args)});",
+            out[match[2]] = (shown, f"{match[1]}{match[2]}({', '.join(args)});",
                              [(a, re.search(r"(\w+)$", a)[1]) for a in args])
     return out
 
@@ -181,6 +186,8 @@ def split_return(call):
     "DAT_SUCCESS; DAT_X (cause), or DAT_Y (cause). More." or "as dat_z(), but so; DAT_X (cause)."
     """
     text = re.sub(r"\s+", " ", call.returns.replace("@", "")).strip()
+    if not call.returns_code():
+        return [], "", [], text
     inherited, errors, words = [], [], ""
     token = re.compile(r"(DAT_[A-Z_]+)(?: \(((?:[^()]|\([^()]*\))*)\)|, (the [^;.]*))?")
     pos = 0
@@ -222,7 +229,7 @@ def error_table(call, known):
         causes = table.setdefault(error.name, [])
         if error.cause:
             causes.append(error.cause)
-    if "DAT_SUCCESS" not in table:
+    if "DAT_SUCCESS" not in table and call.returns_code():
         raise KdocError(f"{call.path}: {call.name}: Return: no DAT_SUCCESS")
     return sorted(table.items(), key=lambda row: row[0] != "DAT_SUCCESS")
 

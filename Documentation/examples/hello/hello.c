@@ -2,6 +2,11 @@
 /* The smallest kDAPL module: it opens an Interface Adapter and logs its properties. */
 #include <linux/module.h>
 #include <dat2/kdat.h>
+#include <dat2/kdat_ext.h>
+
+static char *at;
+module_param(at, charp, 0444);
+MODULE_PARM_DESC(at, "network interface or address of this machine, or name of an adapter");
 
 static DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 static DAT_IA_HANDLE ia;
@@ -12,11 +17,11 @@ static int __init hello_init(void)
 	const char *type = "", *subtype = "";
 	DAT_RETURN ret;
 
-	ret = dat_ia_open("rxe0-1", 8, &async, &ia);
+	ret = dat_ia_open(at, 8, &async, &ia);
 	if (ret != DAT_SUCCESS) {
 		dat_strerror(ret, &type, &subtype);
 		pr_err("hello: dat_ia_open: %s %s\n", type, subtype);
-		return -ENODEV;
+		return kdat_errno(ret);
 	}
 	dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_NONE, NULL);
 	pr_info("hello: %s at %pISc, %d Endpoints, messages of up to %u bytes\n",
