@@ -66,7 +66,8 @@ static void cm_hold_back(struct kdapl_conn *conn, struct rdma_cm_id *id)
 		return;
 	}
 	conn->cm_up = true;
-	queue_delayed_work(kdapl_misc_wq, &conn->est_work, KDAPL_HOLD_TIME);
+	conn->hold_steps = KDAPL_HOLD_STEPS;
+	queue_delayed_work(kdapl_misc_wq, &conn->est_work, KDAPL_HOLD_STEP);
 }
 
 /* Limit the read depth to what the REP or MPA reply says the peer takes. */

@@ -468,11 +468,15 @@ static void conn_work_established(struct work_struct *work)
 	unsigned int noio = memalloc_noio_save();
 
 	mutex_lock(&conn->lock);
-	if (conn->state == KDAPL_CONN_HELD)
-		kdapl_conn_established(conn);
-	else if (conn->cm_id && conn->passive && conn->state == KDAPL_CONN_CONNECTING &&
-		 !conn->dev->iwarp)
+	if (conn->state == KDAPL_CONN_HELD) {
+		if (READ_ONCE(conn->spoken) || !--conn->hold_steps)
+			kdapl_conn_established(conn);
+		else
+			queue_delayed_work(kdapl_misc_wq, &conn->est_work, KDAPL_HOLD_STEP);
+	} else if (conn->cm_id && conn->passive && conn->state == KDAPL_CONN_CONNECTING &&
+		   !conn->dev->iwarp) {
 		rdma_notify(conn->cm_id, IB_EVENT_COMM_EST);	/* ESTABLISHED follows */
+	}
 	mutex_unlock(&conn->lock);
 	memalloc_noio_restore(noio);
 }

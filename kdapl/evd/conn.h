@@ -52,9 +52,12 @@ struct kdapl_patience {
 /*
  * How long the accepting side holds back ESTABLISHED where the peer gives up if it reads more
  * than the MPA reply. Nothing reports that the peer has read it; its work items do so within a
- * millisecond or two, unless its CPUs are busy.
+ * millisecond or two, unless its CPUs are busy. The time is waited for in steps, each begun when
+ * the last one has ended: a virtual machine that is stopped for a while, with the peer on the
+ * same host or in the same machine, then loses one step and not all of the time.
  */
-#define KDAPL_HOLD_TIME	(HZ / 20)
+#define KDAPL_HOLD_STEP		(HZ / 100)
+#define KDAPL_HOLD_STEPS	6
 
 /* Time for a device to send the ACK of what the peer has sent. */
 #define KDAPL_ACK_TIME	(HZ / 100 + 1)
@@ -244,6 +247,7 @@ struct kdapl_conn {
 
 	struct work_struct connect_work;	/* rdma_connect */
 	struct delayed_work est_work;	/* data came before the CM's report */
+	u8 hold_steps;		/* left before est_work reports the connection */
 	struct delayed_work kick_work;
 	unsigned int kicks;
 	bool kicked;
