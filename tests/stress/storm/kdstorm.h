@@ -35,7 +35,6 @@ enum storm_check {
 	STORM_REFUSED,		/* what must be refused is, all else is not */
 	STORM_DATA,		/* the right message in the right buffer */
 	STORM_FREE,		/* no upcall after dat_evd_free() */
-	STORM_KEYS,		/* a key stands for what it stood for at that time, or nothing */
 	STORM_CHECKS
 };
 
@@ -217,9 +216,8 @@ void storm_both_stop(struct storm_evd *evd[2]);
 int storm_soft(u32 events);
 int storm_freed(void);
 
-/* ---- dto.c, key.c ---- */
+/* ---- dto.c ---- */
 
 int storm_dto(u32 events);
-int storm_keys(u32 questions);
 
 #endif /* KDSTORM_H */
