@@ -165,8 +165,6 @@ while [ $round -lt "$rounds" ] && [ $failed = 0 ]; do
 	scene "CONN-06,CR-QRY-01: private data of all lengths, junk and not" given_up pdata "$some" mix
 	case $p in rxe)
 		scene "CR-ACC-09: more RDMA Reads than there are" given_up depths "$few" accept
-		scene "requests from a queue pair that has one already" given_up same-qp "$few" mix
-		scene "junk in the headers of the connection manager" peer junk "$some"
 		scene "CONN-10: reasons of rejection, all of them" reasons 0 256
 		scene "EPSM-17,STAT-01: a peer without a queue pair: the Send fails" victim call no-qp-send 0 4
 		scene "EPSM-15: or nothing is sent" victim call no-qp 0 "$few"

@@ -23,11 +23,9 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/tcp.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
-#include <net/sock.h>
 #include <rdma/ib_cm.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
@@ -75,17 +73,15 @@ enum kind {
 	KIND_HOLD,		/* kept, until the order to die */
 	KIND_PDATA,		/* junk of all lengths */
 	KIND_DEPTHS,		/* absurd parameters */
-	KIND_SAME_QP,		/* all from the same queue pair */
 };
 
 static const char *const kind_names[] = {
 	"flood", "die-connect", "die-rep", "mute", "reject-rep", "die-est", "leave", "hold",
-	"pdata", "depths", "same-qp",
+	"pdata", "depths",
 };
 
 struct req {
 	struct rdma_cm_id *id;
-	struct ib_cm_id *cm;		/* junk beneath the RDMA CM */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
@@ -195,8 +191,6 @@ static void req_close(struct work_struct *work)
 	 */
 	if (!peer_iwarp && rnd(2))
 		qp_close(req);
-	if (req->cm)
-		ib_destroy_cm_id(req->cm);
 	if (req->id)
 		rdma_destroy_id(req->id);
 	qp_close(req);
@@ -302,10 +296,6 @@ static void connect_work(struct work_struct *work)
 		/* siw itself refuses to ask for more than it has */
 		param.responder_resources = iwarp ? 128 : rnd(2) ? 255 : rnd(256);
 		param.initiator_depth = iwarp ? 128 : rnd(2) ? 255 : rnd(256);
-		break;
-	case KIND_SAME_QP:
-		if (!iwarp)
-			param.qp_num = 0x123456;
 		break;
 	default:
 		break;
@@ -506,70 +496,6 @@ static int begin(enum kind kind)
 	return err;
 }
 
-/* ---- what the RDMA CM does not let through: junk in its own header ---- */
-
-static int junk_cm_handler(struct ib_cm_id *cm, const struct ib_cm_event *event)
-{
-	struct req *req = cm->context;
-
-	switch (event->event) {
-	case IB_CM_REP_RECEIVED:
-		req_answered(req, &stat.accepted);
-		req_die(req);
-		break;
-	case IB_CM_REJ_RECEIVED:
-		req_answered(req, event->param.rej_rcvd.reason == IB_CM_REJ_CONSUMER_DEFINED ?
-				  &stat.rejected : &stat.refused);
-		req_die(req);
-		break;
-	case IB_CM_REQ_ERROR:
-		req_answered(req, &stat.unreachable);
-		req_die(req);
-		break;
-	default:
-		break;
-	}
-	return 0;
-}
-
-static void junk_work(struct work_struct *work)
-{
-	struct req *req = container_of(work, struct req, connect);
-	struct rdma_cm_id *id = req->id;
-	u8 pdata[IB_CM_REQ_PRIVATE_DATA_SIZE];
-	struct ib_cm_req_param param = {
-		.primary_path = id->route.path_rec,
-		.ppath_sgid_attr = id->route.addr.dev_addr.sgid_attr,
-		.service_id = rdma_get_service_id(id, (struct sockaddr *)&peer_to),
-		.private_data = pdata,
-		.private_data_len = rnd(sizeof(pdata) + 1),
-		.qp_num = (req->number * 7 + 1) & 0xffffff,
-		.qp_type = IB_QPT_RC,
-		.starting_psn = rnd(1 << 24),
-		.responder_resources = rnd(256),
-		.initiator_depth = rnd(256),
-		.remote_cm_response_timeout = 18,
-		.local_cm_response_timeout = 18,
-		.flow_control = rnd(2),
-		.retry_count = rnd(8),
-		.rnr_retry_count = rnd(8),
-		.max_cm_retries = 1,
-	};
-	static const u8 head[] = { 0x00, 0x40 };
-	struct ib_cm_id *cm;
-
-	get_random_bytes(pdata, sizeof(pdata));
-	if (rnd(2))	/* version and kind of address of the header are right, at least */
-		memcpy(pdata, head, sizeof(head));
-	cm = ib_create_cm_id(id->device, junk_cm_handler, req);
-	if (!IS_ERR(cm))
-		req->cm = cm;
-	if (IS_ERR(cm) || ib_send_cm_req(cm, &param)) {
-		req_answered(req, &stat.local);
-		req_die(req);
-	}
-}
-
 /* ---- orders about requests ---- */
 
 static void flood_work(struct work_struct *work)
@@ -610,37 +536,6 @@ static int do_start(char *arg)
 	flood.done = 0;
 	flood.busy = true;
 	queue_work(peer_wq, &flood.work);
-	return 0;
-}
-
-/* junk COUNT: requests with anything at all in them. RoCE only. */
-static int do_junk(char *arg)
-{
-	u32 count, n;
-
-	if (kstrtou32(arg, 0, &count))
-		return -EINVAL;
-	spin_lock_bh(&peer_lock);
-	memset(&stat, 0, sizeof(stat));
-	spin_unlock_bh(&peer_lock);
-	flood.count = count;
-	for (n = 0; n < count; n++) {
-		struct req *req = req_new(KIND_PDATA, false);
-		struct rdma_cm_id *id;
-
-		if (!req)
-			return -ENOMEM;
-		INIT_WORK(&req->connect, junk_work);
-		id = rdma_create_id(peer_net, req_handler, req, RDMA_PS_TCP, IB_QPT_RC);
-		if (!IS_ERR(id))
-			req->id = id;
-		if (IS_ERR(id) || resolve(id)) {
-			req_answered(req, &stat.local);
-			req_die(req);
-		}
-		if (!wait_event_idle_timeout(peer_wait, READ_ONCE(alive) < 32, LONG))
-			return fail("junk piles up");
-	}
 	return 0;
 }
 
@@ -708,16 +603,6 @@ static int do_up(char *arg)
 	if (wait_event_killable_timeout(peer_wait, READ_ONCE(established) >= count, LONG) <= 0)
 		return fail("%d of %u connections", established, count);
 	return 0;
-}
-
-/* only WHAT: of the answers, all were rejected, refused, ... */
-static int do_only(char *arg)
-{
-	u32 sum = stat.accepted + stat.rejected + stat.refused + stat.unreachable + stat.local;
-	u32 n = !strcmp(arg, "refused") ? stat.refused : !strcmp(arg, "rejected") ? stat.rejected :
-		!strcmp(arg, "accepted") ? stat.accepted : 0;
-
-	return sum && n == sum ? 0 : fail("%u of %u are %s", n, sum, arg);
 }
 
 /* count WHAT N */
@@ -886,125 +771,17 @@ static int do_listen(char *arg)
 	return 0;
 }
 
-/* ---- iWARP without an RDMA device: TCP, and what looks like MPA ---- */
-
-#define SOCKS	64
-
-static struct socket *socks[SOCKS];
-static int n_socks;
-
-static int sock_say(struct socket *sock, const void *what, int len)
-{
-	struct kvec vec = { .iov_base = (void *)what, .iov_len = len };
-	struct msghdr msg = {};
-
-	return kernel_sendmsg(sock, &msg, &vec, 1, len) == len ? 0 : -EIO;
-}
-
-/* tcp half|junk|request|long COUNT: TCP connections that say that much of a request. */
-static int do_tcp(char *arg)
-{
-	struct {
-		char key[16];
-		__be16 bits, len;
-		struct talk talk;
-		u8 more[IW_PDATA];
-	} __packed mpa = {};
-	char kind[16];
-	u32 count, i;
-	int err = 0;
-
-	if (sscanf(arg, "%15s %u", kind, &count) != 2 || count > SOCKS - n_socks)
-		return -EINVAL;
-	for (i = 0; i < count && !err; i++) {
-		struct socket *sock;
-		int len = 20 + sizeof(struct talk);
-
-		memcpy(mpa.key, "MPA ID Req Frame", 16);
-		mpa.bits = cpu_to_be16(1);	/* the revision */
-		mpa.len = cpu_to_be16(sizeof(struct talk));
-		get_random_bytes(mpa.more, sizeof(mpa.more));
-		if (!strcmp(kind, "half")) {
-			len = 1 + rnd(19);
-		} else if (!strcmp(kind, "junk")) {
-			get_random_bytes(&mpa, 20);
-			len = 20;
-		} else if (!strcmp(kind, "long")) {
-			mpa.len = cpu_to_be16(0xffff);
-			len = sizeof(mpa);
-		}
-		err = sock_create_kern(peer_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
-		if (err)
-			break;
-		socks[n_socks++] = sock;
-		tcp_sock_set_nodelay(sock->sk);
-		err = kernel_connect(sock, (void *)&peer_to, sizeof(struct sockaddr_in), 0) ?:
-		      sock_say(sock, &mpa, len);
-	}
-	return err ? fail("tcp: %pe", ERR_PTR(err)) : 0;
-}
-
-/* tcp-garbage: on each of them, something that is no message. */
-static int do_tcp_garbage(char *arg)
-{
-	u8 noise[200];
-	int i;
-
-	for (i = 0; i < n_socks; i++) {
-		get_random_bytes(noise, sizeof(noise));
-		sock_say(socks[i], noise, 20 + rnd(180));
-	}
-	return 0;
-}
-
-/* tcp-closed: the victim's side has closed them all. */
-static int do_tcp_closed(char *arg)
-{
-	int i, err = 0, got;
-	u8 in[256];
-
-	for (i = 0; i < n_socks; i++) {
-		socks[i]->sk->sk_rcvtimeo = LONG;
-		do {
-			struct kvec vec = { .iov_base = in, .iov_len = sizeof(in) };
-			struct msghdr msg = {};
-
-			got = kernel_recvmsg(socks[i], &msg, &vec, 1, sizeof(in), 0);
-		} while (got > 0);
-		if (got == -EAGAIN || got == -EINTR)
-			err = fail("TCP connection %d is still open", i);
-	}
-	return err;
-}
-
-/* tcp-die: they are closed, with FIN or RST. */
-static int do_tcp_die(char *arg)
-{
-	while (n_socks) {
-		if (rnd(2))
-			sock_no_linger(socks[n_socks - 1]->sk);
-		sock_release(socks[--n_socks]);
-	}
-	return 0;
-}
-
 /* ---- all orders ---- */
 
 static const struct order orders[] = {
 	{ "start", do_start },		/* KIND COUNT WINDOW */
-	{ "junk", do_junk },		/* COUNT */
 	{ "answered", do_answered },	/* [LEFT] */
-	{ "only", do_only },		/* WHAT */
 	{ "count", do_count },		/* WHAT N */
 	{ "up", do_up },		/* COUNT */
 	{ "leave", do_leave },
 	{ "die", do_die },
 	{ "gone", do_gone },
 	{ "listen", do_listen },
-	{ "tcp", do_tcp },		/* KIND COUNT */
-	{ "tcp-garbage", do_tcp_garbage },
-	{ "tcp-closed", do_tcp_closed },
-	{ "tcp-die", do_tcp_die },
 	{}
 };
 
@@ -1042,7 +819,6 @@ static void __exit peer_exit(void)
 	if (peer_listener)
 		rdma_destroy_id(peer_listener);
 	do_die(NULL);
-	do_tcp_die(NULL);
 	wait_event_idle(peer_wait, !READ_ONCE(alive));
 	destroy_workqueue(peer_wq);
 	put_net(peer_net);

@@ -39,7 +39,6 @@ static char *ia, *address, *peer;
 static ushort port = 4720;
 static uint rounds = 40;
 static ulong seed;
-static bool lossy;
 
 module_param(ia, charp, 0444);
 MODULE_PARM_DESC(ia, "interface adapter of the Endpoint, e.g. rxe0-1 (required)");
@@ -53,8 +52,6 @@ module_param(rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "connections (default 40)");
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "of what is done at random (default: a new one, see the log)");
-module_param(lossy, bool, 0444);
-MODULE_PARM_DESC(lossy, "packets get lost: all retries there are (default N)");
 
 #define fail(fmt, ...)	({ pr_err("FAIL round %u: " fmt "\n", round, ##__VA_ARGS__); -EIO; })
 
@@ -452,7 +449,7 @@ static u8 a_depth(int most)
 /* A guest that stands still for a while must not end what goes over its software. */
 static u8 a_retry(void)
 {
-	return lossy ? 7 : strstarts(ia, "kdhca") ? rnd(8) : 2 + rnd(6);
+	return strstarts(ia, "kdhca") ? rnd(8) : 2 + rnd(6);
 }
 
 static DAT_COUNT perhaps(u32 below)
@@ -478,7 +475,7 @@ static void make_plan(void)
 	plan.rnr_retry = rnd(8);
 	plan.conn = (struct kdat_conn_attr){
 		.tos = KDAT_CONN_DEFAULT, .ack_timeout = KDAT_CONN_DEFAULT,
-		.retry_count = !lossy && rnd(2) ? KDAT_CONN_DEFAULT : a_retry(),
+		.retry_count = rnd(2) ? KDAT_CONN_DEFAULT : a_retry(),
 		.rnr_retry_count = perhaps(8),
 		.min_rnr_timer = perhaps(32),
 	};
@@ -556,38 +553,6 @@ static int finished(const char *what)
 		    kdat_event_name(ours.end.end));
 }
 
-/*
- * Where packets are lost soft-RoCE may say of a Read that it is done though data are missing, and
- * ends the connection then (deviations.md): the round is repeated.
- */
-static int again(const char *what)
-{
-	if (!lossy || ours.ia.iwarp)
-		return -EIO;
-	pr_info("round %u: %s: the Reads are repeated\n", round, what);
-	return -EAGAIN;
-}
-
-/*
- * soft-RoCE takes the queue pair of such a Read to ERR without an event, and repeats the requests
- * of the other one for ever: if nothing else was under way, only the next request shows the end.
- */
-static int lost_data(bool of_raw)
-{
-	const int *read = of_raw ? &raw.now.read : &ours.now.read;
-	int before = *read, err = 0;
-
-	if (!lossy || ours.ia.iwarp)
-		return -EIO;
-	if (!BROKEN)
-		err = of_raw ? raw_post(true, 0) : ours_post(COOKIE_READ, 0);
-	if (!err)
-		err = until(BROKEN || READ_ONCE(*read) != before, "the Read that shows the end");
-	if (!err && !BROKEN)
-		err = fail("the connection goes on");
-	return err && !BROKEN ? err : again("data are missing");
-}
-
 /* The side that connects speaks first, as iWARP wants it. */
 static int greet(void)
 {
@@ -628,14 +593,10 @@ static int read_all(void)
 				    (raw.now.read == want_raw && ours.now.read == want_ours) ||
 				    BROKEN, "the Reads") ?: finished("the Reads");
 	}
-	if (err && BROKEN)
-		return again("the connection has ended");
-	if (err)	/* one side may have ended unheard, and then the other one reads no more */
-		return lost_data(raw.now.read == want_raw);
-	if (!err && want_raw && compare("the queue pair", raw.mem + SIZE, false))
-		err = lost_data(true);
-	if (!err && want_ours && compare("the Endpoint", ours.mem.p + SIZE, true))
-		err = lost_data(false);
+	if (!err && want_raw)
+		err = compare("the queue pair", raw.mem + SIZE, false);
+	if (!err && want_ours)
+		err = compare("the Endpoint", ours.mem.p + SIZE, true);
 	return err;
 }
 
@@ -647,9 +608,8 @@ static int leave(void)
 		err = rdma_disconnect(raw.id);
 	else
 		err = TRY(dat_ep_disconnect, ours.end.ep, DAT_CLOSE_ABRUPT_FLAG);
-	err = err ?: until(peer_ended(&ours.end), "the end of the Endpoint");
-	/* the CM's own messages get lost, too */
-	return lossy ? err : err ?: until(READ_ONCE(raw.now.down), "the end of the queue pair");
+	return err ?: until(peer_ended(&ours.end), "the end of the Endpoint") ?:
+	       until(READ_ONCE(raw.now.down), "the end of the queue pair");
 }
 
 /* Which round it was, and where both sides stand now. */
@@ -760,7 +720,7 @@ static void raw_finish(void)
 
 static int __init reads_init(void)
 {
-	uint raw_rounds = 0, repeated = 0;
+	uint raw_rounds = 0;
 	int err;
 
 	if (!ia || !address || !peer)
@@ -777,15 +737,10 @@ static int __init reads_init(void)
 	      ours_begin() ?: raw_begin();
 	for (round = 0; !err && round < rounds; round++) {
 		err = one_round();
-		if (err == -EAGAIN && ++repeated <= rounds / 2) {
-			err = 0;
-			round--;
-			continue;
-		}
 		raw_rounds += plan.raw_connects;
 	}
-	pr_info("seed=%lu: %u rounds, in %u of them the queue pair connected, %u repeated: %s\n",
-		seed, round, raw_rounds, repeated, err ? "FAIL" : "PASS");
+	pr_info("seed=%lu: %u rounds, in %u of them the queue pair connected: %s\n", seed, round,
+		raw_rounds, err ? "FAIL" : "PASS");
 	ours_finish();
 	raw_finish();
 	return err;

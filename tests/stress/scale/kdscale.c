@@ -54,9 +54,6 @@ struct side {
 
 TEST_STATE;
 
-/* In time, and nothing has gone wrong. */
-#define in_order(condition)	(await((condition) || failed()) && !failed())
-
 static struct side side[2];
 static u32 count;		/* connections */
 static u32 length;		/* of the EVDs for DTOs; 0: what these connections may need */
