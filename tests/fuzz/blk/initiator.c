@@ -774,56 +774,7 @@ int fz_queues(char *arg)
 	return err;
 }
 
-/* guess N: numbers of sessions */
-int fz_guess(char *arg)
-{
-	u32 n = fz_number(arg);
-	struct session s, no;
-	int err = open(&s, 60000, 2);
-	u64 number;
-
-	while (n-- && !err) {
-		struct kdblk_connect h;
-
-		fz_rnd_bytes(&number, sizeof(number));
-		if (fz_rnd(2))	/* near the right one */
-			number = le64_to_cpu(s.geo.session) ^ (1ull << fz_rnd(64));
-		h = hello_of(1, number ?: 1, 4);
-		memset(&no, 0, sizeof(no));
-		err = is_refused(&no, "a guess", connect(&no, &h), KDBLK_REFUSE_SESSION);
-		close(&no);
-	}
-	err = err ?: read_once(&s);
-	close(&s);
-	return err;
-}
-
 /* ---- too many, too slow, too fast, gone ---- */
-
-/* connects N: and no login */
-int fz_connects(char *arg)
-{
-	u32 i, n = fz_number(arg), busy = 0;
-	int err = 0;
-
-	for (i = 0; i < n; i++) {
-		struct kdblk_connect h = hello_of(0, 0, 1 + fz_rnd(FZ_DEPTH));
-		struct session s = {};
-
-		err = connect(&s, &h);
-		if (err == -ECONNREFUSED) {
-			busy++;
-		} else if (!err && fz_rnd(2)) {
-			dat_ep_disconnect(s.link->ep, fz_rnd(2) ? DAT_CLOSE_ABRUPT_FLAG :
-								  DAT_CLOSE_GRACEFUL_FLAG);
-			if (!fz_until(s.link, s.link->over, FZ_LONG_MS))
-				fz_fail("a disconnect has no end");
-		}
-		close(&s);
-	}
-	pr_info("%u connections, %u of them refused\n", n, busy);
-	return busy == n ? fz_fail("all are refused") : 0;
-}
 
 /* silent N: connections that say nothing, all of which end by themselves */
 int fz_silent(char *arg)
@@ -909,34 +860,6 @@ int fz_inflight(char *arg)
 			dat_ep_disconnect(s.link->ep, DAT_CLOSE_ABRUPT_FLAG);
 		close(&s);	/* its memory is somebody else's at once */
 	}
-	return err;
-}
-
-/* burst N: the depth and N more at a time */
-int fz_burst(char *arg)
-{
-	u32 i, n = fz_number(arg), before;
-	struct session s;
-	int err = open(&s, 20000, 1);
-
-	if (err)
-		return err;
-	before = s.link->nanswers;
-	n = min(n, 200u);
-	for (i = 0; i < s.depth + n; i++) {
-		struct kdblk_cmd cmd = cmd_of(KDBLK_OP_FLUSH, i % s.depth, 0, 0);
-
-		if (fz_send(s.link, &cmd, sizeof(cmd)))
-			break;
-	}
-	/* Either some were answered before others came, or it has ended. */
-	if (!fz_until(s.link, s.link->over || s.link->nanswers - before == i,
-		      FZ_LONG_MS))
-		err = fz_fail("%u at a time, %u answers, and it does not end", i,
-			      s.link->nanswers - before);
-	pr_info("%u commands at a time, depth %u: %u answers%s\n", i, s.depth,
-		s.link->nanswers - before, s.link->over ? ", ended" : "");
-	close(&s);
 	return err;
 }
 
