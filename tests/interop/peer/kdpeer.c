@@ -40,7 +40,7 @@
 #define FAULTS		20		/* that are described */
 
 static char *address, *source;
-static ushort port = 4712, own_port = 4800;
+static ushort port = 4712;
 static ulong seed;
 static int pending, alive, established;
 
@@ -50,8 +50,6 @@ module_param(source, charp, 0444);
 MODULE_PARM_DESC(source, "own IP address (default: what routing says)");
 module_param(port, ushort, 0444);
 MODULE_PARM_DESC(port, "the victim's port (default 4712)");
-module_param(own_port, ushort, 0444);
-MODULE_PARM_DESC(own_port, "where listen listens (default 4800)");
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "of what is done at random (default: a new one, see the log)");
 module_param(pending, int, 0444);
@@ -87,7 +85,6 @@ struct req {
 	struct ib_qp *qp;
 	enum kind kind;
 	u32 number;
-	bool passive;
 	/* under peer_lock */
 	struct list_head entry;
 	bool answered, up, closing;
@@ -102,14 +99,12 @@ static DECLARE_WAIT_QUEUE_HEAD(peer_wait);
 static struct workqueue_struct *peer_wq;
 static struct net *peer_net;
 static struct sockaddr_storage peer_to, peer_from;
-static struct rdma_cm_id *peer_listener;
 static struct dentry *peer_dir;
 static struct rnd_state peer_rnd;
 static u32 peer_number;		/* of requests, ever */
 static bool peer_iwarp;		/* which gives up on a request that nobody answers */
-static bool dying;		/* whatever comes is given up */
 static struct {
-	u32 accepted, rejected, refused, unreachable, local, heard;
+	u32 accepted, rejected, refused, unreachable, local;
 	u32 reason[256];
 } stat;
 static atomic_t peer_faults;
@@ -215,7 +210,7 @@ static void req_die_locked(struct req *req)
 		return;
 	req->closing = true;
 	list_del(&req->entry);
-	if (!req->answered && !req->passive)
+	if (!req->answered)
 		pending--;
 	if (req->up)
 		established--;
@@ -446,7 +441,7 @@ static int req_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-static struct req *req_new(enum kind kind, bool passive)
+static struct req *req_new(enum kind kind)
 {
 	struct req *req = kzalloc(sizeof(*req), GFP_KERNEL);
 
@@ -456,11 +451,9 @@ static struct req *req_new(enum kind kind, bool passive)
 	INIT_WORK(&req->leave, req_leave);
 	INIT_WORK(&req->close, req_close);
 	req->kind = kind;
-	req->passive = passive;
 	spin_lock_bh(&peer_lock);
 	req->number = peer_number++;
-	if (!passive)
-		pending++;
+	pending++;
 	alive++;
 	list_add_tail(&req->entry, &reqs);
 	spin_unlock_bh(&peer_lock);
@@ -475,7 +468,7 @@ static int resolve(struct rdma_cm_id *id)
 
 static int begin(enum kind kind)
 {
-	struct req *req = req_new(kind, false);
+	struct req *req = req_new(kind);
 	struct rdma_cm_id *id;
 	int err;
 
@@ -588,7 +581,6 @@ static int do_gone(char *arg)
 		return fail("%d requests are left, %d without an answer, %d connections", alive,
 			    pending, established);
 	}
-	WRITE_ONCE(dying, false);
 	report();
 	return atomic_read(&peer_faults) ? -EIO : 0;
 }
@@ -618,12 +610,11 @@ static int do_count(char *arg)
 	return is == n ? 0 : fail("%u are %s, not %u", is, what, n);
 }
 
-/* die: all that is left is given up at once, and what comes until all is gone. */
+/* die: all that is left is given up at once. */
 static int do_die(char *arg)
 {
 	struct req *req, *next;
 
-	WRITE_ONCE(dying, true);
 	WRITE_ONCE(flood.stop, true);
 	wake_up_all(&peer_wait);
 	flush_work(&flood.work);
@@ -650,127 +641,6 @@ static int do_leave(char *arg)
 	return 0;
 }
 
-/* ---- a listener that cannot be trusted ---- */
-
-static void answer(struct req *req, const struct talk *talk)
-{
-	struct rdma_cm_id *id = req->id;
-	u8 pdata[64];
-	struct rdma_conn_param param = {
-		.private_data = pdata,
-		.private_data_len = rnd(sizeof(pdata) + 1),
-		.responder_resources = 1,
-		.initiator_depth = 1,
-		.rnr_retry_count = rnd(8),
-		.qp_num = (req->number * 7 + 1) & 0xffffff,
-	};
-	int err = 0;
-
-	get_random_bytes(pdata, sizeof(pdata));
-	switch (talk->what) {
-	case TALK_SILENCE:
-		return;
-	case TALK_REJECT:
-		junk_reject(id, talk->arg);
-		req_die(req);
-		return;
-	case TALK_DEPTHS:
-		param.responder_resources = 255;
-		param.initiator_depth = 255;
-		break;
-	case TALK_NO_QP:
-	case TALK_DROP_NOW:	/* something may be sent there */
-		param.qp_num = 0xff0000 | (req->number & 0xffff);
-		break;
-	default:
-		break;
-	}
-	if (is_iwarp(id)) {
-		err = qp_open(req);
-		if (!err)
-			param.qp_num = req->qp->qp_num;
-		param.responder_resources = min_t(u8, param.responder_resources, 128);
-		param.initiator_depth = min_t(u8, param.initiator_depth, 128);
-	}
-	err = err ?: rdma_accept(id, &param);
-	if (err || talk->what == TALK_DROP_NOW)
-		req_die(req);
-	else if (talk->what == TALK_DROP)
-		req->kind = KIND_DIE_EST;
-}
-
-static int passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	struct req *req = id->context;
-
-	switch (event->event) {
-	case RDMA_CM_EVENT_ESTABLISHED:
-		req_up(req);
-		if (req->kind == KIND_DIE_EST)
-			req_die(req);
-		break;
-	case RDMA_CM_EVENT_DISCONNECTED:
-		rdma_disconnect(id);
-		fallthrough;
-	case RDMA_CM_EVENT_REJECTED:
-	case RDMA_CM_EVENT_UNREACHABLE:
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-		req_die(req);
-		break;
-	default:
-		break;
-	}
-	return 0;
-}
-
-static int listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	const struct rdma_conn_param *conn = &event->param.conn;
-	struct talk talk = {};
-	struct req *req;
-
-	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return 0;
-	if (conn->private_data_len >= sizeof(talk))
-		memcpy(&talk, conn->private_data, sizeof(talk));
-	if (!is_iwarp(id) && (conn->responder_resources != VICTIM_READS ||
-			      conn->initiator_depth != VICTIM_READS))
-		fail("a request for %u and %u RDMA Reads", conn->responder_resources,
-		     conn->initiator_depth);
-	req = req_new(KIND_HOLD, true);
-	if (!req)
-		return -ENOMEM;
-	stat.heard++;
-	req->id = id;
-	id->context = req;
-	id->event_handler = passive_handler;
-	answer(req, &talk);
-	if (READ_ONCE(dying))
-		req_die(req);
-	return 0;
-}
-
-/* listen: and treat each request as it asks to be treated. */
-static int do_listen(char *arg)
-{
-	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(own_port) };
-	struct rdma_cm_id *id;
-	int err;
-
-	id = rdma_create_id(peer_net, listen_handler, NULL, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	if (source && peer_from.ss_family == AF_INET)
-		any.sin_addr = ((struct sockaddr_in *)&peer_from)->sin_addr;
-	err = rdma_bind_addr(id, (struct sockaddr *)&any) ?: rdma_listen(id, 128);
-	if (err) {
-		rdma_destroy_id(id);
-		return fail("cannot listen: %pe", ERR_PTR(err));
-	}
-	peer_listener = id;
-	return 0;
-}
-
 /* ---- all orders ---- */
 
 static const struct order orders[] = {
@@ -781,7 +651,6 @@ static const struct order orders[] = {
 	{ "leave", do_leave },
 	{ "die", do_die },
 	{ "gone", do_gone },
-	{ "listen", do_listen },
 	{}
 };
 
@@ -816,8 +685,6 @@ static int __init peer_init(void)
 static void __exit peer_exit(void)
 {
 	debugfs_remove_recursive(peer_dir);
-	if (peer_listener)
-		rdma_destroy_id(peer_listener);
 	do_die(NULL);
 	wait_event_idle(peer_wait, !READ_ONCE(alive));
 	destroy_workqueue(peer_wq);

@@ -19,7 +19,6 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/random.h>
-#include <linux/inet.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
@@ -38,8 +37,8 @@
 /* Where the slots of an adapter's memory begin. */
 enum { GUEST, VISITOR = 2 * RING, STRANGER = 4 * RING, SLOTS = 6 * RING };
 
-static char *ia_a, *ia_b, *where;
-static ushort port = 4712, peer_port = 4800;
+static char *ia_a, *ia_b;
+static ushort port = 4712;
 static ulong seed;
 static int requests, held, live, messages, visits;
 
@@ -47,12 +46,8 @@ module_param(ia_a, charp, 0444);
 MODULE_PARM_DESC(ia_a, "interface adapter that is attacked (required)");
 module_param(ia_b, charp, 0444);
 MODULE_PARM_DESC(ia_b, "interface adapter of the local guest (default: the same)");
-module_param_named(peer_address, where, charp, 0444);
-MODULE_PARM_DESC(peer_address, "where the hostile peer listens");
 module_param(port, ushort, 0444);
 MODULE_PARM_DESC(port, "connection qualifier; the local guest has the next one (default 4712)");
-module_param(peer_port, ushort, 0444);
-MODULE_PARM_DESC(peer_port, "that of the hostile peer (default 4800)");
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "of what is done at random (default: a new one, see the log)");
 module_param(requests, int, 0444);
@@ -81,11 +76,9 @@ struct end {
 	struct list_head entry;
 	int outcomes, ends, recvs, sends, posted_recvs, posted_sends;
 	DAT_EVENT_NUMBER outcome, end;
-	bool stranger, leave, keep, over, leaving;
+	bool stranger, leave, over, leaving;
 	int base;		/* the first of its slots in the memory */
 	u32 received;		/* the local guest: messages */
-	DAT_DTO_COMPLETION_STATUS sent;
-	struct end *peer;
 	u32 quota;		/* B's: messages it may send, */
 	u32 settled;		/* and those that are done with, answers too */
 	struct work_struct free;
@@ -109,7 +102,6 @@ static struct dentry *vic_dir;
 static struct rnd_state vic_rnd;
 static enum policy policy = MIX;
 static struct ia A, B;
-static struct sockaddr_storage peer_to;
 static DAT_EVD_HANDLE cr_evd, good_evd;
 static DAT_PSP_HANDLE psp, good_psp;
 static struct end *guest[2];	/* the active one first */
@@ -208,7 +200,7 @@ static void end_check(struct end *end)
 	bool free;
 
 	spin_lock_bh(&vic_lock);
-	free = end->stranger && !end->keep && !end->over && end_over(end);
+	free = end->stranger && !end->over && end_over(end);
 	if (free)
 		end->over = true;
 	spin_unlock_bh(&vic_lock);
@@ -331,12 +323,10 @@ static void dto_event(const DAT_EVENT *event)
 			end_post_recv(end, slot);
 	}
 	spin_lock_bh(&vic_lock);
-	if (recv) {
+	if (recv)
 		end->recvs++;
-	} else {
+	else
 		end->sends++;
-		end->sent = dto->status;
-	}
 	spin_unlock_bh(&vic_lock);
 	if (!end->stranger) {
 		guest_go(end);
@@ -490,8 +480,6 @@ static int pair_open(struct end *pair[2], const char *name, int base)
 	pair[1] = end_open(&A, name, false, base);
 	if (!pair[0] || !pair[1])
 		return -EIO;
-	pair[0]->peer = pair[1];
-	pair[1]->peer = pair[0];
 	for (i = 0; i < 2; i++) {
 		if (TRY(kdat_ep_modify_conn, pair[i]->ep, &patient))
 			return -EIO;
@@ -580,172 +568,6 @@ static int pair_close(struct end *pair[2])
 		pair[i] = NULL;
 	}
 	return err;
-}
-
-/* ---- calling the hostile peer ---- */
-
-static const struct call {
-	const char *name;
-	u8 what;
-	bool leave, send;
-	bool unsaid;		/* RoCE: the peer's only word of its end may be lost */
-	u32 seconds;		/* the consumer's timeout, or 0 */
-	u32 outcomes;		/* BIT(event - ESTABLISHED) of those that are right */
-	u32 iwarp;		/* and there, besides */
-} calls[] = {
-#define EV(name)	BIT(DAT_CONNECTION_EVENT_##name - DAT_CONNECTION_EVENT_ESTABLISHED)
-	{ "silence", TALK_SILENCE, .seconds = 1, .outcomes = EV(TIMED_OUT) },
-	{ "abort", TALK_SILENCE, .leave = true, .outcomes = EV(DISCONNECTED) },
-	{ "reject", TALK_REJECT, .seconds = 100, .outcomes = EV(NON_PEER_REJECTED),
-	  .iwarp = EV(PEER_REJECTED) },
-	{ "drop", TALK_DROP, .outcomes = EV(ESTABLISHED),
-	  .iwarp = EV(PEER_REJECTED) | EV(NON_PEER_REJECTED) },
-	{ "drop-now", TALK_DROP_NOW, .unsaid = true,
-	  .outcomes = EV(ESTABLISHED) | EV(PEER_REJECTED) | EV(NON_PEER_REJECTED) },
-	{ "depths", TALK_DEPTHS, .leave = true,
-	  .outcomes = EV(ESTABLISHED) | EV(NON_PEER_REJECTED) },
-	{ "no-qp", TALK_NO_QP, .leave = true, .outcomes = EV(ESTABLISHED) },
-	{ "no-qp-send", TALK_NO_QP, .send = true, .outcomes = EV(ESTABLISHED) },
-	{ "hold", TALK_HOLD, .leave = true, .outcomes = EV(ESTABLISHED) },
-};
-
-static int caller_begin(struct end *end, const struct call *call, u8 arg)
-{
-	struct talk talk = {
-		.magic = cpu_to_be32(TALK_MAGIC), .what = call->what, .arg = arg,
-	};
-	DAT_TIMEOUT timeout = call->seconds ? call->seconds * USEC_PER_SEC : DAT_TIMEOUT_INFINITE;
-	int i;
-
-	/* what is refused as if a stale connection were in the way is tried again */
-	if (call->what == TALK_REJECT && (arg == 4 || arg == 10))
-		timeout = USEC_PER_SEC;
-	for (i = 0; i < RECVS; i++)
-		end_post_recv(end, i);
-	return TRY(dat_ep_connect, end->ep, (DAT_IA_ADDRESS_PTR)&peer_to, peer_port, timeout,
-		   sizeof(talk), &talk, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
-}
-
-static int caller_end(struct end *end, const struct call *call, u8 arg)
-{
-	u32 want = call->outcomes | (A.ia.iwarp ? call->iwarp : 0);
-
-	if (call->what == TALK_REJECT && arg == 28)
-		want = EV(PEER_REJECTED);
-	/* the first one is for who has no answer yet, the other one is no answer to us */
-	if (call->what == TALK_REJECT && !A.ia.iwarp && (arg == 4 || arg == 10))
-		want = EV(TIMED_OUT);
-	if (call->leave && call->what == TALK_SILENCE)
-		TRY(dat_ep_disconnect, end->ep, DAT_CLOSE_ABRUPT_FLAG);
-	if (!in_order(READ_ONCE(end->outcomes)))
-		return fail("%s %u: no outcome", call->name, arg);
-	if (!(want & BIT(end->outcome - DAT_CONNECTION_EVENT_ESTABLISHED)))
-		return fail("%s %u: %s", call->name, arg, kdat_event_name(end->outcome));
-	if (call->send && end->outcome == DAT_CONNECTION_EVENT_ESTABLISHED)
-		guest_send(end, 0);
-	if (call->leave && call->what != TALK_SILENCE)
-		TRY(dat_ep_disconnect, end->ep, DAT_CLOSE_ABRUPT_FLAG);
-	if (!in_order(is_over(end)))
-		return fail("%s %u: %s, %s, %d of %d Receives", call->name, arg,
-			    kdat_event_name(end->outcome), kdat_event_name(end->end), end->recvs,
-			    end->posted_recvs);
-	if (call->send && (end->end != DAT_CONNECTION_EVENT_BROKEN ||
-			   end->sent != DAT_DTO_ERR_TRANSPORT))
-		return fail("%s: %s, the Send has status %d", call->name, kdat_event_name(end->end),
-			    end->sent);
-	if (call->unsaid && end->sends &&
-	    end->sent != (end->end == DAT_CONNECTION_EVENT_BROKEN ? DAT_DTO_ERR_TRANSPORT :
-								    DAT_DTO_ERR_FLUSHED))
-		return fail("%s: %s, the Send has status %d", call->name, kdat_event_name(end->end),
-			    end->sent);
-	if (call->unsaid && !end->sends && end->outcome == DAT_CONNECTION_EVENT_ESTABLISHED &&
-	    end->end != DAT_CONNECTION_EVENT_DISCONNECTED)
-		return fail("%s: %s, and nothing was sent", call->name, kdat_event_name(end->end));
-	return 0;
-}
-
-static bool callers_over(struct end **end, int n)
-{
-	while (n--) {
-		if (!is_over(end[n]))
-			return false;
-	}
-	return true;
-}
-
-/*
- * The REJ of a peer that goes at once may overtake its REP. The connection manager of
- * the kernel then drops it, nothing is repeated, and nobody answers our RTU: only who
- * says something learns that nobody is there. Whether one of them has heard it unasked.
- */
-static bool callers_speak(struct end **end, int n)
-{
-	bool heard = false;
-	int i;
-
-	for (i = 0; i < n && in_order(READ_ONCE(end[i]->outcomes)); i++)
-		;
-	/* As long as this takes they may, it decides nothing but who has to speak. */
-	wait_event_killable_timeout(test_wait, callers_over(end, n), HZ);
-	for (i = 0; i < n; i++) {
-		if (end[i]->outcome != DAT_CONNECTION_EVENT_ESTABLISHED)
-			continue;
-		if (is_over(end[i])) {
-			heard = true;
-		} else {
-			end[i]->leaving = true;		/* it may end just now */
-			guest_send(end[i], 0);
-		}
-	}
-	return heard;
-}
-
-/*
- * call HOW ARG COUNT: with ARG, ARG + 1 and so on, all at the same time. EAGAIN: there
- * was nothing wrong, but what should be seen was not.
- */
-static int do_call(char *arg)
-{
-	const struct call *call = NULL;
-	int i, n = 0, err = 0;
-	bool heard = true;
-	struct end **end;
-	u32 first, count;
-	char name[16];
-
-	if (!where || sscanf(arg, "%15s %u %u", name, &first, &count) != 3)
-		return -EINVAL;
-	for (i = 0; i < ARRAY_SIZE(calls); i++) {
-		if (!strcmp(calls[i].name, name))
-			call = &calls[i];
-	}
-	end = kcalloc(count, sizeof(*end), GFP_KERNEL);
-	if (!call || !end) {
-		kfree(end);
-		return -EINVAL;
-	}
-	for (i = 0; i < count && !err; i++) {
-		end[i] = end_open(&A, "caller", true, STRANGER);
-		if (!end[i]) {
-			err = -ENOMEM;
-			break;
-		}
-		end[i]->keep = true;
-		n++;
-		err = caller_begin(end[i], call, first + i);
-	}
-	if (call->unsaid && !A.ia.iwarp && !err)
-		heard = callers_speak(end, n);
-	for (i = 0; i < n && !err; i++)
-		err = caller_end(end[i], call, first + i);
-	for (i = 0; i < n && !err; i++) {
-		spin_lock_bh(&vic_lock);
-		end[i]->keep = false;
-		spin_unlock_bh(&vic_lock);
-		end_check(end[i]);
-	}
-	kfree(end);
-	return err ?: heard ? 0 : -EAGAIN;
 }
 
 /* ---- orders ---- */
@@ -939,7 +761,6 @@ static const struct order orders[] = {
 	{ "drained", do_drained },
 	{ "traffic", do_traffic },
 	{ "visit", do_visit },
-	{ "call", do_call },		/* HOW ARG COUNT */
 	{}
 };
 
@@ -991,7 +812,7 @@ static int __init vic_init(void)
 {
 	int err;
 
-	if (!ia_a || (where && inet_pton_with_scope(&init_net, AF_UNSPEC, where, NULL, &peer_to)))
+	if (!ia_a)
 		return -EINVAL;
 	if (!seed)
 		seed = get_random_u32();

@@ -32,7 +32,7 @@ enum storm_check {
 	STORM_NOTIFY,		/* one notification, then silence until the EVD is found empty */
 	STORM_CONTEXT,		/* softirq or process */
 	STORM_FULL,		/* DAT_QUEUE_FULL only when it is */
-	STORM_REFUSED,		/* what must be refused is, all else is not */
+	STORM_REFUSED,		/* no call is refused */
 	STORM_DATA,		/* the right message in the right buffer */
 	STORM_FREE,		/* no upcall after dat_evd_free() */
 	STORM_CHECKS
