@@ -5,7 +5,6 @@
 # shellcheck shell=sh disable=SC2154
 p=$1
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-messages() { cat /sys/module/kdtest/parameters/messages; }
 moved() { [ "$(messages)" -ge "$1" ]; }
 heard() { logged 'kdtest-hold: PASS' && ! logged 'kdtest-hold: FAIL'; }
 

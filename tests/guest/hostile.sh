@@ -24,7 +24,6 @@ peer() { echo "$*" >/sys/kernel/debug/kdpeer/do; }
 victim() { echo "$*" >/sys/kernel/debug/kdvictim/do; }
 # A request that the victim has given up may reach a busy peer after all that.
 as_before() { peer die && peer gone && [ "$(but_cqs)" = "$before" ]; }
-all_gone() { [ "$(resources)" = "$empty" ]; }
 stuck() { grep -l '^State:.*D (disk' /proc/[0-9]*/status; }
 said() { dmesg | sed -n "s/.*$1: //p" | tail -n 1; }
 

@@ -2,7 +2,6 @@
 # nth.sh rxe|siw [ROUNDS]: kdfail.ko, each call with its first, second, ... allocation failing.
 # shellcheck shell=sh disable=SC2154
 p=$1 rounds=${2:-1}
-none() { [ "$(objects)" = 0 ]; }
 as_before() { [ "$(resources)" = "$before" ]; }
 loopback_dev "$p"
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"

@@ -9,7 +9,6 @@ for i in 0 1; do
 	ip link set kd$i up
 done
 mp rdma_cm
-all_gone() { [ "$(resources)" = "$empty" ]; }
 no_devices_left() { ! ls /sys/class/infiniband/kdnull* >/dev/null 2>&1; }
 scale() { echo "$*" >/sys/kernel/debug/kdscale/do; }
 

@@ -6,7 +6,6 @@ p=$1 blocks=$2 chains=$3
 shift 3
 loopback_dev "$p"
 reg() { echo "$*" >/sys/kernel/debug/kdreg/do; }
-all_gone() { [ "$(resources)" = "$empty" ]; }
 
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 empty=$(resources)

@@ -10,7 +10,6 @@ topology "$2" "$p"
 # A busy listener may miss a SYN, and nobody here calls one who is not there.
 echo 6 >/proc/sys/net/ipv4/tcp_syn_retries
 scale() { echo "$*" >/sys/kernel/debug/kdscale/do; }
-all_gone() { [ "$(resources)" = "$empty" ]; }
 field() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" /proc/meminfo; }
 available() {
 	sync

@@ -15,7 +15,6 @@ devices() {
 }
 running() { head -1 $report | grep -q ^running; }
 ended() { ! running; }
-none() { [ "$(objects)" = 0 ]; }
 as_before() { [ "$(resources)" = "$before" ]; }
 again() {
 	timeout 120 rdma link delete "${p}0" && timeout 120 rdma link add "${p}0" type "$p" netdev kd0
