@@ -182,7 +182,8 @@ static const struct fault {
 	{ .key = 0x100 },
 	/* a ping takes the key */
 	{ .opcode = ISCSI_OP_NOOP_IN, .no_tag = true },
-	{ .opcode = ISCSI_OP_SCSI_TMFUNC_RSP, .keep = true }, { .opcode = ISCSI_OP_SCSI_TMFUNC_RSP },
+	{ .opcode = ISCSI_OP_SCSI_TMFUNC_RSP, .keep = true },
+	{ .opcode = ISCSI_OP_SCSI_TMFUNC_RSP },
 	/* of a task that is no login; of iSER */
 	{ .opcode = ISCSI_OP_LOGIN_RSP, .keep = true }, { .iser = ISER_HELLORPLY },
 	{ .said = 900, .longer = 900 },
@@ -267,7 +268,8 @@ static void fuzz_command(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 		return;
 	}
 	/* A Send does not wait for a Read. */
-	test_peer_send(&peer->peer, at, HEADERS, key, write ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0);
+	test_peer_send(&peer->peer, at, HEADERS, key,
+		       write ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0);
 }
 
 static void fuzz_simple(struct fuzz_peer *peer, const struct fuzz_pdu *req, u8 opcode)

@@ -128,7 +128,6 @@ static DAT_LMR_TRIPLET segment(struct ia *ia, int n)
 	return test_segment(&ia->mem, n * MSG, MSG);
 }
 
-
 static struct end *end_open(struct ia *ia, const char *name, bool stranger, int base)
 {
 	const DAT_EP_ATTR attr = {
@@ -330,7 +329,7 @@ static void dto_event(const DAT_EVENT *event)
 	spin_unlock_bh(&vic_lock);
 	if (!end->stranger) {
 		guest_go(end);
-		WRITE_ONCE(end->settled, min(end->received, (u32)end->sends));
+		WRITE_ONCE(end->settled, min_t(u32, end->received, end->sends));
 	}
 	end_check(end);
 }

@@ -200,7 +200,7 @@ static int one_invalidate(void *p)
 }
 
 /* So often, and each time the other connection must not have noticed. */
-static int rounds(const char *what, char *arg, int (*one)(void *p), void *p)
+static int repeat(const char *what, char *arg, int (*one)(void *p), void *p)
 {
 	u32 n = number(arg), i;
 	int err = 0;
@@ -217,7 +217,7 @@ int do_invalidate(char *arg)
 {
 	DAT_LMR_HANDLE lmr;
 
-	return fmr_new(&lmr) ?: rounds("invalidate", arg, one_invalidate, lmr) ?:
+	return fmr_new(&lmr) ?: repeat("invalidate", arg, one_invalidate, lmr) ?:
 	       TRY(dat_lmr_free, lmr);
 }
 
@@ -261,7 +261,7 @@ static int one_free(void *p)
 /* free N */
 int do_free(char *arg)
 {
-	return rounds("free", arg, one_free, NULL);
+	return repeat("free", arg, one_free, NULL);
 }
 
 /* ---- (c) dat_rmr_bind(), dat_rmr_free() ---- */
@@ -435,7 +435,7 @@ int do_rebind(char *arg)
 
 	if (!w)
 		return -ENOMEM;
-	err = window_rmr(w) ?: rounds("rebind", arg, one_rebind, w);
+	err = window_rmr(w) ?: repeat("rebind", arg, one_rebind, w);
 	if (err)
 		return err;	/* the memory may be in use */
 	err = window_free(w);
@@ -520,5 +520,5 @@ static int one_remote(void *p)
 /* remote N */
 int do_remote(char *arg)
 {
-	return rounds("remote", arg, one_remote, NULL);
+	return repeat("remote", arg, one_remote, NULL);
 }

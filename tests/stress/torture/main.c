@@ -192,15 +192,15 @@ static int tor_main(void *arg)
 /* ---- the report ---- */
 
 /* Of a counter in struct tor_counts, all CPUs. */
-#define sum_of(counter)							\
-({									\
-	u64 _sum = 0;							\
-	int _cpu;							\
-									\
-	for_each_possible_cpu(_cpu)					\
-		_sum += per_cpu_ptr(counts, _cpu)->counter;		\
-	_sum;								\
-})
+static u64 sum_of(const u64 __percpu *counter)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += *per_cpu_ptr(counter, cpu);
+	return sum;
+}
 
 static int report_show(struct seq_file *m, void *v)
 {
@@ -209,10 +209,10 @@ static int report_show(struct seq_file *m, void *v)
 	seq_printf(m, "%s seed %lu threads %u violations %d\n",
 		   atomic_read(&running) ? "running" : "done", seed, threads, atomic_read(&bad));
 	for (i = 0; i < TOR_NOTES; i++)
-		seq_printf(m, "%s %llu\n", note_names[i], sum_of(note[i]));
+		seq_printf(m, "%s %llu\n", note_names[i], sum_of(&counts->note[i]));
 	for (i = 0; i < TOR_CALLS; i++)
-		seq_printf(m, "%-34s %9llu of %9llu\n", tor_calls[i].name, sum_of(good[i]),
-			   sum_of(made[i]));
+		seq_printf(m, "%-34s %9llu of %9llu\n", tor_calls[i].name, sum_of(&counts->good[i]),
+			   sum_of(&counts->made[i]));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(report);
@@ -281,11 +281,12 @@ static void __exit tor_exit(void)
 
 	debugfs_remove_recursive(dir);
 	for (i = 0; i < TOR_CALLS; i++) {
-		good += sum_of(good[i]);
-		calls += sum_of(made[i]);
+		good += sum_of(&counts->good[i]);
+		calls += sum_of(&counts->made[i]);
 	}
 	pr_info("calls=%llu success=%llu connections=%llu transfers=%llu lost=%llu\n",
-		calls, good, sum_of(note[N_UP]), sum_of(note[N_MOVED]), sum_of(note[N_DEAD]));
+		calls, good, sum_of(&counts->note[N_UP]), sum_of(&counts->note[N_MOVED]),
+		sum_of(&counts->note[N_DEAD]));
 	stop_all();
 	pr_info("%s seed=%lu violations=%d\n", atomic_read(&bad) ? "FAIL" : "PASS", seed,
 		atomic_read(&bad));
