@@ -778,7 +778,7 @@ fs_mount() { mount -t "$1" "$(device "$1")" "$TMPDIR/$1"; }
 # connection manager never leaves it: without a carrier, or in the moment in which the queueing
 # discipline changes.
 cm_again() {
-	rdma resource show qp | grep -q 'type GSI state ERR' || return 0
+	cm_is_dead || return 0
 	tell "soft-RoCE has lost its connection manager to the cable"
 	rdma link delete "$a" && plug 0 || return
 	[ "$a" = "$b" ] || { rdma link delete "$b" && plug 1; }

@@ -5,9 +5,6 @@
 # shellcheck shell=sh disable=SC2154
 n=$1 seconds=${2:-3} p=${3:-rxe}
 . "$TOP/tests/guest/blk-lib.sh"
-cm_is_dead() { rdma resource show qp | grep -q 'type GSI state ERR'; }
-# What soft-RoCE of newer kernels sends while there is no carrier may take the queue pair of the
-# connection manager to ERR, which it never leaves.
 renew() {
 	! cm_is_dead || {
 		tell "soft-RoCE has lost its connection manager to the cable: device rxe0 made anew"

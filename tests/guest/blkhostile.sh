@@ -117,15 +117,11 @@ initiator() {
 	each bad "a message ends its session"
 	scene "two initiators with one id" identity
 	scene "queues that were not granted" queues
-	scene "numbers of sessions are not to be guessed" guess $((few / 20))
 	scene "without a keepalive the session ends" keepalive
-	scene "more commands than the depth" burst 1
-	scene "many more" burst 200
 	scene "an initiator without Receives holds up nobody" deaf
 	scene "RDMA at the target's memory" attack $((few / 25))
 	scene "gone with commands in flight" inflight $((few / 25))
 	scene "connections without a login end" silent 80
-	scene "$few connections that come and go" connects $few
 	scene "private data and logins at random" random-connect $((few / 5))
 	# What is right in what is at random is done: on the other disk, which is checked no more.
 	step "the other disk: nothing was lost, nobody ended the session" undisturbed two

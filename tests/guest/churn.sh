@@ -5,7 +5,6 @@
 # shellcheck shell=sh disable=SC2154
 p=$1 where=$2 loads=$3 unplugs=$4
 devices() { topology "$where" "$p"; }
-none() { [ "$(objects)" = 0 ]; }
 as_before() { [ "$(resources)" = "$before" ]; }
 # KiB of slab that are in use: what is only kept for the next time is given back first.
 slab() {
@@ -35,8 +34,6 @@ cycles() {
 		kd_n=$((kd_n + 1))
 	done
 }
-messages() { cat /sys/module/kdtest/parameters/messages; }
-more() { [ "$(messages)" -ge $((from + 64)) ]; }
 unplug() {	# POLICY
 	insmod "$KO/kdtest.ko" mode=hold ia_a="$a-1" ia_b="$b-1" policy="$1" || return
 	from=$(messages)

@@ -46,6 +46,23 @@ resources() { rdma resource show | sed 's/^[0-9]*: //' | sort; }
 # The same without completion queues: an EVD keeps those that it once needed.
 but_cqs() { resources | sed 's/ cq [0-9]*//'; }
 
+none() { [ "$(objects)" = 0 ]; }
+# shellcheck disable=SC2154
+all_gone() { [ "$(resources)" = "$empty" ]; }
+
+# Of kdtest.ko mode=hold and mode=states: 64 more messages show that its connections are busy.
+parameter() { printf %s "$2" >"/sys/module/kdtest/parameters/$1"; }
+messages() { cat /sys/module/kdtest/parameters/messages; }
+more() { [ "$(messages)" -ge $((from + 64)) ]; }
+busy() {
+	from=$(messages)
+	until_true 60 more
+}
+
+# What soft-RoCE of newer kernels sends while there is no carrier may take the queue pair to ERR,
+# that of the connection manager too. It never leaves that.
+cm_is_dead() { rdma resource show qp | grep -q 'type GSI state ERR'; }
+
 # tell: a line for whoever watches (make demo shows these).
 tell() { echo "tell: $*"; }
 

@@ -124,20 +124,25 @@ a0=$A.1 a1=$A.$i s0=$A6:1 s1=$A6:$i
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 must "kdnet.ko loads" insmod "$KO/kdnet.ko"
 
+# opened_as NAME NAME ADDRESS ADDRESS: each side by its name, and they connect.
+opened_as() {
+	from 0 ok open a "$1"
+	from 1 ok open b "$2"
+	is "$1 $3" query a
+	is "$2 $4" query b
+	ok listen l b 7
+	works 0 a "$4" 7 "$3"
+	over 0
+	put l a b
+}
+
 names() {
 	[ "$topology" != net ] || { settled 0 $d0 && settled 1 $d1; }
 	for kd_n in "$r0-1 $r1-1 $a0 $a1" "$r0 $r1 $a0 $a1" "$d0 $d1 $a0 $a1" "$a0 $a1 $a0 $a1" \
 		"$s0 $s1 $s0 $s1"; do
 		# shellcheck disable=SC2086
 		set -- $kd_n
-		from 0 ok open a "$1"
-		from 1 ok open b "$2"
-		is "$1 $3" query a
-		is "$2 $4" query b
-		ok listen l b 7
-		works 0 a "$4" 7 "$3"
-		over 0
-		put l a b
+		opened_as "$@"
 		verdict "IA-OPEN-01,IA-QRY-02,SIL-30: an IA opened as $1 has this name, its address is $3, it connects from there"
 	done
 	ip link add other0 type dummy
@@ -339,14 +344,7 @@ vlans() {
 	for kd_n in "vl0 $v1 $b0 $b1" "$b0 $b1 $b0 $b1" "$t0 $t1 $t0 $t1"; do
 		# shellcheck disable=SC2086
 		set -- $kd_n
-		from 0 ok open a "$1"
-		from 1 ok open b "$2"
-		is "$1 $3" query a
-		is "$2 $4" query b
-		ok listen l b 7
-		works 0 a "$4" 7 "$3"
-		over 0
-		put l a b
+		opened_as "$@"
 		verdict "IA-QRY-02,SIL-30: an IA opened as $1, of a VLAN, connects from $3"
 	done
 	# What the routes say of an address on the VLAN; within one machine the source does. The

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# null.sh [SUITE...]: the device without a wire. Connections by kDAPL and by the verbs alone
-# come and go on it, and, with KUnit, the scenarios that do not look at bytes pass.
+# null.sh [SUITE...]: the device without a wire. Connections come and go on it, and, with KUnit,
+# the scenarios that do not look at bytes pass.
 # shellcheck shell=sh disable=SC2154
 for i in 0 1; do
 	ip link add kd$i type dummy
@@ -9,7 +9,6 @@ for i in 0 1; do
 	ip link set kd$i up
 done
 mp rdma_cm
-all_gone() { [ "$(resources)" = "$empty" ]; }
 no_devices_left() { ! ls /sys/class/infiniband/kdnull* >/dev/null 2>&1; }
 scale() { echo "$*" >/sys/kernel/debug/kdscale/do; }
 
@@ -19,16 +18,13 @@ step "all of which are there" refused insmod "$KO/kdnull.ko" netdev=kd0,kd9
 step "otherwise nothing is left" no_devices_left
 must "kdnull.ko loads" insmod "$KO/kdnull.ko" netdev=kd0,kd1
 empty=$(resources)
-for deliver in Y N; do
-	echo $deliver >/sys/module/kdnull/parameters/deliver
-	must "kdscale.ko loads" insmod "$KO/kdscale.ko" ia_a=kdnull0-1 ia_b=kdnull1-1
-	must "instances are open" scale open 100
-	step "deliver=$deliver: 100 connections, 8 at a time, by kDAPL and by the verbs alone, in turn" \
-		scale bench 3 8
-	step "all is freed" scale free
-	step "kdscale.ko unloads" timeout 100 rmmod kdscale
-done
-echo Y >/sys/module/kdnull/parameters/deliver
+must "kdscale.ko loads" insmod "$KO/kdscale.ko" ia_a=kdnull0-1 ia_b=kdnull1-1
+must "instances are open" scale open 100
+must "with their Endpoints" scale eps
+step "100 connections, 8 at a time" scale connect 8
+step "disconnected" scale disconnect
+step "all is freed" scale free
+step "kdscale.ko unloads" timeout 100 rmmod kdscale
 for suite in "$@"; do
 	step "the scenarios $suite load" insmod "$KO/kdtest.ko" ia_a=kdnull0-1 ia_b=kdnull1-1 \
 		suite="kdtest-$suite"

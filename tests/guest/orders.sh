@@ -24,20 +24,12 @@ each() {	# NUMBER-OF-DEVICE ORDER
 }
 once() { order "$1" "$2" 0; }
 down_and_up() { order "$1" port-down && order "$1" port-up; }
-messages() { cat /sys/module/kdtest/parameters/messages; }
-more() { [ "$(messages)" -ge $((from + 64)) ]; }
-busy() {
-	from=$(messages)
-	until_true 60 more
-}
-parameter() { printf %s "$2" >"/sys/module/kdtest/parameters/$1"; }
 # The peer of what has failed may be BROKEN, or hear a farewell: mode=hold takes that for wrong.
 heard() {
 	dmesg | grep 'kdtest-hold: [PF]A'
 	! logged 'kdtest-hold: FAIL' ||
 		{ [ "$1" = ended ] && logged 'kdtest-hold: FAIL endpoint [0-9]*: not BROKEN'; }
 }
-none() { [ "$(objects)" = 0 ]; }
 as_before() { [ "$(resources)" = "$before" ]; }
 
 before=$(resources) gone=none

@@ -53,7 +53,6 @@ else
 	loopback_dev "$p" "$siw"
 	ia=${p}0-1
 fi
-all_gone() { [ "$(resources)" = "$empty" ]; }
 perf() { echo "run $*" >$kd_perf/do; }
 measure() { step "$*" perf unit=$unit $length "$@"; }	# the last word counts
 # A block of a stream is one sample: more of them, and shorter.

@@ -19,7 +19,7 @@ load() {
 	dmesg -C
 	insmod "$KO/kdrping.ko" ia="${p}0-1" "$@"
 }
-unload() { timeout 60 rmmod kdrping && ! logged 'kdrping: FAIL'; }
+unload() { timeout 60 rmmod kdrping && ! logged 'kdrping: FAULT'; }
 value() { cat "/sys/module/kdrping/parameters/$1"; }
 is() { [ "$(value "$1")" -eq "$2" ]; }
 least() { [ "$(value "$1")" -ge "$2" ]; }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # torture.sh rxe|siw SECONDS [PARAMETER=VALUE...]: kdapl_torture.ko, random calls from all CPUs,
-# while one of two devices goes and comes back. Or, with probes=N, bad handles only.
+# while one of two devices goes and comes back.
 # shellcheck shell=sh disable=SC2154
 p=$1 seconds=$2
 shift 2
@@ -15,7 +15,6 @@ devices() {
 }
 running() { head -1 $report | grep -q ^running; }
 ended() { ! running; }
-none() { [ "$(objects)" = 0 ]; }
 as_before() { [ "$(resources)" = "$before" ]; }
 again() {
 	timeout 120 rdma link delete "${p}0" && timeout 120 rdma link add "${p}0" type "$p" netdev kd0
@@ -50,23 +49,17 @@ must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 dmesg -C
 must "kdapl_torture.ko loads" insmod "$KO/kdapl_torture.ko" \
 	ia_a="${p}0-1" ia_b="${p}1-1" removable=1 seconds="$seconds" "$@"
-probes=$(echo "$*" | sed -n 's/.*probes=\([0-9]*\).*/\1/p')
-if [ -n "$probes" ]; then
-	step "$probes bad handles are tried" until_true "$seconds" ended
-	shown="GEN-04,SIL-02: each of them is refused, by every call, in each place where there is a handle"
-else
-	watch_ends &
-	watcher=$!
-	unplugged=0
-	while running; do
-		again || break
-		unplugged=$((unplugged + 1))
-		sleep 0.$((unplugged % 10))	# a pace, nothing waits for it
-	done
-	kill $watcher
-	step "EPSM-24,SIL-27: a device goes and comes back under all of that ($unplugged times)" ended
-	shown="GEN-07,SIL-03,SIL-27,CTX-04,FLUSH-06,FLUSH-07: every return and every event is one that the model allows"
-fi
+watch_ends &
+watcher=$!
+unplugged=0
+while running; do
+	again || break
+	unplugged=$((unplugged + 1))
+	sleep 0.$((unplugged % 10))	# a pace, nothing waits for it
+done
+kill $watcher
+step "EPSM-24,SIL-27: a device goes and comes back under all of that ($unplugged times)" ended
+shown="GEN-07,SIL-02,SIL-03,SIL-27,CTX-04,FLUSH-06,FLUSH-07: every return and every event is one that the model allows"
 case ${KDHCA-} in
 *_fail=*) fine=fine_or_refused shown="GEN-07: what verbs refuse is DAT_INSUFFICIENT_RESOURCES" ;;
 *) fine=fine ;;

@@ -32,12 +32,6 @@ unplug() {	# WAY, WORDS
 	step "the device is gone" refused rdma link show "$a/1"
 }
 # Each has moved messages when the module is there; this many more keep them moving.
-messages() { cat /sys/module/kdtest/parameters/messages; }
-more() { [ "$(messages)" -ge $((from + 64)) ]; }
-busy() {
-	from=$(messages)
-	until_true 60 more
-}
 heard() {
 	# A port that goes down first lets siw of 6.1 end its connections in order:
 	# DISCONNECTED on both sides, before the device goes. The first fault is the one
@@ -71,7 +65,6 @@ done
 
 # Something in every state, and three consumers: one that frees everything later,
 # one that only closes its adapters in the end, one that frees in its upcalls.
-parameter() { printf %s "$2" >"/sys/module/kdtest/parameters/$1"; }
 fine() { logged 'kdtest-states: PASS' && ! logged 'kdtest-states: FAIL'; }
 # shellcheck disable=SC2086
 cut() {		# between the request and the answer to it; RoCE only

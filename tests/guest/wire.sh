@@ -18,9 +18,6 @@ only() { [ "$n" != "$1" ] || { shift; "$@"; }; }
 carrier() { until_true 60 grep -qx "$1" /sys/class/net/eth0/carrier; }
 # TCP (soft-iWARP) gives up after 15 retries, a quarter of an hour: not here.
 impatient() { echo "$1" >/proc/sys/net/ipv4/tcp_retries2; }
-# What soft-RoCE of newer kernels sends while there is no carrier may take the queue
-# pair to ERR, that of the connection manager too. It never leaves that.
-cm_is_dead() { rdma resource show qp | grep -q 'type GSI state ERR'; }
 renew() {
 	rmmod kdwire && rdma link delete "${p}0" && rdma link add "${p}0" type "$p" netdev eth0 &&
 		insmod "$KO/kdwire.ko" "ia=${p}0-1" && order listen

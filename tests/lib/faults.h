@@ -49,4 +49,7 @@ static inline bool failed(void)
 /* True when it has happened. */
 #define await(condition)	(wait_event_killable_timeout(test_wait, condition, TEST_LONG) > 0)
 
+/* And nothing has gone wrong; then nobody waits for long. */
+#define in_order(condition)	(await((condition) || failed()) && !failed())
+
 #endif

@@ -5,23 +5,19 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": kDAPL: " fmt
 
-#include <linux/slab.h>
-#include <linux/string.h>
-#include <dat2/kdat_ext.h>
-
 #include "kdreg.h"
-#include "../../lib/peer.h"
 
 enum { COOKIE_RECV, COOKIE_SEND, COOKIE_INV, COOKIE_REPLY };
 
 struct dapl_end {
-	struct peer_end end;
-	struct peer_mem mem;
-	struct msgs *msgs;
+	struct test_end end;
+	DAT_EVD_HANDLE dto, cm;
+	struct test_mem mem;		/* struct msgs */
 };
 
 static struct {
-	struct peer_ia ia;
+	struct test_ia ia;
+	DAT_PSP_HANDLE psp;
 	bool closing;
 	struct dapl_end end[2];
 	struct {
@@ -30,13 +26,14 @@ static struct {
 	} slot[MAX_SLOTS];
 } *all;
 
+static struct msgs *msgs_of(struct dapl_end *end)
+{
+	return (struct msgs *)end->mem.p;
+}
+
 static DAT_LMR_TRIPLET segment(struct dapl_end *end, struct msg *msg)
 {
-	return (DAT_LMR_TRIPLET) {
-		.virtual_address = (uintptr_t)msg,
-		.segment_length = sizeof(*msg),
-		.lmr_context = end->mem.lctx,
-	};
+	return test_segment(&end->mem, (u8 *)msg - end->mem.p, sizeof(*msg));
 }
 
 static DAT_CONTEXT cookie(u32 kind, u32 n)
@@ -46,26 +43,33 @@ static DAT_CONTEXT cookie(u32 kind, u32 n)
 
 static int post_recv(struct dapl_end *end, u32 i)
 {
-	DAT_LMR_TRIPLET seg = segment(end, &end->msgs->recv[i]);
+	DAT_LMR_TRIPLET seg = segment(end, &msgs_of(end)->recv[i]);
 
 	return TRY(dat_ep_post_recv, end->end.ep, 1, &seg, cookie(COOKIE_RECV, i), 0);
+}
+
+/* The message of a slot, with its key. */
+static DAT_LMR_TRIPLET message(struct dapl_end *end, u32 slot, DAT_RMR_CONTEXT key)
+{
+	struct msg *msg = &msgs_of(end)->send[slot];
+
+	msg->slot = slot;
+	msg->key = key;
+	return segment(end, msg);
 }
 
 static void reply(u32 slot, u32 key)
 {
 	struct dapl_end *end = &all->end[1];
-	struct msg *msg = &end->msgs->send[slot];
-	DAT_LMR_TRIPLET seg = segment(end, msg);
+	DAT_LMR_TRIPLET seg = message(end, slot, key);
 
-	msg->slot = slot;
-	msg->key = key;
 	TRY(dat_ep_post_send_with_invalidate, end->end.ep, 1, &seg, cookie(COOKIE_REPLY, slot), 0,
 	    DAT_TRUE, key);
 }
 
 static void received(struct dapl_end *end, u32 i, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
-	struct msg msg = end->msgs->recv[i];
+	struct msg msg = msgs_of(end)->recv[i];
 
 	if (dto->transfered_length != sizeof(msg) || msg.slot >= MAX_SLOTS ||
 	    msg.key != all->slot[msg.slot].key) {
@@ -103,17 +107,9 @@ static void upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 	}
 }
 
-static void cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+static DAT_EP_HANDLE passive(u32 n)
 {
-	TRY(dat_cr_accept, event->event_data.cr_arrival_event_data.cr_handle, all->end[1].end.ep, 0,
-	    NULL);
-}
-
-static void fill(struct msg *msg, u32 slot, DAT_RMR_CONTEXT key)
-{
-	all->slot[slot].key = key;
-	msg->slot = slot;
-	msg->key = key;
+	return all->end[1].end.ep;
 }
 
 static DAT_COMPLETION_FLAGS send_flags(void)
@@ -127,18 +123,16 @@ int dapl_start_calls(u32 slot)
 		.sgl = plan.sgl, .nents = plan.pages, .length = plan.pages * PAGE_SIZE,
 	};
 	struct dapl_end *end = &all->end[0];
-	struct msg *msg = &end->msgs->send[slot];
 	DAT_LMR_HANDLE lmr = all->slot[slot].lmr;
-	DAT_LMR_TRIPLET seg = segment(end, msg);
-	DAT_RMR_CONTEXT key;
+	DAT_LMR_TRIPLET seg;
 	int err;
 
 	err = TRY(kdat_lmr_fmr_sg, lmr, &sg, DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT_VA_TYPE_VA,
-		  end->end.ep, cookie(COOKIE_INV, slot), DAT_COMPLETION_SUPPRESS_FLAG, NULL, &key,
-		  NULL);
+		  end->end.ep, cookie(COOKIE_INV, slot), DAT_COMPLETION_SUPPRESS_FLAG, NULL,
+		  &all->slot[slot].key, NULL);
 	if (err)
 		return err;
-	fill(msg, slot, key);
+	seg = message(end, slot, all->slot[slot].key);
 	err = TRY(dat_ep_post_send, end->end.ep, 1, &seg, cookie(COOKIE_SEND, slot), send_flags());
 	if (!err && !plan.peer)
 		err = TRY(dat_lmr_invalidate, lmr, end->end.ep, cookie(COOKIE_INV, slot), 0);
@@ -151,9 +145,8 @@ int dapl_start_list(u32 slot)
 		.sgl = plan.sgl, .nents = plan.pages, .length = plan.pages * PAGE_SIZE,
 	};
 	struct dapl_end *end = &all->end[0];
-	struct msg *msg = &end->msgs->send[slot];
 	DAT_LMR_HANDLE lmr = all->slot[slot].lmr;
-	DAT_LMR_TRIPLET seg = segment(end, msg);
+	DAT_LMR_TRIPLET seg;
 	const struct kdat_request requests[] = {
 		{
 			.op = KDAT_REQUEST_LMR_FMR,
@@ -174,13 +167,11 @@ int dapl_start_list(u32 slot)
 			.lmr_handle = lmr,
 		},
 	};
-	DAT_RMR_CONTEXT key;
-	int err;
+	int err = TRY(kdat_lmr_next_contexts, lmr, NULL, &all->slot[slot].key);
 
-	err = TRY(kdat_lmr_next_contexts, lmr, NULL, &key);
 	if (err)
 		return err;
-	fill(msg, slot, key);
+	seg = message(end, slot, all->slot[slot].key);
 	return TRY(kdat_ep_post_list, end->end.ep, requests, plan.peer ? 2 : 3, NULL);
 }
 
@@ -189,16 +180,18 @@ static int end_open(struct dapl_end *end)
 	int err;
 	u32 i;
 
-	end->msgs = kzalloc(sizeof(*end->msgs), GFP_KERNEL);
-	err = TRY(peer_mem_open, &all->ia, &end->mem, end->msgs, sizeof(*end->msgs), PEER_LOCAL) ?:
-	      TRY(peer_end_open, &all->ia, &end->end, NULL, &reg_wait, upcall, end);
+	err = test_mem_open(&all->ia, &end->mem, sizeof(struct msgs), LOCAL_RIGHTS) ?:
+	      test_evd(&all->ia, 256, DAT_EVD_DTO_FLAG, upcall, end, &end->dto) ?:
+	      test_evd(&all->ia, 8, DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG, test_cm_upcall,
+		       passive, &end->cm) ?:
+	      test_end_open(&all->ia, &end->end, end->dto, end->dto, end->cm, NULL);
 	for (i = 0; i < RECVS && !err; i++)
 		err = post_recv(end, i);
 	return err;
 }
 
 /* A connection of the IA to itself. @addr: out: its address. */
-int dapl_open(const char *ia, u16 port, struct sockaddr_storage *addr)
+int dapl_open(char *ia, u16 port, struct sockaddr_storage *addr)
 {
 	int err;
 	u32 i;
@@ -206,59 +199,41 @@ int dapl_open(const char *ia, u16 port, struct sockaddr_storage *addr)
 	all = kzalloc(sizeof(*all), GFP_KERNEL);
 	if (!all)
 		return -ENOMEM;
-	err = TRY(peer_ia_open, &all->ia, ia) ?:
-	      TRY(peer_ia_listen, &all->ia, port, cr_upcall, NULL) ?:
-	      end_open(&all->end[0]) ?: end_open(&all->end[1]);
+	err = test_ia_open(&all->ia, ia) ?: end_open(&all->end[0]) ?: end_open(&all->end[1]) ?:
+	      TRY(dat_psp_create, all->ia.h, port, all->end[1].cm, DAT_PSP_CONSUMER_FLAG,
+		  &all->psp);
 	*addr = all->ia.addr;
 	for (i = 0; i < MAX_SLOTS && !err; i++)
-		err = TRY(dat_lmr_allocate, all->ia.ia, all->ia.pz, MAX_PAGES, DAT_LMR_SCOPE_PZ,
+		err = TRY(dat_lmr_allocate, all->ia.h, all->ia.pz, MAX_PAGES, DAT_LMR_SCOPE_PZ,
 			  &all->slot[i].lmr);
-	if (!err)
-		err = TRY(peer_connect, &all->end[0].end, addr, port, DAT_TIMEOUT_INFINITE, 0,
-			  NULL);
-	if (!err && !await(peer_answered(&all->end[0].end) && peer_answered(&all->end[1].end)))
-		err = fail("not connected");
-	return err;
-}
-
-static int end_close(struct dapl_end *end)
-{
-	int err = 0;
-
-	/* it was established, and nothing but we have ended it */
-	if (end->end.outcomes && (end->end.outcome != DAT_CONNECTION_EVENT_ESTABLISHED ||
-				  end->end.end != DAT_CONNECTION_EVENT_DISCONNECTED))
-		err = fail("%s, %s", kdat_event_name(end->end.outcome),
-			   kdat_event_name(end->end.end));
-	err = TRY(peer_end_close, &end->end) ?: err;
-	if (end->mem.lmr)
-		err = TRY(dat_lmr_free, end->mem.lmr) ?: err;
-	kfree(end->msgs);
-	return err;
+	return err ?: test_connect(all->end[0].end.ep, &all->ia, port, 0) ?:
+	       test_connected("the adapter to itself", &all->end[0].end, &all->end[1].end);
 }
 
 /* Everything one by one: that nothing is left shows itself at the end. */
 int dapl_close(void)
 {
+	struct dapl_end *end;
 	int err = 0;
 	u32 i;
 
 	if (!all)
 		return 0;
 	WRITE_ONCE(all->closing, true);
-	if (all->end[0].end.outcomes) {
-		err = TRY(dat_ep_disconnect, all->end[0].end.ep, DAT_CLOSE_ABRUPT_FLAG);
-		if (!wait_event_timeout(reg_wait, peer_ended(&all->end[0].end) &&
-					peer_ended(&all->end[1].end), LONG))
-			err = fail("not disconnected");
+	if (all->end[0].end.outcomes)
+		err = TRY(dat_ep_disconnect, all->end[0].end.ep, DAT_CLOSE_ABRUPT_FLAG) ?:
+		      test_over("the connection", &all->end[0].end, &all->end[1].end);
+	for (end = all->end; end < all->end + 2; end++) {
+		err = FREE(dat_ep_free, &end->end.ep) ?: err;
+		err = FREE(dat_evd_free, &end->dto) ?: err;
+		if (end == &all->end[1])
+			err = FREE(dat_psp_free, &all->psp) ?: err;
+		err = FREE(dat_evd_free, &end->cm) ?: err;
+		test_mem_close(&end->mem);
 	}
-	err = end_close(&all->end[0]) ?: err;
-	err = end_close(&all->end[1]) ?: err;
-	for (i = 0; i < MAX_SLOTS; i++) {
-		if (all->slot[i].lmr)
-			err = TRY(dat_lmr_free, all->slot[i].lmr) ?: err;
-	}
-	err = peer_ia_close(&all->ia) ?: err;
+	for (i = 0; i < MAX_SLOTS; i++)
+		err = FREE(dat_lmr_free, &all->slot[i].lmr) ?: err;
+	test_ia_close(&all->ia);
 	kfree(all);
 	all = NULL;
 	return err;

@@ -3,17 +3,12 @@
 #ifndef KDREG_H
 #define KDREG_H
 
-#include <linux/atomic.h>
-#include <linux/jiffies.h>
-#include <linux/kernel.h>
 #include <linux/scatterlist.h>
-#include <linux/socket.h>
-#include <linux/types.h>
-#include <linux/wait.h>
+
+#include "../../lib/consumer.h"
 
 struct net;
 
-#define LONG		(60 * HZ)	/* for anything that must happen */
 #define MAX_PAGES	64
 #define MAX_SLOTS	16		/* chains under way at once */
 #define RECVS		(2 * MAX_SLOTS)	/* posted at each end */
@@ -41,26 +36,11 @@ struct plan {
 };
 
 extern struct plan plan;
-extern wait_queue_head_t reg_wait;
 extern struct net *raw_net;	/* the network namespace of whoever loads the module */
 
-#define fail(fmt, ...)	({ pr_err("FAIL " fmt "\n", ##__VA_ARGS__); -EIO; })
+/* Something went wrong; whoever waits gives up. */
+#define fault(fmt, ...)	({ fail(fmt, ##__VA_ARGS__); wake_up_all(&test_wait); -EIO; })
 
-/* Something went wrong: the first few are told, and whoever waits gives up. */
-#define fault(fmt, ...)							\
-({									\
-	if (reg_fault() <= 20)						\
-		fail(fmt, ##__VA_ARGS__);				\
-	-EIO;								\
-})
-
-#define await(condition)						\
-	(wait_event_killable_timeout(reg_wait, (condition) ||		\
-				     reg_faults(), LONG) > 0 &&	\
-	 !reg_faults())
-
-int reg_fault(void);		/* counts one, and tells how many there were */
-int reg_faults(void);
 void reg_part(u32 slot);	/* a part of a slot's chain is done */
 
 /* One way to do it. start() begins the chain of a slot, in softirq or with it off. */
@@ -74,7 +54,7 @@ void raw_close(void);
 int raw_start_list(u32 slot);
 int raw_start_calls(u32 slot);
 
-int dapl_open(const char *ia, u16 port, struct sockaddr_storage *addr);
+int dapl_open(char *ia, u16 port, struct sockaddr_storage *addr);
 int dapl_close(void);
 int dapl_start_list(u32 slot);
 int dapl_start_calls(u32 slot);

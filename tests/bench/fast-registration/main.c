@@ -51,9 +51,8 @@ static const struct way ways[] = {
 enum { RAW_LIST, DAPL_LIST, RAW_CALLS, RAW_AGAIN, DAPL_CALLS, WAYS };
 
 struct plan plan;
-DECLARE_WAIT_QUEUE_HEAD(reg_wait);
+TEST_STATE;
 
-static atomic_t faults;
 static struct page *memory;
 static struct scatterlist sgl[MAX_PAGES];
 static struct dentry *reg_dir;
@@ -69,26 +68,13 @@ static atomic_t idle;			/* slots without one */
 /* Nanoseconds per chain of each block; of that, in the calls that begin it. */
 static u32 took[WAYS][BLOCKS], calls[WAYS][BLOCKS];
 
-int reg_fault(void)
-{
-	int n = atomic_inc_return(&faults);
-
-	wake_up_all(&reg_wait);
-	return n;
-}
-
-int reg_faults(void)
-{
-	return atomic_read(&faults);
-}
-
 static void next_chain(u32 slot)
 {
 	u64 start;
 
-	if (reg_faults() || atomic_dec_return(&left) < 0) {
+	if (failed() || atomic_dec_return(&left) < 0) {
 		atomic_inc(&idle);
-		wake_up_all(&reg_wait);
+		wake_up_all(&test_wait);
 		return;
 	}
 	/* its local end and the message; or Send, answer, and the end of the answer */
@@ -122,7 +108,7 @@ static int block(const struct way *w, u32 chains, u32 slots, u32 *ns, u32 *ns_ca
 		next_chain(i);
 		local_bh_enable();
 	}
-	if (!await(atomic_read(&idle) == slots))
+	if (!in_order(atomic_read(&idle) == slots))
 		return fail("%s: %d of %u slots are idle, %d of %u chains left", w->name,
 			    atomic_read(&idle), slots, atomic_read(&left), chains);
 	*ns = div_u64(ktime_get_ns() - start, chains);
@@ -189,19 +175,14 @@ static void tell_verdict(const char *what, int a, int b, u32 blocks)
 		decimal(d[0], r.median), decimal(d[1], r.low), decimal(d[2], r.high));
 }
 
-static void tell(u32 blocks, u32 chains)
+static void tell(u32 blocks)
 {
 	const struct median noise = ratio(RAW_AGAIN, RAW_LIST, blocks);
 	u32 spread = max(noise.high, 1000U) - min(noise.low, 1000U), i;
-	char head[64], what[96], json[512], d[16];
-	int len;
+	char head[64], what[96], d[16];
 
 	snprintf(head, sizeof(head), "%s, pages %u, slots %u", plan.peer ? "peer" : "local",
 		 plan.pages, plan.slots);
-	len = scnprintf(json, sizeof(json),
-			"\"invalidate\":\"%s\",\"pages\":%u,\"slots\":%u,\"blocks\":%u,\"chains\":%u,\"noise\":%s",
-			plan.peer ? "peer" : "local", plan.pages, plan.slots, blocks, chains,
-			decimal(d, spread));
 	for (i = 0; i < WAYS; i++) {
 		const struct median t = quartiles(took[i], blocks);
 		const struct median c = quartiles(calls[i], blocks);
@@ -209,10 +190,7 @@ static void tell(u32 blocks, u32 chains)
 		pr_info("bench %s: %-21s %7u per s, %6u ns (%u to %u), %5u ns in the calls, %s\n",
 			head, ways[i].name, (u32)(NSEC_PER_SEC / max(t.median, 1U)), t.median,
 			t.low, t.high, c.median, decimal(d, ratio(i, RAW_LIST, blocks).median));
-		len += scnprintf(json + len, sizeof(json) - len, ",\"%s\":[%u,%u,%u,%u]",
-				 ways[i].name, t.median, t.low, t.high, c.median);
 	}
-	pr_info("json {%s}\n", json);
 	if (spread > bound * 10) {
 		pr_info("bench %s: no verdict: the verbs differ from themselves by %u %% (bound %u %%)\n",
 			head, spread / 10, bound);
@@ -262,22 +240,7 @@ static int do_bench(char *arg)
 			err = -EINTR;
 	}
 	if (!err)
-		tell(blocks, chains);
-	return err;
-}
-
-/* run WAY CHAINS PAGES SLOTS local|peer: one of them alone, for whoever looks on with perf. */
-static int do_run(char *arg)
-{
-	u32 n, chains, ns, ns_calls;
-	int err = set_plan(arg, &n, &chains);
-
-	if (!err && n >= WAYS)
-		err = -EINVAL;
-	if (!err)
-		err = block(&ways[n], chains, plan.slots, &ns, &ns_calls);
-	if (!err)
-		pr_info("run %s: %u ns, %u ns in the calls\n", ways[n].name, ns, ns_calls);
+		tell(blocks);
 	return err;
 }
 
@@ -296,7 +259,7 @@ static int do_open(char *arg)
 
 	if (is_open)
 		return -EBUSY;
-	atomic_set(&faults, 0);
+	atomic_set(&test_faults, 0);
 	err = dapl_open(ia, port, &addr) ?: raw_open(&addr, port + 1);
 	is_open = !err;
 	if (err)
@@ -310,13 +273,12 @@ static int do_close(char *arg)
 	int err;
 
 	close_all(&err);
-	return err ?: reg_faults() ? -EIO : 0;
+	return err ?: failed() ? -EIO : 0;
 }
 
 static const struct order orders[] = {
 	{ "open", do_open },
 	{ "bench", do_bench },		/* BLOCKS CHAINS PAGES SLOTS local|peer */
-	{ "run", do_run },		/* WAY CHAINS PAGES SLOTS local|peer */
 	{ "close", do_close },
 	{}
 };

@@ -45,11 +45,7 @@ struct raw_end {
 static struct {
 	struct rdma_cm_id *listener;
 	struct ib_pd *pd;
-	struct ib_mr *mr;	/* of all messages */
-	struct scatterlist sgl[2];
-	int mapped;
-	struct ib_cqe cqe;	/* of its registration */
-	bool registered, closing;
+	bool closing;
 	struct raw_end end[2];
 	struct raw_slot slot[MAX_SLOTS];
 } *all;
@@ -68,7 +64,7 @@ static struct ib_sge sge_of(struct raw_end *end, struct msg *msg)
 	return (struct ib_sge) {
 		.addr = end->dma + ((void *)msg - (void *)end->msgs),
 		.length = sizeof(*msg),
-		.lkey = all->mr->lkey,
+		.lkey = all->pd->local_dma_lkey,
 	};
 }
 
@@ -293,7 +289,7 @@ static int raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	}
 	if (err)
 		fault("%s: %pe", rdma_event_msg(event->event), ERR_PTR(err));
-	wake_up_all(&reg_wait);
+	wake_up_all(&test_wait);
 	return 0;
 }
 
@@ -314,69 +310,21 @@ static int raw_connect(const struct sockaddr_storage *addr, u16 port)
 		return PTR_ERR(id);
 	all->end[0].id = id;
 	err = rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, 10000);
-	if (!err && !await(READ_ONCE(all->end[0].up) && READ_ONCE(all->end[1].up)))
+	if (!err && !in_order(READ_ONCE(all->end[0].up) && READ_ONCE(all->end[1].up)))
 		err = -ETIMEDOUT;
 	return err;
 }
 
-static void registered(struct ib_cq *cq, struct ib_wc *wc)
+static int make_msgs(struct raw_end *end, struct ib_device *dev)
 {
-	if (completed(wc, "REG_MR of the messages"))
-		WRITE_ONCE(all->registered, true);
-	wake_up_all(&reg_wait);
-}
-
-/* As in an LMR: the messages of both ends have a key of their own. */
-static int register_msgs(void)
-{
-	struct ib_reg_wr wr = {
-		.wr = {
-			.wr_cqe = &all->cqe, .opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-		.mr = all->mr, .key = all->mr->lkey, .access = IB_ACCESS_LOCAL_WRITE,
-	};
-	int err;
-	u32 i, e;
-
-	err = ib_post_send(all->end[0].id->qp, &wr.wr, NULL);
-	if (err || !await(READ_ONCE(all->registered)))
-		return err ?: -ETIMEDOUT;
-	for (e = 0; e < 2; e++) {
-		for (i = 0; i < RECVS && !err; i++)
-			err = post_recv(&all->end[e], i);
-	}
-	return err;
-}
-
-/* Both ends are in one piece of memory, so that they share one MR. */
-static int make_msgs(void)
-{
-	unsigned int order = get_order(2 * sizeof(struct msgs));
-	struct page *page = alloc_pages(GFP_KERNEL | __GFP_ZERO, order);
-	int err;
-
-	if (!page)
+	end->msgs = kzalloc(sizeof(*end->msgs), GFP_KERNEL);
+	if (!end->msgs)
 		return -ENOMEM;
-	all->end[0].msgs = page_address(page);
-	all->end[1].msgs = all->end[0].msgs + 1;
-	sg_init_table(all->sgl, 1);
-	sg_set_page(all->sgl, page, 2 * sizeof(struct msgs), 0);
-	all->mapped = ib_dma_map_sg(all->pd->device, all->sgl, 1, DMA_BIDIRECTIONAL);
-	if (!all->mapped)
-		return -EIO;
-	err = ib_map_mr_sg(all->mr, all->sgl, 1, NULL, PAGE_SIZE);
-	if (err != 1)
-		return err < 0 ? err : -EIO;
-	all->end[0].dma = all->mr->iova;
-	all->end[1].dma = all->mr->iova + sizeof(struct msgs);
-	return 0;
-}
-
-static int make_mr(struct ib_mr **mr, u32 pages)
-{
-	*mr = ib_alloc_mr(all->pd, IB_MR_TYPE_MEM_REG, pages);
-	return PTR_ERR_OR_ZERO(*mr);
+	end->dma = ib_dma_map_single(dev, end->msgs, sizeof(*end->msgs), DMA_BIDIRECTIONAL);
+	if (!ib_dma_mapping_error(dev, end->dma))
+		return 0;
+	end->dma = 0;
+	return -EIO;
 }
 
 static int raw_alloc(struct ib_device *dev)
@@ -387,16 +335,14 @@ static int raw_alloc(struct ib_device *dev)
 	all->pd = ib_alloc_pd(dev, 0);
 	if (IS_ERR(all->pd))
 		return PTR_ERR(all->pd);
-	err = make_mr(&all->mr, MAX_PAGES) ?: make_msgs();
-	for (e = 0; e < 2 && !err; e++) {
+	for (e = 0, err = 0; e < 2 && !err; e++) {
 		all->end[e].cq = ib_alloc_cq(dev, NULL, SENDS + DTOS, 0, IB_POLL_SOFTIRQ);
-		err = PTR_ERR_OR_ZERO(all->end[e].cq);
+		err = PTR_ERR_OR_ZERO(all->end[e].cq) ?: make_msgs(&all->end[e], dev);
 		for (i = 0; i < RECVS; i++) {
 			all->end[e].recv[i].cqe.done = recv_done;
 			all->end[e].recv[i].end = &all->end[e];
 		}
 	}
-	all->cqe.done = registered;
 	for (i = 0; i < MAX_SLOTS && !err; i++) {
 		struct raw_slot *s = &all->slot[i];
 
@@ -405,7 +351,8 @@ static int raw_alloc(struct ib_device *dev)
 		s->send.done = send_done;
 		s->inv.done = inv_done;
 		s->reply.done = reply_done;
-		err = make_mr(&s->mr, MAX_PAGES);
+		s->mr = ib_alloc_mr(all->pd, IB_MR_TYPE_MEM_REG, MAX_PAGES);
+		err = PTR_ERR_OR_ZERO(s->mr);
 	}
 	return err;
 }
@@ -416,6 +363,7 @@ int raw_open(const struct sockaddr_storage *addr, u16 port)
 	struct sockaddr_storage any = *addr;
 	struct rdma_cm_id *id;
 	int err;
+	u32 i;
 
 	all = kzalloc(sizeof(*all), GFP_KERNEL);
 	if (!all)
@@ -431,8 +379,9 @@ int raw_open(const struct sockaddr_storage *addr, u16 port)
 		err = raw_alloc(id->device);
 	all->listener = rdma_create_id(raw_net, raw_handler, NULL, RDMA_PS_TCP, IB_QPT_RC);
 	if (!err)
-		err = PTR_ERR_OR_ZERO(all->listener) ?: raw_connect(addr, port) ?:
-		      register_msgs();
+		err = PTR_ERR_OR_ZERO(all->listener) ?: raw_connect(addr, port);
+	for (i = 0; i < 2 * RECVS && !err; i++)
+		err = post_recv(&all->end[i & 1], i / 2);
 	rdma_destroy_id(id);
 	return err ? fail("%pe", ERR_PTR(err)) : 0;
 }
@@ -448,6 +397,10 @@ static void end_close(struct raw_end *end)
 	}
 	if (!IS_ERR_OR_NULL(end->cq))
 		ib_free_cq(end->cq);
+	if (end->dma)
+		ib_dma_unmap_single(all->pd->device, end->dma, sizeof(*end->msgs),
+				    DMA_BIDIRECTIONAL);
+	kfree(end->msgs);
 }
 
 void raw_close(void)
@@ -461,7 +414,7 @@ void raw_close(void)
 		rdma_destroy_id(all->listener);
 	if (all->end[0].up) {
 		rdma_disconnect(all->end[0].id);
-		wait_event_timeout(reg_wait, READ_ONCE(all->end[0].down) &&
+		wait_event_timeout(test_wait, READ_ONCE(all->end[0].down) &&
 				   READ_ONCE(all->end[1].down), 10 * HZ);
 	}
 	end_close(&all->end[0]);
@@ -470,12 +423,6 @@ void raw_close(void)
 		if (!IS_ERR_OR_NULL(all->slot[i].mr))
 			ib_dereg_mr(all->slot[i].mr);
 	}
-	if (!IS_ERR_OR_NULL(all->mr))
-		ib_dereg_mr(all->mr);
-	if (all->mapped)
-		ib_dma_unmap_sg(all->pd->device, all->sgl, 1, DMA_BIDIRECTIONAL);
-	if (all->end[0].msgs)
-		free_pages((unsigned long)all->end[0].msgs, get_order(2 * sizeof(struct msgs)));
 	if (!IS_ERR_OR_NULL(all->pd))
 		ib_dealloc_pd(all->pd);
 	kfree(all);

@@ -33,11 +33,9 @@ static void iw_qp_end(IW_QP *qp)
 
 static void iw_qp_live(IW_QP *qp, IW_QP *peer, u32 ird, u32 ord)
 {
-	bool deliver = READ_ONCE(kdnull_deliver);
-
 	WRITE_ONCE(qp->state, IB_QPS_RTS);
-	peer->linked |= deliver;
-	kdnull_qp_live(qp, deliver ? peer : NULL);
+	peer->linked = true;
+	kdnull_qp_live(qp, peer);
 }
 
 /* End a QP, and its connection or attempt. */

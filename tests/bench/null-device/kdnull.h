@@ -149,8 +149,6 @@ struct kdnull_mr {
 	u64 page[];
 };
 
-extern bool kdnull_deliver;	/* Sends consume the peer's Receives */
-extern bool kdnull_sparse;	/* keys are far apart */
 extern const struct ib_device_ops kdnull_ops;
 
 /* post.c */

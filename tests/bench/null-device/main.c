@@ -13,16 +13,11 @@
 
 #define MAX_DEVS	8
 
-bool kdnull_deliver = true, kdnull_sparse;
 static char *netdev[MAX_DEVS];
 static int netdevs;
 
 module_param_array(netdev, charp, &netdevs, 0444);
 MODULE_PARM_DESC(netdev, "network devices, each of which gets an RDMA device");
-module_param_named(deliver, kdnull_deliver, bool, 0644);
-MODULE_PARM_DESC(deliver, "Sends consume Receives of the peer, on connections made from now on");
-module_param_named(sparse, kdnull_sparse, bool, 0644);
-MODULE_PARM_DESC(sparse, "keys of memory regions are random, not consecutive");
 static unsigned int driver = RDMA_DRIVER_UNKNOWN;
 module_param(driver, uint, 0444);
 MODULE_PARM_DESC(driver, "the devices pose as those of this driver (enum rdma_driver_id)");

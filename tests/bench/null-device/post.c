@@ -18,8 +18,8 @@
  * at), the depth of the send queue (its entries are free at once).
  *
  * A Send consumes a Receive of the peer at once and makes its completion, at the cost of
- * a second lock, the one of the peer's CQ (and a third, if the Receive is an SRQ's), unless
- * the module was told not to deliver. There is no flow control: without a Receive, or with
+ * a second lock, the one of the peer's CQ (and a third, if the Receive is an SRQ's). There is no
+ * flow control: without a Receive, or with
  * one that is too short, the connection breaks, as it does on iWARP.
  *
  * The handler of an armed CQ is called from a tasklet, since that must not happen inside

@@ -2,7 +2,6 @@
 /* Control verbs of the device: attributes, and making and freeing of its objects. */
 #include <linux/log2.h>
 #include <linux/module.h>
-#include <linux/random.h>
 #include <linux/slab.h>
 #include <rdma/ib_mad.h>
 
@@ -250,7 +249,7 @@ static int kdnull_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 static struct ib_mr *mr_new(struct ib_pd *ibpd, u32 max_pages)
 {
 	struct kdnull_dev *dev = to_kdnull_dev(ibpd->device);
-	u32 index, random, *next = &dev->next_mr;
+	u32 index;
 	struct kdnull_mr *mr;
 	int ret;
 
@@ -258,11 +257,7 @@ static struct ib_mr *mr_new(struct ib_pd *ibpd, u32 max_pages)
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->max_pages = max_pages;
-	if (kdnull_sparse) {
-		random = get_random_u32() % KDNULL_MAX_KEY + 1;
-		next = &random;
-	}
-	ret = xa_alloc_cyclic(&dev->mrs, &index, mr, XA_LIMIT(1, KDNULL_MAX_KEY), next,
+	ret = xa_alloc_cyclic(&dev->mrs, &index, mr, XA_LIMIT(1, KDNULL_MAX_KEY), &dev->next_mr,
 			      GFP_KERNEL);
 	if (ret < 0) {
 		kfree(mr);

@@ -655,21 +655,45 @@ static int fence_path_0(struct session *s)
 	return status || i < 2 ? fz_fail("FENCE: status %d after %d times", status, i) : 0;
 }
 
-static int refused_beside(const struct kdblk_login *login, struct session *awake, const char *what)
-{
-	struct session s;
-	int status = log_in_beside(&s, login, awake);
+/* Logins with one id: of whom, and what comes of it. */
+enum { FIRST, PATH, TWIN, MACHINE, FENCE, NONE };
 
-	close(&s);
-	if (status != KDBLK_STATUS_IN_USE)
-		return fz_fail("identity: %s: %d", what, status);
-	return read_once(awake);
-}
-
-struct identity {
-	struct kdblk_login first, path, twin, machine;
-	struct session a, b, c, d;
+static const struct identity {
+	const char *what;
+	u8 who, as;		/* session and login; or it fences path 0 */
+	u8 awake;		/* a session that sends keepalives meanwhile */
+	bool refused;
+	u8 ends;		/* a session that ends by it */
+	u8 serves[2];		/* sessions that go on */
+} identities[] = {
+	{ "the first login", 0, FIRST, NONE, false, NONE, { NONE, NONE } },
+	{ "another path", 1, PATH, NONE, false, NONE, { 0, 1 } },
+	{ "another machine on a path of its own", 2, MACHINE, 0, true, NONE, { 0, NONE } },
+	{ "one like another that is alive", 2, TWIN, 0, true, NONE, { 0, NONE } },
+	{ "one like another that is silent", 2, TWIN, 1, false, 0, { NONE, NONE } },
+	{ "the same again", 3, TWIN, NONE, false, 2, { 3, NONE } },
+	{ "a path is fenced", 1, FENCE, NONE, false, 3, { NONE, NONE } },
+	{ "another machine, when all are silent", 2, MACHINE, NONE, false, 1, { NONE, NONE } },
 };
+
+static int identity_step(const struct identity *t, struct session *s, struct kdblk_login *logins)
+{
+	int status, i, err;
+
+	if (t->as == FENCE) {
+		status = fence_path_0(&s[t->who]);
+	} else {
+		close(&s[t->who]);
+		status = log_in_beside(&s[t->who], &logins[t->as],
+				       t->awake == NONE ? NULL : &s[t->awake]);
+	}
+	if (status != (t->refused ? KDBLK_STATUS_IN_USE : 0))
+		return fz_fail("identity: %s: %d", t->what, status);
+	err = t->ends == NONE ? 0 : has_ended(&s[t->ends], t->what, s[t->ends].link->nanswers);
+	for (i = 0; i < 2 && !err; i++)
+		err = t->serves[i] == NONE ? 0 : read_once(&s[t->serves[i]]);
+	return err;
+}
 
 /*
  * identity: paths of one machine are side by side; of two initiators with the same id and path,
@@ -679,55 +703,26 @@ struct identity {
  */
 int fz_identity(char *arg)
 {
-	struct identity *t = kzalloc(sizeof(*t), GFP_KERNEL);
-	int err;
+	struct session *s = kcalloc(4, sizeof(*s), GFP_KERNEL);
+	struct kdblk_login *logins = kcalloc(4, sizeof(*logins), GFP_KERNEL);
+	int i, err = s && logins ? 0 : -ENOMEM;
 
-	if (!t)
-		return -ENOMEM;
-	t->first = login_of(2000, 1);
-	fz_rnd_bytes(t->first.instance, sizeof(t->first.instance));
-	t->path = t->first;
-	t->path.path = cpu_to_le16(1);
-	t->twin = t->first;
-	t->twin.instance[KDBLK_START_LEN] ^= 1;
-	t->machine = t->first;
-	t->machine.instance[0] ^= 1;
-	t->machine.path = cpu_to_le16(2);
-	err = log_in_beside(&t->a, &t->first, NULL);
-	if (err)
-		err = fz_fail("identity: the first login: %d", err);
 	if (!err) {
-		err = log_in_beside(&t->b, &t->path, NULL);
-		err = err ? fz_fail("identity: another path: %d", err) :
-			    read_once(&t->a) ?: read_once(&t->b);
+		logins[FIRST] = login_of(2000, 1);
+		fz_rnd_bytes(logins[FIRST].instance, sizeof(logins[FIRST].instance));
+		for (i = PATH; i <= MACHINE; i++)
+			logins[i] = logins[FIRST];
+		logins[PATH].path = cpu_to_le16(1);
+		logins[TWIN].instance[KDBLK_START_LEN] ^= 1;
+		logins[MACHINE].instance[0] ^= 1;
+		logins[MACHINE].path = cpu_to_le16(2);
 	}
-	err = err ?: refused_beside(&t->machine, &t->a, "another machine on a path of its own") ?:
-	      refused_beside(&t->twin, &t->a, "one like another that is alive");
-	if (!err) {
-		err = log_in_beside(&t->c, &t->twin, &t->b);
-		err = err ? fz_fail("identity: one like another that is silent: %d", err) :
-			    has_ended(&t->a, "one that was silent", t->a.link->nanswers);
-	}
-	if (!err) {
-		err = log_in_beside(&t->d, &t->twin, NULL);
-		err = err ? fz_fail("identity: the same again: %d", err) :
-			    has_ended(&t->c, "one that has logged in again", t->c.link->nanswers) ?:
-			    read_once(&t->d);
-	}
-	if (!err)
-		err = fence_path_0(&t->b) ?:
-		      has_ended(&t->d, "a path that was fenced", t->d.link->nanswers);
-	if (!err) {
-		close(&t->c);
-		err = log_in_beside(&t->c, &t->machine, NULL);
-		err = err ? fz_fail("identity: another machine, when all are silent: %d", err) :
-			    has_ended(&t->b, "a path that was silent", t->b.link->nanswers);
-	}
-	close(&t->a);
-	close(&t->b);
-	close(&t->c);
-	close(&t->d);
-	kfree(t);
+	for (i = 0; i < ARRAY_SIZE(identities) && !err; i++)
+		err = identity_step(&identities[i], s, logins);
+	for (i = 0; i < 4 && s; i++)
+		close(&s[i]);
+	kfree(logins);
+	kfree(s);
 	return err;
 }
 
@@ -774,56 +769,7 @@ int fz_queues(char *arg)
 	return err;
 }
 
-/* guess N: numbers of sessions */
-int fz_guess(char *arg)
-{
-	u32 n = fz_number(arg);
-	struct session s, no;
-	int err = open(&s, 60000, 2);
-	u64 number;
-
-	while (n-- && !err) {
-		struct kdblk_connect h;
-
-		fz_rnd_bytes(&number, sizeof(number));
-		if (fz_rnd(2))	/* near the right one */
-			number = le64_to_cpu(s.geo.session) ^ (1ull << fz_rnd(64));
-		h = hello_of(1, number ?: 1, 4);
-		memset(&no, 0, sizeof(no));
-		err = is_refused(&no, "a guess", connect(&no, &h), KDBLK_REFUSE_SESSION);
-		close(&no);
-	}
-	err = err ?: read_once(&s);
-	close(&s);
-	return err;
-}
-
 /* ---- too many, too slow, too fast, gone ---- */
-
-/* connects N: and no login */
-int fz_connects(char *arg)
-{
-	u32 i, n = fz_number(arg), busy = 0;
-	int err = 0;
-
-	for (i = 0; i < n; i++) {
-		struct kdblk_connect h = hello_of(0, 0, 1 + fz_rnd(FZ_DEPTH));
-		struct session s = {};
-
-		err = connect(&s, &h);
-		if (err == -ECONNREFUSED) {
-			busy++;
-		} else if (!err && fz_rnd(2)) {
-			dat_ep_disconnect(s.link->ep, fz_rnd(2) ? DAT_CLOSE_ABRUPT_FLAG :
-								  DAT_CLOSE_GRACEFUL_FLAG);
-			if (!fz_until(s.link, s.link->over, FZ_LONG_MS))
-				fz_fail("a disconnect has no end");
-		}
-		close(&s);
-	}
-	pr_info("%u connections, %u of them refused\n", n, busy);
-	return busy == n ? fz_fail("all are refused") : 0;
-}
 
 /* silent N: connections that say nothing, all of which end by themselves */
 int fz_silent(char *arg)
@@ -909,34 +855,6 @@ int fz_inflight(char *arg)
 			dat_ep_disconnect(s.link->ep, DAT_CLOSE_ABRUPT_FLAG);
 		close(&s);	/* its memory is somebody else's at once */
 	}
-	return err;
-}
-
-/* burst N: the depth and N more at a time */
-int fz_burst(char *arg)
-{
-	u32 i, n = fz_number(arg), before;
-	struct session s;
-	int err = open(&s, 20000, 1);
-
-	if (err)
-		return err;
-	before = s.link->nanswers;
-	n = min(n, 200u);
-	for (i = 0; i < s.depth + n; i++) {
-		struct kdblk_cmd cmd = cmd_of(KDBLK_OP_FLUSH, i % s.depth, 0, 0);
-
-		if (fz_send(s.link, &cmd, sizeof(cmd)))
-			break;
-	}
-	/* Either some were answered before others came, or it has ended. */
-	if (!fz_until(s.link, s.link->over || s.link->nanswers - before == i,
-		      FZ_LONG_MS))
-		err = fz_fail("%u at a time, %u answers, and it does not end", i,
-			      s.link->nanswers - before);
-	pr_info("%u commands at a time, depth %u: %u answers%s\n", i, s.depth,
-		s.link->nanswers - before, s.link->over ? ", ended" : "");
-	close(&s);
 	return err;
 }
 

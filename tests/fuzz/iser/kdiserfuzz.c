@@ -10,7 +10,7 @@
 #include <scsi/iscsi_proto.h>
 #include <scsi/iser.h>
 #include <scsi/scsi_proto.h>
-#include "../../lib/consumer.h"
+#include "../../lib/server.h"
 
 #define RECEIVES	160
 #define RECEIVE_SIZE	2048
@@ -41,20 +41,12 @@ struct fuzz_pdu {
 } __packed;
 
 struct fuzz_peer {
-	struct list_head node;
-	DAT_EP_HANDLE ep;
-	struct test_mem mem;	/* Receives, then answers */
-	u32 kind;		/* of its fault */
+	struct test_peer peer;	/* n: of its fault; memory: answers behind the Receives */
 	u32 reads, statsn, answers;
 	bool faulted;
 };
 
-static struct test_ia fuzz_ia;
 static struct test_mem fuzz_disk;
-static DAT_EVD_HANDLE fuzz_evd, fuzz_conn_evd, fuzz_cr_evd;
-static DAT_PSP_HANDLE fuzz_psp;
-static LIST_HEAD(fuzz_peers);	/* of the upcall for requests */
-static u32 fuzz_next;
 
 /* ---- answers ---- */
 
@@ -72,7 +64,7 @@ static struct fuzz_pdu *fuzz_begin(struct fuzz_peer *peer, const struct fuzz_pdu
 	struct fuzz_pdu *pdu;
 
 	*at = fuzz_answer_at(peer);
-	pdu = (void *)(peer->mem.p + *at);
+	pdu = (void *)(peer->peer.mem.p + *at);
 	memset(pdu, 0, sizeof(*pdu));
 	pdu->iser.flags = ISCSI_CTRL;
 	out = (void *)&pdu->iscsi;
@@ -88,10 +80,7 @@ static struct fuzz_pdu *fuzz_begin(struct fuzz_peer *peer, const struct fuzz_pdu
 
 static void fuzz_send(struct fuzz_peer *peer, u32 at, u32 length, u32 key)
 {
-	DAT_LMR_TRIPLET iov = test_segment(&peer->mem, at, length);
-
-	dat_ep_post_send_with_invalidate(peer->ep, 1, &iov, test_cookie(NULL), 0,
-					 key ? DAT_TRUE : DAT_FALSE, key);
+	test_peer_send(&peer->peer, at, length, key, 0);
 }
 
 static void fuzz_login(struct fuzz_peer *peer, const struct fuzz_pdu *req)
@@ -169,97 +158,58 @@ static u32 fuzz_data(const struct iscsi_scsi_req *cmd, u8 *data, u64 *disk_at)
 
 /* ---- faults ---- */
 
-enum fuzz_kind {
-	FUZZ_SHORT, FUZZ_EMPTY, FUZZ_LESS_THAN_SAID, FUZZ_MORE_THAN_SAID, FUZZ_MUCH_SAID,
-	FUZZ_HEADERS, FUZZ_DATA_IN, FUZZ_R2T, FUZZ_OPCODE, FUZZ_OTHER_ITT, FUZZ_HIGH_ITT,
-	FUZZ_OLD_ITT, FUZZ_TWICE, FUZZ_OTHER_KEY, FUZZ_PING_TAKES_KEY, FUZZ_TM, FUZZ_TM_TAKES_KEY,
-	FUZZ_LOGIN, FUZZ_HELLO, FUZZ_TOO_LONG, FUZZ_REQUEST, FUZZ_KINDS,
+/* How an answer to a READ differs from a good one. */
+static const struct fault {
+	s32 longer;		/* than its headers */
+	u32 said;		/* length of the data, as it says */
+	u8 iser, hlength, opcode, flags;
+	u32 itt, itt_set;	/* bits of the tag: turned round; set */
+	bool no_tag, twice;
+	s32 key;		/* beside the one that was lent, or: */
+	bool keep;		/* it takes none */
+} fuzz_faults[] = {
+	{ .longer = -1 }, { .longer = -(s32)HEADERS },
+	/* less data than it says, and more; and very much said */
+	{ .said = 100, .longer = 96 }, { .said = 20, .longer = 24 }, { .said = 0xffffff },
+	{ .hlength = 1 },
+	/* Data-In with a status, which would end the command; R2T; what there is not */
+	{ .opcode = ISCSI_OP_SCSI_DATA_IN, .flags = ISCSI_FLAG_DATA_STATUS, .keep = true },
+	{ .opcode = ISCSI_OP_R2T, .keep = true },
+	{ .opcode = 0x3e },
+	/* another task, none there is, one of before */
+	{ .itt = 1 }, { .itt_set = 0x1ff0 }, { .itt = 0x10000000 },
+	{ .twice = true },
+	{ .key = 0x100 },
+	/* a ping takes the key */
+	{ .opcode = ISCSI_OP_NOOP_IN, .no_tag = true },
+	{ .opcode = ISCSI_OP_SCSI_TMFUNC_RSP, .keep = true },
+	{ .opcode = ISCSI_OP_SCSI_TMFUNC_RSP },
+	/* of a task that is no login; of iSER */
+	{ .opcode = ISCSI_OP_LOGIN_RSP, .keep = true }, { .iser = ISER_HELLORPLY },
+	{ .said = 900, .longer = 900 },
+	/* what an initiator sends */
+	{ .opcode = ISCSI_OP_SCSI_CMD, .keep = true },
 };
 
 /* Answer @req with the fault of this connection. */
 static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 key)
 {
-	u32 at, length = HEADERS;
-	struct fuzz_pdu *pdu = fuzz_begin(peer, req, ISCSI_OP_SCSI_CMD_RSP, &at);
+	const struct fault *f = &fuzz_faults[peer->peer.n % ARRAY_SIZE(fuzz_faults)];
+	struct fuzz_pdu *pdu;
+	u32 at;
 
-	switch ((enum fuzz_kind)(peer->kind % FUZZ_KINDS)) {
-	case FUZZ_SHORT:
-		length = HEADERS - 1;
-		break;
-	case FUZZ_EMPTY:
-		length = 0;
-		break;
-	case FUZZ_LESS_THAN_SAID:
-		hton24(pdu->iscsi.dlength, 100);
-		length += 96;
-		break;
-	case FUZZ_MORE_THAN_SAID:
-		hton24(pdu->iscsi.dlength, 20);
-		length += 24;
-		break;
-	case FUZZ_MUCH_SAID:
-		hton24(pdu->iscsi.dlength, 0xffffff);
-		break;
-	case FUZZ_HEADERS:
-		pdu->iscsi.hlength = 1;
-		break;
-	case FUZZ_DATA_IN:	/* with a status, which would end the command */
-		pdu->iscsi.opcode = ISCSI_OP_SCSI_DATA_IN;
-		pdu->iscsi.flags |= ISCSI_FLAG_DATA_STATUS;
-		key = 0;
-		break;
-	case FUZZ_R2T:
-		pdu->iscsi.opcode = ISCSI_OP_R2T;
-		key = 0;
-		break;
-	case FUZZ_OPCODE:
-		pdu->iscsi.opcode = 0x3e;
-		break;
-	case FUZZ_OTHER_ITT:
-		pdu->iscsi.itt = (__force itt_t)((__force u32)req->iscsi.itt ^ 1);
-		break;
-	case FUZZ_HIGH_ITT:
-		pdu->iscsi.itt = (__force itt_t)((__force u32)req->iscsi.itt | 0x1ff0);
-		break;
-	case FUZZ_OLD_ITT:
-		pdu->iscsi.itt = (__force itt_t)((__force u32)req->iscsi.itt ^ 0x10000000);
-		break;
-	case FUZZ_TWICE:
-		fuzz_send(peer, at, length, key);
-		key = 0;
-		break;
-	case FUZZ_OTHER_KEY:
-		key += 0x100;
-		break;
-	case FUZZ_PING_TAKES_KEY:
-		pdu->iscsi.opcode = ISCSI_OP_NOOP_IN;
-		pdu->iscsi.itt = RESERVED_ITT;
-		break;
-	case FUZZ_TM:
-	case FUZZ_TM_TAKES_KEY:
-		pdu->iscsi.opcode = ISCSI_OP_SCSI_TMFUNC_RSP;
-		if (peer->kind % FUZZ_KINDS == FUZZ_TM)
-			key = 0;
-		break;
-	case FUZZ_LOGIN:	/* of a task that is no login */
-		pdu->iscsi.opcode = ISCSI_OP_LOGIN_RSP;
-		key = 0;
-		break;
-	case FUZZ_HELLO:
-		pdu->iser.flags = ISER_HELLORPLY;
-		break;
-	case FUZZ_TOO_LONG:
-		hton24(pdu->iscsi.dlength, 900);
-		length += 900;
-		break;
-	case FUZZ_REQUEST:	/* what an initiator sends */
-		pdu->iscsi.opcode = ISCSI_OP_SCSI_CMD;
-		key = 0;
-		break;
-	case FUZZ_KINDS:
-		break;
-	}
-	fuzz_send(peer, at, length, key);
+	pdu = fuzz_begin(peer, req, f->opcode ?: ISCSI_OP_SCSI_CMD_RSP, &at);
+	if (f->iser)
+		pdu->iser.flags = f->iser;
+	pdu->iscsi.hlength = f->hlength;
+	pdu->iscsi.flags |= f->flags;
+	hton24(pdu->iscsi.dlength, f->said);
+	pdu->iscsi.itt = f->no_tag ? RESERVED_ITT :
+			 (__force itt_t)(((__force u32)req->iscsi.itt ^ f->itt) | f->itt_set);
+	key = f->keep ? 0 : key + f->key;
+	fuzz_send(peer, at, HEADERS + f->longer, key);
+	if (f->twice)
+		fuzz_send(peer, at, HEADERS, 0);
 	peer->faulted = true;
 	WRITE_ONCE(faults, faults + 1);
 }
@@ -279,19 +229,19 @@ static void fuzz_command(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 	DAT_LMR_TRIPLET iov;
 	u64 disk_at;
 
-	memset(peer->mem.p + data_at, 0, 64);
-	length = fuzz_data(cmd, peer->mem.p + data_at, &disk_at);
+	memset(peer->peer.mem.p + data_at, 0, 64);
+	length = fuzz_data(cmd, peer->peer.mem.p + data_at, &disk_at);
 	iov = cmd->cdb[0] == READ_10 || cmd->cdb[0] == WRITE_10 ?
 	      test_segment(&fuzz_disk, disk_at, length) :
-	      test_segment(&peer->mem, data_at, length);
+	      test_segment(&peer->peer.mem, data_at, length);
 	remote.rmr_context = key;
 	remote.segment_length = length;
 	if (read && length) {
 		remote.virtual_address = be64_to_cpu(req->iser.read_va);
-		dat_ep_post_rdma_write(peer->ep, 1, &iov, test_cookie(NULL), &remote, 0);
+		dat_ep_post_rdma_write(peer->peer.end.ep, 1, &iov, test_cookie(NULL), &remote, 0);
 	} else if (write && length) {
 		remote.virtual_address = be64_to_cpu(req->iser.write_va);
-		dat_ep_post_rdma_read(peer->ep, 1, &iov, test_cookie(NULL), &remote, 0);
+		dat_ep_post_rdma_read(peer->peer.end.ep, 1, &iov, test_cookie(NULL), &remote, 0);
 	}
 	if (cmd->cdb[0] == READ_10 && ++peer->reads > GOOD_READS && !peer->faulted) {
 		fuzz_fault(peer, req, key);
@@ -318,10 +268,8 @@ static void fuzz_command(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 		return;
 	}
 	/* A Send does not wait for a Read. */
-	iov = test_segment(&peer->mem, at, HEADERS);
-	dat_ep_post_send_with_invalidate(peer->ep, 1, &iov, test_cookie(NULL),
-					 write ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0,
-					 key ? DAT_TRUE : DAT_FALSE, key);
+	test_peer_send(&peer->peer, at, HEADERS, key,
+		       write ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0);
 }
 
 static void fuzz_simple(struct fuzz_peer *peer, const struct fuzz_pdu *req, u8 opcode)
@@ -332,8 +280,11 @@ static void fuzz_simple(struct fuzz_peer *peer, const struct fuzz_pdu *req, u8 o
 	fuzz_send(peer, at, HEADERS, 0);
 }
 
-static void fuzz_request(struct fuzz_peer *peer, const struct fuzz_pdu *req)
+static void fuzz_heard(struct test_peer *of, void *message)
 {
+	struct fuzz_peer *peer = container_of(of, struct fuzz_peer, peer);
+	const struct fuzz_pdu *req = message;
+
 	switch (req->iscsi.opcode & ISCSI_OPCODE_MASK) {
 	case ISCSI_OP_LOGIN:
 		fuzz_login(peer, req);
@@ -354,26 +305,6 @@ static void fuzz_request(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 	}
 }
 
-static int fuzz_receive(struct fuzz_peer *peer, u32 i)
-{
-	DAT_LMR_TRIPLET iov = test_segment(&peer->mem, i * RECEIVE_SIZE, RECEIVE_SIZE);
-
-	return dat_ep_post_recv(peer->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_64 = i + 1 }, 0);
-}
-
-static void fuzz_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
-	u32 i = dto->user_cookie.as_64 - 1;
-	struct fuzz_peer *peer;
-
-	if (dto->status != DAT_DTO_SUCCESS || !dto->user_cookie.as_64)
-		return;
-	peer = test_context(dto->ep_handle);
-	fuzz_request(peer, (void *)(peer->mem.p + i * RECEIVE_SIZE));
-	fuzz_receive(peer, i);
-}
-
 /* ---- connections ---- */
 
 static void fuzz_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
@@ -384,70 +315,39 @@ static void fuzz_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOO
 		WRITE_ONCE(ended, ended + 1);
 }
 
-static void fuzz_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	static const struct iser_cm_hdr hello = { .flags = ISERT_ZBVA_NOT_USED };
-	DAT_CR_HANDLE cr = event->event_data.cr_arrival_event_data.cr_handle;
-	struct fuzz_peer *peer = kzalloc(sizeof(*peer), GFP_KERNEL);
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
-	int i, err;
+static const struct iser_cm_hdr fuzz_hello = { .flags = ISERT_ZBVA_NOT_USED };
 
-	if (!peer) {
-		dat_cr_reject(cr, 0, NULL);
-		return;
-	}
-	peer->kind = fuzz_next++;
-	list_add(&peer->node, &fuzz_peers);
-	attr.max_message_size = RECEIVE_SIZE;
-	attr.max_rdma_size = DISK_SIZE;
-	attr.max_recv_dtos = RECEIVES;
-	attr.max_recv_iov = 1;
-	attr.max_request_dtos = 2 * ANSWERS;
-	attr.max_request_iov = 1;
-	attr.max_rdma_read_out = 4;
-	err = test_mem_open(&fuzz_ia, &peer->mem, RECEIVES * RECEIVE_SIZE + ANSWERS * ANSWER_SIZE,
-			    LOCAL_RIGHTS) ?:
-	      TRY(dat_ep_create, fuzz_ia.h, fuzz_ia.pz, fuzz_evd, fuzz_evd, fuzz_conn_evd, &attr,
-		  &peer->ep) ?:
-	      TRY(dat_set_consumer_context, peer->ep, test_cookie(peer));
-	for (i = 0; !err && i < RECEIVES; i++)
-		err = fuzz_receive(peer, i);
-	if (err || dat_cr_accept(cr, peer->ep, sizeof(hello), (DAT_PVOID)&hello) != DAT_SUCCESS)
-		dat_cr_reject(cr, 0, NULL);
-}
+static struct test_server fuzz_server = {
+	.attr = {
+		.max_message_size = RECEIVE_SIZE, .max_rdma_size = DISK_SIZE,
+		.max_recv_dtos = RECEIVES, .max_recv_iov = 1,
+		.max_request_dtos = 2 * ANSWERS, .max_request_iov = 1,
+		.max_rdma_read_out = 4,
+		.srq_soft_hw = DAT_HW_DEFAULT,
+	},
+	.more = ANSWERS * ANSWER_SIZE,
+	.peer_size = sizeof(struct fuzz_peer),
+	.hello = &fuzz_hello, .hello_size = sizeof(fuzz_hello),
+	.heard = fuzz_heard,
+};
 
 static void fuzz_stop(void)
 {
-	struct fuzz_peer *peer, *next;
-
-	FREE(dat_psp_free, &fuzz_psp);
-	FREE(dat_evd_free, &fuzz_cr_evd);
-	list_for_each_entry_safe(peer, next, &fuzz_peers, node) {
-		if (peer->ep)
-			kdat_ep_drain(peer->ep);
-		FREE(dat_ep_free, &peer->ep);
-		test_mem_close(&peer->mem);
-		kfree(peer);
-	}
-	FREE(dat_evd_free, &fuzz_evd);
-	FREE(dat_evd_free, &fuzz_conn_evd);
+	test_server_close(&fuzz_server);
 	test_mem_close(&fuzz_disk);
-	test_ia_close(&fuzz_ia);
+	test_ia_close(&fuzz_server.ia);
 }
 
 static int __init fuzz_init(void)
 {
+	struct test_ia *open = &fuzz_server.ia;
 	int err;
 
-	kinds = FUZZ_KINDS;
-	err = test_ia_open(&fuzz_ia, ia) ?:
-	      test_mem_open(&fuzz_ia, &fuzz_disk, DISK_SIZE,
-			    LOCAL_RIGHTS | (fuzz_ia.iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0)) ?:
-	      test_evd(&fuzz_ia, 16, DAT_EVD_DTO_FLAG, fuzz_upcall, NULL, &fuzz_evd) ?:
-	      test_evd(&fuzz_ia, 1024, DAT_EVD_CONNECTION_FLAG, fuzz_conn_upcall, NULL,
-		       &fuzz_conn_evd) ?:
-	      test_evd(&fuzz_ia, 32, DAT_EVD_CR_FLAG, fuzz_cr_upcall, NULL, &fuzz_cr_evd) ?:
-	      TRY(dat_psp_create, fuzz_ia.h, port, fuzz_cr_evd, DAT_PSP_CONSUMER_FLAG, &fuzz_psp);
+	kinds = ARRAY_SIZE(fuzz_faults);
+	err = test_ia_open(open, ia) ?:
+	      test_mem_open(open, &fuzz_disk, DISK_SIZE,
+			    LOCAL_RIGHTS | (open->iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0)) ?:
+	      test_server_open(&fuzz_server, port, fuzz_conn_upcall);
 	if (err)
 		fuzz_stop();
 	return err;

@@ -8,7 +8,7 @@
 
 #include <linux/module.h>
 #include <linux/prandom.h>
-#include "../../lib/consumer.h"
+#include "../../lib/server.h"
 #include "../../../ulp_example/nfsrdma/proto.h"
 
 #define CALLS		32	/* of a client at a time */
@@ -29,274 +29,119 @@ MODULE_PARM_DESC(faults, "read: wrong replies that were sent");
 
 TEST_STATE;
 
-struct fuzz_peer {
-	struct test_end end;
-	struct list_head node;
-	struct test_mem mem;	/* CALLS messages received, as many to send */
-};
-
-static struct test_ia fuzz_ia;
-static DAT_EVD_HANDLE fuzz_evd, fuzz_conn_evd, fuzz_cr_evd;
-static DAT_PSP_HANDLE fuzz_psp;
-static LIST_HEAD(fuzz_peers);	/* of one upcall */
 static struct rnd_state fuzz_random;
 
-/* A message that is being made. */
-struct fuzz_msg {
-	__be32 *p;
-	u32 n;
+/* Words that are put in when it is sent: the XID of the call, and others. */
+enum { XID = 0xf0000001, XID2, XID3, STATUS };
+
+#define HEADER(credits, proc)	XID, KX_VERSION, credits, KX_PROC_##proc
+#define NO_LISTS		0, 0, 0
+#define ARRAY(length)		1, 1, 0x1234, length, 0, 0x5678
+/* An RPC reply: accepted, and executed if there was nothing to do (the NULL procedure). */
+#define REPLY			XID, 1, 0, 0, 0, STATUS
+
+/* Replies that must not be, one after the other. */
+static const struct fault {
+	u32 words[20], n;
+	u32 least, length;	/* as long as that, or somewhere from there on; 0: as its words */
+	u32 times, key;
+} fuzz_faults[] = {
+#define FAULT(...)	.words = { __VA_ARGS__ }, .n = sizeof((u32[]){ __VA_ARGS__ }) / 4
+	/* shorter than any header; ends in the lists; another XID */
+	{ FAULT(XID), .least = 0, .length = 16 },
+	{ FAULT(HEADER(1, MSG)), .least = 16, .length = 28 },
+	{ FAULT(XID2, KX_VERSION, 1, KX_PROC_MSG, NO_LISTS, XID2, 1, 0, 0, 0, STATUS) },
+	/* no credits, and a good reply; very many */
+	{ FAULT(HEADER(0, MSG), NO_LISTS, REPLY) },
+	{ FAULT(HEADER(0xffffffff, MSG), NO_LISTS, REPLY) },
+	/* more in a Write chunk than there is, or at all; a Reply chunk that was not offered */
+	{ FAULT(HEADER(8, MSG), 0, ARRAY(0xffffffff), 0, 0, REPLY) },
+	{ FAULT(HEADER(8, NOMSG), 0, 0, ARRAY(100)) },
+	/* segments without number */
+	{ FAULT(HEADER(8, MSG), 0, 1, 0xfffffff0), .least = SIZE, .length = SIZE + 1 },
+	/* errors; one that there is not; one without its kind */
+	{ FAULT(HEADER(8, ERROR), KX_ERR_VERS, 2, 2) },
+	{ FAULT(HEADER(8, ERROR), KX_ERR_CHUNK) },
+	{ FAULT(HEADER(8, ERROR), 77) },
+	{ FAULT(HEADER(8, ERROR)) },
+	/* another version; invalidates a key that there is not; twice */
+	{ FAULT(XID, 2, 8, KX_PROC_MSG, NO_LISTS, REPLY) },
+	{ FAULT(HEADER(8, MSG), NO_LISTS, REPLY), .key = 0x12345600 },
+	{ FAULT(HEADER(8, MSG), NO_LISTS, REPLY), .times = 2 },
+	/* a Read list */
+	{ FAULT(HEADER(8, MSG), 1, NO_LISTS, NO_LISTS, REPLY) },
+	/* a call of the server, of no program, many times: nobody serves it yet */
+	{ FAULT(XID3, KX_VERSION, 8, KX_PROC_MSG, NO_LISTS, XID3, 0, 2, 0x40000000), .times = 48 },
+	/* a reply that is longer than any; a header and no RPC message */
+	{ FAULT(HEADER(8, MSG), NO_LISTS, REPLY), .least = SIZE, .length = SIZE + 1 },
+	{ FAULT(HEADER(8, MSG), NO_LISTS) },
+	/* at random behind the XID: see below */
+	{ FAULT(XID, KX_VERSION) },
 };
 
-static void put(struct fuzz_msg *m, u32 word)
+static u32 fuzz_below(u32 n)
 {
-	m->p[m->n++] = cpu_to_be32(word);
+	return prandom_u32_state(&fuzz_random) % n;
 }
 
-static void put_header(struct fuzz_msg *m, u32 xid, u32 credits, u32 proc)
+static u32 fuzz_word(u32 word, u32 xid, bool null)
 {
-	put(m, xid);
-	put(m, KX_VERSION);
-	put(m, credits);
-	put(m, proc);
-}
-
-static void put_no_lists(struct fuzz_msg *m)
-{
-	put(m, 0);
-	put(m, 0);
-	put(m, 0);
-}
-
-static void put_array(struct fuzz_msg *m, u32 nsegs, u32 length)
-{
-	put(m, 1);
-	put(m, nsegs);
-	while (nsegs--) {
-		put(m, 0x1234);
-		put(m, length);
-		put(m, 0);
-		put(m, 0x5678);
+	switch (word) {
+	case XID:
+		return xid;
+	case XID2:
+		return xid ^ 0x10000;
+	case XID3:
+		return xid ^ 0x20000;
+	case STATUS:
+		return null ? 0 : 5;
+	default:
+		return word;
 	}
 }
 
-/* An RPC reply: accepted, and executed if there was nothing to do (the NULL procedure). */
-static void put_reply(struct fuzz_msg *m, u32 xid, bool null)
+/* The RPC message of a call is behind the lists, if there are none. */
+static void fuzz_heard(struct test_peer *peer, void *message)
 {
-	put(m, xid);
-	put(m, 1);
-	put(m, 0);
-	put(m, 0);
-	put(m, 0);
-	put(m, null ? 0 : 5);
-}
+	const struct fault *fault = &fuzz_faults[faults % ARRAY_SIZE(fuzz_faults)];
+	u32 at = CALLS * SIZE + ((u8 *)message - peer->mem.p), length, times, i, n = fault->n;
+	__be32 *out = (__be32 *)(peer->mem.p + at);
+	const __be32 *call = message;
+	bool null = !call[4] && !call[5] && !call[6] && !call[12];
 
-static void fuzz_send(struct fuzz_peer *peer, u32 slot, u32 length, u32 key)
-{
-	DAT_LMR_TRIPLET iov = test_segment(&peer->mem, (CALLS + slot) * SIZE, length);
-
-	/* The connection may be over already. */
-	if (key)
-		dat_ep_post_send_with_invalidate(peer->end.ep, 1, &iov, test_cookie(NULL), 0,
-						 DAT_TRUE, key);
-	else
-		dat_ep_post_send(peer->end.ep, 1, &iov, test_cookie(NULL), 0);
-}
-
-/* Answer a call in a way that must not be, one way after the other. */
-static void fuzz_answer(struct fuzz_peer *peer, u32 slot, u32 xid, bool null)
-{
-	struct fuzz_msg m = { (__be32 *)(peer->mem.p + (CALLS + slot) * SIZE) };
-	u32 fault = faults % 20, length = 0, key = 0, times = 1, i;
-
-	memset(m.p, 0, SIZE);
-	switch (fault) {
-	case 0:		/* shorter than any header */
-		put(&m, xid);
-		length = prandom_u32_state(&fuzz_random) % 16;
-		break;
-	case 1:		/* ends in the lists */
-		put_header(&m, xid, 1, KX_PROC_MSG);
-		length = 16 + prandom_u32_state(&fuzz_random) % 12;
-		break;
-	case 2:		/* another XID */
-		put_header(&m, xid ^ 0x10000, 1, KX_PROC_MSG);
-		put_no_lists(&m);
-		put_reply(&m, xid ^ 0x10000, null);
-		break;
-	case 3:		/* no credits, and a good reply */
-	case 4:		/* very many */
-		put_header(&m, xid, fault == 3 ? 0 : 0xffffffff, KX_PROC_MSG);
-		put_no_lists(&m);
-		put_reply(&m, xid, null);
-		break;
-	case 5:		/* more in a Write chunk than there is, or at all */
-		put_header(&m, xid, 8, KX_PROC_MSG);
-		put(&m, 0);
-		put_array(&m, 1, 0xffffffff);
-		put(&m, 0);
-		put(&m, 0);
-		put_reply(&m, xid, null);
-		break;
-	case 6:		/* a Reply chunk that was not offered */
-		put_header(&m, xid, 8, KX_PROC_NOMSG);
-		put(&m, 0);
-		put(&m, 0);
-		put_array(&m, 1, 100);
-		break;
-	case 7:		/* segments without number */
-		put_header(&m, xid, 8, KX_PROC_MSG);
-		put(&m, 0);
-		put(&m, 1);
-		put(&m, 0xfffffff0);
-		length = SIZE;
-		break;
-	case 8:
-		put_header(&m, xid, 8, KX_PROC_ERROR);
-		put(&m, KX_ERR_VERS);
-		put(&m, 2);
-		put(&m, 2);
-		break;
-	case 9:
-		put_header(&m, xid, 8, KX_PROC_ERROR);
-		put(&m, KX_ERR_CHUNK);
-		break;
-	case 10:	/* an error that there is not */
-		put_header(&m, xid, 8, KX_PROC_ERROR);
-		put(&m, 77);
-		break;
-	case 11:	/* an error without its kind */
-		put_header(&m, xid, 8, KX_PROC_ERROR);
-		break;
-	case 12:	/* another version */
-		put(&m, xid);
-		put(&m, 2);
-		put(&m, 8);
-		put(&m, KX_PROC_MSG);
-		put_no_lists(&m);
-		put_reply(&m, xid, null);
-		break;
-	case 13:	/* invalidates a key that there is not */
-		put_header(&m, xid, 8, KX_PROC_MSG);
-		put_no_lists(&m);
-		put_reply(&m, xid, null);
-		key = 0x12345600 + slot;
-		break;
-	case 14:	/* twice */
-		put_header(&m, xid, 8, KX_PROC_MSG);
-		put_no_lists(&m);
-		put_reply(&m, xid, null);
-		times = 2;
-		break;
-	case 15:	/* a Read list */
-		put_header(&m, xid, 8, KX_PROC_MSG);
-		put(&m, 1);
-		put_no_lists(&m);
-		put_no_lists(&m);
-		put_reply(&m, xid, null);
-		break;
-	case 16:	/* a call of the server, of no program, many times: nobody serves it yet */
-		put_header(&m, xid ^ 0x20000, 8, KX_PROC_MSG);
-		put_no_lists(&m);
-		put(&m, xid ^ 0x20000);
-		put(&m, 0);
-		put(&m, 2);
-		put(&m, 0x40000000);
-		times = 48;
-		break;
-	case 17:	/* a reply that is longer than any */
-		put_header(&m, xid, 8, KX_PROC_MSG);
-		put_no_lists(&m);
-		put_reply(&m, xid, null);
-		length = SIZE;
-		break;
-	case 18:	/* a header and no RPC message */
-		put_header(&m, xid, 8, KX_PROC_MSG);
-		put_no_lists(&m);
-		break;
-	default:	/* at random behind the XID */
-		put(&m, xid);
-		put(&m, KX_VERSION);
-		for (i = prandom_u32_state(&fuzz_random) % 64; i; i--)
-			put(&m, prandom_u32_state(&fuzz_random) >>
-				(prandom_u32_state(&fuzz_random) % 32));
-		break;
+	memset(out, 0, SIZE);
+	for (i = 0; i < n; i++)
+		out[i] = cpu_to_be32(fuzz_word(fault->words[i], be32_to_cpu(call[0]), null));
+	if (fault == &fuzz_faults[ARRAY_SIZE(fuzz_faults) - 1]) {
+		for (i = fuzz_below(64); i; i--)
+			out[n++] = cpu_to_be32(prandom_u32_state(&fuzz_random) >> fuzz_below(32));
 	}
+	length = fault->length ? fault->least + fuzz_below(fault->length - fault->least) : 4 * n;
 	WRITE_ONCE(faults, faults + 1);
-	while (times--)
-		fuzz_send(peer, slot, length ?: 4 * m.n, key);
+	for (times = fault->times ?: 1; times; times--)
+		test_peer_send(peer, at, length, fault->key, 0);
 }
 
-static int fuzz_receive(struct fuzz_peer *peer, u32 slot)
-{
-	DAT_LMR_TRIPLET iov = test_segment(&peer->mem, slot * SIZE, SIZE);
+static const u8 fuzz_hello[] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
 
-	return dat_ep_post_recv(peer->end.ep, 1, &iov, test_cookie(peer->mem.p + slot * SIZE), 0);
-}
-
-/* Where the RPC message of a call is: behind the lists, if there are none. */
-static void fuzz_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
-	const __be32 *msg = dto->user_cookie.as_ptr;
-	struct fuzz_peer *peer = test_context(dto->ep_handle);
-	u32 slot;
-
-	if (!peer || dto->status != DAT_DTO_SUCCESS || dto->operation == DAT_DTO_SEND)
-		return;
-	slot = ((u8 *)msg - peer->mem.p) / SIZE;
-	fuzz_answer(peer, slot, be32_to_cpu(msg[0]),
-		    !msg[4] && !msg[5] && !msg[6] && !msg[12]);
-	fuzz_receive(peer, slot);
-}
-
-static void fuzz_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	test_conn_event(event);
-}
-
-static void fuzz_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	static const u8 hello[] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	DAT_CR_HANDLE cr = event->event_data.cr_arrival_event_data.cr_handle;
-	struct fuzz_peer *peer = kzalloc(sizeof(*peer), GFP_KERNEL);
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
-	int i, err;
-
-	if (!peer) {
-		dat_cr_reject(cr, 0, NULL);
-		return;
-	}
-	list_add(&peer->node, &fuzz_peers);
-	attr.max_message_size = SIZE;
-	attr.max_recv_dtos = CALLS;
-	attr.max_recv_iov = 1;
-	attr.max_request_dtos = 256;
-	attr.max_request_iov = 1;
-	attr.max_rdma_read_out = 1;
-	err = test_mem_open(&fuzz_ia, &peer->mem, 2 * CALLS * SIZE, LOCAL_RIGHTS) ?:
-	      test_end_open(&fuzz_ia, &peer->end, fuzz_evd, fuzz_evd, fuzz_conn_evd, &attr);
-	for (i = 0; !err && i < CALLS; i++)
-		err = fuzz_receive(peer, i);
-	if (err || dat_cr_accept(cr, peer->end.ep, sizeof(hello), (DAT_PVOID)hello) != DAT_SUCCESS)
-		dat_cr_reject(cr, 0, NULL);
-}
+static struct test_server fuzz_server = {
+	.attr = {
+		.max_message_size = SIZE,
+		.max_recv_dtos = CALLS, .max_recv_iov = 1,
+		.max_request_dtos = 256, .max_request_iov = 1,
+		.max_rdma_read_out = 1,
+		.srq_soft_hw = DAT_HW_DEFAULT,
+	},
+	.more = CALLS * SIZE,
+	.peer_size = sizeof(struct test_peer),
+	.hello = fuzz_hello, .hello_size = sizeof(fuzz_hello),
+	.heard = fuzz_heard,
+};
 
 static void fuzz_stop(void)
 {
-	struct fuzz_peer *peer, *next;
-
-	FREE(dat_psp_free, &fuzz_psp);
-	FREE(dat_evd_free, &fuzz_cr_evd);
-	list_for_each_entry_safe(peer, next, &fuzz_peers, node) {
-		if (peer->end.ep)
-			kdat_ep_drain(peer->end.ep);
-		FREE(dat_ep_free, &peer->end.ep);
-		test_mem_close(&peer->mem);
-		kfree(peer);
-	}
-	FREE(dat_evd_free, &fuzz_evd);
-	FREE(dat_evd_free, &fuzz_conn_evd);
-	test_ia_close(&fuzz_ia);
+	test_server_close(&fuzz_server);
+	test_ia_close(&fuzz_server.ia);
 }
 
 static int __init fuzz_init(void)
@@ -304,13 +149,8 @@ static int __init fuzz_init(void)
 	int err;
 
 	prandom_seed_state(&fuzz_random, seed);
-	err = test_ia_open(&fuzz_ia, ia) ?:
-	      test_evd(&fuzz_ia, 16, DAT_EVD_DTO_FLAG, fuzz_upcall, NULL, &fuzz_evd) ?:
-	      test_evd(&fuzz_ia, 1024, DAT_EVD_CONNECTION_FLAG, fuzz_conn_upcall, NULL,
-		       &fuzz_conn_evd) ?:
-	      test_evd(&fuzz_ia, 32, DAT_EVD_CR_FLAG, fuzz_cr_upcall, NULL, &fuzz_cr_evd) ?:
-	      TRY(dat_psp_create, fuzz_ia.h, port, fuzz_cr_evd, DAT_PSP_CONSUMER_FLAG,
-		  &fuzz_psp);
+	err = test_ia_open(&fuzz_server.ia, ia) ?:
+	      test_server_open(&fuzz_server, port, test_cm_upcall);
 	if (err)
 		fuzz_stop();
 	return err;

@@ -10,7 +10,7 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 #include <net/net_namespace.h>
-#include "../../lib/consumer.h"
+#include "../../lib/server.h"
 #include "../../../ulp_example/rpc/proto.h"
 
 #define RECEIVES	KDRPC_SLOTS
@@ -33,10 +33,9 @@ MODULE_PARM_DESC(faults, "read: wrong answers that were sent");
 
 TEST_STATE;
 
-static struct test_ia fuzz_ia;
-static struct test_mem fuzz_mem;	/* nobody reads what arrives there */
-static DAT_EVD_HANDLE fuzz_evd, fuzz_conn_evd, fuzz_cr_evd;
-static DAT_PSP_HANDLE fuzz_psp;
+static struct test_ia fuzz_ia;		/* the client's; what it receives nobody looks at: */
+static struct test_mem fuzz_mem;
+static DAT_EVD_HANDLE fuzz_evd, fuzz_conn_evd;
 static struct rnd_state fuzz_random;
 
 static int fuzz_end_open(struct test_end *end)
@@ -205,134 +204,81 @@ static int fuzz_client(void)
 
 /* ---- a server ---- */
 
-struct fuzz_peer {
-	struct test_end end;
-	struct list_head node;
-	int n;			/* which fault it is shown */
-	bool done;
-	struct test_mem mem;
+/* An answer with a fault. */
+static const struct bad_answer {
+	u32 length;
+	u16 slot;		/* in place of the right one */
+	u32 reserved, turn;	/* more than there is */
+	u32 key;		/* invalidated, beside the one that was lent */
+	bool echo_twice;	/* an echo is answered rightly, but twice */
+} bad_answers[] = {
+	{ 7 },
+	{ 0 },
+	{ sizeof(struct kdrpc_answer), .slot = KDRPC_SLOTS },
+	{ sizeof(struct kdrpc_answer), .slot = 65535 },
+	{ sizeof(struct kdrpc_answer), .reserved = 1 },
+	{ sizeof(struct kdrpc_answer), .turn = 1 },
+	{ 9, .echo_twice = true },
+	{ sizeof(struct kdrpc_answer), .key = 0x100 },
 };
 
-static LIST_HEAD(fuzz_peers);	/* of one upcall */
-static int fuzz_npeers;
+#define ANSWER_AT	(64 * RECEIVES)
 
-/* Answer the first request of a client in a way that must not be. */
-static void fuzz_answer(struct fuzz_peer *peer)
+/* Only the first request of a client is answered. */
+static void fuzz_heard(struct test_peer *peer, void *message)
 {
-	const struct kdrpc_request *msg = (void *)peer->mem.p;
-	struct kdrpc_answer *answer = (void *)(peer->mem.p + 128);
-	DAT_LMR_TRIPLET iov = test_segment(&peer->mem, 128, sizeof(*answer));
-	u32 key = le32_to_cpu(msg->key) + 0x100;
+	const struct bad_answer *bad = &bad_answers[peer->n % ARRAY_SIZE(bad_answers)];
+	struct kdrpc_answer *answer = (void *)(peer->mem.p + ANSWER_AT);
+	u8 *answered = peer->mem.p + ANSWER_AT + 63;	/* behind what is sent */
+	const struct kdrpc_request *msg = message;
+	u32 length = bad->length;
 	int times = 1;
 
-	*answer = (struct kdrpc_answer) { .slot = msg->slot, .turn = msg->turn };
-	switch (peer->n % 8) {
-	case 0:
-		iov.segment_length = 7;
-		break;
-	case 1:
-		iov.segment_length = 0;
-		break;
-	case 2:
-		answer->slot = cpu_to_le16(KDRPC_SLOTS);
-		break;
-	case 3:
-		answer->slot = cpu_to_le16(65535);
-		break;
-	case 4:
-		answer->reserved = 1;
-		break;
-	case 5:
-		answer->turn++;
-		break;
-	case 6:		/* an echo is answered rightly, but twice */
+	if (*answered)
+		return;
+	*answered = 1;
+	*answer = (struct kdrpc_answer) {
+		.slot = bad->slot ? cpu_to_le16(bad->slot) : msg->slot,
+		.turn = msg->turn + bad->turn,
+		.reserved = bad->reserved,
+	};
+	if (bad->echo_twice && msg->op == KDRPC_ECHO) {
 		answer->value = msg->value;
-		times = msg->op == KDRPC_ECHO ? 2 : 0;
-		iov.segment_length = msg->op == KDRPC_ECHO ? sizeof(*answer) : 9;
-		break;
-	default:	/* invalidates what was not lent */
-		dat_ep_post_send_with_invalidate(peer->end.ep, 1, &iov, test_cookie(peer), 0,
-						 DAT_TRUE, key);
-		return;
+		length = sizeof(*answer);
+		times = 2;
 	}
-	do {
-		dat_ep_post_send(peer->end.ep, 1, &iov, test_cookie(peer), 0);
-	} while (--times > 0);
-}
-
-static void fuzz_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
-	struct fuzz_peer *peer = dto->user_cookie.as_ptr;
-
-	if (connect || dto->status != DAT_DTO_SUCCESS || dto->operation != DAT_DTO_RECEIVE ||
-	    peer->done)
-		return;
-	peer->done = true;
-	fuzz_answer(peer);
+	while (times--)
+		test_peer_send(peer, ANSWER_AT, length,
+			       bad->key ? le32_to_cpu(msg->key) + bad->key : 0, 0);
 	WRITE_ONCE(faults, faults + 1);
 }
 
-static void fuzz_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	test_conn_event(event);
-}
-
-static void fuzz_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	DAT_CR_HANDLE cr = event->event_data.cr_arrival_event_data.cr_handle;
-	struct fuzz_peer *peer = kzalloc(sizeof(*peer), GFP_KERNEL);
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
-	DAT_LMR_TRIPLET iov;
-	int i, err;
-
-	if (!peer) {
-		dat_cr_reject(cr, 0, NULL);
-		return;
-	}
-	peer->n = fuzz_npeers++;
-	list_add(&peer->node, &fuzz_peers);
-	attr.max_message_size = 64;
-	attr.max_recv_dtos = RECEIVES;
-	attr.max_recv_iov = 1;
-	attr.max_request_dtos = 4;
-	attr.max_request_iov = 1;
-	attr.max_rdma_read_out = KDRPC_READS;
-	err = test_mem_open(&fuzz_ia, &peer->mem, 4096, LOCAL_RIGHTS) ?:
-	      test_end_open(&fuzz_ia, &peer->end, fuzz_evd, fuzz_evd, fuzz_conn_evd, &attr);
-	/* The first request is where it can be looked at, the others are one over the other. */
-	for (i = 0; !err && i < RECEIVES; i++) {
-		iov = test_segment(&peer->mem, i ? 64 : 0, 64);
-		err = TRY(dat_ep_post_recv, peer->end.ep, 1, &iov, test_cookie(peer), 0);
-	}
-	if (err || dat_cr_accept(cr, peer->end.ep, 0, NULL) != DAT_SUCCESS)
-		dat_cr_reject(cr, 0, NULL);
-}
-
-static int fuzz_server(void)
-{
-	return test_evd(&fuzz_ia, 32, DAT_EVD_CR_FLAG, fuzz_cr_upcall, NULL, &fuzz_cr_evd) ?:
-	       TRY(dat_psp_create, fuzz_ia.h, port, fuzz_cr_evd, DAT_PSP_CONSUMER_FLAG,
-		   &fuzz_psp);
-}
+static struct test_server fuzz_server = {
+	.attr = {
+		.max_message_size = 64,
+		.max_recv_dtos = RECEIVES, .max_recv_iov = 1,
+		.max_request_dtos = 4, .max_request_iov = 1,
+		.max_rdma_read_out = KDRPC_READS,
+		.srq_soft_hw = DAT_HW_DEFAULT,
+	},
+	.more = 64,
+	.peer_size = sizeof(struct test_peer),
+	.heard = fuzz_heard,
+};
 
 static void fuzz_stop(void)
 {
-	struct fuzz_peer *peer, *next;
-
-	FREE(dat_psp_free, &fuzz_psp);
-	FREE(dat_evd_free, &fuzz_cr_evd);
-	list_for_each_entry_safe(peer, next, &fuzz_peers, node) {
-		if (peer->end.ep)
-			kdat_ep_drain(peer->end.ep);
-		FREE(dat_ep_free, &peer->end.ep);
-		test_mem_close(&peer->mem);
-		kfree(peer);
-	}
+	if (!connect)
+		test_server_close(&fuzz_server);
 	test_mem_close(&fuzz_mem);
 	FREE(dat_evd_free, &fuzz_evd);
 	FREE(dat_evd_free, &fuzz_conn_evd);
-	test_ia_close(&fuzz_ia);
+	test_ia_close(connect ? &fuzz_ia : &fuzz_server.ia);
+}
+
+/* What the client gets is of no interest. */
+static void fuzz_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
 }
 
 static int __init fuzz_init(void)
@@ -340,12 +286,16 @@ static int __init fuzz_init(void)
 	int err;
 
 	prandom_seed_state(&fuzz_random, seed);
-	err = test_ia_open(&fuzz_ia, ia) ?:
-	      test_mem_open(&fuzz_ia, &fuzz_mem, 4096, LOCAL_RIGHTS) ?:
-	      test_evd(&fuzz_ia, 16, DAT_EVD_DTO_FLAG, fuzz_upcall, NULL, &fuzz_evd) ?:
-	      test_evd(&fuzz_ia, 1024, DAT_EVD_CONNECTION_FLAG, fuzz_conn_upcall, NULL,
-		       &fuzz_conn_evd) ?:
-	      (connect ? fuzz_client() : fuzz_server());
+	if (connect)
+		err = test_ia_open(&fuzz_ia, ia) ?:
+		      test_mem_open(&fuzz_ia, &fuzz_mem, 4096, LOCAL_RIGHTS) ?:
+		      test_evd(&fuzz_ia, 16, DAT_EVD_DTO_FLAG, fuzz_upcall, NULL, &fuzz_evd) ?:
+		      test_evd(&fuzz_ia, 1024, DAT_EVD_CONNECTION_FLAG, test_cm_upcall, NULL,
+			       &fuzz_conn_evd) ?:
+		      fuzz_client();
+	else
+		err = test_ia_open(&fuzz_server.ia, ia) ?:
+		      test_server_open(&fuzz_server, port, test_cm_upcall);
 	if (err)
 		fuzz_stop();
 	return err;

@@ -26,15 +26,7 @@ static void peer_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN 
 	complete(&peer_over);
 }
 
-/**
- * kdo_peer_connect - ask for a connection
- * @ia: IA
- * @pz: PZ
- * @address: where the other side is
- * @port: and its connection qualifier
- *
- * Return: whether kdo_peer_refused() is due.
- */
+/* Ask for a connection. Whether kdo_peer_refused() is due. */
 bool kdo_peer_connect(void *ia, void *pz, void *address, u16 port)
 {
 	const DAT_UPCALL_OBJECT upcall = { .upcall_func = peer_upcall };
@@ -53,11 +45,7 @@ bool kdo_peer_connect(void *ia, void *pz, void *address, u16 port)
 	return false;
 }
 
-/**
- * kdo_peer_refused - the answer
- *
- * Return: whether it was no, without a word.
- */
+/* Whether the answer was no, without a word. */
 bool kdo_peer_refused(void)
 {
 	bool answered = wait_for_completion_timeout(&peer_over, 20 * HZ);

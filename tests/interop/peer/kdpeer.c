@@ -23,11 +23,9 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/tcp.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
-#include <net/sock.h>
 #include <rdma/ib_cm.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
@@ -42,7 +40,7 @@
 #define FAULTS		20		/* that are described */
 
 static char *address, *source;
-static ushort port = 4712, own_port = 4800;
+static ushort port = 4712;
 static ulong seed;
 static int pending, alive, established;
 
@@ -52,8 +50,6 @@ module_param(source, charp, 0444);
 MODULE_PARM_DESC(source, "own IP address (default: what routing says)");
 module_param(port, ushort, 0444);
 MODULE_PARM_DESC(port, "the victim's port (default 4712)");
-module_param(own_port, ushort, 0444);
-MODULE_PARM_DESC(own_port, "where listen listens (default 4800)");
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "of what is done at random (default: a new one, see the log)");
 module_param(pending, int, 0444);
@@ -75,23 +71,20 @@ enum kind {
 	KIND_HOLD,		/* kept, until the order to die */
 	KIND_PDATA,		/* junk of all lengths */
 	KIND_DEPTHS,		/* absurd parameters */
-	KIND_SAME_QP,		/* all from the same queue pair */
 };
 
 static const char *const kind_names[] = {
 	"flood", "die-connect", "die-rep", "mute", "reject-rep", "die-est", "leave", "hold",
-	"pdata", "depths", "same-qp",
+	"pdata", "depths",
 };
 
 struct req {
 	struct rdma_cm_id *id;
-	struct ib_cm_id *cm;		/* junk beneath the RDMA CM */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	enum kind kind;
 	u32 number;
-	bool passive;
 	/* under peer_lock */
 	struct list_head entry;
 	bool answered, up, closing;
@@ -106,14 +99,12 @@ static DECLARE_WAIT_QUEUE_HEAD(peer_wait);
 static struct workqueue_struct *peer_wq;
 static struct net *peer_net;
 static struct sockaddr_storage peer_to, peer_from;
-static struct rdma_cm_id *peer_listener;
 static struct dentry *peer_dir;
 static struct rnd_state peer_rnd;
 static u32 peer_number;		/* of requests, ever */
 static bool peer_iwarp;		/* which gives up on a request that nobody answers */
-static bool dying;		/* whatever comes is given up */
 static struct {
-	u32 accepted, rejected, refused, unreachable, local, heard;
+	u32 accepted, rejected, refused, unreachable, local;
 	u32 reason[256];
 } stat;
 static atomic_t peer_faults;
@@ -195,8 +186,6 @@ static void req_close(struct work_struct *work)
 	 */
 	if (!peer_iwarp && rnd(2))
 		qp_close(req);
-	if (req->cm)
-		ib_destroy_cm_id(req->cm);
 	if (req->id)
 		rdma_destroy_id(req->id);
 	qp_close(req);
@@ -221,7 +210,7 @@ static void req_die_locked(struct req *req)
 		return;
 	req->closing = true;
 	list_del(&req->entry);
-	if (!req->answered && !req->passive)
+	if (!req->answered)
 		pending--;
 	if (req->up)
 		established--;
@@ -302,10 +291,6 @@ static void connect_work(struct work_struct *work)
 		/* siw itself refuses to ask for more than it has */
 		param.responder_resources = iwarp ? 128 : rnd(2) ? 255 : rnd(256);
 		param.initiator_depth = iwarp ? 128 : rnd(2) ? 255 : rnd(256);
-		break;
-	case KIND_SAME_QP:
-		if (!iwarp)
-			param.qp_num = 0x123456;
 		break;
 	default:
 		break;
@@ -456,7 +441,7 @@ static int req_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-static struct req *req_new(enum kind kind, bool passive)
+static struct req *req_new(enum kind kind)
 {
 	struct req *req = kzalloc(sizeof(*req), GFP_KERNEL);
 
@@ -466,11 +451,9 @@ static struct req *req_new(enum kind kind, bool passive)
 	INIT_WORK(&req->leave, req_leave);
 	INIT_WORK(&req->close, req_close);
 	req->kind = kind;
-	req->passive = passive;
 	spin_lock_bh(&peer_lock);
 	req->number = peer_number++;
-	if (!passive)
-		pending++;
+	pending++;
 	alive++;
 	list_add_tail(&req->entry, &reqs);
 	spin_unlock_bh(&peer_lock);
@@ -485,7 +468,7 @@ static int resolve(struct rdma_cm_id *id)
 
 static int begin(enum kind kind)
 {
-	struct req *req = req_new(kind, false);
+	struct req *req = req_new(kind);
 	struct rdma_cm_id *id;
 	int err;
 
@@ -504,70 +487,6 @@ static int begin(enum kind kind)
 		req_die(req);
 	}
 	return err;
-}
-
-/* ---- what the RDMA CM does not let through: junk in its own header ---- */
-
-static int junk_cm_handler(struct ib_cm_id *cm, const struct ib_cm_event *event)
-{
-	struct req *req = cm->context;
-
-	switch (event->event) {
-	case IB_CM_REP_RECEIVED:
-		req_answered(req, &stat.accepted);
-		req_die(req);
-		break;
-	case IB_CM_REJ_RECEIVED:
-		req_answered(req, event->param.rej_rcvd.reason == IB_CM_REJ_CONSUMER_DEFINED ?
-				  &stat.rejected : &stat.refused);
-		req_die(req);
-		break;
-	case IB_CM_REQ_ERROR:
-		req_answered(req, &stat.unreachable);
-		req_die(req);
-		break;
-	default:
-		break;
-	}
-	return 0;
-}
-
-static void junk_work(struct work_struct *work)
-{
-	struct req *req = container_of(work, struct req, connect);
-	struct rdma_cm_id *id = req->id;
-	u8 pdata[IB_CM_REQ_PRIVATE_DATA_SIZE];
-	struct ib_cm_req_param param = {
-		.primary_path = id->route.path_rec,
-		.ppath_sgid_attr = id->route.addr.dev_addr.sgid_attr,
-		.service_id = rdma_get_service_id(id, (struct sockaddr *)&peer_to),
-		.private_data = pdata,
-		.private_data_len = rnd(sizeof(pdata) + 1),
-		.qp_num = (req->number * 7 + 1) & 0xffffff,
-		.qp_type = IB_QPT_RC,
-		.starting_psn = rnd(1 << 24),
-		.responder_resources = rnd(256),
-		.initiator_depth = rnd(256),
-		.remote_cm_response_timeout = 18,
-		.local_cm_response_timeout = 18,
-		.flow_control = rnd(2),
-		.retry_count = rnd(8),
-		.rnr_retry_count = rnd(8),
-		.max_cm_retries = 1,
-	};
-	static const u8 head[] = { 0x00, 0x40 };
-	struct ib_cm_id *cm;
-
-	get_random_bytes(pdata, sizeof(pdata));
-	if (rnd(2))	/* version and kind of address of the header are right, at least */
-		memcpy(pdata, head, sizeof(head));
-	cm = ib_create_cm_id(id->device, junk_cm_handler, req);
-	if (!IS_ERR(cm))
-		req->cm = cm;
-	if (IS_ERR(cm) || ib_send_cm_req(cm, &param)) {
-		req_answered(req, &stat.local);
-		req_die(req);
-	}
 }
 
 /* ---- orders about requests ---- */
@@ -610,37 +529,6 @@ static int do_start(char *arg)
 	flood.done = 0;
 	flood.busy = true;
 	queue_work(peer_wq, &flood.work);
-	return 0;
-}
-
-/* junk COUNT: requests with anything at all in them. RoCE only. */
-static int do_junk(char *arg)
-{
-	u32 count, n;
-
-	if (kstrtou32(arg, 0, &count))
-		return -EINVAL;
-	spin_lock_bh(&peer_lock);
-	memset(&stat, 0, sizeof(stat));
-	spin_unlock_bh(&peer_lock);
-	flood.count = count;
-	for (n = 0; n < count; n++) {
-		struct req *req = req_new(KIND_PDATA, false);
-		struct rdma_cm_id *id;
-
-		if (!req)
-			return -ENOMEM;
-		INIT_WORK(&req->connect, junk_work);
-		id = rdma_create_id(peer_net, req_handler, req, RDMA_PS_TCP, IB_QPT_RC);
-		if (!IS_ERR(id))
-			req->id = id;
-		if (IS_ERR(id) || resolve(id)) {
-			req_answered(req, &stat.local);
-			req_die(req);
-		}
-		if (!wait_event_idle_timeout(peer_wait, READ_ONCE(alive) < 32, LONG))
-			return fail("junk piles up");
-	}
 	return 0;
 }
 
@@ -693,7 +581,6 @@ static int do_gone(char *arg)
 		return fail("%d requests are left, %d without an answer, %d connections", alive,
 			    pending, established);
 	}
-	WRITE_ONCE(dying, false);
 	report();
 	return atomic_read(&peer_faults) ? -EIO : 0;
 }
@@ -710,16 +597,6 @@ static int do_up(char *arg)
 	return 0;
 }
 
-/* only WHAT: of the answers, all were rejected, refused, ... */
-static int do_only(char *arg)
-{
-	u32 sum = stat.accepted + stat.rejected + stat.refused + stat.unreachable + stat.local;
-	u32 n = !strcmp(arg, "refused") ? stat.refused : !strcmp(arg, "rejected") ? stat.rejected :
-		!strcmp(arg, "accepted") ? stat.accepted : 0;
-
-	return sum && n == sum ? 0 : fail("%u of %u are %s", n, sum, arg);
-}
-
 /* count WHAT N */
 static int do_count(char *arg)
 {
@@ -733,12 +610,11 @@ static int do_count(char *arg)
 	return is == n ? 0 : fail("%u are %s, not %u", is, what, n);
 }
 
-/* die: all that is left is given up at once, and what comes until all is gone. */
+/* die: all that is left is given up at once. */
 static int do_die(char *arg)
 {
 	struct req *req, *next;
 
-	WRITE_ONCE(dying, true);
 	WRITE_ONCE(flood.stop, true);
 	wake_up_all(&peer_wait);
 	flush_work(&flood.work);
@@ -765,246 +641,16 @@ static int do_leave(char *arg)
 	return 0;
 }
 
-/* ---- a listener that cannot be trusted ---- */
-
-static void answer(struct req *req, const struct talk *talk)
-{
-	struct rdma_cm_id *id = req->id;
-	u8 pdata[64];
-	struct rdma_conn_param param = {
-		.private_data = pdata,
-		.private_data_len = rnd(sizeof(pdata) + 1),
-		.responder_resources = 1,
-		.initiator_depth = 1,
-		.rnr_retry_count = rnd(8),
-		.qp_num = (req->number * 7 + 1) & 0xffffff,
-	};
-	int err = 0;
-
-	get_random_bytes(pdata, sizeof(pdata));
-	switch (talk->what) {
-	case TALK_SILENCE:
-		return;
-	case TALK_REJECT:
-		junk_reject(id, talk->arg);
-		req_die(req);
-		return;
-	case TALK_DEPTHS:
-		param.responder_resources = 255;
-		param.initiator_depth = 255;
-		break;
-	case TALK_NO_QP:
-	case TALK_DROP_NOW:	/* something may be sent there */
-		param.qp_num = 0xff0000 | (req->number & 0xffff);
-		break;
-	default:
-		break;
-	}
-	if (is_iwarp(id)) {
-		err = qp_open(req);
-		if (!err)
-			param.qp_num = req->qp->qp_num;
-		param.responder_resources = min_t(u8, param.responder_resources, 128);
-		param.initiator_depth = min_t(u8, param.initiator_depth, 128);
-	}
-	err = err ?: rdma_accept(id, &param);
-	if (err || talk->what == TALK_DROP_NOW)
-		req_die(req);
-	else if (talk->what == TALK_DROP)
-		req->kind = KIND_DIE_EST;
-}
-
-static int passive_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	struct req *req = id->context;
-
-	switch (event->event) {
-	case RDMA_CM_EVENT_ESTABLISHED:
-		req_up(req);
-		if (req->kind == KIND_DIE_EST)
-			req_die(req);
-		break;
-	case RDMA_CM_EVENT_DISCONNECTED:
-		rdma_disconnect(id);
-		fallthrough;
-	case RDMA_CM_EVENT_REJECTED:
-	case RDMA_CM_EVENT_UNREACHABLE:
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-		req_die(req);
-		break;
-	default:
-		break;
-	}
-	return 0;
-}
-
-static int listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	const struct rdma_conn_param *conn = &event->param.conn;
-	struct talk talk = {};
-	struct req *req;
-
-	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return 0;
-	if (conn->private_data_len >= sizeof(talk))
-		memcpy(&talk, conn->private_data, sizeof(talk));
-	if (!is_iwarp(id) && (conn->responder_resources != VICTIM_READS ||
-			      conn->initiator_depth != VICTIM_READS))
-		fail("a request for %u and %u RDMA Reads", conn->responder_resources,
-		     conn->initiator_depth);
-	req = req_new(KIND_HOLD, true);
-	if (!req)
-		return -ENOMEM;
-	stat.heard++;
-	req->id = id;
-	id->context = req;
-	id->event_handler = passive_handler;
-	answer(req, &talk);
-	if (READ_ONCE(dying))
-		req_die(req);
-	return 0;
-}
-
-/* listen: and treat each request as it asks to be treated. */
-static int do_listen(char *arg)
-{
-	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(own_port) };
-	struct rdma_cm_id *id;
-	int err;
-
-	id = rdma_create_id(peer_net, listen_handler, NULL, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	if (source && peer_from.ss_family == AF_INET)
-		any.sin_addr = ((struct sockaddr_in *)&peer_from)->sin_addr;
-	err = rdma_bind_addr(id, (struct sockaddr *)&any) ?: rdma_listen(id, 128);
-	if (err) {
-		rdma_destroy_id(id);
-		return fail("cannot listen: %pe", ERR_PTR(err));
-	}
-	peer_listener = id;
-	return 0;
-}
-
-/* ---- iWARP without an RDMA device: TCP, and what looks like MPA ---- */
-
-#define SOCKS	64
-
-static struct socket *socks[SOCKS];
-static int n_socks;
-
-static int sock_say(struct socket *sock, const void *what, int len)
-{
-	struct kvec vec = { .iov_base = (void *)what, .iov_len = len };
-	struct msghdr msg = {};
-
-	return kernel_sendmsg(sock, &msg, &vec, 1, len) == len ? 0 : -EIO;
-}
-
-/* tcp half|junk|request|long COUNT: TCP connections that say that much of a request. */
-static int do_tcp(char *arg)
-{
-	struct {
-		char key[16];
-		__be16 bits, len;
-		struct talk talk;
-		u8 more[IW_PDATA];
-	} __packed mpa = {};
-	char kind[16];
-	u32 count, i;
-	int err = 0;
-
-	if (sscanf(arg, "%15s %u", kind, &count) != 2 || count > SOCKS - n_socks)
-		return -EINVAL;
-	for (i = 0; i < count && !err; i++) {
-		struct socket *sock;
-		int len = 20 + sizeof(struct talk);
-
-		memcpy(mpa.key, "MPA ID Req Frame", 16);
-		mpa.bits = cpu_to_be16(1);	/* the revision */
-		mpa.len = cpu_to_be16(sizeof(struct talk));
-		get_random_bytes(mpa.more, sizeof(mpa.more));
-		if (!strcmp(kind, "half")) {
-			len = 1 + rnd(19);
-		} else if (!strcmp(kind, "junk")) {
-			get_random_bytes(&mpa, 20);
-			len = 20;
-		} else if (!strcmp(kind, "long")) {
-			mpa.len = cpu_to_be16(0xffff);
-			len = sizeof(mpa);
-		}
-		err = sock_create_kern(peer_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
-		if (err)
-			break;
-		socks[n_socks++] = sock;
-		tcp_sock_set_nodelay(sock->sk);
-		err = kernel_connect(sock, (void *)&peer_to, sizeof(struct sockaddr_in), 0) ?:
-		      sock_say(sock, &mpa, len);
-	}
-	return err ? fail("tcp: %pe", ERR_PTR(err)) : 0;
-}
-
-/* tcp-garbage: on each of them, something that is no message. */
-static int do_tcp_garbage(char *arg)
-{
-	u8 noise[200];
-	int i;
-
-	for (i = 0; i < n_socks; i++) {
-		get_random_bytes(noise, sizeof(noise));
-		sock_say(socks[i], noise, 20 + rnd(180));
-	}
-	return 0;
-}
-
-/* tcp-closed: the victim's side has closed them all. */
-static int do_tcp_closed(char *arg)
-{
-	int i, err = 0, got;
-	u8 in[256];
-
-	for (i = 0; i < n_socks; i++) {
-		socks[i]->sk->sk_rcvtimeo = LONG;
-		do {
-			struct kvec vec = { .iov_base = in, .iov_len = sizeof(in) };
-			struct msghdr msg = {};
-
-			got = kernel_recvmsg(socks[i], &msg, &vec, 1, sizeof(in), 0);
-		} while (got > 0);
-		if (got == -EAGAIN || got == -EINTR)
-			err = fail("TCP connection %d is still open", i);
-	}
-	return err;
-}
-
-/* tcp-die: they are closed, with FIN or RST. */
-static int do_tcp_die(char *arg)
-{
-	while (n_socks) {
-		if (rnd(2))
-			sock_no_linger(socks[n_socks - 1]->sk);
-		sock_release(socks[--n_socks]);
-	}
-	return 0;
-}
-
 /* ---- all orders ---- */
 
 static const struct order orders[] = {
 	{ "start", do_start },		/* KIND COUNT WINDOW */
-	{ "junk", do_junk },		/* COUNT */
 	{ "answered", do_answered },	/* [LEFT] */
-	{ "only", do_only },		/* WHAT */
 	{ "count", do_count },		/* WHAT N */
 	{ "up", do_up },		/* COUNT */
 	{ "leave", do_leave },
 	{ "die", do_die },
 	{ "gone", do_gone },
-	{ "listen", do_listen },
-	{ "tcp", do_tcp },		/* KIND COUNT */
-	{ "tcp-garbage", do_tcp_garbage },
-	{ "tcp-closed", do_tcp_closed },
-	{ "tcp-die", do_tcp_die },
 	{}
 };
 
@@ -1039,10 +685,7 @@ static int __init peer_init(void)
 static void __exit peer_exit(void)
 {
 	debugfs_remove_recursive(peer_dir);
-	if (peer_listener)
-		rdma_destroy_id(peer_listener);
 	do_die(NULL);
-	do_tcp_die(NULL);
 	wait_event_idle(peer_wait, !READ_ONCE(alive));
 	destroy_workqueue(peer_wq);
 	put_net(peer_net);

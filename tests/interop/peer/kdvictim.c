@@ -19,31 +19,26 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/random.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
-#include <dat2/kdat_ext.h>
 
+#define TEST_LONG	(120 * HZ)	/* for anything that must happen */
+
+#include "../../lib/consumer.h"
 #include "../../lib/orders.h"
-#include "../../lib/peer.h"
 #include "talk.h"
 
-#define LONG		(120 * HZ)	/* for anything that must happen */
 #define BACKLOG		16		/* of the EVD that is flooded */
 #define RECVS		2		/* of an Endpoint for strangers */
 #define CROWD		1200		/* so many Endpoints for strangers, at most */
 #define RING		4		/* messages of the local guest under way */
-#define BURST		64		/* so many, then it leaves the CPU to others */
+#define BURST		64		/* so many for an order */
 #define MSG		1000
 /* Where the slots of an adapter's memory begin. */
 enum { GUEST, VISITOR = 2 * RING, STRANGER = 4 * RING, SLOTS = 6 * RING };
-#define FAULTS		20		/* that are described */
 
-static char *ia_a, *ia_b, *where;
-static ushort port = 4712, peer_port = 4800;
+static char *ia_a, *ia_b;
+static ushort port = 4712;
 static ulong seed;
 static int requests, held, live, messages, visits;
 
@@ -51,12 +46,8 @@ module_param(ia_a, charp, 0444);
 MODULE_PARM_DESC(ia_a, "interface adapter that is attacked (required)");
 module_param(ia_b, charp, 0444);
 MODULE_PARM_DESC(ia_b, "interface adapter of the local guest (default: the same)");
-module_param_named(peer_address, where, charp, 0444);
-MODULE_PARM_DESC(peer_address, "where the hostile peer listens");
 module_param(port, ushort, 0444);
 MODULE_PARM_DESC(port, "connection qualifier; the local guest has the next one (default 4712)");
-module_param(peer_port, ushort, 0444);
-MODULE_PARM_DESC(peer_port, "that of the hostile peer (default 4800)");
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "of what is done at random (default: a new one, see the log)");
 module_param(requests, int, 0444);
@@ -71,10 +62,9 @@ module_param(visits, int, 0444);
 MODULE_PARM_DESC(visits, "visitors that were served");
 
 struct ia {
-	const char *name;
-	struct peer_ia p;
+	struct test_ia ia;
 	DAT_EVD_HANDLE evd;
-	struct peer_mem mem;
+	struct test_mem mem;
 };
 
 /* What an attempt or a connection has come to. */
@@ -86,12 +76,11 @@ struct end {
 	struct list_head entry;
 	int outcomes, ends, recvs, sends, posted_recvs, posted_sends;
 	DAT_EVENT_NUMBER outcome, end;
-	bool stranger, leave, keep, over, leaving;
+	bool stranger, leave, over, leaving;
 	int base;		/* the first of its slots in the memory */
 	u32 received;		/* the local guest: messages */
-	DAT_DTO_COMPLETION_STATUS sent;
-	struct end *peer;
-	struct delayed_work next;	/* of the local guest: the next burst */
+	u32 quota;		/* B's: messages it may send, */
+	u32 settled;		/* and those that are done with, answers too */
 	struct work_struct free;
 };
 
@@ -108,12 +97,10 @@ static DEFINE_SPINLOCK(vic_lock);
 static LIST_HEAD(strangers);
 static LIST_HEAD(holding);
 static LIST_HEAD(graves);
-static DECLARE_WAIT_QUEUE_HEAD(vic_wait);
 static struct workqueue_struct *vic_wq;
 static struct dentry *vic_dir;
 static struct rnd_state vic_rnd;
 static enum policy policy = MIX;
-static atomic_t vic_faults;
 static struct ia A, B;
 static DAT_EVD_HANDLE cr_evd, good_evd;
 static DAT_PSP_HANDLE psp, good_psp;
@@ -122,12 +109,7 @@ static u32 seen[8];		/* outcomes and ends of strangers */
 static u32 seen_mark[8];	/* of those, before the mark */
 static int mark;
 
-#define fail(fmt, ...)							\
-({									\
-	if (atomic_inc_return(&vic_faults) <= FAULTS)			\
-		pr_err("FAIL " fmt "\n", ##__VA_ARGS__);		\
-	-EIO;								\
-})
+TEST_STATE;
 
 static u32 rnd(u32 below)
 {
@@ -139,20 +121,12 @@ static u32 rnd(u32 below)
 	return n;
 }
 
-#define await(condition)							\
-	(wait_event_killable_timeout(vic_wait, (condition) ||			\
-				     atomic_read(&vic_faults), LONG) > 0 &&	\
-	 !atomic_read(&vic_faults))
-
 /* ---- one end of a connection ---- */
 
 static DAT_LMR_TRIPLET segment(struct ia *ia, int n)
 {
-	return (DAT_LMR_TRIPLET) { (uintptr_t)ia->mem.p + n * MSG, MSG, ia->mem.lctx };
+	return test_segment(&ia->mem, n * MSG, MSG);
 }
-
-static void guest_go(struct end *end);
-static void guest_next(struct work_struct *work);
 
 static struct end *end_open(struct ia *ia, const char *name, bool stranger, int base)
 {
@@ -164,7 +138,6 @@ static struct end *end_open(struct ia *ia, const char *name, bool stranger, int 
 		.srq_soft_hw = DAT_HW_DEFAULT,
 	};
 	struct end *end = kzalloc(sizeof(*end), GFP_KERNEL);
-	DAT_CONTEXT context = { .as_ptr = end };
 
 	if (!end)
 		return NULL;
@@ -173,12 +146,11 @@ static struct end *end_open(struct ia *ia, const char *name, bool stranger, int 
 	end->stranger = stranger;
 	end->base = base;
 	INIT_LIST_HEAD(&end->entry);
-	INIT_DELAYED_WORK(&end->next, guest_next);
-	if (TRY(dat_ep_create, ia->p.ia, ia->p.pz, ia->evd, ia->evd, ia->evd, &attr, &end->ep)) {
+	if (TRY(dat_ep_create, ia->ia.h, ia->ia.pz, ia->evd, ia->evd, ia->evd, &attr, &end->ep)) {
 		kfree(end);
 		return NULL;
 	}
-	TRY(dat_set_consumer_context, end->ep, context);
+	TRY(dat_set_consumer_context, end->ep, test_cookie(end));
 	if (stranger) {
 		spin_lock_bh(&vic_lock);
 		live++;
@@ -199,7 +171,7 @@ static void end_free(struct work_struct *work)
 		live--;
 	spin_unlock_bh(&vic_lock);
 	kfree(end);
-	wake_up_all(&vic_wait);
+	wake_up_all(&test_wait);
 }
 
 static int end_post_recv(struct end *end, int n)
@@ -227,7 +199,7 @@ static void end_check(struct end *end)
 	bool free;
 
 	spin_lock_bh(&vic_lock);
-	free = end->stranger && !end->keep && !end->over && end_over(end);
+	free = end->stranger && !end->over && end_over(end);
 	if (free)
 		end->over = true;
 	spin_unlock_bh(&vic_lock);
@@ -235,21 +207,12 @@ static void end_check(struct end *end)
 		INIT_WORK(&end->free, end_free);
 		queue_work(vic_wq, &end->free);
 	}
-	wake_up_all(&vic_wait);
-}
-
-static struct end *end_of(DAT_EP_HANDLE ep)
-{
-	DAT_CONTEXT context = {};
-
-	if (dat_get_consumer_context(ep, &context) != DAT_SUCCESS)
-		return NULL;
-	return context.as_ptr;
+	wake_up_all(&test_wait);
 }
 
 static void conn_event(const DAT_EVENT *event)
 {
-	struct end *end = end_of(event->event_data.connect_event_data.ep_handle);
+	struct end *end = test_context(event->event_data.connect_event_data.ep_handle);
 	DAT_EVENT_NUMBER number = event->event_number;
 	bool leave = false;
 
@@ -277,16 +240,7 @@ static void conn_event(const DAT_EVENT *event)
 	if (leave)
 		TRY(dat_ep_disconnect, end->ep, rnd(2) ? DAT_CLOSE_ABRUPT_FLAG :
 							  DAT_CLOSE_GRACEFUL_FLAG);
-	if (!end->stranger && number == DAT_CONNECTION_EVENT_ESTABLISHED)
-		guest_go(end);
 	end_check(end);
-}
-
-static void async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	struct ia *ia = instance;
-
-	fail("%s: asynchronous event 0x%x", ia->name, event->event_number);
 }
 
 /* ---- the local guest: numbered messages go round, back and forth ---- */
@@ -331,36 +285,20 @@ static void guest_send(struct end *end, u32 number)
 	}
 }
 
-/*
- * B begins, with RING messages at a time; A answers each with the same number. At
- * the end of a burst nothing is under way, and the work goes on from there.
- */
+/* B begins, with RING messages at a time, up to its quota; A answers each with the same number. */
 static void guest_go(struct end *end)
 {
-	u32 may = end->received;
+	u32 may = end->ia == &B ? min(end->received + RING, READ_ONCE(end->quota)) : end->received;
 
-	if (end->ia == &B)
-		may = min(may + RING, roundup(may, BURST));
 	while (!READ_ONCE(end->leaving) && end->posted_sends < may &&
 	       end->posted_sends - end->sends < RING)
-		guest_send(end, end->posted_sends);
-	if (!READ_ONCE(end->leaving) && end->ia == &B && end->sends == may &&
-	    end->received == may)
-		schedule_delayed_work(&end->next, msecs_to_jiffies(10));
-}
-
-static void guest_next(struct work_struct *work)
-{
-	struct end *end = container_of(to_delayed_work(work), struct end, next);
-
-	if (!READ_ONCE(end->leaving))
 		guest_send(end, end->posted_sends);
 }
 
 static void dto_event(const DAT_EVENT *event)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
-	struct end *end = end_of(dto->ep_handle);
+	struct end *end = test_context(dto->ep_handle);
 	bool recv = !(dto->user_cookie.as_64 >> 32), mine;
 	int slot = dto->user_cookie.as_64 & 0xff;
 	u32 number = 0;
@@ -384,15 +322,15 @@ static void dto_event(const DAT_EVENT *event)
 			end_post_recv(end, slot);
 	}
 	spin_lock_bh(&vic_lock);
-	if (recv) {
+	if (recv)
 		end->recvs++;
-	} else {
+	else
 		end->sends++;
-		end->sent = dto->status;
-	}
 	spin_unlock_bh(&vic_lock);
-	if (!end->stranger)
+	if (!end->stranger) {
 		guest_go(end);
+		WRITE_ONCE(end->settled, min_t(u32, end->received, end->sends));
+	}
 	end_check(end);
 }
 
@@ -515,7 +453,7 @@ static void cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN mo
 	spin_lock_bh(&vic_lock);
 	requests++;
 	spin_unlock_bh(&vic_lock);
-	wake_up_all(&vic_wait);
+	wake_up_all(&test_wait);
 }
 
 /* ---- visitors and the local guest ---- */
@@ -541,8 +479,6 @@ static int pair_open(struct end *pair[2], const char *name, int base)
 	pair[1] = end_open(&A, name, false, base);
 	if (!pair[0] || !pair[1])
 		return -EIO;
-	pair[0]->peer = pair[1];
-	pair[1]->peer = pair[0];
 	for (i = 0; i < 2; i++) {
 		if (TRY(kdat_ep_modify_conn, pair[i]->ep, &patient))
 			return -EIO;
@@ -559,11 +495,11 @@ static int pair_connect(struct end *pair[2])
 	int err;
 
 	accepting = pair[1];
-	err = TRY(dat_ep_connect, pair[0]->ep, (DAT_IA_ADDRESS_PTR)&A.p.addr, port + 1,
+	err = TRY(dat_ep_connect, pair[0]->ep, (DAT_IA_ADDRESS_PTR)&A.ia.addr, port + 1,
 		  DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 	if (err)
 		return err;
-	if (!await(READ_ONCE(pair[0]->outcomes) && READ_ONCE(pair[1]->outcomes)) ||
+	if (!in_order(READ_ONCE(pair[0]->outcomes) && READ_ONCE(pair[1]->outcomes)) ||
 	    pair[0]->outcome != DAT_CONNECTION_EVENT_ESTABLISHED ||
 	    pair[1]->outcome != DAT_CONNECTION_EVENT_ESTABLISHED)
 		return fail("%s: %s, %s", pair[0]->name, kdat_event_name(pair[0]->outcome),
@@ -571,12 +507,24 @@ static int pair_connect(struct end *pair[2])
 	return 0;
 }
 
-static bool pair_over(struct end *pair[2])
+/* So many messages and their answers. Nothing is under way before, so no upcall sends any. */
+static int pair_talk(struct end *pair[2], u32 n)
+{
+	struct end *b = pair[0];
+
+	WRITE_ONCE(b->quota, b->quota + n);
+	guest_send(b, b->posted_sends);
+	if (!in_order(READ_ONCE(b->settled) == b->quota))
+		return fail("%s: %u of %u messages are answered", b->name, b->settled, b->quota);
+	return 0;
+}
+
+static bool is_over(struct end *end)
 {
 	bool over;
 
 	spin_lock_bh(&vic_lock);
-	over = end_over(pair[0]) && end_over(pair[1]);
+	over = end_over(end);
 	spin_unlock_bh(&vic_lock);
 	return over;
 }
@@ -600,13 +548,11 @@ static int pair_close(struct end *pair[2])
 	if (pair[0] && pair[1] && pair[0]->outcomes && pair[1]->outcomes) {
 		WRITE_ONCE(pair[0]->leaving, true);
 		WRITE_ONCE(pair[1]->leaving, true);
-		cancel_delayed_work_sync(&pair[0]->next);
-		cancel_delayed_work_sync(&pair[1]->next);
 		/* soft-iWARP takes an end in the middle of a message for an error */
-		if (!await(pair_quiet(pair)))
+		if (!in_order(pair_quiet(pair)))
 			err = fail("%s: messages do not arrive", pair[0]->name);
 		err = err ?: TRY(dat_ep_disconnect, pair[0]->ep, DAT_CLOSE_ABRUPT_FLAG);
-		if (!err && !await(pair_over(pair)))
+		if (!err && !in_order(is_over(pair[0]) && is_over(pair[1])))
 			err = fail("%s: ends %s, %s, %d of %d, %d of %d Receives", pair[0]->name,
 				   kdat_event_name(pair[0]->end), kdat_event_name(pair[1]->end),
 				   pair[0]->recvs, pair[0]->posted_recvs, pair[1]->recvs,
@@ -621,185 +567,6 @@ static int pair_close(struct end *pair[2])
 		pair[i] = NULL;
 	}
 	return err;
-}
-
-/* ---- calling the hostile peer ---- */
-
-static const struct call {
-	const char *name;
-	u8 what;
-	bool leave, send;
-	bool unsaid;		/* RoCE: the peer's only word of its end may be lost */
-	u32 seconds;		/* the consumer's timeout, or 0 */
-	u32 outcomes;		/* BIT(event - ESTABLISHED) of those that are right */
-	u32 iwarp;		/* and there, besides */
-} calls[] = {
-#define EV(name)	BIT(DAT_CONNECTION_EVENT_##name - DAT_CONNECTION_EVENT_ESTABLISHED)
-	{ "silence", TALK_SILENCE, .seconds = 1, .outcomes = EV(TIMED_OUT) },
-	{ "abort", TALK_SILENCE, .leave = true, .outcomes = EV(DISCONNECTED) },
-	{ "reject", TALK_REJECT, .seconds = 100, .outcomes = EV(NON_PEER_REJECTED),
-	  .iwarp = EV(PEER_REJECTED) },
-	{ "drop", TALK_DROP, .outcomes = EV(ESTABLISHED),
-	  .iwarp = EV(PEER_REJECTED) | EV(NON_PEER_REJECTED) },
-	{ "drop-now", TALK_DROP_NOW, .unsaid = true,
-	  .outcomes = EV(ESTABLISHED) | EV(PEER_REJECTED) | EV(NON_PEER_REJECTED) },
-	{ "depths", TALK_DEPTHS, .leave = true,
-	  .outcomes = EV(ESTABLISHED) | EV(NON_PEER_REJECTED) },
-	{ "no-qp", TALK_NO_QP, .leave = true, .outcomes = EV(ESTABLISHED) },
-	{ "no-qp-send", TALK_NO_QP, .send = true, .outcomes = EV(ESTABLISHED) },
-	{ "hold", TALK_HOLD, .leave = true, .outcomes = EV(ESTABLISHED) },
-};
-
-static bool caller_over(struct end *end)
-{
-	bool over;
-
-	spin_lock_bh(&vic_lock);
-	over = end_over(end);
-	spin_unlock_bh(&vic_lock);
-	return over;
-}
-
-static int caller_begin(struct end *end, const struct call *call, u8 arg)
-{
-	struct talk talk = {
-		.magic = cpu_to_be32(TALK_MAGIC), .what = call->what, .arg = arg,
-	};
-	DAT_TIMEOUT timeout = call->seconds ? call->seconds * USEC_PER_SEC : DAT_TIMEOUT_INFINITE;
-	struct sockaddr_storage to;
-	int i;
-
-	if (peer_address(&init_net, where, 0, &to))
-		return -EINVAL;
-	/* what is refused as if a stale connection were in the way is tried again */
-	if (call->what == TALK_REJECT && (arg == 4 || arg == 10))
-		timeout = USEC_PER_SEC;
-	for (i = 0; i < RECVS; i++)
-		end_post_recv(end, i);
-	return TRY(dat_ep_connect, end->ep, (DAT_IA_ADDRESS_PTR)&to, peer_port, timeout,
-		   sizeof(talk), &talk, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
-}
-
-static int caller_end(struct end *end, const struct call *call, u8 arg)
-{
-	u32 want = call->outcomes | (A.p.iwarp ? call->iwarp : 0);
-
-	if (call->what == TALK_REJECT && arg == 28)
-		want = EV(PEER_REJECTED);
-	/* the first one is for who has no answer yet, the other one is no answer to us */
-	if (call->what == TALK_REJECT && !A.p.iwarp && (arg == 4 || arg == 10))
-		want = EV(TIMED_OUT);
-	if (call->leave && call->what == TALK_SILENCE)
-		TRY(dat_ep_disconnect, end->ep, DAT_CLOSE_ABRUPT_FLAG);
-	if (!await(READ_ONCE(end->outcomes)))
-		return fail("%s %u: no outcome", call->name, arg);
-	if (!(want & BIT(end->outcome - DAT_CONNECTION_EVENT_ESTABLISHED)))
-		return fail("%s %u: %s", call->name, arg, kdat_event_name(end->outcome));
-	if (call->send && end->outcome == DAT_CONNECTION_EVENT_ESTABLISHED)
-		guest_send(end, 0);
-	if (call->leave && call->what != TALK_SILENCE)
-		TRY(dat_ep_disconnect, end->ep, DAT_CLOSE_ABRUPT_FLAG);
-	if (!await(caller_over(end)))
-		return fail("%s %u: %s, %s, %d of %d Receives", call->name, arg,
-			    kdat_event_name(end->outcome), kdat_event_name(end->end), end->recvs,
-			    end->posted_recvs);
-	if (call->send && (end->end != DAT_CONNECTION_EVENT_BROKEN ||
-			   end->sent != DAT_DTO_ERR_TRANSPORT))
-		return fail("%s: %s, the Send has status %d", call->name, kdat_event_name(end->end),
-			    end->sent);
-	if (call->unsaid && end->sends &&
-	    end->sent != (end->end == DAT_CONNECTION_EVENT_BROKEN ? DAT_DTO_ERR_TRANSPORT :
-								    DAT_DTO_ERR_FLUSHED))
-		return fail("%s: %s, the Send has status %d", call->name, kdat_event_name(end->end),
-			    end->sent);
-	if (call->unsaid && !end->sends && end->outcome == DAT_CONNECTION_EVENT_ESTABLISHED &&
-	    end->end != DAT_CONNECTION_EVENT_DISCONNECTED)
-		return fail("%s: %s, and nothing was sent", call->name, kdat_event_name(end->end));
-	return 0;
-}
-
-static bool callers_over(struct end **end, int n)
-{
-	while (n--) {
-		if (!caller_over(end[n]))
-			return false;
-	}
-	return true;
-}
-
-/*
- * The REJ of a peer that goes at once may overtake its REP. The connection manager of
- * the kernel then drops it, nothing is repeated, and nobody answers our RTU: only who
- * says something learns that nobody is there. Whether one of them has heard it unasked.
- */
-static bool callers_speak(struct end **end, int n)
-{
-	bool heard = false;
-	int i;
-
-	for (i = 0; i < n && await(READ_ONCE(end[i]->outcomes)); i++)
-		;
-	/* As long as this takes they may, it decides nothing but who has to speak. */
-	wait_event_killable_timeout(vic_wait, callers_over(end, n), HZ);
-	for (i = 0; i < n; i++) {
-		if (end[i]->outcome != DAT_CONNECTION_EVENT_ESTABLISHED)
-			continue;
-		if (caller_over(end[i])) {
-			heard = true;
-		} else {
-			end[i]->leaving = true;		/* it may end just now */
-			guest_send(end[i], 0);
-		}
-	}
-	return heard;
-}
-
-/*
- * call HOW ARG COUNT: with ARG, ARG + 1 and so on, all at the same time. EAGAIN: there
- * was nothing wrong, but what should be seen was not.
- */
-static int do_call(char *arg)
-{
-	const struct call *call = NULL;
-	int i, n = 0, err = 0;
-	bool heard = true;
-	struct end **end;
-	u32 first, count;
-	char name[16];
-
-	if (!where || sscanf(arg, "%15s %u %u", name, &first, &count) != 3)
-		return -EINVAL;
-	for (i = 0; i < ARRAY_SIZE(calls); i++) {
-		if (!strcmp(calls[i].name, name))
-			call = &calls[i];
-	}
-	end = kcalloc(count, sizeof(*end), GFP_KERNEL);
-	if (!call || !end) {
-		kfree(end);
-		return -EINVAL;
-	}
-	for (i = 0; i < count && !err; i++) {
-		end[i] = end_open(&A, "caller", true, STRANGER);
-		if (!end[i]) {
-			err = -ENOMEM;
-			break;
-		}
-		end[i]->keep = true;
-		n++;
-		err = caller_begin(end[i], call, first + i);
-	}
-	if (call->unsaid && !A.p.iwarp && !err)
-		heard = callers_speak(end, n);
-	for (i = 0; i < n && !err; i++)
-		err = caller_end(end[i], call, first + i);
-	for (i = 0; i < n && !err; i++) {
-		spin_lock_bh(&vic_lock);
-		end[i]->keep = false;
-		spin_unlock_bh(&vic_lock);
-		end_check(end[i]);
-	}
-	kfree(end);
-	return err ?: heard ? 0 : -EAGAIN;
 }
 
 /* ---- orders ---- */
@@ -866,7 +633,7 @@ static int do_heard(char *arg)
 
 	if (kstrtou32(arg, 0, &n))
 		return -EINVAL;
-	if (!await(READ_ONCE(requests) - mark >= (int)n))
+	if (!in_order(READ_ONCE(requests) - mark >= (int)n))
 		return fail("%d requests, not %u", requests - mark, n);
 	return 0;
 }
@@ -888,7 +655,7 @@ static int do_answer(char *arg)
 		}
 		spin_unlock_bh(&vic_lock);
 		if (!h)
-			return atomic_read(&vic_faults) ? -EIO : 0;
+			return failed() ? -EIO : 0;
 		request_answer(h->cr, how == MIX ? rnd(2) : how, false);
 		kfree(h);
 	}
@@ -926,7 +693,7 @@ static int do_leave(char *arg)
 	kfree(ep);
 	if (pending)
 		pr_info("%d accepted requests given up\n", n);
-	return atomic_read(&vic_faults) ? -EIO : 0;
+	return failed() ? -EIO : 0;
 }
 
 static void report(void)
@@ -946,7 +713,7 @@ static int do_drained(char *arg)
 	struct end *end;
 	int n = 0;
 
-	if (await(!READ_ONCE(live) && !READ_ONCE(held))) {
+	if (in_order(!READ_ONCE(live) && !READ_ONCE(held))) {
 		report();
 		return 0;
 	}
@@ -964,21 +731,16 @@ static int do_drained(char *arg)
 /* traffic: messages go round. */
 static int do_traffic(char *arg)
 {
-	int from = READ_ONCE(messages);
-
-	if (!await(READ_ONCE(messages) >= from + 16 * RING))
-		return fail("the local guest has come to a halt");
-	return 0;
+	return pair_talk(guest, BURST);
 }
 
 /* visit: somebody comes, talks, and leaves. */
 static int do_visit(char *arg)
 {
 	struct end *pair[2] = {};
-	int err = pair_open(pair, "visitor", VISITOR) ?: pair_connect(pair);
+	int err = pair_open(pair, "visitor", VISITOR) ?: pair_connect(pair) ?:
+		  pair_talk(pair, 4 * RING);
 
-	if (!err && !await(READ_ONCE(pair[0]->received) > 2 * RING))
-		err = fail("a visitor's messages do not arrive");
 	err = pair_close(pair) ?: err;
 	if (!err)
 		visits++;
@@ -998,32 +760,23 @@ static const struct order orders[] = {
 	{ "drained", do_drained },
 	{ "traffic", do_traffic },
 	{ "visit", do_visit },
-	{ "call", do_call },		/* HOW ARG COUNT */
 	{}
 };
 
 static int ia_open(struct ia *ia, const char *name)
 {
-	const DAT_UPCALL_OBJECT async = { ia, async_upcall }, events = { ia, upcall };
-
-	ia->name = name;
-	return TRY(peer_ia_open, &ia->p, name) ?:
-	       TRY(dat_evd_modify_upcall, ia->p.async, DAT_UPCALL_SINGLE_INSTANCE, &async,
-		   DAT_UPCALL_INVOC_ANY) ?:
-	       TRY(peer_mem_open, &ia->p, &ia->mem, kzalloc(SLOTS * MSG, GFP_KERNEL), SLOTS * MSG,
-		   PEER_LOCAL) ?:
-	       TRY(dat_evd_kcreate, ia->p.ia, 4 * CROWD, DAT_UPCALL_SINGLE_INSTANCE, &events,
-		   DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &ia->evd);
+	return test_ia_open(&ia->ia, name) ?:
+	       test_mem_open(&ia->ia, &ia->mem, SLOTS * MSG, LOCAL_RIGHTS) ?:
+	       test_evd(&ia->ia, 4 * CROWD, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, upcall, ia,
+			&ia->evd);
 }
 
 static void ia_close(struct ia *ia)
 {
-	if (ia->evd)
-		TRY(dat_evd_free, ia->evd);
-	if (ia->mem.lmr)
-		TRY(dat_lmr_free, ia->mem.lmr);
-	peer_ia_close(&ia->p);
-	kfree(ia->mem.p);
+	FREE(dat_evd_free, &ia->evd);
+	test_mem_close(&ia->mem);
+	test_ia_quiet(&ia->ia);
+	test_ia_close(&ia->ia);
 }
 
 static void vic_close(void)
@@ -1034,35 +787,28 @@ static void vic_close(void)
 	WRITE_ONCE(policy, REJECT);
 	if (cr_evd)
 		do_go(NULL);
-	if (psp)
-		TRY(dat_psp_free, psp);
+	FREE(dat_psp_free, &psp);
 	do_answer("reject");
 	do_leave(NULL);
 	do_drained(NULL);
 	/* after a fault nobody has waited */
-	wait_event_idle_timeout(vic_wait, !READ_ONCE(live), LONG / 8);
+	wait_event_idle_timeout(test_wait, !READ_ONCE(live), TEST_LONG / 8);
 	pair_close(guest);
-	if (good_psp)
-		TRY(dat_psp_free, good_psp);
-	if (cr_evd)
-		TRY(dat_evd_free, cr_evd);
-	if (good_evd)
-		TRY(dat_evd_free, good_evd);
+	FREE(dat_psp_free, &good_psp);
+	FREE(dat_evd_free, &cr_evd);
+	FREE(dat_evd_free, &good_evd);
 	flush_workqueue(vic_wq);
 	ia_close(&A);
 	ia_close(&B);
 	destroy_workqueue(vic_wq);
-	list_for_each_entry_safe(end, next, &graves, entry) {
-		cancel_delayed_work_sync(&end->next);	/* of its last upcall */
+	list_for_each_entry_safe(end, next, &graves, entry)
 		kfree(end);
-	}
 	pr_info("%s messages=%d visits=%d requests=%d\n",
-		atomic_read(&vic_faults) ? "FAIL" : "PASS", messages, visits, requests);
+		failed() ? "FAIL" : "PASS", messages, visits, requests);
 }
 
 static int __init vic_init(void)
 {
-	const DAT_UPCALL_OBJECT cr = { NULL, cr_upcall }, good = { NULL, good_upcall };
 	int err;
 
 	if (!ia_a)
@@ -1074,12 +820,10 @@ static int __init vic_init(void)
 	if (!vic_wq)
 		return -ENOMEM;
 	err = ia_open(&A, ia_a) ?: ia_open(&B, ia_b ?: ia_a) ?:
-	      TRY(dat_evd_kcreate, A.p.ia, BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &cr,
-		  DAT_EVD_CR_FLAG, &cr_evd) ?:
-	      TRY(dat_evd_kcreate, A.p.ia, BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &good,
-		  DAT_EVD_CR_FLAG, &good_evd) ?:
-	      TRY(dat_psp_create, A.p.ia, port, cr_evd, DAT_PSP_CONSUMER_FLAG, &psp) ?:
-	      TRY(dat_psp_create, A.p.ia, port + 1, good_evd, DAT_PSP_CONSUMER_FLAG, &good_psp) ?:
+	      test_evd(&A.ia, BACKLOG, DAT_EVD_CR_FLAG, cr_upcall, NULL, &cr_evd) ?:
+	      test_evd(&A.ia, BACKLOG, DAT_EVD_CR_FLAG, good_upcall, NULL, &good_evd) ?:
+	      TRY(dat_psp_create, A.ia.h, port, cr_evd, DAT_PSP_CONSUMER_FLAG, &psp) ?:
+	      TRY(dat_psp_create, A.ia.h, port + 1, good_evd, DAT_PSP_CONSUMER_FLAG, &good_psp) ?:
 	      pair_open(guest, "guest", GUEST) ?: pair_connect(guest);
 	if (err) {
 		vic_close();

@@ -12,18 +12,9 @@
 #define VICTIM_READS	4	/* at a time, each way, of its Endpoints */
 
 enum {
-	/* what the victim is asked for */
 	TALK_NOTHING,		/* as its policy says */
 	TALK_CHECK,		/* arg bytes in all, of a pattern */
 	TALK_LEAVE,		/* once ESTABLISHED, disconnect at once */
-	/* what the peer's listener is asked for */
-	TALK_SILENCE,		/* no answer, ever */
-	TALK_REJECT,		/* reason arg */
-	TALK_DROP,		/* accept, go when ESTABLISHED */
-	TALK_DROP_NOW,		/* accept, go before that */
-	TALK_DEPTHS,		/* accept with more RDMA Reads than were offered */
-	TALK_NO_QP,		/* accept with a queue pair that does not exist */
-	TALK_HOLD,		/* accept, stay */
 };
 
 struct talk {

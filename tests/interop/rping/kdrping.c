@@ -14,29 +14,28 @@
  * A connection belongs to a work item and owns all it uses. What was seen of each
  * is checked when it is over: exactly one outcome, exactly one end if it was
  * established, every posted operation back exactly once. What was wrong is a line with
- * FAIL in the kernel log; what was done is counted, and parameters show it.
+ * FAULT in the kernel log; what was done is counted, and parameters show it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/mm.h>
+#include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/slab.h>
-#include <linux/string.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <net/net_namespace.h>
 
-#include "../../lib/peer.h"
+#define TEST_LONG	(120 * HZ)	/* for what must come without the peer's help */
+
+#include "../../lib/consumer.h"
 
 #define MIN_SIZE	23
 #define MAX_SIZE	65536
 #define LETTERS		('z' - 'A' + 1)		/* of the text of a ping */
-#define LONG		(120 * HZ)		/* for what must come without the peer's help */
 
 static char *mode, *ia, *addr;
 static ushort port = 7174;
 static uint size = 64, count, connections = 1;
-static bool verify = true, reject;
+static bool reject;
 
 module_param(mode, charp, 0444);
 MODULE_PARM_DESC(mode, "server or client (required)");
@@ -52,8 +51,6 @@ module_param(count, uint, 0444);
 MODULE_PARM_DESC(count, "leave after so many pings (default 0: when the peer does)");
 module_param(connections, uint, 0444);
 MODULE_PARM_DESC(connections, "client: so many at the same time (default 1)");
-module_param(verify, bool, 0444);
-MODULE_PARM_DESC(verify, "look at the data (default Y)");
 module_param(reject, bool, 0444);
 MODULE_PARM_DESC(reject, "server: reject all requests (default N)");
 
@@ -101,7 +98,8 @@ struct op {			/* its address is the cookie */
 struct conn {
 	struct work_struct work;
 	int id;
-	struct peer_end end;
+	struct test_end end;
+	DAT_EVD_HANDLE dto, cm;
 	DAT_CR_HANDLE cr;		/* server */
 	struct sockaddr_storage to;	/* client */
 	struct op op[OPS];
@@ -109,17 +107,18 @@ struct conn {
 	bool stray;			/* a completion of nothing that was posted */
 	bool idle;			/* between two pings */
 	u32 pings;
-	struct peer_mem in, out;		/* messages */
-	struct peer_mem data;		/* server: what was read; client: the source */
-	struct peer_mem sink;		/* client; server: only memory to compare with */
+	struct test_mem in, out;		/* messages */
+	struct test_mem data;		/* server: what was read; client: the source */
+	struct test_mem sink;		/* client; server: only memory to compare with */
 };
 
-static struct peer_ia kdr;
-static struct workqueue_struct *kdr_wq;
-static DECLARE_WAIT_QUEUE_HEAD(kdr_wait);	/* woken by every upcall */
-static bool kdr_client, kdr_stop;
+TEST_STATE;
 
-#define fail(fmt, ...)	({ pr_err("FAIL " fmt "\n", ##__VA_ARGS__); -EIO; })
+static struct test_ia kdr;
+static DAT_EVD_HANDLE kdr_cr;
+static DAT_PSP_HANDLE kdr_psp;
+static struct workqueue_struct *kdr_wq;
+static bool kdr_client, kdr_stop;
 
 static void add(uint *what, int n)
 {
@@ -145,7 +144,7 @@ static void dto_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN m
 		/* pairs with is_done() */
 		smp_store_release(&op->done, true);
 	}
-	wake_up_all(&kdr_wait);
+	wake_up_all(&test_wait);
 }
 
 static bool is_done(const struct op *op)
@@ -166,21 +165,6 @@ static bool in_flight(const struct conn *conn)
 
 /* ---- memory ---- */
 
-static int mem_open(struct peer_mem *mem, u32 len, int rights)
-{
-	mem->p = kvzalloc(len, GFP_KERNEL);
-	if (!rights)
-		return mem->p ? 0 : -ENOMEM;
-	return TRY(peer_mem_open, &kdr, mem, mem->p, len, rights);
-}
-
-static void mem_close(struct peer_mem *mem)
-{
-	if (mem->lmr)
-		TRY(dat_lmr_free, mem->lmr);
-	kvfree(mem->p);
-}
-
 /* The text of a ping, as rping writes it. */
 static void text(u8 *p, u32 len, u32 n)
 {
@@ -192,13 +176,11 @@ static void text(u8 *p, u32 len, u32 n)
 }
 
 /* Like the other one, and nothing behind it. */
-static int compare(const struct conn *conn, const struct peer_mem *mem,
-		   const struct peer_mem *with, u32 len)
+static int compare(const struct conn *conn, const struct test_mem *mem,
+		   const struct test_mem *with, u32 len)
 {
 	u32 i;
 
-	if (!verify)
-		return 0;
 	for (i = 0; i < len && mem->p[i] == with->p[i]; i++)
 		;
 	if (i < len)
@@ -212,11 +194,11 @@ static int compare(const struct conn *conn, const struct peer_mem *mem,
 
 /* ---- operations ---- */
 
-static int post(struct conn *conn, int n, const struct peer_mem *mem, u32 off, u32 len,
+static int post(struct conn *conn, int n, const struct test_mem *mem, u32 off, u32 len,
 		const DAT_RMR_TRIPLET *remote)
 {
-	DAT_LMR_TRIPLET iov = { (uintptr_t)mem->p + off, len, mem->lctx };
-	DAT_DTO_COOKIE cookie = { .as_ptr = &conn->op[n] };
+	DAT_LMR_TRIPLET iov = test_segment(mem, off, len);
+	DAT_DTO_COOKIE cookie = test_cookie(&conn->op[n]);
 	DAT_RETURN ret;
 
 	conn->op[n].done = false;
@@ -244,7 +226,7 @@ static int reap(struct conn *conn, int n)
 {
 	struct op *op = &conn->op[n];
 
-	wait_event(kdr_wait, is_done(op) || READ_ONCE(kdr_stop));
+	wait_event(test_wait, is_done(op) || READ_ONCE(kdr_stop));
 	if (!is_done(op)) {
 		pr_info("%d: no longer waits for operation %d\n", conn->id, n);
 		return -EINTR;
@@ -280,12 +262,12 @@ static int receive(struct conn *conn, struct info *info)
 	return post_recv(conn, n);
 }
 
-static int post_info(struct conn *conn, const struct peer_mem *mem, u32 len)
+static int post_info(struct conn *conn, const struct test_mem *mem, u32 len)
 {
 	struct info *info = (struct info *)conn->out.p;
 
 	info->addr = cpu_to_be64((uintptr_t)mem->p);
-	info->key = cpu_to_be32(mem->rctx);
+	info->key = cpu_to_be32(mem->rkey);
 	info->size = cpu_to_be32(len);
 	return post(conn, DO_SEND, &conn->out, 0, sizeof(*info), NULL);
 }
@@ -311,7 +293,7 @@ static int get_remote(struct conn *conn, DAT_RMR_TRIPLET *remote)
 
 static int serve_ping(struct conn *conn)
 {
-	static const struct peer_mem nothing;
+	static const struct test_mem nothing;
 	DAT_RMR_TRIPLET remote = {};
 	u32 len;
 	int err;
@@ -369,34 +351,38 @@ static int conn_open(struct conn *conn)
 		.max_rdma_read_in = kdr_client, .max_rdma_read_out = !kdr_client,
 		.srq_soft_hw = DAT_HW_DEFAULT,
 	};
-	int data, sink;
+	DAT_MEM_PRIV_FLAGS data, sink;
 
 	if (kdr_client) {
 		data = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG;
 		sink = DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
 	} else {
 		/* On iWARP the answer to a Read is a kind of Write. */
-		data = PEER_LOCAL | (kdr.iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0);
-		sink = 0;
+		data = LOCAL_RIGHTS | (kdr.iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0);
+		sink = LOCAL_RIGHTS;
 	}
-	return mem_open(&conn->in, 2 * sizeof(struct info), PEER_LOCAL) ?:
-	       mem_open(&conn->out, sizeof(struct info), PEER_LOCAL) ?:
-	       mem_open(&conn->data, MAX_SIZE, data) ?:
-	       mem_open(&conn->sink, MAX_SIZE, sink) ?:
-	       TRY(peer_end_open, &kdr, &conn->end, &attr, &kdr_wait, dto_upcall, conn) ?:
+	return test_mem_open(&kdr, &conn->in, 2 * sizeof(struct info), LOCAL_RIGHTS) ?:
+	       test_mem_open(&kdr, &conn->out, sizeof(struct info), LOCAL_RIGHTS) ?:
+	       test_mem_open(&kdr, &conn->data, MAX_SIZE, data) ?:
+	       test_mem_open(&kdr, &conn->sink, MAX_SIZE, sink) ?:
+	       test_evd(&kdr, 8, DAT_EVD_DTO_FLAG, dto_upcall, conn, &conn->dto) ?:
+	       test_evd(&kdr, 4, DAT_EVD_CONNECTION_FLAG, test_cm_upcall, NULL, &conn->cm) ?:
+	       test_end_open(&kdr, &conn->end, conn->dto, conn->dto, conn->cm, &attr) ?:
 	       post_recv(conn, RECV0) ?: post_recv(conn, RECV1);
 }
 
 static void conn_close(struct conn *conn)
 {
-	TRY(peer_end_close, &conn->end);
-	mem_close(&conn->sink);
-	mem_close(&conn->data);
-	mem_close(&conn->out);
-	mem_close(&conn->in);
+	FREE(dat_ep_free, &conn->end.ep);
+	FREE(dat_evd_free, &conn->cm);
+	FREE(dat_evd_free, &conn->dto);
+	test_mem_close(&conn->sink);
+	test_mem_close(&conn->data);
+	test_mem_close(&conn->out);
+	test_mem_close(&conn->in);
 	/* Now nothing can come any more. */
-	if (conn->end.outcomes > 1 || conn->end.ends > 1)
-		fail("%d: %d outcomes, %d ends", conn->id, conn->end.outcomes, conn->end.ends);
+	if (conn->end.outcomes > 1 || conn->end.overs > 1)
+		fail("%d: %d outcomes, %d ends", conn->id, conn->end.outcomes, conn->end.overs);
 	if (conn->stray)
 		fail("%d: a completion of nothing that was posted", conn->id);
 	kfree(conn);
@@ -408,7 +394,7 @@ static void is_over(struct conn *conn)
 	DAT_BOOLEAN recv_idle, request_idle;
 	DAT_EP_STATE state;
 
-	if (!wait_event_timeout(kdr_wait, !in_flight(conn), LONG))
+	if (!wait_event_timeout(test_wait, !in_flight(conn), TEST_LONG))
 		fail("%d: operations do not come back", conn->id);
 	else if (!TRY(dat_ep_get_status, conn->end.ep, &state, &recv_idle, &request_idle) &&
 		 (state != DAT_EP_STATE_DISCONNECTED || !recv_idle || !request_idle))
@@ -433,7 +419,7 @@ static void talk(struct conn *conn)
 	if (err != -ECONNRESET)
 		TRY(dat_ep_disconnect, conn->end.ep,
 		    err ? DAT_CLOSE_ABRUPT_FLAG : DAT_CLOSE_GRACEFUL_FLAG);
-	if (!wait_event_timeout(kdr_wait, peer_ended(&conn->end), LONG)) {
+	if (!wait_event_timeout(test_wait, READ_ONCE(conn->end.overs), TEST_LONG)) {
 		in_time = false;
 		fail("%d: no event ends the connection", conn->id);
 		TRY(dat_ep_disconnect, conn->end.ep, DAT_CLOSE_ABRUPT_FLAG);
@@ -442,8 +428,8 @@ static void talk(struct conn *conn)
 		is_over(conn);
 	if (err && !conn->idle)
 		add(&cut, 1);
-	add(conn->end.end == DAT_CONNECTION_EVENT_BROKEN ? &broken : &ended, in_time);
-	pr_info("%d: %u pings, %s%s\n", conn->id, conn->pings, kdat_event_name(conn->end.end),
+	add(conn->end.over == DAT_CONNECTION_EVENT_BROKEN ? &broken : &ended, in_time);
+	pr_info("%d: %u pings, %s%s\n", conn->id, conn->pings, kdat_event_name(conn->end.over),
 		err == -ECONNRESET ? "" : ", we have left");
 }
 
@@ -456,11 +442,13 @@ static void work(struct work_struct *work)
 	if (kdr_client)
 		mutex_lock(&turn_mutex);
 	if (!err && kdr_client)
-		err = TRY(peer_connect, &conn->end, &conn->to, port, 60 * USEC_PER_SEC, 0, NULL);
+		err = TRY(dat_ep_connect, conn->end.ep, (DAT_IA_ADDRESS_PTR)&conn->to, port,
+			  60 * USEC_PER_SEC, 0, NULL, DAT_QOS_BEST_EFFORT,
+			  DAT_CONNECT_DEFAULT_FLAG);
 	else if (!err)
 		err = TRY(dat_cr_accept, conn->cr, conn->end.ep, 0, NULL);
 	if (!err)
-		wait_event(kdr_wait, peer_answered(&conn->end) || READ_ONCE(kdr_stop));
+		wait_event(test_wait, READ_ONCE(conn->end.outcomes) || READ_ONCE(kdr_stop));
 	if (kdr_client)
 		mutex_unlock(&turn_mutex);
 	if (err) {
@@ -520,9 +508,10 @@ static void kdr_close(void)
 	DAT_EVENT event;
 	uint n = 0;
 
-	peer_ia_deafen(&kdr);
+	FREE(dat_psp_free, &kdr_psp);
+	FREE(dat_evd_free, &kdr_cr);
 	WRITE_ONCE(kdr_stop, true);
-	wake_up_all(&kdr_wait);
+	wake_up_all(&test_wait);
 	if (kdr_wq)
 		destroy_workqueue(kdr_wq);
 	/* A connection that breaks may say so here as well, none of the others. */
@@ -530,7 +519,7 @@ static void kdr_close(void)
 		if (event.event_number != DAT_ASYNC_ERROR_EP_BROKEN || ++n > broken)
 			fail("asynchronous event 0x%x", event.event_number);
 	}
-	peer_ia_close(&kdr);
+	test_ia_close(&kdr);
 }
 
 static int kdr_open(void)
@@ -540,10 +529,11 @@ static int kdr_open(void)
 	kdr_wq = alloc_workqueue("kdrping", WQ_UNBOUND, 0);
 	if (!kdr_wq)
 		return -ENOMEM;
-	err = TRY(peer_ia_open, &kdr, ia);
+	err = test_ia_open(&kdr, ia);
 	if (err || kdr_client)
 		return err;
-	return TRY(peer_ia_listen, &kdr, port, cr_upcall, NULL);
+	return test_evd(&kdr, 16, DAT_EVD_CR_FLAG, cr_upcall, NULL, &kdr_cr) ?:
+	       TRY(dat_psp_create, kdr.h, port, kdr_cr, DAT_PSP_CONSUMER_FLAG, &kdr_psp);
 }
 
 static int __init kdr_init(void)
@@ -556,7 +546,7 @@ static int __init kdr_init(void)
 	kdr_client = mode && !strcmp(mode, "client");
 	if (!ia || !mode || (!kdr_client && strcmp(mode, "server")) || kdr_client != !!addr ||
 	    size < MIN_SIZE || size > MAX_SIZE ||
-	    (addr && peer_address(&init_net, addr, port, &to)))
+	    (addr && inet_pton_with_scope(&init_net, AF_UNSPEC, addr, NULL, &to)))
 		return -EINVAL;
 	err = kdr_open();
 	for (i = 0; !err && kdr_client && i < connections; i++) {

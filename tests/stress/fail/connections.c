@@ -10,7 +10,7 @@
 #include <linux/scatterlist.h>
 
 #include "../../lib/consumer.h"
-#include "both.h"
+#include "kdfail.h"
 
 #define OWN	4242		/* qualifiers nobody else uses */
 #define OWN_RSP	4243
@@ -48,6 +48,26 @@ static void counted_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLE
 }
 
 static u8 pdata[16] = "kdfail";
+static DAT_RMR_CONTEXT key, rkey;	/* of a window, or a region just bound */
+
+static DAT_LMR_TRIPLET *segment(int page)
+{
+	return kdf_range(page * PAGE_SIZE, SIZE);
+}
+
+/* By one key; there are two at a time. */
+static const DAT_RMR_TRIPLET *remote(DAT_RMR_CONTEXT key)
+{
+	static DAT_RMR_TRIPLET ranges[2];
+	static int n;
+	DAT_RMR_TRIPLET *range = &ranges[n++ & 1];
+
+	*range = (DAT_RMR_TRIPLET) {
+		.virtual_address = (uintptr_t)kdf.mem + AT_TARGET * PAGE_SIZE,
+		.segment_length = SIZE, .rmr_context = key,
+	};
+	return range;
+}
 
 /* ---- service points ---- */
 
@@ -111,7 +131,7 @@ STEP(connect, connect_to(kdf.active, kdf.port, 0))
 STEP(connect_pdata, connect_to(kdf.active, kdf.port, sizeof(pdata)))
 STEP(connect_dup, dat_ep_dup_connect(kdf.active, kdf.near, DAT_TIMEOUT_INFINITE, 0, NULL,
 				     DAT_QOS_BEST_EFFORT))
-KDF(request, request(kdf.active, kdf.port))
+STEP(request_active, request(kdf.active, kdf.port))
 STEP(request_of_new, kdf_ep_create() ?: request(kdf.out, kdf.port))
 STEP(request_to_rsp, rsp_create() ?: request(kdf.active, OWN_RSP))
 STEP(request_to_new, psp_create() ?: request(kdf.active, OWN))
@@ -212,9 +232,9 @@ STEP(after_connect, await_request() ?: after_request())
  * What could not be allocated may have been the message to the other side, which then knows
  * nothing and would ask again after a while: so here both leave by themselves.
  */
-KDF(after_reject, disconnect() ?: refused_over())
+STEP(after_reject, disconnect() ?: refused_over())
 /* The Endpoint that was made for a request goes with it. */
-STEP(after_reject_made, no_endpoint() ?: kdf_after_reject())
+STEP(after_reject_made, no_endpoint() ?: after_reject())
 STEP(after_handoff_made, no_endpoint() ?: after_connect())
 STEP(after_accept, accepted_over() ?: reset_both())
 STEP(after_accept_made, accepted_over() ?: dat_ep_free(kdf.other) ?: reset_active())
@@ -234,14 +254,19 @@ static DAT_RETURN completed(int n)
 	return DAT_SUCCESS;
 }
 
-KDF(done_1, completed(1))
-KDF(done_2, completed(2))
-KDF(done_1_rmr, completed(1) ?: kdf_rmr_free())
+STEP(done_1, completed(1))
+STEP(done_2, completed(2))
+STEP(done_1_rmr, completed(1) ?: kdf_rmr_free())
 STEP(done_2_rmr, completed(2) ?: kdf_rmr_free())
 STEP(done_1_lmr, completed(1) ?: kdf_lmr_free())
 STEP(done_4_lmr, completed(4) ?: kdf_lmr_free())
 
-KDF(post_far_recv, dat_ep_post_recv(kdf.far, 1, segment(AT_IN), cookie, 0))
+STEP(post_far_recv, dat_ep_post_recv(kdf.far, 1, segment(AT_IN), cookie, 0))
+STEP(post_send, dat_ep_post_send(kdf.near, 1, segment(AT_OUT), cookie, 0))
+STEP(recv_early, dat_ep_post_recv(kdf.out, 1, segment(AT_IN), cookie, 0))
+STEP(rdma_write, dat_ep_post_rdma_write(kdf.near, 1, segment(AT_OUT), cookie, remote(kdf.rkey), 0))
+STEP(rdma_read, dat_ep_post_rdma_read(kdf.near, 1, segment(AT_IN), cookie, remote(kdf.rkey), 0))
+STEP(srq_recv, dat_srq_post_recv(kdf.out, 1, segment(AT_IN), cookie))
 STEP(post_recv, dat_ep_post_recv(kdf.near, 1, segment(AT_IN), cookie, 0))
 STEP(recv_late, dat_ep_post_recv(kdf.active, 1, segment(AT_IN), cookie, 0))
 STEP(recv_used, dat_ep_post_send(kdf.far, 1, segment(AT_OUT), cookie, 0) ?: completed(2))
@@ -250,30 +275,30 @@ STEP(send_fenced, dat_ep_post_send(kdf.near, 1, segment(AT_OUT), cookie,
 				   DAT_COMPLETION_BARRIER_FENCE_FLAG))
 STEP(send_late, dat_ep_post_send(kdf.active, 1, segment(AT_OUT), cookie, 0))
 STEP(send_inv, dat_ep_post_send_with_invalidate(kdf.near, 1, segment(AT_OUT), cookie, 0,
-						DAT_TRUE, q.key))
+						DAT_TRUE, key))
 
-/* ---- windows: kdf.out, whose key is q.key ---- */
+/* ---- windows: kdf.out ---- */
 
 static DAT_RETURN bind_on(DAT_EP_HANDLE ep, DAT_SEG_LENGTH length)
 {
-	return dat_rmr_bind(kdf.out, kdf.lmr, range(AT_TARGET * PAGE_SIZE, length),
-			    REMOTE_RIGHTS, DAT_VA_TYPE_VA, ep, cookie, 0, &q.key);
+	return dat_rmr_bind(kdf.out, kdf.lmr, kdf_range(AT_TARGET * PAGE_SIZE, length),
+			    REMOTE_RIGHTS, DAT_VA_TYPE_VA, ep, cookie, 0, &key);
 }
 
 STEP(bind, bind_on(kdf.near, SIZE))
 STEP(bind_nothing, bind_on(kdf.near, 0))
 STEP(bound, kdf_rmr_create() ?: bind() ?: completed(1))
 STEP(bound_far,
-	kdf_rmr_create() ?: bind_on(kdf.far, SIZE) ?: completed(1) ?: kdf_post_far_recv())
+	kdf_rmr_create() ?: bind_on(kdf.far, SIZE) ?: completed(1) ?: post_far_recv())
 STEP(rdma_read_rmr,
-	dat_ep_post_rdma_read_to_rmr(kdf.near, remote(q.key), cookie, remote(kdf.rkey), 0))
+	dat_ep_post_rdma_read_to_rmr(kdf.near, remote(key), cookie, remote(kdf.rkey), 0))
 
 /* ---- fast registration ---- */
 
 static DAT_RETURN fmr_pages(DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region)
 {
 	return dat_lmr_fmr(kdf.out, type, region, 1, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
-			   kdf.near, cookie, 0, &q.key, &q.rkey);
+			   kdf.near, cookie, 0, &key, &rkey);
 }
 
 static DAT_RETURN fmr(void)
@@ -303,10 +328,10 @@ static const struct kdat_sg *one_page(void)
 }
 
 STEP(fmr_sg, kdat_lmr_fmr_sg(kdf.out, one_page(), DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, kdf.near,
-			     cookie, 0, &q.key, &q.rkey, &(DAT_VADDR) { 0 }))
+			     cookie, 0, &key, &rkey, &(DAT_VADDR) { 0 }))
 STEP(lmr_invalidate, dat_lmr_invalidate(kdf.out, kdf.near, cookie, 0))
 STEP(fmr_bound, kdf_lmr_allocate() ?: fmr() ?: completed(1))
-STEP(list_ready, kdf_lmr_allocate() ?: kdf_post_far_recv())
+STEP(list_ready, kdf_lmr_allocate() ?: post_far_recv())
 
 static DAT_RETURN post_list(void)
 {
@@ -319,7 +344,7 @@ static DAT_RETURN post_list(void)
 		  .user_cookie = cookie },
 	};
 
-	return kdat_ep_post_list(kdf.near, requests, ARRAY_SIZE(requests), &q.n);
+	return kdat_ep_post_list(kdf.near, requests, ARRAY_SIZE(requests), &(DAT_COUNT) { 0 });
 }
 
 const struct sweep sweeps_of_connections[] = {
@@ -340,16 +365,16 @@ const struct sweep sweeps_of_connections[] = {
 	{ "dat_ep_common_connect", nobody_asked, connect_common, after_connect },
 	{ "dat_ep_dup_connect", nobody_asked, connect_dup, after_connect },
 
-	{ "dat_cr_query", kdf_request, cr_query, after_request, FRUGAL },
-	{ "dat_cr_handoff", kdf_request, handoff, after_connect, ANSWERS },
+	{ "dat_cr_query", request_active, cr_query, after_request, FRUGAL },
+	{ "dat_cr_handoff", request_active, handoff, after_connect, ANSWERS },
 	{ "dat_cr_handoff, with an Endpoint", request_making, handoff, after_handoff_made,
 	  ANSWERS },
-	{ "dat_cr_handoff, making an Endpoint", kdf_request, handoff_making, after_connect,
+	{ "dat_cr_handoff, making an Endpoint", request_active, handoff_making, after_connect,
 	  ANSWERS },
-	{ "dat_cr_reject", kdf_request, reject, kdf_after_reject, ANSWERS },
-	{ "dat_cr_reject, RSP", request_to_rsp, reject, kdf_after_reject, ANSWERS },
+	{ "dat_cr_reject", request_active, reject, after_reject, ANSWERS },
+	{ "dat_cr_reject, RSP", request_to_rsp, reject, after_reject, ANSWERS },
 	{ "dat_cr_reject, with an Endpoint", request_making, reject, after_reject_made, ANSWERS },
-	{ "dat_cr_accept", kdf_request, accept, after_accept, ANSWERS },
+	{ "dat_cr_accept", request_active, accept, after_accept, ANSWERS },
 	{ "dat_cr_accept, RSP", request_to_rsp, accept_own, after_accept, ANSWERS },
 	{ "dat_cr_accept, with an Endpoint", request_made, accept_own, after_accept_made,
 	  ANSWERS },
@@ -357,7 +382,7 @@ const struct sweep sweeps_of_connections[] = {
 
 	{ "dat_ep_disconnect", connected, disconnect, after_disconnect },
 	{ "dat_ep_disconnect, abrupt", connected, disconnect_abrupt, after_disconnect },
-	{ "dat_ep_disconnect, early", kdf_request, disconnect_abrupt, after_disconnect_early },
+	{ "dat_ep_disconnect, early", request_active, disconnect_abrupt, after_disconnect_early },
 	{ "dat_ep_reset, after a connection", connected_over, reset_active, reset_passive },
 	{ "dat_ep_free, connected", connected_new, kdf_ep_free, after_free, FREES },
 	{ "dat_ep_free, connecting", request_of_new, kdf_ep_free, cr_reject, FREES },
@@ -365,17 +390,17 @@ const struct sweep sweeps_of_connections[] = {
 	{ "dat_ep_post_recv", NULL, post_recv, recv_used, FRUGAL },
 	{ "dat_ep_post_recv, unconnected", kdf_ep_create, recv_early, kdf_ep_free, FRUGAL },
 	{ "dat_ep_post_recv, flushed", connected_over, recv_late, reset_both, FRUGAL },
-	{ "dat_ep_post_send", kdf_post_far_recv, post_send, kdf_done_2, FRUGAL },
-	{ "dat_ep_post_send, fenced", kdf_post_far_recv, send_fenced, kdf_done_2, FRUGAL },
+	{ "dat_ep_post_send", post_far_recv, post_send, done_2, FRUGAL },
+	{ "dat_ep_post_send, fenced", post_far_recv, send_fenced, done_2, FRUGAL },
 	{ "dat_ep_post_send, flushed", connected_over, send_late, reset_both, FRUGAL },
 	{ "dat_ep_post_send_with_invalidate", bound_far, send_inv, done_2_rmr, FRUGAL },
-	{ "dat_ep_post_rdma_write", NULL, rdma_write, kdf_done_1, FRUGAL },
-	{ "dat_ep_post_rdma_read", NULL, rdma_read, kdf_done_1, FRUGAL },
-	{ "dat_ep_post_rdma_read_to_rmr", bound, rdma_read_rmr, kdf_done_1_rmr, FRUGAL },
+	{ "dat_ep_post_rdma_write", NULL, rdma_write, done_1, FRUGAL },
+	{ "dat_ep_post_rdma_read", NULL, rdma_read, done_1, FRUGAL },
+	{ "dat_ep_post_rdma_read_to_rmr", bound, rdma_read_rmr, done_1_rmr, FRUGAL },
 	{ "dat_srq_post_recv", kdf_srq_create, srq_recv, kdf_srq_free, FRUGAL },
-	{ "dat_rmr_bind", kdf_rmr_create, bind, kdf_done_1_rmr, FRUGAL },
-	{ "dat_rmr_bind, again", bound, bind, kdf_done_1_rmr, FRUGAL },
-	{ "dat_rmr_bind, closing", bound, bind_nothing, kdf_done_1_rmr, FRUGAL },
+	{ "dat_rmr_bind", kdf_rmr_create, bind, done_1_rmr, FRUGAL },
+	{ "dat_rmr_bind, again", bound, bind, done_1_rmr, FRUGAL },
+	{ "dat_rmr_bind, closing", bound, bind_nothing, done_1_rmr, FRUGAL },
 	{ "dat_rmr_free, bound", bound, kdf_rmr_free, NULL, FREES },
 	{ "dat_lmr_fmr", kdf_lmr_allocate, fmr, done_1_lmr, FRUGAL },
 	{ "dat_lmr_fmr, PHYSICAL_VAR_PAGES", kdf_lmr_allocate, fmr_var_pages, done_1_lmr, FRUGAL },

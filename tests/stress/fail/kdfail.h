@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Sweeps, and what they work on: see README.md. A consumer of DAT 1.2 can include this, too.
+ * Sweeps, and what they work on: see README.md. The consumer of DAT 1.2 includes this, too.
  */
 #ifndef KDFAIL_H
 #define KDFAIL_H
@@ -33,14 +33,13 @@ struct sweep {
 #define ANSWERS	0x4	/* so is kdf.cr */
 #define NEEDY	0x8	/* one of 1.2 that may want memory, unlike its namesake */
 #define ALIKE	0x10	/* nearly all of its allocations are one in a loop: see sweep_one() */
-#define PLAIN	0x20	/* it returns no DAT_RETURN and is not in all_calls.h */
 
 /* Each ends with one that has no name. */
 extern const struct sweep sweeps_of_objects[], sweeps_of_connections[], sweeps_of_12[];
 
 /* A call, or some one after the other, under a name; KDF(): one that other files use. */
 #define KDF(name, calls)	DAT_RETURN kdf_##name(void) { return calls; }
-#define STEP(name, calls)	static DAT_RETURN __maybe_unused name(void) { return calls; }
+#define STEP(name, calls)	static DAT_RETURN name(void) { return calls; }
 
 /* What calls work on: an adapter and objects of it. */
 struct ground {
@@ -78,9 +77,14 @@ void objects_close(void);
 int connections_open(void);
 void connections_close(void);
 
-DAT_RETURN kdf_ep(DAT_EVD_HANDLE evd, DAT_COUNT reads, DAT_EP_HANDLE *ep);
-DAT_RETURN kdf_evd_soft(void);
+void kdf_nothing(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);
 DAT_RETURN kdf_evd_free(void);
+
+#ifndef KDAPL_DAT_1_2
+static const DAT_CONTEXT cookie = { .as_64 = 4711 };
+
+DAT_LMR_TRIPLET *kdf_range(u32 at, u32 length);
+DAT_RETURN kdf_ep(DAT_EVD_HANDLE evd, DAT_COUNT reads, DAT_EP_HANDLE *ep);
 DAT_RETURN kdf_ep_create(void);
 DAT_RETURN kdf_ep_free(void);
 DAT_RETURN kdf_srq_create(void);
@@ -89,11 +93,6 @@ DAT_RETURN kdf_lmr_allocate(void);
 DAT_RETURN kdf_lmr_free(void);
 DAT_RETURN kdf_rmr_create(void);
 DAT_RETURN kdf_rmr_free(void);
-DAT_RETURN kdf_request(void);
-DAT_RETURN kdf_after_reject(void);
-DAT_RETURN kdf_post_far_recv(void);
-DAT_RETURN kdf_done_1(void);
-DAT_RETURN kdf_done_2(void);
-DAT_RETURN kdf_done_1_rmr(void);
+#endif
 
 #endif

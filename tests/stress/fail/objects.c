@@ -7,13 +7,52 @@
 #include <linux/device.h>
 #include <linux/io.h>
 #include <linux/net.h>
-#include <linux/notifier.h>
 #include <linux/scatterlist.h>
 #include <linux/vmalloc.h>
 #include <net/net_namespace.h>
 
 #include "../../lib/consumer.h"
-#include "both.h"
+#include "kdfail.h"
+
+/* Where queries put what nobody reads. */
+static struct {
+	DAT_PROVIDER_INFO info[4];
+	DAT_PROVIDER_ATTR prov;
+	DAT_IA_ATTR ia;
+	union {
+		DAT_EP_PARAM ep;
+		DAT_EVD_PARAM evd;
+		DAT_LMR_PARAM lmr;
+		DAT_RMR_PARAM rmr;
+	};
+	DAT_COUNT n, span;
+	DAT_RMR_CONTEXT key, rkey;
+} q;
+
+static DAT_PROVIDER_INFO *list[] = { &q.info[0], &q.info[1], &q.info[2], &q.info[3] };
+
+static const DAT_EP_ATTR ep_attr = {
+	.max_message_size = 4096, .max_rdma_size = 4096, .max_recv_dtos = 8,
+	.max_request_dtos = 8, .max_recv_iov = 1, .max_request_iov = 1,
+	.srq_soft_hw = DAT_HW_DEFAULT,
+};
+
+void kdf_nothing(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+}
+
+static const DAT_UPCALL_OBJECT on_nothing = { NULL, kdf_nothing };
+
+DAT_LMR_TRIPLET *kdf_range(u32 at, u32 length)
+{
+	static DAT_LMR_TRIPLET iov;
+
+	iov = (DAT_LMR_TRIPLET) {
+		.virtual_address = (uintptr_t)kdf.mem + at, .segment_length = length,
+		.lmr_context = kdf.key,
+	};
+	return &iov;
+}
 
 /* ---- adapters ---- */
 
@@ -73,6 +112,9 @@ static DAT_RETURN ia_fill(void)
 	       dat_psp_create_any(ia, &any, evd, DAT_PSP_PROVIDER_FLAG, &h);
 }
 
+STEP(ia_query, dat_ia_query(kdf.ia, &(DAT_EVD_HANDLE) { NULL }, DAT_IA_FIELD_ALL, &q.ia,
+			    DAT_PROVIDER_FIELD_ALL, &q.prov))
+STEP(registry_list, dat_registry_list_providers(ARRAY_SIZE(list), &q.n, list))
 STEP(ia_hint,
 	dat_ia_memtype_hint(kdf.ia, DAT_MEM_TYPE_VIRTUAL, MEM, 0, &(DAT_VLEN) { 0 },
 			 &(DAT_VADDR) { 0 }))
@@ -85,36 +127,6 @@ STEP(wait_unused, kdat_wait_unused(kdf.out))
 STEP(ia_pdata_limits, kdat_ia_pdata_limits(kdf.ia, &(struct kdat_pdata_limits) {}))
 STEP(registry_related,
 	dat_registry_providers_related(kdf.name, kdf.name, &(DAT_HA_RELATIONSHIP) { 0 }))
-
-/* ---- what cannot fail ---- */
-
-static int on_adapter(struct notifier_block *nb, unsigned long action, void *name)
-{
-	return NOTIFY_OK;
-}
-
-static struct notifier_block adapters = { .notifier_call = on_adapter };
-
-static DAT_RETURN said(bool right)
-{
-	return right ? DAT_SUCCESS : DAT_ERROR(DAT_INTERNAL_ERROR, 0);
-}
-
-STEP(ia_lost, said(!kdat_ia_lost(kdf.ia)))
-STEP(event_named, said(kdat_event_name(DAT_SOFTWARE_EVENT)))
-static bool reason_named(void)
-{
-	const DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
-
-	return kdat_async_reason_name(&event);
-}
-
-STEP(async_reason_named, said(reason_named()))
-STEP(dto_status_named, said(kdat_dto_status_name(DAT_DTO_SUCCESS)))
-STEP(ep_state_named, said(kdat_ep_state_name(DAT_EP_STATE_CONNECTED)))
-STEP(to_errno, said(!kdat_errno(DAT_SUCCESS)))
-STEP(notified, said(!kdat_register_ia_notifier(&adapters)))
-STEP(not_notified, said(!kdat_unregister_ia_notifier(&adapters)))
 
 /* ---- any object ---- */
 
@@ -136,7 +148,7 @@ static DAT_RETURN evd_make(DAT_UPCALL_POLICY policy, DAT_EVD_FLAGS flags)
 }
 
 /* Its events stay until somebody takes them. */
-KDF(evd_soft, evd_make(DAT_UPCALL_DISABLE, DAT_EVD_SOFTWARE_FLAG))
+STEP(evd_soft, evd_make(DAT_UPCALL_DISABLE, DAT_EVD_SOFTWARE_FLAG))
 STEP(evd_many, evd_make(DAT_UPCALL_MANY, DAT_EVD_SOFTWARE_FLAG))
 STEP(evd_dto, evd_make(DAT_UPCALL_SINGLE_INSTANCE, DAT_EVD_DTO_FLAG))
 STEP(evd_all, evd_make(DAT_UPCALL_NOTIFY, DAT_EVD_DEFAULT_FLAG))
@@ -160,7 +172,10 @@ STEP(evd_to_single,
 			      DAT_UPCALL_INVOC_NEW))
 STEP(evd_teardown,
 	dat_evd_modify_upcall(kdf.out, DAT_UPCALL_TEARDOWN, NULL, DAT_UPCALL_INVOC_NEW))
-STEP(evd_dto_query, dat_evd_query(kdf.dto, DAT_EVD_FIELD_ALL, &q.evd_param))
+STEP(evd_dto_query, dat_evd_query(kdf.dto, DAT_EVD_FIELD_ALL, &q.evd))
+STEP(evd_post, dat_evd_post_se(kdf.out, &(DAT_EVENT) { .event_number = DAT_SOFTWARE_EVENT }))
+STEP(evd_with_event, evd_soft() ?: evd_post())
+STEP(evd_dequeue, dat_evd_dequeue(kdf.out, &(DAT_EVENT) {}))
 
 /* ---- Endpoints ---- */
 
@@ -185,7 +200,10 @@ static DAT_RETURN ep_modify(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM param)
 			 DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS |			\
 			 DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV)
 
-KDF(ep_create, ep_create())
+KDF(ep_create, dat_ep_create(kdf.ia, kdf.pz, kdf.dto, kdf.dto, kdf.conn, &ep_attr, &kdf.out))
+STEP(ep_create_srq, dat_ep_create_with_srq(kdf.ia, kdf.pz, kdf.dto, kdf.dto, kdf.conn, kdf.srq,
+					   &ep_attr, &kdf.out))
+STEP(ep_query, dat_ep_query(kdf.near, DAT_EP_FIELD_ALL, &q.ep))
 STEP(ep_create_bare, dat_ep_create(kdf.ia, NULL, NULL, NULL, NULL, NULL, &kdf.out))
 KDF(ep_free, dat_ep_free(kdf.out))
 STEP(ep_status, dat_ep_get_status(kdf.near, &(DAT_EP_STATE) { 0 }, &(DAT_BOOLEAN) { 0 },
@@ -204,6 +222,8 @@ static DAT_RETURN ep_conn(void)
 STEP(ep_query_conn, kdat_ep_query_conn(kdf.out, &(struct kdat_conn_attr) {}))
 STEP(ep_drain, kdat_ep_drain(kdf.out))
 STEP(ep_serial, kdat_ep_serialise_posts(kdf.out, DAT_TRUE))
+STEP(ep_grow, ep_modify(DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS,
+			(DAT_EP_PARAM) { .ep_attr.max_request_dtos = 32 }))
 STEP(ep_give_all, ep_modify(EP_FIELD_QUEUES, (DAT_EP_PARAM) {
 		.pz_handle = kdf.pz, .recv_evd_handle = kdf.dto, .request_evd_handle = kdf.dto,
 		.connect_evd_handle = kdf.conn, .ep_attr = ep_attr }))
@@ -291,10 +311,14 @@ STEP(lmr_first, lmr_make(kdf.ia, kdf.other, DAT_MEM_TYPE_VIRTUAL,
 STEP(lmr_first_free, kdf_lmr_free() ?: dat_pz_free(kdf.other))
 KDF(lmr_allocate, dat_lmr_allocate(kdf.ia, kdf.pz, 16, DAT_LMR_SCOPE_PZ, &kdf.out))
 STEP(lmr_allocate_large, dat_lmr_allocate(kdf.ia, kdf.pz, 200, DAT_LMR_SCOPE_EP, &kdf.out))
+STEP(lmr_query, dat_lmr_query(kdf.lmr, DAT_LMR_FIELD_ALL, &q.lmr))
+STEP(lmr_sync_read, dat_lmr_sync_rdma_read(kdf.ia, kdf_range(0, MEM), 1))
+STEP(lmr_sync_write, dat_lmr_sync_rdma_write(kdf.ia, kdf_range(0, MEM), 1))
 STEP(lmr_next, kdat_lmr_next_contexts(kdf.out, &q.key, &q.rkey))
 STEP(lmr_by_context, kdat_lmr_by_context(kdf.ia, kdf.key, &(DAT_LMR_HANDLE) { NULL }))
 KDF(rmr_create, dat_rmr_create(kdf.pz, &kdf.out))
 STEP(rmr_create_for_ep, dat_rmr_create_for_ep(kdf.pz, &kdf.out))
+STEP(rmr_query, dat_rmr_query(kdf.out, DAT_RMR_FIELD_ALL, &q.rmr))
 KDF(rmr_free, dat_rmr_free(kdf.out))
 
 /* ---- all of them ---- */
@@ -311,14 +335,6 @@ const struct sweep sweeps_of_objects[] = {
 	{ "dat_ia_reserved_lmr", ia_open, ia_reserved, ia_close },
 	{ "kdat_ia_open_to", NULL, ia_open_to_plain, ia_close },
 	{ "kdat_ia_open_to_as", NULL, ia_open_to, ia_close },
-	{ "kdat_ia_lost", NULL, ia_lost, NULL, FRUGAL | PLAIN },
-	{ "kdat_event_name", NULL, event_named, NULL, FRUGAL | PLAIN },
-	{ "kdat_async_reason_name", NULL, async_reason_named, NULL, FRUGAL | PLAIN },
-	{ "kdat_dto_status_name", NULL, dto_status_named, NULL, FRUGAL | PLAIN },
-	{ "kdat_ep_state_name", NULL, ep_state_named, NULL, FRUGAL | PLAIN },
-	{ "kdat_errno", NULL, to_errno, NULL, FRUGAL | PLAIN },
-	{ "kdat_register_ia_notifier", NULL, notified, not_notified, FRUGAL | PLAIN },
-	{ "kdat_unregister_ia_notifier", notified, not_notified, NULL, FRUGAL | PLAIN },
 	{ "kdat_ia_device", NULL, ia_device, parent_put, FRUGAL },
 	{ "kdat_wait_unused", pz_create, wait_unused, pz_free, FRUGAL },
 	{ "kdat_ia_mem_limits", NULL, ia_mem_limits, NULL, FRUGAL },
@@ -338,7 +354,7 @@ const struct sweep sweeps_of_objects[] = {
 	{ "dat_evd_kcreate, DTO", NULL, evd_dto, kdf_evd_free },
 	{ "dat_evd_kcreate, all", NULL, evd_all, kdf_evd_free },
 	{ "kdat_evd_create", NULL, evd_ext, kdf_evd_free },
-	{ "dat_evd_resize, SOFTWARE", kdf_evd_soft, evd_grow, kdf_evd_free },
+	{ "dat_evd_resize, SOFTWARE", evd_soft, evd_grow, kdf_evd_free },
 	{ "dat_evd_resize, DTO", evd_dto, evd_grow, kdf_evd_free },
 	{ "dat_evd_resize, in use", evd_used, evd_grow, evd_used_free },
 	{ "dat_evd_resize, shrinking", evd_all, evd_shrink, kdf_evd_free },
@@ -346,7 +362,7 @@ const struct sweep sweeps_of_objects[] = {
 	{ "dat_evd_modify_upcall, SINGLE_INSTANCE", evd_many, evd_to_single, kdf_evd_free },
 	{ "dat_evd_modify_upcall, TEARDOWN", evd_all, evd_teardown, kdf_evd_free },
 	{ "dat_evd_query", NULL, evd_dto_query, NULL, FRUGAL },
-	{ "dat_evd_post_se", kdf_evd_soft, evd_post, kdf_evd_free, FRUGAL },
+	{ "dat_evd_post_se", evd_soft, evd_post, kdf_evd_free, FRUGAL },
 	{ "dat_evd_post_se, MANY", evd_many, evd_post, kdf_evd_free, FRUGAL },
 	{ "dat_evd_dequeue", evd_with_event, evd_dequeue, kdf_evd_free, FRUGAL },
 	{ "dat_evd_free", evd_all, kdf_evd_free, NULL, FREES },
@@ -423,7 +439,7 @@ int objects_open(void)
 	if (!kdf.mem || !scattered)
 		return fail("no memory");
 	return err ?:
-	       test_evd(&ia, 64, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, nothing_upcall, NULL,
+	       test_evd(&ia, 64, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, kdf_nothing, NULL,
 			&kdf.dto) ?:
 	       TRY(srq_make, &kdf.srq) ?:
 	       test_lmr(&ia, kdf.pz, kdf.mem, MEM, DAT_MEM_PRIV_ALL_FLAG, &kdf.lmr, &kdf.key,

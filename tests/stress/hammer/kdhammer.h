@@ -111,30 +111,17 @@ int peer_write(struct link *link, struct test_op *op, u32 rkey, u64 addr, u32 le
 int peer_read(struct link *link, struct test_op *op, u32 rkey, u64 addr, u32 length);
 int peer_send_inv(struct link *link, struct test_op *op, u32 rkey);
 
-/* ---- rounds.c, stale.c, reg.c ---- */
+/* ---- rounds.c, reg.c ---- */
 
 int lmr_over(const struct area *area, bool all, DAT_MEM_PRIV_FLAGS rights, DAT_LMR_HANDLE *lmr,
 	     DAT_LMR_CONTEXT *lkey, DAT_RMR_CONTEXT *rkey);
-int fmr_new(DAT_LMR_HANDLE *lmr);
-int fmr_over(struct link *link, DAT_LMR_HANDLE lmr, struct area *area, DAT_LMR_CONTEXT *lkey,
-	     DAT_RMR_CONTEXT *rkey, u64 *addr);
-int rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
-	     DAT_MEM_PRIV_FLAGS rights, struct test_op *op, DAT_RMR_CONTEXT *key);
-int rmr_bound(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
-	      DAT_MEM_PRIV_FLAGS rights, DAT_RMR_CONTEXT *key);
-int rounds(const char *what, char *arg, int (*one)(void *p), void *p);
 int do_invalidate(char *arg);
 int do_free(char *arg);
 int do_rebind(char *arg);
 int do_remote(char *arg);
-int do_keys(char *arg);
-int do_stale(char *arg);
 int do_register(char *arg);
 int do_registering(char *arg);
 int do_registered(char *arg);
-int do_crowd(char *arg);
-int do_crowded(char *arg);
 void reg_close(void);
-void reg_free(void);
 
 #endif /* KDHAMMER_H */

@@ -154,13 +154,9 @@ static const struct order orders[] = {
 	{ "free", do_free },
 	{ "rebind", do_rebind },
 	{ "remote", do_remote },
-	{ "keys", do_keys },
-	{ "stale", do_stale },
 	{ "register", do_register },
 	{ "registering", do_registering },
 	{ "registered", do_registered },
-	{ "crowd", do_crowd },
-	{ "crowded", do_crowded },
 	{}
 };
 
@@ -170,7 +166,6 @@ static void close_all(void)
 	links_close();
 	side_close(&ham_owner);
 	side_close(&ham_peer);
-	reg_free();
 }
 
 static int __init ham_init(void)

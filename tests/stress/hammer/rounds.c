@@ -42,14 +42,14 @@ int lmr_over(const struct area *area, bool all, DAT_MEM_PRIV_FLAGS rights, DAT_L
 			all ? area->size : area->length, rights, lmr, lkey, rkey);
 }
 
-int fmr_new(DAT_LMR_HANDLE *lmr)
+static int fmr_new(DAT_LMR_HANDLE *lmr)
 {
 	return TRY(dat_lmr_allocate, ham_owner.h, ham_owner.pz, 16, DAT_LMR_SCOPE_PZ, lmr);
 }
 
 /* On the hammered connection, a part of an LMR. */
-int rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
-	     DAT_MEM_PRIV_FLAGS rights, struct test_op *op, DAT_RMR_CONTEXT *key)
+static int rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
+		    DAT_MEM_PRIV_FLAGS rights, struct test_op *op, DAT_RMR_CONTEXT *key)
 {
 	DAT_LMR_TRIPLET part = { .virtual_address = addr, .segment_length = length };
 	DAT_LMR_PARAM param;
@@ -66,8 +66,8 @@ int rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
 }
 
 /* Carried out, without anything else going on. */
-int rmr_bound(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
-	      DAT_MEM_PRIV_FLAGS rights, DAT_RMR_CONTEXT *key)
+static int rmr_bound(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
+		     DAT_MEM_PRIV_FLAGS rights, DAT_RMR_CONTEXT *key)
 {
 	struct test_op op;
 
@@ -85,8 +85,8 @@ static int fmr_pages(struct area *area, u64 *pages)
 }
 
 /* dat_lmr_fmr() of the window, carried out. */
-int fmr_over(struct link *link, DAT_LMR_HANDLE lmr, struct area *area, DAT_LMR_CONTEXT *lkey,
-	     DAT_RMR_CONTEXT *rkey, u64 *addr)
+static int fmr_over(DAT_LMR_HANDLE lmr, struct area *area, DAT_LMR_CONTEXT *lkey,
+		    DAT_RMR_CONTEXT *rkey, u64 *addr)
 {
 	bool aligned = !((area->at | area->length) & ~PAGE_MASK) && ham_below(2);
 	DAT_VA_TYPE va = !(area->at & ~PAGE_MASK) && ham_below(2) ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA;
@@ -107,13 +107,13 @@ int fmr_over(struct link *link, DAT_LMR_HANDLE lmr, struct area *area, DAT_LMR_C
 	if (aligned) {
 		region.for_physical = pages;
 		err = TRY(dat_lmr_fmr, lmr, DAT_MEM_TYPE_PHYSICAL, region, area->nents,
-			  DAT_MEM_PRIV_ALL_FLAG, va, link->owner.conn.ep, cookie, 0, lkey, rkey);
+			  DAT_MEM_PRIV_ALL_FLAG, va, ham_link.owner.conn.ep, cookie, 0, lkey, rkey);
 		*addr = va == DAT_VA_TYPE_ZB ? 0 : pages[0];
 	} else {
 		sg.nents = area->nents;
 		sg.length = area->length;
 		err = TRY(kdat_lmr_fmr_sg, lmr, &sg, DAT_MEM_PRIV_ALL_FLAG, va,
-			  link->owner.conn.ep, cookie, 0, lkey, rkey, addr);
+			  ham_link.owner.conn.ep, cookie, 0, lkey, rkey, addr);
 	}
 	if (err)
 		return err;
@@ -176,7 +176,7 @@ static int one_invalidate(void *p)
 	u64 addr;
 	int err;
 
-	err = window_open(&area) ?: fmr_over(&ham_link, lmr, &area, &lkey, &rkey, &addr) ?:
+	err = window_open(&area) ?: fmr_over(lmr, &area, &lkey, &rkey, &addr) ?:
 	      fire(rkey, addr, area.length) ?: invalidate(lmr, via, &area, &op);
 	if (err)
 		return err;	/* the memory may be in use */
@@ -199,24 +199,17 @@ static int one_invalidate(void *p)
 	return err;
 }
 
-static int done(const char *what, u32 rounds, int err)
-{
-	if (failed() && !err)
-		err = -EIO;
-	pr_info("%s %s rounds=%u messages=%llu late=%llu\n", err ? "FAIL" : "PASS", what, rounds,
-		ham_moved, ham_slack);
-	return err;
-}
-
 /* So often, and each time the other connection must not have noticed. */
-int rounds(const char *what, char *arg, int (*one)(void *p), void *p)
+static int repeat(const char *what, char *arg, int (*one)(void *p), void *p)
 {
 	u32 n = number(arg), i;
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++)
-		err = one(p) ?: link_talk(&ham_other);
-	return done(what, i, err);
+		err = one(p) ?: link_talk(&ham_other) ?: failed() ? -EIO : 0;
+	pr_info("%s %s rounds=%u messages=%llu late=%llu\n", err ? "FAIL" : "PASS", what, i,
+		ham_moved, ham_slack);
+	return err;
 }
 
 /* invalidate N */
@@ -224,7 +217,7 @@ int do_invalidate(char *arg)
 {
 	DAT_LMR_HANDLE lmr;
 
-	return fmr_new(&lmr) ?: rounds("invalidate", arg, one_invalidate, lmr) ?:
+	return fmr_new(&lmr) ?: repeat("invalidate", arg, one_invalidate, lmr) ?:
 	       TRY(dat_lmr_free, lmr);
 }
 
@@ -245,7 +238,7 @@ static int one_free(void *p)
 	if (err)
 		return err;
 	if (fmr) {
-		err = fmr_new(&lmr) ?: fmr_over(&ham_link, lmr, &area, &lkey, &rkey, &addr);
+		err = fmr_new(&lmr) ?: fmr_over(lmr, &area, &lkey, &rkey, &addr);
 	} else {
 		err = lmr_over(&area, false, DAT_MEM_PRIV_ALL_FLAG, &lmr, &lkey, &rkey);
 		addr = (uintptr_t)area.p + area.at;
@@ -268,7 +261,7 @@ static int one_free(void *p)
 /* free N */
 int do_free(char *arg)
 {
-	return rounds("free", arg, one_free, NULL);
+	return repeat("free", arg, one_free, NULL);
 }
 
 /* ---- (c) dat_rmr_bind(), dat_rmr_free() ---- */
@@ -442,7 +435,7 @@ int do_rebind(char *arg)
 
 	if (!w)
 		return -ENOMEM;
-	err = window_rmr(w) ?: rounds("rebind", arg, one_rebind, w);
+	err = window_rmr(w) ?: repeat("rebind", arg, one_rebind, w);
 	if (err)
 		return err;	/* the memory may be in use */
 	err = window_free(w);
@@ -468,7 +461,7 @@ static int remote_open(struct remote *r, u32 how)
 
 	if (how == 0)
 		return fmr_new(&r->lmr) ?:
-		       fmr_over(&ham_link, r->lmr, &r->area, &lkey, &r->rkey, &r->addr);
+		       fmr_over(r->lmr, &r->area, &lkey, &r->rkey, &r->addr);
 	r->addr = (uintptr_t)r->area.p + r->area.at;
 	err = lmr_over(&r->area, how == 2, how == 1 ? DAT_MEM_PRIV_ALL_FLAG : LOCAL_RIGHTS,
 		       &r->lmr, &lkey, &r->rkey);
@@ -527,112 +520,5 @@ static int one_remote(void *p)
 /* remote N */
 int do_remote(char *arg)
 {
-	return rounds("remote", arg, one_remote, NULL);
-}
-
-/* ---- (e) keys ---- */
-
-#define INDICES	4	/* MRs whose keys are looked at in turn */
-
-struct keys {
-	const char *what;
-	u32 last[INDICES];	/* of each index */
-	u32 n, again, next;
-	DECLARE_BITMAP(low, 256);
-};
-
-static void key_add(struct keys *k, u32 key)
-{
-	int i;
-
-	for (i = 0; i < INDICES && k->last[i]; i++) {
-		if (k->last[i] >> 8 != key >> 8)
-			continue;
-		k->again += k->last[i] == key;
-		k->next += ((k->last[i] + 1) & 0xff) == (key & 0xff);
-		break;
-	}
-	/* where each key has an index of its own the last ones are kept */
-	if (i == INDICES)
-		i = k->n % INDICES;
-	k->last[i] = key;
-	k->n++;
-	__set_bit(key & 0xff, k->low);
-}
-
-static int keys_judge(struct keys *k)
-{
-	u32 many = bitmap_weight(k->low, 256);
-
-	pr_info("keys %s: %u, the same again %u, one more %u, low bytes %u\n", k->what, k->n,
-		k->again, k->next, many);
-	/* Random ones: one more comes once in 255, and half of the bytes in 177. */
-	if (k->again)
-		return fail("%s: a key comes again at once", k->what);
-	if (k->next > 8 + k->n / 32)
-		return fail("%s: a key follows from the last one", k->what);
-	if (many < min(k->n / 3, 100U))
-		return fail("%s: few low bytes", k->what);
-	return 0;
-}
-
-static int keys_fmr(u32 n)
-{
-	struct keys k = { .what = "fmr" };
-	DAT_LMR_CONTEXT lkey;
-	DAT_RMR_CONTEXT rkey;
-	DAT_LMR_HANDLE lmr;
-	struct area area;
-	struct test_op op;
-	u64 addr;
-	int err;
-
-	err = window_open(&area) ?: fmr_new(&lmr);
-	while (k.n < n && !err) {
-		err = fmr_over(&ham_link, lmr, &area, &lkey, &rkey, &addr) ?:
-		      invalidate(lmr, &ham_link, &area, &op);
-		key_add(&k, rkey);
-	}
-	err = err ?: TRY(dat_lmr_free, lmr);
-	area_close(&area);
-	return err ?: keys_judge(&k);
-}
-
-static int keys_kcreate(u32 n)
-{
-	struct keys k = { .what = "kcreate" };
-	DAT_RMR_CONTEXT rkey;
-	DAT_LMR_HANDLE lmr;
-	struct area area;
-	int err = window_open(&area);
-
-	while (k.n < n && !err) {
-		err = lmr_over(&area, false, DAT_MEM_PRIV_ALL_FLAG, &lmr, NULL, &rkey) ?:
-		      TRY(dat_lmr_free, lmr);
-		key_add(&k, rkey);
-	}
-	area_close(&area);
-	return err ?: keys_judge(&k);
-}
-
-static int keys_rmr(u32 n)
-{
-	struct window w = { .part = { { 10, 100 }, { 300, 1000 } } };
-	struct keys k = { .what = "bind" };
-	int err = window_rmr(&w);
-
-	while (k.n < n && !err) {
-		w.now = !w.now;
-		err = bind_quietly(&w);
-		key_add(&k, w.rkey);
-	}
-	return err ?: window_free(&w) ?: keys_judge(&k);
-}
-
-/* keys N */
-int do_keys(char *arg)
-{
-	u32 n = number(arg);
-
-	return done("keys", n, keys_fmr(n) ?: keys_kcreate(n / 8) ?: keys_rmr(n / 2));
+	return repeat("remote", arg, one_remote, NULL);
 }

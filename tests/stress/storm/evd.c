@@ -255,41 +255,19 @@ static void resize(struct storm_evd *evd, int qlen)
 			    ret);
 }
 
-/* What a consumer may do to its own EVD where it may sleep, and what not. */
+/* What a consumer may do to its own EVD where it may sleep. */
 static void meddle(struct storm_evd *evd, u32 random)
 {
 	DAT_RETURN ret;
 
-	switch (random % 256) {
-	case 0:
-		ret = dat_evd_modify_upcall(evd->h, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME,
-					    DAT_UPCALL_INVOC_NEW);
-		if (DAT_GET_TYPE(ret) != DAT_INVALID_STATE)
-			storm_fault(STORM_REFUSED, "%s: TEARDOWN in an upcall: 0x%08x", evd->name,
-				    ret);
-		break;
-	case 1:
-		if (!(evd->phase->policies & STORM_P_OFF) || READ_ONCE(evd->settled))
-			break;
-		ret = dat_evd_modify_upcall(evd->h, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME,
-					    DAT_UPCALL_INVOC_NEW);
-		if (ret != DAT_SUCCESS)
-			storm_fault(STORM_REFUSED, "%s: DISABLE in an upcall: 0x%08x", evd->name,
-				    ret);
-		break;
-	case 2:
+	if (random % 128 == 1)
 		resize(evd, random / 256 % 512);
-		break;
-	case 3:
-		ret = dat_evd_free(evd->h);
-		if (DAT_GET_TYPE(ret) != DAT_INVALID_STATE)
-			storm_fault(STORM_REFUSED, "%s: dat_evd_free in its upcall: 0x%08x",
-				    evd->name, ret);
-		break;
-	default:
+	if (random % 256 || !(evd->phase->policies & STORM_P_OFF) || READ_ONCE(evd->settled))
 		return;
-	}
-	storm_checked(STORM_REFUSED, 1);
+	ret = dat_evd_modify_upcall(evd->h, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME,
+				    DAT_UPCALL_INVOC_NEW);
+	if (ret != DAT_SUCCESS)
+		storm_fault(STORM_REFUSED, "%s: DISABLE in an upcall: 0x%08x", evd->name, ret);
 }
 
 static void storm_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
@@ -377,30 +355,6 @@ static void switch_on(struct storm_evd *evd, DAT_UPCALL_POLICY policy, DAT_UPCAL
 	evd->null_object = false;
 }
 
-/* What is refused, and then changes nothing. */
-static void refused(struct storm_evd *evd, struct rnd_state *rnd)
-{
-	static const int wrong[] = { 3, 50, 99, 101, -2 };
-	DAT_UPCALL_OBJECT none = DAT_UPCALL_NULL;
-	DAT_RETURN ret[4];
-	int i;
-
-	ret[0] = dat_evd_modify_upcall(evd->h, wrong[storm_rnd(rnd, 5)], DAT_UPCALL_SAME,
-				       DAT_UPCALL_INVOC_ANY);
-	ret[1] = dat_evd_modify_upcall(evd->h, DAT_UPCALL_MANY, &none, DAT_UPCALL_INVOC_ANY);
-	ret[2] = dat_evd_modify_upcall(evd->h, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME, 2);
-	ret[3] = dat_evd_resize(evd->h, 0);
-	for (i = 0; i < 4; i++) {
-		static const u32 arg[] = { DAT_INVALID_ARG2, DAT_INVALID_ARG3, DAT_INVALID_ARG4,
-					   DAT_INVALID_ARG2 };
-
-		if (ret[i] != DAT_ERROR(DAT_INVALID_PARAMETER, arg[i]))
-			storm_fault(STORM_REFUSED, "%s: wrong argument %d: 0x%08x", evd->name, i,
-				    ret[i]);
-	}
-	storm_checked(STORM_REFUSED, 4);
-}
-
 static void flip(struct storm_evd *evd, struct rnd_state *rnd)
 {
 	u32 mask = evd->phase->policies, n = storm_rnd(rnd, hweight32(mask));
@@ -408,9 +362,7 @@ static void flip(struct storm_evd *evd, struct rnd_state *rnd)
 	u32 random = prandom_u32_state(rnd);
 	DAT_UPCALL_POLICY policy;
 
-	if (random % 32 == 0)
-		refused(evd, rnd);
-	else if (random % 32 < 3)
+	if (random % 32 < 2)
 		resize(evd, storm_rnd(rnd, 512));
 	while (n--)
 		mask &= mask - 1;

@@ -32,10 +32,9 @@ enum storm_check {
 	STORM_NOTIFY,		/* one notification, then silence until the EVD is found empty */
 	STORM_CONTEXT,		/* softirq or process */
 	STORM_FULL,		/* DAT_QUEUE_FULL only when it is */
-	STORM_REFUSED,		/* what must be refused is, all else is not */
+	STORM_REFUSED,		/* no call is refused */
 	STORM_DATA,		/* the right message in the right buffer */
 	STORM_FREE,		/* no upcall after dat_evd_free() */
-	STORM_KEYS,		/* a key stands for what it stood for at that time, or nothing */
 	STORM_CHECKS
 };
 
@@ -217,9 +216,8 @@ void storm_both_stop(struct storm_evd *evd[2]);
 int storm_soft(u32 events);
 int storm_freed(void);
 
-/* ---- dto.c, key.c ---- */
+/* ---- dto.c ---- */
 
 int storm_dto(u32 events);
-int storm_keys(u32 questions);
 
 #endif /* KDSTORM_H */

@@ -17,7 +17,7 @@
 #define FAULTS	20	/* that are described, of each kind */
 
 static char *ia_a, *ia_b;
-static uint events = 1000000, dto = 25, keys = 10, limit = 1200;
+static uint events = 1000000, dto = 25, limit = 1200;
 static ulong seed;
 
 module_param(ia_a, charp, 0444);
@@ -28,8 +28,6 @@ module_param(events, uint, 0444);
 MODULE_PARM_DESC(events, "events in all, at least (default 1000000)");
 module_param(dto, uint, 0444);
 MODULE_PARM_DESC(dto, "so many of 100 events come from data transfers (default 25)");
-module_param(keys, uint, 0444);
-MODULE_PARM_DESC(keys, "questions about keys, for 100 events (default 10)");
 module_param(limit, uint, 0444);
 MODULE_PARM_DESC(limit, "seconds it may take (default 1200)");
 module_param(seed, ulong, 0444);
@@ -50,7 +48,7 @@ static const char *const names[STORM_CHECKS] = {
 	[STORM_SINGLE] = "single", [STORM_TEARDOWN] = "teardown", [STORM_MORE] = "more",
 	[STORM_NOTIFY] = "notify", [STORM_CONTEXT] = "context", [STORM_FULL] = "full",
 	[STORM_REFUSED] = "refused", [STORM_DATA] = "data",
-	[STORM_FREE] = "free", [STORM_KEYS] = "keys",
+	[STORM_FREE] = "free",
 };
 
 void storm_checked(enum storm_check check, u64 times)
@@ -175,8 +173,7 @@ static int __init kdstorm_init(void)
 	storm_cpus = min_t(int, num_online_cpus(), STORM_CPUS);
 	pr_info("seed=%lu cpus=%d events=%u dto=%u\n", seed, storm_cpus, events, dto);
 	err = test_ia_open(&storm_a, ia_a) ?: test_ia_open(&storm_b, ia_b ?: ia_a) ?:
-	      storm_freed() ?: storm_soft(events - share) ?: storm_dto(share) ?:
-	      storm_keys(events / 100 * keys);
+	      storm_freed() ?: storm_soft(events - share) ?: storm_dto(share);
 	if (storm_overtime())
 		storm_fault(STORM_WAKE, "not done after %u seconds", limit);
 	else if (!err && storm_total < events && !storm_failed())

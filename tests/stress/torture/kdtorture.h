@@ -59,26 +59,22 @@ u32 tor_documented(enum tor_call call);
 bool tor_stop(void);
 void tor_begin(struct tor *t, u32 step);
 void tor_note(u32 which);
+DAT_HANDLE tor_bad_handle(struct tor *t, DAT_HANDLE live);
+void tor_died(struct tor *t, DAT_HANDLE h);
 
 /* A call in a thread of its own: counted, and looked at. True for success. */
 #define TRY_IT(may, call, ...)	tor_ret(t, C_##call, call(__VA_ARGS__), may)
 
 /* What happened, for the report. */
 enum {
-	N_UP, N_END, N_MOVED, N_FLUSHED, N_EVENTS, N_DEAD, N_PROBES, N_WORLDS, N_UNFIT, TOR_NOTES
+	N_UP, N_END, N_MOVED, N_FLUSHED, N_EVENTS, N_DEAD, N_WORLDS, N_UNFIT, TOR_NOTES
 };
 
-/* ---- probe.c ---- */
-
-DAT_HANDLE tor_bad_handle(struct tor *t, DAT_HANDLE live);
-void tor_died(struct tor *t, DAT_HANDLE h);
-u64 probe_burst(struct tor *t, u32 n);
-
-/* ---- solo.c, pair.c ---- */
+/* ---- world.c, pair.c ---- */
 
 struct world;
 
-void solo_round(struct tor *t);
+void world_round(struct tor *t);
 
 /* An IA instance of a thread alone, and what it knows of it. */
 struct side {
@@ -86,7 +82,6 @@ struct side {
 	DAT_IA_HANDLE ia;
 	DAT_EVD_HANDLE async;
 	atomic_t catastrophic;
-	DAT_HANDLE reserved;
 };
 
 #define OPS		16	/* under way in a queue of an Endpoint, at most */
@@ -173,8 +168,6 @@ struct world {
 	DAT_PSP_HANDLE psp;
 	DAT_CONN_QUAL port;
 	struct pair pair[PAIRS];
-	struct solo *solo;
-	u8 *mem;
 };
 
 bool w_ret(struct world *w, enum tor_call call, DAT_RETURN ret, u32 allowed);

@@ -22,14 +22,11 @@
 #include "kdtorture.h"
 
 #define BAD_TOLD	20	/* violations that are described */
-#define COLUMNS		9
-#define BURST		20000	/* probes at a time */
 
 static char *ia_a, *ia_b;
 static ulong seed;
 static uint seconds = 10;
 static uint threads;
-static ulong probes;
 static bool removable;
 
 module_param(ia_a, charp, 0444);
@@ -44,8 +41,6 @@ module_param(seconds, uint, 0444);
 MODULE_PARM_DESC(seconds, "how long (default 10)");
 module_param(threads, uint, 0444);
 MODULE_PARM_DESC(threads, "how many threads (default: three per CPU)");
-module_param(probes, ulong, 0444);
-MODULE_PARM_DESC(probes, "nothing but so many bad handles, all threads together");
 
 TEST_STATE;
 
@@ -61,36 +56,20 @@ static const struct {
 #include "../../../kdapl/tests/all_calls.h"
 };
 
-static const struct {
-	const char *name;
-	u32 outcomes;
-} columns[COLUMNS] = {
-	{ "success", OK },
-	{ "handle", HANDLE },
-	{ "parameter", PARAM },
-	{ "state", STATE },
-	{ "scarce", SCARCE },
-	{ "gone", GONE },
-	{ "queue", EMPTY | FULL },
-	{ "rights", RIGHTS | ZONE | LENGTH | RESERVED },
-	{ "other", ~0U },
-};
-
 static const char * const note_names[TOR_NOTES] = {
 	[N_UP] = "connections", [N_END] = "ends", [N_MOVED] = "transfers",
 	[N_FLUSHED] = "flushed", [N_EVENTS] = "events", [N_DEAD] = "devices lost",
-	[N_PROBES] = "probes", [N_WORLDS] = "worlds", [N_UNFIT] = "worlds without an adapter",
+	[N_WORLDS] = "worlds", [N_UNFIT] = "worlds without an adapter",
 };
 
 struct tor_counts {
-	u64 ret[TOR_CALLS][COLUMNS];
+	u64 made[TOR_CALLS], good[TOR_CALLS];
 	u64 note[TOR_NOTES];
 };
 
 static struct tor_counts __percpu *counts;
 static struct tor *tors;
 static atomic_t bad, running;
-static atomic64_t probes_left;
 static unsigned long deadline;
 static bool stopping;
 static struct dentry *dir;
@@ -110,11 +89,6 @@ void tor_bad(const struct tor *t, const char *fmt, ...)
 	va_end(args);
 }
 
-static u32 outcome(DAT_RETURN ret)
-{
-	return OUTCOME(DAT_GET_TYPE(ret));
-}
-
 u32 tor_documented(enum tor_call call)
 {
 	return tor_calls[call].outcomes;
@@ -123,12 +97,10 @@ u32 tor_documented(enum tor_call call)
 /* Count a return, and look whether it is one of those that are allowed. True for success. */
 bool tor_ret(struct tor *t, enum tor_call call, DAT_RETURN ret, u32 allowed)
 {
-	u32 bit = outcome(ret);
-	int i = 0;
+	u32 bit = OUTCOME(DAT_GET_TYPE(ret));
 
-	while (!(columns[i].outcomes & bit))
-		i++;
-	this_cpu_inc(counts->ret[call][i]);
+	this_cpu_inc(counts->made[call]);
+	this_cpu_add(counts->good[call], ret == DAT_SUCCESS);
 	if (!(bit & allowed))
 		tor_bad(t, "%s: %s %s, which is not among 0x%x", tor_calls[call].name,
 			major_name(ret), minor_name(ret), allowed);
@@ -173,50 +145,38 @@ void tor_begin(struct tor *t, u32 step)
 	prandom_seed_state(&t->rnd, tor_mix(mix));
 }
 
+void tor_died(struct tor *t, DAT_HANDLE h)
+{
+	t->stale[t->nstale++ % TOR_STALE] = h;
+}
+
+/* Never one that lives: each number is given out once, so only all of its bits make it. */
+DAT_HANDLE tor_bad_handle(struct tor *t, DAT_HANDLE live)
+{
+	u32 r = prandom_u32_state(&t->rnd);
+
+	if (r % 4 == 0)
+		return NULL;
+	if (r % 4 == 1 || !t->nstale)
+		return (DAT_HANDLE)((unsigned long)live ^ BIT((r >> 3) % BITS_PER_LONG));
+	return t->stale[(r >> 3) % min_t(u32, t->nstale, TOR_STALE)];
+}
+
 bool tor_stop(void)
 {
 	return READ_ONCE(stopping) || time_after(jiffies, deadline);
-}
-
-/* Not inside this_cpu_add(), which may evaluate its argument with interrupts off. */
-static bool probe_bursts(struct tor *t, u32 probes_now)
-{
-	u64 n = probe_burst(t, probes_now);
-
-	this_cpu_add(counts->note[N_PROBES], n);
-	return n;
-}
-
-static void probe_round(struct tor *t)
-{
-	while (!READ_ONCE(stopping)) {
-		tor_begin(t, t->step + 1);
-		if (atomic64_sub_return(BURST, &probes_left) <= -BURST)
-			break;
-		if (!probe_bursts(t, BURST))
-			break;
-		cond_resched();
-	}
 }
 
 static int tor_main(void *arg)
 {
 	struct tor *t = arg;
 
-	if (probes)
-		probe_round(t);
-	for (t->round = 1; !probes && !tor_stop(); t->round++) {
+	for (t->round = 1; !tor_stop(); t->round++) {
 		tor_begin(t, 0);
-		switch (tor_below(t, 4)) {
-		case 0:
-			probe_bursts(t, BURST / 10);
-			break;
-		case 1:
+		if (tor_one_in(t, 3))
 			commons_round(t);
-			break;
-		default:
-			solo_round(t);
-		}
+		else
+			world_round(t);
 		cond_resched();
 	}
 	atomic_dec(&running);
@@ -231,49 +191,28 @@ static int tor_main(void *arg)
 
 /* ---- the report ---- */
 
-static u64 sum_ret(int call, int column)
+/* Of a counter in struct tor_counts, all CPUs. */
+static u64 sum_of(const u64 __percpu *counter)
 {
 	u64 sum = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += per_cpu_ptr(counts, cpu)->ret[call][column];
-	return sum;
-}
-
-static u64 sum_note(int which)
-{
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += per_cpu_ptr(counts, cpu)->note[which];
+		sum += *per_cpu_ptr(counter, cpu);
 	return sum;
 }
 
 static int report_show(struct seq_file *m, void *v)
 {
-	u64 n, total = 0;
-	int i, k;
+	int i;
 
 	seq_printf(m, "%s seed %lu threads %u violations %d\n",
 		   atomic_read(&running) ? "running" : "done", seed, threads, atomic_read(&bad));
 	for (i = 0; i < TOR_NOTES; i++)
-		seq_printf(m, "%s %llu\n", note_names[i], sum_note(i));
-	seq_printf(m, "%-34s", "call");
-	for (k = 0; k < COLUMNS; k++)
-		seq_printf(m, " %9s", columns[k].name);
-	seq_puts(m, "\n");
-	for (i = 0; i < TOR_CALLS; i++) {
-		seq_printf(m, "%-34s", tor_calls[i].name);
-		for (k = 0; k < COLUMNS; k++) {
-			n = sum_ret(i, k);
-			total += n;
-			seq_printf(m, " %9llu", n);
-		}
-		seq_puts(m, "\n");
-	}
-	seq_printf(m, "calls %llu\n", total);
+		seq_printf(m, "%s %llu\n", note_names[i], sum_of(&counts->note[i]));
+	for (i = 0; i < TOR_CALLS; i++)
+		seq_printf(m, "%-34s %9llu of %9llu\n", tor_calls[i].name, sum_of(&counts->good[i]),
+			   sum_of(&counts->made[i]));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(report);
@@ -309,7 +248,6 @@ static int __init tor_init(void)
 	tor_ias[tor_nias++] = (struct tor_ia) { ia_a, removable };
 	if (ia_b)
 		tor_ias[tor_nias++] = (struct tor_ia) { ia_b, false };
-	atomic64_set(&probes_left, probes);
 	deadline = jiffies + seconds * HZ;
 	counts = alloc_percpu(struct tor_counts);
 	tors = kcalloc(threads, sizeof(*tors), GFP_KERNEL);
@@ -339,17 +277,16 @@ stop:
 static void __exit tor_exit(void)
 {
 	u64 calls = 0, good = 0;
-	int i, k;
+	int i;
 
 	debugfs_remove_recursive(dir);
 	for (i = 0; i < TOR_CALLS; i++) {
-		good += sum_ret(i, 0);
-		for (k = 0; k < COLUMNS; k++)
-			calls += sum_ret(i, k);
+		good += sum_of(&counts->good[i]);
+		calls += sum_of(&counts->made[i]);
 	}
-	pr_info("calls=%llu success=%llu probes=%llu connections=%llu transfers=%llu lost=%llu\n",
-		calls, good, sum_note(N_PROBES), sum_note(N_UP), sum_note(N_MOVED),
-		sum_note(N_DEAD));
+	pr_info("calls=%llu success=%llu connections=%llu transfers=%llu lost=%llu\n",
+		calls, good, sum_of(&counts->note[N_UP]), sum_of(&counts->note[N_MOVED]),
+		sum_of(&counts->note[N_DEAD]));
 	stop_all();
 	pr_info("%s seed=%lu violations=%d\n", atomic_read(&bad) ? "FAIL" : "PASS", seed,
 		atomic_read(&bad));

@@ -10,20 +10,16 @@
 
 #include <linux/delay.h>
 #include <linux/module.h>
-#include <linux/nsproxy.h>
-#include <linux/sort.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
-#include <net/net_namespace.h>
 
+#define TEST_LONG	(240 * HZ)	/* for anything that must happen */
+
+#include "../../lib/consumer.h"
 #include "../../lib/orders.h"
-#include "kdscale.h"
 
 #define MSG	64
 #define AT_ONCE	64	/* messages, and calls that wait for a grace period */
-#define BLOCKS	32	/* of a bench, at most */
-#define TIMED	2	/* cookie of Writes whose events are timed */
-#define SAMPLES	2000	/* of these */
 
 static char *ia_a, *ia_b;
 static ushort port = 4714;
@@ -52,7 +48,6 @@ struct side {
 	spinlock_t lock;	/* all of end, and what follows */
 	u32 up, ended, got, done;	/* of all ends */
 	u32 posted, recvs;		/* of each end: Sends and Receives posted */
-	u64 called;			/* when the upcall of a Write was made */
 	struct work_struct work;
 	bool closing, closed;
 };
@@ -109,10 +104,6 @@ static void upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 			     end->recvs, s->recvs, end->sends, s->posted);
 	} else if (number != DAT_DTO_COMPLETION_EVENT) {
 		fail("%s %u: event 0x%x", s->ia.name, n, number);
-	} else if (dto->user_cookie.as_64 == TIMED) {
-		WRITE_ONCE(s->called, ktime_get_ns());
-		if (dto->status != DAT_DTO_SUCCESS)
-			fail("%s %u: Write: status %d", s->ia.name, n, dto->status);
 	} else if (dto->user_cookie.as_64) {
 		end->sends++;
 		s->done++;
@@ -343,98 +334,6 @@ static int do_data(char *arg)
 	return err;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const u64 *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-static u64 median(u64 *ns, u32 n)
-{
-	sort(ns, n, sizeof(*ns), by_size, NULL);
-	return ns[n / 2];
-}
-
-/* An empty Write: its event is the only one that is under way. */
-static int write_one(struct side *s, u32 n)
-{
-	DAT_DTO_COOKIE cookie = { .as_64 = TIMED };
-	DAT_RMR_TRIPLET remote = {};
-
-	return TRY(dat_ep_post_rdma_write, s->end[n].ep, 0, NULL, cookie, &remote, 0);
-}
-
-/* What the call takes that finds the event, and the one after it, which finds none. */
-static int cost_dequeue(struct side *s, u64 *found, u64 *none)
-{
-	unsigned long until = jiffies + TEST_LONG;
-	DAT_EVENT event;
-	DAT_RETURN ret;
-	u64 start, end;
-	u32 i;
-
-	for (i = 0; i < SAMPLES; i++) {
-		if (write_one(s, i % count))
-			return -EIO;
-		do {
-			cond_resched();
-			start = ktime_get_ns();
-			ret = dat_evd_dequeue(s->evd, &event);
-			end = ktime_get_ns();
-		} while (ret != DAT_SUCCESS && time_before(jiffies, until));
-		if (ret != DAT_SUCCESS)
-			return fail("a Write without an event");
-		found[i] = end - start;
-		ret = dat_evd_dequeue(s->evd, &event);
-		none[i] = ktime_get_ns() - end;
-		if (ret == DAT_SUCCESS)
-			return fail("an event too many");
-	}
-	return 0;
-}
-
-/* From the post to the upcall. */
-static int cost_upcall(struct side *s, u64 *called)
-{
-	u64 start;
-	u32 i;
-
-	for (i = 0; i < SAMPLES; i++) {
-		WRITE_ONCE(s->called, 0);
-		start = ktime_get_ns();
-		if (write_one(s, i % count))
-			return -EIO;
-		if (!in_order(READ_ONCE(s->called)))
-			return fail("a Write without an upcall");
-		called[i] = s->called - start;
-	}
-	return 0;
-}
-
-/* cost: of an event of an EVD that has all these Endpoints, medians. */
-static int do_cost(char *arg)
-{
-	const DAT_UPCALL_OBJECT *same = DAT_UPCALL_SAME;
-	u64 *ns = vmalloc(array3_size(3, SAMPLES, sizeof(*ns)));
-	struct side *s = &side[0];
-	int err = -ENOMEM;
-
-	if (!ns)
-		return err;
-	err = TRY(dat_evd_modify_upcall, s->evd, DAT_UPCALL_TEARDOWN, same, DAT_UPCALL_INVOC_NEW) ?:
-	      cost_dequeue(s, ns, ns + SAMPLES) ?:
-	      TRY(dat_evd_modify_upcall, s->evd, DAT_UPCALL_SINGLE_INSTANCE, same,
-		  DAT_UPCALL_INVOC_NEW) ?:
-	      cost_upcall(s, ns + 2 * SAMPLES);
-	if (!err)
-		pr_info("cost: %u Endpoints on an EVD: dequeue %llu ns, none there %llu ns, upcall %llu ns\n",
-			count, median(ns, SAMPLES), median(ns + SAMPLES, SAMPLES),
-			median(ns + 2 * SAMPLES, SAMPLES));
-	vfree(ns);
-	return err;
-}
-
 static void disconnect_work(struct work_struct *work)
 {
 	struct side *s = container_of(work, struct side, work);
@@ -556,76 +455,15 @@ static int do_free(char *arg)
 	return err ?: failed() ? -EIO : 0;
 }
 
-static int dapl_block(u32 window, struct scale_times *times)
-{
-	u64 start = ktime_get_ns();
-	char arg[16];
-	int err, i;
-	u32 n;
-
-	snprintf(arg, sizeof(arg), "%u", window);
-	err = side_eps(&side[0], false) ?: side_eps(&side[1], false);
-	times->create = ktime_get_ns() - start;
-	start = ktime_get_ns();
-	side[0].recvs = 0;
-	side[1].recvs = 0;
-	err = err ?: do_connect(arg);
-	times->connect = ktime_get_ns() - start;
-	start = ktime_get_ns();
-	if (!err) {
-		both(disconnect_work);
-		err = do_ended(NULL);
-	}
-	times->disconnect = ktime_get_ns() - start;
-	start = ktime_get_ns();
-	for (i = 0; i < 2; i++) {
-		err = side_free_eps(&side[i]) ?: err;
-		for (n = 0; n < count; n++)
-			memset(&side[i].end[n], 0, sizeof(side[i].end[n]));
-	}
-	times->destroy = ktime_get_ns() - start;
-	return err;
-}
-
-/* bench BLOCKS WINDOW: blocks of connections, kDAPL's and raw ones in turn. */
-static int do_bench(char *arg)
-{
-	static const char *const phases[] = { "create", "connect", "disconnect", "destroy" };
-	static struct scale_times times[2][BLOCKS];
-	u64 ns[BLOCKS];
-	u32 blocks, window, i, k, p;
-	int err = 0;
-
-	if (sscanf(arg, "%u %u", &blocks, &window) != 2 || !blocks || blocks > BLOCKS)
-		return -EINVAL;
-	for (i = 0; i < blocks && !err; i++)
-		err = dapl_block(window, &times[0][i]) ?:
-		      raw_block(&side[1].ia.addr, port + 1, count, window, &times[1][i]);
-	for (p = 0; p < 4 && !err; p++) {
-		for (k = 0; k < 2; k++) {
-			for (i = 0; i < blocks; i++)
-				ns[i] = ((u64 *)&times[k][i])[p];
-			sort(ns, blocks, sizeof(*ns), by_size, NULL);
-#define RATE(t)	div64_u64((u64)count * NSEC_PER_SEC, max((t), 1ULL))
-			pr_info("bench %u at a time: %-10s %-5s %6llu per s (%llu to %llu, %u blocks of %u)\n",
-				window, phases[p], k ? "raw" : "kDAPL", RATE(ns[blocks / 2]),
-				RATE(ns[blocks - 1]), RATE(ns[0]), blocks, count);
-		}
-	}
-	return err;
-}
-
 static const struct order orders[] = {
 	{ "open", do_open },		/* N [LENGTH] */
 	{ "eps", do_eps },		/* [own MS] */
 	{ "connect", do_connect },	/* WINDOW */
 	{ "data", do_data },
-	{ "cost", do_cost },
 	{ "ended", do_ended },
 	{ "disconnect", do_disconnect },
 	{ "close", do_close },
 	{ "free", do_free },
-	{ "bench", do_bench },		/* BLOCKS WINDOW */
 	{}
 };
 
@@ -636,7 +474,6 @@ static int __init scale_init(void)
 	scale_wq = alloc_workqueue("kdscale", WQ_UNBOUND, 0);
 	if (!scale_wq)
 		return -ENOMEM;
-	raw_net = get_net(current->nsproxy->net_ns);
 	scale_dir = orders_open("kdscale", orders);
 	return 0;
 }
@@ -644,11 +481,9 @@ static int __init scale_init(void)
 static void __exit scale_exit(void)
 {
 	debugfs_remove_recursive(scale_dir);
-	raw_close();
 	side_close(&side[0]);
 	side_close(&side[1]);
 	destroy_workqueue(scale_wq);
-	put_net(raw_net);
 }
 
 module_init(scale_init);
