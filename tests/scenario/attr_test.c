@@ -143,14 +143,14 @@ static void sent_again(struct kunit *test)
 		KDT_OK(test, kdt_read(&pair->c, mine, 0, 64, theirs, 0, 5, 0));
 		KDT_OK(test, kdt_write(&pair->c, mine, 0, 64, theirs, 64, 6, barrier));
 		KDT_OK(test, kdt_read(&pair->c, mine, 64, 64, theirs, 0, 7, barrier));
-		kdt_sent(test, pair, 2, DAT_DTO_RDMA_READ, 4096);
-		kdt_sent(test, pair, 3, DAT_DTO_RDMA_READ, 4096);
-		kdt_came(test, pair, 1, 8192);
+		kdt_sent(test, &pair->c, 2, DAT_DTO_RDMA_READ, 4096);
+		kdt_sent(test, &pair->c, 3, DAT_DTO_RDMA_READ, 4096);
+		kdt_came(test, &pair->s, 1, 8192);
 		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(echo->p, 8192, i), "round %d", i);
-		kdt_sent(test, pair, 4, DAT_DTO_SEND, 8192);
-		kdt_sent(test, pair, 5, DAT_DTO_RDMA_READ, 64);
-		kdt_sent(test, pair, 6, DAT_DTO_RDMA_WRITE, 64);
-		kdt_sent(test, pair, 7, DAT_DTO_RDMA_READ, 64);
+		kdt_sent(test, &pair->c, 4, DAT_DTO_SEND, 8192);
+		kdt_sent(test, &pair->c, 5, DAT_DTO_RDMA_READ, 64);
+		kdt_sent(test, &pair->c, 6, DAT_DTO_RDMA_WRITE, 64);
+		kdt_sent(test, &pair->c, 7, DAT_DTO_RDMA_READ, 64);
 	}
 	kdt_pair_down(test, pair);
 }
@@ -298,8 +298,8 @@ static void receiver_not_ready(struct kunit *test)
 	for (i = 0; i < 4; i++)
 		given_up(test, unready[i / 2], false, i & 1);
 	KDT_OK(test, kdt_recv(&pair->s, kdt_buf_new(test, &env->b, 64), 0, 64, 2));
-	kdt_came(test, pair, 2, 64);
-	kdt_sent(test, pair, 1, DAT_DTO_SEND, 64);
+	kdt_came(test, &pair->s, 2, 64);
+	kdt_sent(test, &pair->c, 1, DAT_DTO_SEND, 64);
 	kdt_pair_down(test, pair);
 }
 
@@ -356,7 +356,7 @@ static void read_depths(struct kunit *test)
 				KDT_OK(test, kdt_read(&pair->c, from, 100 * j, 196, to, 100 * j, j,
 						      0));
 			for (j = 0; j < 40; j++)
-				kdt_sent(test, pair, j, DAT_DTO_RDMA_READ, 196);
+				kdt_sent(test, &pair->c, j, DAT_DTO_RDMA_READ, 196);
 			KUNIT_EXPECT_TRUE(test, kdt_same(from->p, 4096, i));
 		}
 		/* unasked it would be let through, and break the connection */
@@ -367,14 +367,12 @@ static void read_depths(struct kunit *test)
 						    (u32)DAT_ERROR(DAT_INVALID_PARAMETER,
 								   DAT_INVALID_ARG1), "row %d", i);
 			else if (ret == DAT_SUCCESS)
-				kdt_dto(test, pair->s.req, &pair->s, 0, DAT_DTO_RDMA_READ,
-					DAT_DTO_SUCCESS, 64);
+				kdt_sent(test, &pair->s, 0, DAT_DTO_RDMA_READ, 64);
 			else	/* the caller of soft-iWARP may have said that it answers none */
 				KUNIT_EXPECT_FALSE(test, rows[i].c_in);
 		}
 		kdt_pair_down(test, pair);
-		kdt_ep_done(test, &pair->c);
-		kdt_ep_done(test, &pair->s);
+		kdt_pair_done(test, pair);
 	}
 }
 
@@ -389,9 +387,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_attr_suite = {
-	.name = "kdtest-attr",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(attr);

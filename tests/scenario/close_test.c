@@ -70,11 +70,10 @@ static void start(struct kunit *test, struct kdt_ep *ep, struct traffic *t)
 static void with_traffic(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
-	struct traffic *t = kunit_kcalloc(test, 2 * ENGINES, sizeof(*t), GFP_KERNEL);
+	struct traffic *t = kdt_zalloc(test, 2 * ENGINES * sizeof(*t));
 	struct kdt_pair *pair[ENGINES];
 	int i, j;
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	for (i = 0; i < ENGINES; i++) {
 		struct kdt_pair evds = {
 			.c.recv = kdt_evd_context(test, &env->a, DAT_EVD_DTO_FLAG, 64,
@@ -170,12 +169,11 @@ static bool close_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN 
 static void in_upcall(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
-	struct closer *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct closer *c = kdt_zalloc(test, sizeof(*c));
 	struct kdt_evd *evd;
 	DAT_EVENT event;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	for (i = 0; i < CALLING; i++) {
 		DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 
@@ -204,13 +202,12 @@ static void in_upcall(struct kunit *test)
 static void waits(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
-	struct kdt_ia *more = kunit_kzalloc(test, sizeof(*more), GFP_KERNEL);
+	struct kdt_ia *more = kdt_zalloc(test, sizeof(*more));
 	struct task_struct *task;
 	struct kdt_blocker *b;
 	struct kdt_evd *evd;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, more);
 	for (i = 0; i < CALLING; i++) {
 		DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 
@@ -260,7 +257,7 @@ static void never_dequeued(struct kunit *test, bool close)
 		KDT_OK(test, kdt_send(&pair->s, to, 0, SIZE, i, 0));
 	while (n < 4 * KDT_DTOS && kdt_recv(&pair->s, to, 0, SIZE, n) == DAT_SUCCESS) {
 		KDT_OK(test, kdt_send(&pair->c, from, 0, SIZE, n, 0));
-		kdt_dto(test, pair->c.req, &pair->c, n, DAT_DTO_SEND, DAT_DTO_SUCCESS, SIZE);
+		kdt_sent(test, &pair->c, n, DAT_DTO_SEND, SIZE);
 		n++;
 	}
 	KUNIT_EXPECT_GE(test, n, KDT_DTOS);
@@ -344,9 +341,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_close_suite = {
-	.name = "kdtest-close",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(close);

@@ -60,9 +60,9 @@ static void fails(struct kunit *test, enum failure how, bool accept)
 	}
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(c->h), DAT_EP_STATE_DISCONNECTED);
 	for (i = 1; i <= 2; i++)
-		kdt_dto(test, c->recv, c, i, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+		kdt_flushed(test, c, i, DAT_DTO_RECEIVE);
 	KDT_OK(test, kdt_send(c, buf, 0, 64, 3, 0));
-	kdt_dto(test, c->req, c, 3, DAT_DTO_SEND, DAT_DTO_ERR_FLUSHED, 0);
+	kdt_flushed(test, c, 3, DAT_DTO_SEND);
 	KDT_REFUSED(test, DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED,
 		    kdt_connect(c, s->ia, pair->port));
 	KDT_OK(test, dat_ep_reset(c->h));
@@ -182,8 +182,8 @@ static void at_once(struct kunit *test)
 		kdt_pair_connect(test, pair);
 		for (j = 0; j < 2; j++) {
 			KDT_OK(test, actor[j].sent);
-			kdt_dto(test, ep[j]->recv, ep[j], 2, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
-			kdt_dto(test, ep[j]->req, ep[j], 1, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
+			kdt_came(test, ep[j], 2, 64);
+			kdt_sent(test, ep[j], 1, DAT_DTO_SEND, 64);
 			KUNIT_ASSERT_TRUE(test, kdt_same(actor[j].buf->p + 64, 64, 2 * i + !j));
 		}
 		if (leaves) {
@@ -238,8 +238,7 @@ static void disconnects(struct kunit *test)
 		KDT_OK(test, dat_ep_disconnect(pair->c.h, rows[i].flags));
 		kdt_reset(test, &pair->c, &pair->s);
 	}
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_pair_done(test, pair);
 }
 
 /*
@@ -269,18 +268,16 @@ static void graceful_takes_its_time(struct kunit *test)
 				      i % 2 ? DAT_COMPLETION_SUPPRESS_FLAG : 0));
 	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_GRACEFUL_FLAG));
 	for (i = 0; i < writes; i++)
-		kdt_dto(test, pair->c.req, &pair->c, i, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS,
-			SLOW_SIZE);
+		kdt_sent(test, &pair->c, i, DAT_DTO_RDMA_WRITE, SLOW_SIZE);
 	for (i = 0; i < sends; i += 2)
-		kdt_dto(test, pair->c.req, &pair->c, i, DAT_DTO_SEND, DAT_DTO_SUCCESS, 4096);
+		kdt_sent(test, &pair->c, i, DAT_DTO_SEND, 4096);
 	for (i = 0; i < sends; i++)
-		kdt_dto(test, pair->s.recv, &pair->s, i, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 4096);
-	kdt_dto(test, pair->s.recv, &pair->s, sends, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+		kdt_came(test, &pair->s, i, 4096);
+	kdt_flushed(test, &pair->s, sends, DAT_DTO_RECEIVE);
 	KUNIT_EXPECT_TRUE(test, kdt_same(to->p, SLOW_SIZE, 5));
 	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_DISCONNECTED);
 	kdt_conn(test, &pair->s, DAT_CONNECTION_EVENT_DISCONNECTED);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_pair_done(test, pair);
 }
 
 /* ---- the same endpoints again and again ---- */
@@ -323,8 +320,7 @@ static void rounds(struct kunit *test)
 			kdt_reject(test, ep[calls], cr[called], request, words, sizeof(words));
 			kdt_conn(test, ep[calls], DAT_CONNECTION_EVENT_PEER_REJECTED);
 			for (k = 0; k <= spare; k++)
-				kdt_dto(test, ep[calls]->recv, ep[calls], 10 + k, DAT_DTO_RECEIVE,
-					DAT_DTO_ERR_FLUSHED, 0);
+				kdt_flushed(test, ep[calls], 10 + k, DAT_DTO_RECEIVE);
 			KDT_OK(test, dat_ep_reset(ep[calls]->h));
 			KUNIT_EXPECT_EQ(test, (int)kdt_state(ep[called]->h),
 					DAT_EP_STATE_UNCONNECTED);
@@ -351,8 +347,7 @@ static void rounds(struct kunit *test)
 		for (j = 0; j < 2; j++) {
 			kdt_end(test, ep[j]);
 			for (k = 1; k <= spare; k++)
-				kdt_dto(test, ep[j]->recv, ep[j], 10 + k, DAT_DTO_RECEIVE,
-					DAT_DTO_ERR_FLUSHED, 0);
+				kdt_flushed(test, ep[j], 10 + k, DAT_DTO_RECEIVE);
 		}
 		kdt_reset(test, ep[0], ep[1]);
 		KUNIT_EXPECT_EQ(test, (int)kdt_state(ep[0]->h), DAT_EP_STATE_UNCONNECTED);
@@ -368,11 +363,10 @@ static void rounds(struct kunit *test)
 
 static void crowd(struct kunit *test)
 {
-	struct kdt_ep *c = kunit_kcalloc(test, 2 * CROWD, sizeof(*c), GFP_KERNEL), *s = c + CROWD;
+	struct kdt_ep *c = kdt_zalloc(test, 2 * CROWD * sizeof(*c)), *s = c + CROWD;
 	struct kdt_pair *pair = kdt_pair_new(test, NULL);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	for (i = 0; i < CROWD; i++) {
 		kdt_ep_new(test, &c[i], pair->c.ia, NULL);
 		kdt_ep_new(test, &s[i], pair->s.ia, NULL);
@@ -406,9 +400,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_conn_suite = {
-	.name = "kdtest-conn",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(conn);

@@ -89,9 +89,8 @@ static void tentative(struct kunit *test)
 		KDT_TYPE(test, DAT_INVALID_PARAMETER, kdt_send(ep, t[i]->to, 0, 5001, 0, 0));
 		kdt_talk(test, &t[i]->c, ep, t[i]->from, t[i]->to, i);
 		KDT_OK(test, kdt_read(&t[i]->c, t[i]->from, 0, 64, t[i]->to, 0, 9, 0));
-		kdt_dto(test, t[i]->c.req, &t[i]->c, 9, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 64);
-		KDT_OK(test, kdt_read(ep, t[i]->to, 0, 64, t[i]->from, 0, 10, 0));
-		kdt_dto(test, ep->req, ep, 10, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 64);
+		kdt_sent(test, &t[i]->c, 9, DAT_DTO_RDMA_READ, 64);
+		kdt_fetch(test, ep, t[i]->to, 0, 64, t[i]->from, 0);
 	}
 	for (i = 0; i < 2; i++) {
 		kdt_down(test, &t[i]->c, &made[i]);
@@ -131,10 +130,9 @@ static bool serve(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
 
 static void in_upcall(struct kunit *test)
 {
-	struct server *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct server *s = kdt_zalloc(test, sizeof(*s));
 	struct kdt_scene *t = kdt_scene_new(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->give = DAT_ABORT;
 	s->accept = DAT_ABORT;
 	init_completion(&s->answered);
@@ -168,10 +166,9 @@ struct two {
 
 static struct two *two_new(struct kunit *test)
 {
-	struct two *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	struct two *w = kdt_zalloc(test, sizeof(*w));
 	struct kdt_env *env = kdt_env(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, w);
 	w->t = kdt_scene_new(test);
 	w->cr2 = kdt_evd_new(test, &env->b, DAT_EVD_CR_FLAG);
 	w->port2 = kdt_new_port();
@@ -254,7 +251,7 @@ static void handoff(struct kunit *test)
 /* Freed, or its instance closed; the request stays as it is until it is answered. */
 static void caller_leaves(struct kunit *test, bool close, bool made, bool accept)
 {
-	struct kdt_ia *ia = kunit_kzalloc(test, sizeof(*ia), GFP_KERNEL);
+	struct kdt_ia *ia = kdt_zalloc(test, sizeof(*ia));
 	struct kdt_scene *t = kdt_scene_new(test);
 	struct kdt_env *env = kdt_env(test);
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
@@ -263,7 +260,6 @@ static void caller_leaves(struct kunit *test, bool close, bool made, bool accept
 	DAT_CR_HANDLE cr;
 	u8 said[48];
 
-	KUNIT_ASSERT_NOT_NULL(test, ia);
 	memcpy(ia, &env->a, sizeof(*ia));
 	ia->h = kdt_ia_more(test, &env->a, 8, &async);
 	KDT_OK(test, dat_pz_create(ia->h, &ia->pz));
@@ -291,7 +287,7 @@ static void caller_leaves(struct kunit *test, bool close, bool made, bool accept
 		KDT_OK(test, dat_ep_post_recv(ep.h, 0, NULL, kdt_cookie(6), 0));
 		KDT_OK(test, dat_cr_accept(cr, made ? NULL : ep.h, 0, NULL));
 		kdt_too_late(test, &ep);
-		kdt_dto(test, ep.recv, &ep, 6, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+		kdt_flushed(test, &ep, 6, DAT_DTO_RECEIVE);
 	} else {
 		KDT_OK(test, dat_cr_reject(cr, 0, NULL));
 		if (made)
@@ -320,9 +316,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_cr_suite = {
-	.name = "kdtest-cr",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(cr);

@@ -13,15 +13,13 @@
 
 static void any_many(struct kunit *test)
 {
-	DAT_PSP_HANDLE *psp = kunit_kcalloc(test, FREE_ONES, sizeof(*psp), GFP_KERNEL);
-	DAT_CONN_QUAL *port = kunit_kcalloc(test, FREE_ONES, sizeof(*port), GFP_KERNEL);
+	DAT_PSP_HANDLE *psp = kdt_zalloc(test, FREE_ONES * sizeof(*psp));
+	DAT_CONN_QUAL *port = kdt_zalloc(test, FREE_ONES * sizeof(*port));
 	struct kdt_scene *t = kdt_scene_new(test);
 	DAT_CR_ARRIVAL_EVENT_DATA arrival;
 	DAT_PSP_PARAM param = {};
 	int i, j;
 
-	KUNIT_ASSERT_NOT_NULL(test, psp);
-	KUNIT_ASSERT_NOT_NULL(test, port);
 	for (i = 0; i < FREE_ONES; i++) {
 		int flag = i % 2 ? DAT_PSP_PROVIDER_FLAG : DAT_PSP_CONSUMER_FLAG;
 
@@ -171,10 +169,9 @@ static int opener(void *data)
 /* Each time one of the two has it. */
 static void beside(struct kunit *test)
 {
-	struct openers *o = kunit_kzalloc(test, sizeof(*o), GFP_KERNEL);
+	struct openers *o = kdt_zalloc(test, sizeof(*o));
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, o);
 	o->t = kdt_scene_new(test);
 	init_completion(&o->done);
 	kdt_beside(test, opener, o);
@@ -314,9 +311,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_csp_suite = {
-	.name = "kdtest-csp",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(csp);

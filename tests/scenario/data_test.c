@@ -27,8 +27,8 @@ static void all_sizes(struct kunit *test)
 		memset(to->p, 0xcc, to->len);
 		KDT_OK(test, kdt_recv(&pair->s, to, 0, to->len, 1));
 		KDT_OK(test, kdt_send(&pair->c, from, 0, len, 2, 0));
-		kdt_sent(test, pair, 2, DAT_DTO_SEND, len);
-		kdt_came(test, pair, 1, len);
+		kdt_sent(test, &pair->c, 2, DAT_DTO_SEND, len);
+		kdt_came(test, &pair->s, 1, len);
 		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(to->p, len, i), "send %u", len);
 		KUNIT_EXPECT_TRUE(test, kdt_all(to->p + len, to->len - len, 0xcc));
 		kdt_fill(from->p, len, 100 + i);
@@ -36,8 +36,8 @@ static void all_sizes(struct kunit *test)
 		memset(back->p, 0xdd, back->len);
 		KDT_OK(test, kdt_write(&pair->c, from, 0, len, to, 1, 3, 0));
 		KDT_OK(test, kdt_read(&pair->c, back, 1, len, to, 1, 4, 0));
-		kdt_sent(test, pair, 3, DAT_DTO_RDMA_WRITE, len);
-		kdt_sent(test, pair, 4, DAT_DTO_RDMA_READ, len);
+		kdt_sent(test, &pair->c, 3, DAT_DTO_RDMA_WRITE, len);
+		kdt_sent(test, &pair->c, 4, DAT_DTO_RDMA_READ, len);
 		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(to->p + 1, len, 100 + i), "write %u", len);
 		KUNIT_EXPECT_TRUE(test, to->p[0] == 0xcc);
 		KUNIT_EXPECT_TRUE(test, kdt_all(to->p + 1 + len, to->len - 1 - len, 0xcc));
@@ -71,12 +71,12 @@ static void nothing_at_all(struct kunit *test)
 		KDT_OK(test, dat_ep_post_rdma_write(pair->c.h, n, iov, kdt_cookie(5), &remote, 0));
 		KDT_OK(test, dat_ep_post_rdma_read(pair->c.h, min(n, 1), iov, kdt_cookie(6),
 						   &remote, 0));
-		kdt_came(test, pair, 1, 0);
-		kdt_came(test, pair, 2, 0);
-		kdt_sent(test, pair, 3, DAT_DTO_SEND, 0);
-		kdt_sent(test, pair, 4, DAT_DTO_SEND, 0);
-		kdt_sent(test, pair, 5, DAT_DTO_RDMA_WRITE, 0);
-		kdt_sent(test, pair, 6, DAT_DTO_RDMA_READ, 0);
+		kdt_came(test, &pair->s, 1, 0);
+		kdt_came(test, &pair->s, 2, 0);
+		kdt_sent(test, &pair->c, 3, DAT_DTO_SEND, 0);
+		kdt_sent(test, &pair->c, 4, DAT_DTO_SEND, 0);
+		kdt_sent(test, &pair->c, 5, DAT_DTO_RDMA_WRITE, 0);
+		kdt_sent(test, &pair->c, 6, DAT_DTO_RDMA_READ, 0);
 		KUNIT_EXPECT_TRUE(test, kdt_all(to->p, 64, 0x77));
 	}
 }
@@ -99,10 +99,10 @@ static void cookies(struct kunit *test)
 		KDT_OK(test, kdt_read(&pair->c, from, 0, 64, to, 0, values[i], 0));
 	}
 	for (i = 0; i < ARRAY_SIZE(values); i++) {
-		kdt_sent(test, pair, values[i], DAT_DTO_SEND, 64);
-		kdt_sent(test, pair, values[i], DAT_DTO_RDMA_WRITE, 64);
-		kdt_sent(test, pair, values[i], DAT_DTO_RDMA_READ, 64);
-		kdt_came(test, pair, ~values[i], 64);
+		kdt_sent(test, &pair->c, values[i], DAT_DTO_SEND, 64);
+		kdt_sent(test, &pair->c, values[i], DAT_DTO_RDMA_WRITE, 64);
+		kdt_sent(test, &pair->c, values[i], DAT_DTO_RDMA_READ, 64);
+		kdt_came(test, &pair->s, ~values[i], 64);
 	}
 }
 
@@ -129,10 +129,10 @@ static void post_order(struct kunit *test)
 				KDT_OK(test, kdt_read(&pair->c, mine, 64, 16384, theirs, 64, i, 0));
 		}
 		for (i = 0; i < n; i++)
-			kdt_sent(test, pair, i, kind[i % 6],
+			kdt_sent(test, &pair->c, i, kind[i % 6],
 				 kind[i % 6] == DAT_DTO_RDMA_READ ? 16384 : 64);
 		for (i = 0; i < n / 3; i++)
-			kdt_came(test, pair, i, 64);
+			kdt_came(test, &pair->s, i, 64);
 	}
 }
 
@@ -159,13 +159,13 @@ static void write_then_send(struct kunit *test)
 		KDT_OK(test, kdt_write(&pair->c, from, 0, len, to, 0, 1, KDT_SUPPRESS));
 		KDT_OK(test, dat_ep_post_send(pair->c.h, 0, NULL, kdt_cookie(2), 0));
 		if (i & 8) {
-			kdt_came(test, pair, 3, 0);
+			kdt_came(test, &pair->s, 3, 0);
 			bad += !kdt_same(to->p, len, i);
 		}
-		kdt_sent(test, pair, 2, DAT_DTO_SEND, 0);
+		kdt_sent(test, &pair->c, 2, DAT_DTO_SEND, 0);
 		memset(from->p, 0xee, len);
 		if (!(i & 8)) {
-			kdt_came(test, pair, 3, 0);
+			kdt_came(test, &pair->s, 3, 0);
 			bad += !kdt_same(to->p, len, i);
 		}
 	}
@@ -202,16 +202,16 @@ static void fences(struct kunit *test)
 		} else {
 			KDT_OK(test, kdt_send(&pair->c, mine, 0, len, 5, barrier));
 		}
-		kdt_came(test, pair, 1, len);
+		kdt_came(test, &pair->s, 1, len);
 		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(echo->p, len, i), "round %d", i);
 		if (!(i & 1))
-			kdt_sent(test, pair, 2, DAT_DTO_RDMA_READ, len);
+			kdt_sent(test, &pair->c, 2, DAT_DTO_RDMA_READ, len);
 		if (i % 3 && kdt_fence) {
-			kdt_sent(test, pair, 3, DAT_DTO_RDMA_WRITE, len);
-			kdt_sent(test, pair, 4, DAT_DTO_RDMA_READ, len);
+			kdt_sent(test, &pair->c, 3, DAT_DTO_RDMA_WRITE, len);
+			kdt_sent(test, &pair->c, 4, DAT_DTO_RDMA_READ, len);
 			KUNIT_EXPECT_TRUE_MSG(test, kdt_same(again->p, len, i), "round %d", i);
 		}
-		kdt_sent(test, pair, 5, DAT_DTO_SEND, len);
+		kdt_sent(test, &pair->c, 5, DAT_DTO_SEND, len);
 	}
 	/* A device that fences Sends only says so: never a fence that is none. */
 	if (!kdt_fence)
@@ -259,7 +259,7 @@ static void suppressed(struct kunit *test)
 			KDT_OK(test, kdt_recv(&pair->s, theirs, 0, 64, i));
 			KDT_OK(test, post_patiently(pair, DAT_DTO_SEND, mine, theirs, i,
 						    KDT_SUPPRESS));
-			kdt_came(test, pair, i, 64);
+			kdt_came(test, &pair->s, i, 64);
 		}
 		for (i = 0; i < 20 * depths[d]; i++)
 			KDT_OK(test, post_patiently(pair, i < 10 * depths[d] ? DAT_DTO_RDMA_WRITE :
@@ -269,13 +269,12 @@ static void suppressed(struct kunit *test)
 			    dat_evd_dequeue(pair->c.req->h, &event));
 		/* A signalled one says that all of them have succeeded. */
 		KDT_OK(test, post_patiently(pair, DAT_DTO_RDMA_READ, mine, theirs, 9, 0));
-		kdt_sent(test, pair, 9, DAT_DTO_RDMA_READ, 64);
+		kdt_sent(test, &pair->c, 9, DAT_DTO_RDMA_READ, 64);
 		/* Those that fail are reported all the same. */
 		kdt_pair_down(test, pair);
 		KDT_OK(test, kdt_send(&pair->c, mine, 0, 64, 3, KDT_SUPPRESS));
-		kdt_dto(test, pair->c.req, &pair->c, 3, DAT_DTO_SEND, DAT_DTO_ERR_FLUSHED, 0);
-		kdt_ep_done(test, &pair->c);
-		kdt_ep_done(test, &pair->s);
+		kdt_flushed(test, &pair->c, 3, DAT_DTO_SEND);
+		kdt_pair_done(test, pair);
 	}
 }
 
@@ -318,10 +317,10 @@ static void unsignalled(struct kunit *test)
 	/* The ones that notify bring the others along, which come before them. */
 	KDT_OK(test, kdt_write(&pair->c, from, 0, 64, to, 0, 5, unsig));
 	KDT_OK(test, kdt_send(&pair->c, from, 0, 64, 6, 0));
-	kdt_sent(test, pair, 5, DAT_DTO_RDMA_WRITE, 64);
-	kdt_sent(test, pair, 6, DAT_DTO_SEND, 64);
+	kdt_sent(test, &pair->c, 5, DAT_DTO_RDMA_WRITE, 64);
+	kdt_sent(test, &pair->c, 6, DAT_DTO_SEND, 64);
 	for (i = 0; i < 6; i++)
-		kdt_came(test, pair, i, 64);
+		kdt_came(test, &pair->s, i, 64);
 }
 
 static unsigned int solicited_round(struct kunit *test, struct kdt_buf *from, struct kdt_buf *to)
@@ -339,21 +338,20 @@ static unsigned int solicited_round(struct kunit *test, struct kdt_buf *from, st
 		KDT_OK(test, kdt_recv(&pair->s, to, 0, 64, i));
 	for (i = 0; i < 4; i++) {
 		KDT_OK(test, kdt_send(&pair->c, from, 0, 64, i, 0));
-		kdt_sent(test, pair, i, DAT_DTO_SEND, 64);
+		kdt_sent(test, &pair->c, i, DAT_DTO_SEND, 64);
 	}
 	/* All have arrived, on every transport. */
-	KDT_OK(test, kdt_read(&pair->c, from, 0, 64, to, 0, 7, 0));
-	kdt_sent(test, pair, 7, DAT_DTO_RDMA_READ, 64);
+	kdt_fetch(test, &pair->c, from, 0, 64, to, 0);
 	silent = !pair->s.recv->calls;
 	KDT_OK(test, kdt_send(&pair->c, from, 0, 64, 4, DAT_COMPLETION_SOLICITED_WAIT_FLAG));
-	kdt_sent(test, pair, 4, DAT_DTO_SEND, 64);
+	kdt_sent(test, &pair->c, 4, DAT_DTO_SEND, 64);
 	/* The one that asks brings those before it along; too many calls are legal. */
 	for (i = 0; i < 5; i++)
-		kdt_came(test, pair, i, 64);
+		kdt_came(test, &pair->s, i, 64);
 	/* The end of the connection is never silent. */
 	KDT_OK(test, kdt_recv(&pair->s, to, 0, 64, 9));
 	kdt_pair_down(test, pair);
-	kdt_dto(test, pair->s.recv, &pair->s, 9, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+	kdt_flushed(test, &pair->s, 9, DAT_DTO_RECEIVE);
 	return silent;
 }
 
@@ -397,12 +395,10 @@ static void posts_in_upcalls(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_pair *pair = kdt_pair_up(test);
-	struct echo *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
-	struct echo *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct echo *c = kdt_zalloc(test, sizeof(*c));
+	struct echo *s = kdt_zalloc(test, sizeof(*s));
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	*c = (struct echo) { &pair->c, kdt_buf_new(test, &env->a, 128), 500, DAT_SUCCESS };
 	*s = (struct echo) { &pair->s, kdt_buf_new(test, &env->b, 128), 500, DAT_SUCCESS };
 	pair->c.recv->priv = c;
@@ -441,9 +437,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_data_suite = {
-	.name = "kdtest-data",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(data);

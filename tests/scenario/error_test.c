@@ -12,17 +12,14 @@ static void works_again(struct kunit *test, struct kdt_pair *pair)
 	struct kdt_buf *from = kdt_buf_new(test, pair->c.ia, 64);
 	struct kdt_buf *to = kdt_buf_new(test, pair->s.ia, 64);
 
-	KDT_OK(test, dat_ep_reset(pair->c.h));
-	KDT_OK(test, dat_ep_reset(pair->s.h));
+	kdt_reset(test, &pair->c, &pair->s);
 	kdt_pair_connect(test, pair);
 	kdt_fill(from->p, 64, 1);
-	KDT_OK(test, kdt_write(&pair->c, from, 0, 64, to, 0, 1, 0));
-	kdt_sent(test, pair, 1, DAT_DTO_RDMA_WRITE, 64);
+	kdt_put(test, &pair->c, from, 0, 64, to, 0);
 	kdt_settle(test, pair);
 	KUNIT_EXPECT_TRUE(test, kdt_same(to->p, 64, 1));
 	kdt_pair_down(test, pair);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_pair_done(test, pair);
 }
 
 /*
@@ -112,13 +109,12 @@ static bool refused_rdma(struct kunit *test, enum fault fault, bool read, bool q
 		KDT_OK(test, kdt_recv(&pair->c, mine, 0, MINE, 1 + i));
 		KDT_OK(test, kdt_recv(&pair->s, good, 0, MINE, 3 + i));
 	}
-	KDT_OK(test, kdt_write(&pair->c, mine, 0, MINE, good, 0, 9, 0));
-	kdt_sent(test, pair, 9, DAT_DTO_RDMA_WRITE, MINE);
+	kdt_put(test, &pair->c, mine, 0, MINE, good, 0);
 	KDT_OK(test, read ? dat_ep_post_rdma_read(pair->c.h, 1, &iov, kdt_cookie(10), &remote, 0) :
 	       dat_ep_post_rdma_write(pair->c.h, 1, &iov, kdt_cookie(10), &remote, 0));
 	if (fault == NO_RIGHT && read && (env->b.traits & KDT_LAX)) {
 		/* soft-iWARP lets it pass, and that is what is reported */
-		kdt_sent(test, pair, 10, DAT_DTO_RDMA_READ, MINE);
+		kdt_sent(test, &pair->c, 10, DAT_DTO_RDMA_READ, MINE);
 		KUNIT_EXPECT_TRUE(test, kdt_all(mine->p, MINE, 0x33));
 		KUNIT_EXPECT_TRUE(test, kdt_all(theirs->p, THEIRS, 0x33));
 		kdt_pair_down(test, pair);
@@ -149,10 +145,8 @@ static bool refused_rdma(struct kunit *test, enum fault fault, bool read, bool q
 			KUNIT_EXPECT_EQ(test, (int)next, DAT_DTO_ERR_FLUSHED);
 	}
 	for (i = 0; i < 2; i++) {
-		kdt_dto(test, pair->c.recv, &pair->c, 1 + i, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED,
-			0);
-		kdt_dto(test, pair->s.recv, &pair->s, 3 + i, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED,
-			0);
+		kdt_flushed(test, &pair->c, 1 + i, DAT_DTO_RECEIVE);
+		kdt_flushed(test, &pair->s, 3 + i, DAT_DTO_RECEIVE);
 	}
 	kunit_info(test, "%s %s%s: status %d, ends 0x%x 0x%x\n", read ? "read" : "write",
 		   fault_name[fault], quiet ? ", nobody looks" : "", status, c, s);
@@ -176,8 +170,7 @@ static void remote_access(struct kunit *test)
 	for (fault = 0; fault < FAULTS; fault++) {
 		for (read = 0; read < 2; read++) {
 			exact[read] += refused_rdma(test, fault, read, (fault + read) & 1);
-			KDT_OK(test, kdt_write(&beside->c, from, 0, 64, to, 0, fault, 0));
-			kdt_sent(test, beside, fault, DAT_DTO_RDMA_WRITE, 64);
+			kdt_put(test, &beside->c, from, 0, 64, to, 0);
 		}
 	}
 	for (read = 0; read < 2 && !env->a.iwarp; read++) {
@@ -296,9 +289,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_error_suite = {
-	.name = "kdtest-error",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(error);

@@ -168,9 +168,8 @@ static void side_new(struct kunit *test, struct kdt_ia *ia, struct side *s)
 
 static struct sides *sides_new(struct kunit *test)
 {
-	struct sides *sides = kunit_kzalloc(test, sizeof(*sides), GFP_KERNEL);
+	struct sides *sides = kdt_zalloc(test, sizeof(*sides));
 
-	KUNIT_ASSERT_NOT_NULL(test, sides);
 	side_new(test, &kdt_env(test)->a, &sides->c);
 	side_new(test, &kdt_env(test)->b, &sides->s);
 	return sides;
@@ -374,8 +373,7 @@ static void everything(struct kunit *test)
 			feed_until(test, f, SOFTS, MESSAGES);
 			feed_until(test, f, ASYNCS, !round);
 			feed_check(test, f);
-			KDT_OK(test, dat_ep_reset(pair->c.h));
-			KDT_OK(test, dat_ep_reset(pair->s.h));
+			kdt_reset(test, &pair->c, &pair->s);
 		}
 	}
 }
@@ -469,9 +467,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_evd_suite = {
-	.name = "kdtest-evd",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(evd);

@@ -74,6 +74,7 @@ struct kdt_env {
 	struct kdt_raw *raws[KDT_RAWS];		/* see kdtest_conn.h */
 	u8 syn_retries;				/* as they were, see kdt_patient_tcp() */
 	struct list_head evds, bufs;
+	char at[64];				/* the row of a table, see kdt_row() */
 };
 
 struct kdt_evd;
@@ -201,35 +202,49 @@ static inline struct kdt_env *kdt_env(struct kunit *test)
 
 int kdt_init(struct kunit *test);
 void kdt_exit(struct kunit *test);
+/* Messages say from now on that it was here: a row of a table, a step of a list. */
+__printf(2, 3) void kdt_row(struct kunit *test, const char *fmt, ...);
+static inline const char *kdt_at(struct kunit *test)
+{
+	return kdt_env(test)->at;
+}
+
+/* Zeroed, and there until the end of the case. */
+void *kdt_zalloc(struct kunit *test, size_t size);
+
+/* The suite of a file, of its cases. */
+#define KDT_SUITE(subject)								\
+struct kunit_suite kdt_##subject##_suite = {						\
+	.name = "kdtest-" #subject,							\
+	.init = kdt_init,								\
+	.exit = kdt_exit,								\
+	.test_cases = cases,								\
+}
 
 /* Goes on only after DAT_SUCCESS. */
 #define KDT_OK(test, call)								\
 do {											\
 	DAT_RETURN kdt_r = (call);							\
 											\
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_r == DAT_SUCCESS, "%s: %s %s (0x%08x)", #call,	\
-			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r);		\
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_r == DAT_SUCCESS, "%s: %s %s (0x%08x) %s", #call, \
+			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r, kdt_at(test));	\
+} while (0)
+
+#define KDT_FAILS(test, condition, want, call)						\
+do {											\
+	DAT_RETURN kdt_r = (call);							\
+											\
+	KUNIT_EXPECT_TRUE_MSG(test, condition, "%s: %s %s (0x%08x), not " want " %s", #call, \
+			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r, kdt_at(test));	\
 } while (0)
 
 /* Refused with exactly this type and subtype. */
 #define KDT_REFUSED(test, type, subtype, call)						\
-do {											\
-	DAT_RETURN kdt_r = (call);							\
-											\
-	KUNIT_EXPECT_TRUE_MSG(test, kdt_r == DAT_ERROR(type, (subtype)),		\
-			      "%s: %s %s (0x%08x), not " #type " " #subtype, #call,	\
-			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r);		\
-} while (0)
+	KDT_FAILS(test, kdt_r == DAT_ERROR(type, (subtype)), #type " " #subtype, call)
 
 /* Refused with this type, whatever the subtype. */
 #define KDT_TYPE(test, type, call)							\
-do {											\
-	DAT_RETURN kdt_r = (call);							\
-											\
-	KUNIT_EXPECT_TRUE_MSG(test, kdt_r != DAT_SUCCESS && DAT_GET_TYPE(kdt_r) == (type), \
-			      "%s: %s %s (0x%08x), not " #type, #call,			\
-			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r);		\
-} while (0)
+	KDT_FAILS(test, kdt_r != DAT_SUCCESS && DAT_GET_TYPE(kdt_r) == (type), #type, call)
 
 struct kdt_evd *kdt_evd_new(struct kunit *test, struct kdt_ia *ia, int flags);
 struct kdt_evd *kdt_evd_policy(struct kunit *test, struct kdt_ia *ia, int flags, DAT_COUNT qlen,
@@ -283,9 +298,17 @@ DAT_EVENT_NUMBER kdt_end(struct kunit *test, struct kdt_ep *ep);
 /* The next event is this completion. */
 void kdt_dto(struct kunit *test, struct kdt_evd *evd, struct kdt_ep *ep, u64 cookie, DAT_DTOS op,
 	     DAT_DTO_COMPLETION_STATUS status, u32 len);
-/* The next of the client's requests has succeeded; the server's next Receive has. */
-void kdt_sent(struct kunit *test, struct kdt_pair *pair, u64 cookie, DAT_DTOS op, u32 len);
-void kdt_came(struct kunit *test, struct kdt_pair *pair, u64 cookie, u32 len);
+/* The next request has succeeded, the next Receive; the next of either was flushed. */
+void kdt_sent(struct kunit *test, struct kdt_ep *ep, u64 cookie, DAT_DTOS op, u32 len);
+void kdt_came(struct kunit *test, struct kdt_ep *ep, u64 cookie, u32 len);
+void kdt_flushed(struct kunit *test, struct kdt_ep *ep, u64 cookie, DAT_DTOS op);
+/* A message, a Write, a Read: posted, and all of it has succeeded. */
+void kdt_message(struct kunit *test, struct kdt_ep *from, struct kdt_buf *out, struct kdt_ep *to,
+		 struct kdt_buf *in, u32 len);
+void kdt_put(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
+	     struct kdt_buf *to, u32 to_offset);
+void kdt_fetch(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
+	       struct kdt_buf *from, u32 from_offset);
 /* The next event is a completion; status and cookie are returned. */
 DAT_DTO_COMPLETION_STATUS kdt_any_dto(struct kunit *test, struct kdt_evd *evd, u64 *cookie);
 /* Disconnects and waits for both ends, whatever was in the air. */
@@ -294,13 +317,15 @@ void kdt_pair_end(struct kunit *test, struct kdt_pair *pair);
 void kdt_settle(struct kunit *test, struct kdt_pair *pair);
 /* Frees the endpoint and its EVDs, and nothing was left in them. */
 void kdt_ep_done(struct kunit *test, struct kdt_ep *ep);
+void kdt_pair_done(struct kunit *test, struct kdt_pair *pair);
+/* Both, which are in DISCONNECTED. */
+void kdt_reset(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
 
 extern struct kunit_suite kdt_attr_suite, kdt_close_suite, kdt_conn_suite, kdt_cr_suite;
 extern struct kunit_suite kdt_csp_suite, kdt_data_suite, kdt_error_suite, kdt_evd_suite;
 extern struct kunit_suite kdt_fmr_suite, kdt_list_suite, kdt_mem_suite, kdt_open_suite;
-extern struct kunit_suite kdt_outcome_suite, kdt_pdata_suite, kdt_registry_suite, kdt_rsp_suite;
-extern struct kunit_suite kdt_sinv_suite, kdt_srq_suite, kdt_state_suite, kdt_upcall_suite;
-extern struct kunit_suite kdt_xfer_suite;
+extern struct kunit_suite kdt_outcome_suite, kdt_pdata_suite, kdt_rsp_suite, kdt_sinv_suite;
+extern struct kunit_suite kdt_srq_suite, kdt_state_suite, kdt_xfer_suite;
 
 /* ---- hold.c ---- */
 

@@ -70,12 +70,12 @@ void kdt_talk(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s, struct kdt
 	KDT_OK(test, kdt_recv(s, to, 0, 64, 0x101));
 	KDT_OK(test, kdt_recv(c, from, 64, 64, 0x102));
 	KDT_OK(test, kdt_send(c, from, 0, 64, 0x103, 0));
-	kdt_dto(test, s->recv, s, 0x101, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
-	kdt_dto(test, c->req, c, 0x103, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
+	kdt_came(test, s, 0x101, 64);
+	kdt_sent(test, c, 0x103, DAT_DTO_SEND, 64);
 	KUNIT_EXPECT_TRUE(test, kdt_same(to->p, 64, seed));
 	KDT_OK(test, kdt_send(s, to, 0, 64, 0x104, 0));
-	kdt_dto(test, c->recv, c, 0x102, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
-	kdt_dto(test, s->req, s, 0x104, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
+	kdt_came(test, c, 0x102, 64);
+	kdt_sent(test, s, 0x104, DAT_DTO_SEND, 64);
 	KUNIT_EXPECT_TRUE(test, kdt_same(from->p + 64, 64, seed));
 }
 
@@ -83,8 +83,8 @@ void kdt_say(struct kunit *test, struct kdt_ep *from, struct kdt_buf *buf, struc
 	     u64 cookie)
 {
 	KDT_OK(test, kdt_send(from, buf, 0, 64, 0x105, 0));
-	kdt_dto(test, from->req, from, 0x105, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
-	kdt_dto(test, to->recv, to, cookie, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
+	kdt_sent(test, from, 0x105, DAT_DTO_SEND, 64);
+	kdt_came(test, to, cookie, 64);
 }
 
 void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
@@ -96,12 +96,6 @@ void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
 	end = kdt_end(test, s);
 	if (!s->ia->iwarp)	/* see kdt_pair_down() */
 		KUNIT_EXPECT_EQ(test, (int)end, DAT_CONNECTION_EVENT_DISCONNECTED);
-}
-
-void kdt_reset(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
-{
-	KDT_OK(test, dat_ep_reset(c->h));
-	KDT_OK(test, dat_ep_reset(s->h));
 }
 
 DAT_RETURN kdt_ask(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port, u32 usec,
@@ -219,10 +213,9 @@ DAT_RETURN kdt_unlisten(enum kdt_sp kind, DAT_HANDLE h)
 
 struct kdt_scene *kdt_scene_new(struct kunit *test)
 {
-	struct kdt_scene *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct kdt_scene *t = kdt_zalloc(test, sizeof(*t));
 	struct kdt_env *env = kdt_env(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->cr = kdt_evd_new(test, &env->b, DAT_EVD_CR_FLAG);
 	t->port = kdt_new_port();
 	t->from = kdt_buf_new(test, &env->a, 128);
@@ -411,7 +404,7 @@ static int kdt_raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 static struct kdt_raw *kdt_raw_new(struct kunit *test, struct kdt_ia *ia, DAT_CONN_QUAL port)
 {
-	struct kdt_raw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	struct kdt_raw *raw = kdt_zalloc(test, sizeof(*raw));
 	struct sockaddr_storage addr = ia->addr;
 	struct kdt_env *env = kdt_env(test);
 	struct net *net;
@@ -420,7 +413,6 @@ static struct kdt_raw *kdt_raw_new(struct kunit *test, struct kdt_ia *ia, DAT_CO
 	for (i = 0; i < KDT_RAWS && env->raws[i] && env->raws[i]->id; i++)
 		;
 	KUNIT_ASSERT_LT(test, i, KDT_RAWS);
-	KUNIT_ASSERT_NOT_NULL(test, raw);
 	init_waitqueue_head(&raw->wait);
 	net = kdt_ia_net(ia);
 	raw->id = rdma_create_id(net, kdt_raw_handler, raw, RDMA_PS_TCP, IB_QPT_RC);

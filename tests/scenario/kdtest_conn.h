@@ -36,7 +36,6 @@ void kdt_say(struct kunit *test, struct kdt_ep *from, struct kdt_buf *buf, struc
 	     u64 cookie);
 /* The client leaves, both hear of it once. */
 void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
-void kdt_reset(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
 
 /* A call with a time-out and private data. */
 DAT_RETURN kdt_ask(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port, u32 usec,

@@ -626,6 +626,23 @@ int kdt_pair_link(struct kdt_pair *pair)
 
 /* ---- the same with assertions ---- */
 
+void kdt_row(struct kunit *test, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(kdt_env(test)->at, sizeof(kdt_env(test)->at), fmt, args);
+	va_end(args);
+}
+
+void *kdt_zalloc(struct kunit *test, size_t size)
+{
+	void *p = kunit_kzalloc(test, size, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	return p;
+}
+
 struct kdt_evd *kdt_evd_policy(struct kunit *test, struct kdt_ia *ia, int flags, DAT_COUNT qlen,
 			       DAT_UPCALL_POLICY policy)
 {
@@ -723,9 +740,8 @@ static bool kdt_block_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOL
 
 struct kdt_blocker *kdt_block(struct kunit *test, struct kdt_evd *evd, bool take)
 {
-	struct kdt_blocker *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct kdt_blocker *b = kdt_zalloc(test, sizeof(*b));
 
-	KUNIT_ASSERT_NOT_NULL(test, b);
 	init_completion(&b->entered);
 	init_completion(&b->leave);
 	b->take = take;
@@ -768,9 +784,8 @@ void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const 
 
 struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr)
 {
-	struct kdt_pair *pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
+	struct kdt_pair *pair = kdt_zalloc(test, sizeof(*pair));
 
-	KUNIT_ASSERT_NOT_NULL(test, pair);
 	KDT_OK(test, kdt_pair_open(kdt_env(test), pair, attr));
 	return pair;
 }
@@ -792,10 +807,9 @@ static void kdt_ep_with(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia
 struct kdt_pair *kdt_pair_with(struct kunit *test, const struct kdt_pair *evds,
 			       const DAT_EP_ATTR *attr_c, const DAT_EP_ATTR *attr_s)
 {
-	struct kdt_pair *pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
+	struct kdt_pair *pair = kdt_zalloc(test, sizeof(*pair));
 	struct kdt_env *env = kdt_env(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, pair);
 	kdt_ep_with(test, &pair->c, &env->a, &evds->c, attr_c);
 	kdt_ep_with(test, &pair->s, &env->b, &evds->s, attr_s);
 	pair->cr = evds->cr ?: kdt_evd_new(test, &env->b, DAT_EVD_CR_FLAG);
@@ -878,10 +892,10 @@ void kdt_conn(struct kunit *test, struct kdt_ep *ep, DAT_EVENT_NUMBER number)
 {
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "%s: no event 0x%x in time",
-			      ep->ia->name, number);
-	KUNIT_ASSERT_TRUE_MSG(test, event.event_number == number, "%s: event 0x%x, not 0x%x",
-			      ep->ia->name, event.event_number, number);
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "%s: no event 0x%x in time %s",
+			      ep->ia->name, number, kdt_at(test));
+	KUNIT_ASSERT_TRUE_MSG(test, event.event_number == number, "%s: event 0x%x, not 0x%x %s",
+			      ep->ia->name, event.event_number, number, kdt_at(test));
 	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep->h);
 	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, ep->conn->h);
 }
@@ -890,22 +904,53 @@ DAT_EVENT_NUMBER kdt_end(struct kunit *test, struct kdt_ep *ep)
 {
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "the connection did not end");
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "the connection did not end %s",
+			      kdt_at(test));
 	KUNIT_ASSERT_TRUE_MSG(test, event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED ||
 			      event.event_number == DAT_CONNECTION_EVENT_BROKEN,
-			      "event 0x%x ends no connection", event.event_number);
+			      "event 0x%x ends no connection %s", event.event_number,
+			      kdt_at(test));
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(ep->h), DAT_EP_STATE_DISCONNECTED);
 	return event.event_number;
 }
 
-void kdt_sent(struct kunit *test, struct kdt_pair *pair, u64 cookie, DAT_DTOS op, u32 len)
+void kdt_sent(struct kunit *test, struct kdt_ep *ep, u64 cookie, DAT_DTOS op, u32 len)
 {
-	kdt_dto(test, pair->c.req, &pair->c, cookie, op, DAT_DTO_SUCCESS, len);
+	kdt_dto(test, ep->req, ep, cookie, op, DAT_DTO_SUCCESS, len);
 }
 
-void kdt_came(struct kunit *test, struct kdt_pair *pair, u64 cookie, u32 len)
+void kdt_came(struct kunit *test, struct kdt_ep *ep, u64 cookie, u32 len)
 {
-	kdt_dto(test, pair->s.recv, &pair->s, cookie, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, len);
+	kdt_dto(test, ep->recv, ep, cookie, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, len);
+}
+
+void kdt_flushed(struct kunit *test, struct kdt_ep *ep, u64 cookie, DAT_DTOS op)
+{
+	kdt_dto(test, op == DAT_DTO_RECEIVE ? ep->recv : ep->req, ep, cookie, op,
+		DAT_DTO_ERR_FLUSHED, 0);
+}
+
+void kdt_message(struct kunit *test, struct kdt_ep *from, struct kdt_buf *out, struct kdt_ep *to,
+		 struct kdt_buf *in, u32 len)
+{
+	KDT_OK(test, kdt_recv(to, in, 0, len, 0x5e1d));
+	KDT_OK(test, kdt_send(from, out, 0, len, 0x5e2d, 0));
+	kdt_sent(test, from, 0x5e2d, DAT_DTO_SEND, len);
+	kdt_came(test, to, 0x5e1d, len);
+}
+
+void kdt_put(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
+	     struct kdt_buf *to, u32 to_offset)
+{
+	KDT_OK(test, kdt_write(ep, buf, offset, len, to, to_offset, 0x3417e, 0));
+	kdt_sent(test, ep, 0x3417e, DAT_DTO_RDMA_WRITE, len);
+}
+
+void kdt_fetch(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
+	       struct kdt_buf *from, u32 from_offset)
+{
+	KDT_OK(test, kdt_read(ep, buf, offset, len, from, from_offset, 0x4ead, 0));
+	kdt_sent(test, ep, 0x4ead, DAT_DTO_RDMA_READ, len);
 }
 
 DAT_DTO_COMPLETION_STATUS kdt_any_dto(struct kunit *test, struct kdt_evd *evd, u64 *cookie)
@@ -925,26 +970,34 @@ void kdt_dto(struct kunit *test, struct kdt_evd *evd, struct kdt_ep *ep, u64 coo
 	DAT_DTO_COMPLETION_EVENT_DATA *dto;
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(evd, &event), "no completion of cookie 0x%llx in time",
-			      cookie);
-	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_DTO_COMPLETION_EVENT);
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(evd, &event), "no completion of cookie 0x%llx in time %s",
+			      cookie, kdt_at(test));
+	KUNIT_ASSERT_EQ_MSG(test, (int)event.event_number, DAT_DTO_COMPLETION_EVENT, "%s",
+			    kdt_at(test));
 	dto = &event.event_data.dto_completion_event_data;
 	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, evd->h);
 	KUNIT_EXPECT_PTR_EQ(test, dto->ep_handle, ep->h);
 	KUNIT_EXPECT_TRUE_MSG(test, dto->user_cookie.as_64 == cookie,
-			      "cookie 0x%llx, not 0x%llx", dto->user_cookie.as_64, cookie);
-	KUNIT_EXPECT_EQ(test, (int)dto->operation, (int)op);
-	KUNIT_EXPECT_EQ(test, (int)dto->status, (int)status);
+			      "cookie 0x%llx, not 0x%llx %s", dto->user_cookie.as_64, cookie,
+			      kdt_at(test));
+	KUNIT_EXPECT_EQ_MSG(test, (int)dto->operation, (int)op, "%s", kdt_at(test));
+	KUNIT_EXPECT_EQ_MSG(test, (int)dto->status, (int)status, "%s", kdt_at(test));
 	if (status == DAT_DTO_SUCCESS && dto->status == DAT_DTO_SUCCESS)
-		KUNIT_EXPECT_EQ(test, dto->transfered_length, len);
+		KUNIT_EXPECT_EQ_MSG(test, dto->transfered_length, len, "%s", kdt_at(test));
 }
 
 void kdt_settle(struct kunit *test, struct kdt_pair *pair)
 {
 	KDT_OK(test, dat_ep_post_recv(pair->s.h, 0, NULL, kdt_cookie(0xaaaa), 0));
 	KDT_OK(test, dat_ep_post_send(pair->c.h, 0, NULL, kdt_cookie(0xbbbb), 0));
-	kdt_dto(test, pair->c.req, &pair->c, 0xbbbb, DAT_DTO_SEND, DAT_DTO_SUCCESS, 0);
-	kdt_dto(test, pair->s.recv, &pair->s, 0xaaaa, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 0);
+	kdt_sent(test, &pair->c, 0xbbbb, DAT_DTO_SEND, 0);
+	kdt_came(test, &pair->s, 0xaaaa, 0);
+}
+
+void kdt_reset(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
+{
+	KDT_OK(test, dat_ep_reset(c->h));
+	KDT_OK(test, dat_ep_reset(s->h));
 }
 
 void kdt_ep_done(struct kunit *test, struct kdt_ep *ep)
@@ -961,4 +1014,10 @@ void kdt_ep_done(struct kunit *test, struct kdt_ep *ep)
 	KUNIT_EXPECT_EQ_MSG(test, kdt_queued(ep->recv), 0, "more receives than expected");
 	KDT_OK(test, dat_evd_free(ep->req->h));
 	KUNIT_EXPECT_EQ_MSG(test, kdt_queued(ep->req), 0, "more requests than expected");
+}
+
+void kdt_pair_done(struct kunit *test, struct kdt_pair *pair)
+{
+	kdt_ep_done(test, &pair->c);
+	kdt_ep_done(test, &pair->s);
 }

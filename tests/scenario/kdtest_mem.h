@@ -42,6 +42,23 @@ DAT_RETURN kdt_inv(struct kdt_ep *ep, struct kdt_buf *mem, u64 cookie, int flags
 /* The same, and the completion has come. */
 void kdt_fmr_done(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *mem, int rights);
 void kdt_inv_done(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *mem);
+/* ---- windows, at the server ---- */
+
+struct kdt_window {
+	DAT_RMR_HANDLE h;
+	struct kdt_buf buf;		/* how a peer names it */
+};
+
+struct kdt_window *kdt_window_new(struct kunit *test);
+/* Over so many bytes of the memory. Any context. */
+DAT_RETURN kdt_bind(struct kdt_ep *ep, struct kdt_window *w, struct kdt_buf *mem, u32 offset,
+		    u32 len, u64 cookie, int flags);
+DAT_RETURN kdt_unbind(struct kdt_ep *ep, struct kdt_window *w, u64 cookie, int flags);
+/* The same, and the completion has come. */
+void kdt_bind_done(struct kunit *test, struct kdt_ep *ep, struct kdt_window *w,
+		   struct kdt_buf *mem, u32 offset, u32 len);
+void kdt_unbind_done(struct kunit *test, struct kdt_ep *ep, struct kdt_window *w);
+
 /* What dat_lmr_query() says of it. */
 bool kdt_bound(struct kunit *test, DAT_LMR_HANDLE lmr);
 
@@ -128,5 +145,7 @@ void kdt_bind_event(struct kunit *test, struct kdt_evd *evd, DAT_RMR_HANDLE rmr,
  * suppressed and under way is reported when the connection ends.
  */
 void kdt_mem_down(struct kunit *test, struct kdt_pair *pair);
+/* The same, once all is quiet both ways, and both endpoints are freed. */
+void kdt_mem_done(struct kunit *test, struct kdt_pair *pair);
 
 #endif /* KDTEST_MEM_H */

@@ -37,18 +37,17 @@ static u64 first_address(struct kunit *test, struct rig *g)
 
 	KDT_OK(test, kdat_lmr_fmr_sg(g->mem->lmr, &g->sg, KDT_RIGHTS, DAT_VA_TYPE_VA,
 				     g->pair->s.h, kdt_cookie(1), 0, &lctx, &rctx, &addr));
-	kdt_dto(test, g->pair->s.req, &g->pair->s, 1, DAT_DTO_LMR_FMR, DAT_DTO_SUCCESS, 0);
+	kdt_sent(test, &g->pair->s, 1, DAT_DTO_LMR_FMR, 0);
 	kdt_inv_done(test, &g->pair->s, g->mem);
 	return addr;
 }
 
 static struct rig *rig_new(struct kunit *test, const DAT_EP_ATTR *attr)
 {
-	struct rig *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct rig *g = kdt_zalloc(test, sizeof(*g));
 	struct kdt_env *env = kdt_env(test);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, g);
 	g->pair = kdt_mem_pair(test, attr);
 	g->mem = kdt_fmr_new(test, &env->b, PAGES, DAT_LMR_SCOPE_PZ);
 	g->ctrl = kdt_buf_new(test, &env->b, sizeof(struct kdt_offer));
@@ -127,7 +126,7 @@ static void done(struct kunit *test, struct rig *g)
 /* The next of the server's requests has succeeded. */
 static void told(struct kunit *test, struct kdt_pair *pair, u64 cookie, DAT_DTOS op, u32 len)
 {
-	kdt_dto(test, pair->s.req, &pair->s, cookie, op, DAT_DTO_SUCCESS, len);
+	kdt_sent(test, &pair->s, cookie, op, len);
 }
 
 /* A list to be posted by the upcall that brings a message, in softirq. */
@@ -161,7 +160,7 @@ static void post_in_upcall(struct kunit *test, struct kdt_pair *pair, struct kda
 	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&soft.done, KDT_WAIT), 0);
 	KDT_OK(test, soft.ret);
 	KUNIT_EXPECT_TRUE(test, soft.softirq);
-	kdt_sent(test, pair, 1, DAT_DTO_SEND, 0);
+	kdt_sent(test, &pair->c, 1, DAT_DTO_SEND, 0);
 	pair->s.recv->hook = NULL;
 }
 
@@ -200,12 +199,10 @@ static void bind_write_send(struct kunit *test)
 		memset(reqs, 0xa5, sizeof(reqs));
 		if (!silent) {
 			told(test, pair, 1, DAT_DTO_LMR_FMR, 0);
-			kdt_dto(test, pair->s.req, &pair->s, 2, DAT_DTO_RDMA_WRITE,
-				DAT_DTO_SUCCESS, LEN);
+			kdt_sent(test, &pair->s, 2, DAT_DTO_RDMA_WRITE, LEN);
 			told(test, pair, 3, DAT_DTO_SEND, g->message.segment_length);
 		}
-		kdt_dto(test, pair->c.recv, &pair->c, i, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS,
-			sizeof(*offer));
+		kdt_came(test, &pair->c, i, sizeof(*offer));
 		KUNIT_ASSERT_EQ(test, offer->number, i);
 		/* the Write came before the message */
 		KUNIT_ASSERT_TRUE_MSG(test, kdt_same(g->there->p, LEN, i), "round %d", i);
@@ -216,11 +213,11 @@ static void bind_write_send(struct kunit *test)
 		/* through the key the message brought */
 		remote = (DAT_RMR_TRIPLET) { offer->va, LEN, offer->rctx };
 		KDT_OK(test, dat_ep_post_rdma_read(pair->c.h, 1, &iov, kdt_cookie(4), &remote, 0));
-		kdt_sent(test, pair, 4, DAT_DTO_RDMA_READ, LEN);
+		kdt_sent(test, &pair->c, 4, DAT_DTO_RDMA_READ, LEN);
 		KUNIT_ASSERT_TRUE(test, kdt_same(mine->p, LEN, i));
 		kdt_fill(mine->p, LEN, 1000 + i);
 		KDT_OK(test, dat_ep_post_rdma_write(pair->c.h, 1, &iov, kdt_cookie(5), &remote, 0));
-		kdt_sent(test, pair, 5, DAT_DTO_RDMA_WRITE, LEN);
+		kdt_sent(test, &pair->c, 5, DAT_DTO_RDMA_WRITE, LEN);
 		kdt_settle(test, pair);
 		KUNIT_ASSERT_TRUE(test, kdt_same(g->mem->p, LEN, 1000 + i));
 		done(test, g);
@@ -228,8 +225,7 @@ static void bind_write_send(struct kunit *test)
 			kdt_key_dead(test, g->mem);
 	}
 	kdt_mem_down(test, pair);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_pair_done(test, pair);
 }
 
 /* A command and its end in one call each, and the last of one with the first of the next. */
@@ -271,18 +267,14 @@ static void every_kind(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, kdt_bound(test, g->mem->lmr));
 		KUNIT_EXPECT_TRUE(test, kdt_same(g->mem->p, LEN, i));
 		KUNIT_EXPECT_TRUE(test, kdt_same(g->data->p, LEN, i));
-		kdt_dto(test, pair->c.recv, &pair->c, 100, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS,
-			g->message.segment_length);
+		kdt_came(test, &pair->c, 100, g->message.segment_length);
 		KUNIT_ASSERT_TRUE(test, kdt_get(pair->c.recv, &event));
 		dto = &event.event_data.dto_completion_event_data;
 		KUNIT_EXPECT_EQ(test, (int)dto->operation, DAT_DTO_RECEIVE_WITH_INVALIDATE);
 		KUNIT_EXPECT_EQ(test, dto->rmr_context, theirs->rctx);
 		KUNIT_EXPECT_FALSE(test, kdt_bound(test, theirs->lmr));
 	}
-	kdt_settle(test, pair);
-	kdt_mem_down(test, pair);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_mem_done(test, pair);
 }
 
 static struct kunit_case cases[] = {
@@ -292,9 +284,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_list_suite = {
-	.name = "kdtest-list",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(list);

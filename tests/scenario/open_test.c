@@ -32,13 +32,12 @@ static void open_in_work(struct work_struct *work)
 static void leads(struct kunit *test, struct destination *d, struct kdt_ia *from, struct kdt_ia *to)
 {
 	struct kdt_env *env = kdt_env(test);
-	struct kdt_ia *opened = kunit_kzalloc(test, sizeof(*opened), GFP_KERNEL);
+	struct kdt_ia *opened = kdt_zalloc(test, sizeof(*opened));
 	struct kdt_pair *pair = kdt_pair_new(test, NULL);
 	struct kdt_ep c = {};
 	DAT_IA_ATTR attr;
 	DAT_CR_HANDLE cr;
 
-	KUNIT_ASSERT_NOT_NULL(test, opened);
 	opened->name = from->name;
 	opened->h = d->ia;
 	KDT_OK(test, dat_ia_query(d->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
@@ -107,9 +106,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_open_suite = {
-	.name = "kdtest-open",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(open);

@@ -220,7 +220,7 @@ static void while_blocked(struct kunit *test)
 			KDT_OK(test, dat_ep_disconnect(c->h, flags[i]));
 		kdt_conn(test, c, i < 2 ? DAT_CONNECTION_EVENT_DISCONNECTED :
 			 DAT_CONNECTION_EVENT_TIMED_OUT);
-		kdt_dto(test, c->recv, c, i, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+		kdt_flushed(test, c, i, DAT_DTO_RECEIVE);
 		KDT_OK(test, dat_ep_reset(c->h));
 		cr = kdt_call(test, c, &env->b, t->port, t->cr).cr_handle;
 		kdt_accept(test, cr, t->s.h, c, &t->s);
@@ -302,7 +302,7 @@ static void last_word(struct kunit *test, enum last_word word, int row)
 		kdt_raw_close(raw);
 		kdt_conn(test, s, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	}
-	kdt_dto(test, s->recv, s, 1, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+	kdt_flushed(test, s, 1, DAT_DTO_RECEIVE);
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(s->h), DAT_EP_STATE_DISCONNECTED);
 	kdt_raw_close(raw);
 	KDT_OK(test, dat_ep_reset(s->h));
@@ -384,8 +384,8 @@ static void no_answer(struct kunit *test, enum answer answer)
 	}
 	kdt_dto(test, c.req, &c, 2, DAT_DTO_SEND, answer == GIVEN_UP ? DAT_DTO_ERR_TRANSPORT :
 		DAT_DTO_ERR_FLUSHED, 0);
-	kdt_dto(test, c.req, &c, 3, DAT_DTO_SEND, DAT_DTO_ERR_FLUSHED, 0);
-	kdt_dto(test, c.recv, &c, 1, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+	kdt_flushed(test, &c, 3, DAT_DTO_SEND);
+	kdt_flushed(test, &c, 1, DAT_DTO_RECEIVE);
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(c.h), DAT_EP_STATE_DISCONNECTED);
 	KDT_OK(test, dat_ep_reset(c.h));
 	kdt_ep_done(test, &c);
@@ -423,13 +423,12 @@ static int leave(void *data)
 
 static void both_leave(struct kunit *test)
 {
-	struct leaver *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct leaver *l = kdt_zalloc(test, sizeof(*l));
 	struct kdt_scene *t = kdt_scene_new(test);
 	struct task_struct *task;
 	DAT_CR_HANDLE cr;
 	int i, j;
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	kdt_scene_listen(test, t, KDT_PSP);
 	for (i = 0; i < 12; i++) {
 		cr = kdt_call(test, &t->c, t->s.ia, t->port, t->cr).cr_handle;
@@ -469,9 +468,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_outcome_suite = {
-	.name = "kdtest-outcome",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(outcome);

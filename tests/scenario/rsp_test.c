@@ -115,12 +115,11 @@ static bool create_again(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEA
 
 static void in_upcall(struct kunit *test)
 {
-	struct again *a = kunit_kzalloc(test, sizeof(*a), GFP_KERNEL);
+	struct again *a = kdt_zalloc(test, sizeof(*a));
 	struct kdt_scene *t = kdt_scene_new(test), *u = kdt_scene_new(test);
 	DAT_CR_ARRIVAL_EVENT_DATA arrival;
 	DAT_CR_HANDLE request;
 
-	KUNIT_ASSERT_NOT_NULL(test, a);
 	a->t = t;
 	a->next = &u->s;
 	a->created = DAT_ABORT;
@@ -151,13 +150,12 @@ static void in_upcall(struct kunit *test)
 /* Many callers, one request. */
 static void one_only(struct kunit *test)
 {
-	struct kdt_ep *c = kunit_kcalloc(test, CALLERS, sizeof(*c), GFP_KERNEL);
+	struct kdt_ep *c = kdt_zalloc(test, CALLERS * sizeof(*c));
 	struct kdt_scene *t = kdt_scene_new(test);
 	DAT_CR_HANDLE request;
 	int i, up = 0;
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	for (i = 0; i < CALLERS; i++)
 		kdt_ep_new(test, &c[i], t->c.ia, NULL);
 	reserve(test, t);
@@ -253,9 +251,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_rsp_suite = {
-	.name = "kdtest-rsp",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(rsp);

@@ -45,7 +45,7 @@ static void take_key(struct kunit *test, struct kdt_pair *pair, struct kdt_buf *
 	kdt_fill(from->p, from->len, context);
 	KDT_OK(test, kdt_recv(&pair->s, to, 0, to->len, 21));
 	KDT_OK(test, send_inv(&pair->c, from, len, 22, 0, DAT_TRUE, context));
-	kdt_dto(test, pair->c.req, &pair->c, 22, DAT_DTO_SEND, DAT_DTO_SUCCESS, len);
+	kdt_sent(test, &pair->c, 22, DAT_DTO_SEND, len);
 	expect_inv(test, &pair->s, 21, len, context);
 	KUNIT_EXPECT_TRUE(test, kdt_same(to->p, len, context));
 }
@@ -55,13 +55,12 @@ static void every_kind(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
-	struct kdt_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct kdt_region *r = kdt_zalloc(test, sizeof(*r));
 	struct kdt_buf *from = kdt_buf_new(test, &env->a, 3000);
 	struct kdt_buf *to = kdt_buf_new(test, &env->b, 3000);
 	DAT_RMR_TRIPLET remote;
 	int kind, i, n;
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	for (kind = 0; kind < KDT_KINDS; kind++) {
 		if (kind == KDT_LARGE)
 			continue;
@@ -93,16 +92,12 @@ static void every_kind(struct kunit *test)
 		if (!r->buf.lctx) {
 			KDT_OK(test, kdt_recv(&pair->c, from, 0, 64, 2));
 			KDT_OK(test, kdt_send(&pair->s, r->mem, 0, 64, 1, 0));
-			kdt_dto(test, pair->s.req, &pair->s, 1, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
-			kdt_dto(test, pair->c.recv, &pair->c, 2, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS,
-				64);
+			kdt_sent(test, &pair->s, 1, DAT_DTO_SEND, 64);
+			kdt_came(test, &pair->c, 2, 64);
 		}
 		kdt_region_free(test, r);
 	}
-	kdt_settle(test, pair);
-	kdt_mem_down(test, pair);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_mem_done(test, pair);
 }
 
 /* Again and again, as soon as the message that tells of the key is there. */
@@ -120,13 +115,12 @@ static void at_once(struct kunit *test)
 		KDT_OK(test, kdt_fmr(&pair->s, mem, KDT_RIGHTS, i % 2, 1,
 				     i % 3 ? KDT_SUPPRESS : 0));
 		if (i % 3 == 0)
-			kdt_dto(test, pair->s.req, &pair->s, 1, DAT_DTO_LMR_FMR, DAT_DTO_SUCCESS,
-				0);
+			kdt_sent(test, &pair->s, 1, DAT_DTO_LMR_FMR, 0);
 		KUNIT_EXPECT_NE(test, mem->lctx, last);
 		last = mem->lctx;
 		KDT_OK(test, dat_ep_post_recv(pair->c.h, 0, NULL, kdt_cookie(2), 0));
 		KDT_OK(test, dat_ep_post_send(pair->s.h, 0, NULL, kdt_cookie(3), KDT_SUPPRESS));
-		kdt_dto(test, pair->c.recv, &pair->c, 2, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 0);
+		kdt_came(test, &pair->c, 2, 0);
 		take_key(test, pair, from, to, 3000, mem->rctx);
 		KUNIT_ASSERT_FALSE(test, kdt_bound(test, mem->lmr));
 	}
@@ -193,8 +187,7 @@ static void bad_context(struct kunit *test)
 			kdt_peer_works(test, other, fmr, 0, LEN, i);
 		if (far)
 			KUNIT_EXPECT_TRUE(test, kdt_bound(test, far->lmr));
-		kdt_ep_done(test, &pair->c);
-		kdt_ep_done(test, &pair->s);
+		kdt_pair_done(test, pair);
 	}
 	kdt_settle(test, other);
 }
@@ -235,15 +228,13 @@ static void through_srq(struct kunit *test)
 		KDT_OK(test, dat_srq_post_recv(srq, 1, &iov, kdt_cookie(i)));
 		if (i % 3 == 2) {
 			KDT_OK(test, kdt_send(&pair->c, from, 0, 64, 22, 0));
-			kdt_dto(test, pair->c.req, &pair->c, 22, DAT_DTO_SEND, DAT_DTO_SUCCESS,
-				64);
-			kdt_dto(test, s->recv, s, i, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
+			kdt_sent(test, &pair->c, 22, DAT_DTO_SEND, 64);
+			kdt_came(test, s, i, 64);
 			KUNIT_EXPECT_TRUE(test, kdt_bound(test, mem->lmr));
 			kdt_inv_done(test, s, mem);
 		} else {
 			KDT_OK(test, send_inv(&pair->c, from, 64, 22, 0, DAT_TRUE, mem->rctx));
-			kdt_dto(test, pair->c.req, &pair->c, 22, DAT_DTO_SEND, DAT_DTO_SUCCESS,
-				64);
+			kdt_sent(test, &pair->c, 22, DAT_DTO_SEND, 64);
 			expect_inv(test, s, i, 64, mem->rctx);
 			KUNIT_EXPECT_FALSE(test, kdt_bound(test, mem->lmr));
 		}
@@ -297,8 +288,7 @@ static void read_to_rmr(struct kunit *test)
 			/* exactly, with room left, nothing */
 			len = k == 0 ? sink->len : k == 1 ? sink->len - 333 : 0;
 			KDT_OK(test, read_to(&pair->s, sink, 0, sink->len, from, len, 5, 0));
-			kdt_dto(test, pair->s.req, &pair->s, 5, DAT_DTO_RDMA_READ,
-				DAT_DTO_SUCCESS, len);
+			kdt_sent(test, &pair->s, 5, DAT_DTO_RDMA_READ, len);
 			KUNIT_EXPECT_TRUE_MSG(test, kdt_same(sink->p, len, 10 * i + k),
 					      "sink %d, %u bytes", i, len);
 			KUNIT_EXPECT_TRUE(test, kdt_all(sink->p + len, sink->len - len, 0x99));
@@ -314,18 +304,16 @@ static void read_to_rmr(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kdt_guarded(fmr));
 	/* behind a bind or an fmr it needs no waiting */
 	KDT_OK(test, kdt_inv(&pair->s, fmr, 8, KDT_INV_FENCE | KDT_SUPPRESS));
-	KDT_OK(test, kdt_read(&pair->s, mem, 0, 8, from, 0, 9, 0));
-	kdt_dto(test, pair->s.req, &pair->s, 9, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 8);
+	kdt_fetch(test, &pair->s, mem, 0, 8, from, 0);
 	KDT_OK(test, kdt_fmr(&pair->s, fmr, KDT_RIGHTS, 0, 10, KDT_SUPPRESS));
 	KDT_OK(test, read_to(&pair->s, fmr, 0, LEN, from, LEN, 11, 0));
-	kdt_dto(test, pair->s.req, &pair->s, 11, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, LEN);
+	kdt_sent(test, &pair->s, 11, DAT_DTO_RDMA_READ, LEN);
 	kdt_settle(test, pair);
 	kdt_mem_down(test, pair);
 	/* flushed after the end */
 	KDT_OK(test, read_to(&pair->s, mem, 0, 64, from, 64, 12, 0));
-	kdt_dto(test, pair->s.req, &pair->s, 12, DAT_DTO_RDMA_READ, DAT_DTO_ERR_FLUSHED, 0);
-	kdt_ep_done(test, &pair->s);
-	kdt_ep_done(test, &pair->c);
+	kdt_flushed(test, &pair->s, 12, DAT_DTO_RDMA_READ);
+	kdt_pair_done(test, pair);
 }
 
 static struct kunit_case cases[] = {
@@ -337,9 +325,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_sinv_suite = {
-	.name = "kdtest-sinv",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(sinv);

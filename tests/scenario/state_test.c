@@ -19,15 +19,14 @@ static void calls(struct kunit *test)
 	kdt_refuses(test, &pair->c, DAT_EP_STATE_CONNECTED, NULL);
 	kdt_refuses(test, &pair->s, DAT_EP_STATE_CONNECTED, spare);
 	KDT_OK(test, kdt_send(&pair->s, to, 0, 64, 2, 0));
-	kdt_dto(test, pair->c.recv, &pair->c, 1, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
-	kdt_dto(test, pair->s.req, &pair->s, 2, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
+	kdt_came(test, &pair->c, 1, 64);
+	kdt_sent(test, &pair->s, 2, DAT_DTO_SEND, 64);
 	kdt_talk(test, &pair->c, &pair->s, from, to, 1);
 	kdt_pair_down(test, pair);
 	kdt_refuses(test, &pair->c, DAT_EP_STATE_DISCONNECTED, NULL);
 	kdt_refuses(test, &pair->s, DAT_EP_STATE_DISCONNECTED, spare);
 	KDT_OK(test, dat_cr_reject(spare, 0, NULL));
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_pair_done(test, pair);
 }
 
 /* ---- addresses ---- */
@@ -143,8 +142,7 @@ static void free_a(struct kunit *test)
 	while (kdt_get_timeout(pair->cr, &event, 0))
 		KDT_OK(test, dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle, 0,
 					   NULL));
-	kdt_ep_done(test, &pair->s);
-	kdt_ep_done(test, &pair->c);
+	kdt_pair_done(test, pair);
 }
 
 /* C with Receives on both ends, DP, D; either end. */
@@ -169,7 +167,7 @@ static void free_c_dp_d(struct kunit *test)
 		}
 		freed(test, mine);
 		kdt_conn(test, theirs, DAT_CONNECTION_EVENT_DISCONNECTED);
-		kdt_dto(test, theirs->recv, theirs, 1, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+		kdt_flushed(test, theirs, 1, DAT_DTO_RECEIVE);
 		kdt_ep_done(test, theirs);
 	}
 }
@@ -255,11 +253,9 @@ static void modified(struct kunit *test)
 		kdt_down(test, &pair->c, &pair->s);
 		for (j = 0; j < 3; j++)
 			KUNIT_EXPECT_EQ(test, kdt_queued(old[j]), 0);
-		KDT_OK(test, dat_ep_reset(pair->c.h));
-		KDT_OK(test, dat_ep_reset(pair->s.h));
+		kdt_reset(test, &pair->c, &pair->s);
 	}
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_pair_done(test, pair);
 }
 
 /* ---- closed ---- */
@@ -327,9 +323,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_state_suite = {
-	.name = "kdtest-state",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(state);

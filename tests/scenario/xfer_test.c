@@ -60,12 +60,10 @@ struct list {
 
 static struct list *list_new(struct kunit *test, struct kdt_ia *ia)
 {
-	struct list *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct list *l = kdt_zalloc(test, sizeof(*l));
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
-	l->iov = kunit_kcalloc(test, 64, sizeof(*l->iov), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, l->iov);
+	l->iov = kdt_zalloc(test, 64 * sizeof(*l->iov));
 	for (i = 0; i < LMRS; i++)
 		l->buf[i] = kdt_buf_new(test, ia, AREA);
 	return l;
@@ -195,8 +193,8 @@ static void segments_one(struct kunit *test, struct segs *g, u32 len, int n, int
 	list_write(g->from, n, g->flat, len, len);
 	post_gone(test, &pair->s, DAT_DTO_RECEIVE, m, g->to->iov, &remote, 1);
 	post_gone(test, &pair->c, DAT_DTO_SEND, n, g->from->iov, &remote, 2);
-	kdt_sent(test, pair, 2, DAT_DTO_SEND, len);
-	kdt_came(test, pair, 1, len);
+	kdt_sent(test, &pair->c, 2, DAT_DTO_SEND, len);
+	kdt_came(test, &pair->s, 1, len);
 	KUNIT_EXPECT_TRUE_MSG(test, list_holds(g->to, m, len, g->flat, 0xee),
 			      "send of %u in %d to %d", len, n, m);
 
@@ -205,7 +203,7 @@ static void segments_one(struct kunit *test, struct segs *g, u32 len, int n, int
 	list_write(g->from, w, g->flat, len, len + 1);
 	memset(g->there->p, 0xdd, g->there->len);
 	post_gone(test, &pair->c, DAT_DTO_RDMA_WRITE, w, g->from->iov, &remote, 3);
-	kdt_sent(test, pair, 3, DAT_DTO_RDMA_WRITE, len);
+	kdt_sent(test, &pair->c, 3, DAT_DTO_RDMA_WRITE, len);
 	kdt_settle(test, pair);
 	KUNIT_EXPECT_TRUE_MSG(test, !memcmp(g->there->p + at, g->flat, len),
 			      "write of %u in %d", len, w);
@@ -217,7 +215,7 @@ static void segments_one(struct kunit *test, struct segs *g, u32 len, int n, int
 	list_fill(g->from, 0xcc);
 	list_cut(g->from, len + (len & 1 ? 3 : len), r, empty && r > 2);
 	post_gone(test, &pair->c, DAT_DTO_RDMA_READ, r, g->from->iov, &remote, 4);
-	kdt_sent(test, pair, 4, DAT_DTO_RDMA_READ, len);
+	kdt_sent(test, &pair->c, 4, DAT_DTO_RDMA_READ, len);
 	KUNIT_EXPECT_TRUE_MSG(test, list_holds(g->from, r, len, g->flat, 0xcc),
 			      "read of %u in %d", len, r);
 }
@@ -230,8 +228,7 @@ static void segments(struct kunit *test)
 	int i, n, m, most;
 
 	g.there = kdt_buf_new(test, &env->b, AREA);
-	g.flat = kunit_kzalloc(test, AREA, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, g.flat);
+	g.flat = kdt_zalloc(test, AREA);
 	g.pair = pair_at_limits(test, &g.attr);
 	most = g.attr.max_request_iov;
 	KUNIT_ASSERT_LT(test, most, 64);
@@ -272,22 +269,18 @@ static void most_bytes(struct kunit *test)
 
 	/* RDMA as long as the remote segment can be: one LMR. */
 	kdt_fill(from->p, lmr, 1);
-	KDT_OK(test, kdt_write(&pair->c, from, 0, lmr, to, 0, 1, 0));
-	kdt_sent(test, pair, 1, DAT_DTO_RDMA_WRITE, lmr);
+	kdt_put(test, &pair->c, from, 0, lmr, to, 0);
 	kdt_settle(test, pair);
 	KUNIT_EXPECT_TRUE(test, kdt_same(to->p, lmr, 1));
 	memset(from->p, 0, lmr);
-	KDT_OK(test, kdt_read(&pair->c, from, 0, lmr, to, 0, 2, 0));
-	kdt_sent(test, pair, 2, DAT_DTO_RDMA_READ, lmr);
+	kdt_fetch(test, &pair->c, from, 0, lmr, to, 0);
 	KUNIT_EXPECT_TRUE(test, kdt_same(from->p, lmr, 1));
 
 	/* A message as long as the device says, or as segments of whole LMRs make it. */
 	n = min(attr.max_request_iov, attr.max_recv_iov);
 	most = min3((u64)attr.max_message_size, (u64)n * lmr, (u64)MAX_MESSAGE);
-	out = kunit_kcalloc(test, n, sizeof(*out), GFP_KERNEL);
-	in = kunit_kcalloc(test, n, sizeof(*in), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, out);
-	KUNIT_ASSERT_NOT_NULL(test, in);
+	out = kdt_zalloc(test, n * sizeof(*out));
+	in = kdt_zalloc(test, n * sizeof(*in));
 	for (i = 0, left = most; left; i++, left -= part) {
 		struct kdt_buf *a = kdt_buf_new(test, &env->a, lmr);
 		struct kdt_buf *b = kdt_buf_new(test, &env->b, lmr);
@@ -301,8 +294,8 @@ static void most_bytes(struct kunit *test)
 	n = i;
 	KDT_OK(test, dat_ep_post_recv(pair->s.h, n, in, kdt_cookie(3), 0));
 	KDT_OK(test, dat_ep_post_send(pair->c.h, n, out, kdt_cookie(4), 0));
-	kdt_sent(test, pair, 4, DAT_DTO_SEND, most);
-	kdt_came(test, pair, 3, most);
+	kdt_sent(test, &pair->c, 4, DAT_DTO_SEND, most);
+	kdt_came(test, &pair->s, 3, most);
 	for (i = 0; i < n; i++)
 		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(iov_p(&in[i]), in[i].segment_length, 10 + i),
 				      "part %d of %llu bytes", i, most);
@@ -396,10 +389,10 @@ static void posts_from_softirq(struct kunit *test)
 		wait_for_completion(&poster.done);
 		KUNIT_EXPECT_EQ(test, poster.softirq, i % 3 != 2);
 		KDT_OK(test, poster.ret);
-		kdt_came(test, pair, 1000 * i, 64);
-		kdt_sent(test, pair, 1000 * i + 1, DAT_DTO_SEND, 64);
-		kdt_sent(test, pair, 1000 * i + 2, DAT_DTO_RDMA_WRITE, 64);
-		kdt_sent(test, pair, 1000 * i + 3, DAT_DTO_RDMA_READ, 64);
+		kdt_came(test, &pair->s, 1000 * i, 64);
+		kdt_sent(test, &pair->c, 1000 * i + 1, DAT_DTO_SEND, 64);
+		kdt_sent(test, &pair->c, 1000 * i + 2, DAT_DTO_RDMA_WRITE, 64);
+		kdt_sent(test, &pair->c, 1000 * i + 3, DAT_DTO_RDMA_READ, 64);
 	}
 	KUNIT_EXPECT_EQ(test, poster.inside, 0);
 	tasklet_kill(&poster.tasklet);
@@ -471,13 +464,12 @@ static int crowd_thread(void *arg)
 static void posts_at_once(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
-	struct crowd *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct crowd *c = kdt_zalloc(test, sizeof(*c));
 	struct member m[THREADS];
 	struct task_struct *task;
 	DAT_EP_ATTR attr;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	kdt_attr(env, &attr);
 	attr.max_recv_dtos = THREADS * POSTS / 3;
 	c->pair = kdt_pair_new(test, &attr);
@@ -504,7 +496,7 @@ static void posts_at_once(struct kunit *test)
 						   READ_ONCE(c->got) == THREADS * POSTS,
 						   KDT_WAIT));
 	for (i = 0; i < THREADS * POSTS / 3; i++)
-		kdt_came(test, c->pair, i, 64);
+		kdt_came(test, &c->pair->s, i, 64);
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->bad), 0);
 	for (i = 0; i < THREADS; i++)
 		KUNIT_EXPECT_EQ(test, c->next[i], POSTS);
@@ -557,13 +549,13 @@ static void requests_full(struct kunit *test, bool reads)
 			KUNIT_EXPECT_EQ(test, DAT_GET_TYPE(ret), (u32)DAT_INSUFFICIENT_RESOURCES);
 			full++;
 		}
-		kdt_sent(test, pair, 0, DAT_DTO_RDMA_READ, len);
+		kdt_sent(test, &pair->c, 0, DAT_DTO_RDMA_READ, len);
 		for (i = 1; i < got; i++) {
-			kdt_sent(test, pair, i, op, 8);
+			kdt_sent(test, &pair->c, i, op, 8);
 			KDT_OK(test, kdt_write(&pair->c, mine, 0, 8, theirs, 0, 1000 + i, 0));
 		}
 		for (i = 1; i < got; i++)
-			kdt_sent(test, pair, 1000 + i, DAT_DTO_RDMA_WRITE, 8);
+			kdt_sent(test, &pair->c, 1000 + i, DAT_DTO_RDMA_WRITE, 8);
 	}
 	KUNIT_EXPECT_GT_MSG(test, full, 0, "the queue was never full");
 	kdt_settle(test, pair);
@@ -600,8 +592,8 @@ static void receive_queue_full(struct kunit *test)
 	for (i = 0; i < KDT_DTOS; i++) {
 		KDT_TYPE(test, DAT_INSUFFICIENT_RESOURCES, kdt_recv(&pair->s, to, 0, 64, 0));
 		KDT_OK(test, kdt_send(&pair->c, from, 0, i, i, 0));
-		kdt_sent(test, pair, i, DAT_DTO_SEND, i);
-		kdt_came(test, pair, i, i);
+		kdt_sent(test, &pair->c, i, DAT_DTO_SEND, i);
+		kdt_came(test, &pair->s, i, i);
 		KDT_OK(test, kdt_recv(&pair->s, to, 0, 64, KDT_DTOS + i));
 	}
 }
@@ -722,9 +714,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_xfer_suite = {
-	.name = "kdtest-xfer",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+KDT_SUITE(xfer);
