@@ -3,9 +3,6 @@
  * Adapters closed and EVDs freed in the middle of everything and inside of upcalls: what
  * is free is never called again, and nobody waits for ever.
  */
-#include <linux/completion.h>
-#include <linux/slab.h>
-
 #include "kdtest_conn.h"
 
 #define SIZE	64
@@ -159,16 +156,15 @@ static bool close_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN 
 	c->graceful = dat_ia_close(c->own, DAT_CLOSE_GRACEFUL_FLAG);
 	c->own_evd = dat_evd_free(evd->h);
 	if (c->other)
-		c->closed = dat_ia_close(c->other, DAT_CLOSE_ABRUPT_FLAG);
-	if (c->evd)
-		c->freed = dat_evd_free(c->evd->h);
+		c->closed = dat_ia_close(c->other, DAT_CLOSE_ABRUPT_FLAG) ?:
+			    dat_evd_free(c->evd->h);
 	return false;
 }
 
 /* Not the instance the upcall belongs to, nor its EVD, but any other. */
 static void in_upcall(struct kunit *test)
 {
-	struct kdt_env *env = kdt_env(test);
+	struct kdt_ia *b = &kdt_env(test)->b;
 	struct closer *c = kdt_zalloc(test, sizeof(*c));
 	struct kdt_evd *evd;
 	DAT_EVENT event;
@@ -177,22 +173,22 @@ static void in_upcall(struct kunit *test)
 	for (i = 0; i < CALLING; i++) {
 		DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 
-		evd = kdt_evd_context(test, &env->b, DAT_EVD_SOFTWARE_FLAG, 8, engines[i].policy,
+		kdt_row(test, "kind %d", i);
+		evd = kdt_evd_context(test, b, DAT_EVD_SOFTWARE_FLAG, 8, engines[i].policy,
 				      engines[i].context);
-		*c = (struct closer) { .own = env->b.h };
+		*c = (struct closer) { .own = b->h };
 		if (engines[i].context == KDAT_EVD_CONTEXT_WORKQUEUE) {
-			KDT_OK(test, dat_ia_open((char *)env->b.name, 8, &async, &c->other));
-			c->evd = kdt_evd_new(test, &env->b, DAT_EVD_SOFTWARE_FLAG);
+			KDT_OK(test, dat_ia_open((char *)b->name, 8, &async, &c->other));
+			c->evd = kdt_evd_new(test, b, DAT_EVD_SOFTWARE_FLAG);
 		}
 		evd->priv = c;
 		evd->hook = close_hook;
 		KDT_OK(test, kdt_soft(evd, 0));
 		KUNIT_ASSERT_TRUE(test, kdt_get(evd, &event));
-		KUNIT_EXPECT_EQ(test, DAT_GET_TYPE(c->abrupt), (u32)DAT_INVALID_STATE);
-		KUNIT_EXPECT_EQ(test, DAT_GET_TYPE(c->graceful), (u32)DAT_INVALID_STATE);
-		KUNIT_EXPECT_EQ(test, DAT_GET_TYPE(c->own_evd), (u32)DAT_INVALID_STATE);
-		KUNIT_EXPECT_EQ(test, c->closed, (DAT_RETURN)DAT_SUCCESS);
-		KUNIT_EXPECT_EQ(test, c->freed, (DAT_RETURN)DAT_SUCCESS);
+		KDT_TYPE(test, DAT_INVALID_STATE, c->abrupt);
+		KDT_TYPE(test, DAT_INVALID_STATE, c->graceful);
+		KDT_TYPE(test, DAT_INVALID_STATE, c->own_evd);
+		KDT_OK(test, c->closed);
 		if (c->evd)
 			KDT_TYPE(test, DAT_INVALID_HANDLE, kdt_soft(c->evd, 0));
 	}
@@ -201,10 +197,9 @@ static void in_upcall(struct kunit *test)
 /* An upcall of it sleeps. */
 static void waits(struct kunit *test)
 {
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_ia *more = kdt_zalloc(test, sizeof(*more));
+	struct kdt_ia *more = kdt_zalloc(test, sizeof(*more)), *b = &kdt_env(test)->b;
 	struct task_struct *task;
-	struct kdt_blocker *b;
+	struct kdt_blocker *block;
 	struct kdt_evd *evd;
 	int i;
 
@@ -213,18 +208,18 @@ static void waits(struct kunit *test)
 
 		if (engines[i].context != KDAT_EVD_CONTEXT_WORKQUEUE)
 			continue;
-		memcpy(more, &env->b, sizeof(*more));
-		more->h = kdt_ia_more(test, &env->b, 8, &async);
+		memcpy(more, b, sizeof(*more));
+		more->h = kdt_ia_more(test, b, 8, &async);
 		evd = kdt_evd_context(test, more, DAT_EVD_SOFTWARE_FLAG, 8, engines[i].policy,
 				      engines[i].context);
-		evd->ia = &env->b;	/* which lives longer */
-		b = kdt_block(test, evd, true);
+		evd->ia = b;	/* which lives longer */
+		block = kdt_block(test, evd, true);
 		KDT_OK(test, kdt_soft(evd, 0));
-		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&b->entered, KDT_WAIT));
-		KUNIT_EXPECT_FALSE(test, READ_ONCE(b->done));
-		task = kdt_beside(test, kdt_leave_soon, b);
+		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&block->entered, KDT_WAIT));
+		KUNIT_EXPECT_FALSE(test, READ_ONCE(block->done));
+		task = kdt_beside(test, kdt_leave_soon, block);
 		kdt_ia_less(test, more->h);
-		KUNIT_EXPECT_TRUE(test, READ_ONCE(b->done));
+		KUNIT_EXPECT_TRUE(test, READ_ONCE(block->done));
 		kdt_stop(test, task);
 		silence(test, evd);
 	}

@@ -4,7 +4,6 @@
 
 #define SLOW_SIZE 65536
 #define MANY 100		/* connections, of what goes wrong now and then */
-#define CROWD 16
 
 static const DAT_CLOSE_FLAGS both[] = { DAT_CLOSE_ABRUPT_FLAG, DAT_CLOSE_GRACEFUL_FLAG };
 
@@ -361,31 +360,6 @@ static void rounds(struct kunit *test)
 	}
 }
 
-static void crowd(struct kunit *test)
-{
-	struct kdt_ep *c = kdt_zalloc(test, 2 * CROWD * sizeof(*c)), *s = c + CROWD;
-	struct kdt_pair *pair = kdt_pair_new(test, NULL);
-	int i;
-
-	for (i = 0; i < CROWD; i++) {
-		kdt_ep_new(test, &c[i], pair->c.ia, NULL);
-		kdt_ep_new(test, &s[i], pair->s.ia, NULL);
-		KDT_OK(test, kdt_connect(&c[i], pair->s.ia, pair->port));
-	}
-	for (i = 0; i < CROWD; i++)
-		KDT_OK(test, dat_cr_accept(kdt_arrival(test, pair->cr).cr_handle, s[i].h, 0, NULL));
-	for (i = 0; i < CROWD; i++)
-		kdt_up(test, &c[i], &s[i]);
-	for (i = 0; i < CROWD; i++)
-		KDT_OK(test, dat_ep_disconnect(c[i].h, DAT_CLOSE_ABRUPT_FLAG));
-	for (i = 0; i < CROWD; i++) {
-		kdt_conn(test, &c[i], DAT_CONNECTION_EVENT_DISCONNECTED);
-		kdt_conn(test, &s[i], DAT_CONNECTION_EVENT_DISCONNECTED);
-		kdt_ep_done(test, &c[i]);
-		kdt_ep_done(test, &s[i]);
-	}
-}
-
 static struct kunit_case cases[] = {
 	KD_CASE(nobody_listens, "EPSM-07,EPSM-30,CONN-10,CONN-15,FLUSH-02: nobody listens"),
 	KD_CASE(rejected, "EPSM-06,CR-REJ-01,EVD-EV-04,SIL-11,FLUSH-02: rejected by the peer"),
@@ -396,7 +370,6 @@ static struct kunit_case cases[] = {
 	KD_CASE(disconnects, "EP-DIS-01,EP-DIS-06,EP-DIS-08,EP-DIS-09,EPSM-14,EPSM-15: ends"),
 	KD_CASE(graceful_takes_its_time, "FLUSH-09,EPSM-16,EPSM-18: graceful takes its time"),
 	KD_CASE(rounds, "EP-RST-03,FLUSH-01,EP-CREATE-12,EPSM-30,EPSM-31,CONN-08,SIL-47: rounds"),
-	KD_CASE(crowd, "EPSM-30,PSP-02: sixteen connections at once"),
 	{}
 };
 

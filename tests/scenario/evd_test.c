@@ -3,12 +3,9 @@
  * Streams that share an EVD: every combination of them under every policy, the
  * contexts of their upcalls, the order they keep, and requests that do not fit.
  */
-#include <linux/bits.h>
-
 #include "kdtest_conn.h"
 
 #define FLAGS_CQ	(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
-#define FLAGS_ALL	(DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 #define MESSAGES	4		/* each way */
 #define SPARE		2		/* Receives that only a flush ends */
 #define SIZE		64
@@ -166,15 +163,6 @@ static void side_new(struct kunit *test, struct kdt_ia *ia, struct side *s)
 		s->usual[i] = kdt_evd_new(test, ia, role_flags[i]);
 }
 
-static struct sides *sides_new(struct kunit *test)
-{
-	struct sides *sides = kdt_zalloc(test, sizeof(*sides));
-
-	side_new(test, &kdt_env(test)->a, &sides->c);
-	side_new(test, &kdt_env(test)->b, &sides->s);
-	return sides;
-}
-
 static void side_usual(struct side *s, enum role role)
 {
 	feed_init(&s->other[role], s->usual[role], role_flags[role], DAT_UPCALL_SINGLE_INSTANCE,
@@ -226,15 +214,6 @@ static void side_evds(const struct side *s, struct kdt_ep *ep)
 	ep->conn = s->feed[ROLE_CONN]->evd;
 }
 
-static struct kdt_pair *sides_pair(struct kunit *test, struct sides *sides)
-{
-	struct kdt_pair evds = { .cr = sides->s.feed[ROLE_CR]->evd };
-
-	side_evds(&sides->c, &evds.c);
-	side_evds(&sides->s, &evds.s);
-	return kdt_pair_with(test, &evds, NULL, NULL);
-}
-
 static void side_receives(struct kunit *test, struct kdt_ep *ep, struct side *s)
 {
 	int i;
@@ -262,10 +241,14 @@ static void side_ended(struct kunit *test, struct side *s)
 }
 
 /* Messages both ways, and the end. */
-static void connection(struct kunit *test, struct sides *sides, struct kdt_pair *pair, int close)
+static void connection(struct kunit *test, struct sides *sides)
 {
 	struct side *c = &sides->c, *s = &sides->s;
+	struct kdt_pair evds = { .cr = s->feed[ROLE_CR]->evd }, *pair;
 
+	side_evds(c, &evds.c);
+	side_evds(s, &evds.s);
+	pair = kdt_pair_with(test, &evds, NULL, NULL);
 	side_receives(test, &pair->c, c);
 	side_receives(test, &pair->s, s);
 	KDT_OK(test, kdt_connect(&pair->c, s->ia, pair->port));
@@ -279,10 +262,10 @@ static void connection(struct kunit *test, struct sides *sides, struct kdt_pair 
 	feed_until(test, c->feed[ROLE_RECV], RECEIVED, MESSAGES);
 	/* what becomes of its own Sends, and on iWARP of those of the peer, the end leaves open */
 	feed_until(test, s->feed[ROLE_REQ], SENT, MESSAGES);
-	if (s->ia->iwarp && close == DAT_CLOSE_ABRUPT_FLAG)
+	if (s->ia->iwarp)
 		feed_until(test, s->feed[ROLE_RECV], RECEIVED, MESSAGES);
 	feed_until(test, c->feed[ROLE_REQ], SENT, MESSAGES);
-	KDT_OK(test, dat_ep_disconnect(pair->c.h, close));
+	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
 	side_ended(test, c);
 	side_ended(test, s);
 	feed_until(test, s->feed[ROLE_RECV], RECEIVED, MESSAGES);
@@ -294,14 +277,14 @@ static DAT_IA_HANDLE more_async(struct kunit *test, struct kdt_ia *ia, struct kd
 {
 	DAT_SRQ_ATTR attr = { .max_recv_dtos = 4, .max_recv_iov = 1 };
 	DAT_EVD_HANDLE async = evd->h;
-	DAT_IA_HANDLE more;
+	DAT_IA_HANDLE more = kdt_ia_more(test, ia, 0, &async);
 	DAT_PZ_HANDLE pz;
 
-	more = kdt_ia_more(test, ia, 0, &async);
 	KUNIT_EXPECT_PTR_EQ(test, async, evd->h);
 	KDT_OK(test, dat_pz_create(more, &pz));
 	KDT_OK(test, dat_srq_create(more, pz, &attr, srq));
 	KDT_OK(test, dat_srq_set_lw(*srq, 1));
+	KDT_REFUSED(test, DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE, dat_evd_free(evd->h));
 	return more;
 }
 
@@ -314,13 +297,10 @@ static void combination(struct kunit *test, struct sides *sides, int flags, int 
 
 	side_begin(test, &sides->s, flags, turn);
 	side_begin(test, &sides->c, flags, turn + 2);
-	if (flags & DAT_EVD_ASYNC_FLAG) {
+	if (flags & DAT_EVD_ASYNC_FLAG)
 		more = more_async(test, side->ia, async->evd, &srq);
-		KDT_REFUSED(test, DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE,
-			    dat_evd_free(async->evd->h));
-	}
 	if (flags & (DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG))
-		connection(test, sides, sides_pair(test, sides), DAT_CLOSE_ABRUPT_FLAG);
+		connection(test, sides);
 	if (more) {
 		feed_until(test, async, ASYNCS, 1);
 		KUNIT_EXPECT_PTR_EQ(test, async->async, srq);
@@ -333,48 +313,15 @@ static void combination(struct kunit *test, struct sides *sides, int flags, int 
 /* All 63 of them, each under all four policies: four EVDs a connection. */
 static void every_combination(struct kunit *test)
 {
-	struct sides *sides = sides_new(test);
+	struct sides *sides = kdt_zalloc(test, sizeof(*sides));
 	int i, j, flags;
 
+	side_new(test, &kdt_env(test)->a, &sides->c);
+	side_new(test, &kdt_env(test)->b, &sides->s);
 	for (i = 1; i < BIT(ARRAY_SIZE(streams)); i++) {
 		for (flags = 0, j = 0; j < ARRAY_SIZE(streams); j++)
 			flags |= i & BIT(j) ? streams[j] : 0;
 		combination(test, sides, flags, i);
-	}
-}
-
-/* One EVD for the whole server, and both ends of its connection. */
-static void everything(struct kunit *test)
-{
-	struct sides *sides = sides_new(test);
-	struct side *c = &sides->c, *s = &sides->s;
-	struct feed *f = &s->own[0];
-	struct kdt_pair *pair;
-	DAT_SRQ_HANDLE srq;
-	int i, j, round;
-
-	for (i = 0; i < ARRAY_SIZE(policies); i++) {
-		feed_init(f, kdt_evd_policy(test, s->ia, FLAGS_ALL, 64, policies[i]), FLAGS_ALL,
-			  policies[i], true);
-		for (j = 0; j < ROLES; j++)
-			s->feed[j] = f;
-		for (j = 0; j < ROLES; j++)
-			side_usual(c, j);
-		pair = sides_pair(test, sides);
-		more_async(test, s->ia, f->evd, &srq);
-		for (round = 0; round < 2; round++) {
-			feed_init(f, f->evd, FLAGS_ALL, policies[i], true);
-			for (j = 0; j < ROLES; j++)
-				side_usual(c, j);
-			for (j = 0; j < MESSAGES; j++)
-				KDT_OK(test, kdt_soft(f->evd, j));
-			connection(test, sides, pair, round ? DAT_CLOSE_GRACEFUL_FLAG :
-							      DAT_CLOSE_ABRUPT_FLAG);
-			feed_until(test, f, SOFTS, MESSAGES);
-			feed_until(test, f, ASYNCS, !round);
-			feed_check(test, f);
-			kdt_reset(test, &pair->c, &pair->s);
-		}
 	}
 }
 
@@ -460,9 +407,8 @@ static void requests(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KD_CASE(every_combination,
-		"EVD-CR-03,EVD-CR-07,EVD-UP-02,EVD-UP-14,EVD-FREE-01,CTX-04: all mixtures"),
-	KD_CASE(everything,
-		"FLUSH-06,FLUSH-07,FLUSH-10,EVD-CR-07,EVD-SE-02: one EVD for everything"),
+		"EVD-CR-03,EVD-CR-07,EVD-UP-02,EVD-UP-14,EVD-FREE-01,EVD-SE-02,CTX-04,FLUSH-06..07,"
+		"FLUSH-10: all mixtures"),
 	KD_CASE(requests, "EVD-OVF-05,PSP-02,CONN-10: as many requests wait as the EVD is long"),
 	{}
 };

@@ -169,20 +169,20 @@ static void flags(struct kunit *test)
 		{ CAME, A },
 		{ SILENT, B },
 		{ READ_FROM, B, 8 },
-		{ DONE, B }, { DONE, B }, { DONE, B }, { DONE, B },
+		{ DONE, B, .times = 4 },
 		/* behind a Read, fenced */
 		{ READ_FROM, B, SZ_64K },
 		{ FMR, B, 0, FENCED },
 		{ INVALIDATE, B, 0, DAT_COMPLETION_BARRIER_FENCE_FLAG | KDT_INV_FENCE },
 		{ BIND, B, 200, FENCED },
-		{ DONE, B }, { DONE, B }, { DONE, B }, { DONE, B },
+		{ DONE, B, .times = 4 },
 		/* and in the order of the queue without a fence */
 		{ READ_FROM, B, SZ_64K },
 		{ BIND, B, 300 },
-		{ DONE, B }, { DONE, B },
+		{ DONE, B, .times = 2 },
 		{ READ_FROM, B, SZ_64K },
 		{ UNBIND, B, 0, FENCED },
-		{ DONE, B }, { DONE, B },
+		{ DONE, B, .times = 2 },
 	};
 	struct kdt_pair *pair;
 	struct kdt_play *p;

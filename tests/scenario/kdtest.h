@@ -288,6 +288,8 @@ struct kdt_pair *kdt_pair_quiet(struct kunit *test, const DAT_EP_ATTR *attr);
 void kdt_pair_down(struct kunit *test, struct kdt_pair *pair);
 /* What follows the disconnect in kdt_pair_down(). */
 void kdt_pair_left(struct kunit *test, struct kdt_pair *pair);
+/* The next event of this EVD is a request; its data. */
+DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr);
 /* Connect and leave the request unanswered: a is in ACTIVE_CONNECTION_PENDING. */
 DAT_CR_HANDLE kdt_pair_request(struct kunit *test, struct kdt_pair *pair);
 

@@ -9,16 +9,6 @@
 
 #include "kdtest_conn.h"
 
-DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr)
-{
-	DAT_EVENT event;
-
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(cr, &event), "no connection request arrived");
-	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_REQUEST_EVENT);
-	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, cr->h);
-	return event.event_data.cr_arrival_event_data;
-}
-
 DAT_CR_ARRIVAL_EVENT_DATA kdt_call(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *to,
 				   DAT_CONN_QUAL port, struct kdt_evd *cr)
 {
@@ -455,9 +445,7 @@ struct kdt_raw *kdt_raw_caller(struct kunit *test, struct kdt_ia *ia, struct kdt
 	return raw;
 }
 
-#define KDT_RAW_QPN	0xdead	/* nobody has it */
-
-int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len)
+int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len, u32 qpn)
 {
 	struct rdma_conn_param param = {
 		.private_data = pdata,
@@ -466,7 +454,7 @@ int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len)
 		.initiator_depth = 1,
 		.retry_count = 6,
 		.rnr_retry_count = 6,
-		.qp_num = KDT_RAW_QPN,
+		.qp_num = qpn,
 	};
 
 	return rdma_connect(raw->id, &param);
@@ -488,13 +476,13 @@ int kdt_raw_ready(struct kdt_raw *raw)
 	return kdt_raw_answer(raw->id, NULL);
 }
 
-int kdt_raw_accept(struct rdma_cm_id *id)
+int kdt_raw_accept(struct rdma_cm_id *id, u32 qpn)
 {
 	struct rdma_conn_param param = {
 		.responder_resources = 1,
 		.initiator_depth = 1,
 		.rnr_retry_count = 6,
-		.qp_num = KDT_RAW_QPN,
+		.qp_num = qpn,
 	};
 
 	return kdt_raw_answer(id, &param);

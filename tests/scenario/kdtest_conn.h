@@ -11,8 +11,6 @@
 
 #include "kdtest.h"
 
-/* The next event of this EVD is a request; its data. */
-DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr);
 /* Connect and wait for the request on that EVD. */
 DAT_CR_ARRIVAL_EVENT_DATA kdt_call(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *to,
 				   DAT_CONN_QUAL port, struct kdt_evd *cr);
@@ -126,11 +124,12 @@ struct kdt_raw *kdt_raw_listen(struct kunit *test, struct kdt_ia *ia, DAT_CONN_Q
 /* Address and route are known after this; kdt_raw_request() asks. */
 struct kdt_raw *kdt_raw_caller(struct kunit *test, struct kdt_ia *ia, struct kdt_ia *to,
 			       DAT_CONN_QUAL port);
-int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len);
+int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len, u32 qpn);
 /* The caller's last word. */
 int kdt_raw_ready(struct kdt_raw *raw);
-/* As if it had a queue pair. */
-int kdt_raw_accept(struct rdma_cm_id *id);
+/* As if it had a queue pair, one of KDT_RAW_QPN upwards: nobody has these. */
+#define KDT_RAW_QPN	0xdead00
+int kdt_raw_accept(struct rdma_cm_id *id, u32 qpn);
 void kdt_raw_wait(struct kunit *test, struct kdt_raw *raw, enum rdma_cm_event_type event);
 
 #endif /* KDTEST_CONN_H */

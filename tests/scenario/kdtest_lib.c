@@ -314,12 +314,13 @@ static bool kdt_take(struct kdt_evd *evd, DAT_EVENT *event)
 }
 
 /* An EVD without upcalls tells nobody: look again at each tick, with a limit. */
-static bool kdt_dequeue_timeout(DAT_EVD_HANDLE evd, DAT_EVENT *event, long timeout)
+static bool kdt_poll(DAT_EVD_HANDLE h, struct kdt_evd *evd, DAT_EVENT *event, long timeout)
 {
 	unsigned long end = jiffies + timeout;
 
 	do {
-		if (dat_evd_dequeue(evd, event) == DAT_SUCCESS)
+		/* what upcalls brought before they were disabled comes first */
+		if ((evd && kdt_take(evd, event)) || dat_evd_dequeue(h, event) == DAT_SUCCESS)
 			return true;
 		schedule_timeout_uninterruptible(1);
 	} while (time_before(jiffies, end));
@@ -328,22 +329,14 @@ static bool kdt_dequeue_timeout(DAT_EVD_HANDLE evd, DAT_EVENT *event, long timeo
 
 bool kdt_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event)
 {
-	return kdt_dequeue_timeout(evd, event, KDT_WAIT);
+	return kdt_poll(evd, NULL, event, KDT_WAIT);
 }
 
 bool kdt_get_timeout(struct kdt_evd *evd, DAT_EVENT *event, long timeout)
 {
-	unsigned long end = jiffies + timeout;
-
-	if (!READ_ONCE(evd->quiet))
-		return wait_event_timeout(evd->wait, kdt_take(evd, event), timeout);
-	do {
-		/* what upcalls brought before they were disabled comes first */
-		if (kdt_take(evd, event) || dat_evd_dequeue(evd->h, event) == DAT_SUCCESS)
-			return true;
-		schedule_timeout_uninterruptible(1);
-	} while (time_before(jiffies, end));
-	return false;
+	if (READ_ONCE(evd->quiet))
+		return kdt_poll(evd->h, evd, event, timeout);
+	return wait_event_timeout(evd->wait, kdt_take(evd, event), timeout);
 }
 
 bool kdt_get(struct kdt_evd *evd, DAT_EVENT *event)
@@ -603,6 +596,7 @@ int kdt_pair_link(struct kdt_pair *pair)
 {
 	DAT_EVENT event;
 	DAT_RETURN ret;
+	int i;
 
 	ret = kdt_connect(&pair->c, pair->s.ia, pair->port);
 	if (ret == DAT_SUCCESS) {
@@ -615,12 +609,11 @@ int kdt_pair_link(struct kdt_pair *pair)
 		pr_err("connecting: %s %s\n", kdt_major(ret), kdt_minor(ret));
 		return -EIO;
 	}
-	if (!kdt_get(pair->c.conn, &event) ||
-	    event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
-		return -ENOTCONN;
-	if (!kdt_get(pair->s.conn, &event) ||
-	    event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
-		return -ENOTCONN;
+	for (i = 0; i < 2; i++) {
+		if (!kdt_get(i ? pair->s.conn : pair->c.conn, &event) ||
+		    event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
+			return -ENOTCONN;
+	}
 	return 0;
 }
 
@@ -782,14 +775,6 @@ void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const 
 	KDT_OK(test, kdt_ep_open(kdt_env(test), ep, ia, attr));
 }
 
-struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr)
-{
-	struct kdt_pair *pair = kdt_zalloc(test, sizeof(*pair));
-
-	KDT_OK(test, kdt_pair_open(kdt_env(test), pair, attr));
-	return pair;
-}
-
 static void kdt_ep_with(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia,
 			const struct kdt_ep *evds, const DAT_EP_ATTR *attr)
 {
@@ -819,14 +804,28 @@ struct kdt_pair *kdt_pair_with(struct kunit *test, const struct kdt_pair *evds,
 	return pair;
 }
 
-DAT_CR_HANDLE kdt_pair_request(struct kunit *test, struct kdt_pair *pair)
+struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr)
+{
+	struct kdt_pair none = {};
+
+	return kdt_pair_with(test, &none, attr, attr);
+}
+
+DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr)
 {
 	DAT_EVENT event;
 
-	KDT_OK(test, kdt_connect(&pair->c, pair->s.ia, pair->port));
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(pair->cr, &event), "no connection request arrived");
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(cr, &event), "no connection request arrived %s",
+			      kdt_at(test));
 	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_REQUEST_EVENT);
-	return event.event_data.cr_arrival_event_data.cr_handle;
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, cr->h);
+	return event.event_data.cr_arrival_event_data;
+}
+
+DAT_CR_HANDLE kdt_pair_request(struct kunit *test, struct kdt_pair *pair)
+{
+	KDT_OK(test, kdt_connect(&pair->c, pair->s.ia, pair->port));
+	return kdt_arrival(test, pair->cr).cr_handle;
 }
 
 void kdt_pair_connect(struct kunit *test, struct kdt_pair *pair)
@@ -848,15 +847,11 @@ struct kdt_pair *kdt_pair_up(struct kunit *test)
 
 struct kdt_pair *kdt_pair_quiet(struct kunit *test, const DAT_EP_ATTR *attr)
 {
-	struct kdt_pair *pair = kdt_pair_new(test, attr);
-	struct kdt_ep *c = &pair->c;
-	DAT_EP_ATTR def;
+	struct kdt_pair evds = {}, *pair;
 
-	kdt_attr(kdt_env(test), &def);
-	KDT_OK(test, dat_ep_free(c->h));
-	c->req = kdt_evd_policy(test, c->ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS, DAT_UPCALL_DISABLE);
-	KDT_OK(test, dat_ep_create(c->ia->h, c->ia->pz, c->recv->h, c->req->h, c->conn->h,
-				   attr ?: &def, &c->h));
+	evds.c.req = kdt_evd_policy(test, &kdt_env(test)->a, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS,
+				    DAT_UPCALL_DISABLE);
+	pair = kdt_pair_with(test, &evds, attr, attr);
 	kdt_pair_connect(test, pair);
 	return pair;
 }

@@ -218,6 +218,11 @@ static void step(struct kunit *test, struct kdt_play *p, const struct kdt_step *
 	case DONE:
 		step_done(test, e, 0, s->what, s->len);
 		break;
+	case TAKE:
+		e->ep->req->quiet = true;
+		step_done(test, e, 0, s->what, s->len);
+		e->ep->req->quiet = false;
+		break;
 	case CAME:
 		step_done(test, e, 1, s->what, s->len);
 		break;
@@ -276,11 +281,12 @@ static void step(struct kunit *test, struct kdt_play *p, const struct kdt_step *
 
 void kdt_play_steps(struct kunit *test, struct kdt_play *p, const struct kdt_step *steps, int n)
 {
-	int i;
+	int i, k;
 
 	for (i = 0; i < n; i++) {
 		kdt_row(test, "step %d, verb %d", i, steps[i].verb);
-		step(test, p, &steps[i]);
+		for (k = 0; k < max(steps[i].times, 1); k++)
+			step(test, p, &steps[i]);
 	}
 	kdt_row(test, "%s", "");
 }

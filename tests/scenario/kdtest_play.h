@@ -24,6 +24,7 @@ enum kdt_verb {
 	POST,		/* @what Receives of @len bytes on the SRQ */
 	/* the next request is done, with the status @what; so is the next Receive, of @len bytes */
 	DONE, CAME,
+	TAKE,		/* DONE, though no upcall tells of it */
 	GONE,		/* so many Receives (@len) were flushed */
 	MESSAGE,	/* SEND of @len bytes from the start, and DONE */
 	FILL, SAME,	/* @len bytes are made, or are, the pattern of the number @what */
@@ -46,6 +47,7 @@ struct kdt_step {
 	u32 len;
 	int what;
 	u32 at, to;	/* where in the own buffer; and in the peer's, if it is elsewhere */
+	int times;	/* 0: once */
 };
 
 struct kdt_posted {

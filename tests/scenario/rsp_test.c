@@ -2,7 +2,6 @@
 /* Reserved Service Points: one request, for one endpoint. */
 #include <linux/delay.h>
 #include <linux/ktime.h>
-#include <linux/slab.h>
 
 #include "kdtest_conn.h"
 

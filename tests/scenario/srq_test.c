@@ -341,12 +341,8 @@ static void disconnect(struct kunit *test)
 		{ CAME, B, 2 },
 		{ NOTHING, B },
 		{ COUNTS, B, 6, 6 },
-		{ MESSAGE, C, 10 }, { CAME, D, 10 },
-		{ MESSAGE, C, 11 }, { CAME, D, 11 },
-		{ MESSAGE, C, 12 }, { CAME, D, 12 },
-		{ MESSAGE, C, 13 }, { CAME, D, 13 },
-		{ MESSAGE, C, 14 }, { CAME, D, 14 },
-		{ MESSAGE, C, 15 }, { CAME, D, 15 },
+		{ MESSAGE, C, 10, .times = 6 },
+		{ CAME, D, 10, .times = 6 },
 		{ COUNTS, D, 0, 0 },
 		/* In DISCONNECTED the SRQ is still there to be posted to. */
 		{ POST, B, SLOT, 1 },
@@ -587,7 +583,7 @@ static void watermarks(struct kunit *test)
 		{ STATE, B, 0, DAT_EP_STATE_CONNECTED },
 	}, after[] = {
 		/* What had arrived is kept, and nobody else is concerned. */
-		{ CAME, B, 1 }, { CAME, B, 1 }, { CAME, B, 1 }, { CAME, B, 1 }, { CAME, B, 1 },
+		{ CAME, B, 1, .times = 5 },
 		{ NOTHING, B },
 		{ MESSAGE, C, 9 },
 		{ CAME, D, 9 },
@@ -596,8 +592,7 @@ static void watermarks(struct kunit *test)
 		{ RESET, A },
 		{ LINK, A },
 		{ POST, B, SLOT, 6 },
-		{ MESSAGE, A, 1 }, { MESSAGE, A, 1 }, { MESSAGE, A, 1 },
-		{ MESSAGE, A, 1 }, { MESSAGE, A, 1 }, { MESSAGE, A, 1 },
+		{ MESSAGE, A, 1, .times = 6 },
 		{ COUNTS, B, 1, 7 },
 		{ CALM, B },
 		{ STATE, B, 0, DAT_EP_STATE_CONNECTED },

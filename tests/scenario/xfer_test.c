@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Transfers at the limits of the device, posts from everywhere at once, the end of it all. */
-#include <linux/interrupt.h>
-#include <linux/kthread.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
-#include <linux/timer.h>
 
 #include "kdtest.h"
 
@@ -223,6 +220,7 @@ static void segments_one(struct kunit *test, struct segs *g, u32 len, int n, int
 static void segments(struct kunit *test)
 {
 	static const u32 lengths[] = { 1, 2, 40, 1000, 4099, 30011 };
+	static const u32 singles[] = { 3, 63, 64, 65, 1023, 1024, 1025, 4095, 4096, 4097, 8192 };
 	struct kdt_env *env = kdt_env(test);
 	struct segs g = { .from = list_new(test, &env->a), .to = list_new(test, &env->b) };
 	int i, n, m, most;
@@ -239,6 +237,11 @@ static void segments(struct kunit *test)
 		}
 		segments_one(test, &g, lengths[i], most, most, true);
 	}
+	for (i = 0; i < ARRAY_SIZE(singles); i++)
+		segments_one(test, &g, singles[i], 1, 1, false);
+	/* the peer of RDMA has no event of it */
+	KUNIT_EXPECT_EQ(test, kdt_queued(g.pair->s.req), 0);
+	KUNIT_EXPECT_EQ(test, kdt_queued(g.pair->s.recv), 0);
 	KDT_REFUSED(test, DAT_INVALID_PARAMETER, DAT_INVALID_ARG2,
 		    dat_ep_post_send(g.pair->c.h, env->a.attr.max_iov_segments_per_dto + 1,
 				     g.from->iov, kdt_cookie(1), 0));
@@ -312,93 +315,6 @@ static void most_bytes(struct kunit *test)
 	kdt_pair_down(test, pair);
 }
 
-/* ---- posts from elsewhere ---- */
-
-static struct poster {
-	struct kdt_pair *pair;
-	struct kdt_buf *mine, *theirs;
-	u64 cookie;
-	DAT_RETURN ret;
-	bool softirq;
-	int cpu;		/* inside a post on this one, with interrupts off */
-	unsigned int inside;	/* upcalls that ran meanwhile, there */
-	struct completion done;
-	struct tasklet_struct tasklet;
-	struct timer_list timer;
-} poster;
-
-/* One of each, and no upcall from inside. */
-static void post_all(struct poster *p)
-{
-	unsigned long flags;
-
-	p->softirq = in_serving_softirq();
-	local_irq_save(flags);
-	WRITE_ONCE(p->cpu, raw_smp_processor_id());
-	p->ret |= kdt_recv(&p->pair->s, p->theirs, 0, 64, p->cookie);
-	p->ret |= kdt_send(&p->pair->c, p->mine, 0, 64, p->cookie + 1, 0);
-	p->ret |= kdt_write(&p->pair->c, p->mine, 64, 64, p->theirs, 64, p->cookie + 2, 0);
-	p->ret |= kdt_read(&p->pair->c, p->mine, 128, 64, p->theirs, 128, p->cookie + 3,
-			   kdt_fence);
-	WRITE_ONCE(p->cpu, -1);
-	local_irq_restore(flags);
-	complete(&p->done);
-}
-
-static void post_tasklet(struct tasklet_struct *t)
-{
-	post_all(&poster);
-}
-
-static void post_timer(struct timer_list *t)
-{
-	post_all(&poster);
-}
-
-static bool see_poster(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	if (READ_ONCE(poster.cpu) == raw_smp_processor_id())
-		poster.inside++;
-	return false;
-}
-
-static void posts_from_softirq(struct kunit *test)
-{
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_pair *pair = kdt_pair_up(test);
-	int i;
-
-	memset(&poster, 0, sizeof(poster));
-	poster.pair = pair;
-	poster.mine = kdt_buf_new(test, &env->a, 256);
-	poster.theirs = kdt_buf_new(test, &env->b, 256);
-	poster.cpu = -1;
-	init_completion(&poster.done);
-	tasklet_setup(&poster.tasklet, post_tasklet);
-	timer_setup(&poster.timer, post_timer, 0);
-	pair->c.req->hook = see_poster;
-	pair->s.recv->hook = see_poster;
-	for (i = 0; i < 40; i++) {
-		poster.cookie = 1000 * i;
-		if (i % 3 == 0)
-			tasklet_schedule(&poster.tasklet);
-		else if (i % 3 == 1)
-			mod_timer(&poster.timer, jiffies + 1);
-		else
-			post_all(&poster);
-		wait_for_completion(&poster.done);
-		KUNIT_EXPECT_EQ(test, poster.softirq, i % 3 != 2);
-		KDT_OK(test, poster.ret);
-		kdt_came(test, &pair->s, 1000 * i, 64);
-		kdt_sent(test, &pair->c, 1000 * i + 1, DAT_DTO_SEND, 64);
-		kdt_sent(test, &pair->c, 1000 * i + 2, DAT_DTO_RDMA_WRITE, 64);
-		kdt_sent(test, &pair->c, 1000 * i + 3, DAT_DTO_RDMA_READ, 64);
-	}
-	KUNIT_EXPECT_EQ(test, poster.inside, 0);
-	tasklet_kill(&poster.tasklet);
-	kdt_pair_down(test, pair);
-}
-
 /* ---- posts from everywhere at once ---- */
 
 #define THREADS	4
@@ -407,14 +323,8 @@ static void posts_from_softirq(struct kunit *test)
 struct crowd {
 	struct kdt_pair *pair;
 	struct kdt_buf *mine, *theirs;
-	atomic_t bad, running;
-	struct completion done;
+	atomic_t bad, threads;
 	unsigned int next[THREADS], got;	/* by upcalls, one at a time */
-};
-
-struct member {
-	struct crowd *crowd;
-	int id;
 };
 
 /* The requests of each thread in its order. */
@@ -427,21 +337,20 @@ static bool crowd_request(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLE
 
 	if (id >= THREADS || dto->status != DAT_DTO_SUCCESS || c->next[id]++ != (u32)cookie)
 		atomic_inc(&c->bad);
-	c->got++;
-	wake_up(&evd->wait);
+	WRITE_ONCE(c->got, c->got + 1);
 	return true;
 }
 
 static int crowd_thread(void *arg)
 {
-	struct member *m = arg;
-	struct crowd *c = m->crowd;
 	unsigned long end = jiffies + 2 * KDT_WAIT;
+	struct crowd *c = arg;
+	u64 id = atomic_inc_return(&c->threads) - 1;
 	DAT_RETURN ret;
 	int i = 0;
 
 	while (i < POSTS && time_before(jiffies, end) && !atomic_read(&c->bad)) {
-		u64 cookie = (u64)m->id << 32 | i;
+		u64 cookie = id << 32 | i;
 
 		if (i % 3 == 0)
 			ret = kdt_send(&c->pair->c, c->mine, 0, 64, cookie, 0);
@@ -456,17 +365,14 @@ static int crowd_thread(void *arg)
 		else
 			atomic_inc(&c->bad);
 	}
-	if (atomic_dec_and_test(&c->running))
-		complete(&c->done);
-	return 0;
+	return kdt_until_stopped();
 }
 
 static void posts_at_once(struct kunit *test)
 {
-	struct kdt_env *env = kdt_env(test);
 	struct crowd *c = kdt_zalloc(test, sizeof(*c));
-	struct member m[THREADS];
-	struct task_struct *task;
+	struct kdt_env *env = kdt_env(test);
+	struct kdt_evd *req;
 	DAT_EP_ATTR attr;
 	int i;
 
@@ -475,33 +381,24 @@ static void posts_at_once(struct kunit *test)
 	c->pair = kdt_pair_new(test, &attr);
 	c->mine = kdt_buf_new(test, &env->a, 128);
 	c->theirs = kdt_buf_new(test, &env->b, 128);
-	c->pair->c.req->priv = c;
-	c->pair->c.req->hook = crowd_request;
-	init_completion(&c->done);
+	req = c->pair->c.req;
+	req->priv = c;
+	req->hook = crowd_request;
 	for (i = 0; i < THREADS * POSTS / 3; i++)
 		KDT_OK(test, kdt_recv(&c->pair->s, c->theirs, 0, 64, i));
 	kdt_pair_connect(test, c->pair);
-	atomic_set(&c->running, THREADS);
-	for (i = 0; i < THREADS; i++) {
-		m[i] = (struct member) { c, i };
-		task = kthread_run(crowd_thread, &m[i], "kdt-crowd%d", i);
-		if (IS_ERR(task)) {
-			atomic_inc(&c->bad);
-			if (atomic_dec_and_test(&c->running))
-				complete(&c->done);
-		}
-	}
-	wait_for_completion(&c->done);		/* the threads have a limit */
-	KUNIT_EXPECT_TRUE(test, wait_event_timeout(c->pair->c.req->wait,
+	for (i = 0; i < THREADS; i++)
+		kdt_beside(test, crowd_thread, c);
+	KUNIT_ASSERT_TRUE(test, wait_event_timeout(req->wait, atomic_read(&c->bad) ||
 						   READ_ONCE(c->got) == THREADS * POSTS,
-						   KDT_WAIT));
+						   2 * KDT_WAIT));
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->bad), 0);
 	for (i = 0; i < THREADS * POSTS / 3; i++)
 		kdt_came(test, &c->pair->s, i, 64);
-	KUNIT_EXPECT_EQ(test, atomic_read(&c->bad), 0);
 	for (i = 0; i < THREADS; i++)
 		KUNIT_EXPECT_EQ(test, c->next[i], POSTS);
-	KUNIT_EXPECT_EQ(test, c->pair->c.req->max_running, 1);
-	c->pair->c.req->hook = NULL;
+	KUNIT_EXPECT_EQ(test, req->max_running, 1);
+	req->hook = NULL;
 	kdt_pair_down(test, c->pair);
 }
 
@@ -629,9 +526,7 @@ static void end_while_busy(struct kunit *test)
 		struct kdt_pair *pair = kdt_pair_with(test, &evds, NULL, NULL);
 		struct kdt_ep *who = round % 2 ? &pair->s : &pair->c;
 
-		KDT_OK(test, dat_cr_accept(kdt_pair_request(test, pair), pair->s.h, 0, NULL));
-		kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_ESTABLISHED);
-		kdt_conn(test, &pair->s, DAT_CONNECTION_EVENT_ESTABLISHED);
+		kdt_pair_connect(test, pair);
 		for (i = 0; i < 10; i++)
 			KDT_OK(test, kdt_recv(&pair->c, mine, 0, 64, 1000 + i));
 		for (n = 0; n < 24; n++)
@@ -702,9 +597,9 @@ static void end_while_busy(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KD_CASE(segments,
-		"EP-POST-04..05,EP-POST-12,SIL-35,SEND-04,RECV-03,RDMAW-02,RDMAR-02..03: lists"),
+		"EP-POST-04..05,EP-POST-12,SIL-35,SEND-01,SEND-04,RECV-01,RECV-03,RDMAW-01..02,"
+		"RDMAW-04,RDMAW-09,RDMAR-01..03,STAT-04: lists and sizes"),
 	KD_CASE(most_bytes, "SEND-20,RDMAW-16: as many bytes as fit"),
-	KD_CASE(posts_from_softirq, "EP-POST-02,EP-POST-06,SEND-15,RECV-09,RDMAW-08,RDMAR-09: irq"),
 	KD_CASE(posts_at_once, "EP-POST-22,CTX-03,EP-POST-21: four threads, one endpoint"),
 	KD_CASE(request_queue_full, "EP-POST-17,SEND-19,RDMAW-15,RDMAR-14: queue full, room again"),
 	KD_CASE(reads_full, "RDMAR-14,RDMAR-16,EP-POST-17: Reads that can be outstanding"),
