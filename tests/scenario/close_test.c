@@ -194,12 +194,36 @@ static void in_upcall(struct kunit *test)
 	}
 }
 
-/* An upcall of it sleeps. */
+/* An upcall that sleeps until it is let go. */
+struct sleeper {
+	struct completion entered, leave;
+	bool done;
+};
+
+static bool sleep_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct sleeper *s = evd->priv;
+
+	complete(&s->entered);
+	wait_for_completion_timeout(&s->leave, KDT_WAIT);
+	WRITE_ONCE(s->done, true);
+	return true;
+}
+
+static int leave_soon(void *data)
+{
+	struct sleeper *s = data;
+
+	schedule_timeout_uninterruptible(HZ / 10);	/* the waiter's chance to be wrong */
+	complete_all(&s->leave);
+	return kdt_until_stopped();
+}
+
 static void waits(struct kunit *test)
 {
 	struct kdt_ia *more = kdt_zalloc(test, sizeof(*more)), *b = &kdt_env(test)->b;
 	struct task_struct *task;
-	struct kdt_blocker *block;
+	struct sleeper *s = kdt_zalloc(test, sizeof(*s));
 	struct kdt_evd *evd;
 	int i;
 
@@ -213,13 +237,17 @@ static void waits(struct kunit *test)
 		evd = kdt_evd_context(test, more, DAT_EVD_SOFTWARE_FLAG, 8, engines[i].policy,
 				      engines[i].context);
 		evd->ia = b;	/* which lives longer */
-		block = kdt_block(test, evd, true);
+		init_completion(&s->entered);
+		init_completion(&s->leave);
+		s->done = false;
+		evd->priv = s;
+		evd->hook = sleep_hook;
 		KDT_OK(test, kdt_soft(evd, 0));
-		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&block->entered, KDT_WAIT));
-		KUNIT_EXPECT_FALSE(test, READ_ONCE(block->done));
-		task = kdt_beside(test, kdt_leave_soon, block);
+		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&s->entered, KDT_WAIT));
+		KUNIT_EXPECT_FALSE(test, READ_ONCE(s->done));
+		task = kdt_beside(test, leave_soon, s);
 		kdt_ia_less(test, more->h);
-		KUNIT_EXPECT_TRUE(test, READ_ONCE(block->done));
+		KUNIT_EXPECT_TRUE(test, READ_ONCE(s->done));
 		kdt_stop(test, task);
 		silence(test, evd);
 	}

@@ -44,8 +44,7 @@ enum kdt_trait {
 	KDT_LAX = 1 << 2,		/* Reads of memory that is not open to them are answered */
 	KDT_UNSOLICITED = 1 << 3,	/* the solicited bit of a Send is ignored */
 	KDT_SRQ_PD = 1 << 4,		/* buffers of an SRQ are checked against the PD of the QP */
-	KDT_ELASTIC = 1 << 5,		/* an EP of few segments may have more requests (D-97) */
-	KDT_UNASKED = 1 << 6,		/* who accepts is not told the caller's read depths */
+	KDT_UNASKED = 1 << 5,		/* who accepts is not told the caller's read depths */
 };
 
 struct kdt_ia {
@@ -143,8 +142,6 @@ DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS fl
 DAT_RETURN kdt_evd_open_attr(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS flags,
 			     DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 			     const struct kdat_evd_attr *attr, struct kdt_evd **evd);
-/* Another policy with the upcall every EVD here has; quiet follows. */
-DAT_RETURN kdt_evd_set(struct kdt_evd *evd, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag);
 /* A software event with a number; kdt_soft_number() reads it. */
 DAT_RETURN kdt_soft(struct kdt_evd *evd, unsigned long number);
 unsigned long kdt_soft_number(const DAT_EVENT *event);
@@ -161,7 +158,6 @@ int kdt_pair_link(struct kdt_pair *pair);
 DAT_RETURN kdt_connect(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port);
 DAT_CONN_QUAL kdt_new_port(void);
 void kdt_attr(const struct kdt_env *env, DAT_EP_ATTR *attr);
-int kdt_most_dtos(const struct kdt_env *env);
 /* Family and address; ports are told separately. */
 bool kdt_same_address(const struct sockaddr *sa, const struct kdt_ia *ia);
 
@@ -262,17 +258,7 @@ void kdt_ia_less(struct kunit *test, DAT_IA_HANDLE ia);
 struct task_struct *kdt_beside(struct kunit *test, int (*fn)(void *), void *data);
 void kdt_stop(struct kunit *test, struct task_struct *task);
 int kdt_until_stopped(void);
-/* An upcall that sleeps until it is let go; take: its event is not queued. */
-struct kdt_blocker {
-	struct completion entered, leave;
-	bool take, done;
-};
-
-struct kdt_blocker *kdt_block(struct kunit *test, struct kdt_evd *evd, bool take);
-/* A task that lets it go when whoever waits for it had time to be wrong. */
-int kdt_leave_soon(void *data);
 struct kdt_buf *kdt_buf_new(struct kunit *test, struct kdt_ia *ia, u32 len);
-struct kdt_buf *kdt_buf_rights(struct kunit *test, struct kdt_ia *ia, u32 len, int rights);
 void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const DAT_EP_ATTR *attr);
 /* Endpoints and a listener, nothing connected. */
 struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr);
@@ -286,8 +272,7 @@ struct kdt_pair *kdt_pair_up(struct kunit *test);
 struct kdt_pair *kdt_pair_quiet(struct kunit *test, const DAT_EP_ATTR *attr);
 /* Ends a connection that is up and checks that each side hears of it once. */
 void kdt_pair_down(struct kunit *test, struct kdt_pair *pair);
-/* What follows the disconnect in kdt_pair_down(). */
-void kdt_pair_left(struct kunit *test, struct kdt_pair *pair);
+void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
 /* The next event of this EVD is a request; its data. */
 DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr);
 /* Connect and leave the request unanswered: a is in ACTIVE_CONNECTION_PENDING. */
@@ -313,8 +298,6 @@ void kdt_fetch(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *buf, u32 o
 	       struct kdt_buf *from, u32 from_offset);
 /* The next event is a completion; status and cookie are returned. */
 DAT_DTO_COMPLETION_STATUS kdt_any_dto(struct kunit *test, struct kdt_evd *evd, u64 *cookie);
-/* Disconnects and waits for both ends, whatever was in the air. */
-void kdt_pair_end(struct kunit *test, struct kdt_pair *pair);
 /* An empty Send, behind which all earlier Writes of the client are in the server's memory. */
 void kdt_settle(struct kunit *test, struct kdt_pair *pair);
 /* Frees the endpoint and its EVDs, and nothing was left in them. */

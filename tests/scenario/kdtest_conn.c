@@ -77,17 +77,6 @@ void kdt_say(struct kunit *test, struct kdt_ep *from, struct kdt_buf *buf, struc
 	kdt_came(test, to, cookie, 64);
 }
 
-void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
-{
-	DAT_EVENT_NUMBER end;
-
-	KDT_OK(test, dat_ep_disconnect(c->h, DAT_CLOSE_ABRUPT_FLAG));
-	kdt_conn(test, c, DAT_CONNECTION_EVENT_DISCONNECTED);
-	end = kdt_end(test, s);
-	if (!s->ia->iwarp)	/* see kdt_pair_down() */
-		KUNIT_EXPECT_EQ(test, (int)end, DAT_CONNECTION_EVENT_DISCONNECTED);
-}
-
 DAT_RETURN kdt_ask(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port, u32 usec,
 		   const void *data, int len)
 {
@@ -231,45 +220,6 @@ void kdt_listener_goes(struct kunit *test, struct kdt_ia *ia)
 {
 	if (ia->iwarp && IS_ENABLED(CONFIG_PROVE_LOCKING))
 		kunit_skip(test, "lockdep minds how soft-iWARP and TCP lock a backlog");
-}
-
-/* ---- what a state refuses ---- */
-
-void kdt_refuses(struct kunit *test, struct kdt_ep *ep, DAT_EP_STATE state, DAT_CR_HANDLE cr)
-{
-	DAT_RETURN_SUBTYPE subtype =
-		state == DAT_EP_STATE_CONNECTED ? DAT_INVALID_STATE_EP_CONNECTED :
-		state == DAT_EP_STATE_DISCONNECTED ? DAT_INVALID_STATE_EP_DISCONNECTED :
-						     DAT_INVALID_STATE_EP_ACTCONNPENDING;
-	struct kdt_evd *evd = kdt_evd_new(test, ep->ia, DAT_EVD_CR_FLAG);
-	DAT_CONN_QUAL port = kdt_new_port();
-	DAT_EP_PARAM param = {}, before = {};
-	struct kdt_ep other;
-	DAT_HANDLE rsp;
-
-	KUNIT_ASSERT_EQ(test, (int)kdt_state(ep->h), (int)state);
-	KDT_OK(test, dat_ep_query(ep->h, DAT_EP_FIELD_ALL, &before));
-#define REFUSED(call)	KDT_REFUSED(test, DAT_INVALID_STATE, subtype, call)
-	REFUSED(kdt_connect(ep, ep->ia, port));
-	REFUSED(dat_ep_dup_connect(ep->h, ep->h, USEC_PER_SEC, 0, NULL, 0));
-	if (state != DAT_EP_STATE_CONNECTED) {
-		kdt_ep_new(test, &other, ep->ia, NULL);
-		REFUSED(dat_ep_dup_connect(other.h, ep->h, USEC_PER_SEC, 0, NULL, 0));
-		kdt_ep_done(test, &other);
-	}
-	REFUSED(kdt_listen(ep->ia, KDT_RSP, port, evd, ep->h, &rsp));
-	if (cr)
-		REFUSED(dat_cr_accept(cr, ep->h, 0, NULL));
-	if (state != DAT_EP_STATE_DISCONNECTED)
-		REFUSED(dat_ep_reset(ep->h));
-	REFUSED(dat_ep_modify(ep->h, DAT_EP_FIELD_PZ_HANDLE, &before));
-	REFUSED(dat_ep_modify(ep->h, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &before));
-#undef REFUSED
-	KUNIT_EXPECT_EQ(test, (int)kdt_state(ep->h), (int)state);
-	KDT_OK(test, dat_ep_query(ep->h, DAT_EP_FIELD_ALL, &param));
-	KUNIT_EXPECT_PTR_EQ(test, param.pz_handle, before.pz_handle);
-	KUNIT_EXPECT_PTR_EQ(test, param.connect_evd_handle, before.connect_evd_handle);
-	KDT_OK(test, dat_evd_free(evd->h));
 }
 
 /* ---- where an adapter lives ---- */

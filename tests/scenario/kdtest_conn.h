@@ -32,8 +32,6 @@ void kdt_talk(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s, struct kdt
 /* A Send of the first 64 bytes, into the Receive of that number. */
 void kdt_say(struct kunit *test, struct kdt_ep *from, struct kdt_buf *buf, struct kdt_ep *to,
 	     u64 cookie);
-/* The client leaves, both hear of it once. */
-void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
 
 /* A call with a time-out and private data. */
 DAT_RETURN kdt_ask(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port, u32 usec,
@@ -88,12 +86,6 @@ void kdt_scene_done(struct kunit *test, struct kdt_scene *t);
  * between the two, and is off from then on.
  */
 void kdt_listener_goes(struct kunit *test, struct kdt_ia *ia);
-
-/*
- * What A, C and D refuse is refused, with the subtype of the state, and changes
- * nothing. @cr: a request of the same IA that stays unanswered, or NULL.
- */
-void kdt_refuses(struct kunit *test, struct kdt_ep *ep, DAT_EP_STATE state, DAT_CR_HANDLE cr);
 
 /* Does its interface ask for neighbours? Without, what is sent to nobody is sent. */
 bool kdt_ia_asks(struct kdt_ia *ia);

@@ -42,7 +42,7 @@ DAT_COMPLETION_FLAGS kdt_fence;
 static u32 ia_traits(const struct kdt_ia *ia)
 {
 	static const char *const names[] = { "tcp", "grants", "lax", "unsolicited", "srq-pd",
-					      "elastic", "unasked" };
+					     "unasked" };
 	u32 traits = 0;
 	int i;
 
@@ -269,16 +269,6 @@ DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS fl
 	return kdt_evd_open_attr(env, ia, flags, qlen, policy, NULL, out);
 }
 
-DAT_RETURN kdt_evd_set(struct kdt_evd *evd, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag)
-{
-	DAT_UPCALL_OBJECT upcall = { .upcall_func = kdt_upcall, .instance_data = evd };
-	DAT_RETURN ret = dat_evd_modify_upcall(evd->h, policy, &upcall, flag);
-
-	if (ret == DAT_SUCCESS)
-		WRITE_ONCE(evd->quiet, policy <= DAT_UPCALL_DISABLE);
-	return ret;
-}
-
 DAT_RETURN kdt_soft(struct kdt_evd *evd, unsigned long number)
 {
 	DAT_EVENT event = {
@@ -492,12 +482,6 @@ DAT_RETURN kdt_read(struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
 
 /* ---- endpoints ---- */
 
-/* One more is refused, whatever else an EP asks for. */
-int kdt_most_dtos(const struct kdt_env *env)
-{
-	return env->a.traits & KDT_ELASTIC ? INT_MAX - 1 : env->a.attr.max_dto_per_ep;
-}
-
 void kdt_attr(const struct kdt_env *env, DAT_EP_ATTR *attr)
 {
 	const DAT_IA_ATTR *a = &env->a.attr, *b = &env->b.attr;
@@ -519,36 +503,6 @@ void kdt_attr(const struct kdt_env *env, DAT_EP_ATTR *attr)
 	attr->max_rdma_write_iov = KDT_IOV;
 }
 
-DAT_RETURN kdt_ep_evds(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia)
-{
-	DAT_RETURN ret;
-
-	ep->ia = ia;
-	ret = kdt_evd_open(env, ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS, DAT_UPCALL_SINGLE_INSTANCE,
-			   &ep->recv);
-	if (ret == DAT_SUCCESS)
-		ret = kdt_evd_open(env, ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS,
-				   DAT_UPCALL_SINGLE_INSTANCE, &ep->req);
-	if (ret == DAT_SUCCESS)
-		ret = kdt_evd_open(env, ia, DAT_EVD_CONNECTION_FLAG, 8,
-				   DAT_UPCALL_SINGLE_INSTANCE, &ep->conn);
-	return ret;
-}
-
-DAT_RETURN kdt_ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
-		       const DAT_EP_ATTR *attr)
-{
-	DAT_EP_ATTR def;
-	DAT_RETURN ret;
-
-	kdt_attr(env, &def);
-	ret = kdt_ep_evds(env, ep, ia);
-	if (ret == DAT_SUCCESS)
-		ret = dat_ep_create(ia->h, ia->pz, ep->recv->h, ep->req->h, ep->conn->h,
-				    attr ?: &def, &ep->h);
-	return ret;
-}
-
 /* Never the same port twice: on iWARP it is a TCP port, which stays busy a while. */
 DAT_CONN_QUAL kdt_new_port(void)
 {
@@ -557,21 +511,59 @@ DAT_CONN_QUAL kdt_new_port(void)
 	return 20000 + (unsigned int)atomic_inc_return(&port) % 10000;
 }
 
+static DAT_RETURN evd_missing(struct kdt_env *env, struct kdt_ia *ia, int flags,
+			      struct kdt_evd **evd)
+{
+	return *evd ? DAT_SUCCESS : kdt_evd_open(env, ia, flags, 2 * KDT_DTOS,
+						 DAT_UPCALL_SINGLE_INSTANCE, evd);
+}
+
+/* With the EVDs that are there already. */
+static DAT_RETURN ep_evds(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia)
+{
+	ep->ia = ia;
+	return evd_missing(env, ia, DAT_EVD_DTO_FLAG, &ep->recv) ?:
+	       evd_missing(env, ia, DAT_EVD_DTO_FLAG, &ep->req) ?:
+	       evd_missing(env, ia, DAT_EVD_CONNECTION_FLAG, &ep->conn);
+}
+
+static DAT_RETURN ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
+			  const DAT_EP_ATTR *attr)
+{
+	DAT_EP_ATTR def;
+
+	kdt_attr(env, &def);
+	return ep_evds(env, ep, ia) ?:
+	       dat_ep_create(ia->h, ia->pz, ep->recv->h, ep->req->h, ep->conn->h, attr ?: &def,
+			     &ep->h);
+}
+
+static DAT_RETURN pair_open(struct kdt_env *env, struct kdt_pair *pair, const DAT_EP_ATTR *attr_c,
+			    const DAT_EP_ATTR *attr_s)
+{
+	pair->port = kdt_new_port();
+	return ep_open(env, &pair->c, &env->a, attr_c) ?: ep_open(env, &pair->s, &env->b, attr_s) ?:
+	       evd_missing(env, &env->b, DAT_EVD_CR_FLAG, &pair->cr) ?:
+	       dat_psp_create(env->b.h, pair->port, pair->cr->h, DAT_PSP_CONSUMER_FLAG, &pair->psp);
+}
+
+DAT_RETURN kdt_ep_evds(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia)
+{
+	memset(ep, 0, sizeof(*ep));
+	return ep_evds(env, ep, ia);
+}
+
+DAT_RETURN kdt_ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
+		       const DAT_EP_ATTR *attr)
+{
+	memset(ep, 0, sizeof(*ep));
+	return ep_open(env, ep, ia, attr);
+}
+
 DAT_RETURN kdt_pair_open(struct kdt_env *env, struct kdt_pair *pair, const DAT_EP_ATTR *attr)
 {
-	DAT_RETURN ret;
-
-	ret = kdt_ep_open(env, &pair->c, &env->a, attr);
-	if (ret == DAT_SUCCESS)
-		ret = kdt_ep_open(env, &pair->s, &env->b, attr);
-	if (ret == DAT_SUCCESS)
-		ret = kdt_evd_open(env, &env->b, DAT_EVD_CR_FLAG, 16, DAT_UPCALL_SINGLE_INSTANCE,
-				   &pair->cr);
-	pair->port = kdt_new_port();
-	if (ret == DAT_SUCCESS)
-		ret = dat_psp_create(env->b.h, pair->port, pair->cr->h, DAT_PSP_CONSUMER_FLAG,
-				     &pair->psp);
-	return ret;
+	memset(pair, 0, sizeof(*pair));
+	return pair_open(env, pair, attr, attr);
 }
 
 bool kdt_same_address(const struct sockaddr *sa, const struct kdt_ia *ia)
@@ -721,53 +713,17 @@ int kdt_until_stopped(void)
 	return 0;
 }
 
-static bool kdt_block_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	struct kdt_blocker *b = evd->priv;
-
-	complete(&b->entered);
-	wait_for_completion_timeout(&b->leave, KDT_WAIT);
-	WRITE_ONCE(b->done, true);
-	return b->take;
-}
-
-struct kdt_blocker *kdt_block(struct kunit *test, struct kdt_evd *evd, bool take)
-{
-	struct kdt_blocker *b = kdt_zalloc(test, sizeof(*b));
-
-	init_completion(&b->entered);
-	init_completion(&b->leave);
-	b->take = take;
-	evd->priv = b;
-	evd->hook = kdt_block_hook;
-	return b;
-}
-
-int kdt_leave_soon(void *data)
-{
-	struct kdt_blocker *b = data;
-
-	schedule_timeout_uninterruptible(HZ / 10);	/* the waiter's chance to be wrong */
-	complete_all(&b->leave);
-	return kdt_until_stopped();
-}
-
 struct kdt_evd *kdt_evd_new(struct kunit *test, struct kdt_ia *ia, int flags)
 {
 	return kdt_evd_policy(test, ia, flags, 2 * KDT_DTOS, DAT_UPCALL_SINGLE_INSTANCE);
 }
 
-struct kdt_buf *kdt_buf_rights(struct kunit *test, struct kdt_ia *ia, u32 len, int rights)
+struct kdt_buf *kdt_buf_new(struct kunit *test, struct kdt_ia *ia, u32 len)
 {
 	struct kdt_buf *buf;
 
-	KDT_OK(test, kdt_buf_open(kdt_env(test), ia, ia->pz, len, rights, &buf));
+	KDT_OK(test, kdt_buf_open(kdt_env(test), ia, ia->pz, len, KDT_RIGHTS, &buf));
 	return buf;
-}
-
-struct kdt_buf *kdt_buf_new(struct kunit *test, struct kdt_ia *ia, u32 len)
-{
-	return kdt_buf_rights(test, ia, len, KDT_RIGHTS);
 }
 
 void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const DAT_EP_ATTR *attr)
@@ -775,32 +731,13 @@ void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const 
 	KDT_OK(test, kdt_ep_open(kdt_env(test), ep, ia, attr));
 }
 
-static void kdt_ep_with(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia,
-			const struct kdt_ep *evds, const DAT_EP_ATTR *attr)
-{
-	DAT_EP_ATTR def;
-
-	kdt_attr(kdt_env(test), &def);
-	ep->ia = ia;
-	ep->recv = evds->recv ?: kdt_evd_new(test, ia, DAT_EVD_DTO_FLAG);
-	ep->req = evds->req ?: kdt_evd_new(test, ia, DAT_EVD_DTO_FLAG);
-	ep->conn = evds->conn ?: kdt_evd_new(test, ia, DAT_EVD_CONNECTION_FLAG);
-	KDT_OK(test, dat_ep_create(ia->h, ia->pz, ep->recv->h, ep->req->h, ep->conn->h,
-				   attr ?: &def, &ep->h));
-}
-
 struct kdt_pair *kdt_pair_with(struct kunit *test, const struct kdt_pair *evds,
 			       const DAT_EP_ATTR *attr_c, const DAT_EP_ATTR *attr_s)
 {
 	struct kdt_pair *pair = kdt_zalloc(test, sizeof(*pair));
-	struct kdt_env *env = kdt_env(test);
 
-	kdt_ep_with(test, &pair->c, &env->a, &evds->c, attr_c);
-	kdt_ep_with(test, &pair->s, &env->b, &evds->s, attr_s);
-	pair->cr = evds->cr ?: kdt_evd_new(test, &env->b, DAT_EVD_CR_FLAG);
-	pair->port = kdt_new_port();
-	KDT_OK(test, dat_psp_create(env->b.h, pair->port, pair->cr->h, DAT_PSP_CONSUMER_FLAG,
-				    &pair->psp));
+	*pair = *evds;
+	KDT_OK(test, pair_open(kdt_env(test), pair, attr_c, attr_s));
 	return pair;
 }
 
@@ -858,29 +795,22 @@ struct kdt_pair *kdt_pair_quiet(struct kunit *test, const DAT_EP_ATTR *attr)
 
 void kdt_pair_down(struct kunit *test, struct kdt_pair *pair)
 {
-	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
-	kdt_pair_left(test, pair);
+	kdt_down(test, &pair->c, &pair->s);
 }
 
-void kdt_pair_left(struct kunit *test, struct kdt_pair *pair)
+void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
 {
 	DAT_EVENT_NUMBER end;
 
-	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_DISCONNECTED);
+	KDT_OK(test, dat_ep_disconnect(c->h, DAT_CLOSE_ABRUPT_FLAG));
+	kdt_conn(test, c, DAT_CONNECTION_EVENT_DISCONNECTED);
 	/*
 	 * When the last data soft-iWARP sent was the answer to a Read, and the
 	 * peer goes at once, it may report the answer as failed.
 	 */
-	end = kdt_end(test, &pair->s);
-	if (!pair->s.ia->iwarp)
+	end = kdt_end(test, s);
+	if (!s->ia->iwarp)
 		KUNIT_EXPECT_EQ(test, (int)end, DAT_CONNECTION_EVENT_DISCONNECTED);
-}
-
-void kdt_pair_end(struct kunit *test, struct kdt_pair *pair)
-{
-	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
-	kdt_end(test, &pair->c);
-	kdt_end(test, &pair->s);
 }
 
 void kdt_conn(struct kunit *test, struct kdt_ep *ep, DAT_EVENT_NUMBER number)

@@ -2,7 +2,6 @@
 /* What the suites about memory share; kdtest_mem.h says what is here. */
 #include <linux/io.h>
 #include <linux/mm.h>
-#include <linux/random.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -49,14 +48,6 @@ struct kdt_buf *kdt_mem_new(struct kunit *test, u32 len, bool contiguous)
 void kdt_mem_limits(struct kunit *test, struct kdt_ia *ia, struct kdat_mem_limits *limits)
 {
 	KDT_OK(test, kdat_ia_mem_limits(ia->h, limits));
-}
-
-u32 kdt_seed(struct kunit *test)
-{
-	u32 seed = get_random_u32();
-
-	kunit_info(test, "seed 0x%08x\n", seed);
-	return seed;
 }
 
 /* ---- LMRs of dat_lmr_allocate() ---- */
@@ -153,12 +144,6 @@ void kdt_bind_done(struct kunit *test, struct kdt_ep *ep, struct kdt_window *w,
 {
 	KDT_OK(test, kdt_bind(ep, w, mem, offset, len, 0xb1bd, 0));
 	kdt_bind_event(test, ep->req, w->h, 0xb1bd, DAT_RMR_BIND_SUCCESS);
-}
-
-void kdt_unbind_done(struct kunit *test, struct kdt_ep *ep, struct kdt_window *w)
-{
-	KDT_OK(test, kdt_unbind(ep, w, 0x0b1d, 0));
-	kdt_bind_event(test, ep->req, w->h, 0x0b1d, DAT_RMR_BIND_SUCCESS);
 }
 
 /* ---- peers ---- */

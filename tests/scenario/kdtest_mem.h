@@ -27,8 +27,6 @@ struct kdt_buf *kdt_mem_new(struct kunit *test, u32 len, bool contiguous);
 void kdt_mem_wipe(struct kdt_buf *mem, u8 value);
 
 void kdt_mem_limits(struct kunit *test, struct kdt_ia *ia, struct kdat_mem_limits *limits);
-/* A number that differs in each run; printed once in a case. */
-u32 kdt_seed(struct kunit *test);
 
 /* ---- LMRs of dat_lmr_allocate() ---- */
 
@@ -54,10 +52,9 @@ struct kdt_window *kdt_window_new(struct kunit *test);
 DAT_RETURN kdt_bind(struct kdt_ep *ep, struct kdt_window *w, struct kdt_buf *mem, u32 offset,
 		    u32 len, u64 cookie, int flags);
 DAT_RETURN kdt_unbind(struct kdt_ep *ep, struct kdt_window *w, u64 cookie, int flags);
-/* The same, and the completion has come. */
+/* The same as kdt_bind(), and the completion has come. */
 void kdt_bind_done(struct kunit *test, struct kdt_ep *ep, struct kdt_window *w,
 		   struct kdt_buf *mem, u32 offset, u32 len);
-void kdt_unbind_done(struct kunit *test, struct kdt_ep *ep, struct kdt_window *w);
 
 /* What dat_lmr_query() says of it. */
 bool kdt_bound(struct kunit *test, DAT_LMR_HANDLE lmr);

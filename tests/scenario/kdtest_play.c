@@ -154,10 +154,10 @@ static void step_counts(struct kunit *test, struct kdt_play *p, int available, i
 	KUNIT_EXPECT_EQ_MSG(test, param.outstanding_dto_count, outstanding, "%s", kdt_at(test));
 }
 
-static void step_warned(struct kunit *test, struct kdt_play *p, const struct kdt_step *s)
+static void step_watermark(struct kunit *test, struct kdt_play *p, const struct kdt_step *s)
 {
 	DAT_EVD_HANDLE async = kdt_env(test)->b.async;
-	DAT_HANDLE who = s->what == DAT_SRQ_LOW_WATERMARK_EVENT ? p->srq : p->end[s->who].ep->h;
+	bool low = s->verb == LOW_EVENT;
 	DAT_ASYNCH_ERROR_EVENT_DATA *data;
 	DAT_EVENT event;
 
@@ -170,8 +170,10 @@ static void step_warned(struct kunit *test, struct kdt_play *p, const struct kdt
 	KUNIT_ASSERT_TRUE_MSG(test, kdt_dequeue(async, &event), "%s: no event", kdt_at(test));
 	data = &event.event_data.asynch_error_event_data;
 	KUNIT_EXPECT_EQ(test, (int)event.event_number, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR);
-	KUNIT_EXPECT_PTR_EQ(test, data->dat_handle, who);
-	KUNIT_EXPECT_EQ(test, (int)data->reason, s->what);
+	KUNIT_EXPECT_PTR_EQ(test, data->dat_handle,
+			    low ? (DAT_HANDLE)p->srq : (DAT_HANDLE)p->end[s->who].ep->h);
+	KUNIT_EXPECT_EQ(test, (int)data->reason, low ? (int)DAT_SRQ_LOW_WATERMARK_EVENT :
+			(int)DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
 }
 
 static void step_nothing(struct kunit *test, struct kdt_ep *ep)
@@ -270,9 +272,10 @@ static void step(struct kunit *test, struct kdt_play *p, const struct kdt_step *
 	case LOW:
 		KDT_OK(test, dat_srq_set_lw(p->srq, s->len));
 		break;
-	case WARNED:
+	case LOW_EVENT:
+	case SOFT_EVENT:
 	case CALM:
-		step_warned(test, p, s);
+		step_watermark(test, p, s);
 		break;
 	default:
 		step_post(test, p, s);

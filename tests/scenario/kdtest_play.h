@@ -36,7 +36,8 @@ enum kdt_verb {
 	MARK, SILENT,	/* no upcall of those has begun since */
 	COUNTS,		/* of the SRQ become @len available, @what outstanding */
 	LOW,		/* the low watermark of the SRQ becomes @len */
-	WARNED, CALM,	/* the next asynchronous event is of watermark @what; there is none */
+	/* the next asynchronous event is of the low watermark, of the soft one; there is none */
+	LOW_EVENT, SOFT_EVENT, CALM,
 };
 
 #define FENCED BIT(30)	/* a flag: a fence, where the device fences all kinds of requests */

@@ -1,29 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* What an endpoint says, refuses, takes and how it goes away, state by state. */
+/* What an endpoint says, takes and how it goes away, state by state. */
 #include "kdtest_conn.h"
-
-static void calls(struct kunit *test)
-{
-	struct kdt_pair *pair = kdt_pair_new(test, NULL), *other = kdt_pair_new(test, NULL);
-	struct kdt_buf *from = kdt_buf_new(test, pair->c.ia, 128);
-	struct kdt_buf *to = kdt_buf_new(test, pair->s.ia, 128);
-	DAT_CR_HANDLE cr, spare = kdt_pair_request(test, other);
-
-	cr = kdt_pair_request(test, pair);
-	KDT_OK(test, kdt_recv(&pair->c, from, 64, 64, 1));
-	kdt_refuses(test, &pair->c, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, NULL);
-	KDT_OK(test, dat_cr_accept(cr, pair->s.h, 0, NULL));
-	kdt_up(test, &pair->c, &pair->s);
-	kdt_refuses(test, &pair->c, DAT_EP_STATE_CONNECTED, NULL);
-	kdt_refuses(test, &pair->s, DAT_EP_STATE_CONNECTED, spare);
-	kdt_say(test, &pair->s, to, &pair->c, 1);
-	kdt_talk(test, &pair->c, &pair->s, from, to, 1);
-	kdt_pair_down(test, pair);
-	kdt_refuses(test, &pair->c, DAT_EP_STATE_DISCONNECTED, NULL);
-	kdt_refuses(test, &pair->s, DAT_EP_STATE_DISCONNECTED, spare);
-	KDT_OK(test, dat_cr_reject(spare, 0, NULL));
-	kdt_pair_done(test, pair);
-}
 
 /* ---- addresses ---- */
 
@@ -281,7 +258,6 @@ static void graceful(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KD_CASE(calls, "CONN-02,CONN-13,RSP-01,CR-ACC-02,EP-RST-01,EP-MOD-02: what A, C, D refuse"),
 	KD_CASE(addresses, "EP-QRY-01,EP-QRY-02,CONN-01,CONN-09,CR-QRY-01: addresses and ports"),
 	KD_CASE(free_a, "EP-FREE-01,EP-FREE-02,EP-FREE-03: freed while it connects"),
 	KD_CASE(free_c_dp_d, "EP-FREE-01,EP-FREE-02,EP-FREE-03: freed in C, DP and D"),
