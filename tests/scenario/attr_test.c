@@ -340,4 +340,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(attr);
+struct kunit_suite kdt_attr_suite = { .name = "kdtest-attr", KDT_CASES };

@@ -364,4 +364,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(close);
+struct kunit_suite kdt_close_suite = { .name = "kdtest-close", KDT_CASES };

@@ -148,8 +148,7 @@ static DAT_CR_HANDLE pass(struct kunit *test, struct two *w, DAT_CR_HANDLE cr, b
 		KDT_REFUSED(test, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP,
 			    dat_ep_reset(before.local_ep_handle));
 	next = kdt_arrival(test, back ? w->t->cr : w->cr2);
-	KUNIT_EXPECT_PTR_EQ(test, (DAT_HANDLE)next.sp_handle.psp_handle,
-			    back ? w->t->sp : w->psp2);
+	KUNIT_EXPECT_PTR_EQ(test, (DAT_HANDLE)next.sp_handle.psp_handle, back ? w->t->sp : w->psp2);
 	KUNIT_EXPECT_EQ(test, next.conn_qual, port);
 	KDT_OK(test, dat_cr_query(next.cr_handle, DAT_CR_FIELD_ALL, &now));
 	KUNIT_ASSERT_NOT_NULL(test, now.remote_ia_address_ptr);
@@ -194,8 +193,7 @@ static void handoff(struct kunit *test)
 	DAT_CR_HANDLE cr;
 	int i;
 
-	KDT_OK(test, kdt_ask(&t->c, t->s.ia, t->port, 60 * USEC_PER_SEC, w->said,
-			     sizeof(w->said)));
+	KDT_OK(test, kdt_ask(&t->c, t->s.ia, t->port, 60 * USEC_PER_SEC, w->said, sizeof(w->said)));
 	cr = kdt_arrival(test, t->cr).cr_handle;
 	for (i = 0; i < 3; i++)
 		cr = pass(test, w, cr, i == 1);
@@ -297,4 +295,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(cr);
+struct kunit_suite kdt_cr_suite = { .name = "kdtest-cr", KDT_CASES };

@@ -391,4 +391,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(data);
+struct kunit_suite kdt_data_suite = { .name = "kdtest-data", KDT_CASES };

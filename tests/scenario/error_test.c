@@ -258,4 +258,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(error);
+struct kunit_suite kdt_error_suite = { .name = "kdtest-error", KDT_CASES };

@@ -246,8 +246,7 @@ static void every_combination(struct kunit *test)
 /* ---- requests that do not fit ---- */
 
 /* The next event of the callers is this, of any of them. */
-static DAT_EP_HANDLE caller_event(struct kunit *test, struct kdt_evd *conn,
-				  DAT_EVENT_NUMBER number)
+static DAT_EP_HANDLE caller_event(struct kunit *test, struct kdt_evd *conn, DAT_EVENT_NUMBER number)
 {
 	DAT_EVENT event;
 
@@ -331,4 +330,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(evd);
+struct kunit_suite kdt_evd_suite = { .name = "kdtest-evd", KDT_CASES };

@@ -13,41 +13,6 @@
 
 #define UNSIGNALLED	DAT_COMPLETION_UNSIGNALLED_FLAG
 
-/* Each binding has a key of its own; the one before is dead, also for what is there now. */
-static void lives(struct kunit *test)
-{
-	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
-	struct kdt_region *r = kdt_zalloc(test, sizeof(*r));
-	DAT_RMR_TRIPLET remote;
-	struct kdt_buf old;
-	int kind, i;
-
-	for (kind = KDT_FMR; kind < KDT_KINDS; kind++) {
-		kdt_region_new(test, r, pair, kind, false, KDT_RIGHTS, DAT_VA_TYPE_VA);
-		for (i = 0; i < 3; i++) {
-			old = r->buf;
-			/* a window is bound anew as it is */
-			if (r->buf.lctx)
-				kdt_region_end(test, r, false);
-			kdt_region_bind(test, r, KDT_RIGHTS, i == 1);
-			KUNIT_EXPECT_NE(test, r->buf.rctx, 0);
-			KUNIT_EXPECT_NE(test, r->buf.rctx, old.rctx);
-			kdt_peer_works(test, pair, &r->buf, 0, r->buf.len, i);
-			if (r->buf.lctx)
-				kdt_lctx_dead(test, &pair->s, &old);
-			remote = kdt_rseg(i == 2 ? &old : &r->buf, 0, 64);
-			remote.rmr_context = old.rctx;
-			kdt_peer_fails(test, r->mem, &remote, i % 2);
-		}
-		kdt_region_end(test, r, false);
-		/* unbound twice is unbound */
-		if (!r->buf.lctx)
-			kdt_region_end(test, r, false);
-		kdt_region_free(test, r);
-	}
-	kdt_mem_done(test, pair);
-}
-
 /* One request at a time for each object; the one before may have no event. */
 static bool again(struct kunit *test, DAT_RETURN ret, unsigned long end, int *n)
 {
@@ -534,8 +499,6 @@ static void large_pages(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KD_CASE(lives,
-		"FMR-02..04,FMR-10,RMR-02,RMR-03,RMR-06,RMR-08,RMR-14,SIL-14: bound anew"),
 	KD_CASE(usable_at_once,
 		"FMR-02,FMR-05,FMR-10,RMR-04,RMR-05,FLAG-02: a key that is sent right behind"),
 	KD_CASE(flags,
@@ -551,4 +514,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(fmr);
+struct kunit_suite kdt_fmr_suite = { .name = "kdtest-fmr", KDT_CASES };

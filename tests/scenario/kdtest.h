@@ -208,14 +208,8 @@ static inline const char *kdt_at(struct kunit *test)
 /* Zeroed, and there until the end of the case. */
 void *kdt_zalloc(struct kunit *test, size_t size);
 
-/* The suite of a file, of its cases. */
-#define KDT_SUITE(subject)								\
-struct kunit_suite kdt_##subject##_suite = {						\
-	.name = "kdtest-" #subject,							\
-	.init = kdt_init,								\
-	.exit = kdt_exit,								\
-	.test_cases = cases,								\
-}
+/* What all suites have: the cases of the file. */
+#define KDT_CASES	.init = kdt_init, .exit = kdt_exit, .test_cases = cases
 
 /* Goes on only after DAT_SUCCESS. */
 #define KDT_OK(test, call)								\

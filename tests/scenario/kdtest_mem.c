@@ -52,8 +52,7 @@ void kdt_mem_limits(struct kunit *test, struct kdt_ia *ia, struct kdat_mem_limit
 
 /* ---- LMRs of dat_lmr_allocate() ---- */
 
-struct kdt_buf *kdt_fmr_new(struct kunit *test, struct kdt_ia *ia, int npages,
-			    DAT_LMR_SCOPE scope)
+struct kdt_buf *kdt_fmr_new(struct kunit *test, struct kdt_ia *ia, int npages, DAT_LMR_SCOPE scope)
 {
 	struct kdt_buf *mem = kdt_mem_new(test, npages * PAGE_SIZE, false);
 

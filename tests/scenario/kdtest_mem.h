@@ -31,8 +31,7 @@ void kdt_mem_limits(struct kunit *test, struct kdt_ia *ia, struct kdat_mem_limit
 /* ---- LMRs of dat_lmr_allocate() ---- */
 
 /* Memory of so many pages and an unbound LMR for it, at the server. */
-struct kdt_buf *kdt_fmr_new(struct kunit *test, struct kdt_ia *ia, int npages,
-			    DAT_LMR_SCOPE scope);
+struct kdt_buf *kdt_fmr_new(struct kunit *test, struct kdt_ia *ia, int npages, DAT_LMR_SCOPE scope);
 /* Binds all of it; contexts and shift of @mem follow. Any context. */
 DAT_RETURN kdt_fmr(struct kdt_ep *ep, struct kdt_buf *mem, int rights, DAT_VA_TYPE va_type,
 		   u64 cookie, int flags);

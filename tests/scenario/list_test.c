@@ -242,4 +242,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(list);
+struct kunit_suite kdt_list_suite = { .name = "kdtest-list", KDT_CASES };

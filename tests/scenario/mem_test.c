@@ -347,8 +347,7 @@ static struct kdt_region *own_pz(struct kunit *test, DAT_PZ_HANDLE *pz)
 	KDT_OK(test, dat_ep_free(s->h));
 	KDT_OK(test, dat_pz_create(s->ia->h, pz));
 	kdt_attr(kdt_env(test), &attr);
-	KDT_OK(test, dat_ep_create(s->ia->h, *pz, s->recv->h, s->req->h, s->conn->h, &attr,
-				   &s->h));
+	KDT_OK(test, dat_ep_create(s->ia->h, *pz, s->recv->h, s->req->h, s->conn->h, &attr, &s->h));
 	kdt_pair_connect(test, pair);
 	r->mem = kdt_mem_new(test, KDT_REG_LEN, true);
 	r->buf = *r->mem;
@@ -428,8 +427,7 @@ static void not_registered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r->reg_len, (u64)r->buf.len);
 	KUNIT_EXPECT_EQ(test, r->reg_addr, (u64)(uintptr_t)r->buf.p);
 	KUNIT_EXPECT_EQ(test, r->buf.rctx, 0U);
-	KDT_TYPE(test, DAT_INVALID_PARAMETER,
-		 kdt_send(&r->pair->s, &r->buf, 1, r->buf.len, 7, 0));
+	KDT_TYPE(test, DAT_INVALID_PARAMETER, kdt_send(&r->pair->s, &r->buf, 1, r->buf.len, 7, 0));
 	local_only(test, r, false);
 	KDT_OK(test, dat_lmr_free(r->buf.lmr));
 }
@@ -447,4 +445,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(mem);
+struct kunit_suite kdt_mem_suite = { .name = "kdtest-mem", KDT_CASES };

@@ -166,4 +166,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(open);
+struct kunit_suite kdt_open_suite = { .name = "kdtest-open", KDT_CASES };

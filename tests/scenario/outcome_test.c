@@ -410,4 +410,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(outcome);
+struct kunit_suite kdt_outcome_suite = { .name = "kdtest-outcome", KDT_CASES };

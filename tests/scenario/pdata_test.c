@@ -179,4 +179,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(pdata);
+struct kunit_suite kdt_pdata_suite = { .name = "kdtest-pdata", KDT_CASES };

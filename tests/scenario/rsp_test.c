@@ -251,4 +251,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(rsp);
+struct kunit_suite kdt_rsp_suite = { .name = "kdtest-rsp", KDT_CASES };

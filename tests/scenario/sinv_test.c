@@ -44,27 +44,46 @@ static void take_key(struct kunit *test, struct kdt_pair *pair, DAT_SRQ_HANDLE s
 	KUNIT_EXPECT_TRUE(test, kdt_same(to->p, len, context));
 }
 
-/* Every kind of region: its key goes with the message, and what is below stays. */
+/*
+ * Every kind of region: its key goes with the message, and what is below stays. What can be bound
+ * again has another key then, and the one before is dead, also for what is there now.
+ */
 static void every_kind(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
 	struct kdt_region *r = kdt_zalloc(test, sizeof(*r));
 	struct kdt_buf *from = kdt_buf_new(test, &env->a, 3000);
-	struct kdt_buf *to = kdt_buf_new(test, &env->b, 3000);
+	struct kdt_buf *to = kdt_buf_new(test, &env->b, 3000), old;
 	DAT_RMR_TRIPLET remote;
-	int kind, i, n;
+	int kind, i;
 
 	for (kind = 0; kind < KDT_KINDS; kind++) {
 		if (kind == KDT_LARGE)
 			continue;
 		kdt_region_new(test, r, pair, kind, false, KDT_RIGHTS, DAT_VA_TYPE_VA);
 		/* of dat_lmr_kcreate() for good; the others are bound again */
-		n = kind < KDT_FMR ? 1 : 4;
-		for (i = 0; i < n; i++) {
+		for (i = 0; i < (kind < KDT_FMR ? 1 : 5); i++) {
+			old = r->buf;
 			if (i)
 				kdt_region_bind(test, r, KDT_RIGHTS, i % 2);
 			kdt_peer_works(test, pair, &r->buf, 0, r->buf.len, i);
+			if (i) {
+				KUNIT_EXPECT_NE(test, r->buf.rctx, 0);
+				KUNIT_EXPECT_NE(test, r->buf.rctx, old.rctx);
+				if (r->buf.lctx)
+					kdt_lctx_dead(test, &pair->s, &old);
+				remote = kdt_rseg(i == 2 ? &old : &r->buf, 0, 64);
+				remote.rmr_context = old.rctx;
+				kdt_peer_fails(test, r->mem, &remote, i % 2);
+			}
+			/* a window is bound anew as it is; an LMR is not; the owner ends the last */
+			if (i == 3 && !r->buf.lctx)
+				continue;
+			if (i > 2) {
+				kdt_region_end(test, r, false);
+				continue;
+			}
 			take_key(test, pair, NULL, from, to, i % 2 ? 0 : 3000, r->buf.rctx);
 			if (r->buf.lctx) {
 				KUNIT_EXPECT_FALSE_MSG(test, kdt_bound(test, r->buf.lmr), "%s",
@@ -78,13 +97,12 @@ static void every_kind(struct kunit *test)
 				remote = kdt_rseg(&r->buf, 0, 64);
 				kdt_peer_fails(test, r->mem, &remote, kind % 2);
 			}
-			/* unbinding what is unbound */
-			if (i == 2 && !r->buf.lctx)
-				kdt_region_end(test, r, false);
 		}
-		/* what was below a window is free, and has kept its keys */
-		if (!r->buf.lctx)
+		/* a window unbound twice is unbound; what was below it is free, and has its keys */
+		if (!r->buf.lctx) {
+			kdt_region_end(test, r, false);
 			kdt_message(test, &pair->s, r->mem, &pair->c, from, 64);
+		}
 		kdt_region_free(test, r);
 	}
 	kdt_mem_done(test, pair);
@@ -262,11 +280,13 @@ static void read_to_rmr(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KD_CASE(every_kind, "SINV-01,SINV-02,SINV-03,RMR-13: the peer ends a region of each kind"),
+	KD_CASE(every_kind,
+		"SINV-01..03,RMR-02,RMR-03,RMR-06,RMR-08,RMR-13,RMR-14,FMR-02..04,FMR-10,SIL-14: "
+		"each kind, ended by the peer, bound anew"),
 	KD_CASE(bad_context, "SINV-04: a key the peer does not have ends the connection"),
 	KD_CASE(through_srq, "SINV-02,SINV-03: through a Shared Receive Queue"),
 	KD_CASE(read_to_rmr, "RTOR-01,RTOR-02,RTOR-03: Reads into RMRs and LMRs by their keys"),
 	{}
 };
 
-KDT_SUITE(sinv);
+struct kunit_suite kdt_sinv_suite = { .name = "kdtest-sinv", KDT_CASES };

@@ -722,4 +722,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(srq);
+struct kunit_suite kdt_srq_suite = { .name = "kdtest-srq", KDT_CASES };

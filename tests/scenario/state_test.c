@@ -267,4 +267,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(state);
+struct kunit_suite kdt_state_suite = { .name = "kdtest-state", KDT_CASES };

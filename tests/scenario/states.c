@@ -271,8 +271,7 @@ static int st_request(struct st_side *side, DAT_CONN_QUAL port, const char *what
 	      TRY(st_connect(e, port));
 	if (err)
 		return err;
-	if (!kdt_get(side->cr_evd, &event) ||
-	    event.event_number != DAT_CONNECTION_REQUEST_EVENT) {
+	if (!kdt_get(side->cr_evd, &event) || event.event_number != DAT_CONNECTION_REQUEST_EVENT) {
 		pr_err("%s: no request of '%s'\n", side->ia->name, what);
 		return -ETIMEDOUT;
 	}

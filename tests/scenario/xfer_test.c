@@ -579,8 +579,7 @@ static void end_while_busy(struct kunit *test)
 					DAT_CONNECTION_EVENT_DISCONNECTED);
 			KUNIT_EXPECT_EQ(test, (int)s, DAT_CONNECTION_EVENT_DISCONNECTED);
 		} else if (errors && round % 2) {
-			KUNIT_EXPECT_EQ(test, (int)event.event_number,
-					DAT_CONNECTION_EVENT_BROKEN);
+			KUNIT_EXPECT_EQ(test, (int)event.event_number, DAT_CONNECTION_EVENT_BROKEN);
 		}
 		/* the window is over: these are flushed, and nothing else comes */
 		KDT_OK(test, kdt_recv(&pair->c, mine, 0, 64, 1));
@@ -609,4 +608,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-KDT_SUITE(xfer);
+struct kunit_suite kdt_xfer_suite = { .name = "kdtest-xfer", KDT_CASES };
