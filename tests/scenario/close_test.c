@@ -275,7 +275,7 @@ static void never_dequeued(struct kunit *test, bool close)
 	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_ESTABLISHED);
 	for (i = 0; i < 32; i++)
 		KDT_OK(test, kdt_recv(&pair->c, from, 0, SIZE, i));
-	KUNIT_ASSERT_TRUE(test, kdt_wait_state(pair->s.h, DAT_EP_STATE_CONNECTED));
+	KUNIT_ASSERT_TRUE(test, kdt_until(kdt_state(pair->s.h) == DAT_EP_STATE_CONNECTED));
 	for (i = 0; i < 32; i++)
 		KDT_OK(test, kdt_send(&pair->s, to, 0, SIZE, i, 0));
 	while (n < 4 * KDT_DTOS && kdt_recv(&pair->s, to, 0, SIZE, n) == DAT_SUCCESS) {
@@ -334,14 +334,14 @@ static void freed_with_events(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kdt_same_address(cr_param.remote_ia_address_ptr, &env->a));
 	KDT_OK(test, dat_cr_accept(cr, pair->s.h, 0, NULL));
 	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_ESTABLISHED);
-	KUNIT_EXPECT_TRUE(test, kdt_wait_state(pair->s.h, DAT_EP_STATE_CONNECTED));
+	KUNIT_EXPECT_TRUE(test, kdt_until(kdt_state(pair->s.h) == DAT_EP_STATE_CONNECTED));
 	KDT_OK(test, kdt_recv(&pair->s, t->to, 0, SIZE, 5));
 	kdt_say(test, &pair->c, t->from, &pair->s, 5);
 	/* what nobody has looked at is lost with its EVD; the EP goes on with another one */
 	KDT_OK(test, kdt_soft(evds.s.conn, 1));
 	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
 	kdt_end(test, &pair->c);
-	KUNIT_EXPECT_TRUE(test, kdt_wait_state(pair->s.h, DAT_EP_STATE_DISCONNECTED));
+	KUNIT_EXPECT_TRUE(test, kdt_until(kdt_state(pair->s.h) == DAT_EP_STATE_DISCONNECTED));
 	kdt_reset(test, &pair->c, &pair->s);
 	KDT_OK(test, dat_ep_modify(pair->s.h, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
 	KDT_OK(test, dat_evd_free(evds.s.conn->h));

@@ -165,45 +165,6 @@ static void flags(struct kunit *test)
 	kdt_mem_done(test, pair);
 }
 
-/* Everything posted before a fenced invalidate gets through: out of the region and into it. */
-static void fenced_invalidate(struct kunit *test)
-{
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
-	struct kdt_buf *mem = kdt_fmr_new(test, &env->b, 16, DAT_LMR_SCOPE_PZ);
-	struct kdt_buf *from = kdt_buf_new(test, &env->a, SZ_64K);
-	struct kdt_buf *to = kdt_buf_new(test, &env->a, SZ_64K);
-	struct kdt_ep *s = &pair->s;
-	int i;
-
-	KUNIT_ASSERT_EQ(test, mem->len, (u32)SZ_64K);
-	for (i = 0; i < 20; i++) {
-		bool reads = i % 2;	/* other bytes: behind the Write */
-
-		kdt_row(test, "round %d", i);
-		kdt_fill(from->p, SZ_64K, i);
-		kdt_fill(mem->p, SZ_64K, 100 + i);
-		memset(to->p, 0, SZ_64K);
-		KDT_OK(test, kdt_fmr(s, mem, KDT_RIGHTS, 0, 1, KDT_SUPPRESS));
-		KDT_OK(test, kdt_write(s, mem, 0, SZ_64K, to, 0, 2, 0));
-		if (reads)
-			KDT_OK(test, kdt_read(s, mem, 0, SZ_64K, from, 0, 3, 0));
-		KDT_OK(test, kdt_inv(s, mem, 4, KDT_INV_FENCE));
-		kdt_sent(test, s, 2, DAT_DTO_RDMA_WRITE, SZ_64K);
-		if (reads)
-			kdt_sent(test, s, 3, DAT_DTO_RDMA_READ, SZ_64K);
-		kdt_sent(test, s, 4, DAT_DTO_LMR_INVALIDATE, 0);
-		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(mem->p, SZ_64K, reads ? i : 100 + i), "%s",
-				      kdt_at(test));
-		kdt_settle_back(test, pair);
-		if (!reads)
-			KUNIT_EXPECT_TRUE_MSG(test, kdt_same(to->p, SZ_64K, 100 + i), "%s",
-					      kdt_at(test));
-	}
-	kdt_settle(test, pair);
-	kdt_mem_down(test, pair);
-}
-
 /* ---- from softirq, with interrupts off, and as large as it can be ---- */
 
 #define STEPS	84
@@ -437,27 +398,6 @@ static void cut_off(struct kunit *test)
 	kdt_settle(test, other);
 }
 
-/* Freed while its fmr may still be under way. */
-static void freed_under_way(struct kunit *test)
-{
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
-	struct kdt_buf *mem;
-	int scope;
-
-	for (scope = DAT_LMR_SCOPE_EP; scope <= DAT_LMR_SCOPE_ANY; scope++) {
-		mem = kdt_fmr_new(test, &env->b, PAGES, scope);
-		KDT_OK(test, kdt_fmr(&pair->s, mem, KDT_RIGHTS, 0, 1, 0));
-		KDT_OK(test, dat_lmr_free(mem->lmr));
-		KUNIT_EXPECT_EQ(test, (int)kdt_any_dto(test, pair->s.req, NULL), DAT_DTO_SUCCESS);
-		kdt_lctx_dead(test, &pair->s, mem);
-		kdt_key_dead(test, mem);
-	}
-	kdt_settle(test, pair);
-	kdt_mem_down(test, pair);
-	kdt_ep_done(test, &pair->s);
-}
-
 /* Pages of another size, where there are any. */
 static void large_pages(struct kunit *test)
 {
@@ -500,17 +440,15 @@ static void large_pages(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KD_CASE(usable_at_once,
-		"FMR-02,FMR-05,FMR-10,RMR-04,RMR-05,FLAG-02: a key that is sent right behind"),
+		"FMR-02,FMR-05,FMR-10..11,RMR-04..05,FLAG-02,FLAG-10: a key sent right behind"),
 	KD_CASE(flags,
 		"FMR-03,FMR-11,RMR-03,FLAG-02,FLAG-04,FLAG-09: suppressed, unsignalled, fenced"),
-	KD_CASE(fenced_invalidate, "FMR-11,FLAG-10: a fenced invalidate lets all before it end"),
 	KD_CASE(from_softirq,
 		"FMR-01,FMR-02,FMR-10,RMR-02,CTX-01..03: in upcalls, interrupts off, the largest"),
 	KD_CASE(large_pages, "FMR-02,FMR-06: pages of other sizes"),
 	KD_CASE(disconnected,
 		"FMR-07,FMR-15,RMR-08,RMR-10: in DISCONNECTED, and on the connection after"),
 	KD_CASE(cut_off, "FMR-07,FMR-15,FLUSH-01: a connection that ends in between"),
-	KD_CASE(freed_under_way, "FMR-13,LMR-FREE-02,LMR-FREE-03: freed right behind its fmr"),
 	{}
 };
 

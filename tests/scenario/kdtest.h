@@ -165,7 +165,6 @@ bool kdt_get(struct kdt_evd *evd, DAT_EVENT *event);
 bool kdt_get_timeout(struct kdt_evd *evd, DAT_EVENT *event, long timeout);
 unsigned int kdt_queued(struct kdt_evd *evd);
 bool kdt_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event);
-bool kdt_wait_state(DAT_EP_HANDLE ep, DAT_EP_STATE state);
 DAT_EP_STATE kdt_state(DAT_EP_HANDLE ep);
 
 /* A pattern by position and seed; kdt_same() says whether it is there. */
@@ -188,6 +187,17 @@ DAT_RETURN kdt_read(struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
 
 const char *kdt_major(DAT_RETURN ret);
 const char *kdt_minor(DAT_RETURN ret);
+
+/* What no event announces: looked at again at each tick, with a limit. */
+#define kdt_until(condition)								\
+({											\
+	unsigned long kdt_end_ = jiffies + KDT_WAIT;					\
+	bool kdt_met;									\
+											\
+	while (!(kdt_met = (condition)) && time_before(jiffies, kdt_end_))		\
+		schedule_timeout_uninterruptible(1);					\
+	kdt_met;									\
+})
 
 /* ---- with a test ---- */
 

@@ -353,19 +353,6 @@ DAT_EP_STATE kdt_state(DAT_EP_HANDLE ep)
 	return state;
 }
 
-/* For states no event announces; again with a limit. */
-bool kdt_wait_state(DAT_EP_HANDLE ep, DAT_EP_STATE state)
-{
-	unsigned long end = jiffies + KDT_WAIT;
-
-	do {
-		if (kdt_state(ep) == state)
-			return true;
-		schedule_timeout_uninterruptible(1);
-	} while (time_before(jiffies, end));
-	return false;
-}
-
 /* ---- memory ---- */
 
 #define GUARD_BYTE 0x5c
@@ -895,7 +882,7 @@ void kdt_dto(struct kunit *test, struct kdt_evd *evd, struct kdt_ep *ep, u64 coo
 	DAT_DTO_COMPLETION_EVENT_DATA *dto;
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(evd, &event), "no completion of cookie 0x%llx in time %s",
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(evd, &event), "no completion of cookie 0x%llx %s",
 			      cookie, kdt_at(test));
 	KUNIT_ASSERT_EQ_MSG(test, (int)event.event_number, DAT_DTO_COMPLETION_EVENT, "%s",
 			    kdt_at(test));

@@ -138,20 +138,21 @@ static void step_link(struct kunit *test, struct kdt_play *p, const struct kdt_s
 	e[1].up = s->verb == LINK;
 }
 
+static bool counts_are(struct kunit *test, DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM *now, int available,
+		       int outstanding)
+{
+	KDT_OK(test, dat_srq_query(srq, DAT_SRQ_FIELD_ALL, now));
+	return now->available_dto_count == available && now->outstanding_dto_count == outstanding;
+}
+
 static void step_counts(struct kunit *test, struct kdt_play *p, int available, int outstanding)
 {
-	unsigned long end = jiffies + KDT_WAIT;
-	DAT_SRQ_PARAM param = {};
+	DAT_SRQ_PARAM now = {};
 
-	for (;;) {
-		KDT_OK(test, dat_srq_query(p->srq, DAT_SRQ_FIELD_ALL, &param));
-		if ((param.available_dto_count == available &&
-		     param.outstanding_dto_count == outstanding) || time_after(jiffies, end))
-			break;
-		schedule_timeout_uninterruptible(1);
-	}
-	KUNIT_EXPECT_EQ_MSG(test, param.available_dto_count, available, "%s", kdt_at(test));
-	KUNIT_EXPECT_EQ_MSG(test, param.outstanding_dto_count, outstanding, "%s", kdt_at(test));
+	KUNIT_EXPECT_TRUE_MSG(test, kdt_until(counts_are(test, p->srq, &now, available,
+							 outstanding)),
+			      "%s: %d available, %d outstanding", kdt_at(test),
+			      now.available_dto_count, now.outstanding_dto_count);
 }
 
 static void step_watermark(struct kunit *test, struct kdt_play *p, const struct kdt_step *s)

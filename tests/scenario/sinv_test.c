@@ -77,7 +77,7 @@ static void every_kind(struct kunit *test)
 				remote.rmr_context = old.rctx;
 				kdt_peer_fails(test, r->mem, &remote, i % 2);
 			}
-			/* a window is bound anew as it is; an LMR is not; the owner ends the last */
+			/* a window is bound anew as it is, an LMR is not */
 			if (i == 3 && !r->buf.lctx)
 				continue;
 			if (i > 2) {

@@ -7,8 +7,6 @@
  * have more under way than there are buffers, unless a case is about that: on
  * iWARP a message without a buffer ends its connection at once.
  */
-#include <linux/delay.h>
-
 #include "kdtest_play.h"
 
 #define DTOS	20		/* buffers of the usual SRQ */
@@ -482,7 +480,6 @@ static void drained(struct kunit *test)
 {
 	struct rig *rig = rig_new(test, DTOS);
 	unsigned int round, i, posted = 0, missing = 0;
-	DAT_RETURN ret = DAT_SUCCESS;
 	struct goodbye bye;
 	struct kdt_pair *pair;
 
@@ -519,9 +516,7 @@ static void drained(struct kunit *test)
 	}
 	KUNIT_EXPECT_LE(test, missing, rig->env->b.traits & KDT_SRQ_PD ? GOODBYES : 0U);
 	/* what was freed in an upcall goes after it */
-	for (i = 0; i < 10000 && (ret = dat_srq_free(rig->srq)) != DAT_SUCCESS; i++)
-		usleep_range(1000, 2000);
-	KDT_OK(test, ret);
+	KUNIT_EXPECT_TRUE(test, kdt_until(dat_srq_free(rig->srq) == DAT_SUCCESS));
 }
 
 /* ---- size and watermarks ---- */

@@ -553,7 +553,6 @@ int kdt_states_start(void)
 /* Everything of a side, in an order in which nothing is in use any more. */
 static void st_free_all(struct st_side *side)
 {
-	unsigned long end = jiffies + KDT_WAIT;
 	struct kdt_evd *evd;
 	struct kdt_buf *buf;
 	int i;
@@ -588,9 +587,8 @@ static void st_free_all(struct st_side *side)
 
 		if (evd->ia != side->ia || !evd->h)
 			continue;
-		while (ret = dat_evd_free(evd->h), DAT_GET_TYPE(ret) == DAT_INVALID_STATE &&
-		       st_reacts() && time_before(jiffies, end))
-			schedule_timeout_uninterruptible(1);
+		kdt_until((ret = dat_evd_free(evd->h), DAT_GET_TYPE(ret) != DAT_INVALID_STATE) ||
+			  !st_reacts());
 		CALL(DAT_SUCCESS, ret);
 	}
 	CALL(DAT_SUCCESS, dat_srq_free(side->srq));
@@ -611,11 +609,23 @@ static void st_react_work(struct work_struct *work)
 	st_free_all(side);
 }
 
+/* All has completed; what nobody else takes is taken here. */
+static bool st_take_all(struct st_ep *e)
+{
+	struct kdt_evd *evds[] = { e->ep.recv, e->ep.req };
+	DAT_EVENT event;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		while (evds[i]->quiet && dat_evd_dequeue(evds[i]->h, &event) == DAT_SUCCESS)
+			atomic_inc(&e->completed);
+	return atomic_read(&e->completed) == atomic_read(&e->posted);
+}
+
 /* One end, and the right one; none for who had no connection. */
 static void st_check_ep(struct st_ep *e, bool must_break)
 {
 	struct st_side *side = e->side;
-	unsigned long end = jiffies + KDT_WAIT;
 	DAT_EP_STATE state;
 	DAT_EVENT event;
 
@@ -638,15 +648,7 @@ static void st_check_ep(struct st_ep *e, bool must_break)
 		wrong("%s: '%s': event 0x%x too many", side->ia->name, e->what, event.event_number);
 	if (state != DAT_EP_STATE_DISCONNECTED || !e->ep.recv)
 		return;
-	while (atomic_read(&e->completed) != atomic_read(&e->posted) && time_before(jiffies, end)) {
-		/* nobody else takes these */
-		if ((!e->ep.recv->quiet || dat_evd_dequeue(e->ep.recv->h, &event) != DAT_SUCCESS) &&
-		    (!e->ep.req->quiet || dat_evd_dequeue(e->ep.req->h, &event) != DAT_SUCCESS))
-			schedule_timeout_uninterruptible(1);
-		else
-			atomic_inc(&e->completed);
-	}
-	if (atomic_read(&e->completed) != atomic_read(&e->posted))
+	if (!kdt_until(st_take_all(e)))
 		wrong("%s: '%s': %d posted, %d completed", side->ia->name, e->what,
 		      atomic_read(&e->posted), atomic_read(&e->completed));
 }
@@ -735,12 +737,8 @@ void kdt_states_stop(void)
 
 		side->gone = strchr(gone, 'a' + i);
 		if (side->gone && st_reacts()) {
-			unsigned long end = jiffies + KDT_WAIT;
-
 			/* the event was queued before the removal ended */
-			while (!atomic_read(&side->catastrophic) && time_before(jiffies, end))
-				schedule_timeout_uninterruptible(1);
-			if (!atomic_read(&side->catastrophic))
+			if (!kdt_until(atomic_read(&side->catastrophic)))
 				wrong("%s: no IA_CATASTROPHIC", side->ia->name);
 			flush_work(&side->work);
 		}
