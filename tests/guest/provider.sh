@@ -19,7 +19,6 @@ if [ "${1-}" = traced ]; then
 fi
 if [ "$p" = kdhca ]; then
 	case $KDHCA in
-	mlx5*) set -- traits=elastic "$@" ;;
 	irdma-iw*) set -- traits=unasked "$@" ;;
 	*) set -- traits=none "$@" ;;
 	esac

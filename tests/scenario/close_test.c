@@ -3,9 +3,6 @@
  * Adapters closed and EVDs freed in the middle of everything and inside of upcalls: what
  * is free is never called again, and nobody waits for ever.
  */
-#include <linux/completion.h>
-#include <linux/slab.h>
-
 #include "kdtest_conn.h"
 
 #define SIZE	64
@@ -70,11 +67,10 @@ static void start(struct kunit *test, struct kdt_ep *ep, struct traffic *t)
 static void with_traffic(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
-	struct traffic *t = kunit_kcalloc(test, 2 * ENGINES, sizeof(*t), GFP_KERNEL);
+	struct traffic *t = kdt_zalloc(test, 2 * ENGINES * sizeof(*t));
 	struct kdt_pair *pair[ENGINES];
 	int i, j;
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	for (i = 0; i < ENGINES; i++) {
 		struct kdt_pair evds = {
 			.c.recv = kdt_evd_context(test, &env->a, DAT_EVD_DTO_FLAG, 64,
@@ -160,74 +156,98 @@ static bool close_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN 
 	c->graceful = dat_ia_close(c->own, DAT_CLOSE_GRACEFUL_FLAG);
 	c->own_evd = dat_evd_free(evd->h);
 	if (c->other)
-		c->closed = dat_ia_close(c->other, DAT_CLOSE_ABRUPT_FLAG);
-	if (c->evd)
-		c->freed = dat_evd_free(c->evd->h);
+		c->closed = dat_ia_close(c->other, DAT_CLOSE_ABRUPT_FLAG) ?:
+			    dat_evd_free(c->evd->h);
 	return false;
 }
 
 /* Not the instance the upcall belongs to, nor its EVD, but any other. */
 static void in_upcall(struct kunit *test)
 {
-	struct kdt_env *env = kdt_env(test);
-	struct closer *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct kdt_ia *b = &kdt_env(test)->b;
+	struct closer *c = kdt_zalloc(test, sizeof(*c));
 	struct kdt_evd *evd;
 	DAT_EVENT event;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	for (i = 0; i < CALLING; i++) {
 		DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 
-		evd = kdt_evd_context(test, &env->b, DAT_EVD_SOFTWARE_FLAG, 8, engines[i].policy,
+		kdt_row(test, "kind %d", i);
+		evd = kdt_evd_context(test, b, DAT_EVD_SOFTWARE_FLAG, 8, engines[i].policy,
 				      engines[i].context);
-		*c = (struct closer) { .own = env->b.h };
+		*c = (struct closer) { .own = b->h };
 		if (engines[i].context == KDAT_EVD_CONTEXT_WORKQUEUE) {
-			KDT_OK(test, dat_ia_open((char *)env->b.name, 8, &async, &c->other));
-			c->evd = kdt_evd_new(test, &env->b, DAT_EVD_SOFTWARE_FLAG);
+			KDT_OK(test, dat_ia_open((char *)b->name, 8, &async, &c->other));
+			c->evd = kdt_evd_new(test, b, DAT_EVD_SOFTWARE_FLAG);
 		}
 		evd->priv = c;
 		evd->hook = close_hook;
 		KDT_OK(test, kdt_soft(evd, 0));
 		KUNIT_ASSERT_TRUE(test, kdt_get(evd, &event));
-		KUNIT_EXPECT_EQ(test, DAT_GET_TYPE(c->abrupt), (u32)DAT_INVALID_STATE);
-		KUNIT_EXPECT_EQ(test, DAT_GET_TYPE(c->graceful), (u32)DAT_INVALID_STATE);
-		KUNIT_EXPECT_EQ(test, DAT_GET_TYPE(c->own_evd), (u32)DAT_INVALID_STATE);
-		KUNIT_EXPECT_EQ(test, c->closed, (DAT_RETURN)DAT_SUCCESS);
-		KUNIT_EXPECT_EQ(test, c->freed, (DAT_RETURN)DAT_SUCCESS);
+		KDT_TYPE(test, DAT_INVALID_STATE, c->abrupt);
+		KDT_TYPE(test, DAT_INVALID_STATE, c->graceful);
+		KDT_TYPE(test, DAT_INVALID_STATE, c->own_evd);
+		KDT_OK(test, c->closed);
 		if (c->evd)
 			KDT_TYPE(test, DAT_INVALID_HANDLE, kdt_soft(c->evd, 0));
 	}
 }
 
-/* An upcall of it sleeps. */
+/* An upcall that sleeps until it is let go. */
+struct sleeper {
+	struct completion entered, leave;
+	bool done;
+};
+
+static bool sleep_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct sleeper *s = evd->priv;
+
+	complete(&s->entered);
+	wait_for_completion_timeout(&s->leave, KDT_WAIT);
+	WRITE_ONCE(s->done, true);
+	return true;
+}
+
+static int leave_soon(void *data)
+{
+	struct sleeper *s = data;
+
+	schedule_timeout_uninterruptible(HZ / 10);	/* the waiter's chance to be wrong */
+	complete_all(&s->leave);
+	return kdt_until_stopped();
+}
+
 static void waits(struct kunit *test)
 {
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_ia *more = kunit_kzalloc(test, sizeof(*more), GFP_KERNEL);
+	struct kdt_ia *more = kdt_zalloc(test, sizeof(*more)), *b = &kdt_env(test)->b;
 	struct task_struct *task;
-	struct kdt_blocker *b;
+	struct sleeper *s = kdt_zalloc(test, sizeof(*s));
 	struct kdt_evd *evd;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, more);
 	for (i = 0; i < CALLING; i++) {
 		DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 
 		if (engines[i].context != KDAT_EVD_CONTEXT_WORKQUEUE)
 			continue;
-		memcpy(more, &env->b, sizeof(*more));
-		more->h = kdt_ia_more(test, &env->b, 8, &async);
+		memcpy(more, b, sizeof(*more));
+		more->h = kdt_ia_more(test, b, 8, &async);
 		evd = kdt_evd_context(test, more, DAT_EVD_SOFTWARE_FLAG, 8, engines[i].policy,
 				      engines[i].context);
-		evd->ia = &env->b;	/* which lives longer */
-		b = kdt_block(test, evd, true);
+		evd->ia = b;	/* which lives longer */
+		init_completion(&s->entered);
+		init_completion(&s->leave);
+		s->done = false;
+		evd->priv = s;
+		evd->hook = sleep_hook;
 		KDT_OK(test, kdt_soft(evd, 0));
-		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&b->entered, KDT_WAIT));
-		KUNIT_EXPECT_FALSE(test, READ_ONCE(b->done));
-		task = kdt_beside(test, kdt_leave_soon, b);
+		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&s->entered, KDT_WAIT));
+		KUNIT_EXPECT_FALSE(test, READ_ONCE(s->done));
+		task = kdt_beside(test, leave_soon, s);
 		kdt_ia_less(test, more->h);
-		KUNIT_EXPECT_TRUE(test, READ_ONCE(b->done));
+		KUNIT_EXPECT_TRUE(test, READ_ONCE(s->done));
 		kdt_stop(test, task);
 		silence(test, evd);
 	}
@@ -255,12 +275,12 @@ static void never_dequeued(struct kunit *test, bool close)
 	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_ESTABLISHED);
 	for (i = 0; i < 32; i++)
 		KDT_OK(test, kdt_recv(&pair->c, from, 0, SIZE, i));
-	KUNIT_ASSERT_TRUE(test, kdt_wait_state(pair->s.h, DAT_EP_STATE_CONNECTED));
+	KUNIT_ASSERT_TRUE(test, kdt_until(kdt_state(pair->s.h) == DAT_EP_STATE_CONNECTED));
 	for (i = 0; i < 32; i++)
 		KDT_OK(test, kdt_send(&pair->s, to, 0, SIZE, i, 0));
 	while (n < 4 * KDT_DTOS && kdt_recv(&pair->s, to, 0, SIZE, n) == DAT_SUCCESS) {
 		KDT_OK(test, kdt_send(&pair->c, from, 0, SIZE, n, 0));
-		kdt_dto(test, pair->c.req, &pair->c, n, DAT_DTO_SEND, DAT_DTO_SUCCESS, SIZE);
+		kdt_sent(test, &pair->c, n, DAT_DTO_SEND, SIZE);
 		n++;
 	}
 	KUNIT_EXPECT_GE(test, n, KDT_DTOS);
@@ -314,14 +334,14 @@ static void freed_with_events(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kdt_same_address(cr_param.remote_ia_address_ptr, &env->a));
 	KDT_OK(test, dat_cr_accept(cr, pair->s.h, 0, NULL));
 	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_ESTABLISHED);
-	KUNIT_EXPECT_TRUE(test, kdt_wait_state(pair->s.h, DAT_EP_STATE_CONNECTED));
+	KUNIT_EXPECT_TRUE(test, kdt_until(kdt_state(pair->s.h) == DAT_EP_STATE_CONNECTED));
 	KDT_OK(test, kdt_recv(&pair->s, t->to, 0, SIZE, 5));
 	kdt_say(test, &pair->c, t->from, &pair->s, 5);
 	/* what nobody has looked at is lost with its EVD; the EP goes on with another one */
 	KDT_OK(test, kdt_soft(evds.s.conn, 1));
 	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
 	kdt_end(test, &pair->c);
-	KUNIT_EXPECT_TRUE(test, kdt_wait_state(pair->s.h, DAT_EP_STATE_DISCONNECTED));
+	KUNIT_EXPECT_TRUE(test, kdt_until(kdt_state(pair->s.h) == DAT_EP_STATE_DISCONNECTED));
 	kdt_reset(test, &pair->c, &pair->s);
 	KDT_OK(test, dat_ep_modify(pair->s.h, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
 	KDT_OK(test, dat_evd_free(evds.s.conn->h));
@@ -344,9 +364,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_close_suite = {
-	.name = "kdtest-close",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+struct kunit_suite kdt_close_suite = { .name = "kdtest-close", KDT_CASES };

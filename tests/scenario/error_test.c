@@ -12,17 +12,14 @@ static void works_again(struct kunit *test, struct kdt_pair *pair)
 	struct kdt_buf *from = kdt_buf_new(test, pair->c.ia, 64);
 	struct kdt_buf *to = kdt_buf_new(test, pair->s.ia, 64);
 
-	KDT_OK(test, dat_ep_reset(pair->c.h));
-	KDT_OK(test, dat_ep_reset(pair->s.h));
+	kdt_reset(test, &pair->c, &pair->s);
 	kdt_pair_connect(test, pair);
 	kdt_fill(from->p, 64, 1);
-	KDT_OK(test, kdt_write(&pair->c, from, 0, 64, to, 0, 1, 0));
-	kdt_sent(test, pair, 1, DAT_DTO_RDMA_WRITE, 64);
+	kdt_put(test, &pair->c, from, 0, 64, to, 0);
 	kdt_settle(test, pair);
 	KUNIT_EXPECT_TRUE(test, kdt_same(to->p, 64, 1));
 	kdt_pair_down(test, pair);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_pair_done(test, pair);
 }
 
 /*
@@ -54,6 +51,9 @@ static const char * const fault_name[FAULTS] = {
 static struct kdt_buf *faulty(struct kunit *test, enum fault fault, bool read,
 			      DAT_RMR_TRIPLET *remote)
 {
+	static const int shift[FAULTS] = {
+		[BEHIND] = THEIRS - MINE / 2, [BEFORE] = -MINE / 2, [FAR_AWAY] = 1 << 30,
+	};
 	struct kdt_env *env = kdt_env(test);
 	DAT_PZ_HANDLE pz = env->b.pz;
 	int rights = DAT_MEM_PRIV_ALL_FLAG;
@@ -66,25 +66,11 @@ static struct kdt_buf *faulty(struct kunit *test, enum fault fault, bool read,
 	KDT_OK(test, kdt_buf_open(env, &env->b, pz, THEIRS, rights, &buf));
 	memset(buf->p, 0x33, THEIRS);
 	*remote = kdt_rseg(buf, 0, MINE);
-	switch (fault) {
-	case WRONG_KEY:
+	remote->virtual_address += (s64)shift[fault];
+	if (fault == WRONG_KEY)
 		remote->rmr_context ^= 0x5a5a00;
-		break;
-	case BEHIND:
-		remote->virtual_address += THEIRS - MINE / 2;
-		break;
-	case BEFORE:
-		remote->virtual_address -= MINE / 2;
-		break;
-	case FAR_AWAY:
-		remote->virtual_address += 1 << 30;
-		break;
-	case FREED:
+	if (fault == FREED)
 		KDT_OK(test, dat_lmr_free(buf->lmr));
-		break;
-	default:
-		break;
-	}
 	return buf;
 }
 
@@ -112,13 +98,12 @@ static bool refused_rdma(struct kunit *test, enum fault fault, bool read, bool q
 		KDT_OK(test, kdt_recv(&pair->c, mine, 0, MINE, 1 + i));
 		KDT_OK(test, kdt_recv(&pair->s, good, 0, MINE, 3 + i));
 	}
-	KDT_OK(test, kdt_write(&pair->c, mine, 0, MINE, good, 0, 9, 0));
-	kdt_sent(test, pair, 9, DAT_DTO_RDMA_WRITE, MINE);
+	kdt_put(test, &pair->c, mine, 0, MINE, good, 0);
 	KDT_OK(test, read ? dat_ep_post_rdma_read(pair->c.h, 1, &iov, kdt_cookie(10), &remote, 0) :
 	       dat_ep_post_rdma_write(pair->c.h, 1, &iov, kdt_cookie(10), &remote, 0));
 	if (fault == NO_RIGHT && read && (env->b.traits & KDT_LAX)) {
 		/* soft-iWARP lets it pass, and that is what is reported */
-		kdt_sent(test, pair, 10, DAT_DTO_RDMA_READ, MINE);
+		kdt_sent(test, &pair->c, 10, DAT_DTO_RDMA_READ, MINE);
 		KUNIT_EXPECT_TRUE(test, kdt_all(mine->p, MINE, 0x33));
 		KUNIT_EXPECT_TRUE(test, kdt_all(theirs->p, THEIRS, 0x33));
 		kdt_pair_down(test, pair);
@@ -149,10 +134,8 @@ static bool refused_rdma(struct kunit *test, enum fault fault, bool read, bool q
 			KUNIT_EXPECT_EQ(test, (int)next, DAT_DTO_ERR_FLUSHED);
 	}
 	for (i = 0; i < 2; i++) {
-		kdt_dto(test, pair->c.recv, &pair->c, 1 + i, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED,
-			0);
-		kdt_dto(test, pair->s.recv, &pair->s, 3 + i, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED,
-			0);
+		kdt_flushed(test, &pair->c, 1 + i, DAT_DTO_RECEIVE);
+		kdt_flushed(test, &pair->s, 3 + i, DAT_DTO_RECEIVE);
 	}
 	kunit_info(test, "%s %s%s: status %d, ends 0x%x 0x%x\n", read ? "read" : "write",
 		   fault_name[fault], quiet ? ", nobody looks" : "", status, c, s);
@@ -176,8 +159,7 @@ static void remote_access(struct kunit *test)
 	for (fault = 0; fault < FAULTS; fault++) {
 		for (read = 0; read < 2; read++) {
 			exact[read] += refused_rdma(test, fault, read, (fault + read) & 1);
-			KDT_OK(test, kdt_write(&beside->c, from, 0, 64, to, 0, fault, 0));
-			kdt_sent(test, beside, fault, DAT_DTO_RDMA_WRITE, 64);
+			kdt_put(test, &beside->c, from, 0, 64, to, 0);
 		}
 	}
 	for (read = 0; read < 2 && !env->a.iwarp; read++) {
@@ -189,102 +171,82 @@ static void remote_access(struct kunit *test)
 	kdt_pair_down(test, beside);
 }
 
-static void too_long(struct kunit *test, u32 room, u32 message, bool quiet)
+/* What is wrong with the Receive. */
+enum receive { SHORT, MISSING, GONE };
+
+/*
+ * A message that its Receive does not take: of two segments, with a hole between them that must
+ * stay one; or of none.
+ */
+static void not_received(struct kunit *test, enum receive wrong, u32 room, u32 message, bool quiet)
 {
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_pair *pair = quiet ? kdt_pair_quiet(test, NULL) : kdt_pair_up(test);
 	struct kdt_buf *mine = kdt_buf_new(test, &env->a, 65536);
 	struct kdt_buf *theirs = kdt_buf_new(test, &env->b, 65536);
-	DAT_DTO_COMPLETION_STATUS status;
+	DAT_LMR_TRIPLET iov[] = {
+		kdt_seg(theirs, 16, room / 2),
+		kdt_seg(theirs, 16 + room / 2 + 100, room - room / 2),
+	};
+	DAT_DTO_COMPLETION_STATUS sent, received = DAT_DTO_SUCCESS;
 	DAT_EVENT_NUMBER c, s;
-	DAT_LMR_TRIPLET iov[2];
 	u64 cookie;
 
 	memset(theirs->p, 0x55, theirs->len);
-	/* Two segments with a hole between them that must stay one. */
-	iov[0] = kdt_seg(theirs, 16, room / 2);
-	iov[1] = kdt_seg(theirs, 16 + room / 2 + 100, room - room / 2);
-	KDT_OK(test, dat_ep_post_recv(pair->s.h, room ? 2 : 0, iov, kdt_cookie(1), 0));
-	KDT_OK(test, kdt_recv(&pair->s, theirs, 0, 256, 2));
+	if (wrong != MISSING) {
+		KDT_OK(test, dat_ep_post_recv(pair->s.h, room ? 2 : 0, iov, kdt_cookie(1), 0));
+		KDT_OK(test, dat_ep_post_recv(pair->s.h, 0, NULL, kdt_cookie(2), 0));
+	}
+	/* found out when the message comes: the memory is not the consumer's promise any more */
+	if (wrong == GONE)
+		KDT_OK(test, dat_lmr_free(theirs->lmr));
 	KDT_OK(test, kdt_send(&pair->c, mine, 0, message, 3, 0));
 	c = kdt_end(test, &pair->c);
 	s = kdt_end(test, &pair->s);
-	KUNIT_EXPECT_EQ(test, (int)s, DAT_CONNECTION_EVENT_BROKEN);
+	if (wrong != MISSING) {
+		KUNIT_EXPECT_EQ(test, (int)s, DAT_CONNECTION_EVENT_BROKEN);
+		received = kdt_any_dto(test, pair->s.recv, &cookie);
+		KUNIT_EXPECT_EQ(test, cookie, 1);
+		if (wrong == SHORT)
+			KUNIT_EXPECT_EQ(test, (int)received, DAT_DTO_ERR_LOCAL_LENGTH);
+		KUNIT_EXPECT_NE(test, (int)received, DAT_DTO_SUCCESS);
+		kdt_flushed(test, &pair->s, 2, DAT_DTO_RECEIVE);
+	} else if (!env->a.iwarp) {
+		/* nobody else could have ended it */
+		KUNIT_EXPECT_EQ(test, (int)c, DAT_CONNECTION_EVENT_BROKEN);
+	}
 	KUNIT_EXPECT_TRUE(test, kdt_all(theirs->p, 16, 0x55));
 	KUNIT_EXPECT_TRUE(test, kdt_all(theirs->p + 16 + room / 2, 100, 0x55));
 	KUNIT_EXPECT_TRUE(test, kdt_all(theirs->p + 116 + room, theirs->len - 116 - room, 0x55));
-	KUNIT_EXPECT_EQ(test, (int)kdt_any_dto(test, pair->s.recv, &cookie),
-			DAT_DTO_ERR_LOCAL_LENGTH);
-	KUNIT_EXPECT_EQ(test, cookie, 1);
-	KUNIT_EXPECT_EQ(test, (int)kdt_any_dto(test, pair->s.recv, &cookie), DAT_DTO_ERR_FLUSHED);
-	KUNIT_EXPECT_EQ(test, cookie, 2);
-	status = kdt_any_dto(test, pair->c.req, &cookie);
-	expect_end(test, c, status, DAT_DTO_ERR_REMOTE_RESPONDER, env->a.iwarp);
+	if (wrong == GONE)
+		KUNIT_EXPECT_TRUE(test, kdt_all(theirs->p, theirs->len, 0x55));
+	sent = kdt_any_dto(test, pair->c.req, &cookie);
 	KUNIT_EXPECT_EQ(test, cookie, 3);
-	kunit_info(test, "%u bytes into %u%s: status %d, ends 0x%x 0x%x\n", message, room,
-		   quiet ? ", nobody looks" : "", status, c, s);
+	expect_end(test, c, sent, wrong == MISSING ? DAT_DTO_ERR_RECEIVER_NOT_READY :
+		   DAT_DTO_ERR_REMOTE_RESPONDER, env->a.iwarp);
+	kunit_info(test, "%u bytes into %u%s: sender %d, receiver %d, ends 0x%x 0x%x\n", message,
+		   room, quiet ? ", nobody looks" : "", sent, received, c, s);
 	works_again(test, pair);
 }
 
 static void message_too_long(struct kunit *test)
 {
-	too_long(test, 63, 64, false);
-	too_long(test, 63, 64, true);
-	too_long(test, 0, 1, false);
-	too_long(test, 2, 65536, false);
-	too_long(test, 4097, 65536, true);
-	too_long(test, 60000, 60001, false);
+	not_received(test, SHORT, 63, 64, false);
+	not_received(test, SHORT, 63, 64, true);
+	not_received(test, SHORT, 0, 1, false);
+	not_received(test, SHORT, 2, 65536, false);
+	not_received(test, SHORT, 4097, 65536, true);
+	not_received(test, SHORT, 60000, 60001, false);
 }
 
 static void no_receive(struct kunit *test)
 {
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_pair *pair = kdt_pair_up(test);
-	struct kdt_buf *mine = kdt_buf_new(test, &env->a, 64);
-	DAT_DTO_COMPLETION_STATUS status;
-	DAT_EVENT_NUMBER c;
-
-	KDT_OK(test, kdt_send(&pair->c, mine, 0, 64, 3, 0));
-	c = kdt_end(test, &pair->c);
-	kdt_end(test, &pair->s);
-	status = kdt_any_dto(test, pair->c.req, NULL);
-	expect_end(test, c, status, DAT_DTO_ERR_RECEIVER_NOT_READY, env->a.iwarp);
-	/* Nobody else could have ended it. */
-	if (!env->a.iwarp)
-		KUNIT_EXPECT_EQ(test, (int)c, DAT_CONNECTION_EVENT_BROKEN);
-	works_again(test, pair);
+	not_received(test, MISSING, 0, 64, false);
 }
 
-/* Found out when the message comes: the memory is not the consumer's promise any more. */
 static void receive_freed(struct kunit *test)
 {
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_pair *pair = kdt_pair_up(test);
-	struct kdt_buf *mine = kdt_buf_new(test, &env->a, 64);
-	struct kdt_buf *theirs = kdt_buf_new(test, &env->b, 64);
-	struct kdt_buf *good = kdt_buf_new(test, &env->b, 64);
-	DAT_DTO_COMPLETION_STATUS sent, received;
-	DAT_EVENT_NUMBER c, s;
-	u64 cookie;
-
-	memset(theirs->p, 0x66, 64);
-	KDT_OK(test, kdt_recv(&pair->s, theirs, 0, 64, 1));
-	KDT_OK(test, kdt_recv(&pair->s, good, 0, 64, 2));
-	KDT_OK(test, dat_lmr_free(theirs->lmr));
-	KDT_OK(test, kdt_send(&pair->c, mine, 0, 64, 3, 0));
-	c = kdt_end(test, &pair->c);
-	s = kdt_end(test, &pair->s);
-	KUNIT_EXPECT_EQ(test, (int)s, DAT_CONNECTION_EVENT_BROKEN);
-	KUNIT_EXPECT_TRUE(test, kdt_all(theirs->p, 64, 0x66));
-	received = kdt_any_dto(test, pair->s.recv, &cookie);
-	KUNIT_EXPECT_EQ(test, cookie, 1);
-	KUNIT_EXPECT_NE(test, (int)received, DAT_DTO_SUCCESS);
-	KUNIT_EXPECT_EQ(test, (int)kdt_any_dto(test, pair->s.recv, &cookie), DAT_DTO_ERR_FLUSHED);
-	KUNIT_EXPECT_EQ(test, cookie, 2);
-	sent = kdt_any_dto(test, pair->c.req, &cookie);
-	expect_end(test, c, sent, DAT_DTO_ERR_REMOTE_RESPONDER, env->a.iwarp);
-	kunit_info(test, "sender %d, receiver %d, ends 0x%x 0x%x\n", sent, received, c, s);
-	works_again(test, pair);
+	not_received(test, GONE, 64, 64, false);
 }
 
 static struct kunit_case cases[] = {
@@ -296,9 +258,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_error_suite = {
-	.name = "kdtest-error",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+struct kunit_suite kdt_error_suite = { .name = "kdtest-error", KDT_CASES };

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Streams that share an EVD: every combination of them under every policy, the
- * contexts of their upcalls, the order they keep, and requests that do not fit.
+ * Streams that share an EVD: every combination of them, the contexts of their upcalls,
+ * the order they keep, and requests that do not fit.
  */
-#include <linux/bits.h>
-
 #include "kdtest_conn.h"
 
 #define FLAGS_CQ	(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
-#define FLAGS_ALL	(DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 #define MESSAGES	4		/* each way */
 #define SPARE		2		/* Receives that only a flush ends */
 #define SIZE		64
@@ -29,10 +26,10 @@ static const char * const kinds[KINDS] = {
 	"asynchronous event", "Receive", "Send", "flush",
 };
 
-/* What came out of an EVD so far. */
+/* What came out of an EVD of the server so far. */
 struct feed {
 	struct kdt_evd *evd;
-	int flags, policy;
+	bool ordered;			/* one event after the other */
 	bool conn;			/* it carries the connection events of its EP, too */
 	unsigned int n[KINDS], flushed_at_end;
 	DAT_CR_HANDLE cr;
@@ -40,22 +37,11 @@ struct feed {
 	const char *wrong;
 };
 
-static void feed_init(struct feed *f, struct kdt_evd *evd, int flags, int policy, bool conn)
-{
-	*f = (struct feed) { .evd = evd, .flags = flags, .policy = policy, .conn = conn };
-}
-
-/* One event after the other? */
-static bool feed_ordered(const struct feed *f)
-{
-	return f->policy != DAT_UPCALL_MANY;
-}
-
 static void feed_dto(struct feed *f, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
 	unsigned int *count = dto->operation == DAT_DTO_RECEIVE ? &f->n[RECEIVED] : &f->n[SENT];
 
-	if (feed_ordered(f) && f->conn && !f->n[ESTABLISHED])
+	if (f->ordered && f->conn && !f->n[ESTABLISHED])
 		f->wrong = "a completion before ESTABLISHED";
 	if (dto->status != DAT_DTO_SUCCESS) {
 		if (dto->status != DAT_DTO_ERR_FLUSHED)
@@ -63,9 +49,9 @@ static void feed_dto(struct feed *f, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 		f->n[FLUSHED]++;
 		return;
 	}
-	if (feed_ordered(f) && (f->n[ENDED] || f->n[FLUSHED]))
+	if (f->ordered && (f->n[ENDED] || f->n[FLUSHED]))
 		f->wrong = "a success after the end";
-	if (feed_ordered(f) && dto->user_cookie.as_64 != *count)
+	if (f->ordered && dto->user_cookie.as_64 != *count)
 		f->wrong = "completions out of order";
 	(*count)++;
 }
@@ -75,7 +61,8 @@ static void feed_next(struct kunit *test, struct feed *f, const char *wanted)
 {
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(f->evd, &event), "no %s in time", wanted);
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(f->evd, &event), "no %s in time %s", wanted,
+			      kdt_at(test));
 	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, f->evd->h);
 	switch (event.event_number) {
 	case DAT_DTO_COMPLETION_EVENT:
@@ -94,7 +81,7 @@ static void feed_next(struct kunit *test, struct feed *f, const char *wanted)
 		f->n[ENDED]++;
 		break;
 	case DAT_SOFTWARE_EVENT:
-		if (feed_ordered(f) && kdt_soft_number(&event) != f->n[SOFTS])
+		if (f->ordered && kdt_soft_number(&event) != f->n[SOFTS])
 			f->wrong = "software events out of order";
 		f->n[SOFTS]++;
 		break;
@@ -112,279 +99,154 @@ static void feed_until(struct kunit *test, struct feed *f, enum kind k, unsigned
 {
 	while (f->n[k] < n)
 		feed_next(test, f, kinds[k]);
-	KUNIT_EXPECT_EQ_MSG(test, f->n[k], n, "%s", kinds[k]);
+	KUNIT_EXPECT_EQ_MSG(test, f->n[k], n, "%s %s", kinds[k], kdt_at(test));
 }
 
 /* Nothing was wrong, nothing is left, and its upcalls came in its context. */
-static void feed_check(struct kunit *test, struct feed *f)
+static void feed_check(struct kunit *test, struct feed *f, int flags, int policy)
 {
-	bool softirq = !(f->flags & ~FLAGS_CQ);
+	bool softirq = !(flags & ~FLAGS_CQ);
 	struct kdt_evd *evd = f->evd;
 	DAT_EVENT event;
 
-	KUNIT_EXPECT_TRUE_MSG(test, !f->wrong, "flags 0x%x, policy %d: %s", f->flags, f->policy,
-			      f->wrong);
+	KUNIT_EXPECT_TRUE_MSG(test, !f->wrong, "%s: %s", kdt_at(test), f->wrong);
 	KDT_REFUSED(test, DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE, dat_evd_dequeue(evd->h, &event));
 	KUNIT_EXPECT_TRUE(test, kdt_idle(evd));
 	KUNIT_EXPECT_EQ(test, kdt_queued(evd), 0);
-	if (f->policy == DAT_UPCALL_DISABLE) {
+	if (policy == DAT_UPCALL_DISABLE) {
 		KUNIT_EXPECT_EQ(test, evd->entered, 0);
 	} else if (evd->entered) {
-		KUNIT_EXPECT_EQ_MSG(test, evd->softirq, softirq, "flags 0x%x", f->flags);
-		KUNIT_EXPECT_EQ_MSG(test, evd->process, !softirq, "flags 0x%x", f->flags);
+		KUNIT_EXPECT_EQ_MSG(test, evd->softirq, softirq, "%s", kdt_at(test));
+		KUNIT_EXPECT_EQ_MSG(test, evd->process, !softirq, "%s", kdt_at(test));
 	}
-	if (feed_ordered(f) || softirq)
+	if (f->ordered || softirq)
 		KUNIT_EXPECT_LE(test, evd->max_running, 1);
 }
 
-enum role { ROLE_RECV, ROLE_REQ, ROLE_CONN, ROLE_CR, ROLES };
+enum role { RECV, REQ, CONN, CR, ROLES };
 
-static const int role_flags[ROLES] = {
-	DAT_EVD_DTO_FLAG, DAT_EVD_DTO_FLAG, DAT_EVD_CONNECTION_FLAG, DAT_EVD_CR_FLAG,
-};
-
-/* One end of a connection: two EVDs in question, and some for the other streams. */
-struct side {
-	struct kdt_ia *ia;
-	struct kdt_buf *buf;
-	struct kdt_evd *usual[ROLES];
-	struct feed own[2], other[ROLES];
-	struct feed *feed[ROLES];
-};
-
-struct sides {
-	struct side c, s;
-};
-
-static void side_new(struct kunit *test, struct kdt_ia *ia, struct side *s)
+/* Messages both ways, and the end; the server's streams come out of these feeds. */
+static void connection(struct kunit *test, struct kdt_pair *pair, struct feed *f[ROLES])
 {
+	struct kdt_ep *c = &pair->c, *s = &pair->s;
+	struct kdt_buf *from = kdt_buf_new(test, c->ia, 2 * SIZE);
+	struct kdt_buf *to = kdt_buf_new(test, s->ia, 2 * SIZE);
 	int i;
 
-	s->ia = ia;
-	s->buf = kdt_buf_new(test, ia, 2 * SIZE);
-	for (i = 0; i < ROLES; i++)
-		s->usual[i] = kdt_evd_new(test, ia, role_flags[i]);
-}
-
-static struct sides *sides_new(struct kunit *test)
-{
-	struct sides *sides = kunit_kzalloc(test, sizeof(*sides), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, sides);
-	side_new(test, &kdt_env(test)->a, &sides->c);
-	side_new(test, &kdt_env(test)->b, &sides->s);
-	return sides;
-}
-
-static void side_usual(struct side *s, enum role role)
-{
-	feed_init(&s->other[role], s->usual[role], role_flags[role], DAT_UPCALL_SINGLE_INSTANCE,
-		  false);
-	s->feed[role] = &s->other[role];
-}
-
-/* The first EVD carries what the connection ends, too; with which queue changes. */
-static void side_begin(struct kunit *test, struct side *s, int flags, int turn)
-{
-	struct kdt_evd *evd;
-	int i, policy;
-
-	for (i = 0; i < 2; i++) {
-		policy = policies[(turn + i) % 4];
-		evd = kdt_evd_policy(test, s->ia, flags, 16, policy);
-		feed_init(&s->own[i], evd, flags, policy, !i && flags & DAT_EVD_CONNECTION_FLAG);
-		if (flags & DAT_EVD_SOFTWARE_FLAG)
-			KDT_OK(test, kdt_soft(evd, 0));
-		else
-			KDT_REFUSED(test, DAT_INVALID_PARAMETER, DAT_INVALID_ARG1,
-				    kdt_soft(evd, 0));
+	for (i = 0; i < MESSAGES + SPARE; i++) {
+		KDT_OK(test, kdt_recv(c, from, SIZE, SIZE, i));
+		KDT_OK(test, kdt_recv(s, to, SIZE, SIZE, i));
 	}
-	for (i = 0; i < ROLES; i++) {
-		if (flags & role_flags[i])
-			s->feed[i] = &s->own[i == ROLE_CR || (i < ROLE_CONN && (turn + i) & 1)];
-		else
-			side_usual(s, i);
-	}
-}
-
-static void side_end(struct kunit *test, struct side *s, int flags)
-{
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		if (flags & DAT_EVD_SOFTWARE_FLAG) {
-			KDT_OK(test, kdt_soft(s->own[i].evd, 1));
-			feed_until(test, &s->own[i], SOFTS, 2);
-		}
-		feed_check(test, &s->own[i]);
-	}
-}
-
-static void side_evds(const struct side *s, struct kdt_ep *ep)
-{
-	ep->recv = s->feed[ROLE_RECV]->evd;
-	ep->req = s->feed[ROLE_REQ]->evd;
-	ep->conn = s->feed[ROLE_CONN]->evd;
-}
-
-static struct kdt_pair *sides_pair(struct kunit *test, struct sides *sides)
-{
-	struct kdt_pair evds = { .cr = sides->s.feed[ROLE_CR]->evd };
-
-	side_evds(&sides->c, &evds.c);
-	side_evds(&sides->s, &evds.s);
-	return kdt_pair_with(test, &evds, NULL, NULL);
-}
-
-static void side_receives(struct kunit *test, struct kdt_ep *ep, struct side *s)
-{
-	int i;
-
-	for (i = 0; i < MESSAGES + SPARE; i++)
-		KDT_OK(test, kdt_recv(ep, s->buf, SIZE, SIZE, i));
-}
-
-static void side_messages(struct kunit *test, struct kdt_ep *ep, struct side *s)
-{
-	int i;
-
-	for (i = 0; i < MESSAGES; i++)
-		KDT_OK(test, kdt_send(ep, s->buf, 0, SIZE, i, 0));
-}
-
-static void side_ended(struct kunit *test, struct side *s)
-{
-	struct feed *f = s->feed[ROLE_RECV];
-
-	feed_until(test, s->feed[ROLE_CONN], ENDED, 1);
-	feed_until(test, f, FLUSHED, SPARE);
-	if (f == s->feed[ROLE_CONN] && feed_ordered(f))		/* the end comes last */
-		KUNIT_EXPECT_EQ(test, f->flushed_at_end, SPARE);
-}
-
-/* Messages both ways, and the end. */
-static void connection(struct kunit *test, struct sides *sides, struct kdt_pair *pair, int close)
-{
-	struct side *c = &sides->c, *s = &sides->s;
-
-	side_receives(test, &pair->c, c);
-	side_receives(test, &pair->s, s);
-	KDT_OK(test, kdt_connect(&pair->c, s->ia, pair->port));
-	feed_until(test, s->feed[ROLE_CR], REQUESTS, 1);
-	KDT_OK(test, dat_cr_accept(s->feed[ROLE_CR]->cr, pair->s.h, 0, NULL));
-	feed_until(test, c->feed[ROLE_CONN], ESTABLISHED, 1);
+	KDT_OK(test, kdt_connect(c, s->ia, pair->port));
+	feed_until(test, f[CR], REQUESTS, 1);
+	KDT_OK(test, dat_cr_accept(f[CR]->cr, s->h, 0, NULL));
+	kdt_conn(test, c, DAT_CONNECTION_EVENT_ESTABLISHED);
 	/* as early as possible: they may arrive before the server is told */
-	side_messages(test, &pair->c, c);
-	feed_until(test, s->feed[ROLE_CONN], ESTABLISHED, 1);
-	side_messages(test, &pair->s, s);
-	feed_until(test, c->feed[ROLE_RECV], RECEIVED, MESSAGES);
+	for (i = 0; i < MESSAGES; i++)
+		KDT_OK(test, kdt_send(c, from, 0, SIZE, i, 0));
+	feed_until(test, f[CONN], ESTABLISHED, 1);
+	for (i = 0; i < MESSAGES; i++)
+		KDT_OK(test, kdt_send(s, to, 0, SIZE, i, 0));
+	for (i = 0; i < MESSAGES; i++)
+		kdt_came(test, c, i, SIZE);
 	/* what becomes of its own Sends, and on iWARP of those of the peer, the end leaves open */
-	feed_until(test, s->feed[ROLE_REQ], SENT, MESSAGES);
-	if (s->ia->iwarp && close == DAT_CLOSE_ABRUPT_FLAG)
-		feed_until(test, s->feed[ROLE_RECV], RECEIVED, MESSAGES);
-	feed_until(test, c->feed[ROLE_REQ], SENT, MESSAGES);
-	KDT_OK(test, dat_ep_disconnect(pair->c.h, close));
-	side_ended(test, c);
-	side_ended(test, s);
-	feed_until(test, s->feed[ROLE_RECV], RECEIVED, MESSAGES);
+	feed_until(test, f[REQ], SENT, MESSAGES);
+	if (s->ia->iwarp)
+		feed_until(test, f[RECV], RECEIVED, MESSAGES);
+	for (i = 0; i < MESSAGES; i++)
+		kdt_sent(test, c, i, DAT_DTO_SEND, SIZE);
+	KDT_OK(test, dat_ep_disconnect(c->h, DAT_CLOSE_ABRUPT_FLAG));
+	kdt_end(test, c);
+	feed_until(test, f[CONN], ENDED, 1);
+	feed_until(test, f[RECV], FLUSHED, SPARE);
+	if (f[RECV] == f[CONN] && f[RECV]->ordered)	/* the end comes last */
+		KUNIT_EXPECT_EQ(test, f[RECV]->flushed_at_end, SPARE);
+	feed_until(test, f[RECV], RECEIVED, MESSAGES);
 }
 
 /* An instance whose asynchronous events go to this EVD; an empty SRQ makes one. */
-static DAT_IA_HANDLE more_async(struct kunit *test, struct kdt_ia *ia, struct kdt_evd *evd,
-				DAT_SRQ_HANDLE *srq)
+static DAT_IA_HANDLE more_async(struct kunit *test, struct kdt_evd *evd, DAT_SRQ_HANDLE *srq)
 {
 	DAT_SRQ_ATTR attr = { .max_recv_dtos = 4, .max_recv_iov = 1 };
 	DAT_EVD_HANDLE async = evd->h;
-	DAT_IA_HANDLE more;
+	DAT_IA_HANDLE more = kdt_ia_more(test, evd->ia, 0, &async);
 	DAT_PZ_HANDLE pz;
 
-	more = kdt_ia_more(test, ia, 0, &async);
 	KUNIT_EXPECT_PTR_EQ(test, async, evd->h);
 	KDT_OK(test, dat_pz_create(more, &pz));
 	KDT_OK(test, dat_srq_create(more, pz, &attr, srq));
 	KDT_OK(test, dat_srq_set_lw(*srq, 1));
+	KDT_REFUSED(test, DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE, dat_evd_free(evd->h));
 	return more;
 }
 
-static void combination(struct kunit *test, struct sides *sides, int flags, int turn)
+/* An EVD for all the server's streams of these kinds; the others have their own. */
+static void combination(struct kunit *test, int flags, int policy)
 {
-	struct side *side = turn & 4 ? &sides->c : &sides->s;
-	struct feed *async = &side->own[turn >> 3 & 1];
+	static const int role_flags[ROLES] = {
+		DAT_EVD_DTO_FLAG, DAT_EVD_DTO_FLAG, DAT_EVD_CONNECTION_FLAG, DAT_EVD_CR_FLAG,
+	};
+	struct kdt_evd *evd = kdt_evd_policy(test, &kdt_env(test)->b, flags, 64, policy);
+	struct feed all = { evd, policy != DAT_UPCALL_MANY, flags & DAT_EVD_CONNECTION_FLAG };
+	bool soft = flags & DAT_EVD_SOFTWARE_FLAG;
+	struct feed own[ROLES] = {}, *f[ROLES];
+	struct kdt_pair evds = {}, *pair;
 	DAT_IA_HANDLE more = DAT_HANDLE_NULL;
 	DAT_SRQ_HANDLE srq;
+	int i;
 
-	side_begin(test, &sides->s, flags, turn);
-	side_begin(test, &sides->c, flags, turn + 2);
-	if (flags & DAT_EVD_ASYNC_FLAG) {
-		more = more_async(test, side->ia, async->evd, &srq);
-		KDT_REFUSED(test, DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE,
-			    dat_evd_free(async->evd->h));
+	kdt_row(test, "flags 0x%x, policy %d", flags, policy);
+	if (soft)
+		KDT_OK(test, kdt_soft(evd, 0));
+	else
+		KDT_REFUSED(test, DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, kdt_soft(evd, 0));
+	if (flags & DAT_EVD_ASYNC_FLAG)
+		more = more_async(test, evd, &srq);
+	if (flags & (DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG)) {
+		struct kdt_evd **at[ROLES] = { &evds.s.recv, &evds.s.req, &evds.s.conn, &evds.cr };
+		struct kdt_evd *now[ROLES];
+
+		for (i = 0; i < ROLES; i++)
+			*at[i] = flags & role_flags[i] ? evd : NULL;
+		pair = kdt_pair_with(test, &evds, NULL, NULL);
+		now[RECV] = pair->s.recv;
+		now[REQ] = pair->s.req;
+		now[CONN] = pair->s.conn;
+		now[CR] = pair->cr;
+		for (i = 0; i < ROLES; i++) {
+			own[i] = (struct feed) { now[i], true };
+			f[i] = now[i] == evd ? &all : &own[i];
+		}
+		connection(test, pair, f);
 	}
-	if (flags & (DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG))
-		connection(test, sides, sides_pair(test, sides), DAT_CLOSE_ABRUPT_FLAG);
 	if (more) {
-		feed_until(test, async, ASYNCS, 1);
-		KUNIT_EXPECT_PTR_EQ(test, async->async, srq);
+		feed_until(test, &all, ASYNCS, 1);
+		KUNIT_EXPECT_PTR_EQ(test, all.async, srq);
 		kdt_ia_less(test, more);
 	}
-	side_end(test, &sides->c, flags);
-	side_end(test, &sides->s, flags);
+	if (soft) {
+		KDT_OK(test, kdt_soft(evd, 1));
+		feed_until(test, &all, SOFTS, 2);
+	}
+	feed_check(test, &all, flags, policy);
 }
 
-/* All 63 of them, each under all four policies: four EVDs a connection. */
+/* All 63 of them, and the one of all streams under each policy. */
 static void every_combination(struct kunit *test)
 {
-	struct sides *sides = sides_new(test);
 	int i, j, flags;
 
-	for (i = 1; i < BIT(ARRAY_SIZE(streams)); i++) {
+	for (i = 1; i < 64 + 3; i++) {
 		for (flags = 0, j = 0; j < ARRAY_SIZE(streams); j++)
-			flags |= i & BIT(j) ? streams[j] : 0;
-		combination(test, sides, flags, i);
-	}
-}
-
-/* One EVD for the whole server, and both ends of its connection. */
-static void everything(struct kunit *test)
-{
-	struct sides *sides = sides_new(test);
-	struct side *c = &sides->c, *s = &sides->s;
-	struct feed *f = &s->own[0];
-	struct kdt_pair *pair;
-	DAT_SRQ_HANDLE srq;
-	int i, j, round;
-
-	for (i = 0; i < ARRAY_SIZE(policies); i++) {
-		feed_init(f, kdt_evd_policy(test, s->ia, FLAGS_ALL, 64, policies[i]), FLAGS_ALL,
-			  policies[i], true);
-		for (j = 0; j < ROLES; j++)
-			s->feed[j] = f;
-		for (j = 0; j < ROLES; j++)
-			side_usual(c, j);
-		pair = sides_pair(test, sides);
-		more_async(test, s->ia, f->evd, &srq);
-		for (round = 0; round < 2; round++) {
-			feed_init(f, f->evd, FLAGS_ALL, policies[i], true);
-			for (j = 0; j < ROLES; j++)
-				side_usual(c, j);
-			for (j = 0; j < MESSAGES; j++)
-				KDT_OK(test, kdt_soft(f->evd, j));
-			connection(test, sides, pair, round ? DAT_CLOSE_GRACEFUL_FLAG :
-							      DAT_CLOSE_ABRUPT_FLAG);
-			feed_until(test, f, SOFTS, MESSAGES);
-			feed_until(test, f, ASYNCS, !round);
-			feed_check(test, f);
-			KDT_OK(test, dat_ep_reset(pair->c.h));
-			KDT_OK(test, dat_ep_reset(pair->s.h));
-		}
+			flags |= min(i, 63) & BIT(j) ? streams[j] : 0;
+		combination(test, flags, policies[i % 4]);
 	}
 }
 
 /* ---- requests that do not fit ---- */
 
 /* The next event of the callers is this, of any of them. */
-static DAT_EP_HANDLE caller_event(struct kunit *test, struct kdt_evd *conn,
-				  DAT_EVENT_NUMBER number)
+static DAT_EP_HANDLE caller_event(struct kunit *test, struct kdt_evd *conn, DAT_EVENT_NUMBER number)
 {
 	DAT_EVENT event;
 
@@ -462,16 +324,10 @@ static void requests(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KD_CASE(every_combination,
-		"EVD-CR-03,EVD-CR-07,EVD-UP-02,EVD-UP-14,EVD-FREE-01,CTX-04: all mixtures"),
-	KD_CASE(everything,
-		"FLUSH-06,FLUSH-07,FLUSH-10,EVD-CR-07,EVD-SE-02: one EVD for everything"),
+		"EVD-CR-03,EVD-CR-07,EVD-UP-02,EVD-UP-14,EVD-FREE-01,EVD-SE-02,CTX-04,FLUSH-06..07,"
+		"FLUSH-10: all mixtures"),
 	KD_CASE(requests, "EVD-OVF-05,PSP-02,CONN-10: as many requests wait as the EVD is long"),
 	{}
 };
 
-struct kunit_suite kdt_evd_suite = {
-	.name = "kdtest-evd",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+struct kunit_suite kdt_evd_suite = { .name = "kdtest-evd", KDT_CASES };

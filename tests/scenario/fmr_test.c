@@ -4,152 +4,49 @@
  * of dat_rmr_bind(), with a peer that uses the keys, in time and too late.
  */
 #include <linux/completion.h>
-#include <linux/interrupt.h>
-#include <linux/mm.h>
 #include <linux/sizes.h>
-#include <linux/slab.h>
 
-#include "kdtest_mem.h"
+#include "kdtest_play.h"
 
 #define PAGES	8
 #define LEN	(PAGES * PAGE_SIZE)
 
 #define UNSIGNALLED	DAT_COMPLETION_UNSIGNALLED_FLAG
 
-/* A window of @len bytes of the memory, and how a peer names it. */
-struct window {
-	DAT_RMR_HANDLE h;
-	struct kdt_buf buf;
-};
-
-static struct window *window_new(struct kunit *test)
-{
-	struct window *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, w);
-	KDT_OK(test, dat_rmr_create(kdt_env(test)->b.pz, &w->h));
-	return w;
-}
-
-/* Any context. */
-static DAT_RETURN bind(struct kdt_ep *ep, struct window *w, struct kdt_buf *mem, u32 offset,
-		       u32 len, u64 cookie, int flags)
-{
-	DAT_LMR_TRIPLET part = kdt_seg(mem, offset, len);
-	DAT_RMR_CONTEXT context;
-	DAT_RETURN ret;
-
-	ret = dat_rmr_bind(w->h, mem->lmr, &part, KDT_R | KDT_W, DAT_VA_TYPE_VA, ep->h,
-			   kdt_cookie(cookie), flags, &context);
-	if (ret == DAT_SUCCESS)
-		w->buf = (struct kdt_buf) {
-			.p = mem->p + offset, .len = len, .shift = mem->shift, .rctx = context,
-		};
-	return ret;
-}
-
-static DAT_RETURN unbind(struct kdt_ep *ep, struct window *w, u64 cookie, int flags)
-{
-	DAT_LMR_TRIPLET none = {};
-	DAT_RMR_CONTEXT context;
-
-	return dat_rmr_bind(w->h, DAT_HANDLE_NULL, &none, KDT_R, DAT_VA_TYPE_VA, ep->h,
-			    kdt_cookie(cookie), flags, &context);
-}
-
-static void bind_done(struct kunit *test, struct kdt_ep *ep, struct window *w,
-		      struct kdt_buf *mem, u32 offset, u32 len)
-{
-	KDT_OK(test, bind(ep, w, mem, offset, len, 0xb1bd, 0));
-	kdt_bind_event(test, ep->req, w->h, 0xb1bd, DAT_RMR_BIND_SUCCESS);
-}
-
-static void unbind_done(struct kunit *test, struct kdt_ep *ep, struct window *w)
-{
-	KDT_OK(test, unbind(ep, w, 0x0b1d, 0));
-	kdt_bind_event(test, ep->req, w->h, 0x0b1d, DAT_RMR_BIND_SUCCESS);
-}
-
-/* Each binding has a key of its own; the one before is dead, also for what is there now. */
-static void lives(struct kunit *test)
-{
-	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
-	struct kdt_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-	DAT_RMR_TRIPLET remote;
-	struct kdt_buf old;
-	int kind, i;
-
-	KUNIT_ASSERT_NOT_NULL(test, r);
-	for (kind = KDT_FMR; kind < KDT_KINDS; kind++) {
-		kdt_region_new(test, r, pair, kind, false, KDT_RIGHTS, DAT_VA_TYPE_VA);
-		for (i = 0; i < 3; i++) {
-			old = r->buf;
-			/* a window is bound anew as it is */
-			if (r->buf.lctx)
-				kdt_region_end(test, r, false);
-			kdt_region_bind(test, r, KDT_RIGHTS, i == 1);
-			KUNIT_EXPECT_NE(test, r->buf.rctx, 0);
-			KUNIT_EXPECT_NE(test, r->buf.rctx, old.rctx);
-			kdt_peer_works(test, pair, &r->buf, 0, r->buf.len, i);
-			if (r->buf.lctx)
-				kdt_lctx_dead(test, &pair->s, &old);
-			remote = kdt_rseg(i == 2 ? &old : &r->buf, 0, 64);
-			remote.rmr_context = old.rctx;
-			kdt_peer_fails(test, r->mem, &remote, i % 2);
-		}
-		kdt_region_end(test, r, false);
-		/* unbound twice is unbound */
-		if (!r->buf.lctx)
-			kdt_region_end(test, r, false);
-		kdt_region_free(test, r);
-	}
-	kdt_settle(test, pair);
-	kdt_mem_down(test, pair);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
-}
-
-static DAT_RETURN send_offer(struct kdt_ep *ep, struct kdt_buf *ctrl, struct kdt_buf *mem,
-			     u32 number, u64 cookie, int flags)
-{
-	struct kdt_offer *offer = (struct kdt_offer *)ctrl->p;
-
-	*offer = (struct kdt_offer) {
-		.va = (uintptr_t)mem->p + mem->shift,
-		.len = mem->len,
-		.rctx = mem->rctx,
-		.number = number,
-	};
-	return kdt_send(ep, ctrl, 0, sizeof(*offer), cookie, flags);
-}
-
-/* What the client got says where it may write; all of it is written. */
-static void take_offer(struct kunit *test, struct kdt_pair *pair, struct kdt_buf *got,
-		       struct kdt_buf *mine, u32 number)
-{
-	struct kdt_offer *offer = (struct kdt_offer *)got->p;
-	DAT_RMR_TRIPLET remote = { offer->va, offer->len, offer->rctx };
-	DAT_LMR_TRIPLET iov = kdt_seg(mine, 0, offer->len);
-
-	KUNIT_ASSERT_EQ(test, offer->number, number);
-	kdt_fill(mine->p, offer->len, number);
-	KDT_OK(test, dat_ep_post_rdma_write(pair->c.h, 1, &iov, kdt_cookie(4), &remote, 0));
-	kdt_dto(test, pair->c.req, &pair->c, 4, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS, offer->len);
-	kdt_settle(test, pair);
-}
-
 /* One request at a time for each object; the one before may have no event. */
-static bool again(struct kunit *test, DAT_RETURN ret, DAT_RETURN busy, unsigned long end, int *n)
+static bool again(struct kunit *test, DAT_RETURN ret, unsigned long end, int *n)
 {
 	if (ret == DAT_SUCCESS)
 		return false;
-	KUNIT_ASSERT_EQ(test, DAT_GET_TYPE(ret), (u32)busy);
+	KUNIT_ASSERT_EQ(test, DAT_GET_TYPE(ret), (u32)DAT_INSUFFICIENT_RESOURCES);
 	KUNIT_ASSERT_TRUE_MSG(test, time_before(jiffies, end), "it never becomes free");
 	if (++*n % 64)
 		cond_resched();
 	else
 		schedule_timeout_uninterruptible(1);
 	return true;
+}
+
+/* The client hears of this memory, and may write all of it. */
+static void offer(struct kunit *test, struct kdt_pair *pair, struct kdt_buf *ctrl,
+		  struct kdt_buf *got, struct kdt_buf *mem, u32 number)
+{
+	struct kdt_offer *o = (struct kdt_offer *)ctrl->p;
+	DAT_RMR_TRIPLET remote;
+	DAT_LMR_TRIPLET iov;
+
+	*o = (struct kdt_offer) { (uintptr_t)mem->p + mem->shift, mem->len, mem->rctx, number };
+	KDT_OK(test, kdt_send(&pair->s, ctrl, 0, sizeof(*o), 2, KDT_SUPPRESS));
+	kdt_came(test, &pair->c, number, sizeof(*o));
+	o = (struct kdt_offer *)got->p;
+	KUNIT_ASSERT_EQ(test, o->number, number);
+	remote = (DAT_RMR_TRIPLET) { o->va, o->len, o->rctx };
+	iov = kdt_seg(got, 0, o->len);
+	kdt_fill(got->p, iov.segment_length, number);
+	KDT_OK(test, dat_ep_post_rdma_write(pair->c.h, 1, &iov, kdt_cookie(4), &remote, 0));
+	kdt_sent(test, &pair->c, 4, DAT_DTO_RDMA_WRITE, iov.segment_length);
+	kdt_settle(test, pair);
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_same(mem->p, mem->len, number), "round %u", number);
 }
 
 /*
@@ -165,203 +62,110 @@ static void usable_at_once(struct kunit *test)
 	struct kdt_buf *below = kdt_buf_new(test, &env->b, LEN);
 	struct kdt_buf *ctrl = kdt_buf_new(test, &env->b, sizeof(struct kdt_offer));
 	struct kdt_buf *got = kdt_buf_new(test, &env->a, LEN);
-	struct kdt_buf *mine = kdt_buf_new(test, &env->a, LEN);
-	struct window *w = window_new(test);
-	int i, busy = 0, rounds = kdt_rounds;
+	struct kdt_window *w = kdt_window_new(test);
+	struct kdt_ep *s = &pair->s;
 	DAT_LMR_CONTEXT last = 0;
 	unsigned long end;
+	int i, busy = 0;
 
-	for (i = 0; i < rounds; i++) {
+	for (i = 0; i < kdt_rounds; i++) {
 		u32 off = i * 37 % 4096, len = 1 + i * 101 % (LEN - 4096);
 
 		end = jiffies + KDT_WAIT;
 		KDT_OK(test, kdt_recv(&pair->c, got, 0, LEN, i));
 		if (i % 3 == 0) {
-			while (again(test, bind(&pair->s, w, below, off, len, 1, KDT_SUPPRESS),
-				     DAT_INSUFFICIENT_RESOURCES, end, &busy))
+			while (again(test, kdt_bind(s, w, below, off, len, 1, KDT_SUPPRESS), end,
+				     &busy))
 				;
 			kdt_mem_wipe(below, 0x99);
-			KDT_OK(test, send_offer(&pair->s, ctrl, &w->buf, i, 2, KDT_SUPPRESS));
-			kdt_dto(test, pair->c.recv, &pair->c, i, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS,
-				sizeof(struct kdt_offer));
-			take_offer(test, pair, got, mine, i);
-			KUNIT_ASSERT_TRUE_MSG(test, kdt_same(w->buf.p, len, i), "round %d", i);
+			offer(test, pair, ctrl, got, &w->buf, i);
 			KUNIT_EXPECT_TRUE(test, kdt_all(below->p, off, 0x99));
 			KUNIT_EXPECT_TRUE(test, kdt_all(w->buf.p + len, LEN - off - len, 0x99));
-			while (i % 7 == 6 && again(test, unbind(&pair->s, w, 4, KDT_SUPPRESS),
-						   DAT_INSUFFICIENT_RESOURCES, end, &busy))
+			while (i % 7 == 6 && again(test, kdt_unbind(s, w, 4, KDT_SUPPRESS), end,
+						   &busy))
 				;
 			continue;
 		}
 		if (i % 3 == 1) {
 			kdt_fill(mem->p, LEN, i);
-			KDT_OK(test, kdt_fmr(&pair->s, mem, DAT_MEM_PRIV_LOCAL_READ_FLAG,
-					     DAT_VA_TYPE_VA, 1, KDT_SUPPRESS));
+			KDT_OK(test, kdt_fmr(s, mem, DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA,
+					     1, KDT_SUPPRESS));
 			KUNIT_EXPECT_EQ(test, mem->rctx, 0);
-			KDT_OK(test, kdt_send(&pair->s, mem, 0, LEN, 2, KDT_SUPPRESS));
-			KDT_OK(test, kdt_inv(&pair->s, mem, 3, KDT_INV_FENCE));
-			kdt_dto(test, pair->c.recv, &pair->c, i, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS,
-				LEN);
+			KDT_OK(test, kdt_send(s, mem, 0, LEN, 2, KDT_SUPPRESS));
+			KDT_OK(test, kdt_inv(s, mem, 3, KDT_INV_FENCE));
+			kdt_came(test, &pair->c, i, LEN);
 			KUNIT_ASSERT_TRUE_MSG(test, kdt_same(got->p, LEN, i), "round %d", i);
 		} else {
-			KDT_OK(test, kdt_fmr(&pair->s, mem, KDT_RIGHTS, DAT_VA_TYPE_VA, 1,
-					     KDT_SUPPRESS));
-			KDT_OK(test, send_offer(&pair->s, ctrl, mem, i, 2, KDT_SUPPRESS));
-			kdt_dto(test, pair->c.recv, &pair->c, i, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS,
-				sizeof(struct kdt_offer));
-			take_offer(test, pair, got, mine, i);
-			KDT_OK(test, kdt_inv(&pair->s, mem, 3, 0));
-			KUNIT_ASSERT_TRUE_MSG(test, kdt_same(mem->p, LEN, i), "round %d", i);
+			KDT_OK(test, kdt_fmr(s, mem, KDT_RIGHTS, DAT_VA_TYPE_VA, 1, KDT_SUPPRESS));
+			offer(test, pair, ctrl, got, mem, i);
+			KDT_OK(test, kdt_inv(s, mem, 3, 0));
 		}
 		KUNIT_EXPECT_NE(test, mem->lctx, last);
 		last = mem->lctx;
-		kdt_dto(test, pair->s.req, &pair->s, 3, DAT_DTO_LMR_INVALIDATE, DAT_DTO_SUCCESS,
-			0);
+		kdt_sent(test, s, 3, DAT_DTO_LMR_INVALIDATE, 0);
 		KUNIT_EXPECT_TRUE(test, kdt_guarded(mem));
 	}
-	kunit_info(test, "%d rounds, busy %d times\n", rounds, busy);
+	kunit_info(test, "%u rounds, busy %d times\n", kdt_rounds, busy);
 	kdt_settle_back(test, pair);
 	kdt_mem_down(test, pair);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
-}
-
-/* No event of any of them; the next fmr comes as soon as it is let. */
-static void silent_rebinds(struct kunit *test)
-{
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
-	struct kdt_buf *mem = kdt_fmr_new(test, &env->b, PAGES, DAT_LMR_SCOPE_PZ);
-	int i, seen = 0, waited = 0, n = min(kdt_rounds, 100U);
-	unsigned long end;
-	u32 keys[16] = {};
-
-	for (i = 0; i < n; i++) {
-		end = jiffies + KDT_WAIT;
-		while (again(test, kdt_fmr(&pair->s, mem, KDT_RIGHTS, DAT_VA_TYPE_VA, 1,
-					   KDT_SUPPRESS), DAT_INVALID_STATE, end, &waited))
-			;
-		seen += mem->rctx == keys[i % 16];
-		keys[i % 16] = mem->rctx;
-		if (i)
-			KUNIT_EXPECT_NE(test, mem->rctx, keys[(i - 1) % 16]);
-		while (again(test, kdt_inv(&pair->s, mem, 2, KDT_SUPPRESS | KDT_INV_FENCE),
-			     DAT_INSUFFICIENT_RESOURCES, end, &waited))
-			;
-	}
-	KUNIT_EXPECT_LE_MSG(test, seen, n / 16, "the keys come again too soon");
-	kunit_info(test, "%d rebinds, %d looks\n", n, waited);
-	kdt_settle_back(test, pair);
-	kdt_mem_down(test, pair);
-	kdt_ep_done(test, &pair->s);
-	kdt_ep_done(test, &pair->c);
-	KUNIT_EXPECT_FALSE(test, kdt_bound(test, mem->lmr));
+	kdt_pair_done(test, pair);
 }
 
 static void flags(struct kunit *test)
 {
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_buf *mem = kdt_fmr_new(test, &env->b, PAGES, DAT_LMR_SCOPE_PZ);
-	struct kdt_buf *sink = kdt_buf_new(test, &env->b, SZ_64K);
-	struct kdt_buf *from = kdt_buf_new(test, &env->a, SZ_64K);
-	struct window *w = window_new(test);
+	static const struct kdt_step silent[] = {
+		/* success is silent, and what comes behind tells that it was one */
+		{ FMR, B, 0, KDT_SUPPRESS | UNSIGNALLED },
+		{ INVALIDATE, B, 0, KDT_SUPPRESS | KDT_INV_FENCE },
+		{ BIND, B, SZ_64K, KDT_SUPPRESS },
+		{ READ_FROM, B, SZ_64K },
+		{ DONE, B },
+		{ BOUND, B, 0, false },
+		{ NOTHING, B },
+	}, unsignalled[] = {
+		/* they wait for one that is signalled */
+		{ MARK, B },
+		{ FMR, B, 0, UNSIGNALLED },
+		{ INVALIDATE, B, 0, UNSIGNALLED },
+		{ BIND, B, 100, UNSIGNALLED },
+		/* whatever the client gets from here comes after them */
+		{ RECV, A },
+		{ SEND, B, 0, KDT_SUPPRESS },
+		{ CAME, A },
+		{ SILENT, B },
+		{ READ_FROM, B, 8 },
+		{ DONE, B, .times = 4 },
+		/* behind a Read, fenced */
+		{ READ_FROM, B, SZ_64K },
+		{ FMR, B, 0, FENCED },
+		{ INVALIDATE, B, 0, DAT_COMPLETION_BARRIER_FENCE_FLAG | KDT_INV_FENCE },
+		{ BIND, B, 200, FENCED },
+		{ DONE, B, .times = 4 },
+		/* and in the order of the queue without a fence */
+		{ READ_FROM, B, SZ_64K },
+		{ BIND, B, 300 },
+		{ DONE, B, .times = 2 },
+		{ READ_FROM, B, SZ_64K },
+		{ UNBIND, B, 0, FENCED },
+		{ DONE, B, .times = 2 },
+	};
 	struct kdt_pair *pair;
-	struct kdt_evd *req;
-	struct kdt_ep *s;
+	struct kdt_play *p;
 	DAT_EP_ATTR attr;
-	unsigned int calls;
 
-	kdt_attr(env, &attr);
+	kdt_attr(kdt_env(test), &attr);
 	attr.request_completion_flags = UNSIGNALLED;
 	pair = kdt_mem_pair(test, &attr);
-	s = &pair->s;
-	req = s->req;
-	/* success is silent, and what comes behind tells that it was one */
-	KDT_OK(test, kdt_fmr(s, mem, KDT_RIGHTS, 0, 1, KDT_SUPPRESS | UNSIGNALLED));
-	KDT_OK(test, kdt_inv(s, mem, 2, KDT_SUPPRESS | KDT_INV_FENCE));
-	KDT_OK(test, bind(s, w, sink, 0, SZ_64K, 2, KDT_SUPPRESS));
-	KDT_OK(test, kdt_read(s, sink, 0, SZ_64K, from, 0, 3, 0));
-	kdt_dto(test, req, s, 3, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, SZ_64K);
-	KUNIT_EXPECT_FALSE(test, kdt_bound(test, mem->lmr));
-	KUNIT_EXPECT_EQ(test, kdt_queued(req), 0);
-	kdt_peer_works(test, pair, &w->buf, 0, SZ_64K, 1);
-	/* unsignalled ones wait for one that is signalled */
-	KUNIT_EXPECT_TRUE(test, kdt_idle(req));
-	calls = READ_ONCE(req->entered);
-	KDT_OK(test, kdt_fmr(s, mem, KDT_RIGHTS, 0, 4, UNSIGNALLED));
-	KDT_OK(test, kdt_inv(s, mem, 5, UNSIGNALLED));
-	KDT_OK(test, bind(s, w, sink, 0, 100, 6, UNSIGNALLED));
-	/* whatever the client gets from here comes after them */
-	KDT_OK(test, dat_ep_post_recv(pair->c.h, 0, NULL, kdt_cookie(6), 0));
-	KDT_OK(test, dat_ep_post_send(s->h, 0, NULL, kdt_cookie(7), KDT_SUPPRESS));
-	kdt_dto(test, pair->c.recv, &pair->c, 6, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 0);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(req->entered), calls);
-	KDT_OK(test, kdt_read(s, sink, 0, 8, from, 0, 8, 0));
-	kdt_dto(test, req, s, 4, DAT_DTO_LMR_FMR, DAT_DTO_SUCCESS, 0);
-	kdt_dto(test, req, s, 5, DAT_DTO_LMR_INVALIDATE, DAT_DTO_SUCCESS, 0);
-	kdt_bind_event(test, req, w->h, 6, DAT_RMR_BIND_SUCCESS);
-	kdt_dto(test, req, s, 8, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, 8);
-	/* behind a Read, fenced; and in the order of the queue without a fence */
-	KDT_OK(test, kdt_read(s, sink, 0, SZ_64K, from, 0, 9, 0));
-	KDT_OK(test, kdt_fmr(s, mem, KDT_RIGHTS, 0, 10, kdt_fence));
-	KDT_OK(test, kdt_inv(s, mem, 11, DAT_COMPLETION_BARRIER_FENCE_FLAG | KDT_INV_FENCE));
-	KDT_OK(test, bind(s, w, sink, 0, 200, 12, kdt_fence));
-	kdt_dto(test, req, s, 9, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, SZ_64K);
-	kdt_dto(test, req, s, 10, DAT_DTO_LMR_FMR, DAT_DTO_SUCCESS, 0);
-	kdt_dto(test, req, s, 11, DAT_DTO_LMR_INVALIDATE, DAT_DTO_SUCCESS, 0);
-	kdt_bind_event(test, req, w->h, 12, DAT_RMR_BIND_SUCCESS);
-	KDT_OK(test, kdt_read(s, sink, 0, SZ_64K, from, 0, 13, 0));
-	KDT_OK(test, bind(s, w, sink, 0, 300, 14, 0));
-	kdt_dto(test, req, s, 13, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, SZ_64K);
-	kdt_bind_event(test, req, w->h, 14, DAT_RMR_BIND_SUCCESS);
-	KDT_OK(test, kdt_read(s, sink, 0, SZ_64K, from, 0, 15, 0));
-	KDT_OK(test, unbind(s, w, 16, kdt_fence));
-	kdt_dto(test, req, s, 15, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, SZ_64K);
-	kdt_bind_event(test, req, w->h, 16, DAT_RMR_BIND_SUCCESS);
-	kdt_settle(test, pair);
-	kdt_mem_down(test, pair);
-	kdt_ep_done(test, s);
+	p = kdt_play_new(test, pair, SZ_64K);
+	p->end[B].fmr = kdt_fmr_new(test, pair->s.ia, PAGES, DAT_LMR_SCOPE_PZ);
+	p->end[B].window = kdt_window_new(test);
+	kdt_play(test, p, silent);
+	kdt_peer_works(test, pair, &p->end[B].window->buf, 0, SZ_64K, 1);
+	kdt_play(test, p, unsignalled);
+	kdt_mem_done(test, pair);
 }
 
-/* Everything posted before a fenced invalidate gets through: out of the region and into it. */
-static void fenced_invalidate(struct kunit *test)
-{
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
-	struct kdt_buf *mem = kdt_fmr_new(test, &env->b, 16, DAT_LMR_SCOPE_PZ);
-	struct kdt_buf *from = kdt_buf_new(test, &env->a, SZ_64K);
-	struct kdt_buf *to = kdt_buf_new(test, &env->a, SZ_64K);
-	int i;
-
-	KUNIT_ASSERT_EQ(test, mem->len, (u32)SZ_64K);
-	for (i = 0; i < 20; i++) {
-		kdt_fill(from->p, SZ_64K, i);
-		kdt_fill(mem->p, SZ_64K, 100 + i);
-		memset(to->p, 0, SZ_64K);
-		KDT_OK(test, kdt_fmr(&pair->s, mem, KDT_RIGHTS, 0, 1, KDT_SUPPRESS));
-		KDT_OK(test, kdt_write(&pair->s, mem, 0, SZ_64K, to, 0, 2, 0));
-		if (i % 2)	/* the Read brings other bytes: behind the Write */
-			KDT_OK(test, kdt_read(&pair->s, mem, 0, SZ_64K, from, 0, 3, 0));
-		KDT_OK(test, kdt_inv(&pair->s, mem, 4, KDT_INV_FENCE));
-		kdt_dto(test, pair->s.req, &pair->s, 2, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS,
-			SZ_64K);
-		if (i % 2)
-			kdt_dto(test, pair->s.req, &pair->s, 3, DAT_DTO_RDMA_READ,
-				DAT_DTO_SUCCESS, SZ_64K);
-		kdt_dto(test, pair->s.req, &pair->s, 4, DAT_DTO_LMR_INVALIDATE, DAT_DTO_SUCCESS,
-			0);
-		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(mem->p, SZ_64K, i % 2 ? i : 100 + i),
-				      "round %d", i);
-		kdt_settle_back(test, pair);
-		if (!(i % 2))
-			KUNIT_EXPECT_TRUE_MSG(test, kdt_same(to->p, SZ_64K, 100 + i),
-					      "round %d", i);
-	}
-	kdt_settle(test, pair);
-	kdt_mem_down(test, pair);
-}
-
-/* ---- from softirq, and with interrupts off ---- */
+/* ---- from softirq, with interrupts off, and as large as it can be ---- */
 
 #define STEPS	84
 
@@ -369,29 +173,33 @@ static void fenced_invalidate(struct kunit *test)
 static struct softie {
 	struct kdt_pair *pair;
 	struct kdt_buf *mem;
-	struct window *w;
+	struct kdt_window *w;
 	struct completion done;
 	unsigned int n, bad;
+	u32 len;		/* of the window */
 	DAT_RETURN ret;
 } softie;
 
 static void softie_next(struct softie *s)
 {
 	struct kdt_ep *ep = &s->pair->s;
+	unsigned long irq;
 
+	local_irq_save(irq);
 	switch (s->n % 4) {
 	case 0:
 		s->ret = kdt_fmr(ep, s->mem, KDT_RIGHTS, s->n % 8 / 4, s->n, 0);
 		break;
 	case 1:
-		s->ret = bind(ep, s->w, s->mem, s->n, LEN - s->n, s->n, 0);
+		s->ret = kdt_bind(ep, s->w, s->mem, s->n, s->len - s->n, s->n, 0);
 		break;
 	case 2:
-		s->ret = unbind(ep, s->w, s->n, 0);
+		s->ret = kdt_unbind(ep, s->w, s->n, 0);
 		break;
 	default:
 		s->ret = kdt_inv(ep, s->mem, s->n, 0);
 	}
+	local_irq_restore(irq);
 	if (s->ret != DAT_SUCCESS)
 		complete(&s->done);
 }
@@ -425,64 +233,32 @@ static void from_softirq(struct kunit *test)
 {
 	struct kdt_env *env = kdt_env(test);
 	struct softie *s = &softie;
+	struct kdat_mem_limits limits;
 
+	kdt_mem_limits(test, &env->b, &limits);
 	memset(s, 0, sizeof(*s));
 	init_completion(&s->done);
 	s->pair = kdt_mem_pair(test, NULL);
-	s->mem = kdt_fmr_new(test, &env->b, PAGES, DAT_LMR_SCOPE_PZ);
-	s->w = window_new(test);
+	s->mem = kdt_fmr_new(test, &env->b, limits.lmr_pages, DAT_LMR_SCOPE_EP);
+	s->len = limits.rmr_pages * PAGE_SIZE;
+	s->w = kdt_window_new(test);
 	kdt_fmr_done(test, &s->pair->s, s->mem, KDT_RIGHTS);
 	s->pair->s.req->hook = softie_event;
 	/* its upcall may be faster than its return */
 	s->n = 2;
-	KDT_OK(test, unbind(&s->pair->s, s->w, s->n, 0));
+	KDT_OK(test, kdt_unbind(&s->pair->s, s->w, s->n, 0));
 	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&s->done, KDT_WAIT), 0);
 	KDT_OK(test, s->ret);
 	KUNIT_EXPECT_EQ(test, s->bad, 0);
 	KUNIT_EXPECT_EQ(test, s->n, STEPS);
 	s->pair->s.req->hook = NULL;
 	kdt_fmr_done(test, &s->pair->s, s->mem, KDT_RIGHTS);
-	kdt_peer_works(test, s->pair, s->mem, 0, LEN, 1);
+	kdt_bind_done(test, &s->pair->s, s->w, s->mem, 0, s->len);
+	kdt_peer_works(test, s->pair, s->mem, s->mem->len - 5000, 5000, 1);
+	kdt_peer_works(test, s->pair, s->mem, 3, 5000, 2);
+	kdt_peer_works(test, s->pair, &s->w->buf, s->len - 5000, 5000, 3);
+	kunit_info(test, "%u and %u bytes\n", s->mem->len, s->len);
 	kdt_settle(test, s->pair);
-}
-
-/* As large as it can be, with interrupts off, for the first time and the second. */
-static void without_sleep(struct kunit *test)
-{
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
-	struct window *w = window_new(test);
-	struct kdat_mem_limits limits;
-	struct kdt_buf *mem;
-	unsigned long irq;
-	DAT_RETURN ret;
-	u32 len;
-	int i;
-
-	kdt_mem_limits(test, &env->b, &limits);
-	mem = kdt_fmr_new(test, &env->b, limits.lmr_pages, DAT_LMR_SCOPE_EP);
-	len = limits.rmr_pages * PAGE_SIZE;
-	for (i = 0; i < 3; i++) {
-		local_irq_save(irq);
-		ret = kdt_fmr(&pair->s, mem, KDT_RIGHTS, i % 2, 1, 0);
-		ret |= bind(&pair->s, w, mem, 0, len, 2, 0);
-		local_irq_restore(irq);
-		KDT_OK(test, ret);
-		kdt_dto(test, pair->s.req, &pair->s, 1, DAT_DTO_LMR_FMR, DAT_DTO_SUCCESS, 0);
-		kdt_bind_event(test, pair->s.req, w->h, 2, DAT_RMR_BIND_SUCCESS);
-		kdt_peer_works(test, pair, mem, mem->len - 5000, 5000, i);
-		kdt_peer_works(test, pair, mem, 3, 5000, i);
-		kdt_peer_works(test, pair, &w->buf, len - 5000, 5000, i);
-		unbind_done(test, &pair->s, w);
-		local_irq_save(irq);
-		ret = kdt_inv(&pair->s, mem, 2, 0);
-		local_irq_restore(irq);
-		KDT_OK(test, ret);
-		kdt_dto(test, pair->s.req, &pair->s, 2, DAT_DTO_LMR_INVALIDATE, DAT_DTO_SUCCESS,
-			0);
-	}
-	kunit_info(test, "%u and %u bytes\n", mem->len, len);
-	kdt_settle(test, pair);
 }
 
 /* ---- the ends of connections, and of LMRs ---- */
@@ -495,12 +271,12 @@ static void disconnected(struct kunit *test)
 	struct kdt_buf *mem = kdt_fmr_new(test, &env->b, PAGES, DAT_LMR_SCOPE_PZ);
 	struct kdt_buf *bound = kdt_fmr_new(test, &env->b, PAGES, DAT_LMR_SCOPE_PZ);
 	struct kdt_buf *below = kdt_buf_new(test, &env->b, LEN), now, was;
-	struct window *w = window_new(test);
+	struct kdt_window *w = kdt_window_new(test);
 	struct kdt_ep *s = &pair->s;
 	int i;
 
 	kdt_fmr_done(test, s, bound, KDT_RIGHTS);
-	bind_done(test, s, w, below, 0, LEN);
+	kdt_bind_done(test, s, w, below, 0, LEN);
 	now = *bound;
 	was = w->buf;
 	kdt_mem_down(test, pair);
@@ -508,15 +284,15 @@ static void disconnected(struct kunit *test)
 		int silent = i == 1 ? KDT_SUPPRESS : 0;
 
 		KDT_OK(test, kdt_fmr(s, mem, KDT_RIGHTS, 0, 1, silent));
-		kdt_dto(test, s->req, s, 1, DAT_DTO_LMR_FMR, DAT_DTO_ERR_FLUSHED, 0);
+		kdt_flushed(test, s, 1, DAT_DTO_LMR_FMR);
 		KUNIT_EXPECT_FALSE(test, kdt_bound(test, mem->lmr));
 		KDT_OK(test, kdt_inv(s, bound, 2, silent ?: KDT_INV_FENCE));
-		kdt_dto(test, s->req, s, 2, DAT_DTO_LMR_INVALIDATE, DAT_DTO_ERR_FLUSHED, 0);
+		kdt_flushed(test, s, 2, DAT_DTO_LMR_INVALIDATE);
 		KUNIT_EXPECT_TRUE(test, kdt_bound(test, bound->lmr));
 		if (i)
-			KDT_OK(test, bind(s, w, below, 100, 100, 3, silent));
+			KDT_OK(test, kdt_bind(s, w, below, 100, 100, 3, silent));
 		else
-			KDT_OK(test, unbind(s, w, 3, silent));
+			KDT_OK(test, kdt_unbind(s, w, 3, silent));
 		kdt_bind_event(test, s->req, w->h, 3, DAT_RMR_BIND_FAILURE);
 		/* in effect for everybody else as before */
 		kdt_peer_works(test, other, &now, 0, LEN, i);
@@ -531,7 +307,7 @@ static void disconnected(struct kunit *test)
 	kdt_peer_works(test, pair, &now, 0, LEN, 4);
 	kdt_inv_done(test, s, bound);
 	kdt_key_dead(test, &now);
-	bind_done(test, &other->s, w, below, 0, 100);
+	kdt_bind_done(test, &other->s, w, below, 0, 100);
 	kdt_key_dead(test, &was);
 	kdt_peer_works(test, other, &w->buf, 0, 100, 5);
 	kdt_fmr_done(test, s, bound, KDT_RIGHTS);
@@ -622,76 +398,6 @@ static void cut_off(struct kunit *test)
 	kdt_settle(test, other);
 }
 
-/* Freed while its fmr may still be under way. */
-static void freed_under_way(struct kunit *test)
-{
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
-	struct kdt_buf *mem;
-	int scope;
-
-	for (scope = DAT_LMR_SCOPE_EP; scope <= DAT_LMR_SCOPE_ANY; scope++) {
-		mem = kdt_fmr_new(test, &env->b, PAGES, scope);
-		KDT_OK(test, kdt_fmr(&pair->s, mem, KDT_RIGHTS, 0, 1, 0));
-		KDT_OK(test, dat_lmr_free(mem->lmr));
-		KUNIT_EXPECT_EQ(test, (int)kdt_any_dto(test, pair->s.req, NULL), DAT_DTO_SUCCESS);
-		kdt_lctx_dead(test, &pair->s, mem);
-		kdt_key_dead(test, mem);
-	}
-	kdt_settle(test, pair);
-	kdt_mem_down(test, pair);
-	kdt_ep_done(test, &pair->s);
-}
-
-/* Two dozen LMRs under way at once, and as many windows over the same bytes. */
-static void many_at_once(struct kunit *test)
-{
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
-	struct kdt_buf *below = kdt_buf_new(test, &env->b, LEN), *mem[24];
-	struct window *w[24];
-	int i, k, n = ARRAY_SIZE(mem);
-	struct kdt_ep *s = &pair->s;
-
-	for (i = 0; i < n; i++) {
-		mem[i] = kdt_fmr_new(test, &env->b, 2, DAT_LMR_SCOPE_PZ);
-		w[i] = window_new(test);
-	}
-	for (k = 0; k < 2; k++) {
-		for (i = 0; i < n; i++)
-			KDT_OK(test, kdt_fmr(s, mem[i], KDT_RIGHTS, i % 2, i, 0));
-		for (i = 0; i < n; i++)
-			KDT_OK(test, bind(s, w[i], below, i * 100, LEN - i * 200, i, 0));
-		for (i = 0; i < n; i++)
-			kdt_dto(test, s->req, s, i, DAT_DTO_LMR_FMR, DAT_DTO_SUCCESS, 0);
-		for (i = 0; i < n; i++)
-			kdt_bind_event(test, s->req, w[i]->h, i, DAT_RMR_BIND_SUCCESS);
-		for (i = 0; i < n; i++) {
-			KUNIT_EXPECT_NE(test, mem[i]->rctx, mem[(i + 1) % n]->rctx);
-			kdt_peer_works(test, pair, mem[i], 0, mem[i]->len, i);
-			kdt_peer_works(test, pair, &w[i]->buf, 0, w[i]->buf.len, i);
-		}
-		for (i = 0; i < n; i++)
-			KDT_OK(test, kdt_inv(s, mem[i], i, 0));
-		for (i = 0; i < n; i += 2)
-			KDT_OK(test, unbind(s, w[i], i, 0));
-		for (i = 0; i < n; i++)
-			kdt_dto(test, s->req, s, i, DAT_DTO_LMR_INVALIDATE, DAT_DTO_SUCCESS, 0);
-		for (i = 0; i < n; i += 2)
-			kdt_bind_event(test, s->req, w[i]->h, i, DAT_RMR_BIND_SUCCESS);
-		/* none knows of the other */
-		for (i = 1; i < n; i += 2)
-			kdt_peer_works(test, pair, &w[i]->buf, 0, w[i]->buf.len, i);
-	}
-	kdt_key_dead(test, mem[7]);
-	kdt_key_dead(test, &w[4]->buf);
-	for (i = 0; i < n; i++)
-		KDT_OK(test, dat_rmr_free(w[i]->h));
-	kdt_key_dead(test, &w[5]->buf);
-	KDT_OK(test, dat_lmr_free(below->lmr));
-	kdt_settle(test, pair);
-}
-
 /* Pages of another size, where there are any. */
 static void large_pages(struct kunit *test)
 {
@@ -723,7 +429,7 @@ static void large_pages(struct kunit *test)
 			continue;
 		}
 		KDT_OK(test, ret);
-		kdt_dto(test, pair->s.req, &pair->s, 1, DAT_DTO_LMR_FMR, DAT_DTO_SUCCESS, 0);
+		kdt_sent(test, &pair->s, 1, DAT_DTO_LMR_FMR, 0);
 		mem->shift = mem->pages[0] - (uintptr_t)mem->p;
 		kdt_peer_works(test, pair, mem, 0, SZ_64K, 1);
 		kdt_peer_works(test, pair, mem, SZ_64K - 3, 3, 2);
@@ -733,29 +439,17 @@ static void large_pages(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KD_CASE(lives,
-		"FMR-02,FMR-03,FMR-04,FMR-10,RMR-02,RMR-03,RMR-06,RMR-08,SIL-14: bound anew"),
 	KD_CASE(usable_at_once,
-		"FMR-02,FMR-05,FMR-10,RMR-04,RMR-05,FLAG-02: a key that is sent right behind"),
-	KD_CASE(silent_rebinds, "FMR-04,FMR-06,FLAG-02,FLAG-11: hundreds of silent rebinds"),
+		"FMR-02,FMR-05,FMR-10..11,RMR-04..05,FLAG-02,FLAG-10: a key sent right behind"),
 	KD_CASE(flags,
 		"FMR-03,FMR-11,RMR-03,FLAG-02,FLAG-04,FLAG-09: suppressed, unsignalled, fenced"),
-	KD_CASE(fenced_invalidate, "FMR-11,FLAG-10: a fenced invalidate lets all before it end"),
-	KD_CASE(from_softirq, "FMR-02,FMR-10,RMR-02,CTX-01,CTX-02: all of it in upcalls"),
-	KD_CASE(without_sleep,
-		"FMR-01,FMR-02,RMR-02,CTX-01,CTX-03: as large as can be, with interrupts off"),
+	KD_CASE(from_softirq,
+		"FMR-01,FMR-02,FMR-10,RMR-02,CTX-01..03: in upcalls, interrupts off, the largest"),
 	KD_CASE(large_pages, "FMR-02,FMR-06: pages of other sizes"),
 	KD_CASE(disconnected,
 		"FMR-07,FMR-15,RMR-08,RMR-10: in DISCONNECTED, and on the connection after"),
 	KD_CASE(cut_off, "FMR-07,FMR-15,FLUSH-01: a connection that ends in between"),
-	KD_CASE(freed_under_way, "FMR-13,LMR-FREE-02,LMR-FREE-03: freed right behind its fmr"),
-	KD_CASE(many_at_once, "FMR-02,FMR-10,RMR-02,RMR-14: dozens under way at once"),
 	{}
 };
 
-struct kunit_suite kdt_fmr_suite = {
-	.name = "kdtest-fmr",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+struct kunit_suite kdt_fmr_suite = { .name = "kdtest-fmr", KDT_CASES };

@@ -386,7 +386,6 @@ int kdt_hold_start(void)
 static void hold_check_ep(int i, bool asked)
 {
 	struct hold_ep *h = &hold_eps[i];
-	unsigned long end = jiffies + KDT_WAIT;
 	DAT_EVENT event;
 
 	if (!kdt_get(h->ep->conn, &event)) {
@@ -402,9 +401,7 @@ static void hold_check_ep(int i, bool asked)
 		wrong("endpoint %d: a message is not the one that was sent", i);
 	if (!kdt_guarded(h->in) || !kdt_guarded(h->out))
 		wrong("endpoint %d: written outside its memory", i);
-	while (atomic_read(&h->completed) != atomic_read(&h->posted) && time_before(jiffies, end))
-		schedule_timeout_uninterruptible(1);
-	if (atomic_read(&h->completed) != atomic_read(&h->posted))
+	if (!kdt_until(atomic_read(&h->completed) == atomic_read(&h->posted)))
 		wrong("endpoint %d: %d posted, %d completed", i, atomic_read(&h->posted),
 		      atomic_read(&h->completed));
 	/* soft-iWARP fails what it was sending; an endpoint that has asked for the end gets it */

@@ -44,8 +44,7 @@ enum kdt_trait {
 	KDT_LAX = 1 << 2,		/* Reads of memory that is not open to them are answered */
 	KDT_UNSOLICITED = 1 << 3,	/* the solicited bit of a Send is ignored */
 	KDT_SRQ_PD = 1 << 4,		/* buffers of an SRQ are checked against the PD of the QP */
-	KDT_ELASTIC = 1 << 5,		/* an EP of few segments may have more requests (D-97) */
-	KDT_UNASKED = 1 << 6,		/* who accepts is not told the caller's read depths */
+	KDT_UNASKED = 1 << 5,		/* who accepts is not told the caller's read depths */
 };
 
 struct kdt_ia {
@@ -74,6 +73,7 @@ struct kdt_env {
 	struct kdt_raw *raws[KDT_RAWS];		/* see kdtest_conn.h */
 	u8 syn_retries;				/* as they were, see kdt_patient_tcp() */
 	struct list_head evds, bufs;
+	char at[64];				/* the row of a table, see kdt_row() */
 };
 
 struct kdt_evd;
@@ -142,8 +142,6 @@ DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS fl
 DAT_RETURN kdt_evd_open_attr(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS flags,
 			     DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 			     const struct kdat_evd_attr *attr, struct kdt_evd **evd);
-/* Another policy with the upcall every EVD here has; quiet follows. */
-DAT_RETURN kdt_evd_set(struct kdt_evd *evd, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag);
 /* A software event with a number; kdt_soft_number() reads it. */
 DAT_RETURN kdt_soft(struct kdt_evd *evd, unsigned long number);
 unsigned long kdt_soft_number(const DAT_EVENT *event);
@@ -160,7 +158,6 @@ int kdt_pair_link(struct kdt_pair *pair);
 DAT_RETURN kdt_connect(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port);
 DAT_CONN_QUAL kdt_new_port(void);
 void kdt_attr(const struct kdt_env *env, DAT_EP_ATTR *attr);
-int kdt_most_dtos(const struct kdt_env *env);
 /* Family and address; ports are told separately. */
 bool kdt_same_address(const struct sockaddr *sa, const struct kdt_ia *ia);
 
@@ -168,7 +165,6 @@ bool kdt_get(struct kdt_evd *evd, DAT_EVENT *event);
 bool kdt_get_timeout(struct kdt_evd *evd, DAT_EVENT *event, long timeout);
 unsigned int kdt_queued(struct kdt_evd *evd);
 bool kdt_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event);
-bool kdt_wait_state(DAT_EP_HANDLE ep, DAT_EP_STATE state);
 DAT_EP_STATE kdt_state(DAT_EP_HANDLE ep);
 
 /* A pattern by position and seed; kdt_same() says whether it is there. */
@@ -192,6 +188,17 @@ DAT_RETURN kdt_read(struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
 const char *kdt_major(DAT_RETURN ret);
 const char *kdt_minor(DAT_RETURN ret);
 
+/* What no event announces: looked at again at each tick, with a limit. */
+#define kdt_until(condition)								\
+({											\
+	unsigned long kdt_end_ = jiffies + KDT_WAIT;					\
+	bool kdt_met;									\
+											\
+	while (!(kdt_met = (condition)) && time_before(jiffies, kdt_end_))		\
+		schedule_timeout_uninterruptible(1);					\
+	kdt_met;									\
+})
+
 /* ---- with a test ---- */
 
 static inline struct kdt_env *kdt_env(struct kunit *test)
@@ -201,35 +208,43 @@ static inline struct kdt_env *kdt_env(struct kunit *test)
 
 int kdt_init(struct kunit *test);
 void kdt_exit(struct kunit *test);
+/* Messages say from now on that it was here: a row of a table, a step of a list. */
+__printf(2, 3) void kdt_row(struct kunit *test, const char *fmt, ...);
+static inline const char *kdt_at(struct kunit *test)
+{
+	return kdt_env(test)->at;
+}
+
+/* Zeroed, and there until the end of the case. */
+void *kdt_zalloc(struct kunit *test, size_t size);
+
+/* What all suites have: the cases of the file. */
+#define KDT_CASES	.init = kdt_init, .exit = kdt_exit, .test_cases = cases
 
 /* Goes on only after DAT_SUCCESS. */
 #define KDT_OK(test, call)								\
 do {											\
 	DAT_RETURN kdt_r = (call);							\
 											\
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_r == DAT_SUCCESS, "%s: %s %s (0x%08x)", #call,	\
-			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r);		\
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_r == DAT_SUCCESS, "%s: %s %s (0x%08x) %s", #call, \
+			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r, kdt_at(test));	\
+} while (0)
+
+#define KDT_FAILS(test, condition, want, call)						\
+do {											\
+	DAT_RETURN kdt_r = (call);							\
+											\
+	KUNIT_EXPECT_TRUE_MSG(test, condition, "%s: %s %s (0x%08x), not " want " %s", #call, \
+			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r, kdt_at(test));	\
 } while (0)
 
 /* Refused with exactly this type and subtype. */
 #define KDT_REFUSED(test, type, subtype, call)						\
-do {											\
-	DAT_RETURN kdt_r = (call);							\
-											\
-	KUNIT_EXPECT_TRUE_MSG(test, kdt_r == DAT_ERROR(type, (subtype)),		\
-			      "%s: %s %s (0x%08x), not " #type " " #subtype, #call,	\
-			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r);		\
-} while (0)
+	KDT_FAILS(test, kdt_r == DAT_ERROR(type, (subtype)), #type " " #subtype, call)
 
 /* Refused with this type, whatever the subtype. */
 #define KDT_TYPE(test, type, call)							\
-do {											\
-	DAT_RETURN kdt_r = (call);							\
-											\
-	KUNIT_EXPECT_TRUE_MSG(test, kdt_r != DAT_SUCCESS && DAT_GET_TYPE(kdt_r) == (type), \
-			      "%s: %s %s (0x%08x), not " #type, #call,			\
-			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r);		\
-} while (0)
+	KDT_FAILS(test, kdt_r != DAT_SUCCESS && DAT_GET_TYPE(kdt_r) == (type), #type, call)
 
 struct kdt_evd *kdt_evd_new(struct kunit *test, struct kdt_ia *ia, int flags);
 struct kdt_evd *kdt_evd_policy(struct kunit *test, struct kdt_ia *ia, int flags, DAT_COUNT qlen,
@@ -247,17 +262,7 @@ void kdt_ia_less(struct kunit *test, DAT_IA_HANDLE ia);
 struct task_struct *kdt_beside(struct kunit *test, int (*fn)(void *), void *data);
 void kdt_stop(struct kunit *test, struct task_struct *task);
 int kdt_until_stopped(void);
-/* An upcall that sleeps until it is let go; take: its event is not queued. */
-struct kdt_blocker {
-	struct completion entered, leave;
-	bool take, done;
-};
-
-struct kdt_blocker *kdt_block(struct kunit *test, struct kdt_evd *evd, bool take);
-/* A task that lets it go when whoever waits for it had time to be wrong. */
-int kdt_leave_soon(void *data);
 struct kdt_buf *kdt_buf_new(struct kunit *test, struct kdt_ia *ia, u32 len);
-struct kdt_buf *kdt_buf_rights(struct kunit *test, struct kdt_ia *ia, u32 len, int rights);
 void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const DAT_EP_ATTR *attr);
 /* Endpoints and a listener, nothing connected. */
 struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr);
@@ -271,8 +276,9 @@ struct kdt_pair *kdt_pair_up(struct kunit *test);
 struct kdt_pair *kdt_pair_quiet(struct kunit *test, const DAT_EP_ATTR *attr);
 /* Ends a connection that is up and checks that each side hears of it once. */
 void kdt_pair_down(struct kunit *test, struct kdt_pair *pair);
-/* What follows the disconnect in kdt_pair_down(). */
-void kdt_pair_left(struct kunit *test, struct kdt_pair *pair);
+void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
+/* The next event of this EVD is a request; its data. */
+DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr);
 /* Connect and leave the request unanswered: a is in ACTIVE_CONNECTION_PENDING. */
 DAT_CR_HANDLE kdt_pair_request(struct kunit *test, struct kdt_pair *pair);
 
@@ -283,24 +289,32 @@ DAT_EVENT_NUMBER kdt_end(struct kunit *test, struct kdt_ep *ep);
 /* The next event is this completion. */
 void kdt_dto(struct kunit *test, struct kdt_evd *evd, struct kdt_ep *ep, u64 cookie, DAT_DTOS op,
 	     DAT_DTO_COMPLETION_STATUS status, u32 len);
-/* The next of the client's requests has succeeded; the server's next Receive has. */
-void kdt_sent(struct kunit *test, struct kdt_pair *pair, u64 cookie, DAT_DTOS op, u32 len);
-void kdt_came(struct kunit *test, struct kdt_pair *pair, u64 cookie, u32 len);
+/* The next request has succeeded, the next Receive; the next of either was flushed. */
+void kdt_sent(struct kunit *test, struct kdt_ep *ep, u64 cookie, DAT_DTOS op, u32 len);
+void kdt_came(struct kunit *test, struct kdt_ep *ep, u64 cookie, u32 len);
+void kdt_flushed(struct kunit *test, struct kdt_ep *ep, u64 cookie, DAT_DTOS op);
+/* A message, a Write, a Read: posted, and all of it has succeeded. */
+void kdt_message(struct kunit *test, struct kdt_ep *from, struct kdt_buf *out, struct kdt_ep *to,
+		 struct kdt_buf *in, u32 len);
+void kdt_put(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
+	     struct kdt_buf *to, u32 to_offset);
+void kdt_fetch(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
+	       struct kdt_buf *from, u32 from_offset);
 /* The next event is a completion; status and cookie are returned. */
 DAT_DTO_COMPLETION_STATUS kdt_any_dto(struct kunit *test, struct kdt_evd *evd, u64 *cookie);
-/* Disconnects and waits for both ends, whatever was in the air. */
-void kdt_pair_end(struct kunit *test, struct kdt_pair *pair);
 /* An empty Send, behind which all earlier Writes of the client are in the server's memory. */
 void kdt_settle(struct kunit *test, struct kdt_pair *pair);
 /* Frees the endpoint and its EVDs, and nothing was left in them. */
 void kdt_ep_done(struct kunit *test, struct kdt_ep *ep);
+void kdt_pair_done(struct kunit *test, struct kdt_pair *pair);
+/* Both, which are in DISCONNECTED. */
+void kdt_reset(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
 
 extern struct kunit_suite kdt_attr_suite, kdt_close_suite, kdt_conn_suite, kdt_cr_suite;
 extern struct kunit_suite kdt_csp_suite, kdt_data_suite, kdt_error_suite, kdt_evd_suite;
 extern struct kunit_suite kdt_fmr_suite, kdt_list_suite, kdt_mem_suite, kdt_open_suite;
-extern struct kunit_suite kdt_outcome_suite, kdt_pdata_suite, kdt_registry_suite, kdt_rsp_suite;
-extern struct kunit_suite kdt_sinv_suite, kdt_srq_suite, kdt_state_suite, kdt_upcall_suite;
-extern struct kunit_suite kdt_xfer_suite;
+extern struct kunit_suite kdt_outcome_suite, kdt_pdata_suite, kdt_rsp_suite, kdt_sinv_suite;
+extern struct kunit_suite kdt_srq_suite, kdt_state_suite, kdt_xfer_suite;
 
 /* ---- hold.c ---- */
 

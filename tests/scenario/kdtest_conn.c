@@ -9,16 +9,6 @@
 
 #include "kdtest_conn.h"
 
-DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr)
-{
-	DAT_EVENT event;
-
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(cr, &event), "no connection request arrived");
-	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_REQUEST_EVENT);
-	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, cr->h);
-	return event.event_data.cr_arrival_event_data;
-}
-
 DAT_CR_ARRIVAL_EVENT_DATA kdt_call(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *to,
 				   DAT_CONN_QUAL port, struct kdt_evd *cr)
 {
@@ -70,12 +60,12 @@ void kdt_talk(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s, struct kdt
 	KDT_OK(test, kdt_recv(s, to, 0, 64, 0x101));
 	KDT_OK(test, kdt_recv(c, from, 64, 64, 0x102));
 	KDT_OK(test, kdt_send(c, from, 0, 64, 0x103, 0));
-	kdt_dto(test, s->recv, s, 0x101, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
-	kdt_dto(test, c->req, c, 0x103, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
+	kdt_came(test, s, 0x101, 64);
+	kdt_sent(test, c, 0x103, DAT_DTO_SEND, 64);
 	KUNIT_EXPECT_TRUE(test, kdt_same(to->p, 64, seed));
 	KDT_OK(test, kdt_send(s, to, 0, 64, 0x104, 0));
-	kdt_dto(test, c->recv, c, 0x102, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
-	kdt_dto(test, s->req, s, 0x104, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
+	kdt_came(test, c, 0x102, 64);
+	kdt_sent(test, s, 0x104, DAT_DTO_SEND, 64);
 	KUNIT_EXPECT_TRUE(test, kdt_same(from->p + 64, 64, seed));
 }
 
@@ -83,25 +73,8 @@ void kdt_say(struct kunit *test, struct kdt_ep *from, struct kdt_buf *buf, struc
 	     u64 cookie)
 {
 	KDT_OK(test, kdt_send(from, buf, 0, 64, 0x105, 0));
-	kdt_dto(test, from->req, from, 0x105, DAT_DTO_SEND, DAT_DTO_SUCCESS, 64);
-	kdt_dto(test, to->recv, to, cookie, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 64);
-}
-
-void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
-{
-	DAT_EVENT_NUMBER end;
-
-	KDT_OK(test, dat_ep_disconnect(c->h, DAT_CLOSE_ABRUPT_FLAG));
-	kdt_conn(test, c, DAT_CONNECTION_EVENT_DISCONNECTED);
-	end = kdt_end(test, s);
-	if (!s->ia->iwarp)	/* see kdt_pair_down() */
-		KUNIT_EXPECT_EQ(test, (int)end, DAT_CONNECTION_EVENT_DISCONNECTED);
-}
-
-void kdt_reset(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
-{
-	KDT_OK(test, dat_ep_reset(c->h));
-	KDT_OK(test, dat_ep_reset(s->h));
+	kdt_sent(test, from, 0x105, DAT_DTO_SEND, 64);
+	kdt_came(test, to, cookie, 64);
 }
 
 DAT_RETURN kdt_ask(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port, u32 usec,
@@ -219,10 +192,9 @@ DAT_RETURN kdt_unlisten(enum kdt_sp kind, DAT_HANDLE h)
 
 struct kdt_scene *kdt_scene_new(struct kunit *test)
 {
-	struct kdt_scene *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct kdt_scene *t = kdt_zalloc(test, sizeof(*t));
 	struct kdt_env *env = kdt_env(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->cr = kdt_evd_new(test, &env->b, DAT_EVD_CR_FLAG);
 	t->port = kdt_new_port();
 	t->from = kdt_buf_new(test, &env->a, 128);
@@ -248,45 +220,6 @@ void kdt_listener_goes(struct kunit *test, struct kdt_ia *ia)
 {
 	if (ia->iwarp && IS_ENABLED(CONFIG_PROVE_LOCKING))
 		kunit_skip(test, "lockdep minds how soft-iWARP and TCP lock a backlog");
-}
-
-/* ---- what a state refuses ---- */
-
-void kdt_refuses(struct kunit *test, struct kdt_ep *ep, DAT_EP_STATE state, DAT_CR_HANDLE cr)
-{
-	DAT_RETURN_SUBTYPE subtype =
-		state == DAT_EP_STATE_CONNECTED ? DAT_INVALID_STATE_EP_CONNECTED :
-		state == DAT_EP_STATE_DISCONNECTED ? DAT_INVALID_STATE_EP_DISCONNECTED :
-						     DAT_INVALID_STATE_EP_ACTCONNPENDING;
-	struct kdt_evd *evd = kdt_evd_new(test, ep->ia, DAT_EVD_CR_FLAG);
-	DAT_CONN_QUAL port = kdt_new_port();
-	DAT_EP_PARAM param = {}, before = {};
-	struct kdt_ep other;
-	DAT_HANDLE rsp;
-
-	KUNIT_ASSERT_EQ(test, (int)kdt_state(ep->h), (int)state);
-	KDT_OK(test, dat_ep_query(ep->h, DAT_EP_FIELD_ALL, &before));
-#define REFUSED(call)	KDT_REFUSED(test, DAT_INVALID_STATE, subtype, call)
-	REFUSED(kdt_connect(ep, ep->ia, port));
-	REFUSED(dat_ep_dup_connect(ep->h, ep->h, USEC_PER_SEC, 0, NULL, 0));
-	if (state != DAT_EP_STATE_CONNECTED) {
-		kdt_ep_new(test, &other, ep->ia, NULL);
-		REFUSED(dat_ep_dup_connect(other.h, ep->h, USEC_PER_SEC, 0, NULL, 0));
-		kdt_ep_done(test, &other);
-	}
-	REFUSED(kdt_listen(ep->ia, KDT_RSP, port, evd, ep->h, &rsp));
-	if (cr)
-		REFUSED(dat_cr_accept(cr, ep->h, 0, NULL));
-	if (state != DAT_EP_STATE_DISCONNECTED)
-		REFUSED(dat_ep_reset(ep->h));
-	REFUSED(dat_ep_modify(ep->h, DAT_EP_FIELD_PZ_HANDLE, &before));
-	REFUSED(dat_ep_modify(ep->h, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &before));
-#undef REFUSED
-	KUNIT_EXPECT_EQ(test, (int)kdt_state(ep->h), (int)state);
-	KDT_OK(test, dat_ep_query(ep->h, DAT_EP_FIELD_ALL, &param));
-	KUNIT_EXPECT_PTR_EQ(test, param.pz_handle, before.pz_handle);
-	KUNIT_EXPECT_PTR_EQ(test, param.connect_evd_handle, before.connect_evd_handle);
-	KDT_OK(test, dat_evd_free(evd->h));
 }
 
 /* ---- where an adapter lives ---- */
@@ -411,7 +344,7 @@ static int kdt_raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 static struct kdt_raw *kdt_raw_new(struct kunit *test, struct kdt_ia *ia, DAT_CONN_QUAL port)
 {
-	struct kdt_raw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	struct kdt_raw *raw = kdt_zalloc(test, sizeof(*raw));
 	struct sockaddr_storage addr = ia->addr;
 	struct kdt_env *env = kdt_env(test);
 	struct net *net;
@@ -420,7 +353,6 @@ static struct kdt_raw *kdt_raw_new(struct kunit *test, struct kdt_ia *ia, DAT_CO
 	for (i = 0; i < KDT_RAWS && env->raws[i] && env->raws[i]->id; i++)
 		;
 	KUNIT_ASSERT_LT(test, i, KDT_RAWS);
-	KUNIT_ASSERT_NOT_NULL(test, raw);
 	init_waitqueue_head(&raw->wait);
 	net = kdt_ia_net(ia);
 	raw->id = rdma_create_id(net, kdt_raw_handler, raw, RDMA_PS_TCP, IB_QPT_RC);
@@ -463,9 +395,7 @@ struct kdt_raw *kdt_raw_caller(struct kunit *test, struct kdt_ia *ia, struct kdt
 	return raw;
 }
 
-#define KDT_RAW_QPN	0xdead	/* nobody has it */
-
-int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len)
+int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len, u32 qpn)
 {
 	struct rdma_conn_param param = {
 		.private_data = pdata,
@@ -474,7 +404,7 @@ int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len)
 		.initiator_depth = 1,
 		.retry_count = 6,
 		.rnr_retry_count = 6,
-		.qp_num = KDT_RAW_QPN,
+		.qp_num = qpn,
 	};
 
 	return rdma_connect(raw->id, &param);
@@ -496,13 +426,13 @@ int kdt_raw_ready(struct kdt_raw *raw)
 	return kdt_raw_answer(raw->id, NULL);
 }
 
-int kdt_raw_accept(struct rdma_cm_id *id)
+int kdt_raw_accept(struct rdma_cm_id *id, u32 qpn)
 {
 	struct rdma_conn_param param = {
 		.responder_resources = 1,
 		.initiator_depth = 1,
 		.rnr_retry_count = 6,
-		.qp_num = KDT_RAW_QPN,
+		.qp_num = qpn,
 	};
 
 	return kdt_raw_answer(id, &param);

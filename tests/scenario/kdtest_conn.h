@@ -11,8 +11,6 @@
 
 #include "kdtest.h"
 
-/* The next event of this EVD is a request; its data. */
-DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr);
 /* Connect and wait for the request on that EVD. */
 DAT_CR_ARRIVAL_EVENT_DATA kdt_call(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *to,
 				   DAT_CONN_QUAL port, struct kdt_evd *cr);
@@ -34,9 +32,6 @@ void kdt_talk(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s, struct kdt
 /* A Send of the first 64 bytes, into the Receive of that number. */
 void kdt_say(struct kunit *test, struct kdt_ep *from, struct kdt_buf *buf, struct kdt_ep *to,
 	     u64 cookie);
-/* The client leaves, both hear of it once. */
-void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
-void kdt_reset(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s);
 
 /* A call with a time-out and private data. */
 DAT_RETURN kdt_ask(struct kdt_ep *ep, struct kdt_ia *to, DAT_CONN_QUAL port, u32 usec,
@@ -92,12 +87,6 @@ void kdt_scene_done(struct kunit *test, struct kdt_scene *t);
  */
 void kdt_listener_goes(struct kunit *test, struct kdt_ia *ia);
 
-/*
- * What A, C and D refuse is refused, with the subtype of the state, and changes
- * nothing. @cr: a request of the same IA that stays unanswered, or NULL.
- */
-void kdt_refuses(struct kunit *test, struct kdt_ep *ep, DAT_EP_STATE state, DAT_CR_HANDLE cr);
-
 /* Does its interface ask for neighbours? Without, what is sent to nobody is sent. */
 bool kdt_ia_asks(struct kdt_ia *ia);
 /* The namespace that has the address of this adapter; put_net() it. */
@@ -127,11 +116,12 @@ struct kdt_raw *kdt_raw_listen(struct kunit *test, struct kdt_ia *ia, DAT_CONN_Q
 /* Address and route are known after this; kdt_raw_request() asks. */
 struct kdt_raw *kdt_raw_caller(struct kunit *test, struct kdt_ia *ia, struct kdt_ia *to,
 			       DAT_CONN_QUAL port);
-int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len);
+int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len, u32 qpn);
 /* The caller's last word. */
 int kdt_raw_ready(struct kdt_raw *raw);
-/* As if it had a queue pair. */
-int kdt_raw_accept(struct rdma_cm_id *id);
+/* As if it had a queue pair, one of KDT_RAW_QPN upwards: nobody has these. */
+#define KDT_RAW_QPN	0xdead00
+int kdt_raw_accept(struct rdma_cm_id *id, u32 qpn);
 void kdt_raw_wait(struct kunit *test, struct kdt_raw *raw, enum rdma_cm_event_type event);
 
 #endif /* KDTEST_CONN_H */

@@ -42,7 +42,7 @@ DAT_COMPLETION_FLAGS kdt_fence;
 static u32 ia_traits(const struct kdt_ia *ia)
 {
 	static const char *const names[] = { "tcp", "grants", "lax", "unsolicited", "srq-pd",
-					      "elastic", "unasked" };
+					     "unasked" };
 	u32 traits = 0;
 	int i;
 
@@ -269,16 +269,6 @@ DAT_RETURN kdt_evd_open(struct kdt_env *env, struct kdt_ia *ia, DAT_EVD_FLAGS fl
 	return kdt_evd_open_attr(env, ia, flags, qlen, policy, NULL, out);
 }
 
-DAT_RETURN kdt_evd_set(struct kdt_evd *evd, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag)
-{
-	DAT_UPCALL_OBJECT upcall = { .upcall_func = kdt_upcall, .instance_data = evd };
-	DAT_RETURN ret = dat_evd_modify_upcall(evd->h, policy, &upcall, flag);
-
-	if (ret == DAT_SUCCESS)
-		WRITE_ONCE(evd->quiet, policy <= DAT_UPCALL_DISABLE);
-	return ret;
-}
-
 DAT_RETURN kdt_soft(struct kdt_evd *evd, unsigned long number)
 {
 	DAT_EVENT event = {
@@ -314,12 +304,13 @@ static bool kdt_take(struct kdt_evd *evd, DAT_EVENT *event)
 }
 
 /* An EVD without upcalls tells nobody: look again at each tick, with a limit. */
-static bool kdt_dequeue_timeout(DAT_EVD_HANDLE evd, DAT_EVENT *event, long timeout)
+static bool kdt_poll(DAT_EVD_HANDLE h, struct kdt_evd *evd, DAT_EVENT *event, long timeout)
 {
 	unsigned long end = jiffies + timeout;
 
 	do {
-		if (dat_evd_dequeue(evd, event) == DAT_SUCCESS)
+		/* what upcalls brought before they were disabled comes first */
+		if ((evd && kdt_take(evd, event)) || dat_evd_dequeue(h, event) == DAT_SUCCESS)
 			return true;
 		schedule_timeout_uninterruptible(1);
 	} while (time_before(jiffies, end));
@@ -328,22 +319,14 @@ static bool kdt_dequeue_timeout(DAT_EVD_HANDLE evd, DAT_EVENT *event, long timeo
 
 bool kdt_dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event)
 {
-	return kdt_dequeue_timeout(evd, event, KDT_WAIT);
+	return kdt_poll(evd, NULL, event, KDT_WAIT);
 }
 
 bool kdt_get_timeout(struct kdt_evd *evd, DAT_EVENT *event, long timeout)
 {
-	unsigned long end = jiffies + timeout;
-
-	if (!READ_ONCE(evd->quiet))
-		return wait_event_timeout(evd->wait, kdt_take(evd, event), timeout);
-	do {
-		/* what upcalls brought before they were disabled comes first */
-		if (kdt_take(evd, event) || dat_evd_dequeue(evd->h, event) == DAT_SUCCESS)
-			return true;
-		schedule_timeout_uninterruptible(1);
-	} while (time_before(jiffies, end));
-	return false;
+	if (READ_ONCE(evd->quiet))
+		return kdt_poll(evd->h, evd, event, timeout);
+	return wait_event_timeout(evd->wait, kdt_take(evd, event), timeout);
 }
 
 bool kdt_get(struct kdt_evd *evd, DAT_EVENT *event)
@@ -368,19 +351,6 @@ DAT_EP_STATE kdt_state(DAT_EP_HANDLE ep)
 
 	dat_ep_get_status(ep, &state, NULL, NULL);
 	return state;
-}
-
-/* For states no event announces; again with a limit. */
-bool kdt_wait_state(DAT_EP_HANDLE ep, DAT_EP_STATE state)
-{
-	unsigned long end = jiffies + KDT_WAIT;
-
-	do {
-		if (kdt_state(ep) == state)
-			return true;
-		schedule_timeout_uninterruptible(1);
-	} while (time_before(jiffies, end));
-	return false;
 }
 
 /* ---- memory ---- */
@@ -499,12 +469,6 @@ DAT_RETURN kdt_read(struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
 
 /* ---- endpoints ---- */
 
-/* One more is refused, whatever else an EP asks for. */
-int kdt_most_dtos(const struct kdt_env *env)
-{
-	return env->a.traits & KDT_ELASTIC ? INT_MAX - 1 : env->a.attr.max_dto_per_ep;
-}
-
 void kdt_attr(const struct kdt_env *env, DAT_EP_ATTR *attr)
 {
 	const DAT_IA_ATTR *a = &env->a.attr, *b = &env->b.attr;
@@ -526,36 +490,6 @@ void kdt_attr(const struct kdt_env *env, DAT_EP_ATTR *attr)
 	attr->max_rdma_write_iov = KDT_IOV;
 }
 
-DAT_RETURN kdt_ep_evds(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia)
-{
-	DAT_RETURN ret;
-
-	ep->ia = ia;
-	ret = kdt_evd_open(env, ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS, DAT_UPCALL_SINGLE_INSTANCE,
-			   &ep->recv);
-	if (ret == DAT_SUCCESS)
-		ret = kdt_evd_open(env, ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS,
-				   DAT_UPCALL_SINGLE_INSTANCE, &ep->req);
-	if (ret == DAT_SUCCESS)
-		ret = kdt_evd_open(env, ia, DAT_EVD_CONNECTION_FLAG, 8,
-				   DAT_UPCALL_SINGLE_INSTANCE, &ep->conn);
-	return ret;
-}
-
-DAT_RETURN kdt_ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
-		       const DAT_EP_ATTR *attr)
-{
-	DAT_EP_ATTR def;
-	DAT_RETURN ret;
-
-	kdt_attr(env, &def);
-	ret = kdt_ep_evds(env, ep, ia);
-	if (ret == DAT_SUCCESS)
-		ret = dat_ep_create(ia->h, ia->pz, ep->recv->h, ep->req->h, ep->conn->h,
-				    attr ?: &def, &ep->h);
-	return ret;
-}
-
 /* Never the same port twice: on iWARP it is a TCP port, which stays busy a while. */
 DAT_CONN_QUAL kdt_new_port(void)
 {
@@ -564,21 +498,59 @@ DAT_CONN_QUAL kdt_new_port(void)
 	return 20000 + (unsigned int)atomic_inc_return(&port) % 10000;
 }
 
+static DAT_RETURN evd_missing(struct kdt_env *env, struct kdt_ia *ia, int flags,
+			      struct kdt_evd **evd)
+{
+	return *evd ? DAT_SUCCESS : kdt_evd_open(env, ia, flags, 2 * KDT_DTOS,
+						 DAT_UPCALL_SINGLE_INSTANCE, evd);
+}
+
+/* With the EVDs that are there already. */
+static DAT_RETURN ep_evds(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia)
+{
+	ep->ia = ia;
+	return evd_missing(env, ia, DAT_EVD_DTO_FLAG, &ep->recv) ?:
+	       evd_missing(env, ia, DAT_EVD_DTO_FLAG, &ep->req) ?:
+	       evd_missing(env, ia, DAT_EVD_CONNECTION_FLAG, &ep->conn);
+}
+
+static DAT_RETURN ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
+			  const DAT_EP_ATTR *attr)
+{
+	DAT_EP_ATTR def;
+
+	kdt_attr(env, &def);
+	return ep_evds(env, ep, ia) ?:
+	       dat_ep_create(ia->h, ia->pz, ep->recv->h, ep->req->h, ep->conn->h, attr ?: &def,
+			     &ep->h);
+}
+
+static DAT_RETURN pair_open(struct kdt_env *env, struct kdt_pair *pair, const DAT_EP_ATTR *attr_c,
+			    const DAT_EP_ATTR *attr_s)
+{
+	pair->port = kdt_new_port();
+	return ep_open(env, &pair->c, &env->a, attr_c) ?: ep_open(env, &pair->s, &env->b, attr_s) ?:
+	       evd_missing(env, &env->b, DAT_EVD_CR_FLAG, &pair->cr) ?:
+	       dat_psp_create(env->b.h, pair->port, pair->cr->h, DAT_PSP_CONSUMER_FLAG, &pair->psp);
+}
+
+DAT_RETURN kdt_ep_evds(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia)
+{
+	memset(ep, 0, sizeof(*ep));
+	return ep_evds(env, ep, ia);
+}
+
+DAT_RETURN kdt_ep_open(struct kdt_env *env, struct kdt_ep *ep, struct kdt_ia *ia,
+		       const DAT_EP_ATTR *attr)
+{
+	memset(ep, 0, sizeof(*ep));
+	return ep_open(env, ep, ia, attr);
+}
+
 DAT_RETURN kdt_pair_open(struct kdt_env *env, struct kdt_pair *pair, const DAT_EP_ATTR *attr)
 {
-	DAT_RETURN ret;
-
-	ret = kdt_ep_open(env, &pair->c, &env->a, attr);
-	if (ret == DAT_SUCCESS)
-		ret = kdt_ep_open(env, &pair->s, &env->b, attr);
-	if (ret == DAT_SUCCESS)
-		ret = kdt_evd_open(env, &env->b, DAT_EVD_CR_FLAG, 16, DAT_UPCALL_SINGLE_INSTANCE,
-				   &pair->cr);
-	pair->port = kdt_new_port();
-	if (ret == DAT_SUCCESS)
-		ret = dat_psp_create(env->b.h, pair->port, pair->cr->h, DAT_PSP_CONSUMER_FLAG,
-				     &pair->psp);
-	return ret;
+	memset(pair, 0, sizeof(*pair));
+	return pair_open(env, pair, attr, attr);
 }
 
 bool kdt_same_address(const struct sockaddr *sa, const struct kdt_ia *ia)
@@ -603,6 +575,7 @@ int kdt_pair_link(struct kdt_pair *pair)
 {
 	DAT_EVENT event;
 	DAT_RETURN ret;
+	int i;
 
 	ret = kdt_connect(&pair->c, pair->s.ia, pair->port);
 	if (ret == DAT_SUCCESS) {
@@ -615,16 +588,32 @@ int kdt_pair_link(struct kdt_pair *pair)
 		pr_err("connecting: %s %s\n", kdt_major(ret), kdt_minor(ret));
 		return -EIO;
 	}
-	if (!kdt_get(pair->c.conn, &event) ||
-	    event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
-		return -ENOTCONN;
-	if (!kdt_get(pair->s.conn, &event) ||
-	    event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
-		return -ENOTCONN;
+	for (i = 0; i < 2; i++) {
+		if (!kdt_get(i ? pair->s.conn : pair->c.conn, &event) ||
+		    event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
+			return -ENOTCONN;
+	}
 	return 0;
 }
 
 /* ---- the same with assertions ---- */
+
+void kdt_row(struct kunit *test, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(kdt_env(test)->at, sizeof(kdt_env(test)->at), fmt, args);
+	va_end(args);
+}
+
+void *kdt_zalloc(struct kunit *test, size_t size)
+{
+	void *p = kunit_kzalloc(test, size, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	return p;
+}
 
 struct kdt_evd *kdt_evd_policy(struct kunit *test, struct kdt_ia *ia, int flags, DAT_COUNT qlen,
 			       DAT_UPCALL_POLICY policy)
@@ -711,54 +700,17 @@ int kdt_until_stopped(void)
 	return 0;
 }
 
-static bool kdt_block_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
-{
-	struct kdt_blocker *b = evd->priv;
-
-	complete(&b->entered);
-	wait_for_completion_timeout(&b->leave, KDT_WAIT);
-	WRITE_ONCE(b->done, true);
-	return b->take;
-}
-
-struct kdt_blocker *kdt_block(struct kunit *test, struct kdt_evd *evd, bool take)
-{
-	struct kdt_blocker *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, b);
-	init_completion(&b->entered);
-	init_completion(&b->leave);
-	b->take = take;
-	evd->priv = b;
-	evd->hook = kdt_block_hook;
-	return b;
-}
-
-int kdt_leave_soon(void *data)
-{
-	struct kdt_blocker *b = data;
-
-	schedule_timeout_uninterruptible(HZ / 10);	/* the waiter's chance to be wrong */
-	complete_all(&b->leave);
-	return kdt_until_stopped();
-}
-
 struct kdt_evd *kdt_evd_new(struct kunit *test, struct kdt_ia *ia, int flags)
 {
 	return kdt_evd_policy(test, ia, flags, 2 * KDT_DTOS, DAT_UPCALL_SINGLE_INSTANCE);
 }
 
-struct kdt_buf *kdt_buf_rights(struct kunit *test, struct kdt_ia *ia, u32 len, int rights)
+struct kdt_buf *kdt_buf_new(struct kunit *test, struct kdt_ia *ia, u32 len)
 {
 	struct kdt_buf *buf;
 
-	KDT_OK(test, kdt_buf_open(kdt_env(test), ia, ia->pz, len, rights, &buf));
+	KDT_OK(test, kdt_buf_open(kdt_env(test), ia, ia->pz, len, KDT_RIGHTS, &buf));
 	return buf;
-}
-
-struct kdt_buf *kdt_buf_new(struct kunit *test, struct kdt_ia *ia, u32 len)
-{
-	return kdt_buf_rights(test, ia, len, KDT_RIGHTS);
 }
 
 void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const DAT_EP_ATTR *attr)
@@ -766,53 +718,38 @@ void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const 
 	KDT_OK(test, kdt_ep_open(kdt_env(test), ep, ia, attr));
 }
 
-struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr)
-{
-	struct kdt_pair *pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, pair);
-	KDT_OK(test, kdt_pair_open(kdt_env(test), pair, attr));
-	return pair;
-}
-
-static void kdt_ep_with(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia,
-			const struct kdt_ep *evds, const DAT_EP_ATTR *attr)
-{
-	DAT_EP_ATTR def;
-
-	kdt_attr(kdt_env(test), &def);
-	ep->ia = ia;
-	ep->recv = evds->recv ?: kdt_evd_new(test, ia, DAT_EVD_DTO_FLAG);
-	ep->req = evds->req ?: kdt_evd_new(test, ia, DAT_EVD_DTO_FLAG);
-	ep->conn = evds->conn ?: kdt_evd_new(test, ia, DAT_EVD_CONNECTION_FLAG);
-	KDT_OK(test, dat_ep_create(ia->h, ia->pz, ep->recv->h, ep->req->h, ep->conn->h,
-				   attr ?: &def, &ep->h));
-}
-
 struct kdt_pair *kdt_pair_with(struct kunit *test, const struct kdt_pair *evds,
 			       const DAT_EP_ATTR *attr_c, const DAT_EP_ATTR *attr_s)
 {
-	struct kdt_pair *pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
-	struct kdt_env *env = kdt_env(test);
+	struct kdt_pair *pair = kdt_zalloc(test, sizeof(*pair));
 
-	KUNIT_ASSERT_NOT_NULL(test, pair);
-	kdt_ep_with(test, &pair->c, &env->a, &evds->c, attr_c);
-	kdt_ep_with(test, &pair->s, &env->b, &evds->s, attr_s);
-	pair->cr = evds->cr ?: kdt_evd_new(test, &env->b, DAT_EVD_CR_FLAG);
-	pair->port = kdt_new_port();
-	KDT_OK(test, dat_psp_create(env->b.h, pair->port, pair->cr->h, DAT_PSP_CONSUMER_FLAG,
-				    &pair->psp));
+	*pair = *evds;
+	KDT_OK(test, pair_open(kdt_env(test), pair, attr_c, attr_s));
 	return pair;
+}
+
+struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr)
+{
+	struct kdt_pair none = {};
+
+	return kdt_pair_with(test, &none, attr, attr);
+}
+
+DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr)
+{
+	DAT_EVENT event;
+
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(cr, &event), "no connection request arrived %s",
+			      kdt_at(test));
+	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, cr->h);
+	return event.event_data.cr_arrival_event_data;
 }
 
 DAT_CR_HANDLE kdt_pair_request(struct kunit *test, struct kdt_pair *pair)
 {
-	DAT_EVENT event;
-
 	KDT_OK(test, kdt_connect(&pair->c, pair->s.ia, pair->port));
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(pair->cr, &event), "no connection request arrived");
-	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_REQUEST_EVENT);
-	return event.event_data.cr_arrival_event_data.cr_handle;
+	return kdt_arrival(test, pair->cr).cr_handle;
 }
 
 void kdt_pair_connect(struct kunit *test, struct kdt_pair *pair)
@@ -834,54 +771,43 @@ struct kdt_pair *kdt_pair_up(struct kunit *test)
 
 struct kdt_pair *kdt_pair_quiet(struct kunit *test, const DAT_EP_ATTR *attr)
 {
-	struct kdt_pair *pair = kdt_pair_new(test, attr);
-	struct kdt_ep *c = &pair->c;
-	DAT_EP_ATTR def;
+	struct kdt_pair evds = {}, *pair;
 
-	kdt_attr(kdt_env(test), &def);
-	KDT_OK(test, dat_ep_free(c->h));
-	c->req = kdt_evd_policy(test, c->ia, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS, DAT_UPCALL_DISABLE);
-	KDT_OK(test, dat_ep_create(c->ia->h, c->ia->pz, c->recv->h, c->req->h, c->conn->h,
-				   attr ?: &def, &c->h));
+	evds.c.req = kdt_evd_policy(test, &kdt_env(test)->a, DAT_EVD_DTO_FLAG, 2 * KDT_DTOS,
+				    DAT_UPCALL_DISABLE);
+	pair = kdt_pair_with(test, &evds, attr, attr);
 	kdt_pair_connect(test, pair);
 	return pair;
 }
 
 void kdt_pair_down(struct kunit *test, struct kdt_pair *pair)
 {
-	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
-	kdt_pair_left(test, pair);
+	kdt_down(test, &pair->c, &pair->s);
 }
 
-void kdt_pair_left(struct kunit *test, struct kdt_pair *pair)
+void kdt_down(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
 {
 	DAT_EVENT_NUMBER end;
 
-	kdt_conn(test, &pair->c, DAT_CONNECTION_EVENT_DISCONNECTED);
+	KDT_OK(test, dat_ep_disconnect(c->h, DAT_CLOSE_ABRUPT_FLAG));
+	kdt_conn(test, c, DAT_CONNECTION_EVENT_DISCONNECTED);
 	/*
 	 * When the last data soft-iWARP sent was the answer to a Read, and the
 	 * peer goes at once, it may report the answer as failed.
 	 */
-	end = kdt_end(test, &pair->s);
-	if (!pair->s.ia->iwarp)
+	end = kdt_end(test, s);
+	if (!s->ia->iwarp)
 		KUNIT_EXPECT_EQ(test, (int)end, DAT_CONNECTION_EVENT_DISCONNECTED);
-}
-
-void kdt_pair_end(struct kunit *test, struct kdt_pair *pair)
-{
-	KDT_OK(test, dat_ep_disconnect(pair->c.h, DAT_CLOSE_ABRUPT_FLAG));
-	kdt_end(test, &pair->c);
-	kdt_end(test, &pair->s);
 }
 
 void kdt_conn(struct kunit *test, struct kdt_ep *ep, DAT_EVENT_NUMBER number)
 {
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "%s: no event 0x%x in time",
-			      ep->ia->name, number);
-	KUNIT_ASSERT_TRUE_MSG(test, event.event_number == number, "%s: event 0x%x, not 0x%x",
-			      ep->ia->name, event.event_number, number);
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "%s: no event 0x%x in time %s",
+			      ep->ia->name, number, kdt_at(test));
+	KUNIT_ASSERT_TRUE_MSG(test, event.event_number == number, "%s: event 0x%x, not 0x%x %s",
+			      ep->ia->name, event.event_number, number, kdt_at(test));
 	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep->h);
 	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, ep->conn->h);
 }
@@ -890,22 +816,53 @@ DAT_EVENT_NUMBER kdt_end(struct kunit *test, struct kdt_ep *ep)
 {
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "the connection did not end");
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(ep->conn, &event), "the connection did not end %s",
+			      kdt_at(test));
 	KUNIT_ASSERT_TRUE_MSG(test, event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED ||
 			      event.event_number == DAT_CONNECTION_EVENT_BROKEN,
-			      "event 0x%x ends no connection", event.event_number);
+			      "event 0x%x ends no connection %s", event.event_number,
+			      kdt_at(test));
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(ep->h), DAT_EP_STATE_DISCONNECTED);
 	return event.event_number;
 }
 
-void kdt_sent(struct kunit *test, struct kdt_pair *pair, u64 cookie, DAT_DTOS op, u32 len)
+void kdt_sent(struct kunit *test, struct kdt_ep *ep, u64 cookie, DAT_DTOS op, u32 len)
 {
-	kdt_dto(test, pair->c.req, &pair->c, cookie, op, DAT_DTO_SUCCESS, len);
+	kdt_dto(test, ep->req, ep, cookie, op, DAT_DTO_SUCCESS, len);
 }
 
-void kdt_came(struct kunit *test, struct kdt_pair *pair, u64 cookie, u32 len)
+void kdt_came(struct kunit *test, struct kdt_ep *ep, u64 cookie, u32 len)
 {
-	kdt_dto(test, pair->s.recv, &pair->s, cookie, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, len);
+	kdt_dto(test, ep->recv, ep, cookie, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, len);
+}
+
+void kdt_flushed(struct kunit *test, struct kdt_ep *ep, u64 cookie, DAT_DTOS op)
+{
+	kdt_dto(test, op == DAT_DTO_RECEIVE ? ep->recv : ep->req, ep, cookie, op,
+		DAT_DTO_ERR_FLUSHED, 0);
+}
+
+void kdt_message(struct kunit *test, struct kdt_ep *from, struct kdt_buf *out, struct kdt_ep *to,
+		 struct kdt_buf *in, u32 len)
+{
+	KDT_OK(test, kdt_recv(to, in, 0, len, 0x5e1d));
+	KDT_OK(test, kdt_send(from, out, 0, len, 0x5e2d, 0));
+	kdt_sent(test, from, 0x5e2d, DAT_DTO_SEND, len);
+	kdt_came(test, to, 0x5e1d, len);
+}
+
+void kdt_put(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
+	     struct kdt_buf *to, u32 to_offset)
+{
+	KDT_OK(test, kdt_write(ep, buf, offset, len, to, to_offset, 0x3417e, 0));
+	kdt_sent(test, ep, 0x3417e, DAT_DTO_RDMA_WRITE, len);
+}
+
+void kdt_fetch(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *buf, u32 offset, u32 len,
+	       struct kdt_buf *from, u32 from_offset)
+{
+	KDT_OK(test, kdt_read(ep, buf, offset, len, from, from_offset, 0x4ead, 0));
+	kdt_sent(test, ep, 0x4ead, DAT_DTO_RDMA_READ, len);
 }
 
 DAT_DTO_COMPLETION_STATUS kdt_any_dto(struct kunit *test, struct kdt_evd *evd, u64 *cookie)
@@ -925,26 +882,34 @@ void kdt_dto(struct kunit *test, struct kdt_evd *evd, struct kdt_ep *ep, u64 coo
 	DAT_DTO_COMPLETION_EVENT_DATA *dto;
 	DAT_EVENT event;
 
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(evd, &event), "no completion of cookie 0x%llx in time",
-			      cookie);
-	KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_DTO_COMPLETION_EVENT);
+	KUNIT_ASSERT_TRUE_MSG(test, kdt_get(evd, &event), "no completion of cookie 0x%llx %s",
+			      cookie, kdt_at(test));
+	KUNIT_ASSERT_EQ_MSG(test, (int)event.event_number, DAT_DTO_COMPLETION_EVENT, "%s",
+			    kdt_at(test));
 	dto = &event.event_data.dto_completion_event_data;
 	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, evd->h);
 	KUNIT_EXPECT_PTR_EQ(test, dto->ep_handle, ep->h);
 	KUNIT_EXPECT_TRUE_MSG(test, dto->user_cookie.as_64 == cookie,
-			      "cookie 0x%llx, not 0x%llx", dto->user_cookie.as_64, cookie);
-	KUNIT_EXPECT_EQ(test, (int)dto->operation, (int)op);
-	KUNIT_EXPECT_EQ(test, (int)dto->status, (int)status);
+			      "cookie 0x%llx, not 0x%llx %s", dto->user_cookie.as_64, cookie,
+			      kdt_at(test));
+	KUNIT_EXPECT_EQ_MSG(test, (int)dto->operation, (int)op, "%s", kdt_at(test));
+	KUNIT_EXPECT_EQ_MSG(test, (int)dto->status, (int)status, "%s", kdt_at(test));
 	if (status == DAT_DTO_SUCCESS && dto->status == DAT_DTO_SUCCESS)
-		KUNIT_EXPECT_EQ(test, dto->transfered_length, len);
+		KUNIT_EXPECT_EQ_MSG(test, dto->transfered_length, len, "%s", kdt_at(test));
 }
 
 void kdt_settle(struct kunit *test, struct kdt_pair *pair)
 {
 	KDT_OK(test, dat_ep_post_recv(pair->s.h, 0, NULL, kdt_cookie(0xaaaa), 0));
 	KDT_OK(test, dat_ep_post_send(pair->c.h, 0, NULL, kdt_cookie(0xbbbb), 0));
-	kdt_dto(test, pair->c.req, &pair->c, 0xbbbb, DAT_DTO_SEND, DAT_DTO_SUCCESS, 0);
-	kdt_dto(test, pair->s.recv, &pair->s, 0xaaaa, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 0);
+	kdt_sent(test, &pair->c, 0xbbbb, DAT_DTO_SEND, 0);
+	kdt_came(test, &pair->s, 0xaaaa, 0);
+}
+
+void kdt_reset(struct kunit *test, struct kdt_ep *c, struct kdt_ep *s)
+{
+	KDT_OK(test, dat_ep_reset(c->h));
+	KDT_OK(test, dat_ep_reset(s->h));
 }
 
 void kdt_ep_done(struct kunit *test, struct kdt_ep *ep)
@@ -961,4 +926,10 @@ void kdt_ep_done(struct kunit *test, struct kdt_ep *ep)
 	KUNIT_EXPECT_EQ_MSG(test, kdt_queued(ep->recv), 0, "more receives than expected");
 	KDT_OK(test, dat_evd_free(ep->req->h));
 	KUNIT_EXPECT_EQ_MSG(test, kdt_queued(ep->req), 0, "more requests than expected");
+}
+
+void kdt_pair_done(struct kunit *test, struct kdt_pair *pair)
+{
+	kdt_ep_done(test, &pair->c);
+	kdt_ep_done(test, &pair->s);
 }

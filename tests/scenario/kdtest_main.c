@@ -39,14 +39,12 @@ module_param_named(rounds, kdt_rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "how often one endpoint is connected again (200, 30 on slow kernels)");
 
 static struct kunit_suite *kdt_suites[] = {
-	&kdt_registry_suite,
 	&kdt_open_suite,
 	&kdt_mem_suite,
 	&kdt_fmr_suite,
 	&kdt_sinv_suite,
 	&kdt_list_suite,
 	&kdt_evd_suite,
-	&kdt_upcall_suite,
 	&kdt_conn_suite,
 	&kdt_csp_suite,
 	&kdt_rsp_suite,

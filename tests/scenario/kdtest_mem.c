@@ -2,7 +2,6 @@
 /* What the suites about memory share; kdtest_mem.h says what is here. */
 #include <linux/io.h>
 #include <linux/mm.h>
-#include <linux/random.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -39,8 +38,7 @@ struct kdt_buf *kdt_mem_new(struct kunit *test, u32 len, bool contiguous)
 	memset(mem->base, GUARD_BYTE, front);
 	memset(mem->p, 0, mem->len);
 	memset(mem->p + mem->len, GUARD_BYTE, KDT_GUARD);
-	mem->pages = kunit_kcalloc(test, npages, sizeof(*mem->pages), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, mem->pages);
+	mem->pages = kdt_zalloc(test, npages * sizeof(*mem->pages));
 	for (i = 0; i < npages; i++)
 		mem->pages[i] = contiguous ? virt_to_phys(mem->p + i * PAGE_SIZE) :
 				page_to_phys(vmalloc_to_page(mem->p + i * PAGE_SIZE));
@@ -52,18 +50,9 @@ void kdt_mem_limits(struct kunit *test, struct kdt_ia *ia, struct kdat_mem_limit
 	KDT_OK(test, kdat_ia_mem_limits(ia->h, limits));
 }
 
-u32 kdt_seed(struct kunit *test)
-{
-	u32 seed = get_random_u32();
-
-	kunit_info(test, "seed 0x%08x\n", seed);
-	return seed;
-}
-
 /* ---- LMRs of dat_lmr_allocate() ---- */
 
-struct kdt_buf *kdt_fmr_new(struct kunit *test, struct kdt_ia *ia, int npages,
-			    DAT_LMR_SCOPE scope)
+struct kdt_buf *kdt_fmr_new(struct kunit *test, struct kdt_ia *ia, int npages, DAT_LMR_SCOPE scope)
 {
 	struct kdt_buf *mem = kdt_mem_new(test, npages * PAGE_SIZE, false);
 
@@ -97,13 +86,13 @@ DAT_RETURN kdt_inv(struct kdt_ep *ep, struct kdt_buf *mem, u64 cookie, int flags
 void kdt_fmr_done(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *mem, int rights)
 {
 	KDT_OK(test, kdt_fmr(ep, mem, rights, DAT_VA_TYPE_VA, 0xf0f0, 0));
-	kdt_dto(test, ep->req, ep, 0xf0f0, DAT_DTO_LMR_FMR, DAT_DTO_SUCCESS, 0);
+	kdt_sent(test, ep, 0xf0f0, DAT_DTO_LMR_FMR, 0);
 }
 
 void kdt_inv_done(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *mem)
 {
 	KDT_OK(test, kdt_inv(ep, mem, 0x0f0f, 0));
-	kdt_dto(test, ep->req, ep, 0x0f0f, DAT_DTO_LMR_INVALIDATE, DAT_DTO_SUCCESS, 0);
+	kdt_sent(test, ep, 0x0f0f, DAT_DTO_LMR_INVALIDATE, 0);
 }
 
 bool kdt_bound(struct kunit *test, DAT_LMR_HANDLE lmr)
@@ -112,6 +101,48 @@ bool kdt_bound(struct kunit *test, DAT_LMR_HANDLE lmr)
 
 	KDT_OK(test, dat_lmr_query(lmr, DAT_LMR_FIELD_LMR_STATE, &param));
 	return param.lmr_state.bound;
+}
+
+/* ---- windows ---- */
+
+struct kdt_window *kdt_window_new(struct kunit *test)
+{
+	struct kdt_window *w = kdt_zalloc(test, sizeof(*w));
+
+	KDT_OK(test, dat_rmr_create(kdt_env(test)->b.pz, &w->h));
+	return w;
+}
+
+DAT_RETURN kdt_bind(struct kdt_ep *ep, struct kdt_window *w, struct kdt_buf *mem, u32 offset,
+		    u32 len, u64 cookie, int flags)
+{
+	DAT_LMR_TRIPLET part = kdt_seg(mem, offset, len);
+	DAT_RMR_CONTEXT context;
+	DAT_RETURN ret;
+
+	ret = dat_rmr_bind(w->h, mem->lmr, &part, KDT_R | KDT_W, DAT_VA_TYPE_VA, ep->h,
+			   kdt_cookie(cookie), flags, &context);
+	if (ret == DAT_SUCCESS)
+		w->buf = (struct kdt_buf) {
+			.p = mem->p + offset, .len = len, .shift = mem->shift, .rctx = context,
+		};
+	return ret;
+}
+
+DAT_RETURN kdt_unbind(struct kdt_ep *ep, struct kdt_window *w, u64 cookie, int flags)
+{
+	DAT_LMR_TRIPLET none = {};
+	DAT_RMR_CONTEXT context;
+
+	return dat_rmr_bind(w->h, DAT_HANDLE_NULL, &none, KDT_R, DAT_VA_TYPE_VA, ep->h,
+			    kdt_cookie(cookie), flags, &context);
+}
+
+void kdt_bind_done(struct kunit *test, struct kdt_ep *ep, struct kdt_window *w,
+		   struct kdt_buf *mem, u32 offset, u32 len)
+{
+	KDT_OK(test, kdt_bind(ep, w, mem, offset, len, 0xb1bd, 0));
+	kdt_bind_event(test, ep->req, w->h, 0xb1bd, DAT_RMR_BIND_SUCCESS);
 }
 
 /* ---- peers ---- */
@@ -145,8 +176,8 @@ void kdt_peer_works(struct kunit *test, struct kdt_pair *pair, struct kdt_buf *m
 	kdt_fill(mine->p, len, seed);
 	KDT_OK(test, kdt_write(&pair->c, mine, 0, len, mem, offset, 0x11, 0));
 	KDT_OK(test, kdt_read(&pair->c, mine, len, len, mem, offset, 0x22, 0));
-	kdt_dto(test, pair->c.req, &pair->c, 0x11, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS, len);
-	kdt_dto(test, pair->c.req, &pair->c, 0x22, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, len);
+	kdt_sent(test, &pair->c, 0x11, DAT_DTO_RDMA_WRITE, len);
+	kdt_sent(test, &pair->c, 0x22, DAT_DTO_RDMA_READ, len);
 	KUNIT_EXPECT_TRUE_MSG(test, kdt_same(mem->p + offset, len, seed), "written at %u+%u",
 			      offset, len);
 	KUNIT_EXPECT_TRUE_MSG(test, kdt_same(mine->p + len, len, seed), "read at %u+%u", offset,
@@ -237,9 +268,16 @@ void kdt_mem_down(struct kunit *test, struct kdt_pair *pair)
 {
 	KDT_OK(test, dat_ep_post_recv(pair->c.h, 0, NULL, kdt_cookie(0xcccc), 0));
 	KDT_OK(test, dat_ep_post_send(pair->s.h, 0, NULL, kdt_cookie(0xdddd), 0));
-	kdt_dto(test, pair->s.req, &pair->s, 0xdddd, DAT_DTO_SEND, DAT_DTO_SUCCESS, 0);
-	kdt_dto(test, pair->c.recv, &pair->c, 0xcccc, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, 0);
+	kdt_sent(test, &pair->s, 0xdddd, DAT_DTO_SEND, 0);
+	kdt_came(test, &pair->c, 0xcccc, 0);
 	kdt_pair_down(test, pair);
+}
+
+void kdt_mem_done(struct kunit *test, struct kdt_pair *pair)
+{
+	kdt_settle(test, pair);
+	kdt_mem_down(test, pair);
+	kdt_pair_done(test, pair);
 }
 
 /* ---- regions of every kind ---- */
@@ -393,7 +431,7 @@ static void region_fmr(struct kunit *test, struct kdt_region *r, int rights, DAT
 		r->buf.rctx = r->mem->rctx;
 		r->reg_addr = r->mem->shift + (uintptr_t)r->mem->p;
 	}
-	kdt_dto(test, ep->req, ep, 0xf0f0, DAT_DTO_LMR_FMR, DAT_DTO_SUCCESS, 0);
+	kdt_sent(test, ep, 0xf0f0, DAT_DTO_LMR_FMR, 0);
 	r->reg_len = r->buf.len;
 }
 

@@ -27,14 +27,11 @@ struct kdt_buf *kdt_mem_new(struct kunit *test, u32 len, bool contiguous);
 void kdt_mem_wipe(struct kdt_buf *mem, u8 value);
 
 void kdt_mem_limits(struct kunit *test, struct kdt_ia *ia, struct kdat_mem_limits *limits);
-/* A number that differs in each run; printed once in a case. */
-u32 kdt_seed(struct kunit *test);
 
 /* ---- LMRs of dat_lmr_allocate() ---- */
 
 /* Memory of so many pages and an unbound LMR for it, at the server. */
-struct kdt_buf *kdt_fmr_new(struct kunit *test, struct kdt_ia *ia, int npages,
-			    DAT_LMR_SCOPE scope);
+struct kdt_buf *kdt_fmr_new(struct kunit *test, struct kdt_ia *ia, int npages, DAT_LMR_SCOPE scope);
 /* Binds all of it; contexts and shift of @mem follow. Any context. */
 DAT_RETURN kdt_fmr(struct kdt_ep *ep, struct kdt_buf *mem, int rights, DAT_VA_TYPE va_type,
 		   u64 cookie, int flags);
@@ -42,6 +39,22 @@ DAT_RETURN kdt_inv(struct kdt_ep *ep, struct kdt_buf *mem, u64 cookie, int flags
 /* The same, and the completion has come. */
 void kdt_fmr_done(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *mem, int rights);
 void kdt_inv_done(struct kunit *test, struct kdt_ep *ep, struct kdt_buf *mem);
+/* ---- windows, at the server ---- */
+
+struct kdt_window {
+	DAT_RMR_HANDLE h;
+	struct kdt_buf buf;		/* how a peer names it */
+};
+
+struct kdt_window *kdt_window_new(struct kunit *test);
+/* Over so many bytes of the memory. Any context. */
+DAT_RETURN kdt_bind(struct kdt_ep *ep, struct kdt_window *w, struct kdt_buf *mem, u32 offset,
+		    u32 len, u64 cookie, int flags);
+DAT_RETURN kdt_unbind(struct kdt_ep *ep, struct kdt_window *w, u64 cookie, int flags);
+/* The same as kdt_bind(), and the completion has come. */
+void kdt_bind_done(struct kunit *test, struct kdt_ep *ep, struct kdt_window *w,
+		   struct kdt_buf *mem, u32 offset, u32 len);
+
 /* What dat_lmr_query() says of it. */
 bool kdt_bound(struct kunit *test, DAT_LMR_HANDLE lmr);
 
@@ -128,5 +141,7 @@ void kdt_bind_event(struct kunit *test, struct kdt_evd *evd, DAT_RMR_HANDLE rmr,
  * suppressed and under way is reported when the connection ends.
  */
 void kdt_mem_down(struct kunit *test, struct kdt_pair *pair);
+/* The same, once all is quiet both ways, and both endpoints are freed. */
+void kdt_mem_done(struct kunit *test, struct kdt_pair *pair);
 
 #endif /* KDTEST_MEM_H */

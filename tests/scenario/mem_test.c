@@ -18,40 +18,11 @@ static void owner_works(struct kunit *test, struct kdt_region *r, struct kdt_buf
 	u32 len = r->buf.len;
 
 	kdt_fill(r->buf.p, len, seed);
-	KDT_OK(test, kdt_recv(&pair->c, peer, 0, len, 1));
-	KDT_OK(test, kdt_send(&pair->s, &r->buf, 0, len, 2, 0));
-	kdt_dto(test, pair->s.req, &pair->s, 2, DAT_DTO_SEND, DAT_DTO_SUCCESS, len);
-	kdt_dto(test, pair->c.recv, &pair->c, 1, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, len);
+	kdt_message(test, &pair->s, &r->buf, &pair->c, peer, len);
 	KUNIT_EXPECT_TRUE_MSG(test, kdt_same(peer->p, len, seed), "%s", r->name);
 	kdt_fill(peer->p, len, seed + 1);
-	KDT_OK(test, kdt_recv(&pair->s, &r->buf, 0, len, 3));
-	KDT_OK(test, kdt_send(&pair->c, peer, 0, len, 4, 0));
-	kdt_dto(test, pair->c.req, &pair->c, 4, DAT_DTO_SEND, DAT_DTO_SUCCESS, len);
-	kdt_dto(test, pair->s.recv, &pair->s, 3, DAT_DTO_RECEIVE, DAT_DTO_SUCCESS, len);
+	kdt_message(test, &pair->c, peer, &pair->s, &r->buf, len);
 	KUNIT_EXPECT_TRUE_MSG(test, kdt_same(r->buf.p, len, seed + 1), "%s", r->name);
-}
-
-/* Memory with local rights only: all that its owner can do with it. */
-static void local_only(struct kunit *test, struct kdt_region *r, struct kdt_buf *peer)
-{
-	struct kdt_pair *pair = r->pair;
-
-	owner_works(test, r, peer, 1);
-	kdt_fill(r->buf.p, r->buf.len, 3);
-	KDT_OK(test, kdt_write(&pair->s, &r->buf, 0, r->buf.len, peer, 0, 5, 0));
-	kdt_dto(test, pair->s.req, &pair->s, 5, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS, r->buf.len);
-	if (pair->s.ia->iwarp) {
-		/* it gives a peer nothing, so it is no sink there */
-		KDT_TYPE(test, DAT_PRIVILEGES_VIOLATION,
-			 kdt_read(&pair->s, &r->buf, 0, r->buf.len, peer, 0, 6, 0));
-	} else {
-		memset(r->buf.p, 0, r->buf.len);
-		KDT_OK(test, kdt_read(&pair->s, &r->buf, 0, r->buf.len, peer, 0, 6, 0));
-		kdt_dto(test, pair->s.req, &pair->s, 6, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS,
-			r->buf.len);
-		KUNIT_EXPECT_TRUE(test, kdt_same(r->buf.p, r->buf.len, 3));
-	}
-	KUNIT_EXPECT_TRUE(test, kdt_guarded(r->mem));
 }
 
 /* Not a byte before or behind it: the owner's calls are refused, one try of a peer fails. */
@@ -94,12 +65,11 @@ static void every_kind(struct kunit *test)
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
 	struct kdt_buf *peer = kdt_buf_new(test, &env->a, 2 * SZ_64K);
-	struct kdt_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct kdt_region *r = kdt_zalloc(test, sizeof(*r));
 	DAT_RMR_TRIPLET remote;
 	int kind, va, odd, n = 0;
 	u32 len, before;
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	KUNIT_EXPECT_EQ(test, (int)env->b.attr.zb_supported, DAT_TRUE);
 	for (kind = 0; kind < KDT_KINDS; kind++) {
 		for (va = DAT_VA_TYPE_VA; va <= DAT_VA_TYPE_ZB; va++) {
@@ -132,10 +102,7 @@ static void every_kind(struct kunit *test)
 			}
 		}
 	}
-	kdt_settle(test, pair);
-	kdt_mem_down(test, pair);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_mem_done(test, pair);
 }
 
 /* What the peer may with one remote right, and no local one. */
@@ -144,20 +111,18 @@ static void one_remote_right(struct kunit *test)
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_pair *pair = kdt_mem_pair(test, NULL);
 	struct kdt_buf *mine = kdt_buf_new(test, &env->a, KDT_REG_LEN);
-	struct kdt_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct kdt_region *r = kdt_zalloc(test, sizeof(*r));
 	DAT_RMR_TRIPLET remote;
 	int kind;
 	u32 len;
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	for (kind = 0; kind < KDT_KINDS; kind++) {
 		if (kind == KDT_LARGE)
 			continue;
 		kdt_region_new(test, r, pair, kind, false, KDT_W, DAT_VA_TYPE_VA);
 		len = r->buf.len;
 		kdt_fill(mine->p, len, kind);
-		KDT_OK(test, kdt_write(&pair->c, mine, 0, len, &r->buf, 0, 1, 0));
-		kdt_dto(test, pair->c.req, &pair->c, 1, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS, len);
+		kdt_put(test, &pair->c, mine, 0, len, &r->buf, 0);
 		kdt_settle(test, pair);
 		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(r->buf.p, len, kind), "%s", r->name);
 		remote = kdt_rseg(&r->buf, 0, 64);
@@ -173,57 +138,13 @@ static void one_remote_right(struct kunit *test)
 			kdt_region_bind(test, r, KDT_R, DAT_VA_TYPE_VA);
 		}
 		kdt_fill(r->buf.p, len, 100 + kind);
-		KDT_OK(test, kdt_read(&pair->c, mine, 0, len, &r->buf, 0, 1, 0));
-		kdt_dto(test, pair->c.req, &pair->c, 1, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS, len);
+		kdt_fetch(test, &pair->c, mine, 0, len, &r->buf, 0);
 		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(mine->p, len, 100 + kind), "%s", r->name);
 		remote = kdt_rseg(&r->buf, 0, 64);
 		kdt_peer_fails(test, r->mem, &remote, true);
 		kdt_region_end(test, r, true);
 		kdt_region_free(test, r);
 	}
-	kdt_settle(test, pair);
-}
-
-/* One memory a hundred times, and by two PZs: each key is another one, and ends by itself. */
-static void many(struct kunit *test)
-{
-	struct kdt_ia *b = &kdt_env(test)->b;
-	struct kdt_pair *pair = kdt_pair_up(test);
-	struct kdt_buf *mem = kdt_buf_new(test, b, KDT_REG_LEN), far = *mem;
-	struct kdt_buf *buf = kunit_kcalloc(test, 100, sizeof(*buf), GFP_KERNEL);
-	DAT_REGION_DESCRIPTION region = {};
-	DAT_RMR_TRIPLET remote;
-	DAT_PZ_HANDLE pz;
-	int i, j;
-
-	KUNIT_ASSERT_NOT_NULL(test, buf);
-	for (i = 0; i < 100; i++) {
-		buf[i].p = mem->p + i;
-		buf[i].len = 64;
-		region.for_va = buf[i].p;
-		KDT_OK(test, dat_lmr_kcreate(b->h, DAT_MEM_TYPE_VIRTUAL, region, 64, b->pz,
-					     KDT_RIGHTS, DAT_VA_TYPE_VA, 0, &buf[i].lmr,
-					     &buf[i].lctx, &buf[i].rctx, NULL, NULL));
-		for (j = 0; j < i; j++) {
-			KUNIT_EXPECT_NE(test, buf[i].lctx, buf[j].lctx);
-			KUNIT_EXPECT_NE(test, buf[i].rctx, buf[j].rctx);
-		}
-	}
-	for (i = 0; i < 99; i++)
-		KDT_OK(test, dat_lmr_free(buf[(i * 37) % 100].lmr));
-	kdt_peer_works(test, pair, &buf[99 * 37 % 100], 0, 64, 1);
-	KDT_OK(test, dat_lmr_free(buf[99 * 37 % 100].lmr));
-	/* EPs of that PZ alone may use it */
-	KDT_OK(test, dat_pz_create(b->h, &pz));
-	region.for_lmr_handle = mem->lmr;
-	KDT_OK(test, dat_lmr_kcreate(b->h, DAT_MEM_TYPE_LMR, region, 0, pz, KDT_RIGHTS,
-				     DAT_VA_TYPE_VA, 0, &far.lmr, &far.lctx, &far.rctx, NULL,
-				     NULL));
-	remote = kdt_rseg(&far, 0, 64);
-	kdt_peer_fails(test, mem, &remote, true);
-	kdt_peer_works(test, pair, mem, 0, KDT_REG_LEN, 2);
-	KDT_OK(test, dat_lmr_free(far.lmr));
-	KDT_OK(test, dat_pz_free(pz));
 	kdt_settle(test, pair);
 }
 
@@ -243,15 +164,11 @@ static void large_works(struct kunit *test, struct kdt_pair *pair, struct kdt_bu
 
 	for (i = 0; i < ARRAY_SIZE(at); i++) {
 		kdt_fill(mine->p, SZ_64K, i);
-		KDT_OK(test, kdt_write(&pair->c, mine, 0, SZ_64K, buf, at[i], 1, 0));
-		kdt_dto(test, pair->c.req, &pair->c, 1, DAT_DTO_RDMA_WRITE, DAT_DTO_SUCCESS,
-			SZ_64K);
+		kdt_put(test, &pair->c, mine, 0, SZ_64K, buf, at[i]);
 		kdt_settle(test, pair);
 		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(buf->p + at[i], SZ_64K, i), "at %u", at[i]);
 		memset(mine->p, 0, SZ_64K);
-		KDT_OK(test, kdt_read(&pair->c, mine, 0, SZ_64K, buf, at[i], 2, 0));
-		kdt_dto(test, pair->c.req, &pair->c, 2, DAT_DTO_RDMA_READ, DAT_DTO_SUCCESS,
-			SZ_64K);
+		kdt_fetch(test, &pair->c, mine, 0, SZ_64K, buf, at[i]);
 		KUNIT_EXPECT_TRUE_MSG(test, kdt_same(mine->p, SZ_64K, i), "at %u", at[i]);
 	}
 	KDT_OK(test, dat_lmr_free(mine->lmr));
@@ -303,7 +220,7 @@ static bool large_new(struct kunit *test, DAT_MEM_TYPE type, DAT_REGION_DESCRIPT
 	return false;
 }
 
-/* 4 MiB of the kernel's own mapping, from an odd byte to another. */
+/* One of 4 MiB from an odd byte to another, through the kernel's own mapping. */
 static void contiguous(struct kunit *test)
 {
 	struct kdt_pair *pair = kdt_pair_up(test);
@@ -329,55 +246,49 @@ static void contiguous(struct kunit *test)
 }
 
 /* Hundreds of MiB of the machine's memory in one LMR, where some is our own, at one of its ends. */
-static void huge(struct kunit *test)
+static void huge_one(struct kunit *test, struct kdt_pair *pair, u8 *p, bool ia, bool last)
 {
 	struct kdt_ia *b = &kdt_env(test)->b;
-	struct kdt_pair *pair = kdt_pair_up(test);
-	u8 *p = ours_new(test);
 	DAT_REGION_DESCRIPTION desc = {};
 	struct kdt_buf buf = { .p = p, .len = OURS };
-	u64 first, size, len, addr, i;
+	u64 first = virt_to_phys(p), size = 256ULL << 20, len, addr, i;
 	DAT_PADDR bus = 0, *pages;
-	int ia, last;
 
-	for (ia = 0; ia < 2; ia++) {
-		for (last = 0; last < 2; last++) {
-			first = virt_to_phys(p);
-			size = 256ULL << 20;
-			/* as much of it as there is on that side */
-			while (last && first + OURS < size)
-				size /= 2;
-			first -= last ? size - OURS : 0;
-			while (!last && !virt_addr_valid(phys_to_virt(first + size - 1)))
-				size /= 2;
-			pages = kvcalloc(size / SZ_2M, sizeof(*pages), GFP_KERNEL);
-			KUNIT_ASSERT_NOT_NULL(test, pages);
-			for (i = 0; i < size / SZ_2M; i++)
-				pages[i] = first + i * SZ_2M;
-			desc.for_array.page_size = SZ_2M;
-			desc.for_array.pages = pages;
-			if (ia) {
-				KDT_OK(test, kdat_ia_dma_map(b->h, phys_to_virt(first), size,
-							     &bus));
-				desc.for_ia = bus;
-			}
-			if (!large_new(test, ia ? DAT_MEM_TYPE_IA : DAT_MEM_TYPE_PHYSICAL_VAR_PAGES,
-				       desc, ia ? size : size / SZ_2M, &buf, &len, &addr)) {
-				kvfree(pages);
-				kunit_skip(test, "no pages of 2 MiB");
-			}
-			kvfree(pages);
-			KUNIT_EXPECT_EQ(test, len, size);
-			KUNIT_EXPECT_EQ(test, addr, ia ? bus : first);
-			buf.shift = addr + (last ? size - OURS : 0) - (uintptr_t)p;
-			kunit_info(test, "%llu MiB from 0x%llx on, ours at 0x%llx\n", size >> 20,
-				   addr, buf.shift + (uintptr_t)p);
-			large_works(test, pair, &buf, !last, last);
-			KDT_OK(test, dat_lmr_free(buf.lmr));
-			if (ia)
-				KDT_OK(test, kdat_ia_dma_unmap(b->h, bus, size));
-		}
+	/* as much of it as there is on that side */
+	while (last ? first + OURS < size : !virt_addr_valid(phys_to_virt(first + size - 1)))
+		size /= 2;
+	first -= last ? size - OURS : 0;
+	pages = kdt_zalloc(test, size / SZ_2M * sizeof(*pages));
+	for (i = 0; i < size / SZ_2M; i++)
+		pages[i] = first + i * SZ_2M;
+	desc.for_array.page_size = SZ_2M;
+	desc.for_array.pages = pages;
+	if (ia) {
+		KDT_OK(test, kdat_ia_dma_map(b->h, phys_to_virt(first), size, &bus));
+		desc.for_ia = bus;
 	}
+	if (!large_new(test, ia ? DAT_MEM_TYPE_IA : DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, desc,
+		       ia ? size : size / SZ_2M, &buf, &len, &addr))
+		kunit_skip(test, "no pages of 2 MiB");
+	KUNIT_EXPECT_EQ(test, len, size);
+	KUNIT_EXPECT_EQ(test, addr, ia ? bus : first);
+	buf.shift = addr + (last ? size - OURS : 0) - (uintptr_t)p;
+	kunit_info(test, "%llu MiB from 0x%llx on, ours at 0x%llx\n", size >> 20, addr,
+		   buf.shift + (uintptr_t)p);
+	large_works(test, pair, &buf, !last, last);
+	KDT_OK(test, dat_lmr_free(buf.lmr));
+	if (ia)
+		KDT_OK(test, kdat_ia_dma_unmap(b->h, bus, size));
+}
+
+static void huge(struct kunit *test)
+{
+	struct kdt_pair *pair = kdt_pair_up(test);
+	u8 *p = ours_new(test);
+	int i;
+
+	for (i = 0; i < 4; i++)
+		huge_one(test, pair, p, i / 2, i % 2);
 	kdt_settle(test, pair);
 }
 
@@ -424,94 +335,101 @@ static void limits_are_true(struct kunit *test)
 	kvfree(pages);
 }
 
+/* A region at the server, in a PZ of its own, without an LMR yet. */
+static struct kdt_region *own_pz(struct kunit *test, DAT_PZ_HANDLE *pz)
+{
+	struct kdt_region *r = kdt_zalloc(test, sizeof(*r));
+	struct kdt_pair *pair = kdt_pair_new(test, NULL);
+	struct kdt_ep *s = &pair->s;
+	DAT_EP_ATTR attr;
+
+	r->pair = pair;
+	KDT_OK(test, dat_ep_free(s->h));
+	KDT_OK(test, dat_pz_create(s->ia->h, pz));
+	kdt_attr(kdt_env(test), &attr);
+	KDT_OK(test, dat_ep_create(s->ia->h, *pz, s->recv->h, s->req->h, s->conn->h, &attr, &s->h));
+	kdt_pair_connect(test, pair);
+	r->mem = kdt_mem_new(test, KDT_REG_LEN, true);
+	r->buf = *r->mem;
+	r->buf.p += 3;
+	r->buf.len -= 10;
+	return r;
+}
+
+/*
+ * All that the owner can do with memory that gives a peer nothing; and its key means nothing
+ * to a peer.
+ */
+static void local_only(struct kunit *test, struct kdt_region *r, bool both)
+{
+	struct kdt_buf *peer = kdt_buf_new(test, &kdt_env(test)->a, KDT_REG_LEN);
+	u32 len = r->buf.len;
+	struct kdt_ep *s = &r->pair->s;
+	DAT_RMR_TRIPLET remote;
+
+	owner_works(test, r, peer, 1);
+	kdt_fill(r->buf.p, len, 3);
+	kdt_put(test, s, &r->buf, 0, len, peer, 0);
+	if (s->ia->iwarp) {
+		/* it is no sink there */
+		KDT_TYPE(test, DAT_PRIVILEGES_VIOLATION,
+			 kdt_read(s, &r->buf, 0, len, peer, 0, 6, 0));
+	} else {
+		memset(r->buf.p, 0, len);
+		kdt_fetch(test, s, &r->buf, 0, len, peer, 0);
+		KUNIT_EXPECT_TRUE(test, kdt_same(r->buf.p, len, 3));
+	}
+	KUNIT_EXPECT_TRUE(test, kdt_guarded(r->mem));
+	kdt_settle(test, r->pair);
+	r->buf.rctx = r->buf.lctx;
+	remote = kdt_rseg(&r->buf, 0, 64);
+	kdt_peer_fails(test, r->mem, &remote, true);
+	if (both)
+		kdt_peer_fails(test, r->mem, &remote, false);
+}
+
 /* All memory by its address, in every PZ of the IA, and for no peer. */
 static void reserved_lmr(struct kunit *test)
 {
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_ia *b = &env->b;
-	struct kdt_pair *pair = kdt_pair_new(test, NULL);
-	struct kdt_region r = { .pair = pair };
-	struct kdt_buf *peer = kdt_buf_new(test, &env->a, KDT_REG_LEN);
-	DAT_RMR_TRIPLET remote;
+	struct kdt_ia *b = &kdt_env(test)->b;
+	struct kdt_region *r;
 	DAT_LMR_TRIPLET iov;
-	DAT_EP_ATTR attr;
 	DAT_PZ_HANDLE pz;
 
 	if (b->attr.reserved_lmr_supported == DAT_FALSE)
 		kunit_skip(test, "no reserved LMR");
-	KDT_OK(test, dat_ep_free(pair->s.h));
-	KDT_OK(test, dat_pz_create(b->h, &pz));
-	kdt_attr(env, &attr);
-	KDT_OK(test, dat_ep_create(b->h, pz, pair->s.recv->h, pair->s.req->h, pair->s.conn->h,
-				   &attr, &pair->s.h));
-	kdt_pair_connect(test, pair);
-	r.mem = kdt_mem_new(test, KDT_REG_LEN, true);
-	r.buf = *r.mem;
-	r.buf.p += 3;
-	r.buf.len -= 10;
-	KDT_OK(test, dat_ia_reserved_lmr(b->h, &r.buf.lmr, &r.buf.lctx));
-	KDT_OK(test, kdat_ia_dma_map(b->h, r.mem->p, KDT_REG_LEN, &r.bus));
-	r.buf.shift = r.bus - (uintptr_t)r.mem->p;
-	local_only(test, &r, peer);
+	r = own_pz(test, &pz);
+	KDT_OK(test, dat_ia_reserved_lmr(b->h, &r->buf.lmr, &r->buf.lctx));
+	KDT_OK(test, kdat_ia_dma_map(b->h, r->mem->p, KDT_REG_LEN, &r->bus));
+	r->buf.shift = r->bus - (uintptr_t)r->mem->p;
 	/* all there is to check is that it does not wrap around */
-	iov = (DAT_LMR_TRIPLET) { -10ULL, 100, r.buf.lctx };
+	iov = (DAT_LMR_TRIPLET) { -10ULL, 100, r->buf.lctx };
 	KDT_TYPE(test, DAT_INVALID_PARAMETER,
-		 dat_ep_post_send(pair->s.h, 1, &iov, kdt_cookie(7), 0));
+		 dat_ep_post_send(r->pair->s.h, 1, &iov, kdt_cookie(7), 0));
 	KDT_TYPE(test, DAT_INVALID_PARAMETER,
-		 dat_ep_post_recv(pair->s.h, 1, &iov, kdt_cookie(7), 0));
-	kdt_settle(test, pair);
-	r.buf.rctx = r.buf.lctx;
-	remote = kdt_rseg(&r.buf, 0, 64);
-	kdt_peer_fails(test, r.mem, &remote, true);
-	kdt_peer_fails(test, r.mem, &remote, false);
-	KDT_OK(test, kdat_ia_dma_unmap(b->h, r.bus, KDT_REG_LEN));
+		 dat_ep_post_recv(r->pair->s.h, 1, &iov, kdt_cookie(7), 0));
+	local_only(test, r, true);
+	KDT_OK(test, kdat_ia_dma_unmap(b->h, r->bus, KDT_REG_LEN));
 }
 
-/*
- * Memory of the owner that is not registered: its PZ needs nothing that registers memory, and
- * peers have no key. It sends, receives, writes and, where a sink needs no remote right, reads.
- */
+/* Memory of the owner that is not registered: its PZ needs nothing that registers memory. */
 static void not_registered(struct kunit *test)
 {
-	const int local = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
-	struct kdt_pair *pair = kdt_pair_new(test, NULL);
-	struct kdt_env *env = kdt_env(test);
-	struct kdt_ia *b = &env->b;
-	struct kdt_buf *peer = kdt_buf_new(test, &env->a, KDT_REG_LEN);
-	struct kdt_region r = { .pair = pair };
 	DAT_REGION_DESCRIPTION desc;
-	DAT_RMR_TRIPLET remote;
-	DAT_EP_ATTR attr;
 	DAT_PZ_HANDLE pz;
-	u64 len, addr;
+	struct kdt_region *r = own_pz(test, &pz);
 
-	KDT_OK(test, dat_ep_free(pair->s.h));
-	KDT_OK(test, dat_pz_create(b->h, &pz));
-	kdt_attr(env, &attr);
-	KDT_OK(test, dat_ep_create(b->h, pz, pair->s.recv->h, pair->s.req->h, pair->s.conn->h,
-				   &attr, &pair->s.h));
-	kdt_pair_connect(test, pair);
-	r.mem = kdt_mem_new(test, KDT_REG_LEN, true);
-	r.buf = *r.mem;
-	r.buf.p += 3;
-	r.buf.len -= 10;
-	desc.for_va = r.buf.p;
-	KDT_OK(test, dat_lmr_kcreate(b->h, DAT_MEM_TYPE_VIRTUAL, desc, r.buf.len, pz, local,
-				     DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_IA, &r.buf.lmr, &r.buf.lctx,
-				     &r.buf.rctx, &len, &addr));
-	KUNIT_EXPECT_EQ(test, len, (u64)r.buf.len);
-	KUNIT_EXPECT_EQ(test, addr, (u64)(uintptr_t)r.buf.p);
-	KUNIT_EXPECT_EQ(test, r.buf.rctx, 0U);
-	r.buf.shift = 0;
-	local_only(test, &r, peer);
-	KDT_TYPE(test, DAT_INVALID_PARAMETER,
-		 kdt_send(&pair->s, &r.buf, 1, r.buf.len, 7, 0));
-	kdt_settle(test, pair);
-	/* the key means nothing to the device */
-	r.buf.rctx = r.buf.lctx;
-	remote = kdt_rseg(&r.buf, 0, 64);
-	kdt_peer_fails(test, r.mem, &remote, true);
-	KDT_OK(test, dat_lmr_free(r.buf.lmr));
+	desc.for_va = r->buf.p;
+	KDT_OK(test, dat_lmr_kcreate(r->pair->s.ia->h, DAT_MEM_TYPE_VIRTUAL, desc, r->buf.len, pz,
+				     DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
+				     DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_IA, &r->buf.lmr,
+				     &r->buf.lctx, &r->buf.rctx, &r->reg_len, &r->reg_addr));
+	KUNIT_EXPECT_EQ(test, r->reg_len, (u64)r->buf.len);
+	KUNIT_EXPECT_EQ(test, r->reg_addr, (u64)(uintptr_t)r->buf.p);
+	KUNIT_EXPECT_EQ(test, r->buf.rctx, 0U);
+	KDT_TYPE(test, DAT_INVALID_PARAMETER, kdt_send(&r->pair->s, &r->buf, 1, r->buf.len, 7, 0));
+	local_only(test, r, false);
+	KDT_OK(test, dat_lmr_free(r->buf.lmr));
 }
 
 static struct kunit_case cases[] = {
@@ -519,7 +437,6 @@ static struct kunit_case cases[] = {
 		"LMR-01,LMR-02,LMR-04..06,LMR-11,LMR-FREE-03,FMR-02,RMR-09,RMR-14: to the byte"),
 	KD_CASE(one_remote_right,
 		"LMR-03,LMR-09,FMR-05,RMR-07,RDMAW-14: one remote right opens one direction"),
-	KD_CASE(many, "SIL-17,LMR-10,LMR-FREE-04: the same memory a hundred times"),
 	KD_CASE(limits_are_true, "LMR-08,LMR-20,IA-QRY-02: limits say what works"),
 	KD_CASE(contiguous, "LMR-01,LMR-04: 4 MiB through larger pages"),
 	KD_CASE(huge, "LMR-01,LMR-04: 256 MiB of the machine's memory in one region"),
@@ -528,9 +445,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_mem_suite = {
-	.name = "kdtest-mem",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+struct kunit_suite kdt_mem_suite = { .name = "kdtest-mem", KDT_CASES };

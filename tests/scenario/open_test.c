@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* Adapters opened by the destination they lead to. */
+/* Adapters: what they say of themselves, and opened by the destination they lead to. */
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 
@@ -32,13 +32,12 @@ static void open_in_work(struct work_struct *work)
 static void leads(struct kunit *test, struct destination *d, struct kdt_ia *from, struct kdt_ia *to)
 {
 	struct kdt_env *env = kdt_env(test);
-	struct kdt_ia *opened = kunit_kzalloc(test, sizeof(*opened), GFP_KERNEL);
+	struct kdt_ia *opened = kdt_zalloc(test, sizeof(*opened));
 	struct kdt_pair *pair = kdt_pair_new(test, NULL);
 	struct kdt_ep c = {};
 	DAT_IA_ATTR attr;
 	DAT_CR_HANDLE cr;
 
-	KUNIT_ASSERT_NOT_NULL(test, opened);
 	opened->name = from->name;
 	opened->h = d->ia;
 	KDT_OK(test, dat_ia_query(d->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
@@ -101,15 +100,70 @@ static void no_answer(struct kunit *test)
 		kunit_skip(test, "the interface asks for no neighbours");
 }
 
+/* ---- what a provider says of itself ---- */
+
+static void query_values(struct kunit *test)
+{
+	struct kdt_ia *a = &kdt_env(test)->a;
+	const DAT_PROVIDER_ATTR *prov = &a->prov;
+	const DAT_IA_ATTR *attr = &a->attr;
+	const struct {
+		u64 value, least;
+	} least[] = {
+		{ attr->max_eps, 1 },
+		{ attr->max_dto_per_ep, KDT_DTOS },
+		{ attr->max_rdma_read_per_ep_in, 1 },
+		{ attr->max_rdma_read_per_ep_out, 1 },
+		{ attr->max_evds, 1 },
+		{ attr->max_evd_qlen, 1 },
+		{ attr->max_iov_segments_per_dto, KDT_IOV },
+		{ attr->max_iov_segments_per_rdma_write, KDT_IOV },
+		{ attr->max_iov_segments_per_rdma_read, 1 },
+		{ attr->max_lmrs, 1 },
+		{ attr->max_lmr_block_size, KDT_SIZE },
+		{ attr->max_pzs, 1 },
+		{ attr->max_message_size, KDT_SIZE },
+		{ attr->max_rdma_size, KDT_SIZE },
+		{ prov->optimal_buffer_alignment, 1 },
+	};
+	int i, j, need = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG;
+
+	KUNIT_EXPECT_STREQ(test, attr->adapter_name, kdt_ia_a);
+	KUNIT_ASSERT_NOT_NULL(test, attr->ia_address_ptr);
+	KUNIT_EXPECT_TRUE(test, attr->ia_address_ptr->sa_family == AF_INET ||
+			  attr->ia_address_ptr->sa_family == AF_INET6);
+	for (i = 0; i < ARRAY_SIZE(least); i++)
+		KUNIT_EXPECT_GE_MSG(test, least[i].value, least[i].least, "value %d", i);
+	KUNIT_EXPECT_EQ(test, prov->dapl_version_major, 2);
+	KUNIT_EXPECT_EQ(test, prov->dapl_version_minor, 0);
+	KUNIT_EXPECT_EQ(test, (int)prov->iov_ownership_on_return, DAT_IOV_CONSUMER);
+	/* all or, on some iWARP devices, none */
+	if (!a->iwarp || prov->dat_qos_supported)
+		KUNIT_EXPECT_EQ(test, (int)prov->dat_qos_supported, 0xf);
+	KUNIT_EXPECT_EQ(test, (int)prov->is_thread_safe, DAT_TRUE);
+	KUNIT_EXPECT_EQ(test, (int)prov->is_interrupt_safe, DAT_TRUE);
+	KUNIT_EXPECT_EQ(test, (int)prov->dto_async_return_guaranteed, DAT_TRUE);
+	KUNIT_EXPECT_EQ(test, (int)prov->supports_multipath, DAT_FALSE);
+	KUNIT_EXPECT_EQ(test, prov->completion_flags_supported & need, need);
+	KUNIT_EXPECT_EQ(test, !(prov->completion_flags_supported &
+				DAT_COMPLETION_SOLICITED_WAIT_FLAG),
+			!!(a->traits & KDT_UNSOLICITED));
+	KUNIT_EXPECT_EQ(test, 256 % prov->optimal_buffer_alignment, 0);
+	if (a->iwarp)
+		KUNIT_EXPECT_GE(test, prov->max_private_data_size, 64);
+	else
+		KUNIT_EXPECT_EQ(test, prov->max_private_data_size, 56);
+	for (i = 0; i < 6; i++)
+		for (j = 0; j < 6; j++)
+			KUNIT_EXPECT_EQ(test, (int)prov->evd_stream_merging_supported[i][j],
+					DAT_TRUE);
+}
+
 static struct kunit_case cases[] = {
 	KD_CASE(by_destination, "D-100: the adapter and the address that lead to a destination"),
 	KD_CASE(no_answer, "D-100: destinations that do not answer, addresses of nobody"),
+	KD_CASE(query_values, "IA-QRY-02,IA-QRY-04,FLAG-13,EVD-CR-03,SIL-09,SIL-35: attributes"),
 	{}
 };
 
-struct kunit_suite kdt_open_suite = {
-	.name = "kdtest-open",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+struct kunit_suite kdt_open_suite = { .name = "kdtest-open", KDT_CASES };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* Each outcome for its real cause, once, not early; what comes late is ignored. */
 #include <linux/ktime.h>
-#include <linux/slab.h>
 #include <rdma/ib_cm.h>
 
 #include "kdtest_conn.h"
@@ -35,26 +34,22 @@ static void timer_stopped(struct kunit *test)
 {
 	struct kdt_scene *t = kdt_scene_new(test);
 	u32 usec = 2 * USEC_PER_SEC;
-	ktime_t start;
 	DAT_EVENT event;
 	int i;
 
 	kdt_scene_listen(test, t, KDT_PSP);
 	for (i = 0; i < 2; i++) {
-		start = ktime_get();
 		KDT_OK(test, kdt_ask(&t->c, t->s.ia, t->port, usec, NULL, 0));
 		KDT_OK(test, dat_cr_accept(kdt_arrival(test, t->cr).cr_handle, t->s.h, 0, NULL));
 		KUNIT_ASSERT_TRUE(test, kdt_get(t->c.conn, &event));
-		if (event.event_number == DAT_CONNECTION_EVENT_TIMED_OUT) {
-			KUNIT_EXPECT_GE(test, ktime_us_delta(ktime_get(), start), (s64)usec);
+		if (event.event_number == DAT_CONNECTION_EVENT_TIMED_OUT)
 			kunit_skip(test, "two seconds are too short here");
-		}
 		KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
 		kdt_conn(test, &t->s, DAT_CONNECTION_EVENT_ESTABLISHED);
-		if (i)
-			break;
-		kdt_down(test, &t->c, &t->s);
-		kdt_reset(test, &t->c, &t->s);
+		if (!i)
+			kdt_down(test, &t->c, &t->s);
+		if (!i)
+			kdt_reset(test, &t->c, &t->s);
 	}
 	/* beyond the end of both */
 	KUNIT_EXPECT_FALSE(test, kdt_get_timeout(t->c.conn, &event,
@@ -68,19 +63,20 @@ static void timer_stopped(struct kunit *test)
 
 static void raw_refusals(struct kunit *test)
 {
+	/* the last one: a program that is killed gives none, and its kernel answers for it */
 	static const int reasons[] = {
 		IB_CM_REJ_NO_RESOURCES, IB_CM_REJ_CONSUMER_DEFINED, IB_CM_REJ_UNSUPPORTED,
-		IB_CM_REJ_INVALID_SERVICE_ID,
+		IB_CM_REJ_INVALID_SERVICE_ID, -1,
 	};
 	struct kdt_env *env = kdt_env(test);
-	struct kdt_ep c;
 	struct kdt_raw *raw;
+	struct kdt_ep c;
 	DAT_EVENT event;
 	int i;
 
 	kdt_ep_new(test, &c, &env->a, NULL);
-	/* iWARP carries no reason; a program that is killed gives none */
-	for (i = env->b.iwarp ? ARRAY_SIZE(reasons) : 0; i <= ARRAY_SIZE(reasons); i++) {
+	/* iWARP carries no reason */
+	for (i = env->b.iwarp ? ARRAY_SIZE(reasons) - 1 : 0; i < ARRAY_SIZE(reasons); i++) {
 		DAT_CONN_QUAL port = kdt_new_port();
 		u8 why[8];
 
@@ -89,20 +85,21 @@ static void raw_refusals(struct kunit *test)
 		KDT_OK(test, kdt_connect(&c, &env->b, port));
 		kdt_raw_wait(test, raw, RDMA_CM_EVENT_CONNECT_REQUEST);
 		KUNIT_EXPECT_EQ(test, (int)kdt_state(c.h), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
-		if (i == ARRAY_SIZE(reasons)) {
-			KUNIT_EXPECT_EQ(test, kdt_queued(c.conn), 0);
-			kdt_raw_close(raw);	/* its kernel may answer in its name */
+		KUNIT_EXPECT_EQ(test, kdt_queued(c.conn), 0);
+		if (reasons[i] >= 0)
+			KUNIT_EXPECT_EQ(test, rdma_reject(raw->child, why, sizeof(why),
+							  reasons[i]), 0);
+		else
+			kdt_raw_close(raw);
+		if (reasons[i] == IB_CM_REJ_CONSUMER_DEFINED) {
+			kdt_rejected(test, &c, sizeof(why), i);
+		} else {
 			KUNIT_ASSERT_TRUE(test, kdt_get(c.conn, &event));
-			if (event.event_number != DAT_CONNECTION_EVENT_PEER_REJECTED)
+			if (reasons[i] >= 0 ||
+			    event.event_number != DAT_CONNECTION_EVENT_PEER_REJECTED)
 				KUNIT_EXPECT_EQ(test, (int)event.event_number,
 						DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-			break;
 		}
-		KUNIT_EXPECT_EQ(test, rdma_reject(raw->child, why, sizeof(why), reasons[i]), 0);
-		if (reasons[i] == IB_CM_REJ_CONSUMER_DEFINED)
-			kdt_rejected(test, &c, sizeof(why), i);
-		else
-			kdt_conn(test, &c, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		kdt_raw_close(raw);
 		KDT_OK(test, dat_ep_reset(c.h));
 	}
@@ -138,7 +135,7 @@ static void known_already(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, raw->refused, 2);
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(c.h), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	KUNIT_EXPECT_EQ(test, kdt_queued(c.conn), 0);
-	KUNIT_ASSERT_EQ(test, kdt_raw_accept(raw->child), 0);
+	KUNIT_ASSERT_EQ(test, kdt_raw_accept(raw->child, KDT_RAW_QPN), 0);
 	kdt_conn(test, &c, DAT_CONNECTION_EVENT_ESTABLISHED);
 	kdt_raw_wait(test, raw, RDMA_CM_EVENT_ESTABLISHED);
 	KDT_OK(test, dat_ep_disconnect(c.h, DAT_CLOSE_ABRUPT_FLAG));
@@ -179,21 +176,23 @@ static void known_already(struct kunit *test)
 
 /* ---- soft-iWARP is inside of connect() for as long as TCP tries ---- */
 
+static bool has_port(struct kunit *test, DAT_EP_HANDLE ep)
+{
+	DAT_EP_PARAM param = {};
+
+	KDT_OK(test, dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+	return param.local_port_qual;
+}
+
 /* Nobody answers this, and it has gone as far as that. */
 static void calls_nobody(struct kunit *test, struct kdt_ep *ep, u32 usec)
 {
 	struct sockaddr_storage nobody = kdt_nobody_there(&kdt_env(test)->b);
-	unsigned long end = jiffies + KDT_WAIT;
-	DAT_EP_PARAM param = {};
 
 	KDT_OK(test, dat_ep_connect(ep->h, (DAT_IA_ADDRESS_PTR)&nobody, 5000, usec, 0, NULL, 0, 0));
 	if (usec != DAT_TIMEOUT_INFINITE)
 		return;
-	do {
-		schedule_timeout_uninterruptible(1);
-		KDT_OK(test, dat_ep_query(ep->h, DAT_EP_FIELD_ALL, &param));
-	} while (!param.local_port_qual && time_before(jiffies, end));
-	KUNIT_EXPECT_NE(test, param.local_port_qual, 0);
+	KUNIT_EXPECT_TRUE(test, kdt_until(has_port(test, ep->h)));
 	schedule_timeout_uninterruptible(HZ / 50);	/* its chance to get there */
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(ep->h), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 }
@@ -220,7 +219,7 @@ static void while_blocked(struct kunit *test)
 			KDT_OK(test, dat_ep_disconnect(c->h, flags[i]));
 		kdt_conn(test, c, i < 2 ? DAT_CONNECTION_EVENT_DISCONNECTED :
 			 DAT_CONNECTION_EVENT_TIMED_OUT);
-		kdt_dto(test, c->recv, c, i, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+		kdt_flushed(test, c, i, DAT_DTO_RECEIVE);
 		KDT_OK(test, dat_ep_reset(c->h));
 		cr = kdt_call(test, c, &env->b, t->port, t->cr).cr_handle;
 		kdt_accept(test, cr, t->s.h, c, &t->s);
@@ -262,7 +261,7 @@ static void last_word(struct kunit *test, enum last_word word, int row)
 
 	kdt_scene_listen(test, t, KDT_PSP);
 	raw = kdt_raw_caller(test, t->c.ia, s->ia, t->port);
-	KUNIT_ASSERT_EQ(test, kdt_raw_request(raw, NULL, 0), 0);
+	KUNIT_ASSERT_EQ(test, kdt_raw_request(raw, NULL, 0, KDT_RAW_QPN), 0);
 	KDT_OK(test, dat_ep_post_recv(s->h, 0, NULL, kdt_cookie(1), 0));
 	KDT_OK(test, dat_cr_accept(kdt_arrival(test, t->cr).cr_handle, s->h, 0, NULL));
 	kdt_raw_wait(test, raw, RDMA_CM_EVENT_CONNECT_RESPONSE);
@@ -302,7 +301,7 @@ static void last_word(struct kunit *test, enum last_word word, int row)
 		kdt_raw_close(raw);
 		kdt_conn(test, s, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	}
-	kdt_dto(test, s->recv, s, 1, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+	kdt_flushed(test, s, 1, DAT_DTO_RECEIVE);
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(s->h), DAT_EP_STATE_DISCONNECTED);
 	kdt_raw_close(raw);
 	KDT_OK(test, dat_ep_reset(s->h));
@@ -346,7 +345,7 @@ static void no_answer(struct kunit *test, enum answer answer)
 	KDT_OK(test, kdat_ep_modify_conn(c.h, &attr));
 	KDT_OK(test, kdt_connect(&c, &env->b, port));
 	kdt_raw_wait(test, raw, RDMA_CM_EVENT_CONNECT_REQUEST);
-	KUNIT_ASSERT_EQ(test, kdt_raw_accept(raw->child), 0);
+	KUNIT_ASSERT_EQ(test, kdt_raw_accept(raw->child, KDT_RAW_QPN), 0);
 	kdt_conn(test, &c, DAT_CONNECTION_EVENT_ESTABLISHED);
 	kdt_raw_wait(test, raw, RDMA_CM_EVENT_ESTABLISHED);
 	KDT_OK(test, kdt_recv(&c, buf, 0, 64, 1));
@@ -384,8 +383,8 @@ static void no_answer(struct kunit *test, enum answer answer)
 	}
 	kdt_dto(test, c.req, &c, 2, DAT_DTO_SEND, answer == GIVEN_UP ? DAT_DTO_ERR_TRANSPORT :
 		DAT_DTO_ERR_FLUSHED, 0);
-	kdt_dto(test, c.req, &c, 3, DAT_DTO_SEND, DAT_DTO_ERR_FLUSHED, 0);
-	kdt_dto(test, c.recv, &c, 1, DAT_DTO_RECEIVE, DAT_DTO_ERR_FLUSHED, 0);
+	kdt_flushed(test, &c, 3, DAT_DTO_SEND);
+	kdt_flushed(test, &c, 1, DAT_DTO_RECEIVE);
 	KUNIT_EXPECT_EQ(test, (int)kdt_state(c.h), DAT_EP_STATE_DISCONNECTED);
 	KDT_OK(test, dat_ep_reset(c.h));
 	kdt_ep_done(test, &c);
@@ -402,61 +401,6 @@ static void disconnect_pending(struct kunit *test)
 		no_answer(test, answer);
 }
 
-/* ---- both at once ---- */
-
-struct leaver {
-	DAT_EP_HANDLE ep;
-	DAT_CLOSE_FLAGS flags;
-	struct completion go, done;
-	DAT_RETURN ret;
-};
-
-static int leave(void *data)
-{
-	struct leaver *l = data;
-
-	wait_for_completion_timeout(&l->go, KDT_WAIT);
-	l->ret = dat_ep_disconnect(l->ep, l->flags);
-	complete(&l->done);
-	return kdt_until_stopped();
-}
-
-static void both_leave(struct kunit *test)
-{
-	struct leaver *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
-	struct kdt_scene *t = kdt_scene_new(test);
-	struct task_struct *task;
-	DAT_CR_HANDLE cr;
-	int i, j;
-
-	KUNIT_ASSERT_NOT_NULL(test, l);
-	kdt_scene_listen(test, t, KDT_PSP);
-	for (i = 0; i < 12; i++) {
-		cr = kdt_call(test, &t->c, t->s.ia, t->port, t->cr).cr_handle;
-		kdt_accept(test, cr, t->s.h, &t->c, &t->s);
-		if (i % 3)
-			kdt_talk(test, &t->c, &t->s, t->from, t->to, i);
-		init_completion(&l->go);
-		init_completion(&l->done);
-		l->ep = t->s.h;
-		l->flags = flags[(i >> 1) & 1];
-		task = kdt_beside(test, leave, l);
-		complete(&l->go);
-		KDT_OK(test, dat_ep_disconnect(t->c.h, flags[i & 1]));
-		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&l->done, KDT_WAIT));
-		KDT_OK(test, l->ret);
-		kdt_stop(test, task);
-		for (j = 0; j < 2; j++) {
-			DAT_EVENT_NUMBER end = kdt_end(test, j ? &t->s : &t->c);
-
-			if (!t->c.ia->iwarp)
-				KUNIT_EXPECT_EQ(test, (int)end, DAT_CONNECTION_EVENT_DISCONNECTED);
-		}
-		kdt_reset(test, &t->c, &t->s);
-	}
-	kdt_scene_done(test, t);
-}
-
 static struct kunit_case cases[] = {
 	KD_CASE(never_early, "CONN-05,EPSM-09,EPSM-34,SIL-33: time-outs are never early"),
 	KD_CASE(timer_stopped, "CONN-05,EPSM-30,EPSM-34: a timer that is not needed any more"),
@@ -465,13 +409,7 @@ static struct kunit_case cases[] = {
 	KD_CASE(while_blocked, "EPSM-09,EPSM-10,IA-CLOSE-02,EP-FREE-02: TCP does not come back"),
 	KD_CASE(completion_pending, "EPSM-11,EPSM-12,EPSM-13,EP-DIS-05,EP-FREE-02: all of CP"),
 	KD_CASE(disconnect_pending, "EPSM-16,EPSM-19,EPSM-20,EPSM-21,EP-DIS-06,EP-DIS-07: DP"),
-	KD_CASE(both_leave, "EP-DIS-09,EPSM-31: both leave at once, twelve times"),
 	{}
 };
 
-struct kunit_suite kdt_outcome_suite = {
-	.name = "kdtest-outcome",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+struct kunit_suite kdt_outcome_suite = { .name = "kdtest-outcome", KDT_CASES };

@@ -16,12 +16,10 @@ struct talk {
 
 static struct talk *talk_new(struct kunit *test)
 {
-	struct talk *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct talk *t = kdt_zalloc(test, sizeof(*t));
 	struct kdat_pdata_limits b = {};
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
-	t->data = kunit_kzalloc(test, ROOM, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, t->data);
+	t->data = kdt_zalloc(test, ROOM);
 	t->pair = kdt_pair_new(test, NULL);
 	KDT_OK(test, kdat_ia_pdata_limits(t->pair->c.ia->h, &t->max));
 	KDT_OK(test, kdat_ia_pdata_limits(t->pair->s.ia->h, &b));
@@ -91,8 +89,7 @@ static void every_accept(struct kunit *test)
 			1000 + len);
 		kdt_reset(test, &pair->c, &pair->s);
 	}
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_pair_done(test, pair);
 }
 
 static void every_reject(struct kunit *test)
@@ -114,8 +111,7 @@ static void every_reject(struct kunit *test)
 	kunit_info(test, "%d of %d lost\n", lost, n);
 	/* soft-iWARP loses one of a hundred; see kdt_rejected() */
 	KUNIT_EXPECT_LE(test, lost, pair->c.ia->iwarp ? n / 10 : 0);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_pair_done(test, pair);
 }
 
 static void dup_connect(struct kunit *test)
@@ -172,8 +168,7 @@ static void dup_connect(struct kunit *test)
 	kdt_ep_done(test, &back);
 	kdt_pair_down(test, pair);
 	kdt_scene_done(test, u);
-	kdt_ep_done(test, &pair->c);
-	kdt_ep_done(test, &pair->s);
+	kdt_pair_done(test, pair);
 }
 
 static struct kunit_case cases[] = {
@@ -184,9 +179,4 @@ static struct kunit_case cases[] = {
 	{}
 };
 
-struct kunit_suite kdt_pdata_suite = {
-	.name = "kdtest-pdata",
-	.init = kdt_init,
-	.exit = kdt_exit,
-	.test_cases = cases,
-};
+struct kunit_suite kdt_pdata_suite = { .name = "kdtest-pdata", KDT_CASES };

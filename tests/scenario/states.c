@@ -23,10 +23,7 @@
  */
 #define pr_fmt(fmt) "kdtest-states: " fmt
 
-#include <linux/in.h>
-#include <linux/in6.h>
 #include <linux/module.h>
-#include <linux/net.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
@@ -38,8 +35,6 @@
 #define ST_RECVS	2	/* posted on each endpoint */
 #define ST_SIZE		256
 #define ST_SRQ_BUFS	8
-#define ST_MODIFY	(DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE | \
-			 DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE)
 
 static char *finish = "free";
 static bool again;
@@ -73,8 +68,7 @@ struct st_side {
 	struct st_ep *late_ep;
 	DAT_RSP_HANDLE rsp;		/* waits */
 	struct st_ep *rsp_ep;
-	DAT_PSP_HANDLE psp, psp_own, psp_late;
-	DAT_CSP_HANDLE csp;
+	DAT_HANDLE psp, psp_own, psp_late, csp;
 	DAT_CONN_QUAL port, port_own, port_late, port_common;
 	DAT_SRQ_HANDLE srq;
 	struct kdt_buf *buf;
@@ -175,15 +169,17 @@ static void st_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOL
 
 /* ---- setting up ---- */
 
-static bool st_failed(struct st_side *side, int line, const char *call, DAT_RETURN ret)
+static int st_failed(struct st_side *side, int line, const char *call, DAT_RETURN ret)
 {
-	if (ret != DAT_SUCCESS)
-		pr_err("%s, line %d: %s: %s %s\n", side->ia->name, line, call, kdt_major(ret),
-		       kdt_minor(ret));
-	return ret != DAT_SUCCESS;
+	if (ret == DAT_SUCCESS)
+		return 0;
+	pr_err("%s, line %d: %s: %s %s\n", side->ia->name, line, call, kdt_major(ret),
+	       kdt_minor(ret));
+	return -EIO;
 }
 
-#define FAILS(call)	st_failed(side, __LINE__, #call, call)
+/* The error of a call, 0 after success: these are chained with ?: */
+#define TRY(call)	st_failed(side, __LINE__, #call, call)
 
 static int st_evds(struct st_ep *e)
 {
@@ -193,32 +189,31 @@ static int st_evds(struct st_ep *e)
 	DAT_UPCALL_POLICY policy = policies[st_policy++ % ARRAY_SIZE(policies)];
 	struct st_side *side = e->side;
 	struct kdt_ep *ep = &e->ep;
+	struct kdt_evd **evds[] = { &ep->recv, &ep->req, &ep->conn };
+	int i, err = 0;
 
 	ep->ia = side->ia;
-	if (FAILS(kdt_evd_open(st_env, side->ia, DAT_EVD_DTO_FLAG, KDT_DTOS, policy, &ep->recv)) ||
-	    FAILS(kdt_evd_open(st_env, side->ia, DAT_EVD_DTO_FLAG, KDT_DTOS, policy, &ep->req)) ||
-	    FAILS(kdt_evd_open(st_env, side->ia, DAT_EVD_CONNECTION_FLAG, 8, policy, &ep->conn)))
-		return -EIO;
-	ep->recv->priv = e;
-	ep->req->priv = e;
-	ep->conn->priv = e;
-	ep->recv->hook = st_dto_hook;
-	ep->req->hook = st_dto_hook;
-	ep->conn->hook = st_conn_hook;
-	return 0;
+	for (i = 0; i < 3 && !err; i++) {
+		err = TRY(kdt_evd_open(st_env, side->ia, i < 2 ? DAT_EVD_DTO_FLAG :
+				       DAT_EVD_CONNECTION_FLAG, KDT_DTOS, policy, evds[i]));
+		if (err)
+			break;
+		(*evds[i])->priv = e;
+		(*evds[i])->hook = i < 2 ? st_dto_hook : st_conn_hook;
+	}
+	return err;
 }
 
 static int st_receives(struct st_ep *e)
 {
 	struct st_side *side = e->side;
-	int i;
+	int i, err = 0;
 
-	for (i = 0; i < ST_RECVS && !e->srq; i++) {
+	for (i = 0; i < ST_RECVS && !e->srq && !err; i++) {
 		atomic_inc(&e->posted);
-		if (FAILS(kdt_recv(&e->ep, side->buf, i * ST_SIZE, ST_SIZE, i)))
-			return -EIO;
+		err = TRY(kdt_recv(&e->ep, side->buf, i * ST_SIZE, ST_SIZE, i));
 	}
-	return 0;
+	return err;
 }
 
 static struct st_ep *st_slot(struct st_side *side, const char *what, DAT_EP_STATE state)
@@ -238,9 +233,9 @@ static int st_ep(struct st_side *side, const char *what, DAT_EP_STATE state, boo
 {
 	struct st_ep *e = st_slot(side, what, state);
 	struct kdt_ep *ep = &e->ep;
+	struct kdt_ia *ia = side->ia;
 	int err = st_evds(e);
 	DAT_EP_ATTR attr;
-	DAT_RETURN ret;
 
 	if (err)
 		return err;
@@ -248,16 +243,14 @@ static int st_ep(struct st_side *side, const char *what, DAT_EP_STATE state, boo
 	attr.max_recv_dtos = 8;
 	attr.max_request_dtos = 8;
 	e->srq = srq;
-	if (srq)
-		ret = dat_ep_create_with_srq(side->ia->h, side->ia->pz, ep->recv->h, ep->req->h,
-					     ep->conn->h, side->srq, &attr, &ep->h);
-	else
-		ret = dat_ep_create(side->ia->h, side->ia->pz, ep->recv->h, ep->req->h,
-				    ep->conn->h, &attr, &ep->h);
-	if (FAILS(ret))
-		return -EIO;
 	*out = e;
-	return recvs ? st_receives(e) : 0;
+	if (srq)
+		err = TRY(dat_ep_create_with_srq(ia->h, ia->pz, ep->recv->h, ep->req->h,
+						 ep->conn->h, side->srq, &attr, &ep->h));
+	else
+		err = TRY(dat_ep_create(ia->h, ia->pz, ep->recv->h, ep->req->h, ep->conn->h, &attr,
+					&ep->h));
+	return err ?: recvs ? st_receives(e) : 0;
 }
 
 static DAT_RETURN st_connect(struct st_ep *e, DAT_CONN_QUAL port)
@@ -274,13 +267,11 @@ static int st_request(struct st_side *side, DAT_CONN_QUAL port, const char *what
 	DAT_EVENT event;
 	int err;
 
-	err = st_ep(side->peer, what, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, false, true, &e);
+	err = st_ep(side->peer, what, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, false, true, &e) ?:
+	      TRY(st_connect(e, port));
 	if (err)
 		return err;
-	if (FAILS(st_connect(e, port)))
-		return -EIO;
-	if (!kdt_get(side->cr_evd, &event) ||
-	    event.event_number != DAT_CONNECTION_REQUEST_EVENT) {
+	if (!kdt_get(side->cr_evd, &event) || event.event_number != DAT_CONNECTION_REQUEST_EVENT) {
 		pr_err("%s: no request of '%s'\n", side->ia->name, what);
 		return -ETIMEDOUT;
 	}
@@ -312,48 +303,38 @@ static int st_event(struct st_ep *e, DAT_EVENT_NUMBER number)
 static int st_link(struct st_side *side, struct st_ep *c, struct st_ep *s)
 {
 	DAT_EVENT event;
-	int err;
+	int err = TRY(st_connect(c, side->peer->port));
 
-	if (FAILS(st_connect(c, side->peer->port)))
-		return -EIO;
+	if (err)
+		return err;
 	if (!kdt_get(side->peer->cr_evd, &event))
 		return -ETIMEDOUT;
-	if (FAILS(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, s->ep.h, 0,
-				NULL)))
-		return -EIO;
-	err = st_event(c, DAT_CONNECTION_EVENT_ESTABLISHED);
-	return err ?: st_event(s, DAT_CONNECTION_EVENT_ESTABLISHED);
+	return TRY(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, s->ep.h, 0,
+				 NULL)) ?:
+	       st_event(c, DAT_CONNECTION_EVENT_ESTABLISHED) ?:
+	       st_event(s, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
 static int st_connected(struct st_side *side)
 {
 	struct st_ep *c, *s;
-	int err;
 
-	err = st_ep(side, "connected", DAT_EP_STATE_CONNECTED, false, true, &c);
-	if (!err)
-		err = st_ep(side->peer, "connected, SRQ", DAT_EP_STATE_CONNECTED, true, false, &s);
-	return err ?: st_link(side, c, s);
+	return st_ep(side, "connected", DAT_EP_STATE_CONNECTED, false, true, &c) ?:
+	       st_ep(side->peer, "connected, SRQ", DAT_EP_STATE_CONNECTED, true, false, &s) ?:
+	       st_link(side, c, s);
 }
 
 static int st_disconnected(struct st_side *side)
 {
 	struct st_ep *c, *s;
 	DAT_EVENT event;
-	int err;
 
-	err = st_ep(side, "disconnected", DAT_EP_STATE_DISCONNECTED, false, true, &c);
-	if (!err)
-		err = st_ep(side->peer, "left", DAT_EP_STATE_DISCONNECTED, false, false, &s);
-	if (!err)
-		err = st_link(side, c, s);
-	if (err)
-		return err;
-	if (FAILS(dat_ep_disconnect(c->ep.h, DAT_CLOSE_ABRUPT_FLAG)))
-		return -EIO;
-	if (!kdt_get(s->ep.conn, &event))
-		return -ETIMEDOUT;
-	return st_event(c, DAT_CONNECTION_EVENT_DISCONNECTED);
+	return st_ep(side, "disconnected", DAT_EP_STATE_DISCONNECTED, false, true, &c) ?:
+	       st_ep(side->peer, "left", DAT_EP_STATE_DISCONNECTED, false, false, &s) ?:
+	       st_link(side, c, s) ?:
+	       TRY(dat_ep_disconnect(c->ep.h, DAT_CLOSE_ABRUPT_FLAG)) ?:
+	       (kdt_get(s->ep.conn, &event) ? 0 : -ETIMEDOUT) ?:
+	       st_event(c, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
 /* A Send for which the peer never has a Receive, which RoCE repeats for ever. */
@@ -365,71 +346,53 @@ static int st_disconnecting(struct st_side *side)
 
 	if (side->ia->iwarp)
 		return 0;
-	err = st_ep(side, "disconnecting", DAT_EP_STATE_DISCONNECT_PENDING, false, true, &c);
-	if (!err)
-		err = st_ep(side->peer, "has no Receive", DAT_EP_STATE_CONNECTED, false, false, &s);
-	if (err)
-		return err;
 	attr.rnr_retry_count = 7;
 	attr.retry_count = 7;
-	if (FAILS(kdat_ep_modify_conn(c->ep.h, &attr)) ||
-	    FAILS(kdat_ep_modify_conn(s->ep.h, &attr)))
-		return -EIO;
-	err = st_link(side, c, s);
+	err = st_ep(side, "disconnecting", DAT_EP_STATE_DISCONNECT_PENDING, false, true, &c) ?:
+	      st_ep(side->peer, "has no Receive", DAT_EP_STATE_CONNECTED, false, false, &s) ?:
+	      TRY(kdat_ep_modify_conn(c->ep.h, &attr)) ?:
+	      TRY(kdat_ep_modify_conn(s->ep.h, &attr)) ?:
+	      st_link(side, c, s);
 	if (err)
 		return err;
 	atomic_inc(&c->posted);
-	if (FAILS(kdt_send(&c->ep, side->buf, 0, ST_SIZE, 99, 0)) ||
-	    FAILS(dat_ep_disconnect(c->ep.h, DAT_CLOSE_GRACEFUL_FLAG)))
-		return -EIO;
-	return 0;
+	return TRY(kdt_send(&c->ep, side->buf, 0, ST_SIZE, 99, 0)) ?:
+	       TRY(dat_ep_disconnect(c->ep.h, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
 /* What listens; and what everything else needs. */
 static int st_ground(struct st_side *side)
 {
-	struct sockaddr_storage address = side->ia->addr;
 	DAT_SRQ_ATTR srq_attr = { .max_recv_dtos = ST_SRQ_BUFS, .max_recv_iov = 1 };
 	DAT_UPCALL_OBJECT upcall = {
 		.instance_data = side, .upcall_func = st_async_upcall,
 	};
-	DAT_COMM comm = { side->ia->addr.ss_family, SOCK_STREAM, 0 };
 	struct kdt_ia *ia = side->ia;
-	int i;
+	DAT_LMR_TRIPLET iov;
+	int i, err;
 
-	if (FAILS(dat_evd_modify_upcall(ia->async, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
-					DAT_UPCALL_INVOC_ANY)) ||
-	    FAILS(kdt_buf_open(st_env, ia, ia->pz, 4 * ST_SIZE, KDT_RIGHTS, &side->buf)) ||
-	    FAILS(dat_srq_create(ia->h, ia->pz, &srq_attr, &side->srq)))
-		return -EIO;
-	for (i = 0; i < ST_SRQ_BUFS; i++) {
-		DAT_LMR_TRIPLET iov = kdt_seg(side->buf, 0, ST_SIZE);
-
-		if (FAILS(dat_srq_post_recv(side->srq, 1, &iov, kdt_cookie(i))))
-			return -EIO;
+	err = TRY(dat_evd_modify_upcall(ia->async, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
+					DAT_UPCALL_INVOC_ANY)) ?:
+	      TRY(kdt_buf_open(st_env, ia, ia->pz, 4 * ST_SIZE, KDT_RIGHTS, &side->buf)) ?:
+	      TRY(dat_srq_create(ia->h, ia->pz, &srq_attr, &side->srq)) ?:
+	      TRY(kdt_evd_open(st_env, ia, DAT_EVD_CR_FLAG, 32, DAT_UPCALL_SINGLE_INSTANCE,
+			       &side->cr_evd)) ?:
+	      TRY(kdt_evd_open(st_env, ia, DAT_EVD_SOFTWARE_FLAG, 8, DAT_UPCALL_DISABLE,
+			       &side->soft)) ?:
+	      TRY(kdt_soft(side->soft, 1));
+	for (i = 0; i < ST_SRQ_BUFS && !err; i++) {
+		iov = kdt_seg(side->buf, 0, ST_SIZE);
+		err = TRY(dat_srq_post_recv(side->srq, 1, &iov, kdt_cookie(i)));
 	}
-	if (FAILS(kdt_evd_open(st_env, ia, DAT_EVD_CR_FLAG, 32, DAT_UPCALL_SINGLE_INSTANCE,
-			       &side->cr_evd)) ||
-	    FAILS(kdt_evd_open(st_env, ia, DAT_EVD_SOFTWARE_FLAG, 8, DAT_UPCALL_DISABLE,
-			       &side->soft)) ||
-	    FAILS(kdt_soft(side->soft, 1)))
-		return -EIO;
 	side->port = kdt_new_port();
 	side->port_late = kdt_new_port();
 	side->port_common = kdt_new_port();
-	if (FAILS(dat_psp_create(ia->h, side->port, side->cr_evd->h, DAT_PSP_CONSUMER_FLAG,
-				 &side->psp)) ||
-	    FAILS(dat_psp_create(ia->h, side->port_late, side->cr_evd->h, DAT_PSP_CONSUMER_FLAG,
-				 &side->psp_late)) ||
-	    FAILS(dat_psp_create_any(ia->h, &side->port_own, side->cr_evd->h, DAT_PSP_PROVIDER_FLAG,
-				     &side->psp_own)))
-		return -EIO;
-	if (address.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&address)->sin6_port = htons(side->port_common);
-	else
-		((struct sockaddr_in *)&address)->sin_port = htons(side->port_common);
-	return FAILS(dat_csp_create(ia->h, &comm, (DAT_IA_ADDRESS_PTR)&address, side->cr_evd->h,
-				    &side->csp)) ? -EIO : 0;
+	return err ?:
+	       TRY(kdt_listen(ia, KDT_PSP, side->port, side->cr_evd, NULL, &side->psp)) ?:
+	       TRY(kdt_listen(ia, KDT_PSP, side->port_late, side->cr_evd, NULL, &side->psp_late)) ?:
+	       TRY(dat_psp_create_any(ia->h, &side->port_own, side->cr_evd->h,
+				      DAT_PSP_PROVIDER_FLAG, (DAT_PSP_HANDLE *)&side->psp_own)) ?:
+	       TRY(kdt_listen(ia, KDT_CSP, side->port_common, side->cr_evd, NULL, &side->csp));
 }
 
 /* A request that comes with an endpoint, which gets what it needs or stays as it is. */
@@ -437,28 +400,18 @@ static int st_tentative(struct st_side *side, bool bare)
 {
 	struct st_ep *e = st_slot(side, bare ? "tentative, bare" : "tentative",
 				  DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
-	struct kdt_ia *ia = side->ia;
-	DAT_EP_PARAM param = {};
 	DAT_CR_PARAM cr;
 	int err;
 
-	err = st_unanswered(side, side->port_own, "asks for an endpoint", e);
+	err = st_unanswered(side, side->port_own, "asks for an endpoint", e) ?:
+	      TRY(dat_cr_query(side->crs[side->ncrs - 1], DAT_CR_FIELD_ALL, &cr));
 	if (err)
 		return err;
-	if (FAILS(dat_cr_query(side->crs[side->ncrs - 1], DAT_CR_FIELD_ALL, &cr)))
-		return -EIO;
 	e->ep.h = cr.local_ep_handle;
-	e->ep.ia = ia;
-	err = bare ? 0 : st_evds(e);
-	if (err || bare)
-		return err;
-	param.pz_handle = ia->pz;
-	param.recv_evd_handle = e->ep.recv->h;
-	param.request_evd_handle = e->ep.req->h;
-	param.connect_evd_handle = e->ep.conn->h;
-	if (FAILS(dat_ep_modify(e->ep.h, ST_MODIFY, &param)))
-		return -EIO;
-	return st_receives(e);
+	e->ep.ia = side->ia;
+	if (bare)
+		return 0;
+	return st_evds(e) ?: TRY(kdt_ep_give(&e->ep, KDT_GIVE_ALL)) ?: st_receives(e);
 }
 
 /* Requests that nobody answers. */
@@ -470,30 +423,23 @@ static int st_pending(struct st_side *side)
 	int err;
 
 	err = st_ep(side, "passive pending", DAT_EP_STATE_PASSIVE_CONNECTION_PENDING, false, true,
-		    &e);
-	if (err)
-		return err;
-	if (FAILS(dat_rsp_create(side->ia->h, port, e->ep.h, side->cr_evd->h, &rsp)))
-		return -EIO;
-	err = st_unanswered(side, port, "asks an RSP", e);
+		    &e) ?:
+	      TRY(dat_rsp_create(side->ia->h, port, e->ep.h, side->cr_evd->h, &rsp)) ?:
+	      st_unanswered(side, port, "asks an RSP", e);
 	if (err)
 		return err;
 	CALL(DAT_INVALID_HANDLE, dat_rsp_free(rsp));
-	err = st_tentative(side, false);
-	if (!err)
-		err = st_tentative(side, true);
-	if (!err)
-		err = st_unanswered(side, side->port, "asks a PSP", NULL);
-	return err ?: st_unanswered(side, side->port_common, "asks a CSP", NULL);
+	return st_tentative(side, false) ?: st_tentative(side, true) ?:
+	       st_unanswered(side, side->port, "asks a PSP", NULL) ?:
+	       st_unanswered(side, side->port_common, "asks a CSP", NULL);
 }
 
 /* One request that is accepted later, over a wire that is cut. */
 static int st_late(struct st_side *side)
 {
-	int err = st_ep(side, "completion pending", DAT_EP_STATE_UNCONNECTED, false, true,
-			&side->late_ep);
-
-	return err ?: st_request(side, side->port_late, "waits for the answer", &side->late_cr);
+	return st_ep(side, "completion pending", DAT_EP_STATE_UNCONNECTED, false, true,
+		     &side->late_ep) ?:
+	       st_request(side, side->port_late, "waits for the answer", &side->late_cr);
 }
 
 /* soft-iWARP is inside of a connect that nobody answers. */
@@ -501,35 +447,24 @@ static int st_blocked(struct st_side *side)
 {
 	struct sockaddr_storage nobody = kdt_nobody_there(side->ia);
 	struct st_ep *e;
-	int err;
 
 	if (!side->ia->iwarp || kdt_ia_asks(side->ia))
 		return 0;
-	err = st_ep(side, "calls nobody", DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, false, true, &e);
-	if (err)
-		return err;
-	return FAILS(dat_ep_connect(e->ep.h, (DAT_IA_ADDRESS_PTR)&nobody, 5000,
-				    DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
-				    DAT_CONNECT_DEFAULT_FLAG)) ? -EIO : 0;
+	return st_ep(side, "calls nobody", DAT_EP_STATE_ACTIVE_CONNECTION_PENDING, false, true,
+		     &e) ?:
+	       TRY(dat_ep_connect(e->ep.h, (DAT_IA_ADDRESS_PTR)&nobody, 5000, DAT_TIMEOUT_INFINITE,
+				  0, NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 }
 
 static int st_set_up(struct st_side *side)
 {
 	struct st_ep *e;
-	int err;
 
-	err = st_ep(side, "unconnected", DAT_EP_STATE_UNCONNECTED, false, true, &e);
-	if (!err)
-		err = st_ep(side, "reserved", DAT_EP_STATE_RESERVED, false, true, &side->rsp_ep);
-	if (err)
-		return err;
-	if (FAILS(dat_rsp_create(side->ia->h, kdt_new_port(), side->rsp_ep->ep.h, side->cr_evd->h,
-				 &side->rsp)))
-		return -EIO;
-	err = st_disconnected(side);
-	if (!err)
-		err = st_connected(side);
-	return err ?: st_disconnecting(side);
+	return st_ep(side, "unconnected", DAT_EP_STATE_UNCONNECTED, false, true, &e) ?:
+	       st_ep(side, "reserved", DAT_EP_STATE_RESERVED, false, true, &side->rsp_ep) ?:
+	       TRY(dat_rsp_create(side->ia->h, kdt_new_port(), side->rsp_ep->ep.h,
+				  side->cr_evd->h, &side->rsp)) ?:
+	       st_disconnected(side) ?: st_connected(side) ?: st_disconnecting(side);
 }
 
 static int accept_set(const char *text, const struct kernel_param *kp)
@@ -539,7 +474,7 @@ static int accept_set(const char *text, const struct kernel_param *kp)
 	for (i = 0; i < 2 && st_env; i++) {
 		struct st_side *side = &st_sides[i];
 
-		if (FAILS(dat_cr_accept(side->late_cr, side->late_ep->ep.h, 0, NULL)))
+		if (TRY(dat_cr_accept(side->late_cr, side->late_ep->ep.h, 0, NULL)))
 			return -EIO;
 		side->late_cr = DAT_HANDLE_NULL;
 		side->late_ep->state = DAT_EP_STATE_COMPLETION_PENDING;
@@ -578,7 +513,11 @@ static void st_react_work(struct work_struct *work);
 
 int kdt_states_start(void)
 {
-	int i, err;
+	/* last, for transports that do not wait for an answer for ever: what nobody answers */
+	static int (*const set_up[])(struct st_side *) = {
+		st_ground, st_set_up, st_pending, st_late, st_blocked,
+	};
+	int i, k, err;
 
 	st_env = kzalloc(sizeof(*st_env), GFP_KERNEL);
 	if (!st_env)
@@ -589,18 +528,12 @@ int kdt_states_start(void)
 		INIT_WORK(&st_sides[i].work, st_react_work);
 	}
 	err = kdt_env_open(st_env);
-	for (i = 0; i < 2 && !err; i++)
-		err = st_ground(&st_sides[i]);
-	for (i = 0; i < 2 && !err; i++)
-		err = st_set_up(&st_sides[i]);
-	/* last, for transports that do not wait for an answer for ever */
-	for (i = 0; i < 2 && !err; i++)
-		err = st_pending(&st_sides[i]);
-	for (i = 0; i < 2 && !err; i++)
-		err = st_late(&st_sides[i]);
-	kdt_patient_tcp(st_env);
-	for (i = 0; i < 2 && !err; i++)
-		err = st_blocked(&st_sides[i]);
+	for (k = 0; k < ARRAY_SIZE(set_up); k++) {
+		if (set_up[k] == st_blocked)
+			kdt_patient_tcp(st_env);
+		for (i = 0; i < 2 && !err; i++)
+			err = set_up[k](&st_sides[i]);
+	}
 	if (!err)
 		err = st_all_there();
 	kdt_impatient_tcp(st_env);
@@ -620,7 +553,6 @@ int kdt_states_start(void)
 /* Everything of a side, in an order in which nothing is in use any more. */
 static void st_free_all(struct st_side *side)
 {
-	unsigned long end = jiffies + KDT_WAIT;
 	struct kdt_evd *evd;
 	struct kdt_buf *buf;
 	int i;
@@ -655,9 +587,8 @@ static void st_free_all(struct st_side *side)
 
 		if (evd->ia != side->ia || !evd->h)
 			continue;
-		while (ret = dat_evd_free(evd->h), DAT_GET_TYPE(ret) == DAT_INVALID_STATE &&
-		       st_reacts() && time_before(jiffies, end))
-			schedule_timeout_uninterruptible(1);
+		kdt_until((ret = dat_evd_free(evd->h), DAT_GET_TYPE(ret) != DAT_INVALID_STATE) ||
+			  !st_reacts());
 		CALL(DAT_SUCCESS, ret);
 	}
 	CALL(DAT_SUCCESS, dat_srq_free(side->srq));
@@ -678,11 +609,23 @@ static void st_react_work(struct work_struct *work)
 	st_free_all(side);
 }
 
+/* All has completed; what nobody else takes is taken here. */
+static bool st_take_all(struct st_ep *e)
+{
+	struct kdt_evd *evds[] = { e->ep.recv, e->ep.req };
+	DAT_EVENT event;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		while (evds[i]->quiet && dat_evd_dequeue(evds[i]->h, &event) == DAT_SUCCESS)
+			atomic_inc(&e->completed);
+	return atomic_read(&e->completed) == atomic_read(&e->posted);
+}
+
 /* One end, and the right one; none for who had no connection. */
 static void st_check_ep(struct st_ep *e, bool must_break)
 {
 	struct st_side *side = e->side;
-	unsigned long end = jiffies + KDT_WAIT;
 	DAT_EP_STATE state;
 	DAT_EVENT event;
 
@@ -705,15 +648,7 @@ static void st_check_ep(struct st_ep *e, bool must_break)
 		wrong("%s: '%s': event 0x%x too many", side->ia->name, e->what, event.event_number);
 	if (state != DAT_EP_STATE_DISCONNECTED || !e->ep.recv)
 		return;
-	while (atomic_read(&e->completed) != atomic_read(&e->posted) && time_before(jiffies, end)) {
-		/* nobody else takes these */
-		if ((!e->ep.recv->quiet || dat_evd_dequeue(e->ep.recv->h, &event) != DAT_SUCCESS) &&
-		    (!e->ep.req->quiet || dat_evd_dequeue(e->ep.req->h, &event) != DAT_SUCCESS))
-			schedule_timeout_uninterruptible(1);
-		else
-			atomic_inc(&e->completed);
-	}
-	if (atomic_read(&e->completed) != atomic_read(&e->posted))
+	if (!kdt_until(st_take_all(e)))
 		wrong("%s: '%s': %d posted, %d completed", side->ia->name, e->what,
 		      atomic_read(&e->posted), atomic_read(&e->completed));
 }
@@ -802,12 +737,8 @@ void kdt_states_stop(void)
 
 		side->gone = strchr(gone, 'a' + i);
 		if (side->gone && st_reacts()) {
-			unsigned long end = jiffies + KDT_WAIT;
-
 			/* the event was queued before the removal ended */
-			while (!atomic_read(&side->catastrophic) && time_before(jiffies, end))
-				schedule_timeout_uninterruptible(1);
-			if (!atomic_read(&side->catastrophic))
+			if (!kdt_until(atomic_read(&side->catastrophic)))
 				wrong("%s: no IA_CATASTROPHIC", side->ia->name);
 			flush_work(&side->work);
 		}
