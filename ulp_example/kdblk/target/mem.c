@@ -143,7 +143,7 @@ void kdt_pool_free(struct kdt_pool *pool)
 	pool->chunks = NULL;
 	pool->bufs = NULL;
 	pool->nbufs = 0;
-	INIT_LIST_HEAD(&pool->free);	/* a portal that moves to iWARP has none */
+	INIT_LIST_HEAD(&pool->free);
 }
 
 /**
@@ -195,7 +195,7 @@ void kdt_share_leave(struct kdt_session *s)
 }
 
 /*
- * Take a buffer: one of the session's own, or one of the portal's as long as the disk holds
+ * Take a buffer: one of the session's own, or one of the adapter's as long as the disk holds
  * less than half of them, and this session less than a quarter if others use the disk as well.
  * So commands that a disk does not complete, or an initiator does not take answers of, never
  * hold all buffers.
