@@ -95,6 +95,8 @@ static const struct {
 	ROW("geo-reserved-first", LOGIN, login_rsp, reserved[0], 1, 1),
 	{ "geo-reserved-last", LOGIN, FZ_LAST(kdblk_login_rsp, reserved, 1) },
 	ROW("geo-serial", LOGIN, login_rsp, serial, KDBLK_SERIAL_LEN, 'x'),
+	ROW("geo-serial-control", LOGIN, login_rsp, serial[1], 1, '\n'),
+	ROW("geo-serial-junk-behind", LOGIN, login_rsp, serial[20], 1, 'x'),
 	/* strange, but not senseless: no more is wanted than that nothing breaks */
 	{ "odd-login-twice", LOGIN_TWICE },
 	ROW("odd-inline-huge", ACCEPT, accept, inline_size, 4, 0xffffffff),
