@@ -9,7 +9,7 @@ kd_initiator=$kd_cfg/kdblk
 configfs() { mountpoint -q $kd_cfg || mount -t configfs configfs $kd_cfg; }
 
 # set_to VALUE FILE: with the error of the write as its status.
-set_to() { printf %s "$1" 2>/dev/null >"$2"; }
+set_to() { printf '%s\n' "$1" 2>/dev/null >"$2"; }
 
 # null_disk N MEGABYTES [ATTRIBUTE=VALUE...]: /dev/nullbN in memory, no interrupts.
 null_disk() {

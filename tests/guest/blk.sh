@@ -122,14 +122,27 @@ config() {
 	attributes "$kd_initiator/d" ia="$a-1" address=somewhere
 	step "not an address" refused_to d
 	attributes "$kd_initiator/d" address=$there
-	for kd_i in depth=0 depth=5000 queues=0 queues=1000 keepalive_ms=0 port=0 port=70000; do
+	for kd_i in depth=0 depth=5000 queues=0 queues=1000 keepalive_ms=0 port=0 port=70000 \
+		tos=256 tos=x connect=x; do
 		step "$kd_i is refused" refused attributes "$kd_initiator/d" $kd_i
 	done
+	names
 	step "all that is undone: it connects" set_to 1 "$kd_initiator/d/connect"
 	step "and can be written" pattern "$(device d)" 2 64
 	step "what is connected keeps its address" fails_with "" 192.0.2.9 "$kd_initiator/d/address"
 	step "and cannot connect twice" fails_with "" 1 "$kd_initiator/d/connect"
 	step "reads what it wrote" matches "$(device d)" 2 64
+	step "leaves" leave d
+	# Routes are looked up in the first network namespace.
+	[ "$where" = net ] || {
+		must "without the name of an adapter, the one that leads there is taken" have d d ia=
+		step "the log says which" logged "kdblk: d: connected to .* through $p[01]"
+		step "read" matches "$(device d)" 2 64
+		step "leaves" leave d
+	}
+	must "a type of service" have d d tos=184
+	[ "$p-$where" != rxe-net ] || step "is that of its packets" tos_is 184
+	step "and can be read" grep -qx 184 "$kd_initiator/d/tos"
 	step "leaves" leave d
 	step "depth 1, one queue" have d d depth=1 queues=1
 	step "written" pattern "$(device d)" 3 256
@@ -153,6 +166,45 @@ config() {
 	step "the disk is withdrawn" no_disk d
 	step "the target listens no more" no_portal t
 	no_null_disk 0
+}
+
+# What appears in the log, in sysfs and in lists has no control characters, and names no spaces.
+names() {
+	kd_bad=$(printf 'a\033b')
+	kd_long=$(printf '%064d' 0)
+	for kd_i in "a b" "$kd_bad" "$kd_long"; do
+		for kd_x in "$kd_initiator" $kd_target/disks $kd_target/portals \
+			$kd_target/disks/d/allowed; do
+			step "a bad name in ${kd_x#"$kd_cfg"/}" refused mkdir "$kd_x/$kd_i"
+		done
+		for kd_x in disk initiator; do
+			step "a bad name of the $kd_x" refused set_to "$kd_i" "$kd_initiator/d/$kd_x"
+		done
+	done
+	step "last_error says what a name is" says d "without spaces"
+	step "the name of a disk has no /" refused set_to a/b "$kd_initiator/d/disk"
+	for kd_x in "$kd_initiator/d/ia" "$kd_initiator/d/address" $kd_target/portals/t/ia \
+		$kd_target/disks/d/serial $kd_target/disks/d/path; do
+		step "a control character in ${kd_x#"$kd_cfg"/}" refused set_to "$kd_bad" "$kd_x"
+	done
+	step "as last_error says" grep -q "control characters" $kd_target/disks/d/last_error
+	step "the log has no control characters" refused logged 'a.x1bb'
+}
+tos_is() {	# TOS: of the packets to the target
+	# a keepalive at least
+	$n0 python3 - "$wire0" >"$TMPDIR/tos" <<-'END'
+		import socket, sys
+		card = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
+		card.bind((sys.argv[1], 0))
+		card.settimeout(30)
+		while True:
+		    packet = card.recv(2048)
+		    if packet[12:14] == b"\x08\x00" and packet[26:30] == bytes([192, 0, 2, 1]) and \
+		            packet[36:38] == b"\x12\xb7":
+		        print(packet[15])
+		        break
+	END
+	grep -qx "$1" "$TMPDIR/tos"
 }
 
 fio_verify() {	# TITLE DEVICE WORDS...
@@ -188,6 +240,16 @@ verify() {
 	fio_verify "polled, 16 at a time" "$(device d)" --hipri=1 --iodepth=16 \
 		--rw=randwrite --bsrange=4k-64k --size=${m}m
 	step "leaves" leave d
+	must "a portal for transfers of 1 MiB" portal u "$b-1" port=14421 max_io=1048576 buffers=4
+	must "is used" have d d port=14421 queues=1
+	kd_n=$(queue d max_hw_sectors_kb)
+	tell "requests of up to $kd_n KiB"
+	step "more than 128 KiB in one request" test "$kd_n" -gt 128
+	echo "$kd_n" >"/sys/block/$(cat $kd_initiator/d/device)/queue/max_sectors_kb"
+	fio_verify "writes of 256 KiB to 1 MiB, 8 at a time" "$(device d)" \
+		--rw=randwrite --bsrange=256k-1m --iodepth=8 --size=$((4 * m))m
+	step "leaves" leave d
+	step "that portal listens no more" no_portal u
 	must "one queue, one command at a time" have d d queues=1 depth=1
 	fio_verify "16 asked of it at a time" "$(device d)" --iodepth=16 --rw=randwrite \
 		--bsrange=512-256k --size=${m}m
@@ -270,6 +332,16 @@ ops() {
 	rm "$TMPDIR/file"
 }
 
+# The portal does not wait for the disk that hangs when its adapter goes and comes back.
+flaps() {
+	must "the target's adapter goes" timeout 60 rdma link delete "$b"
+	must "it is back" plug 1
+	step "the portal listens, while commands of its first adapter hang" \
+		until_true $((20 * slow)) grep -qx listening $kd_target/portals/t/state
+	step "the disk is live again" until_true $((40 * slow)) is g live
+	step "and is read" reads
+	step "the one that hangs is not" not_live f
+}
 # A disk that completes nothing: a file in a file system that is frozen. The other one has to
 # be served meanwhile, which is not a matter of time.
 inflight() { awk '{ print $1 + $2 }' "/sys/block/$(cat "$kd_initiator/$1/device")/inflight"; }
@@ -299,6 +371,7 @@ share() {
 	step "zeroes are written there" timeout $((100 * slow)) blkdiscard -z -l 1048576 "$(device g)"
 	step "another initiator of the disk connects" have h g
 	step "no session of the disk was lost" grep -qx "losses 0" $kd_initiator/g/stats
+	[ "$where" = one ] || flaps
 	fsfreeze -u "$TMPDIR/back"
 	step "the writes end" wait $kd_fio
 	for kd_d in f g h; do
@@ -322,6 +395,49 @@ hangs() {
 	until_true $((20 * slow)) one_waits && sleep 1
 }
 one_waits() { [ "$(inflight a)" = 1 ]; }
+# asked PATH TIMES: the target has said so often that commands of this path are not finished
+asked() {
+	case $1 in a) kd_x=0 ;; b) kd_x=1 ;; esac
+	[ "$(traced_times "kdblk_fence: .* path=$kd_x err=-11")" -ge "$2" ]
+}
+# Disconnecting a path that is lost lets its commands fail, but no sooner than the target ends them.
+leaves_lost() {
+	must "what the target is asked is traced anew" trace_on kdblk/kdblk_fence
+	must "a write hangs at the target" hangs
+	set_to 0 $kd_target/portals/t/enable &
+	kd_portal=$!
+	step "its path is lost" until_true $((20 * slow)) not_live a
+	set_to 0 $kd_initiator/a/connect &
+	kd_leave=$!
+	step "it is disconnected, and the target is asked to end the write" \
+		until_true $((20 * slow)) asked a 5
+	step "the write does not fail before the target has ended it" kill -0 $kd_write
+	fsfreeze -u "$TMPDIR/back"
+	step "then it fails" refused wait $kd_write
+	step "and the path is disconnected" wait $kd_leave
+	wait $kd_portal
+	step "the target listens" set_to 1 $kd_target/portals/t/enable
+	step "the path is connected again" set_to 1 $kd_initiator/a/connect
+	step "the other one was not lost" lost b 0
+}
+# no_path_left [leaves]: without another path commands fail at once. The next path that connects
+# waits for them, also if that of theirs has been disconnected.
+no_path_left() {
+	must "what the target is asked is traced anew" trace_on kdblk/kdblk_fence
+	must "a write hangs at the target" hangs
+	set_to 0 $kd_target/portals/u/enable
+	set_to 0 $kd_target/portals/t/enable &
+	kd_portal=$!
+	step "no path is left" until_true $((20 * slow)) not_live b
+	step "the write fails, as no other path can take it" refused wait $kd_write
+	[ "$1" != leaves ] || step "its path is disconnected" set_to 0 $kd_initiator/a/connect
+	step "the target listens for the second one" set_to 1 $kd_target/portals/u/enable
+	step "that asks for the end of the write" until_true $((20 * slow)) asked a 5
+	step "and waits for it" not_live b
+	fsfreeze -u "$TMPDIR/back"
+	step "then it is used" until_true $((40 * slow)) is b live
+	wait $kd_portal
+}
 not_live() { ! is "$1" live; }
 paths() {
 	mp ext4
@@ -336,11 +452,12 @@ paths() {
 	must "one path" have a f fast_io_fail_ms=300 reconnect_max=1000000
 	must "another path" have b f fast_io_fail_ms=300 reconnect_max=1000000 port=14421 \
 		path=1 id="$(cat $kd_initiator/a/id)"
+	must "what the target is asked is traced" trace_on kdblk/kdblk_fence
 	must "a write hangs at the target" hangs
 	set_to 0 $kd_target/portals/t/enable &
 	kd_portal=$!
 	step "its path is lost" until_true $((20 * slow)) not_live a
-	sleep 2
+	step "the target is asked to end it" until_true $((20 * slow)) asked a 5
 	step "the write does not fail before the target has ended it" kill -0 $kd_write
 	step "the other path is not disturbed" reads_one b
 	fsfreeze -u "$TMPDIR/back"
@@ -349,18 +466,11 @@ paths() {
 	wait $kd_portal
 	step "the target listens" set_to 1 $kd_target/portals/t/enable
 	step "the first path is back" until_true $((40 * slow)) is a live
-	must "a write hangs at the target" hangs
-	set_to 0 $kd_target/portals/u/enable
-	set_to 0 $kd_target/portals/t/enable &
-	kd_portal=$!
-	step "no path is left" until_true $((20 * slow)) not_live b
-	step "the write fails, as no other path can take it" refused wait $kd_write
-	step "the target listens for the second one" set_to 1 $kd_target/portals/u/enable
-	sleep 2
-	step "that waits for the end of the write" not_live b
-	fsfreeze -u "$TMPDIR/back"
-	step "then it is used" until_true $((40 * slow)) is b live
-	wait $kd_portal
+	leaves_lost
+	no_path_left
+	step "the target listens for the first one" set_to 1 $kd_target/portals/t/enable
+	step "the first path is back" until_true $((40 * slow)) is a live
+	no_path_left leaves
 	step "one leaves" leave a
 	step "the other one, too" leave b
 	step "the disk is withdrawn" no_disk f

@@ -33,6 +33,14 @@ prints() {	# WORDS COMMAND...
 	cat "$TMPDIR/said" "$TMPDIR/printed"
 	return 1
 }
+# Where a route leads is looked up in the first network namespace.
+ctl_empty() {
+	mkdir $kd_initiator/x && set_to "$a-1" $kd_initiator/x/ia || return
+	case $where in
+	net) refused ctl connect x ia= address=$there disk=d initiator=me ;;
+	*) ctl connect x ia= address=$there disk=d initiator=me ;;
+	esac
+}
 none() { [ "$(find $kd_initiator $kd_target/disks $kd_target/portals -mindepth 1 -maxdepth 1)" = "" ]; }
 
 configfs
@@ -70,12 +78,28 @@ step "something that is not an address" fails_saying "not an IPv4 or IPv6 addres
 step "a number out of range" fails_saying "depth=0" \
 	connect d ia="$a-1" address=$there initiator=me depth=0
 step "disconnecting a disk that does not exist" fails_saying "there is no disk 'd'" disconnect d
+step "a name that is a path" fails_saying "a name has" connect a/b ia="$a-1" address=$there
+step "a name that is none" fails_saying "a name has" connect "" ia="$a-1" address=$there
+step "the directory above" fails_saying "a name has" disconnect ..
+step "a name with control characters, which are not printed" fails_saying "'a?b'" \
+	connect "$(printf 'a\033b')" ia="$a-1" address=$there
+step "bytes that are no text" fails_saying "has no setting" \
+	connect d "$(printf 'col\377r')=x"
+step "two lines" fails_saying "one line" connect d "$(printf 'ia=a\nb')"
+step "an initiator that is not a name" fails_saying "not a name" export e /dev/nullb0 allow=a/b
+step "a portal that allows" fails_saying "'allow' is for exports" listen u ia="$b-1" allow=me
+step "a file that cannot be written" fails_saying "No such file" save "$TMPDIR/nonesuch/x"
+step "a file that is not there" fails_saying "No such file" restore "$TMPDIR/nonesuch"
 step "no initiator is left of these" test -z "$(ls $kd_initiator)"
+step "nor an export or portal" test "$(ls $kd_target/disks $kd_target/portals | wc -w)" = 4
 
 # What user space sees.
 must "connected, its device is printed" prints '^kdblk0$' connect d ia="$a-1" address=$there \
 	initiator=me reconnect_max=2 reconnect_delay_ms=200 keepalive_ms=5000
 step "it cannot be connected twice" fails_saying "it is connected" connect d
+must "another one, of the adapter that leads there" ctl_empty
+step "a setting of which nothing is given is cleared" test "$(cat $kd_initiator/x/ia)" = ""
+step "it leaves" ctl disconnect x
 parent=/sys/block/kdblk0/device
 step "its parent in sysfs has the name of the disk here" \
 	test "$(readlink -f $parent)" = "$(readlink -f /sys/class/kdblk/d)"
@@ -159,7 +183,10 @@ step "not exported any more" ctl unexport f
 step "list" prints '^d  *kdblk0  *live' list
 step "list, as JSON" prints '"device": "kdblk0"' list -j
 step "show" prints '^address = ' show d
+mkdir $kd_target/disks/kdblkctl-defaults.999999
 must "saved" ctl save "$TMPDIR/kdblk.conf"
+step "what an earlier one left when it was killed is gone" \
+	test ! -d $kd_target/disks/kdblkctl-defaults.999999
 cp "$TMPDIR/kdblk.conf" "$TMPDIR/saved"
 step "only what is not the default is saved" refused grep -q '^depth' "$TMPDIR/saved"
 step "all is cleared" ctl clear
@@ -196,18 +223,20 @@ if set_to swordfish-0123456789 $kd_target/disks/d/allowed/me/secret; then
 	step "with it the disk is" ctl connect d ia="$a-1" address=$there initiator=me \
 		secret=swordfish-0123456789
 	step "saved" ctl save "$TMPDIR/secret.conf"
-	step "what is not there is said" grep -q "secret.me is not saved: put it into $KDBLKCTL_ETC/me" \
-		"$TMPDIR/said"
+	step "what is not there is said" grep -q \
+		"secret.me is not saved: put it into $KDBLKCTL_ETC/exports/d/me.secret" "$TMPDIR/said"
 	step "no secret is in the file" refused grep -q 'swordfish\|= set' "$TMPDIR/secret.conf"
-	step "but where the initiator's is" grep -qx "secret = @$KDBLKCTL_ETC/me.secret" \
+	step "but where that of the disk is" grep -qx "secret = @$KDBLKCTL_ETC/disks/d.secret" \
 		"$TMPDIR/secret.conf"
-	step "and the target's copy" grep -qx "secret.me = @$KDBLKCTL_ETC/me.secret" \
+	step "and that of the export" grep -qx "secret.me = @$KDBLKCTL_ETC/exports/d/me.secret" \
 		"$TMPDIR/secret.conf"
 	step "all is cleared" ctl clear
 	step "without the file nothing is exported without a proof" \
 		refused ctl restore --target "$TMPDIR/secret.conf"
 	step "and no disk is" test ! -d $kd_target/disks/d
-	echo swordfish-0123456789 >"$KDBLKCTL_ETC/me.secret"
+	mkdir -p "$KDBLKCTL_ETC/exports/d" "$KDBLKCTL_ETC/disks"
+	echo swordfish-0123456789 >"$KDBLKCTL_ETC/exports/d/me.secret"
+	echo swordfish-0123456789 >"$KDBLKCTL_ETC/disks/d.secret"
 	step "with the file all is restored" ctl restore "$TMPDIR/secret.conf"
 	step "the disk is connected, by the secret" prints '^d  *kdblk0  *live' list
 	step "the target asks for it" grep -qx set $kd_target/disks/d/allowed/me/secret

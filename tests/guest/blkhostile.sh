@@ -240,6 +240,75 @@ restart() {
 	step "the machine restarts when all is flushed" restarted
 	step "no flush fails" flushed
 }
+# Several paths to a disk share the cache of the target.
+writes() { within 60 dd if=/dev/zero of="$(device "$1")" bs=4k count=1 oflag=direct 2>/dev/null; }
+flushes() { within 60 sync "$(device "$1")"; }
+both_live() { is v live && is w live; }
+all_restarted() {
+	kd_n=$(losses)
+	fuzz serve restart 1 && within 60 dd if="$(device v)" of=/dev/null bs=4k count=1 \
+		iflag=direct 2>/dev/null && lost_more "$kd_n" && until_true $((20 * slow)) both_live
+}
+cache_of_paths() {
+	wanted "target cache of paths" || return 0
+	must "another path to the disk" second_path
+	step "a write on the first path" writes v
+	step "the machine restarts" all_restarted
+	step "a flush on the other path fails" refused flushes w
+	step "and none after it, on either path: the first one" flushes v
+	step "the other one" flushes w
+	step "a write on both" writes v
+	step "on the other one, too" writes w
+	step "the machine restarts" all_restarted
+	step "the flush fails" refused flushes v
+	step "but not twice" flushes w
+	step "a write on the first path" writes v
+	step "flushed on the other one" flushes w
+	step "the machine restarts" all_restarted
+	step "no flush fails: on the first path" flushes v
+	step "on the other one" flushes w
+	step "a write on the other path" writes w
+	step "which is disconnected" set_to 0 $kd_initiator/w/connect
+	step "the machine restarts" restarted
+	step "the flush on the first one fails" refused flushes v
+	rmdir $kd_initiator/w
+}
+second_path() {	# ATTRIBUTE=VALUE...
+	mkdir $kd_initiator/w &&
+		attributes $kd_initiator/w ia="$b-1" address=192.0.2.1 port=4800 disk=x queues=1 \
+			depth=16 keepalive_ms=500 reconnect_delay_ms=100 reconnect_max=1000 path=1 \
+			id="$(cat $kd_initiator/v/id)" "$@" connect=1 && is w live
+}
+# A path that does not answer what it is asked about another one holds up no other disk.
+mute_path() {
+	wanted "target fence-mute" || return 0
+	must "a disk" null_disk 0 64
+	must "is exported by a target that is good" export_disk d /dev/nullb0 allow_any=1
+	must "which listens" portal t "$b-1"
+	must "another path to the hostile one" second_path keepalive_ms=600000
+	step "it leaves" leaves
+	attributes $kd_initiator/v fast_io_fail_ms=1 reconnect_max=1000
+	step "the first path connects, with commands that are to fail soon" connects
+	fuzz serve fence-mute 1
+	dd if="$(device v)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null &
+	kd_read=$!
+	step "it is lost" until_true $((20 * slow)) refused is v live
+	step "the target is asked about it" until_true $((20 * slow)) \
+		logged "kdblkfuzz: a FENCE is not answered"
+	step "a disk of another target connects meanwhile" \
+		within 30 attach z "$a-1" $there d queues=1
+	step "and leaves" within 30 detach z
+	step "the command does not fail" kill -0 $kd_read
+	step "the path that was asked leaves" within 30 detach w
+	step "then it does" refused wait $kd_read
+	fuzz serve good
+	step "it leaves" leaves
+	attributes $kd_initiator/v fast_io_fail_ms=0 reconnect_max=3
+	step "the disk is withdrawn" no_disk d
+	step "the good target listens no more" no_portal t
+	no_null_disk 0
+	step "it connects again" connects
+}
 target() {
 	step "the hostile target listens" fuzz listen
 	order clean
@@ -254,6 +323,8 @@ target() {
 	done
 	step "it connects to one that is good" connects
 	restart
+	cache_of_paths
+	mute_path
 	for kd_name in $(grep -E '^answer-' $fuzzer/serve); do
 		wanted "target $kd_name" || continue
 		case $kd_name in

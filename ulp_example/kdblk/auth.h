@@ -22,6 +22,17 @@
 #include <crypto/hash.h>
 #endif
 
+/* The header of crypto_memneq() was another one formerly. */
+#if defined(KDBLK_AUTH_SHASH) || \
+	(defined(KDBLK_AUTH_LIB) && IS_REACHABLE(CONFIG_CRYPTO_LIB_UTILS))
+#define KDBLK_AUTH_MEMNEQ
+#ifdef KDBLK_HAVE_CRYPTO_UTILS
+#include <crypto/utils.h>
+#else
+#include <crypto/algapi.h>
+#endif
+#endif
+
 #define KDBLK_SECRET_MIN	16	/* characters */
 #define KDBLK_SECRET_MAX	128
 
@@ -126,12 +137,16 @@ static inline int kdblk_secret_prove(const struct kdblk_secret *secret, const ch
 /* In a time that does not tell how much of them is the same. */
 static inline bool kdblk_proof_same(const u8 *a, const u8 *b, size_t length)
 {
+#ifdef KDBLK_AUTH_MEMNEQ
+	return !crypto_memneq(a, b, length);
+#else	/* a kernel without it */
 	u8 differ = 0;
 	size_t i;
 
 	for (i = 0; i < length; i++)
 		differ |= a[i] ^ b[i];
 	return !differ;
+#endif
 }
 
 #endif /* _KDBLK_AUTH_H_ */

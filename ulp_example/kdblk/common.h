@@ -4,6 +4,7 @@
 #ifndef _KDBLK_COMMON_H_
 #define _KDBLK_COMMON_H_
 
+#include <linux/ctype.h>
 #include <linux/errno.h>
 #include <linux/printk.h>
 #include <linux/socket.h>
@@ -12,7 +13,37 @@
 #include <dat2/kdat.h>
 #include <dat2/kdat_ext.h>
 
+#include "proto.h"
+
 #define KDBLK_LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
+
+/* Texts go over the wire, into the log and into sysfs: printable ASCII only. */
+static inline bool kdblk_printable(const char *text, size_t length)
+{
+	for (; length; text++, length--)
+		if (!isascii(*text) || !isprint(*text))
+			return false;
+	return true;
+}
+
+/* A text in a message: it ends with a NUL and is padded with NULs. */
+static inline bool kdblk_text_fits(const char *text, size_t size)
+{
+	size_t length = strnlen(text, size);
+
+	return length < size && kdblk_printable(text, length) &&
+	       !memchr_inv(text + length, 0, size - length);
+}
+
+/* Names of disks, initiators and portals: also without spaces and '/'. */
+static inline int kdblk_check_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	if (length >= KDBLK_NAME_LEN)
+		return -ENAMETOOLONG;
+	return length && kdblk_printable(name, length) && !strpbrk(name, " /") ? 0 : -EINVAL;
+}
 
 /* kdat_errno(), but also log a failure with the name of the object and of the call. */
 static inline int kdblk_check(const char *who, const char *what, DAT_RETURN ret)

@@ -106,7 +106,7 @@ struct kdblk_cmd {
 
 static_assert(sizeof(struct kdblk_cmd) == 64);
 
-/* Data of LOGIN. Strings end with a NUL and are padded with NULs. */
+/* Data of LOGIN. Strings are printable ASCII, end with a NUL and are padded with NULs. */
 struct kdblk_login {
 	__u8 id[KDBLK_ID_LEN];	/* of the initiator's machine */
 	char initiator[KDBLK_NAME_LEN];

@@ -27,7 +27,7 @@ enum act {
 	LOGIN_INVALIDATE, LOGIN_LEAVE, LOGIN_JUNK,
 	ANSWER, TAG_IDLE, TWICE, OPCODE, SIZE, NO_INVALIDATION, OTHER_KEY, MUTE, LEAVE, LATE_WRITE,
 	LATE_READ, WRONG_WAY, BEYOND, STEAL, FLOOD, EARLY, RANDOM,
-	ALIVE, ALIVE_MUTE, ALIVE_TWICE, ALIVE_LONG, RESTART,
+	ALIVE, ALIVE_MUTE, ALIVE_TWICE, ALIVE_LONG, RESTART, FENCE_MUTE,
 };
 
 #define ROW(name, act, type, field, bytes, to) \
@@ -95,6 +95,8 @@ static const struct {
 	ROW("geo-reserved-first", LOGIN, login_rsp, reserved[0], 1, 1),
 	{ "geo-reserved-last", LOGIN, FZ_LAST(kdblk_login_rsp, reserved, 1) },
 	ROW("geo-serial", LOGIN, login_rsp, serial, KDBLK_SERIAL_LEN, 'x'),
+	ROW("geo-serial-control", LOGIN, login_rsp, serial[1], 1, '\n'),
+	ROW("geo-serial-junk-behind", LOGIN, login_rsp, serial[20], 1, 'x'),
 	/* strange, but not senseless: no more is wanted than that nothing breaks */
 	{ "odd-login-twice", LOGIN_TWICE },
 	ROW("odd-inline-huge", ACCEPT, accept, inline_size, 4, 0xffffffff),
@@ -144,6 +146,8 @@ static const struct {
 	ROW("alive-capacity-negative", ALIVE, alive_rsp, capacity, 8, -512ull),
 	/* the machine: connections end, the next logins are told another boot id */
 	{ "restart", RESTART },
+	/* one path is lost and cannot come back; what is asked about it is not answered */
+	{ "fence-mute", FENCE_MUTE },
 };
 
 const struct fz_table fz_acts = FZ_TABLE(acts);
@@ -305,6 +309,11 @@ static void answer(struct fz_link *link, u32 tag)
 		return;
 	if (now(RESTART)) {
 		tgt.boot++;
+		list_for_each_entry(link, &tgt.links, node)
+			leave(link);
+		return;
+	}
+	if (now(FENCE_MUTE)) {
 		leave(link);
 		return;
 	}
@@ -401,6 +410,10 @@ static const char *what_is_wrong(const struct kdblk_cmd *cmd, u32 length)
 
 static void heard(struct fz_link *link, const void *msg, u32 length)
 {
+	struct kdblk_rsp done = {
+		.tag = cpu_to_le16(KDBLK_TAG_ADMIN),
+		.opcode = KDBLK_OP_FENCE,
+	};
 	const struct kdblk_cmd *cmd = msg;
 	const char *wrong;
 	u64 offset;
@@ -412,6 +425,13 @@ static void heard(struct fz_link *link, const void *msg, u32 length)
 	}
 	if (length >= sizeof(*cmd) && cmd->opcode == KDBLK_OP_KEEPALIVE) {
 		answer_admin(link, cmd->opcode, sizeof(struct kdblk_alive_rsp));
+		return;
+	}
+	if (length >= sizeof(*cmd) && cmd->opcode == KDBLK_OP_FENCE) {
+		if (acts[tgt.number].act == FENCE_MUTE)
+			pr_info("a FENCE is not answered\n");
+		else
+			fz_send(link, &done, sizeof(done));
 		return;
 	}
 	wrong = what_is_wrong(cmd, length);
@@ -495,6 +515,10 @@ static void requested(DAT_CR_HANDLE cr)
 	}
 	if (now(REJECT_EMPTY)) {
 		reject(cr, NULL, 0);
+		return;
+	}
+	if (acts[tgt.number].act == FENCE_MUTE) {
+		reject(cr, &no, sizeof(no));
 		return;
 	}
 	if (now(REJECT_JUNK)) {

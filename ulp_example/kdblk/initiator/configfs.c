@@ -49,8 +49,9 @@ static ssize_t kdblk_store_text(struct kdblk_disk *disk, char *to, size_t size, 
 	ssize_t ret = count;
 
 	mutex_lock(&disk->admin);
-	if (n >= size || memchr(page, '\n', n) || memchr(page, 0, n)) {
-		kdblk_why(disk, -EINVAL, "a line of less than %zu characters is needed", size);
+	if (n >= size || !kdblk_printable(page, n)) {
+		kdblk_why(disk, -EINVAL, "a line of less than %zu printable characters is needed",
+			  size);
 		ret = kdblk_refuse(disk, -EINVAL);
 	} else if (kdblk_fixed(disk, link)) {
 		ret = kdblk_busy(disk, link);
@@ -60,6 +61,29 @@ static ssize_t kdblk_store_text(struct kdblk_disk *disk, char *to, size_t size, 
 	}
 	mutex_unlock(&disk->admin);
 	return ret;
+}
+
+/* The same for a name that the target has to know; empty: it is not set. */
+static ssize_t kdblk_store_name(struct kdblk_disk *disk, char *to, size_t size, bool link,
+				const char *page, size_t count)
+{
+	size_t n = count && page[count - 1] == '\n' ? count - 1 : count;
+	char name[KDBLK_NAME_LEN] = {};
+	int err = 0;
+
+	if (n < sizeof(name))
+		memcpy(name, page, n);
+	if (n && (n >= sizeof(name) || strlen(name) != n || kdblk_check_name(name)))
+		err = -EINVAL;
+	if (!err)
+		return kdblk_store_text(disk, to, size, link, page, count);
+	mutex_lock(&disk->admin);
+	kdblk_why(disk, err,
+		  "a name has less than %u printable characters, without spaces and '/'",
+		  KDBLK_NAME_LEN);
+	kdblk_refuse(disk, err);
+	mutex_unlock(&disk->admin);
+	return err;
 }
 
 static ssize_t kdblk_store_number(struct kdblk_disk *disk, u32 *to, u32 min, u32 max, bool link,
@@ -84,7 +108,7 @@ static ssize_t kdblk_store_number(struct kdblk_disk *disk, u32 *to, u32 min, u32
 	return ret;
 }
 
-#define KDBLK_TEXT(name, size, link)							\
+#define KDBLK_LINE(name, kind, size, link)						\
 static char *kdblk_##name##_of(struct config_item *item)				\
 {											\
 	return kdblk_to_disk(item)->config.name;						\
@@ -96,7 +120,7 @@ static ssize_t kdblk_##name##_show(struct config_item *item, char *page)		\
 static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,		\
 				    size_t count)					\
 {											\
-	return kdblk_store_text(kdblk_to_disk(item), kdblk_##name##_of(item), size, link,	\
+	return kdblk_store_##kind(kdblk_to_disk(item), kdblk_##name##_of(item), size, link,	\
 				page, count);						\
 }
 
@@ -116,13 +140,13 @@ static ssize_t kdblk_##name##_store(struct config_item *item, const char *page,	
 				  page, count);						\
 }
 
-KDBLK_TEXT(ia, DAT_NAME_MAX_LENGTH, true)
+KDBLK_LINE(ia, text, DAT_NAME_MAX_LENGTH, true)
 CONFIGFS_ATTR(kdblk_, ia);
-KDBLK_TEXT(address, KDBLK_ADDRESS_LEN, true)
+KDBLK_LINE(address, text, KDBLK_ADDRESS_LEN, true)
 CONFIGFS_ATTR(kdblk_, address);
-KDBLK_TEXT(disk, KDBLK_NAME_LEN, false)
+KDBLK_LINE(disk, name, KDBLK_NAME_LEN, false)
 CONFIGFS_ATTR(kdblk_, disk);
-KDBLK_TEXT(initiator, KDBLK_NAME_LEN, false)
+KDBLK_LINE(initiator, name, KDBLK_NAME_LEN, false)
 CONFIGFS_ATTR(kdblk_, initiator);
 KDBLK_NUMBER(port, 1, 65535, true)
 CONFIGFS_ATTR(kdblk_, port);
@@ -143,6 +167,36 @@ CONFIGFS_ATTR(kdblk_, reconnect_max);
 KDBLK_NUMBER(fast_io_fail_ms, 0, 600000, true)
 CONFIGFS_ATTR(kdblk_, fast_io_fail_ms);
 
+/* Empty: what the adapter uses by default. */
+static ssize_t kdblk_tos_show(struct config_item *item, char *page)
+{
+	int tos = READ_ONCE(kdblk_to_disk(item)->config.tos);
+
+	return tos < 0 ? sysfs_emit(page, "\n") : sysfs_emit(page, "%d\n", tos);
+}
+
+static ssize_t kdblk_tos_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kdblk_disk *disk = kdblk_to_disk(item);
+	u32 tos = KDAT_CONN_DEFAULT;
+	ssize_t ret;
+
+	if (count > 1 || (count && *page != '\n')) {
+		ret = kdblk_store_number(disk, &tos, 0, 255, true, page, count);
+		if (ret < 0)
+			return ret;
+	}
+	ret = count;
+	mutex_lock(&disk->admin);
+	if (kdblk_fixed(disk, true))
+		ret = kdblk_busy(disk, true);
+	else
+		WRITE_ONCE(disk->config.tos, (int)tos);
+	mutex_unlock(&disk->admin);
+	return ret;
+}
+CONFIGFS_ATTR(kdblk_, tos);
+
 static ssize_t kdblk_connect_show(struct config_item *item, char *page)
 {
 	int state = READ_ONCE(kdblk_to_disk(item)->state);
@@ -156,10 +210,10 @@ static ssize_t kdblk_connect_store(struct config_item *item, const char *page, s
 	bool on;
 	int err = kstrtobool(page, &on);
 
-	if (err)
-		return err;
 	mutex_lock(&disk->admin);
-	if (on)
+	if (err)
+		kdblk_refuse(disk, kdblk_why(disk, err, "1 connects, 0 disconnects"));
+	else if (on)
 		err = kdblk_start(disk);
 	else if (disk->state != KDBLK_IDLE)
 		kdblk_stop(disk);
@@ -290,6 +344,7 @@ static struct configfs_attribute *kdblk_attrs[] = {
 	&kdblk_attr_reconnect_delay_ms,
 	&kdblk_attr_reconnect_max,
 	&kdblk_attr_fast_io_fail_ms,
+	&kdblk_attr_tos,
 	&kdblk_attr_connect,
 	&kdblk_attr_state,
 	&kdblk_attr_device,
@@ -316,8 +371,12 @@ static const struct config_item_type kdblk_item_type = {
 
 static struct config_item *kdblk_make_item(struct config_group *group, const char *name)
 {
-	struct kdblk_disk *disk = kzalloc(sizeof(*disk), GFP_KERNEL);
+	int err = kdblk_check_name(name);
+	struct kdblk_disk *disk;
 
+	if (err)
+		return ERR_PTR(err);
+	disk = kzalloc(sizeof(*disk), GFP_KERNEL);
 	if (!disk)
 		return ERR_PTR(-ENOMEM);
 	kdblk_session_init(disk);
@@ -327,8 +386,10 @@ static struct config_item *kdblk_make_item(struct config_group *group, const cha
 	disk->config.keepalive_ms = 5000;
 	disk->config.reconnect_delay_ms = 2000;
 	disk->config.reconnect_max = 30;
+	disk->config.tos = KDAT_CONN_DEFAULT;
 	strscpy(disk->config.initiator, utsname()->nodename, sizeof(disk->config.initiator));
-	if (!utsname()->nodename[0] || !strcmp(utsname()->nodename, "(none)"))
+	if (kdblk_check_name(disk->config.initiator) ||
+	    !strcmp(disk->config.initiator, "(none)"))
 		snprintf(disk->config.initiator, sizeof(disk->config.initiator), "%*phN",
 			 KDBLK_ID_LEN, disk->id);
 	config_item_init_type_name(&disk->item, name, &kdblk_item_type);
@@ -392,6 +453,7 @@ static void __exit kdblk_exit(void)
 {
 	configfs_unregister_subsystem(&kdblk_subsys);
 	kdblk_disk_exit();
+	kdblk_paths_exit();
 	kdblk_sysfs_exit();
 	destroy_workqueue(kdblk_wq);
 }

@@ -29,6 +29,12 @@ static blk_status_t kdblk_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_
 	/* Without a connection the queue is quiesced, unless its commands are to fail. */
 	if (unlikely(READ_ONCE(q->disk->failing)))
 		return BLK_STS_TRANSPORT;
+	/* Connected again, or fenced: the target has ended the earlier copies of the command. */
+	if (unlikely(io->tries > READ_ONCE(q->disk->config.reconnect_max))) {
+		pr_err_ratelimited("%s: queue %u: a command fails, since it was lost with %u sessions\n",
+				   kdblk_name(q->disk), q->index, io->tries);
+		return BLK_STS_TRANSPORT;
+	}
 	return kdblk_queue_post(q, bd->rq);
 }
 
@@ -145,6 +151,16 @@ void kdblk_disk_unquiesce(struct kdblk_disk *disk)
 {
 	kdblk_sysfs_adapter(disk);
 	kdblk_gate(disk, false);
+}
+
+bool kdblk_disk_exists(struct kdblk_disk *disk)
+{
+	bool exists;
+
+	mutex_lock(&disk->gate);
+	exists = disk->gendisk;
+	mutex_unlock(&disk->gate);
+	return exists;
 }
 
 static void kdblk_limits(const struct kdblk_disk *disk, u32 segments, struct kdblk_limits *lim)

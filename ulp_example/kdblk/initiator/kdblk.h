@@ -7,7 +7,8 @@
  *	configfs.c	the administrator's interface
  *	session.c	connection, login, keepalive; loss and recovery
  *	adapter.c	the adapter that connections go through
- *	paths.c		several paths to one disk
+ *	paths.c		several paths to one disk: FENCE
+ *	cache.c		several paths to one disk: what the target's cache has lost
  *	queue.c		one queue: Endpoint, messages, memory, answers
  *	disk.c		the block device
  *	sysfs.c		its parent in sysfs, uevents
@@ -33,6 +34,7 @@
 #define KDBLK_IO_TIMEOUT	(30 * HZ)	/* of a command; then the session ends */
 #define KDBLK_CONNECT_TIMEOUT	(5 * HZ)	/* of one queue */
 #define KDBLK_AGAIN_MS		100	/* delay before resending after KDBLK_STATUS_RESOURCE */
+#define KDBLK_FENCES_TOLD	10	/* a FENCE that takes so many questions is logged */
 #define KDBLK_LOGIN_TIMEOUT	(30 * HZ)	/* the target may have to end our last session */
 #define KDBLK_ERROR_LEN		200		/* of a reason in last_error */
 #define KDBLK_INLINE_SEGS	2		/* memory segments of a WRITE with inline data */
@@ -44,6 +46,7 @@
 #define KDBLK_SPARE_DTOS	(2 * KDBLK_SIGNAL_EVERY)	/* the latest may be unsignalled */
 
 struct kdblk_disk;
+struct kdblk_stray;
 
 /*
  * A tag of a queue. It belongs to its request from queue_rq to the answer. Until
@@ -120,6 +123,7 @@ struct kdblk_config {
 	char initiator[KDBLK_NAME_LEN];
 	u32 port, path, queues, poll_queues, depth;
 	u32 keepalive_ms, reconnect_delay_ms, reconnect_max, fast_io_fail_ms;
+	int tos;			/* KDAT_CONN_DEFAULT: the adapter's */
 };
 
 struct kdblk_disk {
@@ -142,9 +146,11 @@ struct kdblk_disk {
 	struct mutex gate;		/* @gendisk, @quiesced */
 	bool dirty;			/* writes were answered since the last FLUSH */
 	bool cache_lost;		/* such writes may be lost: the next FLUSH fails */
-	const char *lost_why;
+	struct list_head mates;		/* the other paths to this disk, for these two: cache.c */
+	const char *lost_why;		/* of the first loss since the attempt began */
 	int last_error;
 	char reason[KDBLK_ERROR_LEN];	/* the same in words */
+	char told[KDBLK_ERROR_LEN];	/* the last one of an attempt */
 	struct ratelimit_state log;
 	u32 attempts;
 	unsigned long due;		/* jiffies: an attempt before it does not count */
@@ -157,7 +163,10 @@ struct kdblk_disk {
 	struct work_struct grow;
 	struct list_head paths;
 	bool joined;			/* connected, and may take commands of other paths */
-	bool unfenced;			/* commands failed that the target may not have finished */
+	u32 fencing;			/* other paths that use this one for a FENCE */
+	u32 fences;			/* how often the target was asked since the loss */
+	struct kdblk_stray *stray;	/* what the target may have left of this path */
+	bool known;			/* @geometry tells which disk it is */
 	struct mutex fence;		/* FENCE and KEEPALIVE: @admin_busy while LIVE */
 	wait_queue_head_t wait;		/* woken by connection events, answers, @broken */
 
@@ -235,8 +244,17 @@ void kdblk_adapter_unwatch(struct kdblk_disk *disk);
 int kdblk_fence(struct kdblk_disk *disk);
 int kdblk_join(struct kdblk_disk *disk);
 void kdblk_part(struct kdblk_disk *disk);
-void kdblk_paths_add(struct kdblk_disk *disk);
+void kdblk_path_known(struct kdblk_disk *disk);
+int kdblk_paths_add(struct kdblk_disk *disk);
 void kdblk_paths_del(struct kdblk_disk *disk);
+void kdblk_paths_exit(void);
+
+/* cache.c */
+void kdblk_mates_add(struct kdblk_disk *disk, struct kdblk_disk *mate);
+void kdblk_mates_del(struct kdblk_disk *disk);
+void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *geo);
+bool kdblk_flush_covers(struct kdblk_disk *disk);
+bool kdblk_flush_fails(struct kdblk_disk *disk);
 
 /* queue.c */
 int kdblk_queue_alloc(struct kdblk_queue *q, u16 depth);
@@ -259,6 +277,7 @@ void kdblk_disk_exit(void);
 void kdblk_disk_quiesce(struct kdblk_disk *disk);
 void kdblk_disk_unquiesce(struct kdblk_disk *disk);
 void kdblk_disk_release(struct kdblk_disk *disk);
+bool kdblk_disk_exists(struct kdblk_disk *disk);
 
 /* sysfs.c */
 int kdblk_sysfs_init(void);
@@ -266,6 +285,7 @@ void kdblk_sysfs_exit(void);
 int kdblk_sysfs_add(struct kdblk_disk *disk);
 void kdblk_sysfs_remove(struct kdblk_disk *disk);
 void kdblk_sysfs_adapter(struct kdblk_disk *disk);
+void kdblk_sysfs_no_adapter(struct kdblk_disk *disk);
 void kdblk_sysfs_event(struct kdblk_disk *disk);
 
 #endif /* _KDBLK_H_ */

@@ -117,7 +117,7 @@ static const char *kdblk_alive_answered(struct kdblk_disk *disk, const struct kd
 		return "a wrong size of its disk";
 	if (capacity > known) {
 		WRITE_ONCE(disk->capacity, capacity);
-		queue_work(kdblk_wq, &disk->grow);
+		schedule_work(&disk->grow);
 	}
 	disk->alive = true;
 	return NULL;
@@ -431,8 +431,7 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 	cmd->opcode = kdblk_opcode(rq, &flags);
 	if (unlikely(!cmd->opcode))
 		return BLK_STS_NOTSUPP;
-	if (cmd->opcode == KDBLK_OP_FLUSH && unlikely(READ_ONCE(q->disk->cache_lost)) &&
-	    xchg(&q->disk->cache_lost, false))
+	if (cmd->opcode == KDBLK_OP_FLUSH && kdblk_flush_fails(q->disk))
 		return BLK_STS_TARGET;
 	cmd->flags = flags;
 	cmd->tag = cpu_to_le16(tag);
@@ -447,7 +446,7 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 	slot->opcode = cmd->opcode;
 	slot->cached = (cmd->opcode == KDBLK_OP_WRITE || cmd->opcode == KDBLK_OP_WRITE_ZEROES) &&
 		       !(flags & KDBLK_CMD_FUA);
-	slot->covers = cmd->opcode == KDBLK_OP_FLUSH && xchg(&q->disk->dirty, false);
+	slot->covers = cmd->opcode == KDBLK_OP_FLUSH && kdblk_flush_covers(q->disk);
 	if (!(atomic_inc_return(&q->posted) % KDBLK_SIGNAL_EVERY))
 		how = DAT_COMPLETION_DEFAULT_FLAG;
 	blk_mq_start_request(rq);
@@ -622,19 +621,18 @@ void kdblk_queue_detach(struct kdblk_queue *q)
 static int kdblk_queue_ep(struct kdblk_queue *q)
 {
 	struct kdblk_disk *disk = q->disk;
-	const DAT_EP_ATTR attr = {
-		.max_message_size = sizeof(struct kdblk_cmd) + KDBLK_INLINE_MAX,
-		.max_rdma_size = KDBLK_MAX_IO,
-		.max_recv_dtos = q->asked + 1, .max_recv_iov = 1,
-		.max_request_dtos = KDBLK_TAG_DTOS * (q->asked + 1) + KDBLK_SPARE_DTOS,
-		.max_request_iov = disk->request_iov,
-		/* The target reads the data of a WRITE. */
-		.max_rdma_read_in = disk->read_depth,
-		.srq_soft_hw = DAT_HW_DEFAULT,
-	};
 	struct kdat_conn_attr conn = KDAT_CONN_ATTR_INIT;
 	const char *name = kdblk_name(disk);
+	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
 
+	attr.max_message_size = sizeof(struct kdblk_cmd) + KDBLK_INLINE_MAX;
+	attr.max_rdma_size = KDBLK_MAX_IO;
+	attr.max_recv_dtos = q->asked + 1;
+	attr.max_recv_iov = 1;
+	attr.max_request_dtos = KDBLK_TAG_DTOS * (q->asked + 1) + KDBLK_SPARE_DTOS;
+	attr.max_request_iov = disk->request_iov;
+	attr.max_rdma_read_in = disk->read_depth;	/* the target reads the data of a WRITE */
+	conn.tos = disk->config.tos;
 	conn.retry_count = KDBLK_RETRIES;
 	return KDBLK_TRY(name, dat_ep_create, disk->ia, disk->pz, q->evd, q->evd, disk->conn_evd,
 			 &attr, &q->ep) ?:
@@ -666,7 +664,7 @@ int kdblk_queue_connect(struct kdblk_queue *q)
 	q->conn_event = 0;
 	err = kdblk_queue_attach(q) ?: kdblk_queue_ep(q);
 	for (i = 0; !err && i <= q->asked; i++)
-		err = kdat_errno(kdblk_post_receive(q, i));
+		err = kdblk_check(kdblk_name(disk), "dat_ep_post_recv", kdblk_post_receive(q, i));
 	return err ?:
 	       KDBLK_TRY(kdblk_name(disk), dat_ep_connect, q->ep,
 			 (DAT_IA_ADDRESS_PTR)&disk->address, disk->config.port,
@@ -695,23 +693,18 @@ void kdblk_queue_disconnect(struct kdblk_queue *q)
 }
 
 /*
- * Requeue a command of a lost session, and count the try. The limit keeps a command that
- * kills every session, or is never answered, from blocking its issuer forever.
+ * Requeue a command of a lost session, and count the try. A limit keeps a command that kills
+ * every session, or is never answered, from blocking its issuer forever: kdblk_queue_rq(). It
+ * does not fail here, since the target may still execute it.
  */
 static void kdblk_again(struct kdblk_queue *q, struct request *rq)
 {
 	struct kdblk_io *io = blk_mq_rq_to_pdu(rq);
 
 	q->disk->unanswered++;
-	if (++io->tries <= q->disk->config.reconnect_max) {
+	if (++io->tries <= q->disk->config.reconnect_max)
 		q->disk->replayed++;
-		blk_mq_requeue_request(rq, true);
-		return;
-	}
-	pr_err_ratelimited("%s: queue %u: a command fails, since it was lost with %u sessions\n",
-			   kdblk_name(q->disk), q->index, io->tries);
-	io->status = BLK_STS_TRANSPORT;
-	blk_mq_complete_request(rq);
+	blk_mq_requeue_request(rq, true);
 }
 
 /*

@@ -61,10 +61,10 @@ int kdblk_refuse(struct kdblk_disk *disk, int err)
 /* Called from any context. Only the first loss of a connection is reported. */
 void kdblk_lost(struct kdblk_disk *disk, const char *why)
 {
+	cmpxchg(&disk->lost_why, NULL, why);
 	WRITE_ONCE(disk->broken, true);
 	/* cmpxchg() orders this store before the state change: see kdblk_live(). */
 	if (cmpxchg(&disk->state, KDBLK_LIVE, KDBLK_RECOVERING) == KDBLK_LIVE) {
-		disk->lost_why = why;
 		trace_kdblk_lost(disk, why);
 		queue_delayed_work(kdblk_wq, &disk->recover, 0);
 	}
@@ -131,10 +131,12 @@ static bool kdblk_geometry_fits(const struct kdblk_login_rsp *geo, u32 queues)
 	u64 capacity = le64_to_cpu(geo->capacity);
 	u16 flags = le16_to_cpu(geo->flags);
 
-	if (memchr_inv(geo->reserved, 0, sizeof(geo->reserved)) || (flags & ~KDBLK_DISK_FLAGS) ||
-	    geo->serial[KDBLK_SERIAL_LEN - 1])
+	if (memchr_inv(geo->reserved, 0, sizeof(geo->reserved)) || (flags & ~KDBLK_DISK_FLAGS))
 		return false;
 	if (!geo->session || (block != 512 && block != 4096))
+		return false;
+	/* It becomes names in sysfs and /dev. */
+	if (!kdblk_text_fits(geo->serial, sizeof(geo->serial)))
 		return false;
 	if (!capacity || (capacity & (block - 1)) || capacity > LLONG_MAX)
 		return false;
@@ -158,19 +160,6 @@ static bool kdblk_same_disk(const struct kdblk_login_rsp *a, const struct kdblk_
 	       !memcmp(a->serial, b->serial, sizeof(a->serial));
 }
 
-/* After a restart of the target's machine: is something missing that it had answered? */
-static void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *geo)
-{
-	if (!memcmp(disk->geometry.boot, geo->boot, sizeof(geo->boot)))
-		return;
-	memcpy(disk->geometry.boot, geo->boot, sizeof(geo->boot));
-	if (!(le16_to_cpu(geo->flags) & KDBLK_DISK_CACHE) || !xchg(&disk->dirty, false))
-		return;
-	WRITE_ONCE(disk->cache_lost, true);
-	pr_err("%s: the target's machine has restarted, and writes that it had answered were not flushed: they may be lost, so the next flush fails\n",
-	       kdblk_name(disk));
-}
-
 static int kdblk_geometry(struct kdblk_disk *disk)
 {
 	const struct kdblk_login_rsp *geo = &disk->answer;
@@ -184,6 +173,7 @@ static int kdblk_geometry(struct kdblk_disk *disk)
 		/* an unaligned buffer needs one more page */
 		disk->max_io = min3((u64)le32_to_cpu(geo->max_io), (pages - 1) * PAGE_SIZE,
 				    round_down(disk->limits.max_mapping, PAGE_SIZE));
+		kdblk_path_known(disk);
 	} else if (!kdblk_same_disk(&disk->geometry, geo)) {
 		return kdblk_why(disk, -ESTALE,
 				 "disk '%s' at the target differs from the one before",
@@ -199,7 +189,7 @@ static int kdblk_geometry(struct kdblk_disk *disk)
 	kdblk_compare_boot(disk, geo);
 	disk->session = le64_to_cpu(geo->session);
 	WRITE_ONCE(disk->capacity, capacity);
-	queue_work(kdblk_wq, &disk->grow);
+	schedule_work(&disk->grow);
 	return 0;
 }
 
@@ -239,10 +229,12 @@ static int kdblk_login(struct kdblk_disk *disk)
 	err = disk->secret.length ?
 		kdblk_secret_prove(&disk->secret, KDBLK_ROLE_INITIATOR, q->accept.nonce, login,
 				   sizeof(*login), login->proof) : 0;
-	if (!err)
-		err = kdblk_queue_admin(q, KDBLK_OP_LOGIN, 0);
 	if (err)
-		return err;
+		return kdblk_why(disk, err, "the proof of the secret cannot be computed");
+	err = kdblk_queue_admin(q, KDBLK_OP_LOGIN, 0);
+	if (err)
+		return READ_ONCE(disk->broken) ? -ECONNRESET :
+		       kdblk_why(disk, err, "the login could not be sent");
 	/* the acquire pairs with kdblk_admin_answered() */
 	if (!wait_event_timeout(disk->wait, !smp_load_acquire(&disk->admin_busy) ||
 				READ_ONCE(disk->broken) || READ_ONCE(disk->stopping),
@@ -306,6 +298,7 @@ static int kdblk_connect(struct kdblk_disk *disk)
 	if (!time_before(jiffies, disk->due))
 		disk->attempts++;
 	disk->reason[0] = 0;
+	WRITE_ONCE(disk->lost_why, NULL);
 	WRITE_ONCE(disk->broken, false);
 	disk->answered = false;
 	disk->alive = false;
@@ -335,18 +328,27 @@ static int kdblk_connect(struct kdblk_disk *disk)
 	return err ?: kdblk_join(disk);
 }
 
+static void kdblk_tell_live(struct kdblk_disk *disk)
+{
+	struct kdblk_place place;
+
+	kdblk_ia_place(disk->ia, &place);
+	pr_info("%s: connected to disk '%s' at %pISpc through %s, %u queues of depth %u\n",
+		kdblk_name(disk), disk->config.disk, &disk->address,
+		place.adapter[0] ? place.adapter : disk->config.ia, disk->nr_queues, disk->depth);
+}
+
 static void kdblk_live(struct kdblk_disk *disk)
 {
 	disk->attempts = 0;
 	disk->last_error = 0;
+	disk->told[0] = 0;
 	disk->connects++;
 	if (__ratelimit(&disk->log))
-		pr_info("%s: connected to disk '%s' at %pISpc through %s, %u queues of depth %u\n",
-			kdblk_name(disk), disk->config.disk, &disk->address,
-			disk->config.ia[0] ? disk->config.ia : "the adapter that leads there",
-			disk->nr_queues, disk->depth);
+		kdblk_tell_live(disk);
 	disk->was_live = true;
 	cancel_delayed_work_sync(&disk->fast_fail);
+	disk->fences = 0;
 	queue_delayed_work(kdblk_wq, &disk->keepalive,
 			   msecs_to_jiffies(disk->config.keepalive_ms));
 	/*
@@ -381,9 +383,14 @@ static void kdblk_fast_fail_work(struct work_struct *work)
 
 	if ((state != KDBLK_RECOVERING && state != KDBLK_FAILED) || READ_ONCE(disk->failing))
 		return;
-	err = kdblk_fence(disk);
-	if (err == -EAGAIN)
+	/* Before there is a block device, and when it has gone, no command is left to fail. */
+	err = kdblk_disk_exists(disk) ? kdblk_fence(disk) : 0;
+	if (err == -EAGAIN) {
+		if (++disk->fences == KDBLK_FENCES_TOLD && __ratelimit(&disk->log))
+			pr_warn("%s: commands of the lost connection do not fail yet, as the target may still execute them\n",
+				kdblk_name(disk));
 		queue_delayed_work(kdblk_wq, &disk->fast_fail, msecs_to_jiffies(KDBLK_AGAIN_MS));
+	}
 	if (err == -EAGAIN || err == -EINTR)
 		return;
 	if (state == KDBLK_RECOVERING && __ratelimit(&disk->log))
@@ -392,68 +399,74 @@ static void kdblk_fast_fail_work(struct work_struct *work)
 	kdblk_fail_commands(disk);
 }
 
-/* The disk has become larger. A program that watches it hears of that. */
+/*
+ * The disk has become larger. A program that watches it hears of that by a uevent, which needs
+ * locks whose holders may wait for this very disk: so nothing that recovery needs is held here,
+ * neither @gate nor a thread of its workqueue.
+ */
 static void kdblk_grow_work(struct work_struct *work)
 {
 	struct kdblk_disk *disk = container_of(work, struct kdblk_disk, grow);
 	sector_t sectors = READ_ONCE(disk->capacity) >> SECTOR_SHIFT;
-	unsigned int noio = memalloc_noio_save();
+	struct gendisk *gendisk;
 
 	mutex_lock(&disk->gate);
-	if (disk->gendisk && sectors > get_capacity(disk->gendisk)) {
-		pr_info("%s: the disk has grown from %llu to %llu bytes\n", kdblk_name(disk),
-			(u64)get_capacity(disk->gendisk) << SECTOR_SHIFT,
-			(u64)sectors << SECTOR_SHIFT);
-		set_capacity_and_notify(disk->gendisk, sectors);
-	}
+	gendisk = disk->gendisk;
+	if (gendisk)
+		get_device(disk_to_dev(gendisk));
 	mutex_unlock(&disk->gate);
-	memalloc_noio_restore(noio);
+	if (!gendisk)
+		return;
+	if (sectors > get_capacity(gendisk)) {
+		pr_info("%s: the disk has grown from %llu to %llu bytes\n", kdblk_name(disk),
+			(u64)get_capacity(gendisk) << SECTOR_SHIFT, (u64)sectors << SECTOR_SHIFT);
+		set_capacity_and_notify(gendisk, sectors);
+	}
+	put_disk(gendisk);
 }
 
+/* Commands fail when the target has ended them, also if it is the administrator who gives up. */
 static void kdblk_give_up(struct kdblk_disk *disk)
 {
 	kdblk_detach(disk);
 	WRITE_ONCE(disk->state, KDBLK_FAILED);
-	if (READ_ONCE(disk->stopping))
-		kdblk_fail_commands(disk);
-	else
-		mod_delayed_work(kdblk_wq, &disk->fast_fail, 0);
+	mod_delayed_work(kdblk_wq, &disk->fast_fail, 0);
 }
 
 /* Words for an attempt that failed, if what failed has left none. */
 static void kdblk_explain(struct kdblk_disk *disk, int err)
 {
-	const char *why;
+	const char *lost = READ_ONCE(disk->lost_why);
 
 	if (disk->reason[0])
 		return;
 	switch (err) {
 	case -ECONNREFUSED:
-		why = "nothing listens there";
+		kdblk_why(disk, err, "%pISpc: nothing listens there", &disk->address);
 		break;
 	case -EHOSTUNREACH:
-		why = "no route there, or no answer";
+		kdblk_why(disk, err, "%pISpc: no route there, or no answer", &disk->address);
 		break;
 	case -ETIMEDOUT:
-		why = "no answer";
+		kdblk_why(disk, err, "%pISpc: no answer", &disk->address);
 		break;
 	case -ECONNRESET:
-		why = "the connection ended at once";
+		kdblk_why(disk, err, "%pISpc: the connection ended at once: %s", &disk->address,
+			  lost ?: "the target does not say why");
 		break;
 	case -EINTR:
-		why = "it was disconnected meanwhile";
+		kdblk_why(disk, err, "it was disconnected meanwhile");
 		break;
 	case -ENOMEM:
-		why = "out of memory";
+		kdblk_why(disk, err, "out of memory");
 		break;
 	case -ENOSPC:
-		why = "the adapter has no more of what a queue needs";
+		kdblk_why(disk, err, "the adapter has no more of what a queue needs");
 		break;
 	default:
-		why = "see the lines before this one in the kernel log";
+		kdblk_why(disk, err, "see the lines before this one in the kernel log");
 		break;
 	}
-	kdblk_why(disk, err, "%pISpc: %s", &disk->address, why);
 }
 
 /* After an attempt that an adapter has started, the next one is due when it was before. */
@@ -469,10 +482,11 @@ static void kdblk_attempt_later(struct kdblk_disk *disk)
 /* A failed attempt is logged if it is the first, 2nd, 4th, 8th..., or fails in another way. */
 static void kdblk_attempt_failed(struct kdblk_disk *disk, int err)
 {
-	bool first = READ_ONCE(disk->state) == KDBLK_CONNECTING;
-	bool changed = err != disk->last_error;
+	bool first = READ_ONCE(disk->state) == KDBLK_CONNECTING, changed;
 
 	kdblk_explain(disk, err);
+	changed = strcmp(disk->reason, disk->told);
+	strscpy(disk->told, disk->reason, sizeof(disk->told));
 	disk->last_error = err;
 	if (READ_ONCE(disk->stopping)) {
 		kdblk_give_up(disk);
@@ -612,9 +626,12 @@ int kdblk_start(struct kdblk_disk *disk)
 		return kdblk_refuse(disk, err);
 	if (!disk->queues)
 		err = kdblk_alloc_queues(disk);
-	if (err)
-		return err;
-	kdblk_paths_add(disk);
+	err = err ?: kdblk_paths_add(disk);
+	if (err) {
+		if (disk->state == KDBLK_IDLE)
+			kdblk_free_queues(disk);
+		return kdblk_refuse(disk, kdblk_why(disk, err, "out of memory"));
+	}
 	if (disk->state == KDBLK_IDLE)	/* else it is watching */
 		kdblk_adapter_watch(disk);
 	disk->stopping = false;
@@ -628,9 +645,12 @@ int kdblk_start(struct kdblk_disk *disk)
 	if (!err && !disk->gendisk) {
 		err = kdblk_disk_add(disk);
 		if (err)
-			kdblk_why(disk, err, "no block device can be made (%pe)", ERR_PTR(err));
+			disk->last_error =
+				kdblk_refuse(disk, kdblk_why(disk, err,
+							     "no block device can be made (%pe)",
+							     ERR_PTR(err)));
 		else
-			queue_work(kdblk_wq, &disk->grow);	/* in case it has grown meanwhile */
+			schedule_work(&disk->grow);	/* in case it has grown meanwhile */
 	}
 	if (err && !disk->gendisk)
 		kdblk_stop(disk);
@@ -661,14 +681,15 @@ void kdblk_stop(struct kdblk_disk *disk)
 	cancel_delayed_work_sync(&disk->recover);
 	cancel_delayed_work_sync(&disk->fast_fail);
 	cancel_work_sync(&disk->grow);
+	kdblk_sysfs_no_adapter(disk);
 	kdblk_paths_del(disk);
 	kdblk_free_queues(disk);
 	disk->connects = 0;
 	disk->adapters = 0;
+	disk->fences = 0;
 	disk->failing = false;
-	disk->dirty = false;
-	disk->cache_lost = false;
 	disk->lost_why = NULL;
+	disk->told[0] = 0;
 	disk->last_error = err;
 	if (!err)
 		disk->reason[0] = 0;
@@ -686,6 +707,7 @@ void kdblk_session_init(struct kdblk_disk *disk)
 	mutex_init(&disk->gate);
 	mutex_init(&disk->fence);
 	INIT_LIST_HEAD(&disk->paths);
+	INIT_LIST_HEAD(&disk->mates);
 	init_waitqueue_head(&disk->wait);
 	INIT_DELAYED_WORK(&disk->recover, kdblk_recover_work);
 	INIT_DELAYED_WORK(&disk->keepalive, kdblk_keepalive_work);

@@ -16,7 +16,6 @@
 
 #include <linux/ctype.h>
 #include <linux/device.h>
-#include <linux/limits.h>
 #include <linux/module.h>
 #include "kdblk.h"
 
@@ -113,7 +112,7 @@ static struct class kdblk_class = {
 
 static void kdblk_uevent(struct kdblk_disk *disk, enum kdblk_state is)
 {
-	char state[32], name[NAME_MAX + 16], device[32];
+	char state[32], name[KDBLK_NAME_LEN + 16], device[32];
 	char *env[4] = { state, name, device, NULL };
 
 	snprintf(state, sizeof(state), "KDBLK_STATE=%s", kdblk_state_name(is));
@@ -171,6 +170,12 @@ void kdblk_sysfs_adapter(struct kdblk_disk *disk)
 	put_device(xchg(&disk->adapter, adapter));
 }
 
+/* Forget it, if it was not linked to. */
+void kdblk_sysfs_no_adapter(struct kdblk_disk *disk)
+{
+	put_device(xchg(&disk->adapter, NULL));
+}
+
 /* Called before the block device is made. */
 int kdblk_sysfs_add(struct kdblk_disk *disk)
 {
@@ -187,7 +192,6 @@ void kdblk_sysfs_remove(struct kdblk_disk *disk)
 	cancel_work_sync(&disk->event);
 	device_unregister(disk->dev);
 	disk->dev = NULL;
-	put_device(xchg(&disk->adapter, NULL));
 }
 
 int kdblk_sysfs_init(void)

@@ -54,6 +54,30 @@ TRACE_EVENT(kdblk_lost,
 	TP_printk("disk=%s: %s", __entry->disk, __entry->why)
 );
 
+/*
+ * The target was asked over this disk to end another path of it: 0 when nothing of that is left,
+ * -EAGAIN while it is ending, or another errno.
+ */
+TRACE_EVENT(kdblk_fence,
+	    TP_PROTO(const struct kdblk_disk *by, u16 path, int err),
+
+	TP_ARGS(by, path, err),
+
+	TP_STRUCT__entry(
+		__array(char, by, KDBLK_NAME_LEN)
+		__field(u16, path)
+		__field(int, err)
+	),
+
+	TP_fast_assign(
+		strscpy(__entry->by, kdblk_name(by), KDBLK_NAME_LEN);
+		__entry->path = path;
+		__entry->err = err;
+	),
+
+	TP_printk("by=%s path=%u err=%d", __entry->by, __entry->path, __entry->err)
+);
+
 /* A command was answered, @status is enum kdblk_status. */
 TRACE_EVENT(kdblk_done,
 	    TP_PROTO(const struct kdblk_queue *q, u16 tag, u8 opcode, u16 status),

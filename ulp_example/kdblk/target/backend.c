@@ -101,7 +101,7 @@ int kdt_disk_open(struct kdt_disk *disk)
 	if (!disk->path || !disk->path[0])
 		return kdt_disk_fail(disk, -EINVAL, "path has to be set first");
 	disk->flags = disk->read_only ? KDBLK_DISK_READ_ONLY : 0;
-	disk->wq = alloc_workqueue("kdblk_target/%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 0,
+	disk->wq = alloc_workqueue("kdblk_target/%.16s", WQ_MEM_RECLAIM | WQ_UNBOUND, 0,
 				   kdt_disk_name(disk));
 	if (!disk->wq)
 		return kdt_disk_fail(disk, -ENOMEM, "out of memory");

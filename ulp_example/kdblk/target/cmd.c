@@ -14,7 +14,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/ctype.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/string.h>
@@ -204,14 +203,6 @@ void kdt_begin(struct kdt_cmd *cmd)
 		kdt_fetch(cmd);
 }
 
-/* Check a name that will appear in the log. */
-static bool kdt_printable(const char *name)
-{
-	while (isprint(*name))
-		name++;
-	return !*name;
-}
-
 static void kdt_login(struct kdt_cmd *cmd)
 {
 	struct kdblk_login copy, *login = &copy;
@@ -219,19 +210,16 @@ static void kdt_login(struct kdt_cmd *cmd)
 	struct kdt_session *s = cmd->q->s;
 	struct kdt_disk *disk;
 	u32 keepalive, queues;
-	size_t ilen, dlen;
 
 	/* Check a copy: on iWARP the peer may be able to write to the received data. */
 	memcpy(login, cmd->rx->buf.va, sizeof(*login));
 	keepalive = le32_to_cpu(login->keepalive_ms);
 	queues = le16_to_cpu(login->queues);
-	ilen = strnlen(login->initiator, KDBLK_NAME_LEN);
-	dlen = strnlen(login->disk, KDBLK_NAME_LEN);
-	if (!ilen || ilen == KDBLK_NAME_LEN || !dlen || dlen == KDBLK_NAME_LEN ||
-	    memchr_inv(login->initiator + ilen, 0, KDBLK_NAME_LEN - ilen) ||
-	    memchr_inv(login->disk + dlen, 0, KDBLK_NAME_LEN - dlen) ||
+	/* Names appear in the log and in the list of sessions. */
+	if (!kdblk_text_fits(login->initiator, KDBLK_NAME_LEN) ||
+	    !kdblk_text_fits(login->disk, KDBLK_NAME_LEN) ||
+	    kdblk_check_name(login->initiator) || kdblk_check_name(login->disk) ||
 	    memchr_inv(login->reserved, 0, sizeof(login->reserved)) ||
-	    !kdt_printable(login->initiator) || !kdt_printable(login->disk) ||
 	    keepalive < 100 || keepalive > 600000 || !queues || queues > KDBLK_MAX_QUEUES) {
 		kdt_violation(cmd->q, "malformed login");
 		kdt_drop(cmd);

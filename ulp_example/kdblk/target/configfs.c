@@ -31,31 +31,21 @@ static struct kdt_portal *kdt_to_portal(struct config_item *item)
 	return container_of(to_config_group(item), struct kdt_portal, group);
 }
 
-/* Names are sent over the wire and appear in the log. */
-static int kdt_check_name(const char *name)
-{
-	if (strlen(name) >= KDBLK_NAME_LEN)
-		return -ENAMETOOLONG;
-	for (; *name; name++) {
-		if (!isgraph(*name))
-			return -EINVAL;
-	}
-	return 0;
-}
-
-/* Return a copy of the written line without its newline. The caller frees it. */
+/*
+ * Return a copy of the written line without its newline. The caller frees it. It will appear in
+ * the log, so there are no control characters in it.
+ */
 static char *kdt_line(const char *page, size_t count, size_t max)
 {
-	char *line = kstrndup(page, count, GFP_KERNEL);
+	size_t i, n = count && page[count - 1] == '\n' ? count - 1 : count;
 
-	if (!line)
-		return ERR_PTR(-ENOMEM);
-	line[strcspn(line, "\n")] = 0;
-	if (strlen(line) > max) {
-		kfree(line);
+	if (n > max)
 		return ERR_PTR(-EINVAL);
+	for (i = 0; i < n; i++) {
+		if (iscntrl(page[i]))
+			return ERR_PTR(-EINVAL);
 	}
-	return line;
+	return kmemdup_nul(page, n, GFP_KERNEL) ?: ERR_PTR(-ENOMEM);
 }
 
 /*
@@ -116,7 +106,7 @@ static const struct config_item_type kdt_name_type = {
 static struct config_item *kdt_name_make(struct config_group *group, const char *initiator)
 {
 	struct kdt_disk *disk = container_of(group, struct kdt_disk, allowed);
-	int err = kdt_check_name(initiator);
+	int err = kdblk_check_name(initiator);
 	struct kdt_name *name;
 
 	if (err)
@@ -159,6 +149,31 @@ static int kdt_disk_busy(struct kdt_disk *disk, const char *file)
 			     file);
 }
 
+/* A write has succeeded: last_error is of no write any more. */
+static ssize_t kdt_disk_done(struct kdt_disk *disk, size_t count)
+{
+	disk->last_error[0] = 0;
+	return count;
+}
+
+static int kdt_disk_bool(struct kdt_disk *disk, const char *page, bool *yes)
+{
+	int err = kstrtobool(page, yes);
+
+	return err ? kdt_disk_fail(disk, err, "0 or 1 is needed") : 0;
+}
+
+static char *kdt_disk_line(struct kdt_disk *disk, const char *page, size_t count, size_t max)
+{
+	char *line = kdt_line(page, count, max);
+
+	if (IS_ERR(line))
+		kdt_disk_fail(disk, PTR_ERR(line),
+			      "a line of at most %zu characters is needed, without control characters",
+			      max);
+	return line;
+}
+
 static ssize_t kdt_disk_path_show(struct config_item *item, char *page)
 {
 	struct kdt_disk *disk = kdt_to_disk(item);
@@ -173,18 +188,18 @@ static ssize_t kdt_disk_path_show(struct config_item *item, char *page)
 static ssize_t kdt_disk_path_store(struct config_item *item, const char *page, size_t count)
 {
 	struct kdt_disk *disk = kdt_to_disk(item);
-	char *path = kdt_line(page, count, PATH_MAX - 1);
+	char *path = kdt_disk_line(disk, page, count, PATH_MAX - 1);
+	ssize_t ret;
 
 	if (IS_ERR(path))
 		return PTR_ERR(path);
 	mutex_lock(&disk->lock);
-	if (!disk->enabled)
+	ret = disk->enabled ? kdt_disk_busy(disk, "path") : kdt_disk_done(disk, count);
+	if (ret > 0)
 		swap(disk->path, path);
-	else
-		count = kdt_disk_busy(disk, "path");
 	mutex_unlock(&disk->lock);
 	kfree(path);
-	return count;
+	return ret;
 }
 
 static ssize_t kdt_disk_serial_show(struct config_item *item, char *page)
@@ -195,18 +210,23 @@ static ssize_t kdt_disk_serial_show(struct config_item *item, char *page)
 static ssize_t kdt_disk_serial_store(struct config_item *item, const char *page, size_t count)
 {
 	struct kdt_disk *disk = kdt_to_disk(item);
-	char *serial = kdt_line(page, count, KDBLK_SERIAL_LEN - 1);
+	char *serial = kdt_disk_line(disk, page, count, KDBLK_SERIAL_LEN - 1);
+	ssize_t ret = count;
 
 	if (IS_ERR(serial))
 		return PTR_ERR(serial);
 	mutex_lock(&disk->lock);
-	if (!disk->enabled)
-		strscpy_pad(disk->serial, serial, sizeof(disk->serial));
+	if (disk->enabled)
+		ret = kdt_disk_busy(disk, "serial");
+	else if (!kdblk_printable(serial, strlen(serial)))
+		ret = kdt_disk_fail(disk, -EINVAL, "a serial has ASCII characters only");
 	else
-		count = kdt_disk_busy(disk, "serial");
+		strscpy_pad(disk->serial, serial, sizeof(disk->serial));
+	if (ret > 0)
+		kdt_disk_done(disk, count);
 	mutex_unlock(&disk->lock);
 	kfree(serial);
-	return count;
+	return ret;
 }
 
 static ssize_t kdt_disk_read_only_show(struct config_item *item, char *page)
@@ -218,17 +238,16 @@ static ssize_t kdt_disk_read_only_store(struct config_item *item, const char *pa
 {
 	struct kdt_disk *disk = kdt_to_disk(item);
 	bool yes;
-	int err = kstrtobool(page, &yes);
+	ssize_t ret = kdt_disk_bool(disk, page, &yes);
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	mutex_lock(&disk->lock);
-	if (!disk->enabled)
+	ret = disk->enabled ? kdt_disk_busy(disk, "read_only") : kdt_disk_done(disk, count);
+	if (ret > 0)
 		disk->read_only = yes;
-	else
-		count = kdt_disk_busy(disk, "read_only");
 	mutex_unlock(&disk->lock);
-	return count;
+	return ret;
 }
 
 static ssize_t kdt_disk_allow_any_show(struct config_item *item, char *page)
@@ -240,14 +259,14 @@ static ssize_t kdt_disk_allow_any_store(struct config_item *item, const char *pa
 {
 	struct kdt_disk *disk = kdt_to_disk(item);
 	bool yes;
-	int err = kstrtobool(page, &yes);
+	int err = kdt_disk_bool(disk, page, &yes);
 
 	if (err)
 		return err;
 	mutex_lock(&kdt_lock);
 	disk->allow_any = yes;
 	mutex_unlock(&kdt_lock);
-	return count;
+	return kdt_disk_done(disk, count);
 }
 
 static ssize_t kdt_disk_enable_show(struct config_item *item, char *page)
@@ -286,10 +305,11 @@ out:
 
 static ssize_t kdt_disk_enable_store(struct config_item *item, const char *page, size_t count)
 {
+	struct kdt_disk *disk = kdt_to_disk(item);
 	bool yes;
-	int err = kstrtobool(page, &yes) ?: kdt_disk_enable(kdt_to_disk(item), yes);
+	int err = kdt_disk_bool(disk, page, &yes) ?: kdt_disk_enable(disk, yes);
 
-	return err ?: count;
+	return err ?: kdt_disk_done(disk, count);
 }
 
 static ssize_t kdt_disk_sessions_show(struct config_item *item, char *page)
@@ -313,20 +333,22 @@ static ssize_t kdt_disk_kick_store(struct config_item *item, const char *page, s
 	err = kdt_kick(disk, turn);
 	if (err)
 		return kdt_disk_fail(disk, err, "no session has the number %llu", turn);
-	return count;
+	return kdt_disk_done(disk, count);
 }
 
 static ssize_t kdt_disk_rescan_store(struct config_item *item, const char *page, size_t count)
 {
 	struct kdt_disk *disk = kdt_to_disk(item);
 	bool yes;
-	int err = kstrtobool(page, &yes);
+	int err = kdt_disk_bool(disk, page, &yes);
 
 	if (err || !yes)
 		return err ?: count;
 	mutex_lock(&disk->lock);
 	if (disk->enabled)
 		err = kdt_disk_rescan(disk);
+	else
+		err = kdt_disk_fail(disk, -ENODEV, "the disk is not enabled");
 	mutex_unlock(&disk->lock);
 	return err ?: count;
 }
@@ -388,7 +410,7 @@ static const struct config_item_type kdt_disk_type = {
 
 static struct config_group *kdt_disk_make(struct config_group *group, const char *name)
 {
-	int err = kdt_check_name(name);
+	int err = kdblk_check_name(name);
 	struct kdt_disk *disk;
 
 	if (err)
@@ -447,15 +469,18 @@ static ssize_t kdt_portal_ia_store(struct config_item *item, const char *page, s
 	struct kdt_portal *portal = kdt_to_portal(item);
 	char *name = kdt_line(page, count, sizeof(portal->ia_name) - 1);
 
-	if (IS_ERR(name))
-		return PTR_ERR(name);
 	mutex_lock(&portal->lock);
-	if (portal->state == KDT_PORTAL_DISABLED)
+	if (IS_ERR(name))
+		count = kdt_portal_fail(portal, PTR_ERR(name),
+					"a line of at most %zu characters is needed, without control characters",
+					sizeof(portal->ia_name) - 1);
+	else if (portal->state == KDT_PORTAL_DISABLED)
 		strscpy(portal->ia_name, name, sizeof(portal->ia_name));
 	else
 		count = kdt_portal_busy(portal);
 	mutex_unlock(&portal->lock);
-	kfree(name);
+	if (!IS_ERR(name))
+		kfree(name);
 	return count;
 }
 
@@ -511,14 +536,14 @@ static ssize_t kdt_portal_enable_store(struct config_item *item, const char *pag
 	bool yes;
 	int err = kstrtobool(page, &yes);
 
-	if (err)
-		return err;
-	if (!yes) {
+	if (!err && !yes) {
 		kdt_portal_disable(portal);
 		return count;
 	}
 	mutex_lock(&portal->lock);
-	if (portal->state == KDT_PORTAL_DISABLED)
+	if (err)
+		kdt_portal_fail(portal, err, "0 or 1 is needed");
+	else if (portal->state == KDT_PORTAL_DISABLED)
 		err = kdt_portal_enable(portal);
 	mutex_unlock(&portal->lock);
 	return err ?: count;
@@ -578,7 +603,7 @@ static const struct config_item_type kdt_portal_type = {
 static struct config_group *kdt_portal_make(struct config_group *group, const char *name)
 {
 	struct kdt_portal *portal;
-	int err = kdt_check_name(name);
+	int err = kdblk_check_name(name);
 
 	if (err)
 		return ERR_PTR(err);

@@ -143,7 +143,7 @@ void kdt_pool_free(struct kdt_pool *pool)
 	pool->chunks = NULL;
 	pool->bufs = NULL;
 	pool->nbufs = 0;
-	INIT_LIST_HEAD(&pool->free);	/* a portal that moves to iWARP has none */
+	INIT_LIST_HEAD(&pool->free);
 }
 
 /**
@@ -155,23 +155,23 @@ void kdt_pool_free(struct kdt_pool *pool)
 int kdt_share_join(struct kdt_session *s)
 {
 	struct kdt_share *new = kzalloc(sizeof(*new), GFP_KERNEL), *share;
-	struct kdt_portal *portal = s->portal;
+	struct kdt_adapter *adapter = s->adapter;
 
 	if (!new)
 		return -ENOMEM;
 	new->disk = s->disk;
-	spin_lock_bh(&portal->buf_lock);
-	list_for_each_entry(share, &portal->shares, node) {
+	spin_lock_bh(&adapter->buf_lock);
+	list_for_each_entry(share, &adapter->shares, node) {
 		if (share->disk == s->disk)
 			s->share = share;
 	}
 	if (!s->share) {
-		list_add(&new->node, &portal->shares);
+		list_add(&new->node, &adapter->shares);
 		s->share = new;
 		new = NULL;
 	}
 	s->share->sessions++;
-	spin_unlock_bh(&portal->buf_lock);
+	spin_unlock_bh(&adapter->buf_lock);
 	kfree(new);
 	return 0;
 }
@@ -179,23 +179,23 @@ int kdt_share_join(struct kdt_session *s)
 /* The session holds no buffer any more, and no command waits for one. */
 void kdt_share_leave(struct kdt_session *s)
 {
-	struct kdt_portal *portal = s->portal;
+	struct kdt_adapter *adapter = s->adapter;
 	struct kdt_share *share = s->share;
 
 	if (!share)
 		return;
-	spin_lock_bh(&portal->buf_lock);
+	spin_lock_bh(&adapter->buf_lock);
 	s->share = NULL;
 	if (--share->sessions)
 		share = NULL;
 	else
 		list_del(&share->node);
-	spin_unlock_bh(&portal->buf_lock);
+	spin_unlock_bh(&adapter->buf_lock);
 	kfree(share);
 }
 
 /*
- * Take a buffer: one of the session's own, or one of the portal's as long as the disk holds
+ * Take a buffer: one of the session's own, or one of the adapter's as long as the disk holds
  * less than half of them, and this session less than a quarter if others use the disk as well.
  * So commands that a disk does not complete, or an initiator does not take answers of, never
  * hold all buffers.
@@ -206,9 +206,9 @@ static struct kdt_buf *kdt_pool_take(struct kdt_session *s)
 	struct kdt_buf *buf;
 	u32 most;
 
-	lockdep_assert_held(&s->portal->buf_lock);
+	lockdep_assert_held(&s->adapter->buf_lock);
 	if (list_empty(&pool->free)) {
-		pool = &s->portal->pool;
+		pool = &s->adapter->pool;
 		most = max(pool->nbufs / (s->share->sessions > 1 ? 4 : 2), 1U);
 		if (list_empty(&pool->free) || s->held >= most ||
 		    s->share->held >= max(pool->nbufs / 2, 1U))
@@ -234,10 +234,10 @@ static struct kdt_buf *kdt_pool_take(struct kdt_session *s)
 bool kdt_pool_get(struct kdt_cmd *cmd)
 {
 	struct kdt_session *s = cmd->q->s;
-	struct kdt_portal *portal = s->portal;
+	struct kdt_adapter *adapter = s->adapter;
 	struct kdt_buf *buf = NULL;
 
-	spin_lock_bh(&portal->buf_lock);
+	spin_lock_bh(&adapter->buf_lock);
 	if (list_empty(&s->waiting))
 		buf = kdt_pool_take(s);
 	cmd->pooled = true;
@@ -246,21 +246,21 @@ bool kdt_pool_get(struct kdt_cmd *cmd)
 		cmd->stage = KDT_STAGE_BEGIN;
 		list_add_tail(&cmd->node, &s->waiting);
 		if (list_empty(&s->hungry))
-			list_add_tail(&s->hungry, &portal->hungry);
+			list_add_tail(&s->hungry, &adapter->hungry);
 	}
-	spin_unlock_bh(&portal->buf_lock);
+	spin_unlock_bh(&adapter->buf_lock);
 	return buf;	/* do not access a waiting command from here on */
 }
 
 /* The sessions take turns. A buffer that has come back is of use to one command at most. */
-static struct kdt_cmd *kdt_pool_next(struct kdt_portal *portal)
+static struct kdt_cmd *kdt_pool_next(struct kdt_adapter *adapter)
 {
 	struct kdt_session *s;
 	struct kdt_cmd *cmd;
 	struct kdt_buf *buf;
 
-	lockdep_assert_held(&portal->buf_lock);
-	list_for_each_entry(s, &portal->hungry, hungry) {
+	lockdep_assert_held(&adapter->buf_lock);
+	list_for_each_entry(s, &adapter->hungry, hungry) {
 		buf = kdt_pool_take(s);
 		if (!buf)
 			continue;
@@ -270,7 +270,7 @@ static struct kdt_cmd *kdt_pool_next(struct kdt_portal *portal)
 		if (list_empty(&s->waiting))
 			list_del_init(&s->hungry);
 		else
-			list_move_tail(&s->hungry, &portal->hungry);
+			list_move_tail(&s->hungry, &adapter->hungry);
 		return cmd;
 	}
 	return NULL;
@@ -285,20 +285,20 @@ static struct kdt_cmd *kdt_pool_next(struct kdt_portal *portal)
 void kdt_pool_put(struct kdt_cmd *cmd)
 {
 	struct kdt_session *s = cmd->q->s;
-	struct kdt_portal *portal = s->portal;
+	struct kdt_adapter *adapter = s->adapter;
 	struct kdt_buf *buf = cmd->buf;
 	struct kdt_cmd *next;
 
 	cmd->pooled = false;
 	cmd->buf = NULL;
-	spin_lock_bh(&portal->buf_lock);
+	spin_lock_bh(&adapter->buf_lock);
 	list_add(&buf->node, &buf->pool->free);
-	if (buf->pool == &portal->pool) {
+	if (buf->pool == &adapter->pool) {
 		s->held--;
 		s->share->held--;
 	}
-	next = kdt_pool_next(portal);
-	spin_unlock_bh(&portal->buf_lock);
+	next = kdt_pool_next(adapter);
+	spin_unlock_bh(&adapter->buf_lock);
 	/* It counts as in flight, so it exists until it is dropped or answered. */
 	if (next)
 		queue_work(next->q->s->disk->wq, &next->work);
@@ -307,14 +307,14 @@ void kdt_pool_put(struct kdt_cmd *cmd)
 /* Drop the commands of a session that wait for a buffer. */
 void kdt_pool_cancel(struct kdt_session *s)
 {
-	struct kdt_portal *portal = s->portal;
+	struct kdt_adapter *adapter = s->adapter;
 	struct kdt_cmd *cmd, *next;
 	LIST_HEAD(mine);
 
-	spin_lock_bh(&portal->buf_lock);
+	spin_lock_bh(&adapter->buf_lock);
 	list_splice_init(&s->waiting, &mine);
 	list_del_init(&s->hungry);
-	spin_unlock_bh(&portal->buf_lock);
+	spin_unlock_bh(&adapter->buf_lock);
 	list_for_each_entry_safe(cmd, next, &mine, node)
 		kdt_drop(cmd);
 }

@@ -32,7 +32,7 @@ static DEFINE_SPINLOCK(kdt_portals_lock);	/* kdt_portals */
 
 struct kdt_request {
 	struct work_struct work;
-	struct kdt_portal *portal;
+	struct kdt_adapter *adapter;
 	DAT_CR_HANDLE cr;
 };
 
@@ -73,15 +73,16 @@ static u16 kdt_check_hello(DAT_CR_HANDLE cr, struct kdblk_connect *hello)
 static void kdt_request_work(struct work_struct *work)
 {
 	struct kdt_request *request = container_of(work, struct kdt_request, work);
-	struct kdt_portal *portal = request->portal;
+	struct kdt_portal *portal = request->adapter->portal;
 	struct kdblk_connect hello;
 	u16 reason;
 
 	reason = kdt_check_hello(request->cr, &hello);
 	if (!reason)
-		reason = kdt_session_connect(portal, request->cr, &hello);
+		reason = kdt_session_connect(request->adapter, request->cr, &hello);
 	if (reason)
 		kdt_reject(request->cr, reason);
+	kdt_adapter_put(request->adapter);
 	kfree(request);
 	mutex_lock(&kdt_lock);
 	if (!--portal->requests)
@@ -93,7 +94,8 @@ static void kdt_request_work(struct work_struct *work)
 static void kdt_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	DAT_CR_HANDLE cr = event->event_data.cr_arrival_event_data.cr_handle;
-	struct kdt_portal *portal = instance;
+	struct kdt_adapter *adapter = instance;
+	struct kdt_portal *portal = adapter->portal;
 	struct kdt_request *request;
 
 	request = kzalloc(sizeof(*request), GFP_KERNEL);
@@ -106,7 +108,8 @@ static void kdt_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEA
 	}
 	portal->requests++;
 	mutex_unlock(&kdt_lock);
-	request->portal = portal;
+	kref_get(&adapter->ref);
+	request->adapter = adapter;
 	request->cr = cr;
 	INIT_WORK(&request->work, kdt_request_work);
 	queue_work(kdt_ctl_wq, &request->work);
@@ -142,23 +145,49 @@ static void kdt_portal_unlisten(struct kdt_portal *portal)
 	portal->cr_evd = NULL;
 }
 
-/* End all sessions, and give up the adapter. Also accepts what was opened only in part. */
-static void kdt_portal_close(struct kdt_portal *portal, const char *why)
+/* Also accepts what was opened only in part. */
+static void kdt_adapter_release(struct kref *ref)
 {
+	struct kdt_adapter *adapter = container_of(ref, struct kdt_adapter, ref);
+
+	kdt_pool_free(&adapter->pool);
+	if (adapter->pz)
+		dat_pz_free(adapter->pz);
+	dat_ia_close(adapter->ia, DAT_CLOSE_ABRUPT_FLAG);
+	kfree(adapter);
+}
+
+void kdt_adapter_put(struct kdt_adapter *adapter)
+{
+	kref_put(&adapter->ref, kdt_adapter_release);
+}
+
+/*
+ * Give up the adapter. All its sessions end, but this does not wait for the last of their
+ * commands: another adapter may be there already, and serve other disks.
+ */
+static void kdt_portal_leave(struct kdt_portal *portal, const char *why)
+{
+	struct kdt_adapter *adapter = portal->adapter;
+
 	lockdep_assert_held(&portal->lock);
 	kdt_portal_unlisten(portal);
+	if (!adapter)
+		return;
 	mutex_lock(&kdt_lock);
-	portal->closing = true;
+	adapter->closing = true;
+	kdt_end_of_adapter(adapter, why);
 	mutex_unlock(&kdt_lock);
+	portal->adapter = NULL;
+	kdt_adapter_put(adapter);
+}
+
+/* Also wait for the end of all sessions, those of earlier adapters as well. */
+static void kdt_portal_close(struct kdt_portal *portal, const char *why)
+{
+	kdt_portal_leave(portal, why);
 	wait_event(portal->no_requests, kdt_no_requests(portal));
 	kdt_end_of_portal(portal, why);
-	kdt_pool_free(&portal->pool);
-	if (portal->pz)
-		dat_pz_free(portal->pz);
-	if (portal->ia)
-		dat_ia_close(portal->ia, DAT_CLOSE_ABRUPT_FLAG);
-	portal->pz = NULL;
-	portal->ia = NULL;
 }
 
 /*
@@ -173,20 +202,20 @@ static int kdt_most_tags(const DAT_IA_ATTR *attr)
 	return min(dtos, events);
 }
 
-static int kdt_portal_query(struct kdt_portal *portal)
+static int kdt_adapter_query(struct kdt_adapter *adapter)
 {
 	DAT_PROVIDER_ATTR *provider = kzalloc(sizeof(*provider), GFP_KERNEL);
 	DAT_IA_ATTR *attr = kzalloc(sizeof(*attr), GFP_KERNEL);
 	int err = -ENOMEM;
 
 	if (attr && provider)
-		err = kdat_errno(dat_ia_query(portal->ia, NULL, DAT_IA_FIELD_ALL, attr,
+		err = kdat_errno(dat_ia_query(adapter->ia, NULL, DAT_IA_FIELD_ALL, attr,
 					      DAT_PROVIDER_FIELD_ALL, provider));
 	if (!err) {
-		portal->iwarp = provider->rdma_write_for_rdma_read_req;
-		portal->max_depth = max(kdt_most_tags(attr), 0);
-		portal->max_reads = attr->max_rdma_read_per_ep_out;
-		if (portal->max_depth < KDT_MIN_DEPTH || portal->max_reads < 1)
+		adapter->iwarp = provider->rdma_write_for_rdma_read_req;
+		adapter->max_depth = max(kdt_most_tags(attr), 0);
+		adapter->max_reads = attr->max_rdma_read_per_ep_out;
+		if (adapter->max_depth < KDT_MIN_DEPTH || adapter->max_reads < 1)
 			err = -EOPNOTSUPP;
 	}
 	kfree(attr);
@@ -215,31 +244,43 @@ static void kdt_portal_why(struct kdt_portal *portal, int err)
 			  err == -EHOSTUNREACH ? "its address cannot be used yet" :
 			  err == -EADDRINUSE ? "something else listens on this port" :
 			  err == -EOPNOTSUPP ? "this adapter can do too few requests or Reads" :
-			  err == -ENOMEM ? "out of memory" : "see the kernel log";
+			  err == -ENOMEM ? "out of memory" : NULL;
 
 	snprintf(portal->last_error, sizeof(portal->last_error),
-		 "cannot listen on %s, port %u: %s (%pe)", portal->ia_name, portal->cfg_port, why,
-		 ERR_PTR(err));
+		 "cannot listen on %.64s, port %u%s%s (%pe)", portal->ia_name, portal->cfg_port,
+		 why ? ": " : "", why ?: "", ERR_PTR(err));
 }
 
 /* Make what sessions need of an adapter. @ia is the portal's from now on, also after a failure. */
 static int kdt_portal_take(struct kdt_portal *portal, DAT_IA_HANDLE ia, DAT_EVD_HANDLE async_evd)
 {
 	const DAT_UPCALL_OBJECT async = { portal, kdt_async_upcall };
+	struct kdt_adapter *adapter = kzalloc(sizeof(*adapter), GFP_KERNEL);
 	int err;
 
-	portal->ia = ia;
-	portal->closing = false;
+	if (!adapter) {
+		dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
+		return -ENOMEM;
+	}
+	kref_init(&adapter->ref);
+	adapter->portal = portal;
+	adapter->ia = ia;
+	spin_lock_init(&adapter->buf_lock);
+	INIT_LIST_HEAD(&adapter->pool.free);
+	INIT_LIST_HEAD(&adapter->shares);
+	INIT_LIST_HEAD(&adapter->hungry);
 	err = kdat_errno(dat_evd_modify_upcall(async_evd, DAT_UPCALL_SINGLE_INSTANCE, &async,
 					       DAT_UPCALL_INVOC_ANY)) ?:
-	      kdat_errno(dat_pz_create(ia, &portal->pz)) ?:
-	      kdt_portal_query(portal);
+	      kdat_errno(dat_pz_create(ia, &adapter->pz)) ?:
+	      kdt_adapter_query(adapter);
 	/* On iWARP each session has its own pool, see struct kdt_session. */
-	if (!err && !portal->iwarp)
-		err = kdt_pool_alloc(&portal->pool, ia, portal->pz, portal->cfg_buffers,
+	if (!err && !adapter->iwarp)
+		err = kdt_pool_alloc(&adapter->pool, ia, adapter->pz, portal->cfg_buffers,
 				     portal->cfg_max_io, KDBLK_LOCAL);
 	if (err)
-		kdt_portal_close(portal, "the portal cannot be opened");
+		kdt_adapter_put(adapter);
+	else
+		portal->adapter = adapter;
 	return err;
 }
 
@@ -255,27 +296,29 @@ static int kdt_portal_adapter(struct kdt_portal *portal)
 	int err;
 
 	err = kdat_errno(dat_ia_open(portal->ia_name, 16, &async_evd, &ia));
+	if (err == -ENODEV && portal->adapter)	/* the name was an address, which is nowhere now */
+		return -EADDRNOTAVAIL;
 	if (err)
-		return portal->ia ? -EADDRNOTAVAIL : err;
-	if (portal->ia && !kdblk_ia_place(ia, &place)) {
+		return err;
+	if (portal->adapter && !kdblk_ia_place(ia, &place)) {
 		dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
 		return -EADDRNOTAVAIL;
 	}
-	if (portal->ia)
-		kdt_portal_close(portal, "the address has moved to another adapter");
+	kdt_portal_leave(portal, "the address has moved to another adapter");
 	return kdt_portal_take(portal, ia, async_evd);
 }
 
 static int kdt_portal_listen(struct kdt_portal *portal)
 {
-	const DAT_UPCALL_OBJECT cr = { portal, kdt_cr_upcall };
+	const DAT_UPCALL_OBJECT cr = { portal->adapter, kdt_cr_upcall };
+	DAT_IA_HANDLE ia = portal->adapter->ia;
 	DAT_RETURN ret;
 
-	if (!kdblk_ia_place(portal->ia, &portal->place))
+	if (!kdblk_ia_place(ia, &portal->place))
 		return -EADDRNOTAVAIL;
-	ret = dat_evd_kcreate(portal->ia, KDT_BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &cr,
-			      DAT_EVD_CR_FLAG, &portal->cr_evd) ?:
-	      dat_psp_create(portal->ia, portal->cfg_port, portal->cr_evd, DAT_PSP_CONSUMER_FLAG,
+	ret = dat_evd_kcreate(ia, KDT_BACKLOG, DAT_UPCALL_SINGLE_INSTANCE, &cr, DAT_EVD_CR_FLAG,
+			      &portal->cr_evd) ?:
+	      dat_psp_create(ia, portal->cfg_port, portal->cr_evd, DAT_PSP_CONSUMER_FLAG,
 			     &portal->psp);
 	if (ret != DAT_SUCCESS) {
 		kdt_portal_unlisten(portal);
@@ -297,9 +340,9 @@ static int kdt_portal_open(struct kdt_portal *portal)
 	int err = 0;
 
 	lockdep_assert_held(&portal->lock);
-	if (portal->ia && kdat_ia_lost(portal->ia))
-		kdt_portal_close(portal, "the adapter is gone");
-	has_address = portal->ia && kdblk_ia_place(portal->ia, &place);
+	if (portal->adapter && kdat_ia_lost(portal->adapter->ia))
+		kdt_portal_leave(portal, "the adapter is gone");
+	has_address = portal->adapter && kdblk_ia_place(portal->adapter->ia, &place);
 	if (!portal->psp || !has_address || !kdblk_same_place(&place, &portal->place)) {
 		kdt_portal_unlisten(portal);
 		if (!has_address)
@@ -443,10 +486,6 @@ void kdt_portal_init(struct kdt_portal *portal)
 	mutex_init(&portal->lock);
 	init_waitqueue_head(&portal->no_requests);
 	INIT_DELAYED_WORK(&portal->look, kdt_portal_look);
-	spin_lock_init(&portal->buf_lock);
-	INIT_LIST_HEAD(&portal->pool.free);
-	INIT_LIST_HEAD(&portal->shares);
-	INIT_LIST_HEAD(&portal->hungry);
 	portal->cfg_port = KDBLK_PORT;
 	portal->cfg_depth = 128;
 	portal->cfg_queues = 16;
@@ -493,8 +532,7 @@ int kdt_portal_enable(struct kdt_portal *portal)
 void kdt_portal_disable(struct kdt_portal *portal)
 {
 	mutex_lock(&portal->lock);
-	if (portal->ia)
-		kdt_portal_close(portal, "the portal is disabled");
+	kdt_portal_close(portal, "the portal is disabled");
 	portal->state = KDT_PORTAL_DISABLED;
 	portal->last_error[0] = 0;
 	mutex_unlock(&portal->lock);

@@ -49,7 +49,7 @@ void kdt_session_end(struct kdt_session *s, const char *why)
 void kdt_session_refused(struct kdt_session *s)
 {
 	/* On iWARP the answer may not have arrived yet. */
-	mod_delayed_work(kdt_ctl_wq, &s->timer, s->portal->iwarp ? HZ / 2 : 0);
+	mod_delayed_work(kdt_ctl_wq, &s->timer, s->adapter->iwarp ? HZ / 2 : 0);
 }
 
 static void kdt_session_timer(struct work_struct *work)
@@ -147,9 +147,9 @@ static void kdt_rx_init(struct kdt_queue *q, struct kdt_rx *rx, struct kdblk_cmd
 static int kdt_queue_memory(struct kdt_queue *q)
 {
 	struct kdt_session *s = q->s;
-	int rights = KDBLK_LOCAL | (s->portal->iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0);
+	int rights = KDBLK_LOCAL | (s->adapter->iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0);
 	u32 i, bufs = q->nrx + q->ncmds, each = max(KDT_CHUNK / q->inline_size, 1U);
-	DAT_IA_HANDLE ia = s->portal->ia;
+	DAT_IA_HANDLE ia = s->adapter->ia;
 	struct kdblk_login_rsp *rsp;
 	struct kdblk_cmd *wire;
 	struct kdt_buf *buf;
@@ -190,27 +190,25 @@ static int kdt_queue_connectable(struct kdt_queue *q)
 		.context = KDAT_EVD_CONTEXT_WORKQUEUE,
 		.comp_vector = q->n,
 	};
-	struct kdt_portal *portal = q->s->portal;
-	const DAT_EP_ATTR attr = {
-		.max_message_size = max_t(u32, sizeof(struct kdblk_cmd) + q->inline_size,
-					  sizeof(struct kdblk_login_rsp)),
-		.max_rdma_size = max(portal->cfg_max_io, q->inline_size),
-		.max_recv_dtos = q->nrx,
-		.max_request_dtos = 2 * q->ncmds,
-		.max_recv_iov = 2,
-		.max_request_iov = 1,
-		.max_rdma_read_out = min(KDT_MAX_READS, portal->max_reads),
-		.srq_soft_hw = DAT_HW_DEFAULT,
-	};
+	struct kdt_adapter *adapter = q->s->adapter;
+	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
 	DAT_RETURN ret;
 	int err = 0;
 	u32 i;
 
-	ret = kdat_evd_create(portal->ia, q->nrx + 2 * q->ncmds, DAT_UPCALL_SINGLE_INSTANCE,
+	attr.max_message_size = max_t(u32, sizeof(struct kdblk_cmd) + q->inline_size,
+				      sizeof(struct kdblk_login_rsp));
+	attr.max_rdma_size = max(q->s->portal->cfg_max_io, q->inline_size);
+	attr.max_recv_dtos = q->nrx;
+	attr.max_request_dtos = 2 * q->ncmds;
+	attr.max_recv_iov = 2;
+	attr.max_request_iov = 1;
+	attr.max_rdma_read_out = min(KDT_MAX_READS, adapter->max_reads);
+	ret = kdat_evd_create(adapter->ia, q->nrx + 2 * q->ncmds, DAT_UPCALL_SINGLE_INSTANCE,
 			      &upcall, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &evd_attr,
 			      &q->evd);
 	if (ret == DAT_SUCCESS)
-		ret = dat_ep_create(portal->ia, q->s->pz, q->evd, q->evd, q->evd, &attr, &q->ep);
+		ret = dat_ep_create(adapter->ia, q->s->pz, q->evd, q->evd, q->evd, &attr, &q->ep);
 	if (ret == DAT_SUCCESS)
 		ret = kdat_ep_serialise_posts(q->ep, DAT_TRUE);
 	if (ret != DAT_SUCCESS)
@@ -295,10 +293,11 @@ static void kdt_session_end_work(struct work_struct *work)
 	cancel_delayed_work_sync(&s->timer);
 	kdt_share_leave(s);
 	kdt_pool_free(&s->pool);
-	if (s->pz && s->pz != portal->pz)
+	if (s->pz && s->pz != s->adapter->pz)
 		dat_pz_free(s->pz);
 	trace_kdt_session_end(s);
 	kdt_session_log_end(s);
+	kdt_adapter_put(s->adapter);
 
 	mutex_lock(&kdt_lock);
 	list_del(&s->node);
@@ -310,9 +309,10 @@ static void kdt_session_end_work(struct work_struct *work)
 	kdt_session_put(s);
 }
 
-static struct kdt_session *kdt_session_create(struct kdt_portal *portal)
+static struct kdt_session *kdt_session_create(struct kdt_adapter *adapter)
 {
 	struct kdt_session *s = kzalloc(sizeof(*s), GFP_KERNEL), *other;
+	struct kdt_portal *portal = adapter->portal;
 	bool taken = true;
 
 	if (!s)
@@ -326,11 +326,13 @@ static struct kdt_session *kdt_session_create(struct kdt_portal *portal)
 	INIT_LIST_HEAD(&s->hungry);
 	s->portal = portal;
 	mutex_lock(&kdt_lock);
-	if (portal->closing || portal->half_open >= KDT_MAX_HALF_OPEN) {
+	if (adapter->closing || portal->half_open >= KDT_MAX_HALF_OPEN) {
 		mutex_unlock(&kdt_lock);
 		kfree(s);
 		return NULL;
 	}
+	kref_get(&adapter->ref);
+	s->adapter = adapter;
 	/* The number must be unpredictable, since it authorises adding queues. */
 	while (taken) {
 		s->number = get_random_u64();
@@ -346,13 +348,13 @@ static struct kdt_session *kdt_session_create(struct kdt_portal *portal)
 	return s;
 }
 
-static struct kdt_session *kdt_session_find(struct kdt_portal *portal, u64 number)
+static struct kdt_session *kdt_session_find(struct kdt_adapter *adapter, u64 number)
 {
 	struct kdt_session *s, *found = NULL;
 
 	mutex_lock(&kdt_lock);
 	list_for_each_entry(s, &kdt_sessions, node) {
-		if (s->number == number && s->portal == portal &&
+		if (s->number == number && s->adapter == adapter &&
 		    test_bit_acquire(KDT_LIVE, &s->bits) && !kdt_dead(s)) {
 			kref_get(&s->ref);
 			found = s;
@@ -365,24 +367,26 @@ static struct kdt_session *kdt_session_find(struct kdt_portal *portal, u64 numbe
 
 /**
  * kdt_session_connect - accept the connection of a queue
- * @portal: portal that received the request
+ * @adapter: adapter that received the request
  * @cr: the request; consumed on success
  * @hello: its private data, already checked for its format
  *
  * Return: 0, or the reason for a refusal, enum kdblk_refusal.
  */
-u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
+u16 kdt_session_connect(struct kdt_adapter *adapter, DAT_CR_HANDLE cr,
 			const struct kdblk_connect *hello)
 {
 	u32 n = le16_to_cpu(hello->queue), depth;
+	struct kdt_portal *portal = adapter->portal;
 	struct kdblk_accept yes = {};
 	struct kdt_session *s;
 	DAT_RETURN ret;
 	u16 reason = 0;
+	int err = 0;
 
-	depth = min3(portal->cfg_depth, portal->max_depth, (u32)le16_to_cpu(hello->depth));
-	s = n ? kdt_session_find(portal, le64_to_cpu(hello->session)) :
-		kdt_session_create(portal);
+	depth = min3(portal->cfg_depth, adapter->max_depth, (u32)le16_to_cpu(hello->depth));
+	s = n ? kdt_session_find(adapter, le64_to_cpu(hello->session)) :
+		kdt_session_create(adapter);
 	if (!s)
 		return n ? KDBLK_REFUSE_SESSION : KDBLK_REFUSE_RESOURCES;
 
@@ -391,19 +395,17 @@ u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
 		reason = KDBLK_REFUSE_SESSION;
 		goto out;
 	}
-	if (!n) {
-		s->pz = portal->pz;
-		if (portal->iwarp) {
-			s->pz = NULL;
-			if (dat_pz_create(portal->ia, &s->pz) != DAT_SUCCESS)
-				reason = KDBLK_REFUSE_RESOURCES;
-		}
-	}
-	if (!reason && kdt_queue_create(s, n, depth))
+	if (!n && adapter->iwarp)
+		err = kdat_errno(dat_pz_create(adapter->ia, &s->pz));
+	else if (!n)
+		s->pz = adapter->pz;
+	err = err ?: kdt_queue_create(s, n, depth);
+	if (err) {
+		pr_warn_ratelimited("portal %s: a connection is refused: queue %u of depth %u cannot be made (%pe)\n",
+				    kdt_portal_name(portal), n, depth, ERR_PTR(err));
 		reason = KDBLK_REFUSE_RESOURCES;
-	if (reason) {
 		if (!n)
-			kdt_session_end(s, "out of memory");
+			kdt_session_end(s, "no queue could be made for it");
 		goto out;
 	}
 	yes.magic = cpu_to_le32(KDBLK_MAGIC);
@@ -474,6 +476,18 @@ static bool kdt_of_portal(const struct kdt_session *s, const void *portal)
 void kdt_end_of_portal(struct kdt_portal *portal, const char *why)
 {
 	kdt_end_all(kdt_of_portal, portal, why, NULL);
+}
+
+/* Does not wait for their ends. The caller holds kdt_lock, and no session begins any more. */
+void kdt_end_of_adapter(struct kdt_adapter *adapter, const char *why)
+{
+	struct kdt_session *s;
+
+	lockdep_assert_held(&kdt_lock);
+	list_for_each_entry(s, &kdt_sessions, node) {
+		if (s->adapter == adapter)
+			kdt_session_end(s, why);
+	}
 }
 
 static bool kdt_same_machine(const struct kdt_session *a, const struct kdt_session *b)
@@ -639,13 +653,13 @@ static u16 kdt_session_admit(struct kdt_session *s, const struct kdblk_login *lo
 
 static u16 kdt_session_buffers(struct kdt_session *s)
 {
-	struct kdt_portal *portal = s->portal;
+	const struct kdt_portal *portal = s->portal;
+	bool iwarp = s->adapter->iwarp;
 	int err;
 
-	err = kdt_pool_alloc(&s->pool, portal->ia, s->pz,
-			     portal->iwarp ? portal->cfg_buffers : KDT_OWN_BUFFERS,
-			     portal->cfg_max_io,
-			     KDBLK_LOCAL | (portal->iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0)) ?:
+	err = kdt_pool_alloc(&s->pool, s->adapter->ia, s->pz,
+			     iwarp ? portal->cfg_buffers : KDT_OWN_BUFFERS, portal->cfg_max_io,
+			     KDBLK_LOCAL | (iwarp ? DAT_MEM_PRIV_REMOTE_WRITE_FLAG : 0)) ?:
 	      kdt_share_join(s);
 	return err ? KDBLK_STATUS_RESOURCE : KDBLK_STATUS_OK;
 }

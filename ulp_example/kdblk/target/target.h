@@ -5,7 +5,8 @@
  * Declarations shared by the files of kdblk_target.
  *
  *	disk	  an exported disk, created by configfs
- *	portal	  a listener: an IA, a port, memory for large transfers
+ *	portal	  a listener: a name of an IA, a port
+ *	adapter	  what a portal has of an adapter: the IA, memory for large transfers
  *	session	  one disk in use by one initiator: up to 256 queues
  *	queue	  one connection: an EP, an EVD, Receives, contexts of commands
  *	rx	  a Receive: 64 bytes for the command, followed by room for data
@@ -19,11 +20,12 @@
  * and only then frees the memory of the commands.
  *
  * A disk that completes nothing must not stall another one. So each disk has a workqueue of
- * its own, each session has some buffers of its own, and of the portal's buffers one disk
- * gets at most half.
+ * its own, each session has some buffers of its own, and of the adapter's buffers one disk
+ * gets at most half. Sessions hold what the portal has of its adapter: when that goes, the
+ * portal takes the next one without waiting for them.
  *
  * Lock order, outermost first: portal->lock, disk->lock; session->lock; kdt_lock;
- * queue->lock; portal->buf_lock.
+ * queue->lock; adapter->buf_lock.
  */
 #ifndef _KDBLK_TARGET_H_
 #define _KDBLK_TARGET_H_
@@ -53,6 +55,7 @@
 #define KDT_OWN_BUFFERS		4		/* of a session, besides those of the portal */
 #define KDT_ERROR_LEN		160		/* of a reason in last_error */
 
+struct kdt_adapter;
 struct kdt_cmd;
 struct kdt_disk;
 struct kdt_pool;
@@ -84,15 +87,15 @@ struct kdt_buf {
 
 /* Buffers of max_io bytes, for data larger than the buffers of a queue. */
 struct kdt_pool {
-	struct list_head free;	/* under portal->buf_lock */
+	struct list_head free;	/* under adapter->buf_lock */
 	u32 nbufs;
 	struct kdt_buf *bufs;
 	struct kdt_chunk *chunks;	/* one per buffer */
 };
 
-/* What one disk has of a portal's buffers. Members are under portal->buf_lock. */
+/* What one disk has of an adapter's buffers. Members are under adapter->buf_lock. */
 struct kdt_share {
-	struct list_head node;	/* portal->shares */
+	struct list_head node;	/* adapter->shares */
 	const struct kdt_disk *disk;
 	u32 sessions;
 	u32 held;
@@ -184,12 +187,21 @@ struct kdt_portal {
 	struct delayed_work look;	/* looks what has become of adapter and address */
 	int looks;			/* times to look again although nothing has happened */
 
-	/* while it has an adapter, in which state ever */
-	DAT_IA_HANDLE ia;
-	DAT_PZ_HANDLE pz;
+	struct kdt_adapter *adapter;	/* or NULL, in which state ever */
 	DAT_EVD_HANDLE cr_evd;	/* these, and place, while listening */
 	DAT_PSP_HANDLE psp;
 	struct kdblk_place place;
+	u32 half_open;		/* under kdt_lock */
+	u32 requests;		/* under kdt_lock: connection requests in work items */
+	wait_queue_head_t no_requests;
+};
+
+/* Held by its portal, by sessions, and by connection requests. */
+struct kdt_adapter {
+	struct kref ref;
+	struct kdt_portal *portal;
+	DAT_IA_HANDLE ia;
+	DAT_PZ_HANDLE pz;
 	spinlock_t buf_lock;	/* all buffers of max_io bytes, and what waits for them */
 	struct kdt_pool pool;	/* used by all sessions; has no buffers on iWARP */
 	struct list_head shares;	/* of disks in use */
@@ -198,10 +210,9 @@ struct kdt_portal {
 	u32 max_depth;		/* of a queue */
 	DAT_COUNT max_reads;
 	bool closing;		/* under kdt_lock: accept no new session */
-	u32 half_open;		/* under kdt_lock */
-	u32 requests;		/* under kdt_lock: connection requests in work items */
-	wait_queue_head_t no_requests;
 };
+
+void kdt_adapter_put(struct kdt_adapter *adapter);
 
 __printf(3, 4)
 int kdt_portal_fail(struct kdt_portal *portal, int err, const char *fmt, ...);
@@ -238,6 +249,7 @@ struct kdt_session {
 	unsigned long bits;	/* enum kdt_session_bits */
 	struct list_head node;	/* kdt_sessions */
 	struct kdt_portal *portal;
+	struct kdt_adapter *adapter;
 	u64 number;
 	u64 turn;		/* under kdt_lock: sequence number of the login, or 0 */
 	struct kdt_disk *disk;	/* from LOGIN on; set under kdt_lock */
@@ -264,9 +276,9 @@ struct kdt_session {
 	DAT_PZ_HANDLE pz;
 	struct kdt_pool pool;	/* its own buffers */
 	struct kdt_share *share;
-	u32 held;		/* under portal->buf_lock: buffers of the portal */
+	u32 held;		/* under adapter->buf_lock: buffers of the adapter */
 	struct list_head waiting;	/* the same: cmd->node, in order of arrival */
-	struct list_head hungry;	/* the same: portal->hungry, if commands wait */
+	struct list_head hungry;	/* the same: adapter->hungry, if commands wait */
 };
 
 struct kdt_rx {
@@ -363,10 +375,11 @@ void kdt_session_prove(struct kdt_session *s, const struct kdblk_login *login,
 u16 kdt_session_fence(struct kdt_session *s, u16 path);
 void kdt_end_of_disk(struct kdt_disk *disk, const char *why);
 void kdt_end_of_portal(struct kdt_portal *portal, const char *why);
+void kdt_end_of_adapter(struct kdt_adapter *adapter, const char *why);
 u32 kdt_count_sessions(struct kdt_disk *disk);
 ssize_t kdt_list_sessions(struct kdt_disk *disk, char *buf, size_t size);
 int kdt_kick(struct kdt_disk *disk, u64 turn);
-u16 kdt_session_connect(struct kdt_portal *portal, DAT_CR_HANDLE cr,
+u16 kdt_session_connect(struct kdt_adapter *adapter, DAT_CR_HANDLE cr,
 			const struct kdblk_connect *hello);
 int kdt_session_init(void);
 void kdt_session_exit(void);
