@@ -23,11 +23,6 @@ struct fake_copy {
 	int dir;
 };
 
-/**
- * fake_dma_init - nothing is mapped
- * @dma: DMA of a device
- * @caches: past caches that are not coherent
- */
 void fake_dma_init(struct fake_dma *dma, bool caches)
 {
 	dma->same = caches;
@@ -45,12 +40,6 @@ static void copy_free(struct fake_copy *map)
 	kfree(map);
 }
 
-/**
- * fake_dma_exit - nothing may be mapped any more
- * @dma: DMA of a device
- *
- * Return: what has been done wrong, mappings that are left included.
- */
 int fake_dma_exit(struct fake_dma *dma)
 {
 	struct fake_copy *map, *next;

@@ -285,28 +285,31 @@ struct fake_ib_mr {
 
 struct fake_ib;
 
+/*
+ * fake_ib_create() registers the device; the clients of ib_core have seen it when the call
+ * returns. After fake_ib_unplug() what they left behind can still be looked at, until
+ * fake_ib_destroy().
+ */
 struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps);
 void fake_ib_unplug(struct fake_ib *fdev);
 void fake_ib_destroy(struct fake_ib *fdev);
 struct ib_device *fake_ib_device(struct fake_ib *fdev);
 const char *fake_ib_name(struct fake_ib *fdev);
-void fake_ib_refuse_paths(struct fake_ib *fdev);
-int fake_ib_set_netdev(struct fake_ib *fdev, struct net_device *ndev);
-void fake_ib_set_max_msg(struct fake_ib *fdev, u32 bytes);
+struct fake_dma *fake_ib_dma(struct ib_device *ibdev);
 
+/* Objects there are; how often the device was misused, and how, the last time. */
 void fake_ib_live(struct fake_ib *fdev, struct fake_ib_live *live);
 int fake_ib_violations(struct fake_ib *fdev);
-struct fake_dma *fake_ib_dma(struct ib_device *ibdev);
 const char *fake_ib_last_violation(struct fake_ib *fdev);
+/* How often a verb was called, failed calls included; for posts, the number of chains. */
 unsigned int fake_ib_count(struct fake_ib *fdev, enum fake_ib_verb verb);
+/* The @nth call from now on returns @err, once; 0 takes it back. How many calls until then? */
 void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth, int err);
 unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb);
 
 /* Settings, which hold from now on, and what they are at first. */
 /* How REG_MR and LOCAL_INV end on registration QPs: with success. */
 void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status);
-/* Segments may name what is no region any more, since another task takes keys away: off. */
-void fake_ib_lax_keys(struct fake_ib *fdev, bool on);
 /* A QP that goes to the error state keeps its requests until fake_ib_flush(): off. */
 void fake_ib_hold_flush(struct fake_ib *fdev, bool hold);
 /* Requests and receives complete before their post returns: off. */
@@ -317,49 +320,85 @@ void fake_ib_frugal(struct fake_ib *fdev, bool on);
 void fake_ib_last_wqe(struct fake_ib *fdev, enum fake_ib_last_wqe when);
 /* What a QP took from an SRQ and never filled: flushed when the QP goes to the error state. */
 void fake_ib_taken(struct fake_ib *fdev, enum fake_ib_taken what);
+/* No QP can be connected to the device's own port any more, where all its paths lead. */
+void fake_ib_refuse_paths(struct fake_ib *fdev);
+/* The network device that gives the port a name and addresses; NULL: none. May sleep. */
+int fake_ib_set_netdev(struct fake_ib *fdev, struct net_device *ndev);
+/* The largest message of the port, when somebody asks. */
+void fake_ib_set_max_msg(struct fake_ib *fdev, u32 bytes);
 
+/*
+ * Completions take effect, and the calls of their handlers are held back; or those that were
+ * are made now. No CQ may be destroyed meanwhile.
+ */
 void fake_ib_hold_irq(struct fake_ib *fdev, bool hold);
+/*
+ * Call @fn when such a moment comes the @nth time from now on, once, perhaps in an interrupt
+ * and with locks of the module held; 0 takes it back.
+ */
 void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int nth,
 		void (*fn)(void *arg), void *arg);
-int fake_ib_newest_vector(struct fake_ib *fdev);
+/* Asynchronous events. */
 void fake_ib_cq_event(struct ib_cq *cq, enum ib_event_type type);
+void fake_ib_srq_event(struct ib_srq *srq, enum ib_event_type type);
+void fake_ib_qp_event(struct ib_qp *qp, enum ib_event_type type);
 
+/* Write down the verbs from now on; step @i of it, valid until the next start, or NULL. */
 int fake_ib_trace_start(struct fake_ib *fdev);
 const struct fake_ib_step *fake_ib_trace(struct fake_ib *fdev, unsigned int i);
 
-struct ib_srq *fake_ib_newest_srq(struct fake_ib *fdev);
-unsigned int fake_ib_srq_posted(struct ib_srq *srq);
-unsigned int fake_ib_srq_waiting(struct ib_srq *srq);
-bool fake_ib_srq_wr(struct ib_srq *srq, unsigned int seq, struct fake_ib_wr *out);
-void fake_ib_srq_size(struct ib_srq *srq, unsigned int *max_wr, unsigned int *max_sge);
-void fake_ib_srq_event(struct ib_srq *srq, enum ib_event_type type);
-int fake_ib_srq_take(struct ib_qp *qp);
-int fake_ib_srq_finish(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
-		       u32 byte_len, bool solicited);
-int fake_ib_srq_finish_as(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
-			  struct ib_qp *name);
-
+/* The object made last and still there, or NULL; of the CQ its vector, or -ENOENT. */
 struct ib_qp *fake_ib_newest_qp(struct fake_ib *fdev);
+struct ib_srq *fake_ib_newest_srq(struct fake_ib *fdev);
+int fake_ib_newest_vector(struct fake_ib *fdev);
 enum ib_qp_state fake_ib_qp_state(struct ib_qp *qp);
-void fake_ib_qp_event(struct ib_qp *qp, enum ib_event_type event);
+/* What they were created with. */
 void fake_ib_qp_caps(struct ib_qp *qp, struct ib_qp_cap *cap);
+void fake_ib_srq_size(struct ib_srq *srq, unsigned int *max_wr, unsigned int *max_sge);
 
+/* Requests a queue was ever handed, refused ones left out. */
 unsigned int fake_ib_posted(struct ib_qp *qp, bool recv);
+unsigned int fake_ib_srq_posted(struct ib_srq *srq);
+/* Those that have not completed; with an SRQ, of those taken from it. */
 unsigned int fake_ib_outstanding(struct ib_qp *qp, bool recv);
+/* A copy of request @seq, from 0, or of the last one; false: not posted, or forgotten. */
 bool fake_ib_wr(struct ib_qp *qp, bool recv, unsigned int seq, struct fake_ib_wr *out);
 bool fake_ib_last_wr(struct ib_qp *qp, bool recv, struct fake_ib_wr *out);
+bool fake_ib_srq_wr(struct ib_srq *srq, unsigned int seq, struct fake_ib_wr *out);
 
+/*
+ * Complete the oldest request, one of any place, or all in order, and say how many. A request
+ * that succeeds and is not signaled completes silently, a Receive that succeeds is filled.
+ * What is not outstanding: -ENOENT, here and below.
+ */
 int fake_ib_complete(struct ib_qp *qp, bool recv, enum ib_wc_status status);
 int fake_ib_complete_seq(struct ib_qp *qp, bool recv, unsigned int seq,
 			 enum ib_wc_status status);
 int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status);
+/* A message arrives in the oldest Receive; @solicited as its sender asked; or as an invalidate. */
 int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited);
 int fake_ib_recv_inv(struct ib_qp *qp, u32 byte_len, u32 rkey);
+/* Both queues. */
 void fake_ib_flush(struct ib_qp *qp);
+/* A message begins to arrive at a QP with an SRQ: the number of the request that it takes. */
+int fake_ib_srq_take(struct ib_qp *qp);
+/* Request @seq that the QP has taken completes; @byte_len U32_MAX: all of the buffer. */
+int fake_ib_srq_finish(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
+		       u32 byte_len, bool solicited);
+/* The same in the name of another QP, which need not point anywhere. */
+int fake_ib_srq_finish_as(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
+			  struct ib_qp *name);
 
+/* The region that has or had this key. */
 bool fake_ib_mr(struct fake_ib *fdev, u32 key, struct fake_ib_mr *out);
+/* Is it the very key of a valid region? How many are valid, but for those of PDs? */
 bool fake_ib_mr_valid(struct fake_ib *fdev, u32 key);
 int fake_ib_valid_mrs(struct fake_ib *fdev);
+/*
+ * Reach memory by a key, as a peer does or the device itself: write @buf there, or read into
+ * it. @access: IB_ACCESS_REMOTE_READ, IB_ACCESS_REMOTE_WRITE, IB_ACCESS_LOCAL_WRITE, or 0 for
+ * local reading. -EACCES: no such key, no such right, or out of range.
+ */
 int fake_ib_access(struct fake_ib *fdev, u32 key, u64 addr, void *buf, u32 len, int access);
 
 #endif /* KDAPL_FAKE_IB_H */
