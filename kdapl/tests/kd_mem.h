@@ -23,81 +23,51 @@
 /* The memory with all rights that every case has. */
 #define KM_MEM(km)	(&(km)->env.mem[KD_RW])
 
-/**
- * struct km_ep - one of the EPs
- * @ep: its handle
- * @kep: the object
- * @qp: its QP
- */
+/* One of the EPs. */
 struct km_ep {
-	DAT_EP_HANDLE ep;
-	struct kdapl_ep *kep;
-	struct ib_qp *qp;
+	DAT_EP_HANDLE ep;	/* its handle */
+	struct kdapl_ep *kep;	/* the object */
+	struct ib_qp *qp;	/* its QP */
 };
 
-/**
- * struct km - what a case works with
- * @env: the usual; @env.req also takes RMR bind completions, and @env.ep is the
- *	EP that km_use() chose
- * @eps: the EPs there are
- * @page: pages, of which no two follow each other
- * @pa: their physical addresses
- * @lmrs: LMRs to be freed
- * @rmrs: RMRs to be freed
- */
+/* What a case works with. */
 struct km {
+	/*
+	 * the usual; @env.req also takes RMR bind completions, and @env.ep is the EP that
+	 * km_use() chose
+	 */
 	struct kd_env env;
-	struct km_ep eps[KM_EPS];
-	struct page *page[KM_PAGES];
-	DAT_PADDR pa[KM_PAGES];
-	DAT_LMR_HANDLE lmrs[KM_OBJS];
-	DAT_RMR_HANDLE rmrs[KM_OBJS];
+	struct km_ep eps[KM_EPS];	/* the EPs there are */
+	struct page *page[KM_PAGES];	/* pages, of which no two follow each other */
+	DAT_PADDR pa[KM_PAGES];	/* their physical addresses */
+	DAT_LMR_HANDLE lmrs[KM_OBJS];	/* LMRs to be freed */
+	DAT_RMR_HANDLE rmrs[KM_OBJS];	/* RMRs to be freed */
 };
 
-/**
- * struct km_keys - what an fmr gives
- * @lmr: lmr_context
- * @rmr: rmr_context
- */
+/* What an fmr gives. */
 struct km_keys {
-	DAT_LMR_CONTEXT lmr;
-	DAT_RMR_CONTEXT rmr;
+	DAT_LMR_CONTEXT lmr;	/* lmr_context */
+	DAT_RMR_CONTEXT rmr;	/* rmr_context */
 };
 
-/**
- * struct km_reg - memory of dat_lmr_kcreate(): what is asked for, and from @lmr on what comes
- * @pz: PZ; that of the EPs if it is NULL
- * @priv: rights
- * @va: DAT_VA_TYPE
- * @opt: DAT_MEM_OPTIMIZE_FLAGS
- * @lmr: handle
- * @key: lmr_context
- * @rkey: rmr_context
- * @length: registered length
- * @addr: registered address
- */
+/* Memory of dat_lmr_kcreate(): what is asked for, and from @lmr on what comes. */
 struct km_reg {
-	DAT_PZ_HANDLE pz;
-	int priv;
-	int va;
-	int opt;
-	DAT_LMR_HANDLE lmr;
-	DAT_LMR_CONTEXT key;
-	DAT_RMR_CONTEXT rkey;
-	DAT_VLEN length;
-	DAT_VADDR addr;
+	DAT_PZ_HANDLE pz;	/* PZ; that of the EPs if it is NULL */
+	int priv;		/* rights */
+	int va;			/* DAT_VA_TYPE */
+	int opt;		/* DAT_MEM_OPTIMIZE_FLAGS */
+	DAT_LMR_HANDLE lmr;	/* handle */
+	DAT_LMR_CONTEXT key;	/* lmr_context */
+	DAT_RMR_CONTEXT rkey;	/* rmr_context */
+	DAT_VLEN length;	/* registered length */
+	DAT_VADDR addr;		/* registered address */
 };
 
-/**
- * struct km_trace - all that a refused call must leave alone
- * @posted: requests the device got
- * @maps: mappings of regions
- * @used: entries of the work queue
- */
+/* All that a refused call must leave alone. */
 struct km_trace {
-	unsigned int posted;
-	unsigned int maps;
-	u32 used;
+	unsigned int posted;	/* requests the device got */
+	unsigned int maps;	/* mappings of regions */
+	u32 used;		/* entries of the work queue */
 };
 
 /*
@@ -182,18 +152,5 @@ void km_untouched(struct km *km, const struct km_trace *before, const char *what
 
 #define KM_EXPECT_TYPE(test, ret, type)						\
 	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)(type))
-
-#define KM_IN_USE(test, ret)							\
-	KD_EXPECT_RET(test, ret, DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE)
-
-#define KM_SUITE(id, suite)							\
-static struct kunit_suite id##_suite = {					\
-	.name = suite,								\
-	.suite_init = kd_suite_init,						\
-	.suite_exit = kd_suite_exit,						\
-	.init = km_init,							\
-	.exit = km_exit,							\
-	.test_cases = id##_cases,						\
-}
 
 #endif /* KDAPL_KD_MEM_H */

@@ -22,37 +22,26 @@ static int reg_qps(struct kd_env *env)
 /* The memory of the environment has been registered in two PZs. */
 static void reg_port_test(struct kunit *test)
 {
-	static const struct {
-		struct fake_ib_caps caps;
-		int qps;
-	} ports[] = {
-		{ {}, 1 },
-		{ { .grh = true }, 1 },
-		{ { .no_self = true }, 2 },
+	static const struct { struct fake_ib_caps caps; int qps; } ports[] = {
+		{ {}, 1 }, { { .grh = true }, 1 }, { { .no_self = true }, 2 },
 		{ { .no_self = true, .grh = true }, 2 },
 	};
-	struct kd_env *env = test->priv;
-	u32 value;
+	struct km *km;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(ports); i++) {
-		km_open(test, &ports[i].caps);
-		KUNIT_EXPECT_EQ_MSG(test, reg_qps(env), 2 * ports[i].qps, "port %d", i);
-		KUNIT_EXPECT_EQ(test, fake_ib_access(env->dev, env->mem[KD_RW].rmr_context,
-						     env->mem[KD_RW].addr, &value, sizeof(value),
-						     IB_ACCESS_REMOTE_READ), 0);
-		km_exit(test);
+		km = km_open(test, &ports[i].caps);
+		KUNIT_EXPECT_EQ_MSG(test, reg_qps(&km->env), 2 * ports[i].qps, "port %d", i);
+		KUNIT_EXPECT_TRUE(test, km_reads(km, KM_MEM(km)->rmr_context, KM_MEM(km)->addr));
 	}
 }
 
-static DAT_RETURN reg_try(struct kd_env *env, DAT_PZ_HANDLE pz, DAT_LMR_HANDLE *lmr)
+static DAT_RETURN reg_try(struct km *km, DAT_PZ_HANDLE pz, struct km_reg *reg)
 {
-	DAT_REGION_DESCRIPTION region = { .for_va = env->buf };
-	DAT_LMR_CONTEXT context;
+	DAT_REGION_DESCRIPTION region = { .for_va = km->env.buf };
 
-	return dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, 64, pz,
-			       DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA,
-			       DAT_MEM_OPTIMIZE_DONT_CARE, lmr, &context, NULL, NULL, NULL);
+	*reg = (struct km_reg) { .pz = pz, .priv = DAT_MEM_PRIV_LOCAL_READ_FLAG };
+	return km_try_reg(km, reg, DAT_MEM_TYPE_VIRTUAL, region, 64);
 }
 
 /* A device that refuses any path to its own port says so, and connections register memory. */
@@ -62,6 +51,7 @@ static void reg_no_path_test(struct kunit *test)
 	struct kd_env *env = &km->env;
 	DAT_PZ_HANDLE pz = env->pz;
 	struct km_keys keys;
+	struct km_reg reg;
 	DAT_LMR_HANDLE lmr;
 	char what[160];
 	int i, logged;
@@ -70,23 +60,22 @@ static void reg_no_path_test(struct kunit *test)
 		 "%s-1: cannot build a registration QP: %pe (the device cannot connect a QP to its own port: ",
 		 fake_ib_name(env->dev), ERR_PTR(-EINVAL));
 	KD_ASSERT_OK(test, dat_pz_create(env->ia, &env->pz));
-	km_ep(km, 0, NULL);
-	kd_connect(env);
+	km_join(km, 0, NULL);
 	fake_ib_refuse_paths(env->dev);
 	logged = kd_logged(what);
 	for (i = 1; i <= 2; i++) {
-		KD_EXPECT_RET(test, reg_try(env, env->pz, &lmr), DAT_INSUFFICIENT_RESOURCES,
+		KD_EXPECT_RET(test, reg_try(km, env->pz, &reg), DAT_INSUFFICIENT_RESOURCES,
 			      DAT_RESOURCE_MEMORY_REGION);
 		KUNIT_EXPECT_EQ(test, kd_logged(what) - logged, i);
 	}
 	lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
-	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
+	km_bind(km, lmr, 0, 2, KM_ALL, &keys);
 	km_unbind(km, lmr);
 	km_drop_lmr(km, lmr);
 	KUNIT_EXPECT_EQ(test, kd_logged(what) - logged, 2);
 	/* a PZ that had its queue pair before keeps it */
-	KD_ASSERT_OK(test, reg_try(env, pz, &lmr));
-	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+	KD_ASSERT_OK(test, reg_try(km, pz, &reg));
+	KD_EXPECT_OK(test, dat_lmr_free(reg.lmr));
 	km_ep_free(km, 0);
 	KD_EXPECT_OK(test, dat_pz_free(env->pz));
 	env->pz = pz;
@@ -94,22 +83,20 @@ static void reg_no_path_test(struct kunit *test)
 
 static void reg_prime_test(struct kunit *test)
 {
-	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_UNKNOWN, RDMA_DRIVER_RXE };
-	struct fake_ib_caps caps = {};
+	static const struct { struct fake_ib_caps caps; unsigned int maps; } rows[] = {
+		{ { .driver = RDMA_DRIVER_UNKNOWN }, 0 }, { { .driver = RDMA_DRIVER_RXE }, 3 },
+	};
 	unsigned int maps;
 	struct km *km;
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(drivers); i++) {
-		caps.driver = drivers[i];
-		km = km_open(test, &caps);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		km = km_open(test, &rows[i].caps);
 		maps = fake_ib_count(km->env.dev, FAKE_IB_MAP_MR_SG);
 		km_lmr(km, 8, DAT_LMR_SCOPE_PZ);
 		km_rmr(km, false);
 		maps = fake_ib_count(km->env.dev, FAKE_IB_MAP_MR_SG) - maps;
-		KUNIT_EXPECT_EQ_MSG(test, maps, drivers[i] == RDMA_DRIVER_RXE ? 3U : 0U,
-				    "driver %u", drivers[i]);
-		km_exit(test);
+		KUNIT_EXPECT_EQ_MSG(test, maps, rows[i].maps, "row %d", i);
 	}
 }
 
@@ -134,7 +121,7 @@ static void reg_users_test(struct kunit *test)
 	struct km_keys keys;
 
 	fake_ib_at(km->env.dev, FAKE_IB_MAPPING, 1, reg_look, &look);
-	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
+	km_bind(km, lmr, 0, 2, KM_ALL, &keys);
 	KUNIT_EXPECT_EQ(test, look.users, users);
 	km_unbind(km, lmr);
 }
@@ -195,11 +182,10 @@ static void reg_removal_test(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	fake_ib_at(km->env.dev, FAKE_IB_MAPPING, 1, reg_hold, &race);
 	fake_ib_at(km->env.dev, FAKE_IB_DESTROY_MR, 1, reg_first_gone, &race);
-	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, 1, &keys));
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 2, KM_ALL, 0, 1, &keys));
 	wait_for_completion(&race.over);
 	KUNIT_EXPECT_TRUE(test, race.waited);
-	KD_EXPECT_RET(test, km_try_fmr(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, 1, &keys),
-		      DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	KD_GONE(test, km_try_fmr(km, lmr, 0, 2, KM_ALL, 0, 1, &keys));
 }
 
 #define REG_ONE_SIDED	12	/* s; twice as long as a device may be silent, and more */
@@ -229,7 +215,7 @@ static void reg_free_begin(struct km *km, struct reg_race *race, int sends)
 					    &race->lmr));
 	for (i = 0; i < sends; i++)
 		KD_EXPECT_OK(test, kd_post(km->env.ep, KD_SEND, 1, &iov, i, NULL, 0));
-	KD_EXPECT_OK(test, km_try_fmr(km, race->lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, i, &keys));
+	KD_EXPECT_OK(test, km_try_fmr(km, race->lmr, 0, 2, KM_ALL, 0, i, &keys));
 	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(reg_free, race, "kdapl-free")));
 }
 
@@ -276,7 +262,7 @@ static void reg_one_sided_test(struct kunit *test)
 		wait_for_completion(&race.over);
 	}
 	KD_EXPECT_OK(test, race.ret);
-	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	km_broken(km);
 }
 
 static struct kunit_case reg_cases[] = {
@@ -290,13 +276,4 @@ static struct kunit_case reg_cases[] = {
 	{}
 };
 
-static struct kunit_suite reg_suite = {
-	.name = "kdapl-reg",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = km_init,
-	.exit = km_exit,
-	.test_cases = reg_cases,
-};
-
-kunit_test_suite(reg_suite);
+KD_SUITE("kdapl-reg", reg_cases, km_init, km_exit);
