@@ -37,7 +37,6 @@ struct fake_dma {
 	/* misuse: what is synchronised or unmapped is not mapped, or not like that */
 	unsigned int wrong;
 	unsigned int dark_pages;	/* pages unmapped with interrupts off */
-	unsigned int fail;	/* the nth mapping from now fails */
 	bool same;		/* mappings from now on are of the memory itself */
 	bool caches;		/* caches are not coherent */
 	unsigned int parts;	/* entries of lists mapped since that are not whole pages */

@@ -59,24 +59,6 @@ static void in_send_test(struct kunit *test)
 	}
 }
 
-static void in_send_fails_test(struct kunit *test)
-{
-	static const struct { enum ib_wc_status wc; int status; } why[] = {
-		{ IB_WC_REM_ACCESS_ERR, DAT_DTO_ERR_REMOTE_ACCESS },
-		{ IB_WC_REM_OP_ERR, DAT_DTO_ERR_REMOTE_RESPONDER },
-	};
-	struct km *km;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(why); i++) {
-		km = km_connected(test, NULL);
-		KD_EXPECT_OK(test, in_send(km, 0, NULL, 1, 0, DAT_TRUE, 0x123));
-		km_done(km, why[i].wc);
-		km_expect(km, DAT_DTO_SEND, 1, why[i].status);
-		km_broken(km);
-	}
-}
-
 /* The peer takes the key, with a message that nobody has looked at yet. */
 static void in_take(struct km *km, u64 cookie, DAT_RMR_CONTEXT key)
 {
@@ -322,7 +304,6 @@ static void in_recv_low_byte_test(struct kunit *test)
 
 static struct kunit_case inval_cases[] = {
 	KD_CASE(in_send_test, "SINV-01,SINV-05: what reaches the device, for all flags and keys"),
-	KD_CASE(in_send_fails_test, "SINV-04: the peer does not have that key"),
 	KD_CASE(in_recv_fmr_test, "SINV-02,SINV-03,FMR-10: the peer invalidates an LMR of an fmr"),
 	KD_CASE(in_recv_flush_test, "SINV-03,FMR-15: both invalidate, and the connection ends"),
 	KD_CASE(in_recv_silent_test, "SINV-03,FMR-03: one whose fmr had no completion"),

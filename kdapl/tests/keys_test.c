@@ -174,51 +174,6 @@ static void keys_grow_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, keys_wrong(env, 0, 10), 0U);
 }
 
-/* Longest and average way of a lookup, in slots. */
-static u32 keys_way(struct keys_env *env, u32 n, u32 *mean)
-{
-	const struct kdapl_key_table *table;
-	u32 i, at, way, max = 0, sum = 0;
-
-	rcu_read_lock();
-	table = rcu_dereference(env->keys.table);
-	for (i = 0; i < n; i++) {
-		at = kdapl_keys_hash(table, env->mr[i].index);
-		for (way = 1; table->slots[at].index != env->mr[i].index; way++)
-			at = (at + 1) & table->mask;
-		max = max(max, way);
-		sum += way;
-	}
-	rcu_read_unlock();
-	*mean = DIV_ROUND_UP(sum, n);
-	return max;
-}
-
-/* All strides a device might have, also those of table sizes, wrapping around. */
-static void keys_stride_test(struct kunit *test)
-{
-	static const struct { u32 n, stride; } rows[] = {
-		{ 4000, 1 }, { 4000, 2 }, { 4000, 3 }, { 4000, 16 }, { 4000, 64 }, { 4000, 255 },
-		{ 4000, 256 }, { 4000, 257 }, { 4000, 1024 }, { 4000, 4095 }, { 4000, 4096 },
-		{ 2048, BIT(13) }, { 1024, BIT(14) }, { 512, BIT(15) }, { 256, BIT(16) },
-		{ 64, BIT(18) }, { 16, BIT(20) }, { 4000, 0x9e3779 }, { 4000, 0x9e3779b1 },
-	};
-	struct keys_env *env = test->priv;
-	u32 i, j, max, mean, stride;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		stride = rows[i].stride;
-		for (j = 0; j < rows[i].n; j++)
-			KUNIT_ASSERT_EQ(test, keys_add(env, j, (7 + j * stride) % KEYS_INDEXES), 0);
-		KUNIT_EXPECT_EQ_MSG(test, keys_wrong(env, 0, rows[i].n), 0U, "stride %u", stride);
-		max = keys_way(env, rows[i].n, &mean);
-		KUNIT_EXPECT_LE_MSG(test, max, 32U, "stride %u", stride);
-		KUNIT_EXPECT_LE_MSG(test, mean, 3U, "stride %u", stride);
-		kdapl_keys_destroy(&env->keys);
-		kdapl_keys_init(&env->keys);
-	}
-}
-
 static void keys_churn_test(struct kunit *test)
 {
 	struct keys_env *env = test->priv;
@@ -352,7 +307,6 @@ static struct kunit_case keys_cases[] = {
 	KD_CASE(keys_simple_test,
 		"SIL-03,SIL-17: a key leads to its MR, index 0 too, and no other takes its place"),
 	KD_CASE(keys_grow_test, "SIL-03: 70000 keys are found while the table grows and shrinks"),
-	KD_CASE(keys_stride_test, "SIL-03: keys of all strides are found, and soon"),
 	KD_CASE(keys_churn_test, "SIL-03: up to a million keys come and go in a table of 32"),
 	KD_CASE(keys_memory_test, "SIL-03: a table that cannot grow stays as it was"),
 	KD_CASE(keys_race_test, "SIL-03: keys are found while the table is replaced"),

@@ -386,7 +386,8 @@ static void me_ends_test(struct kunit *test)
 	me_check(&me, false, "failed in silence");
 }
 
-static void me_states_test(struct kunit *test)
+/* In DISCONNECTED: flushed at once, also if it is suppressed; nothing is mapped or posted. */
+static void me_disconnected_test(struct kunit *test)
 {
 	static const int flags[] = { 0, DAT_COMPLETION_SUPPRESS_FLAG };
 	struct km *km = km_connected(test, NULL);
@@ -396,20 +397,6 @@ static void me_states_test(struct kunit *test)
 
 	for (op = 0; op < ME_OPS; op++) {
 		me_new(km, op, &me);
-		for (i = 0; i < KD_STATES; i++) {
-			if (kd_states[i].state == DAT_EP_STATE_CONNECTED ||
-			    kd_states[i].state == DAT_EP_STATE_DISCONNECTED)
-				continue;
-			kd_set_state(&km->env, kd_states[i].state);
-			km_trace(km, &before);
-			KD_EXPECT_RET(test, me_try(&me, 1, 0), DAT_INVALID_STATE,
-				      kd_states[i].subtype);
-			km_untouched(km, &before, kd_states[i].letter);
-			me.new = 0;
-			me_says(&me, !!me.was, kd_states[i].letter);
-		}
-		kd_set_state(&km->env, DAT_EP_STATE_CONNECTED);
-		/* flushed at once, also if it is suppressed: nothing is mapped, nothing posted */
 		km_down(km);
 		km_trace(km, &before);
 		for (i = 0; i < ARRAY_SIZE(flags); i++) {
@@ -697,8 +684,7 @@ static struct kunit_case mem_op_cases[] = {
 	KD_CASE(me_scope_test, "FMR-01,FMR-14,RMR-01: what one EP has bound is its own"),
 	KD_CASE(me_ends_test,
 		"FMR-09,FMR-15,RMR-10,RMR-11,RMR-13,FLAG-02,FLUSH-01,FLUSH-05: failed, flushed"),
-	KD_CASE(me_states_test,
-		"FMR-07,FMR-15,RMR-10,EP-POST-10,EP-POST-11: states in which nothing is bound"),
+	KD_CASE(me_disconnected_test, "FMR-07,FMR-15,RMR-10,EP-POST-11: without a connection"),
 	KD_CASE(me_full_test, "EP-POST-17,GEN-07,RMR-16: with a full queue nothing happens"),
 	KD_CASE(me_busy_test, "RMR-16: one bind at a time"),
 	KD_CASE(me_large_test, "RMR-02,RMR-16: as many pages as an RMR takes, and one more"),

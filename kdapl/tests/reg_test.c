@@ -81,51 +81,6 @@ static void reg_no_path_test(struct kunit *test)
 	env->pz = pz;
 }
 
-static void reg_prime_test(struct kunit *test)
-{
-	static const struct { struct fake_ib_caps caps; unsigned int maps; } rows[] = {
-		{ { .driver = RDMA_DRIVER_UNKNOWN }, 0 }, { { .driver = RDMA_DRIVER_RXE }, 3 },
-	};
-	unsigned int maps;
-	struct km *km;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		km = km_open(test, &rows[i].caps);
-		maps = fake_ib_count(km->env.dev, FAKE_IB_MAP_MR_SG);
-		km_lmr(km, 8, DAT_LMR_SCOPE_PZ);
-		km_rmr(km, false);
-		maps = fake_ib_count(km->env.dev, FAKE_IB_MAP_MR_SG) - maps;
-		KUNIT_EXPECT_EQ_MSG(test, maps, rows[i].maps, "row %d", i);
-	}
-}
-
-struct reg_look {
-	struct kdapl_device *dev;
-	unsigned int users;
-};
-
-static void reg_look(void *arg)
-{
-	struct reg_look *look = arg;
-
-	look->users = refcount_read(&look->dev->users);
-}
-
-static void reg_users_test(struct kunit *test)
-{
-	struct km *km = km_connected(test, NULL);
-	struct reg_look look = { .dev = km->env.kep->obj.ia->dev };
-	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
-	unsigned int users = refcount_read(&look.dev->users);
-	struct km_keys keys;
-
-	fake_ib_at(km->env.dev, FAKE_IB_MAPPING, 1, reg_look, &look);
-	km_bind(km, lmr, 0, 2, KM_ALL, &keys);
-	KUNIT_EXPECT_EQ(test, look.users, users);
-	km_unbind(km, lmr);
-}
-
 struct reg_race {
 	struct kdapl_device *dev;
 	struct fake_ib *fdev;
@@ -268,8 +223,6 @@ static void reg_one_sided_test(struct kunit *test)
 static struct kunit_case reg_cases[] = {
 	KD_CASE(reg_port_test, "LMR-01: ports that want a GID; devices that want a pair"),
 	KD_CASE(reg_no_path_test, "LMR-01: a device that connects nothing to its own port"),
-	KD_CASE(reg_prime_test, "FMR-01: mapping is prepared only where it allocates"),
-	KD_CASE(reg_users_test, "FMR-02: binding writes nothing that all CPUs share"),
 	KD_CASE(reg_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),
 	KD_CASE(reg_one_sided_test, "LMR-FREE-02: a peer that takes nothing holds up nobody"),
 	KD_CASE(reg_removal_test, "FMR-02,ASY-22: the device goes while memory is being bound"),

@@ -13,69 +13,70 @@
 #define RM_KEY(km)	((km)->env.mem[KD_RW].lmr_context)
 #define RM_LMR(km)	((km)->env.mem[KD_RW].lmr)
 
+/* The device got this request, so many before the last one. */
+static void rm_posted(struct km *km, int before, enum ib_wr_opcode opcode, u32 key,
+		      struct fake_ib_wr *wr)
+{
+	struct kunit *test = km->env.test;
+
+	KUNIT_ASSERT_TRUE(test, fake_ib_wr(km->env.qp, false,
+					   fake_ib_posted(km->env.qp, false) - 1 - before, wr));
+	KUNIT_EXPECT_EQ(test, (int)wr->opcode, (int)opcode);
+	KUNIT_EXPECT_EQ(test, wr->rkey, key);
+}
+
 static void rm_native_test(struct kunit *test)
 {
 	struct km *km = km_connected(test, NULL);
 	DAT_RMR_HANDLE rmr = km_rmr(km, false);
+	u64 at = RM_ADDR(km);
 	struct fake_ib_wr first, wr;
 	DAT_RMR_CONTEXT a, b;
 	DAT_RMR_PARAM param;
 
 	/* fresh: a registration */
 	KD_ASSERT_OK(test, km_try_part(km, rmr, 100, 50, 0, 1, &a));
-	km_last(km, &wr);
-	KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)IB_WR_REG_MR);
-	KUNIT_EXPECT_EQ(test, wr.rkey, a);
-	KUNIT_EXPECT_EQ(test, wr.remote_addr, RM_ADDR(km) + 100);
+	rm_posted(km, 0, IB_WR_REG_MR, a, &wr);
+	KUNIT_EXPECT_EQ(test, wr.remote_addr, at + 100);
 	KUNIT_EXPECT_EQ(test, wr.length, 50ULL);
 	KUNIT_EXPECT_TRUE(test, wr.send_flags & IB_SEND_SIGNALED);
 	/* the LMR is in use as soon as the call has returned */
 	KD_BAD_STATE(test, dat_lmr_free(RM_LMR(km)), LMR_IN_USE);
 	km_finish_bind(km, rmr, 1);
 	KD_EXPECT_EMPTY(test, km->env.req);
-	KUNIT_EXPECT_TRUE(test, km_writes(km, a, RM_ADDR(km) + 100));
-	KUNIT_EXPECT_TRUE(test, km_writes(km, a, RM_ADDR(km) + 149));
-	KUNIT_EXPECT_FALSE(test, km_writes(km, a, RM_ADDR(km) + 99));
-	KUNIT_EXPECT_FALSE(test, km_writes(km, a, RM_ADDR(km) + 150));
+	KUNIT_EXPECT_TRUE(test, km_writes(km, a, at + 100) && km_writes(km, a, at + 149));
+	KUNIT_EXPECT_FALSE(test, km_writes(km, a, at + 99) || km_writes(km, a, at + 150));
 	/* it is for peers only */
-	KM_EXPECT_TYPE(test, km_send(km, a, RM_ADDR(km) + 100, 1, 1), DAT_PRIVILEGES_VIOLATION);
+	KM_EXPECT_TYPE(test, km_send(km, a, at + 100, 1, 1), DAT_PRIVILEGES_VIOLATION);
 	KD_EXPECT_OK(test, dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
 	KUNIT_EXPECT_EQ(test, param.rmr_context, a);
-	KUNIT_EXPECT_EQ(test, (u64)param.lmr_triplet.virtual_address, RM_ADDR(km) + 100);
+	KUNIT_EXPECT_EQ(test, (u64)param.lmr_triplet.virtual_address, at + 100);
 	KUNIT_EXPECT_EQ(test, (u32)param.lmr_triplet.segment_length, 50U);
 	KUNIT_EXPECT_EQ(test, (u32)param.lmr_triplet.lmr_context, RM_KEY(km));
 
 	/* again: the old key goes first, in one chain, fenced; another MR takes over */
-	KD_ASSERT_OK(test, km_try_rmr(km, rmr, RM_LMR(km), RM_ADDR(km) + 200, 10, RM_KEY(km),
+	KD_ASSERT_OK(test, km_try_rmr(km, rmr, RM_LMR(km), at + 200, 10, RM_KEY(km),
 				      DAT_MEM_PRIV_REMOTE_READ_FLAG, 0, 2, &b));
-	KUNIT_EXPECT_NE(test, a, b);
 	KUNIT_EXPECT_NE(test, a >> 8, b >> 8);
-	km_last(km, &wr);
-	KUNIT_ASSERT_TRUE(test, fake_ib_wr(km->env.qp, false, wr.seq - 1, &first));
+	rm_posted(km, 0, IB_WR_REG_MR, b, &wr);
+	rm_posted(km, 1, IB_WR_LOCAL_INV, a, &first);
 	KUNIT_EXPECT_EQ(test, first.call, wr.call);
-	KUNIT_EXPECT_EQ(test, (int)first.opcode, (int)IB_WR_LOCAL_INV);
-	KUNIT_EXPECT_EQ(test, first.rkey, a);
 	KUNIT_EXPECT_TRUE(test, first.send_flags & IB_SEND_FENCE);
-	KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)IB_WR_REG_MR);
-	KUNIT_EXPECT_EQ(test, wr.rkey, b);
 	/* until it is done the peer has what it had */
-	KUNIT_EXPECT_TRUE(test, km_writes(km, a, RM_ADDR(km) + 100));
-	KUNIT_EXPECT_FALSE(test, km_reads(km, b, RM_ADDR(km) + 200));
-	KUNIT_EXPECT_EQ(test, fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS), 2);
-	km_expect_bind(km, rmr, 2, DAT_RMR_BIND_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, km_writes(km, a, at + 100));
+	KUNIT_EXPECT_FALSE(test, km_reads(km, b, at + 200));
+	km_finish_bind(km, rmr, 2);
 	KD_EXPECT_EMPTY(test, km->env.req);
-	KUNIT_EXPECT_FALSE(test, km_writes(km, a, RM_ADDR(km) + 100));
-	KUNIT_EXPECT_TRUE(test, km_reads(km, b, RM_ADDR(km) + 200));
-	KUNIT_EXPECT_FALSE(test, km_writes(km, b, RM_ADDR(km) + 200));
+	KUNIT_EXPECT_FALSE(test, km_writes(km, a, at + 100));
+	KUNIT_EXPECT_TRUE(test, km_reads(km, b, at + 200));
+	KUNIT_EXPECT_FALSE(test, km_writes(km, b, at + 200));
 
 	/* no longer: an invalidation */
 	KD_ASSERT_OK(test, km_try_unbind(km, rmr, 3));
-	km_last(km, &wr);
-	KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)IB_WR_LOCAL_INV);
-	KUNIT_EXPECT_EQ(test, wr.rkey, b);
+	rm_posted(km, 0, IB_WR_LOCAL_INV, b, &wr);
 	KD_BAD_STATE(test, dat_lmr_free(RM_LMR(km)), LMR_IN_USE);
 	km_finish_bind(km, rmr, 3);
-	KUNIT_EXPECT_FALSE(test, km_reads(km, b, RM_ADDR(km) + 200));
+	KUNIT_EXPECT_FALSE(test, km_reads(km, b, at + 200));
 
 	/* once more: nothing to do, and done in its turn */
 	KD_ASSERT_OK(test, km_try_unbind(km, rmr, 4));
