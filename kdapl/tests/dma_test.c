@@ -415,8 +415,9 @@ static void dma_large_bind(struct dma_large *large)
 {
 	DAT_LMR_COOKIE cookie = { .as_64 = 3 };
 
-	large->ret = dat_lmr_fmr(large->lmr, DAT_MEM_TYPE_PHYSICAL, large->region, DMA_LARGE, KM_ALL,
-				 DAT_VA_TYPE_VA, large->km->env.ep, cookie, 0, &large->key, NULL);
+	large->ret = dat_lmr_fmr(large->lmr, DAT_MEM_TYPE_PHYSICAL, large->region, DMA_LARGE,
+				 KM_ALL, DAT_VA_TYPE_VA, large->km->env.ep, cookie, 0, &large->key,
+				 NULL);
 }
 
 /* As an interrupt would that a consumer's lock has to wait for: with interrupts off. */
@@ -682,7 +683,7 @@ static struct kunit_case dma_cases[] = {
 	KD_CASE(dma_same_test,
 		"LMR-SYNC-05,LMR-SYNC-06: who has to synchronise; a mapping that is no copy"),
 	KD_CASE(dma_caches_test, "LMR-SYNC-05,LMR-SYNC-06: caches that are not coherent"),
-	KD_CASE(dma_large_test, "FMR-06,FMR-10,FMR-13: large regions, bound while they are unmapped"),
+	KD_CASE(dma_large_test, "FMR-06,FMR-10,FMR-13: large regions, unmapped while bound again"),
 	KD_CASE(dma_random_test,
 		"LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-06: all transfers, at random, to the byte"),
 	{}
@@ -721,9 +722,9 @@ static void dma_srq_test(struct kunit *test)
 	region.for_va = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, region.for_va);
 	dma_of(env)->same = true;
-	KD_ASSERT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, PAGE_SIZE, env->pz,
-					   KM_ALL, DAT_VA_TYPE_VA, 0, &lmr, &iov.lmr_context, NULL,
-					   NULL, NULL));
+	KD_ASSERT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, PAGE_SIZE,
+					   env->pz, KM_ALL, DAT_VA_TYPE_VA, 0, &lmr,
+					   &iov.lmr_context, NULL, NULL, NULL));
 	dma_of(env)->same = false;
 	iov.virtual_address = (uintptr_t)region.for_va;
 	fake_ib_fail(env->dev, FAKE_IB_POST_SRQ_RECV, 1, -ENOMEM);

@@ -40,7 +40,8 @@ static void in_send_test(struct kunit *test)
 		KD_EXPECT_OK(test, in_send(km, 1, &iov, 9, flags, inv, keys[n / 32]));
 		memset(&iov, 0xee, sizeof(iov));
 		km_last(km, &wr);
-		KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)(inv ? IB_WR_SEND_WITH_INV : IB_WR_SEND));
+		KUNIT_EXPECT_EQ(test, (int)wr.opcode,
+				(int)(inv ? IB_WR_SEND_WITH_INV : IB_WR_SEND));
 		if (inv)
 			KUNIT_EXPECT_EQ(test, wr.rkey, keys[n / 32]);
 		want = silent ? 0 : IB_SEND_SIGNALED;

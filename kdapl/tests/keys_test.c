@@ -188,7 +188,9 @@ static void keys_churn_test(struct kunit *test)
 		keys_del(env, slot);
 		wrong += !!keys_find(env, env->mr[slot].index);
 		/* mostly new ones, sometimes the same again */
-		wrong += !!keys_add(env, slot, i % 8 ? (5 + i) % KEYS_INDEXES : env->mr[slot].index);
+		if (i % 8)
+			env->mr[slot].index = (5 + i) % KEYS_INDEXES;
+		wrong += !!keys_add(env, slot, env->mr[slot].index);
 		wrong += keys_find(env, env->mr[slot].index) != &env->mr[slot];
 		if (!(i % 1024)) {
 			most = max(most, keys_size(env));

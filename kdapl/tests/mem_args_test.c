@@ -56,7 +56,7 @@ static void ma_refused(struct ma *ma, DAT_RETURN ret, u32 want, const char *what
 #define MA_RET(ma, type, subtype, call)							\
 	ma_refused(ma, call, (u32)DAT_ERROR(type, subtype), #call)
 #define MA_BAD(ma, n, call)	MA_RET(ma, DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n, call)
-#define MA_STATE(ma, why, call)	MA_RET(ma, DAT_INVALID_STATE, DAT_INVALID_STATE_##why, call)
+#define MA_STATED(ma, why, call)	MA_RET(ma, DAT_INVALID_STATE, DAT_INVALID_STATE_##why, call)
 #define MA_RESERVED(ma, call)	MA_RET(ma, DAT_RESERVED_LMR, DAT_NO_SUBTYPE, call)
 #define MA_TYPE(ma, type, call)	ma_refused(ma, DAT_GET_TYPE(call), type, #call)
 
@@ -171,7 +171,7 @@ static void ma_kcreate_test(struct kunit *test)
 	MA_RET(&ma, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR,
 	       MA_KCREATE(DAT_MEM_TYPE_LMR, 1, 1, 0, 0));
 	region.for_lmr_handle = ma.lmr;
-	MA_STATE(&ma, LMR_FREE, MA_KCREATE(DAT_MEM_TYPE_LMR, 1, 1, 0, 0));
+	MA_STATED(&ma, LMR_FREE, MA_KCREATE(DAT_MEM_TYPE_LMR, 1, 1, 0, 0));
 #undef MA_KCREATE
 }
 
@@ -323,10 +323,10 @@ static void ma_kinds_test(struct kunit *test)
 	KD_ASSERT_OK(test, dat_rmr_create(km->env.pz2, &apart));
 	fake_ib_live(km->env.dev, &ma.live);
 	KD_ASSERT_OK(test, dat_ia_reserved_lmr(km->env.ia, &reserved, &all));
-	MA_STATE(&ma, LMR_IN_USE, km_try_fmr(km, ma.mem->lmr, 0, 1, KM_LOCAL, 0, 1, &keys));
+	MA_STATED(&ma, LMR_IN_USE, km_try_fmr(km, ma.mem->lmr, 0, 1, KM_LOCAL, 0, 1, &keys));
 	MA_TYPE(&ma, DAT_INVALID_STATE, km_try_inv(km, ma.mem->lmr, 0, 1));
 	MA_TYPE(&ma, DAT_INVALID_STATE, kdat_lmr_next_contexts(ma.mem->lmr, &key, NULL));
-	MA_STATE(&ma, LMR_FREE, km_try_inv(km, ma.lmr, 0, 1));
+	MA_STATED(&ma, LMR_FREE, km_try_inv(km, ma.lmr, 0, 1));
 	MA_TYPE(&ma, DAT_PROTECTION_VIOLATION, km_try_fmr(km, far, 0, 1, KM_LOCAL, 0, 1, &keys));
 	KUNIT_EXPECT_FALSE(test, km_bound(km, far));
 #define MA_BIND(rmr, mem)	\

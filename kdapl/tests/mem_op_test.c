@@ -547,7 +547,8 @@ static void me_free_begin(struct me_free *job, struct me *me)
 	*job = (struct me_free) { .me = me };
 	init_completion(&job->done);
 	km_forget(me->km);
-	KUNIT_ASSERT_FALSE(me->km->env.test, IS_ERR(kthread_run(me_free_thread, job, "kdapl-free")));
+	KUNIT_ASSERT_FALSE(me->km->env.test,
+			   IS_ERR(kthread_run(me_free_thread, job, "kdapl-free")));
 }
 
 static void me_free_end(struct me_free *job)
@@ -665,7 +666,8 @@ static void me_gone_test(struct kunit *test)
 		if (close) {
 			km_forget(km);
 			memset(km->eps, 0, sizeof(km->eps));
-			KD_EXPECT_OK(test, dat_ia_close(kd_forget(&km->env), DAT_CLOSE_ABRUPT_FLAG));
+			KD_EXPECT_OK(test, dat_ia_close(kd_forget(&km->env),
+							DAT_CLOSE_ABRUPT_FLAG));
 			KUNIT_EXPECT_EQ(test, fake_ib_valid_mrs(km->env.dev), 0);
 			break;
 		}
