@@ -165,37 +165,6 @@ static void in_recv_rmr_test(struct kunit *test)
 	mem->lmr = DAT_HANDLE_NULL;
 }
 
-/* Both sides invalidate, and the connection goes in between. */
-static void in_recv_flush_test(struct kunit *test)
-{
-	struct km *km = km_open(test, NULL);
-	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
-	struct km_keys keys, next;
-	int late;
-
-	for (late = 0; late < 2; late++) {
-		km_join(km, 0, NULL);
-		km_bind(km, lmr, 0, 2, KM_ALL, &keys);
-		KD_EXPECT_OK(test, km_try_inv(km, lmr, 0, 5));
-		in_take(km, 1, keys.rmr);
-		if (!late)
-			in_told(km, 1, keys.rmr);
-		km_down(km);
-		km_expect(km, DAT_DTO_LMR_INVALIDATE, 5, DAT_DTO_ERR_FLUSHED);
-		if (late)
-			in_told(km, 1, keys.rmr);
-		/* the peer's is what counts */
-		KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
-		km_ep_free(km, 0);
-		km_join(km, 0, NULL);
-		KM_EXPECT_TYPE(test, km_send(km, keys.lmr, km->pa[0], 1, 1),
-			       DAT_PRIVILEGES_VIOLATION);
-		km_bind(km, lmr, 0, 2, KM_ALL, &next);
-		km_unbind(km, lmr);
-		km_ep_free(km, 0);
-	}
-}
-
 /* A silent fmr whose key the peer takes away: the next one does not wait for its end. */
 static void in_recv_silent_test(struct kunit *test)
 {
@@ -306,7 +275,6 @@ static void in_recv_low_byte_test(struct kunit *test)
 static struct kunit_case inval_cases[] = {
 	KD_CASE(in_send_test, "SINV-01,SINV-05: what reaches the device, for all flags and keys"),
 	KD_CASE(in_recv_fmr_test, "SINV-02,SINV-03,FMR-10: the peer invalidates an LMR of an fmr"),
-	KD_CASE(in_recv_flush_test, "SINV-03,FMR-15: both invalidate, and the connection ends"),
 	KD_CASE(in_recv_silent_test, "SINV-03,FMR-03: one whose fmr had no completion"),
 	KD_CASE(in_recv_rmr_test, "SINV-02,SINV-03,RMR-13: an RMR, also while it is being bound"),
 	KD_CASE(in_recv_below_rmr_test, "SINV-03,RMR-13: an LMR over which an RMR is bound"),

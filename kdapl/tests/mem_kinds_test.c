@@ -189,30 +189,6 @@ static void mk_fails_test(struct kunit *test)
 	KD_EXPECT_OK(test, ret);
 }
 
-/* One memory, two PZs: each has keys of its own, and ends by itself. */
-static void mk_free_test(struct kunit *test)
-{
-	struct km *km = km_connected(test, NULL);
-	DAT_REGION_DESCRIPTION region = { .for_va = km_bytes(km, 1) };
-	struct km_reg a = { .priv = KM_ALL }, b = { .priv = KM_ALL, .pz = km->env.pz2 };
-
-	KD_ASSERT_OK(test, km_try_reg(km, &a, DAT_MEM_TYPE_VIRTUAL, region, 64));
-	KD_ASSERT_OK(test, km_try_reg(km, &b, DAT_MEM_TYPE_VIRTUAL, region, 64));
-	KUNIT_EXPECT_NE(test, a.key >> 8, b.key >> 8);
-	KD_EXPECT_OK(test, km_send(km, a.key, a.addr, 8, 1));
-	KM_EXPECT_TYPE(test, km_send(km, b.key, b.addr, 8, 1), DAT_PROTECTION_VIOLATION);
-	/* what is posted already is nobody's business here */
-	KD_EXPECT_OK(test, dat_lmr_free(a.lmr));
-	KM_EXPECT_TYPE(test, km_send(km, a.key, a.addr, 8, 1), DAT_PRIVILEGES_VIOLATION);
-	KUNIT_EXPECT_FALSE(test, km_reads(km, a.rkey, a.addr));
-	KUNIT_EXPECT_TRUE(test, km_reads(km, b.rkey, b.addr));
-	KD_BAD_HANDLE(test, dat_lmr_free(a.lmr), _LMR);
-	km_done(km, IB_WC_LOC_PROT_ERR);
-	km_expect(km, DAT_DTO_SEND, 1, DAT_DTO_ERR_LOCAL_PROTECTION);
-	km_broken(km);
-	KD_EXPECT_OK(test, dat_lmr_free(b.lmr));
-}
-
 static void mk_attr_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
@@ -272,8 +248,6 @@ static struct kunit_case mem_kinds_cases[] = {
 	KD_CASE(mk_pages_test, "LMR-04,LMR-08,LMR-20,SIL-31: a gigabyte, and what is too much"),
 	KD_CASE(mk_fails_test, "LMR-08,GEN-07: any call of the device fails, nothing stays"),
 	KD_CASE(mk_split_test, "LMR-08: a device with two keys for one region"),
-	KD_CASE(mk_free_test,
-		"LMR-10,LMR-11,LMR-FREE-02,LMR-FREE-03,LMR-FREE-04: freeing one of two"),
 	KD_CASE(mk_attr_test, "LMR-20,LMR-06,FMR-01,RMR-01: what the attributes promise"),
 	{}
 };
