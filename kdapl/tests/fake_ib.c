@@ -196,15 +196,6 @@ static void fake_wrong_if(struct fake_ib *fdev, bool wrong, const char *what)
 		fake_violation(fdev, what);
 }
 
-static void fake_trace(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj, int arg)
-{
-	lockdep_assert_held(&fdev->lock);
-	if (fdev->tracing && fdev->traced < FAKE_IB_TRACE)
-		fdev->trace[fdev->traced++] = (struct fake_ib_step) {
-			.verb = verb, .obj = obj, .arg = arg, .when = jiffies,
-		};
-}
-
 /* Count a verb; an error when a test has asked for one here. */
 static int fake_verb_locked(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj,
 			    int arg)
@@ -213,7 +204,10 @@ static int fake_verb_locked(struct fake_ib *fdev, enum fake_ib_verb verb, const 
 
 	lockdep_assert_held(&fdev->lock);
 	fdev->counts[verb]++;
-	fake_trace(fdev, verb, obj, arg);
+	if (fdev->tracing && fdev->traced < FAKE_IB_TRACE)
+		fdev->trace[fdev->traced++] = (struct fake_ib_step) {
+			.verb = verb, .obj = obj, .arg = arg, .when = jiffies,
+		};
 	if (verb >= FAKE_IB_POLL_CQ)
 		return 0;
 	fdev->counts[FAKE_IB_ANY]++;
@@ -849,14 +843,12 @@ static void fake_execute(struct fake_ib *fdev, const struct fake_ib_wr *wr, bool
 }
 
 /* What a Send with Invalidate does at the peer: only to the very key. */
-static bool fake_peer_inv(struct fake_ib *fdev, u32 rkey)
+static void fake_peer_inv(struct fake_ib *fdev, u32 rkey)
 {
-	struct fake_mr *mr = rkey ? fake_mr_by(fdev, rkey, true) : NULL;
+	struct fake_mr *mr = fake_mr_by(fdev, rkey, true);
 
-	if (!mr || mr->dma || !mr->valid || mr->live.key != (u8)rkey)
-		return false;
-	mr->valid = false;
-	return true;
+	if (mr && !mr->dma && mr->live.key == (u8)rkey)
+		mr->valid = false;
 }
 
 static struct fake_ib_wr *fake_slot(struct fake_queue *q, unsigned int seq)
@@ -941,24 +933,20 @@ static int fake_finish(struct fake_qp *qp, struct fake_queue *q, unsigned int se
 	return err;
 }
 
-static void fake_srq_raise(struct fake_srq *srq, enum ib_event_type type)
+void fake_ib_srq_event(struct ib_srq *srq, enum ib_event_type type)
 {
-	struct ib_event event = {
-		.device = srq->ibsrq.device,
-		.element.srq = &srq->ibsrq,
-		.event = type,
-	};
+	struct ib_event event = { .device = srq->device, .element.srq = srq, .event = type };
 	unsigned long flags;
 
 	local_irq_save(flags);
-	if (srq->ibsrq.event_handler)
-		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
+	if (srq->event_handler)
+		srq->event_handler(&event, srq->srq_context);
 	local_irq_restore(flags);
 }
 
-/* A message begins: @qp takes the next request. Its number, or -ENOENT. */
-static int fake_srq_take(struct fake_qp *qp)
+int fake_ib_srq_take(struct ib_qp *ibqp)
 {
+	struct fake_qp *qp = to_fqp(ibqp);
 	struct fake_srq *srq = qp->srq;
 	bool limit = false;
 	int seq = -ENOENT;
@@ -974,14 +962,8 @@ static int fake_srq_take(struct fake_qp *qp)
 	}
 	fake_unlock(qp->fdev);
 	if (limit)
-		fake_srq_raise(srq, IB_EVENT_SRQ_LIMIT_REACHED);
+		fake_ib_srq_event(&srq->ibsrq, IB_EVENT_SRQ_LIMIT_REACHED);
 	return seq;
-}
-
-static void fake_qp_last_wqe(struct fake_qp *qp)
-{
-	if (qp->srq)
-		fake_ib_qp_event(&qp->ibqp, IB_EVENT_QP_LAST_WQE_REACHED);
 }
 
 static const struct fake_end fake_flushed = { .status = IB_WC_WR_FLUSH_ERR, .solicited = true };
@@ -1158,8 +1140,8 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	fake_unlock(fdev);
 	if (!err && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR && !fdev->set_hold_flush) {
 		fake_ib_flush(ibqp);
-		if (READ_ONCE(fdev->set_last_wqe) == FAKE_IB_LAST_WQE_AT_ERR)
-			fake_qp_last_wqe(qp);
+		if (qp->srq && READ_ONCE(fdev->set_last_wqe) == FAKE_IB_LAST_WQE_AT_ERR)
+			fake_ib_qp_event(ibqp, IB_EVENT_QP_LAST_WQE_REACHED);
 	}
 	return err;
 }
@@ -1706,11 +1688,7 @@ void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int n
 
 void fake_ib_cq_event(struct ib_cq *cq, enum ib_event_type type)
 {
-	struct ib_event event = {
-		.device = cq->device,
-		.element.cq = cq,
-		.event = type,
-	};
+	struct ib_event event = { .device = cq->device, .element.cq = cq, .event = type };
 
 	if (cq->event_handler)
 		cq->event_handler(&event, cq->cq_context);
@@ -1758,16 +1736,6 @@ void fake_ib_srq_size(struct ib_srq *srq, unsigned int *max_wr, unsigned int *ma
 {
 	*max_wr = to_fsrq(srq)->q.depth;
 	*max_sge = to_fsrq(srq)->q.max_sge;
-}
-
-void fake_ib_srq_event(struct ib_srq *srq, enum ib_event_type type)
-{
-	fake_srq_raise(to_fsrq(srq), type);
-}
-
-int fake_ib_srq_take(struct ib_qp *qp)
-{
-	return fake_srq_take(to_fqp(qp));
 }
 
 int fake_ib_srq_finish(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
@@ -1823,11 +1791,7 @@ void fake_ib_qp_caps(struct ib_qp *qp, struct ib_qp_cap *cap)
 
 void fake_ib_qp_event(struct ib_qp *qp, enum ib_event_type type)
 {
-	struct ib_event event = {
-		.device = qp->device,
-		.element.qp = qp,
-		.event = type,
-	};
+	struct ib_event event = { .device = qp->device, .element.qp = qp, .event = type };
 
 	if (qp->event_handler)
 		qp->event_handler(&event, qp->qp_context);
@@ -1890,7 +1854,7 @@ int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status)
 /* A message arrives in the oldest receive. */
 static int fake_arrive(struct fake_qp *qp, const struct fake_end *end)
 {
-	int seq = qp->srq ? fake_srq_take(qp) : (int)READ_ONCE(qp->q[1].oldest);
+	int seq = qp->srq ? fake_ib_srq_take(&qp->ibqp) : (int)READ_ONCE(qp->q[1].oldest);
 
 	if (qp->srq && seq < 0)
 		return seq;

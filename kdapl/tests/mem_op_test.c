@@ -7,6 +7,7 @@
  * LMR or RMR are freed meanwhile. What a peer still reaches is what the provider says, and the
  * next connection can go on with it.
  */
+#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 
@@ -14,6 +15,10 @@
 
 #define ME_ADDR(km)	(KM_MEM(km)->addr)
 #define ME_KEY(km)	(KM_MEM(km)->lmr_context)
+
+#define ME_ONE_SIDED	12	/* s; twice as long as a device may be silent, and more */
+#define ME_SLOW		5
+#define ME_PACE		1500	/* ms; all of them take longer than a device may be silent */
 
 enum me_op { ME_FMR, ME_INV, ME_BIND, ME_REBIND, ME_UNBIND, ME_OPS };
 
@@ -619,6 +624,60 @@ static void me_free_silent_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(km->env.kep->state), (int)DAT_EP_STATE_CONNECTED);
 }
 
+/* Sends before the fmr that come back one by one: a connection that is slow is not ended. */
+static void me_free_slow_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct me_free job;
+	struct me me;
+	int i;
+
+	me_new(km, ME_FMR, &me);
+	for (i = 0; i < ME_SLOW; i++)
+		KD_EXPECT_OK(test, km_send(km, ME_KEY(km), ME_ADDR(km), 8, i));
+	KD_ASSERT_OK(test, me_try(&me, i, 0));
+	me_free_begin(&job, &me);
+	for (i = 0; i < ME_SLOW; i++) {
+		msleep(ME_PACE);
+		KUNIT_EXPECT_FALSE(test, completion_done(&job.done));
+		km_done(km, IB_WC_SUCCESS);
+	}
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	me_free_end(&job);
+	for (i = 0; i < ME_SLOW; i++)
+		km_expect(km, DAT_DTO_SEND, i, DAT_DTO_SUCCESS);
+	km_expect(km, DAT_DTO_LMR_FMR, i, DAT_DTO_SUCCESS);
+	KD_EXPECT_EMPTY(test, km->env.conn);
+}
+
+/* A peer that sends and takes nothing: what is waited for will never be done. */
+static void me_free_one_sided_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	struct me_free job;
+	struct me me;
+	int i;
+
+	me_new(km, ME_FMR, &me);
+	KD_EXPECT_OK(test, km_send(km, ME_KEY(km), ME_ADDR(km), 8, 1));
+	KD_ASSERT_OK(test, me_try(&me, 2, 0));
+	me_free_begin(&job, &me);
+	for (i = 0; i < ME_ONE_SIDED; i++) {
+		kd_post(km->env.ep, KD_RECV, 0, NULL, 3, NULL, 0);
+		fake_ib_recv(km->env.qp, 0, false);
+		km_drain(km->env.recv);
+		if (wait_for_completion_timeout(&job.done, HZ))
+			break;
+	}
+	KUNIT_EXPECT_LT(test, i, ME_ONE_SIDED);
+	if (i == ME_ONE_SIDED)
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	else
+		complete(&job.done);		/* as it was */
+	me_free_end(&job);
+	km_broken(km);
+}
+
 /* Between a flushed fmr and the end that resolves it nobody knows the next keys. */
 static void me_next_stale_test(struct kunit *test)
 {
@@ -686,6 +745,8 @@ static struct kunit_case mem_op_cases[] = {
 	KD_CASE(me_next_stale_test, "FMR-04,FMR-07: the next keys after a flushed fmr"),
 	KD_CASE(me_free_busy_test,
 		"FMR-13,RMR-14: freeing waits for the device, and not for ever"),
+	KD_CASE(me_free_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),
+	KD_CASE(me_free_one_sided_test, "LMR-FREE-02: a peer that takes nothing holds up nobody"),
 	KD_CASE(me_free_silent_test, "FMR-13,FLAG-02: also for operations that say nothing"),
 	KD_CASE(me_gone_test, "FMR-13,RMR-14: everything ends with all of that under way"),
 	{}

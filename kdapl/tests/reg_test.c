@@ -2,9 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Registration on devices of all kinds, and what it costs: ports that want a GID in every
- * path, devices that do not connect a queue pair to itself, mapping that allocates or not;
- * calls that bind memory while the device goes.
+ * Registration on devices of all kinds: ports that want a GID in every path, devices that do
+ * not connect a queue pair to itself; a call that binds memory while the device goes.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -88,8 +87,6 @@ struct reg_race {
 	struct completion over;
 	bool mapped;
 	bool waited;
-	DAT_LMR_HANDLE lmr;
-	DAT_RETURN ret;
 };
 
 static int reg_unplug(void *arg)
@@ -143,88 +140,9 @@ static void reg_removal_test(struct kunit *test)
 	KD_GONE(test, km_try_fmr(km, lmr, 0, 2, KM_ALL, 0, 1, &keys));
 }
 
-#define REG_ONE_SIDED	12	/* s; twice as long as a device may be silent, and more */
-#define REG_SLOW	5
-#define REG_PACE	1500	/* ms; all of them take longer than a device may be silent */
-
-static int reg_free(void *arg)
-{
-	struct reg_race *race = arg;
-
-	race->ret = dat_lmr_free(race->lmr);
-	complete(&race->over);
-	return 0;
-}
-
-/* So many Sends and an fmr are at the device, and a task frees the LMR. */
-static void reg_free_begin(struct km *km, struct reg_race *race, int sends)
-{
-	DAT_LMR_TRIPLET iov = kd_seg(&km->env, KD_RO, 0, 8);
-	struct kunit *test = km->env.test;
-	struct km_keys keys;
-	int i;
-
-	*race = (struct reg_race) {};
-	init_completion(&race->over);
-	KD_ASSERT_OK(test, dat_lmr_allocate(km->env.ia, km->env.pz, 2, DAT_LMR_SCOPE_PZ,
-					    &race->lmr));
-	for (i = 0; i < sends; i++)
-		KD_EXPECT_OK(test, kd_post(km->env.ep, KD_SEND, 1, &iov, i, NULL, 0));
-	KD_EXPECT_OK(test, km_try_fmr(km, race->lmr, 0, 2, KM_ALL, 0, i, &keys));
-	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(reg_free, race, "kdapl-free")));
-}
-
-static void reg_slow_test(struct kunit *test)
-{
-	struct km *km = km_connected(test, NULL);
-	struct reg_race race;
-	int i;
-
-	reg_free_begin(km, &race, REG_SLOW);
-	for (i = 0; i < REG_SLOW; i++) {
-		msleep(REG_PACE);
-		KUNIT_EXPECT_FALSE(test, completion_done(&race.over));
-		km_done(km, IB_WC_SUCCESS);
-	}
-	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
-	wait_for_completion(&race.over);
-	KD_EXPECT_OK(test, race.ret);
-	for (i = 0; i < REG_SLOW; i++)
-		km_expect(km, DAT_DTO_SEND, i, DAT_DTO_SUCCESS);
-	km_expect(km, DAT_DTO_LMR_FMR, i, DAT_DTO_SUCCESS);
-	KD_EXPECT_EMPTY(test, km->env.conn);
-}
-
-/* A peer that sends and takes nothing: what is waited for will never be done. */
-static void reg_one_sided_test(struct kunit *test)
-{
-	struct km *km = km_connected(test, NULL);
-	struct kd_env *env = &km->env;
-	struct reg_race race;
-	int i;
-
-	reg_free_begin(km, &race, 1);
-	for (i = 0; i < REG_ONE_SIDED; i++) {
-		kd_post(env->ep, KD_RECV, 0, NULL, 3, NULL, 0);
-		fake_ib_recv(env->qp, 0, false);
-		km_drain(env->recv);
-		if (wait_for_completion_timeout(&race.over, HZ))
-			break;
-	}
-	KUNIT_EXPECT_LT(test, i, REG_ONE_SIDED);
-	if (i == REG_ONE_SIDED) {
-		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-		wait_for_completion(&race.over);
-	}
-	KD_EXPECT_OK(test, race.ret);
-	km_broken(km);
-}
-
 static struct kunit_case reg_cases[] = {
 	KD_CASE(reg_port_test, "LMR-01: ports that want a GID; devices that want a pair"),
 	KD_CASE(reg_no_path_test, "LMR-01: a device that connects nothing to its own port"),
-	KD_CASE(reg_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),
-	KD_CASE(reg_one_sided_test, "LMR-FREE-02: a peer that takes nothing holds up nobody"),
 	KD_CASE(reg_removal_test, "FMR-02,ASY-22: the device goes while memory is being bound"),
 	{}
 };
