@@ -23,11 +23,6 @@ struct fake_copy {
 	int dir;
 };
 
-/**
- * fake_dma_init - nothing is mapped
- * @dma: DMA of a device
- * @caches: past caches that are not coherent
- */
 void fake_dma_init(struct fake_dma *dma, bool caches)
 {
 	dma->same = caches;
@@ -45,12 +40,6 @@ static void copy_free(struct fake_copy *map)
 	kfree(map);
 }
 
-/**
- * fake_dma_exit - nothing may be mapped any more
- * @dma: DMA of a device
- *
- * Return: what has been done wrong, mappings that are left included.
- */
 int fake_dma_exit(struct fake_dma *dma)
 {
 	struct fake_copy *map, *next;
@@ -68,20 +57,14 @@ static u64 copy_make(struct fake_dma *dma, void *memory, size_t size, int dir)
 {
 	struct fake_copy *map;
 	unsigned long flags;
-	bool fail;
 
-	spin_lock_irqsave(&dma->lock, flags);
-	fail = dma->fail && !--dma->fail;
-	spin_unlock_irqrestore(&dma->lock, flags);
-	if (fail || size > SZ_256K)
-		return 0;
-	map = kzalloc(sizeof(*map), GFP_ATOMIC);
+	map = size > SZ_256K ? NULL : kzalloc(sizeof(*map), GFP_ATOMIC);
 	if (!map)
 		return 0;
-	map->memory = memory;
-	map->size = size;
-	map->dir = dir;
-	map->copy = dma->same ? memory : alloc_pages_exact(size, GFP_ATOMIC);
+	*map = (struct fake_copy) {
+		.memory = memory, .size = size, .dir = dir,
+		.copy = dma->same ? memory : alloc_pages_exact(size, GFP_ATOMIC),
+	};
 	if (!map->copy) {
 		kfree(map);
 		return 0;
@@ -206,24 +189,17 @@ static void fake_sync(struct ib_device *ibdev, u64 addr, size_t size, int dir, b
 	spin_unlock_irqrestore(&dma->lock, flags);
 }
 
-const struct kdapl_dma_ops fake_copies_ops = {
-	.kind = KDAPL_DMA_COPIES,
-	.coherent = true,
-	.map_sg = fake_map_sg,
-	.unmap_sg = fake_unmap_sg,
-	.map_single = fake_map_single,
-	.unmap_single = fake_unmap_single,
-	.need_sync = fake_need_sync,
-	.sync = fake_sync,
-};
+#define FAKE_DMA_OPS(how, is_coherent)			\
+{							\
+	.kind = (how),					\
+	.coherent = (is_coherent),			\
+	.map_sg = fake_map_sg,				\
+	.unmap_sg = fake_unmap_sg,			\
+	.map_single = fake_map_single,			\
+	.unmap_single = fake_unmap_single,		\
+	.need_sync = fake_need_sync,			\
+	.sync = fake_sync,				\
+}
 
-const struct kdapl_dma_ops fake_caches_ops = {
-	.kind = KDAPL_DMA_CACHES,
-	.coherent = false,
-	.map_sg = fake_map_sg,
-	.unmap_sg = fake_unmap_sg,
-	.map_single = fake_map_single,
-	.unmap_single = fake_unmap_single,
-	.need_sync = fake_need_sync,
-	.sync = fake_sync,
-};
+const struct kdapl_dma_ops fake_copies_ops = FAKE_DMA_OPS(KDAPL_DMA_COPIES, true);
+const struct kdapl_dma_ops fake_caches_ops = FAKE_DMA_OPS(KDAPL_DMA_CACHES, false);

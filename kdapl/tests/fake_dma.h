@@ -18,52 +18,32 @@
 
 struct kdapl_dma_ops;
 
-/**
- * struct fake_sync - what caches were told
- * @addr: first address
- * @size: bytes
- * @dir: enum dma_data_direction
- * @for_cpu: the CPU is going to look, else the device
- */
+/* What caches were told. */
 struct fake_sync {
-	u64 addr;
-	size_t size;
-	int dir;
-	bool for_cpu;
+	u64 addr;		/* first address */
+	size_t size;		/* bytes */
+	int dir;		/* enum dma_data_direction */
+	bool for_cpu;		/* the CPU is going to look, else the device */
 };
 
 #define FAKE_SYNCS	8
 
 typedef void fake_dma_fn(void *arg);
 
-/**
- * struct fake_dma - DMA of one device
- * @lock: all that follows
- * @maps: mappings there are
- * @wrong: misuse: what is synchronised or unmapped is not mapped, or not like that
- * @dark_pages: pages unmapped with interrupts off
- * @fail: the nth mapping from now fails
- * @same: mappings from now on are of the memory itself
- * @caches: caches are not coherent
- * @parts: entries of lists mapped since that are not whole pages
- * @nsyncs: how often caches were told
- * @syncs: the first of it
- * @at_unmap: called once with @arg, when a list is about to be unmapped
- * @arg: its argument
- */
+/* DMA of one device. */
 struct fake_dma {
 	spinlock_t lock;	/* all that follows */
-	struct list_head maps;
+	struct list_head maps;	/* mappings there are */
+	/* misuse: what is synchronised or unmapped is not mapped, or not like that */
 	unsigned int wrong;
-	unsigned int dark_pages;
-	unsigned int fail;
-	bool same;
-	bool caches;
-	unsigned int parts;
-	unsigned int nsyncs;
-	struct fake_sync syncs[FAKE_SYNCS];
-	fake_dma_fn *at_unmap;
-	void *arg;
+	unsigned int dark_pages;	/* pages unmapped with interrupts off */
+	bool same;		/* mappings from now on are of the memory itself */
+	bool caches;		/* caches are not coherent */
+	unsigned int parts;	/* entries of lists mapped since that are not whole pages */
+	unsigned int nsyncs;	/* how often caches were told */
+	struct fake_sync syncs[FAKE_SYNCS];	/* the first of it */
+	fake_dma_fn *at_unmap;	/* called once with @arg, when a list is about to be unmapped */
+	void *arg;		/* its argument */
 };
 
 extern const struct kdapl_dma_ops fake_copies_ops;

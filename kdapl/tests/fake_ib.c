@@ -55,7 +55,6 @@ struct fake_ib {
 	unsigned int counts[FAKE_IB_NR_VERBS];
 	struct fake_ib_fail fail[FAKE_IB_NR_VERBS];
 	struct fake_ib_live live;
-	bool set_lax_keys;
 	enum ib_wc_status set_auto_reg_status;
 	bool set_hold_flush;
 	bool hold_irq;
@@ -65,10 +64,11 @@ struct fake_ib {
 	struct fake_ib_hook hooks[FAKE_IB_MOMENTS];
 	enum fake_ib_last_wqe set_last_wqe;
 	enum fake_ib_taken set_taken;
-	struct fake_ib_step *trace;
+	bool tracing;
+	struct fake_ib_step trace[FAKE_IB_TRACE];
 	unsigned int traced;
 	u32 key_seq;
-	u32 qp_seq;
+	atomic_t qp_seq;
 	int violations;
 	const char *last_violation;
 	unsigned long flags;		/* interrupts, as they were before the lock was taken */
@@ -160,30 +160,11 @@ struct fake_qp {
 	struct work_struct work;
 };
 
-static struct fake_ib *to_fdev(struct ib_device *ibdev)
-{
-	return container_of(ibdev, struct fake_ib, ibdev);
-}
-
-static struct fake_cq *to_fcq(struct ib_cq *ibcq)
-{
-	return container_of(ibcq, struct fake_cq, ibcq);
-}
-
-static struct fake_qp *to_fqp(struct ib_qp *ibqp)
-{
-	return container_of(ibqp, struct fake_qp, ibqp);
-}
-
-static struct fake_srq *to_fsrq(struct ib_srq *ibsrq)
-{
-	return container_of(ibsrq, struct fake_srq, ibsrq);
-}
-
-static struct fake_mr *to_fmr(struct ib_mr *ibmr)
-{
-	return container_of(ibmr, struct fake_mr, ibmr);
-}
+#define to_fdev(dev)	container_of(dev, struct fake_ib, ibdev)
+#define to_fcq(cq)	container_of(cq, struct fake_cq, ibcq)
+#define to_fqp(qp)	container_of(qp, struct fake_qp, ibqp)
+#define to_fsrq(srq)	container_of(srq, struct fake_srq, ibsrq)
+#define to_fmr(mr)	container_of(mr, struct fake_mr, ibmr)
 
 static void fake_lock(struct fake_ib *fdev)
 	__acquires(&fdev->lock)
@@ -215,15 +196,6 @@ static void fake_wrong_if(struct fake_ib *fdev, bool wrong, const char *what)
 		fake_violation(fdev, what);
 }
 
-static void fake_trace(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj, int arg)
-{
-	lockdep_assert_held(&fdev->lock);
-	if (fdev->trace && fdev->traced < FAKE_IB_TRACE)
-		fdev->trace[fdev->traced++] = (struct fake_ib_step) {
-			.verb = verb, .obj = obj, .arg = arg, .when = jiffies,
-		};
-}
-
 /* Count a verb; an error when a test has asked for one here. */
 static int fake_verb_locked(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj,
 			    int arg)
@@ -232,7 +204,10 @@ static int fake_verb_locked(struct fake_ib *fdev, enum fake_ib_verb verb, const 
 
 	lockdep_assert_held(&fdev->lock);
 	fdev->counts[verb]++;
-	fake_trace(fdev, verb, obj, arg);
+	if (fdev->tracing && fdev->traced < FAKE_IB_TRACE)
+		fdev->trace[fdev->traced++] = (struct fake_ib_step) {
+			.verb = verb, .obj = obj, .arg = arg, .when = jiffies,
+		};
 	if (verb >= FAKE_IB_POLL_CQ)
 		return 0;
 	fdev->counts[FAKE_IB_ANY]++;
@@ -243,23 +218,6 @@ static int fake_verb_locked(struct fake_ib *fdev, enum fake_ib_verb verb, const 
 			return fail->err;
 	}
 	return 0;
-}
-
-static int fake_verb(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj)
-{
-	int err;
-
-	fake_lock(fdev);
-	err = fake_verb_locked(fdev, verb, obj, 0);
-	fake_unlock(fdev);
-	return err;
-}
-
-static void fake_live(struct fake_ib *fdev, int *counter, int delta)
-{
-	fake_lock(fdev);
-	*counter += delta;
-	fake_unlock(fdev);
 }
 
 /* Something that is to happen just now, if a test has asked for it. */
@@ -291,6 +249,40 @@ static void fake_allocates(struct fake_ib *fdev, const char *what)
 		return;
 	fake_lock(fdev);
 	fake_violation(fdev, what);
+	fake_unlock(fdev);
+}
+
+/* A verb that makes an object: an error if that has to fail. */
+static int fake_makes(struct fake_ib *fdev, enum fake_ib_verb verb, const void *obj,
+		      const char *what)
+{
+	int err;
+
+	fake_allocates(fdev, what);
+	fake_lock(fdev);
+	err = fake_verb_locked(fdev, verb, obj, 0);
+	fake_unlock(fdev);
+	return err;
+}
+
+/* It is there; or it is gone. A PD is in no list. */
+static void fake_born(struct fake_ib *fdev, struct list_head *node, struct list_head *list,
+		      int *live)
+{
+	fake_lock(fdev);
+	if (node)
+		list_add_tail(node, list);
+	++*live;
+	fake_unlock(fdev);
+}
+
+static void fake_gone(struct fake_ib *fdev, const void *obj, struct list_head *node, int *live)
+{
+	fake_lock(fdev);
+	fake_verb_locked(fdev, FAKE_IB_DESTROY, obj, 0);
+	if (node)
+		list_del(node);
+	--*live;
 	fake_unlock(fdev);
 }
 
@@ -378,12 +370,10 @@ static int fake_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pk
 static int fake_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct fake_ib *fdev = to_fdev(ibpd->device);
-	int err;
+	int err = fake_makes(fdev, FAKE_IB_ALLOC_PD, ibpd, "alloc_pd without noio");
 
-	fake_allocates(fdev, "alloc_pd without noio");
-	err = fake_verb(fdev, FAKE_IB_ALLOC_PD, ibpd);
 	if (!err)
-		fake_live(fdev, &fdev->live.pds, 1);
+		fake_born(fdev, NULL, NULL, &fdev->live.pds);
 	return err;
 }
 
@@ -393,8 +383,7 @@ static int fake_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 	fake_allocates(fdev, "dealloc_pd without noio");
 	fake_moment(fdev, FAKE_IB_DESTROY_PD);
-	fake_verb(fdev, FAKE_IB_DESTROY, ibpd);
-	fake_live(fdev, &fdev->live.pds, -1);
+	fake_gone(fdev, ibpd, NULL, &fdev->live.pds);
 	return 0;
 }
 
@@ -440,7 +429,7 @@ static struct fake_mr *fake_new_mr(struct fake_ib *fdev, struct ib_pd *ibpd, u32
 static struct ib_mr *fake_get_dma_mr(struct ib_pd *ibpd, int access)
 {
 	struct fake_ib *fdev = to_fdev(ibpd->device);
-	int err = fake_verb(fdev, FAKE_IB_GET_DMA_MR, ibpd);
+	int err = fake_makes(fdev, FAKE_IB_GET_DMA_MR, ibpd, "get_dma_mr without noio");
 	struct fake_mr *mr;
 
 	if (err)
@@ -456,16 +445,12 @@ static struct ib_mr *fake_get_dma_mr(struct ib_pd *ibpd, int access)
 static struct ib_mr *fake_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_pages)
 {
 	struct fake_ib *fdev = to_fdev(ibpd->device);
+	int err = fake_makes(fdev, FAKE_IB_ALLOC_MR, ibpd, "alloc_mr without noio");
 	struct fake_mr *mr;
-	int err;
 
-	fake_allocates(fdev, "alloc_mr without noio");
-	err = fake_verb(fdev, FAKE_IB_ALLOC_MR, ibpd);
 	if (err)
 		return ERR_PTR(err);
-	if (type != IB_MR_TYPE_MEM_REG)
-		return ERR_PTR(-EINVAL);
-	if (!max_pages)
+	if (type != IB_MR_TYPE_MEM_REG || !max_pages)
 		return ERR_PTR(-EINVAL);
 	if (max_pages > fdev->caps.max_pages)
 		return ERR_PTR(-ENOMEM);
@@ -618,10 +603,8 @@ static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 {
 	struct fake_ib *fdev = to_fdev(ibcq->device);
 	struct fake_cq *cq = to_fcq(ibcq);
-	int err;
+	int err = fake_makes(fdev, FAKE_IB_CREATE_CQ, ibcq, "create_cq without noio");
 
-	fake_allocates(fdev, "create_cq without noio");
-	err = fake_verb(fdev, FAKE_IB_CREATE_CQ, ibcq);
 	if (err)
 		return err;
 	if (!attr->cqe || attr->cqe > fdev->caps.max_cqe ||
@@ -635,10 +618,7 @@ static int fake_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr
 	cq->size = attr->cqe;
 	cq->vector = attr->comp_vector;
 	ibcq->cqe = attr->cqe;
-	fake_lock(fdev);
-	list_add_tail(&cq->node, &fdev->cqs);
-	fdev->live.cqs++;
-	fake_unlock(fdev);
+	fake_born(fdev, &cq->node, &fdev->cqs, &fdev->live.cqs);
 	return 0;
 }
 
@@ -648,11 +628,7 @@ static int fake_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	fake_allocates(fdev, "destroy_cq without noio");
 	fake_moment(fdev, FAKE_IB_DESTROY_CQ);
-	fake_lock(fdev);
-	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibcq, 0);
-	list_del(&to_fcq(ibcq)->node);
-	fdev->live.cqs--;
-	fake_unlock(fdev);
+	fake_gone(fdev, ibcq, &to_fcq(ibcq)->node, &fdev->live.cqs);
 	kvfree(to_fcq(ibcq)->wq);
 	return 0;
 }
@@ -867,14 +843,12 @@ static void fake_execute(struct fake_ib *fdev, const struct fake_ib_wr *wr, bool
 }
 
 /* What a Send with Invalidate does at the peer: only to the very key. */
-static bool fake_peer_inv(struct fake_ib *fdev, u32 rkey)
+static void fake_peer_inv(struct fake_ib *fdev, u32 rkey)
 {
-	struct fake_mr *mr = rkey ? fake_mr_by(fdev, rkey, true) : NULL;
+	struct fake_mr *mr = fake_mr_by(fdev, rkey, true);
 
-	if (!mr || mr->dma || !mr->valid || mr->live.key != (u8)rkey)
-		return false;
-	mr->valid = false;
-	return true;
+	if (mr && !mr->dma && mr->live.key == (u8)rkey)
+		mr->valid = false;
 }
 
 static struct fake_ib_wr *fake_slot(struct fake_queue *q, unsigned int seq)
@@ -959,24 +933,20 @@ static int fake_finish(struct fake_qp *qp, struct fake_queue *q, unsigned int se
 	return err;
 }
 
-static void fake_srq_raise(struct fake_srq *srq, enum ib_event_type type)
+void fake_ib_srq_event(struct ib_srq *srq, enum ib_event_type type)
 {
-	struct ib_event event = {
-		.device = srq->ibsrq.device,
-		.element.srq = &srq->ibsrq,
-		.event = type,
-	};
+	struct ib_event event = { .device = srq->device, .element.srq = srq, .event = type };
 	unsigned long flags;
 
 	local_irq_save(flags);
-	if (srq->ibsrq.event_handler)
-		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
+	if (srq->event_handler)
+		srq->event_handler(&event, srq->srq_context);
 	local_irq_restore(flags);
 }
 
-/* A message begins: @qp takes the next request. Its number, or -ENOENT. */
-static int fake_srq_take(struct fake_qp *qp)
+int fake_ib_srq_take(struct ib_qp *ibqp)
 {
+	struct fake_qp *qp = to_fqp(ibqp);
 	struct fake_srq *srq = qp->srq;
 	bool limit = false;
 	int seq = -ENOENT;
@@ -992,14 +962,8 @@ static int fake_srq_take(struct fake_qp *qp)
 	}
 	fake_unlock(qp->fdev);
 	if (limit)
-		fake_srq_raise(srq, IB_EVENT_SRQ_LIMIT_REACHED);
+		fake_ib_srq_event(&srq->ibsrq, IB_EVENT_SRQ_LIMIT_REACHED);
 	return seq;
-}
-
-static void fake_qp_last_wqe(struct fake_qp *qp)
-{
-	if (qp->srq)
-		fake_ib_qp_event(&qp->ibqp, IB_EVENT_QP_LAST_WQE_REACHED);
 }
 
 static const struct fake_end fake_flushed = { .status = IB_WC_WR_FLUSH_ERR, .solicited = true };
@@ -1081,10 +1045,8 @@ static int fake_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	struct fake_ib *fdev = to_fdev(ibqp->device);
 	struct fake_qp *qp = to_fqp(ibqp);
 	const struct ib_qp_cap *cap = &attr->cap;
-	int err;
+	int err = fake_makes(fdev, FAKE_IB_CREATE_QP, ibqp, "create_qp without noio");
 
-	fake_allocates(fdev, "create_qp without noio");
-	err = fake_verb(fdev, FAKE_IB_CREATE_QP, ibqp);
 	if (err)
 		return err;
 	if (READ_ONCE(fdev->live.qps) >= fdev->caps.max_qp)
@@ -1113,11 +1075,8 @@ static int fake_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	qp->cap = *cap;
 	qp->all_signaled = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 	INIT_WORK(&qp->work, fake_qp_work);
-	fake_lock(fdev);
-	ibqp->qp_num = ++fdev->qp_seq;
-	list_add_tail(&qp->node, &fdev->qps);
-	fdev->live.qps++;
-	fake_unlock(fdev);
+	ibqp->qp_num = atomic_inc_return(&fdev->qp_seq);
+	fake_born(fdev, &qp->node, &fdev->qps, &fdev->live.qps);
 	return 0;
 }
 
@@ -1181,8 +1140,8 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	fake_unlock(fdev);
 	if (!err && (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR && !fdev->set_hold_flush) {
 		fake_ib_flush(ibqp);
-		if (READ_ONCE(fdev->set_last_wqe) == FAKE_IB_LAST_WQE_AT_ERR)
-			fake_qp_last_wqe(qp);
+		if (qp->srq && READ_ONCE(fdev->set_last_wqe) == FAKE_IB_LAST_WQE_AT_ERR)
+			fake_ib_qp_event(ibqp, IB_EVENT_QP_LAST_WQE_REACHED);
 	}
 	return err;
 }
@@ -1194,10 +1153,8 @@ static int fake_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 {
 	struct fake_ib *fdev = to_fdev(ibsrq->device);
 	struct fake_srq *srq = to_fsrq(ibsrq);
-	int err;
+	int err = fake_makes(fdev, FAKE_IB_CREATE_SRQ, ibsrq, "create_srq without noio");
 
-	fake_allocates(fdev, "create_srq without noio");
-	err = fake_verb(fdev, FAKE_IB_CREATE_SRQ, ibsrq);
 	if (err)
 		return err;
 	if (attr->srq_type != IB_SRQT_BASIC || !attr->attr.max_wr ||
@@ -1209,10 +1166,7 @@ static int fake_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 		return err;
 	srq->fdev = fdev;
 	srq->limit = attr->attr.srq_limit;
-	fake_lock(fdev);
-	list_add_tail(&srq->node, &fdev->srqs);
-	fdev->live.srqs++;
-	fake_unlock(fdev);
+	fake_born(fdev, &srq->node, &fdev->srqs, &fdev->live.srqs);
 	return 0;
 }
 
@@ -1223,11 +1177,7 @@ static int fake_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 
 	fake_allocates(fdev, "destroy_srq without noio");
 	fake_moment(fdev, FAKE_IB_DESTROY_SRQ);
-	fake_lock(fdev);
-	fake_verb_locked(fdev, FAKE_IB_DESTROY, ibsrq, 0);
-	list_del(&srq->node);
-	fdev->live.srqs--;
-	fake_unlock(fdev);
+	fake_gone(fdev, ibsrq, &srq->node, &fdev->live.srqs);
 	kvfree(srq->q.log);
 	return 0;
 }
@@ -1296,7 +1246,7 @@ static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct ib_qp *qp,
 			/* a Read has exactly one on iWARP, also when it is empty */
 			if (!fdev->caps.iwarp || wr->opcode != IB_WR_RDMA_READ || wr->recv)
 				fake_violation(fdev, "empty segment handed to the device");
-		} else if (!fdev->set_lax_keys && !fake_lkey_ok(fdev, pd, qp, &sgl[i])) {
+		} else if (!fake_lkey_ok(fdev, pd, qp, &sgl[i])) {
 			fake_violation(fdev, "segment outside any valid region of the PD");
 		}
 	}
@@ -1538,28 +1488,11 @@ static const struct ib_device_ops fake_ib_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, fake_srq, ibsrq),
 };
 
-static int fake_default(int value, int otherwise)
-{
-	return value ? value : otherwise;
-}
-
-/**
- * fake_ib_dma - the DMA of a device
- * @ibdev: the device
- *
- * Return: it.
- */
 struct fake_dma *fake_ib_dma(struct ib_device *ibdev)
 {
 	return &to_fdev(ibdev)->dma;
 }
 
-/**
- * kdapl_test_dma - how a device does DMA
- * @ibdev: any device
- *
- * Return: operations to be used instead of the kernel's, or NULL.
- */
 const struct kdapl_dma_ops *kdapl_test_dma(struct ib_device *ibdev)
 {
 	const struct fake_ib_caps *caps = &to_fdev(ibdev)->caps;
@@ -1569,14 +1502,6 @@ const struct kdapl_dma_ops *kdapl_test_dma(struct ib_device *ibdev)
 	return caps->copies ? &fake_copies_ops : &fake_caches_ops;
 }
 
-/**
- * fake_ib_create - make a fake device and register it with ib_core
- * @caps: what the device says of itself, or NULL for the defaults
- *
- * Context: process, may sleep. The clients of ib_core have seen the device
- * when the call returns.
- * Return: the device, or an ERR_PTR.
- */
 struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 {
 	struct fake_ib *fdev = ib_alloc_device(fake_ib, ibdev);
@@ -1589,20 +1514,20 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	if (caps)
 		fdev->caps = *caps;
 	c = &fdev->caps;
-	c->max_send_sge = fake_default(c->max_send_sge, 4);
-	c->max_recv_sge = fake_default(c->max_recv_sge, 4);
-	c->max_sge_rd = fake_default(c->max_sge_rd, c->iwarp ? 1 : 3);
-	c->max_qp = fake_default(c->max_qp, 1024);
-	c->max_qp_wr = fake_default(c->max_qp_wr, 1024);
-	c->max_cqe = fake_default(c->max_cqe, 4096);
-	c->max_cq = fake_default(c->max_cq, 1024);
-	c->max_rd_atom = fake_default(c->max_rd_atom, 16);
-	c->max_init_rd_atom = fake_default(c->max_init_rd_atom, c->max_rd_atom);
-	c->max_pages = fake_default(c->max_pages, 64);
+	c->max_send_sge = c->max_send_sge ?: 4;
+	c->max_recv_sge = c->max_recv_sge ?: 4;
+	c->max_sge_rd = c->max_sge_rd ?: (c->iwarp ? 1 : 3);
+	c->max_qp = c->max_qp ?: 1024;
+	c->max_qp_wr = c->max_qp_wr ?: 1024;
+	c->max_cqe = c->max_cqe ?: 4096;
+	c->max_cq = c->max_cq ?: 1024;
+	c->max_rd_atom = c->max_rd_atom ?: 16;
+	c->max_init_rd_atom = c->max_init_rd_atom ?: c->max_rd_atom;
+	c->max_pages = c->max_pages ?: 64;
 	c->page_sizes = c->page_sizes ?: PAGE_SIZE;
-	c->max_msg_sz = fake_default(c->max_msg_sz, 1 << 30);
-	c->max_srq_wr = fake_default(c->max_srq_wr, 1024);
-	c->vectors = fake_default(c->vectors, 2);
+	c->max_msg_sz = c->max_msg_sz ?: 1 << 30;
+	c->max_srq_wr = c->max_srq_wr ?: 1024;
+	c->vectors = c->vectors ?: 2;
 	spin_lock_init(&fdev->lock);
 	fake_dma_init(&fdev->dma, c->caches);
 	INIT_LIST_HEAD(&fdev->cqs);
@@ -1635,13 +1560,6 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 	return fdev;
 }
 
-/**
- * fake_ib_unplug - take the device away from its clients
- * @fdev: the device
- *
- * What the clients left behind can be looked at afterwards; fake_ib_destroy()
- * is still to be called.
- */
 void fake_ib_unplug(struct fake_ib *fdev)
 {
 	if (!fdev->registered)
@@ -1650,80 +1568,39 @@ void fake_ib_unplug(struct fake_ib *fdev)
 	ib_unregister_device(&fdev->ibdev);
 }
 
-/**
- * fake_ib_destroy - unplug the device if need be, and free it
- * @fdev: the device
- */
 void fake_ib_destroy(struct fake_ib *fdev)
 {
 	fake_ib_unplug(fdev);
 	destroy_workqueue(fdev->wq);
 	WARN_ON(fake_dma_exit(&fdev->dma));	/* kdapl has let go of the device */
-	kvfree(fdev->trace);
 	ib_dealloc_device(&fdev->ibdev);
 }
 
-/**
- * fake_ib_device - the ib_core device of a fake
- * @fdev: the device
- *
- * Return: the device as ib_core knows it.
- */
 struct ib_device *fake_ib_device(struct fake_ib *fdev)
 {
 	return &fdev->ibdev;
 }
 
-/**
- * fake_ib_name - the name the device got
- * @fdev: the device
- *
- * Return: a name like kdfake0.
- */
 const char *fake_ib_name(struct fake_ib *fdev)
 {
 	return dev_name(&fdev->ibdev.dev);
 }
 
-/**
- * fake_ib_set_netdev - give the port a network device
- * @fdev: the device
- * @ndev: the network device, or NULL to take it away
- *
- * It gives the port a name and addresses; nothing is sent there.
- *
- * Context: may sleep.
- * Return: 0 or an errno.
- */
 int fake_ib_set_netdev(struct fake_ib *fdev, struct net_device *ndev)
 {
 	return ib_device_set_netdev(&fdev->ibdev, ndev, 1);
 }
 
-/**
- * fake_ib_refuse_paths - from now on the device cannot connect a QP to its own port
- * @fdev: the device; all its paths lead there
- */
 void fake_ib_refuse_paths(struct fake_ib *fdev)
 {
 	WRITE_ONCE(fdev->no_path, true);
 }
 
-/**
- * fake_ib_set_max_msg - change the largest message of the port
- * @fdev: the device
- * @bytes: what it answers from now on, when it is asked
- */
 void fake_ib_set_max_msg(struct fake_ib *fdev, u32 bytes)
 {
 	WRITE_ONCE(fdev->caps.max_msg_sz, bytes);
 }
 
-/**
- * fake_ib_live - count the objects that exist
- * @fdev: the device
- * @live: where the numbers go
- */
 void fake_ib_live(struct fake_ib *fdev, struct fake_ib_live *live)
 {
 	fake_lock(fdev);
@@ -1731,47 +1608,21 @@ void fake_ib_live(struct fake_ib *fdev, struct fake_ib_live *live)
 	fake_unlock(fdev);
 }
 
-/**
- * fake_ib_violations - how often the consumer of the device did wrong
- * @fdev: the device
- *
- * Return: the number of violations since the device was made.
- */
 int fake_ib_violations(struct fake_ib *fdev)
 {
 	return READ_ONCE(fdev->violations) + READ_ONCE(fdev->dma.wrong);
 }
 
-/**
- * fake_ib_last_violation - what the last violation was
- * @fdev: the device
- *
- * Return: one line, or "none".
- */
 const char *fake_ib_last_violation(struct fake_ib *fdev)
 {
 	return fdev->last_violation ? fdev->last_violation : "none";
 }
 
-/**
- * fake_ib_count - how often a verb was called
- * @fdev: the device
- * @verb: the verb
- *
- * Return: number of calls since the device was made, failed ones included.
- */
 unsigned int fake_ib_count(struct fake_ib *fdev, enum fake_ib_verb verb)
 {
 	return READ_ONCE(fdev->counts[verb]);
 }
 
-/**
- * fake_ib_fail - make a coming call of a verb fail, once
- * @fdev: the device
- * @verb: the verb, or FAKE_IB_ANY
- * @nth: 1 for the next call, 2 for the one after; 0 takes the request back
- * @err: the negative errno it returns
- */
 void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth, int err)
 {
 	fake_lock(fdev);
@@ -1780,13 +1631,6 @@ void fake_ib_fail(struct fake_ib *fdev, enum fake_ib_verb verb, unsigned int nth
 	fake_unlock(fdev);
 }
 
-/**
- * fake_ib_failing - is the error asked for with fake_ib_fail() still to come?
- * @fdev: the device
- * @verb: the verb
- *
- * Return: at which of the following calls; 0: it has come.
- */
 unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb)
 {
 	return READ_ONCE(fdev->fail[verb].nth);
@@ -1800,7 +1644,6 @@ void fake_ib_##name(struct fake_ib *fdev, type value)			\
 }
 
 FAKE_IB_SETTING(auto_reg_status, enum ib_wc_status)
-FAKE_IB_SETTING(lax_keys, bool)
 FAKE_IB_SETTING(hold_flush, bool)
 FAKE_IB_SETTING(instant, bool)
 FAKE_IB_SETTING(frugal, bool)
@@ -1821,14 +1664,6 @@ static struct fake_cq *fake_late_cq(struct fake_ib *fdev)
 	return NULL;
 }
 
-/**
- * fake_ib_hold_irq - let completions take effect before their interrupt comes
- * @fdev: the device
- * @hold: true to hold back the calls of completion handlers; false to make
- *	those that were held back, and to go on as usual
- *
- * No CQ may be destroyed while interrupts are let go.
- */
 void fake_ib_hold_irq(struct fake_ib *fdev, bool hold)
 {
 	struct fake_cq *cq;
@@ -1843,14 +1678,6 @@ void fake_ib_hold_irq(struct fake_ib *fdev, bool hold)
 	} while (cq);
 }
 
-/**
- * fake_ib_at - do something at a moment that is hard to hit otherwise
- * @fdev: the device
- * @moment: the moment
- * @nth: 1 for the next time it comes, 2 for the one after; 0 takes it back
- * @fn: called once, perhaps in an interrupt and with locks of the module held
- * @arg: its argument
- */
 void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int nth,
 		void (*fn)(void *arg), void *arg)
 {
@@ -1859,113 +1686,31 @@ void fake_ib_at(struct fake_ib *fdev, enum fake_ib_moment moment, unsigned int n
 	fake_unlock(fdev);
 }
 
-/**
- * fake_ib_newest_vector - completion vector of the CQ made last and still there
- * @fdev: the device
- *
- * Return: its number, or -ENOENT.
- */
-int fake_ib_newest_vector(struct fake_ib *fdev)
-{
-	int vector = -ENOENT;
-
-	fake_lock(fdev);
-	if (!list_empty(&fdev->cqs))
-		vector = list_last_entry(&fdev->cqs, struct fake_cq, node)->vector;
-	fake_unlock(fdev);
-	return vector;
-}
-
-/**
- * fake_ib_cq_event - raise an asynchronous event of a CQ
- * @cq: the CQ
- * @type: the event
- */
 void fake_ib_cq_event(struct ib_cq *cq, enum ib_event_type type)
 {
-	struct ib_event event = {
-		.device = cq->device,
-		.element.cq = cq,
-		.event = type,
-	};
+	struct ib_event event = { .device = cq->device, .element.cq = cq, .event = type };
 
 	if (cq->event_handler)
 		cq->event_handler(&event, cq->cq_context);
 }
 
-/**
- * fake_ib_trace_start - write down the verbs from now on
- * @fdev: the device
- *
- * Return: 0 or -ENOMEM.
- */
 int fake_ib_trace_start(struct fake_ib *fdev)
 {
-	struct fake_ib_step *trace = kvcalloc(FAKE_IB_TRACE, sizeof(*trace), GFP_KERNEL);
-	struct fake_ib_step *old;
-
-	if (!trace)
-		return -ENOMEM;
 	fake_lock(fdev);
-	old = fdev->trace;
-	fdev->trace = trace;
+	fdev->tracing = true;
 	fdev->traced = 0;
 	fake_unlock(fdev);
-	kvfree(old);
 	return 0;
 }
 
-/**
- * fake_ib_trace - a step of what was written down
- * @fdev: the device
- * @i: which one, from 0
- *
- * Return: the step, valid until the next fake_ib_trace_start(); or NULL.
- */
 const struct fake_ib_step *fake_ib_trace(struct fake_ib *fdev, unsigned int i)
 {
 	return i < READ_ONCE(fdev->traced) ? &fdev->trace[i] : NULL;
 }
 
-/**
- * fake_ib_newest_srq - the SRQ made last and still there
- * @fdev: the device
- *
- * Return: the SRQ, or NULL.
- */
-struct ib_srq *fake_ib_newest_srq(struct fake_ib *fdev)
-{
-	struct fake_srq *srq;
-
-	fake_lock(fdev);
-	srq = list_empty(&fdev->srqs) ? NULL :
-		list_last_entry(&fdev->srqs, struct fake_srq, node);
-	fake_unlock(fdev);
-	return srq ? &srq->ibsrq : NULL;
-}
-
-/**
- * fake_ib_srq_posted - number of requests an SRQ was ever handed
- * @srq: the SRQ
- *
- * Return: the number; refused ones do not count.
- */
 unsigned int fake_ib_srq_posted(struct ib_srq *srq)
 {
 	return READ_ONCE(to_fsrq(srq)->q.posted);
-}
-
-/**
- * fake_ib_srq_waiting - number of requests nobody has taken yet
- * @srq: the SRQ
- *
- * Return: the number.
- */
-unsigned int fake_ib_srq_waiting(struct ib_srq *srq)
-{
-	struct fake_srq *fsrq = to_fsrq(srq);
-
-	return READ_ONCE(fsrq->q.posted) - READ_ONCE(fsrq->next);
 }
 
 /* A copy of a request that is not forgotten. */
@@ -1982,62 +1727,17 @@ static bool fake_look(struct fake_ib *fdev, struct fake_queue *q, unsigned int s
 	return ok;
 }
 
-/**
- * fake_ib_srq_wr - look at a request recorded by an SRQ
- * @srq: the SRQ
- * @seq: which one, from 0
- * @out: where the copy goes
- *
- * Return: true, or false when it was not posted or is forgotten already.
- */
 bool fake_ib_srq_wr(struct ib_srq *srq, unsigned int seq, struct fake_ib_wr *out)
 {
 	return fake_look(to_fsrq(srq)->fdev, &to_fsrq(srq)->q, seq, out);
 }
 
-/**
- * fake_ib_srq_size - what an SRQ was created with
- * @srq: the SRQ
- * @max_wr: where the number of requests goes
- * @max_sge: where the number of segments goes
- */
 void fake_ib_srq_size(struct ib_srq *srq, unsigned int *max_wr, unsigned int *max_sge)
 {
 	*max_wr = to_fsrq(srq)->q.depth;
 	*max_sge = to_fsrq(srq)->q.max_sge;
 }
 
-/**
- * fake_ib_srq_event - raise an asynchronous event of an SRQ
- * @srq: the SRQ
- * @type: the event
- */
-void fake_ib_srq_event(struct ib_srq *srq, enum ib_event_type type)
-{
-	fake_srq_raise(to_fsrq(srq), type);
-}
-
-/**
- * fake_ib_srq_take - a message begins to arrive at a QP with an SRQ
- * @qp: the QP
- *
- * Return: the number of the request it took, or -ENOENT: the SRQ is empty.
- */
-int fake_ib_srq_take(struct ib_qp *qp)
-{
-	return fake_srq_take(to_fqp(qp));
-}
-
-/**
- * fake_ib_srq_finish - a request that was taken completes
- * @qp: the QP that took it
- * @seq: its number
- * @status: with which status
- * @byte_len: length of the message; U32_MAX for all of the buffer
- * @solicited: the sender asked for a solicited event
- *
- * Return: 0, or -ENOENT when it is not outstanding.
- */
 int fake_ib_srq_finish(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
 		       u32 byte_len, bool solicited)
 {
@@ -2046,15 +1746,6 @@ int fake_ib_srq_finish(struct ib_qp *qp, unsigned int seq, enum ib_wc_status sta
 	return fake_finish(to_fqp(qp), &to_fqp(qp)->srq->q, seq, &end);
 }
 
-/**
- * fake_ib_srq_finish_as - the same in the name of another QP
- * @qp: the QP on whose CQ it completes
- * @seq: its number
- * @status: with which status
- * @name: what the completion says of its QP; need not point anywhere
- *
- * Return: 0, or -ENOENT when it is not outstanding.
- */
 int fake_ib_srq_finish_as(struct ib_qp *qp, unsigned int seq, enum ib_wc_status status,
 			  struct ib_qp *name)
 {
@@ -2063,80 +1754,54 @@ int fake_ib_srq_finish_as(struct ib_qp *qp, unsigned int seq, enum ib_wc_status 
 	return fake_finish(to_fqp(qp), &to_fqp(qp)->srq->q, seq, &end);
 }
 
-/**
- * fake_ib_newest_qp - the QP made last and still there
- * @fdev: the device
- *
- * Return: the QP, or NULL.
- */
+/* Who asks has just made it, and nobody else makes any. */
+#define fake_newest(fdev, list, type)	\
+	(list_empty(&(fdev)->list) ? NULL : list_last_entry(&(fdev)->list, type, node))
+
 struct ib_qp *fake_ib_newest_qp(struct fake_ib *fdev)
 {
-	struct fake_qp *qp;
+	struct fake_qp *qp = fake_newest(fdev, qps, struct fake_qp);
 
-	fake_lock(fdev);
-	qp = list_empty(&fdev->qps) ? NULL :
-		list_last_entry(&fdev->qps, struct fake_qp, node);
-	fake_unlock(fdev);
 	return qp ? &qp->ibqp : NULL;
 }
 
-/**
- * fake_ib_qp_state - the state a QP is in
- * @qp: the QP
- *
- * Return: its state.
- */
+struct ib_srq *fake_ib_newest_srq(struct fake_ib *fdev)
+{
+	struct fake_srq *srq = fake_newest(fdev, srqs, struct fake_srq);
+
+	return srq ? &srq->ibsrq : NULL;
+}
+
+int fake_ib_newest_vector(struct fake_ib *fdev)
+{
+	struct fake_cq *cq = fake_newest(fdev, cqs, struct fake_cq);
+
+	return cq ? cq->vector : -ENOENT;
+}
+
 enum ib_qp_state fake_ib_qp_state(struct ib_qp *qp)
 {
 	return READ_ONCE(to_fqp(qp)->state);
 }
 
-/**
- * fake_ib_qp_caps - the queue sizes a QP was created with
- * @qp: the QP
- * @cap: where they go
- */
 void fake_ib_qp_caps(struct ib_qp *qp, struct ib_qp_cap *cap)
 {
 	*cap = to_fqp(qp)->cap;
 }
 
-/**
- * fake_ib_qp_event - raise an asynchronous event of a QP
- * @qp: the QP
- * @type: the event
- */
 void fake_ib_qp_event(struct ib_qp *qp, enum ib_event_type type)
 {
-	struct ib_event event = {
-		.device = qp->device,
-		.element.qp = qp,
-		.event = type,
-	};
+	struct ib_event event = { .device = qp->device, .element.qp = qp, .event = type };
 
 	if (qp->event_handler)
 		qp->event_handler(&event, qp->qp_context);
 }
 
-/**
- * fake_ib_posted - number of requests a queue was ever handed
- * @qp: the QP
- * @recv: the receive queue
- *
- * Return: the number; refused ones do not count.
- */
 unsigned int fake_ib_posted(struct ib_qp *qp, bool recv)
 {
 	return READ_ONCE(to_fqp(qp)->q[recv].posted);
 }
 
-/**
- * fake_ib_outstanding - number of requests a queue holds
- * @qp: the QP
- * @recv: the receive queue
- *
- * Return: the number not yet completed; with an SRQ, of those taken from it.
- */
 unsigned int fake_ib_outstanding(struct ib_qp *qp, bool recv)
 {
 	struct fake_qp *fqp = to_fqp(qp);
@@ -2154,56 +1819,21 @@ unsigned int fake_ib_outstanding(struct ib_qp *qp, bool recv)
 	return n;
 }
 
-/**
- * fake_ib_wr - look at a recorded request
- * @qp: the QP
- * @recv: the receive queue
- * @seq: which one, from 0
- * @out: where the copy goes
- *
- * Return: true, or false when it was not posted or is forgotten already.
- */
 bool fake_ib_wr(struct ib_qp *qp, bool recv, unsigned int seq, struct fake_ib_wr *out)
 {
 	return fake_look(to_fqp(qp)->fdev, &to_fqp(qp)->q[recv], seq, out);
 }
 
-/**
- * fake_ib_last_wr - look at the request recorded last
- * @qp: the QP
- * @recv: the receive queue
- * @out: where the copy goes
- *
- * Return: false when nothing was posted.
- */
 bool fake_ib_last_wr(struct ib_qp *qp, bool recv, struct fake_ib_wr *out)
 {
 	return fake_ib_wr(qp, recv, fake_ib_posted(qp, recv) - 1, out);
 }
 
-/**
- * fake_ib_complete - complete the oldest outstanding request
- * @qp: the QP
- * @recv: the receive queue
- * @status: with which status; a successful unsignaled request completes
- *	silently, a successful receive is filled completely
- *
- * Return: 0, or -ENOENT when the queue is empty.
- */
 int fake_ib_complete(struct ib_qp *qp, bool recv, enum ib_wc_status status)
 {
 	return fake_ib_complete_seq(qp, recv, READ_ONCE(to_fqp(qp)->q[recv].oldest), status);
 }
 
-/**
- * fake_ib_complete_seq - complete one request, out of order if need be
- * @qp: the QP
- * @recv: the receive queue
- * @seq: which one
- * @status: with which status
- *
- * Return: 0, or -ENOENT when it is not outstanding.
- */
 int fake_ib_complete_seq(struct ib_qp *qp, bool recv, unsigned int seq,
 			 enum ib_wc_status status)
 {
@@ -2212,14 +1842,6 @@ int fake_ib_complete_seq(struct ib_qp *qp, bool recv, unsigned int seq,
 	return fake_finish(to_fqp(qp), &to_fqp(qp)->q[recv], seq, &end);
 }
 
-/**
- * fake_ib_complete_all - complete all outstanding requests in order
- * @qp: the QP
- * @recv: the receive queue
- * @status: with which status
- *
- * Return: how many there were.
- */
 int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status)
 {
 	int n = 0;
@@ -2232,76 +1854,29 @@ int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status)
 /* A message arrives in the oldest receive. */
 static int fake_arrive(struct fake_qp *qp, const struct fake_end *end)
 {
-	int seq = qp->srq ? fake_srq_take(qp) : (int)READ_ONCE(qp->q[1].oldest);
+	int seq = qp->srq ? fake_ib_srq_take(&qp->ibqp) : (int)READ_ONCE(qp->q[1].oldest);
 
 	if (qp->srq && seq < 0)
 		return seq;
 	return fake_finish(qp, qp->srq ? &qp->srq->q : &qp->q[1], seq, end);
 }
 
-/**
- * fake_ib_recv - let a message arrive in the oldest receive
- * @qp: the QP
- * @byte_len: its length
- * @solicited: the sender asked for a solicited event
- *
- * Return: 0, or -ENOENT when no receive is posted.
- */
 int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited)
 {
 	return fake_arrive(to_fqp(qp), &(struct fake_end){ IB_WC_SUCCESS, byte_len, solicited });
 }
 
-/**
- * fake_ib_recv_inv - let a Send with Invalidate arrive in the oldest receive
- * @qp: the QP
- * @byte_len: its length
- * @rkey: the key it invalidated
- *
- * Return: 0, or -ENOENT when no receive is posted.
- */
 int fake_ib_recv_inv(struct ib_qp *qp, u32 byte_len, u32 rkey)
 {
 	return fake_arrive(to_fqp(qp), &(struct fake_end){ IB_WC_SUCCESS, byte_len, false, rkey });
 }
 
-/**
- * fake_ib_flush - flush both queues of a QP
- * @qp: the QP
- */
 void fake_ib_flush(struct ib_qp *qp)
 {
 	fake_flush_queue(to_fqp(qp), false);
 	fake_flush_queue(to_fqp(qp), true);
 }
 
-static void fake_mr_describe(const struct fake_mr *mr, struct fake_ib_mr *out)
-{
-	*out = (struct fake_ib_mr) {
-		.mapped = mr->mapped,
-		.map_page_size = mr->map.page_size,
-		.map_npages = mr->map.npages,
-		.map_offset = mr->map.offset,
-		.map_length = mr->map.length,
-		.maps = mr->maps,
-		.valid = mr->valid,
-		.lkey = (mr->ibmr.lkey & ~0xffU) | mr->live.key,
-		.rkey = (mr->ibmr.rkey & ~0xffU) | mr->live.key,
-		.iova = mr->live.iova,
-		.length = mr->live.length,
-		.access = mr->live.access,
-		.busy = mr->busy,
-	};
-}
-
-/**
- * fake_ib_mr - what a region is at the moment
- * @fdev: the device
- * @key: one of its keys, of any time
- * @out: where the answer goes
- *
- * Return: false if there is no such region.
- */
 bool fake_ib_mr(struct fake_ib *fdev, u32 key, struct fake_ib_mr *out)
 {
 	struct fake_mr *mr;
@@ -2310,18 +1885,25 @@ bool fake_ib_mr(struct fake_ib *fdev, u32 key, struct fake_ib_mr *out)
 	fake_lock(fdev);
 	mr = fake_mr_by(fdev, key, false) ?: fake_mr_by(fdev, key, true);
 	if (mr)
-		fake_mr_describe(mr, out);
+		*out = (struct fake_ib_mr) {
+			.mapped = mr->mapped,
+			.map_page_size = mr->map.page_size,
+			.map_npages = mr->map.npages,
+			.map_offset = mr->map.offset,
+			.map_length = mr->map.length,
+			.maps = mr->maps,
+			.valid = mr->valid,
+			.lkey = (mr->ibmr.lkey & ~0xffU) | mr->live.key,
+			.rkey = (mr->ibmr.rkey & ~0xffU) | mr->live.key,
+			.iova = mr->live.iova,
+			.length = mr->live.length,
+			.access = mr->live.access,
+			.busy = mr->busy,
+		};
 	fake_unlock(fdev);
 	return mr;
 }
 
-/**
- * fake_ib_mr_valid - does a key stand for memory?
- * @fdev: the device
- * @key: lkey or rkey
- *
- * Return: true if it is the very key of a valid region.
- */
 bool fake_ib_mr_valid(struct fake_ib *fdev, u32 key)
 {
 	struct fake_ib_mr mr;
@@ -2329,12 +1911,6 @@ bool fake_ib_mr_valid(struct fake_ib *fdev, u32 key)
 	return fake_ib_mr(fdev, key, &mr) && mr.valid && (key == mr.lkey || key == mr.rkey);
 }
 
-/**
- * fake_ib_valid_mrs - number of regions that stand for memory
- * @fdev: the device
- *
- * Return: how many, without the DMA regions that come with a PD.
- */
 int fake_ib_valid_mrs(struct fake_ib *fdev)
 {
 	struct fake_mr *mr;
@@ -2368,18 +1944,6 @@ static void fake_move(const struct fake_map *map, u64 addr, void *buf, u32 len, 
 	}
 }
 
-/**
- * fake_ib_access - reach memory by a key, as a peer or the device itself does
- * @fdev: the device
- * @key: rkey for remote access, else lkey
- * @addr: first address, as the region counts
- * @buf: bytes to write, or where those read go
- * @len: how many
- * @access: IB_ACCESS_REMOTE_READ, IB_ACCESS_REMOTE_WRITE, IB_ACCESS_LOCAL_WRITE,
- *	or 0 for local reading
- *
- * Return: 0, or -EACCES: no such key, no such right, or out of range.
- */
 int fake_ib_access(struct fake_ib *fdev, u32 key, u64 addr, void *buf, u32 len, int access)
 {
 	bool remote = access & (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE);

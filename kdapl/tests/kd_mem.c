@@ -9,12 +9,6 @@
 
 #include "kd_mem.h"
 
-/**
- * km_init - .init of a suite that works with memory
- * @test: the case
- *
- * Return: 0 or -ENOMEM.
- */
 int km_init(struct kunit *test)
 {
 	struct km *km = kunit_kzalloc(test, sizeof(*km), GFP_KERNEL);
@@ -26,23 +20,11 @@ int km_init(struct kunit *test)
 	return 0;
 }
 
-/**
- * km_of - what a case works with
- * @test: the case
- *
- * Return: it.
- */
 struct km *km_of(struct kunit *test)
 {
 	return container_of((struct kd_env *)test->priv, struct km, env);
 }
 
-/**
- * km_exit - .exit of such a suite
- * @test: the case
- *
- * EPs go first, and with them what is outstanding.
- */
 void km_exit(struct kunit *test)
 {
 	struct km *km;
@@ -70,18 +52,13 @@ void km_exit(struct kunit *test)
 	km->env.test = test;
 }
 
-/**
- * km_open - set everything up but the EPs
- * @test: the case
- * @caps: what the device says of itself, or NULL
- *
- * Return: the environment, torn down by km_exit().
- */
 struct km *km_open(struct kunit *test, const struct fake_ib_caps *caps)
 {
 	struct km *km = km_of(test);
 	int i;
 
+	if (km->env.dev)
+		km_exit(test);
 	kd_open(test, caps);
 	KD_ASSERT_OK(test, dat_evd_free(km->env.req));
 	km->env.req = DAT_HANDLE_NULL;
@@ -97,13 +74,6 @@ struct km *km_open(struct kunit *test, const struct fake_ib_caps *caps)
 	return km;
 }
 
-/**
- * km_use - make one of the EPs the one that the helpers work with
- * @km: environment
- * @i: which EP
- *
- * Return: its QP.
- */
 struct ib_qp *km_use(struct km *km, int i)
 {
 	km->env.ep = km->eps[i].ep;
@@ -112,23 +82,12 @@ struct ib_qp *km_use(struct km *km, int i)
 	return km->env.qp;
 }
 
-/**
- * km_ep - create an EP, without connecting it, and use it
- * @km: environment
- * @i: which one it is to be
- * @attr: its attributes, or NULL
- */
 void km_ep(struct km *km, int i, const DAT_EP_ATTR *attr)
 {
 	kd_ep(&km->env, attr);
 	km->eps[i] = (struct km_ep) { km->env.ep, km->env.kep, km->env.qp };
 }
 
-/**
- * km_ep_free - free one of the EPs
- * @km: environment
- * @i: which EP
- */
 void km_ep_free(struct km *km, int i)
 {
 	km_use(km, i);
@@ -136,30 +95,20 @@ void km_ep_free(struct km *km, int i)
 	memset(&km->eps[i], 0, sizeof(km->eps[i]));
 }
 
-/**
- * km_on - km_open(), and an EP that is connected
- * @test: the case
- * @caps: what the device says of itself, or NULL
- * @attr: attributes of the EP, or NULL
- *
- * Return: the environment.
- */
+void km_join(struct km *km, int i, const DAT_EP_ATTR *attr)
+{
+	km_ep(km, i, attr);
+	kd_connect(&km->env);
+}
+
 struct km *km_on(struct kunit *test, const struct fake_ib_caps *caps, const DAT_EP_ATTR *attr)
 {
 	struct km *km = km_open(test, caps);
 
-	km_ep(km, 0, attr);
-	kd_connect(&km->env);
+	km_join(km, 0, attr);
 	return km;
 }
 
-/**
- * km_connected - km_on() the usual device
- * @test: the case
- * @attr: attributes of the EP, or NULL
- *
- * Return: the environment.
- */
 struct km *km_connected(struct kunit *test, const DAT_EP_ATTR *attr)
 {
 	return km_on(test, NULL, attr);
@@ -176,46 +125,53 @@ static void km_note(struct km *km, DAT_HANDLE *table, DAT_HANDLE old, DAT_HANDLE
 	table[i] = handle;
 }
 
-/**
- * km_keep_lmr - have an LMR freed with the case
- * @km: environment
- * @lmr: LMR
- */
 void km_keep_lmr(struct km *km, DAT_LMR_HANDLE lmr)
 {
 	km_note(km, km->lmrs, DAT_HANDLE_NULL, lmr);
 }
 
-/**
- * km_drop_lmr - free an LMR now
- * @km: environment
- * @lmr: LMR
- */
 void km_drop_lmr(struct km *km, DAT_LMR_HANDLE lmr)
 {
 	km_note(km, km->lmrs, lmr, DAT_HANDLE_NULL);
 	KD_EXPECT_OK(km->env.test, dat_lmr_free(lmr));
 }
 
-/**
- * km_drop_rmr - free an RMR now
- * @km: environment
- * @rmr: RMR
- */
 void km_drop_rmr(struct km *km, DAT_RMR_HANDLE rmr)
 {
 	km_note(km, km->rmrs, rmr, DAT_HANDLE_NULL);
 	KD_EXPECT_OK(km->env.test, dat_rmr_free(rmr));
 }
 
-/**
- * km_lmr - an LMR of dat_lmr_allocate()
- * @km: environment
- * @pages: how many it takes
- * @scope: who may bind it
- *
- * Return: its handle.
- */
+/* Handles that the case has freed itself, or that went with their IA. */
+void km_forget(struct km *km)
+{
+	memset(km->lmrs, 0, sizeof(km->lmrs));
+	memset(km->rmrs, 0, sizeof(km->rmrs));
+}
+
+DAT_RETURN km_try_reg(struct km *km, struct km_reg *reg, DAT_MEM_TYPE type,
+		      DAT_REGION_DESCRIPTION region, u64 length)
+{
+	return dat_lmr_kcreate(km->env.ia, type, region, length, reg->pz ?: km->env.pz, reg->priv,
+			       reg->va, reg->opt, &reg->lmr, &reg->key, &reg->rkey, &reg->length,
+			       &reg->addr);
+}
+
+struct km_reg km_reg(struct km *km, void *va, u64 length, int priv, int va_type, int opt)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = va };
+	struct km_reg reg = { .priv = priv, .va = va_type, .opt = opt, .rkey = 1 };
+	struct kunit *test = km->env.test;
+
+	KD_EXPECT_OK(test, km_try_reg(km, &reg, DAT_MEM_TYPE_VIRTUAL, region, length));
+	KUNIT_ASSERT_NOT_NULL(test, reg.lmr);
+	km_keep_lmr(km, reg.lmr);
+	KUNIT_EXPECT_EQ(test, reg.length, length);
+	KUNIT_EXPECT_EQ(test, reg.addr, va_type == DAT_VA_TYPE_ZB ? 0ULL : (uintptr_t)va);
+	KUNIT_EXPECT_EQ(test, !reg.rkey, !(priv & KM_REMOTE));
+	return reg;
+}
+
 DAT_LMR_HANDLE km_lmr(struct km *km, DAT_COUNT pages, DAT_LMR_SCOPE scope)
 {
 	DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
@@ -225,13 +181,6 @@ DAT_LMR_HANDLE km_lmr(struct km *km, DAT_COUNT pages, DAT_LMR_SCOPE scope)
 	return lmr;
 }
 
-/**
- * km_rmr - an RMR
- * @km: environment
- * @for_ep: of dat_rmr_create_for_ep()
- *
- * Return: its handle.
- */
 DAT_RMR_HANDLE km_rmr(struct km *km, bool for_ep)
 {
 	DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
@@ -242,36 +191,16 @@ DAT_RMR_HANDLE km_rmr(struct km *km, bool for_ep)
 	return rmr;
 }
 
-/**
- * km_bytes - what is in a page
- * @km: environment
- * @page: which one
- *
- * Return: its first byte.
- */
 void *km_bytes(struct km *km, int page)
 {
 	return page_address(km->page[page]);
 }
 
-/**
- * km_byte - the byte that km_fill() writes
- * @seed: its seed
- * @page: which page
- * @offset: where in it
- *
- * Return: the byte.
- */
 u8 km_byte(u8 seed, int page, u32 offset)
 {
 	return seed + 31 * page + offset + (offset >> 8) * 7;
 }
 
-/**
- * km_fill - give every byte of the pages a value of its own, nearly
- * @km: environment
- * @seed: makes the values others than those before
- */
 void km_fill(struct km *km, u8 seed)
 {
 	u32 i, offset;
@@ -284,21 +213,6 @@ void km_fill(struct km *km, u8 seed)
 	}
 }
 
-/**
- * km_try_fmr - dat_lmr_fmr() with pages of the environment
- * @km: environment
- * @lmr: LMR
- * @first: first page
- * @n: how many
- * @priv: rights
- * @flags: completion flags
- * @cookie: cookie
- * @keys: where the contexts go
- *
- * The array of pages is scribbled over afterwards.
- *
- * Return: what the call returned.
- */
 DAT_RETURN km_try_fmr(struct km *km, DAT_LMR_HANDLE lmr, int first, u64 n, DAT_MEM_PRIV_FLAGS priv,
 		      int flags, u64 cookie, struct km_keys *keys)
 {
@@ -315,15 +229,6 @@ DAT_RETURN km_try_fmr(struct km *km, DAT_LMR_HANDLE lmr, int first, u64 n, DAT_M
 	return ret;
 }
 
-/**
- * km_try_inv - dat_lmr_invalidate()
- * @km: environment
- * @lmr: LMR
- * @flags: completion flags
- * @cookie: cookie
- *
- * Return: what the call returned.
- */
 DAT_RETURN km_try_inv(struct km *km, DAT_LMR_HANDLE lmr, int flags, u64 cookie)
 {
 	DAT_LMR_COOKIE c = { .as_64 = cookie };
@@ -331,15 +236,6 @@ DAT_RETURN km_try_inv(struct km *km, DAT_LMR_HANDLE lmr, int flags, u64 cookie)
 	return dat_lmr_invalidate(lmr, km->env.ep, c, flags);
 }
 
-/**
- * km_bind - bind an LMR and have it reported
- * @km: environment, nothing outstanding
- * @lmr: LMR
- * @first: first page
- * @n: how many
- * @priv: rights
- * @keys: where the contexts go
- */
 void km_bind(struct km *km, DAT_LMR_HANDLE lmr, int first, u64 n, DAT_MEM_PRIV_FLAGS priv,
 	     struct km_keys *keys)
 {
@@ -348,33 +244,12 @@ void km_bind(struct km *km, DAT_LMR_HANDLE lmr, int first, u64 n, DAT_MEM_PRIV_F
 	km_expect(km, DAT_DTO_LMR_FMR, 0xb1d, DAT_DTO_SUCCESS);
 }
 
-/**
- * km_unbind - invalidate an LMR and have it reported
- * @km: environment, nothing outstanding
- * @lmr: LMR
- */
 void km_unbind(struct km *km, DAT_LMR_HANDLE lmr)
 {
 	KD_ASSERT_OK(km->env.test, km_try_inv(km, lmr, 0, 0x1e7));
-	km_done(km, IB_WC_SUCCESS);
-	km_expect(km, DAT_DTO_LMR_INVALIDATE, 0x1e7, DAT_DTO_SUCCESS);
+	km_finish(km, DAT_DTO_LMR_INVALIDATE, 0x1e7);
 }
 
-/**
- * km_try_rmr - dat_rmr_bind()
- * @km: environment
- * @rmr: RMR
- * @lmr: LMR
- * @addr: first address of the range
- * @length: its length
- * @key: lmr_context
- * @priv: rights
- * @flags: completion flags
- * @cookie: cookie
- * @context: where the new context goes
- *
- * Return: what the call returned.
- */
 DAT_RETURN km_try_rmr(struct km *km, DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
 		      DAT_LMR_CONTEXT key, DAT_MEM_PRIV_FLAGS priv, int flags, u64 cookie,
 		      DAT_RMR_CONTEXT *context)
@@ -389,13 +264,22 @@ DAT_RETURN km_try_rmr(struct km *km, DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64
 	return ret;
 }
 
-/**
- * km_expect - the next completion is this one
- * @km: environment
- * @op: operation
- * @cookie: cookie
- * @status: status
- */
+DAT_RETURN km_try_part(struct km *km, DAT_RMR_HANDLE rmr, u32 offset, u32 length, int flags,
+		       u64 cookie, DAT_RMR_CONTEXT *context)
+{
+	const struct kd_mem *mem = KM_MEM(km);
+
+	return km_try_rmr(km, rmr, mem->lmr, mem->addr + offset, length, mem->lmr_context,
+			  KM_REMOTE, flags, cookie, context);
+}
+
+DAT_RETURN km_try_unbind(struct km *km, DAT_RMR_HANDLE rmr, u64 cookie)
+{
+	DAT_RMR_CONTEXT none;
+
+	return km_try_rmr(km, rmr, DAT_HANDLE_NULL, 0x1234, 0, 0xbad, 0, 0, cookie, &none);
+}
+
 void km_expect(struct km *km, DAT_DTOS op, u64 cookie, int status)
 {
 	struct kunit *test = km->env.test;
@@ -413,13 +297,6 @@ void km_expect(struct km *km, DAT_DTOS op, u64 cookie, int status)
 	KUNIT_EXPECT_EQ(test, (u32)dto->operation, (u32)op);
 }
 
-/**
- * km_expect_bind - the next completion is that of an RMR bind
- * @km: environment
- * @rmr: RMR
- * @cookie: cookie
- * @status: status
- */
 void km_expect_bind(struct km *km, DAT_RMR_HANDLE rmr, u64 cookie, int status)
 {
 	struct kunit *test = km->env.test;
@@ -435,35 +312,29 @@ void km_expect_bind(struct km *km, DAT_RMR_HANDLE rmr, u64 cookie, int status)
 	KUNIT_EXPECT_EQ(test, (int)data->status, status);
 }
 
-/**
- * km_done - the oldest request comes back
- * @km: environment
- * @status: with which status
- */
 void km_done(struct km *km, enum ib_wc_status status)
 {
 	KUNIT_EXPECT_EQ(km->env.test, fake_ib_complete(km->env.qp, false, status), 0);
 }
 
-/**
- * km_param - query an LMR
- * @km: environment
- * @lmr: LMR
- * @param: filled
- */
+void km_finish(struct km *km, DAT_DTOS op, u64 cookie)
+{
+	km_done(km, IB_WC_SUCCESS);
+	km_expect(km, op, cookie, DAT_DTO_SUCCESS);
+}
+
+void km_finish_bind(struct km *km, DAT_RMR_HANDLE rmr, u64 cookie)
+{
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_expect_bind(km, rmr, cookie, DAT_RMR_BIND_SUCCESS);
+}
+
 void km_param(struct km *km, DAT_LMR_HANDLE lmr, DAT_LMR_PARAM *param)
 {
 	memset(param, 0x5a, sizeof(*param));
 	KD_EXPECT_OK(km->env.test, dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, param));
 }
 
-/**
- * km_bound - does an LMR stand for memory?
- * @km: environment
- * @lmr: LMR
- *
- * Return: what its query says.
- */
 bool km_bound(struct km *km, DAT_LMR_HANDLE lmr)
 {
 	DAT_LMR_PARAM param;
@@ -472,16 +343,6 @@ bool km_bound(struct km *km, DAT_LMR_HANDLE lmr)
 	return param.lmr_state.bound;
 }
 
-/**
- * km_send - send a segment
- * @km: environment
- * @key: lmr_context
- * @addr: first address
- * @length: bytes
- * @cookie: cookie
- *
- * Return: what the call returned.
- */
 DAT_RETURN km_send(struct km *km, DAT_LMR_CONTEXT key, u64 addr, u32 length, u64 cookie)
 {
 	DAT_LMR_TRIPLET iov = { addr, length, key };
@@ -489,53 +350,44 @@ DAT_RETURN km_send(struct km *km, DAT_LMR_CONTEXT key, u64 addr, u32 length, u64
 	return kd_post(km->env.ep, KD_SEND, 1, &iov, cookie, NULL, 0);
 }
 
-/**
- * km_usable - send eight bytes and have it reported
- * @km: environment, nothing outstanding
- * @key: lmr_context
- * @addr: first address
- */
 void km_usable(struct km *km, DAT_LMR_CONTEXT key, u64 addr)
 {
 	KD_EXPECT_OK(km->env.test, km_send(km, key, addr, 8, 0x5e));
-	km_done(km, IB_WC_SUCCESS);
-	km_expect(km, DAT_DTO_SEND, 0x5e, DAT_DTO_SUCCESS);
+	km_finish(km, DAT_DTO_SEND, 0x5e);
 }
 
-/**
- * km_window - bind an RMR that is unbound, for all remote rights, and have it reported
- * @km: environment, nothing outstanding
- * @rmr: RMR
- * @lmr: LMR
- * @addr: first address of the range
- * @length: its length
- * @key: lmr_context
- * @context: where the new context goes
- */
 void km_window(struct km *km, DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, u64 addr, u32 length,
 	       DAT_LMR_CONTEXT key, DAT_RMR_CONTEXT *context)
 {
 	KD_ASSERT_OK(km->env.test, km_try_rmr(km, rmr, lmr, addr, length, key, KM_REMOTE, 0, 0xb2d,
 					      context));
-	km_done(km, IB_WC_SUCCESS);
-	km_expect_bind(km, rmr, 0xb2d, DAT_RMR_BIND_SUCCESS);
+	km_finish_bind(km, rmr, 0xb2d);
 }
 
-/**
- * km_last - the request the device got last
- * @km: environment
- * @wr: filled
- */
+bool km_reads(struct km *km, u32 key, u64 addr)
+{
+	u8 byte;
+
+	return !fake_ib_access(km->env.dev, key, addr, &byte, 1, IB_ACCESS_REMOTE_READ);
+}
+
+bool km_writes(struct km *km, u32 key, u64 addr)
+{
+	u8 byte = 1;
+
+	return !fake_ib_access(km->env.dev, key, addr, &byte, 1, IB_ACCESS_REMOTE_WRITE);
+}
+
+bool km_valid(struct km *km, u32 key)
+{
+	return fake_ib_mr_valid(km->env.dev, key);
+}
+
 void km_last(struct km *km, struct fake_ib_wr *wr)
 {
 	KUNIT_ASSERT_TRUE(km->env.test, fake_ib_last_wr(km->env.qp, false, wr));
 }
 
-/**
- * km_trace - take down what a refused call must leave alone
- * @km: environment
- * @trace: filled
- */
 void km_trace(struct km *km, struct km_trace *trace)
 {
 	trace->posted = fake_ib_posted(km->env.qp, false);
@@ -543,12 +395,6 @@ void km_trace(struct km *km, struct km_trace *trace)
 	trace->used = kd_wq_used(kd_conn_of(&km->env)->sq);
 }
 
-/**
- * km_untouched - it has
- * @km: environment
- * @before: of km_trace()
- * @what: what was tried
- */
 void km_untouched(struct km *km, const struct km_trace *before, const char *what)
 {
 	struct km_trace now;
@@ -559,10 +405,6 @@ void km_untouched(struct km *km, const struct km_trace *before, const char *what
 	KUNIT_EXPECT_EQ_MSG(km->env.test, now.used, before->used, "%s", what);
 }
 
-/**
- * km_down - disconnect the EP, abruptly
- * @km: environment with a connected EP; it is in DISCONNECTED afterwards
- */
 void km_down(struct km *km)
 {
 	KD_EXPECT_OK(km->env.test, dat_ep_disconnect(km->env.ep, DAT_CLOSE_ABRUPT_FLAG));
@@ -570,10 +412,12 @@ void km_down(struct km *km)
 			(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
-/**
- * km_drain - drop all events
- * @evd: EVD
- */
+void km_broken(struct km *km)
+{
+	KUNIT_EXPECT_EQ(km->env.test, kd_expect_end(&km->env),
+			(u32)DAT_CONNECTION_EVENT_BROKEN);
+}
+
 void km_drain(DAT_EVD_HANDLE evd)
 {
 	DAT_EVENT event;
@@ -582,33 +426,8 @@ void km_drain(DAT_EVD_HANDLE evd)
 		;
 }
 
-/**
- * km_settle - all requests come back, and nobody wants to hear of it
- * @km: environment
- */
 void km_settle(struct km *km)
 {
 	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
 	km_drain(km->env.req);
-}
-
-/**
- * km_kcreate - dat_lmr_kcreate() by virtual addresses
- * @km: environment
- * @type: of the description
- * @what: for_va, or any other pointer of a description
- * @length: as the type counts it
- * @priv: rights
- * @lmr: its handle
- * @key: its lmr_context
- *
- * Return: what the call returned.
- */
-DAT_RETURN km_kcreate(struct km *km, DAT_MEM_TYPE type, void *what, u64 length, int priv,
-		      DAT_LMR_HANDLE *lmr, DAT_LMR_CONTEXT *key)
-{
-	DAT_REGION_DESCRIPTION region = { .for_va = what };
-
-	return dat_lmr_kcreate(km->env.ia, type, region, length, km->env.pz, priv, DAT_VA_TYPE_VA,
-			       DAT_MEM_OPTIMIZE_DONT_CARE, lmr, key, NULL, NULL, NULL);
 }

@@ -23,20 +23,13 @@
 /* Data of the module, longer than a page. */
 static u8 list_static[3 * PAGE_SIZE];
 
-/**
- * struct list - what these cases work with
- * @env: the usual
- * @ia: the object behind its IA, referenced
- * @phys: contiguous memory of LIST_BYTES, filled with a pattern
- * @virt: the same size, from vmalloc()
- * @mem: list under test
- */
+/* What these cases work with. */
 struct list {
 	struct kd_env *env;
-	struct kdapl_ia *ia;
-	u8 *phys;
-	u8 *virt;
-	struct kdapl_mem mem;
+	struct kdapl_ia *ia;	/* the object behind its IA, referenced */
+	u8 *phys;		/* contiguous memory of LIST_BYTES, filled with a pattern */
+	u8 *virt;		/* the same size, from vmalloc() */
+	struct kdapl_mem mem;	/* list under test */
 };
 
 static void list_fill(u8 *p, size_t length)
@@ -113,27 +106,21 @@ static void list_expect(struct list *list, u64 start, const u8 *bytes, u64 lengt
 static void list_virtual_test(struct kunit *test)
 {
 	struct list *list = list_open(test, LIST_PAGES + 1, PAGE_SIZE);
-	static const struct {
-		u32 offset;
-		u32 length;
-	} part[] = {
+	static const struct { u32 offset, length; } part[] = {
 		{ 0, 1 }, { 0, PAGE_SIZE }, { PAGE_SIZE - 1, 2 }, { 5, PAGE_SIZE },
 		{ PAGE_SIZE - 1, PAGE_SIZE + 2 }, { 0, 3 * PAGE_SIZE }, { 1, 3 * PAGE_SIZE - 2 },
 	};
-	int i;
+	u8 *const memory[] = { list->phys, list->virt, list_static }, *p;
+	int i, kind;
 
-	for (i = 0; i < ARRAY_SIZE(part); i++) {
-		u8 *p = list->phys + part[i].offset;
-
-		KUNIT_EXPECT_EQ(test, list_virtual(list, p, part[i].length), 0);
-		list_expect(list, (uintptr_t)p, p, part[i].length);
-		KUNIT_EXPECT_EQ(test, list->mem.used, 1U);
-		p = list->virt + part[i].offset;
-		KUNIT_EXPECT_EQ(test, list_virtual(list, p, part[i].length), 0);
-		list_expect(list, (uintptr_t)p, p, part[i].length);
-		p = list_static + part[i].offset;
-		KUNIT_EXPECT_EQ(test, list_virtual(list, p, part[i].length), 0);
-		list_expect(list, (uintptr_t)p, p, part[i].length);
+	for (kind = 0; kind < ARRAY_SIZE(memory); kind++) {
+		for (i = 0; i < ARRAY_SIZE(part); i++) {
+			p = memory[kind] + part[i].offset;
+			KUNIT_EXPECT_EQ(test, list_virtual(list, p, part[i].length), 0);
+			list_expect(list, (uintptr_t)p, p, part[i].length);
+			if (!kind)
+				KUNIT_EXPECT_EQ(test, list->mem.used, 1U);
+		}
 	}
 	list_close(list);
 }
@@ -142,7 +129,7 @@ static void list_virtual_test(struct kunit *test)
 static void list_virtual_bad_test(struct kunit *test)
 {
 	struct list *list = list_open(test, LIST_PAGES, PAGE_SIZE);
-	struct page **pages;
+	struct page *pages[LIST_PAGES + 1];
 	void *twice;
 	int i;
 
@@ -152,10 +139,7 @@ static void list_virtual_bad_test(struct kunit *test)
 	/* the page behind the end of the area is a hole */
 	KUNIT_EXPECT_EQ(test, list_virtual(list, list->virt, LIST_BYTES + 1), -EFAULT);
 	KUNIT_EXPECT_EQ(test, list_virtual(list, list->virt, LIST_BYTES), 0);
-
 	/* never contiguous: one page, again and again */
-	pages = kunit_kcalloc(test, LIST_PAGES + 1, sizeof(*pages), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, pages);
 	for (i = 0; i <= LIST_PAGES; i++)
 		pages[i] = virt_to_page(list->phys);
 	twice = vmap(pages, LIST_PAGES + 1, VM_MAP, PAGE_KERNEL);
@@ -189,8 +173,10 @@ static void list_physical_test(struct kunit *test)
 	static const u8 order[LIST_PAGES] = {
 		3, 4, 5, 0, 2, 1, 6, 7, 8, 9, 15, 14, 10, 11, 12, 13,
 	};
+	static const u64 sizes[] = { PAGE_SIZE / 2, 3 * PAGE_SIZE, 0, 8 * PAGE_SIZE };
+	static const u64 wrong[] = { 1, PAGE_SIZE / 2, 1ULL << 62 };
 	struct list *list = list_open(test, LIST_PAGES, 7 * PAGE_SIZE);
-	DAT_PADDR pages[LIST_PAGES], bad;
+	DAT_PADDR pages[LIST_PAGES];
 	phys_addr_t phys;
 	u8 *bytes;
 	int i;
@@ -220,31 +206,23 @@ static void list_physical_test(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, list_physical(list, NULL, 1), -EFAULT);
 	/* refused before the array is read */
-	for (i = 0; i < 3; i++) {
-		static const u64 n[] = { 0, U64_MAX / PAGE_SIZE + 1, U64_MAX / PAGE_SIZE };
-
-		KUNIT_EXPECT_EQ_MSG(test, list_physical(list, pages, n[i]),
-				    i < 2 ? -EINVAL : -E2BIG, "%llu", n[i]);
-	}
-	for (i = 0; i < 4; i++) {
-		static const u64 size[] = { PAGE_SIZE / 2, 3 * PAGE_SIZE, 0, 8 * PAGE_SIZE };
-
-		KUNIT_EXPECT_EQ_MSG(test, list_var(list, size[i], pages, 1), -EFAULT, "%llu",
-				    size[i]);
-	}
-	for (i = 0; i < 3; i++) {
-		static const u64 wrong[] = { 1, PAGE_SIZE / 2, 1ULL << 62 };
-
-		bad = phys + wrong[i];
-		KUNIT_EXPECT_EQ_MSG(test, list_physical(list, &bad, 1), -EFAULT, "%llx",
+	KUNIT_EXPECT_EQ(test, list_physical(list, pages, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, list_physical(list, pages, U64_MAX / PAGE_SIZE + 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, list_physical(list, pages, U64_MAX / PAGE_SIZE), -E2BIG);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++)
+		KUNIT_EXPECT_EQ_MSG(test, list_var(list, sizes[i], pages, 1), -EFAULT, "%llu",
+				    sizes[i]);
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		pages[0] = phys;
+		pages[1] = phys + wrong[i];
+		KUNIT_EXPECT_EQ_MSG(test, list_physical(list, pages + 1, 1), -EFAULT, "%llx",
 				    wrong[i]);
-		pages[1] = bad;
 		KUNIT_EXPECT_EQ(test, list_physical(list, pages, 2), -EFAULT);
 	}
-	bad = phys + PAGE_SIZE;
-	KUNIT_EXPECT_EQ(test, list_var(list, 2 * PAGE_SIZE, &bad, 1), -EFAULT);
-	bad = round_down(U64_MAX, PAGE_SIZE);
-	KUNIT_EXPECT_EQ(test, list_physical(list, &bad, 1), -EFAULT);
+	pages[0] = phys + PAGE_SIZE;
+	KUNIT_EXPECT_EQ(test, list_var(list, 2 * PAGE_SIZE, pages, 1), -EFAULT);
+	pages[0] = round_down(U64_MAX, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, list_physical(list, pages, 1), -EFAULT);
 	list_close(list);
 }
 
@@ -259,44 +237,38 @@ static int list_platform(struct list *list, struct sg_table *sgt, u64 length)
 static void list_platform_test(struct kunit *test)
 {
 	struct list *list = list_open(test, LIST_PAGES, PAGE_SIZE);
+	u8 *last = list->phys + 9 * PAGE_SIZE, *first = list->phys + PAGE_SIZE - 100;
 	const u32 bytes = 100 + 2 * PAGE_SIZE + 50;
 	struct sg_table sgt = {};
 	struct scatterlist *sg;
-	u8 *copy, *last;
+	u8 *copy;
 
-	last = list->phys + 9 * PAGE_SIZE;
 	copy = kunit_kzalloc(test, bytes, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, copy);
+	memcpy(copy, first, 2 * PAGE_SIZE + 100);
+	memcpy(copy + 2 * PAGE_SIZE + 100, last, 50);
 	KUNIT_ASSERT_EQ(test, sg_alloc_table(&sgt, 5, GFP_KERNEL), 0);
 	sg = sgt.sgl;
-	sg_set_buf(sg, list->phys, 0);
-	sg->length = 0;
-	sg = sg_next(sg);
-	sg_set_buf(sg, list->phys + PAGE_SIZE - 100, 100);
-	sg = sg_next(sg);
-	sg_set_buf(sg, list->phys + PAGE_SIZE, 10);
-	sg = sg_next(sg);
-	sg_set_buf(sg, list->phys + PAGE_SIZE + 10, 2 * PAGE_SIZE - 10);
-	sg = sg_next(sg);
-	sg_set_buf(sg, last, 50);
-	memcpy(copy, list->phys + PAGE_SIZE - 100, 2 * PAGE_SIZE + 100);
-	memcpy(copy + 2 * PAGE_SIZE + 100, last, 50);
-
+	sg_set_buf(&sg[0], list->phys, 0);
+	sg[0].length = 0;
+	sg_set_buf(&sg[1], first, 100);
+	sg_set_buf(&sg[2], list->phys + PAGE_SIZE, 10);
+	sg_set_buf(&sg[3], list->phys + PAGE_SIZE + 10, 2 * PAGE_SIZE - 10);
+	sg_set_buf(&sg[4], last, 50);
 	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, bytes), 0);
-	list_expect(list, virt_to_phys(list->phys) + PAGE_SIZE - 100, copy, bytes);
+	list_expect(list, virt_to_phys(first), copy, bytes);
 	KUNIT_EXPECT_EQ(test, list->mem.used, 2U);
 	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, 105), 0);
-	list_expect(list, virt_to_phys(list->phys) + PAGE_SIZE - 100, copy, 105);
+	list_expect(list, virt_to_phys(first), copy, 105);
 	KUNIT_EXPECT_EQ(test, list->mem.used, 1U);
 	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, bytes + 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, list_platform(list, NULL, 1), -EFAULT);
-
 	/* the last piece does not start on a page; then the one before does not end on one */
-	sg_set_buf(sg, last + 1, 50);
+	sg_set_buf(&sg[4], last + 1, 50);
 	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, bytes), -EFAULT);
 	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, bytes - 50), 0);
-	sg_set_buf(sg, last, 50);
-	sg_set_buf(&sgt.sgl[3], list->phys + PAGE_SIZE + 10, 2 * PAGE_SIZE - 11);
+	sg_set_buf(&sg[4], last, 50);
+	sg_set_buf(&sg[3], list->phys + PAGE_SIZE + 10, 2 * PAGE_SIZE - 11);
 	KUNIT_EXPECT_EQ(test, list_platform(list, &sgt, bytes - 1), -EFAULT);
 	sg_free_table(&sgt);
 	list_close(list);
@@ -306,40 +278,39 @@ static void list_platform_test(struct kunit *test)
 static void list_copy_test(struct kunit *test)
 {
 	struct list *list = list_open(test, LIST_PAGES, PAGE_SIZE);
-	DAT_REGION_DESCRIPTION region = {};
-	struct kdapl_device *dev;
-	struct kd_env *env = list->env;
+	const struct { u64 addr, length; } bad[] = {
+		{ (uintptr_t)list->virt, 1 }, { 1, 1 }, { U64_MAX, 2 },
+	};
+	DAT_REGION_DESCRIPTION region = { .for_ia = (uintptr_t)list->phys + 3 };
+	struct kdapl_device *dev = list->ia->dev;
+	struct kd_mem *mem = &list->env->mem[KD_RO];
 	u64 length = 0;
 	u32 i;
 
-	dev = list->ia->dev;
-	region.for_ia = (uintptr_t)list->phys + 3;
 	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_IA, &region, LIST_BYTES - 3), 0);
 	KUNIT_EXPECT_TRUE(test, list->mem.foreign);
-	KUNIT_EXPECT_EQ(test, list->mem.start, (u64)(uintptr_t)list->phys + 3);
+	KUNIT_EXPECT_EQ(test, list->mem.start, region.for_ia);
 	KUNIT_EXPECT_EQ(test, list->mem.length, (u64)LIST_BYTES - 3);
 	KUNIT_EXPECT_EQ(test, list->mem.nents, 0U);
 	KUNIT_EXPECT_EQ(test, kdapl_mem_map(&list->mem, dev, DAT_MEM_PRIV_ALL_FLAG), 0);
 	for (i = 0; i < list->mem.nents; i++) {
 		KUNIT_EXPECT_EQ(test, sg_dma_address(&list->mem.sgt.sgl[i]),
-				(dma_addr_t)(uintptr_t)list->phys + 3 + length);
+				(dma_addr_t)region.for_ia + length);
 		length += sg_dma_len(&list->mem.sgt.sgl[i]);
 	}
 	KUNIT_EXPECT_EQ(test, length, (u64)LIST_BYTES - 3);
 	kdapl_mem_unmap(&list->mem, dev);
 	kdapl_mem_unmap(&list->mem, dev);
 	KUNIT_EXPECT_EQ(test, list->mem.nents, 0U);
-	region.for_ia = (uintptr_t)list->virt;
-	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_IA, &region, 1), -EFAULT);
-	region.for_ia = 1;
-	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_IA, &region, 1), -EFAULT);
-	region.for_ia = U64_MAX;
-	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_IA, &region, 2), -EFAULT);
-
-	region.for_lmr_handle = env->mem[KD_RO].lmr;
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		region.for_ia = bad[i].addr;
+		KUNIT_EXPECT_EQ_MSG(test, list_build(list, DAT_MEM_TYPE_IA, &region, bad[i].length),
+				    -EFAULT, "row %u", i);
+	}
+	region.for_lmr_handle = mem->lmr;
 	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_LMR, &region, 0), 0);
-	list_expect(list, env->mem[KD_RO].addr, (u8 *)(uintptr_t)env->mem[KD_RO].addr, KD_MEM_SIZE);
-	region.for_lmr_handle = env->pz;
+	list_expect(list, mem->addr, (u8 *)(uintptr_t)mem->addr, KD_MEM_SIZE);
+	region.for_lmr_handle = list->env->pz;
 	KUNIT_EXPECT_EQ(test, list_build(list, DAT_MEM_TYPE_LMR, &region, 0), -EFAULT);
 	list_close(list);
 }
@@ -365,6 +336,40 @@ static bool oracle(struct scatterlist *sgl, unsigned int nents, u64 start, u32 s
 	       !((sg_dma_address(sgl) ^ start) & (size - 1));
 }
 
+static u32 list_below(struct rnd_state *rnd, u32 n)
+{
+	return prandom_u32_state(rnd) % n;
+}
+
+/* Pieces of whole grains, most of the time, of which some go on in the next. */
+static void list_random(struct rnd_state *rnd, struct scatterlist *sgl, unsigned int nents,
+			unsigned int grain)
+{
+	u64 addr = (u64)(1 + list_below(rnd, 4096)) << grain;
+	unsigned int i;
+	u32 cut;
+
+	sg_init_table(sgl, nents);
+	for (i = 0; i < nents; i++) {
+		u32 length = (1 + list_below(rnd, 16)) << grain;
+
+		if (!i && list_below(rnd, 2)) {
+			cut = list_below(rnd, min(length, 1U << grain));
+			addr += cut;
+			length -= cut;
+		}
+		if (i == nents - 1 && list_below(rnd, 2))
+			length -= list_below(rnd, min(length, 1U << grain));
+		if (!list_below(rnd, 16) && length > 1)
+			length -= list_below(rnd, length);
+		sg_dma_address(&sgl[i]) = addr;
+		sg_dma_len(&sgl[i]) = length;
+		addr += length;
+		if (list_below(rnd, 2))
+			addr = round_up(addr, BIT_ULL(grain)) + ((u64)list_below(rnd, 64) << grain);
+	}
+}
+
 /*
  * Random lists: the size chosen is one that a driver takes, with just as many
  * blocks, and there is no smaller one.
@@ -373,45 +378,23 @@ static void list_page_size_test(struct kunit *test)
 {
 	const u64 seed = get_random_u64();
 	struct kdapl_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
-	struct rnd_state rnd;
+	unsigned int round, found = 0, larger = 0, bit;
 	struct scatterlist sgl[8];
-	unsigned int round, i, found = 0, larger = 0;
+	struct rnd_state rnd;
 
 	kunit_info(test, "seed %llu", seed);
 	prandom_seed_state(&rnd, seed);
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	for (round = 0; round < 20000; round++) {
-		unsigned int nents = 1 + prandom_u32_state(&rnd) % ARRAY_SIZE(sgl);
-		unsigned int grain = PAGE_SHIFT + prandom_u32_state(&rnd) % 6;
+		unsigned int nents = 1 + list_below(&rnd, ARRAY_SIZE(sgl));
+		unsigned int grain = PAGE_SHIFT + list_below(&rnd, 6);
 		u64 sizes = PAGE_SIZE | ((u64)prandom_u32_state(&rnd) & PAGE_MASK), start;
-		u32 max = 1 + prandom_u32_state(&rnd) % 64, size, blocks = 0;
-		u64 addr = (u64)(1 + prandom_u32_state(&rnd) % 4096) << grain;
-		u32 bit;
+		u32 max = 1 + list_below(&rnd, 64), size, blocks = 0;
 
-		sg_init_table(sgl, nents);
-		for (i = 0; i < nents; i++) {
-			u32 length = (1 + prandom_u32_state(&rnd) % 16) << grain;
-
-			if (!i && prandom_u32_state(&rnd) % 2) {
-				u32 cut = prandom_u32_state(&rnd) % min(length, 1U << grain);
-
-				addr += cut;
-				length -= cut;
-			}
-			if (i == nents - 1 && prandom_u32_state(&rnd) % 2)
-				length -= prandom_u32_state(&rnd) % min(length, 1U << grain);
-			if (!(prandom_u32_state(&rnd) % 16) && length > 1)
-				length -= prandom_u32_state(&rnd) % length;
-			sg_dma_address(&sgl[i]) = addr;
-			sg_dma_len(&sgl[i]) = length;
-			addr += length;
-			if (prandom_u32_state(&rnd) % 2)
-				addr = round_up(addr, BIT_ULL(grain)) +
-				       (u64)(prandom_u32_state(&rnd) % 64 << grain);
-		}
+		list_random(&rnd, sgl, nents, grain);
 		start = sg_dma_address(&sgl[0]);
-		if (prandom_u32_state(&rnd) % 2)
-			start += (u64)(prandom_u32_state(&rnd) % 64) << grain;
+		if (list_below(&rnd, 2))
+			start += (u64)list_below(&rnd, 64) << grain;
 		size = kdapl_mem_page_size(dev, sgl, nents, start, sizes, max, &blocks);
 		if (size) {
 			KUNIT_ASSERT_TRUE(test, sizes & size);
@@ -434,6 +417,13 @@ static void list_page_size_test(struct kunit *test)
 /* Soft-iWARP: what counts is entries, whatever their length. */
 static void list_entries_test(struct kunit *test)
 {
+	/* the second of three entries; the others are 1 GiB at 4 and 12 GiB */
+	static const struct { u64 addr; u32 length, max, size; } rows[] = {
+		{ 8ULL * SZ_1G, SZ_1G, 3, PAGE_SIZE }, { 8ULL * SZ_1G, SZ_1G, 2, 0 },
+		/* one piece of 2 GiB is more than it can count */
+		{ 5ULL * SZ_1G, SZ_1G, 3, 0 }, { 5ULL * SZ_1G, SZ_1G - PAGE_SIZE, 3, PAGE_SIZE },
+		{ 5ULL * SZ_1G, SZ_1G - 1, 3, 0 },
+	};
 	struct kdapl_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	struct scatterlist sgl[3];
 	u32 blocks = 0;
@@ -446,18 +436,14 @@ static void list_entries_test(struct kunit *test)
 		sg_dma_address(&sgl[i]) = (u64)(i + 1) * 4 * SZ_1G;
 		sg_dma_len(&sgl[i]) = SZ_1G;
 	}
-	KUNIT_EXPECT_EQ(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE, 3, &blocks),
-			(u32)PAGE_SIZE);
-	KUNIT_EXPECT_EQ(test, blocks, 3U);
-	KUNIT_EXPECT_EQ(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE, 2, &blocks), 0U);
-	/* one piece of 2 GiB is more than it can count */
-	sg_dma_address(&sgl[1]) = sg_dma_address(&sgl[0]) + SZ_1G;
-	KUNIT_EXPECT_EQ(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE, 3, &blocks), 0U);
-	sg_dma_len(&sgl[1]) = SZ_1G - PAGE_SIZE;
-	KUNIT_EXPECT_EQ(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE, 3, &blocks),
-			(u32)PAGE_SIZE);
-	sg_dma_len(&sgl[1]) = SZ_1G - 1;
-	KUNIT_EXPECT_EQ(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE, 3, &blocks), 0U);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		sg_dma_address(&sgl[1]) = rows[i].addr;
+		sg_dma_len(&sgl[1]) = rows[i].length;
+		KUNIT_EXPECT_EQ_MSG(test, kdapl_mem_page_size(dev, sgl, 3, 0, PAGE_SIZE,
+							      rows[i].max, &blocks),
+				    rows[i].size, "row %d", i);
+		KUNIT_EXPECT_EQ(test, blocks, 3U);
+	}
 }
 
 static void list_sync_test(struct kunit *test)
@@ -466,32 +452,30 @@ static void list_sync_test(struct kunit *test)
 		dat_lmr_sync_rdma_read, dat_lmr_sync_rdma_write,
 	};
 	struct kd_env *env = kd_open(test, NULL);
-	const DAT_LMR_TRIPLET rw = kd_seg(env, KD_RW, 0, 1);
+	const DAT_LMR_TRIPLET rw = kd_seg(env, KD_RW, 0, 1), last = { .lmr_context = 0x12345600 };
 	const DAT_LMR_TRIPLET bad[] = {
 		kd_seg(env, KD_REMOTE, KD_MEM_SIZE - 1, 2), kd_seg(env, KD_RW, -1, 2),
 		{ rw.virtual_address - 1, 1, rw.lmr_context },
 		{ rw.virtual_address, 1, rw.lmr_context ^ 1 }, { rw.virtual_address, 1, 0 },
 	};
-	DAT_LMR_TRIPLET seg[4];
+	DAT_LMR_TRIPLET seg[] = {
+		kd_seg(env, KD_RW, 0, KD_MEM_SIZE), kd_seg(env, KD_FOREIGN, 1, KD_MEM_SIZE - 1),
+		kd_seg(env, KD_REMOTE, KD_MEM_SIZE - 1, 1), last,
+	};
+	const DAT_LMR_TRIPLET good = seg[2];
 	DAT_RETURN ret = DAT_SUCCESS;
-	spinlock_t lock;	/* a consumer's own */
 	int i, k, n;
 
-	spin_lock_init(&lock);
-	seg[0] = kd_seg(env, KD_RW, 0, KD_MEM_SIZE);
-	seg[1] = kd_seg(env, KD_FOREIGN, 1, KD_MEM_SIZE - 1);
 	for (k = 0; k < 2; k++) {
-		seg[2] = kd_seg(env, KD_REMOTE, KD_MEM_SIZE - 1, 1);
-		seg[3] = (DAT_LMR_TRIPLET){ .lmr_context = 0x12345600 };	/* empty */
+		seg[2] = good;
 		/* anywhere */
-		spin_lock_bh(&lock);
+		local_bh_disable();
 		for (n = 0; n <= 4; n++)
 			ret |= calls[k](env->ia, seg, n);
-		spin_unlock_bh(&lock);
+		local_bh_enable();
 		KD_EXPECT_OK(test, ret);
 		KD_EXPECT_OK(test, calls[k](env->ia, NULL, 0));
-		KD_EXPECT_RET(test, calls[k](env->ia, NULL, 1), DAT_INVALID_PARAMETER,
-			      DAT_INVALID_ARG2);
+		KD_BAD_ARG(test, calls[k](env->ia, NULL, 1), 2);
 		for (i = 0; i < ARRAY_SIZE(bad); i++) {
 			seg[2] = bad[i];
 			KUNIT_EXPECT_EQ_MSG(test, (u32)calls[k](env->ia, seg, 4),
@@ -502,8 +486,7 @@ static void list_sync_test(struct kunit *test)
 	}
 	KD_EXPECT_OK(test, dat_lmr_free(env->mem[KD_RW].lmr));
 	env->mem[KD_RW].lmr = DAT_HANDLE_NULL;
-	KD_EXPECT_RET(test, dat_lmr_sync_rdma_read(env->ia, &rw, 1), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
+	KD_BAD_ARG(test, dat_lmr_sync_rdma_read(env->ia, &rw, 1), 2);
 }
 
 static void list_hint_test(struct kunit *test)
@@ -511,37 +494,28 @@ static void list_hint_test(struct kunit *test)
 	static const struct {
 		u32 type;
 		u64 length;
-		u32 opt;
+		u32 opt, ret;
 		u64 want, align;
 	} rows[] = {
-		{ DAT_MEM_TYPE_VIRTUAL, 1, 0, PAGE_SIZE, PAGE_SIZE },
-		{ DAT_MEM_TYPE_VIRTUAL, 64 * PAGE_SIZE + 1, DAT_MEM_OPTIMIZE_EXACT_EXPOSURE,
+#define LIST_BAD(n)	DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n)
+		{ DAT_MEM_TYPE_VIRTUAL, 1, 0, 0, PAGE_SIZE, PAGE_SIZE },
+		{ DAT_MEM_TYPE_VIRTUAL, 64 * PAGE_SIZE + 1, DAT_MEM_OPTIMIZE_EXACT_EXPOSURE, 0,
 		  64 * PAGE_SIZE + 1, 16 * PAGE_SIZE },
-		{ DAT_MEM_TYPE_PHYSICAL, 65, 0, 80, 0 }, { DAT_MEM_TYPE_LMR, 0, 0, 0, 0 },
-		{ DAT_MEM_TYPE_IA, U64_MAX, 0, U64_MAX, 0 },
-	};
-	static const struct {
-		u32 type;
-		u64 length;
-		u32 opt, want;
-	} bad[] = {
+		{ DAT_MEM_TYPE_PHYSICAL, 65, 0, 0, 80, 0 }, { DAT_MEM_TYPE_LMR, 0, 0, 0, 0, 0 },
+		{ DAT_MEM_TYPE_IA, U64_MAX, 0, 0, U64_MAX, 0 },
 		{ DAT_MEM_TYPE_BYPASS, 1, 0, DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE) },
-		{ 0x200, 1, 0, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2) },
-		{ 0x003, 1, 0, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2) },
-		{ 0x011, 1, 0, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2) },
-		{ 0, 0, 0, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3) },
-		{ DAT_MEM_TYPE_PHYSICAL, U64_MAX, 0,
-		  DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3) },
-		{ 0, 1, 0x08, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4) },
-		{ 0, 1, 0x10, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4) },
+		{ 0x200, 1, 0, LIST_BAD(2) }, { 0x003, 1, 0, LIST_BAD(2) },
+		{ 0x011, 1, 0, LIST_BAD(2) }, { 0, 0, 0, LIST_BAD(3) },
+		{ DAT_MEM_TYPE_PHYSICAL, U64_MAX, 0, LIST_BAD(3) },
+		{ 0, 1, 0x08, LIST_BAD(4) }, { 0, 1, 0x10, LIST_BAD(4) },
 	};
 	static const int types[] = {
 		DAT_MEM_TYPE_VIRTUAL, DAT_MEM_TYPE_LMR, DAT_MEM_TYPE_PHYSICAL,
 		DAT_MEM_TYPE_PLATFORM, DAT_MEM_TYPE_IA, DAT_MEM_TYPE_PHYSICAL_VAR_PAGES,
 	};
 	struct list *list = list_open(test, 64, PAGE_SIZE | 16 * PAGE_SIZE);
-	DAT_REGION_DESCRIPTION region;
 	struct kdat_mem_limits limits;
+	DAT_REGION_DESCRIPTION region;
 	DAT_LMR_HANDLE lmr;
 	struct kd_env *env = list->env;
 	DAT_VLEN length;
@@ -549,17 +523,15 @@ static void list_hint_test(struct kunit *test)
 	int i, t, opt;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		KD_EXPECT_OK(test, dat_ia_memtype_hint(env->ia, rows[i].type, rows[i].length,
-						       rows[i].opt, &length, &align));
-		KUNIT_EXPECT_EQ_MSG(test, (u64)length, rows[i].want, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, (u32)dat_ia_memtype_hint(env->ia, rows[i].type,
+								   rows[i].length, rows[i].opt,
+								   &length, &align),
+				    rows[i].ret, "row %d", i);
+		if (!rows[i].ret)
+			KUNIT_EXPECT_EQ_MSG(test, (u64)length, rows[i].want, "row %d", i);
 		if (rows[i].align)
 			KUNIT_EXPECT_EQ_MSG(test, (u64)align, rows[i].align, "row %d", i);
 	}
-	for (i = 0; i < ARRAY_SIZE(bad); i++)
-		KUNIT_EXPECT_EQ_MSG(test, (u32)dat_ia_memtype_hint(env->ia, bad[i].type,
-								   bad[i].length, bad[i].opt,
-								   &length, &align),
-				    bad[i].want, "row %d", i);
 	for (t = 0; t < ARRAY_SIZE(types); t++) {
 		for (i = 0; i < 60; i += 4) {
 			for (opt = 0; opt <= DAT_MEM_OPTIMIZE_EXACT_EXPOSURE; opt = opt * 2 ?: 1) {
@@ -598,24 +570,17 @@ static void list_hint_test(struct kunit *test)
 static void list_dma_test(struct kunit *test)
 {
 	struct list *list = list_open(test, 0, 0);
+	DAT_IA_HANDLE ia = list->env->ia;
 	DAT_PADDR addr = 0;
-	struct kd_env *env = list->env;
-	int i;
 
-	KD_EXPECT_OK(test, kdat_ia_dma_map(env->ia, list->phys + 5, LIST_BYTES - 5, &addr));
+	KD_EXPECT_OK(test, kdat_ia_dma_map(ia, list->phys + 5, LIST_BYTES - 5, &addr));
 	KUNIT_EXPECT_EQ(test, addr, (u64)(uintptr_t)list->phys + 5);	/* on a soft device */
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, addr, LIST_BYTES - 5));
-	for (i = 0; i < 4; i++) {
-		void *const memory[] = { list->virt, NULL, list->phys, list->phys };
-		static const u64 sizes[] = { 1, 1, 0, U64_MAX };
-
-		KUNIT_EXPECT_EQ_MSG(test, (u32)kdat_ia_dma_map(env->ia, memory[i], sizes[i], &addr),
-				    (u32)DAT_ERROR(DAT_INVALID_PARAMETER,
-						   (i < 2 ? DAT_INVALID_ARG2 : DAT_INVALID_ARG3)),
-				    "row %d", i);
-	}
-	KD_EXPECT_RET(test, kdat_ia_dma_unmap(env->ia, addr, 0), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG3);
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(ia, addr, LIST_BYTES - 5));
+	KD_BAD_ARG(test, kdat_ia_dma_map(ia, list->virt, 1, &addr), 2);
+	KD_BAD_ARG(test, kdat_ia_dma_map(ia, NULL, 1, &addr), 2);
+	KD_BAD_ARG(test, kdat_ia_dma_map(ia, list->phys, 0, &addr), 3);
+	KD_BAD_ARG(test, kdat_ia_dma_map(ia, list->phys, U64_MAX, &addr), 3);
+	KD_BAD_ARG(test, kdat_ia_dma_unmap(ia, addr, 0), 3);
 	list_close(list);
 }
 
@@ -625,12 +590,11 @@ static void list_reserved_test(struct kunit *test)
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_LMR_HANDLE lmr, again, other;
 	DAT_LMR_CONTEXT context, context2;
-	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 	struct fake_ib_live before, after;
-	DAT_LMR_TRIPLET seg = {};
+	DAT_LMR_TRIPLET seg = { .segment_length = 8 };
 	DAT_LMR_PARAM param;
 	DAT_IA_HANDLE ia;
-	char name[DAT_NAME_MAX_LENGTH];
 
 	fake_ib_live(env->dev, &before);
 	KD_ASSERT_OK(test, dat_ia_reserved_lmr(env->ia, &lmr, &context));
@@ -640,32 +604,25 @@ static void list_reserved_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, context, context2);
 	KUNIT_EXPECT_NE(test, context, 0U);
 	KUNIT_EXPECT_EQ(test, before.mrs, after.mrs);
-
 	KD_EXPECT_OK(test, dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param));
 	KUNIT_EXPECT_EQ(test, param.lmr_context, context);
 	KUNIT_EXPECT_EQ(test, param.rmr_context, 0U);
-	KUNIT_EXPECT_EQ(test, (u32)param.mem_priv, (u32)(DAT_MEM_PRIV_LOCAL_READ_FLAG |
-							 DAT_MEM_PRIV_LOCAL_WRITE_FLAG));
+	KUNIT_EXPECT_EQ(test, (u32)param.mem_priv,
+			(u32)(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG));
 	KUNIT_EXPECT_EQ(test, param.registered_size, U64_MAX);
 	KUNIT_EXPECT_EQ(test, param.registered_address, 0ULL);
 	KUNIT_EXPECT_EQ(test, param.lmr_state.fmr_support, DAT_FALSE);
-
 	seg.lmr_context = context;
 	seg.virtual_address = (uintptr_t)env->buf;
-	seg.segment_length = 8;
 	KD_EXPECT_OK(test, dat_lmr_sync_rdma_write(env->ia, &seg, 1));
 	seg.virtual_address = U64_MAX - 6;
-	KD_EXPECT_RET(test, dat_lmr_sync_rdma_read(env->ia, &seg, 1), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
-
+	KD_BAD_ARG(test, dat_lmr_sync_rdma_read(env->ia, &seg, 1), 2);
 	/* it does not keep an IA open, and goes with it */
-	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
-	KD_ASSERT_OK(test, dat_ia_open(name, 8, &evd, &ia));
+	ia = kd_ia_more(env, &async);
 	KD_EXPECT_OK(test, dat_ia_reserved_lmr(ia, &other, &context));
 	KUNIT_EXPECT_PTR_NE(test, other, lmr);
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
-	KD_EXPECT_RET(test, dat_lmr_query(other, 0, NULL), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_LMR);
+	KD_BAD_HANDLE(test, dat_lmr_query(other, 0, NULL), _LMR);
 	KD_EXPECT_OK(test, dat_lmr_query(lmr, 0, NULL));
 }
 
@@ -673,20 +630,19 @@ static void list_reserved_test(struct kunit *test)
 static void list_gone_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET seg = kd_seg(env, KD_RW, 0, 1);
 	struct kdat_mem_limits limits;
 	DAT_LMR_CONTEXT context;
-	DAT_LMR_TRIPLET seg = kd_seg(env, KD_RW, 0, 1);
 	DAT_LMR_HANDLE lmr, got;
 	DAT_PADDR addr;
 
 	KD_ASSERT_OK(test, dat_ia_reserved_lmr(env->ia, &lmr, &context));
 	fake_ib_unplug(env->dev);
-#define LIST_GONE(call)	KD_EXPECT_RET(test, call, DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE)
-	LIST_GONE(dat_ia_reserved_lmr(env->ia, &got, &context));
-	LIST_GONE(kdat_ia_mem_limits(env->ia, &limits));
-	LIST_GONE(kdat_ia_dma_map(env->ia, env->buf, 1, &addr));
+	KD_GONE(test, dat_ia_reserved_lmr(env->ia, &got, &context));
+	KD_GONE(test, kdat_ia_mem_limits(env->ia, &limits));
+	KD_GONE(test, kdat_ia_dma_map(env->ia, env->buf, 1, &addr));
 	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, 4096, 1));
-	LIST_GONE(dat_lmr_sync_rdma_read(env->ia, &seg, 1));
+	KD_GONE(test, dat_lmr_sync_rdma_read(env->ia, &seg, 1));
 	KD_EXPECT_OK(test, dat_lmr_query(lmr, 0, NULL));
 }
 
@@ -706,13 +662,4 @@ static struct kunit_case list_cases[] = {
 	{}
 };
 
-static struct kunit_suite list_suite = {
-	.name = "kdapl-mem-list",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = list_cases,
-};
-
-kunit_test_suite(list_suite);
+KD_SUITE("kdapl-mem-list", list_cases, kd_init, kd_exit);

@@ -17,13 +17,7 @@
 #define MM_RMRS		3
 #define MM_STEPS	6000
 
-/**
- * struct mm_lmr - an LMR of dat_lmr_allocate()
- * @h: handle
- * @key: of its last fmr
- * @start: of that
- * @length: of that
- */
+/* An LMR of dat_lmr_allocate(), and what its last fmr gave. */
 struct mm_lmr {
 	DAT_LMR_HANDLE h;
 	u32 key;
@@ -31,16 +25,11 @@ struct mm_lmr {
 	u32 length;
 };
 
-/**
- * struct mm_rmr - an RMR
- * @h: handle
- * @key: of its last bind, and of the one before that may be in effect still
- * @over: number of the LMR each was for
- */
+/* An RMR: the last bind, and the one before that may be in effect still. */
 struct mm_rmr {
 	DAT_RMR_HANDLE h;
 	u32 key[2];
-	int over[2];
+	int over[2];		/* number of the LMR each was for */
 };
 
 struct mm {
@@ -49,12 +38,7 @@ struct mm {
 	struct mm_lmr lmr[MM_LMRS];
 	struct mm_rmr rmr[MM_RMRS];
 	unsigned int step;
-	unsigned int fmrs;
-	unsigned int invs;
-	unsigned int binds;
-	unsigned int peers;
-	unsigned int frees;
-	unsigned int ends;
+	unsigned int fmrs, invs, binds, peers, frees, ends;
 };
 
 static u32 mm_random(struct mm *mm, u32 n)
@@ -79,11 +63,7 @@ static bool mm_ok(struct mm *mm, DAT_RETURN ret, const char *what)
 
 static void mm_allocate(struct mm *mm, struct mm_lmr *lmr)
 {
-	struct km *km = mm->km;
-
-	memset(lmr, 0, sizeof(*lmr));
-	KD_EXPECT_OK(km->env.test, dat_lmr_allocate(km->env.ia, km->env.pz, 3, DAT_LMR_SCOPE_PZ,
-						    &lmr->h));
+	*lmr = (struct mm_lmr) { .h = km_lmr(mm->km, 3, DAT_LMR_SCOPE_PZ) };
 }
 
 static void mm_fmr(struct mm *mm)
@@ -93,7 +73,7 @@ static void mm_fmr(struct mm *mm)
 	int flags = mm_random(mm, 3) ? 0 : DAT_COMPLETION_SUPPRESS_FLAG;
 	struct km_keys keys;
 
-	if (!mm_ok(mm, km_try_fmr(mm->km, lmr->h, first, n, DAT_MEM_PRIV_ALL_FLAG, flags, 1, &keys),
+	if (!mm_ok(mm, km_try_fmr(mm->km, lmr->h, first, n, KM_ALL, flags, 1, &keys),
 		   "fmr"))
 		return;
 	lmr->key = keys.lmr;
@@ -129,7 +109,7 @@ static void mm_bind(struct mm *mm)
 	if (!bind)
 		return;
 	/* the one before, unless it has come to nothing */
-	if (fake_ib_mr_valid(mm->km->env.dev, rmr->key[0])) {
+	if (km_valid(mm->km, rmr->key[0])) {
 		rmr->key[1] = rmr->key[0];
 		rmr->over[1] = rmr->over[0];
 	}
@@ -195,14 +175,13 @@ static void mm_end(struct mm *mm)
 	mm_drain(mm);
 	km_ep_free(km, 0);
 	mm_drain(mm);
-	km_ep(km, 0, NULL);
-	kd_connect(env);
+	km_join(km, 0, NULL);
 	mm->ends++;
 }
 
 static bool mm_valid(struct mm *mm, u32 key)
 {
-	return key && fake_ib_mr_valid(mm->km->env.dev, key);
+	return key && km_valid(mm->km, key);
 }
 
 /* All is quiet: does the provider say what the device does? */
@@ -239,18 +218,16 @@ static void mm_free_lmr(struct mm *mm, int i)
 {
 	struct kunit *test = mm->km->env.test;
 	bool held = false;
-	DAT_RETURN ret;
 	int r, j;
 
 	for (r = 0; r < MM_RMRS; r++)
 		for (j = 0; j < 2; j++)
 			held |= mm->rmr[r].over[j] == i && mm_valid(mm, mm->rmr[r].key[j]);
-	ret = dat_lmr_free(mm->lmr[i].h);
-	KUNIT_EXPECT_EQ_MSG(test, (u32)ret,
-			    held ? (u32)DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE) :
-			    (u32)DAT_SUCCESS, "step %u", mm->step);
-	if (ret != DAT_SUCCESS)
+	if (held) {
+		KD_BAD_STATE(test, dat_lmr_free(mm->lmr[i].h), LMR_IN_USE);
 		return;
+	}
+	km_drop_lmr(mm->km, mm->lmr[i].h);
 	KUNIT_EXPECT_FALSE(test, mm_valid(mm, mm->lmr[i].key));
 	mm_allocate(mm, &mm->lmr[i]);
 	mm->frees++;
@@ -261,10 +238,9 @@ static void mm_free_rmr(struct mm *mm, int i)
 	struct kunit *test = mm->km->env.test;
 	struct mm_rmr *rmr = &mm->rmr[i];
 
-	KD_EXPECT_OK(test, dat_rmr_free(rmr->h));
+	km_drop_rmr(mm->km, rmr->h);
 	KUNIT_EXPECT_FALSE(test, mm_valid(mm, rmr->key[0]) || mm_valid(mm, rmr->key[1]));
-	memset(rmr, 0, sizeof(*rmr));
-	KD_EXPECT_OK(test, dat_rmr_create(mm->km->env.pz, &rmr->h));
+	*rmr = (struct mm_rmr) { .h = km_rmr(mm->km, false) };
 	mm->frees++;
 }
 
@@ -313,7 +289,7 @@ static void mm_model_test(struct kunit *test)
 	for (i = 0; i < MM_LMRS; i++)
 		mm_allocate(mm, &mm->lmr[i]);
 	for (i = 0; i < MM_RMRS; i++)
-		KD_ASSERT_OK(test, dat_rmr_create(km->env.pz, &mm->rmr[i].h));
+		mm->rmr[i].h = km_rmr(km, false);
 	for (mm->step = 0; mm->step < MM_STEPS; mm->step++) {
 		mm_step(mm);
 		if (fake_ib_violations(km->env.dev)) {
@@ -329,11 +305,6 @@ static void mm_model_test(struct kunit *test)
 	KUNIT_EXPECT_GT(test, mm->binds, 50U);
 	KUNIT_EXPECT_GT(test, mm->peers, 20U);
 	KUNIT_EXPECT_GT(test, mm->frees, 10U);
-	km_ep_free(km, 0);
-	for (i = 0; i < MM_RMRS; i++)
-		KD_EXPECT_OK(test, dat_rmr_free(mm->rmr[i].h));
-	for (i = 0; i < MM_LMRS; i++)
-		KD_EXPECT_OK(test, dat_lmr_free(mm->lmr[i].h));
 }
 
 static struct kunit_case mem_model_cases[] = {
@@ -342,13 +313,4 @@ static struct kunit_case mem_model_cases[] = {
 	{}
 };
 
-static struct kunit_suite mem_model_suite = {
-	.name = "kdapl-mem-model",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = km_init,
-	.exit = km_exit,
-	.test_cases = mem_model_cases,
-};
-
-kunit_test_suite(mem_model_suite);
+KD_SUITE("kdapl-mem-model", mem_model_cases, km_init, km_exit);

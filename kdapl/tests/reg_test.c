@@ -2,9 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Registration on devices of all kinds, and what it costs: ports that want a GID in every
- * path, devices that do not connect a queue pair to itself, mapping that allocates or not;
- * calls that bind memory while the device goes.
+ * Registration on devices of all kinds: ports that want a GID in every path, devices that do
+ * not connect a queue pair to itself; a call that binds memory while the device goes.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -22,37 +21,26 @@ static int reg_qps(struct kd_env *env)
 /* The memory of the environment has been registered in two PZs. */
 static void reg_port_test(struct kunit *test)
 {
-	static const struct {
-		struct fake_ib_caps caps;
-		int qps;
-	} ports[] = {
-		{ {}, 1 },
-		{ { .grh = true }, 1 },
-		{ { .no_self = true }, 2 },
+	static const struct { struct fake_ib_caps caps; int qps; } ports[] = {
+		{ {}, 1 }, { { .grh = true }, 1 }, { { .no_self = true }, 2 },
 		{ { .no_self = true, .grh = true }, 2 },
 	};
-	struct kd_env *env = test->priv;
-	u32 value;
+	struct km *km;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(ports); i++) {
-		km_open(test, &ports[i].caps);
-		KUNIT_EXPECT_EQ_MSG(test, reg_qps(env), 2 * ports[i].qps, "port %d", i);
-		KUNIT_EXPECT_EQ(test, fake_ib_access(env->dev, env->mem[KD_RW].rmr_context,
-						     env->mem[KD_RW].addr, &value, sizeof(value),
-						     IB_ACCESS_REMOTE_READ), 0);
-		km_exit(test);
+		km = km_open(test, &ports[i].caps);
+		KUNIT_EXPECT_EQ_MSG(test, reg_qps(&km->env), 2 * ports[i].qps, "port %d", i);
+		KUNIT_EXPECT_TRUE(test, km_reads(km, KM_MEM(km)->rmr_context, KM_MEM(km)->addr));
 	}
 }
 
-static DAT_RETURN reg_try(struct kd_env *env, DAT_PZ_HANDLE pz, DAT_LMR_HANDLE *lmr)
+static DAT_RETURN reg_try(struct km *km, DAT_PZ_HANDLE pz, struct km_reg *reg)
 {
-	DAT_REGION_DESCRIPTION region = { .for_va = env->buf };
-	DAT_LMR_CONTEXT context;
+	DAT_REGION_DESCRIPTION region = { .for_va = km->env.buf };
 
-	return dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, 64, pz,
-			       DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA,
-			       DAT_MEM_OPTIMIZE_DONT_CARE, lmr, &context, NULL, NULL, NULL);
+	*reg = (struct km_reg) { .pz = pz, .priv = DAT_MEM_PRIV_LOCAL_READ_FLAG };
+	return km_try_reg(km, reg, DAT_MEM_TYPE_VIRTUAL, region, 64);
 }
 
 /* A device that refuses any path to its own port says so, and connections register memory. */
@@ -62,6 +50,7 @@ static void reg_no_path_test(struct kunit *test)
 	struct kd_env *env = &km->env;
 	DAT_PZ_HANDLE pz = env->pz;
 	struct km_keys keys;
+	struct km_reg reg;
 	DAT_LMR_HANDLE lmr;
 	char what[160];
 	int i, logged;
@@ -70,73 +59,25 @@ static void reg_no_path_test(struct kunit *test)
 		 "%s-1: cannot build a registration QP: %pe (the device cannot connect a QP to its own port: ",
 		 fake_ib_name(env->dev), ERR_PTR(-EINVAL));
 	KD_ASSERT_OK(test, dat_pz_create(env->ia, &env->pz));
-	km_ep(km, 0, NULL);
-	kd_connect(env);
+	km_join(km, 0, NULL);
 	fake_ib_refuse_paths(env->dev);
 	logged = kd_logged(what);
 	for (i = 1; i <= 2; i++) {
-		KD_EXPECT_RET(test, reg_try(env, env->pz, &lmr), DAT_INSUFFICIENT_RESOURCES,
+		KD_EXPECT_RET(test, reg_try(km, env->pz, &reg), DAT_INSUFFICIENT_RESOURCES,
 			      DAT_RESOURCE_MEMORY_REGION);
 		KUNIT_EXPECT_EQ(test, kd_logged(what) - logged, i);
 	}
 	lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
-	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
+	km_bind(km, lmr, 0, 2, KM_ALL, &keys);
 	km_unbind(km, lmr);
 	km_drop_lmr(km, lmr);
 	KUNIT_EXPECT_EQ(test, kd_logged(what) - logged, 2);
 	/* a PZ that had its queue pair before keeps it */
-	KD_ASSERT_OK(test, reg_try(env, pz, &lmr));
-	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+	KD_ASSERT_OK(test, reg_try(km, pz, &reg));
+	KD_EXPECT_OK(test, dat_lmr_free(reg.lmr));
 	km_ep_free(km, 0);
 	KD_EXPECT_OK(test, dat_pz_free(env->pz));
 	env->pz = pz;
-}
-
-static void reg_prime_test(struct kunit *test)
-{
-	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_UNKNOWN, RDMA_DRIVER_RXE };
-	struct fake_ib_caps caps = {};
-	unsigned int maps;
-	struct km *km;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(drivers); i++) {
-		caps.driver = drivers[i];
-		km = km_open(test, &caps);
-		maps = fake_ib_count(km->env.dev, FAKE_IB_MAP_MR_SG);
-		km_lmr(km, 8, DAT_LMR_SCOPE_PZ);
-		km_rmr(km, false);
-		maps = fake_ib_count(km->env.dev, FAKE_IB_MAP_MR_SG) - maps;
-		KUNIT_EXPECT_EQ_MSG(test, maps, drivers[i] == RDMA_DRIVER_RXE ? 3U : 0U,
-				    "driver %u", drivers[i]);
-		km_exit(test);
-	}
-}
-
-struct reg_look {
-	struct kdapl_device *dev;
-	unsigned int users;
-};
-
-static void reg_look(void *arg)
-{
-	struct reg_look *look = arg;
-
-	look->users = refcount_read(&look->dev->users);
-}
-
-static void reg_users_test(struct kunit *test)
-{
-	struct km *km = km_connected(test, NULL);
-	struct reg_look look = { .dev = km->env.kep->obj.ia->dev };
-	DAT_LMR_HANDLE lmr = km_lmr(km, 2, DAT_LMR_SCOPE_PZ);
-	unsigned int users = refcount_read(&look.dev->users);
-	struct km_keys keys;
-
-	fake_ib_at(km->env.dev, FAKE_IB_MAPPING, 1, reg_look, &look);
-	km_bind(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, &keys);
-	KUNIT_EXPECT_EQ(test, look.users, users);
-	km_unbind(km, lmr);
 }
 
 struct reg_race {
@@ -146,8 +87,6 @@ struct reg_race {
 	struct completion over;
 	bool mapped;
 	bool waited;
-	DAT_LMR_HANDLE lmr;
-	DAT_RETURN ret;
 };
 
 static int reg_unplug(void *arg)
@@ -195,108 +134,17 @@ static void reg_removal_test(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	fake_ib_at(km->env.dev, FAKE_IB_MAPPING, 1, reg_hold, &race);
 	fake_ib_at(km->env.dev, FAKE_IB_DESTROY_MR, 1, reg_first_gone, &race);
-	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, 1, &keys));
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 2, KM_ALL, 0, 1, &keys));
 	wait_for_completion(&race.over);
 	KUNIT_EXPECT_TRUE(test, race.waited);
-	KD_EXPECT_RET(test, km_try_fmr(km, lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, 1, &keys),
-		      DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-}
-
-#define REG_ONE_SIDED	12	/* s; twice as long as a device may be silent, and more */
-#define REG_SLOW	5
-#define REG_PACE	1500	/* ms; all of them take longer than a device may be silent */
-
-static int reg_free(void *arg)
-{
-	struct reg_race *race = arg;
-
-	race->ret = dat_lmr_free(race->lmr);
-	complete(&race->over);
-	return 0;
-}
-
-/* So many Sends and an fmr are at the device, and a task frees the LMR. */
-static void reg_free_begin(struct km *km, struct reg_race *race, int sends)
-{
-	DAT_LMR_TRIPLET iov = kd_seg(&km->env, KD_RO, 0, 8);
-	struct kunit *test = km->env.test;
-	struct km_keys keys;
-	int i;
-
-	*race = (struct reg_race) {};
-	init_completion(&race->over);
-	KD_ASSERT_OK(test, dat_lmr_allocate(km->env.ia, km->env.pz, 2, DAT_LMR_SCOPE_PZ,
-					    &race->lmr));
-	for (i = 0; i < sends; i++)
-		KD_EXPECT_OK(test, kd_post(km->env.ep, KD_SEND, 1, &iov, i, NULL, 0));
-	KD_EXPECT_OK(test, km_try_fmr(km, race->lmr, 0, 2, DAT_MEM_PRIV_ALL_FLAG, 0, i, &keys));
-	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(reg_free, race, "kdapl-free")));
-}
-
-static void reg_slow_test(struct kunit *test)
-{
-	struct km *km = km_connected(test, NULL);
-	struct reg_race race;
-	int i;
-
-	reg_free_begin(km, &race, REG_SLOW);
-	for (i = 0; i < REG_SLOW; i++) {
-		msleep(REG_PACE);
-		KUNIT_EXPECT_FALSE(test, completion_done(&race.over));
-		km_done(km, IB_WC_SUCCESS);
-	}
-	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
-	wait_for_completion(&race.over);
-	KD_EXPECT_OK(test, race.ret);
-	for (i = 0; i < REG_SLOW; i++)
-		km_expect(km, DAT_DTO_SEND, i, DAT_DTO_SUCCESS);
-	km_expect(km, DAT_DTO_LMR_FMR, i, DAT_DTO_SUCCESS);
-	KD_EXPECT_EMPTY(test, km->env.conn);
-}
-
-/* A peer that sends and takes nothing: what is waited for will never be done. */
-static void reg_one_sided_test(struct kunit *test)
-{
-	struct km *km = km_connected(test, NULL);
-	struct kd_env *env = &km->env;
-	struct reg_race race;
-	int i;
-
-	reg_free_begin(km, &race, 1);
-	for (i = 0; i < REG_ONE_SIDED; i++) {
-		kd_post(env->ep, KD_RECV, 0, NULL, 3, NULL, 0);
-		fake_ib_recv(env->qp, 0, false);
-		km_drain(env->recv);
-		if (wait_for_completion_timeout(&race.over, HZ))
-			break;
-	}
-	KUNIT_EXPECT_LT(test, i, REG_ONE_SIDED);
-	if (i == REG_ONE_SIDED) {
-		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-		wait_for_completion(&race.over);
-	}
-	KD_EXPECT_OK(test, race.ret);
-	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KD_GONE(test, km_try_fmr(km, lmr, 0, 2, KM_ALL, 0, 1, &keys));
 }
 
 static struct kunit_case reg_cases[] = {
 	KD_CASE(reg_port_test, "LMR-01: ports that want a GID; devices that want a pair"),
 	KD_CASE(reg_no_path_test, "LMR-01: a device that connects nothing to its own port"),
-	KD_CASE(reg_prime_test, "FMR-01: mapping is prepared only where it allocates"),
-	KD_CASE(reg_users_test, "FMR-02: binding writes nothing that all CPUs share"),
-	KD_CASE(reg_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),
-	KD_CASE(reg_one_sided_test, "LMR-FREE-02: a peer that takes nothing holds up nobody"),
 	KD_CASE(reg_removal_test, "FMR-02,ASY-22: the device goes while memory is being bound"),
 	{}
 };
 
-static struct kunit_suite reg_suite = {
-	.name = "kdapl-reg",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = km_init,
-	.exit = km_exit,
-	.test_cases = reg_cases,
-};
-
-kunit_test_suite(reg_suite);
+KD_SUITE("kdapl-reg", reg_cases, km_init, km_exit);
