@@ -157,6 +157,40 @@ static inline bool kd_is_recv(enum kd_call call)
 #define KD_EXPECT_RET(test, ret, type, subtype)					\
 	KUNIT_EXPECT_EQ(test, (u32)(ret), (u32)DAT_ERROR(type, (subtype)))
 
+/* Refusals by what is wrong: the n-th argument, a handle (_EP, 1), the state (EP_CONNECTED). */
+#define KD_BAD_ARG(test, ret, n)						\
+	KD_EXPECT_RET(test, ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n)
+
+#define KD_BAD_HANDLE(test, ret, what)						\
+	KD_EXPECT_RET(test, ret, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE##what)
+
+#define KD_BAD_STATE(test, ret, what)						\
+	KD_EXPECT_RET(test, ret, DAT_INVALID_STATE, DAT_INVALID_STATE_##what)
+
+/* And with a device that has gone. */
+#define KD_GONE(test, ret)							\
+	KD_EXPECT_RET(test, ret, DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE)
+
+#define KD_EXPECT_TYPE(test, ret, type)						\
+	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)(type))
+
+#define KD_EXPECT_STATE(env, ep, name)						\
+	KUNIT_EXPECT_EQ((env)->test, (int)kd_state(env, ep), (int)DAT_EP_STATE_##name)
+
+/* The connection of the EP ends, with this event. */
+#define KD_EXPECT_END(env, name)						\
+	KUNIT_EXPECT_EQ((env)->test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_##name)
+
+/* Wait for what must become true, 30 s at least. */
+#define KD_WAIT(test, cond)							\
+do {										\
+	int __n;								\
+										\
+	for (__n = 0; __n < 15000 && !(cond); __n++)				\
+		kd_pause();							\
+	KUNIT_EXPECT_LT_MSG(test, __n, 15000, "waiting for " #cond);		\
+} while (0)
+
 #define KD_EXPECT_EMPTY(test, evd)						\
 do {										\
 	DAT_EVENT __event;							\
@@ -174,5 +208,18 @@ do {										\
 		_sum += per_cpu(kdapl_stats.member, _cpu);			\
 	_sum;									\
 })
+
+/* A suite of its own of the cases in @list. */
+#define KD_SUITE(title, list, at_init, at_exit)					\
+static struct kunit_suite list##_suite = {					\
+	.name = (title),							\
+	.suite_init = kd_suite_init,						\
+	.suite_exit = kd_suite_exit,						\
+	.init = (at_init),							\
+	.exit = (at_exit),							\
+	.test_cases = (list),							\
+};										\
+										\
+kunit_test_suite(list##_suite)
 
 #endif /* KDAPL_KD_TEST_H */
