@@ -107,8 +107,7 @@ static void end_ep_free_test(struct kunit *test)
 		if (reset) {
 			KD_EXPECT_OK(test, dat_ep_disconnect(end->ep[0], DAT_CLOSE_ABRUPT_FLAG));
 			/* where one upcall is all there can be it holds up the end for a while */
-			for (i = 0; i < 10000 && !kd_next(env->conn, &event); i++)
-				kd_pause();
+			KD_WAIT(test, kd_next(env->conn, &event));
 			KUNIT_EXPECT_EQ(test, (u32)event.event_number,
 					(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
 			KD_EXPECT_OK(test, dat_ep_reset(end->ep[0]));
@@ -223,12 +222,10 @@ static void end_close_test(struct kunit *test)
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 	struct kd_aside aside[2];
 	DAT_EVD_HANDLE evd;
-	char name[DAT_NAME_MAX_LENGTH];
 
 	init_completion(&closer.begun);
 	init_completion(&closer.go);
-	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
-	KD_ASSERT_OK(test, dat_ia_open(name, 8, &async, &closer.ia));
+	closer.ia = kd_ia_more(env, &async);
 	KD_ASSERT_OK(test, dat_evd_kcreate(closer.ia, END_QLEN, DAT_UPCALL_SINGLE_INSTANCE, &object,
 					   DAT_EVD_SOFTWARE_FLAG, &evd));
 	KD_EXPECT_OK(test, kd_post_se(evd, 0));
@@ -238,7 +235,7 @@ static void end_close_test(struct kunit *test)
 	/* from inside it would wait for itself */
 	complete(&closer.go);
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&closer.begun, KD_LONG));
-	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(closer.ret), (u32)DAT_INVALID_STATE);
+	KD_EXPECT_TYPE(test, closer.ret, DAT_INVALID_STATE);
 	/* from outside it waits */
 	kd_aside_call(test, &aside[1], end_ia_close, closer.ia);
 	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[1], END_MOMENT));
@@ -261,7 +258,6 @@ static void end_gap_test(struct kunit *test)
 	struct kdapl_conn *conn = kd_conn_of(env);
 	DAT_EP_HANDLE ep = env->ep;
 	struct kd_aside aside;
-	int i;
 
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 2, NULL, 0));
@@ -271,9 +267,7 @@ static void end_gap_test(struct kunit *test)
 	env->ep = DAT_HANDLE_NULL;
 	mutex_lock(&conn->lock);	/* its end does not come before that */
 	kd_aside_call(test, &aside, dat_ep_free, ep);
-	for (i = 0; i < 5000 && !READ_ONCE(conn->discard); i++)
-		kd_pause();
-	KUNIT_EXPECT_TRUE(test, conn->discard);
+	KD_WAIT(test, READ_ONCE(conn->discard));
 	KUNIT_EXPECT_EQ(test, fake_ib_recv_inv(env->qp, 8, 1), 0);
 	KD_EXPECT_EMPTY(test, env->recv);
 	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 8, false), 0);
@@ -293,13 +287,4 @@ static struct kunit_case end_cases[] = {
 	{}
 };
 
-static struct kunit_suite end_suite = {
-	.name = "kdapl-evd-end",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = end_cases,
-};
-
-kunit_test_suite(end_suite);
+KD_SUITE("kdapl-evd-end", end_cases, kd_init, kd_exit);

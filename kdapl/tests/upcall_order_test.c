@@ -34,41 +34,26 @@ static unsigned long order_seed;
 module_param(order_seed, ulong, 0444);
 MODULE_PARM_DESC(order_seed, "seed of the random mixtures of events in the unit tests; 0: any");
 
-/**
- * struct model - which upcalls are right
- * @lock: everything below
- * @fifo: all events come through one CQ: they come out as they went in; without
- *	it only the order of each stream is known
- * @loose: upcalls start at the same time, so which is seen first is open
- * @policy: in force
- * @reported: NOTIFY: the consumer knows
- * @due: events at the head of the queue that upcalls are to be started for
- * @n: events queued
- * @newest: ordinal of the event that arrived last
- * @upcalls: upcalls seen
- * @wrong: the first thing that was wrong, or NULL
- * @wrong_id: the event it happened to
- * @q: queued events in order of arrival
- *
- * Knows nothing of stores, CQs and engines: events arrive, policies change, and
- * from that follows what is to come.
+/*
+ * Which upcalls are right. Knows nothing of stores, CQs and engines: events arrive, policies
+ * change, and from that follows what is to come.
  */
 struct model {
 	spinlock_t lock;		/* everything below */
-	bool fifo;
-	bool loose;
+	bool fifo;			/* one CQ for all: else the order of a stream is known */
+	bool loose;			/* upcalls start at the same time: any may be seen first */
 	DAT_UPCALL_POLICY policy;
-	bool reported;
-	int due;
-	int n;
-	u64 newest;
-	int upcalls;
-	const char *wrong;
+	bool reported;			/* NOTIFY: the consumer knows */
+	int due;			/* at the head of the queue, that upcalls are to start for */
+	int n;				/* queued */
+	u64 newest;			/* ordinal of the event that arrived last */
+	int upcalls;			/* seen */
+	const char *wrong;		/* the first thing that was */
 	u64 wrong_id;
 	struct {
 		u64 id;
 		u64 ordinal;
-	} q[MODEL_QUEUED];
+	} q[MODEL_QUEUED];		/* in order of arrival */
 };
 
 /* An EVD without events and without upcalls. */
@@ -232,60 +217,34 @@ static const DAT_UPCALL_POLICY ord_policies[] = {
 /* What becomes of a posted request when it completes. */
 enum ord_kind { ORD_SIGNALLED, ORD_UNSIGNALLED, ORD_SILENT, ORD_KINDS };
 
-/**
- * struct ord_wq - one queue of one EP, a stream of its own
- * @kinds: of the outstanding requests
- * @head: requests posted
- * @tail: requests completed
- */
+/* One queue of one EP, a stream of its own. */
 struct ord_wq {
-	u8 kinds[64];
-	u32 head;
-	u32 tail;
+	u8 kinds[64];			/* of the outstanding requests */
+	u32 head;			/* posted */
+	u32 tail;			/* completed */
 };
 
-/**
- * struct ord - one run
- * @env: fake device and the objects on it
- * @softirq: where upcalls come
- * @mixed: software events too, and no unsignalled ones (FLAG-17)
- * @sink: where the upcalls go
- * @model: what is right
- * @rnd: where the steps come from; only one thread at a time uses it
- * @evd: the EVD of everything
- * @ep: EPs
- * @qp: their QPs
- * @wqs: two for each, requests first
- * @se: software events posted
- * @quiet: nothing is to happen inside upcalls
- * @step: number of the step
- * @wrong: something was
- * @policy: in force, by its place in ord_policies[]
- * @flag: of a change that another thread makes
- * @ret: what came of that
- * @open: upcalls that ran when it had returned
- * @seen: changes there were: from, to, flag, events queued
- */
+/* One run. */
 struct ord {
 	struct kd_env *env;
-	bool softirq;
-	bool mixed;
+	bool softirq;			/* where upcalls come */
+	bool mixed;			/* software events too, no unsignalled ones (FLAG-17) */
 	struct kd_sink *sink;
 	struct model model;
-	struct rnd_state rnd;
-	DAT_EVD_HANDLE evd;
+	struct rnd_state rnd;		/* only one thread at a time uses it */
+	DAT_EVD_HANDLE evd;		/* of everything */
 	DAT_EP_HANDLE ep[ORD_EPS];
 	struct ib_qp *qp[ORD_EPS];
-	struct ord_wq wqs[ORD_WQS];
-	u32 se;
-	bool quiet;
+	struct ord_wq wqs[ORD_WQS];	/* two of each EP, requests first */
+	u32 se;				/* software events posted */
+	bool quiet;			/* nothing is to happen inside upcalls */
 	int step;
 	bool wrong;
-	int policy;
-	DAT_UPCALL_FLAG flag;
-	DAT_RETURN ret;
-	int open;
-	bool seen[ORD_FROM][ORD_POLICIES][2][2];
+	int policy;			/* in force, by its place in ord_policies[] */
+	DAT_UPCALL_FLAG flag;		/* of a change that another thread makes */
+	DAT_RETURN ret;			/* of that one */
+	int open;			/* upcalls that ran when it had returned */
+	bool seen[ORD_FROM][ORD_POLICIES][2][2];	/* changes: from, to, flag, queued */
 };
 
 static u32 ord_rnd(struct ord *ord, u32 n)
@@ -354,14 +313,15 @@ static void ord_complete_wq(struct ord *ord, int r)
 		   "nothing to complete", r);
 }
 
-static void ord_complete(struct ord *ord)
+/* @post: where nothing is outstanding, something is posted first. */
+static void ord_complete(struct ord *ord, bool post)
 {
 	int r = ord_rnd(ord, ORD_WQS);
 	struct ord_wq *wq = &ord->wqs[r];
 
 	if (ord->model.n > ORD_QUEUED)
 		return;
-	if (wq->tail == wq->head)
+	if (post && wq->tail == wq->head)
 		ord_post(ord, r, ord_rnd(ord, ORD_KINDS));
 	if (wq->tail != wq->head)
 		ord_complete_wq(ord, r);
@@ -372,7 +332,7 @@ static void ord_arrive(struct ord *ord)
 	u64 id = KD_ID(ORD_SE, ord->se);
 
 	if (!ord->mixed || ord_rnd(ord, 3)) {
-		ord_complete(ord);
+		ord_complete(ord, true);
 	} else if (ord->model.n <= ORD_QUEUED) {
 		ord->se++;
 		model_arrive(&ord->model, id, true);
@@ -434,11 +394,17 @@ static void ord_modify(struct ord *ord)
 /* Several arrivals before anybody looks, and perhaps another policy before that. */
 static void ord_burst(struct ord *ord)
 {
-	int n = 1 + ord_rnd(ord, 6);
+	int i, n = 1 + ord_rnd(ord, 6);
 	bool modify = !ord_rnd(ord, 4);
 	bool was_off = ord->model.policy == DAT_UPCALL_DISABLE;
 
-	/* in a workqueue only the device can be told to wait */
+	/*
+	 * In a workqueue only the device can be told to wait: no software event then, and no
+	 * post, which would look for completions itself where the queue seems to be full and
+	 * start upcalls among the arrivals.
+	 */
+	for (i = 0; !ord->softirq && i < n; i++)
+		ord_post_any(ord);
 	if (modify || !ord->softirq)
 		fake_ib_hold_irq(ord->env->dev, true);
 	if (ord->softirq)
@@ -447,7 +413,7 @@ static void ord_burst(struct ord *ord)
 		if (ord->softirq)
 			ord_arrive(ord);
 		else
-			ord_complete(ord);
+			ord_complete(ord, false);
 	}
 	if (ord->softirq)
 		local_bh_enable();
@@ -627,8 +593,7 @@ static void ord_test(struct kunit *test, bool softirq, bool mixed)
 	ord->policy = ORD_POLICIES - 2;
 	KD_ASSERT_OK(test, kd_evd_create(ord->env, ORD_QLEN, DAT_UPCALL_DISABLE, ord->sink,
 					 DAT_EVD_DTO_FLAG | (mixed ? DAT_EVD_SOFTWARE_FLAG : 0),
-					 softirq ? KDAT_EVD_CONTEXT_SOFTIRQ :
-					 KDAT_EVD_CONTEXT_WORKQUEUE, &ord->evd));
+					 kd_contexts[!softirq], &ord->evd));
 	kd_attr(&attr);
 	attr.max_recv_dtos = ORD_DEPTH;
 	attr.max_request_dtos = ORD_DEPTH;
@@ -692,13 +657,4 @@ static struct kunit_case ord_cases[] = {
 	{}
 };
 
-static struct kunit_suite ord_suite = {
-	.name = "kdapl-upcall-order",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = ord_cases,
-};
-
-kunit_test_suite(ord_suite);
+KD_SUITE("kdapl-upcall-order", ord_cases, kd_init, kd_exit);
