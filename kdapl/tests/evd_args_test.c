@@ -5,8 +5,6 @@
  * Arguments of the EVD calls: every combination of good and bad ones, which of
  * them is named, and that a refused call has changed nothing.
  */
-#include <linux/delay.h>
-
 #include "kd_upcall.h"
 
 #define ARG_QLEN	4
@@ -56,29 +54,6 @@ static const int arg_policies[] = {
 	DAT_UPCALL_DISABLE, DAT_UPCALL_TEARDOWN,
 	-2, 3, 4, 50, 99, 101, 1000, 0x10001, INT_MIN, INT_MAX,
 };
-
-/* Handles are named before any other argument. */
-static void arg_handle_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_HANDLE bad[] = {
-		kd_evd(env, ARG_QLEN, DAT_EVD_SOFTWARE_FLAG), DAT_HANDLE_NULL, env->ia, env->pz,
-		(DAT_HANDLE)~0UL, (DAT_HANDLE)env,
-	};
-	int i;
-
-	KD_EXPECT_OK(test, dat_evd_free(bad[0]));
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		KD_BAD_HANDLE(test, dat_evd_modify_upcall(bad[i], 77, &arg_null, 7), 1);
-		KD_BAD_HANDLE(test, dat_evd_resize(bad[i], 0), 1);
-		KD_BAD_HANDLE(test, dat_evd_post_se(bad[i], NULL), 1);
-		KD_BAD_HANDLE(test, dat_evd_query(bad[i], 0x20, NULL), 1);
-		KD_BAD_HANDLE(test, dat_evd_dequeue(bad[i], NULL), 1);
-		KD_BAD_HANDLE(test, dat_evd_free(bad[i]), 1);
-		KD_BAD_HANDLE(test, kdat_evd_create(bad[i] == env->ia ? env->recv : bad[i], 0, 77,
-						    NULL, 0, NULL, NULL), _IA);
-	}
-}
 
 /* All combinations, on EVDs without function, with one, and on one that calls. */
 static void arg_modify_test(struct kunit *test)
@@ -438,80 +413,7 @@ static void arg_removed_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(evd));
 }
 
-/* What a thread does to an EVD that another one frees. */
-struct arg_race {
-	DAT_EVD_HANDLE evd;
-	int wrong;
-	bool stop;
-};
-
-static void arg_racer(void *arg)
-{
-	struct arg_race *race = arg;
-	DAT_EVENT event;
-	u32 type;
-	int i;
-
-	for (i = 0; !READ_ONCE(race->stop); i++) {
-		DAT_EVD_HANDLE evd = READ_ONCE(race->evd);
-
-		switch (i % 5) {
-		case 0:
-			type = dat_evd_resize(evd, 1 + i % 100);
-			if (DAT_GET_TYPE(type) == DAT_INVALID_STATE)
-				type = DAT_SUCCESS;
-			break;
-		case 1:
-			type = kd_policy(evd, i & 1 ? DAT_UPCALL_MANY : DAT_UPCALL_DISABLE,
-					 DAT_UPCALL_INVOC_ANY);
-			break;
-		case 2:
-			type = kd_policy(evd, DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_NEW);
-			break;
-		case 3:
-			type = kd_post_se(evd, KD_ID(1, 0));
-			break;
-		default:
-			type = dat_evd_dequeue(evd, &event);
-			break;
-		}
-		type = DAT_GET_TYPE(type);
-		race->wrong += type != DAT_SUCCESS && type != DAT_INVALID_HANDLE &&
-			       type != DAT_QUEUE_FULL && type != DAT_QUEUE_EMPTY;
-		if (!(i % 16))
-			usleep_range(20, 60);
-	}
-}
-
-/* All calls race with dat_evd_free. The debug kernels see what goes wrong. */
-static void arg_free_race_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	struct kd_sink *sink = kd_sink(test);
-	struct arg_race race = {};
-	struct kd_aside aside[2];
-	DAT_EVD_HANDLE evd;
-	int i;
-
-	for (i = 0; i < 30; i++) {
-		KD_ASSERT_OK(test, kd_evd_create(env, 8, DAT_UPCALL_DISABLE, sink,
-						 DAT_EVD_SOFTWARE_FLAG, KDAT_EVD_CONTEXT_DEFAULT,
-						 &evd));
-		WRITE_ONCE(race.evd, evd);
-		if (i < 2)
-			kd_aside(test, &aside[i], arg_racer, &race);
-		kd_pause();
-		KD_EXPECT_OK(test, dat_evd_free(evd));
-		KUNIT_EXPECT_EQ(test, sink->started, sink->ended);
-	}
-	WRITE_ONCE(race.stop, true);
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside[i]));
-	KUNIT_EXPECT_EQ(test, race.wrong, 0);
-}
-
 static struct kunit_case arg_cases[] = {
-	KD_CASE(arg_handle_test, "EVD-MOD-08,GEN-06: handles"),
 	KD_CASE(arg_modify_test,
 		"EVD-MOD-01,EVD-MOD-04,EVD-MOD-08,EVD-UP-10,SIL-41: dat_evd_modify_upcall"),
 	KD_CASE(arg_resize_test, "EVD-RSZ-02: dat_evd_resize"),
@@ -522,7 +424,6 @@ static struct kunit_case arg_cases[] = {
 	KD_CASE(arg_stream_test, "EVD-CR-08: streams it is not made for"),
 	KD_CASE(arg_vector_test, "SIL-06: completion vectors"),
 	KD_CASE(arg_removed_test, "EVD-SE-01,EVD-RSZ-01,EVD-MOD-01: after the device has gone"),
-	KD_CASE(arg_free_race_test, "EVD-FREE-03,GEN-05: calls racing with dat_evd_free"),
 	{}
 };
 

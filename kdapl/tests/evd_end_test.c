@@ -6,8 +6,6 @@
  * has something of theirs in hand. A call that promises the end waits for it;
  * nothing waits for ever; what stays is delivered.
  */
-#include <linux/delay.h>
-
 #include "kd_upcall.h"
 
 #define END_QLEN	64		/* one CQ has room for all EPs */
@@ -138,62 +136,6 @@ static void end_ep_free_test(struct kunit *test)
 	}
 }
 
-/* An upcall uses its EP while another thread frees it. */
-struct end_user {
-	DAT_EP_HANDLE ep;
-	int n;
-	bool gone;
-};
-
-static void end_use(struct kd_sink *sink, const DAT_EVENT *event, bool more)
-{
-	struct end_user *user = sink->arg;
-	DAT_EP_PARAM param = {};
-	u32 type = DAT_SUCCESS;
-	int i;
-
-	/* calls that take the EP for themselves, until there is none */
-	for (i = 0; i < 100000 && type != DAT_INVALID_HANDLE; i++) {
-		kd_attr(&param.ep_attr);
-		if (i & 1)
-			type = dat_ep_modify(user->ep, DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE,
-					     &param);
-		else
-			type = dat_ep_disconnect(user->ep, DAT_CLOSE_GRACEFUL_FLAG);
-		type = DAT_GET_TYPE(type);
-		WRITE_ONCE(user->n, i + 1);
-		if (!(i % 8))
-			usleep_range(10, 20);
-	}
-	user->gone = type == DAT_INVALID_HANDLE;
-}
-
-static void end_use_test(struct kunit *test)
-{
-	struct end_user user;
-	struct kd_aside aside;
-	struct end *end;
-	int round, i;
-
-	for (round = 0; round < 10; round++) {
-		end = end_open(test, DAT_UPCALL_SINGLE_INSTANCE, false);
-		user = (struct end_user) { .ep = end->ep[0] };
-		end->sink->inside = end_use;
-		end->sink->arg = &user;
-		end_send(end, 0, 0, 0);
-		for (i = 0; i < 5000 && READ_ONCE(user.n) < 3 * round + 1; i++)
-			usleep_range(20, 50);
-		kd_aside_call(test, &aside, dat_ep_free, end->ep[0]);
-		KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
-		KD_EXPECT_OK(test, aside.ret);
-		KUNIT_EXPECT_TRUE(test, user.gone);
-		KUNIT_EXPECT_EQ(test, end->sink->started, end->sink->ended);
-		KD_EXPECT_OK(test, dat_ep_free(end->ep[1]));
-		KD_EXPECT_OK(test, dat_evd_free(end->evd));
-		kd_again(test);
-	}
-}
-
 /* An upcall that waits, then tries to close its IA. */
 struct end_closer {
 	DAT_IA_HANDLE ia;
@@ -281,7 +223,6 @@ static void end_gap_test(struct kunit *test)
 static struct kunit_case end_cases[] = {
 	KD_CASE(end_due_test, "EVD-MOD-03,EVD-MOD-06,EP-FREE-03: due events of which some go"),
 	KD_CASE(end_ep_free_test, "EP-FREE-03,EP-RST-02,EVD-UP-07: an EP goes while upcalls run"),
-	KD_CASE(end_use_test, "EVD-UP-11,EP-FREE-03,GEN-05: freed while an upcall uses it"),
 	KD_CASE(end_gap_test, "EP-FREE-03,STAT-05: no gap in what an EP being freed reports"),
 	KD_CASE(end_close_test, "EVD-FREE-03,IA-CLOSE-02: closed while an EVD is being freed"),
 	{}

@@ -3,9 +3,8 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * EVDs that are full: what is lost and which EVD tells of it; EVDs whose length
- * changes while events are queued; and EVDs that go with events in them.
+ * changes while events are queued.
  */
-#include "kd_conn.h"
 #include "kd_upcall.h"
 
 #define FULL_EPS	6
@@ -385,47 +384,6 @@ static void full_resize_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(evd));
 }
 
-/* Queued events go with their EVD, and with nothing else. */
-static void full_free_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_EVD_HANDLE evd[2], old = env->req;
-	DAT_PSP_HANDLE psp;
-	int i;
-
-	for (i = 0; i < 2; i++)
-		evd[i] = kd_evd(env, FULL_QLEN,
-				DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG);
-	/* a service point feeds it */
-	psp = kd_psp(env, evd[0], 10, DAT_PSP_CONSUMER_FLAG);
-	KD_BAD_STATE(test, dat_evd_free(evd[0]), EVD_IN_USE);
-	KD_EXPECT_OK(test, dat_psp_free(psp));
-	for (i = 0; i < 3; i++) {
-		KD_EXPECT_OK(test, kd_post_se(evd[0], KD_ID(0, i)));
-		KD_EXPECT_OK(test, kd_post_se(evd[1], KD_ID(1, i)));
-	}
-	/* an EP feeds it: not yet */
-	env->req = evd[0];
-	kd_ep(env, NULL);
-	kd_connect(env);
-	KUNIT_EXPECT_EQ(test, full_send(env, 0, 3), 3);
-	KD_BAD_STATE(test, dat_evd_free(evd[0]), EVD_IN_USE);
-	/* the next EP has another EVD; what the first left behind is not its concern */
-	kd_ep_free(env);
-	env->req = old;
-	kd_ep(env, NULL);
-	kd_connect(env);
-	KD_EXPECT_OK(test, dat_evd_free(evd[0]));
-	KUNIT_EXPECT_EQ(test, full_send(env, 0, 3), 3);
-	for (i = 0; i < 3; i++) {
-		kd_expect_id(test, env->req, KD_ID(1, i));
-		kd_expect_id(test, evd[1], KD_ID(1, i));
-	}
-	KD_EXPECT_EMPTY(test, evd[1]);
-	KD_EXPECT_EMPTY(test, env->async);
-	KD_EXPECT_OK(test, dat_evd_free(evd[1]));
-}
-
 static struct kunit_case full_cases[] = {
 	KD_CASE(full_connection_test, "EVD-OVF-01,EVD-OVF-02,EVD-OVF-06,ASY-01: connection events"),
 	KD_CASE(full_store_test,
@@ -436,7 +394,6 @@ static struct kunit_case full_cases[] = {
 		"EVD-OVF-03,IA-OPEN-04,ASY-21: one that carries other streams too"),
 	KD_CASE(full_resize_test,
 		"EVD-RSZ-01,EVD-RSZ-02,EVD-QRY-01,EVD-OVF-04,EVD-SE-03,EVD-SE-04: another length"),
-	KD_CASE(full_free_test, "EVD-FREE-01,EVD-FREE-02: events go with their EVD"),
 	{}
 };
 

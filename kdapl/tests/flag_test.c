@@ -293,61 +293,6 @@ static void flag_request_table_test(struct kunit *test)
 	}
 }
 
-/* What was not dequeued before a reset or a free is gone, and nothing else is. */
-static void flag_drop_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	DAT_EP_HANDLE other;
-	struct ib_qp *qp;
-	DAT_EVENT event;
-	int round, i;
-
-	/* another EP on the same EVDs, whose events must stay */
-	qp = kd_more_ep(env, env->recv, env->req, NULL, &other);
-	for (round = 0; round < 4; round++) {
-		KD_EXPECT_OK(test, kd_post(other, KD_RECV, 1, &iov, 1000 + round, NULL, 0));
-		kd_ep(env, NULL);
-		kd_connect(env);
-		for (i = 0; i < 3; i++) {
-			KD_EXPECT_OK(test, flag_post(env, KD_SEND, i, 0));
-			KD_EXPECT_OK(test, flag_post(env, KD_RECV, i, 0));
-		}
-		fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
-		fake_ib_recv(env->qp, 1, false);
-		fake_ib_recv(qp, 1, false);
-		/* some are still in the CQ, some have been looked at */
-		if (round & 1)
-			KUNIT_EXPECT_TRUE(test, kd_next(env->req, &event));
-		kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
-		flush_workqueue(kdapl_misc_wq);
-		if (round & 2) {
-			kd_ep_free(env);
-		} else {
-			/* the end of the connection stays until somebody looks, or the EP goes */
-			KD_EXPECT_OK(test, dat_ep_reset(env->ep));
-			env->qp = fake_ib_newest_qp(env->dev);
-			KUNIT_EXPECT_TRUE(test, kd_next(env->conn, &event));
-			KUNIT_EXPECT_EQ(test, (u32)event.event_number,
-					(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
-		}
-		kd_expect_id(test, env->recv, 1000 + round);
-		KD_EXPECT_EMPTY(test, env->req);
-		KD_EXPECT_EMPTY(test, env->recv);
-		KD_EXPECT_EMPTY(test, env->conn);
-		if (!env->ep)
-			continue;
-		/* the reset one works, and only new events come */
-		KD_EXPECT_OK(test, flag_post(env, KD_RECV, 500, 0));
-		kd_connect(env);
-		fake_ib_recv(env->qp, 1, false);
-		kd_expect_dto(test, env->recv, 500, DAT_DTO_SUCCESS);
-		KD_EXPECT_EMPTY(test, env->recv);
-		kd_ep_free(env);
-	}
-	KD_EXPECT_OK(test, dat_ep_free(other));
-}
-
 /* A suppressed request fails and there is no EVD: BROKEN is all that is heard. */
 static void flag_null_evd_test(struct kunit *test)
 {
@@ -425,7 +370,6 @@ static struct kunit_case flag_cases[] = {
 	KD_CASE(flag_request_table_test,
 		"FLAG-21,FLAG-02,FLAG-04..06,FLAG-08,SEND-06..09: which requests notify"),
 	KD_CASE(flag_supported_test, "FLAG-13,EP-POST-04: what the provider says of it"),
-	KD_CASE(flag_drop_test, "FLUSH-05,EP-RST-02,EP-FREE-03: events of an end are dropped"),
 	KD_CASE(flag_null_evd_test, "SIL-45,EP-CREATE-03: completions without an EVD"),
 	{}
 };

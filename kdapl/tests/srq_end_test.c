@@ -35,50 +35,73 @@ static int sq_fill(struct sq *sq)
 	return n;
 }
 
-/* Taken buffers when a connection ends, for devices of every kind. */
+/*
+ * Taken buffers when a connection ends, for devices of every kind. One EVD is for everything:
+ * messages, flushes, and only then the end.
+ */
 static void sq_taken_test(struct kunit *test)
 {
-	static const enum fake_ib_taken kinds[] = {
-		FAKE_IB_TAKEN_FLUSHED, FAKE_IB_TAKEN_AT_DESTROY, FAKE_IB_TAKEN_LOST,
-	};
 	struct sq *sq = sq_open(test, NULL);
-	int row;
+	struct kd_env *env = &sq->env;
+	DAT_EVD_HANDLE evd, old[] = { env->recv, env->req, env->conn };
+	static const u64 order[] = { 0, 1, 4, 2, 3, 0 };
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_EVENT event;
+	int row, n;
 
+	dto = &event.event_data.dto_completion_event_data;
+	evd = kd_evd(env, 64, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
+	env->recv = evd;
+	env->req = evd;
+	env->conn = evd;
 	for (row = 0; row < 6; row++) {
-		fake_ib_taken(sq->env.dev, kinds[row / 2]);
-		fake_ib_last_wqe(sq->env.dev, row & 1 ? FAKE_IB_LAST_WQE_AT_ERR :
-							FAKE_IB_LAST_WQE_NEVER);
+		enum fake_ib_taken kind = row / 2;
+
+		fake_ib_taken(env->dev, kind);
+		fake_ib_last_wqe(env->dev, row & 1 ? FAKE_IB_LAST_WQE_AT_ERR :
+						     FAKE_IB_LAST_WQE_NEVER);
 		sq_srq(sq, 8);
-		sq_ep(sq, 0);
-		sq_post(sq, 0, 6);
+		sq_post(sq, 0, 7);
+		sq_ep_on(sq, 0, evd, NULL);
+		/* comes before the connection is known */
+		sq_recv(sq, 0, 1, 1);
+		kd_connect(env);
 		/* one message there, two half way, one that arrives last */
 		sq_recv(sq, 0, 1, 1);
-		KUNIT_EXPECT_EQ(test, fake_ib_srq_take(sq->env.qp), 1);
-		KUNIT_EXPECT_EQ(test, fake_ib_srq_take(sq->env.qp), 2);
+		KUNIT_EXPECT_EQ(test, fake_ib_srq_take(env->qp), 2);
+		KUNIT_EXPECT_EQ(test, fake_ib_srq_take(env->qp), 3);
 		sq_recv(sq, 0, 1, 4);
-		sq_end(sq);
-		/* all of it is there once the end is */
-		sq_got(sq, 0, 0, 1);
-		sq_got(sq, 0, 3, 4);
-		if (kinds[row / 2] != FAKE_IB_TAKEN_LOST) {
-			sq_flushed(sq, 0, 1);
-			sq_flushed(sq, 0, 2);
+		kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+		for (n = 0; n < 6; n++) {
+			KD_WAIT(test, kd_next(evd, &event));
+			if (event.event_number != DAT_DTO_COMPLETION_EVENT)
+				break;
+			KUNIT_EXPECT_EQ(test, kd_event_id(&event), order[n]);
+			KUNIT_EXPECT_EQ(test, (int)dto->status, n < 3 ? (int)DAT_DTO_SUCCESS :
+					(int)DAT_DTO_ERR_FLUSHED);
 		}
-		KD_EXPECT_EMPTY(test, sq->env.recv);
+		KUNIT_EXPECT_EQ(test, n, kind == FAKE_IB_TAKEN_LOST ? 3 : 5);
+		KUNIT_EXPECT_EQ(test, (u32)event.event_number,
+				(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+		KD_EXPECT_EMPTY(test, evd);
 		sq_ep_free(sq, 0);
 		sq_settle();
 		/* buffers on the SRQ are not touched, lost ones not in the way */
 		sq_expect_counts(sq, 2, 2, "after the end");
 		sq_post(sq, 10, 6);
 		sq_expect_full(sq);
-		/* and serve the next connection */
-		sq_ep(sq, 1);
+		/* and serve the next connection; a word that comes late harms nobody */
+		fake_ib_qp_event(sq_ep(sq, 1), IB_EVENT_QP_LAST_WQE_REACHED);
 		sq_recv(sq, 1, 1, 7);
-		sq_got(sq, 1, 4, 7);
+		sq_got(sq, 1, 5, 7);
 		sq_ep_free(sq, 1);
 		sq_srq_free(sq);
-		kd_drain(sq->env.conn);
+		kd_drain(evd);
 	}
+	env->recv = old[0];
+	env->req = old[1];
+	env->conn = old[2];
+	KD_EXPECT_OK(test, dat_evd_free(evd));
 }
 
 /* A buffer lost with each connection: the consumer keeps all it asked for. */
@@ -136,31 +159,6 @@ static void sq_unknown_qp_test(struct kunit *test)
 	KD_EXPECT_EMPTY(test, sq->env.conn);
 }
 
-/* The CQ the EPs of an SRQ share fails: those that come later share another one. */
-static void sq_failed_cq_test(struct kunit *test)
-{
-	struct sq *sq = sq_open(test, NULL);
-	struct ib_cq *cq[2];
-	DAT_EVENT event;
-	int i;
-
-	sq_srq(sq, 8);
-	cq[0] = sq_ep(sq, 0)->recv_cq;
-	KUNIT_EXPECT_PTR_EQ(test, sq_ep(sq, 1)->recv_cq, cq[0]);
-	fake_ib_cq_event(cq[0], IB_EVENT_CQ_ERR);
-	KUNIT_EXPECT_TRUE(test, kd_next(sq->env.async, &event));
-	cq[1] = sq_ep(sq, 2)->recv_cq;
-	KUNIT_EXPECT_PTR_NE(test, cq[1], cq[0]);
-	KUNIT_EXPECT_PTR_EQ(test, sq_ep(sq, 3)->recv_cq, cq[1]);
-	/* each as it came: the one CQ goes before the other */
-	for (i = 3; i >= 0; i--) {
-		sq_post(sq, 100 * i, 1);
-		sq_recv(sq, i, 1, 1);
-		sq_got(sq, i, 100 * i, 1);
-		sq_ep_free(sq, i);
-	}
-}
-
 /* The memory of a QP is used for the next one: completions go to the right EP. */
 static void sq_address_test(struct kunit *test)
 {
@@ -194,75 +192,6 @@ static void sq_address_test(struct kunit *test)
 	kunit_info(test, "%d of %d addresses used again", reused, round);
 	if (!reused)
 		kunit_skip(test, "the allocator gave no address twice");
-}
-
-/* The order of the device's calls when an EP with an SRQ ends. */
-static int sq_find(struct sq *sq, int from, enum fake_ib_verb verb, const void *obj)
-{
-	const struct fake_ib_step *step;
-
-	for (; (step = fake_ib_trace(sq->env.dev, from)); from++)
-		if (step->verb == verb && step->obj == obj)
-			return from;
-	return -1;
-}
-
-/* Returns how long the QP lived after it was moved to the error state. */
-static unsigned long sq_end_trace(struct sq *sq)
-{
-	struct kunit *test = sq->env.test;
-	struct ib_cq *cq = sq->env.qp->recv_cq;
-	struct ib_qp *qp = sq->env.qp;
-	const struct fake_ib_step *err;
-	int modify, poll, destroy, again;
-
-	KUNIT_ASSERT_EQ(test, fake_ib_trace_start(sq->env.dev), 0);
-	sq_end(sq);
-	modify = sq_find(sq, 0, FAKE_IB_MODIFY_QP, qp);
-	KUNIT_ASSERT_GE(test, modify, 0);
-	err = fake_ib_trace(sq->env.dev, modify);
-	KUNIT_EXPECT_EQ(test, err->arg, (int)IB_QPS_ERR);
-	poll = sq_find(sq, modify, FAKE_IB_POLL_CQ, cq);
-	destroy = sq_find(sq, modify, FAKE_IB_DESTROY, qp);
-	KUNIT_ASSERT_GE(test, poll, 0);
-	KUNIT_ASSERT_GT(test, destroy, poll);
-	/* polled until it was empty, before the end was told */
-	again = sq_find(sq, destroy, FAKE_IB_POLL_CQ, cq);
-	while (again >= 0 && fake_ib_trace(sq->env.dev, again)->arg)
-		again = sq_find(sq, again + 1, FAKE_IB_POLL_CQ, cq);
-	KUNIT_EXPECT_GE(test, again, 0);
-	/* nothing is posted to it any more but the marker, before it is gone */
-	KUNIT_EXPECT_EQ(test, sq_find(sq, destroy, FAKE_IB_POST_SEND, qp), -1);
-	KUNIT_EXPECT_EQ(test, sq_find(sq, modify, FAKE_IB_POST_RECV, qp), -1);
-	return fake_ib_trace(sq->env.dev, destroy)->when - err->when;
-}
-
-static void sq_teardown_test(struct kunit *test)
-{
-	struct sq *sq = sq_open(test, NULL);
-	int kind;
-
-	sq_srq(sq, 8);
-	sq_post(sq, 0, 8);
-	for (kind = 0; kind < 3; kind++) {
-		fake_ib_taken(sq->env.dev, kind);
-		fake_ib_last_wqe(sq->env.dev, FAKE_IB_LAST_WQE_AT_ERR);
-		sq_ep(sq, 0);
-		sq_end_trace(sq);
-		sq_ep_free(sq, 0);
-		/* one that never says when it is done is waited for */
-		fake_ib_last_wqe(sq->env.dev, FAKE_IB_LAST_WQE_NEVER);
-		sq_ep(sq, 0);
-		KUNIT_EXPECT_GE(test, sq_end_trace(sq), (unsigned long)HZ / 10 - 1);
-		sq_ep_free(sq, 0);
-	}
-	sq_expect_counts(sq, 8, 8, "nobody took one");
-	/* a word that comes after the end harms nobody */
-	sq_ep(sq, 0);
-	fake_ib_qp_event(sq->env.qp, IB_EVENT_QP_LAST_WQE_REACHED);
-	sq_recv(sq, 0, 1, 1);
-	sq_got(sq, 0, 0, 1);
-	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(sq->env.kep->state), (int)DAT_EP_STATE_CONNECTED);
 }
 
 /* Unread completions when an EP is freed or reset: dropped, buffers free. */
@@ -361,54 +290,6 @@ static void sq_error_test(struct kunit *test)
 	KD_EXPECT_EMPTY(test, sq->env.recv);
 }
 
-/* One EVD for everything: messages, flushes, and only then the end. */
-static void sq_shared_evd_test(struct kunit *test)
-{
-	struct sq *sq = sq_open(test, NULL);
-	struct kd_env *env = &sq->env;
-	DAT_EVD_HANDLE evd, old[] = { env->recv, env->req, env->conn };
-	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
-	static const u64 order[] = { 0, 1, 3, 2, 0 };
-	DAT_EVENT event;
-	int kind, n;
-
-	dto = &event.event_data.dto_completion_event_data;
-	evd = kd_evd(env, 64, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
-	env->recv = evd;
-	env->req = evd;
-	env->conn = evd;
-	sq_srq(sq, 8);
-	for (kind = 0; kind < 3; kind++) {
-		fake_ib_taken(env->dev, kind);
-		sq_post(sq, 0, 4);
-		sq_ep_on(sq, 0, evd, NULL);
-		/* comes before the connection is known */
-		sq_recv(sq, 0, 1, 1);
-		kd_connect(env);
-		sq_recv(sq, 0, 1, 1);
-		fake_ib_srq_take(env->qp);
-		sq_recv(sq, 0, 1, 1);
-		kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
-		for (n = 0; n < 5; n++) {
-			KD_WAIT(test, kd_next(evd, &event));
-			if (event.event_number != DAT_DTO_COMPLETION_EVENT)
-				break;
-			KUNIT_EXPECT_EQ(test, kd_event_id(&event), order[n]);
-			KUNIT_EXPECT_EQ(test, (int)dto->status, n < 3 ? (int)DAT_DTO_SUCCESS :
-					(int)DAT_DTO_ERR_FLUSHED);
-		}
-		KUNIT_EXPECT_EQ(test, n, kind == FAKE_IB_TAKEN_LOST ? 3 : 4);
-		KUNIT_EXPECT_EQ(test, (u32)event.event_number,
-				(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
-		sq_ep_free(sq, 0);
-		KD_EXPECT_EMPTY(test, evd);
-	}
-	env->recv = old[0];
-	env->req = old[1];
-	env->conn = old[2];
-	KD_EXPECT_OK(test, dat_evd_free(evd));
-}
-
 static DECLARE_COMPLETION(sq_connecting);
 static DECLARE_COMPLETION(sq_connected);
 
@@ -455,17 +336,16 @@ static void sq_connecting_test(struct kunit *test)
 }
 
 static struct kunit_case srq_end_cases[] = {
-	KD_CASE(sq_taken_test, "SRQ-POST-19,FLUSH-06: buffers in the hands of an EP that ends"),
+	KD_CASE(sq_taken_test,
+		"SRQ-POST-19,FLUSH-06,FLUSH-07: buffers in the hands of an EP that ends"),
 	KD_CASE(sq_lost_test, "SRQ-POST-19,SRQ-CR-01: buffers that are lost with connections"),
 	KD_CASE(sq_unknown_qp_test, "SRQ-POST-06: completions in the name of nobody"),
 	KD_CASE(sq_address_test, "SRQ-POST-06: QPs at the address of an earlier one"),
-	KD_CASE(sq_failed_cq_test, "EVD-CQ-02,SRQ-POST-19: their CQ fails"),
-	KD_CASE(sq_teardown_test, "SRQ-POST-19: the device's calls when an EP ends"),
-	KD_CASE(sq_drop_test, "EP-CREATE-13,EP-RST-02,EP-FREE-03: unread completions at the end"),
+	KD_CASE(sq_drop_test,
+		"EP-CREATE-13,EP-RST-02,EP-FREE-03,FLUSH-05: unread completions at the end"),
 	KD_CASE(sq_unplug_test, "EPSM-24,ASY-22,GEN-06: the device goes"),
 	KD_CASE(sq_connecting_test, "SRQ-LW-01,EP-FREE-02: an attempt that cannot be called off"),
 	KD_CASE(sq_error_test, "SRQ-POST-15,SRQ-ERR-01: an SRQ in error"),
-	KD_CASE(sq_shared_evd_test, "FLUSH-06,FLUSH-07,SRQ-POST-19: one EVD for everything"),
 	{}
 };
 

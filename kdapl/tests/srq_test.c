@@ -6,7 +6,6 @@
  * and the EPs that use them.
  */
 #include <linux/limits.h>
-#include <linux/log2.h>
 
 #include "kd_srq.h"
 #include "kd_upcall.h"
@@ -75,31 +74,6 @@ static void sq_unsupported_test(struct kunit *test)
 					DAT_PROVIDER_FIELD_ALL, &provider));
 	KUNIT_EXPECT_EQ(test, (int)ia.max_srqs, 0);
 	KUNIT_EXPECT_EQ(test, (int)provider.srq_supported, (int)DAT_FALSE);
-}
-
-/* What was asked for is there, and a reserve. */
-static void sq_create_test(struct kunit *test)
-{
-	struct sq *sq = sq_open(test, NULL);
-	unsigned int wr, sge, created;
-	DAT_SRQ_PARAM param;
-	int n, iov;
-
-	for (n = 1; n <= 100; n += n < 20 ? 1 : 13) {
-		iov = 1 + n % 4;
-		created = fake_ib_count(sq->env.dev, FAKE_IB_CREATE_SRQ);
-		KD_ASSERT_OK(test, sq_create(sq, n, iov, 0, &sq->srq));
-		KUNIT_EXPECT_EQ(test, fake_ib_count(sq->env.dev, FAKE_IB_CREATE_SRQ), created + 1);
-		fake_ib_srq_size(fake_ib_newest_srq(sq->env.dev), &wr, &sge);
-		KUNIT_EXPECT_GE(test, wr, (unsigned int)(n + max(n / 4, 16)));
-		KUNIT_EXPECT_TRUE(test, is_power_of_2(wr));
-		KUNIT_EXPECT_GE(test, sge, (unsigned int)iov);
-		sq_counts(sq, &param);
-		KUNIT_EXPECT_EQ(test, (int)param.max_recv_dtos, n);
-		KUNIT_EXPECT_EQ(test, (int)param.max_recv_iov, iov);
-		KUNIT_EXPECT_EQ(test, sq_async(sq, NULL, -1), 0);
-		sq_srq_free(sq);
-	}
 }
 
 /* Each bit alone brings its member, and no other bit is known. */
@@ -628,62 +602,6 @@ static void sq_no_recv_test(struct kunit *test)
 	sq_expect_counts(sq, 0, 0, "nothing posted");
 }
 
-/* Different PZs of EP and SRQ: allowed where the device can tell them apart. */
-static void sq_pz_test(struct kunit *test)
-{
-	static const struct {
-		enum rdma_driver_id driver;
-		bool differ;
-	} rows[] = {
-		{ RDMA_DRIVER_UNKNOWN, true }, { RDMA_DRIVER_MLX5, true },
-		{ RDMA_DRIVER_RXE, false },
-	};
-	struct fake_ib_caps caps = {};
-	struct sq *sq = sq_of(test);
-	struct kd_env *env = &sq->env;
-	DAT_PROVIDER_ATTR provider;
-	DAT_LMR_TRIPLET iov;
-	DAT_EP_HANDLE ep;
-	DAT_RETURN ret;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
-
-		caps.driver = rows[i].driver;
-		sq_open(test, &caps);
-		KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL,
-						&provider));
-		KUNIT_EXPECT_EQ(test, (int)provider.srq_ep_pz_difference_supported,
-				rows[i].differ ? (int)DAT_TRUE : (int)DAT_FALSE);
-		KUNIT_EXPECT_EQ(test, (int)provider.srq_supported, (int)DAT_TRUE);
-		KUNIT_EXPECT_NE(test, (int)provider.srq_watermarks_supported, 0);
-		sq_srq(sq, 4);
-		swap(env->pz, env->pz2);
-		ret = sq_try_ep(sq, NULL, &ep);
-		swap(env->pz, env->pz2);
-		if (rows[i].differ) {
-			KD_ASSERT_OK(test, ret);
-			/* the buffers are of the SRQ's PZ, whatever the EP's is */
-			iov = kd_seg(env, KD_RW, 0, 8);
-			KD_EXPECT_OK(test, dat_srq_post_recv(sq->srq, 1, &iov, SQ_NO_COOKIE));
-			iov = kd_seg(env, KD_FOREIGN, 0, 8);
-			KD_EXPECT_RET(test, dat_srq_post_recv(sq->srq, 1, &iov, SQ_NO_COOKIE),
-				      DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
-			KD_EXPECT_OK(test, dat_ep_free(ep));
-		} else {
-			KD_EXPECT_TYPE(test, ret, DAT_INVALID_PARAMETER);
-		}
-		/* no PZ yet is no other PZ */
-		swap(env->pz, pz);
-		ret = sq_try_ep(sq, NULL, &ep);
-		swap(env->pz, pz);
-		KD_ASSERT_OK(test, ret);
-		KD_EXPECT_OK(test, dat_ep_free(ep));
-		sq_again(test);
-	}
-}
-
 /* More EPs than an SRQ takes. */
 static void sq_limit_test(struct kunit *test)
 {
@@ -709,44 +627,10 @@ static void sq_limit_test(struct kunit *test)
 		KD_EXPECT_OK(test, dat_ep_free(eps[n]));
 }
 
-/* Upcalls know whether there are more. */
-static void sq_more_test(struct kunit *test)
-{
-	struct kd_sink *sink = kd_sink(test);
-	struct sq *sq = sq_open(test, NULL);
-	DAT_EVD_HANDLE evd;
-	int i, n;
-
-	KD_ASSERT_OK(test, kd_evd_create(&sq->env, 32, DAT_UPCALL_SINGLE_INSTANCE, sink,
-					 DAT_EVD_DTO_FLAG, KDAT_EVD_CONTEXT_WORKQUEUE, &evd));
-	sq_srq(sq, 32);
-	sq_ep_on(sq, 0, evd, NULL);
-	kd_connect(&sq->env);
-	for (n = 1; n <= 32; n *= 2) {
-		kd_sink_init(sink);
-		sink->evd = evd;
-		sq_post(sq, 0, n);
-		kd_settle(evd);
-		fake_ib_hold_irq(sq->env.dev, true);
-		sq_recv(sq, 0, n, 1);
-		fake_ib_hold_irq(sq->env.dev, false);
-		kd_sink_expect(test, sink, n);
-		kd_settle(evd);
-		for (i = 0; i < n; i++) {
-			KUNIT_EXPECT_EQ(test, sink->seen[i].id, i);
-			KUNIT_EXPECT_EQ_MSG(test, sink->seen[i].more, i < n - 1, "%d of %d", i, n);
-		}
-		sq_expect_counts(sq, 0, 0, "all delivered");
-	}
-	sq_ep_free(sq, 0);
-	KD_EXPECT_OK(test, dat_evd_free(evd));
-}
-
 static struct kunit_case srq_cases[] = {
 	KD_CASE(sq_create_args_test,
 		"SRQ-CR-01,SRQ-CR-02,SRQ-CR-04,SIL-36,GEN-07,GEN-09,GEN-10: create"),
 	KD_CASE(sq_unsupported_test, "SRQ-CR-04: a device without SRQs"),
-	KD_CASE(sq_create_test, "SRQ-CR-01: what was asked for, and a reserve"),
 	KD_CASE(sq_query_args_test, "GEN-08,SRQ-QRY-03: arguments of query, each bit"),
 	KD_CASE(sq_counts_test,
 		"SRQ-QRY-01..03,SRQ-POST-16,SIL-37: the counts, and room, step by step"),
@@ -766,9 +650,7 @@ static struct kunit_case srq_cases[] = {
 	KD_CASE(sq_ep_args_test,
 		"EP-CREATE-13,EP-CREATE-04,EP-CREATE-05,FLAG-12,FLAG-14,SIL-36: arguments of EPs"),
 	KD_CASE(sq_no_recv_test, "RECV-17,EP-CREATE-13: no Receives on the EP itself"),
-	KD_CASE(sq_pz_test, "EP-CREATE-14,SRQ-CR-05,SRQ-CR-03: PZs that differ"),
 	KD_CASE(sq_limit_test, "SRQ-CR-07: more EPs than there can be"),
-	KD_CASE(sq_more_test, "EVD-UP-01,SRQ-POST-13: more_events of buffers"),
 	{}
 };
 

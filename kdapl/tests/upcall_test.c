@@ -189,22 +189,13 @@ static void up_waits(struct kunit *test, DAT_UPCALL_POLICY policy, bool free)
 	kd_sink_expect(test, sink, n);
 }
 
-static void up_teardown_test(struct kunit *test)
+static void up_waits_test(struct kunit *test)
 {
-	int p;
+	int i;
 
 	kd_open(test, NULL);
-	for (p = 0; p < KD_CALLING; p++)
-		up_waits(test, kd_calling[p], false);
-}
-
-static void up_free_test(struct kunit *test)
-{
-	int p;
-
-	kd_open(test, NULL);
-	for (p = 0; p < KD_CALLING; p++)
-		up_waits(test, kd_calling[p], true);
+	for (i = 0; i < 2 * KD_CALLING; i++)
+		up_waits(test, kd_calling[i / 2], i & 1);
 }
 
 /* It waits for what runs when it is called, not for what others allow later. */
@@ -322,48 +313,6 @@ static void up_object_test(struct kunit *test)
 	}
 }
 
-static void up_unplug(void *arg)
-{
-	fake_ib_unplug(arg);
-}
-
-/* The device goes while upcalls run: nobody waits for ever, and the end is told. */
-static void up_unplug_test(struct kunit *test)
-{
-	struct kd_env *env = test->priv;
-	struct kd_sink *sink = kd_sink(test);
-	struct kd_aside aside;
-	DAT_LMR_TRIPLET iov;
-	DAT_EP_HANDLE ep;
-	struct ib_qp *qp;
-	int p, i, n;
-
-	for (p = 0; p < 2; p++) {
-		DAT_UPCALL_POLICY policy = p ? DAT_UPCALL_MANY : DAT_UPCALL_SINGLE_INSTANCE;
-
-		kd_sink_init(sink);
-		kd_open(test, NULL);
-		kd_evd_replace(env, &env->req, UP_QLEN, policy, sink, DAT_EVD_DTO_FLAG,
-			       KDAT_EVD_CONTEXT_WORKQUEUE);
-		qp = kd_more_ep(env, env->recv, env->req, NULL, &ep);
-		n = up_most(policy);
-		kd_sink_pass(sink, 0);
-		for (i = 0; i < n; i++)
-			kd_sent(env, ep, qp, KD_ID(1, i), 0);
-		KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n, 0));
-		iov = kd_seg(env, KD_RW, 0, 8);
-		KD_EXPECT_OK(test, kd_post(ep, KD_SEND, 1, &iov, KD_ID(1, n), NULL, 0));
-		kd_aside(test, &aside, up_unplug, env->dev);
-		kd_aside_returned(&aside, KD_MOMENT);	/* it may wait for them or not */
-		kd_sink_pass(sink, INT_MAX);
-		KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
-		kd_sink_expect(test, sink, n + 1);
-		up_expect_each(test, sink, n + 1, -1);
-		KD_EXPECT_OK(test, dat_ep_free(ep));
-		kd_again(test);
-	}
-}
-
 /* What a consumer tries inside its upcalls. */
 struct up_busy {
 	struct kd_env *env;
@@ -444,13 +393,12 @@ static struct kunit_case up_cases[] = {
 	KD_CASE(up_running_test,
 		"EVD-UP-01,EVD-UP-02,EVD-UP-06,EVD-UP-07,EVD-DQ-02,SIL-38,SIL-41: as many as may"),
 	KD_CASE(up_many_to_single_test, "EVD-UP-06,EVD-MOD-06: from MANY to SINGLE while two run"),
-	KD_CASE(up_teardown_test, "EVD-UP-08,EVD-MOD-05: TEARDOWN waits for all that run"),
-	KD_CASE(up_free_test, "EVD-FREE-02,EVD-FREE-03: freed while upcalls run"),
+	KD_CASE(up_waits_test,
+		"EVD-UP-08,EVD-MOD-05,EVD-FREE-02,EVD-FREE-03: TEARDOWN, freed while upcalls run"),
 	KD_CASE(up_teardown_overtaken_test, "EVD-UP-08: TEARDOWN does not wait for later ones"),
 	KD_CASE(up_refused_test,
 		"EVD-MOD-07,EVD-MOD-08,EVD-FREE-03: TEARDOWN, freed inside an upcall"),
 	KD_CASE(up_object_test, "EVD-CR-05,EVD-MOD-01,EVD-MOD-05: another upcall object"),
-	KD_CASE(up_unplug_test, "EPSM-24,SIL-27,EVD-UP-07: the device goes while upcalls run"),
 	KD_CASE(up_inside_all_test, "EVD-UP-11,EVD-UP-13,CTX-02,CTX-03: calls inside an upcall"),
 	{}
 };
