@@ -5,9 +5,6 @@
  * Arguments of the EVD calls: every combination of good and bad ones, which of
  * them is named, and that a refused call has changed nothing.
  */
-#include <linux/delay.h>
-
-#include "kd_conn.h"
 #include "kd_upcall.h"
 
 #define ARG_QLEN	4
@@ -23,15 +20,7 @@ static const DAT_UPCALL_OBJECT arg_func = { .upcall_func = arg_never };
 static const DAT_UPCALL_OBJECT arg_func2 = { (void *)1, arg_never };
 static const DAT_UPCALL_OBJECT arg_null = { .instance_data = (void *)2 };
 
-static DAT_EVD_HANDLE arg_evd(struct kd_env *env, int flags)
-{
-	DAT_EVD_HANDLE evd;
-
-	KD_ASSERT_OK(env->test, dat_evd_kcreate(env->ia, ARG_QLEN, DAT_UPCALL_DISABLE, NULL, flags,
-						&evd));
-	return evd;
-}
-
+/* The n-th argument is wrong, or none. */
 static DAT_RETURN arg_error(int n)
 {
 	static const DAT_RETURN_SUBTYPE subtypes[] = {
@@ -56,98 +45,15 @@ static void arg_query(struct kunit *test, DAT_EVD_HANDLE evd, DAT_EVD_PARAM *par
 	KD_EXPECT_OK(test, dat_evd_query(evd, DAT_EVD_FIELD_ALL, param));
 }
 
-static bool arg_policy_on(int policy)
-{
-	return policy == DAT_UPCALL_SINGLE_INSTANCE || policy == DAT_UPCALL_NOTIFY ||
-	       policy == DAT_UPCALL_MANY;
-}
+/* Policies there are, those that call first, and all kinds of others. */
+#define ARG_CALLING	3
+#define ARG_KNOWN	5
 
-/* Policies there are, and all kinds of others. */
 static const int arg_policies[] = {
-	DAT_UPCALL_DISABLE, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_NOTIFY, DAT_UPCALL_MANY,
-	DAT_UPCALL_TEARDOWN, -2, 3, 4, 50, 99, 101, 1000, 0x10001, INT_MIN, INT_MAX,
+	DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_NOTIFY, DAT_UPCALL_MANY,
+	DAT_UPCALL_DISABLE, DAT_UPCALL_TEARDOWN,
+	-2, 3, 4, 50, 99, 101, 1000, 0x10001, INT_MIN, INT_MAX,
 };
-
-static bool arg_policy_known(int policy)
-{
-	return arg_policy_on(policy) || policy == DAT_UPCALL_DISABLE ||
-	       policy == DAT_UPCALL_TEARDOWN;
-}
-
-/* ---- handles ---- */
-
-#define ARG_BAD(call)	KD_EXPECT_RET(test, call, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1)
-
-/* Named before any other argument. */
-static void arg_handle_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_HANDLE bad[] = {
-		arg_evd(env, DAT_EVD_SOFTWARE_FLAG), DAT_HANDLE_NULL, env->ia, env->pz,
-		(DAT_HANDLE)~0UL, (DAT_HANDLE)env,
-	};
-	int i;
-
-	KD_EXPECT_OK(test, dat_evd_free(bad[0]));
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		ARG_BAD(dat_evd_modify_upcall(bad[i], 77, &arg_null, 7));
-		ARG_BAD(dat_evd_resize(bad[i], 0));
-		ARG_BAD(dat_evd_post_se(bad[i], NULL));
-		ARG_BAD(dat_evd_query(bad[i], 0x20, NULL));
-		ARG_BAD(dat_evd_dequeue(bad[i], NULL));
-		ARG_BAD(dat_evd_free(bad[i]));
-		KD_EXPECT_RET(test, kdat_evd_create(bad[i] == env->ia ? env->recv : bad[i], 0, 77,
-						    NULL, 0, NULL, NULL),
-			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	}
-}
-
-/* ---- dat_evd_modify_upcall ---- */
-
-struct arg_modify {
-	const DAT_UPCALL_OBJECT *kept;	/* what is there already */
-	int before;
-	int policy;
-	const DAT_UPCALL_OBJECT *upcall;
-	int flag;
-};
-
-static DAT_RETURN arg_modify_want(const struct arg_modify *row)
-{
-	if (!arg_policy_known(row->policy))
-		return arg_error(2);
-	if (arg_policy_on(row->policy) && !(row->upcall ?: row->kept)->upcall_func)
-		return arg_error(3);
-	if (row->flag != DAT_UPCALL_INVOC_NEW && row->flag != DAT_UPCALL_INVOC_ANY)
-		return arg_error(4);
-	return DAT_SUCCESS;
-}
-
-static bool arg_modify_one(struct kunit *test, DAT_EVD_HANDLE evd, const struct arg_modify *row)
-{
-	DAT_RETURN want = arg_modify_want(row);
-	DAT_EVD_PARAM before, after;
-
-	KD_EXPECT_OK(test, dat_evd_modify_upcall(evd, row->before, row->kept,
-						 DAT_UPCALL_INVOC_NEW));
-	arg_query(test, evd, &before);
-	KUNIT_EXPECT_PTR_EQ(test, before.upcall.instance_data, row->kept->instance_data);
-	KUNIT_EXPECT_EQ_MSG(test, (u32)dat_evd_modify_upcall(evd, row->policy, row->upcall,
-							     row->flag), (u32)want,
-			    "policy %d, upcall %p over %p, flag %d", row->policy, row->upcall,
-			    row->kept, row->flag);
-	arg_query(test, evd, &after);
-	if (want == DAT_SUCCESS) {
-		before.upcall_policy = arg_policy_on(row->policy) ? row->policy :
-								    DAT_UPCALL_DISABLE;
-		if (row->upcall)
-			before.upcall = *row->upcall;
-	}
-	KUNIT_EXPECT_TRUE_MSG(test, arg_same_param(&before, &after),
-			      "policy %d, upcall %p over %p, flag %d", row->policy, row->upcall,
-			      row->kept, row->flag);
-	return want == DAT_SUCCESS;
-}
 
 /* All combinations, on EVDs without function, with one, and on one that calls. */
 static void arg_modify_test(struct kunit *test)
@@ -158,18 +64,39 @@ static void arg_modify_test(struct kunit *test)
 	const DAT_UPCALL_OBJECT busy = kd_sink_object(sink);
 	const DAT_UPCALL_OBJECT *kept[] = { &arg_null, &arg_func, &busy };
 	const DAT_UPCALL_OBJECT *upcalls[] = { DAT_UPCALL_SAME, &arg_func2, &arg_null };
-	DAT_EVD_HANDLE evd = arg_evd(env, DAT_EVD_SOFTWARE_FLAG);
-	struct arg_modify row;
-	int i, n = 0;
+	DAT_EVD_HANDLE evd = kd_evd(env, ARG_QLEN, DAT_EVD_SOFTWARE_FLAG);
+	int i, k, u, f, p, n = 0, wrong;
+	DAT_EVD_PARAM before, after;
 
 	sink->evd = evd;
 	for (i = 0; i < 9 * (int)(ARRAY_SIZE(arg_policies) * ARRAY_SIZE(flags)); i++) {
-		row.kept = kept[i % 3];
-		row.before = i % 3 == 2 ? DAT_UPCALL_SINGLE_INSTANCE : DAT_UPCALL_DISABLE;
-		row.upcall = upcalls[i / 3 % 3];
-		row.flag = flags[i / 9 % ARRAY_SIZE(flags)];
-		row.policy = arg_policies[i / 9 / ARRAY_SIZE(flags)];
-		if (arg_modify_one(test, evd, &row) || i % 3 != 2)
+		k = i % 3;
+		u = i / 3 % 3;
+		f = i / 9 % ARRAY_SIZE(flags);
+		p = i / 9 / ARRAY_SIZE(flags);
+		wrong = p >= ARG_KNOWN ? 2 :
+			p < ARG_CALLING && !(upcalls[u] ?: kept[k])->upcall_func ? 3 :
+			f > 1 ? 4 : 0;
+		KD_EXPECT_OK(test, dat_evd_modify_upcall(evd, k == 2 ? DAT_UPCALL_SINGLE_INSTANCE :
+							 DAT_UPCALL_DISABLE, kept[k],
+							 DAT_UPCALL_INVOC_NEW));
+		arg_query(test, evd, &before);
+		KUNIT_EXPECT_PTR_EQ(test, before.upcall.instance_data, kept[k]->instance_data);
+		KUNIT_EXPECT_EQ_MSG(test, (u32)dat_evd_modify_upcall(evd, arg_policies[p],
+								     upcalls[u], flags[f]),
+				    (u32)arg_error(wrong), "policy %d, upcall %d over %d, flag %d",
+				    arg_policies[p], u, k, flags[f]);
+		arg_query(test, evd, &after);
+		if (!wrong) {
+			before.upcall_policy = p < ARG_CALLING ? arg_policies[p] :
+								 DAT_UPCALL_DISABLE;
+			if (upcalls[u])
+				before.upcall = *upcalls[u];
+		}
+		KUNIT_EXPECT_TRUE_MSG(test, arg_same_param(&before, &after),
+				      "policy %d, upcall %d over %d, flag %d", arg_policies[p], u,
+				      k, flags[f]);
+		if (!wrong || k != 2)
 			continue;
 		/* it goes on calling, with the old object */
 		KD_EXPECT_OK(test, kd_post_se(evd, KD_ID(1, n++)));
@@ -180,31 +107,36 @@ static void arg_modify_test(struct kunit *test)
 	kd_sink_expect(test, sink, n);
 }
 
-/* ---- dat_evd_resize, dat_evd_post_se ---- */
-
 static void arg_resize_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	DAT_EVD_HANDLE evd = arg_evd(env, DAT_EVD_SOFTWARE_FLAG);
+	DAT_EVD_HANDLE evd = kd_evd(env, ARG_QLEN, DAT_EVD_SOFTWARE_FLAG);
 	DAT_EVD_PARAM before, after;
 	DAT_IA_ATTR attr;
-	int lengths[] = { 0, -1, INT_MIN, INT_MAX, 0, 1, ARG_QLEN, 0 };
-	int i, wrong;
+	int i;
 
 	KD_ASSERT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
-	lengths[4] = attr.max_evd_qlen + 1;
-	lengths[7] = attr.max_evd_qlen;
-	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
-		wrong = lengths[i] <= 0 || lengths[i] > attr.max_evd_qlen ? 2 : 0;
-		arg_query(test, evd, &before);
-		KUNIT_EXPECT_EQ_MSG(test, (u32)dat_evd_resize(evd, lengths[i]),
-				    (u32)arg_error(wrong), "length %d", lengths[i]);
-		arg_query(test, evd, &after);
-		if (!wrong) {
-			KUNIT_EXPECT_GE(test, after.evd_qlen, lengths[i]);
-			before.evd_qlen = after.evd_qlen;
+	{
+		const struct {
+			int qlen, wrong;
+		} rows[] = {
+			{ 0, 2 }, { -1, 2 }, { INT_MIN, 2 }, { INT_MAX, 2 },
+			{ attr.max_evd_qlen + 1, 2 }, { 1, 0 }, { ARG_QLEN, 0 },
+			{ attr.max_evd_qlen, 0 },
+		};
+
+		for (i = 0; i < ARRAY_SIZE(rows); i++) {
+			arg_query(test, evd, &before);
+			KUNIT_EXPECT_EQ_MSG(test, (u32)dat_evd_resize(evd, rows[i].qlen),
+					    (u32)arg_error(rows[i].wrong), "length %d",
+					    rows[i].qlen);
+			arg_query(test, evd, &after);
+			if (!rows[i].wrong) {
+				KUNIT_EXPECT_GE(test, after.evd_qlen, rows[i].qlen);
+				before.evd_qlen = after.evd_qlen;
+			}
+			KUNIT_EXPECT_TRUE(test, arg_same_param(&before, &after));
 		}
-		KUNIT_EXPECT_TRUE(test, arg_same_param(&before, &after));
 	}
 	KD_EXPECT_OK(test, dat_evd_free(evd));
 }
@@ -217,13 +149,13 @@ static void arg_post_se_test(struct kunit *test)
 		DAT_SOFTWARE_EVENT + 1, ~0U,
 	};
 	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE evd = kd_evd(env, ARG_QLEN, DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG);
 	/* all streams but this one */
-	DAT_EVD_HANDLE evd = arg_evd(env, DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG);
-	DAT_EVD_HANDLE other = arg_evd(env, DAT_EVD_DEFAULT_FLAG);
-	DAT_EVENT event, out, copy;
+	DAT_EVD_HANDLE other = kd_evd(env, ARG_QLEN, DAT_EVD_DEFAULT_FLAG);
+	DAT_EVENT event, copy;
 	int i;
 
-	KD_EXPECT_RET(test, dat_evd_post_se(evd, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_BAD_ARG(test, dat_evd_post_se(evd, NULL), 2);
 	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
 		memset(&event, 0x77, sizeof(event));
 		event.event_number = numbers[i];
@@ -237,17 +169,12 @@ static void arg_post_se_test(struct kunit *test)
 	}
 	/* what was posted comes, with the EVD it was posted to */
 	memset(&event, 0, sizeof(event));
-	KUNIT_ASSERT_TRUE(test, kd_next(evd, &out));
-	KUNIT_EXPECT_EQ(test, (u32)out.event_number, (u32)DAT_SOFTWARE_EVENT);
-	KUNIT_EXPECT_PTR_EQ(test, out.evd_handle, evd);
-	KUNIT_EXPECT_PTR_EQ(test, out.event_data.software_event_data.pointer, (void *)&event);
+	kd_expect_id(test, evd, (uintptr_t)&event);
 	KD_EXPECT_EMPTY(test, evd);
 	KD_EXPECT_EMPTY(test, other);
 	KD_EXPECT_OK(test, dat_evd_free(evd));
 	KD_EXPECT_OK(test, dat_evd_free(other));
 }
-
-/* ---- creation ---- */
 
 /* One call of kdat_evd_create() or dat_evd_kcreate(), and which argument is wrong. */
 struct arg_create {
@@ -271,19 +198,18 @@ static void arg_created(struct kunit *test, DAT_EVD_HANDLE evd, const DAT_EVD_PA
 	KUNIT_EXPECT_TRUE_MSG(test, arg_same_param(&param, want), "policy %d, flags %#x",
 			      want->upcall_policy, want->evd_flags);
 	KD_EXPECT_OK(test, dat_evd_query(evd, 0, NULL));
-	KD_EXPECT_RET(test, dat_evd_query(evd, 0x20, &param), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
-	KD_EXPECT_RET(test, dat_evd_query(evd, DAT_EVD_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG3);
+	KD_BAD_ARG(test, dat_evd_query(evd, 0x20, &param), 2);
+	KD_BAD_ARG(test, dat_evd_query(evd, DAT_EVD_FIELD_ALL, NULL), 3);
 	KD_EXPECT_RET(test, dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
-	KD_EXPECT_RET(test, dat_evd_dequeue(evd, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_BAD_ARG(test, dat_evd_dequeue(evd, NULL), 2);
 	KD_EXPECT_OK(test, dat_evd_free(evd));
-	KD_EXPECT_RET(test, dat_evd_free(evd), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	KD_BAD_HANDLE(test, dat_evd_free(evd), 1);
 }
 
 static void arg_create_one(struct kunit *test, const struct arg_create *row, bool ext)
 {
 	DAT_UPCALL_OBJECT object = row->upcall ? *row->upcall : DAT_UPCALL_NULL;
+	const DAT_UPCALL_OBJECT *upcall = row->upcall ? &object : NULL;
 	DAT_EVD_HANDLE evd = (DAT_EVD_HANDLE)0x5a5a;
 	struct kd_env *env = test->priv;
 	struct fake_ib_live before, after;
@@ -294,10 +220,9 @@ static void arg_create_one(struct kunit *test, const struct arg_create *row, boo
 	DAT_RETURN ret;
 
 	fake_ib_live(env->dev, &before);
-	ret = ext ? kdat_evd_create(env->ia, row->qlen, row->policy, row->upcall ? &object : NULL,
-				    row->flags, &row->attr, &evd) :
-		    dat_evd_kcreate(env->ia, row->qlen, row->policy, row->upcall ? &object : NULL,
-				    row->flags, &evd);
+	ret = ext ? kdat_evd_create(env->ia, row->qlen, row->policy, upcall, row->flags,
+				    &row->attr, &evd) :
+		    dat_evd_kcreate(env->ia, row->qlen, row->policy, upcall, row->flags, &evd);
 	/* the object was copied */
 	memset(&object, 0x5a, sizeof(object));
 	KUNIT_EXPECT_EQ_MSG(test, (u32)ret, (u32)arg_error(row->wrong),
@@ -314,9 +239,10 @@ static void arg_create_one(struct kunit *test, const struct arg_create *row, boo
 
 static void arg_create_call(struct kunit *test, bool ext)
 {
+	const DAT_UPCALL_OBJECT *upcalls[] = { &arg_func2, &arg_null, NULL };
 	static const int lengths[] = { 0, -1, INT_MIN };
 	struct arg_create row = {
-		.qlen = 1, .policy = DAT_UPCALL_DISABLE, .flags = DAT_EVD_SOFTWARE_FLAG,
+		.policy = DAT_UPCALL_DISABLE, .flags = DAT_EVD_SOFTWARE_FLAG,
 		.attr = KDAT_EVD_ATTR_INIT,
 	};
 	int i, bit;
@@ -326,17 +252,11 @@ static void arg_create_call(struct kunit *test, bool ext)
 		arg_create_one(test, &row, ext);
 	}
 	row.qlen = 7;
-	for (i = 0; i < ARRAY_SIZE(arg_policies); i++) {
-		row.policy = arg_policies[i];
-		row.wrong = arg_policy_known(row.policy) &&
-			    row.policy != DAT_UPCALL_TEARDOWN ? 0 : 3;
-		row.upcall = &arg_func2;
-		arg_create_one(test, &row, ext);
-		if (arg_policy_on(row.policy))
-			row.wrong = 4;
-		row.upcall = &arg_null;
-		arg_create_one(test, &row, ext);
-		row.upcall = NULL;
+	for (i = 0; i < 3 * (int)ARRAY_SIZE(arg_policies); i++) {
+		row.policy = arg_policies[i / 3];
+		row.upcall = upcalls[i % 3];
+		row.wrong = row.policy == DAT_UPCALL_DISABLE ? 0 : i / 3 >= ARG_CALLING ? 3 :
+			    i % 3 ? 4 : 0;
 		arg_create_one(test, &row, ext);
 	}
 	row.policy = DAT_UPCALL_DISABLE;
@@ -368,17 +288,13 @@ static void arg_create_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)prov->upcall_policy, (int)DAT_UPCALL_MANY);
 	arg_create_call(test, false);
 	arg_create_call(test, true);
-	KD_EXPECT_RET(test, kdat_evd_create(env->ia, 1, DAT_UPCALL_DISABLE, NULL, sw, NULL, NULL),
-		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
-	KD_EXPECT_RET(test, dat_evd_kcreate(env->ia, 1, DAT_UPCALL_DISABLE, NULL, sw, NULL),
-		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	KD_BAD_ARG(test, kdat_evd_create(env->ia, 1, DAT_UPCALL_DISABLE, NULL, sw, NULL, NULL), 7);
+	KD_BAD_ARG(test, dat_evd_kcreate(env->ia, 1, DAT_UPCALL_DISABLE, NULL, sw, NULL), 6);
 	/* too long is a matter of resources */
 	KD_EXPECT_RET(test, kdat_evd_create(env->ia, ia.max_evd_qlen + 1, DAT_UPCALL_DISABLE, NULL,
 					    sw, NULL, &evd),
 		      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
-	KD_EXPECT_OK(test, kdat_evd_create(env->ia, ia.max_evd_qlen, DAT_UPCALL_DISABLE, NULL, sw,
-					   NULL, &evd));
-	KD_EXPECT_OK(test, dat_evd_free(evd));
+	KD_EXPECT_OK(test, dat_evd_free(kd_evd(env, ia.max_evd_qlen, sw)));
 }
 
 /* The attributes of the extension: contexts by streams, vectors. */
@@ -416,32 +332,32 @@ static void arg_context_test(struct kunit *test)
 /* What an EVD is not made for, it is not fed with. */
 static void arg_stream_test(struct kunit *test)
 {
+	static const DAT_EVD_FLAGS lacks[] = {
+		DAT_EVD_DTO_FLAG, DAT_EVD_CONNECTION_FLAG, DAT_EVD_CR_FLAG, DAT_EVD_ASYNC_FLAG,
+	};
+	enum { NO_DTO, NO_CONN, NO_CR, NO_ASYNC };
 	struct kd_env *env = kd_open(test, NULL);
-	DAT_EVD_HANDLE no_dto = arg_evd(env, ARG_STREAMS & ~DAT_EVD_DTO_FLAG);
-	DAT_EVD_HANDLE no_conn = arg_evd(env, ARG_STREAMS & ~DAT_EVD_CONNECTION_FLAG);
-	DAT_EVD_HANDLE no_cr = arg_evd(env, ARG_STREAMS & ~DAT_EVD_CR_FLAG);
-	DAT_EVD_HANDLE no_async = arg_evd(env, ARG_STREAMS & ~DAT_EVD_ASYNC_FLAG);
-	DAT_EVD_HANDLE evds[] = { no_dto, no_conn, no_cr, no_async };
-	DAT_EVD_HANDLE async = no_async;
+	DAT_EVD_HANDLE evd[4], async;
 	char name[DAT_NAME_MAX_LENGTH];
 	DAT_EP_ATTR attr;
 	DAT_HANDLE h;
 	int i;
 
+	for (i = 0; i < 4; i++)
+		evd[i] = kd_evd(env, ARG_QLEN, ARG_STREAMS & ~lacks[i]);
 	kd_attr(&attr);
-	KD_EXPECT_RET(test, dat_ep_create(env->ia, env->pz, no_dto, no_cr, no_cr, &attr, &h),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
-	KD_EXPECT_RET(test, dat_ep_create(env->ia, env->pz, no_cr, no_dto, no_cr, &attr, &h),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
-	KD_EXPECT_RET(test, dat_ep_create(env->ia, env->pz, no_cr, no_cr, no_conn, &attr, &h),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
-	KD_EXPECT_RET(test, dat_psp_create(env->ia, 7, no_cr, DAT_PSP_CONSUMER_FLAG, &h),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+#define ARG_EP(recv, req, conn)	\
+	dat_ep_create(env->ia, env->pz, evd[recv], evd[req], evd[conn], &attr, &h)
+	KD_BAD_HANDLE(test, ARG_EP(NO_DTO, NO_CR, NO_CR), _EVD_RECV);
+	KD_BAD_HANDLE(test, ARG_EP(NO_CR, NO_DTO, NO_CR), _EVD_REQUEST);
+	KD_BAD_HANDLE(test, ARG_EP(NO_CR, NO_CR, NO_CONN), _EVD_CONN);
+	KD_BAD_HANDLE(test, dat_psp_create(env->ia, 7, evd[NO_CR], DAT_PSP_CONSUMER_FLAG, &h),
+		      _EVD_CR);
 	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
-	KD_EXPECT_RET(test, dat_ia_open(name, 8, &async, &h), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EVD_ASYNC);
-	for (i = 0; i < ARRAY_SIZE(evds); i++)
-		KD_EXPECT_OK(test, dat_evd_free(evds[i]));
+	async = evd[NO_ASYNC];
+	KD_BAD_HANDLE(test, dat_ia_open(name, 8, &async, &h), _EVD_ASYNC);
+	for (i = 0; i < 4; i++)
+		KD_EXPECT_OK(test, dat_evd_free(evd[i]));
 }
 
 /* Completion vectors: the one asked for, modulo what there is; else all in turn. */
@@ -461,8 +377,7 @@ static void arg_vector_test(struct kunit *test)
 		KD_EXPECT_OK(test, dat_evd_free(evd[0]));
 	}
 	for (i = 0; i < ARRAY_SIZE(evd); i++) {
-		KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 1, DAT_UPCALL_DISABLE, NULL,
-						   DAT_EVD_DTO_FLAG, &evd[i]));
+		evd[i] = kd_evd(env, 1, DAT_EVD_DTO_FLAG);
 		vector = fake_ib_newest_vector(env->dev);
 		KUNIT_ASSERT_TRUE(test, vector >= 0 && vector < 3);
 		used[vector]++;
@@ -479,7 +394,6 @@ static void arg_removed_test(struct kunit *test)
 	struct kd_env *env = kd_open(test, NULL);
 	struct kd_sink *sink = kd_sink(test);
 	DAT_EVD_HANDLE evd;
-	DAT_EVENT event;
 
 	KD_ASSERT_OK(test, kd_evd_create(env, ARG_QLEN, DAT_UPCALL_DISABLE, sink,
 					 DAT_EVD_SOFTWARE_FLAG | DAT_EVD_DTO_FLAG,
@@ -487,8 +401,7 @@ static void arg_removed_test(struct kunit *test)
 	KD_EXPECT_OK(test, kd_post_se(evd, KD_ID(1, 0)));
 	fake_ib_unplug(env->dev);
 	KD_EXPECT_OK(test, kd_post_se(evd, KD_ID(1, 1)));
-	KUNIT_ASSERT_TRUE(test, kd_next(evd, &event));
-	KUNIT_EXPECT_EQ(test, kd_event_id(&event), KD_ID(1, 0));
+	kd_expect_id(test, evd, KD_ID(1, 0));
 	KD_EXPECT_OK(test, dat_evd_resize(evd, 2 * ARG_QLEN));
 	KD_EXPECT_OK(test, kd_policy(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_INVOC_ANY));
 	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 1, 1));
@@ -500,85 +413,7 @@ static void arg_removed_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(evd));
 }
 
-/* What a thread does to an EVD that another one frees. */
-struct arg_race {
-	DAT_EVD_HANDLE evd;
-	int wrong;
-	bool stop;
-};
-
-static void arg_racer(void *arg)
-{
-	struct arg_race *race = arg;
-	DAT_EVENT event;
-	int i = 0;
-	u32 type;
-
-	while (!READ_ONCE(race->stop)) {
-		DAT_EVD_HANDLE evd = READ_ONCE(race->evd);
-
-		switch (i++ % 5) {
-		case 0:
-			type = dat_evd_resize(evd, 1 + i % 100);
-			if (DAT_GET_TYPE(type) == DAT_INVALID_STATE)
-				type = DAT_SUCCESS;
-			break;
-		case 1:
-			type = dat_evd_modify_upcall(evd, i & 1 ? DAT_UPCALL_MANY :
-						     DAT_UPCALL_DISABLE, DAT_UPCALL_SAME,
-						     DAT_UPCALL_INVOC_ANY);
-			break;
-		case 2:
-			type = kd_policy(evd, DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_NEW);
-			break;
-		case 3:
-			type = kd_post_se(evd, KD_ID(1, 0));
-			break;
-		default:
-			type = dat_evd_dequeue(evd, &event);
-			break;
-		}
-		type = DAT_GET_TYPE(type);
-		race->wrong += type != DAT_SUCCESS && type != DAT_INVALID_HANDLE &&
-			       type != DAT_QUEUE_FULL && type != DAT_QUEUE_EMPTY;
-		if (!(i % 16))
-			usleep_range(20, 60);
-	}
-}
-
-/* All calls race with dat_evd_free. The debug kernels see what goes wrong. */
-static void arg_free_race_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	struct kd_sink *sink = kd_sink(test);
-	struct arg_race race = {};
-	struct kd_aside aside[2];
-	DAT_EVD_HANDLE evd;
-	int i;
-
-	KD_ASSERT_OK(test, kd_evd_create(env, 8, DAT_UPCALL_DISABLE, sink, DAT_EVD_SOFTWARE_FLAG,
-					 KDAT_EVD_CONTEXT_DEFAULT, &race.evd));
-	for (i = 0; i < 2; i++)
-		kd_aside(test, &aside[i], arg_racer, &race);
-	for (i = 0; i < 30; i++) {
-		kd_pause();
-		evd = race.evd;
-		KD_EXPECT_OK(test, dat_evd_free(evd));
-		KUNIT_EXPECT_EQ(test, sink->started, sink->ended);
-		KD_EXPECT_OK(test, kd_evd_create(env, 8, DAT_UPCALL_DISABLE, sink,
-						 DAT_EVD_SOFTWARE_FLAG, KDAT_EVD_CONTEXT_DEFAULT,
-						 &evd));
-		WRITE_ONCE(race.evd, evd);
-	}
-	WRITE_ONCE(race.stop, true);
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside[i]));
-	KUNIT_EXPECT_EQ(test, race.wrong, 0);
-	KD_EXPECT_OK(test, dat_evd_free(race.evd));
-}
-
 static struct kunit_case arg_cases[] = {
-	KD_CASE(arg_handle_test, "EVD-MOD-08,GEN-06: handles"),
 	KD_CASE(arg_modify_test,
 		"EVD-MOD-01,EVD-MOD-04,EVD-MOD-08,EVD-UP-10,SIL-41: dat_evd_modify_upcall"),
 	KD_CASE(arg_resize_test, "EVD-RSZ-02: dat_evd_resize"),
@@ -589,17 +424,7 @@ static struct kunit_case arg_cases[] = {
 	KD_CASE(arg_stream_test, "EVD-CR-08: streams it is not made for"),
 	KD_CASE(arg_vector_test, "SIL-06: completion vectors"),
 	KD_CASE(arg_removed_test, "EVD-SE-01,EVD-RSZ-01,EVD-MOD-01: after the device has gone"),
-	KD_CASE(arg_free_race_test, "EVD-FREE-03,GEN-05: calls racing with dat_evd_free"),
 	{}
 };
 
-static struct kunit_suite arg_suite = {
-	.name = "kdapl-evd-args",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = arg_cases,
-};
-
-kunit_test_suite(arg_suite);
+KD_SUITE("kdapl-evd-args", arg_cases, kd_init, kd_exit);

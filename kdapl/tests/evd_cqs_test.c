@@ -11,6 +11,7 @@
 #include "kd_upcall.h"
 
 #define CQS_EPS		1024
+#define CQS_LONG	300		/* a long queue */
 
 /* EPs that complete on one EVD, which is as short as can be. */
 struct cqs {
@@ -28,48 +29,33 @@ static struct cqs *cqs_open(struct kunit *test, const struct fake_ib_caps *caps)
 	KUNIT_ASSERT_NOT_NULL(test, cqs);
 	cqs->env = kd_open(test, caps);
 	cqs->created = fake_ib_count(cqs->env->dev, FAKE_IB_CREATE_CQ);
-	KD_ASSERT_OK(test, dat_evd_kcreate(cqs->env->ia, 1, DAT_UPCALL_DISABLE, NULL,
-					   DAT_EVD_DTO_FLAG, &cqs->evd));
+	cqs->evd = kd_evd(cqs->env, 1, DAT_EVD_DTO_FLAG);
 	return cqs;
 }
 
-/* One more EP, both queues of which complete there. */
-static DAT_RETURN cqs_try(struct cqs *cqs, int i, const DAT_EP_ATTR *attr)
+/* One more EP, both queues of which complete there, and are so long. */
+static DAT_RETURN cqs_try(struct cqs *cqs, int i, int dtos)
 {
 	struct kd_env *env = cqs->env;
-	DAT_EP_ATTR usual;
+	DAT_EP_ATTR attr;
 	DAT_RETURN ret;
 
-	kd_attr(&usual);
-	ret = dat_ep_create(env->ia, env->pz, cqs->evd, cqs->evd, env->conn, attr ?: &usual,
-			    &cqs->ep[i]);
-	if (ret == DAT_SUCCESS)
-		cqs->qp[i] = fake_ib_newest_qp(env->dev);
-	else
-		cqs->ep[i] = DAT_HANDLE_NULL;
+	kd_attr(&attr);
+	attr.max_recv_dtos = dtos;
+	attr.max_request_dtos = dtos;
+	ret = dat_ep_create(env->ia, env->pz, cqs->evd, cqs->evd, env->conn, &attr, &cqs->ep[i]);
+	cqs->qp[i] = fake_ib_newest_qp(env->dev);
 	return ret;
 }
 
 static void cqs_ep(struct cqs *cqs, int i)
 {
-	KD_ASSERT_OK(cqs->env->test, cqs_try(cqs, i, NULL));
-}
-
-/* One whose queues are long. */
-static DAT_RETURN cqs_try_long(struct cqs *cqs, int i)
-{
-	DAT_EP_ATTR attr;
-
-	kd_attr(&attr);
-	attr.max_recv_dtos = 300;
-	attr.max_request_dtos = 300;
-	return cqs_try(cqs, i, &attr);
+	KD_ASSERT_OK(cqs->env->test, cqs_try(cqs, i, 8));
 }
 
 static void cqs_ep_free(struct cqs *cqs, int i)
 {
 	KD_EXPECT_OK(cqs->env->test, dat_ep_free(cqs->ep[i]));
-	cqs->ep[i] = DAT_HANDLE_NULL;
 }
 
 /* Make it the EP of the environment, or none. */
@@ -85,16 +71,12 @@ static void cqs_use(struct cqs *cqs, int i)
 	KUNIT_ASSERT_TRUE(env->test, i < 0 || env->kep);
 }
 
-static void cqs_connect(struct cqs *cqs, int i)
+/* It is connected, and a Send on it is done. */
+static void cqs_send(struct cqs *cqs, int i)
 {
 	cqs_use(cqs, i);
 	kd_connect(cqs->env);
 	cqs_use(cqs, -1);
-}
-
-/* A Send on a connected EP, done. */
-static void cqs_send(struct cqs *cqs, int i)
-{
 	kd_sent(cqs->env, cqs->ep[i], cqs->qp[i], i, 0);
 }
 
@@ -103,10 +85,8 @@ static void cqs_all_complete(struct cqs *cqs, int n)
 {
 	int i;
 
-	for (i = 0; i < n; i++) {
-		cqs_connect(cqs, i);
+	for (i = 0; i < n; i++)
 		cqs_send(cqs, i);
-	}
 	KUNIT_EXPECT_EQ(cqs->env->test, kd_drain(cqs->evd), n);
 }
 
@@ -114,11 +94,10 @@ static void cqs_all_complete(struct cqs *cqs, int n)
 static unsigned int cqs_now(struct cqs *cqs)
 {
 	struct kdapl_evd *evd = kdapl_obj_get(cqs->evd, DAT_HANDLE_TYPE_EVD);
-	struct kdapl_cq *cq;
 	unsigned int n = 0;
+	struct kdapl_cq *cq;
 
-	if (!evd)
-		return 0;
+	KUNIT_ASSERT_NOT_NULL(cqs->env->test, evd);
 	mutex_lock(&evd->mutex);
 	spin_lock_irq(&evd->lock);
 	list_for_each_entry(cq, &evd->cqs, evd_node)
@@ -161,16 +140,15 @@ static void cqs_many_test(struct kunit *test)
 static void cqs_few_test(struct kunit *test)
 {
 	struct cqs *cqs = cqs_open(test, NULL);
-	int i;
 
 	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
-	for (i = 0; i < 2; i++)
-		cqs_ep(cqs, i);
+	cqs_ep(cqs, 0);
+	cqs_ep(cqs, 1);
 	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
-	for (i = 0; i < 2; i++)
-		cqs_ep_free(cqs, i);
+	cqs_ep_free(cqs, 0);
+	cqs_ep_free(cqs, 1);
 	/* one with long queues needs a larger one for both, and the other goes */
-	KD_ASSERT_OK(test, cqs_try_long(cqs, 0));
+	KD_ASSERT_OK(test, cqs_try(cqs, 0, CQS_LONG));
 	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
 	KUNIT_EXPECT_EQ(test, cqs_made(cqs), 2U);
 	cqs_close(cqs);
@@ -244,7 +222,7 @@ static void cqs_scarce_test(struct kunit *test)
 
 	for (i = 0; i < 16; i++) {
 		fake_ib_fail(cqs->env->dev, FAKE_IB_CREATE_CQ, 1, -ENOMEM);
-		KD_EXPECT_OK(test, cqs_try_long(cqs, i));
+		KD_EXPECT_OK(test, cqs_try(cqs, i, CQS_LONG));
 		failed += !fake_ib_failing(cqs->env->dev, FAKE_IB_CREATE_CQ);
 		fake_ib_fail(cqs->env->dev, FAKE_IB_CREATE_CQ, 0, 0);
 	}
@@ -261,26 +239,23 @@ static void cqs_last_test(struct kunit *test)
 	struct fake_ib_live live;
 	struct cqs *cqs;
 	DAT_RETURN ret;
-	int i;
+	int i = 1;
 
 	fake_ib_live(env->dev, &live);
 	caps.max_cq = live.cqs + 1;
 	kd_again(test);
 	cqs = cqs_open(test, &caps);
-	KD_ASSERT_OK(test, cqs_try_long(cqs, 0));
+	KD_ASSERT_OK(test, cqs_try(cqs, 0, CQS_LONG));
 	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
-	for (i = 1; i < CQS_EPS; i++) {
-		ret = cqs_try_long(cqs, i);
-		if (ret != DAT_SUCCESS)
-			break;
-	}
-	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)DAT_INSUFFICIENT_RESOURCES);
+	do
+		ret = cqs_try(cqs, i++, CQS_LONG);
+	while (ret == DAT_SUCCESS && i < CQS_EPS);
+	KD_EXPECT_TYPE(test, ret, DAT_INSUFFICIENT_RESOURCES);
 	/* nothing has changed for those that are there */
 	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 1U);
-	cqs_connect(cqs, 0);
 	cqs_send(cqs, 0);
 	cqs_ep_free(cqs, 0);
-	KD_EXPECT_OK(test, cqs_try_long(cqs, 0));
+	KD_EXPECT_OK(test, cqs_try(cqs, 0, CQS_LONG));
 	cqs_close(cqs);
 }
 
@@ -291,20 +266,19 @@ static void cqs_failed_test(struct kunit *test)
 	struct kd_env *env = cqs->env;
 	struct ib_cq *failed;
 	DAT_EVENT event;
-	int i;
 
-	for (i = 0; i < 2; i++)
-		cqs_ep(cqs, i);
+	cqs_ep(cqs, 0);
+	cqs_ep(cqs, 1);
 	failed = cqs->qp[0]->send_cq;
 	KUNIT_ASSERT_PTR_EQ(test, cqs->qp[1]->recv_cq, failed);
-	cqs_connect(cqs, 0);
+	cqs_send(cqs, 0);
 	fake_ib_cq_event(failed, IB_EVENT_CQ_ERR);
 	KUNIT_ASSERT_TRUE(test, kd_next(env->async, &event));
 	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_ASYNC_ERROR_EVD_OVERFLOW);
 	/* the consumer does as it is told */
 	KD_EXPECT_OK(test, dat_ep_disconnect(cqs->ep[0], DAT_CLOSE_ABRUPT_FLAG));
 	cqs_use(cqs, 0);
-	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+	KD_EXPECT_END(env, DISCONNECTED);
 	cqs_use(cqs, -1);
 	kd_drain(cqs->evd);
 	KD_ASSERT_OK(test, dat_ep_reset(cqs->ep[0]));
@@ -312,9 +286,8 @@ static void cqs_failed_test(struct kunit *test)
 	KUNIT_EXPECT_PTR_NE(test, cqs->qp[0]->send_cq, failed);
 	KUNIT_EXPECT_PTR_NE(test, cqs->qp[0]->recv_cq, failed);
 	KUNIT_EXPECT_EQ(test, cqs_now(cqs), 2U);
-	cqs_connect(cqs, 0);
 	cqs_send(cqs, 0);
-	KUNIT_EXPECT_TRUE(test, kd_next(cqs->evd, &event));
+	KUNIT_EXPECT_EQ(test, kd_drain(cqs->evd), 1);
 	/* a new one */
 	cqs_ep(cqs, 2);
 	KUNIT_EXPECT_PTR_NE(test, cqs->qp[2]->send_cq, failed);
@@ -343,13 +316,4 @@ static struct kunit_case cqs_cases[] = {
 	{}
 };
 
-static struct kunit_suite cqs_suite = {
-	.name = "kdapl-evd-cqs",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = cqs_cases,
-};
-
-kunit_test_suite(cqs_suite);
+KD_SUITE("kdapl-evd-cqs", cqs_cases, kd_init, kd_exit);

@@ -6,8 +6,6 @@
  * has something of theirs in hand. A call that promises the end waits for it;
  * nothing waits for ever; what stays is delivered.
  */
-#include <linux/delay.h>
-
 #include "kd_upcall.h"
 
 #define END_QLEN	64		/* one CQ has room for all EPs */
@@ -107,8 +105,7 @@ static void end_ep_free_test(struct kunit *test)
 		if (reset) {
 			KD_EXPECT_OK(test, dat_ep_disconnect(end->ep[0], DAT_CLOSE_ABRUPT_FLAG));
 			/* where one upcall is all there can be it holds up the end for a while */
-			for (i = 0; i < 10000 && !kd_next(env->conn, &event); i++)
-				kd_pause();
+			KD_WAIT(test, kd_next(env->conn, &event));
 			KUNIT_EXPECT_EQ(test, (u32)event.event_number,
 					(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
 			KD_EXPECT_OK(test, dat_ep_reset(end->ep[0]));
@@ -134,62 +131,6 @@ static void end_ep_free_test(struct kunit *test)
 			KUNIT_EXPECT_NE(test, sink->seen[i].id, KD_ID(0, 1));
 		if (!reset)
 			KD_EXPECT_OK(test, dat_ep_free(end->ep[1]));
-		KD_EXPECT_OK(test, dat_evd_free(end->evd));
-		kd_again(test);
-	}
-}
-
-/* An upcall uses its EP while another thread frees it. */
-struct end_user {
-	DAT_EP_HANDLE ep;
-	int n;
-	bool gone;
-};
-
-static void end_use(struct kd_sink *sink, const DAT_EVENT *event, bool more)
-{
-	struct end_user *user = sink->arg;
-	DAT_EP_PARAM param = {};
-	u32 type = DAT_SUCCESS;
-	int i;
-
-	/* calls that take the EP for themselves, until there is none */
-	for (i = 0; i < 100000 && type != DAT_INVALID_HANDLE; i++) {
-		kd_attr(&param.ep_attr);
-		if (i & 1)
-			type = dat_ep_modify(user->ep, DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE,
-					     &param);
-		else
-			type = dat_ep_disconnect(user->ep, DAT_CLOSE_GRACEFUL_FLAG);
-		type = DAT_GET_TYPE(type);
-		WRITE_ONCE(user->n, i + 1);
-		if (!(i % 8))
-			usleep_range(10, 20);
-	}
-	user->gone = type == DAT_INVALID_HANDLE;
-}
-
-static void end_use_test(struct kunit *test)
-{
-	struct end_user user;
-	struct kd_aside aside;
-	struct end *end;
-	int round, i;
-
-	for (round = 0; round < 10; round++) {
-		end = end_open(test, DAT_UPCALL_SINGLE_INSTANCE, false);
-		user = (struct end_user) { .ep = end->ep[0] };
-		end->sink->inside = end_use;
-		end->sink->arg = &user;
-		end_send(end, 0, 0, 0);
-		for (i = 0; i < 5000 && READ_ONCE(user.n) < 3 * round + 1; i++)
-			usleep_range(20, 50);
-		kd_aside_call(test, &aside, dat_ep_free, end->ep[0]);
-		KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
-		KD_EXPECT_OK(test, aside.ret);
-		KUNIT_EXPECT_TRUE(test, user.gone);
-		KUNIT_EXPECT_EQ(test, end->sink->started, end->sink->ended);
-		KD_EXPECT_OK(test, dat_ep_free(end->ep[1]));
 		KD_EXPECT_OK(test, dat_evd_free(end->evd));
 		kd_again(test);
 	}
@@ -223,12 +164,10 @@ static void end_close_test(struct kunit *test)
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 	struct kd_aside aside[2];
 	DAT_EVD_HANDLE evd;
-	char name[DAT_NAME_MAX_LENGTH];
 
 	init_completion(&closer.begun);
 	init_completion(&closer.go);
-	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
-	KD_ASSERT_OK(test, dat_ia_open(name, 8, &async, &closer.ia));
+	closer.ia = kd_ia_more(env, &async);
 	KD_ASSERT_OK(test, dat_evd_kcreate(closer.ia, END_QLEN, DAT_UPCALL_SINGLE_INSTANCE, &object,
 					   DAT_EVD_SOFTWARE_FLAG, &evd));
 	KD_EXPECT_OK(test, kd_post_se(evd, 0));
@@ -238,7 +177,7 @@ static void end_close_test(struct kunit *test)
 	/* from inside it would wait for itself */
 	complete(&closer.go);
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&closer.begun, KD_LONG));
-	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(closer.ret), (u32)DAT_INVALID_STATE);
+	KD_EXPECT_TYPE(test, closer.ret, DAT_INVALID_STATE);
 	/* from outside it waits */
 	kd_aside_call(test, &aside[1], end_ia_close, closer.ia);
 	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[1], END_MOMENT));
@@ -261,7 +200,6 @@ static void end_gap_test(struct kunit *test)
 	struct kdapl_conn *conn = kd_conn_of(env);
 	DAT_EP_HANDLE ep = env->ep;
 	struct kd_aside aside;
-	int i;
 
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 2, NULL, 0));
@@ -271,9 +209,7 @@ static void end_gap_test(struct kunit *test)
 	env->ep = DAT_HANDLE_NULL;
 	mutex_lock(&conn->lock);	/* its end does not come before that */
 	kd_aside_call(test, &aside, dat_ep_free, ep);
-	for (i = 0; i < 5000 && !READ_ONCE(conn->discard); i++)
-		kd_pause();
-	KUNIT_EXPECT_TRUE(test, conn->discard);
+	KD_WAIT(test, READ_ONCE(conn->discard));
 	KUNIT_EXPECT_EQ(test, fake_ib_recv_inv(env->qp, 8, 1), 0);
 	KD_EXPECT_EMPTY(test, env->recv);
 	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 8, false), 0);
@@ -287,19 +223,9 @@ static void end_gap_test(struct kunit *test)
 static struct kunit_case end_cases[] = {
 	KD_CASE(end_due_test, "EVD-MOD-03,EVD-MOD-06,EP-FREE-03: due events of which some go"),
 	KD_CASE(end_ep_free_test, "EP-FREE-03,EP-RST-02,EVD-UP-07: an EP goes while upcalls run"),
-	KD_CASE(end_use_test, "EVD-UP-11,EP-FREE-03,GEN-05: freed while an upcall uses it"),
 	KD_CASE(end_gap_test, "EP-FREE-03,STAT-05: no gap in what an EP being freed reports"),
 	KD_CASE(end_close_test, "EVD-FREE-03,IA-CLOSE-02: closed while an EVD is being freed"),
 	{}
 };
 
-static struct kunit_suite end_suite = {
-	.name = "kdapl-evd-end",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = end_cases,
-};
-
-kunit_test_suite(end_suite);
+KD_SUITE("kdapl-evd-end", end_cases, kd_init, kd_exit);

@@ -3,9 +3,8 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * EVDs that are full: what is lost and which EVD tells of it; EVDs whose length
- * changes while events are queued; and EVDs that go with events in them.
+ * changes while events are queued.
  */
-#include "kd_conn.h"
 #include "kd_upcall.h"
 
 #define FULL_EPS	6
@@ -38,13 +37,11 @@ struct full {
 static void full_connect(struct full *full)
 {
 	struct kd_env *env = full->env;
-	struct kunit *test = env->test;
 	int n = full->n++;
-	DAT_EVENT event;
 
 	kd_ep(env, NULL);
 	kd_bring_up(env);
-	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state), (int)DAT_EP_STATE_CONNECTED);
+	KUNIT_EXPECT_EQ(env->test, (int)READ_ONCE(env->kep->state), (int)DAT_EP_STATE_CONNECTED);
 	full->ep[n] = env->ep;
 	full->qp[n] = env->qp;
 	full->conn[n] = kd_conn_of(env);
@@ -53,8 +50,7 @@ static void full_connect(struct full *full)
 	env->ep = DAT_HANDLE_NULL;
 	env->qp = NULL;
 	kd_sent(env, full->ep[n], full->qp[n], 0x77, 0);
-	KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
-	KUNIT_EXPECT_EQ(test, kd_event_id(&event), 0x77ULL);
+	kd_expect_id(env->test, env->req, 0x77);
 }
 
 static void full_expect(struct full *full, int i, u32 number)
@@ -182,10 +178,8 @@ static void full_store(struct kunit *test, DAT_UPCALL_POLICY policy, DAT_UPCALL_
 		KD_EXPECT_OK(test, kd_post_se(env->req, KD_ID(2, i++)));
 		kd_settle(env->req);
 	}
-	if (policy == DAT_UPCALL_NOTIFY)
-		KUNIT_EXPECT_EQ(test, sink->started, 1);
-	else if (policy == DAT_UPCALL_SINGLE_INSTANCE)
-		KUNIT_EXPECT_EQ(test, sink->started, accepted + i);
+	KUNIT_EXPECT_EQ(test, sink->started, policy == DAT_UPCALL_NOTIFY ? 1 :
+			policy == DAT_UPCALL_SINGLE_INSTANCE ? accepted + i : 0);
 	while (kd_next(env->req, &event))
 		full_note(&order, &event);
 	KUNIT_EXPECT_EQ(test, (int)order.completions, accepted);
@@ -207,9 +201,6 @@ static void full_store_test(struct kunit *test)
 /* More unsignalled completions than there is room for: the oldest go out early. */
 static void full_unsignalled_test(struct kunit *test)
 {
-	static const enum kdat_evd_context contexts[] = {
-		KDAT_EVD_CONTEXT_SOFTIRQ, KDAT_EVD_CONTEXT_WORKQUEUE,
-	};
 	struct kd_env *env = test->priv;
 	struct kd_sink *sink = kd_sink(test);
 	struct full_order order;
@@ -219,14 +210,14 @@ static void full_unsignalled_test(struct kunit *test)
 	kd_attr(&attr);
 	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	kd_pin();
-	for (c = 0; c < ARRAY_SIZE(contexts); c++) {
+	for (c = 0; c < KD_CONTEXTS; c++) {
 		memset(&order, 0, sizeof(order));
 		kd_sink_init(sink);
 		sink->inside = full_inside;
 		sink->arg = &order;
 		kd_open(test, NULL);
 		kd_evd_replace(env, &env->req, FULL_QLEN, DAT_UPCALL_SINGLE_INSTANCE, sink,
-			       DAT_EVD_DTO_FLAG, contexts[c]);
+			       DAT_EVD_DTO_FLAG, kd_contexts[c]);
 		kd_ep(env, &attr);
 		kd_connect(env);
 		for (i = 0; i < 500; i++) {
@@ -268,42 +259,35 @@ static void full_async(struct kunit *test, DAT_IA_HANDLE ia, int reason)
 /* The asynchronous EVD itself: its last word is that it was the last. */
 static void full_async_test(struct kunit *test)
 {
+	const u32 error = DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR;
 	struct kd_env *env = kd_open(test, NULL);
-	DAT_EVD_HANDLE async;
 	DAT_EVD_PARAM param;
 	DAT_IA_HANDLE ia;
 	DAT_EVENT event;
 	int i, n;
 
 	for (n = 1; n < 4; n++) {
-		async = DAT_HANDLE_NULL;
+		DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+
 		ia = full_ia(env, n, &async);
 		KD_EXPECT_OK(test, dat_evd_query(async, DAT_EVD_FIELD_ALL, &param));
 		n = param.evd_qlen;
-		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(dat_evd_free(async)),
-				(u32)DAT_INVALID_STATE);
+		KD_EXPECT_TYPE(test, dat_evd_free(async), DAT_INVALID_STATE);
 		for (i = 0; i < n; i++)
 			full_async(test, ia, i);
-		if (n == 2) {
-			/* full is not yet too many */
-			full_expect_async(test, async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
-					  ia, 0);
-			full_async(test, ia, n);
-		}
-		full_async(test, ia, 77);
-		full_async(test, ia, 78);
-		for (i = n == 2; i < n + (n == 2); i++)
-			full_expect_async(test, async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
-					  ia, i);
+		/* full is not yet too many */
+		full_expect_async(test, async, error, ia, 0);
+		for (i = n; i < n + 3; i++)
+			full_async(test, ia, i);
+		for (i = 1; i < n + 1; i++)
+			full_expect_async(test, async, error, ia, i);
 		full_expect_async(test, async, DAT_ASYNC_ERROR_IA_CATASTROPHIC, ia,
 				  DAT_IA_CATASTROPHIC_ERROR);
-		for (i = 0; i < 3; i++)
-			KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(dat_evd_dequeue(async, &event)),
-					(u32)DAT_INVALID_STATE);
+		KD_EXPECT_TYPE(test, dat_evd_dequeue(async, &event), DAT_INVALID_STATE);
+		KD_EXPECT_TYPE(test, dat_evd_dequeue(async, &event), DAT_INVALID_STATE);
 		/* with room again it stays dead */
 		full_async(test, ia, 79);
-		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(dat_evd_dequeue(async, &event)),
-				(u32)DAT_INVALID_STATE);
+		KD_EXPECT_TYPE(test, dat_evd_dequeue(async, &event), DAT_INVALID_STATE);
 		KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 	}
 	/* the other IA of the device has not suffered */
@@ -315,36 +299,29 @@ static void full_async_shared_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
 	struct kd_sink *sink = kd_sink(test);
-	DAT_EVD_HANDLE evd;
-	DAT_IA_HANDLE ia;
-	DAT_EVENT event;
+	DAT_EVD_HANDLE evd = kd_evd(env, FULL_QLEN, DAT_EVD_ASYNC_FLAG | DAT_EVD_SOFTWARE_FLAG);
+	DAT_IA_HANDLE ia = full_ia(env, 1, &evd);
 	int i;
 
-	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, FULL_QLEN, DAT_UPCALL_DISABLE, NULL,
-					   DAT_EVD_ASYNC_FLAG | DAT_EVD_SOFTWARE_FLAG, &evd));
-	ia = full_ia(env, 1, &evd);
 	for (i = 0; i < FULL_QLEN; i++)
 		KD_EXPECT_OK(test, kd_post_se(evd, KD_ID(1, i)));
 	/* refused software events are no overflow */
 	KD_EXPECT_RET(test, kd_post_se(evd, KD_ID(1, i)), DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
 	full_async(test, ia, 1);
 	full_async(test, ia, 2);
-	for (i = 0; i < FULL_QLEN; i++) {
-		KUNIT_ASSERT_TRUE(test, kd_next(evd, &event));
-		KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_SOFTWARE_EVENT);
-		KUNIT_EXPECT_EQ(test, kd_event_id(&event), KD_ID(1, i));
-	}
+	for (i = 0; i < FULL_QLEN; i++)
+		kd_expect_id(test, evd, KD_ID(1, i));
 	full_expect_async(test, evd, DAT_ASYNC_ERROR_IA_CATASTROPHIC, ia,
 			  DAT_IA_CATASTROPHIC_ERROR);
-	KD_EXPECT_RET(test, dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+	KD_EXPECT_EMPTY(test, evd);
 	full_async(test, ia, 3);
-	KD_EXPECT_RET(test, dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+	KD_EXPECT_EMPTY(test, evd);
 	KD_EXPECT_OK(test, kd_post_se(evd, KD_ID(1, 9)));
 	KUNIT_EXPECT_EQ(test, kd_drain(evd), 1);
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+	KD_EXPECT_OK(test, dat_evd_free(evd));
 
 	/* the last word starts an upcall as any other */
-	KD_EXPECT_OK(test, dat_evd_free(evd));
 	KD_ASSERT_OK(test, kd_evd_create(env, 1, DAT_UPCALL_DISABLE, sink, DAT_EVD_ASYNC_FLAG,
 					 KDAT_EVD_CONTEXT_DEFAULT, &evd));
 	ia = full_ia(env, 1, &evd);
@@ -368,101 +345,43 @@ static void full_async_shared_test(struct kunit *test)
 static void full_resize_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	u32 seq = 0, out = 0;
-	DAT_EVD_HANDLE evd;
+	DAT_EVD_HANDLE evd = kd_evd(env, 2, DAT_EVD_SOFTWARE_FLAG);
+	int qlen, now = 2, turn, i;
 	DAT_EVD_PARAM param;
-	DAT_EVENT event;
-	int qlen, old, turn, i;
+	u32 seq = 0, out = 0;
 
-	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 2, DAT_UPCALL_DISABLE, NULL,
-					   DAT_EVD_SOFTWARE_FLAG, &evd));
 	for (i = 0; i < 200; i++) {
-		/* somewhere in the middle of the work queue, so full, so long */
+		/* somewhere in the middle of the ring, so full, so long */
 		for (turn = i * 7 % 13; turn; turn--) {
 			if (kd_post_se(evd, KD_ID(1, seq)) == DAT_SUCCESS)
 				seq++;
-			if (turn & 1 && kd_next(evd, &event))
-				KUNIT_EXPECT_EQ(test, kd_event_id(&event), KD_ID(1, out++));
+			if (turn & 1 && seq != out)
+				kd_expect_id(test, evd, KD_ID(1, out++));
 		}
-		KD_EXPECT_OK(test, dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
-		old = param.evd_qlen;
 		qlen = 1 + i * 11 % 40;
 		if (qlen < (int)(seq - out)) {
 			KD_EXPECT_RET(test, dat_evd_resize(evd, qlen), DAT_INVALID_STATE,
 				      DAT_NO_SUBTYPE);
-			qlen = old;
 		} else {
 			KD_EXPECT_OK(test, dat_evd_resize(evd, qlen));
+			now = qlen;
 		}
 		KD_EXPECT_OK(test, dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
-		KUNIT_EXPECT_EQ(test, (int)param.evd_qlen, qlen);
+		KUNIT_EXPECT_EQ(test, (int)param.evd_qlen, now);
 		/* it holds exactly that many from now on */
-		while (seq - out < qlen)
+		while (seq - out < now)
 			KD_EXPECT_OK(test, kd_post_se(evd, KD_ID(1, seq++)));
 		for (turn = 0; turn < 3; turn++) {
 			KD_EXPECT_RET(test, kd_post_se(evd, KD_ID(1, seq)), DAT_QUEUE_FULL,
 				      DAT_NO_SUBTYPE);
-			KUNIT_ASSERT_TRUE(test, kd_next(evd, &event));
-			KUNIT_EXPECT_EQ(test, kd_event_id(&event), KD_ID(1, out++));
+			kd_expect_id(test, evd, KD_ID(1, out++));
 			KD_EXPECT_OK(test, kd_post_se(evd, KD_ID(1, seq++)));
 		}
-		while (seq - out > i % 5) {
-			KUNIT_ASSERT_TRUE(test, kd_next(evd, &event));
-			KUNIT_EXPECT_EQ(test, kd_event_id(&event), KD_ID(1, out++));
-		}
+		while (seq - out > i % 5)
+			kd_expect_id(test, evd, KD_ID(1, out++));
 	}
 	KD_EXPECT_EMPTY(test, env->async);
 	KD_EXPECT_OK(test, dat_evd_free(evd));
-}
-
-/* Queued events go with their EVD, and with nothing else. */
-static void full_free_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_EVD_HANDLE evd[2], old;
-	DAT_PSP_HANDLE psp;
-	DAT_EVENT event;
-	DAT_EP_ATTR attr;
-	int i;
-
-	for (i = 0; i < 2; i++)
-		KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, FULL_QLEN, DAT_UPCALL_DISABLE, NULL,
-						   DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG |
-						   DAT_EVD_DTO_FLAG, &evd[i]));
-	/* a service point feeds it */
-	psp = kd_psp(env, evd[0], 10, DAT_PSP_CONSUMER_FLAG);
-	KD_EXPECT_RET(test, dat_evd_free(evd[0]), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
-	KD_EXPECT_OK(test, dat_psp_free(psp));
-	for (i = 0; i < 3; i++) {
-		KD_EXPECT_OK(test, kd_post_se(evd[0], KD_ID(0, i)));
-		KD_EXPECT_OK(test, kd_post_se(evd[1], KD_ID(1, i)));
-	}
-	/* an EP feeds it: not yet */
-	old = env->req;
-	env->req = evd[0];
-	kd_attr(&attr);
-	kd_ep(env, &attr);
-	kd_connect(env);
-	KUNIT_EXPECT_EQ(test, full_send(env, 0, 3), 3);
-	KD_EXPECT_RET(test, dat_evd_free(evd[0]), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
-	/* the EP changes over to another EVD; what it left behind is not its concern */
-	kd_ep_free(env);
-	env->req = old;
-	kd_ep(env, &attr);
-	kd_connect(env);
-	KD_EXPECT_OK(test, dat_evd_free(evd[0]));
-	KD_EXPECT_RET(test, dat_evd_dequeue(evd[0], &event), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE1);
-	KUNIT_EXPECT_EQ(test, full_send(env, 0, 3), 3);
-	for (i = 0; i < 3; i++) {
-		KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
-		KUNIT_EXPECT_EQ(test, kd_event_id(&event), KD_ID(1, i));
-		KUNIT_ASSERT_TRUE(test, kd_next(evd[1], &event));
-		KUNIT_EXPECT_EQ(test, kd_event_id(&event), KD_ID(1, i));
-	}
-	KD_EXPECT_EMPTY(test, evd[1]);
-	KD_EXPECT_EMPTY(test, env->async);
-	KD_EXPECT_OK(test, dat_evd_free(evd[1]));
 }
 
 static struct kunit_case full_cases[] = {
@@ -475,17 +394,7 @@ static struct kunit_case full_cases[] = {
 		"EVD-OVF-03,IA-OPEN-04,ASY-21: one that carries other streams too"),
 	KD_CASE(full_resize_test,
 		"EVD-RSZ-01,EVD-RSZ-02,EVD-QRY-01,EVD-OVF-04,EVD-SE-03,EVD-SE-04: another length"),
-	KD_CASE(full_free_test, "EVD-FREE-01,EVD-FREE-02: events go with their EVD"),
 	{}
 };
 
-static struct kunit_suite full_suite = {
-	.name = "kdapl-evd-full",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = full_cases,
-};
-
-kunit_test_suite(full_suite);
+KD_SUITE("kdapl-evd-full", full_cases, kd_init, kd_exit);

@@ -5,18 +5,9 @@
  * Completion flags: which EPs may share an EVD because of them, and which
  * completions start upcalls.
  */
-#include "kd_test.h"
+#include "kd_upcall.h"
 
 #define FLAG_KEY	0x4711
-
-static const int flag_recv_attrs[] = {
-	DAT_COMPLETION_DEFAULT_FLAG, DAT_COMPLETION_UNSIGNALLED_FLAG,
-	DAT_COMPLETION_SOLICITED_WAIT_FLAG,
-};
-
-static const int flag_req_attrs[] = {
-	DAT_COMPLETION_DEFAULT_FLAG, DAT_COMPLETION_UNSIGNALLED_FLAG,
-};
 
 static DAT_RETURN flag_post(struct kd_env *env, enum kd_call call, u64 cookie, int flags)
 {
@@ -26,31 +17,35 @@ static DAT_RETURN flag_post(struct kd_env *env, enum kd_call call, u64 cookie, i
 	return kd_post(env->ep, call, 1, &iov, cookie, &remote, flags);
 }
 
-/* Which queues of an EP complete on the shared EVD: bit 0 receives, bit 1 requests. */
+/* An EP with these attributes; bit 0: its receives complete on the shared EVD, bit 1: requests. */
 struct flag_use {
 	int queues;
 	int recv;
 	int req;
 };
 
-/* May an EP like @b join an EVD that EPs like @a feed (or none, if NULL)? */
+/* All there are: 3 sets of queues, 3 attributes of receives, 2 of requests. */
+#define FLAG_USES	18
+
+static struct flag_use flag_use(int code)
+{
+	static const int attrs[] = {
+		DAT_COMPLETION_DEFAULT_FLAG, DAT_COMPLETION_UNSIGNALLED_FLAG,
+		DAT_COMPLETION_SOLICITED_WAIT_FLAG,
+	};
+
+	return (struct flag_use) { 1 + code % 3, attrs[code / 3 % 3], attrs[code / 9] };
+}
+
+/* May EPs like these be together on an EVD? Alone, too. */
 static bool flag_may_share(const struct flag_use *a, const struct flag_use *b)
 {
-	const struct flag_use *u[2] = { a, b };
-	bool solicited = false, requests = false;
-	int i;
+	const int wait = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	bool solicited = (a->queues & 1 && a->recv == wait) || (b->queues & 1 && b->recv == wait);
 
-	for (i = 0; i < 2; i++) {
-		if (!u[i])
-			continue;
-		solicited |= (u[i]->queues & 1) && u[i]->recv == DAT_COMPLETION_SOLICITED_WAIT_FLAG;
-		requests |= u[i]->queues & 2;
-	}
-	if (solicited && requests)
+	if (solicited && (a->queues | b->queues) & 2)
 		return false;
-	if (!a)
-		return true;
-	if ((a->queues & b->queues & 1) && a->recv != b->recv)
+	if (a->queues & b->queues & 1 && a->recv != b->recv)
 		return false;
 	return !(a->queues & b->queues & 2) || a->req == b->req;
 }
@@ -67,23 +62,16 @@ static DAT_RETURN flag_make(struct kd_env *env, DAT_EVD_HANDLE evd, const struct
 			     use->queues & 2 ? evd : DAT_HANDLE_NULL, env->conn, &attr, ep);
 }
 
-static void flag_use_of(int code, struct flag_use *use)
-{
-	use->queues = 1 + code % 3;
-	use->recv = flag_recv_attrs[code / 3 % 3];
-	use->req = flag_req_attrs[code / 9];
-}
-
-static void flag_share_one(struct kd_env *env, DAT_EVD_HANDLE evd, const struct flag_use *a,
-			   const struct flag_use *b)
+/* An EP is made, and freed, or refused. */
+static void flag_expect(struct kd_env *env, DAT_EVD_HANDLE evd, const struct flag_use *use, bool ok,
+			int other)
 {
 	DAT_EP_HANDLE ep;
-	u32 ret = flag_make(env, evd, b, &ep);
-	u32 want = flag_may_share(a, b) ? DAT_SUCCESS :
-					  DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	u32 ret = flag_make(env, evd, use, &ep);
 
-	KUNIT_EXPECT_EQ_MSG(env->test, ret, want, "%d/%#x/%#x and %d/%#x/%#x", a ? a->queues : 0,
-			    a ? a->recv : 0, a ? a->req : 0, b->queues, b->recv, b->req);
+	KUNIT_EXPECT_EQ_MSG(env->test, ret, ok ? 0 : (u32)DAT_ERROR(DAT_INVALID_PARAMETER,
+								  DAT_INVALID_ARG6),
+			    "%d/%#x/%#x beside %d", use->queues, use->recv, use->req, other);
 	if (ret == DAT_SUCCESS)
 		KD_EXPECT_OK(env->test, dat_ep_free(ep));
 }
@@ -94,32 +82,26 @@ static void flag_share_one(struct kd_env *env, DAT_EVD_HANDLE evd, const struct 
  */
 static void flag_share_test(struct kunit *test)
 {
-	static const enum kdat_evd_context contexts[] = {
-		KDAT_EVD_CONTEXT_DEFAULT, KDAT_EVD_CONTEXT_SOFTIRQ, KDAT_EVD_CONTEXT_WORKQUEUE,
-	};
 	struct kd_env *env = kd_open(test, NULL);
 	struct flag_use a, b;
 	DAT_EP_HANDLE ep;
 	DAT_EVD_HANDLE evd;
 	int c, i, j;
 
-	for (c = 0; c < 2 * (int)ARRAY_SIZE(contexts); c++) {
-		struct kdat_evd_attr attr = KDAT_EVD_ATTR_INIT;
-
-		attr.context = contexts[c / 2];
-		KD_ASSERT_OK(test, kdat_evd_create(env->ia, 64, DAT_UPCALL_DISABLE, NULL,
-						   DAT_EVD_DTO_FLAG |
-						   (c & 1 ? DAT_EVD_RMR_BIND_FLAG : 0), &attr,
-						   &evd));
-		for (i = 0; i < 18; i++) {
-			flag_use_of(i, &a);
-			flag_share_one(env, evd, NULL, &a);
-			if (!flag_may_share(NULL, &a))
+	for (c = 0; c < 2 * KD_CONTEXTS; c++) {
+		KD_ASSERT_OK(test, kd_evd_create(env, 64, DAT_UPCALL_DISABLE, NULL,
+						 DAT_EVD_DTO_FLAG |
+						 (c & 1 ? DAT_EVD_RMR_BIND_FLAG : 0),
+						 kd_contexts[c / 2], &evd));
+		for (i = 0; i < FLAG_USES; i++) {
+			a = flag_use(i);
+			flag_expect(env, evd, &a, flag_may_share(&a, &a), -1);
+			if (!flag_may_share(&a, &a))
 				continue;
 			KD_ASSERT_OK(test, flag_make(env, evd, &a, &ep));
-			for (j = 0; j < 18; j++) {
-				flag_use_of(j, &b);
-				flag_share_one(env, evd, &a, &b);
+			for (j = 0; j < FLAG_USES; j++) {
+				b = flag_use(j);
+				flag_expect(env, evd, &b, flag_may_share(&a, &b), i);
 			}
 			KD_EXPECT_OK(test, dat_ep_free(ep));
 		}
@@ -137,25 +119,33 @@ static void flag_streams_test(struct kunit *test)
 	struct kd_env *env = kd_open(test, NULL);
 	struct flag_use use;
 	DAT_EVD_HANDLE evd;
-	DAT_EP_HANDLE ep;
-	DAT_RETURN ret;
 	int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(others); i++) {
-		KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 64, DAT_UPCALL_DISABLE, NULL,
-						   DAT_EVD_DTO_FLAG | others[i], &evd));
-		for (j = 0; j < 18; j++) {
-			flag_use_of(j, &use);
-			ret = flag_make(env, evd, &use, &ep);
-			if ((!(use.queues & 1) || !use.recv) && (!(use.queues & 2) || !use.req)) {
-				KD_ASSERT_OK(test, ret);
-				KD_EXPECT_OK(test, dat_ep_free(ep));
-			} else {
-				KD_EXPECT_RET(test, ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
-			}
+		evd = kd_evd(env, 64, DAT_EVD_DTO_FLAG | others[i]);
+		for (j = 0; j < FLAG_USES; j++) {
+			use = flag_use(j);
+			flag_expect(env, evd, &use, (!(use.queues & 1) || !use.recv) &&
+				    (!(use.queues & 2) || !use.req), -1);
 		}
 		KD_EXPECT_OK(test, dat_evd_free(evd));
 	}
+}
+
+/* A connected EP one of whose queues has this attribute; nobody has seen an upcall yet. */
+static void flag_ep(struct kd_env *env, struct kd_upcalls *up, bool recv, int flags)
+{
+	DAT_EP_ATTR attr;
+
+	kd_attr(&attr);
+	if (recv)
+		attr.recv_completion_flags = flags;
+	else
+		attr.request_completion_flags = flags;
+	kd_ep(env, &attr);
+	kd_connect(env);
+	kd_settle(up->evd);	/* the engine has armed the queue */
+	up->n = 0;
 }
 
 /*
@@ -164,55 +154,51 @@ static void flag_streams_test(struct kunit *test)
  */
 static void flag_notify_test(struct kunit *test)
 {
-	static const int attrs[] = {
-		DAT_COMPLETION_DEFAULT_FLAG, DAT_COMPLETION_UNSIGNALLED_FLAG,
-		DAT_COMPLETION_SOLICITED_WAIT_FLAG,
+	const int sup = DAT_COMPLETION_SUPPRESS_FLAG, uns = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	const struct {
+		int attr;
+		int post;		/* of the one that fails */
+		enum kd_call first, last;
+	} rows[] = {
+		{ 0, 0, KD_SEND, KD_READ },
+		{ uns, uns, KD_RECV, KD_RECV },
+		{ uns, uns | sup, KD_SEND, KD_READ },
+		{ DAT_COMPLETION_SOLICITED_WAIT_FLAG, 0, KD_RECV, KD_RECV },
 	};
 	struct kd_env *env = kd_open(test, NULL);
 	struct kd_upcalls *up[2], *u;
 	enum kd_call call;
-	DAT_EP_ATTR attr;
-	int i, a, round;
+	int i, n;
 
 	up[0] = kd_upcalls_on(env, &env->req, DAT_EVD_DTO_FLAG);
 	up[1] = kd_upcalls_on(env, &env->recv, DAT_EVD_DTO_FLAG);
-	for (call = 0; call < KD_NR_CALLS; call++) {
-		for (a = 0; a < (kd_is_recv(call) ? 3 : 2); a++) {
-			int flags = attrs[a] == DAT_COMPLETION_UNSIGNALLED_FLAG ? attrs[a] : 0;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		for (call = rows[i].first; call <= rows[i].last; call++) {
+			bool recv = kd_is_recv(call);
 
-			u = up[kd_is_recv(call)];
-			kd_attr(&attr);
-			if (kd_is_recv(call))
-				attr.recv_completion_flags = attrs[a];
-			else
-				attr.request_completion_flags = attrs[a];
-			kd_ep(env, &attr);
-			kd_connect(env);
-			kd_upcalls_wait(u, 0);	/* the engine has armed the queue */
-			u->n = 0;
-			for (round = 0; round < 3 && !a; round++) {
-				for (i = 0; i < 3; i++)
-					KD_EXPECT_OK(test, flag_post(env, call, i, 0));
-				fake_ib_complete_all(env->qp, kd_is_recv(call), IB_WC_SUCCESS);
-				KUNIT_EXPECT_EQ(test, kd_upcalls_wait(u, 3 * (round + 1)),
-						3 * (round + 1));
+			if (recv && rows[i].post & sup)
+				continue;
+			u = up[recv];
+			flag_ep(env, u, recv, rows[i].attr);
+			for (n = 0; n < 9 && !rows[i].attr; n++) {
+				KD_EXPECT_OK(test, flag_post(env, call, n, 0));
+				if (n % 3 < 2)
+					continue;
+				fake_ib_complete_all(env->qp, recv, IB_WC_SUCCESS);
+				KUNIT_EXPECT_EQ(test, kd_upcalls_wait(u, n + 1), n + 1);
 			}
 			u->n = 0;
-			if (flags && !kd_is_recv(call))
-				flags |= DAT_COMPLETION_SUPPRESS_FLAG;
-			KD_EXPECT_OK(test, flag_post(env, call, 77, flags));
-			KD_EXPECT_OK(test, flag_post(env, call, 78, flags));
-			fake_ib_complete(env->qp, kd_is_recv(call), IB_WC_LOC_PROT_ERR);
-			KUNIT_EXPECT_EQ(test, kd_upcalls_wait(u, 2), 2);
-			for (i = 0; i < 2; i++)
-				KUNIT_EXPECT_EQ(test, u->events[i].event_data
-						.dto_completion_event_data.user_cookie.as_64,
-						77ULL + i);
+			KD_EXPECT_OK(test, flag_post(env, call, 77, rows[i].post));
+			KD_EXPECT_OK(test, flag_post(env, call, 78, rows[i].post));
+			fake_ib_complete(env->qp, recv, IB_WC_LOC_PROT_ERR);
+			KUNIT_EXPECT_EQ_MSG(test, kd_upcalls_wait(u, 2), 2, "row %d, %s", i,
+					    kd_call_names[call]);
+			KUNIT_EXPECT_EQ(test, kd_event_id(&u->events[0]), 77ULL);
+			KUNIT_EXPECT_EQ(test, kd_event_id(&u->events[1]), 78ULL);
 			KUNIT_EXPECT_EQ(test, (int)u->events[1].event_data
 					.dto_completion_event_data.status,
 					(int)DAT_DTO_ERR_FLUSHED);
-			KUNIT_EXPECT_EQ(test, kd_expect_end(env),
-					(u32)DAT_CONNECTION_EVENT_BROKEN);
+			KD_EXPECT_END(env, BROKEN);
 			kd_ep_free(env);
 		}
 	}
@@ -235,35 +221,24 @@ static void flag_recv_table_test(struct kunit *test)
 	};
 	struct kd_env *env = kd_open(test, NULL);
 	struct kd_upcalls *up = kd_upcalls_on(env, &env->recv, DAT_EVD_DTO_FLAG);
-	DAT_EP_ATTR attr;
 	int i, send, want;
-	DAT_RETURN ret;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		for (send = 0; send < 2; send++) {
-			kd_attr(&attr);
-			attr.recv_completion_flags = rows[i].attr;
-			kd_ep(env, &attr);
-			kd_connect(env);
-			kd_upcalls_wait(up, 0);	/* the engine has armed the queue */
-			up->n = 0;
-			ret = flag_post(env, KD_RECV, 5, rows[i].post);
-			if (rows[i].notified[send] < 0) {
-				KD_EXPECT_RET(test, ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
-				kd_ep_free(env);
-				continue;
-			}
-			KD_EXPECT_OK(test, ret);
+	for (i = 0; i < 2 * (int)ARRAY_SIZE(rows); i++) {
+		send = i % 2;
+		want = rows[i / 2].notified[send];
+		flag_ep(env, up, true, rows[i / 2].attr);
+		if (want < 0) {
+			KD_BAD_ARG(test, flag_post(env, KD_RECV, 5, rows[i / 2].post), 5);
+		} else {
+			KD_EXPECT_OK(test, flag_post(env, KD_RECV, 5, rows[i / 2].post));
 			fake_ib_recv(env->qp, 3, send);
-			want = rows[i].notified[send];
 			KUNIT_EXPECT_EQ_MSG(test, kd_upcalls_wait(up, want), want,
-					    "row %d, solicited %d", i, send);
+					    "row %d, solicited %d", i / 2, send);
 			/* without a notification it is there all the same */
 			if (!want)
 				kd_expect_dto(test, env->recv, 5, DAT_DTO_SUCCESS);
-			kd_ep_free(env);
-			kd_pause();
 		}
+		kd_ep_free(env);
 	}
 }
 
@@ -278,113 +253,44 @@ static void flag_request_table_test(struct kunit *test)
 		int event;		/* -1: refused */
 		int notified;
 	} rows[] = {
-		{ DAT_COMPLETION_DEFAULT_FLAG, 0, 1, 1 },
-		{ DAT_COMPLETION_UNSIGNALLED_FLAG, 0, 1, 1 },
-		{ DAT_COMPLETION_DEFAULT_FLAG, sup, 0, 0 },
-		{ DAT_COMPLETION_UNSIGNALLED_FLAG, sup, 0, 0 },
-		{ DAT_COMPLETION_DEFAULT_FLAG, uns, -1, 0 },
-		{ DAT_COMPLETION_DEFAULT_FLAG, uns | sup, -1, 0 },
-		{ DAT_COMPLETION_UNSIGNALLED_FLAG, uns, 1, 0 },
-		{ DAT_COMPLETION_UNSIGNALLED_FLAG, uns | sup, 0, 0 },
-		{ DAT_COMPLETION_DEFAULT_FLAG, sol, 1, 1 },
-		{ DAT_COMPLETION_DEFAULT_FLAG, sol | sup, 0, 0 },
+		{ 0, 0, 1, 1 },
+		{ uns, 0, 1, 1 },
+		{ 0, sup, 0, 0 },
+		{ uns, sup, 0, 0 },
+		{ 0, uns, -1, 0 },
+		{ 0, uns | sup, -1, 0 },
+		{ uns, uns, 1, 0 },
+		{ uns, uns | sup, 0, 0 },
+		{ 0, sol, 1, 1 },
+		{ 0, sol | sup, 0, 0 },
 	};
 	struct kd_env *env = kd_open(test, NULL);
 	struct kd_upcalls *up = kd_upcalls_on(env, &env->req, DAT_EVD_DTO_FLAG);
 	enum kd_call call;
-	DAT_EP_ATTR attr;
-	DAT_EVENT event;
 	DAT_RETURN ret;
-	int i, n;
+	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		kd_attr(&attr);
-		attr.request_completion_flags = rows[i].attr;
-		kd_ep(env, &attr);
-		kd_connect(env);
+		flag_ep(env, up, false, rows[i].attr);
 		for (call = 0; call < KD_NR_CALLS; call++) {
 			if (kd_is_recv(call) || ((rows[i].post & sol) && call != KD_SEND))
 				continue;
 			up->n = 0;
 			ret = flag_post(env, call, 5, rows[i].post);
 			if (rows[i].event < 0) {
-				KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret),
-						(u32)DAT_INVALID_PARAMETER);
+				KD_EXPECT_TYPE(test, ret, DAT_INVALID_PARAMETER);
 				continue;
 			}
 			KD_EXPECT_OK(test, ret);
 			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-			n = kd_upcalls_wait(up, rows[i].notified);
-			KUNIT_EXPECT_EQ_MSG(test, n, rows[i].notified, "row %d, %s", i,
+			KUNIT_EXPECT_EQ_MSG(test, kd_upcalls_wait(up, rows[i].notified),
+					    rows[i].notified, "row %d, %s", i, kd_call_names[call]);
+			KUNIT_EXPECT_EQ_MSG(test, kd_drain(env->req),
+					    rows[i].event - rows[i].notified, "row %d, %s", i,
 					    kd_call_names[call]);
-			for (n = 0; kd_next(env->req, &event); n++)
-				;
-			KUNIT_EXPECT_EQ_MSG(test, n, rows[i].event - rows[i].notified,
-					    "row %d, %s", i, kd_call_names[call]);
 		}
 		kd_ep_free(env);
 	}
-}
-
-/* What was not dequeued before a reset or a free is gone, and nothing else is. */
-static void flag_drop_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	DAT_EP_HANDLE other, old;
-	struct ib_qp *other_qp;
-	int round, i;
-	DAT_EP_ATTR attr;
-	DAT_EVENT event;
-
-	/* another EP on the same EVDs, whose events must stay */
-	kd_attr(&attr);
-	KD_ASSERT_OK(test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr,
-					 &other));
-	other_qp = fake_ib_newest_qp(env->dev);
-	for (round = 0; round < 4; round++) {
-		KD_EXPECT_OK(test, kd_post(other, KD_RECV, 1, &iov, 1000 + round, NULL, 0));
-		kd_ep(env, NULL);
-		old = env->ep;
-		kd_connect(env);
-		for (i = 0; i < 3; i++) {
-			KD_EXPECT_OK(test, flag_post(env, KD_SEND, i, 0));
-			KD_EXPECT_OK(test, flag_post(env, KD_RECV, i, 0));
-		}
-		fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
-		fake_ib_recv(env->qp, 1, false);
-		/* some are still in the CQ, some have been looked at */
-		if (round & 1)
-			KUNIT_EXPECT_TRUE(test, kd_next(env->req, &event));
-		kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
-		flush_workqueue(kdapl_misc_wq);
-		if (round & 2) {
-			kd_ep_free(env);
-		} else {
-			/* the end of the connection stays until somebody looks, or the EP goes */
-			KD_EXPECT_OK(test, dat_ep_reset(env->ep));
-			env->qp = fake_ib_newest_qp(env->dev);
-			KUNIT_EXPECT_TRUE(test, kd_next(env->conn, &event));
-			KUNIT_EXPECT_EQ(test, (u32)event.event_number,
-					(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
-		}
-		KD_EXPECT_EMPTY(test, env->req);
-		KD_EXPECT_EMPTY(test, env->recv);
-		KD_EXPECT_EMPTY(test, env->conn);
-		if (!env->ep)
-			continue;
-		/* the reset one works, and only new events come */
-		KD_EXPECT_OK(test, flag_post(env, KD_RECV, 500, 0));
-		kd_connect(env);
-		fake_ib_recv(env->qp, 1, false);
-		kd_expect_dto(test, env->recv, 500, DAT_DTO_SUCCESS);
-		KUNIT_EXPECT_PTR_EQ(test, event.event_data.dto_completion_event_data.ep_handle,
-				    old);
-		KD_EXPECT_EMPTY(test, env->recv);
-		kd_ep_free(env);
-	}
-	KUNIT_EXPECT_EQ(test, fake_ib_outstanding(other_qp, true), 4U);
-	KD_EXPECT_OK(test, dat_ep_free(other));
 }
 
 /* A suppressed request fails and there is no EVD: BROKEN is all that is heard. */
@@ -409,7 +315,7 @@ static void flag_null_evd_test(struct kunit *test)
 		KD_EXPECT_OK(test, flag_post(env, call, 1, kd_is_recv(call) ? 0 :
 					     DAT_COMPLETION_SUPPRESS_FLAG));
 		fake_ib_complete(env->qp, kd_is_recv(call), IB_WC_REM_INV_REQ_ERR);
-		KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+		KD_EXPECT_END(env, BROKEN);
 		/* and posts in DISCONNECTED vanish as well */
 		for (i = 0; i < 40; i++)
 			KD_EXPECT_OK(test, flag_post(env, call, i, 0));
@@ -464,18 +370,8 @@ static struct kunit_case flag_cases[] = {
 	KD_CASE(flag_request_table_test,
 		"FLAG-21,FLAG-02,FLAG-04..06,FLAG-08,SEND-06..09: which requests notify"),
 	KD_CASE(flag_supported_test, "FLAG-13,EP-POST-04: what the provider says of it"),
-	KD_CASE(flag_drop_test, "FLUSH-05,EP-RST-02,EP-FREE-03: events of an end are dropped"),
 	KD_CASE(flag_null_evd_test, "SIL-45,EP-CREATE-03: completions without an EVD"),
 	{}
 };
 
-static struct kunit_suite flag_suite = {
-	.name = "kdapl-flag",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = flag_cases,
-};
-
-kunit_test_suite(flag_suite);
+KD_SUITE("kdapl-flag", flag_cases, kd_init, kd_exit);

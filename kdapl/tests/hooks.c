@@ -11,13 +11,10 @@ static DEFINE_MUTEX(hooks_lock);
 static int hooks_users;
 static bool hooks_started;
 
-/**
- * kdapl_test_get - have the module's global state up
- *
+/*
+ * Have the module's global state up.
  * Where the module has been initialised already this does nothing; else the
  * last kdapl_test_put() takes down what was brought up.
- *
- * Return: 0 or an errno.
  */
 int kdapl_test_get(void)
 {
@@ -34,9 +31,7 @@ int kdapl_test_get(void)
 	return ret;
 }
 
-/**
- * kdapl_test_put - the counterpart of kdapl_test_get()
- */
+/* The counterpart of kdapl_test_get(). */
 void kdapl_test_put(void)
 {
 	mutex_lock(&hooks_lock);
@@ -48,10 +43,7 @@ void kdapl_test_put(void)
 	mutex_unlock(&hooks_lock);
 }
 
-/**
- * kdapl_test_connect - bring an EP to CONNECTED as the CM does at ESTABLISHED
- * @ep: fresh EP with a connection, whose QP the caller has brought up
- */
+/* Bring an EP to CONNECTED as the CM does at ESTABLISHED. */
 void kdapl_test_connect(struct kdapl_ep *ep)
 {
 	struct kdapl_conn *conn;

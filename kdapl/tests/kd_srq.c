@@ -8,12 +8,7 @@
 
 #include "kd_srq.h"
 
-/**
- * sq_init - .init of a suite that works with an SRQ
- * @test: the case
- *
- * Return: 0 or -ENOMEM.
- */
+/* .init of a suite that works with an SRQ. */
 int sq_init(struct kunit *test)
 {
 	struct sq *sq = kunit_kzalloc(test, sizeof(*sq), GFP_KERNEL);
@@ -25,24 +20,12 @@ int sq_init(struct kunit *test)
 	return 0;
 }
 
-/**
- * sq_of - what a case works with
- * @test: the case
- *
- * Return: it.
- */
 struct sq *sq_of(struct kunit *test)
 {
 	return container_of((struct kd_env *)test->priv, struct sq, env);
 }
 
-/**
- * sq_use - make one of the EPs the one that the common helpers work with
- * @sq: environment
- * @i: which EP
- *
- * Return: its QP.
- */
+/* Make one of the EPs the one that the common helpers work with. */
 struct ib_qp *sq_use(struct sq *sq, int i)
 {
 	sq->env.ep = sq->eps[i].ep;
@@ -51,11 +34,6 @@ struct ib_qp *sq_use(struct sq *sq, int i)
 	return sq->env.qp;
 }
 
-/**
- * sq_ep_free - free one of the EPs
- * @sq: environment
- * @i: which EP
- */
 void sq_ep_free(struct sq *sq, int i)
 {
 	sq_use(sq, i);
@@ -63,10 +41,7 @@ void sq_ep_free(struct sq *sq, int i)
 	memset(&sq->eps[i], 0, sizeof(sq->eps[i]));
 }
 
-/**
- * sq_exit - .exit of such a suite
- * @test: the case
- */
+/* .exit of such a suite. */
 void sq_exit(struct kunit *test)
 {
 	struct sq *sq;
@@ -83,13 +58,17 @@ void sq_exit(struct kunit *test)
 	kd_exit(test);
 }
 
-/**
- * sq_open - everything but SRQ and EPs
- * @test: the case
- * @caps: what the device says of itself, or NULL
- *
- * Return: the environment, torn down by sq_exit().
- */
+/* End a round of a case, for sq_open() to begin the next one. */
+void sq_again(struct kunit *test)
+{
+	struct sq *sq = sq_of(test);
+
+	sq_exit(test);
+	memset(sq, 0, sizeof(*sq));
+	sq->env.test = test;
+}
+
+/* Everything but SRQ and EPs. */
 struct sq *sq_open(struct kunit *test, const struct fake_ib_caps *caps)
 {
 	struct sq *sq;
@@ -100,16 +79,6 @@ struct sq *sq_open(struct kunit *test, const struct fake_ib_caps *caps)
 	return sq;
 }
 
-/**
- * sq_create - dat_srq_create with these attributes
- * @sq: environment
- * @dtos: buffers
- * @iov: segments of one
- * @low: low watermark
- * @srq: where the handle goes
- *
- * Return: what the call returned.
- */
 DAT_RETURN sq_create(struct sq *sq, DAT_COUNT dtos, DAT_COUNT iov, DAT_COUNT low,
 		     DAT_SRQ_HANDLE *srq)
 {
@@ -118,11 +87,7 @@ DAT_RETURN sq_create(struct sq *sq, DAT_COUNT dtos, DAT_COUNT iov, DAT_COUNT low
 	return dat_srq_create(sq->env.ia, sq->env.pz, &attr, srq);
 }
 
-/**
- * sq_srq - the SRQ of the case
- * @sq: environment without one
- * @dtos: buffers
- */
+/* The SRQ of the case. */
 void sq_srq(struct sq *sq, DAT_COUNT dtos)
 {
 	KD_ASSERT_OK(sq->env.test, sq_create(sq, dtos, 4, 0, &sq->srq));
@@ -130,10 +95,6 @@ void sq_srq(struct sq *sq, DAT_COUNT dtos)
 	KUNIT_ASSERT_NOT_NULL(sq->env.test, sq->ib);
 }
 
-/**
- * sq_srq_free - free the SRQ of the case
- * @sq: environment
- */
 void sq_srq_free(struct sq *sq)
 {
 	KD_EXPECT_OK(sq->env.test, dat_srq_free(sq->srq));
@@ -141,23 +102,26 @@ void sq_srq_free(struct sq *sq)
 	sq->ib = NULL;
 }
 
-/**
- * sq_ep_on - one of the EPs, unconnected
- * @sq: environment
- * @i: which EP
- * @recv: its recv EVD
- * @attr: its attributes, or NULL for those of kd_attr()
- */
+/* An EP on PZ and EVDs of the environment; @attr may be NULL. */
+DAT_RETURN sq_try_ep(struct sq *sq, const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep)
+{
+	struct kd_env *env = &sq->env;
+	DAT_EP_ATTR usual;
+
+	kd_attr(&usual);
+	return dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req, env->conn, sq->srq,
+				      attr ? attr : &usual, ep);
+}
+
+/* One of the EPs, unconnected. */
 void sq_ep_on(struct sq *sq, int i, DAT_EVD_HANDLE recv, const DAT_EP_ATTR *attr)
 {
 	struct kunit *test = sq->env.test;
 	struct sq_ep *ep = &sq->eps[i];
-	DAT_EP_ATTR usual;
 
-	kd_attr(&usual);
-	KD_ASSERT_OK(test, dat_ep_create_with_srq(sq->env.ia, sq->env.pz, recv, sq->env.req,
-						  sq->env.conn, sq->srq, attr ? attr : &usual,
-						  &ep->ep));
+	swap(sq->env.recv, recv);
+	KD_ASSERT_OK(test, sq_try_ep(sq, attr, &ep->ep));
+	swap(sq->env.recv, recv);
 	ep->qp = fake_ib_newest_qp(sq->env.dev);
 	ep->kep = kdapl_obj_get(ep->ep, DAT_HANDLE_TYPE_EP);
 	KUNIT_ASSERT_NOT_NULL(test, ep->qp);
@@ -165,13 +129,7 @@ void sq_ep_on(struct sq *sq, int i, DAT_EVD_HANDLE recv, const DAT_EP_ATTR *attr
 	sq_use(sq, i);
 }
 
-/**
- * sq_ep - one of the EPs, connected
- * @sq: environment
- * @i: which EP
- *
- * Return: its QP.
- */
+/* One of the EPs, connected. */
 struct ib_qp *sq_ep(struct sq *sq, int i)
 {
 	sq_ep_on(sq, i, sq->env.recv, NULL);
@@ -179,13 +137,6 @@ struct ib_qp *sq_ep(struct sq *sq, int i)
 	return sq->eps[i].qp;
 }
 
-/**
- * sq_try_post - post a buffer
- * @sq: environment
- * @cookie: cookie
- *
- * Return: what the call returned.
- */
 DAT_RETURN sq_try_post(struct sq *sq, u64 cookie)
 {
 	DAT_LMR_TRIPLET iov = kd_seg(&sq->env, sq->mem, 0, 64);
@@ -194,36 +145,33 @@ DAT_RETURN sq_try_post(struct sq *sq, u64 cookie)
 	return dat_srq_post_recv(sq->srq, 1, &iov, c);
 }
 
-/**
- * sq_post - post buffers with cookies that count up
- * @sq: environment
- * @cookie: the first
- * @n: how many
- */
+/* Buffers with cookies that count up. */
 void sq_post(struct sq *sq, u64 cookie, int n)
 {
 	while (n--)
 		KD_EXPECT_OK(sq->env.test, sq_try_post(sq, cookie++));
 }
 
-/**
- * sq_counts - query the SRQ
- * @sq: environment
- * @param: filled
- */
+void sq_expect_full(struct sq *sq)
+{
+	KD_EXPECT_RET(sq->env.test, sq_try_post(sq, 99), DAT_INSUFFICIENT_RESOURCES,
+		      DAT_RESOURCE_SRQ);
+}
+
+/* Messages of this length arrive at one of the EPs. */
+void sq_recv(struct sq *sq, int i, int n, u32 length)
+{
+	while (n--)
+		KUNIT_EXPECT_EQ(sq->env.test, fake_ib_recv(sq->eps[i].qp, length, false), 0);
+}
+
 void sq_counts(struct sq *sq, DAT_SRQ_PARAM *param)
 {
 	memset(param, 0x5a, sizeof(*param));
 	KD_EXPECT_OK(sq->env.test, dat_srq_query(sq->srq, DAT_SRQ_FIELD_ALL, param));
 }
 
-/**
- * sq_expect_counts - the two counts of the SRQ are these
- * @sq: environment
- * @available: buffers on it
- * @outstanding: buffers the consumer does not have
- * @what: for the message
- */
+/* So many buffers are on the SRQ, so many the consumer does not have. */
 void sq_expect_counts(struct sq *sq, int available, int outstanding, const char *what)
 {
 	DAT_SRQ_PARAM param;
@@ -234,15 +182,7 @@ void sq_expect_counts(struct sq *sq, int available, int outstanding, const char 
 			    what);
 }
 
-/**
- * sq_expect - the next event of an EVD is this Receive
- * @sq: environment
- * @evd: the EVD
- * @i: which EP it is of
- * @cookie: its cookie
- * @status: its status
- * @length: its length, if it succeeded
- */
+/* The next event of an EVD is this Receive, of this length if it succeeded. */
 void sq_expect(struct sq *sq, DAT_EVD_HANDLE evd, int i, u64 cookie, int status, u32 length)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
@@ -261,9 +201,12 @@ void sq_expect(struct sq *sq, DAT_EVD_HANDLE evd, int i, u64 cookie, int status,
 		KUNIT_EXPECT_EQ(test, (u32)dto->transfered_length, length);
 }
 
-/**
- * sq_settle - let everything happen that is under way inside the provider
- */
+void sq_got(struct sq *sq, int i, u64 cookie, u32 length)
+{
+	sq_expect(sq, sq->env.recv, i, cookie, DAT_DTO_SUCCESS, length);
+}
+
+/* Let everything happen that is under way inside the provider. */
 void sq_settle(void)
 {
 	usleep_range(1000, 2000);
@@ -272,14 +215,7 @@ void sq_settle(void)
 	flush_workqueue(kdapl_misc_wq);
 }
 
-/**
- * sq_async - take the asynchronous events that are there
- * @sq: environment
- * @handle: which object they all are of
- * @reason: which reason they all have
- *
- * Return: how many there were.
- */
+/* Take the asynchronous events that are there, all of them this one. Returns how many. */
 int sq_async(struct sq *sq, DAT_HANDLE handle, int reason)
 {
 	const DAT_ASYNCH_ERROR_EVENT_DATA *data;
@@ -297,4 +233,15 @@ int sq_async(struct sq *sq, DAT_HANDLE handle, int reason)
 		n++;
 	}
 	return n;
+}
+
+int sq_low_events(struct sq *sq)
+{
+	return sq_async(sq, sq->srq, DAT_SRQ_LOW_WATERMARK_EVENT);
+}
+
+/* Those of the EP of the environment. */
+int sq_soft_events(struct sq *sq)
+{
+	return sq_async(sq, sq->env.ep, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
 }

@@ -12,12 +12,7 @@
 
 #define SQ_EPS		8
 
-/**
- * struct sq_ep - one EP of the SRQ
- * @ep: its handle
- * @kep: the object
- * @qp: its QP
- */
+/* One EP of the SRQ. */
 struct sq_ep {
 	DAT_EP_HANDLE ep;
 	struct kdapl_ep *kep;
@@ -45,19 +40,26 @@ struct sq *sq_of(struct kunit *test);
 struct ib_qp *sq_use(struct sq *sq, int i);
 void sq_ep_free(struct sq *sq, int i);
 void sq_exit(struct kunit *test);
+void sq_again(struct kunit *test);
 struct sq *sq_open(struct kunit *test, const struct fake_ib_caps *caps);
 DAT_RETURN sq_create(struct sq *sq, DAT_COUNT dtos, DAT_COUNT iov, DAT_COUNT low,
 		     DAT_SRQ_HANDLE *srq);
 void sq_srq(struct sq *sq, DAT_COUNT dtos);
 void sq_srq_free(struct sq *sq);
+DAT_RETURN sq_try_ep(struct sq *sq, const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
 void sq_ep_on(struct sq *sq, int i, DAT_EVD_HANDLE recv, const DAT_EP_ATTR *attr);
 struct ib_qp *sq_ep(struct sq *sq, int i);
 DAT_RETURN sq_try_post(struct sq *sq, u64 cookie);
 void sq_post(struct sq *sq, u64 cookie, int n);
+void sq_expect_full(struct sq *sq);
+void sq_recv(struct sq *sq, int i, int n, u32 length);
 void sq_counts(struct sq *sq, DAT_SRQ_PARAM *param);
 void sq_expect_counts(struct sq *sq, int available, int outstanding, const char *what);
 void sq_expect(struct sq *sq, DAT_EVD_HANDLE evd, int i, u64 cookie, int status, u32 length);
+void sq_got(struct sq *sq, int i, u64 cookie, u32 length);
 void sq_settle(void);
 int sq_async(struct sq *sq, DAT_HANDLE handle, int reason);
+int sq_low_events(struct sq *sq);
+int sq_soft_events(struct sq *sq);
 
 #endif /* KDAPL_KD_SRQ_H */

@@ -10,6 +10,14 @@
 
 #include "kd_upcall.h"
 
+const DAT_UPCALL_POLICY kd_calling[KD_CALLING] = {
+	DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_NOTIFY, DAT_UPCALL_MANY,
+};
+
+const enum kdat_evd_context kd_contexts[KD_CONTEXTS] = {
+	KDAT_EVD_CONTEXT_SOFTIRQ, KDAT_EVD_CONTEXT_WORKQUEUE,
+};
+
 static void kd_sink_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	u64 id = event ? kd_event_id(event) : KD_NO_EVENT;
@@ -44,10 +52,7 @@ static void kd_sink_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN m
 	spin_unlock_irqrestore(&sink->lock, flags);
 }
 
-/**
- * kd_sink_init - nothing seen yet, nothing held open
- * @sink: the sink
- */
+/* Nothing seen yet, nothing held open. */
 void kd_sink_init(struct kd_sink *sink)
 {
 	memset(sink, 0, sizeof(*sink));
@@ -56,12 +61,7 @@ void kd_sink_init(struct kd_sink *sink)
 	sink->pass = INT_MAX;
 }
 
-/**
- * kd_sink - a new sink
- * @test: the case it is freed with
- *
- * Return: the sink.
- */
+/* A new sink, freed with the case. */
 struct kd_sink *kd_sink(struct kunit *test)
 {
 	struct kd_sink *sink = kunit_kzalloc(test, sizeof(*sink), GFP_KERNEL);
@@ -71,12 +71,7 @@ struct kd_sink *kd_sink(struct kunit *test)
 	return sink;
 }
 
-/**
- * kd_sink_object - the upcall object that leads to a sink
- * @sink: the sink, or NULL
- *
- * Return: the object.
- */
+/* The upcall object that leads to a sink. */
 DAT_UPCALL_OBJECT kd_sink_object(struct kd_sink *sink)
 {
 	return (DAT_UPCALL_OBJECT) {
@@ -85,11 +80,7 @@ DAT_UPCALL_OBJECT kd_sink_object(struct kd_sink *sink)
 	};
 }
 
-/**
- * kd_sink_pass - hold upcalls open, or let them go
- * @sink: the sink
- * @n: the first @n upcalls return, the others wait; INT_MAX for all
- */
+/* The first @n upcalls return, the others are held open; INT_MAX: all return. */
 void kd_sink_pass(struct kd_sink *sink, int n)
 {
 	WRITE_ONCE(sink->pass, n);
@@ -107,25 +98,13 @@ static bool kd_sink_reached(struct kd_sink *sink, int started, int ended)
 	return reached;
 }
 
-/**
- * kd_sink_wait - wait for upcalls
- * @sink: the sink
- * @started: so many have begun, and @inside has seen them
- * @ended: so many have ended
- *
- * Return: false when that did not happen.
- */
+/* So many have begun, and @inside has seen them; so many have ended. */
 bool kd_sink_wait(struct kd_sink *sink, int started, int ended)
 {
 	return wait_event_timeout(sink->wait, kd_sink_reached(sink, started, ended), KD_LONG);
 }
 
-/**
- * kd_sink_expect - so many upcalls came, all have ended, all events were sound
- * @test: the case
- * @sink: the sink
- * @n: so many
- */
+/* So many upcalls came, all have ended, all events were sound. */
 void kd_sink_expect(struct kunit *test, struct kd_sink *sink, int n)
 {
 	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n, n));
@@ -134,12 +113,7 @@ void kd_sink_expect(struct kunit *test, struct kd_sink *sink, int n)
 	KUNIT_EXPECT_EQ(test, sink->changed, 0);
 }
 
-/**
- * kd_event_id - what a test gave an event to carry
- * @event: completion or software event
- *
- * Return: the cookie, or the pointer.
- */
+/* The cookie of a completion, the pointer of a software event. */
 u64 kd_event_id(const DAT_EVENT *event)
 {
 	if (event->event_number == DAT_SOFTWARE_EVENT)
@@ -147,14 +121,16 @@ u64 kd_event_id(const DAT_EVENT *event)
 	return event->event_data.dto_completion_event_data.user_cookie.as_64;
 }
 
-/**
- * kd_post_se - post a software event
- * @evd: EVD
- * @id: what it carries
- *
- * Context: any.
- * Return: what the call returned.
- */
+/* The next event of an EVD is this one. */
+void kd_expect_id(struct kunit *test, DAT_EVD_HANDLE evd, u64 id)
+{
+	DAT_EVENT event;
+
+	KUNIT_ASSERT_TRUE_MSG(test, kd_next(evd, &event), "no event, want %#llx", id);
+	KUNIT_EXPECT_EQ(test, kd_event_id(&event), id);
+	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, evd);
+}
+
 DAT_RETURN kd_post_se(DAT_EVD_HANDLE evd, u64 id)
 {
 	DAT_EVENT event;
@@ -165,18 +141,17 @@ DAT_RETURN kd_post_se(DAT_EVD_HANDLE evd, u64 id)
 	return dat_evd_post_se(evd, &event);
 }
 
-/**
- * kd_evd_create - an EVD whose upcalls go to a sink
- * @env: environment
- * @qlen: length
- * @policy: policy
- * @sink: the sink; NULL only with DAT_UPCALL_DISABLE
- * @flags: streams
- * @context: of its upcalls
- * @evd: where the handle goes
- *
- * Return: what the call returned.
- */
+/* An EVD without upcalls. */
+DAT_EVD_HANDLE kd_evd(struct kd_env *env, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
+{
+	DAT_EVD_HANDLE evd;
+
+	KD_ASSERT_OK(env->test, dat_evd_kcreate(env->ia, qlen, DAT_UPCALL_DISABLE, NULL, flags,
+						&evd));
+	return evd;
+}
+
+/* An EVD whose upcalls go to a sink. */
 DAT_RETURN kd_evd_create(struct kd_env *env, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 			 struct kd_sink *sink, DAT_EVD_FLAGS flags, enum kdat_evd_context context,
 			 DAT_EVD_HANDLE *evd)
@@ -192,16 +167,7 @@ DAT_RETURN kd_evd_create(struct kd_env *env, DAT_COUNT qlen, DAT_UPCALL_POLICY p
 	return ret;
 }
 
-/**
- * kd_evd_replace - the same in place of an EVD of the environment
- * @env: environment without EP
- * @evd: env->recv, env->req or env->conn
- * @qlen: as kd_evd_create()
- * @policy: as kd_evd_create()
- * @sink: as kd_evd_create()
- * @flags: as kd_evd_create()
- * @context: as kd_evd_create()
- */
+/* The same in place of an EVD of the environment. */
 void kd_evd_replace(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_COUNT qlen,
 		    DAT_UPCALL_POLICY policy, struct kd_sink *sink, DAT_EVD_FLAGS flags,
 		    enum kdat_evd_context context)
@@ -213,16 +179,7 @@ void kd_evd_replace(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_COUNT qlen,
 	KD_ASSERT_OK(env->test, kd_evd_create(env, qlen, policy, sink, flags, context, evd));
 }
 
-/**
- * kd_more_ep - a connected EP beside the one of the environment
- * @env: environment without EP
- * @recv: EVD of its Receives
- * @req: EVD of its requests
- * @attr: its attributes, or NULL
- * @ep: where the handle goes; the case frees it
- *
- * Return: its QP.
- */
+/* A connected EP beside the one of the environment, for the case to free. */
 struct ib_qp *kd_more_ep(struct kd_env *env, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req,
 			 const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep)
 {
@@ -243,14 +200,7 @@ struct ib_qp *kd_more_ep(struct kd_env *env, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE
 	return qp;
 }
 
-/**
- * kd_sent - a Send that is done at once
- * @env: environment
- * @ep: connected EP
- * @qp: its QP
- * @id: cookie
- * @flags: completion flags
- */
+/* A Send that is done at once. */
 void kd_sent(struct kd_env *env, DAT_EP_HANDLE ep, struct ib_qp *qp, u64 id, int flags)
 {
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
@@ -259,25 +209,12 @@ void kd_sent(struct kd_env *env, DAT_EP_HANDLE ep, struct ib_qp *qp, u64 id, int
 	KUNIT_EXPECT_EQ(env->test, fake_ib_complete(qp, false, IB_WC_SUCCESS), 0);
 }
 
-/**
- * kd_policy - change the policy of an EVD and nothing else
- * @evd: EVD
- * @policy: new policy
- * @flag: what becomes of events that are queued
- *
- * Return: what the call returned.
- */
+/* Change the policy of an EVD and nothing else. */
 DAT_RETURN kd_policy(DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag)
 {
 	return dat_evd_modify_upcall(evd, policy, DAT_UPCALL_SAME, flag);
 }
 
-/**
- * kd_policy_name - for messages
- * @policy: the policy
- *
- * Return: its name.
- */
 const char *kd_policy_name(DAT_UPCALL_POLICY policy)
 {
 	switch (policy) {
@@ -342,9 +279,8 @@ static bool kd_flush_work(struct kdapl_evd *evd)
 	return waited;
 }
 
-/**
- * kd_pin - stay on this CPU, and with it what this thread starts in softirq
- *
+/*
+ * Stay on this CPU, and with it what this thread starts in softirq.
  * For the rest of the case, which has a thread of its own.
  */
 void kd_pin(void)
@@ -352,10 +288,8 @@ void kd_pin(void)
 	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
 }
 
-/**
- * kd_settle - wait until the engine of an EVD has nothing left to do
- * @evd: EVD; none of its upcalls is held open
- *
+/*
+ * Wait until the engine of an EVD has nothing left to do.
  * What is not delivered then will not be delivered by itself. Quick in softirq
  * only after kd_pin(), when nobody else feeds the EVD.
  */
@@ -377,12 +311,7 @@ void kd_settle(DAT_EVD_HANDLE evd)
 	kdapl_obj_put(&kevd->obj);
 }
 
-/**
- * kd_drain - throw away what is queued
- * @evd: EVD
- *
- * Return: how many events there were.
- */
+/* Throw away what is queued. */
 int kd_drain(DAT_EVD_HANDLE evd)
 {
 	DAT_EVENT event;
@@ -408,13 +337,7 @@ static int kd_aside_main(void *arg)
 	return 0;
 }
 
-/**
- * kd_aside - make a call in another thread
- * @test: the case
- * @aside: filled; kd_aside_wait() must follow
- * @fn: the call
- * @arg: its argument
- */
+/* Make a call in another thread; kd_aside_wait() must follow. */
 void kd_aside(struct kunit *test, struct kd_aside *aside, void (*fn)(void *arg), void *arg)
 {
 	aside->fn = fn;
@@ -431,13 +354,7 @@ static void kd_aside_caller(void *arg)
 	aside->ret = aside->call(aside->handle);
 }
 
-/**
- * kd_aside_call - the same for a call that takes nothing but a handle
- * @test: the case
- * @aside: filled, with the result in @ret; kd_aside_wait() must follow
- * @call: the call
- * @handle: its argument
- */
+/* The same for a call that takes nothing but a handle. */
 void kd_aside_call(struct kunit *test, struct kd_aside *aside,
 		   DAT_RETURN (*call)(DAT_HANDLE handle), DAT_HANDLE handle)
 {
@@ -446,24 +363,13 @@ void kd_aside_call(struct kunit *test, struct kd_aside *aside,
 	kd_aside(test, aside, kd_aside_caller, aside);
 }
 
-/**
- * kd_aside_returned - has it returned?
- * @aside: the call
- * @ms: what it gets first to do so, were there nothing to wait for
- *
- * Return: whether it has.
- */
+/* Has it returned? It gets @ms to do so, were there nothing to wait for. */
 bool kd_aside_returned(struct kd_aside *aside, unsigned int ms)
 {
 	return wait_for_completion_timeout(&aside->done, msecs_to_jiffies(ms));
 }
 
-/**
- * kd_aside_wait - wait for it to return
- * @aside: the call
- *
- * Return: false when it did not; the thread is left alone then.
- */
+/* Wait for it to return; the thread is left alone if it does not. */
 bool kd_aside_wait(struct kd_aside *aside)
 {
 	if (!wait_for_completion_timeout(&aside->done, KD_LONG))

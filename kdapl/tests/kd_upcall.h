@@ -21,14 +21,9 @@
 #define KD_ID(stream, n)	((u64)(stream) << 32 | (n))
 #define KD_STREAM(id)		((unsigned int)((id) >> 32))
 
-/**
- * struct kd_seen - one upcall
- * @id: of its event, KD_NO_EVENT when there was none
- * @more: as told
- * @softirq: it came in softirq
- */
+/* One upcall. */
 struct kd_seen {
-	u64 id;
+	u64 id;				/* KD_NO_EVENT when there was none */
 	bool more;
 	bool softirq;
 };
@@ -85,6 +80,13 @@ struct kd_aside {
 	struct completion done;
 };
 
+/* Policies that call, and where. */
+#define KD_CALLING	3
+#define KD_CONTEXTS	2
+
+extern const DAT_UPCALL_POLICY kd_calling[KD_CALLING];
+extern const enum kdat_evd_context kd_contexts[KD_CONTEXTS];
+
 struct kd_sink *kd_sink(struct kunit *test);
 void kd_sink_init(struct kd_sink *sink);
 DAT_UPCALL_OBJECT kd_sink_object(struct kd_sink *sink);
@@ -92,7 +94,9 @@ void kd_sink_pass(struct kd_sink *sink, int n);
 bool kd_sink_wait(struct kd_sink *sink, int started, int ended);
 void kd_sink_expect(struct kunit *test, struct kd_sink *sink, int n);
 
+DAT_EVD_HANDLE kd_evd(struct kd_env *env, DAT_COUNT qlen, DAT_EVD_FLAGS flags);
 u64 kd_event_id(const DAT_EVENT *event);
+void kd_expect_id(struct kunit *test, DAT_EVD_HANDLE evd, u64 id);
 DAT_RETURN kd_post_se(DAT_EVD_HANDLE evd, u64 id);
 DAT_RETURN kd_evd_create(struct kd_env *env, DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
 			 struct kd_sink *sink, DAT_EVD_FLAGS flags, enum kdat_evd_context context,

@@ -11,23 +11,10 @@
 
 #define UP_QLEN		64
 
-static const DAT_UPCALL_POLICY up_enabled[] = {
-	DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_NOTIFY, DAT_UPCALL_MANY,
-};
-
-static const enum kdat_evd_context up_contexts[] = {
-	KDAT_EVD_CONTEXT_SOFTIRQ, KDAT_EVD_CONTEXT_WORKQUEUE,
-};
-
-static int up_cpus(void)
-{
-	return num_online_cpus();
-}
-
 /* How many may run at a time, where they may sleep. */
 static int up_most(DAT_UPCALL_POLICY policy)
 {
-	return policy == DAT_UPCALL_MANY ? up_cpus() : 1;
+	return policy == DAT_UPCALL_MANY ? num_online_cpus() : 1;
 }
 
 /* An EVD for software events, and a sink in which nothing has happened yet. */
@@ -60,6 +47,15 @@ static int up_hold(struct kunit *test, DAT_EVD_HANDLE evd, struct kd_sink *sink,
 	return n;
 }
 
+/* One upcall, number @n from 0, returns; another one begins, and no more. */
+static void up_next(struct kunit *test, struct kd_sink *sink, int n, int started)
+{
+	kd_sink_pass(sink, n + 1);
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, started, n + 1));
+	kd_pause();
+	KUNIT_EXPECT_EQ(test, sink->started, started);
+}
+
 static void up_expect_policy(struct kunit *test, DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy,
 			     struct kd_sink *sink)
 {
@@ -68,15 +64,6 @@ static void up_expect_policy(struct kunit *test, DAT_EVD_HANDLE evd, DAT_UPCALL_
 	KD_EXPECT_OK(test, dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
 	KUNIT_EXPECT_EQ(test, (int)param.upcall_policy, (int)policy);
 	KUNIT_EXPECT_PTR_EQ(test, param.upcall.instance_data, (void *)sink);
-}
-
-/* Upcalls [from, from + n) had the events with these numbers, in this order. */
-static void up_expect_ids(struct kunit *test, struct kd_sink *sink, int from, u32 first, int n)
-{
-	int i;
-
-	for (i = 0; i < n; i++)
-		KUNIT_EXPECT_EQ(test, sink->seen[from + i].id, KD_ID(1, first + i));
 }
 
 /* Events [0, n) came once each, in whatever order, but for one. */
@@ -94,40 +81,31 @@ static void up_expect_each(struct kunit *test, struct kd_sink *sink, int n, int 
 /* As many as may run do, with the oldest events; one returns, one starts. */
 static void up_running_test(struct kunit *test)
 {
+	static const DAT_UPCALL_POLICY policies[] = {
+		DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_MANY,
+	};
 	struct kd_env *env = kd_open(test, NULL);
 	struct kd_sink *sink = kd_sink(test);
-	DAT_UPCALL_POLICY policy;
 	DAT_EVD_HANDLE evd;
-	DAT_EVENT event;
-	int p, n;
+	int p, n, i;
 
-	for (p = 0; p < ARRAY_SIZE(up_enabled); p++) {
-		policy = up_enabled[p];
-		if (policy == DAT_UPCALL_NOTIFY)
-			continue;
-		evd = up_evd(env, policy, sink, KDAT_EVD_CONTEXT_DEFAULT);
-		n = up_hold(test, evd, sink, policy);
+	for (p = 0; p < ARRAY_SIZE(policies); p++) {
+		evd = up_evd(env, policies[p], sink, KDAT_EVD_CONTEXT_DEFAULT);
+		n = up_hold(test, evd, sink, policies[p]);
 		up_post(test, evd, n, 4);
 		kd_pause();
 		KUNIT_EXPECT_EQ(test, sink->started, n);
 		/* dequeue is legal beside them and takes the next one */
-		KUNIT_ASSERT_TRUE(test, kd_next(evd, &event));
-		KUNIT_EXPECT_EQ(test, kd_event_id(&event), KD_ID(1, n));
-		KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, evd);
-		kd_sink_pass(sink, 1);
-		KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n + 1, 1));
-		kd_pause();
-		KUNIT_EXPECT_EQ(test, sink->started, n + 1);
+		kd_expect_id(test, evd, KD_ID(1, n));
+		up_next(test, sink, 0, n + 1);
 		kd_sink_pass(sink, INT_MAX);
 		kd_sink_expect(test, sink, n + 3);
 		KUNIT_EXPECT_EQ(test, sink->most, n);
 		KD_EXPECT_EMPTY(test, evd);
 		up_expect_each(test, sink, n + 4, n);
-		if (policy == DAT_UPCALL_SINGLE_INSTANCE) {
-			up_expect_ids(test, sink, 1, 2, 3);
-			KUNIT_EXPECT_TRUE(test, sink->seen[1].more);
-			KUNIT_EXPECT_TRUE(test, sink->seen[2].more);
-			KUNIT_EXPECT_FALSE(test, sink->seen[3].more);
+		for (i = 1; !p && i < 4; i++) {
+			KUNIT_EXPECT_EQ(test, sink->seen[i].id, KD_ID(1, 1 + i));
+			KUNIT_EXPECT_EQ(test, sink->seen[i].more, i < 3);
 		}
 		KD_EXPECT_OK(test, dat_evd_free(evd));
 	}
@@ -139,23 +117,20 @@ static void up_many_to_single_test(struct kunit *test)
 	struct kd_env *env = kd_open(test, NULL);
 	struct kd_sink *sink = kd_sink(test);
 	DAT_EVD_HANDLE evd = up_evd(env, DAT_UPCALL_MANY, sink, KDAT_EVD_CONTEXT_DEFAULT);
-	int n = up_hold(test, evd, sink, DAT_UPCALL_MANY);
+	int i, n = up_hold(test, evd, sink, DAT_UPCALL_MANY);
 
 	up_post(test, evd, n, 2);
 	KD_EXPECT_OK(test, kd_policy(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_INVOC_NEW));
-	kd_sink_pass(sink, n - 1);
-	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n, n - 1));
+	if (n > 1)
+		up_next(test, sink, n - 2, n);
 	up_post(test, evd, n + 2, 1);
 	kd_pause();
 	KUNIT_EXPECT_EQ(test, sink->started, n);
-	kd_sink_pass(sink, n);
-	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n + 1, n));
-	kd_pause();
-	KUNIT_EXPECT_EQ(test, sink->started, n + 1);
+	up_next(test, sink, n - 1, n + 1);
 	kd_sink_pass(sink, INT_MAX);
 	kd_sink_expect(test, sink, n + 3);
-	up_expect_ids(test, sink, n, n, 3);
-	KUNIT_EXPECT_EQ(test, sink->most, n);
+	for (i = n; i < n + 3; i++)
+		KUNIT_EXPECT_EQ(test, sink->seen[i].id, KD_ID(1, i));
 	KD_EXPECT_OK(test, dat_evd_free(evd));
 }
 
@@ -168,11 +143,10 @@ static void up_expect_gone(struct kunit *test, DAT_EVD_HANDLE evd)
 {
 	DAT_EVENT event;
 
-	KD_EXPECT_RET(test, dat_evd_dequeue(evd, &event), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	KD_EXPECT_RET(test, kd_post_se(evd, 0), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	KD_EXPECT_RET(test, kd_policy(evd, DAT_UPCALL_DISABLE, DAT_UPCALL_INVOC_NEW),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	KD_EXPECT_RET(test, dat_evd_resize(evd, 7), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	KD_BAD_HANDLE(test, dat_evd_dequeue(evd, &event), 1);
+	KD_BAD_HANDLE(test, kd_post_se(evd, 0), 1);
+	KD_BAD_HANDLE(test, kd_policy(evd, DAT_UPCALL_DISABLE, DAT_UPCALL_INVOC_NEW), 1);
+	KD_BAD_HANDLE(test, dat_evd_resize(evd, 7), 1);
 }
 
 /* TEARDOWN, twice at once, or dat_evd_free() waits for all that run, and none starts. */
@@ -194,8 +168,7 @@ static void up_waits(struct kunit *test, DAT_UPCALL_POLICY policy, bool free)
 	else	/* this one does not wait */
 		KD_EXPECT_OK(test, kd_policy(evd, DAT_UPCALL_DISABLE, DAT_UPCALL_INVOC_NEW));
 	if (n > 1) {
-		kd_sink_pass(sink, n - 1);
-		KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n, n - 1));
+		up_next(test, sink, n - 2, n);
 		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0], KD_MOMENT));
 	}
 	kd_sink_pass(sink, INT_MAX);
@@ -216,22 +189,13 @@ static void up_waits(struct kunit *test, DAT_UPCALL_POLICY policy, bool free)
 	kd_sink_expect(test, sink, n);
 }
 
-static void up_teardown_test(struct kunit *test)
+static void up_waits_test(struct kunit *test)
 {
-	int p;
+	int i;
 
 	kd_open(test, NULL);
-	for (p = 0; p < ARRAY_SIZE(up_enabled); p++)
-		up_waits(test, up_enabled[p], false);
-}
-
-static void up_free_test(struct kunit *test)
-{
-	int p;
-
-	kd_open(test, NULL);
-	for (p = 0; p < ARRAY_SIZE(up_enabled); p++)
-		up_waits(test, up_enabled[p], true);
+	for (i = 0; i < 2 * KD_CALLING; i++)
+		up_waits(test, kd_calling[i / 2], i & 1);
 }
 
 /* It waits for what runs when it is called, not for what others allow later. */
@@ -248,8 +212,7 @@ static void up_teardown_overtaken_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, KD_MOMENT));
 	KD_EXPECT_OK(test, kd_policy(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_INVOC_NEW));
 	up_post(test, evd, 1, 1);
-	kd_sink_pass(sink, 1);
-	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 2, 1));
+	up_next(test, sink, 0, 2);
 	/* the second one is still held */
 	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
 	KD_EXPECT_OK(test, aside.ret);
@@ -274,11 +237,9 @@ static void up_inside(struct kd_sink *sink, const DAT_EVENT *event, bool more)
 
 	if (try->n++)
 		return;
-	if (try->free)
-		try->ret = dat_evd_free(try->evd);
-	else
-		try->ret = dat_evd_modify_upcall(try->evd, try->policy, &try->object,
-						 DAT_UPCALL_INVOC_NEW);
+	try->ret = try->free ? dat_evd_free(try->evd) :
+		   dat_evd_modify_upcall(try->evd, try->policy, &try->object,
+					 DAT_UPCALL_INVOC_NEW);
 }
 
 /* TEARDOWN and dat_evd_free() would wait for themselves: refused, nothing has changed. */
@@ -290,21 +251,18 @@ static void up_refused_test(struct kunit *test)
 	struct up_try try;
 	int i;
 
-	for (i = 0; i < 4 * (int)ARRAY_SIZE(up_enabled); i++) {
-		policy = up_enabled[i / 4];
+	for (i = 0; i < 4 * KD_CALLING; i++) {
+		policy = kd_calling[i / 4];
 		try = (struct up_try) {
 			.policy = DAT_UPCALL_TEARDOWN, .object = kd_sink_object(other),
 			.free = i & 2,
 		};
-		try.evd = up_evd(env, policy, sink, up_contexts[i % 2]);
+		try.evd = up_evd(env, policy, sink, kd_contexts[i % 2]);
 		sink->inside = up_inside;
 		sink->arg = &try;
 		up_post(test, try.evd, 0, 1);
 		kd_sink_expect(test, sink, 1);
-		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(try.ret), (u32)DAT_INVALID_STATE);
-		if (try.free)
-			KD_EXPECT_RET(test, try.ret, DAT_INVALID_STATE,
-				      DAT_INVALID_STATE_EVD_IN_USE);
+		KD_BAD_STATE(test, try.ret, EVD_IN_USE);
 		up_expect_policy(test, try.evd, policy, sink);
 		/* and it goes on as before */
 		KUNIT_EXPECT_EQ(test, kd_drain(try.evd), policy == DAT_UPCALL_NOTIFY);
@@ -355,48 +313,6 @@ static void up_object_test(struct kunit *test)
 	}
 }
 
-/* The device goes while upcalls run: nobody waits for ever, and the end is told. */
-static void up_unplug(void *arg)
-{
-	fake_ib_unplug(arg);
-}
-
-static void up_unplug_test(struct kunit *test)
-{
-	struct kd_env *env = test->priv;
-	struct kd_sink *sink = kd_sink(test);
-	struct kd_aside aside;
-	DAT_LMR_TRIPLET iov;
-	DAT_EP_HANDLE ep;
-	struct ib_qp *qp;
-	int p, i, n;
-
-	for (p = 0; p < 2; p++) {
-		DAT_UPCALL_POLICY policy = p ? DAT_UPCALL_MANY : DAT_UPCALL_SINGLE_INSTANCE;
-
-		kd_sink_init(sink);
-		kd_open(test, NULL);
-		kd_evd_replace(env, &env->req, UP_QLEN, policy, sink, DAT_EVD_DTO_FLAG,
-			       KDAT_EVD_CONTEXT_WORKQUEUE);
-		qp = kd_more_ep(env, env->recv, env->req, NULL, &ep);
-		n = up_most(policy);
-		kd_sink_pass(sink, 0);
-		for (i = 0; i < n; i++)
-			kd_sent(env, ep, qp, KD_ID(1, i), 0);
-		KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, n, 0));
-		iov = kd_seg(env, KD_RW, 0, 8);
-		KD_EXPECT_OK(test, kd_post(ep, KD_SEND, 1, &iov, KD_ID(1, n), NULL, 0));
-		kd_aside(test, &aside, up_unplug, env->dev);
-		kd_aside_returned(&aside, KD_MOMENT);	/* it may wait for them or not */
-		kd_sink_pass(sink, INT_MAX);
-		KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
-		kd_sink_expect(test, sink, n + 1);
-		up_expect_each(test, sink, n + 1, -1);
-		KD_EXPECT_OK(test, dat_ep_free(ep));
-		kd_again(test);
-	}
-}
-
 /* What a consumer tries inside its upcalls. */
 struct up_busy {
 	struct kd_env *env;
@@ -412,10 +328,10 @@ static void up_inside_all(struct kd_sink *sink, const DAT_EVENT *event, bool mor
 	struct up_busy *busy = sink->arg;
 	DAT_LMR_TRIPLET iov = kd_seg(busy->env, KD_RW, 0, 8);
 	DAT_BOOLEAN recv_idle, request_idle;
-	DAT_EP_STATE state;
+	DAT_CONTEXT context = { .as_64 = 1 };
 	DAT_EVD_PARAM evd_param;
 	DAT_EP_PARAM ep_param;
-	DAT_CONTEXT context = { .as_64 = 1 };
+	DAT_EP_STATE state;
 	DAT_EVENT ev;
 
 	if (busy->n++)
@@ -445,18 +361,18 @@ static void up_inside_all_test(struct kunit *test)
 	struct up_busy busy;
 	struct ib_qp *qp;
 	DAT_EVENT event;
-	int c, i;
+	int c;
 
-	for (c = 0; c < ARRAY_SIZE(up_contexts); c++) {
+	for (c = 0; c < KD_CONTEXTS; c++) {
 		kd_sink_init(sink);
 		sink->inside = up_inside_all;
 		sink->arg = &busy;
 		busy = (struct up_busy) {
-			.env = env, .sleeps = up_contexts[c] == KDAT_EVD_CONTEXT_WORKQUEUE,
+			.env = env, .sleeps = kd_contexts[c] == KDAT_EVD_CONTEXT_WORKQUEUE,
 		};
 		KD_ASSERT_OK(test, kd_evd_create(env, UP_QLEN, DAT_UPCALL_SINGLE_INSTANCE, sink,
 						 DAT_EVD_DTO_FLAG | DAT_EVD_SOFTWARE_FLAG,
-						 up_contexts[c], &busy.evd));
+						 kd_contexts[c], &busy.evd));
 		qp = kd_more_ep(env, env->recv, busy.evd, NULL, &busy.ep);
 		kd_sent(env, busy.ep, qp, KD_ID(1, 0), 0);
 		/* the Send posted inside comes back flushed */
@@ -464,8 +380,7 @@ static void up_inside_all_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, busy.wrong, 0);
 		KUNIT_EXPECT_EQ(test, sink->seen[1].id, KD_ID(2, 0));
 		KUNIT_EXPECT_EQ(test, sink->seen[0].softirq, !busy.sleeps);
-		for (i = 0; i < 5000 && !kd_next(env->conn, &event); i++)
-			kd_pause();
+		KD_WAIT(test, kd_next(env->conn, &event));
 		KUNIT_EXPECT_EQ(test, (u32)event.event_number,
 				(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
 		KD_EXPECT_OK(test, dat_ep_free(busy.ep));
@@ -478,24 +393,14 @@ static struct kunit_case up_cases[] = {
 	KD_CASE(up_running_test,
 		"EVD-UP-01,EVD-UP-02,EVD-UP-06,EVD-UP-07,EVD-DQ-02,SIL-38,SIL-41: as many as may"),
 	KD_CASE(up_many_to_single_test, "EVD-UP-06,EVD-MOD-06: from MANY to SINGLE while two run"),
-	KD_CASE(up_teardown_test, "EVD-UP-08,EVD-MOD-05: TEARDOWN waits for all that run"),
-	KD_CASE(up_free_test, "EVD-FREE-02,EVD-FREE-03: freed while upcalls run"),
+	KD_CASE(up_waits_test,
+		"EVD-UP-08,EVD-MOD-05,EVD-FREE-02,EVD-FREE-03: TEARDOWN, freed while upcalls run"),
 	KD_CASE(up_teardown_overtaken_test, "EVD-UP-08: TEARDOWN does not wait for later ones"),
 	KD_CASE(up_refused_test,
 		"EVD-MOD-07,EVD-MOD-08,EVD-FREE-03: TEARDOWN, freed inside an upcall"),
 	KD_CASE(up_object_test, "EVD-CR-05,EVD-MOD-01,EVD-MOD-05: another upcall object"),
-	KD_CASE(up_unplug_test, "EPSM-24,SIL-27,EVD-UP-07: the device goes while upcalls run"),
 	KD_CASE(up_inside_all_test, "EVD-UP-11,EVD-UP-13,CTX-02,CTX-03: calls inside an upcall"),
 	{}
 };
 
-static struct kunit_suite up_suite = {
-	.name = "kdapl-upcall",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = up_cases,
-};
-
-kunit_test_suite(up_suite);
+KD_SUITE("kdapl-upcall", up_cases, kd_init, kd_exit);

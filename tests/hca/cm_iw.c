@@ -60,27 +60,19 @@ static void iw_qp_live(IW_QP *qp, IW_QP *peer, u32 ird, u32 ord)
 	mutex_unlock(&qp->rx);
 }
 
-/**
- * kdhca_iw_break - end a QP, and its connection or attempt
- * @qp: QP
- *
- * Context: may sleep.
- */
+/* End a QP, and its connection or attempt. Context: may sleep. */
 void kdhca_iw_break(struct kdhca_qp *qp)
 {
 	iw_break(qp);
 }
 
-/**
- * kdhca_iw_setup - a device is to make connections
- * @ibdev: device
- */
+/* A device is to make connections. */
 void kdhca_iw_setup(struct ib_device *ibdev)
 {
 	iw_setup(ibdev);
 }
 
-/** kdhca_iw_exit - all connections are gone */
+/* All connections are gone. */
 void kdhca_iw_exit(void)
 {
 	cancel_delayed_work_sync(&iw_silence_work);

@@ -41,15 +41,7 @@ static const struct {
 	[KDHCA_DEREG] = VERB("dereg_mr", dereg_ms, dereg_fail),
 };
 
-/**
- * kdhca_complain - say that a consumer has done something wrong
- * @dev: device
- * @fault: what
- * @what: where
- * @n: a number to go with it
- *
- * Context: any.
- */
+/* Say that a consumer has done something wrong. Context: any. */
 void kdhca_complain(struct kdhca_dev *dev, enum kdhca_fault fault, const char *what, u64 n)
 {
 	if (!(dev->set.complain & BIT(fault)) ||
@@ -72,13 +64,7 @@ static bool spare_worker(void)
 	return strstr(name, "[kdtest]") || strstr(name, "[kdblk_target]");
 }
 
-/**
- * kdhca_sleeps - a consumer calls a verb that sleeps
- * @dev: device
- * @verb: which
- *
- * Return: 0, or -ENOMEM if this call is to fail.
- */
+/* A consumer calls a verb that sleeps. Returns -ENOMEM if this call is to fail. */
 int kdhca_sleeps(struct kdhca_dev *dev, enum kdhca_verb verb)
 {
 	const struct kdhca_set *set = &dev->set;
@@ -99,22 +85,14 @@ int kdhca_sleeps(struct kdhca_dev *dev, enum kdhca_verb verb)
 	return nth && !(atomic_inc_return(&dev->calls[verb]) % nth) ? -ENOMEM : 0;
 }
 
-/**
- * kdhca_check_list - look at the list of a work request as a device must not
- * @dev: device
- * @sg_list: its list
- * @num_sge: entries of it
- */
+/* Look at the list of a work request as a device must not. */
 void kdhca_check_list(struct kdhca_dev *dev, const void *sg_list, int num_sge)
 {
 	if (sg_list && !num_sge)
 		kdhca_complain(dev, KDHCA_EMPTY_LIST, "post", (unsigned long)sg_list);
 }
 
-/**
- * kdhca_check_late - something is posted, on other queues than those of QP 1
- * @dev: device
- */
+/* Something is posted, on other queues than those of QP 1: is it late? */
 void kdhca_check_late(struct kdhca_dev *dev)
 {
 	unsigned long leaving = READ_ONCE(dev->leaving);

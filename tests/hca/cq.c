@@ -72,26 +72,14 @@ int kdhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/**
- * kdhca_cq_error - the queue fails: it takes no completion any more, and says so
- * @cq: queue
- *
- * Context: any.
- */
+/* The queue fails: it takes no completion any more, and says so. Context: any. */
 void kdhca_cq_error(struct kdhca_cq *cq)
 {
 	WRITE_ONCE(cq->dead, true);
 	kdhca_irq_raise(&cq->event_irq);
 }
 
-/**
- * kdhca_cq_push - something has completed
- * @cq: queue
- * @cqe: what
- * @solicited: for those who are armed for that only
- *
- * Context: any.
- */
+/* Something has completed. Context: any. */
 void kdhca_cq_push(struct kdhca_cq *cq, const struct kdhca_cqe *cqe, bool solicited)
 {
 	bool failed = false, wake = false;
@@ -178,11 +166,7 @@ int kdhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	return missed && dev->set.missed && (flags & IB_CQ_REPORT_MISSED_EVENTS);
 }
 
-/**
- * kdhca_cq_purge - a queue pair goes, or is reset: its completions go, too
- * @cq: queue
- * @qp: queue pair
- */
+/* A queue pair goes, or is reset: its completions go, too. */
 void kdhca_cq_purge(struct kdhca_cq *cq, struct kdhca_qp *qp)
 {
 	struct kdhca_cqe *cqe;

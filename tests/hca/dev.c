@@ -43,12 +43,7 @@ static int kdhca_query_device(struct ib_device *ibdev, struct ib_device_attr *at
 	return 0;
 }
 
-/**
- * kdhca_dev_up - is there anything on the wire?
- * @dev: device
- *
- * Return: whether the port and its network device are up.
- */
+/* Is there anything on the wire? */
 bool kdhca_dev_up(const struct kdhca_dev *dev)
 {
 	return !READ_ONCE(dev->down) && netif_running(dev->ndev) && netif_carrier_ok(dev->ndev);
@@ -120,14 +115,7 @@ static int kdhca_del_gid(const struct ib_gid_attr *attr, void **context)
 	return 0;
 }
 
-/**
- * kdhca_dev_has_gid - is the GID one of the device's?
- * @dev: device
- * @gid: GID
- *
- * Context: any but hard interrupts.
- * Return: whether it is.
- */
+/* Is the GID one of the device's? Context: any but hard interrupts. */
 bool kdhca_dev_has_gid(struct kdhca_dev *dev, const union ib_gid *gid)
 {
 	bool found = false;
@@ -140,13 +128,7 @@ bool kdhca_dev_has_gid(struct kdhca_dev *dev, const union ib_gid *gid)
 	return found;
 }
 
-/**
- * kdhca_dev_by_gid - the device of a GID
- * @gid: GID
- *
- * Context: kdhca_devs_lock held.
- * Return: the device or NULL.
- */
+/* The device of a GID. Context: kdhca_devs_lock held. */
 struct kdhca_dev *kdhca_dev_by_gid(const union ib_gid *gid)
 {
 	struct kdhca_dev *dev;
@@ -263,12 +245,7 @@ const struct ib_device_ops kdhca_roce_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ah, kdhca_ah, ibah),
 };
 
-/**
- * kdhca_dev_setup - fill in a device before it is registered
- * @dev: device with settings, network device and DMA device
- *
- * Return: 0 or an errno.
- */
+/* Fill in a device before it is registered. */
 int kdhca_dev_setup(struct kdhca_dev *dev)
 {
 	struct ib_device *ibdev = &dev->ibdev;

@@ -60,17 +60,11 @@ static struct device *dma_pci(void)
 	return pcis ? pci_dma[(u32)atomic_inc_return(&next_pci) % pcis] : NULL;
 }
 
-/**
- * kdhca_dma_register - look for PCI devices
- *
- * Return: 0 or an errno.
- */
 int kdhca_dma_register(void)
 {
 	return pci_register_driver(&kdhca_pci);
 }
 
-/** kdhca_dma_unregister - give them back */
 void kdhca_dma_unregister(void)
 {
 	pci_unregister_driver(&kdhca_pci);
@@ -106,12 +100,7 @@ static int dma_shift(struct device *dma, u32 gib)
 	return 0;
 }
 
-/**
- * kdhca_dma_bind - find a device that does DMA
- * @dev: our device
- *
- * Return: 0 or an errno.
- */
+/* Find a device that does DMA. */
 int kdhca_dma_bind(struct kdhca_dev *dev)
 {
 	int ret;
@@ -141,10 +130,6 @@ err:
 	return ret;
 }
 
-/**
- * kdhca_dma_unbind - give it back
- * @dev: our device
- */
 void kdhca_dma_unbind(struct kdhca_dev *dev)
 {
 	const void *map;
@@ -189,14 +174,7 @@ static void *span_memory(struct kdhca_span *span, u32 offset, u32 *run)
 	return dma_memory(span->dev, addr);
 }
 
-/**
- * kdhca_copy - move data
- * @to: where to
- * @from: where from; both are long enough
- * @length: bytes
- *
- * Return: 0, or -EFAULT if there is no memory at an address.
- */
+/* Move data. Both are long enough; -EFAULT: there is no memory at an address. */
 int kdhca_copy(struct kdhca_spans *to, struct kdhca_spans *from, u32 length)
 {
 	struct kdhca_span *t = to->span, *f = from->span;

@@ -303,10 +303,7 @@ static bool engine_step(struct kdhca_qp *qp)
 	return state == IB_QPS_SQD;
 }
 
-/**
- * kdhca_engine - work of a QP
- * @work: its work item
- */
+/* The work of a QP. */
 void kdhca_engine(struct work_struct *work)
 {
 	struct kdhca_qp *qp = container_of(to_delayed_work(work), struct kdhca_qp, work);

@@ -25,12 +25,7 @@ static enum hrtimer_restart irq_timer_fn(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/**
- * kdhca_irq_init - prepare an interrupt
- * @irq: interrupt
- * @ctx: from where its handler is called
- * @fn: handler
- */
+/* Prepare an interrupt. */
 void kdhca_irq_init(struct kdhca_irq *irq, enum kdhca_ctx ctx, void (*fn)(struct kdhca_irq *irq))
 {
 	irq->ctx = ctx;
@@ -40,12 +35,7 @@ void kdhca_irq_init(struct kdhca_irq *irq, enum kdhca_ctx ctx, void (*fn)(struct
 	hrtimer_setup(&irq->timer, irq_timer_fn, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 }
 
-/**
- * kdhca_irq_raise - have the handler called
- * @irq: interrupt
- *
- * Context: any.
- */
+/* Have the handler called. Context: any. */
 void kdhca_irq_raise(struct kdhca_irq *irq)
 {
 	switch (irq->ctx) {
@@ -61,26 +51,14 @@ void kdhca_irq_raise(struct kdhca_irq *irq)
 	}
 }
 
-/**
- * kdhca_irq_event - have the handler called for an event
- * @irq: interrupt
- * @type: event, of which kdhca_irq_next() then tells
- *
- * Context: any.
- */
+/* Have the handler called for an event. Context: any. */
 void kdhca_irq_event(struct kdhca_irq *irq, enum ib_event_type type)
 {
 	set_bit(type, &irq->events);
 	kdhca_irq_raise(irq);
 }
 
-/**
- * kdhca_irq_next - an event the handler has been called for
- * @irq: interrupt
- * @event: where it goes
- *
- * Return: whether there was one.
- */
+/* An event the handler has been called for, if there is one. */
 bool kdhca_irq_next(struct kdhca_irq *irq, struct ib_event *event)
 {
 	unsigned long type = find_first_bit(&irq->events, BITS_PER_LONG);
@@ -92,12 +70,7 @@ bool kdhca_irq_next(struct kdhca_irq *irq, struct ib_event *event)
 	return true;
 }
 
-/**
- * kdhca_irq_kill - no call of the handler is under way or to come
- * @irq: interrupt that nobody raises any more
- *
- * Context: may sleep.
- */
+/* No call of the handler is under way or to come. Context: may sleep. */
 void kdhca_irq_kill(struct kdhca_irq *irq)
 {
 	cancel_work_sync(&irq->work);

@@ -37,8 +37,7 @@
 #define to_mr(p)	container_of(p, struct kdhca_mr, ibmr)
 #define to_ah(p)	container_of(p, struct kdhca_ah, ibah)
 
-/* ------------------------------------------------------------------ */
-/* settings.c: what a device is like                                    */
+/* settings.c: what a device is like */
 
 /* Every field is a number, named and explained in the table of settings.c. */
 struct kdhca_set {
@@ -60,8 +59,7 @@ int kdhca_settings_parse(struct kdhca_set *set, const char *text);
 int kdhca_settings_name(char *buf, size_t size, const struct kdhca_set *set);
 int kdhca_settings_profile(struct kdhca_set *set, const char *name);
 
-/* ------------------------------------------------------------------ */
-/* irq.c: from where a handler is called                                */
+/* irq.c: from where a handler is called */
 
 enum kdhca_ctx {
 	KDHCA_THREAD,
@@ -84,8 +82,7 @@ void kdhca_irq_kill(struct kdhca_irq *irq);
 void kdhca_irq_event(struct kdhca_irq *irq, enum ib_event_type type);
 bool kdhca_irq_next(struct kdhca_irq *irq, struct ib_event *event);
 
-/* ------------------------------------------------------------------ */
-/* complain.c                                                           */
+/* complain.c */
 
 enum kdhca_fault {
 	KDHCA_EMPTY_LIST,	/* sg_list is not NULL where num_sge is 0 */
@@ -116,8 +113,7 @@ int kdhca_sleeps(struct kdhca_dev *dev, enum kdhca_verb verb);
 void kdhca_check_list(struct kdhca_dev *dev, const void *sg_list, int num_sge);
 void kdhca_check_late(struct kdhca_dev *dev);
 
-/* ------------------------------------------------------------------ */
-/* The objects                                                          */
+/* The objects */
 
 struct kdhca_dev {
 	struct ib_device ibdev;

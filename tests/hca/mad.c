@@ -67,11 +67,7 @@ static void mad_receive(struct kdhca_qp *qp, struct kdhca_qp *peer, struct kdhca
 	mutex_unlock(&peer->rx);
 }
 
-/**
- * kdhca_mad_send - a datagram leaves
- * @qp: QP 1
- * @wqe: the request
- */
+/* A datagram leaves. */
 void kdhca_mad_send(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 {
 	const struct kdhca_set *set = &qp->dev->set;

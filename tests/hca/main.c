@@ -28,12 +28,7 @@ LIST_HEAD(kdhca_devs);
 DEFINE_MUTEX(kdhca_devs_lock);		/* the list */
 static struct workqueue_struct *unplug_wq;
 
-/**
- * kdhca_dev_hide - nobody finds the device any more
- * @dev: device
- *
- * Context: may sleep.
- */
+/* Nobody finds the device any more. Context: may sleep. */
 void kdhca_dev_hide(struct kdhca_dev *dev)
 {
 	mutex_lock(&kdhca_devs_lock);
@@ -41,10 +36,8 @@ void kdhca_dev_hide(struct kdhca_dev *dev)
 	mutex_unlock(&kdhca_devs_lock);
 }
 
-/**
- * kdhca_dev_gone - the device is no more; its memory goes with that of the core
- * @dev: device
- *
+/*
+ * The device is no more; its memory goes with that of the core.
  * The last thing that is done here: whoever removes the module waits for the core to be done
  * with all devices in the list.
  */
@@ -71,12 +64,7 @@ static void dev_unplug(struct work_struct *work)
 	ib_unregister_device_and_put(&dev->ibdev);
 }
 
-/**
- * kdhca_dev_unplug - have the device taken away, as a cable or a driver does
- * @dev: device
- *
- * Return: 0, or -ENODEV if that is under way.
- */
+/* Have the device taken away, as a cable or a driver does; -ENODEV if that is under way. */
 int kdhca_dev_unplug(struct kdhca_dev *dev)
 {
 	if (!ib_device_try_get(&dev->ibdev))

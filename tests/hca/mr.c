@@ -126,10 +126,8 @@ int kdhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	return 0;
 }
 
-/**
- * kdhca_mrs_free - free regions of a device that is gone
- * @dev: device
- *
+/*
+ * Free regions of a device that is gone.
  * There are none, but where dereg_mr has failed.
  */
 void kdhca_mrs_free(struct kdhca_dev *dev)
@@ -155,13 +153,7 @@ static struct kdhca_mr *mr_find(struct kdhca_dev *dev, u32 key)
 	return mr;
 }
 
-/**
- * kdhca_mr_reg - REG_MR
- * @qp: whose request it is
- * @wqe: request
- *
- * Return: 0, or -EINVAL if the region cannot be registered.
- */
+/* REG_MR. Returns -EINVAL if the region cannot be registered. */
 int kdhca_mr_reg(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 {
 	struct kdhca_mr *mr = wqe->reg.mr;
@@ -190,15 +182,7 @@ int kdhca_mr_reg(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 	return ret;
 }
 
-/**
- * kdhca_mr_invalidate - make a region invalid, and wait for its users
- * @qp: on which it was asked
- * @key: its key
- * @remote: the peer has asked
- *
- * Context: may sleep.
- * Return: 0, or -EINVAL if that is not the key of a region of the PD.
- */
+/* Make a region invalid, and wait for its users. Context: may sleep. */
 int kdhca_mr_invalidate(struct kdhca_qp *qp, u32 key, bool remote)
 {
 	struct kdhca_mr *mr = mr_find(qp->dev, key);
@@ -225,17 +209,7 @@ static bool mr_covers(const struct kdhca_mr *mr, u32 key, u64 addr, u32 length, 
 			    length <= mr->length - (addr - mr->iova)));
 }
 
-/**
- * kdhca_span_get - become a user of memory
- * @span: where it goes
- * @pd: PD the memory belongs to
- * @key: key
- * @addr: address
- * @length: length
- * @access: what is to be allowed, IB_ACCESS_*
- *
- * Return: 0, or -EACCES.
- */
+/* Become a user of memory in which @access, IB_ACCESS_*, is allowed. */
 int kdhca_span_get(struct kdhca_span *span, struct ib_pd *pd, u32 key, u64 addr, u32 length,
 		   int access)
 {
@@ -262,16 +236,7 @@ int kdhca_span_get(struct kdhca_span *span, struct ib_pd *pd, u32 key, u64 addr,
 	return ret;
 }
 
-/**
- * kdhca_spans_get - become a user of what a list of segments names
- * @spans: where they go
- * @pd: PD the memory belongs to
- * @sge: segments
- * @n: their number
- * @access: what is to be allowed
- *
- * Return: 0, or -EACCES; then there is nothing to be put.
- */
+/* Become a user of all that a list of segments names, or of nothing. */
 int kdhca_spans_get(struct kdhca_spans *spans, struct ib_pd *pd, const struct ib_sge *sge,
 		    int n, int access)
 {
@@ -292,10 +257,7 @@ int kdhca_spans_get(struct kdhca_spans *spans, struct ib_pd *pd, const struct ib
 	return 0;
 }
 
-/**
- * kdhca_spans_put - be no user of it any more
- * @spans: memory
- */
+/* Be no user of it any more. */
 void kdhca_spans_put(struct kdhca_spans *spans)
 {
 	struct kdhca_mr *mr;
@@ -314,14 +276,7 @@ void kdhca_spans_put(struct kdhca_spans *spans)
 	spans->n = 0;
 }
 
-/**
- * kdhca_span_dma - DMA address of a byte of a span
- * @span: span without inline data
- * @offset: which byte
- * @run: made smaller if not as many follow at the next addresses
- *
- * Return: the address.
- */
+/* DMA address of a byte of a span. @run is made smaller if not as many follow there. */
 u64 kdhca_span_dma(const struct kdhca_span *span, u32 offset, u32 *run)
 {
 	const struct kdhca_mr *mr = span->mr;

@@ -77,7 +77,7 @@ static int order_queue(struct kdhca_dev *dev, u32 number, enum ib_event_type typ
 	return ret;
 }
 
-static int order_all_fail(struct kdhca_dev *dev)
+static int order_all_fail(struct kdhca_dev *dev, u32 unused, enum ib_event_type type)
 {
 	struct kdhca_qp *qp;
 	u32 at = 0;
@@ -86,50 +86,59 @@ static int order_all_fail(struct kdhca_dev *dev)
 		qp_fails(qp);
 		kdhca_qp_put(qp);
 	}
-	kdhca_irq_event(&dev->irq, IB_EVENT_DEVICE_FATAL);
+	kdhca_irq_event(&dev->irq, type);
 	return 0;
 }
 
-static int order_port(struct kdhca_dev *dev, bool down)
+static int order_port(struct kdhca_dev *dev, u32 unused, enum ib_event_type type)
 {
-	WRITE_ONCE(dev->down, down);
-	kdhca_irq_event(&dev->irq, down ? IB_EVENT_PORT_ERR : IB_EVENT_PORT_ACTIVE);
+	WRITE_ONCE(dev->down, type == IB_EVENT_PORT_ERR);
+	kdhca_irq_event(&dev->irq, type);
 	return 0;
 }
+
+static int order_gid(struct kdhca_dev *dev, u32 unused, enum ib_event_type type)
+{
+	kdhca_irq_event(&dev->irq, type);
+	return 0;
+}
+
+static int order_unplug(struct kdhca_dev *dev, u32 unused, enum ib_event_type unused2)
+{
+	return kdhca_dev_unplug(dev);
+}
+
+static const struct {
+	const char *name;
+	int (*fn)(struct kdhca_dev *dev, u32 number, enum ib_event_type type);
+	enum ib_event_type type;
+} orders[] = {
+	{ "port-down", order_port, IB_EVENT_PORT_ERR },
+	{ "port-up", order_port, IB_EVENT_PORT_ACTIVE },
+	{ "gid-change", order_gid, IB_EVENT_GID_CHANGE },
+	{ "fatal", order_all_fail, IB_EVENT_DEVICE_FATAL },
+	{ "qp-fatal", order_qp, IB_EVENT_QP_FATAL },
+	{ "comm-est", order_qp, IB_EVENT_COMM_EST },
+	{ "last-wqe", order_qp, IB_EVENT_QP_LAST_WQE_REACHED },
+	{ "cq-err", order_queue, IB_EVENT_CQ_ERR },
+	{ "srq-err", order_queue, IB_EVENT_SRQ_ERR },
+	{ "unplug", order_unplug },
+};
 
 static int order(struct kdhca_dev *dev, const char *what, u32 n)
 {
-	if (!strcmp(what, "port-down"))
-		return order_port(dev, true);
-	if (!strcmp(what, "port-up"))
-		return order_port(dev, false);
-	if (!strcmp(what, "gid-change")) {
-		kdhca_irq_event(&dev->irq, IB_EVENT_GID_CHANGE);
-		return 0;
-	}
-	if (!strcmp(what, "fatal"))
-		return order_all_fail(dev);
-	if (!strcmp(what, "qp-fatal"))
-		return order_qp(dev, n, IB_EVENT_QP_FATAL);
-	if (!strcmp(what, "comm-est"))
-		return order_qp(dev, n, IB_EVENT_COMM_EST);
-	if (!strcmp(what, "last-wqe"))
-		return order_qp(dev, n, IB_EVENT_QP_LAST_WQE_REACHED);
-	if (!strcmp(what, "cq-err"))
-		return order_queue(dev, n, IB_EVENT_CQ_ERR);
-	if (!strcmp(what, "srq-err"))
-		return order_queue(dev, n, IB_EVENT_SRQ_ERR);
-	if (!strcmp(what, "unplug"))
-		return kdhca_dev_unplug(dev);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(orders); i++)
+		if (!strcmp(what, orders[i].name))
+			return orders[i].fn(dev, n, orders[i].type);
 	return -EINVAL;
 }
 
-static ssize_t order_write(struct file *file, const char __user *user, size_t len, loff_t *pos)
+static ssize_t take_text(struct file *file, const char __user *user, size_t len,
+			 int (*fn)(struct kdhca_dev *dev, const char *text))
 {
-	struct kdhca_dev *dev = file->private_data;
-	char what[16];
 	char *text;
-	u32 n = 0;
 	int ret;
 
 	if (len >= TEXT_MAX)
@@ -137,9 +146,22 @@ static ssize_t order_write(struct file *file, const char __user *user, size_t le
 	text = memdup_user_nul(user, len);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	ret = sscanf(text, "%15s %u", what, &n) >= 1 ? order(dev, what, n) : -EINVAL;
+	ret = fn(file->private_data, text);
 	kfree(text);
 	return ret ?: len;
+}
+
+static int take_order(struct kdhca_dev *dev, const char *text)
+{
+	char what[16];
+	u32 n = 0;
+
+	return sscanf(text, "%15s %u", what, &n) >= 1 ? order(dev, what, n) : -EINVAL;
+}
+
+static ssize_t order_write(struct file *file, const char __user *user, size_t len, loff_t *pos)
+{
+	return take_text(file, user, len, take_order);
 }
 
 static ssize_t settings_read(struct file *file, char __user *user, size_t len, loff_t *pos)
@@ -156,20 +178,14 @@ static ssize_t settings_read(struct file *file, char __user *user, size_t len, l
 	return ret;
 }
 
+static int take_settings(struct kdhca_dev *dev, const char *text)
+{
+	return kdhca_settings_parse(&dev->set, text);
+}
+
 static ssize_t settings_write(struct file *file, const char __user *user, size_t len, loff_t *pos)
 {
-	struct kdhca_dev *dev = file->private_data;
-	char *text;
-	int ret;
-
-	if (len >= TEXT_MAX)
-		return -EINVAL;
-	text = memdup_user_nul(user, len);
-	if (IS_ERR(text))
-		return PTR_ERR(text);
-	ret = kdhca_settings_parse(&dev->set, text);
-	kfree(text);
-	return ret ?: len;
+	return take_text(file, user, len, take_settings);
 }
 
 static const struct file_operations order_fops = {
@@ -185,10 +201,6 @@ static const struct file_operations settings_fops = {
 	.write = settings_write,
 };
 
-/**
- * kdhca_order_add - files of a device that is registered
- * @dev: device
- */
 void kdhca_order_add(struct kdhca_dev *dev)
 {
 	dev->dir = debugfs_create_dir(dev_name(&dev->ibdev.dev), top);
@@ -196,23 +208,17 @@ void kdhca_order_add(struct kdhca_dev *dev)
 	debugfs_create_file("settings", 0600, dev->dir, dev, &settings_fops);
 }
 
-/**
- * kdhca_order_remove - take them away
- * @dev: device
- */
 void kdhca_order_remove(struct kdhca_dev *dev)
 {
 	debugfs_remove_recursive(dev->dir);
 	dev->dir = NULL;
 }
 
-/** kdhca_order_init - their directory */
 void kdhca_order_init(void)
 {
 	top = debugfs_create_dir("kdhca", NULL);
 }
 
-/** kdhca_order_exit - take it away */
 void kdhca_order_exit(void)
 {
 	debugfs_remove_recursive(top);

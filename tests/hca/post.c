@@ -27,12 +27,7 @@ static const struct kdhca_op ops[] = {
 	[IB_WR_REG_MR]			= { IB_WC_REG_MR, 16, 3 },
 };
 
-/**
- * kdhca_op - what there is to know of a kind of request
- * @opcode: kind
- *
- * Return: that; of one nobody has, .on is 0.
- */
+/* What there is to know of a kind of request; of one nobody has, .on is 0. */
 const struct kdhca_op *kdhca_op(enum ib_wr_opcode opcode)
 {
 	static const struct kdhca_op none;

@@ -23,23 +23,13 @@ static void qp_handler(struct kdhca_irq *irq)
 	}
 }
 
-/**
- * kdhca_qp_kick - there is something to do for the engine
- * @qp: QP
- *
- * Context: any.
- */
+/* There is something to do for the engine. Context: any. */
 void kdhca_qp_kick(struct kdhca_qp *qp)
 {
 	mod_delayed_work(kdhca_wq, &qp->work, 0);
 }
 
-/**
- * kdhca_qp_get - the QP of a number
- * @number: number
- *
- * Return: the QP, to be put, or NULL.
- */
+/* The QP of a number, to be put, or NULL. */
 struct kdhca_qp *kdhca_qp_get(u32 number)
 {
 	struct kdhca_qp *qp;
@@ -52,23 +42,13 @@ struct kdhca_qp *kdhca_qp_get(u32 number)
 	return qp;
 }
 
-/**
- * kdhca_qp_put - give it back
- * @qp: QP
- */
 void kdhca_qp_put(struct kdhca_qp *qp)
 {
 	if (refcount_dec_and_test(&qp->ref))
 		complete(&qp->unused);
 }
 
-/**
- * kdhca_qp_next - walk over the QPs of a device
- * @dev: device
- * @number: where to begin, and that of the QP found
- *
- * Return: the QP, to be put, or NULL.
- */
+/* The first QP of a device from @number on, to be put, or NULL; @number is its own then. */
 struct kdhca_qp *kdhca_qp_next(struct kdhca_dev *dev, u32 *number)
 {
 	unsigned long index = *number;
@@ -85,10 +65,8 @@ struct kdhca_qp *kdhca_qp_next(struct kdhca_dev *dev, u32 *number)
 	return qp;
 }
 
-/**
- * kdhca_qp_error - the QP fails, or is told to
- * @qp: QP, its rx held
- *
+/*
+ * The QP fails, or is told to.
  * What has been posted is flushed by the engine.
  */
 void kdhca_qp_error(struct kdhca_qp *qp)
@@ -239,43 +217,40 @@ static int qp_check_attr(struct kdhca_qp *qp, const struct ib_qp_attr *attr, int
 	return mask & IB_QP_AV && qp->ibqp.qp_type == IB_QPT_RC ? qp_check_path(qp, attr) : 0;
 }
 
+#define KEEP(bit, field) \
+	{ bit, offsetof(struct ib_qp_attr, field), sizeof_field(struct ib_qp_attr, field) }
+
+static const struct {
+	int bit;
+	size_t at, size;
+} qp_kept[] = {
+	KEEP(IB_QP_ACCESS_FLAGS, qp_access_flags),
+	KEEP(IB_QP_PKEY_INDEX, pkey_index),
+	KEEP(IB_QP_PORT, port_num),
+	KEEP(IB_QP_QKEY, qkey),
+	KEEP(IB_QP_AV, ah_attr.type),
+	KEEP(IB_QP_AV, ah_attr.ah_flags),
+	KEEP(IB_QP_AV, ah_attr.grh.dgid),
+	KEEP(IB_QP_PATH_MTU, path_mtu),
+	KEEP(IB_QP_TIMEOUT, timeout),
+	KEEP(IB_QP_RETRY_CNT, retry_cnt),
+	KEEP(IB_QP_RNR_RETRY, rnr_retry),
+	KEEP(IB_QP_RQ_PSN, rq_psn),
+	KEEP(IB_QP_SQ_PSN, sq_psn),
+	KEEP(IB_QP_MAX_QP_RD_ATOMIC, max_rd_atomic),
+	KEEP(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic),
+	KEEP(IB_QP_MIN_RNR_TIMER, min_rnr_timer),
+	KEEP(IB_QP_DEST_QPN, dest_qp_num),
+};
+
 static void qp_keep_attr(struct kdhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
-	struct ib_qp_attr *keep = &qp->attr;
+	int i;
 
-	if (mask & IB_QP_ACCESS_FLAGS)
-		keep->qp_access_flags = attr->qp_access_flags;
-	if (mask & IB_QP_PKEY_INDEX)
-		keep->pkey_index = attr->pkey_index;
-	if (mask & IB_QP_PORT)
-		keep->port_num = attr->port_num;
-	if (mask & IB_QP_QKEY)
-		keep->qkey = attr->qkey;
-	if (mask & IB_QP_AV) {
-		keep->ah_attr.type = attr->ah_attr.type;
-		keep->ah_attr.ah_flags = attr->ah_attr.ah_flags;
-		keep->ah_attr.grh.dgid = attr->ah_attr.grh.dgid;
-	}
-	if (mask & IB_QP_PATH_MTU)
-		keep->path_mtu = attr->path_mtu;
-	if (mask & IB_QP_TIMEOUT)
-		keep->timeout = attr->timeout;
-	if (mask & IB_QP_RETRY_CNT)
-		keep->retry_cnt = attr->retry_cnt;
-	if (mask & IB_QP_RNR_RETRY)
-		keep->rnr_retry = attr->rnr_retry;
-	if (mask & IB_QP_RQ_PSN)
-		keep->rq_psn = attr->rq_psn;
-	if (mask & IB_QP_SQ_PSN)
-		keep->sq_psn = attr->sq_psn;
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
-		keep->max_rd_atomic = attr->max_rd_atomic;
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
-		keep->max_dest_rd_atomic = attr->max_dest_rd_atomic;
-	if (mask & IB_QP_MIN_RNR_TIMER)
-		keep->min_rnr_timer = attr->min_rnr_timer;
-	if (mask & IB_QP_DEST_QPN)
-		keep->dest_qp_num = attr->dest_qp_num;
+	for (i = 0; i < ARRAY_SIZE(qp_kept); i++)
+		if (mask & qp_kept[i].bit)
+			memcpy((void *)&qp->attr + qp_kept[i].at, (void *)attr + qp_kept[i].at,
+			       qp_kept[i].size);
 }
 
 /* Everything posted is forgotten. */

@@ -173,13 +173,7 @@ static enum kdhca_answer write_in(struct kdhca_qp *qp, struct kdhca_qp *peer,
 	return KDHCA_ACK;
 }
 
-/**
- * kdhca_deliver - a Send or Write arrives
- * @qp: whose it is
- * @wqe: the request
- *
- * Return: what comes back.
- */
+/* A Send or Write arrives. */
 enum kdhca_answer kdhca_deliver(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 {
 	enum kdhca_answer answer;
@@ -217,13 +211,7 @@ static enum kdhca_answer read_source(struct kdhca_qp *qp, struct kdhca_qp *peer,
 	return KDHCA_ACK;
 }
 
-/**
- * kdhca_read_ask - a Read arrives
- * @qp: whose it is
- * @wqe: the request
- *
- * Return: what comes back; KDHCA_ACK: the peer has a place for it until it is answered.
- */
+/* A Read arrives. KDHCA_ACK: the peer has a place for it until it is answered. */
 enum kdhca_answer kdhca_read_ask(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 {
 	enum kdhca_answer answer;
@@ -246,13 +234,7 @@ enum kdhca_answer kdhca_read_ask(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 	return answer;
 }
 
-/**
- * kdhca_read_answer - a Read is answered
- * @qp: whose it is
- * @wqe: the request
- *
- * Return: what comes back.
- */
+/* A Read is answered. */
 enum kdhca_answer kdhca_read_answer(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 {
 	/* iWARP: the answer is a Write of the peer's */
@@ -279,10 +261,7 @@ enum kdhca_answer kdhca_read_answer(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 	return answer;
 }
 
-/**
- * kdhca_flush_recvs - the Receives of a QP in error come back
- * @qp: QP
- */
+/* The Receives of a QP in error come back. */
 void kdhca_flush_recvs(struct kdhca_qp *qp)
 {
 	struct kdhca_cqe cqe = { .status = IB_WC_WR_FLUSH_ERR };

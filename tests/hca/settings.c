@@ -141,13 +141,7 @@ static int settings_check(const struct kdhca_set *set)
 	return -EINVAL;
 }
 
-/**
- * kdhca_settings_parse - change settings
- * @set: settings
- * @text: NAME=NUMBER, separated by commas, blanks or newlines
- *
- * Return: 0, or -EINVAL and a word in the log.
- */
+/* Change settings: NAME=NUMBER, separated by commas, semicolons, blanks or newlines. */
 int kdhca_settings_parse(struct kdhca_set *set, const char *text)
 {
 	char *copy = kstrdup(text, GFP_KERNEL), *rest = copy, *word, *value;
@@ -173,13 +167,7 @@ int kdhca_settings_parse(struct kdhca_set *set, const char *text)
 	return ret;
 }
 
-/**
- * kdhca_settings_profile - the settings of a personality
- * @set: where they go
- * @name: its name, which +NAME=NUMBER... may follow
- *
- * Return: 0, or -EINVAL and a word in the log.
- */
+/* The settings of a personality, whose name +NAME=NUMBER... may follow. */
 int kdhca_settings_profile(struct kdhca_set *set, const char *name)
 {
 	const char *more = strchrnul(name, '+');
@@ -199,14 +187,7 @@ int kdhca_settings_profile(struct kdhca_set *set, const char *name)
 	return -EINVAL;
 }
 
-/**
- * kdhca_settings_name - say what a device is like
- * @buf: where the text goes
- * @size: of it
- * @set: settings
- *
- * Return: length of the text.
- */
+/* Say what a device is like. Returns the length of the text. */
 int kdhca_settings_name(char *buf, size_t size, const struct kdhca_set *set)
 {
 	int i, n = 0;

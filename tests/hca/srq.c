@@ -10,14 +10,7 @@ static struct kdhca_rqe *rqe_at(struct kdhca_rq *rq, u32 index)
 	return rq->ring + (index & rq->mask) * rq->stride;
 }
 
-/**
- * kdhca_rq_init - make a receive queue
- * @rq: queue, zeroed
- * @depth: Receives it can hold
- * @max_sge: segments of each
- *
- * Return: 0 or -ENOMEM.
- */
+/* Make a receive queue. */
 int kdhca_rq_init(struct kdhca_rq *rq, u32 depth, u32 max_sge)
 {
 	u32 size = roundup_pow_of_two(max(depth, 1U));
@@ -33,15 +26,7 @@ int kdhca_rq_init(struct kdhca_rq *rq, u32 depth, u32 max_sge)
 	return 0;
 }
 
-/**
- * kdhca_rq_post - add Receives
- * @dev: device
- * @rq: queue
- * @wr: Receives
- * @bad: where to say which of them could not be added
- *
- * Return: 0, -EINVAL or -ENOMEM.
- */
+/* Add Receives. */
 int kdhca_rq_post(struct kdhca_dev *dev, struct kdhca_rq *rq, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad)
 {
@@ -71,13 +56,7 @@ int kdhca_rq_post(struct kdhca_dev *dev, struct kdhca_rq *rq, const struct ib_re
 	return ret;
 }
 
-/**
- * kdhca_rq_take - a message takes the next Receive
- * @rq: queue
- * @rqe: where it goes
- *
- * Return: whether there was one.
- */
+/* A message takes the next Receive, if there is one. */
 bool kdhca_rq_take(struct kdhca_rq *rq, struct kdhca_rqe *rqe)
 {
 	const struct kdhca_rqe *from;
@@ -95,10 +74,7 @@ bool kdhca_rq_take(struct kdhca_rq *rq, struct kdhca_rqe *rqe)
 	return found;
 }
 
-/**
- * kdhca_rq_reset - forget all Receives
- * @rq: queue
- */
+/* Forget all Receives. */
 void kdhca_rq_reset(struct kdhca_rq *rq)
 {
 	spin_lock_irq(&rq->lock);
@@ -204,13 +180,7 @@ int kdhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	return kdhca_rq_post(to_dev(ibsrq->device), &to_srq(ibsrq)->rq, wr, bad);
 }
 
-/**
- * kdhca_recv_take - a message takes the next Receive of a QP
- * @qp: QP, its rx held
- * @rqe: where it goes
- *
- * Return: whether there was one.
- */
+/* A message takes the next Receive of a QP, its rx held. */
 bool kdhca_recv_take(struct kdhca_qp *qp, struct kdhca_rqe *rqe)
 {
 	struct kdhca_srq *srq = qp->srq;
@@ -221,13 +191,7 @@ bool kdhca_recv_take(struct kdhca_qp *qp, struct kdhca_rqe *rqe)
 	return found;
 }
 
-/**
- * kdhca_recv_done - a Receive completes
- * @qp: QP, its rx held
- * @rqe: Receive
- * @cqe: its completion, but for what is known here
- * @solicited: the peer has asked for an event
- */
+/* A Receive of a QP, its rx held, completes; @cqe is filled in but for what is known here. */
 void kdhca_recv_done(struct kdhca_qp *qp, const struct kdhca_rqe *rqe, struct kdhca_cqe *cqe,
 		     bool solicited)
 {
