@@ -225,10 +225,8 @@ static void bh_context_test(struct kunit *test)
 		context.as_64 = 1;
 		KD_EXPECT_OK(test, dat_get_consumer_context(bh->good[kind], &context));
 		KUNIT_EXPECT_EQ(test, context.as_64, 0);
-		KD_EXPECT_RET(test, dat_get_consumer_context(bh->good[kind], NULL),
-			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-		KD_EXPECT_RET(test, dat_get_handle_type(bh->good[kind], NULL),
-			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		KD_BAD_ARG(test, dat_get_consumer_context(bh->good[kind], NULL), 2);
+		KD_BAD_ARG(test, dat_get_handle_type(bh->good[kind], NULL), 2);
 	}
 }
 
@@ -241,13 +239,4 @@ static struct kunit_case bh_cases[] = {
 	{}
 };
 
-static struct kunit_suite bh_suite = {
-	.name = "kdapl-bad-handle",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = bh_cases,
-};
-
-kunit_test_suite(bh_suite);
+KD_SUITE("kdapl-bad-handle", bh_cases, kd_init, kd_exit);

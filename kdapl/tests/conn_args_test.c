@@ -203,9 +203,8 @@ static struct ca *ca_open(struct kunit *test)
 	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
 	KD_ASSERT_OK(test, dat_ia_open(name, 8, &async2, &ca->ia2));
 	KD_ASSERT_OK(test, dat_pz_create(ca->ia2, &pz2));
-	KD_ASSERT_OK(test, dat_evd_kcreate(ca->ia2, 8, DAT_UPCALL_DISABLE, NULL,
-					   DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG,
-					   &ca->cr_evd2));
+	KD_ASSERT_OK(test, dat_evd_kcreate(ca->ia2, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_CR_FLAG |
+					   DAT_EVD_CONNECTION_FLAG, &ca->cr_evd2));
 	KD_ASSERT_OK(test, dat_ep_create(ca->ia2, pz2, NULL, NULL, ca->cr_evd2, NULL, &ca->ep2));
 	ca->cr_evd = kd_cr_evd(env, 8);
 	ca->ep_bare = ca_ep(ca, env->pz, NULL);
@@ -228,8 +227,8 @@ static void ca_close(struct ca *ca)
 	struct kunit *test = env->test;
 
 	KUNIT_EXPECT_EQ(test, ca_objects(env->ia), ca->objects);
-	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep), (int)DAT_EP_STATE_UNCONNECTED);
-	KUNIT_EXPECT_EQ(test, (int)kd_state(env, ca->ep_c), (int)DAT_EP_STATE_CONNECTED);
+	KD_EXPECT_STATE(env, env->ep, UNCONNECTED);
+	KD_EXPECT_STATE(env, ca->ep_c, CONNECTED);
 	KD_EXPECT_EMPTY(test, env->conn);
 	KD_EXPECT_EMPTY(test, ca->cr_evd);
 	KD_EXPECT_EMPTY(test, env->async);
@@ -439,11 +438,10 @@ static void ca_connect_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ep_query(ca->ep_c, DAT_EP_FIELD_ALL, &param[0]));
 	ca_run(test, calls, ARRAY_SIZE(calls));
 	/* the same handle twice */
-	KD_EXPECT_RET(test, dat_ep_dup_connect(env->ep, env->ep, 1, 0, NULL, DAT_QOS_BEST_EFFORT),
-		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED);
-	KD_EXPECT_RET(test, dat_ep_dup_connect(ca->ep_c, ca->ep_c, 1, 0, NULL,
-					       DAT_QOS_BEST_EFFORT),
-		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED);
+	KD_BAD_STATE(test, dat_ep_dup_connect(env->ep, env->ep, 1, 0, NULL, DAT_QOS_BEST_EFFORT),
+		     EP_UNCONNECTED);
+	KD_BAD_STATE(test, dat_ep_dup_connect(ca->ep_c, ca->ep_c, 1, 0, NULL, DAT_QOS_BEST_EFFORT),
+		     EP_CONNECTED);
 	KD_EXPECT_OK(test, dat_ep_query(ca->ep_c, DAT_EP_FIELD_ALL, &param[1]));
 	KUNIT_EXPECT_EQ(test, memcmp(&param[0], &param[1], sizeof(*param)), 0);
 	ca_close(ca);
@@ -525,7 +523,7 @@ static void ca_intact_test(struct kunit *test)
 	ret[2] = dat_rsp_create(env->ia, 7, env->ep, evd, &out);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, (u32)ret[i], (u32)NO_ADDRESS);
-	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep), (int)DAT_EP_STATE_UNCONNECTED);
+	KD_EXPECT_STATE(env, env->ep, UNCONNECTED);
 	KD_EXPECT_EMPTY(test, env->recv);
 	KD_EXPECT_EMPTY(test, env->conn);
 	/* it can still be used, and the Receives are those of the connection */
@@ -533,8 +531,7 @@ static void ca_intact_test(struct kunit *test)
 	for (i = 0; i < 5; i++) {
 		KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, i, false), 0);
 		KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
-		KUNIT_EXPECT_EQ(test,
-				event.event_data.dto_completion_event_data.user_cookie.as_64,
+		KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.user_cookie.as_64,
 				(u64)i);
 	}
 	KD_EXPECT_OK(test, dat_evd_free(evd));
@@ -635,8 +632,7 @@ static void ca_answer_test(struct kunit *test)
 	};
 
 	ca_run(test, calls, ARRAY_SIZE(calls));
-	KD_EXPECT_RET(test, dat_cr_accept(ca->cr, ca->ep_no_pz, 0, NULL), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EP);
+	KD_BAD_HANDLE(test, dat_cr_accept(ca->cr, ca->ep_no_pz, 0, NULL), _EP);
 	KD_EXPECT_OK(test, dat_cr_reject(ca->cr, 148, ca_bytes));
 	ca->cr = kd_cr(env, ca->psp, ca->cr_evd);
 	ca_close(ca);
@@ -686,8 +682,7 @@ static void ca_conn_values_test(struct kunit *test)
 				want = attr;
 				KD_EXPECT_OK(test, kdat_ep_modify_conn(env->ep, &attr));
 			} else {
-				KD_EXPECT_RET(test, kdat_ep_modify_conn(env->ep, &attr),
-					      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+				KD_BAD_ARG(test, kdat_ep_modify_conn(env->ep, &attr), 2);
 			}
 			KD_EXPECT_OK(test, kdat_ep_query_conn(env->ep, &now));
 			KUNIT_EXPECT_EQ_MSG(test, memcmp(&now, &want, sizeof(now)), 0,
@@ -698,8 +693,7 @@ static void ca_conn_values_test(struct kunit *test)
 	attr = init;
 	attr.tos = 1;
 	attr.min_rnr_timer = 32;
-	KD_EXPECT_RET(test, kdat_ep_modify_conn(env->ep, &attr), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
+	KD_BAD_ARG(test, kdat_ep_modify_conn(env->ep, &attr), 2);
 	KD_EXPECT_OK(test, kdat_ep_query_conn(env->ep, &now));
 	KUNIT_EXPECT_EQ(test, memcmp(&now, &want, sizeof(now)), 0);
 }
@@ -728,8 +722,7 @@ static void ca_conn_state_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state), (int)kd_states[i].state);
 		/* values go before states */
 		attr.retry_count = 8;
-		KD_EXPECT_RET(test, kdat_ep_modify_conn(env->ep, &attr), DAT_INVALID_PARAMETER,
-			      DAT_INVALID_ARG2);
+		KD_BAD_ARG(test, kdat_ep_modify_conn(env->ep, &attr), 2);
 		attr.retry_count = KDAT_CONN_DEFAULT;
 		kd_ep_free(env);
 	}
@@ -754,12 +747,9 @@ static void ca_ext_test(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, provider);
 	kd_ep(env, NULL);
-	KD_EXPECT_RET(test, kdat_ep_modify_conn(env->ep, NULL), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
-	KD_EXPECT_RET(test, kdat_ep_query_conn(env->ep, NULL), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
-	KD_EXPECT_RET(test, kdat_ia_pdata_limits(env->ia, NULL), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
+	KD_BAD_ARG(test, kdat_ep_modify_conn(env->ep, NULL), 2);
+	KD_BAD_ARG(test, kdat_ep_query_conn(env->ep, NULL), 2);
+	KD_BAD_ARG(test, kdat_ia_pdata_limits(env->ia, NULL), 2);
 	for (i = 0; i < 2; i++) {
 		ia->dev->iwarp = i;
 		KD_EXPECT_OK(test, kdat_ia_pdata_limits(env->ia, &limits));
@@ -838,13 +828,4 @@ static struct kunit_case ca_cases[] = {
 	{}
 };
 
-static struct kunit_suite ca_suite = {
-	.name = "kdapl-conn-args",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = ca_cases,
-};
-
-kunit_test_suite(ca_suite);
+KD_SUITE("kdapl-conn-args", ca_cases, kd_init, kd_exit);

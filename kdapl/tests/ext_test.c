@@ -126,9 +126,8 @@ static void ext_device(struct kunit *test)
 	struct kdat_mem_limits limits;
 	DAT_IA_HANDLE ia;
 
-	KD_EXPECT_RET(test, kdat_ia_device(env->pz, &parent), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_IA);
-	KD_EXPECT_RET(test, kdat_ia_device(env->ia, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_BAD_HANDLE(test, kdat_ia_device(env->pz, &parent), _IA);
+	KD_BAD_ARG(test, kdat_ia_device(env->ia, NULL), 2);
 	KD_EXPECT_OK(test, kdat_ia_device(env->ia, &parent));
 	KUNIT_EXPECT_FALSE(test, IS_ERR(parent));
 	put_device(parent);
@@ -140,7 +139,7 @@ static void ext_device(struct kunit *test)
 	ia = env->ia;
 	fake_ib_unplug(env->dev);
 	KUNIT_EXPECT_EQ(test, kdat_ia_lost(ia), (DAT_BOOLEAN)DAT_TRUE);
-	KD_EXPECT_RET(test, kdat_ia_device(ia, &parent), DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	KD_GONE(test, kdat_ia_device(ia, &parent));
 }
 
 /* Arguments that are wrong, by their number; nothing is asked of the connection manager. */
@@ -330,14 +329,13 @@ static void ext_wait_unused(struct kunit *test)
 
 	init_completion(&f.done);
 	object.instance_data = &f;
-	KD_EXPECT_RET(test, kdat_wait_unused(DAT_HANDLE_NULL), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE1);
+	KD_BAD_HANDLE(test, kdat_wait_unused(DAT_HANDLE_NULL), 1);
 	KD_ASSERT_OK(test, dat_pz_create(env->ia, &pz));
 	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 8, DAT_UPCALL_SINGLE_INSTANCE, &object,
 					   DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG, &evd));
 	kd_attr(&attr);
 	KD_ASSERT_OK(test, dat_ep_create(env->ia, pz, env->recv, env->req, evd, &attr, &f.ep));
-	KD_EXPECT_RET(test, dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
+	KD_BAD_STATE(test, dat_pz_free(pz), PZ_IN_USE);
 	KD_ASSERT_OK(test, kd_post_se(evd, 1));
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&f.done, 60 * HZ), 0UL);
 	KD_EXPECT_OK(test, f.ret);
@@ -360,13 +358,4 @@ static struct kunit_case ext_cases[] = {
 	{}
 };
 
-static struct kunit_suite ext_suite = {
-	.name = "kdapl-ext",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = ext_cases,
-};
-
-kunit_test_suite(ext_suite);
+KD_SUITE("kdapl-ext", ext_cases, kd_init, kd_exit);

@@ -64,6 +64,7 @@ static void fast_draw(struct kd_env *env, u32 *seed, struct fast_post *post)
 	post->flags = fast_random(seed, 3) ? 0 : flags[fast_random(seed, ARRAY_SIZE(flags))];
 }
 
+/* Requests on the long way. */
 static DAT_RETURN fast_long_way(struct kd_env *env, const struct fast_post *in, u64 cookie)
 {
 	static const u8 ops[] = {
@@ -78,17 +79,12 @@ static DAT_RETURN fast_long_way(struct kd_env *env, const struct fast_post *in, 
 		.op = ops[in->call],
 		.remote = in->call == KD_SEND ? NULL : in->target,
 	};
-	struct kdapl_conn *conn;
 	enum kdapl_verdict why;
-	DAT_RETURN ret;
 
-	rcu_read_lock();
-	conn = rcu_dereference(env->kep->conn);
-	why = kdapl_post_check(env->kep, conn, &post) ?: kdapl_post_requests(conn, &post, 1);
-	ret = kdapl_post_ret(why, env->kep,
-			     in->call == KD_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA);
-	rcu_read_unlock();
-	return ret;
+	why = kdapl_post_check(env->kep, kd_conn_of(env), &post) ?:
+	      kdapl_post_requests(kd_conn_of(env), &post, 1);
+	return kdapl_post_ret(why, env->kep,
+			      in->call == KD_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA);
 }
 
 /* A Receive goes the slow path if the fast one takes no segments. */
@@ -121,28 +117,14 @@ static void fast_result(struct kd_env *env, enum kd_call call, unsigned int befo
 	result->posted = fake_ib_posted(env->qp, recv) != before;
 	if (result->posted)
 		fake_ib_last_wr(env->qp, recv, &result->wr);
+	/* where it was posted, not what */
+	result->wr.seq = 0;
+	result->wr.call = 0;
+	result->wr.cqe = NULL;
 	fake_ib_complete_all(env->qp, recv, IB_WC_SUCCESS);
 	result->reported = kd_next(kd_evd_of(env, call), &result->event);
 	KD_EXPECT_EMPTY(env->test, kd_evd_of(env, call));
-}
-
-static void fast_same(struct kunit *test, const struct fast_result *a, const struct fast_result *b,
-		      int round)
-{
-	KUNIT_EXPECT_EQ_MSG(test, (u32)a->ret, (u32)b->ret, "round %d", round);
-	KUNIT_ASSERT_EQ_MSG(test, a->posted, b->posted, "round %d", round);
-	KUNIT_ASSERT_EQ_MSG(test, a->reported, b->reported, "round %d", round);
-	KUNIT_EXPECT_EQ_MSG(test, memcmp(&a->event, &b->event, sizeof(a->event)), 0, "round %d",
-			    round);
-	if (!a->posted)
-		return;
-	KUNIT_EXPECT_EQ(test, (int)a->wr.opcode, (int)b->wr.opcode);
-	KUNIT_EXPECT_EQ(test, a->wr.send_flags, b->wr.send_flags);
-	KUNIT_EXPECT_EQ(test, a->wr.remote_addr, b->wr.remote_addr);
-	KUNIT_EXPECT_EQ(test, a->wr.rkey, b->wr.rkey);
-	KUNIT_EXPECT_EQ(test, a->wr.length, b->wr.length);
-	KUNIT_ASSERT_EQ(test, a->wr.num_sge, b->wr.num_sge);
-	KUNIT_EXPECT_EQ(test, memcmp(a->wr.sge, b->wr.sge, a->wr.num_sge * sizeof(*a->wr.sge)), 0);
+	kd_conn_of(env)->sq->unsignaled = 0;	/* each starts from the same place */
 }
 
 static void fast_equal_test(struct kunit *test)
@@ -166,12 +148,10 @@ static void fast_equal_test(struct kunit *test)
 				 post.call == KD_SEND || recv ? NULL : post.target, post.flags);
 		fast_result(env, post.call, before, a);
 		before = fake_ib_posted(env->qp, recv);
-		/* the other way starts from the same place */
-		kd_conn_of(env)->sq->unsignaled = 0;
 		b->ret = recv ? fast_long_recv(env, &post, i) : fast_long_way(env, &post, i);
 		fast_result(env, post.call, before, b);
-		kd_conn_of(env)->sq->unsignaled = 0;
-		fast_same(test, a, b, i);
+		KUNIT_EXPECT_EQ_MSG(test, (u32)a->ret, (u32)b->ret, "round %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, memcmp(a, b, sizeof(*a)), 0, "round %d", i);
 		straight += a->posted;
 	}
 	/* neither all right nor all wrong */
@@ -188,11 +168,9 @@ static void fast_serial_test(struct kunit *test)
 	struct kdapl_wq *wq;
 	unsigned long flags;
 	DAT_RETURN ret[3];
-	DAT_EP_ATTR attr;
 	u64 i;
 
-	kd_attr(&attr);
-	kd_ep(env, &attr);
+	kd_ep(env, NULL);
 	KD_EXPECT_OK(test, kdat_ep_serialise_posts(env->ep, DAT_TRUE));
 	kd_connect(env);
 	wq = kd_conn_of(env)->sq;
@@ -208,31 +186,23 @@ static void fast_serial_test(struct kunit *test)
 		kd_expect_dto(test, env->req, i, DAT_DTO_SUCCESS);
 	}
 	/* the promise is for connections to come */
-	KD_EXPECT_RET(test, kdat_ep_serialise_posts(env->ep, DAT_FALSE), DAT_INVALID_STATE,
-		      DAT_INVALID_STATE_EP_CONNECTED);
-	KD_EXPECT_RET(test, kdat_ep_serialise_posts(env->req, DAT_TRUE), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EP);
-	KD_EXPECT_RET(test, kdat_ep_serialise_posts(DAT_HANDLE_NULL, DAT_TRUE), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_EP);
+	KD_BAD_STATE(test, kdat_ep_serialise_posts(env->ep, DAT_FALSE), EP_CONNECTED);
 	/* what is under way when the connection ends is flushed, like what comes after it */
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 3, NULL, 0));
 	kd_end(env, DAT_CONNECTION_EVENT_BROKEN);
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 4, NULL, 0));
-	for (i = 3; i < 5; i++)
-		kd_expect_dto(test, env->req, i, DAT_DTO_ERR_FLUSHED);
-	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	kd_expect_dtos(test, env->req, 3, 2, DAT_DTO_ERR_FLUSHED);
+	KD_EXPECT_END(env, BROKEN);
 	/* and the device may say no where nobody holds the lock */
-	KD_EXPECT_OK(test, dat_ep_reset(env->ep));
-	env->qp = kd_conn_of(env)->qp;
+	kd_reset(env);
 	kd_connect(env);
 	fake_ib_fail(env->dev, FAKE_IB_POST_SEND, 1, -ENOMEM);
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 5, NULL, 0));
-	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KD_EXPECT_END(env, BROKEN);
 	kd_expect_dto(test, env->req, 5, DAT_DTO_ERR_FLUSHED);
 	/* taken back for the next one */
-	KD_EXPECT_OK(test, dat_ep_reset(env->ep));
+	kd_reset(env);
 	KD_EXPECT_OK(test, kdat_ep_serialise_posts(env->ep, DAT_FALSE));
-	env->qp = kd_conn_of(env)->qp;
 	kd_connect(env);
 	KUNIT_EXPECT_FALSE(test, kd_conn_of(env)->sq->serial);
 }
@@ -263,12 +233,10 @@ static void fast_early_test(struct kunit *test)
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
 	struct kdapl_wq *wq;
-	DAT_EP_ATTR attr;
 	DAT_EVENT event;
 	u64 i;
 
-	kd_attr(&attr);
-	kd_ep(env, &attr);
+	kd_ep(env, NULL);
 	wq = kd_conn_of(env)->rq;
 	for (i = 0; i < 4; i++)
 		KD_ASSERT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
@@ -287,45 +255,6 @@ static void fast_early_test(struct kunit *test)
 				i);
 	}
 	KUNIT_EXPECT_EQ(test, (int)wq->slow, 0);
-}
-
-/* A helper that began under another policy is one upcall at a time all the same. */
-static void fast_single_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	struct kd_sink *sink = kd_sink(test);
-	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	struct kdapl_evd *evd;
-	int i;
-
-	if (num_online_cpus() < 2)
-		kunit_skip(test, "two upcalls at a time want two CPUs");
-	KD_ASSERT_OK(test, dat_evd_free(env->recv));
-	KD_ASSERT_OK(test, kd_evd_create(env, 8, DAT_UPCALL_SINGLE_INSTANCE, sink,
-					 DAT_EVD_DTO_FLAG, KDAT_EVD_CONTEXT_WORKQUEUE,
-					 &env->recv));
-	kd_ep(env, NULL);
-	evd = kdapl_obj_get(env->recv, DAT_HANDLE_TYPE_EVD);
-	KUNIT_ASSERT_NOT_NULL(test, evd);
-	for (i = 0; i < 4; i++)
-		KD_ASSERT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
-	kd_connect(env);
-	kd_sink_pass(sink, 0);
-	fake_ib_hold_irq(env->dev, true);
-	for (i = 0; i < 4; i++)
-		KUNIT_ASSERT_EQ(test, fake_ib_recv(env->qp, i, false), 0);
-	fake_ib_hold_irq(env->dev, false);
-	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 1, 0));
-	KD_EXPECT_OK(test, kd_policy(env->recv, DAT_UPCALL_MANY, DAT_UPCALL_INVOC_NEW));
-	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 2, 0));
-	KD_EXPECT_OK(test, kd_policy(env->recv, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_INVOC_NEW));
-	kd_sink_pass(sink, 1);
-	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 2, 1));
-	flush_work(&evd->work);
-	KUNIT_EXPECT_EQ(test, sink->started, 2);
-	kd_sink_pass(sink, INT_MAX);
-	kd_sink_expect(test, sink, 4);
-	kdapl_obj_put(&evd->obj);
 }
 
 /* A freed EVD has no runners to ask any more, helpers least of all. */
@@ -366,19 +295,9 @@ static struct kunit_case fast_cases[] = {
 		"EP-POST-02,EP-POST-06,FLUSH-01: posts that the consumer serialises"),
 	KD_CASE(fast_polls_test, "EVD-DQ-01,EVD-DQ-04: a poll for several completions"),
 	KD_CASE(fast_early_test, "FLUSH-07,RECV-14: messages before ESTABLISHED, and after"),
-	KD_CASE(fast_single_test, "EVD-UP-06: one upcall at a time, whoever began it"),
 	KD_CASE(fast_runners_test, "EVD-FREE-01: an EVD with helpers is freed"),
 	KD_CASE(fast_lines_test, "EP-POST-02: two EPs have no line in common"),
 	{}
 };
 
-static struct kunit_suite fast_suite = {
-	.name = "kdapl-fast",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = fast_cases,
-};
-
-kunit_test_suite(fast_suite);
+KD_SUITE("kdapl-fast", fast_cases, kd_init, kd_exit);

@@ -6,14 +6,12 @@
  * object it was made for or nothing.
  */
 #include <linux/delay.h>
-#include <linux/kthread.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "../ia/ia_api.h"
-#include "kd_case.h"
+#include "kd_upcall.h"
 
 #define SOME_HANDLES	300
 #define TYPE		DAT_HANDLE_TYPE_EP
@@ -132,14 +130,14 @@ static void handle_stale_test(struct kunit *test)
 	memcpy(old, handles, SOME_HANDLES * sizeof(*old));
 	handle_free_some(handles);
 	for (round = 0; round < 4; round++) {
-		for (i = 0; i < SOME_HANDLES; i++)
+		/* the slots find new owners, of other types too */
+		for (i = 0; i < SOME_HANDLES; i++) {
 			KUNIT_EXPECT_NULL(test, handle_find((unsigned long)old[i],
 							    i % KDAPL_NTYPES));
-		/* the slots find new owners, of other types too */
-		for (i = 0; i < SOME_HANDLES; i++)
 			KUNIT_ASSERT_EQ(test, kdapl_handle_alloc(&handles[i],
 								 (i + round) % KDAPL_NTYPES,
 								 &handles[i]), 0);
+		}
 		for (i = 0; i < SOME_HANDLES; i++)
 			KUNIT_EXPECT_NULL(test, handle_find((unsigned long)old[i],
 							    i % KDAPL_NTYPES));
@@ -147,40 +145,26 @@ static void handle_stale_test(struct kunit *test)
 	}
 }
 
+/* A freed slot waits behind the other free ones, and its generation goes forward until it wraps. */
 static void handle_reuse_test(struct kunit *test)
 {
-	unsigned long first;
-	DAT_HANDLE handle;
-	int i, early = 0;
-
-	KUNIT_ASSERT_EQ(test, kdapl_handle_alloc(test, TYPE, &handle), 0);
-	first = handle_index(handle);
-	kdapl_handle_free(handle);
-	for (i = 0; i < 50; i++) {
-		KUNIT_ASSERT_EQ(test, kdapl_handle_alloc(test, TYPE, &handle), 0);
-		early += handle_index(handle) == first;
-		kdapl_handle_free(handle);
-	}
-	KUNIT_EXPECT_EQ(test, early, 0);
-}
-
-static void handle_generation_test(struct kunit *test)
-{
 	const unsigned long mask = BIT(GEN_BITS) - 1;
-	unsigned long gen, last = 0;
-	int i, repeats = 0;
+	unsigned long gen, last = 0, first = 0;
+	int i, repeats = 0, early = 0;
 	DAT_HANDLE handle;
 
 	for (i = 0; i < 200000; i++) {
 		KUNIT_ASSERT_EQ(test, kdapl_handle_alloc(test, i % KDAPL_NTYPES, &handle), 0);
 		gen = handle_generation(handle);
-		/* always forward, so no value comes back before the field wraps */
-		if (i && ((gen - last) & mask) - 1 >= mask / 2)
-			repeats++;
+		repeats += i && ((gen - last) & mask) - 1 >= mask / 2;
+		early += i && i <= 50 && handle_index(handle) == first;
 		last = gen;
+		if (!i)
+			first = handle_index(handle);
 		kdapl_handle_free(handle);
 	}
 	KUNIT_EXPECT_EQ(test, repeats, 0);
+	KUNIT_EXPECT_EQ(test, early, 0);
 }
 
 #define RACE_OBJS	64
@@ -193,67 +177,54 @@ struct handle_race_obj {
 struct handle_race {
 	unsigned long words[RACE_OBJS];
 	unsigned long lookups;
-	unsigned long hits;
 	unsigned long wrong;
+	bool stop;
 };
 
-static int handle_race_reader(void *arg)
+static void handle_race_reader(void *arg)
 {
 	struct handle_race *race = arg;
 	struct handle_race_obj *obj;
 	unsigned long word;
-	int i;
 
-	while (!kthread_should_stop()) {
-		for (i = 0; i < RACE_OBJS; i++) {
-			word = READ_ONCE(race->words[i]);
-			rcu_read_lock();
-			obj = kdapl_handle_peek((DAT_HANDLE)word, TYPE);
-			if (obj) {
-				race->hits++;
-				if ((unsigned long)READ_ONCE(obj->handle) != word)
-					race->wrong++;
-			}
-			rcu_read_unlock();
-			race->lookups++;
-		}
+	while (!READ_ONCE(race->stop)) {
+		word = READ_ONCE(race->words[race->lookups++ % RACE_OBJS]);
+		rcu_read_lock();
+		obj = kdapl_handle_peek((DAT_HANDLE)word, TYPE);
+		race->wrong += obj && (unsigned long)READ_ONCE(obj->handle) != word;
+		rcu_read_unlock();
 		cond_resched();
 	}
-	return 0;
 }
 
 static void handle_race_test(struct kunit *test)
 {
 	struct handle_race *race = kunit_kzalloc(test, sizeof(*race), GFP_KERNEL);
-	struct handle_race_obj *objs[RACE_OBJS];
-	struct task_struct *reader;
+	struct handle_race_obj *objs[RACE_OBJS] = {};
+	struct kd_aside reader;
 	int round, i, err = 0;
 
 	KUNIT_ASSERT_NOT_NULL(test, race);
-	reader = kthread_run(handle_race_reader, race, "kdapl_handles");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(reader));
+	kd_aside(test, &reader, handle_race_reader, race);
 	for (round = 0; round < 200 && !err; round++) {
-		for (i = 0; i < RACE_OBJS; i++) {
+		for (i = 0; i < RACE_OBJS && !err; i++) {
 			objs[i] = kzalloc(sizeof(*objs[i]), GFP_KERNEL);
-			if (!objs[i] || kdapl_handle_alloc(objs[i], TYPE, &objs[i]->handle)) {
-				kfree(objs[i]);
-				objs[i] = NULL;
-				err = -ENOMEM;
-				continue;
-			}
-			WRITE_ONCE(race->words[i], (unsigned long)objs[i]->handle);
+			err = objs[i] ? kdapl_handle_alloc(objs[i], TYPE, &objs[i]->handle) : -ENOMEM;
+			if (!err)
+				WRITE_ONCE(race->words[i], (unsigned long)objs[i]->handle);
 		}
 		/* on one CPU the reader gets its turn only when we sleep */
 		if (!(round % 10))
 			usleep_range(100, 200);
-		for (i = 0; i < RACE_OBJS; i++) {
-			if (!objs[i])
-				continue;
-			kdapl_handle_free(objs[i]->handle);
+		for (i = 0; i < RACE_OBJS && objs[i]; i++) {
+			if (objs[i]->handle)
+				kdapl_handle_free(objs[i]->handle);
 			kfree_rcu(objs[i], rcu);
+			objs[i] = NULL;
 		}
 	}
-	kthread_stop(reader);
+	WRITE_ONCE(race->stop, true);
+	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&reader));
 	KUNIT_EXPECT_EQ(test, err, 0);
 	KUNIT_EXPECT_EQ(test, race->wrong, 0UL);
 	KUNIT_EXPECT_GT(test, race->lookups, 0UL);
@@ -304,17 +275,11 @@ static struct kunit_case handle_cases[] = {
 	KD_CASE(handle_random_garbage_test,
 		"GEN-04: up to a million random patterns are refused"),
 	KD_CASE(handle_stale_test, "GEN-05: freed handles stay dead while their slots live on"),
-	KD_CASE(handle_reuse_test, "GEN-05: a freed slot waits behind the other free ones"),
-	KD_CASE(handle_generation_test, "GEN-05: 200000 handles, no value twice"),
+	KD_CASE(handle_reuse_test, "GEN-05: no slot at once, no value twice in 200000 handles"),
 	KD_CASE(handle_race_test,
 		"GEN-04,GEN-05: a reader racing with alloc and free is never wrong"),
 	KD_CASE(handle_exhaustion_test, "GEN-04,GEN-06: a full table refuses and recovers"),
 	{}
 };
 
-static struct kunit_suite handle_suite = {
-	.name = "kdapl-handle",
-	.test_cases = handle_cases,
-};
-
-kunit_test_suite(handle_suite);
+KD_SUITE("kdapl-handle", handle_cases, NULL, NULL);
