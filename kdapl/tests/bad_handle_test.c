@@ -135,37 +135,26 @@ static struct bh *bh_open(struct kunit *test)
 	return bh;
 }
 
+/* No two handles differ in one bit: each number is given out once. */
 static void bh_garbage_test(struct kunit *test)
 {
 	static const u64 garbage[] = {
 		1, 2, 7, 8, 0xff, 0x1000, 0xdeadbeef, 0x8000000000000000ULL, U64_MAX, U64_MAX - 1,
-		0x5555555555555555ULL, 0xaaaaaaaaaaaaaaaaULL, 0xffff888000000000ULL,
-		0xffffffff81000000ULL, 0x00000001ffffffffULL, 0x0123456789abcdefULL,
+		0x5555555555555555ULL, 0xffff888000000000ULL, 0x00000001ffffffffULL,
 	};
 	struct bh *bh = bh_open(test);
 	const struct bh_arg *arg;
-	int j;
+	int kind, i;
 
 	for (arg = bh_args; arg < bh_args + ARRAY_SIZE(bh_args); arg++) {
 		if (!arg->null_ok)
 			bh_refused(bh, arg, DAT_HANDLE_NULL, "NULL");
-		for (j = 0; j < ARRAY_SIZE(garbage); j++)
-			bh_refused(bh, arg, (DAT_HANDLE)(uintptr_t)garbage[j], "garbage");
+		for (i = 0; i < ARRAY_SIZE(garbage); i++)
+			bh_refused(bh, arg, (DAT_HANDLE)(uintptr_t)garbage[i], "garbage");
 		bh_refused(bh, arg, bh, "a pointer to memory");
-	}
-}
-
-/* No two handles differ in one bit: each number is given out once. */
-static void bh_bits_test(struct kunit *test)
-{
-	struct bh *bh = bh_open(test);
-	const struct bh_arg *arg;
-	int kind, bit;
-
-	for (arg = bh_args; arg < bh_args + ARRAY_SIZE(bh_args); arg++) {
 		kind = arg->kind == DAT_HANDLE_TYPE_ANY ? DAT_HANDLE_TYPE_EP : arg->kind;
-		for (bit = 0; bit < BITS_PER_LONG; bit++)
-			bh_refused(bh, arg, (DAT_HANDLE)((uintptr_t)bh->good[kind] ^ BIT(bit)),
+		for (i = 0; i < BITS_PER_LONG; i++)
+			bh_refused(bh, arg, (DAT_HANDLE)((uintptr_t)bh->good[kind] ^ BIT(i)),
 				   "a good one but for one bit");
 	}
 }
@@ -231,8 +220,7 @@ static void bh_context_test(struct kunit *test)
 }
 
 static struct kunit_case bh_cases[] = {
-	KD_CASE(bh_garbage_test, "GEN-04,SIL-02: NULL, numbers and pointers, in every call"),
-	KD_CASE(bh_bits_test, "GEN-04,SIL-02: one wrong bit, in every call"),
+	KD_CASE(bh_garbage_test, "GEN-04,SIL-02: NULL, numbers, one wrong bit, in every call"),
 	KD_CASE(bh_kind_test, "GEN-04,SIL-02: live handles of another kind, in every call"),
 	KD_CASE(bh_dead_test, "GEN-05,IA-CLOSE-04,CR-ACC-04: of freed objects, in every call"),
 	KD_CASE(bh_context_test, "CTXT-01,CTXT-02,CTXT-03,SIL-43: context and type of any object"),

@@ -90,7 +90,7 @@ static void handle_live_test(struct kunit *test)
 static void handle_random_garbage_test(struct kunit *test)
 {
 	DAT_HANDLE *handles = handle_some(test);
-	unsigned long near, word = 0;
+	unsigned long near, word = 0, mask;
 	int i, hits = 0, wrong = 0;
 	unsigned int type;
 	void *obj;
@@ -99,20 +99,14 @@ static void handle_random_garbage_test(struct kunit *test)
 		near = (unsigned long)handles[i % SOME_HANDLES];
 		get_random_bytes(&word, sizeof(word));
 		/* a third anywhere, a third with right type and index, a third by generation */
-		if (i % 3 == 1)
-			word = (near & ~((BIT(GEN_BITS) - 1) << (1 + INDEX_BITS))) |
-			       (word & ((BIT(GEN_BITS) - 1) << (1 + INDEX_BITS)));
-		else if (i % 3 == 2)
-			word = (near & ~((BIT(INDEX_BITS) - 1) << 1)) |
-			       (word & ((BIT(INDEX_BITS) - 1) << 1));
+		mask = i % 3 == 0 ? ~0UL : i % 3 == 1 ? (BIT(GEN_BITS) - 1) << (1 + INDEX_BITS) :
+							(BIT(INDEX_BITS) - 1) << 1;
+		word = (near & ~mask) | (word & mask);
 		rcu_read_lock();
 		obj = kdapl_handle_peek_any((DAT_HANDLE)word, &type);
 		rcu_read_unlock();
-		if (!obj)
-			continue;
-		hits++;
-		if ((DAT_HANDLE)word != *(DAT_HANDLE *)obj)
-			wrong++;
+		hits += !!obj;
+		wrong += obj && (DAT_HANDLE)word != *(DAT_HANDLE *)obj;
 	}
 	/* picking up a live handle by chance is no error, but it does not happen often */
 	KUNIT_EXPECT_EQ(test, wrong, 0);

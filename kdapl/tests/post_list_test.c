@@ -313,73 +313,6 @@ static void pl_roll_back_test(struct kunit *test)
 	km_unbind(km, a);
 }
 
-static void pl_signals_test(struct kunit *test)
-{
-	struct km *km = km_connected(test, NULL);
-	struct kd_mem *mem = &km->env.mem[KD_RW];
-	struct pl *pl = pl_new(test);
-	unsigned int first;
-	struct fake_ib_wr wr;
-	DAT_COUNT failed;
-	int mask, i, silent;
-
-	/* 6 requests, depth 8: a signal is forced after every second silent one */
-	for (mask = 0; mask < 64; mask++) {
-		pl->n = 0;
-		for (i = 0; i < 6; i++)
-			pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr, 1, mem->lmr_context,
-				    mask & BIT(i) ? DAT_COMPLETION_SUPPRESS_FLAG : 0);
-		pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr, 1, mem->lmr_context, 0);
-		first = fake_ib_posted(km->env.qp, false);
-		KD_ASSERT_OK(test, pl_post(km, pl, &failed));
-		for (i = 0, silent = 0; i < 7; i++) {
-			KUNIT_ASSERT_TRUE(test, fake_ib_wr(km->env.qp, false, first + i, &wr));
-			if (!(mask & BIT(i)))
-				KUNIT_EXPECT_TRUE(test, wr.send_flags & IB_SEND_SIGNALED);
-			silent = wr.send_flags & IB_SEND_SIGNALED ? 0 : silent + 1;
-			KUNIT_EXPECT_LT(test, silent, 3);
-		}
-		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS), 7);
-		for (i = 0; i < 7; i++)
-			if (!(mask & BIT(i)))
-				km_expect(km, DAT_DTO_SEND, 100 + i, DAT_DTO_SUCCESS);
-		KD_EXPECT_EMPTY(test, km->env.req);
-	}
-}
-
-/* Where a fenced Read takes two requests, the chain gets longer and stays one. */
-static void pl_iwarp_test(struct kunit *test)
-{
-	static const struct fake_ib_caps caps = { .iwarp = true };
-	struct km *km = km_open(test, &caps);
-	struct kdapl_ia *ia = kd_ia(&km->env);
-	struct kd_mem *mem = &km->env.mem[KD_RW];
-	struct pl *pl = pl_new(test);
-	unsigned int calls, posted;
-	DAT_COUNT failed;
-	DAT_EP_ATTR attr;
-	int i;
-
-	kdapl_quirks_derive(ia->dev, true);
-	kd_attr(&attr);
-	attr.max_rdma_read_iov = 1;
-	km_ep(km, 0, &attr);
-	kd_connect(&km->env);
-	for (i = 0; i < 8; i++)
-		pl_transfer(pl, i % 4 ? KDAT_REQUEST_RDMA_READ : KDAT_REQUEST_SEND, mem->addr, 8,
-			    mem->lmr_context, i % 4 > 1 ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0);
-	for (i = 0; i < 10; i++) {
-		calls = fake_ib_count(km->env.dev, FAKE_IB_POST_SEND);
-		posted = fake_ib_posted(km->env.qp, false);
-		KD_ASSERT_OK(test, pl_post(km, pl, &failed));
-		KUNIT_EXPECT_EQ(test, fake_ib_count(km->env.dev, FAKE_IB_POST_SEND), calls + 1);
-		KUNIT_EXPECT_EQ(test, fake_ib_posted(km->env.qp, false), posted + 12);
-		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
-		km_drain(km->env.req);
-	}
-	kdapl_quirks_derive(ia->dev, false);
-}
-
 static void pl_end_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
@@ -431,8 +364,6 @@ static struct kunit_case post_list_cases[] = {
 	KD_CASE(pl_sizes_test, "EP-POST-17,GEN-07: lists of all lengths, and too long ones"),
 	KD_CASE(pl_roll_back_test,
 		"GEN-07,FMR-02,FMR-10: a fault at any place, and all is as it was"),
-	KD_CASE(pl_signals_test, "FLAG-02,FLAG-03: silent requests get a signal now and then"),
-	KD_CASE(pl_iwarp_test, "FLAG-09,EP-POST-17: fenced Reads that take two requests each"),
 	KD_CASE(pl_end_test, "FLUSH-01,FMR-07,FMR-15: a list that is flushed, at each moment"),
 	{}
 };
