@@ -303,53 +303,6 @@ static void call_table_test(struct kunit *test)
 	call_close(&c);
 }
 
-/* A graceful disconnect that is waited out, and one in DISCONNECT_PENDING turned abrupt. */
-static void call_pending_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	int i;
-
-	/* how it goes on from there, and which event ends it */
-	static const struct {
-		int reason;		/* KDAPL_END_* or an event; 0: the requests are done */
-		u32 event;
-		bool flushed;
-	} ends[] = {
-		{ 0, DAT_CONNECTION_EVENT_DISCONNECTED, false },
-		{ KDAPL_END_PEER, DAT_CONNECTION_EVENT_DISCONNECTED, true },
-		{ DAT_CONNECTION_EVENT_BROKEN, DAT_CONNECTION_EVENT_BROKEN, true },
-	};
-
-	for (i = 0; i < ARRAY_SIZE(ends); i++) {
-		kd_ep(env, NULL);
-		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 7, NULL, 0));
-		kd_reach(env, DAT_EP_STATE_DISCONNECT_PENDING);
-		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 8, NULL, 0));
-		KD_BAD_STATE(test, kd_post(env->ep, KD_SEND, 1, &iov, 9, NULL, 0), EP_DISCPENDING);
-		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
-		KD_EXPECT_STATE(env, env->ep, DISCONNECT_PENDING);
-		/* nothing is cut short while requests are under way */
-		flush_workqueue(kdapl_misc_wq);
-		KUNIT_EXPECT_EQ(test, (int)fake_ib_qp_state(env->qp), (int)IB_QPS_RTS);
-		KD_EXPECT_EMPTY(test, env->conn);
-		if (ends[i].reason)
-			kdapl_conn_end(kd_conn_of(env), ends[i].reason);
-		else
-			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-		KUNIT_EXPECT_EQ(test, kd_expect_end(env), ends[i].event);
-		/* what was under way is reported, once, and no second end */
-		kd_expect_dtos(test, env->req, 0, 1, ends[i].flushed ? DAT_DTO_ERR_FLUSHED :
-								       DAT_DTO_SUCCESS);
-		kd_expect_dtos(test, env->recv, 7, 2, DAT_DTO_ERR_FLUSHED);
-		kdapl_conn_end(kd_conn_of(env), KDAPL_END_PEER);
-		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
-		flush_workqueue(kdapl_misc_wq);
-		KD_EXPECT_EMPTY(test, env->conn);
-		kd_ep_free(env);
-	}
-}
-
 /* An abrupt disconnect does not wait: the time until the last flush is DISCONNECT_PENDING. */
 static void call_window_test(struct kunit *test)
 {
@@ -449,8 +402,6 @@ static struct kunit_case call_cases[] = {
 	KD_CASE(call_table_test,
 		"EP-DIS-04..07,EP-POST-10,SEND-17,RECV-13,RDMAW-10,RDMAR-11,CR-ACC-02,EP-MOD-02: "
 		"all calls, all states"),
-	KD_CASE(call_pending_test,
-		"EPSM-18,EPSM-20,EPSM-21,EPSM-31,EP-DIS-06,EP-DIS-07: disconnected gracefully"),
 	KD_CASE(call_window_test, "SIL-13,EP-DIS-01,EP-DIS-07,EPSM-15: an abrupt one waits"),
 	KD_CASE(call_no_evd_test, "EPSM-33: connections nobody is told of"),
 	KD_CASE(call_reset_pdata_test, "EP-RST-04: private data lives until the reset"),

@@ -94,8 +94,11 @@ static void cost_srq_test(struct kunit *test)
 			fake_ib_fail(env->dev, FAKE_IB_POST_SRQ_RECV, 1, -ENOMEM);
 		while (!strcmp(rows[i].what, "full") && fake_ib_srq_posted(ib) < 8)
 			KD_ASSERT_OK(test, dat_srq_post_recv(srq, 1, &good, (DAT_DTO_COOKIE) {}));
-		if (!rows[i].calls && rows[i].ret == DAT_SUCCESS)
-			fake_ib_srq_event(ib, IB_EVENT_SRQ_ERR);
+		if (!strcmp(rows[i].what, "SRQ in error")) {
+			KD_EXPECT_OK(test, dat_srq_free(srq));
+			KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &attr, &srq));
+			fake_ib_srq_event(fake_ib_newest_srq(env->dev), IB_EVENT_SRQ_ERR);
+		}
 		KUNIT_EXPECT_EQ_MSG(test, (u32)KD_COST(env, &cost,
 						       dat_srq_post_recv(srq, rows[i].num, rows[i].iov,
 									 (DAT_DTO_COOKIE) {})),
@@ -159,43 +162,6 @@ static void cost_synchronous_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, during, 0);
 		}
 		kd_ep_free(env);
-	}
-}
-
-/* Software events are posted from anywhere, hard interrupts and spinlocks included. */
-static void cost_software_test(struct kunit *test)
-{
-	static const struct {
-		DAT_UPCALL_POLICY policy;
-		enum kdat_evd_context context;
-	} rows[] = {
-		{ DAT_UPCALL_DISABLE, KDAT_EVD_CONTEXT_WORKQUEUE },
-		{ DAT_UPCALL_SINGLE_INSTANCE, KDAT_EVD_CONTEXT_SOFTIRQ },
-		{ DAT_UPCALL_SINGLE_INSTANCE, KDAT_EVD_CONTEXT_WORKQUEUE },
-		{ DAT_UPCALL_NOTIFY, KDAT_EVD_CONTEXT_SOFTIRQ },
-		{ DAT_UPCALL_NOTIFY, KDAT_EVD_CONTEXT_WORKQUEUE },
-		{ DAT_UPCALL_MANY, KDAT_EVD_CONTEXT_WORKQUEUE },
-	};
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_EVD_HANDLE evd;
-	struct kd_cost cost;
-	DAT_RETURN ret;
-	int i, n, full;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		KD_ASSERT_OK(test, kd_evd_create(env, 8, rows[i].policy, kd_sink(test),
-						 DAT_EVD_SOFTWARE_FLAG, rows[i].context, &evd));
-		/* more than fit, if nobody takes them */
-		for (full = 0, n = 0; n < 20; n++) {
-			ret = KD_COST(env, &cost, kd_post_se(evd, n));
-			if (ret == DAT_SUCCESS)
-				continue;
-			full++;
-			KD_EXPECT_RET(test, ret, DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
-		}
-		if (rows[i].policy == DAT_UPCALL_DISABLE)
-			KUNIT_EXPECT_EQ(test, full, 12);
-		KD_EXPECT_OK(test, dat_evd_free(evd));
 	}
 }
 
@@ -269,7 +235,6 @@ static struct kunit_case cost_cases[] = {
 	KD_CASE(cost_srq_test,
 		"SRQ-POST-10,SRQ-POST-11,EP-POST-02,CTX-01: buffers of an SRQ"),
 	KD_CASE(cost_synchronous_test, "EP-POST-06,CTX-02: completions inside the post come later"),
-	KD_CASE(cost_software_test, "EVD-SE-03,CTX-03: software events, from hard interrupts"),
 	KD_CASE(cost_register_test,
 		"CTX-01,EP-POST-02,FMR-02,FMR-10,RMR-02: memory operations map, post, no more"),
 	{}

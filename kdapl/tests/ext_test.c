@@ -188,20 +188,6 @@ static void ext_open_args(struct kunit *test)
 				    (u32)rows[i].want, "row %d", i);
 }
 
-/* The guest has no route to this address. */
-static void ext_open_nowhere(struct kunit *test)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET };
-	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-	DAT_IA_HANDLE ia;
-	DAT_RETURN ret;
-
-	to.sin_addr.s_addr = htonl(0xc6336401);
-	ret = kdat_ia_open_to(&init_net, (struct sockaddr *)&to, NULL, 8, &async, &ia);
-	KD_EXPECT_RET(test, ret, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
-	KUNIT_EXPECT_PTR_EQ(test, async, (DAT_EVD_HANDLE)DAT_HANDLE_NULL);
-}
-
 /* What a consumer was told of one adapter. */
 struct ext_heard {
 	struct notifier_block nb;
@@ -351,7 +337,6 @@ static struct kunit_case ext_cases[] = {
 	KD_CASE(ext_errno, "D-101: an errno for each return"),
 	KD_CASE(ext_device, "D-101: the parent device, limits of mappings, a device that is lost"),
 	KD_CASE(ext_open_args, "D-100: kdat_ia_open_to: arguments that are wrong"),
-	KD_CASE(ext_open_nowhere, "D-100: kdat_ia_open_to: a destination without a route"),
 	KD_CASE(ext_notifier, "D-102: IAs that appear and go"),
 	KD_CASE(ext_notifier_waits, "D-102: a callback waits for the work of later queues"),
 	KD_CASE(ext_wait_unused, "D-103: EVD and PZ of an EP that was freed inside an upcall"),

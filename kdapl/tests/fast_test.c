@@ -77,57 +77,6 @@ static void fast_polls_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_ib_count(env->dev, FAKE_IB_POLL_CQ), polls + 2);
 }
 
-/* Messages that come before the connection is known do not make its Receives odd for ever. */
-static void fast_early_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	struct kdapl_wq *wq;
-	DAT_EVENT event;
-	u64 i;
-
-	kd_ep(env, NULL);
-	wq = kd_conn_of(env)->rq;
-	for (i = 0; i < 4; i++)
-		KD_ASSERT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
-	for (i = 0; i < 3; i++)
-		KUNIT_ASSERT_EQ(test, fake_ib_recv(env->qp, i, false), 0);
-	KD_EXPECT_EMPTY(test, env->recv);
-	KUNIT_EXPECT_EQ(test, (int)wq->slow, KDAPL_SLOW_EARLY);
-	kd_connect(env);
-	for (i = 0; i < 4; i++) {
-		if (i == 3)
-			KUNIT_ASSERT_EQ(test, fake_ib_recv(env->qp, i, false), 0);
-		KUNIT_ASSERT_TRUE(test, kd_next(env->recv, &event));
-		KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.user_cookie.as_64,
-				i);
-		KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data.transfered_length,
-				i);
-	}
-	KUNIT_EXPECT_EQ(test, (int)wq->slow, 0);
-}
-
-/* A freed EVD has no runners to ask any more, helpers least of all. */
-static void fast_runners_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_EVD_HANDLE handle;
-	struct kdapl_evd *evd;
-
-	KD_ASSERT_OK(test, kd_evd_create(env, 8, DAT_UPCALL_MANY, kd_sink(test), DAT_EVD_DTO_FLAG,
-					 KDAT_EVD_CONTEXT_WORKQUEUE, &handle));
-	evd = kdapl_obj_get(handle, DAT_HANDLE_TYPE_EVD);
-	KUNIT_ASSERT_NOT_NULL(test, evd);
-	KUNIT_EXPECT_FALSE(test, list_is_singular(&evd->runners));
-	KD_EXPECT_OK(test, dat_evd_free(handle));
-	KUNIT_EXPECT_FALSE(test, kdapl_evd_inside_upcall(evd));
-	/* they go when nobody can call them any more */
-	rcu_barrier();
-	flush_workqueue(kdapl_reap_wq);
-	KUNIT_EXPECT_TRUE(test, list_empty(&evd->runners));
-	kdapl_obj_put(&evd->obj);
-}
-
 /* What is written for one EP lies in lines of its own. */
 static void fast_lines_test(struct kunit *test)
 {
@@ -143,8 +92,6 @@ static struct kunit_case fast_cases[] = {
 	KD_CASE(fast_serial_test,
 		"EP-POST-02,EP-POST-06,FLUSH-01: posts that the consumer serialises"),
 	KD_CASE(fast_polls_test, "EVD-DQ-01,EVD-DQ-04: a poll for several completions"),
-	KD_CASE(fast_early_test, "FLUSH-07,RECV-14: messages before ESTABLISHED, and after"),
-	KD_CASE(fast_runners_test, "EVD-FREE-01: an EVD with helpers is freed"),
 	KD_CASE(fast_lines_test, "EP-POST-02: two EPs have no line in common"),
 	{}
 };

@@ -66,27 +66,6 @@ static void handle_free_some(DAT_HANDLE *handles)
 		kdapl_handle_free(handles[i]);
 }
 
-static void handle_live_test(struct kunit *test)
-{
-	DAT_HANDLE *handles = handle_some(test);
-	unsigned int type;
-	void *obj;
-	int i, t;
-
-	for (i = 0; i < SOME_HANDLES; i++) {
-		KUNIT_EXPECT_NE(test, (unsigned long)handles[i] & 1, 0UL);
-		for (t = 0; t < KDAPL_NTYPES + 8; t++)
-			KUNIT_EXPECT_PTR_EQ(test, handle_find((unsigned long)handles[i], t),
-					    t == i % KDAPL_NTYPES ? &handles[i] : NULL);
-		rcu_read_lock();
-		obj = kdapl_handle_peek_any(handles[i], &type);
-		rcu_read_unlock();
-		KUNIT_EXPECT_PTR_EQ(test, obj, (void *)&handles[i]);
-		KUNIT_EXPECT_EQ(test, type, i % KDAPL_NTYPES);
-	}
-	handle_free_some(handles);
-}
-
 static void handle_random_garbage_test(struct kunit *test)
 {
 	DAT_HANDLE *handles = handle_some(test);
@@ -161,70 +140,6 @@ static void handle_reuse_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, early, 0);
 }
 
-#define RACE_OBJS	64
-
-struct handle_race_obj {
-	DAT_HANDLE handle;
-	struct rcu_head rcu;
-};
-
-struct handle_race {
-	unsigned long words[RACE_OBJS];
-	unsigned long lookups;
-	unsigned long wrong;
-	bool stop;
-};
-
-static void handle_race_reader(void *arg)
-{
-	struct handle_race *race = arg;
-	struct handle_race_obj *obj;
-	unsigned long word;
-
-	while (!READ_ONCE(race->stop)) {
-		word = READ_ONCE(race->words[race->lookups++ % RACE_OBJS]);
-		rcu_read_lock();
-		obj = kdapl_handle_peek((DAT_HANDLE)word, TYPE);
-		race->wrong += obj && (unsigned long)READ_ONCE(obj->handle) != word;
-		rcu_read_unlock();
-		cond_resched();
-	}
-}
-
-static void handle_race_test(struct kunit *test)
-{
-	struct handle_race *race = kunit_kzalloc(test, sizeof(*race), GFP_KERNEL);
-	struct handle_race_obj *objs[RACE_OBJS] = {};
-	struct kd_aside reader;
-	int round, i, err = 0;
-
-	KUNIT_ASSERT_NOT_NULL(test, race);
-	kd_aside(test, &reader, handle_race_reader, race);
-	for (round = 0; round < 200 && !err; round++) {
-		for (i = 0; i < RACE_OBJS && !err; i++) {
-			objs[i] = kzalloc(sizeof(*objs[i]), GFP_KERNEL);
-			err = objs[i] ? kdapl_handle_alloc(objs[i], TYPE, &objs[i]->handle) : -ENOMEM;
-			if (!err)
-				WRITE_ONCE(race->words[i], (unsigned long)objs[i]->handle);
-		}
-		/* on one CPU the reader gets its turn only when we sleep */
-		if (!(round % 10))
-			usleep_range(100, 200);
-		for (i = 0; i < RACE_OBJS && objs[i]; i++) {
-			if (objs[i]->handle)
-				kdapl_handle_free(objs[i]->handle);
-			kfree_rcu(objs[i], rcu);
-			objs[i] = NULL;
-		}
-	}
-	WRITE_ONCE(race->stop, true);
-	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&reader));
-	KUNIT_EXPECT_EQ(test, err, 0);
-	KUNIT_EXPECT_EQ(test, race->wrong, 0UL);
-	KUNIT_EXPECT_GT(test, race->lookups, 0UL);
-	rcu_barrier();
-}
-
 /* Last, since the table keeps its size until the module goes. */
 static void handle_exhaustion_test(struct kunit *test)
 {
@@ -265,13 +180,10 @@ static void handle_exhaustion_test(struct kunit *test)
 }
 
 static struct kunit_case handle_cases[] = {
-	KD_CASE(handle_live_test, "GEN-04,GEN-05: a handle names its object, for its type only"),
 	KD_CASE(handle_random_garbage_test,
 		"GEN-04: up to a million random patterns are refused"),
 	KD_CASE(handle_stale_test, "GEN-05: freed handles stay dead while their slots live on"),
 	KD_CASE(handle_reuse_test, "GEN-05: no slot at once, no value twice in 200000 handles"),
-	KD_CASE(handle_race_test,
-		"GEN-04,GEN-05: a reader racing with alloc and free is never wrong"),
 	KD_CASE(handle_exhaustion_test, "GEN-04,GEN-06: a full table refuses and recovers"),
 	{}
 };

@@ -179,26 +179,6 @@ static void life_nth_verb_test(struct kunit *test)
 	}
 }
 
-/* The registration QP dies: one call may suffer, the next builds a new one. */
-static void life_registration_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_HANDLE handle;
-	DAT_RETURN ret;
-	int i;
-
-	fake_ib_auto_reg_status(env->dev, IB_WC_LOC_QP_OP_ERR);
-	for (i = 0; i < 3; i++) {
-		ret = life_make(env, LIFE_LMR, &handle);
-		KD_EXPECT_TYPE(test, ret, DAT_INSUFFICIENT_RESOURCES);
-	}
-	fake_ib_auto_reg_status(env->dev, IB_WC_SUCCESS);
-	for (i = 0; i < 3; i++) {
-		KD_EXPECT_OK(test, life_make(env, LIFE_LMR, &handle));
-		KD_EXPECT_OK(test, life_free(LIFE_LMR, handle));
-	}
-}
-
 /* How often something is freed until it is said that each time a grace period went by. */
 #define GRACE_TRIES	50
 
@@ -239,24 +219,6 @@ static void life_grace_test(struct kunit *test)
 		}
 		KUNIT_EXPECT_TRUE_MSG(test, at_once, "object %d", i);
 	}
-}
-
-/* The device never gives requests back: the QP is destroyed, that is proof enough. */
-static void life_silent_device_test(struct kunit *test)
-{
-	struct kd_env *env = kd_connected(test, NULL);
-	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 1);
-	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	int i;
-
-	fake_ib_hold_flush(env->dev, true);
-	for (i = 0; i < 3; i++)
-		KD_EXPECT_OK(test, kd_post(env->ep, KD_WRITE, 1, &iov, i, &remote, i == 1 ?
-					   DAT_COMPLETION_SUPPRESS_FLAG : 0));
-	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 9, NULL, 0));
-	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
-	kd_expect_dtos(test, env->req, 0, 3, DAT_DTO_ERR_FLUSHED);
-	kd_expect_dtos(test, env->recv, 9, 1, DAT_DTO_ERR_FLUSHED);
 }
 
 /**
@@ -455,9 +417,7 @@ static struct kunit_case life_cases[] = {
 	KD_CASE(life_subtype_test, "PZ-01,LMR-08,SRQ-CR-04: which resource there is no more of"),
 	KD_CASE(life_closing_test, "IA-CLOSE-02: no object is made in an IA that is closing"),
 	KD_CASE(life_nth_verb_test, "GEN-06,GEN-07: every verb of every creation fails once"),
-	KD_CASE(life_registration_test, "GEN-06: a dead registration QP is replaced"),
 	KD_CASE(life_grace_test, "EP-FREE-03,EP-RST-03: nobody waits for a grace period"),
-	KD_CASE(life_silent_device_test, "FLUSH-01: a device that never answers"),
 	KD_CASE(busy_others_test, "EP-RST-03: others go on while an object is being destroyed"),
 	KD_CASE(busy_unplug_test, "EPSM-24: removal and freeing wait for each other"),
 	KD_CASE(busy_noio_test, "EP-RST-03: nothing on the way to a connection waits for I/O"),

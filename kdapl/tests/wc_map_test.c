@@ -240,54 +240,6 @@ static void wc_post_fails_test(struct kunit *test)
 	}
 }
 
-/* soft-iWARP finishes a Send before the Read in front of it: nobody notices. */
-static void wc_out_of_order_test(struct kunit *test)
-{
-	static const enum kd_call order[] = {
-		KD_READ, KD_SEND, KD_WRITE, KD_READ, KD_SEND, KD_SEND,
-	};
-	/* orders in which the device finishes them, Reads late or not at all in order */
-	static const u8 finish[][6] = {
-		{ 0, 1, 2, 3, 4, 5 }, { 1, 2, 0, 4, 5, 3 }, { 1, 2, 4, 5, 0, 3 },
-		{ 1, 2, 4, 5, 3, 0 }, { 1, 0, 2, 4, 3, 5 },
-	};
-	static const struct fake_ib_caps caps = { .iwarp = true };
-	struct kd_env *env = kd_open(test, &caps);
-	struct kdapl_device *dev = kd_ia(env)->dev;
-	unsigned int base;
-	DAT_EP_ATTR attr;
-	int i, k, sup;
-
-	dev->caps.reads_unordered = true;
-	kd_attr(&attr);
-	attr.max_rdma_read_iov = 1;
-	kd_ep(env, &attr);
-	kd_connect(env);
-	for (sup = 0; sup < 64; sup++) {
-		for (k = 0; k < ARRAY_SIZE(finish); k++) {
-			base = fake_ib_posted(env->qp, false);
-			for (i = 0; i < 6; i++)
-				KD_EXPECT_OK(test, wc_post(env, order[i], i, 8, sup & BIT(i) ?
-							   DAT_COMPLETION_SUPPRESS_FLAG : 0));
-			/* a signaled end, so that suppressed ones do not stay */
-			KD_EXPECT_OK(test, wc_post(env, KD_SEND, 6, 8, 0));
-			for (i = 0; i < 6; i++)
-				KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false,
-									   base + finish[k][i],
-									   IB_WC_SUCCESS), 0);
-			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-			for (i = 0; i < 6; i++)
-				if (!(sup & BIT(i)))
-					wc_expect(env, order[i], i, DAT_DTO_SUCCESS, 8);
-			wc_expect(env, KD_SEND, 6, DAT_DTO_SUCCESS, 8);
-			KD_EXPECT_EMPTY(test, env->req);
-			KUNIT_EXPECT_EQ(test, kd_wq_used(kd_conn_of(env)->sq), 0U);
-		}
-	}
-	kd_ep_free(env);
-	dev->caps.reads_unordered = false;
-}
-
 /* Idle is what has completed, dequeued or not. */
 static void wc_idle(struct kd_env *env, bool recv, bool request)
 {
@@ -315,47 +267,6 @@ static void wc_status_query_test(struct kunit *test)
 	wc_idle(env, false, true);
 	fake_ib_complete_all(env->qp, true, IB_WC_SUCCESS);
 	wc_idle(env, true, true);
-}
-
-/* Several reasons for one end: which of them the consumer hears. */
-static void wc_reason_test(struct kunit *test)
-{
-	static const struct {
-		int first;
-		int second;
-		u32 event;
-	} ends[] = {
-		{ KDAPL_END_PEER, 0, DAT_CONNECTION_EVENT_DISCONNECTED },
-		{ KDAPL_END_PEER, DAT_CONNECTION_EVENT_BROKEN, DAT_CONNECTION_EVENT_BROKEN },
-		{ DAT_CONNECTION_EVENT_BROKEN, KDAPL_END_PEER, DAT_CONNECTION_EVENT_BROKEN },
-		{ DAT_CONNECTION_EVENT_DISCONNECTED, DAT_CONNECTION_EVENT_BROKEN,
-		  DAT_CONNECTION_EVENT_DISCONNECTED },
-		{ KDAPL_END_SUSPECT, KDAPL_END_PEER, DAT_CONNECTION_EVENT_DISCONNECTED },
-		{ KDAPL_END_SUSPECT, DAT_CONNECTION_EVENT_BROKEN, DAT_CONNECTION_EVENT_BROKEN },
-		{ KDAPL_END_SUSPECT, 0, DAT_CONNECTION_EVENT_BROKEN },
-	};
-	struct kd_env *env = kd_open(test, NULL);
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(ends); i++) {
-		kd_ep(env, NULL);
-		kd_connect(env);
-		KD_EXPECT_OK(test, wc_post(env, KD_RECV, 1, 8, 0));
-		/* the end takes long enough to hear of the second one */
-		fake_ib_hold_flush(env->dev, true);
-		kdapl_conn_end(kd_conn_of(env), ends[i].first);
-		kd_pause();
-		if (ends[i].second)
-			kdapl_conn_end(kd_conn_of(env), ends[i].second);
-		kd_pause();
-		KD_EXPECT_EMPTY(test, env->conn);
-		fake_ib_hold_flush(env->dev, false);
-		if (fake_ib_qp_state(env->qp) == IB_QPS_ERR)
-			fake_ib_flush(env->qp);
-		KUNIT_EXPECT_EQ(test, kd_expect_end(env), ends[i].event);
-		wc_expect(env, KD_RECV, 1, DAT_DTO_ERR_FLUSHED, 0);
-		kd_ep_free(env);
-	}
 }
 
 /* Much goes wrong at once, on both queues and from outside: one end, and no second. */
@@ -446,27 +357,6 @@ static void wc_attempt_test(struct kunit *test)
 	}
 }
 
-/* Nobody dequeues: posts go on until the backlog is full, nothing is lost. */
-static void wc_parked_test(struct kunit *test)
-{
-	struct kd_env *env = kd_connected(test, NULL);
-	DAT_RETURN ret = DAT_SUCCESS;
-	int n;
-
-	for (n = 0; n < 1000; n++) {
-		ret = wc_post(env, KD_SEND, n, 8, 0);
-		if (ret != DAT_SUCCESS)
-			break;
-		fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
-	}
-	KD_EXPECT_TYPE(test, ret, DAT_INSUFFICIENT_RESOURCES);
-	/* the consumer's own queue length at least */
-	KUNIT_EXPECT_GE(test, n, 64);
-	kd_expect_dtos(test, env->req, 0, n, DAT_DTO_SUCCESS);
-	KD_EXPECT_EMPTY(test, env->async);
-	KD_EXPECT_OK(test, wc_post(env, KD_SEND, 1, 8, 0));
-}
-
 static struct kunit_case wc_map_cases[] = {
 	KD_CASE(wc_status_test,
 		"STAT-01,STAT-02,STAT-05,EPSM-17,EPSM-31,EPSM-32: every failure of every call"),
@@ -478,14 +368,11 @@ static struct kunit_case wc_map_cases[] = {
 		"FLUSH-01,FLUSH-03,FLUSH-04,FLUSH-10,EP-POST-11: order of flushes at the end"),
 	KD_CASE(wc_post_fails_test,
 		"SEND-19,RECV-16,EPSM-17,EP-POST-02,EP-POST-06: the device refuses a legal post"),
-	KD_CASE(wc_out_of_order_test, "EP-POST-21,FLAG-03: Reads that finish late"),
 	KD_CASE(wc_status_query_test, "EP-STA-01,EP-STA-02,EP-STA-03: idle or not"),
-	KD_CASE(wc_reason_test, "EPSM-14,EPSM-17,EPSM-31,STAT-01: the reason of an end"),
 	KD_CASE(wc_one_end_test,
 		"STAT-01,STAT-05,EPSM-31,FLUSH-08: much goes wrong, and ends once"),
 	KD_CASE(wc_attempt_test,
 		"FLUSH-02,FLUSH-03,EPSM-06..10,EPSM-12..13,EPSM-30,EPSM-34: attempts that fail"),
-	KD_CASE(wc_parked_test, "FLAG-11,EVD-OVF-06,STAT-05: an EVD nobody dequeues"),
 	{}
 };
 

@@ -55,14 +55,6 @@ static void wr_drain(struct kd_env *env, enum kd_call call)
 	kd_drain(kd_evd_of(env, call));
 }
 
-static void wr_expect_sge(struct kunit *test, const struct ib_sge *sge, const DAT_LMR_TRIPLET *seg,
-			  u32 length)
-{
-	KUNIT_EXPECT_EQ(test, sge->addr, (u64)seg->virtual_address);
-	KUNIT_EXPECT_EQ(test, sge->length, length);
-	KUNIT_EXPECT_EQ(test, sge->lkey, (u32)seg->lmr_context);
-}
-
 /* An EP all of whose flags are legal. */
 static struct kd_env *wr_open(struct kunit *test)
 {
