@@ -147,11 +147,9 @@ static void as_owner_test(struct kunit *test)
 	qp = sq_ep(sq, 0);
 	/* the CQ of an EVD */
 	fake_ib_cq_event(qp->send_cq, IB_EVENT_CQ_ERR);
-	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->req,
-		  DAT_EVD_OVERFLOW_ERROR);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->req, DAT_EVD_OVERFLOW_ERROR);
 	fake_ib_cq_event(qp->recv_cq, IB_EVENT_CQ_ERR);
-	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->recv,
-		  DAT_EVD_OVERFLOW_ERROR);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->recv, DAT_EVD_OVERFLOW_ERROR);
 	/* a QP, which is gone then */
 	fake_ib_qp_event(qp, IB_EVENT_QP_FATAL);
 	as_expect(env, env->async, DAT_ASYNC_ERROR_EP_BROKEN, env->ep, DAT_EP_TRANSFER_TO_ERROR);
@@ -212,32 +210,20 @@ static void as_qp_test(struct kunit *test)
 
 /* Everything of an IA there is, for a look at what a broken device leaves of it. */
 struct as_all {
-	DAT_EVD_HANDLE cr_evd;
-	DAT_PSP_HANDLE psp;
-	DAT_RSP_HANDLE rsp;
-	DAT_CSP_HANDLE csp;
-	DAT_EP_HANDLE reserved;
-	DAT_CR_HANDLE cr;
-	DAT_SRQ_HANDLE srq;
-	DAT_EP_HANDLE pooled;
+	DAT_HANDLE h[KD_ZOO];
+	DAT_EP_HANDLE pooled;		/* on the SRQ */
 	DAT_EP_HANDLE fresh;
 };
 
 static void as_all(struct kd_env *env, struct as_all *all)
 {
-	DAT_SRQ_ATTR srq = { .max_recv_dtos = 4, .max_recv_iov = 1 };
 	DAT_EP_ATTR attr;
 
 	kd_attr(&attr);
-	all->cr_evd = kd_cr_evd(env, 8);
-	all->psp = kd_psp(env, all->cr_evd, 10, DAT_PSP_CONSUMER_FLAG);
-	all->reserved = kd_ep_new(env, NULL);
-	all->rsp = kd_rsp(env, all->cr_evd, 11, all->reserved);
-	all->csp = kd_csp(env, all->cr_evd, 12);
-	all->cr = kd_cr(env, all->psp, all->cr_evd);
-	KD_ASSERT_OK(env->test, dat_srq_create(env->ia, env->pz, &srq, &all->srq));
+	kd_zoo(env, 10, all->h);
 	KD_ASSERT_OK(env->test, dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req,
-						       env->conn, all->srq, &attr, &all->pooled));
+						       env->conn, all->h[DAT_HANDLE_TYPE_SRQ],
+						       &attr, &all->pooled));
 	all->fresh = kd_ep_new(env, NULL);
 	kd_ep(env, NULL);
 	kd_connect(env);
@@ -246,7 +232,10 @@ static void as_all(struct kd_env *env, struct as_all *all)
 /* ASY-22: every call that would have to ask the device. */
 static void as_refused(struct kd_env *env, struct as_all *all)
 {
-	DAT_SRQ_ATTR srq = { .max_recv_dtos = 4, .max_recv_iov = 1 };
+	DAT_SRQ_HANDLE srq = all->h[DAT_HANDLE_TYPE_SRQ];
+	DAT_EVD_HANDLE evd = all->h[DAT_HANDLE_TYPE_EVD];
+	DAT_CR_HANDLE cr = all->h[DAT_HANDLE_TYPE_CR];
+	DAT_SRQ_ATTR srq_attr = { .max_recv_dtos = 4, .max_recv_iov = 1 };
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
 	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 1);
 	struct kdat_conn_attr conn = KDAT_CONN_ATTR_INIT;
@@ -266,13 +255,13 @@ static void as_refused(struct kd_env *env, struct as_all *all)
 	KD_GONE(test, dat_pz_create(env->ia, &h));
 	KD_GONE(test, dat_evd_kcreate(env->ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &h));
 	KD_GONE(test, kd_lmr_create(env->ia, env->pz, env->buf, 100, DAT_MEM_PRIV_ALL_FLAG, &mem));
-	KD_GONE(test, dat_srq_create(env->ia, env->pz, &srq, &h));
-	KD_GONE(test, dat_srq_post_recv(all->srq, 1, &iov, cookie));
-	KD_GONE(test, dat_srq_set_lw(all->srq, 1));
-	KD_GONE(test, dat_srq_resize(all->srq, 8));
+	KD_GONE(test, dat_srq_create(env->ia, env->pz, &srq_attr, &h));
+	KD_GONE(test, dat_srq_post_recv(srq, 0, NULL, cookie));
+	KD_GONE(test, dat_srq_set_lw(srq, 1));
+	KD_GONE(test, dat_srq_resize(srq, 8));
 	KD_GONE(test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr, &h));
 	KD_GONE(test, dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req, env->conn,
-					  all->srq, &attr, &h));
+					  srq, &attr, &h));
 	for (call = 0; call < KD_NR_CALLS; call++) {
 		KD_GONE(test, kd_post(env->ep, call, 1, &iov, 1, &remote, 0));
 		KD_GONE(test, kd_post(all->fresh, call, 1, &iov, 1, &remote, 0));
@@ -292,15 +281,15 @@ static void as_refused(struct kd_env *env, struct as_all *all)
 		KD_GONE(test, kdat_ep_modify_conn(ep, &conn));
 	}
 	KD_GONE(test, dat_ep_set_watermark(all->pooled, 1, DAT_WATERMARK_INFINITE));
-	KD_GONE(test, dat_psp_create(env->ia, 7, all->cr_evd, DAT_PSP_CONSUMER_FLAG, &h));
-	KD_GONE(test, dat_psp_create_any(env->ia, &qual, all->cr_evd, DAT_PSP_PROVIDER_FLAG, &h));
-	KD_GONE(test, dat_rsp_create(env->ia, 7, all->fresh, all->cr_evd, &h));
-	KD_GONE(test, dat_csp_create(env->ia, &comm, KD_PEER, all->cr_evd, &h));
-	KD_GONE(test, dat_cr_accept(all->cr, all->fresh, 0, NULL));
-	KD_GONE(test, dat_cr_handoff(all->cr, 10));
+	KD_GONE(test, dat_psp_create(env->ia, 7, evd, DAT_PSP_CONSUMER_FLAG, &h));
+	KD_GONE(test, dat_psp_create_any(env->ia, &qual, evd, DAT_PSP_PROVIDER_FLAG, &h));
+	KD_GONE(test, dat_rsp_create(env->ia, 7, all->fresh, evd, &h));
+	KD_GONE(test, dat_csp_create(env->ia, &comm, KD_PEER, evd, &h));
+	KD_GONE(test, dat_cr_accept(cr, all->fresh, 0, NULL));
+	KD_GONE(test, dat_cr_handoff(cr, 10));
 	/* arguments are looked at first (GEN-06) */
 	KD_BAD_HANDLE(test, dat_ep_reset(env->pz), _EP);
-	KD_BAD_ARG(test, dat_cr_reject(all->cr, -1, NULL), 2);
+	KD_BAD_ARG(test, dat_cr_reject(cr, -1, NULL), 2);
 	KD_BAD_ARG(test, dat_ep_disconnect(env->ep, 2), 2);
 }
 
@@ -331,12 +320,12 @@ static void as_works(struct kd_env *env, struct as_all *all)
 	KD_EXPECT_OK(test, kdat_ia_pdata_limits(env->ia, &limits));
 	KD_EXPECT_OK(test, dat_pz_query(env->pz, DAT_PZ_FIELD_ALL, &pz));
 	KD_EXPECT_OK(test, dat_lmr_query(env->mem[0].lmr, DAT_LMR_FIELD_ALL, &lmr));
-	KD_EXPECT_OK(test, dat_srq_query(all->srq, DAT_SRQ_FIELD_ALL, &srq));
+	KD_EXPECT_OK(test, dat_srq_query(all->h[DAT_HANDLE_TYPE_SRQ], DAT_SRQ_FIELD_ALL, &srq));
 	KD_EXPECT_OK(test, dat_evd_query(env->conn, DAT_EVD_FIELD_ALL, &evd));
-	KD_EXPECT_OK(test, dat_psp_query(all->psp, DAT_PSP_FIELD_ALL, &psp));
-	KD_EXPECT_OK(test, dat_rsp_query(all->rsp, DAT_RSP_FIELD_ALL, &rsp));
-	KD_EXPECT_OK(test, dat_csp_query(all->csp, DAT_CSP_FIELD_ALL, &csp));
-	KD_EXPECT_OK(test, dat_cr_query(all->cr, DAT_CR_FIELD_ALL, &cr));
+	KD_EXPECT_OK(test, dat_psp_query(all->h[DAT_HANDLE_TYPE_PSP], DAT_PSP_FIELD_ALL, &psp));
+	KD_EXPECT_OK(test, dat_rsp_query(all->h[DAT_HANDLE_TYPE_RSP], DAT_RSP_FIELD_ALL, &rsp));
+	KD_EXPECT_OK(test, dat_csp_query(all->h[DAT_HANDLE_TYPE_CSP], DAT_CSP_FIELD_ALL, &csp));
+	KD_EXPECT_OK(test, dat_cr_query(all->h[DAT_HANDLE_TYPE_CR], DAT_CR_FIELD_ALL, &cr));
 	KD_EXPECT_OK(test, dat_ep_query(env->ep, DAT_EP_FIELD_ALL, &ep));
 	KD_EXPECT_OK(test, dat_ep_recv_query(env->ep, &n, NULL));
 	KD_EXPECT_OK(test, kdat_ep_query_conn(env->ep, &conn));
@@ -346,22 +335,12 @@ static void as_works(struct kd_env *env, struct as_all *all)
 						 DAT_UPCALL_INVOC_NEW));
 }
 
-/* All of it is freed, one by one. */
+/* All of it is freed, one by one; the peer hears nothing of the reject. */
 static void as_free(struct kd_env *env, struct as_all *all)
 {
-	struct kunit *test = env->test;
-
-	/* the peer hears nothing, but this is how a CR is got rid of */
-	KD_EXPECT_OK(test, dat_cr_reject(all->cr, 0, NULL));
-	KD_EXPECT_OK(test, dat_rsp_free(all->rsp));
-	KD_EXPECT_STATE(env, all->reserved, UNCONNECTED);
-	KD_EXPECT_OK(test, dat_ep_free(all->reserved));
-	KD_EXPECT_OK(test, dat_ep_free(all->fresh));
-	KD_EXPECT_OK(test, dat_ep_free(all->pooled));
-	KD_EXPECT_OK(test, dat_psp_free(all->psp));
-	KD_EXPECT_OK(test, dat_csp_free(all->csp));
-	KD_EXPECT_OK(test, dat_srq_free(all->srq));
-	KD_EXPECT_OK(test, dat_evd_free(all->cr_evd));
+	KD_EXPECT_OK(env->test, dat_ep_free(all->fresh));
+	KD_EXPECT_OK(env->test, dat_ep_free(all->pooled));
+	kd_zoo_free(env, all->h);
 }
 
 static void as_after_removal_test(struct kunit *test)

@@ -10,7 +10,7 @@
 
 #include "kd_conn.h"
 
-#define BH_KINDS		(DAT_HANDLE_TYPE_CSP + 1)
+#define BH_KINDS		KD_ZOO
 #define DAT_HANDLE_TYPE_ANY	BH_KINDS
 #define BH_QUAL			7
 
@@ -84,42 +84,7 @@ static void bh_refused(struct bh *bh, const struct bh_arg *arg, DAT_HANDLE h, co
 			    "%s: %s is %s", arg->call, arg->parameter, what);
 }
 
-/* A live handle of each kind that the environment has not. */
-static void bh_make(struct kd_env *env, DAT_HANDLE *h)
-{
-	DAT_SRQ_ATTR srq = { .max_recv_dtos = 4, .max_recv_iov = 1 };
-	DAT_EVD_HANDLE evd = kd_cr_evd(env, 8);
-
-	h[DAT_HANDLE_TYPE_EVD] = evd;
-	KD_ASSERT_OK(env->test, dat_pz_create(env->ia, &h[DAT_HANDLE_TYPE_PZ]));
-	KD_ASSERT_OK(env->test, dat_lmr_allocate(env->ia, h[DAT_HANDLE_TYPE_PZ], 4,
-						 DAT_LMR_SCOPE_PZ, &h[DAT_HANDLE_TYPE_LMR]));
-	KD_ASSERT_OK(env->test, dat_rmr_create(h[DAT_HANDLE_TYPE_PZ], &h[DAT_HANDLE_TYPE_RMR]));
-	KD_ASSERT_OK(env->test, dat_srq_create(env->ia, h[DAT_HANDLE_TYPE_PZ], &srq,
-					       &h[DAT_HANDLE_TYPE_SRQ]));
-	KD_ASSERT_OK(env->test, dat_ep_create(env->ia, NULL, NULL, NULL, NULL, NULL,
-					      &h[DAT_HANDLE_TYPE_EP]));
-	h[DAT_HANDLE_TYPE_PSP] = kd_psp(env, evd, BH_QUAL, DAT_PSP_CONSUMER_FLAG);
-	h[DAT_HANDLE_TYPE_RSP] = kd_rsp(env, evd, BH_QUAL + 1, DAT_HANDLE_NULL);
-	h[DAT_HANDLE_TYPE_CSP] = kd_csp(env, evd, BH_QUAL + 2);
-	h[DAT_HANDLE_TYPE_CR] = kd_cr(env, h[DAT_HANDLE_TYPE_PSP], evd);
-}
-
-static void bh_unmake(struct kunit *test, DAT_HANDLE *h)
-{
-	KD_EXPECT_OK(test, dat_cr_reject(h[DAT_HANDLE_TYPE_CR], 0, NULL));
-	KD_EXPECT_OK(test, dat_psp_free(h[DAT_HANDLE_TYPE_PSP]));
-	KD_EXPECT_OK(test, dat_rsp_free(h[DAT_HANDLE_TYPE_RSP]));
-	KD_EXPECT_OK(test, dat_csp_free(h[DAT_HANDLE_TYPE_CSP]));
-	KD_EXPECT_OK(test, dat_ep_free(h[DAT_HANDLE_TYPE_EP]));
-	KD_EXPECT_OK(test, dat_srq_free(h[DAT_HANDLE_TYPE_SRQ]));
-	KD_EXPECT_OK(test, dat_rmr_free(h[DAT_HANDLE_TYPE_RMR]));
-	KD_EXPECT_OK(test, dat_lmr_free(h[DAT_HANDLE_TYPE_LMR]));
-	KD_EXPECT_OK(test, dat_pz_free(h[DAT_HANDLE_TYPE_PZ]));
-	KD_EXPECT_OK(test, dat_evd_free(h[DAT_HANDLE_TYPE_EVD]));
-}
-
-/* What is not unmade goes with the IA, in kd_exit(). */
+/* What is not freed goes with the IA, in kd_exit(). */
 static struct bh *bh_open(struct kunit *test)
 {
 	struct bh *bh = kunit_kzalloc(test, sizeof(*bh), GFP_KERNEL);
@@ -127,9 +92,9 @@ static struct bh *bh_open(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, bh);
 	bh->env = kd_open(test, NULL);
 	bh->good[DAT_HANDLE_TYPE_IA] = bh->env->ia;
-	bh_make(bh->env, bh->good);
-	bh_make(bh->env, bh->dead);
-	bh_unmake(test, bh->dead);
+	kd_zoo(bh->env, BH_QUAL, bh->good);
+	kd_zoo(bh->env, BH_QUAL, bh->dead);
+	kd_zoo_free(bh->env, bh->dead);
 	bh->dead[DAT_HANDLE_TYPE_IA] = kd_ia_more(bh->env, &bh->dead_async);
 	KD_EXPECT_OK(test, dat_ia_close(bh->dead[DAT_HANDLE_TYPE_IA], DAT_CLOSE_GRACEFUL_FLAG));
 	return bh;

@@ -205,9 +205,8 @@ static struct ca *ca_open(struct kunit *test)
 	ca->env = env;
 	ca->ia2 = kd_ia_more(env, &async2);
 	KD_ASSERT_OK(test, dat_pz_create(ca->ia2, &pz2));
-	KD_ASSERT_OK(test, dat_evd_kcreate(ca->ia2, 8, DAT_UPCALL_DISABLE, NULL,
-					   DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG,
-					   &ca->cr_evd2));
+	KD_ASSERT_OK(test, dat_evd_kcreate(ca->ia2, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_CR_FLAG |
+					   DAT_EVD_CONNECTION_FLAG, &ca->cr_evd2));
 	KD_ASSERT_OK(test, dat_ep_create(ca->ia2, pz2, NULL, NULL, ca->cr_evd2, NULL, &ca->ep2));
 	ca->cr_evd = kd_cr_evd(env, 8);
 	kd_attr(&attr);

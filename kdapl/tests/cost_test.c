@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * What calls cost beside the posts of an EP, which the suites kdapl-post and
- * kdapl-wr-map watch: SRQs, software events, memory; and that the instrument works.
+ * kdapl-wr-map watch; and that the instrument works.
  */
 #include <linux/delay.h>
 #include <linux/random.h>
@@ -49,66 +49,6 @@ static void cost_sanity_test(struct kunit *test)
 		kmem_cache_free(cache, p[2]);
 	free_page((unsigned long)p[3]);
 	kmem_cache_destroy(cache);
-}
-
-/* Buffers of an SRQ: one call of the device, or none where it is refused. */
-static void cost_srq_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_SRQ_ATTR attr = { .max_recv_dtos = 8, .max_recv_iov = 4 };
-	DAT_LMR_TRIPLET iov[5], good = kd_seg(env, KD_RW, 0, 8), ro = kd_seg(env, KD_RO, 0, 8);
-	DAT_LMR_TRIPLET foreign = kd_seg(env, KD_FOREIGN, 0, 8);
-	DAT_LMR_TRIPLET beyond = kd_seg(env, KD_RW, KD_MEM_SIZE - 4, 8);
-	const struct {
-		int num;
-		DAT_LMR_TRIPLET *iov;
-		u32 ret;
-		unsigned int calls;
-		const char *what;
-	} rows[] = {
-		{ 0, NULL, DAT_SUCCESS, 1, "nothing" },
-		{ 1, &good, DAT_SUCCESS, 1, "a segment" },
-		{ 4, iov, DAT_SUCCESS, 1, "some of them empty" },
-		{ 5, iov, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), 0, "too many" },
-		{ 1, NULL, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 0, "no list" },
-		{ 1, &beyond, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 0, "range" },
-		{ 1, &ro, DAT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE), 0, "right" },
-		{ 1, &foreign, DAT_ERROR(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE), 0, "PZ" },
-		{ 1, &good, DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ), 1, "no" },
-		{ 1, &good, DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ), 0, "full" },
-		{ 1, &good, DAT_SUCCESS, 0, "SRQ in error" },
-	};
-	DAT_LMR_TRIPLET before[5];
-	struct kd_cost cost;
-	DAT_SRQ_HANDLE srq;
-	struct ib_srq *ib;
-	int i;
-
-	KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &attr, &srq));
-	ib = fake_ib_newest_srq(env->dev);
-	for (i = 0; i < ARRAY_SIZE(iov); i++)
-		iov[i] = kd_seg(env, KD_RW, 100 * i, i & 1 ? 0 : 10 + i);
-	memcpy(before, iov, sizeof(iov));
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (!strcmp(rows[i].what, "no"))	/* the device says */
-			fake_ib_fail(env->dev, FAKE_IB_POST_SRQ_RECV, 1, -ENOMEM);
-		while (!strcmp(rows[i].what, "full") && fake_ib_srq_posted(ib) < 8)
-			KD_ASSERT_OK(test, dat_srq_post_recv(srq, 1, &good, (DAT_DTO_COOKIE) {}));
-		if (!strcmp(rows[i].what, "SRQ in error")) {
-			KD_EXPECT_OK(test, dat_srq_free(srq));
-			KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &attr, &srq));
-			fake_ib_srq_event(fake_ib_newest_srq(env->dev), IB_EVENT_SRQ_ERR);
-		}
-		KUNIT_EXPECT_EQ_MSG(test, (u32)KD_COST(env, &cost,
-						       dat_srq_post_recv(srq, rows[i].num, rows[i].iov,
-									 (DAT_DTO_COOKIE) {})),
-				    rows[i].ret, "%s", rows[i].what);
-		KUNIT_EXPECT_EQ_MSG(test, cost.verbs, rows[i].calls, "%s", rows[i].what);
-		KUNIT_EXPECT_EQ_MSG(test, cost.srq, rows[i].calls, "%s", rows[i].what);
-		KUNIT_EXPECT_EQ(test, cost.polls, 0U);
-		KUNIT_EXPECT_EQ(test, memcmp(before, iov, sizeof(iov)), 0);
-	}
-	KD_EXPECT_OK(test, dat_srq_free(srq));
 }
 
 static struct task_struct *cost_poster;
@@ -232,8 +172,6 @@ static void cost_register_test(struct kunit *test)
 
 static struct kunit_case cost_cases[] = {
 	KD_CASE(cost_sanity_test, "CTX-01: allocations and sleeps are seen"),
-	KD_CASE(cost_srq_test,
-		"SRQ-POST-10,SRQ-POST-11,EP-POST-02,CTX-01: buffers of an SRQ"),
 	KD_CASE(cost_synchronous_test, "EP-POST-06,CTX-02: completions inside the post come later"),
 	KD_CASE(cost_register_test,
 		"CTX-01,EP-POST-02,FMR-02,FMR-10,RMR-02: memory operations map, post, no more"),

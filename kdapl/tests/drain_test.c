@@ -173,22 +173,6 @@ static void drain_post(struct kd_env *env)
 	}
 }
 
-/* Without upcalls all is there to be dequeued; once more, and when the device has gone. */
-static void drain_dequeue_test(struct kunit *test)
-{
-	struct kd_env *env = kd_connected(test, NULL);
-
-	drain_post(env);
-	fake_ib_complete(env->qp, false, IB_WC_SUCCESS);
-	KD_EXPECT_OK(test, kdat_ep_drain(env->ep));
-	KD_EXPECT_STATE(env, env->ep, DISCONNECTED);
-	KUNIT_EXPECT_EQ(test, kd_drain(env->req), DRAIN_MSGS);
-	KUNIT_EXPECT_EQ(test, kd_drain(env->recv), DRAIN_MSGS);
-	KD_EXPECT_OK(test, kdat_ep_drain(env->ep));
-	fake_ib_unplug(env->dev);
-	KD_EXPECT_OK(test, kdat_ep_drain(env->ep));
-}
-
 /* Disconnected, and the event that tells of it is queued. */
 static void drain_disconnect(struct kunit *test, struct kdapl_ep *kep)
 {
@@ -468,7 +452,6 @@ static void drain_exit(struct kunit *test)
 static struct kunit_case drain_cases[] = {
 	KD_CASE(drain_upcall_test, "STAT-05,SRQ-QRY-01: drained before it is freed in an upcall"),
 	KD_CASE(drain_lost_test, "STAT-05,FLUSH-05: freed at once in an upcall"),
-	KD_CASE(drain_dequeue_test, "FLUSH-04,EPSM-24: drained into EVDs without upcalls"),
 	KD_CASE(drain_hand_test, "STAT-05,EVD-UP-07: drained while upcalls have some in hand"),
 	KD_CASE(drain_place_test, "STAT-05: completions have upcalls while others drain"),
 	KD_CASE(drain_place_free_test, "STAT-05: they do while EPs are freed behind upcalls"),

@@ -107,9 +107,8 @@ static void handle_stale_test(struct kunit *test)
 		for (i = 0; i < SOME_HANDLES; i++) {
 			KUNIT_EXPECT_NULL(test, handle_find((unsigned long)old[i],
 							    i % KDAPL_NTYPES));
-			KUNIT_ASSERT_EQ(test, kdapl_handle_alloc(&handles[i],
-								 (i + round) % KDAPL_NTYPES,
-								 &handles[i]), 0);
+			KUNIT_ASSERT_EQ(test, kdapl_handle_alloc(&handles[i], (i + round) %
+								 KDAPL_NTYPES, &handles[i]), 0);
 		}
 		for (i = 0; i < SOME_HANDLES; i++)
 			KUNIT_EXPECT_NULL(test, handle_find((unsigned long)old[i],

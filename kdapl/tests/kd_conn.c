@@ -254,6 +254,49 @@ DAT_RETURN kd_configure(struct kd_env *env, DAT_EP_HANDLE ep)
 			     &param);
 }
 
+static DAT_RETURN zoo_reject(DAT_CR_HANDLE cr)
+{
+	return dat_cr_reject(cr, 0, NULL);
+}
+
+/* Users first. */
+const struct kd_zoo_kind kd_zoo_kinds[KD_ZOO_KINDS] = {
+	{ DAT_HANDLE_TYPE_CR, zoo_reject }, { DAT_HANDLE_TYPE_PSP, dat_psp_free },
+	{ DAT_HANDLE_TYPE_RSP, dat_rsp_free }, { DAT_HANDLE_TYPE_CSP, dat_csp_free },
+	{ DAT_HANDLE_TYPE_EP, dat_ep_free }, { DAT_HANDLE_TYPE_SRQ, dat_srq_free },
+	{ DAT_HANDLE_TYPE_RMR, dat_rmr_free }, { DAT_HANDLE_TYPE_LMR, dat_lmr_free },
+	{ DAT_HANDLE_TYPE_PZ, dat_pz_free }, { DAT_HANDLE_TYPE_EVD, dat_evd_free },
+};
+
+/* One object of each kind of kd_zoo_kinds, by DAT_HANDLE_TYPE_*; the EVD is for requests. */
+void kd_zoo(struct kd_env *env, DAT_CONN_QUAL qual, DAT_HANDLE *h)
+{
+	DAT_SRQ_ATTR srq = { .max_recv_dtos = 4, .max_recv_iov = 1 };
+	DAT_EVD_HANDLE evd = kd_cr_evd(env, 8);
+
+	h[DAT_HANDLE_TYPE_EVD] = evd;
+	KD_ASSERT_OK(env->test, dat_pz_create(env->ia, &h[DAT_HANDLE_TYPE_PZ]));
+	KD_ASSERT_OK(env->test, dat_lmr_allocate(env->ia, h[DAT_HANDLE_TYPE_PZ], 4,
+						 DAT_LMR_SCOPE_PZ, &h[DAT_HANDLE_TYPE_LMR]));
+	KD_ASSERT_OK(env->test, dat_rmr_create(h[DAT_HANDLE_TYPE_PZ], &h[DAT_HANDLE_TYPE_RMR]));
+	KD_ASSERT_OK(env->test, dat_srq_create(env->ia, h[DAT_HANDLE_TYPE_PZ], &srq,
+					       &h[DAT_HANDLE_TYPE_SRQ]));
+	KD_ASSERT_OK(env->test, dat_ep_create(env->ia, NULL, NULL, NULL, NULL, NULL,
+					      &h[DAT_HANDLE_TYPE_EP]));
+	h[DAT_HANDLE_TYPE_PSP] = kd_psp(env, evd, qual, DAT_PSP_CONSUMER_FLAG);
+	h[DAT_HANDLE_TYPE_RSP] = kd_rsp(env, evd, qual + 1, DAT_HANDLE_NULL);
+	h[DAT_HANDLE_TYPE_CSP] = kd_csp(env, evd, qual + 2);
+	h[DAT_HANDLE_TYPE_CR] = kd_cr(env, h[DAT_HANDLE_TYPE_PSP], evd);
+}
+
+void kd_zoo_free(struct kd_env *env, DAT_HANDLE *h)
+{
+	int i;
+
+	for (i = 0; i < KD_ZOO_KINDS; i++)
+		KD_EXPECT_OK(env->test, kd_zoo_kinds[i].free(h[kd_zoo_kinds[i].type]));
+}
+
 /* A network device with an address, for fake_ib_set_netdev(). */
 struct net_device *kd_loopback(void)
 {

@@ -31,6 +31,20 @@ bool kd_request(struct kd_env *env, DAT_HANDLE sp, const void *pdata, u8 len);
 DAT_CR_HANDLE kd_cr(struct kd_env *env, DAT_HANDLE sp, DAT_EVD_HANDLE evd);
 DAT_EP_HANDLE kd_cr_ep(struct kd_env *env, DAT_CR_HANDLE cr);
 DAT_RETURN kd_configure(struct kd_env *env, DAT_EP_HANDLE ep);
+
+#define KD_ZOO_KINDS		10
+#define KD_ZOO			(DAT_HANDLE_TYPE_CSP + 1)
+
+/* A kind of object, and how to get rid of one. */
+struct kd_zoo_kind {
+	unsigned int type;
+	DAT_RETURN (*free)(DAT_HANDLE handle);
+};
+
+extern const struct kd_zoo_kind kd_zoo_kinds[KD_ZOO_KINDS];
+
+void kd_zoo(struct kd_env *env, DAT_CONN_QUAL qual, DAT_HANDLE *h);
+void kd_zoo_free(struct kd_env *env, DAT_HANDLE *h);
 struct net_device *kd_loopback(void);
 
 #endif /* KDAPL_KD_CONN_H */

@@ -336,8 +336,7 @@ void kd_reach(struct kd_env *env, DAT_EP_STATE state)
 	case DAT_EP_STATE_DISCONNECTED:
 		kd_connect(env);
 		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
-		KUNIT_EXPECT_EQ(test, kd_expect_end(env),
-				(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+		KD_EXPECT_END(env, DISCONNECTED);
 		break;
 	default:
 		kd_set_state(env, state);

@@ -9,10 +9,13 @@
 
 #define MOD_BITS	31
 
-static const u64 mod_fixed = DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE |
-	DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
-	DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL |
-	DAT_EP_FIELD_SRQ_HANDLE;
+#define F(name)		DAT_EP_FIELD_##name
+#define A(name)		DAT_EP_FIELD_EP_ATTR_##name
+
+static const u64 mod_fixed = F(IA_HANDLE) | F(EP_STATE) |
+	F(LOCAL_IA_ADDRESS_PTR) | F(LOCAL_PORT_QUAL) |
+	F(REMOTE_IA_ADDRESS_PTR) | F(REMOTE_PORT_QUAL) |
+	F(SRQ_HANDLE);
 
 /* A modify that is refused and leaves no trace. */
 static void mod_refused(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want, u32 type,
@@ -37,6 +40,17 @@ static void mod_refused(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want, 
 	KUNIT_EXPECT_EQ(env->test, fake_ib_outstanding(env->qp, true), outstanding);
 }
 
+static void mod_bad_arg(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want)
+{
+	mod_refused(env, mask, want, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "argument");
+}
+
+/* Because of Receives. */
+static void mod_busy(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want)
+{
+	mod_refused(env, mask, want, DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED, "busy");
+}
+
 /* A modify that succeeds; env->qp follows. Was the QP replaced? */
 static bool mod_done(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want, const char *what)
 {
@@ -51,8 +65,8 @@ static bool mod_done(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want, con
 	return (env->qp ? env->qp->qp_num : 0) != number;
 }
 
-#define MOD_HANDLES	(DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE | \
-			 DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE)
+#define MOD_HANDLES	(F(PZ_HANDLE) | F(RECV_EVD_HANDLE) | \
+			 F(REQUEST_EVD_HANDLE) | F(CONNECT_EVD_HANDLE))
 
 /* Without attributes: all that an EP needs, so that those of a query make another one. */
 static void mod_defaults_test(struct kunit *test)
@@ -107,10 +121,10 @@ static void mod_handles_test(struct kunit *test)
 		u64 mask;
 		DAT_RETURN_SUBTYPE subtype;
 	} rows[] = {	/* in the order of DAT_EP_PARAM */
-		{ DAT_EP_FIELD_PZ_HANDLE, DAT_INVALID_HANDLE_PZ },
-		{ DAT_EP_FIELD_RECV_EVD_HANDLE, DAT_INVALID_HANDLE_EVD_RECV },
-		{ DAT_EP_FIELD_REQUEST_EVD_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST },
-		{ DAT_EP_FIELD_CONNECT_EVD_HANDLE, DAT_INVALID_HANDLE_EVD_CONN },
+		{ F(PZ_HANDLE), DAT_INVALID_HANDLE_PZ },
+		{ F(RECV_EVD_HANDLE), DAT_INVALID_HANDLE_EVD_RECV },
+		{ F(REQUEST_EVD_HANDLE), DAT_INVALID_HANDLE_EVD_REQUEST },
+		{ F(CONNECT_EVD_HANDLE), DAT_INVALID_HANDLE_EVD_CONN },
 	};
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
@@ -134,8 +148,7 @@ static void mod_handles_test(struct kunit *test)
 		row = i / 4;
 		kd_query(env, env->ep, &want);
 		(&want.pz_handle)[row] = bad[i % 4];
-		mod_refused(env, rows[row].mask, &want, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3,
-			    "bad handle");
+		mod_bad_arg(env, rows[row].mask, &want);
 		KD_EXPECT_RET(test, dat_ep_create(env->ia, want.pz_handle, want.recv_evd_handle,
 						  want.request_evd_handle, want.connect_evd_handle,
 						  NULL, &ep),
@@ -161,20 +174,17 @@ static void mod_args_test(struct kunit *test)
 	kd_query(env, env->ep, &param);
 	KD_EXPECT_OK(test, dat_ep_modify(env->ep, 0, NULL));
 	KD_EXPECT_OK(test, dat_ep_modify(env->ep, 0, &param));
-	mod_refused(env, DAT_EP_FIELD_PZ_HANDLE, NULL, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3,
-		    "no values");
+	mod_bad_arg(env, F(PZ_HANDLE), NULL);
 	/* no attribute of a transport or a provider has a name here */
 	want = param;
 	want.ep_attr.ep_transport_specific_count = 1;
 	want.ep_attr.ep_transport_specific = &named;
 	want.ep_attr.ep_provider_specific_count = 1;
 	want.ep_attr.ep_provider_specific = &named;
-	mod_refused(env, DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR |
-		    DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR, &want, DAT_INVALID_PARAMETER, 0,
-		    "named");
-	mod_refused(env, DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR |
-		    DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR, &want, DAT_INVALID_PARAMETER, 0,
-		    "named");
+	mod_refused(env, A(NUM_TRANSPORT_ATTR) | A(TRANSPORT_SPECIFIC_ATTR), &want,
+		    DAT_INVALID_PARAMETER, 0, "named");
+	mod_refused(env, A(NUM_PROVIDER_ATTR) | A(PROVIDER_SPECIFIC_ATTR), &want,
+		    DAT_INVALID_PARAMETER, 0, "named");
 	for (i = 0; i < 3; i++) {	/* unconnected, connected, disconnected */
 		KD_EXPECT_OK(test, dat_ep_query(env->ep, 0, NULL));
 		KD_BAD_ARG(test, dat_ep_query(env->ep, 0x80000000ULL, &param), 2);
@@ -183,7 +193,7 @@ static void mod_args_test(struct kunit *test)
 		KD_EXPECT_OK(test, dat_ep_get_status(env->ep, NULL, NULL, NULL));
 		KD_EXPECT_OK(test, dat_ep_get_status(env->ep, &state, NULL, NULL));
 		param.ep_state = -1;
-		KD_EXPECT_OK(test, dat_ep_query(env->ep, DAT_EP_FIELD_EP_STATE, &param));
+		KD_EXPECT_OK(test, dat_ep_query(env->ep, F(EP_STATE), &param));
 		KUNIT_EXPECT_EQ(test, (int)param.ep_state, (int)state);
 		KD_BAD_ARG(test, dat_ep_disconnect(env->ep, 2), 2);
 		KD_BAD_ARG(test, dat_ep_disconnect(env->ep, -1), 2);
@@ -200,14 +210,14 @@ static bool mod_allowed(u64 bit, const char *letter)
 {
 	bool u = !strcmp(letter, "U"), t = !strcmp(letter, "T");
 
-	if (bit == DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)
+	if (bit == A(SRQ_SOFT_HW))
 		return true;
-	if (bit == DAT_EP_FIELD_PZ_HANDLE)
+	if (bit == F(PZ_HANDLE))
 		return u || t;
-	if (bit & (DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR |
-		   DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR |
-		   DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR |
-		   DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR))
+	if (bit & (A(NUM_TRANSPORT_ATTR) |
+		   A(TRANSPORT_SPECIFIC_ATTR) |
+		   A(NUM_PROVIDER_ATTR) |
+		   A(PROVIDER_SPECIFIC_ATTR)))
 		return u;
 	return u || t || !strcmp(letter, "R") || !strcmp(letter, "P");
 }
@@ -231,25 +241,22 @@ static void mod_state_test(struct kunit *test)
 		for (bit = 0; bit < 64; bit++) {
 			mask = 1ULL << bit;
 			if (bit >= MOD_BITS || (mask & mod_fixed) ||
-			    (mask == DAT_EP_FIELD_COMM && !u))
+			    (mask == F(COMM) && !u))
 				mod_refused(env, mask, &param, DAT_INVALID_PARAMETER,
 					    DAT_INVALID_ARG2, "fixed or undefined");
-			else if (mask == DAT_EP_FIELD_COMM)
+			else if (mask == F(COMM))
 				continue;	/* see the suite of connections */
 			else if (mod_allowed(mask, letter))
 				mod_done(env, mask, &param, letter);
 			else
-				mod_refused(env, mask, &param, DAT_INVALID_STATE, subtype,
-					    letter);
+				mod_refused(env, mask, &param, DAT_INVALID_STATE, subtype, letter);
 		}
 		/* together with others the watermark waits for them */
-		if (!mod_allowed(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE, letter))
-			mod_refused(env, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW |
-				    DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE, &param, DAT_INVALID_STATE,
-				    subtype, letter);
-		if (!mod_allowed(DAT_EP_FIELD_PZ_HANDLE, letter))
-			mod_refused(env, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW |
-				    DAT_EP_FIELD_CONNECT_EVD_HANDLE | DAT_EP_FIELD_PZ_HANDLE,
+		if (!mod_allowed(A(MAX_RDMA_SIZE), letter))
+			mod_refused(env, A(SRQ_SOFT_HW) | A(MAX_RDMA_SIZE), &param,
+				    DAT_INVALID_STATE, subtype, letter);
+		if (!mod_allowed(F(PZ_HANDLE), letter))
+			mod_refused(env, A(SRQ_SOFT_HW) | F(CONNECT_EVD_HANDLE) | F(PZ_HANDLE),
 				    &param, DAT_INVALID_STATE, subtype, letter);
 	}
 	kd_set_state(env, DAT_EP_STATE_UNCONNECTED);
@@ -257,7 +264,7 @@ static void mod_state_test(struct kunit *test)
 
 /* One attribute: its mask bit, where it is, where its largest value is, its effect. */
 #define MOD_ATTR(bit, member, limit, replaces)						\
-	{ DAT_EP_FIELD_EP_ATTR_##bit, offsetof(DAT_EP_ATTR, member),			\
+	{ A(bit), offsetof(DAT_EP_ATTR, member),			\
 	  offsetof(DAT_IA_ATTR, limit), replaces }
 
 static const struct mod_attr {
@@ -298,25 +305,18 @@ static void mod_bad(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want, u32 
 /* Each attribute alone: values inside and outside, and what becomes of the QP. */
 static void mod_values_test(struct kunit *test)
 {
-#define MOD_ROW(bit, member, value, type, subtype)					\
-	{ DAT_EP_FIELD_EP_ATTR_##bit, offsetof(DAT_EP_ATTR, member), value, type, subtype }
 	static const struct {
 		u64 mask;
 		size_t offset;		/* of 32 bits, all of them */
-		u32 value, type, subtype;
+		u32 value;
 	} rows[] = {
-		MOD_ROW(SERVICE_TYPE, service_type, 99, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3),
-		MOD_ROW(QOS, qos, 0x100, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3),
-		MOD_ROW(QOS, qos, DAT_QOS_PREMIUM | DAT_QOS_ECONOMY, DAT_MODEL_NOT_SUPPORTED, 0),
-		MOD_ROW(SRQ_SOFT_HW, srq_soft_hw, -2, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3),
-		MOD_ROW(MAX_MESSAGE_SIZE, max_message_size, ~0U, DAT_INVALID_PARAMETER,
-			DAT_INVALID_ARG3),
-		MOD_ROW(MAX_RDMA_SIZE, max_rdma_size, ~0U, DAT_INVALID_PARAMETER,
-			DAT_INVALID_ARG3),
+		{ A(SERVICE_TYPE), offsetof(DAT_EP_ATTR, service_type), 99 },
+		{ A(QOS), offsetof(DAT_EP_ATTR, qos), 0x100 },
+		{ A(MAX_MESSAGE_SIZE), offsetof(DAT_EP_ATTR, max_message_size), ~0U },
+		{ A(MAX_RDMA_SIZE), offsetof(DAT_EP_ATTR, max_rdma_size), ~0U },
 		/* an EVD needs something that feeds it */
-		MOD_ROW(MAX_RECV_DTOS, max_recv_dtos, 0, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3),
-		MOD_ROW(MAX_REQUEST_DTOS, max_request_dtos, 0, DAT_INVALID_PARAMETER,
-			DAT_INVALID_ARG3),
+		{ A(MAX_RECV_DTOS), offsetof(DAT_EP_ATTR, max_recv_dtos), 0 },
+		{ A(MAX_REQUEST_DTOS), offsetof(DAT_EP_ATTR, max_request_dtos), 0 },
 	};
 	DAT_EP_PARAM param, want, now, zero = {};
 	struct kd_env *env = kd_open(test, NULL);
@@ -331,11 +331,13 @@ static void mod_values_test(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		kd_query(env, env->ep, &want);
 		memcpy((void *)&want.ep_attr + rows[i].offset, &rows[i].value, sizeof(u32));
-		if (rows[i].mask == DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)	/* a new EP has no SRQ */
-			mod_refused(env, rows[i].mask, &want, rows[i].type, rows[i].subtype, "row");
-		else
-			mod_bad(env, rows[i].mask, &want, rows[i].type, rows[i].subtype);
+		mod_bad(env, rows[i].mask, &want, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	}
+	kd_query(env, env->ep, &want);
+	want.ep_attr.qos = DAT_QOS_PREMIUM | DAT_QOS_ECONOMY;
+	mod_bad(env, A(QOS), &want, DAT_MODEL_NOT_SUPPORTED, 0);
+	want.ep_attr.srq_soft_hw = -2;
+	mod_bad_arg(env, A(SRQ_SOFT_HW), &want);
 	for (attr = mod_attrs; attr < mod_attrs + ARRAY_SIZE(mod_attrs); attr++) {
 		const long long max = *(DAT_COUNT *)((void *)&ia + attr->limit);
 		const int good[] = { 1, 2, max, 3 };
@@ -371,20 +373,17 @@ static void mod_values_test(struct kunit *test)
 	want.ep_attr.max_request_dtos = 5;
 	want.ep_attr.max_rdma_read_in = -1;
 	want.pz_handle = env->pz2;
-	mod_refused(env, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS | DAT_EP_FIELD_PZ_HANDLE |
-		    DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN, &want, DAT_INVALID_PARAMETER,
-		    DAT_INVALID_ARG3, "one of three");
+	mod_bad_arg(env, A(MAX_REQUEST_DTOS) | F(PZ_HANDLE) | A(MAX_RDMA_READ_IN), &want);
 	/* queues of depth 0 need no EVD */
-	mod_done(env, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS | DAT_EP_FIELD_RECV_EVD_HANDLE, &zero,
-		 "no receives");
+	mod_done(env, A(MAX_RECV_DTOS) | F(RECV_EVD_HANDLE), &zero, "no receives");
 }
 
 /* Every value of the completion flags and every other bit, modified and created. */
 static void mod_flags_test(struct kunit *test)
 {
 	static const u64 mask[2] = {
-		DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS,
-		DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS,
+		A(RECV_COMPLETION_FLAGS),
+		A(REQUEST_COMPLETION_FLAGS),
 	};
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_EP_PARAM want, usual;
@@ -420,20 +419,16 @@ static void mod_flags_test(struct kunit *test)
 	other = kd_ep_new(env, &want.ep_attr);
 	/* ... keeps both from changing, on these EVDs */
 	for (role = 0; role < 2; role++)
-		mod_refused(env, mask[role], &usual, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3,
-			    "shared EVD");
+		mod_bad_arg(env, mask[role], &usual);
 	/* on an EVD of its own it goes; back again it does not */
 	usual.recv_evd_handle = DAT_HANDLE_NULL;
-	KUNIT_EXPECT_TRUE(test, mod_done(env, mask[0] | DAT_EP_FIELD_RECV_EVD_HANDLE, &usual,
-					 "own EVD"));
+	KUNIT_EXPECT_TRUE(test, mod_done(env, mask[0] | F(RECV_EVD_HANDLE), &usual, "own EVD"));
 	usual.recv_evd_handle = env->recv;
-	mod_refused(env, DAT_EP_FIELD_RECV_EVD_HANDLE, &usual, DAT_INVALID_PARAMETER,
-		    DAT_INVALID_ARG3, "back on the shared EVD");
+	mod_bad_arg(env, F(RECV_EVD_HANDLE), &usual);
 	/* solicited wait and requests do not share an EVD */
 	usual.ep_attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	usual.recv_evd_handle = env->req;
-	mod_refused(env, DAT_EP_FIELD_RECV_EVD_HANDLE | mask[0], &usual, DAT_INVALID_PARAMETER,
-		    DAT_INVALID_ARG3, "solicited wait with requests");
+	mod_bad_arg(env, F(RECV_EVD_HANDLE) | mask[0], &usual);
 	KD_EXPECT_OK(test, dat_ep_free(other));
 }
 
@@ -441,9 +436,9 @@ static void mod_flags_test(struct kunit *test)
 static void mod_posted_test(struct kunit *test)
 {
 	static const u64 later[] = {
-		DAT_EP_FIELD_PZ_HANDLE, DAT_EP_FIELD_RECV_EVD_HANDLE,
-		DAT_EP_FIELD_REQUEST_EVD_HANDLE, DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS,
-		DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS,
+		F(PZ_HANDLE), F(RECV_EVD_HANDLE),
+		F(REQUEST_EVD_HANDLE), A(RECV_COMPLETION_FLAGS),
+		A(REQUEST_COMPLETION_FLAGS),
 	};
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
@@ -460,8 +455,7 @@ static void mod_posted_test(struct kunit *test)
 		kd_query(env, env->ep, &want);
 		*mod_value(&want, attr) = 1;
 		if (attr->replaces) {
-			mod_refused(env, attr->mask, &want, DAT_INVALID_STATE,
-				    DAT_INVALID_STATE_EP_UNCONNECTED, "receives posted");
+			mod_busy(env, attr->mask, &want);
 			continue;
 		}
 		KUNIT_EXPECT_FALSE(test, mod_done(env, attr->mask, &want, "no QP"));
@@ -475,8 +469,7 @@ static void mod_posted_test(struct kunit *test)
 	want.ep_attr.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	want.ep_attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	for (i = 0; i < ARRAY_SIZE(later); i++)
-		mod_refused(env, later[i], &want, DAT_INVALID_STATE,
-			    DAT_INVALID_STATE_EP_UNCONNECTED, "receives posted");
+		mod_busy(env, later[i], &want);
 	/* the same value is no change */
 	kd_query(env, env->ep, &want);
 	for (i = 0; i < ARRAY_SIZE(later); i++)
@@ -484,8 +477,7 @@ static void mod_posted_test(struct kunit *test)
 	/* and the EVD does not remember what was refused */
 	kd_query(env, env->ep, &want);
 	want.ep_attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
-	mod_refused(env, DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS, &want, DAT_INVALID_STATE,
-		    DAT_INVALID_STATE_EP_UNCONNECTED, "recv flags");
+	mod_busy(env, A(RECV_COMPLETION_FLAGS), &want);
 	evd = kdapl_obj_get(env->recv, DAT_HANDLE_TYPE_EVD);
 	KUNIT_ASSERT_NOT_NULL(test, evd);
 	KUNIT_EXPECT_EQ(test, (int)evd->attr[1], DAT_COMPLETION_DEFAULT_FLAG);
@@ -498,9 +490,8 @@ static void mod_posted_test(struct kunit *test)
 	want.connect_evd_handle = conn;
 	want.ep_attr.max_message_size = 100;
 	want.ep_attr.max_rdma_size = 50;
-	KUNIT_EXPECT_FALSE(test, mod_done(env, DAT_EP_FIELD_CONNECT_EVD_HANDLE |
-					  DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE |
-					  DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE, &want, "in place"));
+	KUNIT_EXPECT_FALSE(test, mod_done(env, F(CONNECT_EVD_HANDLE) | A(MAX_MESSAGE_SIZE) |
+					  A(MAX_RDMA_SIZE), &want, "in place"));
 	swap(env->conn, conn);
 	KD_EXPECT_OK(test, dat_evd_free(conn));
 	/* the Receives are still there, and the new limits hold */
@@ -577,7 +568,7 @@ static void mod_uses_test(struct kunit *test)
 		kd_query(env, env->ep, &want);
 		mod_set_name(now, &want);
 		want.ep_attr.max_rdma_read_in = -1;
-		mod_refused(env, MOD_HANDLES | DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN, &want,
+		mod_refused(env, MOD_HANDLES | A(MAX_RDMA_READ_IN), &want,
 			    DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, "uses");
 		/* of CQs there is another try, smaller (evd_cqs_test.c) */
 		fake_ib_fail(env->dev, to & 1 ? FAKE_IB_CREATE_QP : FAKE_IB_MODIFY_QP, 1, -ENOMEM);
@@ -617,7 +608,7 @@ static void mod_null_test(struct kunit *test)
 		KD_BAD_STATE(test, kd_post(env->ep, KD_SEND, 1, &iov, 0, NULL, 0), EP_UNCONNECTED);
 		/* attributes of an EP without QP change, too */
 		want.ep_attr.max_recv_dtos = 4 + i;
-		mod_done(env, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &want, "without QP");
+		mod_done(env, A(MAX_RECV_DTOS), &want, "without QP");
 		mod_done(env, MOD_HANDLES, &want, "back");
 		KUNIT_ASSERT_NOT_NULL(test, env->qp);
 		kd_query(env, env->ep, &now);
@@ -660,7 +651,7 @@ static void mod_race_test(struct kunit *test)
 		want.ep_attr.max_recv_dtos = 9;
 		race.delay = 10 * round;
 		kd_aside(test, &race.aside, mod_race_post, &race);
-		ret = dat_ep_modify(env->ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &want);
+		ret = dat_ep_modify(env->ep, A(MAX_RECV_DTOS), &want);
 		KUNIT_ASSERT_TRUE(test, kd_aside_wait(&race.aside));
 		KD_EXPECT_OK(test, race.ret);
 		if (ret != DAT_SUCCESS)
@@ -674,61 +665,55 @@ static void mod_race_test(struct kunit *test)
 }
 
 /* An EP with an SRQ: the SRQ stays, its own buffers do not hinder a change. */
-static void mod_srq_test(struct kunit *test)
+static void mod_srq(struct kunit *test, enum rdma_driver_id driver)
 {
-	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_UNKNOWN, RDMA_DRIVER_RXE };
+	struct fake_ib_caps caps = { .driver = driver };
 	DAT_SRQ_ATTR attr = { .max_recv_dtos = 8, .max_recv_iov = 1 };
-	struct fake_ib_caps caps = {};
-	struct kd_env *env = test->priv;
-	DAT_LMR_TRIPLET iov;
-	DAT_EP_PARAM want;
+	struct kd_env *env = kd_open(test, &caps);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_DTO_COOKIE cookie = { .as_64 = 6 };
+	DAT_EP_PARAM want, now;
 	DAT_SRQ_HANDLE srq;
 	DAT_EP_ATTR ep_attr;
 	DAT_EP_HANDLE ep;
 	DAT_EVENT event;
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(drivers); i++) {
-		caps.driver = drivers[i];
-		kd_open(test, &caps);
-		KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &attr, &srq));
-		iov = kd_seg(env, KD_RW, 0, 8);
-		KD_EXPECT_OK(test, dat_srq_post_recv(srq, 1, &iov, (DAT_DTO_COOKIE) {
-						     .as_64 = 6 }));
-		kd_attr(&ep_attr);
-		KD_ASSERT_OK(test, dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req,
-							  env->conn, srq, &ep_attr, &ep));
-		kd_ep_take(env, ep);
-		kd_query(env, env->ep, &want);
-		mod_refused(env, DAT_EP_FIELD_SRQ_HANDLE, &want, DAT_INVALID_PARAMETER,
-			    DAT_INVALID_ARG2, "SRQ");
-		want.pz_handle = env->pz2;
-		if (drivers[i] == RDMA_DRIVER_RXE)
-			mod_refused(env, DAT_EP_FIELD_PZ_HANDLE, &want, DAT_INVALID_PARAMETER,
-				    DAT_INVALID_ARG3, "PZ differs");
-		else
-			KUNIT_EXPECT_TRUE(test, mod_done(env, DAT_EP_FIELD_PZ_HANDLE, &want,
-							 "PZ differs"));
-		want.ep_attr.max_request_dtos = 3;
-		want.ep_attr.srq_soft_hw = 0;
-		KUNIT_EXPECT_TRUE(test, mod_done(env, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS |
-						 DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &want,
-						 "with an SRQ"));
-		kd_query(env, env->ep, &want);
-		KUNIT_EXPECT_PTR_EQ(test, want.srq_handle, srq);
-		KUNIT_EXPECT_EQ(test, (int)want.ep_attr.srq_soft_hw, 0);
-		kd_connect(env);
-		KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 1, false), 0);
-		kd_expect_dto(test, env->recv, 6, DAT_DTO_SUCCESS);
-		/* the soft watermark came with it */
-		kd_next_wait(env, env->async, &event);
-		KUNIT_EXPECT_EQ(test, (int)event.event_data.asynch_error_event_data.reason,
-				(int)DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
-		KD_BAD_STATE(test, dat_srq_free(srq), SRQ_IN_USE);
-		kd_ep_free(env);
-		KD_EXPECT_OK(test, dat_srq_free(srq));
-		kd_again(test);
-	}
+	KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &attr, &srq));
+	KD_EXPECT_OK(test, dat_srq_post_recv(srq, 1, &iov, cookie));
+	kd_attr(&ep_attr);
+	KD_ASSERT_OK(test, dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req, env->conn,
+						  srq, &ep_attr, &ep));
+	kd_ep_take(env, ep);
+	kd_query(env, env->ep, &want);
+	mod_refused(env, F(SRQ_HANDLE), &want, DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, "SRQ");
+	want.pz_handle = env->pz2;
+	if (driver == RDMA_DRIVER_RXE)
+		mod_bad_arg(env, F(PZ_HANDLE), &want);
+	else
+		KUNIT_EXPECT_TRUE(test, mod_done(env, F(PZ_HANDLE), &want, "PZ differs"));
+	want.ep_attr.max_request_dtos = 3;
+	want.ep_attr.srq_soft_hw = 0;
+	KUNIT_EXPECT_TRUE(test, mod_done(env, A(MAX_REQUEST_DTOS) | A(SRQ_SOFT_HW), &want, "SRQ"));
+	kd_query(env, env->ep, &now);
+	KUNIT_EXPECT_PTR_EQ(test, now.srq_handle, srq);
+	KUNIT_EXPECT_EQ(test, (int)now.ep_attr.srq_soft_hw, 0);
+	kd_connect(env);
+	KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 1, false), 0);
+	kd_expect_dto(test, env->recv, 6, DAT_DTO_SUCCESS);
+	/* the soft watermark came with it */
+	kd_next_wait(env, env->async, &event);
+	KUNIT_EXPECT_EQ(test, (int)event.event_data.asynch_error_event_data.reason,
+			(int)DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
+	KD_BAD_STATE(test, dat_srq_free(srq), SRQ_IN_USE);
+	kd_ep_free(env);
+	KD_EXPECT_OK(test, dat_srq_free(srq));
+}
+
+static void mod_srq_test(struct kunit *test)
+{
+	mod_srq(test, RDMA_DRIVER_UNKNOWN);
+	kd_again(test);
+	mod_srq(test, RDMA_DRIVER_RXE);
 }
 
 static struct kunit_case modify_cases[] = {
