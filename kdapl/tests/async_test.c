@@ -260,8 +260,8 @@ static void as_refused(struct kd_env *env, struct as_all *all)
 	KD_GONE(test, dat_srq_set_lw(srq, 1));
 	KD_GONE(test, dat_srq_resize(srq, 8));
 	KD_GONE(test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr, &h));
-	KD_GONE(test, dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req, env->conn,
-					  srq, &attr, &h));
+	KD_GONE(test, dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req, env->conn, srq,
+					     &attr, &h));
 	for (call = 0; call < KD_NR_CALLS; call++) {
 		KD_GONE(test, kd_post(env->ep, call, 1, &iov, 1, &remote, 0));
 		KD_GONE(test, kd_post(all->fresh, call, 1, &iov, 1, &remote, 0));
@@ -273,11 +273,11 @@ static void as_refused(struct kd_env *env, struct as_all *all)
 		KD_GONE(test, dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
 		KD_GONE(test, dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG));
 		KD_GONE(test, dat_ep_reset(ep));
-		KD_GONE(test, dat_ep_connect(ep, KD_PEER, 7, 1, 0, NULL,
-					  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+		KD_GONE(test, dat_ep_connect(ep, KD_PEER, 7, 1, 0, NULL, DAT_QOS_BEST_EFFORT,
+					     DAT_CONNECT_DEFAULT_FLAG));
 		KD_GONE(test, dat_ep_common_connect(ep, KD_PEER, 1, 0, NULL));
 		KD_GONE(test, dat_ep_dup_connect(ep, i ? env->ep : all->fresh, 1, 0, NULL,
-					      DAT_QOS_BEST_EFFORT));
+						 DAT_QOS_BEST_EFFORT));
 		KD_GONE(test, kdat_ep_modify_conn(ep, &conn));
 	}
 	KD_GONE(test, dat_ep_set_watermark(all->pooled, 1, DAT_WATERMARK_INFINITE));

@@ -80,9 +80,15 @@ static const struct {
 
 static u8 ca_bytes[256];
 
-/* Each call with its arguments as numbers: P() is a pointer, D() is private data. */
+static DAT_PVOID ca_data(u64 v)
+{
+	return ca_pdata[v].null ? NULL : ca_bytes;
+}
+
+/* Each call with its arguments as numbers: P() is a pointer, N() and D() are private data. */
 #define P(i)		((void *)(uintptr_t)v[i])
-#define D(i)		ca_pdata[v[i]].size, ca_pdata[v[i]].null ? NULL : ca_bytes
+#define N(i)		(ca_pdata[v[i]].size)
+#define D(i)		ca_data(v[i])
 #define CA_CALL(name, ...)							\
 static DAT_RETURN ca_##name(const u64 *v)					\
 {										\
@@ -93,16 +99,16 @@ CA_CALL(dat_psp_create, P(0), v[1], P(2), v[3], P(4))
 CA_CALL(dat_psp_create_any, P(0), P(1), P(2), v[3], P(4))
 CA_CALL(dat_rsp_create, P(0), v[1], P(2), P(3), P(4))
 CA_CALL(dat_csp_create, P(0), P(1), P(2), P(3), P(4))
-CA_CALL(dat_ep_connect, P(0), P(1), v[2], v[3], D(4), v[5], v[6])
-CA_CALL(dat_ep_common_connect, P(0), P(1), v[2], D(3))
-CA_CALL(dat_ep_dup_connect, P(0), P(1), v[2], D(3), v[4])
+CA_CALL(dat_ep_connect, P(0), P(1), v[2], v[3], N(4), D(4), v[5], v[6])
+CA_CALL(dat_ep_common_connect, P(0), P(1), v[2], N(3), D(3))
+CA_CALL(dat_ep_dup_connect, P(0), P(1), v[2], N(3), D(3), v[4])
 CA_CALL(dat_psp_query, P(0), v[1], P(2))
 CA_CALL(dat_rsp_query, P(0), v[1], P(2))
 CA_CALL(dat_csp_query, P(0), v[1], P(2))
 CA_CALL(dat_cr_query, P(0), v[1], P(2))
 CA_CALL(dat_cr_handoff, P(0), v[1])
-CA_CALL(dat_cr_reject, P(0), D(1))
-CA_CALL(dat_cr_accept, P(0), P(1), D(2))
+CA_CALL(dat_cr_reject, P(0), N(1), D(1))
+CA_CALL(dat_cr_accept, P(0), P(1), N(2), D(2))
 
 /* Does the return fit what was wrong? */
 static bool ca_fits(const struct ca_call *call, const struct ca_alt *const *alt, DAT_RETURN ret)

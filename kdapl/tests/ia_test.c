@@ -140,6 +140,7 @@ static void ian_args_test(struct kunit *test)
 	struct fake_ib_live before, after;
 	int i, n = ian_instances(env);
 	DAT_IA_HANDLE ia, ia2;
+	const u32 param = DAT_INVALID_PARAMETER, none = DAT_PROVIDER_NOT_FOUND;
 	const struct {
 		char *name;
 		int qlen;
@@ -149,16 +150,15 @@ static void ian_args_test(struct kunit *test)
 		DAT_BOOLEAN safe;
 		u32 type, subtype;
 	} rows[] = {
-		{ NULL, 8, &async, &ia, 2, 0, DAT_TRUE, DAT_INVALID_PARAMETER, DAT_INVALID_ARG1 },
-		{ name, 8, NULL, &ia, 2, 0, DAT_TRUE, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3 },
-		{ name, 8, &async, NULL, 2, 0, DAT_TRUE, DAT_INVALID_PARAMETER, DAT_INVALID_ARG4 },
-		{ name, 0, &async, &ia, 2, 0, DAT_TRUE, DAT_INVALID_PARAMETER, DAT_INVALID_ARG2 },
-		{ name, -1, &async, &ia, 2, 0, DAT_TRUE, DAT_INVALID_PARAMETER, DAT_INVALID_ARG2 },
-		{ name, 8, &async, &ia, 1, 0, DAT_TRUE, DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND },
-		{ name, 8, &async, &ia, 3, 0, DAT_TRUE, DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND },
-		{ name, 8, &async, &ia, 2, 1, DAT_TRUE, DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND },
-		{ name, 8, &async, &ia, 2, 0, 2, DAT_PROVIDER_NOT_FOUND,
-		  DAT_THREAD_SAFETY_NOT_FOUND },
+		{ NULL, 8, &async, &ia, 2, 0, DAT_TRUE, param, DAT_INVALID_ARG1 },
+		{ name, 8, NULL, &ia, 2, 0, DAT_TRUE, param, DAT_INVALID_ARG3 },
+		{ name, 8, &async, NULL, 2, 0, DAT_TRUE, param, DAT_INVALID_ARG4 },
+		{ name, 0, &async, &ia, 2, 0, DAT_TRUE, param, DAT_INVALID_ARG2 },
+		{ name, -1, &async, &ia, 2, 0, DAT_TRUE, param, DAT_INVALID_ARG2 },
+		{ name, 8, &async, &ia, 1, 0, DAT_TRUE, none, DAT_MAJOR_NOT_FOUND },
+		{ name, 8, &async, &ia, 3, 0, DAT_TRUE, none, DAT_MAJOR_NOT_FOUND },
+		{ name, 8, &async, &ia, 2, 1, DAT_TRUE, none, DAT_MINOR_NOT_FOUND },
+		{ name, 8, &async, &ia, 2, 0, 2, none, DAT_THREAD_SAFETY_NOT_FOUND },
 	};
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(other));

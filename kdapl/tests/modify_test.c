@@ -601,7 +601,8 @@ static void mod_null_test(struct kunit *test)
 		mod_done(env, MOD_HANDLES, &none, "none");
 		KUNIT_EXPECT_NULL(test, env->qp);
 		kd_query(env, env->ep, &now);
-		KUNIT_EXPECT_EQ(test, memcmp(&now.pz_handle, &none.pz_handle, 4 * sizeof(void *)), 0);
+		KUNIT_EXPECT_EQ(test, memcmp(&now.pz_handle, &none.pz_handle,
+					     4 * sizeof(DAT_HANDLE)), 0);
 		KD_EXPECT_RET(test, kd_post(env->ep, KD_RECV, i, i ? &iov : NULL, 0, NULL, 0),
 			      DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
 		/* the state comes before the PZ */

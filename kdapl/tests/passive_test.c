@@ -497,7 +497,7 @@ static void pa_broken_test(struct kunit *test)
 	DAT_EVENT event;
 	int i;
 
-	/* without a request; with one that is rejected, accepted before; still waiting at the end */
+	/* without a request; with one that is rejected; accepted before; still waiting */
 	for (i = 0; i < 4; i++) {
 		kd_ep(env, NULL);
 		rsp = kd_rsp(env, cr_evd, PA_QUAL, env->ep);

@@ -161,8 +161,9 @@ static void post_disconnected_test(struct kunit *test)
 				remote.segment_length += iov[n].segment_length;
 			}
 			flags = kd_is_recv(call) ? 0 : i & DAT_COMPLETION_SUPPRESS_FLAG;
-			KD_EXPECT_OK(test, KD_COST(env, &cost, kd_post(env->ep, call, n, n ? iov : NULL,
-								       i, &remote, flags)));
+			KD_EXPECT_OK(test, KD_COST(env, &cost,
+						   kd_post(env->ep, call, n, n ? iov : NULL, i,
+							   &remote, flags)));
 			KUNIT_EXPECT_EQ(test, cost.verbs + cost.wrs, 0U);
 			kd_expect_dtos(test, kd_evd_of(env, call), i, 1, DAT_DTO_ERR_FLUSHED);
 		}
@@ -173,7 +174,8 @@ static void post_disconnected_test(struct kunit *test)
 				break;
 		KUNIT_EXPECT_GE(test, n, POST_DEPTH);
 		if (n < 100)
-			post_one(env, call, 0, NULL, &remote, 0, post_code(call, POST_FULL, 0), "full");
+			post_one(env, call, 0, NULL, &remote, 0, post_code(call, POST_FULL, 0),
+				 "full");
 		kd_expect_dtos(test, kd_evd_of(env, call), 0, n, DAT_DTO_ERR_FLUSHED);
 		iov[0] = kd_seg(env, KD_FOREIGN, 0, 8);
 		remote.segment_length = 8;
@@ -457,8 +459,8 @@ static void post_read_depth_test(struct kunit *test)
 		kd_connect(env);
 		KUNIT_EXPECT_FALSE(test, atomic_read(&kd_conn_of(env)->reads_refused));
 		if (conn == 3)
-			KD_BAD_ARG(test, dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie, &remote,
-								      0), 1);
+			KD_BAD_ARG(test, dat_ep_post_rdma_read_to_rmr(env->ep, &sink, cookie,
+								      &remote, 0), 1);
 		else
 			post_try(env, KD_READ, 1, &iov, &remote, 0, POST_NO_DEPTH, "no depth");
 		KUNIT_EXPECT_EQ(test, kd_logged(what) - logged, conn);

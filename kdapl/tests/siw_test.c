@@ -120,8 +120,8 @@ static void siw_split_test(struct kunit *test)
 		dev = kd_ia(env)->dev;
 		kdapl_quirks_derive(dev, false);
 		dev->caps.any_page_size = false;
-		KD_ASSERT_OK(test, kd_lmr_create(env->ia, env->pz, page_address(pages), 2 * PAGE_SIZE,
-						 DAT_MEM_PRIV_ALL_FLAG, &mem));
+		KD_ASSERT_OK(test, kd_lmr_create(env->ia, env->pz, page_address(pages),
+						 2 * PAGE_SIZE, DAT_MEM_PRIV_ALL_FLAG, &mem));
 		kdapl_quirks_derive(dev, true);
 		iov.lmr_context = mem.lmr_context;
 		for (i = 0; i < ARRAY_SIZE(calls) * 71 * 71; i++) {
@@ -185,8 +185,8 @@ static void siw_empty_read_test(struct kunit *test)
 		kd_connect(env);
 		iov = kd_seg(env, KD_RW, 0, 8);
 		for (i = 0; i < 4; i++) {
-			KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, i & 1, &iov, 7, &remote, i & 2 ?
-						   DAT_COMPLETION_BARRIER_FENCE_FLAG : 0));
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, i & 1, &iov, 7, &remote,
+						   i & 2 ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0));
 			KUNIT_ASSERT_TRUE(test, fake_ib_last_wr(env->qp, false, &wr));
 			KUNIT_EXPECT_EQ(test, wr.length, 0ULL);
 			KUNIT_EXPECT_EQ(test, (int)wr.opcode, d ? (int)IB_WR_RDMA_READ :
