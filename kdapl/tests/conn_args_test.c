@@ -45,22 +45,14 @@ struct ca_call {
 	struct ca_arg args[CA_ARGS];
 };
 
+#define ALT(class, v, type, subtype)	{ class, DAT_ERROR(type, subtype), (u64)(uintptr_t)(v) }
 #define GOOD(v)			{ CA_GOOD, DAT_SUCCESS, (u64)(uintptr_t)(v) }
-#define BAD_HANDLE(v, kind)	{ CA_HANDLE, DAT_ERROR(DAT_INVALID_HANDLE,		\
-						       DAT_INVALID_HANDLE_##kind),	\
-				  (u64)(uintptr_t)(v) }
-#define BAD(v, n)		{ CA_VALUE, DAT_ERROR(DAT_INVALID_PARAMETER,		\
-						      DAT_INVALID_ARG##n), (u64)(uintptr_t)(v) }
-#define BAD_FLAG(v, n)		{ CA_FLAGS, DAT_ERROR(DAT_INVALID_PARAMETER,		\
-						      DAT_INVALID_ARG##n), (u64)(v) }
-#define BAD_ADDR(v, kind)	{ CA_FLAGS, DAT_ERROR(DAT_INVALID_ADDRESS,		\
-						      DAT_INVALID_ADDRESS_##kind),	\
-				  (u64)(uintptr_t)(v) }
-#define UNSUPPORTED(v, type)	{ CA_FLAGS, DAT_ERROR(type, DAT_NO_SUBTYPE),		\
-				  (u64)(uintptr_t)(v) }
-#define BAD_STATE(v, kind)	{ CA_STATE, DAT_ERROR(DAT_INVALID_STATE,		\
-						      DAT_INVALID_STATE_EP_##kind),	\
-				  (u64)(uintptr_t)(v) }
+#define BAD_HANDLE(v, kind)	ALT(CA_HANDLE, v, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_##kind)
+#define BAD(v, n)		ALT(CA_VALUE, v, DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n)
+#define BAD_FLAG(v, n)		ALT(CA_FLAGS, v, DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n)
+#define BAD_ADDR(v, kind)	ALT(CA_FLAGS, v, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_##kind)
+#define UNSUPPORTED(v, type)	ALT(CA_FLAGS, v, type, DAT_NO_SUBTYPE)
+#define BAD_STATE(v, kind)	ALT(CA_STATE, v, DAT_INVALID_STATE, DAT_INVALID_STATE_EP_##kind)
 #define ALTS(...)		{ .n = sizeof((struct ca_alt[]){ __VA_ARGS__ }) /	\
 				       sizeof(struct ca_alt),				\
 			  .alt = (const struct ca_alt[]){ __VA_ARGS__ } }

@@ -288,47 +288,40 @@ static void ext_notifier_waits(struct kunit *test)
 	destroy_work_on_stack(&w.work);
 }
 
-struct ext_free {
-	DAT_EP_HANDLE ep;
-	DAT_RETURN ret;
-	struct completion done;
-};
-
-static void ext_free_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+static void ext_free(struct kd_sink *sink, const DAT_EVENT *event, bool more)
 {
-	struct ext_free *f = data;
+	DAT_EP_HANDLE *ep = sink->arg;
 
-	f->ret = dat_ep_free(f->ep);
-	complete(&f->done);
+	if (dat_ep_free(*ep) == DAT_SUCCESS)
+		*ep = DAT_HANDLE_NULL;
 }
 
 /* An EP freed inside an upcall: once nobody uses its EVD and PZ, they can be freed. */
 static void ext_wait_unused(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	const DAT_UPCALL_OBJECT upcall = { NULL, ext_free_upcall };
-	struct ext_free f = { .ret = DAT_ERROR(DAT_ABORT, 0) };
-	DAT_UPCALL_OBJECT object = upcall;
-	DAT_EVD_HANDLE evd;
-	DAT_PZ_HANDLE pz;
-	DAT_EP_ATTR attr;
+	struct kd_sink *sink = kd_sink(test);
+	DAT_EP_HANDLE ep;
 
-	init_completion(&f.done);
-	object.instance_data = &f;
+	kd_evd_replace(env, &env->conn, 8, DAT_UPCALL_SINGLE_INSTANCE, sink,
+		       DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG, KDAT_EVD_CONTEXT_WORKQUEUE);
+	sink->inside = ext_free;
+	sink->arg = &ep;
+	swap(env->pz, env->pz2);	/* without LMRs of its own */
+	KD_EXPECT_OK(test, dat_lmr_free(env->mem[KD_FOREIGN].lmr));
+	env->mem[KD_FOREIGN].lmr = DAT_HANDLE_NULL;
+	ep = kd_ep_new(env, NULL);
 	KD_BAD_HANDLE(test, kdat_wait_unused(DAT_HANDLE_NULL), 1);
-	KD_ASSERT_OK(test, dat_pz_create(env->ia, &pz));
-	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 8, DAT_UPCALL_SINGLE_INSTANCE, &object,
-					   DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG, &evd));
-	kd_attr(&attr);
-	KD_ASSERT_OK(test, dat_ep_create(env->ia, pz, env->recv, env->req, evd, &attr, &f.ep));
-	KD_BAD_STATE(test, dat_pz_free(pz), PZ_IN_USE);
-	KD_ASSERT_OK(test, kd_post_se(evd, 1));
-	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&f.done, 60 * HZ), 0UL);
-	KD_EXPECT_OK(test, f.ret);
-	KD_EXPECT_OK(test, kdat_wait_unused(evd));
-	KD_EXPECT_OK(test, kdat_wait_unused(pz));
-	KD_EXPECT_OK(test, dat_evd_free(evd));
-	KD_EXPECT_OK(test, dat_pz_free(pz));
+	KD_BAD_STATE(test, dat_pz_free(env->pz), PZ_IN_USE);
+	KD_ASSERT_OK(test, kd_post_se(env->conn, 1));
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 1, 1));
+	KUNIT_EXPECT_PTR_EQ(test, ep, (DAT_EP_HANDLE)DAT_HANDLE_NULL);
+	KD_EXPECT_OK(test, kdat_wait_unused(env->conn));
+	KD_EXPECT_OK(test, kdat_wait_unused(env->pz));
+	KD_EXPECT_OK(test, dat_evd_free(env->conn));
+	KD_EXPECT_OK(test, dat_pz_free(env->pz));
+	env->conn = DAT_HANDLE_NULL;
+	env->pz = DAT_HANDLE_NULL;
 }
 
 static struct kunit_case ext_cases[] = {

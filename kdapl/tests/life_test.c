@@ -55,22 +55,19 @@ static DAT_RETURN life_make(struct kd_env *env, enum life_object object, DAT_HAN
 	}
 }
 
+static DAT_RETURN life_close(DAT_IA_HANDLE ia)
+{
+	return dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
+}
+
 static DAT_RETURN life_free(enum life_object object, DAT_HANDLE handle)
 {
-	switch (object) {
-	case LIFE_IA:
-		return dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
-	case LIFE_PZ:
-		return dat_pz_free(handle);
-	case LIFE_LMR:
-		return dat_lmr_free(handle);
-	case LIFE_EVD:
-		return dat_evd_free(handle);
-	case LIFE_SRQ:
-		return dat_srq_free(handle);
-	default:
-		return dat_ep_free(handle);
-	}
+	static DAT_RETURN (*const frees[])(DAT_HANDLE handle) = {
+		life_close, dat_pz_free, dat_lmr_free, dat_evd_free, dat_ep_free, dat_srq_free,
+		dat_ep_free,
+	};
+
+	return frees[object](handle);
 }
 
 /* An SRQ for LIFE_SRQ_EP; freed in life_exit(). */

@@ -11,22 +11,6 @@
 
 #define WI_QUAL		100
 
-/* The EP is disconnected, and its QP has been destroyed. */
-static void wi_lose_qp(struct kd_env *env)
-{
-	KD_EXPECT_OK(env->test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
-	KD_WAIT(env->test, !READ_ONCE(kd_conn_of(env)->qp));
-}
-
-/* An attempt that was given up: one event, and the cm_id goes as well. */
-static void wi_expect_given_up(struct kd_env *env)
-{
-	KD_EXPECT_END(env, DISCONNECTED);
-	KD_WAIT(env->test, !READ_ONCE(kd_conn_of(env)->cm_id));
-	flush_workqueue(kdapl_misc_wq);
-	KD_EXPECT_EMPTY(env->test, env->conn);
-}
-
 /* The device goes, or breaks and stays. */
 static void wi_remove(struct kd_env *env, bool fatal)
 {
@@ -51,55 +35,10 @@ static void wi_accept(void *arg)
 	accept->ret = dat_cr_accept(accept->cr, accept->ep, 0, NULL);
 }
 
-/* The whole call; it waits for the handler of the request's cm_id, as it may have to. */
-static void wi_accept_stopped(struct kd_env *env, DAT_CR_HANDLE cr)
-{
-	struct kdapl_cr *kcr = kdapl_obj_get(cr, DAT_HANDLE_TYPE_CR);
-	struct wi_accept accept = { .cr = cr, .ep = env->ep };
-	struct kunit *test = env->test;
-	struct kd_aside aside;
-	struct rdma_cm_id *id;
-
-	KUNIT_ASSERT_NOT_NULL(test, kcr);
-	id = kcr->cm_id;
-	rdma_lock_handler(id);
-	kd_aside(test, &aside, wi_accept, &accept);
-	KD_WAIT(test, kd_state(env, env->ep) == DAT_EP_STATE_COMPLETION_PENDING);
-	wi_lose_qp(env);
-	rdma_unlock_handler(id);
-	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
-	KD_EXPECT_OK(test, accept.ret);
-	kdapl_obj_put(&kcr->obj);
-}
-
-/* Its two connections: the CR is used up and the EP has changed its state; then the CM's share. */
-static void wi_accept_by_hand(struct kd_env *env, DAT_CR_HANDLE cr)
-{
-	struct kdapl_cr *kcr = kdapl_obj_get(cr, DAT_HANDLE_TYPE_CR);
-	struct kdapl_ep *ep = env->kep;
-	struct kunit *test = env->test;
-	int retired, old;
-
-	KUNIT_ASSERT_NOT_NULL(test, kcr);
-	KUNIT_ASSERT_TRUE(test, kdapl_dev_enter(ep->obj.ia->dev));
-	mutex_lock(&ep->mutex);
-	mutex_lock(&kcr->mutex);
-	spin_lock_irq(&ep->lock);
-	retired = kdapl_obj_retire(&kcr->obj);
-	old = kdapl_ep_step(ep, KDAPL_IN_ACCEPT);
-	spin_unlock_irq(&ep->lock);
-	KUNIT_EXPECT_EQ(test, retired, 0);
-	KUNIT_EXPECT_EQ(test, old, (int)DAT_EP_STATE_UNCONNECTED);
-	wi_lose_qp(env);
-	KUNIT_EXPECT_LT(test, kdapl_cm_accept(kd_conn_of(env), kcr, NULL, 0), 0);
-	mutex_unlock(&kcr->mutex);
-	mutex_unlock(&ep->mutex);
-	kdapl_dev_exit(ep->obj.ia->dev);
-	kdapl_obj_put(&kcr->obj);	/* the handle's */
-	kdapl_obj_put(&kcr->obj);
-}
-
-/* A disconnect overtakes an acceptance, with an SRQ and with a QP that cannot be stopped. */
+/*
+ * A disconnect overtakes an acceptance, with an SRQ and with a QP that cannot be stopped. It is
+ * stopped where it waits for the handler of the request's cm_id, as it may have to.
+ */
 static void wi_accept_test(struct kunit *test)
 {
 	struct sq *sq = sq_open(test, NULL);
@@ -107,29 +46,45 @@ static void wi_accept_test(struct kunit *test)
 	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
 	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	DAT_CR_HANDLE cr;
-	DAT_EVENT event;
+	struct wi_accept accept;
+	struct kd_aside aside;
+	struct kdapl_cr *kcr;
+	struct rdma_cm_id *id;
+	bool srq;
 	int i;
 
 	sq_srq(sq, 4);
-	for (i = 0; i < 4; i++) {
-		if (i & 1)
+	for (i = 0; i < 2; i++) {
+		srq = i;
+		if (srq)
 			sq_ep_on(sq, 0, env->recv, NULL);
 		else
 			kd_ep(env, NULL);
-		cr = kd_cr(env, psp, cr_evd);
-		if (!(i & 1)) {	/* so its Receive will not come back before it is destroyed */
+		accept = (struct wi_accept) { .cr = kd_cr(env, psp, cr_evd), .ep = env->ep };
+		if (!srq) {	/* so its Receive will not come back before it is destroyed */
 			KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 1, NULL, 0));
 			fake_ib_fail(env->dev, FAKE_IB_MODIFY_QP, 1, -EIO);
 		}
-		if (i & 2)
-			wi_accept_by_hand(env, cr);
-		else
-			wi_accept_stopped(env, cr);
-		KD_BAD_HANDLE(test, dat_cr_reject(cr, 0, NULL), _CR);
-		wi_expect_given_up(env);
-		KUNIT_EXPECT_EQ(test, kd_next(env->recv, &event), !(i & 1));
-		if (i & 1)
+		kcr = kdapl_obj_get(accept.cr, DAT_HANDLE_TYPE_CR);
+		KUNIT_ASSERT_NOT_NULL(test, kcr);
+		id = kcr->cm_id;
+		rdma_lock_handler(id);
+		kd_aside(test, &aside, wi_accept, &accept);
+		KD_WAIT(test, kd_state(env, env->ep) == DAT_EP_STATE_COMPLETION_PENDING);
+		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+		KD_WAIT(test, !READ_ONCE(kd_conn_of(env)->qp));
+		rdma_unlock_handler(id);
+		KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
+		kdapl_obj_put(&kcr->obj);
+		KD_EXPECT_OK(test, accept.ret);
+		KD_BAD_HANDLE(test, dat_cr_reject(accept.cr, 0, NULL), _CR);
+		/* given up: one event, and the cm_id goes as well */
+		KD_EXPECT_END(env, DISCONNECTED);
+		KD_WAIT(test, !READ_ONCE(kd_conn_of(env)->cm_id));
+		flush_workqueue(kdapl_misc_wq);
+		KD_EXPECT_EMPTY(test, env->conn);
+		KUNIT_EXPECT_EQ(test, kd_drain(env->recv), !srq);
+		if (srq)
 			sq_ep_free(sq, 0);
 		else
 			kd_ep_free(env);
