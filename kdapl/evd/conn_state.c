@@ -8,7 +8,7 @@
  * too early or too late: the state does not change, and the caller gets an error. A connection
  * is never used again, so no row leads back.
  *
- * A test walks the table (tests/conn_state_test.c), and the model of the end, ep/ep_end.pml,
+ * A test walks the table (tests/state_test.c), and the model of the end, ep/ep_end.pml,
  * uses it as well.
  */
 #include "evd.h"

@@ -5,24 +5,9 @@
  * Asynchronous errors: of ports, devices, QPs, CQs and SRQs, who is told of them
  * and who is not, and what works when the device does not.
  */
-#include <linux/in.h>
-
 #include "kd_conn.h"
 #include "kd_srq.h"
-
-/* An event of the whole device or port; ib_core hands it on from a work item, and so do we. */
-static void as_device_event(struct kd_env *env, enum ib_event_type type)
-{
-	struct ib_event event = {
-		.device = fake_ib_device(env->dev),
-		.element.port_num = 1,
-		.event = type,
-	};
-
-	ib_dispatch_event(&event);
-	flush_workqueue(ib_wq);
-	flush_workqueue(kdapl_misc_wq);
-}
+#include "kd_upcall.h"
 
 /* An error of a port that the fake device has not, so ib_core would keep it to itself. */
 static void as_other_port(struct kd_env *env)
@@ -32,57 +17,28 @@ static void as_other_port(struct kd_env *env)
 		.element.port_num = 2,
 		.event = IB_EVENT_PORT_ERR,
 	};
-	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
-	struct ib_event_handler *handler = &ia->dev->event_handler;
+	struct ib_event_handler *handler = &kd_ia(env)->dev->event_handler;
 
 	handler->handler(handler, &event);
 	flush_workqueue(ib_wq);
 	flush_workqueue(kdapl_misc_wq);
-	kdapl_obj_put(&ia->obj);
 }
 
 static void as_expect(struct kd_env *env, DAT_EVD_HANDLE evd, u32 number, DAT_HANDLE handle,
 		      int reason)
 {
 	const DAT_ASYNCH_ERROR_EVENT_DATA *data;
-	struct kunit *test = env->test;
 	DAT_EVENT event;
 
-	kd_next_wait(env, evd, &event);
+	kd_expect_event(env, evd, number, &event);
 	data = &event.event_data.asynch_error_event_data;
-	KUNIT_EXPECT_EQ(test, (u32)event.event_number, number);
-	KUNIT_EXPECT_PTR_EQ(test, event.evd_handle, evd);
-	KUNIT_EXPECT_PTR_EQ(test, data->dat_handle, handle);
-	KUNIT_EXPECT_EQ(test, (int)data->reason, reason);
+	KUNIT_EXPECT_PTR_EQ(env->test, data->dat_handle, handle);
+	KUNIT_EXPECT_EQ(env->test, (int)data->reason, reason);
 }
 
-static DAT_IA_HANDLE as_open(struct kd_env *env, DAT_EVD_HANDLE *async)
+static void as_expect_port_error(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_IA_HANDLE ia)
 {
-	char name[DAT_NAME_MAX_LENGTH];
-	DAT_IA_HANDLE ia;
-
-	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
-	KD_ASSERT_OK(env->test, dat_ia_open(name, 8, async, &ia));
-	return ia;
-}
-
-/* Each of the instances that share this EVD has its event there, and nothing else is. */
-static void as_expect_shared(struct kd_env *env, DAT_IA_HANDLE other)
-{
-	const DAT_ASYNCH_ERROR_EVENT_DATA *data;
-	int n[2] = {};
-	DAT_EVENT event;
-
-	while (kd_next(env->async, &event)) {
-		data = &event.event_data.asynch_error_event_data;
-		KUNIT_EXPECT_EQ(env->test, (u32)event.event_number,
-				(u32)DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR);
-		KUNIT_EXPECT_EQ(env->test, (int)data->reason, (int)DAT_IA_OTHER_ERROR);
-		n[0] += data->dat_handle == env->ia;
-		n[1] += data->dat_handle == other;
-	}
-	KUNIT_EXPECT_EQ(env->test, n[0], 1);
-	KUNIT_EXPECT_EQ(env->test, n[1], 1);
+	as_expect(env, evd, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ia, DAT_IA_OTHER_ERROR);
 }
 
 /* Which events of a port are errors, and that every instance hears of them. */
@@ -97,29 +53,28 @@ static void as_port_test(struct kunit *test)
 	DAT_IA_HANDLE ia2, ia3;
 	int i;
 
-	ia2 = as_open(env, &own);
+	ia2 = kd_ia_more(env, &own);
 	shared = env->async;
-	ia3 = as_open(env, &shared);
+	ia3 = kd_ia_more(env, &shared);
 	KUNIT_EXPECT_PTR_EQ(test, shared, env->async);
-	for (i = 0; i < 3; i++) {
-		as_device_event(env, IB_EVENT_PORT_ERR);
-		as_expect(env, own, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ia2,
-			  DAT_IA_OTHER_ERROR);
-		KD_EXPECT_EMPTY(test, own);
-		as_expect_shared(env, ia3);
+	for (i = 0; i < 2; i++) {
+		kd_device_event(env, IB_EVENT_PORT_ERR);
+		as_expect_port_error(env, own, ia2);
+		/* each of those that share an EVD, in the order they were opened */
+		as_expect_port_error(env, env->async, env->ia);
+		as_expect_port_error(env, env->async, ia3);
 	}
 	/* a connection may outlive it */
-	KUNIT_EXPECT_EQ(test, (int)kd_state(env, env->ep), (int)DAT_EP_STATE_CONNECTED);
+	KD_EXPECT_STATE(env, env->ep, CONNECTED);
 	KD_EXPECT_EMPTY(test, env->conn);
 	for (i = 0; i < ARRAY_SIZE(harmless); i++)
-		as_device_event(env, harmless[i]);
+		kd_device_event(env, harmless[i]);
 	as_other_port(env);
 	KD_EXPECT_EMPTY(test, own);
 	KD_EXPECT_EMPTY(test, env->async);
 	KD_EXPECT_OK(test, dat_ia_close(ia3, DAT_CLOSE_ABRUPT_FLAG));
-	as_device_event(env, IB_EVENT_PORT_ERR);
-	as_expect(env, env->async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, env->ia,
-		  DAT_IA_OTHER_ERROR);
+	kd_device_event(env, IB_EVENT_PORT_ERR);
+	as_expect_port_error(env, env->async, env->ia);
 	KD_EXPECT_EMPTY(test, env->async);
 	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_ABRUPT_FLAG));
 }
@@ -129,15 +84,14 @@ static void as_lent_test(struct kunit *test)
 {
 	DAT_EVD_HANDLE lent = DAT_HANDLE_NULL;
 	struct kd_env *env = kd_open(test, NULL);
-	DAT_IA_HANDLE owner = as_open(env, &lent), other = as_open(env, &lent);
+	DAT_IA_HANDLE owner = kd_ia_more(env, &lent), other = kd_ia_more(env, &lent);
 	DAT_EVENT event;
 
-	as_device_event(env, IB_EVENT_PORT_ERR);
+	kd_device_event(env, IB_EVENT_PORT_ERR);
 	KD_EXPECT_OK(test, dat_ia_close(owner, DAT_CLOSE_ABRUPT_FLAG));
-	KD_EXPECT_RET(test, dat_evd_dequeue(lent, &event), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE1);
+	KD_BAD_HANDLE(test, dat_evd_dequeue(lent, &event), 1);
 	/* it has nobody to tell now */
-	as_device_event(env, IB_EVENT_PORT_ERR);
+	kd_device_event(env, IB_EVENT_PORT_ERR);
 	KD_EXPECT_OK(test, dat_ia_query(other, &lent, 0, NULL, 0, NULL));
 	KUNIT_EXPECT_PTR_EQ(test, lent, (DAT_EVD_HANDLE)DAT_HANDLE_NULL);
 	KD_EXPECT_OK(test, dat_ia_close(other, DAT_CLOSE_GRACEFUL_FLAG));
@@ -149,7 +103,7 @@ static void as_lent_test(struct kunit *test)
 static u32 as_max_message(struct kd_env *env)
 {
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-	DAT_IA_HANDLE ia = as_open(env, &async);
+	DAT_IA_HANDLE ia = kd_ia_more(env, &async);
 	DAT_IA_ATTR *attr = kunit_kzalloc(env->test, sizeof(*attr), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(env->test, attr);
@@ -166,7 +120,6 @@ static void as_port_attr_test(struct kunit *test)
 		IB_EVENT_CLIENT_REREGISTER, IB_EVENT_PORT_ERR,
 	};
 	struct kd_env *env = kd_open(test, NULL);
-	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(events); i++) {
@@ -174,11 +127,10 @@ static void as_port_attr_test(struct kunit *test)
 
 		fake_ib_set_max_msg(env->dev, SZ_64K << i);
 		KUNIT_EXPECT_EQ(test, as_max_message(env), before);
-		as_device_event(env, events[i]);
-		flush_work(&ia->dev->ports_work);
+		kd_device_event(env, events[i]);
+		flush_work(&kd_ia(env)->dev->ports_work);
 		KUNIT_EXPECT_EQ(test, as_max_message(env), (u32)SZ_64K << i);
 	}
-	kdapl_obj_put(&ia->obj);
 }
 
 /* What belongs to an object goes to the instance that owns it. */
@@ -189,23 +141,19 @@ static void as_owner_test(struct kunit *test)
 	DAT_EVD_HANDLE own = DAT_HANDLE_NULL;
 	DAT_IA_HANDLE ia2;
 	struct ib_qp *qp;
-	DAT_EVENT got;
 
-	ia2 = as_open(env, &own);
+	ia2 = kd_ia_more(env, &own);
 	sq_srq(sq, 4);
 	qp = sq_ep(sq, 0);
 	/* the CQ of an EVD */
 	fake_ib_cq_event(qp->send_cq, IB_EVENT_CQ_ERR);
-	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->req,
-		  DAT_EVD_OVERFLOW_ERROR);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->req, DAT_EVD_OVERFLOW_ERROR);
 	fake_ib_cq_event(qp->recv_cq, IB_EVENT_CQ_ERR);
-	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->recv,
-		  DAT_EVD_OVERFLOW_ERROR);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_EVD_OVERFLOW, env->recv, DAT_EVD_OVERFLOW_ERROR);
 	/* a QP, which is gone then */
 	fake_ib_qp_event(qp, IB_EVENT_QP_FATAL);
 	as_expect(env, env->async, DAT_ASYNC_ERROR_EP_BROKEN, env->ep, DAT_EP_TRANSFER_TO_ERROR);
-	kd_next_wait(env, env->conn, &got);
-	KUNIT_EXPECT_EQ(test, (u32)got.event_number, (u32)DAT_CONNECTION_EVENT_BROKEN);
+	kd_expect_event(env, env->conn, DAT_CONNECTION_EVENT_BROKEN, NULL);
 	/* an SRQ */
 	fake_ib_srq_event(sq->ib, IB_EVENT_SRQ_ERR);
 	as_expect(env, env->async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, sq->srq,
@@ -239,8 +187,7 @@ static void as_qp_test(struct kunit *test)
 				as_expect(env, env->async, DAT_ASYNC_ERROR_EP_BROKEN, env->ep,
 					  DAT_EP_TRANSFER_TO_ERROR);
 			if (up) {
-				KUNIT_EXPECT_EQ(test, kd_expect_end(env),
-						(u32)DAT_CONNECTION_EVENT_BROKEN);
+				KD_EXPECT_END(env, BROKEN);
 			} else {
 				flush_workqueue(kdapl_misc_wq);
 				KUNIT_EXPECT_EQ_MSG(test, (int)kd_state(env, env->ep), (int)state,
@@ -256,119 +203,94 @@ static void as_qp_test(struct kunit *test)
 				KD_EXPECT_EMPTY(test, env->conn);
 			}
 			kd_ep_free(env);
-			while (kd_next(env->req, &event))
-				;
+			kd_drain(env->req);
 		}
 	}
 }
 
 /* Everything of an IA there is, for a look at what a broken device leaves of it. */
 struct as_all {
-	DAT_EVD_HANDLE cr_evd;
-	DAT_PSP_HANDLE psp;
-	DAT_RSP_HANDLE rsp;
-	DAT_CSP_HANDLE csp;
-	DAT_EP_HANDLE reserved;
-	DAT_CR_HANDLE cr;
-	DAT_SRQ_HANDLE srq;
-	DAT_EP_HANDLE pooled;
+	DAT_HANDLE h[KD_ZOO];
+	DAT_EP_HANDLE pooled;		/* on the SRQ */
 	DAT_EP_HANDLE fresh;
 };
 
 static void as_all(struct kd_env *env, struct as_all *all)
 {
-	DAT_SRQ_ATTR srq = { .max_recv_dtos = 4, .max_recv_iov = 1 };
-	struct kunit *test = env->test;
 	DAT_EP_ATTR attr;
 
 	kd_attr(&attr);
-	all->cr_evd = kd_cr_evd(env, 8);
-	all->psp = kd_psp(env, all->cr_evd, 10, DAT_PSP_CONSUMER_FLAG);
-	KD_ASSERT_OK(test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr,
-					 &all->reserved));
-	all->rsp = kd_rsp(env, all->cr_evd, 11, all->reserved);
-	all->csp = kd_csp(env, all->cr_evd, 12);
-	all->cr = kd_cr(env, all->psp, all->cr_evd);
-	KD_ASSERT_OK(test, dat_srq_create(env->ia, env->pz, &srq, &all->srq));
-	KD_ASSERT_OK(test, dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req,
-						  env->conn, all->srq, &attr, &all->pooled));
-	KD_ASSERT_OK(test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr,
-					 &all->fresh));
+	kd_zoo(env, 10, all->h);
+	KD_ASSERT_OK(env->test, dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req,
+						       env->conn, all->h[DAT_HANDLE_TYPE_SRQ],
+						       &attr, &all->pooled));
+	all->fresh = kd_ep_new(env, NULL);
+	kd_ep(env, NULL);
+	kd_connect(env);
 }
-
-#define AS_REFUSED(call)	KD_EXPECT_RET(test, call, DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE)
 
 /* ASY-22: every call that would have to ask the device. */
 static void as_refused(struct kd_env *env, struct as_all *all)
 {
-	DAT_REGION_DESCRIPTION region = { .for_va = env->buf };
-	DAT_SRQ_ATTR srq = { .max_recv_dtos = 4, .max_recv_iov = 1 };
+	DAT_SRQ_HANDLE srq = all->h[DAT_HANDLE_TYPE_SRQ];
+	DAT_EVD_HANDLE evd = all->h[DAT_HANDLE_TYPE_EVD];
+	DAT_CR_HANDLE cr = all->h[DAT_HANDLE_TYPE_CR];
+	DAT_SRQ_ATTR srq_attr = { .max_recv_dtos = 4, .max_recv_iov = 1 };
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
 	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 1);
 	struct kdat_conn_attr conn = KDAT_CONN_ATTR_INIT;
 	DAT_COMM comm = { AF_INET, SOCK_STREAM, 0 };
-	struct sockaddr_in peer = {
-		.sin_family = AF_INET, .sin_port = htons(7),
-		.sin_addr.s_addr = htonl(0x0a000002),
-	};
 	DAT_DTO_COOKIE cookie = { .as_64 = 1 };
 	struct kunit *test = env->test;
 	DAT_EP_PARAM param = {};
-	DAT_LMR_CONTEXT lmr;
-	DAT_RMR_CONTEXT rmr;
 	DAT_CONN_QUAL qual;
 	enum kd_call call;
+	struct kd_mem mem;
 	DAT_EP_ATTR attr;
-	DAT_VLEN length;
-	DAT_VADDR addr;
 	DAT_HANDLE h;
 	int i;
 
 	kd_attr(&attr);
 	param.ep_attr = attr;
-	AS_REFUSED(dat_pz_create(env->ia, &h));
-	AS_REFUSED(dat_evd_kcreate(env->ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &h));
-	AS_REFUSED(dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, 100, env->pz,
-				   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
-				   DAT_MEM_OPTIMIZE_DONT_CARE, &h, &lmr, &rmr, &length, &addr));
-	AS_REFUSED(dat_srq_create(env->ia, env->pz, &srq, &h));
-	AS_REFUSED(dat_srq_post_recv(all->srq, 1, &iov, cookie));
-	AS_REFUSED(dat_srq_set_lw(all->srq, 1));
-	AS_REFUSED(dat_srq_resize(all->srq, 8));
-	AS_REFUSED(dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr, &h));
-	AS_REFUSED(dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req, env->conn,
-					  all->srq, &attr, &h));
+	KD_GONE(test, dat_pz_create(env->ia, &h));
+	KD_GONE(test, dat_evd_kcreate(env->ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &h));
+	KD_GONE(test, kd_lmr_create(env->ia, env->pz, env->buf, 100, DAT_MEM_PRIV_ALL_FLAG, &mem));
+	KD_GONE(test, dat_srq_create(env->ia, env->pz, &srq_attr, &h));
+	KD_GONE(test, dat_srq_post_recv(srq, 0, NULL, cookie));
+	KD_GONE(test, dat_srq_set_lw(srq, 1));
+	KD_GONE(test, dat_srq_resize(srq, 8));
+	KD_GONE(test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn, &attr, &h));
+	KD_GONE(test, dat_ep_create_with_srq(env->ia, env->pz, env->recv, env->req, env->conn, srq,
+					     &attr, &h));
 	for (call = 0; call < KD_NR_CALLS; call++) {
-		AS_REFUSED(kd_post(env->ep, call, 1, &iov, 1, &remote, 0));
-		AS_REFUSED(kd_post(all->fresh, call, 1, &iov, 1, &remote, 0));
+		KD_GONE(test, kd_post(env->ep, call, 1, &iov, 1, &remote, 0));
+		KD_GONE(test, kd_post(all->fresh, call, 1, &iov, 1, &remote, 0));
 	}
 	for (i = 0; i < 2; i++) {
 		DAT_EP_HANDLE ep = i ? all->fresh : env->ep;
 
-		AS_REFUSED(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param));
-		AS_REFUSED(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
-		AS_REFUSED(dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG));
-		AS_REFUSED(dat_ep_reset(ep));
-		AS_REFUSED(dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&peer, 7, 1, 0, NULL,
-					  DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
-		AS_REFUSED(dat_ep_common_connect(ep, (DAT_IA_ADDRESS_PTR)&peer, 1, 0, NULL));
-		AS_REFUSED(dat_ep_dup_connect(ep, i ? env->ep : all->fresh, 1, 0, NULL,
-					      DAT_QOS_BEST_EFFORT));
-		AS_REFUSED(kdat_ep_modify_conn(ep, &conn));
+		KD_GONE(test, dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param));
+		KD_GONE(test, dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+		KD_GONE(test, dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG));
+		KD_GONE(test, dat_ep_reset(ep));
+		KD_GONE(test, dat_ep_connect(ep, KD_PEER, 7, 1, 0, NULL, DAT_QOS_BEST_EFFORT,
+					     DAT_CONNECT_DEFAULT_FLAG));
+		KD_GONE(test, dat_ep_common_connect(ep, KD_PEER, 1, 0, NULL));
+		KD_GONE(test, dat_ep_dup_connect(ep, i ? env->ep : all->fresh, 1, 0, NULL,
+						 DAT_QOS_BEST_EFFORT));
+		KD_GONE(test, kdat_ep_modify_conn(ep, &conn));
 	}
-	AS_REFUSED(dat_ep_set_watermark(all->pooled, 1, DAT_WATERMARK_INFINITE));
-	AS_REFUSED(dat_psp_create(env->ia, 7, all->cr_evd, DAT_PSP_CONSUMER_FLAG, &h));
-	AS_REFUSED(dat_psp_create_any(env->ia, &qual, all->cr_evd, DAT_PSP_PROVIDER_FLAG, &h));
-	AS_REFUSED(dat_rsp_create(env->ia, 7, all->fresh, all->cr_evd, &h));
-	AS_REFUSED(dat_csp_create(env->ia, &comm, (DAT_IA_ADDRESS_PTR)&peer, all->cr_evd, &h));
-	AS_REFUSED(dat_cr_accept(all->cr, all->fresh, 0, NULL));
-	AS_REFUSED(dat_cr_handoff(all->cr, 10));
+	KD_GONE(test, dat_ep_set_watermark(all->pooled, 1, DAT_WATERMARK_INFINITE));
+	KD_GONE(test, dat_psp_create(env->ia, 7, evd, DAT_PSP_CONSUMER_FLAG, &h));
+	KD_GONE(test, dat_psp_create_any(env->ia, &qual, evd, DAT_PSP_PROVIDER_FLAG, &h));
+	KD_GONE(test, dat_rsp_create(env->ia, 7, all->fresh, evd, &h));
+	KD_GONE(test, dat_csp_create(env->ia, &comm, KD_PEER, evd, &h));
+	KD_GONE(test, dat_cr_accept(cr, all->fresh, 0, NULL));
+	KD_GONE(test, dat_cr_handoff(cr, 10));
 	/* arguments are looked at first (GEN-06) */
-	KD_EXPECT_RET(test, dat_ep_reset(env->pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	KD_EXPECT_RET(test, dat_cr_reject(all->cr, -1, NULL), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
-	KD_EXPECT_RET(test, dat_ep_disconnect(env->ep, 2), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
+	KD_BAD_HANDLE(test, dat_ep_reset(env->pz), _EP);
+	KD_BAD_ARG(test, dat_cr_reject(cr, -1, NULL), 2);
+	KD_BAD_ARG(test, dat_ep_disconnect(env->ep, 2), 2);
 }
 
 /* And what goes on to work: looking, dequeuing, and EVDs that need no device (D-43). */
@@ -398,12 +320,12 @@ static void as_works(struct kd_env *env, struct as_all *all)
 	KD_EXPECT_OK(test, kdat_ia_pdata_limits(env->ia, &limits));
 	KD_EXPECT_OK(test, dat_pz_query(env->pz, DAT_PZ_FIELD_ALL, &pz));
 	KD_EXPECT_OK(test, dat_lmr_query(env->mem[0].lmr, DAT_LMR_FIELD_ALL, &lmr));
-	KD_EXPECT_OK(test, dat_srq_query(all->srq, DAT_SRQ_FIELD_ALL, &srq));
+	KD_EXPECT_OK(test, dat_srq_query(all->h[DAT_HANDLE_TYPE_SRQ], DAT_SRQ_FIELD_ALL, &srq));
 	KD_EXPECT_OK(test, dat_evd_query(env->conn, DAT_EVD_FIELD_ALL, &evd));
-	KD_EXPECT_OK(test, dat_psp_query(all->psp, DAT_PSP_FIELD_ALL, &psp));
-	KD_EXPECT_OK(test, dat_rsp_query(all->rsp, DAT_RSP_FIELD_ALL, &rsp));
-	KD_EXPECT_OK(test, dat_csp_query(all->csp, DAT_CSP_FIELD_ALL, &csp));
-	KD_EXPECT_OK(test, dat_cr_query(all->cr, DAT_CR_FIELD_ALL, &cr));
+	KD_EXPECT_OK(test, dat_psp_query(all->h[DAT_HANDLE_TYPE_PSP], DAT_PSP_FIELD_ALL, &psp));
+	KD_EXPECT_OK(test, dat_rsp_query(all->h[DAT_HANDLE_TYPE_RSP], DAT_RSP_FIELD_ALL, &rsp));
+	KD_EXPECT_OK(test, dat_csp_query(all->h[DAT_HANDLE_TYPE_CSP], DAT_CSP_FIELD_ALL, &csp));
+	KD_EXPECT_OK(test, dat_cr_query(all->h[DAT_HANDLE_TYPE_CR], DAT_CR_FIELD_ALL, &cr));
 	KD_EXPECT_OK(test, dat_ep_query(env->ep, DAT_EP_FIELD_ALL, &ep));
 	KD_EXPECT_OK(test, dat_ep_recv_query(env->ep, &n, NULL));
 	KD_EXPECT_OK(test, kdat_ep_query_conn(env->ep, &conn));
@@ -413,43 +335,31 @@ static void as_works(struct kd_env *env, struct as_all *all)
 						 DAT_UPCALL_INVOC_NEW));
 }
 
-/* All of it is freed, one by one. */
+/* All of it is freed, one by one; the peer hears nothing of the reject. */
 static void as_free(struct kd_env *env, struct as_all *all)
 {
-	struct kunit *test = env->test;
-
-	/* the peer hears nothing, but this is how a CR is got rid of */
-	KD_EXPECT_OK(test, dat_cr_reject(all->cr, 0, NULL));
-	KD_EXPECT_OK(test, dat_rsp_free(all->rsp));
-	KUNIT_EXPECT_EQ(test, (int)kd_state(env, all->reserved), (int)DAT_EP_STATE_UNCONNECTED);
-	KD_EXPECT_OK(test, dat_ep_free(all->reserved));
-	KD_EXPECT_OK(test, dat_ep_free(all->fresh));
-	KD_EXPECT_OK(test, dat_ep_free(all->pooled));
-	KD_EXPECT_OK(test, dat_psp_free(all->psp));
-	KD_EXPECT_OK(test, dat_csp_free(all->csp));
-	KD_EXPECT_OK(test, dat_srq_free(all->srq));
-	KD_EXPECT_OK(test, dat_evd_free(all->cr_evd));
+	KD_EXPECT_OK(env->test, dat_ep_free(all->fresh));
+	KD_EXPECT_OK(env->test, dat_ep_free(all->pooled));
+	kd_zoo_free(env, all->h);
 }
 
 static void as_after_removal_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	struct as_all all = {};
-	DAT_EVENT event;
+	struct fake_ib_live live, none = {};
+	struct as_all all;
 
 	as_all(env, &all);
-	kd_ep(env, NULL);
-	kd_connect(env);
 	fake_ib_unplug(env->dev);
+	/* all of it is back, though the consumer has not moved */
+	fake_ib_live(env->dev, &live);
+	KUNIT_EXPECT_EQ(test, memcmp(&live, &none, sizeof(live)), 0);
 	as_refused(env, &all);
 	as_works(env, &all);
-	kd_next_wait(env, env->conn, &event);
-	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_BROKEN);
-	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_END(env, BROKEN);
 	as_expect(env, env->async, DAT_ASYNC_ERROR_IA_CATASTROPHIC, env->ia,
 		  DAT_IA_CATASTROPHIC_ERROR);
 	KD_EXPECT_EMPTY(test, env->async);
-	as_refused(env, &all);
 	as_free(env, &all);
 	/* kd_exit() frees the rest; an instance with nothing in it closes gracefully, too */
 }
@@ -460,45 +370,36 @@ static void as_fatal_test(struct kunit *test)
 	DAT_EVD_HANDLE own = DAT_HANDLE_NULL;
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	struct as_all all = {};
+	struct as_all all;
 	DAT_IA_HANDLE ia2;
 	DAT_EVENT event;
 	int i;
 
-	ia2 = as_open(env, &own);
+	ia2 = kd_ia_more(env, &own);
 	as_all(env, &all);
-	kd_ep(env, NULL);
-	kd_connect(env);
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 2, NULL, 0));
-	as_device_event(env, IB_EVENT_DEVICE_FATAL);
-	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
-	kd_next_wait(env, env->req, &event);
-	KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
-			(int)DAT_DTO_ERR_FLUSHED);
-	kd_next_wait(env, env->recv, &event);
+	kd_device_event(env, IB_EVENT_DEVICE_FATAL);
+	KD_EXPECT_END(env, BROKEN);
+	kd_expect_dtos(test, env->req, 1, 1, DAT_DTO_ERR_FLUSHED);
+	kd_expect_dtos(test, env->recv, 2, 1, DAT_DTO_ERR_FLUSHED);
 	as_expect(env, env->async, DAT_ASYNC_ERROR_IA_CATASTROPHIC, env->ia,
 		  DAT_IA_CATASTROPHIC_ERROR);
 	as_expect(env, own, DAT_ASYNC_ERROR_IA_CATASTROPHIC, ia2, DAT_IA_CATASTROPHIC_ERROR);
 	as_refused(env, &all);
 	as_works(env, &all);
 	/* said once, whatever else it says, also when it goes */
-	as_device_event(env, IB_EVENT_DEVICE_FATAL);
-	as_device_event(env, IB_EVENT_PORT_ERR);
-	for (i = 0; i < 2; i++) {
+	kd_device_event(env, IB_EVENT_DEVICE_FATAL);
+	kd_device_event(env, IB_EVENT_PORT_ERR);
+	fake_ib_unplug(env->dev);
+	for (i = 0; i < 2; i++)
 		while (kd_next(i ? own : env->async, &event))
 			KUNIT_EXPECT_NE(test, (u32)event.event_number,
 					(u32)DAT_ASYNC_ERROR_IA_CATASTROPHIC);
-		if (!i)
-			fake_ib_unplug(env->dev);
-	}
 	KD_EXPECT_EMPTY(test, env->conn);
 	as_refused(env, &all);
 	as_free(env, &all);
 	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_GRACEFUL_FLAG));
-	while (kd_next(env->async, &event))
-		KUNIT_EXPECT_NE(test, (u32)event.event_number,
-				(u32)DAT_ASYNC_ERROR_IA_CATASTROPHIC);
 }
 
 /* A device that does not give requests back: the consumer hears why it took so long. */
@@ -506,20 +407,15 @@ static void as_silent_test(struct kunit *test)
 {
 	struct kd_env *env = kd_connected(test, NULL);
 	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-	DAT_EVENT event;
 
 	fake_ib_hold_flush(env->dev, true);
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
 	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
 	as_expect(env, env->async, DAT_ASYNC_ERROR_TIMED_OUT, env->ep, DAT_EP_OTHER_ERROR);
 	/* ASY-21: beside the event of the connection, not in its place */
-	kd_next_wait(env, env->conn, &event);
-	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
-	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_END(env, DISCONNECTED);
 	KD_EXPECT_EMPTY(test, env->async);
-	kd_next_wait(env, env->req, &event);
-	KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
-			(int)DAT_DTO_ERR_FLUSHED);
+	kd_expect_dtos(test, env->req, 1, 1, DAT_DTO_ERR_FLUSHED);
 }
 
 /* An instance with everything in it, and a request on its way. */
@@ -530,8 +426,6 @@ static struct kd_env *as_full(struct kunit *test)
 	struct as_all all;
 
 	as_all(env, &all);
-	kd_ep(env, NULL);
-	kd_connect(env);
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
 	return env;
 }
@@ -545,7 +439,7 @@ static void as_close_test(struct kunit *test)
 
 	for (n = 0; n < 2; n++) {
 		env = as_full(test);
-		as_device_event(env, IB_EVENT_DEVICE_FATAL);
+		kd_device_event(env, IB_EVENT_DEVICE_FATAL);
 		if (n)
 			fake_ib_unplug(env->dev);
 		KD_EXPECT_OK(test, dat_ia_close(kd_forget(env), DAT_CLOSE_ABRUPT_FLAG));
@@ -580,15 +474,6 @@ static struct kunit_case as_cases[] = {
 	{}
 };
 
-static struct kunit_suite as_suite = {
-	.name = "kdapl-async",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = as_cases,
-};
-
 /* The one case with an SRQ. */
 static struct kunit_case as_owner_cases[] = {
 	KD_CASE(as_owner_test,
@@ -596,13 +481,5 @@ static struct kunit_case as_owner_cases[] = {
 	{}
 };
 
-static struct kunit_suite as_owner_suite = {
-	.name = "kdapl-async-owner",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = sq_init,
-	.exit = sq_exit,
-	.test_cases = as_owner_cases,
-};
-
-kunit_test_suites(&as_suite, &as_owner_suite);
+KD_SUITE("kdapl-async", as_cases, kd_init, kd_exit);
+KD_SUITE("kdapl-async-owner", as_owner_cases, sq_init, sq_exit);

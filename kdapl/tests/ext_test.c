@@ -126,9 +126,8 @@ static void ext_device(struct kunit *test)
 	struct kdat_mem_limits limits;
 	DAT_IA_HANDLE ia;
 
-	KD_EXPECT_RET(test, kdat_ia_device(env->pz, &parent), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_IA);
-	KD_EXPECT_RET(test, kdat_ia_device(env->ia, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_BAD_HANDLE(test, kdat_ia_device(env->pz, &parent), _IA);
+	KD_BAD_ARG(test, kdat_ia_device(env->ia, NULL), 2);
 	KD_EXPECT_OK(test, kdat_ia_device(env->ia, &parent));
 	KUNIT_EXPECT_FALSE(test, IS_ERR(parent));
 	put_device(parent);
@@ -140,7 +139,7 @@ static void ext_device(struct kunit *test)
 	ia = env->ia;
 	fake_ib_unplug(env->dev);
 	KUNIT_EXPECT_EQ(test, kdat_ia_lost(ia), (DAT_BOOLEAN)DAT_TRUE);
-	KD_EXPECT_RET(test, kdat_ia_device(ia, &parent), DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	KD_GONE(test, kdat_ia_device(ia, &parent));
 }
 
 /* Arguments that are wrong, by their number; nothing is asked of the connection manager. */
@@ -187,20 +186,6 @@ static void ext_open_args(struct kunit *test)
 				    (u32)kdat_ia_open_to(rows[i].net, rows[i].dst, rows[i].src,
 							 rows[i].qlen, rows[i].async, rows[i].ia),
 				    (u32)rows[i].want, "row %d", i);
-}
-
-/* The guest has no route to this address. */
-static void ext_open_nowhere(struct kunit *test)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET };
-	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-	DAT_IA_HANDLE ia;
-	DAT_RETURN ret;
-
-	to.sin_addr.s_addr = htonl(0xc6336401);
-	ret = kdat_ia_open_to(&init_net, (struct sockaddr *)&to, NULL, 8, &async, &ia);
-	KD_EXPECT_RET(test, ret, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
-	KUNIT_EXPECT_PTR_EQ(test, async, (DAT_EVD_HANDLE)DAT_HANDLE_NULL);
 }
 
 /* What a consumer was told of one adapter. */
@@ -303,48 +288,40 @@ static void ext_notifier_waits(struct kunit *test)
 	destroy_work_on_stack(&w.work);
 }
 
-struct ext_free {
-	DAT_EP_HANDLE ep;
-	DAT_RETURN ret;
-	struct completion done;
-};
-
-static void ext_free_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+static void ext_free(struct kd_sink *sink, const DAT_EVENT *event, bool more)
 {
-	struct ext_free *f = data;
+	DAT_EP_HANDLE *ep = sink->arg;
 
-	f->ret = dat_ep_free(f->ep);
-	complete(&f->done);
+	if (dat_ep_free(*ep) == DAT_SUCCESS)
+		*ep = DAT_HANDLE_NULL;
 }
 
 /* An EP freed inside an upcall: once nobody uses its EVD and PZ, they can be freed. */
 static void ext_wait_unused(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	const DAT_UPCALL_OBJECT upcall = { NULL, ext_free_upcall };
-	struct ext_free f = { .ret = DAT_ERROR(DAT_ABORT, 0) };
-	DAT_UPCALL_OBJECT object = upcall;
-	DAT_EVD_HANDLE evd;
-	DAT_PZ_HANDLE pz;
-	DAT_EP_ATTR attr;
+	struct kd_sink *sink = kd_sink(test);
+	DAT_EP_HANDLE ep;
 
-	init_completion(&f.done);
-	object.instance_data = &f;
-	KD_EXPECT_RET(test, kdat_wait_unused(DAT_HANDLE_NULL), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE1);
-	KD_ASSERT_OK(test, dat_pz_create(env->ia, &pz));
-	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 8, DAT_UPCALL_SINGLE_INSTANCE, &object,
-					   DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG, &evd));
-	kd_attr(&attr);
-	KD_ASSERT_OK(test, dat_ep_create(env->ia, pz, env->recv, env->req, evd, &attr, &f.ep));
-	KD_EXPECT_RET(test, dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
-	KD_ASSERT_OK(test, kd_post_se(evd, 1));
-	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&f.done, 60 * HZ), 0UL);
-	KD_EXPECT_OK(test, f.ret);
-	KD_EXPECT_OK(test, kdat_wait_unused(evd));
-	KD_EXPECT_OK(test, kdat_wait_unused(pz));
-	KD_EXPECT_OK(test, dat_evd_free(evd));
-	KD_EXPECT_OK(test, dat_pz_free(pz));
+	kd_evd_replace(env, &env->conn, 8, DAT_UPCALL_SINGLE_INSTANCE, sink,
+		       DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG, KDAT_EVD_CONTEXT_WORKQUEUE);
+	sink->inside = ext_free;
+	sink->arg = &ep;
+	swap(env->pz, env->pz2);	/* without LMRs of its own */
+	KD_EXPECT_OK(test, dat_lmr_free(env->mem[KD_FOREIGN].lmr));
+	env->mem[KD_FOREIGN].lmr = DAT_HANDLE_NULL;
+	ep = kd_ep_new(env, NULL);
+	KD_BAD_HANDLE(test, kdat_wait_unused(DAT_HANDLE_NULL), 1);
+	KD_BAD_STATE(test, dat_pz_free(env->pz), PZ_IN_USE);
+	KD_ASSERT_OK(test, kd_post_se(env->conn, 1));
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 1, 1));
+	KUNIT_EXPECT_PTR_EQ(test, ep, (DAT_EP_HANDLE)DAT_HANDLE_NULL);
+	KD_EXPECT_OK(test, kdat_wait_unused(env->conn));
+	KD_EXPECT_OK(test, kdat_wait_unused(env->pz));
+	KD_EXPECT_OK(test, dat_evd_free(env->conn));
+	KD_EXPECT_OK(test, dat_pz_free(env->pz));
+	env->conn = DAT_HANDLE_NULL;
+	env->pz = DAT_HANDLE_NULL;
 }
 
 static struct kunit_case ext_cases[] = {
@@ -353,20 +330,10 @@ static struct kunit_case ext_cases[] = {
 	KD_CASE(ext_errno, "D-101: an errno for each return"),
 	KD_CASE(ext_device, "D-101: the parent device, limits of mappings, a device that is lost"),
 	KD_CASE(ext_open_args, "D-100: kdat_ia_open_to: arguments that are wrong"),
-	KD_CASE(ext_open_nowhere, "D-100: kdat_ia_open_to: a destination without a route"),
 	KD_CASE(ext_notifier, "D-102: IAs that appear and go"),
 	KD_CASE(ext_notifier_waits, "D-102: a callback waits for the work of later queues"),
 	KD_CASE(ext_wait_unused, "D-103: EVD and PZ of an EP that was freed inside an upcall"),
 	{}
 };
 
-static struct kunit_suite ext_suite = {
-	.name = "kdapl-ext",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = ext_cases,
-};
-
-kunit_test_suite(ext_suite);
+KD_SUITE("kdapl-ext", ext_cases, kd_init, kd_exit);

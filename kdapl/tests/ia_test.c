@@ -19,37 +19,51 @@ static DAT_RETURN ian_open(const char *name, DAT_IA_HANDLE *ia)
 	return dat_ia_open((char *)name, 8, &evd, ia);
 }
 
+/* The attributes of an IA. */
+static DAT_IA_ATTR *ian_attr(struct kd_env *env, DAT_IA_HANDLE ia)
+{
+	DAT_IA_ATTR *attr = kunit_kzalloc(env->test, sizeof(*attr), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(env->test, attr);
+	KD_EXPECT_OK(env->test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
+	return attr;
+}
+
 /* An IA of that name is this port, and says so. */
 static void ian_expect(struct kd_env *env, const char *name)
 {
 	struct kunit *test = env->test;
-	DAT_IA_ATTR *attr = kunit_kzalloc(test, sizeof(*attr), GFP_KERNEL);
 	struct kdapl_ia *kia;
 	DAT_IA_HANDLE ia;
-	DAT_RETURN ret;
 
-	KUNIT_ASSERT_NOT_NULL(test, attr);
-	ret = ian_open(name, &ia);
-	KUNIT_ASSERT_EQ_MSG(test, (u32)ret, (u32)DAT_SUCCESS, "%s", name);
+	KUNIT_ASSERT_EQ_MSG(test, (u32)ian_open(name, &ia), (u32)DAT_SUCCESS, "%s", name);
 	kia = kdapl_obj_get(ia, DAT_HANDLE_TYPE_IA);
 	KUNIT_EXPECT_PTR_EQ(test, kia->dev->ibdev, fake_ib_device(env->dev));
 	KUNIT_EXPECT_EQ(test, kia->port, 1U);
 	kdapl_obj_put(&kia->obj);
-	KD_EXPECT_OK(test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
-	KUNIT_EXPECT_STREQ(test, attr->adapter_name, name);
+	KUNIT_EXPECT_STREQ(test, ian_attr(env, ia)->adapter_name, name);
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+/* There is none of that name. */
+static void ian_expect_none(struct kd_env *env, const char *name)
+{
+	DAT_IA_HANDLE ia;
+
+	KUNIT_EXPECT_EQ_MSG(env->test, (u32)ian_open(name, &ia),
+			    (u32)DAT_ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED),
+			    "\"%s\"", name);
 }
 
 static int ian_instances(struct kd_env *env)
 {
-	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA), *other;
+	struct kdapl_ia *ia = kd_ia(env), *other;
 	int n = 0;
 
 	mutex_lock(&ia->dev->lock);
 	list_for_each_entry(other, &ia->dev->ias, dev_node)
 		n++;
 	mutex_unlock(&ia->dev->lock);
-	kdapl_obj_put(&ia->obj);
 	return n;
 }
 
@@ -71,15 +85,13 @@ static void ian_name_test(struct kunit *test)
 	ian_expect(env, name);
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
 		snprintf(name, sizeof(name), wrong[i], fake_ib_name(env->dev));
-		KUNIT_EXPECT_EQ_MSG(test, (u32)ian_open(name, &ia),
-				    (u32)DAT_ERROR(DAT_PROVIDER_NOT_FOUND,
-						   DAT_NAME_NOT_REGISTERED), "\"%s\"", name);
+		ian_expect_none(env, name);
 	}
 	/* as long as a name may be, and longer */
 	memset(name, 'k', sizeof(name));
-	KD_EXPECT_RET(test, ian_open(name, &ia), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+	KD_BAD_ARG(test, ian_open(name, &ia), 1);
 	name[sizeof(name) - 1] = '\0';
-	KD_EXPECT_RET(test, ian_open(name, &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	ian_expect_none(env, name);
 	KUNIT_EXPECT_EQ(test, ian_instances(env), n);
 }
 
@@ -89,54 +101,65 @@ static void ian_netdev_test(struct kunit *test)
 	struct kd_env *env = kd_open(test, NULL);
 	struct net_device *lo = kd_loopback();
 	const struct sockaddr_in *in;
-	DAT_IA_ATTR *attr = kunit_kzalloc(test, sizeof(*attr), GFP_KERNEL);
 	DAT_IA_HANDLE ia;
 
 	KUNIT_ASSERT_NOT_NULL(test, lo);
-	KUNIT_ASSERT_NOT_NULL(test, attr);
-	KD_EXPECT_RET(test, ian_open("lo", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-	KD_EXPECT_RET(test, ian_open("127.0.0.1", &ia), DAT_PROVIDER_NOT_FOUND,
-		      DAT_NAME_NOT_REGISTERED);
+	ian_expect_none(env, "lo");
+	ian_expect_none(env, "127.0.0.1");
 	KUNIT_ASSERT_EQ(test, fake_ib_set_netdev(env->dev, lo), 0);
 	ian_expect(env, "lo");
 	ian_expect(env, "127.0.0.1");
 	ian_expect(env, fake_ib_name(env->dev));
-	KD_EXPECT_RET(test, ian_open("127.0.0.2", &ia), DAT_PROVIDER_NOT_FOUND,
-		      DAT_NAME_NOT_REGISTERED);
-	KD_EXPECT_RET(test, ian_open("0.0.0.0", &ia), DAT_PROVIDER_NOT_FOUND,
-		      DAT_NAME_NOT_REGISTERED);
-	KD_EXPECT_RET(test, ian_open("::", &ia), DAT_PROVIDER_NOT_FOUND,
-		      DAT_NAME_NOT_REGISTERED);
+	ian_expect_none(env, "127.0.0.2");
+	ian_expect_none(env, "0.0.0.0");
+	ian_expect_none(env, "::");
 	/* opened by whatever name: the address that serves is told */
 	KD_ASSERT_OK(test, ian_open("127.0.0.1", &ia));
-	KD_EXPECT_OK(test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
-	in = (const struct sockaddr_in *)attr->ia_address_ptr;
+	in = (const struct sockaddr_in *)ian_attr(env, ia)->ia_address_ptr;
 	KUNIT_ASSERT_NOT_NULL(test, in);
 	KUNIT_EXPECT_EQ(test, (int)in->sin_family, AF_INET);
 	KUNIT_EXPECT_EQ(test, ntohl(in->sin_addr.s_addr), 0x7f000001U);
 	/* it goes, and the IA stays, without one */
 	KUNIT_ASSERT_EQ(test, fake_ib_set_netdev(env->dev, NULL), 0);
-	KD_EXPECT_OK(test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
-	KUNIT_EXPECT_NULL(test, attr->ia_address_ptr);
-	KUNIT_EXPECT_STREQ(test, attr->adapter_name, "127.0.0.1");
-	KD_EXPECT_RET(test, ian_open("lo", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	KUNIT_EXPECT_NULL(test, ian_attr(env, ia)->ia_address_ptr);
+	KUNIT_EXPECT_STREQ(test, ian_attr(env, ia)->adapter_name, "127.0.0.1");
+	ian_expect_none(env, "lo");
 	KUNIT_ASSERT_EQ(test, fake_ib_set_netdev(env->dev, lo), 0);
-	KD_EXPECT_OK(test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
-	KUNIT_EXPECT_NOT_NULL(test, attr->ia_address_ptr);
+	KUNIT_EXPECT_NOT_NULL(test, ian_attr(env, ia)->ia_address_ptr);
 	KUNIT_ASSERT_EQ(test, fake_ib_set_netdev(env->dev, NULL), 0);
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 }
 
-/* What is wrong with an open, alone and together; and that it leaves nothing. */
+/* What is wrong with an open; and that it leaves nothing. */
 static void ian_args_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
 	struct fake_ib *other = fake_ib_create(NULL);
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd, dead, foreign = DAT_HANDLE_NULL;
 	char name[DAT_NAME_MAX_LENGTH], name2[DAT_NAME_MAX_LENGTH];
-	int i, n = ian_instances(env);
 	struct fake_ib_live before, after;
+	int i, n = ian_instances(env);
 	DAT_IA_HANDLE ia, ia2;
+	const u32 param = DAT_INVALID_PARAMETER, none = DAT_PROVIDER_NOT_FOUND;
+	const struct {
+		char *name;
+		int qlen;
+		DAT_EVD_HANDLE *evd;
+		DAT_IA_HANDLE *ia;
+		u32 major, minor;
+		DAT_BOOLEAN safe;
+		u32 type, subtype;
+	} rows[] = {
+		{ NULL, 8, &async, &ia, 2, 0, DAT_TRUE, param, DAT_INVALID_ARG1 },
+		{ name, 8, NULL, &ia, 2, 0, DAT_TRUE, param, DAT_INVALID_ARG3 },
+		{ name, 8, &async, NULL, 2, 0, DAT_TRUE, param, DAT_INVALID_ARG4 },
+		{ name, 0, &async, &ia, 2, 0, DAT_TRUE, param, DAT_INVALID_ARG2 },
+		{ name, -1, &async, &ia, 2, 0, DAT_TRUE, param, DAT_INVALID_ARG2 },
+		{ name, 8, &async, &ia, 1, 0, DAT_TRUE, none, DAT_MAJOR_NOT_FOUND },
+		{ name, 8, &async, &ia, 3, 0, DAT_TRUE, none, DAT_MAJOR_NOT_FOUND },
+		{ name, 8, &async, &ia, 2, 1, DAT_TRUE, none, DAT_MINOR_NOT_FOUND },
+		{ name, 8, &async, &ia, 2, 0, 2, none, DAT_THREAD_SAFETY_NOT_FOUND },
+	};
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
 	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
@@ -146,18 +169,11 @@ static void ian_args_test(struct kunit *test)
 					   DAT_EVD_ASYNC_FLAG, &dead));
 	KD_ASSERT_OK(test, dat_evd_free(dead));
 	fake_ib_live(env->dev, &before);
-#define IAN_RET(type, sub, nm, qlen, evdp, iap, major, minor, ts)			\
-	KD_EXPECT_RET(test, dat_ia_openv(nm, qlen, evdp, iap, major, minor, ts), type, sub)
-	IAN_RET(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1, NULL, 8, &async, &ia, 2, 0, DAT_TRUE);
-	IAN_RET(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3, name, 8, NULL, &ia, 2, 0, DAT_TRUE);
-	IAN_RET(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4, name, 8, &async, NULL, 2, 0, DAT_TRUE);
-	IAN_RET(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, name, 0, &async, &ia, 2, 0, DAT_TRUE);
-	IAN_RET(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2, name, -1, &async, &ia, 2, 0, DAT_TRUE);
-	IAN_RET(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND, name, 8, &async, &ia, 1, 0, DAT_TRUE);
-	IAN_RET(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND, name, 8, &async, &ia, 3, 0, DAT_TRUE);
-	IAN_RET(DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND, name, 8, &async, &ia, 2, 1, DAT_TRUE);
-	IAN_RET(DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND, name, 8, &async, &ia, 2, 0,
-		2);
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, (u32)dat_ia_openv(rows[i].name, rows[i].qlen, rows[i].evd,
+							    rows[i].ia, rows[i].major,
+							    rows[i].minor, rows[i].safe),
+				    (u32)DAT_ERROR(rows[i].type, rows[i].subtype), "row %d", i);
 	for (i = 0; i < 7; i++) {
 		DAT_EVD_HANDLE bad[] = {
 			env->conn, dead, foreign, env->ia, env->pz, (DAT_EVD_HANDLE)~0UL,
@@ -165,11 +181,9 @@ static void ian_args_test(struct kunit *test)
 		};
 
 		evd = bad[i];
-		IAN_RET(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC, name, 8, &evd, &ia, 2,
-			0, DAT_TRUE);
+		KD_BAD_HANDLE(test, dat_ia_openv(name, 8, &evd, &ia, 2, 0, DAT_TRUE), _EVD_ASYNC);
 		KUNIT_EXPECT_PTR_EQ(test, evd, bad[i]);
 	}
-#undef IAN_RET
 	KUNIT_EXPECT_NULL(test, async);
 	KUNIT_EXPECT_EQ(test, ian_instances(env), n);
 	fake_ib_live(env->dev, &after);
@@ -191,28 +205,24 @@ static void ian_huge_test(struct kunit *test)
 		.max_cqe = INT_MAX, .max_rd_atom = INT_MAX, .max_qp = INT_MAX,
 		.max_srq_wr = INT_MAX,
 	};
-	DAT_IA_ATTR *attr = kunit_kzalloc(test, sizeof(*attr), GFP_KERNEL);
 	struct kd_env *env = kd_open(test, &caps);
+	const DAT_IA_ATTR *attr = ian_attr(env, env->ia);
+	const DAT_COUNT counts[] = {
+		attr->max_eps, attr->max_dto_per_ep, attr->max_evd_qlen,
+		attr->max_rdma_read_per_ep_in, attr->max_rdma_read_per_ep_out,
+		attr->max_rdma_read_in, attr->max_rdma_read_out, attr->max_srqs,
+		attr->max_recv_per_srq, attr->max_ep_per_srq, attr->max_iov_segments_per_rdma_read,
+		attr->max_iov_segments_per_rdma_write,
+	};
+	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, attr);
-	KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
 	/* 8 GiB in one registration */
 	KUNIT_EXPECT_EQ(test, (u32)attr->max_lmr_block_size, U32_MAX);
 	KUNIT_EXPECT_EQ(test, (u32)attr->max_message_size, U32_MAX);
 	KUNIT_EXPECT_EQ(test, (u32)attr->max_rdma_size, U32_MAX);
 	/* nothing wraps around */
-	KUNIT_EXPECT_GT(test, attr->max_eps, 0);
-	KUNIT_EXPECT_GT(test, attr->max_dto_per_ep, 0);
-	KUNIT_EXPECT_GT(test, attr->max_evd_qlen, 0);
-	KUNIT_EXPECT_GT(test, attr->max_rdma_read_per_ep_in, 0);
-	KUNIT_EXPECT_GT(test, attr->max_rdma_read_per_ep_out, 0);
-	KUNIT_EXPECT_GT(test, attr->max_rdma_read_in, 0);
-	KUNIT_EXPECT_GT(test, attr->max_rdma_read_out, 0);
-	KUNIT_EXPECT_GT(test, attr->max_srqs, 0);
-	KUNIT_EXPECT_GT(test, attr->max_recv_per_srq, 0);
-	KUNIT_EXPECT_GT(test, attr->max_ep_per_srq, 0);
-	KUNIT_EXPECT_GE(test, attr->max_iov_segments_per_rdma_read, 1);
-	KUNIT_EXPECT_GE(test, attr->max_iov_segments_per_rdma_write, 1);
+	for (i = 0; i < ARRAY_SIZE(counts); i++)
+		KUNIT_EXPECT_GT_MSG(test, (int)counts[i], 0, "limit %d", i);
 	/* and what is offered can be had */
 	kd_ep(env, NULL);
 }
@@ -229,34 +239,19 @@ static void ian_asked(void *arg)
 static void ian_ask_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	DAT_IA_ATTR *attr = kunit_kzalloc(test, sizeof(*attr), GFP_KERNEL);
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
-	char name[DAT_NAME_MAX_LENGTH];
-	DAT_REGION_DESCRIPTION region = { .for_va = env->buf };
-	DAT_LMR_CONTEXT lmr_context;
-	DAT_RMR_CONTEXT rmr_context;
+	struct kd_mem mem;
+	bool asked = false;
 	DAT_EP_HANDLE ep;
-	DAT_LMR_HANDLE lmr;
-	DAT_VLEN length;
 	DAT_PZ_HANDLE pz;
 	DAT_IA_HANDLE ia;
-	bool asked = false;
-	DAT_VADDR address;
 
-	KUNIT_ASSERT_NOT_NULL(test, attr);
-	snprintf(name, sizeof(name), "%s-1", fake_ib_name(env->dev));
 	fake_ib_at(env->dev, FAKE_IB_QUERY_PORT, 1, ian_asked, &asked);
-	KD_ASSERT_OK(test, dat_ia_open(name, 8, &async, &ia));
-	KUNIT_EXPECT_FALSE(test, asked);
-	KD_EXPECT_OK(test, dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL));
-	KUNIT_EXPECT_FALSE(test, asked);
+	ia = kd_ia_more(env, &async);
+	ian_attr(env, ia);
 	KD_ASSERT_OK(test, dat_pz_create(ia, &pz));
 	/* the first one of a PZ makes what registers */
-	KD_ASSERT_OK(test, dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, KD_MEM_SIZE, pz,
-					   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
-					   DAT_MEM_OPTIMIZE_DONT_CARE, &lmr, &lmr_context,
-					   &rmr_context, &length, &address));
-	KUNIT_EXPECT_FALSE(test, asked);
+	KD_ASSERT_OK(test, kd_lmr_create(ia, pz, env->buf, 8, DAT_MEM_PRIV_ALL_FLAG, &mem));
 	KD_ASSERT_OK(test, dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
 					   &evd));
 	KD_ASSERT_OK(test, dat_ep_create(ia, pz, evd, evd, DAT_HANDLE_NULL, NULL, &ep));
@@ -293,6 +288,15 @@ static void ian_module_test(struct kunit *test)
 	}
 }
 
+/* One of them at least is not known. */
+static void ian_unrelated(struct kunit *test, char *a, char *b)
+{
+	DAT_HA_RELATIONSHIP answer;
+
+	KD_EXPECT_RET(test, dat_registry_providers_related(a, b, &answer), DAT_PROVIDER_NOT_FOUND,
+		      DAT_NAME_NOT_REGISTERED);
+}
+
 /* No two IAs know of each other. */
 static void ian_related_test(struct kunit *test)
 {
@@ -314,22 +318,15 @@ static void ian_related_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, (int)answer, (int)(i == k ? DAT_HA_TRUE :
 									  DAT_HA_FALSE));
 		}
-		KD_EXPECT_RET(test, dat_registry_providers_related(names[i], unknown, &answer),
-			      DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-		KD_EXPECT_RET(test, dat_registry_providers_related(unknown, names[i], &answer),
-			      DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-		KD_EXPECT_RET(test, dat_registry_providers_related(NULL, names[i], &answer),
-			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
-		KD_EXPECT_RET(test, dat_registry_providers_related(names[i], NULL, &answer),
-			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-		KD_EXPECT_RET(test, dat_registry_providers_related(names[i], a, NULL),
-			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+		ian_unrelated(test, names[i], unknown);
+		ian_unrelated(test, unknown, names[i]);
+		KD_BAD_ARG(test, dat_registry_providers_related(NULL, names[i], &answer), 1);
+		KD_BAD_ARG(test, dat_registry_providers_related(names[i], NULL, &answer), 2);
+		KD_BAD_ARG(test, dat_registry_providers_related(names[i], a, NULL), 3);
 	}
-	KD_EXPECT_RET(test, dat_registry_providers_related(unknown, unknown, &answer),
-		      DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	ian_unrelated(test, unknown, unknown);
 	fake_ib_destroy(other);
-	KD_EXPECT_RET(test, dat_registry_providers_related(a, b, &answer),
-		      DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	ian_unrelated(test, a, b);
 }
 
 /* What the attributes promise can be had, all of it at once; fewer segments may get more. */
@@ -344,17 +341,15 @@ static void ian_depth_test(struct kunit *test)
 		{ .driver = RDMA_DRIVER_MLX5, .max_send_sge = 8, .max_recv_sge = 8,
 		  .sq_bytes = 16 * 1024 },
 	};
-	DAT_IA_ATTR *ia = kunit_kzalloc(test, sizeof(*ia), GFP_KERNEL);
-	struct kd_env *env = test->priv;
 	int i, most = 0, limit;
+	struct kd_env *env;
+	DAT_IA_ATTR *ia;
 	DAT_EP_HANDLE ep;
 	DAT_EP_ATTR attr;
-	DAT_RETURN ret;
 
-	KUNIT_ASSERT_NOT_NULL(test, ia);
 	for (i = 0; i < ARRAY_SIZE(caps); i++) {
-		kd_open(test, &caps[i]);
-		KD_ASSERT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, ia, 0, NULL));
+		env = kd_open(test, &caps[i]);
+		ia = ian_attr(env, env->ia);
 		kd_attr(&attr);
 		attr.max_request_dtos = ia->max_dto_per_ep;
 		attr.max_recv_dtos = ia->max_dto_per_ep;
@@ -377,14 +372,11 @@ static void ian_depth_test(struct kunit *test)
 			kd_ep(env, &attr);
 			kd_ep_free(env);
 			attr.max_request_dtos = most;
-			ret = dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn,
-					    &attr, &ep);
-			KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret),
-					(u32)DAT_INSUFFICIENT_RESOURCES);
+			KD_EXPECT_TYPE(test, dat_ep_create(env->ia, env->pz, env->recv, env->req,
+							   env->conn, &attr, &ep),
+				       DAT_INSUFFICIENT_RESOURCES);
 		}
-		kd_exit(test);
-		memset(env, 0, sizeof(*env));
-		env->test = test;
+		kd_again(test);
 	}
 }
 
@@ -402,19 +394,16 @@ static void ian_reads_test(struct kunit *test)
 		{ { .max_rd_atom = 8, .max_init_rd_atom = 16,
 		    .driver = RDMA_DRIVER_BNXT_RE }, 8, 8 },
 	};
-	DAT_IA_ATTR *ia = kunit_kzalloc(test, sizeof(*ia), GFP_KERNEL);
-	struct kd_env *env = test->priv;
+	struct kd_env *env;
+	DAT_IA_ATTR *ia;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, ia);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		kd_open(test, &rows[i].caps);
-		KD_ASSERT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, ia, 0, NULL));
+		env = kd_open(test, &rows[i].caps);
+		ia = ian_attr(env, env->ia);
 		KUNIT_EXPECT_EQ_MSG(test, ia->max_rdma_read_per_ep_in, rows[i].in, "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, ia->max_rdma_read_per_ep_out, rows[i].out, "row %d", i);
-		kd_exit(test);
-		memset(env, 0, sizeof(*env));
-		env->test = test;
+		kd_again(test);
 	}
 }
 
@@ -450,13 +439,12 @@ static void ian_list_test(struct kunit *test)
 	char names[2][DAT_NAME_MAX_LENGTH];
 	DAT_PROVIDER_INFO **list, *info;
 	DAT_COUNT n = -1, got = -1;
-	int i, found = 0;
+	int i, k, found = 0;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
 	snprintf(names[0], sizeof(names[0]), "%s-1", fake_ib_name(env->dev));
 	snprintf(names[1], sizeof(names[1]), "%s-1", fake_ib_name(other));
-	KD_EXPECT_RET(test, dat_registry_list_providers(100, &n, NULL), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG3);
+	KD_BAD_ARG(test, dat_registry_list_providers(100, &n, NULL), 3);
 	KUNIT_ASSERT_GE(test, n, 2);
 	list = kunit_kcalloc(test, n + 3, sizeof(*list), GFP_KERNEL);
 	info = kunit_kcalloc(test, n + 3, sizeof(*info), GFP_KERNEL);
@@ -466,18 +454,19 @@ static void ian_list_test(struct kunit *test)
 		list[i] = &info[i];
 	for (i = -1; i < n; i++) {
 		got = -1;
-		KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(dat_registry_list_providers(i, &got, list)),
-				(u32)DAT_INVALID_PARAMETER);
+		KD_EXPECT_TYPE(test, dat_registry_list_providers(i, &got, list),
+			       DAT_INVALID_PARAMETER);
 		KUNIT_EXPECT_EQ(test, got, n);
 	}
-	KD_EXPECT_RET(test, dat_registry_list_providers(n, NULL, list), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
+	KD_BAD_ARG(test, dat_registry_list_providers(n, NULL, list), 2);
 	list[n - 1] = NULL;
-	KD_EXPECT_RET(test, dat_registry_list_providers(n, &got, list), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG3);
+	KD_BAD_ARG(test, dat_registry_list_providers(n, &got, list), 3);
 	list[n - 1] = &info[n - 1];
-	KD_EXPECT_OK(test, dat_registry_list_providers(n, &got, list));
-	KUNIT_EXPECT_EQ(test, got, n);
+	/* as long as it is, and longer */
+	for (k = 0; k < 2; k++) {
+		KD_EXPECT_OK(test, dat_registry_list_providers(n + 3 * k, &got, list));
+		KUNIT_EXPECT_EQ(test, got, n);
+	}
 	for (i = 0; i < n; i++) {
 		found += !strcmp(info[i].ia_name, names[0]) || !strcmp(info[i].ia_name, names[1]);
 		KUNIT_EXPECT_EQ(test, (int)info[i].dapl_version_major, 2);
@@ -485,8 +474,6 @@ static void ian_list_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, (int)info[i].is_thread_safe, (int)DAT_TRUE);
 	}
 	KUNIT_EXPECT_EQ(test, found, 2);
-	KD_EXPECT_OK(test, dat_registry_list_providers(n + 3, &got, list));
-	KUNIT_EXPECT_EQ(test, got, n);
 	fake_ib_destroy(other);
 }
 
@@ -504,10 +491,9 @@ static void ian_async_test(struct kunit *test)
 	KUNIT_EXPECT_GE(test, (int)param.evd_qlen, 8);
 	KUNIT_EXPECT_EQ(test, (int)param.upcall_policy, (int)DAT_UPCALL_DISABLE);
 	KUNIT_EXPECT_TRUE(test, param.evd_flags & DAT_EVD_ASYNC_FLAG);
-	KD_EXPECT_RET(test, dat_evd_free(async), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	KD_BAD_STATE(test, dat_evd_free(async), EVD_IN_USE);
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
-	KD_EXPECT_RET(test, dat_evd_query(async, DAT_EVD_FIELD_ALL, &param), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE1);
+	KD_BAD_HANDLE(test, dat_evd_query(async, DAT_EVD_FIELD_ALL, &param), 1);
 
 	KD_ASSERT_OK(test, dat_evd_kcreate(env->ia, 8, DAT_UPCALL_DISABLE, NULL,
 					   DAT_EVD_ASYNC_FLAG, &own));
@@ -516,7 +502,7 @@ static void ian_async_test(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, async, own);
 	KD_EXPECT_OK(test, dat_ia_query(ia, &asked, 0, NULL, 0, NULL));
 	KUNIT_EXPECT_PTR_EQ(test, asked, own);
-	KD_EXPECT_RET(test, dat_evd_free(own), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	KD_BAD_STATE(test, dat_evd_free(own), EVD_IN_USE);
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 	/* it was the consumer's and still is */
 	KD_EXPECT_OK(test, dat_evd_query(own, DAT_EVD_FIELD_ALL, &param));
@@ -556,77 +542,38 @@ static void ian_query_test(struct kunit *test)
 			      DAT_INVALID_PARAMETER, bad[i].arg);
 }
 
-static DAT_RETURN ian_lmr(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void *buf, DAT_LMR_HANDLE *lmr)
-{
-	DAT_REGION_DESCRIPTION region = { .for_va = buf };
-
-	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, 100, pz,
-			       DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA,
-			       DAT_MEM_OPTIMIZE_DONT_CARE, lmr, NULL, NULL, NULL, NULL);
-}
-
 /* Instances are separate; a graceful close refuses whatever is left, an abrupt one takes it. */
 static void ian_close_test(struct kunit *test)
 {
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
-	DAT_IA_HANDLE ia = kd_ia_more(env, &async);
-	DAT_PSP_HANDLE psp;
-	DAT_LMR_HANDLE lmr;
-	DAT_PZ_HANDLE pz;
+	struct kd_env *env = kd_open(test, NULL), other = *env;
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	DAT_HANDLE h[KD_ZOO] = {};
+	DAT_HANDLE_TYPE type;
 	DAT_EP_HANDLE ep;
-	DAT_EVENT event;
+	int i;
 
-#define IAN_REFUSED()							\
-	KD_EXPECT_RET(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG),	\
-		      DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE)
-	KUNIT_EXPECT_PTR_NE(test, ia, env->ia);
+	other.ia = kd_ia_more(env, &async);
+	KUNIT_EXPECT_PTR_NE(test, other.ia, env->ia);
 	KUNIT_EXPECT_PTR_NE(test, async, env->async);
-	KD_EXPECT_RET(test, dat_ia_close(ia, 2), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	KD_ASSERT_OK(test, dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL, DAT_EVD_CR_FLAG, &evd));
-	IAN_REFUSED();
-	swap(env->ia, ia);
-	psp = kd_psp(env, evd, 7, DAT_PSP_CONSUMER_FLAG);
-	swap(env->ia, ia);
-	IAN_REFUSED();
-	KD_EXPECT_OK(test, dat_psp_free(psp));
-	KD_EXPECT_OK(test, dat_evd_free(evd));
-	KD_ASSERT_OK(test, dat_pz_create(ia, &pz));
-	KD_EXPECT_RET(test, dat_ep_create(env->ia, pz, NULL, NULL, NULL, NULL, &ep),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	IAN_REFUSED();
-	KD_ASSERT_OK(test, ian_lmr(ia, pz, env->buf, &lmr));
-	IAN_REFUSED();
-	KD_EXPECT_OK(test, dat_lmr_free(lmr));
-	KD_EXPECT_OK(test, dat_pz_free(pz));
-	KD_ASSERT_OK(test, dat_ep_create(ia, NULL, NULL, NULL, NULL, NULL, &ep));
-	IAN_REFUSED();
-	KD_EXPECT_OK(test, dat_ep_free(ep));
-	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
-	KD_EXPECT_RET(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_IA);
+	KD_BAD_ARG(test, dat_ia_close(other.ia, 2), 2);
+	kd_zoo(&other, 7, h);
+	KD_BAD_HANDLE(test, dat_ep_create(env->ia, h[DAT_HANDLE_TYPE_PZ], NULL, NULL, NULL, NULL,
+					  &ep), _PZ);
+	for (i = 0; i < KD_ZOO_KINDS; i++) {
+		KD_BAD_STATE(test, dat_ia_close(other.ia, DAT_CLOSE_GRACEFUL_FLAG), IA_IN_USE);
+		KD_EXPECT_OK(test, kd_zoo_kinds[i].free(h[kd_zoo_kinds[i].type]));
+	}
+	KD_EXPECT_OK(test, dat_ia_close(other.ia, DAT_CLOSE_GRACEFUL_FLAG));
+	KD_BAD_HANDLE(test, dat_ia_close(other.ia, DAT_CLOSE_GRACEFUL_FLAG), _IA);
 
 	async = DAT_HANDLE_NULL;
-	ia = kd_ia_more(env, &async);
-	KD_ASSERT_OK(test, dat_pz_create(ia, &pz));
-	KD_ASSERT_OK(test, dat_evd_kcreate(ia, 8, DAT_UPCALL_DISABLE, NULL,
-					   DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG, &evd));
-	swap(env->ia, ia);
-	psp = kd_psp(env, evd, 7, DAT_PSP_CONSUMER_FLAG);
-	swap(env->ia, ia);
-	KD_ASSERT_OK(test, ian_lmr(ia, pz, env->buf, &lmr));
-	KD_ASSERT_OK(test, dat_ep_create(ia, pz, evd, evd, NULL, NULL, &ep));
-	KD_EXPECT_OK(test, dat_ep_post_recv(ep, 0, NULL, (DAT_DTO_COOKIE) {}, 0));
-	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
-	KD_EXPECT_RET(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE_IA);
-	KD_EXPECT_RET(test, dat_ep_free(ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	KD_EXPECT_RET(test, dat_lmr_free(lmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	KD_EXPECT_RET(test, dat_pz_free(pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	KD_EXPECT_RET(test, dat_psp_free(psp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP);
-	KD_EXPECT_RET(test, dat_evd_free(evd), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	KD_EXPECT_RET(test, dat_evd_dequeue(async, &event), DAT_INVALID_HANDLE,
-		      DAT_INVALID_HANDLE1);
+	other.ia = kd_ia_more(env, &async);
+	kd_zoo(&other, 7, h);
+	KD_EXPECT_OK(test, dat_ia_close(other.ia, DAT_CLOSE_ABRUPT_FLAG));
+	KD_BAD_HANDLE(test, dat_ia_close(other.ia, DAT_CLOSE_ABRUPT_FLAG), _IA);
+	for (i = 0; i < KD_ZOO; i++)
+		KD_BAD_HANDLE(test, dat_get_handle_type(h[i], &type), 1);
+	KD_BAD_HANDLE(test, dat_get_handle_type(async, &type), 1);
 	/* the other instance has noticed nothing */
 	KD_EXPECT_OK(test, dat_ia_query(env->ia, NULL, 0, NULL, 0, NULL));
 }
@@ -634,33 +581,28 @@ static void ian_close_test(struct kunit *test)
 static void ian_pz_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
-	DAT_PZ_HANDLE pz, pz2;
 	DAT_PZ_PARAM param = {};
-	DAT_LMR_HANDLE lmr;
+	DAT_PZ_HANDLE pz;
+	struct kd_mem mem;
 	DAT_EP_HANDLE ep;
 
-	KD_EXPECT_RET(test, dat_pz_create(env->ia, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	KD_BAD_ARG(test, dat_pz_create(env->ia, NULL), 2);
 	KD_ASSERT_OK(test, dat_pz_create(env->ia, &pz));
-	KD_ASSERT_OK(test, dat_pz_create(env->ia, &pz2));
-	KUNIT_EXPECT_PTR_NE(test, pz, pz2);
-	KD_EXPECT_OK(test, dat_pz_free(pz2));
-	KD_EXPECT_RET(test, dat_pz_free(pz2), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	KUNIT_EXPECT_PTR_NE(test, pz, env->pz);
 	KD_EXPECT_OK(test, dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param));
 	KUNIT_EXPECT_PTR_EQ(test, param.ia_handle, env->ia);
 	KD_EXPECT_OK(test, dat_pz_query(pz, 0, NULL));
-	KD_EXPECT_RET(test, dat_pz_query(pz, 2, &param), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	KD_EXPECT_RET(test, dat_pz_query(pz, DAT_PZ_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG3);
+	KD_BAD_ARG(test, dat_pz_query(pz, 2, &param), 2);
+	KD_BAD_ARG(test, dat_pz_query(pz, DAT_PZ_FIELD_ALL, NULL), 3);
 	/* used by an LMR, and by an EP; refused without effect */
-	KD_ASSERT_OK(test, ian_lmr(env->ia, pz, env->buf, &lmr));
-	KD_EXPECT_RET(test, dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
+	KD_ASSERT_OK(test, kd_lmr_create(env->ia, pz, env->buf, 8, DAT_MEM_PRIV_ALL_FLAG, &mem));
+	KD_BAD_STATE(test, dat_pz_free(pz), PZ_IN_USE);
 	KD_ASSERT_OK(test, dat_ep_create(env->ia, pz, NULL, NULL, NULL, NULL, &ep));
-	KD_EXPECT_OK(test, dat_lmr_free(lmr));
-	KD_EXPECT_RET(test, dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
-	KD_ASSERT_OK(test, ian_lmr(env->ia, pz, env->buf, &lmr));
-	KD_EXPECT_OK(test, dat_lmr_free(lmr));
+	KD_EXPECT_OK(test, dat_lmr_free(mem.lmr));
+	KD_BAD_STATE(test, dat_pz_free(pz), PZ_IN_USE);
 	KD_EXPECT_OK(test, dat_ep_free(ep));
 	KD_EXPECT_OK(test, dat_pz_free(pz));
+	KD_BAD_HANDLE(test, dat_pz_free(pz), _PZ);
 }
 
 static struct kunit_case ian_cases[] = {
@@ -684,13 +626,4 @@ static struct kunit_case ian_cases[] = {
 	{}
 };
 
-static struct kunit_suite ian_suite = {
-	.name = "kdapl-ia",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = ian_cases,
-};
-
-kunit_test_suite(ian_suite);
+KD_SUITE("kdapl-ia", ian_cases, kd_init, kd_exit);

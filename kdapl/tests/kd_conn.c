@@ -14,13 +14,12 @@
 
 #include "kd_conn.h"
 
-/**
- * kd_cr_evd - an EVD for requests
- * @env: environment
- * @qlen: its length
- *
- * Return: the EVD, for the case to free.
- */
+/* Where nobody is. */
+struct sockaddr_in kd_peer = {
+	.sin_family = AF_INET, .sin_port = htons(7), .sin_addr.s_addr = htonl(0x0a000002),
+};
+
+/* An EVD for requests. */
 DAT_EVD_HANDLE kd_cr_evd(struct kd_env *env, DAT_COUNT qlen)
 {
 	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
@@ -62,15 +61,7 @@ static DAT_HANDLE sp_publish(struct kd_env *env, struct kdapl_sp *sp)
 	return handle;
 }
 
-/**
- * kd_psp - a PSP that hears nothing
- * @env: environment
- * @evd: EVD with the CR flag
- * @qual: its qualifier
- * @flags: who supplies EPs
- *
- * Return: its handle, for dat_psp_free().
- */
+/* A PSP that hears nothing. */
 DAT_PSP_HANDLE kd_psp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual,
 		      DAT_PSP_FLAGS flags)
 {
@@ -81,15 +72,7 @@ DAT_PSP_HANDLE kd_psp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual
 	return sp_publish(env, sp);
 }
 
-/**
- * kd_rsp - an RSP that hears nothing
- * @env: environment
- * @evd: EVD with the CR flag
- * @qual: its qualifier
- * @handle: EP in UNCONNECTED, or DAT_HANDLE_NULL
- *
- * Return: its handle, for dat_rsp_free(); the EP is in RESERVED.
- */
+/* An RSP that hears nothing. */
 DAT_RSP_HANDLE kd_rsp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual,
 		      DAT_EP_HANDLE handle)
 {
@@ -108,14 +91,7 @@ DAT_RSP_HANDLE kd_rsp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual
 	return sp_publish(env, sp);
 }
 
-/**
- * kd_csp - a CSP that hears nothing
- * @env: environment
- * @evd: EVD with the CR flag
- * @qual: its port
- *
- * Return: its handle, for dat_csp_free().
- */
+/* A CSP that hears nothing. */
 DAT_CSP_HANDLE kd_csp(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual)
 {
 	struct kdapl_sp *sp = sp_make(env, DAT_HANDLE_TYPE_CSP, evd, qual, false);
@@ -179,13 +155,7 @@ static void conn_exit(struct kdapl_sp *sp, struct kdapl_evd *evd)
 	kdapl_obj_put(&sp->obj);
 }
 
-/**
- * kd_cm_id - a cm_id that knows nobody
- * @env: environment
- * @qual: its own port
- *
- * Return: the id, for the caller to destroy; or an ERR_PTR.
- */
+/* A cm_id that knows nobody. */
 struct rdma_cm_id *kd_cm_id(struct kd_env *env, DAT_CONN_QUAL qual)
 {
 	struct rdma_cm_id *id;
@@ -207,15 +177,9 @@ struct rdma_cm_id *kd_cm_id(struct kd_env *env, DAT_CONN_QUAL qual)
 	return id;
 }
 
-/**
- * kd_try_request - a request arrives, for any thread
- * @env: environment
- * @handle: service point, from kd_psp(), kd_rsp() or kd_csp()
- * @pdata: private data
- * @len: its length
- *
- * Return: 1 when it was reported, for an RSP: will be; 0 when it was refused;
- * -ENOENT when the service point is gone; or another errno.
+/*
+ * A request arrives, for any thread. Return: 1 when it was reported, for an RSP: will be; 0 when
+ * it was refused; -ENOENT when the service point is gone; or another errno.
  */
 int kd_try_request(struct kd_env *env, DAT_HANDLE handle, const void *pdata, u8 len)
 {
@@ -246,15 +210,7 @@ out:
 	return ret;
 }
 
-/**
- * kd_request - a request arrives
- * @env: environment
- * @sp: service point, from kd_psp(), kd_rsp() or kd_csp()
- * @pdata: private data
- * @len: its length
- *
- * Return: whether it was reported, for an RSP: will be.
- */
+/* A request arrives. Return: whether it was reported, for an RSP: will be. */
 bool kd_request(struct kd_env *env, DAT_HANDLE sp, const void *pdata, u8 len)
 {
 	int ret = kd_try_request(env, sp, pdata, len);
@@ -263,29 +219,7 @@ bool kd_request(struct kd_env *env, DAT_HANDLE sp, const void *pdata, u8 len)
 	return ret;
 }
 
-/**
- * kd_next_wait - wait for an event that must come
- * @env: environment
- * @evd: where
- * @event: filled
- */
-void kd_next_wait(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_EVENT *event)
-{
-	int i;
-
-	for (i = 0; i < 15000 && !kd_next(evd, event); i++)
-		kd_pause();
-	KUNIT_ASSERT_LT(env->test, i, 15000);
-}
-
-/**
- * kd_cr - a request arrives and is reported
- * @env: environment
- * @sp: service point, from kd_psp(), kd_rsp() or kd_csp()
- * @evd: its EVD, empty
- *
- * Return: the CR.
- */
+/* A request arrives and is reported. */
 DAT_CR_HANDLE kd_cr(struct kd_env *env, DAT_HANDLE sp, DAT_EVD_HANDLE evd)
 {
 	DAT_EVENT event;
@@ -296,13 +230,7 @@ DAT_CR_HANDLE kd_cr(struct kd_env *env, DAT_HANDLE sp, DAT_EVD_HANDLE evd)
 	return event.event_data.cr_arrival_event_data.cr_handle;
 }
 
-/**
- * kd_cr_ep - the EP a CR came with
- * @env: environment
- * @cr: the CR
- *
- * Return: its handle, or DAT_HANDLE_NULL.
- */
+/* The EP a CR came with. */
 DAT_EP_HANDLE kd_cr_ep(struct kd_env *env, DAT_CR_HANDLE cr)
 {
 	DAT_CR_PARAM param = {};
@@ -311,13 +239,7 @@ DAT_EP_HANDLE kd_cr_ep(struct kd_env *env, DAT_CR_HANDLE cr)
 	return param.local_ep_handle;
 }
 
-/**
- * kd_configure - give a provider's EP what it lacks
- * @env: environment
- * @ep: the EP
- *
- * Return: what dat_ep_modify() returned.
- */
+/* Give a provider's EP what it lacks. */
 DAT_RETURN kd_configure(struct kd_env *env, DAT_EP_HANDLE ep)
 {
 	const DAT_EP_PARAM param = {
@@ -332,26 +254,50 @@ DAT_RETURN kd_configure(struct kd_env *env, DAT_EP_HANDLE ep)
 			     &param);
 }
 
-/**
- * kd_state - the state of an EP, as the consumer sees it
- * @env: environment
- * @ep: the EP
- *
- * Return: DAT_EP_STATE.
- */
-DAT_EP_STATE kd_state(struct kd_env *env, DAT_EP_HANDLE ep)
+static DAT_RETURN zoo_reject(DAT_CR_HANDLE cr)
 {
-	DAT_EP_STATE state = -1;
-
-	KD_EXPECT_OK(env->test, dat_ep_get_status(ep, &state, NULL, NULL));
-	return state;
+	return dat_cr_reject(cr, 0, NULL);
 }
 
-/**
- * kd_loopback - a network device with an address, for fake_ib_set_netdev()
- *
- * Return: the loopback device, up; NULL if it cannot be brought up.
- */
+/* Users first. */
+const struct kd_zoo_kind kd_zoo_kinds[KD_ZOO_KINDS] = {
+	{ DAT_HANDLE_TYPE_CR, zoo_reject }, { DAT_HANDLE_TYPE_PSP, dat_psp_free },
+	{ DAT_HANDLE_TYPE_RSP, dat_rsp_free }, { DAT_HANDLE_TYPE_CSP, dat_csp_free },
+	{ DAT_HANDLE_TYPE_EP, dat_ep_free }, { DAT_HANDLE_TYPE_SRQ, dat_srq_free },
+	{ DAT_HANDLE_TYPE_RMR, dat_rmr_free }, { DAT_HANDLE_TYPE_LMR, dat_lmr_free },
+	{ DAT_HANDLE_TYPE_PZ, dat_pz_free }, { DAT_HANDLE_TYPE_EVD, dat_evd_free },
+};
+
+/* One object of each kind of kd_zoo_kinds, by DAT_HANDLE_TYPE_*; the EVD is for requests. */
+void kd_zoo(struct kd_env *env, DAT_CONN_QUAL qual, DAT_HANDLE *h)
+{
+	DAT_SRQ_ATTR srq = { .max_recv_dtos = 4, .max_recv_iov = 1 };
+	DAT_EVD_HANDLE evd = kd_cr_evd(env, 8);
+
+	h[DAT_HANDLE_TYPE_EVD] = evd;
+	KD_ASSERT_OK(env->test, dat_pz_create(env->ia, &h[DAT_HANDLE_TYPE_PZ]));
+	KD_ASSERT_OK(env->test, dat_lmr_allocate(env->ia, h[DAT_HANDLE_TYPE_PZ], 4,
+						 DAT_LMR_SCOPE_PZ, &h[DAT_HANDLE_TYPE_LMR]));
+	KD_ASSERT_OK(env->test, dat_rmr_create(h[DAT_HANDLE_TYPE_PZ], &h[DAT_HANDLE_TYPE_RMR]));
+	KD_ASSERT_OK(env->test, dat_srq_create(env->ia, h[DAT_HANDLE_TYPE_PZ], &srq,
+					       &h[DAT_HANDLE_TYPE_SRQ]));
+	KD_ASSERT_OK(env->test, dat_ep_create(env->ia, NULL, NULL, NULL, NULL, NULL,
+					      &h[DAT_HANDLE_TYPE_EP]));
+	h[DAT_HANDLE_TYPE_PSP] = kd_psp(env, evd, qual, DAT_PSP_CONSUMER_FLAG);
+	h[DAT_HANDLE_TYPE_RSP] = kd_rsp(env, evd, qual + 1, DAT_HANDLE_NULL);
+	h[DAT_HANDLE_TYPE_CSP] = kd_csp(env, evd, qual + 2);
+	h[DAT_HANDLE_TYPE_CR] = kd_cr(env, h[DAT_HANDLE_TYPE_PSP], evd);
+}
+
+void kd_zoo_free(struct kd_env *env, DAT_HANDLE *h)
+{
+	int i;
+
+	for (i = 0; i < KD_ZOO_KINDS; i++)
+		KD_EXPECT_OK(env->test, kd_zoo_kinds[i].free(h[kd_zoo_kinds[i].type]));
+}
+
+/* A network device with an address, for fake_ib_set_netdev(). */
 struct net_device *kd_loopback(void)
 {
 	struct net_device *lo = init_net.loopback_dev;

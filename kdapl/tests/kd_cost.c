@@ -63,13 +63,9 @@ static void cost_detach(struct tracepoint *tp, void *priv)
 			tracepoint_probe_unregister(tp, (void *)cost_points[i].probe, priv);
 }
 
-/**
- * kd_cost_init - kd_init(), and trace points from here to kd_cost_exit()
- * @test: the case
- *
- * They cost every allocation of the kernel something: only while needed.
- *
- * Return: 0 or -ENOMEM.
+/*
+ * kd_init(), and trace points from here to kd_cost_exit(). They cost every allocation of the
+ * kernel something: only while needed.
  */
 int kd_cost_init(struct kunit *test)
 {
@@ -84,10 +80,7 @@ int kd_cost_init(struct kunit *test)
 	return 0;
 }
 
-/**
- * kd_cost_exit - the counterpart of kd_cost_init()
- * @test: the case
- */
+/* The counterpart of kd_cost_init(). */
 void kd_cost_exit(struct kunit *test)
 {
 	if (IS_ENABLED(CONFIG_TRACEPOINTS))
@@ -96,14 +89,7 @@ void kd_cost_exit(struct kunit *test)
 	kd_exit(test);
 }
 
-/**
- * kd_cost_watch - begin or end to watch this task
- * @on: begin
- * @allocs: filled with the allocations since then, or NULL
- * @sleeps: the same for sleeps
- *
- * Return: whether the kernel has trace points.
- */
+/* Begin or end to watch this task. Return: whether the kernel has trace points. */
 bool kd_cost_watch(bool on, unsigned int *allocs, unsigned int *sleeps)
 {
 	if (on) {
@@ -135,13 +121,7 @@ static void cost_count(struct kd_env *env, struct kd_cost *cost, int sign)
 static struct kd_env *cost_env;
 static struct kd_cost *cost_now;
 
-/**
- * kd_cost_enter - turn interrupts off and begin to count
- * @env: environment
- * @cost: filled by kd_cost_leave()
- *
- * Return: DAT_SUCCESS, for KD_COST().
- */
+/* Turn interrupts off and begin to count. */
 DAT_RETURN kd_cost_enter(struct kd_env *env, struct kd_cost *cost)
 {
 	memset(cost, 0, sizeof(*cost));
@@ -153,14 +133,7 @@ DAT_RETURN kd_cost_enter(struct kd_env *env, struct kd_cost *cost)
 	return DAT_SUCCESS;
 }
 
-/**
- * kd_cost_leave - the counterpart of kd_cost_enter()
- * @ret: what the call in between has returned
- *
- * Allocations and sleeps fail the case.
- *
- * Return: @ret.
- */
+/* The counterpart of kd_cost_enter(). Allocations and sleeps fail the case. */
 DAT_RETURN kd_cost_leave(DAT_RETURN ret)
 {
 	struct kd_cost *cost = cost_now;

@@ -10,7 +10,7 @@
 #ifndef KDAPL_KD_COST_H
 #define KDAPL_KD_COST_H
 
-#include "kd_test.h"
+#include "kd_upcall.h"
 
 /**
  * struct kd_cost - of one call

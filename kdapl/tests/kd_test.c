@@ -29,34 +29,22 @@ const struct kd_state kd_states[KD_STATES] = {
 	{ "CP", DAT_EP_STATE_COMPLETION_PENDING, DAT_INVALID_STATE_EP_COMPLPENDING },
 };
 
-/**
- * kd_suite_init - make the module's global state ready
- * @suite: the suite
- *
- * Some kernels run suites before the module's own initialisation.
- *
- * Return: 0 or an errno.
+/*
+ * Make the module's global state ready. Some kernels run suites before the module's own
+ * initialisation.
  */
 int kd_suite_init(struct kunit_suite *suite)
 {
 	return kdapl_test_get();
 }
 
-/**
- * kd_suite_exit - the counterpart of kd_suite_init()
- * @suite: the suite
- */
+/* The counterpart of kd_suite_init(). */
 void kd_suite_exit(struct kunit_suite *suite)
 {
 	kdapl_test_put();
 }
 
-/**
- * kd_init - .init of every suite on the fake device
- * @test: the case
- *
- * Return: 0 or -ENOMEM.
- */
+/* .init of every suite on the fake device. */
 int kd_init(struct kunit *test)
 {
 	struct kd_env *env = kunit_kzalloc(test, sizeof(*env), GFP_KERNEL);
@@ -68,10 +56,7 @@ int kd_init(struct kunit *test)
 	return 0;
 }
 
-/**
- * kd_exit - .exit of every suite on the fake device
- * @test: the case
- */
+/* .exit of every suite on the fake device. */
 void kd_exit(struct kunit *test)
 {
 	struct kd_env *env = test->priv;
@@ -112,10 +97,7 @@ void kd_exit(struct kunit *test)
 	kfree(env->buf);
 }
 
-/**
- * kd_again - end a round of a case, for kd_open() to begin the next one
- * @test: the case
- */
+/* End a round of a case, for kd_open() to begin the next one. */
 void kd_again(struct kunit *test)
 {
 	struct kd_env *env = test->priv;
@@ -125,30 +107,29 @@ void kd_again(struct kunit *test)
 	env->test = test;
 }
 
+/* Register memory. */
+DAT_RETURN kd_lmr_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void *buf, u32 length,
+			 DAT_MEM_PRIV_FLAGS priv, struct kd_mem *mem)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = buf };
+	DAT_VLEN registered;
+	DAT_VADDR addr;
+
+	mem->addr = (uintptr_t)buf;
+	mem->length = length;
+	return dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, length, pz, priv, DAT_VA_TYPE_VA,
+			       DAT_MEM_OPTIMIZE_DONT_CARE, &mem->lmr, &mem->lmr_context,
+			       &mem->rmr_context, &registered, &addr);
+}
+
 static void kd_lmr(struct kd_env *env, enum kd_mem_kind kind, DAT_PZ_HANDLE pz,
 		   DAT_MEM_PRIV_FLAGS priv)
 {
-	struct kd_mem *mem = &env->mem[kind];
-	DAT_REGION_DESCRIPTION region = { .for_va = env->buf + kind * KD_MEM_SIZE };
-	DAT_VLEN length = 0;
-	DAT_VADDR addr = 0;
-
-	KD_ASSERT_OK(env->test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region, KD_MEM_SIZE,
-						pz, priv, DAT_VA_TYPE_VA,
-						DAT_MEM_OPTIMIZE_DONT_CARE, &mem->lmr,
-						&mem->lmr_context, &mem->rmr_context, &length,
-						&addr));
-	mem->addr = (uintptr_t)region.for_va;
-	mem->length = KD_MEM_SIZE;
+	KD_ASSERT_OK(env->test, kd_lmr_create(env->ia, pz, env->buf + kind * KD_MEM_SIZE,
+					      KD_MEM_SIZE, priv, &env->mem[kind]));
 }
 
-/**
- * kd_open - set everything up but the EP
- * @test: the case
- * @caps: what the device says of itself, or NULL
- *
- * Return: the environment, torn down by kd_exit().
- */
+/* Set everything up but the EP. */
 struct kd_env *kd_open(struct kunit *test, const struct fake_ib_caps *caps)
 {
 	struct kd_env *env = test->priv;
@@ -178,10 +159,7 @@ struct kd_env *kd_open(struct kunit *test, const struct fake_ib_caps *caps)
 	return env;
 }
 
-/**
- * kd_attr - the attributes most cases use
- * @attr: filled
- */
+/* The attributes most cases use. */
 void kd_attr(DAT_EP_ATTR *attr)
 {
 	*attr = (DAT_EP_ATTR) {
@@ -201,22 +179,44 @@ void kd_attr(DAT_EP_ATTR *attr)
 	};
 }
 
-/**
- * kd_ep - create the EP
- * @env: environment without one
- * @attr: its attributes, or NULL for those of kd_attr()
- */
-void kd_ep(struct kd_env *env, const DAT_EP_ATTR *attr)
+/* An EP for the case to free, or for kd_ep_take(). */
+DAT_EP_HANDLE kd_ep_new(struct kd_env *env, const DAT_EP_ATTR *attr)
 {
+	DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
 	DAT_EP_ATTR usual;
 
 	kd_attr(&usual);
 	KD_ASSERT_OK(env->test, dat_ep_create(env->ia, env->pz, env->recv, env->req, env->conn,
-					      attr ? attr : &usual, &env->ep));
-	env->qp = fake_ib_newest_qp(env->dev);
-	env->kep = kdapl_obj_get(env->ep, DAT_HANDLE_TYPE_EP);
-	KUNIT_ASSERT_NOT_NULL(env->test, env->qp);
+					      attr ?: &usual, &ep));
+	return ep;
+}
+
+/* This is the EP from now on, until kd_ep_free(). */
+void kd_ep_take(struct kd_env *env, DAT_EP_HANDLE ep)
+{
+	env->ep = ep;
+	env->kep = kdapl_obj_get(ep, DAT_HANDLE_TYPE_EP);
 	KUNIT_ASSERT_NOT_NULL(env->test, env->kep);
+	env->qp = kd_conn_of(env)->qp;
+}
+
+/* The EP is no longer that of the environment: the case frees it. */
+DAT_EP_HANDLE kd_ep_give(struct kd_env *env)
+{
+	DAT_EP_HANDLE ep = env->ep;
+
+	kdapl_obj_put(&env->kep->obj);
+	env->kep = NULL;
+	env->ep = DAT_HANDLE_NULL;
+	env->qp = NULL;
+	return ep;
+}
+
+/* Create the EP. */
+void kd_ep(struct kd_env *env, const DAT_EP_ATTR *attr)
+{
+	kd_ep_take(env, kd_ep_new(env, attr));
+	KUNIT_ASSERT_NOT_NULL(env->test, env->qp);
 }
 
 static void kd_qp_modify(struct kd_env *env, enum ib_qp_state state, int mask)
@@ -239,10 +239,7 @@ static void kd_qp_modify(struct kd_env *env, enum ib_qp_state state, int mask)
 	KUNIT_ASSERT_EQ(env->test, ib_modify_qp(env->qp, &attr, mask | IB_QP_STATE), 0);
 }
 
-/**
- * kd_bring_up - bring the EP to CONNECTED, as the end of a handshake does
- * @env: environment with a fresh EP
- */
+/* Bring the EP to CONNECTED, as the end of a handshake does. */
 void kd_bring_up(struct kd_env *env)
 {
 	if (fake_ib_qp_state(env->qp) == IB_QPS_INIT) {
@@ -254,10 +251,7 @@ void kd_bring_up(struct kd_env *env)
 	kdapl_test_connect(env->kep);
 }
 
-/**
- * kd_connect - the same, and take the event that tells of it
- * @env: environment with a fresh EP
- */
+/* The same, and take the event that tells of it. */
 void kd_connect(struct kd_env *env)
 {
 	struct kunit *test = env->test;
@@ -270,13 +264,7 @@ void kd_connect(struct kd_env *env)
 	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, env->ep);
 }
 
-/**
- * kd_connected - kd_open(), kd_ep() and kd_connect() in one
- * @test: the case
- * @attr: attributes of the EP, or NULL
- *
- * Return: the environment.
- */
+/* kd_open(), kd_ep() and kd_connect() in one. */
 struct kd_env *kd_connected(struct kunit *test, const DAT_EP_ATTR *attr)
 {
 	struct kd_env *env = kd_open(test, NULL);
@@ -286,22 +274,13 @@ struct kd_env *kd_connected(struct kunit *test, const DAT_EP_ATTR *attr)
 	return env;
 }
 
-/**
- * kd_conn_of - the connection of the EP
- * @env: environment with an EP
- *
- * Return: the connection, stable as long as the case does not reset the EP.
- */
+/* The connection of the EP. */
 struct kdapl_conn *kd_conn_of(struct kd_env *env)
 {
 	return rcu_dereference_protected(env->kep->conn, true);
 }
 
-/**
- * kd_set_state - write an EP state that has no way to it here
- * @env: environment with an EP
- * @state: the state; posting follows it as it does in kdapl_ep_step()
- */
+/* Write an EP state that has no way to it here. */
 void kd_set_state(struct kd_env *env, DAT_EP_STATE state)
 {
 	struct kdapl_ep *ep = env->kep;
@@ -327,14 +306,10 @@ static void kd_pending(struct kd_env *env, enum kdapl_ep_input input)
 	mutex_unlock(&conn->lock);
 }
 
-/**
- * kd_reach - bring a fresh EP into a state
- * @env: environment with a fresh EP
- * @state: DAT_EP_STATE
- *
- * Without a peer: what is pending stays so, in DISCONNECT_PENDING because of a
- * Send that is outstanding. Events of the way there have been taken. To
- * RESERVED and the states behind it there is no other way than to write them.
+/*
+ * Bring a fresh EP into a state. Without a peer: what is pending stays so, in
+ * DISCONNECT_PENDING because of a Send that is outstanding. Events of the way there have
+ * been taken. To RESERVED and the states behind it there is no other way than to write them.
  */
 void kd_reach(struct kd_env *env, DAT_EP_STATE state)
 {
@@ -361,8 +336,7 @@ void kd_reach(struct kd_env *env, DAT_EP_STATE state)
 	case DAT_EP_STATE_DISCONNECTED:
 		kd_connect(env);
 		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
-		KUNIT_EXPECT_EQ(test, kd_expect_end(env),
-				(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+		KD_EXPECT_END(env, DISCONNECTED);
 		break;
 	default:
 		kd_set_state(env, state);
@@ -370,34 +344,66 @@ void kd_reach(struct kd_env *env, DAT_EP_STATE state)
 	KUNIT_ASSERT_EQ(test, (int)READ_ONCE(env->kep->state), (int)state);
 }
 
-/**
- * kd_pause - wait a moment for work that goes on elsewhere
- */
+/* Wait a moment for work that goes on elsewhere. */
 void kd_pause(void)
 {
 	usleep_range(2000, 4000);
 }
 
-/**
- * kd_end - end the connection from outside and wait for DISCONNECTED
- * @env: environment with a connected EP
- * @reason: connection event it ends with
- */
-void kd_end(struct kd_env *env, int reason)
+/* The instance, whose reference is that of its handle. */
+struct kdapl_ia *kd_ia(struct kd_env *env)
 {
-	int i;
+	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
 
-	kdapl_conn_end(kd_conn_of(env), reason);
-	for (i = 0; i < 5000 && READ_ONCE(env->kep->state) != DAT_EP_STATE_DISCONNECTED; i++)
-		kd_pause();
-	KUNIT_ASSERT_EQ(env->test, (int)READ_ONCE(env->kep->state),
-			(int)DAT_EP_STATE_DISCONNECTED);
+	KUNIT_ASSERT_NOT_NULL(env->test, ia);
+	kdapl_obj_put(&ia->obj);
+	return ia;
 }
 
-/**
- * kd_ep_free - free the EP, if there is one
- * @env: environment
- */
+/* An event of the whole device or port; ib_core hands it on from a work item, and so do we. */
+void kd_device_event(struct kd_env *env, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = fake_ib_device(env->dev), .element.port_num = 1, .event = type,
+	};
+
+	ib_dispatch_event(&event);
+	flush_workqueue(ib_wq);
+	flush_workqueue(kdapl_misc_wq);
+}
+
+/* The state of an EP, as the consumer sees it. */
+DAT_EP_STATE kd_state(struct kd_env *env, DAT_EP_HANDLE ep)
+{
+	DAT_EP_STATE state = -1;
+
+	KD_EXPECT_OK(env->test, dat_ep_get_status(ep, &state, NULL, NULL));
+	return state;
+}
+
+/* The EP as the consumer sees it; in between it is always the same. */
+void kd_query(struct kd_env *env, DAT_EP_HANDLE ep, DAT_EP_PARAM *param)
+{
+	memset(param, 0x5a, sizeof(*param));
+	KD_EXPECT_OK(env->test, dat_ep_query(ep, DAT_EP_FIELD_ALL, param));
+}
+
+/* Reset the EP; it has another QP then. */
+void kd_reset(struct kd_env *env)
+{
+	KD_EXPECT_OK(env->test, dat_ep_reset(env->ep));
+	KD_EXPECT_STATE(env, env->ep, UNCONNECTED);
+	env->qp = kd_conn_of(env)->qp;
+}
+
+/* End the connection from outside and wait for DISCONNECTED. */
+void kd_end(struct kd_env *env, int reason)
+{
+	kdapl_conn_end(kd_conn_of(env), reason);
+	KD_WAIT(env->test, kd_state(env, env->ep) == DAT_EP_STATE_DISCONNECTED);
+}
+
+/* Free the EP, if there is one. */
 void kd_ep_free(struct kd_env *env)
 {
 	if (env->kep) {
@@ -417,12 +423,7 @@ void kd_ep_free(struct kd_env *env)
 	env->qp = NULL;
 }
 
-/**
- * kd_forget - leave everything to an abrupt dat_ia_close()
- * @env: environment
- *
- * Return: the IA, for the case to close.
- */
+/* Leave everything to an abrupt dat_ia_close(). */
 DAT_IA_HANDLE kd_forget(struct kd_env *env)
 {
 	DAT_IA_HANDLE ia = env->ia;
@@ -442,13 +443,7 @@ DAT_IA_HANDLE kd_forget(struct kd_env *env)
 	return ia;
 }
 
-/**
- * kd_ia_more - another instance of the same adapter
- * @env: environment
- * @async: its EVD for asynchronous events, or where DAT_HANDLE_NULL is for a new one
- *
- * Return: the IA, for the case to close.
- */
+/* Another instance of the same adapter. */
 DAT_IA_HANDLE kd_ia_more(struct kd_env *env, DAT_EVD_HANDLE *async)
 {
 	char name[DAT_NAME_MAX_LENGTH];
@@ -459,18 +454,7 @@ DAT_IA_HANDLE kd_ia_more(struct kd_env *env, DAT_EVD_HANDLE *async)
 	return ia;
 }
 
-/**
- * kd_post - one of the four posting calls
- * @ep: EP handle
- * @call: which one
- * @num: number of segments
- * @iov: segments
- * @cookie: cookie
- * @remote: remote range of a Write or Read
- * @flags: completion flags
- *
- * Return: what the call returned.
- */
+/* One of the four posting calls. */
 DAT_RETURN kd_post(DAT_EP_HANDLE ep, enum kd_call call, int num, DAT_LMR_TRIPLET *iov,
 		   u64 cookie, const DAT_RMR_TRIPLET *remote, int flags)
 {
@@ -488,15 +472,7 @@ DAT_RETURN kd_post(DAT_EP_HANDLE ep, enum kd_call call, int num, DAT_LMR_TRIPLET
 	}
 }
 
-/**
- * kd_seg - a segment in registered memory
- * @env: environment
- * @kind: which memory
- * @offset: where it starts
- * @length: how long it is
- *
- * Return: the triplet.
- */
+/* A segment in registered memory. */
 DAT_LMR_TRIPLET kd_seg(struct kd_env *env, enum kd_mem_kind kind, u32 offset, u32 length)
 {
 	return (DAT_LMR_TRIPLET) {
@@ -506,14 +482,7 @@ DAT_LMR_TRIPLET kd_seg(struct kd_env *env, enum kd_mem_kind kind, u32 offset, u3
 	};
 }
 
-/**
- * kd_remote - a remote range
- * @addr: address
- * @length: length
- * @key: rmr_context
- *
- * Return: the triplet.
- */
+/* A remote range. */
 DAT_RMR_TRIPLET kd_remote(u64 addr, u32 length, u32 key)
 {
 	return (DAT_RMR_TRIPLET) {
@@ -523,12 +492,7 @@ DAT_RMR_TRIPLET kd_remote(u64 addr, u32 length, u32 key)
 	};
 }
 
-/**
- * kd_upcall - upcall that writes down its events
- * @data: struct kd_upcalls
- * @event: the event
- * @more: not looked at
- */
+/* Upcall that writes down its events. */
 void kd_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	struct kd_upcalls *up = data;
@@ -541,14 +505,7 @@ void kd_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
 	spin_unlock_irqrestore(&up->lock, flags);
 }
 
-/**
- * kd_upcalls_on - replace an EVD of the environment by one with upcalls
- * @env: environment without EP
- * @evd: env->recv, env->req or env->conn
- * @flags: streams of the new one
- *
- * Return: where the upcalls are written down; freed with the case.
- */
+/* Replace an EVD of the environment by one with upcalls. */
 struct kd_upcalls *kd_upcalls_on(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_EVD_FLAGS flags)
 {
 	struct kd_upcalls *up = kunit_kzalloc(env->test, sizeof(*up), GFP_KERNEL);
@@ -566,13 +523,7 @@ struct kd_upcalls *kd_upcalls_on(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_EV
 	return up;
 }
 
-/**
- * kd_upcalls_wait - wait for upcalls, and see that there are no more of them
- * @up: where they are written down
- * @n: how many are expected
- *
- * Return: how many there were.
- */
+/* Wait for upcalls, and see that there are no more of them. */
 int kd_upcalls_wait(struct kd_upcalls *up, int n)
 {
 	int i;
@@ -583,47 +534,47 @@ int kd_upcalls_wait(struct kd_upcalls *up, int n)
 	return READ_ONCE(up->n);
 }
 
-/**
- * kd_expect_end - wait for the one event that ends the connection
- * @env: environment whose EP is coming to its end
- *
- * Return: its number; the EP is in DISCONNECTED, and no other event came.
- */
+/* Wait for the one event that ends the connection. */
 u32 kd_expect_end(struct kd_env *env)
 {
 	struct kunit *test = env->test;
 	DAT_EVENT event;
-	int i;
 
-	for (i = 0; i < 5000 && !kd_next(env->conn, &event); i++)
-		kd_pause();
-	KUNIT_ASSERT_LT(test, i, 5000);
+	kd_next_wait(env, env->conn, &event);
 	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, env->ep);
-	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state), (int)DAT_EP_STATE_DISCONNECTED);
+	KD_EXPECT_STATE(env, env->ep, DISCONNECTED);
 	KD_EXPECT_EMPTY(test, env->conn);
 	return event.event_number;
 }
 
-/**
- * kd_next - dequeue
- * @evd: EVD
- * @event: filled with the event, with rubbish before
- *
- * Return: false when the queue is empty.
- */
+/* Dequeue. */
 bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event)
 {
 	memset(event, 0x5a, sizeof(*event));
 	return dat_evd_dequeue(evd, event) == DAT_SUCCESS;
 }
 
-/**
- * kd_expect_dto - the next event is this completion
- * @test: the case
- * @evd: EVD
- * @cookie: its cookie
- * @status: its status
- */
+/* Wait for an event that must come. */
+void kd_next_wait(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_EVENT *event)
+{
+	bool got = false;
+
+	KD_WAIT(env->test, got || (got = kd_next(evd, event)));
+	KUNIT_ASSERT_TRUE(env->test, got);
+}
+
+/* Wait for the next event, which must be this one; filled, if @event is not NULL. */
+void kd_expect_event(struct kd_env *env, DAT_EVD_HANDLE evd, u32 number, DAT_EVENT *event)
+{
+	DAT_EVENT own;
+
+	event = event ?: &own;
+	kd_next_wait(env, evd, event);
+	KUNIT_EXPECT_EQ(env->test, (u32)event->event_number, number);
+	KUNIT_EXPECT_PTR_EQ(env->test, event->evd_handle, evd);
+}
+
+/* The next event is this completion. */
 void kd_expect_dto(struct kunit *test, DAT_EVD_HANDLE evd, u64 cookie, int status)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
@@ -633,15 +584,18 @@ void kd_expect_dto(struct kunit *test, DAT_EVD_HANDLE evd, u64 cookie, int statu
 	KUNIT_ASSERT_TRUE_MSG(test, kd_next(evd, &event), "no event for cookie %llx", cookie);
 	KUNIT_EXPECT_EQ(test, (u32)event.event_number, (u32)DAT_DTO_COMPLETION_EVENT);
 	KUNIT_EXPECT_EQ(test, (u64)dto->user_cookie.as_64, cookie);
-	KUNIT_EXPECT_EQ(test, (int)dto->status, status);
+	KUNIT_EXPECT_EQ_MSG(test, (int)dto->status, status, "cookie %llx", cookie);
 }
 
-/**
- * kd_logged - how often the kernel log says something
- * @what: what, all of it in the first 256 bytes of a line
- *
- * Return: the number of lines with it.
- */
+/* The next events are these completions, and there are no more. */
+void kd_expect_dtos(struct kunit *test, DAT_EVD_HANDLE evd, u64 first, int n, int status)
+{
+	while (n-- > 0)
+		kd_expect_dto(test, evd, first++, status);
+	KD_EXPECT_EMPTY(test, evd);
+}
+
+/* How often the kernel log says something. */
 int kd_logged(const char *what)
 {
 	struct kmsg_dump_iter iter;
@@ -655,38 +609,19 @@ int kd_logged(const char *what)
 	return n;
 }
 
-/**
- * kd_evd_of - where the completions of a call go
- * @env: environment
- * @call: the call
- *
- * Return: the EVD.
- */
+/* Where the completions of a call go. */
 DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call)
 {
 	return kd_is_recv(call) ? env->recv : env->req;
 }
 
-/**
- * kd_wq_used - entries of a work queue in use
- * @wq: the work queue
- *
- * Return: how many.
- */
+/* Entries of a work queue in use. */
 u32 kd_wq_used(struct kdapl_wq *wq)
 {
 	return READ_ONCE(wq->head) - READ_ONCE(wq->tail);
 }
 
-/**
- * kd_word - one word of a line of a table
- * @line: words, spaces between them
- * @n: number of the word
- * @out: where it goes, cut if need be; "" if there are not so many
- * @size: size of @out
- *
- * Return: @out.
- */
+/* One word of a line of a table. */
 const char *kd_word(const char *line, int n, char *out, size_t size)
 {
 	size_t len;

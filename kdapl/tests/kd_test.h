@@ -115,6 +115,9 @@ void kd_again(struct kunit *test);
 
 struct kd_env *kd_open(struct kunit *test, const struct fake_ib_caps *caps);
 void kd_attr(DAT_EP_ATTR *attr);
+DAT_EP_HANDLE kd_ep_new(struct kd_env *env, const DAT_EP_ATTR *attr);
+void kd_ep_take(struct kd_env *env, DAT_EP_HANDLE ep);
+DAT_EP_HANDLE kd_ep_give(struct kd_env *env);
 void kd_ep(struct kd_env *env, const DAT_EP_ATTR *attr);
 void kd_bring_up(struct kd_env *env);
 void kd_connect(struct kd_env *env);
@@ -122,12 +125,19 @@ struct kd_env *kd_connected(struct kunit *test, const DAT_EP_ATTR *attr);
 void kd_set_state(struct kd_env *env, DAT_EP_STATE state);
 void kd_reach(struct kd_env *env, DAT_EP_STATE state);
 void kd_pause(void);
+struct kdapl_ia *kd_ia(struct kd_env *env);
+void kd_device_event(struct kd_env *env, enum ib_event_type type);
+DAT_EP_STATE kd_state(struct kd_env *env, DAT_EP_HANDLE ep);
+void kd_query(struct kd_env *env, DAT_EP_HANDLE ep, DAT_EP_PARAM *param);
+void kd_reset(struct kd_env *env);
 void kd_end(struct kd_env *env, int reason);
 void kd_ep_free(struct kd_env *env);
 DAT_IA_HANDLE kd_forget(struct kd_env *env);
 DAT_IA_HANDLE kd_ia_more(struct kd_env *env, DAT_EVD_HANDLE *async);
 struct kdapl_conn *kd_conn_of(struct kd_env *env);
 
+DAT_RETURN kd_lmr_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void *buf, u32 length,
+			 DAT_MEM_PRIV_FLAGS priv, struct kd_mem *mem);
 DAT_RETURN kd_post(DAT_EP_HANDLE ep, enum kd_call call, int num, DAT_LMR_TRIPLET *iov,
 		   u64 cookie, const DAT_RMR_TRIPLET *remote, int flags);
 DAT_LMR_TRIPLET kd_seg(struct kd_env *env, enum kd_mem_kind kind, u32 offset, u32 length);
@@ -137,7 +147,10 @@ struct kd_upcalls *kd_upcalls_on(struct kd_env *env, DAT_EVD_HANDLE *evd, DAT_EV
 int kd_upcalls_wait(struct kd_upcalls *up, int n);
 u32 kd_expect_end(struct kd_env *env);
 bool kd_next(DAT_EVD_HANDLE evd, DAT_EVENT *event);
+void kd_next_wait(struct kd_env *env, DAT_EVD_HANDLE evd, DAT_EVENT *event);
+void kd_expect_event(struct kd_env *env, DAT_EVD_HANDLE evd, u32 number, DAT_EVENT *event);
 void kd_expect_dto(struct kunit *test, DAT_EVD_HANDLE evd, u64 cookie, int status);
+void kd_expect_dtos(struct kunit *test, DAT_EVD_HANDLE evd, u64 first, int n, int status);
 int kd_logged(const char *what);
 DAT_EVD_HANDLE kd_evd_of(struct kd_env *env, enum kd_call call);
 u32 kd_wq_used(struct kdapl_wq *wq);
@@ -175,11 +188,19 @@ static inline bool kd_is_recv(enum kd_call call)
 	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)(type))
 
 #define KD_EXPECT_STATE(env, ep, name)						\
-	KUNIT_EXPECT_EQ((env)->test, (int)kd_state(env, ep), (int)DAT_EP_STATE_##name)
+do {										\
+	struct kd_env *__env = (env);						\
+										\
+	KUNIT_EXPECT_EQ(__env->test, (int)kd_state(__env, ep), (int)DAT_EP_STATE_##name); \
+} while (0)
 
 /* The connection of the EP ends, with this event. */
 #define KD_EXPECT_END(env, name)						\
-	KUNIT_EXPECT_EQ((env)->test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_##name)
+do {										\
+	struct kd_env *__env = (env);						\
+										\
+	KUNIT_EXPECT_EQ(__env->test, kd_expect_end(__env), (u32)DAT_CONNECTION_EVENT_##name); \
+} while (0)
 
 /* Wait for what must become true, 30 s at least. */
 #define KD_WAIT(test, cond)							\

@@ -167,13 +167,10 @@ static void pl_sizes_test(struct kunit *test)
 	static const struct {
 		bool list;
 		int n;
-		u32 type, subtype;
+		u32 subtype;
 	} rows[] = {
-		{ true, 0, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3 },
-		{ true, -1, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3 },
-		{ true, PL_MAX + 1, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3 },
-		{ false, 1, DAT_INVALID_PARAMETER, DAT_INVALID_ARG2 },
-		{ true, 1, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP },
+		{ true, 0, DAT_INVALID_ARG3 }, { true, -1, DAT_INVALID_ARG3 },
+		{ true, PL_MAX + 1, DAT_INVALID_ARG3 }, { false, 1, DAT_INVALID_ARG2 },
 	};
 	struct km *km = km_connected(test, NULL);
 	struct kd_env *env = &km->env;
@@ -182,7 +179,6 @@ static void pl_sizes_test(struct kunit *test)
 	struct km_trace before;
 	struct km_keys keys;
 	DAT_COUNT failed;
-	DAT_RETURN ret;
 	int n, i;
 
 	for (n = 1; n <= PL_MAX; n++) {
@@ -190,25 +186,20 @@ static void pl_sizes_test(struct kunit *test)
 		for (i = 0; i < n; i++)
 			pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr + i, 1, mem->lmr_context, 0);
 		KD_ASSERT_OK(test, pl_post(km, pl, &failed));
-		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS), n);
-		for (i = 0; i < n; i++)
-			km_expect(km, DAT_DTO_SEND, 100 + i, DAT_DTO_SUCCESS);
-		KD_EXPECT_EMPTY(test, km->env.req);
+		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS), n);
+		kd_expect_dtos(test, env->req, 100, n, DAT_DTO_SUCCESS);
 	}
 	km_trace(km, &before);
 	pl->req[PL_MAX].op = KDAT_REQUEST_LMR_INVALIDATE + 1;
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		failed = 7;
-		ret = kdat_ep_post_list(rows[i].type == DAT_INVALID_HANDLE ? env->pz : env->ep,
-					rows[i].list ? pl->req : NULL, rows[i].n, &failed);
-		KUNIT_EXPECT_EQ_MSG(test, (u32)ret,
-				    (u32)DAT_ERROR(rows[i].type, rows[i].subtype), "row %d", i);
+		KD_EXPECT_RET(test, kdat_ep_post_list(env->ep, rows[i].list ? pl->req : NULL,
+						      rows[i].n, &failed),
+			      DAT_INVALID_PARAMETER, rows[i].subtype);
 		KUNIT_EXPECT_EQ(test, failed, 0);
 	}
 	KM_EXPECT_TYPE(test, kdat_ep_post_list(env->ep, &pl->req[PL_MAX], 1, NULL),
 		       DAT_INVALID_PARAMETER);
-	KD_EXPECT_RET(test, kdat_lmr_next_contexts(DAT_HANDLE_NULL, &keys.lmr, &keys.rmr),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	KUNIT_EXPECT_NE(test, (u32)kdat_lmr_next_contexts(mem->lmr, &keys.lmr, &keys.rmr),
 			(u32)DAT_SUCCESS);
 	km_untouched(km, &before, "arguments");
@@ -322,75 +313,6 @@ static void pl_roll_back_test(struct kunit *test)
 	km_unbind(km, a);
 }
 
-static void pl_signals_test(struct kunit *test)
-{
-	struct km *km = km_connected(test, NULL);
-	struct kd_mem *mem = &km->env.mem[KD_RW];
-	struct pl *pl = pl_new(test);
-	unsigned int first;
-	struct fake_ib_wr wr;
-	DAT_COUNT failed;
-	int mask, i, silent;
-
-	/* 6 requests, depth 8: a signal is forced after every second silent one */
-	for (mask = 0; mask < 64; mask++) {
-		pl->n = 0;
-		for (i = 0; i < 6; i++)
-			pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr, 1, mem->lmr_context,
-				    mask & BIT(i) ? DAT_COMPLETION_SUPPRESS_FLAG : 0);
-		pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr, 1, mem->lmr_context, 0);
-		first = fake_ib_posted(km->env.qp, false);
-		KD_ASSERT_OK(test, pl_post(km, pl, &failed));
-		for (i = 0, silent = 0; i < 7; i++) {
-			KUNIT_ASSERT_TRUE(test, fake_ib_wr(km->env.qp, false, first + i, &wr));
-			if (!(mask & BIT(i)))
-				KUNIT_EXPECT_TRUE(test, wr.send_flags & IB_SEND_SIGNALED);
-			silent = wr.send_flags & IB_SEND_SIGNALED ? 0 : silent + 1;
-			KUNIT_EXPECT_LT(test, silent, 3);
-		}
-		KUNIT_EXPECT_EQ(test, fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS), 7);
-		for (i = 0; i < 7; i++)
-			if (!(mask & BIT(i)))
-				km_expect(km, DAT_DTO_SEND, 100 + i, DAT_DTO_SUCCESS);
-		KD_EXPECT_EMPTY(test, km->env.req);
-	}
-}
-
-/* Where a fenced Read takes two requests, the chain gets longer and stays one. */
-static void pl_iwarp_test(struct kunit *test)
-{
-	static const struct fake_ib_caps caps = { .iwarp = true };
-	struct km *km = km_open(test, &caps);
-	struct kdapl_ia *ia = kdapl_obj_get(km->env.ia, DAT_HANDLE_TYPE_IA);
-	struct kd_mem *mem = &km->env.mem[KD_RW];
-	struct pl *pl = pl_new(test);
-	unsigned int calls, posted;
-	DAT_COUNT failed;
-	DAT_EP_ATTR attr;
-	int i;
-
-	KUNIT_ASSERT_NOT_NULL(test, ia);
-	kdapl_quirks_derive(ia->dev, true);
-	kd_attr(&attr);
-	attr.max_rdma_read_iov = 1;
-	km_ep(km, 0, &attr);
-	kd_connect(&km->env);
-	for (i = 0; i < 8; i++)
-		pl_transfer(pl, i % 4 ? KDAT_REQUEST_RDMA_READ : KDAT_REQUEST_SEND, mem->addr, 8,
-			    mem->lmr_context, i % 4 > 1 ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0);
-	for (i = 0; i < 10; i++) {
-		calls = fake_ib_count(km->env.dev, FAKE_IB_POST_SEND);
-		posted = fake_ib_posted(km->env.qp, false);
-		KD_ASSERT_OK(test, pl_post(km, pl, &failed));
-		KUNIT_EXPECT_EQ(test, fake_ib_count(km->env.dev, FAKE_IB_POST_SEND), calls + 1);
-		KUNIT_EXPECT_EQ(test, fake_ib_posted(km->env.qp, false), posted + 12);
-		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
-		km_drain(km->env.req);
-	}
-	kdapl_quirks_derive(ia->dev, false);
-	kdapl_obj_put(&ia->obj);
-}
-
 static void pl_end_test(struct kunit *test)
 {
 	struct km *km = km_open(test, NULL);
@@ -399,7 +321,7 @@ static void pl_end_test(struct kunit *test)
 	struct pl *pl = pl_new(test);
 	struct km_trace before, after;
 	DAT_COUNT failed;
-	int how, i;
+	int how;
 
 	/* flushed after it was posted; refused by the device; never posted */
 	for (how = 0; how < 3; how++) {
@@ -429,17 +351,8 @@ static void pl_end_test(struct kunit *test)
 		if (!how)
 			km_down(km);
 		if (how == 1)
-			KUNIT_EXPECT_EQ(test, kd_expect_end(&km->env),
-					(u32)DAT_CONNECTION_EVENT_BROKEN);
-		for (i = 0; i < pl->n; i++) {
-			static const DAT_DTOS ops[] = {
-				DAT_DTO_SEND, DAT_DTO_LMR_FMR, DAT_DTO_SEND, DAT_DTO_RDMA_WRITE,
-			};
-
-			km_expect(km, how == 2 && i ? DAT_DTO_RDMA_WRITE : ops[i], 100 + i,
-				  DAT_DTO_ERR_FLUSHED);
-		}
-		KD_EXPECT_EMPTY(test, km->env.req);
+			KD_EXPECT_END(&km->env, BROKEN);
+		kd_expect_dtos(test, km->env.req, 100, pl->n, DAT_DTO_ERR_FLUSHED);
 		KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
 		km_ep_free(km, 0);
 	}
@@ -451,19 +364,8 @@ static struct kunit_case post_list_cases[] = {
 	KD_CASE(pl_sizes_test, "EP-POST-17,GEN-07: lists of all lengths, and too long ones"),
 	KD_CASE(pl_roll_back_test,
 		"GEN-07,FMR-02,FMR-10: a fault at any place, and all is as it was"),
-	KD_CASE(pl_signals_test, "FLAG-02,FLAG-03: silent requests get a signal now and then"),
-	KD_CASE(pl_iwarp_test, "FLAG-09,EP-POST-17: fenced Reads that take two requests each"),
 	KD_CASE(pl_end_test, "FLUSH-01,FMR-07,FMR-15: a list that is flushed, at each moment"),
 	{}
 };
 
-static struct kunit_suite post_list_suite = {
-	.name = "kdapl-post-list",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = km_init,
-	.exit = km_exit,
-	.test_cases = post_list_cases,
-};
-
-kunit_test_suite(post_list_suite);
+KD_SUITE("kdapl-post-list", post_list_cases, km_init, km_exit);

@@ -17,24 +17,32 @@ static struct kd_env *siw_open(struct kunit *test, enum rdma_driver_id driver, D
 {
 	struct fake_ib_caps caps = { .iwarp = true, .driver = driver };
 	struct kd_env *env = kd_open(test, &caps);
-	struct kdapl_ia *ia = kdapl_obj_get(env->ia, DAT_HANDLE_TYPE_IA);
+	struct kdapl_device *dev = kd_ia(env)->dev;
 
-	KUNIT_ASSERT_NOT_NULL(test, ia);
-	kdapl_quirks_derive(ia->dev, true);	/* which the port does not say */
-	KUNIT_EXPECT_EQ(test, ia->dev->caps.short_page_bug, driver == RDMA_DRIVER_SIW);
-	kdapl_obj_put(&ia->obj);
+	kdapl_quirks_derive(dev, true);	/* which the port does not say */
+	KUNIT_EXPECT_EQ(test, dev->caps.short_page_bug, driver == RDMA_DRIVER_SIW);
 	kd_attr(attr);
 	attr->max_rdma_read_iov = 1;
+	return env;
+}
+
+/* The same on soft-iWARP with a connected EP. */
+static struct kd_env *siw_connected(struct kunit *test)
+{
+	struct kd_env *env;
+	DAT_EP_ATTR attr;
+
+	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
+	kd_ep(env, &attr);
+	kd_connect(env);
 	return env;
 }
 
 /* The device may not be unplugged as what it is not. */
 static void siw_close(struct kd_env *env)
 {
-	struct kdapl_device *dev = env->kep->obj.ia->dev;
-
 	kd_ep_free(env);
-	kdapl_quirks_derive(dev, false);
+	kdapl_quirks_derive(kd_ia(env)->dev, false);
 }
 
 static DAT_RETURN siw_post(struct kd_env *env, enum kd_call call, u64 cookie, u32 length,
@@ -45,6 +53,23 @@ static DAT_RETURN siw_post(struct kd_env *env, enum kd_call call, u64 cookie, u3
 
 	iov.segment_length = min(length, 8U);
 	return kd_post(env->ep, call, 1, &iov, cookie, &remote, flags);
+}
+
+/* The consumer sees what it has posted. */
+static void siw_expect(struct kd_env *env, u64 cookie, enum kd_call call, u32 length)
+{
+	static const DAT_DTOS ops[] = {
+		[KD_SEND] = DAT_DTO_SEND, [KD_WRITE] = DAT_DTO_RDMA_WRITE,
+		[KD_READ] = DAT_DTO_RDMA_READ,
+	};
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_EVENT event;
+
+	dto = &event.event_data.dto_completion_event_data;
+	KUNIT_ASSERT_TRUE(env->test, kd_next(env->req, &event));
+	KUNIT_EXPECT_EQ(env->test, dto->user_cookie.as_64, cookie);
+	KUNIT_EXPECT_EQ(env->test, (u32)dto->operation, (u32)ops[call]);
+	KUNIT_EXPECT_EQ(env->test, (u32)dto->transfered_length, length);
 }
 
 /* What the device got is these bytes, and no short piece crosses a page. */
@@ -75,16 +100,14 @@ static void siw_split_test(struct kunit *test)
 	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_SIW, RDMA_DRIVER_IRDMA };
 	static const enum kd_call calls[] = { KD_SEND, KD_WRITE, KD_READ };
 	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 0, SIW_KEY);
-	DAT_REGION_DESCRIPTION region;
 	struct page *pages = alloc_pages(GFP_KERNEL | __GFP_ZERO, 1);
-	struct kd_env *env;
-	struct fake_ib_wr wr;
 	DAT_LMR_TRIPLET iov = {};
 	struct kdapl_device *dev;
-	DAT_LMR_HANDLE lmr;
+	struct fake_ib_wr wr;
 	u32 length, before;
+	struct kd_env *env;
+	struct kd_mem mem;
 	DAT_EP_ATTR attr;
-	DAT_EVENT event;
 	int d, i, split;
 
 	for (d = 0; d < ARRAY_SIZE(drivers); d++) {
@@ -94,15 +117,13 @@ static void siw_split_test(struct kunit *test)
 		kd_ep(env, &attr);
 		kd_connect(env);
 		/* memory with a page boundary in it; registered as on the device that it is */
-		dev = env->kep->obj.ia->dev;
+		dev = kd_ia(env)->dev;
 		kdapl_quirks_derive(dev, false);
 		dev->caps.any_page_size = false;
-		region.for_va = page_address(pages);
-		KD_ASSERT_OK(test, dat_lmr_kcreate(env->ia, DAT_MEM_TYPE_VIRTUAL, region,
-						   2 * PAGE_SIZE, env->pz, DAT_MEM_PRIV_ALL_FLAG,
-						   DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &lmr,
-						   &iov.lmr_context, NULL, NULL, NULL));
+		KD_ASSERT_OK(test, kd_lmr_create(env->ia, env->pz, page_address(pages),
+						 2 * PAGE_SIZE, DAT_MEM_PRIV_ALL_FLAG, &mem));
 		kdapl_quirks_derive(dev, true);
+		iov.lmr_context = mem.lmr_context;
 		for (i = 0; i < ARRAY_SIZE(calls) * 71 * 71; i++) {
 			enum kd_call call = calls[i / (71 * 71)];
 
@@ -110,7 +131,7 @@ static void siw_split_test(struct kunit *test)
 			before = i % 71;
 			if (!length || before > length)
 				continue;
-			iov.virtual_address = (uintptr_t)region.for_va + PAGE_SIZE - before;
+			iov.virtual_address = mem.addr + PAGE_SIZE - before;
 			iov.segment_length = length;
 			remote.segment_length = length;
 			KD_EXPECT_OK(test, kd_post(env->ep, call, 1, &iov, 1, &remote, 0));
@@ -119,12 +140,10 @@ static void siw_split_test(struct kunit *test)
 				length <= SIW_SHORT;
 			siw_check(test, &wr, &iov, split);
 			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-			KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
-			KUNIT_EXPECT_EQ(test, (u32)event.event_data.dto_completion_event_data
-					.transfered_length, length);
+			siw_expect(env, 1, call, length);
 		}
 		siw_close(env);
-		KD_EXPECT_OK(test, dat_lmr_free(lmr));
+		KD_EXPECT_OK(test, dat_lmr_free(mem.lmr));
 		kd_again(test);
 	}
 	__free_pages(pages, 1);
@@ -133,28 +152,19 @@ static void siw_split_test(struct kunit *test)
 /* As many Reads at a time as the peer takes, and not one more. */
 static void siw_reads_test(struct kunit *test)
 {
-	struct kd_env *env;
-	DAT_EP_ATTR attr;
-	DAT_EVENT event;
-	int i, depth;
+	struct kd_env *env = siw_connected(test);
+	int i, depth = kd_conn_of(env)->read_depth;
 
-	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
-	kd_ep(env, &attr);
-	kd_connect(env);
-	depth = kd_conn_of(env)->read_depth;
 	KUNIT_ASSERT_GT(test, depth, 0);
-	KUNIT_ASSERT_LT(test, depth, attr.max_request_dtos);
+	KUNIT_ASSERT_LT(test, depth, 8);
 	for (i = 0; i < depth; i++)
 		KD_EXPECT_OK(test, siw_post(env, KD_READ, i, 8, 0));
 	KD_EXPECT_RET(test, siw_post(env, KD_READ, i, 8, 0), DAT_INSUFFICIENT_RESOURCES,
 		      DAT_RESOURCE_TEP);
 	KD_EXPECT_OK(test, siw_post(env, KD_SEND, i, 8, 0));
 	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-	for (i = 0; i <= depth; i++)
-		KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
+	kd_expect_dtos(test, env->req, 0, depth + 1, DAT_DTO_SUCCESS);
 	KD_EXPECT_OK(test, siw_post(env, KD_READ, i, 8, 0));
-	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-	KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
 	siw_close(env);
 }
 
@@ -162,54 +172,42 @@ static void siw_reads_test(struct kunit *test)
 static void siw_empty_read_test(struct kunit *test)
 {
 	static const enum rdma_driver_id drivers[] = { RDMA_DRIVER_SIW, RDMA_DRIVER_IRDMA };
-	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 0, SIW_KEY);
 	struct kd_env *env;
 	struct fake_ib_wr wr;
+	DAT_LMR_TRIPLET iov;
 	DAT_EP_ATTR attr;
-	DAT_EVENT event;
-	int d, fence, num;
+	int d, i, posted;
 
-	dto = &event.event_data.dto_completion_event_data;
 	for (d = 0; d < ARRAY_SIZE(drivers); d++) {
 		env = siw_open(test, drivers[d], &attr);
 		kd_ep(env, &attr);
 		kd_connect(env);
-		for (fence = 0; fence < 2; fence++) {
-			for (num = 0; num < 2; num++) {
-				DAT_RMR_TRIPLET remote = kd_remote(0x1000, 0, SIW_KEY);
-				DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
-
-				KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, num, &iov, 7,
-							   &remote, fence ?
-							   DAT_COMPLETION_BARRIER_FENCE_FLAG : 0));
-				KUNIT_ASSERT_TRUE(test, fake_ib_last_wr(env->qp, false, &wr));
-				KUNIT_EXPECT_EQ(test, wr.length, 0ULL);
-				KUNIT_EXPECT_EQ(test, (int)wr.opcode, d ? (int)IB_WR_RDMA_READ :
-						(int)IB_WR_RDMA_WRITE);
-				KUNIT_EXPECT_EQ(test, wr.num_sge, d);
-				fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-				KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
-				KUNIT_EXPECT_EQ(test, (u32)dto->operation, (u32)DAT_DTO_RDMA_READ);
-				KUNIT_EXPECT_EQ(test, (u32)dto->transfered_length, 0U);
-				KUNIT_EXPECT_EQ(test, dto->user_cookie.as_64, 7ULL);
-				KD_EXPECT_EMPTY(test, env->req);
-			}
+		iov = kd_seg(env, KD_RW, 0, 8);
+		for (i = 0; i < 4; i++) {
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_READ, i & 1, &iov, 7, &remote,
+						   i & 2 ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0));
+			KUNIT_ASSERT_TRUE(test, fake_ib_last_wr(env->qp, false, &wr));
+			KUNIT_EXPECT_EQ(test, wr.length, 0ULL);
+			KUNIT_EXPECT_EQ(test, (int)wr.opcode, d ? (int)IB_WR_RDMA_READ :
+							       (int)IB_WR_RDMA_WRITE);
+			KUNIT_EXPECT_EQ(test, wr.num_sge, d);
+			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+			siw_expect(env, 7, KD_READ, 0);
+			KD_EXPECT_EMPTY(test, env->req);
 		}
 		/* in order with Reads of something, which finish late */
 		KD_EXPECT_OK(test, siw_post(env, KD_READ, 1, 8, 0));
 		KD_EXPECT_OK(test, siw_post(env, KD_READ, 2, 0, 0));
 		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 3, 8, 0));
 		if (!d) {
-			num = fake_ib_posted(env->qp, false);
-			fake_ib_complete_seq(env->qp, false, num - 2, IB_WC_SUCCESS);
-			fake_ib_complete_seq(env->qp, false, num - 1, IB_WC_SUCCESS);
+			posted = fake_ib_posted(env->qp, false);
+			fake_ib_complete_seq(env->qp, false, posted - 2, IB_WC_SUCCESS);
+			fake_ib_complete_seq(env->qp, false, posted - 1, IB_WC_SUCCESS);
 			KD_EXPECT_EMPTY(test, env->req);
 		}
 		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-		for (num = 1; num <= 3; num++) {
-			KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
-			KUNIT_EXPECT_EQ(test, dto->user_cookie.as_64, (u64)num);
-		}
+		kd_expect_dtos(test, env->req, 1, 3, DAT_DTO_SUCCESS);
 		siw_close(env);
 		kd_again(test);
 	}
@@ -220,14 +218,11 @@ static void siw_kick(struct kd_env *env)
 	unsigned int posted = fake_ib_posted(env->qp, false);
 	struct kdapl_conn *conn = kd_conn_of(env);
 	struct fake_ib_wr wr;
-	int i;
 
 	mutex_lock(&conn->lock);
 	kdapl_conn_start_kicks(conn);
 	mutex_unlock(&conn->lock);
-	for (i = 0; i < 5000 && fake_ib_posted(env->qp, false) == posted; i++)
-		kd_pause();
-	KUNIT_ASSERT_LT(env->test, i, 5000);
+	KD_WAIT(env->test, fake_ib_posted(env->qp, false) != posted);
 	KUNIT_ASSERT_TRUE(env->test, fake_ib_last_wr(env->qp, false, &wr));
 	KUNIT_EXPECT_EQ(env->test, (int)wr.opcode, (int)IB_WR_RDMA_WRITE);
 	KUNIT_EXPECT_EQ(env->test, wr.num_sge, 0);
@@ -236,53 +231,35 @@ static void siw_kick(struct kd_env *env)
 /* Our own request is nobody's: no event, no slot, no business. */
 static void siw_kick_test(struct kunit *test)
 {
-	static const int depths[] = { 1, 2, 3, 4, 8, 16 };
-	struct kd_env *env;
+	static const int depths[] = { 1, 2, 4, 16 };
 	DAT_BOOLEAN recv_idle, request_idle;
-	int i, n, depth, reads;
+	struct kd_env *env;
 	DAT_EP_ATTR attr;
-	DAT_EVENT event;
+	int i, n, depth;
 
 	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
-	for (reads = 0; reads < 2; reads++) {
-		for (i = 0; i < ARRAY_SIZE(depths); i++) {
-			depth = depths[i];
-			attr.max_request_dtos = depth;
-			attr.max_rdma_read_out = reads ? 4 : 0;
-			kd_ep(env, &attr);
-			kd_connect(env);
-			siw_kick(env);
-			KD_EXPECT_OK(test, dat_ep_get_status(env->ep, NULL, &recv_idle,
-							     &request_idle));
-			KUNIT_EXPECT_EQ_MSG(test, (int)request_idle, (int)DAT_TRUE, "depth %d",
-					    depth);
-			for (n = 0; n < depth; n++)
-				KUNIT_EXPECT_EQ_MSG(test, (u32)siw_post(env, KD_SEND, n, 8, 0),
-						    (u32)DAT_SUCCESS, "depth %d, request %d",
-						    depth, n);
-			KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(siw_post(env, KD_SEND, 9, 8, 0)),
-					(u32)DAT_INSUFFICIENT_RESOURCES);
-			fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-			for (n = 0; kd_next(env->req, &event); n++)
-				KUNIT_EXPECT_EQ(test, event.event_data.dto_completion_event_data
-						.user_cookie.as_64, (u64)n);
-			KUNIT_EXPECT_EQ(test, n, depth);
-			/* an end with one under way is an end like any other */
-			KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, i & 1 ?
-							     DAT_CLOSE_GRACEFUL_FLAG :
-							     DAT_CLOSE_ABRUPT_FLAG));
-			for (n = 0; n < 5000; n++) {
-				if (READ_ONCE(env->kep->state) == DAT_EP_STATE_DISCONNECTED)
-					break;
-				fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
-				kd_pause();
-			}
-			KUNIT_EXPECT_EQ(test, kd_expect_end(env),
-					(u32)DAT_CONNECTION_EVENT_DISCONNECTED);
-			KD_EXPECT_EMPTY(test, env->req);
-			if (i < ARRAY_SIZE(depths) - 1 || !reads)
-				kd_ep_free(env);
-		}
+	for (i = 0; i < 2 * ARRAY_SIZE(depths); i++) {
+		depth = depths[i / 2];
+		attr.max_request_dtos = depth;
+		attr.max_rdma_read_out = i & 1 ? 4 : 0;
+		kd_ep(env, &attr);
+		kd_connect(env);
+		siw_kick(env);
+		KD_EXPECT_OK(test, dat_ep_get_status(env->ep, NULL, &recv_idle, &request_idle));
+		KUNIT_EXPECT_EQ_MSG(test, (int)request_idle, (int)DAT_TRUE, "depth %d", depth);
+		for (n = 0; n < depth; n++)
+			KD_EXPECT_OK(test, siw_post(env, KD_SEND, n, 8, 0));
+		KD_EXPECT_TYPE(test, siw_post(env, KD_SEND, 9, 8, 0), DAT_INSUFFICIENT_RESOURCES);
+		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		kd_expect_dtos(test, env->req, 0, depth, DAT_DTO_SUCCESS);
+		/* an end with one under way is an end like any other */
+		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, i & 2 ? DAT_CLOSE_GRACEFUL_FLAG :
+								      DAT_CLOSE_ABRUPT_FLAG));
+		KD_WAIT(test, kd_state(env, env->ep) == DAT_EP_STATE_DISCONNECTED ||
+			(fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS), false));
+		KD_EXPECT_END(env, DISCONNECTED);
+		KD_EXPECT_EMPTY(test, env->req);
+		kd_ep_free(env);
 	}
 	siw_close(env);
 }
@@ -290,13 +267,9 @@ static void siw_kick_test(struct kunit *test)
 /* One at a time, a few of them, and none when the device says no. */
 static void siw_kick_count_test(struct kunit *test)
 {
+	struct kd_env *env = siw_connected(test);
 	unsigned int posted;
-	struct kd_env *env;
-	DAT_EP_ATTR attr;
 
-	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
-	kd_ep(env, &attr);
-	kd_connect(env);
 	siw_kick(env);
 	posted = fake_ib_posted(env->qp, false);
 	/* it has not come back: no other is sent */
@@ -306,49 +279,38 @@ static void siw_kick_count_test(struct kunit *test)
 	/* it fails: the connection breaks, and nothing else is told */
 	fake_ib_complete(env->qp, false, IB_WC_RETRY_EXC_ERR);
 	KD_EXPECT_EMPTY(test, env->req);
-	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_BROKEN);
+	KD_EXPECT_END(env, BROKEN);
 	KD_EXPECT_EMPTY(test, env->req);
-	kd_ep_free(env);
+	siw_close(env);
+	kd_again(test);
 
-	kd_ep(env, &attr);
-	kd_connect(env);
+	env = siw_connected(test);
 	fake_ib_fail(env->dev, FAKE_IB_POST_SEND, 1, -ENOTCONN);
 	kdapl_conn_kick(kd_conn_of(env));
 	/* the consumer's requests go on, as far as the device lets them */
 	KD_EXPECT_OK(test, siw_post(env, KD_SEND, 1, 8, 0));
 	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
-	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+	KD_EXPECT_END(env, DISCONNECTED);
 	siw_close(env);
 }
 
 /* What proves that all is done proves it of no Read: the disconnect waits for that one, too. */
 static void siw_marker_test(struct kunit *test)
 {
+	struct kd_env *env = siw_connected(test);
 	unsigned int posted;
-	struct kd_env *env;
-	DAT_EP_ATTR attr;
-	DAT_EVENT event;
-	int i;
 
-	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
-	kd_ep(env, &attr);
-	kd_connect(env);
 	posted = fake_ib_posted(env->qp, false);
 	KD_EXPECT_OK(test, siw_post(env, KD_READ, 1, 8, 0));
 	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
-	for (i = 0; i < 5000 && fake_ib_posted(env->qp, false) < posted + 2; i++)
-		kd_pause();
-	KUNIT_ASSERT_EQ(test, fake_ib_posted(env->qp, false), posted + 2);
+	KD_WAIT(test, fake_ib_posted(env->qp, false) == posted + 2);
 	KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, posted + 1, IB_WC_SUCCESS), 0);
 	KD_EXPECT_EMPTY(test, env->req);
 	flush_workqueue(kdapl_misc_wq);
-	KUNIT_EXPECT_EQ(test, (int)READ_ONCE(env->kep->state),
-			(int)DAT_EP_STATE_DISCONNECT_PENDING);
+	KD_EXPECT_STATE(env, env->ep, DISCONNECT_PENDING);
 	KUNIT_ASSERT_EQ(test, fake_ib_complete_seq(env->qp, false, posted, IB_WC_SUCCESS), 0);
-	KUNIT_ASSERT_TRUE(test, kd_next(env->req, &event));
-	KUNIT_EXPECT_EQ(test, (int)event.event_data.dto_completion_event_data.status,
-			(int)DAT_DTO_SUCCESS);
-	KUNIT_EXPECT_EQ(test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_DISCONNECTED);
+	kd_expect_dto(test, env->req, 1, DAT_DTO_SUCCESS);
+	KD_EXPECT_END(env, DISCONNECTED);
 	siw_close(env);
 }
 
@@ -363,13 +325,4 @@ static struct kunit_case siw_cases[] = {
 	{}
 };
 
-static struct kunit_suite siw_suite = {
-	.name = "kdapl-siw",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = kd_init,
-	.exit = kd_exit,
-	.test_cases = siw_cases,
-};
-
-kunit_test_suite(siw_suite);
+KD_SUITE("kdapl-siw", siw_cases, kd_init, kd_exit);

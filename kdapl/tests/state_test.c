@@ -2,30 +2,13 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The endpoint state table against section 5 of the requirements, cell by cell.
+ * The state machines of endpoints and of connections, cell by cell.
  *
- * What is expected is written down here once more, from tables 5.1 and 5.2 of
- * the requirements and in their letters, not taken from the code.
+ * What is expected is written down here once more: for endpoints from tables 5.1 and 5.2 of the
+ * requirements and in their letters, for connections from the comments of evd/conn.h and the way
+ * out that ep/conn_teardown.c describes.
  */
 #include "kd_test.h"
-
-/* The states an EP can be in. What the UNCONFIGURED ones stand for is reported as these. */
-static const struct {
-	const char *letter;
-	int state;
-} state_letters[] = {
-	{ "U",  DAT_EP_STATE_UNCONNECTED },
-	{ "R",  DAT_EP_STATE_RESERVED },
-	{ "P",  DAT_EP_STATE_PASSIVE_CONNECTION_PENDING },
-	{ "A",  DAT_EP_STATE_ACTIVE_CONNECTION_PENDING },
-	{ "T",  DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING },
-	{ "C",  DAT_EP_STATE_CONNECTED },
-	{ "DP", DAT_EP_STATE_DISCONNECT_PENDING },
-	{ "D",  DAT_EP_STATE_DISCONNECTED },
-	{ "CP", DAT_EP_STATE_COMPLETION_PENDING },
-};
-
-#define STATES	((int)ARRAY_SIZE(state_letters))
 
 /*
  * The table. In its columns:
@@ -62,88 +45,57 @@ static const struct {
 	const char *column;
 	enum kdapl_ep_input input;
 } state_inputs[] = {
-	{ "con", KDAPL_IN_CONNECT },
-	{ "res", KDAPL_IN_RESERVE },
-	{ "unr", KDAPL_IN_UNRESERVE },
-	{ "req", KDAPL_IN_REQUEST },
-	{ "acc", KDAPL_IN_ACCEPT },
-	{ "own", KDAPL_IN_ACCEPT_OWN },
-	{ "und", KDAPL_IN_UNDO },
-	{ "dec", KDAPL_IN_DECLINE },
-	{ "est", KDAPL_IN_ESTABLISHED },
-	{ "gra", KDAPL_IN_GRACEFUL },
-	{ "abr", KDAPL_IN_ABRUPT },
-	{ "end", KDAPL_IN_ENDED },
-	{ "rem", KDAPL_IN_REMOVED },
-	{ "rst", KDAPL_IN_RESET },
-	{ "fre", KDAPL_IN_FREE },
+	{ "con", KDAPL_IN_CONNECT }, { "res", KDAPL_IN_RESERVE }, { "unr", KDAPL_IN_UNRESERVE },
+	{ "req", KDAPL_IN_REQUEST }, { "acc", KDAPL_IN_ACCEPT }, { "own", KDAPL_IN_ACCEPT_OWN },
+	{ "und", KDAPL_IN_UNDO }, { "dec", KDAPL_IN_DECLINE }, { "est", KDAPL_IN_ESTABLISHED },
+	{ "gra", KDAPL_IN_GRACEFUL }, { "abr", KDAPL_IN_ABRUPT }, { "end", KDAPL_IN_ENDED },
+	{ "rem", KDAPL_IN_REMOVED }, { "rst", KDAPL_IN_RESET }, { "fre", KDAPL_IN_FREE },
 };
 
 #define INPUTS	((int)ARRAY_SIZE(state_inputs))
+
+/* The cell of a table below this column, in the row that starts with this letter. */
+static const char *state_cell(const char *columns, const char *row, const char *column, char *word,
+			      size_t size)
+{
+	int i = 0;
+
+	while (*kd_word(columns, i, word, size) && strcmp(word, column))
+		i++;
+	return kd_word(row, i + 1, word, size);
+}
 
 static int state_of(const char *letter)
 {
 	int i;
 
-	for (i = 0; i < STATES; i++)
-		if (!strcmp(state_letters[i].letter, letter))
-			return state_letters[i].state;
+	for (i = 0; i < KD_STATES; i++)
+		if (!strcmp(kd_states[i].letter, letter))
+			return kd_states[i].state;
 	return KDAPL_EP_NO_STEP;
-}
-
-static const char *letter_of(int state)
-{
-	int i;
-
-	for (i = 0; i < STATES; i++)
-		if (state_letters[i].state == state)
-			return state_letters[i].letter;
-	return "-";
-}
-
-/* What the table above says about state number @row and input number @i. */
-static int state_want(int row, int i)
-{
-	char word[8];
-	int column;
-
-	for (column = 0; column < INPUTS; column++)
-		if (!strcmp(kd_word(state_columns, column, word, sizeof(word)),
-			    state_inputs[i].column))
-			break;
-	return state_of(kd_word(state_rows[row], column + 1, word, sizeof(word)));
 }
 
 static void state_table_test(struct kunit *test)
 {
-	bool known[KDAPL_EP_STATES] = {}, input[KDAPL_EP_INPUTS] = {};
+	bool known[KDAPL_EP_STATES] = {};
 	int row, i, state;
 	char word[8];
 
 	/* first, that the tables of this test are whole */
-	KUNIT_EXPECT_EQ(test, (int)ARRAY_SIZE(state_rows), STATES);
+	KUNIT_ASSERT_EQ(test, INPUTS, (int)KDAPL_EP_INPUTS);
 	KUNIT_EXPECT_STREQ(test, kd_word(state_columns, INPUTS, word, sizeof(word)), "");
-	for (i = 0; i < INPUTS; i++)
-		input[state_inputs[i].input] = true;
-	for (i = 0; i < KDAPL_EP_INPUTS; i++)
-		KUNIT_EXPECT_TRUE_MSG(test, input[i], "input %d is not in the table", i);
-	for (row = 0; row < STATES; row++) {
-		known[state_letters[row].state] = true;
+	for (row = 0; row < KD_STATES; row++) {
+		known[kd_states[row].state] = true;
 		KUNIT_EXPECT_STREQ(test, kd_word(state_rows[row], 0, word, sizeof(word)),
-				   state_letters[row].letter);
-		KUNIT_EXPECT_STRNEQ(test, kd_word(state_rows[row], INPUTS, word, sizeof(word)),
-				    "");
-		KUNIT_EXPECT_STREQ(test, kd_word(state_rows[row], INPUTS + 1, word, sizeof(word)),
-				   "");
-	}
-	for (row = 0; row < STATES; row++) {
+				   kd_states[row].letter);
+		KUNIT_EXPECT_STRNEQ(test, kd_word(state_rows[row], INPUTS, word, sizeof(word)), "");
 		for (i = 0; i < INPUTS; i++) {
-			int got = kdapl_ep_next_state(state_letters[row].state,
-						      state_inputs[i].input);
-
-			KUNIT_EXPECT_EQ_MSG(test, got, state_want(row, i),
-					    "%s in %s leads to %s", state_inputs[i].column,
-					    state_letters[row].letter, letter_of(got));
+			state = state_of(state_cell(state_columns, state_rows[row],
+						    state_inputs[i].column, word, sizeof(word)));
+			KUNIT_EXPECT_EQ_MSG(test, kdapl_ep_next_state(kd_states[row].state,
+								      state_inputs[i].input), state,
+					    "%s in %s", state_inputs[i].column,
+					    kd_states[row].letter);
 		}
 	}
 	/* states that are never entered have no way out, and none leads there */
@@ -153,15 +105,105 @@ static void state_table_test(struct kunit *test)
 					    "state %d, input %d", state, i);
 }
 
+#define CS_COLUMNS	"att  hold est  stop fin"
+
+static const char * const cs_rows[KDAPL_CONN_STATES] = {
+	[KDAPL_CONN_IDLE]	= "I    C    -    -    E    -",
+	[KDAPL_CONN_CONNECTING]	= "C    -    H    U    E    -",
+	[KDAPL_CONN_HELD]	= "H    -    -    U    E    -",
+	[KDAPL_CONN_UP]		= "U    -    -    -    E    -",
+	[KDAPL_CONN_ENDING]	= "E    -    -    -    -    X",
+	[KDAPL_CONN_ENDED]	= "X    -    -    -    -    -",
+};
+
+static const char * const cs_inputs[] = {
+	[KDAPL_CONN_IN_ATTEMPT] = "att", [KDAPL_CONN_IN_HOLD] = "hold",
+	[KDAPL_CONN_IN_ESTABLISHED] = "est", [KDAPL_CONN_IN_STOP] = "stop",
+	[KDAPL_CONN_IN_FINISHED] = "fin",
+};
+
+static int cs_state(const char *letter)
+{
+	int row;
+
+	for (row = 0; row < KDAPL_CONN_STATES; row++)
+		if (*cs_rows[row] == *letter)
+			return row;
+	return KDAPL_CONN_NO_STEP;
+}
+
+/* kdapl_conn_step() writes what the table says, or nothing. */
+static void cs_table_test(struct kunit *test)
+{
+	struct kdapl_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
+	int row, want;
+	char word[8];
+	u32 input;
+	bool may;
+
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	KUNIT_ASSERT_EQ(test, (int)ARRAY_SIZE(cs_inputs), (int)KDAPL_CONN_INPUTS);
+	mutex_init(&conn->lock);
+	mutex_lock(&conn->lock);
+	for (row = 0; row < KDAPL_CONN_STATES; row++) {
+		for (input = 0; input < KDAPL_CONN_INPUTS; input++) {
+			want = cs_state(state_cell(CS_COLUMNS, cs_rows[row], cs_inputs[input], word,
+						   sizeof(word)));
+			may = want != KDAPL_CONN_NO_STEP;
+			KUNIT_EXPECT_EQ_MSG(test, (int)kdapl_conn_next_state(row, input), want,
+					    "%s in state %d", cs_inputs[input], row);
+			conn->state = row;
+			KUNIT_EXPECT_EQ(test, kdapl_conn_may(conn, input), may);
+			KUNIT_EXPECT_EQ(test, (int)conn->state, row);
+			KUNIT_EXPECT_EQ(test, kdapl_conn_step(conn, input), may);
+			KUNIT_EXPECT_EQ(test, (int)conn->state, may ? want : row);
+		}
+		/* posts and completions compare states: those with the QP in ERR come last */
+		conn->state = row;
+		KUNIT_EXPECT_EQ(test, kdapl_conn_stopping(conn), row >= KDAPL_CONN_ENDING);
+		KUNIT_EXPECT_EQ(test, kdapl_conn_attempting(conn),
+				kdapl_conn_next_state(row, KDAPL_CONN_IN_ESTABLISHED) !=
+				KDAPL_CONN_NO_STEP);
+	}
+	mutex_unlock(&conn->lock);
+}
+
+/* A reason stays, but for the peer's, which an error explains, and for a suspicion. */
+static void cs_reason_test(struct kunit *test)
+{
+	static const int reasons[] = {
+		KDAPL_END_NONE, KDAPL_END_SUSPECT, KDAPL_END_PEER, KDAPL_END_NO_EVENT,
+		DAT_CONNECTION_EVENT_DISCONNECTED, DAT_CONNECTION_EVENT_TIMED_OUT,
+		DAT_CONNECTION_EVENT_BROKEN, DAT_CONNECTION_EVENT_UNREACHABLE,
+		DAT_CONNECTION_EVENT_PEER_REJECTED,
+	};
+	int i, k, old, new;
+	bool wins;
+
+	for (i = 0; i < ARRAY_SIZE(reasons); i++) {
+		for (k = 1; k < ARRAY_SIZE(reasons); k++) {
+			old = reasons[i];
+			new = reasons[k];
+			wins = old == KDAPL_END_NONE ||
+			       (old == KDAPL_END_SUSPECT && new != KDAPL_END_SUSPECT) ||
+			       (old == KDAPL_END_PEER && new == DAT_CONNECTION_EVENT_BROKEN);
+			KUNIT_EXPECT_EQ_MSG(test, kdapl_conn_reason_wins(old, new), wins,
+					    "reason %d, then %d", i, k);
+		}
+	}
+}
+
 static struct kunit_case state_cases[] = {
 	KD_CASE(state_table_test,
 		"EPSM-01,EPSM-05,EPSM-10,EPSM-13..16,EPSM-18..21,EPSM-34,EP-FREE-01: every cell"),
 	{}
 };
 
-static struct kunit_suite state_suite = {
-	.name = "kdapl-state",
-	.test_cases = state_cases,
+static struct kunit_case cs_cases[] = {
+	KD_CASE(cs_table_test, "EPSM-30,EPSM-31,EPSM-34: states of a connection, cell by cell"),
+	KD_CASE(cs_reason_test, "EPSM-30,EPSM-31: which reason for the end stays"),
+	{}
 };
 
-kunit_test_suite(state_suite);
+KD_SUITE("kdapl-state", state_cases, NULL, NULL);
+KD_SUITE("kdapl-conn-state", cs_cases, NULL, NULL);
