@@ -67,6 +67,18 @@ struct kdapl_dev_conn {
 };
 
 /**
+ * struct kdapl_notice - what there is to tell consumers of a device (notify.c)
+ * @node: in the list of devices that are there or known
+ * @name: its name, empty when it has gone
+ * @known: the name that consumers know it by, empty if they do not
+ */
+struct kdapl_notice {
+	struct list_head node;
+	char name[IB_DEVICE_NAME_MAX];
+	char known[IB_DEVICE_NAME_MAX];
+};
+
+/**
  * struct kdapl_device - an ib_device, and what is left of it while IAs still refer to it
  * @ibdev: valid inside kdapl_dev_enter() only
  * @attrs: copy of the device limits, for queries after removal
@@ -112,6 +124,7 @@ struct kdapl_device {
 #endif
 	refcount_t ref;
 	struct list_head node;
+	struct kdapl_notice notice;
 	struct ib_event_handler event_handler;
 
 	struct mutex lock;		/* the lists */
@@ -152,8 +165,7 @@ struct kdapl_pick {
 
 extern struct ib_client kdapl_client;
 
-void kdapl_notify(const char *name, u32 ports, unsigned long action);
-void kdapl_notify_exit(void);
+void kdapl_notify(struct kdapl_device *dev, const char *name);
 
 struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port, struct kdapl_pick *pick);
 

@@ -309,6 +309,7 @@ static void dma_ia_test(struct kunit *test)
 	struct km *km = dma_open(test);
 	struct kd_env *env = &km->env;
 	u8 *bytes = km_bytes(km, 0);
+	struct kdat_dma_map map = {};
 	DAT_LMR_CONTEXT all, key;
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_TRIPLET iov;
@@ -317,7 +318,8 @@ static void dma_ia_test(struct kunit *test)
 
 	memset(bytes, '.', PAGE_SIZE);
 	KD_ASSERT_OK(test, dat_ia_reserved_lmr(env->ia, &lmr, &all));
-	KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, bytes, PAGE_SIZE, &at));
+	KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, &map, bytes, PAGE_SIZE));
+	at = map.address;
 	memcpy(bytes + 10, "hello", 5);
 	iov = (DAT_LMR_TRIPLET) { at + 10, 5, all };
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
@@ -341,53 +343,91 @@ static void dma_ia_test(struct kunit *test)
 	KD_EXPECT_OK(test, km_kcreate(km, DAT_MEM_TYPE_IA, (void *)(uintptr_t)at, 64,
 				      DAT_MEM_PRIV_READ_FLAG, &lmr, &key));
 	KD_EXPECT_OK(test, dat_lmr_free(lmr));
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, at, PAGE_SIZE));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, &map));
 	KUNIT_EXPECT_EQ(test, memcmp(bytes + 9, ".hello.....answer....new.", 25), 0);
 }
 
-/* What is mapped when the device goes is unmapped; the fake device counts what is left. */
+/*
+ * What is mapped when the device goes is unmapped; the fake device counts what is left. Each
+ * record is given back once.
+ */
 static void dma_gone_test(struct kunit *test)
 {
 	struct km *km = dma_open(test);
 	struct kd_env *env = &km->env;
-	u8 *bytes = km_bytes(km, 0);
-	DAT_PADDR at[4];
+	struct kdat_dma_map map[4] = {};
 	int i;
 
 	for (i = 0; i < 4; i++)
-		KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, bytes, 64 * (1 + i / 2), &at[i]));
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, at[0], 64));
+		KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, &map[i], km_bytes(km, 0),
+						   64 * (1 + i / 2)));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, &map[0]));
 	fake_ib_unplug(env->dev);
 	KUNIT_EXPECT_TRUE(test, list_empty(&fake_ib_dma(fake_ib_device(env->dev))->maps));
 	for (i = 1; i < 3; i++)
-		KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, at[i], 64 * (1 + i / 2)));
+		KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, &map[i]));
+	for (i = 0; i < 3; i++)
+		KD_EXPECT_RET(test, kdat_ia_dma_unmap(env->ia, &map[i]), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
+}
+
+/* A device that has failed is still there: what is unmapped is, at once. */
+static void dma_failed_test(struct kunit *test)
+{
+	struct km *km = dma_open(test);
+	struct kd_env *env = &km->env;
+	struct fake_dma *dma = fake_ib_dma(fake_ib_device(env->dev));
+	struct list_head *before = dma->maps.next;
+	struct kdat_dma_map map = {};
+	struct ib_event fatal = {
+		.device = fake_ib_device(env->dev), .event = IB_EVENT_DEVICE_FATAL,
+	};
+
+	KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, &map, km_bytes(km, 0), 64));
+	ib_dispatch_event(&fatal);
+	flush_workqueue(ib_wq);
+	flush_workqueue(kdapl_misc_wq);
+	KUNIT_EXPECT_PTR_NE(test, dma->maps.next, before);
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, &map));
+	KUNIT_EXPECT_PTR_EQ(test, dma->maps.next, before);
 }
 
 static void dma_close_test(struct kunit *test)
 {
 	struct km *km = dma_open(test);
 	struct fake_dma *dma = fake_ib_dma(fake_ib_device(km->env.dev));
+	struct kdat_dma_map map = {}, none = {};
 	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	struct list_head *before = dma->maps.next;
+	DAT_IA_HANDLE own = km->env.ia, ia;
 	u8 *bytes = km_bytes(km, 0);
 	char name[DAT_NAME_MAX_LENGTH];
-	struct list_head *before;
-	DAT_IA_HANDLE ia;
-	DAT_PADDR at;
 
+#define DMA_REFUSED(call)	KD_EXPECT_RET(test, call, DAT_INVALID_PARAMETER, DAT_INVALID_ARG2)
 	snprintf(name, sizeof(name), "%s-1", fake_ib_name(km->env.dev));
 	KD_ASSERT_OK(test, dat_ia_open(name, 8, &evd, &ia));
-	before = dma->maps.next;
-	KD_ASSERT_OK(test, kdat_ia_dma_map(ia, bytes, 64, &at));
+	KD_ASSERT_OK(test, kdat_ia_dma_map(ia, &map, bytes, 64));
 	KUNIT_EXPECT_PTR_NE(test, dma->maps.next, before);
-	/* not mapped with this instance, or not like that */
-	KD_EXPECT_RET(test, kdat_ia_dma_unmap(km->env.ia, at, 64), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
-	KD_EXPECT_RET(test, kdat_ia_dma_unmap(ia, at, 63), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
-	KD_EXPECT_RET(test, kdat_ia_dma_unmap(ia, at + 1, 64), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
+	KUNIT_EXPECT_EQ(test, map.length, 64ULL);
+	/* not mapped, not with this instance, or mapped already */
+	DMA_REFUSED(kdat_ia_dma_unmap(ia, &none));
+	DMA_REFUSED(kdat_ia_dma_unmap(own, &map));
+	DMA_REFUSED(kdat_ia_dma_map(ia, &map, bytes, 64));
+	DMA_REFUSED(kdat_ia_dma_map(own, &map, bytes, 64));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(ia, &map));
+	KUNIT_EXPECT_PTR_EQ(test, dma->maps.next, before);
+	DMA_REFUSED(kdat_ia_dma_unmap(ia, &map));
+	/* the same record again, left to the end of the instance, and then to another one */
+	KD_ASSERT_OK(test, kdat_ia_dma_map(ia, &map, bytes, 64));
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 	KUNIT_EXPECT_PTR_EQ(test, dma->maps.next, before);
+	DMA_REFUSED(kdat_ia_dma_unmap(own, &map));
+	KD_EXPECT_OK(test, kdat_ia_dma_map(own, &map, bytes, 64));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(own, &map));
+	/* without a mapping left the record is as it was */
+	dma->fail = 1;
+	KM_EXPECT_TYPE(test, kdat_ia_dma_map(own, &map, bytes, 64), DAT_INSUFFICIENT_RESOURCES);
+	DMA_REFUSED(kdat_ia_dma_unmap(own, &map));
 }
 
 static void dma_srq_test(struct kunit *test)
@@ -929,6 +969,7 @@ static struct kunit_case dma_cases[] = {
 	KD_CASE(dma_unaligned_test, "LMR-04: memory that starts inside a page"),
 	KD_CASE(dma_ia_test, "LMR-SYNC-06: the reserved LMR; memory of type IA"),
 	KD_CASE(dma_gone_test, "LMR-20: mappings of a consumer do not outlive the device"),
+	KD_CASE(dma_failed_test, "LMR-20: mappings of a device that has failed"),
 	KD_CASE(dma_close_test, "LMR-20: mappings of a consumer do not outlive the IA"),
 	KD_CASE(dma_same_test,
 		"LMR-SYNC-05,LMR-SYNC-06: who has to synchronise; a mapping that is no copy"),

@@ -75,7 +75,7 @@ static void ma_handles_test(struct kunit *test)
 	DAT_RMR_TRIPLET sink, source = kd_remote(0x77, 8, 0x99);
 	DAT_LMR_TRIPLET seg;
 	DAT_LMR_CONTEXT key;
-	DAT_PADDR addr = 0;
+	struct kdat_dma_map map = {};
 	DAT_VADDR align;
 	DAT_IA_HANDLE ia;
 	DAT_EP_HANDLE ep;
@@ -134,8 +134,8 @@ static void ma_handles_test(struct kunit *test)
 		MA_HANDLE(&ma, IA, dat_ia_memtype_hint(h, 0, 1, 0, &length, &align));
 		MA_HANDLE(&ma, IA, dat_ia_reserved_lmr(h, &lmr, &key));
 		MA_HANDLE(&ma, IA, kdat_ia_mem_limits(h, &limits));
-		MA_HANDLE(&ma, IA, kdat_ia_dma_map(h, ma.km->env.buf, 1, &addr));
-		MA_HANDLE(&ma, IA, kdat_ia_dma_unmap(h, addr, 1));
+		MA_HANDLE(&ma, IA, kdat_ia_dma_map(h, &map, ma.km->env.buf, 1));
+		MA_HANDLE(&ma, IA, kdat_ia_dma_unmap(h, &map));
 		region.for_lmr_handle = h;
 		MA_HANDLE(&ma, LMR, dat_lmr_kcreate(ia, DAT_MEM_TYPE_LMR, region, 1, pz, MA_ALL, 0,
 						    0, &lmr, NULL, NULL, NULL, NULL));
@@ -160,7 +160,7 @@ static void ma_answers_test(struct kunit *test)
 	DAT_LMR_HANDLE lmr;
 	DAT_VADDR align;
 	DAT_VLEN length;
-	DAT_PADDR addr;
+	struct kdat_dma_map map = {};
 	struct ma ma;
 
 	ma_open(test, &ma);
@@ -188,7 +188,8 @@ static void ma_answers_test(struct kunit *test)
 	MA_REFUSED(&ma, MA_ARG(2), dat_ia_reserved_lmr(ia, NULL, &key));
 	MA_REFUSED(&ma, MA_ARG(3), dat_ia_reserved_lmr(ia, &lmr, NULL));
 	MA_REFUSED(&ma, MA_ARG(2), kdat_ia_mem_limits(ia, NULL));
-	MA_REFUSED(&ma, MA_ARG(4), kdat_ia_dma_map(ia, ma.km->env.buf, 1, NULL));
+	MA_REFUSED(&ma, MA_ARG(2), kdat_ia_dma_map(ia, NULL, ma.km->env.buf, 1));
+	MA_REFUSED(&ma, MA_ARG(2), kdat_ia_dma_unmap(ia, NULL));
 	MA_REFUSED(&ma, MA_ARG(3), kdat_lmr_by_context(ia, ma.mem->lmr_context, NULL));
 	/* a PZ of another instance */
 	snprintf(name, sizeof(name), "%s-1", fake_ib_name(ma.km->env.dev));
@@ -205,8 +206,8 @@ static void ma_answers_test(struct kunit *test)
 				       ma.km->env.ep, c, 0, NULL, NULL));
 	km_done(ma.km, IB_WC_SUCCESS);
 	km_expect(ma.km, DAT_DTO_LMR_FMR, 1, DAT_DTO_SUCCESS);
-	KD_EXPECT_OK(test, kdat_ia_dma_map(ia, ma.km->env.buf, 1, &addr));
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(ia, addr, 1));
+	KD_EXPECT_OK(test, kdat_ia_dma_map(ia, &map, ma.km->env.buf, 1));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(ia, &map));
 }
 
 /* dat_lmr_kcreate(), one thing wrong at a time. */

@@ -598,24 +598,23 @@ static void list_hint_test(struct kunit *test)
 static void list_dma_test(struct kunit *test)
 {
 	struct list *list = list_open(test, 0, 0);
-	DAT_PADDR addr = 0;
 	struct kd_env *env = list->env;
+	struct kdat_dma_map map = {};
 	int i;
 
-	KD_EXPECT_OK(test, kdat_ia_dma_map(env->ia, list->phys + 5, LIST_BYTES - 5, &addr));
-	KUNIT_EXPECT_EQ(test, addr, (u64)(uintptr_t)list->phys + 5);	/* on a soft device */
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, addr, LIST_BYTES - 5));
+	KD_EXPECT_OK(test, kdat_ia_dma_map(env->ia, &map, list->phys + 5, LIST_BYTES - 5));
+	/* on a soft device */
+	KUNIT_EXPECT_EQ(test, map.address, (u64)(uintptr_t)list->phys + 5);
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, &map));
 	for (i = 0; i < 4; i++) {
 		void *const memory[] = { list->virt, NULL, list->phys, list->phys };
 		static const u64 sizes[] = { 1, 1, 0, U64_MAX };
 
-		KUNIT_EXPECT_EQ_MSG(test, (u32)kdat_ia_dma_map(env->ia, memory[i], sizes[i], &addr),
+		KUNIT_EXPECT_EQ_MSG(test, (u32)kdat_ia_dma_map(env->ia, &map, memory[i], sizes[i]),
 				    (u32)DAT_ERROR(DAT_INVALID_PARAMETER,
-						   (i < 2 ? DAT_INVALID_ARG2 : DAT_INVALID_ARG3)),
+						   (i < 2 ? DAT_INVALID_ARG3 : DAT_INVALID_ARG4)),
 				    "row %d", i);
 	}
-	KD_EXPECT_RET(test, kdat_ia_dma_unmap(env->ia, addr, 0), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG3);
 	list_close(list);
 }
 
@@ -676,16 +675,15 @@ static void list_gone_test(struct kunit *test)
 	struct kdat_mem_limits limits;
 	DAT_LMR_CONTEXT context;
 	DAT_LMR_TRIPLET seg = kd_seg(env, KD_RW, 0, 1);
+	struct kdat_dma_map map = {};
 	DAT_LMR_HANDLE lmr, got;
-	DAT_PADDR addr;
 
 	KD_ASSERT_OK(test, dat_ia_reserved_lmr(env->ia, &lmr, &context));
 	fake_ib_unplug(env->dev);
 #define LIST_GONE(call)	KD_EXPECT_RET(test, call, DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE)
 	LIST_GONE(dat_ia_reserved_lmr(env->ia, &got, &context));
 	LIST_GONE(kdat_ia_mem_limits(env->ia, &limits));
-	LIST_GONE(kdat_ia_dma_map(env->ia, env->buf, 1, &addr));
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, 4096, 1));
+	LIST_GONE(kdat_ia_dma_map(env->ia, &map, env->buf, 1));
 	LIST_GONE(dat_lmr_sync_rdma_read(env->ia, &seg, 1));
 	KD_EXPECT_OK(test, dat_lmr_query(lmr, 0, NULL));
 }

@@ -40,7 +40,7 @@ static noinline DAT_RETURN probe_call(int line, DAT_HANDLE h, const DAT_HANDLE *
 	DAT_HANDLE_TYPE kind;
 	DAT_LMR_CONTEXT context;
 	DAT_CONN_QUAL qual;
-	DAT_PADDR address = 0;
+	struct kdat_dma_map map = {};
 	DAT_VLEN length;
 	DAT_HANDLE out;
 
