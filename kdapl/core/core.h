@@ -70,7 +70,6 @@
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/mutex.h>
-#include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/seqlock.h>

@@ -392,6 +392,11 @@ static void dma_failed_test(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, dma->maps.next, before);
 }
 
+static void dma_close_ia(void *arg)
+{
+	WARN_ON(dat_ia_close(*(DAT_IA_HANDLE *)arg, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
 static void dma_close_test(struct kunit *test)
 {
 	struct km *km = dma_open(test);
@@ -424,6 +429,14 @@ static void dma_close_test(struct kunit *test)
 	DMA_REFUSED(kdat_ia_dma_unmap(own, &map));
 	KD_EXPECT_OK(test, kdat_ia_dma_map(own, &map, bytes, 64));
 	KD_EXPECT_OK(test, kdat_ia_dma_unmap(own, &map));
+	/* an instance that is closed in the middle of the call */
+	evd = DAT_HANDLE_NULL;
+	KD_ASSERT_OK(test, dat_ia_open(name, 8, &evd, &ia));
+	dma->arg = &ia;
+	dma->at_map = dma_close_ia;
+	KD_EXPECT_RET(test, kdat_ia_dma_map(ia, &map, bytes, 64), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	KUNIT_EXPECT_PTR_EQ(test, dma->maps.next, before);
 	/* without a mapping left the record is as it was */
 	dma->fail = 1;
 	KM_EXPECT_TYPE(test, kdat_ia_dma_map(own, &map, bytes, 64), DAT_INSUFFICIENT_RESOURCES);

@@ -48,6 +48,7 @@ typedef void fake_dma_fn(void *arg);
  * @parts: entries of lists mapped since that are not whole pages
  * @nsyncs: how often caches were told
  * @syncs: the first of it
+ * @at_map: called once with @arg, when a piece has been mapped
  * @at_unmap: called once with @arg, when a list is about to be unmapped
  * @arg: its argument
  */
@@ -62,6 +63,7 @@ struct fake_dma {
 	unsigned int parts;
 	unsigned int nsyncs;
 	struct fake_sync syncs[FAKE_SYNCS];
+	fake_dma_fn *at_map;
 	fake_dma_fn *at_unmap;
 	void *arg;
 };

@@ -160,6 +160,7 @@ struct fake_ib_step {
  *	whether they have one or not
  * @grh: the port takes no path without a GID
  * @no_self: a QP cannot be connected to itself
+ * @ports: ports, which are alike
  */
 struct fake_ib_caps {
 	bool iwarp;
@@ -189,6 +190,7 @@ struct fake_ib_caps {
 	bool peeks;
 	bool grh;
 	bool no_self;
+	int ports;
 };
 
 /**
