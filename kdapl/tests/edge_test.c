@@ -286,7 +286,7 @@ static void edge_reg_door_test(struct kunit *test)
 
 static struct kunit_case edge_cases[] = {
 	KD_CASE(edge_overflow_test, "EVD-OVF-02: the end of a connection that does not fit"),
-	KD_CASE(edge_late_post_test, "EP-RESET-03: late posts to a connection that is buried"),
+	KD_CASE(edge_late_post_test, "EP-RST-02: late posts to a connection that is buried"),
 	KD_CASE(edge_failed_test, "STAT-02: failures in debugfs"),
 	KD_CASE(edge_lost_test, "SRQ-POST-19: losses in debugfs"),
 	KD_CASE(edge_sp_handle_test,
