@@ -48,16 +48,6 @@ void kdapl_dev_exit(struct kdapl_device *dev)
 }
 
 /**
- * kdapl_device_put - drop a reference
- * @dev: device
- */
-void kdapl_device_put(struct kdapl_device *dev)
-{
-	if (refcount_dec_and_test(&dev->ref))
-		kfree_rcu(dev, rcu);
-}
-
-/**
  * kdapl_res_add - register the verbs part of an object with its device
  * @dev: its device, entered
  * @res: part of the object

@@ -172,7 +172,6 @@ struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port, struct kd
 typedef int kdapl_port_fn(struct kdapl_device *dev, u32 port, void *arg);
 int kdapl_device_walk(kdapl_port_fn *fn, void *arg);
 
-void kdapl_device_put(struct kdapl_device *dev);
 void kdapl_device_id_made(struct kdapl_device *dev);
 void kdapl_device_id_gone(struct kdapl_device *dev);
 void kdapl_device_opened(struct kdapl_device *dev);
@@ -186,6 +185,16 @@ void kdapl_dev_conn_del(struct kdapl_device *dev, struct kdapl_dev_conn *dev_con
 void kdapl_port_attr(struct kdapl_device *dev, u32 port, struct ib_port_attr *attr);
 bool kdapl_dev_enter(struct kdapl_device *dev);
 void kdapl_dev_exit(struct kdapl_device *dev);
+
+/**
+ * kdapl_device_put - drop a reference
+ * @dev: device
+ */
+static inline void kdapl_device_put(struct kdapl_device *dev)
+{
+	if (refcount_dec_and_test(&dev->ref))
+		kfree_rcu(dev, rcu);
+}
 
 /*
  * Is the device there until the end of this RCU read section, which removal waits for? For
