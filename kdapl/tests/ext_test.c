@@ -450,7 +450,7 @@ static struct kunit_case ext_cases[] = {
 	KD_CASE(ext_open_args, "D-100: kdat_ia_open_to: arguments that are wrong"),
 	KD_CASE(ext_open_nowhere, "D-100: kdat_ia_open_to: a destination without a route"),
 	KD_CASE(ext_notifier, "D-102: IAs that appear and go"),
-	KD_CASE(ext_notifier_order, "D-102: devices renamed, gone and back between two runs, port 2"),
+	KD_CASE(ext_notifier_order, "D-102: devices renamed, gone and back meanwhile; port 2"),
 	KD_CASE(ext_notifier_waits, "D-102: a callback waits for the work of later queues"),
 	KD_CASE(ext_wait_unused, "D-103: EVD and PZ of an EP that was freed inside an upcall"),
 	{}

@@ -537,10 +537,8 @@ static int kdrpc_notified(struct notifier_block *nb, unsigned long action, void 
 
 	if (action == KDAT_IA_ADDED) {
 		ad = kzalloc(sizeof(*ad), GFP_KERNEL);
-		if (!ad) {
-			pr_err("%s: cannot serve: no memory\n", (char *)name);
+		if (!ad)
 			return NOTIFY_OK;
-		}
 		strscpy(ad->name, name, sizeof(ad->name));
 		mutex_init(&ad->bufs_lock);
 		INIT_LIST_HEAD(&ad->batches);
