@@ -248,8 +248,25 @@ struct kdat_request {
 DAT_RETURN kdat_ep_post_list(DAT_EP_HANDLE ep_handle, const struct kdat_request *requests,
 			     DAT_COUNT num_requests, DAT_COUNT *failed);
 
-DAT_RETURN kdat_ia_dma_map(DAT_IA_HANDLE ia_handle, DAT_PVOID address, DAT_VLEN length,
-			   DAT_PADDR *ia_address);
-DAT_RETURN kdat_ia_dma_unmap(DAT_IA_HANDLE ia_handle, DAT_PADDR ia_address, DAT_VLEN length);
+/**
+ * struct kdat_dma_map - a mapping of kdat_ia_dma_map()
+ * @address: the device's address of the memory
+ * @length: its length in bytes
+ *
+ * In memory of the consumer, zeroed before the first use. From kdat_ia_dma_map() until
+ * kdat_ia_dma_unmap() or dat_ia_close() returns it belongs to the provider: it is read, but
+ * neither changed, moved nor freed.
+ */
+struct kdat_dma_map {
+	DAT_PADDR address;
+	DAT_VLEN length;
+	/* private: */
+	DAT_IA_HANDLE owner;
+	struct hlist_node node;
+};
+
+DAT_RETURN kdat_ia_dma_map(DAT_IA_HANDLE ia_handle, struct kdat_dma_map *map, DAT_PVOID address,
+			   DAT_VLEN length);
+DAT_RETURN kdat_ia_dma_unmap(DAT_IA_HANDLE ia_handle, struct kdat_dma_map *map);
 
 #endif /* _KDAT_EXT_H_ */

@@ -23,6 +23,7 @@
  * @cm_id: the listener
  * @cr: RSP: the request that has used it up, referenced
  * @used_work: destroys the listener, then reports @cr
+ * @out: where the consumer wants the handle, until it is there; ia->lock
  */
 struct kdapl_sp {
 	struct kdapl_obj obj;
@@ -38,6 +39,7 @@ struct kdapl_sp {
 	struct rdma_cm_id *cm_id;
 	struct kdapl_cr *cr;
 	struct work_struct used_work;
+	DAT_HANDLE *out;
 };
 
 struct kdapl_evd *kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle);

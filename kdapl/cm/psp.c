@@ -114,8 +114,8 @@ EXPORT_SYMBOL(dat_psp_create);
  * (NULL @conn_qual or @psp_handle, flags); DAT_CONN_QUAL_UNAVAILABLE (none is
  * free); DAT_INVALID_ADDRESS (the port has no IP address);
  * DAT_INSUFFICIENT_RESOURCES (MEMORY; TEVD; DEVICE: the connection manager has
- * none); DAT_INTERNAL_ERROR (device removed). After an error both results are
- * undefined.
+ * none); DAT_INTERNAL_ERROR (device removed). After an error both results are as
+ * they were.
  */
 DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
 			      DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
@@ -143,7 +143,8 @@ DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
 		err = psp_create(ia, &port, evd, psp_flags, psp_handle);
 		ret = err == -EADDRINUSE ? kdapl_err(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE) :
 					   kdapl_sp_ret(err);
-		*conn_qual = port;
+		if (!err)
+			*conn_qual = port;
 	}
 	kdapl_obj_put(&evd->obj);
 out:

@@ -90,6 +90,21 @@ static bool sp_take_back(struct kdapl_cr *cr)
 	return mine;
 }
 
+/*
+ * Give the consumer the handle: with the first request, which may be reported before the call that
+ * makes the service point returns, or when that has succeeded; never if it fails.
+ */
+static void sp_give_handle(struct kdapl_sp *sp)
+{
+	struct kdapl_ia *ia = sp->obj.ia;
+
+	spin_lock_irq(&ia->lock);
+	if (sp->out)
+		*sp->out = sp->obj.handle;
+	sp->out = NULL;
+	spin_unlock_irq(&ia->lock);
+}
+
 /**
  * kdapl_sp_request - report a request that has arrived, or refuse it
  * @sp: service point it came through
@@ -114,6 +129,7 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		goto exit;
 	cr = kdapl_cr_create(sp, id, param);
 	if (!IS_ERR(cr)) {
+		sp_give_handle(sp);
 		if (sp->obj.type == DAT_HANDLE_TYPE_RSP)
 			reported = sp_use_up(sp, cr);
 		else
@@ -342,7 +358,7 @@ static int sp_listen(struct kdapl_sp *sp)
  * kdapl_sp_start - give a service point its handle and listen
  * @sp: from kdapl_sp_alloc(), complete but for the listener; conn_qual 0 asks
  *	for any port; referenced by the caller on success only
- * @handle: where the handle goes
+ * @handle: where the handle goes; not written on failure
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: 0; otherwise nothing is left of @sp: -EADDRINUSE if the port, or every port, is taken;
@@ -355,12 +371,12 @@ int kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
 	int ret;
 
 	/* before it listens: the first request may name the handle before we return */
+	sp->out = handle;
 	ret = kdapl_obj_publish(&sp->obj);
 	if (ret) {
 		kdapl_sp_destroy(sp);
 		return ret == -ENOSPC ? -ENOMEM : ret;	/* no handle is left */
 	}
-	*handle = sp->obj.handle;
 	noio = memalloc_noio_save();	/* work items take the mutex (D-32) */
 	mutex_lock(&sp->mutex);
 	if (sp->obj.live)
@@ -369,8 +385,10 @@ int kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
 		ret = -ESHUTDOWN;
 	mutex_unlock(&sp->mutex);
 	memalloc_noio_restore(noio);
-	if (!ret)
+	if (!ret) {
+		sp_give_handle(sp);
 		return 0;
+	}
 	if (!kdapl_obj_retire(&sp->obj))
 		kdapl_sp_destroy(sp);
 	kdapl_obj_put(&sp->obj);

@@ -53,9 +53,10 @@
  *   mr->lock            spinlock, irq: keys of an MR and state of its LMR; readers of the keys
  *                       use mr->seq
  *   ia->stale_lock      spinlock, irq: list of the MRs to be replaced
- *   ia->maps_lock       spinlock, irq: what the consumer of an IA has mapped for the device
+ *   ia->maps_lock       spinlock, irq: what the consumer of an IA has mapped for the device; when
+ *                       the device goes it is unmapped inside
  *   dev->ports_lock     spinlock, irq: attributes of the ports
- *   notify_lock         spinlock: IAs that consumers are still to be told of
+ *   notify_lock         spinlock: the names of devices, for those who tell consumers of them
  *   handle_lock         spinlock, irq: table of handles; lookups use RCU
  *   reject_lock         spinlock: connection requests to be refused later
  */
@@ -69,7 +70,6 @@
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/mutex.h>
-#include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/seqlock.h>

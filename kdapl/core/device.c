@@ -48,16 +48,6 @@ void kdapl_dev_exit(struct kdapl_device *dev)
 }
 
 /**
- * kdapl_device_put - drop a reference
- * @dev: device
- */
-void kdapl_device_put(struct kdapl_device *dev)
-{
-	if (refcount_dec_and_test(&dev->ref))
-		kfree_rcu(dev, rcu);
-}
-
-/**
  * kdapl_res_add - register the verbs part of an object with its device
  * @dev: its device, entered
  * @res: part of the object
@@ -537,6 +527,7 @@ static int device_client_add(struct ib_device *ibdev)
 	init_waitqueue_head(&dev->idle);
 	INIT_LIST_HEAD(&dev->ias);
 	INIT_LIST_HEAD(&dev->conns);
+	INIT_LIST_HEAD(&dev->notice.node);
 	for (i = 0; i < KDAPL_RES_KINDS; i++)
 		INIT_LIST_HEAD(&dev->res[i]);
 	INIT_IB_EVENT_HANDLER(&dev->event_handler, ibdev, device_on_event);
@@ -545,7 +536,7 @@ static int device_client_add(struct ib_device *ibdev)
 	ib_set_client_data(ibdev, &kdapl_client, dev);
 	mutex_lock(&kdapl_devices_lock);
 	list_add_tail(&dev->node, &kdapl_devices);
-	kdapl_notify(dev->name, dev->ports, KDAT_IA_ADDED);
+	kdapl_notify(dev, dev->name);
 	mutex_unlock(&kdapl_devices_lock);
 	return 0;
 }
@@ -562,9 +553,8 @@ static void device_client_rename(struct ib_device *ibdev, void *client_data)
 	struct kdapl_device *dev = client_data;
 
 	mutex_lock(&kdapl_devices_lock);
-	kdapl_notify(dev->name, dev->ports, KDAT_IA_REMOVED);
 	strscpy(dev->name, dev_name(&ibdev->dev), sizeof(dev->name));
-	kdapl_notify(dev->name, dev->ports, KDAT_IA_ADDED);
+	kdapl_notify(dev, dev->name);
 	mutex_unlock(&kdapl_devices_lock);
 }
 
@@ -692,7 +682,7 @@ static void device_client_remove(struct ib_device *ibdev, void *client_data)
 
 	mutex_lock(&kdapl_devices_lock);
 	list_del(&dev->node);
-	kdapl_notify(dev->name, dev->ports, KDAT_IA_REMOVED);
+	kdapl_notify(dev, "");
 	mutex_unlock(&kdapl_devices_lock);
 	ib_unregister_event_handler(&dev->event_handler);
 	cancel_work_sync(&dev->ports_work);

@@ -67,6 +67,18 @@ struct kdapl_dev_conn {
 };
 
 /**
+ * struct kdapl_notice - what there is to tell consumers of a device (notify.c)
+ * @node: in the list of devices that are there or known
+ * @name: its name, empty when it has gone
+ * @known: the name that consumers know it by, empty if they do not
+ */
+struct kdapl_notice {
+	struct list_head node;
+	char name[IB_DEVICE_NAME_MAX];
+	char known[IB_DEVICE_NAME_MAX];
+};
+
+/**
  * struct kdapl_device - an ib_device, and what is left of it while IAs still refer to it
  * @ibdev: valid inside kdapl_dev_enter() only
  * @attrs: copy of the device limits, for queries after removal
@@ -112,6 +124,7 @@ struct kdapl_device {
 #endif
 	refcount_t ref;
 	struct list_head node;
+	struct kdapl_notice notice;
 	struct ib_event_handler event_handler;
 
 	struct mutex lock;		/* the lists */
@@ -152,15 +165,13 @@ struct kdapl_pick {
 
 extern struct ib_client kdapl_client;
 
-void kdapl_notify(const char *name, u32 ports, unsigned long action);
-void kdapl_notify_exit(void);
+void kdapl_notify(struct kdapl_device *dev, const char *name);
 
 struct kdapl_device *kdapl_device_find(const char *ia_name, u32 *port, struct kdapl_pick *pick);
 
 typedef int kdapl_port_fn(struct kdapl_device *dev, u32 port, void *arg);
 int kdapl_device_walk(kdapl_port_fn *fn, void *arg);
 
-void kdapl_device_put(struct kdapl_device *dev);
 void kdapl_device_id_made(struct kdapl_device *dev);
 void kdapl_device_id_gone(struct kdapl_device *dev);
 void kdapl_device_opened(struct kdapl_device *dev);
@@ -174,6 +185,16 @@ void kdapl_dev_conn_del(struct kdapl_device *dev, struct kdapl_dev_conn *dev_con
 void kdapl_port_attr(struct kdapl_device *dev, u32 port, struct ib_port_attr *attr);
 bool kdapl_dev_enter(struct kdapl_device *dev);
 void kdapl_dev_exit(struct kdapl_device *dev);
+
+/**
+ * kdapl_device_put - drop a reference
+ * @dev: device
+ */
+static inline void kdapl_device_put(struct kdapl_device *dev)
+{
+	if (refcount_dec_and_test(&dev->ref))
+		kfree_rcu(dev, rcu);
+}
 
 /*
  * Is the device there until the end of this RCU read section, which removal waits for? For

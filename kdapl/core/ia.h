@@ -57,7 +57,7 @@ struct kdapl_ia {
 	struct list_head stale_mrs;
 	spinlock_t stale_lock;		/* stale_mrs */
 	struct mutex stale_mutex;	/* replacing them */
-	struct rb_root maps;
+	struct hlist_head maps;		/* of struct kdat_dma_map */
 	spinlock_t maps_lock;		/* maps, maps_closed */
 	bool maps_closed;
 	struct kdapl_res maps_res;

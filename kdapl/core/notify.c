@@ -6,110 +6,140 @@
  *
  * A work item tells them, since the removal of a device waits for no consumer. It runs where
  * upcalls do: a callback may wait for the work of all later queues.
+ *
+ * What is to be told is no queue of events, which would need memory, but the difference between
+ * the name a device has and the one that consumers know it by (struct kdapl_notice). A device that
+ * came and went before the work item has run was never there for them.
  */
 #include <linux/export.h>
 #include <linux/notifier.h>
-#include <linux/slab.h>
 
 #include "core.h"
 
-/* An adapter that has appeared or gone, or, in notify_known, that all consumers know of. */
-struct notify_adapter {
-	struct list_head node;
-	unsigned long action;
-	char name[DAT_NAME_MAX_LENGTH];
-};
+/* Beside KDAT_IA_ADDED and KDAT_IA_REMOVED. */
+#define NOTIFY_NOTHING	0
+#define NOTIFY_FORGET	3	/* the device has gone, and nobody knows it */
 
-static LIST_HEAD(notify_changes);
-static DEFINE_SPINLOCK(notify_lock);	/* notify_changes */
-static LIST_HEAD(notify_known);
-static DEFINE_MUTEX(notify_mutex);	/* notify_known, notify_chain, and the callbacks */
+static LIST_HEAD(notify_devices);
+static DEFINE_SPINLOCK(notify_lock);	/* notify_devices, names that devices have */
+static DEFINE_MUTEX(notify_mutex);	/* names that are known, notify_chain, and the callbacks */
 static RAW_NOTIFIER_HEAD(notify_chain);
 
-static struct notify_adapter *notify_next(void)
+/* What is to be done about a device. */
+static unsigned long notify_due(const struct kdapl_notice *notice)
 {
-	struct notify_adapter *adapter;
-
-	spin_lock(&notify_lock);
-	adapter = list_first_entry_or_null(&notify_changes, struct notify_adapter, node);
-	if (adapter)
-		list_del(&adapter->node);
-	spin_unlock(&notify_lock);
-	return adapter;
+	if (*notice->known)
+		return strcmp(notice->known, notice->name) ? KDAT_IA_REMOVED : NOTIFY_NOTHING;
+	return *notice->name ? KDAT_IA_ADDED : NOTIFY_FORGET;
 }
 
-static void notify_forget(const char *name)
+static struct kdapl_device *notify_find(unsigned long action)
 {
-	struct notify_adapter *adapter, *next;
+	struct kdapl_device *dev;
 
-	list_for_each_entry_safe(adapter, next, &notify_known, node) {
-		if (strcmp(adapter->name, name))
-			continue;
-		list_del(&adapter->node);
-		kfree(adapter);
+	lockdep_assert_held(&notify_lock);
+	list_for_each_entry(dev, &notify_devices, notice.node)
+		if (notify_due(&dev->notice) == action)
+			return dev;
+	return NULL;
+}
+
+/* The next device about which something is to be done, NULL if there is none. */
+static struct kdapl_device *notify_next(unsigned long *action)
+{
+	/* in this order: a name may be that of another device by now */
+	static const u8 order[] = { NOTIFY_FORGET, KDAT_IA_REMOVED, KDAT_IA_ADDED };
+	struct kdapl_device *dev = NULL;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(order) && !dev; i++) {
+		*action = order[i];
+		dev = notify_find(*action);
 	}
+	return dev;
+}
+
+/* Tell one consumer, or all of them, of each port. notify_mutex held. */
+static void notify_tell(struct notifier_block *nb, const struct kdapl_device *dev,
+			unsigned long action, const char *name)
+{
+	char ia_name[DAT_NAME_MAX_LENGTH];
+	u32 port;
+
+	for (port = 1; port <= dev->ports; port++) {
+		snprintf(ia_name, sizeof(ia_name), "%s-%u", name, port);
+		if (nb)
+			nb->notifier_call(nb, action, ia_name);
+		else
+			raw_notifier_call_chain(&notify_chain, action, ia_name);
+	}
+}
+
+/* Do the next thing there is to do. notify_mutex held. False: there is none. */
+static bool notify_step(void)
+{
+	struct kdapl_device *dev;
+	unsigned long action;
+
+	spin_lock(&notify_lock);
+	dev = notify_next(&action);
+	if (dev && action == NOTIFY_FORGET)
+		list_del(&dev->notice.node);
+	else if (dev && action == KDAT_IA_ADDED)
+		strscpy(dev->notice.known, dev->notice.name, sizeof(dev->notice.known));
+	spin_unlock(&notify_lock);
+	if (!dev)
+		return false;
+	if (action == NOTIFY_FORGET) {
+		kdapl_device_put(dev);
+		return true;
+	}
+	notify_tell(NULL, dev, action, dev->notice.known);
+	if (action == KDAT_IA_REMOVED)
+		*dev->notice.known = '\0';
+	return true;
 }
 
 static void notify_work_fn(struct work_struct *work)
 {
-	struct notify_adapter *adapter;
+	bool more;
 
-	while ((adapter = notify_next())) {
+	do {
 		mutex_lock(&notify_mutex);
-		raw_notifier_call_chain(&notify_chain, adapter->action, adapter->name);
-		if (adapter->action == KDAT_IA_ADDED) {
-			list_add_tail(&adapter->node, &notify_known);
-		} else {
-			notify_forget(adapter->name);
-			kfree(adapter);
-		}
+		more = notify_step();
 		mutex_unlock(&notify_mutex);
-	}
+	} while (more);
 }
 
 static DECLARE_WORK(notify_work, notify_work_fn);
 
 /**
- * kdapl_notify - the ports of a device have appeared or gone
- * @name: name of the device
- * @ports: how many it has
- * @action: KDAT_IA_ADDED or KDAT_IA_REMOVED
+ * kdapl_notify - a device has appeared, has another name, or has gone
+ * @dev: the device; kept until consumers know that it has gone
+ * @name: its name; empty when it has gone
  *
- * Context: may sleep.
+ * Context: may sleep; one call at a time.
  */
-void kdapl_notify(const char *name, u32 ports, unsigned long action)
+void kdapl_notify(struct kdapl_device *dev, const char *name)
 {
-	struct notify_adapter *adapter;
-	u32 port;
-
-	for (port = 1; port <= ports; port++) {
-		/* no I/O: the device may be that of a disk */
-		adapter = kzalloc(sizeof(*adapter), GFP_NOIO);
-		if (!adapter)
-			break;
-		adapter->action = action;
-		snprintf(adapter->name, sizeof(adapter->name), "%s-%u", name, port);
-		spin_lock(&notify_lock);
-		list_add_tail(&adapter->node, &notify_changes);
-		spin_unlock(&notify_lock);
+	spin_lock(&notify_lock);
+	strscpy(dev->notice.name, name, sizeof(dev->notice.name));
+	if (list_empty(&dev->notice.node)) {
+		refcount_inc(&dev->ref);
+		list_add_tail(&dev->notice.node, &notify_devices);
 	}
+	spin_unlock(&notify_lock);
 	queue_work(kdapl_event_wq, &notify_work);
 }
 
-/**
- * kdapl_notify_exit - forget all adapters
- *
- * Context: unload; no device is left, and the work queues have been flushed.
- */
-void kdapl_notify_exit(void)
+static bool notify_is_registered(const struct notifier_block *nb)
 {
-	struct notify_adapter *adapter, *next;
+	const struct notifier_block *n;
 
-	list_splice_init(&notify_changes, &notify_known);
-	list_for_each_entry_safe(adapter, next, &notify_known, node) {
-		list_del(&adapter->node);
-		kfree(adapter);
-	}
+	n = rcu_dereference_protected(notify_chain.head, lockdep_is_held(&notify_mutex));
+	while (n && n != nb)
+		n = rcu_dereference_protected(n->next, lockdep_is_held(&notify_mutex));
+	return n;
 }
 
 /**
@@ -118,8 +148,9 @@ void kdapl_notify_exit(void)
  *	that is valid during the call; it returns NOTIFY_OK
  *
  * IAs that are there already are reported as KDAT_IA_ADDED during the call. A device that is
- * renamed is reported as gone and added. KDAT_IA_REMOVED comes when the device has gone, or a
- * little earlier; an open instance hears of it by DAT_ASYNC_ERROR_IA_CATASTROPHIC.
+ * renamed, or goes and comes back, is reported as gone and added, in this order. KDAT_IA_REMOVED
+ * comes when the device has gone, or a little earlier; an open instance hears of it by
+ * DAT_ASYNC_ERROR_IA_CATASTROPHIC. A device that goes before it could be reported is not.
  *
  * The callback runs in a work item, or inside this call, one at a time. It may sleep and call
  * everything but this function and kdat_unregister_ia_notifier(). An extension of this
@@ -130,14 +161,26 @@ void kdapl_notify_exit(void)
  */
 int kdat_register_ia_notifier(struct notifier_block *nb)
 {
-	struct notify_adapter *adapter;
-	int err;
+	struct kdapl_device *dev;
+	int err = -EEXIST;
 
 	mutex_lock(&notify_mutex);
+	if (notify_is_registered(nb))	/* the chain would warn */
+		goto out;
 	err = raw_notifier_chain_register(&notify_chain, nb);
-	if (!err)
-		list_for_each_entry(adapter, &notify_known, node)
-			nb->notifier_call(nb, KDAT_IA_ADDED, adapter->name);
+	if (err)
+		goto out;
+	spin_lock(&notify_lock);
+	list_for_each_entry(dev, &notify_devices, notice.node) {
+		if (!*dev->notice.known)
+			continue;
+		/* devices leave the list under notify_mutex only */
+		spin_unlock(&notify_lock);
+		notify_tell(nb, dev, KDAT_IA_ADDED, dev->notice.known);
+		spin_lock(&notify_lock);
+	}
+	spin_unlock(&notify_lock);
+out:
 	mutex_unlock(&notify_mutex);
 	return err;
 }

@@ -26,7 +26,6 @@ int kdapl_start(void)
 	if (ret) {
 		kdapl_debugfs_exit();
 		kdapl_workqueues_stop();
-		kdapl_notify_exit();	/* devices may have been added, and removed again */
 	}
 	return ret;
 }
@@ -42,7 +41,6 @@ void kdapl_stop(void)
 	ib_unregister_client(&kdapl_client);
 	kdapl_cm_reject_stop();
 	kdapl_workqueues_stop();
-	kdapl_notify_exit();
 	kdapl_ia_exit();
 	kdapl_handles_exit();
 }

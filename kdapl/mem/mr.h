@@ -38,6 +38,22 @@ struct kdapl_pz {
 
 void kdapl_pz_destroy(struct kdapl_pz *pz);
 
+#define KDAPL_REG_NONCE	16
+
+/**
+ * struct kdapl_reg_door - which request the listener of a registration pair accepts
+ * @nonce: it must carry this
+ * @addr: and come from this address, our own
+ * @taken: there was one
+ */
+struct kdapl_reg_door {
+	u8 nonce[KDAPL_REG_NONCE];
+	struct sockaddr_storage addr;
+	atomic_t taken;
+};
+
+bool kdapl_reg_admits(struct kdapl_reg_door *door, const struct sockaddr_storage *from,
+		      const void *pdata, u8 len);
 int kdapl_reg_mr(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_mr *mr, int access);
 int kdapl_reg_invalidate(struct kdapl_ia *ia, struct kdapl_pd *pd, u32 key);
 void kdapl_reg_destroy(struct kdapl_pd *pd);

@@ -30,7 +30,6 @@
 
 #define REG_TIMEOUT	(5 * HZ)
 #define REG_DEPTH	4
-#define REG_NONCE	16
 
 /**
  * struct kdapl_reg - registration QP
@@ -44,9 +43,7 @@
  * @sides: sides connected so far
  * @failed: an event has reported that the pair cannot be connected
  * @no_path: the device has refused a path to its own port, by any QP
- * @taken: the one request has arrived
- * @nonce: nonce the one request must carry
- * @addr: own address
+ * @door: keeps others off the listener
  */
 struct kdapl_reg {
 	struct kdapl_device *dev;
@@ -59,9 +56,7 @@ struct kdapl_reg {
 	atomic_t sides;
 	bool failed;
 	bool no_path;
-	atomic_t taken;
-	u8 nonce[REG_NONCE];
-	struct sockaddr_storage addr;
+	struct kdapl_reg_door door;
 };
 
 struct reg_op {
@@ -258,15 +253,31 @@ static bool reg_same_host(const struct sockaddr_storage *a, const struct sockadd
 	       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
 }
 
+/**
+ * kdapl_reg_admits - is this the request that the listener of a pair waits for?
+ * @door: of the pair
+ * @from: address of the peer
+ * @pdata: private data of the request
+ * @len: bytes of it
+ *
+ * Context: any.
+ * Return: whether it is, for one request only.
+ */
+bool kdapl_reg_admits(struct kdapl_reg_door *door, const struct sockaddr_storage *from,
+		      const void *pdata, u8 len)
+{
+	return len >= KDAPL_REG_NONCE && !memcmp(pdata, door->nonce, KDAPL_REG_NONCE) &&
+	       reg_same_host(from, &door->addr) && !atomic_xchg(&door->taken, 1);
+}
+
 static int reg_request(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
+	const struct rdma_conn_param *asked = &event->param.conn;
 	struct kdapl_reg *reg = id->context;
 	struct rdma_conn_param param = {};
 
-	if (event->param.conn.private_data_len < REG_NONCE ||
-	    memcmp(event->param.conn.private_data, reg->nonce, REG_NONCE) ||
-	    !reg_same_host(&id->route.addr.dst_addr, &reg->addr) ||
-	    atomic_xchg(&reg->taken, 1))
+	if (!kdapl_reg_admits(&reg->door, &id->route.addr.dst_addr, asked->private_data,
+			      asked->private_data_len))
 		return kdapl_cm_reject_new(reg->dev, id, IB_CM_REJ_INVALID_SERVICE_ID) ? 0 : -EPERM;
 	param.qp_num = reg->qp[1]->qp_num;
 	if (rdma_accept(id, &param))
@@ -335,21 +346,22 @@ static int reg_active_handler(struct rdma_cm_id *id, struct rdma_cm_event *event
 
 static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kdapl_reg *reg)
 {
-	struct rdma_conn_param param = { .private_data = reg->nonce,
-					 .private_data_len = REG_NONCE };
+	struct kdapl_reg_door *door = &reg->door;
+	struct rdma_conn_param param = { .private_data = door->nonce,
+					 .private_data_len = KDAPL_REG_NONCE };
 	struct ib_qp_attr attr = {};
 	struct sockaddr_storage dst;
 	struct net *net;
 	int ret, i;
 
-	ret = kdapl_ia_address(ia, NULL, &reg->addr, &net);
+	ret = kdapl_ia_address(ia, NULL, &door->addr, &net);
 	if (ret)
 		return ret;
 	for (i = 0; i < 2 && !ret; i++)
 		ret = reg_create_qp(pd, reg, i);
 	if (ret)
 		goto out;
-	get_random_bytes(reg->nonce, REG_NONCE);
+	get_random_bytes(door->nonce, KDAPL_REG_NONCE);
 	reg->dev = ia->dev;
 	reg->listener = rdma_create_id(net, reg_passive_handler, reg, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(reg->listener)) {
@@ -357,7 +369,7 @@ static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kda
 		reg->listener = NULL;
 		goto out;
 	}
-	ret = rdma_bind_addr(reg->listener, (struct sockaddr *)&reg->addr);
+	ret = rdma_bind_addr(reg->listener, (struct sockaddr *)&door->addr);
 	if (!ret && reg->listener->device != ia->dev->ibdev)
 		ret = -EADDRNOTAVAIL;	/* another device has the same address */
 	if (!ret)
@@ -371,8 +383,8 @@ static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kda
 		reg->id[0] = NULL;
 		goto out;
 	}
-	ret = rdma_resolve_addr(reg->id[0], (struct sockaddr *)&reg->addr, (struct sockaddr *)&dst,
-				2000);
+	ret = rdma_resolve_addr(reg->id[0], (struct sockaddr *)&door->addr,
+				(struct sockaddr *)&dst, 2000);
 	if (ret)
 		goto out;
 	ret = -ETIMEDOUT;

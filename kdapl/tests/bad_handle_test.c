@@ -62,7 +62,7 @@ static noinline DAT_RETURN bh_call(struct bh *bh, int line, DAT_HANDLE h)
 	DAT_RMR_TRIPLET rmr = {};
 	DAT_CONTEXT cookie = {};
 	struct kdat_sg sg = {};
-	DAT_PADDR address = 0;
+	struct kdat_dma_map map = {};
 	DAT_HANDLE_TYPE kind;
 	DAT_CONN_QUAL qual;
 	DAT_VLEN length;

@@ -213,11 +213,13 @@ static void dma_ia_test(struct kunit *test)
 	DAT_LMR_TRIPLET iov;
 	DAT_LMR_CONTEXT all;
 	DAT_LMR_HANDLE lmr;
+	struct kdat_dma_map map = {};
 	DAT_PADDR at;
 
 	memset(bytes, '.', PAGE_SIZE);
 	KD_ASSERT_OK(test, dat_ia_reserved_lmr(env->ia, &lmr, &all));
-	KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, bytes, PAGE_SIZE, &at));
+	KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, &map, bytes, PAGE_SIZE));
+	at = map.address;
 	copy = (u8 *)(uintptr_t)at;
 	memcpy(bytes + 10, "hello", 5);
 	KD_EXPECT_OK(test, km_send(km, all, at + 10, 5, 1));
@@ -241,50 +243,101 @@ static void dma_ia_test(struct kunit *test)
 	reg.priv = DAT_MEM_PRIV_READ_FLAG;
 	KD_EXPECT_OK(test, km_try_reg(km, &reg, DAT_MEM_TYPE_IA, region, 64));
 	KD_EXPECT_OK(test, dat_lmr_free(reg.lmr));
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, at, PAGE_SIZE));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, &map));
 	dma_is(env, bytes + 9, ".hello.....answer....new.");
 }
 
-/* What is mapped when the device goes is unmapped; the fake device counts what is left. */
+/*
+ * What is mapped when the device goes is unmapped; the fake device counts what is left. Each
+ * record is given back once.
+ */
 static void dma_gone_test(struct kunit *test)
 {
 	struct km *km = km_on(test, &dma_caps, NULL);
 	struct kd_env *env = &km->env;
-	DAT_PADDR at[4];
+	struct kdat_dma_map map[4] = {};
 	int i;
 
 	for (i = 0; i < 4; i++)
-		KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, km_bytes(km, 0), 64 * (1 + i / 2),
-						   &at[i]));
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, at[0], 64));
+		KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, &map[i], km_bytes(km, 0),
+						   64 * (1 + i / 2)));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, &map[0]));
 	fake_ib_unplug(env->dev);
 	KUNIT_EXPECT_TRUE(test, list_empty(&dma_of(env)->maps));
 	for (i = 1; i < 3; i++)
-		KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, at[i], 64 * (1 + i / 2)));
+		KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, &map[i]));
+	for (i = 0; i < 3; i++)
+		KD_BAD_ARG(test, kdat_ia_dma_unmap(env->ia, &map[i]), 2);
+}
+
+/* A device that has failed is still there: what is unmapped is, at once. */
+static void dma_failed_test(struct kunit *test)
+{
+	struct km *km = km_on(test, &dma_caps, NULL);
+	struct kd_env *env = &km->env;
+	struct fake_dma *dma = dma_of(env);
+	struct list_head *before = dma->maps.next;
+	struct kdat_dma_map map = {};
+	struct ib_event fatal = {
+		.device = fake_ib_device(env->dev), .event = IB_EVENT_DEVICE_FATAL,
+	};
+
+	KD_ASSERT_OK(test, kdat_ia_dma_map(env->ia, &map, km_bytes(km, 0), 64));
+	ib_dispatch_event(&fatal);
+	flush_workqueue(ib_wq);
+	flush_workqueue(kdapl_misc_wq);
+	KUNIT_EXPECT_PTR_NE(test, dma->maps.next, before);
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, &map));
+	KUNIT_EXPECT_PTR_EQ(test, dma->maps.next, before);
+}
+
+static void dma_close_ia(void *arg)
+{
+	WARN_ON(dat_ia_close(*(DAT_IA_HANDLE *)arg, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
 static void dma_close_test(struct kunit *test)
 {
 	struct km *km = km_on(test, &dma_caps, NULL);
-	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-	DAT_IA_HANDLE ia = kd_ia_more(&km->env, &async);
 	struct fake_dma *dma = dma_of(&km->env);
+	struct kdat_dma_map map = {}, none = {};
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
 	struct list_head *before = dma->maps.next;
-	DAT_PADDR at;
+	DAT_IA_HANDLE own = km->env.ia, ia = kd_ia_more(&km->env, &evd);
+	u8 *bytes = km_bytes(km, 0);
 
-	KD_ASSERT_OK(test, kdat_ia_dma_map(ia, km_bytes(km, 0), 64, &at));
+	KD_ASSERT_OK(test, kdat_ia_dma_map(ia, &map, bytes, 64));
 	KUNIT_EXPECT_PTR_NE(test, dma->maps.next, before);
-	/* not mapped with this instance, or not like that */
-	KD_EXPECT_RET(test, kdat_ia_dma_unmap(km->env.ia, at, 64), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
-	KD_EXPECT_RET(test, kdat_ia_dma_unmap(ia, at, 63), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	KD_EXPECT_RET(test, kdat_ia_dma_unmap(ia, at + 1, 64), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG2);
+	KUNIT_EXPECT_EQ(test, map.length, 64ULL);
+	/* not mapped, not with this instance, or mapped already */
+	KD_BAD_ARG(test, kdat_ia_dma_unmap(ia, &none), 2);
+	KD_BAD_ARG(test, kdat_ia_dma_unmap(own, &map), 2);
+	KD_BAD_ARG(test, kdat_ia_dma_map(ia, &map, bytes, 64), 2);
+	KD_BAD_ARG(test, kdat_ia_dma_map(own, &map, bytes, 64), 2);
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(ia, &map));
+	KUNIT_EXPECT_PTR_EQ(test, dma->maps.next, before);
+	KD_BAD_ARG(test, kdat_ia_dma_unmap(ia, &map), 2);
+	/* the same record again, left to the end of the instance, and then to another one */
+	KD_ASSERT_OK(test, kdat_ia_dma_map(ia, &map, bytes, 64));
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 	KUNIT_EXPECT_PTR_EQ(test, dma->maps.next, before);
+	KD_BAD_ARG(test, kdat_ia_dma_unmap(own, &map), 2);
+	KD_EXPECT_OK(test, kdat_ia_dma_map(own, &map, bytes, 64));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(own, &map));
+	/* an instance that is closed in the middle of the call */
+	evd = DAT_HANDLE_NULL;
+	ia = kd_ia_more(&km->env, &evd);
+	dma->arg = &ia;
+	dma->at_map = dma_close_ia;
+	KD_EXPECT_RET(test, kdat_ia_dma_map(ia, &map, bytes, 64), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	KUNIT_EXPECT_PTR_EQ(test, dma->maps.next, before);
+	/* without a mapping left the record is as it was */
+	dma->fail = 1;
+	KM_EXPECT_TYPE(test, kdat_ia_dma_map(own, &map, bytes, 64), DAT_INSUFFICIENT_RESOURCES);
+	KD_BAD_ARG(test, kdat_ia_dma_unmap(own, &map), 2);
 }
 
-/* Devices with other bytes than the CPU; a mapping that is the very memory after all. */
 static void dma_same_test(struct kunit *test)
 {
 	static const struct { struct fake_ib_caps caps; bool sync; } rows[] = {
@@ -679,6 +732,7 @@ static struct kunit_case dma_cases[] = {
 	KD_CASE(dma_peer_ends_below_test, "LMR-SYNC-07,SINV-02: a peer ends an LMR below an RMR"),
 	KD_CASE(dma_ia_test, "LMR-SYNC-06: the reserved LMR; memory of type IA"),
 	KD_CASE(dma_gone_test, "LMR-20: mappings of a consumer do not outlive the device"),
+	KD_CASE(dma_failed_test, "LMR-20: mappings of a device that has failed"),
 	KD_CASE(dma_close_test, "LMR-20: mappings of a consumer do not outlive the IA"),
 	KD_CASE(dma_same_test,
 		"LMR-SYNC-05,LMR-SYNC-06: who has to synchronise; a mapping that is no copy"),

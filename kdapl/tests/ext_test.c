@@ -226,6 +226,8 @@ static void ext_notifier(struct kunit *test)
 	/* it is known by now, so the call itself tells */
 	KUNIT_ASSERT_EQ(test, kdat_register_ia_notifier(&heard.nb), 0);
 	KUNIT_EXPECT_EQ(test, heard.added, 2);
+	KUNIT_EXPECT_EQ(test, kdat_register_ia_notifier(&heard.nb), -EEXIST);
+	KUNIT_EXPECT_EQ(test, heard.added, 2);
 	fake_ib_unplug(env->dev);
 	KUNIT_EXPECT_NE(test, wait_event_timeout(heard.wait, heard.removed, 60 * HZ), 0L);
 	KUNIT_EXPECT_EQ(test, kdat_unregister_ia_notifier(&heard.nb), 0);
@@ -235,6 +237,99 @@ static void ext_notifier(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, kdat_register_ia_notifier(&heard.nb), 0);
 	KUNIT_EXPECT_EQ(test, kdat_unregister_ia_notifier(&heard.nb), 0);
 	KUNIT_EXPECT_EQ(test, heard.added, 2);
+}
+
+/* All that a consumer is told of the devices of a test, in order. */
+struct ext_log {
+	struct notifier_block nb;
+	wait_queue_head_t wait;
+	struct completion go;
+	bool hold;		/* the next callback waits for @go */
+	int n;
+	char told[24][DAT_NAME_MAX_LENGTH];
+};
+
+static int ext_write(struct notifier_block *nb, unsigned long action, void *name)
+{
+	struct ext_log *log = container_of(nb, struct ext_log, nb);
+
+	if (log->n < ARRAY_SIZE(log->told))
+		snprintf(log->told[log->n], sizeof(log->told[0]), "%c%s",
+			 action == KDAT_IA_ADDED ? '+' : '-', (char *)name);
+	log->n++;
+	wake_up(&log->wait);
+	if (log->hold)
+		wait_for_completion_timeout(&log->go, KD_LONG);
+	return NOTIFY_DONE;
+}
+
+static bool ext_written(struct ext_log *log, int n)
+{
+	return wait_event_timeout(log->wait, READ_ONCE(log->n) >= n, KD_LONG);
+}
+
+/* What ib_core does, for a call that it does not export. */
+static void ext_rename(struct fake_ib *dev, const char *name)
+{
+	struct ib_device *ibdev = fake_ib_device(dev);
+
+	WARN_ON(device_rename(&ibdev->dev, name));
+	kdapl_client.rename(ibdev, ib_get_client_data(ibdev, &kdapl_client));
+}
+
+/*
+ * While nobody can be told, two devices exchange their names, a third one goes and comes back, and
+ * a fourth one comes and goes: no name is told twice, and what has gone is told first.
+ */
+static void ext_notifier_order(struct kunit *test)
+{
+	static const struct fake_ib_caps two_ports = { .ports = 2 };
+	static const struct {
+		char sign;
+		int dev, port;	/* of which device it was the name at first */
+	} want[] = {
+		{ '+', 0, 1 }, { '+', 0, 2 }, { '+', 1, 1 }, { '+', 2, 1 },
+		{ '-', 0, 1 }, { '-', 0, 2 }, { '-', 1, 1 }, { '-', 2, 1 },
+		{ '+', 1, 1 }, { '+', 1, 2 }, { '+', 0, 1 }, { '+', 2, 1 },
+	};
+	struct ext_log *log = kunit_kzalloc(test, sizeof(*log), GFP_KERNEL);
+	char name[3][IB_DEVICE_NAME_MAX], line[DAT_NAME_MAX_LENGTH];
+	struct fake_ib *dev[5] = {};
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, log);
+	log->nb.notifier_call = ext_write;
+	init_waitqueue_head(&log->wait);
+	init_completion(&log->go);
+	KUNIT_ASSERT_EQ(test, kdat_register_ia_notifier(&log->nb), 0);
+	for (i = 0; i < 5; i++) {
+		if (i == 2)
+			log->hold = true;
+		dev[i] = fake_ib_create(i ? NULL : &two_ports);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(dev[i]));
+		if (i < 3) {
+			strscpy(name[i], fake_ib_name(dev[i]), sizeof(name[i]));
+			KUNIT_EXPECT_TRUE(test, ext_written(log, i + 2));
+		}
+		if (i >= 2 && i != 3)
+			fake_ib_unplug(dev[i]);
+	}
+	ext_rename(dev[0], "kdswap");
+	ext_rename(dev[1], name[0]);
+	ext_rename(dev[0], name[1]);
+	KUNIT_EXPECT_STREQ(test, fake_ib_name(dev[3]), name[2]);
+	log->hold = false;
+	complete(&log->go);
+	KUNIT_EXPECT_TRUE(test, ext_written(log, ARRAY_SIZE(want)));
+	KUNIT_EXPECT_EQ(test, kdat_unregister_ia_notifier(&log->nb), 0);
+	KUNIT_EXPECT_EQ(test, log->n, (int)ARRAY_SIZE(want));
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		snprintf(line, sizeof(line), "%c%s-%d", want[i].sign, name[want[i].dev],
+			 want[i].port);
+		KUNIT_EXPECT_STREQ_MSG(test, log->told[i], line, "line %d", i);
+	}
+	for (i = 0; i < 5; i++)
+		fake_ib_destroy(dev[i]);
 }
 
 /* A callback that waits for work of another queue. */
@@ -331,6 +426,7 @@ static struct kunit_case ext_cases[] = {
 	KD_CASE(ext_device, "D-101: the parent device, limits of mappings, a device that is lost"),
 	KD_CASE(ext_open_args, "D-100: kdat_ia_open_to: arguments that are wrong"),
 	KD_CASE(ext_notifier, "D-102: IAs that appear and go"),
+	KD_CASE(ext_notifier_order, "D-102: devices renamed, gone and back meanwhile; port 2"),
 	KD_CASE(ext_notifier_waits, "D-102: a callback waits for the work of later queues"),
 	KD_CASE(ext_wait_unused, "D-103: EVD and PZ of an EP that was freed inside an upcall"),
 	{}

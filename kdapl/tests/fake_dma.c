@@ -143,7 +143,13 @@ static int fake_map_sg(struct ib_device *ibdev, struct scatterlist *sgl, int nen
 
 static u64 fake_map_single(struct ib_device *ibdev, void *address, size_t size, int dir)
 {
-	return copy_make(fake_ib_dma(ibdev), address, size, dir);
+	struct fake_dma *dma = fake_ib_dma(ibdev);
+	u64 addr = copy_make(dma, address, size, dir);
+	fake_dma_fn *fn = xchg(&dma->at_map, NULL);
+
+	if (fn)
+		fn(dma->arg);
+	return addr;
 }
 
 static void fake_unmap_single(struct ib_device *ibdev, u64 addr, size_t size, int dir)

@@ -37,11 +37,13 @@ struct fake_dma {
 	/* misuse: what is synchronised or unmapped is not mapped, or not like that */
 	unsigned int wrong;
 	unsigned int dark_pages;	/* pages unmapped with interrupts off */
+	unsigned int fail;	/* the nth mapping from now fails */
 	bool same;		/* mappings from now on are of the memory itself */
 	bool caches;		/* caches are not coherent */
 	unsigned int parts;	/* entries of lists mapped since that are not whole pages */
 	unsigned int nsyncs;	/* how often caches were told */
 	struct fake_sync syncs[FAKE_SYNCS];	/* the first of it */
+	fake_dma_fn *at_map;	/* called once with @arg, when a piece has been mapped */
 	fake_dma_fn *at_unmap;	/* called once with @arg, when a list is about to be unmapped */
 	void *arg;		/* its argument */
 };

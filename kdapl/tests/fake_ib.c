@@ -1541,7 +1541,7 @@ struct fake_ib *fake_ib_create(const struct fake_ib_caps *caps)
 		return ERR_PTR(-ENOMEM);
 	}
 	fdev->ibdev.node_type = RDMA_NODE_IB_CA;
-	fdev->ibdev.phys_port_cnt = 1;
+	fdev->ibdev.phys_port_cnt = c->ports ?: 1;
 	fdev->ibdev.num_comp_vectors = c->vectors;
 	fdev->ibdev.node_guid = cpu_to_be64(0x6b6461706c000000ULL + atomic_inc_return(&guid));
 	strscpy(fdev->ibdev.node_desc, "kdapl unit test device", sizeof(fdev->ibdev.node_desc));

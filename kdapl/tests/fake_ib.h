@@ -148,6 +148,7 @@ struct fake_ib_caps {
 	bool peeks;
 	bool grh;		/* the port takes no path without a GID */
 	bool no_self;		/* a QP cannot be connected to itself */
+	int ports;		/* ports, which are alike */
 };
 
 /* One recorded work request. */

@@ -76,7 +76,7 @@ static void ma_answers_test(struct kunit *test)
 	DAT_LMR_HANDLE lmr;
 	DAT_VADDR align;
 	DAT_VLEN length;
-	DAT_PADDR addr;
+	struct kdat_dma_map map = {};
 	struct ma ma;
 
 #define MA_KCREATE(pz, lmr, key)	\
@@ -104,7 +104,8 @@ static void ma_answers_test(struct kunit *test)
 	MA_BAD(&ma, 2, dat_ia_reserved_lmr(ia, NULL, &key));
 	MA_BAD(&ma, 3, dat_ia_reserved_lmr(ia, &lmr, NULL));
 	MA_BAD(&ma, 2, kdat_ia_mem_limits(ia, NULL));
-	MA_BAD(&ma, 4, kdat_ia_dma_map(ia, ma.km->env.buf, 1, NULL));
+	MA_BAD(&ma, 2, kdat_ia_dma_map(ia, NULL, ma.km->env.buf, 1));
+	MA_BAD(&ma, 2, kdat_ia_dma_unmap(ia, NULL));
 	MA_BAD(&ma, 3, kdat_lmr_by_context(ia, ma.mem->lmr_context, NULL));
 	/* a PZ of another instance */
 	other = kd_ia_more(&ma.km->env, &async);
@@ -117,8 +118,8 @@ static void ma_answers_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_lmr_fmr(ma.lmr, MA_PHYS, region, 1, KM_LOCAL, 0, ma.km->env.ep, c, 0,
 				       NULL, NULL));
 	km_finish(ma.km, DAT_DTO_LMR_FMR, 1);
-	KD_EXPECT_OK(test, kdat_ia_dma_map(ia, ma.km->env.buf, 1, &addr));
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(ia, addr, 1));
+	KD_EXPECT_OK(test, kdat_ia_dma_map(ia, &map, ma.km->env.buf, 1));
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(ia, &map));
 #undef MA_KCREATE
 }
 

@@ -571,16 +571,15 @@ static void list_dma_test(struct kunit *test)
 {
 	struct list *list = list_open(test, 0, 0);
 	DAT_IA_HANDLE ia = list->env->ia;
-	DAT_PADDR addr = 0;
+	struct kdat_dma_map map = {};
 
-	KD_EXPECT_OK(test, kdat_ia_dma_map(ia, list->phys + 5, LIST_BYTES - 5, &addr));
-	KUNIT_EXPECT_EQ(test, addr, (u64)(uintptr_t)list->phys + 5);	/* on a soft device */
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(ia, addr, LIST_BYTES - 5));
-	KD_BAD_ARG(test, kdat_ia_dma_map(ia, list->virt, 1, &addr), 2);
-	KD_BAD_ARG(test, kdat_ia_dma_map(ia, NULL, 1, &addr), 2);
-	KD_BAD_ARG(test, kdat_ia_dma_map(ia, list->phys, 0, &addr), 3);
-	KD_BAD_ARG(test, kdat_ia_dma_map(ia, list->phys, U64_MAX, &addr), 3);
-	KD_BAD_ARG(test, kdat_ia_dma_unmap(ia, addr, 0), 3);
+	KD_EXPECT_OK(test, kdat_ia_dma_map(ia, &map, list->phys + 5, LIST_BYTES - 5));
+	KUNIT_EXPECT_EQ(test, map.address, (u64)(uintptr_t)list->phys + 5);	/* on a soft device */
+	KD_EXPECT_OK(test, kdat_ia_dma_unmap(ia, &map));
+	KD_BAD_ARG(test, kdat_ia_dma_map(ia, &map, list->virt, 1), 3);
+	KD_BAD_ARG(test, kdat_ia_dma_map(ia, &map, NULL, 1), 3);
+	KD_BAD_ARG(test, kdat_ia_dma_map(ia, &map, list->phys, 0), 4);
+	KD_BAD_ARG(test, kdat_ia_dma_map(ia, &map, list->phys, U64_MAX), 4);
 	list_close(list);
 }
 
@@ -631,17 +630,16 @@ static void list_gone_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
 	DAT_LMR_TRIPLET seg = kd_seg(env, KD_RW, 0, 1);
+	struct kdat_dma_map map = {};
 	struct kdat_mem_limits limits;
 	DAT_LMR_CONTEXT context;
 	DAT_LMR_HANDLE lmr, got;
-	DAT_PADDR addr;
 
 	KD_ASSERT_OK(test, dat_ia_reserved_lmr(env->ia, &lmr, &context));
 	fake_ib_unplug(env->dev);
 	KD_GONE(test, dat_ia_reserved_lmr(env->ia, &got, &context));
 	KD_GONE(test, kdat_ia_mem_limits(env->ia, &limits));
-	KD_GONE(test, kdat_ia_dma_map(env->ia, env->buf, 1, &addr));
-	KD_EXPECT_OK(test, kdat_ia_dma_unmap(env->ia, 4096, 1));
+	KD_GONE(test, kdat_ia_dma_map(env->ia, &map, env->buf, 1));
 	KD_GONE(test, dat_lmr_sync_rdma_read(env->ia, &seg, 1));
 	KD_EXPECT_OK(test, dat_lmr_query(lmr, 0, NULL));
 }

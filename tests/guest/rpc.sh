@@ -100,6 +100,8 @@ part_plug() {
 		must "and comes back" plug "$b" 1
 		step "the same clients go on" go_on
 	done
+	[ "$where" != net ] || step "the server has listened once on each device of its name" \
+		test "$(dmesg | grep -c "kdrpc_server: $b-1: serving")" = 3
 	step "the device of the clients goes" timeout 60 rdma link delete "$a"
 	step "clients without a device unload" stopped
 	must "the device comes back" plug "$a" 0

@@ -356,8 +356,8 @@ static void region_describe(struct kunit *test, struct kdt_region *r)
 		desc->for_platform = &r->sgt;
 		break;
 	case KDT_BUS:
-		KDT_OK(test, kdat_ia_dma_map(ia->h, r->buf.p, len, &r->bus));
-		desc->for_ia = r->bus;
+		KDT_OK(test, kdat_ia_dma_map(ia->h, &r->bus, r->buf.p, len));
+		desc->for_ia = r->bus.address;
 		break;
 	case KDT_LMR:
 		/* without any right; its length is not looked at */
@@ -528,5 +528,5 @@ void kdt_region_free(struct kunit *test, struct kdt_region *r)
 	if (r->buf.lmr)
 		KDT_OK(test, dat_lmr_free(r->buf.lmr));
 	if (r->kind == KDT_BUS)
-		KDT_OK(test, kdat_ia_dma_unmap(r->pair->s.ia->h, r->bus, r->buf.len));
+		KDT_OK(test, kdat_ia_dma_unmap(r->pair->s.ia->h, &r->bus));
 }

@@ -101,7 +101,7 @@ struct kdt_region {
 	DAT_REGION_DESCRIPTION desc;
 	struct sg_table sgt;
 	struct scatterlist sg[KDT_REG_PAGES + 1];
-	DAT_PADDR bus;
+	struct kdat_dma_map bus;
 	DAT_RMR_HANDLE rmr;
 	u64 length;		/* as the call wants it */
 	DAT_VLEN reg_len;

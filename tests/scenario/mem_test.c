@@ -57,7 +57,7 @@ static u64 region_start(struct kdt_region *r, DAT_VA_TYPE va)
 		return 0;
 	if (r->kind <= KDT_MODULE || r->kind == KDT_LMR || r->kind == KDT_RMR)
 		return (uintptr_t)r->buf.p;
-	return r->kind == KDT_BUS ? r->bus : r->mem->pages[0] + (r->buf.p - r->mem->p);
+	return r->kind == KDT_BUS ? r->bus.address : r->mem->pages[0] + (r->buf.p - r->mem->p);
 }
 
 static void every_kind(struct kunit *test)
@@ -252,7 +252,8 @@ static void huge_one(struct kunit *test, struct kdt_pair *pair, u8 *p, bool ia, 
 	DAT_REGION_DESCRIPTION desc = {};
 	struct kdt_buf buf = { .p = p, .len = OURS };
 	u64 first = virt_to_phys(p), size = 256ULL << 20, len, addr, i;
-	DAT_PADDR bus = 0, *pages;
+	struct kdat_dma_map bus = {};
+	DAT_PADDR *pages;
 
 	/* as much of it as there is on that side */
 	while (last ? first + OURS < size : !virt_addr_valid(phys_to_virt(first + size - 1)))
@@ -264,21 +265,21 @@ static void huge_one(struct kunit *test, struct kdt_pair *pair, u8 *p, bool ia, 
 	desc.for_array.page_size = SZ_2M;
 	desc.for_array.pages = pages;
 	if (ia) {
-		KDT_OK(test, kdat_ia_dma_map(b->h, phys_to_virt(first), size, &bus));
-		desc.for_ia = bus;
+		KDT_OK(test, kdat_ia_dma_map(b->h, &bus, phys_to_virt(first), size));
+		desc.for_ia = bus.address;
 	}
 	if (!large_new(test, ia ? DAT_MEM_TYPE_IA : DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, desc,
 		       ia ? size : size / SZ_2M, &buf, &len, &addr))
 		kunit_skip(test, "no pages of 2 MiB");
 	KUNIT_EXPECT_EQ(test, len, size);
-	KUNIT_EXPECT_EQ(test, addr, ia ? bus : first);
+	KUNIT_EXPECT_EQ(test, addr, ia ? bus.address : first);
 	buf.shift = addr + (last ? size - OURS : 0) - (uintptr_t)p;
 	kunit_info(test, "%llu MiB from 0x%llx on, ours at 0x%llx\n", size >> 20, addr,
 		   buf.shift + (uintptr_t)p);
 	large_works(test, pair, &buf, !last, last);
 	KDT_OK(test, dat_lmr_free(buf.lmr));
 	if (ia)
-		KDT_OK(test, kdat_ia_dma_unmap(b->h, bus, size));
+		KDT_OK(test, kdat_ia_dma_unmap(b->h, &bus));
 }
 
 static void huge(struct kunit *test)
@@ -400,8 +401,8 @@ static void reserved_lmr(struct kunit *test)
 		kunit_skip(test, "no reserved LMR");
 	r = own_pz(test, &pz);
 	KDT_OK(test, dat_ia_reserved_lmr(b->h, &r->buf.lmr, &r->buf.lctx));
-	KDT_OK(test, kdat_ia_dma_map(b->h, r->mem->p, KDT_REG_LEN, &r->bus));
-	r->buf.shift = r->bus - (uintptr_t)r->mem->p;
+	KDT_OK(test, kdat_ia_dma_map(b->h, &r->bus, r->mem->p, KDT_REG_LEN));
+	r->buf.shift = r->bus.address - (uintptr_t)r->mem->p;
 	/* all there is to check is that it does not wrap around */
 	iov = (DAT_LMR_TRIPLET) { -10ULL, 100, r->buf.lctx };
 	KDT_TYPE(test, DAT_INVALID_PARAMETER,
@@ -409,7 +410,7 @@ static void reserved_lmr(struct kunit *test)
 	KDT_TYPE(test, DAT_INVALID_PARAMETER,
 		 dat_ep_post_recv(r->pair->s.h, 1, &iov, kdt_cookie(7), 0));
 	local_only(test, r, true);
-	KDT_OK(test, kdat_ia_dma_unmap(b->h, r->bus, KDT_REG_LEN));
+	KDT_OK(test, kdat_ia_dma_unmap(b->h, &r->bus));
 }
 
 /* Memory of the owner that is not registered: its PZ needs nothing that registers memory. */

@@ -440,6 +440,8 @@ static void kdrpc_work(struct work_struct *work)
 			kdrpc_close(c);
 	}
 	ret = ret ?: kdrpc_connect(c);
+	if (READ_ONCE(c->stopping))
+		return;			/* kdrpc_client_close() does the rest */
 	if (ret == DAT_SUCCESS && READ_ONCE(c->event) == DAT_CONNECTION_EVENT_ESTABLISHED) {
 		pr_info("%pISpc: connected\n", &c->server);
 		c->said = false;

@@ -64,7 +64,7 @@ struct kdrpc_adapter {
 	struct mutex bufs_lock;		/* for nbufs, batches */
 	u32 nbufs;
 	struct list_head batches;
-	u32 npeers;			/* under kdrpc_lock */
+	u32 npeers;			/* written under kdrpc_lock */
 	struct list_head peers;
 };
 
@@ -218,6 +218,10 @@ static void kdrpc_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN
 
 /* ---- clients ---- */
 
+/*
+ * Called once for each client: by the event of its end, or, if it was not accepted, which has no
+ * event, by kdrpc_cr_upcall().
+ */
 static void kdrpc_peer_free(struct kdrpc_peer *peer)
 {
 	int n;
@@ -231,8 +235,8 @@ static void kdrpc_peer_free(struct kdrpc_peer *peer)
 	vfree(peer->memory);
 	spin_lock(&kdrpc_lock);
 	list_del(&peer->node);
-	peer->ad->npeers--;
-	wake_up_all(&kdrpc_gone);
+	WRITE_ONCE(peer->ad->npeers, peer->ad->npeers - 1);
+	wake_up_all(&kdrpc_gone);	/* then the adapter may go */
 	spin_unlock(&kdrpc_lock);
 	kvfree(peer);
 }
@@ -273,10 +277,15 @@ static DAT_RETURN kdrpc_peer_setup(struct kdrpc_peer *peer, struct kdrpc_adapter
 	       dat_set_consumer_context(peer->ep, (DAT_CONTEXT){ .as_ptr = peer });
 }
 
+/* NULL: there is no memory, or there are enough clients. */
 static struct kdrpc_peer *kdrpc_peer_create(struct kdrpc_adapter *ad)
 {
-	struct kdrpc_peer *peer = kvzalloc(sizeof(*peer), GFP_KERNEL);
+	struct kdrpc_peer *peer;
 	int n;
+
+	if (READ_ONCE(ad->npeers) >= KDRPC_PEERS)
+		return NULL;
+	peer = kvzalloc(sizeof(*peer), GFP_KERNEL);
 
 	if (peer)
 		peer->memory = vzalloc(sizeof(*peer->memory));
@@ -292,7 +301,7 @@ static struct kdrpc_peer *kdrpc_peer_create(struct kdrpc_adapter *ad)
 	}
 	spin_lock(&kdrpc_lock);
 	list_add_tail(&peer->node, &ad->peers);
-	ad->npeers++;
+	WRITE_ONCE(ad->npeers, ad->npeers + 1);
 	spin_unlock(&kdrpc_lock);
 	return peer;
 }
@@ -340,7 +349,7 @@ static void kdrpc_enough_bufs(struct kdrpc_adapter *ad, bool low)
 	mutex_lock(&ad->bufs_lock);
 	if (low)
 		kdrpc_more_bufs(ad);
-	while (ad->iwarp && ad->nbufs < ad->npeers * KDRPC_SLOTS &&
+	while (ad->iwarp && ad->nbufs < READ_ONCE(ad->npeers) * KDRPC_SLOTS &&
 	       ad->nbufs + batch <= KDRPC_BUFS &&
 	       kdrpc_more_bufs(ad) == DAT_SUCCESS)
 		;
@@ -375,7 +384,7 @@ static void kdrpc_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOL
 	    param.private_data_size >= (DAT_COUNT)sizeof(hello)) {
 		memcpy(&hello, param.private_data, sizeof(hello));
 		if (hello.magic == cpu_to_le32(KDRPC_MAGIC) &&
-		    hello.version == cpu_to_le32(KDRPC_VERSION) && ad->npeers < KDRPC_PEERS)
+		    hello.version == cpu_to_le32(KDRPC_VERSION))
 			peer = kdrpc_peer_create(ad);
 	}
 	kdrpc_enough_bufs(ad, false);
@@ -397,12 +406,18 @@ static bool kdrpc_no_peers(struct kdrpc_adapter *ad)
 	return none;
 }
 
-/* Users before what they use: new clients, clients, the SRQ, its memory, the rest. */
+/*
+ * Users before what they use: new clients, clients, the SRQ, its memory, the rest. The device may
+ * have gone or be going, and clients may be leaving: whatever ends a connection, it has one event
+ * with its end, which frees the client.
+ */
 static void kdrpc_close(struct kdrpc_adapter *ad)
 {
 	struct kdrpc_batch *old, *next;
 	struct kdrpc_peer *peer;
 
+	if (!ad->ia)
+		return;
 	dat_evd_modify_upcall(ad->async_evd, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME,
 			      DAT_UPCALL_INVOC_NEW);	/* it adds Receives */
 	dat_psp_free(ad->psp);
@@ -472,16 +487,19 @@ static DAT_RETURN kdrpc_listen(struct kdrpc_adapter *ad)
 }
 
 /*
- * Listen, or, if the device has gone, clean up. A device that is back is reported. An address is
- * not: without one the IA stays open, and the work item looks again.
+ * Listen, or, if the device has gone, clean up. That is all that is left for this adapter: when the
+ * device comes back it is another one, even under the same name, and the notifier reports both. An
+ * address is not reported: without one the IA stays open, and the work item looks again.
  */
 static void kdrpc_adapter_work(struct work_struct *work)
 {
 	struct kdrpc_adapter *ad = container_of(work, struct kdrpc_adapter, work.work);
 	DAT_RETURN ret;
 
-	if (ad->ia && kdat_ia_lost(ad->ia))
+	if (ad->ia && kdat_ia_lost(ad->ia)) {
 		kdrpc_close(ad);
+		return;
+	}
 	if (ad->pz)
 		return;
 	ret = kdrpc_open(ad) ?: kdrpc_listen(ad);
@@ -492,6 +510,8 @@ static void kdrpc_adapter_work(struct work_struct *work)
 	}
 	if (ad->pz)
 		kdrpc_close(ad);
+	if (DAT_GET_TYPE(ret) == DAT_PROVIDER_NOT_FOUND)
+		return;			/* it has gone, and the notifier is on its way */
 	if (!ad->said && DAT_GET_TYPE(ret) == DAT_INVALID_ADDRESS)
 		pr_warn("%s: cannot serve, trying again: it has no address\n", ad->name);
 	else if (!ad->said)

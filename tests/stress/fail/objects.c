@@ -258,7 +258,7 @@ STEP(srq_low, dat_srq_set_lw(kdf.out, 2))
 #define SCATTERED	(200 * PAGE_SIZE)
 
 static u8 *scattered;
-static DAT_PADDR ia_address;
+static struct kdat_dma_map mapped;
 
 #define LMR(type, member, value, length)					\
 	lmr_make(kdf.ia, kdf.pz, DAT_MEM_TYPE_##type,				\
@@ -294,9 +294,9 @@ static DAT_RETURN lmr_platform(void)
 	return LMR(PLATFORM, for_platform, &sgt, 2 * PAGE_SIZE);
 }
 
-STEP(dma_map, kdat_ia_dma_map(kdf.ia, kdf.mem, PAGE_SIZE, &ia_address))
-STEP(dma_unmap, kdat_ia_dma_unmap(kdf.ia, ia_address, PAGE_SIZE))
-STEP(lmr_ia, LMR(IA, for_ia, ia_address, PAGE_SIZE))
+STEP(dma_map, kdat_ia_dma_map(kdf.ia, &mapped, kdf.mem, PAGE_SIZE))
+STEP(dma_unmap, kdat_ia_dma_unmap(kdf.ia, &mapped))
+STEP(lmr_ia, LMR(IA, for_ia, mapped.address, PAGE_SIZE))
 STEP(lmr_local, dat_lmr_kcreate(kdf.ia, DAT_MEM_TYPE_VIRTUAL,
 				(DAT_REGION_DESCRIPTION) { .for_va = kdf.mem }, 64, kdf.pz,
 				DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_IA,
@@ -397,8 +397,8 @@ const struct sweep sweeps_of_objects[] = {
 	{ "dat_srq_set_lw", kdf_srq_create, srq_low, kdf_srq_free, FRUGAL },
 	{ "dat_srq_free", kdf_srq_create, kdf_srq_free, NULL, FREES },
 
-	{ "kdat_ia_dma_map", NULL, dma_map, dma_unmap },
-	{ "kdat_ia_dma_unmap", dma_map, dma_unmap },
+	{ "kdat_ia_dma_map", NULL, dma_map, dma_unmap, FRUGAL },
+	{ "kdat_ia_dma_unmap", dma_map, dma_unmap, NULL, FRUGAL },
 	{ "dat_lmr_kcreate, first of a PZ", pz_other, lmr_first, lmr_first_free },
 	{ "dat_lmr_kcreate, VIRTUAL", NULL, lmr_virtual, kdf_lmr_free },
 	{ "dat_lmr_kcreate, VIRTUAL and scattered", NULL, lmr_scattered, kdf_lmr_free },

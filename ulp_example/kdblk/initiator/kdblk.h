@@ -63,10 +63,7 @@ struct kdblk_slot {
 	bool covers;			/* a FLUSH, and there were such writes before it */
 	atomic_t pending;		/* completions the request waits for, plus the post */
 	u8 mapped;			/* number of pieces mapped for inline data */
-	struct {
-		DAT_PADDR at;
-		u32 length;
-	} piece[KDBLK_INLINE_SEGS];
+	struct kdat_dma_map piece[KDBLK_INLINE_SEGS];
 };
 
 /* The private part of a request. */

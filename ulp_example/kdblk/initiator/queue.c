@@ -69,8 +69,7 @@ void kdblk_queue_free(struct kdblk_queue *q)
 static void kdblk_unmap(struct kdblk_queue *q, struct kdblk_slot *slot)
 {
 	for (; slot->mapped; slot->mapped--)
-		kdat_ia_dma_unmap(q->disk->ia, slot->piece[slot->mapped - 1].at,
-				  slot->piece[slot->mapped - 1].length);
+		kdat_ia_dma_unmap(q->disk->ia, &slot->piece[slot->mapped - 1]);
 }
 
 /*
@@ -320,12 +319,11 @@ static DAT_RETURN kdblk_post_inline(struct kdblk_queue *q, struct kdblk_slot *sl
 	int i;
 
 	for_each_sg(io->sgl, sg, nents, i) {
-		slot->piece[i].length = sg->length;
-		ret = kdat_ia_dma_map(q->disk->ia, sg_virt(sg), sg->length, &slot->piece[i].at);
+		ret = kdat_ia_dma_map(q->disk->ia, &slot->piece[i], sg_virt(sg), sg->length);
 		if (ret != DAT_SUCCESS)
 			return ret;
 		slot->mapped = i + 1;
-		iov[i + 1].virtual_address = slot->piece[i].at;
+		iov[i + 1].virtual_address = slot->piece[i].address;
 		iov[i + 1].segment_length = sg->length;
 		iov[i + 1].lmr_context = q->all_lkey;
 	}
