@@ -283,11 +283,12 @@ static void step(struct kunit *test, struct kdt_play *p, const struct kdt_step *
 	}
 }
 
-void kdt_play_steps(struct kunit *test, struct kdt_play *p, const struct kdt_step *steps, int n)
+void kdt_play_steps(struct kunit *test, struct kdt_play *p, const struct kdt_step *steps,
+		    size_t size)
 {
 	int i, k;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < size / sizeof(*steps); i++) {
 		kdt_row(test, "step %d, verb %d", i, steps[i].verb);
 		for (k = 0; k < max(steps[i].times, 1); k++)
 			step(test, p, &steps[i]);

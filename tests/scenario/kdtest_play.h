@@ -78,7 +78,8 @@ struct kdt_play {
 struct kdt_play *kdt_play_new(struct kunit *test, struct kdt_pair *pair, u32 len);
 /* Two more. */
 void kdt_play_more(struct kunit *test, struct kdt_play *p, struct kdt_pair *pair, u32 len);
-void kdt_play_steps(struct kunit *test, struct kdt_play *p, const struct kdt_step *steps, int n);
-#define kdt_play(test, p, steps) kdt_play_steps(test, p, steps, ARRAY_SIZE(steps))
+void kdt_play_steps(struct kunit *test, struct kdt_play *p, const struct kdt_step *steps,
+		    size_t size);
+#define kdt_play(test, p, steps) kdt_play_steps(test, p, steps, sizeof(steps))
 
 #endif /* KDTEST_PLAY_H */
