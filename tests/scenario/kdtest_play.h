@@ -28,9 +28,8 @@ enum kdt_verb {
 	GONE,		/* so many Receives (@len) were flushed */
 	MESSAGE,	/* SEND of @len bytes from the start, and DONE */
 	FILL, SAME,	/* @len bytes are made, or are, the pattern of the number @what */
-	ALL,		/* @len bytes are @what */
 	BOUND,		/* is the LMR, @what? */
-	LINK, LEAVE, RESET,	/* the connection, both ends; one end leaves */
+	LINK, LEAVE, RESET,	/* the connection, both ends; the client leaves */
 	STATE,		/* of the endpoint is @what */
 	NOTHING,	/* is left in its EVDs of completions */
 	MARK, SILENT,	/* no upcall of those has begun since */
