@@ -224,18 +224,20 @@ void *kdt_zalloc(struct kunit *test, size_t size);
 /* Goes on only after DAT_SUCCESS. */
 #define KDT_OK(test, call)								\
 do {											\
+	struct kunit *kdt_t = (test);							\
 	DAT_RETURN kdt_r = (call);							\
 											\
-	KUNIT_ASSERT_TRUE_MSG(test, kdt_r == DAT_SUCCESS, "%s: %s %s (0x%08x) %s", #call, \
-			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r, kdt_at(test));	\
+	KUNIT_ASSERT_TRUE_MSG(kdt_t, kdt_r == DAT_SUCCESS, "%s: %s %s (0x%08x) %s", #call, \
+			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r, kdt_at(kdt_t)); \
 } while (0)
 
 #define KDT_FAILS(test, condition, want, call)						\
 do {											\
+	struct kunit *kdt_t = (test);							\
 	DAT_RETURN kdt_r = (call);							\
 											\
-	KUNIT_EXPECT_TRUE_MSG(test, condition, "%s: %s %s (0x%08x), not " want " %s", #call, \
-			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r, kdt_at(test));	\
+	KUNIT_EXPECT_TRUE_MSG(kdt_t, condition, "%s: %s %s (0x%08x), not " want " %s", #call, \
+			      kdt_major(kdt_r), kdt_minor(kdt_r), kdt_r, kdt_at(kdt_t)); \
 } while (0)
 
 /* Refused with exactly this type and subtype. */

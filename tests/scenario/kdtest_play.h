@@ -28,9 +28,8 @@ enum kdt_verb {
 	GONE,		/* so many Receives (@len) were flushed */
 	MESSAGE,	/* SEND of @len bytes from the start, and DONE */
 	FILL, SAME,	/* @len bytes are made, or are, the pattern of the number @what */
-	ALL,		/* @len bytes are @what */
 	BOUND,		/* is the LMR, @what? */
-	LINK, LEAVE, RESET,	/* the connection, both ends; one end leaves */
+	LINK, LEAVE, RESET,	/* the connection, both ends; the client leaves */
 	STATE,		/* of the endpoint is @what */
 	NOTHING,	/* is left in its EVDs of completions */
 	MARK, SILENT,	/* no upcall of those has begun since */
@@ -78,7 +77,8 @@ struct kdt_play {
 struct kdt_play *kdt_play_new(struct kunit *test, struct kdt_pair *pair, u32 len);
 /* Two more. */
 void kdt_play_more(struct kunit *test, struct kdt_play *p, struct kdt_pair *pair, u32 len);
-void kdt_play_steps(struct kunit *test, struct kdt_play *p, const struct kdt_step *steps, int n);
-#define kdt_play(test, p, steps) kdt_play_steps(test, p, steps, ARRAY_SIZE(steps))
+void kdt_play_steps(struct kunit *test, struct kdt_play *p, const struct kdt_step *steps,
+		    size_t size);
+#define kdt_play(test, p, steps) kdt_play_steps(test, p, steps, sizeof(steps))
 
 #endif /* KDTEST_PLAY_H */

@@ -281,8 +281,7 @@ static void read_to_rmr(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KD_CASE(every_kind,
-		"SINV-01..03,RMR-02,RMR-03,RMR-06,RMR-08,RMR-13,RMR-14,FMR-02..04,FMR-10,SIL-14: "
-		"each kind, ended by the peer, bound anew"),
+		"SINV-01..03,RMR-02..03,RMR-06,RMR-08,RMR-13..14,FMR-02..04,FMR-10,SIL-14: anew"),
 	KD_CASE(bad_context, "SINV-04: a key the peer does not have ends the connection"),
 	KD_CASE(through_srq, "SINV-02,SINV-03: through a Shared Receive Queue"),
 	KD_CASE(read_to_rmr, "RTOR-01,RTOR-02,RTOR-03: Reads into RMRs and LMRs by their keys"),
