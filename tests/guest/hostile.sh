@@ -150,7 +150,6 @@ while [ $round -lt "$rounds" ] && [ $failed = 0 ]; do
 	scene "EPSM-15,EPSM-31: both sides leave as soon as they are connected" given_up leave "$some" accept
 	scene "EPSM-15,EPSM-31: both sides leave at the same time" ends "$few" both leave -- leave
 	scene "EPSM-14,EPSM-31: all peers die while we leave" ends "$few" both die -- leave
-	scene "CONN-06,CR-QRY-01: private data of all lengths, junk and not" given_up pdata "$some" mix
 	[ "$p" = siw ] ||
 		scene "CR-ACC-09: more RDMA Reads than there are" given_up depths "$few" accept
 done

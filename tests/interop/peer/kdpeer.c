@@ -30,14 +30,15 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
+#define TEST_LONG	(240 * HZ)	/* for anything that must happen */
+
+#include "../../lib/faults.h"
 #include "../../lib/orders.h"
 #include "talk.h"
 
-#define LONG		(240 * HZ)	/* for anything that must happen */
 #define RESOLVE_MS	10000
 #define IB_PDATA	56		/* of a request, beside the header of the RDMA CM */
 #define IW_PDATA	128
-#define FAULTS		20		/* that are described */
 
 static char *address, *source;
 static ushort port = 4712;
@@ -69,13 +70,12 @@ enum kind {
 	KIND_DIE_EST,		/* gone once connected, without a word */
 	KIND_LEAVE,		/* disconnected once connected */
 	KIND_HOLD,		/* kept, until the order to die */
-	KIND_PDATA,		/* junk of all lengths */
 	KIND_DEPTHS,		/* absurd parameters */
 };
 
 static const char *const kind_names[] = {
 	"flood", "die-connect", "die-rep", "mute", "reject-rep", "die-est", "leave", "hold",
-	"pdata", "depths",
+	"depths",
 };
 
 struct req {
@@ -95,7 +95,6 @@ struct req {
 
 static DEFINE_SPINLOCK(peer_lock);
 static LIST_HEAD(reqs);
-static DECLARE_WAIT_QUEUE_HEAD(peer_wait);
 static struct workqueue_struct *peer_wq;
 static struct net *peer_net;
 static struct sockaddr_storage peer_to, peer_from;
@@ -107,7 +106,6 @@ static struct {
 	u32 accepted, rejected, refused, unreachable, local;
 	u32 reason[256];
 } stat;
-static atomic_t peer_faults;
 
 /* A flood that goes on while other orders are carried out. */
 static struct {
@@ -117,12 +115,7 @@ static struct {
 	bool busy, stop;
 } flood;
 
-#define fail(fmt, ...)							\
-({									\
-	if (atomic_inc_return(&peer_faults) <= FAULTS)			\
-		pr_err("FAIL " fmt "\n", ##__VA_ARGS__);		\
-	-EIO;								\
-})
+TEST_STATE;
 
 static u32 rnd(u32 below)
 {
@@ -193,7 +186,7 @@ static void req_close(struct work_struct *work)
 	alive--;
 	spin_unlock_bh(&peer_lock);
 	kfree(req);
-	wake_up_all(&peer_wait);
+	wake_up_all(&test_wait);
 }
 
 static void req_leave(struct work_struct *work)
@@ -222,7 +215,7 @@ static void req_die(struct req *req)
 	spin_lock_bh(&peer_lock);
 	req_die_locked(req);
 	spin_unlock_bh(&peer_lock);
-	wake_up_all(&peer_wait);
+	wake_up_all(&test_wait);
 }
 
 /* The first answer is the one; after it a connection may only end. */
@@ -236,7 +229,7 @@ static void req_answered(struct req *req, u32 *counter)
 	}
 	req->answered = true;
 	spin_unlock_bh(&peer_lock);
-	wake_up_all(&peer_wait);
+	wake_up_all(&test_wait);
 }
 
 static void req_up(struct req *req)
@@ -247,18 +240,16 @@ static void req_up(struct req *req)
 		established++;
 	}
 	spin_unlock_bh(&peer_lock);
-	wake_up_all(&peer_wait);
+	wake_up_all(&test_wait);
 }
 
 static void connect_work(struct work_struct *work)
 {
 	struct req *req = container_of(work, struct req, connect);
 	bool iwarp = is_iwarp(req->id);
-	u8 pdata[IW_PDATA] = {};
-	struct talk *talk = (struct talk *)pdata;
+	u8 pdata[IW_PDATA];
 	struct rdma_conn_param param = {
 		.private_data = pdata,
-		.private_data_len = sizeof(*talk),
 		.responder_resources = 1,
 		.initiator_depth = 1,
 		.retry_count = rnd(8),
@@ -267,33 +258,21 @@ static void connect_work(struct work_struct *work)
 		.srq = rnd(2),
 		.qp_num = (req->number * 7 + 1) & 0xffffff,
 	};
-	int max = iwarp ? IW_PDATA : IB_PDATA, err = iwarp ? qp_open(req) : 0;
+	int err = iwarp ? qp_open(req) : 0;
 
 	peer_iwarp = iwarp;
 	if (req->qp)
 		param.qp_num = req->qp->qp_num;
-	talk->magic = cpu_to_be32(TALK_MAGIC);
-	switch (req->kind) {
-	case KIND_LEAVE:
-		talk->what = TALK_LEAVE;
-		break;
-	case KIND_PDATA:
-		param.private_data_len = req->number % (max + 1);
-		if (rnd(2) && param.private_data_len >= sizeof(*talk)) {
-			talk->what = TALK_CHECK;
-			talk->arg = param.private_data_len;
-			talk_pattern(pdata, talk->arg, talk->arg);
-		} else {
-			get_random_bytes(pdata, sizeof(pdata));
-		}
-		break;
-	case KIND_DEPTHS:
+	/* junk of all lengths */
+	get_random_bytes(pdata, sizeof(pdata));
+	param.private_data_len = req->number % ((iwarp ? IW_PDATA : IB_PDATA) + 1);
+	if (req->kind == KIND_LEAVE) {
+		memcpy(pdata, TALK_LEAVE, sizeof(TALK_LEAVE));
+		param.private_data_len = sizeof(TALK_LEAVE);
+	} else if (req->kind == KIND_DEPTHS) {
 		/* siw itself refuses to ask for more than it has */
 		param.responder_resources = iwarp ? 128 : rnd(2) ? 255 : rnd(256);
 		param.initiator_depth = iwarp ? 128 : rnd(2) ? 255 : rnd(256);
-		break;
-	default:
-		break;
 	}
 	req->reads_in = param.responder_resources;
 	req->reads_out = param.initiator_depth;
@@ -373,7 +352,7 @@ static void connected(struct req *req, struct rdma_cm_id *id)
 	req_up(req);
 	if (req->kind == KIND_HOLD || req->kind == KIND_MUTE)
 		return;
-	if (req->kind == KIND_LEAVE || req->kind == KIND_PDATA || rnd(2))
+	if (req->kind == KIND_LEAVE || rnd(2))
 		rdma_disconnect(id);
 	else
 		req_die(req);
@@ -496,8 +475,8 @@ static void flood_work(struct work_struct *work)
 	u32 n;
 
 	for (n = 0; n < flood.count && !READ_ONCE(flood.stop); n++) {
-		if (!wait_event_idle_timeout(peer_wait, READ_ONCE(alive) < flood.window ||
-					     READ_ONCE(flood.stop), LONG)) {
+		if (!wait_event_idle_timeout(test_wait, READ_ONCE(alive) < flood.window ||
+					     READ_ONCE(flood.stop), TEST_LONG)) {
 			fail("request %u of the flood waits for the others", n);
 			break;
 		}
@@ -505,7 +484,7 @@ static void flood_work(struct work_struct *work)
 		WRITE_ONCE(flood.done, n + 1);
 	}
 	WRITE_ONCE(flood.busy, false);
-	wake_up_all(&peer_wait);
+	wake_up_all(&test_wait);
 }
 
 /* start KIND COUNT WINDOW: so many requests, so many of them at a time. */
@@ -556,33 +535,30 @@ static int do_answered(char *arg)
 
 	if (*arg && kstrtou32(arg, 0, &left))
 		return -EINVAL;
-	if (wait_event_killable_timeout(peer_wait, !READ_ONCE(flood.busy) &&
-					(READ_ONCE(pending) == left ||
-					 (peer_iwarp && READ_ONCE(pending) < left)),
-					LONG) <= 0) {
+	if (!await(!READ_ONCE(flood.busy) && (READ_ONCE(pending) == left ||
+					      (peer_iwarp && READ_ONCE(pending) < left)))) {
 		report();
 		return fail("%d of %u requests have no answer", pending, flood.done);
 	}
 	report();
 	if (peer_iwarp)
-		return atomic_read(&peer_faults) ? -EIO : 0;
+		return failed() ? -EIO : 0;
 	sum = stat.accepted + stat.rejected + stat.refused + stat.unreachable + stat.local;
 	if (sum + left != flood.count && flood.kind != KIND_DIE_CONNECT)
 		return fail("%u answers for %u requests", sum, flood.count);
-	return atomic_read(&peer_faults) ? -EIO : 0;
+	return failed() ? -EIO : 0;
 }
 
 /* gone: nothing is left of any request. */
 static int do_gone(char *arg)
 {
-	if (wait_event_killable_timeout(peer_wait, !READ_ONCE(flood.busy) && !READ_ONCE(alive),
-					LONG) <= 0) {
+	if (!await(!READ_ONCE(flood.busy) && !READ_ONCE(alive))) {
 		report();
 		return fail("%d requests are left, %d without an answer, %d connections", alive,
 			    pending, established);
 	}
 	report();
-	return atomic_read(&peer_faults) ? -EIO : 0;
+	return failed() ? -EIO : 0;
 }
 
 /* up COUNT: so many connections are there. */
@@ -592,7 +568,7 @@ static int do_up(char *arg)
 
 	if (kstrtou32(arg, 0, &count))
 		return -EINVAL;
-	if (wait_event_killable_timeout(peer_wait, READ_ONCE(established) >= count, LONG) <= 0)
+	if (!await(READ_ONCE(established) >= count))
 		return fail("%d of %u connections", established, count);
 	return 0;
 }
@@ -616,14 +592,14 @@ static int do_die(char *arg)
 	struct req *req, *next;
 
 	WRITE_ONCE(flood.stop, true);
-	wake_up_all(&peer_wait);
+	wake_up_all(&test_wait);
 	flush_work(&flood.work);
 	WRITE_ONCE(flood.stop, false);
 	spin_lock_bh(&peer_lock);
 	list_for_each_entry_safe(req, next, &reqs, entry)
 		req_die_locked(req);
 	spin_unlock_bh(&peer_lock);
-	wake_up_all(&peer_wait);
+	wake_up_all(&test_wait);
 	return 0;
 }
 
@@ -686,7 +662,7 @@ static void __exit peer_exit(void)
 {
 	debugfs_remove_recursive(peer_dir);
 	do_die(NULL);
-	wait_event_idle(peer_wait, !READ_ONCE(alive));
+	wait_event_idle(test_wait, !READ_ONCE(alive));
 	destroy_workqueue(peer_wq);
 	put_net(peer_net);
 }

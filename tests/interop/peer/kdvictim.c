@@ -344,41 +344,19 @@ static void upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 
 /* ---- requests ---- */
 
-/* The private data says what it is; junk says nothing. */
-static int request_talk(DAT_CR_HANDLE cr, struct talk *talk)
+/* Private data may be junk. 1: it says that we shall leave at once */
+static int request_asks(DAT_CR_HANDLE cr)
 {
 	DAT_CR_PARAM param;
-	const u8 *got;
-	u8 want[256];
-	int i;
 
-	memset(talk, 0, sizeof(*talk));
 	if (TRY(dat_cr_query, cr, DAT_CR_FIELD_ALL, &param))
 		return -EIO;
 	if (param.local_ep_handle != DAT_HANDLE_NULL || param.private_data_size < 0 ||
 	    param.private_data_size > 255 ||
 	    (param.private_data_size && !param.private_data))
 		return fail("a request that cannot be");
-	if (param.private_data_size < sizeof(*talk))
-		return 0;
-	memcpy(talk, param.private_data, sizeof(*talk));
-	if (talk->magic != cpu_to_be32(TALK_MAGIC)) {
-		memset(talk, 0, sizeof(*talk));
-		return 0;
-	}
-	if (talk->what != TALK_CHECK)
-		return 0;
-	got = param.private_data;
-	talk_pattern(want, talk->arg, talk->arg);
-	if (param.private_data_size < talk->arg ||
-	    memcmp(got + sizeof(*talk), want + sizeof(*talk), talk->arg - sizeof(*talk)))
-		return fail("%u bytes of private data are wrong, of %d", talk->arg,
-			    param.private_data_size);
-	for (i = talk->arg; i < param.private_data_size; i++) {
-		if (got[i])
-			return fail("private data of %u bytes is followed by others", talk->arg);
-	}
-	return 0;
+	return param.private_data_size >= (DAT_COUNT)sizeof(TALK_LEAVE) &&
+	       !memcmp(param.private_data, TALK_LEAVE, sizeof(TALK_LEAVE));
 }
 
 static void request_reject(DAT_CR_HANDLE cr)
@@ -440,16 +418,16 @@ static void request_answer(DAT_CR_HANDLE cr, enum policy how, bool leave)
 static void cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	const DAT_CR_ARRIVAL_EVENT_DATA *data = &event->event_data.cr_arrival_event_data;
-	struct talk talk;
+	int leave;
 
 	if (event->event_number != DAT_CONNECTION_REQUEST_EVENT ||
 	    data->sp_handle.psp_handle != psp || data->conn_qual != port) {
 		fail("event 0x%x among requests", event->event_number);
 		return;
 	}
-	if (!request_talk(data->cr_handle, &talk))
-		request_answer(data->cr_handle, talk.what == TALK_LEAVE ? ACCEPT :
-			       READ_ONCE(policy), talk.what == TALK_LEAVE);
+	leave = request_asks(data->cr_handle);
+	if (leave >= 0)
+		request_answer(data->cr_handle, leave ? ACCEPT : READ_ONCE(policy), leave);
 	spin_lock_bh(&vic_lock);
 	requests++;
 	spin_unlock_bh(&vic_lock);
