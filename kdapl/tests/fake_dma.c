@@ -57,8 +57,12 @@ static u64 copy_make(struct fake_dma *dma, void *memory, size_t size, int dir)
 {
 	struct fake_copy *map;
 	unsigned long flags;
+	bool fail;
 
-	map = size > SZ_256K ? NULL : kzalloc(sizeof(*map), GFP_ATOMIC);
+	spin_lock_irqsave(&dma->lock, flags);
+	fail = dma->fail && !--dma->fail;
+	spin_unlock_irqrestore(&dma->lock, flags);
+	map = fail || size > SZ_256K ? NULL : kzalloc(sizeof(*map), GFP_ATOMIC);
 	if (!map)
 		return 0;
 	*map = (struct fake_copy) {
