@@ -359,7 +359,9 @@ static void sq_resize_args_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_srq_resize(sq->srq, max.max_recv_per_srq));
 	sq_counts(sq, &param);
 	KUNIT_EXPECT_GE(test, (int)param.max_recv_dtos, (int)max.max_recv_per_srq);
-	KD_EXPECT_OK(test, dat_srq_resize(sq->srq, 8));
+	KD_EXPECT_OK(test, dat_srq_resize(sq->srq, 1));
+	sq_srq_free(sq);
+	sq_srq(sq, 8);
 	/* the device has no other one to give: nothing changes; then the watermark moves along */
 	sq_srq_free(sq);
 	sq_srq(sq, 8);
