@@ -101,6 +101,8 @@ static inline void test_server_close(struct test_server *s)
 {
 	struct test_peer *peer, *next;
 
+	if (!s->peers.next)
+		return;		/* it was never opened */
 	FREE(dat_psp_free, &s->psp);
 	FREE(dat_evd_free, &s->cr_evd);
 	list_for_each_entry_safe(peer, next, &s->peers, node) {

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/*
- * Sweeps of service points, requests, connections, and of what is posted, none of which
- * allocates.
- */
+/* Sweeps of service points, requests and connections. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/io.h>
 #include <linux/net.h>
-#include <linux/scatterlist.h>
 
 #include "../../lib/consumer.h"
 #include "kdfail.h"
@@ -17,7 +13,8 @@
 #define OWN_CSP	4244
 
 static bool asked;
-static int ups, overs, done;
+static int ups, overs;
+static bool done;
 
 static void cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
@@ -43,41 +40,21 @@ static void counted_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLE
 		status = event->event_data.rmr_completion_event_data.status;
 	if (status != DAT_DTO_SUCCESS)
 		fail("completed as %s", kdat_dto_status_name(status));
-	WRITE_ONCE(done, done + 1);
+	WRITE_ONCE(done, true);
 	wake_up_all(&test_wait);
 }
 
 static u8 pdata[16] = "kdfail";
 static DAT_RMR_CONTEXT key, rkey;	/* of a window, or a region just bound */
-
-static DAT_LMR_TRIPLET *segment(int page)
-{
-	return kdf_range(page * PAGE_SIZE, SIZE);
-}
-
-/* By one key; there are two at a time. */
-static const DAT_RMR_TRIPLET *remote(DAT_RMR_CONTEXT key)
-{
-	static DAT_RMR_TRIPLET ranges[2];
-	static int n;
-	DAT_RMR_TRIPLET *range = &ranges[n++ & 1];
-
-	*range = (DAT_RMR_TRIPLET) {
-		.virtual_address = (uintptr_t)kdf.mem + AT_TARGET * PAGE_SIZE,
-		.segment_length = SIZE, .rmr_context = key,
-	};
-	return range;
-}
+static const DAT_CONTEXT cookie = { .as_64 = 4711 };
 
 /* ---- service points ---- */
 
 STEP(psp_any, dat_psp_create_any(kdf.ia, &(DAT_CONN_QUAL) { 0 }, kdf.cr_evd, DAT_PSP_PROVIDER_FLAG,
 				 &kdf.out))
 STEP(psp_create, dat_psp_create(kdf.ia, OWN, kdf.cr_evd, DAT_PSP_CONSUMER_FLAG, &kdf.out))
-STEP(psp_query, dat_psp_query(kdf.psp, DAT_PSP_FIELD_ALL, &(DAT_PSP_PARAM) {}))
 STEP(psp_free, dat_psp_free(kdf.out))
 STEP(rsp_create, dat_rsp_create(kdf.ia, OWN_RSP, kdf.passive, kdf.cr_evd, &kdf.out))
-STEP(rsp_query, dat_rsp_query(kdf.out, DAT_RSP_FIELD_ALL, &(DAT_RSP_PARAM) {}))
 STEP(rsp_free, dat_rsp_free(kdf.out))
 
 static DAT_RETURN csp_create(void)
@@ -88,7 +65,6 @@ static DAT_RETURN csp_create(void)
 	return dat_csp_create(kdf.ia, &comm, (DAT_IA_ADDRESS_PTR)&addr, kdf.cr_evd, &kdf.out);
 }
 
-STEP(csp_query, dat_csp_query(kdf.out, DAT_CSP_FIELD_ALL, &(DAT_CSP_PARAM) {}))
 STEP(csp_free, dat_csp_free(kdf.out))
 
 /* ---- a request ---- */
@@ -135,7 +111,6 @@ STEP(request_active, request(kdf.active, kdf.port))
 STEP(request_of_new, kdf_ep_create() ?: request(kdf.out, kdf.port))
 STEP(request_to_rsp, rsp_create() ?: request(kdf.active, OWN_RSP))
 STEP(request_to_new, psp_create() ?: request(kdf.active, OWN))
-STEP(cr_query, dat_cr_query(kdf.cr, DAT_CR_FIELD_ALL, &(DAT_CR_PARAM) {}))
 
 /* It comes with an Endpoint. */
 static DAT_RETURN request_making(void)
@@ -244,120 +219,48 @@ STEP(after_free, disconnect_passive() ?: over(1) ?: reset_passive())
 /* The attempt has ended; who was asked answers all the same. */
 STEP(after_disconnect_early, over(1) ?: cr_reject() ?: reset_active())
 
-/* ---- messages ---- */
+/* ---- what is bound on a connection: windows, and regions for fast registration ---- */
 
-static DAT_RETURN completed(int n)
+static DAT_RETURN completed(void)
 {
-	if (!await(READ_ONCE(done) == n))
-		fail("%d completions of %d", done, n);
-	done = 0;
+	if (!await(READ_ONCE(done)))
+		fail("no completion");
+	done = false;
 	return DAT_SUCCESS;
 }
 
-STEP(done_1, completed(1))
-STEP(done_2, completed(2))
-STEP(done_1_rmr, completed(1) ?: kdf_rmr_free())
-STEP(done_2_rmr, completed(2) ?: kdf_rmr_free())
-STEP(done_1_lmr, completed(1) ?: kdf_lmr_free())
-STEP(done_4_lmr, completed(4) ?: kdf_lmr_free())
-
-STEP(post_far_recv, dat_ep_post_recv(kdf.far, 1, segment(AT_IN), cookie, 0))
-STEP(post_send, dat_ep_post_send(kdf.near, 1, segment(AT_OUT), cookie, 0))
-STEP(recv_early, dat_ep_post_recv(kdf.out, 1, segment(AT_IN), cookie, 0))
-STEP(rdma_write, dat_ep_post_rdma_write(kdf.near, 1, segment(AT_OUT), cookie, remote(kdf.rkey), 0))
-STEP(rdma_read, dat_ep_post_rdma_read(kdf.near, 1, segment(AT_IN), cookie, remote(kdf.rkey), 0))
-STEP(srq_recv, dat_srq_post_recv(kdf.out, 1, segment(AT_IN), cookie))
-STEP(post_recv, dat_ep_post_recv(kdf.near, 1, segment(AT_IN), cookie, 0))
-STEP(recv_late, dat_ep_post_recv(kdf.active, 1, segment(AT_IN), cookie, 0))
-STEP(recv_used, dat_ep_post_send(kdf.far, 1, segment(AT_OUT), cookie, 0) ?: completed(2))
-/* On soft-RoCE, and a Read on iWARP, two requests of the device. */
-STEP(send_fenced, dat_ep_post_send(kdf.near, 1, segment(AT_OUT), cookie,
-				   DAT_COMPLETION_BARRIER_FENCE_FLAG))
-STEP(send_late, dat_ep_post_send(kdf.active, 1, segment(AT_OUT), cookie, 0))
-STEP(send_inv, dat_ep_post_send_with_invalidate(kdf.near, 1, segment(AT_OUT), cookie, 0,
-						DAT_TRUE, key))
-
-/* ---- windows: kdf.out ---- */
-
-static DAT_RETURN bind_on(DAT_EP_HANDLE ep, DAT_SEG_LENGTH length)
+static DAT_RETURN bind(void)
 {
-	return dat_rmr_bind(kdf.out, kdf.lmr, kdf_range(AT_TARGET * PAGE_SIZE, length),
-			    REMOTE_RIGHTS, DAT_VA_TYPE_VA, ep, cookie, 0, &key);
-}
+	const DAT_LMR_TRIPLET range = {
+		.virtual_address = (uintptr_t)kdf.mem, .segment_length = PAGE_SIZE,
+		.lmr_context = kdf.key,
+	};
 
-STEP(bind, bind_on(kdf.near, SIZE))
-STEP(bind_nothing, bind_on(kdf.near, 0))
-STEP(bound, kdf_rmr_create() ?: bind() ?: completed(1))
-STEP(bound_far,
-	kdf_rmr_create() ?: bind_on(kdf.far, SIZE) ?: completed(1) ?: post_far_recv())
-STEP(rdma_read_rmr,
-	dat_ep_post_rdma_read_to_rmr(kdf.near, remote(key), cookie, remote(kdf.rkey), 0))
-
-/* ---- fast registration ---- */
-
-static DAT_RETURN fmr_pages(DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region)
-{
-	return dat_lmr_fmr(kdf.out, type, region, 1, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
-			   kdf.near, cookie, 0, &key, &rkey);
+	return dat_rmr_bind(kdf.out, kdf.lmr, &range, REMOTE_RIGHTS, DAT_VA_TYPE_VA, kdf.near,
+			    cookie, 0, &key);
 }
 
 static DAT_RETURN fmr(void)
 {
-	DAT_PADDR page = virt_to_phys(kdf.mem + AT_BOUND * PAGE_SIZE);
+	DAT_PADDR page = virt_to_phys(kdf.mem);
 
-	return fmr_pages(DAT_MEM_TYPE_PHYSICAL,
-			 (DAT_REGION_DESCRIPTION) { .for_physical = &page });
+	return dat_lmr_fmr(kdf.out, DAT_MEM_TYPE_PHYSICAL,
+			   (DAT_REGION_DESCRIPTION) { .for_physical = &page }, 1,
+			   DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, kdf.near, cookie, 0, &key,
+			   &rkey);
 }
 
-static DAT_RETURN fmr_var_pages(void)
-{
-	DAT_PADDR page = virt_to_phys(kdf.mem + AT_BOUND * PAGE_SIZE);
-	const DAT_PHYSICAL_VAR_PAGES array = { .page_size = PAGE_SIZE, .pages = &page };
-
-	return fmr_pages(DAT_MEM_TYPE_PHYSICAL_VAR_PAGES,
-			 (DAT_REGION_DESCRIPTION) { .for_array = array });
-}
-
-static const struct kdat_sg *one_page(void)
-{
-	static struct scatterlist sgl;
-	static const struct kdat_sg sg = { .sgl = &sgl, .nents = 1, .length = PAGE_SIZE };
-
-	sg_init_one(&sgl, kdf.mem + AT_BOUND * PAGE_SIZE, PAGE_SIZE);
-	return &sg;
-}
-
-STEP(fmr_sg, kdat_lmr_fmr_sg(kdf.out, one_page(), DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, kdf.near,
-			     cookie, 0, &key, &rkey, &(DAT_VADDR) { 0 }))
-STEP(lmr_invalidate, dat_lmr_invalidate(kdf.out, kdf.near, cookie, 0))
-STEP(fmr_bound, kdf_lmr_allocate() ?: fmr() ?: completed(1))
-STEP(list_ready, kdf_lmr_allocate() ?: post_far_recv())
-
-static DAT_RETURN post_list(void)
-{
-	const struct kdat_request requests[] = {
-		{ .op = KDAT_REQUEST_LMR_FMR, .lmr_handle = kdf.out, .sg = one_page(),
-		  .mem_privileges = DAT_MEM_PRIV_ALL_FLAG, .user_cookie = cookie },
-		{ .op = KDAT_REQUEST_SEND, .num_segments = 1, .local_iov = segment(AT_OUT),
-		  .user_cookie = cookie },
-		{ .op = KDAT_REQUEST_LMR_INVALIDATE, .lmr_handle = kdf.out,
-		  .user_cookie = cookie },
-	};
-
-	return kdat_ep_post_list(kdf.near, requests, ARRAY_SIZE(requests), &(DAT_COUNT) { 0 });
-}
+STEP(bound, kdf_rmr_create() ?: bind() ?: completed())
+STEP(fmr_bound, kdf_lmr_allocate() ?: fmr() ?: completed())
 
 const struct sweep sweeps_of_connections[] = {
 	{ "dat_psp_create", NULL, psp_create, psp_free },
 	{ "dat_psp_create_any", NULL, psp_any, psp_free, ALIKE },
-	{ "dat_psp_query", NULL, psp_query, NULL, FRUGAL },
 	{ "dat_psp_free", psp_any, psp_free, NULL, FREES },
 	{ "dat_psp_free, with a request", request_to_new, psp_free, after_request, FREES },
 	{ "dat_rsp_create", NULL, rsp_create, rsp_free, ALIKE },
-	{ "dat_rsp_query", rsp_create, rsp_query, rsp_free, FRUGAL },
 	{ "dat_rsp_free", rsp_create, rsp_free, NULL, FREES },
 	{ "dat_csp_create", NULL, csp_create, csp_free, ALIKE },
-	{ "dat_csp_query", csp_create, csp_query, csp_free, FRUGAL },
 	{ "dat_csp_free", csp_create, csp_free, NULL, FREES },
 
 	{ "dat_ep_connect", nobody_asked, connect, after_connect },
@@ -365,7 +268,6 @@ const struct sweep sweeps_of_connections[] = {
 	{ "dat_ep_common_connect", nobody_asked, connect_common, after_connect },
 	{ "dat_ep_dup_connect", nobody_asked, connect_dup, after_connect },
 
-	{ "dat_cr_query", request_active, cr_query, after_request, FRUGAL },
 	{ "dat_cr_handoff", request_active, handoff, after_connect, ANSWERS },
 	{ "dat_cr_handoff, with an Endpoint", request_making, handoff, after_handoff_made,
 	  ANSWERS },
@@ -387,27 +289,8 @@ const struct sweep sweeps_of_connections[] = {
 	{ "dat_ep_free, connected", connected_new, kdf_ep_free, after_free, FREES },
 	{ "dat_ep_free, connecting", request_of_new, kdf_ep_free, cr_reject, FREES },
 
-	{ "dat_ep_post_recv", NULL, post_recv, recv_used, FRUGAL },
-	{ "dat_ep_post_recv, unconnected", kdf_ep_create, recv_early, kdf_ep_free, FRUGAL },
-	{ "dat_ep_post_recv, flushed", connected_over, recv_late, reset_both, FRUGAL },
-	{ "dat_ep_post_send", post_far_recv, post_send, done_2, FRUGAL },
-	{ "dat_ep_post_send, fenced", post_far_recv, send_fenced, done_2, FRUGAL },
-	{ "dat_ep_post_send, flushed", connected_over, send_late, reset_both, FRUGAL },
-	{ "dat_ep_post_send_with_invalidate", bound_far, send_inv, done_2_rmr, FRUGAL },
-	{ "dat_ep_post_rdma_write", NULL, rdma_write, done_1, FRUGAL },
-	{ "dat_ep_post_rdma_read", NULL, rdma_read, done_1, FRUGAL },
-	{ "dat_ep_post_rdma_read_to_rmr", bound, rdma_read_rmr, done_1_rmr, FRUGAL },
-	{ "dat_srq_post_recv", kdf_srq_create, srq_recv, kdf_srq_free, FRUGAL },
-	{ "dat_rmr_bind", kdf_rmr_create, bind, done_1_rmr, FRUGAL },
-	{ "dat_rmr_bind, again", bound, bind, done_1_rmr, FRUGAL },
-	{ "dat_rmr_bind, closing", bound, bind_nothing, done_1_rmr, FRUGAL },
 	{ "dat_rmr_free, bound", bound, kdf_rmr_free, NULL, FREES },
-	{ "dat_lmr_fmr", kdf_lmr_allocate, fmr, done_1_lmr, FRUGAL },
-	{ "dat_lmr_fmr, PHYSICAL_VAR_PAGES", kdf_lmr_allocate, fmr_var_pages, done_1_lmr, FRUGAL },
-	{ "kdat_lmr_fmr_sg", kdf_lmr_allocate, fmr_sg, done_1_lmr, FRUGAL },
-	{ "dat_lmr_invalidate", fmr_bound, lmr_invalidate, done_1_lmr, FRUGAL },
 	{ "dat_lmr_free, bound", fmr_bound, kdf_lmr_free, NULL, FREES },
-	{ "kdat_ep_post_list", list_ready, post_list, done_4_lmr, FRUGAL },
 	{}
 };
 

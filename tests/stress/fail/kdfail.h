@@ -28,7 +28,6 @@ struct sweep {
 	u32 how;
 };
 
-#define FRUGAL	0x1	/* it makes no allocation */
 #define FREES	0x2	/* kdf.out is gone after it */
 #define ANSWERS	0x4	/* so is kdf.cr */
 #define NEEDY	0x8	/* one of 1.2 that may want memory, unlike its namesake */
@@ -67,11 +66,6 @@ struct ground {
 extern struct ground kdf;
 
 #define MEM	(5 * PAGE_SIZE)
-#define SIZE	512
-
-/* What is where in the memory, by pages. */
-enum { AT_OUT, AT_IN, AT_TARGET, AT_BOUND };
-
 int objects_open(void);
 void objects_close(void);
 int connections_open(void);
@@ -81,9 +75,6 @@ void kdf_nothing(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);
 DAT_RETURN kdf_evd_free(void);
 
 #ifndef KDAPL_DAT_1_2
-static const DAT_CONTEXT cookie = { .as_64 = 4711 };
-
-DAT_LMR_TRIPLET *kdf_range(u32 at, u32 length);
 DAT_RETURN kdf_ep(DAT_EVD_HANDLE evd, DAT_COUNT reads, DAT_EP_HANDLE *ep);
 DAT_RETURN kdf_ep_create(void);
 DAT_RETURN kdf_ep_free(void);

