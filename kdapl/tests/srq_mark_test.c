@@ -363,8 +363,6 @@ static void sq_resize_args_test(struct kunit *test)
 	sq_srq_free(sq);
 	sq_srq(sq, 8);
 	/* the device has no other one to give: nothing changes; then the watermark moves along */
-	sq_srq_free(sq);
-	sq_srq(sq, 8);
 	KD_EXPECT_OK(test, dat_srq_set_lw(sq->srq, 4));
 	KUNIT_EXPECT_EQ(test, sq_low_events(sq), 1);
 	for (i = 0; i < 2; i++) {
