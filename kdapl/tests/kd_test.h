@@ -175,11 +175,19 @@ static inline bool kd_is_recv(enum kd_call call)
 	KUNIT_EXPECT_EQ(test, (u32)DAT_GET_TYPE(ret), (u32)(type))
 
 #define KD_EXPECT_STATE(env, ep, name)						\
-	KUNIT_EXPECT_EQ((env)->test, (int)kd_state(env, ep), (int)DAT_EP_STATE_##name)
+do {										\
+	struct kd_env *__env = (env);						\
+										\
+	KUNIT_EXPECT_EQ(__env->test, (int)kd_state(__env, ep), (int)DAT_EP_STATE_##name); \
+} while (0)
 
 /* The connection of the EP ends, with this event. */
 #define KD_EXPECT_END(env, name)						\
-	KUNIT_EXPECT_EQ((env)->test, kd_expect_end(env), (u32)DAT_CONNECTION_EVENT_##name)
+do {										\
+	struct kd_env *__env = (env);						\
+										\
+	KUNIT_EXPECT_EQ(__env->test, kd_expect_end(__env), (u32)DAT_CONNECTION_EVENT_##name); \
+} while (0)
 
 /* Wait for what must become true, 30 s at least. */
 #define KD_WAIT(test, cond)							\
