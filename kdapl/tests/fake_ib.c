@@ -1755,28 +1755,30 @@ int fake_ib_srq_finish_as(struct ib_qp *qp, unsigned int seq, enum ib_wc_status 
 }
 
 /* Who asks has just made it, and nobody else makes any. */
-#define fake_newest(fdev, list, type)	\
-	(list_empty(&(fdev)->list) ? NULL : list_last_entry(&(fdev)->list, type, node))
+static struct list_head *fake_newest(struct list_head *list)
+{
+	return list_empty(list) ? NULL : list->prev;
+}
 
 struct ib_qp *fake_ib_newest_qp(struct fake_ib *fdev)
 {
-	struct fake_qp *qp = fake_newest(fdev, qps, struct fake_qp);
+	struct list_head *newest = fake_newest(&fdev->qps);
 
-	return qp ? &qp->ibqp : NULL;
+	return newest ? &list_entry(newest, struct fake_qp, node)->ibqp : NULL;
 }
 
 struct ib_srq *fake_ib_newest_srq(struct fake_ib *fdev)
 {
-	struct fake_srq *srq = fake_newest(fdev, srqs, struct fake_srq);
+	struct list_head *newest = fake_newest(&fdev->srqs);
 
-	return srq ? &srq->ibsrq : NULL;
+	return newest ? &list_entry(newest, struct fake_srq, node)->ibsrq : NULL;
 }
 
 int fake_ib_newest_vector(struct fake_ib *fdev)
 {
-	struct fake_cq *cq = fake_newest(fdev, cqs, struct fake_cq);
+	struct list_head *newest = fake_newest(&fdev->cqs);
 
-	return cq ? cq->vector : -ENOENT;
+	return newest ? list_entry(newest, struct fake_cq, node)->vector : -ENOENT;
 }
 
 enum ib_qp_state fake_ib_qp_state(struct ib_qp *qp)

@@ -304,6 +304,14 @@ static void ma_fmr_sg_test(struct kunit *test)
 #undef MA_SG
 }
 
+/* A window on the first bytes of some memory. */
+static DAT_RETURN ma_bind(struct km *km, DAT_RMR_HANDLE rmr, const struct kd_mem *mem)
+{
+	DAT_RMR_CONTEXT key;
+
+	return km_try_rmr(km, rmr, mem->lmr, mem->addr, 8, mem->lmr_context, MA_R, 0, 1, &key);
+}
+
 /* LMRs that are not for this: of dat_lmr_kcreate(), of another PZ, unbound, reserved. */
 static void ma_kinds_test(struct kunit *test)
 {
@@ -330,18 +338,15 @@ static void ma_kinds_test(struct kunit *test)
 	MA_STATED(&ma, LMR_FREE, km_try_inv(km, ma.lmr, 0, 1));
 	MA_TYPE(&ma, DAT_PROTECTION_VIOLATION, km_try_fmr(km, far, 0, 1, KM_LOCAL, 0, 1, &keys));
 	KUNIT_EXPECT_FALSE(test, km_bound(km, far));
-#define MA_BIND(rmr, mem)	\
-	km_try_rmr(km, rmr, (mem)->lmr, (mem)->addr, 8, (mem)->lmr_context, MA_R, 0, 1, &key)
 	MA_TYPE(&ma, DAT_INVALID_PARAMETER,
 		km_try_rmr(km, ma.rmr, ma.lmr, km->pa[0], 8, 0, MA_R, 0, 1, &key));
-	MA_TYPE(&ma, DAT_PROTECTION_VIOLATION, MA_BIND(ma.rmr, other));
-	MA_TYPE(&ma, DAT_PROTECTION_VIOLATION, MA_BIND(apart, other));
-	MA_TYPE(&ma, DAT_PROTECTION_VIOLATION, MA_BIND(apart, ma.mem));
+	MA_TYPE(&ma, DAT_PROTECTION_VIOLATION, ma_bind(km, ma.rmr, other));
+	MA_TYPE(&ma, DAT_PROTECTION_VIOLATION, ma_bind(km, apart, other));
+	MA_TYPE(&ma, DAT_PROTECTION_VIOLATION, ma_bind(km, apart, ma.mem));
 	MA_RESERVED(&ma, dat_lmr_free(reserved));
 	MA_RESERVED(&ma, km_try_fmr(km, reserved, 0, 1, KM_LOCAL, 0, 1, &keys));
 	MA_RESERVED(&ma, km_try_inv(km, reserved, 0, 1));
 	MA_RESERVED(&ma, km_try_rmr(km, ma.rmr, reserved, ma.mem->addr, 8, all, MA_R, 0, 1, &key));
-#undef MA_BIND
 	/* the keys of the first still work */
 	KUNIT_EXPECT_TRUE(test, km_bound(km, ma.mem->lmr));
 	KD_EXPECT_OK(test, km_send(km, ma.mem->lmr_context, ma.mem->addr, 8, 3));

@@ -108,7 +108,8 @@ static void rm_rights_test(struct kunit *test)
 		if (priv & ~KM_ALL)
 			continue;
 		/* remote rights only, and exactly these; one to write wants the other */
-		need = access = 0;
+		need = 0;
+		access = 0;
 		if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG) {
 			need |= DAT_MEM_PRIV_LOCAL_READ_FLAG;
 			access |= IB_ACCESS_REMOTE_READ;
