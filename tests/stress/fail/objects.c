@@ -291,8 +291,6 @@ const struct sweep sweeps_of_objects[] = {
 	{ "dat_srq_resize, shrinking", kdf_srq_create, srq_shrink, kdf_srq_free },
 	{ "dat_srq_free", kdf_srq_create, kdf_srq_free, NULL, FREES },
 
-	{ "kdat_ia_dma_map", NULL, dma_map, dma_unmap, FRUGAL },
-	{ "kdat_ia_dma_unmap", dma_map, dma_unmap, NULL, FRUGAL },
 	{ "dat_lmr_kcreate, first of a PZ", pz_other, lmr_first, lmr_first_free },
 	{ "dat_lmr_kcreate, VIRTUAL", NULL, lmr_virtual, kdf_lmr_free },
 	{ "dat_lmr_kcreate, VIRTUAL and scattered", NULL, lmr_scattered, kdf_lmr_free },
