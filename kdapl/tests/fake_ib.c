@@ -55,6 +55,7 @@ struct fake_ib {
 	unsigned int counts[FAKE_IB_NR_VERBS];
 	struct fake_ib_fail fail[FAKE_IB_NR_VERBS];
 	struct fake_ib_live live;
+	bool set_lax_keys;
 	enum ib_wc_status set_auto_reg_status;
 	bool set_hold_flush;
 	bool hold_irq;
@@ -1246,7 +1247,7 @@ static int fake_record(struct fake_ib *fdev, struct ib_pd *pd, struct ib_qp *qp,
 			/* a Read has exactly one on iWARP, also when it is empty */
 			if (!fdev->caps.iwarp || wr->opcode != IB_WR_RDMA_READ || wr->recv)
 				fake_violation(fdev, "empty segment handed to the device");
-		} else if (!fake_lkey_ok(fdev, pd, qp, &sgl[i])) {
+		} else if (!fdev->set_lax_keys && !fake_lkey_ok(fdev, pd, qp, &sgl[i])) {
 			fake_violation(fdev, "segment outside any valid region of the PD");
 		}
 	}
@@ -1644,6 +1645,7 @@ void fake_ib_##name(struct fake_ib *fdev, type value)			\
 }
 
 FAKE_IB_SETTING(auto_reg_status, enum ib_wc_status)
+FAKE_IB_SETTING(lax_keys, bool)
 FAKE_IB_SETTING(hold_flush, bool)
 FAKE_IB_SETTING(instant, bool)
 FAKE_IB_SETTING(frugal, bool)

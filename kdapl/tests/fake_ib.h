@@ -229,6 +229,8 @@ unsigned int fake_ib_failing(struct fake_ib *fdev, enum fake_ib_verb verb);
 /* Settings, which hold from now on, and what they are at first. */
 /* How REG_MR and LOCAL_INV end on registration QPs: with success. */
 void fake_ib_auto_reg_status(struct fake_ib *fdev, enum ib_wc_status status);
+/* Segments may name what is no region any more, since another task takes keys away: off. */
+void fake_ib_lax_keys(struct fake_ib *fdev, bool on);
 /* A QP that goes to the error state keeps its requests until fake_ib_flush(): off. */
 void fake_ib_hold_flush(struct fake_ib *fdev, bool hold);
 /* Requests and receives complete before their post returns: off. */
