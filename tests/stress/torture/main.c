@@ -100,7 +100,8 @@ bool tor_ret(struct tor *t, enum tor_call call, DAT_RETURN ret, u32 allowed)
 	u32 bit = OUTCOME(DAT_GET_TYPE(ret));
 
 	this_cpu_inc(counts->made[call]);
-	this_cpu_add(counts->good[call], ret == DAT_SUCCESS);
+	if (ret == DAT_SUCCESS)
+		this_cpu_inc(counts->good[call]);
 	if (!(bit & allowed))
 		tor_bad(t, "%s: %s %s, which is not among 0x%x", tor_calls[call].name,
 			major_name(ret), minor_name(ret), allowed);
