@@ -400,7 +400,7 @@ static void call_reset_pdata_test(struct kunit *test)
 
 static struct kunit_case call_cases[] = {
 	KD_CASE(call_table_test,
-		"EP-DIS-04..07,EP-POST-10,SEND-17,RECV-13,RDMAW-10,RDMAR-11,CONN-12,EP-MOD-02: calls"),
+		"EP-DIS-04..07,EP-POST-10,SEND-17,RECV-13,RDMAW-10,RDMAR-11,CONN-12: calls"),
 	KD_CASE(call_window_test, "SIL-13,EP-DIS-01,EP-DIS-07,EPSM-15: an abrupt one waits"),
 	KD_CASE(call_no_evd_test, "EPSM-33: connections nobody is told of"),
 	KD_CASE(call_reset_pdata_test, "EP-RST-04: private data lives until the reset"),

@@ -68,9 +68,9 @@ static void flag_expect(struct kd_env *env, DAT_EVD_HANDLE evd, const struct fla
 {
 	DAT_EP_HANDLE ep;
 	u32 ret = flag_make(env, evd, use, &ep);
+	u32 want = ok ? 0 : (u32)DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 
-	KUNIT_EXPECT_EQ_MSG(env->test, ret, ok ? 0 : (u32)DAT_ERROR(DAT_INVALID_PARAMETER,
-								  DAT_INVALID_ARG6),
+	KUNIT_EXPECT_EQ_MSG(env->test, ret, want,
 			    "%d/%#x/%#x beside %d", use->queues, use->recv, use->req, other);
 	if (ret == DAT_SUCCESS)
 		KD_EXPECT_OK(env->test, dat_ep_free(ep));

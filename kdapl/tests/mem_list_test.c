@@ -574,7 +574,8 @@ static void list_dma_test(struct kunit *test)
 	struct kdat_dma_map map = {};
 
 	KD_EXPECT_OK(test, kdat_ia_dma_map(ia, &map, list->phys + 5, LIST_BYTES - 5));
-	KUNIT_EXPECT_EQ(test, map.address, (u64)(uintptr_t)list->phys + 5);	/* on a soft device */
+	/* on a soft device */
+	KUNIT_EXPECT_EQ(test, map.address, (u64)(uintptr_t)list->phys + 5);
 	KD_EXPECT_OK(test, kdat_ia_dma_unmap(ia, &map));
 	KD_BAD_ARG(test, kdat_ia_dma_map(ia, &map, list->virt, 1), 3);
 	KD_BAD_ARG(test, kdat_ia_dma_map(ia, &map, NULL, 1), 3);

@@ -89,20 +89,20 @@ static void sq_query_args_test(struct kunit *test)
 	for (bit = 0; bit < 32; bit++)
 		if (!(BIT(bit) & DAT_SRQ_FIELD_ALL))
 			KD_BAD_ARG(test, dat_srq_query(sq->srq, BIT(bit), &param), 2);
-#define SQ_FIELD(bit, member, want)							\
+#define SQ_FIELD(bit, got, want)							\
 do {											\
 	memset(&param, 0xee, sizeof(param));						\
 	KD_EXPECT_OK(test, dat_srq_query(sq->srq, DAT_SRQ_FIELD_##bit, &param));	\
-	KUNIT_EXPECT_TRUE_MSG(test, param.member == (want), #member);			\
+	KUNIT_EXPECT_TRUE_MSG(test, (got) == (want), #bit);				\
 } while (0)
-	SQ_FIELD(IA_HANDLE, ia_handle, sq->env.ia);
-	SQ_FIELD(SRQ_STATE, srq_state, DAT_SRQ_STATE_OPERATIONAL);
-	SQ_FIELD(PZ_HANDLE, pz_handle, sq->env.pz);
-	SQ_FIELD(MAX_RECV_DTO, max_recv_dtos, 4);
-	SQ_FIELD(MAX_RECV_IOV, max_recv_iov, 4);
-	SQ_FIELD(LOW_WATERMARK, low_watermark, 2);
-	SQ_FIELD(AVAILABLE_DTO_COUNT, available_dto_count, 3);
-	SQ_FIELD(OUTSTANDING_DTO_COUNT, outstanding_dto_count, 3);
+	SQ_FIELD(IA_HANDLE, param.ia_handle, sq->env.ia);
+	SQ_FIELD(SRQ_STATE, param.srq_state, DAT_SRQ_STATE_OPERATIONAL);
+	SQ_FIELD(PZ_HANDLE, param.pz_handle, sq->env.pz);
+	SQ_FIELD(MAX_RECV_DTO, param.max_recv_dtos, 4);
+	SQ_FIELD(MAX_RECV_IOV, param.max_recv_iov, 4);
+	SQ_FIELD(LOW_WATERMARK, param.low_watermark, 2);
+	SQ_FIELD(AVAILABLE_DTO_COUNT, param.available_dto_count, 3);
+	SQ_FIELD(OUTSTANDING_DTO_COUNT, param.outstanding_dto_count, 3);
 	KD_EXPECT_OK(test, dat_srq_query(sq->srq, 0, NULL));
 	KD_BAD_ARG(test, dat_srq_query(sq->srq, DAT_SRQ_FIELD_ALL, NULL), 3);
 }

@@ -44,7 +44,7 @@ struct model {
 	bool loose;			/* upcalls start at the same time: any may be seen first */
 	DAT_UPCALL_POLICY policy;
 	bool reported;			/* NOTIFY: the consumer knows */
-	int due;			/* at the head of the queue, that upcalls are to start for */
+	int due;			/* at the head of the queue: upcalls are to start */
 	int n;				/* queued */
 	u64 newest;			/* ordinal of the event that arrived last */
 	int upcalls;			/* seen */
