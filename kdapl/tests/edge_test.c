@@ -295,13 +295,4 @@ static struct kunit_case edge_cases[] = {
 	{}
 };
 
-static struct kunit_suite edge_suite = {
-	.name = "kdapl-edge",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = sq_init,
-	.exit = sq_exit,
-	.test_cases = edge_cases,
-};
-
-kunit_test_suite(edge_suite);
+KD_SUITE("kdapl-edge", edge_cases, sq_init, sq_exit);

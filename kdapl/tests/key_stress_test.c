@@ -456,13 +456,4 @@ static struct kunit_case key_stress_cases[] = {
 	{}
 };
 
-static struct kunit_suite key_stress_suite = {
-	.name = "kdapl-key-stress",
-	.suite_init = kd_suite_init,
-	.suite_exit = kd_suite_exit,
-	.init = km_init,
-	.exit = km_exit,
-	.test_cases = key_stress_cases,
-};
-
-kunit_test_suite(key_stress_suite);
+KD_SUITE("kdapl-key-stress", key_stress_cases, km_init, km_exit);
