@@ -136,7 +136,7 @@ config() {
 	# Routes are looked up in the first network namespace.
 	[ "$where" = net ] || {
 		must "without the name of an adapter, the one that leads there is taken" have d d ia=
-		step "the log says which" logged "kdblk: d: connected to .* through $p[01]"
+		step "the log says which" logs "kdblk: d: connected to .* through $p[01]"
 		step "read" matches "$(device d)" 2 64
 		step "leaves" leave d
 	}
@@ -499,7 +499,7 @@ identity() {
 	prepare e d id="$(cat $kd_initiator/d/id)"
 	step "another one with its id is refused" refused_to e "not unique"
 	step "and told why" says e "our id"
-	step "the target logs it" logged "same id is alive"
+	step "the target logs it" logs "same id is alive"
 	set_to 1 $kd_initiator/e/path
 	kd_name=$(cat $kd_initiator/e/initiator)
 	set_to stranger $kd_initiator/e/initiator
@@ -674,7 +674,7 @@ adapters() {	# two adapters are needed
 	must "connected" have d d reconnect_delay_ms=600000 reconnect_max=2
 	case ${KDHCA:-} in
 	strict*) step "its queues have the depth that the adapter can do, and the log says so" \
-		logged "kdblk: d: adapter .* can do a depth of [0-9]*, not 128" ;;
+		logs "kdblk: d: adapter .* can do a depth of [0-9]*, not 128" ;;
 	esac
 	must "opened adapters are traced" trace_on kdapl/kdapl_ia_opened
 	step "five sessions end, and begin again" kicked d 5
@@ -736,7 +736,7 @@ moves() {
 	step "the address is at the other adapter now" ip addr add $there/24 dev kd9
 	step "where the portal listens" until_true $((20 * slow)) grep -qx listening \
 		$kd_target/portals/t/state
-	step "the log tells" logged "the address has moved to another adapter"
+	step "the log tells" logs "the address has moved to another adapter"
 	step "the disk is live" until_true $((40 * slow)) is d live
 	step "and is read" reads_one d
 	step "the target listens no more" no_portal t

@@ -235,7 +235,7 @@ restart() {
 		oflag=direct 2>/dev/null
 	step "the target's machine restarts, the session goes on" restarted
 	step "the next flush fails" refused flushed
-	step "and the log says why" logged "kdblk: v: the target's machine has restarted"
+	step "and the log says why" logs "kdblk: v: the target's machine has restarted"
 	step "the one after it does not" flushed
 	step "the machine restarts when all is flushed" restarted
 	step "no flush fails" flushed
@@ -294,7 +294,7 @@ mute_path() {
 	kd_read=$!
 	step "it is lost" until_true $((20 * slow)) refused is v live
 	step "the target is asked about it" until_true $((20 * slow)) \
-		logged "kdblkfuzz: a FENCE is not answered"
+		logs "kdblkfuzz: a FENCE is not answered"
 	step "a disk of another target connects meanwhile" \
 		within 30 attach z "$a-1" $there d queues=1
 	step "and leaves" within 30 detach z

@@ -28,7 +28,7 @@ same() {	# DISK FILE: the disk begins with what is in the file
 name_part() {
 	mp ib_iser
 	step "kdat_iser refuses to load beside ib_iser" refused insmod "$KO/kdat_iser.ko"
-	step "and says in one sentence why" logged "unload that one first"
+	step "and says in one sentence why" logs "unload that one first"
 	step "without a trace" refused logged "Call Trace"
 	rmmod ib_iser
 	step "the example for modprobe.d has ib_iser replaced" replaced

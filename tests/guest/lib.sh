@@ -38,6 +38,8 @@ until_true() {
 }
 
 logged() { dmesg | grep -q -e "$1"; }
+# What ends in a line of the log often does its work before it writes that line.
+logs() { until_true 30 logged "$1"; }
 # What debugfs says of objects: a line for each of them; and how many there are.
 object_list() { grep -Hv '^id ' /sys/kernel/debug/kdapl/* | grep -v '/cpus:'; }
 objects() { object_list | wc -l; }

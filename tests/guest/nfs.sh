@@ -283,7 +283,7 @@ client_load() {
 	step "kdat_xprtrdma unloads" rmmod kdat_xprtrdma
 	must "rpcrdma loads" mp rpcrdma
 	step "kdat_xprtrdma is refused beside it" refused insmod "$KO/kdat_xprtrdma.ko"
-	step "and says why" logged "kdat_xprtrdma: proto=rdma already belongs to another module"
+	step "and says why" logs "kdat_xprtrdma: proto=rdma already belongs to another module"
 	must "rpcrdma unloads" modprobe ${MODROOT:+-d "$MODROOT"} -r rpcrdma
 	must "kdat_xprtrdma loads" insmod "$KO/kdat_xprtrdma.ko"
 }

@@ -24,7 +24,7 @@ step "kdapl_dat12.ko does not unload while a consumer is there" held
 step "C-05,C-09: requests, rejected without a word and accepted; completions with 64-bit lengths" once accept
 must "a consumer of 2.0 serves" insmod "$KO/kdping.ko" listen=192.0.2.1
 step "C-02,C-03,C-05,C-10: a client of 1.2 and a server of 2.0: Sends, RDMA, a window by its context; posts with too many segments or too long ones are refused" once ping
-step "the server has served" logged "kdping: SERVED"
+step "the server has served" logs "kdping: SERVED"
 step "kdping.ko unloads" rmmod kdping
 step "kdapl_dat12.ko unloads" rmmod kdapl_dat12
 step "kdapl.ko unloads" rmmod kdapl

@@ -17,7 +17,7 @@ mp configfs
 step "kdblk_target.ko of DKMS loads" insmod "$m/kdblk_target.ko"
 step "kdblk.ko of DKMS loads" insmod "$m/kdblk.ko"
 step "a module built against kdapl-dev loads" insmod "$m/hello.ko" at=192.0.2.1
-step "it opens an Interface Adapter" logged 'hello: 192\.0\.2\.1 at 192\.0\.2\.1'
+step "it opens an Interface Adapter" logs 'hello: 192\.0\.2\.1 at 192\.0\.2\.1'
 step "kdapl.ko does not unload while it is there" refused rmmod kdapl
 step "all of them unload" rmmod hello kdping kdrpc kdrpc_server kdblk kdblk_target kdapl_dat12 kdapl
 

@@ -16,7 +16,7 @@ load)
 		tell "insmod: $(cat "$TMPDIR/said")"
 		grep -q "$1" "$TMPDIR/said"
 	}
-	step "the certificate is there" logged "Loaded X.509 cert.* kernel module signing key"
+	step "the certificate is there" logs "Loaded X.509 cert.* kernel module signing key"
 	step "signatures are wanted" grep -qx Y /sys/module/module/parameters/sig_enforce
 	mp rdma_cm
 	step "unsigned: refused" says "Key was rejected by service" "$KO/kdapl.ko"
