@@ -9,6 +9,7 @@
 #define KDAPL_EP_POST_H
 
 #include <linux/mm.h>
+#include <linux/overflow.h>
 
 #include "ep.h"
 #include "../core/trace.h"
@@ -378,16 +379,18 @@ kdapl_fast_check_segment(const struct kdapl_key_table *table, const unsigned lon
 {
 	const struct kdapl_mr *mr = kdapl_key_table_find(table, seg->lmr_context);
 	unsigned int seq;
+	u64 left;
 	bool good;
 
 	if (unlikely(!mr))
 		return false;
 	seq = raw_seqcount_begin(&mr->seq);
-	/* length - 1: a length of 0 is refused, too */
+	/* one subtraction compares and tells what is left; length - 1: 0 is refused, too */
 	good = READ_ONCE(mr->lkey) == seg->lmr_context && !(need & ~mr->range.priv) &&
 	       (mr->range.domain == domain[0] || mr->range.domain == domain[1]) &&
-	       length - 1 < mr->range.length &&
-	       seg->virtual_address - mr->range.start <= mr->range.length - length;
+	       !check_sub_overflow(mr->range.length, seg->virtual_address - mr->range.start,
+				   &left) &&
+	       length - 1 < left;
 	return likely(good && !read_seqcount_retry(&mr->seq, seq));
 }
 
