@@ -55,7 +55,9 @@ static __always_inline void *kdapl_handle_read(unsigned long word)
 
 	if (unlikely(!entry))
 		return NULL;
-	entry += (word >> 1) % KDAPL_HANDLE_CHUNK;
+	/* entry += (word >> 1) % KDAPL_HANDLE_CHUNK, by one shift less */
+	entry = (void *)entry + (word * (sizeof(*entry) / 2) &
+				 (KDAPL_HANDLE_CHUNK - 1) * sizeof(*entry));
 	/* @obj first, then @word; pairs with the releases of the writers */
 	obj = smp_load_acquire(&entry->obj);
 	if (unlikely(READ_ONCE(entry->word) != word))

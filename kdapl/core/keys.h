@@ -59,27 +59,38 @@ static inline u32 kdapl_keys_hash(const struct kdapl_key_table *table, u32 index
 	return __hash_32(index) >> table->shift;
 }
 
+/* The table, for several searches; RCU read side. */
+static inline const struct kdapl_key_table *kdapl_keys_table(const struct kdapl_keys *keys)
+{
+	return rcu_dereference_check(keys->table, rcu_read_lock_sched_held());
+}
+
 /*
  * The MR with the index of this key, or NULL; RCU read side. The MR knows whether the key is
  * valid.
  */
-static inline struct kdapl_mr *kdapl_keys_find(const struct kdapl_keys *keys, u32 key)
+static inline struct kdapl_mr *kdapl_key_table_find(const struct kdapl_key_table *table, u32 key)
 {
-	const struct kdapl_key_table *table = rcu_dereference_check(keys->table,
-								    rcu_read_lock_sched_held());
-	u32 index = key >> 8, i = kdapl_keys_hash(table, index), found;
+	u32 index = key >> 8, found;
 	const struct kdapl_key_slot *slot;
+	unsigned long at;		/* of the slot, in bytes */
 
+	at = kdapl_keys_hash(table, index) * sizeof(*slot);
 	for (;;) {
-		slot = &table->slots[i];
-		OPTIMIZER_HIDE_VAR(slot);	/* or gcc computes the address twice */
+		OPTIMIZER_HIDE_VAR(at);	/* or gcc computes the address twice */
+		slot = (const void *)table->slots + at;
 		found = READ_ONCE(slot->index);
 		if (likely(found == index))
 			return rcu_dereference_check(slot->mr, rcu_read_lock_sched_held());
 		if (found == KDAPL_NO_INDEX)
 			return NULL;
-		i = (i + 1) & table->mask;
+		at = (at + sizeof(*slot)) & (table->mask * sizeof(*slot));
 	}
+}
+
+static inline struct kdapl_mr *kdapl_keys_find(const struct kdapl_keys *keys, u32 key)
+{
+	return kdapl_key_table_find(kdapl_keys_table(keys), key);
 }
 
 #endif /* KDAPL_CORE_KEYS_H */

@@ -92,16 +92,16 @@ static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, 
 							   const DAT_RMR_TRIPLET *remote,
 							   u64 cookie, u8 flags, u32 length)
 {
-	struct kdapl_wqe *wqe = &wq->wqe[wq->head & wq->mask];
-	bool signaled = kdapl_wq_signals(wq, flags, wq->head);
+	u32 pos = wq->head;
+	struct kdapl_wqe *wqe = &wq->wqe[pos & wq->mask];
+	bool signaled = kdapl_wq_signals(wq, flags, pos);
 	int send_flags, ret;
 
 	OPTIMIZER_HIDE_VAR(wqe);	/* or gcc computes the address for each member */
-	send_flags = kdapl_dto_fill(wq, wqe, op, cookie, flags, length, signaled);
-	if (unlikely(flags & DAT_COMPLETION_BARRIER_FENCE_FLAG))
-		send_flags |= IB_SEND_FENCE;
+	kdapl_dto_fill(wq, wqe, op, cookie, flags, length, signaled);
+	send_flags = kdapl_dto_send_flags(op, flags, signaled, IB_SEND_FENCE);
 	/* pairs with the acquire in kdapl_wq_next() */
-	smp_store_release(&wq->head, wq->head + 1);
+	smp_store_release(&wq->head, pos + 1);
 	/* initialised by one expression each: otherwise INIT_STACK_ALL_ZERO clears it first */
 	if (op == DAT_DTO_SEND) {
 		struct ib_send_wr wr = kdapl_dto_send_wr(wqe, IB_WR_SEND, (struct ib_sge *)iov, n,
@@ -121,13 +121,15 @@ static __always_inline enum kdapl_fast post_fast_hand_over(struct kdapl_wq *wq, 
 	return KDAPL_FAST_REFUSED;
 }
 
-/* Hand over a request if there is room. wq->lock held, unless the consumer serialises its posts. */
+/* Hand over a request if there is room. wq->lock held, unless @serial. */
 static __always_inline enum kdapl_fast post_fast_put(struct kdapl_wq *wq, u8 op,
 						     const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
 						     const DAT_RMR_TRIPLET *remote, u64 cookie,
-						     u8 flags, u32 length, bool quirky)
+						     u8 flags, u32 length, bool quirky,
+						     bool serial)
 {
-	if (unlikely(READ_ONCE(wq->mode) != KDAPL_WQ_LIVE))
+	/* under the lock there is no room in another mode; a serialised post holds no lock */
+	if (serial && unlikely(READ_ONCE(wq->mode) != KDAPL_WQ_LIVE))
 		return KDAPL_FAST_SLOW;
 	if (quirky && unlikely(!kdapl_wq_has_reads(wq, op == DAT_DTO_RDMA_READ)))
 		return KDAPL_FAST_SLOW;
@@ -144,6 +146,7 @@ static void post_stop(struct kdapl_wq *wq)
 	if (wq->mode == KDAPL_WQ_LIVE)
 		/* pairs with the acquire in kdapl_wq_check_recv_end() */
 		smp_store_release(&wq->mode, KDAPL_WQ_FLUSHING);
+	wq->room = 0;
 }
 
 static noinline void post_stop_serial(struct kdapl_wq *wq)
@@ -190,12 +193,14 @@ static __always_inline enum kdapl_fast post_fast_request(struct kdapl_wq *wq, u8
 	if (quirky && post_quirky_needs_slow(wq, op, iov, n, flags, length))
 		return KDAPL_FAST_SLOW;
 	if (!quirky && wq->serial) {
-		result = post_fast_put(wq, op, iov, n, remote, cookie, flags, length, false);
+		result = post_fast_put(wq, op, iov, n, remote, cookie, flags, length, false,
+				       true);
 		if (unlikely(result == KDAPL_FAST_REFUSED))
 			post_stop_serial(wq);
 	} else {
 		spin_lock_irqsave(&wq->lock, irq);
-		result = post_fast_put(wq, op, iov, n, remote, cookie, flags, length, quirky);
+		result = post_fast_put(wq, op, iov, n, remote, cookie, flags, length, quirky,
+				       false);
 		if (unlikely(result == KDAPL_FAST_REFUSED))
 			post_stop(wq);
 		spin_unlock_irqrestore(&wq->lock, irq);
@@ -254,8 +259,6 @@ static __always_inline enum kdapl_fast post_fast(struct kdapl_ep *ep, u8 op,
 	if (unlikely(!conn) || trace_kdapl_post_enabled())
 		return KDAPL_FAST_SLOW;
 	wq = conn->sq;
-	if (unlikely(READ_ONCE(wq->ia->dead)))
-		return KDAPL_FAST_SLOW;
 	/*
 	 * max_iov[] is 0 on a device with quirks and before ESTABLISHED, so such posts go on below.
 	 * Pairs with the barrier in conn_set_fast_limits().

@@ -9,6 +9,7 @@
 #define KDAPL_EP_POST_H
 
 #include <linux/mm.h>
+#include <linux/overflow.h>
 
 #include "ep.h"
 #include "../core/trace.h"
@@ -282,24 +283,38 @@ static __always_inline bool kdapl_dto_is_short(u64 addr, u32 length)
 	return length <= KDAPL_SHORT_SEND && offset_in_page(addr) + length > PAGE_SIZE;
 }
 
-/*
- * Fill the entry of a Send, Write or Read. Returns the send flags of the WR, without the
- * fence. wq->lock held, unless the consumer serialises its posts.
- */
-static __always_inline int kdapl_dto_fill(struct kdapl_wq *wq, struct kdapl_wqe *wqe, u8 op,
-					  u64 cookie, u8 flags, u32 length, bool signaled)
+/* Completion flags that few requests have. */
+#define KDAPL_FLAGS_RARE	(DAT_COMPLETION_SOLICITED_WAIT_FLAG | \
+				 DAT_COMPLETION_BARRIER_FENCE_FLAG)
+
+/* The send flags of a Send, Write or Read. @fence: the flag by which the device fences it. */
+static __always_inline int kdapl_dto_send_flags(u8 op, u8 flags, bool signaled, int fence)
 {
 	int send_flags = signaled ? IB_SEND_SIGNALED : 0;
 
+	if (unlikely(flags & KDAPL_FLAGS_RARE)) {
+		OPTIMIZER_HIDE_VAR(send_flags);	/* or gcc computes both for each post */
+		if (op == DAT_DTO_SEND && (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
+			send_flags |= IB_SEND_SOLICITED;
+		if (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
+			send_flags |= fence;
+	}
+	return send_flags;
+}
+
+/*
+ * Fill the entry of a Send, Write or Read. wq->lock held, unless the consumer serialises its
+ * posts.
+ */
+static __always_inline void kdapl_dto_fill(struct kdapl_wq *wq, struct kdapl_wqe *wqe, u8 op,
+					   u64 cookie, u8 flags, u32 length, bool signaled)
+{
 	kdapl_wqe_fill(wqe, op, cookie, length, flags | (signaled ? KDAPL_WQE_SIGNALED : 0),
 		       KDAPL_WQE_POSTED);
 	wqe->retires = kdapl_wq_retires(wq, signaled);
 	wqe->seq = ++wq->dtos;
 	if (op == DAT_DTO_RDMA_READ)
 		wq->reads++;
-	if (op == DAT_DTO_SEND && unlikely(flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
-		send_flags |= IB_SEND_SOLICITED;
-	return send_flags;
 }
 
 /* The WR of a Send, Write or Read. */
@@ -359,22 +374,23 @@ enum kdapl_fast {
 
 /* May the fast path use this segment? It must not be empty, and needs the rights @need. */
 static __always_inline bool
-kdapl_fast_check_segment(struct kdapl_ia *ia, const unsigned long *domain,
-			 const DAT_LMR_TRIPLET *seg, u32 need)
+kdapl_fast_check_segment(const struct kdapl_key_table *table, const unsigned long *domain,
+			 const DAT_LMR_TRIPLET *seg, u64 length, u32 need)
 {
-	const struct kdapl_mr *mr = kdapl_mr_find(ia, seg->lmr_context);
-	u64 length = seg->segment_length;
+	const struct kdapl_mr *mr = kdapl_key_table_find(table, seg->lmr_context);
 	unsigned int seq;
+	u64 left;
 	bool good;
 
 	if (unlikely(!mr))
 		return false;
 	seq = raw_seqcount_begin(&mr->seq);
-	/* length - 1: a length of 0 is refused, too */
+	/* one subtraction compares and tells what is left; length - 1: 0 is refused, too */
 	good = READ_ONCE(mr->lkey) == seg->lmr_context && !(need & ~mr->range.priv) &&
 	       (mr->range.domain == domain[0] || mr->range.domain == domain[1]) &&
-	       length - 1 < mr->range.length &&
-	       seg->virtual_address - mr->range.start <= mr->range.length - length;
+	       !check_sub_overflow(mr->range.length, seg->virtual_address - mr->range.start,
+				   &left) &&
+	       length - 1 < left;
 	return likely(good && !read_seqcount_retry(&mr->seq, seq));
 }
 
@@ -383,15 +399,18 @@ static __always_inline bool kdapl_fast_check_iov(struct kdapl_ia *ia, const unsi
 						 const DAT_LMR_TRIPLET *iov, DAT_COUNT n, u32 need,
 						 u64 *length)
 {
+	const struct kdapl_key_table *table = kdapl_keys_table(&ia->keys);
+	const DAT_LMR_TRIPLET *end = iov + n;
 	u64 sum = 0;
-	DAT_COUNT i;
 
-	for (i = 0; i < n; i++) {
+	for (; iov != end; iov++) {
+		u64 bytes = iov->segment_length;
+
 #ifndef KDAPL_UNCHECKED
-		if (!kdapl_fast_check_segment(ia, domain, &iov[i], need))
+		if (!kdapl_fast_check_segment(table, domain, iov, bytes, need))
 			return false;
 #endif
-		sum += iov[i].segment_length;
+		sum += bytes;
 	}
 	*length = sum;
 	return true;

@@ -29,16 +29,16 @@ bool kdapl_wq_look_for_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 
 /**
  * kdapl_wq_count_room - count the requests that the fast path may post
- * @wq: work queue of requests, live; wq->lock held, unless the consumer serialises its posts
+ * @wq: work queue of requests; wq->lock held, unless the consumer serialises its posts
  *
  * The number in wq->room is right until other requests are posted. It may be too small once
  * there are completions.
  *
- * Return: true if there is room for one.
+ * Return: true if there is room for one, and the work queue is live.
  */
 bool kdapl_wq_count_room(struct kdapl_wq *wq)
 {
-	if (!kdapl_wq_make_room(wq, 1, 1))
+	if (READ_ONCE(wq->mode) != KDAPL_WQ_LIVE || !kdapl_wq_make_room(wq, 1, 1))
 		return false;
 	wq->room = min(kdapl_wq_dto_limit(wq) - (wq->dtos - wq->cached_done),
 		       wq->max_wrs - (wq->head - wq->cached_tail));
@@ -330,8 +330,8 @@ static void wr_build(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos
 		return;
 	}
 	sgl = kdapl_post_sg_list(scratch, post, conn->pd, post->length, &n);
-	fence |= kdapl_dto_fill(wq, wqe, post->op, post->cookie.as_64, post->flags, post->length,
-			   signaled);
+	kdapl_dto_fill(wq, wqe, post->op, post->cookie.as_64, post->flags, post->length, signaled);
+	fence |= kdapl_dto_send_flags(post->op, post->flags, signaled, 0);
 	wr->rdma = kdapl_dto_wr(wqe, post->opcode, sgl, n, post->remote, fence,
 				post->invalidate ? post->inv_key : 0);
 	if (unlikely(conn->dev->caps.short_page_bug))

@@ -118,6 +118,8 @@ void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode)
 	spin_lock_irqsave(&wq->lock, flags);
 	/* pairs with the acquire in kdapl_wq_check_recv_end() */
 	smp_store_release(&wq->mode, mode);
+	if (!wq->serial)
+		wq->room = 0;	/* the fast path looks at the mode when it counts again */
 	spin_unlock_irqrestore(&wq->lock, flags);
 }
 

@@ -118,6 +118,14 @@ u32 kdapl_pool_outstanding(const struct kdapl_pool *pool)
 	return pool->outstanding - min(pool->lost, pool->entries - pool->limit);
 }
 
+/* A buffer that is in no list is free. pool->lock held. */
+static void pool_add_free(struct kdapl_pool *pool, struct kdapl_buf *buf)
+{
+	buf->state = KDAPL_BUF_FREE;
+	buf->next = pool->free;
+	pool->free = buf;
+}
+
 /**
  * kdapl_buf_alloc - get a buffer to post
  * @pool: pool->lock held
@@ -131,18 +139,19 @@ struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool)
 	lockdep_assert_held(&pool->lock);
 	if (kdapl_pool_outstanding(pool) >= pool->limit)
 		return NULL;
-	buf = list_first_entry_or_null(&pool->free, struct kdapl_buf, node);
+	buf = pool->free;
 	if (WARN_ON_ONCE(!buf))
 		return NULL;
+	pool->free = buf->next;
 	buf->seq = ++pool->seq;
 	pool->outstanding++;
 	if (unlikely(pool->error || !pool->ibsrq)) {
 		buf->state = KDAPL_BUF_DEAD;
-		list_del_init(&buf->node);
+		INIT_LIST_HEAD(&buf->node);
 	} else {
 		buf->state = KDAPL_BUF_POSTED;
 		pool->available++;
-		list_move_tail(&buf->node, &pool->posted);
+		list_add_tail(&buf->node, &pool->posted);
 	}
 	return buf;
 }
@@ -157,10 +166,10 @@ void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf)
 	lockdep_assert_held(&pool->lock);
 	if (unlikely(pool->sinks))
 		kdapl_sinks_forget(pool->sinks, buf->index);
-	buf->state = KDAPL_BUF_FREE;
+	list_del(&buf->node);
+	pool_add_free(pool, buf);
 	pool->outstanding--;
 	pool->available--;
-	list_move(&buf->node, &pool->free);
 }
 
 /**
@@ -217,8 +226,8 @@ struct kdapl_conn *kdapl_buf_pass(struct kdapl_buf *buf, struct ib_qp *qp)
 	}
 	if ((s32)(buf->seq - pool->newest) > 0)
 		pool->newest = buf->seq;
-	buf->state = KDAPL_BUF_FREE;
-	list_move(&buf->node, &pool->free);
+	list_del(&buf->node);
+	pool_add_free(pool, buf);
 	pool->outstanding--;
 	pool->available--;
 	if (unlikely(pool->low_armed))
@@ -260,9 +269,8 @@ void kdapl_buf_free(struct kdapl_buf *buf)
 	unsigned long flags;
 
 	spin_lock_irqsave(&pool->lock, flags);
-	buf->state = KDAPL_BUF_FREE;
+	pool_add_free(pool, buf);
 	pool->outstanding--;
-	list_add(&buf->node, &pool->free);	/* reuse it first: it is in the cache */
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
 
@@ -543,13 +551,12 @@ struct kdapl_pool *kdapl_pool_create(struct kdapl_srq *srq, u32 limit,
 	refcount_set(&pool->ref, 1);
 	spin_lock_init(&pool->lock);
 	init_waitqueue_head(&pool->detached);
-	INIT_LIST_HEAD(&pool->free);
 	INIT_LIST_HEAD(&pool->posted);
 	INIT_LIST_HEAD(&pool->conns);
-	for (i = 0; i < entries; i++) {
+	for (i = entries; i--;) {
 		pool->buf[i].cqe.done = done;
 		pool->buf[i].index = i;
-		list_add_tail(&pool->buf[i].node, &pool->free);
+		pool_add_free(pool, &pool->buf[i]);
 	}
 	init.srq_context = pool;
 	ibsrq = ib_create_srq(pool->pd->pd, &init);

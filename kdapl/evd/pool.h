@@ -19,7 +19,8 @@ enum kdapl_buf_state {
  * struct kdapl_buf - context of one buffer of an SRQ
  * @cqe: the completion's wr_cqe
  * @cookie: the consumer's
- * @node: in pool->free, pool->posted or conn->early
+ * @node: in pool->posted or conn->early
+ * @next: the next free one
  * @index: position in the pool, constant: leads back to it
  * @length: of the message
  * @seq: order of posting
@@ -31,7 +32,10 @@ enum kdapl_buf_state {
 struct kdapl_buf {
 	struct ib_cqe cqe;
 	u64 cookie;
-	struct list_head node;
+	union {
+		struct list_head node;
+		struct kdapl_buf *next;
+	};
 	u32 index;
 	u32 length;
 	u32 seq;
@@ -75,6 +79,7 @@ struct kdapl_srq {
  * @low: below that many available ones an event is due, if @low_armed
  * @seq: number of the last post
  * @newest: highest number whose buffer has been taken
+ * @free: buffers to post, the one used last first: it is in the cache
  * @posted: buffers with the device, in order of posting
  * @conns: connections that may take buffers; RCU
  * @by_qp: hash table of @conns by the QP pointer that completions carry; grows with @nconns
@@ -104,7 +109,7 @@ struct kdapl_pool {
 	u32 seq;
 	u32 newest;
 	u32 nconns;
-	struct list_head free;
+	struct kdapl_buf *free;
 	struct list_head posted;
 	struct list_head conns;
 	struct hlist_head *by_qp;
