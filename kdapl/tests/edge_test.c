@@ -6,6 +6,7 @@
  * failures and losses, handles of service points that fail, who may connect to a registration
  * pair.
  */
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/in.h>
 #include <linux/mount.h>
@@ -138,6 +139,7 @@ static void edge_view(struct kunit *test, const char *name, char *line, size_t s
 	iov_iter_kvec(&to, ITER_DEST, &vec, 1, vec.iov_len);
 	n = seq_read_iter(&iocb, &to);
 	filp_close(file, NULL);
+	flush_delayed_fput();	/* or the file holds the module for a moment longer */
 	kern_unmount(mnt);
 	KUNIT_ASSERT_GT(test, n, (ssize_t)0);
 	line[n] = '\0';
