@@ -137,6 +137,7 @@ static void in_recv_rmr_test(struct kunit *test)
 	struct kd_mem *mem = &km->env.mem[KD_RW];
 	DAT_RMR_HANDLE rmr = km_rmr(km, false);
 	DAT_RMR_CONTEXT key, old;
+	DAT_RMR_PARAM param;
 
 	km_window(km, rmr, mem->lmr, mem->addr, 8, mem->lmr_context, &key);
 	in_take(km, 1, key);
@@ -151,6 +152,8 @@ static void in_recv_rmr_test(struct kunit *test)
 	km_done(km, IB_WC_SUCCESS);
 	in_taken(km, 4, key);
 	km_expect_bind(km, rmr, 3, DAT_RMR_BIND_SUCCESS);
+	KD_EXPECT_OK(test, dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+	KUNIT_EXPECT_EQ_MSG(test, param.rmr_context, 0U, "still bound");
 	/* and faster than a bind anew */
 	km_window(km, rmr, mem->lmr, mem->addr, 8, mem->lmr_context, &old);
 	KD_EXPECT_OK(test, km_try_part(km, rmr, 8, 8, 0, 6, &key));
