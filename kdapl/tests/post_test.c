@@ -151,6 +151,10 @@ static void post_disconnected_test(struct kunit *test)
 	enum kd_call call;
 	int i, n, flags;
 
+	/* one that leaves the fast path room for more */
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 0, NULL, 1, NULL, 0));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	kd_expect_dtos(test, env->req, 1, 1, DAT_DTO_SUCCESS);
 	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
 	for (call = 0; call < KD_NR_CALLS; call++) {
 		/* ten queues' worth */
