@@ -72,23 +72,30 @@ static __always_inline void fast_wqe(struct kdapl_evd *evd, struct kdapl_wq *wq,
 }
 
 /* Is this a buffer of an SRQ that was filled? */
-static bool fast_is_buf(const struct ib_wc *wc)
+static __always_inline bool fast_is_buf(const struct ib_wc *wc)
 {
 	return wc->wr_cqe->done == kdapl_buf_done && wc->status == IB_WC_SUCCESS &&
 	       !(wc->wc_flags & IB_WC_WITH_INVALIDATE);
 }
 
-/* Report a buffer of an SRQ if the fast path may; otherwise change nothing. */
-static bool fast_buf(const struct kdapl_evd *evd, const struct ib_wc *wc, DAT_EVENT *event)
+/*
+ * Report a buffer of an SRQ if the fast path may; otherwise change nothing. @look: set @more
+ * if the next completion of the batch is known to be an event.
+ */
+static __always_inline bool fast_buf(const struct kdapl_evd *evd, DAT_EVENT *event, bool look,
+				     bool *more)
 {
-	struct kdapl_buf *buf = container_of(wc->wr_cqe, struct kdapl_buf, cqe);
+	const struct ib_wc *wc = &evd->batch[evd->batch_pos], *next = NULL;
 	struct kdapl_conn *conn;
 	u64 cookie;
 
-	if (!fast_is_buf(wc))
+	if (unlikely(!fast_is_buf(wc)))
 		return false;
-	cookie = buf->cookie;	/* read now: after kdapl_buf_pass() the buffer may be reposted */
-	conn = kdapl_buf_pass(buf, wc->qp);
+	/* read now: after kdapl_buf_pass() the buffer may be posted again */
+	cookie = kdapl_wc_buf(wc)->cookie;
+	if (look && evd->batch_pos + 1 < evd->batch_n && fast_is_buf(wc + 1))
+		next = wc + 1;
+	conn = kdapl_buf_pass(wc, next, evd->watching, more);
 	if (unlikely(!conn))
 		return false;
 	fast_fill(evd, event, conn->handle, cookie, DAT_DTO_RECEIVE, wc->byte_len);
@@ -112,8 +119,7 @@ static noinline bool fast_more_slow(struct kdapl_evd *evd)
 {
 	const struct ib_wc *wc = &evd->batch[evd->batch_pos];
 
-	if (fast_is_buf(wc) &&
-	    kdapl_buf_is_event(container_of(wc->wr_cqe, struct kdapl_buf, cqe), wc->qp))
+	if (fast_is_buf(wc) && kdapl_buf_is_event(kdapl_wc_buf(wc), wc->qp))
 		return true;
 	return kdapl_evd_more(evd);
 }
@@ -141,13 +147,22 @@ static __always_inline bool fast_traced(void)
 }
 
 /* Take the next completion if it is that of an SRQ buffer that the fast path may report. */
-static noinline enum kdapl_next fast_next_buf(struct kdapl_evd *evd, DAT_EVENT *event, bool look,
-					      bool polled)
+static __always_inline enum kdapl_next fast_next_buf(struct kdapl_evd *evd, DAT_EVENT *event,
+						     bool look, bool polled)
 {
-	if (!fast_buf(evd, &evd->batch[evd->batch_pos], event))
+	bool more;
+
+	if (!fast_buf(evd, event, look, &more))
 		return KDAPL_NEXT_SLOW;
 	evd->batch_pos++;
-	return !look || fast_more(evd, evd->batch_pos, polled) ? KDAPL_NEXT_MORE : KDAPL_NEXT_LAST;
+	return !look || more || fast_more(evd, evd->batch_pos, polled) ? KDAPL_NEXT_MORE :
+									KDAPL_NEXT_LAST;
+}
+
+/* The same for dat_evd_dequeue(), out of line: other completions are shorter for it. */
+static noinline enum kdapl_next fast_dequeue_buf(struct kdapl_evd *evd, DAT_EVENT *event)
+{
+	return fast_next_buf(evd, event, false, false);
 }
 
 /*
@@ -176,7 +191,8 @@ static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVEN
 	pos = evd->batch_pos;
 	wc = &evd->batch[pos];
 	if (unlikely(!fast_is_wqe(wc, &wq)))
-		return fast_next_buf(evd, event, look, polled);
+		return look ? fast_next_buf(evd, event, true, polled) :
+			      fast_dequeue_buf(evd, event);
 	evd->batch_pos = ++pos;
 	fast_prefetch(evd, pos + 1);
 	fast_wqe(evd, wq, wc, event);

@@ -50,6 +50,89 @@ static inline struct kdapl_event *kdapl_evd_backlog_at(const struct kdapl_evd *e
 	return &evd->backlog[(evd->backlog_head + i) % evd->backlog_size];
 }
 
+/* pool.c; inline, because every completion of an SRQ needs it */
+
+/* Where a QP of an SRQ is in the table of its connections. pool->lock held. */
+static inline struct hlist_head *kdapl_pool_bucket(struct kdapl_pool *pool, struct ib_qp *qp)
+{
+	return &pool->by_qp[hash_ptr(qp, pool->bits)];
+}
+
+/* The connection of a QP, a value only. pool->lock held. */
+static __always_inline struct kdapl_conn *kdapl_pool_find(struct kdapl_pool *pool, struct ib_qp *qp)
+{
+	struct kdapl_conn *conn;
+
+	hlist_for_each_entry(conn, kdapl_pool_bucket(pool, qp), qp_node) {
+		if (conn->pool_qp == qp)
+			return conn;
+	}
+	return NULL;
+}
+
+/* A buffer that is in no list is free. pool->lock held. */
+static inline void kdapl_pool_add_free(struct kdapl_pool *pool, struct kdapl_buf *buf)
+{
+	buf->state = KDAPL_BUF_FREE;
+	buf->next = pool->free;
+	pool->free = buf;
+}
+
+/* Will the completion of a filled buffer that @qp took be an event? pool->lock held. */
+static __always_inline bool kdapl_pool_is_event(struct kdapl_pool *pool, struct ib_qp *qp)
+{
+	struct kdapl_conn *conn = kdapl_pool_find(pool, qp);
+
+	return conn && likely(!conn->rq->slow);
+}
+
+/* The buffer of an SRQ that a completion is of. */
+static inline struct kdapl_buf *kdapl_wc_buf(const struct ib_wc *wc)
+{
+	return container_of(wc->wr_cqe, struct kdapl_buf, cqe);
+}
+
+/**
+ * kdapl_buf_pass - a buffer was filled, and its consumer has the event next
+ * @wc: its completion
+ * @next: the completion after it, of another buffer that was filled, or NULL
+ * @watched: watermarks may be armed: evd->watching
+ * @more: set if @next is known to be an event
+ *
+ * kdapl_buf_taken() and kdapl_buf_free() in one, for a connection that needs no closer look.
+ * Where no watermark is armed, conn->srq_bufs_held need not count the buffer in between.
+ *
+ * Context: the lock of the connection's receive EVD held, pool->lock not held.
+ * Return: the connection; NULL, and nothing has changed, if the slow path must be taken.
+ */
+static __always_inline struct kdapl_conn *kdapl_buf_pass(const struct ib_wc *wc,
+							 const struct ib_wc *next, bool watched,
+							 bool *more)
+{
+	struct kdapl_buf *buf = kdapl_wc_buf(wc);
+	struct kdapl_pool *pool = kdapl_buf_pool(buf);
+	struct kdapl_conn *conn;
+
+	spin_lock(&pool->lock);	/* evd->lock has disabled interrupts */
+	conn = kdapl_pool_find(pool, wc->qp);
+	if (unlikely(!conn || conn->rq->slow || buf->state != KDAPL_BUF_POSTED ||
+		     (watched && kdapl_marks_armed(conn->marks)))) {
+		spin_unlock(&pool->lock);
+		return NULL;
+	}
+	if ((s32)(buf->seq - pool->newest) > 0)
+		pool->newest = buf->seq;
+	kdapl_pool_add_free(pool, buf);
+	pool->outstanding--;
+	pool->available--;
+	if (unlikely(pool->low_armed))
+		kdapl_pool_check_low(pool);
+	*more = next && (next->qp == wc->qp || (kdapl_buf_pool(kdapl_wc_buf(next)) == pool &&
+						kdapl_pool_is_event(pool, next->qp)));
+	spin_unlock(&pool->lock);
+	return conn;
+}
+
 /* backlog.c */
 int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more);
 bool kdapl_evd_backlog_add(struct kdapl_evd *evd, const struct kdapl_event *ev);

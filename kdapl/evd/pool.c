@@ -23,7 +23,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "evd.h"
+#include "event.h"
 
 #define SPARE_MIN	16
 
@@ -71,22 +71,6 @@ void kdapl_pool_limits(struct kdapl_device *dev, DAT_IA_ATTR *attr)
 	attr->max_recv_per_srq = min_t(u32, max - SPARE_MIN, max - max / 5);
 }
 
-static struct hlist_head *pool_bucket(struct kdapl_pool *pool, struct ib_qp *qp)
-{
-	return &pool->by_qp[hash_ptr(qp, pool->bits)];
-}
-
-static __always_inline struct kdapl_conn *pool_find(struct kdapl_pool *pool, struct ib_qp *qp)
-{
-	struct kdapl_conn *conn;
-
-	hlist_for_each_entry(conn, pool_bucket(pool, qp), qp_node) {
-		if (conn->pool_qp == qp)
-			return conn;
-	}
-	return NULL;
-}
-
 /**
  * kdapl_pool_check_low - queue the event of the low watermark if it is due
  * @pool: pool->lock held
@@ -118,14 +102,6 @@ u32 kdapl_pool_outstanding(const struct kdapl_pool *pool)
 	return pool->outstanding - min(pool->lost, pool->entries - pool->limit);
 }
 
-/* A buffer that is in no list is free. pool->lock held. */
-static void pool_add_free(struct kdapl_pool *pool, struct kdapl_buf *buf)
-{
-	buf->state = KDAPL_BUF_FREE;
-	buf->next = pool->free;
-	pool->free = buf;
-}
-
 /**
  * kdapl_buf_alloc - get a buffer to post
  * @pool: pool->lock held
@@ -147,11 +123,9 @@ struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool)
 	pool->outstanding++;
 	if (unlikely(pool->error || !pool->ibsrq)) {
 		buf->state = KDAPL_BUF_DEAD;
-		INIT_LIST_HEAD(&buf->node);
 	} else {
 		buf->state = KDAPL_BUF_POSTED;
 		pool->available++;
-		list_add_tail(&buf->node, &pool->posted);
 	}
 	return buf;
 }
@@ -166,15 +140,14 @@ void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf)
 	lockdep_assert_held(&pool->lock);
 	if (unlikely(pool->sinks))
 		kdapl_sinks_forget(pool->sinks, buf->index);
-	list_del(&buf->node);
-	pool_add_free(pool, buf);
+	kdapl_pool_add_free(pool, buf);
 	pool->outstanding--;
 	pool->available--;
 }
 
 /**
  * kdapl_buf_taken - a buffer has completed
- * @buf: the buffer; removed from pool->posted
+ * @buf: the buffer
  * @qp: QP that took it, a value only
  *
  * Context: any, pool->lock not held.
@@ -192,47 +165,11 @@ struct kdapl_conn *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp)
 	else
 		pool->available--;
 	buf->state = KDAPL_BUF_TAKEN;
-	list_del_init(&buf->node);
 	if ((s32)(buf->seq - pool->newest) > 0)
 		pool->newest = buf->seq;
 	kdapl_pool_check_low(pool);
-	conn = pool_find(pool, qp);
+	conn = kdapl_pool_find(pool, qp);
 	spin_unlock_irqrestore(&pool->lock, flags);
-	return conn;
-}
-
-/**
- * kdapl_buf_pass - a buffer was filled, and its consumer has the event next
- * @buf: the buffer
- * @qp: QP that took it, a value only
- *
- * kdapl_buf_taken() and kdapl_buf_free() in one, for a connection that needs no closer look.
- * Where no watermark is armed, conn->srq_bufs_held need not count the buffer in between.
- *
- * Context: the lock of the connection's receive EVD held, pool->lock not held.
- * Return: the connection; NULL, and nothing has changed, if the slow path must be taken.
- */
-struct kdapl_conn *kdapl_buf_pass(struct kdapl_buf *buf, struct ib_qp *qp)
-{
-	struct kdapl_pool *pool = kdapl_buf_pool(buf);
-	struct kdapl_conn *conn;
-
-	spin_lock(&pool->lock);	/* evd->lock has disabled interrupts */
-	conn = pool_find(pool, qp);
-	if (unlikely(!conn || conn->rq->slow || buf->state != KDAPL_BUF_POSTED ||
-		     kdapl_marks_armed(conn->marks))) {
-		spin_unlock(&pool->lock);
-		return NULL;
-	}
-	if ((s32)(buf->seq - pool->newest) > 0)
-		pool->newest = buf->seq;
-	list_del(&buf->node);
-	pool_add_free(pool, buf);
-	pool->outstanding--;
-	pool->available--;
-	if (unlikely(pool->low_armed))
-		kdapl_pool_check_low(pool);
-	spin_unlock(&pool->lock);
 	return conn;
 }
 
@@ -247,12 +184,10 @@ struct kdapl_conn *kdapl_buf_pass(struct kdapl_buf *buf, struct ib_qp *qp)
 bool kdapl_buf_is_event(struct kdapl_buf *buf, struct ib_qp *qp)
 {
 	struct kdapl_pool *pool = kdapl_buf_pool(buf);
-	struct kdapl_conn *conn;
 	bool event;
 
 	spin_lock(&pool->lock);
-	conn = pool_find(pool, qp);
-	event = conn && !conn->rq->slow;
+	event = kdapl_pool_is_event(pool, qp);
 	spin_unlock(&pool->lock);
 	return event;
 }
@@ -269,7 +204,7 @@ void kdapl_buf_free(struct kdapl_buf *buf)
 	unsigned long flags;
 
 	spin_lock_irqsave(&pool->lock, flags);
-	pool_add_free(pool, buf);
+	kdapl_pool_add_free(pool, buf);
 	pool->outstanding--;
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
@@ -317,18 +252,30 @@ void kdapl_pool_fail_all(struct kdapl_pool *pool)
 	}
 }
 
-/* No QP is left that could return a buffer: those overtaken by later ones are lost. */
-static u32 pool_count_lost(struct kdapl_pool *pool)
-{
-	struct kdapl_buf *buf, *next;
-	u32 n = 0;
+/* Buffers looked at in one go, under the lock. */
+#define POOL_PIECE	256
 
-	list_for_each_entry_safe(buf, next, &pool->posted, node) {
-		if ((s32)(pool->newest - buf->seq) <= 0)
-			break;
+/*
+ * No QP is left that could return a buffer: those overtaken by later ones are lost. Buffers that
+ * are posted meanwhile, and what a new QP takes, are newer than @newest. Sleeps; returns how many
+ * were lost.
+ */
+static u32 pool_count_lost(struct kdapl_pool *pool, u32 newest)
+{
+	struct kdapl_buf *buf;
+	u32 i, n = 0;
+
+	for (i = 0; i < pool->entries; i++) {
+		if (!(i % POOL_PIECE)) {
+			spin_unlock_irq(&pool->lock);
+			cond_resched();
+			spin_lock_irq(&pool->lock);
+		}
+		buf = &pool->buf[i];
+		if (buf->state != KDAPL_BUF_POSTED || (s32)(newest - buf->seq) <= 0)
+			continue;
 		buf->state = KDAPL_BUF_LOST;
 		pool_buf_failed(pool, buf);
-		list_del_init(&buf->node);
 		pool->available--;
 		pool->lost++;
 		n++;
@@ -365,7 +312,7 @@ static void pool_grow(struct kdapl_pool *pool)
 		pool->bits = bits + 1;
 		list_for_each_entry(conn, &pool->conns, pool_node) {
 			hlist_del(&conn->qp_node);
-			hlist_add_head(&conn->qp_node, pool_bucket(pool, conn->pool_qp));
+			hlist_add_head(&conn->qp_node, kdapl_pool_bucket(pool, conn->pool_qp));
 		}
 	} else {
 		old = fresh;	/* it has grown meanwhile */
@@ -379,10 +326,10 @@ static bool pool_try_attach(struct kdapl_pool *pool, struct kdapl_conn *conn)
 	bool ok;
 
 	spin_lock_irq(&pool->lock);
-	ok = !pool_find(pool, conn->qp);
+	ok = !kdapl_pool_find(pool, conn->qp);
 	if (ok) {
 		conn->pool_qp = conn->qp;
-		hlist_add_head(&conn->qp_node, pool_bucket(pool, conn->qp));
+		hlist_add_head(&conn->qp_node, kdapl_pool_bucket(pool, conn->qp));
 		list_add_rcu(&conn->pool_node, &pool->conns);
 		pool->nconns++;
 	}
@@ -424,7 +371,7 @@ void kdapl_pool_detach(struct kdapl_conn *conn)
 		list_del_rcu(&conn->pool_node);
 		conn->pool_qp = NULL;
 		if (!--pool->nconns)
-			lost = pool_count_lost(pool);
+			lost = pool_count_lost(pool, pool->newest);
 	}
 	total = pool->lost;
 	spin_unlock_irq(&pool->lock);
@@ -551,12 +498,11 @@ struct kdapl_pool *kdapl_pool_create(struct kdapl_srq *srq, u32 limit,
 	refcount_set(&pool->ref, 1);
 	spin_lock_init(&pool->lock);
 	init_waitqueue_head(&pool->detached);
-	INIT_LIST_HEAD(&pool->posted);
 	INIT_LIST_HEAD(&pool->conns);
 	for (i = entries; i--;) {
 		pool->buf[i].cqe.done = done;
 		pool->buf[i].index = i;
-		pool_add_free(pool, &pool->buf[i]);
+		kdapl_pool_add_free(pool, &pool->buf[i]);
 	}
 	init.srq_context = pool;
 	ibsrq = ib_create_srq(pool->pd->pd, &init);

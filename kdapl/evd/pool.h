@@ -16,10 +16,10 @@ enum kdapl_buf_state {
 };
 
 /**
- * struct kdapl_buf - context of one buffer of an SRQ
+ * struct kdapl_buf - context of one buffer of an SRQ, a cache line
  * @cqe: the completion's wr_cqe
  * @cookie: the consumer's
- * @node: in pool->posted or conn->early
+ * @node: in conn->early
  * @next: the next free one
  * @index: position in the pool, constant: leads back to it
  * @length: of the message
@@ -43,7 +43,7 @@ struct kdapl_buf {
 	u8 flags;
 	u8 state;
 	u8 status;
-};
+} __aligned(64);
 
 /**
  * struct kdapl_srq - a Shared Receive Queue
@@ -80,7 +80,6 @@ struct kdapl_srq {
  * @seq: number of the last post
  * @newest: highest number whose buffer has been taken
  * @free: buffers to post, the one used last first: it is in the cache
- * @posted: buffers with the device, in order of posting
  * @conns: connections that may take buffers; RCU
  * @by_qp: hash table of @conns by the QP pointer that completions carry; grows with @nconns
  * @bits: @by_qp has 2^bits buckets
@@ -110,7 +109,6 @@ struct kdapl_pool {
 	u32 newest;
 	u32 nconns;
 	struct kdapl_buf *free;
-	struct list_head posted;
 	struct list_head conns;
 	struct hlist_head *by_qp;
 	unsigned int bits;
@@ -136,10 +134,8 @@ void kdapl_pool_fail_all(struct kdapl_pool *pool);
 void kdapl_pool_attach(struct kdapl_pool *pool, struct kdapl_conn *conn);
 void kdapl_pool_detach(struct kdapl_conn *conn);
 struct kdapl_buf *kdapl_buf_alloc(struct kdapl_pool *pool);
-void kdapl_buf_posted(struct kdapl_pool *pool, struct kdapl_buf *buf);
 void kdapl_buf_unalloc(struct kdapl_pool *pool, struct kdapl_buf *buf);
 struct kdapl_conn *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp);
-struct kdapl_conn *kdapl_buf_pass(struct kdapl_buf *buf, struct ib_qp *qp);
 bool kdapl_buf_is_event(struct kdapl_buf *buf, struct ib_qp *qp);
 void kdapl_buf_failed(struct kdapl_buf *buf);
 void kdapl_buf_free(struct kdapl_buf *buf);
