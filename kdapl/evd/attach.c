@@ -93,7 +93,7 @@ static struct kdapl_cq *attach_reserve(struct kdapl_evd *evd, int entries)
 	if (IS_ERR(cq))
 		return cq;
 	cq->used += entries;
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	evd->reserve += entries;
 	spin_unlock_irq(&evd->lock);
 	return cq;
@@ -149,7 +149,7 @@ struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_wq *wq,
 	if (IS_ERR(cq))
 		goto out;
 	refcount_inc(&cq->ref);
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	evd->attached[wq->recv]++;
 	attach_set_attr(evd, wq->recv, attr);
 	spin_unlock_irq(&evd->lock);
@@ -185,7 +185,7 @@ void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq)
 			list_del(&share->node);
 	}
 	wq->cq->used -= entries;
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	evd->reserve -= entries;
 	evd->attached[wq->recv]--;
 	/* the new connection could not be made: the old one stays */

@@ -47,7 +47,7 @@ int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more)
 	}
 	if (!backlog)
 		return -ENOMEM;
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	for (i = 0; i < evd->backlog_count; i++)
 		backlog[i] = *kdapl_evd_backlog_at(evd, i);
 	old = evd->backlog;
@@ -96,6 +96,44 @@ void kdapl_evd_backlog_put(struct kdapl_evd *evd, const struct kdapl_event *ev)
 	evd->backlog_count++;
 	evd->backlog_others += kdapl_event_other(ev);
 	evd->backlog_signalled += ev->signalled;
+}
+
+/* Put a completion before the oldest event; there is room. evd->lock held. */
+static void backlog_put_front(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	if (WARN_ON_ONCE(evd->backlog_count >= evd->backlog_size))
+		return;
+	evd->backlog_head = (evd->backlog_head ?: evd->backlog_size) - 1;
+	kdapl_event_copy(&evd->backlog[evd->backlog_head], ev);
+	evd->backlog_count++;
+	evd->backlog_signalled += ev->signalled;
+}
+
+/**
+ * kdapl_evd_give_back - put taken completions whose upcalls have not begun into the backlog
+ * @evd: the EVD; evd->lock held
+ *
+ * They were in the CQs together, so there is room for them. A consumer that makes this happen
+ * often, by dat_evd_dequeue() in upcalls, is given one at a time.
+ */
+void kdapl_evd_give_back(struct kdapl_evd *evd)
+{
+	const struct kdapl_taken *taken = &evd->taken[evd->ntaken];
+	struct kdapl_event ev = {
+		.number = DAT_DTO_COMPLETION_EVENT,
+		.signalled = true,
+	};
+	int left;
+
+	lockdep_assert_held(&evd->lock);
+	for (left = atomic_xchg(&evd->untold, 0); left; left--) {
+		taken--;
+		ev.conn = taken->wq->conn;
+		kdapl_event_taken(&ev.data.dto_completion_event_data, taken);
+		backlog_put_front(evd, &ev);
+	}
+	evd->take = 1;
+	evd->take_good = 0;
 }
 
 /**
@@ -178,7 +216,7 @@ bool kdapl_evd_full(struct kdapl_evd *evd)
 	unsigned long flags;
 	bool full;
 
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	full = backlog_others_full(evd);
 	spin_unlock_irqrestore(&evd->lock, flags);
 	return full;
@@ -201,7 +239,7 @@ bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
 	bool queued, report = false;
 	unsigned long flags;
 
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	queued = kdapl_evd_backlog_add(evd, ev);
 	if (!queued && kdapl_event_connection(ev) && !evd->closing) {
 		report = !evd->overflow;
@@ -243,7 +281,7 @@ void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 
 	last.data.asynch_error_event_data.dat_handle = ia->obj.handle;
 	last.data.asynch_error_event_data.reason = DAT_IA_CATASTROPHIC_ERROR;
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	if (!evd->async_dead && !evd->closing && !kdapl_evd_backlog_add(evd, ev)) {
 		evd->async_dead = true;
 		died = true;

@@ -23,7 +23,7 @@ void kdapl_evd_ending(struct kdapl_evd *evd, int delta)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	evd->ending += delta;
 	spin_unlock_irqrestore(&evd->lock, flags);
 	if (delta > 0)
@@ -44,7 +44,7 @@ void kdapl_evd_watch(struct kdapl_conn *conn)
 	unsigned long flags;
 	bool want;
 
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	want = !READ_ONCE(conn->discard) &&
 	       (READ_ONCE(conn->pool->low_armed) ||
 		READ_ONCE(conn->marks->soft.value) != DAT_WATERMARK_INFINITE ||
@@ -73,7 +73,7 @@ void kdapl_wq_ready(struct kdapl_wq *wq)
 	rcu_read_lock();
 	evd = rcu_dereference(wq->cq->evd);
 	if (evd) {
-		spin_lock_irqsave(&evd->lock, flags);
+		flags = kdapl_evd_lock_irqsave(evd);
 		kdapl_wq_mark_ready(evd, wq);
 		spin_unlock_irqrestore(&evd->lock, flags);
 		kdapl_evd_sched(evd);
@@ -85,7 +85,7 @@ static void conn_wq_slow(struct kdapl_evd *evd, struct kdapl_wq *wq)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	wq->slow |= KDAPL_SLOW_ALWAYS;
 	spin_unlock_irqrestore(&evd->lock, flags);
 }
@@ -134,7 +134,7 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, bool all_eve
 	bool overflow;
 	u32 n;
 
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	overflow = evd->overflow;
 	/* Once around: take each event and put back the others. */
 	for (n = evd->backlog_count; n; n--) {
@@ -191,6 +191,7 @@ bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_conn *conn)
 	u32 i;
 
 	lockdep_assert_held(&evd->lock);
+	kdapl_evd_settle(evd);	/* whoever waits has slept since it took the lock */
 	if (evd->closing || evd->discard || READ_ONCE(conn->discard) ||
 	    evd->policy == DAT_UPCALL_DISABLE || evd->policy == DAT_UPCALL_NOTIFY)
 		return false;
@@ -217,7 +218,7 @@ void kdapl_evd_make_due(struct kdapl_evd *evd, const struct kdapl_conn *conn)
 	unsigned long flags;
 	u32 i, end = 0;
 
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	kdapl_evd_poll_ahead_locked(evd, CONN_MAKE_DUE, false);
 	for (i = 0; i < evd->backlog_count; i++) {
 		if (conn_completion(kdapl_evd_backlog_at(evd, i), conn))

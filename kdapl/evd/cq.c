@@ -53,7 +53,7 @@ static void cq_destroy(struct kdapl_res *res)
 	struct ib_cq *ibcq = cq->ibcq;
 
 	if (evd) {
-		spin_lock_irq(&evd->lock);
+		kdapl_evd_lock_irq(evd);
 		cq->ibcq = NULL;
 		spin_unlock_irq(&evd->lock);
 		kdapl_obj_put(&evd->obj);
@@ -137,7 +137,7 @@ static int cq_size(struct kdapl_evd *evd, int entries)
 	const struct kdapl_cq *cq;
 	u64 existing = 0;
 
-	spin_lock_irq(&evd->lock);	/* polling reorders the list */
+	kdapl_evd_lock_irq(evd);	/* polling reorders the list */
 	list_for_each_entry(cq, &evd->cqs, evd_node)
 		existing += cq->used ? cq->size : 0;
 	spin_unlock_irq(&evd->lock);
@@ -172,7 +172,7 @@ void kdapl_evd_unlink_cqs(struct kdapl_evd *evd, bool keep, struct list_head *un
 	const struct kdapl_cq *best;
 	struct kdapl_cq *cq, *next;
 
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	best = keep ? cq_best(evd) : NULL;
 	list_for_each_entry_safe(cq, next, &evd->cqs, evd_node) {
 		if (cq->used || cq == best)
@@ -233,7 +233,7 @@ struct kdapl_cq *kdapl_evd_add_cq(struct kdapl_evd *evd, int entries)
 		size = wanted;
 	}
 	kdapl_evd_unlink_cqs(evd, false, &unused);	/* too small, or failed */
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	list_add(&cq->evd_node, &evd->cqs);
 	spin_unlock_irq(&evd->lock);
 	kdapl_evd_put_cqs(&unused);
@@ -252,7 +252,7 @@ struct kdapl_cq *kdapl_evd_find_cq(struct kdapl_evd *evd, int entries)
 {
 	struct kdapl_cq *cq, *found = NULL;
 
-	spin_lock_irq(&evd->lock);	/* polling reorders the list */
+	kdapl_evd_lock_irq(evd);	/* polling reorders the list */
 	list_for_each_entry(cq, &evd->cqs, evd_node) {
 		if (READ_ONCE(cq->failed))
 			continue;

@@ -74,6 +74,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 		evd->upcall = *upcall;
 	mutex_init(&evd->mutex);
 	spin_lock_init(&evd->lock);
+	evd->take = KDAPL_TAKE;
 	INIT_LIST_HEAD(&evd->ready);
 	INIT_LIST_HEAD(&evd->cqs);
 	INIT_LIST_HEAD(&evd->shares);
@@ -121,7 +122,7 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
 	LIST_HEAD(cqs);
 
 	mutex_lock(&evd->mutex);	/* calls that hold it are done; later ones see ->closing */
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	evd->closing = true;
 	kdapl_evd_set_default_policy(evd);
 	backlog = evd->backlog;
@@ -375,7 +376,7 @@ DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	ret = kdapl_query_check(evd_param_mask, DAT_EVD_FIELD_ALL, evd_param);
 	if (ret == DAT_SUCCESS && evd_param) {
-		spin_lock_irqsave(&evd->lock, flags);
+		flags = kdapl_evd_lock_irqsave(evd);
 		evd_param->ia_handle = evd->obj.ia->obj.handle;
 		evd_param->evd_qlen = evd->qlen;
 		evd_param->upcall_policy = evd->policy;
@@ -397,11 +398,11 @@ static int evd_set_qlen(struct kdapl_evd *evd, int qlen)
 	err = kdapl_evd_grow_backlog(evd, qlen, 0);
 	if (err)
 		return err;
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	evd->qlen = max(old, qlen);
 	spin_unlock_irq(&evd->lock);
 	kdapl_evd_poll_all(evd);	/* completions on the CQs count, as far as there is room */
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	fits = evd->backlog_count <= qlen;
 	evd->qlen = fits ? qlen : old;
 	evd->overflow &= evd->backlog_others >= evd->qlen;
@@ -514,15 +515,15 @@ static int evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *skipped)
 	int err = 0;
 	u32 silent;
 
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	silent = evd->silent;
 	next = kdapl_evd_fast(evd, event);
 	if (next == KDAPL_NEXT_SLOW && kdapl_evd_take(evd, &evd->scratch)) {
 		kdapl_event_fill(evd, &evd->scratch, event);
 		kdapl_event_release(&evd->scratch);
-		next = KDAPL_NEXT_MORE;
+		next = KDAPL_NEXT_EVENT;
 	}
-	if (likely(next == KDAPL_NEXT_MORE)) {
+	if (likely(next == KDAPL_NEXT_EVENT)) {
 		/* the engine can poll ahead again: there is room */
 		sched = evd->watching;
 	} else {

@@ -6,9 +6,14 @@
  *
  * Most completions are of a request or Receive that succeeded, is next in its work queue or
  * comes from an SRQ, and is an event; and usually the EVD has nothing else to report. These are
- * handled here: the event is filled in where the consumer reads it. Everything else takes the
- * slow path (poll.c, evd_upcall.c). Both take completions from the same places under the same
- * lock, so they can take turns.
+ * handled here. Everything else takes the slow path (poll.c, evd_upcall.c). Both take completions
+ * from the same places under the same lock, so they can take turns.
+ *
+ * For upcalls a batch of completions is taken under one lock (D-108). The upcall of the first one
+ * begins under the lock. Before each of the others the runner says in runner->ep whose event it
+ * is, and lowers evd->untold by one. If that fails somebody else has the lock, and what is left is
+ * in the backlog: kdapl_evd_give_back(). So a policy that is changed, an EP that is freed and a
+ * call of dat_evd_dequeue() find every event whose upcall has not begun.
  */
 #include <linux/prefetch.h>
 
@@ -42,18 +47,9 @@ static __always_inline bool fast_is_wqe(const struct ib_wc *wc, struct kdapl_wq 
 	       wqe->index == (wq->tail & wq->done_mask);
 }
 
-static __always_inline void fast_fill(const struct kdapl_evd *evd, DAT_EVENT *event,
-				      DAT_EP_HANDLE ep, u64 cookie, unsigned int op, u32 length)
-{
-	event->event_number = DAT_DTO_COMPLETION_EVENT;
-	event->evd_handle = evd->obj.handle;
-	kdapl_event_dto(&event->event_data.dto_completion_event_data, ep, cookie, op,
-			DAT_DTO_SUCCESS, length, 0);
-}
-
-/* Report a completion for which fast_is_wqe() is true. */
-static __always_inline void fast_wqe(struct kdapl_evd *evd, struct kdapl_wq *wq,
-				     const struct ib_wc *wc, DAT_EVENT *event)
+/* Take a completion for which fast_is_wqe() is true. */
+static __always_inline void fast_take_wqe(struct kdapl_wq *wq, const struct ib_wc *wc,
+					  struct kdapl_taken *taken)
 {
 	const struct kdapl_wqe *wqe = container_of(wc->wr_cqe, struct kdapl_wqe, cqe);
 	u32 length = wqe->length;
@@ -66,7 +62,11 @@ static __always_inline void fast_wqe(struct kdapl_evd *evd, struct kdapl_wq *wq,
 		wq->dtos_done = wqe->seq;
 		tail += (wqe->index - tail) & wq->done_mask;
 	}
-	fast_fill(evd, event, wq->handle, wqe->cookie, wqe->op, length);
+	taken->ep = wq->handle;
+	taken->cookie = wqe->cookie;
+	taken->wq = wq;
+	taken->length = length;
+	taken->op = wqe->op;
 	/* tail last: pairs with the acquire of the poster, which reads it first */
 	smp_store_release(&wq->tail, tail + 1);
 }
@@ -78,38 +78,31 @@ static __always_inline bool fast_is_buf(const struct ib_wc *wc)
 	       !(wc->wc_flags & IB_WC_WITH_INVALIDATE);
 }
 
-/*
- * Report a buffer of an SRQ if the fast path may; otherwise change nothing. @look: set @more
- * if the next completion of the batch is known to be an event.
- */
-static __always_inline bool fast_buf(const struct kdapl_evd *evd, DAT_EVENT *event, bool look,
-				     bool *more)
+/* Take the completion of a buffer of an SRQ if the fast path may; otherwise change nothing. */
+static __always_inline bool fast_take_buf(const struct kdapl_evd *evd, const struct ib_wc *wc,
+					  struct kdapl_taken *taken)
 {
-	const struct ib_wc *wc = &evd->batch[evd->batch_pos], *next = NULL;
 	struct kdapl_conn *conn;
-	u64 cookie;
 
 	if (unlikely(!fast_is_buf(wc)))
 		return false;
 	/* read now: after kdapl_buf_pass() the buffer may be posted again */
-	cookie = kdapl_wc_buf(wc)->cookie;
-	if (look && evd->batch_pos + 1 < evd->batch_n && fast_is_buf(wc + 1))
-		next = wc + 1;
-	conn = kdapl_buf_pass(wc, next, evd->watching, more);
+	taken->cookie = kdapl_wc_buf(wc)->cookie;
+	conn = kdapl_buf_pass(wc, evd->watching);
 	if (unlikely(!conn))
 		return false;
-	fast_fill(evd, event, conn->handle, cookie, DAT_DTO_RECEIVE, wc->byte_len);
+	taken->ep = conn->handle;
+	taken->wq = conn->rq;
+	taken->length = wc->byte_len;
+	taken->op = DAT_DTO_RECEIVE;
 	return true;
 }
 
-/* Prefetch the work queue of a later completion: with many EPs it is cold. */
-static __always_inline void fast_prefetch(const struct kdapl_evd *evd, int pos)
+/* Prefetch the work queue of a later completion. */
+static __always_inline void fast_prefetch(const struct ib_wc *wc)
 {
-	const struct ib_cqe *cqe;
+	const struct ib_cqe *cqe = wc->wr_cqe;
 
-	if (pos >= evd->batch_n)
-		return;
-	cqe = evd->batch[pos].wr_cqe;
 	if (likely(cqe->done == kdapl_wqe_done))
 		prefetchw(&kdapl_wqe_wq(container_of(cqe, struct kdapl_wqe, cqe))->handle);
 }
@@ -124,79 +117,42 @@ static noinline bool fast_more_slow(struct kdapl_evd *evd)
 	return kdapl_evd_more(evd);
 }
 
-/*
- * Is there an event after the one in hand? @pos: of the next completion in the batch;
- * @polled: the CQs have just been polled.
- */
-static __always_inline bool fast_more(struct kdapl_evd *evd, int pos, bool polled)
+/* Is there an event after the one in hand? @polled: the CQs are known to be empty. */
+static __always_inline bool fast_more(struct kdapl_evd *evd, bool polled)
 {
 	struct kdapl_wq *wq;
 
-	if (pos == evd->batch_n) {
-		if (polled || !kdapl_evd_refill(evd))
-			return false;
-		pos = 0;
-	}
-	return likely(fast_is_wqe(&evd->batch[pos], &wq)) || fast_more_slow(evd);
+	if (evd->batch_pos == evd->batch_n && (polled || !kdapl_evd_refill(evd)))
+		return false;
+	return likely(fast_is_wqe(&evd->batch[evd->batch_pos], &wq)) || fast_more_slow(evd);
 }
 
-/* Tracing is done on the slow path. */
-static __always_inline bool fast_traced(void)
+/* Must the slow path look first? Tracing is done there. */
+static __always_inline bool fast_excluded(const struct kdapl_evd *evd)
 {
-	return trace_kdapl_completion_enabled() || trace_kdapl_upcall_enabled();
+	return unlikely(evd->backlog_count || !list_empty(&evd->ready)) ||
+	       trace_kdapl_completion_enabled() || trace_kdapl_upcall_enabled();
 }
 
-/* Take the next completion if it is that of an SRQ buffer that the fast path may report. */
-static __always_inline enum kdapl_next fast_next_buf(struct kdapl_evd *evd, DAT_EVENT *event,
-						     bool look, bool polled)
+/* Fill in the event of what was taken. */
+static __always_inline void fast_fill(const struct kdapl_evd *evd, DAT_EVENT *event,
+				      const struct kdapl_taken *taken)
 {
-	bool more;
-
-	if (!fast_buf(evd, event, look, &more))
-		return KDAPL_NEXT_SLOW;
-	evd->batch_pos++;
-	return !look || more || fast_more(evd, evd->batch_pos, polled) ? KDAPL_NEXT_MORE :
-									KDAPL_NEXT_LAST;
+	event->event_number = DAT_DTO_COMPLETION_EVENT;
+	event->evd_handle = evd->obj.handle;
+	kdapl_event_taken(&event->event_data.dto_completion_event_data, taken);
 }
 
-/* The same for dat_evd_dequeue(), out of line: other completions are shorter for it. */
+/* For dat_evd_dequeue() out of line: other completions are shorter for it. */
 static noinline enum kdapl_next fast_dequeue_buf(struct kdapl_evd *evd, DAT_EVENT *event)
 {
-	return fast_next_buf(evd, event, false, false);
-}
+	struct kdapl_taken taken;
 
-/*
- * Take the next event if it is an ordinary completion. @look: find out whether it is the last one;
- * without it KDAPL_NEXT_MORE means that nobody has looked.
- */
-static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVENT *event,
-						 bool look)
-{
-	struct kdapl_wq *wq;
-	const struct ib_wc *wc;
-	bool polled = false;
-	int pos;
-
-	lockdep_assert_held(&evd->lock);
-	if (unlikely(evd->backlog_count || !list_empty(&evd->ready)) || fast_traced())
+	if (!fast_take_buf(evd, &evd->batch[evd->batch_pos], &taken))
 		return KDAPL_NEXT_SLOW;
-	if (evd->batch_pos == evd->batch_n) {
-		if (!kdapl_evd_refill(evd)) {
-			evd->again = false;
-			return KDAPL_NEXT_NONE;
-		}
-		/* fewer than asked for: these were all, if there are no other CQs */
-		polled = look && evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
-	}
-	pos = evd->batch_pos;
-	wc = &evd->batch[pos];
-	if (unlikely(!fast_is_wqe(wc, &wq)))
-		return look ? fast_next_buf(evd, event, true, polled) :
-			      fast_dequeue_buf(evd, event);
-	evd->batch_pos = ++pos;
-	fast_prefetch(evd, pos + 1);
-	fast_wqe(evd, wq, wc, event);
-	return !look || fast_more(evd, pos, polled) ? KDAPL_NEXT_MORE : KDAPL_NEXT_LAST;
+	evd->batch_pos++;
+	fast_fill(evd, event, &taken);
+	return KDAPL_NEXT_EVENT;
 }
 
 /**
@@ -208,7 +164,182 @@ static __always_inline enum kdapl_next fast_next(struct kdapl_evd *evd, DAT_EVEN
  */
 enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event)
 {
-	return fast_next(evd, event, false);
+	struct kdapl_taken taken;
+	const struct ib_wc *wc;
+	struct kdapl_wq *wq;
+
+	lockdep_assert_held(&evd->lock);
+	if (fast_excluded(evd))
+		return KDAPL_NEXT_SLOW;
+	if (evd->batch_pos == evd->batch_n && !kdapl_evd_refill(evd)) {
+		evd->again = false;
+		return KDAPL_NEXT_NONE;
+	}
+	wc = &evd->batch[evd->batch_pos];
+	if (unlikely(!fast_is_wqe(wc, &wq)))
+		return fast_dequeue_buf(evd, event);
+	if (++evd->batch_pos + 1 < evd->batch_n && kdapl_evd_cold(evd))
+		fast_prefetch(wc + 2);
+	fast_take_wqe(wq, wc, &taken);
+	fast_fill(evd, event, &taken);
+	return KDAPL_NEXT_EVENT;
+}
+
+/*
+ * Take ordinary completions of the batch, which is not empty, until @n are in hand. Returns how
+ * many are.
+ */
+static __always_inline int fast_take_batch(struct kdapl_evd *evd, int have, int n)
+{
+	int pos = evd->batch_pos, end = min(pos + n - have, evd->batch_n);
+	int warm = kdapl_evd_cold(evd) ? evd->batch_n - 2 : 0;
+	struct kdapl_taken *taken = &evd->taken[have];
+	const struct ib_wc *wc = &evd->batch[pos];
+	struct kdapl_wq *wq;
+
+	have -= pos;
+	do {
+		if (likely(fast_is_wqe(wc, &wq))) {
+			if (pos < warm)
+				fast_prefetch(wc + 2);
+			fast_take_wqe(wq, wc, taken);
+		} else if (!fast_take_buf(evd, wc, taken)) {
+			break;
+		}
+		wc++;
+		taken++;
+	} while (++pos != end);
+	evd->batch_pos = pos;
+	return have + pos;
+}
+
+/*
+ * Have up to @n ordinary completions in hand: the one that is left of the last time, and others;
+ * two at least, if there are. @polled: set if the CQs are empty. Returns how many; evd->lock held.
+ */
+static __always_inline int fast_take(struct kdapl_evd *evd, int n, bool *polled)
+{
+	int have = 0;
+
+	*polled = false;
+	if (atomic_read(&evd->untold)) {
+		evd->taken[0] = evd->taken[evd->ntaken - 1];
+		have = 1;
+	}
+	if (fast_excluded(evd))
+		n = have;
+	while (have < n) {
+		if (evd->batch_pos == evd->batch_n) {
+			if (*polled || have > 1)
+				break;
+			*polled = !kdapl_evd_refill(evd);
+			if (*polled)
+				break;
+			/* fewer than asked for: these were all, if there are no other CQs */
+			*polled = evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
+		}
+		have = fast_take_batch(evd, have, n);
+		/* the next one is for the slow path, or not needed */
+		if (evd->batch_pos != evd->batch_n)
+			break;
+	}
+	evd->ntaken = have;
+	return have;
+}
+
+/* Make an upcall with @taken alone. evd->lock held, and dropped meanwhile. */
+static __always_inline void fast_tell(struct kdapl_evd *evd, struct kdapl_runner *runner,
+				      const struct kdapl_taken *taken, bool more)
+{
+	const DAT_UPCALL_OBJECT upcall = evd->upcall;
+
+	fast_fill(evd, &runner->event, taken);
+	runner->ep = taken->ep;
+	runner->seq = ++evd->upcall_seq;
+	spin_unlock_irq(&evd->lock);
+
+	upcall.upcall_func(upcall.instance_data, &runner->event, more ? DAT_TRUE : DAT_FALSE);
+
+	spin_lock_irq(&evd->lock);
+}
+
+/*
+ * Make the upcalls of those in hand, two at least, but for the last one: whether there is an event
+ * after it is to be found out when its turn comes. evd->lock held, and dropped meanwhile. Returns
+ * how many were made; the others were given back if evd->untold is 0.
+ */
+static __always_inline int fast_tell_all(struct kdapl_evd *evd, struct kdapl_runner *runner)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *dto = &runner->event.event_data.dto_completion_event_data;
+	const DAT_UPCALL_OBJECT upcall = evd->upcall;
+	const struct kdapl_taken *taken = evd->taken;
+	int left = evd->ntaken - 1;
+	DAT_EP_HANDLE ep;
+
+	fast_fill(evd, &runner->event, taken);
+	runner->ep = taken->ep;
+	runner->seq = evd->upcall_seq + 1;
+	evd->upcall_seq += left;
+	atomic_set(&evd->untold, left);
+	spin_unlock_irq(&evd->lock);
+
+	for (;;) {
+		upcall.upcall_func(upcall.instance_data, &runner->event, DAT_TRUE);
+		taken++;
+		if (left == 1)
+			break;
+		ep = taken->ep;
+		/*
+		 * Before the claim: who has the lock sees whose upcall it is. A release: who sees
+		 * it need not wait for the last one, which has returned.
+		 */
+		smp_store_release(&runner->ep, ep);
+		if (unlikely(!atomic_try_cmpxchg(&evd->untold, &left, left - 1)))
+			break;
+		left--;
+		dto->ep_handle = ep;
+		dto->user_cookie.as_64 = taken->cookie;
+		dto->operation = taken->op;
+		dto->transfered_length = taken->length;
+	}
+	spin_lock_irq(&evd->lock);
+	return taken - evd->taken;
+}
+
+/* Single upcalls without giving back, after which several are taken at a time again. */
+#define FAST_AGAIN	64
+
+/* kdapl_evd_run_fast(), with nrunning counted. */
+static noinline int fast_run(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget,
+			     bool *none)
+{
+	bool polled, more;
+	int have, n = 0;
+
+	/* helpers of another policy may have started, and not returned yet */
+	while (n < budget && likely(evd->default_policy && evd->nrunning == 1)) {
+		have = fast_take(evd, min(budget - n, evd->take), &polled);
+		if (have > 1) {
+			n += fast_tell_all(evd, runner);
+		} else if (have) {
+			more = fast_more(evd, polled);
+			atomic_set(&evd->untold, 0);
+			fast_tell(evd, runner, evd->taken, more);
+			n++;
+			/* arming reports what has arrived since (D-79) */
+			*none = !more;
+		} else {
+			*none = polled && evd->batch_pos == evd->batch_n;
+			break;
+		}
+		if (unlikely(evd->take != KDAPL_TAKE && ++evd->take_good == FAST_AGAIN))
+			evd->take = KDAPL_TAKE;
+		/* waiters queue up under the lock */
+		if (*none || unlikely(waitqueue_active(&evd->upcall_over)))
+			break;
+	}
+	kdapl_evd_settle(evd);
+	return n;
 }
 
 /**
@@ -223,36 +354,35 @@ enum kdapl_next kdapl_evd_fast(struct kdapl_evd *evd, DAT_EVENT *event)
  */
 int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget, bool *none)
 {
-	enum kdapl_next next = KDAPL_NEXT_SLOW;
-	DAT_UPCALL_OBJECT upcall;
+	struct kdapl_taken taken;
+	struct kdapl_wq *wq;
 	int n = 0;
 
+	lockdep_assert_held(&evd->lock);
 	if (unlikely(evd->nrunning))
 		return 0;
 	evd->nrunning = 1;
-	/* helpers of another policy may have started, and not returned yet */
-	while (n < budget && likely(evd->default_policy && evd->nrunning == 1)) {
-		next = fast_next(evd, &runner->event, true);
-		if (next != KDAPL_NEXT_MORE && next != KDAPL_NEXT_LAST)
-			break;
-		runner->ep = runner->event.event_data.dto_completion_event_data.ep_handle;
-		runner->seq = ++evd->upcall_seq;
-		upcall = evd->upcall;
-		spin_unlock_irq(&evd->lock);
-
-		upcall.upcall_func(upcall.instance_data, &runner->event,
-				   next == KDAPL_NEXT_MORE ? DAT_TRUE : DAT_FALSE);
-
-		spin_lock_irq(&evd->lock);
-		n++;
-		/* arming reports what has arrived since (D-79) */
-		if (next == KDAPL_NEXT_LAST)
-			break;
-		/* waiters queue up under the lock */
-		if (unlikely(waitqueue_active(&evd->upcall_over)))
-			break;
+	if (unlikely(!evd->default_policy || fast_excluded(evd)))
+		goto out;
+	if (evd->batch_pos == evd->batch_n) {
+		if (!kdapl_evd_refill(evd)) {
+			evd->again = false;
+			*none = true;
+			goto out;
+		}
+		/* if little happens, this is the only one */
+		if (evd->batch_n == 1 && list_is_singular(&evd->cqs) &&
+		    fast_is_wqe(evd->batch, &wq)) {
+			evd->batch_pos = 1;
+			fast_take_wqe(wq, evd->batch, &taken);
+			fast_tell(evd, runner, &taken, false);
+			*none = true;
+			n = 1;
+			goto out;
+		}
 	}
+	n = fast_run(evd, runner, budget, none);
+out:
 	kdapl_evd_called(evd, runner);
-	*none = next == KDAPL_NEXT_NONE || next == KDAPL_NEXT_LAST;
 	return n;
 }

@@ -142,7 +142,7 @@ static int upcall_run(struct kdapl_evd *evd, struct kdapl_runner *runner, int bu
 	u32 silent;
 	int n = 0;
 
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	runner->task = current;
 	silent = evd->silent;
 	while (n < budget && evd->silent - silent < TURN_SILENT) {
@@ -246,7 +246,7 @@ void kdapl_evd_engine_stop(struct kdapl_evd *evd)
 	for (i = 0; i < evd->nhelpers; i++)
 		cancel_work_sync(&evd->helpers[i].work);
 	/* a holder of a reference may still walk the runners: none runs */
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	INIT_LIST_HEAD(&evd->runners);
 	spin_unlock_irq(&evd->lock);
 	kfree(evd->helpers);
@@ -277,7 +277,7 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 		upcall_work_class(evd, &helpers[i].work);
 		helpers[i].evd = evd;
 	}
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	for (i = 0; i < n; i++)
 		list_add(&helpers[i].runner.node, &evd->runners);
 	spin_unlock_irq(&evd->lock);
@@ -286,13 +286,20 @@ void kdapl_evd_make_helpers(struct kdapl_evd *evd)
 	smp_store_release(&evd->helpers, helpers);	/* to kdapl_evd_many() */
 }
 
+/* Has a runner an event of this EP in hand? Its upcall has returned if not. evd->lock held. */
+static bool upcall_has_ep(const struct kdapl_runner *runner, DAT_EP_HANDLE ep)
+{
+	/* pairs with the release in fast_tell_all() */
+	return runner->seq && smp_load_acquire(&runner->ep) == ep;
+}
+
 /* Does an upcall run with an event of this EP? evd->lock held. */
 static bool upcall_of_ep(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
 	const struct kdapl_runner *runner;
 
 	list_for_each_entry(runner, &evd->runners, node) {
-		if (runner->seq && runner->ep == ep)
+		if (upcall_has_ep(runner, ep))
 			return true;
 	}
 	return false;
@@ -307,7 +314,7 @@ static bool upcall_of_ep(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
  */
 void kdapl_evd_wait_upcall(struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 {
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	wait_event_lock_irq(evd->upcall_over, !upcall_of_ep(evd, ep), evd->lock);
 	spin_unlock_irq(&evd->lock);
 }
@@ -331,7 +338,7 @@ void kdapl_evd_wait_delivered(struct kdapl_evd *evd, struct kdapl_conn *conn)
 
 	do {
 		kdapl_evd_make_due(evd, conn);
-		spin_lock_irq(&evd->lock);
+		kdapl_evd_lock_irq(evd);
 		wait_event_lock_irq_timeout(evd->upcall_over,
 					    !kdapl_evd_owes(evd, conn) &&
 					    !upcall_of_ep(evd, conn->handle),
@@ -365,7 +372,7 @@ void kdapl_evd_wait_all(struct kdapl_evd *evd)
 {
 	u64 seq;
 
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	seq = evd->upcall_seq;
 	wait_event_lock_irq(evd->upcall_over, !upcall_started_by(evd, seq), evd->lock);
 	spin_unlock_irq(&evd->lock);
@@ -384,7 +391,7 @@ bool kdapl_evd_other_upcall(const struct kdapl_evd *evd, DAT_EP_HANDLE ep)
 
 	lockdep_assert_held(&evd->lock);
 	list_for_each_entry(runner, &evd->runners, node) {
-		if (runner->seq && runner->ep == ep && runner->task != current)
+		if (upcall_has_ep(runner, ep) && runner->task != current)
 			return true;
 	}
 	return false;
@@ -406,7 +413,7 @@ bool kdapl_evd_inside_upcall(struct kdapl_evd *evd)
 	unsigned long flags;
 	bool inside = false;
 
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	list_for_each_entry(runner, &evd->runners, node)
 		inside |= runner->seq && runner->task == current;
 	spin_unlock_irqrestore(&evd->lock, flags);
@@ -436,7 +443,7 @@ static void upcall_change(struct kdapl_evd *evd, DAT_UPCALL_POLICY policy,
 		kdapl_evd_make_helpers(evd);
 	if (on && (flag == DAT_UPCALL_INVOC_ANY || evd->policy == DAT_UPCALL_DISABLE))
 		kdapl_evd_poll_all(evd);
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	if (upcall)
 		evd->upcall = *upcall;
 	if (on)

@@ -25,6 +25,20 @@ static __always_inline void kdapl_event_dto(DAT_DTO_COMPLETION_EVENT_DATA *dto, 
 	dto->rmr_context = rkey;
 }
 
+/* With many work queues those of the next completions are not in the cache. evd->lock held. */
+static inline bool kdapl_evd_cold(const struct kdapl_evd *evd)
+{
+	return evd->attached[0] + evd->attached[1] > 4;
+}
+
+/* The completion event of a transfer that was taken for an upcall. */
+static __always_inline void kdapl_event_taken(DAT_DTO_COMPLETION_EVENT_DATA *dto,
+					      const struct kdapl_taken *taken)
+{
+	kdapl_event_dto(dto, taken->ep, taken->cookie, taken->op, DAT_DTO_SUCCESS, taken->length,
+			0);
+}
+
 /* An event of another stream than DTO and RMR. */
 static inline bool kdapl_event_other(const struct kdapl_event *ev)
 {
@@ -78,14 +92,6 @@ static inline void kdapl_pool_add_free(struct kdapl_pool *pool, struct kdapl_buf
 	pool->free = buf;
 }
 
-/* Will the completion of a filled buffer that @qp took be an event? pool->lock held. */
-static __always_inline bool kdapl_pool_is_event(struct kdapl_pool *pool, struct ib_qp *qp)
-{
-	struct kdapl_conn *conn = kdapl_pool_find(pool, qp);
-
-	return conn && likely(!conn->rq->slow);
-}
-
 /* The buffer of an SRQ that a completion is of. */
 static inline struct kdapl_buf *kdapl_wc_buf(const struct ib_wc *wc)
 {
@@ -95,9 +101,7 @@ static inline struct kdapl_buf *kdapl_wc_buf(const struct ib_wc *wc)
 /**
  * kdapl_buf_pass - a buffer was filled, and its consumer has the event next
  * @wc: its completion
- * @next: the completion after it, of another buffer that was filled, or NULL
  * @watched: watermarks may be armed: evd->watching
- * @more: set if @next is known to be an event
  *
  * kdapl_buf_taken() and kdapl_buf_free() in one, for a connection that needs no closer look.
  * Where no watermark is armed, conn->srq_bufs_held need not count the buffer in between.
@@ -105,9 +109,7 @@ static inline struct kdapl_buf *kdapl_wc_buf(const struct ib_wc *wc)
  * Context: the lock of the connection's receive EVD held, pool->lock not held.
  * Return: the connection; NULL, and nothing has changed, if the slow path must be taken.
  */
-static __always_inline struct kdapl_conn *kdapl_buf_pass(const struct ib_wc *wc,
-							 const struct ib_wc *next, bool watched,
-							 bool *more)
+static __always_inline struct kdapl_conn *kdapl_buf_pass(const struct ib_wc *wc, bool watched)
 {
 	struct kdapl_buf *buf = kdapl_wc_buf(wc);
 	struct kdapl_pool *pool = kdapl_buf_pool(buf);
@@ -127,8 +129,6 @@ static __always_inline struct kdapl_conn *kdapl_buf_pass(const struct ib_wc *wc,
 	pool->available--;
 	if (unlikely(pool->low_armed))
 		kdapl_pool_check_low(pool);
-	*more = next && (next->qp == wc->qp || (kdapl_buf_pool(kdapl_wc_buf(next)) == pool &&
-						kdapl_pool_is_event(pool, next->qp)));
 	spin_unlock(&pool->lock);
 	return conn;
 }
@@ -231,12 +231,7 @@ void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_E
 /* What kdapl_evd_fast() has found. */
 enum kdapl_next {
 	KDAPL_NEXT_NONE,	/* no event */
-	/*
-	 * An ordinary completion: the event is filled in. There are more, or, unless an upcall is
-	 * to be made, nobody has looked.
-	 */
-	KDAPL_NEXT_MORE,
-	KDAPL_NEXT_LAST,	/* likewise, and there is no other event (upcalls only) */
+	KDAPL_NEXT_EVENT,	/* an ordinary completion: the event is filled in */
 	KDAPL_NEXT_SLOW,	/* something else: call kdapl_evd_take() */
 };
 

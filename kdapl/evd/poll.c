@@ -28,9 +28,10 @@ bool kdapl_evd_poll_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 	evd->cur = cq->ibcq;
 	evd->batch_pos = 0;
 	evd->batch_n = n;
-	/* with many EPs these are cold, and in no order */
-	while (n--)
-		prefetch(evd->batch[n].wr_cqe);
+	if (kdapl_evd_cold(evd)) {
+		while (n--)
+			prefetch(evd->batch[n].wr_cqe);
+	}
 	return true;
 }
 
@@ -156,7 +157,7 @@ bool kdapl_evd_arm(struct kdapl_evd *evd)
 	bool missed = false;
 	struct kdapl_cq *cq;
 
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	if (evd->closing)
 		goto out;
 	if (!kdapl_evd_calls(evd) && !evd->discard) {

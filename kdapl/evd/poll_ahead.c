@@ -47,7 +47,7 @@ void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget, bool teardown)
 	unsigned long flags;
 	bool sched;
 
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	kdapl_evd_poll_ahead_locked(evd, budget, teardown);
 	sched = kdapl_evd_calls(evd) && evd->backlog_signalled;
 	spin_unlock_irqrestore(&evd->lock, flags);
@@ -70,7 +70,7 @@ void kdapl_evd_poll_all(struct kdapl_evd *evd)
 	u32 count;
 	int left;
 
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	left = kdapl_evd_depth(evd);
 	do {
 		count = evd->backlog_count;
@@ -79,7 +79,7 @@ void kdapl_evd_poll_all(struct kdapl_evd *evd)
 		left -= AHEAD_PIECE;
 		spin_unlock_irq(&evd->lock);
 		cond_resched();
-		spin_lock_irq(&evd->lock);
+		kdapl_evd_lock_irq(evd);
 	} while (more && left > 0);
 	spin_unlock_irq(&evd->lock);
 }
@@ -138,7 +138,7 @@ void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled)
 		kdapl_wq_end_orphan(wq);
 		return;
 	}
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	/* the batch and the CQ still point into the work queue, or the SRQ */
 	kept = ahead_empty_cq(evd, wq->cq);
 	/* messages that waited for the connection come before its end */

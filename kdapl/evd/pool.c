@@ -184,10 +184,12 @@ struct kdapl_conn *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp)
 bool kdapl_buf_is_event(struct kdapl_buf *buf, struct ib_qp *qp)
 {
 	struct kdapl_pool *pool = kdapl_buf_pool(buf);
+	struct kdapl_conn *conn;
 	bool event;
 
 	spin_lock(&pool->lock);
-	event = kdapl_pool_is_event(pool, qp);
+	conn = kdapl_pool_find(pool, qp);
+	event = conn && !conn->rq->slow;
 	spin_unlock(&pool->lock);
 	return event;
 }

@@ -81,6 +81,25 @@ struct kdapl_cq {
 #define KDAPL_BATCH	16
 
 /**
+ * struct kdapl_taken - a completion that was taken for an upcall, an ordinary one
+ * @ep: handle of its EP
+ * @cookie: the consumer's
+ * @wq: its work queue, which cannot go before the upcall has begun
+ * @length: bytes
+ * @op: DAT_DTOS
+ */
+struct kdapl_taken {
+	DAT_EP_HANDLE ep;
+	u64 cookie;
+	struct kdapl_wq *wq;
+	u32 length;
+	u32 op;
+};
+
+/* How many are in hand at a time: the one that is left of the last time, and a whole batch. */
+#define KDAPL_TAKE	(KDAPL_BATCH + 1)
+
+/**
  * struct kdapl_runner - a context that makes upcalls of an EVD, and the upcall it makes
  * @node: in evd->runners
  * @task: the task it runs in, while it runs
@@ -121,8 +140,10 @@ struct kdapl_helper {
  *
  * Delivery, all under @lock. An event is taken, in this order, from the backlog,
  * from work queues with something to report, from the rest of the batch, from the
- * CQs. The upcall engine, dat_evd_dequeue(), and polling ahead, which only moves
- * completions to the backlog, each take one event at a time, so the order is kept.
+ * CQs. dat_evd_dequeue(), polling ahead, which only moves completions to the backlog, and the
+ * upcall engine each take one event at a time, so the order is kept. Of ordinary completions the
+ * engine takes several (@taken): whoever else takes the lock, by kdapl_evd_lock_irq() or
+ * kdapl_evd_lock_irqsave(), finds those whose upcalls have not begun in the backlog again.
  */
 struct kdapl_evd {
 	struct kdapl_obj obj;
@@ -166,6 +187,12 @@ struct kdapl_evd {
 	bool notified;			/* NOTIFY: the consumer has been called, and dequeues */
 	struct list_head runners;	/* @runner, and those of the helpers */
 	struct kdapl_runner runner;	/* the runner without helpers */
+	struct kdapl_taken taken[KDAPL_TAKE];	/* by @runner, for its next upcalls */
+	int ntaken;
+	int take;			/* how many to take at a time */
+	int take_good;			/* times since some were given back */
+	/* of @taken, the last ones, without an upcall yet; @runner lowers it without the lock */
+	atomic_t untold;
 	unsigned int nrunning;		/* upcalls that run */
 	u64 upcall_seq;			/* number of the last one started */
 	wait_queue_head_t upcall_over;
@@ -196,6 +223,32 @@ void kdapl_cq_put(struct kdapl_cq *cq);
 struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
 
 /* backlog.c */
+void kdapl_evd_give_back(struct kdapl_evd *evd);
+
+/* What @runner has taken for upcalls that have not begun goes back. evd->lock held. */
+static inline void kdapl_evd_settle(struct kdapl_evd *evd)
+{
+	if (unlikely(atomic_read(&evd->untold)))
+		kdapl_evd_give_back(evd);
+}
+
+/* Take evd->lock, and find all events whose upcalls have not begun in the queue. */
+static inline void kdapl_evd_lock_irq(struct kdapl_evd *evd) __acquires(&evd->lock)
+{
+	spin_lock_irq(&evd->lock);
+	kdapl_evd_settle(evd);
+}
+
+/* The same; returns the flags for spin_unlock_irqrestore(). */
+static inline unsigned long kdapl_evd_lock_irqsave(struct kdapl_evd *evd) __acquires(&evd->lock)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&evd->lock, flags);
+	kdapl_evd_settle(evd);
+	return flags;
+}
+
 bool kdapl_evd_full(struct kdapl_evd *evd);
 bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,

@@ -218,7 +218,7 @@ static void wc_polled_elsewhere(struct ib_cq *ibcq, struct ib_wc *wc)
 
 	if (!evd)
 		return;
-	spin_lock_irqsave(&evd->lock, flags);
+	flags = kdapl_evd_lock_irqsave(evd);
 	if (kdapl_wc_event(evd, wc, &ev))
 		kdapl_evd_backlog_keep(evd, &ev);
 	spin_unlock_irqrestore(&evd->lock, flags);

@@ -97,7 +97,7 @@ bool kdapl_wq_try_end(struct kdapl_wq *wq)
 		kdapl_wq_end_orphan(wq);
 		return true;
 	}
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	wq->slow |= KDAPL_SLOW_ALWAYS;	/* each completion may be the last one now */
 	if (wq->recv)
 		kdapl_wq_check_recv_end(evd, wq);
@@ -126,7 +126,7 @@ u32 kdapl_wq_bury(struct kdapl_wq *wq)
 
 	if (!evd)
 		return 0;
-	spin_lock_irq(&evd->lock);
+	kdapl_evd_lock_irq(evd);
 	wq->dead = true;
 	list_del_init(&wq->ready);
 	for (pos = wq->tail; pos != READ_ONCE(wq->head); pos++) {

@@ -136,6 +136,42 @@ static void end_ep_free_test(struct kunit *test)
 	}
 }
 
+/*
+ * Completions that the engine has taken in one go: the upcall of an EP's is waited for, its others
+ * are not reported, and what comes between stays in order.
+ */
+static void end_taken_test(struct kunit *test)
+{
+	static const u64 want[] = { KD_ID(0, 0), KD_ID(0, 1), KD_ID(1, 0), KD_ID(0, 2) };
+	struct end *end = end_open(test, DAT_UPCALL_SINGLE_INSTANCE, false);
+	struct kd_sink *sink = end->sink;
+	struct kd_aside aside;
+	int i;
+
+	kd_sink_pass(sink, 0);
+	end_send(end, 0, 0, 0);
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 1, 0));
+	end_send(end, 0, 1, 0);
+	end_send(end, 1, 0, 0);
+	end_send(end, 0, 2, 0);
+	end_send(end, 1, 1, 0);
+	/* the upcall of the third one runs */
+	kd_sink_pass(sink, 2);
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 3, 2));
+	kd_aside_call(test, &aside, dat_ep_free, end->ep[1]);
+	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, END_MOMENT));
+	kd_sink_pass(sink, INT_MAX);
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
+	KD_EXPECT_OK(test, aside.ret);
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 4, 4));
+	kd_settle(end->evd);
+	kd_sink_expect(test, sink, 4);
+	for (i = 0; i < ARRAY_SIZE(want); i++)
+		KUNIT_EXPECT_EQ(test, sink->seen[i].id, want[i]);
+	KD_EXPECT_OK(test, dat_ep_free(end->ep[0]));
+	KD_EXPECT_OK(test, dat_evd_free(end->evd));
+}
+
 /* An upcall that waits, then tries to close its IA. */
 struct end_closer {
 	DAT_IA_HANDLE ia;
@@ -223,6 +259,7 @@ static void end_gap_test(struct kunit *test)
 static struct kunit_case end_cases[] = {
 	KD_CASE(end_due_test, "EVD-MOD-03,EVD-MOD-06,EP-FREE-03: due events of which some go"),
 	KD_CASE(end_ep_free_test, "EP-FREE-03,EP-RST-02,EVD-UP-07: an EP goes while upcalls run"),
+	KD_CASE(end_taken_test, "EP-FREE-03,EVD-UP-03,EVD-UP-07: completions taken together"),
 	KD_CASE(end_gap_test, "EP-FREE-03,STAT-05: no gap in what an EP being freed reports"),
 	KD_CASE(end_close_test, "EVD-FREE-03,IA-CLOSE-02: closed while an EVD is being freed"),
 	{}
