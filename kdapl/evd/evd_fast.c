@@ -342,6 +342,42 @@ static noinline int fast_run(struct kdapl_evd *evd, struct kdapl_runner *runner,
 	return n;
 }
 
+/* So few completions are quicker one by one. */
+#define FAST_FEW	3
+
+static __always_inline bool fast_few(const struct kdapl_evd *evd)
+{
+	return evd->batch_n <= FAST_FEW && evd->batch_pos != evd->batch_n;
+}
+
+/* The same for the few completions of a short batch. @polled: the CQs have just been polled. */
+static __always_inline int fast_run_few(struct kdapl_evd *evd, struct kdapl_runner *runner,
+					bool polled, bool *none)
+{
+	struct kdapl_taken taken;
+	const struct ib_wc *wc;
+	struct kdapl_wq *wq;
+	bool more;
+	int n = 0;
+
+	do {
+		wc = &evd->batch[evd->batch_pos];
+		if (unlikely(!fast_is_wqe(wc, &wq)))
+			break;
+		evd->batch_pos++;
+		fast_take_wqe(wq, wc, &taken);
+		more = fast_more(evd, polled && !n);
+		fast_tell(evd, runner, &taken, more);
+		n++;
+		*none = !more;
+		/* waiters queue up under the lock */
+		if (!more || unlikely(waitqueue_active(&evd->upcall_over)))
+			break;
+	} while (fast_few(evd) && n < FAST_FEW && evd->default_policy && evd->nrunning == 1 &&
+		 !fast_excluded(evd));
+	return n;
+}
+
 /**
  * kdapl_evd_run_fast - make upcalls for ordinary completions until something else comes
  * @evd: the EVD; evd->lock held, and dropped around the upcalls
@@ -354,8 +390,6 @@ static noinline int fast_run(struct kdapl_evd *evd, struct kdapl_runner *runner,
  */
 int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget, bool *none)
 {
-	struct kdapl_taken taken;
-	struct kdapl_wq *wq;
 	int n = 0;
 
 	lockdep_assert_held(&evd->lock);
@@ -370,18 +404,13 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int b
 			*none = true;
 			goto out;
 		}
-		/* if little happens, this is the only one */
-		if (evd->batch_n == 1 && list_is_singular(&evd->cqs) &&
-		    fast_is_wqe(evd->batch, &wq)) {
-			evd->batch_pos = 1;
-			fast_take_wqe(wq, evd->batch, &taken);
-			fast_tell(evd, runner, &taken, false);
-			*none = true;
-			n = 1;
-			goto out;
+		if (evd->batch_n <= min(budget, FAST_FEW)) {
+			n = fast_run_few(evd, runner, list_is_singular(&evd->cqs), none);
+			if (*none)
+				goto out;
 		}
 	}
-	n = fast_run(evd, runner, budget, none);
+	n += fast_run(evd, runner, budget - n, none);
 out:
 	kdapl_evd_called(evd, runner);
 	return n;
