@@ -385,6 +385,41 @@ vlans() {
 	for kd_n in $sides; do on "$kd_n" link del "vl$kd_n" 2>/dev/null || :; done
 }
 
+# leads NAME ADDRESS: the adapter that leads there, opened as c, is this one.
+leads() {
+	order close c >/dev/null
+	like SUCCESS "$(order to c "$2" "$2")" && like "$1 $2" "$(order query c)"
+}
+# A bond of two interfaces, each with a device; the address is that of the active one's device.
+bond() {
+	try mp bonding max_bonds=0
+	try ip link add bd0 type bond mode active-backup fail_over_mac active
+	for kd_n in 0 1; do
+		try ip link add "sl$kd_n" type dummy
+		try ip link set "sl$kd_n" master bd0
+	done
+	try ip link set bd0 type bond active_slave sl0
+	try ip addr add $B.1/24 dev bd0
+	try ip link set bd0 up
+	for kd_n in 0 1; do try rdma link add "${p}b$kd_n" type "$p" netdev "sl$kd_n"; done
+	try until_true 30 leads "${p}b0-1" $B.1
+	ok listen l c 7
+	works 0 c $B.1 7 $B.1
+	verdict "D-100: the adapter that leads to the address of a bond is the active one's"
+	put l
+	try ip link set bd0 type bond active_slave sl1
+	becomes "DISCONNECTED DISCONNECTED" state 0
+	ok free 0
+	try until_true 30 leads "${p}b1-1" $B.1
+	ok listen l c 7
+	works 0 c $B.1 7 $B.1
+	over 0
+	put l c
+	verdict "D-100,EPSM-17: a bond fails over: the connection ends, the other adapter leads there"
+	for kd_n in 0 1; do try rdma link delete "${p}b$kd_n"; done
+	for kd_n in bd0 sl0 sl1; do try ip link del $kd_n; done
+}
+
 # Addresses go and come while an IA, a PSP and a connection are there.
 addresses() {
 	pair "$r0-1" "$r1-1"
