@@ -37,6 +37,9 @@ struct kdapl_handle_entry {
 #define KDAPL_HANDLE_CHUNK	(PAGE_SIZE / sizeof(struct kdapl_handle_entry))
 #define KDAPL_HANDLE_CHUNKS	(BIT(KDAPL_HANDLE_INDEX_BITS) / KDAPL_HANDLE_CHUNK)
 
+/* kdapl_handle_read() masks a byte offset */
+static_assert(!(sizeof(struct kdapl_handle_entry) & (sizeof(struct kdapl_handle_entry) - 1)));
+
 extern struct kdapl_handle_entry *kdapl_handle_chunks[KDAPL_HANDLE_CHUNKS];
 
 /* The chunk with this index, which may come from any bit pattern; NULL if there is none. */

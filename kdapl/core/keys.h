@@ -20,6 +20,9 @@ struct kdapl_key_slot {
 	struct kdapl_mr __rcu *mr;
 };
 
+/* kdapl_key_table_find() masks a byte offset */
+static_assert(!(sizeof(struct kdapl_key_slot) & (sizeof(struct kdapl_key_slot) - 1)));
+
 /**
  * struct kdapl_key_table - the slots, replaced as a whole when they are full
  * @rcu: readers may look at it for another grace period

@@ -171,4 +171,8 @@ static inline struct kdapl_conn *kdapl_ep_conn(struct kdapl_ep *ep)
 struct kdapl_pool *kdapl_srq_pool_get(struct kdapl_srq *srq);
 void kdapl_srq_destroy(struct kdapl_srq *srq);
 
+#ifdef KDAPL_KUNIT
+extern void (*kdapl_test_fresh_conn)(struct kdapl_ep *ep);	/* before the EP gets it */
+#endif
+
 #endif /* KDAPL_EP_EP_H */

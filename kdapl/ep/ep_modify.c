@@ -10,6 +10,21 @@
 
 #include "ep_conf.h"
 
+#ifdef KDAPL_KUNIT
+void (*kdapl_test_fresh_conn)(struct kdapl_ep *ep);
+
+/* A fresh connection is there, and the EP does not have it yet. */
+static void modify_test_fresh(struct kdapl_ep *ep)
+{
+	if (kdapl_test_fresh_conn)
+		kdapl_test_fresh_conn(ep);
+}
+#else
+static void modify_test_fresh(struct kdapl_ep *ep)
+{
+}
+#endif
+
 static void modify_watermark(struct kdapl_ep *ep, DAT_COUNT soft, const DAT_COUNT *hard)
 {
 	struct kdapl_conn *conn;
@@ -17,6 +32,7 @@ static void modify_watermark(struct kdapl_ep *ep, DAT_COUNT soft, const DAT_COUN
 	kdapl_watermark_set(&ep->marks.soft, soft);
 	if (hard)
 		kdapl_watermark_set(&ep->marks.hard, *hard);
+	smp_mb();	/* the marks before ep->conn; pairs with modify_watch() */
 	rcu_read_lock();
 	conn = rcu_dereference(ep->conn);
 	if (conn && conn->pool) {
@@ -111,6 +127,17 @@ static void modify_discard_conn(struct kdapl_conn *conn)
 	kdapl_conn_release(conn);
 }
 
+/*
+ * The EP has got a fresh connection. Watermarks that were set since that was made were told to the
+ * old one only.
+ */
+static void modify_watch(struct kdapl_conn *fresh)
+{
+	smp_mb();	/* ep->conn before the marks; pairs with modify_watermark() */
+	if (fresh->pool)
+		kdapl_evd_watch(fresh);
+}
+
 /* Without ep->lock the answer may be out of date at once. */
 static int modify_check_state(struct kdapl_ep *ep, struct modify_change *change)
 {
@@ -183,9 +210,12 @@ static int modify_with_conn(struct kdapl_ep *ep, struct modify_change *change)
 		fresh = kdapl_conn_create(ep, &change->conf, old);
 	if (IS_ERR(fresh))
 		return PTR_ERR(fresh);
+	modify_test_fresh(ep);
 	ret = modify_swap_conn(ep, change, fresh);
 	if (ret)
 		old = fresh;
+	else if (fresh)
+		modify_watch(fresh);
 	if (old)
 		modify_discard_conn(old);
 	return ret;
@@ -363,10 +393,12 @@ static int modify_reset(struct kdapl_ep *ep)
 	if (IS_ERR(fresh))
 		return PTR_ERR(fresh);
 	fresh->replaces = NULL;
+	modify_test_fresh(ep);
 	spin_lock_irq(&ep->lock);
 	rcu_assign_pointer(ep->conn, fresh);
 	kdapl_ep_step(ep, KDAPL_IN_RESET);
 	spin_unlock_irq(&ep->lock);
+	modify_watch(fresh);
 	kdapl_conn_release(conn);
 	return 0;
 }

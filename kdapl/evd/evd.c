@@ -602,7 +602,8 @@ EXPORT_SYMBOL(dat_evd_dequeue);
  * dat_evd_free - destroy an EVD
  * @evd_handle: EVD that no EP, service point or IA uses
  *
- * Events still queued are lost. Returns after the last upcall has returned.
+ * Events still queued are lost; connection requests among them stay unanswered until
+ * dat_ia_close(), so dequeue and reject them before. Returns after the last upcall has returned.
  *
  * Context: may sleep; not inside an upcall of this EVD.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype

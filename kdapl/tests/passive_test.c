@@ -470,6 +470,35 @@ static void pa_depth_test(struct kunit *test)
 	}
 }
 
+/* Requests that nobody has taken outlive their listener. Those of an EVD that is freed stay. */
+static void pa_untaken_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE cr_evd;
+	DAT_PSP_HANDLE psp;
+	DAT_CR_HANDLE cr;
+	DAT_EVENT event;
+	int i, answered;
+
+	for (answered = 1; answered >= 0; answered--) {
+		cr_evd = kd_cr_evd(env, 8);
+		psp = kd_psp(env, cr_evd, PA_QUAL, DAT_PSP_CONSUMER_FLAG);
+		for (i = 0; i < 3; i++)
+			KUNIT_ASSERT_TRUE(test, kd_request(env, psp, pa_pdata, sizeof(pa_pdata)));
+		KD_EXPECT_OK(test, dat_psp_free(psp));
+		KD_EXPECT_OK(test, dat_evd_modify_upcall(cr_evd, DAT_UPCALL_TEARDOWN,
+							 DAT_UPCALL_SAME,
+							 DAT_UPCALL_INVOC_NEW));
+		for (i = 0; answered && i < 3; i++) {
+			KD_ASSERT_OK(test, dat_evd_dequeue(cr_evd, &event));
+			cr = event.event_data.cr_arrival_event_data.cr_handle;
+			KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
+		}
+		KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+	}
+	kd_again(test);		/* closing the IA refuses those of the second round */
+}
+
 /* A bond has failed over: the queue pair has the old address for ever. */
 static void pa_address_test(struct kunit *test)
 {
@@ -532,6 +561,7 @@ static struct kunit_case pa_cases[] = {
 		"EPSM-02..04,RSP-04..06,CR-ACC-01,CR-REJ-02,CR-HO-01..02,EP-QRY-02: answers"),
 	KD_CASE(pa_rsp_test, "RSP-01,RSP-05,RSP-07,CR-ACC-06,GEN-08,GEN-11: RSPs"),
 	KD_CASE(pa_full_test, "EVD-OVF-05,PSP-02,RSP-05: refused, and asked again"),
+	KD_CASE(pa_untaken_test, "PSP-08,EVD-FREE-02: requests that nobody has taken"),
 	KD_CASE(pa_address_test, "EPSM-17: a bond that fails over breaks the connection"),
 	KD_CASE(pa_depth_test, "CR-ACC-09,CONN-11,EP-CREATE-10: Reads outstanding"),
 	KD_CASE(pa_broken_test, "EP-POST-01,RSP-07,CR-REJ-02: the QP dies while the EP waits"),

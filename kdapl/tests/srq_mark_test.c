@@ -225,6 +225,46 @@ static void sq_high_unseen_test(struct kunit *test)
 	}
 }
 
+static void sq_set_soft(struct kdapl_ep *ep)
+{
+	dat_ep_set_watermark(ep->obj.handle, 2, DAT_WATERMARK_INFINITE);
+}
+
+/* Set while the EP is about to get another connection: that one is counted, too. */
+static void sq_high_swap_test(struct kunit *test)
+{
+	DAT_EP_PARAM param = { .ep_attr.max_request_dtos = 3 };
+	struct sq *sq = sq_open(test, NULL);
+	struct kd_env *env = &sq->env;
+	int reset;
+
+	sq_srq(sq, 8);
+	for (reset = 0; reset < 2; reset++) {
+		sq_ep_on(sq, 0, env->recv, NULL);
+		if (reset) {
+			kd_connect(env);
+			kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+			KD_EXPECT_END(env, DISCONNECTED);
+		}
+		kdapl_test_fresh_conn = sq_set_soft;
+		if (reset)
+			KD_EXPECT_OK(test, dat_ep_reset(env->ep));
+		else
+			KD_EXPECT_OK(test, dat_ep_modify(env->ep,
+							 DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS,
+							 &param));
+		kdapl_test_fresh_conn = NULL;
+		sq->eps[0].qp = fake_ib_newest_qp(env->dev);
+		sq_use(sq, 0);
+		kd_connect(env);
+		sq_post(sq, 0, 4);
+		sq_recv(sq, 0, 3, 1);
+		KUNIT_EXPECT_EQ_MSG(test, sq_soft_events(sq), 1, "reset %d", reset);
+		sq_ep_free(sq, 0);
+		kd_drain(env->recv);
+	}
+}
+
 static void sq_high_args_test(struct kunit *test)
 {
 	static const DAT_COUNT bad[] = { -2, -3, INT_MIN };
@@ -426,6 +466,7 @@ static struct kunit_case srq_mark_cases[] = {
 	KD_CASE(sq_high_again_test, "EP-WM-01,EP-WM-02,EP-WM-04,EP-WM-06: set again"),
 	KD_CASE(sq_high_args_test, "EP-WM-01,EP-WM-03,EP-WM-07: arguments; before the connection"),
 	KD_CASE(sq_high_unseen_test, "EP-WM-04: exceeded by buffers nobody has looked for yet"),
+	KD_CASE(sq_high_swap_test, "EP-WM-01,EP-WM-02: set while the connection is replaced"),
 	KD_CASE(sq_recv_query_test, "EP-RQ-01..03: buffers an EP holds"),
 	KD_CASE(sq_resize_args_test, "SRQ-RSZ-03,SRQ-RSZ-02: arguments of resize"),
 	KD_CASE(sq_resize_test, "SRQ-RSZ-01,SRQ-RSZ-02: every size from every fill"),

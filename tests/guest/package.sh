@@ -16,8 +16,8 @@ step "kdrpc.ko of DKMS calls it" insmod "$m/kdrpc.ko" connect=192.0.2.1
 mp configfs
 step "kdblk_target.ko of DKMS loads" insmod "$m/kdblk_target.ko"
 step "kdblk.ko of DKMS loads" insmod "$m/kdblk.ko"
-step "a module built against kdapl-dev loads" insmod "$m/hello.ko" at=192.0.2.1
-step "it opens an Interface Adapter" logs 'hello: 192\.0\.2\.1 at 192\.0\.2\.1'
+step "a module built against kdapl-dev loads" insmod "$m/hello.ko" to=192.0.2.1
+step "it opens the Interface Adapter that leads there" logs 'hello: rxe0-1 leads to 192\.0\.2\.1'
 step "kdapl.ko does not unload while it is there" refused rmmod kdapl
 step "all of them unload" rmmod hello kdping kdrpc kdrpc_server kdblk kdblk_target kdapl_dat12 kdapl
 
