@@ -58,13 +58,23 @@ as_root() {
 	fi
 }
 
-# need_packages PACKAGE...: install what is missing, ask nothing.
+# need_packages PACKAGE...: install what is missing, ask nothing. Jobs that run side by side take
+# turns: apt waits for the lock of dpkg, not for that of its lists.
 need_packages() {
-	local p missing=() rc=0
+	[ -z "$(missing_packages "$@")" ] || with_lock apt install_packages "$@"
+}
+
+missing_packages() {
+	local p
 	for p; do
 		dpkg-query -W -f '${Status}\n' "$p" 2>/dev/null |
-			grep -q '^install ok installed' || missing+=("$p")
+			grep -q '^install ok installed' || echo "$p"
 	done
+}
+
+install_packages() {
+	local missing rc=0
+	mapfile -t missing < <(missing_packages "$@")
 	[ ${#missing[@]} -eq 0 ] && return 0
 	need_debian12
 	say "installing with apt: ${missing[*]}"
