@@ -9,7 +9,10 @@ kd_initiator=$kd_cfg/kdblk
 configfs() { mountpoint -q $kd_cfg || mount -t configfs configfs $kd_cfg; }
 
 # set_to VALUE FILE: with the error of the write as its status.
-set_to() { printf '%s\n' "$1" 2>/dev/null >"$2"; }
+# Without the end of a line, which LIO takes for a part of a name; nothing at all is no write.
+set_to() {
+	if [ -n "$1" ]; then printf '%s' "$1"; else echo; fi 2>/dev/null >"$2"
+}
 
 # null_disk N MEGABYTES [ATTRIBUTE=VALUE...]: /dev/nullbN in memory, no interrupts.
 null_disk() {
