@@ -88,7 +88,7 @@ step "every file is as it was written" whole
 step "unmounted" umount "$dir"
 step "ext4 has no fault" e2fsck -fn "$d"
 step "logout" logout "$iqn"
-step "kdat_iser.ko unloads" rmmod kdat_iser
+step "kdat_iser.ko unloads" until_true 30 rmmod kdat_iser
 step "nothing is left in kDAPL" test "$(objects)" = 0
 meet 2
 iscsid_down
