@@ -134,13 +134,25 @@ static void kdt_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOO
 		mod_delayed_work(kdt_portal_wq, &portal->look, 0);
 }
 
+/* Refuse the requests that no upcall has taken: the adapter may stay, and nobody else knows them. */
+static void kdt_portal_refuse(DAT_EVD_HANDLE cr_evd)
+{
+	DAT_EVENT event;
+
+	dat_evd_modify_upcall(cr_evd, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME, DAT_UPCALL_INVOC_NEW);
+	while (dat_evd_dequeue(cr_evd, &event) == DAT_SUCCESS)
+		dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle, 0, NULL);
+}
+
 /* Accept no new connections. Those that are there go on. */
 static void kdt_portal_unlisten(struct kdt_portal *portal)
 {
 	if (portal->psp)
 		dat_psp_free(portal->psp);
-	if (portal->cr_evd)
+	if (portal->cr_evd) {
+		kdt_portal_refuse(portal->cr_evd);
 		dat_evd_free(portal->cr_evd);
+	}
 	portal->psp = NULL;
 	portal->cr_evd = NULL;
 }
