@@ -311,7 +311,7 @@ static __always_inline int fast_tell_all(struct kdapl_evd *evd, struct kdapl_run
 
 /* kdapl_evd_run_fast(), with nrunning counted. */
 static noinline int fast_run(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget,
-			     bool *none)
+			     bool *none) __must_hold(&evd->lock)
 {
 	bool polled, more;
 	int have, n = 0;
