@@ -85,7 +85,8 @@ static void kdt_request_work(struct work_struct *work)
 	kdt_adapter_put(request->adapter);
 	kfree(request);
 	mutex_lock(&kdt_lock);
-	if (!--portal->requests)
+	WRITE_ONCE(portal->requests, portal->requests - 1);
+	if (!portal->requests)
 		wake_up(&portal->no_requests);
 	mutex_unlock(&kdt_lock);
 }
@@ -113,16 +114,6 @@ static void kdt_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEA
 	request->cr = cr;
 	INIT_WORK(&request->work, kdt_request_work);
 	queue_work(kdt_ctl_wq, &request->work);
-}
-
-static bool kdt_no_requests(struct kdt_portal *portal)
-{
-	bool none;
-
-	mutex_lock(&kdt_lock);
-	none = !portal->requests;
-	mutex_unlock(&kdt_lock);
-	return none;
 }
 
 /* Connections report their own errors. The only event of the IA is its removal. */
@@ -198,7 +189,10 @@ static void kdt_portal_leave(struct kdt_portal *portal, const char *why)
 static void kdt_portal_close(struct kdt_portal *portal, const char *why)
 {
 	kdt_portal_leave(portal, why);
-	wait_event(portal->no_requests, kdt_no_requests(portal));
+	wait_event(portal->no_requests, !READ_ONCE(portal->requests));
+	/* the last one has this lock until it has let go of the portal */
+	mutex_lock(&kdt_lock);
+	mutex_unlock(&kdt_lock);
 	kdt_end_of_portal(portal, why);
 }
 
