@@ -125,7 +125,7 @@ static void kdt_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOO
 		mod_delayed_work(kdt_portal_wq, &portal->look, 0);
 }
 
-/* Refuse the requests that no upcall has taken: the adapter may stay, and nobody else knows them. */
+/* Refuse the requests that no upcall has taken: nobody else knows them, and the IA may stay. */
 static void kdt_portal_refuse(DAT_EVD_HANDLE cr_evd)
 {
 	DAT_EVENT event;
