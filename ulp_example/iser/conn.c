@@ -154,6 +154,7 @@ struct kdiser_conn *kdiser_open(struct sockaddr *target, u32 depth, u32 max_sect
 	conn->depth = depth;
 	spin_lock_init(&conn->lock);
 	init_completion(&conn->settled);
+	INIT_DELAYED_WORK(&conn->late_work, kdiser_deliver_late);
 	err = kdiser_connect(conn, max_sectors);
 	if (err) {
 		pr_warn_ratelimited("%pISpc: not connected: %pe\n", &conn->target, ERR_PTR(err));
@@ -177,6 +178,7 @@ void kdiser_close(struct kdiser_conn *conn)
 	if (conn->ep) {
 		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
 		kdat_ep_drain(conn->ep);
+		cancel_delayed_work_sync(&conn->late_work);
 	}
 	if (conn->ia)
 		dat_ia_close(conn->ia, DAT_CLOSE_ABRUPT_FLAG);	/* waits for upcalls */

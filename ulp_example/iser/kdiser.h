@@ -11,6 +11,7 @@
 #include <linux/list.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <scsi/iscsi_proto.h>
 #include <scsi/iser.h>
 #include <scsi/libiscsi.h>
@@ -113,6 +114,8 @@ struct kdiser_conn {
 	bool tm_answered;
 	u16 tm_answer;			/* index of the Receive with the answer */
 	u32 tm_waits;			/* slots it waits for */
+	unsigned long late;		/* long Receives with answers for late_work */
+	struct delayed_work late_work;	/* see kdiser_deliver_late() */
 };
 
 static inline DAT_DTO_COOKIE kdiser_cookie(enum kdiser_cookie what, u32 index)
@@ -139,6 +142,7 @@ void kdiser_free(struct kdiser_conn *conn);
 /* recv.c: completions */
 DAT_RETURN kdiser_post_receive(struct kdiser_conn *conn, u32 i);
 void kdiser_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);
+void kdiser_deliver_late(struct work_struct *work);
 
 /* task.c: what libiscsi sends */
 int kdiser_alloc_pdu(struct iscsi_task *task, u8 opcode);

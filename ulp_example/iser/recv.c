@@ -61,6 +61,29 @@ static void kdiser_deliver(struct kdiser_conn *conn, struct iscsi_conn *iscsi, u
 		kdiser_fail(conn, ISCSI_ERR_CONN_FAILED, "a Receive could not be posted");
 }
 
+/*
+ * iscsiadm, which does a discovery itself, loses an answer that comes before the kernel has told
+ * it that its PDU is sent, and a software device in the same machine is as fast as that. So these
+ * answers wait for a tick.
+ */
+void kdiser_deliver_late(struct work_struct *work)
+{
+	struct kdiser_conn *conn = container_of(work, struct kdiser_conn, late_work.work);
+	struct iscsi_conn *iscsi;
+	unsigned long late;
+	unsigned int i;
+
+	spin_lock_bh(&conn->lock);
+	late = conn->late;
+	conn->late = 0;
+	iscsi = conn->iscsi;
+	spin_unlock_bh(&conn->lock);
+	local_bh_disable();		/* as in the upcall: libiscsi's lock wants that */
+	for_each_set_bit(i, &late, KDISER_LONG_RECEIVES)
+		kdiser_deliver(conn, iscsi, i);
+	local_bh_enable();
+}
+
 /* Take back the memory of a slot. Its completion tells when the target cannot reach it. */
 static const char *kdiser_take_back(struct kdiser_conn *conn, u32 i)
 {
@@ -219,6 +242,11 @@ static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_E
 		default:	/* R2T and Data-In are not of iSER */
 			wrong = "a PDU that it may not send";
 		}
+	}
+	if (!wrong && iscsi->session->discovery_sess) {
+		__set_bit(i, &conn->late);	/* a discovery has long Receives only */
+		schedule_delayed_work(&conn->late_work, 1);
+		wait = true;
 	}
 	spin_unlock(&conn->lock);
 	if (wrong)
