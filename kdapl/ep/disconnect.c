@@ -123,7 +123,7 @@ static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
 			continue;
 		if (drain->evd[i]->softirq || !ended)
 			return true;
-		spin_lock_irq(&drain->evd[i]->lock);
+		kdapl_evd_lock_irq(drain->evd[i]);
 		owes = kdapl_evd_owes(drain->evd[i], drain->conn) ||
 		       kdapl_evd_other_upcall(drain->evd[i], drain->conn->handle);
 		spin_unlock_irq(&drain->evd[i]->lock);

@@ -129,6 +129,11 @@ void kdapl_evd_give_back(struct kdapl_evd *evd)
 	for (left = atomic_xchg(&evd->untold, 0); left; left--) {
 		taken--;
 		ev.conn = taken->wq->conn;
+		ev.buf = NULL;
+		if (ev.conn->pool && taken->wq->recv) {
+			ev.conn->srq_bufs_held++;
+			ev.buf = KDAPL_BUF_FREED;
+		}
 		kdapl_event_taken(&ev.data.dto_completion_event_data, taken);
 		backlog_put_front(evd, &ev);
 	}

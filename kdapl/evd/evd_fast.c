@@ -406,7 +406,8 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int b
 		}
 		if (evd->batch_n <= min(budget, FAST_FEW)) {
 			n = fast_run_few(evd, runner, list_is_singular(&evd->cqs), none);
-			if (*none)
+			/* who waits comes first */
+			if (*none || unlikely(waitqueue_active(&evd->upcall_over)))
 				goto out;
 		}
 	}

@@ -46,6 +46,9 @@ static inline bool kdapl_event_other(const struct kdapl_event *ev)
 	       ev->number != DAT_RMR_BIND_COMPLETION_EVENT;
 }
 
+/* In place of the buffer of an event, when that was freed before: kdapl_evd_give_back(). */
+#define KDAPL_BUF_FREED		((struct kdapl_buf *)ERR_PTR(-ENOENT))
+
 /*
  * The consumer has the event, or will never have it: a buffer of an SRQ may be posted anew.
  * evd->lock held.
@@ -55,7 +58,8 @@ static inline void kdapl_event_release(const struct kdapl_event *ev)
 	if (likely(!ev->buf))
 		return;
 	ev->conn->srq_bufs_held--;
-	kdapl_buf_free(ev->buf);
+	if (likely(ev->buf != KDAPL_BUF_FREED))
+		kdapl_buf_free(ev->buf);
 }
 
 /* The event at position @i of the backlog, counted from the oldest. evd->lock held. */
@@ -99,12 +103,13 @@ static inline struct kdapl_buf *kdapl_wc_buf(const struct ib_wc *wc)
 }
 
 /**
- * kdapl_buf_pass - a buffer was filled, and its consumer has the event next
+ * kdapl_buf_pass - a buffer was filled, and its consumer has the event soon
  * @wc: its completion
  * @watched: watermarks may be armed: evd->watching
  *
  * kdapl_buf_taken() and kdapl_buf_free() in one, for a connection that needs no closer look.
- * Where no watermark is armed, conn->srq_bufs_held need not count the buffer in between.
+ * Where no watermark is armed, conn->srq_bufs_held need not count the buffer in between: who
+ * arms one, or asks, takes the lock first, which counts what has no upcall yet.
  *
  * Context: the lock of the connection's receive EVD held, pool->lock not held.
  * Return: the connection; NULL, and nothing has changed, if the slow path must be taken.

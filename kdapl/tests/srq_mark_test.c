@@ -330,6 +330,45 @@ static void sq_expect_held(struct sq *sq, int want)
 	KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, NULL, NULL));
 }
 
+/* What is held according to the first of several upcalls. */
+struct sq_told {
+	DAT_EP_HANDLE ep;
+	DAT_COUNT held;
+	int calls;
+};
+
+static void sq_told_upcall(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct sq_told *told = data;
+
+	if (!told->calls++)
+		dat_ep_recv_query(told->ep, &told->held, NULL);
+}
+
+/* Buffers whose upcalls have not begun are held, also if they were taken together. */
+static void sq_recv_query_upcall_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct sq_told told = {};
+	DAT_UPCALL_OBJECT upcall = { &told, sq_told_upcall };
+
+	sq_srq(sq, 8);
+	sq_ep(sq, 0);
+	told.ep = sq->env.ep;
+	sq_post(sq, 0, 8);
+	KD_EXPECT_OK(test, dat_evd_modify_upcall(sq->env.recv, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
+						 DAT_UPCALL_INVOC_NEW));
+	local_bh_disable();	/* upcalls begin later */
+	sq_recv(sq, 0, 6, 1);
+	local_bh_enable();
+	kd_settle(sq->env.recv);
+	KUNIT_EXPECT_EQ(test, told.calls, 6);
+	KUNIT_EXPECT_EQ(test, (int)told.held, 5);
+	sq_expect_held(sq, 0);
+	KD_EXPECT_OK(test, dat_evd_modify_upcall(sq->env.recv, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME,
+						 DAT_UPCALL_INVOC_NEW));
+}
+
 /* dat_ep_recv_query, without an SRQ, and with it. */
 static void sq_recv_query_test(struct kunit *test)
 {
@@ -467,6 +506,7 @@ static struct kunit_case srq_mark_cases[] = {
 	KD_CASE(sq_high_args_test, "EP-WM-01,EP-WM-03,EP-WM-07: arguments; before the connection"),
 	KD_CASE(sq_high_unseen_test, "EP-WM-04: exceeded by buffers nobody has looked for yet"),
 	KD_CASE(sq_high_swap_test, "EP-WM-01,EP-WM-02: set while the connection is replaced"),
+	KD_CASE(sq_recv_query_upcall_test, "EP-RQ-01: held, but taken for upcalls"),
 	KD_CASE(sq_recv_query_test, "EP-RQ-01..03: buffers an EP holds"),
 	KD_CASE(sq_resize_args_test, "SRQ-RSZ-03,SRQ-RSZ-02: arguments of resize"),
 	KD_CASE(sq_resize_test, "SRQ-RSZ-01,SRQ-RSZ-02: every size from every fill"),
