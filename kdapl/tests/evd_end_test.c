@@ -172,6 +172,37 @@ static void end_taken_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(end->evd));
 }
 
+/* Who waits for an upcall goes on before the upcall of what has arrived meanwhile. */
+static void end_few_test(struct kunit *test)
+{
+	struct end *end = end_open(test, DAT_UPCALL_SINGLE_INSTANCE, false);
+	struct kd_sink *sink = end->sink;
+	struct kd_aside aside;
+
+	kd_sink_pass(sink, 0);
+	end_send(end, 1, 0, 0);
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 1, 0));
+	/* so few that they are not taken together; the second one goes with its EP */
+	end_send(end, 0, 0, 0);
+	end_send(end, 0, 1, 0);
+	kd_sink_pass(sink, 1);
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 2, 1));
+	kd_aside_call(test, &aside, dat_ep_free, end->ep[0]);
+	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, END_MOMENT));
+	end_send(end, 1, 1, 0);
+	kd_sink_pass(sink, 2);
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 3, 2));
+	/* that one may wait for what the waiter holds */
+	KUNIT_EXPECT_TRUE(test, kd_aside_returned(&aside, END_MOMENT));
+	kd_sink_pass(sink, INT_MAX);
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
+	KD_EXPECT_OK(test, aside.ret);
+	kd_settle(end->evd);
+	kd_sink_expect(test, sink, 3);
+	KD_EXPECT_OK(test, dat_ep_free(end->ep[1]));
+	KD_EXPECT_OK(test, dat_evd_free(end->evd));
+}
+
 /* An upcall that waits, then tries to close its IA. */
 struct end_closer {
 	DAT_IA_HANDLE ia;
@@ -260,6 +291,7 @@ static struct kunit_case end_cases[] = {
 	KD_CASE(end_due_test, "EVD-MOD-03,EVD-MOD-06,EP-FREE-03: due events of which some go"),
 	KD_CASE(end_ep_free_test, "EP-FREE-03,EP-RST-02,EVD-UP-07: an EP goes while upcalls run"),
 	KD_CASE(end_taken_test, "EP-FREE-03,EVD-UP-03,EVD-UP-07: completions taken together"),
+	KD_CASE(end_few_test, "EP-FREE-03: who waits goes on before the next upcall"),
 	KD_CASE(end_gap_test, "EP-FREE-03,STAT-05: no gap in what an EP being freed reports"),
 	KD_CASE(end_close_test, "EVD-FREE-03,IA-CLOSE-02: closed while an EVD is being freed"),
 	{}
