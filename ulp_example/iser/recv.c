@@ -73,12 +73,12 @@ void kdiser_deliver_late(struct work_struct *work)
 	unsigned long late;
 	unsigned int i;
 
-	spin_lock_bh(&conn->lock);
+	local_bh_disable();		/* as in the upcall: libiscsi's lock wants that */
+	spin_lock(&conn->lock);
 	late = conn->late;
 	conn->late = 0;
 	iscsi = conn->iscsi;
-	spin_unlock_bh(&conn->lock);
-	local_bh_disable();		/* as in the upcall: libiscsi's lock wants that */
+	spin_unlock(&conn->lock);
 	for_each_set_bit(i, &late, KDISER_LONG_RECEIVES)
 		kdiser_deliver(conn, iscsi, i);
 	local_bh_enable();
@@ -243,8 +243,8 @@ static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_E
 			wrong = "a PDU that it may not send";
 		}
 	}
-	if (!wrong && iscsi->session->discovery_sess) {
-		__set_bit(i, &conn->late);	/* a discovery has long Receives only */
+	if (!wrong && iscsi->session->discovery_sess && !conn->full_feature) {
+		__set_bit(i, &conn->late);	/* only long Receives are posted yet */
 		schedule_delayed_work(&conn->late_work, 1);
 		wait = true;
 	}
