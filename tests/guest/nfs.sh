@@ -64,8 +64,8 @@ mount_it() {	# VERSION [OPTIONS]
 }
 unmount() { timeout 120 umount "$dir"; }
 is_rdma() { grep -q 'xprt:	rdma' /proc/self/mountstats; }
-fresh() { rm -rf "$dir/work" && mkdir "$dir/work"; }
-check() { timeout 400 "$TOP/tests/nfscheck" "$dir/work" "$@"; }
+fresh() { rm -rf "$dir/tree" && mkdir "$dir/tree"; }
+check() { timeout 400 "$TOP/tests/nfscheck" "$dir/tree" "$@"; }
 column() { sed -n 's/.*xprt:\trdma //p' /proc/self/mountstats | head -1 | cut -d' ' -f"$1"; }
 some() { [ "$(column "$1")" -gt 0 ]; }
 
@@ -94,7 +94,7 @@ load() {
 		i=0
 		while [ ! -e "$TMPDIR/stop" ]; do
 			i=$((i + 1))
-			"$TOP/tests/nfscheck" --seed $i --ops 60 "$dir/work" fsx direct \
+			"$TOP/tests/nfscheck" --seed $i --ops 60 "$dir/tree" fsx direct \
 				>>"$TMPDIR/load" 2>&1 || { tail -3 "$TMPDIR/load"; : >"$TMPDIR/wrong"; break; }
 			echo $i >"$TMPDIR/rounds"
 		done
@@ -166,34 +166,34 @@ server_plug() { :; }
 # server uses one of them afterwards, the connection ends, and that is as it must be.
 killed() {
 	for kd_i in 1 2 3 4 5 6 7 8 9 10 11 12; do
-		timeout -s KILL "0.$((kd_i % 4))$kd_i" dd if="$dir/work/large" of=/dev/null bs=1M \
+		timeout -s KILL "0.$((kd_i % 4))$kd_i" dd if="$dir/tree/large" of=/dev/null bs=1M \
 			iflag=direct 2>/dev/null
-		timeout -s KILL "0.$((kd_i % 4))$kd_i" dd if=/dev/zero of="$dir/work/scratch" bs=1M \
+		timeout -s KILL "0.$((kd_i % 4))$kd_i" dd if=/dev/zero of="$dir/tree/scratch" bs=1M \
 			count=16 oflag=direct 2>/dev/null
 		echo 2 >/proc/sys/vm/drop_caches
-		timeout -s KILL "0.$((2 + kd_i % 7))$kd_i" ls "$dir/work/names" >/dev/null
+		timeout -s KILL "0.$((2 + kd_i % 7))$kd_i" ls "$dir/tree/names" >/dev/null
 	done
 	:
 }
 client_signals() {
 	must "a mount" mount_it 4.2
 	must "a directory" fresh
-	must "a large file" dd if=/dev/urandom of="$dir/work/large" bs=1M count=16
-	must "a directory with names" sh -c "mkdir $dir/work/names && cd $dir/work/names &&
+	must "a large file" dd if=/dev/urandom of="$dir/tree/large" bs=1M count=16
+	must "a directory with names" sh -c "mkdir $dir/tree/names && cd $dir/tree/names &&
 		touch \$(seq 1000000 1000200)"
-	sum=$(sha256sum <"$dir/work/large")
+	sum=$(sha256sum <"$dir/tree/large")
 	must "a slow cable" cable delay 60
 	step "reads and writes are killed" killed
 	must "a fast cable" cable clean
 	step "memory was taken back here" some 25
 	echo 3 >/proc/sys/vm/drop_caches
-	step "the large file is right" test "$(sha256sum <"$dir/work/large")" = "$sum"
+	step "the large file is right" test "$(sha256sum <"$dir/tree/large")" = "$sum"
 	step "files are right" check fsx direct
 	step "unmounted" unmount
 }
 server_signals() { :; }
 
-fails() { ! timeout 200 dd if=/dev/zero of="$dir/work/soft" bs=1M count=8 oflag=direct; }
+fails() { ! timeout 200 dd if=/dev/zero of="$dir/tree/soft" bs=1M count=8 oflag=direct; }
 client_soft() {
 	must "a soft mount" mount_it 4.2 soft,timeo=30,retrans=1
 	must "a directory" fresh
