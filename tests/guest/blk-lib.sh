@@ -31,6 +31,11 @@ null_disk() {
 }
 no_null_disk() { set_to 0 $kd_cfg/nullb/nullb"$1"/power && rmdir $kd_cfg/nullb/nullb"$1"; }
 
+# What was never written is read without being copied: one to be measured.
+written_disk() {
+	null_disk "$@" || return
+	dd if=/dev/zero of="/dev/nullb$1" bs=1M oflag=direct 2>/dev/null || :
+}
 attributes() {	# DIRECTORY NAME=VALUE...
 	kd_dir=$1
 	shift

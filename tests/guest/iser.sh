@@ -65,7 +65,7 @@ basic_part() {
 	must "kdat_iser.ko loads" initiator
 	step "the transport is there" test -d /sys/class/iscsi_transport/iser
 	step "discovery finds the target" discovered
-	step "and does so ten times more" discovered_again 10
+	step "and does so ten times more" repeat 10 discovered
 	must "login" login "$iqn"
 	must "LUN 0 is a disk" until_true 30 has_disk "$iqn" 0
 	must "LUN 1 is a disk" until_true 30 has_disk "$iqn" 1
@@ -82,27 +82,22 @@ basic_part() {
 	adm -m session -s
 	step "logout" logout "$iqn"
 	step "the disks are gone" refused has_disk "$iqn" 0
-	step "twenty times login and logout" many_logins 20
+	step "twenty times login and logout" repeat 20 in_and_out
 	step "kdat_iser.ko unloads" unloaded
 	step "nothing is left in kDAPL" test "$(objects)" = 0
 }
+# iscsiadm loses an answer that comes before it knows that its PDU is sent.
 discovered() {
 	found=$(adm -m discovery -t st -p "$portal" -I iser) && echo "$found" &&
 		[ "${found##* }" = "$iqn" ]
 }
-# iscsiadm loses an answer that comes before it knows that its PDU is sent.
-discovered_again() {
-	kd_k=0
-	while [ $kd_k -lt "$1" ]; do
-		discovered >/dev/null || return
-		kd_k=$((kd_k + 1))
-	done
-}
-many_logins() {
-	kd_k=0
-	while [ $kd_k -lt "$1" ]; do
-		login "$iqn" >/dev/null && logout "$iqn" >/dev/null || return
-		kd_k=$((kd_k + 1))
+in_and_out() { login "$iqn" >/dev/null && logout "$iqn" >/dev/null; }
+repeat() {	# N COMMAND...
+	kd_k=$1
+	shift
+	while [ "$kd_k" -gt 0 ]; do
+		"$@" || return
+		kd_k=$((kd_k - 1))
 	done
 }
 
