@@ -6,7 +6,7 @@
 . "$TOP/tests/guest/blk-lib.sh"
 kd_lio=$kd_cfg/target
 kd_tpg=$kd_lio/iscsi
-portal=192.0.2.1:3260
+portal=192.0.2.1:3260 tpgt=1
 
 # own_etc: /etc and /var/lib of this guest's own.
 own_etc() {
@@ -33,7 +33,7 @@ lio_disk() {
 }
 # lio_target IQN DISK...: a target with these disks as LUN 0, 1, ..., open to everybody
 lio_target() {
-	kd_t=$kd_tpg/$1/tpgt_1
+	kd_t=$kd_tpg/$1/tpgt_$tpgt
 	shift
 	mkdir -p "$kd_t" || return
 	for kd_i in authentication=0 generate_node_acls=1 demo_mode_write_protect=0 \
@@ -51,7 +51,7 @@ lio_target() {
 # lio_listen IQN [rxe|siw]. LIO listens on TCP first, whose ports soft-iWARP shares, so for that
 # one it does so in a namespace of its own; ib_isert always listens in the first one.
 lio_listen() {
-	kd_np=$kd_tpg/$1/tpgt_1/np/$portal
+	kd_np=$kd_tpg/$1/tpgt_$tpgt/np/$portal
 	if [ "$2" = siw ]; then
 		if [ ! -e /run/netns/lio ]; then
 			ip netns add lio 2>/dev/null
@@ -63,9 +63,9 @@ lio_listen() {
 		mkdir "$kd_np"
 	fi && set_to 1 "$kd_np/iser"
 }
-lio_deaf() { rmdir "$kd_tpg/$1/tpgt_1/np/$portal"; }
+lio_deaf() { rmdir "$kd_tpg/$1/tpgt_$tpgt/np/$portal"; }
 no_lio_target() {
-	kd_t=$kd_tpg/$1/tpgt_1
+	kd_t=$kd_tpg/$1/tpgt_$tpgt
 	set_to 0 "$kd_t/enable"
 	for kd_i in "$kd_t"/np/* "$kd_t"/acls/*; do
 		[ ! -d "$kd_i" ] || rmdir "$kd_i" || return
@@ -111,7 +111,7 @@ adm() { LD_LIBRARY_PATH=$kd_libs "$kd_iscsi/sbin/iscsiadm" "$@"; }
 record() {
 	kd_iqn=$1
 	shift
-	adm -m node -o new -T "$kd_iqn" -p "$portal,1" -I iser >/dev/null || return
+	adm -m node -o new -T "$kd_iqn" -p "$portal,$tpgt" -I iser >/dev/null || return
 	for kd_i; do
 		adm -m node -T "$kd_iqn" -p "$portal" -I iser -o update -n "${kd_i%%=*}" \
 			-v "${kd_i#*=}" || return

@@ -136,7 +136,7 @@ login_with() {	# NAME=VALUE of the target...
 	done
 	record "$iqn" && login "$iqn" && until_true 30 has_disk "$iqn" 0
 }
-logged_out_of() { logout "$1" && adm -m node -T "$1" -o delete; }
+logged_out_of() { logout "$1" && adm -m node -T "$1" -p "$portal" -o delete; }
 logged_out() { logged_out_of "$iqn"; }
 negotiated() {
 	for kd_i in immediate_data initial_r2t first_burst_len; do
@@ -174,6 +174,138 @@ files_part() {
 	step "logout" logged_out
 	step "kdat_iser.ko unloads" unloaded
 }
+
+# systemd's udevd, but for the rule that renames devices of RDMA.
+udev_up() {
+	mkdir -p /run/udev /etc/udev/rules.d &&
+		ln -sf /dev/null /etc/udev/rules.d/60-rdma-persistent-naming.rules || return
+	setsid /lib/systemd/systemd-udevd >>"$TMPDIR/udevd.log" 2>&1 &
+	udevd=$!
+	until_true 20 test -S /run/udev/control && udevadm trigger --subsystem-match=block &&
+		udevadm settle --timeout=60
+}
+udev_down() { kill "$udevd" && wait "$udevd" || :; }
+links_to() { [ "$(readlink -f "$1")" = "$2" ]; }
+
+links_part() {
+	must "kdat_iser.ko loads" initiator
+	must "udevd runs" udev_up
+	must "login" login_with InitialR2T=Yes ImmediateData=Yes
+	must "LUN 1 is a disk" until_true 30 has_disk "$iqn" 1
+	for kd_i in 0 1; do
+		d=$(disk "$iqn" $kd_i)
+		step "by-path names portal, target and LUN $kd_i" until_true 30 links_to \
+			"/dev/disk/by-path/ip-$portal-iscsi-$iqn-lun-$kd_i" "$d"
+		kd_id=$(cat "/sys/block/${d##*/}/device/wwid")
+		step "by-id has the name that the target gives LUN $kd_i" until_true 30 links_to \
+			"/dev/disk/by-id/wwn-0x${kd_id#naa.}" "$d"
+	done
+	step "logout" logged_out
+	step "the links are gone" until_true 30 refused test -e \
+		"/dev/disk/by-path/ip-$portal-iscsi-$iqn-lun-0"
+	udev_down
+	step "kdat_iser.ko unloads" unloaded
+}
+
+# The third disk is the first two thirds of its device; then all of it.
+resize_part() {
+	must "kdat_iser.ko loads" initiator
+	mp ext4
+	must "login" login_with InitialR2T=Yes ImmediateData=Yes
+	must "LUN 2 is a disk" until_true 30 has_disk "$iqn" 2
+	d=$(disk "$iqn" 2)
+	must "ext4 on it" mkfs.ext4 -q -F "$d"
+	mkdir -p "$TMPDIR/mnt"
+	must "mounted" mount -t ext4 "$d" "$TMPDIR/mnt"
+	must "files are copied" cp -r "$TOP/kdapl" "$TMPDIR/mnt/"
+	must "the store grows" slow_disk 196608
+	step "unseen by the initiator" test "$(blockdev --getsz "$d")" = 131072
+	step "iscsiadm looks again" adm -m session --rescan
+	step "the disk has grown" until_true 30 has_size "$d" 196608
+	step "and so does the file system" resize2fs "$d"
+	step "what is more is used" dd if=/dev/zero of="$TMPDIR/mnt/more" bs=1M count=60 conv=fsync
+	must "unmounted" umount "$TMPDIR/mnt"
+	step "fsck has nothing to say" e2fsck -fn "$d"
+	must "mounted again" mount -t ext4 "$d" "$TMPDIR/mnt"
+	step "the files are as they were" diff -r "$TOP/kdapl" "$TMPDIR/mnt/kdapl"
+	must "unmounted again" umount "$TMPDIR/mnt"
+	step "logout" logged_out
+	must "the store is as it was" slow_disk 131072
+	step "kdat_iser.ko unloads" unloaded
+}
+slow_disk() {	# SECTORS: the third disk of LIO has so many
+	dmsetup reload kdslow --table "0 $1 linear /dev/nullb2 0" &&
+		dmsetup resume --noudevsync kdslow
+}
+has_size() { test "$(blockdev --getsz "$1")" = "$2"; }
+
+# Two portal groups of the target, each of which is lost once. The disk above goes on.
+paths_part() {
+	must "kdat_iser.ko loads" initiator
+	must "dm-multipath loads" mp dm_multipath
+	must "udevd runs" udev_up
+	cat >/etc/multipath.conf <<-'E'
+		defaults {
+			find_multipaths no
+			user_friendly_names no
+			path_grouping_policy multibus
+			polling_interval 1
+			max_polling_interval 1
+			no_path_retry queue
+		}
+		blacklist {
+			devnode ".*"
+		}
+		blacklist_exceptions {
+			devnode "^sd"
+		}
+	E
+	multipathd -d -s -v 2 >>"$TMPDIR/multipathd.log" 2>&1 &
+	multipathd=$!
+	in_group 1
+	must "a record, which gives up soon" record "$iqn" node.session.timeo.replacement_timeout=1
+	must "login" login "$iqn"
+	must "LUN 0 is a disk" until_true 30 has_disk "$iqn" 0
+	wwid=$(disk "$iqn" 0)
+	wwid=$(cat "/sys/block/${wwid##*/}/device/wwid")
+	wwid=3${wwid#naa.}
+	in_group 2
+	must "another portal group" lio_target "$iqn" 0
+	must "that listens" lio_listen "$iqn" "$p"
+	must "a record" record "$iqn" node.session.timeo.replacement_timeout=1
+	must "login" login "$iqn"
+	must "two paths are active" until_true 60 active_paths 2
+	d=/dev/mapper/$wwid
+	must "they are one disk" until_true 30 test -b "$d"
+	start_writing "$d"
+	step "it is written and read" goes_on 3
+	for kd_i in 1 2; do
+		must "portal group $kd_i is disabled" set_to 0 "$kd_tpg/$iqn/tpgt_$kd_i/enable"
+		step "one path is active" until_true 60 active_paths 1
+		step "the disk goes on" goes_on 3
+		must "portal group $kd_i is enabled" set_to 1 "$kd_tpg/$iqn/tpgt_$kd_i/enable"
+		step "two paths are active" until_true 120 active_paths 2
+		step "and the disk goes on" goes_on 3
+	done
+	stop_writing
+	for kd_i in 1 2; do
+		step "the maps are flushed" flushed
+		in_group $kd_i
+		step "logout" logged_out
+	done
+	in_group 2
+	must "the second group goes" lio_deaf "$iqn"
+	in_group 1
+	kill "$multipathd"
+	wait "$multipathd" || :
+	udev_down
+	step "kdat_iser.ko unloads" unloaded
+}
+in_group() { tpgt=$1 portal=192.0.2.1:$((3259 + $1)); }
+active_paths() {
+	[ "$(multipathd show paths format "%w %t %T" | grep -c "^$wwid active ready")" = "$1" ]
+}
+flushed() { multipath -F || until_true 30 multipath -F; }
 
 # A backing store that does not answer. (For no longer than an abort may take: if a connection ends
 # while LIO waits for a command to abort, it takes no login any more, of ib_iser neither.)
@@ -316,7 +448,7 @@ must "another one" null_disk 1 320
 must "LIO" lio
 must "with the first disk" lio_disk 0 /dev/nullb0
 must "and the second one" lio_disk 1 /dev/nullb1
-must "a third one, which can stall" null_disk 2 64
+must "a third one, which can stall" null_disk 2 96
 mp dm_mod
 must "by the device mapper" dmsetup create --noudevsync kdslow --table "0 131072 linear /dev/nullb2 0"
 must "it is the third one" lio_disk 2 /dev/dm-0
@@ -334,6 +466,9 @@ for part; do
 			"InitialR2T=No ImmediateData=No FirstBurstLength=32768" \
 			"InitialR2T=Yes ImmediateData=No" ;;
 	files) files_part ;;
+	links) links_part ;;
+	resize) resize_part ;;
+	paths) paths_part ;;
 	abort) abort_part ;;
 	hostile) hostile_part ;;
 	faults) faults_part ;;
