@@ -420,11 +420,14 @@ hostile_part() {
 	must "login" login "$bad"
 	must "a disk" until_true 30 has_disk "$bad" 0
 	d=$(disk "$bad" 0)
+	# Two faults are answers that never come.
+	must "commands time out soon" set_to $((2 * slow)) "/sys/block/${d##*/}/device/timeout"
 	head -c 256k /dev/urandom >"$TMPDIR/pattern"
 	must "it is written" dd if="$TMPDIR/pattern" of="$d" bs=64k oflag=direct
 	step "each fault is committed, and what is read is right" read_through
 	echo "$(cat $kd_param/faults) faults, $(cat $kd_param/ended) connections ended"
 	step "each has ended the connection" until_true 60 all_ended
+	step "data came too late twice" test "$(cat $kd_param/late)" -ge 2
 	dmesg | sed -n 's/.*\(connection given up: .*\)/\1/p' | sort | uniq -c
 	step "logout" logged_out_of "$bad"
 	step "kdat_iser.ko unloads" unloaded

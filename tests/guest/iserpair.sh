@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # iserpair.sh N rxe|siw OPEN-ISCSI: one of two machines joined by a cable. Machine 1 is the target,
-# LIO; machine 2 has a file system on its disk over kdat_iser. The cable is cut for so short that
-# nothing is noticed, and until the session is lost; nothing is lost, nothing hangs.
+# LIO; machine 2 has a file system on its disk over kdat_iser. The cable is cut for 2 seconds, which
+# nobody notices, and for a minute, which costs the session while much of a small memory waits to be
+# written. Nothing is lost, nothing hangs.
 # shellcheck shell=sh disable=SC2154
 n=$1 p=$2 kit=$3
 . "$TOP/tests/guest/iser-lib.sh"
@@ -69,16 +70,36 @@ must "the cable is mended" cable mend
 step "files are written" goes_on 3
 step "by the same session" logged_in
 meet 2
+# 90 MiB of 256 are dirty when the session has to come back.
+big_file() {
+	for kd_i in $(seq 90); do
+		cat "$TMPDIR/pattern" || return
+	done >"$dir/big"
+}
+mostly_dirty() { [ "$(sed -n 's/^Dirty: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -gt 61440 ]; }
+echo 70 >/proc/sys/vm/dirty_ratio
+echo 60 >/proc/sys/vm/dirty_background_ratio
+grep MemTotal /proc/meminfo
 meet 2
 must "the cable is cut" cable cut
+begun=$(date +%s)
+big_file &
+big=$!
+step "much of the memory is dirty" until_true 240 mostly_dirty
 step "the session is lost" until_true 240 refused logged_in
+a_minute() { [ "$(date +%s)" -ge $((begun + 60)) ]; }
+must "a minute passes" until_true 120 a_minute
 must "the cable is mended" cable mend
 step "the session comes back" until_true 240 logged_in
 step "files are written" goes_on 3
+step "and so is what was dirty" wait $big
+sync
 meet 2
 : >"$TMPDIR/stop"
 step "no write has failed" wait $writer
 whole() {
+	big_pattern=$(for kd_i in $(seq 90); do cat "$TMPDIR/pattern"; done | sha256sum)
+	[ "$(sha256sum <"$dir/big")" = "$big_pattern" ] || return
 	for f in "$dir"/f*; do
 		cmp "$TMPDIR/pattern" "$f" || return
 	done

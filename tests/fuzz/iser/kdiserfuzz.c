@@ -23,7 +23,7 @@
 
 static char *ia;
 static ushort port = 3261;
-static uint faults, ended, kinds;
+static uint faults, ended, kinds, late;
 
 module_param(ia, charp, 0444);
 MODULE_PARM_DESC(ia, "interface adapter");
@@ -31,6 +31,7 @@ module_param(port, ushort, 0444);
 module_param(faults, uint, 0444);
 module_param(ended, uint, 0444);
 module_param(kinds, uint, 0444);
+module_param(late, uint, 0444);
 
 TEST_STATE;
 
@@ -44,6 +45,8 @@ struct fuzz_peer {
 	struct test_peer peer;	/* n: of its fault; memory: answers behind the Receives */
 	u32 reads, statsn, answers;
 	bool faulted;
+	DAT_RMR_TRIPLET lent;	/* by a command without an answer */
+	bool given_up;		/* that command was, so this memory is lent no more */
 };
 
 static struct test_mem fuzz_disk;
@@ -167,6 +170,7 @@ static const struct fault {
 	bool no_tag, twice;
 	s32 key;		/* beside the one that was lent, or: */
 	bool keep;		/* it takes none */
+	u8 late;		/* no answer, but data once this task management function is over */
 } fuzz_faults[] = {
 	{ .longer = -1 }, { .longer = -(s32)HEADERS },
 	/* less data than it says, and more; and very much said */
@@ -189,12 +193,18 @@ static const struct fault {
 	{ .said = 900, .longer = 900 },
 	/* what an initiator sends */
 	{ .opcode = ISCSI_OP_SCSI_CMD, .keep = true },
+	{ .late = ISCSI_TM_FUNC_ABORT_TASK }, { .late = ISCSI_TM_FUNC_LOGICAL_UNIT_RESET },
 };
+
+static const struct fault *fuzz_fault_of(const struct fuzz_peer *peer)
+{
+	return &fuzz_faults[peer->peer.n % ARRAY_SIZE(fuzz_faults)];
+}
 
 /* Answer @req with the fault of this connection. */
 static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 key)
 {
-	const struct fault *f = &fuzz_faults[peer->peer.n % ARRAY_SIZE(fuzz_faults)];
+	const struct fault *f = fuzz_fault_of(peer);
 	struct fuzz_pdu *pdu;
 	u32 at;
 
@@ -216,6 +226,43 @@ static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 k
 
 /* ---- commands ---- */
 
+/* A command that is never answered. */
+static void fuzz_forget(struct fuzz_peer *peer, const DAT_RMR_TRIPLET *lent)
+{
+	peer->lent = *lent;
+	peer->faulted = true;
+	WRITE_ONCE(faults, faults + 1);
+}
+
+/* Its pages may be anybody's by now. */
+static void fuzz_late_data(struct fuzz_peer *peer)
+{
+	u32 at = fuzz_answer_at(peer);
+	DAT_LMR_TRIPLET iov = test_segment(&peer->peer.mem, at, BLOCK);
+
+	memset(peer->peer.mem.p + at, 0xdd, BLOCK);
+	peer->lent.segment_length = BLOCK;
+	WRITE_ONCE(late, late + 1);
+	dat_ep_post_rdma_write(peer->peer.end.ep, 1, &iov, test_cookie(NULL), &peer->lent, 0);
+}
+
+/* Those before the one that the fault waits for are refused, once a command has no answer. */
+static void fuzz_management(struct fuzz_peer *peer, const struct fuzz_pdu *req)
+{
+	u8 function = req->iscsi.flags & ISCSI_FLAG_TM_FUNC_MASK;
+	struct iscsi_tm_rsp *rsp;
+	struct fuzz_pdu *pdu;
+	u32 at;
+
+	pdu = fuzz_begin(peer, req, ISCSI_OP_SCSI_TMFUNC_RSP, &at);
+	rsp = (void *)&pdu->iscsi;
+	if (peer->lent.segment_length) {
+		peer->given_up |= function == fuzz_fault_of(peer)->late;
+		rsp->response = peer->given_up ? ISCSI_TMF_RSP_COMPLETE : ISCSI_TMF_RSP_REJECTED;
+	}
+	fuzz_send(peer, at, HEADERS, 0);
+}
+
 static void fuzz_command(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 {
 	const struct iscsi_scsi_req *cmd = (const void *)&req->iscsi;
@@ -228,6 +275,7 @@ static void fuzz_command(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 	struct fuzz_pdu *pdu;
 	DAT_LMR_TRIPLET iov;
 	u64 disk_at;
+	bool due;
 
 	memset(peer->peer.mem.p + data_at, 0, 64);
 	length = fuzz_data(cmd, peer->peer.mem.p + data_at, &disk_at);
@@ -236,14 +284,21 @@ static void fuzz_command(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 	      test_segment(&peer->peer.mem, data_at, length);
 	remote.rmr_context = key;
 	remote.segment_length = length;
+	due = cmd->cdb[0] == READ_10 && ++peer->reads > GOOD_READS && !peer->faulted;
+	if (peer->given_up)
+		fuzz_late_data(peer);
 	if (read && length) {
 		remote.virtual_address = be64_to_cpu(req->iser.read_va);
+		if (due && fuzz_fault_of(peer)->late) {
+			fuzz_forget(peer, &remote);
+			return;
+		}
 		dat_ep_post_rdma_write(peer->peer.end.ep, 1, &iov, test_cookie(NULL), &remote, 0);
 	} else if (write && length) {
 		remote.virtual_address = be64_to_cpu(req->iser.write_va);
 		dat_ep_post_rdma_read(peer->peer.end.ep, 1, &iov, test_cookie(NULL), &remote, 0);
 	}
-	if (cmd->cdb[0] == READ_10 && ++peer->reads > GOOD_READS && !peer->faulted) {
+	if (due) {
 		fuzz_fault(peer, req, key);
 		return;
 	}
@@ -300,7 +355,7 @@ static void fuzz_heard(struct test_peer *of, void *message)
 		fuzz_simple(peer, req, ISCSI_OP_LOGOUT_RSP);
 		break;
 	case ISCSI_OP_SCSI_TMFUNC:
-		fuzz_simple(peer, req, ISCSI_OP_SCSI_TMFUNC_RSP);
+		fuzz_management(peer, req);
 		break;
 	}
 }
