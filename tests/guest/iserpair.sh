@@ -11,7 +11,7 @@ iqn=iqn.2026-11.example.kdapl:pair
 must "a network card and the device ${p}0" wire "$n" "$p"
 must "a writable /etc" own_etc
 if [ "$n" = 1 ]; then
-	must "a disk" null_disk 0 128
+	must "a disk, most of which stays empty" null_disk 0 384
 	must "LIO" lio
 	must "with that disk" lio_disk 0 /dev/nullb0
 	must "and a target" lio_target "$iqn" 0
@@ -79,21 +79,21 @@ big_file() {
 mostly_dirty() { [ "$(sed -n 's/^Dirty: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -gt 61440 ]; }
 echo 70 >/proc/sys/vm/dirty_ratio
 echo 60 >/proc/sys/vm/dirty_background_ratio
-grep MemTotal /proc/meminfo
+must "a large file is written" big_file
+step "much of the memory is dirty" mostly_dirty
+grep -E 'MemTotal|Dirty' /proc/meminfo
 meet 2
 must "the cable is cut" cable cut
 begun=$(date +%s)
-big_file &
-big=$!
-step "much of the memory is dirty" until_true 240 mostly_dirty
+sync &
+sync=$!
 step "the session is lost" until_true 240 refused logged_in
 a_minute() { [ "$(date +%s)" -ge $((begun + 60)) ]; }
 must "a minute passes" until_true 120 a_minute
 must "the cable is mended" cable mend
 step "the session comes back" until_true 240 logged_in
 step "files are written" goes_on 3
-step "and so is what was dirty" wait $big
-sync
+step "and so is what was dirty" wait $sync
 meet 2
 : >"$TMPDIR/stop"
 step "no write has failed" wait $writer
