@@ -23,7 +23,7 @@
  * @name: its name
  * @types: kinds of objects in it, as bits by DAT_HANDLE_TYPE
  * @head: first line
- * @show: prints a line, from the column after id and IA on; RCU read side
+ * @show: prints a line, from the column after the consumer on; RCU read side
  */
 struct kdapl_view {
 	const char *name;
@@ -36,9 +36,9 @@ static void debugfs_show_ia(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
 
-	seq_printf(m, " %-10s %-4u %-7s %-4u %s\n", ia->dev->name, ia->port,
+	seq_printf(m, " %-10s %-4u %-7s %u\n", ia->dev->name, ia->port,
 		   kdapl_seen(ia->dead) ? "lost" : kdapl_seen(ia->closing) ? "closing" : "open",
-		   kdapl_seen(ia->keys.count), ia->consumer);
+		   kdapl_seen(ia->keys.count));
 }
 
 static void debugfs_show_pz(struct seq_file *m, const struct kdapl_obj *obj)
@@ -111,6 +111,30 @@ static void debugfs_show_evd(struct seq_file *m, const struct kdapl_obj *obj)
 		   kdapl_seen(evd->overflow || evd->async_dead) ? "full" : "-");
 }
 
+static void debugfs_show_rights(struct seq_file *m, DAT_MEM_PRIV_FLAGS rights)
+{
+	static const struct {
+		DAT_MEM_PRIV_FLAGS flag;
+		const char *name;
+	} names[] = {
+		{ DAT_MEM_PRIV_LOCAL_READ_FLAG, "local_read" },
+		{ DAT_MEM_PRIV_LOCAL_WRITE_FLAG, "local_write" },
+		{ DAT_MEM_PRIV_REMOTE_READ_FLAG, "remote_read" },
+		{ DAT_MEM_PRIV_REMOTE_WRITE_FLAG, "remote_write" },
+	};
+	char separator = ' ';
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!(rights & names[i].flag))
+			continue;
+		seq_printf(m, "%c%s", separator, names[i].name);
+		separator = ',';
+	}
+	if (separator == ' ')
+		seq_puts(m, " none");
+}
+
 static void debugfs_show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	static const char * const names[] = {
@@ -120,20 +144,22 @@ static void debugfs_show_lmr(struct seq_file *m, const struct kdapl_obj *obj)
 	};
 	const struct kdapl_lmr *lmr = container_of(obj, struct kdapl_lmr, obj);
 
-	seq_printf(m, " %-9s %-8s 0x%08x 0x%08x 0x%02x %llu\n",
+	seq_printf(m, " %-9s %-8s 0x%08x 0x%08x",
 		   lmr->reserved ? "reserved" : lmr->fmr ? "fmr" : "memory",
 		   names[kdapl_seen(lmr->state)], kdapl_seen(lmr->mr.lkey),
-		   kdapl_seen(lmr->mr.rkey), kdapl_seen(lmr->priv),
-		   kdapl_seen(lmr->mr.range.length));
+		   kdapl_seen(lmr->mr.rkey));
+	debugfs_show_rights(m, kdapl_seen(lmr->priv));
+	seq_printf(m, " %llu\n", kdapl_seen(lmr->mr.range.length));
 }
 
 static void debugfs_show_rmr(struct seq_file *m, const struct kdapl_obj *obj)
 {
 	const struct kdapl_rmr *rmr = container_of(obj, struct kdapl_rmr, obj);
 
-	seq_printf(m, " %-8s 0x%08x 0x%02x %llu\n", kdapl_seen(rmr->now.lmr) ? "bound" : "unbound",
-		   kdapl_seen(rmr->now.context), kdapl_seen(rmr->now.priv),
-		   kdapl_seen(rmr->now.range.length));
+	seq_printf(m, " %-8s 0x%08x", kdapl_seen(rmr->now.lmr) ? "bound" : "unbound",
+		   kdapl_seen(rmr->now.context));
+	debugfs_show_rights(m, kdapl_seen(rmr->now.priv));
+	seq_printf(m, " %llu\n", kdapl_seen(rmr->now.range.length));
 }
 
 static void debugfs_show_srq(struct seq_file *m, const struct kdapl_obj *obj)
@@ -167,16 +193,17 @@ static void debugfs_show_cr(struct seq_file *m, const struct kdapl_obj *obj)
 }
 
 static const struct kdapl_view views[] = {
-	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs consumer", debugfs_show_ia },
+	{ "ias", BIT(DAT_HANDLE_TYPE_IA), "device port state mrs", debugfs_show_ia },
 	{ "pzs", BIT(DAT_HANDLE_TYPE_PZ), "users", debugfs_show_pz },
 	{ "eps", BIT(DAT_HANDLE_TYPE_EP),
 	  "state qpn peer requests/done receives/done flushed failed error event",
 	  debugfs_show_ep },
 	{ "evds", BIT(DAT_HANDLE_TYPE_EVD), "events context upcalls length queued called full",
 	  debugfs_show_evd },
-	{ "lmrs", BIT(DAT_HANDLE_TYPE_LMR), "kind state lkey rkey rights length",
+	{ "lmrs", BIT(DAT_HANDLE_TYPE_LMR), "kind state lmr_context rmr_context rights length",
 	  debugfs_show_lmr },
-	{ "rmrs", BIT(DAT_HANDLE_TYPE_RMR), "state rkey rights length", debugfs_show_rmr },
+	{ "rmrs", BIT(DAT_HANDLE_TYPE_RMR), "state rmr_context rights length",
+	  debugfs_show_rmr },
 	{ "srqs", BIT(DAT_HANDLE_TYPE_SRQ), "limit outstanding available lost eps error",
 	  debugfs_show_srq },
 	{ "points", BIT(DAT_HANDLE_TYPE_PSP) | BIT(DAT_HANDLE_TYPE_RSP) | BIT(DAT_HANDLE_TYPE_CSP),
@@ -228,13 +255,14 @@ static int debugfs_seq_show(struct seq_file *m, void *v)
 	const struct kdapl_obj *obj = v;
 
 	if (v == SEQ_START_TOKEN) {
-		seq_printf(m, "id ia %s\n", view->head);
+		seq_printf(m, "id ia name consumer %s\n", view->head);
 		return 0;
 	}
 	/* the handle is in the table a moment before it is in the object */
 	if (!kdapl_seen(obj->handle))
 		return SEQ_SKIP;
-	seq_printf(m, "%-6u %-16s", kdapl_id(obj->handle), obj->ia->name);
+	seq_printf(m, "%-6u %-6u %-16s %-12s", kdapl_id(obj->handle),
+		   kdapl_id(kdapl_seen(obj->ia->obj.handle)), obj->ia->name, obj->ia->consumer);
 	view->show(m, obj);
 	return 0;
 }

@@ -180,13 +180,13 @@ static void edge_failed_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kd_stat(failed) - failed, 1UL);
 	KUNIT_EXPECT_EQ(test, kd_stat(flushed) - flushed, 5UL);
 	edge_view(test, "kdapl/eps", line, sizeof(line));
-	edge_word(test, line, 2, "DISCONNECTED");
-	edge_word(test, line, 5, "4/4");
-	edge_word(test, line, 6, "2/2");
-	edge_word(test, line, 7, "5");
-	edge_word(test, line, 8, "1");
-	edge_word(test, line, 9, "TRANSPORT");
-	edge_word(test, line, 10, "BROKEN");
+	edge_word(test, line, 4, "DISCONNECTED");
+	edge_word(test, line, 7, "4/4");
+	edge_word(test, line, 8, "2/2");
+	edge_word(test, line, 9, "5");
+	edge_word(test, line, 10, "1");
+	edge_word(test, line, 11, "TRANSPORT");
+	edge_word(test, line, 12, "BROKEN");
 }
 
 /* A buffer that the device never gives back, and a device that has gone. */
@@ -200,24 +200,24 @@ static void edge_lost_test(struct kunit *test)
 	sq_ep(sq, 0);
 	sq_post(sq, 0, 4);
 	edge_view(test, "kdapl/srqs", line, sizeof(line));
-	edge_word(test, line, 3, "4");
-	edge_word(test, line, 4, "4");
-	edge_word(test, line, 5, "0");
-	edge_word(test, line, 6, "1");
+	edge_word(test, line, 5, "4");
+	edge_word(test, line, 6, "4");
+	edge_word(test, line, 7, "0");
+	edge_word(test, line, 8, "1");
 	KUNIT_EXPECT_GE(test, fake_ib_srq_take(sq->env.qp), 0);
 	KUNIT_EXPECT_EQ(test, fake_ib_recv(sq->env.qp, 1, false), 0);
 	sq_expect(sq, sq->env.recv, 0, 1, DAT_DTO_SUCCESS, 1);
 	sq_ep_free(sq, 0);
 	sq_settle();
 	edge_view(test, "kdapl/srqs", line, sizeof(line));
-	edge_word(test, line, 4, "2");
-	edge_word(test, line, 5, "1");
-	edge_word(test, line, 6, "0");
+	edge_word(test, line, 6, "2");
+	edge_word(test, line, 7, "1");
+	edge_word(test, line, 8, "0");
 	edge_view(test, "kdapl/ias", line, sizeof(line));
-	edge_word(test, line, 4, "open");
+	edge_word(test, line, 6, "open");
 	fake_ib_unplug(sq->env.dev);
 	edge_view(test, "kdapl/ias", line, sizeof(line));
-	edge_word(test, line, 4, "lost");
+	edge_word(test, line, 6, "lost");
 }
 
 /*

@@ -54,7 +54,15 @@ step "traced: it is accepted" traced 'kdapl_cr_accepted: cr=[0-9]+ with=[0-9]+$'
 step "traced: what the CM says" traced 'kdapl_cm_event: ep=[0-9]+ event=ESTABLISHED status=0$'
 step "traced: Endpoints are connected" traced 'kdapl_ep_state: ep=[0-9]+ [A-Z_]* -> CONNECTED$'
 step "traced: the event of it" traced 'kdapl_conn_event: ep=[0-9]+ qpn=[1-9][0-9]* event=ESTABLISHED$'
-step "shown: adapters" shows ias "${p}0-1 +${p}0 +1 +open +[0-9]+ +kdblk(_target)?$" 2
+step "shown: adapters" shows ias "^([0-9]+) +\\1 +${p}0-1 +kdblk(_target)? +${p}0 +1 +open +[0-9]+$" 2
+# Each line of each file: the adapter as in ias, its name, its consumer.
+owned() {
+	awk 'FNR == 1 { if ($1 != "id" || $2 != "ia" || $3 != "name" || $4 != "consumer") bad = 1; next }
+	     FILENAME ~ /ias$/ { own[$1] = $3 " " $4 }
+	     { n++; if (own[$2] != $3 " " $4) bad = 1 }
+	     END { exit bad || !n }' $dir/ias $dir/pzs $dir/eps $dir/evds $dir/lmrs $dir/rmrs $dir/srqs $dir/points $dir/requests
+}
+step "shown: the adapter and the consumer of each object" owned
 # Named as any consumer of verbs is, by its module.
 named() { for kd_x in pd cq qp cm_id; do rdma resource show $kd_x | grep -q "comm \[$1\]" || return; done; }
 step "rdma resource show names kdblk" named kdblk
@@ -62,7 +70,7 @@ step "rdma resource show names kdblk_target" named kdblk_target
 step "shown: Protection Zones" shows pzs '[1-9][0-9]*$' 2
 step "shown: Endpoints of both sides" shows eps 'CONNECTED +[1-9][0-9]* +192\.0\.2\.1:' 2
 step "shown: Event Dispatchers" shows evds ' (d|dc) +(softirq|workqueue) +single' 2
-step "shown: regions" shows lmrs 'memory +bound +0x[0-9a-f]+ 0x[0-9a-f]+' 2
+step "shown: regions" shows lmrs 'memory +bound +0x[0-9a-f]+ 0x[0-9a-f]+ local_read,local_write [0-9]+$' 2
 step "shown: regions for fast registration" shows lmrs 'fmr +unbound' 16
 step "shown: where it listens" shows points 'psp +14420'
 step "data is written and read while all is traced" use
@@ -79,7 +87,7 @@ trace 0
 step "data is written and read, and nothing is traced" use
 collect
 step "traced: nothing" test "$(grep -vc '^#' "$TMPDIR/trace")" = 0
-requests() { awk '/CONNECTED/ { split($6, n, "/"); sum += n[2] } END { print sum + 0 }' $dir/eps; }
+requests() { awk '/CONNECTED/ { split($8, n, "/"); sum += n[2] } END { print sum + 0 }' $dir/eps; }
 before=$(requests)
 upcalls=$(cpu_sum upcalls)
 turns=$(($(cpu_sum softirq) + $(cpu_sum work)))
