@@ -51,6 +51,23 @@ void kdapl_ep_event(struct kdapl_conn *conn, u32 number)
 	kdapl_ep_queue_event(conn->ep, &ev);
 }
 
+/* Tell the administrator of a connection that broke. */
+static void ep_log_broken(const struct kdapl_conn *conn)
+{
+	const struct kdapl_ia *ia = conn->ep->obj.ia;
+	u8 error = READ_ONCE(conn->error);
+	const char *why = "no request has failed";
+
+	if (READ_ONCE(conn->dev->gone))
+		why = "the device was removed";
+	else if (READ_ONCE(conn->dev->fatal))
+		why = "the device has failed";
+	else if (error)
+		why = kdat_dto_status_name(error);
+	pr_warn_ratelimited("%s: QP %u of %s: the connection to %pISpc broke: %s\n", ia->name,
+			    conn->qpn, ia->consumer, &conn->remote, why);
+}
+
 /**
  * kdapl_ep_ended - move the EP of a connection that has ended, and tell the consumer
  * @conn: the connection; the device has given back everything
@@ -76,6 +93,8 @@ void kdapl_ep_ended(struct kdapl_conn *conn)
 		else if (old == DAT_EP_STATE_COMPLETION_PENDING)
 			reason = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
 	}
+	if (reason == DAT_CONNECTION_EVENT_BROKEN && conn->remote.ss_family)
+		ep_log_broken(conn);
 	if (reason > KDAPL_END_NO_EVENT)
 		kdapl_ep_event(conn, reason);
 }

@@ -148,6 +148,8 @@ struct kdapl_conn_cm_ops {
  * @state: enum kdapl_conn_state, moved by kdapl_conn_step() under @lock, read without it
  * @qpn: number of the QP, also when that is gone; constant
  * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER; kdapl_conn_reason_wins()
+ * @error: DAT_DTO_COMPLETION_STATUS of the completion that failed first, for those who look
+ *	after its end; 0: none. Both EVDs write it
  * @passive: made by dat_cr_accept
  * @retries: retries of the attempt: stale connection at the peer, local port in use
  * @net_attr: network attributes the consumer asked for
@@ -216,6 +218,7 @@ struct kdapl_conn {
 	struct mutex destroy_lock;	/* destroying cm_id and QP; never taken by a handler */
 	struct mutex lock;		/* verbs calls, state, cm_id */
 	u8 state;
+	u8 error;
 	bool passive;
 	bool cm_up;
 	bool sq_draining;
