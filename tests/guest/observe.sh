@@ -141,6 +141,14 @@ comes_and_goes() {
 step "thirty connections while others read and trace" comes_and_goes
 rm "$TMPDIR/go"
 wait $kd_reader $kd_tracer
+broke() { logs "kdapl: ${p}0-1: QP [0-9]* of $1: the connection to 192.0.2.1:$2 broke: the device was removed$"; }
+step "the log has no connection that broke" refused logged " broke: "
+must "the device goes" rdma link delete "${p}0"
+step "the log says so of kdblk's connections" broke kdblk 14420
+step "and of the target's" broke kdblk_target "[0-9]*"
+must "the device comes back" rdma link add "${p}0" type "$p" netdev kd0
+step "and so does the disk" until_true 60 is d live
+step "data is written and read" use
 step "kdblk leaves" detach d
 step "the target is empty" no_disk d
 step "and listens no more" no_portal p
