@@ -16,7 +16,7 @@ for kit; do :; done
 . "$TOP/tests/guest/iser-lib.sh"
 iqn=iqn.2026-11.example.kdapl:one
 case $KERNEL in
-*-kasan | *-lockdep) slow=4 ;;
+*-kasan | *-lockdep | deb-*) slow=4 ;;
 *) slow=1 ;;
 esac
 
