@@ -36,7 +36,7 @@ static DAT_RETURN kdiser_begin_full_feature(struct kdiser_conn *conn, struct isc
 	DAT_RETURN ret = DAT_SUCCESS;
 	u32 i;
 
-	if (conn->full_feature || iscsi->session->discovery_sess || rsp->status_class ||
+	if (iscsi->session->discovery_sess || rsp->status_class ||
 	    !(rsp->flags & ISCSI_FLAG_LOGIN_TRANSIT) ||
 	    (rsp->flags & ISCSI_FLAG_LOGIN_NEXT_STAGE_MASK) != ISCSI_FULL_FEATURE_PHASE)
 		return DAT_SUCCESS;
@@ -230,7 +230,10 @@ static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_E
 			wrong = kdiser_tm_answered(conn, i, &pdu->iscsi, &wait);
 			break;
 		case ISCSI_OP_LOGIN_RSP:
-			if (kdiser_begin_full_feature(conn, iscsi, &pdu->iscsi) != DAT_SUCCESS)
+			/* iscsid does not always end the connection for it. */
+			if (conn->full_feature)
+				wrong = "an answer to no login";
+			else if (kdiser_begin_full_feature(conn, iscsi, &pdu->iscsi) != DAT_SUCCESS)
 				wrong = "a login, but no Receives could be posted";
 			break;
 		case ISCSI_OP_TEXT_RSP:
