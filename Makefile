@@ -6,15 +6,13 @@ KDIR ?= /lib/modules/$(KVER)/build
 N ?= 20
 PREFIX ?= /usr/local
 DKMS_VERSION = $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
-DKMS_NAME = kdapl/$(DKMS_VERSION)
 DIR ?= $(CURDIR)
 KEY ?= /var/lib/dkms/mok.key
 CERT ?= /var/lib/dkms/mok.pub
 DEV = $(DESTDIR)$(PREFIX)/share/kdapl
-DKMS_SRC = /usr/src/kdapl-$(DKMS_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help modules install dkms-install man install-man html demo check check-all check-long coverage-spec \
+.PHONY: help modules install uninstall not-behind-dkms dkms-install dkms-uninstall man install-man html demo check check-all check-long coverage-spec \
 	doc-states doc-tables lint mutate check-debug soak bench bench-record clean clean-cache deb install-src install-dev install-tools version sign sign-key matrix
 
 help:
@@ -40,7 +38,9 @@ help:
 	@echo '                     tables and plots of Documentation/performance.md'
 	@echo '  make modules       build kdapl.ko, kdapl_dat12.ko and the examples for kernel KVER=$(KVER)'
 	@echo '  make install       install them for that kernel (as root)'
+	@echo '  make uninstall     remove what make install has put there'
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
+	@echo '  make dkms-uninstall  remove the modules of all kernels from DKMS (as root)'
 	@echo '  make install-tools kdblkctl, units of systemd and rules of udev for kdblk (as root)'
 	@echo '  make deb           Debian packages kdapl-dkms, kdapl-dev and kdblk-tools, in build/deb'
 	@echo '  make sign-key      a key and a certificate to sign modules with (KEY=, CERT=)'
@@ -57,22 +57,31 @@ help:
 modules: need-headers
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
-install: modules
-	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
-	install -D -m 644 Module.symvers \
-		"$(INSTALL_MOD_PATH)/lib/modules/$(KVER)/updates/kdapl.symvers"
+# Where 'make install' puts the modules, whatever the kernel's own default is.
+INSTALL_MOD_DIR ?= updates
+MODULES = $(INSTALL_MOD_PATH)/lib/modules/$(KVER)
+
+install: not-behind-dkms modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=$(INSTALL_MOD_DIR) modules_install
+	install -D -m 644 Module.symvers "$(MODULES)/updates/kdapl.symvers"
+	depmod $(if $(INSTALL_MOD_PATH),-b "$(INSTALL_MOD_PATH)") $(KVER)
+
+# Where a module is there twice, depmod takes that of DKMS.
+not-behind-dkms:
+	@! ls "$(MODULES)"/updates/dkms/kdapl.ko* "$(MODULES)"/extra/kdapl.ko* 2>/dev/null || { \
+		echo "make: that is the kdapl of DKMS or of a package, which kernel $(KVER) would go on" \
+		"loading: 'make dkms-uninstall', or remove the package, first" >&2; exit 2; }
+
+uninstall:
+	rm -rf "$(MODULES)/$(INSTALL_MOD_DIR)/kdapl" "$(MODULES)/$(INSTALL_MOD_DIR)/ulp_example"
+	rm -f "$(MODULES)/updates/kdapl.symvers"
 	depmod $(if $(INSTALL_MOD_PATH),-b "$(INSTALL_MOD_PATH)") $(KVER)
 
 dkms-install:
-	@command -v dkms >/dev/null || { echo "make: dkms is missing: apt-get install dkms" >&2; exit 2; }
-	@[ "$$(id -u)" = 0 ] || { echo "make: dkms-install wants root: sudo make $@" >&2; exit 2; }
-	@! dpkg -S $(DKMS_SRC) 2>/dev/null || { echo "make: that is the package's, which does it all" \
-		"itself: apt-get remove it first" >&2; exit 2; }
-	dkms remove $(DKMS_NAME) --all >/dev/null 2>&1 || :
-	rm -rf $(DKMS_SRC)
-	$(MAKE) install-src SRC=$(DKMS_SRC)
-	dkms add $(DKMS_NAME)
-	dkms install $(DKMS_NAME) -k $(KVER)
+	@KVER='$(KVER)' tools/dkms install
+
+dkms-uninstall:
+	@tools/dkms uninstall
 
 # What it takes to build the modules, in SRC; nothing of what was built here.
 install-src:

@@ -39,13 +39,16 @@ drop_others() {
 	done
 }
 
-need_debian12() {
+# Debian 12 and 13: the tools take kernels and sources of every suite from its archive.
+need_debian() {
 	local ID='' VERSION_ID='' PRETTY_NAME='an unknown system'
 	# shellcheck disable=SC1091
 	[ -r /etc/os-release ] && . /etc/os-release
-	[ "$ID" = debian ] && [ "$VERSION_ID" = 12 ] && return 0
-	die "this is $PRETTY_NAME; the test rigs are made for Debian 12 (amd64)," \
-	    "run this in a Debian 12 machine, container or chroot"
+	case $ID-$VERSION_ID in
+	debian-12 | debian-13) return 0 ;;
+	esac
+	die "this is $PRETTY_NAME; the test rigs are made for Debian 12 and 13 (amd64)," \
+	    "run this in a machine, container or chroot with one of these"
 }
 
 as_root() {
@@ -76,7 +79,8 @@ install_packages() {
 	local missing rc=0
 	mapfile -t missing < <(missing_packages "$@")
 	[ ${#missing[@]} -eq 0 ] && return 0
-	need_debian12
+	command -v apt-get >/dev/null ||
+		die "this needs what Debian has in the packages ${missing[*]}: install the like of these"
 	say "installing with apt: ${missing[*]}"
 	mkdir -p "$CACHE"
 	# shellcheck disable=SC2016

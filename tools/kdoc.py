@@ -47,10 +47,12 @@ def date():
     if "SOURCE_DATE_EPOCH" in environ:
         stamp = int(environ["SOURCE_DATE_EPOCH"])
     else:
-        git = subprocess.run(["git", "-C", str(ROOT), "log", "-1", "--format=%ct"],
-                             capture_output=True, text=True, check=False)
-        stamp = int(git.stdout) if git.returncode == 0 and git.stdout.strip() else \
-            int((ROOT / "CHANGELOG.md").stat().st_mtime)
+        try:
+            text = subprocess.run(["git", "-C", str(ROOT), "log", "-1", "--format=%ct"],
+                                  capture_output=True, text=True, check=False).stdout.strip()
+        except FileNotFoundError:
+            text = ""
+        stamp = int(text) if text else int((ROOT / "CHANGELOG.md").stat().st_mtime)
     return time.strftime("%Y-%m-%d", time.gmtime(stamp))
 
 
