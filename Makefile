@@ -66,11 +66,14 @@ install: not-behind-dkms modules
 	install -D -m 644 Module.symvers "$(MODULES)/updates/kdapl.symvers"
 	depmod $(if $(INSTALL_MOD_PATH),-b "$(INSTALL_MOD_PATH)") $(KVER)
 
-# Where a module is there twice, depmod takes that of DKMS.
+# Of two modules with one name depmod may take that of DKMS.
 not-behind-dkms:
-	@! ls "$(MODULES)"/updates/dkms/kdapl.ko* "$(MODULES)"/extra/kdapl.ko* 2>/dev/null || { \
-		echo "make: that is the kdapl of DKMS or of a package, which kernel $(KVER) would go on" \
-		"loading: 'make dkms-uninstall', or remove the package, first" >&2; exit 2; }
+	@for f in "$(MODULES)"/updates/dkms/kdapl.ko* "$(MODULES)"/extra/kdapl.ko* \
+			"$(MODULES)"/extra/kdapl/kdapl.ko*; do \
+		[ ! -e "$$f" ] || { echo "make: $$f is of DKMS or a package, and kernel $(KVER)" \
+			"would still load it: 'make dkms-uninstall', or remove the package, first" >&2; \
+			exit 2; }; \
+	done
 
 uninstall:
 	rm -rf "$(MODULES)/$(INSTALL_MOD_DIR)/kdapl" "$(MODULES)/$(INSTALL_MOD_DIR)/ulp_example"
