@@ -13,7 +13,7 @@ DEV = $(DESTDIR)$(PREFIX)/share/kdapl
 
 .DEFAULT_GOAL := help
 .PHONY: help modules install uninstall not-behind-dkms dkms-install dkms-uninstall man install-man html demo check check-all check-long coverage-spec \
-	doc-states doc-tables lint mutate check-debug soak bench bench-record clean clean-cache deb install-src install-dev install-tools version sign sign-key matrix
+	doc-states doc-tables lint mutate check-debug soak bench bench-record clean clean-cache deb install-src install-dev install-tools version sign sign-key matrix dist
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -43,6 +43,8 @@ help:
 	@echo '  make dkms-uninstall  remove the modules of all kernels from DKMS (as root)'
 	@echo '  make install-tools kdblkctl, units of systemd and rules of udev for kdblk (as root)'
 	@echo '  make deb           Debian packages kdapl-dkms, kdapl-dev and kdblk-tools, in build/deb'
+	@echo '  make dist          the sources of the last commit, in build/kdapl-VERSION.tar.gz; packaging/ has'
+	@echo '                     recipes for RPM and Arch Linux that want it'
 	@echo '  make sign-key      a key and a certificate to sign modules with (KEY=, CERT=)'
 	@echo '  make sign          sign the modules that were built, for Secure Boot'
 	@echo '  make matrix        build for Debian 12, 13 and sid with the compilers of each, for other'
@@ -119,6 +121,13 @@ version:
 
 deb:
 	@tools/deb
+
+# The same bytes for the same commit, whoever makes it and when.
+dist:
+	@mkdir -p build
+	@git archive --format=tar --prefix=kdapl-$(DKMS_VERSION)/ HEAD | gzip -9n \
+		>build/kdapl-$(DKMS_VERSION).tar.gz
+	@echo build/kdapl-$(DKMS_VERSION).tar.gz
 
 # The key of Debian's DKMS, if there is one; Documentation/install.md has the rest.
 sign-key:
