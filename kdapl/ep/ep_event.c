@@ -55,7 +55,7 @@ void kdapl_ep_event(struct kdapl_conn *conn, u32 number)
 static void ep_log_broken(const struct kdapl_conn *conn)
 {
 	const struct kdapl_ia *ia = conn->ep->obj.ia;
-	u8 error = READ_ONCE(conn->error);
+	unsigned int error = kdapl_conn_error(conn);
 	const char *why = "no request has failed";
 
 	if (READ_ONCE(conn->dev->gone))

@@ -148,8 +148,6 @@ struct kdapl_conn_cm_ops {
  * @state: enum kdapl_conn_state, moved by kdapl_conn_step() under @lock, read without it
  * @qpn: number of the QP, also when that is gone; constant
  * @reason: why it ends: KDAPL_END_* or a DAT_EVENT_NUMBER; kdapl_conn_reason_wins()
- * @error: DAT_DTO_COMPLETION_STATUS of the completion that failed first, for those who look
- *	after its end; 0: none. Both EVDs write it
  * @passive: made by dat_cr_accept
  * @retries: retries of the attempt: stale connection at the peer, local port in use
  * @net_attr: network attributes the consumer asked for
@@ -218,7 +216,6 @@ struct kdapl_conn {
 	struct mutex destroy_lock;	/* destroying cm_id and QP; never taken by a handler */
 	struct mutex lock;		/* verbs calls, state, cm_id */
 	u8 state;
-	u8 error;
 	bool passive;
 	bool cm_up;
 	bool sq_draining;
@@ -269,6 +266,15 @@ struct kdapl_conn {
 static inline u32 kdapl_conn_progress(const struct kdapl_conn *conn)
 {
 	return kdapl_wq_progress(conn->sq) + READ_ONCE(conn->rq->reaped);
+}
+
+/*
+ * DAT_DTO_COMPLETION_STATUS of a request that failed, else of a Receive that did; 0: none has. Of
+ * what was reported, which is all once it has ended. Any context; nothing is locked.
+ */
+static inline unsigned int kdapl_conn_error(const struct kdapl_conn *conn)
+{
+	return READ_ONCE(conn->sq->error) ?: READ_ONCE(conn->rq->error);
 }
 
 int kdapl_conn_next_state(enum kdapl_conn_state state, enum kdapl_conn_input input);

@@ -24,9 +24,6 @@ static void wc_failed(struct kdapl_wq *wq, enum ib_wc_status status)
 	/* our own move to ERR flushes; anything else happened before it */
 	if (kdapl_conn_stopping(conn) && status == IB_WC_WR_FLUSH_ERR)
 		return;
-	if (status != IB_WC_WR_FLUSH_ERR && !READ_ONCE(conn->error))
-		WRITE_ONCE(conn->error, wq->recv ? kdapl_wc_recv_status(status) :
-						   kdapl_wc_status(status));
 	if (READ_ONCE(conn->state) < KDAPL_CONN_UP) {
 		/* The CM decides how the attempt ends; remember it if it succeeds. */
 		if (status != IB_WC_WR_FLUSH_ERR || !conn->dev->iwarp)

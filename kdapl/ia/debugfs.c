@@ -76,7 +76,7 @@ static void debugfs_show_ep(struct seq_file *m, const struct kdapl_obj *obj)
 	seq_printf(m, " %u/%u", kdapl_seen(rq->head), kdapl_seen(rq->tail));
 	seq_printf(m, " %u %u", kdapl_seen(sq->flushed) + kdapl_seen(rq->flushed),
 		   kdapl_seen(sq->failed) + kdapl_seen(rq->failed));
-	error = kdapl_seen(sq->error) ?: kdapl_seen(rq->error);
+	error = kdapl_conn_error(conn);
 	event = kdapl_seen(ep->last_event);
 	seq_printf(m, " %s %s\n", error ? kdat_dto_status_name(error) : "-",
 		   event ? kdat_event_name(event) : "-");
