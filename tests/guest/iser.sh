@@ -185,6 +185,7 @@ udev_up() {
 		udevadm settle --timeout=60
 }
 udev_down() { kill "$udevd" && wait "$udevd" || :; }
+naa_of() { sed 's/^naa\.//' "/sys/block/${1##*/}/device/wwid"; }
 links_to() { [ "$(readlink -f "$1")" = "$2" ]; }
 
 links_part() {
@@ -196,9 +197,8 @@ links_part() {
 		d=$(disk "$iqn" $kd_i)
 		step "by-path names portal, target and LUN $kd_i" until_true 30 links_to \
 			"/dev/disk/by-path/ip-$portal-iscsi-$iqn-lun-$kd_i" "$d"
-		kd_id=$(cat "/sys/block/${d##*/}/device/wwid")
 		step "by-id has the name that the target gives LUN $kd_i" until_true 30 links_to \
-			"/dev/disk/by-id/wwn-0x${kd_id#naa.}" "$d"
+			"/dev/disk/by-id/wwn-0x$(naa_of "$d")" "$d"
 	done
 	step "logout" logged_out
 	step "the links are gone" until_true 30 refused test -e \
@@ -266,9 +266,7 @@ paths_part() {
 	must "a record, which gives up soon" record "$iqn" node.session.timeo.replacement_timeout=1
 	must "login" login "$iqn"
 	must "LUN 0 is a disk" until_true 30 has_disk "$iqn" 0
-	wwid=$(disk "$iqn" 0)
-	wwid=$(cat "/sys/block/${wwid##*/}/device/wwid")
-	wwid=3${wwid#naa.}
+	wwid=3$(naa_of "$(disk "$iqn" 0)")
 	in_group 2
 	must "another portal group" lio_target "$iqn" 0
 	must "that listens" lio_listen "$iqn" "$p"
@@ -289,7 +287,7 @@ paths_part() {
 	done
 	stop_writing
 	for kd_i in 1 2; do
-		step "the maps are flushed" flushed
+		step "the maps are flushed" until_true 30 multipath -F
 		in_group $kd_i
 		step "logout" logged_out
 	done
@@ -305,7 +303,6 @@ in_group() { tpgt=$1 portal=192.0.2.1:$((3259 + $1)); }
 active_paths() {
 	[ "$(multipathd show paths format "%w %t %T" | grep -c "^$wwid active ready")" = "$1" ]
 }
-flushed() { multipath -F || until_true 30 multipath -F; }
 
 # A backing store that does not answer. (For no longer than an abort may take: if a connection ends
 # while LIO waits for a command to abort, it takes no login any more, of ib_iser neither.)
