@@ -201,6 +201,12 @@ static const struct fault *fuzz_fault_of(const struct fuzz_peer *peer)
 	return &fuzz_faults[peer->peer.n % ARRAY_SIZE(fuzz_faults)];
 }
 
+static void fuzz_committed(struct fuzz_peer *peer)
+{
+	peer->faulted = true;
+	WRITE_ONCE(faults, faults + 1);
+}
+
 /* Answer @req with the fault of this connection. */
 static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 key)
 {
@@ -220,8 +226,7 @@ static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 k
 	fuzz_send(peer, at, HEADERS + f->longer, key);
 	if (f->twice)
 		fuzz_send(peer, at, HEADERS, 0);
-	peer->faulted = true;
-	WRITE_ONCE(faults, faults + 1);
+	fuzz_committed(peer);
 }
 
 /* ---- commands ---- */
@@ -230,8 +235,7 @@ static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 k
 static void fuzz_forget(struct fuzz_peer *peer, const DAT_RMR_TRIPLET *lent)
 {
 	peer->lent = *lent;
-	peer->faulted = true;
-	WRITE_ONCE(faults, faults + 1);
+	fuzz_committed(peer);
 }
 
 /* Its pages may be anybody's by now. */
