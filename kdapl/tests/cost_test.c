@@ -39,7 +39,7 @@ static void cost_sanity_test(struct kunit *test)
 		else if (i == 3)
 			p[i] = (void *)__get_free_page(GFP_KERNEL);
 		else
-			usleep_range(100, 200);
+			msleep(20);	/* a shorter one can be over before it has begun */
 		kd_cost_watch(false, &allocs, &sleeps);
 		/* the slab may need a list of its own for the first */
 		KUNIT_EXPECT_GE_MSG(test, i < 4 ? allocs : sleeps, 1U, "kind %d", i);

@@ -11,13 +11,18 @@
 #   restart		the server restarts under load
 #   plug		the device of the client goes under load, and comes back
 #   hostile	a server that breaks the protocol (tests/fuzz/nfs)
+#   krb5		files signed and encrypted by Kerberos
+#   netns		a mount in a network namespace, whose device is not that of the machine
+#   suite V	programs that others test file systems with
+#   dirty		much of a small memory waits to be written while there is no cable, for a minute
 #   load		the module is refused beside rpcrdma; unloads only without a mount
 # shellcheck shell=sh disable=SC2086,SC2154
 n=$1 p=$2
 shift 2
 for programs; do :; done
-export LD_LIBRARY_PATH="$programs/usr/lib/x86_64-linux-gnu:$programs/lib/x86_64-linux-gnu"
-PATH=$PATH:$programs/usr/sbin:$programs/sbin
+lib=$programs/usr/lib/x86_64-linux-gnu
+export LD_LIBRARY_PATH="$lib:$programs/lib/x86_64-linux-gnu:$lib/libnfsidmap"
+PATH=$PATH:$programs/usr/bin:$programs/usr/sbin:$programs/sbin
 dir=$TMPDIR/mnt log=$TMPDIR/log
 mkdir -p "$dir"
 server=192.0.2.1
@@ -31,6 +36,7 @@ places() {
 		echo "_rpc:x:110:65534::/run/rpcbind:/usr/sbin/nologin" >>"$TMPDIR/etc/passwd" &&
 		mount --bind "$TMPDIR/etc" /etc || return
 	hostname "machine$n"
+	printf '192.0.2.1 machine1\n192.0.2.2 machine2\n' >>/etc/hosts
 	mp sunrpc && mount -t rpc_pipefs rpc_pipefs /var/lib/nfs/rpc_pipefs
 }
 
@@ -218,6 +224,8 @@ client_many() {
 	must "a directory" fresh
 	step "files are right" check lengths fsx
 	step "there are four" test "$(grep -c 'xprt:	rdma' /proc/self/mountstats)" = 4
+	step "sysfs has them" test "$(cat /sys/kernel/sunrpc/xprt-switches/*/xprt-*-rdma/dstaddr |
+		grep -c "^$server")" = 4
 	step "unmounted" unmount
 }
 server_many() { :; }
@@ -274,6 +282,177 @@ server_hostile() {
 	step "it unloads" rmmod kdnfsfuzz
 	step "kdapl unloads" rmmod kdapl
 }
+
+# Each machine has a server of keys of its own, with the same keys.
+realm() {
+	kd_db=$TMPDIR/krb5
+	mkdir -p "$kd_db" || return
+	cat >/etc/krb5.conf <<-END
+		[libdefaults]
+		default_realm = KD
+		dns_canonicalize_hostname = false
+		rdns = false
+		[realms]
+		KD = { kdc = 127.0.0.1 }
+		[domain_realm]
+		machine1 = KD
+		machine2 = KD
+		[dbmodules]
+		db_module_dir = $lib/krb5/plugins/kdb
+	END
+	cat >"$kd_db/kdc.conf" <<-END
+		[kdcdefaults]
+		kdc_listen = 127.0.0.1:88
+		kdc_tcp_listen = ""
+		[realms]
+		KD = {
+			database_name = $kd_db/db
+			key_stash_file = $kd_db/stash
+			acl_file = $kd_db/acl
+		}
+	END
+	cat >/etc/idmapd.conf <<-END
+		[General]
+		Domain = kd
+		Local-Realms = KD
+		[Translation]
+		Method = static
+		GSS-Methods = static
+		[Static]
+		nfs/machine2@KD = root
+	END
+	export KRB5_KDC_PROFILE="$kd_db/kdc.conf"
+	kdb5_util create -r KD -s -W -P secret &&
+		kadmin.local -r KD addprinc -pw one nfs/machine1 &&
+		kadmin.local -r KD addprinc -pw two nfs/machine2 &&
+		kadmin.local -r KD ktadd -norandkey -k /etc/krb5.keytab "nfs/machine$n" || return
+	mp rpcsec_gss_krb5
+}
+by_kerberos() {	# KIND
+	grep -q " $dir nfs4 .*,sec=$1," /proc/mounts
+}
+client_krb5() {
+	must "a realm" realm
+	must "it serves keys" krb5kdc -r KD
+	must "the client's daemon" rpc.gssd -M
+	meet 2
+	server=machine1
+	for kd_sec in krb5 krb5i krb5p; do
+		must "$kd_sec: a mount" mount_it 4.2 sec=$kd_sec
+		step "$kd_sec: it is by Kerberos" by_kerberos $kd_sec
+		step "$kd_sec: it is over RDMA" is_rdma
+		must "$kd_sec: a directory" fresh
+		step "$kd_sec: files are right" check lengths names fsx direct locks
+		step "$kd_sec: whole replies were written by the server" some 13
+		step "$kd_sec: unmounted" unmount
+	done
+	server=192.0.2.1
+}
+server_krb5() {
+	must "a realm" realm
+	must "the server's daemon" rpc.svcgssd
+	must "files for Kerberos" exportfs -i -o \
+		rw,no_root_squash,insecure,no_subtree_check,fsid=0,sec=sys:krb5:krb5i:krb5p \
+		"*:$TMPDIR/export"
+	meet 1
+}
+
+# A device in a namespace is one that only those inside can go over. (soft-iWARP opens its
+# sockets in the first one.)
+in_netns() { nsenter --net=/run/netns/nfs "$@"; }
+client_netns() {
+	ip netns add nfs && ip link add kdv0 type veth peer name eth0 netns nfs &&
+		ip link set kdv0 master eth0 up && ip -n nfs addr add 192.0.2.3/24 dev eth0 &&
+		ip -n nfs link set eth0 up
+	mkdir -p "$TMPDIR/netns"
+	step "without a device inside a mount fails" refused in_netns timeout 60 mount.nfs \
+		$server:/ "$TMPDIR/netns" -o vers=4.2,proto=rdma,port=20049,soft,timeo=30,retrans=1,retry=0
+	must "a device inside" in_netns rdma link add "${p}9" type "$p" netdev eth0
+	must "a mount inside" in_netns timeout 120 mount.nfs $server:/ "$TMPDIR/netns" \
+		-o vers=4.2,proto=rdma,port=20049
+	dir=$TMPDIR/netns
+	must "a directory" fresh
+	step "the client inside has address 192.0.2.3" grep -q 'clientaddr=192.0.2.3' /proc/mounts
+	step "it is over the device inside" grep -q "^${p}9-" $kd_debug/connections
+	step "files are right" check lengths fsx
+	step "the device of the namespace goes" rdma link delete "${p}9"
+	must "and comes back" in_netns rdma link add "${p}9" type "$p" netdev eth0
+	step "files are right" check fsx
+	step "unmounted" unmount
+	dir=$TMPDIR/mnt
+	rdma link delete "${p}9"
+	ip netns delete nfs
+}
+server_netns() { :; }
+
+fio_verify() {
+	timeout 300 fio --name=v --directory="$dir/tree" --rw=randrw --bsrange=1k-300k --size=12m \
+		--verify=crc32c --verify_fatal=1 --numjobs=3 --ioengine=psync --direct="$1" \
+		--group_reporting --minimal >>"$log" 2>&1
+}
+stress() {
+	timeout 300 stress-ng --temp-path "$dir/tree" --timeout 25 --verify --no-rand-seed --quiet \
+		--chmod 1 --dentry 1 --dir 1 --dirdeep 1 --fallocate 1 --filename 1 --flock 1 --fstat 1 \
+		--getdent 1 --hdd 1 --hdd-bytes 8m --lease 1 --link 1 --lockf 1 --mknod 1 --open 1 \
+		--readahead 1 --readahead-bytes 8m --rename 1 --seek 1 --seek-size 8m --symlink 1 \
+		--sync-file 1 --sync-file-bytes 8m --touch 1 --utime 1 --xattr 1 --acl 1 \
+		--mmap 1 --mmap-bytes 4m --mmap-file >>"$log" 2>&1
+}
+benchmark() { timeout 300 dbench -D "$dir/tree" -c /usr/share/dbench/client.txt -t 20 4 >>"$log" 2>&1; }
+acls() {
+	: >"$dir/tree/acl"
+	if [ "$1" = 3 ]; then
+		setfacl -m u:1234:r,g:77:rw "$dir/tree/acl" &&
+			getfacl -c "$dir/tree/acl" 2>/dev/null | grep -qx 'user:1234:r--'
+	else
+		getfattr --only-values -n system.nfs4_acl "$dir/tree/acl" | grep -q 'OWNER@'
+	fi
+}
+client_suite() {
+	must "NFS $1: a mount" mount_it "$1"
+	must "NFS $1: a directory" fresh
+	step "NFS $1: access lists" acls "$1"
+	step "NFS $1: fio verifies what it writes" fio_verify 0
+	step "NFS $1: and with O_DIRECT" fio_verify 1
+	step "NFS $1: stress-ng" stress
+	step "NFS $1: dbench" benchmark
+	step "NFS $1: files are right" check --ops 2000 fsx
+	step "NFS $1: unmounted" unmount
+	[ $failed = 0 ] || cat "$log"
+}
+server_suite() { :; }
+
+# 90 MiB of 256 are dirty when the cable is cut.
+big_data() {
+	for kd_i in $(seq 90); do
+		cat "$TMPDIR/pattern" || return
+	done
+}
+big_file() { big_data >"$dir/tree/big"; }
+big_right() { big_data | cmp - "$dir/tree/big"; }
+mostly_dirty() { [ "$(sed -n 's/^Dirty: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -gt 40960 ]; }
+client_dirty() {
+	must "a mount" mount_it 4.2
+	must "a directory" fresh
+	head -c 1M /dev/urandom >"$TMPDIR/pattern"
+	echo 70 >/proc/sys/vm/dirty_ratio
+	echo 60 >/proc/sys/vm/dirty_background_ratio
+	meet 2
+	must "the cable is cut" cable cut
+	kd_begun=$(date +%s)
+	big_file &
+	kd_writer=$!
+	step "much of the memory is dirty" until_true 60 mostly_dirty
+	until_true 120 a_minute
+	must "the cable is mended" cable mend
+	step "what was dirty is written" wait $kd_writer
+	step "all of it" timeout 300 sync
+	echo 3 >/proc/sys/vm/drop_caches
+	step "and right" big_right
+	step "unmounted" unmount
+}
+a_minute() { [ "$(date +%s)" -ge $((kd_begun + 60)) ]; }
+server_dirty() { server_cable; }
 
 client_load() {
 	must "a mount" mount_it 4.2
