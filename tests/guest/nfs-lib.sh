@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# Functions for the scripts that have NFS over RDMA between two machines (POSIX sh). Machine $n of
+# them, over provider $p: 1 is the kernel's own server, 2 a client. The last argument of the
+# script is the directory where tests/nfsstack has unpacked the programs.
+# shellcheck shell=sh disable=SC2086,SC2154
+for programs; do :; done
+lib=$programs/usr/lib/x86_64-linux-gnu
+export LD_LIBRARY_PATH="$lib:$programs/lib/x86_64-linux-gnu:$lib/libnfsidmap"
+PATH=$PATH:$programs/usr/bin:$programs/usr/sbin:$programs/sbin
+dir=$TMPDIR/mnt log=$TMPDIR/log
+mkdir -p "$dir"
+server=192.0.2.1
+
+# Files of this machine's own where the programs look for them.
+places() {
+	mount -t tmpfs tmpfs /var/lib && mkdir -p /var/lib/nfs/rpc_pipefs /var/lib/nfs/nfsdcld \
+		/var/lib/nfs/v4recovery &&
+		: >/var/lib/nfs/etab && : >/var/lib/nfs/rmtab && : >/var/lib/nfs/state || return
+	cp -a /etc "$TMPDIR/etc" && cp -a "$programs/etc/netconfig" "$TMPDIR/etc" &&
+		echo "_rpc:x:110:65534::/run/rpcbind:/usr/sbin/nologin" >>"$TMPDIR/etc/passwd" &&
+		mount --bind "$TMPDIR/etc" /etc || return
+	hostname "machine$n"
+	printf '192.0.2.1 machine1\n192.0.2.2 machine2\n' >>/etc/hosts
+	mp sunrpc && mount -t rpc_pipefs rpc_pipefs /var/lib/nfs/rpc_pipefs
+}
+
+serve() {
+	# No delegations before lockd's grace period is over.
+	mp lockd nlm_grace_period=1 nlm_timeout=3
+	mp rpcrdma && mp nfsd && mount -t nfsd nfsd /proc/fs/nfsd || return
+	mkdir -p "$TMPDIR/export" /run/rpcbind &&
+		mount -t tmpfs -o size=256m tmpfs "$TMPDIR/export" || return
+	rpcbind -w 2>>"$log"
+	# Keeps track of clients: with none to wait for there is no grace period.
+	nfsdcld 2>>"$log"
+	exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,fsid=0 "*:$TMPDIR/export" || return
+	rpc.mountd --port 20048 2>>"$log"
+	echo 1048576 >/proc/fs/nfsd/max_block_size
+	start_nfsd
+}
+start_nfsd() {
+	rpc.nfsd 8 2>>"$log" && echo "rdma 20049" >/proc/fs/nfsd/portlist
+}
+
+mount_it() {	# VERSION [OPTIONS]
+	kd_more=''
+	kd_from=$server:/
+	if [ "$1" = 3 ]; then
+		kd_more=,nolock,mountport=20048,mountproto=tcp
+		kd_from=$server:/run/tmp/export
+	fi
+	timeout 120 mount.nfs "$kd_from" "$dir" \
+		-o "vers=$1,proto=rdma,port=20049$kd_more${2:+,$2}"
+}
+unmount() { timeout 120 umount "$dir"; }
+is_rdma() { grep -q 'xprt:	rdma' /proc/self/mountstats; }
+fresh() { rm -rf "$dir/tree" && mkdir "$dir/tree"; }
+check() { timeout 400 "$TOP/tests/nfscheck" "$dir/tree" "$@"; }
+column() { sed -n 's/.*xprt:\trdma //p' /proc/self/mountstats | head -1 | cut -d' ' -f"$1"; }
+some() { [ "$(column "$1")" -gt 0 ]; }
+
+# Both machines are there, the server serves; over kdapl, which is loaded.
+begin() {
+	must "a network card and the device ${p}0" wire "$n" "$p"
+	ip addr add "2001:db8::$n/64" dev eth0 nodad
+	must "places for the programs" places
+	if [ "$n" = 1 ]; then
+		must "the server serves" serve
+		meet 1
+	else
+		must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+		mp nfs && mp nfsv3 && mp nfsv4
+		must "kdat_xprtrdma.ko loads" insmod "$KO/kdat_xprtrdma.ko"
+		meet 2
+	fi
+}
