@@ -313,6 +313,97 @@ static void kdnfs_reverse(struct kunit *test)
 	}
 }
 
+/* ---- what others say ---- */
+
+/**
+ * struct golden - a call of the kernel's client, and the answer of the kernel's server
+ * @name: program, version and procedure
+ * @ncall: words in the header of the call
+ * @call: these words
+ * @nreply: words in the header of the answer
+ * @reply: these words
+ * @written: bytes that it has written to the Write chunk
+ * @replied: and to the Reply chunk
+ */
+struct golden {
+	const char *name;
+	u32 ncall;
+	u32 call[40];
+	u32 nreply;
+	u32 reply[40];
+	u32 written, replied;
+};
+
+#include "golden.h"
+
+static const u32 *golden_segment(const u32 *w, struct kx_chunk *chunk)
+{
+	chunk->seg[chunk->n++] = (struct kx_seg) { w[0], w[1], (u64)w[2] << 32 | w[3] };
+	return w + 4;
+}
+
+/* A Write or Reply chunk, behind the word that announces it. */
+static const u32 *golden_chunk(const u32 *w, struct kx_chunk *chunk)
+{
+	u32 n = *w++;
+
+	while (n--)
+		w = golden_segment(w, chunk);
+	return w;
+}
+
+/* What our client would have to lend to say the same. */
+static void golden_call(const struct golden *g, struct kx_call *call)
+{
+	const u32 *w = g->call;
+
+	*call = (struct kx_call) {
+		.xid = cpu_to_be32(w[0]), .credits = w[2], .proc = w[3],
+	};
+	w += 4;
+	while (*w++) {
+		call->position = *w++;
+		w = golden_segment(w, &call->read);
+	}
+	while (*w++)
+		w = golden_chunk(w, &call->write);
+	if (*w++)
+		w = golden_chunk(w, &call->reply);
+}
+
+/* The kernel's client says it in the same bytes, and its server's answers are understood. */
+static void kdnfs_golden(struct kunit *test)
+{
+	__be32 bytes[40], want[40];
+	struct kx_reply reply;
+	struct kx_call call;
+	u32 i, length;
+
+	for (i = 0; i < ARRAY_SIZE(golden); i++) {
+		const struct golden *g = &golden[i];
+
+		length = kdnfs_bytes(want, g->call, g->ncall);
+		golden_call(g, &call);
+		KUNIT_EXPECT_EQ_MSG(test, kx_call_encode(bytes, sizeof(bytes), &call), (int)length,
+				    "%s", g->name);
+		KUNIT_EXPECT_EQ_MSG(test, memcmp(bytes, want, length), 0, "%s", g->name);
+		length = kdnfs_bytes(bytes, g->reply, g->nreply);
+		KUNIT_EXPECT_EQ_MSG(test, kdnfs_decode(bytes, length, &call, &reply), 0,
+				    "%s", g->name);
+		KUNIT_EXPECT_EQ_MSG(test, reply.xid, call.xid, "%s", g->name);
+		KUNIT_EXPECT_EQ_MSG(test, reply.length, length, "%s", g->name);
+		KUNIT_EXPECT_EQ_MSG(test, reply.written, g->written, "%s", g->name);
+		KUNIT_EXPECT_EQ_MSG(test, reply.replied, g->replied, "%s", g->name);
+		/* Not without what the call has lent. */
+		if (!g->written && !g->replied)
+			continue;
+		call.write.n = 0;
+		call.reply.n = 0;
+		KUNIT_EXPECT_EQ_MSG(test, kdnfs_decode(bytes, length, &call, &reply), -EPROTO,
+				    "%s", g->name);
+	}
+}
+
 /* ---- choices ---- */
 
 static void kdnfs_private(struct kunit *test)
@@ -406,6 +497,7 @@ static struct kunit_case kdnfs_cases[] = {
 	KUNIT_CASE(kdnfs_random),
 	KUNIT_CASE(kdnfs_nothing_offered),
 	KUNIT_CASE(kdnfs_reverse),
+	KUNIT_CASE(kdnfs_golden),
 	KUNIT_CASE(kdnfs_private),
 	KUNIT_CASE(kdnfs_ways),
 	KUNIT_CASE(kdnfs_pieces),
