@@ -239,7 +239,9 @@ realm() {
 		dns_canonicalize_hostname = false
 		rdns = false
 		[realms]
-		KD = { kdc = 127.0.0.1 }
+		KD = {
+			kdc = 127.0.0.1
+		}
 		[domain_realm]
 		machine1 = KD
 		machine2 = KD
@@ -272,6 +274,7 @@ realm() {
 		kadmin.local -r KD addprinc -pw one nfs/machine1 &&
 		kadmin.local -r KD addprinc -pw two nfs/machine2 &&
 		kadmin.local -r KD ktadd -norandkey -k /etc/krb5.keytab "nfs/machine$n" || return
+	ip link set lo up
 	mp rpcsec_gss_krb5
 }
 by_kerberos() {	# KIND
@@ -288,7 +291,7 @@ client_krb5() {
 		step "$kd_sec: it is by Kerberos" by_kerberos $kd_sec
 		step "$kd_sec: it is over RDMA" is_rdma
 		must "$kd_sec: a directory" fresh
-		step "$kd_sec: files are right" check lengths names fsx direct locks
+		step "$kd_sec: files are right" check lengths links fsx direct locks
 		step "$kd_sec: whole replies were written by the server" some 13
 		step "$kd_sec: unmounted" unmount
 	done
@@ -332,20 +335,24 @@ client_netns() {
 }
 server_netns() { :; }
 
+# What it says matters only when it fails.
+quietly() {
+	timeout 300 "$@" >"$log.last" 2>&1 || { tail -30 "$log.last"; return 1; }
+}
 fio_verify() {
-	timeout 300 fio --name=v --directory="$dir/tree" --rw=randrw --bsrange=1k-300k --size=12m \
+	quietly fio --name=v --directory="$dir/tree" --rw=randrw --bsrange=1k-300k --size=12m \
 		--verify=crc32c --verify_fatal=1 --numjobs=3 --ioengine=psync --direct="$1" \
-		--group_reporting --minimal >>"$log" 2>&1
+		--group_reporting --minimal
 }
-stress() {
-	timeout 300 stress-ng --temp-path "$dir/tree" --timeout 25 --verify --no-rand-seed --quiet \
-		--chmod 1 --dentry 1 --dir 1 --dirdeep 1 --fallocate 1 --filename 1 --flock 1 --fstat 1 \
-		--getdent 1 --hdd 1 --hdd-bytes 8m --lease 1 --link 1 --lockf 1 --mknod 1 --open 1 \
-		--readahead 1 --readahead-bytes 8m --rename 1 --seek 1 --seek-size 8m --symlink 1 \
-		--sync-file 1 --sync-file-bytes 8m --touch 1 --utime 1 --xattr 1 --acl 1 \
-		--mmap 1 --mmap-bytes 4m --mmap-file >>"$log" 2>&1
+stress() {	# VERSION
+	quietly stress-ng --temp-path "$dir/tree" --timeout 20 --verify --no-rand-seed --quiet \
+		--chmod 1 --dentry 1 --dentries 200 --dir 1 --dir-dirs 200 --fallocate 1 \
+		--fallocate-bytes 8m --filename 1 --flock 1 --fstat 1 --getdent 1 --lease 1 --link 1 \
+		--lockf 1 --mknod 1 --mmap 1 --mmap-bytes 4m --mmap-file --open 1 --readahead 1 \
+		--readahead-bytes 8m --rename 1 --seek 1 --seek-size 8m --symlink 1 --sync-file 1 \
+		--sync-file-bytes 8m --touch 1 --utime 1 $([ "$1" = 3 ] || echo --xattr 1)
 }
-benchmark() { timeout 300 dbench -D "$dir/tree" -c /usr/share/dbench/client.txt -t 20 4 >>"$log" 2>&1; }
+benchmark() { quietly dbench -D "$dir/tree" -c /usr/share/dbench/client.txt -t 20 4; }
 acls() {
 	: >"$dir/tree/acl"
 	if [ "$1" = 3 ]; then
@@ -361,11 +368,10 @@ client_suite() {
 	step "NFS $1: access lists" acls "$1"
 	step "NFS $1: fio verifies what it writes" fio_verify 0
 	step "NFS $1: and with O_DIRECT" fio_verify 1
-	step "NFS $1: stress-ng" stress
+	step "NFS $1: stress-ng" stress "$1"
 	step "NFS $1: dbench" benchmark
 	step "NFS $1: files are right" check --ops 2000 fsx
 	step "NFS $1: unmounted" unmount
-	[ $failed = 0 ] || cat "$log"
 }
 server_suite() { :; }
 
