@@ -62,6 +62,8 @@ static void ep_log_broken(const struct kdapl_conn *conn)
 		why = "the device was removed";
 	else if (READ_ONCE(conn->dev->fatal))
 		why = "the device has failed";
+	else if (READ_ONCE(conn->by_hand))
+		why = "it was ended by hand";
 	else if (error)
 		why = kdat_dto_status_name(error);
 	pr_warn_ratelimited("%s: QP %u of %s: the connection to %pISpc broke: %s\n", ia->name,

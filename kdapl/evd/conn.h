@@ -156,6 +156,7 @@ struct kdapl_conn_cm_ops {
  *	since it is set under sq->lock, in any context
  * @wc_failed: an error completion came before the connection was up
  * @discard: completions are dropped, the EP was freed or reset: kdapl_conn_discard()
+ * @by_hand: the administrator has ended it
  * @owed: it had ended before @discard: dropped completions should have been reported
  * @ack_gp: grace period that must have passed before a drained connection ends (D-85); 0: none
  * @dropped: completions that were dropped; atomic because two EVDs count
@@ -221,6 +222,7 @@ struct kdapl_conn {
 	bool sq_draining;
 	bool wc_failed;
 	bool discard;
+	bool by_hand;
 	bool owed;
 	bool cm_busy;
 	bool spoken;

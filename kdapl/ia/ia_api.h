@@ -39,5 +39,7 @@ DAT_RETURN kdapl_ia_open(const struct kdapl_ia_open *open, DAT_COUNT qlen, DAT_E
 void kdapl_ia_exit(void);
 void kdapl_debugfs_init(void);
 void kdapl_debugfs_exit(void);
+int kdapl_netlink_start(void);
+void kdapl_netlink_stop(void);
 
 #endif /* KDAPL_IA_IA_API_H */

@@ -21,12 +21,20 @@ int kdapl_start(void)
 	ret = kdapl_workqueues_start();
 	if (ret)
 		return ret;
+	ret = kdapl_netlink_start();
+	if (ret)
+		goto err_workqueues;
 	kdapl_debugfs_init();
 	ret = ib_register_client(&kdapl_client);
-	if (ret) {
-		kdapl_debugfs_exit();
-		kdapl_workqueues_stop();
-	}
+	if (ret)
+		goto err_debugfs;
+	return 0;
+
+err_debugfs:
+	kdapl_debugfs_exit();
+	kdapl_netlink_stop();
+err_workqueues:
+	kdapl_workqueues_stop();
 	return ret;
 }
 
@@ -37,6 +45,7 @@ int kdapl_start(void)
  */
 void kdapl_stop(void)
 {
+	kdapl_netlink_stop();
 	kdapl_debugfs_exit();
 	ib_unregister_client(&kdapl_client);
 	kdapl_cm_reject_stop();
