@@ -42,7 +42,7 @@ help:
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
 	@echo '  make dkms-uninstall  remove the modules of all kernels from DKMS (as root)'
 	@echo '  make install-tools kdblkctl, units of systemd and rules of udev for kdblk (as root)'
-	@echo '  make deb           Debian packages kdapl-dkms, kdapl-dev and kdblk-tools, in build/deb'
+	@echo '  make deb           Debian packages kdapl-dkms, kdapl-dev and kdapl-tools, in build/deb'
 	@echo '  make dist          the sources of the last commit, in build/kdapl-VERSION.tar.gz; packaging/ has'
 	@echo '                     recipes for RPM and Arch Linux that want it'
 	@echo '  make sign-key      a key and a certificate to sign modules with (KEY=, CERT=)'
@@ -97,14 +97,15 @@ install-src:
 		Kbuild Kconfig LICENSES dkms.conf dkms.post-build include kdapl ulp_example | \
 		tar -x --no-same-owner -C $(SRC)
 
-# What it takes to run kdblk: kdblkctl, its units, and the rules of udev.
+# For administrators: kdapl; kdblkctl, its units, and the rules of udev.
 install-tools:
+	install -D -m 755 tools/kdapl "$(DESTDIR)/usr/sbin/kdapl"
 	install -D -m 755 ulp_example/kdblk/tools/kdblkctl "$(DESTDIR)/usr/sbin/kdblkctl"
 	install -d "$(DESTDIR)/lib/systemd/system" "$(DESTDIR)/lib/udev/rules.d"
 	install -m 644 ulp_example/kdblk/tools/*.service "$(DESTDIR)/lib/systemd/system/"
 	install -m 644 ulp_example/kdblk/tools/*.rules "$(DESTDIR)/lib/udev/rules.d/"
 	install -D -m 644 ulp_example/kdblk/tools/kdblk.conf.example \
-		"$(DESTDIR)/usr/share/doc/kdblk-tools/examples/kdblk.conf"
+		"$(DESTDIR)/usr/share/doc/kdapl-tools/examples/kdblk.conf"
 
 # What it takes to build modules that use them.
 install-dev:

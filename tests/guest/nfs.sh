@@ -381,24 +381,27 @@ big_data() {
 		cat "$TMPDIR/pattern" || return
 	done
 }
-big_file() { big_data >"$dir/tree/big"; }
 big_right() { big_data | cmp - "$dir/tree/big"; }
-mostly_dirty() { [ "$(sed -n 's/^Dirty: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -gt 40960 ]; }
+mostly_dirty() {
+	[ "$(awk '/^(Dirty|Writeback):/ { n += $2 } END { print n }' /proc/meminfo)" -gt 40960 ]
+}
 client_dirty() {
 	must "a mount" mount_it 4.2
 	must "a directory" fresh
 	head -c 1M /dev/urandom >"$TMPDIR/pattern"
 	echo 70 >/proc/sys/vm/dirty_ratio
 	echo 60 >/proc/sys/vm/dirty_background_ratio
+	exec 3>"$dir/tree/big"	# opened while that is possible
 	meet 2
 	must "the cable is cut" cable cut
 	kd_begun=$(date +%s)
-	big_file &
+	big_data >&3 &
 	kd_writer=$!
 	step "much of the memory is dirty" until_true 60 mostly_dirty
 	until_true 120 a_minute
 	must "the cable is mended" cable mend
 	step "what was dirty is written" wait $kd_writer
+	exec 3>&-
 	step "all of it" timeout 300 sync
 	echo 3 >/proc/sys/vm/drop_caches
 	step "and right" big_right
