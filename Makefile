@@ -114,6 +114,7 @@ install-dev:
 	install -m 644 include/dat/*.h "$(DEV)/include/dat/"
 	install -m 644 include/dat2/*.h "$(DEV)/include/dat2/"
 	install -m 644 include/kdapl.mk "$(DEV)/include/"
+	install -D -m 644 include/uapi/linux/kdapl.h "$(DEV)/include/uapi/linux/kdapl.h"
 	install -m 644 Documentation/examples/hello/Kbuild Documentation/examples/hello/hello.c \
 		"$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/hello/"
 
