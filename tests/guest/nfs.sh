@@ -21,6 +21,13 @@ n=$1 p=$2
 shift 2
 . "$TOP/tests/guest/nfs-lib.sh"
 
+# The NFS client of 6.1 has one connection for a mount of version 4 over RDMA, its tmpfs no
+# attributes of users.
+connections=4
+case $(uname -r) in
+6.1.*) connections=1 ;;
+esac
+
 client_files() {
 	must "NFS $1: a mount" mount_it "$1"
 	step "NFS $1: it is over RDMA" is_rdma
@@ -28,7 +35,7 @@ client_files() {
 	for kd_part in lengths names links fsx direct locks; do
 		step "NFS $1: $kd_part" check $kd_part || :
 	done
-	[ "$1" != 4.2 ] || step "NFS $1: xattr" check xattr || :
+	[ "$1" != 4.2 ] || [ $connections = 1 ] || step "NFS $1: xattr" check xattr || :
 	step "NFS $1: data was read by the server (Read chunks)" some 11
 	step "NFS $1: data was written by it (Write chunks)" some 12
 	step "NFS $1: whole replies were written by it (Reply chunks)" some 13
@@ -169,9 +176,9 @@ client_many() {
 	must "a mount with four connections" mount_it 4.2 nconnect=4
 	must "a directory" fresh
 	step "files are right" check lengths fsx
-	step "there are four" test "$(grep -c 'xprt:	rdma' /proc/self/mountstats)" = 4
+	step "there are as many" test "$(grep -c 'xprt:	rdma' /proc/self/mountstats)" = $connections
 	step "sysfs has them" test "$(cat /sys/kernel/sunrpc/xprt-switches/*/xprt-*-rdma/dstaddr |
-		grep -c "^$server")" = 4
+		grep -c "^$server")" = $connections
 	step "unmounted" unmount
 }
 server_many() { :; }
