@@ -35,7 +35,7 @@ name_part() {
 }
 replaced() {
 	mp -C "$TOP/ulp_example/iser/modprobe.conf.example" -n -v ib_iser |
-		grep -q "ignore-install kdat_iser"
+		grep -q "modprobe kdat_iser"
 }
 
 # After a logout udev may have a file of the host open for a moment, which keeps the module.
