@@ -95,7 +95,24 @@ static DAT_RETURN kx_register(struct kx_conn *conn)
 	return ret;
 }
 
-static DAT_RETURN kx_ep_create(struct kx_conn *conn, const DAT_IA_ATTR *ia)
+/* The adapter, and how many RDMA Reads of a peer it answers at a time. */
+static DAT_RETURN kx_ia_open(struct kx_conn *conn, const struct rpc_xprt *xprt, DAT_COUNT *reads)
+{
+	DAT_IA_ATTR *attr = kmalloc(sizeof(*attr), GFP_KERNEL);	/* too large for the stack */
+	DAT_RETURN ret = DAT_INSUFFICIENT_RESOURCES;
+
+	if (attr)
+		ret = kdat_ia_open_to(xprt->xprt_net, (const struct sockaddr *)&xprt->addr, NULL, 8,
+				      &conn->async_evd, &conn->ia) ?:
+		      dat_ia_query(conn->ia, NULL, DAT_IA_FIELD_ALL, attr,
+				   DAT_PROVIDER_FIELD_NONE, NULL);
+	if (ret == DAT_SUCCESS)
+		*reads = min(attr->max_rdma_read_per_ep_in, 255);
+	kfree(attr);
+	return ret;
+}
+
+static DAT_RETURN kx_ep_create(struct kx_conn *conn, DAT_COUNT reads)
 {
 	const DAT_UPCALL_OBJECT all = { conn, kx_upcall }, ends = { conn, kx_conn_upcall };
 	struct kdat_conn_attr conn_attr = KDAT_CONN_ATTR_INIT;
@@ -111,7 +128,7 @@ static DAT_RETURN kx_ep_create(struct kx_conn *conn, const DAT_IA_ATTR *ia)
 	attr.max_recv_iov = 1;
 	attr.max_request_dtos = 2 * KX_MRS + KX_REQS;	/* register and invalidate, send */
 	attr.max_request_iov = 1;
-	attr.max_rdma_read_in = min(ia->max_rdma_read_per_ep_in, 255);
+	attr.max_rdma_read_in = reads;
 	return kdat_evd_create(conn->ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &all, DAT_EVD_DTO_FLAG,
 			       &evd_attr, &conn->evd) ?:
 	       dat_evd_kcreate(conn->ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &ends,
@@ -125,13 +142,10 @@ static DAT_RETURN kx_ep_create(struct kx_conn *conn, const DAT_IA_ATTR *ia)
 static int kx_open(struct kx_conn *conn, const struct rpc_xprt *xprt)
 {
 	struct kdat_mem_limits limits;
-	DAT_IA_ATTR attr;
+	DAT_COUNT reads;
 	DAT_RETURN ret;
 
-	ret = kdat_ia_open_to(xprt->xprt_net, (const struct sockaddr *)&xprt->addr, NULL, 8,
-			      &conn->async_evd, &conn->ia) ?:
-	      kdat_ia_mem_limits(conn->ia, &limits) ?:
-	      dat_ia_query(conn->ia, NULL, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_NONE, NULL);
+	ret = kx_ia_open(conn, xprt, &reads) ?: kdat_ia_mem_limits(conn->ia, &limits);
 	if (ret != DAT_SUCCESS)
 		return kdat_errno(ret);
 	conn->mr_pages = min_t(u32, limits.lmr_pages, KX_MAX_PAGES);
@@ -141,7 +155,7 @@ static int kx_open(struct kx_conn *conn, const struct rpc_xprt *xprt)
 		return -EOPNOTSUPP;
 	}
 	ret = dat_pz_create(conn->ia, &conn->pz) ?: kx_register(conn) ?: kx_mrs_create(conn) ?:
-	      kx_ep_create(conn, &attr);
+	      kx_ep_create(conn, reads);
 	return kdat_errno(ret);
 }
 
