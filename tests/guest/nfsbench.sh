@@ -6,15 +6,19 @@
 n=$1 p=$2 rounds=$3 seconds=$4
 . "$TOP/tests/guest/nfs-lib.sh"
 
+gone() {	# MODULE
+	case $1 in
+	rpcrdma) modprobe ${MODROOT:+-d "$MODROOT"} -r "$1" ;;
+	*) rmmod "$1" ;;
+	esac
+}
 turn() {	# MODULE
 	case $1 in
 	rpcrdma) mp rpcrdma ;;
 	*) insmod "$KO/$1.ko" ;;
 	esac && mount_it 4.2 && is_rdma &&
 		timeout 300 python3 "$TOP/tests/blkbench" --turn "$TMPDIR/found" "$seconds" \
-			"$1=$dir" && unmount || return
-	until_true 60 modprobe ${MODROOT:+-d "$MODROOT"} -r "$1" 2>/dev/null ||
-		until_true 60 rmmod "$1"
+			"$1=$dir" && unmount && until_true 60 gone "$1"
 }
 rounds_of() {	# there and back, so that what drifts meets both
 	kd_k=0
