@@ -126,7 +126,8 @@ static DAT_RETURN kx_ep_create(struct kx_conn *conn, DAT_COUNT reads)
 	attr.max_message_size = KX_INLINE;
 	attr.max_recv_dtos = KX_REPS;
 	attr.max_recv_iov = 1;
-	attr.max_request_dtos = 2 * KX_MRS + KX_REQS;	/* register and invalidate, send */
+	/* Register and invalidate, send; of what has no completion, some are noticed late. */
+	attr.max_request_dtos = 2 * KX_MRS + KX_REQS + KX_SIGNAL_EVERY * (KX_REQ_MRS + 1);
 	attr.max_request_iov = 1;
 	attr.max_rdma_read_in = reads;
 	return kdat_evd_create(conn->ia, 4, DAT_UPCALL_SINGLE_INSTANCE, &all, DAT_EVD_DTO_FLAG,
@@ -247,10 +248,7 @@ static void kx_req_reset(struct kx_xprt *kx, struct kx_req *req)
 	req->waiting = false;
 	spin_unlock(&kx->lock);
 	kx_reply_drop(kx, req);
-	if (req->sending) {
-		req->sending = false;
-		kx_req_put(req);
-	}
+	kx_sent(kx, req);
 }
 
 /**

@@ -38,6 +38,7 @@
 #define KX_REQS		(KX_CREDITS + KX_BC_REQS)
 #define KX_REPS		(KX_CREDITS + KX_BC_REQS)
 #define KX_MRS		(2 * KX_CREDITS)
+#define KX_SIGNAL_EVERY	16		/* of so many Sends one has a completion */
 #define KX_INLINE	4096u		/* bytes of the longest message, with its header */
 #define KX_MAX_DATA	(1024 * 1024)	/* bytes of a READ or WRITE */
 #define KX_MIN_PAGES	128		/* of one MR, so that KX_SEGS suffice */
@@ -64,7 +65,9 @@ struct kx_mr {
  * @rqst: sunrpc's part; the RPC layer knows no other
  * @node: in a free list
  * @refs: one of the RPC layer, one while a Send uses @msg
- * @sending: the latter
+ * @sending: the latter; under kx->lock
+ * @signalled: that Send has a completion
+ * @sent: in kx->sent while @sending
  * @number: index in kx->reqs
  * @msg: a page, registered while connected: header and call as they are sent
  * @call: what the kx_call_encode() of this call was given
@@ -86,6 +89,8 @@ struct kx_req {
 	struct list_head node;
 	refcount_t refs;
 	bool sending;
+	bool signalled;
+	struct list_head sent;
 	u16 number;
 	void *msg;
 	struct kx_call call;
@@ -151,6 +156,8 @@ struct kx_stats {
  * @bc_free: requests for calls of the server
  * @reqs: all of both
  * @reps: all buffers for messages of the server
+ * @sent: requests whose Sends may not have completed, in their order; under @lock
+ * @quiet: Sends since one had a completion; XPRT_LOCKED
  * @batch: scratch memory of send_request
  * @stats: for mountstats
  */
@@ -164,6 +171,8 @@ struct kx_xprt {
 	struct list_head free, bc_free;
 	struct kx_req *reqs;
 	struct kx_rep reps[KX_REPS];
+	struct list_head sent;
+	u32 quiet;
 	struct kx_batch *batch;
 	struct kx_stats stats;
 };
@@ -245,6 +254,8 @@ DAT_RETURN kx_invalidate(struct kx_conn *conn, struct kx_req *req);
 void kx_req_fence(struct kx_xprt *kx, struct kx_req *req);
 bool kx_invalidated(struct kx_conn *conn, struct kx_req *req, DAT_RMR_CONTEXT key);
 void kx_fenced(struct kx_conn *conn, struct kx_req *req);
+void kx_sent(struct kx_xprt *kx, struct kx_req *req);
+void kx_sent_until(struct kx_xprt *kx, struct kx_req *last);
 
 /* send.c */
 int kx_send(struct kx_xprt *kx, struct kx_req *req);

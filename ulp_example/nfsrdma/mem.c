@@ -52,6 +52,7 @@ int kx_mem_init(struct kx_xprt *kx)
 {
 	int i, err = 0;
 
+	INIT_LIST_HEAD(&kx->sent);
 	INIT_LIST_HEAD(&kx->free);
 	INIT_LIST_HEAD(&kx->bc_free);
 	kx->batch = kvzalloc(sizeof(*kx->batch), GFP_KERNEL);
@@ -229,6 +230,55 @@ void kx_unmap(struct kx_xprt *kx, struct kx_req *req)
 	spin_unlock(&kx->lock);
 }
 
+/* ---- Sends ---- */
+
+/*
+ * A Send without a completion costs less. One of several has one, and by the order of the queue it
+ * is that of those before it, too. A reply proves as much of its call: what is sent again after
+ * that, the server drops by its sequence number. An answer to the server has no reply.
+ */
+static void kx_sending(struct kx_xprt *kx, struct kx_req *req)
+{
+	refcount_inc(&req->refs);
+	req->signalled = req->number >= KX_CREDITS || ++kx->quiet >= KX_SIGNAL_EVERY;
+	if (req->signalled)
+		kx->quiet = 0;
+	spin_lock(&kx->lock);
+	req->sending = true;
+	list_add_tail(&req->sent, &kx->sent);
+	spin_unlock(&kx->lock);
+}
+
+/* The Send of a request does not use its message any more. */
+void kx_sent(struct kx_xprt *kx, struct kx_req *req)
+{
+	bool sending;
+
+	spin_lock(&kx->lock);
+	sending = req->sending;
+	req->sending = false;
+	if (sending)
+		list_del(&req->sent);
+	spin_unlock(&kx->lock);
+	if (sending)
+		kx_req_put(req);
+}
+
+/* The Send of @last has completed, and those before it. In the upcall. */
+void kx_sent_until(struct kx_xprt *kx, struct kx_req *last)
+{
+	struct kx_req *req;
+
+	do {
+		spin_lock(&kx->lock);
+		req = list_first_entry_or_null(&kx->sent, struct kx_req, sent);
+		spin_unlock(&kx->lock);
+		if (WARN_ON_ONCE(!req))
+			return;
+		kx_sent(kx, req);
+	} while (req != last);
+}
+
 /**
  * kx_post_call - register the memory of a call, and send it
  * @conn: the connection; XPRT_LOCKED
@@ -236,7 +286,7 @@ void kx_unmap(struct kx_xprt *kx, struct kx_req *req)
  * @length: of the message
  * @results_from: the first so many LMRs are read by the server, the others are written
  *
- * Registrations ask for no completion: that of the Send proves that they have succeeded.
+ * Registrations ask for no completion: a Send that succeeds proves that they have, too.
  *
  * Return: 0; -ENOBUFS if there is no room and nothing was posted; -ENOTCONN: disconnect.
  */
@@ -248,8 +298,7 @@ int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 resul
 	DAT_COUNT n = 0, failed;
 	u32 i, posted = 0;
 
-	refcount_inc(&req->refs);
-	req->sending = true;
+	kx_sending(conn->kx, req);
 	for (i = 0; i <= req->nmrs && ret == DAT_SUCCESS; i++) {
 		if (i < req->nmrs)
 			list[n++] = (struct kdat_request) {
@@ -265,6 +314,8 @@ int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 resul
 		else
 			list[n++] = (struct kdat_request) {
 				.op = KDAT_REQUEST_SEND,
+				.completion_flags = req->signalled ? DAT_COMPLETION_DEFAULT_FLAG :
+								     DAT_COMPLETION_SUPPRESS_FLAG,
 				.user_cookie.as_ptr = req,
 				.num_segments = 1,
 				.local_iov = &iov,
@@ -278,8 +329,9 @@ int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 resul
 	}
 	if (ret == DAT_SUCCESS)
 		return 0;
-	req->sending = false;
-	kx_req_put(req);
+	if (req->signalled)
+		conn->kx->quiet = KX_SIGNAL_EVERY;	/* the next one is */
+	kx_sent(conn->kx, req);
 	return DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES && !posted ? -ENOBUFS : -ENOTCONN;
 }
 

@@ -181,6 +181,8 @@ static const char *kx_reply(struct kx_conn *conn, struct kx_req *req, struct kx_
 	DAT_RETURN ret = DAT_SUCCESS;
 	u32 nmrs;
 
+	if (!req->signalled)
+		kx_sent(kx, req);
 	req->rep = rep;			/* kept until the slot is free */
 	if (old)			/* of a reply that the RPC layer could not use */
 		kx_rep_put(kx, old);
@@ -236,12 +238,6 @@ static const char *kx_receive(struct kx_conn *conn, struct kx_rep *rep,
 	return kx_reply(conn, req, rep, dto);
 }
 
-static void kx_send_done(struct kx_req *req)
-{
-	req->sending = false;
-	kx_req_put(req);
-}
-
 static void kx_invalidate_done(struct kx_conn *conn, struct kx_req *req)
 {
 	kx_fenced(conn, req);
@@ -260,7 +256,7 @@ void kx_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 		if (dto->status != DAT_DTO_ERR_FLUSHED)
 			wrong = kdat_dto_status_name(dto->status);
 	} else if (dto->operation == DAT_DTO_SEND) {
-		kx_send_done(dto->user_cookie.as_ptr);
+		kx_sent_until(conn->kx, dto->user_cookie.as_ptr);
 	} else if (dto->operation == DAT_DTO_LMR_INVALIDATE) {
 		kx_invalidate_done(conn, dto->user_cookie.as_ptr);
 	} else {
