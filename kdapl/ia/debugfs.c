@@ -15,9 +15,6 @@
 
 #include "ia_api.h"
 
-/* Read without a lock: the value is only shown. */
-#define kdapl_seen(value)	data_race(value)
-
 /**
  * struct kdapl_view - a file
  * @name: its name

@@ -37,6 +37,10 @@ struct kdapl_ia_open {
 DAT_RETURN kdapl_ia_open(const struct kdapl_ia_open *open, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
 			 DAT_IA_HANDLE *ia_handle);
 void kdapl_ia_exit(void);
+
+/* Read without a lock: the value is only shown. */
+#define kdapl_seen(value)	data_race(value)
+
 void kdapl_debugfs_init(void);
 void kdapl_debugfs_exit(void);
 int kdapl_netlink_start(void);

@@ -47,10 +47,10 @@ static int nl_put_counts(struct sk_buff *skb, const struct kdapl_conn *conn)
 {
 	const struct kdapl_wq *sq = conn->sq, *rq = conn->rq;
 
-	return nla_put_u32(skb, KDAPL_A_CONN_REQUESTS, data_race(sq->dtos)) ?:
-	       nla_put_u32(skb, KDAPL_A_CONN_REQUESTS_DONE, data_race(sq->dtos_done)) ?:
-	       nla_put_u32(skb, KDAPL_A_CONN_RECEIVES, data_race(rq->head)) ?:
-	       nla_put_u32(skb, KDAPL_A_CONN_RECEIVES_DONE, data_race(rq->tail));
+	return nla_put_u32(skb, KDAPL_A_CONN_REQUESTS, kdapl_seen(sq->dtos)) ?:
+	       nla_put_u32(skb, KDAPL_A_CONN_REQUESTS_DONE, kdapl_seen(sq->dtos_done)) ?:
+	       nla_put_u32(skb, KDAPL_A_CONN_RECEIVES, kdapl_seen(rq->head)) ?:
+	       nla_put_u32(skb, KDAPL_A_CONN_RECEIVES_DONE, kdapl_seen(rq->tail));
 }
 
 /* -ENODATA: an EP that has no connection. */
@@ -74,7 +74,7 @@ static int nl_put_conn(struct sk_buff *skb, const struct kdapl_obj *obj)
 			     kdat_ep_state_name(READ_ONCE(ep->state))) ?:
 	      nla_put_u32(skb, KDAPL_A_CONN_QPN, conn->qpn) ?:
 	      nl_put_peer(skb, &conn->remote);
-	if (!ret && data_race(conn->passive))
+	if (!ret && kdapl_seen(conn->passive))
 		ret = nla_put_flag(skb, KDAPL_A_CONN_PASSIVE);
 	if (!ret && event)
 		ret = nla_put_string(skb, KDAPL_A_CONN_LAST_EVENT, kdat_event_name(event));
