@@ -41,6 +41,7 @@ static_assert(sizeof(struct iser_cm_hdr) == 4);
 /* What a request or Receive was for: the upper half of its cookie; the lower one is an index. */
 enum kdiser_cookie {
 	KDISER_SENT,		/* nothing depends on it; of slot */
+	KDISER_LENT_SENT,	/* a command, with data from its memory; of slot */
 	KDISER_SENT_UNANSWERED,	/* a PDU that gets no answer; of slot */
 	KDISER_DATA_SENT,	/* of Data-Out buffer */
 	KDISER_TAKEN_BACK,	/* memory; of slot */
@@ -52,7 +53,9 @@ enum kdiser_cookie {
  *
  *	itt == RESERVED_ITT	no command is out
  *	itt, lent		a command is out, and the target may reach its memory
- *	answered, returning	its answer waits until the memory is ours again
+ *	sends			our own Sends still read its memory
+ *	answered, returning	its answer waits until the memory is ours again: first for the
+ *				Sends, then for the target's key
  */
 struct kdiser_slot {
 	DAT_LMR_HANDLE lmr;
@@ -61,6 +64,7 @@ struct kdiser_slot {
 	itt_t itt;		/* the answer has it, too */
 	struct scsi_lun lun;
 	u16 answer;		/* index of the Receive with the answer */
+	u16 sends;		/* with data from its memory, not completed */
 	bool lent;		/* registered */
 	bool returning;		/* the invalidation is posted */
 	bool answered;
@@ -108,6 +112,7 @@ struct kdiser_conn {
 	u32 nr_slots;
 	struct kdiser_slot *slots;
 	u16 data_outs[KDISER_DATA_OUTS];	/* the free ones */
+	u16 data_slots[KDISER_DATA_OUTS];	/* of which command the others are */
 	u32 nr_data_outs;
 	u32 quiet;			/* Sends since one had a completion */
 	struct iscsi_tm tm;		/* task management without an answer, or opcode 0 */

@@ -11,7 +11,7 @@
 #include "kdiser.h"
 
 #define KDISER_LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
-#define KDISER_LONG	(sizeof(struct kdiser_pdu) + KDISER_TEXT_SIZE)
+#define KDISER_LONG	ALIGN(sizeof(struct kdiser_pdu) + KDISER_TEXT_SIZE, 64)
 #define KDISER_SHORT	ALIGN(sizeof(struct kdiser_pdu) + KDISER_DATA_SIZE, 64)
 #define KDISER_DATA_OUT	ALIGN(sizeof(struct kdiser_pdu), 64)
 

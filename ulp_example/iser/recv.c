@@ -84,13 +84,22 @@ void kdiser_deliver_late(struct work_struct *work)
 	local_bh_enable();
 }
 
-/* Take back the memory of a slot. Its completion tells when the target cannot reach it. */
+/* May anybody still use the memory of a command? */
+static bool kdiser_used(const struct kdiser_slot *slot)
+{
+	return slot->lent || slot->sends;
+}
+
+/*
+ * Take back the memory of a slot, once our own Sends do not read it any more: nothing else would
+ * keep the device from that. The completion tells when the target cannot reach it.
+ */
 static const char *kdiser_take_back(struct kdiser_conn *conn, u32 i)
 {
 	struct kdiser_slot *slot = &conn->slots[i];
 
 	lockdep_assert_held(&conn->lock);
-	if (slot->returning)
+	if (!slot->lent || slot->sends || slot->returning)
 		return NULL;
 	slot->returning = true;
 	return dat_lmr_invalidate(slot->lmr, conn->ep, kdiser_cookie(KDISER_TAKEN_BACK, i),
@@ -118,9 +127,7 @@ static const char *kdiser_answered(struct kdiser_conn *conn, struct iscsi_conn *
 	iscsi->rxdata_octets += slot->incoming;
 	if (invalidated)
 		slot->lent = false;
-	*wait = slot->lent;
-	if (!slot->lent)
-		return NULL;
+	*wait = kdiser_used(slot);
 	slot->answer = receive;
 	return kdiser_take_back(conn, i);
 }
@@ -137,7 +144,10 @@ static bool kdiser_tm_covers(const struct iscsi_tm *tm, const struct kdiser_slot
 	}
 }
 
-/* An answer to task management: take back the memory of the commands that it has ended. */
+/*
+ * An answer to task management: take back the memory of the commands that it has ended. It does not
+ * overtake answers that wait either, or a command would seem to be lost.
+ */
 static const char *kdiser_tm_answered(struct kdiser_conn *conn, u32 receive,
 				      const struct iscsi_hdr *hdr, bool *wait)
 {
@@ -151,10 +161,12 @@ static const char *kdiser_tm_answered(struct kdiser_conn *conn, u32 receive,
 	conn->tm_answered = true;
 	conn->tm_answer = receive;
 	conn->tm_waits = 0;
-	for (i = 0; i < conn->nr_slots && !wrong && rsp->response == ISCSI_TMF_RSP_COMPLETE; i++) {
+	for (i = 0; i < conn->nr_slots && !wrong; i++) {
 		struct kdiser_slot *slot = &conn->slots[i];
+		bool ended = rsp->response == ISCSI_TMF_RSP_COMPLETE &&
+			     kdiser_tm_covers(&conn->tm, slot);
 
-		slot->reset = slot->lent && kdiser_tm_covers(&conn->tm, slot);
+		slot->reset = kdiser_used(slot) && (slot->answered || ended);
 		if (!slot->reset)
 			continue;
 		conn->tm_waits++;
@@ -164,23 +176,32 @@ static const char *kdiser_tm_answered(struct kdiser_conn *conn, u32 receive,
 	return wrong;
 }
 
-/* The memory of a slot is ours again: deliver what has waited for that. */
-static void kdiser_taken_back(struct kdiser_conn *conn, u32 i)
+/* A Send has completed, or the memory was taken back. Deliver what has waited for that. */
+static void kdiser_settle(struct kdiser_conn *conn, u32 i, bool sent)
 {
 	struct kdiser_slot *slot = &conn->slots[i];
-	bool answered, tm = false;
+	bool answered = false, tm = false;
+	const char *wrong = NULL;
 	struct iscsi_conn *iscsi;
 
 	spin_lock(&conn->lock);
 	iscsi = conn->iscsi;
-	slot->lent = false;
-	slot->returning = false;
-	answered = slot->answered;
-	if (slot->reset) {
+	if (sent) {
+		slot->sends--;
+	} else {
+		slot->lent = false;
+		slot->returning = false;
+	}
+	if (slot->answered || slot->reset)
+		wrong = kdiser_take_back(conn, i);
+	if (!kdiser_used(slot)) {
+		answered = slot->answered;
+		tm = slot->reset && !--conn->tm_waits;
 		slot->reset = false;
-		tm = !--conn->tm_waits;
 	}
 	spin_unlock(&conn->lock);
+	if (wrong)
+		kdiser_fail(conn, ISCSI_ERR_CONN_FAILED, wrong);
 	if (answered)
 		kdiser_deliver(conn, iscsi, slot->answer);
 	if (tm)
@@ -269,6 +290,18 @@ static void kdiser_sent_unanswered(struct kdiser_conn *conn, u32 i)
 	iscsi_put_task(iscsi->session->cmds[i]);
 }
 
+/* Data-Out buffer @i is free; return the command it was of. */
+static u32 kdiser_data_sent(struct kdiser_conn *conn, u32 i)
+{
+	u32 slot;
+
+	spin_lock(&conn->lock);
+	slot = conn->data_slots[i];
+	conn->data_outs[conn->nr_data_outs++] = i;
+	spin_unlock(&conn->lock);
+	return slot;
+}
+
 /* Context: softirq, one at a time. */
 void kdiser_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
@@ -287,12 +320,13 @@ void kdiser_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 		kdiser_received(conn, dto);
 		break;
 	case KDISER_TAKEN_BACK:
-		kdiser_taken_back(conn, index);
+		kdiser_settle(conn, index, false);
+		break;
+	case KDISER_LENT_SENT:
+		kdiser_settle(conn, index, true);
 		break;
 	case KDISER_DATA_SENT:
-		spin_lock(&conn->lock);
-		conn->data_outs[conn->nr_data_outs++] = index;
-		spin_unlock(&conn->lock);
+		kdiser_settle(conn, kdiser_data_sent(conn, index), true);
 		break;
 	case KDISER_SENT_UNANSWERED:
 		kdiser_sent_unanswered(conn, index);

@@ -30,11 +30,14 @@ int kdiser_alloc_pdu(struct iscsi_task *task, u8 opcode)
 	return 0;
 }
 
-/* A Send without a completion costs less. One of several has one, which frees their entries. */
-static DAT_COMPLETION_FLAGS kdiser_flags(struct kdiser_conn *conn)
+/*
+ * A Send without a completion costs less. One of several has one, which frees their entries; so has
+ * each with data: memory may depend on it, and soft-iWARP is slower when it has none.
+ */
+static DAT_COMPLETION_FLAGS kdiser_flags(struct kdiser_conn *conn, u32 data)
 {
 	lockdep_assert_held(&conn->lock);
-	if (++conn->quiet < KDISER_SIGNAL_EVERY)
+	if (!data && ++conn->quiet < KDISER_SIGNAL_EVERY)
 		return DAT_COMPLETION_SUPPRESS_FLAG;
 	conn->quiet = 0;
 	return DAT_COMPLETION_DEFAULT_FLAG;
@@ -59,7 +62,7 @@ static DAT_RETURN kdiser_send_plain(struct kdiser_conn *conn, u32 i, u32 data)
 	};
 
 	return dat_ep_post_send(conn->ep, 1, &iov, kdiser_cookie(KDISER_SENT, i),
-				kdiser_flags(conn));
+				kdiser_flags(conn, data));
 }
 
 /* The data that the target takes without having asked for it, after that in the command. */
@@ -86,7 +89,10 @@ static DAT_RETURN kdiser_send_data_outs(struct kdiser_conn *conn, struct iscsi_t
 				       kdiser_cookie(KDISER_DATA_SENT, i),
 				       DAT_COMPLETION_DEFAULT_FLAG);
 		r2t->sent += r2t->data_count;
-		task->conn->dataout_pdus_cnt++;
+		if (ret == DAT_SUCCESS) {
+			conn->data_slots[i] = task->itt;
+			conn->slots[task->itt].sends++;
+		}
 	}
 	return ret;
 }
@@ -124,8 +130,9 @@ static DAT_RETURN kdiser_send_lent(struct kdiser_conn *conn, struct iscsi_task *
 			.va_type = zb ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA,
 		}, {
 			.op = KDAT_REQUEST_SEND,
-			.completion_flags = kdiser_flags(conn),
-			.user_cookie = kdiser_cookie(KDISER_SENT, task->itt),
+			.completion_flags = kdiser_flags(conn, immediate),
+			.user_cookie = kdiser_cookie(immediate ? KDISER_LENT_SENT : KDISER_SENT,
+						     task->itt),
 			.num_segments = immediate ? 2 : 1,
 			.local_iov = iov,
 		},
@@ -157,6 +164,7 @@ static DAT_RETURN kdiser_send_lent(struct kdiser_conn *conn, struct iscsi_task *
 		slot->lent = false;
 		return ret;
 	}
+	slot->sends = !!immediate;
 	if (write && iscsi_task_has_unsol_data(task) &&
 	    kdiser_send_data_outs(conn, task, address, iov[1].lmr_context) != DAT_SUCCESS)
 		/* The command is out, so it cannot be refused any more. */
@@ -221,7 +229,7 @@ static DAT_RETURN kdiser_send_control(struct kdiser_conn *conn, struct iscsi_tas
 	return dat_ep_post_send(conn->ep, task->data_count ? 2 : 1, iov,
 				kdiser_cookie(answer ? KDISER_SENT : KDISER_SENT_UNANSWERED,
 					      task->itt),
-				answer ? kdiser_flags(conn) : DAT_COMPLETION_DEFAULT_FLAG);
+				answer ? kdiser_flags(conn, 0) : DAT_COMPLETION_DEFAULT_FLAG);
 }
 
 /*
