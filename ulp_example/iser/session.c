@@ -201,6 +201,7 @@ static int kdiser_bind_conn(struct iscsi_cls_session *session, struct iscsi_cls_
 			    u64 handle, int is_leading)
 {
 	struct iscsi_conn *iscsi = cls_conn->dd_data;
+	const struct Scsi_Host *host = iscsi->session->host;
 	struct iscsi_endpoint *endpoint;
 	struct kdiser_conn *conn;
 	int err = -EINVAL;
@@ -212,9 +213,10 @@ static int kdiser_bind_conn(struct iscsi_cls_session *session, struct iscsi_cls_
 	if (!conn || conn->slots || iscsi->dd_data || READ_ONCE(conn->state) != KDISER_UP)
 		goto put;
 	/* The adapter may be another one than at the beginning of the session. */
-	if (conn->sg_tablesize < iscsi->session->host->sg_tablesize) {
-		pr_warn("%pISpc: this adapter has not room for commands of %u pages\n",
-			&conn->target, iscsi->session->host->sg_tablesize);
+	if (conn->sg_tablesize < host->sg_tablesize ||
+	    conn->limits.max_mapping >> SECTOR_SHIFT < host->max_sectors) {
+		pr_warn("%pISpc: this adapter has not room for commands of %u pages, %u sectors\n",
+			&conn->target, host->sg_tablesize, host->max_sectors);
 		goto put;
 	}
 	err = kdiser_slots_create(conn, iscsi->session->cmds_max) ?:
