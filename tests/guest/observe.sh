@@ -63,7 +63,7 @@ owned() {
 	     END { exit bad || !n }' $dir/ias $dir/pzs $dir/eps $dir/evds $dir/lmrs $dir/rmrs $dir/srqs $dir/points $dir/requests
 }
 step "shown: the adapter and the consumer of each object" owned
-# The same by netlink, with our tool and, where it is given, the kernel's own.
+# The same by netlink.
 kdapl() { "$TOP/tools/kdapl" "$@"; }
 as_in_debugfs() {	# FILE NETLINK'S COLUMNS: id, name, consumer
 	[ "$(awk 'NR > 1 { print $1, $3, $4 }' "$dir/$1" | sort)" = \
