@@ -154,6 +154,9 @@ static int nl_conn_end(struct sk_buff *skb, struct genl_info *info)
 	ret = -ENOTCONN;
 	if (READ_ONCE(ep->state) != DAT_EP_STATE_CONNECTED)
 		goto out;
+	ret = -EALREADY;	/* it has another reason, which the log is to tell */
+	if (kdapl_conn_stopping(conn) || kdapl_conn_spent(conn))
+		goto out;
 	WRITE_ONCE(conn->by_hand, true);
 	kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
 	ret = 0;
