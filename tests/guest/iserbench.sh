@@ -30,16 +30,9 @@ turn() {	# MODULE
 	python3 "$TOP/tests/blkbench" --turn "$TMPDIR/found" "$seconds" "$1=${d##*/}" || return
 	logout "$iqn" >/dev/null && until_true 30 rmmod "$1"
 }
-rounds_of() {	# there and back, so that what drifts meets both
-	kd_k=0
-	while [ $kd_k -lt "$1" ]; do
-		turn ib_iser && turn kdat_iser && turn kdat_iser && turn ib_iser || return
-		kd_k=$((kd_k + 2))
-	done
-}
 must "what the disk can do" python3 "$TOP/tests/blkbench" --turn "$TMPDIR/found" "$seconds" \
 	nullb0=nullb0
-step "$rounds rounds of $seconds s each, in turns" rounds_of "$rounds"
+step "$rounds rounds of $seconds s each, in turns" in_turns "$rounds" ib_iser kdat_iser
 step "what they have found" python3 "$TOP/tests/blkbench" --tell "$TMPDIR/found" "$seconds" \
 	nullb0 ib_iser kdat_iser
 finish

@@ -71,12 +71,7 @@ step "files are written" goes_on 3
 step "by the same session" logged_in
 meet 2
 # 90 MiB of 256 are dirty when the session has to come back.
-big_data() {
-	for kd_i in $(seq 90); do
-		cat "$TMPDIR/pattern" || return
-	done
-}
-big_file() { big_data >"$dir/big"; }
+big_file() { megabytes 90 >"$dir/big"; }
 mostly_dirty() { [ "$(sed -n 's/^Dirty: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -gt 61440 ]; }
 echo 70 >/proc/sys/vm/dirty_ratio
 echo 60 >/proc/sys/vm/dirty_background_ratio
@@ -99,7 +94,7 @@ meet 2
 : >"$TMPDIR/stop"
 step "no write has failed" wait $writer
 whole() {
-	big_data | cmp - "$dir/big" || return
+	megabytes 90 | cmp - "$dir/big" || return
 	for f in "$dir"/f*; do
 		cmp "$TMPDIR/pattern" "$f" || return
 	done

@@ -65,6 +65,22 @@ busy() {
 # that of the connection manager too. It never leaves that.
 cm_is_dead() { rdma resource show qp | grep -q 'type GSI state ERR'; }
 
+# in_turns ROUNDS BASELINE OTHER: the caller's turn(), there and back, so that what drifts meets both.
+in_turns() {
+	kd_k=0
+	while [ $kd_k -lt "$1" ]; do
+		turn "$2" && turn "$3" && turn "$3" && turn "$2" || return
+		kd_k=$((kd_k + 2))
+	done
+}
+
+# megabytes N: the megabyte in $TMPDIR/pattern, so many times.
+megabytes() {
+	for kd_i in $(seq "$1"); do
+		cat "$TMPDIR/pattern" || return
+	done
+}
+
 # tell: a line for whoever watches (make demo shows these).
 tell() { echo "tell: $*"; }
 

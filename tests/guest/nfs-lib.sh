@@ -24,6 +24,11 @@ places() {
 	mp sunrpc && mount -t rpc_pipefs rpc_pipefs /var/lib/nfs/rpc_pipefs
 }
 
+# share [KINDS]: the server's files for everybody, with these kinds of security.
+share() {
+	exportfs -i -o "rw,no_root_squash,insecure,no_subtree_check,fsid=0${1:+,sec=$1}" \
+		"*:$TMPDIR/export"
+}
 serve() {
 	# No delegations before lockd's grace period is over.
 	mp lockd nlm_grace_period=1 nlm_timeout=3
@@ -33,7 +38,7 @@ serve() {
 	rpcbind -w 2>>"$log"
 	# Keeps track of clients: with none to wait for there is no grace period.
 	nfsdcld 2>>"$log"
-	exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,fsid=0 "*:$TMPDIR/export" || return
+	share || return
 	rpc.mountd --port 20048 2>>"$log"
 	echo 1048576 >/proc/fs/nfsd/max_block_size
 	start_nfsd

@@ -308,9 +308,7 @@ client_krb5() {
 server_krb5() {
 	must "a realm" realm
 	must "the server's daemon" rpc.svcgssd
-	must "files for Kerberos" exportfs -i -o \
-		rw,no_root_squash,insecure,no_subtree_check,fsid=0,sec=sys:krb5:krb5i:krb5p \
-		"*:$TMPDIR/export"
+	must "files for Kerberos" share sys:krb5:krb5i:krb5p
 	meet 1
 }
 
@@ -385,12 +383,7 @@ server_suite() { :; }
 
 # 60 MiB of 256 are dirty while there is no cable. With more, whoever wants memory, this script
 # among them, may wait for the server: NFS writes what a process reclaims.
-big_data() {
-	for kd_i in $(seq 60); do
-		cat "$TMPDIR/pattern" || return
-	done
-}
-big_right() { big_data | cmp - "$dir/tree/big"; }
+big_right() { megabytes 60 | cmp - "$dir/tree/big"; }
 mostly_dirty() {
 	[ "$(awk '/^(Dirty|Writeback):/ { n += $2 } END { print n }' /proc/meminfo)" -gt 40960 ]
 }
@@ -409,7 +402,7 @@ client_dirty() {
 	meet 2
 	must "the cable is cut" cable cut
 	kd_begun=$(date +%s)
-	{ big_data >&3; } &
+	{ megabytes 60 >&3; } &
 	exec 3>&-
 	step "much of the memory is dirty" until_true 60 mostly_dirty
 	until_true 120 a_minute

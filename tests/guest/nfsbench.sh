@@ -20,17 +20,10 @@ turn() {	# MODULE
 		timeout 300 python3 "$TOP/tests/blkbench" --turn "$TMPDIR/found" "$seconds" \
 			"$1=$dir" && unmount && until_true 60 gone "$1"
 }
-rounds_of() {	# there and back, so that what drifts meets both
-	kd_k=0
-	while [ $kd_k -lt "$1" ]; do
-		turn rpcrdma && turn kdat_xprtrdma && turn kdat_xprtrdma && turn rpcrdma || return
-		kd_k=$((kd_k + 2))
-	done
-}
 begin
 if [ "$n" = 2 ]; then
 	rmmod kdat_xprtrdma
-	step "$rounds rounds of $seconds s each, in turns" rounds_of "$rounds"
+	step "$rounds rounds of $seconds s each, in turns" in_turns "$rounds" rpcrdma kdat_xprtrdma
 	step "what they have found" python3 "$TOP/tests/blkbench" --tell "$TMPDIR/found" "$seconds" \
 		- rpcrdma kdat_xprtrdma
 else

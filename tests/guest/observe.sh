@@ -65,12 +65,12 @@ owned() {
 step "shown: the adapter and the consumer of each object" owned
 # The same by netlink.
 kdapl() { "$TOP/tools/kdapl" "$@"; }
-as_in_debugfs() {	# FILE NETLINK'S COLUMNS: id, name, consumer
+as_in_debugfs() {	# FILE TABLE, and which of its columns name the adapter and the consumer
 	[ "$(awk 'NR > 1 { print $1, $3, $4 }' "$dir/$1" | sort)" = \
-		"$(kdapl "$2" | awk -v c="$3" 'NR > 1 { print $1, $(c == 6 ? 2 : 3), $(c) }' | sort)" ]
+		"$(kdapl "$2" | awk -v n="$3" -v c="$4" 'NR > 1 { print $1, $n, $c }' | sort)" ]
 }
-step "netlink: the adapters are those of debugfs" as_in_debugfs ias ia 6
-step "netlink: the connections, too" as_in_debugfs eps conn 4
+step "netlink: the adapters are those of debugfs" as_in_debugfs ias ia 2 6
+step "netlink: the connections, too" as_in_debugfs eps conn 3 4
 step "netlink: of one module" test "$(kdapl conn consumer=kdblk state=CONNECTED | wc -l)" = 2
 json() { kdapl -j "$@" | python3 -c 'import json, sys; print(len(json.load(sys.stdin)))'; }
 step "netlink: as JSON" test "$(json conn state=CONNECTED)" = 2
