@@ -211,15 +211,20 @@ server_recall() {
 }
 
 # Mounts from the hostile server fail one way or the other, and those from the good one do not.
+try_hostile() {
+	for kd_v in 4.2 4.0; do
+		! timeout 20 mount.nfs $server:/ "$dir" -o \
+			"vers=$kd_v,proto=rdma,port=20050,soft,timeo=20,retrans=1,retry=0" \
+			2>>"$log" || umount "$dir"
+	done
+}
 client_hostile() {
 	meet 2
 	for kd_i in 1 2 3 4 5 6; do
-		for kd_v in 4.2 4.0; do
-			! timeout 20 mount.nfs $server:/ "$dir" -o \
-				"vers=$kd_v,proto=rdma,port=20050,soft,timeo=20,retrans=1,retry=0" \
-				2>>"$log" || umount "$dir"
-		done
+		try_hostile
 	done
+	meet 2		# it hangs up, and answers early
+	try_hostile
 	meet 2		# it goes
 	must "a mount from a good server" mount_it 4.2
 	must "a directory" fresh
@@ -229,9 +234,16 @@ client_hostile() {
 server_hostile() {
 	must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 	must "the hostile server loads" insmod "$KO/kdnfsfuzz.ko" "ia=${p}0-1" port=20050
+	kd_fuzz=/sys/module/kdnfsfuzz/parameters
 	meet 1
 	meet 1
-	step "it has sent every fault" test "$(cat /sys/module/kdnfsfuzz/parameters/faults)" -ge 20
+	step "it has sent every fault" test "$(cat $kd_fuzz/faults)" -ge 20
+	echo 1 >$kd_fuzz/early
+	meet 1
+	meet 1
+	tell "calls at which the server hung up: $(cat $kd_fuzz/requests)"
+	step "it has hung up at calls, and answered them early" test "$(cat $kd_fuzz/requests)" -ge 10
+	step "no answer was taken for a call that was not sent" test "$(cat $kd_fuzz/beyond)" -eq 0
 	step "it unloads" rmmod kdnfsfuzz
 	step "kdapl unloads" rmmod kdapl
 }

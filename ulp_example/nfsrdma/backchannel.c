@@ -72,7 +72,7 @@ size_t kx_bc_maxpayload(struct rpc_xprt *xprt)
 	size_t most = 1024;
 
 	spin_lock(&kx->lock);
-	if (kx->conn)
+	if (kx->conn && kx->conn->limits.send)
 		most = min(kx->conn->limits.send + KX_CALL_HEADER_MAX,
 			   kx->conn->limits.recv + KX_REPLY_HEADER_MAX);
 	spin_unlock(&kx->lock);

@@ -37,6 +37,23 @@ static int kx_outcome(DAT_EVENT_NUMBER event)
 	}
 }
 
+/* The QP is in the error state, and all that was posted has completed. */
+static void kx_ended(struct kx_conn *conn)
+{
+	struct kx_xprt *kx = conn->kx;
+	int i;
+
+	spin_lock(&kx->lock);
+	conn->ended = true;
+	for (i = 0; i < KX_REQS; i++)
+		if (kx->reqs[i].waiting)
+			kx_fence_end(&kx->reqs[i]);
+	spin_unlock(&kx->lock);
+	for (i = 0; i < KX_REQS; i++)
+		if (kx->reqs[i].refused)
+			kx_reply_drop(kx, &kx->reqs[i]);
+}
+
 /* Workqueue. The first event is the outcome of the attempt; a second one is the end. */
 static void kx_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
@@ -47,8 +64,10 @@ static void kx_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLE
 	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
 		kx_private_decode(data->private_data, data->private_data_size, &theirs);
 		kx_limits_of(&kx_ours, &theirs, &conn->limits);
-	} else if (conn->outcome == DAT_CONNECTION_EVENT_ESTABLISHED && !READ_ONCE(conn->over)) {
-		xprt_force_disconnect(&conn->kx->xprt);
+	} else {
+		kx_ended(conn);
+		if (conn->outcome == DAT_CONNECTION_EVENT_ESTABLISHED && !READ_ONCE(conn->over))
+			xprt_force_disconnect(&conn->kx->xprt);
 	}
 	if (!conn->outcome) {
 		/* Pairs with the acquire in kx_connect(): the limits are there. */
@@ -241,13 +260,12 @@ out:
  */
 static void kx_req_reset(struct kx_xprt *kx, struct kx_req *req)
 {
+	if (req->refused)
+		kx_reply_drop(kx, req);
 	spin_lock(&kx->lock);
-	req->nmrs = 0;
-	if (req->waiting)
-		complete(&req->fenced);
-	req->waiting = false;
+	req->expected = false;
+	kx_fence_end(req);
 	spin_unlock(&kx->lock);
-	kx_reply_drop(kx, req);
 	kx_sent(kx, req);
 }
 

@@ -8,8 +8,9 @@
  *	XPRT_LOCKED	sunrpc's lock for sending: send_request, the connect worker and close hold
  *			it. They use the connection, make it and end it
  *	kx->lock	for those that post without XPRT_LOCKED: it keeps the connection while it is
- *			held. It also covers the lists of free LMRs and bc_free, and what a request
- *			has registered
+ *			held. It also covers the lists of free LMRs and bc_free, what a request has
+ *			registered once it is sent, and whether a reply is expected. It may be taken
+ *			under sunrpc's queue_lock
  *	the upcall	one at a time for each connection, in a workqueue: replies, completions
  *
  * An RPC completes only when no key to its memory is valid any more. A request is used again only
@@ -67,6 +68,7 @@ struct kx_mr {
  * @refs: one of the RPC layer, one while a Send uses @msg
  * @sending: the latter; under kx->lock
  * @signalled: that Send has a completion
+ * @expected: it is sent, and nothing has become of it: a reply may come; under kx->lock
  * @sent: in kx->sent while @sending
  * @number: index in kx->reqs
  * @msg: a page, registered while connected: header and call as they are sent
@@ -80,8 +82,9 @@ struct kx_mr {
  * @rep: message whose buffer the reply is in
  * @reply: what its header said
  * @replied: @rep is complete, but keys are still valid
- * @status: with @replied: bytes of the reply, or an errno
- * @waiting: kx_req_fence() waits for @fenced
+ * @refused: with @replied: they cannot be invalidated, the connection ends; under kx->lock
+ * @status: with @replied: 0, or an errno
+ * @waiting: kx_req_fence() waits for @fenced; under kx->lock
  * @fenced: no key is valid any more
  */
 struct kx_req {
@@ -90,6 +93,7 @@ struct kx_req {
 	refcount_t refs;
 	bool sending;
 	bool signalled;
+	bool expected;
 	struct list_head sent;
 	u16 number;
 	void *msg;
@@ -103,6 +107,7 @@ struct kx_req {
 	struct kx_rep *rep;
 	struct kx_reply reply;
 	bool replied;
+	bool refused;
 	int status;
 	bool waiting;
 	struct completion fenced;
@@ -201,6 +206,7 @@ struct kx_xprt {
  * @free_mrs: those that are not in use
  * @wait: for @outcome
  * @outcome: event of the attempt, or 0
+ * @ended: by its last event: no device reaches any memory by it; under kx->lock
  * @over: the connection is being taken apart: events do not matter
  */
 struct kx_conn {
@@ -220,6 +226,7 @@ struct kx_conn {
 	struct list_head free_mrs;
 	wait_queue_head_t wait;
 	DAT_EVENT_NUMBER outcome;
+	bool ended;
 	bool over;
 };
 
@@ -251,7 +258,8 @@ int kx_map(struct kx_xprt *kx, struct kx_req *req, const struct xdr_buf *buf, en
 void kx_unmap(struct kx_xprt *kx, struct kx_req *req);
 int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 results_from);
 DAT_RETURN kx_invalidate(struct kx_conn *conn, struct kx_req *req);
-void kx_req_fence(struct kx_xprt *kx, struct kx_req *req);
+void kx_req_fence(struct kx_xprt *kx, struct kx_req *req, bool hang_up);
+void kx_fence_end(struct kx_req *req);
 bool kx_invalidated(struct kx_conn *conn, struct kx_req *req, DAT_RMR_CONTEXT key);
 void kx_fenced(struct kx_conn *conn, struct kx_req *req);
 void kx_sent(struct kx_xprt *kx, struct kx_req *req);

@@ -237,16 +237,31 @@ void kx_unmap(struct kx_xprt *kx, struct kx_req *req)
  * is that of those before it, too. A reply proves as much of its call: what is sent again after
  * that, the server drops by its sequence number. An answer to the server has no reply.
  */
-static void kx_sending(struct kx_xprt *kx, struct kx_req *req)
+static bool kx_wants_signal(const struct kx_xprt *kx, const struct kx_req *req)
 {
-	refcount_inc(&req->refs);
-	req->signalled = req->number >= KX_CREDITS || ++kx->quiet >= KX_SIGNAL_EVERY;
-	if (req->signalled)
-		kx->quiet = 0;
+	return req->number >= KX_CREDITS || kx->quiet + 1 >= KX_SIGNAL_EVERY;
+}
+
+/* Post the end of a call. Whoever hears of its reply or completion waits for the lock. */
+static DAT_RETURN kx_post_send(struct kx_conn *conn, struct kx_req *req,
+			       struct kdat_request *list, DAT_COUNT n, bool signalled)
+{
+	struct kx_xprt *kx = conn->kx;
+	DAT_COUNT failed;
+	DAT_RETURN ret;
+
 	spin_lock(&kx->lock);
-	req->sending = true;
-	list_add_tail(&req->sent, &kx->sent);
+	ret = kdat_ep_post_list(conn->ep, list, n, &failed);
+	if (ret == DAT_SUCCESS) {
+		refcount_inc(&req->refs);
+		req->signalled = signalled;
+		req->sending = true;
+		req->expected = req->number < KX_CREDITS;
+		list_add_tail(&req->sent, &kx->sent);
+		kx->quiet = signalled ? 0 : kx->quiet + 1;
+	}
 	spin_unlock(&kx->lock);
+	return ret;
 }
 
 /* The Send of a request does not use its message any more. */
@@ -271,10 +286,8 @@ void kx_sent_until(struct kx_xprt *kx, struct kx_req *last)
 
 	do {
 		spin_lock(&kx->lock);
-		req = list_first_entry_or_null(&kx->sent, struct kx_req, sent);
+		req = last->sending ? list_first_entry(&kx->sent, struct kx_req, sent) : last;
 		spin_unlock(&kx->lock);
-		if (WARN_ON_ONCE(!req))
-			return;
 		kx_sent(kx, req);
 	} while (req != last);
 }
@@ -282,7 +295,7 @@ void kx_sent_until(struct kx_xprt *kx, struct kx_req *last)
 /**
  * kx_post_call - register the memory of a call, and send it
  * @conn: the connection; XPRT_LOCKED
- * @req: the request, @req->msg is complete
+ * @req: the request, @req->msg is complete. Nobody else looks at it until it is sent
  * @length: of the message
  * @results_from: the first so many LMRs are read by the server, the others are written
  *
@@ -295,12 +308,12 @@ int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 resul
 	DAT_LMR_TRIPLET iov = { conn->send_at + req->number * PAGE_SIZE, length, conn->send_key };
 	struct kdat_request list[KDAT_POST_LIST_MAX];
 	DAT_RETURN ret = DAT_SUCCESS;
+	bool signalled = kx_wants_signal(conn->kx, req);
+	u32 i, nmrs = req->nmrs, posted = 0;
 	DAT_COUNT n = 0, failed;
-	u32 i, posted = 0;
 
-	kx_sending(conn->kx, req);
-	for (i = 0; i <= req->nmrs && ret == DAT_SUCCESS; i++) {
-		if (i < req->nmrs)
+	for (i = 0; i <= nmrs && ret == DAT_SUCCESS; i++) {
+		if (i < nmrs)
 			list[n++] = (struct kdat_request) {
 				.op = KDAT_REQUEST_LMR_FMR,
 				.completion_flags = DAT_COMPLETION_SUPPRESS_FLAG,
@@ -314,24 +327,22 @@ int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 resul
 		else
 			list[n++] = (struct kdat_request) {
 				.op = KDAT_REQUEST_SEND,
-				.completion_flags = req->signalled ? DAT_COMPLETION_DEFAULT_FLAG :
-								     DAT_COMPLETION_SUPPRESS_FLAG,
+				.completion_flags = signalled ? DAT_COMPLETION_DEFAULT_FLAG :
+								DAT_COMPLETION_SUPPRESS_FLAG,
 				.user_cookie.as_ptr = req,
 				.num_segments = 1,
 				.local_iov = &iov,
 			};
-		if (n < ARRAY_SIZE(list) && i < req->nmrs)
+		if (n < ARRAY_SIZE(list) && i < nmrs)
 			continue;
-		ret = kdat_ep_post_list(conn->ep, list, n, &failed);
+		ret = i < nmrs ? kdat_ep_post_list(conn->ep, list, n, &failed) :
+				 kx_post_send(conn, req, list, n, signalled);
 		if (ret == DAT_SUCCESS)
 			posted += n;
 		n = 0;
 	}
 	if (ret == DAT_SUCCESS)
 		return 0;
-	if (req->signalled)
-		conn->kx->quiet = KX_SIGNAL_EVERY;	/* the next one is */
-	kx_sent(conn->kx, req);
 	return DAT_GET_TYPE(ret) == DAT_INSUFFICIENT_RESOURCES && !posted ? -ENOBUFS : -ENOTCONN;
 }
 
@@ -391,32 +402,51 @@ void kx_fenced(struct kx_conn *conn, struct kx_req *req)
 	spin_lock(&kx->lock);
 	while (req->nmrs)
 		kx_put_mr(conn, req, req->nmrs - 1);
-	if (req->waiting)
-		complete(&req->fenced);
-	req->waiting = false;
+	kx_fence_end(req);
 	spin_unlock(&kx->lock);
 	xprt_write_space(&kx->xprt);
 }
 
-/*
- * The RPC ends without a reply, by a signal or after too long: wait until the server does not reach
- * its memory. Without a connection, that is because kx_disconnect() is at work, and says when.
- */
-void kx_req_fence(struct kx_xprt *kx, struct kx_req *req)
+/* Under kx->lock. What LMRs @req still has go with the connection, which has ended. */
+void kx_fence_end(struct kx_req *req)
 {
-	DAT_RETURN ret = DAT_SUCCESS;
+	req->nmrs = 0;
+	if (req->waiting)
+		complete(&req->fenced);
+	req->waiting = false;
+}
+
+/**
+ * kx_req_fence - wait until the server does not reach the memory of an RPC
+ * @kx: the transport
+ * @req: its RPC ends without a reply, or is encoded anew
+ * @hang_up: end the connection for that
+ *
+ * The last invalidation tells, or the end of the connection, or kx_disconnect(). None of them waits
+ * for sunrpc's workqueues, whose only thread, when memory is short, may be the caller. If a reply
+ * is being looked at, sunrpc itself waits for that.
+ */
+void kx_req_fence(struct kx_xprt *kx, struct kx_req *req, bool hang_up)
+{
+	struct kx_conn *conn;
+	bool sent, wait;
 
 	spin_lock(&kx->lock);
-	if (!req->nmrs) {
-		spin_unlock(&kx->lock);
-		return;
+	conn = kx->conn;
+	sent = req->expected;
+	wait = sent && req->nmrs;
+	req->expected = false;
+	if (wait && conn && conn->ended) {
+		kx_fence_end(req);
+		wait = false;
 	}
-	reinit_completion(&req->fenced);
-	req->waiting = true;
-	if (kx->conn)
-		ret = kx_invalidate(kx->conn, req);
+	if (wait) {
+		reinit_completion(&req->fenced);
+		req->waiting = true;
+	}
+	if (sent && conn && (hang_up || (wait && kx_invalidate(conn, req) != DAT_SUCCESS)))
+		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
 	spin_unlock(&kx->lock);
-	if (ret != DAT_SUCCESS)		/* the connection has ended */
-		xprt_force_disconnect(&kx->xprt);
-	wait_for_completion(&req->fenced);
+	if (wait)
+		wait_for_completion(&req->fenced);
 }

@@ -86,11 +86,11 @@ static u32 kx_place_reply(struct kx_xprt *kx, struct kx_req *req)
 	return min_t(u32, length + req->reply.written + pad, buf->buflen);
 }
 
-/* The server has written the whole reply; it cannot be longer than what was offered. */
+/* The server has written the whole reply. */
 static u32 kx_count_reply(struct kx_xprt *kx, struct kx_req *req)
 {
 	kx->stats.transferred += req->reply.replied;
-	return req->reply.replied;
+	return min_t(u32, req->reply.replied, req->rqst.rq_rcv_buf.buflen);
 }
 
 /* Hand the reply to the RPC layer. No key to its memory is valid. */
@@ -115,13 +115,19 @@ static void kx_complete(struct kx_xprt *kx, struct kx_req *req)
 	spin_unlock(&kx->xprt.queue_lock);
 }
 
-/* The connection has ended while keys were being invalidated: the call will be sent again. */
+/*
+ * The connection has ended while keys were to be invalidated: as if no reply had come. The call
+ * will be sent again, or given up.
+ */
 void kx_reply_drop(struct kx_xprt *kx, struct kx_req *req)
 {
 	spin_lock(&kx->xprt.queue_lock);
-	if (req->replied)
-		xprt_unpin_rqst(&req->rqst);
+	spin_lock(&kx->lock);
+	req->expected = true;
+	req->refused = false;
+	spin_unlock(&kx->lock);
 	req->replied = false;
+	xprt_unpin_rqst(&req->rqst);
 	spin_unlock(&kx->xprt.queue_lock);
 }
 
@@ -155,21 +161,29 @@ static int kx_reply_status(struct kx_xprt *kx, const struct kx_rep *rep, struct 
 	return -EIO;
 }
 
-/* The request that has this XID and waits for a reply, pinned, or NULL. */
+/*
+ * The request that has this XID, pinned, or NULL. sunrpc has it in its list before it is sent, too,
+ * and a server may know its XID from an earlier connection: only what is sent has a reply.
+ */
 static struct kx_req *kx_find(struct kx_xprt *kx, __be32 xid)
 {
-	struct kx_req *req = NULL;
 	struct rpc_rqst *rqst;
+	bool found = false;
 
 	spin_lock(&kx->xprt.queue_lock);
 	rqst = xprt_lookup_rqst(&kx->xprt, xid);
-	if (rqst && !kx_req_of(rqst)->replied) {	/* else: a second reply */
-		req = kx_req_of(rqst);
-		req->replied = true;
+	if (rqst) {
+		spin_lock(&kx->lock);
+		found = kx_req_of(rqst)->expected;
+		kx_req_of(rqst)->expected = false;
+		spin_unlock(&kx->lock);
+	}
+	if (found) {
+		kx_req_of(rqst)->replied = true;
 		xprt_pin_rqst(rqst);
 	}
 	spin_unlock(&kx->xprt.queue_lock);
-	return req;
+	return found ? kx_req_of(rqst) : NULL;
 }
 
 /* Take a reply; return what is wrong with the server, or NULL. */
@@ -179,6 +193,8 @@ static const char *kx_reply(struct kx_conn *conn, struct kx_req *req, struct kx_
 	struct kx_xprt *kx = conn->kx;
 	struct kx_rep *old = req->rep;
 	DAT_RETURN ret = DAT_SUCCESS;
+	const char *wrong = NULL;
+	bool ended;
 	u32 nmrs;
 
 	if (!req->signalled)
@@ -189,18 +205,21 @@ static const char *kx_reply(struct kx_conn *conn, struct kx_req *req, struct kx_
 	req->status = kx_reply_status(kx, rep, req);
 	if (dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE &&
 	    !kx_invalidated(conn, req, dto->rmr_context)) {
-		kx_reply_drop(kx, req);
-		return "a reply has invalidated memory of another call";
+		req->status = -EIO;
+		wrong = "a reply has invalidated memory of another call";
 	}
 	spin_lock(&kx->lock);
 	nmrs = req->nmrs;
 	if (nmrs)
 		ret = kx_invalidate(conn, req);
+	ended = conn->ended;
+	req->refused = ret != DAT_SUCCESS && !ended;	/* it is about to end */
 	spin_unlock(&kx->lock);
 	if (!nmrs)
 		kx_complete(kx, req);
-	/* If it was refused, the connection has ended: the call is sent again on the next one. */
-	return ret == DAT_SUCCESS ? NULL : "memory could not be taken back";
+	else if (ret != DAT_SUCCESS && ended)
+		kx_reply_drop(kx, req);
+	return ret == DAT_SUCCESS ? wrong : "memory could not be taken back";
 }
 
 /* A message of the server; return what is wrong with the server, or NULL. */
@@ -227,8 +246,9 @@ static const char *kx_receive(struct kx_conn *conn, struct kx_rep *rep,
 	req = kx_find(kx, reply.xid);
 	if (!req) {
 		/*
-		 * An RPC that was given up, for example. If the reply has invalidated memory of
-		 * another one, that cannot be invalidated later on, which ends the connection.
+		 * Of an RPC that was given up, for example, or the second one. If it has
+		 * invalidated memory of another RPC, that cannot be invalidated later on, which
+		 * ends the connection.
 		 */
 		kx_rep_put(kx, rep);
 		return NULL;
@@ -245,6 +265,12 @@ static void kx_invalidate_done(struct kx_conn *conn, struct kx_req *req)
 		kx_complete(conn->kx, req);
 }
 
+static void kx_invalidate_lost(struct kx_xprt *kx, struct kx_req *req)
+{
+	if (req->replied)
+		kx_reply_drop(kx, req);
+}
+
 void kx_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
@@ -253,6 +279,8 @@ void kx_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 
 	if (dto->status != DAT_DTO_SUCCESS) {
 		/* The connection ends; kx_disconnect() looks after what did not succeed. */
+		if (dto->operation == DAT_DTO_LMR_INVALIDATE)
+			kx_invalidate_lost(conn->kx, dto->user_cookie.as_ptr);
 		if (dto->status != DAT_DTO_ERR_FLUSHED)
 			wrong = kdat_dto_status_name(dto->status);
 	} else if (dto->operation == DAT_DTO_SEND) {

@@ -101,7 +101,7 @@ static void kx_buf_free(struct rpc_task *task)
 {
 	struct rpc_rqst *rqst = task->tk_rqstp;
 
-	kx_req_fence(kx_of(rqst->rq_xprt), kx_req_of(rqst));
+	kx_req_fence(kx_of(rqst->rq_xprt), kx_req_of(rqst), false);
 }
 
 static int kx_send_request(struct rpc_rqst *rqst)
@@ -183,10 +183,14 @@ void kx_close(struct rpc_xprt *xprt)
 	xprt_disconnect_done(xprt);
 }
 
-/* No reply for a long time: find out whether the server is still there. */
+/*
+ * No reply for a long time: find out whether the server is still there. The call is encoded anew
+ * as soon as this returns, maybe into other pages, so no key to it may be valid any more.
+ */
 static void kx_timer(struct rpc_xprt *xprt, struct rpc_task *task)
 {
 	xprt_force_disconnect(xprt);
+	kx_req_fence(kx_of(xprt), kx_req_of(task->tk_rqstp), true);
 }
 
 static void kx_inject_disconnect(struct rpc_xprt *xprt)

@@ -17,7 +17,10 @@
 static char *ia;
 static ushort port = KX_PORT;
 static uint seed = 1;
+static bool early;
 static uint faults;
+static uint requests;
+static uint beyond;
 
 module_param(ia, charp, 0444);
 MODULE_PARM_DESC(ia, "interface adapter");
@@ -26,6 +29,12 @@ module_param(seed, uint, 0444);
 MODULE_PARM_DESC(seed, "what is at random follows from it");
 module_param(faults, uint, 0444);
 MODULE_PARM_DESC(faults, "read: wrong replies that were sent");
+module_param(early, bool, 0644);
+MODULE_PARM_DESC(early, "instead: hang up at each call; answer it as soon as there is a connection");
+module_param(requests, uint, 0444);
+MODULE_PARM_DESC(requests, "read: calls that came while early was set");
+module_param(beyond, uint, 0444);
+MODULE_PARM_DESC(beyond, "read: those that came in place of one that was answered before it was sent");
 
 TEST_STATE;
 
@@ -79,6 +88,13 @@ static const struct fault {
 	{ FAULT(XID, KX_VERSION) },
 };
 
+struct fuzz_peer {
+	struct test_peer peer;	/* first */
+	__be32 answered;	/* the XID of the call that was answered early */
+};
+
+static __be32 fuzz_xid;		/* of the call that is to be answered early */
+
 static u32 fuzz_below(u32 n)
 {
 	return prandom_u32_state(&fuzz_random) % n;
@@ -100,6 +116,39 @@ static u32 fuzz_word(u32 word, u32 xid, bool null)
 	}
 }
 
+/*
+ * Hang up at a call; answer it as soon as there is the next connection. Then this call must be what
+ * comes first: the next one comes if the client takes an answer to what it has not sent. It may
+ * after that, for the answer to a call may come late, so the next connection has none. A client of
+ * Linux counts its XIDs in its own order of bytes.
+ */
+static void fuzz_hang_up(struct fuzz_peer *peer, __be32 xid)
+{
+	WRITE_ONCE(requests, requests + 1);
+	if (peer->answered && (__force u32)xid == (__force u32)peer->answered + 1)
+		WRITE_ONCE(beyond, beyond + 1);
+	WRITE_ONCE(fuzz_xid, peer->answered ? 0 : xid);
+	dat_ep_disconnect(peer->peer.end.ep, DAT_CLOSE_ABRUPT_FLAG);
+}
+
+static void fuzz_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct fuzz_peer *peer = test_context(event->event_data.connect_event_data.ep_handle);
+	static const u32 words[] = { HEADER(8, MSG), NO_LISTS, REPLY };
+	__be32 xid = READ_ONCE(fuzz_xid), *out;
+	u32 i;
+
+	test_conn_event(event);
+	if (!READ_ONCE(early) || !xid || !peer ||
+	    event->event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
+		return;
+	WRITE_ONCE(peer->answered, xid);
+	out = (__be32 *)(peer->peer.mem.p + CALLS * SIZE);
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		out[i] = cpu_to_be32(fuzz_word(words[i], be32_to_cpu(xid), true));
+	test_peer_send(&peer->peer, CALLS * SIZE, sizeof(words), 0, 0);
+}
+
 /* The RPC message of a call is behind the lists, if there are none. */
 static void fuzz_heard(struct test_peer *peer, void *message)
 {
@@ -109,6 +158,10 @@ static void fuzz_heard(struct test_peer *peer, void *message)
 	const __be32 *call = message;
 	bool null = !call[4] && !call[5] && !call[6] && !call[12];
 
+	if (READ_ONCE(early)) {
+		fuzz_hang_up(container_of(peer, struct fuzz_peer, peer), call[0]);
+		return;
+	}
 	memset(out, 0, SIZE);
 	for (i = 0; i < n; i++)
 		out[i] = cpu_to_be32(fuzz_word(fault->words[i], be32_to_cpu(call[0]), null));
@@ -133,7 +186,7 @@ static struct test_server fuzz_server = {
 		.srq_soft_hw = DAT_HW_DEFAULT,
 	},
 	.more = CALLS * SIZE,
-	.peer_size = sizeof(struct test_peer),
+	.peer_size = sizeof(struct fuzz_peer),
 	.hello = fuzz_hello, .hello_size = sizeof(fuzz_hello),
 	.heard = fuzz_heard,
 };
@@ -150,7 +203,7 @@ static int __init fuzz_init(void)
 
 	prandom_seed_state(&fuzz_random, seed);
 	err = test_ia_open(&fuzz_server.ia, ia) ?:
-	      test_server_open(&fuzz_server, port, test_cm_upcall);
+	      test_server_open(&fuzz_server, port, fuzz_conn_upcall);
 	if (err)
 		fuzz_stop();
 	return err;
