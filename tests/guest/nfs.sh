@@ -223,6 +223,7 @@ client_hostile() {
 	for kd_i in 1 2 3 4 5 6; do
 		try_hostile
 	done
+	meet 2
 	meet 2		# it hangs up, and answers early
 	try_hostile
 	meet 2		# it goes
