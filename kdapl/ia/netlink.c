@@ -173,7 +173,7 @@ static struct kdapl_conn *nl_find(u32 id, u32 qpn, struct netlink_ext_ack *extac
 	if (!conn)
 		NL_SET_ERR_MSG(extack, "no connection has this id");
 	else if (conn->qpn != qpn)
-		NL_SET_ERR_MSG(extack, "the queue pair of this id is another one: it was connected again");
+		NL_SET_ERR_MSG(extack, "this id has another queue pair by now");
 	return conn && conn->qpn == qpn ? conn : NULL;
 }
 
