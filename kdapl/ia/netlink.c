@@ -68,7 +68,7 @@ static int nl_put_conn(struct sk_buff *skb, const struct kdapl_obj *obj)
 
 	if (!conn)
 		return -ENODATA;
-	peer = conn->remote;
+	peer = kdapl_seen(conn->remote);
 	if (!peer.ss_family)
 		return -ENODATA;
 	event = READ_ONCE(conn->last_event);

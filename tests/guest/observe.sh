@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# observe.sh rxe|siw: what debugfs and the tracepoints tell while a disk is used over kdblk,
-# and that readers of all of it disturb nobody.
+# observe.sh rxe|siw: what debugfs, netlink and the tracepoints tell while a disk is used over
+# kdblk, connections that are ended by hand, and that readers of all of it disturb nobody.
 # shellcheck shell=sh disable=SC2154
 p=$1
 . "$TOP/tests/guest/blk-lib.sh"
