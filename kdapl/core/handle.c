@@ -166,16 +166,19 @@ void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type)
 /**
  * kdapl_handle_next - walk the table
  * @index: in: first entry to look at; out: entry of the object
+ * @end: look at no entry from this one on; ULONG_MAX: look at all
  *
  * Context: inside rcu_read_lock(), to which the result is bound.
- * Return: the next live object, or NULL if there is none.
+ * Return: the next live object. NULL if there is none before @end, where @index is then; or
+ * before the end of the table, which leaves @index below @end.
  */
-struct kdapl_obj *kdapl_handle_next(unsigned long *index)
+struct kdapl_obj *kdapl_handle_next(unsigned long *index, unsigned long end)
 {
 	struct kdapl_handle_entry *entry;
 	void *obj;
 
-	for (; *index < BIT(KDAPL_HANDLE_INDEX_BITS); ++*index) {
+	end = min(end, BIT(KDAPL_HANDLE_INDEX_BITS));
+	for (; *index < end; ++*index) {
 		entry = handle_entry(*index);
 		if (!entry)
 			break;

@@ -96,7 +96,7 @@ static inline void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type)
 }
 
 void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type);
-struct kdapl_obj *kdapl_handle_next(unsigned long *index);
+struct kdapl_obj *kdapl_handle_next(unsigned long *index, unsigned long end);
 
 /* The id of an object in traces and debugfs, unique while the object lives; 0 for none. */
 static inline u32 kdapl_id(DAT_HANDLE handle)

@@ -118,7 +118,6 @@ struct kdapl_cr {
  * @comm: what dat_ep_common_connect() connects by; @mutex
  * @net_attr: how its connections treat the network; @lock
  * @serial: the consumer serialises what it posts; @lock
- * @last_event: the last connection event, 0 before the first
  * @cr: request the EP belongs to, in PASSIVE_ and TENTATIVE_CONNECTION_PENDING; @lock
  * @last_conn: the connection of an EP that is being destroyed
  * @marks: high watermarks of the buffers taken from the SRQ
@@ -142,7 +141,6 @@ struct kdapl_ep {
 	DAT_COMM comm;
 	struct kdat_conn_attr net_attr;
 	bool serial;
-	u32 last_event;
 	struct kdapl_cr *cr;
 	struct kdapl_conn *last_conn;
 	struct kdapl_marks marks;

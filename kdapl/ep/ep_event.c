@@ -40,7 +40,7 @@ void kdapl_ep_event(struct kdapl_conn *conn, u32 number)
 
 	if (READ_ONCE(conn->discard))
 		return;
-	WRITE_ONCE(conn->ep->last_event, number);
+	WRITE_ONCE(conn->last_event, number);
 	trace_kdapl_conn_event(conn->handle, conn->qpn, number);
 	data->ep_handle = conn->handle;
 	if ((number == DAT_CONNECTION_EVENT_ESTABLISHED && !conn->passive) ||

@@ -157,6 +157,7 @@ struct kdapl_conn_cm_ops {
  * @wc_failed: an error completion came before the connection was up
  * @discard: completions are dropped, the EP was freed or reset: kdapl_conn_discard()
  * @by_hand: the administrator has ended it
+ * @last_event: its last event, 0 before the first
  * @owed: it had ended before @discard: dropped completions should have been reported
  * @ack_gp: grace period that must have passed before a drained connection ends (D-85); 0: none
  * @dropped: completions that were dropped; atomic because two EVDs count
@@ -228,6 +229,7 @@ struct kdapl_conn {
 	bool spoken;
 	u8 retries;
 	atomic_t reason;
+	u32 last_event;
 	struct kdat_conn_attr net_attr;
 	u8 read_in;
 	u8 read_out;

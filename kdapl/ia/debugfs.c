@@ -31,11 +31,14 @@ struct kdapl_view {
 
 static void debugfs_show_ia(struct seq_file *m, const struct kdapl_obj *obj)
 {
+	static const char * const states[] = {
+		[KDAPL_IA_STATE_OPEN] = "open", [KDAPL_IA_STATE_CLOSING] = "closing",
+		[KDAPL_IA_STATE_LOST] = "lost",
+	};
 	const struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
 
 	seq_printf(m, " %-10s %-4u %-7s %u\n", ia->dev->name, ia->port,
-		   kdapl_seen(ia->dead) ? "lost" : kdapl_seen(ia->closing) ? "closing" : "open",
-		   kdapl_seen(ia->keys.count));
+		   states[kdapl_ia_state(ia)], kdapl_seen(ia->keys.count));
 }
 
 static void debugfs_show_pz(struct seq_file *m, const struct kdapl_obj *obj)
@@ -74,7 +77,7 @@ static void debugfs_show_ep(struct seq_file *m, const struct kdapl_obj *obj)
 	seq_printf(m, " %u %u", kdapl_seen(sq->flushed) + kdapl_seen(rq->flushed),
 		   kdapl_seen(sq->failed) + kdapl_seen(rq->failed));
 	error = kdapl_conn_error(conn);
-	event = kdapl_seen(ep->last_event);
+	event = kdapl_seen(conn->last_event);
 	seq_printf(m, " %s %s\n", error ? kdat_dto_status_name(error) : "-",
 		   event ? kdat_event_name(event) : "-");
 }
@@ -217,7 +220,7 @@ static void *debugfs_seq_find(struct seq_file *m, loff_t *pos)
 
 	if (!*pos)
 		return SEQ_START_TOKEN;
-	for (index = *pos - 1; (obj = kdapl_handle_next(&index)); index++) {
+	for (index = *pos - 1; (obj = kdapl_handle_next(&index, ULONG_MAX)); index++) {
 		if (!(view->types & BIT(obj->type)))
 			continue;
 		*pos = index + 1;

@@ -7,7 +7,11 @@
 #ifndef KDAPL_IA_IA_API_H
 #define KDAPL_IA_IA_API_H
 
+#include <uapi/linux/kdapl.h>
+
 #include "../cm/cm.h"
+
+struct netlink_ext_ack;
 
 int kdapl_start(void);
 void kdapl_stop(void);
@@ -41,9 +45,16 @@ void kdapl_ia_exit(void);
 /* Read without a lock: the value is only shown. */
 #define kdapl_seen(value)	data_race(value)
 
+static inline enum kdapl_ia_state kdapl_ia_state(const struct kdapl_ia *ia)
+{
+	return kdapl_seen(ia->dead) ? KDAPL_IA_STATE_LOST :
+	       kdapl_seen(ia->closing) ? KDAPL_IA_STATE_CLOSING : KDAPL_IA_STATE_OPEN;
+}
+
 void kdapl_debugfs_init(void);
 void kdapl_debugfs_exit(void);
 int kdapl_netlink_start(void);
 void kdapl_netlink_stop(void);
+int kdapl_end_by_hand(u32 id, u32 qpn, struct netlink_ext_ack *extack);
 
 #endif /* KDAPL_IA_IA_API_H */

@@ -21,19 +21,20 @@ int kdapl_start(void)
 	ret = kdapl_workqueues_start();
 	if (ret)
 		return ret;
-	ret = kdapl_netlink_start();
-	if (ret)
-		goto err_workqueues;
 	kdapl_debugfs_init();
 	ret = ib_register_client(&kdapl_client);
 	if (ret)
 		goto err_debugfs;
+	/* last, and the first to go: requests come as soon as the family is there */
+	ret = kdapl_netlink_start();
+	if (ret)
+		goto err_client;
 	return 0;
 
+err_client:
+	ib_unregister_client(&kdapl_client);
 err_debugfs:
 	kdapl_debugfs_exit();
-	kdapl_netlink_stop();
-err_workqueues:
 	kdapl_workqueues_stop();
 	return ret;
 }

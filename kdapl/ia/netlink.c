@@ -9,23 +9,25 @@
  * of an object was not all read at the same moment.
  */
 #include <net/genetlink.h>
-#include <uapi/linux/kdapl.h>
 
 #include "ia_api.h"
+
+#define NL_SLICE	1024	/* entries of the table in one RCU read side section */
 
 static struct genl_family kdapl_family;
 
 static int nl_put_ia(struct sk_buff *skb, const struct kdapl_obj *obj)
 {
 	const struct kdapl_ia *ia = container_of(obj, struct kdapl_ia, obj);
-	u32 state = READ_ONCE(ia->dead) ? KDAPL_IA_STATE_LOST :
-		    READ_ONCE(ia->closing) ? KDAPL_IA_STATE_CLOSING : KDAPL_IA_STATE_OPEN;
+	char device[IB_DEVICE_NAME_MAX];
 
+	/* a copy keeps its length if the device is renamed now */
+	kdapl_seen(strscpy(device, ia->dev->name, sizeof(device)));
 	return nla_put_u32(skb, KDAPL_A_IA_ID, kdapl_id(obj->handle)) ?:
 	       nla_put_string(skb, KDAPL_A_IA_NAME, ia->name) ?:
-	       nla_put_string(skb, KDAPL_A_IA_DEVICE, ia->dev->name) ?:
+	       nla_put_string(skb, KDAPL_A_IA_DEVICE, device) ?:
 	       nla_put_u32(skb, KDAPL_A_IA_PORT, ia->port) ?:
-	       nla_put_u32(skb, KDAPL_A_IA_STATE, state) ?:
+	       nla_put_u32(skb, KDAPL_A_IA_STATE, kdapl_ia_state(ia)) ?:
 	       nla_put_string(skb, KDAPL_A_IA_CONSUMER, ia->consumer);
 }
 
@@ -53,18 +55,23 @@ static int nl_put_counts(struct sk_buff *skb, const struct kdapl_conn *conn)
 	       nla_put_u32(skb, KDAPL_A_CONN_RECEIVES_DONE, kdapl_seen(rq->tail));
 }
 
-/* -ENODATA: an EP that has no connection. */
+/* -ENODATA: an EP that was not connected since it was made, or reset. */
 static int nl_put_conn(struct sk_buff *skb, const struct kdapl_obj *obj)
 {
 	const struct kdapl_ep *ep = container_of(obj, struct kdapl_ep, obj);
 	const struct kdapl_conn *conn = rcu_dereference(ep->conn);
-	u32 event = READ_ONCE(ep->last_event);
 	const struct kdapl_ia *ia = obj->ia;
+	struct sockaddr_storage peer;
 	unsigned int error;
+	u32 event;
 	int ret;
 
 	if (!conn)
 		return -ENODATA;
+	peer = kdapl_seen(conn->remote);
+	if (!peer.ss_family)
+		return -ENODATA;
+	event = READ_ONCE(conn->last_event);
 	error = kdapl_conn_error(conn);
 	ret = nla_put_u32(skb, KDAPL_A_CONN_ID, kdapl_id(obj->handle)) ?:
 	      nla_put_u32(skb, KDAPL_A_CONN_IA_ID, kdapl_id(READ_ONCE(ia->obj.handle))) ?:
@@ -73,7 +80,7 @@ static int nl_put_conn(struct sk_buff *skb, const struct kdapl_obj *obj)
 	      nla_put_string(skb, KDAPL_A_CONN_STATE,
 			     kdat_ep_state_name(READ_ONCE(ep->state))) ?:
 	      nla_put_u32(skb, KDAPL_A_CONN_QPN, conn->qpn) ?:
-	      nl_put_peer(skb, &conn->remote);
+	      nl_put_peer(skb, &peer);
 	if (!ret && kdapl_seen(conn->passive))
 		ret = nla_put_flag(skb, KDAPL_A_CONN_PASSIVE);
 	if (!ret && event)
@@ -83,86 +90,142 @@ static int nl_put_conn(struct sk_buff *skb, const struct kdapl_obj *obj)
 	return ret ?: nl_put_counts(skb, conn);
 }
 
-/* One message for each object of a kind, from index cb->args[0] on, until the buffer is full. */
-static int nl_dump(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd, u8 type,
-		   int (*put)(struct sk_buff *skb, const struct kdapl_obj *obj))
+/* What a dump is to tell. */
+struct nl_kind {
+	u8 cmd;
+	u8 type;
+	int (*put)(struct sk_buff *skb, const struct kdapl_obj *obj);
+};
+
+/*
+ * One message for each object in the next NL_SLICE entries. 1: there may be more; 0: there are no
+ * more; -EMSGSIZE: the buffer is full, go on at *@index with the next one.
+ */
+static int nl_dump_slice(struct sk_buff *skb, struct netlink_callback *cb,
+			 const struct nl_kind *kind, unsigned long *index)
 {
-	unsigned long index = cb->args[0];
+	unsigned long end = *index + NL_SLICE;
 	struct kdapl_obj *obj;
 	int ret = 0;
 	void *hdr;
 
 	rcu_read_lock();
-	for (; (obj = kdapl_handle_next(&index)); index++) {
+	for (; (obj = kdapl_handle_next(index, end)); ++*index) {
 		/* the handle is in the table a moment before it is in the object */
-		if (obj->type != type || !READ_ONCE(obj->handle))
+		if (obj->type != kind->type || !READ_ONCE(obj->handle))
 			continue;
 		hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
-				  &kdapl_family, NLM_F_MULTI, cmd);
-		if (!hdr) {
-			ret = -EMSGSIZE;
-			break;
-		}
-		ret = put(skb, obj);
+				  &kdapl_family, NLM_F_MULTI, kind->cmd);
+		ret = hdr ? kind->put(skb, obj) : -EMSGSIZE;
 		if (!ret) {
 			genlmsg_end(skb, hdr);
 			continue;
 		}
-		genlmsg_cancel(skb, hdr);
+		if (hdr)
+			genlmsg_cancel(skb, hdr);
 		if (ret != -ENODATA)
 			break;
 		ret = 0;
 	}
 	rcu_read_unlock();
+	return ret ?: *index == end;
+}
+
+/* The next buffer of a dump; its place in the table is cb->args[0]. An empty one is its end. */
+static int nl_dump(struct sk_buff *skb, struct netlink_callback *cb, const struct nl_kind *kind)
+{
+	unsigned long index = cb->args[0];
+	int ret;
+
+	do {
+		ret = nl_dump_slice(skb, cb, kind, &index);
+		cond_resched();
+	} while (ret > 0 && !skb->len);
 	cb->args[0] = index;
 	return skb->len ?: ret;
 }
 
 static int nl_ia_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	return nl_dump(skb, cb, KDAPL_CMD_IA_GET, DAT_HANDLE_TYPE_IA, nl_put_ia);
+	static const struct nl_kind ias = { KDAPL_CMD_IA_GET, DAT_HANDLE_TYPE_IA, nl_put_ia };
+
+	return nl_dump(skb, cb, &ias);
 }
 
 static int nl_conn_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	return nl_dump(skb, cb, KDAPL_CMD_CONN_GET, DAT_HANDLE_TYPE_EP, nl_put_conn);
+	static const struct nl_kind conns = {
+		KDAPL_CMD_CONN_GET, DAT_HANDLE_TYPE_EP, nl_put_conn
+	};
+
+	return nl_dump(skb, cb, &conns);
+}
+
+/* The connection with this id and QP. Inside rcu_read_lock(). */
+static struct kdapl_conn *nl_find(u32 id, u32 qpn, struct netlink_ext_ack *extack)
+{
+	unsigned long index = id;
+	struct kdapl_obj *obj = kdapl_handle_next(&index, index + 1);
+	struct kdapl_conn *conn = NULL;
+
+	if (obj && obj->type == DAT_HANDLE_TYPE_EP)
+		conn = rcu_dereference(container_of(obj, struct kdapl_ep, obj)->conn);
+	if (!conn)
+		NL_SET_ERR_MSG(extack, "no connection has this id");
+	else if (conn->qpn != qpn)
+		NL_SET_ERR_MSG(extack, "this id has another queue pair by now");
+	return conn && conn->qpn == qpn ? conn : NULL;
+}
+
+/**
+ * kdapl_end_by_hand - end a connection for the administrator
+ * @id: its id
+ * @qpn: number of its QP, since the id may be another connection's by now
+ * @extack: says why not; may be NULL
+ *
+ * Its consumer sees it break. If it is being disconnected gracefully that is cut short instead, as
+ * by an abrupt dat_ep_disconnect(), and the event is the DISCONNECTED that the consumer waits for.
+ *
+ * Context: any.
+ * Return: 0; -ENOENT: there is no such connection; -ENOTCONN: it is not connected; -EALREADY: it
+ * ends already.
+ */
+int kdapl_end_by_hand(u32 id, u32 qpn, struct netlink_ext_ack *extack)
+{
+	struct kdapl_conn *conn;
+	int ret = 0, state;
+
+	rcu_read_lock();
+	conn = nl_find(id, qpn, extack);
+	state = conn ? READ_ONCE(conn->ep->state) : 0;
+	if (!conn) {
+		ret = -ENOENT;
+	} else if (state != DAT_EP_STATE_CONNECTED && state != DAT_EP_STATE_DISCONNECT_PENDING) {
+		NL_SET_ERR_MSG(extack, "it is not connected");
+		ret = -ENOTCONN;
+	} else if (kdapl_conn_stopping(conn) || kdapl_conn_spent(conn)) {
+		/* it has another reason, which the log is to tell */
+		NL_SET_ERR_MSG(extack, "it is ending already");
+		ret = -EALREADY;
+	} else if (state == DAT_EP_STATE_CONNECTED) {
+		WRITE_ONCE(conn->by_hand, true);
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
+	} else {
+		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+	}
+	rcu_read_unlock();
+	return ret;
 }
 
 static int nl_conn_end(struct sk_buff *skb, struct genl_info *info)
 {
-	struct kdapl_conn *conn;
-	struct kdapl_obj *obj;
-	unsigned long index;
-	struct kdapl_ep *ep;
-	int ret = -ENOENT;
-	u32 id, qpn;
-
 	if (GENL_REQ_ATTR_CHECK(info, KDAPL_A_CONN_ID) ||
-	    GENL_REQ_ATTR_CHECK(info, KDAPL_A_CONN_QPN))
+	    GENL_REQ_ATTR_CHECK(info, KDAPL_A_CONN_QPN)) {
+		GENL_SET_ERR_MSG(info, "id and qpn are needed");
 		return -EINVAL;
-	id = nla_get_u32(info->attrs[KDAPL_A_CONN_ID]);
-	qpn = nla_get_u32(info->attrs[KDAPL_A_CONN_QPN]);
-	index = id;
-	rcu_read_lock();
-	obj = kdapl_handle_next(&index);
-	if (!obj || index != id || obj->type != DAT_HANDLE_TYPE_EP)
-		goto out;
-	ep = container_of(obj, struct kdapl_ep, obj);
-	conn = rcu_dereference(ep->conn);
-	if (!conn || conn->qpn != qpn)
-		goto out;
-	ret = -ENOTCONN;
-	if (READ_ONCE(ep->state) != DAT_EP_STATE_CONNECTED)
-		goto out;
-	ret = -EALREADY;	/* it has another reason, which the log is to tell */
-	if (kdapl_conn_stopping(conn) || kdapl_conn_spent(conn))
-		goto out;
-	WRITE_ONCE(conn->by_hand, true);
-	kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
-	ret = 0;
-out:
-	rcu_read_unlock();
-	return ret;
+	}
+	return kdapl_end_by_hand(nla_get_u32(info->attrs[KDAPL_A_CONN_ID]),
+				 nla_get_u32(info->attrs[KDAPL_A_CONN_QPN]), info->extack);
 }
 
 static const struct nla_policy nl_policy[] = {
@@ -186,6 +249,7 @@ static struct genl_family kdapl_family __ro_after_init = {
 	.ops = nl_ops,
 	.n_ops = ARRAY_SIZE(nl_ops),
 	.resv_start_op = KDAPL_CMD_IA_GET,
+	.parallel_ops = true,	/* nothing here needs the lock of all families */
 };
 
 int kdapl_netlink_start(void)

@@ -187,6 +187,9 @@ static void edge_failed_test(struct kunit *test)
 	edge_word(test, line, 10, "1");
 	edge_word(test, line, 11, "TRANSPORT");
 	edge_word(test, line, 12, "BROKEN");
+	kd_reset(env);
+	edge_view(test, "kdapl/eps", line, sizeof(line));
+	edge_word(test, line, 12, "-");
 }
 
 /* A buffer that the device never gives back, and a device that has gone. */

@@ -178,11 +178,39 @@ static void handle_exhaustion_test(struct kunit *test)
 	kdapl_handle_free(handle);
 }
 
+/* A walk that stops where it is told goes on there, and meets each object once. */
+static void handle_walk_test(struct kunit *test)
+{
+	DAT_HANDLE *handles = handle_some(test);
+	unsigned long index = 0, end, stops = 0;
+	int met = 0;
+	void *obj;
+
+	for (end = 7; index < BIT(INDEX_BITS); end += 7) {
+		rcu_read_lock();
+		for (; (obj = kdapl_handle_next(&index, end)); index++) {
+			if (index >= end)
+				break;
+			met += obj >= (void *)handles && obj < (void *)(handles + SOME_HANDLES);
+		}
+		rcu_read_unlock();
+		if (index != end)	/* at the end of the table */
+			break;
+		stops++;
+	}
+	KUNIT_EXPECT_NULL(test, obj);
+	KUNIT_EXPECT_LT(test, index, end);
+	KUNIT_EXPECT_EQ(test, met, SOME_HANDLES);
+	KUNIT_EXPECT_GE(test, stops, (unsigned long)SOME_HANDLES / 7);
+	handle_free_some(handles);
+}
+
 static struct kunit_case handle_cases[] = {
 	KD_CASE(handle_random_garbage_test,
 		"GEN-04: up to a million random patterns are refused"),
 	KD_CASE(handle_stale_test, "GEN-05: freed handles stay dead while their slots live on"),
 	KD_CASE(handle_reuse_test, "GEN-05: no slot at once, no value twice in 200000 handles"),
+	KD_CASE(handle_walk_test, "GEN-04: a walk of the table in steps"),
 	KD_CASE(handle_exhaustion_test, "GEN-04,GEN-06: a full table refuses and recovers"),
 	{}
 };

@@ -22,14 +22,25 @@ talk() {
 	step "$count connections at the same time" scale connect 64
 	step "a message each way on each of them" scale data
 }
+# listed N: by netlink, so many connections, each once; more than one buffer of a dump has.
+listed() {
+	timeout 60 "$TOP/tools/kdapl" conn >"$TMPDIR/conn" &&
+		[ "$(awk 'NR > 1 { print $1 }' "$TMPDIR/conn" | sort -u | wc -l)" = "$1" ] &&
+		[ "$(wc -l <"$TMPDIR/conn")" = $(($1 + 1)) ] && return
+	head -5 "$TMPDIR/conn"
+	return 1
+}
 many() {
 	before=$(available)
 	step "$((2 * count)) Endpoints of the usual attributes" scale eps
 	took "memory of an idle Endpoint" "$before" "$(available)"
+	step "netlink: none of them was connected" listed 0
 	talk
+	step "netlink: all of them are connected" listed $((2 * count))
 	took "memory of an idle Endpoint and its share of a connection" "$before" "$(available)"
 	tell "$(resources | tr '\n' ' ')"
 	step "EPSM-15,EPSM-31: dat_ep_disconnect of all from both ends at once, reset" scale disconnect
+	step "netlink: none of them is connected any more" listed 0
 	talk
 	step "both instances are closed abruptly, at once" scale close
 }
