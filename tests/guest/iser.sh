@@ -111,8 +111,11 @@ verify_part() {
 		for kd_i in 4k:1:24m 512-8k:16:8m 512-64k:32:48m 512k:8:64m 4k:32:24m; do
 			kd_bs=${kd_i%%:*} kd_qd=${kd_i#*:}
 			kd_size=${kd_qd#*:} kd_qd=${kd_qd%:*}
+			before=$(moved "$d")
 			step "blocks of $kd_bs, $kd_qd at a time, are read as written ($kd_params)" \
 				verified "$d" "$kd_bs" "$kd_qd" "$kd_size"
+			[ "$kd_bs" != 512k ] ||
+				step "each in one command, as long as there may be" in_commands_of 1024
 		done
 		negotiated
 		adm -m session -s | grep -i pdu
@@ -129,6 +132,13 @@ verified() {	# DISK BLOCKSIZES DEPTH SIZE
 		--bs_unaligned=0 --iodepth="$3" --size=$((slow == 1 ? ${4%m} : ${4%m} / 4))m \
 		--verify=crc32c --verify_fatal=1 --do_verify=1 --minimal >"$TMPDIR/fio" 2>&1 ||
 		{ cat "$TMPDIR/fio"; return 1; }
+}
+moved() { awk '{ print $1 + $5, $3 + $7 }' "/sys/block/${1##*/}/stat"; }	# commands, sectors
+in_commands_of() {	# SECTORS, on the average, since $before
+	# shellcheck disable=SC2046
+	set -- "$1" $before $(moved "$d")
+	echo "$(($5 - $3)) sectors in $(($4 - $2)) commands"
+	[ $((($5 - $3) * 100)) -ge $((($4 - $2) * $1 * 99)) ]
 }
 login_with() {	# NAME=VALUE of the target...
 	for kd_i; do
@@ -443,7 +453,8 @@ all_ended() { [ "$(cat $kd_param/ended)" -ge "$(cat $kd_param/kinds)" ]; }
 must "a device" loopback_dev "$p"
 must "a writable /etc" own_etc
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-must "a disk" null_disk 0 256
+# LIO takes commands as long as its disk does: 124 KiB of one that does not say.
+must "a disk" null_disk 0 256 max_sectors=2048
 must "another one" null_disk 1 320
 must "LIO" lio
 must "with the first disk" lio_disk 0 /dev/nullb0
