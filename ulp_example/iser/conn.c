@@ -106,7 +106,6 @@ static int kdiser_connect(struct kdiser_conn *conn, u32 max_sectors)
 	DAT_IA_ATTR *attr;
 	DAT_RETURN ret;
 	int err;
-	u32 i;
 
 	attr = kzalloc(sizeof(*attr), GFP_KERNEL);
 	if (!attr)
@@ -128,12 +127,10 @@ static int kdiser_connect(struct kdiser_conn *conn, u32 max_sectors)
 	if (err)
 		return err;
 	/* Post before connecting, so that the first answer finds a Receive. */
-	for (i = 0; i < KDISER_LONG_RECEIVES && ret == DAT_SUCCESS; i++)
-		ret = kdiser_post_receive(conn, i);
-	return kdat_errno(ret ?: dat_ep_connect(conn->ep, (DAT_IA_ADDRESS_PTR)&conn->target, port,
-						KDISER_CONNECT_TIMEOUT, sizeof(hello),
-						(DAT_PVOID)&hello, DAT_QOS_BEST_EFFORT,
-						DAT_CONNECT_DEFAULT_FLAG));
+	return kdat_errno(kdiser_post_receives(conn, 0, KDISER_LONG_RECEIVES) ?:
+			  dat_ep_connect(conn->ep, (DAT_IA_ADDRESS_PTR)&conn->target, port,
+					 KDISER_CONNECT_TIMEOUT, sizeof(hello), (DAT_PVOID)&hello,
+					 DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 }
 
 /* Begin to connect to @target. conn->settled says when that has succeeded or failed. */
