@@ -117,8 +117,9 @@ static int kdiser_connect(struct kdiser_conn *conn, u32 max_sectors)
 	      kdat_ia_mem_limits(conn->ia, &conn->limits) ?:
 	      dat_pz_create(conn->ia, &conn->pz);
 	if (ret == DAT_SUCCESS) {
-		conn->sg_tablesize = min(max_sectors / (u32)(PAGE_SIZE >> SECTOR_SHIFT),
-					 (u32)conn->limits.lmr_pages - 1);
+		/* A page at least, which may be 128 sectors. */
+		conn->sg_tablesize = clamp(max_sectors / (u32)(PAGE_SIZE >> SECTOR_SHIFT), 1U,
+					   (u32)conn->limits.lmr_pages - 1);
 		ret = kdiser_create_ep(conn, min(attr->max_rdma_read_per_ep_in, KDISER_MAX_READS),
 				       conn->sg_tablesize * PAGE_SIZE);
 	}
