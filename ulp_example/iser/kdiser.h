@@ -69,6 +69,7 @@ struct kdiser_slot {
 	bool returning;		/* the invalidation is posted */
 	bool answered;
 	bool reset;		/* the answer to task management waits for it */
+	bool unanswered;	/* its task gets no answer, and ends when it is sent */
 };
 
 enum kdiser_state {

@@ -223,6 +223,22 @@ static const char *kdiser_check(const struct kdiser_pdu *pdu, u32 length)
 	return NULL;
 }
 
+/*
+ * Does a target name a task that gets no answer? That ends when it is sent, and libiscsi would have
+ * an answer end it once more. In a reject it is the header of what is rejected that libiscsi obeys.
+ */
+static bool kdiser_names_unanswered(struct kdiser_conn *conn, const struct kdiser_pdu *pdu)
+{
+	const struct iscsi_hdr *hdr = &pdu->iscsi;
+	u32 i;
+
+	lockdep_assert_held(&conn->lock);
+	if ((hdr->opcode & ISCSI_OPCODE_MASK) == ISCSI_OP_REJECT)
+		hdr = (const struct iscsi_hdr *)pdu->data;
+	i = get_itt(hdr->itt);
+	return hdr->itt != RESERVED_ITT && i < conn->nr_slots && conn->slots[i].unanswered;
+}
+
 static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
 	bool invalidated = dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE, wait = false;
@@ -240,6 +256,8 @@ static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_E
 		wrong = "a message before it was asked anything";
 	if (!wrong && invalidated && opcode != ISCSI_OP_SCSI_CMD_RSP)
 		wrong = "a message that takes back the memory of a command";
+	if (!wrong && kdiser_names_unanswered(conn, pdu))
+		wrong = "an answer to what gets none";
 	if (!wrong) {
 		switch (opcode) {
 		case ISCSI_OP_SCSI_CMD_RSP:
@@ -285,6 +303,7 @@ static void kdiser_sent_unanswered(struct kdiser_conn *conn, u32 i)
 
 	spin_lock(&conn->lock);
 	iscsi = conn->iscsi;
+	conn->slots[i].unanswered = false;
 	spin_unlock(&conn->lock);
 	iscsi_put_task(iscsi->session->cmds[i]);
 }

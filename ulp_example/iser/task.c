@@ -213,11 +213,13 @@ static DAT_RETURN kdiser_send_command(struct kdiser_conn *conn, struct iscsi_tas
 static DAT_RETURN kdiser_send_control(struct kdiser_conn *conn, struct iscsi_task *task)
 {
 	struct kdiser_pdu *pdu = kdiser_prepare(conn, task);
+	struct kdiser_slot *slot = &conn->slots[task->itt];
 	bool answer = pdu->iscsi.itt != RESERVED_ITT;
 	DAT_LMR_TRIPLET iov[] = {
 		{ (uintptr_t)pdu, sizeof(*pdu), conn->lkey },
 		{ (uintptr_t)kdiser_text(conn), task->data_count, conn->lkey },
 	};
+	DAT_RETURN ret;
 
 	if (task->data_count > KDISER_TEXT_SIZE)
 		return DAT_INVALID_PARAMETER;
@@ -227,11 +229,12 @@ static DAT_RETURN kdiser_send_control(struct kdiser_conn *conn, struct iscsi_tas
 		conn->tm = *(struct iscsi_tm *)&pdu->iscsi;
 		conn->tm_answered = false;
 	}
-	/* A task that gets no answer ends when it is sent. */
-	return dat_ep_post_send(conn->ep, task->data_count ? 2 : 1, iov,
-				kdiser_cookie(answer ? KDISER_SENT : KDISER_SENT_UNANSWERED,
-					      task->itt),
-				answer ? kdiser_flags(conn, 0) : DAT_COMPLETION_DEFAULT_FLAG);
+	ret = dat_ep_post_send(conn->ep, task->data_count ? 2 : 1, iov,
+			       kdiser_cookie(answer ? KDISER_SENT : KDISER_SENT_UNANSWERED,
+					     task->itt),
+			       answer ? kdiser_flags(conn, 0) : DAT_COMPLETION_DEFAULT_FLAG);
+	slot->unanswered = !answer && ret == DAT_SUCCESS;
+	return ret;
 }
 
 /*
