@@ -4,6 +4,7 @@
 #   chap	a login in several rounds
 #   basic	discovery, login, what the disk says of itself, what is written is read
 #   verify	fio with sums, of many sizes
+#   limits	a command that cannot be sent
 #   files	ext4 and xfs
 #   abort	the backing store stalls: aborts, and a reset of the unit
 #   hostile	a target that breaks the rules
@@ -111,8 +112,11 @@ verify_part() {
 		for kd_i in 4k:1:24m 512-8k:16:8m 512-64k:32:48m 512k:8:64m 4k:32:24m; do
 			kd_bs=${kd_i%%:*} kd_qd=${kd_i#*:}
 			kd_size=${kd_qd#*:} kd_qd=${kd_qd%:*}
+			before=$(moved "$d")
 			step "blocks of $kd_bs, $kd_qd at a time, are read as written ($kd_params)" \
 				verified "$d" "$kd_bs" "$kd_qd" "$kd_size"
+			[ "$kd_bs" != 512k ] ||
+				step "each in one command, as long as there may be" in_commands_of 1024
 		done
 		negotiated
 		adm -m session -s | grep -i pdu
@@ -130,6 +134,13 @@ verified() {	# DISK BLOCKSIZES DEPTH SIZE
 		--verify=crc32c --verify_fatal=1 --do_verify=1 --minimal >"$TMPDIR/fio" 2>&1 ||
 		{ cat "$TMPDIR/fio"; return 1; }
 }
+moved() { awk '{ print $1 + $5, $3 + $7 }' "/sys/block/${1##*/}/stat"; }	# commands, sectors
+in_commands_of() {	# SECTORS, on the average, since $before
+	# shellcheck disable=SC2046
+	set -- "$1" $before $(moved "$d")
+	echo "$(($5 - $3)) sectors in $(($4 - $2)) commands"
+	[ $((($5 - $3) * 100)) -ge $((($4 - $2) * $1 * 99)) ]
+}
 login_with() {	# NAME=VALUE of the target...
 	for kd_i; do
 		set_to "${kd_i#*=}" "$kd_tpg/$iqn/tpgt_1/param/${kd_i%%=*}" || return
@@ -143,6 +154,42 @@ negotiated() {
 		echo "$kd_i $(cat /sys/class/iscsi_session/session*/$kd_i)"
 	done
 	echo "max_xmit_dlength $(cat /sys/class/iscsi_connection/connection*/max_xmit_dlength)"
+}
+
+# A WRITE takes more Data-Out PDUs than there are, which needs somebody who changes their length
+# behind the back of iscsid. It fails, and the ones after it do not miss its number.
+limits_part() {
+	must "kdat_iser.ko loads" initiator
+	must "login" login_with InitialR2T=No ImmediateData=Yes FirstBurstLength=65536
+	d=$(disk "$iqn" 0)
+	session=$(adm -m session)
+	xmit=$(cat /sys/class/iscsi_connection/connection*/max_xmit_dlength)
+	must "PDUs become short" max_xmit_dlength 512
+	dd if=/dev/zero of="$d" bs=64k count=1 oflag=direct &
+	writer=$!
+	step "a command that takes too many of them ends" until_true 20 refused kill -0 $writer
+	step "and so do others" dd if="$d" of=/dev/null bs=64k count=40 iflag=direct
+	must "PDUs are as before" max_xmit_dlength "$xmit"
+	step "it has failed" refused wait $writer
+	step "and the log says so" logged "a command of 65536 bytes in .* cannot be sent"
+	step "the disk goes on" verified "$d" 64k 8 8m
+	step "in the same session" test "$(adm -m session)" = "$session"
+	step "by the same connection" refused logged "has ended: DISCONNECTED"
+	step "logout" logged_out
+	step "kdat_iser.ko unloads" unloaded
+}
+max_xmit_dlength() {	# BYTES of the only session, by what iscsid tells the kernel before it starts
+	python3 - "$1" <<-'E'
+		import glob, re, socket, struct, sys
+		value = sys.argv[1].encode() + b"\0"
+		with open("/sys/class/iscsi_transport/iser/handle") as f:
+		    handle = int(f.read())
+		sid = int(re.search(r"\d+$", glob.glob("/sys/class/iscsi_session/session*")[0])[0])
+		event = struct.pack("=IIQIIII24x", 16, 0, handle, sid, 0, 1, len(value)) + value
+		s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 8)
+		s.send(struct.pack("=IHHII", 16 + len(event), 16, 0, 0, 0) + event)
+		sys.exit(struct.unpack_from("=i", s.recv(4096), 16 + 4)[0] != 0)
+	E
 }
 
 # File systems, and what fsck says of them.
@@ -443,7 +490,8 @@ all_ended() { [ "$(cat $kd_param/ended)" -ge "$(cat $kd_param/kinds)" ]; }
 must "a device" loopback_dev "$p"
 must "a writable /etc" own_etc
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-must "a disk" null_disk 0 256
+# LIO takes commands as long as its disk does: 124 KiB of one that does not say.
+must "a disk" null_disk 0 256 max_sectors=2048
 must "another one" null_disk 1 320
 must "LIO" lio
 must "with the first disk" lio_disk 0 /dev/nullb0
@@ -465,6 +513,7 @@ for part; do
 			"InitialR2T=No ImmediateData=Yes FirstBurstLength=65536" \
 			"InitialR2T=No ImmediateData=No FirstBurstLength=32768" \
 			"InitialR2T=Yes ImmediateData=No" ;;
+	limits) limits_part ;;
 	files) files_part ;;
 	links) links_part ;;
 	resize) resize_part ;;

@@ -10,7 +10,8 @@ iqn=iqn.2026-11.example.kdapl:bench
 must "a device" loopback_dev "$p"
 must "a writable /etc" own_etc
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-must "a disk of 256 MiB in memory" written_disk 0 256
+# LIO takes commands as long as its disk does.
+must "a disk of 256 MiB in memory" written_disk 0 256 max_sectors=2048
 must "LIO" lio
 must "with that disk" lio_disk 0 /dev/nullb0
 must "and a target" lio_target "$iqn" 0

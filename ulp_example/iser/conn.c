@@ -106,7 +106,6 @@ static int kdiser_connect(struct kdiser_conn *conn, u32 max_sectors)
 	DAT_IA_ATTR *attr;
 	DAT_RETURN ret;
 	int err;
-	u32 i;
 
 	attr = kzalloc(sizeof(*attr), GFP_KERNEL);
 	if (!attr)
@@ -118,8 +117,9 @@ static int kdiser_connect(struct kdiser_conn *conn, u32 max_sectors)
 	      kdat_ia_mem_limits(conn->ia, &conn->limits) ?:
 	      dat_pz_create(conn->ia, &conn->pz);
 	if (ret == DAT_SUCCESS) {
-		conn->sg_tablesize = min(max_sectors / (u32)(PAGE_SIZE >> SECTOR_SHIFT),
-					 (u32)conn->limits.lmr_pages - 1);
+		/* A page at least, which may be 128 sectors. */
+		conn->sg_tablesize = clamp(max_sectors / (u32)(PAGE_SIZE >> SECTOR_SHIFT), 1U,
+					   (u32)conn->limits.lmr_pages - 1);
 		ret = kdiser_create_ep(conn, min(attr->max_rdma_read_per_ep_in, KDISER_MAX_READS),
 				       conn->sg_tablesize * PAGE_SIZE);
 	}
@@ -128,12 +128,10 @@ static int kdiser_connect(struct kdiser_conn *conn, u32 max_sectors)
 	if (err)
 		return err;
 	/* Post before connecting, so that the first answer finds a Receive. */
-	for (i = 0; i < KDISER_LONG_RECEIVES && ret == DAT_SUCCESS; i++)
-		ret = kdiser_post_receive(conn, i);
-	return kdat_errno(ret ?: dat_ep_connect(conn->ep, (DAT_IA_ADDRESS_PTR)&conn->target, port,
-						KDISER_CONNECT_TIMEOUT, sizeof(hello),
-						(DAT_PVOID)&hello, DAT_QOS_BEST_EFFORT,
-						DAT_CONNECT_DEFAULT_FLAG));
+	return kdat_errno(kdiser_post_receives(conn, 0, KDISER_LONG_RECEIVES) ?:
+			  dat_ep_connect(conn->ep, (DAT_IA_ADDRESS_PTR)&conn->target, port,
+					 KDISER_CONNECT_TIMEOUT, sizeof(hello), (DAT_PVOID)&hello,
+					 DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 }
 
 /* Begin to connect to @target. conn->settled says when that has succeeded or failed. */

@@ -69,6 +69,7 @@ struct kdiser_slot {
 	bool returning;		/* the invalidation is posted */
 	bool answered;
 	bool reset;		/* the answer to task management waits for it */
+	bool unanswered;	/* its task gets no answer, and ends when it is sent */
 };
 
 enum kdiser_state {
@@ -99,6 +100,7 @@ struct kdiser_conn {
 	struct completion settled;	/* the state is no longer CONNECTING */
 	enum kdiser_state state;
 	DAT_EVENT_NUMBER event;		/* why it is DOWN */
+	bool started;			/* see kdiser_start_conn() */
 
 	/* Messages: text, Receives (long ones first), slots, Data-Outs. */
 	u8 *messages;
@@ -108,7 +110,7 @@ struct kdiser_conn {
 
 	spinlock_t lock;		/* protects all that follows */
 	struct iscsi_conn *iscsi;	/* while it is bound */
-	bool full_feature;		/* the login is over, short Receives are posted */
+	bool full_feature;		/* the login is over */
 	u32 nr_slots;
 	struct kdiser_slot *slots;
 	u16 data_outs[KDISER_DATA_OUTS];	/* the free ones */
@@ -145,7 +147,7 @@ void kdiser_close(struct kdiser_conn *conn);
 void kdiser_free(struct kdiser_conn *conn);
 
 /* recv.c: completions */
-DAT_RETURN kdiser_post_receive(struct kdiser_conn *conn, u32 i);
+DAT_RETURN kdiser_post_receives(struct kdiser_conn *conn, u32 first, u32 count);
 void kdiser_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);
 void kdiser_deliver_late(struct work_struct *work);
 

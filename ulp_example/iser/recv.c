@@ -14,7 +14,7 @@
 
 #include "kdiser.h"
 
-DAT_RETURN kdiser_post_receive(struct kdiser_conn *conn, u32 i)
+static DAT_RETURN kdiser_post_receive(struct kdiser_conn *conn, u32 i)
 {
 	DAT_LMR_TRIPLET iov = { .lmr_context = conn->lkey };
 	u32 size;
@@ -25,25 +25,25 @@ DAT_RETURN kdiser_post_receive(struct kdiser_conn *conn, u32 i)
 				DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-/*
- * The login is over: post the short Receives before iscsid hears of it. (The other long one stays
- * posted for what a target sends unasked, meanwhile.) A discovery has long ones only.
- */
-static DAT_RETURN kdiser_begin_full_feature(struct kdiser_conn *conn, struct iscsi_conn *iscsi,
-					    const struct iscsi_hdr *hdr)
+/* Context: any, but there may be thousands. */
+DAT_RETURN kdiser_post_receives(struct kdiser_conn *conn, u32 first, u32 count)
 {
-	const struct iscsi_login_rsp *rsp = (const struct iscsi_login_rsp *)hdr;
 	DAT_RETURN ret = DAT_SUCCESS;
 	u32 i;
 
-	if (iscsi->session->discovery_sess || rsp->status_class ||
-	    !(rsp->flags & ISCSI_FLAG_LOGIN_TRANSIT) ||
-	    (rsp->flags & ISCSI_FLAG_LOGIN_NEXT_STAGE_MASK) != ISCSI_FULL_FEATURE_PHASE)
-		return DAT_SUCCESS;
-	conn->full_feature = true;
-	for (i = 0; i < conn->nr_slots + KDISER_MORE_RECEIVES && ret == DAT_SUCCESS; i++)
-		ret = kdiser_post_receive(conn, KDISER_LONG_RECEIVES + i);
+	for (i = 0; i < count && ret == DAT_SUCCESS; i++)
+		ret = kdiser_post_receive(conn, first + i);
 	return ret;
+}
+
+/* Does this answer end a login? A discovery goes on as it has begun. */
+static bool kdiser_login_ends(struct iscsi_conn *iscsi, const struct iscsi_hdr *hdr)
+{
+	const struct iscsi_login_rsp *rsp = (const struct iscsi_login_rsp *)hdr;
+
+	return !iscsi->session->discovery_sess && !rsp->status_class &&
+	       (rsp->flags & ISCSI_FLAG_LOGIN_TRANSIT) &&
+	       (rsp->flags & ISCSI_FLAG_LOGIN_NEXT_STAGE_MASK) == ISCSI_FULL_FEATURE_PHASE;
 }
 
 /* Give a PDU to libiscsi, and post its Receive again. */
@@ -56,8 +56,7 @@ static void kdiser_deliver(struct kdiser_conn *conn, struct iscsi_conn *iscsi, u
 	err = iscsi_complete_pdu(iscsi, &pdu->iscsi, pdu->data, ntoh24(pdu->iscsi.dlength));
 	if (err && err != ISCSI_ERR_NO_SCSI_CMD)
 		kdiser_fail(conn, err, "the target sent what does not fit");
-	else if ((i >= KDISER_LONG_RECEIVES || !conn->full_feature) &&
-		 kdiser_post_receive(conn, i) != DAT_SUCCESS)
+	else if (kdiser_post_receive(conn, i) != DAT_SUCCESS)
 		kdiser_fail(conn, ISCSI_ERR_CONN_FAILED, "a Receive could not be posted");
 }
 
@@ -224,6 +223,22 @@ static const char *kdiser_check(const struct kdiser_pdu *pdu, u32 length)
 	return NULL;
 }
 
+/*
+ * Does a target name a task that gets no answer? That ends when it is sent, and libiscsi would have
+ * an answer end it once more. In a reject it is the header of what is rejected that libiscsi obeys.
+ */
+static bool kdiser_names_unanswered(struct kdiser_conn *conn, const struct kdiser_pdu *pdu)
+{
+	const struct iscsi_hdr *hdr = &pdu->iscsi;
+	u32 i;
+
+	lockdep_assert_held(&conn->lock);
+	if ((hdr->opcode & ISCSI_OPCODE_MASK) == ISCSI_OP_REJECT)
+		hdr = (const struct iscsi_hdr *)pdu->data;
+	i = get_itt(hdr->itt);
+	return hdr->itt != RESERVED_ITT && i < conn->nr_slots && conn->slots[i].unanswered;
+}
+
 static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
 	bool invalidated = dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE, wait = false;
@@ -241,6 +256,8 @@ static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_E
 		wrong = "a message before it was asked anything";
 	if (!wrong && invalidated && opcode != ISCSI_OP_SCSI_CMD_RSP)
 		wrong = "a message that takes back the memory of a command";
+	if (!wrong && kdiser_names_unanswered(conn, pdu))
+		wrong = "an answer to what gets none";
 	if (!wrong) {
 		switch (opcode) {
 		case ISCSI_OP_SCSI_CMD_RSP:
@@ -254,8 +271,8 @@ static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_E
 			/* iscsid does not always end the connection for it. */
 			if (conn->full_feature)
 				wrong = "an answer to no login";
-			else if (kdiser_begin_full_feature(conn, iscsi, &pdu->iscsi) != DAT_SUCCESS)
-				wrong = "a login, but no Receives could be posted";
+			else
+				conn->full_feature = kdiser_login_ends(iscsi, &pdu->iscsi);
 			break;
 		case ISCSI_OP_TEXT_RSP:
 		case ISCSI_OP_LOGOUT_RSP:
@@ -286,6 +303,7 @@ static void kdiser_sent_unanswered(struct kdiser_conn *conn, u32 i)
 
 	spin_lock(&conn->lock);
 	iscsi = conn->iscsi;
+	conn->slots[i].unanswered = false;
 	spin_unlock(&conn->lock);
 	iscsi_put_task(iscsi->session->cmds[i]);
 }

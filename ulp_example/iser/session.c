@@ -234,11 +234,21 @@ put:
 	return err;
 }
 
+/*
+ * The login is over. Only now post the short Receives, which its answers would not fit into; what
+ * a target sends unasked before has the long ones. A discovery has no others.
+ */
 static int kdiser_start_conn(struct iscsi_cls_conn *cls_conn)
 {
 	struct iscsi_conn *iscsi = cls_conn->dd_data;
 	struct iscsi_session *session = iscsi->session;
+	struct kdiser_conn *conn = iscsi->dd_data;
+	DAT_RETURN ret = DAT_SUCCESS;
 
+	if (!conn)
+		return -ENOTCONN;
+	if (conn->started)
+		return -EALREADY;
 	iscsi->max_xmit_dlength = min(iscsi->max_xmit_dlength, KDISER_MAX_PDU);
 	if (!iscsi->max_xmit_dlength ||
 	    (!session->initial_r2t_en &&
@@ -248,7 +258,11 @@ static int kdiser_start_conn(struct iscsi_cls_conn *cls_conn)
 				  session->first_burst, KDISER_DATA_OUTS, iscsi->max_xmit_dlength);
 		return -EINVAL;
 	}
-	return iscsi_conn_start(cls_conn);
+	conn->started = true;
+	if (!session->discovery_sess)
+		ret = kdiser_post_receives(conn, KDISER_LONG_RECEIVES,
+					   conn->nr_slots + KDISER_MORE_RECEIVES);
+	return kdat_errno(ret) ?: iscsi_conn_start(cls_conn);
 }
 
 /* The class disconnects first. If it has not, no command may be given up before that. */

@@ -180,12 +180,14 @@ static DAT_RETURN kdiser_send_command(struct kdiser_conn *conn, struct iscsi_tas
 	u32 length = scsi_bufflen(sc);
 	u32 immediate = write ? task->imm_count : 0;
 	u32 more = write ? task->unsol_r2t.data_length : 0;
+	u64 xmit = task->conn->max_xmit_dlength;
 	struct kdiser_pdu *pdu;
 	DAT_RETURN ret;
 
-	/* All or nothing: kdiser_start_conn() sees to it that all can be. */
-	if (more && DIV_ROUND_UP(more, task->conn->max_xmit_dlength) > conn->nr_data_outs)
-		return DAT_INSUFFICIENT_RESOURCES;
+	/* All or nothing. kdiser_start_conn() sees to it that all can be, unless it is changed. */
+	if (more > conn->nr_data_outs * xmit)
+		return more > KDISER_DATA_OUTS * xmit ?
+		       DAT_LENGTH_ERROR : DAT_INSUFFICIENT_RESOURCES;
 	pdu = kdiser_prepare(conn, task);
 	slot->lun = task->lun;
 	slot->incoming = write ? 0 : length;
@@ -211,11 +213,13 @@ static DAT_RETURN kdiser_send_command(struct kdiser_conn *conn, struct iscsi_tas
 static DAT_RETURN kdiser_send_control(struct kdiser_conn *conn, struct iscsi_task *task)
 {
 	struct kdiser_pdu *pdu = kdiser_prepare(conn, task);
+	struct kdiser_slot *slot = &conn->slots[task->itt];
 	bool answer = pdu->iscsi.itt != RESERVED_ITT;
 	DAT_LMR_TRIPLET iov[] = {
 		{ (uintptr_t)pdu, sizeof(*pdu), conn->lkey },
 		{ (uintptr_t)kdiser_text(conn), task->data_count, conn->lkey },
 	};
+	DAT_RETURN ret;
 
 	if (task->data_count > KDISER_TEXT_SIZE)
 		return DAT_INVALID_PARAMETER;
@@ -225,16 +229,38 @@ static DAT_RETURN kdiser_send_control(struct kdiser_conn *conn, struct iscsi_tas
 		conn->tm = *(struct iscsi_tm *)&pdu->iscsi;
 		conn->tm_answered = false;
 	}
-	/* A task that gets no answer ends when it is sent. */
-	return dat_ep_post_send(conn->ep, task->data_count ? 2 : 1, iov,
-				kdiser_cookie(answer ? KDISER_SENT : KDISER_SENT_UNANSWERED,
-					      task->itt),
-				answer ? kdiser_flags(conn, 0) : DAT_COMPLETION_DEFAULT_FLAG);
+	ret = dat_ep_post_send(conn->ep, task->data_count ? 2 : 1, iov,
+			       kdiser_cookie(answer ? KDISER_SENT : KDISER_SENT_UNANSWERED,
+					     task->itt),
+			       answer ? kdiser_flags(conn, 0) : DAT_COMPLETION_DEFAULT_FLAG);
+	slot->unanswered = !answer && ret == DAT_SUCCESS;
+	return ret;
 }
 
 /*
- * If that fails, libiscsi tries again: the SCSI layer does for commands. If it is the connection
- * that has failed, its upcall tells libiscsi.
+ * A command that can never be sent ends here. It has not been out, so its number is for the next
+ * one: libiscsi, whose lock is held, counts it once more, since for it an error is a reason to try
+ * again.
+ */
+static void kdiser_refuse_command(struct kdiser_conn *conn, struct iscsi_task *task, DAT_RETURN why)
+{
+	struct iscsi_session *session = task->conn->session;
+	struct scsi_cmnd *sc = task->sc;
+
+	pr_err_ratelimited("%pISpc: a command of %u bytes in %u pieces fails, it cannot be sent: %pe\n",
+			   &conn->target, scsi_bufflen(sc), scsi_sg_count(sc),
+			   ERR_PTR(kdat_errno(why)));
+	session->cmdsn--;
+	session->queued_cmdsn--;
+	sc->result = DID_ABORT << 16;
+	scsi_set_resid(sc, scsi_bufflen(sc));
+	iscsi_put_task(task);
+}
+
+/*
+ * Whatever the error, the SCSI layer tries a command again. So there is one only for what ends by
+ * itself: other commands have to be done before, or the connection has ended and its upcall, which
+ * tells libiscsi, is on its way.
  */
 int kdiser_xmit_task(struct iscsi_task *task)
 {
@@ -249,11 +275,29 @@ int kdiser_xmit_task(struct iscsi_task *task)
 	else
 		ret = kdiser_send_control(conn, task);
 	spin_unlock_bh(&conn->lock);
-	if (ret != DAT_SUCCESS && DAT_GET_TYPE(ret) != DAT_INSUFFICIENT_RESOURCES &&
-	    DAT_GET_TYPE(ret) != DAT_INVALID_STATE)
-		pr_warn_ratelimited("%pISpc: a task could not be sent: %pe\n",
-				    &conn->target, ERR_PTR(kdat_errno(ret)));
-	return ret == DAT_SUCCESS ? 0 : -ENOBUFS;
+	switch (DAT_GET_TYPE(ret)) {
+	case DAT_SUCCESS:
+		return 0;
+	case DAT_INSUFFICIENT_RESOURCES:
+		return -ENOBUFS;
+	case DAT_INVALID_PARAMETER:
+	case DAT_LENGTH_ERROR:
+		if (!task->sc)
+			return -EINVAL;
+		kdiser_refuse_command(conn, task, ret);
+		return 0;
+	case DAT_INTERNAL_ERROR:	/* the device is gone */
+		return -ENOTCONN;
+	case DAT_INVALID_STATE:
+		if (DAT_GET_SUBTYPE(ret) != DAT_INVALID_STATE_LMR_IN_USE)
+			return -ENOTCONN;
+		fallthrough;
+	default:
+		pr_err_ratelimited("%pISpc: connection given up: a task could not be sent: %pe\n",
+				   &conn->target, ERR_PTR(kdat_errno(ret)));
+		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
+		return -ENOTCONN;
+	}
 }
 
 /*

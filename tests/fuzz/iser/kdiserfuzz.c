@@ -171,6 +171,7 @@ static const struct fault {
 	s32 key;		/* beside the one that was lent, or: */
 	bool keep;		/* it takes none */
 	u8 late;		/* no answer, but data once this task management function is over */
+	bool asks;		/* for a PDU that gets no answer, and gives it one at once */
 } fuzz_faults[] = {
 	{ .longer = -1 }, { .longer = -(s32)HEADERS },
 	/* less data than it says, and more; and very much said */
@@ -194,6 +195,7 @@ static const struct fault {
 	/* what an initiator sends */
 	{ .opcode = ISCSI_OP_SCSI_CMD, .keep = true },
 	{ .late = ISCSI_TM_FUNC_ABORT_TASK }, { .late = ISCSI_TM_FUNC_LOGICAL_UNIT_RESET },
+	{ .opcode = ISCSI_OP_NOOP_IN, .asks = true, .keep = true },
 };
 
 static const struct fault *fuzz_fault_of(const struct fuzz_peer *peer)
@@ -207,6 +209,25 @@ static void fuzz_committed(struct fuzz_peer *peer)
 	WRITE_ONCE(faults, faults + 1);
 }
 
+static void fuzz_ask(struct fuzz_peer *peer, const struct fuzz_pdu *req)
+{
+	struct fuzz_pdu *pdu;
+	u32 at;
+
+	pdu = fuzz_begin(peer, req, ISCSI_OP_NOOP_IN, &at);
+	pdu->iscsi.itt = RESERVED_ITT;
+	((struct iscsi_nopin *)&pdu->iscsi)->ttt = cpu_to_be32(1);
+	fuzz_send(peer, at, HEADERS, 0);
+}
+
+/* The tag after that of @req: libiscsi gives 1 to 127 in turns, 0 is that of logins. */
+static itt_t fuzz_next_itt(const struct fuzz_pdu *req)
+{
+	u32 itt = (__force u32)req->iscsi.itt;
+
+	return (__force itt_t)((itt & 127) == 127 ? itt - 126 : itt + 1);
+}
+
 /* Answer @req with the fault of this connection. */
 static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 key)
 {
@@ -214,6 +235,8 @@ static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 k
 	struct fuzz_pdu *pdu;
 	u32 at;
 
+	if (f->asks)
+		fuzz_ask(peer, req);
 	pdu = fuzz_begin(peer, req, f->opcode ?: ISCSI_OP_SCSI_CMD_RSP, &at);
 	if (f->iser)
 		pdu->iser.flags = f->iser;
@@ -222,6 +245,8 @@ static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 k
 	hton24(pdu->iscsi.dlength, f->said);
 	pdu->iscsi.itt = f->no_tag ? RESERVED_ITT :
 			 (__force itt_t)(((__force u32)req->iscsi.itt ^ f->itt) | f->itt_set);
+	if (f->asks)
+		pdu->iscsi.itt = fuzz_next_itt(req);
 	key = f->keep ? 0 : key + f->key;
 	fuzz_send(peer, at, HEADERS + f->longer, key);
 	if (f->twice)
