@@ -117,7 +117,8 @@ step "lsblk shows serial and model" grep -q '^KD_0001 *d *kDAPL' "$TMPDIR/lsblk"
 if [ -d /usr/lib/udev ]; then
 	mkdir -p /run/udev/rules.d
 	cp "$tools/60-kdblk.rules" /run/udev/rules.d/
-	udevadm test --action=add /sys/block/kdblk0 >"$TMPDIR/udev" 2>&1 || :
+	# later versions indent the properties
+	udevadm test --action=add /sys/block/kdblk0 2>&1 | sed 's/^ *//' >"$TMPDIR/udev"
 	for kd_i in disk/by-id/kdblk-KD_0001 "disk/by-path/ip-$there:4420-kdblk-d" \
 		"disk/by-uuid/$uuid" disk/by-label/kdlabel; do
 		kd_i=$(echo "$kd_i" | sed "s/:4420/:$(sed 's/.*://' $parent/address)/")
