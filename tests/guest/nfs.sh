@@ -14,6 +14,7 @@
 #   krb5		files signed and encrypted by Kerberos
 #   netns		a mount in a network namespace, whose device is not that of the machine
 #   suite V	programs that others test file systems with
+#   chaos SECONDS	killed processes, soft mounts, mounts that come and go, under faults of all kinds
 #   dirty		much of a small memory waits to be written while there is no cable, for a minute
 #   load		the module is refused beside rpcrdma; unloads only without a mount
 # shellcheck shell=sh disable=SC2086,SC2154
@@ -247,6 +248,93 @@ server_hostile() {
 	step "no answer was taken for a call that was not sent" test "$(cat $kd_fuzz/beyond)" -eq 0
 	step "it unloads" rmmod kdnfsfuzz
 	step "kdapl unloads" rmmod kdapl
+}
+
+# For so many seconds: a load that knows its bytes, processes that are killed while they read and
+# write by a soft mount, mounts that come and go, all under faults of every kind, while the server
+# restarts.
+soft_mount() {	# DIRECTORY VERSION OPTIONS
+	mkdir -p "$1"
+	timeout -s KILL 60 mount.nfs $server:/ "$1" \
+		-o "vers=$2,proto=rdma,port=20049,nosharecache,soft,timeo=20,retrans=1,retry=0,$3"
+}
+going() { [ ! -e "$TMPDIR/stop" ]; }
+killing() {
+	while going; do
+		for kd_i in 1 2 3 4 5 6 7; do
+			timeout -s KILL "0.$kd_i" dd if="$1/large" of=/dev/null bs=1M iflag=direct
+			timeout -s KILL "0.$kd_i" dd if=/dev/zero of="$1/scratch.$kd_i" bs=300k \
+				count=16 oflag=direct
+			timeout -s KILL "0.$kd_i" sh -c "ls -l $1 && rm -f $1/scratch.$kd_i"
+		done
+	done >/dev/null 2>&1
+}
+mounting() {
+	while going; do
+		for kd_i in 4.2 4.0 4.1; do
+			soft_mount "$1" $kd_i nconnect=4 && timeout -s KILL 5 cat "$1/large" >/dev/null
+			timeout -s KILL 60 umount -f "$1" || umount -l "$1"
+		done
+	done >/dev/null 2>&1
+}
+end_all() {
+	"$TOP/tools/kdapl" conn state=CONNECTED | sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' |
+		xargs -r -n 1 "$TOP/tools/kdapl" end 2>>"$log" || :
+}
+chaos() {	# SECONDS
+	kd_i=0
+	kd_until=$(($(date +%s) + $1))
+	while [ "$(date +%s)" -lt $kd_until ]; do
+		kd_i=$((kd_i + 1))
+		case $((kd_i % 6)) in
+		0) cable drop 100 && sleep 1 && cable clean ;;
+		1) end_all ;;
+		2) rdma link delete "${p}0"; rdma link add "${p}0" type "$p" netdev eth0 ;;
+		3) cable drop 100 && sleep 5 && cable clean ;;
+		4) echo 3 >/proc/sys/vm/drop_caches ;;
+		5) cable drop 5 && sleep 1 && cable clean ;;
+		esac || return
+		sleep 0.$((kd_i % 10))
+	done
+}
+idle() {	# nobody waits for the server
+	! grep -qs '^State:[[:space:]]D' /proc/[0-9]*/status
+}
+client_chaos() {
+	must "a mount" mount_it 4.2
+	must "load" load
+	head -c 8M /dev/urandom >"$dir/large"
+	meet 2		# the server begins to restart
+	must "a soft mount" soft_mount "$TMPDIR/soft" 4.2 nconnect=1
+	killing "$TMPDIR/soft" &
+	mounting "$TMPDIR/more" &
+	step "$1 s of faults" chaos "$1"
+	cable clean
+	meet 2		# it is there for good
+	step "the load goes on" goes_on 300
+	step "every byte was right" load_over
+	step "nobody waits for ever" until_true 200 idle
+	step "the soft mount goes" timeout 120 umount "$TMPDIR/soft"
+	step "files are right" check fsx direct
+	rm -f "$dir/large"
+	step "unmounted" unmount
+	step "every transport ends" until_true 200 unused
+}
+server_chaos() {
+	# Else nobody could open a file for 90 s each time.
+	rpc.nfsd 0
+	echo 10 >/proc/fs/nfsd/nfsv4leasetime
+	echo 10 >/proc/fs/nfsd/nfsv4gracetime
+	start_nfsd
+	meet 1
+	kd_until=$(($(date +%s) + $1))
+	while [ "$(date +%s)" -lt $kd_until ]; do
+		sleep 9
+		rpc.nfsd 0
+		sleep 1
+		must "the server starts again" start_nfsd
+	done
+	meet 1
 }
 
 # Each machine has a server of keys of its own, with the same keys.
