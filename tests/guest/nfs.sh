@@ -304,8 +304,8 @@ client_chaos() {
 	must "a mount" mount_it 4.2
 	must "load" load
 	head -c 8M /dev/urandom >"$dir/large"
-	meet 2		# the server begins to restart
 	must "a soft mount" soft_mount "$TMPDIR/soft" 4.2 nconnect=1
+	meet 2		# the server begins to restart
 	killing "$TMPDIR/soft" &
 	mounting "$TMPDIR/more" &
 	step "$1 s of faults" chaos "$1"
