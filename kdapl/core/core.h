@@ -13,8 +13,8 @@
  * one below it. The table in Documentation/architecture.md is made from this list
  * (make doc-tables), and make lint checks that no lock of kdapl.ko is missing here.
  *
- *   notify_mutex        mutex: consumers that want to hear of IAs, and the IAs they know of; held
- *                       while they are told
+ *   notify_mutex        mutex: notifiers of IAs, and the IAs they know of; held while they are
+ *                       called
  *   ia_consumer_lock    mutex: names of consumers; nothing is taken inside
  *   kdapl_devices_lock  mutex: list of devices and their names; addresses of ports are looked
  *                       up inside
@@ -56,7 +56,7 @@
  *   ia->maps_lock       spinlock, irq: what the consumer of an IA has mapped for the device; when
  *                       the device goes it is unmapped inside
  *   dev->ports_lock     spinlock, irq: attributes of the ports
- *   notify_lock         spinlock: the names of devices, for those who tell consumers of them
+ *   notify_lock         spinlock: the names of devices, for the work item that calls notifiers
  *   handle_lock         spinlock, irq: table of handles; lookups use RCU
  *   reject_lock         spinlock: connection requests to be refused later
  */

@@ -143,7 +143,7 @@ static bool notify_is_registered(const struct notifier_block *nb)
 }
 
 /**
- * kdat_register_ia_notifier - be told of IAs that appear and go
+ * kdat_register_ia_notifier - register a notifier of IAs that appear and go
  * @nb: its notifier_call gets KDAT_IA_ADDED or KDAT_IA_REMOVED and the name of the IA, a string
  *	that is valid during the call; it returns NOTIFY_OK
  *

@@ -51,9 +51,9 @@ MODULE_PARM_DESC(connect, "call the server at this IPv4 or IPv6 address");
 module_param(port, ushort, 0444);
 MODULE_PARM_DESC(port, "connection qualifier, 1..65535 (default 4711)");
 module_param(size, uint, 0444);
-MODULE_PARM_DESC(size, "caller: bytes per operation, 1..1048576 (default 65536)");
+MODULE_PARM_DESC(size, "client: bytes per operation, 1..1048576 (default 65536)");
 module_param(count, uint, 0444);
-MODULE_PARM_DESC(count, "caller: rounds of write and read back (default 16)");
+MODULE_PARM_DESC(count, "client: rounds of write and read back (default 16)");
 
 /* The contents of a Send. The byte order is fixed, since the peer's may differ. */
 struct kdping_msg {
@@ -103,7 +103,7 @@ struct kdping_conn {
 	struct sockaddr_storage peer;
 };
 
-static struct kdping_adapter kdping_servers[MAX_IAS], kdping_caller;
+static struct kdping_adapter kdping_servers[MAX_IAS], kdping_client_side;
 static struct workqueue_struct *kdping_wq;
 static DECLARE_WAIT_QUEUE_HEAD(kdping_event);	/* woken by every upcall */
 static bool kdping_stopping;
@@ -529,11 +529,11 @@ static int kdping_call(const struct sockaddr_storage *server)
 {
 	int err;
 
-	err = kdping_open(&kdping_caller, NULL, server);
+	err = kdping_open(&kdping_client_side, NULL, server);
 	if (err)
 		return err;
-	err = kdping_client(&kdping_caller, server);
-	kdping_close(&kdping_caller);
+	err = kdping_client(&kdping_client_side, server);
+	kdping_close(&kdping_client_side);
 	return err;
 }
 
