@@ -156,18 +156,14 @@ negotiated() {
 	echo "max_xmit_dlength $(cat /sys/class/iscsi_connection/connection*/max_xmit_dlength)"
 }
 
-# How many connections have ended.
-ends() { dmesg | grep -c "kdat_iser: .* has ended"; }
-
 # A WRITE takes more Data-Out PDUs than there are, which needs somebody who changes their length
 # behind the back of iscsid. It fails, and the ones after it do not miss its number.
 limits_part() {
 	must "kdat_iser.ko loads" initiator
 	must "login" login_with InitialR2T=No ImmediateData=Yes FirstBurstLength=65536
 	d=$(disk "$iqn" 0)
-	session=$(adm -m session)
+	session=$(adm -m session) ended=$(ends)
 	xmit=$(cat /sys/class/iscsi_connection/connection*/max_xmit_dlength)
-	kd_ends=$(ends)
 	must "PDUs become short" max_xmit_dlength 512
 	dd if=/dev/zero of="$d" bs=64k count=1 oflag=direct &
 	writer=$!
@@ -178,10 +174,12 @@ limits_part() {
 	step "and the log says so" logged "a command of 65536 bytes in .* cannot be sent"
 	step "the disk goes on" verified "$d" 64k 8 8m
 	step "in the same session" test "$(adm -m session)" = "$session"
-	step "by the same connection" test "$(ends)" = "$kd_ends"
+	step "by the same connection" test "$(ends)" = "$ended"
 	step "logout" logged_out
 	step "kdat_iser.ko unloads" unloaded
 }
+# How many connections have ended.
+ends() { dmesg | grep -c "the connection has ended"; }
 max_xmit_dlength() {	# BYTES of the only session, by what iscsid tells the kernel before it starts
 	python3 - "$1" <<-'E'
 		import glob, re, socket, struct, sys
