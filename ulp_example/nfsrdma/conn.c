@@ -37,12 +37,20 @@ static int kx_outcome(DAT_EVENT_NUMBER event)
 	}
 }
 
-/* The QP is in the error state, and all that was posted has completed. */
-static void kx_ended(struct kx_conn *conn)
+/*
+ * The QP is in the error state, and all that was posted has completed. When the LMRs are freed, what
+ * the server has written is in memory for good, where it was kept elsewhere until then.
+ */
+static void kx_ended(struct work_struct *work)
 {
+	struct kx_conn *conn = container_of(work, struct kx_conn, end_work);
+	unsigned int noio = memalloc_noio_save();
 	struct kx_xprt *kx = conn->kx;
 	int i;
 
+	for (i = 0; i < KX_MRS; i++)
+		if (conn->mrs[i].lmr)
+			dat_lmr_free(conn->mrs[i].lmr);
 	spin_lock(&kx->lock);
 	conn->ended = true;
 	for (i = 0; i < KX_REQS; i++)
@@ -50,8 +58,9 @@ static void kx_ended(struct kx_conn *conn)
 			kx_fence_end(&kx->reqs[i]);
 	spin_unlock(&kx->lock);
 	for (i = 0; i < KX_REQS; i++)
-		if (kx->reqs[i].refused)
+		if (READ_ONCE(kx->reqs[i].refused))
 			kx_reply_drop(kx, &kx->reqs[i]);
+	memalloc_noio_restore(noio);
 }
 
 /* Workqueue. The first event is the outcome of the attempt; a second one is the end. */
@@ -63,11 +72,12 @@ static void kx_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLE
 
 	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
 		kx_private_decode(data->private_data, data->private_data_size, &theirs);
+		spin_lock(&conn->kx->lock);
 		kx_limits_of(&kx_ours, &theirs, &conn->limits);
-	} else {
-		kx_ended(conn);
-		if (conn->outcome == DAT_CONNECTION_EVENT_ESTABLISHED && !READ_ONCE(conn->over))
-			xprt_force_disconnect(&conn->kx->xprt);
+		spin_unlock(&conn->kx->lock);
+	} else if (conn->outcome == DAT_CONNECTION_EVENT_ESTABLISHED && !READ_ONCE(conn->over)) {
+		queue_work(kx_wq, &conn->end_work);
+		xprt_force_disconnect(&conn->kx->xprt);
 	}
 	if (!conn->outcome) {
 		/* Pairs with the acquire in kx_connect(): the limits are there. */
@@ -200,6 +210,7 @@ static void kx_conn_free(struct kx_conn *conn)
 {
 	if (conn->ia)
 		dat_ia_close(conn->ia, DAT_CLOSE_ABRUPT_FLAG);
+	cancel_work_sync(&conn->end_work);	/* no upcall queues it any more */
 	kfree(conn);
 }
 
@@ -231,6 +242,7 @@ int kx_connect(struct kx_xprt *kx)
 	conn->kx = kx;
 	INIT_LIST_HEAD(&conn->free_mrs);
 	init_waitqueue_head(&conn->wait);
+	INIT_WORK(&conn->end_work, kx_ended);
 	err = kx_open(conn, xprt) ?: kdat_errno(kx_publish(conn));
 	if (err) {
 		kx_conn_free(conn);
@@ -260,8 +272,7 @@ out:
  */
 static void kx_req_reset(struct kx_xprt *kx, struct kx_req *req)
 {
-	if (req->refused)
-		kx_reply_drop(kx, req);
+	kx_reply_drop(kx, req);
 	spin_lock(&kx->lock);
 	req->expected = false;
 	kx_fence_end(req);

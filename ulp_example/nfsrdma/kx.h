@@ -9,8 +9,7 @@
  *			it. They use the connection, make it and end it
  *	kx->lock	for those that post without XPRT_LOCKED: it keeps the connection while it is
  *			held. It also covers the lists of free LMRs and bc_free, what a request has
- *			registered once it is sent, and whether a reply is expected. It may be taken
- *			under sunrpc's queue_lock
+ *			registered once it is sent, and whether a reply is expected
  *	the upcall	one at a time for each connection, in a workqueue: replies, completions
  *
  * An RPC completes only when no key to its memory is valid any more. A request is used again only
@@ -81,8 +80,8 @@ struct kx_mr {
  * @nmrs: how many; 0: no server reaches this memory
  * @rep: message whose buffer the reply is in
  * @reply: what its header said
- * @replied: @rep is complete, but keys are still valid
- * @refused: with @replied: they cannot be invalidated, the connection ends; under kx->lock
+ * @replied: pinned, since a reply is being looked at, or waits until no key is valid
+ * @refused: with @replied: until the connection has ended, which it is about to; under kx->lock
  * @status: with @replied: 0, or an errno
  * @waiting: kx_req_fence() waits for @fenced; under kx->lock
  * @fenced: no key is valid any more
@@ -206,7 +205,8 @@ struct kx_xprt {
  * @free_mrs: those that are not in use
  * @wait: for @outcome
  * @outcome: event of the attempt, or 0
- * @ended: by its last event: no device reaches any memory by it; under kx->lock
+ * @end_work: after its last event: frees the LMRs
+ * @ended: that is done, and no device reaches any memory; under kx->lock
  * @over: the connection is being taken apart: events do not matter
  */
 struct kx_conn {
@@ -226,6 +226,7 @@ struct kx_conn {
 	struct list_head free_mrs;
 	wait_queue_head_t wait;
 	DAT_EVENT_NUMBER outcome;
+	struct work_struct end_work;
 	bool ended;
 	bool over;
 };
@@ -241,6 +242,7 @@ static inline struct kx_req *kx_req_of(struct rpc_rqst *rqst)
 }
 
 /* transport.c */
+extern struct workqueue_struct *kx_wq;
 void kx_req_put(struct kx_req *req);
 void kx_close(struct rpc_xprt *xprt);
 

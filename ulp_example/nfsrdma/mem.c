@@ -8,7 +8,7 @@
  *	the reply invalidates it	kx_invalidated()
  *	the reply does not		kx_invalidate(), and its completion
  *	there is no reply		kx_req_fence()
- *	the connection ends		kx_disconnect()
+ *	the connection ends		kx_ended(), kx_disconnect()
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -247,11 +247,12 @@ static DAT_RETURN kx_post_send(struct kx_conn *conn, struct kx_req *req,
 			       struct kdat_request *list, DAT_COUNT n, bool signalled)
 {
 	struct kx_xprt *kx = conn->kx;
+	DAT_RETURN ret = DAT_INVALID_STATE;
 	DAT_COUNT failed;
-	DAT_RETURN ret;
 
 	spin_lock(&kx->lock);
-	ret = kdat_ep_post_list(conn->ep, list, n, &failed);
+	if (!conn->ended)
+		ret = kdat_ep_post_list(conn->ep, list, n, &failed);
 	if (ret == DAT_SUCCESS) {
 		refcount_inc(&req->refs);
 		req->signalled = signalled;
@@ -347,6 +348,8 @@ int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 resul
 }
 
 /* ---- the end of keys ---- */
+
+#define KX_FENCE_PATIENCE	(5 * HZ)
 
 /* Has the reply invalidated a key of this request? Then that memory is ours again. */
 bool kx_invalidated(struct kx_conn *conn, struct kx_req *req, DAT_RMR_CONTEXT key)
@@ -447,6 +450,12 @@ void kx_req_fence(struct kx_xprt *kx, struct kx_req *req, bool hang_up)
 	if (sent && conn && (hang_up || (wait && kx_invalidate(conn, req) != DAT_SUCCESS)))
 		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
 	spin_unlock(&kx->lock);
-	if (wait)
-		wait_for_completion(&req->fenced);
+	if (!wait || wait_for_completion_timeout(&req->fenced, KX_FENCE_PATIENCE))
+		return;
+	/* Sends before the invalidation do not get on. */
+	spin_lock(&kx->lock);
+	if (req->waiting && kx->conn)
+		dat_ep_disconnect(kx->conn->ep, DAT_CLOSE_ABRUPT_FLAG);
+	spin_unlock(&kx->lock);
+	wait_for_completion(&req->fenced);
 }

@@ -108,8 +108,8 @@ static void kx_complete(struct kx_xprt *kx, struct kx_req *req)
 							  kx_count_reply(kx, req);
 		rqst->rq_private_buf = rqst->rq_rcv_buf;
 	}
-	spin_lock(&kx->xprt.queue_lock);
 	req->replied = false;
+	spin_lock(&kx->xprt.queue_lock);
 	xprt_complete_rqst(rqst->rq_task, copied);
 	xprt_unpin_rqst(rqst);
 	spin_unlock(&kx->xprt.queue_lock);
@@ -121,14 +121,35 @@ static void kx_complete(struct kx_xprt *kx, struct kx_req *req)
  */
 void kx_reply_drop(struct kx_xprt *kx, struct kx_req *req)
 {
-	spin_lock(&kx->xprt.queue_lock);
+	bool dropped;
+
 	spin_lock(&kx->lock);
-	req->expected = true;
-	req->refused = false;
-	spin_unlock(&kx->lock);
+	dropped = req->replied;
 	req->replied = false;
+	req->refused = false;
+	if (dropped)
+		req->expected = true;
+	spin_unlock(&kx->lock);
+	if (!dropped)
+		return;
+	spin_lock(&kx->xprt.queue_lock);
 	xprt_unpin_rqst(&req->rqst);
 	spin_unlock(&kx->xprt.queue_lock);
+}
+
+/* Keys cannot be invalidated. Their RPC waits for the end of the connection. */
+static void kx_reply_refused(struct kx_conn *conn, struct kx_req *req)
+{
+	bool ended;
+
+	spin_lock(&conn->kx->lock);
+	ended = conn->ended;
+	req->refused = !ended && req->replied;
+	if (!ended)
+		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
+	spin_unlock(&conn->kx->lock);
+	if (ended)
+		kx_reply_drop(conn->kx, req);
 }
 
 static void kx_credits(struct kx_xprt *kx, u32 credits)
@@ -168,22 +189,29 @@ static int kx_reply_status(struct kx_xprt *kx, const struct kx_rep *rep, struct 
 static struct kx_req *kx_find(struct kx_xprt *kx, __be32 xid)
 {
 	struct rpc_rqst *rqst;
-	bool found = false;
+	struct kx_req *req;
+	bool found;
 
 	spin_lock(&kx->xprt.queue_lock);
 	rqst = xprt_lookup_rqst(&kx->xprt, xid);
-	if (rqst) {
-		spin_lock(&kx->lock);
-		found = kx_req_of(rqst)->expected;
-		kx_req_of(rqst)->expected = false;
-		spin_unlock(&kx->lock);
-	}
-	if (found) {
-		kx_req_of(rqst)->replied = true;
+	if (rqst)
 		xprt_pin_rqst(rqst);
-	}
 	spin_unlock(&kx->xprt.queue_lock);
-	return found ? kx_req_of(rqst) : NULL;
+	if (!rqst)
+		return NULL;
+	req = kx_req_of(rqst);
+	spin_lock(&kx->lock);
+	found = req->expected;
+	req->expected = false;
+	if (found)
+		req->replied = true;
+	spin_unlock(&kx->lock);
+	if (found)
+		return req;
+	spin_lock(&kx->xprt.queue_lock);
+	xprt_unpin_rqst(rqst);
+	spin_unlock(&kx->xprt.queue_lock);
+	return NULL;
 }
 
 /* Take a reply; return what is wrong with the server, or NULL. */
@@ -194,7 +222,6 @@ static const char *kx_reply(struct kx_conn *conn, struct kx_req *req, struct kx_
 	struct kx_rep *old = req->rep;
 	DAT_RETURN ret = DAT_SUCCESS;
 	const char *wrong = NULL;
-	bool ended;
 	u32 nmrs;
 
 	if (!req->signalled)
@@ -212,13 +239,11 @@ static const char *kx_reply(struct kx_conn *conn, struct kx_req *req, struct kx_
 	nmrs = req->nmrs;
 	if (nmrs)
 		ret = kx_invalidate(conn, req);
-	ended = conn->ended;
-	req->refused = ret != DAT_SUCCESS && !ended;	/* it is about to end */
 	spin_unlock(&kx->lock);
 	if (!nmrs)
 		kx_complete(kx, req);
-	else if (ret != DAT_SUCCESS && ended)
-		kx_reply_drop(kx, req);
+	else if (ret != DAT_SUCCESS)
+		kx_reply_refused(conn, req);
 	return ret == DAT_SUCCESS ? wrong : "memory could not be taken back";
 }
 
@@ -265,12 +290,6 @@ static void kx_invalidate_done(struct kx_conn *conn, struct kx_req *req)
 		kx_complete(conn->kx, req);
 }
 
-static void kx_invalidate_lost(struct kx_xprt *kx, struct kx_req *req)
-{
-	if (req->replied)
-		kx_reply_drop(kx, req);
-}
-
 void kx_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
@@ -278,9 +297,9 @@ void kx_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 	const char *wrong = NULL;
 
 	if (dto->status != DAT_DTO_SUCCESS) {
-		/* The connection ends; kx_disconnect() looks after what did not succeed. */
+		/* The connection ends; kx_ended() and kx_disconnect() look after the rest. */
 		if (dto->operation == DAT_DTO_LMR_INVALIDATE)
-			kx_invalidate_lost(conn->kx, dto->user_cookie.as_ptr);
+			kx_reply_refused(conn, dto->user_cookie.as_ptr);
 		if (dto->status != DAT_DTO_ERR_FLUSHED)
 			wrong = kdat_dto_status_name(dto->status);
 	} else if (dto->operation == DAT_DTO_SEND) {

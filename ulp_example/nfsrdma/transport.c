@@ -24,7 +24,7 @@ static const struct rpc_timeout kx_timeout = {
 	.to_maxval = 60 * HZ,
 };
 
-static struct workqueue_struct *kx_wq;
+struct workqueue_struct *kx_wq;
 
 /* ---- requests ---- */
 
@@ -157,8 +157,9 @@ static void kx_connect_worker(struct work_struct *work)
 		/* It has worked before: the adapter or the route may come back. */
 		err = -ENOTCONN;
 	}
-	xprt_unlock_connect(xprt, kx);
+	/* Before others may send, and wait for replies. */
 	xprt_wake_pending_tasks(xprt, err);
+	xprt_unlock_connect(xprt, kx);
 }
 
 static void kx_connect_op(struct rpc_xprt *xprt, struct rpc_task *task)
@@ -184,13 +185,33 @@ void kx_close(struct rpc_xprt *xprt)
 }
 
 /*
- * No reply for a long time: find out whether the server is still there. The call is encoded anew
- * as soon as this returns, maybe into other pages, so no key to it may be valid any more.
+ * Who has waited for a reply goes on; in its own context. Without one, after a long time or since
+ * the connection is given up, the call is encoded anew as soon as this returns, maybe into other
+ * pages, so no key to it may be valid any more.
  */
-static void kx_timer(struct rpc_xprt *xprt, struct rpc_task *task)
+static void kx_woken(struct rpc_task *task)
 {
-	xprt_force_disconnect(xprt);
-	kx_req_fence(kx_of(xprt), kx_req_of(task->tk_rqstp), true);
+	struct rpc_rqst *rqst = task->tk_rqstp;
+
+	if (rqst->rq_reply_bytes_recvd) {
+		if (task->tk_status == -ETIMEDOUT)
+			task->tk_status = 0;
+	} else if (task->tk_status < 0 && task->tk_status != -ERESTARTSYS) {
+		if (task->tk_status == -ETIMEDOUT)
+			xprt_force_disconnect(rqst->rq_xprt);
+		kx_req_fence(kx_of(rqst->rq_xprt), kx_req_of(rqst), true);
+	}
+}
+
+/* As xprt_wait_for_reply_request_def(), with another callback. Under queue_lock. */
+static void kx_wait_for_reply(struct rpc_task *task)
+{
+	struct rpc_rqst *rqst = task->tk_rqstp;
+	unsigned long limit = jiffies + rqst->rq_timeout;
+
+	if (time_before(rqst->rq_majortimeo, limit))
+		limit = rqst->rq_majortimeo;
+	rpc_sleep_on_timeout(&rqst->rq_xprt->pending, task, kx_woken, limit);
 }
 
 static void kx_inject_disconnect(struct rpc_xprt *xprt)
@@ -312,8 +333,7 @@ static const struct rpc_xprt_ops kx_ops = {
 	.alloc_slot		= kx_alloc_slot,
 	.free_slot		= kx_free_slot,
 	.release_request	= xprt_release_rqst_cong,
-	.wait_for_reply_request	= xprt_wait_for_reply_request_def,
-	.timer			= kx_timer,
+	.wait_for_reply_request	= kx_wait_for_reply,
 	.rpcbind		= rpcb_getport_async,
 	.set_port		= kx_set_port,
 	.connect		= kx_connect_op,
