@@ -38,8 +38,8 @@ static int kx_outcome(DAT_EVENT_NUMBER event)
 }
 
 /*
- * The QP is in the error state, and all that was posted has completed. When the LMRs are freed, what
- * the server has written is in memory for good, where it was kept elsewhere until then.
+ * The QP is in the error state, and all that was posted has completed. Free the LMRs: where DMA
+ * goes through bounce buffers that copies what the server has written, and nothing comes after it.
  */
 static void kx_ended(struct work_struct *work)
 {
