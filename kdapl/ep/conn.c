@@ -537,7 +537,7 @@ struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	conn->sq->interval = interval;
 	conn->sq->ooo = dev->caps.reads_unordered;
 	if (conn->sq->ooo)
-		conn->sq->slow |= KDAPL_SLOW_ALWAYS;
+		conn->sq->slow |= KDAPL_SLOW_READS;
 	conn->rq->depth = conn->rq->max_wrs;
 
 	conn->pd = conf->pz->pd;

@@ -39,7 +39,7 @@ static __always_inline bool fast_is_wqe(const struct ib_wc *wc, struct kdapl_wq 
 		return false;
 	wq = kdapl_wqe_wq(wqe);
 	*wqp = wq;
-	if (unlikely(wq->slow))
+	if (unlikely(wq->slow) && (wq->slow != KDAPL_SLOW_READS || !kdapl_wq_no_reads(wq)))
 		return false;
 	if (!wq->recv)
 		return !wqe->retires;
@@ -61,6 +61,7 @@ static __always_inline void fast_take_wqe(struct kdapl_wq *wq, const struct ib_w
 	} else {
 		wq->dtos_done = wqe->seq;
 		tail += (wqe->index - tail) & wq->done_mask;
+		wq->done_to = tail + 1;
 	}
 	taken->ep = wq->handle;
 	taken->cookie = wqe->cookie;

@@ -10,7 +10,7 @@
  *
  * On devices that complete in order, a send completion for entry k reports k and reclaims
  * everything up to it: entries before k had no completion, so they were suppressed and
- * succeeded. Where that does not hold (soft-iWARP completes Reads out of order), or where a
+ * succeeded. Where that does not hold (soft-iWARP while a Read is under way), or where a
  * completion may not be reported yet (a message that arrived before ESTABLISHED), the entry is
  * marked done and the work queue is reported from its tail, in post order.
  */
@@ -149,7 +149,9 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
 
 	if (unlikely(wq->sinks))
 		kdapl_wq_sync_reads(wq, pos, status == DAT_DTO_SUCCESS);
-	if (unlikely(wq->ooo || wqe->op == KDAPL_OP_MARKER)) {
+	/* in evd->ready: something before it is done and has to be reported first */
+	if (unlikely((wq->ooo && (!kdapl_wq_no_reads(wq) || !list_empty(&wq->ready))) ||
+		     wqe->op == KDAPL_OP_MARKER)) {
 		wqe->status = status;
 		WRITE_ONCE(wqe->state, KDAPL_WQE_DONE);
 		/*
@@ -171,6 +173,7 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
 	if (unlikely(kdapl_wq_unretired(wq)))
 		kdapl_wq_retire_to(wq, pos, status);
 	visible = kdapl_wqe_event(wq, wqe, status, ev);
+	wq->done_to = pos + 1;
 	kdapl_wq_advance(wq, wqe, pos + 1);
 	return visible;
 }

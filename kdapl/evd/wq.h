@@ -92,9 +92,10 @@ enum kdapl_wq_mode {
 
 /* Why completions take the slow path: one may not simply report the entry at the tail. */
 #define KDAPL_SLOW_EARLY	0x1	/* Receives before ESTABLISHED; cleared in poll.c */
-/* The device, disorder, the end, or an EP being freed. Set once, never cleared. */
+/* Disorder, the end, or an EP being freed. Set once, never cleared. */
 #define KDAPL_SLOW_ALWAYS	0x2
 #define KDAPL_SLOW_SYNC		0x4	/* memory the device has written must be synchronised */
+#define KDAPL_SLOW_READS	0x8	/* Reads complete out of order: while one is under way */
 
 /* Operations with a fast path of posts: Send, Write, Read, by DAT_DTOS; Receives use [0]. */
 #define KDAPL_FAST_OPS	(DAT_DTO_RDMA_READ + 1)
@@ -150,7 +151,7 @@ struct kdapl_wq {
 	u32 dtos_done;
 	u32 reads_done;
 	u32 reaped;		/* receives that have completed */
-	u32 done_to;		/* ooo: unsignaled entries before this index are done */
+	u32 done_to;		/* unsignaled entries before this index are done */
 	u32 memops_done;	/* of @memops, those retired */
 	u32 done_mask;		/* mask; constant */
 	bool marker_done;	/* the marker has completed */
@@ -186,6 +187,15 @@ struct kdapl_wq {
 static inline struct kdapl_wq *kdapl_wqe_wq(const struct kdapl_wqe *wqe)
 {
 	return container_of(wqe - wqe->index, struct kdapl_wq, wqe[0]);
+}
+
+/*
+ * Is no Read under way, so that requests complete in order on any device? The poster counts a Read
+ * before the device has it, so the completion of a later request finds it counted. evd->lock held.
+ */
+static inline bool kdapl_wq_no_reads(const struct kdapl_wq *wq)
+{
+	return READ_ONCE(wq->reads) == wq->reads_done;
 }
 
 /* A number that changes with each request that completes. Any context; a hint without a lock. */
