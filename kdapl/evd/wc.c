@@ -139,6 +139,23 @@ static bool wc_buf(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_e
 	return true;
 }
 
+/*
+ * Does everything before this completion have an outcome? On soft-iWARP not while a Read is under
+ * way, nor once a request has failed: those posted meanwhile may be flushed before others that
+ * wait in its queue.
+ */
+static bool wc_in_order(struct kdapl_wq *wq, const struct kdapl_wqe *wqe, unsigned int status)
+{
+	if (unlikely(wqe->op == KDAPL_OP_MARKER))
+		return false;
+	if (likely(!wq->ooo))
+		return true;
+	if (status != DAT_DTO_SUCCESS)
+		wq->slow |= KDAPL_SLOW_ALWAYS;
+	/* in evd->ready: something before it has to be reported first */
+	return wq->slow == KDAPL_SLOW_READS && kdapl_wq_no_reads(wq) && list_empty(&wq->ready);
+}
+
 static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 		       const struct ib_wc *wc, struct kdapl_event *ev)
 {
@@ -149,9 +166,7 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
 
 	if (unlikely(wq->sinks))
 		kdapl_wq_sync_reads(wq, pos, status == DAT_DTO_SUCCESS);
-	/* in evd->ready: something before it is done and has to be reported first */
-	if (unlikely((wq->ooo && (!kdapl_wq_no_reads(wq) || !list_empty(&wq->ready))) ||
-		     wqe->op == KDAPL_OP_MARKER)) {
+	if (unlikely(!wc_in_order(wq, wqe, status))) {
 		wqe->status = status;
 		WRITE_ONCE(wqe->state, KDAPL_WQE_DONE);
 		/*
