@@ -29,10 +29,10 @@
 
 #define MAX_SAMPLES	262144	/* of one kind, for one way, in a run */
 
-static char *ia;
+char *perf_ia;
 static ushort port = 4720;
 
-module_param(ia, charp, 0444);
+module_param_named(ia, perf_ia, charp, 0444);
 MODULE_PARM_DESC(ia, "interface adapter, connected to itself (required)");
 module_param(port, ushort, 0444);
 MODULE_PARM_DESC(port, "connection qualifier; verbs use the next one (default 4720)");
@@ -49,7 +49,7 @@ static u32 runs;
 static struct dentry *perf_dir;
 static struct debugfs_blob_wrapper result_file, json_file;
 
-static const char *const modes[] = { "post", "pingpong", "stream", "refuse", NULL };
+static const char *const modes[] = { "post", "pingpong", "stream", "refuse", "conns", NULL };
 static const char *const ops[] = { "send", "write", "read", "srq", NULL };
 static const char *const ctxs[] = { "softirq", "workqueue", "poll", NULL };
 static const char *const bads[] = { "garbage", "null", "stale", "type", "lkey", "range", "nothing",
@@ -71,7 +71,7 @@ static const struct param {
 	{ "segs", &run.segs, 1, 0, U32_MAX },		/* limited to the maximum of the device */
 	{ "lmrs", &run.lmrs, 1, 1, 65536 },
 	{ "random", &run.random, 0, 0, 1 },
-	{ "eps", &run.eps, 1, 1, 4096 },
+	{ "eps", &run.eps, 1, 1, MAX_EPS },
 	{ "batch", &run.batch, 0, 0, 65536 },
 	{ "depth", &run.depth, 0, 0, 8192 },
 	{ "signal", &run.signal, 1, 1, 64 },
@@ -79,6 +79,9 @@ static const struct param {
 	{ "shared", &run.shared, 0, 0, 1 },
 	{ "serial", &run.serial, 0, 0, 1 },
 	{ "bare", &run.bare, 0, 0, 1 },
+	{ "evd", &run.evd, 0, 0, 1 << 20 },
+	{ "ias", &run.ias, 1, 1, MAX_IAS },
+	{ "window", &run.window, 16, 1, 1024 },
 	{ "blocks", &run.blocks, 15, 3, MAX_BLOCKS },
 	{ "groups", &run.groups, 64, 1, 65536 },
 	{ "bound", &run.bound, 5, 1, 100 },
@@ -120,11 +123,25 @@ static int perf_param_set(const char *name, const char *value)
 	return -EINVAL;
 }
 
+/* Nothing is posted in this mode. */
+static int perf_conns_complete(void)
+{
+	if (run.op != OP_SEND || run.ctx != CTX_SOFTIRQ || run.unit == UNIT_INSN || run.segs < 1 ||
+	    run.posters > 1 || run.ias > 1)
+		return fail("mode=conns takes only eps, depth, segs, evd and window");
+	if (run.size == U32_MAX)
+		run.size = 64;
+	run.depth = run.depth ?: 64;
+	return 0;
+}
+
 /* Set missing parameters, and check that all of them are consistent. */
 static int perf_run_complete(void)
 {
 	u32 all = run.eps * run.signal;
 
+	if (run.mode == MODE_CONNS)
+		return perf_conns_complete();
 	if (run.size == U32_MAX)
 		run.size = run.mode == MODE_STREAM ? 65536 : 64;
 	if (run.mode != MODE_POST && (run.signal > 1 || run.eps > 1 || run.posters > 1))
@@ -159,7 +176,8 @@ static u32 perf_run_samples(void)
 {
 	switch (run.mode) {
 	case MODE_PINGPONG:	return run.groups * run.batch;
-	case MODE_STREAM:	return 1;
+	case MODE_STREAM:
+	case MODE_CONNS:	return 1;
 	default:		return run.groups * run.posters;
 	}
 }
@@ -361,14 +379,15 @@ static int perf_lane_batch(struct lane *lane, u32 group)
 	if (run.ctx == CTX_POLL) {
 		err = perf_wait_done(lane, 0, 0, &spent[0]) ?:
 		      perf_wait_done(lane, 1, 1, &spent[1]);
-		if (recvs && run.posters == 1)
+		if (recvs && !run.shared)
 			stats_add(lane->b, M_DONE2, lane->block, sample, spent[1], posts);
 	} else {
 		err = perf_wait_done(lane, 0, 1, NULL);
 		spent[0] = perf_cycles() - done;
 		events += recvs ? posts : 0;
 	}
-	if (run.posters == 1)
+	/* of an upcall it cannot be told on which CPU it runs */
+	if (run.posters == 1 || (run.ctx == CTX_POLL && !run.shared))
 		stats_add(lane->b, M_DONE, lane->block, sample, spent[0], events);
 	return err;
 }
@@ -507,20 +526,14 @@ static int perf_blocks(const struct way *const *ways)
 	return err;
 }
 
-static int perf_measure(void)
+static const struct way *const pairs[][2] = {
+	{ &raw_way, &dapl_way }, { &accept_way, &refuse_way },
+};
+
+static int perf_measure_ops(const struct way *const *ways, const struct limits *limits)
 {
-	static const struct way *const pairs[][2] = {
-		{ &raw_way, &dapl_way }, { &accept_way, &refuse_way },
-	};
-	const struct way *const *ways = pairs[run.mode == MODE_REFUSE];
-	struct limits limits = {};
-	int err;
 	u32 i;
 
-	err = dapl_open_ia(ia, &limits);
-	if (err)
-		return err;
-	run.segs = min3(run.segs, limits.segs, (u32)MAX_SEGS);
 	perf_make_segments();
 	for (i = 0; i < 2; i++) {
 		perf_mem[i] = alloc_pages_exact(perf_bytes(), GFP_KERNEL | __GFP_ZERO);
@@ -535,10 +548,26 @@ static int perf_measure(void)
 		spin_lock_init(&lanes[i].lock);
 		perf_lane_reset(&lanes[i], pairs[0], 0);
 	}
-	err = stats_open(perf_run_samples()) ?: dapl_open(port, &limits.addr) ?:
-	      raw_open(&limits.addr, port + 1) ?: perf_blocks(ways);
+	return stats_open(perf_run_samples()) ?: dapl_open(port, &limits->addr) ?:
+	       raw_open(&limits->addr, port + 1) ?: perf_blocks(ways);
+}
+
+static int perf_measure(void)
+{
+	const struct way *const *ways = pairs[run.mode == MODE_REFUSE];
+	struct limits limits = {};
+	int err;
+
+	err = dapl_open_ia(perf_ia, &limits);
+	if (err)
+		return err;
+	run.segs = min3(run.segs, limits.segs, (u32)MAX_SEGS);
+	if (run.mode == MODE_CONNS)
+		err = stats_open(perf_run_samples()) ?: conns_measure(&limits.addr, port);
+	else
+		err = perf_measure_ops(ways, &limits);
 	if (!err)
-		stats_tell(++runs, ia, ways);
+		stats_tell(++runs, perf_ia, ways);
 	return err;
 }
 
@@ -612,7 +641,7 @@ static const struct file_operations order_fops = {
 
 static int __init perf_init(void)
 {
-	if (!ia)
+	if (!perf_ia)
 		return -EINVAL;
 	perf_result.buf = kvzalloc(TEXT_SIZE, GFP_KERNEL);
 	perf_json.buf = kvzalloc(TEXT_SIZE, GFP_KERNEL);
