@@ -148,8 +148,8 @@ ias() {
 conns() {
 	echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets
 	for n in $most_conns; do
-		step "conns eps=$n" perf mode=conns $conns eps=$n
-		[ "$n" -lt 64 ] || step "conns eps=$n evd=1" perf mode=conns $conns eps=$n evd=1
+		step "conns eps=$n" perf unit=$unit mode=conns $conns eps=$n
+		[ "$n" -lt 64 ] || step "conns eps=$n evd=1" perf unit=$unit mode=conns $conns eps=$n evd=1
 	done
 }
 # One poster, and as many as there are CPUs, each on EPs of its own.
@@ -180,6 +180,7 @@ short)	# the few that show that it works: a soft provider takes seconds for a Mi
 insn)	# connecting so many takes too long there
 	length="blocks=5 groups=16" streams=$length
 	[ "$p" != null ] || most_eps="1 64 4096"
+	conns="blocks=3" most_conns="1 8 64 512"
 	;;
 *)	length="blocks=21 groups=64" streams="blocks=61 groups=16" ;;
 esac

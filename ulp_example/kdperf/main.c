@@ -126,8 +126,8 @@ static int perf_param_set(const char *name, const char *value)
 /* Nothing is posted in this mode. */
 static int perf_conns_complete(void)
 {
-	if (run.op != OP_SEND || run.ctx != CTX_SOFTIRQ || run.unit == UNIT_INSN || run.segs < 1 ||
-	    run.posters > 1 || run.ias > 1)
+	if (run.op != OP_SEND || run.ctx != CTX_SOFTIRQ || run.segs < 1 || run.posters > 1 ||
+	    run.ias > 1)
 		return fail("mode=conns takes only eps, depth, segs, evd and window");
 	if (run.size == U32_MAX)
 		run.size = 64;
@@ -140,6 +140,10 @@ static int perf_run_complete(void)
 {
 	u32 all = run.eps * run.signal;
 
+	/* Reading the clock takes a few ticks itself. */
+	if (run.unit == UNIT_INSN && (perf_loop() < 2000 || perf_loop() > 2020))
+		return fail("a loop of 2000 instructions takes %llu ticks of this clock",
+			    perf_loop());
 	if (run.mode == MODE_CONNS)
 		return perf_conns_complete();
 	if (run.size == U32_MAX)
@@ -162,10 +166,6 @@ static int perf_run_complete(void)
 		return fail("there are %u CPUs", num_online_cpus());
 	if (run.mode == MODE_REFUSE && (run.op != OP_SEND || run.segs < 1))
 		return fail("mode=refuse needs op=send and at least one segment");
-	/* Reading the clock takes a few ticks itself. */
-	if (run.unit == UNIT_INSN && (perf_loop() < 2000 || perf_loop() > 2020))
-		return fail("a loop of 2000 instructions takes %llu ticks of this clock",
-			    perf_loop());
 	if (run.serial && run.shared)
 		return fail("posts of posters that share an EP are not serialised");
 	return 0;
