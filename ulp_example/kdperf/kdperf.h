@@ -43,6 +43,7 @@ struct run {
 	u32 posters, shared;	/* number of posting CPUs; on the same EP? */
 	u32 serial;		/* use kdat_ep_serialise_posts() */
 	u32 bare;		/* register no memory that only we use */
+	u32 irqs;		/* interrupts are on while operations are timed */
 	u32 evd;		/* events of each EVD; 0: as many as its EPs may have */
 	u32 ias;		/* open IAs, of which one is used */
 	u32 window;		/* MODE_CONNS: connections under way at a time */

@@ -79,6 +79,7 @@ static const struct param {
 	{ "shared", &run.shared, 0, 0, 1 },
 	{ "serial", &run.serial, 0, 0, 1 },
 	{ "bare", &run.bare, 0, 0, 1 },
+	{ "irqs", &run.irqs, 1, 0, 1 },
 	{ "evd", &run.evd, 0, 0, 1 << 20 },
 	{ "ias", &run.ias, 1, 1, MAX_IAS },
 	{ "window", &run.window, 16, 1, 1024 },
@@ -166,6 +167,8 @@ static int perf_run_complete(void)
 		return fail("there are %u CPUs", num_online_cpus());
 	if (run.mode == MODE_REFUSE && (run.op != OP_SEND || run.segs < 1))
 		return fail("mode=refuse needs op=send and at least one segment");
+	if (!run.irqs && (run.mode != MODE_POST || run.ctx != CTX_POLL))
+		return fail("irqs=0 needs mode=post and ctx=poll");
 	if (run.serial && run.shared)
 		return fail("posts of posters that share an EP are not serialised");
 	return 0;
@@ -275,6 +278,23 @@ void perf_next(struct side *side, bool recv)
 		perf_stream_next(side, recv);
 }
 
+/* What is timed is not to be interrupted by softirqs; with irqs=0, by nothing. */
+static void perf_timed_begin(void)
+{
+	if (run.irqs)
+		local_bh_disable();
+	else
+		local_irq_disable();
+}
+
+static void perf_timed_end(void)
+{
+	if (run.irqs)
+		local_bh_enable();
+	else
+		local_irq_enable();
+}
+
 static bool perf_side_done(const struct side *side)
 {
 	return READ_ONCE(side->got) == READ_ONCE(side->want);
@@ -309,13 +329,13 @@ int perf_wait_done(struct lane *lane, u32 from, u32 to, u64 *spent)
 		if (run.ctx != CTX_POLL || time_after(jiffies, end))
 			return fault("%s: %u of %u and %u of %u completions", lane->way->name,
 				     a->got, a->want, b->got, b->want);
-		local_bh_disable();
+		perf_timed_begin();
 		start = perf_cycles();
 		n = lane->way->poll(lane, from);
 		if (from != to)
 			n += lane->way->poll(lane, to);
 		start = perf_cycles() - start;
-		local_bh_enable();
+		perf_timed_end();
 		if (n) {
 			*spent += start;
 			end = jiffies + LONG;
@@ -358,22 +378,22 @@ static int perf_lane_batch(struct lane *lane, u32 group)
 		WRITE_ONCE(lane->side[1].want, lane->side[1].want + (recvs ? posts : 0));
 	}
 	if (owner && recvs) {
-		local_bh_disable();
+		perf_timed_begin();
 		start = perf_cycles();
 		err = lane->way->recv(lane, 1, posts);
 		done = perf_cycles();
-		local_bh_enable();
+		perf_timed_end();
 		stats_add(lane->b, M_RECV, lane->block, sample, done - start, posts);
 	}
 	perf_lane_gate(lane);
 	if (err)
 		return err;
-	local_bh_disable();
+	perf_timed_begin();
 	start = perf_cycles();
 	err = lane->way->post(lane, 0, run.batch);
 	done = perf_cycles();
 	stats_add(lane->b, M_POST, lane->block, sample, done - start, run.batch);
-	local_bh_enable();
+	perf_timed_end();
 	if (err || !events || !owner)
 		return err;
 	if (run.ctx == CTX_POLL) {
