@@ -158,8 +158,21 @@ static int dapl_poll(struct lane *lane, u32 side)
 	return n;
 }
 
+/* Without an MR: the device has little to do. */
+static int dapl_churn(void)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = perf_mem[0] };
+	DAT_LMR_CONTEXT key;
+	DAT_LMR_HANDLE lmr;
+
+	return TRY(dat_lmr_kcreate, all->ia, DAT_MEM_TYPE_VIRTUAL, region, perf_bytes(), all->pz,
+		   LOCAL, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_IA, &lmr, &key, NULL, NULL, NULL) ?:
+	       TRY(dat_lmr_free, lmr);
+}
+
 const struct way dapl_way = {
 	.name = "kDAPL", .post = dapl_post, .recv = dapl_recv, .poll = dapl_poll,
+	.churn = dapl_churn,
 };
 
 /* Return an error without any work, to measure the cost of the call alone. */

@@ -43,6 +43,7 @@ struct run {
 	u32 posters, shared;	/* number of posting CPUs; on the same EP? */
 	u32 serial;		/* use kdat_ep_serialise_posts() */
 	u32 bare;		/* register no memory that only we use */
+	u32 churn;		/* another CPU registers memory and frees it meanwhile */
 	u32 irqs;		/* interrupts are on while operations are timed */
 	u32 evd;		/* events of each EVD; 0: as many as its EPs may have */
 	u32 ias;		/* open IAs, of which one is used */
@@ -97,6 +98,7 @@ struct way {
 	int (*recv)(struct lane *lane, u32 side, u32 n);	/* NULL: no completions either */
 	/* CTX_POLL: handle all available completions and return their number */
 	int (*poll)(struct lane *lane, u32 side);
+	int (*churn)(void);	/* make an LMR or MR, and free it */
 };
 
 extern struct run run;

@@ -79,6 +79,7 @@ static const struct param {
 	{ "shared", &run.shared, 0, 0, 1 },
 	{ "serial", &run.serial, 0, 0, 1 },
 	{ "bare", &run.bare, 0, 0, 1 },
+	{ "churn", &run.churn, 0, 0, 1 },
 	{ "irqs", &run.irqs, 1, 0, 1 },
 	{ "evd", &run.evd, 0, 0, 1 << 20 },
 	{ "ias", &run.ias, 1, 1, MAX_IAS },
@@ -163,10 +164,12 @@ static int perf_run_complete(void)
 		return fail("posters share one EP");
 	if (!is_power_of_2(run.eps) || !is_power_of_2(run.posters))
 		return fail("EPs and posters are powers of two");
-	if (run.posters > num_online_cpus())
+	if (run.posters + run.churn > num_online_cpus())
 		return fail("there are %u CPUs", num_online_cpus());
 	if (run.mode == MODE_REFUSE && (run.op != OP_SEND || run.segs < 1))
 		return fail("mode=refuse needs op=send and at least one segment");
+	if (run.churn && run.mode != MODE_POST)
+		return fail("churn=1 needs mode=post");
 	if (!run.irqs && (run.mode != MODE_POST || run.ctx != CTX_POLL))
 		return fail("irqs=0 needs mode=post and ctx=poll");
 	if (run.serial && run.shared)
@@ -480,17 +483,47 @@ static void perf_lane_reset(struct lane *lane, const struct way *const *ways, u3
 	lane->err = 0;
 }
 
+/* Change what all EPs of the IA or PD have in common, but none of these posters uses. */
+static int perf_churn_main(void *data)
+{
+	const struct way *way = data;
+
+	while (!kthread_should_stop()) {
+		if (way->churn())
+			fault("%s: cannot register", way->name);
+		cond_resched();
+	}
+	return 0;
+}
+
+static struct task_struct *perf_churn_start(const struct way *way)
+{
+	struct task_struct *task;
+
+	if (!run.churn)
+		return NULL;
+	task = kthread_create(perf_churn_main, (void *)way, "kdperf/churn");
+	if (!IS_ERR(task)) {
+		kthread_bind(task, cpumask_nth(run.posters, cpu_online_mask));
+		wake_up_process(task);
+	}
+	return task;
+}
+
 /*
  * Run block @number. @sums: sums of the numbers of all completed operations, which must be
  * the same in every block.
  */
 static int perf_block(const struct way *const *ways, u32 number, u64 *sums)
 {
+	struct task_struct *churn = perf_churn_start(ways[number & 1]);
 	DECLARE_COMPLETION_ONSTACK(done);
 	u64 sum[2] = {};
 	int err = 0;
 	u32 n;
 
+	if (IS_ERR(churn))
+		return PTR_ERR(churn);
 	atomic_set(&arrived, 0);
 	atomic_set(&awake, 0);
 	for (n = 0; n < run.posters; n++)
@@ -513,6 +546,8 @@ static int perf_block(const struct way *const *ways, u32 number, u64 *sums)
 		n--;
 		err = err ?: lanes[n].err;
 	}
+	if (churn)
+		kthread_stop(churn);
 	for (n = 0; n < run.posters; n++) {
 		sum[0] += lanes[n].side[0].sum;
 		sum[1] += lanes[n].side[1].sum;

@@ -177,8 +177,16 @@ static int raw_poll(struct lane *lane, u32 side)
 	return ib_process_cq_direct(all->lane[lane->n].cq[side], -1);
 }
 
+static int raw_churn(void)
+{
+	struct ib_mr *mr = ib_alloc_mr(all->pd, IB_MR_TYPE_MEM_REG, 1);
+
+	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
+}
+
 const struct way raw_way = {
 	.name = "verbs", .post = raw_post, .recv = raw_recv, .poll = raw_poll,
+	.churn = raw_churn,
 };
 
 /* The depth that kDAPL requests from the device for such an EP, so that both are the same. */
