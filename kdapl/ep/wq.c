@@ -72,7 +72,8 @@ static int wq_alloc_lists(struct kdapl_wq *wq, u32 size)
  */
 struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 max_wrs, u32 max_sge)
 {
-	u32 size = roundup_pow_of_two(max_wrs + KDAPL_OWN_WQES);
+	/* of our own there are only requests */
+	u32 size = roundup_pow_of_two(recv ? max(max_wrs, 1U) : max_wrs + KDAPL_OWN_WQES);
 	struct kdapl_wq *wq;
 	u32 i;
 
