@@ -507,7 +507,7 @@ static int device_client_add(struct ib_device *ibdev)
 		pr_info("%s: no IA: %s\n", dev_name(&ibdev->dev), refusal);
 		return -EOPNOTSUPP;
 	}
-	dev = kzalloc(struct_size(dev, port_attrs, ibdev->phys_port_cnt), GFP_KERNEL);
+	dev = kdapl_zalloc_aligned(struct_size(dev, port_attrs, ibdev->phys_port_cnt));
 	if (!dev)
 		return -ENOMEM;
 	refcount_set(&dev->ref, 1);

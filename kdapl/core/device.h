@@ -82,16 +82,16 @@ struct kdapl_notice {
  * struct kdapl_device - an ib_device, and what is left of it while IAs still refer to it
  * @ibdev: valid inside kdapl_dev_enter() only
  * @attrs: copy of the device limits, for queries after removal
- * @users: API calls that touch verbs objects, and the device itself
  * @gone: set by removal before it gives up its share of @users
  * @fatal: the device has reported a fatal error: treated as gone, except that its objects
  *	still have to be destroyed
- * @unused: completed when removal has given up its share of @users and all calls have left
  * @iwarp: the protocol is iWARP: no modify by hand, Reads with one segment, ...
  * @caps: what else is special about it (quirks.c)
  * @ports: number of ports
  * @dma: enum kdapl_dma_kind
  * @dma_coherent: DMA is cache coherent
+ * @users: API calls that touch verbs objects, and the device itself
+ * @unused: completed when removal has given up its share of @users and all calls have left
  * @lock: protects the lists below
  * @ias: open IA instances
  * @conns: connections, the reaper's included
@@ -105,13 +105,13 @@ struct kdapl_notice {
  * @ports_mutex: serialises queries, so that the last result stays
  * @ports_lock: protects @port_attrs
  * @port_attrs: last result of each port, from 1 on: kdapl_port_attr()
+ *
+ * Posts of all EPs read what is before @users, and other calls write the rest.
  */
 struct kdapl_device {
 	struct ib_device *ibdev;
 	struct ib_device_attr attrs;
 	char name[IB_DEVICE_NAME_MAX];
-	refcount_t users;
-	struct completion unused;
 	bool gone;
 	bool fatal;
 	bool iwarp;
@@ -122,6 +122,9 @@ struct kdapl_device {
 #ifdef KDAPL_KUNIT
 	const struct kdapl_dma_ops *dma_ops;
 #endif
+
+	refcount_t users ____cacheline_aligned_in_smp;
+	struct completion unused;
 	refcount_t ref;
 	struct list_head node;
 	struct kdapl_notice notice;

@@ -21,7 +21,8 @@
 
 #include "core.h"
 
-struct kdapl_handle_entry *kdapl_handle_chunks[KDAPL_HANDLE_CHUNKS];
+/* Each call reads the first one: what is beside it must not be written. */
+struct kdapl_handle_entry *kdapl_handle_chunks[KDAPL_HANDLE_CHUNKS] ____cacheline_aligned_in_smp;
 static DEFINE_SPINLOCK(handle_lock);	/* everything below, and all writing */
 static unsigned long handle_gen;
 static unsigned long handle_nr_chunks;

@@ -6,6 +6,19 @@
  */
 #include "core.h"
 
+/* What posts read is not in a cache line with what others write; where such lines have 64 bytes. */
+#define LINE(type, member)	(offsetof(type, member) / 64)
+#define APART(type, a, b) \
+	(SMP_CACHE_BYTES != 64 || !IS_ENABLED(CONFIG_SMP) || !IS_ENABLED(CONFIG_64BIT) || \
+	 LINE(type, a) != LINE(type, b))
+
+static_assert(APART(struct kdapl_ia, dead, obj.node.prev));
+static_assert(APART(struct kdapl_ia, dead, lock));
+static_assert(APART(struct kdapl_ia, keys.table, async_evd));
+static_assert(APART(struct kdapl_ia, keys.table, keys.mutex));
+static_assert(APART(struct kdapl_device, gone, users));
+static_assert(APART(struct kdapl_device, dma_coherent, users));
+
 /**
  * kdapl_ia_async - report an asynchronous event to the consumer of an IA
  * @ia: IA

@@ -11,12 +11,12 @@
  * struct kdapl_ia - an instance of an IA, made by dat_ia_openv()
  * @dev: the device; holds a reference to it, but does not enter it
  * @port: RDMA port number
+ * @dead: the device is gone; calls return DAT_INTERNAL_ERROR
  * @name: the name it was opened by
  * @consumer: name of the module that opened it
  * @lock: protects @objs, @closing and the users/live of every object
  * @objs: the instance's objects by type
  * @closing: no new objects may be made
- * @dead: the device is gone; calls return DAT_INTERNAL_ERROR
  * @async_evd: EVD of asynchronous events
  * @own_async: @async_evd was made by dat_ia_openv() and is destroyed with the IA
  * @mutex: serialises the creation of @null_evd and @reserved at first use
@@ -38,6 +38,7 @@ struct kdapl_ia {
 	struct kdapl_obj obj;
 	struct kdapl_device *dev;
 	u32 port;
+	bool dead;			/* posts read it: all around it is constant */
 	char name[DAT_NAME_MAX_LENGTH];
 	const char *consumer;		/* name of its module; lives as long as ours */
 	struct list_head dev_node;
@@ -51,7 +52,6 @@ struct kdapl_ia {
 	bool own_async;
 	struct mutex mutex;		/* null_evd, reserved */
 	struct kdapl_evd *null_evd;
-	bool dead;			/* next to @keys, since posts read both */
 	struct kdapl_keys keys;
 	struct kdapl_lmr *reserved;
 	struct list_head stale_mrs;

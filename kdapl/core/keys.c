@@ -60,7 +60,6 @@ static struct kdapl_key_table *keys_alloc(unsigned int count)
 		return NULL;
 	table->shift = 32 - bits;
 	table->mask = BIT(bits) - 1;
-	table->left = BIT(bits) / 2;
 	for (i = 0; i <= table->mask; i++) {
 		table->slots[i].index = KDAPL_NO_INDEX;
 		RCU_INIT_POINTER(table->slots[i].mr, NULL);
@@ -94,12 +93,12 @@ static struct kdapl_key_slot *keys_slot(struct kdapl_key_table *table, u32 index
 	return &table->slots[i];
 }
 
-static void keys_take(struct kdapl_key_table *table, struct kdapl_key_slot *slot,
-		      struct kdapl_mr *mr, u32 index)
+static void keys_take(struct kdapl_keys *keys, struct kdapl_key_slot *slot, struct kdapl_mr *mr,
+		      u32 index)
 {
 	if (slot->index == KDAPL_NO_INDEX) {
 		WRITE_ONCE(slot->index, index);
-		table->left--;
+		keys->left--;
 	}
 	rcu_assign_pointer(slot->mr, mr);
 }
@@ -113,10 +112,11 @@ static struct kdapl_key_table *keys_replace(struct kdapl_keys *keys)
 
 	if (!table)
 		return NULL;
+	keys->left = (table->mask + 1) / 2;
 	for (slot = old->slots; slot <= &old->slots[old->mask]; slot++) {
 		mr = keys_mr(keys, slot);
 		if (mr)
-			keys_take(table, keys_slot(table, slot->index), mr, slot->index);
+			keys_take(keys, keys_slot(table, slot->index), mr, slot->index);
 	}
 	rcu_assign_pointer(keys->table, table);
 	keys_free(old);
@@ -151,7 +151,7 @@ int kdapl_keys_insert(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr)
 		ret = -EBUSY;
 		goto out;
 	}
-	if (slot->index == KDAPL_NO_INDEX && !table->left) {
+	if (slot->index == KDAPL_NO_INDEX && !keys->left) {
 		table = keys_replace(keys);
 		if (!table) {
 			ret = -ENOMEM;
@@ -159,7 +159,7 @@ int kdapl_keys_insert(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr)
 		}
 		slot = keys_slot(table, index);
 	}
-	keys_take(table, slot, mr, index);
+	keys_take(keys, slot, mr, index);
 	keys->count++;
 out:
 	mutex_unlock(&keys->mutex);
@@ -198,6 +198,7 @@ void kdapl_keys_init(struct kdapl_keys *keys)
 {
 	RCU_INIT_POINTER(keys->table, &keys_none);
 	keys->count = 0;
+	keys->left = 0;
 	mutex_init(&keys->mutex);
 }
 

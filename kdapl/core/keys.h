@@ -28,27 +28,30 @@ static_assert(!(sizeof(struct kdapl_key_slot) & (sizeof(struct kdapl_key_slot) -
  * @rcu: readers may look at it for another grace period
  * @shift: 32 - the number of bits of a slot's number
  * @mask: their number - 1
- * @left: how many more may be taken; at least half of them stay free
  * @slots: the slots
  */
 struct kdapl_key_table {
 	struct rcu_head rcu;
 	u32 shift;
 	u32 mask;
-	u32 left;
-	struct kdapl_key_slot slots[];
+	struct kdapl_key_slot slots[] __aligned(2 * sizeof(void *));
 };
 
 /**
  * struct kdapl_keys - the MRs of an IA by their keys
  * @table: never NULL; read under RCU
- * @count: MRs in it
  * @mutex: serialises changes
+ * @count: MRs in it
+ * @left: how many more slots may be taken; at least half of them stay free
+ *
+ * Posts of all EPs read @table, and who registers memory writes the rest: in another cache line.
  */
 struct kdapl_keys {
 	struct kdapl_key_table __rcu *table;
+
+	struct mutex mutex ____cacheline_aligned_in_smp;	/* all of it */
 	unsigned int count;
-	struct mutex mutex;		/* all of it */
+	u32 left;
 };
 
 void kdapl_keys_init(struct kdapl_keys *keys);

@@ -7,6 +7,15 @@
 #ifndef KDAPL_CORE_OBJECT_H
 #define KDAPL_CORE_OBJECT_H
 
+/*
+ * kmalloc() guarantees the alignment of a cache line only for sizes that are powers of two.
+ * Such a size costs nothing here: kmalloc() rounds sizes beyond 192 bytes up to one anyway.
+ */
+static inline void *kdapl_zalloc_aligned(size_t size)
+{
+	return kzalloc(roundup_pow_of_two(size), GFP_KERNEL);
+}
+
 struct kdapl_obj;
 
 /**

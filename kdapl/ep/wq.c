@@ -39,6 +39,16 @@ void kdapl_wq_free(struct kdapl_wq *wq)
 	kvfree(wq);
 }
 
+/* An array in cache lines of its own: work queues of several CPUs must not share one. */
+static void *wq_alloc_array(size_t n, size_t size)
+{
+	size_t bytes = array_size(n, size);
+
+	if (bytes < PAGE_SIZE)
+		bytes = max_t(size_t, roundup_pow_of_two(bytes), SMP_CACHE_BYTES);
+	return kvzalloc(bytes, GFP_KERNEL);
+}
+
 static int wq_alloc_lists(struct kdapl_wq *wq, u32 size)
 {
 	u32 lists = wq->recv ? 1 : KDAT_POST_LIST_MAX;
@@ -49,14 +59,13 @@ static int wq_alloc_lists(struct kdapl_wq *wq, u32 size)
 	wq->sinks = sinks;
 	if (sinks)
 		wq->slow |= KDAPL_SLOW_SYNC;
-	wq->scratch = kvcalloc(lists * wq->stride, sizeof(*wq->scratch), GFP_KERNEL);
+	wq->scratch = wq_alloc_array(lists * wq->stride, sizeof(*wq->scratch));
 	if (!wq->scratch)
 		return -ENOMEM;
 	if (wq->recv)
 		return 0;
-	wq->memop = kvcalloc(size, sizeof(*wq->memop), GFP_KERNEL);
-	wq->chain = kvcalloc(KDAT_POST_LIST_MAX * KDAPL_MAX_WRS, sizeof(*wq->chain),
-			     GFP_KERNEL);
+	wq->memop = wq_alloc_array(size, sizeof(*wq->memop));
+	wq->chain = wq_alloc_array(KDAT_POST_LIST_MAX * KDAPL_MAX_WRS, sizeof(*wq->chain));
 	return wq->memop && wq->chain ? 0 : -ENOMEM;
 }
 
@@ -72,7 +81,8 @@ static int wq_alloc_lists(struct kdapl_wq *wq, u32 size)
  */
 struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 max_wrs, u32 max_sge)
 {
-	u32 size = roundup_pow_of_two(max_wrs + KDAPL_OWN_WQES);
+	/* of our own there are only requests */
+	u32 size = roundup_pow_of_two(recv ? max(max_wrs, 1U) : max_wrs + KDAPL_OWN_WQES);
 	struct kdapl_wq *wq;
 	u32 i;
 

@@ -4,9 +4,9 @@
  *
  * The backlog of an EVD: events that wait for their consumer outside of a CQ.
  *
- * A circular buffer with three shares: one for events of other streams than DTO and RMR
- * (qlen, and one entry for the last asynchronous event), one that is filled by polling ahead for
- * posters (qlen + reserve), and one for connections that end (reserve).
+ * A circular buffer with three shares: one for events of other streams than DTO and RMR, if the EVD
+ * has any (qlen, and one entry for the last asynchronous event), one that is filled by polling ahead
+ * for posters (qlen or reserve, whichever is more), and one for connections that end (reserve).
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -21,6 +21,12 @@ static struct kdapl_event *backlog_alloc(u32 size)
 			      GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 }
 
+/* How many events of other streams than DTO and RMR an EVD may hold if its length is @qlen. */
+static u32 backlog_others_max(const struct kdapl_evd *evd, u32 qlen)
+{
+	return evd->flags & ~KDAPL_EVD_CQ_FLAGS ? qlen : 0;
+}
+
 /**
  * kdapl_evd_grow_backlog - make room in the backlog
  * @evd: the EVD; evd->mutex held, or not published yet
@@ -32,7 +38,8 @@ static struct kdapl_event *backlog_alloc(u32 size)
  */
 int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more)
 {
-	u32 need = 2 * qlen + 1 + 2 * (evd->reserve + more);
+	u32 reserve = evd->reserve + more;
+	u32 need = backlog_others_max(evd, qlen) + 1 + max(qlen, reserve) + reserve;
 	/* grow geometrically: attaching n EPs copies the backlog O(log n) times */
 	u32 size = max(need, evd->backlog_size + evd->backlog_size / 2);
 	struct kdapl_event *backlog, *old;
@@ -70,7 +77,8 @@ int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more)
  */
 bool kdapl_evd_room(const struct kdapl_evd *evd)
 {
-	u32 others = max_t(int, evd->qlen - (int)evd->backlog_others, 0);
+	u32 others = max_t(int, (int)backlog_others_max(evd, evd->qlen) - (int)evd->backlog_others,
+			   0);
 
 	return evd->backlog_count + others + 1 < evd->backlog_size;
 }
@@ -206,7 +214,8 @@ bool kdapl_evd_may_poll_ahead(const struct kdapl_evd *evd, bool teardown)
 {
 	if (!kdapl_evd_room(evd))
 		return false;
-	return teardown || evd->backlog_count - evd->backlog_others < evd->qlen + evd->reserve;
+	return teardown ||
+	       evd->backlog_count - evd->backlog_others < max_t(u32, evd->qlen, evd->reserve);
 }
 
 /**

@@ -133,7 +133,7 @@ struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq)
  */
 static int cq_size(struct kdapl_evd *evd, int entries)
 {
-	u64 size = max3((u64)entries * 2, (u64)evd->qlen, (u64)CQ_MIN_ENTRIES);
+	u64 size = max3((u64)entries * 2, kdapl_evd_expected(evd), (u64)CQ_MIN_ENTRIES);
 	const struct kdapl_cq *cq;
 	u64 existing = 0;
 

@@ -38,6 +38,15 @@ static const struct kdapl_obj_ops evd_ops = {
 	.async_event = evd_async_event,
 };
 
+/* Also for the completions it was probably made for, so that it need not grow with each EP. */
+static int evd_first_backlog(struct kdapl_evd *evd)
+{
+	u32 more = evd->flags & KDAPL_EVD_CQ_FLAGS ? kdapl_evd_expected(evd) : 0;
+
+	return kdapl_evd_grow_backlog(evd, evd->qlen, more) ?
+	       kdapl_evd_grow_backlog(evd, evd->qlen, 0) : 0;
+}
+
 /**
  * kdapl_evd_create - create an EVD, without a handle yet
  * @ia: owner
@@ -82,7 +91,7 @@ struct kdapl_evd *kdapl_evd_create(struct kdapl_ia *ia, DAT_COUNT qlen, DAT_UPCA
 	if (policy == DAT_UPCALL_MANY)
 		kdapl_evd_make_helpers(evd);
 
-	err = kdapl_evd_grow_backlog(evd, qlen, 0);
+	err = evd_first_backlog(evd);
 	if (!err && (flags & KDAPL_EVD_CQ_FLAGS))
 		err = PTR_ERR_OR_ZERO(kdapl_evd_add_cq(evd, 1));
 	if (err) {

@@ -139,6 +139,16 @@ static __always_inline struct kdapl_conn *kdapl_buf_pass(const struct ib_wc *wc,
 }
 
 /* backlog.c */
+
+/*
+ * Completions that there may be on an EVD at once if its length is the number of requests and
+ * Receives of its EPs: a send queue has a quarter more entries (D-09), for suppressed ones.
+ */
+static inline u64 kdapl_evd_expected(const struct kdapl_evd *evd)
+{
+	return (u64)evd->qlen + evd->qlen / 4;
+}
+
 int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more);
 bool kdapl_evd_backlog_add(struct kdapl_evd *evd, const struct kdapl_event *ev);
 bool kdapl_evd_backlog_keep(struct kdapl_evd *evd, const struct kdapl_event *ev);

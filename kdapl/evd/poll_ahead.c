@@ -75,7 +75,8 @@ void kdapl_evd_poll_all(struct kdapl_evd *evd)
 	do {
 		count = evd->backlog_count;
 		kdapl_evd_poll_ahead_locked(evd, AHEAD_PIECE, false);
-		more = evd->backlog_count != count || evd->again;
+		/* fewer: the CQs were empty, and what has come since has come later */
+		more = evd->backlog_count - count == AHEAD_PIECE || evd->again;
 		left -= AHEAD_PIECE;
 		spin_unlock_irq(&evd->lock);
 		cond_resched();

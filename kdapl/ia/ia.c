@@ -135,7 +135,7 @@ static struct kdapl_ia *ia_create(const struct kdapl_ia_open *open)
 	int i;
 
 	kdapl_port_attr(open->dev, open->port, &port_attr);
-	ia = kzalloc(sizeof(*ia), GFP_KERNEL);
+	ia = kdapl_zalloc_aligned(sizeof(*ia));
 	if (!ia)
 		return NULL;
 	kdapl_obj_init(&ia->obj, DAT_HANDLE_TYPE_IA, NULL, &ia_ops);

@@ -135,15 +135,6 @@ struct kdapl_mr {
 	u32 used;
 };
 
-/*
- * kmalloc() guarantees the alignment of a cache line only for sizes that are powers of two.
- * Such a size costs nothing here: kmalloc() rounds sizes beyond 192 bytes up to one anyway.
- */
-static inline void *kdapl_zalloc_aligned(size_t size)
-{
-	return kzalloc(roundup_pow_of_two(size), GFP_KERNEL);
-}
-
 void kdapl_mr_init(struct kdapl_mr *mr, struct kdapl_obj *owner, const struct kdapl_mr_ops *ops,
 		   struct kdapl_pd *pd);
 int kdapl_mr_create(struct kdapl_mr *mr, u32 pages);

@@ -305,9 +305,46 @@ static void cqs_failed_test(struct kunit *test)
 	cqs_close(cqs);
 }
 
+/*
+ * EPs on an EVD that is as long as their queues: it has room for all their completions from the
+ * beginning, on one CQ, and in the backlog twice: for posters, and for connections that end.
+ */
+static void cqs_fit_test(struct kunit *test)
+{
+	const struct fake_ib_caps caps = { .max_cqe = 1 << 16, .max_qp_wr = 1024 };
+	const int n = 16, dtos = 64;
+	struct cqs *cqs = cqs_open(test, &caps);
+	const struct kdapl_wq *rq;
+	struct kdapl_event *backlog;
+	struct kdapl_evd *evd;
+	int i;
+
+	KD_EXPECT_OK(test, dat_evd_free(cqs->evd));
+	cqs->created = fake_ib_count(cqs->env->dev, FAKE_IB_CREATE_CQ);
+	cqs->evd = kd_evd(cqs->env, n * 2 * dtos, DAT_EVD_DTO_FLAG);
+	evd = kdapl_obj_get(cqs->evd, DAT_HANDLE_TYPE_EVD);
+	KUNIT_ASSERT_NOT_NULL(test, evd);
+	backlog = evd->backlog;
+	for (i = 0; i < n; i++)
+		KD_ASSERT_OK(test, cqs_try(cqs, i, dtos));
+	KUNIT_EXPECT_EQ(test, cqs_made(cqs), 1U);
+	KUNIT_EXPECT_PTR_EQ(test, evd->backlog, backlog);
+	KUNIT_EXPECT_GT(test, evd->backlog_size, 2 * evd->reserve);
+	KUNIT_EXPECT_LT(test, evd->backlog_size, 5 * evd->reserve / 2);
+	kdapl_obj_put(&evd->obj);
+	/* no entry of a receive queue is more than there may be Receives */
+	cqs_use(cqs, 0);
+	rq = kd_conn_of(cqs->env)->rq;
+	KUNIT_EXPECT_EQ(test, rq->mask + 1, (u32)dtos);
+	cqs_use(cqs, -1);
+	cqs_all_complete(cqs, n);
+	cqs_close(cqs);
+}
+
 static struct kunit_case cqs_cases[] = {
 	KD_CASE(cqs_many_test, "EVD-CQ-01,EP-CREATE-11: a thousand EPs on an EVD for one event"),
 	KD_CASE(cqs_few_test, "EVD-CQ-01: one CQ for the first EPs"),
+	KD_CASE(cqs_fit_test, "EVD-CQ-01: an EVD as long as the queues of its EPs"),
 	KD_CASE(cqs_small_test, "EVD-CQ-01,EVD-OVF-06: a device with small CQs"),
 	KD_CASE(cqs_turn_test, "EVD-CQ-01: EPs come and go"),
 	KD_CASE(cqs_scarce_test, "EVD-CQ-01: no memory for a large CQ"),

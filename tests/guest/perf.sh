@@ -16,7 +16,7 @@ for word in "$@"; do
 	*) sweeps="$sweeps $word" ;;
 	esac
 done
-all="modes ctx segs size lmrs eps suppressed serial posters refuse"
+all="modes ctx segs size lmrs eps suppressed serial posters refuse short_evd srq_eps ias conns"
 
 # What the numbers depend on.
 matter="SMP|HZ|PREEMPT|MITIGATION_|RETPOLINE|RETHUNK|SLS|X86_KERNEL_IBT|INIT_|CC_|FORTIFY_|"
@@ -125,6 +125,42 @@ posters() {
 		n=$((2 * n))
 	done
 }
+# An EVD for one event, whatever its EPs may have outstanding.
+short_evd() {
+	for n in $most_eps; do
+		measure ctx=softirq op=write eps=$n evd=1
+		measure ctx=poll op=write eps=$n evd=1
+	done
+}
+srq_eps() {
+	for n in $most_eps; do
+		measure ctx=softirq op=srq eps=$n
+		measure ctx=poll op=srq eps=$n
+	done
+}
+ias() {
+	for n in $most_ias; do
+		measure ctx=softirq op=write ias=$n
+		measure ctx=poll op=write ias=$n
+	done
+}
+# What a port was used for does not keep it: 10,000 of them are soon used up.
+conns() {
+	echo 0 >/proc/sys/net/ipv4/tcp_max_tw_buckets
+	for n in $most_conns; do
+		step "conns eps=$n" perf unit=$unit mode=conns $conns eps=$n
+		[ "$n" -lt 64 ] || step "conns eps=$n evd=1" perf unit=$unit mode=conns $conns eps=$n evd=1
+	done
+}
+# One poster, and as many as there are CPUs, each on EPs of its own. Interrupts are off meanwhile:
+# in User Mode Linux with SMP to switch them takes longer than all the rest.
+scaling() {
+	for op in write send; do
+		for n in 1 "$(nproc)"; do
+			measure ctx=poll op=$op irqs=0 posters="$n"
+		done
+	done
+}
 refuse() {
 	for bad in nothing garbage null stale type lkey range; do
 		measure mode=refuse ctx=poll bad=$bad
@@ -135,14 +171,19 @@ facts
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 empty=$(resources)
 must "kdperf.ko loads" insmod "$KO/kdperf.ko" ia="$ia"
-most_lmrs="1 64 4096 65536" most_eps="1 64 256"
-[ "$p" != null ] || most_eps="1 64 4096"
+most_lmrs="1 64 4096 65536" most_eps="1 64 256" most_conns="1 8 64 512" most_ias="1 16 256"
+[ "$p" != null ] || most_eps="1 64 1024 4096 16384" most_conns="1 8 64 512 5000"
+conns="blocks=7"
 case $unit in
 short)	# the few that show that it works: a soft provider takes seconds for a MiB
 	unit=ns length="blocks=3 groups=2" streams=$length pings=groups=1
-	most_lmrs="1 64" most_eps="1 16"
+	most_lmrs="1 64" most_eps="1 16" most_conns="1 64" most_ias="1 4" conns="blocks=3"
 	;;
-insn)	length="blocks=5 groups=16" streams=$length ;;
+insn)	# connecting so many takes too long there
+	length="blocks=5 groups=16" streams=$length
+	[ "$p" != null ] || most_eps="1 64 4096"
+	conns="blocks=3" most_conns="1 8 64 512"
+	;;
 *)	length="blocks=21 groups=64" streams="blocks=61 groups=16" ;;
 esac
 for sweep in ${sweeps:-$all}; do

@@ -43,12 +43,13 @@ static struct {
 	DAT_LMR_CONTEXT key;		/* of the memory of the other end */
 	DAT_RMR_CONTEXT rkey;		/* key for the peer to the same memory */
 	struct dapl_lane lane[MAX_POSTERS];
+	DAT_IA_HANDLE others[MAX_IAS];	/* IAs that are open and not used */
 	DAT_EP_HANDLE accepting, stale;
 	u32 up;				/* ends that are connected */
 	bool closing;
 } *all;
 
-static int dapl_check(const char *what, DAT_RETURN ret)
+int dapl_check(const char *what, u32 ret)
 {
 	const char *major = "unknown error", *minor = "";
 
@@ -157,8 +158,21 @@ static int dapl_poll(struct lane *lane, u32 side)
 	return n;
 }
 
+/* Without an MR: the device has little to do. */
+static int dapl_churn(void)
+{
+	DAT_REGION_DESCRIPTION region = { .for_va = perf_mem[0] };
+	DAT_LMR_CONTEXT key;
+	DAT_LMR_HANDLE lmr;
+
+	return TRY(dat_lmr_kcreate, all->ia, DAT_MEM_TYPE_VIRTUAL, region, perf_bytes(), all->pz,
+		   LOCAL, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_IA, &lmr, &key, NULL, NULL, NULL) ?:
+	       TRY(dat_lmr_free, lmr);
+}
+
 const struct way dapl_way = {
 	.name = "kDAPL", .post = dapl_post, .recv = dapl_recv, .poll = dapl_poll,
+	.churn = dapl_churn,
 };
 
 /* Return an error without any work, to measure the cost of the call alone. */
@@ -235,7 +249,7 @@ int dapl_open_ia(const char *name, struct limits *limits)
 	DAT_IA_ATTR *attr = kzalloc(sizeof(*attr), GFP_KERNEL);
 	int err = -ENOMEM;
 
-	all = kzalloc(sizeof(*all), GFP_KERNEL);
+	all = kvzalloc(sizeof(*all), GFP_KERNEL);
 	if (all && attr && provider)
 		err = TRY(dat_ia_open, (char *)name, 16, &all->async, &all->ia) ?:
 		      TRY(dat_ia_query, all->ia, NULL, DAT_IA_FIELD_ALL, attr,
@@ -294,7 +308,7 @@ static int dapl_make_evd(struct dapl_lane *l, u32 n, u32 side)
 			   KDAT_EVD_CONTEXT_DEFAULT,
 		.comp_vector = n,
 	};
-	DAT_COUNT qlen = min_t(u32, run.eps * 2 * perf_requests(), all->max_qlen);
+	DAT_COUNT qlen = min_t(u32, run.evd ?: run.eps * 2 * perf_requests(), all->max_qlen);
 
 	return TRY(kdat_evd_create, all->ia, qlen,
 		   run.ctx == CTX_POLL ? DAT_UPCALL_DISABLE : DAT_UPCALL_SINGLE_INSTANCE, &object,
@@ -371,6 +385,19 @@ static int dapl_make_lane(u32 n, const struct sockaddr_storage *addr, u16 port)
 	return err;
 }
 
+static int dapl_open_others(void)
+{
+	DAT_EVD_HANDLE async;
+	int err = 0;
+	u32 i;
+
+	for (i = 1; i < run.ias && !err; i++) {
+		async = DAT_HANDLE_NULL;
+		err = TRY(dat_ia_open, perf_ia, 16, &async, &all->others[i]);
+	}
+	return err;
+}
+
 /* Create connections of the IA to itself. */
 int dapl_open(u16 port, const struct sockaddr_storage *addr)
 {
@@ -378,7 +405,7 @@ int dapl_open(u16 port, const struct sockaddr_storage *addr)
 	int err;
 	u32 n;
 
-	err = TRY(dat_pz_create, all->ia, &all->pz) ?:
+	err = dapl_open_others() ?: TRY(dat_pz_create, all->ia, &all->pz) ?:
 	      TRY(dat_evd_kcreate, all->ia, 2 * run.eps * run.posters + 16,
 		  DAT_UPCALL_SINGLE_INSTANCE, &conn, DAT_EVD_CONNECTION_FLAG, &all->conn) ?:
 	      TRY(dat_evd_kcreate, all->ia, 16, DAT_UPCALL_SINGLE_INSTANCE, &cr,
@@ -403,10 +430,14 @@ int dapl_close(void)
 	WRITE_ONCE(all->closing, true);
 	if (all->ia)
 		err = TRY(dat_ia_close, all->ia, DAT_CLOSE_ABRUPT_FLAG);
+	for (n = 1; n < run.ias; n++) {
+		if (all->others[n])
+			err = err ?: TRY(dat_ia_close, all->others[n], DAT_CLOSE_ABRUPT_FLAG);
+	}
 	for (n = 0; n < MAX_POSTERS; n++)
 		kvfree(all->lane[n].ep);
 	kvfree(all->keys);
-	kfree(all);
+	kvfree(all);
 	all = NULL;
 	return err;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* Copyright (c) 2026 The kDAPL for Linux authors */
-/* kdperf: one job, done with verbs alone (raw.c) and with kDAPL (dapl.c). */
+/* kdperf: one job, done with verbs alone (raw*.c) and with kDAPL (dapl*.c). */
 #ifndef KDPERF_H
 #define KDPERF_H
 
@@ -21,8 +21,10 @@ struct net;
 #define MAX_SEGS	32
 #define MAX_POSTERS	16
 #define MAX_BLOCKS	101
+#define MAX_EPS	16384
+#define MAX_IAS	1024
 
-enum { MODE_POST, MODE_PINGPONG, MODE_STREAM, MODE_REFUSE };
+enum { MODE_POST, MODE_PINGPONG, MODE_STREAM, MODE_REFUSE, MODE_CONNS };
 enum { OP_SEND, OP_WRITE, OP_READ, OP_SRQ };
 enum { CTX_SOFTIRQ, CTX_WORK, CTX_POLL };
 enum { BAD_GARBAGE, BAD_NULL, BAD_STALE, BAD_TYPE, BAD_LKEY, BAD_RANGE, BAD_NOTHING };
@@ -41,6 +43,11 @@ struct run {
 	u32 posters, shared;	/* number of posting CPUs; on the same EP? */
 	u32 serial;		/* use kdat_ep_serialise_posts() */
 	u32 bare;		/* register no memory that only we use */
+	u32 churn;		/* another CPU registers memory and frees it meanwhile */
+	u32 irqs;		/* interrupts are on while operations are timed */
+	u32 evd;		/* events of each EVD; 0: as many as its EPs may have */
+	u32 ias;		/* open IAs, of which one is used */
+	u32 window;		/* MODE_CONNS: connections under way at a time */
 	u32 blocks, groups;	/* blocks with kDAPL; batches in each */
 	u32 bound;		/* noise limit: the verbs' difference from themselves, per cent */
 };
@@ -91,9 +98,11 @@ struct way {
 	int (*recv)(struct lane *lane, u32 side, u32 n);	/* NULL: no completions either */
 	/* CTX_POLL: handle all available completions and return their number */
 	int (*poll)(struct lane *lane, u32 side);
+	int (*churn)(void);	/* make an LMR or MR, and free it */
 };
 
 extern struct run run;
+extern char *perf_ia;		/* name of the IA */
 extern struct lane *lanes;
 extern struct segment perf_seg[MAX_SEGS];
 extern void *perf_mem[2];	/* memory of requests; memory of Receives and for the peer */
@@ -191,7 +200,29 @@ static inline u64 perf_cycles(void)
 #endif
 }
 
+/* A way to make and to end many connections. Each function returns when all is done. */
+struct conns_way {
+	int (*open)(const struct sockaddr_storage *addr, u16 port);	/* what they share */
+	int (*create)(void);		/* all EPs, without connections */
+	int (*free)(void);
+	int (*connect)(void);		/* all connections, with new EPs */
+	int (*disconnect)(void);	/* all of them, and free the EPs */
+	int (*close)(void);		/* also after an error */
+};
+
+extern const struct conns_way raw_conns, dapl_conns;
+
+/* conns.c */
+int conns_measure(const struct sockaddr_storage *addr, u16 port);
+
 /* raw.c */
+struct ib_cq;
+struct ib_wc;
+struct ib_device;
+
+struct raw_req;
+struct raw_req *raw_make_reqs(u32 n, void (*done)(struct ib_cq *cq, struct ib_wc *wc));
+u32 raw_sq_entries(struct ib_device *dev, u32 port);
 extern const struct way raw_way;
 int raw_open(const struct sockaddr_storage *addr, u16 port);
 void raw_close(void);
@@ -203,12 +234,17 @@ struct limits {
 };
 
 extern const struct way dapl_way, accept_way, refuse_way;
+int dapl_check(const char *what, u32 ret);	/* logs a DAT_RETURN that is an error */
 int dapl_open_ia(const char *name, struct limits *limits);
 int dapl_open(u16 port, const struct sockaddr_storage *addr);
 int dapl_close(void);
 
 /* stats.c */
-enum metric { M_POST, M_RECV, M_DONE, M_DONE2, METRICS };
+enum metric {
+	M_POST, M_RECV, M_DONE, M_DONE2,
+	M_CREATE = 0, M_FREE, M_CONNECT, M_END, M_MEMORY,	/* MODE_CONNS */
+	METRICS
+};
 
 int stats_open(u32 per_block);
 void stats_close(void);

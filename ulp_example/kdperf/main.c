@@ -29,10 +29,10 @@
 
 #define MAX_SAMPLES	262144	/* of one kind, for one way, in a run */
 
-static char *ia;
+char *perf_ia;
 static ushort port = 4720;
 
-module_param(ia, charp, 0444);
+module_param_named(ia, perf_ia, charp, 0444);
 MODULE_PARM_DESC(ia, "interface adapter, connected to itself (required)");
 module_param(port, ushort, 0444);
 MODULE_PARM_DESC(port, "connection qualifier; verbs use the next one (default 4720)");
@@ -49,7 +49,7 @@ static u32 runs;
 static struct dentry *perf_dir;
 static struct debugfs_blob_wrapper result_file, json_file;
 
-static const char *const modes[] = { "post", "pingpong", "stream", "refuse", NULL };
+static const char *const modes[] = { "post", "pingpong", "stream", "refuse", "conns", NULL };
 static const char *const ops[] = { "send", "write", "read", "srq", NULL };
 static const char *const ctxs[] = { "softirq", "workqueue", "poll", NULL };
 static const char *const bads[] = { "garbage", "null", "stale", "type", "lkey", "range", "nothing",
@@ -71,7 +71,7 @@ static const struct param {
 	{ "segs", &run.segs, 1, 0, U32_MAX },		/* limited to the maximum of the device */
 	{ "lmrs", &run.lmrs, 1, 1, 65536 },
 	{ "random", &run.random, 0, 0, 1 },
-	{ "eps", &run.eps, 1, 1, 4096 },
+	{ "eps", &run.eps, 1, 1, MAX_EPS },
 	{ "batch", &run.batch, 0, 0, 65536 },
 	{ "depth", &run.depth, 0, 0, 8192 },
 	{ "signal", &run.signal, 1, 1, 64 },
@@ -79,6 +79,11 @@ static const struct param {
 	{ "shared", &run.shared, 0, 0, 1 },
 	{ "serial", &run.serial, 0, 0, 1 },
 	{ "bare", &run.bare, 0, 0, 1 },
+	{ "churn", &run.churn, 0, 0, 1 },
+	{ "irqs", &run.irqs, 1, 0, 1 },
+	{ "evd", &run.evd, 0, 0, 1 << 20 },
+	{ "ias", &run.ias, 1, 1, MAX_IAS },
+	{ "window", &run.window, 16, 1, 1024 },
 	{ "blocks", &run.blocks, 15, 3, MAX_BLOCKS },
 	{ "groups", &run.groups, 64, 1, 65536 },
 	{ "bound", &run.bound, 5, 1, 100 },
@@ -120,11 +125,29 @@ static int perf_param_set(const char *name, const char *value)
 	return -EINVAL;
 }
 
+/* Nothing is posted in this mode. */
+static int perf_conns_complete(void)
+{
+	if (run.op != OP_SEND || run.ctx != CTX_SOFTIRQ || run.segs < 1 || run.posters > 1 ||
+	    run.ias > 1)
+		return fail("mode=conns takes only eps, depth, segs, evd and window");
+	if (run.size == U32_MAX)
+		run.size = 64;
+	run.depth = run.depth ?: 64;
+	return 0;
+}
+
 /* Set missing parameters, and check that all of them are consistent. */
 static int perf_run_complete(void)
 {
 	u32 all = run.eps * run.signal;
 
+	/* Reading the clock takes a few ticks itself. */
+	if (run.unit == UNIT_INSN && (perf_loop() < 2000 || perf_loop() > 2020))
+		return fail("a loop of 2000 instructions takes %llu ticks of this clock",
+			    perf_loop());
+	if (run.mode == MODE_CONNS)
+		return perf_conns_complete();
 	if (run.size == U32_MAX)
 		run.size = run.mode == MODE_STREAM ? 65536 : 64;
 	if (run.mode != MODE_POST && (run.signal > 1 || run.eps > 1 || run.posters > 1))
@@ -141,14 +164,14 @@ static int perf_run_complete(void)
 		return fail("posters share one EP");
 	if (!is_power_of_2(run.eps) || !is_power_of_2(run.posters))
 		return fail("EPs and posters are powers of two");
-	if (run.posters > num_online_cpus())
+	if (run.posters + run.churn > num_online_cpus())
 		return fail("there are %u CPUs", num_online_cpus());
 	if (run.mode == MODE_REFUSE && (run.op != OP_SEND || run.segs < 1))
 		return fail("mode=refuse needs op=send and at least one segment");
-	/* Reading the clock takes a few ticks itself. */
-	if (run.unit == UNIT_INSN && (perf_loop() < 2000 || perf_loop() > 2020))
-		return fail("a loop of 2000 instructions takes %llu ticks of this clock",
-			    perf_loop());
+	if (run.churn && run.mode != MODE_POST)
+		return fail("churn=1 needs mode=post");
+	if (!run.irqs && (run.mode != MODE_POST || run.ctx != CTX_POLL))
+		return fail("irqs=0 needs mode=post and ctx=poll");
 	if (run.serial && run.shared)
 		return fail("posts of posters that share an EP are not serialised");
 	return 0;
@@ -159,7 +182,8 @@ static u32 perf_run_samples(void)
 {
 	switch (run.mode) {
 	case MODE_PINGPONG:	return run.groups * run.batch;
-	case MODE_STREAM:	return 1;
+	case MODE_STREAM:
+	case MODE_CONNS:	return 1;
 	default:		return run.groups * run.posters;
 	}
 }
@@ -257,6 +281,23 @@ void perf_next(struct side *side, bool recv)
 		perf_stream_next(side, recv);
 }
 
+/* What is timed is not to be interrupted by softirqs; with irqs=0, by nothing. */
+static void perf_timed_begin(void)
+{
+	if (run.irqs)
+		local_bh_disable();
+	else
+		local_irq_disable();
+}
+
+static void perf_timed_end(void)
+{
+	if (run.irqs)
+		local_bh_enable();
+	else
+		local_irq_enable();
+}
+
 static bool perf_side_done(const struct side *side)
 {
 	return READ_ONCE(side->got) == READ_ONCE(side->want);
@@ -291,13 +332,13 @@ int perf_wait_done(struct lane *lane, u32 from, u32 to, u64 *spent)
 		if (run.ctx != CTX_POLL || time_after(jiffies, end))
 			return fault("%s: %u of %u and %u of %u completions", lane->way->name,
 				     a->got, a->want, b->got, b->want);
-		local_bh_disable();
+		perf_timed_begin();
 		start = perf_cycles();
 		n = lane->way->poll(lane, from);
 		if (from != to)
 			n += lane->way->poll(lane, to);
 		start = perf_cycles() - start;
-		local_bh_enable();
+		perf_timed_end();
 		if (n) {
 			*spent += start;
 			end = jiffies + LONG;
@@ -340,35 +381,36 @@ static int perf_lane_batch(struct lane *lane, u32 group)
 		WRITE_ONCE(lane->side[1].want, lane->side[1].want + (recvs ? posts : 0));
 	}
 	if (owner && recvs) {
-		local_bh_disable();
+		perf_timed_begin();
 		start = perf_cycles();
 		err = lane->way->recv(lane, 1, posts);
 		done = perf_cycles();
-		local_bh_enable();
+		perf_timed_end();
 		stats_add(lane->b, M_RECV, lane->block, sample, done - start, posts);
 	}
 	perf_lane_gate(lane);
 	if (err)
 		return err;
-	local_bh_disable();
+	perf_timed_begin();
 	start = perf_cycles();
 	err = lane->way->post(lane, 0, run.batch);
 	done = perf_cycles();
 	stats_add(lane->b, M_POST, lane->block, sample, done - start, run.batch);
-	local_bh_enable();
+	perf_timed_end();
 	if (err || !events || !owner)
 		return err;
 	if (run.ctx == CTX_POLL) {
 		err = perf_wait_done(lane, 0, 0, &spent[0]) ?:
 		      perf_wait_done(lane, 1, 1, &spent[1]);
-		if (recvs && run.posters == 1)
+		if (recvs && !run.shared)
 			stats_add(lane->b, M_DONE2, lane->block, sample, spent[1], posts);
 	} else {
 		err = perf_wait_done(lane, 0, 1, NULL);
 		spent[0] = perf_cycles() - done;
 		events += recvs ? posts : 0;
 	}
-	if (run.posters == 1)
+	/* of an upcall it cannot be told on which CPU it runs */
+	if (run.posters == 1 || (run.ctx == CTX_POLL && !run.shared))
 		stats_add(lane->b, M_DONE, lane->block, sample, spent[0], events);
 	return err;
 }
@@ -441,17 +483,47 @@ static void perf_lane_reset(struct lane *lane, const struct way *const *ways, u3
 	lane->err = 0;
 }
 
+/* Change what all EPs of the IA or PD have in common, but none of these posters uses. */
+static int perf_churn_main(void *data)
+{
+	const struct way *way = data;
+
+	while (!kthread_should_stop()) {
+		if (way->churn())
+			fault("%s: cannot register", way->name);
+		cond_resched();
+	}
+	return 0;
+}
+
+static struct task_struct *perf_churn_start(const struct way *way)
+{
+	struct task_struct *task;
+
+	if (!run.churn)
+		return NULL;
+	task = kthread_create(perf_churn_main, (void *)way, "kdperf/churn");
+	if (!IS_ERR(task)) {
+		kthread_bind(task, cpumask_nth(run.posters, cpu_online_mask));
+		wake_up_process(task);
+	}
+	return task;
+}
+
 /*
  * Run block @number. @sums: sums of the numbers of all completed operations, which must be
  * the same in every block.
  */
 static int perf_block(const struct way *const *ways, u32 number, u64 *sums)
 {
+	struct task_struct *churn = perf_churn_start(ways[number & 1]);
 	DECLARE_COMPLETION_ONSTACK(done);
 	u64 sum[2] = {};
 	int err = 0;
 	u32 n;
 
+	if (IS_ERR(churn))
+		return PTR_ERR(churn);
 	atomic_set(&arrived, 0);
 	atomic_set(&awake, 0);
 	for (n = 0; n < run.posters; n++)
@@ -474,6 +546,8 @@ static int perf_block(const struct way *const *ways, u32 number, u64 *sums)
 		n--;
 		err = err ?: lanes[n].err;
 	}
+	if (churn)
+		kthread_stop(churn);
 	for (n = 0; n < run.posters; n++) {
 		sum[0] += lanes[n].side[0].sum;
 		sum[1] += lanes[n].side[1].sum;
@@ -507,20 +581,14 @@ static int perf_blocks(const struct way *const *ways)
 	return err;
 }
 
-static int perf_measure(void)
+static const struct way *const pairs[][2] = {
+	{ &raw_way, &dapl_way }, { &accept_way, &refuse_way },
+};
+
+static int perf_measure_ops(const struct way *const *ways, const struct limits *limits)
 {
-	static const struct way *const pairs[][2] = {
-		{ &raw_way, &dapl_way }, { &accept_way, &refuse_way },
-	};
-	const struct way *const *ways = pairs[run.mode == MODE_REFUSE];
-	struct limits limits = {};
-	int err;
 	u32 i;
 
-	err = dapl_open_ia(ia, &limits);
-	if (err)
-		return err;
-	run.segs = min3(run.segs, limits.segs, (u32)MAX_SEGS);
 	perf_make_segments();
 	for (i = 0; i < 2; i++) {
 		perf_mem[i] = alloc_pages_exact(perf_bytes(), GFP_KERNEL | __GFP_ZERO);
@@ -535,10 +603,26 @@ static int perf_measure(void)
 		spin_lock_init(&lanes[i].lock);
 		perf_lane_reset(&lanes[i], pairs[0], 0);
 	}
-	err = stats_open(perf_run_samples()) ?: dapl_open(port, &limits.addr) ?:
-	      raw_open(&limits.addr, port + 1) ?: perf_blocks(ways);
+	return stats_open(perf_run_samples()) ?: dapl_open(port, &limits->addr) ?:
+	       raw_open(&limits->addr, port + 1) ?: perf_blocks(ways);
+}
+
+static int perf_measure(void)
+{
+	const struct way *const *ways = pairs[run.mode == MODE_REFUSE];
+	struct limits limits = {};
+	int err;
+
+	err = dapl_open_ia(perf_ia, &limits);
+	if (err)
+		return err;
+	run.segs = min3(run.segs, limits.segs, (u32)MAX_SEGS);
+	if (run.mode == MODE_CONNS)
+		err = stats_open(perf_run_samples()) ?: conns_measure(&limits.addr, port);
+	else
+		err = perf_measure_ops(ways, &limits);
 	if (!err)
-		stats_tell(++runs, ia, ways);
+		stats_tell(++runs, perf_ia, ways);
 	return err;
 }
 
@@ -612,7 +696,7 @@ static const struct file_operations order_fops = {
 
 static int __init perf_init(void)
 {
-	if (!ia)
+	if (!perf_ia)
 		return -EINVAL;
 	perf_result.buf = kvzalloc(TEXT_SIZE, GFP_KERNEL);
 	perf_json.buf = kvzalloc(TEXT_SIZE, GFP_KERNEL);

@@ -177,21 +177,34 @@ static int raw_poll(struct lane *lane, u32 side)
 	return ib_process_cq_direct(all->lane[lane->n].cq[side], -1);
 }
 
+static int raw_churn(void)
+{
+	struct ib_mr *mr = ib_alloc_mr(all->pd, IB_MR_TYPE_MEM_REG, 1);
+
+	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
+}
+
 const struct way raw_way = {
 	.name = "verbs", .post = raw_post, .recv = raw_recv, .poll = raw_poll,
+	.churn = raw_churn,
 };
 
 /* The depth that kDAPL requests from the device for such an EP, so that both are the same. */
-static u32 raw_sq_entries(void)
+u32 raw_sq_entries(struct ib_device *dev, u32 port)
 {
 	u32 depth = perf_requests(), slots = depth + depth / 4 - 1;
 
-	if (run.op == OP_READ && rdma_protocol_iwarp(all->dev, all->bound->port_num))
+	if (run.op == OP_READ && rdma_protocol_iwarp(dev, port))
 		slots *= 2;
 	return slots + 3;
 }
 
-static struct raw_req *raw_make_reqs(u32 n, void (*done)(struct ib_cq *cq, struct ib_wc *wc))
+static u32 raw_entries(void)
+{
+	return raw_sq_entries(all->dev, all->bound->port_num);
+}
+
+struct raw_req *raw_make_reqs(u32 n, void (*done)(struct ib_cq *cq, struct ib_wc *wc))
 {
 	struct raw_req *reqs = kvcalloc(n, sizeof(*reqs), GFP_KERNEL);
 
@@ -213,7 +226,7 @@ static int raw_make_qp(struct raw_ep *ep, u32 side)
 	struct raw_lane *l = all->lane;
 	struct ib_qp_init_attr attr = {
 		.cap = {
-			.max_send_wr = raw_sq_entries(),
+			.max_send_wr = raw_entries(),
 			.max_recv_wr = perf_requests() + 1,	/* ib_drain_qp() */
 			.max_send_sge = max(run.segs, 1U),
 			.max_recv_sge = 1,
@@ -411,7 +424,7 @@ static int raw_make_lane(struct raw_lane *l, u32 n)
 	struct ib_srq_init_attr attr = {
 		.attr = { .max_wr = run.depth * run.eps, .max_sge = 1 },
 	};
-	u32 side, cqes = run.eps * (raw_sq_entries() + perf_requests() + 1);
+	u32 side, cqes = run.eps * (raw_entries() + perf_requests() + 1);
 
 	l->ep = kvcalloc(run.eps, sizeof(*l->ep), GFP_KERNEL);
 	if (!l->ep)

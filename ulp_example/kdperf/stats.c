@@ -19,7 +19,7 @@
 
 struct text perf_result, perf_json;
 
-static u64 *samples[2][METRICS];	/* thousandths of a tick per operation */
+static u64 *samples[2][METRICS];	/* thousandths of a tick, or byte, per operation */
 static bool used[METRICS];
 static u64 *scratch;
 static u32 per_block;
@@ -31,9 +31,20 @@ static const char *const names[][METRICS] = {
 	[MODE_PINGPONG] = { "round trip" },
 	[MODE_STREAM] = { "message" },
 	[MODE_REFUSE] = { "call" },
+	[MODE_CONNS] = { "EP", "free of an EP", "connection", "end of a connection", "memory" },
 };
 
 static const char *const units[] = { "ns", "cycles", "instructions" };
+
+static bool stats_is_bytes(enum metric m)
+{
+	return run.mode == MODE_CONNS && m == M_MEMORY;
+}
+
+static const char *stats_unit(enum metric m)
+{
+	return stats_is_bytes(m) ? "bytes" : units[run.unit];
+}
 
 __printf(2, 3) void say(struct text *text, const char *fmt, ...)
 {
@@ -130,11 +141,11 @@ static int stats_by_size(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static s64 stats_in_unit(s64 v)
+static s64 stats_in_unit(enum metric m, s64 v)
 {
 	u64 size = abs(v);
 
-	if (run.unit == UNIT_NS)
+	if (run.unit == UNIT_NS && !stats_is_bytes(m))
 		size = mul_u64_u64_div_u64(size, nsecs, ticks);
 	return v < 0 ? -(s64)size : size;
 }
@@ -144,14 +155,14 @@ struct median {
 };
 
 /* The median of @v and the values @ranks away, in thousandths of the unit. Sorts @v. */
-static struct median stats_median(s64 *v, u32 n, u32 ranks)
+static struct median stats_median(enum metric m, s64 *v, u32 n, u32 ranks)
 {
 	u32 mid = (n - 1) / 2;
 
 	sort(v, n, sizeof(*v), stats_by_size, NULL);
 	return (struct median) {
-		stats_in_unit(v[mid - min(mid, ranks)]), stats_in_unit(v[mid]),
-		stats_in_unit(v[min(mid + ranks, n - 1)]),
+		stats_in_unit(m, v[mid - min(mid, ranks)]), stats_in_unit(m, v[mid]),
+		stats_in_unit(m, v[min(mid + ranks, n - 1)]),
 	};
 }
 
@@ -172,7 +183,7 @@ static s64 stats_p99(int side, enum metric m, u32 n)
 {
 	memcpy(scratch, samples[side][m], n * sizeof(*scratch));
 	sort(scratch, n, sizeof(*scratch), stats_by_size, NULL);
-	return stats_in_unit(scratch[min(n - 1, n / 100 * 99 + n % 100 * 99 / 100)]);
+	return stats_in_unit(m, scratch[min(n - 1, n / 100 * 99 + n % 100 * 99 / 100)]);
 }
 
 static void stats_reckon(enum metric m, struct outcome *o)
@@ -191,15 +202,15 @@ static void stats_reckon(enum metric m, struct outcome *o)
 			block[side][b] = scratch[(per_block - 1) / 2];
 		}
 		memcpy(v, block[side], blocks * sizeof(*v));
-		o->way[side] = stats_median(v, blocks, blocks / 4);
+		o->way[side] = stats_median(m, v, blocks, blocks / 4);
 		o->p99[side] = stats_p99(side, m, blocks * per_block);
 	}
 	for (b = 0; b < n; b++)
 		v[b] = block[1][b] - (block[0][b] + block[0][b + 1]) / 2;
-	o->diff = stats_median(v, n, stats_ranks95(n));
+	o->diff = stats_median(m, v, n, stats_ranks95(n));
 	for (b = 0; b < n; b++)
 		v[b] = block[0][b + 1] - block[0][b];
-	o->noise = stats_median(v, n, stats_ranks95(n));
+	o->noise = stats_median(m, v, n, stats_ranks95(n));
 	/* A machine whose speed changes during the run counts as noisy as well. */
 	o->percent = div64_u64(100 * max3(abs(o->noise.low), abs(o->noise.high),
 					  (o->way[0].high - o->way[0].low) / 2),
@@ -219,11 +230,11 @@ static const char *stats_decimal(s64 v)
 	return to;
 }
 
-static void stats_tell_text(const char *what, const struct outcome *o,
+static void stats_tell_text(enum metric m, const struct outcome *o,
 			    const struct way *const *ways)
 {
+	const char *what = names[run.mode][m], *unit = stats_unit(m);
 	struct text *t = &perf_result;
-	const char *unit = units[run.unit];
 	int side;
 
 	for (side = 0; side < 2; side++)
@@ -286,12 +297,12 @@ void stats_tell(u32 number, const char *ia, const struct way *const *ways)
 		if (!used[m])
 			continue;
 		stats_reckon(m, o);
-		stats_tell_text(names[run.mode][m], o, ways);
+		stats_tell_text(m, o, ways);
 		if (run.mode == MODE_STREAM && run.unit == UNIT_NS && o->way[0].median)
 			say(&perf_result, "  %-18s that is %llu and %llu MB/s\n", "",
 			    div64_u64(run.size * 1000000ULL, o->way[0].median),
 			    div64_u64(run.size * 1000000ULL, max_t(s64, o->way[1].median, 1)));
-		say(&perf_json, ",\"%s\":{\"unit\":\"%s\"", names[run.mode][m], units[run.unit]);
+		say(&perf_json, ",\"%s\":{\"unit\":\"%s\"", names[run.mode][m], stats_unit(m));
 		stats_tell_json(o, ways);
 	}
 	say(&perf_json, "}\n");
