@@ -83,13 +83,11 @@ void kdt_drop(struct kdt_cmd *cmd)
 	spin_unlock_bh(&q->lock);
 }
 
-/**
- * kdt_answer - answer a finished command
- * @cmd: command with its status set; must not be accessed afterwards
- *
- * Context: any except hard interrupts.
+/*
+ * Answer a command. With @more, another one is answered at once: collect the answers, and post
+ * them together, with one doorbell.
  */
-void kdt_answer(struct kdt_cmd *cmd)
+static void kdt_answer_one(struct kdt_cmd *cmd, bool more)
 {
 	struct kdblk_rsp *rsp = &cmd->rsp->rsp;
 	struct kdt_queue *q = cmd->q;
@@ -129,16 +127,55 @@ void kdt_answer(struct kdt_cmd *cmd)
 		list_add_tail(&cmd->node, &q->unacked);
 		memcpy(&q->pend[q->npend], req, n * sizeof(*req));
 		q->npend += n;
-		/*
-		 * If another upcall follows at once, collect the answers and post them
-		 * together, with one doorbell.
-		 */
-		if (!(READ_ONCE(q->upcall) == current && in_task() && q->more) ||
-		    q->npend > KDAT_POST_LIST_MAX - 2)
+		if (!more || q->npend > KDAT_POST_LIST_MAX - 2)
 			kdt_flush(q);
 	}
 	kdt_leave(q);
 	spin_unlock_bh(&q->lock);
+}
+
+/**
+ * kdt_answer - answer a finished command
+ * @cmd: command with its status set; must not be accessed afterwards
+ *
+ * Context: any except hard interrupts.
+ */
+void kdt_answer(struct kdt_cmd *cmd)
+{
+	struct kdt_queue *q = cmd->q;
+
+	/* Another upcall follows at once. */
+	kdt_answer_one(cmd, READ_ONCE(q->upcall) == current && in_task() && q->more);
+}
+
+/**
+ * kdt_answer_soon - have a finished command answered in softirq
+ * @cmd: command with its status set; must not be accessed afterwards
+ *
+ * Context: any.
+ */
+void kdt_answer_soon(struct kdt_cmd *cmd)
+{
+	struct kdt_queue *q = cmd->q;
+
+	/*
+	 * Whoever finds the list empty raises it. Until then nobody else takes the command, so
+	 * the queue, which it keeps, is still there.
+	 */
+	if (llist_add(&cmd->done, &q->done))
+		kdblk_bh_raise(&q->answer_done);
+}
+
+/* Answer the commands that interrupts of the disk have left behind, in their order. */
+void kdt_answer_done(struct kdblk_bh *bh)
+{
+	struct kdt_queue *q = container_of(bh, struct kdt_queue, answer_done);
+	struct llist_node *node = llist_reverse_order(llist_del_all(&q->done)), *next;
+
+	for (; node; node = next) {
+		next = node->next;
+		kdt_answer_one(llist_entry(node, struct kdt_cmd, done), next);
+	}
 }
 
 /* Read the data of a WRITE. The command is not in flight here until the data has arrived. */
@@ -261,9 +298,6 @@ void kdt_cmd_work(struct work_struct *work)
 	struct kdt_cmd *cmd = container_of(work, struct kdt_cmd, work);
 
 	switch (cmd->stage) {
-	case KDT_STAGE_ANSWER:
-		kdt_answer(cmd);
-		return;
 	case KDT_STAGE_LOGIN:
 		kdt_login(cmd);
 		return;

@@ -87,6 +87,7 @@ static void kdt_queue_free(struct kdt_queue *q)
 {
 	u32 i;
 
+	kdblk_bh_stop(&q->answer_done);	/* it may have answered the last one just now */
 	for (i = 0; q->cmds && i < q->ncmds; i++) {
 		if (q->cmds[i].pooled && q->cmds[i].buf)
 			kdt_pool_put(&q->cmds[i]);
@@ -239,6 +240,8 @@ static int kdt_queue_create(struct kdt_session *s, u32 n, u32 depth)
 	INIT_LIST_HEAD(&q->read_waiting);
 	INIT_LIST_HEAD(&q->rx_waiting);
 	init_waitqueue_head(&q->idle);
+	init_llist_head(&q->done);
+	kdblk_bh_init(&q->answer_done, kdt_answer_done);
 	err = kdt_queue_memory(q) ?: kdt_queue_connectable(q);
 	if (err) {
 		kdt_queue_stop(q);
