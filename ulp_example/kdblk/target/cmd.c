@@ -4,6 +4,7 @@
  *
  * Commands are received, checked, executed and answered.
  *
+ *	READ inline	read the disk into memory; Send of both answer and data
  *	READ		read the disk into memory; RDMA Write and Send in one list
  *	WRITE inline	write the disk from the memory of the Receive; Send
  *	WRITE		RDMA Read into memory; write the disk; Send
@@ -101,7 +102,13 @@ static void kdt_answer_one(struct kdt_cmd *cmd, bool more)
 	rsp->opcode = cmd->opcode;
 	req->op = cmd->remote ? KDAT_REQUEST_SEND_INVALIDATE : KDAT_REQUEST_SEND;
 	req->rmr_context = cmd->peer.rmr_context;
-	if (cmd->opcode == KDBLK_OP_READ && cmd->status == KDBLK_STATUS_OK) {
+	req->num_segments = 1;
+	if (cmd->opcode == KDBLK_OP_READ && cmd->status == KDBLK_STATUS_OK && !cmd->remote) {
+		cmd->rsp_seg[1].virtual_address = (uintptr_t)cmd->buf->va;
+		cmd->rsp_seg[1].segment_length = cmd->length;
+		cmd->rsp_seg[1].lmr_context = cmd->buf->key;
+		req->num_segments = 2;
+	} else if (cmd->opcode == KDBLK_OP_READ && cmd->status == KDBLK_STATUS_OK) {
 		cmd->data_seg.virtual_address = (uintptr_t)cmd->buf->va;
 		cmd->data_seg.segment_length = cmd->length;
 		cmd->data_seg.lmr_context = cmd->buf->key;
@@ -277,7 +284,7 @@ static void kdt_login(struct kdt_cmd *cmd)
 		memcpy(rsp->serial, disk->serial, sizeof(rsp->serial));
 		memcpy(rsp->boot, kdt_boot, sizeof(rsp->boot));
 		kdt_session_prove(s, login, rsp);
-		cmd->rsp_seg.segment_length = sizeof(*rsp);
+		cmd->rsp_seg[0].segment_length = sizeof(*rsp);
 	}
 	kdt_answer(cmd);
 }
@@ -289,7 +296,7 @@ static void kdt_alive(struct kdt_cmd *cmd)
 
 	rsp->capacity = cpu_to_le64(READ_ONCE(cmd->q->s->disk->capacity));
 	memset(rsp->reserved, 0, sizeof(rsp->reserved));
-	cmd->rsp_seg.segment_length = sizeof(*rsp);
+	cmd->rsp_seg[0].segment_length = sizeof(*rsp);
 	kdt_answer(cmd);
 }
 
@@ -321,6 +328,12 @@ void kdt_cmd_work(struct work_struct *work)
 		kdt_execute_slow(cmd);
 }
 
+/* Does data follow the command? That of a READ follows its answer. */
+static bool kdt_carries_data(const struct kdblk_cmd *wire)
+{
+	return wire->flags & KDBLK_CMD_INLINE && wire->opcode != KDBLK_OP_READ;
+}
+
 /* Check a message of @len bytes. Mark its tag as in flight and return NULL, or the fault. */
 static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, u32 len)
 {
@@ -342,9 +355,13 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 	case KDBLK_OP_LOGIN:
 		allowed = KDBLK_CMD_INLINE;
 		break;
+	case KDBLK_OP_READ:
+		/* a small one may have its data in the answer */
+		if (length <= q->answer_size)
+			allowed = KDBLK_CMD_INLINE;
+		break;
 	case KDBLK_OP_KEEPALIVE:
 	case KDBLK_OP_FENCE:
-	case KDBLK_OP_READ:
 	case KDBLK_OP_FLUSH:
 	case KDBLK_OP_DISCARD:
 		break;
@@ -361,11 +378,11 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 		return "a flag the command does not have";
 	if (memchr_inv(wire->reserved, 0, sizeof(wire->reserved)))
 		return "a reserved byte is set";
-	if (len - sizeof(*wire) != (wire->flags & KDBLK_CMD_INLINE ? length : 0))
+	if (len - sizeof(*wire) != (kdt_carries_data(wire) ? length : 0))
 		return "a message has a wrong length";
 
-	if (wire->opcode == KDBLK_OP_READ ||
-	    (wire->opcode == KDBLK_OP_WRITE && !(wire->flags & KDBLK_CMD_INLINE)))
+	if ((wire->opcode == KDBLK_OP_READ || wire->opcode == KDBLK_OP_WRITE) &&
+	    !(wire->flags & KDBLK_CMD_INLINE))
 		data = true;
 	if (!data && (wire->address || wire->rkey))
 		return "an address without a use";
@@ -441,11 +458,11 @@ static void kdt_start(struct kdt_queue *q, struct kdt_rx *rx)
 	cmd->peer.segment_length = cmd->length;
 	cmd->peer.rmr_context = le32_to_cpu(wire->rkey);
 	cmd->status = KDBLK_STATUS_OK;
-	cmd->rsp_seg.segment_length = sizeof(cmd->rsp->rsp);
-	cmd->remote = cmd->opcode == KDBLK_OP_READ ||
-		      (cmd->opcode == KDBLK_OP_WRITE && !(cmd->flags & KDBLK_CMD_INLINE));
+	cmd->rsp_seg[0].segment_length = sizeof(cmd->rsp->rsp);
+	cmd->remote = (cmd->opcode == KDBLK_OP_READ || cmd->opcode == KDBLK_OP_WRITE) &&
+		      !(cmd->flags & KDBLK_CMD_INLINE);
 	cmd->pooled = false;
-	if (cmd->flags & KDBLK_CMD_INLINE) {
+	if (kdt_carries_data(wire)) {
 		cmd->rx = rx;
 		cmd->buf = &rx->buf;
 	} else {

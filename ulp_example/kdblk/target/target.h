@@ -315,7 +315,7 @@ struct kdt_cmd {
 	enum kdt_stage stage;
 	struct work_struct work;
 	struct kdblk_login_rsp *rsp;
-	DAT_LMR_TRIPLET rsp_seg;
+	DAT_LMR_TRIPLET rsp_seg[2];	/* the answer, and the data in it */
 	DAT_LMR_TRIPLET data_seg;
 	DAT_RMR_TRIPLET peer;
 	struct kdat_request req[2];	/* RDMA Write of the data, Send of the answer */
@@ -329,6 +329,7 @@ struct kdt_queue {
 	u32 n;
 	u32 depth;
 	u32 inline_size;
+	u32 answer_size;	/* bytes of a READ that may follow its answer */
 	u32 batch;		/* every batch-th answer has a completion */
 	u32 nrx;
 	u32 ncmds;
