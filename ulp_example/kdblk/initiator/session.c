@@ -203,8 +203,9 @@ static int kdblk_target_proven(struct kdblk_disk *disk)
 	if (!disk->secret.length)
 		return 0;
 	memset(copy.proof, 0, sizeof(copy.proof));
-	err = kdblk_secret_prove(&disk->secret, KDBLK_ROLE_TARGET, kdblk_login_msg(&disk->queues[0])->nonce,
-				 &copy.session, KDBLK_PROVEN_LEN, proof);
+	err = kdblk_secret_prove(&disk->secret, KDBLK_ROLE_TARGET,
+				 kdblk_login_msg(&disk->queues[0])->nonce, &copy.session,
+				 KDBLK_PROVEN_LEN, proof);
 	if (err || !kdblk_proof_same(proof, disk->answer.proof, sizeof(disk->answer.proof)))
 		return kdblk_why(disk, -EKEYREJECTED,
 				 "the target did not prove that it knows our secret");
