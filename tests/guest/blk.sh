@@ -122,7 +122,7 @@ config() {
 	attributes "$kd_initiator/d" ia="$a-1" address=somewhere
 	step "not an address" refused_to d
 	attributes "$kd_initiator/d" address=$there
-	for kd_i in depth=0 depth=5000 queues=0 queues=1000 keepalive_ms=0 port=0 port=70000 \
+	for kd_i in depth=0 depth=5000 inline_size=16385 queues=0 queues=1000 keepalive_ms=0 port=0 port=70000 \
 		tos=256 tos=x connect=x; do
 		step "$kd_i is refused" refused attributes "$kd_initiator/d" $kd_i
 	done
@@ -242,20 +242,40 @@ verify() {
 	fio_verify "polled, 16 at a time" "$(device d)" --hipri=1 --iodepth=16 \
 		--rw=randwrite --bsrange=4k-64k --size=${m}m
 	step "leaves" leave d
-	must "a portal for transfers of 1 MiB" portal u "$b-1" port=14421 max_io=1048576 buffers=4
-	must "is used" have d d port=14421 queues=1
+	must "a portal for transfers of 1 MiB" portal u "$b-1" port=14421 max_io=1048576 buffers=4 \
+		inline_size=16384
+	must "is used" have d d port=14421 queues=1 inline_size=16384
 	kd_n=$(queue d max_hw_sectors_kb)
 	tell "requests of up to $kd_n KiB"
 	step "more than 128 KiB in one request" test "$kd_n" -gt 128
 	echo "$kd_n" >"/sys/block/$(cat $kd_initiator/d/device)/queue/max_sectors_kb"
 	fio_verify "writes of 256 KiB to 1 MiB, 8 at a time" "$(device d)" \
 		--rw=randwrite --bsrange=256k-1m --iodepth=8 --size=$((4 * m))m
+	fio_verify "blocks of 512 bytes to 32 KiB, 32 at a time" "$(device d)" \
+		--rw=randrw --bsrange=512-32k --iodepth=32 --size=${m}m --verify_backlog=64
 	step "leaves" leave d
 	step "that portal listens no more" no_portal u
 	must "one queue, one command at a time" have d d queues=1 depth=1
 	fio_verify "16 asked of it at a time" "$(device d)" --iodepth=16 --rw=randwrite \
 		--bsrange=512-256k --size=${m}m
 	step "leaves" leave d
+	for kd_i in 0 512 16384; do
+		must "messages take up to $kd_i bytes of data" have d d inline_size=$kd_i
+		fio_verify "blocks of 512 bytes to 32 KiB, 32 at a time" "$(device d)" \
+			--rw=randrw --bsrange=512-32k --iodepth=32 --size=${m}m --verify_backlog=64
+		step "leaves" leave d
+	done
+	must "a disk that completes in interrupts" null_disk 1 64 irqmode=2 completion_nsec=10000
+	must "the target exports it" export_disk e /dev/nullb1 allow_any=1
+	must "two queues" have e e queues=2
+	fio_verify "random writes of 4 KiB, one at a time" "$(device e)" \
+		--rw=randwrite --bs=4k --iodepth=1 --size=$((m / 2))m
+	fio_verify "2 jobs, mixed reads and writes of 512 bytes to 256 KiB, 64 at a time" \
+		"$(device e)" --rw=randrw --bsrange=512-256k --iodepth=64 --numjobs=2 \
+		--size=${m}m --offset_increment=32m --verify_backlog=64
+	step "leaves" leave e
+	step "it is withdrawn" no_disk e
+	no_null_disk 1
 	step "the disk is withdrawn" no_disk d
 	step "the target listens no more" no_portal t
 	no_null_disk 0
@@ -1018,7 +1038,7 @@ faults() {	# ROUNDS [FAULT,FAULT...]
 	mp ext4
 	mp xfs
 	must "three disks" null_disk 0 64
-	null_disk 1 64 discard=1
+	null_disk 1 64 discard=1 irqmode=2 completion_nsec=20000
 	null_disk 2 96 cache_size=8
 	null_disk 3 64
 	mkdir "$TMPDIR/back"

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-# blkbench.sh rxe|siw [ROUNDS [SECONDS [MTU]]]: kdblk beside the kernel's own nvme-rdma and
-# nvmet-rdma: the same disk in memory, the same device, the same boot, in turns. Printed:
-# a table, with "tell:" before each line, and what was found in JSON, with "json:".
+# blkbench.sh rxe|siw [ROUNDS [SECONDS [MTU [NSEC [ATTRIBUTES...]]]]]: kdblk beside the kernel's
+# own nvme-rdma and nvmet-rdma: the same disk in memory, the same device, the same boot, in turns.
+# MTU "-": as it is. NSEC: the disk completes in a hard interrupt, after so many nanoseconds, as
+# real disks do; 0: inline, as none does. ATTRIBUTES: of one more kdblk, as "depth=64,queues=1".
+# Printed: a table, with "tell:" before each line, and what was found in JSON, with "json:".
 # shellcheck shell=sh disable=SC2154
-p=$1 rounds=${2:-15} seconds=${3:-0.5}
+p=$1 rounds=${2:-15} seconds=${3:-0.5} mtu=${4:--} nsec=${5:-0}
+if [ $# -gt 5 ]; then shift 5; else set --; fi
 . "$TOP/tests/guest/blk-lib.sh"
 nvmet=/sys/kernel/config/nvmet subsystem=test.kdblk port=4421
 
@@ -31,8 +34,13 @@ nvme_leave() {
 }
 
 must "a device" loopback_dev "$p"
-[ -z "${4-}" ] || must "frames of up to $4 bytes" ip link set kd0 mtu "$4"
-must "a disk of 256 MiB in memory" written_disk 0 256
+[ "$mtu" = - ] || must "frames of up to $mtu bytes" ip link set kd0 mtu "$mtu"
+if [ "$nsec" = 0 ]; then
+	must "a disk of 256 MiB in memory" written_disk 0 256
+else
+	must "a disk of 256 MiB in memory, with interrupts" written_disk 0 256 irqmode=2 \
+		completion_nsec="$nsec"
+fi
 must "nvmet-rdma exports it" nvme_export
 must "nvme-rdma has it" nvme_connect
 disks="nullb0 nvme0n1"
@@ -44,11 +52,23 @@ if [ -e "$KO/kdblk.ko" ]; then
 	must "the target listens" portal p "${p}0-1"
 	must "kdblk has it" attach d "${p}0-1" 192.0.2.1 d
 	disks="$disks $(cat $kd_initiator/d/device)"
+	n=0
+	for i; do
+		n=$((n + 1))
+		# shellcheck disable=SC2046
+		must "another one has $i" attach d$n "${p}0-1" 192.0.2.1 d path=$n \
+			$(echo "$i" | tr , ' ')
+		disks="$disks $(cat $kd_initiator/d$n/device)"
+	done
 fi
 # shellcheck disable=SC2086
 step "$rounds rounds of $seconds s each, in turns" \
 	python3 "$TOP/tests/blkbench" "$rounds" "$seconds" $disks
 if [ -e "$KO/kdblk.ko" ]; then
+	while [ "$n" -gt 0 ]; do
+		step "the other one leaves" detach d$n
+		n=$((n - 1))
+	done
 	step "kdblk leaves" detach d
 	step "the target is empty" no_disk d
 	step "and listens no more" no_portal p

@@ -11,6 +11,8 @@
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/interrupt.h>
+#include <linux/workqueue.h>
 
 #include "have.h"
 
@@ -31,6 +33,68 @@ static inline int kdblk_map_sg(struct request *rq, struct scatterlist *sgl)
 }
 
 #define blk_rq_map_sg(rq, sgl)	kdblk_map_sg(rq, sgl)
+#endif
+
+/*
+ * A function that runs in softirq once it has been raised, in any context: on this CPU, or on the
+ * one where it runs at that moment; on one at a time.
+ */
+struct kdblk_bh {
+	void (*func)(struct kdblk_bh *bh);
+#ifdef KDBLK_HAVE_WQ_BH
+	struct work_struct work;
+#else
+	struct tasklet_struct tasklet;
+#endif
+};
+
+#ifdef KDBLK_HAVE_WQ_BH
+static inline void kdblk_bh_run(struct work_struct *work)
+{
+	struct kdblk_bh *bh = container_of(work, struct kdblk_bh, work);
+
+	bh->func(bh);
+}
+
+static inline void kdblk_bh_init(struct kdblk_bh *bh, void (*func)(struct kdblk_bh *bh))
+{
+	bh->func = func;
+	INIT_WORK(&bh->work, kdblk_bh_run);
+}
+
+static inline void kdblk_bh_raise(struct kdblk_bh *bh)
+{
+	queue_work(system_bh_wq, &bh->work);
+}
+
+/* May sleep. Afterwards it does not run until it is raised again. */
+static inline void kdblk_bh_stop(struct kdblk_bh *bh)
+{
+	cancel_work_sync(&bh->work);
+}
+#else
+static inline void kdblk_bh_run(struct tasklet_struct *tasklet)
+{
+	struct kdblk_bh *bh = container_of(tasklet, struct kdblk_bh, tasklet);
+
+	bh->func(bh);
+}
+
+static inline void kdblk_bh_init(struct kdblk_bh *bh, void (*func)(struct kdblk_bh *bh))
+{
+	bh->func = func;
+	tasklet_setup(&bh->tasklet, kdblk_bh_run);
+}
+
+static inline void kdblk_bh_raise(struct kdblk_bh *bh)
+{
+	tasklet_schedule(&bh->tasklet);
+}
+
+static inline void kdblk_bh_stop(struct kdblk_bh *bh)
+{
+	tasklet_kill(&bh->tasklet);
+}
 #endif
 
 static inline bool kdblk_bdev_rotational(struct block_device *bdev)

@@ -2,15 +2,15 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The kdblk protocol, version 2: block storage over reliable connections.
+ * The kdblk protocol, version 3: block storage over reliable connections.
  * PROTOCOL.md is the specification. This file has the wire format, little-endian.
  *
  *	initiator				target
  *	connect, struct kdblk_connect	->	accept, struct kdblk_accept
  *	Send struct kdblk_cmd [+ data]	->	check every field
- *					<-	read: RDMA Write of the data
+ *					<-	read: RDMA Write of the data, if not inline
  *					->	write: RDMA Read of the data, if not inline
- *					<-	Send with invalidate, struct kdblk_rsp
+ *					<-	Send with invalidate, struct kdblk_rsp [+ data]
  */
 #ifndef _KDBLK_PROTO_H_
 #define _KDBLK_PROTO_H_
@@ -19,7 +19,8 @@
 #include <linux/types.h>
 
 #define KDBLK_MAGIC		0x6b6c6264u	/* "dblk" */
-#define KDBLK_VERSION		2
+#define KDBLK_VERSION		3
+#define KDBLK_VERSION_MIN	2	/* of an initiator; it had no data in answers */
 #define KDBLK_PORT		14420	/* default port of targets */
 
 #define KDBLK_NAME_LEN		64	/* of disks and initiators, including the NUL */
@@ -43,7 +44,8 @@ struct kdblk_connect {
 	__le16 queue;		/* 0: a new session */
 	__le64 session;		/* the session this queue joins; queue 0: zero */
 	__le16 depth;		/* the queue will use tags 0 to depth - 1 */
-	__u8 reserved[14];	/* zero */
+	__le16 answer_size;	/* data bytes in an answer; version 2: zero */
+	__u8 reserved[12];	/* zero */
 };
 
 static_assert(sizeof(struct kdblk_connect) == 32);
@@ -51,7 +53,7 @@ static_assert(sizeof(struct kdblk_connect) == 32);
 /* Private data of the target's acceptance. */
 struct kdblk_accept {
 	__le32 magic;
-	__le16 version;
+	__le16 version;		/* that of the initiator */
 	__le16 depth;		/* granted: 1 to the requested depth */
 	__le32 inline_size;	/* data bytes in a command, KDBLK_MIN_INLINE or more */
 	__u8 nonce[KDBLK_NONCE_LEN];	/* queue 0: for the proof of the initiator */
@@ -87,7 +89,7 @@ enum kdblk_opcode {
 };
 
 enum kdblk_cmd_flags {
-	KDBLK_CMD_INLINE	= 0x01,	/* the data follows the command; LOGIN, WRITE */
+	KDBLK_CMD_INLINE	= 0x01,	/* the data follows the command; READ: the answer */
 	KDBLK_CMD_FUA		= 0x02,	/* WRITE, WRITE_ZEROES: answer when data is stable */
 	KDBLK_CMD_NOUNMAP	= 0x04,	/* WRITE_ZEROES: blocks stay allocated */
 };
@@ -99,7 +101,7 @@ struct kdblk_cmd {
 	__le16 tag;		/* below depth, not in flight; or KDBLK_TAG_ADMIN */
 	__le32 length;		/* bytes, a multiple of the block size */
 	__le64 offset;		/* bytes from the start of the disk, a multiple as well */
-	__le64 address;		/* READ, WRITE without INLINE: the initiator's memory */
+	__le64 address;		/* READ, WRITE, without INLINE: the initiator's memory */
 	__le32 rkey;		/* and its key; the answer invalidates it */
 	__u8 reserved[36];	/* zero */
 };
@@ -141,7 +143,7 @@ enum kdblk_status {
 	KDBLK_STATUS_UNPROVEN	= 68,	/* the proof of the initiator is missing or wrong */
 };
 
-/* A message from the target. */
+/* A message from the target. The data of a READ with INLINE follows, if the status is OK. */
 struct kdblk_rsp {
 	__le16 tag;		/* of the command */
 	__le16 status;		/* enum kdblk_status */

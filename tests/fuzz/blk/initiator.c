@@ -33,6 +33,7 @@ static struct kdblk_connect hello_of(u16 queue, u64 session, u16 depth)
 		.queue = cpu_to_le16(queue),
 		.session = cpu_to_le64(session),
 		.depth = cpu_to_le16(depth),
+		.answer_size = cpu_to_le16(FZ_INLINE),
 	};
 }
 
@@ -135,9 +136,8 @@ static int log_in(struct session *s, const struct kdblk_login *login)
 	return 0;
 }
 
-static int open(struct session *s, u32 keepalive_ms, u16 queues)
+static int open_with(struct session *s, u32 keepalive_ms, u16 queues, struct kdblk_connect hello)
 {
-	struct kdblk_connect hello = hello_of(0, 0, FZ_DEPTH);
 	struct kdblk_login l = login_of(keepalive_ms, queues);
 	unsigned long end = jiffies + msecs_to_jiffies(FZ_LONG_MS);
 	int err;
@@ -152,6 +152,11 @@ static int open(struct session *s, u32 keepalive_ms, u16 queues)
 		msleep(20);
 	} while (!time_after(jiffies, end));
 	return fz_fail("cannot log in any more: %d", err);
+}
+
+static int open(struct session *s, u32 keepalive_ms, u16 queues)
+{
+	return open_with(s, keepalive_ms, queues, hello_of(0, 0, FZ_DEPTH));
 }
 
 /* The status of a command that is right; or -errno. */
@@ -180,15 +185,36 @@ static int read_once(struct session *s)
 	return err;
 }
 
-/* good: somebody who does nothing wrong is served */
+/* The data comes in the answer. */
+static int read_inline(struct session *s)
+{
+	struct kdblk_cmd cmd = cmd_of(KDBLK_OP_READ, 0, 0, FZ_INLINE);
+	int err;
+
+	cmd.flags = KDBLK_CMD_INLINE;
+	err = status_of(s, &cmd);
+	if (!err && (last(s->link)->invalidated ||
+		     last(s->link)->length != sizeof(struct kdblk_rsp) + FZ_INLINE))
+		return fz_fail("a READ is answered with %u bytes", last(s->link)->length);
+	return err;
+}
+
+/* good: somebody who does nothing wrong is served, with either version of the protocol */
 int fz_good(char *arg)
 {
+	struct kdblk_connect old = hello_of(0, 0, FZ_DEPTH);
 	struct session s;
-	int err = open(&s, 5000, 1) ?: read_once(&s);
+	int err = open(&s, 5000, 1) ?: read_once(&s) ?: read_inline(&s);
 
+	close(&s);
+	old.version = cpu_to_le16(KDBLK_VERSION_MIN);
+	old.answer_size = 0;
+	if (!err) {
+		err = open_with(&s, 5000, 1, old) ?: read_once(&s);
+		close(&s);
+	}
 	if (err)
 		err = fz_fail("a good initiator is not served: %d", err);
-	close(&s);
 	return err;
 }
 
@@ -205,7 +231,7 @@ static int has_ended(struct session *s, const char *what, u32 answers)
 
 enum bad {
 	BAD_FIELD, BAD_ABOVE, BAD_OFFSET, BAD_DEPTH, BAD_SIZE, BAD_INLINE, BAD_AGAIN, BAD_QUEUE,
-	BAD_INVALIDATE, BAD_KEY, BAD_TWICE,
+	BAD_INVALIDATE, BAD_KEY, BAD_TWICE, BAD_READ, BAD_OLD,
 };
 
 #define INLINE	0x100		/* of a WRITE whose data follow it */
@@ -223,7 +249,6 @@ static const struct {
 	CMD("opcode-15", KDBLK_OP_READ, opcode, 1, 15),
 	CMD("opcode-21", KDBLK_OP_READ, opcode, 1, 21),
 	CMD("opcode-255", KDBLK_OP_READ, opcode, 1, 255),
-	CMD("read-inline", KDBLK_OP_READ, flags, 1, KDBLK_CMD_INLINE),
 	CMD("read-fua", KDBLK_OP_READ, flags, 1, KDBLK_CMD_FUA),
 	CMD("flush-fua", KDBLK_OP_FLUSH, flags, 1, KDBLK_CMD_FUA),
 	CMD("discard-nounmap", KDBLK_OP_DISCARD, flags, 1, KDBLK_CMD_NOUNMAP),
@@ -256,6 +281,10 @@ static const struct {
 	{ "size-63", BAD_SIZE, 63 },
 	{ "size-65", BAD_SIZE, 65 },
 	{ "size-beyond-inline", BAD_SIZE, 32768 },
+	{ "read-inline-data", BAD_READ, 0 },
+	{ "read-inline-above", BAD_READ, 1 },
+	{ "read-inline-rkey", BAD_READ, 2 },
+	{ "read-inline-of-version-2", BAD_OLD },
 	{ "inline-less", BAD_INLINE, 512 },
 	{ "inline-more", BAD_INLINE, 2048 },
 	{ "inline-none", BAD_INLINE, 0 },
@@ -389,6 +418,23 @@ static struct kdblk_cmd right_one(const struct session *s, u32 op)
 	return cmd;
 }
 
+/* The session of the others stays as it is. */
+static int bad_old(const char *name)
+{
+	struct kdblk_cmd cmd = cmd_of(KDBLK_OP_READ, 1, 0, 512);
+	struct kdblk_connect old = hello_of(0, 0, FZ_DEPTH);
+	struct session s;
+	int err;
+
+	old.version = cpu_to_le16(KDBLK_VERSION_MIN);
+	old.answer_size = 0;
+	cmd.flags = KDBLK_CMD_INLINE;
+	err = open_with(&s, 10000, 1, old) ?: fz_send(s.link, &cmd, sizeof(cmd)) ?:
+	      has_ended(&s, name, s.link->nanswers);
+	close(&s);
+	return err;
+}
+
 static int bad_one(struct session *s, int i)
 {
 	u32 arg = bads[i].arg, bs = s->block, size = 0, answers = s->link->nanswers;
@@ -447,6 +493,17 @@ static int bad_one(struct session *s, int i)
 		cmd = right_one(s, KDBLK_OP_FLUSH);
 		err = fz_send_invalidate(s->link, &cmd, sizeof(cmd), fz_rnd(1 << 30));
 		return err ?: has_ended(s, name, answers);
+	case BAD_READ:
+		cmd.flags = KDBLK_CMD_INLINE;
+		if (arg == 0)
+			size = bs;
+		else if (arg == 1)
+			cmd.length = cpu_to_le32(FZ_INLINE + bs);
+		else
+			cmd.rkey = cpu_to_le32(0x1234);
+		break;
+	case BAD_OLD:
+		return bad_old(name);
 	case BAD_KEY:
 		return bad_key(s, name, arg);
 	case BAD_TWICE:
@@ -499,7 +556,10 @@ static const struct {
 	/* padded with zeroes on RoCE, which makes it one that wants a depth of 0 */
 	{ "short", KDBLK_REFUSE_FORMAT, .size = 16 },
 	HELLO("magic", FORMAT, magic, 4, KDBLK_MAGIC ^ 0x100),
-	HELLO("version", VERSION, version, 2, 1),
+	HELLO("version-1", VERSION, version, 2, 1),
+	HELLO("version-more", VERSION, version, 2, KDBLK_VERSION + 1),
+	/* this one had no data in answers */
+	HELLO("version-2", FORMAT, version, 2, 2),
 	{ "queue-256", KDBLK_REFUSE_FORMAT, 256, 1 },
 	{ "queue-65535", KDBLK_REFUSE_FORMAT, 65535, 1 },
 	{ "queue-1-of-none", KDBLK_REFUSE_FORMAT, 1, 0 },
@@ -944,6 +1004,11 @@ static int random_one(struct session *s)
 		}
 		fallthrough;
 	case KDBLK_OP_READ:
+		if (opcode == KDBLK_OP_READ && fz_rnd(2)) {
+			cmd.length = cpu_to_le32(FZ_INLINE);
+			cmd.flags = KDBLK_CMD_INLINE;
+			break;
+		}
 		/* While the last answer is not here, its memory is not free. */
 		if (fz_lend(s->link, tag, pages, right_for(opcode), &rkey))
 			return 0;

@@ -25,7 +25,7 @@
 #define FZ_LONG_MS	30000		/* for anything that must happen */
 #define FZ_DEPTH	16		/* tags of a queue */
 #define FZ_IO		65536u		/* memory for the data of each */
-#define FZ_INLINE	4096u		/* that our target takes */
+#define FZ_INLINE	4096u		/* that our target takes, and our initiator in answers */
 #define FZ_TX		(512u << 10)	/* messages, one behind the other, round and round */
 #define FZ_RX		(sizeof(struct kdblk_cmd) + FZ_INLINE)
 #define FZ_ANSWERS	64		/* that are remembered */

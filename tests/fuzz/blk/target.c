@@ -25,8 +25,8 @@ enum act {
 	ACCEPT, ACCEPT_EMPTY, ACCEPT_LEAVE, REJECT, REJECT_EMPTY, REJECT_JUNK, SILENCE,
 	LOGIN, LOGIN_SILENT, LOGIN_SHORT, LOGIN_EMPTY, LOGIN_LONG, LOGIN_TWICE, LOGIN_REFUSED,
 	LOGIN_INVALIDATE, LOGIN_LEAVE, LOGIN_JUNK,
-	ANSWER, TAG_IDLE, TWICE, OPCODE, SIZE, NO_INVALIDATION, OTHER_KEY, MUTE, LEAVE, LATE_WRITE,
-	LATE_READ, WRONG_WAY, BEYOND, STEAL, FLOOD, EARLY, RANDOM,
+	ANSWER, TAG_IDLE, TWICE, OPCODE, SIZE, DATA, NO_INVALIDATION, OTHER_KEY, MUTE, LEAVE,
+	LATE_WRITE, LATE_READ, WRONG_WAY, BEYOND, STEAL, FLOOD, EARLY, RANDOM,
 	ALIVE, ALIVE_MUTE, ALIVE_TWICE, ALIVE_LONG, RESTART, FENCE_MUTE,
 };
 
@@ -121,6 +121,12 @@ static const struct {
 	{ "answer-size-128", SIZE, { .value = 128 } },
 	{ "answer-size-129", SIZE, { .value = 129 } },
 	{ "answer-size-60000", SIZE, { .value = 60000 } },
+	/* of a READ whose data comes in the answer: so many bytes */
+	{ "answer-data-0", DATA, { .value = 0 } },
+	{ "answer-data-112", DATA, { .value = 112 } },
+	{ "answer-data-less", DATA, { .value = 4095 } },
+	{ "answer-data-more", DATA, { .value = 4097 } },
+	{ "answer-data-8192", DATA, { .value = 8192 } },
 	{ "answer-without-invalidation", NO_INVALIDATION },
 	{ "answer-other-key", OTHER_KEY },
 	{ "answer-mute", MUTE },
@@ -294,6 +300,26 @@ static void trespass(struct fz_link *link, bool write, u32 tag, u64 address, u32
 		fz_rdma(link, false, tag, 512, address, rkey, FZ_DEPTH);
 }
 
+/* Does its data come in the answer? */
+static bool answer_has_data(const struct kdblk_cmd *cmd)
+{
+	return cmd->opcode == KDBLK_OP_READ && cmd->flags & KDBLK_CMD_INLINE;
+}
+
+static void send_data(struct fz_link *link, const struct kdblk_rsp *rsp,
+		      const struct kdblk_cmd *cmd, u32 length)
+{
+	u8 *msg = kzalloc(sizeof(*rsp) + length, GFP_KERNEL);
+
+	if (!msg)
+		return;
+	memcpy(msg, rsp, sizeof(*rsp));
+	memcpy(msg + sizeof(*rsp), tgt.disk + le64_to_cpu(cmd->offset),
+	       min(length, le32_to_cpu(cmd->length)));
+	fz_send(link, msg, sizeof(*rsp) + length);
+	kfree(msg);
+}
+
 static void answer(struct fz_link *link, u32 tag)
 {
 	struct kdblk_cmd *cmd = &link->cmds[tag];
@@ -301,8 +327,8 @@ static void answer(struct fz_link *link, u32 tag)
 	u32 rkey = le32_to_cpu(cmd->rkey), size = sizeof(*rsp), n;
 	u32 length = acts[tgt.number].patch.value;
 	u64 address = le64_to_cpu(cmd->address);
-	bool lent = cmd->opcode == KDBLK_OP_READ ||
-		    (cmd->opcode == KDBLK_OP_WRITE && !(cmd->flags & KDBLK_CMD_INLINE));
+	bool lent = (cmd->opcode == KDBLK_OP_READ || cmd->opcode == KDBLK_OP_WRITE) &&
+		    !(cmd->flags & KDBLK_CMD_INLINE);
 	bool write = cmd->opcode == KDBLK_OP_WRITE;
 
 	if (now(MUTE))
@@ -359,10 +385,16 @@ static void answer(struct fz_link *link, u32 tag)
 		lent = false;
 	if (lent && now(OTHER_KEY))
 		rkey ^= 1 + fz_rnd(255);
+	if (answer_has_data(cmd) && now(DATA)) {
+		send_data(link, rsp, cmd, length);
+		return;
+	}
 	if (now(TWICE))
 		fz_send(link, rsp, size);
 	if (lent)
 		fz_send_invalidate(link, rsp, size, rkey);
+	else if (answer_has_data(cmd) && !rsp->status)
+		send_data(link, rsp, cmd, le32_to_cpu(cmd->length));
 	else
 		fz_send(link, rsp, size);
 	if (lent && !write && now(LATE_WRITE))
@@ -394,9 +426,12 @@ static const char *what_is_wrong(const struct kdblk_cmd *cmd, u32 length)
 	u32 n = le32_to_cpu(cmd->length);
 	u64 offset = le64_to_cpu(cmd->offset);
 
-	if (length < sizeof(*cmd) || length != sizeof(*cmd) + (cmd->flags & KDBLK_CMD_INLINE ?
-							       n : 0))
+	if (length < sizeof(*cmd) ||
+	    length != sizeof(*cmd) + (cmd->flags & KDBLK_CMD_INLINE && !answer_has_data(cmd) ?
+				      n : 0))
 		return "size";
+	if (answer_has_data(cmd) && n > FZ_INLINE)
+		return "length of the data in its answer";
 	if (le16_to_cpu(cmd->tag) >= FZ_DEPTH)
 		return "tag";
 	if (memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)))
@@ -457,6 +492,8 @@ static void heard(struct fz_link *link, const void *msg, u32 length)
 	}
 	switch (cmd->opcode) {
 	case KDBLK_OP_READ:
+		if (answer_has_data(cmd))
+			break;
 		memcpy(link->data.p + tag * FZ_IO, tgt.disk + offset, n);
 		fz_rdma(link, true, tag, n, le64_to_cpu(cmd->address), le32_to_cpu(cmd->rkey), tag);
 		break;

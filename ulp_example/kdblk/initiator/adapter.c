@@ -142,7 +142,6 @@ static int kdblk_limit(struct kdblk_disk *disk)
 				 attr.adapter_name);
 	disk->limits = limits;
 	disk->read_depth = min(attr.max_rdma_read_per_ep_in, 16);
-	disk->request_iov = min(attr.max_iov_segments_per_dto, 1 + KDBLK_INLINE_SEGS);
 	return kdblk_limit_depth(disk, &attr);
 }
 
@@ -152,24 +151,16 @@ static int kdblk_take(struct kdblk_disk *disk, DAT_IA_HANDLE ia, DAT_EVD_HANDLE 
 	const DAT_UPCALL_OBJECT async = { disk, kdblk_async_upcall };
 	const DAT_UPCALL_OBJECT conn = { disk, kdblk_conn_upcall };
 	const char *name = kdblk_name(disk);
-	DAT_LMR_CONTEXT lkey;
-	DAT_LMR_HANDLE all;
-	u32 i;
-	int err;
 
 	disk->ia = ia;
 	disk->adapters++;
-	err = KDBLK_TRY(name, dat_evd_modify_upcall, async_evd, DAT_UPCALL_SINGLE_INSTANCE,
-			&async, DAT_UPCALL_INVOC_ANY) ?:
-	      kdblk_limit(disk) ?:
-	      KDBLK_TRY(name, dat_ia_reserved_lmr, ia, &all, &lkey) ?:
-	      KDBLK_TRY(name, dat_pz_create, ia, &disk->pz) ?:
-	      KDBLK_TRY(name, dat_evd_kcreate, ia, 4 * disk->nr_alloc + 4,
-			DAT_UPCALL_SINGLE_INSTANCE, &conn, DAT_EVD_CONNECTION_FLAG,
-			&disk->conn_evd);
-	for (i = 0; !err && i < disk->nr_alloc; i++)
-		disk->queues[i].all_lkey = lkey;
-	return err;
+	return KDBLK_TRY(name, dat_evd_modify_upcall, async_evd, DAT_UPCALL_SINGLE_INSTANCE,
+			 &async, DAT_UPCALL_INVOC_ANY) ?:
+	       kdblk_limit(disk) ?:
+	       KDBLK_TRY(name, dat_pz_create, ia, &disk->pz) ?:
+	       KDBLK_TRY(name, dat_evd_kcreate, ia, 4 * disk->nr_alloc + 4,
+			 DAT_UPCALL_SINGLE_INSTANCE, &conn, DAT_EVD_CONNECTION_FLAG,
+			 &disk->conn_evd);
 }
 
 /**

@@ -158,6 +158,8 @@ KDBLK_NUMBER(poll_queues, 0, 128, false)
 CONFIGFS_ATTR(kdblk_, poll_queues);
 KDBLK_NUMBER(depth, 1, KDBLK_MAX_DEPTH, false)
 CONFIGFS_ATTR(kdblk_, depth);
+KDBLK_NUMBER(inline_size, 0, KDBLK_INLINE_MAX, false)
+CONFIGFS_ATTR(kdblk_, inline_size);
 KDBLK_NUMBER(keepalive_ms, 100, 600000, true)
 CONFIGFS_ATTR(kdblk_, keepalive_ms);
 KDBLK_NUMBER(reconnect_delay_ms, 1, 600000, true)
@@ -340,6 +342,7 @@ static struct configfs_attribute *kdblk_attrs[] = {
 	&kdblk_attr_queues,
 	&kdblk_attr_poll_queues,
 	&kdblk_attr_depth,
+	&kdblk_attr_inline_size,
 	&kdblk_attr_keepalive_ms,
 	&kdblk_attr_reconnect_delay_ms,
 	&kdblk_attr_reconnect_max,
@@ -383,6 +386,7 @@ static struct config_item *kdblk_make_item(struct config_group *group, const cha
 	disk->config.port = KDBLK_PORT;
 	disk->config.queues = min(num_online_cpus(), 128u);
 	disk->config.depth = 128;
+	disk->config.inline_size = 8192;
 	disk->config.keepalive_ms = 5000;
 	disk->config.reconnect_delay_ms = 2000;
 	disk->config.reconnect_max = 30;

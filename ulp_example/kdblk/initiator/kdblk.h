@@ -9,7 +9,8 @@
  *	adapter.c	the adapter that connections go through
  *	paths.c		several paths to one disk: FENCE
  *	cache.c		several paths to one disk: what the target's cache has lost
- *	queue.c		one queue: Endpoint, messages, memory, answers
+ *	queue.c		one queue: Endpoint, memory, commands, answers
+ *	msgs.c		the messages of a queue, and the data in them
  *	disk.c		the block device
  *	sysfs.c		its parent in sysfs, uevents
  */
@@ -37,7 +38,7 @@
 #define KDBLK_FENCES_TOLD	10	/* a FENCE that takes so many questions is logged */
 #define KDBLK_LOGIN_TIMEOUT	(30 * HZ)	/* the target may have to end our last session */
 #define KDBLK_ERROR_LEN		200		/* of a reason in last_error */
-#define KDBLK_INLINE_SEGS	2		/* memory segments of a WRITE with inline data */
+#define KDBLK_INLINE_MAX	16384	/* of data in a message; RDMA is better for more */
 /* Every KDBLK_SIGNAL_EVERY-th Send is signalled, to free its entries of the request queue. */
 #define KDBLK_SIGNAL_EVERY	16
 /* What a tag needs: it may register memory before it sends; an event for each, and the answer. */
@@ -57,13 +58,26 @@ struct kdblk_slot {
 	DAT_LMR_HANDLE lmr;		/* lives as long as the connection */
 	DAT_RMR_CONTEXT rkey;		/* of the lent memory */
 	bool lent;
+	bool data;			/* a READ whose data comes in the answer */
 	u8 opcode;
 	bool answered;
 	bool cached;			/* a write that may stay in a cache of the target */
 	bool covers;			/* a FLUSH, and there were such writes before it */
-	atomic_t pending;		/* completions the request waits for, plus the post */
-	u8 mapped;			/* number of pieces mapped for inline data */
-	struct kdat_dma_map piece[KDBLK_INLINE_SEGS];
+	atomic_t pending;		/* what the request waits for: the post, the answer */
+};
+
+/* Messages in one direction: one for each tag, plus one for administration. */
+struct kdblk_chunk {
+	void *va;
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_CONTEXT lkey;
+};
+
+struct kdblk_msgs {
+	struct kdblk_chunk *chunks;
+	u32 shift;			/* 1 << shift messages in a chunk */
+	u32 size;			/* bytes of one, with its data */
+	u32 count, nchunks;
 };
 
 /* The private part of a request. */
@@ -77,24 +91,19 @@ struct kdblk_queue {
 	/* read mostly */
 	struct kdblk_disk *disk;
 	DAT_EP_HANDLE ep;		/* of the connection */
-	DAT_LMR_CONTEXT lkey;		/* of cmds and rsps */
-	DAT_LMR_CONTEXT all_lkey;	/* of inline data */
-	u32 inline_size;
+	u32 inline_size;		/* bytes of a WRITE in its command */
+	u32 answer_size;		/* bytes of a READ in its answer */
 	u16 index;
 	u16 asked, depth;		/* tags: requested and allocated; granted by the target */
 	bool polled;
-	struct kdblk_cmd *cmds;		/* one for each tag, plus one for administration */
-	struct kdblk_login_rsp *rsps;	/* the same number of Receives */
-	struct kdblk_login *login;	/* queue 0 */
-	u32 size;			/* bytes of cmds, rsps and login together */
+	struct kdblk_msgs cmds;
+	struct kdblk_msgs rsps;		/* Receives */
 	struct kdblk_slot *slots;
 	DAT_EVD_HANDLE evd;		/* lives as long as the adapter is used */
 	spinlock_t poll_lock;		/* polled: serialises the handling of completions */
 
 	/* written when posting */
 	atomic_t posted ____cacheline_aligned_in_smp;
-
-	DAT_LMR_HANDLE lmr;		/* of cmds and rsps; lives as long as the EVD */
 
 	/* while connecting */
 	DAT_EVENT_NUMBER conn_event;	/* the last one, or 0 */
@@ -118,7 +127,7 @@ struct kdblk_config {
 	char address[KDBLK_ADDRESS_LEN];
 	char disk[KDBLK_NAME_LEN];
 	char initiator[KDBLK_NAME_LEN];
-	u32 port, path, queues, poll_queues, depth;
+	u32 port, path, queues, poll_queues, depth, inline_size;
 	u32 keepalive_ms, reconnect_delay_ms, reconnect_max, fast_io_fail_ms;
 	int tos;			/* KDAT_CONN_DEFAULT: the adapter's */
 };
@@ -172,7 +181,7 @@ struct kdblk_disk {
 	DAT_EVD_HANDLE conn_evd;
 	DAT_PZ_HANDLE pz;
 	struct kdat_mem_limits limits;
-	DAT_COUNT read_depth, request_iov;
+	DAT_COUNT read_depth;
 	bool faulty;			/* it has reported a fault: open it anew */
 	bool unanswered_there;		/* no peer has answered on it: is it still the right one? */
 	u64 adapters;			/* taken so far */
@@ -220,6 +229,22 @@ static inline u32 kdblk_polled(const struct kdblk_disk *disk)
 	return min(disk->config.poll_queues, disk->nr_queues - 1);
 }
 
+static inline struct kdblk_chunk *kdblk_msg_chunk(const struct kdblk_msgs *msgs, u32 i)
+{
+	return &msgs->chunks[i >> msgs->shift];
+}
+
+static inline void *kdblk_msg(const struct kdblk_msgs *msgs, u32 i)
+{
+	return kdblk_msg_chunk(msgs, i)->va + (i & ((1u << msgs->shift) - 1)) * msgs->size;
+}
+
+/* Where queue 0 has its LOGIN. */
+static inline struct kdblk_login *kdblk_login_msg(const struct kdblk_queue *q)
+{
+	return kdblk_msg(&q->cmds, q->asked) + sizeof(struct kdblk_cmd);
+}
+
 /* session.c */
 const char *kdblk_state_name(enum kdblk_state state);
 void kdblk_session_init(struct kdblk_disk *disk);
@@ -254,7 +279,7 @@ bool kdblk_flush_covers(struct kdblk_disk *disk);
 bool kdblk_flush_fails(struct kdblk_disk *disk);
 
 /* queue.c */
-int kdblk_queue_alloc(struct kdblk_queue *q, u16 depth);
+int kdblk_queue_alloc(struct kdblk_queue *q, const struct kdblk_config *config);
 void kdblk_queue_free(struct kdblk_queue *q);
 void kdblk_queue_detach(struct kdblk_queue *q);
 int kdblk_queue_connect(struct kdblk_queue *q);
@@ -266,6 +291,14 @@ int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode, u16 path);
 void kdblk_queue_conn_event(struct kdblk_queue *q, const DAT_EVENT *event);
 blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq);
 int kdblk_queue_poll(struct kdblk_queue *q);
+
+/* msgs.c */
+int kdblk_msgs_alloc(struct kdblk_msgs *msgs, u32 count, u32 size);
+void kdblk_msgs_free(struct kdblk_msgs *msgs);
+int kdblk_msgs_register(struct kdblk_msgs *msgs, struct kdblk_disk *disk);
+void kdblk_msgs_unregister(struct kdblk_msgs *msgs);
+void kdblk_copy_from(struct request *rq, void *to);
+void kdblk_copy_to(struct request *rq, const void *from);
 
 /* disk.c */
 int kdblk_disk_add(struct kdblk_disk *disk);

@@ -2,21 +2,18 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * One queue of a disk: its Endpoint and Event Dispatcher, its messages, and the memory
- * lent for its commands. Posting a command and handling its answer neither allocate
+ * One queue of a disk: its Endpoint and Event Dispatcher, its commands and answers, and the
+ * memory lent for large ones. Posting a command and handling its answer neither allocate
  * memory nor sleep.
  */
 #define pr_fmt(fmt) "kdblk: " fmt
 
-#include <linux/mm.h>
 #include <linux/slab.h>
 #include "../compat.h"
 #include "kdblk.h"
 #include "trace.h"
 
-#define KDBLK_INLINE_MAX	16384	/* beyond this, an RDMA Read by the target is better */
 #define KDBLK_POLL_BUDGET	64
-#define KDBLK_COOKIE_INLINE	BIT(16)	/* in a Send: the request waits for its completion */
 /* Finite, so that a cut link ends the connection. On some devices 7 means no limit. */
 #define KDBLK_RETRIES		6
 
@@ -38,38 +35,42 @@ static blk_status_t kdblk_status(u16 status)
 
 /* ---- memory that lives as long as the disk ---- */
 
-int kdblk_queue_alloc(struct kdblk_queue *q, u16 depth)
+int kdblk_queue_alloc(struct kdblk_queue *q, const struct kdblk_config *config)
 {
-	u32 n = depth + 1, size = n * (sizeof(*q->cmds) + sizeof(*q->rsps)) + sizeof(*q->login);
+	u32 size = config->inline_size, n = config->depth + 1;
+	int err;
 
-	q->cmds = kvzalloc(size, GFP_KERNEL);
-	q->slots = kvcalloc(depth, sizeof(*q->slots), GFP_KERNEL);
-	if (!q->cmds || !q->slots) {
-		kdblk_queue_free(q);
-		return -ENOMEM;
-	}
-	q->rsps = (void *)(q->cmds + n);
-	q->login = (void *)(q->rsps + n);
-	q->size = size;
-	q->asked = depth;
+	q->asked = config->depth;
 	spin_lock_init(&q->poll_lock);
-	return 0;
+	q->slots = kvcalloc(q->asked, sizeof(*q->slots), GFP_KERNEL);
+	err = q->slots ? 0 : -ENOMEM;
+	err = err ?:
+	      kdblk_msgs_alloc(&q->cmds, n, sizeof(struct kdblk_cmd) +
+			       max_t(u32, size, sizeof(struct kdblk_login))) ?:
+	      kdblk_msgs_alloc(&q->rsps, n, max(sizeof(struct kdblk_rsp) + size,
+						sizeof(struct kdblk_login_rsp)));
+	if (err)
+		kdblk_queue_free(q);
+	return err;
 }
 
 void kdblk_queue_free(struct kdblk_queue *q)
 {
-	kvfree(q->cmds);
+	kdblk_msgs_free(&q->cmds);
+	kdblk_msgs_free(&q->rsps);
 	kvfree(q->slots);
-	q->cmds = NULL;
 	q->slots = NULL;
 }
 
 /* ---- answers ---- */
 
-static void kdblk_unmap(struct kdblk_queue *q, struct kdblk_slot *slot)
+static DAT_LMR_TRIPLET kdblk_iov(const struct kdblk_msgs *msgs, u32 i, u32 length)
 {
-	for (; slot->mapped; slot->mapped--)
-		kdat_ia_dma_unmap(q->disk->ia, &slot->piece[slot->mapped - 1]);
+	return (DAT_LMR_TRIPLET){
+		.virtual_address = (uintptr_t)kdblk_msg(msgs, i),
+		.segment_length = length,
+		.lmr_context = kdblk_msg_chunk(msgs, i)->lkey,
+	};
 }
 
 /*
@@ -77,28 +78,27 @@ static void kdblk_unmap(struct kdblk_queue *q, struct kdblk_slot *slot)
  * sent, so all fields that an answer is compared with must be set by now. Counting the post
  * in pending keeps the request from completing before it has been posted.
  */
-static void kdblk_expect(struct kdblk_slot *slot, struct request *rq, int completions)
+static void kdblk_expect(struct kdblk_slot *slot, struct request *rq)
 {
 	slot->answered = false;
-	atomic_set(&slot->pending, completions + 1);
+	atomic_set(&slot->pending, 2);
 	smp_store_release(&slot->rq, rq);	/* pairs with kdblk_answered() */
 }
 
-/* Drop one count of pending: a completion of the request, or its post. */
-static void kdblk_slot_done(struct kdblk_queue *q, struct kdblk_slot *slot)
+/* Drop one count of pending: the answer, or the post. */
+static void kdblk_slot_done(struct kdblk_slot *slot)
 {
 	struct request *rq = slot->rq;
 
 	if (!atomic_dec_and_test(&slot->pending))
 		return;
-	kdblk_unmap(q, slot);
 	slot->rq = NULL;
 	blk_mq_complete_request(rq);
 }
 
 static DAT_RETURN kdblk_post_receive(struct kdblk_queue *q, u32 i)
 {
-	DAT_LMR_TRIPLET iov = { (uintptr_t)&q->rsps[i], sizeof(q->rsps[i]), q->lkey };
+	DAT_LMR_TRIPLET iov = kdblk_iov(&q->rsps, i, q->rsps.size);
 
 	return dat_ep_post_recv(q->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_64 = i },
 				DAT_COMPLETION_DEFAULT_FLAG);
@@ -133,7 +133,7 @@ static u32 kdblk_admin_length(const struct kdblk_disk *disk, const struct kdblk_
 
 static const char *kdblk_admin_answered(struct kdblk_queue *q, u32 i, u32 length)
 {
-	const struct kdblk_login_rsp *rsp = &q->rsps[i];
+	const struct kdblk_login_rsp *rsp = kdblk_msg(&q->rsps, i);
 	struct kdblk_disk *disk = q->disk;
 	const char *wrong = NULL;
 
@@ -158,10 +158,11 @@ static const char *kdblk_admin_answered(struct kdblk_queue *q, u32 i, u32 length
 /* Complete the request of an answer. Return the fault of the answer, or NULL. */
 static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
-	const struct kdblk_login_rsp *buf = &q->rsps[dto->user_cookie.as_64];
+	const struct kdblk_rsp *buf = kdblk_msg(&q->rsps, dto->user_cookie.as_64);
 	bool invalidated = dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE;
-	struct kdblk_rsp rsp = buf->rsp;
+	struct kdblk_rsp rsp = *buf;
 	u16 tag = le16_to_cpu(rsp.tag);
+	u32 data = 0;
 	struct kdblk_slot *slot;
 	struct kdblk_io *io;
 	struct request *rq;
@@ -177,7 +178,9 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 	rq = smp_load_acquire(&slot->rq);	/* pairs with kdblk_expect() */
 	if (!rq || slot->answered || slot->opcode != rsp.opcode)
 		return "an answer to a command that was not sent";
-	if (dto->transfered_length != sizeof(rsp))
+	if (slot->data && le16_to_cpu(rsp.status) == KDBLK_STATUS_OK)
+		data = blk_rq_bytes(rq);
+	if (dto->transfered_length != sizeof(rsp) + data)
 		return "an answer of a wrong length";
 	/* Only this completion proves that the target can no longer reach the memory. */
 	if (slot->lent != invalidated || (slot->lent && dto->rmr_context != slot->rkey))
@@ -195,10 +198,12 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 	if (slot->covers && io->status)
 		WRITE_ONCE(q->disk->dirty, true);
 	trace_kdblk_done(q, tag, rsp.opcode, le16_to_cpu(rsp.status));
+	if (data)
+		kdblk_copy_to(rq, buf + 1);
 	/* Repost before completing the request, since the next command relies on the Receive. */
 	if (kdblk_post_receive(q, dto->user_cookie.as_64) != DAT_SUCCESS)
 		kdblk_lost(q->disk, "a Receive could not be posted");
-	kdblk_slot_done(q, slot);
+	kdblk_slot_done(slot);
 	return NULL;
 }
 
@@ -211,10 +216,6 @@ static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
 	if (unlikely(event->event_number != DAT_DTO_COMPLETION_EVENT))
 		return;
 	if (unlikely(dto->status != DAT_DTO_SUCCESS)) {
-		/* Unmap now: later the device may be gone together with its mappings. */
-		if (dto->operation == DAT_DTO_SEND &&
-		    dto->user_cookie.as_64 & KDBLK_COOKIE_INLINE)
-			kdblk_unmap(q, &q->slots[(u16)dto->user_cookie.as_64]);
 		/* The connection event that follows reports the reason for a flush. */
 		if (dto->status != DAT_DTO_ERR_FLUSHED)
 			kdblk_lost(q->disk, "a transfer failed");
@@ -230,11 +231,7 @@ static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
 			kdblk_lost(q->disk, "the target broke the protocol");
 		}
 		break;
-	case DAT_DTO_SEND:
-		if (dto->user_cookie.as_64 & KDBLK_COOKIE_INLINE)
-			kdblk_slot_done(q, &q->slots[(u16)dto->user_cookie.as_64]);
-		break;
-	default:
+	default:	/* a Send that was not suppressed */
 		break;
 	}
 }
@@ -272,7 +269,7 @@ static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot
 	u32 length = le32_to_cpu(cmd->length);
 	bool zb = !io->sgl[0].offset;
 	struct kdat_sg sg = { .sgl = io->sgl, .nents = nents, .length = length };
-	DAT_LMR_TRIPLET iov = { (uintptr_t)cmd, sizeof(*cmd), q->lkey };
+	DAT_LMR_TRIPLET iov = kdblk_iov(&q->cmds, tag, sizeof(*cmd));
 	const struct kdat_request list[] = {
 		{
 			.op = KDAT_REQUEST_LMR_FMR,
@@ -303,45 +300,18 @@ static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot
 	cmd->rkey = cpu_to_le32(slot->rkey);
 	cmd->address = cpu_to_le64(zb ? 0 : sg_phys(io->sgl));
 	slot->lent = true;
-	kdblk_expect(slot, blk_mq_rq_from_pdu(io), 1);
+	kdblk_expect(slot, blk_mq_rq_from_pdu(io));
 	return kdat_ep_post_list(q->ep, list, ARRAY_SIZE(list), &failed);
 }
 
-/* Post a WRITE with its data. The pages are sent without copying. */
-static DAT_RETURN kdblk_post_inline(struct kdblk_queue *q, struct kdblk_slot *slot,
-				    struct kdblk_cmd *cmd, struct kdblk_io *io, int nents, u16 tag)
-{
-	DAT_LMR_TRIPLET iov[1 + KDBLK_INLINE_SEGS] = {
-		{ (uintptr_t)cmd, sizeof(*cmd), q->lkey },
-	};
-	struct scatterlist *sg;
-	DAT_RETURN ret;
-	int i;
-
-	for_each_sg(io->sgl, sg, nents, i) {
-		ret = kdat_ia_dma_map(q->disk->ia, &slot->piece[i], sg_virt(sg), sg->length);
-		if (ret != DAT_SUCCESS)
-			return ret;
-		slot->mapped = i + 1;
-		iov[i + 1].virtual_address = slot->piece[i].address;
-		iov[i + 1].segment_length = sg->length;
-		iov[i + 1].lmr_context = q->all_lkey;
-	}
-	cmd->flags |= KDBLK_CMD_INLINE;
-	/* The pages stay mapped until the device has sent them, so wait for the Send as well. */
-	kdblk_expect(slot, blk_mq_rq_from_pdu(io), 2);
-	return dat_ep_post_send(q->ep, 1 + nents, iov,
-				(DAT_DTO_COOKIE){ .as_64 = tag | KDBLK_COOKIE_INLINE },
-				DAT_COMPLETION_DEFAULT_FLAG);
-}
-
+/* Post a command that lends none, with @length bytes of data behind it. */
 static DAT_RETURN kdblk_post_plain(struct kdblk_queue *q, struct kdblk_slot *slot,
-				   struct kdblk_cmd *cmd, struct request *rq, u16 tag,
+				   struct request *rq, u16 tag, u32 length,
 				   DAT_COMPLETION_FLAGS flags)
 {
-	DAT_LMR_TRIPLET iov = { (uintptr_t)cmd, sizeof(*cmd), q->lkey };
+	DAT_LMR_TRIPLET iov = kdblk_iov(&q->cmds, tag, sizeof(struct kdblk_cmd) + length);
 
-	kdblk_expect(slot, rq, 1);
+	kdblk_expect(slot, rq);
 	return dat_ep_post_send(q->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_64 = tag }, flags);
 }
 
@@ -350,15 +320,20 @@ static DAT_RETURN kdblk_post_data(struct kdblk_queue *q, struct request *rq,
 				  DAT_COMPLETION_FLAGS flags)
 {
 	struct kdblk_io *io = blk_mq_rq_to_pdu(rq);
-	int nents;
+	u32 length = blk_rq_bytes(rq);
 
+	if (cmd->opcode == KDBLK_OP_READ && length <= q->answer_size) {
+		cmd->flags |= KDBLK_CMD_INLINE;
+		slot->data = true;
+		return kdblk_post_plain(q, slot, rq, tag, 0, flags);
+	}
+	if (cmd->opcode == KDBLK_OP_WRITE && length <= q->inline_size) {
+		cmd->flags |= KDBLK_CMD_INLINE;
+		kdblk_copy_from(rq, cmd + 1);
+		return kdblk_post_plain(q, slot, rq, tag, length, flags);
+	}
 	sg_init_table(io->sgl, blk_rq_nr_phys_segments(rq));
-	nents = blk_rq_map_sg(rq, io->sgl);
-	if (cmd->opcode == KDBLK_OP_WRITE && nents <= KDBLK_INLINE_SEGS &&
-	    nents < q->disk->request_iov && blk_rq_bytes(rq) <= q->inline_size &&
-	    !IS_ENABLED(CONFIG_HIGHMEM))
-		return kdblk_post_inline(q, slot, cmd, io, nents, tag);
-	return kdblk_post_lent(q, slot, cmd, io, nents, tag, flags);
+	return kdblk_post_lent(q, slot, cmd, io, blk_rq_map_sg(rq, io->sgl), tag, flags);
 }
 
 /* Return the opcode of a request, or 0 if unsupported, and set its flags. */
@@ -391,7 +366,6 @@ static u8 kdblk_opcode(struct request *rq, u8 *flags)
  */
 static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot, DAT_RETURN ret)
 {
-	kdblk_unmap(q, slot);
 	slot->lent = false;
 	slot->rq = NULL;
 	if (slot->covers)
@@ -422,7 +396,7 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 	DAT_COMPLETION_FLAGS how = DAT_COMPLETION_SUPPRESS_FLAG;
 	u16 tag = rq->tag;
 	struct kdblk_slot *slot = &q->slots[tag];
-	struct kdblk_cmd *cmd = &q->cmds[tag];
+	struct kdblk_cmd *cmd = kdblk_msg(&q->cmds, tag);
 	DAT_RETURN ret;
 	u8 flags;
 
@@ -442,6 +416,7 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 		cmd->offset = cpu_to_le64((u64)blk_rq_pos(rq) << SECTOR_SHIFT);
 	}
 	slot->opcode = cmd->opcode;
+	slot->data = false;
 	slot->cached = (cmd->opcode == KDBLK_OP_WRITE || cmd->opcode == KDBLK_OP_WRITE_ZEROES) &&
 		       !(flags & KDBLK_CMD_FUA);
 	slot->covers = cmd->opcode == KDBLK_OP_FLUSH && kdblk_flush_covers(q->disk);
@@ -451,31 +426,28 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 	if (cmd->opcode == KDBLK_OP_READ || cmd->opcode == KDBLK_OP_WRITE)
 		ret = kdblk_post_data(q, rq, slot, cmd, tag, how);
 	else
-		ret = kdblk_post_plain(q, slot, cmd, rq, tag, how);
+		ret = kdblk_post_plain(q, slot, rq, tag, 0, how);
 	if (unlikely(ret != DAT_SUCCESS))
 		return kdblk_refused(q, slot, ret);
-	kdblk_slot_done(q, slot);
+	kdblk_slot_done(slot);
 	return BLK_STS_OK;
 }
 
 /* Send LOGIN, KEEPALIVE, or FENCE of @path. The answer clears admin_busy. */
 int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode, u16 path)
 {
-	struct kdblk_cmd *cmd = &q->cmds[q->asked];
-	DAT_LMR_TRIPLET iov[2] = {
-		{ (uintptr_t)cmd, sizeof(*cmd), q->lkey },
-		{ (uintptr_t)q->login, sizeof(*q->login), q->lkey },
-	};
-	bool login = opcode == KDBLK_OP_LOGIN;
+	struct kdblk_cmd *cmd = kdblk_msg(&q->cmds, q->asked);
+	u32 length = opcode == KDBLK_OP_LOGIN ? sizeof(struct kdblk_login) : 0;
+	DAT_LMR_TRIPLET iov = kdblk_iov(&q->cmds, q->asked, sizeof(*cmd) + length);
 
 	cmd->opcode = opcode;
-	cmd->flags = login ? KDBLK_CMD_INLINE : 0;
+	cmd->flags = length ? KDBLK_CMD_INLINE : 0;
 	cmd->tag = cpu_to_le16(KDBLK_TAG_ADMIN);
-	cmd->length = login ? cpu_to_le32(sizeof(*q->login)) : 0;
+	cmd->length = cpu_to_le32(length);
 	cmd->offset = cpu_to_le64(path);
 	q->disk->admin_opcode = opcode;
 	WRITE_ONCE(q->disk->admin_busy, true);
-	return kdat_errno(dat_ep_post_send(q->ep, login ? 2 : 1, iov,
+	return kdat_errno(dat_ep_post_send(q->ep, 1, &iov,
 					    (DAT_DTO_COOKIE){ .as_64 = KDBLK_TAG_ADMIN },
 					    DAT_COMPLETION_DEFAULT_FLAG));
 }
@@ -517,7 +489,8 @@ static int kdblk_queue_accepted(struct kdblk_queue *q)
 				 "the peer that accepted the connection is not a kdblk target");
 	}
 	q->depth = depth;
-	q->inline_size = min_t(u32, le32_to_cpu(a->inline_size), KDBLK_INLINE_MAX);
+	q->inline_size = min(le32_to_cpu(a->inline_size), q->disk->config.inline_size);
+	q->answer_size = q->inline_size;
 	return 0;
 }
 
@@ -581,23 +554,13 @@ static int kdblk_queue_evd(struct kdblk_queue *q)
 			 DAT_EVD_DTO_FLAG, &attr, &q->evd);
 }
 
-/* The messages of all tags. */
-static int kdblk_queue_messages(struct kdblk_queue *q)
-{
-	DAT_REGION_DESCRIPTION region = { .for_va = q->cmds };
-	struct kdblk_disk *disk = q->disk;
-
-	return KDBLK_TRY(kdblk_name(disk), dat_lmr_kcreate, disk->ia, DAT_MEM_TYPE_VIRTUAL,
-			 region, q->size, disk->pz, KDBLK_LOCAL, DAT_VA_TYPE_VA,
-			 DAT_MEM_OPTIMIZE_DONT_CARE, &q->lmr, &q->lkey, NULL, NULL, NULL);
-}
-
 /* Make what the queue needs of the adapter, as far as it is not there. */
 static int kdblk_queue_attach(struct kdblk_queue *q)
 {
 	int err = q->evd ? 0 : kdblk_queue_evd(q);
 
-	return err ?: q->lmr ? 0 : kdblk_queue_messages(q);
+	return err ?: kdblk_msgs_register(&q->cmds, q->disk) ?:
+	       kdblk_msgs_register(&q->rsps, q->disk);
 }
 
 /* The adapter is given up. There is no connection. */
@@ -611,9 +574,8 @@ void kdblk_queue_detach(struct kdblk_queue *q)
 	spin_unlock(&q->poll_lock);
 	if (evd)
 		dat_evd_free(evd);
-	if (q->lmr)
-		dat_lmr_free(q->lmr);
-	q->lmr = NULL;
+	kdblk_msgs_unregister(&q->cmds);
+	kdblk_msgs_unregister(&q->rsps);
 }
 
 static int kdblk_queue_ep(struct kdblk_queue *q)
@@ -623,12 +585,12 @@ static int kdblk_queue_ep(struct kdblk_queue *q)
 	const char *name = kdblk_name(disk);
 	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
 
-	attr.max_message_size = sizeof(struct kdblk_cmd) + KDBLK_INLINE_MAX;
+	attr.max_message_size = max(q->cmds.size, q->rsps.size);
 	attr.max_rdma_size = KDBLK_MAX_IO;
 	attr.max_recv_dtos = q->asked + 1;
 	attr.max_recv_iov = 1;
 	attr.max_request_dtos = KDBLK_TAG_DTOS * (q->asked + 1) + KDBLK_SPARE_DTOS;
-	attr.max_request_iov = disk->request_iov;
+	attr.max_request_iov = 1;
 	attr.max_rdma_read_in = disk->read_depth;	/* the target reads the data of a WRITE */
 	conn.tos = disk->config.tos;
 	conn.retry_count = KDBLK_RETRIES;
@@ -655,6 +617,7 @@ int kdblk_queue_connect(struct kdblk_queue *q)
 		.queue = cpu_to_le16(q->index),
 		.session = cpu_to_le64(q->index ? disk->session : 0),
 		.depth = cpu_to_le16(q->asked),
+		.answer_size = cpu_to_le16(disk->config.inline_size),
 	};
 	u32 i;
 	int err;
@@ -729,7 +692,6 @@ void kdblk_queue_close(struct kdblk_queue *q)
 			dat_lmr_free(slot->lmr);
 		slot->lmr = NULL;
 		slot->lent = false;
-		kdblk_unmap(q, slot);
 		rq = slot->rq;
 		slot->rq = NULL;
 		if (rq && slot->covers)

@@ -203,8 +203,9 @@ static int kdblk_target_proven(struct kdblk_disk *disk)
 	if (!disk->secret.length)
 		return 0;
 	memset(copy.proof, 0, sizeof(copy.proof));
-	err = kdblk_secret_prove(&disk->secret, KDBLK_ROLE_TARGET, disk->queues[0].login->nonce,
-				 &copy.session, KDBLK_PROVEN_LEN, proof);
+	err = kdblk_secret_prove(&disk->secret, KDBLK_ROLE_TARGET,
+				 kdblk_login_msg(&disk->queues[0])->nonce, &copy.session,
+				 KDBLK_PROVEN_LEN, proof);
 	if (err || !kdblk_proof_same(proof, disk->answer.proof, sizeof(disk->answer.proof)))
 		return kdblk_why(disk, -EKEYREJECTED,
 				 "the target did not prove that it knows our secret");
@@ -214,7 +215,7 @@ static int kdblk_target_proven(struct kdblk_disk *disk)
 static int kdblk_login(struct kdblk_disk *disk)
 {
 	struct kdblk_queue *q = &disk->queues[0];
-	struct kdblk_login *login = q->login;
+	struct kdblk_login *login = kdblk_login_msg(q);
 	int err;
 
 	memset(login, 0, sizeof(*login));
@@ -593,7 +594,7 @@ static int kdblk_alloc_queues(struct kdblk_disk *disk)
 	for (i = 0; !err && i < n; i++) {
 		disk->queues[i].disk = disk;
 		disk->queues[i].index = i;
-		err = kdblk_queue_alloc(&disk->queues[i], config->depth);
+		err = kdblk_queue_alloc(&disk->queues[i], config);
 	}
 	if (err)
 		kdblk_free_queues(disk);

@@ -17,7 +17,6 @@
 #include <linux/uio.h>
 
 #include "target.h"
-#include "../compat.h"
 
 #define KDT_FILE_BLOCK	512
 
@@ -205,12 +204,10 @@ static void kdt_bio_done(struct bio *bio)
 	cmd->status = kdt_status(bio->bi_status);
 	bio_uninit(bio);
 	/* The queue's lock cannot be taken here. */
-	if (unlikely(in_hardirq() || irqs_disabled())) {
-		cmd->stage = KDT_STAGE_ANSWER;
-		queue_work(cmd->q->s->disk->wq, &cmd->work);
-	} else {
+	if (in_hardirq() || irqs_disabled())
+		kdt_answer_soon(cmd);
+	else
 		kdt_answer(cmd);
-	}
 }
 
 static void kdt_submit(struct kdt_cmd *cmd, blk_opf_t opf)

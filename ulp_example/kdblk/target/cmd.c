@@ -4,6 +4,7 @@
  *
  * Commands are received, checked, executed and answered.
  *
+ *	READ inline	read the disk into memory; Send of both answer and data
  *	READ		read the disk into memory; RDMA Write and Send in one list
  *	WRITE inline	write the disk from the memory of the Receive; Send
  *	WRITE		RDMA Read into memory; write the disk; Send
@@ -83,13 +84,11 @@ void kdt_drop(struct kdt_cmd *cmd)
 	spin_unlock_bh(&q->lock);
 }
 
-/**
- * kdt_answer - answer a finished command
- * @cmd: command with its status set; must not be accessed afterwards
- *
- * Context: any except hard interrupts.
+/*
+ * Answer a command. With @more, another one is answered at once: collect the answers, and post
+ * them together, with one doorbell.
  */
-void kdt_answer(struct kdt_cmd *cmd)
+static void kdt_answer_one(struct kdt_cmd *cmd, bool more)
 {
 	struct kdblk_rsp *rsp = &cmd->rsp->rsp;
 	struct kdt_queue *q = cmd->q;
@@ -103,7 +102,13 @@ void kdt_answer(struct kdt_cmd *cmd)
 	rsp->opcode = cmd->opcode;
 	req->op = cmd->remote ? KDAT_REQUEST_SEND_INVALIDATE : KDAT_REQUEST_SEND;
 	req->rmr_context = cmd->peer.rmr_context;
-	if (cmd->opcode == KDBLK_OP_READ && cmd->status == KDBLK_STATUS_OK) {
+	req->num_segments = 1;
+	if (cmd->opcode == KDBLK_OP_READ && cmd->status == KDBLK_STATUS_OK && !cmd->remote) {
+		cmd->rsp_seg[1].virtual_address = (uintptr_t)cmd->buf->va;
+		cmd->rsp_seg[1].segment_length = cmd->length;
+		cmd->rsp_seg[1].lmr_context = cmd->buf->key;
+		req->num_segments = 2;
+	} else if (cmd->opcode == KDBLK_OP_READ && cmd->status == KDBLK_STATUS_OK) {
 		cmd->data_seg.virtual_address = (uintptr_t)cmd->buf->va;
 		cmd->data_seg.segment_length = cmd->length;
 		cmd->data_seg.lmr_context = cmd->buf->key;
@@ -129,16 +134,55 @@ void kdt_answer(struct kdt_cmd *cmd)
 		list_add_tail(&cmd->node, &q->unacked);
 		memcpy(&q->pend[q->npend], req, n * sizeof(*req));
 		q->npend += n;
-		/*
-		 * If another upcall follows at once, collect the answers and post them
-		 * together, with one doorbell.
-		 */
-		if (!(READ_ONCE(q->upcall) == current && in_task() && q->more) ||
-		    q->npend > KDAT_POST_LIST_MAX - 2)
+		if (!more || q->npend > KDAT_POST_LIST_MAX - 2)
 			kdt_flush(q);
 	}
 	kdt_leave(q);
 	spin_unlock_bh(&q->lock);
+}
+
+/**
+ * kdt_answer - answer a finished command
+ * @cmd: command with its status set; must not be accessed afterwards
+ *
+ * Context: any except hard interrupts.
+ */
+void kdt_answer(struct kdt_cmd *cmd)
+{
+	struct kdt_queue *q = cmd->q;
+
+	/* Another upcall follows at once. */
+	kdt_answer_one(cmd, READ_ONCE(q->upcall) == current && in_task() && q->more);
+}
+
+/**
+ * kdt_answer_soon - have a finished command answered in softirq
+ * @cmd: command with its status set; must not be accessed afterwards
+ *
+ * Context: any.
+ */
+void kdt_answer_soon(struct kdt_cmd *cmd)
+{
+	struct kdt_queue *q = cmd->q;
+
+	/*
+	 * Whoever finds the list empty raises it. Until then nobody else takes the command, so
+	 * the queue, which it keeps, is still there.
+	 */
+	if (llist_add(&cmd->done, &q->done))
+		kdblk_bh_raise(&q->answer_done);
+}
+
+/* Answer the commands that interrupts of the disk have left behind, in their order. */
+void kdt_answer_done(struct kdblk_bh *bh)
+{
+	struct kdt_queue *q = container_of(bh, struct kdt_queue, answer_done);
+	struct llist_node *node = llist_reverse_order(llist_del_all(&q->done)), *next;
+
+	for (; node; node = next) {
+		next = node->next;
+		kdt_answer_one(llist_entry(node, struct kdt_cmd, done), next);
+	}
 }
 
 /* Read the data of a WRITE. The command is not in flight here until the data has arrived. */
@@ -240,7 +284,7 @@ static void kdt_login(struct kdt_cmd *cmd)
 		memcpy(rsp->serial, disk->serial, sizeof(rsp->serial));
 		memcpy(rsp->boot, kdt_boot, sizeof(rsp->boot));
 		kdt_session_prove(s, login, rsp);
-		cmd->rsp_seg.segment_length = sizeof(*rsp);
+		cmd->rsp_seg[0].segment_length = sizeof(*rsp);
 	}
 	kdt_answer(cmd);
 }
@@ -252,7 +296,7 @@ static void kdt_alive(struct kdt_cmd *cmd)
 
 	rsp->capacity = cpu_to_le64(READ_ONCE(cmd->q->s->disk->capacity));
 	memset(rsp->reserved, 0, sizeof(rsp->reserved));
-	cmd->rsp_seg.segment_length = sizeof(*rsp);
+	cmd->rsp_seg[0].segment_length = sizeof(*rsp);
 	kdt_answer(cmd);
 }
 
@@ -261,9 +305,6 @@ void kdt_cmd_work(struct work_struct *work)
 	struct kdt_cmd *cmd = container_of(work, struct kdt_cmd, work);
 
 	switch (cmd->stage) {
-	case KDT_STAGE_ANSWER:
-		kdt_answer(cmd);
-		return;
 	case KDT_STAGE_LOGIN:
 		kdt_login(cmd);
 		return;
@@ -287,6 +328,12 @@ void kdt_cmd_work(struct work_struct *work)
 		kdt_execute_slow(cmd);
 }
 
+/* Does data follow the command? That of a READ follows its answer. */
+static bool kdt_carries_data(const struct kdblk_cmd *wire)
+{
+	return wire->flags & KDBLK_CMD_INLINE && wire->opcode != KDBLK_OP_READ;
+}
+
 /* Check a message of @len bytes. Mark its tag as in flight and return NULL, or the fault. */
 static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, u32 len)
 {
@@ -308,9 +355,13 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 	case KDBLK_OP_LOGIN:
 		allowed = KDBLK_CMD_INLINE;
 		break;
+	case KDBLK_OP_READ:
+		/* a small one may have its data in the answer */
+		if (length <= q->answer_size)
+			allowed = KDBLK_CMD_INLINE;
+		break;
 	case KDBLK_OP_KEEPALIVE:
 	case KDBLK_OP_FENCE:
-	case KDBLK_OP_READ:
 	case KDBLK_OP_FLUSH:
 	case KDBLK_OP_DISCARD:
 		break;
@@ -327,11 +378,11 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 		return "a flag the command does not have";
 	if (memchr_inv(wire->reserved, 0, sizeof(wire->reserved)))
 		return "a reserved byte is set";
-	if (len - sizeof(*wire) != (wire->flags & KDBLK_CMD_INLINE ? length : 0))
+	if (len - sizeof(*wire) != (kdt_carries_data(wire) ? length : 0))
 		return "a message has a wrong length";
 
-	if (wire->opcode == KDBLK_OP_READ ||
-	    (wire->opcode == KDBLK_OP_WRITE && !(wire->flags & KDBLK_CMD_INLINE)))
+	if ((wire->opcode == KDBLK_OP_READ || wire->opcode == KDBLK_OP_WRITE) &&
+	    !(wire->flags & KDBLK_CMD_INLINE))
 		data = true;
 	if (!data && (wire->address || wire->rkey))
 		return "an address without a use";
@@ -407,11 +458,11 @@ static void kdt_start(struct kdt_queue *q, struct kdt_rx *rx)
 	cmd->peer.segment_length = cmd->length;
 	cmd->peer.rmr_context = le32_to_cpu(wire->rkey);
 	cmd->status = KDBLK_STATUS_OK;
-	cmd->rsp_seg.segment_length = sizeof(cmd->rsp->rsp);
-	cmd->remote = cmd->opcode == KDBLK_OP_READ ||
-		      (cmd->opcode == KDBLK_OP_WRITE && !(cmd->flags & KDBLK_CMD_INLINE));
+	cmd->rsp_seg[0].segment_length = sizeof(cmd->rsp->rsp);
+	cmd->remote = (cmd->opcode == KDBLK_OP_READ || cmd->opcode == KDBLK_OP_WRITE) &&
+		      !(cmd->flags & KDBLK_CMD_INLINE);
 	cmd->pooled = false;
-	if (cmd->flags & KDBLK_CMD_INLINE) {
+	if (kdt_carries_data(wire)) {
 		cmd->rx = rx;
 		cmd->buf = &rx->buf;
 	} else {

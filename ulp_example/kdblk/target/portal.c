@@ -50,7 +50,7 @@ static void kdt_reject(DAT_CR_HANDLE cr, u16 reason)
 /* The private data may be longer: InfiniBand and RoCE pad it with zeroes. */
 static u16 kdt_check_hello(DAT_CR_HANDLE cr, struct kdblk_connect *hello)
 {
-	u32 queue, depth;
+	u32 queue, depth, version;
 	DAT_CR_PARAM cp;
 
 	if (dat_cr_query(cr, DAT_CR_FIELD_ALL, &cp) != DAT_SUCCESS ||
@@ -61,9 +61,11 @@ static u16 kdt_check_hello(DAT_CR_HANDLE cr, struct kdblk_connect *hello)
 	depth = le16_to_cpu(hello->depth);
 	if (le32_to_cpu(hello->magic) != KDBLK_MAGIC)
 		return KDBLK_REFUSE_FORMAT;
-	if (le16_to_cpu(hello->version) != KDBLK_VERSION)
+	version = le16_to_cpu(hello->version);
+	if (version < KDBLK_VERSION_MIN || version > KDBLK_VERSION)
 		return KDBLK_REFUSE_VERSION;
 	if (memchr_inv(hello->reserved, 0, sizeof(hello->reserved)) ||
+	    (version == KDBLK_VERSION_MIN && hello->answer_size) ||
 	    !depth || depth > KDBLK_MAX_DEPTH || queue >= KDBLK_MAX_QUEUES ||
 	    !queue != !hello->session)
 		return KDBLK_REFUSE_FORMAT;

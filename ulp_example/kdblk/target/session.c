@@ -87,6 +87,7 @@ static void kdt_queue_free(struct kdt_queue *q)
 {
 	u32 i;
 
+	kdblk_bh_stop(&q->answer_done);	/* it may have answered the last one just now */
 	for (i = 0; q->cmds && i < q->ncmds; i++) {
 		if (q->cmds[i].pooled && q->cmds[i].buf)
 			kdt_pool_put(&q->cmds[i]);
@@ -118,9 +119,9 @@ static void kdt_cmd_init(struct kdt_queue *q, struct kdt_cmd *cmd, struct kdblk_
 	cmd->q = q;
 	cmd->rsp = rsp;
 	INIT_WORK(&cmd->work, kdt_cmd_work);
-	cmd->rsp_seg.virtual_address = (uintptr_t)rsp;
-	cmd->rsp_seg.segment_length = sizeof(rsp->rsp);
-	cmd->rsp_seg.lmr_context = q->head.key;
+	cmd->rsp_seg[0].virtual_address = (uintptr_t)rsp;
+	cmd->rsp_seg[0].segment_length = sizeof(rsp->rsp);
+	cmd->rsp_seg[0].lmr_context = q->head.key;
 	cmd->req[0].op = KDAT_REQUEST_RDMA_WRITE;
 	cmd->req[0].completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;
 	cmd->req[0].user_cookie.as_ptr = cmd;
@@ -128,8 +129,7 @@ static void kdt_cmd_init(struct kdt_queue *q, struct kdt_cmd *cmd, struct kdblk_
 	cmd->req[0].local_iov = &cmd->data_seg;
 	cmd->req[0].remote_iov = &cmd->peer;
 	cmd->req[1].user_cookie.as_ptr = cmd;
-	cmd->req[1].num_segments = 1;
-	cmd->req[1].local_iov = &cmd->rsp_seg;
+	cmd->req[1].local_iov = cmd->rsp_seg;
 	list_add_tail(&cmd->node, &q->free);
 }
 
@@ -196,13 +196,12 @@ static int kdt_queue_connectable(struct kdt_queue *q)
 	int err = 0;
 	u32 i;
 
-	attr.max_message_size = max_t(u32, sizeof(struct kdblk_cmd) + q->inline_size,
-				      sizeof(struct kdblk_login_rsp));
+	attr.max_message_size = sizeof(struct kdblk_cmd) + q->inline_size;	/* the longest */
 	attr.max_rdma_size = max(q->s->portal->cfg_max_io, q->inline_size);
 	attr.max_recv_dtos = q->nrx;
 	attr.max_request_dtos = 2 * q->ncmds;
 	attr.max_recv_iov = 2;
-	attr.max_request_iov = 1;
+	attr.max_request_iov = 2;
 	attr.max_rdma_read_out = min(KDT_MAX_READS, adapter->max_reads);
 	ret = kdat_evd_create(adapter->ia, q->nrx + 2 * q->ncmds, DAT_UPCALL_SINGLE_INSTANCE,
 			      &upcall, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG, &evd_attr,
@@ -218,7 +217,7 @@ static int kdt_queue_connectable(struct kdt_queue *q)
 	return err;
 }
 
-static int kdt_queue_create(struct kdt_session *s, u32 n, u32 depth)
+static int kdt_queue_create(struct kdt_session *s, u32 n, u32 depth, u32 answer_size)
 {
 	struct kdt_queue *q = kvzalloc(sizeof(*q), GFP_KERNEL);
 	int err;
@@ -229,6 +228,7 @@ static int kdt_queue_create(struct kdt_session *s, u32 n, u32 depth)
 	q->n = n;
 	q->depth = depth;
 	q->inline_size = s->portal->cfg_inline_size;
+	q->answer_size = min(answer_size, q->inline_size);
 	q->batch = clamp_t(u32, depth / 4, 1, KDT_MAX_BATCH);
 	q->nrx = depth + 1;
 	/* Up to batch answers have no completion yet. Twice that many spares avoid waiting. */
@@ -239,6 +239,8 @@ static int kdt_queue_create(struct kdt_session *s, u32 n, u32 depth)
 	INIT_LIST_HEAD(&q->read_waiting);
 	INIT_LIST_HEAD(&q->rx_waiting);
 	init_waitqueue_head(&q->idle);
+	init_llist_head(&q->done);
+	kdblk_bh_init(&q->answer_done, kdt_answer_done);
 	err = kdt_queue_memory(q) ?: kdt_queue_connectable(q);
 	if (err) {
 		kdt_queue_stop(q);
@@ -399,7 +401,7 @@ u16 kdt_session_connect(struct kdt_adapter *adapter, DAT_CR_HANDLE cr,
 		err = kdat_errno(dat_pz_create(adapter->ia, &s->pz));
 	else if (!n)
 		s->pz = adapter->pz;
-	err = err ?: kdt_queue_create(s, n, depth);
+	err = err ?: kdt_queue_create(s, n, depth, le16_to_cpu(hello->answer_size));
 	if (err) {
 		pr_warn_ratelimited("portal %s: a connection is refused: queue %u of depth %u cannot be made (%pe)\n",
 				    kdt_portal_name(portal), n, depth, ERR_PTR(err));
@@ -409,7 +411,7 @@ u16 kdt_session_connect(struct kdt_adapter *adapter, DAT_CR_HANDLE cr,
 		goto out;
 	}
 	yes.magic = cpu_to_le32(KDBLK_MAGIC);
-	yes.version = cpu_to_le16(KDBLK_VERSION);
+	yes.version = hello->version;
 	yes.depth = cpu_to_le16(depth);
 	yes.inline_size = cpu_to_le32(portal->cfg_inline_size);
 	if (!n) {

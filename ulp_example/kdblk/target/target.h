@@ -36,6 +36,7 @@
 #include <linux/configfs.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -45,6 +46,7 @@
 
 #include "../auth.h"
 #include "../common.h"
+#include "../compat.h"
 #include "../proto.h"
 
 #define KDT_MAX_INLINE		65536
@@ -292,13 +294,13 @@ struct kdt_rx {
 enum kdt_stage {
 	KDT_STAGE_BEGIN,	/* the command has got its buffer */
 	KDT_STAGE_EXECUTE,	/* execution that may block for long */
-	KDT_STAGE_ANSWER,	/* the disk finished in a hard interrupt, where we cannot post */
 	KDT_STAGE_LOGIN,
 	KDT_STAGE_FENCE,
 };
 
 struct kdt_cmd {
 	struct list_head node;	/* queue->free, ->unacked, ->read_waiting, or session->waiting */
+	struct llist_node done;	/* queue->done */
 	struct kdt_queue *q;
 	struct kdt_rx *rx;	/* not reposted yet, since it holds our data */
 	struct kdt_buf *buf;	/* our data: in rx, in own, or in a buffer of the pool */
@@ -313,7 +315,7 @@ struct kdt_cmd {
 	enum kdt_stage stage;
 	struct work_struct work;
 	struct kdblk_login_rsp *rsp;
-	DAT_LMR_TRIPLET rsp_seg;
+	DAT_LMR_TRIPLET rsp_seg[2];	/* the answer, and the data in it */
 	DAT_LMR_TRIPLET data_seg;
 	DAT_RMR_TRIPLET peer;
 	struct kdat_request req[2];	/* RDMA Write of the data, Send of the answer */
@@ -327,6 +329,7 @@ struct kdt_queue {
 	u32 n;
 	u32 depth;
 	u32 inline_size;
+	u32 answer_size;	/* bytes of a READ that may follow its answer */
 	u32 batch;		/* every batch-th answer has a completion */
 	u32 nrx;
 	u32 ncmds;
@@ -359,6 +362,10 @@ struct kdt_queue {
 	wait_queue_head_t idle;
 	DAT_COUNT npend;	/* answers to be posted as a list, while more is set */
 	struct kdat_request pend[KDAT_POST_LIST_MAX];
+
+	/* commands that the disk has completed in a hard interrupt, where nothing is posted */
+	struct llist_head done;
+	struct kdblk_bh answer_done;
 };
 
 static inline bool kdt_dead(const struct kdt_session *s)
@@ -389,6 +396,8 @@ void kdt_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);
 void kdt_cmd_work(struct work_struct *work);
 void kdt_begin(struct kdt_cmd *cmd);
 void kdt_answer(struct kdt_cmd *cmd);
+void kdt_answer_soon(struct kdt_cmd *cmd);
+void kdt_answer_done(struct kdblk_bh *bh);
 void kdt_drop(struct kdt_cmd *cmd);
 int kdt_rx_post(struct kdt_queue *q, struct kdt_rx *rx);
 
