@@ -7,8 +7,11 @@
 #   limits	a command that cannot be sent
 #   files	ext4 and xfs
 #   abort	the backing store stalls: aborts, and a reset of the unit
+#   giveup	whoever asked for a reset does not wait for the answer
 #   hostile	a target that breaks the rules
 #   faults	the target is disabled, the device removed, iscsid killed
+#   dead	a portal that does not answer
+#   unload	the module goes the moment its last session does
 # OPEN-ISCSI is what tests/open-iscsi prints.
 # shellcheck shell=sh disable=SC2154
 p=$1
@@ -179,7 +182,7 @@ limits_part() {
 	step "kdat_iser.ko unloads" unloaded
 }
 # How many connections have ended.
-ends() { dmesg | grep -c "the connection has ended"; }
+ends() { dmesg | grep -c "the connection has ended" || :; }
 max_xmit_dlength() {	# BYTES of the only session, by what iscsid tells the kernel before it starts
 	python3 - "$1" <<-'E'
 		import glob, re, socket, struct, sys
@@ -381,6 +384,75 @@ abort_part() {
 stat_of() { adm -m session -s | sed -n "s/.*$1: //p" | head -1; }
 more_tm() { [ "$(stat_of tmfcmd_pdus)" -gt "$before_tm" ]; }
 
+# Half of the third disk stalls, then the other half. A reset, which nobody waits for any more, is
+# answered in between: that is about commands sent before it, not about those sent since.
+giveup_part() {
+	must "kdat_iser.ko loads" initiator
+	must "the third disk is two halves" halves
+	must "login" login_with InitialR2T=Yes ImmediateData=Yes
+	must "LUN 2 is a disk" until_true 30 has_disk "$iqn" 2
+	d=$(disk "$iqn" 2)
+	head -c 64k /dev/urandom >"$TMPDIR/pattern"
+	must "the second half is written" \
+		dd if="$TMPDIR/pattern" of="$d" bs=64k seek=512 oflag=direct
+	ended=$(ends) answered=$(stat_of tmfrsp_pdus)
+	echo $((3 * slow)) >"/sys/block/${d##*/}/device/timeout"
+	must "the first half stalls" stalls kdfirst
+	dd if="$d" of=/dev/null bs=64k count=1 iflag=direct &
+	first=$!
+	sleep 0.5
+	step "somebody asks for a reset, and gives up" refused timeout -s INT 1 sg_reset -N -d "$d"
+	must "the second half stalls" stalls kdsecond
+	dd if="$d" of="$TMPDIR/r" bs=64k skip=512 count=1 iflag=direct &
+	second=$!
+	sleep 0.5
+	must "the first half goes on" dmsetup resume --noudevsync kdfirst
+	step "the reset is answered" until_true 20 answered
+	must "the second half goes on" dmsetup resume --noudevsync kdsecond
+	step "a command sent since then ends" wait $second
+	step "what it has read is right" cmp "$TMPDIR/pattern" "$TMPDIR/r"
+	step "so does the one before, after another reset" wait $first
+	step "all by the same connection" test "$(ends)" = "$ended"
+	step "logout" logged_out
+	must "the third disk is one again" one_half
+
+	# The answer to what was given up comes after the next one was sent.
+	must "another target" insmod "$KO/kdiserfuzz.ko" ia="${p}0-1"
+	portal=192.0.2.1:3261
+	bad=iqn.2026-11.example.kdapl:hostile
+	must "a record" record "$bad"
+	must "login" login "$bad"
+	must "a disk" until_true 30 has_disk "$bad" 0
+	d=$(disk "$bad" 0)
+	ended=$(ends)
+	must "it answers task management late" set_to Y /sys/module/kdiserfuzz/parameters/hold
+	for kd_i in 1 2 3; do
+		step "somebody asks for a reset, and gives up" \
+			refused timeout -s INT 1 sg_reset -N -d "$d"
+		step "another one is made" timeout 20 sg_reset -N -d "$d"
+	done
+	step "the disk goes on" dd if="$d" of=/dev/null bs=64k iflag=direct count=2
+	step "by the same connection" test "$(ends)" = "$ended"
+	step "logout" logged_out_of "$bad"
+	step "kdat_iser.ko unloads" unloaded
+	step "the target unloads" rmmod kdiserfuzz
+	portal=192.0.2.1:3260
+}
+answered() { [ "$(stat_of tmfrsp_pdus)" -gt "$answered" ]; }
+stalls() { dmsetup suspend --noflush --nolockfs "$1"; }
+mapped() { echo "/dev/$(dmsetup info -c --noheadings -o blkdevname "$1")"; }
+halves() {
+	dmsetup create --noudevsync kdfirst --table "0 65536 linear /dev/nullb2 0" &&
+		dmsetup create --noudevsync kdsecond --table "0 65536 linear /dev/nullb2 65536" &&
+		printf '0 65536 linear %s 0\n65536 65536 linear %s 0\n' "$(mapped kdfirst)" \
+			"$(mapped kdsecond)" | dmsetup reload kdslow &&
+		dmsetup resume --noudevsync kdslow
+}
+one_half() {
+	slow_disk 131072 && dmsetup remove --noudevsync kdfirst &&
+		dmsetup remove --noudevsync kdsecond
+}
+
 # Blocks are written, read and compared until it is told to stop, or an error.
 start_writing() {
 	rm -f "$TMPDIR/stop"
@@ -455,6 +527,65 @@ faults_part() {
 	step "nothing is left in kDAPL" test "$(objects)" = 0
 }
 
+# Whoever connects to a portal that does not answer costs the others nothing: the iSCSI class does
+# one thing at a time, for all sessions.
+dead_part() {
+	must "kdat_iser.ko loads" initiator
+	must "login" login_with InitialR2T=Yes ImmediateData=Yes
+	must "nobody answers at other addresses" ip link set kd0 arp on
+	portal=192.0.2.77:3260
+	must "a record of one of those" record iqn.2026-11.example.kdapl:dead \
+		node.session.initial_login_retry_max=2
+	login iqn.2026-11.example.kdapl:dead &
+	dead=$!
+	longest=0
+	for kd_i in 1 2 3 4 5 6 7 8; do
+		kd_begun=$(date +%s%N)
+		adm -m session -s >/dev/null || break
+		kd_took=$((($(date +%s%N) - kd_begun) / 1000000))
+		[ $kd_took -le $longest ] || longest=$kd_took
+		sleep 0.3
+	done
+	echo "iscsid has taken up to $longest ms for others"
+	step "iscsid serves others meanwhile" test "$kd_i$((longest < 1500))" = 81
+	step "the login fails" refused wait $dead
+	step "and the log says why" logged "192.0.2.77:3260: not connected: -\(113\|EHOSTUNREACH\)"
+	ip link set kd0 arp off
+	adm -m node -T iqn.2026-11.example.kdapl:dead -p "$portal" -o delete
+	portal=192.0.2.1:3260
+	step "logout" logged_out
+	step "kdat_iser.ko unloads" unloaded
+}
+
+# A session can be destroyed in a work item, which has no reference to the module but that of the
+# session. (iscsid of Debian waits for the end; others do not.)
+unload_part() {
+	for kd_i in 1 2 3 4 5; do
+		must "kdat_iser.ko loads" initiator
+		must "login" login_with InitialR2T=Yes ImmediateData=Yes
+		iscsid_down
+		step "the module goes the moment its session does" timeout 60 python3 - <<-'E'
+			import ctypes, errno, glob, os, re, socket, struct, sys
+			c = ctypes.CDLL(None, use_errno=True)
+			with open("/sys/class/iscsi_transport/iser/handle") as f:
+			    handle = int(f.read())
+			sid = int(re.search(r"\d+$", glob.glob("/sys/class/iscsi_session/session*")[0])[0])
+			s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 8)
+			# stop and destroy the connection, destroy the session, do not wait for that
+			for what, *args in (18, sid, 0, 0, 0, 1), (14, sid, 0), (43, sid):
+			    event = struct.pack("=IIQ%dI" % len(args), what, 0, handle, *args).ljust(56, b"\0")
+			    s.send(struct.pack("=IHHII", 16 + len(event), what, 0, 0, 0) + event)
+			while c.syscall(176, b"kdat_iser", os.O_NONBLOCK):	# delete_module()
+			    if ctypes.get_errno() not in (errno.EWOULDBLOCK, errno.EBUSY):
+			        sys.exit(os.strerror(ctypes.get_errno()))
+			    os.sched_yield()
+		E
+		must "iscsid runs again" iscsid_up
+		adm -m node -T "$iqn" -p "$portal" -o delete
+	done
+	step "nothing is left in kDAPL" test "$(objects)" = 0
+}
+
 # A target that breaks the rules: each fault costs it the connection, and the disk goes on.
 hostile_part() {
 	kd_param=/sys/module/kdiserfuzz/parameters
@@ -521,8 +652,11 @@ for part; do
 	resize) resize_part ;;
 	paths) paths_part ;;
 	abort) abort_part ;;
+	giveup) giveup_part ;;
 	hostile) hostile_part ;;
 	faults) faults_part ;;
+	dead) dead_part ;;
+	unload) unload_part ;;
 	esac
 done
 finish

@@ -62,14 +62,16 @@ struct kdiser_slot {
 	DAT_RMR_CONTEXT rkey;
 	u32 incoming;		/* bytes of a READ */
 	itt_t itt;		/* the answer has it, too */
+	u32 cmdsn;		/* of a command */
 	struct scsi_lun lun;
-	u16 answer;		/* index of the Receive with the answer */
+	u16 answer;		/* index of the Receive with the answer, of task management as well */
 	u16 sends;		/* with data from its memory, not completed */
 	bool lent;		/* registered */
 	bool returning;		/* the invalidation is posted */
 	bool answered;
-	bool reset;		/* the answer to task management waits for it */
+	bool reset;		/* answers to task management wait for it */
 	bool unanswered;	/* its task gets no answer, and ends when it is sent */
+	bool management;	/* its task is task management, and libiscsi has no answer yet */
 };
 
 enum kdiser_state {
@@ -117,10 +119,8 @@ struct kdiser_conn {
 	u16 data_slots[KDISER_DATA_OUTS];	/* of which command the others are */
 	u32 nr_data_outs;
 	u32 quiet;			/* Sends since one had a completion */
-	struct iscsi_tm tm;		/* task management without an answer, or opcode 0 */
-	bool tm_answered;
-	u16 tm_answer;			/* index of the Receive with the answer */
-	u32 tm_waits;			/* slots it waits for */
+	struct iscsi_tm tm;		/* the last task management that was sent */
+	u32 tm_waits;			/* slots that answers to it wait for */
 	unsigned long late;		/* long Receives with answers for late_work */
 	struct delayed_work late_work;	/* see kdiser_deliver_late() */
 };
