@@ -175,13 +175,18 @@ free:
 	return NULL;
 }
 
+/*
+ * In a work item of the class nothing but the session keeps the module, so the session goes last.
+ * It keeps the host, too.
+ */
 static void kdiser_destroy_session(struct iscsi_cls_session *session)
 {
 	struct Scsi_Host *host = iscsi_session_to_shost(session);
 
-	iscsi_session_teardown(session);
+	iscsi_session_remove(session);
 	iscsi_host_remove(host, false);
 	iscsi_host_free(host);
+	iscsi_session_free(session);
 }
 
 static struct iscsi_cls_conn *kdiser_create_conn(struct iscsi_cls_session *session, u32 cid)
