@@ -64,14 +64,14 @@ struct kdiser_slot {
 	itt_t itt;		/* the answer has it, too */
 	u32 cmdsn;		/* of a command */
 	struct scsi_lun lun;
-	u16 answer;		/* index of the Receive with the answer, of task management as well */
+	u16 answer;		/* index of the Receive with the answer */
 	u16 sends;		/* with data from its memory, not completed */
 	bool lent;		/* registered */
 	bool returning;		/* the invalidation is posted */
 	bool answered;
 	bool reset;		/* answers to task management wait for it */
 	bool unanswered;	/* its task gets no answer, and ends when it is sent */
-	bool management;	/* its task is task management, and libiscsi has no answer yet */
+	bool management;	/* its task is task management; libiscsi has no answer yet */
 };
 
 enum kdiser_state {
@@ -89,7 +89,9 @@ struct kdiser_conn {
 	struct list_head node;		/* under kdiser_mutex */
 	struct iscsi_endpoint *endpoint;
 	struct sockaddr_storage target;
+	u32 max_sectors;		/* of a command, wanted */
 
+	struct work_struct connect_work;
 	DAT_IA_HANDLE ia;
 	DAT_EVD_HANDLE async_evd, dto_evd, conn_evd;
 	DAT_PZ_HANDLE pz;
@@ -101,7 +103,8 @@ struct kdiser_conn {
 
 	struct completion settled;	/* the state is no longer CONNECTING */
 	enum kdiser_state state;
-	DAT_EVENT_NUMBER event;		/* why it is DOWN */
+	DAT_EVENT_NUMBER event;		/* why it is DOWN, or: */
+	int err;
 	bool started;			/* see kdiser_start_conn() */
 
 	/* Messages: text, Receives (long ones first), slots, Data-Outs. */
@@ -140,7 +143,8 @@ struct kdiser_pdu *kdiser_slot_pdu(struct kdiser_conn *conn, u32 i);
 struct kdiser_pdu *kdiser_data_pdu(struct kdiser_conn *conn, u32 i);
 
 /* conn.c: connections */
-struct kdiser_conn *kdiser_open(struct sockaddr *target, u32 depth, u32 max_sectors);
+extern struct workqueue_struct *kdiser_wq;
+struct kdiser_conn *kdiser_open(const struct sockaddr *target, u32 depth, u32 max_sectors);
 int kdiser_errno(struct kdiser_conn *conn);
 void kdiser_fail(struct kdiser_conn *conn, enum iscsi_err err, const char *why);
 void kdiser_close(struct kdiser_conn *conn);

@@ -408,8 +408,14 @@ int kdiser_register(u32 depth, u32 max_sectors)
 {
 	kdiser_depth = depth;
 	kdiser_max_sectors = max_sectors;
+	kdiser_wq = alloc_workqueue("kdat_iser", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!kdiser_wq)
+		return -ENOMEM;
 	kdiser_template = iscsi_register_transport(&kdiser_transport);
-	return kdiser_template ? 0 : -ENOMEM;
+	if (kdiser_template)
+		return 0;
+	destroy_workqueue(kdiser_wq);
+	return -ENOMEM;
 }
 
 /* Sessions hold the module. What iscsid has left unbound when it ended does not. */
@@ -420,4 +426,5 @@ void kdiser_unregister(void)
 	iscsi_unregister_transport(&kdiser_transport);
 	list_for_each_entry_safe(conn, next, &kdiser_conns, node)
 		kdiser_ep_disconnect(conn->endpoint);
+	destroy_workqueue(kdiser_wq);
 }
