@@ -102,8 +102,9 @@ iscsid_up() {
 	# In a process group of its own, which it ends with itself.
 	LD_LIBRARY_PATH=$kd_libs setsid "$kd_iscsi/sbin/iscsid" -f "$@" >>"$TMPDIR/iscsid.log" 2>&1 &
 	iscsid=$!
-	until_true 20 grep -q ISCSIADM_ABSTRACT /proc/net/unix
+	until_true 20 iscsid_is_up
 }
+iscsid_is_up() { grep -q ISCSIADM_ABSTRACT /proc/net/unix; }
 iscsid_down() { kill "$iscsid" && wait "$iscsid" || :; }
 adm() { LD_LIBRARY_PATH=$kd_libs "$kd_iscsi/sbin/iscsiadm" "$@"; }
 

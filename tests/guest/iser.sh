@@ -7,8 +7,12 @@
 #   limits	a command that cannot be sent
 #   files	ext4 and xfs
 #   abort	the backing store stalls: aborts, and a reset of the unit
+#   giveup	whoever asked for a reset does not wait for the answer
 #   hostile	a target that breaks the rules
 #   faults	the target is disabled, the device removed, iscsid killed
+#   dead	a portal that does not answer
+#   unload	the module goes the moment its last session does
+#   chaos-SECONDS	all of it in any order and at the same time
 # OPEN-ISCSI is what tests/open-iscsi prints.
 # shellcheck shell=sh disable=SC2154
 p=$1
@@ -179,7 +183,7 @@ limits_part() {
 	step "kdat_iser.ko unloads" unloaded
 }
 # How many connections have ended.
-ends() { dmesg | grep -c "the connection has ended"; }
+ends() { dmesg | grep -c "the connection has ended" || :; }
 max_xmit_dlength() {	# BYTES of the only session, by what iscsid tells the kernel before it starts
 	python3 - "$1" <<-'E'
 		import glob, re, socket, struct, sys
@@ -381,6 +385,75 @@ abort_part() {
 stat_of() { adm -m session -s | sed -n "s/.*$1: //p" | head -1; }
 more_tm() { [ "$(stat_of tmfcmd_pdus)" -gt "$before_tm" ]; }
 
+# Half of the third disk stalls, then the other half. A reset, which nobody waits for any more, is
+# answered in between: that is about commands sent before it, not about those sent since.
+giveup_part() {
+	must "kdat_iser.ko loads" initiator
+	must "the third disk is two halves" halves
+	must "login" login_with InitialR2T=Yes ImmediateData=Yes
+	must "LUN 2 is a disk" until_true 30 has_disk "$iqn" 2
+	d=$(disk "$iqn" 2)
+	head -c 64k /dev/urandom >"$TMPDIR/pattern"
+	must "the second half is written" \
+		dd if="$TMPDIR/pattern" of="$d" bs=64k seek=512 oflag=direct
+	ended=$(ends) answered=$(stat_of tmfrsp_pdus)
+	echo $((3 * slow)) >"/sys/block/${d##*/}/device/timeout"
+	must "the first half stalls" stalls kdfirst
+	dd if="$d" of=/dev/null bs=64k count=1 iflag=direct &
+	first=$!
+	sleep 0.5
+	step "somebody asks for a reset, and gives up" refused timeout -s INT 1 sg_reset -N -d "$d"
+	must "the second half stalls" stalls kdsecond
+	dd if="$d" of="$TMPDIR/r" bs=64k skip=512 count=1 iflag=direct &
+	second=$!
+	sleep 0.5
+	must "the first half goes on" dmsetup resume --noudevsync kdfirst
+	step "the reset is answered" until_true 20 answered
+	must "the second half goes on" dmsetup resume --noudevsync kdsecond
+	step "a command sent since then ends" wait $second
+	step "what it has read is right" cmp "$TMPDIR/pattern" "$TMPDIR/r"
+	step "so does the one before, after another reset" wait $first
+	step "all by the same connection" test "$(ends)" = "$ended"
+	step "logout" logged_out
+	must "the third disk is one again" one_half
+
+	# The answer to what was given up comes after the next one was sent.
+	must "another target" insmod "$KO/kdiserfuzz.ko" ia="${p}0-1"
+	portal=192.0.2.1:3261
+	bad=iqn.2026-11.example.kdapl:hostile
+	must "a record" record "$bad"
+	must "login" login "$bad"
+	must "a disk" until_true 30 has_disk "$bad" 0
+	d=$(disk "$bad" 0)
+	ended=$(ends)
+	must "it answers task management late" set_to Y /sys/module/kdiserfuzz/parameters/hold
+	for kd_i in 1 2 3; do
+		step "somebody asks for a reset, and gives up" \
+			refused timeout -s INT 1 sg_reset -N -d "$d"
+		step "another one is made" timeout 20 sg_reset -N -d "$d"
+	done
+	step "the disk goes on" dd if="$d" of=/dev/null bs=64k iflag=direct count=2
+	step "by the same connection" test "$(ends)" = "$ended"
+	step "logout" logged_out_of "$bad"
+	step "kdat_iser.ko unloads" unloaded
+	step "the target unloads" rmmod kdiserfuzz
+	portal=192.0.2.1:3260
+}
+answered() { [ "$(stat_of tmfrsp_pdus)" -gt "$answered" ]; }
+stalls() { dmsetup suspend --noflush --nolockfs "$1"; }
+mapped() { echo "/dev/$(dmsetup info -c --noheadings -o blkdevname "$1")"; }
+halves() {
+	dmsetup create --noudevsync kdfirst --table "0 65536 linear /dev/nullb2 0" &&
+		dmsetup create --noudevsync kdsecond --table "0 65536 linear /dev/nullb2 65536" &&
+		printf '0 65536 linear %s 0\n65536 65536 linear %s 0\n' "$(mapped kdfirst)" \
+			"$(mapped kdsecond)" | dmsetup reload kdslow &&
+		dmsetup resume --noudevsync kdslow
+}
+one_half() {
+	slow_disk 131072 && dmsetup remove --noudevsync kdfirst &&
+		dmsetup remove --noudevsync kdsecond
+}
+
 # Blocks are written, read and compared until it is told to stop, or an error.
 start_writing() {
 	rm -f "$TMPDIR/stop"
@@ -455,6 +528,65 @@ faults_part() {
 	step "nothing is left in kDAPL" test "$(objects)" = 0
 }
 
+# Whoever connects to a portal that does not answer costs the others nothing: the iSCSI class does
+# one thing at a time, for all sessions.
+dead_part() {
+	must "kdat_iser.ko loads" initiator
+	must "login" login_with InitialR2T=Yes ImmediateData=Yes
+	must "nobody answers at other addresses" ip link set kd0 arp on
+	portal=192.0.2.77:3260
+	must "a record of one of those" record iqn.2026-11.example.kdapl:dead \
+		node.session.initial_login_retry_max=2
+	login iqn.2026-11.example.kdapl:dead &
+	dead=$!
+	longest=0
+	for kd_i in 1 2 3 4 5 6 7 8; do
+		kd_begun=$(date +%s%N)
+		adm -m session -s >/dev/null || break
+		kd_took=$((($(date +%s%N) - kd_begun) / 1000000))
+		[ $kd_took -le $longest ] || longest=$kd_took
+		sleep 0.3
+	done
+	echo "iscsid has taken up to $longest ms for others"
+	step "iscsid serves others meanwhile" test "$kd_i$((longest < 1500))" = 81
+	step "the login fails" refused wait $dead
+	step "and the log says why" logged "192.0.2.77:3260: not connected: -\(113\|EHOSTUNREACH\)"
+	ip link set kd0 arp off
+	adm -m node -T iqn.2026-11.example.kdapl:dead -p "$portal" -o delete
+	portal=192.0.2.1:3260
+	step "logout" logged_out
+	step "kdat_iser.ko unloads" unloaded
+}
+
+# A session can be destroyed in a work item, which has no reference to the module but that of the
+# session. (iscsid of Debian waits for the end; others do not.)
+unload_part() {
+	for kd_i in 1 2 3 4 5; do
+		must "kdat_iser.ko loads" initiator
+		must "login" login_with InitialR2T=Yes ImmediateData=Yes
+		iscsid_down
+		step "the module goes the moment its session does" timeout 60 python3 - <<-'E'
+			import ctypes, errno, glob, os, re, socket, struct, sys
+			c = ctypes.CDLL(None, use_errno=True)
+			with open("/sys/class/iscsi_transport/iser/handle") as f:
+			    handle = int(f.read())
+			sid = int(re.search(r"\d+$", glob.glob("/sys/class/iscsi_session/session*")[0])[0])
+			s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 8)
+			# stop and destroy the connection, destroy the session, do not wait for that
+			for what, *args in (18, sid, 0, 0, 0, 1), (14, sid, 0), (43, sid):
+			    event = struct.pack("=IIQ%dI" % len(args), what, 0, handle, *args).ljust(56, b"\0")
+			    s.send(struct.pack("=IHHII", 16 + len(event), what, 0, 0, 0) + event)
+			while c.syscall(176, b"kdat_iser", os.O_NONBLOCK):	# delete_module()
+			    if ctypes.get_errno() not in (errno.EWOULDBLOCK, errno.EBUSY):
+			        sys.exit(os.strerror(ctypes.get_errno()))
+			    os.sched_yield()
+		E
+		must "iscsid runs again" iscsid_up
+		adm -m node -T "$iqn" -p "$portal" -o delete
+	done
+	step "nothing is left in kDAPL" test "$(objects)" = 0
+}
+
 # A target that breaks the rules: each fault costs it the connection, and the disk goes on.
 hostile_part() {
 	kd_param=/sys/module/kdiserfuzz/parameters
@@ -489,6 +621,241 @@ read_through() {
 }
 all_ended() { [ "$(cat $kd_param/ended)" -ge "$(cat $kd_param/kinds)" ]; }
 
+now() { cut -d. -f1 /proc/uptime; }
+below() { echo $(($(od -An -N2 -tu2 /dev/urandom) % $1)); }
+on() { [ "$(now)" -lt "$chaos_end" ]; }
+
+# Three targets of LIO, and the hostile one. The first has sessions that nobody ends on purpose: no
+# write of theirs may fail or be lost, whatever happens. Those of the others come and go, under load
+# or killed; nothing may be read there that was not written.
+chaos_part() {
+	must "kdat_iser.ko loads" initiator
+	come=iqn.2026-11.example.kdapl:come gone=iqn.2026-11.example.kdapl:gone
+	bad=iqn.2026-11.example.kdapl:hostile
+	must "one more disk" null_disk 3 64
+	must "of LIO" lio_disk 3 /dev/nullb3
+	must "and another one" null_disk 4 64
+	must "of LIO" lio_disk 4 /dev/nullb4
+	must "a target for sessions that come and go" lio_target $come 3
+	must "which listens" lio_listen $come "$p"
+	must "one for logins that are killed" lio_target $gone 4
+	must "which listens" lio_listen $gone "$p"
+	must "a hostile one" insmod "$KO/kdiserfuzz.ko" ia="${p}0-1"
+	for kd_t in $come $gone; do
+		must "a record" record $kd_t node.session.initial_login_retry_max=2 \
+			node.session.timeo.replacement_timeout=10
+	done
+	(portal=192.0.2.1:3261 && record "$bad" node.session.initial_login_retry_max=2 \
+		node.session.timeo.replacement_timeout=10)
+	must "login" login_with InitialR2T=No ImmediateData=Yes FirstBurstLength=65536
+	lasting 3600
+	for kd_lun in 0 2; do
+		must "LUN $kd_lun is a disk" until_true 30 has_disk "$iqn" $kd_lun
+		d=$(disk "$iqn" $kd_lun)
+		echo $((2 * slow)) >"/sys/block/${d##*/}/device/timeout"
+		# Each session that ends is a retry.
+		echo -1 >"$(echo "/sys/block/${d##*/}"/device/scsi_disk/*/max_retries)"
+		mkdir "$TMPDIR/io$kd_lun"
+		"$TOP/tests/blkcheck" --threads $((8 / slow + 2)) --blocks 96 "$d" "$TMPDIR/io$kd_lun" \
+			>"$TMPDIR/io$kd_lun/log" 2>&1 &
+		eval "io$kd_lun=$!"
+	done
+	chaos_end=$(($(now) + $1))
+	set +e
+	coming >"$TMPDIR/coming" 2>&1 &
+	kd_loops=$!
+	killed >/dev/null 2>&1 &
+	kd_loops="$kd_loops $!"
+	hostile_load >/dev/null 2>&1 &
+	kd_loops="$kd_loops $!"
+	storm
+	wait $kd_loops
+	echo "orders: $kd_orders"
+	iscsid_is_up || iscsid_up
+	set_to 1 "$kd_tpg/$iqn/tpgt_1/enable"
+	set_to 1 "$kd_tpg/$come/tpgt_1/enable"
+	set -e
+	step "its session is there" until_true 200 lasts
+	for kd_lun in 0 2; do
+		step "LUN $kd_lun goes on" io_goes_on $kd_lun
+	done
+	for kd_lun in 0 2; do
+		: >"$TMPDIR/io$kd_lun/stop"
+		eval "kd_pid=\$io$kd_lun"
+		step "LUN $kd_lun: nothing has failed, nothing was lost" wait "$kd_pid"
+		cat "$TMPDIR/io$kd_lun/log"
+	done
+	grep -e "^come" -e "FAIL" -A 2 "$TMPDIR/coming" | tail -20
+	step "nothing was read that was not written" refused grep holds "$TMPDIR/coming"
+	step "every session ends" all_out
+	step "kdat_iser.ko unloads" unloaded
+	step "the hostile target unloads" timeout 60 rmmod kdiserfuzz
+	step "nothing is left in kDAPL" test "$(objects)" = 0
+}
+# The session of the first target: its number, to be told by.
+lasts() {
+	for kd_s in /sys/class/iscsi_session/session*; do
+		[ "$(cat "$kd_s/targetname")" != "$iqn" ] || [ "$(cat "$kd_s/state")" != LOGGED_IN ] ||
+			return 0
+	done
+	return 1
+}
+lasting() {
+	for kd_s in /sys/class/iscsi_session/session*; do
+		echo "$1" >"$kd_s/recovery_tmo"
+	done
+}
+io_goes_on() {
+	kd_done=$(cat "$TMPDIR/io$1/done")
+	until_true 200 io_further "$1"
+}
+io_further() { [ "$(cat "$TMPDIR/io$1/done")" -gt $((kd_done + 20)) ]; }
+killed_adm() {	# SECONDS ARGUMENTS
+	kd_s=$1
+	shift
+	LD_LIBRARY_PATH=$kd_libs timeout -s KILL "$kd_s" "$kd_iscsi/sbin/iscsiadm" "$@"
+	rm -f /run/lock/iscsi/lock.write
+}
+patiently() { killed_adm 40 "$@"; }
+coming() {
+	mkdir "$TMPDIR/come"
+	kd_rounds=0
+	while on; do
+		patiently -m node -T $come -p "$portal" -I iser --login
+		until_true 10 has_disk $come 0 || continue
+		kd_rounds=$((kd_rounds + 1))
+		kd_d=$(disk $come 0)
+		rm -f "$TMPDIR/come/stop"
+		timeout 60 "$TOP/tests/blkcheck" --errors --threads 3 --blocks 64 "$kd_d" \
+			"$TMPDIR/come" &
+		kd_io=$!
+		sleep "$(below 3).$(below 10)"
+		case $(below 4) in
+		0) : >"$TMPDIR/come/stop" ;;
+		1) echo 1 >"/sys/block/${kd_d##*/}/device/delete" ;;
+		2) timeout -s INT 0.5 sg_reset -N -d "$kd_d" ;;
+		esac
+		[ "$(below 2)" = 0 ] || kill -9 $kd_io
+		patiently -m node -T $come -p "$portal" -I iser --logout
+		kill -9 $kd_io
+		wait $kd_io
+	done
+	echo "come and gone: $kd_rounds times"
+}
+killed() {
+	while on; do
+		killed_adm "0.$(below 9)1" -m node -T $gone -p "$portal" -I iser --login
+		sleep "0.$(below 10)"
+		killed_adm "0.$(below 9)1" -m node -T $gone -p "$portal" -I iser --logout
+		patiently -m node -T $gone -p "$portal" -I iser --logout
+	done
+}
+hostile_load() {
+	while on; do
+		patiently -m node -T "$bad" -p 192.0.2.1:3261 -I iser --login
+		if until_true 5 has_disk "$bad" 0; then
+			kd_d=$(disk "$bad" 0)
+			echo 1 >"/sys/block/${kd_d##*/}/device/timeout"
+			timeout -s KILL 5 dd if=/dev/zero of="$kd_d" bs=64k count=8 oflag=direct
+			timeout -s KILL "$(below 8)" dd if="$kd_d" of=/dev/null bs=32k iflag=direct
+		fi
+		[ "$(below 3)" = 0 ] || patiently -m node -T "$bad" -p 192.0.2.1:3261 -I iser --logout
+	done
+}
+storm() {
+	kd_orders=''
+	while on; do
+		kd_order=$(below 10)
+		kd_orders="$kd_orders $kd_order"
+		case $kd_order in
+		0) tpg_goes "$iqn" ;;
+		1) tpg_goes $come ;;
+		2 | 3) end_one ;;
+		4) device_goes ;;
+		5) store_stalls ;;
+		6) reset_one ;;
+		7) iscsid_dies ;;
+		8) memory_is_short ;;
+		9) allocations_fail ;;
+		esac >/dev/null 2>&1
+		rmmod kdat_iser 2>/dev/null && { echo "it was unloaded"; return 1; }
+		sleep 0.$(below 10)
+	done
+}
+tpg_goes() {
+	set_to 0 "$kd_tpg/$1/tpgt_1/enable"
+	sleep "0.$(below 10)"
+	set_to 1 "$kd_tpg/$1/tpgt_1/enable"
+}
+end_one() {
+	"$TOP/tools/kdapl" conn state=CONNECTED | sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' | shuf -n 1 |
+		xargs -r -n 1 "$TOP/tools/kdapl" end
+}
+device_goes() {
+	rdma link delete "${p}0"
+	sleep "0.$(below 10)"
+	rdma link add "${p}0" type "$p" netdev kd0
+	for kd_t in "$iqn" $come $gone; do lio_deaf "$kd_t"; done
+	for kd_t in "$iqn" $come $gone; do lio_listen "$kd_t" "$p"; done
+	timeout 60 rmmod kdiserfuzz
+	insmod "$KO/kdiserfuzz.ko" ia="${p}0-1"
+}
+# Not while the session is away: see abort_part.
+store_stalls() {
+	until_true 10 lasts || return
+	stalls kdslow
+	sleep $((4 + 2 * slow))
+	dmsetup resume --noudevsync kdslow
+}
+reset_one() {
+	kd_d=$(disk "$iqn" "$(below 3)")
+	case $(below 3) in
+	0) timeout -s INT "0.$(below 9)1" sg_reset -N -d "$kd_d" ;;
+	1) timeout -s INT 20 sg_reset -N -d "$kd_d" ;;
+	2) timeout -s INT 20 sg_reset -N -t "$kd_d" ;;
+	esac
+}
+iscsid_dies() {
+	kill -9 "$iscsid"
+	sleep "$(below 3).$(below 10)"
+	iscsid_up
+}
+memory_is_short() {
+	echo 3 >/proc/sys/vm/drop_caches
+	echo 1 >/proc/sys/vm/compact_memory
+	timeout -s KILL 3 python3 -c "
+import mmap, re
+free = int(re.search(r'MemAvailable: *(\d+)', open('/proc/meminfo').read())[1]) << 10
+with mmap.mmap(-1, free - (24 << 20)) as m:
+    for i in range(0, len(m), 4096):
+        m[i] = 1"
+}
+# Those of iscsid, a few at random.
+allocations_fail() {
+	cd /sys/kernel/debug/failslab || return
+	echo Y >task-filter && echo N >ignore-gfp-wait && echo 0 >verbose && echo 5 >probability &&
+		echo -1 >times && echo 1 >"/proc/$iscsid/make-it-fail"
+	sleep "$(below 3).$(below 10)"
+	echo 0 >probability
+	echo 0 >"/proc/$iscsid/make-it-fail"
+	cd /
+	iscsid_is_up || iscsid_up
+}
+# What a killed login or a killed iscsid has left needs a hand.
+all_out() {
+	iscsid_dies
+	adm -m node --logoutall=all >/dev/null 2>&1
+	kd_tries=20
+	while [ $kd_tries -gt 0 ] && [ "$(session_state)" ]; do
+		for kd_s in /sys/class/iscsi_session/session*; do
+			patiently -m session -r "${kd_s##*session}" -u
+		done
+		kd_tries=$((kd_tries - 1))
+		sleep 1
+	done
+	[ -z "$(session_state)" ]
+}
+
 must "a device" loopback_dev "$p"
 must "a writable /etc" own_etc
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
@@ -521,8 +888,12 @@ for part; do
 	resize) resize_part ;;
 	paths) paths_part ;;
 	abort) abort_part ;;
+	giveup) giveup_part ;;
 	hostile) hostile_part ;;
 	faults) faults_part ;;
+	dead) dead_part ;;
+	unload) unload_part ;;
+	chaos-*) chaos_part "${part#chaos-}" ;;
 	esac
 done
 finish

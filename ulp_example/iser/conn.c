@@ -17,6 +17,8 @@
 #define KDISER_RETRIES		6
 #define KDISER_MAX_READS	255
 
+struct workqueue_struct *kdiser_wq;
+
 /* The outcome of an attempt, and the end of a connection. Context: a workqueue. */
 static void kdiser_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
@@ -39,6 +41,8 @@ static void kdiser_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_B
 /* Why a connection is down. */
 int kdiser_errno(struct kdiser_conn *conn)
 {
+	if (conn->err)
+		return conn->err;
 	switch (conn->event) {
 	case DAT_CONNECTION_EVENT_PEER_REJECTED:
 	case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:	return -ECONNREFUSED;
@@ -96,8 +100,8 @@ static DAT_RETURN kdiser_create_ep(struct kdiser_conn *conn, u32 reads, u32 max_
 	       kdat_ep_modify_conn(conn->ep, &conn_attr);
 }
 
-/* Make what a connection needs, and begin to connect. */
-static int kdiser_connect(struct kdiser_conn *conn, u32 max_sectors)
+/* Make what a connection needs, and begin to connect. Takes seconds if nobody is there. */
+static int kdiser_connect(struct kdiser_conn *conn)
 {
 	/* The target may invalidate keys by its answers, which is said by saying nothing. */
 	const struct iser_cm_hdr hello = { .flags = ISER_ZBVA_NOT_SUP };
@@ -118,7 +122,7 @@ static int kdiser_connect(struct kdiser_conn *conn, u32 max_sectors)
 	      dat_pz_create(conn->ia, &conn->pz);
 	if (ret == DAT_SUCCESS) {
 		/* A page at least, which may be 128 sectors. */
-		conn->sg_tablesize = clamp(max_sectors / (u32)(PAGE_SIZE >> SECTOR_SHIFT), 1U,
+		conn->sg_tablesize = clamp(conn->max_sectors / (u32)(PAGE_SIZE >> SECTOR_SHIFT), 1U,
 					   (u32)conn->limits.lmr_pages - 1);
 		ret = kdiser_create_ep(conn, min(attr->max_rdma_read_per_ep_in, KDISER_MAX_READS),
 				       conn->sg_tablesize * PAGE_SIZE);
@@ -134,34 +138,43 @@ static int kdiser_connect(struct kdiser_conn *conn, u32 max_sectors)
 					 DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 }
 
-/* Begin to connect to @target. conn->settled says when that has succeeded or failed. */
-struct kdiser_conn *kdiser_open(struct sockaddr *target, u32 depth, u32 max_sectors)
+static void kdiser_connect_work(struct work_struct *work)
 {
+	struct kdiser_conn *conn = container_of(work, struct kdiser_conn, connect_work);
 	unsigned int noio = memalloc_noio_save();	/* disks may wait for this connection */
-	struct kdiser_conn *conn = NULL;
-	int err = -EAFNOSUPPORT;
+
+	conn->err = kdiser_connect(conn);
+	memalloc_noio_restore(noio);
+	if (!conn->err)
+		return;
+	pr_warn_ratelimited("%pISpc: not connected: %pe\n", &conn->target, ERR_PTR(conn->err));
+	WRITE_ONCE(conn->state, KDISER_DOWN);
+	complete_all(&conn->settled);
+}
+
+/*
+ * Begin to connect to @target. conn->settled says when that has succeeded or failed. The class
+ * does one thing at a time, for all sessions, so a worker does the rest.
+ */
+struct kdiser_conn *kdiser_open(const struct sockaddr *target, u32 depth, u32 max_sectors)
+{
+	struct kdiser_conn *conn;
 
 	if (target->sa_family != AF_INET && target->sa_family != AF_INET6)
-		goto out;
-	err = -ENOMEM;
-	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
+		return ERR_PTR(-EAFNOSUPPORT);
+	conn = kzalloc(sizeof(*conn), GFP_NOIO);
 	if (!conn)
-		goto out;
+		return ERR_PTR(-ENOMEM);
 	memcpy(&conn->target, target, target->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
 								     sizeof(struct sockaddr_in6));
 	conn->depth = depth;
+	conn->max_sectors = max_sectors;
 	spin_lock_init(&conn->lock);
 	init_completion(&conn->settled);
+	INIT_WORK(&conn->connect_work, kdiser_connect_work);
 	INIT_DELAYED_WORK(&conn->late_work, kdiser_deliver_late);
-	err = kdiser_connect(conn, max_sectors);
-	if (err) {
-		pr_warn_ratelimited("%pISpc: not connected: %pe\n", &conn->target, ERR_PTR(err));
-		kdiser_close(conn);
-		kdiser_free(conn);
-	}
-out:
-	memalloc_noio_restore(noio);
-	return err ? ERR_PTR(err) : conn;
+	queue_work(kdiser_wq, &conn->connect_work);
+	return conn;
 }
 
 /*
@@ -173,6 +186,7 @@ void kdiser_close(struct kdiser_conn *conn)
 	unsigned int noio = memalloc_noio_save();
 	struct iscsi_conn *iscsi;
 
+	cancel_work_sync(&conn->connect_work);
 	if (conn->ep) {
 		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
 		kdat_ep_drain(conn->ep);

@@ -62,14 +62,16 @@ struct kdiser_slot {
 	DAT_RMR_CONTEXT rkey;
 	u32 incoming;		/* bytes of a READ */
 	itt_t itt;		/* the answer has it, too */
+	u32 cmdsn;		/* of a command */
 	struct scsi_lun lun;
 	u16 answer;		/* index of the Receive with the answer */
 	u16 sends;		/* with data from its memory, not completed */
 	bool lent;		/* registered */
 	bool returning;		/* the invalidation is posted */
 	bool answered;
-	bool reset;		/* the answer to task management waits for it */
+	bool reset;		/* answers to task management wait for it */
 	bool unanswered;	/* its task gets no answer, and ends when it is sent */
+	bool management;	/* its task is task management; libiscsi has no answer yet */
 };
 
 enum kdiser_state {
@@ -87,7 +89,9 @@ struct kdiser_conn {
 	struct list_head node;		/* under kdiser_mutex */
 	struct iscsi_endpoint *endpoint;
 	struct sockaddr_storage target;
+	u32 max_sectors;		/* of a command, wanted */
 
+	struct work_struct connect_work;
 	DAT_IA_HANDLE ia;
 	DAT_EVD_HANDLE async_evd, dto_evd, conn_evd;
 	DAT_PZ_HANDLE pz;
@@ -99,7 +103,8 @@ struct kdiser_conn {
 
 	struct completion settled;	/* the state is no longer CONNECTING */
 	enum kdiser_state state;
-	DAT_EVENT_NUMBER event;		/* why it is DOWN */
+	DAT_EVENT_NUMBER event;		/* why it is DOWN, or: */
+	int err;
 	bool started;			/* see kdiser_start_conn() */
 
 	/* Messages: text, Receives (long ones first), slots, Data-Outs. */
@@ -117,10 +122,8 @@ struct kdiser_conn {
 	u16 data_slots[KDISER_DATA_OUTS];	/* of which command the others are */
 	u32 nr_data_outs;
 	u32 quiet;			/* Sends since one had a completion */
-	struct iscsi_tm tm;		/* task management without an answer, or opcode 0 */
-	bool tm_answered;
-	u16 tm_answer;			/* index of the Receive with the answer */
-	u32 tm_waits;			/* slots it waits for */
+	struct iscsi_tm tm;		/* the last task management that was sent */
+	u32 tm_waits;			/* slots that answers to it wait for */
 	unsigned long late;		/* long Receives with answers for late_work */
 	struct delayed_work late_work;	/* see kdiser_deliver_late() */
 };
@@ -140,7 +143,8 @@ struct kdiser_pdu *kdiser_slot_pdu(struct kdiser_conn *conn, u32 i);
 struct kdiser_pdu *kdiser_data_pdu(struct kdiser_conn *conn, u32 i);
 
 /* conn.c: connections */
-struct kdiser_conn *kdiser_open(struct sockaddr *target, u32 depth, u32 max_sectors);
+extern struct workqueue_struct *kdiser_wq;
+struct kdiser_conn *kdiser_open(const struct sockaddr *target, u32 depth, u32 max_sectors);
 int kdiser_errno(struct kdiser_conn *conn);
 void kdiser_fail(struct kdiser_conn *conn, enum iscsi_err err, const char *why);
 void kdiser_close(struct kdiser_conn *conn);

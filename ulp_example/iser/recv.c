@@ -46,18 +46,68 @@ static bool kdiser_login_ends(struct iscsi_conn *iscsi, const struct iscsi_hdr *
 	       (rsp->flags & ISCSI_FLAG_LOGIN_NEXT_STAGE_MASK) == ISCSI_FULL_FEATURE_PHASE;
 }
 
-/* Give a PDU to libiscsi, and post its Receive again. */
-static void kdiser_deliver(struct kdiser_conn *conn, struct iscsi_conn *iscsi, u32 i)
+static int kdiser_complete(struct kdiser_conn *conn, struct iscsi_conn *iscsi, u32 i)
 {
 	u32 size;
 	struct kdiser_pdu *pdu = kdiser_receive(conn, i, &size);
-	int err;
 
-	err = iscsi_complete_pdu(iscsi, &pdu->iscsi, pdu->data, ntoh24(pdu->iscsi.dlength));
+	return iscsi_complete_pdu(iscsi, &pdu->iscsi, pdu->data, ntoh24(pdu->iscsi.dlength));
+}
+
+static void kdiser_delivered(struct kdiser_conn *conn, u32 i, int err)
+{
 	if (err && err != ISCSI_ERR_NO_SCSI_CMD)
 		kdiser_fail(conn, err, "the target sent what does not fit");
 	else if (kdiser_post_receive(conn, i) != DAT_SUCCESS)
 		kdiser_fail(conn, ISCSI_ERR_CONN_FAILED, "a Receive could not be posted");
+}
+
+/* Give a PDU to libiscsi, and post its Receive again. */
+static void kdiser_deliver(struct kdiser_conn *conn, struct iscsi_conn *iscsi, u32 i)
+{
+	kdiser_delivered(conn, i, kdiser_complete(conn, iscsi, i));
+}
+
+/*
+ * The answer to task management, of slot @i. libiscsi takes any for that to its last request. There
+ * is an earlier one if the task that waited for its answer got a signal (sg_reset): the answer to
+ * that says nothing about the commands of the last one, and only ends its own task.
+ */
+static void kdiser_deliver_management(struct kdiser_conn *conn, struct iscsi_conn *iscsi, u32 i)
+{
+	struct iscsi_session *session = iscsi->session;
+	struct kdiser_slot *slot = &conn->slots[i];
+	int err = 0;
+	bool last;
+	u32 answer;
+
+	spin_lock(&session->frwd_lock);		/* it is sent under this lock */
+	spin_lock(&conn->lock);
+	last = conn->tm.itt == kdiser_slot_pdu(conn, i)->iscsi.itt;
+	answer = slot->answer;
+	slot->management = false;
+	spin_unlock(&conn->lock);
+	if (last)
+		err = kdiser_complete(conn, iscsi, answer);
+	else
+		iscsi_put_task(session->cmds[i]);
+	spin_unlock(&session->frwd_lock);
+	kdiser_delivered(conn, answer, err);
+}
+
+/* All of them that have waited. */
+static void kdiser_deliver_all_management(struct kdiser_conn *conn, struct iscsi_conn *iscsi)
+{
+	bool due;
+	u32 i;
+
+	for (i = 0; i < conn->nr_slots; i++) {
+		spin_lock(&conn->lock);
+		due = conn->slots[i].management && conn->slots[i].answered;
+		spin_unlock(&conn->lock);
+		if (due)
+			kdiser_deliver_management(conn, iscsi, i);
+	}
 }
 
 /*
@@ -131,8 +181,11 @@ static const char *kdiser_answered(struct kdiser_conn *conn, struct iscsi_conn *
 	return kdiser_take_back(conn, i);
 }
 
+/* Of the commands before it. Those after it go on; libiscsi sends some when nobody waits for it. */
 static bool kdiser_tm_covers(const struct iscsi_tm *tm, const struct kdiser_slot *slot)
 {
+	if (!iscsi_sna_lt(slot->cmdsn, be32_to_cpu(tm->cmdsn)))
+		return false;
 	switch (ISCSI_TM_FUNC_VALUE(tm)) {
 	case ISCSI_TM_FUNC_ABORT_TASK:
 		return slot->itt == tm->rtt;
@@ -148,30 +201,31 @@ static bool kdiser_tm_covers(const struct iscsi_tm *tm, const struct kdiser_slot
  * overtake answers that wait either, or a command would seem to be lost.
  */
 static const char *kdiser_tm_answered(struct kdiser_conn *conn, u32 receive,
-				      const struct iscsi_hdr *hdr, bool *wait)
+				      const struct iscsi_hdr *hdr)
 {
 	const struct iscsi_tm_rsp *rsp = (const struct iscsi_tm_rsp *)hdr;
+	u32 i, tm = get_itt(rsp->itt);
 	const char *wrong = NULL;
-	u32 i;
 
 	lockdep_assert_held(&conn->lock);
-	if (conn->tm.itt != rsp->itt || !conn->tm.opcode || conn->tm_answered)
+	if (rsp->itt == RESERVED_ITT || tm >= conn->nr_slots || !conn->slots[tm].management ||
+	    conn->slots[tm].answered || kdiser_slot_pdu(conn, tm)->iscsi.itt != rsp->itt)
 		return "an answer to no task management";
-	conn->tm_answered = true;
-	conn->tm_answer = receive;
-	conn->tm_waits = 0;
+	conn->slots[tm].answered = true;
+	conn->slots[tm].answer = receive;
+	if (conn->tm.itt != rsp->itt)
+		return NULL;
 	for (i = 0; i < conn->nr_slots && !wrong; i++) {
 		struct kdiser_slot *slot = &conn->slots[i];
 		bool ended = rsp->response == ISCSI_TMF_RSP_COMPLETE &&
 			     kdiser_tm_covers(&conn->tm, slot);
 
-		slot->reset = kdiser_used(slot) && (slot->answered || ended);
-		if (!slot->reset)
+		if (slot->reset || !kdiser_used(slot) || (!slot->answered && !ended))
 			continue;
+		slot->reset = true;
 		conn->tm_waits++;
 		wrong = kdiser_take_back(conn, i);
 	}
-	*wait = conn->tm_waits;
 	return wrong;
 }
 
@@ -204,7 +258,7 @@ static void kdiser_settle(struct kdiser_conn *conn, u32 i, bool sent)
 	if (answered)
 		kdiser_deliver(conn, iscsi, slot->answer);
 	if (tm)
-		kdiser_deliver(conn, iscsi, conn->tm_answer);
+		kdiser_deliver_all_management(conn, iscsi);
 }
 
 /* Is it what a target may send? Never trust numbers from a peer. */
@@ -224,24 +278,32 @@ static const char *kdiser_check(const struct kdiser_pdu *pdu, u32 length)
 }
 
 /*
- * Does a target name a task that gets no answer? That ends when it is sent, and libiscsi would have
- * an answer end it once more. In a reject it is the header of what is rejected that libiscsi obeys.
+ * Does a target name a task that gets no such answer? One that gets none ends when it is sent, and
+ * task management by its answer: libiscsi would have this one end it once more. In a reject it is
+ * the header of what is rejected that libiscsi obeys.
  */
 static bool kdiser_names_unanswered(struct kdiser_conn *conn, const struct kdiser_pdu *pdu)
 {
 	const struct iscsi_hdr *hdr = &pdu->iscsi;
+	u8 opcode;
 	u32 i;
 
 	lockdep_assert_held(&conn->lock);
 	if ((hdr->opcode & ISCSI_OPCODE_MASK) == ISCSI_OP_REJECT)
 		hdr = (const struct iscsi_hdr *)pdu->data;
+	opcode = hdr->opcode & ISCSI_OPCODE_MASK;
 	i = get_itt(hdr->itt);
-	return hdr->itt != RESERVED_ITT && i < conn->nr_slots && conn->slots[i].unanswered;
+	if (hdr->itt == RESERVED_ITT || i >= conn->nr_slots)
+		return false;
+	return conn->slots[i].unanswered ||
+	       (conn->slots[i].management && opcode != ISCSI_OP_SCSI_TMFUNC_RSP &&
+		opcode != ISCSI_OP_SCSI_TMFUNC);
 }
 
 static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
 	bool invalidated = dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE, wait = false;
+	bool management = false;
 	u32 size, i = (u32)dto->user_cookie.as_64;
 	struct kdiser_pdu *pdu = kdiser_receive(conn, i, &size);
 	struct iscsi_conn *iscsi;
@@ -265,7 +327,9 @@ static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_E
 						dto->rmr_context, &wait);
 			break;
 		case ISCSI_OP_SCSI_TMFUNC_RSP:
-			wrong = kdiser_tm_answered(conn, i, &pdu->iscsi, &wait);
+			wrong = kdiser_tm_answered(conn, i, &pdu->iscsi);
+			wait = true;
+			management = !wrong && !conn->tm_waits;
 			break;
 		case ISCSI_OP_LOGIN_RSP:
 			/* iscsid does not always end the connection for it. */
@@ -292,6 +356,8 @@ static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_E
 	spin_unlock(&conn->lock);
 	if (wrong)
 		kdiser_fail(conn, ISCSI_ERR_PROTO, wrong);
+	else if (management)
+		kdiser_deliver_all_management(conn, iscsi);
 	else if (!wait)
 		kdiser_deliver(conn, iscsi, i);
 }

@@ -175,13 +175,18 @@ free:
 	return NULL;
 }
 
+/*
+ * In a work item of the class nothing but the session keeps the module, so the session goes last.
+ * It keeps the host, too.
+ */
 static void kdiser_destroy_session(struct iscsi_cls_session *session)
 {
 	struct Scsi_Host *host = iscsi_session_to_shost(session);
 
-	iscsi_session_teardown(session);
+	iscsi_session_remove(session);
 	iscsi_host_remove(host, false);
 	iscsi_host_free(host);
+	iscsi_session_free(session);
 }
 
 static struct iscsi_cls_conn *kdiser_create_conn(struct iscsi_cls_session *session, u32 cid)
@@ -403,8 +408,14 @@ int kdiser_register(u32 depth, u32 max_sectors)
 {
 	kdiser_depth = depth;
 	kdiser_max_sectors = max_sectors;
+	kdiser_wq = alloc_workqueue("kdat_iser", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!kdiser_wq)
+		return -ENOMEM;
 	kdiser_template = iscsi_register_transport(&kdiser_transport);
-	return kdiser_template ? 0 : -ENOMEM;
+	if (kdiser_template)
+		return 0;
+	destroy_workqueue(kdiser_wq);
+	return -ENOMEM;
 }
 
 /* Sessions hold the module. What iscsid has left unbound when it ended does not. */
@@ -415,4 +426,5 @@ void kdiser_unregister(void)
 	iscsi_unregister_transport(&kdiser_transport);
 	list_for_each_entry_safe(conn, next, &kdiser_conns, node)
 		kdiser_ep_disconnect(conn->endpoint);
+	destroy_workqueue(kdiser_wq);
 }

@@ -46,10 +46,13 @@ static DAT_COMPLETION_FLAGS kdiser_flags(struct kdiser_conn *conn, u32 data)
 static struct kdiser_pdu *kdiser_prepare(struct kdiser_conn *conn, struct iscsi_task *task)
 {
 	struct kdiser_pdu *pdu = kdiser_slot_pdu(conn, task->itt);
+	struct kdiser_slot *slot = &conn->slots[task->itt];
 
 	memset(&pdu->iser, 0, sizeof(pdu->iser));
 	pdu->iser.flags = ISCSI_CTRL;
 	pdu->iscsi = *task->hdr;
+	slot->answered = false;
+	slot->management = false;
 	return pdu;
 }
 
@@ -190,8 +193,8 @@ static DAT_RETURN kdiser_send_command(struct kdiser_conn *conn, struct iscsi_tas
 		       DAT_LENGTH_ERROR : DAT_INSUFFICIENT_RESOURCES;
 	pdu = kdiser_prepare(conn, task);
 	slot->lun = task->lun;
+	slot->cmdsn = be32_to_cpu(task->cmdsn);
 	slot->incoming = write ? 0 : length;
-	slot->answered = false;
 	slot->itt = task->hdr_itt;
 	if (!length) {
 		ret = kdiser_send_plain(conn, task->itt, 0);
@@ -214,6 +217,7 @@ static DAT_RETURN kdiser_send_control(struct kdiser_conn *conn, struct iscsi_tas
 {
 	struct kdiser_pdu *pdu = kdiser_prepare(conn, task);
 	struct kdiser_slot *slot = &conn->slots[task->itt];
+	bool management = (pdu->iscsi.opcode & ISCSI_OPCODE_MASK) == ISCSI_OP_SCSI_TMFUNC;
 	bool answer = pdu->iscsi.itt != RESERVED_ITT;
 	DAT_LMR_TRIPLET iov[] = {
 		{ (uintptr_t)pdu, sizeof(*pdu), conn->lkey },
@@ -225,15 +229,14 @@ static DAT_RETURN kdiser_send_control(struct kdiser_conn *conn, struct iscsi_tas
 		return DAT_INVALID_PARAMETER;
 	if (task->data_count)
 		memcpy(kdiser_text(conn), task->data, task->data_count);
-	if ((pdu->iscsi.opcode & ISCSI_OPCODE_MASK) == ISCSI_OP_SCSI_TMFUNC) {
+	if (management)
 		conn->tm = *(struct iscsi_tm *)&pdu->iscsi;
-		conn->tm_answered = false;
-	}
 	ret = dat_ep_post_send(conn->ep, task->data_count ? 2 : 1, iov,
 			       kdiser_cookie(answer ? KDISER_SENT : KDISER_SENT_UNANSWERED,
 					     task->itt),
 			       answer ? kdiser_flags(conn, 0) : DAT_COMPLETION_DEFAULT_FLAG);
 	slot->unanswered = !answer && ret == DAT_SUCCESS;
+	slot->management = management && ret == DAT_SUCCESS;
 	return ret;
 }
 

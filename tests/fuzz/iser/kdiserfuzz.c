@@ -24,6 +24,7 @@
 static char *ia;
 static ushort port = 3261;
 static uint faults, ended, kinds, late;
+static bool hold;
 
 module_param(ia, charp, 0444);
 MODULE_PARM_DESC(ia, "interface adapter");
@@ -32,6 +33,8 @@ module_param(faults, uint, 0444);
 module_param(ended, uint, 0444);
 module_param(kinds, uint, 0444);
 module_param(late, uint, 0444);
+module_param(hold, bool, 0644);
+MODULE_PARM_DESC(hold, "answer task management only when more of it comes");
 
 TEST_STATE;
 
@@ -47,6 +50,8 @@ struct fuzz_peer {
 	bool faulted;
 	DAT_RMR_TRIPLET lent;	/* by a command without an answer */
 	bool given_up;		/* that command was, so this memory is lent no more */
+	bool holds;		/* the answer to this task management */
+	struct fuzz_pdu held;
 };
 
 static struct test_mem fuzz_disk;
@@ -276,7 +281,7 @@ static void fuzz_late_data(struct fuzz_peer *peer)
 }
 
 /* Those before the one that the fault waits for are refused, once a command has no answer. */
-static void fuzz_management(struct fuzz_peer *peer, const struct fuzz_pdu *req)
+static void fuzz_answer_management(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 {
 	u8 function = req->iscsi.flags & ISCSI_FLAG_TM_FUNC_MASK;
 	struct iscsi_tm_rsp *rsp;
@@ -290,6 +295,20 @@ static void fuzz_management(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 		rsp->response = peer->given_up ? ISCSI_TMF_RSP_COMPLETE : ISCSI_TMF_RSP_REJECTED;
 	}
 	fuzz_send(peer, at, HEADERS, 0);
+}
+
+static void fuzz_management(struct fuzz_peer *peer, const struct fuzz_pdu *req)
+{
+	bool held = peer->holds;
+
+	peer->holds = READ_ONCE(hold) && !held;
+	if (peer->holds) {
+		peer->held = *req;
+		return;
+	}
+	if (held)
+		fuzz_answer_management(peer, &peer->held);
+	fuzz_answer_management(peer, req);
 }
 
 static void fuzz_command(struct fuzz_peer *peer, const struct fuzz_pdu *req)
@@ -364,6 +383,18 @@ static void fuzz_simple(struct fuzz_peer *peer, const struct fuzz_pdu *req, u8 o
 	fuzz_send(peer, at, HEADERS, 0);
 }
 
+/* Before the answer to a logout pings, after it answers to nothing. */
+static void fuzz_logout(struct fuzz_peer *peer, const struct fuzz_pdu *req)
+{
+	fuzz_ask(peer, req);
+	fuzz_ask(peer, req);
+	fuzz_simple(peer, req, ISCSI_OP_LOGOUT_RSP);
+	fuzz_ask(peer, req);
+	fuzz_simple(peer, req, ISCSI_OP_SCSI_CMD_RSP);
+	fuzz_simple(peer, req, ISCSI_OP_LOGOUT_RSP);
+	fuzz_simple(peer, req, ISCSI_OP_SCSI_TMFUNC_RSP);
+}
+
 static void fuzz_heard(struct test_peer *of, void *message)
 {
 	struct fuzz_peer *peer = container_of(of, struct fuzz_peer, peer);
@@ -381,7 +412,7 @@ static void fuzz_heard(struct test_peer *of, void *message)
 			fuzz_simple(peer, req, ISCSI_OP_NOOP_IN);
 		break;
 	case ISCSI_OP_LOGOUT:
-		fuzz_simple(peer, req, ISCSI_OP_LOGOUT_RSP);
+		fuzz_logout(peer, req);
 		break;
 	case ISCSI_OP_SCSI_TMFUNC:
 		fuzz_management(peer, req);
