@@ -63,6 +63,11 @@ fresh() { rm -rf "$dir/tree" && mkdir "$dir/tree"; }
 check() { timeout 400 "$TOP/tests/nfscheck" "$dir/tree" "$@"; }
 column() { sed -n 's/.*xprt:\trdma //p' /proc/self/mountstats | head -1 | cut -d' ' -f"$1"; }
 some() { [ "$(column "$1")" -gt 0 ]; }
+unused() { lsmod | grep -q '^kdat_xprtrdma .* 0 *$'; }
+end_all() {
+	"$TOP/tools/kdapl" conn state=CONNECTED | sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' |
+		xargs -r -n 1 "$TOP/tools/kdapl" end 2>>"$log" || :
+}
 
 # Both machines are there, the server serves; over kdapl, which is loaded.
 begin() {

@@ -10,6 +10,8 @@
 #   cable S		the cable is cut for S seconds under load
 #   restart		the server restarts under load
 #   plug		the device of the client goes under load, and comes back
+#   abort	calls are ended by umount -f, also while connections end: their memory is left alone
+#   keys		a server that uses the keys of calls when it must not (tests/stress/nfs)
 #   hostile	a server that breaks the protocol (tests/fuzz/nfs)
 #   krb5		files signed and encrypted by Kerberos
 #   netns		a mount in a network namespace, whose device is not that of the machine
@@ -153,6 +155,63 @@ client_signals() {
 }
 server_signals() { :; }
 
+# Connections end until $TMPDIR/stop is there.
+ending() {
+	while going; do
+		sleep 0.$((2 + $(date +%s) % 7))
+		end_all
+	done
+}
+client_abort() {
+	must "a mount" mount_it 4.2 nconnect=2
+	must "a directory" fresh
+	must "a slow cable" cable delay 40
+	step "the memory of calls that are ended is left alone" check --seconds 20 aborted
+	rm -f "$TMPDIR/stop"
+	ending &
+	step "also when their connections end" check --seconds 20 --pause 0.6 aborted
+	: >"$TMPDIR/stop"
+	wait
+	must "a fast cable" cable clean
+	step "files are right" check fsx direct
+	step "unmounted" unmount
+}
+server_abort() { :; }
+
+calls() { insmod "$KO/kdnfscall.ko" port=20051 "$@" && rmmod kdnfscall && until_true 60 unused; }
+client_keys() {
+	meet 2
+	for kd_i in 1 2; do
+		step "calls time out, and nobody reaches their memory then" \
+			calls seed=$kd_i seconds=15 timeout=1000
+		step "calls are ended, and nobody does" calls seed=1$kd_i seconds=10 kill_ms=50
+		step "connections end, and nobody does" calls_and_ends seed=2$kd_i seconds=10
+	done
+	dmesg | sed -n 's/.*kdnfscall: //p' | grep -e '^PASS' -e '^FA'
+	meet 2
+}
+calls_and_ends() {
+	rm -f "$TMPDIR/stop"
+	ending &
+	kd_status=0
+	calls "$@" || kd_status=$?
+	: >"$TMPDIR/stop"
+	wait
+	return $kd_status
+}
+server_keys() {
+	must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+	must "the server loads" insmod "$KO/kdnfskeys.ko" "ia=${p}0-1" port=20051
+	kd_keys=/sys/module/kdnfskeys/parameters
+	meet 1
+	meet 1
+	tell "calls: $(cat $kd_keys/acts)"
+	step "it was called" test "$(cat $kd_keys/acts)" -ge 100
+	step "it has read nothing after a call" test "$(cat $kd_keys/gone)" -eq 0
+	step "it unloads" rmmod kdnfskeys
+	step "kdapl unloads" rmmod kdapl
+}
+
 fails() { ! timeout 200 dd if=/dev/zero of="$dir/tree/soft" bs=1M count=8 oflag=direct; }
 client_soft() {
 	must "a soft mount" mount_it 4.2 soft,timeo=30,retrans=1
@@ -282,10 +341,6 @@ mounting() {
 			unmount_all "$1"
 		done
 	done >/dev/null 2>&1
-}
-end_all() {
-	"$TOP/tools/kdapl" conn state=CONNECTED | sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' |
-		xargs -r -n 1 "$TOP/tools/kdapl" end 2>>"$log" || :
 }
 chaos() {	# SECONDS
 	kd_i=0
@@ -537,7 +592,6 @@ client_load() {
 	must "kdat_xprtrdma loads" insmod "$KO/kdat_xprtrdma.ko"
 }
 server_load() { :; }
-unused() { lsmod | grep -q '^kdat_xprtrdma .* 0 *$'; }
 
 begin
 while [ $# -gt 1 ]; do

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# nfsdma.sh kdhca SECONDS PROGRAMS: NFS over a device that does DMA, with bounce buffers
+# (swiotlb=force): what the server has written is in the memory of a call when that has ended, and
+# nothing comes later, while connections are ended all the time. Server and client are the same
+# machine, since no packet of such a device leaves it. By hca.sh only.
+# shellcheck shell=sh disable=SC2086,SC2154
+n=1 p=$1 seconds=$2
+. "$TOP/tests/guest/nfs-lib.sh"
+used=/sys/kernel/debug/swiotlb/io_tlb_used
+in_use() { [ "$(cat $used)" -gt "$before" ]; }
+order() { echo "$*" >"/sys/kernel/debug/kdhca/${p}0/do"; }
+bounced() { logged 'kdhca0: the device may need bounce buffers'; }
+# Those of 9p, whose files this machine sees, come and go.
+not_in_use() { [ "$(cat $used)" -lt $((before + 256)) ]; }
+# The client's queue pair fails, if it has one.
+qp_fails() {
+	kd_qpn=$("$TOP/tools/kdapl" conn state=CONNECTED consumer=kdat_xprtrdma |
+		awk 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "QPN" || $i == "qpn") c = i }
+		     NR == 2 { print $c }')
+	[ -z "$kd_qpn" ] || order qp-fatal "$kd_qpn"
+}
+
+# End each connection now and then, from both sides, until $TMPDIR/stop is there.
+ending() {
+	kd_i=0
+	while [ ! -e "$TMPDIR/stop" ]; do
+		sleep 0.$((3 + kd_i % 5))
+		kd_i=$((kd_i + 1))
+		case $((kd_i % 4)) in
+		0) qp_fails ;;
+		*) end_all ;;
+		esac
+		echo $kd_i >"$TMPDIR/ended"
+	done
+}
+loaded() {	# COMMAND...: while connections end
+	rm -f "$TMPDIR/stop"
+	ending 2>>"$log" &
+	kd_status=0
+	"$@" || kd_status=$?
+	: >"$TMPDIR/stop"
+	wait
+	tell "connections were ended $(cat "$TMPDIR/ended") times"
+	return $kd_status
+}
+
+loopback_dev "$p"
+must "places for the programs" places
+must "the server serves" serve
+must "bounce buffers are there" [ "$(cat ${used%used}nslabs)" -gt 0 ]
+must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+must "server and client in one kernel" insmod "$KO/kdnfsboth.ko"
+must "kdat_xprtrdma.ko loads" insmod "$KO/kdat_xprtrdma.ko"
+mp nfs && mp nfsv3 && mp nfsv4
+before=$(cat $used)
+must "a mount" mount_it 4.2
+step "it is over RDMA" is_rdma
+step "the device needs bounce buffers" bounced
+step "they are used ($before before)" in_use
+must "a directory" fresh
+step "files are right" check --ops 100 lengths fsx direct
+step "data was read by the server (Read chunks)" some 11
+step "data was written by it (Write chunks)" some 12
+step "whole replies were written by it (Reply chunks)" some 13
+step "files are right while connections end" loaded check --ops 200 fsx direct
+step "no byte comes or goes after its call" loaded check --seconds "$seconds" --pause 0.6 aborted
+step "connections have come again" some 3
+tell "columns: $(sed -n 's/.*xprt:\trdma //p' /proc/self/mountstats | head -1)"
+step "unmounted" unmount
+step "every transport ends" until_true 60 unused
+step "nothing is left" until_true 30 test "$(objects)" = 0
+step "kdat_xprtrdma unloads" rmmod kdat_xprtrdma
+rpc.nfsd 0
+step "no bounce buffer is left in use" until_true 30 not_in_use
+step "kdnfsboth unloads" rmmod kdnfsboth
+step "kdapl unloads" rmmod kdapl
+[ $failed = 0 ] || cat "$log"
+finish
