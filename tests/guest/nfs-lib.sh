@@ -54,7 +54,7 @@ mount_it() {	# VERSION [OPTIONS]
 		kd_more=,nolock,mountport=20048,mountproto=tcp
 		kd_from=$server:/run/tmp/export
 	fi
-	timeout 120 mount.nfs "$kd_from" "$dir" \
+	timeout 120 ${kd_inside:-} mount.nfs "$kd_from" "$dir" \
 		-o "vers=$1,proto=rdma,port=20049$kd_more${2:+,$2}"
 }
 unmount() { timeout 120 umount "$dir"; }

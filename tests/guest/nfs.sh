@@ -166,10 +166,10 @@ client_abort() {
 	must "a mount" mount_it 4.2 nconnect=2
 	must "a directory" fresh
 	must "a slow cable" cable delay 40
-	step "the memory of calls that are ended is left alone" check --seconds 20 aborted
+	step "the memory of calls that are ended is left alone" check --seconds 20 --pause 1.5 aborted
 	rm -f "$TMPDIR/stop"
 	ending &
-	step "also when their connections end" check --seconds 20 --pause 0.6 aborted
+	step "also when their connections end" check --seconds 20 --pause 2 aborted
 	: >"$TMPDIR/stop"
 	wait
 	must "a fast cable" cable clean
