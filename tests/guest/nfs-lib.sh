@@ -68,6 +68,30 @@ end_all() {
 	"$TOP/tools/kdapl" conn state=CONNECTED | sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' |
 		xargs -r -n 1 "$TOP/tools/kdapl" end 2>>"$log" || :
 }
+end_some() { end_all; }
+going() { [ ! -e "$TMPDIR/stop" ]; }
+# Connections end until $TMPDIR/stop is there.
+ending() {
+	while going; do
+		sleep 0.$((2 + $(date +%s) % 7))
+		end_some
+	done
+}
+# while_ending COMMAND...
+while_ending() {
+	rm -f "$TMPDIR/stop"
+	ending &
+	kd_status=0
+	"$@" || kd_status=$?
+	: >"$TMPDIR/stop"
+	wait
+	return $kd_status
+}
+# RPCs of kdnfscall to kdnfskeys (tests/stress/nfs).
+calls() {
+	${kd_inside:-} insmod "$KO/kdnfscall.ko" port=20051 "$@" && rmmod kdnfscall &&
+		until_true 60 unused
+}
 
 # Both machines are there, the server serves; over kdapl, which is loaded.
 begin() {

@@ -155,49 +155,29 @@ client_signals() {
 }
 server_signals() { :; }
 
-# Connections end until $TMPDIR/stop is there.
-ending() {
-	while going; do
-		sleep 0.$((2 + $(date +%s) % 7))
-		end_all
-	done
-}
 client_abort() {
 	must "a mount" mount_it 4.2 nconnect=2
 	must "a directory" fresh
 	must "a slow cable" cable delay 40
 	step "the memory of calls that are ended is left alone" check --seconds 20 --pause 1.5 aborted
-	rm -f "$TMPDIR/stop"
-	ending &
-	step "also when their connections end" check --seconds 20 --pause 2 aborted
-	: >"$TMPDIR/stop"
-	wait
+	step "also when their connections end" while_ending check --seconds 20 --pause 2 aborted
 	must "a fast cable" cable clean
 	step "files are right" check fsx direct
 	step "unmounted" unmount
 }
 server_abort() { :; }
 
-calls() { insmod "$KO/kdnfscall.ko" port=20051 "$@" && rmmod kdnfscall && until_true 60 unused; }
 client_keys() {
 	meet 2
 	for kd_i in 1 2; do
 		step "calls time out, and nobody reaches their memory then" \
 			calls seed=$kd_i seconds=15 timeout=1000
 		step "calls are ended, and nobody does" calls seed=1$kd_i seconds=10 kill_ms=50
-		step "connections end, and nobody does" calls_and_ends seed=2$kd_i seconds=10
+		step "connections end, and nobody does" \
+			while_ending calls seed=2$kd_i seconds=10
 	done
 	dmesg | sed -n 's/.*kdnfscall: //p' | grep -e '^PASS' -e '^FA'
 	meet 2
-}
-calls_and_ends() {
-	rm -f "$TMPDIR/stop"
-	ending &
-	kd_status=0
-	calls "$@" || kd_status=$?
-	: >"$TMPDIR/stop"
-	wait
-	return $kd_status
 }
 server_keys() {
 	must "kdapl.ko loads" insmod "$KO/kdapl.ko"
@@ -317,7 +297,6 @@ soft_mount() {	# DIRECTORY VERSION OPTIONS
 	timeout -s KILL 60 mount.nfs $server:/ "$1" \
 		-o "vers=$2,proto=rdma,port=20049,nosharecache,soft,timeo=20,retrans=1,retry=0,$3"
 }
-going() { [ ! -e "$TMPDIR/stop" ]; }
 killing() {
 	while going; do
 		for kd_i in 1 2 3 4 5 6 7; do

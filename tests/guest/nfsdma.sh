@@ -22,28 +22,11 @@ qp_fails() {
 	[ -z "$kd_qpn" ] || order qp-fatal "$kd_qpn"
 }
 
-# End each connection now and then, from both sides, until $TMPDIR/stop is there.
-ending() {
-	kd_i=0
-	while [ ! -e "$TMPDIR/stop" ]; do
-		sleep 0.$((3 + kd_i % 5))
-		kd_i=$((kd_i + 1))
-		case $((kd_i % 4)) in
-		0) qp_fails ;;
-		*) end_all ;;
-		esac
-		echo $kd_i >"$TMPDIR/ended"
-	done
-}
-loaded() {	# COMMAND...: while connections end
-	rm -f "$TMPDIR/stop"
-	ending 2>>"$log" &
-	kd_status=0
-	"$@" || kd_status=$?
-	: >"$TMPDIR/stop"
-	wait
-	tell "connections were ended $(cat "$TMPDIR/ended") times"
-	return $kd_status
+end_some() {
+	case $(($(date +%N | sed 's/^0*//') % 4)) in
+	0) qp_fails ;;
+	*) end_all ;;
+	esac
 }
 
 provider "$p" && mp veth
@@ -74,11 +57,20 @@ step "files are right" check --ops 100 lengths fsx direct
 step "data was read by the server (Read chunks)" some 11
 step "data was written by it (Write chunks)" some 12
 step "whole replies were written by it (Reply chunks)" some 13
-step "files are right while connections end" loaded check --ops 1000 fsx direct
-step "no byte comes or goes after its call" loaded check --seconds "$seconds" --pause 0.6 aborted
+step "files are right while connections end" while_ending check --ops 1000 fsx direct
+step "no byte comes or goes after its call" while_ending check --seconds "$seconds" --pause 0.6 aborted
 step "connections have come again" some 3
 tell "columns: $(sed -n 's/.*xprt:\trdma //p' /proc/self/mountstats | head -1)"
 step "unmounted" unmount
+until_true 60 unused
+must "a server that uses keys when it must not" insmod "$KO/kdnfskeys.ko" "ia=${p}1-1" port=20051
+step "calls time out, and nobody reaches their memory then" calls seconds=20 timeout=1000
+step "calls are ended, and nobody does" calls seed=2 seconds=20 kill_ms=100
+step "connections end, and nobody does" while_ending calls seed=3 seconds=20
+tell "calls: $(cat /sys/module/kdnfskeys/parameters/acts)"
+step "the server has read nothing after a call" grep -qx 0 /sys/module/kdnfskeys/parameters/gone
+step "it unloads" rmmod kdnfskeys
+dmesg | sed -n 's/.*kdnfscall: //p' | grep -e '^PASS' -e '^FA' || :
 step "every transport ends" until_true 60 unused
 step "nothing is left" until_true 30 test "$(objects)" = 0
 step "kdat_xprtrdma unloads" rmmod kdat_xprtrdma

@@ -13,6 +13,7 @@
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/nsproxy.h>
 #include <linux/prandom.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -272,7 +273,7 @@ static int call_create(void)
 	};
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
 	struct rpc_create_args args = {
-		.net = &init_net,
+		.net = current->nsproxy->net_ns,
 		.protocol = XPRT_TRANSPORT_RDMA,
 		.address = (struct sockaddr *)&addr,
 		.addrsize = sizeof(addr),
