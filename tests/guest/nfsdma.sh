@@ -11,6 +11,7 @@ n=1 p=$1 seconds=$2
 used=/sys/kernel/debug/swiotlb/io_tlb_used
 in_use() { [ "$(cat $used)" -gt "$before" ]; }
 order() { echo "$*" >"/sys/kernel/debug/kdhca/${p}0/do"; }
+free_kb() { sed -n 's/^MemFree: *\([0-9]*\) kB/\1/p' /proc/meminfo; }
 bounced() { logged 'kdhca0: the device may need bounce buffers'; }
 # Those of 9p, whose files this machine sees, come and go.
 not_in_use() { [ "$(cat $used)" -lt $((before + 256)) ]; }
@@ -48,7 +49,10 @@ must "kdat_xprtrdma.ko loads" insmod "$KO/kdat_xprtrdma.ko"
 mp nfs && mp nfsv3 && mp nfsv4
 before=$(cat $used)
 kd_inside="nsenter --net=/run/netns/n0"
+kd_free=$(free_kb)
 must "a mount" mount_it 4.2
+tell "a mount has taken $((kd_free - $(free_kb))) kB"
+step "of the memory it has not taken much" [ $((kd_free - $(free_kb))) -lt 100000 ]
 step "it is over RDMA" is_rdma
 step "the device needs bounce buffers" bounced
 step "they are used ($before before)" in_use
