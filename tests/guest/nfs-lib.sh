@@ -69,22 +69,22 @@ end_all() {
 		xargs -r -n 1 "$TOP/tools/kdapl" end 2>>"$log" || :
 }
 end_some() { end_all; }
-going() { [ ! -e "$TMPDIR/stop" ]; }
-# Connections end until $TMPDIR/stop is there.
+# Connections end until $TMPDIR/enough is there.
 ending() {
-	while going; do
+	while [ ! -e "$TMPDIR/enough" ]; do
 		sleep 0.$((2 + $(date +%s) % 7))
 		end_some
 	done
 }
 # while_ending COMMAND...
 while_ending() {
-	rm -f "$TMPDIR/stop"
+	rm -f "$TMPDIR/enough"
 	ending &
+	kd_ending=$!
 	kd_status=0
 	"$@" || kd_status=$?
-	: >"$TMPDIR/stop"
-	wait
+	: >"$TMPDIR/enough"
+	wait $kd_ending
 	return $kd_status
 }
 # RPCs of kdnfscall to kdnfskeys (tests/stress/nfs).

@@ -11,6 +11,8 @@
 #   restart		the server restarts under load
 #   plug		the device of the client goes under load, and comes back
 #   abort	calls are ended by umount -f, also while connections end: their memory is left alone
+#   storm		16 connections of a mount end, all at a time; the module comes and goes
+#   starved	allocations of the transport fail, and of what it calls, while connections end
 #   keys		a server that uses the keys of calls when it must not (tests/stress/nfs)
 #   hostile	a server that breaks the protocol (tests/fuzz/nfs)
 #   krb5		files signed and encrypted by Kerberos
@@ -167,6 +169,68 @@ client_abort() {
 }
 server_abort() { :; }
 
+some_rounds() { for kd_i in 1 2 3; do goes_on || return; done; }
+comes_and_goes() {
+	for kd_i in 1 2 3 4 5 6 7 8; do
+		mount_it 4.$((kd_i % 3)) nconnect=4 || return
+		dd if=/dev/zero of="$dir/tree/some" bs=1M count=4 oflag=direct 2>/dev/null &
+		sleep 0.$kd_i
+		end_all
+		wait $!
+		unmount && until_true 60 unused && rmmod kdat_xprtrdma &&
+			insmod "$KO/kdat_xprtrdma.ko" || return
+	done
+}
+client_storm() {
+	must "a mount with 16 connections" mount_it 4.2 nconnect=16
+	must "load" load
+	step "the load goes on while all of them end" while_ending some_rounds
+	step "every byte was right" load_over
+	step "unmounted" unmount
+	until_true 60 unused
+	step "the module comes and goes, and connections end" comes_and_goes
+}
+server_storm() { :; }
+
+# Each so-manieth allocation fails, 0: none, of those that kdat_xprtrdma is behind.
+starve() {
+	kd_text=$(cat /sys/module/kdat_xprtrdma/sections/.text)
+	for kd_f in failslab fail_page_alloc; do
+		cd /sys/kernel/debug/$kd_f || return
+		echo "$kd_text" >require-start
+		printf '0x%x\n' $((kd_text + 0x20000)) >require-end
+		echo 32 >stacktrace-depth
+		echo 0 >verbose
+		echo N >ignore-gfp-wait
+		[ ! -e min-order ] || echo 0 >min-order
+		echo -1 >times
+		echo "$1" >interval
+		echo $(($1 ? 100 : 0)) >probability
+	done
+	cd /
+}
+mounts() {	# many come and go, or do not
+	for kd_i in 1 2 3 4 5 6 7 8 9 10; do
+		! soft_mount "$TMPDIR/soft" 4.2 nconnect=2 || unmount_all "$TMPDIR/soft"
+	done 2>>"$log"
+}
+client_starved() {
+	must "a mount" mount_it 4.2 nconnect=2
+	must "load" load
+	must "few allocations fail" starve 1500
+	step "the load goes on while connections end" while_ending goes_on
+	step "and again" while_ending goes_on
+	step "mounts come and go" mounts
+	must "more fail" starve 200
+	step "mounts come and go" while_ending mounts
+	must "none fails" starve 0
+	step "the load goes on" goes_on
+	step "every byte was right" load_over
+	step "unmounted" unmount
+	step "every transport ends" until_true 200 unused
+}
+server_starved() { :; }
+
 client_keys() {
 	meet 2
 	for kd_i in 1 2; do
@@ -297,6 +361,7 @@ soft_mount() {	# DIRECTORY VERSION OPTIONS
 	timeout -s KILL 60 mount.nfs $server:/ "$1" \
 		-o "vers=$2,proto=rdma,port=20049,nosharecache,soft,timeo=20,retrans=1,retry=0,$3"
 }
+going() { [ ! -e "$TMPDIR/stop" ]; }
 killing() {
 	while going; do
 		for kd_i in 1 2 3 4 5 6 7; do
