@@ -125,8 +125,8 @@ static DAT_RETURN kx_register(struct kx_conn *conn)
 }
 
 /*
- * The adapter, how many RDMA Reads of a peer it answers at a time, and whether it works on copies of
- * the memory (bounce buffers).
+ * The adapter, how many RDMA Reads of a peer it answers at a time, and whether it works on copies
+ * of the memory (bounce buffers).
  */
 static DAT_RETURN kx_ia_open(struct kx_conn *conn, const struct rpc_xprt *xprt, DAT_COUNT *reads,
 			     bool *copies)

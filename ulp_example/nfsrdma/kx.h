@@ -38,7 +38,7 @@
 #define KX_REQS		(KX_CREDITS + KX_BC_REQS)
 #define KX_REPS		(KX_CREDITS + KX_BC_REQS)
 #define KX_MRS		(2 * KX_CREDITS)
-#define KX_FEW_MRS	32		/* where each has a copy of the memory, twice as large */
+#define KX_FEW_MRS	32		/* where each has a copy of its memory (bounce buffers) */
 #define KX_SIGNAL_EVERY	16		/* of so many Sends one has a completion */
 #define KX_INLINE	4096u		/* bytes of the longest message, with its header */
 #define KX_MAX_DATA	(1024 * 1024)	/* bytes of a READ or WRITE */

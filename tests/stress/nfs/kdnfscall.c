@@ -118,17 +118,23 @@ static int decode_any(struct rpc_rqst *req, struct xdr_stream *xdr, void *result
 	return 0;
 }
 
-#define CALL(number, encode)							\
-	[number] = {								\
-		.p_proc = number, .p_encode = encode, .p_decode = decode_any,	\
-		.p_arglen = 4, .p_replen = 4, .p_statidx = number, .p_name = #number,	\
-	}
-
 static const struct rpc_procinfo call_procs[] = {
-	CALL(CALL_GET, encode_get),
-	CALL(CALL_PUT, encode_put),
-	CALL(CALL_REPLY, encode_reply),
-	CALL(CALL_ALL, encode_all),
+	[CALL_GET] = {
+		.p_proc = CALL_GET, .p_encode = encode_get, .p_decode = decode_any,
+		.p_arglen = 4, .p_replen = 4, .p_statidx = CALL_GET, .p_name = "get",
+	},
+	[CALL_PUT] = {
+		.p_proc = CALL_PUT, .p_encode = encode_put, .p_decode = decode_any,
+		.p_arglen = 4, .p_replen = 4, .p_statidx = CALL_PUT, .p_name = "put",
+	},
+	[CALL_REPLY] = {
+		.p_proc = CALL_REPLY, .p_encode = encode_reply, .p_decode = decode_any,
+		.p_arglen = 4, .p_replen = 4, .p_statidx = CALL_REPLY, .p_name = "reply",
+	},
+	[CALL_ALL] = {
+		.p_proc = CALL_ALL, .p_encode = encode_all, .p_decode = decode_any,
+		.p_arglen = 4, .p_replen = 4, .p_statidx = CALL_ALL, .p_name = "all",
+	},
 };
 
 static unsigned int call_counts[ARRAY_SIZE(call_procs)];
@@ -170,7 +176,7 @@ static void set_check(const struct call_set *set)
 	for (i = 0; i < CALL_PAGES; i++) {
 		bad = memchr_inv(page_address(set->pages[i]), CALL_GONE, PAGE_SIZE);
 		if (bad) {
-			fail("page %d of a call of procedure %u, which gave %d, was written afterwards: 0x%x",
+			fail("page %d of procedure %u, which gave %d, was written afterwards: 0x%x",
 			     i, set->proc, set->result, *bad);
 			return;
 		}
