@@ -54,7 +54,7 @@ mount_it() {	# VERSION [OPTIONS]
 		kd_more=,nolock,mountport=20048,mountproto=tcp
 		kd_from=$server:/run/tmp/export
 	fi
-	timeout 120 mount.nfs "$kd_from" "$dir" \
+	timeout 120 ${kd_inside:-} mount.nfs "$kd_from" "$dir" \
 		-o "vers=$1,proto=rdma,port=20049$kd_more${2:+,$2}"
 }
 unmount() { timeout 120 umount "$dir"; }
@@ -63,6 +63,35 @@ fresh() { rm -rf "$dir/tree" && mkdir "$dir/tree"; }
 check() { timeout 400 "$TOP/tests/nfscheck" "$dir/tree" "$@"; }
 column() { sed -n 's/.*xprt:\trdma //p' /proc/self/mountstats | head -1 | cut -d' ' -f"$1"; }
 some() { [ "$(column "$1")" -gt 0 ]; }
+unused() { lsmod | grep -q '^kdat_xprtrdma .* 0 *$'; }
+end_all() {
+	"$TOP/tools/kdapl" conn state=CONNECTED | sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' |
+		xargs -r -n 1 "$TOP/tools/kdapl" end 2>>"$log" || :
+}
+end_some() { end_all; }
+# Connections end until $TMPDIR/enough is there.
+ending() {
+	while [ ! -e "$TMPDIR/enough" ]; do
+		sleep 0.$((2 + $(date +%s) % 7))
+		end_some
+	done
+}
+# while_ending COMMAND...
+while_ending() {
+	rm -f "$TMPDIR/enough"
+	ending &
+	kd_ending=$!
+	kd_status=0
+	"$@" || kd_status=$?
+	: >"$TMPDIR/enough"
+	wait $kd_ending
+	return $kd_status
+}
+# RPCs of kdnfscall to kdnfskeys (tests/stress/nfs).
+calls() {
+	${kd_inside:-} insmod "$KO/kdnfscall.ko" port=20051 "$@" && rmmod kdnfscall &&
+		until_true 60 unused
+}
 
 # Both machines are there, the server serves; over kdapl, which is loaded.
 begin() {

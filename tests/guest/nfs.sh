@@ -10,6 +10,10 @@
 #   cable S		the cable is cut for S seconds under load
 #   restart		the server restarts under load
 #   plug		the device of the client goes under load, and comes back
+#   abort	calls are ended by umount -f, also while connections end: their memory is left alone
+#   storm		16 connections of a mount end, all at a time; the module comes and goes
+#   starved	allocations of the transport fail, and of what it calls, while connections end
+#   keys		a server that uses the keys of calls when it must not (tests/stress/nfs)
 #   hostile	a server that breaks the protocol (tests/fuzz/nfs)
 #   krb5		files signed and encrypted by Kerberos
 #   netns		a mount in a network namespace, whose device is not that of the machine
@@ -153,6 +157,105 @@ client_signals() {
 }
 server_signals() { :; }
 
+client_abort() {
+	must "a mount" mount_it 4.2 nconnect=2
+	must "a directory" fresh
+	must "a slow cable" cable delay 40
+	step "the memory of calls that are ended is left alone" check --seconds 20 --pause 1.5 aborted
+	step "also when their connections end" while_ending check --seconds 20 --pause 2 aborted
+	must "a fast cable" cable clean
+	step "files are right" check fsx direct
+	step "unmounted" unmount
+}
+server_abort() { :; }
+
+some_rounds() { for kd_i in 1 2 3; do goes_on || return; done; }
+comes_and_goes() {
+	for kd_i in 1 2 3 4 5 6 7 8; do
+		mount_it 4.$((kd_i % 3)) nconnect=4 || return
+		dd if=/dev/zero of="$dir/tree/some" bs=1M count=4 oflag=direct 2>/dev/null &
+		sleep 0.$kd_i
+		end_all
+		wait $!
+		unmount && until_true 60 unused && rmmod kdat_xprtrdma &&
+			insmod "$KO/kdat_xprtrdma.ko" || return
+	done
+}
+client_storm() {
+	must "a mount with 16 connections" mount_it 4.2 nconnect=16
+	must "load" load
+	step "the load goes on while all of them end" while_ending some_rounds
+	step "every byte was right" load_over
+	step "unmounted" unmount
+	until_true 60 unused
+	step "the module comes and goes, and connections end" comes_and_goes
+}
+server_storm() { :; }
+
+# Each so-manieth allocation fails, 0: none, of those that kdat_xprtrdma is behind.
+starve() {
+	kd_text=$(cat /sys/module/kdat_xprtrdma/sections/.text)
+	for kd_f in failslab fail_page_alloc; do
+		cd /sys/kernel/debug/$kd_f || return
+		echo "$kd_text" >require-start
+		printf '0x%x\n' $((kd_text + 0x20000)) >require-end
+		echo 32 >stacktrace-depth
+		echo 0 >verbose
+		echo N >ignore-gfp-wait
+		[ ! -e min-order ] || echo 0 >min-order
+		echo -1 >times
+		echo "$1" >interval
+		echo $(($1 ? 100 : 0)) >probability
+	done
+	cd /
+}
+mounts() {	# many come and go, or do not
+	for kd_i in 1 2 3 4 5 6 7 8 9 10; do
+		! soft_mount "$TMPDIR/soft" 4.2 nconnect=2 || unmount_all "$TMPDIR/soft"
+	done 2>>"$log"
+}
+client_starved() {
+	must "a mount" mount_it 4.2 nconnect=2
+	must "load" load
+	must "few allocations fail" starve 1500
+	step "the load goes on while connections end" while_ending goes_on
+	step "and again" while_ending goes_on
+	step "mounts come and go" mounts
+	must "more fail" starve 200
+	step "mounts come and go" while_ending mounts
+	must "none fails" starve 0
+	step "the load goes on" goes_on
+	step "every byte was right" load_over
+	step "unmounted" unmount
+	step "every transport ends" until_true 200 unused
+}
+server_starved() { :; }
+
+client_keys() {
+	meet 2
+	for kd_i in 1 2; do
+		step "calls time out, and nobody reaches their memory then" \
+			calls seed=$kd_i seconds=15 timeout=1000
+		step "calls are ended, and nobody does" calls seed=1$kd_i seconds=10 kill_ms=50
+		step "connections end, and nobody does" \
+			while_ending calls seed=2$kd_i seconds=10
+	done
+	dmesg | sed -n 's/.*kdnfscall: //p' | grep -e '^PASS' -e '^FA'
+	meet 2
+}
+server_keys() {
+	must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+	must "the server loads" insmod "$KO/kdnfskeys.ko" "ia=${p}0-1" port=20051
+	kd_keys=/sys/module/kdnfskeys/parameters
+	meet 1
+	meet 1
+	tell "calls: $(cat $kd_keys/acts)"
+	step "it was called" test "$(cat $kd_keys/acts)" -ge 100
+	step "it has read nothing after a call" test "$(cat $kd_keys/gone)" -eq 0
+	step "it unloads" rmmod kdnfskeys
+	step "kdapl unloads" rmmod kdapl
+}
+
 fails() { ! timeout 200 dd if=/dev/zero of="$dir/tree/soft" bs=1M count=8 oflag=direct; }
 client_soft() {
 	must "a soft mount" mount_it 4.2 soft,timeo=30,retrans=1
@@ -282,10 +385,6 @@ mounting() {
 			unmount_all "$1"
 		done
 	done >/dev/null 2>&1
-}
-end_all() {
-	"$TOP/tools/kdapl" conn state=CONNECTED | sed -n 's/^ *\([0-9][0-9]*\) .*/\1/p' |
-		xargs -r -n 1 "$TOP/tools/kdapl" end 2>>"$log" || :
 }
 chaos() {	# SECONDS
 	kd_i=0
@@ -537,7 +636,6 @@ client_load() {
 	must "kdat_xprtrdma loads" insmod "$KO/kdat_xprtrdma.ko"
 }
 server_load() { :; }
-unused() { lsmod | grep -q '^kdat_xprtrdma .* 0 *$'; }
 
 begin
 while [ $# -gt 1 ]; do

@@ -25,6 +25,8 @@ struct test_server {
 	const void *hello;	/* private data of the acceptance */
 	u32 hello_size;
 	void (*heard)(struct test_peer *peer, void *message);
+	DAT_UPCALL_FUNC dto;	/* for completions, if it does more than test_server_dto() */
+	bool (*unused)(struct test_peer *peer);	/* whose connection is over: it may go */
 	/* by test_server_open() */
 	struct test_ia ia;
 	DAT_EVD_HANDLE evd, conn_evd, cr_evd;
@@ -64,15 +66,38 @@ static inline void test_server_dto(DAT_PVOID instance, const DAT_EVENT *event, D
 	test_peer_receive(s, peer, message);
 }
 
+static inline void test_peer_free(struct test_peer *peer)
+{
+	list_del(&peer->node);
+	if (peer->end.ep)
+		kdat_ep_drain(peer->end.ep);
+	FREE(dat_ep_free, &peer->end.ep);
+	test_mem_close(&peer->mem);
+	kfree(peer);
+}
+
+static inline void test_server_reap(struct test_server *s)
+{
+	struct test_peer *peer, *next;
+
+	list_for_each_entry_safe(peer, next, &s->peers, node) {
+		if (READ_ONCE(peer->end.overs) && s->unused(peer))
+			test_peer_free(peer);
+	}
+}
+
 static inline void test_server_asked(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	DAT_CR_HANDLE cr = event->event_data.cr_arrival_event_data.cr_handle;
 	struct test_server *s = instance;
-	struct test_peer *peer = kzalloc(s->peer_size, GFP_KERNEL);
 	u32 size = s->attr.max_message_size, n = s->attr.max_recv_dtos;
+	struct test_peer *peer;
 	u8 *message;
 	int err;
 
+	if (s->unused)
+		test_server_reap(s);
+	peer = kzalloc(s->peer_size, GFP_KERNEL);
 	if (!peer) {
 		dat_cr_reject(cr, 0, NULL);
 		return;
@@ -91,7 +116,7 @@ static inline void test_server_asked(DAT_PVOID instance, const DAT_EVENT *event,
 static inline int test_server_open(struct test_server *s, u16 port, DAT_UPCALL_FUNC conn)
 {
 	INIT_LIST_HEAD(&s->peers);
-	return test_evd(&s->ia, 16, DAT_EVD_DTO_FLAG, test_server_dto, s, &s->evd) ?:
+	return test_evd(&s->ia, 16, DAT_EVD_DTO_FLAG, s->dto ?: test_server_dto, s, &s->evd) ?:
 	       test_evd(&s->ia, 1024, DAT_EVD_CONNECTION_FLAG, conn, s, &s->conn_evd) ?:
 	       test_evd(&s->ia, 32, DAT_EVD_CR_FLAG, test_server_asked, s, &s->cr_evd) ?:
 	       TRY(dat_psp_create, s->ia.h, port, s->cr_evd, DAT_PSP_CONSUMER_FLAG, &s->psp);
@@ -105,13 +130,8 @@ static inline void test_server_close(struct test_server *s)
 		return;		/* it was never opened */
 	FREE(dat_psp_free, &s->psp);
 	FREE(dat_evd_free, &s->cr_evd);
-	list_for_each_entry_safe(peer, next, &s->peers, node) {
-		if (peer->end.ep)
-			kdat_ep_drain(peer->end.ep);
-		FREE(dat_ep_free, &peer->end.ep);
-		test_mem_close(&peer->mem);
-		kfree(peer);
-	}
+	list_for_each_entry_safe(peer, next, &s->peers, node)
+		test_peer_free(peer);
 	FREE(dat_evd_free, &s->evd);
 	FREE(dat_evd_free, &s->conn_evd);
 }

@@ -124,17 +124,23 @@ static DAT_RETURN kx_register(struct kx_conn *conn)
 	return ret;
 }
 
-/* The adapter, and how many RDMA Reads of a peer it answers at a time. */
-static DAT_RETURN kx_ia_open(struct kx_conn *conn, const struct rpc_xprt *xprt, DAT_COUNT *reads)
+/*
+ * The adapter, how many RDMA Reads of a peer it answers at a time, and whether it works on copies
+ * of the memory (bounce buffers).
+ */
+static DAT_RETURN kx_ia_open(struct kx_conn *conn, const struct rpc_xprt *xprt, DAT_COUNT *reads,
+			     bool *copies)
 {
 	DAT_IA_ATTR *attr = kmalloc(sizeof(*attr), GFP_KERNEL);	/* too large for the stack */
 	DAT_RETURN ret = DAT_INSUFFICIENT_RESOURCES;
+	DAT_PROVIDER_ATTR provider = {};
 
 	if (attr)
 		ret = kdat_ia_open_to(xprt->xprt_net, (const struct sockaddr *)&xprt->addr, NULL, 8,
 				      &conn->async_evd, &conn->ia) ?:
 		      dat_ia_query(conn->ia, NULL, DAT_IA_FIELD_ALL, attr,
-				   DAT_PROVIDER_FIELD_NONE, NULL);
+				   DAT_PROVIDER_FIELD_LMR_SYNC_REQ, &provider);
+	*copies = provider.lmr_sync_req;
 	if (ret == DAT_SUCCESS)
 		*reads = min(attr->max_rdma_read_per_ep_in, 255);
 	kfree(attr);
@@ -174,8 +180,9 @@ static int kx_open(struct kx_conn *conn, const struct rpc_xprt *xprt)
 	struct kdat_mem_limits limits;
 	DAT_COUNT reads;
 	DAT_RETURN ret;
+	bool copies;
 
-	ret = kx_ia_open(conn, xprt, &reads) ?: kdat_ia_mem_limits(conn->ia, &limits);
+	ret = kx_ia_open(conn, xprt, &reads, &copies) ?: kdat_ia_mem_limits(conn->ia, &limits);
 	if (ret != DAT_SUCCESS)
 		return kdat_errno(ret);
 	conn->mr_pages = min_t(u32, limits.lmr_pages, KX_MAX_PAGES);
@@ -183,6 +190,11 @@ static int kx_open(struct kx_conn *conn, const struct rpc_xprt *xprt)
 		pr_warn("%s: the adapter registers %u pages at a time; needed are %u\n",
 			xprt->address_strings[RPC_DISPLAY_ADDR], conn->mr_pages, KX_MIN_PAGES);
 		return -EOPNOTSUPP;
+	}
+	conn->nmrs = KX_MRS;
+	if (copies) {
+		conn->mr_pages = KX_MIN_PAGES;
+		conn->nmrs = KX_FEW_MRS;
 	}
 	ret = dat_pz_create(conn->ia, &conn->pz) ?: kx_register(conn) ?: kx_mrs_create(conn) ?:
 	      kx_ep_create(conn, reads);

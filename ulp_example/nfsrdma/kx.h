@@ -38,6 +38,7 @@
 #define KX_REQS		(KX_CREDITS + KX_BC_REQS)
 #define KX_REPS		(KX_CREDITS + KX_BC_REQS)
 #define KX_MRS		(2 * KX_CREDITS)
+#define KX_FEW_MRS	32		/* where each has a copy of its memory (bounce buffers) */
 #define KX_SIGNAL_EVERY	16		/* of so many Sends one has a completion */
 #define KX_INLINE	4096u		/* bytes of the longest message, with its header */
 #define KX_MAX_DATA	(1024 * 1024)	/* bytes of a READ or WRITE */
@@ -201,6 +202,7 @@ struct kx_xprt {
  * @pad_bytes: its memory
  * @limits: longest messages inline
  * @mr_pages: pages of an MR
+ * @nmrs: how many there shall be
  * @mrs: all of them
  * @free_mrs: those that are not in use
  * @wait: for @outcome
@@ -222,6 +224,7 @@ struct kx_conn {
 	__be32 pad_bytes;
 	struct kx_limits limits;
 	u32 mr_pages;
+	int nmrs;
 	struct kx_mr mrs[KX_MRS];
 	struct list_head free_mrs;
 	wait_queue_head_t wait;

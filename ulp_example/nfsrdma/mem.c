@@ -96,7 +96,7 @@ DAT_RETURN kx_mrs_create(struct kx_conn *conn)
 	DAT_RETURN ret = DAT_SUCCESS;
 	int i;
 
-	for (i = 0; i < KX_MRS && ret == DAT_SUCCESS; i++) {
+	for (i = 0; i < conn->nmrs && ret == DAT_SUCCESS; i++) {
 		ret = dat_lmr_allocate(conn->ia, conn->pz, conn->mr_pages, DAT_LMR_SCOPE_EP,
 				       &conn->mrs[i].lmr);
 		if (ret == DAT_SUCCESS) {
@@ -105,7 +105,7 @@ DAT_RETURN kx_mrs_create(struct kx_conn *conn)
 		}
 	}
 	/* Half of them will do, on an adapter that does not have more. */
-	return i > KX_MRS / 2 ? DAT_SUCCESS : ret;
+	return i > conn->nmrs / 2 ? DAT_SUCCESS : ret;
 }
 
 static void kx_put_mr(struct kx_conn *conn, struct kx_req *req, u32 i)

@@ -214,12 +214,15 @@ static void kx_wait_for_reply(struct rpc_task *task)
 	rpc_sleep_on_timeout(&rqst->rq_xprt->pending, task, kx_woken, limit);
 }
 
+/* sunrpc's fault injection, in a task that has sent; XPRT_LOCKED may be another one's. */
 static void kx_inject_disconnect(struct rpc_xprt *xprt)
 {
 	struct kx_xprt *kx = kx_of(xprt);
 
+	spin_lock(&kx->lock);
 	if (kx->conn)
 		dat_ep_disconnect(kx->conn->ep, DAT_CLOSE_ABRUPT_FLAG);
+	spin_unlock(&kx->lock);
 }
 
 static void kx_set_connect_timeout(struct rpc_xprt *xprt, unsigned long connect_timeout,
