@@ -213,5 +213,6 @@ void kdapl_keys_destroy(struct kdapl_keys *keys)
 	struct kdapl_key_table *table = rcu_dereference_protected(keys->table, true);
 
 	RCU_INIT_POINTER(keys->table, &keys_none);
+	keys->left = 0;
 	keys_free(table);
 }

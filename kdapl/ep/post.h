@@ -314,7 +314,7 @@ static __always_inline void kdapl_dto_fill(struct kdapl_wq *wq, struct kdapl_wqe
 	wqe->retires = kdapl_wq_retires(wq, signaled);
 	wqe->seq = ++wq->dtos;
 	if (op == DAT_DTO_RDMA_READ)
-		wq->reads++;
+		WRITE_ONCE(wq->reads, wq->reads + 1);
 }
 
 /* The WR of a Send, Write or Read. */

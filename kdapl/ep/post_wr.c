@@ -432,7 +432,7 @@ static void wr_put_unposted(struct kdapl_wq *wq, struct kdapl_post *post)
 	if (post->obj)
 		wq->memop[wqe->index].handle = post->obj->handle;
 	if (post->op == DAT_DTO_RDMA_READ)
-		wq->reads++;
+		WRITE_ONCE(wq->reads, wq->reads + 1);
 	wqe->seq = ++wq->dtos;
 	/* pairs with the acquire in kdapl_wq_next() */
 	smp_store_release(&wq->head, wq->head + 1);

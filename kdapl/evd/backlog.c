@@ -39,12 +39,14 @@ static u32 backlog_others_max(const struct kdapl_evd *evd, u32 qlen)
 int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more)
 {
 	u32 reserve = evd->reserve + more;
-	u32 need = backlog_others_max(evd, qlen) + 1 + max(qlen, reserve) + reserve;
+	u64 need = (u64)backlog_others_max(evd, qlen) + 1 + max(qlen, reserve) + reserve;
 	/* grow geometrically: attaching n EPs copies the backlog O(log n) times */
 	u32 size = max(need, evd->backlog_size + evd->backlog_size / 2);
 	struct kdapl_event *backlog, *old;
 	u32 i;
 
+	if (need > S32_MAX)
+		return -ENOMEM;
 	if (need <= evd->backlog_size)
 		return 0;
 	backlog = backlog_alloc(size);

@@ -144,16 +144,38 @@ static bool wc_buf(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_e
  * way, nor once a request has failed: those posted meanwhile may be flushed before others that
  * wait in its queue.
  */
-static bool wc_in_order(struct kdapl_wq *wq, const struct kdapl_wqe *wqe, unsigned int status)
+static bool wc_in_order(const struct kdapl_evd *evd, struct kdapl_wq *wq,
+			const struct kdapl_wqe *wqe, unsigned int status)
 {
+	if (wq->ooo && status != DAT_DTO_SUCCESS)
+		wq->slow |= KDAPL_SLOW_ALWAYS;
 	if (unlikely(wqe->op == KDAPL_OP_MARKER))
 		return false;
 	if (likely(!wq->ooo))
 		return true;
-	if (status != DAT_DTO_SUCCESS)
-		wq->slow |= KDAPL_SLOW_ALWAYS;
-	/* in evd->ready: something before it has to be reported first */
-	return wq->slow == KDAPL_SLOW_READS && kdapl_wq_no_reads(wq) && list_empty(&wq->ready);
+	/*
+	 * in evd->ready: something before it has to be reported first; without room it waits in
+	 * the work queue
+	 */
+	return wq->slow == KDAPL_SLOW_READS && kdapl_wq_no_reads(wq) &&
+	       list_empty(&wq->ready) && kdapl_evd_room(evd);
+}
+
+/*
+ * How many entries from the tail on, other than Reads, does a completion out of order prove to be
+ * done? @before: how many are before it. A successful Read proves that these were sent, any other
+ * completion proves itself as well. A failed Read proves nothing, and neither does a flush, which
+ * may overtake them, unless it is the marker's: that is posted when all has been flushed (D-09b).
+ */
+static u32 wc_proves(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe, u32 before,
+		     unsigned int status)
+{
+	if (wqe->op == DAT_DTO_RDMA_READ)
+		return status == DAT_DTO_SUCCESS ? before : 0;
+	if (status == DAT_DTO_ERR_FLUSHED && wq->ooo &&
+	    !(wqe->op == KDAPL_OP_MARKER && kdapl_conn_stopping(wq->conn)))
+		return 0;
+	return before + 1;
 }
 
 static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wqe,
@@ -166,17 +188,10 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
 
 	if (unlikely(wq->sinks))
 		kdapl_wq_sync_reads(wq, pos, status == DAT_DTO_SUCCESS);
-	if (unlikely(!wc_in_order(wq, wqe, status))) {
+	if (unlikely(!wc_in_order(evd, wq, wqe, status))) {
 		wqe->status = status;
 		WRITE_ONCE(wqe->state, KDAPL_WQE_DONE);
-		/*
-		 * A successful Read proves that all earlier Sends and Writes were sent, a failed
-		 * one proves nothing. Any other completion also proves its own entry (D-09b).
-		 */
-		if (wqe->op != DAT_DTO_RDMA_READ)
-			done_to = pos + 1;
-		else if (status == DAT_DTO_SUCCESS)
-			done_to = pos;
+		done_to += wc_proves(wq, wqe, pos - wq->tail, status);
 		if ((s32)(done_to - wq->done_to) > 0)
 			wq->done_to = done_to;
 		if (wqe->op == KDAPL_OP_MARKER)

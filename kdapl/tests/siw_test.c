@@ -314,6 +314,54 @@ static void siw_marker_test(struct kunit *test)
 	siw_close(env);
 }
 
+/* Reads complete out of order. The consumer sees the order of posting, and so do late flushes. */
+static void siw_order_test(struct kunit *test)
+{
+	struct kd_env *env = siw_connected(test);
+	unsigned int first;
+	int i;
+
+	for (i = 0; i < 40; i++) {	/* more than the queue has entries */
+		first = fake_ib_posted(env->qp, false);
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 1, 8, 0));
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 2, 8, DAT_COMPLETION_SUPPRESS_FLAG));
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 3, 8, 0));
+		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		kd_expect_dto(test, env->req, 1, DAT_DTO_SUCCESS);
+		kd_expect_dto(test, env->req, 3, DAT_DTO_SUCCESS);
+		if (i % 4)
+			continue;
+		/* a Read that takes its time */
+		first = fake_ib_posted(env->qp, false);
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 4, 8, 0));
+		KD_EXPECT_OK(test, siw_post(env, KD_READ, 5, 8, 0));
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 6, 8, 0));
+		KUNIT_EXPECT_EQ(test, fake_ib_complete(env->qp, false, IB_WC_SUCCESS), 0);
+		KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, first + 2,
+							   IB_WC_SUCCESS), 0);
+		kd_expect_dto(test, env->req, 4, DAT_DTO_SUCCESS);
+		KD_EXPECT_EMPTY(test, env->req);
+		KUNIT_EXPECT_EQ(test, fake_ib_complete(env->qp, false, IB_WC_SUCCESS), 0);
+		kd_expect_dto(test, env->req, 5, DAT_DTO_SUCCESS);
+		kd_expect_dto(test, env->req, 6, DAT_DTO_SUCCESS);
+	}
+	first = fake_ib_posted(env->qp, false);
+	for (i = 0; i < 3; i++)
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, i, 8,
+					    i == 1 ? DAT_COMPLETION_SUPPRESS_FLAG : 0));
+	KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, first + 2,
+						   IB_WC_WR_FLUSH_ERR), 0);
+	KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, first, IB_WC_SUCCESS), 0);
+	kd_expect_dto(test, env->req, 0, DAT_DTO_SUCCESS);
+	KD_EXPECT_EMPTY(test, env->req);
+	KUNIT_EXPECT_EQ(test, fake_ib_complete(env->qp, false, IB_WC_WR_FLUSH_ERR), 0);
+	kd_expect_dtos(test, env->req, 1, 2, DAT_DTO_ERR_FLUSHED);
+	KD_EXPECT_EMPTY(test, env->req);
+	kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+	KD_EXPECT_END(env, DISCONNECTED);
+	siw_close(env);
+}
+
 static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_split_test, "SEND-04,RDMAW-02: short requests across a page"),
 	KD_CASE(siw_reads_test, "EP-POST-17: no more Reads than the peer takes"),
@@ -322,6 +370,7 @@ static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_kick_count_test, "STAT-01,STAT-05: one of our own at a time"),
 	KD_CASE(siw_marker_test,
 		"FLUSH-09,EPSM-16: a graceful disconnect waits for Reads out of order"),
+	KD_CASE(siw_order_test, "EP-POST-21,FLAG-03: the order of posting, whatever completes first"),
 	{}
 };
 
