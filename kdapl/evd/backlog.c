@@ -5,8 +5,9 @@
  * The backlog of an EVD: events that wait for their consumer outside of a CQ.
  *
  * A circular buffer with three shares: one for events of other streams than DTO and RMR, if the EVD
- * has any (qlen, and one entry for the last asynchronous event), one that is filled by polling ahead
- * for posters (qlen or reserve, whichever is more), and one for connections that end (reserve).
+ * has any (qlen, and one entry for the last asynchronous event); one that is filled by polling
+ * ahead for posters (qlen or reserve, whichever is more); and one for connections that end
+ * (reserve). What an upcall has in hand and gives back has room beside them.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -39,7 +40,8 @@ static u32 backlog_others_max(const struct kdapl_evd *evd, u32 qlen)
 int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more)
 {
 	u32 reserve = evd->reserve + more;
-	u64 need = (u64)backlog_others_max(evd, qlen) + 1 + max(qlen, reserve) + reserve;
+	u64 need = (u64)backlog_others_max(evd, qlen) + 1 + max(qlen, reserve) + reserve +
+		   KDAPL_TAKE;
 	/* grow geometrically: attaching n EPs copies the backlog O(log n) times */
 	u32 size = max(need, evd->backlog_size + evd->backlog_size / 2);
 	struct kdapl_event *backlog, *old;

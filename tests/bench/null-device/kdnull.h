@@ -22,6 +22,7 @@
 
 #define KDNULL_MAX_SGE		16
 #define KDNULL_MAX_WR		16384
+#define KDNULL_MAX_SRQ_WR	BIT(18)		/* for many QPs */
 #define KDNULL_MAX_CQE		BIT(20)
 #define KDNULL_MAX_PAGES	1024
 #define KDNULL_MAX_READS	128

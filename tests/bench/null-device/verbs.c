@@ -29,7 +29,7 @@ static int kdnull_query_device(struct ib_device *ibdev, struct ib_device_attr *a
 	attr->max_mr = BIT(20);
 	attr->max_pd = BIT(20);
 	attr->max_srq = BIT(20);
-	attr->max_srq_wr = KDNULL_MAX_WR;
+	attr->max_srq_wr = KDNULL_MAX_SRQ_WR;
 	attr->max_srq_sge = KDNULL_MAX_SGE;
 	return 0;
 }
@@ -123,7 +123,7 @@ static int kdnull_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr
 
 	if (attr->srq_type != IB_SRQT_BASIC)
 		return -EOPNOTSUPP;
-	if (!attr->attr.max_wr || attr->attr.max_wr > KDNULL_MAX_WR ||
+	if (!attr->attr.max_wr || attr->attr.max_wr > KDNULL_MAX_SRQ_WR ||
 	    attr->attr.max_sge > KDNULL_MAX_SGE)
 		return -EINVAL;
 	spin_lock_init(&srq->lock);
