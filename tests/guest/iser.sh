@@ -12,6 +12,7 @@
 #   faults	the target is disabled, the device removed, iscsid killed
 #   dead	a portal that does not answer
 #   unload	the module goes the moment its last session does
+#   starve	allocations fail, one in each login
 #   chaos-SECONDS	all of it in any order and at the same time
 # OPEN-ISCSI is what tests/open-iscsi prints.
 # shellcheck shell=sh disable=SC2154
@@ -587,6 +588,36 @@ unload_part() {
 	step "nothing is left in kDAPL" test "$(objects)" = 0
 }
 
+# Each login has one allocation fail that kdat_iser has asked for, or kDAPL for it: another one each
+# time. iscsid tries again.
+starve_part() {
+	kd_fail=/sys/kernel/debug/failslab
+	must "kdat_iser.ko loads" initiator
+	must "a record" record "$iqn" node.session.initial_login_retry_max=4
+	kd_text=$(($(cat /sys/module/kdat_iser/sections/.text)))
+	must "allocations can fail" attributes $kd_fail verbose=0 task-filter=N ignore-gfp-wait=N \
+		require-start="$(printf %#x $kd_text)" \
+		require-end="$(printf %#x $((kd_text + 32768)))" probability=100
+	kd_hits=0 kd_logins=0
+	for kd_nth in 1 2 3 4 5 6 7 8 9 10 12 14 16 18 20 23 26 29 33 40 60 90 140 200 280; do
+		set_to $kd_nth $kd_fail/interval
+		set_to 1 $kd_fail/times
+		! login "$iqn" >/dev/null 2>&1 || kd_logins=$((kd_logins + 1))
+		[ "$(cat $kd_fail/times)" != 0 ] || kd_hits=$((kd_hits + 1))
+		set_to 0 $kd_fail/times
+		logout "$iqn" >/dev/null 2>&1 || :
+	done
+	set_to 0 $kd_fail/probability
+	echo "$kd_hits allocations have failed, $kd_logins logins have not"
+	step "most of them have failed" test $kd_hits -ge 15
+	step "a login" login "$iqn"
+	step "a disk" until_true 30 has_disk "$iqn" 0
+	step "logout" logged_out
+	step "no session is left" test -z "$(session_state)"
+	step "kdat_iser.ko unloads" unloaded
+	step "nothing is left in kDAPL" test "$(objects)" = 0
+}
+
 # A target that breaks the rules: each fault costs it the connection, and the disk goes on.
 hostile_part() {
 	kd_param=/sys/module/kdiserfuzz/parameters
@@ -895,6 +926,7 @@ for part; do
 	faults) faults_part ;;
 	dead) dead_part ;;
 	unload) unload_part ;;
+	starve) starve_part ;;
 	chaos-*) chaos_part "${part#chaos-}" ;;
 	esac
 done
