@@ -12,6 +12,7 @@
 #   faults	the target is disabled, the device removed, iscsid killed
 #   dead	a portal that does not answer
 #   unload	the module goes the moment its last session does
+#   starve	allocations fail, one in each login
 #   chaos-SECONDS	all of it in any order and at the same time
 # OPEN-ISCSI is what tests/open-iscsi prints.
 # shellcheck shell=sh disable=SC2154
@@ -587,6 +588,36 @@ unload_part() {
 	step "nothing is left in kDAPL" test "$(objects)" = 0
 }
 
+# Each login has one allocation fail that kdat_iser has asked for, or kDAPL for it: another one each
+# time. iscsid tries again.
+starve_part() {
+	kd_fail=/sys/kernel/debug/failslab
+	must "kdat_iser.ko loads" initiator
+	must "a record" record "$iqn" node.session.initial_login_retry_max=4
+	kd_text=$(($(cat /sys/module/kdat_iser/sections/.text)))
+	must "allocations can fail" attributes $kd_fail verbose=0 task-filter=N ignore-gfp-wait=N \
+		require-start="$(printf %#x $kd_text)" \
+		require-end="$(printf %#x $((kd_text + 32768)))" probability=100
+	kd_hits=0 kd_logins=0
+	for kd_nth in 1 2 3 4 5 6 7 8 9 10 12 14 16 18 20 23 26 29 33 40 60 90 140 200 280; do
+		set_to $kd_nth $kd_fail/interval
+		set_to 1 $kd_fail/times
+		! login "$iqn" >/dev/null 2>&1 || kd_logins=$((kd_logins + 1))
+		[ "$(cat $kd_fail/times)" != 0 ] || kd_hits=$((kd_hits + 1))
+		set_to 0 $kd_fail/times
+		logout "$iqn" >/dev/null 2>&1 || :
+	done
+	set_to 0 $kd_fail/probability
+	echo "$kd_hits allocations have failed, $kd_logins logins have not"
+	step "most of them have failed" test $kd_hits -ge 15
+	step "a login" login "$iqn"
+	step "a disk" until_true 30 has_disk "$iqn" 0
+	step "logout" logged_out
+	step "no session is left" test -z "$(session_state)"
+	step "kdat_iser.ko unloads" unloaded
+	step "nothing is left in kDAPL" test "$(objects)" = 0
+}
+
 # A target that breaks the rules: each fault costs it the connection, and the disk goes on.
 hostile_part() {
 	kd_param=/sys/module/kdiserfuzz/parameters
@@ -647,6 +678,10 @@ chaos_part() {
 	done
 	(portal=192.0.2.1:3261 && record "$bad" node.session.initial_login_retry_max=2 \
 		node.session.timeo.replacement_timeout=10)
+	# LIO does not count a command that it has aborted as done, so its window shrinks by each.
+	for kd_t in "$iqn" $come; do
+		must "a window for many resets" set_to 512 "$kd_tpg/$kd_t/tpgt_1/attrib/default_cmdsn_depth"
+	done
 	must "login" login_with InitialR2T=No ImmediateData=Yes FirstBurstLength=65536
 	lasting 3600
 	for kd_lun in 0 2; do
@@ -670,7 +705,6 @@ chaos_part() {
 	kd_loops="$kd_loops $!"
 	storm
 	wait $kd_loops
-	echo "orders: $kd_orders"
 	iscsid_is_up || iscsid_up
 	set_to 1 "$kd_tpg/$iqn/tpgt_1/enable"
 	set_to 1 "$kd_tpg/$come/tpgt_1/enable"
@@ -692,7 +726,7 @@ chaos_part() {
 	step "the hostile target unloads" timeout 60 rmmod kdiserfuzz
 	step "nothing is left in kDAPL" test "$(objects)" = 0
 }
-# The session of the first target: its number, to be told by.
+# The session of the first target.
 lasts() {
 	for kd_s in /sys/class/iscsi_session/session*; do
 		[ "$(cat "$kd_s/targetname")" != "$iqn" ] || [ "$(cat "$kd_s/state")" != LOGGED_IN ] ||
@@ -763,10 +797,9 @@ hostile_load() {
 	done
 }
 storm() {
-	kd_orders=''
 	while on; do
 		kd_order=$(below 10)
-		kd_orders="$kd_orders $kd_order"
+		echo "storm: $(now) $kd_order"
 		case $kd_order in
 		0) tpg_goes "$iqn" ;;
 		1) tpg_goes $come ;;
@@ -893,6 +926,7 @@ for part; do
 	faults) faults_part ;;
 	dead) dead_part ;;
 	unload) unload_part ;;
+	starve) starve_part ;;
 	chaos-*) chaos_part "${part#chaos-}" ;;
 	esac
 done
