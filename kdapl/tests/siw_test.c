@@ -370,7 +370,7 @@ static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_kick_count_test, "STAT-01,STAT-05: one of our own at a time"),
 	KD_CASE(siw_marker_test,
 		"FLUSH-09,EPSM-16: a graceful disconnect waits for Reads out of order"),
-	KD_CASE(siw_order_test, "EP-POST-21,FLAG-03: the order of posting, whatever completes first"),
+	KD_CASE(siw_order_test, "EP-POST-21,FLAG-03: in the order of posting, however they end"),
 	{}
 };
 
