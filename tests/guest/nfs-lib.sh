@@ -60,7 +60,7 @@ mount_it() {	# VERSION [OPTIONS]
 unmount() { timeout 120 umount "$dir"; }
 is_rdma() { grep -q 'xprt:	rdma' /proc/self/mountstats; }
 fresh() { rm -rf "$dir/tree" && mkdir "$dir/tree"; }
-check() { timeout 400 "$TOP/tests/nfscheck" "$dir/tree" "$@"; }
+check() { timeout 900 "$TOP/tests/nfscheck" "$dir/tree" "$@"; }
 column() { sed -n 's/.*xprt:\trdma //p' /proc/self/mountstats | head -1 | cut -d' ' -f"$1"; }
 some() { [ "$(column "$1")" -gt 0 ]; }
 unused() { lsmod | grep -q '^kdat_xprtrdma .* 0 *$'; }

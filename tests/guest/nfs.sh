@@ -17,6 +17,7 @@
 #   hostile	a server that breaks the protocol (tests/fuzz/nfs)
 #   krb5		files signed and encrypted by Kerberos
 #   netns		a mount in a network namespace, whose device is not that of the machine
+#   gone		a network namespace ends while calls of its mount wait
 #   suite V	programs that others test file systems with
 #   chaos SECONDS	killed processes, soft mounts, mounts that come and go, under faults of all kinds
 #   dirty		much of a small memory waits to be written while there is no cable, for a minute
@@ -523,11 +524,13 @@ server_krb5() {
 # sockets in the first one.)
 over_device() { grep -q " $1 .* CONNECTED " /sys/kernel/debug/kdapl/eps; }
 in_netns() { nsenter --net=/run/netns/nfs "$@"; }
-client_netns() {
+namespace() {
 	ip netns add nfs && ip link add kdv0 type veth peer name eth0 netns nfs &&
 		ip link set kdv0 master eth0 up && ip -n nfs addr add 192.0.2.3/24 dev eth0 &&
-		ip -n nfs link set eth0 up
-	mkdir -p "$TMPDIR/netns"
+		ip -n nfs link set eth0 up && mkdir -p "$TMPDIR/netns"
+}
+client_netns() {
+	must "a namespace" namespace
 	step "without a device inside a mount fails" refused in_netns timeout 60 mount.nfs \
 		$server:/ "$TMPDIR/netns" -o vers=4.2,proto=rdma,port=20049,soft,timeo=30,retrans=1,retry=0
 	must "a device inside" in_netns rdma link add "${p}9" type "$p" netdev eth0
@@ -547,6 +550,30 @@ client_netns() {
 	ip netns delete nfs
 }
 server_netns() { :; }
+
+# It is gone, its mount as well, while calls wait for the server.
+client_gone() {
+	for kd_i in 1 2; do
+		must "a namespace" namespace
+		must "a device inside" in_netns rdma link add "${p}9" type "$p" netdev eth0
+		must "a mount inside" in_netns timeout 120 mount.nfs $server:/ "$TMPDIR/netns" \
+			-o vers=4.2,proto=rdma,port=20049,nconnect=2,nosharecache
+		dd if=/dev/zero of="$TMPDIR/netns/large" bs=1M count=500 oflag=direct 2>/dev/null &
+		sleep 1
+		cable drop 100
+		sleep 0.$kd_i
+		kill -9 $!
+		umount -l "$TMPDIR/netns"
+		ip netns delete nfs
+		sleep 2
+		cable clean
+		wait $! || :
+		step "the transports of a namespace that is gone end" until_true 200 unused
+		rdma link delete "${p}9" 2>/dev/null || :
+		ip link delete kdv0 2>/dev/null || :
+	done
+}
+server_gone() { :; }
 
 # What it says matters only when it fails.
 quietly() {
