@@ -24,6 +24,7 @@
 
 #define KDISER_MAX_LUNS		512
 #define KDISER_CDB_SIZE		16
+#define KDISER_SOON		(HZ / 10)	/* time that a connection in the neighbourhood takes */
 
 static DEFINE_MUTEX(kdiser_mutex);		/* protects the list */
 static LIST_HEAD(kdiser_conns);
@@ -66,7 +67,10 @@ static struct iscsi_endpoint *kdiser_ep_connect(struct Scsi_Host *shost, struct 
 	mutex_lock(&kdiser_mutex);
 	list_add_tail(&conn->node, &kdiser_conns);
 	mutex_unlock(&kdiser_mutex);
-	if (!non_blocking)
+	/* iscsid looks once, and then a second later. */
+	if (non_blocking)
+		wait_for_completion_timeout(&conn->settled, KDISER_SOON);
+	else
 		wait_for_completion(&conn->settled);	/* there is a time limit */
 	return endpoint;
 }

@@ -188,7 +188,7 @@ static int kx_open(struct kx_conn *conn, const struct rpc_xprt *xprt)
 	conn->mr_pages = min_t(u32, limits.lmr_pages, KX_MAX_PAGES);
 	if (conn->mr_pages < KX_MIN_PAGES) {
 		pr_warn("%s: the adapter registers %u pages at a time; needed are %u\n",
-			xprt->address_strings[RPC_DISPLAY_ADDR], conn->mr_pages, KX_MIN_PAGES);
+			xprt->address_strings[RPC_DISPLAY_ADDR], conn->mr_pages, (u32)KX_MIN_PAGES);
 		return -EOPNOTSUPP;
 	}
 	conn->nmrs = KX_MRS;

@@ -23,6 +23,7 @@
 #include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/scatterlist.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/sunrpc/xprt.h>
 #include <linux/wait.h>
@@ -42,7 +43,7 @@
 #define KX_SIGNAL_EVERY	16		/* of so many Sends one has a completion */
 #define KX_INLINE	4096u		/* bytes of the longest message, with its header */
 #define KX_MAX_DATA	(1024 * 1024)	/* bytes of a READ or WRITE */
-#define KX_MIN_PAGES	128		/* of one MR, so that KX_SEGS suffice */
+#define KX_MIN_PAGES	(SZ_512K / PAGE_SIZE)	/* of one MR, so that KX_SEGS suffice */
 #define KX_MAX_PAGES	(KX_MAX_DATA / PAGE_SIZE + 1)
 #define KX_REQ_MRS	(2 * KX_SEGS)	/* of a call with a Read and a Reply chunk */
 

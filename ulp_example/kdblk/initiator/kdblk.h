@@ -60,7 +60,7 @@ struct kdblk_slot {
 	bool lent;
 	bool data;			/* a READ whose data comes in the answer */
 	u8 opcode;
-	bool answered;
+	atomic_t answered;		/* taken by the answer, or by a post that has failed */
 	bool cached;			/* a write that may stay in a cache of the target */
 	bool covers;			/* a FLUSH, and there were such writes before it */
 	atomic_t pending;		/* what the request waits for: the post, the answer */

@@ -80,7 +80,7 @@ static DAT_LMR_TRIPLET kdblk_iov(const struct kdblk_msgs *msgs, u32 i, u32 lengt
  */
 static void kdblk_expect(struct kdblk_slot *slot, struct request *rq)
 {
-	slot->answered = false;
+	atomic_set(&slot->answered, 0);
 	atomic_set(&slot->pending, 2);
 	smp_store_release(&slot->rq, rq);	/* pairs with kdblk_answered() */
 }
@@ -176,7 +176,7 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 	if (tag >= q->depth)
 		return "an answer to a command that was not sent";
 	rq = smp_load_acquire(&slot->rq);	/* pairs with kdblk_expect() */
-	if (!rq || slot->answered || slot->opcode != rsp.opcode)
+	if (!rq || atomic_read(&slot->answered) || slot->opcode != rsp.opcode)
 		return "an answer to a command that was not sent";
 	if (slot->data && le16_to_cpu(rsp.status) == KDBLK_STATUS_OK)
 		data = blk_rq_bytes(rq);
@@ -185,8 +185,10 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 	/* Only this completion proves that the target can no longer reach the memory. */
 	if (slot->lent != invalidated || (slot->lent && dto->rmr_context != slot->rkey))
 		return "an answer that does not give back the memory of its command";
+	/* A post that has failed meanwhile has given the request back. */
+	if (atomic_xchg(&slot->answered, 1))
+		return "an answer to a command that was not sent";
 	slot->lent = false;
-	slot->answered = true;
 	if (unlikely(!READ_ONCE(q->disk->heard)))
 		WRITE_ONCE(q->disk->heard, true);
 	if (unlikely(!READ_ONCE(q->disk->answered)))
@@ -366,6 +368,12 @@ static u8 kdblk_opcode(struct request *rq, u8 *flags)
  */
 static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot, DAT_RETURN ret)
 {
+	/* A faulty target has answered what it was not sent, and that completes the request. */
+	if (atomic_xchg(&slot->answered, 1)) {
+		kdblk_lost(q->disk, "the target broke the protocol");
+		kdblk_slot_done(slot);
+		return BLK_STS_OK;
+	}
 	slot->lent = false;
 	slot->rq = NULL;
 	if (slot->covers)

@@ -164,12 +164,15 @@ static int kdblk_geometry(struct kdblk_disk *disk)
 {
 	const struct kdblk_login_rsp *geo = &disk->answer;
 	u64 pages = disk->limits.lmr_pages, capacity = le64_to_cpu(geo->capacity);
+	u32 i;
 
 	if (!kdblk_geometry_fits(geo, disk->nr_queues))
 		return kdblk_why(disk, -EPROTO, "the target sent invalid properties of its disk");
 	if (!disk->connects) {
 		disk->geometry = *geo;
 		disk->nr_queues = le16_to_cpu(geo->queues);
+		for (i = disk->nr_queues; i < disk->nr_alloc; i++)
+			kdblk_queue_free(&disk->queues[i]);
 		/* an unaligned buffer needs one more page */
 		disk->max_io = min3((u64)le32_to_cpu(geo->max_io), (pages - 1) * PAGE_SIZE,
 				    round_down(disk->limits.max_mapping, PAGE_SIZE));

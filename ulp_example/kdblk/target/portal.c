@@ -499,7 +499,7 @@ void kdt_portal_init(struct kdt_portal *portal)
 	portal->cfg_queues = 16;
 	portal->cfg_max_io = 131072;
 	portal->cfg_buffers = 64;
-	portal->cfg_inline_size = 8192;
+	portal->cfg_inline_size = max_t(u32, 8192, PAGE_SIZE);
 	portal->cfg_max_sessions = 64;
 	spin_lock_bh(&kdt_portals_lock);
 	list_add_tail(&portal->node, &kdt_portals);
