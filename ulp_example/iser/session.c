@@ -24,7 +24,7 @@
 
 #define KDISER_MAX_LUNS		512
 #define KDISER_CDB_SIZE		16
-#define KDISER_SOON		(HZ / 10)	/* time that a connection in the neighbourhood takes */
+#define KDISER_SOON		(HZ / 10)	/* a connection nearby takes less */
 
 static DEFINE_MUTEX(kdiser_mutex);		/* protects the list */
 static LIST_HEAD(kdiser_conns);
