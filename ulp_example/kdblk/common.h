@@ -6,9 +6,12 @@
 
 #include <linux/ctype.h>
 #include <linux/errno.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
 #include <linux/printk.h>
 #include <linux/socket.h>
 #include <linux/string.h>
+#include <linux/vmalloc.h>
 #include <net/ipv6.h>
 #include <dat2/kdat.h>
 #include <dat2/kdat_ext.h>
@@ -16,6 +19,21 @@
 #include "proto.h"
 
 #define KDBLK_LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
+
+/* Zeroed memory to register, in one piece if there is any; @size is a multiple of PAGE_SIZE. */
+static inline void *kdblk_pages_alloc(size_t size)
+{
+	return alloc_pages_exact(size, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY) ?:
+	       vzalloc(size);
+}
+
+static inline void kdblk_pages_free(void *va, size_t size)
+{
+	if (is_vmalloc_addr(va))
+		vfree(va);
+	else if (va)
+		free_pages_exact(va, size);
+}
 
 /* Texts go over the wire, into the log and into sysfs: printable ASCII only. */
 static inline bool kdblk_printable(const char *text, size_t length)

@@ -91,8 +91,7 @@ struct kdblk_queue {
 	/* read mostly */
 	struct kdblk_disk *disk;
 	DAT_EP_HANDLE ep;		/* of the connection */
-	u32 inline_size;		/* bytes of a WRITE in its command */
-	u32 answer_size;		/* bytes of a READ in its answer */
+	u32 inline_size;		/* data bytes in a command, and in an answer */
 	u16 index;
 	u16 asked, depth;		/* tags: requested and allocated; granted by the target */
 	bool polled;

@@ -8,11 +8,9 @@
  */
 #define pr_fmt(fmt) "kdblk: " fmt
 
-#include <linux/gfp.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 #include "kdblk.h"
 
 /* Every adapter can register that much scattered memory as one region. */
@@ -28,7 +26,6 @@ static size_t kdblk_chunk_size(const struct kdblk_msgs *msgs, u32 i)
 /* The caller frees what was allocated, also after a failure. */
 int kdblk_msgs_alloc(struct kdblk_msgs *msgs, u32 count, u32 size)
 {
-	size_t bytes;
 	u32 i;
 
 	msgs->count = count;
@@ -39,10 +36,7 @@ int kdblk_msgs_alloc(struct kdblk_msgs *msgs, u32 count, u32 size)
 	if (!msgs->chunks)
 		return -ENOMEM;
 	for (i = 0; i < msgs->nchunks; i++) {
-		bytes = kdblk_chunk_size(msgs, i);
-		msgs->chunks[i].va = alloc_pages_exact(bytes, GFP_KERNEL | __GFP_ZERO |
-						       __GFP_NOWARN | __GFP_NORETRY) ?:
-				     vzalloc(bytes);
+		msgs->chunks[i].va = kdblk_pages_alloc(kdblk_chunk_size(msgs, i));
 		if (!msgs->chunks[i].va)
 			return -ENOMEM;
 	}
@@ -51,16 +45,10 @@ int kdblk_msgs_alloc(struct kdblk_msgs *msgs, u32 count, u32 size)
 
 void kdblk_msgs_free(struct kdblk_msgs *msgs)
 {
-	void *va;
 	u32 i;
 
-	for (i = 0; msgs->chunks && i < msgs->nchunks; i++) {
-		va = msgs->chunks[i].va;
-		if (is_vmalloc_addr(va))
-			vfree(va);
-		else if (va)
-			free_pages_exact(va, kdblk_chunk_size(msgs, i));
-	}
+	for (i = 0; msgs->chunks && i < msgs->nchunks; i++)
+		kdblk_pages_free(msgs->chunks[i].va, kdblk_chunk_size(msgs, i));
 	kfree(msgs->chunks);
 	msgs->chunks = NULL;
 }

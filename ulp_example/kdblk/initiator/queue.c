@@ -38,17 +38,16 @@ static blk_status_t kdblk_status(u16 status)
 int kdblk_queue_alloc(struct kdblk_queue *q, const struct kdblk_config *config)
 {
 	u32 size = config->inline_size, n = config->depth + 1;
-	int err;
+	int err = -ENOMEM;
 
 	q->asked = config->depth;
 	spin_lock_init(&q->poll_lock);
 	q->slots = kvcalloc(q->asked, sizeof(*q->slots), GFP_KERNEL);
-	err = q->slots ? 0 : -ENOMEM;
-	err = err ?:
-	      kdblk_msgs_alloc(&q->cmds, n, sizeof(struct kdblk_cmd) +
-			       max_t(u32, size, sizeof(struct kdblk_login))) ?:
-	      kdblk_msgs_alloc(&q->rsps, n, max(sizeof(struct kdblk_rsp) + size,
-						sizeof(struct kdblk_login_rsp)));
+	if (q->slots)
+		err = kdblk_msgs_alloc(&q->cmds, n, sizeof(struct kdblk_cmd) +
+				       max_t(u32, size, sizeof(struct kdblk_login))) ?:
+		      kdblk_msgs_alloc(&q->rsps, n, max(sizeof(struct kdblk_rsp) + size,
+							sizeof(struct kdblk_login_rsp)));
 	if (err)
 		kdblk_queue_free(q);
 	return err;
@@ -324,7 +323,7 @@ static DAT_RETURN kdblk_post_data(struct kdblk_queue *q, struct request *rq,
 	struct kdblk_io *io = blk_mq_rq_to_pdu(rq);
 	u32 length = blk_rq_bytes(rq);
 
-	if (cmd->opcode == KDBLK_OP_READ && length <= q->answer_size) {
+	if (cmd->opcode == KDBLK_OP_READ && length <= q->inline_size) {
 		cmd->flags |= KDBLK_CMD_INLINE;
 		slot->data = true;
 		return kdblk_post_plain(q, slot, rq, tag, 0, flags);
@@ -498,7 +497,6 @@ static int kdblk_queue_accepted(struct kdblk_queue *q)
 	}
 	q->depth = depth;
 	q->inline_size = min(le32_to_cpu(a->inline_size), q->disk->config.inline_size);
-	q->answer_size = q->inline_size;
 	return 0;
 }
 

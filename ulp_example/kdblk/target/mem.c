@@ -7,10 +7,8 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "target.h"
 
@@ -32,15 +30,10 @@ int kdt_chunk_alloc(struct kdt_chunk *chunk, DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz,
 	DAT_RETURN ret;
 
 	chunk->size = PAGE_ALIGN(size);
-	chunk->scattered = false;
-	chunk->va = alloc_pages_exact(chunk->size, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN |
-				      __GFP_NORETRY);
-	if (!chunk->va) {
-		chunk->scattered = true;
-		chunk->va = vzalloc(chunk->size);
-	}
+	chunk->va = kdblk_pages_alloc(chunk->size);
 	if (!chunk->va)
 		return -ENOMEM;
+	chunk->scattered = is_vmalloc_addr(chunk->va);
 	region.for_va = chunk->va;
 	ret = dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, chunk->size, pz, rights,
 			      DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &chunk->lmr,
@@ -52,10 +45,7 @@ void kdt_chunk_free(struct kdt_chunk *chunk)
 {
 	if (chunk->lmr)
 		dat_lmr_free(chunk->lmr);
-	if (chunk->va && chunk->scattered)
-		vfree(chunk->va);
-	else if (chunk->va)
-		free_pages_exact(chunk->va, chunk->size);
+	kdblk_pages_free(chunk->va, chunk->size);
 	memset(chunk, 0, sizeof(*chunk));
 }
 
