@@ -386,6 +386,18 @@ abort_part() {
 	step "logout" logged_out
 	step "kdat_iser.ko unloads" unloaded
 }
+
+# A disk of the hostile target, which is kind so far.
+hostile_disk() {
+	must "a hostile target" insmod "$KO/kdiserfuzz.ko" ia="${p}0-1"
+	portal=192.0.2.1:3261
+	bad=iqn.2026-11.example.kdapl:hostile
+	must "a record" record "$bad"
+	must "login" login "$bad"
+	must "a disk" until_true 30 has_disk "$bad" 0
+	d=$(disk "$bad" 0)
+}
+
 stat_of() { adm -m session -s | sed -n "s/.*$1: //p" | head -1; }
 more_tm() { [ "$(stat_of tmfcmd_pdus)" -gt "$before_tm" ]; }
 
@@ -422,13 +434,7 @@ giveup_part() {
 	must "the third disk is one again" one_half
 
 	# The answer to what was given up comes after the next one was sent.
-	must "another target" insmod "$KO/kdiserfuzz.ko" ia="${p}0-1"
-	portal=192.0.2.1:3261
-	bad=iqn.2026-11.example.kdapl:hostile
-	must "a record" record "$bad"
-	must "login" login "$bad"
-	must "a disk" until_true 30 has_disk "$bad" 0
-	d=$(disk "$bad" 0)
+	hostile_disk
 	ended=$(ends)
 	must "it answers task management late" set_to Y /sys/module/kdiserfuzz/parameters/hold
 	for kd_i in 1 2 3; do
@@ -625,13 +631,7 @@ starve_part() {
 hostile_part() {
 	kd_param=/sys/module/kdiserfuzz/parameters
 	must "kdat_iser.ko loads" initiator
-	must "a hostile target" insmod "$KO/kdiserfuzz.ko" ia="${p}0-1"
-	portal=192.0.2.1:3261
-	bad=iqn.2026-11.example.kdapl:hostile
-	must "a record" record "$bad"
-	must "login" login "$bad"
-	must "a disk" until_true 30 has_disk "$bad" 0
-	d=$(disk "$bad" 0)
+	hostile_disk
 	# Two faults are answers that never come.
 	must "commands time out soon" set_to $((2 * slow)) "/sys/block/${d##*/}/device/timeout"
 	head -c 256k /dev/urandom >"$TMPDIR/pattern"

@@ -55,6 +55,7 @@ else
 fi
 perf() { echo "run $*" >$kd_perf/do; }
 measure() { step "$*" perf unit=$unit $length "$@"; }	# the last word counts
+measure_both() { measure ctx=softirq "$@"; measure ctx=poll "$@"; }
 # A block of a stream is one sample: more of them, and shorter.
 stream() { step "stream $*" perf unit=$unit $streams mode=stream "$@"; }
 
@@ -94,14 +95,12 @@ lmrs() {
 }
 eps() {
 	for n in $most_eps; do
-		measure ctx=softirq op=write eps=$n
-		measure ctx=poll op=write eps=$n
+		measure_both op=write eps=$n
 	done
 }
 suppressed() {
 	for n in 1 2 32; do
-		measure ctx=softirq op=write signal=$n
-		measure ctx=poll op=write signal=$n
+		measure_both op=write signal=$n
 	done
 }
 serial() {
@@ -128,20 +127,17 @@ posters() {
 # An EVD for one event, whatever its EPs may have outstanding.
 short_evd() {
 	for n in $most_eps; do
-		measure ctx=softirq op=write eps=$n evd=1
-		measure ctx=poll op=write eps=$n evd=1
+		measure_both op=write eps=$n evd=1
 	done
 }
 srq_eps() {
 	for n in $most_eps; do
-		measure ctx=softirq op=srq eps=$n
-		measure ctx=poll op=srq eps=$n
+		measure_both op=srq eps=$n
 	done
 }
 ias() {
 	for n in $most_ias; do
-		measure ctx=softirq op=write ias=$n
-		measure ctx=poll op=write ias=$n
+		measure_both op=write ias=$n
 	done
 }
 # What a port was used for does not keep it: 10,000 of them are soon used up.
