@@ -277,27 +277,53 @@ static const char *kdiser_check(const struct kdiser_pdu *pdu, u32 length)
 	return NULL;
 }
 
+/* Is it a reject of a ping, which ends the ping as its answer does? */
+static bool kdiser_rejects_ping(const struct kdiser_pdu *pdu, const struct iscsi_hdr *rejected)
+{
+	return ((const struct iscsi_reject *)&pdu->iscsi)->reason == ISCSI_REASON_IMM_CMD_REJECT &&
+	       (rejected->opcode & ISCSI_OPCODE_MASK) == ISCSI_OP_NOOP_OUT;
+}
+
 /*
- * Does a target name a task that gets no such answer? One that gets none ends when it is sent, and
- * task management by its answer: libiscsi would have this one end it once more. In a reject it is
- * the header of what is rejected that libiscsi obeys.
+ * Does a target name a task that gets no such answer? One that gets none ends when it is sent, the
+ * others by their answer: libiscsi would have a second one end the task once more. Linux 6.12 does
+ * not see that the task is free by then. In a reject it is the header of what is rejected that
+ * libiscsi obeys.
  */
-static bool kdiser_names_unanswered(struct kdiser_conn *conn, const struct kdiser_pdu *pdu)
+static const char *kdiser_check_task(struct kdiser_conn *conn, const struct kdiser_pdu *pdu)
 {
 	const struct iscsi_hdr *hdr = &pdu->iscsi;
-	u8 opcode;
+	struct kdiser_slot *slot;
+	bool ends = false;
 	u32 i;
 
 	lockdep_assert_held(&conn->lock);
-	if ((hdr->opcode & ISCSI_OPCODE_MASK) == ISCSI_OP_REJECT)
+	switch (hdr->opcode & ISCSI_OPCODE_MASK) {
+	case ISCSI_OP_LOGIN_RSP:
+	case ISCSI_OP_TEXT_RSP:
+	case ISCSI_OP_LOGOUT_RSP:
+		ends = true;
+		break;
+	case ISCSI_OP_NOOP_IN:
+		ends = hdr->itt != RESERVED_ITT;
+		break;
+	case ISCSI_OP_REJECT:
 		hdr = (const struct iscsi_hdr *)pdu->data;
-	opcode = hdr->opcode & ISCSI_OPCODE_MASK;
+		ends = kdiser_rejects_ping(pdu, hdr) && hdr->itt != RESERVED_ITT;
+		break;
+	}
 	i = get_itt(hdr->itt);
 	if (hdr->itt == RESERVED_ITT || i >= conn->nr_slots)
-		return false;
-	return conn->slots[i].unanswered ||
-	       (conn->slots[i].management && opcode != ISCSI_OP_SCSI_TMFUNC_RSP &&
-		opcode != ISCSI_OP_SCSI_TMFUNC);
+		return ends ? "an answer to no request" : NULL;
+	slot = &conn->slots[i];
+	if (slot->unanswered)
+		return "an answer to what gets none";
+	if (ends) {
+		if (!slot->asked || kdiser_slot_pdu(conn, i)->iscsi.itt != hdr->itt)
+			return "an answer to no request";
+		slot->asked = false;
+	}
+	return NULL;
 }
 
 static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
@@ -318,8 +344,8 @@ static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_E
 		wrong = "a message before it was asked anything";
 	if (!wrong && invalidated && opcode != ISCSI_OP_SCSI_CMD_RSP)
 		wrong = "a message that takes back the memory of a command";
-	if (!wrong && kdiser_names_unanswered(conn, pdu))
-		wrong = "an answer to what gets none";
+	if (!wrong)
+		wrong = kdiser_check_task(conn, pdu);
 	if (!wrong) {
 		switch (opcode) {
 		case ISCSI_OP_SCSI_CMD_RSP:

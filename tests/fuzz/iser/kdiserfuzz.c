@@ -194,6 +194,9 @@ static const struct fault {
 	{ .opcode = ISCSI_OP_NOOP_IN, .no_tag = true },
 	{ .opcode = ISCSI_OP_SCSI_TMFUNC_RSP, .keep = true },
 	{ .opcode = ISCSI_OP_SCSI_TMFUNC_RSP },
+	/* of a task that is free */
+	{ .opcode = ISCSI_OP_LOGOUT_RSP, .itt = 1, .keep = true },
+	{ .opcode = ISCSI_OP_NOOP_IN, .itt = 1, .keep = true },
 	/* of a task that is no login; of iSER */
 	{ .opcode = ISCSI_OP_LOGIN_RSP, .keep = true }, { .iser = ISER_HELLORPLY },
 	{ .said = 900, .longer = 900 },
@@ -383,15 +386,15 @@ static void fuzz_simple(struct fuzz_peer *peer, const struct fuzz_pdu *req, u8 o
 	fuzz_send(peer, at, HEADERS, 0);
 }
 
-/* Before the answer to a logout pings, after it answers to nothing. */
+/* Before the answer to a logout pings, after it once more the same, and answers to nothing. */
 static void fuzz_logout(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 {
 	fuzz_ask(peer, req);
 	fuzz_ask(peer, req);
 	fuzz_simple(peer, req, ISCSI_OP_LOGOUT_RSP);
 	fuzz_ask(peer, req);
-	fuzz_simple(peer, req, ISCSI_OP_SCSI_CMD_RSP);
 	fuzz_simple(peer, req, ISCSI_OP_LOGOUT_RSP);
+	fuzz_simple(peer, req, ISCSI_OP_SCSI_CMD_RSP);
 	fuzz_simple(peer, req, ISCSI_OP_SCSI_TMFUNC_RSP);
 }
 
