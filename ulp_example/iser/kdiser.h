@@ -70,7 +70,7 @@ struct kdiser_slot {
 	bool returning;		/* the invalidation is posted */
 	bool answered;
 	bool reset;		/* answers to task management wait for it */
-	bool asked;		/* its task is a login, text, ping or logout, which gets an answer */
+	bool asked;		/* its task is a login, text, ping or logout; no answer yet */
 	bool unanswered;	/* its task gets no answer, and ends when it is sent */
 	bool management;	/* its task is task management; libiscsi has no answer yet */
 };
