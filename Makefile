@@ -41,7 +41,8 @@ help:
 	@echo '  make uninstall     remove what make install has put there'
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
 	@echo '  make dkms-uninstall  remove the modules of all kernels from DKMS (as root)'
-	@echo '  make install-tools kdblkctl, units of systemd and rules of udev for kdblk (as root)'
+	@echo '  make install-tools kdapl; kdblkctl, units of systemd and rules of udev for kdblk (as root)'
+	@echo '  make install-dev   headers, a snippet for Kbuild files and an example (as root; PREFIX=$(PREFIX))'
 	@echo '  make deb           Debian packages kdapl-dkms, kdapl-dev and kdapl-tools, in build/deb'
 	@echo '  make dist          the sources of the last commit, in build/kdapl-VERSION.tar.gz; packaging/ has'
 	@echo '                     recipes for RPM and Arch Linux that want it'
@@ -104,8 +105,10 @@ install-tools:
 	install -d "$(DESTDIR)/lib/systemd/system" "$(DESTDIR)/lib/udev/rules.d"
 	install -m 644 ulp_example/kdblk/tools/*.service "$(DESTDIR)/lib/systemd/system/"
 	install -m 644 ulp_example/kdblk/tools/*.rules "$(DESTDIR)/lib/udev/rules.d/"
-	install -D -m 644 ulp_example/kdblk/tools/kdblk.conf.example \
-		"$(DESTDIR)/usr/share/doc/kdapl-tools/examples/kdblk.conf"
+	for f in kdblk multipath; do \
+		install -D -m 644 ulp_example/kdblk/tools/$$f.conf.example \
+			"$(DESTDIR)/usr/share/doc/kdapl-tools/examples/$$f.conf" || exit; \
+	done
 
 # What it takes to build modules that use them.
 install-dev:

@@ -11,6 +11,14 @@ OUT=${KDAPL_OUT:-$TOP/build}
 ME=$(basename "$0")
 export LC_ALL=C
 
+# -h: the comment at the head of the tool.
+case ${1:-} in
+-h | --help)
+	sed -n '3{/^#$/d};3,${/^#/!q;s/^#\( \|$\)//p}' "$0"
+	exit 0
+	;;
+esac
+
 say()  { printf '%s: %s\n' "$ME" "$*" >&2; }
 die()  { printf '%s: %s\n' "$ME" "$*" >&2; exit 2; }
 

@@ -560,7 +560,7 @@ dead_part() {
 	echo "iscsid has taken up to $longest ms for others"
 	step "iscsid serves others meanwhile" test "$kd_i$((longest < 1500))" = 81
 	step "the login fails" refused wait $dead
-	step "and the log says why" logged "192.0.2.77:3260: not connected: -\(113\|EHOSTUNREACH\)"
+	step "and the log says why" logged "192.0.2.77:3260: cannot connect: -\(113\|EHOSTUNREACH\)"
 	ip link set kd0 arp off
 	adm -m node -T iqn.2026-11.example.kdapl:dead -p "$portal" -o delete
 	portal=192.0.2.1:3260

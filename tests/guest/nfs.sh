@@ -96,11 +96,28 @@ server_cable() {
 	must "the cable is mended" cable mend
 }
 
+# Attempts to connect that have failed since the trace was cleared, and lines about them.
+tracing=/sys/kernel/tracing
+trace() {
+	mountpoint -q $tracing || mount -t tracefs tracefs $tracing || return
+	: >$tracing/trace && echo "$1" >$tracing/events/kdapl/kdapl_conn_event/enable
+}
+attempts() { [ "$(grep -c 'event=\(NON_PEER_REJECTED\|UNREACHABLE\|TIMED_OUT\)' $tracing/trace)" -ge "$1" ]; }
+complaints() { dmesg | grep -c "kdat_xprtrdma: $server:20049: cannot connect: $1"; }
+complained() { [ "$(complaints NON_PEER_REJECTED)" = "$1" ]; }
+
 client_restart() {
 	must "a mount" mount_it "${1:-4.2}"
 	must "load" load
 	step "the load goes on" goes_on
-	meet 2		# the server restarts
+	must "attempts to connect are traced" trace 1
+	kd_lines=$(complaints NON_PEER_REJECTED || :)
+	meet 2		# the server ends
+	meet 2
+	step "attempts to connect fail" until_true 60 attempts 2
+	step "the first one is logged, and no more" complained $((kd_lines + 1))
+	trace 0
+	meet 2		# it starts again
 	meet 2
 	step "the load goes on" goes_on 300
 	step "every byte was right" load_over
@@ -109,6 +126,8 @@ client_restart() {
 server_restart() {
 	meet 1
 	rpc.nfsd 0
+	meet 1
+	meet 1
 	step "the server starts again" start_nfsd
 	meet 1
 }
@@ -533,6 +552,7 @@ client_netns() {
 	must "a namespace" namespace
 	step "without a device inside a mount fails" refused in_netns timeout 60 mount.nfs \
 		$server:/ "$TMPDIR/netns" -o vers=4.2,proto=rdma,port=20049,soft,timeo=30,retrans=1,retry=0
+	step "and the log says why" logs "$server:20049: cannot connect: -\(19\|ENODEV\)"
 	must "a device inside" in_netns rdma link add "${p}9" type "$p" netdev eth0
 	must "a mount inside" in_netns timeout 120 mount.nfs $server:/ "$TMPDIR/netns" \
 		-o vers=4.2,proto=rdma,port=20049

@@ -69,7 +69,7 @@ part_few() {
 
 part_early() {
 	must "a client without a server" call count=0
-	step "it hears that there is none" logs "kdrpc: .*not connected"
+	step "it hears that there is none" logs "kdrpc: .*cannot connect"
 	must "the server loads" serve
 	step "calls are answered" go_on
 	step "the client unloads" stopped

@@ -31,7 +31,7 @@ static void kdiser_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_B
 		conn->event = event->event_number;
 		WRITE_ONCE(conn->state, KDISER_DOWN);
 		pr_info("%pISpc: %s: %s\n", &conn->target, was_up ? "the connection has ended" :
-			"not connected", kdat_event_name(event->event_number));
+			"cannot connect", kdat_event_name(event->event_number));
 	}
 	complete_all(&conn->settled);
 	if (was_up)
@@ -147,7 +147,7 @@ static void kdiser_connect_work(struct work_struct *work)
 	memalloc_noio_restore(noio);
 	if (!conn->err)
 		return;
-	pr_warn_ratelimited("%pISpc: not connected: %pe\n", &conn->target, ERR_PTR(conn->err));
+	pr_warn_ratelimited("%pISpc: cannot connect: %pe\n", &conn->target, ERR_PTR(conn->err));
 	WRITE_ONCE(conn->state, KDISER_DOWN);
 	complete_all(&conn->settled);
 }

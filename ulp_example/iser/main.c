@@ -11,6 +11,7 @@
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/namei.h>
+#include "../../kdapl/version.h"
 #include "kdiser.h"
 
 #define KDISER_MAX_DEPTH	2048	/* entries of a device's queues are three times as many */
@@ -59,4 +60,4 @@ module_exit(kdiser_exit);
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_DESCRIPTION("iSER initiator over kDAPL, the transport 'iser' of open-iscsi");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");
+MODULE_VERSION(KDAPL_VERSION);

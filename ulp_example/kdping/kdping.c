@@ -34,6 +34,7 @@
 #include <net/net_namespace.h>
 #include <dat2/kdat.h>
 #include <dat2/kdat_ext.h>
+#include "../../kdapl/version.h"	/* a module of your own has a version of its own */
 
 #define MAX_SIZE	(1024 * 1024)
 #define MAX_IAS		16
@@ -577,4 +578,4 @@ module_exit(kdping_exit);
 MODULE_DESCRIPTION("kDAPL example: greeting, RDMA Write, RDMA Read, checksum");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");
+MODULE_VERSION(KDAPL_VERSION);

@@ -234,6 +234,16 @@ static void kx_first_credit(struct rpc_xprt *xprt)
 	spin_unlock(&xprt->transport_lock);
 }
 
+/* @event: the outcome of the attempt, or 0 if it did not come to one. */
+static void kx_log_failure(struct rpc_xprt *xprt, DAT_EVENT_NUMBER event, int err)
+{
+	if (event)
+		pr_warn_ratelimited("%pISpc: cannot connect: %s\n", &xprt->addr,
+				    kdat_event_name(event));
+	else
+		pr_warn_ratelimited("%pISpc: cannot connect: %pe\n", &xprt->addr, ERR_PTR(err));
+}
+
 /**
  * kx_connect - connect
  * @kx: the transport, without a connection; XPRT_LOCKED
@@ -244,6 +254,7 @@ int kx_connect(struct kx_xprt *kx)
 {
 	unsigned int noio = memalloc_noio_save();
 	struct rpc_xprt *xprt = &kx->xprt;
+	DAT_EVENT_NUMBER event = 0;
 	u8 hello[KX_PRIVATE_LEN];
 	struct kx_conn *conn;
 	int err = -ENOMEM;
@@ -269,12 +280,16 @@ int kx_connect(struct kx_xprt *kx)
 	if (!err) {
 		/* The outcome comes when the time limit is over, at the latest. */
 		wait_event(conn->wait, smp_load_acquire(&conn->outcome));
-		err = kx_outcome(conn->outcome);
+		event = conn->outcome;
+		err = kx_outcome(event);
 	}
 	if (err)
 		kx_disconnect(kx);
 out:
 	memalloc_noio_restore(noio);
+	/* Of a row of attempts the first one only. */
+	if (err && !kx->failed)
+		kx_log_failure(xprt, event, err);
 	return err;
 }
 

@@ -13,6 +13,7 @@
 #include <linux/sunrpc/addr.h>
 #include <linux/sunrpc/clnt.h>
 #include <linux/sunrpc/msg_prot.h>
+#include "../../kdapl/version.h"
 #include "kx.h"
 
 #define KX_BIND_TIMEOUT		(60 * HZ)
@@ -438,4 +439,4 @@ module_exit(kx_exit);
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_DESCRIPTION("NFS/RDMA client transport over kDAPL");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");
+MODULE_VERSION(KDAPL_VERSION);

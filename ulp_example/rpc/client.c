@@ -451,9 +451,9 @@ static void kdrpc_work(struct work_struct *work)
 		return;
 	}
 	if (!c->said && ret)
-		pr_warn("%pISpc: not connected: %pe\n", &c->server, ERR_PTR(kdat_errno(ret)));
+		pr_warn("%pISpc: cannot connect: %pe\n", &c->server, ERR_PTR(kdat_errno(ret)));
 	else if (!c->said)
-		pr_warn("%pISpc: not connected: %s\n", &c->server, kdat_event_name(c->event));
+		pr_warn("%pISpc: cannot connect: %s\n", &c->server, kdat_event_name(c->event));
 	c->said = true;
 	/* The adapter has lost its address, which another one may have by now. */
 	if (DAT_GET_TYPE(ret) == DAT_INVALID_ADDRESS)

@@ -23,6 +23,7 @@
 #include <linux/workqueue.h>
 #include <dat2/kdat.h>
 #include <dat2/kdat_ext.h>
+#include "../../kdapl/version.h"	/* a module of your own has a version of its own */
 #include "proto.h"
 
 #define KDRPC_LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
@@ -588,4 +589,4 @@ module_exit(kdrpc_server_exit);
 MODULE_DESCRIPTION("kDAPL example: answers calls, many clients over a Shared Receive Queue");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");
+MODULE_VERSION(KDAPL_VERSION);

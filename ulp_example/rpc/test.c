@@ -15,6 +15,7 @@
 #include <linux/rwsem.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
+#include "../../kdapl/version.h"	/* a module of your own has a version of its own */
 #include "client.h"
 
 #define MAX_CLIENTS	64
@@ -255,4 +256,4 @@ module_exit(kdrpc_exit);
 MODULE_DESCRIPTION("kDAPL example: calls a server, with memory lent for each call");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");
+MODULE_VERSION(KDAPL_VERSION);

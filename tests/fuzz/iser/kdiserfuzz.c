@@ -476,4 +476,3 @@ module_exit(fuzz_stop);
 MODULE_DESCRIPTION("a hostile target of iSER");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");

@@ -514,4 +514,3 @@ kunit_test_suite(kdnfs_suite);
 MODULE_DESCRIPTION("Tests of the headers of NFS/RDMA");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");

@@ -214,4 +214,3 @@ module_exit(fuzz_stop);
 MODULE_DESCRIPTION("a hostile server of NFS/RDMA");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");

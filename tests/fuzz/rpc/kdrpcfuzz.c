@@ -306,4 +306,3 @@ module_exit(fuzz_stop);
 MODULE_DESCRIPTION("hostile peers of kdrpc");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");

@@ -118,4 +118,3 @@ module_exit(both_exit);
 MODULE_DESCRIPTION("the kernel's NFS/RDMA server and kdat_xprtrdma in one kernel, for tests");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");

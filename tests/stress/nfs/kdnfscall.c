@@ -347,4 +347,3 @@ module_exit(call_exit);
 MODULE_DESCRIPTION("RPCs by proto=rdma whose memory is watched");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");

@@ -521,4 +521,3 @@ module_exit(keys_stop);
 MODULE_DESCRIPTION("a server that uses keys when it must not");
 MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("1.0");
