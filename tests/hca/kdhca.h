@@ -49,7 +49,7 @@ struct kdhca_set {
 	u32 rd_in, rd_out, negotiate, req_depths, rep_depths;
 	u32 fence, reads_late, pair, self, loop, grh, comm_est;
 	u32 cq_ctx, event_ctx, missed, purge;
-	u32 modify_ms, create_ms, destroy_ms, dereg_ms;
+	u32 modify_ms, create_ms, destroy_ms, dereg_ms, flush_ms;
 	u32 modify_fail, create_fail, dereg_fail, alloc_fail;
 	u32 mad_loss;
 	u32 complain, noio;
@@ -297,6 +297,7 @@ struct kdhca_mr {
 	spinlock_t lock;		/* valid to live */
 	bool valid;
 	bool all;			/* any address: get_dma_mr() */
+	bool written;			/* a peer has written since it was registered */
 	u32 key;
 	u32 access;
 	u64 iova, length;

@@ -4,6 +4,7 @@
  * from REG_MR to an invalidation. Whoever moves data is a user of it meanwhile; an invalidation
  * waits for users, so that nothing moves after it has completed.
  */
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/random.h>
@@ -122,6 +123,8 @@ int kdhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 
 	if (ret)
 		return ret;
+	if (READ_ONCE(mr->written) && mr->dev->set.flush_ms)
+		msleep(get_random_u32() % mr->dev->set.flush_ms);
 	mr_free(mr);
 	return 0;
 }
@@ -175,6 +178,7 @@ int kdhca_mr_reg(struct kdhca_qp *qp, struct kdhca_wqe *wqe)
 		mr->length = wqe->reg.mr_length;
 		mr->page_size = wqe->reg.page_size;
 		memcpy(mr->live, mr->list, wqe->reg.pages * sizeof(u64));
+		mr->written = false;
 		mr->valid = true;
 		ret = 0;
 	}
@@ -226,6 +230,8 @@ int kdhca_span_get(struct kdhca_span *span, struct ib_pd *pd, u32 key, u64 addr,
 	spin_lock_irq(&mr->lock);
 	if (mr->ibmr.pd == pd && mr_covers(mr, key, addr, length, access)) {
 		mr->users++;
+		if (access & IB_ACCESS_REMOTE_WRITE)
+			mr->written = true;
 		ret = 0;
 	}
 	spin_unlock_irq(&mr->lock);

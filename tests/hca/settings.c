@@ -53,6 +53,7 @@ static const struct {
 	SETTING(create_ms, 0),
 	SETTING(destroy_ms, 0),
 	SETTING(dereg_ms, 0),
+	SETTING(flush_ms, 0),
 	SETTING(modify_fail, 0),
 	SETTING(create_fail, 0),
 	SETTING(dereg_fail, 0),
