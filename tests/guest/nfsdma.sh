@@ -11,6 +11,8 @@ n=1 p=$1 seconds=$2
 used=/sys/kernel/debug/swiotlb/io_tlb_used
 in_use() { [ "$(cat $used)" -gt "$before" ]; }
 order() { echo "$*" >"/sys/kernel/debug/kdhca/${p}0/do"; }
+settings() { echo "$*" >"/sys/kernel/debug/kdhca/${p}0/settings"; }
+only() { echo "$1" >/sys/module/kdnfskeys/parameters/only; }
 free_kb() { sed -n 's/^MemFree: *\([0-9]*\) kB/\1/p' /proc/meminfo; }
 bounced() { logged 'kdhca0: the device may need bounce buffers'; }
 # Those of 9p, whose files this machine sees, come and go.
@@ -28,6 +30,16 @@ end_some() {
 	0) qp_fails ;;
 	*) end_all ;;
 	esac
+}
+
+# The server writes, and hangs up: act_hang_up() of kdnfskeys. Freeing what it has written takes long
+# enough for the call to be ended meanwhile, and a time at random, so that nobody is always the last
+# who frees.
+slow_ends() {
+	only 9 && settings flush_ms=1000 || return
+	kd_status=0
+	calls "$@" || kd_status=$?
+	only -1 && settings flush_ms=0 && return $kd_status
 }
 
 provider "$p" && mp veth
@@ -70,6 +82,7 @@ until_true 60 unused
 must "a server that uses keys when it must not" insmod "$KO/kdnfskeys.ko" "ia=${p}1-1" port=20051
 step "calls time out, and nobody reaches their memory then" calls seconds=20 timeout=1000
 step "calls are ended, and nobody does" calls seed=2 seconds=20 kill_ms=100
+step "they are ended while memory is freed, and nobody does" slow_ends seed=4 seconds=40 kill_ms=200
 step "connections end, and nobody does" while_ending calls seed=3 seconds=20
 tell "calls: $(cat /sys/module/kdnfskeys/parameters/acts)"
 step "the server has read nothing after a call" grep -qx 0 /sys/module/kdnfskeys/parameters/gone

@@ -40,6 +40,8 @@ static int kx_outcome(DAT_EVENT_NUMBER event)
 /*
  * The QP is in the error state, and all that was posted has completed. Free the LMRs: where DMA
  * goes through bounce buffers that copies what the server has written, and nothing comes after it.
+ * kx_conn_free() waits for this: if both freed them, this one would not wait for the LMRs that the
+ * other has begun with, and say too early that no memory is reached.
  */
 static void kx_ended(struct work_struct *work)
 {
@@ -69,15 +71,21 @@ static void kx_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLE
 	const DAT_CONNECTION_EVENT_DATA *data = &event->event_data.connect_event_data;
 	struct kx_conn *conn = instance;
 	struct kx_private theirs;
+	bool over;
 
 	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
 		kx_private_decode(data->private_data, data->private_data_size, &theirs);
 		spin_lock(&conn->kx->lock);
 		kx_limits_of(&kx_ours, &theirs, &conn->limits);
 		spin_unlock(&conn->kx->lock);
-	} else if (conn->outcome == DAT_CONNECTION_EVENT_ESTABLISHED && !READ_ONCE(conn->over)) {
-		queue_work(kx_wq, &conn->end_work);
-		xprt_force_disconnect(&conn->kx->xprt);
+	} else if (conn->outcome == DAT_CONNECTION_EVENT_ESTABLISHED) {
+		spin_lock(&conn->kx->lock);
+		over = conn->over;
+		if (!over)
+			queue_work(kx_wq, &conn->end_work);
+		spin_unlock(&conn->kx->lock);
+		if (!over)
+			xprt_force_disconnect(&conn->kx->xprt);
 	}
 	if (!conn->outcome) {
 		/* Pairs with the acquire in kx_connect(): the limits are there. */
@@ -220,9 +228,9 @@ static DAT_RETURN kx_publish(struct kx_conn *conn)
 
 static void kx_conn_free(struct kx_conn *conn)
 {
+	cancel_work_sync(&conn->end_work);	/* no upcall queues it any more */
 	if (conn->ia)
 		dat_ia_close(conn->ia, DAT_CLOSE_ABRUPT_FLAG);
-	cancel_work_sync(&conn->end_work);	/* no upcall queues it any more */
 	kfree(conn);
 }
 
@@ -309,10 +317,11 @@ void kx_disconnect(struct kx_xprt *kx)
 	spin_lock(&kx->lock);
 	conn = kx->conn;
 	kx->conn = NULL;
+	if (conn)
+		WRITE_ONCE(conn->over, true);
 	spin_unlock(&kx->lock);
 	if (!conn)
 		goto out;
-	WRITE_ONCE(conn->over, true);
 	kdat_ep_drain(conn->ep);
 	kx_conn_free(conn);
 	/* Credits go with the connection, and requests ask for new ones. */

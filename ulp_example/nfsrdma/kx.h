@@ -210,7 +210,7 @@ struct kx_xprt {
  * @outcome: event of the attempt, or 0
  * @end_work: after its last event: frees the LMRs
  * @ended: that is done, and no device reaches any memory; under kx->lock
- * @over: the connection is being taken apart: events do not matter
+ * @over: the connection is being taken apart: events do not matter. Written under kx->lock
  */
 struct kx_conn {
 	struct kx_xprt *kx;
