@@ -32,9 +32,9 @@ end_some() {
 	esac
 }
 
-# The server writes, and hangs up: act_hang_up() of kdnfskeys. Freeing what it has written takes long
-# enough for the call to be ended meanwhile, and a time at random, so that nobody is always the last
-# who frees.
+# The server writes, and hangs up: act_hang_up() of kdnfskeys. Freeing what it has written takes
+# long enough for the call to be ended meanwhile, and a time at random, so that nobody is always
+# the last who frees.
 slow_ends() {
 	only 9 && settings flush_ms=1000 || return
 	kd_status=0
