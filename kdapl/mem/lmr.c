@@ -505,7 +505,8 @@ static int lmr_retire(struct kdapl_lmr *lmr)
  * @lmr_handle: LMR
  *
  * The memory itself is the consumer's and stays. After the return neither
- * local segments nor peers reach it through the keys of this LMR. The call waits for
+ * local segments nor peers reach it through the keys of this LMR, unless DAT_INVALID_HANDLE
+ * is returned since another call is just freeing it. The call waits for
  * requests of dat_lmr_fmr() and dat_lmr_invalidate() that are outstanding; if the EP
  * completes no request for 5 s, its connection is ended with BROKEN.
  *
