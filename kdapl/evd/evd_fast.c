@@ -368,10 +368,11 @@ static __always_inline int fast_run_few(struct kdapl_evd *evd, struct kdapl_runn
 
 	do {
 		wc = &evd->batch[evd->batch_pos];
-		if (unlikely(!fast_is_wqe(wc, &wq)))
+		if (likely(fast_is_wqe(wc, &wq)))
+			fast_take_wqe(wq, wc, &taken);
+		else if (!fast_take_buf(evd, wc, &taken))
 			break;
 		evd->batch_pos++;
-		fast_take_wqe(wq, wc, &taken);
 		fast_next(evd, runner, &taken);
 		more = fast_more(evd, polled && !n);
 		fast_tell(evd, runner, more);
