@@ -236,8 +236,7 @@ static __always_inline int fast_take(struct kdapl_evd *evd, int n, bool *polled)
 			*polled = !kdapl_evd_refill(evd);
 			if (*polled)
 				break;
-			/* fewer than asked for: these were all, if there are no other CQs */
-			*polled = evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
+			*polled = evd->drained;
 		}
 		have = fast_take_batch(evd, have, n);
 		/* the next one is for the slow path, or not needed */
@@ -413,13 +412,16 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int b
 			goto out;
 		}
 		if (evd->batch_n <= min(budget, FAST_FEW)) {
-			n = fast_run_few(evd, runner, list_is_singular(&evd->cqs), none);
+			n = fast_run_few(evd, runner, evd->drained, none);
 			/* who waits comes first */
 			if (*none || unlikely(waitqueue_active(&evd->upcall_over)))
 				goto out;
 		}
 	}
 	n += fast_run(evd, runner, budget - n, none);
+	/* others may have polled while the lock was dropped */
+	if (n)
+		evd->drained = false;
 out:
 	kdapl_evd_called(evd, runner);
 	return n;

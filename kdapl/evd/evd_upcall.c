@@ -88,12 +88,23 @@ static void upcall_make(struct kdapl_evd *evd, struct kdapl_runner *runner, cons
 	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
 
 	spin_lock_irq(&evd->lock);
+	evd->drained = false;
 	kdapl_evd_called(evd, runner);
 }
 
-/* Make the next upcall of any kind. Returns false when none is due. evd->lock held. */
+/* Has the event in hand been the last one, as far as that is known without polling? (D-79) */
+static bool upcall_was_last(const struct kdapl_evd *evd)
+{
+	return evd->drained && evd->default_policy && evd->batch_pos == evd->batch_n &&
+	       !evd->backlog_count && list_empty(&evd->ready);
+}
+
+/*
+ * Make the next upcall of any kind. Returns false when none is due. @none: set if there is no event
+ * left. evd->lock held.
+ */
 static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget,
-			   bool helper)
+			   bool helper, bool *none)
 {
 	struct kdapl_event *ev = &runner->ev;
 	bool more;
@@ -126,7 +137,8 @@ static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_runner *runner, i
 	}
 	if (!upcall_pick(evd, ev))
 		return false;
-	more = kdapl_evd_more(evd);
+	*none = upcall_was_last(evd);
+	more = !*none && kdapl_evd_more(evd);
 	kdapl_event_fill(evd, ev, &runner->event);
 	kdapl_event_release(ev);
 	runner->ep = kdapl_event_ep(ev);
@@ -149,14 +161,18 @@ static int upcall_run(struct kdapl_evd *evd, struct kdapl_runner *runner, int bu
 
 	kdapl_evd_lock_irq(evd);
 	runner->task = current;
+	evd->drained = false;
 	silent = evd->silent;
 	while (n < budget && evd->silent - silent < TURN_SILENT) {
 		n += kdapl_evd_run_fast(evd, runner, budget - n, &none);
 		if (n == budget)
 			break;
-		if (none || !upcall_run_one(evd, runner, budget, helper))
+		if (none || !upcall_run_one(evd, runner, budget, helper, &none))
 			goto out;
 		n++;
+		/* arming reports what has arrived since */
+		if (none)
+			goto out;
 	}
 	kdapl_count(full);
 	full = true;

@@ -22,6 +22,8 @@ static __always_inline bool poll_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 	evd->cur = cq->ibcq;
 	evd->batch_pos = 0;
 	evd->batch_n = n;
+	/* fewer than asked for: these were all, if there are no other CQs (D-79) */
+	evd->drained = n < KDAPL_BATCH && list_is_singular(&evd->cqs);
 	if (kdapl_evd_cold(evd)) {
 		while (n--)
 			prefetch(evd->batch[n].wr_cqe);

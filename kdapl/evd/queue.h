@@ -172,6 +172,7 @@ struct kdapl_evd {
 	int batch_pos;
 	int batch_n;
 	struct ib_wc batch[KDAPL_BATCH];
+	bool drained;			/* the runner knows that the CQs were empty behind it */
 	unsigned int ending;		/* connections waiting for their last completion */
 	unsigned int watching;		/* connections whose buffers are counted: poll always */
 	u32 silent;			/* completions seen that were no events */
