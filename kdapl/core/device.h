@@ -90,6 +90,7 @@ struct kdapl_notice {
  * @ports: number of ports
  * @dma: enum kdapl_dma_kind
  * @dma_coherent: DMA is cache coherent
+ * @dma_max_entry: bytes of the longest piece of memory that can be mapped
  * @users: API calls that touch verbs objects, and the device itself
  * @unused: completed when removal has given up its share of @users and all calls have left
  * @lock: protects the lists below
@@ -119,6 +120,7 @@ struct kdapl_device {
 	u32 ports;
 	u8 dma;
 	bool dma_coherent;
+	u32 dma_max_entry;
 #ifdef KDAPL_KUNIT
 	const struct kdapl_dma_ops *dma_ops;
 #endif

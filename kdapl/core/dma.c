@@ -58,13 +58,20 @@ static bool dma_probe(struct kdapl_device *dev)
 	return sync;
 }
 
-/**
- * kdapl_dma_init - find out how a device sees memory
- * @dev: new device, with @ibdev set
- *
- * Context: may sleep.
- */
-void kdapl_dma_init(struct kdapl_device *dev)
+/* The longest piece of memory that can be mapped, a multiple of PAGE_SIZE. */
+static u32 dma_max_entry(struct kdapl_device *dev)
+{
+	u64 max = min_t(u32, ib_dma_max_seg_size(dev->ibdev), SZ_1G);
+
+	if (dma_test_ops(dev))
+		max = min_t(u64, max, SZ_256K);
+	else if (dev->dma == KDAPL_DMA_COPIES)
+		max = min_t(u64, max, dma_max_mapping_size(dev->ibdev->dma_device));
+	return max_t(u64, round_down(max, PAGE_SIZE), PAGE_SIZE);
+}
+
+/* How does the device see memory? */
+static void dma_find_kind(struct kdapl_device *dev)
 {
 	struct device *dma = dev->ibdev->dma_device;
 
@@ -89,6 +96,18 @@ void kdapl_dma_init(struct kdapl_device *dev)
 	if (dev->dma == KDAPL_DMA_COPIES)
 		pr_info("%s: the device may need bounce buffers: each transfer is copied, lmr_sync_req is TRUE\n",
 			dev_name(&dev->ibdev->dev));
+}
+
+/**
+ * kdapl_dma_init - find out how a device sees memory
+ * @dev: new device, with @ibdev set
+ *
+ * Context: may sleep.
+ */
+void kdapl_dma_init(struct kdapl_device *dev)
+{
+	dma_find_kind(dev);
+	dev->dma_max_entry = dma_max_entry(dev);
 }
 
 /**
@@ -123,23 +142,6 @@ u64 kdapl_dma_opt_mapping(struct kdapl_device *dev)
 		return kdapl_dma_max_mapping(dev);
 	size = dma_opt_mapping_size(dev->ibdev->dma_device);
 	return size == SIZE_MAX ? U64_MAX : size;
-}
-
-/**
- * kdapl_dma_max_entry - the longest piece of memory that can be mapped
- * @dev: the device
- *
- * Return: bytes, a multiple of PAGE_SIZE.
- */
-u32 kdapl_dma_max_entry(struct kdapl_device *dev)
-{
-	u64 max = min_t(u32, ib_dma_max_seg_size(dev->ibdev), SZ_1G);
-
-	if (dma_test_ops(dev))
-		max = min_t(u64, max, SZ_256K);
-	else if (dev->dma == KDAPL_DMA_COPIES)
-		max = min_t(u64, max, dma_max_mapping_size(dev->ibdev->dma_device));
-	return max_t(u64, round_down(max, PAGE_SIZE), PAGE_SIZE);
 }
 
 /**

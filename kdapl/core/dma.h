@@ -33,7 +33,6 @@ const struct kdapl_dma_ops *kdapl_test_dma(struct ib_device *ibdev);
 void kdapl_dma_init(struct kdapl_device *dev);
 u64 kdapl_dma_max_mapping(struct kdapl_device *dev);
 u64 kdapl_dma_opt_mapping(struct kdapl_device *dev);
-u32 kdapl_dma_max_entry(struct kdapl_device *dev);
 int kdapl_dma_map_sg(struct kdapl_device *dev, struct scatterlist *sgl, int nents, int dir);
 void kdapl_dma_unmap_sg(struct kdapl_device *dev, struct scatterlist *sgl, int nents, int dir);
 int kdapl_dma_map_single(struct kdapl_device *dev, void *address, size_t size, u64 *addr);

@@ -60,7 +60,7 @@ static enum kdapl_call list_call_of(const struct kdat_request *req)
 static DAT_RETURN list_post(struct kdapl_ep *ep, struct kdapl_conn *conn,
 			    const struct kdat_request *requests, int n, DAT_COUNT *failed)
 {
-	struct kdapl_post posts[KDAT_POST_LIST_MAX];
+	struct kdapl_post posts[KDAT_POST_LIST_MAX] __uninitialized;	/* most lists are short */
 	enum kdapl_verdict why;
 	DAT_RETURN ret;
 	int i;

@@ -289,12 +289,13 @@ static void wr_empty_read(const struct kdapl_conn *conn, struct ib_sge *scratch,
 /* Build a request about an LMR or RMR. wq->lock held. */
 static noinline void wr_build_memop(struct kdapl_wq *wq, const struct kdapl_post *post,
 				    struct kdapl_wqe *wqe, union kdapl_wr *wr,
-				 bool signaled, int fence)
+				    bool signaled, int fence)
 {
-	memset(wr, 0, sizeof(*wr));
-	wr->send.wr_cqe = &wqe->cqe;
-	wr->send.opcode = post->opcode;
-	wr->send.send_flags = (signaled ? IB_SEND_SIGNALED : 0) | fence;
+	wr->send = (struct ib_send_wr) {
+		.wr_cqe = &wqe->cqe,
+		.opcode = post->opcode,
+		.send_flags = (signaled ? IB_SEND_SIGNALED : 0) | fence,
+	};
 	kdapl_wqe_fill(wqe, post->op, post->cookie.as_64, post->length,
 		       post->flags | (signaled ? KDAPL_WQE_SIGNALED : 0), KDAPL_WQE_POSTED);
 	wqe->retires = kdapl_wq_retires(wq, signaled);

@@ -236,8 +236,7 @@ static __always_inline int fast_take(struct kdapl_evd *evd, int n, bool *polled)
 			*polled = !kdapl_evd_refill(evd);
 			if (*polled)
 				break;
-			/* fewer than asked for: these were all, if there are no other CQs */
-			*polled = evd->batch_n < KDAPL_BATCH && list_is_singular(&evd->cqs);
+			*polled = evd->drained;
 		}
 		have = fast_take_batch(evd, have, n);
 		/* the next one is for the slow path, or not needed */
@@ -248,14 +247,19 @@ static __always_inline int fast_take(struct kdapl_evd *evd, int n, bool *polled)
 	return have;
 }
 
-/* Make an upcall with @taken alone. evd->lock held, and dropped meanwhile. */
-static __always_inline void fast_tell(struct kdapl_evd *evd, struct kdapl_runner *runner,
-				      const struct kdapl_taken *taken, bool more)
+/* The next upcall of a runner is that of @taken. evd->lock held. */
+static __always_inline void fast_next(const struct kdapl_evd *evd, struct kdapl_runner *runner,
+				      const struct kdapl_taken *taken)
+{
+	fast_fill(evd, &runner->event, taken);
+	runner->ep = taken->ep;
+}
+
+/* Make that upcall, alone. evd->lock held, and dropped meanwhile. */
+static __always_inline void fast_tell(struct kdapl_evd *evd, struct kdapl_runner *runner, bool more)
 {
 	const DAT_UPCALL_OBJECT upcall = evd->upcall;
 
-	fast_fill(evd, &runner->event, taken);
-	runner->ep = taken->ep;
 	runner->seq = ++evd->upcall_seq;
 	spin_unlock_irq(&evd->lock);
 
@@ -277,8 +281,7 @@ static __always_inline int fast_tell_all(struct kdapl_evd *evd, struct kdapl_run
 	int left = evd->ntaken - 1;
 	DAT_EP_HANDLE ep;
 
-	fast_fill(evd, &runner->event, taken);
-	runner->ep = taken->ep;
+	fast_next(evd, runner, taken);
 	runner->seq = evd->upcall_seq + 1;
 	evd->upcall_seq += left;
 	atomic_set(&evd->untold, left);
@@ -323,9 +326,10 @@ static noinline int fast_run(struct kdapl_evd *evd, struct kdapl_runner *runner,
 		if (have > 1) {
 			n += fast_tell_all(evd, runner);
 		} else if (have) {
+			fast_next(evd, runner, evd->taken);
 			more = fast_more(evd, polled);
 			atomic_set(&evd->untold, 0);
-			fast_tell(evd, runner, evd->taken, more);
+			fast_tell(evd, runner, more);
 			n++;
 			/* arming reports what has arrived since (D-79) */
 			*none = !more;
@@ -363,12 +367,14 @@ static __always_inline int fast_run_few(struct kdapl_evd *evd, struct kdapl_runn
 
 	do {
 		wc = &evd->batch[evd->batch_pos];
-		if (unlikely(!fast_is_wqe(wc, &wq)))
+		if (likely(fast_is_wqe(wc, &wq)))
+			fast_take_wqe(wq, wc, &taken);
+		else if (!fast_take_buf(evd, wc, &taken))
 			break;
 		evd->batch_pos++;
-		fast_take_wqe(wq, wc, &taken);
+		fast_next(evd, runner, &taken);
 		more = fast_more(evd, polled && !n);
-		fast_tell(evd, runner, &taken, more);
+		fast_tell(evd, runner, more);
 		n++;
 		*none = !more;
 		/* waiters queue up under the lock */
@@ -406,13 +412,19 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int b
 			goto out;
 		}
 		if (evd->batch_n <= min(budget, FAST_FEW)) {
-			n = fast_run_few(evd, runner, list_is_singular(&evd->cqs), none);
+			n = fast_run_few(evd, runner, evd->drained, none);
+			/* the first one is for the slow path */
+			if (!n)
+				goto out;
 			/* who waits comes first */
 			if (*none || unlikely(waitqueue_active(&evd->upcall_over)))
 				goto out;
 		}
 	}
 	n += fast_run(evd, runner, budget - n, none);
+	/* others may have polled while the lock was dropped */
+	if (n)
+		evd->drained = false;
 out:
 	kdapl_evd_called(evd, runner);
 	return n;

@@ -11,9 +11,10 @@
  * lock is dropped around the consumer's function, so it may call back into anything; callers
  * that must wait for the upcall find its runner on evd->runners.
  *
- * Arming: a runner takes events until there is none left, ends its turn and only then arms the
- * CQs. Arming reports completions that arrived in between, which start another turn. So no
- * wake-up is lost, even if others take events meanwhile. Later completions find the runner idle.
+ * Arming: a runner takes events until there is none left, says that it runs no more, and only then
+ * arms the CQs; all of that under one lock. Arming reports completions that arrived in between,
+ * which start another turn. So no wake-up is lost, even if others take events meanwhile. Later
+ * completions find the runner idle.
  */
 #include <linux/cpumask.h>
 #include <linux/export.h>
@@ -87,12 +88,23 @@ static void upcall_make(struct kdapl_evd *evd, struct kdapl_runner *runner, cons
 	upcall.upcall_func(upcall.instance_data, event, more ? DAT_TRUE : DAT_FALSE);
 
 	spin_lock_irq(&evd->lock);
+	evd->drained = false;
 	kdapl_evd_called(evd, runner);
 }
 
-/* Make the next upcall of any kind. Returns false when none is due. evd->lock held. */
+/* Has the event in hand been the last one, as far as that is known without polling? (D-79) */
+static bool upcall_was_last(const struct kdapl_evd *evd)
+{
+	return evd->drained && evd->default_policy && evd->batch_pos == evd->batch_n &&
+	       !evd->backlog_count && list_empty(&evd->ready);
+}
+
+/*
+ * Make the next upcall of any kind. Returns false when none is due. @none: set if there is no event
+ * left. evd->lock held.
+ */
 static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget,
-			   bool helper)
+			   bool helper, bool *none)
 {
 	struct kdapl_event *ev = &runner->ev;
 	bool more;
@@ -125,7 +137,8 @@ static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_runner *runner, i
 	}
 	if (!upcall_pick(evd, ev))
 		return false;
-	more = kdapl_evd_more(evd);
+	*none = upcall_was_last(evd);
+	more = !*none && kdapl_evd_more(evd);
 	kdapl_event_fill(evd, ev, &runner->event);
 	kdapl_event_release(ev);
 	runner->ep = kdapl_event_ep(ev);
@@ -135,8 +148,12 @@ static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_runner *runner, i
 	return true;
 }
 
-/* One turn. Returns @budget when it is used up and there may be more. */
+/*
+ * One turn. Returns @budget when it is used up and there may be more, with evd->lock held: who
+ * arms needs it.
+ */
 static int upcall_run(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget)
+	__acquires(&evd->lock)
 {
 	bool helper = runner != &evd->runner, none = false, full = false;
 	u32 silent;
@@ -144,14 +161,18 @@ static int upcall_run(struct kdapl_evd *evd, struct kdapl_runner *runner, int bu
 
 	kdapl_evd_lock_irq(evd);
 	runner->task = current;
+	evd->drained = false;
 	silent = evd->silent;
 	while (n < budget && evd->silent - silent < TURN_SILENT) {
 		n += kdapl_evd_run_fast(evd, runner, budget - n, &none);
 		if (n == budget)
 			break;
-		if (none || !upcall_run_one(evd, runner, budget, helper))
+		if (none || !upcall_run_one(evd, runner, budget, helper, &none))
 			goto out;
 		n++;
+		/* arming reports what has arrived since */
+		if (none)
+			goto out;
 	}
 	kdapl_count(full);
 	full = true;
@@ -161,11 +182,10 @@ out:
 	else
 		kdapl_count(work);
 	kdapl_count_many(upcalls, n);
-	spin_unlock_irq(&evd->lock);
 	return full ? budget : n;
 }
 
-/* Arm the CQs. Returns true if another turn is due. */
+/* Arm the CQs. Returns true if another turn is due. evd->lock held. */
 static bool upcall_arm_again(struct kdapl_evd *evd)
 {
 	if (!kdapl_evd_arm(evd))
@@ -178,20 +198,26 @@ static int upcall_irq_poll(struct irq_poll *iop, int budget)
 {
 	struct kdapl_evd *evd = container_of(iop, struct kdapl_evd, iop);
 	int n = upcall_run(evd, &evd->runner, budget);
+	bool again = false;
 
 	if (n < budget) {
 		irq_poll_complete(iop);
-		if (upcall_arm_again(evd))
-			irq_poll_sched(iop);
+		again = upcall_arm_again(evd);
 	}
+	spin_unlock_irq(&evd->lock);
+	if (again)
+		irq_poll_sched(iop);
 	return n;
 }
 
 static void upcall_work(struct work_struct *work)
 {
 	struct kdapl_evd *evd = container_of(work, struct kdapl_evd, work);
+	bool again = upcall_run(evd, &evd->runner, WORK_BUDGET) == WORK_BUDGET ||
+		     upcall_arm_again(evd);
 
-	if (upcall_run(evd, &evd->runner, WORK_BUDGET) == WORK_BUDGET || upcall_arm_again(evd))
+	spin_unlock_irq(&evd->lock);
+	if (again)
 		kdapl_evd_sched(evd);
 }
 
@@ -199,11 +225,13 @@ static void upcall_helper_work(struct work_struct *work)
 {
 	struct kdapl_helper *helper = container_of(work, struct kdapl_helper, work);
 	struct kdapl_evd *evd = helper->evd;
-	int n = upcall_run(evd, &helper->runner, WORK_BUDGET);
+	bool again = upcall_run(evd, &helper->runner, WORK_BUDGET) == WORK_BUDGET;
 
 	set_bit(helper - evd->helpers, &evd->idle);
 	smp_mb__after_atomic();	/* a waker that found none idle relies on the check after arming */
-	if (n == WORK_BUDGET || upcall_arm_again(evd))
+	again = again || upcall_arm_again(evd);
+	spin_unlock_irq(&evd->lock);
+	if (again)
 		kdapl_evd_sched(evd);
 }
 

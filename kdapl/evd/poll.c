@@ -12,6 +12,25 @@
 /* Silent completions processed in one go, under the lock. */
 #define POLL_SILENT	256
 
+/* Inline, because every completion that comes alone needs it. */
+static __always_inline bool poll_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
+{
+	int n = cq->ibcq ? ib_poll_cq(cq->ibcq, KDAPL_BATCH, evd->batch) : 0;
+
+	if (n <= 0)
+		return false;
+	evd->cur = cq->ibcq;
+	evd->batch_pos = 0;
+	evd->batch_n = n;
+	/* fewer than asked for: these were all, if there are no other CQs (D-79) */
+	evd->drained = n < KDAPL_BATCH && list_is_singular(&evd->cqs);
+	if (kdapl_evd_cold(evd)) {
+		while (n--)
+			prefetch(evd->batch[n].wr_cqe);
+	}
+	return true;
+}
+
 /**
  * kdapl_evd_poll_cq - get a batch of completions from one CQ
  * @evd: the EVD; evd->lock held, the last batch used up
@@ -21,18 +40,7 @@
  */
 bool kdapl_evd_poll_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 {
-	int n = cq->ibcq ? ib_poll_cq(cq->ibcq, KDAPL_BATCH, evd->batch) : 0;
-
-	if (n <= 0)
-		return false;
-	evd->cur = cq->ibcq;
-	evd->batch_pos = 0;
-	evd->batch_n = n;
-	if (kdapl_evd_cold(evd)) {
-		while (n--)
-			prefetch(evd->batch[n].wr_cqe);
-	}
-	return true;
+	return poll_cq(evd, cq);
 }
 
 /**
@@ -46,9 +54,10 @@ bool kdapl_evd_refill(struct kdapl_evd *evd)
 	struct kdapl_cq *cq;
 
 	list_for_each_entry(cq, &evd->cqs, evd_node) {
-		if (!kdapl_evd_poll_cq(evd, cq))
+		if (!poll_cq(evd, cq))
 			continue;
-		list_move_tail(&cq->evd_node, &evd->cqs);	/* round robin */
+		if (!list_is_last(&cq->evd_node, &evd->cqs))
+			list_move_tail(&cq->evd_node, &evd->cqs);	/* round robin */
 		return true;
 	}
 	return false;
@@ -147,7 +156,7 @@ u32 kdapl_evd_depth(const struct kdapl_evd *evd)
 
 /**
  * kdapl_evd_arm - ask for an interrupt with the next completion
- * @evd: the EVD
+ * @evd: the EVD; evd->lock held
  *
  * Return: true when something is there already and the engine must run again.
  */
@@ -157,14 +166,14 @@ bool kdapl_evd_arm(struct kdapl_evd *evd)
 	bool missed = false;
 	struct kdapl_cq *cq;
 
-	kdapl_evd_lock_irq(evd);
+	lockdep_assert_held(&evd->lock);
 	if (evd->closing)
-		goto out;
+		return false;
 	if (!kdapl_evd_calls(evd) && !evd->discard) {
 		if (!(evd->ending || evd->watching) || !kdapl_evd_may_poll_ahead(evd, evd->ending))
-			goto out;
+			return false;
 	} else if (kdapl_evd_held_up(evd)) {
-		goto out;
+		return false;
 	} else if (evd->backlog_signalled) {
 		missed = true;
 	}
@@ -176,7 +185,5 @@ bool kdapl_evd_arm(struct kdapl_evd *evd)
 	}
 	if (evd->again || !list_empty(&evd->ready) || evd->batch_pos != evd->batch_n)
 		missed = true;
-out:
-	spin_unlock_irq(&evd->lock);
 	return missed;
 }

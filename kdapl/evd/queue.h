@@ -172,6 +172,7 @@ struct kdapl_evd {
 	int batch_pos;
 	int batch_n;
 	struct ib_wc batch[KDAPL_BATCH];
+	bool drained;			/* the runner knows that the CQs were empty behind it */
 	unsigned int ending;		/* connections waiting for their last completion */
 	unsigned int watching;		/* connections whose buffers are counted: poll always */
 	u32 silent;			/* completions seen that were no events */
@@ -278,8 +279,6 @@ bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_conn *conn);
 void kdapl_evd_sched(struct kdapl_evd *evd);
 void kdapl_evd_wake_helper(struct kdapl_evd *evd);
 void kdapl_evd_set_default_policy(struct kdapl_evd *evd);
-bool kdapl_evd_calls(const struct kdapl_evd *evd);
-bool kdapl_evd_held_up(const struct kdapl_evd *evd);
 
 /* evd_upcall.c */
 void kdapl_evd_engine_init(struct kdapl_evd *evd);
@@ -296,6 +295,25 @@ static inline bool kdapl_evd_many(const struct kdapl_evd *evd)
 {
 	/* pairs with the release in kdapl_evd_make_helpers() */
 	return READ_ONCE(evd->policy) == DAT_UPCALL_MANY && smp_load_acquire(&evd->helpers);
+}
+
+/*
+ * May an event start an upcall now? Not when upcalls are disabled or the consumer has been
+ * notified. evd->lock held.
+ */
+static inline bool kdapl_evd_calls(const struct kdapl_evd *evd)
+{
+	return evd->policy != DAT_UPCALL_DISABLE && !evd->notified;
+}
+
+/*
+ * Must the next upcall wait, since as many run as the policy allows? Upcalls of another policy may
+ * still run when the policy has changed. The last of them checks the EVD again when it has
+ * returned. evd->lock held.
+ */
+static inline bool kdapl_evd_held_up(const struct kdapl_evd *evd)
+{
+	return evd->nrunning >= (kdapl_evd_many(evd) ? evd->nhelpers : 1);
 }
 
 /* An upcall has returned: wake those that wait for it. evd->lock held. */

@@ -8,31 +8,6 @@
 #include "event.h"
 
 /**
- * kdapl_evd_calls - may an event start an upcall now?
- * @evd: the EVD; evd->lock held
- *
- * Return: false when upcalls are disabled or the consumer has been notified.
- */
-bool kdapl_evd_calls(const struct kdapl_evd *evd)
-{
-	return evd->policy != DAT_UPCALL_DISABLE && !evd->notified;
-}
-
-/**
- * kdapl_evd_held_up - must the next upcall wait for one that runs?
- * @evd: the EVD; evd->lock held
- *
- * Upcalls of another policy may still run when the policy has changed. The last
- * of them checks the EVD again when it has returned.
- *
- * Return: true when as many upcalls run as the policy allows.
- */
-bool kdapl_evd_held_up(const struct kdapl_evd *evd)
-{
-	return evd->nrunning >= (kdapl_evd_many(evd) ? evd->nhelpers : 1);
-}
-
-/**
  * kdapl_evd_wake_helper - wake one more helper, if one is idle
  * @evd: an EVD with helpers
  *

@@ -15,63 +15,96 @@
 
 #include "mem.h"
 
-/* Builds the list of an LMR from pieces of memory. */
+/**
+ * struct fmr_list - builds the list of an LMR from pieces of memory
+ * @next: where the next entry goes, or the link to the rest of the list
+ * @used: entries before it
+ * @max_used: entries there are
+ * @max_entry: bytes of an entry at most
+ * @start: of the first piece
+ * @end: of the last piece; before the first one, no page boundary
+ * @length: of all pieces
+ */
 struct fmr_list {
-	struct scatterlist *sg;		/* the last entry filled */
-	unsigned int left;		/* entries behind it */
-	unsigned int used;
+	struct scatterlist *next;
+	u32 used;
+	u32 max_used;
 	u32 max_entry;
 	phys_addr_t start;
 	phys_addr_t end;
 	u64 length;
 };
 
-/* Start another entry. Returns the bytes it takes, 0 if no entry is left. */
-static u32 fmr_list_next(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
+/* The entry here, or where a link leads: sg_next() without a call. */
+static inline struct scatterlist *fmr_sg_at(struct scatterlist *sg)
 {
-	u32 part = min(length, list->max_entry - (u32)offset_in_page(addr));
+	return unlikely(sg_is_chain(sg)) ? sg_chain_ptr(sg) : sg;
+}
 
-	if (!list->used) {
-		list->sg = mem->sgt.sgl;
-		list->left = mem->sgt.orig_nents;
-		list->start = addr;
-	} else if (list->left) {
-		list->sg = sg_next(list->sg);
-	}
-	if (!list->left)
-		return 0;
-	list->left--;
-	list->used++;
-	sg_set_page(list->sg, pfn_to_page(PHYS_PFN(addr)), part, offset_in_page(addr));
+/* Make the last entry longer, as far as it can be. Returns by how much. */
+static u32 fmr_list_grow(struct fmr_list *list, u32 length)
+{
+	struct scatterlist *last = list->next - 1;
+	u32 part = min(length, list->max_entry - last->offset - last->length);
+
+	last->length += part;
 	return part;
 }
 
 /* Add a piece. False: it does not fit, or there would be a gap inside a page before it. */
-static bool fmr_list_add(struct fmr_list *list, struct kdapl_mem *mem, phys_addr_t addr, u32 length)
+static __always_inline bool fmr_list_add(struct fmr_list *list, phys_addr_t addr, u32 length)
 {
-	u32 part;
+	struct scatterlist *sg;
+	u32 part = 0;
 
-	if (list->used && list->end != addr && ((addr | list->end) & ~PAGE_MASK))
+	if (unlikely(!list->used))
+		list->start = addr;
+	else if (unlikely(list->end == addr))
+		part = fmr_list_grow(list, length);
+	else if (unlikely((addr | list->end) & ~PAGE_MASK))
 		return false;
-	for (; length; length -= part, addr += part) {
-		part = 0;
-		if (list->used && list->end == addr)
-			part = min(length, list->max_entry - list->sg->offset - list->sg->length);
-		if (part)
-			list->sg->length += part;
-		else
-			part = fmr_list_next(list, mem, addr, length);
-		if (!part)
+	list->end = addr + length;
+	while (length > part) {
+		addr += part;
+		length -= part;
+		if (unlikely(list->used == list->max_used))
 			return false;
-		list->end = addr + part;
-		list->length += part;
+		sg = fmr_sg_at(list->next);
+		part = min(length, list->max_entry - (u32)offset_in_page(addr));
+		sg_set_page(sg, pfn_to_page(PHYS_PFN(addr)), part, offset_in_page(addr));
+		list->next = sg + 1;
+		list->used++;
 	}
+	return true;
+}
+
+/*
+ * Add a whole entry as it is, if it begins and ends with a page and is not the continuation of the
+ * one before, as most are; else change nothing.
+ */
+static __always_inline bool fmr_list_add_pages(struct fmr_list *list, struct scatterlist *in,
+					       u64 left)
+{
+	struct scatterlist *sg = list->next;
+	u32 length = in->length;
+	phys_addr_t addr;
+
+	if (in->offset || ((length | list->end) & ~PAGE_MASK) || !length || length > left ||
+	    length > list->max_entry || list->used == list->max_used || sg_is_chain(sg) ||
+	    !sg_page(in))
+		return false;
+	addr = sg_phys(in);
+	if (list->end == addr)
+		return false;
+	sg_set_page(sg, sg_page(in), length, 0);
+	list->next = sg + 1;
+	list->used++;
+	list->end = addr + length;
 	return true;
 }
 
 static int fmr_fill_pages(const struct kdapl_fmr *fmr, struct fmr_list *list)
 {
-	struct kdapl_mem *mem = &fmr->lmr->mem;
 	u64 page_size = PAGE_SIZE, pos;
 	const DAT_PADDR *pages = fmr->region.for_physical;
 	DAT_VLEN i;
@@ -89,37 +122,41 @@ static int fmr_fill_pages(const struct kdapl_fmr *fmr, struct fmr_list *list)
 			if (!pfn_valid(PHYS_PFN(pages[i] + pos)))
 				return -EINVAL;
 		}
-		if (!fmr_list_add(list, mem, pages[i], page_size))
+		if (!fmr_list_add(list, pages[i], page_size))
 			return -EINVAL;
 	}
+	list->length = fmr->num_pages * page_size;
 	return 0;
 }
 
 static int fmr_fill_sg(const struct kdapl_fmr *fmr, struct fmr_list *list)
 {
-	const struct kdat_sg *in = fmr->sg;
-	struct kdapl_mem *mem = &fmr->lmr->mem;
-	u64 skip = in->offset, left = in->length;
-	struct scatterlist *sg;
+	u64 skip = fmr->sg->offset, left = fmr->sg->length;
+	struct scatterlist *sg = fmr->sg->sgl;
+	int n = fmr->sg->nents;
 	u32 chunk;
-	int i;
 
-	for_each_sg(in->sgl, sg, in->nents, i) {
-		if (!left)
-			break;
-		if (skip >= sg->length) {
+	list->length = left;
+	for (;;) {
+		if (likely(!skip && fmr_list_add_pages(list, sg, left))) {
+			left -= sg->length;
+		} else if (skip >= sg->length) {
 			skip -= sg->length;
-			continue;
+		} else {
+			if (!sg_page(sg))
+				return -EINVAL;
+			chunk = min_t(u64, sg->length - skip, left);
+			if (!fmr_list_add(list, sg_phys(sg) + skip, chunk))
+				return -EINVAL;
+			skip = 0;
+			left -= chunk;
 		}
-		if (!sg_page(sg))
+		if (!left)
+			return 0;
+		if (!--n || sg_is_last(sg))
 			return -EINVAL;
-		chunk = min_t(u64, sg->length - skip, left);
-		if (!fmr_list_add(list, mem, sg_phys(sg) + skip, chunk))
-			return -EINVAL;
-		skip = 0;
-		left -= chunk;
+		sg = fmr_sg_at(sg + 1);
 	}
-	return left ? -EINVAL : 0;
 }
 
 /* Unmap the memory again: no key has stood for it, so the device has not used it. */
@@ -129,13 +166,33 @@ static void fmr_take_back(struct kdapl_lmr *lmr)
 	kdapl_mem_unmap(&lmr->mem, lmr->obj.ia->dev);
 }
 
+/*
+ * The block size for the list. Its pieces meet at pages, so where mapping keeps what is in a page
+ * together, the list need not be looked at: it has as many blocks as pages.
+ */
+static u32 fmr_page_size(const struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start)
+{
+	struct kdapl_device *dev = lmr->obj.ia->dev;
+	const struct kdapl_mem *mem = &lmr->mem;
+	u32 max_blocks = lmr->mr.pages, blocks;
+
+	if (likely(dev->dma == KDAPL_DMA_SAME)) {
+		if (dev->caps.any_page_size ?
+		    mem->nents <= max_blocks && list->length <= S32_MAX :
+		    offset_in_page(list->start) + list->length <= (u64)max_blocks << PAGE_SHIFT)
+			return PAGE_SIZE;
+	}
+	return kdapl_mem_page_size(dev, mem->sgt.sgl, mem->nents, start,
+				   kdapl_mem_page_sizes(dev, true), max_blocks, &blocks);
+}
+
 /* Map the memory and fill the page list of the MR. The LMR is claimed. */
 static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start,
 		   DAT_MEM_PRIV_FLAGS priv)
 {
 	struct kdapl_ia *ia = lmr->obj.ia;
 	struct kdapl_mem *mem = &lmr->mem;
-	u32 page_size, blocks;
+	u32 page_size;
 	int err;
 
 	mem->used = list->used;
@@ -147,9 +204,7 @@ static int fmr_map(struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start
 	err = kdapl_mem_map(mem, ia->dev, priv);
 	if (err)
 		return err;
-	page_size = kdapl_mem_page_size(ia->dev, mem->sgt.sgl, mem->nents, start,
-					kdapl_mem_page_sizes(ia->dev, true), lmr->mr.pages,
-					&blocks);
+	page_size = fmr_page_size(lmr, list, start);
 	if (page_size) {
 		err = kdapl_mr_map(&lmr->mr, mem->sgt.sgl, mem->nents, page_size, start);
 	} else {
@@ -200,7 +255,12 @@ static enum kdapl_verdict fmr_publish(struct kdapl_fmr *fmr, const struct fmr_li
 static enum kdapl_verdict fmr_bind(struct kdapl_fmr *fmr, unsigned long ep, bool live)
 {
 	struct kdapl_lmr *lmr = fmr->lmr;
-	struct fmr_list list = { .max_entry = kdapl_dma_max_entry(lmr->obj.ia->dev) };
+	struct fmr_list list = {
+		.next = lmr->mem.sgt.sgl,
+		.max_used = lmr->mem.sgt.orig_nents,
+		.max_entry = lmr->obj.ia->dev->dma_max_entry,
+		.end = 1,
+	};
 	enum kdapl_verdict why;
 	int err;
 

@@ -216,7 +216,7 @@ static int mem_walk(struct kdapl_mem *mem, struct kdapl_ia *ia, mem_walk_fn *fn,
 		    const void *region, u64 length)
 {
 	struct mem_walk walk = {
-		.max_entry = kdapl_dma_max_entry(ia->dev),
+		.max_entry = ia->dev->dma_max_entry,
 		.max_runs = max(ia->dev->attrs.max_fast_reg_page_list_len, 1U),
 	};
 	struct mem_walk fill = walk;
@@ -280,7 +280,7 @@ static int mem_platform(struct kdapl_mem *mem, struct kdapl_ia *ia, const struct
 /* Memory that is given by an address of the device. */
 static int mem_ia(struct kdapl_mem *mem, struct kdapl_ia *ia, u64 addr, u64 length)
 {
-	u64 max_entry = kdapl_dma_max_entry(ia->dev), end = addr + length, pos, entries;
+	u64 max_entry = ia->dev->dma_max_entry, end = addr + length, pos, entries;
 	struct scatterlist *sg;
 	unsigned long pages = 0;
 	unsigned int i;

@@ -138,6 +138,15 @@ loopback_dev() {
 	rdma link add "${1}0" type "$1" netdev kd0 && all_cpus
 }
 
+# null_dev [PARAMETER]: the device without a wire, kdnull0, with address 192.0.2.1.
+null_dev() {
+	ip link add kd0 type dummy
+	ip addr add 192.0.2.1/24 dev kd0
+	ip link set kd0 up
+	mp rdma_cm
+	insmod "$KO/kdnull.ko" netdev=kd0 "$@"
+}
+
 # two_devices rxe|siw [SIW.KO]: devices siw0 (192.0.2.1) and siw1 (192.0.2.2) in this
 # namespace, connected by the network stack.
 two_devices() {

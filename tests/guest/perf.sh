@@ -43,11 +43,7 @@ facts() {
 }
 
 if [ "$p" = null ]; then
-	ip link add kd0 type dummy
-	ip addr add 192.0.2.1/24 dev kd0
-	ip link set kd0 up
-	mp rdma_cm
-	insmod "$KO/kdnull.ko" netdev=kd0 $driver
+	null_dev $driver
 	ia=kdnull0-1
 else
 	loopback_dev "$p" "$siw"

@@ -69,7 +69,7 @@ static void reply(u32 slot, u32 key)
 
 static void received(struct dapl_end *end, u32 i, const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
-	struct msg msg = msgs_of(end)->recv[i];
+	struct msg msg = reg_received(msgs_of(end), i, all->slot[0].key);
 
 	if (dto->transfered_length != sizeof(msg) || msg.slot >= MAX_SLOTS ||
 	    msg.key != all->slot[msg.slot].key) {

@@ -28,6 +28,7 @@
 static char *ia;
 static ushort port = 4716;
 static uint bound = 15;
+bool reg_blind;
 
 module_param(ia, charp, 0444);
 MODULE_PARM_DESC(ia, "interface adapter, connected to itself (required)");
@@ -35,6 +36,8 @@ module_param(port, ushort, 0444);
 MODULE_PARM_DESC(port, "connection qualifier, and the next one for the verbs (default 4716)");
 module_param(bound, uint, 0444);
 MODULE_PARM_DESC(bound, "per cent that the verbs may differ from themselves (default 15)");
+module_param_named(blind, reg_blind, bool, 0444);
+MODULE_PARM_DESC(blind, "the device moves no bytes: one slot only, and messages are not compared");
 
 /*
  * What is compared, in the order of the first round. The verbs take part twice with the
@@ -211,7 +214,7 @@ static int set_plan(char *arg, u32 *n, u32 *chains)
 
 	if (!is_open || !arg || kstrtou32(first, 0, n) ||
 	    sscanf(arg, "%u %u %u %7s", chains, &pages, &slots, who) != 4 || !*chains ||
-	    !pages || pages > MAX_PAGES || !slots || slots > MAX_SLOTS)
+	    !pages || pages > MAX_PAGES || !slots || slots > (reg_blind ? 1 : MAX_SLOTS))
 		return -EINVAL;
 	plan.pages = pages;
 	plan.slots = slots;

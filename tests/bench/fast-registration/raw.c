@@ -138,7 +138,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (!completed(wc, "RECV"))
 		return;
-	msg = end->msgs->recv[i];
+	msg = reg_received(end->msgs, i, all->slot[0].mr->rkey);
 	s = &all->slot[msg.slot % MAX_SLOTS];
 	if (wc->byte_len != sizeof(msg) || msg.slot >= MAX_SLOTS || msg.key != s->mr->rkey) {
 		fault("message of %u bytes, slot %u, key 0x%x", wc->byte_len, msg.slot, msg.key);
