@@ -25,6 +25,11 @@
 #include <linux/pci.h>
 #endif
 
+/* a macro, so it needs no file */
+#ifndef __uninitialized
+#define __uninitialized
+#endif
+
 #ifndef KDAPL_HAVE_WQ_PERCPU
 #define WQ_PERCPU 0
 #endif

@@ -306,8 +306,12 @@ static noinline void wr_build_memop(struct kdapl_wq *wq, const struct kdapl_post
 		wr->reg.mr = post->mr;
 		wr->reg.key = post->key;
 		wr->reg.access = post->access;
-	} else {
+	} else if (post->opcode == IB_WR_LOCAL_INV) {
 		wr->send.ex.invalidate_rkey = post->inv_key;
+	} else {
+		/* a Write of nothing: no device sends what an earlier request has left here */
+		wr->rdma.remote_addr = 0;
+		wr->rdma.rkey = 0;
 	}
 }
 

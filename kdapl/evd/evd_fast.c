@@ -416,13 +416,16 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int b
 			/* the first one is for the slow path */
 			if (!n)
 				goto out;
-			/* who waits comes first */
-			if (*none || unlikely(waitqueue_active(&evd->upcall_over)))
+			if (*none)
 				goto out;
+			/* who waits comes first */
+			if (unlikely(waitqueue_active(&evd->upcall_over)))
+				goto dropped;
 		}
 	}
 	n += fast_run(evd, runner, budget - n, none);
-	/* others may have polled while the lock was dropped */
+dropped:
+	/* completions may have arrived while the lock was dropped, and others may have polled */
 	if (n)
 		evd->drained = false;
 out:

@@ -168,7 +168,8 @@ static void fmr_take_back(struct kdapl_lmr *lmr)
 
 /*
  * The block size for the list. Its pieces meet at pages, so where mapping keeps what is in a page
- * together, the list need not be looked at: it has as many blocks as pages.
+ * together, the list need not be looked at: it has as many blocks as pages. An IOMMU whose pages
+ * are smaller than the kernel's keeps less: the beginning shows that.
  */
 static u32 fmr_page_size(const struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start)
 {
@@ -176,7 +177,8 @@ static u32 fmr_page_size(const struct kdapl_lmr *lmr, const struct fmr_list *lis
 	const struct kdapl_mem *mem = &lmr->mem;
 	u32 max_blocks = lmr->mr.pages, blocks;
 
-	if (likely(dev->dma == KDAPL_DMA_SAME)) {
+	if (likely(dev->dma == KDAPL_DMA_SAME &&
+		   !offset_in_page(start ^ sg_dma_address(mem->sgt.sgl)))) {
 		if (dev->caps.any_page_size ?
 		    mem->nents <= max_blocks && list->length <= S32_MAX :
 		    offset_in_page(list->start) + list->length <= (u64)max_blocks << PAGE_SHIFT)

@@ -88,6 +88,18 @@ static void rm_native_test(struct kunit *test)
 	KD_EXPECT_EMPTY(test, km->env.req);
 	km_finish_bind(km, rmr, 4);
 	KD_EXPECT_EMPTY(test, km->env.req);
+
+	/* with nothing of the requests before it in that place */
+	KD_ASSERT_OK(test, km_try_part(km, rmr, 100, 50, 0, 5, &a));
+	km_finish_bind(km, rmr, 5);
+	KD_ASSERT_OK(test, km_try_unbind(km, rmr, 6));
+	km_finish_bind(km, rmr, 6);
+	KD_ASSERT_OK(test, km_try_unbind(km, rmr, 7));
+	km_last(km, &wr);
+	KUNIT_EXPECT_EQ(test, (int)wr.opcode, (int)IB_WR_RDMA_WRITE);
+	KUNIT_EXPECT_EQ(test, wr.remote_addr, 0ULL);
+	KUNIT_EXPECT_EQ(test, wr.rkey, 0U);
+	km_finish_bind(km, rmr, 7);
 }
 
 static void rm_rights_test(struct kunit *test)
