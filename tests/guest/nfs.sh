@@ -11,7 +11,7 @@
 #   restart		the server restarts under load
 #   plug		the device of the client goes under load, and comes back
 #   abort	calls are ended by umount -f, also while connections end: their memory is left alone
-#   storm		16 connections of a mount end, all at a time; the module comes and goes
+#   storm		all connections of a mount end at a time; the module comes and goes
 #   starved	allocations of the transport fail, and of what it calls, while connections end
 #   keys		a server that uses the keys of calls when it must not (tests/stress/nfs)
 #   hostile	a server that breaks the protocol (tests/fuzz/nfs)
@@ -202,7 +202,10 @@ comes_and_goes() {
 	done
 }
 client_storm() {
-	must "a mount with 16 connections" mount_it 4.2 nconnect=16
+	# The listener of soft-iWARP forgets requests when more than ten arrive at a time.
+	kd_many=16
+	[ "$p" != siw ] || kd_many=8
+	must "a mount with $kd_many connections" mount_it 4.2 nconnect=$kd_many
 	must "load" load
 	step "the load goes on while all of them end" while_ending some_rounds
 	step "every byte was right" load_over
