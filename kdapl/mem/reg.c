@@ -22,6 +22,7 @@
  * port of a pair goes down), the next call builds a new one, once.
  */
 #include <linux/random.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -89,8 +90,14 @@ static void reg_free(struct kdapl_reg *reg)
 		if (reg->qp[i])
 			ib_destroy_qp(reg->qp[i]);
 	}
-	if (reg->cq)
-		ib_free_cq(reg->cq);	/* waits for completion handlers */
+	if (reg->cq) {
+		/*
+		 * ib_free_cq() waits until the core's handler has taken all completions, not until
+		 * it has armed the CQ after that. Nothing completes any more, so no other follows.
+		 */
+		synchronize_rcu();
+		ib_free_cq(reg->cq);
+	}
 	kfree(reg);
 }
 
