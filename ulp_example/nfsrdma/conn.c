@@ -71,7 +71,7 @@ static void kx_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLE
 	const DAT_CONNECTION_EVENT_DATA *data = &event->event_data.connect_event_data;
 	struct kx_conn *conn = instance;
 	struct kx_private theirs;
-	bool over;
+	bool up;
 
 	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
 		kx_private_decode(data->private_data, data->private_data_size, &theirs);
@@ -79,12 +79,13 @@ static void kx_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLE
 		kx_limits_of(&kx_ours, &theirs, &conn->limits);
 		spin_unlock(&conn->kx->lock);
 	} else if (conn->outcome == DAT_CONNECTION_EVENT_ESTABLISHED) {
+		/* else it is being taken apart already: see kx_disconnect() */
 		spin_lock(&conn->kx->lock);
-		over = conn->over;
-		if (!over)
+		up = conn->kx->conn == conn;
+		if (up)
 			queue_work(kx_wq, &conn->end_work);
 		spin_unlock(&conn->kx->lock);
-		if (!over)
+		if (up)
 			xprt_force_disconnect(&conn->kx->xprt);
 	}
 	if (!conn->outcome) {
@@ -221,7 +222,7 @@ static DAT_RETURN kx_publish(struct kx_conn *conn)
 		if (!kx->reps[i].held)
 			ret = kx_rep_post(conn, &kx->reps[i]);
 	if (ret == DAT_SUCCESS)
-		kx->conn = conn;
+		WRITE_ONCE(kx->conn, conn);
 	spin_unlock(&kx->lock);
 	return ret;
 }
@@ -331,9 +332,7 @@ void kx_disconnect(struct kx_xprt *kx)
 
 	spin_lock(&kx->lock);
 	conn = kx->conn;
-	kx->conn = NULL;
-	if (conn)
-		WRITE_ONCE(conn->over, true);
+	WRITE_ONCE(kx->conn, NULL);
 	spin_unlock(&kx->lock);
 	if (!conn)
 		goto out;

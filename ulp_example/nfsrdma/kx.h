@@ -157,7 +157,7 @@ struct kx_stats {
  * @failed: the last attempt to connect has failed: wait before the next
  * @timeout: of RPCs, if set_connect_timeout has changed it
  * @lock: see above
- * @conn: the connection, or NULL
+ * @conn: the connection, or NULL; events of one that was taken from here do not matter
  * @free: requests that the RPC layer may take
  * @bc_free: requests for calls of the server
  * @reqs: all of both
@@ -210,7 +210,6 @@ struct kx_xprt {
  * @outcome: event of the attempt, or 0
  * @end_work: after its last event: frees the LMRs
  * @ended: that is done, and no device reaches any memory; under kx->lock
- * @over: the connection is being taken apart: events do not matter. Written under kx->lock
  */
 struct kx_conn {
 	struct kx_xprt *kx;
@@ -232,7 +231,6 @@ struct kx_conn {
 	DAT_EVENT_NUMBER outcome;
 	struct work_struct end_work;
 	bool ended;
-	bool over;
 };
 
 static inline struct kx_xprt *kx_of(struct rpc_xprt *xprt)

@@ -309,7 +309,7 @@ void kx_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 	} else {
 		wrong = kx_receive(conn, dto->user_cookie.as_ptr, dto);
 	}
-	if (wrong && !READ_ONCE(conn->over)) {
+	if (wrong && READ_ONCE(conn->kx->conn) == conn) {
 		pr_warn_ratelimited("%s: connection given up: %s\n",
 				    conn->kx->xprt.address_strings[RPC_DISPLAY_ADDR], wrong);
 		xprt_force_disconnect(&conn->kx->xprt);
