@@ -48,6 +48,14 @@ enum kdiser_cookie {
 	KDISER_RECEIVED,	/* of Receive */
 };
 
+/* What a task that is no command waits for, before libiscsi has it back. */
+enum kdiser_due {
+	KDISER_NOTHING,		/* it has it back; or it is a command */
+	KDISER_ANSWER,		/* to a login, text, ping or logout */
+	KDISER_TM_ANSWER,	/* to task management */
+	KDISER_SEND,		/* there is no answer, so that it is sent */
+};
+
 /*
  * One for each task of the session, by its ITT. Fields are protected by the connection's lock.
  *
@@ -70,9 +78,7 @@ struct kdiser_slot {
 	bool returning;		/* the invalidation is posted */
 	bool answered;
 	bool reset;		/* answers to task management wait for it */
-	bool asked;		/* its task is a login, text, ping or logout; no answer yet */
-	bool unanswered;	/* its task gets no answer, and ends when it is sent */
-	bool management;	/* its task is task management; libiscsi has no answer yet */
+	enum kdiser_due due;
 };
 
 enum kdiser_state {

@@ -85,7 +85,7 @@ static void kdiser_deliver_management(struct kdiser_conn *conn, struct iscsi_con
 	spin_lock(&conn->lock);
 	last = conn->tm.itt == kdiser_slot_pdu(conn, i)->iscsi.itt;
 	answer = slot->answer;
-	slot->management = false;
+	slot->due = KDISER_NOTHING;
 	spin_unlock(&conn->lock);
 	if (last)
 		err = kdiser_complete(conn, iscsi, answer);
@@ -103,7 +103,7 @@ static void kdiser_deliver_all_management(struct kdiser_conn *conn, struct iscsi
 
 	for (i = 0; i < conn->nr_slots; i++) {
 		spin_lock(&conn->lock);
-		due = conn->slots[i].management && conn->slots[i].answered;
+		due = conn->slots[i].due == KDISER_TM_ANSWER && conn->slots[i].answered;
 		spin_unlock(&conn->lock);
 		if (due)
 			kdiser_deliver_management(conn, iscsi, i);
@@ -208,8 +208,9 @@ static const char *kdiser_tm_answered(struct kdiser_conn *conn, u32 receive,
 	const char *wrong = NULL;
 
 	lockdep_assert_held(&conn->lock);
-	if (rsp->itt == RESERVED_ITT || tm >= conn->nr_slots || !conn->slots[tm].management ||
-	    conn->slots[tm].answered || kdiser_slot_pdu(conn, tm)->iscsi.itt != rsp->itt)
+	if (rsp->itt == RESERVED_ITT || tm >= conn->nr_slots ||
+	    conn->slots[tm].due != KDISER_TM_ANSWER || conn->slots[tm].answered ||
+	    kdiser_slot_pdu(conn, tm)->iscsi.itt != rsp->itt)
 		return "an answer to no task management";
 	conn->slots[tm].answered = true;
 	conn->slots[tm].answer = receive;
@@ -295,6 +296,7 @@ static const char *kdiser_check_task(struct kdiser_conn *conn, const struct kdis
 	const struct iscsi_hdr *hdr = &pdu->iscsi;
 	struct kdiser_slot *slot;
 	bool ends = false;
+	u8 opcode;
 	u32 i;
 
 	lockdep_assert_held(&conn->lock);
@@ -312,16 +314,19 @@ static const char *kdiser_check_task(struct kdiser_conn *conn, const struct kdis
 		ends = kdiser_rejects_ping(pdu, hdr) && hdr->itt != RESERVED_ITT;
 		break;
 	}
+	opcode = hdr->opcode & ISCSI_OPCODE_MASK;
 	i = get_itt(hdr->itt);
 	if (hdr->itt == RESERVED_ITT || i >= conn->nr_slots)
 		return ends ? "an answer to no request" : NULL;
 	slot = &conn->slots[i];
-	if (slot->unanswered)
+	if (slot->due == KDISER_SEND ||
+	    (slot->due == KDISER_TM_ANSWER && opcode != ISCSI_OP_SCSI_TMFUNC_RSP &&
+	     opcode != ISCSI_OP_SCSI_TMFUNC))
 		return "an answer to what gets none";
 	if (ends) {
-		if (!slot->asked || kdiser_slot_pdu(conn, i)->iscsi.itt != hdr->itt)
+		if (slot->due != KDISER_ANSWER || kdiser_slot_pdu(conn, i)->iscsi.itt != hdr->itt)
 			return "an answer to no request";
-		slot->asked = false;
+		slot->due = KDISER_NOTHING;
 	}
 	return NULL;
 }
@@ -395,7 +400,7 @@ static void kdiser_sent_unanswered(struct kdiser_conn *conn, u32 i)
 
 	spin_lock(&conn->lock);
 	iscsi = conn->iscsi;
-	conn->slots[i].unanswered = false;
+	conn->slots[i].due = KDISER_NOTHING;
 	spin_unlock(&conn->lock);
 	iscsi_put_task(iscsi->session->cmds[i]);
 }

@@ -52,8 +52,7 @@ static struct kdiser_pdu *kdiser_prepare(struct kdiser_conn *conn, struct iscsi_
 	pdu->iser.flags = ISCSI_CTRL;
 	pdu->iscsi = *task->hdr;
 	slot->answered = false;
-	slot->asked = false;
-	slot->management = false;
+	slot->due = KDISER_NOTHING;
 	return pdu;
 }
 
@@ -236,9 +235,8 @@ static DAT_RETURN kdiser_send_control(struct kdiser_conn *conn, struct iscsi_tas
 			       kdiser_cookie(answer ? KDISER_SENT : KDISER_SENT_UNANSWERED,
 					     task->itt),
 			       answer ? kdiser_flags(conn, 0) : DAT_COMPLETION_DEFAULT_FLAG);
-	slot->asked = answer && !management && ret == DAT_SUCCESS;
-	slot->unanswered = !answer && ret == DAT_SUCCESS;
-	slot->management = management && ret == DAT_SUCCESS;
+	if (ret == DAT_SUCCESS)
+		slot->due = management ? KDISER_TM_ANSWER : answer ? KDISER_ANSWER : KDISER_SEND;
 	return ret;
 }
 
