@@ -604,17 +604,17 @@ losses_told() {
 	step "and is read" reads_one d
 }
 traced() {
-	mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || :
-	echo 1 >/sys/kernel/tracing/events/kdblk/enable
-	echo 1 >/sys/kernel/tracing/events/kdblk_target/enable
+	tracefs
+	echo 1 >$tracing/events/kdblk/enable
+	echo 1 >$tracing/events/kdblk_target/enable
 	reads_one d
 	step "leaves" leave d
 	for kd_i in kdblk_done kdt_done kdt_session_end; do
 		step "the tracepoint $kd_i tells of it" until_true 10 \
-			grep -q "$kd_i: " /sys/kernel/tracing/trace
+			grep -q "$kd_i: " $tracing/trace
 	done
-	echo 0 >/sys/kernel/tracing/events/kdblk/enable
-	echo 0 >/sys/kernel/tracing/events/kdblk_target/enable
+	echo 0 >$tracing/events/kdblk/enable
+	echo 0 >$tracing/events/kdblk_target/enable
 }
 # Proof of identity, by both sides; not where the kernel has no HMAC-SHA256.
 secret() {
@@ -675,14 +675,13 @@ admin() {
 
 # An adapter is opened once, and given up when it goes. Neither side polls for one: here the next
 # attempt after a failed one is never due.
-trace=/sys/kernel/tracing
-traced_times() { grep -c "$1" $trace/trace || :; }
+traced_times() { grep -c "$1" $tracing/trace || :; }
 trace_on() {	# EVENT...
-	mountpoint -q $trace || mount -t tracefs tracefs $trace || return
-	echo 0 >$trace/events/enable
-	echo >$trace/trace
+	tracefs || return
+	echo 0 >$tracing/events/enable
+	echo >$tracing/trace
 	for kd_i; do
-		echo 1 >"$trace/events/$kd_i/enable" || return
+		echo 1 >"$tracing/events/$kd_i/enable" || return
 	done
 }
 kicked() {	# DISK TIMES: sessions that the target has ended
@@ -730,7 +729,7 @@ adapters() {	# two adapters are needed
 	step "the portal listens" until_true $((20 * slow)) grep -qx listening \
 		$kd_target/portals/t/state
 	step "the disk is live again" until_true $((40 * slow)) is d live
-	echo 0 >$trace/events/enable
+	echo 0 >$tracing/events/enable
 
 	step "its addresses are taken away" $n1 ip addr flush dev veth1
 	step "the portal does not listen" until_true $((20 * slow)) grep -qx waiting \

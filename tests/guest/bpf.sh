@@ -3,7 +3,7 @@
 # shellcheck shell=sh disable=SC2154
 work=$TMPDIR/work
 
-mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
+tracefs
 must "a device" loopback_dev rxe
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 must "kdapl_dat12.ko loads" insmod "$KO/kdapl_dat12.ko"

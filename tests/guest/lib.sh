@@ -52,6 +52,9 @@ none() { [ "$(objects)" = 0 ]; }
 # shellcheck disable=SC2154
 all_gone() { [ "$(resources)" = "$empty" ]; }
 
+tracing=/sys/kernel/tracing
+tracefs() { mountpoint -q $tracing || mount -t tracefs tracefs $tracing; }
+
 # Of kdtest.ko mode=hold and mode=states: 64 more messages show that its connections are busy.
 parameter() { printf %s "$2" >"/sys/module/kdtest/parameters/$1"; }
 messages() { cat /sys/module/kdtest/parameters/messages; }

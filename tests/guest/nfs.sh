@@ -97,10 +97,8 @@ server_cable() {
 }
 
 # Attempts to connect that have failed since the trace was cleared, and lines about them.
-tracing=/sys/kernel/tracing
 trace() {
-	mountpoint -q $tracing || mount -t tracefs tracefs $tracing || return
-	: >$tracing/trace && echo "$1" >$tracing/events/kdapl/kdapl_conn_event/enable
+	tracefs && : >$tracing/trace && echo "$1" >$tracing/events/kdapl/kdapl_conn_event/enable
 }
 attempts() { [ "$(grep -c 'event=\(NON_PEER_REJECTED\|UNREACHABLE\|TIMED_OUT\)' $tracing/trace)" -ge "$1" ]; }
 complaints() { dmesg | grep -c "kdat_xprtrdma: $server:20049: cannot connect: $1"; }

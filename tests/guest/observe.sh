@@ -5,9 +5,8 @@
 p=$1
 . "$TOP/tests/guest/blk-lib.sh"
 dir=/sys/kernel/debug/kdapl
-tracing=/sys/kernel/tracing
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
-mountpoint -q $tracing || mount -t tracefs tracefs $tracing
+tracefs
 
 # shows FILE PATTERN [N]: N lines, or some, are so
 shows() {

@@ -13,8 +13,7 @@ esac
 must "the module loads" insmod "$KO/kdapl.ko"
 if [ "${1-}" = traced ]; then
 	shift
-	tracing=/sys/kernel/tracing
-	mountpoint -q $tracing || mount -t tracefs tracefs $tracing
+	tracefs
 	echo 1 >$tracing/events/kdapl/enable
 fi
 if [ "$p" = kdhca ]; then

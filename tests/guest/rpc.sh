@@ -110,20 +110,19 @@ part_plug() {
 
 # An adapter without an address is opened once, and listened on when it has one.
 part_address() {
-	kd_trace=/sys/kernel/tracing
-	mountpoint -q $kd_trace || mount -t tracefs tracefs $kd_trace
+	tracefs
 	ip $ns addr flush dev $dev
 	step "kdping does not serve without an address" refused insmod "$KO/kdping.ko" listen="$a"
 	step "and says why" logged "kdping: .*$a.* has no IP address"
-	echo 1 >$kd_trace/events/kdapl/kdapl_ia_opened/enable
+	echo 1 >$tracing/events/kdapl/kdapl_ia_opened/enable
 	must "the server loads" serve
 	step "it cannot serve there, and says why" logs \
 		"kdrpc_server: $a-1: cannot serve.*it has no address"
 	sleep 3
 	ip $ns addr add 192.0.2.1/24 dev $dev
 	step "with an address it serves" logs "kdrpc_server: $a-1: serving"
-	kd_count=$(grep -c "kdapl_ia_opened: .*$a-1" $kd_trace/trace)
-	echo 0 >$kd_trace/events/kdapl/kdapl_ia_opened/enable
+	kd_count=$(grep -c "kdapl_ia_opened: .*$a-1" $tracing/trace)
+	echo 0 >$tracing/events/kdapl/kdapl_ia_opened/enable
 	step "it has opened the adapter once" test "$kd_count" = 1
 	step "calls are answered" once count=9
 	step "the server unloads" no_server
