@@ -413,10 +413,8 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int b
 		}
 		if (evd->batch_n <= min(budget, FAST_FEW)) {
 			n = fast_run_few(evd, runner, evd->drained, none);
-			/* the first one is for the slow path */
-			if (!n)
-				goto out;
-			if (*none)
+			/* the first one is for the slow path, or there is no other one */
+			if (!n || *none)
 				goto out;
 			/* who waits comes first */
 			if (unlikely(waitqueue_active(&evd->upcall_over)))
