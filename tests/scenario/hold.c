@@ -36,7 +36,7 @@
 #define HOLD_IN		16		/* receives posted; twice that on an SRQ */
 #define HOLD_OUT	(KDT_DTOS + 16)	/* more than the requests that can be outstanding */
 #define HOLD_RECV	BIT_ULL(32)	/* in the cookie */
-#define HOLD_WINDOW	64		/* messages whose upcalls may run at a time */
+#define HOLD_WINDOW	64		/* messages that may overtake one, with policy=many */
 
 char *kdt_gone = "auto";
 static char *want = "", *policy = "single";
@@ -160,8 +160,8 @@ static bool hold_many(void)
 	return !strcmp(policy, "many");
 }
 
-/* Which message is this? Only the next one will do, unless upcalls overtake each other. */
-static bool hold_message(struct hold_ep *h, u32 slot, const u8 *p)
+/* Is it the next message, or with policy=many one that overtook? Then it has arrived. */
+static bool hold_arrived(struct hold_ep *h, u32 slot, const u8 *p)
 {
 	struct hold_ep *peer = &hold_eps[(h - hold_eps) ^ 1];
 	u32 i, window = hold_many() ? HOLD_WINDOW : 1;
@@ -178,14 +178,23 @@ static bool hold_message(struct hold_ep *h, u32 slot, const u8 *p)
 	}
 	if (i < window)
 		h->beyond |= BIT_ULL(i);
-	else
-		h->damaged = true;
 	while (h->beyond & 1) {
 		h->beyond >>= 1;
 		h->received++;
 	}
 	spin_unlock_irqrestore(&h->in_lock, flags);
 	return i < window;
+}
+
+/*
+ * With policy=many, one upcall may be preempted while the other CPU handles more messages than
+ * the window has places: these wait for it.
+ */
+static bool hold_message(struct hold_ep *h, u32 slot, const u8 *p)
+{
+	return hold_arrived(h, slot, p) ||
+	       (hold_many() && wait_event_timeout(h->ep->recv->wait, hold_arrived(h, slot, p),
+						  KDT_WAIT));
 }
 
 static void hold_status(struct hold_ep *h, DAT_DTO_COMPLETION_STATUS status)
