@@ -712,7 +712,7 @@ chaos_part() {
 	set_to 1 "$kd_tpg/$iqn/tpgt_1/enable"
 	set_to 1 "$kd_tpg/$come/tpgt_1/enable"
 	set -e
-	step "its session is there" until_true 200 lasts
+	step "its session is there" until_true 200 lasts || iscsid_tells
 	for kd_lun in 0 2; do
 		step "LUN $kd_lun goes on" io_goes_on $kd_lun
 	done
@@ -728,6 +728,16 @@ chaos_part() {
 	step "kdat_iser.ko unloads" unloaded
 	step "the hostile target unloads" timeout 60 rmmod kdiserfuzz
 	step "nothing is left in kDAPL" test "$(objects)" = 0
+}
+# What it waits for.
+iscsid_tells() {
+	for kd_s in /sys/class/iscsi_session/session*; do
+		echo "${kd_s##*/}: $(cat "$kd_s/targetname" "$kd_s/state" | tr '\n' ' ')"
+	done
+	grep -E "^(Name|State|Pid)" "/proc/$iscsid/status"
+	cat /proc/"$iscsid"/task/*/stack "/proc/$iscsid/wchan"
+	tail -n 30 "$TMPDIR/iscsid.log"
+	return 1
 }
 # The session of the first target.
 lasts() {
@@ -763,6 +773,7 @@ coming() {
 		kd_rounds=$((kd_rounds + 1))
 		kd_d=$(disk $come 0)
 		rm -f "$TMPDIR/come/stop"
+		# It passes on the signal that ends it: two at a time would read what the other wrote.
 		timeout 60 "$TOP/tests/blkcheck" --errors --threads 3 --blocks 64 "$kd_d" \
 			"$TMPDIR/come" &
 		kd_io=$!
@@ -772,9 +783,9 @@ coming() {
 		1) echo 1 >"/sys/block/${kd_d##*/}/device/delete" ;;
 		2) timeout -s INT 0.5 sg_reset -N -d "$kd_d" ;;
 		esac
-		[ "$(below 2)" = 0 ] || kill -9 $kd_io
+		[ "$(below 2)" = 0 ] || kill $kd_io
 		patiently -m node -T $come -p "$portal" -I iser --logout
-		kill -9 $kd_io
+		kill $kd_io
 		wait $kd_io
 	done
 	echo "come and gone: $kd_rounds times"
