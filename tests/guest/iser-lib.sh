@@ -99,12 +99,15 @@ open_iscsi() {
 	iscsid_up
 }
 iscsid_up() {
-	# In a process group of its own, which it ends with itself.
+	# In a process group of its own, which it ends with itself. A child that outlives it has its
+	# socket, so the next one could not run.
+	[ -z "${iscsid-}" ] || iscsid_killed 2>/dev/null
 	LD_LIBRARY_PATH=$kd_libs setsid "$kd_iscsi/sbin/iscsid" -f "$@" >>"$TMPDIR/iscsid.log" 2>&1 &
 	iscsid=$!
 	until_true 20 iscsid_is_up
 }
-iscsid_is_up() { grep -q ISCSIADM_ABSTRACT /proc/net/unix; }
+iscsid_is_up() { kill -0 "$iscsid" 2>/dev/null && grep -q ISCSIADM_ABSTRACT /proc/net/unix; }
+iscsid_killed() { kill -9 "-$iscsid" && wait "$iscsid" || :; }
 iscsid_down() { kill "$iscsid" && wait "$iscsid" || :; }
 adm() { LD_LIBRARY_PATH=$kd_libs "$kd_iscsi/sbin/iscsiadm" "$@"; }
 

@@ -863,7 +863,7 @@ reset_one() {
 	esac
 }
 iscsid_dies() {
-	kill -9 "$iscsid"
+	iscsid_killed
 	sleep "$(below 3).$(below 10)"
 	iscsid_up
 }
