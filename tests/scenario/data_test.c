@@ -288,6 +288,7 @@ struct echo {
 	struct kdt_ep *ep;
 	struct kdt_buf *buf, *theirs;
 	unsigned int left, reads, inside;
+	atomic_t ready;		/* a message has come, the last Read is done */
 	int cpu;		/* inside a post on this one */
 	DAT_RETURN ret;
 };
@@ -307,17 +308,29 @@ static void echo_posts(struct echo *e)
 	local_irq_restore(flags);
 }
 
-/* Answers each message from inside the upcall that brings it. */
+/*
+ * Answers a message from inside the upcall that brings it, or from that of the last Read if the
+ * message was faster: so the queue is never full.
+ */
+static void echo_answers(struct echo *e)
+{
+	if (atomic_inc_return(&e->ready) < 2)
+		return;
+	atomic_set(&e->ready, 0);
+	echo_posts(e);
+}
+
 static bool echo_hook(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
 	struct echo *e = evd->priv;
+	unsigned int left;
 
 	e->inside += READ_ONCE(e->cpu) == raw_smp_processor_id();
 	if (event->event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS || !e->left)
 		return false;
-	e->left--;
-	echo_posts(e);
-	return e->left;
+	left = --e->left;
+	echo_answers(e);
+	return left;
 }
 
 static bool echo_read(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN more)
@@ -325,7 +338,10 @@ static bool echo_read(struct kdt_evd *evd, const DAT_EVENT *event, DAT_BOOLEAN m
 	struct echo *e = evd->priv;
 
 	e->inside += READ_ONCE(e->cpu) == raw_smp_processor_id();
-	e->reads += event->event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS;
+	if (event->event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS) {
+		e->reads++;
+		echo_answers(e);
+	}
 	return true;
 }
 
@@ -342,6 +358,7 @@ static void posts_in_upcalls(struct kunit *test)
 		e[i].ep = i ? &pair->s : &pair->c;
 		e[i].buf = kdt_buf_new(test, i ? &env->b : &env->a, 192);
 		e[i].left = n;
+		atomic_set(&e[i].ready, i);	/* the server has no Read to wait for */
 		e[i].cpu = -1;
 		e[i].ep->recv->priv = &e[i];
 		e[i].ep->recv->hook = echo_hook;
