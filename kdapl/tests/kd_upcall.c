@@ -215,6 +215,22 @@ DAT_RETURN kd_policy(DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy, DAT_UPCALL_FL
 	return dat_evd_modify_upcall(evd, policy, DAT_UPCALL_SAME, flag);
 }
 
+/* Wait until another thread has changed the policy, which may wait for upcalls then. */
+bool kd_policy_becomes(DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy)
+{
+	unsigned long end = jiffies + KD_LONG;
+	DAT_EVD_PARAM param;
+
+	while (dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param) == DAT_SUCCESS) {
+		if (param.upcall_policy == policy)
+			return true;
+		if (time_after(jiffies, end))
+			break;
+		usleep_range(50, 100);
+	}
+	return false;
+}
+
 const char *kd_policy_name(DAT_UPCALL_POLICY policy)
 {
 	switch (policy) {

@@ -108,6 +108,7 @@ struct ib_qp *kd_more_ep(struct kd_env *env, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE
 			 const DAT_EP_ATTR *attr, DAT_EP_HANDLE *ep);
 void kd_sent(struct kd_env *env, DAT_EP_HANDLE ep, struct ib_qp *qp, u64 id, int flags);
 DAT_RETURN kd_policy(DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy, DAT_UPCALL_FLAG flag);
+bool kd_policy_becomes(DAT_EVD_HANDLE evd, DAT_UPCALL_POLICY policy);
 const char *kd_policy_name(DAT_UPCALL_POLICY policy);
 void kd_pin(void);
 void kd_settle(DAT_EVD_HANDLE evd);

@@ -562,10 +562,12 @@ static void ord_held(struct ord *ord, unsigned int round)
 	ord->flag = round / (3 * ORD_POLICIES) & 1;
 	model_policy(&ord->model, new, ord->flag);
 	kd_aside(ord->env->test, &aside, ord_change, ord);
-	if (new == DAT_UPCALL_TEARDOWN)
+	if (new == DAT_UPCALL_TEARDOWN) {
+		ord_expect(ord, kd_policy_becomes(ord->evd, DAT_UPCALL_DISABLE), "no change", 0);
 		ord_expect(ord, !kd_aside_returned(&aside, 10), "did not wait for upcalls", 0);
-	else
+	} else {
 		ord_expect(ord, kd_aside_returned(&aside, 60 * MSEC_PER_SEC), "waits", 0);
+	}
 	running = READ_ONCE(sink->started) - READ_ONCE(sink->ended);
 	if (new == DAT_UPCALL_MANY)
 		ord_expect(ord, running <= num_online_cpus(), "more upcalls than CPUs", running);
