@@ -500,7 +500,7 @@ EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
  * provider's InfiniBand extension.
  *
  * Context: any; does not sleep or allocate.
- * Return: as dat_ep_post_rdma_write(); DAT_MODEL_NOT_SUPPORTED also on iWARP.
+ * Return: as dat_ep_post_rdma_write(); DAT_MODEL_NOT_SUPPORTED (also: an iWARP device).
  */
 DAT_RETURN kdat_ep_post_rdma_write_immed(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 					 const DAT_LMR_TRIPLET *local_iov,
