@@ -985,7 +985,7 @@ typedef union dat_event_data {
  * @event_number: what happened
  * @evd_handle: the EVD it was taken from
  * @event_data: details; @event_number selects the member
- * @event_extension_data: reserved for extensions, zero
+ * @event_extension_data: for extensions, see kdat_event_immed(); zero otherwise
  */
 typedef struct dat_event {
 	DAT_EVENT_NUMBER event_number;

@@ -212,6 +212,7 @@ enum kdat_request_op {
 	KDAT_REQUEST_RDMA_READ,		/* dat_ep_post_rdma_read() */
 	KDAT_REQUEST_LMR_FMR,		/* kdat_lmr_fmr_sg() */
 	KDAT_REQUEST_LMR_INVALIDATE,	/* dat_lmr_invalidate() */
+	KDAT_REQUEST_RDMA_WRITE_IMMED,	/* kdat_ep_post_rdma_write_immed() */
 };
 
 /**
@@ -227,6 +228,7 @@ enum kdat_request_op {
  * @sg: for LMR_FMR: the memory to register
  * @mem_privileges: for LMR_FMR
  * @va_type: for LMR_FMR
+ * @immed: for RDMA_WRITE_IMMED: the immediate data
  */
 struct kdat_request {
 	enum kdat_request_op op;
@@ -240,6 +242,7 @@ struct kdat_request {
 	const struct kdat_sg *sg;
 	DAT_MEM_PRIV_FLAGS mem_privileges;
 	DAT_VA_TYPE va_type;
+	DAT_UINT32 immed;
 };
 
 /* Upper limit of requests in one call of kdat_ep_post_list(). */
@@ -247,6 +250,48 @@ struct kdat_request {
 
 DAT_RETURN kdat_ep_post_list(DAT_EP_HANDLE ep_handle, const struct kdat_request *requests,
 			     DAT_COUNT num_requests, DAT_COUNT *failed);
+
+/*
+ * In provider_specific_attr of dat_ia_query(), with the name that the InfiniBand extension of the
+ * reference provider gives it: "TRUE" if the IA has kdat_ep_post_rdma_write_immed(), which is so
+ * on InfiniBand and RoCE, else "FALSE".
+ */
+#define KDAT_ATTR_IMMED_DATA	"DAT_IB_IMMED_DATA"
+
+DAT_RETURN kdat_ep_post_rdma_write_immed(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+					 const DAT_LMR_TRIPLET *local_iov,
+					 DAT_DTO_COOKIE user_cookie,
+					 const DAT_RMR_TRIPLET *remote_iov,
+					 DAT_COMPLETION_FLAGS completion_flags, DAT_UINT32 immed);
+
+/**
+ * struct kdat_immed - immediate data of a peer, as event_extension_data has it
+ * @present: 1: a Write with immediate data has used this Receive; 0: a Send has
+ * @data: what the peer has passed to kdat_ep_post_rdma_write_immed()
+ * @length: bytes that the Write has put where its remote_iov says
+ */
+struct kdat_immed {
+	DAT_UINT32 present;
+	DAT_UINT32 data;
+	DAT_UINT64 length;
+};
+
+/**
+ * kdat_event_immed - the immediate data that came with an event
+ * @event: event of dat_evd_dequeue() or an upcall
+ *
+ * Such an event is the completion of a Receive in whose memory nothing was put: its
+ * transfered_length is 0, as that of an empty Send.
+ *
+ * Context: any.
+ * Return: the immediate data, a part of @event; NULL: there is none.
+ */
+static inline const struct kdat_immed *kdat_event_immed(const DAT_EVENT *event)
+{
+	const struct kdat_immed *immed = (const struct kdat_immed *)event->event_extension_data;
+
+	return immed->present ? immed : NULL;
+}
 
 /**
  * struct kdat_dma_map - a mapping of kdat_ia_dma_map()

@@ -66,6 +66,9 @@ static const struct kdapl_quirk quirks[] = {
 	{ QUIRK_IWARP, QUIRK_SETS(iwarp),
 	  "a queue pair does not connect to itself", "by the protocol",
 	  "the registration queue pair has a peer of its own, connected by rdma_cm", "D-21" },
+	{ QUIRK_IWARP, QUIRK_SETS(caps.no_immed),
+	  "a Write carries no immediate data", "by the protocol",
+	  "a Write with immediate data is refused", "D-109" },
 	/* soft-iWARP */
 	{ RDMA_DRIVER_SIW, QUIRK_SETS(caps.no_solicited),
 	  "the solicited bit of a Send is ignored", "6.1 to 7.2",
@@ -231,8 +234,8 @@ const char *kdapl_quirks_refusal(struct ib_device *ibdev)
 }
 
 #define FENCED_ALL	(BIT_ULL(IB_WR_SEND) | BIT_ULL(IB_WR_SEND_WITH_INV) | \
-			 BIT_ULL(IB_WR_RDMA_WRITE) | BIT_ULL(IB_WR_RDMA_READ) | \
-			 BIT_ULL(IB_WR_REG_MR))
+			 BIT_ULL(IB_WR_RDMA_WRITE) | BIT_ULL(IB_WR_RDMA_WRITE_WITH_IMM) | \
+			 BIT_ULL(IB_WR_RDMA_READ) | BIT_ULL(IB_WR_REG_MR))
 
 /* Which requests need another one to be fenced, and which one. */
 static void quirks_fences(struct kdapl_caps *caps)

@@ -64,6 +64,7 @@ enum kdapl_fence {
  * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED is never reported
  * @srq_pd_checked: an SRQ must be of the same PD as the queue pairs that use it
  * @no_tos: the type of service of a connection is ignored
+ * @no_immed: a Write carries no immediate data
  * @reply_overrun: the active side fails if data follows the MPA reply before it has read it
  *
  * Constant once the device is known, and read without a lock.
@@ -102,6 +103,7 @@ struct kdapl_caps {
 	bool no_last_wqe;
 	bool srq_pd_checked;
 	bool no_tos;
+	bool no_immed;
 	bool reply_overrun;
 };
 

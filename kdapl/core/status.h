@@ -111,6 +111,7 @@ enum kdapl_verdict {
 	KDAPL_REFUSE_RMR_IN_USE,	/* a bind of it is outstanding */
 	KDAPL_REFUSE_NO_DEVICE,		/* it has been removed */
 	KDAPL_REFUSE_NO_FENCE,		/* the device cannot fence such a request */
+	KDAPL_REFUSE_NO_IMMED,		/* its Writes carry no immediate data */
 
 	/* memory */
 	KDAPL_REFUSE_READ,		/* no right to read it, or no such key */

@@ -33,7 +33,7 @@ static_assert(offsetof(DAT_LMR_TRIPLET, virtual_address) == offsetof(struct ib_s
 static_assert(offsetof(DAT_LMR_TRIPLET, segment_length) == offsetof(struct ib_sge, length));
 static_assert(offsetof(DAT_LMR_TRIPLET, lmr_context) == offsetof(struct ib_sge, lkey));
 
-/* The slow path. RCU read side. */
+/* The slow path, with its EP. RCU read side. */
 static DAT_RETURN post_checked(struct kdapl_ep *ep, struct kdapl_post *post, enum kdapl_call call)
 {
 	struct kdapl_conn *conn = rcu_dereference(ep->conn);
@@ -48,13 +48,24 @@ static DAT_RETURN post_checked(struct kdapl_ep *ep, struct kdapl_post *post, enu
 	return ret;
 }
 
+/* The slow path. */
+static DAT_RETURN post_one(DAT_EP_HANDLE ep_handle, struct kdapl_post *post, enum kdapl_call call)
+{
+	struct kdapl_ep *ep;
+	DAT_RETURN ret;
+
+	rcu_read_lock();
+	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
+	ret = likely(ep) ? post_checked(ep, post, call) :
+			   kdapl_post_no_ep(ep_handle, post->op, post->cookie);
+	rcu_read_unlock();
+	return ret;
+}
+
 static noinline DAT_RETURN post_slow(DAT_EP_HANDLE ep_handle, u8 op, const DAT_LMR_TRIPLET *iov,
 				     DAT_COUNT n, const DAT_RMR_TRIPLET *remote,
 				     DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
 {
-	enum kdapl_call call = op == DAT_DTO_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA;
-	struct kdapl_ep *ep;
-	DAT_RETURN ret;
 	struct kdapl_post post = {
 		.iov = iov,
 		.n = n,
@@ -64,11 +75,7 @@ static noinline DAT_RETURN post_slow(DAT_EP_HANDLE ep_handle, u8 op, const DAT_L
 		.remote = remote,
 	};
 
-	rcu_read_lock();
-	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	ret = likely(ep) ? post_checked(ep, &post, call) : kdapl_post_no_ep(ep_handle, op, cookie);
-	rcu_read_unlock();
-	return ret;
+	return post_one(ep_handle, &post, op == DAT_DTO_SEND ? KDAPL_CALL_SEND : KDAPL_CALL_RDMA);
 }
 
 /* Does the fast path take a request of this length? An empty Read is left to the slow path. */
@@ -460,19 +467,61 @@ DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT n
 		.invalidate = invalidate_flag,
 		.inv_key = rmr_context,
 	};
-	struct kdapl_ep *ep;
-	DAT_RETURN ret;
 
-	rcu_read_lock();
-	ep = kdapl_handle_peek(ep_handle, DAT_HANDLE_TYPE_EP);
-	if (likely(ep))
-		ret = post_checked(ep, &post, KDAPL_CALL_SEND);
-	else
-		ret = kdapl_post_no_ep(ep_handle, DAT_DTO_SEND, user_cookie);
-	rcu_read_unlock();
-	return ret;
+	return post_one(ep_handle, &post, KDAPL_CALL_SEND);
 }
 EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
+
+/**
+ * kdat_ep_post_rdma_write_immed - write into the peer's memory, and tell it so
+ * @ep_handle: EP in CONNECTED; in DISCONNECTED the request is flushed at once
+ * @num_segments: segments in @local_iov, 0 for a Write of no bytes
+ * @local_iov: as for dat_ep_post_rdma_write()
+ * @user_cookie: returned with the completion
+ * @remote_iov: target, at least as long as the local data; read during the call
+ * @completion_flags: SUPPRESS, SOLICITED_WAIT, BARRIER_FENCE; UNSIGNALLED if the EP is
+ *	configured for it
+ * @immed: a number for the peer, which gets the same value whatever its byte order
+ *
+ * A Write that also consumes one Receive of the peer, of any length, 0 included, from its SRQ if
+ * it has one. Nothing is put into the memory of that Receive. Its completion comes when the data
+ * is in place, in the order of the Sends and these Writes of the connection, as DAT_DTO_RECEIVE
+ * with transfered_length 0; kdat_event_immed() finds @immed and the length of the Write in the
+ * event. A peer that does not look takes it for an empty Send. If the peer has no Receive posted,
+ * the Write waits for one, as a Send does.
+ *
+ * The completion here is that of a Write, with operation DAT_DTO_RDMA_WRITE.
+ *
+ * InfiniBand and RoCE only: see KDAT_ATTR_IMMED_DATA. Writes with immediate data of a peer that
+ * does not use kDAPL are reported in the same way, and need not be asked for; so are those that
+ * some iWARP adapters can receive.
+ *
+ * An extension of this provider, after dat_ib_post_rdma_write_immed() of the reference
+ * provider's InfiniBand extension.
+ *
+ * Context: any; does not sleep or allocate.
+ * Return: as dat_ep_post_rdma_write(); DAT_MODEL_NOT_SUPPORTED (also: an iWARP device).
+ */
+DAT_RETURN kdat_ep_post_rdma_write_immed(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+					 const DAT_LMR_TRIPLET *local_iov,
+					 DAT_DTO_COOKIE user_cookie,
+					 const DAT_RMR_TRIPLET *remote_iov,
+					 DAT_COMPLETION_FLAGS completion_flags, DAT_UINT32 immed)
+{
+	struct kdapl_post post = {
+		.iov = local_iov,
+		.n = num_segments,
+		.cookie = user_cookie,
+		.flags = completion_flags,
+		.op = DAT_DTO_RDMA_WRITE,
+		.remote = remote_iov,
+		.with_immed = true,
+		.immed = immed,
+	};
+
+	return post_one(ep_handle, &post, KDAPL_CALL_RDMA);
+}
+EXPORT_SYMBOL(kdat_ep_post_rdma_write_immed);
 
 /*
  * Check the sink as an RDMA Write of a peer would be checked (key, right, PZ, range), and make a

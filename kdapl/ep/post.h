@@ -25,6 +25,7 @@
  * @flags: completion flags
  * @op: DAT_DTOS; DAT_DTO_BIND_MW for an RMR
  * @invalidate: the peer is to invalidate @inv_key with the message
+ * @with_immed: a Write that carries @immed
  * @rewrite: the device cannot use @iov as it is
  * @sync: some of the memory has to be synchronised
  * @unposted: out: did not reach the device, will be reported FLUSHED
@@ -38,6 +39,7 @@
  * @key: its key then
  * @access: its rights then
  * @inv_key: key to be invalidated, first
+ * @immed: immediate data
  * @seq: which operation on the LMR it is
  * @local: IA whose keys without an MR @iov may have, or NULL; with @rewrite
  * @behind: with @sync: the same memory as @iov, by keys of LMRs; NULL: @iov itself
@@ -49,6 +51,7 @@ struct kdapl_post {
 	DAT_COMPLETION_FLAGS flags;
 	u8 op;
 	bool invalidate;
+	bool with_immed;
 	bool rewrite;
 	bool sync;
 	bool unposted;
@@ -62,6 +65,7 @@ struct kdapl_post {
 	u32 key;
 	int access;
 	u32 inv_key;
+	u32 immed;
 	u32 seq;
 	struct kdapl_ia *local;
 	const DAT_LMR_TRIPLET *behind;
@@ -70,7 +74,7 @@ struct kdapl_post {
 /* The posting calls, as kdapl_post_ret() tells them apart. */
 enum kdapl_call {
 	KDAPL_CALL_SEND,	/* with or without an invalidation */
-	KDAPL_CALL_RDMA,	/* Write or Read */
+	KDAPL_CALL_RDMA,	/* Write, with or without immediate data, or Read */
 	KDAPL_CALL_READ_TO_RMR,
 	KDAPL_CALL_RECV,
 	KDAPL_CALL_SRQ_RECV,
@@ -158,7 +162,8 @@ static __always_inline enum ib_wr_opcode kdapl_dto_opcode(u8 op)
 static inline enum ib_wr_opcode kdapl_post_opcode(const struct kdapl_post *post)
 {
 	if (likely(post->op <= DAT_DTO_RDMA_READ))
-		return post->invalidate ? IB_WR_SEND_WITH_INV : kdapl_dto_opcode(post->op);
+		return post->invalidate ? IB_WR_SEND_WITH_INV :
+		       post->with_immed ? IB_WR_RDMA_WRITE_WITH_IMM : kdapl_dto_opcode(post->op);
 	if (post->mr)
 		return IB_WR_REG_MR;
 	/* an unbind of an RMR that is not bound: an empty Write, so that it completes in order */

@@ -6,6 +6,7 @@
  */
 #include "post.h"
 
+/* Of what uses a Receive of the peer. */
 #define FLAGS_SEND	(KDAPL_FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 
 /* Check one segment that is not empty, in the order of SIL-03. */
@@ -103,6 +104,8 @@ static enum kdapl_verdict check_flags(struct kdapl_ep *ep, const DAT_EP_ATTR *at
 	if (unlikely(kdapl_post_is_fenced(post) &&
 		     check_unfenceable(&ep->obj.ia->dev->caps, post)))
 		return KDAPL_REFUSE_NO_FENCE;
+	if (unlikely(post->with_immed && ep->obj.ia->dev->caps.no_immed))
+		return KDAPL_REFUSE_NO_IMMED;
 	return KDAPL_ACCEPTED;
 }
 
@@ -218,6 +221,8 @@ enum kdapl_verdict kdapl_post_check(struct kdapl_ep *ep, struct kdapl_conn *conn
 		max_length = attr->max_message_size;
 		break;
 	case DAT_DTO_RDMA_WRITE:
+		if (post->with_immed)
+			legal = FLAGS_SEND;
 		max_iov = attr->max_rdma_write_iov;
 		break;
 	default:

@@ -19,6 +19,7 @@ static const struct {
 	[KDAT_REQUEST_RDMA_READ] = { DAT_DTO_RDMA_READ, KDAPL_CALL_RDMA },
 	[KDAT_REQUEST_LMR_FMR] = { DAT_DTO_LMR_FMR, KDAPL_CALL_LMR_FMR_SG },
 	[KDAT_REQUEST_LMR_INVALIDATE] = { DAT_DTO_LMR_INVALIDATE, KDAPL_CALL_LMR_INVALIDATE },
+	[KDAT_REQUEST_RDMA_WRITE_IMMED] = { DAT_DTO_RDMA_WRITE, KDAPL_CALL_RDMA },
 };
 
 /* Check one request and begin it, up to the posting. */
@@ -41,6 +42,8 @@ static enum kdapl_verdict list_begin(struct kdapl_ep *ep, struct kdapl_conn *con
 		post->inv_key = post->invalidate ? req->rmr_context : 0;
 	} else {
 		post->remote = req->remote_iov;
+		post->with_immed = req->op == KDAT_REQUEST_RDMA_WRITE_IMMED;
+		post->immed = post->with_immed ? req->immed : 0;
 	}
 	return kdapl_post_check(ep, conn, post);
 }

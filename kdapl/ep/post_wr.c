@@ -286,6 +286,14 @@ static void wr_empty_read(const struct kdapl_conn *conn, struct ib_sge *scratch,
 	}
 }
 
+/* A Write with immediate data uses a Receive, so it can solicit an event, as a Send can. */
+static void wr_add_immed(struct ib_send_wr *wr, const struct kdapl_post *post)
+{
+	wr->ex.imm_data = cpu_to_be32(post->immed);
+	if (post->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		wr->send_flags |= IB_SEND_SOLICITED;
+}
+
 /* Build a request about an LMR or RMR. wq->lock held. */
 static noinline void wr_build_memop(struct kdapl_wq *wq, const struct kdapl_post *post,
 				    struct kdapl_wqe *wqe, union kdapl_wr *wr,
@@ -339,6 +347,8 @@ static void wr_build(struct kdapl_wq *wq, const struct kdapl_post *post, u32 pos
 	fence |= kdapl_dto_send_flags(post->op, post->flags, signaled, 0);
 	wr->rdma = kdapl_dto_wr(wqe, post->opcode, sgl, n, post->remote, fence,
 				post->invalidate ? post->inv_key : 0);
+	if (unlikely(post->with_immed))
+		wr_add_immed(&wr->send, post);
 	if (unlikely(conn->dev->caps.short_page_bug))
 		wr_split_short(scratch, &wr->send);
 	if (post->op == DAT_DTO_RDMA_READ) {

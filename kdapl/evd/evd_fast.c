@@ -43,7 +43,7 @@ static __always_inline bool fast_is_wqe(const struct ib_wc *wc, struct kdapl_wq 
 		return false;
 	if (!wq->recv)
 		return !wqe->retires;
-	return !(wc->wc_flags & IB_WC_WITH_INVALIDATE) &&
+	return !(wc->wc_flags & KDAPL_WC_BRINGS) &&
 	       wqe->index == (wq->tail & wq->done_mask);
 }
 
@@ -76,7 +76,7 @@ static __always_inline void fast_take_wqe(struct kdapl_wq *wq, const struct ib_w
 static __always_inline bool fast_is_buf(const struct ib_wc *wc)
 {
 	return wc->wr_cqe->done == kdapl_buf_done && wc->status == IB_WC_SUCCESS &&
-	       !(wc->wc_flags & IB_WC_WITH_INVALIDATE);
+	       !(wc->wc_flags & KDAPL_WC_BRINGS);
 }
 
 /* Take the completion of a buffer of an SRQ if the fast path may; otherwise change nothing. */

@@ -29,20 +29,36 @@
 #define WORK_BUDGET	64
 #define TURN_SILENT	256	/* completions that are no events, in one turn */
 
+/* A Receive that a Write with immediate data has used: none of its memory was filled (D-109). */
+static noinline void event_fill_immed(DAT_EVENT *out)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *dto = &out->event_data.dto_completion_event_data;
+	struct kdat_immed *immed = (struct kdat_immed *)out->event_extension_data;
+
+	immed->present = 1;
+	immed->data = dto->rmr_context;
+	immed->length = dto->transfered_length;
+	dto->rmr_context = 0;
+	dto->transfered_length = 0;
+}
+
 /**
  * kdapl_event_fill - fill in the consumer's form of an event
  * @evd: the EVD it was taken from
  * @ev: the event
- * @out: the consumer's or the engine's structure
+ * @out: the consumer's or the engine's structure, event_extension_data zero
  */
 void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_EVENT *out)
 {
 	out->event_number = ev->number;
 	out->evd_handle = evd->obj.handle;
-	if (likely(ev->number == DAT_DTO_COMPLETION_EVENT))
-		out->event_data.dto_completion_event_data = ev->data.dto_completion_event_data;
-	else
+	if (unlikely(ev->number != DAT_DTO_COMPLETION_EVENT)) {
 		out->event_data = ev->data;
+		return;
+	}
+	out->event_data.dto_completion_event_data = ev->data.dto_completion_event_data;
+	if (unlikely(ev->immed))
+		event_fill_immed(out);
 }
 
 /*
@@ -145,6 +161,9 @@ static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_runner *runner, i
 	if (helper)
 		kdapl_evd_wake_helper(evd);
 	upcall_make(evd, runner, &runner->event, more);
+	if (unlikely(ev->immed))
+		memset(runner->event.event_extension_data, 0,
+		       sizeof(runner->event.event_extension_data));
 	return true;
 }
 

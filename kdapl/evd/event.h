@@ -12,6 +12,9 @@
 /* Streams that come from work queues: such an EVD has CQs. */
 #define KDAPL_EVD_CQ_FLAGS	(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
 
+/* Completion flags of a Receive whose message has brought more than bytes. */
+#define KDAPL_WC_BRINGS		(IB_WC_WITH_INVALIDATE | IB_WC_WITH_IMM)
+
 /* The completion event of a data transfer. Inline, because every completion needs it. */
 static __always_inline void kdapl_event_dto(DAT_DTO_COMPLETION_EVENT_DATA *dto, DAT_EP_HANDLE ep,
 					    u64 cookie, unsigned int op, unsigned int status,
@@ -185,6 +188,13 @@ static inline void kdapl_wqe_retire(struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 }
 
 /* wc_sync.c */
+
+/* Bytes in the memory of a Receive that has succeeded. */
+static inline u32 kdapl_wc_filled(const struct ib_wc *wc)
+{
+	return wc->opcode == IB_WC_RECV_RDMA_WITH_IMM ? 0 : wc->byte_len;
+}
+
 void kdapl_wqe_sync(struct kdapl_wq *wq, const struct kdapl_wqe *wqe, bool done, u32 length);
 void kdapl_wq_sync_reads(struct kdapl_wq *wq, u32 end, bool done);
 void kdapl_wq_sync_rest(struct kdapl_wq *wq);

@@ -22,10 +22,10 @@ enum kdapl_buf_state {
  * @node: in conn->early
  * @next: the next free one
  * @index: position in the pool, constant: leads back to it
- * @length: of the message
+ * @length: of the message, or of the Write with immediate data
  * @seq: order of posting
- * @key: invalidated rkey
- * @flags: KDAPL_WQE_INVALIDATED
+ * @key: invalidated rkey, or immediate data
+ * @flags: KDAPL_WQE_INVALIDATED, KDAPL_WQE_IMMED
  * @state: enum kdapl_buf_state
  * @status: DAT_DTO_COMPLETION_STATUS
  */

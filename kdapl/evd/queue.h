@@ -13,6 +13,8 @@
  * @buf: buffer of an SRQ, to be freed when the consumer has the event; or NULL
  * @number: DAT_EVENT_NUMBER
  * @signalled: may start an upcall
+ * @immed: of a Receive: a Write with immediate data has used it. @data has the data in place of
+ *	a key, and the length of the Write
  * @data: the payload
  */
 struct kdapl_event {
@@ -20,6 +22,7 @@ struct kdapl_event {
 	struct kdapl_buf *buf;
 	u32 number;
 	bool signalled;
+	bool immed;
 	DAT_EVENT_DATA data;
 };
 
@@ -34,6 +37,7 @@ static inline void kdapl_event_copy(struct kdapl_event *to, const struct kdapl_e
 	to->buf = from->buf;
 	to->number = from->number;
 	to->signalled = from->signalled;
+	to->immed = from->immed;
 	to->data.dto_completion_event_data = from->data.dto_completion_event_data;
 }
 

@@ -53,12 +53,14 @@ static void report_bind(struct kdapl_event *ev, struct kdapl_wq *wq, const struc
 static void report_wqe(struct kdapl_event *ev, struct kdapl_wq *wq, const struct kdapl_wqe *wqe,
 		       unsigned int status)
 {
-	bool invalidated = wq->recv && (wqe->flags & KDAPL_WQE_INVALIDATED);
-	unsigned int op = invalidated ? DAT_DTO_RECEIVE_WITH_INVALIDATE : wqe->op;
+	u8 brought = wq->recv ? wqe->flags & KDAPL_WQE_BROUGHT : 0;
+	unsigned int op = brought & KDAPL_WQE_INVALIDATED ? DAT_DTO_RECEIVE_WITH_INVALIDATE :
+							    wqe->op;
 	u32 length = wqe->length;
 
 	ev->conn = wq->conn;
 	ev->buf = NULL;
+	ev->immed = brought & KDAPL_WQE_IMMED;
 	ev->number = DAT_DTO_COMPLETION_EVENT;
 	ev->signalled = status != DAT_DTO_SUCCESS ||
 			!(wqe->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
@@ -73,7 +75,7 @@ static void report_wqe(struct kdapl_event *ev, struct kdapl_wq *wq, const struct
 	if (status != DAT_DTO_SUCCESS)
 		length = 0;
 	kdapl_event_dto(&ev->data.dto_completion_event_data, wq->conn->handle, wqe->cookie, op,
-			status, length, invalidated ? wqe->key : 0);
+			status, length, brought ? wqe->key : 0);
 	report_note(wq, op, wqe->cookie, length, status);
 }
 
@@ -88,15 +90,16 @@ static void report_wqe(struct kdapl_event *ev, struct kdapl_wq *wq, const struct
  */
 void kdapl_buf_event(struct kdapl_conn *conn, struct kdapl_buf *buf, struct kdapl_event *ev)
 {
-	bool invalidated = buf->flags & KDAPL_WQE_INVALIDATED;
-	unsigned int op = invalidated ? DAT_DTO_RECEIVE_WITH_INVALIDATE : DAT_DTO_RECEIVE;
+	unsigned int op = buf->flags & KDAPL_WQE_INVALIDATED ? DAT_DTO_RECEIVE_WITH_INVALIDATE :
+							       DAT_DTO_RECEIVE;
 
 	ev->conn = conn;
 	ev->buf = buf;
+	ev->immed = buf->flags & KDAPL_WQE_IMMED;
 	ev->number = DAT_DTO_COMPLETION_EVENT;
 	ev->signalled = true;
 	kdapl_event_dto(&ev->data.dto_completion_event_data, conn->handle, buf->cookie, op,
-			buf->status, buf->length, invalidated ? buf->key : 0);
+			buf->status, buf->length, buf->flags ? buf->key : 0);
 	report_note(conn->rq, op, buf->cookie, buf->length, buf->status);
 }
 

@@ -51,11 +51,22 @@ static void wc_early(struct kdapl_conn *conn, enum ib_wc_status status)
 	}
 }
 
-/* A Send of the peer has invalidated a key. */
-static noinline void wc_invalidated(struct kdapl_conn *conn, u32 rkey)
+/*
+ * What the message of a Receive has brought: a Send the key that it has invalidated, a Write its
+ * immediate data; that of a Send goes unreported. Returns a flag KDAPL_WQE_*, and what it is.
+ */
+static noinline u8 wc_brought(struct kdapl_conn *conn, const struct ib_wc *wc, u32 *what)
 {
-	if (kdapl_mr_invalidated(conn->rq->ia, &conn->dev->caps, rkey))
-		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
+	if (wc->wc_flags & IB_WC_WITH_INVALIDATE) {
+		*what = wc->ex.invalidate_rkey;
+		if (kdapl_mr_invalidated(conn->rq->ia, &conn->dev->caps, *what))
+			kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
+		return KDAPL_WQE_INVALIDATED;
+	}
+	if (wc->opcode != IB_WC_RECV_RDMA_WITH_IMM)
+		return 0;
+	*what = be32_to_cpu(wc->ex.imm_data);
+	return KDAPL_WQE_IMMED;
 }
 
 /* A Receive. One that may not be reported yet is marked done, and stays in the work queue. */
@@ -67,15 +78,12 @@ static bool wc_recv(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe
 
 	wq->reaped++;
 	if (unlikely(wq->sinks))
-		kdapl_wqe_sync(wq, wqe, wc->status == IB_WC_SUCCESS, wc->byte_len);
+		kdapl_wqe_sync(wq, wqe, wc->status == IB_WC_SUCCESS, kdapl_wc_filled(wc));
 	wqe->status = kdapl_wc_recv_status(wc->status);
 	if (likely(wc->status == IB_WC_SUCCESS)) {
 		wqe->length = wc->byte_len;
-		if (unlikely(wc->wc_flags & IB_WC_WITH_INVALIDATE)) {
-			wqe->flags |= KDAPL_WQE_INVALIDATED;
-			wqe->key = wc->ex.invalidate_rkey;
-			wc_invalidated(wq->conn, wqe->key);
-		}
+		if (unlikely(wc->wc_flags & KDAPL_WC_BRINGS))
+			wqe->flags |= wc_brought(wq->conn, wc, &wqe->key);
 	}
 	if (unlikely(READ_ONCE(wq->conn->state) < KDAPL_CONN_UP || pos != wq->tail)) {
 		WRITE_ONCE(wqe->state, KDAPL_WQE_DONE);
@@ -112,11 +120,8 @@ static bool wc_buf(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_e
 		}
 	}
 	buf->flags = 0;
-	if (unlikely(wc->status == IB_WC_SUCCESS && (wc->wc_flags & IB_WC_WITH_INVALIDATE))) {
-		buf->flags = KDAPL_WQE_INVALIDATED;
-		buf->key = wc->ex.invalidate_rkey;
-		wc_invalidated(conn, buf->key);
-	}
+	if (unlikely(wc->status == IB_WC_SUCCESS && (wc->wc_flags & KDAPL_WC_BRINGS)))
+		buf->flags = wc_brought(conn, wc, &buf->key);
 	if (unlikely(READ_ONCE(conn->rq->ended) || READ_ONCE(conn->discard))) {
 		kdapl_buf_free(buf);
 		return false;

@@ -79,7 +79,7 @@ void kdapl_buf_sync(struct kdapl_buf *buf, struct kdapl_conn *conn, const struct
 	if (!sinks)
 		return;
 	if (conn && wc->status == IB_WC_SUCCESS)
-		kdapl_sinks_filled(sinks, buf->index, conn->rq->ia, wc->byte_len);
+		kdapl_sinks_filled(sinks, buf->index, conn->rq->ia, kdapl_wc_filled(wc));
 	else
 		kdapl_buf_failed(buf);
 }

@@ -24,20 +24,24 @@ enum kdapl_wqe_state {
 #define KDAPL_OP_KICK		0xff
 
 /* Values of kdapl_wqe.flags in addition to the completion flags of the post. */
-#define KDAPL_WQE_BROKEN	0x10	/* our own request before it, a part of it, has failed */
+#define KDAPL_WQE_BROKEN	0x10	/* request: our own before it, a part of it, has failed */
+#define KDAPL_WQE_IMMED	0x10	/* receive: key holds the immediate data of a Write */
 #define KDAPL_WQE_SIGNALED	0x40	/* has a completion even on success */
 #define KDAPL_WQE_INVALIDATED	0x80	/* receive: key holds what the peer invalidated */
 #define KDAPL_WQE_OP_PENDING	0x80	/* request: an operation on memory, not retired */
+
+/* What the message of a Receive has brought in key. */
+#define KDAPL_WQE_BROUGHT	(KDAPL_WQE_INVALIDATED | KDAPL_WQE_IMMED)
 
 /**
  * struct kdapl_wqe - a work queue entry, two to a cache line
  * @cqe: the completion's wr_cqe
  * @cookie: the consumer's, all 64 bits
  * @index: position in wq->wqe[], constant: leads back to the work queue
- * @length: bytes as posted; for a finished receive the message length; for operations on an
- *	LMR the number of the operation
+ * @length: bytes as posted; for a finished receive the length of the message, or of the Write
+ *	with immediate data; for operations on an LMR the number of the operation
  * @seq: requests: consumer requests posted up to and including this one
- * @key: receives: invalidated rkey
+ * @key: receives: invalidated rkey, or immediate data
  * @op: DAT_DTOS or KDAPL_OP_*
  * @flags: completion flags of the post, KDAPL_WQE_*
  * @state: enum kdapl_wqe_state
@@ -64,7 +68,7 @@ struct kdapl_wqe {
 };
 
 static_assert(!((KDAPL_WQE_BROKEN | KDAPL_WQE_SIGNALED | KDAPL_WQE_OP_PENDING |
-		 KDAPL_WQE_INVALIDATED) &
+		 KDAPL_WQE_BROUGHT) &
 		(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
 		 DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
 		 DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG)));

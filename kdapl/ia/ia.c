@@ -14,10 +14,17 @@
 
 KDAPL_OBJ_IS_FIRST(struct kdapl_ia);
 
+/* Attributes of providers that have no member of their own, for devices without and with them. */
+static const DAT_NAMED_ATTR ia_named_attrs[2][1] = {
+	{ { KDAT_ATTR_IMMED_DATA, "FALSE" } },
+	{ { KDAT_ATTR_IMMED_DATA, "TRUE" } },
+};
+
 static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 {
 	DAT_BOOLEAN *merging = (DAT_BOOLEAN *)attr->evd_stream_merging_supported;
 	struct kdat_pdata_limits limits;
+	const DAT_NAMED_ATTR *named;
 	size_t i;
 
 	memset(attr, 0, sizeof(*attr));
@@ -63,6 +70,9 @@ static void ia_provider_attr(struct kdapl_ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->lmr_for_fmr_scope_supported = DAT_LMR_SCOPE_ANY;
 	attr->ha_supported = DAT_FALSE;
 	attr->ha_loadbalancing = DAT_HA_LB_NONE;
+	named = ia_named_attrs[!ia->dev->caps.no_immed];
+	attr->num_provider_specific_attr = ARRAY_SIZE(ia_named_attrs[0]);
+	attr->provider_specific_attr = (DAT_NAMED_ATTR *)named;	/* the standard has no const */
 }
 
 static void ia_release(struct kdapl_obj *obj)

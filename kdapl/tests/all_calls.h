@@ -287,6 +287,12 @@ IN_STATES(kdat_ep_modify_conn, "=  =  =  IS =  IS IS IS IS", kdat_ep_modify_conn
 CALL(kdat_ep_post_list, HANDLE | PARAM | STATE | RIGHTS | ZONE | LENGTH | RESERVED | SCARCE | GONE)
 HANDLE_ARG(kdat_ep_post_list, ep_handle, EP, _EP, kdat_ep_post_list(h, &request, 1, NULL))
 IN_STATES(kdat_ep_post_list, "IS IS IS IS IS =  IS =  IS", kdat_ep_post_list(ep, &request, 1, NULL))
+CALL(kdat_ep_post_rdma_write_immed, HANDLE | PARAM | STATE | RIGHTS | ZONE | LENGTH | MODEL |
+	SCARCE | GONE)
+HANDLE_ARG(kdat_ep_post_rdma_write_immed, ep_handle, EP, _EP,
+	kdat_ep_post_rdma_write_immed(h, 0, NULL, cookie, &rmr, 0, 0))
+IN_STATES(kdat_ep_post_rdma_write_immed, "IS IS IS IS IS =  IS =  IS",
+	kdat_ep_post_rdma_write_immed(ep, 1, &iov, cookie, &rmr, 0, 1))
 CALL(kdat_ep_query_conn, HANDLE | PARAM)
 HANDLE_ARG(kdat_ep_query_conn, ep_handle, EP, _EP, kdat_ep_query_conn(h, &conn))
 IN_STATES(kdat_ep_query_conn, "=  =  =  =  =  =  =  =  =", kdat_ep_query_conn(ep, &conn))

@@ -726,6 +726,7 @@ static enum ib_wc_opcode fake_wc_opcode(const struct fake_ib_wr *wr)
 		return IB_WC_RECV;
 	switch (wr->opcode) {
 	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
 		return IB_WC_RDMA_WRITE;
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV:
@@ -863,6 +864,9 @@ struct fake_end {
 	u32 byte_len;			/* of a Receive; U32_MAX: all of it */
 	bool solicited;
 	u32 inv_rkey;			/* the key that the message invalidates, or 0 */
+	u32 immed;			/* its immediate data, if @brings */
+	bool brings;
+	bool write;			/* it is a Write */
 	bool other;
 	struct ib_qp *name;		/* whose completion it then says it is */
 };
@@ -908,6 +912,11 @@ static bool fake_finish_wr(struct fake_qp *qp, struct fake_queue *q, struct fake
 	if (end->inv_rkey) {
 		wc.wc_flags = IB_WC_WITH_INVALIDATE;
 		wc.ex.invalidate_rkey = end->inv_rkey;
+	} else if (end->brings) {
+		wc.wc_flags = IB_WC_WITH_IMM;
+		wc.ex.imm_data = cpu_to_be32(end->immed);
+		if (end->write)
+			wc.opcode = IB_WC_RECV_RDMA_WITH_IMM;
 	}
 	return fake_push(fdev, cq, &wc, end->solicited);
 }
@@ -1287,6 +1296,8 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 	rec->send_flags = wr->send_flags;
 	rec->cqe = wr->wr_cqe;
 	fake_wrong_if(fdev, !wr->wr_cqe, "request without completion entry");
+	fake_wrong_if(fdev, fdev->caps.iwarp && wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM,
+		      "immediate data on iWARP");
 	fake_wrong_if(fdev, fake_is_rxe(fdev) && (wr->send_flags & IB_SEND_FENCE),
 		      "a fence that soft-RoCE may never pass");
 	if ((fdev->caps.unfenced & BIT_ULL(wr->opcode)) && (wr->send_flags & IB_SEND_FENCE))
@@ -1305,8 +1316,10 @@ static int fake_record_send(struct fake_qp *qp, struct fake_ib_wr *rec,
 		}
 		fallthrough;
 	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
 		rec->remote_addr = rdma_wr(wr)->remote_addr;
 		rec->rkey = rdma_wr(wr)->rkey;
+		rec->immed = be32_to_cpu(wr->ex.imm_data);
 		break;
 	case IB_WR_SEND:
 		break;
@@ -1873,6 +1886,17 @@ int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited)
 int fake_ib_recv_inv(struct ib_qp *qp, u32 byte_len, u32 rkey)
 {
 	return fake_arrive(to_fqp(qp), &(struct fake_end){ IB_WC_SUCCESS, byte_len, false, rkey });
+}
+
+int fake_ib_recv_immed(struct ib_qp *qp, u32 byte_len, u32 immed, bool write)
+{
+	return fake_arrive(to_fqp(qp), &(struct fake_end){
+		.status = IB_WC_SUCCESS,
+		.byte_len = byte_len,
+		.immed = immed,
+		.brings = true,
+		.write = write,
+	});
 }
 
 void fake_ib_flush(struct ib_qp *qp)

@@ -166,6 +166,7 @@ struct fake_ib_wr {
 	u64 remote_addr;	/* remote address of a Write or Read */
 	/* remote key of a Write or Read, key of a registration or invalidation */
 	u32 rkey;
+	u32 immed;		/* immediate data of a Write */
 	struct ib_mr *mr;	/* region of a registration */
 	int access;		/* rights of a registration */
 	u32 page_size;		/* of the pages of a registration */
@@ -299,6 +300,8 @@ int fake_ib_complete_all(struct ib_qp *qp, bool recv, enum ib_wc_status status);
 /* A message arrives in the oldest Receive; @solicited as its sender asked; or as an invalidate. */
 int fake_ib_recv(struct ib_qp *qp, u32 byte_len, bool solicited);
 int fake_ib_recv_inv(struct ib_qp *qp, u32 byte_len, u32 rkey);
+/* One that brings immediate data: a Write of so many bytes, or a Send. */
+int fake_ib_recv_immed(struct ib_qp *qp, u32 byte_len, u32 immed, bool write);
 /* Both queues. */
 void fake_ib_flush(struct ib_qp *qp);
 /* A message begins to arrive at a QP with an SRQ: the number of the request that it takes. */

@@ -316,7 +316,7 @@ extern struct kunit_suite kdt_attr_suite, kdt_close_suite, kdt_conn_suite, kdt_c
 extern struct kunit_suite kdt_csp_suite, kdt_data_suite, kdt_error_suite, kdt_evd_suite;
 extern struct kunit_suite kdt_fmr_suite, kdt_list_suite, kdt_mem_suite, kdt_open_suite;
 extern struct kunit_suite kdt_outcome_suite, kdt_pdata_suite, kdt_rsp_suite, kdt_sinv_suite;
-extern struct kunit_suite kdt_srq_suite, kdt_state_suite, kdt_xfer_suite;
+extern struct kunit_suite kdt_srq_suite, kdt_state_suite, kdt_xfer_suite, kdt_immed_suite;
 
 /* ---- hold.c ---- */
 

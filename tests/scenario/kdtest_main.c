@@ -43,6 +43,7 @@ static struct kunit_suite *kdt_suites[] = {
 	&kdt_mem_suite,
 	&kdt_fmr_suite,
 	&kdt_sinv_suite,
+	&kdt_immed_suite,
 	&kdt_list_suite,
 	&kdt_evd_suite,
 	&kdt_conn_suite,

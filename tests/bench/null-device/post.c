@@ -37,6 +37,7 @@ static_assert(!IS_ENABLED(CONFIG_64BIT) || sizeof(struct kdnull_cqe) == 32);
 
 static const u16 wr_kind[] = {
 	[IB_WR_RDMA_WRITE]		= WR_VALID | WR_RDMA | IB_WC_RDMA_WRITE,
+	[IB_WR_RDMA_WRITE_WITH_IMM]	= WR_VALID | WR_RDMA | WR_SEND | IB_WC_RDMA_WRITE,
 	[IB_WR_SEND]			= WR_VALID | WR_SEND | IB_WC_SEND,
 	[IB_WR_SEND_WITH_IMM]		= WR_VALID | WR_SEND | IB_WC_SEND,
 	[IB_WR_RDMA_READ]		= WR_VALID | WR_RDMA | IB_WC_RDMA_READ,
@@ -127,9 +128,10 @@ static noinline void mr_update(struct kdnull_qp *qp, const struct ib_send_wr *wr
 	}
 }
 
-/* Have a message consume a Receive of the peer. The status of the Send. */
+/* Have a message, or a Write with immediate data, consume a Receive of the peer. Its status. */
 static u8 peer_receive(struct kdnull_qp *peer, const struct ib_send_wr *wr, u32 len)
 {
+	bool write = wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
 	struct kdnull_cq *cq = peer->rcq;
 	struct kdnull_recv recv;
 	u8 flags = 0, status = IB_WC_SUCCESS, ret = IB_WC_SUCCESS;
@@ -150,19 +152,19 @@ static u8 peer_receive(struct kdnull_qp *peer, const struct ib_send_wr *wr, u32 
 		ret = IB_WC_RNR_RETRY_EXC_ERR;
 		goto out;
 	}
-	if (unlikely(len > recv.length)) {
+	if (unlikely(len > recv.length && !write)) {
 		status = IB_WC_LOC_LEN_ERR;
 		ret = IB_WC_REM_INV_REQ_ERR;
 	} else if (wr->opcode == IB_WR_SEND_WITH_INV) {
 		ex = wr->ex.invalidate_rkey;
 		flags = IB_WC_WITH_INVALIDATE;
 		mr_invalidate(to_kdnull_dev(peer->ibqp.device), ex);
-	} else if (wr->opcode == IB_WR_SEND_WITH_IMM) {
+	} else if (write || wr->opcode == IB_WR_SEND_WITH_IMM) {
 		ex = (__force u32)wr->ex.imm_data;
 		flags = IB_WC_WITH_IMM;
 	}
-	cq_put(cq, peer, recv.wr_id, status, IB_WC_RECV, len, ex, flags,
-	       wr->send_flags & IB_SEND_SOLICITED);
+	cq_put(cq, peer, recv.wr_id, status, write ? IB_WC_RECV_RDMA_WITH_IMM : IB_WC_RECV, len,
+	       ex, flags, wr->send_flags & IB_SEND_SOLICITED);
 out:
 	spin_unlock(&cq->lock);
 	return ret;
