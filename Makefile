@@ -154,9 +154,8 @@ man:
 	@/usr/bin/python3 tools/man
 
 install-man: man
-	for s in 4 7 8 9; do \
-		install -d "$(DESTDIR)$(PREFIX)/share/man/man$$s" && \
-		install -m 644 build/man/man$$s/* "$(DESTDIR)$(PREFIX)/share/man/man$$s/" || exit; \
+	for d in build/man/man?; do \
+		install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/$${d##*/}" "$$d"/* || exit; \
 	done
 
 html:

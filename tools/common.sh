@@ -11,13 +11,7 @@ OUT=${KDAPL_OUT:-$TOP/build}
 ME=$(basename "$0")
 export LC_ALL=C
 
-# -h: the comment at the head of the tool.
-case ${1:-} in
--h | --help)
-	sed -n '3{/^#$/d};3,${/^#/!q;s/^#\( \|$\)//p}' "$0"
-	exit 0
-	;;
-esac
+. "$TOP/tools/help.sh"
 
 say()  { printf '%s: %s\n' "$ME" "$*" >&2; }
 die()  { printf '%s: %s\n' "$ME" "$*" >&2; exit 2; }
