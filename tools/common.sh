@@ -41,13 +41,14 @@ drop_others() {
 	done
 }
 
-# Debian 12 and 13: the tools take kernels and sources of every suite from its archive.
+# need_debian [ubuntu]: Debian 12 or 13; with "ubuntu" 24.04 of that will do as well. Kernels and
+# sources of every suite are taken from Debian's archive.
 need_debian() {
 	local ID='' VERSION_ID='' PRETTY_NAME='an unknown system'
 	# shellcheck disable=SC1091
 	[ -r /etc/os-release ] && . /etc/os-release
-	case $ID-$VERSION_ID in
-	debian-12 | debian-13) return 0 ;;
+	case $ID-$VERSION_ID${1:+-$1} in
+	debian-12* | debian-13* | ubuntu-24.04-ubuntu) return 0 ;;
 	esac
 	die "this is $PRETTY_NAME; the test rigs are made for Debian 12 and 13 (amd64)," \
 	    "run this in a machine, container or chroot with one of these"

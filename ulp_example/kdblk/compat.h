@@ -107,7 +107,7 @@ static inline bool kdblk_bdev_rotational(struct block_device *bdev)
 }
 
 #ifndef BLK_FEAT_WRITE_CACHE
-/* Older kernels set limits and features one by one after allocating the disk. */
+/* Older kernels set features one by one after allocating the disk, still older ones limits, too. */
 #define BLK_FEAT_WRITE_CACHE	BIT(0)
 #define BLK_FEAT_FUA		BIT(1)
 #define BLK_FEAT_ROTATIONAL	BIT(2)
@@ -122,8 +122,27 @@ struct kdblk_limits {
 	unsigned long virt_boundary_mask;
 };
 
-static inline struct gendisk *kdblk_alloc_disk(struct blk_mq_tag_set *set,
-					       struct kdblk_limits *lim, void *data)
+#ifdef KDBLK_HAVE_ALLOC_DISK_LIMITS
+static inline struct gendisk *kdblk_alloc_disk_limits(struct blk_mq_tag_set *set,
+						      const struct kdblk_limits *lim, void *data)
+{
+	struct queue_limits limits = {
+		.logical_block_size = lim->logical_block_size,
+		.physical_block_size = lim->physical_block_size,
+		.max_hw_sectors = lim->max_hw_sectors,
+		.virt_boundary_mask = lim->virt_boundary_mask,
+		.max_segments = lim->max_segments,
+		.max_hw_discard_sectors = lim->max_hw_discard_sectors,
+		.max_discard_segments = lim->max_discard_segments,
+		.discard_granularity = lim->discard_granularity,
+		.max_write_zeroes_sectors = lim->max_write_zeroes_sectors,
+	};
+
+	return blk_mq_alloc_disk(set, &limits, data);
+}
+#else
+static inline struct gendisk *kdblk_alloc_disk_limits(struct blk_mq_tag_set *set,
+						      const struct kdblk_limits *lim, void *data)
 {
 	struct gendisk *disk = blk_mq_alloc_disk(set, data);
 	struct request_queue *q;
@@ -139,12 +158,23 @@ static inline struct gendisk *kdblk_alloc_disk(struct blk_mq_tag_set *set,
 	blk_queue_max_discard_sectors(q, lim->max_hw_discard_sectors);
 	q->limits.discard_granularity = lim->discard_granularity;
 	blk_queue_max_write_zeroes_sectors(q, lim->max_write_zeroes_sectors);
-	blk_queue_write_cache(q, lim->features & BLK_FEAT_WRITE_CACHE,
+	return disk;
+}
+#endif
+
+static inline struct gendisk *kdblk_alloc_disk(struct blk_mq_tag_set *set,
+					       struct kdblk_limits *lim, void *data)
+{
+	struct gendisk *disk = kdblk_alloc_disk_limits(set, lim, data);
+
+	if (IS_ERR(disk))
+		return disk;
+	blk_queue_write_cache(disk->queue, lim->features & BLK_FEAT_WRITE_CACHE,
 			      lim->features & BLK_FEAT_FUA);
 	if (!(lim->features & BLK_FEAT_ROTATIONAL))
-		blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
+		blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
 	if (lim->features & BLK_FEAT_POLL)
-		blk_queue_flag_set(QUEUE_FLAG_POLL, q);
+		blk_queue_flag_set(QUEUE_FLAG_POLL, disk->queue);
 	return disk;
 }
 
