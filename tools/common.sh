@@ -47,8 +47,9 @@ need_debian() {
 	local ID='' VERSION_ID='' PRETTY_NAME='an unknown system'
 	# shellcheck disable=SC1091
 	[ -r /etc/os-release ] && . /etc/os-release
-	case $ID-$VERSION_ID${1:+-$1} in
-	debian-12* | debian-13* | ubuntu-24.04-ubuntu) return 0 ;;
+	case $ID-$VERSION_ID in
+	debian-12 | debian-13) return 0 ;;
+	ubuntu-24.04) [ "${1:-}" != ubuntu ] || return 0 ;;
 	esac
 	die "this is $PRETTY_NAME; the test rigs are made for Debian 12 and 13 (amd64)," \
 	    "run this in a machine, container or chroot with one of these"

@@ -26,7 +26,7 @@ static void im_write_test(struct kunit *test)
 	DAT_RMR_TRIPLET remote;
 	DAT_LMR_TRIPLET iov;
 	struct fake_ib_wr wr;
-	int n, flags, want;
+	int n, flags;
 	DAT_EP_ATTR attr;
 	bool silent;
 	u32 length;
@@ -50,12 +50,7 @@ static void im_write_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, wr.immed, values[n / 32]);
 		KUNIT_EXPECT_EQ(test, wr.remote_addr, 0x1000ULL);
 		KUNIT_EXPECT_EQ(test, wr.rkey, 0x99U);
-		want = silent ? 0 : IB_SEND_SIGNALED;
-		if (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
-			want |= IB_SEND_FENCE;
-		if (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
-			want |= IB_SEND_SOLICITED;
-		KUNIT_EXPECT_EQ_MSG(test, wr.send_flags, want, "flags %#x", flags);
+		km_expect_flags(km, &wr, flags);
 		KUNIT_EXPECT_EQ(test, wr.num_sge, length ? 1 : 0);
 		KUNIT_EXPECT_EQ(test, wr.length, (u64)length);
 		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);

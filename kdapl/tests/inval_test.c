@@ -23,7 +23,7 @@ static void in_send_test(struct kunit *test)
 	struct km *km = km_open(test, NULL);
 	DAT_LMR_TRIPLET iov;
 	struct fake_ib_wr wr;
-	int n, flags, want;
+	int n, flags;
 	DAT_EP_ATTR attr;
 	bool silent, inv;
 
@@ -44,12 +44,7 @@ static void in_send_test(struct kunit *test)
 				(int)(inv ? IB_WR_SEND_WITH_INV : IB_WR_SEND));
 		if (inv)
 			KUNIT_EXPECT_EQ(test, wr.rkey, keys[n / 32]);
-		want = silent ? 0 : IB_SEND_SIGNALED;
-		if (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
-			want |= IB_SEND_FENCE;
-		if (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
-			want |= IB_SEND_SOLICITED;
-		KUNIT_EXPECT_EQ_MSG(test, wr.send_flags, want, "flags %#x", flags);
+		km_expect_flags(km, &wr, flags);
 		KUNIT_EXPECT_EQ(test, wr.num_sge, 1);
 		KUNIT_EXPECT_EQ(test, wr.length, 5ULL);
 		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);

@@ -388,6 +388,17 @@ void km_last(struct km *km, struct fake_ib_wr *wr)
 	KUNIT_ASSERT_TRUE(km->env.test, fake_ib_last_wr(km->env.qp, false, wr));
 }
 
+void km_expect_flags(struct km *km, const struct fake_ib_wr *wr, int flags)
+{
+	int want = flags & DAT_COMPLETION_SUPPRESS_FLAG ? 0 : IB_SEND_SIGNALED;
+
+	if (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
+		want |= IB_SEND_FENCE;
+	if (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		want |= IB_SEND_SOLICITED;
+	KUNIT_EXPECT_EQ_MSG(km->env.test, wr->send_flags, want, "flags %#x", flags);
+}
+
 void km_trace(struct km *km, struct km_trace *trace)
 {
 	trace->posted = fake_ib_posted(km->env.qp, false);

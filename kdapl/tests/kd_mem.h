@@ -147,6 +147,8 @@ bool km_writes(struct km *km, u32 key, u64 addr);
 bool km_valid(struct km *km, u32 key);
 /* The request the device got last. */
 void km_last(struct km *km, struct fake_ib_wr *wr);
+/* It has what a post with these completion flags asks for, and no forced signal. */
+void km_expect_flags(struct km *km, const struct fake_ib_wr *wr, int flags);
 void km_trace(struct km *km, struct km_trace *trace);
 void km_untouched(struct km *km, const struct km_trace *before, const char *what);
 

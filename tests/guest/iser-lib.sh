@@ -107,7 +107,10 @@ iscsid_up() {
 	until_true 20 iscsid_is_up
 }
 iscsid_is_up() { kill -0 "$iscsid" 2>/dev/null && grep -q ISCSIADM_ABSTRACT /proc/net/unix; }
-iscsid_killed() { kill -9 "-$iscsid" && wait "$iscsid" || :; }
+iscsid_killed() {
+	kill -9 "-$iscsid" && wait "$iscsid" || :
+	iscsid=
+}
 iscsid_down() { kill "$iscsid" && wait "$iscsid" || :; }
 adm() { LD_LIBRARY_PATH=$kd_libs "$kd_iscsi/sbin/iscsiadm" "$@"; }
 

@@ -166,14 +166,12 @@ static void order(struct kunit *test)
 
 static void through_srq(struct kunit *test)
 {
-	DAT_SRQ_ATTR srq_attr = { 8, KDT_IOV, DAT_SRQ_LW_DEFAULT };
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_buf *from, *to;
 	struct kdt_pair *pair;
 	DAT_RMR_TRIPLET remote;
 	DAT_LMR_TRIPLET iov;
 	DAT_SRQ_HANDLE srq;
-	DAT_EP_ATTR attr;
 	struct kdt_ep *s;
 	int i;
 
@@ -186,12 +184,7 @@ static void through_srq(struct kunit *test)
 	remote = kdt_rseg(to, 64, LEN - 64);
 	iov = kdt_seg(to, 0, 64);
 	s = &pair->s;
-	KDT_OK(test, dat_srq_create(env->b.h, env->b.pz, &srq_attr, &srq));
-	KDT_OK(test, dat_ep_free(s->h));
-	kdt_attr(env, &attr);
-	attr.max_recv_dtos = 0;
-	KDT_OK(test, dat_ep_create_with_srq(env->b.h, env->b.pz, s->recv->h, s->req->h, s->conn->h,
-					    srq, &attr, &s->h));
+	srq = kdt_pair_srq(test, pair);
 	kdt_pair_connect(test, pair);
 	for (i = 0; i < 20; i++) {
 		kdt_fill(from->p, LEN, i);

@@ -268,6 +268,8 @@ struct kdt_buf *kdt_buf_new(struct kunit *test, struct kdt_ia *ia, u32 len);
 void kdt_ep_new(struct kunit *test, struct kdt_ep *ep, struct kdt_ia *ia, const DAT_EP_ATTR *attr);
 /* Endpoints and a listener, nothing connected. */
 struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr);
+/* Before it is connected: the server gets another EP, with an SRQ. */
+DAT_SRQ_HANDLE kdt_pair_srq(struct kunit *test, struct kdt_pair *pair);
 /* The same with these EVDs; NULL stands for one of its own. */
 struct kdt_pair *kdt_pair_with(struct kunit *test, const struct kdt_pair *evds,
 			       const DAT_EP_ATTR *attr_c, const DAT_EP_ATTR *attr_s);

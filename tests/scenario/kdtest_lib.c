@@ -735,6 +735,22 @@ struct kdt_pair *kdt_pair_new(struct kunit *test, const DAT_EP_ATTR *attr)
 	return kdt_pair_with(test, &none, attr, attr);
 }
 
+DAT_SRQ_HANDLE kdt_pair_srq(struct kunit *test, struct kdt_pair *pair)
+{
+	DAT_SRQ_ATTR srq_attr = { 8, KDT_IOV, DAT_SRQ_LW_DEFAULT };
+	struct kdt_ep *s = &pair->s;
+	DAT_SRQ_HANDLE srq;
+	DAT_EP_ATTR attr;
+
+	KDT_OK(test, dat_srq_create(s->ia->h, s->ia->pz, &srq_attr, &srq));
+	KDT_OK(test, dat_ep_free(s->h));
+	kdt_attr(kdt_env(test), &attr);
+	attr.max_recv_dtos = 0;
+	KDT_OK(test, dat_ep_create_with_srq(s->ia->h, s->ia->pz, s->recv->h, s->req->h, s->conn->h,
+					    srq, &attr, &s->h));
+	return srq;
+}
+
 DAT_CR_ARRIVAL_EVENT_DATA kdt_arrival(struct kunit *test, struct kdt_evd *cr)
 {
 	DAT_EVENT event;

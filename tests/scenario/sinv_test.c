@@ -172,7 +172,6 @@ static void bad_context(struct kunit *test)
 /* Through an SRQ a message ends the key, too, and a plain one does not. */
 static void through_srq(struct kunit *test)
 {
-	DAT_SRQ_ATTR srq_attr = { 8, KDT_IOV, DAT_SRQ_LW_DEFAULT };
 	struct kdt_env *env = kdt_env(test);
 	struct kdt_pair *pair = kdt_pair_new(test, NULL);
 	struct kdt_buf *from = kdt_buf_new(test, &env->a, 64);
@@ -181,17 +180,11 @@ static void through_srq(struct kunit *test)
 	struct kdt_ep *s = &pair->s;
 	DAT_LMR_TRIPLET iov = kdt_seg(to, 0, 64);
 	DAT_SRQ_HANDLE srq;
-	DAT_EP_ATTR attr;
 	int i;
 
 	if (!env->b.prov.srq_supported)
 		kunit_skip(test, "no SRQs");
-	KDT_OK(test, dat_srq_create(env->b.h, env->b.pz, &srq_attr, &srq));
-	KDT_OK(test, dat_ep_free(s->h));
-	kdt_attr(env, &attr);
-	attr.max_recv_dtos = 0;
-	KDT_OK(test, dat_ep_create_with_srq(env->b.h, env->b.pz, s->recv->h, s->req->h, s->conn->h,
-					    srq, &attr, &s->h));
+	srq = kdt_pair_srq(test, pair);
 	kdt_pair_connect(test, pair);
 	for (i = 0; i < 10; i++) {
 		kdt_fmr_done(test, s, mem, KDT_RIGHTS);
