@@ -64,7 +64,7 @@ void kdiser_fail(struct kdiser_conn *conn, enum iscsi_err err, const char *why)
 		pr_warn_ratelimited("%pISpc: connection given up: %s\n", &conn->target, why);
 	dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
 	spin_lock_bh(&conn->lock);
-	iscsi = conn->iscsi;
+	iscsi = conn->closing ? NULL : conn->iscsi;
 	spin_unlock_bh(&conn->lock);
 	/* It stays until kdiser_close(), which waits for the upcall that has called this. */
 	if (iscsi)
@@ -187,6 +187,10 @@ void kdiser_close(struct kdiser_conn *conn)
 	struct iscsi_conn *iscsi;
 
 	cancel_work_sync(&conn->connect_work);
+	/* iscsid would take this end, if it is told of it, for that of its next connection. */
+	spin_lock_bh(&conn->lock);
+	conn->closing = true;
+	spin_unlock_bh(&conn->lock);
 	if (conn->ep) {
 		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
 		kdat_ep_drain(conn->ep);

@@ -113,6 +113,7 @@ struct kdiser_conn {
 	DAT_EVENT_NUMBER event;		/* why it is DOWN, or: */
 	int err;
 	bool started;			/* see kdiser_start_conn() */
+	bool closing;			/* libiscsi wants no news of it; under lock */
 
 	/* Messages: text, Receives (long ones first), slots, Data-Outs. */
 	u8 *messages;
