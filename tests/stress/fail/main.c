@@ -55,9 +55,10 @@ static const char * const frugal[] = {
 	"dat_registry_list_providers", "dat_registry_providers_related", "dat_rmr_bind",
 	"dat_rmr_query", "dat_rsp_query", "dat_set_consumer_context", "dat_srq_post_recv",
 	"dat_srq_query", "dat_srq_set_lw", "dat_strerror", "kdat_ep_drain", "kdat_ep_modify_conn",
-	"kdat_ep_post_list", "kdat_ep_query_conn", "kdat_ep_serialise_posts", "kdat_ia_device",
-	"kdat_ia_dma_map", "kdat_ia_dma_unmap", "kdat_ia_mem_limits", "kdat_ia_pdata_limits",
-	"kdat_lmr_by_context", "kdat_lmr_fmr_sg", "kdat_lmr_next_contexts", "kdat_wait_unused",
+	"kdat_ep_post_list", "kdat_ep_post_rdma_write_immed", "kdat_ep_query_conn",
+	"kdat_ep_serialise_posts", "kdat_ia_device", "kdat_ia_dma_map", "kdat_ia_dma_unmap",
+	"kdat_ia_mem_limits", "kdat_ia_pdata_limits", "kdat_lmr_by_context", "kdat_lmr_fmr_sg",
+	"kdat_lmr_next_contexts", "kdat_wait_unused",
 };
 
 static const struct sweep * const tables[] = {
