@@ -356,7 +356,7 @@ static void post_one(struct tor *t, struct commons *c)
 	DAT_PADDR page = virt_to_phys(mem);
 	DAT_DTO_COOKIE cookie;
 
-	u32 pick = tor_below(t, 12);
+	u32 pick = tor_below(t, 13);
 	bool good = false;
 
 	cookie = cookie_next(c);
@@ -374,7 +374,8 @@ static void post_one(struct tor *t, struct commons *c)
 	PICK(9, dat_lmr_invalidate, lmr, ep, cookie, 0);
 	PICK(10, dat_rmr_bind, take(t, c, DAT_HANDLE_TYPE_RMR), lmr, &iov, DAT_MEM_PRIV_ALL_FLAG,
 	     0, ep, cookie, 0, &out);
-	if (pick == 11) {
+	PICK(11, kdat_ep_post_rdma_write_immed, ep, 1, &iov, cookie, &remote, 0, pick);
+	if (pick == 12) {
 		list[0].user_cookie = cookie;
 		list[1].user_cookie = cookie_next(c);
 		good = posted(c, CALL_IT(kdat_ep_post_list, ep, list, 2, NULL));
