@@ -724,7 +724,10 @@ chaos_part() {
 	done
 	grep -e "^come" -e "FAIL" -A 2 "$TMPDIR/coming" | tail -20
 	step "nothing was read that was not written" refused grep holds "$TMPDIR/coming"
-	step "every session ends" all_out || iscsid_tells
+	step "every session ends" all_out || {
+		! all_unbound || void "iscsid missed the end of a session's disks and waits for it"
+		iscsid_tells
+	}
 	step "kdat_iser.ko unloads" unloaded
 	step "the hostile target unloads" timeout 60 rmmod kdiserfuzz
 	step "nothing is left in kDAPL" test "$(objects)" = 0
@@ -732,13 +735,17 @@ chaos_part() {
 # What it waits for.
 iscsid_tells() {
 	for kd_s in /sys/class/iscsi_session/session*; do
-		echo "${kd_s##*/}: $(cat "$kd_s/targetname" "$kd_s/state" | tr '\n' ' ')"
+		echo "${kd_s##*/}: $(cat "$kd_s/targetname" "$kd_s/state" "$kd_s/target_state" | tr '\n' ' ')"
 	done
 	grep -E "^(Name|State|Pid)" "/proc/$iscsid/status"
 	cat /proc/"$iscsid"/task/*/stack "/proc/$iscsid/wchan"
 	tail -n 30 "$TMPDIR/iscsid.log"
 	return 1
 }
+# Has every session lost its disks? An iscsid that is killed, or has no memory for what the kernel
+# tells it, misses that they are gone; the kernel does not say it again, and the next one waits for
+# that before it sends a logout ("in invalid state for logout"). The same with ib_iser.
+all_unbound() { [ "$(cat /sys/class/iscsi_session/session*/target_state | sort -u)" = UNBOUND ]; }
 # The session of the first target.
 lasts() {
 	for kd_s in /sys/class/iscsi_session/session*; do
