@@ -456,7 +456,7 @@ static void sq_early_test(struct kunit *test)
 	sq_expect_counts(sq, 2, 2, "freed before it was connected");
 }
 
-#define SQ_MANY	70
+#define SQ_MANY	66
 
 /* Nobody dequeues: nothing is lost, however short the EVD, however many EPs. */
 static void sq_many_test(struct kunit *test)
