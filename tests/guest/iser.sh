@@ -6,6 +6,9 @@
 #   verify	fio with sums, of many sizes
 #   limits	a command that cannot be sent
 #   files	ext4 and xfs
+#   links	the names that udev gives
+#   resize	a disk grows
+#   paths	multipath, and a link that flaps
 #   abort	the backing store stalls: aborts, and a reset of the unit
 #   giveup	whoever asked for a reset does not wait for the answer
 #   hostile	a target that breaks the rules
