@@ -23,7 +23,7 @@ static bool recv_has_room(struct kdapl_wq *wq)
 	return wq->head - wq->cached_tail < wq->depth;
 }
 
-/* Into work queue and device. There is room; wq->lock held. */
+/* Put a Receive into work queue and device. There is room; wq->lock held. */
 static __always_inline int recv_put(struct kdapl_wq *wq, struct ib_sge *sgl, int num_sge,
 				    u64 cookie, u8 flags, u32 length)
 {
@@ -60,7 +60,7 @@ static int recv_put_slow(struct kdapl_wq *wq, const struct kdapl_post *post)
 	return recv_put(wq, sgl, num_sge, post->cookie.as_64, post->flags, post->length);
 }
 
-/* Into the work queue only, to be reported FLUSHED. wq->lock held. */
+/* Put a Receive into the work queue only, to be reported FLUSHED. wq->lock held. */
 static void recv_put_unposted(struct kdapl_wq *wq, struct kdapl_post *post)
 {
 	kdapl_wqe_fill_unposted(wq, &wq->wqe[wq->head & wq->mask], post);
