@@ -7,7 +7,7 @@
  * A circular buffer with three shares: one for events of other streams than DTO and RMR, if the EVD
  * has any (qlen, and one entry for the last asynchronous event); one that is filled by polling
  * ahead for posters (qlen or reserve, whichever is more); and one for connections that end
- * (reserve). What an upcall has in hand and gives back has room beside them.
+ * (reserve). There is more room for what an upcall has in hand and gives back.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -245,7 +245,7 @@ bool kdapl_evd_full(struct kdapl_evd *evd)
  * @evd: the EVD
  * @ev: the event
  *
- * A connection event that does not fit is lost. That is reported on the asynchronous EVD, once
+ * A connection event that does not fit is lost. The asynchronous EVD reports that, but only once
  * until there is room again. Connection requests and software events are refused by the caller;
  * asynchronous events go through kdapl_evd_queue_async().
  *
