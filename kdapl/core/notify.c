@@ -18,7 +18,7 @@
 
 /* Beside KDAT_IA_ADDED and KDAT_IA_REMOVED. */
 #define NOTIFY_NOTHING	0
-#define NOTIFY_FORGET	3	/* the device has gone, and nobody knows it */
+#define NOTIFY_FORGET	3	/* the device has gone, and consumers do not know it */
 
 static LIST_HEAD(notify_devices);
 static DEFINE_SPINLOCK(notify_lock);	/* notify_devices, names that devices have */

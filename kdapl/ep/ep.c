@@ -517,9 +517,9 @@ static DAT_RETURN ep_create_ret(int err, int attr_arg)
  *
  * Receives can be posted as soon as the EP exists, if it has a PZ. The default
  * attributes are 64 requests and 64 Receives (0 of a kind without EVD) of up to 4
- * segments, and 4 RDMA Reads under way in each direction, or what the IA has, if less.
- * Messages and RDMA may be as long as the IA allows. dat_ep_query() tells what was
- * granted.
+ * segments, and 4 RDMA Reads under way in each direction. If the IA has less, that is
+ * what the EP gets. Messages and RDMA may be as long as the IA allows. dat_ep_query()
+ * tells what was granted.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS, the EP is UNCONNECTED; DAT_INVALID_HANDLE (IA, PZ,

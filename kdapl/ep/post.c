@@ -7,7 +7,7 @@
  * ep_bind.c.
  *
  * A post is one RCU read section, on the fast path one with preemption off: handle, connection
- * and LMRs are looked up without taking references. It does not allocate or sleep, and hands at
+ * and LMRs are looked up without taking references. It does not allocate or sleep. It hands at
  * most one chain to the device, under the lock of its work queue, so that the entries are in the
  * order of the device's queue. The lock is not taken if the consumer has promised to serialise
  * its posts (D-78).

@@ -25,8 +25,8 @@
 			 KDAPL_WQE_BROKEN | KDAPL_WQE_INVALIDATED)
 
 /*
- * Is this the completion of a request or Receive that succeeded and is an event, and does it report
- * only this entry, so that no earlier one has to be reported or retired with it?
+ * Is this the completion of a request or Receive that succeeded and is an event? It must be the
+ * only entry to report: no earlier one has to be reported or retired with it.
  */
 static __always_inline bool fast_is_wqe(const struct ib_wc *wc, struct kdapl_wq **wqp)
 {

@@ -10,9 +10,9 @@
  *
  * On devices that complete in order, a send completion for entry k reports k and reclaims
  * everything up to it: entries before k had no completion, so they were suppressed and
- * succeeded. Where that does not hold (soft-iWARP while a Read is under way), or where a
- * completion may not be reported yet (a message that arrived before ESTABLISHED), the entry is
- * marked done and the work queue is reported from its tail, in post order.
+ * succeeded. There are two exceptions: on soft-iWARP this does not hold while a Read is under
+ * way, and a message that arrives before ESTABLISHED may not be reported yet. In both cases the
+ * entry is marked done, and the work queue is reported from its tail, in post order.
  */
 #include "event.h"
 

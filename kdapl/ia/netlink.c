@@ -5,8 +5,8 @@
  * The stable interface for administrators and their scripts: generic netlink, described in
  * Documentation/netlink/specs/kdapl.yaml. debugfs has more, and may change.
  *
- * As in debugfs.c, a dump walks the table of handles under RCU and takes no lock, and what it says
- * of an object was not all read at the same moment.
+ * As in debugfs.c, a dump walks the table of handles under RCU and takes no lock. The values of an
+ * object were not all read at the same moment.
  */
 #include <net/genetlink.h>
 
