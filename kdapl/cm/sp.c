@@ -225,7 +225,7 @@ void kdapl_sp_destroy(struct kdapl_sp *sp)
  * @ia: its IA
  * @handle: as the consumer gave it
  *
- * Return: the EVD, to be put, or NULL if it is none of the IA with the CR flag.
+ * Return: the EVD, to be put, or NULL if @handle is no EVD of the IA with the CR flag.
  */
 struct kdapl_evd *kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle)
 {

@@ -56,7 +56,7 @@ static void reject_now(struct kdapl_device *dev, struct rdma_cm_id *id, const vo
 
 static void reject_work_all(struct work_struct *work)
 {
-	unsigned int noio = memalloc_noio_save();	/* a reconnect may wait behind this (D-32) */
+	unsigned int noio = memalloc_noio_save();	/* reconnects may wait for this (D-32) */
 	struct reject *one, *next;
 	LIST_HEAD(mine);
 

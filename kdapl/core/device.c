@@ -435,7 +435,7 @@ struct device_event {
 static void device_work_event(struct work_struct *work)
 {
 	struct device_event *ev = container_of(work, struct device_event, work);
-	unsigned int noio = memalloc_noio_save();	/* a reconnect may wait behind this (D-32) */
+	unsigned int noio = memalloc_noio_save();	/* reconnects may wait for this (D-32) */
 
 	if (ev->event.event == IB_EVENT_DEVICE_FATAL)
 		device_fatal(ev->dev);

@@ -149,7 +149,7 @@ static void conn_set_fast_limits(struct kdapl_conn *conn)
 	wq->not_flags[DAT_DTO_RDMA_WRITE] = ~(flags | conn_fence_flag(conn, IB_WR_RDMA_WRITE));
 	wq->not_flags[DAT_DTO_RDMA_READ] = ~(flags | conn_fence_flag(conn, IB_WR_RDMA_READ));
 	if (conn->dev->iwarp)
-		wq->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
+		wq->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* the peer writes there (D-22) */
 	if (conn->dev->caps.reads_deadlock)
 		wq->max_reads = conn->read_depth;
 	wq->serial = !quirky && conn->ep->serial;

@@ -293,7 +293,7 @@ static void ep_destroy(struct kdapl_ep *ep)
 static void ep_work_free(struct work_struct *work)
 {
 	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, free_work);
-	unsigned int noio = memalloc_noio_save();	/* D-32 */
+	unsigned int noio = memalloc_noio_save();	/* reconnects may wait for this (D-32) */
 
 	ep_begin_destroy(ep);
 	ep_unlink(ep);

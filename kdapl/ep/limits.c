@@ -48,7 +48,7 @@ DAT_QOS kdapl_qos_supported(const struct kdapl_device *dev)
  * @dev: the device
  * @qos: as the consumer asks for it
  *
- * Return: 0; -EINVAL: there is none of that value; -EOPNOTSUPP: not on this device, or more than
+ * Return: 0; -EINVAL: no such value; -EOPNOTSUPP: not on this device, or more than
  * one at a time.
  */
 int kdapl_qos_check(const struct kdapl_device *dev, DAT_QOS qos)

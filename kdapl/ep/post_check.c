@@ -57,7 +57,7 @@ enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long
 	int i = 0;
 
 	if (unlikely(!post->n)) {
-		post->iov = NULL;	/* D-96 */
+		post->iov = NULL;	/* some devices would read the list (D-96) */
 		return KDAPL_ACCEPTED;
 	}
 	do {

@@ -134,7 +134,7 @@ static enum kdapl_verdict recv_checked(struct kdapl_ep *ep, struct kdapl_post *p
 	enum kdapl_verdict why;
 	struct kdapl_conn *conn;
 
-	if (unlikely(ep->srq))		/* RECV-17 */
+	if (unlikely(ep->srq))		/* its Receives come from the SRQ (RECV-17) */
 		return KDAPL_REFUSE_STATE;
 	/* a connection is marked and replaced under one lock: the next look finds the new one */
 	do {
@@ -198,7 +198,7 @@ static __always_inline enum kdapl_fast recv_fast(struct kdapl_ep *ep,
 	if (unlikely((u32)n - 1 >= wq->max_iov[0] || (flags & wq->not_flags[0]) || !iov)) {
 		if (n || (flags & wq->not_flags[0]))
 			return KDAPL_FAST_SLOW;
-		iov = NULL;	/* D-96 */
+		iov = NULL;	/* some devices would read the list (D-96) */
 	}
 	if (!kdapl_fast_check_iov(wq->ia, wq->domain, iov, n, wq->sink, &length))
 		return KDAPL_FAST_SLOW;

@@ -93,7 +93,7 @@ static __always_inline enum kdapl_verdict srq_post(DAT_SRQ_HANDLE srq_handle,
 		if (n)
 			return n < 0 || n > srq->max_recv_iov ? KDAPL_REFUSE_COUNT :
 								KDAPL_REFUSE_MEMORY;
-		iov = NULL;	/* D-96 */
+		iov = NULL;	/* some devices would read the list (D-96) */
 	}
 	if (unlikely(READ_ONCE(srq->obj.ia->dead)))
 		return KDAPL_REFUSE_NO_DEVICE;

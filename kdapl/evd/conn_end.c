@@ -7,7 +7,7 @@
  */
 #include "evd.h"
 
-#define SUSPECT_TIMEOUT	HZ		/* D-08 */
+#define SUSPECT_TIMEOUT	HZ	/* for the CM to report the peer's disconnect (D-08) */
 
 /**
  * kdapl_conn_end_in - end a connection or attempt after a delay
