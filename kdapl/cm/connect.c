@@ -191,9 +191,9 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target
 /**
  * dat_ep_connect - connect to a listening peer
  * @ep_handle: EP in UNCONNECTED, with PZ and connect EVD
- * @remote_ia_address: IPv4 or IPv6 address, of a family the IA has an address of
+ * @remote_ia_address: IPv4 or IPv6 address; the IA must have an address of that family
  * @remote_conn_qual: port, 1 to 65535
- * @timeout: microseconds, or DAT_TIMEOUT_INFINITE; never early
+ * @timeout: microseconds, or DAT_TIMEOUT_INFINITE; never expires early
  * @private_data_size: bytes for the peer's CR, at most max_private_data_size, see
  *	also kdat_ia_pdata_limits()
  * @private_data: copied during the call
@@ -343,7 +343,7 @@ EXPORT_SYMBOL(dat_ep_dup_connect);
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: as dat_ep_connect(); DAT_INVALID_ADDRESS (MALFORMED: also without a
- * port number; UNSUPPORTED: also of another domain than the communicator).
+ * port number; UNSUPPORTED: also of a domain other than that of the communicator).
  */
 DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
 				 DAT_TIMEOUT timeout, DAT_COUNT private_data_size,

@@ -291,7 +291,7 @@ static DAT_RETURN evd_check_args(DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
  * @evd_flags: event streams that may feed the EVD, any combination
  * @evd_handle: where the handle goes
  *
- * The upcalls of an EVD with no other flags than DTO and RMR_BIND run in
+ * The upcalls of an EVD with no flags other than DTO and RMR_BIND run in
  * softirq and must not sleep; those of every other EVD run in a workqueue and
  * may. kdat_evd_create() lets the consumer choose.
  *
@@ -476,8 +476,8 @@ EXPORT_SYMBOL(dat_evd_resize);
  *
  * Context: any, hard interrupts included.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (the EVD has
- * no SOFTWARE flag, NULL @event, another event number); DAT_QUEUE_FULL (as many
- * events of other streams than DTO and RMR are queued as the EVD is long).
+ * no SOFTWARE flag, NULL @event, another event number); DAT_QUEUE_FULL (the EVD is
+ * full of events of streams other than DTO and RMR).
  */
 DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 {

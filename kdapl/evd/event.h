@@ -42,7 +42,7 @@ static __always_inline void kdapl_event_taken(DAT_DTO_COMPLETION_EVENT_DATA *dto
 			0);
 }
 
-/* An event of another stream than DTO and RMR. */
+/* An event of a stream other than DTO and RMR. */
 static inline bool kdapl_event_other(const struct kdapl_event *ev)
 {
 	return ev->number != DAT_DTO_COMPLETION_EVENT &&
