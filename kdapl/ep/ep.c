@@ -524,7 +524,7 @@ static DAT_RETURN ep_create_ret(int err, int attr_arg)
  * Context: may sleep.
  * Return: DAT_SUCCESS, the EP is UNCONNECTED; DAT_INVALID_HANDLE (IA, PZ,
  * EVD_RECV, EVD_REQUEST, EVD_CONN); DAT_INVALID_PARAMETER (attributes: beyond
- * those of the IA, a queue of 0 for which an EVD is named, or completion flags that
+ * those of the IA, a queue of length 0 with an EVD, or completion flags that
  * conflict with an EVD); DAT_MODEL_NOT_SUPPORTED (quality of service);
  * DAT_INSUFFICIENT_RESOURCES (subtype TEP, TEVD or MEMORY); DAT_INTERNAL_ERROR
  * (device removed).

@@ -122,7 +122,7 @@ static DAT_RETURN list_call(DAT_EP_HANDLE ep_handle, const struct kdat_request *
  *
  * The effect is that of one call for each request, except that either all are posted or
  * none. A request may use the key of an LMR bound earlier in the list:
- * kdat_lmr_next_contexts() tells that key in advance. The device is told once. Each
+ * kdat_lmr_next_contexts() tells that key in advance. There is one doorbell for all. Each
  * request completes by its own flags. An extension of this provider.
  *
  * Context: any; does not sleep or allocate.
