@@ -367,7 +367,7 @@ static u8 kdblk_opcode(struct request *rq, u8 *flags)
  */
 static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot, DAT_RETURN ret)
 {
-	/* A faulty target has answered a command before it was sent. That completes the request. */
+	/* A faulty target has answered a command that was not sent. That completes the request. */
 	if (atomic_xchg(&slot->answered, 1)) {
 		kdblk_lost(q->disk, "the target broke the protocol");
 		kdblk_slot_done(slot);
