@@ -8,7 +8,7 @@
  *
  * It is a thin layer over 2.0. Types and calls that are the same in both versions come from
  * <dat2/kdat.h> and kdapl.ko. Those that differ come from dat12.h and kdapl_dat12.ko; this
- * header gives them their names of 1.2. A source file includes one of the two headers, never
+ * header maps the names of 1.2 to them. A source file includes one of the two headers, never
  * both, but a module may contain files of either kind. See Documentation/porting-1.2.md.
  */
 #ifndef _DAT_KDAT_H_

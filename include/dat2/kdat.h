@@ -195,10 +195,10 @@ typedef enum dat_upcall_flag {
  * calls dat_evd_dequeue() until it returns DAT_QUEUE_EMPTY.
  *
  * Context: softirq if the EVD carries only DTO completions and RMR binds. Then the
- * function must not sleep, and process context must take spinlocks shared with it
- * by the _bh variants. With any other stream (connection requests, connections,
- * asynchronous errors, software events) the EVD calls from a workqueue, and the
- * function may sleep. kdat_evd_create() can choose the context. No lock of
+ * function must not sleep, and process context must use the _bh variants for
+ * spinlocks that it shares with the function. With any other stream (connection
+ * requests, connections, asynchronous errors, software events) the function runs in
+ * a workqueue and may sleep. kdat_evd_create() can choose the context. No lock of
  * the provider is held. The function may post, dequeue, query and disconnect.
  * Where it may sleep, it may also connect, accept, reject, and change the upcalls
  * and the length of an EVD. It must not free the EVD it was called for.

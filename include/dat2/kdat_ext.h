@@ -32,11 +32,10 @@ int kdat_unregister_ia_notifier(struct notifier_block *nb);
 DAT_RETURN kdat_wait_unused(DAT_HANDLE dat_handle);
 
 /*
- * Attributes of an EP with all sizes and counts 0, to begin with. Set those of what it is to
- * carry: at least max_message_size, max_recv_dtos, max_request_dtos, max_recv_iov and
- * max_request_iov. With an SRQ, max_recv_dtos and max_recv_iov stay 0. The side that posts RDMA
- * sets max_rdma_size, and for Reads max_rdma_read_out; the side whose memory is read sets
- * max_rdma_read_in.
+ * Initial attributes of an EP: all sizes and counts are 0. Set what the EP needs: at least
+ * max_message_size, max_recv_dtos, max_request_dtos, max_recv_iov and max_request_iov. With an
+ * SRQ, leave max_recv_dtos and max_recv_iov at 0. The side that posts RDMA sets max_rdma_size,
+ * and for Reads max_rdma_read_out. The side whose memory is read sets max_rdma_read_in.
  */
 #define DAT_EP_ATTR_INIT	{			\
 	.service_type = DAT_SERVICE_TYPE_RC,		\
@@ -54,7 +53,7 @@ struct sockaddr;
 DAT_RETURN kdat_ia_open_to(struct net *net, const struct sockaddr *dst,
 			   const struct sockaddr *src, DAT_COUNT asynch_evd_min_qlen,
 			   DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle);
-/* The macro passes the name of the calling module, as that of dat_ia_openv() does. */
+/* Like the macro of dat_ia_openv(), this one passes the name of the calling module. */
 DAT_RETURN kdat_ia_open_to_as(struct net *net, const struct sockaddr *dst,
 			      const struct sockaddr *src, DAT_COUNT asynch_evd_min_qlen,
 			      DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
@@ -159,9 +158,9 @@ DAT_RETURN kdat_ia_pdata_limits(DAT_IA_HANDLE ia_handle, struct kdat_pdata_limit
  * @comp_vectors: number of completion vectors, see struct kdat_evd_attr
  * @post_list: highest number of requests in one kdat_ep_post_list()
  * @max_mapping: bytes of contiguous memory that can be mapped for DMA at once, ~0 without a
- *	limit: bounce buffers (swiotlb) take 256 KiB. It limits the commands of block and SCSI
- *	hosts
- * @opt_mapping: bytes up to which mapping is fast, ~0 without a limit
+ *	limit. Bounce buffers (swiotlb) take 256 KiB. Block and SCSI hosts limit the size of
+ *	their commands to it
+ * @opt_mapping: bytes up to which a mapping is fast, ~0 without a limit
  */
 struct kdat_mem_limits {
 	DAT_COUNT lmr_pages;
@@ -252,9 +251,9 @@ DAT_RETURN kdat_ep_post_list(DAT_EP_HANDLE ep_handle, const struct kdat_request 
 			     DAT_COUNT num_requests, DAT_COUNT *failed);
 
 /*
- * In provider_specific_attr of dat_ia_query(), with the name that the InfiniBand extension of the
- * reference provider gives it: "TRUE" if the IA has kdat_ep_post_rdma_write_immed(), which is so
- * on InfiniBand and RoCE, else "FALSE".
+ * Name of an attribute in provider_specific_attr, the same as in the InfiniBand extension of the
+ * reference provider. dat_ia_query() returns "TRUE" if kdat_ep_post_rdma_write_immed() works on
+ * the IA, as on InfiniBand and RoCE, else "FALSE".
  */
 #define KDAT_ATTR_IMMED_DATA	"DAT_IB_IMMED_DATA"
 
@@ -265,10 +264,10 @@ DAT_RETURN kdat_ep_post_rdma_write_immed(DAT_EP_HANDLE ep_handle, DAT_COUNT num_
 					 DAT_COMPLETION_FLAGS completion_flags, DAT_UINT32 immed);
 
 /**
- * struct kdat_immed - immediate data of a peer, as event_extension_data has it
- * @present: 1: a Write with immediate data has used this Receive; 0: a Send has
- * @data: what the peer has passed to kdat_ep_post_rdma_write_immed()
- * @length: bytes that the Write has put where its remote_iov says
+ * struct kdat_immed - immediate data from the peer, in event_extension_data
+ * @present: 1 if a Write with immediate data used this Receive, 0 if a Send did
+ * @data: immediate data that the peer passed to kdat_ep_post_rdma_write_immed()
+ * @length: bytes that the Write placed at its remote_iov
  */
 struct kdat_immed {
 	DAT_UINT32 present;
@@ -280,11 +279,11 @@ struct kdat_immed {
  * kdat_event_immed - the immediate data that came with an event
  * @event: event of dat_evd_dequeue() or an upcall
  *
- * Such an event is the completion of a Receive in whose memory nothing was put: its
- * transfered_length is 0, as that of an empty Send.
+ * Such an event completes a Receive without writing to its memory: transfered_length is 0, as
+ * for an empty Send.
  *
  * Context: any.
- * Return: the immediate data, a part of @event; NULL: there is none.
+ * Return: the immediate data, inside @event, or NULL if there is none.
  */
 static inline const struct kdat_immed *kdat_event_immed(const DAT_EVENT *event)
 {
@@ -295,12 +294,12 @@ static inline const struct kdat_immed *kdat_event_immed(const DAT_EVENT *event)
 
 /**
  * struct kdat_dma_map - a mapping of kdat_ia_dma_map()
- * @address: the device's address of the memory
+ * @address: address of the memory for the device
  * @length: its length in bytes
  *
- * In memory of the consumer, zeroed before the first use. From kdat_ia_dma_map() until
- * kdat_ia_dma_unmap() or dat_ia_close() returns it belongs to the provider: it is read, but
- * neither changed, moved nor freed.
+ * The consumer allocates the structure and zeroes it before the first use. From
+ * kdat_ia_dma_map() until kdat_ia_dma_unmap() or dat_ia_close() returns, it belongs to the
+ * provider: the consumer may read it, but must not change, move or free it.
  */
 struct kdat_dma_map {
 	DAT_PADDR address;

@@ -4,7 +4,7 @@
  *
  * Connection management: what rdma_cm events do to connections; sending REQ and REP.
  *
- * Each attempt, and each retry of it, has a fresh cm_id. The id has no QP of its own, it knows the
+ * Each attempt, and each retry of it, has a fresh cm_id. The id has no QP of its own; it knows the
  * connection's QP by number. On InfiniBand and RoCE the QP is moved here, with the attributes the
  * CM has learned; on iWARP the provider moves it.
  *
@@ -272,8 +272,8 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 }
 
 /*
- * Set the timers of the id, before the QP is moved but after the route is resolved: earlier the ACK
- * timeout would become that of the CM's own messages.
+ * Set the timers of the id, before the QP is moved but after the route is resolved. If set
+ * earlier, the ACK timeout would become that of the CM's own messages.
  */
 static void cm_set_timers(struct kdapl_conn *conn, struct rdma_cm_id *id)
 {
@@ -288,8 +288,8 @@ static void cm_set_timers(struct kdapl_conn *conn, struct rdma_cm_id *id)
 }
 
 /*
- * Copy what the consumer has asked of the network, at the beginning of an attempt. @tos: type of
- * service if it has set none.
+ * Copy the network attributes that the consumer has set, at the beginning of an attempt. @tos:
+ * type of service if it has set none.
  */
 static void cm_copy_net_attr(struct kdapl_conn *conn, DAT_COUNT tos)
 {
@@ -370,7 +370,7 @@ static void cm_limit_read_depths(struct kdapl_conn *conn)
 	conn->read_out = min3(out, dev->max_qp_init_rd_atom, U8_MAX);
 }
 
-/* Make an id for the way to conn->remote, from the IA's address of that family. */
+/* Make an id for a connection to conn->remote, from the IA's address of that family. */
 static struct rdma_cm_id *cm_create_id(struct kdapl_conn *conn)
 {
 	struct kdapl_ia *ia = conn->ep->obj.ia;
@@ -487,7 +487,7 @@ static int cm_start(struct kdapl_conn *conn, u32 usec)
 /**
  * kdapl_cm_connect - start an attempt
  * @conn: idle; its connect_pdata is set
- * @dst: where to
+ * @dst: address of the peer
  * @port: of the listener
  * @usec: give up after that many microseconds, or DAT_TIMEOUT_INFINITE
  * @tos: type of service if the consumer has set none, or KDAT_CONN_DEFAULT

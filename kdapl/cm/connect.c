@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints: the calls that connect them, and that say how connections treat the network.
+ * Endpoints: the calls that connect them, and that set attributes of their connections.
  */
 #include <linux/export.h>
 #include <linux/sched/mm.h>
@@ -51,7 +51,7 @@ static DAT_RETURN connect_check_request(struct kdapl_ep *ep, const struct connec
 
 /*
  * The type of service that stands for a quality of service: the DSCP of the class of that name in
- * RFC 4594, RFC 8622 for economy, and of the premium service of RFC 2638 (D-106).
+ * RFC 4594; for economy that of RFC 8622, for premium that of RFC 2638 (D-106).
  */
 static DAT_COUNT connect_tos(DAT_QOS qos)
 {
@@ -120,7 +120,7 @@ static int connect_start(struct kdapl_ep *ep, const struct connect_target *to, D
 	spin_lock_irq(&ep->lock);
 	old = kdapl_ep_step(ep, KDAPL_IN_UNDO);
 	spin_unlock_irq(&ep->lock);
-	/* unless dat_ep_disconnect() was faster: then there is an attempt, and its end an event */
+	/* if dat_ep_disconnect() was faster, there is an attempt, and an event reports its end */
 	return old == KDAPL_EP_NO_STEP ? 0 : ret;
 }
 
@@ -191,9 +191,9 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target
 /**
  * dat_ep_connect - connect to a listening peer
  * @ep_handle: EP in UNCONNECTED, with PZ and connect EVD
- * @remote_ia_address: IPv4 or IPv6 address, of a family the IA has an address of
+ * @remote_ia_address: IPv4 or IPv6 address; the IA must have an address of that family
  * @remote_conn_qual: port, 1 to 65535
- * @timeout: microseconds, or DAT_TIMEOUT_INFINITE; never early
+ * @timeout: microseconds, or DAT_TIMEOUT_INFINITE; never expires early
  * @private_data_size: bytes for the peer's CR, at most max_private_data_size, see
  *	also kdat_ia_pdata_limits()
  * @private_data: copied during the call
@@ -208,7 +208,7 @@ static DAT_RETURN connect_check(struct kdapl_ep *ep, const struct connect_target
  * UNREACHABLE, TIMED_OUT, DISCONNECTED if it was aborted, or BROKEN if the device goes.
  *
  * Context: may sleep; legal in upcalls that run in process context.
- * Return: DAT_SUCCESS (the attempt is under way, its outcome will be an event);
+ * Return: DAT_SUCCESS (the attempt is under way, and an event will report its outcome);
  * DAT_INVALID_HANDLE (EP, EVD_CONN: it has none);
  * DAT_INVALID_PARAMETER (NULL address, port, timeout 0, private data, quality of
  * service, flags); DAT_INVALID_ADDRESS (MALFORMED: not the address of a host;
@@ -343,7 +343,7 @@ EXPORT_SYMBOL(dat_ep_dup_connect);
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: as dat_ep_connect(); DAT_INVALID_ADDRESS (MALFORMED: also without a
- * port number; UNSUPPORTED: also of another domain than the communicator).
+ * port number; UNSUPPORTED: also of a domain other than that of the communicator).
  */
 DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
 				 DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
@@ -415,10 +415,10 @@ static DAT_RETURN connect_may_change(const struct kdapl_ep *ep)
 }
 
 /**
- * kdat_ep_modify_conn - say how the connections of an EP treat the network
+ * kdat_ep_modify_conn - set network parameters of the connections of an EP
  * @ep_handle: EP in UNCONNECTED, RESERVED, PASSIVE_ or
  *	TENTATIVE_CONNECTION_PENDING
- * @attr: all of it; KDAT_CONN_DEFAULT in a member leaves it to the provider
+ * @attr: all parameters; KDAT_CONN_DEFAULT in a member leaves it to the provider
  *
  * Applies to this connection and all after it. An extension of this provider.
  *
@@ -454,8 +454,8 @@ EXPORT_SYMBOL(kdat_ep_modify_conn);
  * @ep_handle: EP in any state
  * @attr: filled entirely
  *
- * A member that was never set is KDAT_CONN_DEFAULT, not the value the provider chooses
- * then. An extension of this provider.
+ * A member that was never set is KDAT_CONN_DEFAULT, not the value that the provider
+ * chooses for it. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @attr).
@@ -484,21 +484,21 @@ EXPORT_SYMBOL(kdat_ep_query_conn);
  * kdat_ep_serialise_posts - promise that the requests of an EP are posted one at a time
  * @ep_handle: EP in UNCONNECTED, RESERVED, PASSIVE_ or
  *	TENTATIVE_CONNECTION_PENDING
- * @serial: DAT_TRUE: the consumer promises; DAT_FALSE: as by default, it does not
+ * @serial: DAT_TRUE: the consumer promises; DAT_FALSE: it does not, which is the default
  *
- * The consumer makes sure that each call that posts a request on this EP, or
- * dat_ep_disconnect() with DAT_CLOSE_GRACEFUL_FLAG, has returned before it makes the next
- * one, on whatever CPU, upcalls and interrupts included: it holds a lock of its own, for
- * example, or only one of its threads posts. Posting then takes no lock here. A broken
+ * The promise covers the calls that post a request on this EP, and dat_ep_disconnect() with
+ * DAT_CLOSE_GRACEFUL_FLAG: each has returned before the consumer makes the next one, on
+ * whatever CPU, in upcalls and interrupts as well. For example, the consumer holds a lock of
+ * its own, or only one of its threads posts. Posting then takes no lock here. A broken
  * promise can corrupt the queue of the EP and the data it transfers.
  *
- * The promise is about requests: dat_ep_post_send(), dat_ep_post_send_with_invalidate(),
+ * The calls that post requests are dat_ep_post_send(), dat_ep_post_send_with_invalidate(),
  * dat_ep_post_rdma_read(), dat_ep_post_rdma_read_to_rmr(), dat_ep_post_rdma_write(),
  * dat_rmr_bind(), dat_lmr_fmr(), dat_lmr_invalidate() and the extensions that do the same.
  * Receives may be posted, and all other calls made, at any time.
  *
- * Applies to this connection and all after it. Where the provider has to post requests of
- * its own between those of the consumer (soft-iWARP), the promise is accepted but not used.
+ * Applies to this connection and all after it. If the provider has to post requests of its
+ * own between those of the consumer (soft-iWARP), the promise is accepted but not used.
  *
  * An extension of this provider.
  *

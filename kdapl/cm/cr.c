@@ -323,9 +323,9 @@ static DAT_RETURN cr_accept_ret(int err, DAT_EP_STATE state)
 
 /**
  * dat_cr_accept - accept a connection request
- * @cr_handle: CR; dead after success
+ * @cr_handle: CR; invalid after success
  * @ep_handle: EP in UNCONNECTED; NULL if the request came with one, which
- *	dat_cr_query() tells. Either has a PZ and a connect EVD
+ *	dat_cr_query() tells. In both cases the EP needs a PZ and a connect EVD
  * @private_data_size: bytes for the peer's ESTABLISHED event, see
  *	kdat_ia_pdata_limits()
  * @private_data: copied during the call
@@ -334,9 +334,9 @@ static DAT_RETURN cr_accept_ret(int err, DAT_EP_STATE state)
  * ESTABLISHED or ACCEPT_COMPLETION_ERROR.
  *
  * Context: may sleep; legal in upcalls that run in process context.
- * Return: DAT_SUCCESS (the answer is under way, its outcome will be an event);
- * DAT_INVALID_HANDLE (CR; EP, also when it lacks PZ or
- * connect EVD, or when both or neither of CR and call bring one);
+ * Return: DAT_SUCCESS (the answer is under way, and an event will report its outcome);
+ * DAT_INVALID_HANDLE (CR; EP, also if it lacks PZ or
+ * connect EVD, or if both or neither of CR and call supply one);
  * DAT_INVALID_PARAMETER (private data: too long, or NULL); DAT_INVALID_STATE
  * (subtype that of the EP); DAT_INTERNAL_ERROR (device removed). After an error
  * nothing has changed.
@@ -384,13 +384,13 @@ EXPORT_SYMBOL(dat_cr_accept);
 
 /**
  * dat_cr_reject - refuse a connection request
- * @cr_handle: CR; dead after success
+ * @cr_handle: CR; invalid after success
  * @private_data_size: bytes for the peer's PEER_REJECTED event, see
  *	kdat_ia_pdata_limits()
  * @private_data: copied during the call
  *
- * The EP of an RSP is UNCONNECTED again; one that was made for the request is gone and
- * its handle dead. The call also works after the device has been removed.
+ * The EP of an RSP is UNCONNECTED again; one that was made for the request is destroyed.
+ * The call also works after the device has been removed.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS (also when the peer or the device has gone);
@@ -495,12 +495,12 @@ static DAT_RETURN cr_handoff_ret(int err)
 
 /**
  * dat_cr_handoff - pass a connection request on to another service point
- * @cr_handle: CR; dead after success
+ * @cr_handle: CR; invalid after success
  * @handoff: qualifier of a PSP of the same IA instance
  *
  * The PSP's EVD gets an event with a new CR, which has the same peer and private data.
  * If that EVD is full, the request is refused as any other would be. The EP of an RSP is
- * UNCONNECTED again; one that was made for the request is gone and its handle dead.
+ * UNCONNECTED again; one that was made for the request is destroyed.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (no PSP has

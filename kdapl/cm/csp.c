@@ -70,13 +70,13 @@ static DAT_RETURN csp_check(const DAT_COMM *comm, const struct sockaddr *addr,
  * @evd_handle: EVD with the CR flag, as for dat_psp_create()
  * @csp_handle: where the handle goes
  *
- * Requests are as those of a PSP with DAT_PSP_CONSUMER_FLAG; conn_qual of their
- * event is the port number. Where a port has several addresses, this listens on
+ * Requests are like those of a PSP with DAT_PSP_CONSUMER_FLAG; conn_qual of their
+ * event is the port number. If a port has several addresses, a CSP can listen on
  * any of them, while a PSP listens on the IA's own.
  *
  * Context: may sleep; waits for RTNL where the driver does so to listen (irdma).
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, EVD_CR); DAT_INVALID_PARAMETER
- * (NULL argument); DAT_COMM_NOT_SUPPORTED (other than said above);
+ * (NULL argument); DAT_COMM_NOT_SUPPORTED (@comm is not as said above);
  * DAT_INVALID_ADDRESS (family other than that of @comm, wildcard, multicast, no
  * port number, not one of this port); DAT_PORT_IN_USE;
  * DAT_INSUFFICIENT_RESOURCES (MEMORY; or the connection manager has none);

@@ -55,8 +55,8 @@ static bool psp_flags_valid(DAT_PSP_FLAGS flags)
  *	does not fit is refused on the wire
  * @psp_flags: DAT_PSP_CONSUMER_FLAG: the consumer names an EP when it accepts;
  *	DAT_PSP_PROVIDER_FLAG: each request comes with a new EP in
- *	TENTATIVE_CONNECTION_PENDING (dat_cr_query() tells which), which
- *	dat_ep_modify() gives a PZ and EVDs before dat_cr_accept()
+ *	TENTATIVE_CONNECTION_PENDING, which dat_cr_query() tells; give it a PZ and
+ *	EVDs with dat_ep_modify() before dat_cr_accept()
  * @psp_handle: where the handle goes
  *
  * Requests may arrive before the call returns.

@@ -71,16 +71,15 @@ static DAT_RETURN rsp_ret(int err, DAT_EP_STATE state)
  * dat_rsp_create - listen for one connection request, for one EP
  * @ia_handle: IA whose address is listened on
  * @conn_qual: port, 1 to 65535; below 1024 the caller needs CAP_NET_BIND_SERVICE
- * @ep_handle: EP in UNCONNECTED, of which only one that has a PZ can be connected
- *	later; or NULL for a new one that comes with the request, as with
- *	DAT_PSP_PROVIDER_FLAG
+ * @ep_handle: EP in UNCONNECTED, which needs a PZ to be connected later; or NULL for a
+ *	new one that comes with the request, as with DAT_PSP_PROVIDER_FLAG
  * @evd_handle: EVD with the CR flag; while it is full requests are refused and the RSP
  *	goes on waiting
  * @rsp_handle: where the handle goes
  *
  * The EP goes to RESERVED. When the request arrives it goes on to
- * PASSIVE_CONNECTION_PENDING and the RSP ends: its handle is dead, its port free,
- * and the event has no sp_handle. Then dat_cr_accept() with a NULL EP, or
+ * PASSIVE_CONNECTION_PENDING and the RSP ends: its handle is invalid, its port is
+ * free, and the event has no sp_handle. Then dat_cr_accept() with a NULL EP, or
  * dat_cr_reject(), decides what becomes of the EP.
  *
  * Context: may sleep; waits for RTNL where the driver does so to listen (irdma).
@@ -141,7 +140,8 @@ EXPORT_SYMBOL(dat_rsp_create);
  * @rsp_param_mask: DAT_RSP_FIELD_* bits of the members wanted; 0 is legal
  * @rsp_param: filled entirely
  *
- * These are what dat_rsp_create() was given. When the request arrives, the handle dies.
+ * These are what dat_rsp_create() was given. When the request arrives, the handle becomes
+ * invalid.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
@@ -174,7 +174,7 @@ EXPORT_SYMBOL(dat_rsp_query);
  * The EP is UNCONNECTED again.
  *
  * Context: may sleep.
- * Return: DAT_SUCCESS or DAT_INVALID_HANDLE (also when a request was faster: its
+ * Return: DAT_SUCCESS or DAT_INVALID_HANDLE (also if a request has arrived first: its
  * event is there or on its way).
  */
 DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle)

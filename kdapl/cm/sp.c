@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Service points: what PSP, RSP and CSP have in common, which is a listener and the way of the
- * requests it receives.
+ * Service points: what PSP, RSP and CSP have in common, which is a listener and the handling of
+ * the requests it receives.
  *
  * A request comes with a cm_id of its own, in the listener's handler. The handler cannot destroy
  * the listener, but an RSP serves one request only: a work item destroys its listener, so that the
@@ -17,8 +17,8 @@
 
 /*
  * Requests that the transport may queue. The minimum may be more than the length of the EVD, which
- * decides about a request when it arrives: soft-iWARP forgets connections beyond its backlog, and
- * when the peer closes one of them it closes the listener.
+ * decides about a request when it arrives. A short backlog is dangerous: soft-iWARP forgets
+ * connections beyond it, and when the peer closes one of them it closes the listener.
  */
 #define SP_MIN_BACKLOG	128
 #define SP_MAX_BACKLOG	1024	/* some drivers allocate memory for it */
@@ -91,8 +91,8 @@ static bool sp_take_back(struct kdapl_cr *cr)
 }
 
 /*
- * Give the consumer the handle: with the first request, which may be reported before the call that
- * makes the service point returns, or when that has succeeded; never if it fails.
+ * Give the consumer the handle: when the creating call has succeeded, or earlier with the first
+ * request, which may be reported before that call returns. Never if the call fails.
  */
 static void sp_give_handle(struct kdapl_sp *sp)
 {
@@ -225,7 +225,7 @@ void kdapl_sp_destroy(struct kdapl_sp *sp)
  * @ia: its IA
  * @handle: as the consumer gave it
  *
- * Return: the EVD, to be put, or NULL if it is none of the IA with the CR flag.
+ * Return: the EVD, to be put, or NULL if @handle is no EVD of the IA with the CR flag.
  */
 struct kdapl_evd *kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle)
 {
@@ -399,7 +399,7 @@ int kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
  * kdapl_sp_ret - what a call that makes a service point returns
  * @err: 0, or an errno of kdapl_sp_alloc() or kdapl_sp_start(); -ENOBUFS if the IA has no null EVD
  *
- * The codes are those for a port the consumer has chosen on an address of the IA's.
+ * The codes are those for a port that the consumer has chosen on an address of the IA.
  *
  * Return: DAT_SUCCESS or the error.
  */

@@ -61,7 +61,7 @@ int kdapl_addr_len(const struct sockaddr *addr)
  * kdapl_addr_check - can this be the address of a peer or of a listener?
  * @addr: any address a consumer handed in
  *
- * Return: 0; -EAFNOSUPPORT: neither IPv4 nor IPv6; -EINVAL: an address of no single host.
+ * Return: 0; -EAFNOSUPPORT: neither IPv4 nor IPv6; -EINVAL: not the address of a single host.
  */
 int kdapl_addr_check(const struct sockaddr *addr)
 {
@@ -340,8 +340,8 @@ bool kdapl_port_named(struct kdapl_device *dev, u32 port, const char *name, stru
  * @addr: out: the address, port 0
  * @net: out: network namespace of its netdev, referenced; may be NULL
  *
- * The address the IA was opened by, else the first one. A link-local address only for a
- * link-local destination.
+ * This is the address the IA was opened by, or else the first one. It is link-local only if the
+ * destination is.
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: 0 or -EADDRNOTAVAIL.

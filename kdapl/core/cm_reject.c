@@ -5,9 +5,9 @@
  * Refusing connection requests, at once or a little later.
  *
  * After soft-iWARP has reported a request, its thread unlocks the request's endpoint and then
- * wakes up those who wait for the lock. Refusing the request frees the endpoint, perhaps between
- * the two. The thread does not touch it any more once it has slept, so the refusal waits for
- * that (D-60).
+ * wakes the waiters for that lock. Refusing the request frees the endpoint, perhaps between these
+ * two steps. Once the thread has slept it does not touch the endpoint again, so the refusal waits
+ * until then (D-60).
  */
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
@@ -56,7 +56,7 @@ static void reject_now(struct kdapl_device *dev, struct rdma_cm_id *id, const vo
 
 static void reject_work_all(struct work_struct *work)
 {
-	unsigned int noio = memalloc_noio_save();	/* other work waits behind this (D-32) */
+	unsigned int noio = memalloc_noio_save();	/* reconnects may wait for this (D-32) */
 	struct reject *one, *next;
 	LIST_HEAD(mine);
 
@@ -73,7 +73,7 @@ static void reject_work_all(struct work_struct *work)
 
 static DECLARE_DELAYED_WORK(reject_work, reject_work_all);
 
-/* Take over the id, which is counted already. False: not necessary here, or no memory. */
+/* Take over the id, which is already counted. False: no delay needed, or no memory. */
 static bool reject_later(struct kdapl_device *dev, struct rdma_cm_id *id, const void *pdata,
 			 u8 len, u8 reason)
 {

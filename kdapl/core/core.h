@@ -13,8 +13,8 @@
  * one below it. The table in Documentation/architecture.md is made from this list
  * (make doc-tables), and make lint checks that no lock of kdapl.ko is missing here.
  *
- *   notify_mutex        mutex: notifiers of IAs, and the IAs they know of; held while they are
- *                       called
+ *   notify_mutex        mutex: notifiers of IAs, and the IAs they were told about; held while
+ *                       they are called
  *   ia_consumer_lock    mutex: names of consumers; nothing is taken inside
  *   kdapl_devices_lock  mutex: list of devices and their names; addresses of ports are looked
  *                       up inside
@@ -53,8 +53,8 @@
  *   mr->lock            spinlock, irq: keys of an MR and state of its LMR; readers of the keys
  *                       use mr->seq
  *   ia->stale_lock      spinlock, irq: list of the MRs to be replaced
- *   ia->maps_lock       spinlock, irq: what the consumer of an IA has mapped for the device; when
- *                       the device goes it is unmapped inside
+ *   ia->maps_lock       spinlock, irq: DMA mappings of the consumer of an IA; removal of the
+ *                       device unmaps them inside
  *   dev->ports_lock     spinlock, irq: attributes of the ports
  *   notify_lock         spinlock: the names of devices, for the work item that calls notifiers
  *   handle_lock         spinlock, irq: table of handles; lookups use RCU

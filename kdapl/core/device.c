@@ -8,9 +8,9 @@
  * consumers do. It posts nothing meanwhile, since a provider that is being unloaded may
  * not process it any more. First the device is marked gone, so that every call returns
  * DAT_INTERNAL_ERROR, and removal waits for the calls under way. The reaper, the end of a
- * connection or a CM handler may still run; the lock of the object keeps it and removal
- * apart, and the second one finds the verbs part gone. Removal and free calls wait for
- * each other where one of them has begun to destroy a verbs object (struct kdapl_res).
+ * connection or a CM handler may still run. The lock of the object serialises it with
+ * removal, and whichever comes second finds the verbs part gone. If removal or a free call
+ * has begun to destroy a verbs object, the other one waits for it (struct kdapl_res).
  * The consumers' objects stay as shells until their consumers free them.
  */
 #include <linux/nsproxy.h>
@@ -118,7 +118,7 @@ bool kdapl_res_release(struct kdapl_device *dev, struct kdapl_res *res)
  * kdapl_dev_conn_add - register a connection, which removal has to end
  * @dev: its device, entered
  * @dev_conn: part of the connection
- * @ops: what the device asks of it
+ * @ops: operations of the connection, which the device calls
  *
  * Context: may sleep.
  */
@@ -310,7 +310,7 @@ static void device_catastrophe(struct kdapl_device *dev)
 void kdapl_device_opened(struct kdapl_device *dev)
 {
 	mutex_lock(&dev->lock);
-	if (READ_ONCE(dev->fatal))	/* it came too early for this instance */
+	if (READ_ONCE(dev->fatal))	/* the error came before this instance had its handle */
 		device_catastrophe(dev);
 	mutex_unlock(&dev->lock);
 }
@@ -435,7 +435,7 @@ struct device_event {
 static void device_work_event(struct work_struct *work)
 {
 	struct device_event *ev = container_of(work, struct device_event, work);
-	unsigned int noio = memalloc_noio_save();	/* other work waits behind this (D-32) */
+	unsigned int noio = memalloc_noio_save();	/* reconnects may wait for this (D-32) */
 
 	if (ev->event.event == IB_EVENT_DEVICE_FATAL)
 		device_fatal(ev->dev);
@@ -446,7 +446,7 @@ static void device_work_event(struct work_struct *work)
 	memalloc_noio_restore(noio);
 }
 
-/* May the attributes that are used here have changed? None of them depends on GIDs. */
+/* Can this event change a port attribute that is used here? None of them depends on GIDs. */
 static bool device_port_may_differ(enum ib_event_type event)
 {
 	switch (event) {
@@ -462,8 +462,8 @@ static bool device_port_may_differ(enum ib_event_type event)
 }
 
 /*
- * The core calls this with a lock held that comes after ours. Changes of LID, GID or P_Key
- * are not reported to consumers: connections notice if they matter.
+ * ib_core calls this with a lock held that ranks inside ours, so none of ours may be taken.
+ * Changes of LID, GID or P_Key are not reported to consumers: connections notice if they matter.
  */
 static void device_on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
@@ -655,7 +655,7 @@ static struct kdapl_res *device_take_res(struct kdapl_device *dev, enum kdapl_re
 	return res;
 }
 
-/* One kind after the other; each wait includes what free calls are still destroying. */
+/* One kind after the other; each also waits for what free calls are still destroying. */
 static void device_remove_res(struct kdapl_device *dev)
 {
 	enum kdapl_res_kind kind;

@@ -41,8 +41,8 @@ struct kdapl_res {
 struct kdapl_dev_conn;
 
 /**
- * struct kdapl_dev_conn_ops - what the device asks of a connection when it fails or is removed
- * @lost: called before any connection ends: this one is to end with BROKEN; dev->lock held
+ * struct kdapl_dev_conn_ops - called on a connection when its device fails or is removed
+ * @lost: called before any connection is ended: make it end with BROKEN; dev->lock held
  * @fail: end it, although the device is still there; dev->lock held
  * @hold: take a reference to its memory; dev->lock held
  * @remove: destroy its verbs objects, and drop the reference of @hold; may sleep
@@ -67,8 +67,8 @@ struct kdapl_dev_conn {
 };
 
 /**
- * struct kdapl_notice - what there is to tell consumers of a device (notify.c)
- * @node: in the list of devices that are there or known
+ * struct kdapl_notice - what consumers have to be told about a device (notify.c)
+ * @node: in the list of devices that exist or that consumers know
  * @name: its name, empty when it has gone
  * @known: the name that consumers know it by, empty if they do not
  */
@@ -107,7 +107,7 @@ struct kdapl_notice {
  * @ports_lock: protects @port_attrs
  * @port_attrs: last result of each port, from 1 on: kdapl_port_attr()
  *
- * Posts of all EPs read what is before @users, and other calls write the rest.
+ * Posts on all EPs read the members before @users. Other calls write the rest.
  */
 struct kdapl_device {
 	struct ib_device *ibdev;
@@ -147,7 +147,7 @@ struct kdapl_device {
 	struct ib_port_attr port_attrs[];
 };
 
-/* Which addresses the name stands for that an IA was opened by. */
+/* Which addresses of the port an IA uses: those that the name it was opened by stands for. */
 enum kdapl_pick_kind {
 	KDAPL_PICK_ANY,		/* any address of the port */
 	KDAPL_PICK_NETDEV,	/* addresses of one netdev */
@@ -202,8 +202,8 @@ static inline void kdapl_device_put(struct kdapl_device *dev)
 }
 
 /*
- * Is the device there until the end of this RCU read section, which removal waits for? For
- * calls that post: to enter the device all CPUs would write one counter.
+ * Does the device stay until the end of this RCU read section, which removal waits for? For
+ * posting calls: if they entered the device, all CPUs would write the same counter.
  */
 static inline bool kdapl_dev_there(const struct kdapl_device *dev)
 {

@@ -21,7 +21,7 @@
 
 #include "core.h"
 
-/* Each call reads the first one: what is beside it must not be written. */
+/* Every call reads the first pointer, so nothing that is written may share its cache line. */
 struct kdapl_handle_entry *kdapl_handle_chunks[KDAPL_HANDLE_CHUNKS] ____cacheline_aligned_in_smp;
 static DEFINE_SPINLOCK(handle_lock);	/* everything below, and all writing */
 static unsigned long handle_gen;
@@ -41,7 +41,7 @@ static struct kdapl_handle_entry *handle_entry(unsigned long index)
 	return chunk ? &chunk[index % KDAPL_HANDLE_CHUNK] : NULL;
 }
 
-/* The object of a number that may be no handle: in a free entry there is one without bit 0. */
+/* The object of a word that may not be a handle: that of a free entry has bit 0 clear. */
 static void *handle_find(unsigned long word)
 {
 	return word & 1 ? kdapl_handle_read(word) : NULL;
@@ -167,11 +167,11 @@ void *kdapl_handle_peek_any(DAT_HANDLE handle, unsigned int *type)
 /**
  * kdapl_handle_next - walk the table
  * @index: in: first entry to look at; out: entry of the object
- * @end: look at no entry from this one on; ULONG_MAX: look at all
+ * @end: first entry not to look at; ULONG_MAX: look at all
  *
  * Context: inside rcu_read_lock(), to which the result is bound.
- * Return: the next live object. NULL if there is none before @end, where @index is then; or
- * before the end of the table, which leaves @index below @end.
+ * Return: the next live object. NULL if there is none before @end, and @index is @end; or if the
+ * table ends first, and @index is below @end.
  */
 struct kdapl_obj *kdapl_handle_next(unsigned long *index, unsigned long end)
 {

@@ -89,7 +89,7 @@ static inline void *kdapl_handle_peek(DAT_HANDLE handle, unsigned int type)
 {
 	if (unlikely(!kdapl_handle_is(handle, type)))
 		return NULL;
-	/* in a free entry there is a number without bit 0, which has type 0 */
+	/* the word of a free entry has bit 0 clear, and type 0 */
 	if (!type && !((unsigned long)handle & 1))
 		return NULL;
 	return kdapl_handle_read((unsigned long)handle);

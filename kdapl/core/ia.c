@@ -6,7 +6,7 @@
  */
 #include "core.h"
 
-/* What posts read is not in a cache line with what others write; where such lines have 64 bytes. */
+/* What posts read shares no cache line with what others write, if lines have 64 bytes. */
 #define LINE(type, member)	(offsetof(type, member) / 64)
 #define APART(type, a, b) \
 	(SMP_CACHE_BYTES != 64 || !IS_ENABLED(CONFIG_SMP) || !IS_ENABLED(CONFIG_64BIT) || \

@@ -25,7 +25,7 @@
  * @reserved: the reserved LMR, made at first use; @mutex
  * @stale_mrs: MRs to be replaced; @stale_lock
  * @stale_mutex: serialises replacing them
- * @maps: what its consumer has mapped for the device; @maps_lock
+ * @maps: DMA mappings of its consumer; @maps_lock
  * @maps_closed: nothing more is mapped; @maps_lock
  * @maps_res: unmaps what is left, if the device is removed or the IA is closed
  * @reported: IA_CATASTROPHIC has been reported; dev->lock
@@ -38,7 +38,7 @@ struct kdapl_ia {
 	struct kdapl_obj obj;
 	struct kdapl_device *dev;
 	u32 port;
-	bool dead;			/* posts read it: all around it is constant */
+	bool dead;			/* read by posts: its neighbours are constant */
 	char name[DAT_NAME_MAX_LENGTH];
 	const char *consumer;		/* name of its module; lives as long as ours */
 	struct list_head dev_node;

@@ -11,9 +11,9 @@
  * The index of a slot is written once in the life of a table. A slot may lose its MR and
  * get another one with the same index, but it never gets another index. So a reader that
  * meets its index has found the slot, and one that meets a free slot knows that there is
- * none. In return, slots without MR stay taken until the whole table is replaced. When no
- * more slots may be taken, a new table takes its place, with at least four slots for each
- * MR; it may be smaller than the old one.
+ * none. The price is that a slot without an MR stays taken until the whole table is replaced.
+ * That happens when no more slots may be taken. The new table has at least four slots for
+ * each MR, and may be smaller than the old one.
  *
  * The hash is multiplicative because devices hand out consecutive indexes. A hash that
  * keeps their order would place them side by side without a collision, until two such runs
@@ -140,8 +140,8 @@ int kdapl_keys_insert(struct kdapl_keys *keys, u32 index, struct kdapl_mr *mr)
 	int ret = 0;
 
 	/*
-	 * Some callers must not wait for I/O (D-32), so no holder of the mutex may: they
-	 * would wait for it.
+	 * Some callers must not wait for I/O (D-32). They may wait for this mutex, so no
+	 * holder of it may wait for I/O either.
 	 */
 	noio = memalloc_noio_save();
 	mutex_lock(&keys->mutex);

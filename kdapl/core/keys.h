@@ -26,8 +26,8 @@ static_assert(!(sizeof(struct kdapl_key_slot) & (sizeof(struct kdapl_key_slot) -
 /**
  * struct kdapl_key_table - the slots, replaced as a whole when they are full
  * @rcu: readers may look at it for another grace period
- * @shift: 32 - the number of bits of a slot's number
- * @mask: their number - 1
+ * @shift: 32 - the number of bits in the number of a slot
+ * @mask: the number of slots - 1
  * @slots: the slots
  */
 struct kdapl_key_table {
@@ -44,7 +44,7 @@ struct kdapl_key_table {
  * @count: MRs in it
  * @left: how many more slots may be taken; at least half of them stay free
  *
- * Posts of all EPs read @table, and who registers memory writes the rest: in another cache line.
+ * Posts on all EPs read @table. Registering memory writes the rest, in another cache line.
  */
 struct kdapl_keys {
 	struct kdapl_key_table __rcu *table;

@@ -24,11 +24,11 @@ static const struct kdapl_name names_events[] = { KDAPL_EVENT_NAMES(kn, kn_end) 
  * kdat_event_name - name of an event number
  * @number: event_number of an event
  *
- * Without the words DAT, CONNECTION_EVENT and ASYNC_ERROR in front, as in tracepoints:
+ * The name lacks the leading words DAT, CONNECTION_EVENT and ASYNC_ERROR, as in tracepoints:
  * "ESTABLISHED", "EVD_OVERFLOW". An extension of this provider.
  *
  * Context: any.
- * Return: the name, "?" for a number that is none.
+ * Return: the name, "?" for an unknown number.
  */
 const char *kdat_event_name(DAT_EVENT_NUMBER number)
 {
@@ -48,11 +48,11 @@ static const char *const names_reasons[KDAPL_NTYPES][3] = {
  * kdat_async_reason_name - name of the reason of an asynchronous error
  * @event: event of an EVD with the ASYNC flag
  *
- * Reasons have the same values for different types of handles, and the watermarks have no
+ * The value of a reason means something else for each type of handle. The watermarks have no
  * event number of their own: "LOW_WATERMARK" of an SRQ and "SOFT_HIGH_WATERMARK" of an EP come
  * with the number of a fault of the provider, whose reasons are "OTHER_ERROR" and
- * "TRANSFER_TO_ERROR". The object of the handle may have been freed. An extension of this
- * provider.
+ * "TRANSFER_TO_ERROR". The call works even if the object of the handle has been freed. An
+ * extension of this provider.
  *
  * Context: any.
  * Return: the name, "?" for an event that has no reason.
@@ -74,10 +74,10 @@ EXPORT_SYMBOL(kdat_async_reason_name);
  * kdat_dto_status_name - name of the status of a completion
  * @status: status of a DTO or of a bind of an RMR
  *
- * "SUCCESS", "FLUSHED", "REMOTE_ACCESS". An extension of this provider.
+ * For example "SUCCESS", "FLUSHED" or "REMOTE_ACCESS". An extension of this provider.
  *
  * Context: any.
- * Return: the name, "?" for a value that is none.
+ * Return: the name, "?" for an unknown value.
  */
 const char *kdat_dto_status_name(DAT_DTO_COMPLETION_STATUS status)
 {
@@ -89,10 +89,10 @@ EXPORT_SYMBOL(kdat_dto_status_name);
  * kdat_ep_state_name - name of the state of an EP
  * @state: state, as of dat_ep_get_status()
  *
- * "CONNECTED", "DISCONNECT_PENDING". An extension of this provider.
+ * For example "CONNECTED" or "DISCONNECT_PENDING". An extension of this provider.
  *
  * Context: any.
- * Return: the name, "?" for a value that is none.
+ * Return: the name, "?" for an unknown value.
  */
 const char *kdat_ep_state_name(DAT_EP_STATE state)
 {
@@ -170,12 +170,12 @@ static int names_state_errno(u32 subtype)
 }
 
 /**
- * kdat_errno - the errno that comes nearest to what a call returned
+ * kdat_errno - the closest errno to what a call returned
  * @ret: return value of a call
  *
- * For consumers whose own callers know errnos. Documentation/errors.md has the table. A
- * device that has gone is -EIO, like a fault of the provider; kdat_ia_lost() tells them apart.
- * An extension of this provider.
+ * For consumers whose own callers expect errnos. Documentation/errors.md has the table. -EIO
+ * stands for a device that has gone and for a fault of the provider; kdat_ia_lost() tells them
+ * apart. An extension of this provider.
  *
  * Context: any.
  * Return: 0 or a negative errno; -EIO for a value that no call returns.

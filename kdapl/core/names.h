@@ -71,11 +71,11 @@
 /* Reasons of kdapl_conn_end() other than DAT_CONNECTION_EVENT_*. */
 #define KDAPL_END_NONE		0
 /*
- * A flush nobody asked for, a refused post or kick, the last WQE: it may only be the peer's
- * disconnect. Becomes BROKEN if the CM does not report one in time (D-08).
+ * An unexpected flush, a refused post or kick, or the last WQE event. It may be no more than the
+ * peer's disconnect; it becomes BROKEN if the CM does not report one in time (D-08).
  */
 #define KDAPL_END_SUSPECT	1
-#define KDAPL_END_NO_EVENT	2	/* the EP is being freed or replaces it: no event */
-#define KDAPL_END_PEER		3	/* news of the CM: DISCONNECTED unless an error is seen */
+#define KDAPL_END_NO_EVENT	2	/* the EP is being freed, or replaces it: no event */
+#define KDAPL_END_PEER		3	/* told by the CM: DISCONNECTED unless an error is seen */
 
 #endif /* KDAPL_CORE_NAMES_H */

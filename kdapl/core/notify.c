@@ -2,14 +2,14 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Interface Adapters that appear and go: consumers are told their names.
+ * Notifiers: consumers are told the names of Interface Adapters that appear and go.
  *
- * A work item tells them, since the removal of a device waits for no consumer. It runs where
+ * A work item calls them, since the removal of a device waits for no consumer. It runs where
  * upcalls do: a callback may wait for the work of all later queues.
  *
- * What is to be told is no queue of events, which would need memory, but the difference between
- * the name a device has and the one that consumers know it by (struct kdapl_notice). A device that
- * came and went before the work item has run was never there for them.
+ * There is no queue of events, which would need memory. What consumers have yet to be told is the
+ * difference between the name a device has and the name they know it by (struct kdapl_notice). If
+ * a device comes and goes before the work item runs, they are told nothing.
  */
 #include <linux/export.h>
 #include <linux/notifier.h>
@@ -18,14 +18,14 @@
 
 /* Beside KDAT_IA_ADDED and KDAT_IA_REMOVED. */
 #define NOTIFY_NOTHING	0
-#define NOTIFY_FORGET	3	/* the device has gone, and nobody knows it */
+#define NOTIFY_FORGET	3	/* the device has gone, and consumers do not know it */
 
 static LIST_HEAD(notify_devices);
 static DEFINE_SPINLOCK(notify_lock);	/* notify_devices, names that devices have */
 static DEFINE_MUTEX(notify_mutex);	/* names that are known, notify_chain, and the callbacks */
 static RAW_NOTIFIER_HEAD(notify_chain);
 
-/* What is to be done about a device. */
+/* The next action for a device. */
 static unsigned long notify_due(const struct kdapl_notice *notice)
 {
 	if (*notice->known)
@@ -44,10 +44,10 @@ static struct kdapl_device *notify_find(unsigned long action)
 	return NULL;
 }
 
-/* The next device about which something is to be done, NULL if there is none. */
+/* The next device that needs an action; NULL if none does. */
 static struct kdapl_device *notify_next(unsigned long *action)
 {
-	/* in this order: a name may be that of another device by now */
+	/* in this order: another device may have the name by now */
 	static const u8 order[] = { NOTIFY_FORGET, KDAT_IA_REMOVED, KDAT_IA_ADDED };
 	struct kdapl_device *dev = NULL;
 	int i;
@@ -75,7 +75,7 @@ static void notify_tell(struct notifier_block *nb, const struct kdapl_device *de
 	}
 }
 
-/* Do the next thing there is to do. notify_mutex held. False: there is none. */
+/* Carry out the next action. notify_mutex held. False: there is none. */
 static bool notify_step(void)
 {
 	struct kdapl_device *dev;
@@ -149,7 +149,7 @@ static bool notify_is_registered(const struct notifier_block *nb)
  *
  * IAs that are there already are reported as KDAT_IA_ADDED during the call. A device that is
  * renamed, or goes and comes back, is reported as gone and added, in this order. KDAT_IA_REMOVED
- * comes when the device has gone, or a little earlier; an open instance hears of it by
+ * comes when the device has gone, or a little earlier; an open instance is told by
  * DAT_ASYNC_ERROR_IA_CATASTROPHIC. A device that goes before it could be reported is not.
  *
  * The callback runs in a work item, or inside this call, one at a time. It may sleep and call
@@ -187,10 +187,11 @@ out:
 EXPORT_SYMBOL(kdat_register_ia_notifier);
 
 /**
- * kdat_unregister_ia_notifier - be told no more
+ * kdat_unregister_ia_notifier - unregister a notifier of IAs
  * @nb: as registered
  *
- * When it returns no callback runs or will start. An extension of this provider.
+ * When the call returns, no callback is running and none will start. An extension of this
+ * provider.
  *
  * Context: may sleep; not inside a callback.
  * Return: 0, or -ENOENT if @nb is not registered.

@@ -219,7 +219,7 @@ DAT_RETURN kdat_wait_unused(DAT_HANDLE dat_handle)
 EXPORT_SYMBOL(kdat_wait_unused);
 
 /**
- * dat_set_consumer_context - attach a context of the consumer's to an object
+ * dat_set_consumer_context - attach a context of the consumer to an object
  * @dat_handle: any object
  * @context: opaque, replaces the old one; zero means none
  *

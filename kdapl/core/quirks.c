@@ -237,7 +237,7 @@ const char *kdapl_quirks_refusal(struct ib_device *ibdev)
 			 BIT_ULL(IB_WR_RDMA_WRITE) | BIT_ULL(IB_WR_RDMA_WRITE_WITH_IMM) | \
 			 BIT_ULL(IB_WR_RDMA_READ) | BIT_ULL(IB_WR_REG_MR))
 
-/* Which requests need another one to be fenced, and which one. */
+/* Which requests need another one to fence them, and which one does. */
 static void quirks_fences(struct kdapl_caps *caps)
 {
 	if (caps->fence_not_read)
@@ -250,7 +250,7 @@ static void quirks_fences(struct kdapl_caps *caps)
 		caps->unfenced = FENCED_ALL;
 		caps->fence_by = KDAPL_FENCE_INV;
 	}
-	/* nothing can go first: the source does not say what an invalidation of nothing does */
+	/* no fence can go first: the driver does not tell what invalidating no region would do */
 	if (caps->fence_send_inv) {
 		caps->unfenced = FENCED_ALL & ~(BIT_ULL(IB_WR_SEND) |
 						BIT_ULL(IB_WR_SEND_WITH_INV));
@@ -267,7 +267,7 @@ static bool quirks_row_holds(const struct kdapl_quirk *quirk, int driver, bool i
 }
 
 /**
- * kdapl_quirks_derive - derive what a new device can do and needs
+ * kdapl_quirks_derive - derive the capabilities and needs of a new device
  * @dev: device, with @ibdev and @attrs set
  * @iwarp: its protocol is iWARP
  */

@@ -14,7 +14,7 @@ struct ib_device;
 struct kdapl_device;
 
 /**
- * enum kdapl_fence - the request that fences one the device does not fence itself
+ * enum kdapl_fence - the request that fences another which the device does not fence itself
  * @KDAPL_FENCE_WRITE: an empty fenced RDMA Write
  * @KDAPL_FENCE_INV: the invalidation of a region that was never valid, which waits for
  *	everything before it; nothing is posted with IB_SEND_FENCE
@@ -34,12 +34,12 @@ enum kdapl_fence {
  * @fence_stalls: a request with IB_SEND_FENCE may stall for ever, or start too early
  * @fence_send_inv: IB_SEND_FENCE has an effect on Sends and invalidations only
  * @unfenced: opcodes, as bits, that another request has to fence; follows from the above
- * @fence_by: enum kdapl_fence: which request does
+ * @fence_by: enum kdapl_fence: the request that does so
  * @most_wrs: most WRs that one request of the consumer can take
  * @one_read_limit: the driver mixes up the limits of the two read depths
  * @read_has_segment: an RDMA Read must have a local segment, even if it is empty
- * @pairs_peeked: of a Write and a Send posted as a pair the driver reads the first segments
- *	even if there are none
+ * @pairs_peeked: if a Write and a Send are posted as a pair, the driver reads the first segment
+ *	of both even if there is none
  * @sq_by_segments: the depth of a send queue depends on the segments of its requests
  * @sq_wrs: depth for requests with the most segments the device takes; 0: max_qp_wr
  * @map_allocates: ib_map_mr_sg() may allocate, and splits large pages
@@ -47,7 +47,7 @@ enum kdapl_fence {
  *	ERR by then
  * @own_depths: an MPA reply has the two read depths as the device sees them, that is, swapped
  * @no_depths: an MPA reply has no read depths
- * @no_asked_depths: a connection request does not have the read depths the peer has asked for
+ * @no_asked_depths: a connection request lacks the read depths that the peer asked for
  * @reject_resets: a refusal by the peer's consumer is reported as -ECONNRESET
  * @reject_unsafe: a request may not be refused while the connection manager still works on it
  * @no_solicited: the solicited bit of a Send is ignored
@@ -108,8 +108,8 @@ struct kdapl_caps {
 };
 
 /*
- * Do single posts take the fast path of a device with quirks, post_quirky_*()? It checks each
- * request for them. @early_data_unseen counts because of the kicks: requests of our own, posted
+ * Do single posts take post_quirky_*(), the fast path of a device with quirks? It checks each
+ * request for them. @early_data_unseen counts because of the kicks. These are requests of our own
  * between those of the consumer, so the lock is needed even if the consumer serialises its posts.
  */
 static inline bool kdapl_caps_post_quirks(const struct kdapl_caps *caps)

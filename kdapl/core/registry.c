@@ -44,8 +44,8 @@ static int registry_add(struct kdapl_device *dev, u32 port, void *arg)
  *
  * There is one for each port of each RDMA device that has fast registration, on
  * any transport. Devices come and go, so the list may be out of date when it is
- * read. With @max_to_return 0 the call only counts: unless there is no IA it
- * returns DAT_INVALID_PARAMETER and their number.
+ * read. With @max_to_return 0 the call only counts: it stores the number of IAs and,
+ * if there are any, returns DAT_INVALID_PARAMETER.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (negative or too small

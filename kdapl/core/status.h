@@ -49,7 +49,7 @@ static inline DAT_RETURN kdapl_arg_err(unsigned int n)
 	return DAT_ERROR(DAT_INVALID_PARAMETER, (DAT_INVALID_ARG1 + n - 1));
 }
 
-/* Why a verb has created no object: no memory, or whatever else, no room in the device. */
+/* The errno for a verb that created no object: no memory, or else no room in the device. */
 static inline int kdapl_create_errno(int err)
 {
 	return err == -ENOMEM ? err : -ENOSPC;
@@ -77,9 +77,8 @@ static inline DAT_RETURN kdapl_state_err(DAT_EP_STATE state)
 }
 
 /*
- * Why a post is refused. The functions that check and prepare a post return one of these; which
- * DAT code that is, and in which position a call has the argument that is wrong, is said once,
- * in ep/post_ret.c.
+ * Why a post is refused. The functions that check and prepare a post return one of these.
+ * ep/post_ret.c alone turns it into a DAT code, with the position of the bad argument in the call.
  */
 enum kdapl_verdict {
 	KDAPL_ACCEPTED,

@@ -225,7 +225,7 @@ TRACE_EVENT(kdapl_conn_event,
 		  show_event(__entry->number))
 );
 
-/* A connection or an attempt ends: the event that reports why, or the consumer, or the peer. */
+/* A connection or an attempt ends, because of an event, the consumer or the peer. */
 TRACE_EVENT(kdapl_conn_end,
 	    TP_PROTO(DAT_EP_HANDLE ep, u32 qpn, unsigned int reason),
 

@@ -2,13 +2,13 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The connection of an EP: one QP and its two work queues, from their making until ESTABLISHED.
- * How a connection ends is in conn_teardown.c.
+ * The connection of an EP: one QP and its two work queues, from creation to ESTABLISHED. How a
+ * connection ends is in conn_teardown.c.
  *
- * A connection is made with its EP, so that Receives can be posted before anything is connected.
- * It carries at most one connection and is never used again: it ends, and dat_ep_reset() or
- * dat_ep_free() replace or release it. Late completions of an old connection therefore find the
- * old connection.
+ * A struct kdapl_conn is made with its EP, so that Receives can be posted before anything is
+ * connected. It connects at most once and is never reused: when it has ended, dat_ep_reset()
+ * replaces it or dat_ep_free() releases it. So late completions of an old connection find the
+ * old struct.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -35,7 +35,7 @@ static void conn_qp_event(struct ib_event *event, void *context)
 		if (READ_ONCE(conn->state) < KDAPL_CONN_UP)
 			WRITE_ONCE(conn->wc_failed, true);
 		else if (atomic_read(&conn->reason) != KDAPL_END_PEER)
-			/* if the CM has told of the end, it may be part of an orderly close */
+			/* once the CM has reported the end, this may be part of an orderly close */
 			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ACK_TIME);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
@@ -44,7 +44,7 @@ static void conn_qp_event(struct ib_event *event, void *context)
 			mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
 		else if (READ_ONCE(conn->state) < KDAPL_CONN_UP)
 			WRITE_ONCE(conn->wc_failed, true);
-		else if (conn->dev->iwarp)	/* or the peer has disconnected: the CM will tell */
+		else if (conn->dev->iwarp)	/* maybe the peer's disconnect: the CM will tell */
 			kdapl_conn_end(conn, KDAPL_END_SUSPECT);
 		else	/* the QP has failed, maybe with no request posted that would fail */
 			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ACK_TIME);
@@ -114,7 +114,7 @@ static void conn_set_fast_wq(struct kdapl_wq *wq)
 }
 
 /*
- * Set what the fast path of posts reads (post.c), but for the limits of requests, which depend on
+ * Set what the fast path of posts (post.c) reads, except the limits of requests. Those depend on
  * the connection: conn_set_fast_limits().
  */
 static void conn_set_fast_wqs(struct kdapl_conn *conn)
@@ -149,7 +149,7 @@ static void conn_set_fast_limits(struct kdapl_conn *conn)
 	wq->not_flags[DAT_DTO_RDMA_WRITE] = ~(flags | conn_fence_flag(conn, IB_WR_RDMA_WRITE));
 	wq->not_flags[DAT_DTO_RDMA_READ] = ~(flags | conn_fence_flag(conn, IB_WR_RDMA_READ));
 	if (conn->dev->iwarp)
-		wq->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* D-22 */
+		wq->sink |= DAT_MEM_PRIV_REMOTE_WRITE_FLAG;	/* the peer writes there (D-22) */
 	if (conn->dev->caps.reads_deadlock)
 		wq->max_reads = conn->read_depth;
 	wq->serial = !quirky && conn->ep->serial;
@@ -162,7 +162,7 @@ static void conn_set_fast_limits(struct kdapl_conn *conn)
 }
 
 /*
- * Can a fence take a place of its own in the send queue? Where the device does not fence a request
+ * Can a fence take a place of its own in the send queue? If the device does not fence a request
  * itself, another one before it does. Registrations do not count: a fenced one takes room that is
  * there for suppressed requests (D-95).
  */
@@ -191,7 +191,7 @@ static u32 conn_sq_wrs(struct kdapl_conn *conn, const DAT_EP_ATTR *attr, u32 *in
 	/* a request, and another one that fences it (D-14, D-83, D-95) */
 	if (conn_fences_take_room(conn, attr))
 		wrs = 2;
-	/* binding an RMR anew takes several (D-25), beside the fence */
+	/* rebinding an RMR takes several (D-25), besides the fence */
 	if (conn->request_evd->flags & DAT_EVD_RMR_BIND_FLAG)
 		wrs = conn->dev->caps.most_wrs;
 	return requests * wrs + 1;	/* one more: a kick must not take a request's place */
@@ -282,7 +282,7 @@ static int conn_post_kick(struct kdapl_conn *conn)
  * kdapl_conn_kick - learn which requests the device is done with
  * @conn: connection with requests that have no completion of their own
  *
- * Posts an empty request, whose completion tells.
+ * Posts an empty request; its completion shows that the device is done with all before it.
  *
  * Context: may sleep.
  */
@@ -384,7 +384,7 @@ int kdapl_conn_to_rts(struct kdapl_conn *conn, struct rdma_cm_id *id)
 	return ret;
 }
 
-/* Posts get from one to the other for nothing. */
+/* Posts convert one pointer into the other at no cost. */
 static_assert(!offsetof(struct kdapl_conn, op_owner));
 
 static struct kdapl_conn *conn_op_conn(struct kdapl_op_owner *owner)
@@ -484,12 +484,12 @@ static void conn_work_established(struct work_struct *work)
 /**
  * kdapl_conn_create - make a connection for an EP
  * @ep: EP; with an SRQ, in use by it
- * @conf: what to make it of
+ * @conf: its configuration
  * @old: connection that it will replace on the same EVDs, or NULL
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: the connection, with its QP in INIT, or an ERR_PTR: -EINVAL if the EP's completion
- * flags do not go together with its EVDs, -ENOMEM, or -ENOSPC if the device has no room for it.
+ * Return: the connection, with its QP in INIT, or an ERR_PTR: -EINVAL if the completion flags of
+ * the EP conflict with its EVDs, -ENOMEM, or -ENOSPC if the device has no room for it.
  */
 struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
 				     struct kdapl_conn *old)

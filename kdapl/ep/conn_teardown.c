@@ -6,11 +6,11 @@
  *
  * Whatever ends a connection or an attempt calls kdapl_conn_end() with the connection event it
  * stands for; the first reason wins. A work item then stops posting, moves the QP to ERR, tells
- * the CM, and waits until the device has given everything back: Receives are counted, requests
- * end with a marker posted behind them, since suppressed ones that succeeded have no completion
- * of their own. Only then the EP goes to DISCONNECTED and the event is queued: after every
- * successful completion, exactly once. If the device gives nothing back for END_TIMEOUT, the QP
- * is destroyed, which is proof as well.
+ * the CM, and waits until the device has given everything back. Receives are counted. Suppressed
+ * requests that succeeded have no completion of their own, so a marker is posted behind the last
+ * request. Only then does the EP go to DISCONNECTED, and the event is queued: exactly once, after
+ * every successful completion. If the device gives nothing back for END_TIMEOUT, the QP is
+ * destroyed, which also proves that nothing more will come.
  *
  * dat_ep_reset() and dat_ep_free() hand a connection that has ended to the reaper, which
  * destroys its cm_id and QP in the background.
@@ -54,7 +54,7 @@ void kdapl_conn_put(struct kdapl_conn *conn)
 }
 
 /*
- * Begin to wait for a device. One that is slow does not hang: the limit starts again whenever
+ * Begin to wait for a device. A slow device is not a hung one: the time starts anew whenever
  * something has come back (kdapl_conn_progress()). The caller must keep polling the CQs.
  */
 static void conn_patience_start(struct kdapl_patience *patience, const struct kdapl_conn *conn,
@@ -66,8 +66,8 @@ static void conn_patience_start(struct kdapl_patience *patience, const struct kd
 }
 
 /*
- * Has the device done nothing for too long? If not, @patience->deadline is when it may have. One
- * caller at a time.
+ * Has the device made no progress for too long? If not, @patience->deadline is when to ask again.
+ * One caller at a time.
  */
 static bool conn_patience_over(struct kdapl_patience *patience, const struct kdapl_conn *conn)
 {
@@ -80,7 +80,7 @@ static bool conn_patience_over(struct kdapl_patience *patience, const struct kda
 	return !time_before(jiffies, patience->deadline);
 }
 
-/* Has nothing come back for so long from a connection that ends? After conn_patience_over(). */
+/* Has an ending connection given nothing back for @time? After conn_patience_over(). */
 static bool conn_idle_for(const struct kdapl_conn *conn, unsigned long time)
 {
 	return !time_before(jiffies, conn->flush.deadline - conn->flush.limit + time);
@@ -113,8 +113,8 @@ void kdapl_conn_drain_sq(struct kdapl_conn *conn)
 	spin_lock_irqsave(&wq->lock, flags);
 	limit = conn_drain_limit(conn);
 	/*
-	 * If the state is not ENDING under sq->lock, conn_stop() has not got here and the QP is
-	 * still there.
+	 * If the state is not ENDING under sq->lock, conn_stop() has not taken this lock yet, and
+	 * the QP is still there.
 	 */
 	if (READ_ONCE(conn->dev->gone)) {
 		ret = -ENODEV;	/* nothing is posted any more */
@@ -243,8 +243,8 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 }
 
 /*
- * May the QP be destroyed although not everything has come back? Which buffers it has taken from
- * an SRQ is known only when it is gone; before that the device gets a little time to complete
+ * May the QP be destroyed although not everything has come back? Only when it is gone is it known
+ * which buffers it has taken from an SRQ. Before that the device gets a little time to complete
  * them (D-15).
  */
 static bool conn_may_destroy(struct kdapl_conn *conn, bool sq_ended, bool last_wqe, bool late)
@@ -273,8 +273,8 @@ static void conn_report_timeout(struct kdapl_conn *conn)
 
 /*
  * Move to ENDED if everything has come back, or never will. conn->lock held, and dropped in
- * between; state ENDING. @flush_unsignaled: if the QP must be destroyed first, unsignaled requests
- * without a completion are reported FLUSHED, not taken as succeeded.
+ * between; state ENDING. @flush_unsignaled: if the QP must be destroyed first, report unsignaled
+ * requests without a completion FLUSHED, instead of taking them as successful.
  */
 static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 {
@@ -317,8 +317,8 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 
 /*
  * Destroy the cm_id of an attempt that ended without a connection, so that the peer learns of it.
- * This comes after the end has been reported, because it may take as long as the CM repeats a
- * message. If rdma_connect() has not returned (soft-iWARP), the id is left to the reaper.
+ * This comes after the end has been reported, because it may take as long as the CM keeps
+ * repeating a message. If rdma_connect() has not returned (soft-iWARP), the reaper gets the id.
  */
 static void conn_destroy_dead_id(struct kdapl_conn *conn)
 {
@@ -523,8 +523,8 @@ static void conn_work_free(struct work_struct *work)
 
 /*
  * The device goes: destroy its objects now, and post nothing. A connection or an attempt ends with
- * BROKEN. What has no completion when the QP is gone and its CQs were polled is reported FLUSHED,
- * except unsignaled requests: had they failed, they would have one, so they have succeeded (D-06).
+ * BROKEN. The QP is destroyed and its CQs are polled. What has no completion then is reported
+ * FLUSHED, except unsignaled requests: they have succeeded, since failed ones have one (D-06).
  */
 static void conn_remove(struct kdapl_conn *conn)
 {

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints: the calls that end a connection, and that wait for its last completion. The waiting
- * of a graceful end is in conn_teardown.c (kdapl_conn_drain_sq()) and evd/wq_end.c.
+ * Endpoints: the calls that end a connection and that wait for its last completion. How a graceful
+ * end waits is in conn_teardown.c (kdapl_conn_drain_sq()) and evd/wq_end.c.
  */
 #include <linux/export.h>
 
@@ -16,12 +16,12 @@
  *	requests under way finish first
  *
  * From now on requests are refused. What is posted is reported FLUSHED, except that a
- * graceful end lets requests finish first. Then one DISCONNECTED event on the connect
- * EVD tells that it is done. An abrupt call cuts a graceful one short. In DISCONNECTED
- * the call succeeds without effect.
+ * graceful end lets requests finish first. Then the connect EVD gets one DISCONNECTED
+ * event. An abrupt call cuts a graceful one short. In DISCONNECTED the call succeeds
+ * without effect.
  *
  * Context: any.
- * Return: DAT_SUCCESS (the end is under way and will be an event);
+ * Return: DAT_SUCCESS (the end is under way, and an event will report it);
  * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (flags);
  * DAT_INVALID_STATE (subtype its state: there is nothing to disconnect);
  * DAT_INTERNAL_ERROR (device removed, the connection has ended already).
@@ -85,7 +85,7 @@ static void ep_drain_put(struct ep_drain *drain)
 		kdapl_conn_put(drain->conn);
 }
 
-/* Of an EP without a connection, or that is being destroyed, there is nothing to wait for. */
+/* If an EP has no connection or is being destroyed, there is nothing to wait for. */
 static void ep_drain_get(struct kdapl_ep *ep, struct ep_drain *drain)
 {
 	struct kdapl_conn *conn;
@@ -110,8 +110,8 @@ static void ep_drain_get(struct kdapl_ep *ep, struct ep_drain *drain)
 }
 
 /*
- * Would the caller wait for an upcall that cannot come before its own has returned, or for one
- * beside it that may wait as well?
+ * Would the caller wait for an upcall that cannot start before its own has returned, or for a
+ * concurrent one that may be waiting as well?
  */
 static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
 {
@@ -137,27 +137,29 @@ static bool ep_drain_deadlocks(struct ep_drain *drain, bool ended)
  *
  * For a consumer that is about to free or reset an EP and wants to see all its completions
  * first, as with ib_drain_qp(). A connection or an attempt ends abruptly, as by
- * dat_ep_disconnect(); a graceful disconnect that is under way is waited for. When the call
- * returns, each DTO and RMR operation posted before it that has a completion has had it:
- * successful, failed or flushed; with an SRQ, each buffer the EP had taken, but those the
- * device has lost.
- * Where the EVD makes upcalls the last of them has returned; unsignalled completions start
- * them, too. Where the consumer dequeues (DAT_UPCALL_DISABLE, DAT_UPCALL_NOTIFY), all are
- * in the EVD: take them until DAT_QUEUE_EMPTY before the EP goes.
+ * dat_ep_disconnect(), but a graceful disconnect that is under way may finish. When the call
+ * returns, every DTO and RMR operation posted before it has had its completion, if it has
+ * one: successful, failed or flushed. With an SRQ the same is true of every buffer the EP
+ * had taken, except those the device has lost.
+ * If the EVD makes upcalls, the last of them has returned; unsignalled completions start
+ * them, too. If the consumer dequeues (DAT_UPCALL_DISABLE, DAT_UPCALL_NOTIFY), all
+ * completions are in the EVD: take them until DAT_QUEUE_EMPTY before the EP goes.
  *
- * In UNCONNECTED nothing happens, Receives stay posted. Connection events are not waited
- * for. Posts made during the call may be missed.
+ * In UNCONNECTED nothing happens, and Receives stay posted. The call does not wait for
+ * connection events. It may miss posts made meanwhile.
  *
- * Legal in upcalls that run in process context, such as that of DISCONNECTED, while the
- * EVD of that upcall has no completion of the EP left.
+ * Legal in upcalls that run in process context, such as that of DISCONNECTED. In an upcall
+ * of the EP's recv or request EVD it is legal only once the connection has ended and that
+ * EVD has no other completion of the EP.
  *
  * An extension of this provider.
  *
- * Context: may sleep; takes as long as the consumer's upcalls, so not with a lock held that
- * they take.
+ * Context: may sleep; waits for upcalls of the consumer, so hold no lock that they take.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state; EVD_IN_USE:
- * in an upcall of an EVD with a completion of the EP behind it, or beside it
- * (DAT_UPCALL_MANY), or in softirq, the call would wait for itself, and nothing has happened).
+ * the call would wait for itself, and nothing has happened: it comes from an upcall of the
+ * EP's recv or request EVD that is in softirq, or before the connection has ended, or while
+ * that EVD has another completion of the EP, queued or in a concurrent upcall
+ * (DAT_UPCALL_MANY)).
  */
 DAT_RETURN kdat_ep_drain(DAT_EP_HANDLE ep_handle)
 {

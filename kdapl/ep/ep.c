@@ -2,10 +2,10 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Endpoints as objects: how one is made, by a call or for a request, and how it goes.
+ * Endpoints as objects: how a call or a connection request creates one, and how it is destroyed.
  *
- * What an EP is made of is in ep_conf.c and ep_attr.c, the calls that change one are in
- * ep_modify.c, those that read one in ep_query.c. Its connection is in conn.c, posting in
+ * The objects and attributes of an EP are in ep_conf.c and ep_attr.c. The calls that change an EP
+ * are in ep_modify.c, those that read it in ep_query.c. Its connection is in conn.c, posting in
  * post.c; the calls that connect are in cm/.
  */
 #include <linux/export.h>
@@ -114,7 +114,7 @@ static int ep_new(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
  * kdapl_ep_tentative - make an EP that comes with a request
  * @ia: IA
  * @null_evd: its null EVD
- * @cr: the request: how many Reads the peer would like to have outstanding, and answer
+ * @cr: the request, which tells how many Reads the peer wants to have outstanding and to answer
  *
  * Context: may sleep; the listener's handler, or with the lock of a CR held.
  * Return: the EP, without PZ, EVDs and connection, referenced, or an ERR_PTR: -ENOMEM, or
@@ -199,7 +199,7 @@ static void ep_work_soft(struct work_struct *work)
 	kdapl_obj_put(&ep->obj);
 }
 
-/* Start to end the connection of an EP that is going to be destroyed. */
+/* Begin to end the connection of an EP that is going to be destroyed. */
 static void ep_begin_destroy(struct kdapl_ep *ep)
 {
 	struct kdapl_conn *conn;
@@ -236,7 +236,7 @@ static void ep_unlink(struct kdapl_ep *ep)
 	spin_unlock_irq(&ep->lock);
 }
 
-/* Destroy the rest of an EP, whose connection the reaper has. */
+/* Destroy the rest of an EP; the reaper has its connection. */
 static void ep_finish_destroy(struct kdapl_ep *ep)
 {
 	struct kdapl_ep_uses uses;
@@ -293,7 +293,7 @@ static void ep_destroy(struct kdapl_ep *ep)
 static void ep_work_free(struct work_struct *work)
 {
 	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, free_work);
-	unsigned int noio = memalloc_noio_save();	/* D-32 */
+	unsigned int noio = memalloc_noio_save();	/* reconnects may wait for this (D-32) */
 
 	ep_begin_destroy(ep);
 	ep_unlink(ep);
@@ -516,16 +516,16 @@ static DAT_RETURN ep_create_ret(int err, int attr_arg)
  * @ep_handle: where the handle goes
  *
  * Receives can be posted as soon as the EP exists, if it has a PZ. The default
- * attributes are up to 64 requests and Receives (0 of a kind without EVD) of up
- * to 4 segments, messages and RDMA as long as the IA takes them, and 4 RDMA Reads
- * under way in each direction, or as many as the IA has, if fewer. dat_ep_query() tells what
- * was granted.
+ * attributes are 64 requests and 64 Receives (0 of a kind without EVD) of up to 4
+ * segments, and 4 RDMA Reads under way in each direction. If the IA has less, that is
+ * what the EP gets. Messages and RDMA may be as long as the IA allows. dat_ep_query()
+ * tells what was granted.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS, the EP is UNCONNECTED; DAT_INVALID_HANDLE (IA, PZ,
  * EVD_RECV, EVD_REQUEST, EVD_CONN); DAT_INVALID_PARAMETER (attributes: beyond
- * those of the IA, or 0 of what an EVD was named for; also completion flags that
- * do not go together with an EVD); DAT_MODEL_NOT_SUPPORTED (quality of service);
+ * those of the IA, a queue of length 0 with an EVD, or completion flags that
+ * conflict with an EVD); DAT_MODEL_NOT_SUPPORTED (quality of service);
  * DAT_INSUFFICIENT_RESOURCES (subtype TEP, TEVD or MEMORY); DAT_INTERNAL_ERROR
  * (device removed).
  */
@@ -581,11 +581,11 @@ EXPORT_SYMBOL(dat_ep_create_with_srq);
  * @ep_handle: EP in any state but RESERVED (free the RSP first) and PASSIVE_ or
  *	TENTATIVE_CONNECTION_PENDING (answer the request first)
  *
- * A connection ends abruptly, an attempt is aborted, what is posted has no events
- * any more, and events that its EVDs still hold are taken back. Completions that the
+ * A connection ends abruptly, and an attempt is aborted. What is posted produces no
+ * more events, and events that the EVDs still hold are withdrawn. Completions that the
  * consumer has not taken are lost, and with them the buffers that came from an SRQ:
  * call kdat_ep_drain() first to see them all.
- * Inside an upcall of one of the EP's EVDs the handle dies at once and the rest
+ * Inside an upcall of one of the EP's EVDs the handle becomes invalid at once and the rest
  * happens after the upcall; the EVDs and the PZ stay in use until then. Elsewhere the
  * call waits for an upcall that is handling an event of this EP: hold no lock that
  * such an upcall takes.

@@ -72,7 +72,7 @@ enum kdapl_ep_input {
 	KDAPL_IN_REQUEST,	/* a request arrived at the RSP */
 	KDAPL_IN_ACCEPT,	/* dat_cr_accept() with this EP */
 	KDAPL_IN_ACCEPT_OWN,	/* dat_cr_accept() of a request that has this EP */
-	KDAPL_IN_DECLINE,	/* dat_cr_reject() or dat_cr_handoff() of it */
+	KDAPL_IN_DECLINE,	/* dat_cr_reject() or dat_cr_handoff() of such a request */
 	KDAPL_IN_ESTABLISHED,
 	KDAPL_IN_GRACEFUL,	/* dat_ep_disconnect() */
 	KDAPL_IN_ABRUPT,	/* the same */
@@ -88,8 +88,8 @@ enum kdapl_ep_input {
  * @mutex: protects @cm_id, so that there is one answer only
  * @cm_id: NULL once the request is answered, or the device is removed
  * @ep: the EP that comes with the request, referenced; constant
- * @local: what events and queries point to, as is @remote
- * @made: @ep was made for the request, and goes with it unless it is accepted
+ * @local: events and queries point to it, as to @remote
+ * @made: @ep was made for the request, and is destroyed with it unless accepted
  */
 struct kdapl_cr {
 	struct kdapl_obj obj;
@@ -99,8 +99,8 @@ struct kdapl_cr {
 	bool made;
 	struct sockaddr_storage local;
 	struct sockaddr_storage remote;
-	u8 read_in;		/* Reads the peer will have outstanding at most */
-	u8 read_out;		/* Reads the peer answers at a time at most */
+	u8 read_in;		/* most Reads the peer will have outstanding */
+	u8 read_out;		/* most Reads the peer answers at a time */
 	u32 pdata_len;
 	u8 pdata[];
 };
@@ -134,7 +134,7 @@ struct kdapl_ep {
 	struct kdapl_srq *srq;		/* constant */
 	DAT_SRQ_HANDLE srq_handle;
 	struct kdapl_evd *connect_evd;	/* may be NULL */
-	DAT_PZ_HANDLE pz_handle;	/* these as the consumer gave them */
+	DAT_PZ_HANDLE pz_handle;	/* handles as the consumer passed them */
 	DAT_EVD_HANDLE recv_handle;
 	DAT_EVD_HANDLE request_handle;
 	DAT_EVD_HANDLE connect_handle;

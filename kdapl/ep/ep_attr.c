@@ -11,7 +11,7 @@
 #define ATTR_READS	4	/* each way */
 
 /**
- * kdapl_ep_attr_default - the attributes of an EP that was created without any
+ * kdapl_ep_attr_default - the default attributes of an EP
  * @ia: limits of its IA
  * @recv: an EVD was named for Receives
  * @request: an EVD was named for requests
@@ -61,7 +61,7 @@ static bool attr_flags_valid(const DAT_EP_ATTR *attr)
  * @request: an EVD is named for requests
  * @srq: Receives come from an SRQ
  *
- * EP-CREATE-08, FLAG-14.
+ * The rules are EP-CREATE-08 and FLAG-14 (Documentation/conformance/semantics.md).
  *
  * Return: 0; -EINVAL if one of them is invalid or beyond its limit; -EOPNOTSUPP if they are
  * valid, but the device does not have this quality of service.

@@ -86,8 +86,8 @@ static enum kdapl_verdict bind_call(struct kdapl_bind *bind, struct kdapl_post *
  * @lmr_triplet: which part of it; length 0 closes the window. Read during the call
  * @mem_priv: REMOTE_READ (the LMR must have LOCAL_READ) and REMOTE_WRITE
  *	(LOCAL_WRITE); local rights are ignored
- * @va_type: DAT_VA_TYPE_VA: peers name the memory by the addresses of @lmr_triplet;
- *	DAT_VA_TYPE_ZB: from 0, for a part that starts on a page
+ * @va_type: DAT_VA_TYPE_VA: peers use the addresses of @lmr_triplet;
+ *	DAT_VA_TYPE_ZB: peers count from 0, and the part must start on a page
  * @ep_handle: EP in CONNECTED, of the PZ of both; in DISCONNECTED the bind is flushed
  * @user_cookie: comes back with the completion
  * @completion_flags: SUPPRESS, BARRIER_FENCE; UNSIGNALLED if the EP is configured
@@ -100,15 +100,15 @@ static enum kdapl_verdict bind_call(struct kdapl_bind *bind, struct kdapl_post *
  * The previous LMR is in use until then, the new one from the return of the call. At
  * most one bind of an RMR may be outstanding. If the RMR is already bound, the bind
  * takes two places of the request queue, unless the request EVD of the EP has
- * DAT_EVD_RMR_BIND_FLAG: then there is room for both.
+ * DAT_EVD_RMR_BIND_FLAG: then the queue has room for both.
  *
  * Context: any; does not sleep or allocate.
  * Return: DAT_SUCCESS (the bind will complete);
  * DAT_INVALID_HANDLE (RMR, LMR, EP); DAT_RESERVED_LMR;
  * DAT_INVALID_PARAMETER (range outside the LMR, LMR that is not bound,
  * lmr_context that is not the LMR's, rights, flags, NULL); DAT_INVALID_STATE
- * (subtype that of the EP); DAT_PROTECTION_VIOLATION (not all of one PZ; of
- * dat_rmr_create_for_ep() and bound on another EP); DAT_PRIVILEGES_VIOLATION
+ * (subtype that of the EP); DAT_PROTECTION_VIOLATION (not all of one PZ; RMR of
+ * dat_rmr_create_for_ep() with another EP); DAT_PRIVILEGES_VIOLATION
  * (the LMR lacks the local right); DAT_INSUFFICIENT_RESOURCES (a bind is under
  * way; max_request_dtos are outstanding; subtype MEMORY_REGION: more scattered
  * pages than kdat_ia_mem_limits() says); DAT_MODEL_NOT_SUPPORTED (BARRIER_FENCE on a

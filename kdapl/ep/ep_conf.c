@@ -70,7 +70,7 @@ void kdapl_ep_named_put(struct kdapl_ep_named *named)
  * @pz: PZ of the EP, or NULL
  * @srq: SRQ of the EP, or NULL
  *
- * Some devices check a Receive against the PD of the QP, so the two must have one PZ
+ * Some devices check a Receive against the PD of the QP. There the two must have the same PZ
  * (EP-CREATE-14).
  */
 bool kdapl_ep_pz_fits_srq(const struct kdapl_pz *pz, const struct kdapl_srq *srq)
@@ -108,7 +108,7 @@ int kdapl_ep_conf_init(struct kdapl_ep_conf *conf, struct kdapl_ia *ia,
 }
 
 /**
- * kdapl_ep_conf_apply - give an EP its configuration, as it works and as the consumer sees it
+ * kdapl_ep_conf_apply - set the configuration of an EP, for itself and for queries
  * @ep: the EP; ep->lock held, unless the EP is new
  * @named: objects
  * @conf: from kdapl_ep_conf_init()
@@ -143,7 +143,7 @@ void kdapl_ep_uses(struct kdapl_ep_uses *uses, const struct kdapl_ep_conf *conf,
 	};
 }
 
-/* Of the parts before @end. */
+/* Stop using the parts before @end. */
 static void conf_unuse(const struct kdapl_ep_uses *uses, int end)
 {
 	while (end--) {

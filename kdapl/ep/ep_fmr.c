@@ -13,7 +13,7 @@
 
 #define FLAGS_INVALIDATE (KDAPL_FLAGS_RDMA | DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG)
 
-/* Instead of NULL, which would mean a list of pages. It is refused once the handles are checked. */
+/* Stands for a NULL list, since NULL means pages here. Refused once the handles are checked. */
 static const struct kdat_sg fmr_no_sg;
 
 static enum kdapl_verdict fmr_check_lmr(const struct kdapl_lmr *lmr)
@@ -182,7 +182,7 @@ static DAT_RETURN fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post, enum 
  * @mem_type: DAT_MEM_TYPE_PHYSICAL or DAT_MEM_TYPE_PHYSICAL_VAR_PAGES
  * @region_description: for_physical or for_array: physical addresses of pages that
  *	have a struct page; the array is read during the call only
- * @num_pages: how many, at most as many as the LMR was allocated for. Soft-RoCE counts
+ * @num_pages: their number, at most what the LMR was allocated for. Soft-RoCE counts
  *	pages of PAGE_SIZE, whatever their size
  * @mem_privileges: rights of the binding
  * @va_type: DAT_VA_TYPE_VA: the region starts at the address of the first page;
@@ -196,7 +196,7 @@ static DAT_RETURN fmr_call(struct kdapl_fmr *fmr, struct kdapl_post *post, enum 
  * @rmr_context: where the key for peers goes, 0 without remote rights; may be NULL
  *
  * The keys are new. Requests that are posted later on the same EP may use them at once.
- * The pages must not go until the binding has ended: until dat_lmr_invalidate()
+ * The pages must stay until the binding has ended: until dat_lmr_invalidate()
  * completes, the peer has invalidated the key, or dat_lmr_free() returns. The
  * completion comes on the request EVD, with operation DAT_DTO_LMR_FMR.
  *
@@ -239,7 +239,7 @@ EXPORT_SYMBOL(dat_lmr_fmr);
 /**
  * kdat_lmr_fmr_sg - bind an LMR to a piece of memory, on an EP
  * @lmr_handle: LMR of dat_lmr_allocate() that is not bound
- * @sg: the memory, to the byte, for instance the block layer's scatterlist. If an entry
+ * @sg: the exact bytes, for instance from a scatterlist of the block layer. If an entry
  *	does not start where the one before ends, both places must be page boundaries.
  *	At most as many entries as the LMR has pages
  * @mem_privileges: rights of the binding
@@ -250,7 +250,7 @@ EXPORT_SYMBOL(dat_lmr_fmr);
  * @completion_flags: as for dat_lmr_fmr()
  * @lmr_context: where the key for local segments goes; may be NULL
  * @rmr_context: where the key for peers goes; may be NULL
- * @address: where the address of the first byte goes, as segments and peers name it;
+ * @address: where the address of the first byte goes, for use in segments and by peers;
  *	may be NULL
  *
  * Otherwise as dat_lmr_fmr(). Neither local segments nor peers reach memory before the first

@@ -128,8 +128,8 @@ static void modify_discard_conn(struct kdapl_conn *conn)
 }
 
 /*
- * The EP has got a fresh connection. Watermarks that were set since that was made were told to the
- * old one only.
+ * The EP has a fresh connection. Watermarks that were set since it was made have reached only the
+ * old one.
  */
 static void modify_watch(struct kdapl_conn *fresh)
 {
@@ -146,8 +146,8 @@ static int modify_check_state(struct kdapl_ep *ep, struct modify_change *change)
 }
 
 /*
- * Replace the connection by a fresh one, and apply the configuration that was made for. The old
- * one must be unused: Receives that are posted to it cannot be moved (D-11). ep->mutex held.
+ * Replace the connection by a fresh one, and apply the configuration it was made for. The old one
+ * must be unused: Receives that are posted to it cannot be moved (D-11). ep->mutex held.
  */
 static int modify_swap_conn(struct kdapl_ep *ep, struct modify_change *change,
 			    struct kdapl_conn *fresh)
@@ -320,21 +320,22 @@ static DAT_RETURN modify_ret(int err, DAT_EP_STATE state)
  * @ep_handle: EP in UNCONNECTED, RESERVED, PASSIVE_ or
  *	TENTATIVE_CONNECTION_PENDING, the PZ in the first and the last only; for
  *	srq_soft_hw, which has no effect without an SRQ, in any state
- * @ep_param_mask: DAT_EP_FIELD_* bits of the members to change; none of IA,
- *	state, addresses, ports and SRQ; the communicator in UNCONNECTED only
+ * @ep_param_mask: DAT_EP_FIELD_* bits of the members to change; not IA, state,
+ *	addresses, ports or SRQ; the communicator in UNCONNECTED only
  * @ep_param: the new values; NULL is a legal PZ or EVD
  *
  * All of them change, or none. PZ, recv and request EVD, completion flags, and numbers
  * of DTOs and segments need another QP, so they cannot change while Receives are
- * posted. The connect EVD, maximum sizes and read depths can. srq_soft_hw arms the soft
- * watermark anew, as dat_ep_set_watermark() does.
+ * posted. On iWARP the same is true of max_rdma_read_out, to or from 0. The connect EVD,
+ * maximum sizes and other read depths can change. srq_soft_hw arms the soft watermark
+ * anew, as dat_ep_set_watermark() does.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (ARG2: mask;
  * ARG3: values, bad handles among them); DAT_INVALID_STATE (subtype its state,
  * also: Receives are posted); DAT_MODEL_NOT_SUPPORTED (quality of service);
  * DAT_COMM_NOT_SUPPORTED (not TCP over IPv4 or IPv6); DAT_INSUFFICIENT_RESOURCES
- * (another QP cannot be had); DAT_INTERNAL_ERROR (device removed).
+ * (no other QP is left); DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
 			 const DAT_EP_PARAM *ep_param)
@@ -409,7 +410,7 @@ static DAT_RETURN modify_reset_ret(int err)
 	switch (err) {
 	case 0:
 		return DAT_SUCCESS;
-	case -EINVAL:	/* completion flags do not go together with an EVD any more */
+	case -EINVAL:	/* completion flags now conflict with an EVD */
 		return kdapl_arg_err(1);
 	case -ENOMEM:
 		return kdapl_err(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
@@ -426,13 +427,13 @@ static DAT_RETURN modify_reset_ret(int err)
  * old connection is freed, and completions that have not been dequeued are lost; call
  * kdat_ep_drain() first to see them all. The call does not wait for an upcall that is
  * handling such a completion, because the reset may come from that upcall;
- * dat_ep_free() and dat_evd_modify_upcall() with DAT_UPCALL_TEARDOWN wait. Connection
- * events that are queued stay: wait for that of the end first, or it looks like the outcome
- * of the next attempt. In UNCONNECTED nothing happens, and Receives stay posted.
+ * dat_ep_free() and dat_evd_modify_upcall() with DAT_UPCALL_TEARDOWN wait. Queued
+ * connection events stay: take the one that reports the end first, or it looks like the
+ * outcome of the next attempt. In UNCONNECTED nothing happens, and Receives stay posted.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its
- * state); DAT_INVALID_PARAMETER (ARG1: its completion flags do not go with those that an EVD
+ * state); DAT_INVALID_PARAMETER (ARG1: its completion flags conflict with those that an EVD
  * has got meanwhile); DAT_INSUFFICIENT_RESOURCES (the EP stays DISCONNECTED);
  * DAT_INTERNAL_ERROR (device removed).
  */

@@ -136,10 +136,10 @@ static u32 query_count(struct kdapl_wq *wq)
  * @nbufs_allocated: where the count goes; may be NULL. With an SRQ: buffers
  *	taken from it that the consumer does not have back yet; otherwise:
  *	Receives posted that have not completed
- * @bufs_alloc_span: the number of Receives that can still complete with them;
- *	the same number, since every message takes one buffer; may be NULL
+ * @bufs_alloc_span: where the number of Receives that can still complete with them
+ *	goes, the same number, since every message takes one buffer; may be NULL
  *
- * A snapshot. The device is looked at first, as dat_evd_dequeue() does.
+ * A snapshot. Completions are polled first, as in dat_evd_dequeue().
  *
  * Context: any.
  * Return: DAT_SUCCESS or DAT_INVALID_HANDLE.

@@ -9,8 +9,8 @@
 #define LIMITS_MAX_DTOS	16384	/* per EP and direction, even if the device has more */
 
 /*
- * The DTOs for which conn_sq_wrs() needs no more than @wrs: it adds a quarter, and multiplies by
- * the WRs of one request.
+ * The most DTOs for which conn_sq_wrs() needs no more than @wrs WRs: it adds a quarter, and
+ * multiplies by the WRs of one request.
  */
 static int limits_max_dtos(const struct kdapl_device *dev, int wrs)
 {
@@ -48,7 +48,7 @@ DAT_QOS kdapl_qos_supported(const struct kdapl_device *dev)
  * @dev: the device
  * @qos: as the consumer asks for it
  *
- * Return: 0; -EINVAL: there is none of that value; -EOPNOTSUPP: not on this device, or more than
+ * Return: 0; -EINVAL: no such value; -EOPNOTSUPP: not on this device, or more than
  * one at a time.
  */
 int kdapl_qos_check(const struct kdapl_device *dev, DAT_QOS qos)
@@ -63,8 +63,8 @@ int kdapl_qos_check(const struct kdapl_device *dev, DAT_QOS qos)
 /**
  * kdapl_ia_limits - the numeric part of the IA attributes
  * @ia: IA
- * @attr: filled but for names and address; max_dto_per_ep is the most an EP may ask for,
- *	which the device may not be able to do with many segments
+ * @attr: filled except names and address; max_dto_per_ep is the most an EP may ask for, but
+ *	with many segments the device may have room for fewer
  */
 void kdapl_ia_limits(struct kdapl_ia *ia, DAT_IA_ATTR *attr)
 {

@@ -7,7 +7,7 @@
  * ep_bind.c.
  *
  * A post is one RCU read section, on the fast path one with preemption off: handle, connection
- * and LMRs are looked up without taking references. It does not allocate or sleep, and hands at
+ * and LMRs are looked up without taking references. It does not allocate or sleep. It hands at
  * most one chain to the device, under the lock of its work queue, so that the entries are in the
  * order of the device's queue. The lock is not taken if the consumer has promised to serialise
  * its posts (D-78).
@@ -33,7 +33,7 @@ static_assert(offsetof(DAT_LMR_TRIPLET, virtual_address) == offsetof(struct ib_s
 static_assert(offsetof(DAT_LMR_TRIPLET, segment_length) == offsetof(struct ib_sge, length));
 static_assert(offsetof(DAT_LMR_TRIPLET, lmr_context) == offsetof(struct ib_sge, lkey));
 
-/* The slow path, with its EP. RCU read side. */
+/* The slow path, once the EP is found. RCU read side. */
 static DAT_RETURN post_checked(struct kdapl_ep *ep, struct kdapl_post *post, enum kdapl_call call)
 {
 	struct kdapl_conn *conn = rcu_dereference(ep->conn);
@@ -135,7 +135,7 @@ static __always_inline enum kdapl_fast post_fast_put(struct kdapl_wq *wq, u8 op,
 						     u8 flags, u32 length, bool quirky,
 						     bool serial)
 {
-	/* under the lock there is no room in another mode; a serialised post holds no lock */
+	/* in other modes there is no room; a serialised post must look, as it holds no lock */
 	if (serial && unlikely(READ_ONCE(wq->mode) != KDAPL_WQ_LIVE))
 		return KDAPL_FAST_SLOW;
 	if (quirky && unlikely(!kdapl_wq_has_reads(wq, op == DAT_DTO_RDMA_READ)))
@@ -473,7 +473,7 @@ DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT n
 EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
 
 /**
- * kdat_ep_post_rdma_write_immed - write into the peer's memory, and tell it so
+ * kdat_ep_post_rdma_write_immed - write into the peer's memory, and notify the peer
  * @ep_handle: EP in CONNECTED; in DISCONNECTED the request is flushed at once
  * @num_segments: segments in @local_iov, 0 for a Write of no bytes
  * @local_iov: as for dat_ep_post_rdma_write()
@@ -483,18 +483,18 @@ EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
  *	configured for it
  * @immed: a number for the peer, which gets the same value whatever its byte order
  *
- * A Write that also consumes one Receive of the peer, of any length, 0 included, from its SRQ if
- * it has one. Nothing is put into the memory of that Receive. Its completion comes when the data
- * is in place, in the order of the Sends and these Writes of the connection, as DAT_DTO_RECEIVE
- * with transfered_length 0; kdat_event_immed() finds @immed and the length of the Write in the
- * event. A peer that does not look takes it for an empty Send. If the peer has no Receive posted,
- * the Write waits for one, as a Send does.
+ * The Write also consumes one Receive of the peer, from its SRQ if it has one. The Receive may
+ * have any length, 0 included, and nothing is written to its memory. It completes when the data
+ * is in place, in order with the Sends and the other such Writes of the connection, as
+ * DAT_DTO_RECEIVE with transfered_length 0. kdat_event_immed() finds @immed and the length of
+ * the Write in the event; a peer that does not look takes it for an empty Send. If the peer has
+ * no Receive posted, the Write waits for one, as a Send does.
  *
  * The completion here is that of a Write, with operation DAT_DTO_RDMA_WRITE.
  *
- * InfiniBand and RoCE only: see KDAT_ATTR_IMMED_DATA. Writes with immediate data of a peer that
- * does not use kDAPL are reported in the same way, and need not be asked for; so are those that
- * some iWARP adapters can receive.
+ * InfiniBand and RoCE only: see KDAT_ATTR_IMMED_DATA. If a peer that does not use kDAPL sends
+ * Writes with immediate data, they are reported in the same way, without being asked for. So are
+ * those that some iWARP adapters can receive.
  *
  * An extension of this provider, after dat_ib_post_rdma_write_immed() of the reference
  * provider's InfiniBand extension.

@@ -31,17 +31,17 @@
  * @unposted: out: did not reach the device, will be reported FLUSHED
  * @fence: another WR fences it
  * @rebinds: an invalidation of @inv_key goes before it
- * @opcode: enum ib_wr_opcode; as @fence and @rebinds set when it is posted
+ * @opcode: enum ib_wr_opcode; like @fence and @rebinds, set when it is posted
  * @remote: remote buffer of RDMA
  * @length: bytes to transfer
  * @obj: LMR or RMR whose state the request changes
  * @mr: MR to be registered
- * @key: its key then
- * @access: its rights then
+ * @key: the key it gets
+ * @access: the rights it gets
  * @inv_key: key to be invalidated, first
  * @immed: immediate data
  * @seq: which operation on the LMR it is
- * @local: IA whose keys without an MR @iov may have, or NULL; with @rewrite
+ * @local: with @rewrite: IA whose keys without an MR may be in @iov, or NULL
  * @behind: with @sync: the same memory as @iov, by keys of LMRs; NULL: @iov itself
  */
 struct kdapl_post {
@@ -171,7 +171,7 @@ static inline enum ib_wr_opcode kdapl_post_opcode(const struct kdapl_post *post)
 }
 
 /*
- * The list for the device; NULL if it is empty, which not every device expects (D-96). Empty
+ * The list for the device; NULL if it is empty, since some devices would read it (D-96). Empty
  * segments are left out, the list ends after @length bytes, and the keys of the reserved LMR and
  * of LMRs without an MR are replaced by that of this PD. The lock that protects @scratch is held.
  */
@@ -211,7 +211,7 @@ static inline bool kdapl_wq_has_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 	       wq->head + wrs - wq->cached_tail <= max_wrs;
 }
 
-/* The same, once completions have been counted anew if need be. What the fast path knew is void. */
+/* The same, counting completions anew if need be. What the fast path knew is void then. */
 static inline bool kdapl_wq_make_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 {
 	wq->room = 0;
@@ -226,8 +226,8 @@ static __always_inline bool kdapl_wq_has_reads(const struct kdapl_wq *wq, u32 re
 }
 
 /*
- * Does a request with these completion flags get a completion of its own, unless something else
- * asks for one? wq->lock held.
+ * Do these completion flags give a request a completion of its own? It may need one for other
+ * reasons. wq->lock held.
  */
 static __always_inline bool kdapl_wq_signals(struct kdapl_wq *wq, u8 flags, u32 pos)
 {
@@ -264,10 +264,10 @@ static __always_inline void kdapl_wqe_fill(struct kdapl_wqe *wqe, u8 op, u64 coo
 }
 
 /*
- * Must a Send, Write or Read have a completion whatever its flags say? A Read must where Reads
- * complete out of order. A request of a page or more must where the network reads the pages of
- * a request without a completion in place: otherwise the consumer would have to wait for the
- * peer before it may use them again, not for the next completion.
+ * Must a Send, Write or Read have a completion whatever its flags say? A Read must if Reads
+ * complete out of order. A request of a page or more must if the network sends requests without a
+ * completion straight from their pages. Otherwise the consumer could not reuse the pages after
+ * the next completion, but would have to wait for the peer.
  */
 static __always_inline bool kdapl_dto_must_signal(const struct kdapl_wq *wq, u8 op, u64 length)
 {
@@ -351,8 +351,8 @@ kdapl_dto_wr(struct kdapl_wqe *wqe, enum ib_wr_opcode opcode, struct ib_sge *sgl
 }
 
 /*
- * The fast path is inside one of these sections, which RCU waits for as for its own, and which
- * cost less. Not if spinlocks may sleep.
+ * The fast path runs inside one of these sections. RCU waits for them as for its own read
+ * sections, and they cost less. If spinlocks may sleep, it is an ordinary read section.
  */
 static __always_inline void kdapl_fast_begin(void)
 {
@@ -390,7 +390,7 @@ kdapl_fast_check_segment(const struct kdapl_key_table *table, const unsigned lon
 	if (unlikely(!mr))
 		return false;
 	seq = raw_seqcount_begin(&mr->seq);
-	/* one subtraction compares and tells what is left; length - 1: 0 is refused, too */
+	/* one subtraction compares and yields what is left; length - 1: 0 is refused, too */
 	good = READ_ONCE(mr->lkey) == seg->lmr_context && !(need & ~mr->range.priv) &&
 	       (mr->range.domain == domain[0] || mr->range.domain == domain[1]) &&
 	       !check_sub_overflow(mr->range.length, seg->virtual_address - mr->range.start,

@@ -6,7 +6,7 @@
  */
 #include "post.h"
 
-/* Of what uses a Receive of the peer. */
+/* Flags of a request that uses a Receive of the peer. */
 #define FLAGS_SEND	(KDAPL_FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 
 /* Check one segment that is not empty, in the order of SIL-03. */
@@ -57,12 +57,12 @@ enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long
 	int i = 0;
 
 	if (unlikely(!post->n)) {
-		post->iov = NULL;	/* D-96 */
+		post->iov = NULL;	/* some devices would read the list (D-96) */
 		return KDAPL_ACCEPTED;
 	}
 	do {
 		if (unlikely(!post->iov[i].segment_length)) {
-			post->rewrite = true;	/* leaves it out: its key may be any */
+			post->rewrite = true;	/* leave it out: its key may be anything */
 			continue;
 		}
 		why = check_segment(ia, domain, &post->iov[i], need, post);
@@ -74,8 +74,8 @@ enum kdapl_verdict kdapl_post_check_iov(struct kdapl_ia *ia, const unsigned long
 }
 
 /*
- * Is there no means to fence this request on the device (D-95)? Which WRs a bind
- * consists of is not known yet: it counts as a registration.
+ * Does the device have no means to fence this request (D-95)? A bind counts as a
+ * registration, since its WRs are not known yet.
  */
 static bool check_unfenceable(const struct kdapl_caps *caps, const struct kdapl_post *post)
 {

@@ -11,7 +11,7 @@
 
 static const struct {
 	u8 op;
-	u8 call;	/* that posts it alone */
+	u8 call;	/* the one that posts it alone */
 } list_ops[] = {
 	[KDAT_REQUEST_SEND] = { DAT_DTO_SEND, KDAPL_CALL_SEND },
 	[KDAT_REQUEST_SEND_INVALIDATE] = { DAT_DTO_SEND, KDAPL_CALL_SEND },
@@ -115,20 +115,19 @@ static DAT_RETURN list_call(DAT_EP_HANDLE ep_handle, const struct kdat_request *
 /**
  * kdat_ep_post_list - post several requests in one call
  * @ep_handle: EP in CONNECTED; in DISCONNECTED the requests are flushed at once
- * @requests: in the order they are to be carried out; read during the call only
+ * @requests: in the order in which to carry them out; read during the call only
  * @num_requests: how many, at most KDAT_POST_LIST_MAX
- * @failed: where the number of the request goes that is to blame for an error, 0 for
- *	the whole list; may be NULL
+ * @failed: where the index of the bad request goes after an error, counted from 0; 0 also
+ *	if the error concerns the whole list; may be NULL
  *
- * As if each had been posted by the call it stands for, but all of them are, or
- * none. A request may use the key of an LMR bound earlier in the list; since the
- * call comes too late to tell it, kdat_lmr_next_contexts() tells it before. The
- * device is told once. Completions come for each request, by its own flags. An
- * extension of this provider.
+ * The effect is that of one call for each request, except that either all are posted or
+ * none. A request may use the key of an LMR bound earlier in the list:
+ * kdat_lmr_next_contexts() tells that key in advance. There is one doorbell for all. Each
+ * request completes by its own flags. An extension of this provider.
  *
  * Context: any; does not sleep or allocate.
- * Return: DAT_SUCCESS; what the call that the request to blame stands for would
- * have returned; DAT_INVALID_HANDLE (EP); DAT_INVALID_PARAMETER (ARG2: NULL,
+ * Return: DAT_SUCCESS; what the call that the bad request replaces would have
+ * returned; DAT_INVALID_HANDLE (EP); DAT_INVALID_PARAMETER (ARG2: NULL,
  * operation; ARG3: count); DAT_INSUFFICIENT_RESOURCES (not enough room in the
  * queue for all of them).
  */

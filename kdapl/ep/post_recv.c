@@ -23,7 +23,7 @@ static bool recv_has_room(struct kdapl_wq *wq)
 	return wq->head - wq->cached_tail < wq->depth;
 }
 
-/* Into work queue and device. There is room; wq->lock held. */
+/* Put a Receive into work queue and device. There is room; wq->lock held. */
 static __always_inline int recv_put(struct kdapl_wq *wq, struct ib_sge *sgl, int num_sge,
 				    u64 cookie, u8 flags, u32 length)
 {
@@ -60,7 +60,7 @@ static int recv_put_slow(struct kdapl_wq *wq, const struct kdapl_post *post)
 	return recv_put(wq, sgl, num_sge, post->cookie.as_64, post->flags, post->length);
 }
 
-/* Into the work queue only, to be reported FLUSHED. wq->lock held. */
+/* Put a Receive into the work queue only, to be reported FLUSHED. wq->lock held. */
 static void recv_put_unposted(struct kdapl_wq *wq, struct kdapl_post *post)
 {
 	kdapl_wqe_fill_unposted(wq, &wq->wqe[wq->head & wq->mask], post);
@@ -134,7 +134,7 @@ static enum kdapl_verdict recv_checked(struct kdapl_ep *ep, struct kdapl_post *p
 	enum kdapl_verdict why;
 	struct kdapl_conn *conn;
 
-	if (unlikely(ep->srq))		/* RECV-17 */
+	if (unlikely(ep->srq))		/* its Receives come from the SRQ (RECV-17) */
 		return KDAPL_REFUSE_STATE;
 	/* a connection is marked and replaced under one lock: the next look finds the new one */
 	do {
@@ -198,7 +198,7 @@ static __always_inline enum kdapl_fast recv_fast(struct kdapl_ep *ep,
 	if (unlikely((u32)n - 1 >= wq->max_iov[0] || (flags & wq->not_flags[0]) || !iov)) {
 		if (n || (flags & wq->not_flags[0]))
 			return KDAPL_FAST_SLOW;
-		iov = NULL;	/* D-96 */
+		iov = NULL;	/* some devices would read the list (D-96) */
 	}
 	if (!kdapl_fast_check_iov(wq->ia, wq->domain, iov, n, wq->sink, &length))
 		return KDAPL_FAST_SLOW;

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * From the reason why a post is refused to what the call returns.
+ * What a call returns if a post is refused.
  */
 #include "post.h"
 
@@ -77,7 +77,7 @@ static_assert(ARRAY_SIZE(ret_codes) == KDAPL_REFUSALS);
  * kdapl_post_ret - what a posting call returns
  * @why: KDAPL_ACCEPTED, or why it refuses
  * @ep: its EP, NULL if it has found none
- * @call: which call it is; of a list, the call that the request to blame stands for
+ * @call: which call it is; for a list, the call that the bad request replaces
  *
  * Context: any; RCU read side, for @ep.
  * Return: the DAT code.

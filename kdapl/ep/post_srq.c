@@ -10,8 +10,8 @@
 #include "post.h"
 
 /*
- * A buffer into pool and device. @slow: the post, if the device must not be given @iov as it is,
- * or has to be shown the memory; else NULL. RCU read side.
+ * Put a buffer into pool and device. @slow: the post, if @iov must be rewritten for the device or
+ * its memory synchronised; else NULL. RCU read side.
  */
 static __always_inline enum kdapl_verdict srq_put(struct kdapl_srq *srq,
 						  const DAT_LMR_TRIPLET *iov, DAT_COUNT n,
@@ -57,7 +57,7 @@ out:
 	return why;
 }
 
-/* A list that the fast path does not take: find out what is wrong with it, or special. */
+/* A list that the fast path does not take: find out what is wrong or special about it. */
 static noinline enum kdapl_verdict srq_slow(struct kdapl_srq *srq, unsigned long pd,
 					    const DAT_LMR_TRIPLET *iov, DAT_COUNT n, u64 cookie)
 {
@@ -93,7 +93,7 @@ static __always_inline enum kdapl_verdict srq_post(DAT_SRQ_HANDLE srq_handle,
 		if (n)
 			return n < 0 || n > srq->max_recv_iov ? KDAPL_REFUSE_COUNT :
 								KDAPL_REFUSE_MEMORY;
-		iov = NULL;	/* D-96 */
+		iov = NULL;	/* some devices would read the list (D-96) */
 	}
 	if (unlikely(READ_ONCE(srq->obj.ia->dead)))
 		return KDAPL_REFUSE_NO_DEVICE;
@@ -116,11 +116,11 @@ static __always_inline enum kdapl_verdict srq_post(DAT_SRQ_HANDLE srq_handle,
  *
  * The completion comes on the recv EVD of the EP that has taken the buffer, with the handle of
  * that EP. Completions of one EP come in the order of the peer's Sends; buffers may be taken in
- * another order than that of posting. A buffer is outstanding until the consumer has its event.
+ * an order other than that of posting. A buffer is outstanding until the consumer has its event.
  * The completion starts an upcall unless the EP has DAT_COMPLETION_SOLICITED_WAIT_FLAG as
  * recv_completion_flags and the Send has not asked for one.
  *
- * Each buffer must be as long as the longest message of any EP: a message that is longer fails it
+ * Each buffer must be as long as the longest message of any EP: a longer message fails the buffer
  * with DAT_DTO_ERR_LOCAL_LENGTH and ends that connection. If the status is not DAT_DTO_SUCCESS,
  * the contents are undefined.
  *

@@ -95,9 +95,9 @@ static const DAT_LMR_TRIPLET *wr_memory(const struct kdapl_post *post)
 }
 
 /**
- * kdapl_post_sync - show the memory of a post to the device
+ * kdapl_post_sync - synchronise the memory of a post for the device
  * @ia: IA
- * @post: request or Receive with @sync: CPU and device do not see its memory alike
+ * @post: request or Receive with @sync: CPU and device may see its memory differently
  *
  * Does nothing once the device has gone: the post will be flushed.
  *
@@ -114,7 +114,7 @@ void kdapl_post_sync(struct kdapl_ia *ia, const struct kdapl_post *post)
 
 /**
  * kdapl_post_flush - have unposted entries reported
- * @wq: work queue that an unposted entry has been added to, one that the device never gets
+ * @wq: work queue that an entry was added to which the device never gets
  *
  * Context: any, without wq->lock; RCU read side.
  */
@@ -317,7 +317,7 @@ static noinline void wr_build_memop(struct kdapl_wq *wq, const struct kdapl_post
 	} else if (post->opcode == IB_WR_LOCAL_INV) {
 		wr->send.ex.invalidate_rkey = post->inv_key;
 	} else {
-		/* a Write of nothing: no device sends what an earlier request has left here */
+		/* an empty Write: do not send what an earlier request has left here */
 		wr->rdma.remote_addr = 0;
 		wr->rdma.rkey = 0;
 	}
@@ -453,7 +453,7 @@ static void wr_put_unposted(struct kdapl_wq *wq, struct kdapl_post *post)
 	smp_store_release(&wq->head, wq->head + 1);
 }
 
-/* Requests into work queue and device, or into the work queue only. wq->lock held. */
+/* Put requests into work queue and device, or into the work queue only. wq->lock held. */
 static enum kdapl_verdict wr_post(struct kdapl_wq *wq, struct kdapl_post *posts, int n, u32 wrs,
 				  u32 reads, int *err)
 {

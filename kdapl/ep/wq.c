@@ -11,7 +11,7 @@
 #include "ep.h"
 
 /*
- * A post reads one cache line and writes another, and completions have a third; where cache lines
+ * A post reads one cache line and writes another, and completions have a third, if cache lines
  * have 64 bytes and spinlocks four.
  */
 #define IN_LINE(type, first, last) \
@@ -81,7 +81,7 @@ static int wq_alloc_lists(struct kdapl_wq *wq, u32 size)
  */
 struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 max_wrs, u32 max_sge)
 {
-	/* of our own there are only requests */
+	/* we post no Receives of our own */
 	u32 size = roundup_pow_of_two(recv ? max(max_wrs, 1U) : max_wrs + KDAPL_OWN_WQES);
 	struct kdapl_wq *wq;
 	u32 i;
@@ -114,7 +114,7 @@ struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 max_wrs,
 }
 
 /**
- * kdapl_wq_set_mode - say what becomes of posts
+ * kdapl_wq_set_mode - set what becomes of posts
  * @wq: the work queue
  * @mode: enum kdapl_wq_mode
  *

@@ -4,10 +4,10 @@
  *
  * The backlog of an EVD: events that wait for their consumer outside of a CQ.
  *
- * A circular buffer with three shares: one for events of other streams than DTO and RMR, if the EVD
+ * A circular buffer with three shares: one for events of streams other than DTO and RMR, if the EVD
  * has any (qlen, and one entry for the last asynchronous event); one that is filled by polling
  * ahead for posters (qlen or reserve, whichever is more); and one for connections that end
- * (reserve). What an upcall has in hand and gives back has room beside them.
+ * (reserve). There is more room for what an upcall has in hand and gives back.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -22,7 +22,7 @@ static struct kdapl_event *backlog_alloc(u32 size)
 			      GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 }
 
-/* How many events of other streams than DTO and RMR an EVD may hold if its length is @qlen. */
+/* How many events of streams other than DTO and RMR an EVD may hold if its length is @qlen. */
 static u32 backlog_others_max(const struct kdapl_evd *evd, u32 qlen)
 {
 	return evd->flags & ~KDAPL_EVD_CQ_FLAGS ? qlen : 0;
@@ -87,7 +87,7 @@ bool kdapl_evd_room(const struct kdapl_evd *evd)
 	return evd->backlog_count + others + 1 < evd->backlog_size;
 }
 
-/* No room for an event of another stream than DTO and RMR. evd->lock held. */
+/* No room for an event of a stream other than DTO and RMR. evd->lock held. */
 static bool backlog_others_full(const struct kdapl_evd *evd)
 {
 	return evd->backlog_others >= evd->qlen || evd->closing;
@@ -159,7 +159,7 @@ void kdapl_evd_give_back(struct kdapl_evd *evd)
  * @ev: the event
  *
  * Return: false when it does not fit: the backlog is full or, for events of
- * other streams than DTO and RMR, the consumer's queue length is reached.
+ * streams other than DTO and RMR, the consumer's queue length is reached.
  */
 bool kdapl_evd_backlog_add(struct kdapl_evd *evd, const struct kdapl_event *ev)
 {
@@ -223,7 +223,7 @@ bool kdapl_evd_may_poll_ahead(const struct kdapl_evd *evd, bool teardown)
 }
 
 /**
- * kdapl_evd_full - is there no room for an event of another stream than DTO and RMR?
+ * kdapl_evd_full - is there no room for an event of a stream other than DTO and RMR?
  * @evd: the EVD
  *
  * Context: any, without evd->lock.
@@ -241,11 +241,11 @@ bool kdapl_evd_full(struct kdapl_evd *evd)
 }
 
 /**
- * kdapl_evd_queue - queue an event of another stream than DTO and RMR
+ * kdapl_evd_queue - queue an event of a stream other than DTO and RMR
  * @evd: the EVD
  * @ev: the event
  *
- * A connection event that does not fit is lost. That is reported on the asynchronous EVD, once
+ * A connection event that does not fit is lost. The asynchronous EVD reports that, but only once
  * until there is room again. Connection requests and software events are refused by the caller;
  * asynchronous events go through kdapl_evd_queue_async().
  *

@@ -43,18 +43,18 @@ struct kdapl_patience {
 };
 
 /*
- * How long data may wait before the CM is notified that there must be a connection. Normally it
- * reports that itself within microseconds; a notification lets a disconnect of the peer overtake
- * its report.
+ * How long data may wait before the CM is told that there must be a connection. Normally the CM
+ * finds out by itself within microseconds. If it is told, its report may come after that of the
+ * peer's disconnect.
  */
 #define KDAPL_EST_TIME	(HZ / 20)
 
 /*
- * How long the accepting side holds back ESTABLISHED where the peer gives up if it reads more
- * than the MPA reply. Nothing reports that the peer has read it; its work items do so within a
- * millisecond or two, unless its CPUs are busy. The time is waited for in steps, each begun when
- * the last one has ended: a virtual machine that is stopped for a while, with the peer on the
- * same host or in the same machine, then loses one step and not all of the time.
+ * How long the accepting side holds back ESTABLISHED if the peer fails when it reads more than
+ * the MPA reply. Nothing reports that the peer has read the reply. Its work items do so within a
+ * millisecond or two, unless its CPUs are busy. The wait consists of steps, each begun when the
+ * last one has ended. If a virtual machine is stopped for a while, and the peer is in it or on
+ * the same host, only one step is lost and not the whole time.
  */
 #define KDAPL_HOLD_STEP		(HZ / 100)
 #define KDAPL_HOLD_STEPS	6
@@ -139,7 +139,7 @@ struct kdapl_conn_cm_ops {
  * @early: buffers of the SRQ that were filled before ESTABLISHED, in order; lock
  *	of the recv EVD, as for @srq_bufs_held and @watched
  * @srq_bufs_held: buffers of the SRQ not yet handed to the consumer
- * @marks: how many these may be; the EP's
+ * @marks: watermarks of the EP, limits of @srq_bufs_held
  * @watched: counted in recv_evd->watching
  * @last_wqe: the device has reported that it takes no more buffers from the SRQ
  * @pool_deadline: jiffies when waiting for that ends
@@ -273,8 +273,9 @@ static inline u32 kdapl_conn_progress(const struct kdapl_conn *conn)
 }
 
 /*
- * DAT_DTO_COMPLETION_STATUS of a request that failed, else of a Receive that did; 0: none has. Of
- * what was reported, which is all once it has ended. Any context; nothing is locked.
+ * DAT_DTO_COMPLETION_STATUS of the first request that failed, or else of the first Receive; 0:
+ * none has. Only what was reported counts, which is all once the connection has ended. Any
+ * context; nothing is locked.
  */
 static inline unsigned int kdapl_conn_error(const struct kdapl_conn *conn)
 {

@@ -7,7 +7,7 @@
  */
 #include "evd.h"
 
-#define SUSPECT_TIMEOUT	HZ		/* D-08 */
+#define SUSPECT_TIMEOUT	HZ	/* for the CM to report the peer's disconnect (D-08) */
 
 /**
  * kdapl_conn_end_in - end a connection or attempt after a delay
@@ -36,7 +36,7 @@ void kdapl_conn_end_in(struct kdapl_conn *conn, int reason, unsigned long delay)
  * @conn: the connection
  * @reason: the connection event it stands for, or KDAPL_END_*
  *
- * Of several reasons kdapl_conn_reason_wins() chooses.
+ * kdapl_conn_reason_wins() chooses among several reasons.
  *
  * Context: any.
  */
@@ -50,10 +50,10 @@ void kdapl_conn_end(struct kdapl_conn *conn, int reason)
  * @conn: the connection
  *
  * A consumer may disconnect as soon as it has received a message, before its device has
- * sent the ACK. Where a QP in ERR sends none any more, the end is delayed: otherwise the
- * peer would see a message FLUSHED that was received (D-85). The delay includes a grace period,
- * in which each CPU runs: the driver's task may be on one that stands still, in a guest whose
- * host is busy.
+ * sent the ACK. If a QP in ERR sends none any more, the end is delayed: otherwise the peer
+ * would see FLUSHED for a message that was received (D-85). The delay includes a grace period,
+ * in which each CPU has run: in a guest whose host is busy, the driver's task may be on a CPU
+ * that stands still.
  *
  * Context: any.
  */

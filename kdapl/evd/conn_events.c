@@ -191,7 +191,7 @@ bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_conn *conn)
 	u32 i;
 
 	lockdep_assert_held(&evd->lock);
-	kdapl_evd_settle(evd);	/* whoever waits has slept since it took the lock */
+	kdapl_evd_settle(evd);	/* the waiter has slept since it took the lock */
 	if (evd->closing || evd->discard || READ_ONCE(conn->discard) ||
 	    evd->policy == DAT_UPCALL_DISABLE || evd->policy == DAT_UPCALL_NOTIFY)
 		return false;

@@ -6,7 +6,7 @@
  *
  * An EVD that carries DTO or RMR streams owns a list of CQs, normally one. A CQ is sized by the
  * work queues attached to it, not by the consumer's queue length, so it cannot overrun: a work
- * queue that does not fit brings another CQ. Each is several times as large as all before it
+ * queue that does not fit gets another CQ. Each is several times as large as all before it
  * together, so that many EPs share a few CQs and the cost of polling and arming does not grow
  * with the number of EPs (D-93).
  */

@@ -38,7 +38,7 @@ static const struct kdapl_obj_ops evd_ops = {
 	.async_event = evd_async_event,
 };
 
-/* Also for the completions it was probably made for, so that it need not grow with each EP. */
+/* With room for the completions that are to be expected, so as not to grow with each EP. */
 static int evd_first_backlog(struct kdapl_evd *evd)
 {
 	u32 more = evd->flags & KDAPL_EVD_CQ_FLAGS ? kdapl_evd_expected(evd) : 0;
@@ -291,7 +291,7 @@ static DAT_RETURN evd_check_args(DAT_COUNT qlen, DAT_UPCALL_POLICY policy,
  * @evd_flags: event streams that may feed the EVD, any combination
  * @evd_handle: where the handle goes
  *
- * The upcalls of an EVD with no other flags than DTO and RMR_BIND run in
+ * The upcalls of an EVD with no flags other than DTO and RMR_BIND run in
  * softirq and must not sleep; those of every other EVD run in a workqueue and
  * may. kdat_evd_create() lets the consumer choose.
  *
@@ -424,8 +424,8 @@ static int evd_set_qlen(struct kdapl_evd *evd, int qlen)
  * @evd_handle: EVD
  * @evd_min_qlen: events it must hold at least
  *
- * No event is lost, whether it is queued or arrives meanwhile. Service points
- * refuse requests by the new length from then on.
+ * No event is lost, whether it is queued or arrives meanwhile. From then on service
+ * points refuse requests that do not fit into the new length.
  *
  * Context: may take mutexes; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (not positive,
@@ -476,8 +476,8 @@ EXPORT_SYMBOL(dat_evd_resize);
  *
  * Context: any, hard interrupts included.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (the EVD has
- * no SOFTWARE flag, NULL @event, another event number); DAT_QUEUE_FULL (as many
- * events of other streams than DTO and RMR are queued as the EVD is long).
+ * no SOFTWARE flag, NULL @event, another event number); DAT_QUEUE_FULL (the EVD is
+ * full of events of streams other than DTO and RMR).
  */
 DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 {
@@ -505,15 +505,15 @@ DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 }
 EXPORT_SYMBOL(dat_evd_post_se);
 
-/* Will there be no event any more? evd->lock held. */
+/* Will no event ever come again? evd->lock held. */
 static bool evd_dead(const struct kdapl_evd *evd)
 {
 	return evd->async_dead && evd->flags == DAT_EVD_ASYNC_FLAG;
 }
 
 /*
- * Returns -ENODATA if there is no event, -ESHUTDOWN if there will be none any more, and -EAGAIN
- * to be called again: only silent completions so far, and not yet as many as could be there when
+ * Returns -ENODATA if there is no event, -ESHUTDOWN if none will ever come again, and -EAGAIN to
+ * be called again: there were only silent completions so far, and fewer than could be there when
  * the consumer called.
  */
 static int evd_dequeue(struct kdapl_evd *evd, DAT_EVENT *event, u32 *skipped)
@@ -612,7 +612,7 @@ EXPORT_SYMBOL(dat_evd_dequeue);
  * @evd_handle: EVD that no EP, service point or IA uses
  *
  * Events still queued are lost; connection requests among them stay unanswered until
- * dat_ia_close(), so dequeue and reject them before. Returns after the last upcall has returned.
+ * dat_ia_close(), so dequeue and reject them first. The call waits for the last upcall.
  *
  * Context: may sleep; not inside an upcall of this EVD.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype

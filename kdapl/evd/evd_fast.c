@@ -10,10 +10,10 @@
  * from the same places under the same lock, so they can take turns.
  *
  * For upcalls a batch of completions is taken under one lock (D-108). The upcall of the first one
- * begins under the lock. Before each of the others the runner says in runner->ep whose event it
- * is, and lowers evd->untold by one. If that fails somebody else has the lock, and what is left is
- * in the backlog: kdapl_evd_give_back(). So a policy that is changed, an EP that is freed and a
- * call of dat_evd_dequeue() find every event whose upcall has not begun.
+ * begins under the lock. Before each of the others the runner stores in runner->ep whose event it
+ * is, and lowers evd->untold by one. If that fails, another context has taken the lock, and the
+ * rest is in the backlog: kdapl_evd_give_back(). So a change of policy, the freeing of an EP and
+ * dat_evd_dequeue() find every event whose upcall has not begun.
  */
 #include <linux/prefetch.h>
 
@@ -25,8 +25,8 @@
 			 KDAPL_WQE_BROKEN | KDAPL_WQE_INVALIDATED)
 
 /*
- * Is this the completion of a request or Receive that succeeded and is an event, and does it report
- * only this entry, so that no earlier one has to be reported or retired with it?
+ * Is this the completion of a request or Receive that succeeded and is an event? It must be the
+ * only entry to report: no earlier one has to be reported or retired with it.
  */
 static __always_inline bool fast_is_wqe(const struct ib_wc *wc, struct kdapl_wq **wqp)
 {
@@ -144,7 +144,7 @@ static __always_inline void fast_fill(const struct kdapl_evd *evd, DAT_EVENT *ev
 	kdapl_event_taken(&event->event_data.dto_completion_event_data, taken);
 }
 
-/* For dat_evd_dequeue() out of line: other completions are shorter for it. */
+/* Out of line, to keep dat_evd_dequeue() short for other completions. */
 static noinline enum kdapl_next fast_dequeue_buf(struct kdapl_evd *evd, DAT_EVENT *event)
 {
 	struct kdapl_taken taken;
@@ -215,8 +215,8 @@ static __always_inline int fast_take_batch(struct kdapl_evd *evd, int have, int 
 }
 
 /*
- * Have up to @n ordinary completions in hand: the one that is left of the last time, and others;
- * two at least, if there are. @polled: set if the CQs are empty. Returns how many; evd->lock held.
+ * Take ordinary completions until up to @n are in hand, with the one left from last time: at least
+ * two, if there are. @polled: set if the CQs are empty. Returns how many; evd->lock held.
  */
 static __always_inline int fast_take(struct kdapl_evd *evd, int n, bool *polled)
 {
@@ -269,9 +269,9 @@ static __always_inline void fast_tell(struct kdapl_evd *evd, struct kdapl_runner
 }
 
 /*
- * Make the upcalls of those in hand, two at least, but for the last one: whether there is an event
- * after it is to be found out when its turn comes. evd->lock held, and dropped meanwhile. Returns
- * how many were made; the others were given back if evd->untold is 0.
+ * Make the upcalls of the completions in hand, at least two, except the last one: whether an event
+ * follows it is found out when its turn comes. evd->lock held, and dropped meanwhile. Returns how
+ * many were made; the others were given back if evd->untold is 0.
  */
 static __always_inline int fast_tell_all(struct kdapl_evd *evd, struct kdapl_runner *runner)
 {
@@ -294,8 +294,8 @@ static __always_inline int fast_tell_all(struct kdapl_evd *evd, struct kdapl_run
 			break;
 		ep = taken->ep;
 		/*
-		 * Before the claim: who has the lock sees whose upcall it is. A release: who sees
-		 * it need not wait for the last one, which has returned.
+		 * Before the claim, so that a holder of the lock sees whose upcall it is. A
+		 * release, so that a waiter that sees it knows that the last one has returned.
 		 */
 		smp_store_release(&runner->ep, ep);
 		if (unlikely(!atomic_try_cmpxchg(&evd->untold, &left, left - 1)))
@@ -310,7 +310,7 @@ static __always_inline int fast_tell_all(struct kdapl_evd *evd, struct kdapl_run
 	return taken - evd->taken;
 }
 
-/* Single upcalls without giving back, after which several are taken at a time again. */
+/* After so many rounds without giving back, several are taken at a time again. */
 #define FAST_AGAIN	64
 
 /* kdapl_evd_run_fast(), with nrunning counted. */
@@ -416,7 +416,7 @@ int kdapl_evd_run_fast(struct kdapl_evd *evd, struct kdapl_runner *runner, int b
 			/* the first one is for the slow path, or there is no other one */
 			if (!n || *none)
 				goto out;
-			/* who waits comes first */
+			/* waiters come first */
 			if (unlikely(waitqueue_active(&evd->upcall_over)))
 				goto dropped;
 		}

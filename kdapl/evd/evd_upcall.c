@@ -5,16 +5,16 @@
  * The upcall engine: runners that take events and call the consumer, and
  * dat_evd_modify_upcall(), which sets the policy.
  *
- * An EVD has one runner, in irq_poll softirq or in a work item; both never run on two CPUs at
+ * An EVD has one runner, in irq_poll softirq or in a work item; neither ever runs on two CPUs at
  * once. With DAT_UPCALL_MANY an EVD in a workqueue has helpers instead, one per CPU: each wakes
  * another one before it calls the consumer, so that arriving events always find one. The EVD's
  * lock is dropped around the consumer's function, so it may call back into anything; callers
  * that must wait for the upcall find its runner on evd->runners.
  *
- * Arming: a runner takes events until there is none left, says that it runs no more, and only then
- * arms the CQs; all of that under one lock. Arming reports completions that arrived in between,
- * which start another turn. So no wake-up is lost, even if others take events meanwhile. Later
- * completions find the runner idle.
+ * Arming: a runner takes events until none is left, marks itself idle, and only then arms the CQs,
+ * all under one lock. Arming reports completions that arrived in between, which start another
+ * turn. So no wake-up is lost, even if others take events meanwhile. Later completions find the
+ * runner idle.
  */
 #include <linux/cpumask.h>
 #include <linux/export.h>
@@ -108,7 +108,7 @@ static void upcall_make(struct kdapl_evd *evd, struct kdapl_runner *runner, cons
 	kdapl_evd_called(evd, runner);
 }
 
-/* Has the event in hand been the last one, as far as that is known without polling? (D-79) */
+/* Was the event in hand the last one, as far as that is known without polling? (D-79) */
 static bool upcall_was_last(const struct kdapl_evd *evd)
 {
 	return evd->drained && evd->default_policy && evd->batch_pos == evd->batch_n &&
@@ -168,8 +168,8 @@ static bool upcall_run_one(struct kdapl_evd *evd, struct kdapl_runner *runner, i
 }
 
 /*
- * One turn. Returns @budget when it is used up and there may be more, with evd->lock held: who
- * arms needs it.
+ * One turn. Returns @budget when it is used up and there may be more. On return evd->lock is held,
+ * for arming.
  */
 static int upcall_run(struct kdapl_evd *evd, struct kdapl_runner *runner, int budget)
 	__acquires(&evd->lock)

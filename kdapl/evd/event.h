@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * From a work completion to an event: what the files of this folder share, and no other uses.
+ * From a work completion to an event: what only the files of this folder use.
  */
 #ifndef KDAPL_EVD_EVENT_H
 #define KDAPL_EVD_EVENT_H
@@ -42,14 +42,14 @@ static __always_inline void kdapl_event_taken(DAT_DTO_COMPLETION_EVENT_DATA *dto
 			0);
 }
 
-/* An event of another stream than DTO and RMR. */
+/* An event of a stream other than DTO and RMR. */
 static inline bool kdapl_event_other(const struct kdapl_event *ev)
 {
 	return ev->number != DAT_DTO_COMPLETION_EVENT &&
 	       ev->number != DAT_RMR_BIND_COMPLETION_EVENT;
 }
 
-/* In place of the buffer of an event, when that was freed before: kdapl_evd_give_back(). */
+/* Takes the place of an event's buffer once that has been freed: kdapl_evd_give_back(). */
 #define KDAPL_BUF_FREED		((struct kdapl_buf *)ERR_PTR(-ENOENT))
 
 /*
@@ -106,13 +106,13 @@ static inline struct kdapl_buf *kdapl_wc_buf(const struct ib_wc *wc)
 }
 
 /**
- * kdapl_buf_pass - a buffer was filled, and its consumer has the event soon
+ * kdapl_buf_pass - a buffer was filled, and the consumer will have the event soon
  * @wc: its completion
  * @watched: watermarks may be armed: evd->watching
  *
  * kdapl_buf_taken() and kdapl_buf_free() in one, for a connection that needs no closer look.
- * Where no watermark is armed, conn->srq_bufs_held need not count the buffer in between: who
- * arms one, or asks, takes the lock first, which counts what has no upcall yet.
+ * If no watermark is armed, conn->srq_bufs_held need not count the buffer in between: whoever
+ * arms one or queries takes the lock first, and that counts buffers without an upcall yet.
  *
  * Context: the lock of the connection's receive EVD held, pool->lock not held.
  * Return: the connection; NULL, and nothing has changed, if the slow path must be taken.

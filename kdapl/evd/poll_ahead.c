@@ -124,8 +124,8 @@ static bool ahead_empty_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 /**
  * kdapl_wq_force_end - the QP is destroyed: take what is left on the CQ
  * @wq: a work queue of a stopped connection
- * @flush_unsignaled: unsignaled requests without a completion are reported FLUSHED, too, not taken
- *	as succeeded
+ * @flush_unsignaled: report unsignaled requests without a completion FLUSHED, too, instead of
+ *	taking them as successful
  *
  * Context: may sleep.
  */

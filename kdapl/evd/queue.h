@@ -13,8 +13,8 @@
  * @buf: buffer of an SRQ, to be freed when the consumer has the event; or NULL
  * @number: DAT_EVENT_NUMBER
  * @signalled: may start an upcall
- * @immed: of a Receive: a Write with immediate data has used it. @data has the data in place of
- *	a key, and the length of the Write
+ * @immed: a Receive that a Write with immediate data has used: @data holds the immediate data in
+ *	place of a key, and the length of the Write
  * @data: the payload
  */
 struct kdapl_event {
@@ -100,7 +100,7 @@ struct kdapl_taken {
 	u32 op;
 };
 
-/* How many are in hand at a time: the one that is left of the last time, and a whole batch. */
+/* Most that are in hand at a time: the one left from last time, and a whole batch. */
 #define KDAPL_TAKE	(KDAPL_BATCH + 1)
 
 /**
@@ -142,12 +142,12 @@ struct kdapl_helper {
  * @mutex: attaching work queues, growing the backlog, changing length and policy; never
  *	held while something waits for an upcall
  *
- * Delivery, all under @lock. An event is taken, in this order, from the backlog,
- * from work queues with something to report, from the rest of the batch, from the
- * CQs. dat_evd_dequeue(), polling ahead, which only moves completions to the backlog, and the
- * upcall engine each take one event at a time, so the order is kept. Of ordinary completions the
- * engine takes several (@taken): whoever else takes the lock, by kdapl_evd_lock_irq() or
- * kdapl_evd_lock_irqsave(), finds those whose upcalls have not begun in the backlog again.
+ * Delivery happens under @lock. An event is taken, in this order, from the backlog, from
+ * work queues with something to report, from the rest of the batch, from the CQs.
+ * dat_evd_dequeue(), the upcall engine and polling ahead, which only moves completions to the
+ * backlog, each take one event at a time, so the order is kept. Of ordinary completions the engine
+ * takes several (@taken). Any other context takes the lock by kdapl_evd_lock_irq() or
+ * kdapl_evd_lock_irqsave(), which put those whose upcalls have not begun back into the backlog.
  */
 struct kdapl_evd {
 	struct kdapl_obj obj;
@@ -230,14 +230,14 @@ struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
 /* backlog.c */
 void kdapl_evd_give_back(struct kdapl_evd *evd);
 
-/* What @runner has taken for upcalls that have not begun goes back. evd->lock held. */
+/* Give back what @runner has taken for upcalls that have not begun. evd->lock held. */
 static inline void kdapl_evd_settle(struct kdapl_evd *evd)
 {
 	if (unlikely(atomic_read(&evd->untold)))
 		kdapl_evd_give_back(evd);
 }
 
-/* Take evd->lock, and find all events whose upcalls have not begun in the queue. */
+/* Take evd->lock, with all events whose upcalls have not begun back in the queue. */
 static inline void kdapl_evd_lock_irq(struct kdapl_evd *evd) __acquires(&evd->lock)
 {
 	spin_lock_irq(&evd->lock);

@@ -8,7 +8,7 @@
 #include "event.h"
 #include "../core/trace.h"
 
-/* A failed operation on memory was no transfer, and reports what it was, unless it was flushed. */
+/* A failed operation on memory was no transfer: it has its own status, unless it was flushed. */
 static unsigned int report_memop_status(const struct kdapl_wqe *wqe, unsigned int status)
 {
 	if (status == DAT_DTO_SUCCESS ||

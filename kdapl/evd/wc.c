@@ -10,9 +10,9 @@
  *
  * On devices that complete in order, a send completion for entry k reports k and reclaims
  * everything up to it: entries before k had no completion, so they were suppressed and
- * succeeded. Where that does not hold (soft-iWARP while a Read is under way), or where a
- * completion may not be reported yet (a message that arrived before ESTABLISHED), the entry is
- * marked done and the work queue is reported from its tail, in post order.
+ * succeeded. There are two exceptions: on soft-iWARP this does not hold while a Read is under
+ * way, and a message that arrives before ESTABLISHED may not be reported yet. In both cases the
+ * entry is marked done, and the work queue is reported from its tail, in post order.
  */
 #include "event.h"
 
@@ -52,8 +52,8 @@ static void wc_early(struct kdapl_conn *conn, enum ib_wc_status status)
 }
 
 /*
- * What the message of a Receive has brought: a Send the key that it has invalidated, a Write its
- * immediate data; that of a Send goes unreported. Returns a flag KDAPL_WQE_*, and what it is.
+ * What the message of a Receive has brought: the key that a Send has invalidated, or the immediate
+ * data of a Write. That of a Send goes unreported. Returns a flag KDAPL_WQE_*, and the value.
  */
 static noinline u8 wc_brought(struct kdapl_conn *conn, const struct ib_wc *wc, u32 *what)
 {
@@ -145,9 +145,9 @@ static bool wc_buf(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_e
 }
 
 /*
- * Does everything before this completion have an outcome? On soft-iWARP not while a Read is under
- * way, nor once a request has failed: those posted meanwhile may be flushed before others that
- * wait in its queue.
+ * Does everything before this completion have an outcome? On soft-iWARP it does not while a Read
+ * is under way, nor once a request has failed: requests posted meanwhile may be flushed before
+ * others that wait in its queue.
  */
 static bool wc_in_order(const struct kdapl_evd *evd, struct kdapl_wq *wq,
 			const struct kdapl_wqe *wqe, unsigned int status)
@@ -168,9 +168,10 @@ static bool wc_in_order(const struct kdapl_evd *evd, struct kdapl_wq *wq,
 
 /*
  * How many entries from the tail on, other than Reads, does a completion out of order prove to be
- * done? @before: how many are before it. A successful Read proves that these were sent, any other
- * completion proves itself as well. A failed Read proves nothing, and neither does a flush, which
- * may overtake them, unless it is the marker's: that is posted when all has been flushed (D-09b).
+ * done? @before: how many are before it. A successful Read proves that these were sent; any other
+ * completion proves itself as well. A failed Read proves nothing. A flush proves nothing either,
+ * since it may overtake them, except that of the marker, which is posted when all has been flushed
+ * (D-09b).
  */
 static u32 wc_proves(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe, u32 before,
 		     unsigned int status)

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Synchronising memory for the CPU that a device has written, before its completion is
- * reported. Only where DMA needs it: elsewhere ->sinks is NULL, and nothing here is called.
+ * Before a completion is reported, memory that the device has written is synchronised for the
+ * CPU. If DMA does not need that, ->sinks is NULL and nothing here is called.
  */
 #include "event.h"
 

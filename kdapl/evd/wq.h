@@ -180,7 +180,7 @@ struct kdapl_wq {
 	struct kdapl_sinks *sinks;	/* for wqe[], where DMA must be synchronised, or NULL */
 	u32 synced;		/* send work queues with sinks: up to this index they are */
 
-	/* for whoever looks; written under the lock of cq's EVD */
+	/* statistics; written under the lock of cq's EVD */
 	u32 flushed;		/* completions reported as flushed */
 	u32 failed;		/* and with another error */
 	u8 error;		/* DAT_DTO_COMPLETION_STATUS of the first of these */

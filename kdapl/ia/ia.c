@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Interface Adapters: instances are made, queried, closed.
+ * Interface Adapters: creating, querying and closing instances.
  */
 #include <linux/export.h>
 #include <linux/log2.h>
@@ -14,7 +14,7 @@
 
 KDAPL_OBJ_IS_FIRST(struct kdapl_ia);
 
-/* Attributes of providers that have no member of their own, for devices without and with them. */
+/* Provider attributes without a member of their own: for devices without and with the feature. */
 static const DAT_NAMED_ATTR ia_named_attrs[2][1] = {
 	{ { KDAT_ATTR_IMMED_DATA, "FALSE" } },
 	{ { KDAT_ATTR_IMMED_DATA, "TRUE" } },
@@ -599,13 +599,13 @@ DAT_RETURN kdat_ia_pdata_limits(DAT_IA_HANDLE ia_handle, struct kdat_pdata_limit
 EXPORT_SYMBOL(kdat_ia_pdata_limits);
 
 /**
- * kdat_ia_device - the device a block or SCSI host of this IA is a child of
+ * kdat_ia_device - the parent device for a block or SCSI host of this IA
  * @ia_handle: IA
  * @parent: the device, with a reference that put_device() drops; NULL if the RDMA device has
- *	none, as one of software over a virtual network device
+ *	none, such as one in software over a virtual network device
  *
- * What the RDMA device hangs on: a PCI function, in most cases. For device_add_disk() and
- * scsi_add_host(). An extension of this provider.
+ * This is the parent of the RDMA device: a PCI function, in most cases. For device_add_disk()
+ * and scsi_add_host(). An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (NULL @parent);
@@ -635,10 +635,10 @@ EXPORT_SYMBOL(kdat_ia_device);
  * kdat_ia_lost - has the device of an IA gone?
  * @ia_handle: IA
  *
- * A call on an IA whose device was removed returns DAT_INTERNAL_ERROR, as one does that finds
- * a fault of the provider. After DAT_TRUE the instance can only be closed. It is DAT_TRUE by
- * the time that the first call fails, some milliseconds before the event that tells of it.
- * An extension of this provider.
+ * Calls on an IA whose device was removed return DAT_INTERNAL_ERROR, and so do calls that find
+ * a fault of the provider; this call tells the two apart. After DAT_TRUE the instance can only
+ * be closed. The answer is DAT_TRUE by the time the first call fails, some milliseconds before
+ * the event that reports the loss. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_TRUE if it has, or if @ia_handle is not that of an open IA.

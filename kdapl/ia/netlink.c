@@ -2,11 +2,11 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The stable face for administrators and their scripts: generic netlink, described in
+ * The stable interface for administrators and their scripts: generic netlink, described in
  * Documentation/netlink/specs/kdapl.yaml. debugfs has more, and may change.
  *
- * As in debugfs.c, a dump walks the table of handles under RCU and takes no lock, and what it says
- * of an object was not all read at the same moment.
+ * As in debugfs.c, a dump walks the table of handles under RCU and takes no lock. The values of an
+ * object were not all read at the same moment.
  */
 #include <net/genetlink.h>
 
@@ -90,7 +90,7 @@ static int nl_put_conn(struct sk_buff *skb, const struct kdapl_obj *obj)
 	return ret ?: nl_put_counts(skb, conn);
 }
 
-/* What a dump is to tell. */
+/* The kind of objects that a dump reports. */
 struct nl_kind {
 	u8 cmd;
 	u8 type;
@@ -204,7 +204,7 @@ int kdapl_end_by_hand(u32 id, u32 qpn, struct netlink_ext_ack *extack)
 		NL_SET_ERR_MSG(extack, "it is not connected");
 		ret = -ENOTCONN;
 	} else if (kdapl_conn_stopping(conn) || kdapl_conn_spent(conn)) {
-		/* it has another reason, which the log is to tell */
+		/* it has another reason, which the log reports */
 		NL_SET_ERR_MSG(extack, "it is ending already");
 		ret = -EALREADY;
 	} else if (state == DAT_EP_STATE_CONNECTED) {

@@ -36,8 +36,8 @@ static DAT_RETURN open_check(DAT_COUNT qlen, const DAT_EVD_HANDLE *async,
  * @consumer: name of the module; copied, up to MODULE_NAME_LEN, and kept until kdapl.ko is
  *	unloaded, so use a few fixed names only. NULL: kdapl
  *
- * The header makes dat_ia_openv() and dat_ia_open() this call with KBUILD_MODNAME.
- * `rdma resource show` has the name with the protection domains, queues and connections of
+ * The header turns dat_ia_openv() and dat_ia_open() into this call, with KBUILD_MODNAME.
+ * `rdma resource show` shows the name with the protection domains, queues and connections of
  * the IA, as for other kernel consumers of verbs; debugfs has it, too.
  *
  * Context: may sleep; does not wait for RTNL.
@@ -118,8 +118,8 @@ EXPORT_SYMBOL(dat_ia_openv);
 #define OPEN_RESOLVE_MS		4000
 
 /**
- * struct open_route - what the connection manager says of a destination
- * @done: it has said it
+ * struct open_route - the connection manager's answer about a destination
+ * @done: completed when the answer is there
  * @err: 0 or an errno
  */
 struct open_route {
@@ -197,7 +197,7 @@ static int open_resolve(struct net *net, const struct sockaddr *dst, const struc
 	err = rdma_resolve_addr(id, src ? (struct sockaddr *)&from : NULL,
 				(struct sockaddr *)&to, OPEN_RESOLVE_MS);
 	if (!err) {
-		/* always completed: by an address, an error, or the device that goes */
+		/* always completed: by an address, an error, or removal of the device */
 		wait_for_completion(&route.done);
 		err = route.err;
 	}
@@ -260,8 +260,8 @@ static DAT_RETURN open_check_addr(struct net *net, const struct sockaddr *dst,
  * @ia_handle: as in dat_ia_openv()
  * @consumer: name of the module, as in kdat_ia_openv()
  *
- * The header makes kdat_ia_open_to() this call with KBUILD_MODNAME. An extension of this
- * provider.
+ * The header turns kdat_ia_open_to() into this call, with KBUILD_MODNAME. An extension of
+ * this provider.
  *
  * Context: may sleep; takes 4 seconds if the destination does not answer; does no I/O to free
  * memory; does not wait for RTNL.
@@ -304,7 +304,7 @@ EXPORT_SYMBOL(kdat_ia_open_to_as);
  * kdat_ia_open_to - open the Interface Adapter that leads to a destination
  * @net: network namespace; the caller keeps it
  * @dst: IPv4 or IPv6 address of a peer; its port number does not matter. A link-local address
- *	with the index of the network device
+ *	needs the index of the network device
  * @src: address to connect from, or NULL: what the routes say
  * @asynch_evd_min_qlen: as in dat_ia_openv()
  * @asynch_evd_handle: as in dat_ia_openv()
@@ -312,8 +312,8 @@ EXPORT_SYMBOL(kdat_ia_open_to_as);
  *
  * The connection manager finds the device, through VLANs and bonds, as it does when it
  * connects: the neighbour has to answer. The instance connects from the address found in
- * that namespace. A work item can call this; dat_ia_openv() would look in the initial
- * namespace then. An extension of this provider.
+ * that namespace. A work item can use this call, while dat_ia_openv() there looks in the
+ * initial namespace only. An extension of this provider.
  *
  * Context: may sleep; takes 4 seconds if the destination does not answer; does no I/O to free
  * memory; does not wait for RTNL.

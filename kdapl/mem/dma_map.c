@@ -4,10 +4,10 @@
  *
  * Memory that consumers map for the device themselves.
  *
- * Each mapping has a record, so that the removal of the device undoes those that are left: the
- * device may go before its consumers unmap, and afterwards they cannot. So does closing the IA.
- * The record is the consumer's, since who maps for each transfer must not wait for memory. A record
- * on the list of its IA is mapped, and its device is there: removal empties the list first.
+ * Each mapping has a record, so that removal of the device can undo the mappings that are left:
+ * afterwards their consumers cannot. Closing the IA does the same. The record belongs to the
+ * consumer, since one that maps for each transfer must not wait for memory. A record on the list
+ * of its IA is mapped, and its device is there: removal empties the list first.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -109,7 +109,7 @@ static int map_begin(struct kdapl_ia *ia, struct kdat_dma_map *map, void *addres
 }
 
 /**
- * kdat_ia_dma_map - map memory and get the device's address of it
+ * kdat_ia_dma_map - map memory and get its address for the device
  * @ia_handle: IA
  * @map: record of the mapping, zeroed or unmapped; its member address gets the device's address.
  *	It must stay where it is until kdat_ia_dma_unmap() or dat_ia_close() returns
@@ -120,8 +120,8 @@ static int map_begin(struct kdapl_ia *ia, struct kdat_dma_map *map, void *addres
  * For DAT_MEM_TYPE_IA, and for segments of the reserved LMR. The mapping lasts until
  * kdat_ia_dma_unmap(); the removal of the device and dat_ia_close() undo those that are
  * left. If the provider attribute lmr_sync_req is TRUE, the sync calls work on such
- * addresses, too. It allocates nothing, but the driver of an IOMMU may. An extension of this
- * provider.
+ * addresses, too. The call allocates nothing, but the driver of an IOMMU may. An extension of
+ * this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (@map: NULL, or mapped already;
@@ -160,7 +160,7 @@ EXPORT_SYMBOL(kdat_ia_dma_map);
 
 /*
  * End a mapping, or forget one that the removal of the device has ended. @entered: the device
- * cannot go meanwhile, so the IOMMU has its time without the lock. -ENOENT: there is none.
+ * cannot go meanwhile, so the lock is dropped while the IOMMU works. -ENOENT: there is none.
  */
 static int map_end(struct kdapl_ia *ia, struct kdat_dma_map *map, bool entered)
 {
@@ -191,9 +191,9 @@ static int map_end(struct kdapl_ia *ia, struct kdat_dma_map *map, bool entered)
  * @ia_handle: IA it was mapped with
  * @map: record of the mapping
  *
- * Before the call free the LMRs over this memory, and wait for the requests that
- * name it. Once the device has gone nothing is mapped any more, and the call succeeds, for each
- * record once. Afterwards the record can be used again, or freed. An extension of this provider.
+ * Before the call, free the LMRs over this memory and wait for the requests that name it.
+ * Once the device has gone nothing is mapped any more, and the call succeeds once for each
+ * record. Afterwards the record can be used again, or freed. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER (@map: NULL, or not mapped

@@ -182,7 +182,7 @@ static bool lmr_is_length(DAT_MEM_TYPE mem_type)
 	return mem_type == DAT_MEM_TYPE_VIRTUAL || mem_type == DAT_MEM_TYPE_IA;
 }
 
-/* The arguments of dat_lmr_kcreate(), but for IA, PZ and source. */
+/* The arguments of dat_lmr_kcreate(), except IA, PZ and source. */
 static DAT_RETURN lmr_check(DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION *region, u64 length,
 			    DAT_MEM_PRIV_FLAGS priv, DAT_VA_TYPE va_type,
 			    DAT_MEM_OPTIMIZE_FLAGS opt, DAT_LMR_HANDLE *lmr_handle)
@@ -211,8 +211,8 @@ static DAT_RETURN lmr_check(DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION 
 }
 
 /*
- * May the memory of this LMR get another one? As kdapl_lmr_check(); -EBUSY: it is an LMR of
- * dat_lmr_allocate(), whose memory comes and goes (D-67).
+ * May another LMR be made of the memory of this one? As kdapl_lmr_check(); -EBUSY: this is an LMR
+ * of dat_lmr_allocate(), whose memory comes and goes (D-67).
  */
 static int lmr_check_source(struct kdapl_ia *ia, DAT_LMR_HANDLE handle)
 {
@@ -305,10 +305,10 @@ static DAT_RETURN lmr_make_ret(int err)
  * max_lmr_block_size fit however scattered they are; larger ones fit if they are
  * contiguous enough for the larger page sizes of the device.
  *
- * Memory that is not registered takes no registration queue pair and nothing of the
- * device, and no key of it exists there. It is checked by posts like any other. But the
- * device does not check it once more: requests that name it must have completed before
- * dat_lmr_free(), since they would reach the memory afterwards.
+ * Memory that is not registered takes no registration queue pair and no resource of the
+ * device, which has no key for it. Posts check it like any other memory, but the device
+ * does not check it again. So requests that name it must have completed before
+ * dat_lmr_free(): they would reach the memory afterwards.
  *
  * The memory must stay allocated until dat_lmr_free().
  *
@@ -504,11 +504,12 @@ static int lmr_retire(struct kdapl_lmr *lmr)
  * dat_lmr_free - end a registration
  * @lmr_handle: LMR
  *
- * The memory itself is the consumer's and stays. After the return neither
- * local segments nor peers reach it through the keys of this LMR, unless DAT_INVALID_HANDLE
- * is returned since another call is just freeing it. The call waits for
- * requests of dat_lmr_fmr() and dat_lmr_invalidate() that are outstanding; if the EP
- * completes no request for 5 s, its connection is ended with BROKEN.
+ * The memory itself belongs to the consumer and stays. After the return neither local
+ * segments nor peers reach it through the keys of this LMR. There is one exception: if
+ * another call is just freeing it, the return is DAT_INVALID_HANDLE and that call may not
+ * be done. The call waits for outstanding requests of dat_lmr_fmr() and
+ * dat_lmr_invalidate(); if the EP completes no request for 5 s, its connection is ended
+ * with BROKEN.
  *
  * Context: may sleep; not in an upcall of an EVD that such operations complete on.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype LMR_IN_USE: an

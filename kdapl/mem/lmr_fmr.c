@@ -159,7 +159,7 @@ static int fmr_fill_sg(const struct kdapl_fmr *fmr, struct fmr_list *list)
 	}
 }
 
-/* Unmap the memory again: no key has stood for it, so the device has not used it. */
+/* Unmap the memory again: it has had no valid key, so the device has not used it. */
 static void fmr_take_back(struct kdapl_lmr *lmr)
 {
 	lmr->mem.sync = false;
@@ -167,9 +167,9 @@ static void fmr_take_back(struct kdapl_lmr *lmr)
 }
 
 /*
- * The block size for the list. Its pieces meet at pages, so where mapping keeps what is in a page
- * together, the list need not be looked at: it has as many blocks as pages. An IOMMU whose pages
- * are smaller than the kernel's keeps less: the beginning shows that.
+ * The block size for the list. Its pieces meet at page boundaries. If the mapping keeps pages
+ * whole, the list has as many blocks as pages and need not be looked at. An IOMMU whose pages are
+ * smaller than the kernel's does not keep them whole, which the first address shows.
  */
 static u32 fmr_page_size(const struct kdapl_lmr *lmr, const struct fmr_list *list, u64 start)
 {
@@ -312,7 +312,7 @@ enum kdapl_verdict kdapl_fmr_begin(struct kdapl_fmr *fmr, unsigned long ep,
  * kdapl_fmr_key_back - let the next binding have the key of one that was not posted
  * @lmr: LMR
  * @key: of the binding; the consumer has not seen it, except from kdat_lmr_next_contexts(),
- *	which so stays right
+ *	whose answer stays right in this way
  *
  * Context: any; before kdapl_lmr_op_done().
  */
@@ -351,7 +351,7 @@ static DAT_RETURN fmr_next_key(struct kdapl_lmr *lmr, u32 *key)
  *	NULL
  *
  * For messages that carry the key and are posted in one list with the binding, see
- * kdat_ep_post_list(). The keys are not valid before. An extension of this provider.
+ * kdat_ep_post_list(). The keys are not valid before that. An extension of this provider.
  *
  * Context: any.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_RESERVED_LMR; DAT_INVALID_STATE
@@ -408,7 +408,7 @@ static int lmr_allocate(struct kdapl_lmr *lmr, u32 pages)
  * @lmr_handle: where the handle goes
  *
  * The LMR is not bound yet and has no keys. Everything that dat_lmr_fmr() needs is allocated
- * here, so that it does not have to.
+ * here, so that it need not allocate.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (IA, PZ); DAT_INVALID_PARAMETER (not

@@ -485,7 +485,7 @@ static void mem_narrow(struct kdapl_mem *mem)
 	last->length -= mem->tail;
 }
 
-/* The same for the addresses of the device; its lengths may be those of the memory. */
+/* The same for the DMA addresses; DMA lengths may be the same fields as those of the memory. */
 static void mem_move_ends(struct kdapl_mem *mem, int nents, bool narrow)
 {
 	struct scatterlist *first = mem->sgt.sgl;

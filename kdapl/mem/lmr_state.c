@@ -136,7 +136,7 @@ static void lmr_unmap_later(struct kdapl_lmr *lmr)
 
 /*
  * End a binding: its memory is not reached any more. Interrupts are off, so a large region is
- * unmapped later, by a work item or the next binding, unless the previous one still is being
+ * unmapped later, by a work item or the next binding, unless the previous one is still being
  * unmapped. Either way the CPU sees what the device has written. mr.lock held.
  */
 static void lmr_unbind(struct kdapl_lmr *lmr)

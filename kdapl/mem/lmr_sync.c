@@ -305,7 +305,7 @@ EXPORT_SYMBOL(dat_lmr_sync_rdma_read);
  * For memory that a peer has written, before it is read locally; and for local
  * changes of memory that a peer is going to write, before the peer does. If both
  * have changed bytes, the changes of both are kept; a byte that both have changed
- * is the peer's. Only needed if the provider attribute lmr_sync_req is TRUE;
+ * gets the peer's value. Only needed if the provider attribute lmr_sync_req is TRUE;
  * otherwise the call checks its arguments and does nothing else.
  *
  * Context: any; does not sleep or allocate.
@@ -342,7 +342,7 @@ static u64 sync_hint_page(struct kdapl_device *dev, u64 length)
  * @length: as for dat_lmr_kcreate(): bytes; pages for the PHYSICAL types; ignored for
  *	LMR
  * @mem_optimization: as for dat_lmr_kcreate()
- * @preferred_length: where a length as good or better goes, in the same unit
+ * @preferred_length: where a length goes that is as good or better, in the same unit
  * @preferred_alignment: where the best alignment of a physically contiguous region of
  *	that length goes
  *

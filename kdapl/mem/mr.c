@@ -47,8 +47,8 @@ int kdapl_mr_access(DAT_MEM_PRIV_FLAGS priv)
 
 /*
  * The next low byte, from a linear congruential generator of full period (the step is odd): all
- * 256 are used before one is used again, so a late request does not find its own key. The step
- * is random for each MR. mr->lock held.
+ * 256 are used before one is used again, so a late request does not find its key valid again.
+ * The step is random for each MR. mr->lock held.
  */
 static void mr_draw_key(struct kdapl_mr *mr)
 {
@@ -131,7 +131,7 @@ static void mr_unmap(struct kdapl_mr *mr)
 
 /*
  * Destroy MR and mapping. If the device is being removed, a stale MR need not be replaced any
- * more: let those who wait for that go on.
+ * more: release those that wait for it.
  */
 static void mr_destroy(struct kdapl_res *res)
 {
@@ -322,7 +322,7 @@ void kdapl_mr_destroy(struct kdapl_mr *mr)
 	}
 	kdapl_keys_remove(&ia->keys, mr->index, mr);
 	if (!kdapl_res_release(dev, &mr->res))
-		mr_unmap(mr);	/* mapped before the MR could not be allocated */
+		mr_unmap(mr);	/* it was mapped before allocating the MR failed */
 	if (mr->pd)
 		kdapl_pd_put(mr->pd);
 }

@@ -171,7 +171,7 @@ EXPORT_SYMBOL(dat_pz_create);
  * @pz_param_mask: DAT_PZ_FIELD_* bits of the members wanted; 0 is legal
  * @pz_param: filled entirely
  *
- * A PZ has no other parameter than its IA.
+ * The IA is the only parameter of a PZ.
  *
  * Context: any.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined

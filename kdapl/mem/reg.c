@@ -92,8 +92,8 @@ static void reg_free(struct kdapl_reg *reg)
 	}
 	if (reg->cq) {
 		/*
-		 * ib_free_cq() waits until the core's handler has taken all completions, not until
-		 * it has armed the CQ after that. Nothing completes any more, so no other follows.
+		 * ib_free_cq() waits until the core's handler has taken all completions, but not
+		 * until it has armed the CQ. Nothing completes any more, so no other run follows.
 		 */
 		synchronize_rcu();
 		ib_free_cq(reg->cq);

@@ -243,7 +243,7 @@ static enum kdapl_verdict rmr_check_part(const struct kdapl_bind *bind)
 	return KDAPL_ACCEPTED;
 }
 
-/* With @take the RMR counts as a window of the LMR from now on, which keeps it as it is. */
+/* With @take the RMR counts as a window of the LMR from now on, so that the LMR stays as it is. */
 static enum kdapl_verdict rmr_check_lmr(const struct kdapl_rmr *rmr,
 					const struct kdapl_bind *bind, bool take)
 {
@@ -344,7 +344,7 @@ static int rmr_prepare(struct kdapl_rmr *rmr, struct kdapl_bind *bind)
 	return 0;
 }
 
-/* Begin a bind, if it may. rmr->lock held. */
+/* Begin a bind if that is allowed. rmr->lock held. */
 static enum kdapl_verdict rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bind,
 				    struct kdapl_op_owner *owner)
 {
@@ -409,9 +409,9 @@ again:
  * @rmr: RMR claimed
  * @bind: what it is to be bound to
  *
- * From now on requests of this side can name the RMR by the new key, and not by the old one. Not
- * to be called without an established connection: the request will be flushed, and nothing may
- * change.
+ * From now on requests of this side can name the RMR by the new key, and not by the old one. Call
+ * this with an established connection only: otherwise the request will be flushed, and nothing
+ * may change.
  *
  * Context: any; RCU read side, the device is there.
  * Return: KDAPL_ACCEPTED or the reason to refuse it.
@@ -560,7 +560,7 @@ out:
  * @pz_handle: PZ
  * @rmr_handle: where the handle goes
  *
- * It is not bound. What binds need is allocated here, so that they do not have to.
+ * The RMR is not bound yet. What binds need is allocated here, so that they need not allocate.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE (PZ); DAT_INVALID_PARAMETER (NULL);
@@ -632,8 +632,8 @@ EXPORT_SYMBOL(dat_rmr_query);
  * dat_rmr_free - end an RMR, bound or not
  * @rmr_handle: RMR
  *
- * After the return peers do not reach memory through it. An outstanding bind is waited
- * for; if the device of its EP completes nothing for 5 s, the connection is ended as
+ * After the return peers do not reach memory through it. The call waits for an
+ * outstanding bind; if its EP completes no request for 5 s, the connection is ended with
  * BROKEN.
  *
  * Context: may sleep; not in an upcall of an EVD on which binds of it complete.

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * kdat_iser: connections. Each has an instance of the adapter that leads to its target, and with
- * it a Protection Zone of its own, so no target can use what is lent to another one.
+ * kdat_iser: connections. Each opens an instance of the adapter that leads to its target, with a
+ * Protection Zone of its own, so no target can use memory that is lent to another one.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -53,8 +53,8 @@ int kdiser_errno(struct kdiser_conn *conn)
 }
 
 /*
- * End a connection, because of @why unless NULL, and tell libiscsi, which has it closed: by
- * iscsid, or by itself when iscsid is not there. Context: any but with locks of libiscsi.
+ * End a connection, and log @why unless NULL. libiscsi is told, and has iscsid close it, or closes
+ * it itself if iscsid is not there. Context: any, but without locks of libiscsi.
  */
 void kdiser_fail(struct kdiser_conn *conn, enum iscsi_err err, const char *why)
 {
@@ -85,7 +85,7 @@ static DAT_RETURN kdiser_create_ep(struct kdiser_conn *conn, u32 reads, u32 max_
 	attr.max_message_size = sizeof(struct kdiser_pdu) + KDISER_MAX_PDU;
 	attr.max_recv_dtos = KDISER_LONG_RECEIVES + conn->depth + KDISER_MORE_RECEIVES;
 	attr.max_recv_iov = 1;
-	/* Each command may lend memory and take it back. Of the Sends most are noticed late. */
+	/* Each command may lend memory and take it back. Most Sends are noticed late. */
 	attr.max_request_dtos = 3 * conn->depth + KDISER_DATA_OUTS + 4 * KDISER_SIGNAL_EVERY;
 	attr.max_request_iov = 2;
 	attr.max_rdma_size = max_data;
@@ -100,12 +100,12 @@ static DAT_RETURN kdiser_create_ep(struct kdiser_conn *conn, u32 reads, u32 max_
 	       kdat_ep_modify_conn(conn->ep, &conn_attr);
 }
 
-/* Make what a connection needs, and begin to connect. Takes seconds if nobody is there. */
+/* Make what a connection needs, and begin to connect. Takes seconds if no target is there. */
 static int kdiser_connect(struct kdiser_conn *conn)
 {
-	/* The target may invalidate keys by its answers, which is said by saying nothing. */
+	/* No flag forbids the target to invalidate keys by its answers, so it may. */
 	const struct iser_cm_hdr hello = { .flags = ISER_ZBVA_NOT_SUP };
-	/* of IPv6 as well */
+	/* IPv6 has it in the same place */
 	u16 port = be16_to_cpu(((struct sockaddr_in *)&conn->target)->sin_port);
 	DAT_IA_ATTR *attr;
 	DAT_RETURN ret;
@@ -153,8 +153,8 @@ static void kdiser_connect_work(struct work_struct *work)
 }
 
 /*
- * Begin to connect to @target. conn->settled says when that has succeeded or failed. The class
- * does one thing at a time, for all sessions, so a worker does the rest.
+ * Begin to connect to @target. conn->settled completes when that has succeeded or failed. The
+ * class does one thing at a time, for all sessions, so a work item does the rest.
  */
 struct kdiser_conn *kdiser_open(const struct sockaddr *target, u32 depth, u32 max_sectors)
 {
@@ -178,7 +178,7 @@ struct kdiser_conn *kdiser_open(const struct sockaddr *target, u32 depth, u32 ma
 }
 
 /*
- * End the connection and free all that was made on the adapter. Afterwards commands that had no
+ * End the connection and free all that was made on the adapter. Afterwards commands without an
  * answer can be given up: their memory is out of reach. May be called again.
  */
 void kdiser_close(struct kdiser_conn *conn)
@@ -187,7 +187,7 @@ void kdiser_close(struct kdiser_conn *conn)
 	struct iscsi_conn *iscsi;
 
 	cancel_work_sync(&conn->connect_work);
-	/* iscsid would take this end, if it is told of it, for that of its next connection. */
+	/* If iscsid were told of this end, it would take it for that of its next connection. */
 	spin_lock_bh(&conn->lock);
 	conn->closing = true;
 	spin_unlock_bh(&conn->lock);

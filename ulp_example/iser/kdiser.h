@@ -36,7 +36,7 @@ static_assert(sizeof(struct iser_cm_hdr) == 4);
 #define KDISER_MORE_RECEIVES	8	/* for PDUs that answer nothing: pings, events */
 #define KDISER_DATA_OUTS	64	/* Data-Out PDUs that may be on their way */
 #define KDISER_MAX_COPY		4096	/* WRITEs up to this are copied, not registered */
-#define KDISER_SIGNAL_EVERY	16	/* of so many Sends one has a completion */
+#define KDISER_SIGNAL_EVERY	16	/* one of so many Sends has a completion */
 
 /* What a request or Receive was for: the upper half of its cookie; the lower one is an index. */
 enum kdiser_cookie {
@@ -50,10 +50,10 @@ enum kdiser_cookie {
 
 /* What a task that is no command waits for, before libiscsi has it back. */
 enum kdiser_due {
-	KDISER_NOTHING,		/* it has it back; or it is a command */
+	KDISER_NOTHING,		/* libiscsi has it back, or it is a command */
 	KDISER_ANSWER,		/* to a login, text, ping or logout */
 	KDISER_TM_ANSWER,	/* to task management */
-	KDISER_SEND,		/* there is no answer, so that it is sent */
+	KDISER_SEND,		/* its Send: there is no answer */
 };
 
 /*
@@ -88,9 +88,9 @@ enum kdiser_state {
 };
 
 /*
- * A connection, from ep_connect to ep_disconnect. kdiser_close() takes everything from it but
- * its memory: afterwards there are no upcalls, and nothing of a command can be reached by the
- * target or the device.
+ * A connection, from ep_connect to ep_disconnect. kdiser_close() frees everything except its
+ * memory: afterwards there are no upcalls, and neither the target nor the device can reach the
+ * memory of a command.
  */
 struct kdiser_conn {
 	struct list_head node;		/* under kdiser_mutex */
@@ -113,7 +113,7 @@ struct kdiser_conn {
 	DAT_EVENT_NUMBER event;		/* why it is DOWN, or: */
 	int err;
 	bool started;			/* see kdiser_start_conn() */
-	bool closing;			/* libiscsi wants no news of it; under lock */
+	bool closing;			/* tell libiscsi nothing more; under lock */
 
 	/* Messages: text, Receives (long ones first), slots, Data-Outs. */
 	u8 *messages;

@@ -25,7 +25,7 @@ MODULE_PARM_DESC(queue_depth, "tasks a session can have, a power of two, 32..204
 module_param(max_sectors, uint, 0444);
 MODULE_PARM_DESC(max_sectors, "sectors of 512 bytes a command can have, 64..16384 (default 1024)");
 
-/* The class of iSCSI refuses a second transport of a name, but with a stack trace. */
+/* The iSCSI class refuses a second transport with the same name, but with a stack trace. */
 static bool kdiser_name_taken(void)
 {
 	struct path path;

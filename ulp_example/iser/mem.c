@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * kdat_iser: the memory of a connection. All messages are in one region, which is registered
- * once. The memory of commands is registered for each of them, so each slot has an LMR for it.
+ * once. The memory of a command is registered for that command, so each slot has an LMR.
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -65,7 +65,7 @@ struct kdiser_pdu *kdiser_data_pdu(struct kdiser_conn *conn, u32 i)
 	return (void *)(conn->messages + kdiser_data_outs_at(conn) + i * KDISER_DATA_OUT);
 }
 
-/* Small WRITEs get what an LMR of the device has room for beside the rest. */
+/* Small WRITEs get the room that the rest leaves in one LMR of the device. */
 static void kdiser_choose_copy(struct kdiser_conn *conn)
 {
 	u64 room = (u64)(conn->limits.lmr_pages - 1) * PAGE_SIZE;

@@ -5,10 +5,10 @@
  * kdat_iser: what arrives. All of it runs in the upcall of one EVD, so one event at a time, in
  * softirq.
  *
- * When libiscsi hears of the end of a command it gives back its memory. So it hears of an answer
- * only after the device has refused the target that memory: the answer has invalidated its key,
- * or an invalidation posted here is done. The answer to task management waits for the memory of
- * all commands that it ends. Whatever else does not fit ends the connection.
+ * When libiscsi learns that a command has ended, it gives back the memory. So an answer is passed
+ * on only when the target can no longer reach that memory: the answer has invalidated its key, or
+ * an invalidation posted here is done. The answer to task management waits for the memory of all
+ * commands that it ends. Whatever else does not fit ends the connection.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -25,7 +25,7 @@ static DAT_RETURN kdiser_post_receive(struct kdiser_conn *conn, u32 i)
 				DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-/* Context: any, but there may be thousands. */
+/* Context: any, but @count may be thousands. */
 DAT_RETURN kdiser_post_receives(struct kdiser_conn *conn, u32 first, u32 count)
 {
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -36,7 +36,7 @@ DAT_RETURN kdiser_post_receives(struct kdiser_conn *conn, u32 first, u32 count)
 	return ret;
 }
 
-/* Does this answer end a login? A discovery goes on as it has begun. */
+/* Does this answer lead to the full feature phase? That of a discovery session does not count. */
 static bool kdiser_login_ends(struct iscsi_conn *iscsi, const struct iscsi_hdr *hdr)
 {
 	const struct iscsi_login_rsp *rsp = (const struct iscsi_login_rsp *)hdr;
@@ -69,9 +69,10 @@ static void kdiser_deliver(struct kdiser_conn *conn, struct iscsi_conn *iscsi, u
 }
 
 /*
- * The answer to task management, of slot @i. libiscsi takes any for that to its last request. There
- * is an earlier one if the task that waited for its answer got a signal (sg_reset): the answer to
- * that says nothing about the commands of the last one, and only ends its own task.
+ * Deliver the answer to task management, of slot @i. libiscsi takes any such answer for that to its
+ * last request. There is an earlier request if the task that waited for its answer got a signal
+ * (sg_reset). The answer to that one says nothing about the commands of the last request, and only
+ * ends its own task.
  */
 static void kdiser_deliver_management(struct kdiser_conn *conn, struct iscsi_conn *iscsi, u32 i)
 {
@@ -95,7 +96,7 @@ static void kdiser_deliver_management(struct kdiser_conn *conn, struct iscsi_con
 	kdiser_delivered(conn, answer, err);
 }
 
-/* All of them that have waited. */
+/* Deliver all such answers that have waited. */
 static void kdiser_deliver_all_management(struct kdiser_conn *conn, struct iscsi_conn *iscsi)
 {
 	bool due;
@@ -111,9 +112,9 @@ static void kdiser_deliver_all_management(struct kdiser_conn *conn, struct iscsi
 }
 
 /*
- * iscsiadm, which does a discovery itself, loses an answer that comes before the kernel has told
- * it that its PDU is sent, and a software device in the same machine is as fast as that. So these
- * answers wait for a tick.
+ * iscsiadm does a discovery itself. It loses an answer that comes before the kernel has reported
+ * that its PDU is sent, and a software device in the same machine is that fast. So these answers
+ * wait for a tick.
  */
 void kdiser_deliver_late(struct work_struct *work)
 {
@@ -133,15 +134,15 @@ void kdiser_deliver_late(struct work_struct *work)
 	local_bh_enable();
 }
 
-/* May anybody still use the memory of a command? */
+/* May the device or the target still use the memory of a command? */
 static bool kdiser_used(const struct kdiser_slot *slot)
 {
 	return slot->lent || slot->sends;
 }
 
 /*
- * Take back the memory of a slot, once our own Sends do not read it any more: nothing else would
- * keep the device from that. The completion tells when the target cannot reach it.
+ * Take back the memory of a slot, once our own Sends do not read it any more: an invalidation
+ * would not stop them. Its completion tells when the target can no longer reach the memory.
  */
 static const char *kdiser_take_back(struct kdiser_conn *conn, u32 i)
 {
@@ -181,7 +182,7 @@ static const char *kdiser_answered(struct kdiser_conn *conn, struct iscsi_conn *
 	return kdiser_take_back(conn, i);
 }
 
-/* Of the commands before it. Those after it go on; libiscsi sends some when nobody waits for it. */
+/* Does it end this command? Not one sent after it, as libiscsi does if no task waits for it. */
 static bool kdiser_tm_covers(const struct iscsi_tm *tm, const struct kdiser_slot *slot)
 {
 	if (!iscsi_sna_lt(slot->cmdsn, be32_to_cpu(tm->cmdsn)))
@@ -197,8 +198,8 @@ static bool kdiser_tm_covers(const struct iscsi_tm *tm, const struct kdiser_slot
 }
 
 /*
- * An answer to task management: take back the memory of the commands that it has ended. It does not
- * overtake answers that wait either, or a command would seem to be lost.
+ * An answer to task management: take back the memory of the commands that it has ended. It must not
+ * overtake answers that wait, or a command would seem to be lost.
  */
 static const char *kdiser_tm_answered(struct kdiser_conn *conn, u32 receive,
 				      const struct iscsi_hdr *hdr)
@@ -286,10 +287,10 @@ static bool kdiser_rejects_ping(const struct kdiser_pdu *pdu, const struct iscsi
 }
 
 /*
- * Does a target name a task that gets no such answer? One that gets none ends when it is sent, the
- * others by their answer: libiscsi would have a second one end the task once more. Linux 6.12 does
- * not see that the task is free by then. In a reject it is the header of what is rejected that
- * libiscsi obeys.
+ * Does a target name a task that gets no such answer? A task without an answer ends when it is
+ * sent, the others end by their answer. A second answer would end the task once more: libiscsi of
+ * Linux 6.12 does not see that the task is free by then. In a reject, libiscsi goes by the header
+ * of the rejected PDU.
  */
 static const char *kdiser_check_task(struct kdiser_conn *conn, const struct kdiser_pdu *pdu)
 {
@@ -375,7 +376,7 @@ static void kdiser_received(struct kdiser_conn *conn, const DAT_DTO_COMPLETION_E
 		case ISCSI_OP_ASYNC_EVENT:
 		case ISCSI_OP_REJECT:
 			break;
-		default:	/* R2T and Data-In are not of iSER */
+		default:	/* iSER has no R2T and no Data-In */
 			wrong = "a PDU that it may not send";
 		}
 	}

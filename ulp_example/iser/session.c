@@ -33,7 +33,7 @@ static u32 kdiser_depth, kdiser_max_sectors;
 
 /* ---- endpoints ---- */
 
-/* The connection of an endpoint, which iscsid names by a number: it may be of another transport. */
+/* The connection of an endpoint. iscsid passes a number, which may be of another transport. */
 static struct kdiser_conn *kdiser_find(struct iscsi_endpoint *endpoint)
 {
 	struct kdiser_conn *conn, *found = NULL;
@@ -46,7 +46,7 @@ static struct kdiser_conn *kdiser_find(struct iscsi_endpoint *endpoint)
 	return found;
 }
 
-/* @shost is of an interface that iscsid binds to. As with all of iser the route decides. */
+/* @shost is of an interface that iscsid binds to; it is ignored. In iser the route decides. */
 static struct iscsi_endpoint *kdiser_ep_connect(struct Scsi_Host *shost, struct sockaddr *target,
 						int non_blocking)
 {
@@ -117,7 +117,7 @@ static int kdiser_get_ep_param(struct iscsi_endpoint *endpoint, enum iscsi_param
 
 /* ---- sessions ---- */
 
-/* Not const: 6.1 has it otherwise. */
+/* Not const, because of Linux 6.1. */
 static struct scsi_host_template kdiser_host = {
 	.module = THIS_MODULE,
 	.name = "iSER over kDAPL",
@@ -147,7 +147,7 @@ static struct iscsi_cls_session *kdiser_create_session(struct iscsi_endpoint *en
 
 	if (!conn || READ_ONCE(conn->state) != KDISER_UP)
 		return NULL;
-	/* false: nothing that sends sleeps, so commands need no worker. */
+	/* false: sending never sleeps, so commands need no worker. */
 	host = iscsi_host_alloc(&kdiser_host, 0, false);
 	if (!host)
 		return NULL;
@@ -180,7 +180,7 @@ free:
 }
 
 /*
- * In a work item of the class nothing but the session keeps the module, so the session goes last.
+ * In a work item of the class only the session keeps the module loaded, so the session goes last.
  * It keeps the host, too.
  */
 static void kdiser_destroy_session(struct iscsi_cls_session *session)
@@ -221,7 +221,7 @@ static int kdiser_bind_conn(struct iscsi_cls_session *session, struct iscsi_cls_
 	conn = kdiser_find(endpoint);
 	if (!conn || conn->slots || iscsi->dd_data || READ_ONCE(conn->state) != KDISER_UP)
 		goto put;
-	/* The adapter may be another one than at the beginning of the session. */
+	/* The adapter may not be the one that the session began on. */
 	if (conn->sg_tablesize < host->sg_tablesize ||
 	    conn->limits.max_mapping >> SECTOR_SHIFT < host->max_sectors) {
 		pr_warn("%pISpc: this adapter has not room for commands of %u pages, %u sectors\n",
@@ -236,7 +236,7 @@ static int kdiser_bind_conn(struct iscsi_cls_session *session, struct iscsi_cls_
 	iscsi->dd_data = conn;
 	conn->iscsi = iscsi;
 	spin_unlock_bh(&conn->lock);
-	if (READ_ONCE(conn->state) != KDISER_UP)	/* its upcall has not known of libiscsi */
+	if (READ_ONCE(conn->state) != KDISER_UP)	/* its upcall could not tell libiscsi */
 		iscsi_conn_failure(iscsi, ISCSI_ERR_CONN_FAILED);
 put:
 	iscsi_put_endpoint(endpoint);
@@ -244,8 +244,8 @@ put:
 }
 
 /*
- * The login is over. Only now post the short Receives, which its answers would not fit into; what
- * a target sends unasked before has the long ones. A discovery has no others.
+ * The login is over. Only now post the short Receives, which its answers would not fit into. What
+ * a target sends unasked before that uses the long ones. A discovery has no short ones.
  */
 static int kdiser_start_conn(struct iscsi_cls_conn *cls_conn)
 {
@@ -309,7 +309,7 @@ static int kdiser_set_param(struct iscsi_cls_conn *cls_conn, enum iscsi_param pa
 	case ISCSI_PARAM_DATADGST_EN:
 	case ISCSI_PARAM_IFMARKER_EN:
 	case ISCSI_PARAM_OFMARKER_EN:
-		/* What these are for is done by the transport below. */
+		/* The transport below does what these are for. */
 		return kstrtoint(buf, 10, &value) || value ? -EPROTO : 0;
 	default:
 		return iscsi_set_param(cls_conn, param, buf, buflen);
@@ -422,7 +422,7 @@ int kdiser_register(u32 depth, u32 max_sectors)
 	return -ENOMEM;
 }
 
-/* Sessions hold the module. What iscsid has left unbound when it ended does not. */
+/* Sessions hold the module. Connections that iscsid left unbound when it ended do not. */
 void kdiser_unregister(void)
 {
 	struct kdiser_conn *conn, *next;

@@ -31,8 +31,8 @@ int kdiser_alloc_pdu(struct iscsi_task *task, u8 opcode)
 }
 
 /*
- * A Send without a completion costs less. One of several has one, which frees their entries; so has
- * each with data: memory may depend on it, and soft-iWARP is slower when it has none.
+ * A Send without a completion costs less. One of several has a completion, which frees their
+ * entries. So has each Send with data: memory may depend on it, and soft-iWARP is slower without.
  */
 static DAT_COMPLETION_FLAGS kdiser_flags(struct kdiser_conn *conn, u32 data)
 {
@@ -68,7 +68,7 @@ static DAT_RETURN kdiser_send_plain(struct kdiser_conn *conn, u32 i, u32 data)
 				kdiser_flags(conn, data));
 }
 
-/* The data that the target takes without having asked for it, after that in the command. */
+/* Send the data that the target takes unasked, in addition to that in the command. */
 static DAT_RETURN kdiser_send_data_outs(struct kdiser_conn *conn, struct iscsi_task *task,
 					DAT_VADDR address, DAT_LMR_CONTEXT lkey)
 {
@@ -101,8 +101,8 @@ static DAT_RETURN kdiser_send_data_outs(struct kdiser_conn *conn, struct iscsi_t
 }
 
 /*
- * Register the memory of a command and send it, with the first @immediate bytes of it; the target
- * may write to it, or read @asked bytes from offset @from on.
+ * Register the memory of a command, and send the command with the first @immediate bytes of its
+ * data. The target may write to the memory, or read @asked bytes from offset @from on.
  */
 static DAT_RETURN kdiser_send_lent(struct kdiser_conn *conn, struct iscsi_task *task,
 				   u32 immediate, u32 from, u32 asked)
@@ -111,7 +111,7 @@ static DAT_RETURN kdiser_send_lent(struct kdiser_conn *conn, struct iscsi_task *
 	struct kdiser_slot *slot = &conn->slots[task->itt];
 	bool write = task->sc->sc_data_direction == DMA_TO_DEVICE;
 	struct scatterlist *sgl = scsi_sglist(task->sc);
-	/* Do not tell addresses of our memory if that can be avoided. */
+	/* Do not expose addresses of our memory if that can be avoided. */
 	bool zb = !offset_in_page(sgl->offset);
 	DAT_VADDR address = zb ? 0 : sg_phys(sgl);
 	struct kdat_sg sg = {
@@ -187,7 +187,7 @@ static DAT_RETURN kdiser_send_command(struct kdiser_conn *conn, struct iscsi_tas
 	struct kdiser_pdu *pdu;
 	DAT_RETURN ret;
 
-	/* All or nothing. kdiser_start_conn() sees to it that all can be, unless it is changed. */
+	/* All or nothing. kdiser_start_conn() makes sure that all fit, unless that is changed. */
 	if (more > conn->nr_data_outs * xmit)
 		return more > KDISER_DATA_OUTS * xmit ?
 		       DAT_LENGTH_ERROR : DAT_INSUFFICIENT_RESOURCES;
@@ -241,9 +241,9 @@ static DAT_RETURN kdiser_send_control(struct kdiser_conn *conn, struct iscsi_tas
 }
 
 /*
- * A command that can never be sent ends here. It has not been out, so its number is for the next
- * one: libiscsi, whose lock is held, counts it once more, since for it an error is a reason to try
- * again.
+ * A command that can never be sent ends here. It was not sent, so its number is for the next one:
+ * take it back from the counts of libiscsi, whose lock is held. An error would not help, since
+ * libiscsi would only try again.
  */
 static void kdiser_refuse_command(struct kdiser_conn *conn, struct iscsi_task *task, DAT_RETURN why)
 {
@@ -261,9 +261,9 @@ static void kdiser_refuse_command(struct kdiser_conn *conn, struct iscsi_task *t
 }
 
 /*
- * Whatever the error, the SCSI layer tries a command again. So there is one only for what ends by
- * itself: other commands have to be done before, or the connection has ended and its upcall, which
- * tells libiscsi, is on its way.
+ * Whatever the error, the SCSI layer tries a command again. So return an error only if the cause
+ * ends by itself: other commands have to be done first, or the connection has ended and its upcall
+ * is about to tell libiscsi.
  */
 int kdiser_xmit_task(struct iscsi_task *task)
 {

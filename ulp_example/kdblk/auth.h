@@ -22,7 +22,7 @@
 #include <crypto/hash.h>
 #endif
 
-/* The header of crypto_memneq() was another one formerly. */
+/* crypto_memneq() was formerly in another header. */
 #if defined(KDBLK_AUTH_SHASH) || \
 	(defined(KDBLK_AUTH_LIB) && IS_REACHABLE(CONFIG_CRYPTO_LIB_UTILS))
 #define KDBLK_AUTH_MEMNEQ
@@ -36,7 +36,7 @@
 #define KDBLK_SECRET_MIN	16	/* characters */
 #define KDBLK_SECRET_MAX	128
 
-/* The first bytes of what is proven, so that nobody's proof is of use to the other side. */
+/* The first bytes of what is proven, so that neither side can use the proof of the other. */
 #define KDBLK_ROLE_INITIATOR	"kdblk initiator"
 #define KDBLK_ROLE_TARGET	"kdblk target\0\0\0"
 
@@ -134,7 +134,7 @@ static inline int kdblk_secret_prove(const struct kdblk_secret *secret, const ch
 	return kdblk_hmac(secret, (const u8 *)&data, size, proof);
 }
 
-/* In a time that does not tell how much of them is the same. */
+/* Takes the same time however much of them is the same. */
 static inline bool kdblk_proof_same(const u8 *a, const u8 *b, size_t length)
 {
 #ifdef KDBLK_AUTH_MEMNEQ

@@ -36,8 +36,8 @@ static inline int kdblk_map_sg(struct request *rq, struct scatterlist *sgl)
 #endif
 
 /*
- * A function that runs in softirq once it has been raised, in any context: on this CPU, or on the
- * one where it runs at that moment; on one at a time.
+ * A function that runs in softirq after it has been raised, in any context. It runs on this CPU, or
+ * on the one where it is running at that moment; never on two at a time.
  */
 struct kdblk_bh {
 	void (*func)(struct kdblk_bh *bh);

@@ -175,7 +175,7 @@ struct kdblk_login_rsp {
 	__le16 queues;		/* granted, 1 to the requested number */
 	__le16 flags;		/* enum kdblk_disk_flags */
 	char serial[KDBLK_SERIAL_LEN];	/* as configured; identifies the disk */
-	__u8 boot[KDBLK_ID_LEN];	/* another one after each start of the target's machine */
+	__u8 boot[KDBLK_ID_LEN];	/* changes with each start of the target's machine */
 	__u8 proof[KDBLK_TARGET_PROOF_LEN];	/* zero: the target has no secret */
 	__u8 reserved[8];	/* zero */
 };

@@ -63,7 +63,7 @@ bool kx_bc_receive(struct kx_xprt *kx, struct kx_rep *rep, const struct kx_reply
 
 int kx_bc_setup(struct rpc_xprt *xprt, unsigned int reqs)
 {
-	return 0;	/* all there is was made with the transport */
+	return 0;	/* everything was made with the transport */
 }
 
 size_t kx_bc_maxpayload(struct rpc_xprt *xprt)

@@ -19,7 +19,7 @@
 static inline void kx_bc_enqueue(struct rpc_rqst *rqst)
 {
 #ifdef KX_HAVE_ENQUEUE_BC_REQUEST
-	/* sunrpc counts the calls that are being served, and looks at that at the end */
+	/* sunrpc counts the calls that are being served, and checks the count at the end */
 	atomic_inc(&rqst->rq_xprt->bc_slot_count);
 	xprt_enqueue_bc_request(rqst);
 #else

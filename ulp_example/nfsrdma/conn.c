@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * One connection after the other, each with all that it needs, down to the adapter: the next one
- * may lead elsewhere. Both functions run under XPRT_LOCKED, and may sleep.
+ * Connections, one after the other. Each opens all that it needs, including the adapter, since the
+ * next one may lead elsewhere. Both functions run under XPRT_LOCKED, and may sleep.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -38,10 +38,10 @@ static int kx_outcome(DAT_EVENT_NUMBER event)
 }
 
 /*
- * The QP is in the error state, and all that was posted has completed. Free the LMRs: where DMA
- * goes through bounce buffers that copies what the server has written, and nothing comes after it.
- * kx_conn_free() waits for this: if both freed them, this one would not wait for the LMRs that the
- * other has begun with, and say too early that no memory is reached.
+ * The QP is in the error state, and all that was posted has completed. Free the LMRs. If DMA goes
+ * through bounce buffers, that copies what the server has written, and nothing comes after it.
+ * kx_conn_free() waits for this. If both freed the LMRs, this one would not wait for one that the
+ * other is just freeing, and would say too early that no memory is reached.
  */
 static void kx_ended(struct work_struct *work)
 {
@@ -166,7 +166,7 @@ static DAT_RETURN kx_ep_create(struct kx_conn *conn, DAT_COUNT reads)
 	/* sunrpc takes its locks without switching off softirqs. */
 	evd_attr.context = KDAT_EVD_CONTEXT_WORKQUEUE;
 	conn_attr.retry_count = 6;
-	conn_attr.rnr_retry_count = 0;		/* credits see to it that there is a Receive */
+	conn_attr.rnr_retry_count = 0;		/* credits guarantee that there is a Receive */
 	attr.max_message_size = KX_INLINE;
 	attr.max_recv_dtos = KX_REPS;
 	attr.max_recv_iov = 1;
@@ -210,7 +210,7 @@ static int kx_open(struct kx_conn *conn, const struct rpc_xprt *xprt)
 	return kdat_errno(ret);
 }
 
-/* From here on buffers that have been read are posted again by those who have read them. */
+/* From here on a buffer that has been read is posted again by its reader. */
 static DAT_RETURN kx_publish(struct kx_conn *conn)
 {
 	struct kx_xprt *kx = conn->kx;
@@ -296,15 +296,15 @@ int kx_connect(struct kx_xprt *kx)
 		kx_disconnect(kx);
 out:
 	memalloc_noio_restore(noio);
-	/* Of a row of attempts the first one only. */
+	/* Log only the first of several failed attempts in a row. */
 	if (err && !kx->failed)
 		kx_log_failure(xprt, event, err);
 	return err;
 }
 
 /*
- * What a request had to do with the connection that is over. If it waits for a reply, sunrpc sends
- * it again.
+ * Detach a request from the connection that has ended. If it waits for a reply, sunrpc sends it
+ * again.
  */
 static void kx_req_reset(struct kx_xprt *kx, struct kx_req *req)
 {

@@ -3,12 +3,12 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * kdat_xprtrdma: a transport for RPCs. sunrpc calls transport.c; each other file has its prototypes
- * below. Who touches what:
+ * below. What protects the data:
  *
  *	XPRT_LOCKED	sunrpc's lock for sending: send_request, the connect worker and close hold
  *			it. They use the connection, make it and end it
- *	kx->lock	for those that post without XPRT_LOCKED: it keeps the connection while it is
- *			held. It also covers the lists of free LMRs and bc_free, what a request has
+ *	kx->lock	for posting without XPRT_LOCKED: the connection stays while it is held. It
+ *			also covers the lists of free LMRs and bc_free, what a request has
  *			registered once it is sent, and whether a reply is expected
  *	the upcall	one at a time for each connection, in a workqueue: replies, completions
  *
@@ -40,7 +40,7 @@
 #define KX_REPS		(KX_CREDITS + KX_BC_REQS)
 #define KX_MRS		(2 * KX_CREDITS)
 #define KX_FEW_MRS	32		/* where each has a copy of its memory (bounce buffers) */
-#define KX_SIGNAL_EVERY	16		/* of so many Sends one has a completion */
+#define KX_SIGNAL_EVERY	16		/* one of so many Sends has a completion */
 #define KX_INLINE	4096u		/* bytes of the longest message, with its header */
 #define KX_MAX_DATA	(1024 * 1024)	/* bytes of a READ or WRITE */
 #define KX_MIN_PAGES	(SZ_512K / PAGE_SIZE)	/* of one MR, so that KX_SEGS suffice */
@@ -67,9 +67,9 @@ struct kx_mr {
  * @rqst: sunrpc's part; the RPC layer knows no other
  * @node: in a free list
  * @refs: one of the RPC layer, one while a Send uses @msg
- * @sending: the latter; under kx->lock
+ * @sending: a Send uses @msg; under kx->lock
  * @signalled: that Send has a completion
- * @expected: it is sent, and nothing has become of it: a reply may come; under kx->lock
+ * @expected: it is sent and has no outcome yet: a reply may come; under kx->lock
  * @sent: in kx->sent while @sending
  * @number: index in kx->reqs
  * @msg: a page, registered while connected: header and call as they are sent
@@ -83,7 +83,7 @@ struct kx_mr {
  * @rep: message whose buffer the reply is in
  * @reply: what its header said
  * @replied: pinned, since a reply is being looked at, or waits until no key is valid
- * @refused: with @replied: until the connection has ended, which it is about to; under kx->lock
+ * @refused: with @replied: it waits for the end of the connection, which is near; under kx->lock
  * @status: with @replied: 0, or an errno
  * @waiting: kx_req_fence() waits for @fenced; under kx->lock
  * @fenced: no key is valid any more
@@ -203,7 +203,7 @@ struct kx_xprt {
  * @pad_bytes: its memory
  * @limits: longest messages inline
  * @mr_pages: pages of an MR
- * @nmrs: how many there shall be
+ * @nmrs: how many there should be
  * @mrs: all of them
  * @free_mrs: those that are not in use
  * @wait: for @outcome

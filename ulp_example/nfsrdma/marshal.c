@@ -2,9 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Headers of RPC-over-RDMA: from what they say to bytes, and back. Nothing here touches a device
- * or an RPC, so that tests/fuzz/nfs can try all of it anywhere. What comes from a server is not
- * trusted.
+ * Encoding and decoding the headers of RPC-over-RDMA. Nothing here touches a device or an RPC, so
+ * that tests/fuzz/nfs can try all of it anywhere. What comes from a server is not trusted.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>

@@ -47,7 +47,7 @@ static int kx_req_init(struct kx_xprt *kx, int i)
 					 GFP_KERNEL) ? 0 : -ENOMEM;
 }
 
-/* What is needed however often the transport connects. kx_mem_exit() undoes half of it as well. */
+/* What all connections of the transport use. After a failure kx_mem_exit() frees what there is. */
 int kx_mem_init(struct kx_xprt *kx)
 {
 	int i, err = 0;
@@ -133,7 +133,7 @@ static int kx_map_end(struct kx_xprt *kx, struct kx_req *req, u32 from, u32 leng
 		list_del(&mr->node);
 		req->mr[req->nmrs++] = mr;
 	} else {
-		/* Before the lock goes: an LMR that is free again wakes the sender. */
+		/* Before the lock is dropped: an LMR that becomes free wakes the sender. */
 		xprt_wait_for_buffer_space(&kx->xprt);
 		kx->stats.no_mrs++;
 	}
@@ -233,16 +233,16 @@ void kx_unmap(struct kx_xprt *kx, struct kx_req *req)
 /* ---- Sends ---- */
 
 /*
- * A Send without a completion costs less. One of several has one, and by the order of the queue it
- * is that of those before it, too. A reply proves as much of its call: what is sent again after
- * that, the server drops by its sequence number. An answer to the server has no reply.
+ * A Send without a completion costs less. One of several has a completion, which by the order of
+ * the queue covers those before it. A reply proves the same of its call: if the Send is repeated
+ * after that, the server drops it by its sequence number. An answer to the server has no reply.
  */
 static bool kx_wants_signal(const struct kx_xprt *kx, const struct kx_req *req)
 {
 	return req->number >= KX_CREDITS || kx->quiet + 1 >= KX_SIGNAL_EVERY;
 }
 
-/* Post the end of a call. Whoever hears of its reply or completion waits for the lock. */
+/* Post the end of a call. The handlers of its reply and completion wait for the lock. */
 static DAT_RETURN kx_post_send(struct kx_conn *conn, struct kx_req *req,
 			       struct kdat_request *list, DAT_COUNT n, bool signalled)
 {
@@ -296,7 +296,7 @@ void kx_sent_until(struct kx_xprt *kx, struct kx_req *last)
 /**
  * kx_post_call - register the memory of a call, and send it
  * @conn: the connection; XPRT_LOCKED
- * @req: the request, @req->msg is complete. Nobody else looks at it until it is sent
+ * @req: the request, @req->msg is complete. Nothing else looks at it until it is sent
  * @length: of the message
  * @results_from: the first so many LMRs are read by the server, the others are written
  *
@@ -425,9 +425,9 @@ void kx_fence_end(struct kx_req *req)
  * @req: its RPC ends without a reply, or is encoded anew
  * @hang_up: end the connection for that
  *
- * The last invalidation tells, or the end of the connection, or kx_disconnect(). None of them waits
- * for sunrpc's workqueues, whose only thread, when memory is short, may be the caller. If a reply
- * is being looked at, sunrpc itself waits for that.
+ * The wait ends with the last invalidation, the end of the connection, or kx_disconnect(). None of
+ * them needs sunrpc's workqueues: when memory is short, the caller may be their only thread. If a
+ * reply is being looked at, sunrpc itself waits for that.
  */
 void kx_req_fence(struct kx_xprt *kx, struct kx_req *req, bool hang_up)
 {
@@ -452,7 +452,7 @@ void kx_req_fence(struct kx_xprt *kx, struct kx_req *req, bool hang_up)
 	spin_unlock(&kx->lock);
 	if (!wait || wait_for_completion_timeout(&req->fenced, KX_FENCE_PATIENCE))
 		return;
-	/* Sends before the invalidation do not get on. */
+	/* Sends before the invalidation make no progress. */
 	spin_lock(&kx->lock);
 	if (req->waiting && kx->conn)
 		dat_ep_disconnect(kx->conn->ep, DAT_CLOSE_ABRUPT_FLAG);

@@ -55,9 +55,9 @@ static u32 kx_copy_to_pages(const struct xdr_buf *buf, const void *from, u32 len
 }
 
 /*
- * Head and tail of the reply are where they have arrived, and no longer than they are. If the
- * server has written the data, what follows the head belongs to the tail; the padding of the data,
- * which was not sent, comes before it, and nobody reads that.
+ * Head and tail of the reply stay where they have arrived, with the length that has arrived. If the
+ * server has written the data, what follows the head belongs to the tail. The padding of the data,
+ * which was not sent, comes before it, and nothing reads that.
  */
 static u32 kx_place_reply(struct kx_xprt *kx, struct kx_req *req)
 {
@@ -271,7 +271,7 @@ static const char *kx_receive(struct kx_conn *conn, struct kx_rep *rep,
 	req = kx_find(kx, reply.xid);
 	if (!req) {
 		/*
-		 * Of an RPC that was given up, for example, or the second one. If it has
+		 * A reply to an RPC that was given up, for example, or a second reply. If it has
 		 * invalidated memory of another RPC, that cannot be invalidated later on, which
 		 * ends the connection.
 		 */

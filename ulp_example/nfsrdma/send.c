@@ -2,8 +2,9 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Sending: which way call and reply are moved, keys for the memory that goes by RDMA, a header, and
- * the rest behind it in one page. All of it runs under XPRT_LOCKED, which also orders the posts.
+ * Sending: choose how call and reply are moved, make keys for the memory that goes by RDMA, and
+ * write a header with the rest behind it into one page. All of it runs under XPRT_LOCKED, which
+ * also orders the posts.
  */
 #include <linux/highmem.h>
 #include <linux/sunrpc/auth.h>
@@ -154,7 +155,7 @@ int kx_send(struct kx_xprt *kx, struct kx_req *req)
 	req->rqst.rq_xtime = ktime_get();
 	err = kx_post_call(kx->conn, req, header + copied, results_from);
 	if (err == -ENOTCONN)
-		return err;	/* what is registered is for kx_disconnect() */
+		return err;	/* kx_disconnect() ends what is registered */
 	if (err)
 		goto out_unmap;
 	kx_count_call(&kx->stats, &req->call, copied);

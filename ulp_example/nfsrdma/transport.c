@@ -117,7 +117,7 @@ static int kx_send_request(struct rpc_rqst *rqst)
 	if (!rqst->rq_buffer) {			/* the reply to a call of the server */
 		err = kx_send_reverse(kx, req);
 	} else if (rqst->rq_connect_cookie == xprt->connect_cookie) {
-		/* Each call goes once over a connection: else there would be two for a credit. */
+		/* Each call goes once over a connection: otherwise two would share a credit. */
 		err = -ENOTCONN;
 	} else {
 		if (!xprt_request_get_cong(xprt, rqst))
@@ -186,9 +186,9 @@ void kx_close(struct rpc_xprt *xprt)
 }
 
 /*
- * Who has waited for a reply goes on; in its own context. Without one, after a long time or since
- * the connection is given up, the call is encoded anew as soon as this returns, maybe into other
- * pages, so no key to it may be valid any more.
+ * A task that has waited for a reply goes on, in its own context. If there is no reply, after a
+ * long time or because the connection is given up, the call is encoded anew as soon as this
+ * returns, maybe into other pages. So no key to it may be valid any more.
  */
 static void kx_woken(struct rpc_task *task)
 {
@@ -215,7 +215,7 @@ static void kx_wait_for_reply(struct rpc_task *task)
 	rpc_sleep_on_timeout(&rqst->rq_xprt->pending, task, kx_woken, limit);
 }
 
-/* sunrpc's fault injection, in a task that has sent; XPRT_LOCKED may be another one's. */
+/* sunrpc's fault injection, in a task that has sent; another one may hold XPRT_LOCKED. */
 static void kx_inject_disconnect(struct rpc_xprt *xprt)
 {
 	struct kx_xprt *kx = kx_of(xprt);
@@ -390,7 +390,7 @@ static struct rpc_xprt *kx_setup(struct xprt_create *args)
 		goto err_free;
 	xprt->ops = &kx_ops;
 	xprt->xprt_class = &kx_class;
-	xprt->prot = IPPROTO_TCP;	/* for those that look at the address as one of IP */
+	xprt->prot = IPPROTO_TCP;	/* for code that takes the address as one of IP */
 	xprt->timeout = &kx_timeout;
 	xprt->connect_timeout = kx_timeout.to_initval;
 	xprt->max_reconnect_timeout = kx_timeout.to_maxval;

@@ -39,7 +39,7 @@ struct kdrpc_slot {			/* a call that waits for its answer */
 	struct kdrpc_call *call;	/* NULL: the slot is free */
 	DAT_LMR_HANDLE lmr;		/* for the memory that the call lends */
 	DAT_RMR_CONTEXT key;		/* the server's key to that */
-	u8 turn;			/* tells its answer from one to an earlier call */
+	u8 turn;			/* distinguishes its answer from that to an earlier call */
 	bool lent;			/* the server may access it */
 	bool answered;			/* without giving the key back */
 };
@@ -62,7 +62,7 @@ struct kdrpc_client {
 	struct list_head waiting;		/* calls without a slot */
 	struct kdrpc_slot slots[KDRPC_SLOTS];
 
-	struct kdrpc_messages *messages;	/* these are the work item's */
+	struct kdrpc_messages *messages;	/* these belong to the work item */
 	DAT_IA_HANDLE ia;
 	DAT_EVD_HANDLE async_evd, evd, conn_evd;
 	DAT_PZ_HANDLE pz;
@@ -70,7 +70,7 @@ struct kdrpc_client {
 	DAT_LMR_CONTEXT key;
 	DAT_EP_HANDLE ep;
 	bool used;				/* ep has to be reset before it connects */
-	bool said;				/* the log has why there is no connection */
+	bool said;				/* it is logged why there is no connection */
 };
 
 static struct workqueue_struct *kdrpc_wq;
@@ -241,7 +241,7 @@ static void kdrpc_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN
 		call->done(call);
 }
 
-/* Let the upcall run. It is no loss that this fails without an EVD, or if some are queued. */
+/* Let the upcall run. It does no harm if this fails: there is no EVD, or events are queued. */
 static void kdrpc_kick(struct kdrpc_client *c)
 {
 	const DAT_EVENT event = { .event_number = DAT_SOFTWARE_EVENT };
@@ -340,7 +340,7 @@ static DAT_RETURN kdrpc_open(struct kdrpc_client *c)
 
 	/* Without limit: when the SRQ of the server is empty, requests wait. (Not on iWARP.) */
 	conn_attr.rnr_retry_count = 7;
-	/* With software events an EVD makes its upcalls in a workqueue, unless told this. */
+	/* An EVD with software events makes its upcalls in a workqueue by default. */
 	evd_attr.context = KDAT_EVD_CONTEXT_SOFTIRQ;
 	attr.max_message_size = sizeof(struct kdrpc_request);
 	attr.max_recv_dtos = KDRPC_SLOTS;
@@ -413,8 +413,8 @@ static void kdrpc_watch(struct kdrpc_client *c)
 }
 
 /*
- * Connect, unless connected. On a new adapter if the old one has gone: what was made on that one
- * is dead. Else on the same one, whose objects are all still good.
+ * Connect, unless connected. If the adapter has gone, the objects on it are of no use, so open
+ * another one. Otherwise all its objects are still good, so use it again.
  */
 static void kdrpc_work(struct work_struct *work)
 {
@@ -493,7 +493,7 @@ struct kdrpc_client *kdrpc_client_create(struct net *net, const struct sockaddr 
 	c->net = get_net(net);
 	memcpy(&c->server, server, server->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
 								   sizeof(struct sockaddr_in));
-	((struct sockaddr_in *)&c->server)->sin_port = cpu_to_be16(port); /* of IPv6 as well */
+	((struct sockaddr_in *)&c->server)->sin_port = cpu_to_be16(port); /* same place in IPv6 */
 	c->port = port;
 	spin_lock_init(&c->lock);
 	init_llist_head(&c->submitted);

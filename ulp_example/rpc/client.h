@@ -15,7 +15,7 @@ struct kdrpc_client;
 /**
  * struct kdrpc_call - a call, from kdrpc_submit() until @done is called
  * @op: what the server is to do
- * @value: goes with the request
+ * @value: sent with the request
  * @sgl: memory lent to the server, of which entries in the middle are whole pages
  * @nents: number of its entries
  * @length: its bytes; 0: nothing is lent

@@ -37,7 +37,7 @@ struct kdrpc_hello {
 struct kdrpc_request {
 	__le16 slot;		/* below KDRPC_SLOTS; not in use by another call */
 	u8 op;
-	u8 turn;		/* another one each time the slot is used */
+	u8 turn;		/* changes each time the slot is used */
 	__le32 value;
 	__le32 length;		/* of the lent memory; 0 for ECHO */
 	__le32 key;		/* to that memory */

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * kdrpc_server - the serving side. It listens on every adapter of the machine, on those that
- * appear later, too.
+ * kdrpc_server - the serving side. It listens on every adapter of the machine, including those
+ * that appear later.
  *
  *	struct kdrpc_adapter	an adapter: the listener, the shared Receives (SRQ), the clients
  *	struct kdrpc_peer	a connected client, with memory for as many calls as it may make
@@ -220,14 +220,14 @@ static void kdrpc_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN
 /* ---- clients ---- */
 
 /*
- * Called once for each client: by the event of its end, or, if it was not accepted, which has no
- * event, by kdrpc_cr_upcall().
+ * Called once for each client: by the event of its end, or by kdrpc_cr_upcall() if it was not
+ * accepted, since there is no event then.
  */
 static void kdrpc_peer_free(struct kdrpc_peer *peer)
 {
 	int n;
 
-	/* After the drain no completion begins a call, or is owed a buffer of the SRQ. */
+	/* After the drain no completion begins a call, and none has a buffer of the SRQ. */
 	kdat_ep_drain(peer->ep);
 	for (n = 0; n < KDRPC_SLOTS; n++)
 		cancel_work_sync(&peer->calls[n].work);
@@ -343,7 +343,7 @@ static DAT_RETURN kdrpc_more_bufs(struct kdrpc_adapter *ad)
 
 /*
  * The low watermark was passed, or there is a new client. InfiniBand and RoCE repeat a message that
- * finds no Receive. iWARP ends its connection, so there each client brings as many as it may use.
+ * finds no Receive. iWARP ends its connection, so there each client adds as many as it may use.
  */
 static void kdrpc_enough_bufs(struct kdrpc_adapter *ad, bool low)
 {
@@ -408,9 +408,9 @@ static bool kdrpc_no_peers(struct kdrpc_adapter *ad)
 }
 
 /*
- * Users before what they use: new clients, clients, the SRQ, its memory, the rest. The device may
- * have gone or be going, and clients may be leaving: whatever ends a connection, it has one event
- * with its end, which frees the client.
+ * Free users before what they use: new clients, clients, the SRQ, its memory, the rest. The device
+ * may have gone or be going, and clients may be leaving. Whatever ends a connection, one event
+ * reports that, and frees the client.
  */
 static void kdrpc_close(struct kdrpc_adapter *ad)
 {
@@ -444,7 +444,7 @@ static void kdrpc_close(struct kdrpc_adapter *ad)
 	ad->nbufs = 0;
 }
 
-/* Open the adapter, unless it is open. There is nothing to do with one without an address. */
+/* Open the adapter, unless it is open. One without an address is of no use. */
 static DAT_RETURN kdrpc_open(struct kdrpc_adapter *ad)
 {
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -483,13 +483,13 @@ static DAT_RETURN kdrpc_listen(struct kdrpc_adapter *ad)
 			       DAT_EVD_CONNECTION_FLAG, &ad->conn_evd) ?:
 	       dat_evd_kcreate(ad->ia, 32, DAT_UPCALL_SINGLE_INSTANCE, &cr, DAT_EVD_CR_FLAG,
 			       &ad->cr_evd) ?:
-	       kdrpc_more_bufs(ad) ?:	/* there is nobody else yet */
+	       kdrpc_more_bufs(ad) ?:	/* needs no lock: nothing else runs yet */
 	       dat_psp_create(ad->ia, port, ad->cr_evd, DAT_PSP_CONSUMER_FLAG, &ad->psp);
 }
 
 /*
- * Listen, or, if the device has gone, clean up. That is all that is left for this adapter: when the
- * device comes back it is another one, even under the same name, and the notifier reports both. An
+ * Listen or, if the device has gone, clean up. Nothing more happens to this adapter then: a device
+ * that comes back is another one, even under the same name, and the notifier reports both. A new
  * address is not reported: without one the IA stays open, and the work item looks again.
  */
 static void kdrpc_adapter_work(struct work_struct *work)

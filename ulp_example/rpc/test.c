@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * kdrpc - threads that call a server and look at every answer.
+ * kdrpc - threads that call a server and check every answer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -164,7 +164,7 @@ static int test_thread_start(struct test_thread *t, struct kdrpc_client *client)
 	return PTR_ERR(t->task);
 }
 
-/* The order matters: no more calls, those that wait for an answer, those that wait for them. */
+/* The order matters: new calls, calls that wait for an answer, threads that wait for calls. */
 static void test_stop(void)
 {
 	u32 i;

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * Generic netlink family "kdapl". Documentation/netlink/specs/kdapl.yaml says what each attribute
- * means; numbers are never changed or used again.
+ * means; numbers are never changed or reused.
  */
 #ifndef _UAPI_LINUX_KDAPL_H
 #define _UAPI_LINUX_KDAPL_H

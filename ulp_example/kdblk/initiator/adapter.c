@@ -52,7 +52,7 @@ void kdblk_detach(struct kdblk_disk *disk)
 	disk->unanswered_there = false;
 }
 
-/* Open the adapter by its name, or that which leads to the target. */
+/* Open the adapter by its name, or the one that leads to the target. */
 static int kdblk_open_ia(struct kdblk_disk *disk, DAT_IA_HANDLE *ia, DAT_EVD_HANDLE *async_evd)
 {
 	char *name = disk->config.ia;
@@ -92,7 +92,7 @@ static bool kdblk_adapter_right(struct kdblk_disk *disk)
 			    (disk->config.ia[0] && kdblk_ia_place(disk->ia, &at)));
 }
 
-/* Tags for which an Endpoint and its EVD on this adapter suffice: see queue.c. */
+/* The most tags that an Endpoint and its EVD on this adapter can serve: see queue.c. */
 static u32 kdblk_most_tags(const DAT_IA_ATTR *attr)
 {
 	int dtos = (attr->max_dto_per_ep - KDBLK_SPARE_DTOS) / KDBLK_TAG_DTOS - 1;
@@ -101,7 +101,7 @@ static u32 kdblk_most_tags(const DAT_IA_ATTR *attr)
 	return max(min(dtos, events), 0);
 }
 
-/* The queues get as many tags as the first adapter can do. A later one has to do as many. */
+/* The queues get as many tags as the first adapter can serve. A later one must serve as many. */
 static int kdblk_limit_depth(struct kdblk_disk *disk, const DAT_IA_ATTR *attr)
 {
 	u32 i, most = kdblk_most_tags(attr), asked = disk->queues[0].asked;
@@ -145,7 +145,7 @@ static int kdblk_limit(struct kdblk_disk *disk)
 	return kdblk_limit_depth(disk, &attr);
 }
 
-/* Make what outlives connections. @ia is the disk's from now on, also after a failure. */
+/* Make what outlives connections. @ia belongs to the disk from now on, even after a failure. */
 static int kdblk_take(struct kdblk_disk *disk, DAT_IA_HANDLE ia, DAT_EVD_HANDLE async_evd)
 {
 	const DAT_UPCALL_OBJECT async = { disk, kdblk_async_upcall };
@@ -164,11 +164,11 @@ static int kdblk_take(struct kdblk_disk *disk, DAT_IA_HANDLE ia, DAT_EVD_HANDLE 
 }
 
 /**
- * kdblk_attach - have the adapter that leads to the target
+ * kdblk_attach - get the adapter that leads to the target
  * @disk: disk without a connection
  *
- * If the last attempt had no answer, the route, or an address that has moved, may lead to another
- * one now. If it does not, the adapter stays.
+ * If the last attempt had no answer, another adapter may lead to the target now, because the route
+ * has changed or an address has moved. Otherwise the adapter stays.
  *
  * Context: may sleep; does not wait for RTNL.
  * Return: 0 or -errno.
@@ -208,7 +208,7 @@ static int kdblk_adapter_notified(struct notifier_block *nb, unsigned long actio
 	return NOTIFY_OK;
 }
 
-/* From now on adapters that appear are heard of. */
+/* From now on adapters that appear are reported. */
 void kdblk_adapter_watch(struct kdblk_disk *disk)
 {
 	disk->adapter_nb.notifier_call = kdblk_adapter_notified;

@@ -6,9 +6,9 @@
  * before a FLUSH, they may be lost, and the next FLUSH of the user has to fail, once.
  *
  * All paths to a disk share that cache, and a user above them, such as a multipath driver, writes
- * on one and flushes on another. So a FLUSH covers what was written on any path, the first path
- * that connects after a restart finds what all have lost, and the FLUSH that comes next fails on
- * whichever path it is sent.
+ * on one and flushes on another. So a FLUSH covers what was written on any path. The first path
+ * that connects after a restart finds what all have lost, and the next FLUSH fails, on whichever
+ * path it is sent.
  */
 #define pr_fmt(fmt) "kdblk: " fmt
 
@@ -20,7 +20,7 @@
  */
 static DEFINE_SPINLOCK(kdblk_mates_lock);
 
-/* Both at the same start of the target's machine? */
+/* Are both from the same start of the target's machine? */
 static bool kdblk_same_boot(const struct kdblk_login_rsp *a, const struct kdblk_login_rsp *b)
 {
 	return !memcmp(a->boot, b->boot, sizeof(a->boot));
@@ -46,7 +46,7 @@ void kdblk_mates_add(struct kdblk_disk *disk, struct kdblk_disk *mate)
 	spin_unlock_irqrestore(&kdblk_mates_lock, flags);
 }
 
-/* A path is disconnected. What was written on it is for a FLUSH on another one to cover. */
+/* A path is disconnected. A FLUSH on another one has to cover what was written on it. */
 void kdblk_mates_del(struct kdblk_disk *disk)
 {
 	struct kdblk_disk *mate;
@@ -66,7 +66,7 @@ void kdblk_mates_del(struct kdblk_disk *disk)
 	spin_unlock_irqrestore(&kdblk_mates_lock, flags);
 }
 
-/* With a LOGIN: has the target's machine restarted, and is something missing that it answered? */
+/* At a LOGIN: has the target's machine restarted, and may writes be lost that it answered? */
 void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *geo)
 {
 	struct kdblk_login_rsp *known = &disk->geometry;

@@ -263,7 +263,7 @@ out_free_tags:
 /*
  * An open device holds a reference on this module. The kernel closes a file of a task that has
  * ended a little later in some cases (io_uring). Wait for that, so that the module can be
- * unloaded when the disk is gone; and say what keeps it, if it stays open.
+ * unloaded when the disk is gone. If it stays open, log what keeps it.
  */
 static void kdblk_await_closed(struct kdblk_disk *disk, struct gendisk *gendisk)
 {

@@ -35,7 +35,7 @@
 #define KDBLK_IO_TIMEOUT	(30 * HZ)	/* of a command; then the session ends */
 #define KDBLK_CONNECT_TIMEOUT	(5 * HZ)	/* of one queue */
 #define KDBLK_AGAIN_MS		100	/* delay before resending after KDBLK_STATUS_RESOURCE */
-#define KDBLK_FENCES_TOLD	10	/* a FENCE that takes so many questions is logged */
+#define KDBLK_FENCES_TOLD	10	/* log a FENCE if the target is asked so often */
 #define KDBLK_LOGIN_TIMEOUT	(30 * HZ)	/* the target may have to end our last session */
 #define KDBLK_ERROR_LEN		200		/* of a reason in last_error */
 #define KDBLK_INLINE_MAX	16384	/* of data in a message; RDMA is better for more */
@@ -93,7 +93,7 @@ struct kdblk_queue {
 	DAT_EP_HANDLE ep;		/* of the connection */
 	u32 inline_size;		/* data bytes in a command, and in an answer */
 	u16 index;
-	u16 asked, depth;		/* tags: requested and allocated; granted by the target */
+	u16 asked, depth;		/* tags requested and allocated; tags granted */
 	bool polled;
 	struct kdblk_msgs cmds;
 	struct kdblk_msgs rsps;		/* Receives */

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * The messages of a queue. The data of small commands is part of them: it is copied, which costs
- * less than to map or to lend the pages of a request, and to wait until the device has left them.
+ * less than mapping or lending the pages of a request and waiting until the device is done.
  * The memory lives as long as the disk, its registration as long as the adapter is used.
  */
 #define pr_fmt(fmt) "kdblk: " fmt

@@ -60,7 +60,7 @@ static void kdblk_settle(struct kdblk_stray *stray)
 		kfree(stray);
 }
 
-/* The target has finished what that loss had left, unless somebody else has seen that already. */
+/* The target has finished what that loss had left; another path may have seen that already. */
 static void kdblk_settled(u64 turn)
 {
 	struct kdblk_stray *stray;
@@ -285,7 +285,7 @@ void kdblk_part(struct kdblk_disk *disk)
 	mutex_lock(&kdblk_paths_lock);
 	WRITE_ONCE(disk->joined, false);
 	mutex_unlock(&kdblk_paths_lock);
-	/* It is broken or stopping, which ends the use that is made of it. */
+	/* It is broken or stopping, so the paths that use it will stop. */
 	wait_event(disk->wait, !READ_ONCE(disk->fencing));
 }
 
@@ -322,7 +322,7 @@ int kdblk_paths_add(struct kdblk_disk *disk)
 	return 0;
 }
 
-/* The disk is disconnected. What the target may have left of it is kept in mind. */
+/* The disk is disconnected. Remember what the target may have left of it. */
 void kdblk_paths_del(struct kdblk_disk *disk)
 {
 	struct kdblk_stray *stray, *next;

@@ -17,7 +17,7 @@
 /* Finite, so that a cut link ends the connection. On some devices 7 means no limit. */
 #define KDBLK_RETRIES		6
 
-/* An error of the target's disk is none of the path: multipath does not try another one. */
+/* An error of the target's disk is not one of the path, so multipath does not try another. */
 static blk_status_t kdblk_status(u16 status)
 {
 	switch (status) {
@@ -367,7 +367,7 @@ static u8 kdblk_opcode(struct request *rq, u8 *flags)
  */
 static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot, DAT_RETURN ret)
 {
-	/* A faulty target has answered what it was not sent, and that completes the request. */
+	/* A faulty target has answered a command that was not sent. That completes the request. */
 	if (atomic_xchg(&slot->answered, 1)) {
 		kdblk_lost(q->disk, "the target broke the protocol");
 		kdblk_slot_done(slot);
@@ -560,7 +560,7 @@ static int kdblk_queue_evd(struct kdblk_queue *q)
 			 DAT_EVD_DTO_FLAG, &attr, &q->evd);
 }
 
-/* Make what the queue needs of the adapter, as far as it is not there. */
+/* Make what the queue needs of the adapter, unless it is there. */
 static int kdblk_queue_attach(struct kdblk_queue *q)
 {
 	int err = q->evd ? 0 : kdblk_queue_evd(q);

@@ -40,7 +40,7 @@ const char *kdblk_state_name(enum kdblk_state state)
 	return name[state];
 }
 
-/* Keep the words for a failure, which is logged later. Return @err. */
+/* Keep the reason for a failure, which is logged later, in words. Return @err. */
 int kdblk_why(struct kdblk_disk *disk, int err, const char *fmt, ...)
 {
 	va_list args;
@@ -51,7 +51,7 @@ int kdblk_why(struct kdblk_disk *disk, int err, const char *fmt, ...)
 	return err;
 }
 
-/* Log the words at once: what an administrator asked for is refused. */
+/* Log the reason at once: a request of the administrator is refused. */
 int kdblk_refuse(struct kdblk_disk *disk, int err)
 {
 	pr_err("%s: %s\n", kdblk_name(disk), disk->reason);
@@ -298,7 +298,7 @@ static int kdblk_connect(struct kdblk_disk *disk)
 	u32 i;
 	int err;
 
-	/* one that an adapter which has appeared starts is not one of reconnect_max */
+	/* one that starts because an adapter has appeared does not count for reconnect_max */
 	if (!time_before(jiffies, disk->due))
 		disk->attempts++;
 	disk->reason[0] = 0;
@@ -362,7 +362,7 @@ static void kdblk_live(struct kdblk_disk *disk)
 	smp_store_mb(disk->state, KDBLK_LIVE);
 	if (READ_ONCE(disk->broken))
 		kdblk_lost(disk, "the connection broke at once");
-	/* If commands fail at present, they wait for this line, and then are sent. */
+	/* If commands were failing, they wait until this is done, and then are sent. */
 	kdblk_disk_quiesce(disk);
 	WRITE_ONCE(disk->failing, false);
 	kdblk_disk_unquiesce(disk);
@@ -375,9 +375,9 @@ static void kdblk_fail_commands(struct kdblk_disk *disk)
 }
 
 /*
- * Commands do not wait for long, so that a multipath driver can use another path; or recovery
- * has given up. Between two questions to the target the work item ends, since recovery of the
- * other path may need the thread.
+ * Fail the commands: recovery has given up, or a multipath driver is to use another path soon.
+ * Between two questions to the target the work item ends, since recovery of the other path may
+ * need the thread.
  */
 static void kdblk_fast_fail_work(struct work_struct *work)
 {
@@ -404,9 +404,9 @@ static void kdblk_fast_fail_work(struct work_struct *work)
 }
 
 /*
- * The disk has become larger. A program that watches it hears of that by a uevent, which needs
- * locks whose holders may wait for this very disk: so nothing that recovery needs is held here,
- * neither @gate nor a thread of its workqueue.
+ * The disk has become larger. A uevent tells programs that watch it. That needs locks whose
+ * holders may wait for this very disk, so nothing that recovery needs is held here: neither @gate
+ * nor a thread of its workqueue.
  */
 static void kdblk_grow_work(struct work_struct *work)
 {
@@ -429,7 +429,7 @@ static void kdblk_grow_work(struct work_struct *work)
 	put_disk(gendisk);
 }
 
-/* Commands fail when the target has ended them, also if it is the administrator who gives up. */
+/* Commands fail when the target has ended them, even if the administrator has given up. */
 static void kdblk_give_up(struct kdblk_disk *disk)
 {
 	kdblk_detach(disk);
@@ -437,7 +437,7 @@ static void kdblk_give_up(struct kdblk_disk *disk)
 	mod_delayed_work(kdblk_wq, &disk->fast_fail, 0);
 }
 
-/* Words for an attempt that failed, if what failed has left none. */
+/* Give a failed attempt a reason in words, if it has none. */
 static void kdblk_explain(struct kdblk_disk *disk, int err)
 {
 	const char *lost = READ_ONCE(disk->lost_why);
@@ -473,7 +473,7 @@ static void kdblk_explain(struct kdblk_disk *disk, int err)
 	}
 }
 
-/* After an attempt that an adapter has started, the next one is due when it was before. */
+/* After an attempt because an adapter has appeared, the next one is due when it was before. */
 static void kdblk_attempt_later(struct kdblk_disk *disk)
 {
 	unsigned long delay = msecs_to_jiffies(disk->config.reconnect_delay_ms), now = jiffies;

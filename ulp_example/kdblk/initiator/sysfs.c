@@ -84,7 +84,7 @@ static struct attribute *kdblk_dev_attrs[] = {
 	NULL
 };
 
-/* Only the serial that the target gives a disk tells it from others. */
+/* Only the serial from the target distinguishes a disk from others. */
 static umode_t kdblk_dev_attr_mode(struct kobject *kobj, struct attribute *attr, int n)
 {
 	struct kdblk_disk *disk = dev_get_drvdata(kobj_to_dev(kobj));

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * Tracepoints of the initiator, /sys/kernel/tracing/events/kdblk. What happens to a request
- * before and after is told by the tracepoints of the block layer.
+ * Tracepoints of the initiator, /sys/kernel/tracing/events/kdblk. The tracepoints of the block
+ * layer show what happens to a request before and after.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kdblk

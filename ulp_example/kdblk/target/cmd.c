@@ -166,8 +166,8 @@ void kdt_answer_soon(struct kdt_cmd *cmd)
 	struct kdt_queue *q = cmd->q;
 
 	/*
-	 * Whoever finds the list empty raises it. Until then nobody else takes the command, so
-	 * the queue, which it keeps, is still there.
+	 * The caller that finds the list empty raises the softirq. Nothing takes the command
+	 * before that, and it keeps the queue, so that is still there.
 	 */
 	if (llist_add(&cmd->done, &q->done))
 		kdblk_bh_raise(&q->answer_done);

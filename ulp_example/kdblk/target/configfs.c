@@ -149,7 +149,7 @@ static int kdt_disk_busy(struct kdt_disk *disk, const char *file)
 			     file);
 }
 
-/* A write has succeeded: last_error is of no write any more. */
+/* A write has succeeded: clear last_error, which is about an earlier one. */
 static ssize_t kdt_disk_done(struct kdt_disk *disk, size_t count)
 {
 	disk->last_error[0] = 0;

@@ -187,8 +187,8 @@ void kdt_share_leave(struct kdt_session *s)
 /*
  * Take a buffer: one of the session's own, or one of the adapter's as long as the disk holds
  * less than half of them, and this session less than a quarter if others use the disk as well.
- * So commands that a disk does not complete, or an initiator does not take answers of, never
- * hold all buffers.
+ * So commands never hold all buffers, even if a disk does not complete them, or an initiator does
+ * not take their answers.
  */
 static struct kdt_buf *kdt_pool_take(struct kdt_session *s)
 {

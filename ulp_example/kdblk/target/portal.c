@@ -192,7 +192,7 @@ static void kdt_portal_close(struct kdt_portal *portal, const char *why)
 {
 	kdt_portal_leave(portal, why);
 	wait_event(portal->no_requests, !READ_ONCE(portal->requests));
-	/* the last one has this lock until it has let go of the portal */
+	/* the last session holds this lock until it no longer uses the portal */
 	mutex_lock(&kdt_lock);
 	mutex_unlock(&kdt_lock);
 	kdt_end_of_portal(portal, why);
@@ -259,7 +259,7 @@ static void kdt_portal_why(struct kdt_portal *portal, int err)
 		 why ? ": " : "", why ?: "", ERR_PTR(err));
 }
 
-/* Make what sessions need of an adapter. @ia is the portal's from now on, also after a failure. */
+/* Make what sessions need of an adapter. The portal owns @ia from now on, even after a failure. */
 static int kdt_portal_take(struct kdt_portal *portal, DAT_IA_HANDLE ia, DAT_EVD_HANDLE async_evd)
 {
 	const DAT_UPCALL_OBJECT async = { portal, kdt_async_upcall };
@@ -293,8 +293,8 @@ static int kdt_portal_take(struct kdt_portal *portal, DAT_IA_HANDLE ia, DAT_EVD_
 }
 
 /*
- * Open the adapter by its name. A portal whose adapter has lost its address keeps that, and its
- * sessions, unless the name stands for one that has an address.
+ * Open the adapter by its name. A portal whose adapter has lost its address keeps the adapter and
+ * its sessions, unless the name stands for another one that has an address.
  */
 static int kdt_portal_adapter(struct kdt_portal *portal)
 {
@@ -304,7 +304,7 @@ static int kdt_portal_adapter(struct kdt_portal *portal)
 	int err;
 
 	err = kdat_errno(dat_ia_open(portal->ia_name, 16, &async_evd, &ia));
-	if (err == -ENODEV && portal->adapter)	/* the name was an address, which is nowhere now */
+	if (err == -ENODEV && portal->adapter)	/* the name is an address that no adapter has now */
 		return -EADDRNOTAVAIL;
 	if (err)
 		return err;
@@ -413,7 +413,7 @@ static void kdt_portals_look(int looks)
 
 static int kdt_adapter_notified(struct notifier_block *nb, unsigned long action, void *name)
 {
-	if (action == KDAT_IA_ADDED)	/* the addresses may be as new */
+	if (action == KDAT_IA_ADDED)	/* the addresses may be new as well */
 		kdt_portals_look(KDT_DAD_LOOKS);
 	return NOTIFY_OK;
 }
@@ -467,7 +467,7 @@ static void kdt_inet6addr_watch(void) { }
 static void kdt_inet6addr_unwatch(void) { }
 #endif
 
-/* From now on portals hear of adapters and addresses. */
+/* From now on changes of adapters and addresses are reported to portals. */
 int kdt_portals_init(void)
 {
 	int err = register_netdevice_notifier(&kdt_netdev_nb);

@@ -535,10 +535,10 @@ static struct kdt_session *kdt_rival(struct kdt_session *new)
 }
 
 /*
- * Another initiator has logged in with the same id. Either it is the same machine
- * after a restart, and the old one is silent; or it is a copy of the machine, and both are
- * there. A session that lives sends something at least once in its keepalive period. Wait half
- * as long again. Return true if the old session was heard.
+ * Another initiator has logged in with the same id. Either it is the same machine after a
+ * restart, and the old session is silent; or it is a copy of the machine, and both are running.
+ * A live session sends something at least once in its keepalive period. Wait half as long again.
+ * Return true if the old session was heard.
  */
 static bool kdt_rival_lives(struct kdt_session *new)
 {
