@@ -316,7 +316,7 @@ void kdapl_mr_destroy(struct kdapl_mr *mr)
 	spin_unlock_irq(&mr->lock);
 	if (kdapl_dev_enter(dev)) {
 		if (mr->live && kdapl_reg_invalidate(ia, mr->pd, mr->used))
-			pr_warn_ratelimited("%s: a key could not be invalidated, its MR is destroyed all the same\n",
+			pr_warn_ratelimited("%s: a key could not be invalidated, so its MR is destroyed instead\n",
 					    ia->name);
 		kdapl_dev_exit(dev);
 	}

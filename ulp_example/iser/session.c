@@ -224,7 +224,7 @@ static int kdiser_bind_conn(struct iscsi_cls_session *session, struct iscsi_cls_
 	/* The adapter may not be the one that the session began on. */
 	if (conn->sg_tablesize < host->sg_tablesize ||
 	    conn->limits.max_mapping >> SECTOR_SHIFT < host->max_sectors) {
-		pr_warn("%pISpc: this adapter has not room for commands of %u pages, %u sectors\n",
+		pr_warn("%pISpc: this adapter has no room for commands of %u pages, %u sectors\n",
 			&conn->target, host->sg_tablesize, host->max_sectors);
 		goto put;
 	}
