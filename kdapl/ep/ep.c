@@ -524,10 +524,10 @@ static DAT_RETURN ep_create_ret(int err, int attr_arg)
  * Context: may sleep.
  * Return: DAT_SUCCESS, the EP is UNCONNECTED; DAT_INVALID_HANDLE (IA, PZ,
  * EVD_RECV, EVD_REQUEST, EVD_CONN); DAT_INVALID_PARAMETER (attributes: beyond
- * those of the IA, or 0 of what an EVD was named for; also completion flags that
- * do not go together with an EVD); DAT_MODEL_NOT_SUPPORTED (quality of service);
- * DAT_INSUFFICIENT_RESOURCES (subtype TEP, TEVD or MEMORY); DAT_INTERNAL_ERROR
- * (device removed).
+ * those of the IA, or 0 of what an EVD was named for, but for Receives with an SRQ;
+ * also completion flags that do not go together with an EVD); DAT_MODEL_NOT_SUPPORTED
+ * (quality of service); DAT_INSUFFICIENT_RESOURCES (subtype TEP, TEVD or MEMORY);
+ * DAT_INTERNAL_ERROR (device removed).
  */
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 			 DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
@@ -551,7 +551,7 @@ EXPORT_SYMBOL(dat_ep_create);
  * @request_evd_handle: as for dat_ep_create()
  * @connect_evd_handle: as for dat_ep_create()
  * @srq_handle: SRQ of the same IA, for the life of the EP
- * @ep_attributes: copied; max_recv_iov is ignored, max_recv_dtos not used
+ * @ep_attributes: copied; max_recv_iov is ignored, max_recv_dtos not used and may be 0
  * @ep_handle: where the handle goes
  *
  * Otherwise as dat_ep_create(). Receives are posted with dat_srq_post_recv() only.
