@@ -184,7 +184,7 @@ DAT_BOOLEAN kdat_ia_lost(DAT_IA_HANDLE ia_handle);
  * @sgl: scatterlist, not mapped for DMA; read only during the call
  * @nents: number of its entries
  * @offset: bytes to skip at its start
- * @length: length of the range in bytes
+ * @length: length of the range in bytes; the scatterlist may be longer
  */
 struct kdat_sg {
 	struct scatterlist *sgl;

@@ -194,8 +194,9 @@ void kdapl_obj_evd_gone(struct kdapl_obj *obj)
  * @dat_handle: an EVD, a PZ, an SRQ or another object that others are made on
  *
  * An EP that was freed inside an upcall is destroyed a little later, and until then its EVDs,
- * PZ and SRQ are in use. After this call they can be freed. It does not keep others from using
- * the object again. An extension of this provider.
+ * PZ and SRQ are in use. They become unused one after the other, so call this for each of them
+ * before it is freed. It does not keep others from using the object again. An extension of this
+ * provider.
  *
  * Context: may sleep; not inside an upcall with an event of such an EP.
  * Return: DAT_SUCCESS, or DAT_INVALID_HANDLE.

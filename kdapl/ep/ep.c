@@ -524,8 +524,9 @@ static DAT_RETURN ep_create_ret(int err, int attr_arg)
  * Context: may sleep.
  * Return: DAT_SUCCESS, the EP is UNCONNECTED; DAT_INVALID_HANDLE (IA, PZ,
  * EVD_RECV, EVD_REQUEST, EVD_CONN); DAT_INVALID_PARAMETER (attributes: beyond
- * those of the IA, a queue of length 0 with an EVD, or completion flags that
- * conflict with an EVD); DAT_MODEL_NOT_SUPPORTED (quality of service);
+ * those of the IA, a queue of length 0 with an EVD, except that Receives with an SRQ have no
+ * queue, or completion flags that conflict with an EVD); DAT_MODEL_NOT_SUPPORTED (quality of
+ * service);
  * DAT_INSUFFICIENT_RESOURCES (subtype TEP, TEVD or MEMORY); DAT_INTERNAL_ERROR
  * (device removed).
  */
@@ -551,7 +552,7 @@ EXPORT_SYMBOL(dat_ep_create);
  * @request_evd_handle: as for dat_ep_create()
  * @connect_evd_handle: as for dat_ep_create()
  * @srq_handle: SRQ of the same IA, for the life of the EP
- * @ep_attributes: copied; max_recv_iov is ignored, max_recv_dtos not used
+ * @ep_attributes: copied; max_recv_iov is ignored, max_recv_dtos not used and may be 0
  * @ep_handle: where the handle goes
  *
  * Otherwise as dat_ep_create(). Receives are posted with dat_srq_post_recv() only.
