@@ -5,6 +5,8 @@
 #   calls	echo, put and get, every answer looked at; with and without invalidation by answers
 #   few		more calls than the server has Receives
 #   early	a client that is there before its server, and before its device
+#   flaps	a port goes down and comes up, more often than an EVD has room for; not of soft-RoCE,
+#		whose queue pair for management does not survive that
 #   server	the server goes while calls wait, and comes back
 #   plug	a device goes under load, and comes back
 #   address	an adapter without an address
@@ -74,6 +76,22 @@ part_early() {
 	step "calls are answered" go_on
 	step "the client unloads" stopped
 	step "the server unloads" no_server
+}
+
+part_flaps() {
+	must "the server loads" serve
+	must "a client" call count=0
+	step "calls are answered" go_on
+	step "the link goes down and comes up, 12 times" flaps
+	step "calls are answered" go_on
+	step "no event of the port was lost" refused logged "asynchronous EVD is full"
+	step "the client unloads" stopped
+	step "the server unloads" no_server
+}
+flaps() {
+	for kd_i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		$in0 ip link set "$dev" down && $in0 ip link set "$dev" up || return
+	done
 }
 
 part_server() {

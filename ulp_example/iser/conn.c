@@ -100,10 +100,16 @@ static DAT_RETURN kdiser_create_ep(struct kdiser_conn *conn, u32 reads, u32 max_
 	       kdat_ep_modify_conn(conn->ep, &conn_attr);
 }
 
+/* Connections report their own ends. But an EVD that is not read fills up. */
+static void kdiser_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+}
+
 /* Make what a connection needs, and begin to connect. Takes seconds if no target is there. */
 static int kdiser_connect(struct kdiser_conn *conn)
 {
 	/* No flag forbids the target to invalidate keys by its answers, so it may. */
+	const DAT_UPCALL_OBJECT async = { conn, kdiser_async_upcall };
 	const struct iser_cm_hdr hello = { .flags = ISER_ZBVA_NOT_SUP };
 	/* IPv6 has it in the same place */
 	u16 port = be16_to_cpu(((struct sockaddr_in *)&conn->target)->sin_port);
@@ -117,6 +123,8 @@ static int kdiser_connect(struct kdiser_conn *conn)
 	/* Like the netlink socket of iSCSI, which is in that namespace only. */
 	ret = kdat_ia_open_to(&init_net, (struct sockaddr *)&conn->target, NULL, 8,
 			      &conn->async_evd, &conn->ia) ?:
+	      dat_evd_modify_upcall(conn->async_evd, DAT_UPCALL_SINGLE_INSTANCE, &async,
+				    DAT_UPCALL_INVOC_ANY) ?:
 	      dat_ia_query(conn->ia, NULL, DAT_IA_FIELD_ALL, attr, 0, NULL) ?:
 	      kdat_ia_mem_limits(conn->ia, &conn->limits) ?:
 	      dat_pz_create(conn->ia, &conn->pz);

@@ -133,6 +133,11 @@ static DAT_RETURN kx_register(struct kx_conn *conn)
 	return ret;
 }
 
+/* Connections report their own ends. But an EVD that is not read fills up. */
+static void kx_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+}
+
 /*
  * The adapter, how many RDMA Reads of a peer it answers at a time, and whether it works on copies
  * of the memory (bounce buffers).
@@ -141,12 +146,15 @@ static DAT_RETURN kx_ia_open(struct kx_conn *conn, const struct rpc_xprt *xprt, 
 			     bool *copies)
 {
 	DAT_IA_ATTR *attr = kmalloc(sizeof(*attr), GFP_KERNEL);	/* too large for the stack */
+	const DAT_UPCALL_OBJECT async = { conn, kx_async_upcall };
 	DAT_RETURN ret = DAT_INSUFFICIENT_RESOURCES;
 	DAT_PROVIDER_ATTR provider = {};
 
 	if (attr)
 		ret = kdat_ia_open_to(xprt->xprt_net, (const struct sockaddr *)&xprt->addr, NULL, 8,
 				      &conn->async_evd, &conn->ia) ?:
+		      dat_evd_modify_upcall(conn->async_evd, DAT_UPCALL_SINGLE_INSTANCE, &async,
+					    DAT_UPCALL_INVOC_ANY) ?:
 		      dat_ia_query(conn->ia, NULL, DAT_IA_FIELD_ALL, attr,
 				   DAT_PROVIDER_FIELD_LMR_SYNC_REQ, &provider);
 	*copies = provider.lmr_sync_req;

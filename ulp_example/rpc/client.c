@@ -329,11 +329,17 @@ static DAT_RETURN kdrpc_post_receives(struct kdrpc_client *c)
 	return ret;
 }
 
+/* Connections report their own ends. But an EVD that is not read fills up. */
+static void kdrpc_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+}
+
 /* Open the adapter that leads to the server, and make what outlives connections. */
 static DAT_RETURN kdrpc_open(struct kdrpc_client *c)
 {
 	const DAT_REGION_DESCRIPTION region = { .for_va = c->messages };
-	const DAT_UPCALL_OBJECT conn = { c, kdrpc_conn_upcall }, dto = { c, kdrpc_upcall };
+	const DAT_UPCALL_OBJECT async = { c, kdrpc_async_upcall }, conn = { c, kdrpc_conn_upcall };
+	const DAT_UPCALL_OBJECT dto = { c, kdrpc_upcall };
 	struct kdat_conn_attr conn_attr = KDAT_CONN_ATTR_INIT;
 	struct kdat_evd_attr evd_attr = KDAT_EVD_ATTR_INIT;
 	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
@@ -351,6 +357,8 @@ static DAT_RETURN kdrpc_open(struct kdrpc_client *c)
 	attr.max_rdma_read_in = KDRPC_READS;		/* the server reads */
 	return kdat_ia_open_to(c->net, (struct sockaddr *)&c->server, NULL, 8, &c->async_evd,
 			       &c->ia) ?:
+	       dat_evd_modify_upcall(c->async_evd, DAT_UPCALL_SINGLE_INSTANCE, &async,
+				     DAT_UPCALL_INVOC_ANY) ?:
 	       dat_pz_create(c->ia, &c->pz) ?:
 	       dat_lmr_kcreate(c->ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(*c->messages), c->pz,
 			       KDRPC_LOCAL, DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &c->lmr,
