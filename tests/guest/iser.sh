@@ -738,17 +738,22 @@ chaos_part() {
 # What it waits for.
 iscsid_tells() {
 	for kd_s in /sys/class/iscsi_session/session*; do
-		echo "${kd_s##*/}: $(cat "$kd_s/targetname" "$kd_s/state" "$kd_s/target_state" | tr '\n' ' ')"
+		echo "${kd_s##*/}: $(cat "$kd_s/targetname" "$kd_s/state" "$kd_s/target_state" \
+			"$kd_s"/device/connection*/iscsi_connection/*/state | tr '\n' ' ')"
 	done
 	grep -E "^(Name|State|Pid)" "/proc/$iscsid/status"
 	cat /proc/"$iscsid"/task/*/stack "/proc/$iscsid/wchan"
 	tail -n 30 "$TMPDIR/iscsid.log"
 	return 1
 }
-# Has every session lost its disks? An iscsid that is killed, or has no memory for what the kernel
-# tells it, misses that they are gone; the kernel does not say it again, and the next one waits for
-# that before it sends a logout ("in invalid state for logout"). The same with ib_iser.
-all_unbound() { [ "$(cat /sys/class/iscsi_session/session*/target_state | sort -u)" = UNBOUND ]; }
+# Has every session lost its disks, but not its connection? An iscsid that is killed, or has no memory
+# for what the kernel tells it, misses that they are gone; the kernel does not say it again, and the
+# next one waits for that before it sends a logout ("in invalid state for logout"). The same with
+# ib_iser. A connection that is not up has had its logout, or more: if it does not end, that is ours.
+all_unbound() {
+	[ "$(cat /sys/class/iscsi_session/session*/target_state | sort -u)" = UNBOUND ] &&
+		[ "$(cat /sys/class/iscsi_connection/connection*/state | sort -u)" = up ]
+}
 # The session of the first target.
 lasts() {
 	for kd_s in /sys/class/iscsi_session/session*; do
