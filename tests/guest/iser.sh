@@ -189,8 +189,9 @@ limits_part() {
 	step "logout" logged_out
 	step "kdat_iser.ko unloads" unloaded
 }
-# How many connections have ended.
+# How many connections have ended, and how often iscsid was told so.
 ends() { dmesg | grep -c "the connection has ended" || :; }
+told() { dmesg | grep -c "detected conn error" || :; }
 max_xmit_dlength() {	# BYTES of the only session, by what iscsid tells the kernel before it starts
 	python3 - "$1" <<-'E'
 		import glob, re, socket, struct, sys
@@ -643,6 +644,21 @@ hostile_part() {
 	echo "$(cat $kd_param/faults) faults, $(cat $kd_param/ended) connections ended"
 	step "each has ended the connection" until_true 60 all_ended
 	step "data came too late twice" test "$(cat $kd_param/late)" -ge 2
+	must "the session is there" until_true 60 logged_in
+	kd_told=$(told)
+	must "six logins get a bad answer" set_to 6 $kd_param/bad_logins
+	# On busy CPUs what comes second for iscsid has the time to come.
+	for kd_i in 1 2; do
+		(while :; do :; done) &
+		kd_busy="${kd_busy-} $!"
+	done
+	must "the connection ends" end_one
+	step "one after the other" until_true 60 sh -c "[ \$(cat $kd_param/bad_logins) = 0 ]"
+	step "the session is there again" until_true 60 logged_in
+	# shellcheck disable=SC2086
+	kill $kd_busy
+	echo "iscsid was told $(($(told) - kd_told)) times"
+	step "each of the seven ends was told once" test $(($(told) - kd_told)) = 7
 	dmesg | sed -n 's/.*\(connection given up: .*\)/\1/p' | sort | uniq -c
 	step "logout" logged_out_of "$bad"
 	step "kdat_iser.ko unloads" unloaded
@@ -738,17 +754,22 @@ chaos_part() {
 # What it waits for.
 iscsid_tells() {
 	for kd_s in /sys/class/iscsi_session/session*; do
-		echo "${kd_s##*/}: $(cat "$kd_s/targetname" "$kd_s/state" "$kd_s/target_state" | tr '\n' ' ')"
+		echo "${kd_s##*/}: $(cat "$kd_s/targetname" "$kd_s/state" "$kd_s/target_state" \
+			"$kd_s"/device/connection*/iscsi_connection/*/state | tr '\n' ' ')"
 	done
 	grep -E "^(Name|State|Pid)" "/proc/$iscsid/status"
 	cat /proc/"$iscsid"/task/*/stack "/proc/$iscsid/wchan"
 	tail -n 30 "$TMPDIR/iscsid.log"
 	return 1
 }
-# Has every session lost its disks? An iscsid that is killed, or has no memory for what the kernel
-# tells it, misses that they are gone; the kernel does not say it again, and the next one waits for
-# that before it sends a logout ("in invalid state for logout"). The same with ib_iser.
-all_unbound() { [ "$(cat /sys/class/iscsi_session/session*/target_state | sort -u)" = UNBOUND ]; }
+# Has every session lost its disks, but not its connection? An iscsid that is killed, or has no memory
+# for what the kernel tells it, misses that they are gone; the kernel does not say it again, and the
+# next one waits for that before it sends a logout ("in invalid state for logout"). The same with
+# ib_iser. A connection that is not up has had its logout, or more: if it does not end, that is ours.
+all_unbound() {
+	[ "$(cat /sys/class/iscsi_session/session*/target_state | sort -u)" = UNBOUND ] &&
+		[ "$(cat /sys/class/iscsi_connection/connection*/state | sort -u)" = up ]
+}
 # The session of the first target.
 lasts() {
 	for kd_s in /sys/class/iscsi_session/session*; do

@@ -54,7 +54,8 @@ int kdiser_errno(struct kdiser_conn *conn)
 
 /*
  * End a connection, and log @why unless NULL. libiscsi is told, and has iscsid close it, or closes
- * it itself if iscsid is not there. Context: any, but without locks of libiscsi.
+ * it itself if iscsid is not there. It is told once: iscsid would take a second report for the end
+ * of its next connection. Context: any, but without locks of libiscsi.
  */
 void kdiser_fail(struct kdiser_conn *conn, enum iscsi_err err, const char *why)
 {
@@ -64,7 +65,9 @@ void kdiser_fail(struct kdiser_conn *conn, enum iscsi_err err, const char *why)
 		pr_warn_ratelimited("%pISpc: connection given up: %s\n", &conn->target, why);
 	dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
 	spin_lock_bh(&conn->lock);
-	iscsi = conn->closing ? NULL : conn->iscsi;
+	iscsi = conn->told ? NULL : conn->iscsi;
+	if (iscsi)
+		conn->told = true;
 	spin_unlock_bh(&conn->lock);
 	/* It stays until kdiser_close(), which waits for the upcall that has called this. */
 	if (iscsi)
@@ -195,9 +198,9 @@ void kdiser_close(struct kdiser_conn *conn)
 	struct iscsi_conn *iscsi;
 
 	cancel_work_sync(&conn->connect_work);
-	/* If iscsid were told of this end, it would take it for that of its next connection. */
+	/* Who closes it needs no report. */
 	spin_lock_bh(&conn->lock);
-	conn->closing = true;
+	conn->told = true;
 	spin_unlock_bh(&conn->lock);
 	if (conn->ep) {
 		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);

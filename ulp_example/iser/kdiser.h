@@ -113,7 +113,7 @@ struct kdiser_conn {
 	DAT_EVENT_NUMBER event;		/* why it is DOWN, or: */
 	int err;
 	bool started;			/* see kdiser_start_conn() */
-	bool closing;			/* tell libiscsi nothing more; under lock */
+	bool told;			/* libiscsi knows of its end; under lock */
 
 	/* Messages: text, Receives (long ones first), slots, Data-Outs. */
 	u8 *messages;

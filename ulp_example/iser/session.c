@@ -237,7 +237,7 @@ static int kdiser_bind_conn(struct iscsi_cls_session *session, struct iscsi_cls_
 	conn->iscsi = iscsi;
 	spin_unlock_bh(&conn->lock);
 	if (READ_ONCE(conn->state) != KDISER_UP)	/* its upcall could not tell libiscsi */
-		iscsi_conn_failure(iscsi, ISCSI_ERR_CONN_FAILED);
+		kdiser_fail(conn, ISCSI_ERR_CONN_FAILED, NULL);
 put:
 	iscsi_put_endpoint(endpoint);
 	return err;

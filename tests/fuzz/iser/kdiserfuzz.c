@@ -23,7 +23,7 @@
 
 static char *ia;
 static ushort port = 3261;
-static uint faults, ended, kinds, late;
+static uint faults, ended, kinds, late, bad_logins;
 static bool hold;
 
 module_param(ia, charp, 0444);
@@ -33,6 +33,8 @@ module_param(faults, uint, 0444);
 module_param(ended, uint, 0444);
 module_param(kinds, uint, 0444);
 module_param(late, uint, 0444);
+module_param(bad_logins, uint, 0644);
+MODULE_PARM_DESC(bad_logins, "as many logins get an answer that is too short");
 module_param(hold, bool, 0644);
 MODULE_PARM_DESC(hold, "answer task management only when more of it comes");
 
@@ -112,6 +114,10 @@ static void fuzz_login(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 	rsp->rsvd3 = 0;
 	hton24(rsp->dlength, length);
 	memcpy(pdu->data, text, length);
+	if (READ_ONCE(bad_logins)) {
+		WRITE_ONCE(bad_logins, bad_logins - 1);
+		length--;
+	}
 	fuzz_send(peer, at, HEADERS + length, 0);
 }
 
