@@ -92,13 +92,10 @@ static bool kdblk_adapter_right(struct kdblk_disk *disk)
 			    (disk->config.ia[0] && kdblk_ia_place(disk->ia, &at)));
 }
 
-/* The most tags that an Endpoint and its EVD on this adapter can serve: see queue.c. */
+/* The most tags that an Endpoint and its EVDs on this adapter can serve: see queue.c. */
 static u32 kdblk_most_tags(const DAT_IA_ATTR *attr)
 {
-	int dtos = (attr->max_dto_per_ep - KDBLK_SPARE_DTOS) / KDBLK_TAG_DTOS - 1;
-	int events = (attr->max_evd_qlen - KDBLK_SPARE_DTOS) / KDBLK_TAG_EVENTS - 1;
-
-	return max(min(dtos, events), 0);
+	return max(min(attr->max_dto_per_ep, attr->max_evd_qlen) / KDBLK_TAG_DTOS - 1, 0);
 }
 
 /* The queues get as many tags as the first adapter can serve. A later one must serve as many. */

@@ -39,12 +39,7 @@
 #define KDBLK_LOGIN_TIMEOUT	(30 * HZ)	/* the target may have to end our last session */
 #define KDBLK_ERROR_LEN		200		/* of a reason in last_error */
 #define KDBLK_INLINE_MAX	16384	/* of data in a message; RDMA is better for more */
-/* Every KDBLK_SIGNAL_EVERY-th Send is signalled, to free its entries of the request queue. */
-#define KDBLK_SIGNAL_EVERY	16
-/* What a tag needs: it may register memory before it sends; an event for each, and the answer. */
-#define KDBLK_TAG_DTOS		2
-#define KDBLK_TAG_EVENTS	3
-#define KDBLK_SPARE_DTOS	(2 * KDBLK_SIGNAL_EVERY)	/* the latest may be unsignalled */
+#define KDBLK_TAG_DTOS		2	/* a tag may register memory before it sends */
 
 struct kdblk_disk;
 struct kdblk_stray;
@@ -98,11 +93,9 @@ struct kdblk_queue {
 	struct kdblk_msgs cmds;
 	struct kdblk_msgs rsps;		/* Receives */
 	struct kdblk_slot *slots;
-	DAT_EVD_HANDLE evd;		/* lives as long as the adapter is used */
+	DAT_EVD_HANDLE evd;		/* of answers; lives as long as the adapter is used */
+	DAT_EVD_HANDLE sent;		/* of requests, of which nothing is to be heard; the same */
 	spinlock_t poll_lock;		/* polled: serialises the handling of completions */
-
-	/* written when posting */
-	atomic_t posted ____cacheline_aligned_in_smp;
 
 	/* while connecting */
 	DAT_EVENT_NUMBER conn_event;	/* the last one, or 0 */

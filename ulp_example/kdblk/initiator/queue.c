@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * One queue of a disk: its Endpoint and Event Dispatcher, its commands and answers, and the
+ * One queue of a disk: its Endpoint and Event Dispatchers, its commands and answers, and the
  * memory lent for large ones. Posting a command and handling its answer neither allocate
  * memory nor sleep.
  */
@@ -232,7 +232,7 @@ static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
 			kdblk_lost(q->disk, "the target broke the protocol");
 		}
 		break;
-	default:	/* a Send that was not suppressed */
+	default:
 		break;
 	}
 }
@@ -264,8 +264,7 @@ int kdblk_queue_poll(struct kdblk_queue *q)
 
 /* Post a command that lends memory. Its key is known before the post. */
 static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot,
-				  struct kdblk_cmd *cmd, struct kdblk_io *io, int nents, u16 tag,
-				  DAT_COMPLETION_FLAGS flags)
+				  struct kdblk_cmd *cmd, struct kdblk_io *io, int nents, u16 tag)
 {
 	u32 length = le32_to_cpu(cmd->length);
 	bool zb = !io->sgl[0].offset;
@@ -285,7 +284,7 @@ static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot
 			.va_type = zb ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA,
 		}, {
 			.op = KDAT_REQUEST_SEND,
-			.completion_flags = flags,
+			.completion_flags = DAT_COMPLETION_SUPPRESS_FLAG,
 			.user_cookie.as_64 = tag,
 			.num_segments = 1,
 			.local_iov = &iov,
@@ -307,18 +306,17 @@ static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot
 
 /* Post a command that lends none, with @length bytes of data behind it. */
 static DAT_RETURN kdblk_post_plain(struct kdblk_queue *q, struct kdblk_slot *slot,
-				   struct request *rq, u16 tag, u32 length,
-				   DAT_COMPLETION_FLAGS flags)
+				   struct request *rq, u16 tag, u32 length)
 {
 	DAT_LMR_TRIPLET iov = kdblk_iov(&q->cmds, tag, sizeof(struct kdblk_cmd) + length);
 
 	kdblk_expect(slot, rq);
-	return dat_ep_post_send(q->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_64 = tag }, flags);
+	return dat_ep_post_send(q->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_64 = tag },
+				DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
 static DAT_RETURN kdblk_post_data(struct kdblk_queue *q, struct request *rq,
-				  struct kdblk_slot *slot, struct kdblk_cmd *cmd, u16 tag,
-				  DAT_COMPLETION_FLAGS flags)
+				  struct kdblk_slot *slot, struct kdblk_cmd *cmd, u16 tag)
 {
 	struct kdblk_io *io = blk_mq_rq_to_pdu(rq);
 	u32 length = blk_rq_bytes(rq);
@@ -326,15 +324,15 @@ static DAT_RETURN kdblk_post_data(struct kdblk_queue *q, struct request *rq,
 	if (cmd->opcode == KDBLK_OP_READ && length <= q->inline_size) {
 		cmd->flags |= KDBLK_CMD_INLINE;
 		slot->data = true;
-		return kdblk_post_plain(q, slot, rq, tag, 0, flags);
+		return kdblk_post_plain(q, slot, rq, tag, 0);
 	}
 	if (cmd->opcode == KDBLK_OP_WRITE && length <= q->inline_size) {
 		cmd->flags |= KDBLK_CMD_INLINE;
 		kdblk_copy_from(rq, cmd + 1);
-		return kdblk_post_plain(q, slot, rq, tag, length, flags);
+		return kdblk_post_plain(q, slot, rq, tag, length);
 	}
 	sg_init_table(io->sgl, blk_rq_nr_phys_segments(rq));
-	return kdblk_post_lent(q, slot, cmd, io, blk_rq_map_sg(rq, io->sgl), tag, flags);
+	return kdblk_post_lent(q, slot, cmd, io, blk_rq_map_sg(rq, io->sgl), tag);
 }
 
 /* Return the opcode of a request, or 0 if unsupported, and set its flags. */
@@ -400,7 +398,6 @@ static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot
 /* Context: any from which blk-mq may queue a request. */
 blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 {
-	DAT_COMPLETION_FLAGS how = DAT_COMPLETION_SUPPRESS_FLAG;
 	u16 tag = rq->tag;
 	struct kdblk_slot *slot = &q->slots[tag];
 	struct kdblk_cmd *cmd = kdblk_msg(&q->cmds, tag);
@@ -427,13 +424,11 @@ blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq)
 	slot->cached = (cmd->opcode == KDBLK_OP_WRITE || cmd->opcode == KDBLK_OP_WRITE_ZEROES) &&
 		       !(flags & KDBLK_CMD_FUA);
 	slot->covers = cmd->opcode == KDBLK_OP_FLUSH && kdblk_flush_covers(q->disk);
-	if (!(atomic_inc_return(&q->posted) % KDBLK_SIGNAL_EVERY))
-		how = DAT_COMPLETION_DEFAULT_FLAG;
 	blk_mq_start_request(rq);
 	if (cmd->opcode == KDBLK_OP_READ || cmd->opcode == KDBLK_OP_WRITE)
-		ret = kdblk_post_data(q, rq, slot, cmd, tag, how);
+		ret = kdblk_post_data(q, rq, slot, cmd, tag);
 	else
-		ret = kdblk_post_plain(q, slot, rq, tag, 0, how);
+		ret = kdblk_post_plain(q, slot, rq, tag, 0);
 	if (unlikely(ret != DAT_SUCCESS))
 		return kdblk_refused(q, slot, ret);
 	kdblk_slot_done(slot);
@@ -456,7 +451,7 @@ int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode, u16 path)
 	WRITE_ONCE(q->disk->admin_busy, true);
 	return kdat_errno(dat_ep_post_send(q->ep, 1, &iov,
 					    (DAT_DTO_COOKIE){ .as_64 = KDBLK_TAG_ADMIN },
-					    DAT_COMPLETION_DEFAULT_FLAG));
+					    DAT_COMPLETION_SUPPRESS_FLAG));
 }
 
 /* ---- the connection ---- */
@@ -546,26 +541,37 @@ static int kdblk_queue_outcome(struct kdblk_queue *q)
 	}
 }
 
-static int kdblk_queue_evd(struct kdblk_queue *q)
+/*
+ * Requests have an EVD of their own without upcalls, so no interrupt tells of their completions:
+ * the answer to a command tells all that is wanted. All are suppressed, and a post that finds no
+ * room looks for those that are done. If one fails the connection ends, which flushes the
+ * Receives.
+ */
+static int kdblk_queue_evds(struct kdblk_queue *q)
 {
 	const DAT_UPCALL_OBJECT upcall = { q, kdblk_upcall };
 	const struct kdat_evd_attr attr = {
 		.context = KDAT_EVD_CONTEXT_SOFTIRQ,
 		.comp_vector = q->index,
 	};
-	u32 qlen = KDBLK_TAG_EVENTS * (q->asked + 1) + KDBLK_SPARE_DTOS;
+	const char *name = kdblk_name(q->disk);
+	int err = 0;
 
-	return KDBLK_TRY(kdblk_name(q->disk), kdat_evd_create, q->disk->ia, qlen,
-			 q->polled ? DAT_UPCALL_DISABLE : DAT_UPCALL_SINGLE_INSTANCE, &upcall,
-			 DAT_EVD_DTO_FLAG, &attr, &q->evd);
+	if (!q->sent)
+		err = KDBLK_TRY(name, kdat_evd_create, q->disk->ia, KDBLK_TAG_DTOS * (q->asked + 1),
+				DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG, &attr, &q->sent);
+	if (!q->evd && !err)
+		err = KDBLK_TRY(name, kdat_evd_create, q->disk->ia, q->asked + 1,
+				q->polled ? DAT_UPCALL_DISABLE : DAT_UPCALL_SINGLE_INSTANCE,
+				&upcall, DAT_EVD_DTO_FLAG, &attr, &q->evd);
+	return err;
 }
 
 /* Make what the queue needs of the adapter, unless it is there. */
 static int kdblk_queue_attach(struct kdblk_queue *q)
 {
-	int err = q->evd ? 0 : kdblk_queue_evd(q);
-
-	return err ?: kdblk_msgs_register(&q->cmds, q->disk) ?:
+	return kdblk_queue_evds(q) ?:
+	       kdblk_msgs_register(&q->cmds, q->disk) ?:
 	       kdblk_msgs_register(&q->rsps, q->disk);
 }
 
@@ -580,6 +586,9 @@ void kdblk_queue_detach(struct kdblk_queue *q)
 	spin_unlock(&q->poll_lock);
 	if (evd)
 		dat_evd_free(evd);
+	if (q->sent)
+		dat_evd_free(q->sent);
+	q->sent = NULL;
 	kdblk_msgs_unregister(&q->cmds);
 	kdblk_msgs_unregister(&q->rsps);
 }
@@ -595,12 +604,12 @@ static int kdblk_queue_ep(struct kdblk_queue *q)
 	attr.max_rdma_size = KDBLK_MAX_IO;
 	attr.max_recv_dtos = q->asked + 1;
 	attr.max_recv_iov = 1;
-	attr.max_request_dtos = KDBLK_TAG_DTOS * (q->asked + 1) + KDBLK_SPARE_DTOS;
+	attr.max_request_dtos = KDBLK_TAG_DTOS * (q->asked + 1);
 	attr.max_request_iov = 1;
 	attr.max_rdma_read_in = disk->read_depth;	/* the target reads the data of a WRITE */
 	conn.tos = disk->config.tos;
 	conn.retry_count = KDBLK_RETRIES;
-	return KDBLK_TRY(name, dat_ep_create, disk->ia, disk->pz, q->evd, q->evd, disk->conn_evd,
+	return KDBLK_TRY(name, dat_ep_create, disk->ia, disk->pz, q->evd, q->sent, disk->conn_evd,
 			 &attr, &q->ep) ?:
 	       KDBLK_TRY(name, kdat_ep_modify_conn, q->ep, &conn);
 }
