@@ -542,10 +542,9 @@ static int kdblk_queue_outcome(struct kdblk_queue *q)
 }
 
 /*
- * Requests have an EVD of their own without upcalls, so no interrupt tells of their completions:
- * the answer to a command tells all that is wanted. All are suppressed, and a post that finds no
- * room looks for those that are done. If one fails the connection ends, which flushes the
- * Receives.
+ * Requests have an EVD of their own without upcalls, so their completions raise no interrupt: the
+ * answer to a command says all that matters. All are suppressed, and a post that finds no room
+ * reaps those that are done. If one fails, the connection ends, which flushes the Receives.
  */
 static int kdblk_queue_evds(struct kdblk_queue *q)
 {
