@@ -198,7 +198,7 @@ void kdiser_close(struct kdiser_conn *conn)
 	struct iscsi_conn *iscsi;
 
 	cancel_work_sync(&conn->connect_work);
-	/* Who closes it needs no report. */
+	/* Its caller ends it and needs no report. */
 	spin_lock_bh(&conn->lock);
 	conn->told = true;
 	spin_unlock_bh(&conn->lock);

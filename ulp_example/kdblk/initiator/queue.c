@@ -208,7 +208,7 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 	return NULL;
 }
 
-/* Handle a completion. Calls are serialised per queue. */
+/* Handle the completion of a Receive. Calls are serialised per queue. */
 static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
@@ -222,18 +222,11 @@ static void kdblk_completed(struct kdblk_queue *q, const DAT_EVENT *event)
 			kdblk_lost(q->disk, "a transfer failed");
 		return;
 	}
-	switch (dto->operation) {
-	case DAT_DTO_RECEIVE:
-	case DAT_DTO_RECEIVE_WITH_INVALIDATE:
-		wrong = kdblk_answered(q, dto);
-		if (unlikely(wrong)) {
-			pr_warn_ratelimited("%s: queue %u: the target sent %s\n",
-					    kdblk_name(q->disk), q->index, wrong);
-			kdblk_lost(q->disk, "the target broke the protocol");
-		}
-		break;
-	default:
-		break;
+	wrong = kdblk_answered(q, dto);
+	if (unlikely(wrong)) {
+		pr_warn_ratelimited("%s: queue %u: the target sent %s\n", kdblk_name(q->disk),
+				    q->index, wrong);
+		kdblk_lost(q->disk, "the target broke the protocol");
 	}
 }
 
