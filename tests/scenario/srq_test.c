@@ -421,15 +421,16 @@ static void torn(struct kunit *test)
 					       DAT_CLOSE_ABRUPT_FLAG));
 		kdt_end(test, &pair->c);
 		kdt_end(test, &pair->s);
+		for (i = 0; i < 8; i++)
+			kdt_any_dto(test, pair->c.req, NULL);
+		kdt_reset(test, &pair->c, &pair->s);
+		/* only now: an upcall may run on another CPU until the reset has waited for it */
 		while (kdt_get_timeout(pair->s.recv, &event, 0)) {
 			KUNIT_EXPECT_PTR_EQ(test, dto->ep_handle, pair->s.h);
 			KUNIT_EXPECT_EQ(test, dto->user_cookie.as_64, 1);
 			if (dto->status != DAT_DTO_SUCCESS)
 				KUNIT_EXPECT_EQ(test, (int)dto->status, DAT_DTO_ERR_FLUSHED);
 		}
-		for (i = 0; i < 8; i++)
-			kdt_any_dto(test, pair->c.req, NULL);
-		kdt_reset(test, &pair->c, &pair->s);
 		param = query(test, rig);
 		KUNIT_EXPECT_LE(test, param.outstanding_dto_count, limit);
 		KUNIT_EXPECT_EQ(test, param.available_dto_count, param.outstanding_dto_count);
