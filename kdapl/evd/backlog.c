@@ -144,6 +144,7 @@ void kdapl_evd_give_back(struct kdapl_evd *evd)
 		ev.buf = NULL;
 		if (ev.conn->pool && taken->wq->recv) {
 			ev.conn->srq_bufs_held++;
+			kdapl_pool_owe(ev.conn->pool, 1);
 			ev.buf = KDAPL_BUF_FREED;
 		}
 		kdapl_event_taken(&ev.data.dto_completion_event_data, taken);
