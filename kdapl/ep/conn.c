@@ -256,21 +256,29 @@ void kdapl_conn_established(struct kdapl_conn *conn)
 #define KICKS		5
 #define KICK_TIME	(HZ / 10)
 
+/*
+ * Is the last kick still in the work queue? Its position does not tell after 2^31 requests, but the
+ * entry there does. wq->lock held.
+ */
+static bool conn_kick_under_way(const struct kdapl_conn *conn)
+{
+	const struct kdapl_wq *wq = conn->sq;
+	u32 tail = smp_load_acquire(&wq->tail);	/* pairs with the release in kdapl_wq_advance() */
+
+	return conn->kick_pos - tail < wq->head - tail &&
+	       wq->wqe[conn->kick_pos & wq->mask].op == KDAPL_OP_KICK;
+}
+
 /* Post an empty request, unless the last one is still under way. */
 static int conn_post_kick(struct kdapl_conn *conn)
 {
 	struct kdapl_wq *wq = conn->sq;
 	int ret = 0;
-	u32 tail;
 
 	spin_lock_irq(&wq->lock);
-	/* pairs with the release in kdapl_wq_advance() */
-	tail = smp_load_acquire(&wq->tail);
 	/* a serial work queue needs no kick: there each operation on an LMR is signaled */
 	if (wq->mode == KDAPL_WQ_LIVE && !wq->serial && !kdapl_conn_stopping(conn) &&
-	    !READ_ONCE(conn->dev->gone) &&
-	    (!conn->kicked || (s32)(tail - conn->kick_pos) > 0)) {
-		conn->kicked = true;
+	    !READ_ONCE(conn->dev->gone) && !conn_kick_under_way(conn)) {
 		conn->kick_pos = wq->head;
 		ret = kdapl_wq_post_own(wq, KDAPL_OP_KICK);
 	}
