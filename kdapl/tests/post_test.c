@@ -141,6 +141,31 @@ static void post_flags_test(struct kunit *test)
 	}
 }
 
+/*
+ * A post that meets ESTABLISHED finds the work queue live, but has read the limits before they were
+ * set. An empty request looks at none but the flags.
+ */
+static void post_flags_early_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_RMR_TRIPLET remote = kd_remote(0, 8, POST_KEY);
+	struct kdapl_wq *wq;
+	DAT_EP_ATTR attr;
+	int n;
+
+	kd_attr(&attr);
+	kd_ep(env, &attr);
+	wq = kd_conn_of(env)->sq;
+	kdapl_wq_set_mode(wq, KDAPL_WQ_LIVE);
+	for (n = 4; n < 32; n++) {
+		post_one(env, KD_SEND, 0, NULL, NULL, (int)BIT(n),
+			 post_code(KD_SEND, POST_FLAGS, 0), "early");
+		post_one(env, KD_WRITE, 0, NULL, &remote, (int)BIT(n),
+			 post_code(KD_WRITE, POST_FLAGS, 0), "early");
+	}
+	kdapl_wq_set_mode(wq, KDAPL_WQ_REFUSE);
+}
+
 /* In D each is flushed by the provider, whatever its flags; the device is not asked. */
 static void post_disconnected_test(struct kunit *test)
 {
@@ -536,6 +561,7 @@ static void post_iwarp_sink_test(struct kunit *test)
 static struct kunit_case post_cases[] = {
 	KD_CASE(post_flags_test,
 		"EP-POST-07,EP-POST-19,SEND-11,RECV-05..06,RDMAW-05..06,RDMAR-06..07: every flag"),
+	KD_CASE(post_flags_early_test, "EP-POST-07: flags, at the moment of ESTABLISHED"),
 	KD_CASE(post_disconnected_test,
 		"EP-POST-02,EP-POST-11,SEND-18,RECV-15,RDMAW-10,RDMAR-11,FLUSH-11: posts in D"),
 	KD_CASE(post_count_test,
