@@ -411,6 +411,7 @@ static void sq_told_six(struct sq *sq, struct sq_told *told, DAT_COUNT size)
 static void sq_query_upcall_test(struct kunit *test)
 {
 	struct sq *sq = sq_open(test, NULL);
+	struct kdapl_evd *evd;
 	struct sq_told told;
 
 	sq_srq(sq, 8);
@@ -421,6 +422,10 @@ static void sq_query_upcall_test(struct kunit *test)
 	sq_expect_counts(sq, 2, 2, "after the last upcall");
 	sq_post(sq, 0, 6);
 	sq_expect_full(sq);
+	evd = kdapl_obj_get(sq->env.recv, DAT_HANDLE_TYPE_EVD);
+	KUNIT_ASSERT_NOT_NULL(test, evd);
+	KUNIT_EXPECT_EQ(test, evd->upcall_seq, 6ULL);
+	kdapl_obj_put(&evd->obj);
 }
 
 /* The same buffers keep the SRQ from being made too short for them. */
