@@ -138,7 +138,10 @@ void kdapl_evd_give_back(struct kdapl_evd *evd)
 	int left;
 
 	lockdep_assert_held(&evd->lock);
-	for (left = atomic_xchg(&evd->untold, 0); left; left--) {
+	left = atomic_xchg(&evd->untold, 0);
+	/* fast_tell_all() has counted all but the last one */
+	evd->upcall_seq -= left - 1;
+	for (; left; left--) {
 		taken--;
 		ev.conn = taken->wq->conn;
 		ev.buf = NULL;
