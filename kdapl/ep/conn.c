@@ -227,8 +227,8 @@ static void conn_detach(struct kdapl_conn *conn)
  * @conn: the connection; conn->lock held
  *
  * The state of the EP changes before the consumer can see the event. The event is queued before
- * any completion of this connection: Receives that complete early wait in the work queue until
- * the connection is UP.
+ * any completion of this connection: Receives that complete early, and requests of a consumer that
+ * has looked at the state, wait in their work queue until the connection is UP.
  */
 void kdapl_conn_established(struct kdapl_conn *conn)
 {
@@ -249,6 +249,7 @@ void kdapl_conn_established(struct kdapl_conn *conn)
 	kdapl_ep_event(conn, DAT_CONNECTION_EVENT_ESTABLISHED);
 	kdapl_conn_step(conn, KDAPL_CONN_IN_ESTABLISHED);
 	kdapl_wq_ready(conn->rq);
+	kdapl_wq_ready(conn->sq);
 	if (READ_ONCE(conn->wc_failed))
 		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
 }

@@ -94,7 +94,7 @@ struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 max_wrs,
 	wq->recv = recv;
 	wq->mask = size - 1;
 	wq->done_mask = wq->mask;
-	wq->slow = recv ? KDAPL_SLOW_EARLY : 0;
+	wq->slow = KDAPL_SLOW_EARLY;
 	wq->max_wrs = max_wrs;
 	wq->max_sge = max_sge;
 	wq->stride = max(max_sge, 2U);	/* two: wr_split_short() */
