@@ -227,8 +227,8 @@ static void conn_detach(struct kdapl_conn *conn)
  * @conn: the connection; conn->lock held
  *
  * The state of the EP changes before the consumer can see the event. The event is queued before
- * any completion of this connection: Receives that complete early wait in the work queue until
- * the connection is UP.
+ * any completion of this connection: Receives that complete early, and requests of a consumer that
+ * has looked at the state, wait in their work queue until the connection is UP.
  */
 void kdapl_conn_established(struct kdapl_conn *conn)
 {
@@ -249,6 +249,7 @@ void kdapl_conn_established(struct kdapl_conn *conn)
 	kdapl_ep_event(conn, DAT_CONNECTION_EVENT_ESTABLISHED);
 	kdapl_conn_step(conn, KDAPL_CONN_IN_ESTABLISHED);
 	kdapl_wq_ready(conn->rq);
+	kdapl_wq_ready(conn->sq);
 	if (READ_ONCE(conn->wc_failed))
 		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
 }
@@ -256,21 +257,29 @@ void kdapl_conn_established(struct kdapl_conn *conn)
 #define KICKS		5
 #define KICK_TIME	(HZ / 10)
 
+/*
+ * Is the last kick still in the work queue? Its position does not tell after 2^31 requests, but the
+ * entry there does. wq->lock held.
+ */
+static bool conn_kick_under_way(const struct kdapl_conn *conn)
+{
+	const struct kdapl_wq *wq = conn->sq;
+	u32 tail = smp_load_acquire(&wq->tail);	/* pairs with the release in kdapl_wq_advance() */
+
+	return conn->kick_pos - tail < wq->head - tail &&
+	       wq->wqe[conn->kick_pos & wq->mask].op == KDAPL_OP_KICK;
+}
+
 /* Post an empty request, unless the last one is still under way. */
 static int conn_post_kick(struct kdapl_conn *conn)
 {
 	struct kdapl_wq *wq = conn->sq;
 	int ret = 0;
-	u32 tail;
 
 	spin_lock_irq(&wq->lock);
-	/* pairs with the release in kdapl_wq_advance() */
-	tail = smp_load_acquire(&wq->tail);
 	/* a serial work queue needs no kick: there each operation on an LMR is signaled */
 	if (wq->mode == KDAPL_WQ_LIVE && !wq->serial && !kdapl_conn_stopping(conn) &&
-	    !READ_ONCE(conn->dev->gone) &&
-	    (!conn->kicked || (s32)(tail - conn->kick_pos) > 0)) {
-		conn->kicked = true;
+	    !READ_ONCE(conn->dev->gone) && !conn_kick_under_way(conn)) {
 		conn->kick_pos = wq->head;
 		ret = kdapl_wq_post_own(wq, KDAPL_OP_KICK);
 	}

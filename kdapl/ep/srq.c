@@ -319,6 +319,9 @@ static int srq_resize(struct kdapl_srq *srq, u32 limit)
 	bool fits;
 	int ret = 0;
 
+	rcu_read_lock();
+	srq_poll_cqs(pool);	/* counts buffers that were taken for upcalls */
+	rcu_read_unlock();
 	spin_lock_irq(&pool->lock);
 	fits = limit + kdapl_pool_spare(limit) <= pool->entries || limit <= pool->limit;
 	if (limit < kdapl_pool_outstanding(pool) || limit < pool->low)

@@ -94,11 +94,13 @@ struct kdapl_wq *kdapl_wq_alloc(struct kdapl_conn *conn, bool recv, u32 max_wrs,
 	wq->recv = recv;
 	wq->mask = size - 1;
 	wq->done_mask = wq->mask;
-	wq->slow = recv ? KDAPL_SLOW_EARLY : 0;
+	wq->slow = KDAPL_SLOW_EARLY;
 	wq->max_wrs = max_wrs;
 	wq->max_sge = max_sge;
 	wq->stride = max(max_sge, 2U);	/* two: wr_split_short() */
 	wq->last_sup = -1;
+	/* no flag yet: an empty request looks at these only, and may meet ESTABLISHED */
+	memset(wq->not_flags, 0xff, sizeof(wq->not_flags));
 	wq->mode = recv ? KDAPL_WQ_LIVE : KDAPL_WQ_REFUSE;
 	spin_lock_init(&wq->lock);
 	INIT_LIST_HEAD(&wq->ready);

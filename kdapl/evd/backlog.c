@@ -138,12 +138,16 @@ void kdapl_evd_give_back(struct kdapl_evd *evd)
 	int left;
 
 	lockdep_assert_held(&evd->lock);
-	for (left = atomic_xchg(&evd->untold, 0); left; left--) {
+	left = atomic_xchg(&evd->untold, 0);
+	/* fast_tell_all() has counted all but the last one */
+	evd->upcall_seq -= left - 1;
+	for (; left; left--) {
 		taken--;
 		ev.conn = taken->wq->conn;
 		ev.buf = NULL;
 		if (ev.conn->pool && taken->wq->recv) {
 			ev.conn->srq_bufs_held++;
+			kdapl_pool_owe(ev.conn->pool, 1);
 			ev.buf = KDAPL_BUF_FREED;
 		}
 		kdapl_event_taken(&ev.data.dto_completion_event_data, taken);

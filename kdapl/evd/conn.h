@@ -178,7 +178,6 @@ struct kdapl_conn_cm_ops {
  *	attempt begins
  * @kick_work: keeps soft-iWARP awake at the start of a connection
  * @kicks: how many there were
- * @kicked: one has been posted; lock of the work queue
  * @kick_pos: where the last one is in the work queue; lock of the work queue
  * @cm_down: completed when the CM knows that both ends are disconnected, or the
  *	device is lost
@@ -254,7 +253,6 @@ struct kdapl_conn {
 	u8 hold_steps;		/* left before est_work reports the connection */
 	struct delayed_work kick_work;
 	unsigned int kicks;
-	bool kicked;
 	u32 kick_pos;
 	struct delayed_work retry_work;	/* stale connection at the peer, local port in use */
 	struct delayed_work timer;	/* dat_ep_connect; later, of a graceful disconnect */

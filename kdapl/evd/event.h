@@ -63,6 +63,8 @@ static inline void kdapl_event_release(const struct kdapl_event *ev)
 	ev->conn->srq_bufs_held--;
 	if (likely(ev->buf != KDAPL_BUF_FREED))
 		kdapl_buf_free(ev->buf);
+	else
+		kdapl_pool_owe(ev->conn->pool, -1);
 }
 
 /* The event at position @i of the backlog, counted from the oldest. evd->lock held. */
@@ -111,8 +113,9 @@ static inline struct kdapl_buf *kdapl_wc_buf(const struct ib_wc *wc)
  * @watched: watermarks may be armed: evd->watching
  *
  * kdapl_buf_taken() and kdapl_buf_free() in one, for a connection that needs no closer look.
- * If no watermark is armed, conn->srq_bufs_held need not count the buffer in between: whoever
- * arms one or queries takes the lock first, and that counts buffers without an upcall yet.
+ * If no watermark is armed, conn->srq_bufs_held need not count the buffer in between, nor
+ * pool->outstanding: whoever arms one or queries takes the lock first, and that counts buffers
+ * without an upcall yet. A post does not take it, so while upcalls run it may find more room.
  *
  * Context: the lock of the connection's receive EVD held, pool->lock not held.
  * Return: the connection; NULL, and nothing has changed, if the slow path must be taken.

@@ -211,6 +211,22 @@ void kdapl_buf_free(struct kdapl_buf *buf)
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
 
+/**
+ * kdapl_pool_owe - count events of buffers that may be posted again already
+ * @pool: the pool
+ * @n: events that the consumer does not have yet: 1 more, or 1 less (-1)
+ *
+ * Context: any, pool->lock not held.
+ */
+void kdapl_pool_owe(struct kdapl_pool *pool, int n)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&pool->lock, flags);
+	pool->outstanding += n;
+	spin_unlock_irqrestore(&pool->lock, flags);
+}
+
 /* The device will not fill a buffer any more, but may have written a part of it. */
 static void pool_buf_failed(struct kdapl_pool *pool, const struct kdapl_buf *buf)
 {

@@ -139,6 +139,7 @@ struct kdapl_conn *kdapl_buf_taken(struct kdapl_buf *buf, struct ib_qp *qp);
 bool kdapl_buf_is_event(struct kdapl_buf *buf, struct ib_qp *qp);
 void kdapl_buf_failed(struct kdapl_buf *buf);
 void kdapl_buf_free(struct kdapl_buf *buf);
+void kdapl_pool_owe(struct kdapl_pool *pool, int n);
 void kdapl_buf_done(struct ib_cq *cq, struct ib_wc *wc);
 
 #endif /* KDAPL_EVD_POOL_H */

@@ -166,7 +166,7 @@ static bool report_early(struct kdapl_conn *conn, struct kdapl_event *ev)
  * @ev: filled on success
  *
  * Used when completions do not map one to one to entries: devices that complete out of order,
- * Receives held until ESTABLISHED, the end.
+ * what is held until ESTABLISHED, the end.
  *
  * Return: false if there is no event, or none that is known yet.
  */
@@ -182,8 +182,8 @@ bool kdapl_wq_next(struct kdapl_wq *wq, struct kdapl_event *ev)
 
 		if (!kdapl_wqe_outcome(wq, wqe, &status))
 			return false;
-		/* received before the connection is known */
-		if (wq->recv && READ_ONCE(wqe->state) == KDAPL_WQE_DONE &&
+		/* done before the connection is known */
+		if (READ_ONCE(wqe->state) == KDAPL_WQE_DONE &&
 		    READ_ONCE(wq->conn->state) < KDAPL_CONN_UP)
 			return false;
 		kdapl_wqe_retire(wq, wqe, status);

@@ -34,7 +34,8 @@ bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe,
 			/* no completion: unsignaled, and succeeded unless the end was forced */
 			if (wq->flush_unsignaled || (wqe->flags & KDAPL_WQE_SIGNALED) || wq->recv)
 				*status = DAT_DTO_ERR_FLUSHED;
-		} else if (!wq->ooo || (wqe->flags & KDAPL_WQE_SIGNALED) ||
+		} else if ((!wq->ooo && !(wq->slow & KDAPL_SLOW_EARLY)) ||
+			   (wqe->flags & KDAPL_WQE_SIGNALED) ||
 			   (s32)(wq->done_to - wq->tail) <= 0) {
 			return false;
 		}

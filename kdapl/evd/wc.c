@@ -11,7 +11,7 @@
  * On devices that complete in order, a send completion for entry k reports k and reclaims
  * everything up to it: entries before k had no completion, so they were suppressed and
  * succeeded. There are two exceptions: on soft-iWARP this does not hold while a Read is under
- * way, and a message that arrives before ESTABLISHED may not be reported yet. In both cases the
+ * way, and what completes before ESTABLISHED is queued may not be reported yet. In both cases the
  * entry is marked done, and the work queue is reported from its tail, in post order.
  */
 #include "event.h"
@@ -154,7 +154,7 @@ static bool wc_in_order(const struct kdapl_evd *evd, struct kdapl_wq *wq,
 {
 	if (wq->ooo && status != DAT_DTO_SUCCESS)
 		wq->slow |= KDAPL_SLOW_ALWAYS;
-	if (unlikely(wqe->op == KDAPL_OP_MARKER))
+	if (unlikely(wqe->op == KDAPL_OP_MARKER || (wq->slow & KDAPL_SLOW_EARLY)))
 		return false;
 	if (likely(!wq->ooo))
 		return true;

@@ -10,6 +10,7 @@
 #include <linux/limits.h>
 
 #include "kd_cost.h"
+#include "kd_upcall.h"
 
 #define POST_KEY	0x12345678	/* some remote key, never looked at here */
 #define POST_DEPTH	8		/* of kd_attr() */
@@ -139,6 +140,60 @@ static void post_flags_test(struct kunit *test)
 		}
 		kd_ep_free(env);
 	}
+}
+
+/*
+ * A post that meets ESTABLISHED finds the work queue live, but has read the limits before they were
+ * set. An empty request looks at none but the flags.
+ */
+static void post_flags_early_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_RMR_TRIPLET remote = kd_remote(0, 8, POST_KEY);
+	struct kdapl_wq *wq;
+	DAT_EP_ATTR attr;
+	int n;
+
+	kd_attr(&attr);
+	kd_ep(env, &attr);
+	wq = kd_conn_of(env)->sq;
+	kdapl_wq_set_mode(wq, KDAPL_WQ_LIVE);
+	for (n = 4; n < 32; n++) {
+		post_one(env, KD_SEND, 0, NULL, NULL, (int)BIT(n),
+			 post_code(KD_SEND, POST_FLAGS, 0), "early");
+		post_one(env, KD_WRITE, 0, NULL, &remote, (int)BIT(n),
+			 post_code(KD_WRITE, POST_FLAGS, 0), "early");
+	}
+	kdapl_wq_set_mode(wq, KDAPL_WQ_REFUSE);
+}
+
+/*
+ * The EP is CONNECTED a moment before ESTABLISHED is queued. What a consumer posts that has looked
+ * at the state completes after it: as if the connection were not up yet.
+ */
+static void post_early_test(struct kunit *test)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	struct kdapl_conn *conn = kd_conn_of(env);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	int i;
+
+	kd_settle(env->req);
+	conn->state = KDAPL_CONN_CONNECTING;
+	conn->sq->slow |= KDAPL_SLOW_EARLY;	/* as it was made */
+	for (i = 0; i < 6; i++)
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, i, NULL,
+					   i & 1 ? 0 : DAT_COMPLETION_SUPPRESS_FLAG));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KD_EXPECT_EMPTY(test, env->req);
+	conn->state = KDAPL_CONN_UP;
+	kdapl_wq_ready(conn->sq);
+	for (i = 1; i < 6; i += 2)
+		kd_expect_dto(test, env->req, i, DAT_DTO_SUCCESS);
+	KD_EXPECT_EMPTY(test, env->req);
+	KUNIT_EXPECT_EQ(test, (int)conn->sq->slow, 0);
+	KUNIT_EXPECT_EQ(test, kd_wq_used(conn->sq), 0U);
+	post_try(env, KD_SEND, 1, &iov, NULL, 0, POST_OK, "later");
 }
 
 /* In D each is flushed by the provider, whatever its flags; the device is not asked. */
@@ -536,6 +591,8 @@ static void post_iwarp_sink_test(struct kunit *test)
 static struct kunit_case post_cases[] = {
 	KD_CASE(post_flags_test,
 		"EP-POST-07,EP-POST-19,SEND-11,RECV-05..06,RDMAW-05..06,RDMAR-06..07: every flag"),
+	KD_CASE(post_flags_early_test, "EP-POST-07: flags, at the moment of ESTABLISHED"),
+	KD_CASE(post_early_test, "FLUSH-07: requests that complete before ESTABLISHED"),
 	KD_CASE(post_disconnected_test,
 		"EP-POST-02,EP-POST-11,SEND-18,RECV-15,RDMAW-10,RDMAR-11,FLUSH-11: posts in D"),
 	KD_CASE(post_count_test,

@@ -294,6 +294,35 @@ static void siw_kick_count_test(struct kunit *test)
 	siw_close(env);
 }
 
+/* The last one was 2^31 requests ago, or almost 2^32: it is not under way any more. */
+static void siw_kick_wrap_test(struct kunit *test)
+{
+	static const u32 ago[] = { 1, BIT(31) - 1, BIT(31), BIT(31) + 1, U32_MAX - 16, U32_MAX };
+	struct kd_env *env = siw_connected(test);
+	struct kdapl_conn *conn = kd_conn_of(env);
+	unsigned int posted;
+	int i;
+
+	kdapl_conn_kick(conn);
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KD_EXPECT_EMPTY(test, env->req);
+	for (i = 0; i < ARRAY_SIZE(ago); i++) {
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, i, 8, DAT_COMPLETION_SUPPRESS_FLAG));
+		posted = fake_ib_posted(env->qp, false);
+		conn->kick_pos = conn->sq->tail - ago[i];
+		kdapl_conn_kick(conn);
+		KUNIT_EXPECT_EQ_MSG(test, fake_ib_posted(env->qp, false), posted + 1, "%u ago",
+				    ago[i]);
+		/* this one is */
+		kdapl_conn_kick(conn);
+		KUNIT_EXPECT_EQ_MSG(test, fake_ib_posted(env->qp, false), posted + 1, "%u ago",
+				    ago[i]);
+		fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+		KD_EXPECT_EMPTY(test, env->req);
+	}
+	siw_close(env);
+}
+
 /* What proves that all is done proves it of no Read: the disconnect waits for that one, too. */
 static void siw_marker_test(struct kunit *test)
 {
@@ -368,6 +397,7 @@ static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_empty_read_test, "RDMAR-02,RDMAR-10,EP-POST-21: Reads of nothing"),
 	KD_CASE(siw_kick_test, "EP-POST-17,EP-STA-01,STAT-05: our own requests are nobody's"),
 	KD_CASE(siw_kick_count_test, "STAT-01,STAT-05: one of our own at a time"),
+	KD_CASE(siw_kick_wrap_test, "STAT-01: one of our own after very many requests"),
 	KD_CASE(siw_marker_test,
 		"FLUSH-09,EPSM-16: a graceful disconnect waits for Reads out of order"),
 	KD_CASE(siw_order_test, "EP-POST-21,FLAG-03: in the order of posting, however they end"),

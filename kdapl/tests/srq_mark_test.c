@@ -330,10 +330,14 @@ static void sq_expect_held(struct sq *sq, int want)
 	KD_EXPECT_OK(test, dat_ep_recv_query(sq->env.ep, NULL, NULL));
 }
 
-/* What is held according to the first of several upcalls. */
+/* What is held and outstanding according to the first of several upcalls. */
 struct sq_told {
 	DAT_EP_HANDLE ep;
 	DAT_COUNT held;
+	DAT_SRQ_HANDLE srq;
+	DAT_SRQ_PARAM param;
+	DAT_COUNT size;			/* to be resized to, or 0 */
+	DAT_RETURN ret;
 	int calls;
 };
 
@@ -367,6 +371,76 @@ static void sq_recv_query_upcall_test(struct kunit *test)
 	sq_expect_held(sq, 0);
 	KD_EXPECT_OK(test, dat_evd_modify_upcall(sq->env.recv, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME,
 						 DAT_UPCALL_INVOC_NEW));
+}
+
+static void sq_told_counts(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more)
+{
+	struct sq_told *told = data;
+
+	if (told->calls++)
+		return;
+	if (told->size)
+		told->ret = dat_srq_resize(told->srq, told->size);
+	else
+		dat_srq_query(told->srq, DAT_SRQ_FIELD_ALL, &told->param);
+}
+
+/*
+ * Of eight buffers six are filled. When the first upcall begins, seven are outstanding: five more
+ * upcalls are to come, and two buffers wait. @size: the upcall resizes the SRQ; else it counts.
+ */
+static void sq_told_six(struct sq *sq, struct sq_told *told, DAT_COUNT size)
+{
+	DAT_UPCALL_OBJECT upcall = { told, sq_told_counts };
+	struct kunit *test = sq->env.test;
+
+	*told = (struct sq_told) { .srq = sq->srq, .size = size };
+	sq_post(sq, 0, 8);
+	KD_EXPECT_OK(test, dat_evd_modify_upcall(sq->env.recv, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
+						 DAT_UPCALL_INVOC_NEW));
+	fake_ib_hold_irq(sq->env.dev, true);
+	sq_recv(sq, 0, 6, 1);
+	fake_ib_hold_irq(sq->env.dev, false);
+	kd_settle(sq->env.recv);
+	KUNIT_EXPECT_EQ(test, told->calls, 6);
+	KD_EXPECT_OK(test, dat_evd_modify_upcall(sq->env.recv, DAT_UPCALL_DISABLE, DAT_UPCALL_SAME,
+						 DAT_UPCALL_INVOC_NEW));
+}
+
+/* Buffers whose upcalls have not begun are outstanding, also if they were taken together. */
+static void sq_query_upcall_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct kdapl_evd *evd;
+	struct sq_told told;
+
+	sq_srq(sq, 8);
+	sq_ep(sq, 0);
+	sq_told_six(sq, &told, 0);
+	KUNIT_EXPECT_EQ(test, (int)told.param.available_dto_count, 2);
+	KUNIT_EXPECT_EQ(test, (int)told.param.outstanding_dto_count, 7);
+	sq_expect_counts(sq, 2, 2, "after the last upcall");
+	sq_post(sq, 0, 6);
+	sq_expect_full(sq);
+	evd = kdapl_obj_get(sq->env.recv, DAT_HANDLE_TYPE_EVD);
+	KUNIT_ASSERT_NOT_NULL(test, evd);
+	KUNIT_EXPECT_EQ(test, evd->upcall_seq, 6ULL);
+	kdapl_obj_put(&evd->obj);
+}
+
+/* The same buffers keep the SRQ from being made too short for them. */
+static void sq_resize_upcall_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct sq_told told;
+
+	sq_srq(sq, 8);
+	kd_evd_replace(&sq->env, &sq->env.recv, 64, DAT_UPCALL_DISABLE, NULL, DAT_EVD_DTO_FLAG,
+		       KDAT_EVD_CONTEXT_WORKQUEUE);
+	sq_ep(sq, 0);
+	sq_told_six(sq, &told, 6);
+	KD_EXPECT_RET(test, told.ret, DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_OPERATIONAL);
+	sq_expect_counts(sq, 2, 2, "after the last upcall");
 }
 
 /* dat_ep_recv_query, without an SRQ, and with it. */
@@ -507,6 +581,8 @@ static struct kunit_case srq_mark_cases[] = {
 	KD_CASE(sq_high_unseen_test, "EP-WM-04: exceeded by buffers nobody has looked for yet"),
 	KD_CASE(sq_high_swap_test, "EP-WM-01,EP-WM-02: set while the connection is replaced"),
 	KD_CASE(sq_recv_query_upcall_test, "EP-RQ-01: held, but taken for upcalls"),
+	KD_CASE(sq_query_upcall_test, "SRQ-QRY-01: outstanding, but taken for upcalls"),
+	KD_CASE(sq_resize_upcall_test, "SRQ-RSZ-01: too short for what was taken for upcalls"),
 	KD_CASE(sq_recv_query_test, "EP-RQ-01..03: buffers an EP holds"),
 	KD_CASE(sq_resize_args_test, "SRQ-RSZ-03,SRQ-RSZ-02: arguments of resize"),
 	KD_CASE(sq_resize_test, "SRQ-RSZ-01,SRQ-RSZ-02: every size from every fill"),
