@@ -63,7 +63,8 @@ static __always_inline void *kdapl_handle_read(unsigned long word)
 				 (KDAPL_HANDLE_CHUNK - 1) * sizeof(*entry));
 	/* @obj first, then @word; pairs with the releases of the writers */
 	obj = smp_load_acquire(&entry->obj);
-	if (unlikely(READ_ONCE(entry->word) != word))
+	/* and @obj once more, after @word */
+	if (unlikely(smp_load_acquire(&entry->word) != word))
 		return NULL;
 	/* a handle guessed before it is allocated could pair with the previous object */
 	if (unlikely(READ_ONCE(entry->obj) != obj))

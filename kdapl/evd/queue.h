@@ -230,7 +230,10 @@ struct kdapl_evd *kdapl_cq_evd_get(struct kdapl_cq *cq);
 /* backlog.c */
 void kdapl_evd_give_back(struct kdapl_evd *evd);
 
-/* Give back what @runner has taken for upcalls that have not begun. evd->lock held. */
+/*
+ * Give back what the runner has taken for upcalls that have not begun. evd->lock held: without it
+ * evd->untold only falls, and never to 0, so that an ordinary read will do.
+ */
 static inline void kdapl_evd_settle(struct kdapl_evd *evd)
 {
 	if (unlikely(atomic_read(&evd->untold)))
