@@ -21,7 +21,7 @@ const char *kdat_dto_status_name(DAT_DTO_COMPLETION_STATUS status);
 const char *kdat_ep_state_name(DAT_EP_STATE state);
 int kdat_errno(DAT_RETURN ret);
 
-/* Actions of a notifier_block, see kdat_register_ia_notifier(). */
+/* Actions of a notifier_block, which ignores others: see kdat_register_ia_notifier(). */
 #define KDAT_IA_ADDED		1
 #define KDAT_IA_REMOVED		2
 

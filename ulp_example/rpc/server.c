@@ -550,7 +550,7 @@ static int kdrpc_notified(struct notifier_block *nb, unsigned long action, void 
 		return NOTIFY_OK;
 	}
 	list_for_each_entry_safe(ad, next, &kdrpc_adapters, node)
-		if (!strcmp(ad->name, name))
+		if (action == KDAT_IA_REMOVED && !strcmp(ad->name, name))
 			kdrpc_adapter_free(ad);
 	return NOTIFY_OK;
 }
