@@ -118,6 +118,7 @@ install-dev:
 	install -m 644 include/dat2/*.h "$(DEV)/include/dat2/"
 	install -m 644 include/kdapl.mk "$(DEV)/include/"
 	install -D -m 644 include/uapi/linux/kdapl.h "$(DEV)/include/uapi/linux/kdapl.h"
+	install -D -m 644 Documentation/netlink/specs/kdapl.yaml "$(DEV)/netlink/kdapl.yaml"
 	install -m 644 Documentation/examples/hello/Kbuild Documentation/examples/hello/hello.c \
 		"$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/hello/"
 

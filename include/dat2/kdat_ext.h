@@ -21,7 +21,7 @@ const char *kdat_dto_status_name(DAT_DTO_COMPLETION_STATUS status);
 const char *kdat_ep_state_name(DAT_EP_STATE state);
 int kdat_errno(DAT_RETURN ret);
 
-/* Actions of a notifier_block, see kdat_register_ia_notifier(). */
+/* Actions of a notifier_block, which ignores others: see kdat_register_ia_notifier(). */
 #define KDAT_IA_ADDED		1
 #define KDAT_IA_REMOVED		2
 
@@ -37,7 +37,7 @@ DAT_RETURN kdat_wait_unused(DAT_HANDLE dat_handle);
  * SRQ, leave max_recv_dtos and max_recv_iov at 0. The side that posts RDMA sets max_rdma_size,
  * and for Reads max_rdma_read_out. The side whose memory is read sets max_rdma_read_in.
  */
-#define DAT_EP_ATTR_INIT	{			\
+#define KDAT_EP_ATTR_INIT	{			\
 	.service_type = DAT_SERVICE_TYPE_RC,		\
 	.qos = DAT_QOS_BEST_EFFORT,			\
 	.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG,	\

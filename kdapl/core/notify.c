@@ -145,7 +145,8 @@ static bool notify_is_registered(const struct notifier_block *nb)
 /**
  * kdat_register_ia_notifier - register a notifier of IAs that appear and go
  * @nb: its notifier_call gets KDAT_IA_ADDED or KDAT_IA_REMOVED and the name of the IA, a string
- *	that is valid during the call; it returns NOTIFY_OK
+ *	that is valid during the call; it ignores other actions, which a later version may have,
+ *	and returns NOTIFY_OK
  *
  * IAs that are there already are reported as KDAT_IA_ADDED during the call. A device that is
  * renamed, or goes and comes back, is reported as gone and added, in this order. KDAT_IA_REMOVED

@@ -45,6 +45,7 @@ static int nl_put_peer(struct sk_buff *skb, const struct sockaddr_storage *peer)
 	return 0;
 }
 
+/* These are of type uint, so a later version may use 64 bits. */
 static int nl_put_counts(struct sk_buff *skb, const struct kdapl_conn *conn)
 {
 	const struct kdapl_wq *sq = conn->sq, *rq = conn->rq;

@@ -596,7 +596,11 @@ losses_told() {
 	step "its address is fixed" fails_with "" 192.0.2.9 $kd_initiator/d/address
 	step "which last_error says" says d "only while"
 	step "the target moves to another port" set_to 0 $kd_target/portals/t/enable
-	attributes $kd_target/portals/t port=14421 enable=1
+	step "a port that is none is refused" refused set_to 65536 $kd_target/portals/t/port
+	step "which last_error says" grep -q "from 1 to 65535" $kd_target/portals/t/last_error
+	step "the port is set" set_to 14421 $kd_target/portals/t/port
+	step "last_error is about nothing earlier" refused grep -q . $kd_target/portals/t/last_error
+	set_to 1 $kd_target/portals/t/enable
 	step "the disk fails" until_true $((60 * slow)) is d failed
 	step "it can be told the other port" attributes $kd_initiator/d port=14421
 	step "but not another disk" fails_with busy x $kd_initiator/d/disk

@@ -183,6 +183,7 @@ step "not exported any more" ctl unexport f
 # What is configured is saved, and restored by what the units run.
 step "list" prints '^d  *kdblk0  *live' list
 step "list, as JSON" prints '"device": "kdblk0"' list -j
+step "without the files that only take orders" refused grep -Eq '"(kick|rescan)"' "$TMPDIR/printed"
 step "show" prints '^address = ' show d
 mkdir $kd_target/disks/kdblkctl-defaults.999999
 must "saved" ctl save "$TMPDIR/kdblk.conf"

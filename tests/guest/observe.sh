@@ -85,6 +85,7 @@ loader = SourceFileLoader("kdapl", sys.argv[1])
 kdapl = module_from_spec(spec_from_loader("kdapl", loader))
 loader.exec_module(kdapl)
 assert kdapl.state(b"\1\0\0\0") == "closing" and kdapl.state(b"\7\0\0\0") == "7"
+assert kdapl.number((5).to_bytes(4, sys.byteorder)) == kdapl.number((5).to_bytes(8, sys.byteorder)) == 5
 assert kdapl.text(b"rxe\xff\0") == "rxe\\xff" and kdapl.address(b"\1\2") == "0102"
 END
 }

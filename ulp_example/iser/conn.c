@@ -79,7 +79,7 @@ static DAT_RETURN kdiser_create_ep(struct kdiser_conn *conn, u32 reads, u32 max_
 	const DAT_UPCALL_OBJECT dto = { conn, kdiser_upcall }, cm = { conn, kdiser_conn_upcall };
 	struct kdat_conn_attr conn_attr = KDAT_CONN_ATTR_INIT;
 	struct kdat_evd_attr evd_attr = KDAT_EVD_ATTR_INIT;
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
+	DAT_EP_ATTR attr = KDAT_EP_ATTR_INIT;
 	DAT_COUNT qlen;
 
 	evd_attr.context = KDAT_EVD_CONTEXT_SOFTIRQ;

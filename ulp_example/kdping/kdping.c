@@ -237,7 +237,7 @@ static int kdping_conn_setup(struct kdping_conn *conn)
 	const DAT_UPCALL_OBJECT dto = { conn, kdping_dto_upcall };
 	const DAT_UPCALL_OBJECT cm = { conn, kdping_conn_upcall };
 	struct kdping_adapter *ad = conn->ad;
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
+	DAT_EP_ATTR attr = KDAT_EP_ATTR_INIT;
 
 	attr.max_message_size = sizeof(struct kdping_msg);
 	attr.max_rdma_size = MAX_SIZE;

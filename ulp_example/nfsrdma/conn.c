@@ -169,7 +169,7 @@ static DAT_RETURN kx_ep_create(struct kx_conn *conn, DAT_COUNT reads)
 	const DAT_UPCALL_OBJECT all = { conn, kx_upcall }, ends = { conn, kx_conn_upcall };
 	struct kdat_conn_attr conn_attr = KDAT_CONN_ATTR_INIT;
 	struct kdat_evd_attr evd_attr = KDAT_EVD_ATTR_INIT;
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
+	DAT_EP_ATTR attr = KDAT_EP_ATTR_INIT;
 
 	/* sunrpc takes its locks without switching off softirqs. */
 	evd_attr.context = KDAT_EVD_CONTEXT_WORKQUEUE;

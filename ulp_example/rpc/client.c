@@ -342,7 +342,7 @@ static DAT_RETURN kdrpc_open(struct kdrpc_client *c)
 	const DAT_UPCALL_OBJECT dto = { c, kdrpc_upcall };
 	struct kdat_conn_attr conn_attr = KDAT_CONN_ATTR_INIT;
 	struct kdat_evd_attr evd_attr = KDAT_EVD_ATTR_INIT;
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
+	DAT_EP_ATTR attr = KDAT_EP_ATTR_INIT;
 
 	/* Without limit: when the SRQ of the server is empty, requests wait. (Not on iWARP.) */
 	conn_attr.rnr_retry_count = 7;

@@ -261,7 +261,7 @@ static void kdrpc_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BO
 static DAT_RETURN kdrpc_peer_setup(struct kdrpc_peer *peer, struct kdrpc_adapter *ad)
 {
 	const DAT_REGION_DESCRIPTION region = { .for_va = peer->memory };
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
+	DAT_EP_ATTR attr = KDAT_EP_ATTR_INIT;
 
 	attr.max_message_size = sizeof(struct kdrpc_request);
 	attr.max_rdma_size = KDRPC_MAX_DATA;
@@ -550,7 +550,7 @@ static int kdrpc_notified(struct notifier_block *nb, unsigned long action, void 
 		return NOTIFY_OK;
 	}
 	list_for_each_entry_safe(ad, next, &kdrpc_adapters, node)
-		if (!strcmp(ad->name, name))
+		if (action == KDAT_IA_REMOVED && !strcmp(ad->name, name))
 			kdrpc_adapter_free(ad);
 	return NOTIFY_OK;
 }

@@ -41,7 +41,7 @@ static struct rnd_state fuzz_random;
 static int fuzz_end_open(struct test_end *end)
 {
 	DAT_LMR_TRIPLET iov = test_segment(&fuzz_mem, 0, 64);
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
+	DAT_EP_ATTR attr = KDAT_EP_ATTR_INIT;
 	int i, err;
 
 	attr.max_message_size = 64;

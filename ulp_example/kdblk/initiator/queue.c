@@ -590,7 +590,7 @@ static int kdblk_queue_ep(struct kdblk_queue *q)
 	struct kdblk_disk *disk = q->disk;
 	struct kdat_conn_attr conn = KDAT_CONN_ATTR_INIT;
 	const char *name = kdblk_name(disk);
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
+	DAT_EP_ATTR attr = KDAT_EP_ATTR_INIT;
 
 	attr.max_message_size = max(q->cmds.size, q->rsps.size);
 	attr.max_rdma_size = KDBLK_MAX_IO;

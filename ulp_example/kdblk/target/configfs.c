@@ -459,6 +459,13 @@ static int kdt_portal_busy(struct kdt_portal *portal)
 	return kdt_portal_fail(portal, -EBUSY, "this can be changed only while it is disabled");
 }
 
+/* A write has succeeded: clear last_error, which is about an earlier one. */
+static ssize_t kdt_portal_done(struct kdt_portal *portal, size_t count)
+{
+	portal->last_error[0] = 0;
+	return count;
+}
+
 static ssize_t kdt_portal_ia_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%s\n", kdt_to_portal(item)->ia_name);
@@ -468,39 +475,45 @@ static ssize_t kdt_portal_ia_store(struct config_item *item, const char *page, s
 {
 	struct kdt_portal *portal = kdt_to_portal(item);
 	char *name = kdt_line(page, count, sizeof(portal->ia_name) - 1);
+	ssize_t ret;
 
 	mutex_lock(&portal->lock);
-	if (IS_ERR(name))
-		count = kdt_portal_fail(portal, PTR_ERR(name),
-					"a line of at most %zu characters is needed, without control characters",
-					sizeof(portal->ia_name) - 1);
-	else if (portal->state == KDT_PORTAL_DISABLED)
+	if (IS_ERR(name)) {
+		ret = kdt_portal_fail(portal, PTR_ERR(name),
+				      "a line of at most %zu characters is needed, without control characters",
+				      sizeof(portal->ia_name) - 1);
+	} else if (portal->state == KDT_PORTAL_DISABLED) {
 		strscpy(portal->ia_name, name, sizeof(portal->ia_name));
-	else
-		count = kdt_portal_busy(portal);
+		ret = kdt_portal_done(portal, count);
+	} else {
+		ret = kdt_portal_busy(portal);
+	}
 	mutex_unlock(&portal->lock);
 	if (!IS_ERR(name))
 		kfree(name);
-	return count;
+	return ret;
 }
 
 static ssize_t kdt_portal_set(struct kdt_portal *portal, u32 *value, const char *page,
 			      size_t count, u32 min, u32 max, u32 multiple)
 {
+	ssize_t ret;
 	u32 new;
 	int err = kstrtou32(page, 0, &new);
 
 	mutex_lock(&portal->lock);
-	if (err || new < min || new > max || new % multiple)
-		count = kdt_portal_fail(portal, -EINVAL,
-					"the value must be a multiple of %u from %u to %u",
-					multiple, min, max);
-	else if (portal->state == KDT_PORTAL_DISABLED)
+	if (err || new < min || new > max || new % multiple) {
+		ret = kdt_portal_fail(portal, -EINVAL,
+				      "the value must be a multiple of %u from %u to %u",
+				      multiple, min, max);
+	} else if (portal->state == KDT_PORTAL_DISABLED) {
 		*value = new;
-	else
-		count = kdt_portal_busy(portal);
+		ret = kdt_portal_done(portal, count);
+	} else {
+		ret = kdt_portal_busy(portal);
+	}
 	mutex_unlock(&portal->lock);
-	return count;
+	return ret;
 }
 
 #define KDT_PORTAL_NUMBER(name, min, max, multiple)					\

@@ -191,7 +191,7 @@ static int kdt_queue_connectable(struct kdt_queue *q)
 		.comp_vector = q->n,
 	};
 	struct kdt_adapter *adapter = q->s->adapter;
-	DAT_EP_ATTR attr = DAT_EP_ATTR_INIT;
+	DAT_EP_ATTR attr = KDAT_EP_ATTR_INIT;
 	DAT_RETURN ret;
 	int err = 0;
 	u32 i;
