@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # blkboot.sh N: one of two machines that are run by their units only. Each boots systemd, in a
 # container that has the machine for itself: machine 1 exports a disk, machine 2 has a file system
-# on it in fstab, by UUID. Machine 2 boots first. Then the network is cut until the disk has
+# on it in fstab, by UUID. Each has another section in its configuration, for a disk that never
+# appears, and with a value that is refused. Machine 2 boots first. Then the network is cut until the disk has
 # failed, machine 2 is restarted, and machine 1.
 # shellcheck shell=sh disable=SC2154
 n=$1
@@ -57,6 +58,8 @@ if [ "$n" = 1 ]; then
 		path = /dev/nullb0
 		serial = KD-0001
 		allow_any = 1
+		[export later]
+		path = /dev/later
 		[portal p]
 		ia = rxe0-1
 	END
@@ -92,6 +95,10 @@ cat >/etc/kdblk.conf <<-END
 	keepalive_ms = 1000
 	reconnect_max = 2
 	reconnect_delay_ms = 200
+	[disk wrong]
+	ia = rxe0-1
+	address = 192.0.2.1
+	queues = 100000
 END
 echo "UUID=$uuid /data ext4 _netdev,nofail,x-systemd.device-timeout=600 0 0" >/etc/fstab
 mkdir -p /data
