@@ -13,7 +13,7 @@ DEV = $(DESTDIR)$(PREFIX)/share/kdapl
 
 .DEFAULT_GOAL := help
 .PHONY: help modules install uninstall not-behind-dkms dkms-install dkms-uninstall man install-man html demo check check-all check-long coverage-spec \
-	doc-states doc-tables lint mutate check-debug soak bench bench-record clean clean-cache deb install-src install-dev install-tools version sign sign-key matrix dist
+	doc-states doc-tables lint mutate check-debug soak bench bench-record clean clean-cache deb install-src install-dev install-tools uninstall-tools version sign sign-key matrix dist
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -42,6 +42,7 @@ help:
 	@echo '  make dkms-install  register with DKMS: rebuilt for each new kernel (as root)'
 	@echo '  make dkms-uninstall  remove the modules of all kernels from DKMS (as root)'
 	@echo '  make install-tools kdapl; kdblkctl, units of systemd and rules of udev for kdblk (as root)'
+	@echo '  make uninstall-tools  remove them (the configuration in /etc stays)'
 	@echo '  make install-dev   headers, a snippet for Kbuild files and an example (as root; PREFIX=$(PREFIX))'
 	@echo '  make deb           Debian packages kdapl-dkms, kdapl-dev and kdapl-tools, in build/deb'
 	@echo '  make dist          the sources of the last commit, in build/kdapl-VERSION.tar.gz; packaging/ has'
@@ -109,6 +110,16 @@ install-tools:
 		install -D -m 644 ulp_example/kdblk/tools/$$f.conf.example \
 			"$(DESTDIR)/usr/share/doc/kdapl-tools/examples/$$f.conf" || exit; \
 	done
+
+uninstall-tools:
+	rm -f "$(DESTDIR)/usr/sbin/kdapl" "$(DESTDIR)/usr/sbin/kdblkctl"
+	for f in ulp_example/kdblk/tools/*.service; do \
+		rm -f "$(DESTDIR)/lib/systemd/system/$${f##*/}"; \
+	done
+	for f in ulp_example/kdblk/tools/*.rules; do \
+		rm -f "$(DESTDIR)/lib/udev/rules.d/$${f##*/}"; \
+	done
+	rm -rf "$(DESTDIR)/usr/share/doc/kdapl-tools/examples"
 
 # What it takes to build modules that use them.
 install-dev:

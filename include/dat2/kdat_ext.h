@@ -15,6 +15,12 @@
 
 #include <dat2/kdat.h>
 
+/*
+ * The version of kdapl whose extensions are declared here: 100 * MAJOR + MINOR. Not defined before
+ * 1.0.
+ */
+#define KDAT_EXT_VERSION	100
+
 const char *kdat_event_name(DAT_EVENT_NUMBER number);
 const char *kdat_async_reason_name(const DAT_EVENT *event);
 const char *kdat_dto_status_name(DAT_DTO_COMPLETION_STATUS status);
@@ -244,7 +250,7 @@ struct kdat_request {
 	DAT_UINT32 immed;
 };
 
-/* Upper limit of requests in one call of kdat_ep_post_list(). */
+/* Upper limit of requests in one call of kdat_ep_post_list(). A later version may allow more. */
 #define KDAT_POST_LIST_MAX	8
 
 DAT_RETURN kdat_ep_post_list(DAT_EP_HANDLE ep_handle, const struct kdat_request *requests,

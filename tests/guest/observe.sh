@@ -201,6 +201,8 @@ as_nobody() {
 }
 step "who has no rights sees connections" test "$(as_nobody conn id="$kd_id" | wc -l)" = 2
 step "and ends none" says "Operation not permitted" as_nobody end "$kd_id" "$kd_qpn"
+usage() { kdapl end; [ $? = 2 ]; }
+step "a wrong command line: exit status 2" usage
 step "one that is not there is not ended" says "no connection" kdapl end 1048570
 step "nor is one with another queue pair" says "queue pair" kdapl end "$kd_id" $((kd_qpn + 1))
 step "it is still there" test "$(one)" = "$kd_id"
