@@ -298,7 +298,7 @@ static __always_inline int fast_tell_all(struct kdapl_evd *evd, struct kdapl_run
 		 * release, so that a waiter that sees it knows that the last one has returned.
 		 */
 		smp_store_release(&runner->ep, ep);
-		/* if this fails: no other runner writes evd->taken while evd->nrunning says one runs */
+		/* after a failure nobody else writes evd->taken: evd->nrunning says one runs */
 		if (unlikely(!atomic_try_cmpxchg(&evd->untold, &left, left - 1)))
 			break;
 		left--;
