@@ -10,7 +10,7 @@
 #include <linux/stringify.h>
 
 #define KDAPL_VERSION_MAJOR	0
-#define KDAPL_VERSION_MINOR	8
+#define KDAPL_VERSION_MINOR	9
 #define KDAPL_VERSION		__stringify(KDAPL_VERSION_MAJOR) "." \
 				__stringify(KDAPL_VERSION_MINOR) ".0"
 
