@@ -157,6 +157,7 @@ static void post_flags_early_test(struct kunit *test)
 	kd_attr(&attr);
 	kd_ep(env, &attr);
 	wq = kd_conn_of(env)->sq;
+	KUNIT_EXPECT_EQ(test, (int)wq->slow, KDAPL_SLOW_EARLY);
 	kdapl_wq_set_mode(wq, KDAPL_WQ_LIVE);
 	for (n = 4; n < 32; n++) {
 		post_one(env, KD_SEND, 0, NULL, NULL, (int)BIT(n),

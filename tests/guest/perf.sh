@@ -49,7 +49,10 @@ else
 	loopback_dev "$p" "$siw"
 	ia=${p}0-1
 fi
-perf() { echo "run $*" >$kd_perf/do; }
+# On soft-iWARP the port that rdma_cm has chosen may be in use by TCP. kDAPL tries another one; with
+# the verbs the run fails, and is made again.
+port_in_use() { dmesg | tail -n 50 | grep -q 'kdperf: raw: FAIL route resolved *: -99'; }
+perf() { echo "run $*" >$kd_perf/do || { port_in_use && echo "run $*" >$kd_perf/do; }; }
 measure() { step "$*" perf unit=$unit $length "$@"; }	# the last word counts
 measure_both() { measure ctx=softirq "$@"; measure ctx=poll "$@"; }
 # A block of a stream is one sample: more of them, and shorter.
