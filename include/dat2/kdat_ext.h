@@ -16,8 +16,8 @@
 #include <dat2/kdat.h>
 
 /*
- * The version of kdapl whose extensions are declared here: 100 * MAJOR + MINOR. Not defined before
- * 1.0.
+ * The version of kdapl whose extensions are declared here: 100 * MAJOR + MINOR. 0.9 declares those
+ * of 1.0; earlier versions do not define it.
  */
 #define KDAT_EXT_VERSION	100
 
