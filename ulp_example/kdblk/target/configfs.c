@@ -369,7 +369,7 @@ CONFIGFS_ATTR_RO(kdt_disk_, sessions);
 CONFIGFS_ATTR_WO(kdt_disk_, kick);
 CONFIGFS_ATTR_RO(kdt_disk_, last_error);
 /* Longer than a page, if there are many. */
-CONFIGFS_BIN_ATTR_RO(kdt_disk_, session_list, NULL, SZ_1M);
+CONFIGFS_BIN_ATTR_RO(kdt_disk_, session_list, NULL, SZ_16M);
 
 static struct configfs_attribute *kdt_disk_attrs[] = {
 	&kdt_disk_attr_path,
@@ -501,9 +501,13 @@ static ssize_t kdt_portal_set(struct kdt_portal *portal, u32 *value, const char 
 	u32 new;
 	int err = kstrtou32(page, 0, &new);
 
+	if (!err && (new < min || new > max))
+		err = -ERANGE;
+	else if (!err && new % multiple)
+		err = -EINVAL;
 	mutex_lock(&portal->lock);
-	if (err || new < min || new > max || new % multiple) {
-		ret = kdt_portal_fail(portal, -EINVAL,
+	if (err) {
+		ret = kdt_portal_fail(portal, err,
 				      "the value must be a multiple of %u from %u to %u",
 				      multiple, min, max);
 	} else if (portal->state == KDT_PORTAL_DISABLED) {
