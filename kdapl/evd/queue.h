@@ -167,6 +167,7 @@ struct kdapl_evd {
 	u32 backlog_count;
 	u32 backlog_signalled;
 	u32 backlog_others;		/* of those, not DTO or RMR: limited by qlen */
+	u32 promised;			/* places kept for such events: kdapl_evd_promise() */
 	bool overflow;			/* reported, and no event taken since */
 	bool async_dead;		/* an asynchronous event was lost: no more of them */
 	u32 reserve;			/* entries reserved for attached work queues */
@@ -258,6 +259,9 @@ static inline unsigned long kdapl_evd_lock_irqsave(struct kdapl_evd *evd) __acqu
 }
 
 bool kdapl_evd_full(struct kdapl_evd *evd);
+bool kdapl_evd_promise(struct kdapl_evd *evd);
+void kdapl_evd_unpromise(struct kdapl_evd *evd);
+bool kdapl_evd_queue_promised(struct kdapl_evd *evd, const struct kdapl_event *ev);
 bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 			   const struct kdapl_event *ev);
