@@ -240,10 +240,69 @@ static void wi_open_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(open->ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+static struct kd_env *wi_env;
+
+/* The connection manager reports the connection. */
+static void wi_come_up(struct kdapl_conn *conn)
+{
+	kd_bring_up(wi_env);
+}
+
+/* The QP fails while its connection comes up: nobody may think that the other one has seen it. */
+static void wi_failed_test(struct kunit *test)
+{
+	static const enum ib_event_type types[] = {
+		IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR,
+		IB_EVENT_QP_LAST_WQE_REACHED,
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	int i;
+
+	wi_env = env;
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		kd_ep(env, NULL);
+		kdapl_test_conn_early = wi_come_up;
+		fake_ib_qp_event(env->qp, types[i]);
+		kdapl_test_conn_early = NULL;
+		kd_expect_event(env, env->conn, DAT_CONNECTION_EVENT_ESTABLISHED, NULL);
+		KD_EXPECT_END(env, BROKEN);
+		kd_ep_free(env);
+	}
+	kd_drain(env->async);
+}
+
+/*
+ * On iWARP the last Receive may be reported because the peer has disconnected, before the
+ * connection manager has said a word. It says so later, or there was an error.
+ */
+static void wi_early_end_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_device *dev = kd_ia(env)->dev;
+	int told;
+
+	for (told = 0; told < 2; told++) {
+		kd_ep(env, NULL);
+		dev->iwarp = true;
+		fake_ib_qp_event(env->qp, IB_EVENT_QP_LAST_WQE_REACHED);
+		kd_connect(env);
+		if (told) {
+			kdapl_conn_end(kd_conn_of(env), KDAPL_END_PEER);
+			KD_EXPECT_END(env, DISCONNECTED);
+		} else {
+			KD_EXPECT_END(env, BROKEN);
+		}
+		dev->iwarp = false;
+		kd_ep_free(env);
+	}
+}
+
 static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
 	KD_CASE(wi_timer_test, "EPSM-18,FLUSH-09: the timer of the attempt comes too late"),
+	KD_CASE(wi_failed_test, "ASY-05,EPSM-17: the QP fails while the connection comes up"),
+	KD_CASE(wi_early_end_test, "EPSM-17,EPSM-20: the peer is gone before the CM says anything"),
 	KD_CASE(wi_removed_test, "EPSM-24,EPSM-30: broken before the device goes"),
 	KD_CASE(wi_open_test, "ASY-03,ASY-22,IA-OPEN-07: opened when the device fails"),
 	{}
