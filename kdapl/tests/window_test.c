@@ -240,6 +240,32 @@ static void wi_open_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(open->ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+/* The device goes, and an EP without a PZ is told; freed, it leaves nothing behind. */
+static void wi_freed_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EP_PARAM param = { .connect_evd_handle = env->conn };
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_PROVIDER_FLAG);
+	DAT_CR_HANDLE cr = kd_cr(env, psp, cr_evd), cr2 = kd_cr(env, psp, cr_evd);
+	DAT_EP_HANDLE ep = kd_cr_ep(env, cr), ep2 = kd_cr_ep(env, cr2);
+	DAT_EVENT event;
+
+	KD_EXPECT_OK(test, dat_ep_modify(ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+	KD_EXPECT_OK(test, dat_ep_modify(ep2, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+	fake_ib_unplug(env->dev);
+	KD_EXPECT_STATE(env, ep, DISCONNECTED);
+	KD_EXPECT_OK(test, dat_ep_free(ep));
+	/* that of the other one is still there */
+	kd_expect_event(env, env->conn, DAT_CONNECTION_EVENT_BROKEN, &event);
+	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep2);
+	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
+	KD_EXPECT_OK(test, dat_cr_reject(cr2, 0, NULL));
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
 static struct kd_env *wi_env;
 
 /* The connection manager reports the connection. */
@@ -301,6 +327,7 @@ static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
 	KD_CASE(wi_timer_test, "EPSM-18,FLUSH-09: the timer of the attempt comes too late"),
+	KD_CASE(wi_freed_test, "EP-FREE-05,EPSM-24: EPs without a PZ, freed after the removal"),
 	KD_CASE(wi_failed_test, "ASY-05,EPSM-17: the QP fails while the connection comes up"),
 	KD_CASE(wi_early_end_test, "EPSM-17,EPSM-20: the peer is gone before the CM says anything"),
 	KD_CASE(wi_removed_test, "EPSM-24,EPSM-30: broken before the device goes"),
