@@ -156,7 +156,8 @@ void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr)
 	unsigned long flags;
 
 	spin_lock_irqsave(&ep->lock, flags);
-	if (kdapl_ep_step(ep, KDAPL_IN_REQUEST) != KDAPL_EP_NO_STEP)
+	/* dat_ia_close() may have destroyed the request: then nobody would take it from the EP */
+	if (READ_ONCE(cr->obj.live) && kdapl_ep_step(ep, KDAPL_IN_REQUEST) != KDAPL_EP_NO_STEP)
 		ep->cr = cr;
 	spin_unlock_irqrestore(&ep->lock, flags);
 }
