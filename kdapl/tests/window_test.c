@@ -240,6 +240,38 @@ static void wi_open_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(open->ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+/* The same where a request may not be refused at once: it is refused later (D-60). */
+static void wi_accept_later_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_SIW };
+	struct kd_env *env = kd_open(test, &caps);
+	struct kdapl_device *dev = kd_ia(env)->dev;
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
+	struct kdapl_conn *conn;
+	struct wi_accept accept;
+	struct kd_aside aside;
+
+	KUNIT_ASSERT_TRUE(test, dev->caps.reject_unsafe);
+	kd_ep(env, NULL);
+	conn = kd_conn_of(env);
+	accept = (struct wi_accept) { .cr = kd_cr(env, psp, cr_evd), .ep = env->ep };
+	mutex_lock(&conn->lock);
+	kd_aside(test, &aside, wi_accept, &accept);
+	KD_WAIT(test, kd_state(env, env->ep) == DAT_EP_STATE_COMPLETION_PENDING);
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+	mutex_unlock(&conn->lock);
+	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
+	KD_EXPECT_OK(test, accept.ret);
+	KD_EXPECT_END(env, DISCONNECTED);
+	/* its cm_id has never been that of the connection, which would be destroyed at once */
+	KUNIT_EXPECT_FALSE(test, conn->passive);
+	KUNIT_EXPECT_NULL(test, READ_ONCE(conn->cm_id));
+	KD_WAIT(test, !atomic_read(&dev->ids));
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
 /* The request of an RSP has gone before its EP is told of it: the EP does not wait for it. */
 static void wi_request_gone_test(struct kunit *test)
 {
@@ -352,6 +384,7 @@ static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
 	KD_CASE(wi_timer_test, "EPSM-18,FLUSH-09: the timer of the attempt comes too late"),
+	KD_CASE(wi_accept_later_test, "CR-ACC-03,EP-DIS-05: the same, refused a little later"),
 	KD_CASE(wi_request_gone_test, "RSP-08,IA-CLOSE-02: the request of an RSP is gone already"),
 	KD_CASE(wi_freed_test, "EP-FREE-05,EPSM-24: EPs without a PZ, freed after the removal"),
 	KD_CASE(wi_failed_test, "ASY-05,EPSM-17: the QP fails while the connection comes up"),
