@@ -309,6 +309,8 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 			kdapl_wq_force_end(conn->sq, flush_unsignaled);
 		kdapl_wq_force_end(conn->rq, flush_unsignaled);
 	}
+	kdapl_wq_report_rest(conn->sq);
+	kdapl_wq_report_rest(conn->rq);
 	kdapl_pool_detach(conn);
 	kdapl_evd_ending(conn->request_evd, -1);
 	kdapl_evd_ending(conn->recv_evd, -1);

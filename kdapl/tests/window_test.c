@@ -380,6 +380,74 @@ static void wi_early_end_test(struct kunit *test)
 	}
 }
 
+/* What is left in the work queues when a connection ends, on the EVD that tells of the end. */
+static void wi_rest(struct kd_env *env, DAT_EVD_HANDLE evd, u32 number)
+{
+	struct kunit *test = env->test;
+	u64 next[2] = { 1, 101 };
+	DAT_EVENT event;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		const DAT_DTO_COMPLETION_EVENT_DATA *dto =
+			&event.event_data.dto_completion_event_data;
+		bool recv;
+
+		kd_next_wait(env, evd, &event);
+		KUNIT_EXPECT_EQ_MSG(test, (u32)event.event_number, (u32)DAT_DTO_COMPLETION_EVENT,
+				    "event %d", i);
+		if (event.event_number != DAT_DTO_COMPLETION_EVENT)
+			continue;
+		recv = dto->user_cookie.as_64 > 100;
+		KUNIT_EXPECT_EQ(test, dto->user_cookie.as_64, next[recv]++);
+		KUNIT_EXPECT_EQ(test, (int)dto->status, (int)DAT_DTO_ERR_FLUSHED);
+	}
+	kd_expect_event(env, evd, number, NULL);
+	KD_EXPECT_EMPTY(test, evd);
+}
+
+/*
+ * The device gives nothing back, or is taken away: what it had is reported all the same, and then
+ * the end.
+ */
+static void wi_rest_test(struct kunit *test)
+{
+	DAT_EVD_HANDLE evd, old[3];
+	struct kd_env *env;
+	int removed, i;
+
+	for (removed = 0; removed < 2; removed++) {
+		DAT_LMR_TRIPLET iov;
+
+		env = kd_open(test, NULL);
+		iov = kd_seg(env, KD_RW, 0, 8);
+		memcpy(old, (DAT_EVD_HANDLE []) { env->recv, env->req, env->conn }, sizeof(old));
+		evd = kd_evd(env, 64, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
+		env->recv = evd;
+		env->req = evd;
+		env->conn = evd;
+		kd_ep(env, NULL);
+		kd_connect(env);
+		for (i = 0; i < 4; i++) {
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1 + i, NULL, 0));
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 101 + i, NULL, 0));
+		}
+		fake_ib_hold_flush(env->dev, true);
+		if (removed)
+			fake_ib_unplug(env->dev);
+		else
+			KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+		wi_rest(env, evd, removed ? DAT_CONNECTION_EVENT_BROKEN :
+			DAT_CONNECTION_EVENT_DISCONNECTED);
+		kd_ep_free(env);
+		env->recv = old[0];
+		env->req = old[1];
+		env->conn = old[2];
+		KD_EXPECT_OK(test, dat_evd_free(evd));
+		kd_again(test);
+	}
+}
+
 static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
@@ -389,6 +457,7 @@ static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_freed_test, "EP-FREE-05,EPSM-24: EPs without a PZ, freed after the removal"),
 	KD_CASE(wi_failed_test, "ASY-05,EPSM-17: the QP fails while the connection comes up"),
 	KD_CASE(wi_early_end_test, "EPSM-17,EPSM-20: the peer is gone before the CM says anything"),
+	KD_CASE(wi_rest_test, "FLUSH-01,FLUSH-06,EPSM-24: what the device keeps, and the end"),
 	KD_CASE(wi_removed_test, "EPSM-24,EPSM-30: broken before the device goes"),
 	KD_CASE(wi_open_test, "ASY-03,ASY-22,IA-OPEN-07: opened when the device fails"),
 	{}
