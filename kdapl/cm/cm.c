@@ -16,6 +16,7 @@
 #include <linux/slab.h>
 
 #include "cm.h"
+#include "../core/cm_reject.h"
 #include "../core/trace.h"
 
 #define RESOLVE_MS		2000
@@ -554,6 +555,15 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 	rdma_lock_handler(id);
 	mutex_lock(&conn->lock);
 	cr->cm_id = NULL;
+	if (kdapl_conn_spent(conn) || READ_ONCE(conn->dev->fatal) ||
+	    !kdapl_conn_step(conn, KDAPL_CONN_IN_ATTEMPT)) {
+		/* dat_ep_disconnect() was faster */
+		mutex_unlock(&conn->lock);
+		rdma_unlock_handler(id);
+		kdapl_cm_reject(conn->dev, id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+		memalloc_noio_restore(noio);
+		return -ECONNABORTED;
+	}
 	conn->cm_id = id;
 	kdapl_device_id_gone(conn->dev);
 	id->context = conn;
@@ -566,14 +576,8 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 	conn->read_depth = conn->read_out;
 	param.responder_resources = conn->read_in;
 	param.initiator_depth = conn->read_out;
-	if (!kdapl_conn_spent(conn) && !READ_ONCE(conn->dev->fatal) &&
-	    kdapl_conn_step(conn, KDAPL_CONN_IN_ATTEMPT)) {
-		param.qp_num = conn->qp->qp_num;	/* a spent one may have none */
-		ret = kdapl_conn_to_rts(conn, id);
-	} else {
-		ret = -ECONNABORTED;	/* dat_ep_disconnect() was faster */
-		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);	/* destroys the id */
-	}
+	param.qp_num = conn->qp->qp_num;
+	ret = kdapl_conn_to_rts(conn, id);
 	if (ret)
 		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
 	else

@@ -53,7 +53,8 @@ void kdapl_sp_destroy(struct kdapl_sp *sp);
 
 struct kdapl_cr *kdapl_cr_create(struct kdapl_sp *sp, struct rdma_cm_id *id,
 				 const struct rdma_conn_param *param);
-bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr);
+bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr,
+		       bool promised);
 void kdapl_cr_refuse(struct kdapl_cr *cr);
 void kdapl_cr_destroy(struct kdapl_cr *cr);
 

@@ -151,11 +151,13 @@ static void cr_leave_ep(struct kdapl_cr *cr)
  * @sp: service point it came through; an RSP is not live any more
  * @evd: its EVD
  * @cr: the request
+ * @promised: a place in the EVD is kept for it
  *
  * Context: may sleep.
  * Return: true if there was room in the EVD; otherwise the caller has to refuse the request.
  */
-bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr)
+bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_cr *cr,
+		       bool promised)
 {
 	struct kdapl_event ev = {
 		.number = DAT_CONNECTION_REQUEST_EVENT,
@@ -171,7 +173,7 @@ bool kdapl_cr_announce(struct kdapl_sp *sp, struct kdapl_evd *evd, struct kdapl_
 	data->conn_qual = sp->conn_qual;
 	data->cr_handle = cr->obj.handle;
 	data->truncate_flag = DAT_FALSE;
-	return kdapl_evd_queue(evd, &ev);
+	return promised ? kdapl_evd_queue_promised(evd, &ev) : kdapl_evd_queue(evd, &ev);
 }
 
 /**
@@ -536,7 +538,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	if (!IS_ERR(next)) {
 		if (retired)
 			kdapl_cr_destroy(cr);	/* before the event: its EP must be free then */
-		if (!kdapl_cr_announce(psp, evd, next))
+		if (!kdapl_cr_announce(psp, evd, next, false))
 			kdapl_cr_refuse(next);
 		kdapl_obj_put(&next->obj);
 	}

@@ -41,7 +41,7 @@ static void sp_work_used(struct work_struct *work)
 	refcount_inc(&evd->obj.ref);
 	/* first: when the consumer sees the event, the RSP must not use anything any more */
 	kdapl_sp_destroy(sp);
-	if (!kdapl_cr_announce(sp, evd, cr))
+	if (!kdapl_cr_announce(sp, evd, cr, true))
 		kdapl_cr_refuse(cr);
 	kdapl_obj_put(&cr->obj);
 	kdapl_obj_put(&evd->obj);
@@ -55,9 +55,12 @@ static bool sp_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
 {
 	if (!kdapl_dev_enter(sp->obj.ia->dev))
 		return false;
+	/* when the event can be queued, others may have filled the EVD, and the RSP is gone */
+	if (!kdapl_evd_promise(sp->evd))
+		goto exit;
 	if (kdapl_obj_retire(&sp->obj)) {	/* freed, or used up already */
-		kdapl_dev_exit(sp->obj.ia->dev);
-		return false;
+		kdapl_evd_unpromise(sp->evd);
+		goto exit;
 	}
 	if (sp->ep)
 		kdapl_ep_request(sp->ep, cr);
@@ -65,6 +68,10 @@ static bool sp_use_up(struct kdapl_sp *sp, struct kdapl_cr *cr)
 	sp->cr = cr;
 	queue_work(kdapl_misc_wq, &sp->used_work);
 	return true;
+
+exit:
+	kdapl_dev_exit(sp->obj.ia->dev);
+	return false;
 }
 
 /*
@@ -133,7 +140,7 @@ bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,
 		if (sp->obj.type == DAT_HANDLE_TYPE_RSP)
 			reported = sp_use_up(sp, cr);
 		else
-			reported = kdapl_cr_announce(sp, sp->evd, cr);
+			reported = kdapl_cr_announce(sp, sp->evd, cr, false);
 		if (!reported)
 			mine = sp_take_back(cr);
 		kdapl_obj_put(&cr->obj);

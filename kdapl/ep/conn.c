@@ -15,6 +15,15 @@
 
 #include "ep.h"
 
+/* The QP takes nothing more from its SRQ. */
+static void conn_last_wqe(struct kdapl_conn *conn)
+{
+	if (conn->dev->iwarp)	/* maybe the peer's disconnect: the CM will tell */
+		kdapl_conn_end(conn, KDAPL_END_SUSPECT);
+	else	/* the QP has failed, maybe with no request posted that would fail */
+		kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ACK_TIME);
+}
+
 static void conn_qp_event(struct ib_event *event, void *context)
 {
 	struct kdapl_conn *conn = context;
@@ -32,9 +41,8 @@ static void conn_qp_event(struct ib_event *event, void *context)
 		if (!kdapl_conn_stopping(conn))
 			kdapl_ia_async(ep->obj.ia, conn->handle, DAT_ASYNC_ERROR_EP_BROKEN,
 				       DAT_EP_TRANSFER_TO_ERROR);
-		if (READ_ONCE(conn->state) < KDAPL_CONN_UP)
-			WRITE_ONCE(conn->wc_failed, true);
-		else if (atomic_read(&conn->reason) != KDAPL_END_PEER)
+		WRITE_ONCE(conn->wc_failed, true);
+		if (!kdapl_conn_early(conn) && atomic_read(&conn->reason) != KDAPL_END_PEER)
 			/* once the CM has reported the end, this may be part of an orderly close */
 			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ACK_TIME);
 		break;
@@ -42,12 +50,8 @@ static void conn_qp_event(struct ib_event *event, void *context)
 		WRITE_ONCE(conn->last_wqe, true);
 		if (kdapl_conn_stopping(conn))
 			mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
-		else if (READ_ONCE(conn->state) < KDAPL_CONN_UP)
-			WRITE_ONCE(conn->wc_failed, true);
-		else if (conn->dev->iwarp)	/* maybe the peer's disconnect: the CM will tell */
-			kdapl_conn_end(conn, KDAPL_END_SUSPECT);
-		else	/* the QP has failed, maybe with no request posted that would fail */
-			kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_BROKEN, KDAPL_ACK_TIME);
+		else if (!kdapl_conn_early(conn))
+			conn_last_wqe(conn);
 		break;
 	default:
 		break;
@@ -250,8 +254,11 @@ void kdapl_conn_established(struct kdapl_conn *conn)
 	kdapl_conn_step(conn, KDAPL_CONN_IN_ESTABLISHED);
 	kdapl_wq_ready(conn->rq);
 	kdapl_wq_ready(conn->sq);
+	smp_mb();	/* the state before what has happened; pairs with kdapl_conn_early() */
 	if (READ_ONCE(conn->wc_failed))
 		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
+	else if (READ_ONCE(conn->last_wqe))
+		conn_last_wqe(conn);
 }
 
 #define KICKS		5

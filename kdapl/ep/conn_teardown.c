@@ -309,6 +309,8 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 			kdapl_wq_force_end(conn->sq, flush_unsignaled);
 		kdapl_wq_force_end(conn->rq, flush_unsignaled);
 	}
+	kdapl_wq_report_rest(conn->sq);
+	kdapl_wq_report_rest(conn->rq);
 	kdapl_pool_detach(conn);
 	kdapl_evd_ending(conn->request_evd, -1);
 	kdapl_evd_ending(conn->recv_evd, -1);
@@ -389,18 +391,15 @@ static void conn_work_end(struct work_struct *work)
  */
 void kdapl_conn_drop_events(struct kdapl_conn *conn, bool all_events)
 {
-	struct kdapl_evd *connect_evd;
+	DAT_EP_HANDLE ep = all_events ? conn->handle : DAT_HANDLE_NULL;
 
 	kdapl_conn_discard(conn);
 	if (conn->pool)
 		kdapl_evd_watch(conn);
-	kdapl_evd_drop(conn->request_evd, conn, all_events);
-	kdapl_evd_drop(conn->recv_evd, conn, all_events);
-	rcu_read_lock();
-	connect_evd = READ_ONCE(conn->ep->connect_evd);
-	if (connect_evd && all_events)
-		kdapl_evd_drop(connect_evd, conn, true);
-	rcu_read_unlock();
+	kdapl_evd_drop(conn->request_evd, conn, ep);
+	kdapl_evd_drop(conn->recv_evd, conn, ep);
+	if (all_events)
+		kdapl_ep_drop_events(conn->ep);
 }
 
 /* Log completions that dat_ep_free() or dat_ep_reset() has taken away from the consumer. */

@@ -156,7 +156,8 @@ void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr)
 	unsigned long flags;
 
 	spin_lock_irqsave(&ep->lock, flags);
-	if (kdapl_ep_step(ep, KDAPL_IN_REQUEST) != KDAPL_EP_NO_STEP)
+	/* dat_ia_close() may have destroyed the request: then nobody would take it from the EP */
+	if (READ_ONCE(cr->obj.live) && kdapl_ep_step(ep, KDAPL_IN_REQUEST) != KDAPL_EP_NO_STEP)
 		ep->cr = cr;
 	spin_unlock_irqrestore(&ep->lock, flags);
 }
@@ -226,6 +227,11 @@ static void ep_unlink(struct kdapl_ep *ep)
 	if (ep->last_conn) {
 		wait_for_completion(&ep->last_conn->ended);
 		kdapl_conn_drop_events(ep->last_conn, true);
+	} else if (ep->connect_evd) {
+		/* ep_device_lost() may be about to tell it that its device has gone */
+		if (READ_ONCE(ep->obj.ia->dead))
+			synchronize_rcu();
+		kdapl_ep_drop_events(ep);
 	}
 	kdapl_evd_wait_upcall(ep->conf.recv_evd, handle);
 	kdapl_evd_wait_upcall(ep->conf.request_evd, handle);
@@ -332,6 +338,8 @@ static void ep_dispose(struct kdapl_ep *ep)
 	conn = rcu_dereference(ep->conn);
 	if (conn)
 		kdapl_conn_drop_events(conn, true);
+	else
+		kdapl_ep_drop_events(ep);
 	rcu_read_unlock();
 	queue_work(kdapl_event_wq, &ep->free_work);
 }

@@ -27,6 +27,23 @@ void kdapl_ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev)
 }
 
 /**
+ * kdapl_ep_drop_events - drop the events that an EP has on its connect EVD
+ * @ep: EP that is being freed
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_ep_drop_events(struct kdapl_ep *ep)
+{
+	struct kdapl_evd *evd;
+
+	rcu_read_lock();	/* as above */
+	evd = READ_ONCE(ep->connect_evd);
+	if (evd)
+		kdapl_evd_drop(evd, NULL, ep->obj.handle);
+	rcu_read_unlock();
+}
+
+/**
  * kdapl_ep_event - tell the consumer of a connection event
  * @conn: the connection it is about
  * @number: the event

@@ -90,7 +90,7 @@ bool kdapl_evd_room(const struct kdapl_evd *evd)
 /* No room for an event of a stream other than DTO and RMR. evd->lock held. */
 static bool backlog_others_full(const struct kdapl_evd *evd)
 {
-	return evd->backlog_others >= evd->qlen || evd->closing;
+	return evd->backlog_others + evd->promised >= evd->qlen || evd->closing;
 }
 
 /**
@@ -242,6 +242,64 @@ bool kdapl_evd_full(struct kdapl_evd *evd)
 	full = backlog_others_full(evd);
 	spin_unlock_irqrestore(&evd->lock, flags);
 	return full;
+}
+
+/**
+ * kdapl_evd_promise - keep a place free for an event that is queued later
+ * @evd: the EVD
+ *
+ * For an event of a stream other than DTO and RMR.
+ *
+ * Context: any, without evd->lock.
+ * Return: true if there was one; kdapl_evd_queue_promised() or kdapl_evd_unpromise() must follow.
+ */
+bool kdapl_evd_promise(struct kdapl_evd *evd)
+{
+	unsigned long flags;
+	bool room;
+
+	flags = kdapl_evd_lock_irqsave(evd);
+	room = !backlog_others_full(evd);
+	evd->promised += room;
+	spin_unlock_irqrestore(&evd->lock, flags);
+	return room;
+}
+
+/**
+ * kdapl_evd_unpromise - undo kdapl_evd_promise()
+ * @evd: the EVD
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_evd_unpromise(struct kdapl_evd *evd)
+{
+	unsigned long flags;
+
+	flags = kdapl_evd_lock_irqsave(evd);
+	evd->promised--;
+	spin_unlock_irqrestore(&evd->lock, flags);
+}
+
+/**
+ * kdapl_evd_queue_promised - queue an event in the place that was kept for it
+ * @evd: the EVD, from kdapl_evd_promise()
+ * @ev: the event
+ *
+ * Context: any, without evd->lock.
+ * Return: false only when the EVD has been freed meanwhile.
+ */
+bool kdapl_evd_queue_promised(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	unsigned long flags;
+	bool queued;
+
+	flags = kdapl_evd_lock_irqsave(evd);
+	evd->promised--;
+	queued = kdapl_evd_backlog_add(evd, ev);
+	spin_unlock_irqrestore(&evd->lock, flags);
+	if (queued)
+		kdapl_evd_sched(evd);
+	return queued;
 }
 
 /**

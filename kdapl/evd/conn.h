@@ -154,7 +154,7 @@ struct kdapl_conn_cm_ops {
  * @cm_up: established for the CM, which needs an rdma_disconnect
  * @sq_draining: a graceful disconnect waits for its marker, as ib_drain_sq() does. Not a state,
  *	since it is set under sq->lock, in any context
- * @wc_failed: an error completion came before the connection was up
+ * @wc_failed: it has failed: it is BROKEN as soon as it is up
  * @discard: completions are dropped, the EP was freed or reset: kdapl_conn_discard()
  * @by_hand: the administrator has ended it
  * @last_event: its last event, 0 before the first
@@ -306,6 +306,11 @@ static inline bool kdapl_conn_spent(struct kdapl_conn *conn)
 void kdapl_conn_end(struct kdapl_conn *conn, int reason);
 void kdapl_conn_end_in(struct kdapl_conn *conn, int reason, unsigned long delay);
 void kdapl_conn_end_drained(struct kdapl_conn *conn);
+bool kdapl_conn_early(struct kdapl_conn *conn);
 void kdapl_conn_check_marks(struct kdapl_conn *conn);
+
+#ifdef KDAPL_KUNIT
+extern void (*kdapl_test_conn_early)(struct kdapl_conn *conn);	/* in kdapl_conn_early() */
+#endif
 
 #endif /* KDAPL_EVD_CONN_H */

@@ -65,6 +65,39 @@ void kdapl_conn_end_drained(struct kdapl_conn *conn)
 			  conn->dev->caps.late_ack ? KDAPL_ACK_TIME : 0);
 }
 
+#ifdef KDAPL_KUNIT
+void (*kdapl_test_conn_early)(struct kdapl_conn *conn);
+
+/* What has happened is recorded, and the state not looked at. */
+static void conn_test_early(struct kdapl_conn *conn)
+{
+	if (kdapl_test_conn_early)
+		kdapl_test_conn_early(conn);
+}
+#else
+static void conn_test_early(struct kdapl_conn *conn)
+{
+}
+#endif
+
+/**
+ * kdapl_conn_early - is a connection that has failed not up yet?
+ * @conn: @wc_failed or @last_wqe was set just now
+ *
+ * The failure is recorded before the state is read. Otherwise the connection could come up in
+ * between, and nobody would end it.
+ *
+ * Context: any.
+ * Return: true if kdapl_conn_established() will see the failure; false if the caller has to end
+ * the connection.
+ */
+bool kdapl_conn_early(struct kdapl_conn *conn)
+{
+	conn_test_early(conn);
+	smp_mb();	/* pairs with the one in kdapl_conn_established() */
+	return READ_ONCE(conn->state) < KDAPL_CONN_UP;
+}
+
 /**
  * kdapl_conn_check_marks - check the watermarks of the buffers an EP holds of its SRQ
  * @conn: @srq_bufs_held may have become larger, or a watermark smaller
@@ -85,9 +118,8 @@ void kdapl_conn_check_marks(struct kdapl_conn *conn)
 	/* the hard one does not apply to a connection that is ending anyway */
 	if (READ_ONCE(conn->state) <= KDAPL_CONN_UP &&
 	    unlikely(kdapl_watermark_above(&marks->hard, held))) {
-		if (READ_ONCE(conn->state) < KDAPL_CONN_UP)
-			WRITE_ONCE(conn->wc_failed, true);	/* BROKEN once it is up */
-		else
+		WRITE_ONCE(conn->wc_failed, true);	/* BROKEN once it is up */
+		if (!kdapl_conn_early(conn))
 			kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
 	}
 }

@@ -123,10 +123,12 @@ static bool conn_completion(const struct kdapl_event *ev, const struct kdapl_con
 /**
  * kdapl_evd_drop - drop the events of a connection from the backlog
  * @evd: the EVD
- * @conn: the connection
- * @all_events: connection events too, not only DTO and RMR completions
+ * @conn: the connection, whose DTO and RMR completions are dropped, or NULL
+ * @ep: the EP whose connection events are dropped, or NULL
+ *
+ * Context: any, without any lock of an EVD.
  */
-void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, bool all_events)
+void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, DAT_EP_HANDLE ep)
 {
 	struct kdapl_buf *buf, *next;
 	struct kdapl_event ev;
@@ -139,15 +141,15 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, bool all_eve
 	/* Once around: take each event and put back the others. */
 	for (n = evd->backlog_count; n; n--) {
 		kdapl_evd_backlog_take(evd, &ev);
-		if (conn_completion(&ev, conn)) {
+		if (conn && conn_completion(&ev, conn)) {
 			kdapl_event_release(&ev);
 			atomic_inc(&conn->dropped);
-		} else if (!all_events || !conn_event_of_ep(&ev, conn->handle)) {
+		} else if (!ep || !conn_event_of_ep(&ev, ep)) {
 			kdapl_evd_backlog_put(evd, &ev);
 		}
 	}
 	evd->overflow = overflow && evd->backlog_others >= evd->qlen;
-	if (conn->pool && evd == conn->recv_evd) {
+	if (conn && conn->pool && evd == conn->recv_evd) {
 		list_for_each_entry_safe(buf, next, &conn->early, node) {
 			list_del(&buf->node);
 			conn->srq_bufs_held--;

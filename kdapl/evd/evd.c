@@ -398,7 +398,10 @@ DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param
 }
 EXPORT_SYMBOL(dat_evd_query);
 
-/* Returns -ENOMEM, or -EBUSY if more events are queued than @qlen. evd->mutex held. */
+/*
+ * Returns -ENOMEM, or -EBUSY if more events are queued than @qlen, or have a place kept for them.
+ * evd->mutex held.
+ */
 static int evd_set_qlen(struct kdapl_evd *evd, int qlen)
 {
 	int err, old = evd->qlen;
@@ -412,7 +415,7 @@ static int evd_set_qlen(struct kdapl_evd *evd, int qlen)
 	spin_unlock_irq(&evd->lock);
 	kdapl_evd_poll_all(evd);	/* completions on the CQs count, as far as there is room */
 	kdapl_evd_lock_irq(evd);
-	fits = evd->backlog_count <= qlen;
+	fits = evd->backlog_count + evd->promised <= qlen;
 	evd->qlen = fits ? qlen : old;
 	evd->overflow &= evd->backlog_others >= evd->qlen;
 	spin_unlock_irq(&evd->lock);

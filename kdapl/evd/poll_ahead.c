@@ -157,3 +157,27 @@ void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled)
 	kdapl_evd_sched(evd);
 	kdapl_obj_put(&evd->obj);
 }
+
+/**
+ * kdapl_wq_report_rest - move what is left in a work queue that has ended to the backlog
+ * @wq: the work queue
+ *
+ * The event of the end, which is queued next, must not overtake it.
+ *
+ * Context: may sleep.
+ */
+void kdapl_wq_report_rest(struct kdapl_wq *wq)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(wq->cq);
+	struct kdapl_event ev;
+
+	if (!evd)
+		return;
+	kdapl_evd_lock_irq(evd);
+	/* the null EVD drops it by itself */
+	while (!evd->discard && kdapl_evd_room(evd) && kdapl_wq_next(wq, &ev))
+		kdapl_evd_backlog_add(evd, &ev);
+	spin_unlock_irq(&evd->lock);
+	kdapl_evd_sched(evd);
+	kdapl_obj_put(&evd->obj);
+}

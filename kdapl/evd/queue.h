@@ -167,6 +167,7 @@ struct kdapl_evd {
 	u32 backlog_count;
 	u32 backlog_signalled;
 	u32 backlog_others;		/* of those, not DTO or RMR: limited by qlen */
+	u32 promised;			/* places kept for such events: kdapl_evd_promise() */
 	bool overflow;			/* reported, and no event taken since */
 	bool async_dead;		/* an asynchronous event was lost: no more of them */
 	u32 reserve;			/* entries reserved for attached work queues */
@@ -258,6 +259,9 @@ static inline unsigned long kdapl_evd_lock_irqsave(struct kdapl_evd *evd) __acqu
 }
 
 bool kdapl_evd_full(struct kdapl_evd *evd);
+bool kdapl_evd_promise(struct kdapl_evd *evd);
+void kdapl_evd_unpromise(struct kdapl_evd *evd);
+bool kdapl_evd_queue_promised(struct kdapl_evd *evd, const struct kdapl_event *ev);
 bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 			   const struct kdapl_event *ev);
@@ -269,6 +273,7 @@ void kdapl_wqe_done(struct ib_cq *cq, struct ib_wc *wc);
 void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget, bool teardown);
 void kdapl_wq_poll_cq(struct kdapl_wq *wq);
 void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled);
+void kdapl_wq_report_rest(struct kdapl_wq *wq);
 
 /* wq_end.c */
 bool kdapl_wq_try_end(struct kdapl_wq *wq);
@@ -279,7 +284,7 @@ void kdapl_wq_ready(struct kdapl_wq *wq);
 void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
 void kdapl_evd_watch(struct kdapl_conn *conn);
 void kdapl_conn_discard(struct kdapl_conn *conn);
-void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, bool all_events);
+void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, DAT_EP_HANDLE ep);
 bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_conn *conn);
 
 /* sched.c */

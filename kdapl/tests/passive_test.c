@@ -387,6 +387,57 @@ static void pa_full_test(struct kunit *test)
 }
 
 /*
+ * Two RSPs whose requests arrive at the same time, and room for one event: one request is reported,
+ * the other one refused as if it had come later. Its RSP goes on listening, or it would end without
+ * a word.
+ */
+static void pa_full_rsps_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 1);
+	unsigned long refused = kd_stat(refused);
+	struct kdapl_sp *sp;
+	DAT_RSP_HANDLE rsp[2];
+	DAT_CR_HANDLE cr;
+	int i;
+
+	kd_ep(env, NULL);
+	rsp[0] = kd_rsp(env, cr_evd, PA_QUAL, DAT_HANDLE_NULL);
+	rsp[1] = kd_rsp(env, cr_evd, PA_OTHER, env->ep);
+	sp = kdapl_obj_get(rsp[0], DAT_HANDLE_TYPE_RSP);
+	KUNIT_ASSERT_NOT_NULL(test, sp);
+	mutex_lock(&sp->mutex);		/* its listener cannot be destroyed yet */
+	KUNIT_EXPECT_TRUE(test, kd_request(env, rsp[0], pa_pdata, sizeof(pa_pdata)));
+	KUNIT_EXPECT_FALSE(test, kd_request(env, rsp[1], pa_pdata, sizeof(pa_pdata)));
+	/* what has its place cannot be made to have none */
+	KD_EXPECT_OK(test, dat_evd_resize(cr_evd, 2));
+	KUNIT_EXPECT_TRUE(test, kd_request(env, kd_psp(env, cr_evd, PA_OTHER + 1,
+						       DAT_PSP_CONSUMER_FLAG),
+					   pa_pdata, sizeof(pa_pdata)));
+	KD_EXPECT_TYPE(test, dat_evd_resize(cr_evd, 1), DAT_INVALID_STATE);
+	mutex_unlock(&sp->mutex);
+	kdapl_obj_put(&sp->obj);
+	flush_workqueue(kdapl_misc_wq);
+	KUNIT_EXPECT_EQ(test, kd_stat(refused), refused + 1);
+	KD_EXPECT_STATE(env, env->ep, RESERVED);
+	for (i = 0; i < 2; i++) {
+		DAT_EVENT event;
+
+		kd_expect_event(env, cr_evd, DAT_CONNECTION_REQUEST_EVENT, &event);
+		cr = event.event_data.cr_arrival_event_data.cr_handle;
+		KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
+	}
+	/* the place is free again; one that is freed before its request keeps none */
+	KD_EXPECT_OK(test, dat_evd_resize(cr_evd, 1));
+	cr = pa_request(env, rsp[1], cr_evd, PA_OTHER, true);
+	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
+	KD_EXPECT_STATE(env, env->ep, UNCONNECTED);
+	KD_EXPECT_EMPTY(test, cr_evd);
+	kd_ep_free(env);
+	KD_EXPECT_OK(test, dat_ia_close(kd_forget(env), DAT_CLOSE_ABRUPT_FLAG));
+}
+
+/*
  * What the CM would have the queue pair do is what the peer has asked for: it gets what has been
  * agreed, and our own retries.
  */
@@ -561,6 +612,7 @@ static struct kunit_case pa_cases[] = {
 		"EPSM-02..04,RSP-04..06,CR-ACC-01,CR-REJ-02,CR-HO-01..02,EP-QRY-02: answers"),
 	KD_CASE(pa_rsp_test, "RSP-01,RSP-05,RSP-07,CR-ACC-06,GEN-08,GEN-11: RSPs"),
 	KD_CASE(pa_full_test, "EVD-OVF-05,PSP-02,RSP-05: refused, and asked again"),
+	KD_CASE(pa_full_rsps_test, "EVD-OVF-05,RSP-04,RSP-08: two at once, and room for one"),
 	KD_CASE(pa_untaken_test, "PSP-08,EVD-FREE-02: requests that nobody has taken"),
 	KD_CASE(pa_address_test, "EPSM-17: a bond that fails over breaks the connection"),
 	KD_CASE(pa_depth_test, "CR-ACC-09,CONN-11,EP-CREATE-10: Reads outstanding"),

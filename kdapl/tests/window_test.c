@@ -240,10 +240,224 @@ static void wi_open_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(open->ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+/* The same where a request may not be refused at once: it is refused later (D-60). */
+static void wi_accept_later_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_SIW };
+	struct kd_env *env = kd_open(test, &caps);
+	struct kdapl_device *dev = kd_ia(env)->dev;
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
+	struct kdapl_conn *conn;
+	struct wi_accept accept;
+	struct kd_aside aside;
+
+	KUNIT_ASSERT_TRUE(test, dev->caps.reject_unsafe);
+	kd_ep(env, NULL);
+	conn = kd_conn_of(env);
+	accept = (struct wi_accept) { .cr = kd_cr(env, psp, cr_evd), .ep = env->ep };
+	mutex_lock(&conn->lock);
+	kd_aside(test, &aside, wi_accept, &accept);
+	KD_WAIT(test, kd_state(env, env->ep) == DAT_EP_STATE_COMPLETION_PENDING);
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+	mutex_unlock(&conn->lock);
+	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
+	KD_EXPECT_OK(test, accept.ret);
+	KD_EXPECT_END(env, DISCONNECTED);
+	/* its cm_id has never been that of the connection, which would be destroyed at once */
+	KUNIT_EXPECT_FALSE(test, conn->passive);
+	KUNIT_EXPECT_NULL(test, READ_ONCE(conn->cm_id));
+	KD_WAIT(test, !atomic_read(&dev->ids));
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
+/* The request of an RSP has gone before its EP is told of it: the EP does not wait for it. */
+static void wi_request_gone_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
+	DAT_RSP_HANDLE rsp;
+	DAT_CR_HANDLE cr;
+	struct kdapl_cr *kcr;
+
+	kd_ep(env, NULL);
+	rsp = kd_rsp(env, cr_evd, WI_QUAL + 1, env->ep);
+	cr = kd_cr(env, psp, cr_evd);
+	kcr = kdapl_obj_get(cr, DAT_HANDLE_TYPE_CR);
+	KUNIT_ASSERT_NOT_NULL(test, kcr);
+	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));	/* as dat_ia_close() does */
+	kdapl_ep_request(env->kep, kcr);
+	KUNIT_EXPECT_NULL(test, env->kep->cr);
+	KD_EXPECT_STATE(env, env->ep, RESERVED);
+	kdapl_obj_put(&kcr->obj);
+	KD_EXPECT_OK(test, dat_rsp_free(rsp));
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
+/* The device goes, and an EP without a PZ is told; freed, it leaves nothing behind. */
+static void wi_freed_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EP_PARAM param = { .connect_evd_handle = env->conn };
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_PROVIDER_FLAG);
+	DAT_CR_HANDLE cr = kd_cr(env, psp, cr_evd), cr2 = kd_cr(env, psp, cr_evd);
+	DAT_EP_HANDLE ep = kd_cr_ep(env, cr), ep2 = kd_cr_ep(env, cr2);
+	DAT_EVENT event;
+
+	KD_EXPECT_OK(test, dat_ep_modify(ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+	KD_EXPECT_OK(test, dat_ep_modify(ep2, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+	fake_ib_unplug(env->dev);
+	KD_EXPECT_STATE(env, ep, DISCONNECTED);
+	KD_EXPECT_OK(test, dat_ep_free(ep));
+	/* that of the other one is still there */
+	kd_expect_event(env, env->conn, DAT_CONNECTION_EVENT_BROKEN, &event);
+	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep2);
+	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
+	KD_EXPECT_OK(test, dat_cr_reject(cr2, 0, NULL));
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
+static struct kd_env *wi_env;
+
+/* The connection manager reports the connection. */
+static void wi_come_up(struct kdapl_conn *conn)
+{
+	kd_bring_up(wi_env);
+}
+
+/* The QP fails while its connection comes up: nobody may think that the other one has seen it. */
+static void wi_failed_test(struct kunit *test)
+{
+	static const enum ib_event_type types[] = {
+		IB_EVENT_QP_FATAL, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR,
+		IB_EVENT_QP_LAST_WQE_REACHED,
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	int i;
+
+	wi_env = env;
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		kd_ep(env, NULL);
+		kdapl_test_conn_early = wi_come_up;
+		fake_ib_qp_event(env->qp, types[i]);
+		kdapl_test_conn_early = NULL;
+		kd_expect_event(env, env->conn, DAT_CONNECTION_EVENT_ESTABLISHED, NULL);
+		KD_EXPECT_END(env, BROKEN);
+		kd_ep_free(env);
+	}
+	kd_drain(env->async);
+}
+
+/*
+ * On iWARP the last Receive may be reported because the peer has disconnected, before the
+ * connection manager has said a word. It says so later, or there was an error.
+ */
+static void wi_early_end_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_device *dev = kd_ia(env)->dev;
+	int told;
+
+	for (told = 0; told < 2; told++) {
+		kd_ep(env, NULL);
+		dev->iwarp = true;
+		fake_ib_qp_event(env->qp, IB_EVENT_QP_LAST_WQE_REACHED);
+		kd_connect(env);
+		if (told) {
+			kdapl_conn_end(kd_conn_of(env), KDAPL_END_PEER);
+			KD_EXPECT_END(env, DISCONNECTED);
+		} else {
+			KD_EXPECT_END(env, BROKEN);
+		}
+		dev->iwarp = false;
+		kd_ep_free(env);
+	}
+}
+
+/* What is left in the work queues when a connection ends, on the EVD that tells of the end. */
+static void wi_rest(struct kd_env *env, DAT_EVD_HANDLE evd, u32 number)
+{
+	struct kunit *test = env->test;
+	u64 next[2] = { 1, 101 };
+	DAT_EVENT event;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		const DAT_DTO_COMPLETION_EVENT_DATA *dto =
+			&event.event_data.dto_completion_event_data;
+		bool recv;
+
+		kd_next_wait(env, evd, &event);
+		KUNIT_EXPECT_EQ_MSG(test, (u32)event.event_number, (u32)DAT_DTO_COMPLETION_EVENT,
+				    "event %d", i);
+		if (event.event_number != DAT_DTO_COMPLETION_EVENT)
+			continue;
+		recv = dto->user_cookie.as_64 > 100;
+		KUNIT_EXPECT_EQ(test, dto->user_cookie.as_64, next[recv]++);
+		KUNIT_EXPECT_EQ(test, (int)dto->status, (int)DAT_DTO_ERR_FLUSHED);
+	}
+	kd_expect_event(env, evd, number, NULL);
+	KD_EXPECT_EMPTY(test, evd);
+}
+
+/*
+ * The device gives nothing back, or is taken away: what it had is reported all the same, and then
+ * the end.
+ */
+static void wi_rest_test(struct kunit *test)
+{
+	DAT_EVD_HANDLE evd, old[3];
+	struct kd_env *env;
+	int removed, i;
+
+	for (removed = 0; removed < 2; removed++) {
+		DAT_LMR_TRIPLET iov;
+
+		env = kd_open(test, NULL);
+		iov = kd_seg(env, KD_RW, 0, 8);
+		memcpy(old, (DAT_EVD_HANDLE []) { env->recv, env->req, env->conn }, sizeof(old));
+		evd = kd_evd(env, 64, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
+		env->recv = evd;
+		env->req = evd;
+		env->conn = evd;
+		kd_ep(env, NULL);
+		kd_connect(env);
+		for (i = 0; i < 4; i++) {
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1 + i, NULL, 0));
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 101 + i, NULL, 0));
+		}
+		fake_ib_hold_flush(env->dev, true);
+		if (removed)
+			fake_ib_unplug(env->dev);
+		else
+			KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+		wi_rest(env, evd, removed ? DAT_CONNECTION_EVENT_BROKEN :
+			DAT_CONNECTION_EVENT_DISCONNECTED);
+		kd_ep_free(env);
+		env->recv = old[0];
+		env->req = old[1];
+		env->conn = old[2];
+		KD_EXPECT_OK(test, dat_evd_free(evd));
+		kd_again(test);
+	}
+}
+
 static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
 	KD_CASE(wi_timer_test, "EPSM-18,FLUSH-09: the timer of the attempt comes too late"),
+	KD_CASE(wi_accept_later_test, "CR-ACC-03,EP-DIS-05: the same, refused a little later"),
+	KD_CASE(wi_request_gone_test, "RSP-08,IA-CLOSE-02: the request of an RSP is gone already"),
+	KD_CASE(wi_freed_test, "EP-FREE-05,EPSM-24: EPs without a PZ, freed after the removal"),
+	KD_CASE(wi_failed_test, "ASY-05,EPSM-17: the QP fails while the connection comes up"),
+	KD_CASE(wi_early_end_test, "EPSM-17,EPSM-20: the peer is gone before the CM says anything"),
+	KD_CASE(wi_rest_test, "FLUSH-01,FLUSH-06,EPSM-24: what the device keeps, and the end"),
 	KD_CASE(wi_removed_test, "EPSM-24,EPSM-30: broken before the device goes"),
 	KD_CASE(wi_open_test, "ASY-03,ASY-22,IA-OPEN-07: opened when the device fails"),
 	{}
