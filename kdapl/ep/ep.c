@@ -365,7 +365,7 @@ void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait)
  * negative errno, or the enum kdapl_ep_part that has been freed meanwhile. Inside
  * kdapl_dev_enter().
  */
-static int ep_make(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
+static int ep_make(struct kdapl_ia *ia, struct kdapl_ep_named *named,
 		   const DAT_EP_ATTR *attr, struct kdapl_ep **out)
 {
 	struct kdapl_conn *conn = NULL;

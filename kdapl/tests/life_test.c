@@ -135,6 +135,29 @@ static void life_closing_test(struct kunit *test)
 	kd_ia(env)->closing = false;
 }
 
+/* A call may have found the null EVD of an IA that is then closed, and look at it later. */
+static void life_null_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE handle = kd_ia_more(env, &async);
+	struct kdapl_ia *ia = kdapl_obj_get(handle, DAT_HANDLE_TYPE_IA);
+	struct kdapl_evd *evd;
+
+	KUNIT_ASSERT_NOT_NULL(test, ia);
+	evd = kdapl_evd_null(ia);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, evd);
+	KD_EXPECT_OK(test, dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG));
+	/* the last reference of the IA is dropped in the background */
+	rcu_barrier();
+	flush_workqueue(kdapl_reap_wq);
+	KUNIT_ASSERT_EQ(test, refcount_read(&evd->obj.ref), 1U);
+	KUNIT_EXPECT_EQ(test, kdapl_obj_use(&evd->obj), -ESTALE);
+	KUNIT_EXPECT_PTR_EQ(test, kdapl_evd_null(ia), (struct kdapl_evd *)ERR_PTR(-ESHUTDOWN));
+	kdapl_obj_put(&evd->obj);
+	kdapl_obj_put(&ia->obj);
+}
+
 static bool life_as_before(struct kd_env *env, const struct fake_ib_live *before)
 {
 	struct fake_ib_live now;
@@ -413,6 +436,7 @@ static void busy_noio_test(struct kunit *test)
 static struct kunit_case life_cases[] = {
 	KD_CASE(life_subtype_test, "PZ-01,LMR-08,SRQ-CR-04: which resource there is no more of"),
 	KD_CASE(life_closing_test, "IA-CLOSE-02: no object is made in an IA that is closing"),
+	KD_CASE(life_null_test, "IA-CLOSE-02: what a closing IA takes from calls under way"),
 	KD_CASE(life_nth_verb_test, "GEN-06,GEN-07: every verb of every creation fails once"),
 	KD_CASE(life_grace_test, "EP-FREE-03,EP-RST-03: nobody waits for a grace period"),
 	KD_CASE(busy_others_test, "EP-RST-03: others go on while an object is being destroyed"),
