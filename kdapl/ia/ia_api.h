@@ -20,6 +20,7 @@ void kdapl_stop(void);
 int kdapl_test_get(void);
 void kdapl_test_put(void);
 void kdapl_test_connect(struct kdapl_ep *ep);
+extern void (*kdapl_test_lent)(struct kdapl_ia *ia);	/* before the IA has its async EVD */
 #endif
 
 /**
