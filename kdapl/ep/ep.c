@@ -45,9 +45,9 @@ static void ep_device_lost(struct kdapl_obj *obj)
 	int old = KDAPL_EP_NO_STEP;
 	struct kdapl_conn *conn;
 
-	rcu_read_lock();	/* keeps the EVD, should dat_ep_free() come now */
+	mutex_lock(&ep->mutex);	/* should dat_ep_free() come now, it drops the event */
 	spin_lock_irq(&ep->lock);
-	conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
+	conn = kdapl_ep_conn(ep);
 	if (READ_ONCE(ep->obj.live))
 		old = kdapl_ep_step(ep, KDAPL_IN_REMOVED);
 	if (old != KDAPL_EP_NO_STEP) {
@@ -58,7 +58,7 @@ static void ep_device_lost(struct kdapl_obj *obj)
 	spin_unlock_irq(&ep->lock);
 	if (old != KDAPL_EP_NO_STEP && !conn)
 		kdapl_ep_queue_event(ep, &ev);
-	rcu_read_unlock();
+	mutex_unlock(&ep->mutex);
 }
 
 static const struct kdapl_obj_ops ep_ops = {
@@ -215,6 +215,25 @@ static void ep_begin_destroy(struct kdapl_ep *ep)
 }
 
 /*
+ * Drop what the EVDs of a dead EP still have for its consumer. An EP without a connection may have
+ * an event as well: ep_device_lost().
+ */
+static void ep_drop_events(struct kdapl_ep *ep, struct kdapl_conn *conn)
+{
+	struct kdapl_evd *connect;
+
+	if (conn) {
+		kdapl_conn_drop_events(conn, true);
+		return;
+	}
+	rcu_read_lock();	/* dat_ep_modify() may exchange and free it */
+	connect = READ_ONCE(ep->connect_evd);
+	if (connect)
+		kdapl_evd_drop_ep(connect, ep->obj.handle);
+	rcu_read_unlock();
+}
+
+/*
  * Wait for the end of the connection and for upcalls, and take the connection out of the EP. Hold
  * no lock meanwhile: the upcall may be in a call that names the EP.
  */
@@ -223,10 +242,9 @@ static void ep_unlink(struct kdapl_ep *ep)
 	DAT_EP_HANDLE handle = ep->obj.handle;
 
 	ep->last_conn = rcu_dereference_protected(ep->conn, !ep->obj.live);
-	if (ep->last_conn) {
+	if (ep->last_conn)
 		wait_for_completion(&ep->last_conn->ended);
-		kdapl_conn_drop_events(ep->last_conn, true);
-	}
+	ep_drop_events(ep, ep->last_conn);
 	kdapl_evd_wait_upcall(ep->conf.recv_evd, handle);
 	kdapl_evd_wait_upcall(ep->conf.request_evd, handle);
 	if (ep->connect_evd)
@@ -330,8 +348,7 @@ static void ep_dispose(struct kdapl_ep *ep)
 	}
 	rcu_read_lock();
 	conn = rcu_dereference(ep->conn);
-	if (conn)
-		kdapl_conn_drop_events(conn, true);
+	ep_drop_events(ep, conn);
 	rcu_read_unlock();
 	queue_work(kdapl_event_wq, &ep->free_work);
 }

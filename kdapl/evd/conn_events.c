@@ -120,6 +120,45 @@ static bool conn_completion(const struct kdapl_event *ev, const struct kdapl_con
 	return ev->conn == conn && !kdapl_event_other(ev);
 }
 
+/*
+ * Drop the completions of a connection and the connection events of an EP from the backlog. Either
+ * may be NULL. evd->lock held.
+ */
+static void conn_drop_queued(struct kdapl_evd *evd, struct kdapl_conn *conn, DAT_EP_HANDLE ep)
+{
+	bool overflow = evd->overflow;
+	struct kdapl_event ev;
+	u32 n;
+
+	/* Once around: take each event and put back the others. */
+	for (n = evd->backlog_count; n; n--) {
+		kdapl_evd_backlog_take(evd, &ev);
+		if (conn_completion(&ev, conn)) {
+			kdapl_event_release(&ev);
+			atomic_inc(&conn->dropped);
+		} else if (!ep || !conn_event_of_ep(&ev, ep)) {
+			kdapl_evd_backlog_put(evd, &ev);
+		}
+	}
+	evd->overflow = overflow && evd->backlog_others >= evd->qlen;
+}
+
+/**
+ * kdapl_evd_drop_ep - drop the connection events of an EP from the backlog
+ * @evd: the EVD
+ * @ep: handle of the EP
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_evd_drop_ep(struct kdapl_evd *evd, DAT_EP_HANDLE ep)
+{
+	unsigned long flags;
+
+	flags = kdapl_evd_lock_irqsave(evd);
+	conn_drop_queued(evd, NULL, ep);
+	spin_unlock_irqrestore(&evd->lock, flags);
+}
+
 /**
  * kdapl_evd_drop - drop the events of a connection from the backlog
  * @evd: the EVD
@@ -129,24 +168,10 @@ static bool conn_completion(const struct kdapl_event *ev, const struct kdapl_con
 void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, bool all_events)
 {
 	struct kdapl_buf *buf, *next;
-	struct kdapl_event ev;
 	unsigned long flags;
-	bool overflow;
-	u32 n;
 
 	flags = kdapl_evd_lock_irqsave(evd);
-	overflow = evd->overflow;
-	/* Once around: take each event and put back the others. */
-	for (n = evd->backlog_count; n; n--) {
-		kdapl_evd_backlog_take(evd, &ev);
-		if (conn_completion(&ev, conn)) {
-			kdapl_event_release(&ev);
-			atomic_inc(&conn->dropped);
-		} else if (!all_events || !conn_event_of_ep(&ev, conn->handle)) {
-			kdapl_evd_backlog_put(evd, &ev);
-		}
-	}
-	evd->overflow = overflow && evd->backlog_others >= evd->qlen;
+	conn_drop_queued(evd, conn, all_events ? conn->handle : DAT_HANDLE_NULL);
 	if (conn->pool && evd == conn->recv_evd) {
 		list_for_each_entry_safe(buf, next, &conn->early, node) {
 			list_del(&buf->node);

@@ -280,6 +280,7 @@ void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
 void kdapl_evd_watch(struct kdapl_conn *conn);
 void kdapl_conn_discard(struct kdapl_conn *conn);
 void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, bool all_events);
+void kdapl_evd_drop_ep(struct kdapl_evd *evd, DAT_EP_HANDLE ep);
 bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_conn *conn);
 
 /* sched.c */

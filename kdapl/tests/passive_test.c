@@ -556,6 +556,36 @@ static void pa_broken_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(kd_forget(env), DAT_CLOSE_ABRUPT_FLAG));
 }
 
+/*
+ * The device goes while EPs without a connection wait for the answers to their requests. Each has
+ * an event of that, which goes with the EP.
+ */
+static void pa_gone_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	const DAT_EP_PARAM param = { .connect_evd_handle = env->conn };
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_CR_HANDLE cr[3];
+	DAT_EP_HANDLE ep[3];
+	DAT_PSP_HANDLE psp;
+	DAT_EVENT event;
+	int i;
+
+	psp = kd_psp(env, cr_evd, PA_QUAL, DAT_PSP_PROVIDER_FLAG);
+	for (i = 0; i < ARRAY_SIZE(ep); i++) {
+		cr[i] = kd_cr(env, psp, cr_evd);
+		ep[i] = kd_cr_ep(env, cr[i]);
+		KD_EXPECT_OK(test, dat_ep_modify(ep[i], DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+	}
+	fake_ib_unplug(env->dev);
+	KD_EXPECT_OK(test, dat_ep_free(ep[0]));
+	KD_EXPECT_OK(test, dat_cr_reject(cr[1], 0, NULL));
+	kd_expect_event(env, env->conn, DAT_CONNECTION_EVENT_BROKEN, &event);
+	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep[2]);
+	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_OK(test, dat_ia_close(kd_forget(env), DAT_CLOSE_ABRUPT_FLAG));
+}
+
 static struct kunit_case pa_cases[] = {
 	KD_CASE(pa_answer_test,
 		"EPSM-02..04,RSP-04..06,CR-ACC-01,CR-REJ-02,CR-HO-01..02,EP-QRY-02: answers"),
@@ -565,6 +595,7 @@ static struct kunit_case pa_cases[] = {
 	KD_CASE(pa_address_test, "EPSM-17: a bond that fails over breaks the connection"),
 	KD_CASE(pa_depth_test, "CR-ACC-09,CONN-11,EP-CREATE-10: Reads outstanding"),
 	KD_CASE(pa_broken_test, "EP-POST-01,RSP-07,CR-REJ-02: the QP dies while the EP waits"),
+	KD_CASE(pa_gone_test, "EPSM-24,EP-FREE-03: EPs that wait without a QP, and no device"),
 	{}
 };
 
