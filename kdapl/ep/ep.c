@@ -149,6 +149,8 @@ struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_
  * @ep: EP of an RSP that was retired for it
  * @cr: the request, with a reference to the EP
  *
+ * If dat_ia_close() has destroyed the request already, nobody would take it back from the EP.
+ *
  * Context: any.
  */
 void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr)
@@ -156,7 +158,8 @@ void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr)
 	unsigned long flags;
 
 	spin_lock_irqsave(&ep->lock, flags);
-	if (kdapl_ep_step(ep, KDAPL_IN_REQUEST) != KDAPL_EP_NO_STEP)
+	/* it dies before kdapl_ep_leave() takes the lock */
+	if (READ_ONCE(cr->obj.live) && kdapl_ep_step(ep, KDAPL_IN_REQUEST) != KDAPL_EP_NO_STEP)
 		ep->cr = cr;
 	spin_unlock_irqrestore(&ep->lock, flags);
 }

@@ -556,6 +556,31 @@ static void pa_broken_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(kd_forget(env), DAT_CLOSE_ABRUPT_FLAG));
 }
 
+/* A request that has an answer before its EP hears of it: that goes on waiting. */
+static void pa_late_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, PA_OTHER, DAT_PSP_CONSUMER_FLAG);
+	DAT_CR_HANDLE handle = kd_cr(env, psp, cr_evd);
+	struct kdapl_cr *cr = kdapl_obj_get(handle, DAT_HANDLE_TYPE_CR);
+	DAT_RSP_HANDLE rsp;
+
+	KUNIT_ASSERT_NOT_NULL(test, cr);
+	KD_EXPECT_OK(test, dat_cr_reject(handle, 0, NULL));
+	kd_ep(env, NULL);
+	rsp = kd_rsp(env, cr_evd, PA_QUAL, env->ep);
+	kdapl_ep_request(env->kep, cr);
+	KUNIT_EXPECT_NULL(test, env->kep->cr);
+	KD_EXPECT_STATE(env, env->ep, RESERVED);
+	kdapl_obj_put(&cr->obj);
+	KD_EXPECT_OK(test, dat_rsp_free(rsp));
+	KD_EXPECT_STATE(env, env->ep, UNCONNECTED);
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	kd_ep_free(env);
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
 /*
  * The device goes while EPs without a connection wait for the answers to their requests. Each has
  * an event of that, which goes with the EP.
@@ -595,6 +620,7 @@ static struct kunit_case pa_cases[] = {
 	KD_CASE(pa_address_test, "EPSM-17: a bond that fails over breaks the connection"),
 	KD_CASE(pa_depth_test, "CR-ACC-09,CONN-11,EP-CREATE-10: Reads outstanding"),
 	KD_CASE(pa_broken_test, "EP-POST-01,RSP-07,CR-REJ-02: the QP dies while the EP waits"),
+	KD_CASE(pa_late_test, "RSP-05,IA-CLOSE-02: a request that ends before its EP hears of it"),
 	KD_CASE(pa_gone_test, "EPSM-24,EP-FREE-03: EPs that wait without a QP, and no device"),
 	{}
 };
