@@ -15,7 +15,7 @@
  * @flags: PSP: whether consumer or provider supplies EPs
  * @evd: where requests are reported; holds a use
  * @evd_handle: as the consumer gave it
- * @null_evd: the IA's, if EPs are made for requests
+ * @null_evd: the IA's, referenced, if EPs are made for requests
  * @ep: RSP: the reserved EP, referenced; NULL: one is made for the request
  * @comm: CSP: as the consumer gave it
  * @addr: CSP: address listened on
@@ -44,6 +44,7 @@ struct kdapl_sp {
 
 struct kdapl_evd *kdapl_sp_evd(struct kdapl_ia *ia, DAT_EVD_HANDLE handle);
 struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct kdapl_evd *evd);
+int kdapl_sp_makes_eps(struct kdapl_sp *sp);
 int kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle);
 DAT_RETURN kdapl_sp_ret(int err);
 bool kdapl_sp_request(struct kdapl_sp *sp, struct rdma_cm_id *id,

@@ -25,10 +25,9 @@ static int psp_create(struct kdapl_ia *ia, DAT_CONN_QUAL *conn_qual, struct kdap
 	psp->conn_qual = *conn_qual;
 	psp->flags = flags;
 	if (flags == DAT_PSP_PROVIDER_FLAG) {
-		psp->null_evd = kdapl_evd_null(ia);
-		if (!psp->null_evd) {
+		ret = kdapl_sp_makes_eps(psp);
+		if (ret) {
 			kdapl_sp_destroy(psp);
-			ret = -ENOBUFS;
 			goto out;
 		}
 	}

@@ -32,19 +32,16 @@ static int rsp_create(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual, struct kdapl
 		      struct kdapl_evd *evd, DAT_RSP_HANDLE *handle, DAT_EP_STATE *state)
 {
 	struct kdapl_sp *rsp;
-	int ret = 0;
+	int ret;
 
 	rsp = kdapl_sp_alloc(ia, DAT_HANDLE_TYPE_RSP, evd);
 	if (IS_ERR(rsp))
 		return PTR_ERR(rsp);
 	rsp->conn_qual = conn_qual;
-	if (ep) {
+	if (ep)
 		ret = rsp_reserve(rsp, ep, state);
-	} else {
-		rsp->null_evd = kdapl_evd_null(ia);
-		if (!rsp->null_evd)
-			ret = -ENOBUFS;
-	}
+	else
+		ret = kdapl_sp_makes_eps(rsp);
 	if (ret) {
 		kdapl_sp_destroy(rsp);
 		return ret;

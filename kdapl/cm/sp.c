@@ -178,6 +178,7 @@ static void sp_release(struct kdapl_obj *obj)
 	struct kdapl_sp *sp = container_of(obj, struct kdapl_sp, obj);
 
 	kdapl_obj_put(sp->ep ? &sp->ep->obj : NULL);
+	kdapl_obj_put(sp->null_evd ? &sp->null_evd->obj : NULL);
 	kfree_rcu(sp, obj.rcu);
 }
 
@@ -269,6 +270,23 @@ struct kdapl_sp *kdapl_sp_alloc(struct kdapl_ia *ia, unsigned int type, struct k
 	sp->evd = evd;
 	sp->evd_handle = evd->obj.handle;
 	return sp;
+}
+
+/**
+ * kdapl_sp_makes_eps - have a new service point make an EP for each request
+ * @sp: from kdapl_sp_alloc()
+ *
+ * Context: may sleep; inside kdapl_dev_enter().
+ * Return: 0, or an errno of kdapl_evd_null().
+ */
+int kdapl_sp_makes_eps(struct kdapl_sp *sp)
+{
+	struct kdapl_evd *null_evd = kdapl_evd_null(sp->obj.ia);
+
+	if (IS_ERR(null_evd))
+		return PTR_ERR(null_evd);
+	sp->null_evd = null_evd;
+	return 0;
 }
 
 /* Does the port of the IA still have the address? */

@@ -164,8 +164,9 @@ void kdapl_dev_conn_del(struct kdapl_device *dev, struct kdapl_dev_conn *dev_con
  * kdapl_device_id_made - count a cm_id that removal has to wait for
  * @dev: device of the id
  *
- * Context: any, as long as removal cannot be past its wait: inside kdapl_dev_enter(), or in
- * the handler of a cm_id that is counted.
+ * Context: any, as long as removal cannot be past its wait: inside kdapl_dev_enter(), in
+ * the handler of a cm_id that is counted, or in kdapl_device_walk(), since removal takes the
+ * device off the list first.
  */
 void kdapl_device_id_made(struct kdapl_device *dev)
 {

@@ -45,9 +45,9 @@ static void ep_device_lost(struct kdapl_obj *obj)
 	int old = KDAPL_EP_NO_STEP;
 	struct kdapl_conn *conn;
 
-	rcu_read_lock();	/* keeps the EVD, should dat_ep_free() come now */
+	mutex_lock(&ep->mutex);	/* should dat_ep_free() come now, it drops the event */
 	spin_lock_irq(&ep->lock);
-	conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
+	conn = kdapl_ep_conn(ep);
 	if (READ_ONCE(ep->obj.live))
 		old = kdapl_ep_step(ep, KDAPL_IN_REMOVED);
 	if (old != KDAPL_EP_NO_STEP) {
@@ -58,7 +58,7 @@ static void ep_device_lost(struct kdapl_obj *obj)
 	spin_unlock_irq(&ep->lock);
 	if (old != KDAPL_EP_NO_STEP && !conn)
 		kdapl_ep_queue_event(ep, &ev);
-	rcu_read_unlock();
+	mutex_unlock(&ep->mutex);
 }
 
 static const struct kdapl_obj_ops ep_ops = {
@@ -149,6 +149,8 @@ struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_
  * @ep: EP of an RSP that was retired for it
  * @cr: the request, with a reference to the EP
  *
+ * If dat_ia_close() has destroyed the request already, nobody would take it back from the EP.
+ *
  * Context: any.
  */
 void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr)
@@ -156,7 +158,7 @@ void kdapl_ep_request(struct kdapl_ep *ep, struct kdapl_cr *cr)
 	unsigned long flags;
 
 	spin_lock_irqsave(&ep->lock, flags);
-	/* dat_ia_close() may have destroyed the request: then nobody would take it from the EP */
+	/* it dies before kdapl_ep_leave() takes the lock */
 	if (READ_ONCE(cr->obj.live) && kdapl_ep_step(ep, KDAPL_IN_REQUEST) != KDAPL_EP_NO_STEP)
 		ep->cr = cr;
 	spin_unlock_irqrestore(&ep->lock, flags);
@@ -216,6 +218,18 @@ static void ep_begin_destroy(struct kdapl_ep *ep)
 }
 
 /*
+ * Drop what the EVDs of a dead EP still have for its consumer. An EP without a connection may have
+ * an event as well: ep_device_lost().
+ */
+static void ep_drop_events(struct kdapl_ep *ep, struct kdapl_conn *conn)
+{
+	if (conn)
+		kdapl_conn_drop_events(conn, true);
+	else
+		kdapl_ep_drop_events(ep);
+}
+
+/*
  * Wait for the end of the connection and for upcalls, and take the connection out of the EP. Hold
  * no lock meanwhile: the upcall may be in a call that names the EP.
  */
@@ -224,15 +238,9 @@ static void ep_unlink(struct kdapl_ep *ep)
 	DAT_EP_HANDLE handle = ep->obj.handle;
 
 	ep->last_conn = rcu_dereference_protected(ep->conn, !ep->obj.live);
-	if (ep->last_conn) {
+	if (ep->last_conn)
 		wait_for_completion(&ep->last_conn->ended);
-		kdapl_conn_drop_events(ep->last_conn, true);
-	} else if (ep->connect_evd) {
-		/* ep_device_lost() may be about to tell it that its device has gone */
-		if (READ_ONCE(ep->obj.ia->dead))
-			synchronize_rcu();
-		kdapl_ep_drop_events(ep);
-	}
+	ep_drop_events(ep, ep->last_conn);
 	kdapl_evd_wait_upcall(ep->conf.recv_evd, handle);
 	kdapl_evd_wait_upcall(ep->conf.request_evd, handle);
 	if (ep->connect_evd)
@@ -336,10 +344,7 @@ static void ep_dispose(struct kdapl_ep *ep)
 	}
 	rcu_read_lock();
 	conn = rcu_dereference(ep->conn);
-	if (conn)
-		kdapl_conn_drop_events(conn, true);
-	else
-		kdapl_ep_drop_events(ep);
+	ep_drop_events(ep, conn);
 	rcu_read_unlock();
 	queue_work(kdapl_event_wq, &ep->free_work);
 }
@@ -373,7 +378,7 @@ void kdapl_ep_take_back(struct kdapl_ep *ep, bool wait)
  * negative errno, or the enum kdapl_ep_part that has been freed meanwhile. Inside
  * kdapl_dev_enter().
  */
-static int ep_make(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
+static int ep_make(struct kdapl_ia *ia, struct kdapl_ep_named *named,
 		   const DAT_EP_ATTR *attr, struct kdapl_ep **out)
 {
 	struct kdapl_conn *conn = NULL;

@@ -63,6 +63,7 @@ void kdapl_ep_named_put(struct kdapl_ep_named *named)
 	kdapl_obj_put(named->request ? &named->request->obj : NULL);
 	kdapl_obj_put(named->connect ? &named->connect->obj : NULL);
 	kdapl_obj_put(named->srq ? &named->srq->obj : NULL);
+	kdapl_obj_put(named->null ? &named->null->obj : NULL);
 }
 
 /**
@@ -82,28 +83,30 @@ bool kdapl_ep_pz_fits_srq(const struct kdapl_pz *pz, const struct kdapl_srq *srq
  * kdapl_ep_conf_init - the configuration of a new EP, or of one that is modified
  * @conf: filled entirely
  * @ia: IA
- * @named: objects
+ * @named: objects; the null EVD is added if it is needed
  * @attr: attributes, as granted
  *
  * Without an EVD completions go to the null EVD of the IA.
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: 0, or -ENOBUFS if the IA has no null EVD and cannot make one.
+ * Return: 0; -ENOBUFS if the IA has no null EVD and cannot make one; -ESHUTDOWN if it is being
+ * closed.
  */
 int kdapl_ep_conf_init(struct kdapl_ep_conf *conf, struct kdapl_ia *ia,
-		       const struct kdapl_ep_named *named, const DAT_EP_ATTR *attr)
+		       struct kdapl_ep_named *named, const DAT_EP_ATTR *attr)
 {
-	struct kdapl_evd *null_evd = NULL;
+	struct kdapl_evd *null_evd;
 
 	if (!named->recv || !named->request) {
 		null_evd = kdapl_evd_null(ia);
-		if (!null_evd)
-			return -ENOBUFS;
+		if (IS_ERR(null_evd))
+			return PTR_ERR(null_evd);
+		named->null = null_evd;
 	}
 	conf->attr = *attr;
 	conf->pz = named->pz;
-	conf->recv_evd = named->recv ?: null_evd;
-	conf->request_evd = named->request ?: null_evd;
+	conf->recv_evd = named->recv ?: named->null;
+	conf->request_evd = named->request ?: named->null;
 	return 0;
 }
 

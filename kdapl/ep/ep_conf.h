@@ -29,6 +29,7 @@ enum kdapl_ep_part {
  * @request: EVD of requests
  * @connect: EVD of connection events
  * @srq: SRQ
+ * @null: the null EVD of the IA, if it takes the place of one: kdapl_ep_conf_init()
  */
 struct kdapl_ep_named {
 	struct kdapl_pz *pz;
@@ -36,6 +37,7 @@ struct kdapl_ep_named {
 	struct kdapl_evd *request;
 	struct kdapl_evd *connect;
 	struct kdapl_srq *srq;
+	struct kdapl_evd *null;
 };
 
 /**
@@ -59,7 +61,7 @@ void kdapl_ep_named_put(struct kdapl_ep_named *named);
 bool kdapl_ep_pz_fits_srq(const struct kdapl_pz *pz, const struct kdapl_srq *srq);
 
 int kdapl_ep_conf_init(struct kdapl_ep_conf *conf, struct kdapl_ia *ia,
-		       const struct kdapl_ep_named *named, const DAT_EP_ATTR *attr);
+		       struct kdapl_ep_named *named, const DAT_EP_ATTR *attr);
 void kdapl_ep_conf_apply(struct kdapl_ep *ep, const struct kdapl_ep_named *named,
 			 const struct kdapl_ep_conf *conf);
 

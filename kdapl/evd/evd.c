@@ -160,7 +160,9 @@ void kdapl_evd_destroy(struct kdapl_evd *evd)
  * @ia: the IA
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: the IA's null EVD, made at first use, or NULL.
+ * Return: the IA's null EVD, made at first use, referenced: dat_ia_close() does not wait for a
+ * caller that does not use it yet. Or an ERR_PTR: -ENOBUFS if it cannot be made, -ESHUTDOWN when
+ * the IA is being closed.
  */
 struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia)
 {
@@ -168,18 +170,26 @@ struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia)
 	struct kdapl_evd *evd;
 
 	mutex_lock(&ia->mutex);
-	if (!ia->null_evd && !READ_ONCE(ia->closing)) {
+	evd = ia->null_evd;
+	if (READ_ONCE(ia->closing)) {
+		/* it may be destroyed as soon as the mutex is free, or may be already */
+		evd = ERR_PTR(-ESHUTDOWN);
+	} else if (!evd) {
 		evd = kdapl_evd_create(ia, 1, DAT_UPCALL_DISABLE, NULL,
 				       DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, NULL);
-		if (!IS_ERR(evd)) {
+		if (IS_ERR(evd)) {
+			evd = ERR_PTR(-ENOBUFS);
+		} else {
 			evd->discard = true;
 			evd->obj.live = true;	/* usable, though without a handle */
 			ia->null_evd = evd;
 		}
 	}
+	if (!IS_ERR(evd))
+		refcount_inc(&evd->obj.ref);
 	mutex_unlock(&ia->mutex);
 	memalloc_noio_restore(noio);
-	return ia->null_evd;
+	return evd;
 }
 
 static bool evd_attr_valid(const struct kdat_evd_attr *attr, DAT_EVD_FLAGS flags)

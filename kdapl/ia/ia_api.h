@@ -20,6 +20,7 @@ void kdapl_stop(void);
 int kdapl_test_get(void);
 void kdapl_test_put(void);
 void kdapl_test_connect(struct kdapl_ep *ep);
+extern void (*kdapl_test_lent)(struct kdapl_ia *ia);	/* before the IA has its async EVD */
 #endif
 
 /**
@@ -41,6 +42,7 @@ struct kdapl_ia_open {
 DAT_RETURN kdapl_ia_open(const struct kdapl_ia_open *open, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
 			 DAT_IA_HANDLE *ia_handle);
 void kdapl_ia_exit(void);
+struct kdapl_device *kdapl_open_hold(const struct rdma_cm_id *id, char *name);
 
 /* Read without a lock: the value is only shown. */
 #define kdapl_seen(value)	data_race(value)

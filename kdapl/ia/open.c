@@ -150,32 +150,41 @@ static int open_match(struct kdapl_device *dev, u32 port, void *arg)
 
 	if (dev->ibdev != find->ibdev || port != find->port)
 		return 0;
-	refcount_inc(&dev->ref);
+	kdapl_device_id_made(dev);
 	find->dev = dev;
 	snprintf(find->name, DAT_NAME_MAX_LENGTH, "%s-%u", dev->name, port);
 	return 1;
 }
 
-/*
- * The IA of a resolved id: its device, referenced, its name, and the address that connections
- * come from.
+/**
+ * kdapl_open_hold - have the removal of a device wait for the end of an id (D-82)
+ * @id: id that rdma_resolve_addr() was called for
+ * @name: out: the name of its IA
+ *
+ * Context: may sleep.
+ * Return: its device, for kdapl_device_id_gone() when the id is destroyed; or NULL: it has none
+ * that has IAs.
  */
-static int open_take_route(const struct rdma_cm_id *id, struct net *net,
-			   struct kdapl_ia_open *open, char *name)
+struct kdapl_device *kdapl_open_hold(const struct rdma_cm_id *id, char *name)
 {
 	struct open_find find = { .ibdev = id->device, .port = id->port_num, .name = name };
 
-	kdapl_device_walk(open_match, &find);
-	if (!find.dev)
-		return -ENODEV;
-	open->dev = find.dev;
-	open->port = find.port;
-	open->name = name;
+	if (find.ibdev)
+		kdapl_device_walk(open_match, &find);
+	return find.dev;
+}
+
+/* The IA of a resolved id: its device, referenced, and the address that connections come from. */
+static void open_take_route(const struct rdma_cm_id *id, struct net *net, struct kdapl_device *dev,
+			    struct kdapl_ia_open *open)
+{
+	refcount_inc(&dev->ref);
+	open->dev = dev;
+	open->port = id->port_num;
 	open->pick.kind = KDAPL_PICK_ADDRESS;
 	open->pick.cookie = net->net_cookie;
 	open->pick.addr = id->route.addr.src_addr;
 	kdapl_addr_set_port(&open->pick.addr, 0);
-	return 0;
 }
 
 /* Ask the connection manager which device leads to @dst. @name: room for the name of the IA. */
@@ -184,6 +193,7 @@ static int open_resolve(struct net *net, const struct sockaddr *dst, const struc
 {
 	struct sockaddr_storage from = {}, to = {};
 	struct open_route route = {};
+	struct kdapl_device *dev;
 	struct rdma_cm_id *id;
 	int err;
 
@@ -201,9 +211,15 @@ static int open_resolve(struct net *net, const struct sockaddr *dst, const struc
 		wait_for_completion(&route.done);
 		err = route.err;
 	}
-	if (!err)
-		err = open_take_route(id, net, open, name);
+	dev = kdapl_open_hold(id, name);
+	open->name = name;
+	if (!err && dev)
+		open_take_route(id, net, dev, open);
+	else if (!err)
+		err = -ENODEV;
 	rdma_destroy_id(id);
+	if (dev)
+		kdapl_device_id_gone(dev);
 	return err;
 }
 

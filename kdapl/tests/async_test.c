@@ -418,6 +418,45 @@ static void as_silent_test(struct kunit *test)
 	kd_expect_dtos(test, env->req, 1, 1, DAT_DTO_ERR_FLUSHED);
 }
 
+/* Set while an instance is being opened with the EVD of another one, which is closed then. */
+static struct as_race {
+	struct kunit *test;
+	DAT_IA_HANDLE owner;
+	struct kd_aside close;
+} as_race;
+
+static DAT_RETURN as_close_abrupt(DAT_HANDLE ia)
+{
+	return dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
+}
+
+static void as_close_owner(struct kdapl_ia *ia)
+{
+	kdapl_test_lent = NULL;
+	kd_aside_call(as_race.test, &as_race.close, as_close_abrupt, as_race.owner);
+	/* it gets as far as it can */
+	KUNIT_EXPECT_FALSE(as_race.test, kd_aside_returned(&as_race.close, 300));
+}
+
+/* The owner need not wait for the instance that was about to share its EVD. */
+static void as_lent_late_test(struct kunit *test)
+{
+	DAT_EVD_HANDLE lent = DAT_HANDLE_NULL;
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_IA_HANDLE other;
+
+	as_race.test = test;
+	as_race.owner = kd_ia_more(env, &lent);
+	kdapl_test_lent = as_close_owner;
+	other = kd_ia_more(env, &lent);
+	KUNIT_EXPECT_TRUE(test, kd_aside_returned(&as_race.close, 3000));
+	KD_EXPECT_OK(test, dat_ia_query(other, &lent, 0, NULL, 0, NULL));
+	KUNIT_EXPECT_PTR_EQ(test, lent, (DAT_EVD_HANDLE)DAT_HANDLE_NULL);
+	KD_EXPECT_OK(test, dat_ia_close(other, DAT_CLOSE_GRACEFUL_FLAG));
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&as_race.close));
+	KD_EXPECT_OK(test, as_race.close.ret);
+}
+
 /* An instance with everything in it, and a request on its way. */
 static struct kd_env *as_full(struct kunit *test)
 {
@@ -465,6 +504,7 @@ static struct kunit_case as_cases[] = {
 	KD_CASE(as_port_attr_test, "CTX-05,IA-QRY-02: a port is asked again after its events"),
 	KD_CASE(as_port_test, "ASY-04,IA-OPEN-05: errors of the port, to all instances"),
 	KD_CASE(as_lent_test, "IA-OPEN-05,IA-CLOSE-02: the owner of a shared EVD closes first"),
+	KD_CASE(as_lent_late_test, "IA-OPEN-05,IA-CLOSE-02: it closes while its EVD is being lent"),
 	KD_CASE(as_qp_test, "ASY-05,EPSM-23,EPSM-17,EPSM-31: errors of the QP in every state"),
 	KD_CASE(as_after_removal_test,
 		"ASY-03,ASY-22,EPSM-24,GEN-06,SIL-27: every call when it has gone"),

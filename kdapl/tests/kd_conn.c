@@ -42,10 +42,8 @@ static struct kdapl_sp *sp_make(struct kd_env *env, unsigned int type, DAT_EVD_H
 	sp = kdapl_sp_alloc(ia, type, evd);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(env->test, sp);
 	sp->conn_qual = qual;
-	if (makes_eps) {
-		sp->null_evd = kdapl_evd_null(ia);
-		KUNIT_ASSERT_NOT_NULL(env->test, sp->null_evd);
-	}
+	if (makes_eps)
+		KUNIT_ASSERT_EQ(env->test, kdapl_sp_makes_eps(sp), 0);
 	kdapl_obj_put(&evd->obj);
 	kdapl_obj_put(&ia->obj);
 	return sp;

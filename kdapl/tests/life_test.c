@@ -135,6 +135,29 @@ static void life_closing_test(struct kunit *test)
 	kd_ia(env)->closing = false;
 }
 
+/* A call may have found the null EVD of an IA that is then closed, and look at it later. */
+static void life_null_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE handle = kd_ia_more(env, &async);
+	struct kdapl_ia *ia = kdapl_obj_get(handle, DAT_HANDLE_TYPE_IA);
+	struct kdapl_evd *evd;
+
+	KUNIT_ASSERT_NOT_NULL(test, ia);
+	evd = kdapl_evd_null(ia);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, evd);
+	KD_EXPECT_OK(test, dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG));
+	/* the last reference of the IA is dropped in the background */
+	rcu_barrier();
+	flush_workqueue(kdapl_reap_wq);
+	KUNIT_ASSERT_EQ(test, refcount_read(&evd->obj.ref), 1U);
+	KUNIT_EXPECT_EQ(test, kdapl_obj_use(&evd->obj), -ESTALE);
+	KUNIT_EXPECT_PTR_EQ(test, kdapl_evd_null(ia), (struct kdapl_evd *)ERR_PTR(-ESHUTDOWN));
+	kdapl_obj_put(&evd->obj);
+	kdapl_obj_put(&ia->obj);
+}
+
 static bool life_as_before(struct kd_env *env, const struct fake_ib_live *before)
 {
 	struct fake_ib_live now;
@@ -383,6 +406,36 @@ static void busy_unplug_test(struct kunit *test)
 	}
 }
 
+static void hold_unplug(void *arg)
+{
+	fake_ib_unplug(arg);
+}
+
+/* The cm_id that finds the way to a destination: rdma_cm lets its device go a little too early. */
+static void busy_hold_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct rdma_cm_id id = { .device = fake_ib_device(env->dev), .port_num = 2 };
+	char name[DAT_NAME_MAX_LENGTH], expect[DAT_NAME_MAX_LENGTH];
+	struct kd_aside unplug;
+	struct kdapl_device *dev;
+
+	KUNIT_EXPECT_NULL(test, kdapl_open_hold(&id, name));	/* it has one port */
+	id.port_num = 1;
+	dev = kdapl_open_hold(&id, name);
+	KUNIT_ASSERT_PTR_EQ(test, dev, kd_ia(env)->dev);
+	snprintf(expect, sizeof(expect), "%s-1", fake_ib_name(env->dev));
+	KUNIT_EXPECT_STREQ(test, name, expect);
+	kd_aside(test, &unplug, hold_unplug, env->dev);
+	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&unplug, 300));
+	/* what is on its way out is not held any more */
+	KUNIT_EXPECT_NULL(test, kdapl_open_hold(&id, name));
+	kdapl_device_id_gone(dev);
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&unplug));
+	id.device = NULL;
+	KUNIT_EXPECT_NULL(test, kdapl_open_hold(&id, name));
+}
+
 /* All that a consumer calls to be connected again; the device looks at work items as well. */
 static void busy_noio_test(struct kunit *test)
 {
@@ -413,10 +466,12 @@ static void busy_noio_test(struct kunit *test)
 static struct kunit_case life_cases[] = {
 	KD_CASE(life_subtype_test, "PZ-01,LMR-08,SRQ-CR-04: which resource there is no more of"),
 	KD_CASE(life_closing_test, "IA-CLOSE-02: no object is made in an IA that is closing"),
+	KD_CASE(life_null_test, "IA-CLOSE-02: what a closing IA takes from calls under way"),
 	KD_CASE(life_nth_verb_test, "GEN-06,GEN-07: every verb of every creation fails once"),
 	KD_CASE(life_grace_test, "EP-FREE-03,EP-RST-03: nobody waits for a grace period"),
 	KD_CASE(busy_others_test, "EP-RST-03: others go on while an object is being destroyed"),
 	KD_CASE(busy_unplug_test, "EPSM-24: removal and freeing wait for each other"),
+	KD_CASE(busy_hold_test, "D-82,EPSM-24: removal waits for the id that looks for a way"),
 	KD_CASE(busy_noio_test, "EP-RST-03: nothing on the way to a connection waits for I/O"),
 	{}
 };

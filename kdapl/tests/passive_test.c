@@ -607,6 +607,61 @@ static void pa_broken_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(kd_forget(env), DAT_CLOSE_ABRUPT_FLAG));
 }
 
+/* A request that has an answer before its EP hears of it: that goes on waiting. */
+static void pa_late_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, PA_OTHER, DAT_PSP_CONSUMER_FLAG);
+	DAT_CR_HANDLE handle = kd_cr(env, psp, cr_evd);
+	struct kdapl_cr *cr = kdapl_obj_get(handle, DAT_HANDLE_TYPE_CR);
+	DAT_RSP_HANDLE rsp;
+
+	KUNIT_ASSERT_NOT_NULL(test, cr);
+	KD_EXPECT_OK(test, dat_cr_reject(handle, 0, NULL));
+	kd_ep(env, NULL);
+	rsp = kd_rsp(env, cr_evd, PA_QUAL, env->ep);
+	kdapl_ep_request(env->kep, cr);
+	KUNIT_EXPECT_NULL(test, env->kep->cr);
+	KD_EXPECT_STATE(env, env->ep, RESERVED);
+	kdapl_obj_put(&cr->obj);
+	KD_EXPECT_OK(test, dat_rsp_free(rsp));
+	KD_EXPECT_STATE(env, env->ep, UNCONNECTED);
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	kd_ep_free(env);
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
+/*
+ * The device goes while EPs without a connection wait for the answers to their requests. Each has
+ * an event of that, which goes with the EP.
+ */
+static void pa_gone_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	const DAT_EP_PARAM param = { .connect_evd_handle = env->conn };
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_CR_HANDLE cr[3];
+	DAT_EP_HANDLE ep[3];
+	DAT_PSP_HANDLE psp;
+	DAT_EVENT event;
+	int i;
+
+	psp = kd_psp(env, cr_evd, PA_QUAL, DAT_PSP_PROVIDER_FLAG);
+	for (i = 0; i < ARRAY_SIZE(ep); i++) {
+		cr[i] = kd_cr(env, psp, cr_evd);
+		ep[i] = kd_cr_ep(env, cr[i]);
+		KD_EXPECT_OK(test, dat_ep_modify(ep[i], DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+	}
+	fake_ib_unplug(env->dev);
+	KD_EXPECT_OK(test, dat_ep_free(ep[0]));
+	KD_EXPECT_OK(test, dat_cr_reject(cr[1], 0, NULL));
+	kd_expect_event(env, env->conn, DAT_CONNECTION_EVENT_BROKEN, &event);
+	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep[2]);
+	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_OK(test, dat_ia_close(kd_forget(env), DAT_CLOSE_ABRUPT_FLAG));
+}
+
 static struct kunit_case pa_cases[] = {
 	KD_CASE(pa_answer_test,
 		"EPSM-02..04,RSP-04..06,CR-ACC-01,CR-REJ-02,CR-HO-01..02,EP-QRY-02: answers"),
@@ -617,6 +672,8 @@ static struct kunit_case pa_cases[] = {
 	KD_CASE(pa_address_test, "EPSM-17: a bond that fails over breaks the connection"),
 	KD_CASE(pa_depth_test, "CR-ACC-09,CONN-11,EP-CREATE-10: Reads outstanding"),
 	KD_CASE(pa_broken_test, "EP-POST-01,RSP-07,CR-REJ-02: the QP dies while the EP waits"),
+	KD_CASE(pa_late_test, "RSP-05,IA-CLOSE-02: a request that ends before its EP hears of it"),
+	KD_CASE(pa_gone_test, "EPSM-24,EP-FREE-03: EPs that wait without a QP, and no device"),
 	{}
 };
 

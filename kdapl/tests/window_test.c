@@ -272,57 +272,6 @@ static void wi_accept_later_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
 }
 
-/* The request of an RSP has gone before its EP is told of it: the EP does not wait for it. */
-static void wi_request_gone_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
-	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
-	DAT_RSP_HANDLE rsp;
-	DAT_CR_HANDLE cr;
-	struct kdapl_cr *kcr;
-
-	kd_ep(env, NULL);
-	rsp = kd_rsp(env, cr_evd, WI_QUAL + 1, env->ep);
-	cr = kd_cr(env, psp, cr_evd);
-	kcr = kdapl_obj_get(cr, DAT_HANDLE_TYPE_CR);
-	KUNIT_ASSERT_NOT_NULL(test, kcr);
-	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));	/* as dat_ia_close() does */
-	kdapl_ep_request(env->kep, kcr);
-	KUNIT_EXPECT_NULL(test, env->kep->cr);
-	KD_EXPECT_STATE(env, env->ep, RESERVED);
-	kdapl_obj_put(&kcr->obj);
-	KD_EXPECT_OK(test, dat_rsp_free(rsp));
-	KD_EXPECT_OK(test, dat_psp_free(psp));
-	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
-}
-
-/* The device goes, and an EP without a PZ is told; freed, it leaves nothing behind. */
-static void wi_freed_test(struct kunit *test)
-{
-	struct kd_env *env = kd_open(test, NULL);
-	DAT_EP_PARAM param = { .connect_evd_handle = env->conn };
-	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
-	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_PROVIDER_FLAG);
-	DAT_CR_HANDLE cr = kd_cr(env, psp, cr_evd), cr2 = kd_cr(env, psp, cr_evd);
-	DAT_EP_HANDLE ep = kd_cr_ep(env, cr), ep2 = kd_cr_ep(env, cr2);
-	DAT_EVENT event;
-
-	KD_EXPECT_OK(test, dat_ep_modify(ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
-	KD_EXPECT_OK(test, dat_ep_modify(ep2, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
-	fake_ib_unplug(env->dev);
-	KD_EXPECT_STATE(env, ep, DISCONNECTED);
-	KD_EXPECT_OK(test, dat_ep_free(ep));
-	/* that of the other one is still there */
-	kd_expect_event(env, env->conn, DAT_CONNECTION_EVENT_BROKEN, &event);
-	KUNIT_EXPECT_PTR_EQ(test, event.event_data.connect_event_data.ep_handle, ep2);
-	KD_EXPECT_EMPTY(test, env->conn);
-	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
-	KD_EXPECT_OK(test, dat_cr_reject(cr2, 0, NULL));
-	KD_EXPECT_OK(test, dat_psp_free(psp));
-	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
-}
-
 static struct kd_env *wi_env;
 
 /* The connection manager reports the connection. */
@@ -453,8 +402,6 @@ static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
 	KD_CASE(wi_timer_test, "EPSM-18,FLUSH-09: the timer of the attempt comes too late"),
 	KD_CASE(wi_accept_later_test, "CR-ACC-03,EP-DIS-05: the same, refused a little later"),
-	KD_CASE(wi_request_gone_test, "RSP-08,IA-CLOSE-02: the request of an RSP is gone already"),
-	KD_CASE(wi_freed_test, "EP-FREE-05,EPSM-24: EPs without a PZ, freed after the removal"),
 	KD_CASE(wi_failed_test, "ASY-05,EPSM-17: the QP fails while the connection comes up"),
 	KD_CASE(wi_early_end_test, "EPSM-17,EPSM-20: the peer is gone before the CM says anything"),
 	KD_CASE(wi_rest_test, "FLUSH-01,FLUSH-06,EPSM-24: what the device keeps, and the end"),
