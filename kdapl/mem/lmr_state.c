@@ -58,19 +58,23 @@ out:
 }
 
 /*
- * The MR has gone: unmap the memory. kdapl_lmr_unbound_rmr() may run at the same time, and finds
- * it unmapped.
+ * The MR has gone: unmap the memory. kdapl_lmr_unbound_rmr() or lmr_mr_resolved() may run at the
+ * same time, and must find it unmapped: what they left for later would stay mapped, since after
+ * removal nobody unmaps it. So the memory is taken away first.
  */
 static void lmr_mr_unmap(struct kdapl_mr *mr)
 {
 	struct kdapl_lmr *lmr = container_of(mr, struct kdapl_lmr, mr);
 	struct kdapl_mem mem;
 
-	lmr_unmap_old(lmr);
-	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->unmapping));
 	spin_lock_irq(&lmr->mr.lock);
 	mem = lmr->mem;
 	lmr->mem.nents = 0;
+	spin_unlock_irq(&lmr->mr.lock);
+	lmr_unmap_old(lmr);
+	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->unmapping));
+	/* whoever has woken us holds the lock of the LMR, which may be freed next */
+	spin_lock_irq(&lmr->mr.lock);
 	spin_unlock_irq(&lmr->mr.lock);
 	if (lmr->fmr)
 		kdapl_mem_unmap(&mem, lmr->obj.ia->dev);
