@@ -158,6 +158,12 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_MLX5, QUIRK_SETS(caps.sq_by_segments),
 	  "entries of the send queue grow with the segments, max_qp_wr is for one segment", "7.2",
 	  "the possible depth is probed and limits max_dto_per_ep", "D-97" },
+	{ RDMA_DRIVER_ERDMA, QUIRK_SETS(caps.fixed_blocks),
+	  "the block size of an MR is fixed when it is made, to the size of the kernel's pages",
+	  "7.2", "page lists have blocks of PAGE_SIZE", "D-97" },
+	{ RDMA_DRIVER_VMW_PVRDMA, QUIRK_SETS(caps.fixed_blocks),
+	  "the block size of an MR is fixed when it is made, to the size of the kernel's pages",
+	  "7.2", "page lists have blocks of PAGE_SIZE", "D-97" },
 	{ RDMA_DRIVER_ERDMA, QUIRK_SETS(caps.read_has_segment),
 	  "a Read without a segment is refused, on RoCE as well", "7.2",
 	  "an empty segment is added", "D-96" },
@@ -287,6 +293,8 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 			 quirk->since, quirk->cure, quirk->decision);
 	}
 	quirks_fences(&dev->caps);
+	if (dev->caps.fixed_blocks)
+		dev->attrs.page_size_cap = PAGE_SIZE;
 	if (dev->caps.one_read_limit) {
 		dev->attrs.max_qp_rd_atom = min(dev->attrs.max_qp_rd_atom,
 						dev->attrs.max_qp_init_rd_atom);

@@ -61,6 +61,7 @@ enum kdapl_fence {
  * @lends_pages: a request without a completion is sent from its pages, perhaps later
  * @inval_any_low_byte: a key with any low byte invalidates its region
  * @any_page_size: each entry of a page list has a length of its own
+ * @fixed_blocks: a registration does not tell the device the block size of its page list
  * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED is never reported
  * @srq_pd_checked: an SRQ must be of the same PD as the queue pairs that use it
  * @no_tos: the type of service of a connection is ignored
@@ -100,6 +101,7 @@ struct kdapl_caps {
 	bool lends_pages;
 	bool inval_any_low_byte;
 	bool any_page_size;
+	bool fixed_blocks;
 	bool no_last_wqe;
 	bool srq_pd_checked;
 	bool no_tos;
