@@ -62,6 +62,7 @@ enum kdapl_fence {
  * @inval_any_low_byte: a key with any low byte invalidates its region
  * @any_page_size: each entry of a page list has a length of its own
  * @fixed_blocks: a registration does not tell the device the block size of its page list
+ * @short_length: a registration has 32 bits for the length
  * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED is never reported
  * @srq_pd_checked: an SRQ must be of the same PD as the queue pairs that use it
  * @no_tos: the type of service of a connection is ignored
@@ -102,6 +103,7 @@ struct kdapl_caps {
 	bool inval_any_low_byte;
 	bool any_page_size;
 	bool fixed_blocks;
+	bool short_length;
 	bool no_last_wqe;
 	bool srq_pd_checked;
 	bool no_tos;
