@@ -173,6 +173,9 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_QEDR, QUIRK_SETS(caps.short_length),
 	  "a registration has the lower 32 bits of the length", "7.2",
 	  "longer regions are refused", "D-97" },
+	{ RDMA_DRIVER_IRDMA, QUIRK_SETS(caps.short_lists),
+	  "a page list of more than 512 blocks may have two levels, but is registered as one of one",
+	  "7.2", "no page list is longer", "D-97" },
 	{ RDMA_DRIVER_ERDMA, QUIRK_SETS(caps.read_has_segment),
 	  "a Read without a segment is refused, on RoCE as well", "7.2",
 	  "an empty segment is added", "D-96" },
@@ -304,6 +307,9 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 	quirks_fences(&dev->caps);
 	if (dev->caps.fixed_blocks)
 		dev->attrs.page_size_cap = PAGE_SIZE;
+	if (dev->caps.short_lists)
+		dev->attrs.max_fast_reg_page_list_len =
+			min(dev->attrs.max_fast_reg_page_list_len, KDAPL_SHORT_LIST);
 	if (dev->caps.one_read_limit) {
 		dev->attrs.max_qp_rd_atom = min(dev->attrs.max_qp_rd_atom,
 						dev->attrs.max_qp_init_rd_atom);

@@ -189,6 +189,7 @@ static void mk_driver_test(struct kunit *test)
 		{ RDMA_DRIVER_BNXT_RE, 1280, SZ_4M, 1023, DAT_SUCCESS },
 		{ RDMA_DRIVER_CXGB4, 1280, SZ_4M, 1023, DAT_SUCCESS },
 		{ RDMA_DRIVER_QEDR, 1280, SZ_4M, 1023, DAT_SUCCESS },
+		{ RDMA_DRIVER_IRDMA, 1280, SZ_4M, 512, DAT_SUCCESS },
 	};
 	struct fake_ib_caps caps = { .page_sizes = SZ_4K | SZ_4M };
 	DAT_PADDR *pages = kunit_kcalloc(test, 1281, sizeof(*pages), GFP_KERNEL);
