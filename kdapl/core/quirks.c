@@ -248,6 +248,9 @@ const char *kdapl_quirks_refusal(struct ib_device *ibdev)
 		if (refusals[i].driver == ibdev->ops.driver_id)
 			return refusals[i].why;
 	}
+	/* pieces of memory meet at the kernel's pages, and irdma takes an unknown size for 4 KiB */
+	if (ibdev->attrs.page_size_cap && !(ibdev->attrs.page_size_cap & PAGE_SIZE))
+		return "the device has no blocks of the size of the kernel's pages";
 	return quirks_connects(ibdev) ? NULL : "no port of the device makes connections";
 }
 
