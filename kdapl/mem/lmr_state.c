@@ -7,7 +7,8 @@
  * A binding of an LMR of dat_lmr_allocate() begins with dat_lmr_fmr(). It ends when the
  * completion of dat_lmr_invalidate() is polled, or that of a Receive whose sender has
  * invalidated the key. The memory is unmapped then, not earlier: until then the device may use
- * it. A flushed invalidation has not been carried out, so it ends nothing.
+ * it. A flushed invalidation ends nothing, since the device may not have carried it out. After one
+ * that has failed the MR is replaced, as after a flushed registration (D-74).
  *
  * Completions are polled with interrupts off, so a large region is unmapped a little later.
  * Nothing waits for that: an LMR that can have such regions has two lists, and the next binding
@@ -295,12 +296,12 @@ void kdapl_lmr_op_done(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
 	wake = lmr->state == KDAPL_LMR_DEAD;
 	if (wake) {
 		/* being freed: all that matters is whether the key must be invalidated */
-		if (op == KDAPL_LMR_REG ? !done : done)
+		if (op == KDAPL_LMR_REG ? !done : done || outcome == KDAPL_FAILED)
 			mr->live = false;
 	} else if (op == KDAPL_LMR_REG) {
 		if (!done && lmr->state != KDAPL_LMR_UNBOUND) {
 			kdapl_mr_hide(mr);
-			if (outcome == KDAPL_UNKNOWN)
+			if (outcome != KDAPL_NEVER)
 				lmr_set_stale(lmr);
 			else
 				lmr_unbind(lmr);
@@ -308,6 +309,8 @@ void kdapl_lmr_op_done(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
 	} else if (lmr->state == KDAPL_LMR_ENDING) {
 		if (done)
 			lmr_unbind(lmr);
+		else if (outcome == KDAPL_FAILED)
+			lmr_set_stale(lmr);	/* the next one might end its connection, too */
 		else
 			kdapl_lmr_publish(lmr);
 	}
