@@ -158,6 +158,24 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_MLX5, QUIRK_SETS(caps.sq_by_segments),
 	  "entries of the send queue grow with the segments, max_qp_wr is for one segment", "7.2",
 	  "the possible depth is probed and limits max_dto_per_ep", "D-97" },
+	{ RDMA_DRIVER_ERDMA, QUIRK_SETS(caps.fixed_blocks),
+	  "the block size of an MR is fixed when it is made, to the size of the kernel's pages",
+	  "7.2", "page lists have blocks of PAGE_SIZE", "D-97" },
+	{ RDMA_DRIVER_VMW_PVRDMA, QUIRK_SETS(caps.fixed_blocks),
+	  "the block size of an MR is fixed when it is made, to the size of the kernel's pages",
+	  "7.2", "page lists have blocks of PAGE_SIZE", "D-97" },
+	{ RDMA_DRIVER_BNXT_RE, QUIRK_SETS(caps.short_length),
+	  "a registration has the lower 32 bits of the length", "7.2",
+	  "longer regions are refused", "D-97" },
+	{ RDMA_DRIVER_CXGB4, QUIRK_SETS(caps.short_length),
+	  "a registration has the lower 32 bits of the length", "7.2",
+	  "longer regions are refused", "D-97" },
+	{ RDMA_DRIVER_QEDR, QUIRK_SETS(caps.short_length),
+	  "a registration has the lower 32 bits of the length", "7.2",
+	  "longer regions are refused", "D-97" },
+	{ RDMA_DRIVER_IRDMA, QUIRK_SETS(caps.short_lists),
+	  "a page list of more than 512 blocks may have two levels, but is registered as one of one",
+	  "7.2", "no page list is longer", "D-97" },
 	{ RDMA_DRIVER_ERDMA, QUIRK_SETS(caps.read_has_segment),
 	  "a Read without a segment is refused, on RoCE as well", "7.2",
 	  "an empty segment is added", "D-96" },
@@ -230,6 +248,9 @@ const char *kdapl_quirks_refusal(struct ib_device *ibdev)
 		if (refusals[i].driver == ibdev->ops.driver_id)
 			return refusals[i].why;
 	}
+	/* pieces of memory meet at the kernel's pages, and irdma takes an unknown size for 4 KiB */
+	if (ibdev->attrs.page_size_cap && !(ibdev->attrs.page_size_cap & PAGE_SIZE))
+		return "the device has no blocks of the size of the kernel's pages";
 	return quirks_connects(ibdev) ? NULL : "no port of the device makes connections";
 }
 
@@ -287,6 +308,11 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 			 quirk->since, quirk->cure, quirk->decision);
 	}
 	quirks_fences(&dev->caps);
+	if (dev->caps.fixed_blocks)
+		dev->attrs.page_size_cap = PAGE_SIZE;
+	if (dev->caps.short_lists)
+		dev->attrs.max_fast_reg_page_list_len =
+			min(dev->attrs.max_fast_reg_page_list_len, KDAPL_SHORT_LIST);
 	if (dev->caps.one_read_limit) {
 		dev->attrs.max_qp_rd_atom = min(dev->attrs.max_qp_rd_atom,
 						dev->attrs.max_qp_init_rd_atom);

@@ -26,6 +26,9 @@ enum kdapl_fence {
 	KDAPL_FENCE_NONE,
 };
 
+/* The longest page list with @short_lists. */
+#define KDAPL_SHORT_LIST	512U
+
 /**
  * struct kdapl_caps - what is special about a device; zero is ordinary
  * @fence_not_read: IB_SEND_FENCE has no effect on an RDMA Read
@@ -61,6 +64,10 @@ enum kdapl_fence {
  * @lends_pages: a request without a completion is sent from its pages, perhaps later
  * @inval_any_low_byte: a key with any low byte invalidates its region
  * @any_page_size: each entry of a page list has a length of its own
+ * @fixed_blocks: a registration does not tell the device the block size of its page list
+ * @short_length: a registration has 32 bits for the length
+ * @short_lists: a page list of more than KDAPL_SHORT_LIST blocks may be one that a registration
+ *	gets wrong
  * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED is never reported
  * @srq_pd_checked: an SRQ must be of the same PD as the queue pairs that use it
  * @no_tos: the type of service of a connection is ignored
@@ -100,6 +107,9 @@ struct kdapl_caps {
 	bool lends_pages;
 	bool inval_any_low_byte;
 	bool any_page_size;
+	bool fixed_blocks;
+	bool short_length;
+	bool short_lists;
 	bool no_last_wqe;
 	bool srq_pd_checked;
 	bool no_tos;

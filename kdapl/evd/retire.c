@@ -62,6 +62,8 @@ void kdapl_wqe_retire_op(struct kdapl_wq *wq, struct kdapl_wqe *wqe, unsigned in
 		outcome = KDAPL_DONE;
 	else if (READ_ONCE(wqe->state) == KDAPL_WQE_UNPOSTED)
 		outcome = KDAPL_NEVER;
+	else if (status != DAT_DTO_ERR_FLUSHED)
+		outcome = KDAPL_FAILED;
 	if (wqe->op == DAT_DTO_LMR_FMR)
 		kdapl_lmr_op_done(container_of(obj, struct kdapl_lmr, obj), KDAPL_LMR_REG,
 				  wqe->length, outcome);

@@ -115,6 +115,11 @@ static int lmr_register(struct kdapl_lmr *lmr, DAT_MEM_OPTIMIZE_FLAGS opt)
 		kdapl_mem_free_base(mem);
 	if (lmr_needs_no_mr(lmr, opt))
 		return lmr_make_local(lmr);
+	if (mem->length > kdapl_mem_max_length(dev)) {
+		pr_err_ratelimited("%s: region of %llu bytes is too long: the device takes %llu bytes in one region\n",
+				   ia->name, mem->length, kdapl_mem_max_length(dev));
+		return -E2BIG;
+	}
 	page_size = kdapl_mem_page_size(dev, mem->sgt.sgl, mem->nents, start,
 					kdapl_mem_page_sizes(dev, false), max, &blocks);
 	if (!page_size) {

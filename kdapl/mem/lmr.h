@@ -38,7 +38,8 @@ static inline u32 kdapl_priv_direct(u32 priv)
 enum kdapl_outcome {
 	KDAPL_DONE,		/* the device has carried it out */
 	KDAPL_NEVER,		/* it never reached the device */
-	KDAPL_UNKNOWN,		/* flushed or failed: the device may have carried it out or not */
+	KDAPL_UNKNOWN,		/* flushed: the device may have carried it out or not */
+	KDAPL_FAILED,		/* with an error: nobody knows, and to try again may fail again */
 };
 
 enum kdapl_lmr_state {
@@ -46,7 +47,8 @@ enum kdapl_lmr_state {
 	KDAPL_LMR_BOUND,
 	KDAPL_LMR_ENDING,	/* an invalidate has been posted */
 	KDAPL_LMR_MAPPED,	/* invalidated by the peer, but an RMR still needs its mapping */
-	KDAPL_LMR_STALE,	/* a registration was flushed: its MR has to be replaced */
+	/* a registration was flushed, or an invalidation has failed: its MR has to be replaced */
+	KDAPL_LMR_STALE,
 	KDAPL_LMR_DEAD,		/* being freed */
 };
 

@@ -177,7 +177,7 @@ static u32 fmr_page_size(const struct kdapl_lmr *lmr, const struct fmr_list *lis
 	const struct kdapl_mem *mem = &lmr->mem;
 	u32 max_blocks = lmr->mr.pages, blocks;
 
-	if (likely(dev->dma == KDAPL_DMA_SAME &&
+	if (likely(dev->dma == KDAPL_DMA_SAME && list->length <= kdapl_mem_max_length(dev) &&
 		   !offset_in_page(start ^ sg_dma_address(mem->sgt.sgl)))) {
 		if (dev->caps.any_page_size ?
 		    mem->nents <= max_blocks && list->length <= S32_MAX :

@@ -643,6 +643,17 @@ void kdapl_mem_free(struct kdapl_mem *mem)
 }
 
 /**
+ * kdapl_mem_max_length - how long a registered region can be
+ * @dev: the device
+ *
+ * Return: bytes, U64_MAX without a limit but that of the page list.
+ */
+u64 kdapl_mem_max_length(const struct kdapl_device *dev)
+{
+	return unlikely(dev->caps.short_length) ? U32_MAX : U64_MAX;
+}
+
+/**
  * kdapl_mem_page_size - choose the block size for a list
  * @dev: the device
  * @sgl: list, mapped
@@ -682,6 +693,8 @@ u32 kdapl_mem_page_size(struct kdapl_device *dev, struct scatterlist *sgl, unsig
 		total += length;
 		end = addr + length;
 	}
+	if (unlikely(total > kdapl_mem_max_length(dev)))
+		return 0;
 	if (dev->caps.any_page_size) {
 		*blocks = nents;
 		return offset_in_page(edges) || nents > max_blocks || longest > S32_MAX ?

@@ -7,7 +7,8 @@
  * A binding of an LMR of dat_lmr_allocate() begins with dat_lmr_fmr(). It ends when the
  * completion of dat_lmr_invalidate() is polled, or that of a Receive whose sender has
  * invalidated the key. The memory is unmapped then, not earlier: until then the device may use
- * it. A flushed invalidation has not been carried out, so it ends nothing.
+ * it. A flushed invalidation ends nothing, since the device may not have carried it out. After one
+ * that has failed the MR is replaced, as after a flushed registration (D-74).
  *
  * Completions are polled with interrupts off, so a large region is unmapped a little later.
  * Nothing waits for that: an LMR that can have such regions has two lists, and the next binding
@@ -58,19 +59,23 @@ out:
 }
 
 /*
- * The MR has gone: unmap the memory. kdapl_lmr_unbound_rmr() may run at the same time, and finds
- * it unmapped.
+ * The MR has gone: unmap the memory. kdapl_lmr_unbound_rmr() or lmr_mr_resolved() may run at the
+ * same time, and must find it unmapped: what they left for later would stay mapped, since after
+ * removal nobody unmaps it. So the memory is taken away first.
  */
 static void lmr_mr_unmap(struct kdapl_mr *mr)
 {
 	struct kdapl_lmr *lmr = container_of(mr, struct kdapl_lmr, mr);
 	struct kdapl_mem mem;
 
-	lmr_unmap_old(lmr);
-	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->unmapping));
 	spin_lock_irq(&lmr->mr.lock);
 	mem = lmr->mem;
 	lmr->mem.nents = 0;
+	spin_unlock_irq(&lmr->mr.lock);
+	lmr_unmap_old(lmr);
+	wait_event(lmr->obj.ia->unused, !READ_ONCE(lmr->unmapping));
+	/* whoever has woken us holds the lock of the LMR, which may be freed next */
+	spin_lock_irq(&lmr->mr.lock);
 	spin_unlock_irq(&lmr->mr.lock);
 	if (lmr->fmr)
 		kdapl_mem_unmap(&mem, lmr->obj.ia->dev);
@@ -291,12 +296,12 @@ void kdapl_lmr_op_done(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
 	wake = lmr->state == KDAPL_LMR_DEAD;
 	if (wake) {
 		/* being freed: all that matters is whether the key must be invalidated */
-		if (op == KDAPL_LMR_REG ? !done : done)
+		if (op == KDAPL_LMR_REG ? !done : done || outcome == KDAPL_FAILED)
 			mr->live = false;
 	} else if (op == KDAPL_LMR_REG) {
 		if (!done && lmr->state != KDAPL_LMR_UNBOUND) {
 			kdapl_mr_hide(mr);
-			if (outcome == KDAPL_UNKNOWN)
+			if (outcome != KDAPL_NEVER)
 				lmr_set_stale(lmr);
 			else
 				lmr_unbind(lmr);
@@ -304,6 +309,8 @@ void kdapl_lmr_op_done(struct kdapl_lmr *lmr, enum kdapl_lmr_op op, u32 seq,
 	} else if (lmr->state == KDAPL_LMR_ENDING) {
 		if (done)
 			lmr_unbind(lmr);
+		else if (outcome == KDAPL_FAILED)
+			lmr_set_stale(lmr);	/* the next one might end its connection, too */
 		else
 			kdapl_lmr_publish(lmr);
 	}

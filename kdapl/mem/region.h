@@ -55,6 +55,7 @@ int kdapl_mem_map(struct kdapl_mem *mem, struct kdapl_device *dev, DAT_MEM_PRIV_
 void kdapl_mem_unmap(struct kdapl_mem *mem, struct kdapl_device *dev);
 void kdapl_mem_unmap_source(struct kdapl_mem *mem, struct kdapl_device *dev);
 void kdapl_mem_free(struct kdapl_mem *mem);
+u64 kdapl_mem_max_length(const struct kdapl_device *dev);
 u32 kdapl_mem_page_size(struct kdapl_device *dev, struct scatterlist *sgl, unsigned int nents,
 			u64 start, u64 sizes, u32 max_blocks, u32 *blocks);
 u64 kdapl_mem_page_sizes(struct kdapl_device *dev, bool fmr);

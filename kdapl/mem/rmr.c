@@ -72,25 +72,28 @@ static void rmr_binding_publish(const struct kdapl_binding *binding)
 	spin_unlock_irqrestore(&binding->mr->lock, flags);
 }
 
-/* Whether the key of @rmr->next is valid is unknown. rmr->lock held. */
-static void rmr_next_stale(struct kdapl_rmr *rmr)
+/* Whether the key of a binding is valid is unknown. rmr->lock held. */
+static void rmr_binding_stale(struct kdapl_rmr *rmr, const struct kdapl_binding *binding)
 {
-	rmr_binding_hide(&rmr->next);
-	rmr->next.mr->live = false;
-	rmr->stale = true;
-	kdapl_mr_set_stale(rmr->next.mr);
+	rmr_binding_hide(binding);
+	binding->mr->live = false;
+	rmr->stale++;
+	kdapl_mr_set_stale(binding->mr);
 }
 
-/* The MR was stale, because its bind was flushed, and has been replaced. */
+/* The MR was stale and has been replaced. */
 static void rmr_mr_resolved(struct kdapl_mr *mr)
 {
 	struct kdapl_rmr *rmr = container_of(mr->owner, struct kdapl_rmr, obj);
-	struct kdapl_lmr *gone;
+	struct kdapl_lmr *gone = NULL;
 	unsigned long flags;
 
 	spin_lock_irqsave(&rmr->lock, flags);
-	rmr->stale = false;
-	gone = rmr_binding_end(&rmr->next);
+	rmr->stale--;
+	if (rmr->now.mr == mr)
+		gone = rmr_binding_end(&rmr->now);
+	else if (rmr->next.mr == mr)
+		gone = rmr_binding_end(&rmr->next);
 	spin_unlock_irqrestore(&rmr->lock, flags);
 	if (gone)
 		kdapl_lmr_unbound_rmr(gone);
@@ -109,6 +112,7 @@ void kdapl_rmr_inv_done(struct kdapl_rmr *rmr, enum kdapl_outcome outcome)
 
 	spin_lock_irqsave(&rmr->lock, flags);
 	rmr->inv_done = outcome == KDAPL_DONE;
+	rmr->inv_failed = outcome == KDAPL_FAILED;
 	spin_unlock_irqrestore(&rmr->lock, flags);
 }
 
@@ -135,12 +139,17 @@ void kdapl_rmr_op_done(struct kdapl_rmr *rmr, enum kdapl_outcome outcome)
 		if (rmr->next_gone)	/* the peer has invalidated it before this completion */
 			gone[1] = rmr_binding_end(&rmr->now);
 	} else {
-		if (outcome == KDAPL_UNKNOWN && rmr->next.mr)
-			rmr_next_stale(rmr);
+		/* an unbind is that invalidation itself */
+		if (outcome == KDAPL_FAILED && !rmr->next.mr)
+			rmr->inv_failed = true;
+		if (outcome != KDAPL_NEVER && rmr->next.mr)
+			rmr_binding_stale(rmr, &rmr->next);
 		else
 			gone[0] = rmr_binding_end(&rmr->next);
 		if (rmr->inv_done)
 			gone[1] = rmr_binding_end(&rmr->now);
+		else if (rmr->inv_failed && rmr->now.mr)
+			rmr_binding_stale(rmr, &rmr->now);
 		else
 			rmr_binding_publish(&rmr->now);
 	}
@@ -359,6 +368,7 @@ static enum kdapl_verdict rmr_claim(struct kdapl_rmr *rmr, struct kdapl_bind *bi
 	rmr->op = owner;
 	bind->mr = &rmr->mr[rmr->now.mr == &rmr->mr[0]];
 	rmr->inv_done = false;
+	rmr->inv_failed = false;
 	rmr->next_gone = false;
 	return KDAPL_ACCEPTED;
 }

@@ -37,8 +37,10 @@ struct kdapl_binding {
  * @next: binding of the outstanding bind
  * @op: connection with an outstanding bind
  * @inv_done: the old key has been invalidated, even if the bind fails
+ * @inv_failed: that has failed
  * @next_gone: the peer has invalidated the new key
- * @stale: a bind was flushed: the MR of @next has to be replaced
+ * @stale: MRs that have to be replaced: that of @next if the bind was flushed, that of @now if its
+ *	key could not be invalidated
  * @dead: being freed
  * @ep: id of the EP that has bound it, with DAT_RMR_SCOPE_EP
  * @sgl: room for the list of the bound part of an LMR
@@ -55,8 +57,9 @@ struct kdapl_rmr {
 	struct kdapl_binding next;
 	struct kdapl_op_owner *op;
 	bool inv_done;
+	bool inv_failed;
 	bool next_gone;
-	bool stale;
+	u8 stale;
 	bool dead;
 	unsigned long ep;
 	struct scatterlist *sgl;

@@ -5,6 +5,8 @@
  * A device that is given copies of memory, as with swiotlb: CPU and device see the same bytes
  * where they should, and nobody's bytes are lost. Or one past caches that are not coherent.
  */
+#include <linux/interrupt.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/prandom.h>
 #include <linux/random.h>
@@ -549,6 +551,85 @@ static void dma_large_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dma->dark_pages, 0U);
 }
 
+/* The device goes while the last window of a large LMR is closed. */
+struct dma_lost {
+	struct tasklet_struct task;
+	struct completion done;
+	struct kdapl_lmr *lmr;
+	struct fake_ib *dev;
+};
+
+static void dma_lost_window(struct tasklet_struct *task)
+{
+	kdapl_lmr_unbound_rmr(container_of(task, struct dma_lost, task)->lmr);
+}
+
+/*
+ * The MR is being destroyed. A softirq is due, and runs when they have been off and are on again:
+ * in the middle of unmapping the memory.
+ */
+static void dma_lost_now(void *arg)
+{
+	struct dma_lost *lost = arg;
+	unsigned long flags;
+
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		tasklet_schedule(&lost->task);	/* it may run too early */
+		return;
+	}
+	local_bh_disable();
+	tasklet_schedule(&lost->task);
+	local_irq_save(flags);
+	_local_bh_enable();	/* without running it */
+	local_irq_restore(flags);
+}
+
+static int dma_lost_thread(void *arg)
+{
+	struct dma_lost *lost = arg;
+
+	fake_ib_unplug(lost->dev);
+	complete(&lost->done);
+	return 0;
+}
+
+/* Nobody leaves the memory to a work item that comes when the device has gone. */
+static void dma_large_lost_test(struct kunit *test)
+{
+	struct fake_ib_live live;
+	struct dma_large large;
+	struct dma_lost lost;
+	struct kdapl_lmr *lmr;
+
+	dma_large_open(test, &large);
+	dma_large_bind(&large);
+	dma_large_use(&large, "there");
+	lmr = kdapl_obj_get(large.lmr, DAT_HANDLE_TYPE_LMR);
+	KUNIT_ASSERT_NOT_NULL(test, lmr);
+	lost = (struct dma_lost) { .lmr = lmr, .dev = large.km->env.dev };
+	tasklet_setup(&lost.task, dma_lost_window);
+	init_completion(&lost.done);
+	spin_lock_irq(&lmr->mr.lock);
+	lmr->windows++;		/* as if an RMR was bound to it */
+	spin_unlock_irq(&lmr->mr.lock);
+	dma_recv_inv(&large.km->env, large.key);
+	KUNIT_EXPECT_EQ(test, (int)lmr->state, (int)KDAPL_LMR_MAPPED);
+	fake_ib_live(lost.dev, &live);
+	fake_ib_at(lost.dev, FAKE_IB_DESTROY_MR, live.mrs, dma_lost_now, &lost);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(dma_lost_thread, &lost, "kdapl-unplug")));
+	if (!wait_for_completion_timeout(&lost.done, 10 * HZ)) {
+		KUNIT_FAIL(test, "the removal hangs");
+		WRITE_ONCE(lmr->unmapping, false);
+		wake_up(&lmr->obj.ia->unused);
+		wait_for_completion(&lost.done);
+	}
+	tasklet_kill(&lost.task);
+	KUNIT_EXPECT_EQ(test, lmr->windows, 0U);
+	KUNIT_EXPECT_EQ(test, lmr->mem.nents, 0U);
+	KUNIT_EXPECT_EQ(test, lmr->old.nents, 0U);
+	kdapl_obj_put(&lmr->obj);
+}
+
 /*
  * What a model says of the first bytes of an LMR that everybody writes: the CPU even ones,
  * peers odd ones, transfers all.
@@ -738,6 +819,7 @@ static struct kunit_case dma_cases[] = {
 		"LMR-SYNC-05,LMR-SYNC-06: who has to synchronise; a mapping that is no copy"),
 	KD_CASE(dma_caches_test, "LMR-SYNC-05,LMR-SYNC-06: caches that are not coherent"),
 	KD_CASE(dma_large_test, "FMR-06,FMR-10,FMR-13: large regions, unmapped while bound again"),
+	KD_CASE(dma_large_lost_test, "EPSM-24,FMR-10: the device goes when its last window does"),
 	KD_CASE(dma_random_test,
 		"LMR-SYNC-01,LMR-SYNC-02,LMR-SYNC-06: all transfers, at random, to the byte"),
 	{}

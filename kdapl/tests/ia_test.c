@@ -415,6 +415,7 @@ static void ian_refused_test(struct kunit *test)
 		{ .driver = RDMA_DRIVER_HFI1 },
 		{ .driver = RDMA_DRIVER_OCRDMA },
 		{ .no_cm = true },
+		{ .page_sizes = PAGE_SIZE / 16 | 2 * PAGE_SIZE },
 	};
 	struct fake_ib *dev;
 	DAT_IA_HANDLE ia;

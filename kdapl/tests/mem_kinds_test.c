@@ -159,6 +159,69 @@ static void mk_pages_test(struct kunit *test)
 	__free_pages(page, get_order(SZ_4M));
 }
 
+/* Does this device take the region, or is it refused as it should be? */
+static void mk_driver_reg(struct km *km, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region, u64 n,
+			  u32 expected)
+{
+	struct kunit *test = km->env.test;
+	struct km_reg mk = { .priv = KM_ALL };
+	DAT_RETURN ret = km_try_reg(km, &mk, type, region, n);
+
+	KUNIT_EXPECT_EQ_MSG(test, (u32)ret, expected, "type %d, %llu", (int)type, n);
+	if (ret == DAT_SUCCESS)
+		KD_EXPECT_OK(test, dat_lmr_free(mk.lmr));
+}
+
+/* What drivers do not tell their devices, or get wrong, is not asked of them. */
+static void mk_driver_test(struct kunit *test)
+{
+	static const struct {
+		enum rdma_driver_id driver;
+		int pages;	/* of a list, as the device says */
+		/* @n pages of that size are accepted, and one more is not */
+		u64 size, n;
+		u32 large;	/* 4 MB in one piece */
+	} rows[] = {
+		{ RDMA_DRIVER_UNKNOWN, 1280, SZ_4M, 1280, DAT_SUCCESS },
+		{ RDMA_DRIVER_UNKNOWN, 512, SZ_4M, 512, DAT_SUCCESS },
+		{ RDMA_DRIVER_ERDMA, 512, SZ_4K, 512, MK_SCARCE },
+		{ RDMA_DRIVER_VMW_PVRDMA, 512, SZ_4K, 512, MK_SCARCE },
+		{ RDMA_DRIVER_BNXT_RE, 1280, SZ_4M, 1023, DAT_SUCCESS },
+		{ RDMA_DRIVER_CXGB4, 1280, SZ_4M, 1023, DAT_SUCCESS },
+		{ RDMA_DRIVER_QEDR, 1280, SZ_4M, 1023, DAT_SUCCESS },
+		{ RDMA_DRIVER_IRDMA, 1280, SZ_4M, 512, DAT_SUCCESS },
+	};
+	struct fake_ib_caps caps = { .page_sizes = SZ_4K | SZ_4M };
+	DAT_PADDR *pages = kunit_kcalloc(test, 1281, sizeof(*pages), GFP_KERNEL);
+	DAT_REGION_DESCRIPTION region;
+	struct page *page = NULL;
+	struct km *km;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	if (PAGE_SIZE == SZ_4K)
+		page = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN, get_order(SZ_4M));
+	if (!page) {
+		kunit_skip(test, "no 4 MB in one piece, or other pages");
+		return;
+	}
+	for (i = 0; i < 1281; i++)
+		pages[i] = page_to_phys(page);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		kunit_info(test, "row %d", i);
+		caps.driver = rows[i].driver;
+		caps.max_pages = rows[i].pages;
+		km = km_open(test, &caps);
+		region.for_array = (DAT_PHYSICAL_VAR_PAGES) { rows[i].size, pages };
+		mk_driver_reg(km, DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, region, rows[i].n, DAT_SUCCESS);
+		mk_driver_reg(km, DAT_MEM_TYPE_PHYSICAL_VAR_PAGES, region, rows[i].n + 1,
+			      MK_SCARCE);
+		region.for_va = page_address(page);
+		mk_driver_reg(km, DAT_MEM_TYPE_VIRTUAL, region, SZ_4M, rows[i].large);
+	}
+	__free_pages(page, get_order(SZ_4M));
+}
+
 /* The nth call of the device fails, whichever that is. */
 static void mk_fails_test(struct kunit *test)
 {
@@ -246,6 +309,7 @@ static struct kunit_case mem_kinds_cases[] = {
 	KD_CASE(mk_rights_test,
 		"LMR-03,LMR-04,LMR-05,LMR-09,LMR-21: exactly the rights that were asked for"),
 	KD_CASE(mk_pages_test, "LMR-04,LMR-08,LMR-20,SIL-31: a gigabyte, and what is too much"),
+	KD_CASE(mk_driver_test, "LMR-08,LMR-09: what a driver cannot register is refused"),
 	KD_CASE(mk_fails_test, "LMR-08,GEN-07: any call of the device fails, nothing stays"),
 	KD_CASE(mk_split_test, "LMR-08: a device with two keys for one region"),
 	KD_CASE(mk_attr_test, "LMR-20,LMR-06,FMR-01,RMR-01: what the attributes promise"),
