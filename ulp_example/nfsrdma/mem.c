@@ -306,7 +306,7 @@ void kx_sent_until(struct kx_xprt *kx, struct kx_req *last)
  */
 int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 results_from)
 {
-	DAT_LMR_TRIPLET iov = { conn->send_at + req->number * PAGE_SIZE, length, conn->send_key };
+	DAT_LMR_TRIPLET iov = kx_segment(conn->send, req->number, length);
 	struct kdat_request list[KDAT_POST_LIST_MAX];
 	DAT_RETURN ret = DAT_SUCCESS;
 	bool signalled = kx_wants_signal(conn->kx, req);

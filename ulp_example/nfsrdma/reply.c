@@ -15,8 +15,7 @@
 
 DAT_RETURN kx_rep_post(struct kx_conn *conn, struct kx_rep *rep)
 {
-	DAT_LMR_TRIPLET iov = { conn->recv_at + rep->number * PAGE_SIZE, KX_INLINE,
-				conn->recv_key };
+	DAT_LMR_TRIPLET iov = kx_segment(conn->recv, rep->number, KX_INLINE);
 
 	return dat_ep_post_recv(conn->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_ptr = rep },
 				DAT_COMPLETION_DEFAULT_FLAG);
