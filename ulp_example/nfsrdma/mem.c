@@ -43,7 +43,8 @@ static int kx_req_init(struct kx_xprt *kx, int i)
 	req->msg = (void *)__get_free_page(GFP_KERNEL);
 	if (!req->msg)
 		return -ENOMEM;
-	return i < KX_CREDITS || kx_grow(kx, &req->call_buf, &req->call_size, KX_INLINE,
+	/* The service that answers the server takes the buffer for a whole page. */
+	return i < KX_CREDITS || kx_grow(kx, &req->call_buf, &req->call_size, PAGE_SIZE,
 					 GFP_KERNEL) ? 0 : -ENOMEM;
 }
 
