@@ -14,7 +14,7 @@
  *
  * An RPC completes only when no key to its memory is valid any more. A request is used again only
  * when the RPC has ended and its Send has completed. A reply's buffer belongs to the RPC that reads
- * it until the RPC has ended. After kx_disconnect() no device touches any memory.
+ * it until the RPC has ended or is sent again. After kx_disconnect() no device touches any memory.
  */
 #ifndef _KX_H_
 #define _KX_H_
@@ -296,6 +296,7 @@ int kx_send_reverse(struct kx_xprt *kx, struct kx_req *req);
 void kx_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);
 DAT_RETURN kx_rep_post(struct kx_conn *conn, struct kx_rep *rep);
 void kx_rep_put(struct kx_xprt *kx, struct kx_rep *rep);
+void kx_reply_put(struct kx_xprt *kx, struct kx_req *req);
 void kx_reply_drop(struct kx_xprt *kx, struct kx_req *req);
 
 /* backchannel.c */
