@@ -252,6 +252,13 @@ client_starved() {
 }
 server_starved() { :; }
 
+# Receives of the client's connection that wait for messages.
+receives() {
+	"$TOP/tools/kdapl" conn consumer=kdat_xprtrdma state=CONNECTED |
+		awk 'NR == 2 { print $(NF - 1) - $NF }'
+}
+all_receives() { [ "$(receives)" = 160 ]; }
+
 client_keys() {
 	meet 2
 	for kd_i in 1 2; do
@@ -261,13 +268,27 @@ client_keys() {
 		step "connections end, and nobody does" \
 			while_ending calls seed=2$kd_i seconds=10
 	done
+	meet 2
+	meet 2		# it sends a reply of no use, and no other
+	calls threads=1 seconds=1 timeout=15000 &
+	kd_calls=$!
+	meet 2		# the call was made again
+	step "all Receives are posted while it waits" until_true 10 all_receives
+	step "nobody reaches memory afterwards" wait $kd_calls
 	dmesg | sed -n 's/.*kdnfscall: //p' | grep -e '^PASS' -e '^FA'
 	meet 2
 }
+acts() { [ "$(cat $kd_keys/acts)" -ge "$1" ]; }
 server_keys() {
 	must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 	must "the server loads" insmod "$KO/kdnfskeys.ko" "ia=${p}0-1" port=20051
 	kd_keys=/sys/module/kdnfskeys/parameters
+	meet 1
+	meet 1
+	echo 15 >$kd_keys/only
+	kd_acts=$(cat $kd_keys/acts)
+	meet 1
+	step "a call is made again" until_true 60 acts $((kd_acts + 2))
 	meet 1
 	meet 1
 	tell "calls: $(cat $kd_keys/acts)"

@@ -103,6 +103,34 @@ static DAT_RETURN kdiser_create_ep(struct kdiser_conn *conn, u32 reads, u32 max_
 	       kdat_ep_modify_conn(conn->ep, &conn_attr);
 }
 
+/*
+ * An Endpoint for as many tasks as wanted, or as the adapter ever has room for, in a queue and in
+ * the region of messages. Other errors may pass, and a session goes on only with as many tasks as
+ * it began with.
+ */
+static DAT_RETURN kdiser_fit_ep(struct kdiser_conn *conn, u32 reads, u32 max_data)
+{
+	const u32 wanted = conn->depth;
+	DAT_RETURN ret;
+
+	while (!kdiser_messages_fit(conn) && conn->depth > KDISER_MIN_DEPTH)
+		conn->depth /= 2;
+	for (;; conn->depth /= 2) {
+		ret = kdiser_create_ep(conn, reads, max_data);
+		if (DAT_GET_TYPE(ret) != DAT_INVALID_PARAMETER || conn->ep ||
+		    conn->depth <= KDISER_MIN_DEPTH)
+			break;
+		dat_evd_free(conn->dto_evd);
+		dat_evd_free(conn->conn_evd);
+		conn->dto_evd = NULL;
+		conn->conn_evd = NULL;
+	}
+	if (ret == DAT_SUCCESS && conn->depth < wanted)
+		pr_info_ratelimited("%pISpc: the adapter has room for %u tasks, not %u\n",
+				    &conn->target, conn->depth, wanted);
+	return ret;
+}
+
 /* Connections report their own ends. But an EVD that is not read fills up. */
 static void kdiser_async_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
@@ -135,8 +163,8 @@ static int kdiser_connect(struct kdiser_conn *conn)
 		/* A page at least, which may be 128 sectors. */
 		conn->sg_tablesize = clamp(conn->max_sectors / (u32)(PAGE_SIZE >> SECTOR_SHIFT), 1U,
 					   (u32)conn->limits.lmr_pages - 1);
-		ret = kdiser_create_ep(conn, min(attr->max_rdma_read_per_ep_in, KDISER_MAX_READS),
-				       conn->sg_tablesize * PAGE_SIZE);
+		ret = kdiser_fit_ep(conn, min(attr->max_rdma_read_per_ep_in, KDISER_MAX_READS),
+				    conn->sg_tablesize * PAGE_SIZE);
 	}
 	kfree(attr);
 	err = kdat_errno(ret) ?: kdiser_messages_create(conn);

@@ -36,6 +36,7 @@ static_assert(sizeof(struct iser_cm_hdr) == 4);
 #define KDISER_MORE_RECEIVES	8	/* for PDUs that answer nothing: pings, events */
 #define KDISER_DATA_OUTS	64	/* Data-Out PDUs that may be on their way */
 #define KDISER_MAX_COPY		4096	/* WRITEs up to this are copied, not registered */
+#define KDISER_MIN_DEPTH	32
 #define KDISER_SIGNAL_EVERY	16	/* one of so many Sends has a completion */
 
 /* What a request or Receive was for: the upper half of its cookie; the lower one is an index. */
@@ -142,6 +143,7 @@ static inline DAT_DTO_COOKIE kdiser_cookie(enum kdiser_cookie what, u32 index)
 }
 
 /* mem.c: the messages, and the memory that is lent */
+bool kdiser_messages_fit(struct kdiser_conn *conn);
 int kdiser_messages_create(struct kdiser_conn *conn);
 int kdiser_slots_create(struct kdiser_conn *conn, u32 count);
 void kdiser_mem_free(struct kdiser_conn *conn);

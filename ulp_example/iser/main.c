@@ -15,7 +15,6 @@
 #include "kdiser.h"
 
 #define KDISER_MAX_DEPTH	2048	/* entries of a device's queues are three times as many */
-#define KDISER_MIN_DEPTH	32
 #define KDISER_MAX_SECTORS	16384
 
 static uint queue_depth = 128, max_sectors = 1024;

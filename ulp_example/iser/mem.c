@@ -65,15 +65,31 @@ struct kdiser_pdu *kdiser_data_pdu(struct kdiser_conn *conn, u32 i)
 	return (void *)(conn->messages + kdiser_data_outs_at(conn) + i * KDISER_DATA_OUT);
 }
 
+/* What one LMR of the device has room for, wherever it begins in a page. */
+static u64 kdiser_room(const struct kdiser_conn *conn)
+{
+	return (u64)(conn->limits.lmr_pages - 1) * PAGE_SIZE;
+}
+
+/* The size of all messages if no data is copied. */
+static u32 kdiser_least(struct kdiser_conn *conn)
+{
+	conn->copy = 0;
+	conn->slot_size = ALIGN(sizeof(struct kdiser_pdu), 64);
+	return kdiser_messages_size(conn);
+}
+
+bool kdiser_messages_fit(struct kdiser_conn *conn)
+{
+	return kdiser_least(conn) <= kdiser_room(conn);
+}
+
 /* Small WRITEs get the room that the rest leaves in one LMR of the device. */
 static void kdiser_choose_copy(struct kdiser_conn *conn)
 {
-	u64 room = (u64)(conn->limits.lmr_pages - 1) * PAGE_SIZE;
-	u32 least, each = 0;
+	u64 room = kdiser_room(conn);
+	u32 least = kdiser_least(conn), each = 0;
 
-	conn->copy = 0;
-	conn->slot_size = ALIGN(sizeof(struct kdiser_pdu), 64);
-	least = kdiser_messages_size(conn);
 	if (room > least)
 		each = min_t(u64, (room - least) / conn->depth, KDISER_MAX_COPY);
 	conn->copy = round_down(each, SECTOR_SIZE);

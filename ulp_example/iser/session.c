@@ -222,10 +222,11 @@ static int kdiser_bind_conn(struct iscsi_cls_session *session, struct iscsi_cls_
 	if (!conn || conn->slots || iscsi->dd_data || READ_ONCE(conn->state) != KDISER_UP)
 		goto put;
 	/* The adapter may not be the one that the session began on. */
-	if (conn->sg_tablesize < host->sg_tablesize ||
+	if (conn->sg_tablesize < host->sg_tablesize || conn->depth < iscsi->session->cmds_max ||
 	    conn->limits.max_mapping >> SECTOR_SHIFT < host->max_sectors) {
-		pr_warn("%pISpc: this adapter has no room for commands of %u pages, %u sectors\n",
-			&conn->target, host->sg_tablesize, host->max_sectors);
+		pr_warn("%pISpc: this adapter has no room for %d tasks of %u pages, %u sectors\n",
+			&conn->target, iscsi->session->cmds_max, host->sg_tablesize,
+			host->max_sectors);
 		goto put;
 	}
 	err = kdiser_slots_create(conn, iscsi->session->cmds_max) ?:

@@ -89,8 +89,7 @@ void kx_bc_free_rqst(struct rpc_rqst *rqst)
 	struct rpc_xprt *xprt = rqst->rq_xprt;
 	struct kx_req *req = kx_req_of(rqst);
 
-	kx_rep_put(kx_of(xprt), req->rep);
-	req->rep = NULL;
+	kx_reply_put(kx_of(xprt), req);
 	kx_req_put(req);
 	xprt_put(xprt);		/* kx_bc_enqueue() */
 }

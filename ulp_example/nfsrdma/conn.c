@@ -95,36 +95,37 @@ static void kx_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLE
 	}
 }
 
-static DAT_RETURN kx_register_pages(struct kx_conn *conn, DAT_PADDR *pages, u32 n,
-				    DAT_MEM_PRIV_FLAGS right, DAT_LMR_HANDLE *lmr,
-				    DAT_LMR_CONTEXT *key, DAT_VADDR *at)
+static DAT_RETURN kx_register_part(struct kx_conn *conn, DAT_PADDR *pages,
+				   DAT_MEM_PRIV_FLAGS right, struct kx_part *part)
 {
 	const DAT_REGION_DESCRIPTION region = { .for_physical = pages };
 
-	return dat_lmr_kcreate(conn->ia, DAT_MEM_TYPE_PHYSICAL, region, n, conn->pz, right,
-			       DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, lmr, key, NULL, NULL,
-			       at);
+	return dat_lmr_kcreate(conn->ia, DAT_MEM_TYPE_PHYSICAL, region, KX_PART, conn->pz, right,
+			       DAT_VA_TYPE_VA, DAT_MEM_OPTIMIZE_DONT_CARE, &part->lmr, &part->key,
+			       NULL, NULL, &part->at);
 }
 
 /* The memory of messages, and four bytes that a server may pad its data with. */
 static DAT_RETURN kx_register(struct kx_conn *conn)
 {
 	const DAT_REGION_DESCRIPTION pad = { .for_va = &conn->pad_bytes };
-	DAT_PADDR pages[KX_REQS];
-	DAT_RETURN ret;
-	DAT_VADDR at;
-	u32 i;
+	struct kx_xprt *kx = conn->kx;
+	DAT_RETURN ret = DAT_SUCCESS;
+	DAT_PADDR pages[KX_PART];
+	DAT_VADDR at = 0;
+	u32 i, n;
 
-	BUILD_BUG_ON(KX_REPS > KX_REQS);
+	BUILD_BUG_ON(KX_REPS != KX_REQS || KX_REQS % KX_PART);
 	BUILD_BUG_ON(KX_INLINE > PAGE_SIZE);
-	for (i = 0; i < KX_REQS; i++)
-		pages[i] = virt_to_phys(conn->kx->reqs[i].msg);
-	ret = kx_register_pages(conn, pages, KX_REQS, DAT_MEM_PRIV_LOCAL_READ_FLAG,
-				&conn->send_lmr, &conn->send_key, &conn->send_at);
-	for (i = 0; i < KX_REPS; i++)
-		pages[i] = virt_to_phys(conn->kx->reps[i].data);
-	ret = ret ?: kx_register_pages(conn, pages, KX_REPS, DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
-				       &conn->recv_lmr, &conn->recv_key, &conn->recv_at);
+	for (n = 0; n < KX_PARTS && ret == DAT_SUCCESS; n++) {
+		for (i = 0; i < KX_PART; i++)
+			pages[i] = virt_to_phys(kx->reqs[n * KX_PART + i].msg);
+		ret = kx_register_part(conn, pages, DAT_MEM_PRIV_LOCAL_READ_FLAG, &conn->send[n]);
+		for (i = 0; i < KX_PART; i++)
+			pages[i] = virt_to_phys(kx->reps[n * KX_PART + i].data);
+		ret = ret ?: kx_register_part(conn, pages, DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
+					      &conn->recv[n]);
+	}
 	ret = ret ?: dat_lmr_kcreate(conn->ia, DAT_MEM_TYPE_VIRTUAL, pad, sizeof(conn->pad_bytes),
 				     conn->pz, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA,
 				     DAT_MEM_OPTIMIZE_DONT_CARE, &conn->pad_lmr, NULL,

@@ -14,7 +14,7 @@
  *
  * An RPC completes only when no key to its memory is valid any more. A request is used again only
  * when the RPC has ended and its Send has completed. A reply's buffer belongs to the RPC that reads
- * it until the RPC has ended. After kx_disconnect() no device touches any memory.
+ * it until the RPC has ended or is sent again. After kx_disconnect() no device touches any memory.
  */
 #ifndef _KX_H_
 #define _KX_H_
@@ -38,6 +38,8 @@
 #define KX_BC_REQS	(2 * KX_BC_CREDITS)
 #define KX_REQS		(KX_CREDITS + KX_BC_REQS)
 #define KX_REPS		(KX_CREDITS + KX_BC_REQS)
+#define KX_PART		80		/* pages of messages in one LMR, some adapters take 128 */
+#define KX_PARTS	(KX_REQS / KX_PART)
 #define KX_MRS		(2 * KX_CREDITS)
 #define KX_FEW_MRS	32		/* where each has a copy of its memory (bounce buffers) */
 #define KX_SIGNAL_EVERY	16		/* one of so many Sends has a completion */
@@ -184,6 +186,18 @@ struct kx_xprt {
 };
 
 /**
+ * struct kx_part - an LMR with some of the pages that messages are in
+ * @lmr: KX_PART pages
+ * @key: its local key
+ * @at: address of the first page
+ */
+struct kx_part {
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_CONTEXT key;
+	DAT_VADDR at;
+};
+
+/**
  * struct kx_conn - a connection, or an attempt to make one
  * @kx: whose it is
  * @ia: adapter that leads to the server; closing it frees all below
@@ -192,13 +206,9 @@ struct kx_xprt {
  * @evd: all completions
  * @conn_evd: beginning and end of the connection
  * @ep: Endpoint
- * @send_lmr: the pages of all requests
- * @recv_lmr: the pages of all buffers for replies
+ * @send: the pages of all requests
+ * @recv: the pages of all buffers for replies
  * @pad_lmr: where a server may write XDR padding
- * @send_key: key of @send_lmr
- * @recv_key: key of @recv_lmr
- * @send_at: address of the first page
- * @recv_at: address of the first page
  * @pad: segment of @pad_lmr, its length aside
  * @pad_bytes: its memory
  * @limits: longest messages inline
@@ -217,9 +227,8 @@ struct kx_conn {
 	DAT_EVD_HANDLE async_evd, evd, conn_evd;
 	DAT_PZ_HANDLE pz;
 	DAT_EP_HANDLE ep;
-	DAT_LMR_HANDLE send_lmr, recv_lmr, pad_lmr;
-	DAT_LMR_CONTEXT send_key, recv_key;
-	DAT_VADDR send_at, recv_at;
+	struct kx_part send[KX_PARTS], recv[KX_PARTS];
+	DAT_LMR_HANDLE pad_lmr;
 	struct kx_seg pad;
 	__be32 pad_bytes;
 	struct kx_limits limits;
@@ -241,6 +250,16 @@ static inline struct kx_xprt *kx_of(struct rpc_xprt *xprt)
 static inline struct kx_req *kx_req_of(struct rpc_rqst *rqst)
 {
 	return container_of(rqst, struct kx_req, rqst);
+}
+
+/* The first @length bytes of page @number. */
+static inline DAT_LMR_TRIPLET kx_segment(const struct kx_part *parts, u32 number, u32 length)
+{
+	const struct kx_part *part = &parts[number / KX_PART];
+
+	return (DAT_LMR_TRIPLET) {
+		part->at + number % KX_PART * PAGE_SIZE, length, part->key
+	};
 }
 
 /* transport.c */
@@ -277,6 +296,7 @@ int kx_send_reverse(struct kx_xprt *kx, struct kx_req *req);
 void kx_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);
 DAT_RETURN kx_rep_post(struct kx_conn *conn, struct kx_rep *rep);
 void kx_rep_put(struct kx_xprt *kx, struct kx_rep *rep);
+void kx_reply_put(struct kx_xprt *kx, struct kx_req *req);
 void kx_reply_drop(struct kx_xprt *kx, struct kx_req *req);
 
 /* backchannel.c */

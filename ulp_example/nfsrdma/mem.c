@@ -43,7 +43,8 @@ static int kx_req_init(struct kx_xprt *kx, int i)
 	req->msg = (void *)__get_free_page(GFP_KERNEL);
 	if (!req->msg)
 		return -ENOMEM;
-	return i < KX_CREDITS || kx_grow(kx, &req->call_buf, &req->call_size, KX_INLINE,
+	/* The service that answers the server takes the buffer for a whole page. */
+	return i < KX_CREDITS || kx_grow(kx, &req->call_buf, &req->call_size, PAGE_SIZE,
 					 GFP_KERNEL) ? 0 : -ENOMEM;
 }
 
@@ -306,7 +307,7 @@ void kx_sent_until(struct kx_xprt *kx, struct kx_req *last)
  */
 int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 results_from)
 {
-	DAT_LMR_TRIPLET iov = { conn->send_at + req->number * PAGE_SIZE, length, conn->send_key };
+	DAT_LMR_TRIPLET iov = kx_segment(conn->send, req->number, length);
 	struct kdat_request list[KDAT_POST_LIST_MAX];
 	DAT_RETURN ret = DAT_SUCCESS;
 	bool signalled = kx_wants_signal(conn->kx, req);

@@ -15,8 +15,7 @@
 
 DAT_RETURN kx_rep_post(struct kx_conn *conn, struct kx_rep *rep)
 {
-	DAT_LMR_TRIPLET iov = { conn->recv_at + rep->number * PAGE_SIZE, KX_INLINE,
-				conn->recv_key };
+	DAT_LMR_TRIPLET iov = kx_segment(conn->recv, rep->number, KX_INLINE);
 
 	return dat_ep_post_recv(conn->ep, 1, &iov, (DAT_DTO_COOKIE){ .as_ptr = rep },
 				DAT_COMPLETION_DEFAULT_FLAG);
@@ -37,6 +36,14 @@ void kx_rep_put(struct kx_xprt *kx, struct kx_rep *rep)
 }
 
 /* ---- replies ---- */
+
+/* The RPC has read its reply, or could not use it and is sent again. */
+void kx_reply_put(struct kx_xprt *kx, struct kx_req *req)
+{
+	if (req->rep)
+		kx_rep_put(kx, req->rep);
+	req->rep = NULL;
+}
 
 /* Copy what came behind the header into the pages; return how much. */
 static u32 kx_copy_to_pages(const struct xdr_buf *buf, const void *from, u32 length)
@@ -219,16 +226,13 @@ static const char *kx_reply(struct kx_conn *conn, struct kx_req *req, struct kx_
 			    const DAT_DTO_COMPLETION_EVENT_DATA *dto)
 {
 	struct kx_xprt *kx = conn->kx;
-	struct kx_rep *old = req->rep;
 	DAT_RETURN ret = DAT_SUCCESS;
 	const char *wrong = NULL;
 	u32 nmrs;
 
 	if (!req->signalled)
 		kx_sent(kx, req);
-	req->rep = rep;			/* kept until the slot is free */
-	if (old)			/* of a reply that the RPC layer could not use */
-		kx_rep_put(kx, old);
+	req->rep = rep;			/* kept until the slot is free, or the call is sent again */
 	req->status = kx_reply_status(kx, rep, req);
 	if (dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE &&
 	    !kx_invalidated(conn, req, dto->rmr_context)) {

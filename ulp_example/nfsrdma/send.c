@@ -143,6 +143,8 @@ int kx_send(struct kx_xprt *kx, struct kx_req *req)
 	u32 results_from = 0, copied;
 	int err, header;
 
+	/* There is a Receive for each reply that may come. */
+	kx_reply_put(kx, req);
 	err = kx_fill_sparse(&req->rqst.rq_rcv_buf) ?: kx_map_call(kx, req, &way, &results_from);
 	if (err)
 		goto out_unmap;

@@ -75,9 +75,7 @@ static void kx_free_slot(struct rpc_xprt *xprt, struct rpc_rqst *rqst)
 {
 	struct kx_req *req = kx_req_of(rqst);
 
-	if (req->rep)
-		kx_rep_put(kx_of(xprt), req->rep);
-	req->rep = NULL;
+	kx_reply_put(kx_of(xprt), req);
 	rqst->rq_xprt = xprt;
 	kx_req_put(req);
 }

@@ -150,9 +150,9 @@ static void put_chunk(__be32 **p, const struct kx_chunk *chunk)
 	}
 }
 
-static void put_reply(__be32 **p, u32 xid)
+static void put_reply(__be32 **p, u32 xid, u32 status)
 {
-	const u32 words[] = { xid, 1, 0, 0, 0, 0 };
+	const u32 words[] = { xid, 1, 0, 0, 0, status };
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(words); i++)
@@ -178,13 +178,26 @@ static void reply_key(struct test_peer *peer, const struct keys_call *call, u32 
 	else
 		*p++ = 0;
 	if (!call->reply.n)
-		put_reply(&p, call->xid);
+		put_reply(&p, call->xid, 0);
 	test_peer_send(peer, call->at, (void *)p - (void *)start, key, 0);
 }
 
 static void reply(struct test_peer *peer, const struct keys_call *call)
 {
 	reply_key(peer, call, 0);
+}
+
+/* That the arguments are garbage; the call will be made again. */
+static void reply_useless(struct test_peer *peer, const struct keys_call *call)
+{
+	const u32 words[] = { call->xid, KX_VERSION, CALLS, KX_PROC_MSG, 0, 0, 0 };
+	__be32 *start = (__be32 *)(peer->mem.p + call->at), *p = start;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		*p++ = cpu_to_be32(words[i]);
+	put_reply(&p, call->xid, 4);
+	test_peer_send(peer, call->at, (void *)p - (void *)start, 0, 0);
 }
 
 static u32 first_key(const struct keys_call *call)
@@ -223,7 +236,7 @@ static void write_all(struct test_peer *peer, const struct keys_call *call)
 		write_seg(peer, &to->seg[i], 0);
 	if (!call->reply.n)
 		return;
-	put_reply(&p, call->xid);
+	put_reply(&p, call->xid, 0);
 	head = call->reply.seg[0];
 	if (head.length >= 24) {
 		DAT_LMR_TRIPLET iov = test_segment(&peer->mem, call->at + SIZE / 2, 24);
@@ -417,22 +430,35 @@ static void act_calls(struct test_peer *peer, const struct keys_call *call)
 	later(peer, call, 5, act_good);
 }
 
+/* A reply that is of no use, and no other. One after the other in the upcall. */
+static void act_useless(struct test_peer *peer, const struct keys_call *call)
+{
+	static bool done;
+
+	if (!done)
+		reply_useless(peer, call);
+	done = true;
+}
+
 static void (*const keys_acts[])(struct test_peer *peer, const struct keys_call *call) = {
 	act_good, act_good_inv, act_write_after, act_write_after_inv, act_twice, act_each,
 	act_silent, act_late, act_key_first, act_hang_up, act_reply_and_hang_up, act_beyond,
 	act_read_after, act_write_to_source, act_calls,
+	act_useless,		/* not at random */
 };
+
+#define KEYS_RANDOM	(ARRAY_SIZE(keys_acts) - 1)
 
 /* Good ones are as many as the others together: else nothing would come of the rest. */
 static void keys_heard(struct test_peer *peer, void *message)
 {
 	struct keys_call call;
-	u32 n = only >= 0 ? only : (int)keys_below(2 * ARRAY_SIZE(keys_acts));
+	u32 n = only >= 0 ? only : (int)keys_below(2 * KEYS_RANDOM);
 
 	get_call(message, &call);
 	call.at = SENT_AT + ((u8 *)message - peer->mem.p);
 	WRITE_ONCE(acts, acts + 1);
-	keys_acts[n < ARRAY_SIZE(keys_acts) ? n : n & 1](peer, &call);
+	keys_acts[n < KEYS_RANDOM || n == only ? n : n & 1](peer, &call);
 }
 
 /* What an RDMA Read has brought: the cookie is its last byte. */
