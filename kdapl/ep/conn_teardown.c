@@ -345,10 +345,13 @@ static void conn_destroy_dead_id(struct kdapl_conn *conn)
  */
 static bool conn_owes_ack(const struct kdapl_conn *conn)
 {
-	unsigned long ack_gp = READ_ONCE(conn->ack_gp);
+	unsigned long ack_gp;
 
-	return ack_gp && atomic_read(&conn->reason) == DAT_CONNECTION_EVENT_DISCONNECTED &&
-	       !poll_state_synchronize_rcu(ack_gp);
+	/* the reason first: it is set last */
+	if (atomic_read_acquire(&conn->reason) != DAT_CONNECTION_EVENT_DISCONNECTED)
+		return false;
+	ack_gp = READ_ONCE(conn->ack_gp);
+	return ack_gp && !poll_state_synchronize_rcu(ack_gp);
 }
 
 static void conn_work_end(struct work_struct *work)

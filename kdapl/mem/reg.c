@@ -484,7 +484,8 @@ static int reg_run(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_send_wr *
 		if (ret)
 			break;
 		ret = reg_execute(pd, wr);
-		if (!ret)
+		/* a device that was only slow may have registered the MR, which cannot be done twice */
+		if (!ret || ret == -ETIMEDOUT)
 			break;
 	}
 	mutex_unlock(&pd->lock);
