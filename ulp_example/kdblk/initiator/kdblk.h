@@ -283,6 +283,7 @@ int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode, u16 path);
 void kdblk_queue_conn_event(struct kdblk_queue *q, const DAT_EVENT *event);
 blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq);
 int kdblk_queue_poll(struct kdblk_queue *q);
+void kdblk_queue_poll_all(struct kdblk_queue *q);
 
 /* msgs.c */
 int kdblk_msgs_alloc(struct kdblk_msgs *msgs, u32 count, u32 size);

@@ -236,21 +236,37 @@ static void kdblk_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN
 	kdblk_completed(instance, event);
 }
 
-/* Poll a queue without upcalls. Any number of tasks may call this concurrently. */
-int kdblk_queue_poll(struct kdblk_queue *q)
+static int kdblk_queue_reap(struct kdblk_queue *q, int budget)
 {
 	DAT_EVENT event;
 	int n = 0;
 
-	if (!spin_trylock(&q->poll_lock))
-		return 0;
-	while (n < KDBLK_POLL_BUDGET && q->evd &&
-	       dat_evd_dequeue(q->evd, &event) == DAT_SUCCESS) {
+	lockdep_assert_held(&q->poll_lock);
+	while (n < budget && q->evd && dat_evd_dequeue(q->evd, &event) == DAT_SUCCESS) {
 		kdblk_completed(q, &event);
 		n++;
 	}
+	return n;
+}
+
+/* Poll a queue without upcalls. Any number of tasks may call this concurrently. */
+int kdblk_queue_poll(struct kdblk_queue *q)
+{
+	int n;
+
+	if (!spin_trylock(&q->poll_lock))
+		return 0;
+	n = kdblk_queue_reap(q, KDBLK_POLL_BUDGET);
 	spin_unlock(&q->poll_lock);
 	return n;
+}
+
+/* Take all answers that are there. Process context. */
+void kdblk_queue_poll_all(struct kdblk_queue *q)
+{
+	spin_lock(&q->poll_lock);
+	kdblk_queue_reap(q, q->asked + 1);
+	spin_unlock(&q->poll_lock);
 }
 
 /* ---- commands ---- */
