@@ -256,6 +256,7 @@ int kdblk_disk_add(struct kdblk_disk *disk)
 	mutex_lock(&disk->gate);
 	disk->gendisk = NULL;
 	mutex_unlock(&disk->gate);
+	cancel_work_sync(&disk->grow);	/* it may hold the last reference, and the queue the tags */
 	put_disk(gendisk);
 out_remove_sysfs:
 	kdblk_sysfs_remove(disk);
