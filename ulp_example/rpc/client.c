@@ -25,7 +25,8 @@
 #include "client.h"
 
 #define KDRPC_LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
-#define KDRPC_PAGES	(KDRPC_MAX_DATA / PAGE_SIZE + 1)	/* data may begin inside a page */
+/* data may begin inside a page, of any size */
+#define KDRPC_PAGES	(DIV_ROUND_UP(KDRPC_MAX_DATA, PAGE_SIZE) + 1)
 #define KDRPC_RETRY	HZ		/* between attempts to connect */
 #define KDRPC_PATIENCE	(10 * HZ)	/* with a server: longer than its slowest call takes */
 #define KDRPC_PAUSE	(HZ / 10)	/* before the first one: servers may end each connection */
