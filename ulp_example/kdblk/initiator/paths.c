@@ -195,8 +195,8 @@ static int kdblk_fence_by_another(struct kdblk_disk *disk)
  *
  * Context: may sleep, but not until they are finished; allocates nothing.
  * Return: -EAGAIN if they are not; ask again after KDBLK_AGAIN_MS. -EINTR if the disk is
- * connected again. Otherwise the commands may fail: they are finished, or no other path can take
- * them now.
+ * connected again, or the lost connection is not closed yet. Otherwise the commands may fail: they
+ * are finished, or no other path can take them now.
  */
 int kdblk_fence(struct kdblk_disk *disk)
 {
