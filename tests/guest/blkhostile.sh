@@ -340,6 +340,17 @@ mute_path() {
 	fuzz serve fence-mute 1
 	dd if="$(device v)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null &
 	kd_read=$!
+	step "it is lost, and the target is asked about it" until_true $((20 * slow)) \
+		logs "kdblkfuzz: a FENCE is not answered"
+	fuzz serve good
+	step "it comes back before there is an answer" until_true $((20 * slow)) is v live
+	step "the command does not fail" wait $kd_read
+	step "the path that was asked leaves" within 30 detach w
+	must "it comes back" second_path keepalive_ms=600000
+	dmesg -c >/dev/null
+	fuzz serve fence-mute 1
+	dd if="$(device v)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null &
+	kd_read=$!
 	step "it is lost" until_true $((20 * slow)) refused is v live
 	step "the target is asked about it" until_true $((20 * slow)) \
 		logs "kdblkfuzz: a FENCE is not answered"
