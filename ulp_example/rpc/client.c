@@ -250,7 +250,7 @@ static void kdrpc_kick(struct kdrpc_client *c)
 	dat_evd_post_se(READ_ONCE(c->evd), &event);
 }
 
-/* Begin a call. Context: any, hard interrupts included. */
+/* Begin a call. Context: any, hard interrupts included (with PREEMPT_RT only threaded ones). */
 void kdrpc_submit(struct kdrpc_client *c, struct kdrpc_call *call)
 {
 	/* The upcall takes all that are on the list, so the first one wakes it for the others. */
