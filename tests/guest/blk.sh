@@ -222,6 +222,46 @@ fio_run() {
 	grep -v '^$' "$TMPDIR/fio.log" | head -30
 	return 1
 }
+# A task that submits a polled read, and looks for its end only when the block layer has waited for
+# it too long. That read and its data are there, and no session was lost.
+polls_late() {	# NAME
+	set_to 1000 "/sys/block/$(cat "$kd_initiator/$1/device")/queue/io_timeout"
+	timeout 60 python3 - "$(device "$1")" <<-'END'
+		import ctypes, mmap, os, struct, sys, time
+		libc = ctypes.CDLL(None, use_errno=True)
+		def call(*words):
+		    n = libc.syscall(*[ctypes.c_long(word) for word in words])
+		    if n < 0:
+		        sys.exit("system call %d: %s" % (words[0], os.strerror(ctypes.get_errno())))
+		    return n
+		def address(memory):
+		    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+		setup, enter, iopoll, read, getevents = 425, 426, 1, 22, 1
+		params = bytearray(120)
+		struct.pack_into("<I", params, 8, iopoll)
+		ring = call(setup, 4, address(params))
+		entries, = struct.unpack_from("<I", params, 0)
+		cq_entries, = struct.unpack_from("<I", params, 4)
+		sq = struct.unpack_from("<8I", params, 40)
+		cq = struct.unpack_from("<8I", params, 80)
+		submit = mmap.mmap(ring, sq[6] + 4 * entries)
+		done = mmap.mmap(ring, cq[5] + 16 * cq_entries, offset=0x8000000)
+		sqes = mmap.mmap(ring, 64 * entries, offset=0x10000000)
+		disk = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+		data, same = mmap.mmap(-1, 4096), mmap.mmap(-1, 4096)
+		struct.pack_into("<BBHiQQIIQ", sqes, 0, read, 0, 0, disk, 0, address(data), 4096, 0, 7)
+		struct.pack_into("<I", submit, sq[6], 0)
+		struct.pack_into("<I", submit, sq[1], 1)
+		if call(enter, ring, 1, 0, 0, 0, 0) != 1:
+		    sys.exit("nothing was submitted")
+		time.sleep(5)
+		call(enter, ring, 0, 1, getevents, 0, 0)
+		if struct.unpack_from("<Qi", done, cq[5]) != (7, 4096):
+		    sys.exit("the read failed: %d, %d" % struct.unpack_from("<Qi", done, cq[5]))
+		os.preadv(disk, [same], 0)
+		sys.exit(data[:] != same[:])
+	END
+}
 verify() {
 	must "a disk of 128 MiB" null_disk 0 128
 	must "the target exports it" export_disk d /dev/nullb0 allow_any=1
@@ -241,6 +281,9 @@ verify() {
 		--rw=randwrite --bsrange=4k-64k --size=${m}m
 	fio_verify "polled, 16 at a time" "$(device d)" --hipri=1 --iodepth=16 \
 		--rw=randwrite --bsrange=4k-64k --size=${m}m
+	kd_n=$(stat_of d losses)
+	step "polled too late" polls_late d
+	step "that ended no session" lost d "$kd_n"
 	step "leaves" leave d
 	must "a portal for transfers of 1 MiB" portal u "$b-1" port=14421 max_io=1048576 buffers=4 \
 		inline_size=16384

@@ -141,6 +141,8 @@ step "it has the name of the disk" grep -qx KDBLK_NAME=d "$TMPDIR/uevents"
 step "and of its device" grep -qx KDBLK_DEVICE=kdblk0 "$TMPDIR/uevents"
 step "uevent when recovery gives up" until_true 60 told failed
 step "kdblkctl list shows it" prints '^d  *kdblk0  *failed' list
+# For the next loss; an attribute of the connection may be changed now.
+set_to 100 $kd_initiator/d/fast_io_fail_ms
 # What kdblk-reconnect@d.service runs.
 "$tools/kdblkctl" connect --retry -- d >"$TMPDIR/again" 2>&1 &
 again=$!
@@ -149,6 +151,14 @@ tell "$(cat "$TMPDIR/again")"
 set_to 1 $kd_target/portals/t/enable
 step "and does" wait $again
 step "uevent of the return" until_true 20 told live
+told_again() { [ "$(grep -cx "KDBLK_STATE=$1" "$TMPDIR/uevents")" = 2 ]; }
+fails_commands() { grep -qx "failing 1" $kd_initiator/d/stats; }
+set_to 0 $kd_target/portals/t/enable
+step "commands fail soon, attempts go on" until_true 20 fails_commands
+step "uevent when recovery gives up then" until_true 60 told_again failed
+set_to 0 $kd_initiator/d/fast_io_fail_ms
+set_to 1 $kd_target/portals/t/enable
+step "it is connected again" ctl connect --retry -- d
 kill $monitor
 wait $monitor || :
 

@@ -279,6 +279,48 @@ cache_of_paths() {
 	step "the flush on the first one fails" refused flushes v
 	rmdir $kd_initiator/w
 }
+# One path notices the restart late, when the other one has logged in again. Its flush is not
+# answered, and has to fail where it is sent next.
+reads() { within 60 dd if="$(device "$1")" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null; }
+late_path() {
+	wanted "target late path" || return 0
+	step "it leaves" leaves
+	attributes $kd_initiator/v fast_io_fail_ms=300 reconnect_max=1000
+	step "a path whose commands are to fail soon" connects
+	echo $((5000 * slow)) >"/sys/block/$(cat $kd_initiator/v/device)/queue/io_timeout"
+	must "another path to the disk" second_path
+	step "a write on the first path" writes v
+	fuzz serve answer-mute 1
+	within 60 sync "$(device v)" &
+	kd_sync=$!
+	sleep 1
+	step "a flush on it is not answered" kill -0 $kd_sync
+	fuzz serve restart-unseen 1
+	step "the machine restarts" reads w
+	fuzz serve answer-leave 1
+	step "the other path notices it" reads w
+	step "the first one does not" kill -0 $kd_sync
+	fuzz serve reject-again
+	step "it is lost, and its flush fails" refused wait $kd_sync
+	step "so does the next one, on the other path" refused flushes w
+	step "but not the one after it" flushes w
+	fuzz serve good
+	step "the first path is back" until_true $((20 * slow)) is v live
+	step "no flush fails there" flushes v
+	step "a write on it" writes v
+	step "the other path leaves" set_to 0 $kd_initiator/w/connect
+	fuzz serve restart-unseen 1
+	step "the machine restarts, and the first path does not notice" reads v
+	step "the other path comes back" set_to 1 $kd_initiator/w/connect
+	step "the flush there fails" refused flushes w
+	step "but not twice" flushes w
+	step "the other path leaves" set_to 0 $kd_initiator/w/connect
+	rmdir $kd_initiator/w
+	fuzz serve good
+	step "it leaves" leaves
+	attributes $kd_initiator/v fast_io_fail_ms=0 reconnect_max=3
+	step "it connects again" connects
+}
 second_path() {	# ATTRIBUTE=VALUE...
 	mkdir $kd_initiator/w &&
 		attributes $kd_initiator/w ia="$b-1" address=192.0.2.1 port=4800 disk=x queues=1 \
@@ -295,6 +337,17 @@ mute_path() {
 	step "it leaves" leaves
 	attributes $kd_initiator/v fast_io_fail_ms=1 reconnect_max=1000
 	step "the first path connects, with commands that are to fail soon" connects
+	fuzz serve fence-mute 1
+	dd if="$(device v)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null &
+	kd_read=$!
+	step "it is lost, and the target is asked about it" until_true $((20 * slow)) \
+		logs "kdblkfuzz: a FENCE is not answered"
+	fuzz serve good
+	step "it comes back before there is an answer" until_true $((20 * slow)) is v live
+	step "the command does not fail" wait $kd_read
+	step "the path that was asked leaves" within 30 detach w
+	must "it comes back" second_path keepalive_ms=600000
+	dmesg -c >/dev/null
 	fuzz serve fence-mute 1
 	dd if="$(device v)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null &
 	kd_read=$!
@@ -330,6 +383,7 @@ target() {
 	step "it connects to one that is good" connects
 	restart
 	cache_of_paths
+	late_path
 	mute_path
 	for kd_name in $(grep -E '^answer-' $fuzzer/serve); do
 		wanted "target $kd_name" || continue

@@ -25,7 +25,8 @@
 #include "client.h"
 
 #define KDRPC_LOCAL	(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
-#define KDRPC_PAGES	(KDRPC_MAX_DATA / PAGE_SIZE + 1)	/* data may begin inside a page */
+/* data may begin inside a page, of any size */
+#define KDRPC_PAGES	(DIV_ROUND_UP(KDRPC_MAX_DATA, PAGE_SIZE) + 1)
 #define KDRPC_RETRY	HZ		/* between attempts to connect */
 #define KDRPC_PATIENCE	(10 * HZ)	/* with a server: longer than its slowest call takes */
 #define KDRPC_PAUSE	(HZ / 10)	/* before the first one: servers may end each connection */
@@ -249,7 +250,7 @@ static void kdrpc_kick(struct kdrpc_client *c)
 	dat_evd_post_se(READ_ONCE(c->evd), &event);
 }
 
-/* Begin a call. Context: any, hard interrupts included. */
+/* Begin a call. Context: any, hard interrupts included (with PREEMPT_RT only threaded ones). */
 void kdrpc_submit(struct kdrpc_client *c, struct kdrpc_call *call)
 {
 	/* The upcall takes all that are on the list, so the first one wakes it for the others. */

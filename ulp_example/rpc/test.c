@@ -67,7 +67,7 @@ static void test_done(struct kdrpc_call *call)
 	wake_up_all(&test_wait);
 }
 
-/* In a hard interrupt. */
+/* In a hard interrupt; with PREEMPT_RT in a thread, as kDAPL needs it. */
 static void test_irq(struct irq_work *irq)
 {
 	struct test_thread *t = container_of(irq, struct test_thread, irq);
@@ -150,7 +150,7 @@ static int test_thread_start(struct test_thread *t, struct kdrpc_client *client)
 	t->call.done = test_done;
 	t->call.sgl = &t->sg;
 	t->call.nents = 1;
-	t->irq = IRQ_WORK_INIT_HARD(test_irq);
+	t->irq = IRQ_WORK_INIT(test_irq);
 	t->data = kmalloc(size, GFP_KERNEL);
 	t->expected = kmalloc(size, GFP_KERNEL);
 	if (!t->data || !t->expected)

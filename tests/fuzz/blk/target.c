@@ -27,7 +27,7 @@ enum act {
 	LOGIN_INVALIDATE, LOGIN_LEAVE, LOGIN_JUNK,
 	ANSWER, TAG_IDLE, TWICE, OPCODE, SIZE, DATA, NO_INVALIDATION, OTHER_KEY, MUTE, LEAVE,
 	LATE_WRITE, LATE_READ, WRONG_WAY, BEYOND, STEAL, FLOOD, EARLY, RANDOM,
-	ALIVE, ALIVE_MUTE, ALIVE_TWICE, ALIVE_LONG, RESTART, FENCE_MUTE,
+	ALIVE, ALIVE_MUTE, ALIVE_TWICE, ALIVE_LONG, RESTART, RESTART_UNSEEN, FENCE_MUTE,
 };
 
 #define ROW(name, act, type, field, bytes, to) \
@@ -152,6 +152,8 @@ static const struct {
 	ROW("alive-capacity-negative", ALIVE, alive_rsp, capacity, 8, -512ull),
 	/* the machine: connections end, the next logins are told another boot id */
 	{ "restart", RESTART },
+	/* the same, but the initiator does not notice yet that its connections have ended */
+	{ "restart-unseen", RESTART_UNSEEN },
 	/* one path is lost and cannot come back; what is asked about it is not answered */
 	{ "fence-mute", FENCE_MUTE },
 };
@@ -339,6 +341,8 @@ static void answer(struct fz_link *link, u32 tag)
 			leave(link);
 		return;
 	}
+	if (now(RESTART_UNSEEN))
+		tgt.boot++;
 	if (now(FENCE_MUTE)) {
 		leave(link);
 		return;

@@ -9,16 +9,20 @@
  * on one and flushes on another. So a FLUSH covers what was written on any path. The first path
  * that connects after a restart finds what all have lost, and the next FLUSH fails, on whichever
  * path it is sent.
+ *
+ * A path may notice the restart after another one has logged in again, and have writes to report
+ * only then: those of a FLUSH that was not answered, or whose answers were not polled for.
  */
 #define pr_fmt(fmt) "kdblk: " fmt
 
 #include "kdblk.h"
 
 /*
- * Protects the lists of mates and changes of boot ids. A FLUSH takes it only if there are other
- * paths; a write never does.
+ * Protects the lists of mates and changes of boot ids. Commands take it only if there are other
+ * paths: a FLUSH, and the first write after one.
  */
 static DEFINE_SPINLOCK(kdblk_mates_lock);
+static u64 kdblk_logins;
 
 /* Are both from the same start of the target's machine? */
 static bool kdblk_same_boot(const struct kdblk_login_rsp *a, const struct kdblk_login_rsp *b)
@@ -66,31 +70,73 @@ void kdblk_mates_del(struct kdblk_disk *disk)
 	spin_unlock_irqrestore(&kdblk_mates_lock, flags);
 }
 
+static void kdblk_tell_cache_lost(struct kdblk_disk *disk)
+{
+	pr_err("%s: the target's machine has restarted, and writes that it had answered were not flushed: they may be lost, so the next flush fails\n",
+	       kdblk_name(disk));
+}
+
+/* Has another path logged in since, to a machine that had restarted? */
+static bool kdblk_outdated(const struct kdblk_disk *disk)
+{
+	const struct kdblk_disk *mate;
+
+	list_for_each_entry(mate, &disk->mates, mates) {
+		if (mate->login > disk->login && !kdblk_same_boot(&mate->geometry, &disk->geometry))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * kdblk_unflushed - take note of writes that the target has answered, and may have in its cache
+ * @disk: path of the writes, or of a FLUSH that was to cover them and has not succeeded
+ *
+ * Context: any.
+ */
+void kdblk_unflushed(struct kdblk_disk *disk)
+{
+	unsigned long flags;
+	bool lost;
+
+	WRITE_ONCE(disk->dirty, true);
+	if (list_empty(&disk->mates))
+		return;
+	spin_lock_irqsave(&kdblk_mates_lock, flags);
+	lost = kdblk_outdated(disk) && xchg(&disk->dirty, false) &&
+	       le16_to_cpu(disk->geometry.flags) & KDBLK_DISK_CACHE;
+	if (lost)
+		kdblk_lose_cache(disk, true);
+	spin_unlock_irqrestore(&kdblk_mates_lock, flags);
+	if (lost)
+		kdblk_tell_cache_lost(disk);
+}
+
 /* At a LOGIN: has the target's machine restarted, and may writes be lost that it answered? */
 void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *geo)
 {
 	struct kdblk_login_rsp *known = &disk->geometry;
+	bool lost = false, first = !disk->connects;
 	struct kdblk_disk *mate;
 	unsigned long flags;
-	bool lost = false;
 
 	spin_lock_irqsave(&kdblk_mates_lock, flags);
-	/* Paths with another boot id have not noticed the restart yet, if this one has. */
+	/* Paths with another boot id have not noticed the restart, if this one has, or is new. */
 	list_for_each_entry(mate, &disk->mates, mates) {
 		if (!kdblk_same_boot(&mate->geometry, geo) &&
-		    (kdblk_same_boot(&mate->geometry, known) || !READ_ONCE(mate->joined)))
+		    (first || kdblk_same_boot(&mate->geometry, known) || !READ_ONCE(mate->joined)))
 			lost |= xchg(&mate->dirty, false);
 	}
 	if (!kdblk_same_boot(known, geo))
 		lost |= xchg(&disk->dirty, false);
 	memcpy(known->boot, geo->boot, sizeof(known->boot));
+	disk->login = ++kdblk_logins;
 	lost &= !!(le16_to_cpu(geo->flags) & KDBLK_DISK_CACHE);
 	if (lost)
 		kdblk_lose_cache(disk, true);
 	spin_unlock_irqrestore(&kdblk_mates_lock, flags);
 	if (lost)
-		pr_err("%s: the target's machine has restarted, and writes that it had answered were not flushed: they may be lost, so the next flush fails\n",
-		       kdblk_name(disk));
+		kdblk_tell_cache_lost(disk);
 }
 
 /**
@@ -98,7 +144,7 @@ void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *g
  * @disk: path that it is sent on
  *
  * Context: any.
- * Return: whether there are writes that it covers. If it does not succeed, @disk is dirty again.
+ * Return: whether there are writes that it covers. If it fails, they are unflushed again.
  */
 bool kdblk_flush_covers(struct kdblk_disk *disk)
 {

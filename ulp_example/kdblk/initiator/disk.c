@@ -57,6 +57,12 @@ static enum blk_eh_timer_return kdblk_timeout_rq(struct request *rq)
 {
 	struct kdblk_queue *q = rq->mq_hctx->driver_data;
 
+	/* A task that submits and does not poll must not end the session of all others. */
+	if (q->polled) {
+		kdblk_queue_poll_all(q);
+		if (blk_mq_rq_state(rq) != MQ_RQ_IN_FLIGHT)
+			return BLK_EH_DONE;
+	}
 	/* The request keeps its tag; recovery replays it with the others. */
 	kdblk_lost(q->disk, "the target did not answer a command in time");
 	return BLK_EH_RESET_TIMER;
@@ -250,6 +256,7 @@ int kdblk_disk_add(struct kdblk_disk *disk)
 	mutex_lock(&disk->gate);
 	disk->gendisk = NULL;
 	mutex_unlock(&disk->gate);
+	cancel_work_sync(&disk->grow);	/* it may hold the last reference, and the queue the tags */
 	put_disk(gendisk);
 out_remove_sysfs:
 	kdblk_sysfs_remove(disk);

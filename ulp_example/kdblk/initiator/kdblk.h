@@ -145,6 +145,7 @@ struct kdblk_disk {
 	bool dirty;			/* writes were answered since the last FLUSH */
 	bool cache_lost;		/* such writes may be lost: the next FLUSH fails */
 	struct list_head mates;		/* the other paths to this disk, for these two: cache.c */
+	u64 login;			/* increases with each LOGIN of any disk: cache.c */
 	const char *lost_why;		/* of the first loss since the attempt began */
 	int last_error;
 	char reason[KDBLK_ERROR_LEN];	/* the same in words */
@@ -267,6 +268,7 @@ void kdblk_paths_exit(void);
 void kdblk_mates_add(struct kdblk_disk *disk, struct kdblk_disk *mate);
 void kdblk_mates_del(struct kdblk_disk *disk);
 void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *geo);
+void kdblk_unflushed(struct kdblk_disk *disk);
 bool kdblk_flush_covers(struct kdblk_disk *disk);
 bool kdblk_flush_fails(struct kdblk_disk *disk);
 
@@ -283,6 +285,7 @@ int kdblk_queue_admin(struct kdblk_queue *q, u8 opcode, u16 path);
 void kdblk_queue_conn_event(struct kdblk_queue *q, const DAT_EVENT *event);
 blk_status_t kdblk_queue_post(struct kdblk_queue *q, struct request *rq);
 int kdblk_queue_poll(struct kdblk_queue *q);
+void kdblk_queue_poll_all(struct kdblk_queue *q);
 
 /* msgs.c */
 int kdblk_msgs_alloc(struct kdblk_msgs *msgs, u32 count, u32 size);

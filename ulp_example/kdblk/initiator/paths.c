@@ -92,27 +92,35 @@ static u64 kdblk_go_astray(struct kdblk_disk *disk)
 	return stray->turn;
 }
 
+/* @by cannot be asked any more, or need not be: @disk is connected again. */
+static bool kdblk_fence_over(const struct kdblk_disk *by, const struct kdblk_disk *disk)
+{
+	return READ_ONCE(by->broken) || READ_ONCE(by->stopping) ||
+	       (disk && READ_ONCE(disk->joined));
+}
+
 /*
- * Ask the target of @by to end another path. Nothing else uses the administration tag of @by.
+ * Ask the target of @by to end @path, that of @disk or of an earlier disk (NULL). Nothing else uses
+ * the administration tag of @by.
  * Return: 0 if nothing of that path is left, -EAGAIN if it is ending, or another error.
  */
-static int kdblk_fence_ask(struct kdblk_disk *by, u16 path)
+static int kdblk_fence_ask(struct kdblk_disk *by, u16 path, const struct kdblk_disk *disk)
 {
 	long limit = msecs_to_jiffies(by->config.keepalive_ms);
 	int err;
 
 	/* A keepalive may be under way. */
-	if (!wait_event_timeout(by->wait, !READ_ONCE(by->admin_busy) || READ_ONCE(by->broken) ||
-				READ_ONCE(by->stopping), limit))
+	if (!wait_event_timeout(by->wait, !READ_ONCE(by->admin_busy) || kdblk_fence_over(by, disk),
+				limit))
 		return -ETIMEDOUT;
-	if (READ_ONCE(by->broken) || READ_ONCE(by->stopping))
+	if (kdblk_fence_over(by, disk))
 		return -ECONNRESET;
 	err = kdblk_queue_admin(&by->queues[0], KDBLK_OP_FENCE, path);
 	if (err)
 		return err;
 	/* the acquire pairs with kdblk_admin_answered() */
 	if (!wait_event_timeout(by->wait, !smp_load_acquire(&by->admin_busy) ||
-				READ_ONCE(by->broken) || READ_ONCE(by->stopping), limit))
+				kdblk_fence_over(by, disk), limit))
 		return -ETIMEDOUT;
 	if (READ_ONCE(by->admin_busy))
 		return -ECONNRESET;
@@ -127,9 +135,9 @@ static int kdblk_fence_ask(struct kdblk_disk *by, u16 path)
 	}
 }
 
-static int kdblk_fence_once(struct kdblk_disk *by, u16 path)
+static int kdblk_fence_once(struct kdblk_disk *by, u16 path, const struct kdblk_disk *disk)
 {
-	int err = kdblk_fence_ask(by, path);
+	int err = kdblk_fence_ask(by, path, disk);
 
 	trace_kdblk_fence(by, path, err);
 	return err;
@@ -173,10 +181,12 @@ static int kdblk_fence_by_another(struct kdblk_disk *disk)
 
 	while ((by = kdblk_pin_next(disk, by))) {
 		err = -EAGAIN;
-		mutex_lock(&by->fence);
-		if (READ_ONCE(by->state) == KDBLK_LIVE)
-			err = kdblk_fence_once(by, disk->config.path);
-		mutex_unlock(&by->fence);
+		/* Others may ask for long, or send a KEEPALIVE. */
+		if (mutex_trylock(&by->fence)) {
+			if (READ_ONCE(by->state) == KDBLK_LIVE)
+				err = kdblk_fence_once(by, disk->config.path, disk);
+			mutex_unlock(&by->fence);
+		}
 		ret = -EAGAIN;
 		if (!err)
 			break;
@@ -195,8 +205,8 @@ static int kdblk_fence_by_another(struct kdblk_disk *disk)
  *
  * Context: may sleep, but not until they are finished; allocates nothing.
  * Return: -EAGAIN if they are not; ask again after KDBLK_AGAIN_MS. -EINTR if the disk is
- * connected again. Otherwise the commands may fail: they are finished, or no other path can take
- * them now.
+ * connected again, or the lost connection is not closed yet. Otherwise the commands may fail: they
+ * are finished, or no other path can take them now.
  */
 int kdblk_fence(struct kdblk_disk *disk)
 {
@@ -232,6 +242,18 @@ static struct kdblk_stray *kdblk_first_stray(struct kdblk_disk *disk)
 	return found;
 }
 
+/* A path is connected again: nobody need wait for an answer about it. */
+static void kdblk_wake_fences(void)
+{
+	struct kdblk_disk *by;
+
+	lockdep_assert_held(&kdblk_paths_lock);
+	list_for_each_entry(by, &kdblk_paths, paths) {
+		if (by->fencing)
+			wake_up_all(&by->wait);
+	}
+}
+
 /**
  * kdblk_join - let a path take commands
  * @disk: disk that has logged in
@@ -257,11 +279,12 @@ int kdblk_join(struct kdblk_disk *disk)
 			path = stray->path;
 		} else {
 			WRITE_ONCE(disk->joined, true);
+			kdblk_wake_fences();
 		}
 		mutex_unlock(&kdblk_paths_lock);
 		if (!stray)
 			return 0;
-		err = kdblk_fence_once(disk, path);
+		err = kdblk_fence_once(disk, path, NULL);
 		if (!err)
 			kdblk_settled(turn);
 		else if (READ_ONCE(disk->broken) || READ_ONCE(disk->stopping))

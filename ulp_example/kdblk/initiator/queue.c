@@ -194,10 +194,8 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 		WRITE_ONCE(q->disk->answered, true);
 	io = blk_mq_rq_to_pdu(rq);
 	io->status = kdblk_status(le16_to_cpu(rsp.status));
-	if (slot->cached && !READ_ONCE(q->disk->dirty))
-		WRITE_ONCE(q->disk->dirty, true);
-	if (slot->covers && io->status)
-		WRITE_ONCE(q->disk->dirty, true);
+	if ((slot->cached && !READ_ONCE(q->disk->dirty)) || (slot->covers && io->status))
+		kdblk_unflushed(q->disk);
 	trace_kdblk_done(q, tag, rsp.opcode, le16_to_cpu(rsp.status));
 	if (data)
 		kdblk_copy_to(rq, buf + 1);
@@ -236,21 +234,37 @@ static void kdblk_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN
 	kdblk_completed(instance, event);
 }
 
-/* Poll a queue without upcalls. Any number of tasks may call this concurrently. */
-int kdblk_queue_poll(struct kdblk_queue *q)
+static int kdblk_queue_reap(struct kdblk_queue *q, int budget)
 {
 	DAT_EVENT event;
 	int n = 0;
 
-	if (!spin_trylock(&q->poll_lock))
-		return 0;
-	while (n < KDBLK_POLL_BUDGET && q->evd &&
-	       dat_evd_dequeue(q->evd, &event) == DAT_SUCCESS) {
+	lockdep_assert_held(&q->poll_lock);
+	while (n < budget && q->evd && dat_evd_dequeue(q->evd, &event) == DAT_SUCCESS) {
 		kdblk_completed(q, &event);
 		n++;
 	}
+	return n;
+}
+
+/* Poll a queue without upcalls. Any number of tasks may call this concurrently. */
+int kdblk_queue_poll(struct kdblk_queue *q)
+{
+	int n;
+
+	if (!spin_trylock(&q->poll_lock))
+		return 0;
+	n = kdblk_queue_reap(q, KDBLK_POLL_BUDGET);
 	spin_unlock(&q->poll_lock);
 	return n;
+}
+
+/* Take all answers that are there. Process context. */
+void kdblk_queue_poll_all(struct kdblk_queue *q)
+{
+	spin_lock(&q->poll_lock);
+	kdblk_queue_reap(q, q->asked + 1);
+	spin_unlock(&q->poll_lock);
 }
 
 /* ---- commands ---- */
@@ -367,7 +381,7 @@ static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot
 	slot->lent = false;
 	slot->rq = NULL;
 	if (slot->covers)
-		WRITE_ONCE(q->disk->dirty, true);
+		kdblk_unflushed(q->disk);
 	switch (DAT_GET_TYPE(ret)) {
 	case DAT_INVALID_STATE:
 		/* The state of the Endpoint: a connection event with the reason will follow. */
@@ -702,7 +716,7 @@ void kdblk_queue_close(struct kdblk_queue *q)
 		rq = slot->rq;
 		slot->rq = NULL;
 		if (rq && slot->covers)
-			WRITE_ONCE(q->disk->dirty, true);
+			kdblk_unflushed(q->disk);
 		if (rq)
 			kdblk_again(q, rq);
 	}

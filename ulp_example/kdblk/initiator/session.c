@@ -385,18 +385,22 @@ static void kdblk_fast_fail_work(struct work_struct *work)
 					       fast_fail);
 	int state = READ_ONCE(disk->state), err;
 
-	if ((state != KDBLK_RECOVERING && state != KDBLK_FAILED) || READ_ONCE(disk->failing))
+	if (state != KDBLK_RECOVERING && state != KDBLK_FAILED)
 		return;
+	if (READ_ONCE(disk->failing)) {
+		kdblk_disk_release(disk);	/* the attempts have ended: tell user space */
+		return;
+	}
 	/* Before there is a block device, and when it has gone, no command is left to fail. */
 	err = kdblk_disk_exists(disk) ? kdblk_fence(disk) : 0;
-	if (err == -EAGAIN) {
-		if (++disk->fences == KDBLK_FENCES_TOLD && __ratelimit(&disk->log))
-			pr_warn("%s: commands of the lost connection do not fail yet, as the target may still execute them\n",
-				kdblk_name(disk));
+	if (err == -EAGAIN && ++disk->fences == KDBLK_FENCES_TOLD && __ratelimit(&disk->log))
+		pr_warn("%s: commands of the lost connection do not fail yet, as the target may still execute them\n",
+			kdblk_name(disk));
+	/* After -EINTR too: if the disk is connected again, kdblk_live() cancels this. */
+	if (err == -EAGAIN || err == -EINTR) {
 		queue_delayed_work(kdblk_wq, &disk->fast_fail, msecs_to_jiffies(KDBLK_AGAIN_MS));
-	}
-	if (err == -EAGAIN || err == -EINTR)
 		return;
+	}
 	if (state == KDBLK_RECOVERING && __ratelimit(&disk->log))
 		pr_warn("%s: no connection for %u ms: commands fail from now on, attempts go on\n",
 			kdblk_name(disk), disk->config.fast_io_fail_ms);

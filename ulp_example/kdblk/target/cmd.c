@@ -338,8 +338,8 @@ static bool kdt_carries_data(const struct kdblk_cmd *wire)
 static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, u32 len)
 {
 	const struct kdt_session *s = q->s;
-	const struct kdt_disk *disk = s->disk;
 	u32 length, max = KDT_MAX_RANGE;
+	const struct kdt_disk *disk;
 	u8 allowed = 0;
 	bool data = false;
 	u64 offset, capacity;
@@ -410,6 +410,7 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 
 	if (!test_bit_acquire(KDT_LIVE, &s->bits))
 		return "no login";
+	disk = s->disk;		/* not before: a LOGIN may be under way */
 	if (tag >= q->depth)
 		return "the tag is too large";
 	if (wire->opcode == KDBLK_OP_FLUSH) {
