@@ -18,8 +18,8 @@
 #include "kdblk.h"
 
 /*
- * Protects the lists of mates and changes of boot ids. Commands take it only if there are other
- * paths: a FLUSH, and the first write after one.
+ * Protects the lists of mates, changes of boot ids, and FLUSHes under way. Of the commands each
+ * FLUSH takes it, and with other paths the first write after one.
  */
 static DEFINE_SPINLOCK(kdblk_mates_lock);
 static u64 kdblk_logins;
@@ -90,7 +90,7 @@ static bool kdblk_outdated(const struct kdblk_disk *disk)
 
 /**
  * kdblk_unflushed - take note of writes that the target has answered, and may have in its cache
- * @disk: path of the writes, or of a FLUSH that was to cover them and has not succeeded
+ * @disk: path of the writes, or of a FLUSH that was to cover them and has failed
  *
  * Context: any.
  */
@@ -112,6 +112,13 @@ void kdblk_unflushed(struct kdblk_disk *disk)
 		kdblk_tell_cache_lost(disk);
 }
 
+/* A path has not noticed a restart: has it lost writes, or is about to? */
+static bool kdblk_mate_loses(struct kdblk_disk *mate)
+{
+	mate->covering_lost = mate->covering;
+	return xchg(&mate->dirty, false) || mate->covering;
+}
+
 /* At a LOGIN: has the target's machine restarted, and may writes be lost that it answered? */
 void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *geo)
 {
@@ -125,7 +132,7 @@ void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *g
 	list_for_each_entry(mate, &disk->mates, mates) {
 		if (!kdblk_same_boot(&mate->geometry, geo) &&
 		    (first || kdblk_same_boot(&mate->geometry, known) || !READ_ONCE(mate->joined)))
-			lost |= xchg(&mate->dirty, false);
+			lost |= kdblk_mate_loses(mate);
 	}
 	if (!kdblk_same_boot(known, geo))
 		lost |= xchg(&disk->dirty, false);
@@ -144,23 +151,43 @@ void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *g
  * @disk: path that it is sent on
  *
  * Context: any.
- * Return: whether there are writes that it covers. If it fails, they are unflushed again.
+ * Return: whether there are writes that it covers. kdblk_flush_over() must follow then.
  */
 bool kdblk_flush_covers(struct kdblk_disk *disk)
 {
-	bool covers = xchg(&disk->dirty, false);
 	struct kdblk_disk *mate;
 	unsigned long flags;
+	bool covers;
 
-	if (list_empty(&disk->mates))
-		return covers;
 	spin_lock_irqsave(&kdblk_mates_lock, flags);
+	covers = xchg(&disk->dirty, false);
 	list_for_each_entry(mate, &disk->mates, mates) {
 		if (kdblk_same_boot(&mate->geometry, &disk->geometry))
 			covers |= xchg(&mate->dirty, false);
 	}
+	disk->covering += covers;
 	spin_unlock_irqrestore(&kdblk_mates_lock, flags);
 	return covers;
+}
+
+/**
+ * kdblk_flush_over - a FLUSH that covers writes is over
+ * @disk: path that it was sent on
+ * @failed: the writes are unflushed again
+ *
+ * Context: any.
+ */
+void kdblk_flush_over(struct kdblk_disk *disk, bool failed)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&kdblk_mates_lock, flags);
+	failed = failed && !disk->covering_lost;	/* another path has told already */
+	if (!--disk->covering)
+		disk->covering_lost = false;
+	spin_unlock_irqrestore(&kdblk_mates_lock, flags);
+	if (failed)
+		kdblk_unflushed(disk);
 }
 
 /* Return whether a FLUSH has to fail, since writes before it were lost. */

@@ -143,6 +143,8 @@ struct kdblk_disk {
 	bool quiesced;			/* under @gate */
 	struct mutex gate;		/* @gendisk, @quiesced */
 	bool dirty;			/* writes were answered since the last FLUSH */
+	u32 covering;			/* FLUSHes under way that cover such writes: cache.c */
+	bool covering_lost;		/* another path has told that these may be lost: cache.c */
 	bool cache_lost;		/* such writes may be lost: the next FLUSH fails */
 	struct list_head mates;		/* the other paths to this disk, for these two: cache.c */
 	u64 login;			/* increases with each LOGIN of any disk: cache.c */
@@ -270,6 +272,7 @@ void kdblk_mates_del(struct kdblk_disk *disk);
 void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *geo);
 void kdblk_unflushed(struct kdblk_disk *disk);
 bool kdblk_flush_covers(struct kdblk_disk *disk);
+void kdblk_flush_over(struct kdblk_disk *disk, bool failed);
 bool kdblk_flush_fails(struct kdblk_disk *disk);
 
 /* queue.c */

@@ -194,8 +194,10 @@ static const char *kdblk_answered(struct kdblk_queue *q, const DAT_DTO_COMPLETIO
 		WRITE_ONCE(q->disk->answered, true);
 	io = blk_mq_rq_to_pdu(rq);
 	io->status = kdblk_status(le16_to_cpu(rsp.status));
-	if ((slot->cached && !READ_ONCE(q->disk->dirty)) || (slot->covers && io->status))
+	if (slot->cached && !READ_ONCE(q->disk->dirty))
 		kdblk_unflushed(q->disk);
+	if (slot->covers)
+		kdblk_flush_over(q->disk, io->status);
 	trace_kdblk_done(q, tag, rsp.opcode, le16_to_cpu(rsp.status));
 	if (data)
 		kdblk_copy_to(rq, buf + 1);
@@ -381,7 +383,7 @@ static blk_status_t kdblk_refused(struct kdblk_queue *q, struct kdblk_slot *slot
 	slot->lent = false;
 	slot->rq = NULL;
 	if (slot->covers)
-		kdblk_unflushed(q->disk);
+		kdblk_flush_over(q->disk, true);
 	switch (DAT_GET_TYPE(ret)) {
 	case DAT_INVALID_STATE:
 		/* The state of the Endpoint: a connection event with the reason will follow. */
@@ -716,7 +718,7 @@ void kdblk_queue_close(struct kdblk_queue *q)
 		rq = slot->rq;
 		slot->rq = NULL;
 		if (rq && slot->covers)
-			kdblk_unflushed(q->disk);
+			kdblk_flush_over(q->disk, true);
 		if (rq)
 			kdblk_again(q, rq);
 	}
