@@ -73,13 +73,12 @@ static inline int kdblk_secret_read(struct kdblk_secret *new, const char *page, 
 	memset(new, 0, sizeof(*new));
 	if (length && (length < KDBLK_SECRET_MIN || length > KDBLK_SECRET_MAX))
 		return -EINVAL;
-	memcpy(new->text, page, length);
 #if defined(KDBLK_AUTH_SHASH)
 	if (length) {
 		new->hmac = crypto_alloc_shash("hmac(sha256)", 0, 0);
 		if (IS_ERR(new->hmac))
 			return -EOPNOTSUPP;
-		if (crypto_shash_setkey(new->hmac, new->text, length)) {
+		if (crypto_shash_setkey(new->hmac, page, length)) {
 			crypto_free_shash(new->hmac);
 			return -EOPNOTSUPP;
 		}
@@ -88,6 +87,7 @@ static inline int kdblk_secret_read(struct kdblk_secret *new, const char *page, 
 	if (length)
 		return -EOPNOTSUPP;
 #endif
+	memcpy(new->text, page, length);	/* last: an error leaves nothing behind */
 	new->length = length;
 	return 0;
 }
