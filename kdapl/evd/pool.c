@@ -68,7 +68,7 @@ void kdapl_pool_limits(struct kdapl_device *dev, DAT_IA_ATTR *attr)
 	}
 	attr->max_ep_per_srq = attr->max_eps;
 	/* the largest n with n + kdapl_pool_spare(n) <= max */
-	attr->max_recv_per_srq = min_t(u32, max - SPARE_MIN, max - max / 5);
+	attr->max_recv_per_srq = min_t(u32, max - SPARE_MIN, max - (max + 1) / 5);
 }
 
 /**

@@ -528,6 +528,31 @@ static void sq_resize_args_test(struct kunit *test)
 	}
 }
 
+/* An SRQ in use, as large as the device allows: what it was shrunk by comes back. */
+static void sq_resize_back_test(struct kunit *test)
+{
+	struct fake_ib_caps caps = {};
+	DAT_IA_ATTR max;
+	struct sq *sq;
+	int i, n;
+
+	for (i = 0; i < 10; i++) {
+		caps.max_srq_wr = 80 + i;
+		sq = sq_open(test, &caps);
+		KD_ASSERT_OK(test, dat_ia_query(sq->env.ia, NULL, DAT_IA_FIELD_ALL, &max, 0, NULL));
+		n = max.max_recv_per_srq;
+		/* with spare ones it is as large as it can be */
+		KUNIT_EXPECT_LE(test, n + (int)kdapl_pool_spare(n), caps.max_srq_wr);
+		KUNIT_EXPECT_GT(test, n + 1 + (int)kdapl_pool_spare(n + 1), caps.max_srq_wr);
+		sq_srq(sq, n);
+		sq_ep(sq, 0);
+		KD_EXPECT_OK(test, dat_srq_resize(sq->srq, 1));
+		KUNIT_EXPECT_EQ_MSG(test, (u32)dat_srq_resize(sq->srq, n), (u32)DAT_SUCCESS,
+				    "%d entries", caps.max_srq_wr);
+		sq_again(test);
+	}
+}
+
 /* Every size from every fill: never below what is outstanding or the watermark. */
 static void sq_resize_test(struct kunit *test)
 {
@@ -585,6 +610,7 @@ static struct kunit_case srq_mark_cases[] = {
 	KD_CASE(sq_resize_upcall_test, "SRQ-RSZ-01: too short for what was taken for upcalls"),
 	KD_CASE(sq_recv_query_test, "EP-RQ-01..03: buffers an EP holds"),
 	KD_CASE(sq_resize_args_test, "SRQ-RSZ-03,SRQ-RSZ-02: arguments of resize"),
+	KD_CASE(sq_resize_back_test, "SRQ-RSZ-01: as large as before, in use"),
 	KD_CASE(sq_resize_test, "SRQ-RSZ-01,SRQ-RSZ-02: every size from every fill"),
 	{}
 };
