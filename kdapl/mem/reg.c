@@ -484,7 +484,7 @@ static int reg_run(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_send_wr *
 		if (ret)
 			break;
 		ret = reg_execute(pd, wr);
-		/* a device that was only slow may have registered the MR, which cannot be done twice */
+		/* if the device was only slow, it has done it: a key is not registered twice */
 		if (!ret || ret == -ETIMEDOUT)
 			break;
 	}

@@ -115,7 +115,7 @@ static DAT_RETURN kx_register(struct kx_conn *conn)
 	DAT_VADDR at = 0;
 	u32 i, n;
 
-	BUILD_BUG_ON(KX_REPS != KX_REQS || KX_REQS % KX_PART);
+	BUILD_BUG_ON(KX_REQS % KX_PART);
 	BUILD_BUG_ON(KX_INLINE > PAGE_SIZE);
 	for (n = 0; n < KX_PARTS && ret == DAT_SUCCESS; n++) {
 		for (i = 0; i < KX_PART; i++)

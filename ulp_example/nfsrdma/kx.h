@@ -37,7 +37,7 @@
 #define KX_BC_CREDITS	16		/* calls of the server at a time */
 #define KX_BC_REQS	(2 * KX_BC_CREDITS)
 #define KX_REQS		(KX_CREDITS + KX_BC_REQS)
-#define KX_REPS		(KX_CREDITS + KX_BC_REQS)
+#define KX_REPS		KX_REQS		/* one part of each has as many pages */
 #define KX_PART		80		/* pages of messages in one LMR, some adapters take 128 */
 #define KX_PARTS	(KX_REQS / KX_PART)
 #define KX_MRS		(2 * KX_CREDITS)
