@@ -128,6 +128,17 @@ void kdapl_workqueues_stop(void);
 
 #ifdef KDAPL_KUNIT
 extern bool kdapl_test_no_key_table;	/* allocating one fails */
+
+/* A place where a unit test may interrupt the code. @hook: pointer to a function, or NULL */
+#define kdapl_test_point(hook, arg)		\
+	do {					\
+		typeof(hook) _hook = (hook);	\
+						\
+		if (_hook)			\
+			_hook(arg);		\
+	} while (0)
+#else
+#define kdapl_test_point(...)	do { } while (0)
 #endif
 
 #endif /* KDAPL_CORE_CORE_H */

@@ -11,18 +11,8 @@
 #include "ep_conf.h"
 
 #ifdef KDAPL_KUNIT
-void (*kdapl_test_fresh_conn)(struct kdapl_ep *ep);
-
 /* A fresh connection is there, and the EP does not have it yet. */
-static void modify_test_fresh(struct kdapl_ep *ep)
-{
-	if (kdapl_test_fresh_conn)
-		kdapl_test_fresh_conn(ep);
-}
-#else
-static void modify_test_fresh(struct kdapl_ep *ep)
-{
-}
+void (*kdapl_test_fresh_conn)(struct kdapl_ep *ep);
 #endif
 
 static void modify_watermark(struct kdapl_ep *ep, DAT_COUNT soft, const DAT_COUNT *hard)
@@ -210,7 +200,7 @@ static int modify_with_conn(struct kdapl_ep *ep, struct modify_change *change)
 		fresh = kdapl_conn_create(ep, &change->conf, old);
 	if (IS_ERR(fresh))
 		return PTR_ERR(fresh);
-	modify_test_fresh(ep);
+	kdapl_test_point(kdapl_test_fresh_conn, ep);
 	ret = modify_swap_conn(ep, change, fresh);
 	if (ret)
 		old = fresh;
@@ -394,7 +384,7 @@ static int modify_reset(struct kdapl_ep *ep)
 	if (IS_ERR(fresh))
 		return PTR_ERR(fresh);
 	fresh->replaces = NULL;
-	modify_test_fresh(ep);
+	kdapl_test_point(kdapl_test_fresh_conn, ep);
 	spin_lock_irq(&ep->lock);
 	rcu_assign_pointer(ep->conn, fresh);
 	kdapl_ep_step(ep, KDAPL_IN_RESET);

@@ -66,18 +66,8 @@ void kdapl_conn_end_drained(struct kdapl_conn *conn)
 }
 
 #ifdef KDAPL_KUNIT
-void (*kdapl_test_conn_early)(struct kdapl_conn *conn);
-
 /* What has happened is recorded, and the state not looked at. */
-static void conn_test_early(struct kdapl_conn *conn)
-{
-	if (kdapl_test_conn_early)
-		kdapl_test_conn_early(conn);
-}
-#else
-static void conn_test_early(struct kdapl_conn *conn)
-{
-}
+void (*kdapl_test_conn_early)(struct kdapl_conn *conn);
 #endif
 
 /**
@@ -93,7 +83,7 @@ static void conn_test_early(struct kdapl_conn *conn)
  */
 bool kdapl_conn_early(struct kdapl_conn *conn)
 {
-	conn_test_early(conn);
+	kdapl_test_point(kdapl_test_conn_early, conn);
 	smp_mb();	/* pairs with the one in kdapl_conn_established() */
 	return READ_ONCE(conn->state) < KDAPL_CONN_UP;
 }

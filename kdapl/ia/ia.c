@@ -172,18 +172,8 @@ static struct kdapl_ia *ia_create(const struct kdapl_ia_open *open)
 }
 
 #ifdef KDAPL_KUNIT
-void (*kdapl_test_lent)(struct kdapl_ia *ia);
-
 /* The async EVD is in use, and the IA does not have it yet. */
-static void ia_test_lent(struct kdapl_ia *ia)
-{
-	if (kdapl_test_lent)
-		kdapl_test_lent(ia);
-}
-#else
-static void ia_test_lent(struct kdapl_ia *ia)
-{
-}
+void (*kdapl_test_lent)(struct kdapl_ia *ia);
 #endif
 
 /* Set the async EVD: the consumer's, or a new one. -ESTALE: the consumer's has been freed. */
@@ -206,7 +196,7 @@ static int ia_set_async(struct kdapl_ia *ia, DAT_COUNT qlen, struct kdapl_evd *e
 	/* in one go: ia_recall_evds() finds this use, or it was made too late and is refused */
 	mutex_lock(&ia->dev->lock);
 	ret = kdapl_obj_use(&evd->obj);
-	ia_test_lent(ia);
+	kdapl_test_point(kdapl_test_lent, ia);
 	if (!ret) {
 		spin_lock_irq(&ia->lock);
 		ia->async_evd = &evd->obj;
