@@ -24,6 +24,28 @@ places() {
 	mp sunrpc && mount -t rpc_pipefs rpc_pipefs /var/lib/nfs/rpc_pipefs
 }
 
+# one_machine PROFILE: server and client are the same machine, since no packet of a device of
+# tests/hca leaves it. The client's device is in the namespace n0; the server's one has this profile.
+one_machine() {
+	provider "$p" && mp veth
+	ip netns add n0
+	ip link add veth0 netns n0 type veth peer name veth1
+	ip -n n0 link set lo up
+	ip -n n0 addr add 192.0.2.2/24 dev veth0 && ip -n n0 link set veth0 up
+	ip addr add $server/24 dev veth1 && ip link set veth1 up
+	must "the client's device" ip netns exec n0 rdma link add "${p}0" type "$p" netdev veth0
+	printf %s "$1" >/sys/module/kdhca/parameters/profile
+	must "the server's device" rdma link add "${p}1" type "$p" netdev veth1
+	all_cpus
+	must "places for the programs" places
+	must "the server serves" serve
+	must "kdapl.ko loads" insmod "$KO/kdapl.ko"
+	must "server and client in one kernel" insmod "$KO/kdnfsboth.ko"
+	must "kdat_xprtrdma.ko loads" insmod "$KO/kdat_xprtrdma.ko"
+	mp nfs && mp nfsv3 && mp nfsv4
+	kd_inside="nsenter --net=/run/netns/n0"
+}
+
 # share [KINDS]: the server's files for everybody, with these kinds of security.
 share() {
 	exportfs -i -o "rw,no_root_squash,insecure,no_subtree_check,fsid=0${1:+,sec=$1}" \

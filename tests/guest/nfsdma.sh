@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 # nfsdma.sh kdhca SECONDS PROGRAMS: NFS over a device that does DMA, with bounce buffers
 # (swiotlb=force): what the server has written is in the memory of a call when that has ended, and
-# nothing comes later, while connections are ended all the time. Server and client are the same
-# machine, since no packet of such a device leaves it: the client is in a network namespace. The
-# server's device has no bounce buffers, since that server, from 6.3 or so on, takes what it has read
-# into one before it is copied (svc_rdma_recv_ctxt_put() does that), with any client. By hca.sh only.
+# nothing comes later, while connections are ended all the time. The server's device has no bounce
+# buffers, since that server, from 6.3 or so on, takes what it has read into one before it is copied
+# (svc_rdma_recv_ctxt_put() does that), with any client. By hca.sh only.
 # shellcheck shell=sh disable=SC2086,SC2154
 n=1 p=$1 seconds=$2
 . "$TOP/tests/guest/nfs-lib.sh"
@@ -42,25 +41,9 @@ slow_ends() {
 	only -1 && settings flush_ms=0 && return $kd_status
 }
 
-provider "$p" && mp veth
-ip netns add n0
-ip link add veth0 netns n0 type veth peer name veth1
-ip -n n0 link set lo up
-ip -n n0 addr add 192.0.2.2/24 dev veth0 && ip -n n0 link set veth0 up
-ip addr add $server/24 dev veth1 && ip link set veth1 up
-must "the client's device" ip netns exec n0 rdma link add "${p}0" type "$p" netdev veth0
-echo "$KDHCA+dma=0" >/sys/module/kdhca/parameters/profile
-must "the server's device" rdma link add "${p}1" type "$p" netdev veth1
-all_cpus
-must "places for the programs" places
-must "the server serves" serve
+one_machine "$KDHCA+dma=0"
 must "bounce buffers are there" [ "$(cat ${used%used}nslabs)" -gt 0 ]
-must "kdapl.ko loads" insmod "$KO/kdapl.ko"
-must "server and client in one kernel" insmod "$KO/kdnfsboth.ko"
-must "kdat_xprtrdma.ko loads" insmod "$KO/kdat_xprtrdma.ko"
-mp nfs && mp nfsv3 && mp nfsv4
 before=$(cat $used)
-kd_inside="nsenter --net=/run/netns/n0"
 kd_free=$(free_kb)
 must "a mount" mount_it 4.2
 tell "a mount has taken $((kd_free - $(free_kb))) kB"
