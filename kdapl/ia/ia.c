@@ -483,7 +483,7 @@ out_evd:
  *
  * Limits are those of the device, whatever is in use. ia_address_ptr points to
  * memory of the IA that the next query overwrites; it is NULL while the port has no
- * address.
+ * address. provider_specific_attr points to constants, which stay as long as kdapl.ko.
  *
  * Context: may sleep; does not wait for RTNL.
  * Return: DAT_SUCCESS, DAT_INVALID_HANDLE, or DAT_INVALID_PARAMETER (undefined
