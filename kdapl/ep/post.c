@@ -492,9 +492,10 @@ EXPORT_SYMBOL(dat_ep_post_send_with_invalidate);
  *
  * The completion here is that of a Write, with operation DAT_DTO_RDMA_WRITE.
  *
- * InfiniBand and RoCE only: see KDAT_ATTR_IMMED_DATA. If a peer that does not use kDAPL sends
- * Writes with immediate data, they are reported in the same way, without being asked for. So are
- * those that some iWARP adapters can receive.
+ * InfiniBand and RoCE only: provider_specific_attr of dat_ia_query() has an attribute
+ * KDAT_ATTR_IMMED_DATA, which tells. If a peer that does not use kDAPL sends Writes with
+ * immediate data, they are reported in the same way, without being asked for. So are those that
+ * some iWARP adapters can receive.
  *
  * An extension of this provider, after dat_ib_post_rdma_write_immed() of the reference
  * provider's InfiniBand extension.
