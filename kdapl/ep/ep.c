@@ -604,7 +604,7 @@ EXPORT_SYMBOL(dat_ep_create_with_srq);
  * call waits for an upcall that is handling an event of this EP: hold no lock that
  * such an upcall takes.
  *
- * Context: may sleep; inside an upcall of one of its EVDs it does not.
+ * Context: may sleep; inside an upcall of one of its EVDs it does not sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its state).
  */
 DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle)
