@@ -119,7 +119,7 @@ void kdapl_conn_drain_sq(struct kdapl_conn *conn)
 	if (READ_ONCE(conn->dev->gone)) {
 		ret = -ENODEV;	/* nothing is posted any more */
 	} else if (!kdapl_conn_stopping(conn) && !conn->sq_draining) {
-		ret = kdapl_wq_post_marker(wq);
+		ret = kdapl_wq_post_marker(wq, KDAPL_MARKER_DRAIN);
 		draining = !ret;
 		if (draining) {
 			conn_patience_start(&conn->sq_drain, conn, limit);
@@ -223,7 +223,7 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
 		rdma_disconnect(conn->cm_id);
 	if (!removal && !ret) {
 		spin_lock_irq(&wq->lock);
-		ret = kdapl_wq_post_marker(wq);
+		ret = kdapl_wq_post_marker(wq, KDAPL_MARKER_LAST);
 		if (ret > 0)	/* what is posted from now on needs no marker */
 			WRITE_ONCE(wq->no_marker, true);
 		spin_unlock_irq(&wq->lock);

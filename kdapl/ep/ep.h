@@ -44,7 +44,7 @@ void kdapl_wq_free(struct kdapl_wq *wq);
 void kdapl_wq_set_mode(struct kdapl_wq *wq, enum kdapl_wq_mode mode);
 void kdapl_wq_quiesce(struct kdapl_wq *wq);
 int kdapl_wq_post_own(struct kdapl_wq *wq, u8 op);
-int kdapl_wq_post_marker(struct kdapl_wq *wq);
+int kdapl_wq_post_marker(struct kdapl_wq *wq, enum kdapl_wq_marker why);
 
 struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_conf *conf,
 				     struct kdapl_conn *old);

@@ -188,25 +188,26 @@ int kdapl_wq_post_own(struct kdapl_wq *wq, u8 op)
 /**
  * kdapl_wq_post_marker - post the marker
  * @wq: send work queue; wq->lock held
+ * @why: what follows when it has completed; KDAPL_MARKER_LAST takes over one that is under way
  *
  * When the marker completes, in whatever way, everything before it is done.
  *
  * Return: 0 if there is a marker to wait for; 1 if there is nothing to wait for; the errno of
  * the device.
  */
-int kdapl_wq_post_marker(struct kdapl_wq *wq)
+int kdapl_wq_post_marker(struct kdapl_wq *wq, enum kdapl_wq_marker why)
 {
 	int ret;
 
 	/* pairs with the release in kdapl_wq_advance() */
 	if (smp_load_acquire(&wq->tail) == wq->head)
 		return 1;
-	if (wq->marker)
+	if (cmpxchg(&wq->marker, KDAPL_MARKER_DRAIN, why) != KDAPL_MARKER_NONE)
 		return 0;
-	wq->marker = true;
+	WRITE_ONCE(wq->marker, why);
 	wq->marker_pos = wq->head;
 	ret = kdapl_wq_post_own(wq, KDAPL_OP_MARKER);
 	if (ret)
-		WRITE_ONCE(wq->marker, false);
+		WRITE_ONCE(wq->marker, KDAPL_MARKER_NONE);
 	return ret;
 }

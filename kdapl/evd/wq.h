@@ -94,6 +94,13 @@ enum kdapl_wq_mode {
 	KDAPL_WQ_FLUSHING,	/* into the work queue only, reported FLUSHED (D-06, D-07) */
 };
 
+/* A marker that is under way: what follows when it has completed. */
+enum kdapl_wq_marker {
+	KDAPL_MARKER_NONE,
+	KDAPL_MARKER_DRAIN,	/* the connection ends, gracefully */
+	KDAPL_MARKER_LAST,	/* the connection is ending: the work queue ends */
+};
+
 /* Why completions take the slow path: one may not simply report the entry at the tail. */
 #define KDAPL_SLOW_EARLY	0x1	/* before ESTABLISHED is queued; cleared in poll.c */
 /* Disorder, the end, or an EP being freed. Set once, never cleared. */
@@ -130,7 +137,6 @@ struct kdapl_wq {
 	/* producer: written under lock, or serialised by the consumer (serial) */
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* producer side, over the post */
 	u8 mode;		/* enum kdapl_wq_mode */
-	bool marker;		/* a marker is under way; cleared under evd->lock */
 	bool no_marker;		/* nothing was outstanding at the end: no marker was posted */
 	bool memops_before;	/* suppressed ones since the last signaled request */
 	u32 head;
@@ -141,7 +147,7 @@ struct kdapl_wq {
 	u32 posted;		/* Receives handed to the device */
 	u32 unsignaled;		/* in a row */
 	u32 last_sup;		/* index of the last suppressed request */
-	u32 marker_pos;
+	u32 marker;		/* enum kdapl_wq_marker; cleared under evd->lock */
 	u32 memops;		/* operations on LMRs and RMRs handed to the device */
 	/* constant after creation, for the producer */
 	u32 max_wrs;		/* WRs a consumer may have in it */
@@ -172,6 +178,7 @@ struct kdapl_wq {
 	struct kdapl_cq *cq;
 	u32 max_reads;		/* Reads under way at once, 0: no limit */
 	u16 quirky_iov[KDAPL_FAST_OPS];	/* max_iov of post_quirky_*() */
+	u32 marker_pos;		/* index of the marker; written under lock */
 	u32 max_sge;
 	u32 stride;		/* segments of scratch per request */
 	struct ib_sge *scratch;	/* for segments that must be rewritten, per request of a list */

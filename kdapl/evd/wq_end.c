@@ -72,12 +72,11 @@ void kdapl_wq_check_marker(struct kdapl_evd *evd, struct kdapl_wq *wq)
 			return;
 	}
 	wq->marker_done = false;
-	if (kdapl_conn_stopping(wq->conn)) {
-		kdapl_wq_end(evd, wq);	/* marker stays set: no other may be posted */
-	} else {
-		WRITE_ONCE(wq->marker, false);
+	/* conn_stop() either makes it the last one before this, or posts another one */
+	if (cmpxchg(&wq->marker, KDAPL_MARKER_DRAIN, KDAPL_MARKER_NONE) == KDAPL_MARKER_DRAIN)
 		kdapl_conn_end_drained(wq->conn);
-	}
+	else
+		kdapl_wq_end(evd, wq);	/* marker stays set: no other may be posted */
 }
 
 /**

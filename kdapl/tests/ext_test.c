@@ -252,13 +252,14 @@ struct ext_log {
 static int ext_write(struct notifier_block *nb, unsigned long action, void *name)
 {
 	struct ext_log *log = container_of(nb, struct ext_log, nb);
+	bool hold = READ_ONCE(log->hold);	/* the test goes on, and may set it, once n has grown */
 
 	if (log->n < ARRAY_SIZE(log->told))
 		snprintf(log->told[log->n], sizeof(log->told[0]), "%c%s",
 			 action == KDAT_IA_ADDED ? '+' : '-', (char *)name);
-	log->n++;
+	WRITE_ONCE(log->n, log->n + 1);
 	wake_up(&log->wait);
-	if (log->hold)
+	if (hold)
 		wait_for_completion_timeout(&log->go, KD_LONG);
 	return NOTIFY_DONE;
 }
@@ -304,7 +305,7 @@ static void ext_notifier_order(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, kdat_register_ia_notifier(&log->nb), 0);
 	for (i = 0; i < 5; i++) {
 		if (i == 2)
-			log->hold = true;
+			WRITE_ONCE(log->hold, true);
 		dev[i] = fake_ib_create(i ? NULL : &two_ports);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(dev[i]));
 		if (i < 3) {
@@ -318,7 +319,7 @@ static void ext_notifier_order(struct kunit *test)
 	ext_rename(dev[1], name[0]);
 	ext_rename(dev[0], name[1]);
 	KUNIT_EXPECT_STREQ(test, fake_ib_name(dev[3]), name[2]);
-	log->hold = false;
+	WRITE_ONCE(log->hold, false);
 	complete(&log->go);
 	KUNIT_EXPECT_TRUE(test, ext_written(log, ARRAY_SIZE(want)));
 	KUNIT_EXPECT_EQ(test, kdat_unregister_ia_notifier(&log->nb), 0);

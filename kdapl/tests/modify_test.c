@@ -302,8 +302,8 @@ static void mod_bad(struct kd_env *env, u64 mask, const DAT_EP_PARAM *want, u32 
 		dat_ep_free(ep);
 }
 
-/* Each attribute alone: values inside and outside, and what becomes of the QP. */
-static void mod_values_test(struct kunit *test)
+/* Values that no EP may have. */
+static void mod_bad_values_test(struct kunit *test)
 {
 	static const struct {
 		u64 mask;
@@ -318,15 +318,10 @@ static void mod_values_test(struct kunit *test)
 		{ A(MAX_RECV_DTOS), offsetof(DAT_EP_ATTR, max_recv_dtos), 0 },
 		{ A(MAX_REQUEST_DTOS), offsetof(DAT_EP_ATTR, max_request_dtos), 0 },
 	};
-	DAT_EP_PARAM param, want, now, zero = {};
 	struct kd_env *env = kd_open(test, NULL);
-	const struct mod_attr *attr;
-	DAT_EP_HANDLE ep;
-	DAT_IA_ATTR ia;
-	bool replaced;
-	int i, v;
+	DAT_EP_PARAM want;
+	int i;
 
-	KD_ASSERT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, &ia, 0, NULL));
 	kd_ep(env, NULL);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		kd_query(env, env->ep, &want);
@@ -338,6 +333,21 @@ static void mod_values_test(struct kunit *test)
 	mod_bad(env, A(QOS), &want, DAT_MODEL_NOT_SUPPORTED, 0);
 	want.ep_attr.srq_soft_hw = -2;
 	mod_bad_arg(env, A(SRQ_SOFT_HW), &want);
+}
+
+/* Each attribute alone: values inside and outside, and what becomes of the QP. */
+static void mod_values_test(struct kunit *test)
+{
+	DAT_EP_PARAM param, want, now, zero = {};
+	struct kd_env *env = kd_open(test, NULL);
+	const struct mod_attr *attr;
+	DAT_EP_HANDLE ep;
+	DAT_IA_ATTR ia;
+	bool replaced;
+	int v;
+
+	KD_ASSERT_OK(test, dat_ia_query(env->ia, NULL, DAT_IA_FIELD_ALL, &ia, 0, NULL));
+	kd_ep(env, NULL);
 	for (attr = mod_attrs; attr < mod_attrs + ARRAY_SIZE(mod_attrs); attr++) {
 		const long long max = *(DAT_COUNT *)((void *)&ia + attr->limit);
 		const int good[] = { 1, 2, max, 3 };
@@ -725,6 +735,7 @@ static struct kunit_case modify_cases[] = {
 	KD_CASE(mod_state_test, "EP-MOD-02,EP-CREATE-13: every bit in every state"),
 	KD_CASE(mod_args_test,
 		"EP-MOD-02,GEN-04,GEN-08,EP-QRY-03,EP-STA-02,EP-DIS-02: arguments"),
+	KD_CASE(mod_bad_values_test, "EP-MOD-02,EP-CREATE-08..09,GEN-07: values that no EP may have"),
 	KD_CASE(mod_values_test,
 		"EP-MOD-01..02,EP-CREATE-08..10,SIL-08,GEN-07: values in and out of range"),
 	KD_CASE(mod_flags_test,
