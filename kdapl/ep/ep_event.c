@@ -83,8 +83,9 @@ static void ep_log_broken(const struct kdapl_conn *conn)
 		why = "it was ended by hand";
 	else if (error)
 		why = kdat_dto_status_name(error);
-	pr_warn_ratelimited("%s: QP %u of %s: the connection to %pISpc broke: %s\n", ia->name,
-			    conn->qpn, ia->consumer, &conn->remote, why);
+	/* not ia->name: an IA may have been opened by its address */
+	pr_warn_ratelimited("%s-%u: QP %u of %s: the connection to %pISpc broke: %s\n",
+			    conn->dev->name, ia->port, conn->qpn, ia->consumer, &conn->remote, why);
 }
 
 /**

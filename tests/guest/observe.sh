@@ -103,6 +103,7 @@ says() {
 	cat "$TMPDIR/err"
 	return 1
 }
+step "a column that is not there" says "no column queue: id," kdapl conn queue=1
 step "netlink: another network namespace is told so" says "first network namespace" \
 	unshare -n "$TOP/tools/kdapl" conn
 # The kernel's own client, from the sources the guest's kernel was built from: 6.1 has none.
