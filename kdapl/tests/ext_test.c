@@ -252,7 +252,7 @@ struct ext_log {
 static int ext_write(struct notifier_block *nb, unsigned long action, void *name)
 {
 	struct ext_log *log = container_of(nb, struct ext_log, nb);
-	bool hold = READ_ONCE(log->hold);	/* the test goes on, and may set it, once n has grown */
+	bool hold = READ_ONCE(log->hold);	/* the test may set it once n has grown */
 
 	if (log->n < ARRAY_SIZE(log->told))
 		snprintf(log->told[log->n], sizeof(log->told[0]), "%c%s",
