@@ -314,6 +314,17 @@ late_path() {
 	step "the other path comes back" set_to 1 $kd_initiator/w/connect
 	step "the flush there fails" refused flushes w
 	step "but not twice" flushes w
+	fuzz serve restart-unseen 1
+	step "the machine restarts" reads v
+	fuzz serve answer-leave 1
+	step "the other path notices it" reads w
+	step "a write on it" writes w
+	fuzz serve restart-unseen 1
+	step "the machine restarts once more" reads w
+	fuzz serve answer-leave 1
+	step "now the first path notices" reads v
+	step "the flush there fails" refused flushes v
+	step "but not twice" flushes v
 	step "the other path leaves" set_to 0 $kd_initiator/w/connect
 	rmdir $kd_initiator/w
 	fuzz serve good

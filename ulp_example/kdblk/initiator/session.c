@@ -235,6 +235,7 @@ static int kdblk_login(struct kdblk_disk *disk)
 				   sizeof(*login), login->proof) : 0;
 	if (err)
 		return kdblk_why(disk, err, "the proof of the secret cannot be computed");
+	kdblk_login_sent(disk);
 	err = kdblk_queue_admin(q, KDBLK_OP_LOGIN, 0);
 	if (err)
 		return READ_ONCE(disk->broken) ? -ECONNRESET :
