@@ -305,7 +305,6 @@ int kdblk_disk_add(struct kdblk_disk *disk);
 void kdblk_disk_remove(struct kdblk_disk *disk);
 void kdblk_disk_exit(void);
 void kdblk_disk_quiesce(struct kdblk_disk *disk);
-void kdblk_disk_unquiesce(struct kdblk_disk *disk);
 void kdblk_disk_release(struct kdblk_disk *disk);
 bool kdblk_disk_exists(struct kdblk_disk *disk);
 

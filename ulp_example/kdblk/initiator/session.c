@@ -356,6 +356,7 @@ static void kdblk_live(struct kdblk_disk *disk)
 	disk->fences = 0;
 	queue_delayed_work(kdblk_wq, &disk->keepalive,
 			   msecs_to_jiffies(disk->config.keepalive_ms));
+	kdblk_sysfs_adapter(disk);	/* the event of this state makes the link */
 	/*
 	 * kdblk_lost() starts recovery if it sees LIVE. A loss before this store has set
 	 * broken, which is tested next.
@@ -366,7 +367,7 @@ static void kdblk_live(struct kdblk_disk *disk)
 	/* If commands were failing, they wait until this is done, and then are sent. */
 	kdblk_disk_quiesce(disk);
 	WRITE_ONCE(disk->failing, false);
-	kdblk_disk_unquiesce(disk);
+	kdblk_disk_release(disk);
 }
 
 static void kdblk_fail_commands(struct kdblk_disk *disk)
