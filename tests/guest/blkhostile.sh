@@ -332,6 +332,31 @@ late_path() {
 	attributes $kd_initiator/v fast_io_fail_ms=0 reconnect_max=3
 	step "it connects again" connects
 }
+# Connecting waits for the target, and then the kernel looks for partitions: both can be given up.
+over() { ! kill -0 "$1" 2>/dev/null; }
+stuck() {
+	wanted "target stuck" || return 0
+	step "it leaves" leaves
+	attributes $kd_initiator/v reconnect_max=1000000
+	kd_n=$(losses)
+	fuzz serve answer-leave
+	set_to 1 $kd_initiator/v/connect &
+	kd_connect=$!
+	step "it is lost again and again before it can be read" \
+		until_true $((40 * slow)) lost_more $((kd_n + 3))
+	step "connecting has not ended" kill -0 $kd_connect
+	step "it leaves all the same" leaves
+	step "connecting has ended" until_true 10 over $kd_connect
+	fuzz serve login-silent
+	set_to 1 $kd_initiator/v/connect &
+	kd_connect=$!
+	step "it waits for the answer to its login" until_true 10 is v connecting
+	step "it leaves without that" within 15 set_to 0 $kd_initiator/v/connect
+	step "connecting fails" refused wait $kd_connect
+	fuzz serve good
+	attributes $kd_initiator/v reconnect_max=3
+	step "it connects again" connects
+}
 second_path() {	# ATTRIBUTE=VALUE...
 	mkdir $kd_initiator/w &&
 		attributes $kd_initiator/w ia="$b-1" address=192.0.2.1 port=4800 disk=x queues=1 \
@@ -396,6 +421,7 @@ target() {
 	cache_of_paths
 	late_path
 	mute_path
+	stuck
 	for kd_name in $(grep -E '^answer-' $fuzzer/serve); do
 		wanted "target $kd_name" || continue
 		case $kd_name in

@@ -245,6 +245,7 @@ static inline struct kdblk_login *kdblk_login_msg(const struct kdblk_queue *q)
 const char *kdblk_state_name(enum kdblk_state state);
 void kdblk_session_init(struct kdblk_disk *disk);
 int kdblk_start(struct kdblk_disk *disk);
+void kdblk_interrupt(struct kdblk_disk *disk);
 void kdblk_stop(struct kdblk_disk *disk);
 void kdblk_lost(struct kdblk_disk *disk, const char *why);
 void kdblk_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);

@@ -664,7 +664,20 @@ int kdblk_start(struct kdblk_disk *disk)
 	}
 	if (err && !disk->gendisk)
 		kdblk_stop(disk);
-	return err;
+	return err == -EINTR ? -ECANCELED : err;	/* the write is not to be tried again */
+}
+
+/**
+ * kdblk_interrupt - make no further attempt to connect
+ * @disk: disk that is about to be disconnected
+ *
+ * Called without @admin: kdblk_start() may hold it, and wait for an answer of the target or for
+ * the partition table. Otherwise it has no effect that kdblk_stop() does not have.
+ */
+void kdblk_interrupt(struct kdblk_disk *disk)
+{
+	WRITE_ONCE(disk->stopping, true);
+	wake_up_all(&disk->wait);
 }
 
 void kdblk_stop(struct kdblk_disk *disk)
