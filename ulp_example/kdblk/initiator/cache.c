@@ -18,8 +18,8 @@
 #include "kdblk.h"
 
 /*
- * Protects the lists of mates, changes of boot ids, and FLUSHes under way. Of the commands each
- * FLUSH takes it, and with other paths the first write after one.
+ * Protects the lists of mates, changes of boot ids, FLUSHes under way, and what is not flushed. Of
+ * the commands each FLUSH takes it, and the first write after one.
  */
 static DEFINE_SPINLOCK(kdblk_mates_lock);
 static u64 kdblk_logins;
@@ -96,17 +96,16 @@ static bool kdblk_outdated(const struct kdblk_disk *disk)
  */
 void kdblk_unflushed(struct kdblk_disk *disk)
 {
+	bool outdated, lost;
 	unsigned long flags;
-	bool lost;
 
-	WRITE_ONCE(disk->dirty, true);
-	if (list_empty(&disk->mates))
-		return;
 	spin_lock_irqsave(&kdblk_mates_lock, flags);
-	lost = kdblk_outdated(disk) && xchg(&disk->dirty, false) &&
-	       le16_to_cpu(disk->geometry.flags) & KDBLK_DISK_CACHE;
+	outdated = kdblk_outdated(disk);
+	lost = outdated && le16_to_cpu(disk->geometry.flags) & KDBLK_DISK_CACHE;
 	if (lost)
 		kdblk_lose_cache(disk, true);
+	if (!outdated)
+		WRITE_ONCE(disk->dirty, true);
 	spin_unlock_irqrestore(&kdblk_mates_lock, flags);
 	if (lost)
 		kdblk_tell_cache_lost(disk);
