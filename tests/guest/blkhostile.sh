@@ -334,6 +334,12 @@ late_path() {
 }
 # Connecting waits for the target, and then the kernel looks for partitions: both can be given up.
 over() { ! kill -0 "$1" 2>/dev/null; }
+stop_unit() {	# PID: what the unit runs before it disconnects all disks
+	sed -n "s/^ExecStop=-\/bin\/sh -c '\(.*\)'\$/\1/p" \
+		"$TOP/ulp_example/kdblk/tools/kdblk.service" | sed 's/\$\$/$/g' >"$TMPDIR/stop"
+	grep -q MAINPID "$TMPDIR/stop" || return 99
+	MAINPID=$1 sh "$TMPDIR/stop" || :
+}
 stuck() {
 	wanted "target stuck" || return 0
 	step "it leaves" leaves
@@ -345,6 +351,7 @@ stuck() {
 	step "it is lost again and again before it can be read" \
 		until_true $((40 * slow)) lost_more $((kd_n + 3))
 	step "connecting has not ended" kill -0 $kd_connect
+	step "what stops the unit of it does not wait for ever" within 30 stop_unit $kd_connect
 	step "it leaves all the same" leaves
 	step "connecting has ended" until_true 10 over $kd_connect
 	fuzz serve login-silent
