@@ -314,11 +314,54 @@ late_path() {
 	step "the other path comes back" set_to 1 $kd_initiator/w/connect
 	step "the flush there fails" refused flushes w
 	step "but not twice" flushes w
+	fuzz serve restart-unseen 1
+	step "the machine restarts" reads v
+	fuzz serve answer-leave 1
+	step "the other path notices it" reads w
+	step "a write on it" writes w
+	fuzz serve restart-unseen 1
+	step "the machine restarts once more" reads w
+	fuzz serve answer-leave 1
+	step "now the first path notices" reads v
+	step "the flush there fails" refused flushes v
+	step "but not twice" flushes v
 	step "the other path leaves" set_to 0 $kd_initiator/w/connect
 	rmdir $kd_initiator/w
 	fuzz serve good
 	step "it leaves" leaves
 	attributes $kd_initiator/v fast_io_fail_ms=0 reconnect_max=3
+	step "it connects again" connects
+}
+# Connecting waits for the target, and then the kernel looks for partitions: both can be given up.
+over() { ! kill -0 "$1" 2>/dev/null; }
+stop_unit() {	# PID: what the unit runs before it disconnects all disks
+	sed -n "s/^ExecStop=-\/bin\/sh -c '\(.*\)'\$/\1/p" \
+		"$TOP/ulp_example/kdblk/tools/kdblk.service" | sed 's/\$\$/$/g' >"$TMPDIR/stop"
+	grep -q MAINPID "$TMPDIR/stop" || return 99
+	MAINPID=$1 sh "$TMPDIR/stop" || :
+}
+stuck() {
+	wanted "target stuck" || return 0
+	step "it leaves" leaves
+	attributes $kd_initiator/v reconnect_max=1000000
+	kd_n=$(losses)
+	fuzz serve answer-leave
+	set_to 1 $kd_initiator/v/connect &
+	kd_connect=$!
+	step "it is lost again and again before it can be read" \
+		until_true $((40 * slow)) lost_more $((kd_n + 3))
+	step "connecting has not ended" kill -0 $kd_connect
+	step "what stops the unit of it does not wait for ever" within 30 stop_unit $kd_connect
+	step "it leaves all the same" leaves
+	step "connecting has ended" until_true 10 over $kd_connect
+	fuzz serve login-silent
+	set_to 1 $kd_initiator/v/connect &
+	kd_connect=$!
+	step "it waits for the answer to its login" until_true 10 is v connecting
+	step "it leaves without that" within 15 set_to 0 $kd_initiator/v/connect
+	step "connecting fails" refused wait $kd_connect
+	fuzz serve good
+	attributes $kd_initiator/v reconnect_max=3
 	step "it connects again" connects
 }
 second_path() {	# ATTRIBUTE=VALUE...
@@ -385,6 +428,7 @@ target() {
 	cache_of_paths
 	late_path
 	mute_path
+	stuck
 	for kd_name in $(grep -E '^answer-' $fuzzer/serve); do
 		wanted "target $kd_name" || continue
 		case $kd_name in

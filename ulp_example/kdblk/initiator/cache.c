@@ -18,8 +18,8 @@
 #include "kdblk.h"
 
 /*
- * Protects the lists of mates, changes of boot ids, and FLUSHes under way. Of the commands each
- * FLUSH takes it, and with other paths the first write after one.
+ * Protects the lists of mates, changes of boot ids, FLUSHes under way, and what is not flushed. Of
+ * the commands each FLUSH takes it, and the first write after one.
  */
 static DEFINE_SPINLOCK(kdblk_mates_lock);
 static u64 kdblk_logins;
@@ -96,17 +96,16 @@ static bool kdblk_outdated(const struct kdblk_disk *disk)
  */
 void kdblk_unflushed(struct kdblk_disk *disk)
 {
+	bool outdated, lost;
 	unsigned long flags;
-	bool lost;
 
-	WRITE_ONCE(disk->dirty, true);
-	if (list_empty(&disk->mates))
-		return;
 	spin_lock_irqsave(&kdblk_mates_lock, flags);
-	lost = kdblk_outdated(disk) && xchg(&disk->dirty, false) &&
-	       le16_to_cpu(disk->geometry.flags) & KDBLK_DISK_CACHE;
+	outdated = kdblk_outdated(disk);
+	lost = outdated && le16_to_cpu(disk->geometry.flags) & KDBLK_DISK_CACHE;
 	if (lost)
 		kdblk_lose_cache(disk, true);
+	if (!outdated)
+		WRITE_ONCE(disk->dirty, true);
 	spin_unlock_irqrestore(&kdblk_mates_lock, flags);
 	if (lost)
 		kdblk_tell_cache_lost(disk);
@@ -119,19 +118,48 @@ static bool kdblk_mate_loses(struct kdblk_disk *mate)
 	return xchg(&mate->dirty, false) || mate->covering;
 }
 
+/**
+ * kdblk_login_sent - take note of a LOGIN that is about to be sent
+ * @disk: path that it is sent on
+ *
+ * Its answer is newer than those to all LOGINs before it.
+ *
+ * Context: any.
+ */
+void kdblk_login_sent(struct kdblk_disk *disk)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&kdblk_mates_lock, flags);
+	disk->login_after = kdblk_logins;
+	spin_unlock_irqrestore(&kdblk_mates_lock, flags);
+}
+
+/*
+ * The boot id of another path is not that of a LOGIN. Has it not noticed the restart? This path is
+ * new or has noticed one, or the other one is not connected.
+ */
+static bool kdblk_late(const struct kdblk_disk *disk, const struct kdblk_disk *mate,
+		       const struct kdblk_login_rsp *geo)
+{
+	if (!disk->connects || !READ_ONCE(mate->joined))
+		return true;
+	return !kdblk_same_boot(&disk->geometry, geo) &&
+	       (kdblk_same_boot(&mate->geometry, &disk->geometry) ||
+		mate->login <= disk->login_after);
+}
+
 /* At a LOGIN: has the target's machine restarted, and may writes be lost that it answered? */
 void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *geo)
 {
 	struct kdblk_login_rsp *known = &disk->geometry;
-	bool lost = false, first = !disk->connects;
 	struct kdblk_disk *mate;
 	unsigned long flags;
+	bool lost = false;
 
 	spin_lock_irqsave(&kdblk_mates_lock, flags);
-	/* Paths with another boot id have not noticed the restart, if this one has, or is new. */
 	list_for_each_entry(mate, &disk->mates, mates) {
-		if (!kdblk_same_boot(&mate->geometry, geo) &&
-		    (first || kdblk_same_boot(&mate->geometry, known) || !READ_ONCE(mate->joined)))
+		if (!kdblk_same_boot(&mate->geometry, geo) && kdblk_late(disk, mate, geo))
 			lost |= kdblk_mate_loses(mate);
 	}
 	if (!kdblk_same_boot(known, geo))

@@ -212,6 +212,8 @@ static ssize_t kdblk_connect_store(struct config_item *item, const char *page, s
 	bool on;
 	int err = kstrtobool(page, &on);
 
+	if (!err && !on)
+		kdblk_interrupt(disk);
 	mutex_lock(&disk->admin);
 	if (err)
 		kdblk_refuse(disk, kdblk_why(disk, err, "1 connects, 0 disconnects"));

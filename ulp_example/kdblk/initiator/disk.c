@@ -147,15 +147,9 @@ void kdblk_disk_quiesce(struct kdblk_disk *disk)
 	kdblk_gate(disk, true);
 }
 
-/* Without a connection: commands that waited fail. */
+/* Commands that waited are sent; without a connection they fail. */
 void kdblk_disk_release(struct kdblk_disk *disk)
 {
-	kdblk_gate(disk, false);
-}
-
-void kdblk_disk_unquiesce(struct kdblk_disk *disk)
-{
-	kdblk_sysfs_adapter(disk);
 	kdblk_gate(disk, false);
 }
 

@@ -148,6 +148,7 @@ struct kdblk_disk {
 	bool cache_lost;		/* such writes may be lost: the next FLUSH fails */
 	struct list_head mates;		/* the other paths to this disk, for these two: cache.c */
 	u64 login;			/* increases with each LOGIN of any disk: cache.c */
+	u64 login_after;		/* @login of the last one before our LOGIN was sent */
 	const char *lost_why;		/* of the first loss since the attempt began */
 	int last_error;
 	char reason[KDBLK_ERROR_LEN];	/* the same in words */
@@ -244,6 +245,7 @@ static inline struct kdblk_login *kdblk_login_msg(const struct kdblk_queue *q)
 const char *kdblk_state_name(enum kdblk_state state);
 void kdblk_session_init(struct kdblk_disk *disk);
 int kdblk_start(struct kdblk_disk *disk);
+void kdblk_interrupt(struct kdblk_disk *disk);
 void kdblk_stop(struct kdblk_disk *disk);
 void kdblk_lost(struct kdblk_disk *disk, const char *why);
 void kdblk_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more);
@@ -269,6 +271,7 @@ void kdblk_paths_exit(void);
 /* cache.c */
 void kdblk_mates_add(struct kdblk_disk *disk, struct kdblk_disk *mate);
 void kdblk_mates_del(struct kdblk_disk *disk);
+void kdblk_login_sent(struct kdblk_disk *disk);
 void kdblk_compare_boot(struct kdblk_disk *disk, const struct kdblk_login_rsp *geo);
 void kdblk_unflushed(struct kdblk_disk *disk);
 bool kdblk_flush_covers(struct kdblk_disk *disk);
@@ -303,7 +306,6 @@ int kdblk_disk_add(struct kdblk_disk *disk);
 void kdblk_disk_remove(struct kdblk_disk *disk);
 void kdblk_disk_exit(void);
 void kdblk_disk_quiesce(struct kdblk_disk *disk);
-void kdblk_disk_unquiesce(struct kdblk_disk *disk);
 void kdblk_disk_release(struct kdblk_disk *disk);
 bool kdblk_disk_exists(struct kdblk_disk *disk);
 

@@ -235,6 +235,7 @@ static int kdblk_login(struct kdblk_disk *disk)
 				   sizeof(*login), login->proof) : 0;
 	if (err)
 		return kdblk_why(disk, err, "the proof of the secret cannot be computed");
+	kdblk_login_sent(disk);
 	err = kdblk_queue_admin(q, KDBLK_OP_LOGIN, 0);
 	if (err)
 		return READ_ONCE(disk->broken) ? -ECONNRESET :
@@ -355,6 +356,7 @@ static void kdblk_live(struct kdblk_disk *disk)
 	disk->fences = 0;
 	queue_delayed_work(kdblk_wq, &disk->keepalive,
 			   msecs_to_jiffies(disk->config.keepalive_ms));
+	kdblk_sysfs_adapter(disk);	/* the event of this state makes the link */
 	/*
 	 * kdblk_lost() starts recovery if it sees LIVE. A loss before this store has set
 	 * broken, which is tested next.
@@ -365,7 +367,7 @@ static void kdblk_live(struct kdblk_disk *disk)
 	/* If commands were failing, they wait until this is done, and then are sent. */
 	kdblk_disk_quiesce(disk);
 	WRITE_ONCE(disk->failing, false);
-	kdblk_disk_unquiesce(disk);
+	kdblk_disk_release(disk);
 }
 
 static void kdblk_fail_commands(struct kdblk_disk *disk)
@@ -662,7 +664,20 @@ int kdblk_start(struct kdblk_disk *disk)
 	}
 	if (err && !disk->gendisk)
 		kdblk_stop(disk);
-	return err;
+	return err == -EINTR ? -ECANCELED : err;	/* the write is not to be tried again */
+}
+
+/**
+ * kdblk_interrupt - make no further attempt to connect
+ * @disk: disk that is about to be disconnected
+ *
+ * Called without @admin: kdblk_start() may hold it, and wait for an answer of the target or for
+ * the partition table. Otherwise it has no effect that kdblk_stop() does not have.
+ */
+void kdblk_interrupt(struct kdblk_disk *disk)
+{
+	WRITE_ONCE(disk->stopping, true);
+	wake_up_all(&disk->wait);
 }
 
 void kdblk_stop(struct kdblk_disk *disk)

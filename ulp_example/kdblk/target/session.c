@@ -345,8 +345,9 @@ static struct kdt_session *kdt_session_create(struct kdt_adapter *adapter)
 	portal->half_open++;
 	list_add_tail(&s->node, &kdt_sessions);
 	kref_get(&s->ref);	/* for the caller */
-	mutex_unlock(&kdt_lock);
+	/* before anybody can end it, which cancels this */
 	queue_delayed_work(kdt_ctl_wq, &s->timer, msecs_to_jiffies(KDT_LOGIN_MS));
+	mutex_unlock(&kdt_lock);
 	return s;
 }
 
