@@ -351,12 +351,22 @@ static int reg_active_handler(struct rdma_cm_id *id, struct rdma_cm_event *event
 	return 0;
 }
 
+/*
+ * Take back any access that connecting may have granted. cxgb4 refuses that on a connected QP, but
+ * nobody else is at the other end.
+ */
+static void reg_revoke(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = {};
+
+	ib_modify_qp(qp, &attr, IB_QP_ACCESS_FLAGS);
+}
+
 static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kdapl_reg *reg)
 {
 	struct kdapl_reg_door *door = &reg->door;
 	struct rdma_conn_param param = { .private_data = door->nonce,
 					 .private_data_len = KDAPL_REG_NONCE };
-	struct ib_qp_attr attr = {};
 	struct sockaddr_storage dst;
 	struct net *net;
 	int ret, i;
@@ -405,9 +415,8 @@ static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kda
 		ret = -ETIMEDOUT;
 	rdma_destroy_id(reg->listener);
 	reg->listener = NULL;
-	/* take back any access that connecting may have granted */
 	for (i = 0; i < 2 && !ret; i++)
-		ret = ib_modify_qp(reg->qp[i], &attr, IB_QP_ACCESS_FLAGS);
+		reg_revoke(reg->qp[i]);
 out:
 	put_net(net);
 	return ret;
