@@ -176,6 +176,9 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_IRDMA, QUIRK_SETS(caps.short_lists),
 	  "a page list of more than 512 blocks may have two levels, but is registered as one of one",
 	  "7.2", "no page list is longer", "D-97" },
+	{ RDMA_DRIVER_QEDR, QUIRK_SETS(caps.flat_lists),
+	  "the blocks of a page list of two levels overwrite the upper one", "6.1 to 7.2",
+	  "no page list has two levels", "D-97" },
 	{ RDMA_DRIVER_ERDMA, QUIRK_SETS(caps.read_has_segment),
 	  "a Read without a segment is refused, on RoCE as well", "7.2",
 	  "an empty segment is added", "D-96" },
@@ -313,6 +316,9 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 	if (dev->caps.short_lists)
 		dev->attrs.max_fast_reg_page_list_len =
 			min(dev->attrs.max_fast_reg_page_list_len, KDAPL_SHORT_LIST);
+	if (dev->caps.flat_lists)
+		dev->attrs.max_fast_reg_page_list_len =
+			min(dev->attrs.max_fast_reg_page_list_len, KDAPL_FLAT_LIST);
 	if (dev->caps.one_read_limit) {
 		dev->attrs.max_qp_rd_atom = min(dev->attrs.max_qp_rd_atom,
 						dev->attrs.max_qp_init_rd_atom);
