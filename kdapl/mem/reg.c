@@ -19,7 +19,7 @@
  *
  * None of these QPs gives any remote access. Requests are checked before they are
  * posted, since one bad request kills the QP. If it fails nevertheless (the only
- * port of a pair goes down), the next call builds a new one, once.
+ * port of a pair goes down), another attempt builds a new one, once.
  */
 #include <linux/random.h>
 #include <linux/rcupdate.h>
@@ -481,21 +481,20 @@ static int reg_execute(struct kdapl_pd *pd, struct ib_send_wr *wr)
 	return ret;
 }
 
+/* -EAGAIN: the QP had failed, and another attempt builds a new one. */
 static int reg_run(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_send_wr *wr)
 {
-	int ret = 0, try;
+	int ret;
 
 	mutex_lock(&pd->lock);
-	for (try = 0; try < 2; try++) {
-		ret = pd->pd ? 0 : -ENODEV;
-		if (!ret && !pd->reg)
-			ret = reg_build(ia, pd);
-		if (ret)
-			break;
+	ret = pd->pd ? 0 : -ENODEV;
+	if (!ret && !pd->reg)
+		ret = reg_build(ia, pd);
+	if (!ret) {
 		ret = reg_execute(pd, wr);
 		/* if the device was only slow, it has done it: a key is not registered twice */
-		if (!ret || ret == -ETIMEDOUT)
-			break;
+		if (ret && ret != -ETIMEDOUT)
+			ret = -EAGAIN;
 	}
 	mutex_unlock(&pd->lock);
 	return ret;
@@ -509,7 +508,8 @@ static int reg_run(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_send_wr *
  * @access: IB_ACCESS_*
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: 0 or an errno.
+ * Return: 0; -EAGAIN: the registration QP had failed: map the MR anew and try again, once; or
+ * another errno.
  */
 int kdapl_reg_mr(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_mr *mr, int access)
 {
@@ -538,6 +538,7 @@ int kdapl_reg_invalidate(struct kdapl_ia *ia, struct kdapl_pd *pd, u32 key)
 		.opcode = IB_WR_LOCAL_INV,
 		.ex.invalidate_rkey = key,
 	};
+	int ret = reg_run(ia, pd, &wr);
 
-	return reg_run(ia, pd, &wr);
+	return ret == -EAGAIN ? reg_run(ia, pd, &wr) : ret;
 }
