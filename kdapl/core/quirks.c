@@ -164,6 +164,9 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_VMW_PVRDMA, QUIRK_SETS(caps.fixed_blocks),
 	  "the block size of an MR is fixed when it is made, to the size of the kernel's pages",
 	  "7.2", "page lists have blocks of PAGE_SIZE", "D-97" },
+	{ RDMA_DRIVER_VMW_PVRDMA, QUIRK_SETS(caps.no_srq),
+	  "SRQs are for user space only, although there is a number of them", "6.1 to 7.2",
+	  "the device has none", "D-97" },
 	{ RDMA_DRIVER_BNXT_RE, QUIRK_SETS(caps.short_length),
 	  "a registration has the lower 32 bits of the length", "7.2",
 	  "longer regions are refused", "D-97" },
@@ -319,6 +322,8 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 	if (dev->caps.flat_lists)
 		dev->attrs.max_fast_reg_page_list_len =
 			min(dev->attrs.max_fast_reg_page_list_len, KDAPL_FLAT_LIST);
+	if (dev->caps.no_srq)
+		dev->attrs.max_srq = 0;
 	if (dev->caps.one_read_limit) {
 		dev->attrs.max_qp_rd_atom = min(dev->attrs.max_qp_rd_atom,
 						dev->attrs.max_qp_init_rd_atom);

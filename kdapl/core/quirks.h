@@ -72,6 +72,7 @@ enum kdapl_fence {
  * @short_lists: a page list of more than KDAPL_SHORT_LIST blocks may be one that a registration
  *	gets wrong
  * @flat_lists: a page list of more than KDAPL_FLAT_LIST blocks has two levels, and is wrong
+ * @no_srq: the driver makes no SRQ for the kernel
  * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED is never reported
  * @srq_pd_checked: an SRQ must be of the same PD as the queue pairs that use it
  * @no_tos: the type of service of a connection is ignored
@@ -115,6 +116,7 @@ struct kdapl_caps {
 	bool short_length;
 	bool short_lists;
 	bool flat_lists;
+	bool no_srq;
 	bool no_last_wqe;
 	bool srq_pd_checked;
 	bool no_tos;
