@@ -167,6 +167,9 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_VMW_PVRDMA, QUIRK_SETS(caps.no_srq),
 	  "SRQs are for user space only, although there is a number of them", "6.1 to 7.2",
 	  "the device has none", "D-97" },
+	{ RDMA_DRIVER_BNXT_RE, QUIRK_SETS(caps.short_srq),
+	  "an SRQ of the largest size is refused", "6.1 to 7.2",
+	  "none is as large", "D-97" },
 	{ RDMA_DRIVER_QEDR, QUIRK_SETS(caps.srq_err_empty),
 	  "the event for an SRQ that has failed is raised when one is empty", "6.1 to 7.2",
 	  "it is ignored", "D-97" },
@@ -327,6 +330,8 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 			min(dev->attrs.max_fast_reg_page_list_len, KDAPL_FLAT_LIST);
 	if (dev->caps.no_srq)
 		dev->attrs.max_srq = 0;
+	if (dev->caps.short_srq)
+		dev->attrs.max_srq_wr = max(dev->attrs.max_srq_wr - 1, 0);
 	if (dev->caps.one_read_limit) {
 		dev->attrs.max_qp_rd_atom = min(dev->attrs.max_qp_rd_atom,
 						dev->attrs.max_qp_init_rd_atom);

@@ -73,6 +73,7 @@ enum kdapl_fence {
  *	gets wrong
  * @flat_lists: a page list of more than KDAPL_FLAT_LIST blocks has two levels, and is wrong
  * @no_srq: the driver makes no SRQ for the kernel
+ * @short_srq: an SRQ of max_srq_wr entries is refused
  * @srq_err_empty: IB_EVENT_SRQ_ERR is raised when an SRQ is empty, and never for an error
  * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED is never reported
  * @srq_pd_checked: an SRQ must be of the same PD as the queue pairs that use it
@@ -118,6 +119,7 @@ struct kdapl_caps {
 	bool short_lists;
 	bool flat_lists;
 	bool no_srq;
+	bool short_srq;
 	bool srq_err_empty;
 	bool no_last_wqe;
 	bool srq_pd_checked;

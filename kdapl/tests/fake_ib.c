@@ -1169,11 +1169,13 @@ static int fake_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	struct fake_ib *fdev = to_fdev(ibsrq->device);
 	struct fake_srq *srq = to_fsrq(ibsrq);
 	int err = fake_makes(fdev, FAKE_IB_CREATE_SRQ, ibsrq, "create_srq without noio");
+	/* this driver refuses what it says is the largest size */
+	bool less = fdev->ibdev.ops.driver_id == RDMA_DRIVER_BNXT_RE;
 
 	if (err)
 		return err;
 	if (attr->srq_type != IB_SRQT_BASIC || !attr->attr.max_wr ||
-	    attr->attr.max_wr > fdev->caps.max_srq_wr ||
+	    attr->attr.max_wr + less > fdev->caps.max_srq_wr ||
 	    attr->attr.max_sge > FAKE_IB_SRQ_SGE)
 		return -EINVAL;
 	err = fake_alloc_queue(&srq->q, attr->attr.max_wr, attr->attr.max_sge);

@@ -90,6 +90,19 @@ static void sq_user_only_test(struct kunit *test)
 	sq_unsupported(test, &caps);
 }
 
+/* The largest SRQ, with a driver that does not make as large a one as it says. */
+static void sq_short_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = {
+		.driver = RDMA_DRIVER_BNXT_RE, .max_srq_wr = 80,
+	};
+	struct sq *sq = sq_open(test, &caps);
+	DAT_IA_ATTR max;
+
+	KD_ASSERT_OK(test, dat_ia_query(sq->env.ia, NULL, DAT_IA_FIELD_ALL, &max, 0, NULL));
+	sq_srq(sq, max.max_recv_per_srq);
+}
+
 /* Each bit alone brings its member, and no other bit is known. */
 static void sq_query_args_test(struct kunit *test)
 {
@@ -646,6 +659,7 @@ static struct kunit_case srq_cases[] = {
 		"SRQ-CR-01,SRQ-CR-02,SRQ-CR-04,SIL-36,GEN-07,GEN-09,GEN-10: create"),
 	KD_CASE(sq_unsupported_test, "SRQ-CR-04: a device without SRQs"),
 	KD_CASE(sq_user_only_test, "SRQ-CR-04: a driver without SRQs for the kernel"),
+	KD_CASE(sq_short_test, "SRQ-CR-01: the largest SRQ of a driver that makes none as large"),
 	KD_CASE(sq_query_args_test, "GEN-08,SRQ-QRY-03: arguments of query, each bit"),
 	KD_CASE(sq_counts_test,
 		"SRQ-QRY-01..03,SRQ-POST-16,SIL-37: the counts, and room, step by step"),
