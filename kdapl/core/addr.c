@@ -3,13 +3,15 @@
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
  * Names and IP addresses of IAs. A port has those of its netdev and of the netdevs
- * stacked on it (VLANs, bridges, bonds). Nothing is cached: they are looked up anew each time.
+ * stacked on it (VLANs, bridges, bonds); on InfiniBand, of those of its partitions as well.
+ * Nothing is cached: they are looked up anew each time.
  */
 #include <linux/if_arp.h>
 #include <linux/in.h>
 #include <linux/inet.h>
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
+#include <rdma/ib_cache.h>
 
 #include "core.h"
 
@@ -236,27 +238,45 @@ static int addr_try_upper(struct net_device *ndev, struct netdev_nested_priv *pr
 	return 1;
 }
 
-/* The netdev of an IPoIB port has the same parent device and the number of the port. */
-static struct net_device *addr_ipoib_netdev(struct kdapl_device *dev, u32 port)
+/* Search a netdev and those stacked on it. RCU read side. */
+static bool addr_search_from(struct addr_search *s, struct net_device *ndev)
 {
-	struct net_device *ndev, *found = NULL;
+	struct netdev_nested_priv priv = { .data = s };
+
+	if (addr_try(s, ndev))
+		s->ndev = ndev;
+	else
+		netdev_walk_all_upper_dev_rcu(ndev, addr_try_upper, &priv);
+	return s->ndev;
+}
+
+/*
+ * Does this netdev belong to an IPoIB port? It has the same parent device and the number of the
+ * port. One for a partition has neither, but the GID of the port in its address.
+ */
+static bool addr_is_ipoib(const struct ib_device *ibdev, u32 port, const union ib_gid *gid,
+			  const struct net_device *ndev)
+{
+	if (ndev->type != ARPHRD_INFINIBAND)
+		return false;
+	if (ndev->dev.parent)
+		return ndev->dev.parent == ibdev->dev.parent && ndev->dev_port == port - 1;
+	return !memcmp(ndev->dev_addr + 4, gid, sizeof(*gid));
+}
+
+/* Search the netdevs of an IPoIB port. RCU read side. */
+static void addr_search_ipoib(struct addr_search *s, const struct ib_device *ibdev, u32 port,
+			      const union ib_gid *gid)
+{
+	struct net_device *ndev;
 	struct net *net;
 
-	rcu_read_lock();
 	for_each_net_rcu(net) {
 		for_each_netdev_rcu(net, ndev) {
-			if (ndev->type != ARPHRD_INFINIBAND ||
-			    ndev->dev.parent != dev->ibdev->dev.parent ||
-			    ndev->dev_port != port - 1)
-				continue;
-			dev_hold(ndev);
-			found = ndev;
-			goto out;
+			if (addr_is_ipoib(ibdev, port, gid, ndev) && addr_search_from(s, ndev))
+				return;
 		}
 	}
-out:
-	rcu_read_unlock();
-	return found;
 }
 
 /*
@@ -267,18 +287,16 @@ static bool addr_search(struct kdapl_device *dev, u32 port, struct addr_search *
 			struct net **net)
 {
 	struct net_device *ndev = ib_device_get_netdev(dev->ibdev, port);
-	struct netdev_nested_priv priv = { .data = s };
+	union ib_gid gid;
 
 	s->ndev = NULL;
-	if (!ndev)
-		ndev = addr_ipoib_netdev(dev, port);
-	if (!ndev)
+	if (!ndev && rdma_query_gid(dev->ibdev, port, 0, &gid))
 		return false;
 	rcu_read_lock();
-	if (addr_try(s, ndev))
-		s->ndev = ndev;
+	if (ndev)
+		addr_search_from(s, ndev);
 	else
-		netdev_walk_all_upper_dev_rcu(ndev, addr_try_upper, &priv);
+		addr_search_ipoib(s, dev->ibdev, port, &gid);
 	if (s->ndev) {
 		s->ifindex = s->ndev->ifindex;
 		s->cookie = dev_net(s->ndev)->net_cookie;

@@ -164,6 +164,15 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_VMW_PVRDMA, QUIRK_SETS(caps.fixed_blocks),
 	  "the block size of an MR is fixed when it is made, to the size of the kernel's pages",
 	  "7.2", "page lists have blocks of PAGE_SIZE", "D-97" },
+	{ RDMA_DRIVER_VMW_PVRDMA, QUIRK_SETS(caps.no_srq),
+	  "SRQs are for user space only, although there is a number of them", "6.1 to 7.2",
+	  "the device has none", "D-97" },
+	{ RDMA_DRIVER_BNXT_RE, QUIRK_SETS(caps.short_srq),
+	  "an SRQ of the largest size is refused", "6.1 to 7.2",
+	  "none is as large", "D-97" },
+	{ RDMA_DRIVER_QEDR, QUIRK_SETS(caps.srq_err_empty),
+	  "the event for an SRQ that has failed is raised when one is empty", "6.1 to 7.2",
+	  "it is ignored", "D-97" },
 	{ RDMA_DRIVER_BNXT_RE, QUIRK_SETS(caps.short_length),
 	  "a registration has the lower 32 bits of the length", "7.2",
 	  "longer regions are refused", "D-97" },
@@ -176,6 +185,9 @@ static const struct kdapl_quirk quirks[] = {
 	{ RDMA_DRIVER_IRDMA, QUIRK_SETS(caps.short_lists),
 	  "a page list of more than 512 blocks may have two levels, but is registered as one of one",
 	  "7.2", "no page list is longer", "D-97" },
+	{ RDMA_DRIVER_QEDR, QUIRK_SETS(caps.flat_lists),
+	  "the blocks of a page list of two levels overwrite the upper one", "6.1 to 7.2",
+	  "no page list has two levels", "D-97" },
 	{ RDMA_DRIVER_ERDMA, QUIRK_SETS(caps.read_has_segment),
 	  "a Read without a segment is refused, on RoCE as well", "7.2",
 	  "an empty segment is added", "D-96" },
@@ -313,6 +325,13 @@ void kdapl_quirks_derive(struct kdapl_device *dev, bool iwarp)
 	if (dev->caps.short_lists)
 		dev->attrs.max_fast_reg_page_list_len =
 			min(dev->attrs.max_fast_reg_page_list_len, KDAPL_SHORT_LIST);
+	if (dev->caps.flat_lists)
+		dev->attrs.max_fast_reg_page_list_len =
+			min(dev->attrs.max_fast_reg_page_list_len, KDAPL_FLAT_LIST);
+	if (dev->caps.no_srq)
+		dev->attrs.max_srq = 0;
+	if (dev->caps.short_srq)
+		dev->attrs.max_srq_wr = max(dev->attrs.max_srq_wr - 1, 0);
 	if (dev->caps.one_read_limit) {
 		dev->attrs.max_qp_rd_atom = min(dev->attrs.max_qp_rd_atom,
 						dev->attrs.max_qp_init_rd_atom);

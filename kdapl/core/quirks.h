@@ -29,6 +29,9 @@ enum kdapl_fence {
 /* The longest page list with @short_lists. */
 #define KDAPL_SHORT_LIST	512U
 
+/* The longest page list with @flat_lists: 64 KiB of addresses. */
+#define KDAPL_FLAT_LIST		8192U
+
 /**
  * struct kdapl_caps - what is special about a device; zero is ordinary
  * @fence_not_read: IB_SEND_FENCE has no effect on an RDMA Read
@@ -68,6 +71,10 @@ enum kdapl_fence {
  * @short_length: a registration has 32 bits for the length
  * @short_lists: a page list of more than KDAPL_SHORT_LIST blocks may be one that a registration
  *	gets wrong
+ * @flat_lists: a page list of more than KDAPL_FLAT_LIST blocks has two levels, and is wrong
+ * @no_srq: the driver makes no SRQ for the kernel
+ * @short_srq: an SRQ of max_srq_wr entries is refused
+ * @srq_err_empty: IB_EVENT_SRQ_ERR is raised when an SRQ is empty, and never for an error
  * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED is never reported
  * @srq_pd_checked: an SRQ must be of the same PD as the queue pairs that use it
  * @no_tos: the type of service of a connection is ignored
@@ -110,6 +117,10 @@ struct kdapl_caps {
 	bool fixed_blocks;
 	bool short_length;
 	bool short_lists;
+	bool flat_lists;
+	bool no_srq;
+	bool short_srq;
+	bool srq_err_empty;
 	bool no_last_wqe;
 	bool srq_pd_checked;
 	bool no_tos;

@@ -405,7 +405,7 @@ static void pool_event(struct ib_event *event, void *context)
 	struct kdapl_srq *srq;
 	unsigned long flags;
 
-	if (event->event != IB_EVENT_SRQ_ERR)
+	if (event->event != IB_EVENT_SRQ_ERR || pool->dev->caps.srq_err_empty)
 		return;
 	spin_lock_irqsave(&pool->lock, flags);
 	pool->error = true;

@@ -261,7 +261,7 @@ static DAT_RETURN open_check_addr(struct net *net, const struct sockaddr *dst,
 		ret = kdapl_addr_ret(kdapl_addr_check(src));
 	if (ret == DAT_SUCCESS && src && src->sa_family != dst->sa_family)
 		ret = kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
-	if (ret == DAT_SUCCESS && open_lacks_scope(dst))
+	if (ret == DAT_SUCCESS && (open_lacks_scope(dst) || (src && open_lacks_scope(src))))
 		ret = kdapl_err(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	return ret;
 }

@@ -92,6 +92,20 @@ static int lmr_make_local(struct kdapl_lmr *lmr)
 	return 0;
 }
 
+/*
+ * Map the MR, and register it by its new key. A driver may change the page list when it posts it
+ * (cxgb4 swaps its bytes), so the list of an attempt that has failed is not posted again.
+ */
+static int lmr_post(struct kdapl_lmr *lmr, u32 page_size)
+{
+	struct kdapl_mem *mem = &lmr->mem;
+	struct kdapl_mr *mr = &lmr->mr;
+	int ret;
+
+	ret = kdapl_mr_map(mr, mem->sgt.sgl, mem->nents, page_size, kdapl_lmr_start(lmr));
+	return ret ?: kdapl_reg_mr(lmr->obj.ia, mr->pd, mr->ibmr, kdapl_mr_access(lmr->priv));
+}
+
 static int lmr_register(struct kdapl_lmr *lmr, DAT_MEM_OPTIMIZE_FLAGS opt)
 {
 	struct kdapl_ia *ia = lmr->obj.ia;
@@ -128,14 +142,14 @@ static int lmr_register(struct kdapl_lmr *lmr, DAT_MEM_OPTIMIZE_FLAGS opt)
 		return -E2BIG;
 	}
 	ret = kdapl_mr_create(mr, blocks);
-	if (!ret)
-		ret = kdapl_mr_map(mr, mem->sgt.sgl, mem->nents, page_size, start);
 	if (ret)
 		return ret;
 	spin_lock_irq(&mr->lock);
 	kdapl_mr_new_key(mr);
 	spin_unlock_irq(&mr->lock);
-	ret = kdapl_reg_mr(ia, mr->pd, mr->ibmr, kdapl_mr_access(lmr->priv));
+	ret = lmr_post(lmr, page_size);
+	if (ret == -EAGAIN)
+		ret = lmr_post(lmr, page_size);
 	spin_lock_irq(&mr->lock);
 	if (ret)
 		mr->live = false;

@@ -19,7 +19,7 @@
  *
  * None of these QPs gives any remote access. Requests are checked before they are
  * posted, since one bad request kills the QP. If it fails nevertheless (the only
- * port of a pair goes down), the next call builds a new one, once.
+ * port of a pair goes down), another attempt builds a new one, once.
  */
 #include <linux/random.h>
 #include <linux/rcupdate.h>
@@ -351,12 +351,22 @@ static int reg_active_handler(struct rdma_cm_id *id, struct rdma_cm_event *event
 	return 0;
 }
 
+/*
+ * Take back any access that connecting may have granted. cxgb4 refuses that on a connected QP, but
+ * nobody else is at the other end.
+ */
+static void reg_revoke(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = {};
+
+	ib_modify_qp(qp, &attr, IB_QP_ACCESS_FLAGS);
+}
+
 static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kdapl_reg *reg)
 {
 	struct kdapl_reg_door *door = &reg->door;
 	struct rdma_conn_param param = { .private_data = door->nonce,
 					 .private_data_len = KDAPL_REG_NONCE };
-	struct ib_qp_attr attr = {};
 	struct sockaddr_storage dst;
 	struct net *net;
 	int ret, i;
@@ -405,9 +415,8 @@ static int reg_connect_pair(struct kdapl_ia *ia, struct kdapl_pd *pd, struct kda
 		ret = -ETIMEDOUT;
 	rdma_destroy_id(reg->listener);
 	reg->listener = NULL;
-	/* take back any access that connecting may have granted */
 	for (i = 0; i < 2 && !ret; i++)
-		ret = ib_modify_qp(reg->qp[i], &attr, IB_QP_ACCESS_FLAGS);
+		reg_revoke(reg->qp[i]);
 out:
 	put_net(net);
 	return ret;
@@ -472,21 +481,20 @@ static int reg_execute(struct kdapl_pd *pd, struct ib_send_wr *wr)
 	return ret;
 }
 
+/* -EAGAIN: the QP had failed, and another attempt builds a new one. */
 static int reg_run(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_send_wr *wr)
 {
-	int ret = 0, try;
+	int ret;
 
 	mutex_lock(&pd->lock);
-	for (try = 0; try < 2; try++) {
-		ret = pd->pd ? 0 : -ENODEV;
-		if (!ret && !pd->reg)
-			ret = reg_build(ia, pd);
-		if (ret)
-			break;
+	ret = pd->pd ? 0 : -ENODEV;
+	if (!ret && !pd->reg)
+		ret = reg_build(ia, pd);
+	if (!ret) {
 		ret = reg_execute(pd, wr);
 		/* if the device was only slow, it has done it: a key is not registered twice */
-		if (!ret || ret == -ETIMEDOUT)
-			break;
+		if (ret && ret != -ETIMEDOUT)
+			ret = -EAGAIN;
 	}
 	mutex_unlock(&pd->lock);
 	return ret;
@@ -500,7 +508,8 @@ static int reg_run(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_send_wr *
  * @access: IB_ACCESS_*
  *
  * Context: may sleep; inside kdapl_dev_enter().
- * Return: 0 or an errno.
+ * Return: 0; -EAGAIN: the registration QP had failed: map the MR anew and try again, once; or
+ * another errno.
  */
 int kdapl_reg_mr(struct kdapl_ia *ia, struct kdapl_pd *pd, struct ib_mr *mr, int access)
 {
@@ -529,6 +538,7 @@ int kdapl_reg_invalidate(struct kdapl_ia *ia, struct kdapl_pd *pd, u32 key)
 		.opcode = IB_WR_LOCAL_INV,
 		.ex.invalidate_rkey = key,
 	};
+	int ret = reg_run(ia, pd, &wr);
 
-	return reg_run(ia, pd, &wr);
+	return ret == -EAGAIN ? reg_run(ia, pd, &wr) : ret;
 }

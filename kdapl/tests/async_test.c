@@ -163,6 +163,21 @@ static void as_owner_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_ABRUPT_FLAG));
 }
 
+/* A driver that calls an SRQ failed when it is empty. */
+static void as_srq_empty_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_QEDR };
+	struct sq *sq = sq_open(test, &caps);
+	DAT_SRQ_PARAM param;
+
+	sq_srq(sq, 4);
+	fake_ib_srq_event(sq->ib, IB_EVENT_SRQ_ERR);
+	KD_EXPECT_EMPTY(test, sq->env.async);
+	KD_EXPECT_OK(test, dat_srq_query(sq->srq, DAT_SRQ_FIELD_ALL, &param));
+	KUNIT_EXPECT_EQ(test, (int)param.srq_state, (int)DAT_SRQ_STATE_OPERATIONAL);
+	sq_post(sq, 0, 4);
+}
+
 /* Errors of a QP in every state of its EP. */
 static void as_qp_test(struct kunit *test)
 {
@@ -518,6 +533,7 @@ static struct kunit_case as_cases[] = {
 static struct kunit_case as_owner_cases[] = {
 	KD_CASE(as_owner_test,
 		"ASY-02,ASY-05,ASY-07,IA-OPEN-05: errors of an object, to its owner"),
+	KD_CASE(as_srq_empty_test, "ASY-07: an SRQ that is empty has not failed"),
 	{}
 };
 

@@ -172,6 +172,7 @@ static void ext_open_args(struct kunit *test)
 		{ &init_net, &strange, NULL, 8, pasync, pia, ADDR(UNSUPPORTED) },
 		{ &init_net, unscoped, NULL, 8, pasync, pia, ADDR(MALFORMED) },
 		{ &init_net, to, none, 8, pasync, pia, ADDR(MALFORMED) },
+		{ &init_net, other, unscoped, 8, pasync, pia, ADDR(MALFORMED) },
 		{ &init_net, to, other, 8, pasync, pia, ADDR(UNSUPPORTED) },
 		{ &init_net, to, &strange, 8, pasync, pia, ADDR(UNSUPPORTED) },
 	};

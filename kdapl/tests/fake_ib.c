@@ -100,6 +100,7 @@ struct fake_mr {
 	bool mapped;
 	bool valid;
 	bool registered;		/* at least once */
+	bool posted;			/* since it was mapped last */
 	u32 max_pages;
 	u32 primed_pages;		/* the largest mapping there was */
 	u32 primed_size;
@@ -508,6 +509,7 @@ static int fake_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 	mr->map.offset = ibmr->iova & (ibmr->page_size - 1);
 	mr->map.length = ibmr->length;
 	mr->mapped = ret == nents;
+	mr->posted = false;
 	mr->maps++;
 	fake_map_grows(mr, atomic);
 out:
@@ -755,6 +757,8 @@ static void fake_want_reg(struct fake_qp *qp, struct fake_ib_wr *rec, const stru
 	memcpy(rec->pages, mr->map.pages,
 	       min_t(u32, mr->map.npages, FAKE_IB_WR_PAGES) * sizeof(u64));
 	fake_wrong_if(fdev, !mr->mapped, "registration of a region that is not mapped");
+	/* a driver may change the list for its device (cxgb4) */
+	fake_wrong_if(fdev, mr->posted, "registration of a list that was posted before");
 	fake_wrong_if(fdev, mr->busy ? mr->want_valid || mr->want_qp != &qp->ibqp : mr->valid,
 		      "registration of a region still in use");
 	fake_wrong_if(fdev, reg->key != reg->mr->rkey && reg->key != reg->mr->lkey,
@@ -806,6 +810,7 @@ static void fake_wanted(struct fake_qp *qp, const struct fake_ib_wr *rec)
 	mr->want_qp = &qp->ibqp;
 	mr->want_valid = rec->opcode == IB_WR_REG_MR;
 	mr->want_key = rec->rkey;
+	mr->posted |= mr->want_valid;
 }
 
 static void fake_execute_reg(struct fake_mr *mr, const struct fake_ib_wr *wr)
@@ -1164,11 +1169,13 @@ static int fake_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	struct fake_ib *fdev = to_fdev(ibsrq->device);
 	struct fake_srq *srq = to_fsrq(ibsrq);
 	int err = fake_makes(fdev, FAKE_IB_CREATE_SRQ, ibsrq, "create_srq without noio");
+	/* this driver refuses what it says is the largest size */
+	bool less = fdev->ibdev.ops.driver_id == RDMA_DRIVER_BNXT_RE;
 
 	if (err)
 		return err;
 	if (attr->srq_type != IB_SRQT_BASIC || !attr->attr.max_wr ||
-	    attr->attr.max_wr > fdev->caps.max_srq_wr ||
+	    attr->attr.max_wr + less > fdev->caps.max_srq_wr ||
 	    attr->attr.max_sge > FAKE_IB_SRQ_SGE)
 		return -EINVAL;
 	err = fake_alloc_queue(&srq->q, attr->attr.max_wr, attr->attr.max_sge);

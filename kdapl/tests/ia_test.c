@@ -5,10 +5,13 @@
  * Interface Adapters: the names they are opened by, the limits they report, who
  * is related to whom.
  */
+#include <linux/if_arp.h>
+#include <linux/if_infiniband.h>
 #include <linux/inetdevice.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <net/addrconf.h>
+#include <rdma/ib_cache.h>
 
 #include "kd_conn.h"
 
@@ -128,6 +131,57 @@ static void ian_netdev_test(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, ian_attr(env, ia)->ia_address_ptr);
 	KUNIT_ASSERT_EQ(test, fake_ib_set_netdev(env->dev, NULL), 0);
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+static netdev_tx_t ian_xmit(struct sk_buff *skb, struct net_device *ndev)
+{
+	dev_kfree_skb(skb);
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops ian_netdev_ops = {
+	.ndo_start_xmit = ian_xmit,
+};
+
+static void ian_netdev_setup(struct net_device *ndev)
+{
+	ndev->netdev_ops = &ian_netdev_ops;
+	ndev->type = ARPHRD_INFINIBAND;
+	ndev->addr_len = INFINIBAND_ALEN;
+	ndev->mtu = 2044;
+}
+
+/* An IPoIB network device of a partition: without parent, with a GID in its address. */
+static struct net_device *ian_ipoib(struct kunit *test, const char *name, const union ib_gid *gid)
+{
+	struct net_device *ndev = alloc_netdev(0, name, NET_NAME_USER, ian_netdev_setup);
+	u8 addr[INFINIBAND_ALEN] = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, ndev);
+	memcpy(addr + 4, gid, sizeof(*gid));
+	dev_addr_set(ndev, addr);
+	KUNIT_ASSERT_EQ(test, register_netdev(ndev), 0);
+	return ndev;
+}
+
+static void ian_partition_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct net_device *ndev[2];
+	union ib_gid gid;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, rdma_query_gid(fake_ib_device(env->dev), 1, 0, &gid), 0);
+	gid.raw[15] ^= 1;	/* of another port */
+	ndev[0] = ian_ipoib(test, "kdib0", &gid);
+	gid.raw[15] ^= 1;
+	ndev[1] = ian_ipoib(test, "kdib1", &gid);
+	ian_expect(env, "kdib1");
+	ian_expect_none(env, "kdib0");
+	for (i = 0; i < ARRAY_SIZE(ndev); i++) {
+		unregister_netdev(ndev[i]);
+		free_netdev(ndev[i]);
+	}
 }
 
 /* What is wrong with an open; and that it leaves nothing. */
@@ -615,6 +669,7 @@ static struct kunit_case ian_cases[] = {
 	KD_CASE(ian_pz_test, "PZ-01,PZ-02,GEN-05,GEN-08,GEN-11,EP-CREATE-17: PZs"),
 	KD_CASE(ian_name_test, "IA-OPEN-02,IA-QRY-02,SIL-30: names of a device"),
 	KD_CASE(ian_netdev_test, "SIL-30,IA-QRY-02: names and addresses of a network device"),
+	KD_CASE(ian_partition_test, "SIL-30: names of network devices of InfiniBand partitions"),
 	KD_CASE(ian_args_test,
 		"IA-OPEN-01..04,IA-OPEN-07,REG-05,SIL-01,GEN-07: arguments, and what is left"),
 	KD_CASE(ian_huge_test, "IA-QRY-03: limits beyond all bounds"),

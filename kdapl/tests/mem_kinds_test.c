@@ -13,6 +13,7 @@
 #include "kd_mem.h"
 
 #define MK_ARG3		((u32)DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3))
+#define MK_PAGES	8193		/* one more than the longest list of a driver */
 #define MK_SCARCE	((u32)DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION))
 
 static void mk_lmr_test(struct kunit *test)
@@ -189,10 +190,11 @@ static void mk_driver_test(struct kunit *test)
 		{ RDMA_DRIVER_BNXT_RE, 1280, SZ_4M, 1023, DAT_SUCCESS },
 		{ RDMA_DRIVER_CXGB4, 1280, SZ_4M, 1023, DAT_SUCCESS },
 		{ RDMA_DRIVER_QEDR, 1280, SZ_4M, 1023, DAT_SUCCESS },
+		{ RDMA_DRIVER_QEDR, 16383, SZ_4K, 8192, DAT_SUCCESS },
 		{ RDMA_DRIVER_IRDMA, 1280, SZ_4M, 512, DAT_SUCCESS },
 	};
 	struct fake_ib_caps caps = { .page_sizes = SZ_4K | SZ_4M };
-	DAT_PADDR *pages = kunit_kcalloc(test, 1281, sizeof(*pages), GFP_KERNEL);
+	DAT_PADDR *pages = kunit_kcalloc(test, MK_PAGES, sizeof(*pages), GFP_KERNEL);
 	DAT_REGION_DESCRIPTION region;
 	struct page *page = NULL;
 	struct km *km;
@@ -205,7 +207,7 @@ static void mk_driver_test(struct kunit *test)
 		kunit_skip(test, "no 4 MB in one piece, or other pages");
 		return;
 	}
-	for (i = 0; i < 1281; i++)
+	for (i = 0; i < MK_PAGES; i++)
 		pages[i] = page_to_phys(page);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		kunit_info(test, "row %d", i);

@@ -80,6 +80,28 @@ static void reg_no_path_test(struct kunit *test)
 	env->pz = pz;
 }
 
+/* The queue pair fails, twice: the memory is mapped for each attempt. */
+static void reg_again_test(struct kunit *test)
+{
+	struct km *km = km_open(test, NULL);
+	struct kd_env *env = &km->env;
+	struct km_reg reg;
+	unsigned int maps;
+
+	KD_ASSERT_OK(test, reg_try(km, env->pz, &reg));
+	KD_EXPECT_OK(test, dat_lmr_free(reg.lmr));
+	maps = fake_ib_count(env->dev, FAKE_IB_MAP_MR_SG);
+	fake_ib_auto_reg_status(env->dev, IB_WC_WR_FLUSH_ERR);
+	KD_EXPECT_RET(test, reg_try(km, env->pz, &reg), DAT_INSUFFICIENT_RESOURCES,
+		      DAT_RESOURCE_MEMORY_REGION);
+	KUNIT_EXPECT_EQ(test, fake_ib_count(env->dev, FAKE_IB_MAP_MR_SG) - maps, 2);
+	fake_ib_auto_reg_status(env->dev, IB_WC_SUCCESS);
+	KD_ASSERT_OK(test, reg_try(km, env->pz, &reg));
+	KD_EXPECT_OK(test, dat_lmr_free(reg.lmr));
+	KUNIT_EXPECT_EQ_MSG(test, fake_ib_violations(env->dev), 0, "%s",
+			    fake_ib_last_violation(env->dev));
+}
+
 struct reg_race {
 	struct kdapl_device *dev;
 	struct fake_ib *fdev;
@@ -143,6 +165,7 @@ static void reg_removal_test(struct kunit *test)
 static struct kunit_case reg_cases[] = {
 	KD_CASE(reg_port_test, "LMR-01: ports that want a GID; devices that want a pair"),
 	KD_CASE(reg_no_path_test, "LMR-01: a device that connects nothing to its own port"),
+	KD_CASE(reg_again_test, "LMR-01,LMR-08: the registration queue pair fails"),
 	KD_CASE(reg_removal_test, "FMR-02,ASY-22: the device goes while memory is being bound"),
 	{}
 };

@@ -61,10 +61,9 @@ static void sq_create_args_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 }
 
-static void sq_unsupported_test(struct kunit *test)
+static void sq_unsupported(struct kunit *test, const struct fake_ib_caps *caps)
 {
-	static const struct fake_ib_caps caps = { .no_srq = true };
-	struct sq *sq = sq_open(test, &caps);
+	struct sq *sq = sq_open(test, caps);
 	DAT_PROVIDER_ATTR provider;
 	DAT_SRQ_HANDLE srq;
 	DAT_IA_ATTR ia;
@@ -74,6 +73,34 @@ static void sq_unsupported_test(struct kunit *test)
 					DAT_PROVIDER_FIELD_ALL, &provider));
 	KUNIT_EXPECT_EQ(test, (int)ia.max_srqs, 0);
 	KUNIT_EXPECT_EQ(test, (int)provider.srq_supported, (int)DAT_FALSE);
+}
+
+static void sq_unsupported_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .no_srq = true };
+
+	sq_unsupported(test, &caps);
+}
+
+/* The device counts SRQs that its driver does not make for the kernel. */
+static void sq_user_only_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_VMW_PVRDMA };
+
+	sq_unsupported(test, &caps);
+}
+
+/* The largest SRQ, with a driver that does not make as large a one as it says. */
+static void sq_short_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = {
+		.driver = RDMA_DRIVER_BNXT_RE, .max_srq_wr = 80,
+	};
+	struct sq *sq = sq_open(test, &caps);
+	DAT_IA_ATTR max;
+
+	KD_ASSERT_OK(test, dat_ia_query(sq->env.ia, NULL, DAT_IA_FIELD_ALL, &max, 0, NULL));
+	sq_srq(sq, max.max_recv_per_srq);
 }
 
 /* Each bit alone brings its member, and no other bit is known. */
@@ -631,6 +658,8 @@ static struct kunit_case srq_cases[] = {
 	KD_CASE(sq_create_args_test,
 		"SRQ-CR-01,SRQ-CR-02,SRQ-CR-04,SIL-36,GEN-07,GEN-09,GEN-10: create"),
 	KD_CASE(sq_unsupported_test, "SRQ-CR-04: a device without SRQs"),
+	KD_CASE(sq_user_only_test, "SRQ-CR-04: a driver without SRQs for the kernel"),
+	KD_CASE(sq_short_test, "SRQ-CR-01: the largest SRQ of a driver that makes none as large"),
 	KD_CASE(sq_query_args_test, "GEN-08,SRQ-QRY-03: arguments of query, each bit"),
 	KD_CASE(sq_counts_test,
 		"SRQ-QRY-01..03,SRQ-POST-16,SIL-37: the counts, and room, step by step"),

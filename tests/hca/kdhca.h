@@ -47,7 +47,7 @@ struct kdhca_set {
 	u32 max_pages, max_block, dma_lkey;
 	u32 max_srq_wr, max_srq_sge;
 	u32 rd_in, rd_out, negotiate, req_depths, rep_depths;
-	u32 fence, reads_late, pair, self, loop, grh, comm_est;
+	u32 fence, reads_late, pair, access_late, self, loop, grh, comm_est;
 	u32 cq_ctx, event_ctx, missed, purge;
 	u32 modify_ms, create_ms, destroy_ms, dereg_ms, flush_ms;
 	u32 modify_fail, create_fail, dereg_fail, alloc_fail;

@@ -313,6 +313,9 @@ static int qp_modify_ib(struct kdhca_qp *qp, struct ib_qp_attr *attr, int mask)
 /* The connection manager moves these; a consumer may only end them. */
 static int qp_modify_iw(struct kdhca_qp *qp, struct ib_qp_attr *attr, int mask)
 {
+	if (mask & IB_QP_ACCESS_FLAGS && !qp->dev->set.access_late &&
+	    READ_ONCE(qp->state) > IB_QPS_INIT)
+		return -EIO;
 	qp_keep_attr(qp, attr, mask & IB_QP_ACCESS_FLAGS);
 	if (!(mask & IB_QP_STATE))
 		return 0;

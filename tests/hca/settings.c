@@ -41,6 +41,7 @@ static const struct {
 	SETTING(fence, 31),
 	SETTING(reads_late, 1),
 	SETTING(pair, 0),
+	SETTING(access_late, 1),
 	SETTING(self, 1),
 	SETTING(loop, 1),
 	SETTING(grh, 1),
@@ -101,7 +102,7 @@ static const struct {
 	{ "cxgb4", RDMA_DRIVER_CXGB4,
 	  "iwarp=1,shift=1024,cq_ctx=1,fence=9,max_send_sge=4,max_recv_sge=4,max_sge_rd=1;"
 	  "max_qp_wr=1024,max_cqe=16384,max_pages=128,max_block=27,rd_in=32,rd_out=32;"
-	  "max_inline=64,event_ctx=1,pair=1" },
+	  "max_inline=64,event_ctx=1,pair=1,access_late=0" },
 	/* iWARP; one segment to receive into; nobody is told the peer's depths of Reads */
 	{ "erdma", RDMA_DRIVER_ERDMA,
 	  "iwarp=1,shift=1024,cq_ctx=1,round=1,max_send_sge=6,max_recv_sge=1,max_sge_rd=1;"
