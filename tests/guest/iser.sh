@@ -635,7 +635,9 @@ starve_part() {
 hostile_part() {
 	kd_param=/sys/module/kdiserfuzz/parameters
 	must "kdat_iser.ko loads" initiator
+	ended=$(ends)
 	hostile_disk
+	step "sense data of the greatest length end no connection" test "$(ends)" = "$ended"
 	# Two faults are answers that never come.
 	must "commands time out soon" set_to $((2 * slow)) "/sys/block/${d##*/}/device/timeout"
 	head -c 256k /dev/urandom >"$TMPDIR/pattern"

@@ -275,9 +275,15 @@ client_keys() {
 	meet 2		# the call was made again
 	step "all Receives are posted while it waits" until_true 10 all_receives
 	step "nobody reaches memory afterwards" wait $kd_calls
+	meet 2
+	meet 2		# a reply takes back the last key of its call
+	kd_given=$(given_up)
+	step "it may be that to the padding" calls seed=31 threads=1 seconds=4 timeout=5000
+	step "no connection is given up for that" test "$(given_up)" = "$kd_given"
 	dmesg | sed -n 's/.*kdnfscall: //p' | grep -e '^PASS' -e '^FA'
 	meet 2
 }
+given_up() { dmesg | grep -c "connection given up" || :; }
 acts() { [ "$(cat $kd_keys/acts)" -ge "$1" ]; }
 server_keys() {
 	must "kdapl.ko loads" insmod "$KO/kdapl.ko"
@@ -289,6 +295,9 @@ server_keys() {
 	kd_acts=$(cat $kd_keys/acts)
 	meet 1
 	step "a call is made again" until_true 60 acts $((kd_acts + 2))
+	meet 1
+	meet 1
+	echo 16 >$kd_keys/only
 	meet 1
 	meet 1
 	tell "calls: $(cat $kd_keys/acts)"

@@ -30,7 +30,7 @@ static_assert(sizeof(struct kdiser_pdu) == 76);
 static_assert(sizeof(struct iser_cm_hdr) == 4);
 
 #define KDISER_TEXT_SIZE	ISCSI_DEF_MAX_RECV_SEG_LEN	/* of a login or text PDU */
-#define KDISER_DATA_SIZE	128	/* of other PDUs to us: sense data, a rejected header */
+#define KDISER_DATA_SIZE	256	/* of other PDUs to us: sense data have up to 254 */
 #define KDISER_MAX_PDU		262144	/* data that we send in one PDU */
 #define KDISER_LONG_RECEIVES	2	/* for logins and texts */
 #define KDISER_MORE_RECEIVES	8	/* for PDUs that answer nothing: pings, events */

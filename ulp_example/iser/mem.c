@@ -5,6 +5,7 @@
  * kdat_iser: the memory of a connection. All messages are in one region, which is registered
  * once. The memory of a command is registered for that command, so each slot has an LMR.
  */
+#include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -91,7 +92,7 @@ static void kdiser_choose_copy(struct kdiser_conn *conn)
 	u32 least = kdiser_least(conn), each = 0;
 
 	if (room > least)
-		each = min_t(u64, (room - least) / conn->depth, KDISER_MAX_COPY);
+		each = min_t(u64, div_u64(room - least, conn->depth), KDISER_MAX_COPY);
 	conn->copy = round_down(each, SECTOR_SIZE);
 	conn->slot_size = ALIGN(sizeof(struct kdiser_pdu) + conn->copy, 64);
 	if (kdiser_messages_size(conn) > room && conn->copy) {

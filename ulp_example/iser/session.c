@@ -201,7 +201,8 @@ static struct iscsi_cls_conn *kdiser_create_conn(struct iscsi_cls_session *sessi
 	if (!cls_conn)
 		return NULL;
 	iscsi = cls_conn->dd_data;
-	iscsi->max_recv_dlength = KDISER_DATA_SIZE;	/* iscsid tells the target */
+	/* What iscsid shows. It tells the target the number of its record, by default 262144. */
+	iscsi->max_recv_dlength = KDISER_DATA_SIZE;
 	return cls_conn;
 }
 

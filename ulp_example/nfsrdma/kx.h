@@ -211,6 +211,7 @@ struct kx_part {
  * @pad_lmr: where a server may write XDR padding
  * @pad: segment of @pad_lmr, its length aside
  * @pad_bytes: its memory
+ * @pad_gone: a reply has invalidated its key, so it is offered no more
  * @limits: longest messages inline
  * @mr_pages: pages of an MR
  * @nmrs: how many there should be
@@ -231,6 +232,7 @@ struct kx_conn {
 	DAT_LMR_HANDLE pad_lmr;
 	struct kx_seg pad;
 	__be32 pad_bytes;
+	bool pad_gone;
 	struct kx_limits limits;
 	u32 mr_pages;
 	int nmrs;

@@ -352,7 +352,10 @@ int kx_post_call(struct kx_conn *conn, struct kx_req *req, u32 length, u32 resul
 
 #define KX_FENCE_PATIENCE	(5 * HZ)
 
-/* Has the reply invalidated a key of this request? Then that memory is ours again. */
+/*
+ * Has the reply invalidated a key of this request? Then that memory is ours again. The server may
+ * choose that to the padding, too, which all requests have in common.
+ */
 bool kx_invalidated(struct kx_conn *conn, struct kx_req *req, DAT_RMR_CONTEXT key)
 {
 	struct kx_xprt *kx = conn->kx;
@@ -367,6 +370,10 @@ bool kx_invalidated(struct kx_conn *conn, struct kx_req *req, DAT_RMR_CONTEXT ke
 	}
 	spin_unlock(&kx->lock);
 	xprt_write_space(&kx->xprt);
+	if (!found && key == conn->pad.handle) {
+		WRITE_ONCE(conn->pad_gone, true);
+		found = true;
+	}
 	return found;
 }
 

@@ -107,7 +107,9 @@ static int kx_map_call(struct kx_xprt *kx, struct kx_req *req, enum kx_way *way,
 	results = kx_reply_way(limits, &msg);
 	err = err ?: kx_map(kx, req, rcv, results,
 			    results == KX_WAY_DATA ? &call->write : &call->reply);
-	if (!err && results == KX_WAY_DATA && rcv->page_len & 3) {
+	/* A server does without, unless it is very old. */
+	if (!err && results == KX_WAY_DATA && rcv->page_len & 3 &&
+	    !READ_ONCE(kx->conn->pad_gone)) {
 		call->write.seg[call->write.n] = kx->conn->pad;
 		call->write.seg[call->write.n++].length = -rcv->page_len & 3;
 	}

@@ -101,7 +101,7 @@ static void fuzz_login(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 		"InitialR2T=Yes\0ImmediateData=No\0MaxBurstLength=262144\0FirstBurstLength=65536\0"
 		"DefaultTime2Wait=0\0DefaultTime2Retain=0\0MaxConnections=1\0MaxOutstandingR2T=1\0"
 		"DataPDUInOrder=Yes\0DataSequenceInOrder=Yes\0TargetRecvDataSegmentLength=8192\0"
-		"InitiatorRecvDataSegmentLength=128\0TargetPortalGroupTag=1";
+		"InitiatorRecvDataSegmentLength=262144\0TargetPortalGroupTag=1";
 	bool first = !(req->iscsi.flags & 0x0c);
 	const char *text = first ? security : operational;
 	u32 at, length = first ? sizeof(security) : sizeof(operational);
@@ -369,14 +369,15 @@ static void fuzz_command(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 		rsp->residual_count = cpu_to_be32(asked - length);
 	}
 	if (cmd->cdb[0] != TEST_UNIT_READY && cmd->cdb[0] != SYNCHRONIZE_CACHE && !length) {
-		static const u8 sense[] = { 0, 18, 0x70, 0, ILLEGAL_REQUEST, 0, 0, 0, 0, 10,
+		/* as long as sense data may be: iscsid has said that 256 KiB are welcome */
+		static const u8 sense[] = { 0, 252, 0x70, 0, ILLEGAL_REQUEST, 0, 0, 0, 0, 244,
 					    0, 0, 0, 0, 0x20 };
 
 		rsp->cmd_status = SAM_STAT_CHECK_CONDITION;
-		hton24(rsp->dlength, 20);
-		memset(pdu->data, 0, 20);
+		hton24(rsp->dlength, 254);
+		memset(pdu->data, 0, 256);
 		memcpy(pdu->data, sense, sizeof(sense));
-		fuzz_send(peer, at, HEADERS + 20, key);
+		fuzz_send(peer, at, HEADERS + 256, key);
 		return;
 	}
 	/* A Send does not wait for a Read. */

@@ -440,14 +440,23 @@ static void act_useless(struct test_peer *peer, const struct keys_call *call)
 	done = true;
 }
 
+/* The last key, which may be that to the padding of the data. */
+static void act_last_key(struct test_peer *peer, const struct keys_call *call)
+{
+	const struct kx_chunk *to = results(call);
+
+	write_all(peer, call);
+	reply_key(peer, call, to->n ? to->seg[to->n - 1].handle : first_key(call));
+}
+
 static void (*const keys_acts[])(struct test_peer *peer, const struct keys_call *call) = {
 	act_good, act_good_inv, act_write_after, act_write_after_inv, act_twice, act_each,
 	act_silent, act_late, act_key_first, act_hang_up, act_reply_and_hang_up, act_beyond,
 	act_read_after, act_write_to_source, act_calls,
-	act_useless,		/* not at random */
+	act_useless, act_last_key,	/* not at random */
 };
 
-#define KEYS_RANDOM	(ARRAY_SIZE(keys_acts) - 1)
+#define KEYS_RANDOM	(ARRAY_SIZE(keys_acts) - 2)
 
 /* Good ones are as many as the others together: else nothing would come of the rest. */
 static void keys_heard(struct test_peer *peer, void *message)
