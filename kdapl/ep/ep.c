@@ -45,9 +45,13 @@ static void ep_device_lost(struct kdapl_obj *obj)
 	int old = KDAPL_EP_NO_STEP;
 	struct kdapl_conn *conn;
 
-	mutex_lock(&ep->mutex);	/* should dat_ep_free() come now, it drops the event */
+	/*
+	 * This keeps the EVD, should dat_ep_free() come now. ep->mutex would not do: who holds it
+	 * may wait for a work item of the queue we may be on.
+	 */
+	rcu_read_lock();
 	spin_lock_irq(&ep->lock);
-	conn = kdapl_ep_conn(ep);
+	conn = rcu_dereference_protected(ep->conn, lockdep_is_held(&ep->lock));
 	if (READ_ONCE(ep->obj.live))
 		old = kdapl_ep_step(ep, KDAPL_IN_REMOVED);
 	if (old != KDAPL_EP_NO_STEP) {
@@ -58,7 +62,7 @@ static void ep_device_lost(struct kdapl_obj *obj)
 	spin_unlock_irq(&ep->lock);
 	if (old != KDAPL_EP_NO_STEP && !conn)
 		kdapl_ep_queue_event(ep, &ev);
-	mutex_unlock(&ep->mutex);
+	rcu_read_unlock();
 }
 
 static const struct kdapl_obj_ops ep_ops = {

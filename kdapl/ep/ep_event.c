@@ -7,10 +7,17 @@
 #include "ep.h"
 #include "../core/trace.h"
 
+#ifdef KDAPL_KUNIT
+/* An event is due, and not queued yet. */
+void (*kdapl_test_ep_event)(struct kdapl_ep *ep);
+#endif
+
 /**
  * kdapl_ep_queue_event - queue an event on the connect EVD of an EP
  * @ep: the EP
  * @ev: the event
+ *
+ * Once the EP has been freed, nothing is queued.
  *
  * Context: any, without evd->lock.
  */
@@ -18,11 +25,12 @@ void kdapl_ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev)
 {
 	struct kdapl_evd *evd;
 
+	kdapl_test_point(kdapl_test_ep_event, ep);
 	/* before there is a connection, dat_ep_modify() may replace the EVD, which is then freed */
 	rcu_read_lock();
 	evd = READ_ONCE(ep->connect_evd);
 	if (evd)
-		kdapl_evd_queue(evd, ev);
+		kdapl_evd_queue_of(evd, ev, &ep->obj);
 	rcu_read_unlock();
 }
 

@@ -302,24 +302,18 @@ bool kdapl_evd_queue_promised(struct kdapl_evd *evd, const struct kdapl_event *e
 	return queued;
 }
 
-/**
- * kdapl_evd_queue - queue an event of a stream other than DTO and RMR
- * @evd: the EVD
- * @ev: the event
- *
- * A connection event that does not fit is lost. The asynchronous EVD reports that, but only once
- * until there is room again. Connection requests and software events are refused by the caller;
- * asynchronous events go through kdapl_evd_queue_async().
- *
- * Context: any, without evd->lock.
- * Return: false when the EVD is full and the event was dropped.
- */
-bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
+/* Queue an event, unless @owner has been freed. False when the EVD is full. */
+static bool backlog_queue(struct kdapl_evd *evd, const struct kdapl_event *ev,
+			  const struct kdapl_obj *owner)
 {
 	bool queued, report = false;
 	unsigned long flags;
 
 	flags = kdapl_evd_lock_irqsave(evd);
+	if (owner && !READ_ONCE(owner->live)) {
+		spin_unlock_irqrestore(&evd->lock, flags);
+		return true;
+	}
 	queued = kdapl_evd_backlog_add(evd, ev);
 	if (!queued && kdapl_event_connection(ev) && !evd->closing) {
 		report = !evd->overflow;
@@ -336,6 +330,42 @@ bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
 			       DAT_EVD_OVERFLOW_ERROR);
 	}
 	return queued;
+}
+
+/**
+ * kdapl_evd_queue - queue an event of a stream other than DTO and RMR
+ * @evd: the EVD
+ * @ev: the event
+ *
+ * Connection requests and software events that do not fit are refused by the caller; asynchronous
+ * events go through kdapl_evd_queue_async().
+ *
+ * Context: any, without evd->lock.
+ * Return: false when the EVD is full and the event was dropped.
+ */
+bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev)
+{
+	return backlog_queue(evd, ev, NULL);
+}
+
+/**
+ * kdapl_evd_queue_of - queue a connection event, unless its EP has been freed
+ * @evd: the EVD
+ * @ev: the event
+ * @ep: the EP
+ *
+ * Who frees the EP retires it and then calls kdapl_evd_drop(). Since both look under the lock,
+ * that finds the event, or this finds the EP dead.
+ *
+ * An event that does not fit is lost. The asynchronous EVD reports that, but only once until there
+ * is room again.
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_evd_queue_of(struct kdapl_evd *evd, const struct kdapl_event *ev,
+			const struct kdapl_obj *ep)
+{
+	backlog_queue(evd, ev, ep);
 }
 
 /**

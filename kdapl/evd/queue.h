@@ -263,6 +263,8 @@ bool kdapl_evd_promise(struct kdapl_evd *evd);
 void kdapl_evd_unpromise(struct kdapl_evd *evd);
 bool kdapl_evd_queue_promised(struct kdapl_evd *evd, const struct kdapl_event *ev);
 bool kdapl_evd_queue(struct kdapl_evd *evd, const struct kdapl_event *ev);
+void kdapl_evd_queue_of(struct kdapl_evd *evd, const struct kdapl_event *ev,
+			const struct kdapl_obj *ep);
 void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 			   const struct kdapl_event *ev);
 

@@ -397,6 +397,97 @@ static void wi_rest_test(struct kunit *test)
 	}
 }
 
+/**
+ * struct wi_freed - an EP that is freed inside an upcall of its connect EVD
+ * @sink: the upcalls of that EVD
+ * @ep: the EP
+ * @ret: what dat_ep_free() returned
+ */
+static struct wi_freed {
+	struct kd_sink *sink;
+	DAT_EP_HANDLE ep;
+	DAT_RETURN ret;
+} wi_freed;
+
+static void wi_free(struct kd_sink *sink, const DAT_EVENT *event, bool more)
+{
+	if (event->event_number == DAT_SOFTWARE_EVENT)
+		wi_freed.ret = dat_ep_free(wi_freed.ep);
+}
+
+/* An event of the EP is about to be queued: it is freed first. */
+static void wi_freed_first(struct kdapl_ep *ep)
+{
+	kdapl_test_ep_event = NULL;
+	kd_post_se(wi_freed.sink->evd, 1);
+	kd_sink_wait(wi_freed.sink, 1, 1);
+}
+
+/*
+ * The connection ends, and before its event is queued the EP is freed in an upcall, which leaves
+ * the rest for later: the event must not come any more.
+ */
+static void wi_freed_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kd_sink *sink = kd_sink(test);
+	const DAT_UPCALL_OBJECT object = kd_sink_object(sink);
+	DAT_EVD_HANDLE old = env->conn;
+	struct kdapl_ep *ep;
+
+	env->conn = kd_evd(env, 8, DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG);
+	KD_EXPECT_OK(test, dat_evd_free(old));
+	kd_ep(env, NULL);
+	kd_connect(env);
+	ep = env->kep;
+	refcount_inc(&ep->obj.ref);
+	sink->evd = env->conn;
+	sink->inside = wi_free;
+	wi_freed = (struct wi_freed) { .sink = sink, .ep = env->ep, .ret = DAT_NOT_IMPLEMENTED };
+	KD_EXPECT_OK(test, dat_evd_modify_upcall(env->conn, DAT_UPCALL_SINGLE_INSTANCE, &object,
+						 DAT_UPCALL_INVOC_NEW));
+	mutex_lock(&ep->mutex);		/* later is when this is free */
+	kdapl_test_ep_event = wi_freed_first;
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+	KD_WAIT(test, !READ_ONCE(ep->obj.live));
+	flush_workqueue(kdapl_misc_wq);
+	kdapl_test_ep_event = NULL;
+	kd_settle(env->conn);
+	kd_sink_expect(test, sink, 1);
+	mutex_unlock(&ep->mutex);
+	KD_EXPECT_OK(test, wi_freed.ret);
+	kd_ep_give(env);
+	KD_EXPECT_OK(test, kdat_wait_unused(env->conn));
+	kd_settle(env->conn);
+	kd_sink_expect(test, sink, 1);
+	kdapl_obj_put(&ep->obj);
+}
+
+/*
+ * The device fails while a call changes an EP that waits for the answer to its request. The call
+ * may wait for the end of a connection, which needs the work item that tells of the failure.
+ */
+static void wi_lost_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct ib_event fatal = {
+		.device = fake_ib_device(env->dev), .event = IB_EVENT_DEVICE_FATAL,
+	};
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_CR_HANDLE cr;
+
+	kd_ep(env, NULL);
+	cr = kd_cr(env, kd_rsp(env, cr_evd, WI_QUAL, env->ep), cr_evd);
+	mutex_lock(&env->kep->mutex);
+	ib_dispatch_event(&fatal);
+	KD_WAIT(test, kd_state(env, env->ep) == DAT_EP_STATE_DISCONNECTED);
+	mutex_unlock(&env->kep->mutex);
+	flush_workqueue(kdapl_misc_wq);
+	kd_expect_event(env, env->conn, DAT_CONNECTION_EVENT_BROKEN, NULL);
+	KD_EXPECT_OK(test, dat_cr_reject(cr, 0, NULL));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
 static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
@@ -405,6 +496,8 @@ static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_failed_test, "ASY-05,EPSM-17: the QP fails while the connection comes up"),
 	KD_CASE(wi_early_end_test, "EPSM-17,EPSM-20: the peer is gone before the CM says anything"),
 	KD_CASE(wi_rest_test, "FLUSH-01,FLUSH-06,EPSM-24: what the device keeps, and the end"),
+	KD_CASE(wi_freed_test, "EP-FREE-03,EP-FREE-06: freed in an upcall when an event is due"),
+	KD_CASE(wi_lost_test, "EPSM-24: the device fails while a call has the EP"),
 	KD_CASE(wi_removed_test, "EPSM-24,EPSM-30: broken before the device goes"),
 	KD_CASE(wi_open_test, "ASY-03,ASY-22,IA-OPEN-07: opened when the device fails"),
 	{}
