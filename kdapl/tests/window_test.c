@@ -240,34 +240,62 @@ static void wi_open_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(open->ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
-/* The same where a request may not be refused at once: it is refused later (D-60). */
-static void wi_accept_later_test(struct kunit *test)
+/*
+ * The same where a request may not be refused at once: it is refused later (D-60). @idle: the end
+ * has a reason, and has not begun.
+ */
+static void wi_accept_later(struct kd_env *env, DAT_CR_HANDLE cr, bool idle)
 {
-	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_SIW };
-	struct kd_env *env = kd_open(test, &caps);
 	struct kdapl_device *dev = kd_ia(env)->dev;
-	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
-	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
+	struct wi_accept accept = { .cr = cr };
+	struct kunit *test = env->test;
 	struct kdapl_conn *conn;
-	struct wi_accept accept;
 	struct kd_aside aside;
+	struct rdma_cm_id *id;
+	struct kdapl_cr *kcr;
 
-	KUNIT_ASSERT_TRUE(test, dev->caps.reject_unsafe);
 	kd_ep(env, NULL);
+	accept.ep = env->ep;
 	conn = kd_conn_of(env);
-	accept = (struct wi_accept) { .cr = kd_cr(env, psp, cr_evd), .ep = env->ep };
-	mutex_lock(&conn->lock);
+	kcr = kdapl_obj_get(cr, DAT_HANDLE_TYPE_CR);
+	KUNIT_ASSERT_NOT_NULL(test, kcr);
+	id = kcr->cm_id;
+	if (idle)
+		rdma_lock_handler(id);
+	else
+		mutex_lock(&conn->lock);
 	kd_aside(test, &aside, wi_accept, &accept);
 	KD_WAIT(test, kd_state(env, env->ep) == DAT_EP_STATE_COMPLETION_PENDING);
-	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
-	mutex_unlock(&conn->lock);
+	if (idle) {
+		kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_DISCONNECTED, KD_LONG);
+		rdma_unlock_handler(id);
+	} else {
+		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+		mutex_unlock(&conn->lock);
+	}
 	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
+	kdapl_obj_put(&kcr->obj);
+	if (idle)
+		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
 	KD_EXPECT_OK(test, accept.ret);
 	KD_EXPECT_END(env, DISCONNECTED);
 	/* its cm_id has never been that of the connection, which would be destroyed at once */
 	KUNIT_EXPECT_FALSE(test, conn->passive);
 	KUNIT_EXPECT_NULL(test, READ_ONCE(conn->cm_id));
 	KD_WAIT(test, !atomic_read(&dev->ids));
+	kd_ep_free(env);
+}
+
+static void wi_accept_later_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .driver = RDMA_DRIVER_SIW };
+	struct kd_env *env = kd_open(test, &caps);
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
+
+	KUNIT_ASSERT_TRUE(test, kd_ia(env)->dev->caps.reject_unsafe);
+	wi_accept_later(env, kd_cr(env, psp, cr_evd), false);
+	wi_accept_later(env, kd_cr(env, psp, cr_evd), true);
 	KD_EXPECT_OK(test, dat_psp_free(psp));
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
 }
@@ -280,7 +308,10 @@ static void wi_come_up(struct kdapl_conn *conn)
 	kd_bring_up(wi_env);
 }
 
-/* The QP fails while its connection comes up: nobody may think that the other one has seen it. */
+/*
+ * The QP fails before its connection comes up, or meanwhile: nobody may think that the other one
+ * has seen it.
+ */
 static void wi_failed_test(struct kunit *test)
 {
 	static const enum ib_event_type types[] = {
@@ -288,14 +319,18 @@ static void wi_failed_test(struct kunit *test)
 		IB_EVENT_QP_LAST_WQE_REACHED,
 	};
 	struct kd_env *env = kd_open(test, NULL);
+	bool before;
 	int i;
 
 	wi_env = env;
-	for (i = 0; i < ARRAY_SIZE(types); i++) {
+	for (i = 0; i < 2 * ARRAY_SIZE(types); i++) {
+		before = i & 1;
 		kd_ep(env, NULL);
-		kdapl_test_conn_early = wi_come_up;
-		fake_ib_qp_event(env->qp, types[i]);
+		kdapl_test_conn_early = before ? NULL : wi_come_up;
+		fake_ib_qp_event(env->qp, types[i / 2]);
 		kdapl_test_conn_early = NULL;
+		if (before)
+			kd_bring_up(env);
 		kd_expect_event(env, env->conn, DAT_CONNECTION_EVENT_ESTABLISHED, NULL);
 		KD_EXPECT_END(env, BROKEN);
 		kd_ep_free(env);
