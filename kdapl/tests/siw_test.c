@@ -391,6 +391,44 @@ static void siw_order_test(struct kunit *test)
 	siw_close(env);
 }
 
+/*
+ * The connection breaks while the response to a Read arrives, which the device forgets. A
+ * suppressed Send behind it succeeded, as the Send after that has shown, or the marker does.
+ */
+static void siw_forgotten_test(struct kunit *test)
+{
+	struct kd_env *env;
+	unsigned int first;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		env = siw_connected(test);
+		fake_ib_hold_flush(env->dev, true);
+		first = fake_ib_posted(env->qp, false);
+		KD_EXPECT_OK(test, siw_post(env, KD_READ, 1, 8, 0));
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 2, 8, DAT_COMPLETION_SUPPRESS_FLAG));
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 3, 8, 0));
+		if (!i)
+			KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, first + 2,
+								   IB_WC_SUCCESS), 0);
+		KD_EXPECT_EMPTY(test, env->req);
+		kdapl_conn_end(kd_conn_of(env), DAT_CONNECTION_EVENT_BROKEN);
+		KD_WAIT(test, fake_ib_posted(env->qp, false) == first + 4);
+		if (i)
+			KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, first + 2,
+								   IB_WC_WR_FLUSH_ERR), 0);
+		KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, first + 3,
+							   IB_WC_WR_FLUSH_ERR), 0);
+		KD_EXPECT_END(env, BROKEN);
+		kd_expect_dto(test, env->req, 1, DAT_DTO_ERR_FLUSHED);
+		kd_expect_dto(test, env->req, 3, i ? DAT_DTO_ERR_FLUSHED : DAT_DTO_SUCCESS);
+		KD_EXPECT_EMPTY(test, env->req);
+		fake_ib_hold_flush(env->dev, false);
+		siw_close(env);
+		kd_again(test);
+	}
+}
+
 static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_split_test, "SEND-04,RDMAW-02: short requests across a page"),
 	KD_CASE(siw_reads_test, "EP-POST-17: no more Reads than the peer takes"),
@@ -401,6 +439,7 @@ static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_marker_test,
 		"FLUSH-09,EPSM-16: a graceful disconnect waits for Reads out of order"),
 	KD_CASE(siw_order_test, "EP-POST-21,FLAG-03: in the order of posting, however they end"),
+	KD_CASE(siw_forgotten_test, "FLAG-03,FLUSH-09: suppressed behind a Read that is forgotten"),
 	{}
 };
 
