@@ -278,7 +278,6 @@ static void conn_report_timeout(struct kdapl_conn *conn)
  */
 static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 {
-	u32 recvs = conn->pool ? conn->pool->entries : conn->rq->max_wrs;
 	/*
 	 * Read before polling: if LAST_WQE has come, this poll finds all completions before it, and
 	 * the QP is destroyed after that.
@@ -286,8 +285,8 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 	bool last_wqe = READ_ONCE(conn->last_wqe);
 	bool sq_ended, rq_ended, late;
 
-	kdapl_evd_poll_ahead(conn->request_evd, conn->sq->max_wrs + KDAPL_OWN_WRS, true);
-	kdapl_evd_poll_ahead(conn->recv_evd, recvs + 1, true);
+	kdapl_wq_poll_ending(conn->sq);
+	kdapl_wq_poll_ending(conn->rq);
 	/* call both: each looks for the end of its own work queue */
 	sq_ended = kdapl_wq_try_end(conn->sq);
 	rq_ended = kdapl_wq_try_end(conn->rq);

@@ -17,12 +17,15 @@
  * @evd: the EVD; evd->lock held
  * @budget: events to move at most
  * @teardown: also fill the part of the backlog that is reserved for connections that end
+ *
+ * Return: how many were moved.
  */
-void kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardown)
+int kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardown)
 {
 	struct kdapl_event ev;
+	int n;
 
-	while (budget-- > 0) {
+	for (n = 0; n < budget; n++) {
 		if (!evd->discard && !kdapl_evd_may_poll_ahead(evd, teardown))
 			break;
 		if (!kdapl_evd_poll(evd, &ev))
@@ -32,6 +35,7 @@ void kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardow
 		else
 			kdapl_evd_backlog_add(evd, &ev);
 	}
+	return n;
 }
 
 /**
@@ -55,34 +59,38 @@ void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget, bool teardown)
 		kdapl_evd_sched(evd);
 }
 
-/**
- * kdapl_evd_poll_all - move all completions that have arrived to the backlog
- * @evd: the EVD
- *
- * A piece at a time, and not more than its CQs can hold when the call begins;
- * what arrives meanwhile may stay on the CQs.
- *
- * Context: may sleep.
+/*
+ * Move all completions that have arrived, a piece at a time, and not more than the CQs can hold
+ * when this begins; what arrives meanwhile may stay on the CQs.
  */
-void kdapl_evd_poll_all(struct kdapl_evd *evd)
+static void ahead_poll_all(struct kdapl_evd *evd, bool teardown)
 {
 	bool more;
-	u32 count;
 	int left;
 
 	kdapl_evd_lock_irq(evd);
 	left = kdapl_evd_depth(evd);
 	do {
-		count = evd->backlog_count;
-		kdapl_evd_poll_ahead_locked(evd, AHEAD_PIECE, false);
+		more = kdapl_evd_poll_ahead_locked(evd, AHEAD_PIECE, teardown) == AHEAD_PIECE;
 		/* fewer: the CQs were empty, and what has come since has come later */
-		more = evd->backlog_count - count == AHEAD_PIECE || evd->again;
+		more |= evd->again;
 		left -= AHEAD_PIECE;
 		spin_unlock_irq(&evd->lock);
 		cond_resched();
 		kdapl_evd_lock_irq(evd);
 	} while (more && left > 0);
 	spin_unlock_irq(&evd->lock);
+}
+
+/**
+ * kdapl_evd_poll_all - move all completions that have arrived to the backlog
+ * @evd: the EVD
+ *
+ * Context: may sleep.
+ */
+void kdapl_evd_poll_all(struct kdapl_evd *evd)
+{
+	ahead_poll_all(evd, false);
 }
 
 /**
@@ -100,25 +108,52 @@ void kdapl_wq_poll_cq(struct kdapl_wq *wq)
 }
 
 /*
- * Empty a CQ, even if the backlog is full because the consumer does not dequeue. Returns false if
- * a completion was lost. evd->lock held.
+ * Empty a CQ, even if the backlog is full because the consumer does not dequeue: what does not fit
+ * waits in its work queue. evd->lock held, and dropped in between.
  */
-static bool ahead_empty_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
+static void ahead_empty_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 {
-	int left = cq->size;
+	int left = cq->size, batches = 0;
 	struct kdapl_event ev;
-	bool kept = true;
 
 	for (;;) {
 		while (evd->batch_pos != evd->batch_n) {
 			if (kdapl_wc_event(evd, &evd->batch[evd->batch_pos++], &ev))
-				kept &= kdapl_evd_backlog_keep(evd, &ev);
+				kdapl_evd_backlog_keep(evd, &ev);
 		}
 		/* other QPs may go on completing there */
 		if (left <= 0 || !kdapl_evd_poll_cq(evd, cq))
-			return kept;
+			return;
 		left -= evd->batch_n;
+		if (++batches % (AHEAD_PIECE / KDAPL_BATCH))
+			continue;
+		spin_unlock_irq(&evd->lock);
+		cond_resched();
+		kdapl_evd_lock_irq(evd);
 	}
+}
+
+/**
+ * kdapl_wq_poll_ending - take what has come back off the CQ of a work queue
+ * @wq: a work queue of a connection that is stopping
+ *
+ * However much of other connections comes before it, and even if the consumer does not dequeue.
+ *
+ * Context: may sleep.
+ */
+void kdapl_wq_poll_ending(struct kdapl_wq *wq)
+{
+	struct kdapl_evd *evd = kdapl_cq_evd_get(wq->cq);
+
+	if (!evd)
+		return;
+	ahead_poll_all(evd, true);
+	kdapl_evd_lock_irq(evd);
+	if (!evd->discard && !kdapl_evd_may_poll_ahead(evd, true))
+		ahead_empty_cq(evd, wq->cq);
+	spin_unlock_irq(&evd->lock);
+	kdapl_evd_sched(evd);
+	kdapl_obj_put(&evd->obj);
 }
 
 /**
@@ -133,7 +168,6 @@ void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled)
 {
 	struct kdapl_evd *evd = kdapl_cq_evd_get(wq->cq);
 	struct kdapl_event ev;
-	bool kept;
 
 	if (!evd) {
 		kdapl_wq_end_orphan(wq);
@@ -141,19 +175,13 @@ void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled)
 	}
 	kdapl_evd_lock_irq(evd);
 	/* the batch and the CQ still point into the work queue, or the SRQ */
-	kept = ahead_empty_cq(evd, wq->cq);
+	ahead_empty_cq(evd, wq->cq);
 	/* messages that waited for the connection come before its end */
 	while (wq->recv && kdapl_evd_room(evd) && kdapl_wq_next(wq, &ev))
-		kept &= kdapl_evd_backlog_keep(evd, &ev);
+		kdapl_evd_backlog_keep(evd, &ev);
 	wq->flush_unsignaled |= flush_unsignaled;
 	kdapl_wq_end(evd, wq);
 	spin_unlock_irq(&evd->lock);
-	if (!kept) {
-		pr_err_ratelimited("%s: an EVD that is not dequeued is full, completions are lost\n",
-				   evd->obj.ia->name);
-		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
-			       DAT_EVD_OVERFLOW_ERROR);
-	}
 	kdapl_evd_sched(evd);
 	kdapl_obj_put(&evd->obj);
 }
