@@ -145,6 +145,7 @@ static bool conn_drain_stuck(struct kdapl_conn *conn)
 	/* pairs with the release in kdapl_conn_drain_sq() */
 	if (!smp_load_acquire(&conn->sq_draining) || !drain->limit)
 		return false;	/* not yet, or without a limit */
+	kdapl_wq_poll_ending(conn->sq);	/* an upcall may keep the EVD from it */
 	/* the Reads are done: the two ends cannot deadlock any more */
 	if (drain->limit == END_TIMEOUT && conn_drain_limit(conn) == SLOW_TIMEOUT)
 		conn_patience_start(drain, conn, SLOW_TIMEOUT);
