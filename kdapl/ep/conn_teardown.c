@@ -145,7 +145,7 @@ static bool conn_drain_stuck(struct kdapl_conn *conn)
 	/* pairs with the release in kdapl_conn_drain_sq() */
 	if (!smp_load_acquire(&conn->sq_draining) || !drain->limit)
 		return false;	/* not yet, or without a limit */
-	kdapl_wq_poll_ending(conn->sq);	/* an upcall may keep the EVD from it */
+	kdapl_evd_poll_waiting(conn->request_evd);	/* an upcall may keep the EVD from it */
 	/* the Reads are done: the two ends cannot deadlock any more */
 	if (drain->limit == END_TIMEOUT && conn_drain_limit(conn) == SLOW_TIMEOUT)
 		conn_patience_start(drain, conn, SLOW_TIMEOUT);
@@ -286,8 +286,9 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 	bool last_wqe = READ_ONCE(conn->last_wqe);
 	bool sq_ended, rq_ended, late;
 
-	kdapl_wq_poll_ending(conn->sq);
-	kdapl_wq_poll_ending(conn->rq);
+	kdapl_evd_poll_waiting(conn->request_evd);
+	if (conn->recv_evd != conn->request_evd)
+		kdapl_evd_poll_waiting(conn->recv_evd);
 	/* call both: each looks for the end of its own work queue */
 	sq_ended = kdapl_wq_try_end(conn->sq);
 	rq_ended = kdapl_wq_try_end(conn->rq);

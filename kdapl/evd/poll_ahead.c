@@ -42,17 +42,16 @@ int kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardown
  * kdapl_evd_poll_ahead - the same, and schedule the engine if an upcall is due
  * @evd: the EVD
  * @budget: events to move at most
- * @teardown: see kdapl_evd_poll_ahead_locked()
  *
  * Context: any, without any lock of an EP.
  */
-void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget, bool teardown)
+void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget)
 {
 	unsigned long flags;
 	bool sched;
 
 	flags = kdapl_evd_lock_irqsave(evd);
-	kdapl_evd_poll_ahead_locked(evd, budget, teardown);
+	kdapl_evd_poll_ahead_locked(evd, budget, false);
 	sched = kdapl_evd_calls(evd) && evd->backlog_signalled;
 	spin_unlock_irqrestore(&evd->lock, flags);
 	if (sched)
@@ -104,16 +103,16 @@ void kdapl_wq_poll_cq(struct kdapl_wq *wq)
 	struct kdapl_evd *evd = rcu_dereference(wq->cq->evd);
 
 	if (evd)
-		kdapl_evd_poll_ahead(evd, KDAPL_BATCH, false);
+		kdapl_evd_poll_ahead(evd, KDAPL_BATCH);
 }
 
 /*
- * Empty a CQ, even if the backlog is full because the consumer does not dequeue: what does not fit
- * waits in its work queue. evd->lock held, and dropped in between.
+ * Empty a CQ, or all of them (NULL), even if the backlog is full because the consumer does not
+ * dequeue: what does not fit waits in its work queue. evd->lock held, and dropped in between.
  */
 static void ahead_empty_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 {
-	int left = cq->size, batches = 0;
+	int left = cq ? cq->size : kdapl_evd_depth(evd), batches = 0;
 	struct kdapl_event ev;
 
 	for (;;) {
@@ -122,7 +121,7 @@ static void ahead_empty_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 				kdapl_evd_backlog_keep(evd, &ev);
 		}
 		/* other QPs may go on completing there */
-		if (left <= 0 || !kdapl_evd_poll_cq(evd, cq))
+		if (left <= 0 || !(cq ? kdapl_evd_poll_cq(evd, cq) : kdapl_evd_refill(evd)))
 			return;
 		left -= evd->batch_n;
 		if (++batches % (AHEAD_PIECE / KDAPL_BATCH))
@@ -134,26 +133,21 @@ static void ahead_empty_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 }
 
 /**
- * kdapl_wq_poll_ending - take what has come back off the CQ of a work queue
- * @wq: a work queue of a connection that is stopping
+ * kdapl_evd_poll_waiting - take what has completed, for somebody who waits for one of these
+ * @evd: the EVD
  *
- * However much of other connections comes before it, and even if the consumer does not dequeue.
+ * However much comes before that, and even if the consumer does not dequeue.
  *
  * Context: may sleep.
  */
-void kdapl_wq_poll_ending(struct kdapl_wq *wq)
+void kdapl_evd_poll_waiting(struct kdapl_evd *evd)
 {
-	struct kdapl_evd *evd = kdapl_cq_evd_get(wq->cq);
-
-	if (!evd)
-		return;
 	ahead_poll_all(evd, true);
 	kdapl_evd_lock_irq(evd);
 	if (!evd->discard && !kdapl_evd_may_poll_ahead(evd, true))
-		ahead_empty_cq(evd, wq->cq);
+		ahead_empty_cq(evd, NULL);
 	spin_unlock_irq(&evd->lock);
 	kdapl_evd_sched(evd);
-	kdapl_obj_put(&evd->obj);
 }
 
 /**

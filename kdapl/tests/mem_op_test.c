@@ -791,6 +791,36 @@ static void me_crowd_test(struct kunit *test)
 		me_drop(&me[i]);
 }
 
+/*
+ * The consumer frees an LMR although it has not dequeued what its other EP has posted, as much as
+ * can be. The operation has completed, but behind all that: the connection is not ended for it.
+ */
+static void me_free_behind_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	struct km_keys keys;
+	int i, n = 0;
+
+	km_join(km, 1, NULL);
+	while (n < 10000 && km_send(km, ME_KEY(km), ME_ADDR(km), 8, n) == DAT_SUCCESS) {
+		fake_ib_complete(km->env.qp, false, IB_WC_SUCCESS);
+		n++;
+	}
+	KUNIT_EXPECT_LT(test, n, 10000);
+	km_use(km, 0);
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 1, KM_ALL, 0, 77, &keys));
+	km_done(km, IB_WC_SUCCESS);
+	km_drop_lmr(km, lmr);
+	KUNIT_EXPECT_FALSE(test, kdapl_conn_spent(kd_conn_of(&km->env)));
+	KD_EXPECT_STATE(&km->env, km->env.ep, CONNECTED);
+	km_use(km, 1);
+	for (i = 0; i < n; i++)
+		km_expect(km, DAT_DTO_SEND, i, DAT_DTO_SUCCESS);
+	km_use(km, 0);
+	km_expect(km, DAT_DTO_LMR_FMR, 77, DAT_DTO_SUCCESS);
+}
+
 static struct kunit_case mem_op_cases[] = {
 	KD_CASE(me_flags_test,
 		"FMR-03,FMR-11,RMR-03,FLAG-02,FLAG-06,EP-POST-07,EP-POST-19: every set of flags"),
@@ -807,6 +837,7 @@ static struct kunit_case mem_op_cases[] = {
 	KD_CASE(me_next_stale_test, "FMR-04,FMR-07: the next keys after a flushed fmr"),
 	KD_CASE(me_free_busy_test,
 		"FMR-13,RMR-14: freeing waits for the device, and not for ever"),
+	KD_CASE(me_free_behind_test, "LMR-FREE-02: freeing does not wait for the consumer"),
 	KD_CASE(me_free_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),
 	KD_CASE(me_free_one_sided_test, "LMR-FREE-02: a peer that takes nothing holds up nobody"),
 	KD_CASE(me_free_silent_test, "FMR-13,FLAG-02: also for operations that say nothing"),
