@@ -419,9 +419,14 @@ static struct kdapl_obj *conn_op_evd_get(struct kdapl_op_owner *owner)
 	return evd ? &evd->obj : NULL;
 }
 
-static void conn_op_evd_poll(struct kdapl_obj *evd, bool teardown)
+static void conn_op_evd_poll(struct kdapl_obj *obj, bool wait)
 {
-	kdapl_evd_poll_ahead(container_of(evd, struct kdapl_evd, obj), KDAPL_BATCH, teardown);
+	struct kdapl_evd *evd = container_of(obj, struct kdapl_evd, obj);
+
+	if (wait)
+		kdapl_evd_poll_waiting(evd);
+	else
+		kdapl_evd_poll_ahead(evd, KDAPL_BATCH);
 }
 
 static void conn_op_hold(struct kdapl_op_owner *owner)

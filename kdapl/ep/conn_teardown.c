@@ -145,6 +145,7 @@ static bool conn_drain_stuck(struct kdapl_conn *conn)
 	/* pairs with the release in kdapl_conn_drain_sq() */
 	if (!smp_load_acquire(&conn->sq_draining) || !drain->limit)
 		return false;	/* not yet, or without a limit */
+	kdapl_evd_poll_waiting(conn->request_evd);	/* an upcall may keep the EVD from it */
 	/* the Reads are done: the two ends cannot deadlock any more */
 	if (drain->limit == END_TIMEOUT && conn_drain_limit(conn) == SLOW_TIMEOUT)
 		conn_patience_start(drain, conn, SLOW_TIMEOUT);
@@ -278,7 +279,6 @@ static void conn_report_timeout(struct kdapl_conn *conn)
  */
 static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 {
-	u32 recvs = conn->pool ? conn->pool->entries : conn->rq->max_wrs;
 	/*
 	 * Read before polling: if LAST_WQE has come, this poll finds all completions before it, and
 	 * the QP is destroyed after that.
@@ -286,8 +286,9 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 	bool last_wqe = READ_ONCE(conn->last_wqe);
 	bool sq_ended, rq_ended, late;
 
-	kdapl_evd_poll_ahead(conn->request_evd, conn->sq->max_wrs + KDAPL_OWN_WRS, true);
-	kdapl_evd_poll_ahead(conn->recv_evd, recvs + 1, true);
+	kdapl_evd_poll_waiting(conn->request_evd);
+	if (conn->recv_evd != conn->request_evd)
+		kdapl_evd_poll_waiting(conn->recv_evd);
 	/* call both: each looks for the end of its own work queue */
 	sq_ended = kdapl_wq_try_end(conn->sq);
 	rq_ended = kdapl_wq_try_end(conn->rq);

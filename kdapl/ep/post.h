@@ -198,14 +198,24 @@ static inline u32 kdapl_wq_dto_limit(struct kdapl_wq *wq)
 	return wq->depth;
 }
 
+/* Will no request of our own be posted any more? wq->lock held; not live. */
+static inline bool kdapl_wq_own_posted(const struct kdapl_wq *wq)
+{
+	return READ_ONCE(wq->marker) == KDAPL_MARKER_LAST || wq->no_marker ||
+	       READ_ONCE(wq->ended);
+}
+
 /* Is there room for @wrs WRs that are @dtos requests of the consumer? wq->lock held. */
 static inline bool kdapl_wq_has_room(struct kdapl_wq *wq, u32 dtos, u32 wrs)
 {
 	u32 limit = kdapl_wq_dto_limit(wq);
 	u32 max_wrs = wq->max_wrs;
 
-	/* requests that are not for the device may take the entries of our own requests, too */
-	if (wq->mode == KDAPL_WQ_FLUSHING)
+	/*
+	 * Requests that are not for the device may take the entries of our own requests, too, but
+	 * not that of a marker to come.
+	 */
+	if (wq->mode == KDAPL_WQ_FLUSHING && kdapl_wq_own_posted(wq))
 		max_wrs += KDAPL_OWN_WQES;
 	return wq->dtos + dtos - wq->cached_done <= limit &&
 	       wq->head + wrs - wq->cached_tail <= max_wrs;

@@ -181,16 +181,12 @@ bool kdapl_evd_backlog_add(struct kdapl_evd *evd, const struct kdapl_event *ev)
 /**
  * kdapl_evd_backlog_keep - append a completion that has left its CQ already
  * @evd: the EVD; evd->lock held
- * @ev: the event; released if it is not kept
- *
- * Return: false when it is lost.
+ * @ev: the event, for which there is room, since it was made; dropped at the null EVD
  */
-bool kdapl_evd_backlog_keep(struct kdapl_evd *evd, const struct kdapl_event *ev)
+void kdapl_evd_backlog_keep(struct kdapl_evd *evd, const struct kdapl_event *ev)
 {
-	if (!evd->discard && kdapl_evd_backlog_add(evd, ev))
-		return true;
-	kdapl_event_release(ev);
-	return evd->discard;
+	if (evd->discard || WARN_ON_ONCE(!kdapl_evd_backlog_add(evd, ev)))
+		kdapl_event_release(ev);
 }
 
 /**

@@ -157,7 +157,7 @@ static inline u64 kdapl_evd_expected(const struct kdapl_evd *evd)
 
 int kdapl_evd_grow_backlog(struct kdapl_evd *evd, u32 qlen, u32 more);
 bool kdapl_evd_backlog_add(struct kdapl_evd *evd, const struct kdapl_event *ev);
-bool kdapl_evd_backlog_keep(struct kdapl_evd *evd, const struct kdapl_event *ev);
+void kdapl_evd_backlog_keep(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_backlog_put(struct kdapl_evd *evd, const struct kdapl_event *ev);
 void kdapl_evd_backlog_take(struct kdapl_evd *evd, struct kdapl_event *ev);
 bool kdapl_evd_room(const struct kdapl_evd *evd);
@@ -245,7 +245,7 @@ u32 kdapl_evd_depth(const struct kdapl_evd *evd);
 bool kdapl_evd_arm(struct kdapl_evd *evd);
 
 /* poll_ahead.c */
-void kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardown);
+int kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardown);
 void kdapl_evd_poll_all(struct kdapl_evd *evd);
 
 /* conn_events.c */

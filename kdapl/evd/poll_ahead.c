@@ -17,12 +17,15 @@
  * @evd: the EVD; evd->lock held
  * @budget: events to move at most
  * @teardown: also fill the part of the backlog that is reserved for connections that end
+ *
+ * Return: how many were moved.
  */
-void kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardown)
+int kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardown)
 {
 	struct kdapl_event ev;
+	int n;
 
-	while (budget-- > 0) {
+	for (n = 0; n < budget; n++) {
 		if (!evd->discard && !kdapl_evd_may_poll_ahead(evd, teardown))
 			break;
 		if (!kdapl_evd_poll(evd, &ev))
@@ -32,57 +35,61 @@ void kdapl_evd_poll_ahead_locked(struct kdapl_evd *evd, int budget, bool teardow
 		else
 			kdapl_evd_backlog_add(evd, &ev);
 	}
+	return n;
 }
 
 /**
  * kdapl_evd_poll_ahead - the same, and schedule the engine if an upcall is due
  * @evd: the EVD
  * @budget: events to move at most
- * @teardown: see kdapl_evd_poll_ahead_locked()
  *
  * Context: any, without any lock of an EP.
  */
-void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget, bool teardown)
+void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget)
 {
 	unsigned long flags;
 	bool sched;
 
 	flags = kdapl_evd_lock_irqsave(evd);
-	kdapl_evd_poll_ahead_locked(evd, budget, teardown);
+	kdapl_evd_poll_ahead_locked(evd, budget, false);
 	sched = kdapl_evd_calls(evd) && evd->backlog_signalled;
 	spin_unlock_irqrestore(&evd->lock, flags);
 	if (sched)
 		kdapl_evd_sched(evd);
 }
 
-/**
- * kdapl_evd_poll_all - move all completions that have arrived to the backlog
- * @evd: the EVD
- *
- * A piece at a time, and not more than its CQs can hold when the call begins;
- * what arrives meanwhile may stay on the CQs.
- *
- * Context: may sleep.
+/*
+ * Move all completions that have arrived, a piece at a time, and not more than the CQs can hold
+ * when this begins; what arrives meanwhile may stay on the CQs.
  */
-void kdapl_evd_poll_all(struct kdapl_evd *evd)
+static void ahead_poll_all(struct kdapl_evd *evd, bool teardown)
 {
 	bool more;
-	u32 count;
 	int left;
 
 	kdapl_evd_lock_irq(evd);
 	left = kdapl_evd_depth(evd);
 	do {
-		count = evd->backlog_count;
-		kdapl_evd_poll_ahead_locked(evd, AHEAD_PIECE, false);
+		more = kdapl_evd_poll_ahead_locked(evd, AHEAD_PIECE, teardown) == AHEAD_PIECE;
 		/* fewer: the CQs were empty, and what has come since has come later */
-		more = evd->backlog_count - count == AHEAD_PIECE || evd->again;
+		more |= evd->again;
 		left -= AHEAD_PIECE;
 		spin_unlock_irq(&evd->lock);
 		cond_resched();
 		kdapl_evd_lock_irq(evd);
 	} while (more && left > 0);
 	spin_unlock_irq(&evd->lock);
+}
+
+/**
+ * kdapl_evd_poll_all - move all completions that have arrived to the backlog
+ * @evd: the EVD
+ *
+ * Context: may sleep.
+ */
+void kdapl_evd_poll_all(struct kdapl_evd *evd)
+{
+	ahead_poll_all(evd, false);
 }
 
 /**
@@ -96,29 +103,51 @@ void kdapl_wq_poll_cq(struct kdapl_wq *wq)
 	struct kdapl_evd *evd = rcu_dereference(wq->cq->evd);
 
 	if (evd)
-		kdapl_evd_poll_ahead(evd, KDAPL_BATCH, false);
+		kdapl_evd_poll_ahead(evd, KDAPL_BATCH);
 }
 
 /*
- * Empty a CQ, even if the backlog is full because the consumer does not dequeue. Returns false if
- * a completion was lost. evd->lock held.
+ * Empty a CQ, or all of them (NULL), even if the backlog is full because the consumer does not
+ * dequeue: what does not fit waits in its work queue. evd->lock held, and dropped in between.
  */
-static bool ahead_empty_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
+static void ahead_empty_cq(struct kdapl_evd *evd, struct kdapl_cq *cq)
 {
-	int left = cq->size;
+	int left = cq ? cq->size : kdapl_evd_depth(evd), batches = 0;
 	struct kdapl_event ev;
-	bool kept = true;
 
 	for (;;) {
 		while (evd->batch_pos != evd->batch_n) {
 			if (kdapl_wc_event(evd, &evd->batch[evd->batch_pos++], &ev))
-				kept &= kdapl_evd_backlog_keep(evd, &ev);
+				kdapl_evd_backlog_keep(evd, &ev);
 		}
 		/* other QPs may go on completing there */
-		if (left <= 0 || !kdapl_evd_poll_cq(evd, cq))
-			return kept;
+		if (left <= 0 || !(cq ? kdapl_evd_poll_cq(evd, cq) : kdapl_evd_refill(evd)))
+			return;
 		left -= evd->batch_n;
+		if (++batches % (AHEAD_PIECE / KDAPL_BATCH))
+			continue;
+		spin_unlock_irq(&evd->lock);
+		cond_resched();
+		kdapl_evd_lock_irq(evd);
 	}
+}
+
+/**
+ * kdapl_evd_poll_waiting - take what has completed, for somebody who waits for one of these
+ * @evd: the EVD
+ *
+ * However much comes before that, and even if the consumer does not dequeue.
+ *
+ * Context: may sleep.
+ */
+void kdapl_evd_poll_waiting(struct kdapl_evd *evd)
+{
+	ahead_poll_all(evd, true);
+	kdapl_evd_lock_irq(evd);
+	if (!evd->discard && !kdapl_evd_may_poll_ahead(evd, true))
+		ahead_empty_cq(evd, NULL);
+	spin_unlock_irq(&evd->lock);
+	kdapl_evd_sched(evd);
 }
 
 /**
@@ -133,7 +162,6 @@ void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled)
 {
 	struct kdapl_evd *evd = kdapl_cq_evd_get(wq->cq);
 	struct kdapl_event ev;
-	bool kept;
 
 	if (!evd) {
 		kdapl_wq_end_orphan(wq);
@@ -141,19 +169,13 @@ void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled)
 	}
 	kdapl_evd_lock_irq(evd);
 	/* the batch and the CQ still point into the work queue, or the SRQ */
-	kept = ahead_empty_cq(evd, wq->cq);
+	ahead_empty_cq(evd, wq->cq);
 	/* messages that waited for the connection come before its end */
 	while (wq->recv && kdapl_evd_room(evd) && kdapl_wq_next(wq, &ev))
-		kept &= kdapl_evd_backlog_keep(evd, &ev);
+		kdapl_evd_backlog_keep(evd, &ev);
 	wq->flush_unsignaled |= flush_unsignaled;
 	kdapl_wq_end(evd, wq);
 	spin_unlock_irq(&evd->lock);
-	if (!kept) {
-		pr_err_ratelimited("%s: an EVD that is not dequeued is full, completions are lost\n",
-				   evd->obj.ia->name);
-		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
-			       DAT_EVD_OVERFLOW_ERROR);
-	}
 	kdapl_evd_sched(evd);
 	kdapl_obj_put(&evd->obj);
 }

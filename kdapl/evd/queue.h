@@ -272,7 +272,8 @@ void kdapl_evd_queue_async(struct kdapl_evd *evd, struct kdapl_ia *ia,
 void kdapl_wqe_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* poll_ahead.c */
-void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget, bool teardown);
+void kdapl_evd_poll_ahead(struct kdapl_evd *evd, int budget);
+void kdapl_evd_poll_waiting(struct kdapl_evd *evd);
 void kdapl_wq_poll_cq(struct kdapl_wq *wq);
 void kdapl_wq_force_end(struct kdapl_wq *wq, bool flush_unsignaled);
 void kdapl_wq_report_rest(struct kdapl_wq *wq);

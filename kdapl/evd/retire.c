@@ -8,6 +8,14 @@
  */
 #include "event.h"
 
+/* Has the completion of a later request shown that this one is done? */
+static bool retire_proven(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe)
+{
+	u32 pos = wq->tail + ((wqe->index - wq->tail) & wq->mask);
+
+	return (s32)(wq->done_to - pos) > 0;
+}
+
 /**
  * kdapl_wqe_outcome - how an entry has ended
  * @wq: its work queue
@@ -32,7 +40,8 @@ bool kdapl_wqe_outcome(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe,
 	default:
 		if (wq->ended) {
 			/* no completion: unsignaled, and succeeded unless the end was forced */
-			if (wq->flush_unsignaled || (wqe->flags & KDAPL_WQE_SIGNALED) || wq->recv)
+			if ((wq->flush_unsignaled && !retire_proven(wq, wqe)) ||
+			    (wqe->flags & KDAPL_WQE_SIGNALED) || wq->recv)
 				*status = DAT_DTO_ERR_FLUSHED;
 		} else if ((!wq->ooo && !(wq->slow & KDAPL_SLOW_EARLY)) ||
 			   (wqe->flags & KDAPL_WQE_SIGNALED) ||

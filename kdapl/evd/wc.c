@@ -10,9 +10,10 @@
  *
  * On devices that complete in order, a send completion for entry k reports k and reclaims
  * everything up to it: entries before k had no completion, so they were suppressed and
- * succeeded. There are two exceptions: on soft-iWARP this does not hold while a Read is under
- * way, and what completes before ESTABLISHED is queued may not be reported yet. In both cases the
- * entry is marked done, and the work queue is reported from its tail, in post order.
+ * succeeded. There are three exceptions: on soft-iWARP this does not hold while a Read is under
+ * way; what completes before ESTABLISHED is queued may not be reported yet; and what the end of a
+ * connection has taken off the CQ may not fit into the backlog. In these cases the entry is marked
+ * done, and the work queue is reported from its tail, in post order.
  */
 #include "event.h"
 
@@ -69,7 +70,10 @@ static noinline u8 wc_brought(struct kdapl_conn *conn, const struct ib_wc *wc, u
 	return KDAPL_WQE_IMMED;
 }
 
-/* A Receive. One that may not be reported yet is marked done, and stays in the work queue. */
+/*
+ * A Receive. One that may not be reported yet, or does not fit into the backlog, is marked done and
+ * stays in the work queue.
+ */
 static bool wc_recv(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 		    const struct ib_wc *wc, struct kdapl_event *ev)
 {
@@ -85,7 +89,8 @@ static bool wc_recv(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe
 		if (unlikely(wc->wc_flags & KDAPL_WC_BRINGS))
 			wqe->flags |= wc_brought(wq->conn, wc, &wqe->key);
 	}
-	if (unlikely(READ_ONCE(wq->conn->state) < KDAPL_CONN_UP || pos != wq->tail)) {
+	if (unlikely(READ_ONCE(wq->conn->state) < KDAPL_CONN_UP || pos != wq->tail ||
+		     !kdapl_evd_room(evd))) {
 		WRITE_ONCE(wqe->state, KDAPL_WQE_DONE);
 		/* if the one at the tail is done, these are early and not out of order */
 		if (pos != wq->tail &&
@@ -134,7 +139,8 @@ static bool wc_buf(struct kdapl_evd *evd, const struct ib_wc *wc, struct kdapl_e
 		wc_failed(conn->rq, wc->status);
 	conn->srq_bufs_held++;
 	kdapl_conn_check_marks(conn);
-	if (unlikely(READ_ONCE(conn->state) < KDAPL_CONN_UP || !list_empty(&conn->early))) {
+	if (unlikely(READ_ONCE(conn->state) < KDAPL_CONN_UP || !list_empty(&conn->early) ||
+		     !kdapl_evd_room(evd))) {
 		list_add_tail(&buf->node, &conn->early);
 		wc_early(conn, wc->status);
 		kdapl_wq_mark_ready(evd, conn->rq);
@@ -156,14 +162,14 @@ static bool wc_in_order(const struct kdapl_evd *evd, struct kdapl_wq *wq,
 		wq->slow |= KDAPL_SLOW_ALWAYS;
 	if (unlikely(wqe->op == KDAPL_OP_MARKER || (wq->slow & KDAPL_SLOW_EARLY)))
 		return false;
+	if (unlikely(!kdapl_evd_room(evd))) {
+		wq->slow |= KDAPL_SLOW_EARLY;	/* it waits in the work queue */
+		return false;
+	}
 	if (likely(!wq->ooo))
 		return true;
-	/*
-	 * in evd->ready: something before it has to be reported first; without room it waits in
-	 * the work queue
-	 */
-	return wq->slow == KDAPL_SLOW_READS && kdapl_wq_no_reads(wq) &&
-	       list_empty(&wq->ready) && kdapl_evd_room(evd);
+	/* in evd->ready: something before it has to be reported first */
+	return wq->slow == KDAPL_SLOW_READS && kdapl_wq_no_reads(wq) && list_empty(&wq->ready);
 }
 
 /*
@@ -220,7 +226,8 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
  * @wc: the completion
  * @ev: filled if it is an event
  *
- * Return: false if it is no event, or not one that is due.
+ * Return: false if it is no event, or not one that is due, or one that does not fit into the
+ * backlog: that waits in its work queue.
  */
 bool kdapl_wc_event(struct kdapl_evd *evd, struct ib_wc *wc, struct kdapl_event *ev)
 {

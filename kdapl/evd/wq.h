@@ -102,7 +102,8 @@ enum kdapl_wq_marker {
 };
 
 /* Why completions take the slow path: one may not simply report the entry at the tail. */
-#define KDAPL_SLOW_EARLY	0x1	/* before ESTABLISHED is queued; cleared in poll.c */
+/* Before ESTABLISHED is queued, or the backlog was full: some are done; cleared in poll.c. */
+#define KDAPL_SLOW_EARLY	0x1
 /* Disorder, the end, or an EP being freed. Set once, never cleared. */
 #define KDAPL_SLOW_ALWAYS	0x2
 #define KDAPL_SLOW_SYNC		0x4	/* memory the device has written must be synchronised */

@@ -34,13 +34,13 @@ struct kdapl_op_evd kdapl_op_evd_get(struct kdapl_op_owner *owner)
 /**
  * kdapl_op_evd_poll - poll for the completion of an operation
  * @from: an EVD, whose reference is dropped
- * @teardown: the caller waits for the end of the connection
+ * @wait: the caller waits for it: take whatever comes before it, too
  *
- * Context: any, without the lock of an LMR or RMR.
+ * Context: any, without the lock of an LMR or RMR; may sleep with @wait.
  */
-void kdapl_op_evd_poll(struct kdapl_op_evd from, bool teardown)
+void kdapl_op_evd_poll(struct kdapl_op_evd from, bool wait)
 {
-	from.ops->evd_poll(from.evd, teardown);
+	from.ops->evd_poll(from.evd, wait);
 	kdapl_obj_put(from.evd);
 }
 
@@ -79,7 +79,7 @@ void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_op_owner 
 			return;
 		owner->ops->kick(owner);
 		if (from.evd)
-			kdapl_op_evd_poll(from, reported);
+			kdapl_op_evd_poll(from, true);
 		now = owner->ops->progress(owner);
 		if (owner != waited || now != seen)
 			deadline = jiffies + OP_TIMEOUT;

@@ -13,8 +13,8 @@ struct kdapl_op_owner;
  * struct kdapl_op_owner_ops - operations on a connection with outstanding operations
  * @evd_get: get the EVD they complete on, referenced, or NULL. The lock that protects the
  *	operation is held
- * @evd_poll: poll the CQs of that EVD ahead; with @teardown also into the room that is
- *	reserved for connections that end. Any context
+ * @evd_poll: poll a few completions of that EVD ahead, in any context; with @wait all there are,
+ *	which may sleep
  * @hold: take a reference, under the lock that protects the operation
  * @put: drop the reference; may sleep
  * @kick: post a request whose completion shows how far the device is, since suppressed requests
@@ -25,7 +25,7 @@ struct kdapl_op_owner;
  */
 struct kdapl_op_owner_ops {
 	struct kdapl_obj *(*evd_get)(struct kdapl_op_owner *owner);
-	void (*evd_poll)(struct kdapl_obj *evd, bool teardown);
+	void (*evd_poll)(struct kdapl_obj *evd, bool wait);
 	void (*hold)(struct kdapl_op_owner *owner);
 	void (*put)(struct kdapl_op_owner *owner);
 	void (*kick)(struct kdapl_op_owner *owner);
@@ -54,7 +54,7 @@ struct kdapl_op_evd {
 };
 
 struct kdapl_op_evd kdapl_op_evd_get(struct kdapl_op_owner *owner);
-void kdapl_op_evd_poll(struct kdapl_op_evd from, bool teardown);
+void kdapl_op_evd_poll(struct kdapl_op_evd from, bool wait);
 void kdapl_op_wait(struct kdapl_ia *ia, spinlock_t *lock, struct kdapl_op_owner **op);
 
 #endif /* KDAPL_MEM_OP_H */

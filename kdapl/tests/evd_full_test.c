@@ -236,6 +236,101 @@ static void full_unsignalled_test(struct kunit *test)
 	}
 }
 
+#define FULL_ENDS	30
+
+/*
+ * Nobody dequeues, and requests are posted for as long as they can be, while connections of other
+ * EPs on the same EVD end, each of which takes everything off the CQ: nothing is lost.
+ */
+static void full_ends_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EVD_HANDLE evd = kd_evd(env, 1, DAT_EVD_DTO_FLAG), usual = env->recv;
+	DAT_EP_HANDLE ep;
+	struct ib_qp *qp;
+	int i, n = 0;
+
+	/* every third one says nothing */
+	qp = kd_more_ep(env, env->recv, evd, NULL, &ep);
+	env->recv = evd;
+	for (i = 0; i < FULL_ENDS; i++) {
+		while (n < 10000 &&
+		       kd_post(ep, KD_SEND, 1, &iov, n, NULL,
+			       n % 3 == 1 ? DAT_COMPLETION_SUPPRESS_FLAG : 0) == DAT_SUCCESS)
+			n++;
+		fake_ib_complete_all(qp, false, IB_WC_SUCCESS);
+		kd_ep(env, NULL);
+		kd_connect(env);
+		/* it has to be destroyed, with its Receive */
+		KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, 0, NULL, 0));
+		fake_ib_fail(env->dev, FAKE_IB_MODIFY_QP, 1, -EIO);
+		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+		KD_EXPECT_END(env, DISCONNECTED);
+		kd_ep_free(env);
+	}
+	env->recv = usual;
+	KUNIT_EXPECT_LT(test, n, 10000);
+	for (i = 0; i < n; i++) {
+		if (i % 3 != 1)
+			kd_expect_dto(test, evd, i, DAT_DTO_SUCCESS);
+	}
+	KD_EXPECT_EMPTY(test, evd);
+	KD_EXPECT_EMPTY(test, env->async);
+	/* and it goes on */
+	KD_EXPECT_OK(test, kd_post(ep, KD_SEND, 1, &iov, n, NULL, 0));
+	KUNIT_EXPECT_EQ(test, fake_ib_complete(qp, false, IB_WC_SUCCESS), 0);
+	kd_expect_dto(test, evd, n, DAT_DTO_SUCCESS);
+	KD_EXPECT_OK(test, dat_ep_free(ep));
+	KD_EXPECT_OK(test, dat_evd_free(evd));
+}
+
+#define FULL_CROWD	400
+
+/*
+ * A connection ends whose last completion is behind many others, while an upcall keeps the EVD from
+ * going on: its device is not taken for hung.
+ */
+static void full_crowd_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	struct kd_sink *sink = kd_sink(test);
+	DAT_EVD_HANDLE evd, usual = env->recv;
+	DAT_EP_HANDLE ep;
+	DAT_EP_ATTR attr;
+	struct ib_qp *qp;
+	int i;
+
+	kd_attr(&attr);
+	attr.max_recv_dtos = FULL_CROWD;
+	KD_ASSERT_OK(test, kd_evd_create(env, 1, DAT_UPCALL_SINGLE_INSTANCE, sink, DAT_EVD_DTO_FLAG,
+					 KDAT_EVD_CONTEXT_WORKQUEUE, &evd));
+	kd_sink_pass(sink, 0);
+	qp = kd_more_ep(env, evd, env->req, &attr, &ep);
+	env->recv = evd;
+	attr.max_recv_dtos = 1;
+	kd_ep(env, &attr);
+	kd_connect(env);
+	for (i = 0; i < FULL_CROWD; i++) {
+		KD_EXPECT_OK(test, kd_post(ep, KD_RECV, 1, &iov, KD_ID(0, i), NULL, 0));
+		KUNIT_EXPECT_EQ(test, fake_ib_recv(qp, 1, false), 0);
+		if (!i)
+			KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 1, 0));
+	}
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, KD_ID(1, 0), NULL, 0));
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+	KD_EXPECT_END(env, DISCONNECTED);
+	KUNIT_EXPECT_NOT_NULL(test, kd_conn_of(env)->qp);
+	KD_EXPECT_EMPTY(test, env->async);
+	kd_sink_pass(sink, INT_MAX);
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, FULL_CROWD + 1, FULL_CROWD + 1));
+	env->recv = usual;
+	kd_ep_free(env);
+	KD_EXPECT_OK(test, dat_ep_free(ep));
+	KD_EXPECT_OK(test, dat_evd_free(evd));
+}
+
 /* An IA of its own, with an asynchronous EVD of its own kind. */
 static DAT_IA_HANDLE full_ia(struct kd_env *env, DAT_COUNT qlen, DAT_EVD_HANDLE *async)
 {
@@ -389,6 +484,9 @@ static struct kunit_case full_cases[] = {
 	KD_CASE(full_store_test,
 		"EVD-OVF-04,EVD-OVF-06,EVD-RSZ-02,EVD-MOD-02,EVD-MOD-03,FLAG-11: completions"),
 	KD_CASE(full_unsignalled_test, "FLAG-04,FLAG-11,EVD-UP-04: nothing but unsignalled ones"),
+	KD_CASE(full_ends_test,
+		"EVD-OVF-06,FLAG-11: connections end at an EVD that nobody dequeues"),
+	KD_CASE(full_crowd_test, "FLUSH-01,FLUSH-10: the end behind many completions"),
 	KD_CASE(full_async_test, "EVD-OVF-03,EVD-FREE-04: the asynchronous EVD itself"),
 	KD_CASE(full_async_shared_test,
 		"EVD-OVF-03,IA-OPEN-04,ASY-21: one that carries other streams too"),

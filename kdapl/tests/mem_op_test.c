@@ -731,6 +731,96 @@ static void me_gone_test(struct kunit *test)
 	}
 }
 
+#define ME_CROWD	6
+
+/*
+ * Binds that take two places each have filled the queue, and the device refuses what comes next.
+ * More is posted before the end of the connection begins: that still finds its place.
+ */
+static void me_crowd_test(struct kunit *test)
+{
+	struct km *km = km_open(test, NULL);
+	struct me me[ME_CROWD];
+	struct kdapl_conn *conn;
+	unsigned int posted;
+	DAT_EP_ATTR attr;
+	int i, n = 0;
+
+	/* without binds among its streams, so that there is no more room than for other requests */
+	KD_ASSERT_OK(test, dat_evd_free(km->env.req));
+	km->env.req = DAT_HANDLE_NULL;
+	KD_ASSERT_OK(test, dat_evd_kcreate(km->env.ia, 64, DAT_UPCALL_DISABLE, NULL,
+					   DAT_EVD_DTO_FLAG, &km->env.req));
+	kd_attr(&attr);
+	attr.max_request_dtos = 11;	/* then all entries of the work queue are used */
+	km_join(km, 0, &attr);
+	conn = kd_conn_of(&km->env);
+	KUNIT_ASSERT_EQ(test, conn->sq->mask + 1, conn->sq->max_wrs + KDAPL_OWN_WQES);
+	for (i = 0; i < ME_CROWD; i++)
+		me_new(km, ME_REBIND, &me[i]);
+	for (i = 0; i < ME_CROWD; i++)
+		KD_EXPECT_OK(test, me_try(&me[i], i, 0));
+	mutex_lock(&conn->lock);	/* the end waits for it */
+	fake_ib_fail(km->env.dev, FAKE_IB_POST_SEND, 1, -EINVAL);
+	while (n < 2 * KDAPL_OWN_WQES && km_send(km, ME_KEY(km), ME_ADDR(km), 8, n) == DAT_SUCCESS)
+		n++;
+	KUNIT_EXPECT_GT(test, n, 0);
+	fake_ib_hold_flush(km->env.dev, true);
+	posted = fake_ib_posted(km->env.qp, false);
+	mutex_unlock(&conn->lock);
+	KD_WAIT(test, fake_ib_posted(km->env.qp, false) == posted + 1);
+	/* the first one that comes back is not the last one */
+	KUNIT_EXPECT_EQ(test, fake_ib_complete(km->env.qp, false, IB_WC_WR_FLUSH_ERR), 0);
+	flush_workqueue(kdapl_misc_wq);
+	KD_EXPECT_EMPTY(test, km->env.conn);
+	fake_ib_hold_flush(km->env.dev, false);
+	fake_ib_flush(km->env.qp);
+	km_broken(km);
+	KUNIT_EXPECT_EQ(test, conn->sq->memops_done, conn->sq->memops);
+	for (i = 0; i < ME_CROWD; i++)
+		km_expect_bind(km, me[i].rmr, i, DAT_RMR_BIND_FAILURE);
+	for (i = 0; i < n; i++)
+		km_expect(km, DAT_DTO_SEND, i, DAT_DTO_ERR_FLUSHED);
+	KD_EXPECT_EMPTY(test, km->env.req);
+	/* what was for the end is free now */
+	for (i = 0; i < 11; i++)
+		KD_EXPECT_OK(test, km_send(km, ME_KEY(km), ME_ADDR(km), 8, i));
+	for (i = 0; i < 11; i++)
+		km_expect(km, DAT_DTO_SEND, i, DAT_DTO_ERR_FLUSHED);
+	for (i = 0; i < ME_CROWD; i++)
+		me_drop(&me[i]);
+}
+
+/*
+ * The consumer frees an LMR although it has not dequeued what its other EP has posted, as much as
+ * can be. The operation has completed, but behind all that: the connection is not ended for it.
+ */
+static void me_free_behind_test(struct kunit *test)
+{
+	struct km *km = km_connected(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	struct km_keys keys;
+	int i, n = 0;
+
+	km_join(km, 1, NULL);
+	while (n < 10000 && km_send(km, ME_KEY(km), ME_ADDR(km), 8, n) == DAT_SUCCESS) {
+		fake_ib_complete(km->env.qp, false, IB_WC_SUCCESS);
+		n++;
+	}
+	KUNIT_EXPECT_LT(test, n, 10000);
+	km_use(km, 0);
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 1, KM_ALL, 0, 77, &keys));
+	km_done(km, IB_WC_SUCCESS);
+	km_drop_lmr(km, lmr);
+	KUNIT_EXPECT_FALSE(test, kdapl_conn_spent(kd_conn_of(&km->env)));
+	KD_EXPECT_STATE(&km->env, km->env.ep, CONNECTED);
+	km_use(km, 1);
+	for (i = 0; i < n; i++)
+		km_expect(km, DAT_DTO_SEND, i, DAT_DTO_SUCCESS);
+	km_use(km, 0);
+	km_expect(km, DAT_DTO_LMR_FMR, 77, DAT_DTO_SUCCESS);
+}
+
 static struct kunit_case mem_op_cases[] = {
 	KD_CASE(me_flags_test,
 		"FMR-03,FMR-11,RMR-03,FLAG-02,FLAG-06,EP-POST-07,EP-POST-19: every set of flags"),
@@ -739,6 +829,7 @@ static struct kunit_case mem_op_cases[] = {
 		"FMR-09,FMR-15,RMR-10,RMR-11,RMR-13,FLAG-02,FLUSH-01,FLUSH-05: failed, flushed"),
 	KD_CASE(me_disconnected_test, "FMR-07,FMR-15,RMR-10,EP-POST-11: without a connection"),
 	KD_CASE(me_full_test, "EP-POST-17,GEN-07,RMR-16: with a full queue nothing happens"),
+	KD_CASE(me_crowd_test, "EP-POST-17,FLUSH-01: the end of a connection with a full queue"),
 	KD_CASE(me_busy_test, "RMR-16: one bind at a time"),
 	KD_CASE(me_large_test, "RMR-02,RMR-16: as many pages as an RMR takes, and one more"),
 	KD_CASE(me_free_bound_test,
@@ -746,6 +837,7 @@ static struct kunit_case mem_op_cases[] = {
 	KD_CASE(me_next_stale_test, "FMR-04,FMR-07: the next keys after a flushed fmr"),
 	KD_CASE(me_free_busy_test,
 		"FMR-13,RMR-14: freeing waits for the device, and not for ever"),
+	KD_CASE(me_free_behind_test, "LMR-FREE-02: freeing does not wait for the consumer"),
 	KD_CASE(me_free_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),
 	KD_CASE(me_free_one_sided_test, "LMR-FREE-02: a peer that takes nothing holds up nobody"),
 	KD_CASE(me_free_silent_test, "FMR-13,FLAG-02: also for operations that say nothing"),

@@ -8,7 +8,7 @@
  */
 #include <linux/mm.h>
 
-#include "kd_test.h"
+#include "kd_upcall.h"
 
 #define SIW_KEY		0x4711
 #define SIW_SHORT	64	/* longer ones take another path in its transmitter */
@@ -391,6 +391,87 @@ static void siw_order_test(struct kunit *test)
 	siw_close(env);
 }
 
+/*
+ * The connection breaks while the response to a Read arrives, which the device forgets. A
+ * suppressed Send behind it succeeded, as the Send after that has shown, or the marker does.
+ */
+static void siw_forgotten_test(struct kunit *test)
+{
+	struct kd_env *env;
+	unsigned int first;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		env = siw_connected(test);
+		fake_ib_hold_flush(env->dev, true);
+		first = fake_ib_posted(env->qp, false);
+		KD_EXPECT_OK(test, siw_post(env, KD_READ, 1, 8, 0));
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 2, 8, DAT_COMPLETION_SUPPRESS_FLAG));
+		KD_EXPECT_OK(test, siw_post(env, KD_SEND, 3, 8, 0));
+		if (!i)
+			KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, first + 2,
+								   IB_WC_SUCCESS), 0);
+		KD_EXPECT_EMPTY(test, env->req);
+		kdapl_conn_end(kd_conn_of(env), DAT_CONNECTION_EVENT_BROKEN);
+		KD_WAIT(test, fake_ib_posted(env->qp, false) == first + 4);
+		if (i)
+			KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, first + 2,
+								   IB_WC_WR_FLUSH_ERR), 0);
+		KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, first + 3,
+							   IB_WC_WR_FLUSH_ERR), 0);
+		KD_EXPECT_END(env, BROKEN);
+		kd_expect_dto(test, env->req, 1, DAT_DTO_ERR_FLUSHED);
+		kd_expect_dto(test, env->req, 3, i ? DAT_DTO_ERR_FLUSHED : DAT_DTO_SUCCESS);
+		KD_EXPECT_EMPTY(test, env->req);
+		fake_ib_hold_flush(env->dev, false);
+		siw_close(env);
+		kd_again(test);
+	}
+}
+
+/*
+ * A graceful disconnect that goes on slowly, while an upcall keeps the EVD from seeing that: it is
+ * not cut short.
+ */
+static void siw_slow_test(struct kunit *test)
+{
+	struct kd_sink *sink = kd_sink(test);
+	struct kdapl_conn *conn;
+	struct kd_env *env;
+	unsigned int first;
+	DAT_EP_ATTR attr;
+
+	env = siw_open(test, RDMA_DRIVER_SIW, &attr);
+	kd_evd_replace(env, &env->req, 64, DAT_UPCALL_SINGLE_INSTANCE, sink, DAT_EVD_DTO_FLAG,
+		       KDAT_EVD_CONTEXT_WORKQUEUE);
+	kd_ep(env, &attr);
+	kd_connect(env);
+	conn = kd_conn_of(env);
+	kd_sink_pass(sink, 0);
+	KD_EXPECT_OK(test, siw_post(env, KD_SEND, 1, 8, 0));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 1, 0));
+	first = fake_ib_posted(env->qp, false);
+	KD_EXPECT_OK(test, siw_post(env, KD_READ, 2, 8, 0));
+	KD_EXPECT_OK(test, siw_post(env, KD_READ, 3, 8, 0));
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
+	KUNIT_EXPECT_EQ(test, fake_ib_complete_seq(env->qp, false, first, IB_WC_SUCCESS), 0);
+	/* time is up, had nothing come back */
+	mutex_lock(&conn->lock);
+	conn->sq_drain.deadline = jiffies - 1;
+	mod_delayed_work(kdapl_misc_wq, &conn->timer, 0);
+	mutex_unlock(&conn->lock);
+	flush_delayed_work(&conn->timer);
+	flush_workqueue(kdapl_misc_wq);
+	KD_EXPECT_STATE(env, env->ep, DISCONNECT_PENDING);
+	KUNIT_EXPECT_EQ(test, (int)fake_ib_qp_state(env->qp), (int)IB_QPS_RTS);
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	kd_sink_pass(sink, INT_MAX);
+	KD_EXPECT_END(env, DISCONNECTED);
+	kd_sink_expect(test, sink, 3);
+	siw_close(env);
+}
+
 static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_split_test, "SEND-04,RDMAW-02: short requests across a page"),
 	KD_CASE(siw_reads_test, "EP-POST-17: no more Reads than the peer takes"),
@@ -401,6 +482,8 @@ static struct kunit_case siw_cases[] = {
 	KD_CASE(siw_marker_test,
 		"FLUSH-09,EPSM-16: a graceful disconnect waits for Reads out of order"),
 	KD_CASE(siw_order_test, "EP-POST-21,FLAG-03: in the order of posting, however they end"),
+	KD_CASE(siw_slow_test, "FLUSH-09: a graceful disconnect goes on while an upcall runs"),
+	KD_CASE(siw_forgotten_test, "FLAG-03,FLUSH-09: suppressed behind a Read that is forgotten"),
 	{}
 };
 

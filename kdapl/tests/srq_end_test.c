@@ -335,6 +335,62 @@ static void sq_connecting_test(struct kunit *test)
 	sq->env.qp = NULL;
 }
 
+#define SQ_FULL_ENDS	20
+
+/*
+ * The EVD is full of what another EP has posted, since nobody dequeues, and EPs of the SRQ end
+ * there, each of which takes everything off the CQ: no message of one that stays is lost.
+ */
+static void sq_full_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct kd_env *env = &sq->env;
+	DAT_EVD_HANDLE evd = kd_evd(env, 1, DAT_EVD_DTO_FLAG);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	int i, n = 0, sent = 0, received = 0, arrived = 0;
+	DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	DAT_EP_HANDLE ep;
+	struct ib_qp *qp;
+	DAT_EVENT event;
+
+	fake_ib_last_wqe(env->dev, FAKE_IB_LAST_WQE_AT_ERR);
+	sq_srq(sq, 8);
+	qp = kd_more_ep(env, env->recv, evd, NULL, &ep);
+	sq_ep_on(sq, 0, evd, NULL);
+	kd_connect(env);
+	sq_post(sq, 0, 8);
+	for (i = 0; i < SQ_FULL_ENDS; i++) {
+		while (n < 10000 && kd_post(ep, KD_SEND, 1, &iov, n, NULL, 0) == DAT_SUCCESS)
+			n++;
+		fake_ib_complete_all(qp, false, IB_WC_SUCCESS);
+		if (i >= SQ_FULL_ENDS - 3) {
+			sq_recv(sq, 0, 2, 5);
+			arrived += 2;
+		}
+		sq_ep_on(sq, 1, evd, NULL);
+		kd_connect(env);
+		KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_ABRUPT_FLAG));
+		KD_EXPECT_END(env, DISCONNECTED);
+		sq_ep_free(sq, 1);
+	}
+	KUNIT_EXPECT_LT(test, n, 10000);
+	dto = &event.event_data.dto_completion_event_data;
+	while (kd_next(evd, &event)) {
+		KUNIT_EXPECT_EQ(test, (int)dto->status, (int)DAT_DTO_SUCCESS);
+		KUNIT_EXPECT_EQ(test, (int)dto->user_cookie.as_64,
+				dto->ep_handle == ep ? sent++ : received++);
+	}
+	KUNIT_EXPECT_EQ(test, sent, n);
+	KUNIT_EXPECT_EQ(test, received, arrived);
+	KD_EXPECT_EMPTY(test, env->async);
+	sq_expect_counts(sq, 8 - arrived, 8 - arrived, "full");
+	sq_recv(sq, 0, 1, 5);
+	sq_expect(sq, evd, 0, arrived, DAT_DTO_SUCCESS, 5);
+	sq_ep_free(sq, 0);
+	KD_EXPECT_OK(test, dat_ep_free(ep));
+	KD_EXPECT_OK(test, dat_evd_free(evd));
+}
+
 static struct kunit_case srq_end_cases[] = {
 	KD_CASE(sq_taken_test,
 		"SRQ-POST-19,FLUSH-06,FLUSH-07: buffers in the hands of an EP that ends"),
@@ -343,6 +399,7 @@ static struct kunit_case srq_end_cases[] = {
 	KD_CASE(sq_address_test, "SRQ-POST-06: QPs at the address of an earlier one"),
 	KD_CASE(sq_drop_test,
 		"EP-CREATE-13,EP-RST-02,EP-FREE-03,FLUSH-05: unread completions at the end"),
+	KD_CASE(sq_full_test, "EVD-OVF-06,SRQ-POST-06: ends at an EVD that nobody dequeues"),
 	KD_CASE(sq_unplug_test, "EPSM-24,ASY-22,GEN-06: the device goes"),
 	KD_CASE(sq_connecting_test, "SRQ-LW-01,EP-FREE-02: an attempt that cannot be called off"),
 	KD_CASE(sq_error_test, "SRQ-POST-15,SRQ-ERR-01: an SRQ in error"),
