@@ -63,10 +63,10 @@ static void drain_upcalls(struct kd_env *env, DAT_EVD_HANDLE evd, struct kd_sink
 						      DAT_UPCALL_INVOC_NEW));
 }
 
-/* The EP was freed by an upcall. */
+/* The EP was freed by an upcall. Once it has gone, nothing is in use for it. */
 static void drain_ep_gone(struct sq *sq, int i)
 {
-	kdapl_obj_put(&sq->eps[i].kep->obj);
+	kd_ep_gone(sq->env.test, sq->eps[i].kep);
 	memset(&sq->eps[i], 0, sizeof(sq->eps[i]));
 	sq->env.ep = NULL;
 	sq->env.kep = NULL;
@@ -114,7 +114,7 @@ static struct drain *drain_begin(struct kunit *test, bool wait)
 	return drain;
 }
 
-/* The EP is the upcall's, which has freed it; its EVD is in use until it has gone. */
+/* The EP is the upcall's, which has freed it. */
 static void drain_forget(struct drain *drain)
 {
 	struct kunit *test = drain->sq->env.test;
@@ -277,7 +277,6 @@ static void drain_place(struct kunit *test, bool free)
 	if (free) {
 		KD_EXPECT_OK(test, place->freed);
 		drain_ep_gone(sq, 1);
-		flush_workqueue(kdapl_event_wq);
 	}
 	for (i = 0; i < 2 - free; i++)
 		sq_ep_free(sq, i);

@@ -212,6 +212,19 @@ DAT_EP_HANDLE kd_ep_give(struct kd_env *env)
 	return ep;
 }
 
+/**
+ * kd_ep_gone - wait for the end of an EP that was freed inside an upcall
+ * @test: the test
+ * @ep: the EP; the reference is dropped
+ *
+ * It leaves its EVDs, its PZ and its SRQ one after the other.
+ */
+void kd_ep_gone(struct kunit *test, struct kdapl_ep *ep)
+{
+	KD_WAIT(test, refcount_read(&ep->obj.ref) == 1);
+	kdapl_obj_put(&ep->obj);
+}
+
 /* Create the EP. */
 void kd_ep(struct kd_env *env, const DAT_EP_ATTR *attr)
 {

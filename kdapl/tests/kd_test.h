@@ -118,6 +118,7 @@ void kd_attr(DAT_EP_ATTR *attr);
 DAT_EP_HANDLE kd_ep_new(struct kd_env *env, const DAT_EP_ATTR *attr);
 void kd_ep_take(struct kd_env *env, DAT_EP_HANDLE ep);
 DAT_EP_HANDLE kd_ep_give(struct kd_env *env);
+void kd_ep_gone(struct kunit *test, struct kdapl_ep *ep);
 void kd_ep(struct kd_env *env, const DAT_EP_ATTR *attr);
 void kd_bring_up(struct kd_env *env);
 void kd_connect(struct kd_env *env);

@@ -492,10 +492,9 @@ static void wi_freed_test(struct kunit *test)
 	mutex_unlock(&ep->mutex);
 	KD_EXPECT_OK(test, wi_freed.ret);
 	kd_ep_give(env);
-	KD_EXPECT_OK(test, kdat_wait_unused(env->conn));
+	kd_ep_gone(test, ep);
 	kd_settle(env->conn);
 	kd_sink_expect(test, sink, 1);
-	kdapl_obj_put(&ep->obj);
 }
 
 /*
