@@ -11,9 +11,7 @@
 /* Has the completion of a later request shown that this one is done? */
 static bool retire_proven(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe)
 {
-	u32 pos = wq->tail + ((wqe->index - wq->tail) & wq->mask);
-
-	return (s32)(wq->done_to - pos) > 0;
+	return (s32)(wq->done_to - kdapl_wqe_pos(wq, wqe)) > 0;
 }
 
 /**

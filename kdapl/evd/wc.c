@@ -77,7 +77,7 @@ static noinline u8 wc_brought(struct kdapl_conn *conn, const struct ib_wc *wc, u
 static bool wc_recv(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 		    const struct ib_wc *wc, struct kdapl_event *ev)
 {
-	u32 pos = wq->tail + ((wqe->index - wq->tail) & wq->mask);
+	u32 pos = kdapl_wqe_pos(wq, wqe);
 	bool visible;
 
 	wq->reaped++;
@@ -193,7 +193,7 @@ static u32 wc_proves(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe, u32
 static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 		       const struct ib_wc *wc, struct kdapl_event *ev)
 {
-	u32 pos = wq->tail + ((wqe->index - wq->tail) & wq->mask);
+	u32 pos = kdapl_wqe_pos(wq, wqe);
 	unsigned int status = kdapl_wc_status(wc->status);
 	u32 done_to = wq->tail;
 	bool visible;

@@ -201,6 +201,12 @@ static inline struct kdapl_wq *kdapl_wqe_wq(const struct kdapl_wqe *wqe)
 	return container_of(wqe - wqe->index, struct kdapl_wq, wqe[0]);
 }
 
+/* The index of an entry that has not left the work queue. The lock of cq's EVD is held. */
+static inline u32 kdapl_wqe_pos(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe)
+{
+	return wq->tail + ((wqe->index - wq->tail) & wq->mask);
+}
+
 /*
  * Is no Read under way, so that requests complete in order on any device? The poster counts a Read
  * before the device has it, so the completion of a later request finds it counted. evd->lock held.
