@@ -179,6 +179,7 @@ for part; do
 	step "all answers were right" right
 	step "nothing is left" test "$(objects)" = 0
 done
-step "nothing is left on the devices" test "$(resources)" = "$empty"
+# What the server frees in upcalls has a QP for a moment longer: the reaper waits for the peer.
+step "nothing is left on the devices" until_true 60 all_gone
 step "kdapl.ko unloads" rmmod kdapl
 finish
