@@ -66,9 +66,11 @@ static void by_hand_late_test(struct kunit *test)
 
 	kd_ep(env, NULL);
 	kd_connect(env);
+	mutex_lock(&kd_conn_of(env)->lock);	/* the end does not come before that */
 	kdapl_conn_end(kd_conn_of(env), KDAPL_END_SUSPECT);
 	KUNIT_EXPECT_EQ(test, by_hand(env, true), -EALREADY);
 	KUNIT_EXPECT_FALSE(test, kd_conn_of(env)->by_hand);
+	mutex_unlock(&kd_conn_of(env)->lock);
 	KD_EXPECT_END(env, BROKEN);
 }
 

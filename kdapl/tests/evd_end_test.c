@@ -51,6 +51,24 @@ static DAT_RETURN end_ia_close(DAT_HANDLE ia)
 	return dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
 }
 
+/*
+ * Another thread frees an EP while an upcall has an event of it, and drops so many others. It
+ * waits for the upcall.
+ */
+static void end_free(struct end *end, int i, int dropped, struct kd_aside *aside)
+{
+	struct kdapl_ep *kep = kdapl_obj_get(end->ep[i], DAT_HANDLE_TYPE_EP);
+	struct kunit *test = end->env->test;
+	struct kdapl_conn *conn;
+
+	KUNIT_ASSERT_NOT_NULL(test, kep);
+	conn = rcu_dereference_protected(kep->conn, true);
+	kd_aside_call(test, aside, dat_ep_free, end->ep[i]);
+	KD_WAIT(test, READ_ONCE(conn->discard) && atomic_read(&conn->dropped) >= dropped);
+	kdapl_obj_put(&kep->obj);
+	KUNIT_EXPECT_FALSE(test, kd_aside_returned(aside, END_MOMENT));
+}
+
 /* ANY made all events due. The youngest goes with its EP, the others stay due. */
 static void end_due_test(struct kunit *test)
 {
@@ -112,8 +130,7 @@ static void end_ep_free_test(struct kunit *test)
 		} else {
 			end_send(end, 0, 1, 0);
 		}
-		kd_aside_call(test, &aside, dat_ep_free, end->ep[0]);
-		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, END_MOMENT));
+		end_free(end, 0, !reset, &aside);
 		KUNIT_EXPECT_EQ(test, sink->ended, 0);
 		if (reset)	/* nobody has anything of that one */
 			KD_EXPECT_OK(test, dat_ep_free(end->ep[1]));
@@ -158,8 +175,7 @@ static void end_taken_test(struct kunit *test)
 	/* the upcall of the third one runs */
 	kd_sink_pass(sink, 2);
 	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 3, 2));
-	kd_aside_call(test, &aside, dat_ep_free, end->ep[1]);
-	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, END_MOMENT));
+	end_free(end, 1, 1, &aside);
 	kd_sink_pass(sink, INT_MAX);
 	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
 	KD_EXPECT_OK(test, aside.ret);
@@ -187,13 +203,12 @@ static void end_few_test(struct kunit *test)
 	end_send(end, 0, 1, 0);
 	kd_sink_pass(sink, 1);
 	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 2, 1));
-	kd_aside_call(test, &aside, dat_ep_free, end->ep[0]);
-	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, END_MOMENT));
+	end_free(end, 0, 1, &aside);
 	end_send(end, 1, 1, 0);
 	kd_sink_pass(sink, 2);
 	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 3, 2));
 	/* that one may wait for what the waiter holds */
-	KUNIT_EXPECT_TRUE(test, kd_aside_returned(&aside, END_MOMENT));
+	KUNIT_EXPECT_TRUE(test, kd_aside_returned(&aside, jiffies_to_msecs(KD_LONG)));
 	kd_sink_pass(sink, INT_MAX);
 	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
 	KD_EXPECT_OK(test, aside.ret);
@@ -240,6 +255,7 @@ static void end_close_test(struct kunit *test)
 	KD_EXPECT_OK(test, kd_post_se(evd, 0));
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&closer.begun, KD_LONG));
 	kd_aside_call(test, &aside[0], dat_evd_free, evd);
+	KD_WAIT(test, dat_evd_query(evd, 0, NULL) != DAT_SUCCESS);	/* its handle is dead */
 	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0], END_MOMENT));
 	/* from inside it would wait for itself */
 	complete(&closer.go);

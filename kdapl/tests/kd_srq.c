@@ -7,6 +7,7 @@
 #include <linux/delay.h>
 
 #include "kd_srq.h"
+#include "kd_upcall.h"
 
 /* .init of a suite that works with an SRQ. */
 int sq_init(struct kunit *test)
@@ -223,6 +224,7 @@ int sq_async(struct sq *sq, DAT_HANDLE handle, int reason)
 	DAT_EVENT event;
 	int n = 0;
 
+	kd_settle(sq->env.recv);	/* its engine counts what has arrived */
 	sq_settle();
 	data = &event.event_data.asynch_error_event_data;
 	while (kd_next(sq->env.async, &event)) {

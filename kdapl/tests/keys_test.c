@@ -280,7 +280,9 @@ static void keys_race_test(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, keys_add(env, i, i * 64), 0);
 	reader = kthread_run(keys_race_reader, &race, "kdapl_keys");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(reader));
-	for (round = 0; round < RACE_ROUNDS; round++) {
+	/* longer if the reader has not had its turn */
+	for (round = 0; round < RACE_ROUNDS ||
+	     (READ_ONCE(race.lookups) <= 20 && round < 100 * RACE_ROUNDS); round++) {
 		for (i = RACE_FIXED; i < RACE_FIXED + RACE_MOVING; i++) {
 			bad += !!keys_add(env, i, i * 64);
 			/* on one CPU the reader gets its turn only when we sleep */

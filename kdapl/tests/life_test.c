@@ -178,6 +178,7 @@ static void life_nth_verb_test(struct kunit *test)
 	life_make_srq(env);
 	for (object = 0; object < LIFE_OBJECTS; object++) {
 		for (n = 1; n < 50; n++) {
+			flush_workqueue(kdapl_reap_wq);	/* dat_ep_free() waits a moment only */
 			fake_ib_live(env->dev, &before);
 			fake_ib_fail(env->dev, FAKE_IB_ANY, n, -ENOMEM);
 			ret = life_make(env, object, &handle);
@@ -353,7 +354,7 @@ static void busy_others_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE_MSG(test, wait_for_completion_timeout(&busy->at, KD_LONG), "%s",
 				      kind->name);
 		kd_aside(test, &busy->other, busy_live, busy);
-		KUNIT_EXPECT_TRUE_MSG(test, kd_aside_returned(&busy->other, 10000),
+		KUNIT_EXPECT_TRUE_MSG(test, kd_aside_returned(&busy->other, 60 * MSEC_PER_SEC),
 				      "others wait while the device destroys a %s", kind->name);
 		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&busy->freer, 0));
 		complete_all(&busy->go);
@@ -427,6 +428,7 @@ static void busy_hold_test(struct kunit *test)
 	snprintf(expect, sizeof(expect), "%s-1", fake_ib_name(env->dev));
 	KUNIT_EXPECT_STREQ(test, name, expect);
 	kd_aside(test, &unplug, hold_unplug, env->dev);
+	KD_WAIT(test, READ_ONCE(dev->gone));
 	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&unplug, 300));
 	/* what is on its way out is not held any more */
 	KUNIT_EXPECT_NULL(test, kdapl_open_hold(&id, name));

@@ -17,8 +17,8 @@
 #define ME_KEY(km)	(KM_MEM(km)->lmr_context)
 
 #define ME_ONE_SIDED	12	/* s; twice as long as a device may be silent, and more */
-#define ME_SLOW		5
-#define ME_PACE		1500	/* ms; all of them take longer than a device may be silent */
+#define ME_SLOW		7
+#define ME_PACE		1000	/* ms; all of them take longer than a device may be silent */
 
 enum me_op { ME_FMR, ME_INV, ME_BIND, ME_REBIND, ME_UNBIND, ME_OPS };
 

@@ -362,6 +362,7 @@ static void sq_recv_query_upcall_test(struct kunit *test)
 	sq_post(sq, 0, 8);
 	KD_EXPECT_OK(test, dat_evd_modify_upcall(sq->env.recv, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
 						 DAT_UPCALL_INVOC_NEW));
+	kd_settle(sq->env.recv);	/* the CQ is armed */
 	local_bh_disable();	/* upcalls begin later */
 	sq_recv(sq, 0, 6, 1);
 	local_bh_enable();
@@ -398,6 +399,7 @@ static void sq_told_six(struct sq *sq, struct sq_told *told, DAT_COUNT size)
 	sq_post(sq, 0, 8);
 	KD_EXPECT_OK(test, dat_evd_modify_upcall(sq->env.recv, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
 						 DAT_UPCALL_INVOC_NEW));
+	kd_settle(sq->env.recv);	/* the CQ is armed */
 	fake_ib_hold_irq(sq->env.dev, true);
 	sq_recv(sq, 0, 6, 1);
 	fake_ib_hold_irq(sq->env.dev, false);

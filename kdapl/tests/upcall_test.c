@@ -149,6 +149,13 @@ static void up_expect_gone(struct kunit *test, DAT_EVD_HANDLE evd)
 	KD_BAD_HANDLE(test, dat_evd_resize(evd, 7), 1);
 }
 
+/* Let somebody wait for the upcalls that run. Drops the reference. */
+static void up_waited_for(struct kunit *test, struct kdapl_evd *evd)
+{
+	KD_WAIT(test, waitqueue_active(&evd->upcall_over));
+	kdapl_obj_put(&evd->obj);
+}
+
 /* TEARDOWN, twice at once, or dat_evd_free() waits for all that run, and none starts. */
 static void up_waits(struct kunit *test, DAT_UPCALL_POLICY policy, bool free)
 {
@@ -156,11 +163,14 @@ static void up_waits(struct kunit *test, DAT_UPCALL_POLICY policy, bool free)
 	struct kd_sink *sink = kd_sink(test);
 	DAT_EVD_HANDLE evd = up_evd(env, policy, sink, KDAT_EVD_CONTEXT_DEFAULT);
 	int i, n = up_hold(test, evd, sink, policy), calls = free ? 1 : 2;
+	struct kdapl_evd *kevd = kdapl_obj_get(evd, DAT_HANDLE_TYPE_EVD);
 	struct kd_aside aside[2];
 
+	KUNIT_ASSERT_NOT_NULL(test, kevd);
 	up_post(test, evd, n, 3);
 	for (i = 0; i < calls; i++)
 		kd_aside_call(test, &aside[i], free ? dat_evd_free : up_teardown, evd);
+	up_waited_for(test, kevd);
 	for (i = 0; i < calls; i++)
 		KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[i], KD_MOMENT));
 	if (free)
@@ -205,10 +215,13 @@ static void up_teardown_overtaken_test(struct kunit *test)
 	struct kd_sink *sink = kd_sink(test);
 	DAT_EVD_HANDLE evd = up_evd(env, DAT_UPCALL_SINGLE_INSTANCE, sink,
 				    KDAT_EVD_CONTEXT_DEFAULT);
+	struct kdapl_evd *kevd = kdapl_obj_get(evd, DAT_HANDLE_TYPE_EVD);
 	struct kd_aside aside;
 
+	KUNIT_ASSERT_NOT_NULL(test, kevd);
 	up_hold(test, evd, sink, DAT_UPCALL_SINGLE_INSTANCE);
 	kd_aside_call(test, &aside, up_teardown, evd);
+	up_waited_for(test, kevd);
 	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside, KD_MOMENT));
 	KD_EXPECT_OK(test, kd_policy(evd, DAT_UPCALL_SINGLE_INSTANCE, DAT_UPCALL_INVOC_NEW));
 	up_post(test, evd, 1, 1);

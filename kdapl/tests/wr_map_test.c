@@ -6,6 +6,7 @@
  * for each post, made with interrupts off and without allocations.
  */
 #include "kd_cost.h"
+#include "kd_upcall.h"
 
 static const enum kd_call wr_requests[] = { KD_SEND, KD_WRITE, KD_READ };
 
@@ -66,6 +67,7 @@ static struct kd_env *wr_open(struct kunit *test)
 	attr.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	kd_ep(env, &attr);
 	kd_connect(env);
+	kd_settle(env->req);	/* the core has armed the CQs of the registrations */
 	return env;
 }
 
@@ -273,6 +275,7 @@ static void wr_fence_test(struct kunit *test)
 		attr.max_rdma_read_iov = 1;
 		kd_ep(env, &attr);
 		kd_connect(env);
+		kd_settle(env->req);	/* as in wr_open() */
 		for (c = 0; c < 8 * ARRAY_SIZE(wr_requests); c++)
 			wr_fence_one(env, fence, wr_requests[c % ARRAY_SIZE(wr_requests)]);
 		kd_ep_free(env);

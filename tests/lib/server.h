@@ -81,7 +81,11 @@ static inline void test_server_reap(struct test_server *s)
 	struct test_peer *peer, *next;
 
 	list_for_each_entry_safe(peer, next, &s->peers, node) {
-		if (READ_ONCE(peer->end.overs) && s->unused(peer))
+		if (!READ_ONCE(peer->end.overs))
+			continue;
+		/* first: what it has sent, and nobody has heard yet, may begin a use */
+		kdat_ep_drain(peer->end.ep);
+		if (s->unused(peer))
 			test_peer_free(peer);
 	}
 }

@@ -132,8 +132,8 @@ static const struct patience mutes[][2] = {
 	{ { "repeated no time", 15, 0, -1 }, { "five times 0.13 s", 15, 5, -1 } },
 	{ { "2 * 4 ms", 10, 1, -1 }, { "2 * 0.54 s", 17, 1, -1 } },
 }, unready[][2] = {
-	{ { "not once", -1, -1, 0, 0 }, { "once, after 0.66 s", -1, -1, 1, 0 } },
-	{ { "once, after 0.01 ms", -1, -1, 1, 1 }, { "once, after 0.66 s", -1, -1, 1, 0 } },
+	{ { "not once", -1, -1, 0, 0 }, { "three times, after 0.66 s", -1, -1, 3, 0 } },
+	{ { "once, after 0.01 ms", -1, -1, 1, 1 }, { "three times, after 0.66 s", -1, -1, 3, 0 } },
 };
 
 /* Connected to somebody who acknowledges nothing, whichever of them has called. */

@@ -33,7 +33,7 @@ static void fails(struct kunit *test, enum failure how, bool accept)
 	for (i = 1; i <= 2; i++)
 		KDT_OK(test, kdt_recv(c, buf, 0, 64, i));
 	KDT_OK(test, kdt_ask(c, s->ia, how == NOBODY ? kdt_new_port() : pair->port,
-			     how == TIME_OUT ? USEC_PER_SEC : DAT_TIMEOUT_INFINITE, NULL, 0));
+			     how == TIME_OUT ? 5 * USEC_PER_SEC : DAT_TIMEOUT_INFINITE, NULL, 0));
 	if (how != NOBODY)
 		cr = kdt_arrival(test, pair->cr).cr_handle;
 	if (how == REFUSED) {

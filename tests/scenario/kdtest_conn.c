@@ -314,8 +314,9 @@ static int kdt_raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		if (raw->stale) {
 			raw->stale--;
-			rdma_reject(id, NULL, 0, IB_CM_REJ_STALE_CONN);
+			/* before the caller knows */
 			WRITE_ONCE(raw->refused, raw->refused + 1);
+			rdma_reject(id, NULL, 0, IB_CM_REJ_STALE_CONN);
 			wake_up(&raw->wait);
 			return -ESTALE;	/* it goes */
 		}

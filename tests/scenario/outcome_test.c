@@ -33,7 +33,7 @@ static void never_early(struct kunit *test)
 static void timer_stopped(struct kunit *test)
 {
 	struct kdt_scene *t = kdt_scene_new(test);
-	u32 usec = 2 * USEC_PER_SEC;
+	u32 usec = 5 * USEC_PER_SEC;
 	DAT_EVENT event;
 	int i;
 
@@ -43,7 +43,7 @@ static void timer_stopped(struct kunit *test)
 		KDT_OK(test, dat_cr_accept(kdt_arrival(test, t->cr).cr_handle, t->s.h, 0, NULL));
 		KUNIT_ASSERT_TRUE(test, kdt_get(t->c.conn, &event));
 		if (event.event_number == DAT_CONNECTION_EVENT_TIMED_OUT)
-			kunit_skip(test, "two seconds are too short here");
+			kunit_skip(test, "five seconds are too short here");
 		KUNIT_ASSERT_EQ(test, (int)event.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
 		kdt_conn(test, &t->s, DAT_CONNECTION_EVENT_ESTABLISHED);
 		if (!i)
@@ -352,8 +352,11 @@ static void no_answer(struct kunit *test, enum answer answer)
 	KDT_OK(test, kdt_send(&c, buf, 0, 64, 2, 0));
 	KDT_OK(test, kdt_send(&c, buf, 0, 64, 3, 0));
 	KDT_OK(test, dat_ep_disconnect(c.h, DAT_CLOSE_GRACEFUL_FLAG));
-	KUNIT_EXPECT_EQ(test, (int)kdt_state(c.h), DAT_EP_STATE_DISCONNECT_PENDING);
-	KUNIT_EXPECT_EQ(test, kdt_queued(c.conn), 0);
+	/* that one may be over by now */
+	if (answer != GIVEN_UP) {
+		KUNIT_EXPECT_EQ(test, (int)kdt_state(c.h), DAT_EP_STATE_DISCONNECT_PENDING);
+		KUNIT_EXPECT_EQ(test, kdt_queued(c.conn), 0);
+	}
 	switch (answer) {
 	case NO_ANSWER:	/* a second graceful one is nothing, an abrupt one is the end */
 		KDT_REFUSED(test, DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCPENDING,

@@ -555,6 +555,7 @@ static void st_free_all(struct st_side *side)
 {
 	struct kdt_evd *evd;
 	struct kdt_buf *buf;
+	DAT_RETURN ret;
 	int i;
 
 	CALL(DAT_SUCCESS, dat_psp_free(side->psp));
@@ -581,10 +582,8 @@ static void st_free_all(struct st_side *side)
 		CALL(DAT_SUCCESS, dat_cr_reject(side->late_cr, 0, NULL));
 	for (i = 0; i < side->neps; i++)
 		st_ep_free(&side->eps[i]);
-	/* what was freed in an upcall keeps its EVDs a moment longer */
+	/* what was freed in an upcall keeps its EVDs a moment longer, and then its PZ */
 	list_for_each_entry(evd, &st_env->evds, link) {
-		DAT_RETURN ret;
-
 		if (evd->ia != side->ia || !evd->h)
 			continue;
 		kdt_until((ret = dat_evd_free(evd->h), DAT_GET_TYPE(ret) != DAT_INVALID_STATE) ||
@@ -596,7 +595,9 @@ static void st_free_all(struct st_side *side)
 		if (buf == side->buf)
 			CALL(DAT_SUCCESS, dat_lmr_free(buf->lmr));
 	}
-	CALL(DAT_SUCCESS, dat_pz_free(side->ia->pz));
+	kdt_until((ret = dat_pz_free(side->ia->pz), DAT_GET_TYPE(ret) != DAT_INVALID_STATE) ||
+		  !st_reacts());
+	CALL(DAT_SUCCESS, ret);
 	CALL(DAT_SUCCESS, dat_ia_close(side->ia->h, DAT_CLOSE_GRACEFUL_FLAG));
 	side->closed = true;
 }

@@ -249,6 +249,7 @@ static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 k
 	struct fuzz_pdu *pdu;
 	u32 at;
 
+	fuzz_committed(peer);	/* first: the client may end the connection at once */
 	if (f->asks)
 		fuzz_ask(peer, req);
 	pdu = fuzz_begin(peer, req, f->opcode ?: ISCSI_OP_SCSI_CMD_RSP, &at);
@@ -265,7 +266,6 @@ static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 k
 	fuzz_send(peer, at, HEADERS + f->longer, key);
 	if (f->twice)
 		fuzz_send(peer, at, HEADERS, 0);
-	fuzz_committed(peer);
 }
 
 /* ---- commands ---- */

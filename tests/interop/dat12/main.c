@@ -371,11 +371,12 @@ static void kdo_note_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOL
 	struct kdo_note *note = instance;
 
 	check(event->event_number == DAT_SOFTWARE_EVENT || event->evd_handle == note->evd);
-	atomic_inc(event->event_data.software_event_data.pointer == note ? &note->calls :
-		   &note->others);
 	if (note->torn_down)	/* it would wait for itself */
 		expect(DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_IN_USE,
 		       dat_evd_modify_upcall(note->evd, DAT_UPCALL_TEARDOWN, NULL));
+	/* last: who waits for it may free the EVD */
+	atomic_inc(event->event_data.software_event_data.pointer == note ? &note->calls :
+		   &note->others);
 	wake_up(&kdo_wait);
 }
 
