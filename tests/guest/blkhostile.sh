@@ -285,9 +285,10 @@ reads() { within 60 dd if="$(device "$1")" of=/dev/null bs=4k count=1 iflag=dire
 late_path() {
 	wanted "target late path" || return 0
 	step "it leaves" leaves
-	attributes $kd_initiator/v fast_io_fail_ms=300 reconnect_max=1000
+	attributes $kd_initiator/v fast_io_fail_ms=300 reconnect_max=1000 \
+		keepalive_ms=$((5000 * slow))
 	step "a path whose commands are to fail soon" connects
-	echo $((5000 * slow)) >"/sys/block/$(cat $kd_initiator/v/device)/queue/io_timeout"
+	echo $((15000 * slow)) >"/sys/block/$(cat $kd_initiator/v/device)/queue/io_timeout"
 	must "another path to the disk" second_path
 	step "a write on the first path" writes v
 	fuzz serve answer-mute 1
@@ -329,7 +330,7 @@ late_path() {
 	rmdir $kd_initiator/w
 	fuzz serve good
 	step "it leaves" leaves
-	attributes $kd_initiator/v fast_io_fail_ms=0 reconnect_max=3
+	attributes $kd_initiator/v fast_io_fail_ms=0 reconnect_max=3 keepalive_ms=500
 	step "it connects again" connects
 }
 # Connecting waits for the target, and then the kernel looks for partitions: both can be given up.

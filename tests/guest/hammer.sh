@@ -31,7 +31,7 @@ step "LMR-FREE-02,LMR-FREE-03,LMR-FREE-04,FMR-13: nor after dat_lmr_free(): the 
 step "RMR-06,RMR-13,RMR-14: nor through the old key of an RMR, and the new window is untouched before" \
 	order rebind "$n"
 step "SINV-01,SINV-02,SINV-03: nor after the peer itself has invalidated the key" order remote "$n"
-step "all that was registered has gone" until_true 5 as_before
+step "all that was registered has gone" until_true 60 as_before
 
 # On RoCE nothing of that matters; on iWARP there must be an address to connect to.
 case $p in rxe) how=strict own=$(own_qps) ;; siw) how='' ;; esac

@@ -53,7 +53,7 @@ empty_house() {
 quiet() {
 	peer gone || return
 	# When the RDMA CM reads a peer's last word before its first it knows of none.
-	until_true 2 empty_house || victim leave pending
+	until_true 10 empty_house || victim leave pending
 	victim drained
 }
 settled() {

@@ -183,9 +183,9 @@ limits_part() {
 	must "PDUs are as before" max_xmit_dlength "$xmit"
 	step "it has failed" refused wait $writer
 	step "and the log says so" logged "a command of 65536 bytes in .* cannot be sent"
-	step "the disk goes on" verified "$d" 64k 8 8m
 	step "in the same session" test "$(adm -m session)" = "$session"
 	step "by the same connection" test "$(ends)" = "$ended"
+	step "the disk goes on" verified "$d" 64k 8 8m
 	step "logout" logged_out
 	step "kdat_iser.ko unloads" unloaded
 }
@@ -421,12 +421,14 @@ giveup_part() {
 	must "the first half stalls" stalls kdfirst
 	dd if="$d" of=/dev/null bs=64k count=1 iflag=direct &
 	first=$!
-	sleep 0.5
-	step "somebody asks for a reset, and gives up" refused timeout -s INT 1 sg_reset -N -d "$d"
+	kd_n=0
+	must "it waits there" until_true 60 more_in_flight
+	step "somebody asks for a reset, and gives up" gives_up
 	must "the second half stalls" stalls kdsecond
+	kd_n=$(in_flight)
 	dd if="$d" of="$TMPDIR/r" bs=64k skip=512 count=1 iflag=direct &
 	second=$!
-	sleep 0.5
+	must "it waits there, too" until_true 60 more_in_flight
 	must "the first half goes on" dmsetup resume --noudevsync kdfirst
 	step "the reset is answered" until_true 20 answered
 	must "the second half goes on" dmsetup resume --noudevsync kdsecond
@@ -442,9 +444,8 @@ giveup_part() {
 	ended=$(ends)
 	must "it answers task management late" set_to Y /sys/module/kdiserfuzz/parameters/hold
 	for kd_i in 1 2 3; do
-		step "somebody asks for a reset, and gives up" \
-			refused timeout -s INT 1 sg_reset -N -d "$d"
-		step "another one is made" timeout 20 sg_reset -N -d "$d"
+		step "somebody asks for a reset, and gives up" gives_up
+		step "another one is made" timeout 60 sg_reset -N -d "$d"
 	done
 	step "the disk goes on" dd if="$d" of=/dev/null bs=64k iflag=direct count=2
 	step "by the same connection" test "$(ends)" = "$ended"
@@ -454,6 +455,14 @@ giveup_part() {
 	portal=192.0.2.1:3260
 }
 answered() { [ "$(stat_of tmfrsp_pdus)" -gt "$answered" ]; }
+in_flight() { awk '{ print $1 }' "/sys/block/${d##*/}/inflight"; }
+more_in_flight() { [ "$(in_flight)" -gt "$kd_n" ]; }
+gives_up() {	# when the target has been asked
+	before_tm=$(stat_of tmfcmd_pdus)
+	sg_reset -N -d "$d" &
+	kd_reset=$!
+	until_true 60 more_tm && kill $kd_reset && refused wait $kd_reset
+}
 stalls() { dmsetup suspend --noflush --nolockfs "$1"; }
 mapped() { echo "/dev/$(dmsetup info -c --noheadings -o blkdevname "$1")"; }
 halves() {
@@ -553,16 +562,18 @@ dead_part() {
 		node.session.initial_login_retry_max=2
 	login iqn.2026-11.example.kdapl:dead &
 	dead=$!
-	longest=0
+	longest=0 slowly=0
 	for kd_i in 1 2 3 4 5 6 7 8; do
 		kd_begun=$(date +%s%N)
 		adm -m session -s >/dev/null || break
 		kd_took=$((($(date +%s%N) - kd_begun) / 1000000))
 		[ $kd_took -le $longest ] || longest=$kd_took
+		[ $kd_took -lt 1500 ] || slowly=$((slowly + 1))
 		sleep 0.3
 	done
 	echo "iscsid has taken up to $longest ms for others"
-	step "iscsid serves others meanwhile" test "$kd_i$((longest < 1500))" = 81
+	# Once the whole machine may have stood still.
+	step "iscsid serves others meanwhile" test "$kd_i$((slowly < 2))" = 81
 	step "the login fails" refused wait $dead
 	step "and the log says why" logged "192.0.2.77:3260: cannot connect: -\(113\|EHOSTUNREACH\)"
 	ip link set kd0 arp off

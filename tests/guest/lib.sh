@@ -141,7 +141,8 @@ loopback_dev() {
 	ip addr add 192.0.2.1/24 dev kd0
 	ip addr add 2001:db8::1/64 dev kd0 nodad
 	ip link set kd0 up
-	rdma link add "${1}0" type "$1" netdev kd0 && all_cpus
+	# The name of a device is free a while after it has gone.
+	until_true 30 rdma link add "${1}0" type "$1" netdev kd0 && all_cpus
 }
 
 # null_dev [PARAMETER]: the device without a wire, kdnull0, with address 192.0.2.1.
@@ -166,7 +167,7 @@ two_devices() {
 		ip link set veth$kd_i arp off up
 	done
 	for kd_i in 0 1; do
-		rdma link add "$1$kd_i" type "$1" netdev veth$kd_i || return
+		until_true 30 rdma link add "$1$kd_i" type "$1" netdev veth$kd_i || return
 	done
 	all_cpus
 }
@@ -187,7 +188,8 @@ two_namespaces() {
 		ip -n n$kd_i link set veth$kd_i up
 	done
 	for kd_i in 0 1; do
-		ip netns exec n$kd_i rdma link add "$1$kd_i" type "$1" netdev veth$kd_i || return
+		until_true 30 ip netns exec n$kd_i rdma link add "$1$kd_i" type "$1" \
+			netdev veth$kd_i || return
 	done
 	all_cpus
 }

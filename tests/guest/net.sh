@@ -581,6 +581,7 @@ carrier() {
 }
 
 # The interface goes down and up again.
+has_qdisc() { ! on "$1" link show dev "$2" | grep -q "qdisc noop "; }
 down_up() {
 	pair "$r0-1" "$r1-1"
 	works 0 a "$a1" 7 "$a0"
@@ -596,6 +597,8 @@ down_up() {
 	is "$r0-1 $a0" query a
 	is "$FAILED" connect 1 a "$a1" 7 10
 	on 0 link set $d0 up
+	# soft-RoCE must not send before the other end has its queueing discipline again.
+	try until_true 30 has_qdisc 1 $d1
 	# That took the IPv6 addresses away.
 	address add 0 $s0/64
 	is "$kd_want" state 0

@@ -72,7 +72,7 @@ step "the server has read nothing after a call" grep -qx 0 /sys/module/kdnfskeys
 step "it unloads" rmmod kdnfskeys
 dmesg | sed -n 's/.*kdnfscall: //p' | grep -e '^PASS' -e '^FA' || :
 step "every transport ends" until_true 60 unused
-step "nothing is left" until_true 30 test "$(objects)" = 0
+step "nothing is left" until_true 30 none
 step "kdat_xprtrdma unloads" rmmod kdat_xprtrdma
 rpc.nfsd 0
 step "no bounce buffer is left in use" until_true 30 not_in_use

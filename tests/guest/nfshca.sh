@@ -19,7 +19,7 @@ step "files are right while connections end" while_ending check --ops 300 fsx di
 step "connections have come again" some 3
 step "unmounted" unmount
 step "every transport ends" until_true 60 unused
-step "nothing is left" until_true 30 test "$(objects)" = 0
+step "nothing is left" until_true 30 none
 step "kdat_xprtrdma unloads" rmmod kdat_xprtrdma
 rpc.nfsd 0
 step "kdnfsboth unloads" rmmod kdnfsboth

@@ -21,7 +21,7 @@ step "GEN-07,LMR-08,FMR-01,RMR-16,EP-CREATE-09: with any allocation failing a ca
 dmesg | sed -n 's/.*kdfail: //p'
 lsmod | grep -q '^kdfail ' && step "kdfail.ko unloads" rmmod kdfail
 step "no object is left" none
-step "nothing is left on the device" until_true 10 as_before
+step "nothing is left on the device" until_true 60 as_before
 step "kdapl_dat12.ko unloads" rmmod kdapl_dat12
 step "kdapl.ko unloads" rmmod kdapl
 finish

@@ -66,5 +66,5 @@ gone=b	# its IA is lost
 fails '' "a device fails" once 1 fatal
 step "nothing is left of it" none
 step "kdapl.ko unloads" rmmod kdapl
-step "the devices have what they had before" until_true 10 as_before
+step "the devices have what they had before" until_true 60 as_before
 finish

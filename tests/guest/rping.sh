@@ -115,7 +115,7 @@ serve_three() {
 }
 serve_nobody() {
 	load mode=server reject=Y && { client -C 1 & pid=$!; } && refused wait $pid &&
-		grep -q REJECTED "$log.$k" && counts requests 1 refused 1 && unload
+		grep -q REJECTED "$log.$k" && within is refused 1 && counts requests 1 && unload
 }
 for size in $sizes; do
 	step "RDMAR-01,RDMAW-01,EPSM-14,EPSM-31: ten pings of rping -c -S $size come back right, and one end" \

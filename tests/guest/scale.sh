@@ -63,7 +63,7 @@ short() {
 }
 # One after the other they would take $((count / 5)) s. On a busy host the rescuer of 6.1 gets many
 # of them, and is slow (upcalls.md, "Turns and budgets").
-most=20
+most=$((count / 10))
 case $KERNEL in 6.1-*) most=$((count / 6)) ;; esac
 within() { timeout "$1" sh -c "echo $2 >/sys/kernel/debug/kdscale/do"; }
 asleep() {

@@ -70,5 +70,5 @@ dmesg | sed -n 's/.*kdapl_torture: //p' | grep -e '^seed' -e '^PASS' -e '^FAIL' 
 step "$shown" $fine
 step "nothing is left of it" none
 step "kdapl.ko unloads" rmmod kdapl
-step "GEN-07: the devices have what they had before" until_true 10 as_before
+step "GEN-07: the devices have what they had before" until_true 60 as_before
 finish
