@@ -10,6 +10,7 @@ CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kdapl
 OUT=${KDAPL_OUT:-$TOP/build}
 ME=$(basename "$0")
 export LC_ALL=C
+unset MAKEFLAGS MFLAGS		# each make here has its own -j
 
 . "$TOP/tools/help.sh"
 
@@ -32,12 +33,14 @@ with_lock() {
 }
 
 # drop_others DIR: remove the directories that differ from DIR by their key at the end, unless
-# something, another checkout perhaps, has used them within a fortnight.
+# something, another checkout perhaps, has used them within a fortnight. 'partial' is a kernel of
+# 'make check'; 7.2-storage-kasan is another kernel than 7.2-storage.
 drop_others() {
 	local d
 	for d in "${1%-*}"-*; do
-		[ ! -d "$d" ] || [ "$d" = "$1" ] ||
-			[ -n "$(find "$d" -maxdepth 1 -name complete -mtime -14)" ] || rm -rf "$d"
+		[ ! -d "$d" ] || [ "$d" = "$1" ] || [ "${d%-*}" != "${1%-*}" ] ||
+			[ -n "$(find "$d" -maxdepth 1 \( -name complete -o -name partial \) -mtime -14)" ] ||
+			rm -rf "$d"
 	done
 }
 
@@ -91,7 +94,9 @@ install_packages() {
 	as_root sh -c '
 		export DEBIAN_FRONTEND=noninteractive
 		o="-o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 -qq"
-		apt-get $o update && apt-get $o install -y --no-install-recommends "$@"
+		n=0	# the lock of the lists, which the system may hold, is not waited for
+		until apt-get $o update || [ $n = 6 ]; do n=$((n + 1)); sleep 10; done
+		apt-get $o install -y --no-install-recommends "$@"
 	' sh "${missing[@]}" >"$CACHE/apt-install.log" 2>&1 || rc=$?
 	case $rc in
 	0)  ;;
