@@ -152,6 +152,7 @@ static void up_expect_gone(struct kunit *test, DAT_EVD_HANDLE evd)
 /* Let somebody wait for the upcalls that run. Drops the reference. */
 static void up_waited_for(struct kunit *test, struct kdapl_evd *evd)
 {
+	/* without a barrier: KD_WAIT() looks again */
 	KD_WAIT(test, waitqueue_active(&evd->upcall_over));
 	kdapl_obj_put(&evd->obj);
 }
