@@ -63,14 +63,16 @@ static void by_hand_graceful_test(struct kunit *test)
 static void by_hand_late_test(struct kunit *test)
 {
 	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_conn *conn;
 
 	kd_ep(env, NULL);
 	kd_connect(env);
-	mutex_lock(&kd_conn_of(env)->lock);	/* the end does not come before that */
-	kdapl_conn_end(kd_conn_of(env), KDAPL_END_SUSPECT);
+	conn = kd_conn_of(env);
+	mutex_lock(&conn->lock);	/* the end does not come before that */
+	kdapl_conn_end(conn, KDAPL_END_SUSPECT);
 	KUNIT_EXPECT_EQ(test, by_hand(env, true), -EALREADY);
-	KUNIT_EXPECT_FALSE(test, kd_conn_of(env)->by_hand);
-	mutex_unlock(&kd_conn_of(env)->lock);
+	KUNIT_EXPECT_FALSE(test, conn->by_hand);
+	mutex_unlock(&conn->lock);
 	KD_EXPECT_END(env, BROKEN);
 }
 

@@ -141,9 +141,7 @@ DAT_RETURN kd_cost_leave(DAT_RETURN ret)
 	kd_cost_watch(false, &cost->allocs, &cost->sleeps);
 	local_irq_restore(cost->irq);
 	cost_count(cost_env, cost, 1);
-	/* debugobjects may fill its pool wherever the fake device queues work */
-	if (!IS_ENABLED(CONFIG_DEBUG_OBJECTS_WORK))
-		KUNIT_EXPECT_EQ(cost_env->test, cost->allocs, 0U);
+	KUNIT_EXPECT_EQ(cost_env->test, cost->allocs, 0U);
 	KUNIT_EXPECT_EQ(cost_env->test, cost->sleeps, 0U);
 	return ret;
 }

@@ -385,10 +385,16 @@ bool kd_aside_returned(struct kd_aside *aside, unsigned int ms)
 	return wait_for_completion_timeout(&aside->done, msecs_to_jiffies(ms));
 }
 
-/* Wait for it to return; the thread is left alone if it does not. */
+/* Does it return? It gets the time of what must happen. */
+bool kd_aside_returns(struct kd_aside *aside)
+{
+	return wait_for_completion_timeout(&aside->done, KD_LONG);
+}
+
+/* The same, once; the thread is left alone if it does not. */
 bool kd_aside_wait(struct kd_aside *aside)
 {
-	if (!wait_for_completion_timeout(&aside->done, KD_LONG))
+	if (!kd_aside_returns(aside))
 		return false;
 	kthread_stop(aside->task);
 	return true;

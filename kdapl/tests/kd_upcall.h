@@ -118,6 +118,7 @@ void kd_aside(struct kunit *test, struct kd_aside *aside, void (*fn)(void *arg),
 void kd_aside_call(struct kunit *test, struct kd_aside *aside,
 		   DAT_RETURN (*call)(DAT_HANDLE handle), DAT_HANDLE handle);
 bool kd_aside_returned(struct kd_aside *aside, unsigned int ms);
+bool kd_aside_returns(struct kd_aside *aside);
 bool kd_aside_wait(struct kd_aside *aside);
 
 #endif /* KDAPL_KD_UPCALL_H */
