@@ -183,7 +183,7 @@ check:
 
 check-all:
 	@tools/setup check
-	@tests/run --all $(if $(ONLY),--only $(ONLY))
+	@tests/run --all $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))
 
 check-long:
 	@tools/setup check
