@@ -22,6 +22,7 @@ help:
 	@echo '  make check         the tests a change is most likely to break, in virtual machines'
 	@echo '                     (FAST=1: one provider; ONLY=word: any jobs whose name holds it)'
 	@echo '  make check-all     these and 6.1, debug kernels, faults, wires, storage, packages'
+	@echo '                     (MINUTES=N: skip what there is no time for)'
 	@echo '  make check-long    these and devices that behave like hardware (mlx5, irdma, bnxt,'
 	@echo '                     cxgb4, ...: tests/hca/README.md), bounce buffers, an IOMMU, kDAPL'
 	@echo '                     as a part of a kernel: two hours (ONLY=hca-: those devices)'
