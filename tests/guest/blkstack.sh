@@ -100,7 +100,7 @@ must "kdblk.ko loads" insmod "$KO/kdblk.ko"
 soon="reconnect_max = 1"
 mkdir $kd_initiator/look
 if [ -e $kd_initiator/look/fast_io_fail_ms ]; then
-	soon="fast_io_fail_ms = 500
+	soon="fast_io_fail_ms = 2000
 reconnect_max = 1000000"
 fi
 rmdir $kd_initiator/look
@@ -116,7 +116,7 @@ for kd_i in one two; do
 disk = $kd_i
 address = $kd_address
 ia = $kd_ia
-keepalive_ms = 1000
+keepalive_ms = 4000
 reconnect_delay_ms = 500
 $soon"
 		case $soon in fast*) echo "id = $id
