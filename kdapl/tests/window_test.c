@@ -468,6 +468,7 @@ static void wi_freed_test(struct kunit *test)
 	struct kd_sink *sink = kd_sink(test);
 	const DAT_UPCALL_OBJECT object = kd_sink_object(sink);
 	DAT_EVD_HANDLE old = env->conn;
+	struct kdapl_evd *evd;
 	struct kdapl_ep *ep;
 
 	env->conn = kd_evd(env, 8, DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG);
@@ -476,6 +477,8 @@ static void wi_freed_test(struct kunit *test)
 	kd_connect(env);
 	ep = env->kep;
 	refcount_inc(&ep->obj.ref);
+	evd = kdapl_obj_get(env->conn, DAT_HANDLE_TYPE_EVD);
+	KUNIT_ASSERT_NOT_NULL(test, evd);
 	sink->evd = env->conn;
 	sink->inside = wi_free;
 	wi_freed = (struct wi_freed) { .sink = sink, .ep = env->ep, .ret = DAT_NOT_IMPLEMENTED };
@@ -487,9 +490,11 @@ static void wi_freed_test(struct kunit *test)
 	KD_WAIT(test, !READ_ONCE(ep->obj.live));
 	flush_workqueue(kdapl_misc_wq);
 	kdapl_test_ep_event = NULL;
-	kd_settle(env->conn);
+	/* kd_settle() would flush the workqueue on which free_work waits for this mutex */
+	KD_WAIT(test, !work_busy(&evd->work));
 	kd_sink_expect(test, sink, 1);
 	mutex_unlock(&ep->mutex);
+	kdapl_obj_put(&evd->obj);
 	KD_EXPECT_OK(test, wi_freed.ret);
 	kd_ep_give(env);
 	kd_ep_gone(test, ep);
