@@ -158,7 +158,8 @@ undisturbed() {	# CLIENTS
 wrong_answers() { [ "$(cat /sys/module/kdrpcfuzz/parameters/faults)" -ge 16 ]; }
 part_rubbish() {
 	must "the server loads" serve
-	must "clients call" call clients=4 count=0
+	# few threads: under lockdep soft-iWARP gives a connect up (10 s) that waits for many
+	must "clients call" call clients=4 threads=1 count=0
 	step "calls are answered" go_on
 	step "a hostile client: each connection ends" \
 		insmod "$KO/kdrpcfuzz.ko" ia="$a-1" connect=$there rounds=2
