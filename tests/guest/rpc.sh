@@ -158,7 +158,7 @@ undisturbed() {	# CLIENTS
 wrong_answers() { [ "$(cat /sys/module/kdrpcfuzz/parameters/faults)" -ge 16 ]; }
 part_rubbish() {
 	must "the server loads" serve
-	# few threads: under lockdep soft-iWARP gives a connect up (10 s) that waits for many
+	# Few threads: with many, a connect under lockdep takes longer than soft-iWARP waits, 10 s.
 	must "clients call" call clients=4 threads=1 count=0
 	step "calls are answered" go_on
 	step "a hostile client: each connection ends" \
