@@ -212,11 +212,11 @@ wire() {
 	if [ "$ACCEL" = uml ]; then
 		exec 9</dev/tty2	# where the orders for the cable are answered
 		stty -echo <&9
-		# A thread receives, not softirqs: on a busy host they leave nothing else a CPU.
-		echo 1 >/sys/class/net/vec0/threaded
 		# A card without a carrier is one whose plug, vec0, is pulled.
 		ip link add eth0 address "52:54:00:00:00:0$1" type bridge || return
 		ip link set vec0 master eth0 up || return
+		# A thread receives, not softirqs: on a busy host they leave nothing else a CPU.
+		echo 1 >/sys/class/net/vec0/threaded || return
 	else
 		mp virtio_net
 		until_true 5 ip link show eth0 || return
