@@ -215,7 +215,8 @@ wire() {
 		# A card without a carrier is one whose plug, vec0, is pulled.
 		ip link add eth0 address "52:54:00:00:00:0$1" type bridge || return
 		ip link set vec0 master eth0 up || return
-		# A thread receives, not softirqs: on a busy host they leave nothing else a CPU.
+		# A thread receives. Softirqs would do it in the host's signal handler, where no alarm
+		# arrives, and so miss their limit of time: on a busy host nothing else gets this CPU.
 		echo 1 >/sys/class/net/vec0/threaded || return
 	else
 		mp virtio_net
