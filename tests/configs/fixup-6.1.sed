@@ -3,3 +3,6 @@
 # processes in a buffer too small for processors with AMX, can then not write
 # them back, and dies with the first process. 11008 bytes is all of AMX.
 s/DEFINE_LONGS(HOST_FP_SIZE, 2696);/DEFINE_LONGS(HOST_FP_SIZE, 11008);/
+# arch/um/os-Linux/skas/process.c: UML 6.1 traces the processes of its guest. If it is killed they
+# are let go, and what they do next they do on the host.
+s/(void \*) *PTRACE_O_TRACESYSGOOD)/(void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL))/
