@@ -12,8 +12,8 @@ CERT ?= /var/lib/dkms/mok.pub
 DEV = $(DESTDIR)$(PREFIX)/share/kdapl
 
 .DEFAULT_GOAL := help
-.PHONY: help modules install uninstall not-behind-dkms dkms-install dkms-uninstall man install-man html demo check check-all check-long coverage-spec \
-	doc-states doc-tables lint mutate check-debug soak bench bench-record clean clean-cache deb install-src install-dev install-tools uninstall-tools version sign sign-key matrix dist
+.PHONY: help modules install uninstall not-behind-dkms dkms-install dkms-uninstall man install-man uninstall-man html demo check check-all check-long coverage-spec \
+	doc-states doc-tables lint mutate check-debug soak bench bench-record clean clean-cache deb install-src install-dev uninstall-dev install-tools uninstall-tools version sign sign-key matrix dist
 
 help:
 	@echo 'kDAPL: the kernel DAT API over the kernel verbs'
@@ -101,9 +101,11 @@ install-src:
 		tar -x --no-same-owner -C $(SRC)
 
 # For administrators: kdapl; kdblkctl, its units, and the rules of udev.
+SBINDIR ?= /usr/sbin
+
 install-tools:
-	install -D -m 755 tools/kdapl "$(DESTDIR)/usr/sbin/kdapl"
-	install -D -m 755 ulp_example/kdblk/tools/kdblkctl "$(DESTDIR)/usr/sbin/kdblkctl"
+	install -D -m 755 tools/kdapl "$(DESTDIR)$(SBINDIR)/kdapl"
+	install -D -m 755 ulp_example/kdblk/tools/kdblkctl "$(DESTDIR)$(SBINDIR)/kdblkctl"
 	install -d "$(DESTDIR)/lib/systemd/system" "$(DESTDIR)/lib/udev/rules.d"
 	install -m 644 ulp_example/kdblk/tools/*.service "$(DESTDIR)/lib/systemd/system/"
 	install -m 644 ulp_example/kdblk/tools/*.rules "$(DESTDIR)/lib/udev/rules.d/"
@@ -113,7 +115,7 @@ install-tools:
 	done
 
 uninstall-tools:
-	rm -f "$(DESTDIR)/usr/sbin/kdapl" "$(DESTDIR)/usr/sbin/kdblkctl"
+	rm -f "$(DESTDIR)$(SBINDIR)/kdapl" "$(DESTDIR)$(SBINDIR)/kdblkctl"
 	for f in ulp_example/kdblk/tools/*.service; do \
 		rm -f "$(DESTDIR)/lib/systemd/system/$${f##*/}"; \
 	done
@@ -134,6 +136,9 @@ install-dev:
 	install -m 644 Documentation/examples/hello/Kbuild Documentation/examples/hello/hello.c \
 		"$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/hello/"
 
+uninstall-dev:
+	rm -rf "$(DEV)" "$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev"
+
 version:
 	@echo $(DKMS_VERSION)
 
@@ -143,8 +148,8 @@ deb:
 # The same bytes for the same commit, whoever makes it and when.
 dist:
 	@mkdir -p build
-	@git archive --format=tar --prefix=kdapl-$(DKMS_VERSION)/ HEAD | gzip -9n \
-		>build/kdapl-$(DKMS_VERSION).tar.gz
+	@git archive --format=tar --prefix=kdapl-$(DKMS_VERSION)/ -o build/kdapl-$(DKMS_VERSION).tar HEAD
+	@gzip -9nf build/kdapl-$(DKMS_VERSION).tar
 	@echo build/kdapl-$(DKMS_VERSION).tar.gz
 
 # The key of Debian's DKMS, if there is one; Documentation/install.md has the rest.
@@ -170,6 +175,11 @@ install-man: man
 	for d in build/man/man?; do \
 		install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/$${d##*/}" "$$d"/* || exit; \
 	done
+
+uninstall-man: man
+	for d in build/man/man?; do for f in "$$d"/*; do \
+		rm -f "$(DESTDIR)$(PREFIX)/share/man/$${d##*/}/$${f##*/}"; \
+	done; done
 
 html:
 	@command -v pandoc >/dev/null && command -v mandoc >/dev/null || tools/setup manual

@@ -11,7 +11,9 @@
 
 #define KDAPL_VERSION_MAJOR	0
 #define KDAPL_VERSION_MINOR	9
+#define KDAPL_VERSION_PATCH	0
 #define KDAPL_VERSION		__stringify(KDAPL_VERSION_MAJOR) "." \
-				__stringify(KDAPL_VERSION_MINOR) ".0"
+				__stringify(KDAPL_VERSION_MINOR) "." \
+				__stringify(KDAPL_VERSION_PATCH)
 
 #endif /* KDAPL_VERSION_H */

@@ -268,6 +268,6 @@ module_init(kdhca_init);
 module_exit(kdhca_exit);
 
 MODULE_ALIAS_RDMA_LINK("kdhca");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_DESCRIPTION("RDMA devices that behave like hardware, for tests");

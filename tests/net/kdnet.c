@@ -789,5 +789,5 @@ static void __exit kdn_exit(void)
 module_init(kdn_init);
 module_exit(kdn_exit);
 MODULE_DESCRIPTION("kDAPL test: adapters, names and addresses");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -141,5 +141,5 @@ static void __exit kdt_module_exit(void)
 module_init(kdt_module_init);
 module_exit(kdt_module_exit);
 MODULE_DESCRIPTION("kDAPL scenarios against real providers");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -866,5 +866,5 @@ static void __exit kdw_exit(void)
 module_init(kdw_init);
 module_exit(kdw_exit);
 MODULE_DESCRIPTION("kDAPL test: scenarios between two machines");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -318,5 +318,5 @@ static void __exit reg_exit(void)
 module_init(reg_init);
 module_exit(reg_exit);
 MODULE_DESCRIPTION("kDAPL test: fast registrations per second");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -109,6 +109,6 @@ static void __exit kdnull_exit(void)
 module_init(kdnull_init);
 module_exit(kdnull_exit);
 
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_DESCRIPTION("RDMA device without a wire, to measure what is above it");

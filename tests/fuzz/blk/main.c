@@ -168,5 +168,5 @@ static void __exit fz_exit(void)
 module_init(fz_init);
 module_exit(fz_exit);
 MODULE_DESCRIPTION("kdblk test: hostile initiator and target");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -670,5 +670,5 @@ static void __exit peer_exit(void)
 module_init(peer_init);
 module_exit(peer_exit);
 MODULE_DESCRIPTION("kDAPL test: a hostile peer, without kDAPL");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

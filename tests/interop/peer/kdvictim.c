@@ -820,5 +820,5 @@ static void __exit vic_exit(void)
 module_init(vic_init);
 module_exit(vic_exit);
 MODULE_DESCRIPTION("kDAPL test: a consumer among hostile peers");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

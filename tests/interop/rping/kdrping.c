@@ -569,5 +569,5 @@ static void __exit kdr_exit(void)
 module_init(kdr_init);
 module_exit(kdr_exit);
 MODULE_DESCRIPTION("kDAPL test: either end of a connection with rping");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

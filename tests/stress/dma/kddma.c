@@ -433,5 +433,5 @@ static void __exit kddma_exit(void)
 module_init(kddma_init);
 module_exit(kddma_exit);
 MODULE_DESCRIPTION("kDAPL test: what a device and a CPU see of the same memory");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -350,5 +350,5 @@ static void __exit kdf_exit(void)
 module_init(kdf_init);
 module_exit(kdf_exit);
 MODULE_DESCRIPTION("kDAPL test: every call with each of its allocations failing");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

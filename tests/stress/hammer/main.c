@@ -202,5 +202,5 @@ static void __exit ham_exit(void)
 module_init(ham_init);
 module_exit(ham_exit);
 MODULE_DESCRIPTION("kDAPL test: keys taken away under fire");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -489,5 +489,5 @@ static void __exit scale_exit(void)
 module_init(scale_init);
 module_exit(scale_exit);
 MODULE_DESCRIPTION("kDAPL test: a thousand connections");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

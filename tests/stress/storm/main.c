@@ -193,5 +193,5 @@ static void __exit kdstorm_exit(void)
 module_init(kdstorm_init);
 module_exit(kdstorm_exit);
 MODULE_DESCRIPTION("kDAPL test: events from all CPUs, seen once and in order");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");

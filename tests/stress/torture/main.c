@@ -296,5 +296,5 @@ static void __exit tor_exit(void)
 module_init(tor_init);
 module_exit(tor_exit);
 MODULE_DESCRIPTION("kDAPL test: random calls, checked against a model");
-MODULE_AUTHOR("The kdapl authors");
+MODULE_AUTHOR("The kDAPL for Linux authors");
 MODULE_LICENSE("Dual BSD/GPL");
