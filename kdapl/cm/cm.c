@@ -198,7 +198,7 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	trace_kdapl_cm_event(conn->handle, event->event, event->status);
 	mutex_lock(&conn->lock);
 	if (conn->dev->iwarp && cm_is_outcome(event->event))
-		conn->cm_busy = false;
+		conn->cm_busy &= ~KDAPL_CM_OUTCOME;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (id->device != conn->dev->ibdev || id->port_num != conn->ep->obj.ia->port ||
@@ -209,7 +209,9 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		conn->local = id->route.addr.src_addr;
 		if (conn->state == KDAPL_CONN_CONNECTING &&
 		    atomic_read(&conn->reason) == KDAPL_END_NONE) {
-			conn->cm_busy = true;
+			conn->cm_busy = KDAPL_CM_CALL;
+			if (conn->dev->iwarp)
+				conn->cm_busy |= KDAPL_CM_OUTCOME;
 			queue_work(kdapl_connect_wq, &conn->connect_work);
 		}
 		break;
@@ -304,6 +306,17 @@ static void cm_copy_net_attr(struct kdapl_conn *conn, DAT_COUNT tos)
 }
 
 /*
+ * A call with the cm_id has returned. Before that the id must not go, whatever has become of the
+ * connection: the call may still be unlocking a mutex of it. conn->lock held.
+ */
+static void cm_call_done(struct kdapl_conn *conn)
+{
+	conn->cm_busy &= ~KDAPL_CM_CALL;
+	if (conn->state >= KDAPL_CONN_ENDING)	/* given up meanwhile: the id can go now */
+		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
+}
+
+/*
  * Send the REQ. On soft-iWARP rdma_connect() takes as long as the TCP connect (D-17), and on every
  * iWARP device the id cannot be destroyed before the MPA reply.
  */
@@ -324,8 +337,8 @@ static void cm_work_connect(struct kdapl_conn *conn)
 
 	mutex_lock(&conn->lock);
 	if (conn->state != KDAPL_CONN_CONNECTING) {	/* given up before it began */
-		conn->cm_busy = false;
-		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
+		conn->cm_busy = 0;
+		cm_call_done(conn);
 		mutex_unlock(&conn->lock);
 		return;
 	}
@@ -337,8 +350,8 @@ static void cm_work_connect(struct kdapl_conn *conn)
 	ret = rdma_connect(conn->cm_id, &param);
 	memalloc_noio_restore(noio);
 	mutex_lock(&conn->lock);
-	if (ret || !conn->dev->iwarp)
-		conn->cm_busy = false;
+	if (ret)
+		conn->cm_busy = 0;	/* there will be no outcome */
 	switch (ret) {
 	case 0:
 		break;
@@ -351,8 +364,7 @@ static void cm_work_connect(struct kdapl_conn *conn)
 	}
 	if (ret && !cm_retry_port(conn, ret))
 		cm_fail(conn, outcome);
-	if (conn->state >= KDAPL_CONN_ENDING)	/* given up meanwhile: the id can go now */
-		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
+	cm_call_done(conn);
 	mutex_unlock(&conn->lock);
 }
 
@@ -565,6 +577,7 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 		return -ECONNABORTED;
 	}
 	conn->cm_id = id;
+	conn->cm_busy = KDAPL_CM_CALL;
 	kdapl_device_id_gone(conn->dev);
 	id->context = conn;
 	id->event_handler = kdapl_cm_handler;
@@ -584,6 +597,9 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 		ret = rdma_accept(id, &param);
 	mutex_unlock(&conn->lock);
 	rdma_unlock_handler(id);
+	mutex_lock(&conn->lock);
+	cm_call_done(conn);
+	mutex_unlock(&conn->lock);
 	memalloc_noio_restore(noio);
 	return ret;
 }

@@ -32,7 +32,8 @@
  * @pick: which of the port's addresses it uses; constant
  * @addr: the last address returned by dat_ia_query()
  * @max_msg: largest message of the port
- * @unused: woken when an object has lost its last user
+ * @unused: woken when an object has lost its last user, and when the last EP is gone
+ * @eps: number of EPs, also of those that are still being destroyed
  */
 struct kdapl_ia {
 	struct kdapl_obj obj;
@@ -64,6 +65,7 @@ struct kdapl_ia {
 	struct sockaddr_storage addr;
 	u32 max_msg;
 	wait_queue_head_t unused;
+	atomic_t eps;
 };
 
 void kdapl_ia_async(struct kdapl_ia *ia, DAT_HANDLE handle, u32 number, DAT_COUNT reason);

@@ -44,6 +44,9 @@ void kdapl_conn_put(struct kdapl_conn *conn)
 {
 	if (!refcount_dec_and_test(&conn->ref))
 		return;
+	/* whoever had the last reference may have queued these once more, in vain */
+	cancel_delayed_work_sync(&conn->end_work);
+	cancel_delayed_work_sync(&conn->timer);
 	kdapl_wq_free(conn->sq);
 	kdapl_wq_free(conn->rq);
 	kfree(conn->pdata);
@@ -132,8 +135,8 @@ void kdapl_conn_drain_sq(struct kdapl_conn *conn)
 		kdapl_evd_ending(conn->request_evd, 1);
 	if (ret)
 		kdapl_conn_end_drained(conn);
-	else if (draining && limit)
-		mod_delayed_work(kdapl_misc_wq, &conn->timer, limit);
+	else if (draining)
+		mod_delayed_work(kdapl_misc_wq, &conn->timer, limit ?: END_POLL);
 }
 
 /* Does a graceful disconnect make no progress any more? conn->lock held, state UP. */
@@ -143,9 +146,13 @@ static bool conn_drain_stuck(struct kdapl_conn *conn)
 
 	lockdep_assert_held(&conn->lock);
 	/* pairs with the release in kdapl_conn_drain_sq() */
-	if (!smp_load_acquire(&conn->sq_draining) || !drain->limit)
-		return false;	/* not yet, or without a limit */
+	if (!smp_load_acquire(&conn->sq_draining))
+		return false;
 	kdapl_evd_poll_waiting(conn->request_evd);	/* an upcall may keep the EVD from it */
+	if (!drain->limit) {
+		queue_delayed_work(kdapl_misc_wq, &conn->timer, END_POLL);
+		return false;
+	}
 	/* the Reads are done: the two ends cannot deadlock any more */
 	if (drain->limit == END_TIMEOUT && conn_drain_limit(conn) == SLOW_TIMEOUT)
 		conn_patience_start(drain, conn, SLOW_TIMEOUT);
@@ -516,12 +523,7 @@ static void conn_work_reap(struct work_struct *work)
 /* A grace period later: no posting call looks at the connection any more. */
 static void conn_work_free(struct work_struct *work)
 {
-	struct kdapl_conn *conn = container_of(to_rcu_work(work), struct kdapl_conn, free_work);
-
-	/* a late post may have queued these once more, in vain */
-	cancel_delayed_work_sync(&conn->end_work);
-	cancel_delayed_work_sync(&conn->timer);
-	kdapl_conn_put(conn);
+	kdapl_conn_put(container_of(to_rcu_work(work), struct kdapl_conn, free_work));
 }
 
 /*

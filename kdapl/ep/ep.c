@@ -71,6 +71,13 @@ static const struct kdapl_obj_ops ep_ops = {
 	.device_lost = ep_device_lost,
 };
 
+/* One EP less, whose memory no device reaches any more. */
+static void ep_uncount(struct kdapl_ia *ia)
+{
+	if (atomic_dec_and_test(&ia->eps))
+		wake_up(&ia->unused);
+}
+
 /* Make an EP, with its handle and referenced, but without a connection. */
 static int ep_new(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
 		  const struct kdapl_ep_conf *conf, struct kdapl_cr *cr, struct kdapl_ep **out)
@@ -104,8 +111,10 @@ static int ep_new(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
 		return ret;
 	}
 	kdapl_obj_init(&ep->obj, DAT_HANDLE_TYPE_EP, ia, &ep_ops);
+	atomic_inc(&ia->eps);
 	ret = kdapl_obj_publish(&ep->obj);
 	if (ret) {
+		ep_uncount(ia);
 		kdapl_ep_unuse(&uses);
 		kdapl_obj_put(&ep->obj);
 		return ret == -ENOSPC ? -ENOMEM : ret;	/* no handle is left */
@@ -261,6 +270,7 @@ static void ep_finish_destroy(struct kdapl_ep *ep)
 
 	if (ep->last_conn)
 		kdapl_conn_put(ep->last_conn);
+	ep_uncount(ep->obj.ia);	/* dat_ia_close() still waits for what the EP uses */
 	kdapl_ep_uses(&uses, &ep->conf, ep->connect_evd, ep->srq);
 	kdapl_ep_unuse(&uses);
 	kdapl_obj_put(&ep->obj);

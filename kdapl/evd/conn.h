@@ -62,6 +62,10 @@ struct kdapl_patience {
 /* Time for a device to send the ACK of what the peer has sent. */
 #define KDAPL_ACK_TIME	(HZ / 100 + 1)
 
+/* What the cm_id of a connection is busy with. */
+#define KDAPL_CM_CALL		BIT(0)	/* rdma_connect() or the accepting call has not returned */
+#define KDAPL_CM_OUTCOME	BIT(1)	/* iWARP: it has no outcome yet */
+
 /* Retries of a QP, unless the consumer sets them. */
 #define KDAPL_RETRY_COUNT	6	/* 7 means for ever on soft-RoCE */
 #define KDAPL_RNR_RETRY_COUNT	6	/* 7 would mean for ever */
@@ -161,8 +165,7 @@ struct kdapl_conn_cm_ops {
  * @owed: it had ended before @discard: dropped completions should have been reported
  * @ack_gp: grace period that must have passed before a drained connection ends (D-85); 0: none
  * @dropped: completions that were dropped; atomic because two EVDs count
- * @cm_busy: rdma_connect has not returned or, on iWARP, has no outcome yet: destroying
- *	the cm_id waits for that
+ * @cm_busy: KDAPL_CM_CALL, KDAPL_CM_OUTCOME: what destroying the cm_id waits for
  * @spoken: passive: the peer has sent a message, so it has read our MPA reply
  * @read_in: our responder_resources: Reads the peer may have outstanding
  * @read_out: the initiator_depth we ask for
@@ -224,8 +227,8 @@ struct kdapl_conn {
 	bool discard;
 	bool by_hand;
 	bool owed;
-	bool cm_busy;
 	bool spoken;
+	u8 cm_busy;
 	u8 retries;
 	atomic_t reason;
 	u32 last_event;

@@ -329,6 +329,8 @@ static void ia_destroy(struct kdapl_ia *ia)
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_RSP);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_CR);
 	ia_destroy_eps(ia);
+	/* an EP freed inside an upcall may be connected for a moment more, with memory posted */
+	wait_event(ia->unused, !atomic_read(&ia->eps));
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_SRQ);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_RMR);
 	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR);

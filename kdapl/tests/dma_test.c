@@ -15,6 +15,7 @@
 #include "fake_dma.h"
 #include "kd_mem.h"
 #include "kd_srq.h"
+#include "kd_upcall.h"
 
 static const struct fake_ib_caps dma_caps = { .copies = true };
 
@@ -338,6 +339,41 @@ static void dma_close_test(struct kunit *test)
 	dma->fail = 1;
 	KM_EXPECT_TYPE(test, kdat_ia_dma_map(own, &map, bytes, 64), DAT_INSUFFICIENT_RESOURCES);
 	KD_BAD_ARG(test, kdat_ia_dma_unmap(own, &map), 2);
+}
+
+/*
+ * An EP that somebody is freeing keeps its QP for a while. Its instance is closed meanwhile, and
+ * what a peer may still write to stays mapped.
+ */
+static void dma_close_late_test(struct kunit *test)
+{
+	struct km *km = km_on(test, &dma_caps, NULL);
+	struct fake_dma *dma = dma_of(&km->env);
+	struct kd_aside freer, closer;
+	struct kdat_dma_map map = {};
+	struct kdapl_ep *ep = km->env.kep;
+	struct kdapl_ia *ia = kd_ia(&km->env);
+	struct list_head *before;
+	DAT_EP_HANDLE handle = km->env.ep;
+
+	KD_ASSERT_OK(test, kdat_ia_dma_map(km->env.ia, &map, km_bytes(km, 0), 64));
+	before = dma->maps.next;
+	refcount_inc(&ep->obj.ref);
+	mutex_lock(&ep->mutex);		/* it gets no further */
+	kd_aside_call(test, &freer, dat_ep_free, handle);
+	KD_WAIT(test, !READ_ONCE(ep->obj.live));
+	memset(&km->eps[0], 0, sizeof(km->eps[0]));
+	kd_aside_call(test, &closer, kd_close_abrupt, kd_forget(&km->env));
+	KD_WAIT(test, READ_ONCE(ia->closing));
+	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&closer, 100));
+	KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(dma->maps.next), before);
+	mutex_unlock(&ep->mutex);
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&freer));
+	KD_EXPECT_OK(test, freer.ret);
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&closer));
+	KD_EXPECT_OK(test, closer.ret);
+	KUNIT_EXPECT_TRUE(test, list_empty(&dma->maps));
+	kdapl_obj_put(&ep->obj);
 }
 
 static void dma_same_test(struct kunit *test)
@@ -815,6 +851,7 @@ static struct kunit_case dma_cases[] = {
 	KD_CASE(dma_gone_test, "LMR-20: mappings of a consumer do not outlive the device"),
 	KD_CASE(dma_failed_test, "LMR-20: mappings of a device that has failed"),
 	KD_CASE(dma_close_test, "LMR-20: mappings of a consumer do not outlive the IA"),
+	KD_CASE(dma_close_late_test, "LMR-20: nor do they end before its connections"),
 	KD_CASE(dma_same_test,
 		"LMR-SYNC-05,LMR-SYNC-06: who has to synchronise; a mapping that is no copy"),
 	KD_CASE(dma_caches_test, "LMR-SYNC-05,LMR-SYNC-06: caches that are not coherent"),

@@ -448,12 +448,41 @@ static void drain_exit(struct kunit *test)
 	sq_exit(test);
 }
 
+/*
+ * A graceful disconnect goes on while an upcall of the EVD that has the requests waits for its
+ * end. No device needs a time limit for that.
+ */
+static void drain_held_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kd_sink *sink = kd_sink(test);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+
+	kd_evd_replace(env, &env->req, 64, DAT_UPCALL_SINGLE_INSTANCE, sink, DAT_EVD_DTO_FLAG,
+		       KDAT_EVD_CONTEXT_WORKQUEUE);
+	kd_ep(env, NULL);
+	kd_connect(env);
+	kd_sink_pass(sink, 0);
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 1, NULL, 0));
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, kd_sink_wait(sink, 1, 0));
+	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 2, NULL, 0));
+	KD_EXPECT_OK(test, dat_ep_disconnect(env->ep, DAT_CLOSE_GRACEFUL_FLAG));
+	KD_EXPECT_STATE(env, env->ep, DISCONNECT_PENDING);
+	fake_ib_complete_all(env->qp, false, IB_WC_SUCCESS);
+	KD_EXPECT_END(env, DISCONNECTED);
+	kd_sink_pass(sink, INT_MAX);
+	kd_sink_expect(test, sink, 2);
+	kd_ep_free(env);
+}
+
 static struct kunit_case drain_cases[] = {
 	KD_CASE(drain_upcall_test, "STAT-05,SRQ-QRY-01: drained before it is freed in an upcall"),
 	KD_CASE(drain_lost_test, "STAT-05,FLUSH-05: freed at once in an upcall"),
 	KD_CASE(drain_hand_test, "STAT-05,EVD-UP-07: drained while upcalls have some in hand"),
 	KD_CASE(drain_place_test, "STAT-05: completions have upcalls while others drain"),
 	KD_CASE(drain_place_free_test, "STAT-05: they do while EPs are freed behind upcalls"),
+	KD_CASE(drain_held_test, "FLUSH-09: a graceful disconnect inside an upcall that waits for it"),
 	KD_CASE(drain_removal_test, "EPSM-24: drained while the device goes"),
 	KD_CASE(drain_attempt_test, "EPSM-24: drained while an attempt fails with the device"),
 	{}

@@ -46,11 +46,6 @@ static void end_send(struct end *end, int i, u32 n, int flags)
 	kd_sent(end->env, end->ep[i], end->qp[i], KD_ID(i, n), flags);
 }
 
-static DAT_RETURN end_ia_close(DAT_HANDLE ia)
-{
-	return dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
-}
-
 /*
  * Another thread frees an EP while an upcall has an event of it, and drops so many others. It
  * waits for the upcall.
@@ -262,7 +257,7 @@ static void end_close_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&closer.begun, KD_LONG));
 	KD_EXPECT_TYPE(test, closer.ret, DAT_INVALID_STATE);
 	/* from outside it waits */
-	kd_aside_call(test, &aside[1], end_ia_close, closer.ia);
+	kd_aside_call(test, &aside[1], kd_close_abrupt, closer.ia);
 	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[1], END_MOMENT));
 	KUNIT_EXPECT_FALSE(test, kd_aside_returned(&aside[0], END_MOMENT));
 	complete(&closer.go);

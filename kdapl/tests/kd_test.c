@@ -456,6 +456,12 @@ DAT_IA_HANDLE kd_forget(struct kd_env *env)
 	return ia;
 }
 
+/* dat_ia_close() as a call that takes nothing but a handle. */
+DAT_RETURN kd_close_abrupt(DAT_IA_HANDLE ia)
+{
+	return dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
+}
+
 /* Another instance of the same adapter. */
 DAT_IA_HANDLE kd_ia_more(struct kd_env *env, DAT_EVD_HANDLE *async)
 {

@@ -134,6 +134,7 @@ void kd_reset(struct kd_env *env);
 void kd_end(struct kd_env *env, int reason);
 void kd_ep_free(struct kd_env *env);
 DAT_IA_HANDLE kd_forget(struct kd_env *env);
+DAT_RETURN kd_close_abrupt(DAT_IA_HANDLE ia);
 DAT_IA_HANDLE kd_ia_more(struct kd_env *env, DAT_EVD_HANDLE *async);
 struct kdapl_conn *kd_conn_of(struct kd_env *env);
 

@@ -55,15 +55,10 @@ static DAT_RETURN life_make(struct kd_env *env, enum life_object object, DAT_HAN
 	}
 }
 
-static DAT_RETURN life_close(DAT_IA_HANDLE ia)
-{
-	return dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
-}
-
 static DAT_RETURN life_free(enum life_object object, DAT_HANDLE handle)
 {
 	static DAT_RETURN (*const frees[])(DAT_HANDLE handle) = {
-		life_close, dat_pz_free, dat_lmr_free, dat_evd_free, dat_ep_free, dat_srq_free,
+		kd_close_abrupt, dat_pz_free, dat_lmr_free, dat_evd_free, dat_ep_free, dat_srq_free,
 		dat_ep_free,
 	};
 

@@ -313,7 +313,7 @@ static void sq_connecting_test(struct kunit *test)
 	refcount_inc(&conn->ref);
 	reinit_completion(&sq_connecting);
 	reinit_completion(&sq_connected);
-	conn->cm_busy = true;
+	conn->cm_busy = KDAPL_CM_CALL;
 	INIT_WORK(&conn->connect_work, sq_connect_work);	/* the reaper waits for it */
 	queue_work(kdapl_connect_wq, &conn->connect_work);
 	wait_for_completion(&sq_connecting);	/* before that it can be called off */

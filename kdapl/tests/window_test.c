@@ -110,7 +110,7 @@ static void wi_retry_test(struct kunit *test)
 		KUNIT_ASSERT_FALSE(test, IS_ERR(id));
 		mutex_lock(&conn->lock);
 		conn->cm_id = id;
-		conn->cm_busy = true;
+		conn->cm_busy = KDAPL_CM_CALL;
 		mutex_unlock(&conn->lock);
 		kdapl_cm_set_ops(conn);
 		queue_delayed_work(kdapl_connect_wq, &conn->retry_work, 0);
@@ -125,7 +125,7 @@ static void wi_retry_test(struct kunit *test)
 			KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(conn->cm_id), id);
 		}
 		mutex_lock(&conn->lock);
-		conn->cm_busy = false;
+		conn->cm_busy = 0;
 		mutex_unlock(&conn->lock);
 		if (!i)		/* it tries by itself; there is no address to start from */
 			KD_EXPECT_END(env, UNREACHABLE);
