@@ -109,12 +109,11 @@ static unsigned long conn_drain_limit(const struct kdapl_conn *conn)
 void kdapl_conn_drain_sq(struct kdapl_conn *conn)
 {
 	struct kdapl_wq *wq = conn->sq;
-	unsigned long flags, limit;
 	bool draining = false;
+	unsigned long flags;
 	int ret = 0;
 
 	spin_lock_irqsave(&wq->lock, flags);
-	limit = conn_drain_limit(conn);
 	/*
 	 * If the state is not ENDING under sq->lock, conn_stop() has not taken this lock yet, and
 	 * the QP is still there.
@@ -125,7 +124,7 @@ void kdapl_conn_drain_sq(struct kdapl_conn *conn)
 		ret = kdapl_wq_post_marker(wq, KDAPL_MARKER_DRAIN);
 		draining = !ret;
 		if (draining) {
-			conn_patience_start(&conn->sq_drain, conn, limit);
+			conn_patience_start(&conn->sq_drain, conn, conn_drain_limit(conn));
 			/* pairs with the acquire in conn_drain_stuck() */
 			smp_store_release(&conn->sq_draining, true);
 		}
@@ -136,7 +135,7 @@ void kdapl_conn_drain_sq(struct kdapl_conn *conn)
 	if (ret)
 		kdapl_conn_end_drained(conn);
 	else if (draining)
-		mod_delayed_work(kdapl_misc_wq, &conn->timer, limit ?: END_POLL);
+		mod_delayed_work(kdapl_misc_wq, &conn->timer, END_POLL);
 }
 
 /* Does a graceful disconnect make no progress any more? conn->lock held, state UP. */
@@ -149,16 +148,12 @@ static bool conn_drain_stuck(struct kdapl_conn *conn)
 	if (!smp_load_acquire(&conn->sq_draining))
 		return false;
 	kdapl_evd_poll_waiting(conn->request_evd);	/* an upcall may keep the EVD from it */
-	if (!drain->limit) {
-		queue_delayed_work(kdapl_misc_wq, &conn->timer, END_POLL);
-		return false;
-	}
 	/* the Reads are done: the two ends cannot deadlock any more */
 	if (drain->limit == END_TIMEOUT && conn_drain_limit(conn) == SLOW_TIMEOUT)
 		conn_patience_start(drain, conn, SLOW_TIMEOUT);
-	if (conn_patience_over(drain, conn))
+	if (drain->limit && conn_patience_over(drain, conn))
 		return true;
-	queue_delayed_work(kdapl_misc_wq, &conn->timer, max_t(long, drain->deadline - jiffies, 1));
+	queue_delayed_work(kdapl_misc_wq, &conn->timer, END_POLL);
 	return false;
 }
 
