@@ -482,7 +482,8 @@ static struct kunit_case drain_cases[] = {
 	KD_CASE(drain_hand_test, "STAT-05,EVD-UP-07: drained while upcalls have some in hand"),
 	KD_CASE(drain_place_test, "STAT-05: completions have upcalls while others drain"),
 	KD_CASE(drain_place_free_test, "STAT-05: they do while EPs are freed behind upcalls"),
-	KD_CASE(drain_held_test, "FLUSH-09: a graceful disconnect inside an upcall that waits for it"),
+	KD_CASE(drain_held_test,
+		"FLUSH-09: a graceful disconnect inside an upcall that waits for it"),
 	KD_CASE(drain_removal_test, "EPSM-24: drained while the device goes"),
 	KD_CASE(drain_attempt_test, "EPSM-24: drained while an attempt fails with the device"),
 	{}
