@@ -252,7 +252,7 @@ static void conn_stop(struct kdapl_conn *conn, bool removal)
  */
 static bool conn_may_destroy(struct kdapl_conn *conn, bool sq_ended, bool last_wqe, bool late)
 {
-	/* not while the QP is inside rdma_connect() (D-17) */
+	/* not while the QP is inside rdma_connect() (D-17) or rdma_accept() */
 	if (conn->cm_busy && conn->qp)
 		return false;
 	if (conn->pool && sq_ended &&
@@ -295,7 +295,7 @@ static bool conn_try_finish(struct kdapl_conn *conn, bool flush_unsignaled)
 	sq_ended = kdapl_wq_try_end(conn->sq);
 	rq_ended = kdapl_wq_try_end(conn->rq);
 	late = conn_patience_over(&conn->flush, conn);
-	if (conn->pool && sq_ended && conn->cm_busy && conn->qp) {
+	if (conn->pool && sq_ended && conn->cm_busy && conn->qp && !conn->passive && !conn->cm_up) {
 		/* never connected, so it has no buffer; the reaper waits for rdma_connect() */
 		kdapl_wq_force_end(conn->rq, flush_unsignaled);
 	} else if (!sq_ended || !rq_ended) {

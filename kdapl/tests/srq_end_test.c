@@ -335,6 +335,42 @@ static void sq_connecting_test(struct kunit *test)
 	sq->env.qp = NULL;
 }
 
+/*
+ * The call that has accepted a request has not returned, and its connection has already ended. The
+ * peer's message took a buffer, which comes back when the QP is destroyed, not before the call has
+ * returned.
+ */
+static void sq_accepting_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct kdapl_conn *conn;
+
+	fake_ib_taken(sq->env.dev, FAKE_IB_TAKEN_AT_DESTROY);
+	fake_ib_last_wqe(sq->env.dev, FAKE_IB_LAST_WQE_AT_ERR);
+	sq_srq(sq, 8);
+	sq_ep(sq, 0);
+	sq_post(sq, 0, 1);
+	KUNIT_EXPECT_GE(test, fake_ib_srq_take(sq->env.qp), 0);
+	conn = kd_conn_of(&sq->env);
+	mutex_lock(&conn->lock);
+	conn->passive = true;
+	conn->cm_busy = KDAPL_CM_CALL;
+	mutex_unlock(&conn->lock);
+	KD_EXPECT_OK(test, dat_ep_disconnect(sq->env.ep, DAT_CLOSE_ABRUPT_FLAG));
+	KD_WAIT(test, READ_ONCE(conn->sq->ended));
+	sq_settle();
+	KD_EXPECT_EMPTY(test, sq->env.conn);
+	KUNIT_EXPECT_NOT_NULL(test, READ_ONCE(conn->qp));
+	mutex_lock(&conn->lock);
+	conn->cm_busy = 0;
+	mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
+	mutex_unlock(&conn->lock);
+	KD_EXPECT_END(&sq->env, DISCONNECTED);
+	sq_flushed(sq, 0, 0);
+	sq_ep_free(sq, 0);
+	sq_expect_counts(sq, 0, 0, "nothing left");
+}
+
 #define SQ_FULL_ENDS	20
 
 /*
@@ -402,6 +438,7 @@ static struct kunit_case srq_end_cases[] = {
 	KD_CASE(sq_full_test, "EVD-OVF-06,SRQ-POST-06: ends at an EVD that nobody dequeues"),
 	KD_CASE(sq_unplug_test, "EPSM-24,ASY-22,GEN-06: the device goes"),
 	KD_CASE(sq_connecting_test, "SRQ-LW-01,EP-FREE-02: an attempt that cannot be called off"),
+	KD_CASE(sq_accepting_test, "SRQ-POST-06,FLUSH-05: an acceptance that has not returned"),
 	KD_CASE(sq_error_test, "SRQ-POST-15,SRQ-ERR-01: an SRQ in error"),
 	{}
 };
