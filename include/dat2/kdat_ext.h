@@ -156,7 +156,7 @@ DAT_RETURN kdat_ia_pdata_limits(DAT_IA_HANDLE ia_handle, struct kdat_pdata_limit
  * @lmr_pages: scattered pages of PAGE_SIZE in one LMR, including dat_lmr_allocate()
  * @rmr_pages: the same for the memory an RMR is bound to
  * @page_sizes: OR of the page sizes that dat_lmr_kcreate() accepts
- * @fmr_page_sizes: the same for dat_lmr_fmr()
+ * @fmr_page_sizes: the same of the device's list behind dat_lmr_fmr() and dat_rmr_bind()
  * @boundary: alignment of the gaps in a scatterlist. If two neighbouring entries are
  *	not contiguous, the first must end and the second must start on a multiple
  *	of it. Subtract 1 for blk_queue_virt_boundary().
