@@ -23,7 +23,7 @@ renew() {
 		insmod "$KO/kdwire.ko" "ia=${p}0-1" && order listen
 }
 # exchange SIZES: traffic that may need another connection: soft-RoCE gives up after
-# seven retries, which now and then are too few. Only that is forgiven, twice for each size.
+# six retries, which now and then are too few. Only that is forgiven, twice for each size.
 exchange() {
 	for kd_size in $1; do
 		kd_try=1
@@ -62,7 +62,7 @@ end() {
 }
 
 # soft-RoCE waits half a second for each lost packet that nothing reveals, and a packet out of order
-# costs it one of seven retries of a message; soft-iWARP is told of a peer that is gone by TCP, as
+# costs it one of six retries of a message; soft-iWARP is told of a peer that is gone by TCP, as
 # of one that has left.
 case $p in
 rxe) lossy="1025 4097" large=16385 late="3 3" gone="" ;;
