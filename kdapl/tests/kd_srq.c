@@ -207,13 +207,17 @@ void sq_got(struct sq *sq, int i, u64 cookie, u32 length)
 	sq_expect(sq, sq->env.recv, i, cookie, DAT_DTO_SUCCESS, length);
 }
 
-/* Let everything happen that is under way inside the provider. */
+/* Let everything happen that is under way inside the provider: works that queue each other. */
 void sq_settle(void)
 {
-	usleep_range(1000, 2000);
-	flush_workqueue(kdapl_event_wq);
-	flush_workqueue(kdapl_upcall_wq);
-	flush_workqueue(kdapl_misc_wq);
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		rcu_barrier();
+		flush_workqueue(kdapl_event_wq);
+		flush_workqueue(kdapl_upcall_wq);
+		flush_workqueue(kdapl_misc_wq);
+	}
 }
 
 /* Take the asynchronous events that are there, all of them this one. Returns how many. */

@@ -568,10 +568,9 @@ static void me_free_busy(struct km *km, enum me_op op, bool ever)
 	me_start(km, op, &me);
 	me_free_begin(&job, &me);
 	/* its handle and keys are gone at once, the rest waits for the device */
-	while (me.lmr && km_send(km, me.new ?: me.was, km->pa[0], 1, 9) == DAT_SUCCESS)
-		kd_pause();
-	while (DAT_GET_TYPE(me_try(&me, 1, 0)) != DAT_INVALID_HANDLE)
-		kd_pause();
+	if (me.lmr)
+		KD_WAIT(test, km_send(km, me.new ?: me.was, km->pa[0], 1, 9) != DAT_SUCCESS);
+	KD_WAIT(test, DAT_GET_TYPE(me_try(&me, 1, 0)) == DAT_INVALID_HANDLE);
 	KUNIT_EXPECT_FALSE(test, completion_done(&job.done));
 	if (ever)
 		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);

@@ -603,6 +603,8 @@ client_netns() {
 }
 server_netns() { :; }
 
+# Calls that write have been sent from this mount.
+writes_at() { sed -n "\\# mounted on $1 #,/^$/p" /proc/self/mountstats | grep -q 'WRITE: [1-9]'; }
 # It is gone, its mount as well, while calls wait for the server.
 client_gone() {
 	for kd_i in 1 2; do
@@ -611,7 +613,7 @@ client_gone() {
 		must "a mount inside" in_netns timeout 120 mount.nfs $server:/ "$TMPDIR/netns" \
 			-o vers=4.2,proto=rdma,port=20049,nconnect=2,nosharecache
 		dd if=/dev/zero of="$TMPDIR/netns/large" bs=1M count=500 oflag=direct 2>/dev/null &
-		sleep 1
+		must "it writes" until_true 100 writes_at "$TMPDIR/netns"
 		cable drop 100
 		sleep 0.$kd_i
 		kill -9 $!
