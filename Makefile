@@ -147,6 +147,8 @@ deb:
 
 # The same bytes for the same commit, whoever makes it and when.
 dist:
+	@git diff --quiet HEAD -- dkms.conf || \
+		{ echo 'make dist: dkms.conf, which has the version, differs from the last commit' >&2; exit 1; }
 	@mkdir -p build
 	@git archive --format=tar --prefix=kdapl-$(DKMS_VERSION)/ -o build/kdapl-$(DKMS_VERSION).tar HEAD
 	@gzip -9nf build/kdapl-$(DKMS_VERSION).tar
