@@ -18,7 +18,7 @@ say()  { printf '%s: %s\n' "$ME" "$*" >&2; }
 die()  { printf '%s: %s\n' "$ME" "$*" >&2; exit 2; }
 
 mkdir -p "$CACHE" 2>/dev/null ||
-	die "cannot make $CACHE: set XDG_CACHE_HOME to a directory with room for 6 GB"
+	die "cannot make $CACHE: set XDG_CACHE_HOME to a directory with room for 15 GB"
 
 # with_lock NAME COMMAND...: one at a time per name, across processes.
 with_lock() {
