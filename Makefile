@@ -173,6 +173,7 @@ need-headers:
 		     "or give KDIR=" >&2; exit 2; }
 
 man:
+	@[ -x /usr/bin/python3 ] || { echo "make: no /usr/bin/python3: apt-get install python3" >&2; exit 2; }
 	@/usr/bin/python3 tools/man
 
 install-man: man
