@@ -26,6 +26,6 @@ must "the scenarios load on $a and $b" insmod "$KO/kdtest.ko" ia_a="$a" ia_b="$b
 step "the scenarios unload" rmmod kdtest
 step "the module unloads" rmmod kdapl
 # What soft-RoCE had to send again: in a guest that stands still connections break.
-[ "$p" != rxe ] || grep . /sys/class/infiniband/rxe*/ports/1/hw_counters/*_err | grep -v ':0$'
+[ "$p" != rxe ] || grep . /sys/class/infiniband/rxe*/ports/1/hw_counters/*_err | grep -v ':0$' || :
 step "the device goes away" rdma link delete "${p}0"
 finish
