@@ -346,6 +346,7 @@ static void ma_kinds_test(struct kunit *test)
 	MA_RESERVED(&ma, dat_lmr_free(reserved));
 	MA_RESERVED(&ma, km_try_fmr(km, reserved, 0, 1, KM_LOCAL, 0, 1, &keys));
 	MA_RESERVED(&ma, km_try_inv(km, reserved, 0, 1));
+	MA_RESERVED(&ma, kdat_lmr_next_contexts(reserved, &key, NULL));
 	MA_RESERVED(&ma, km_try_rmr(km, ma.rmr, reserved, ma.mem->addr, 8, all, MA_R, 0, 1, &key));
 	/* the keys of the first still work */
 	KUNIT_EXPECT_TRUE(test, km_bound(km, ma.mem->lmr));
