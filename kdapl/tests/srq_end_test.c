@@ -371,6 +371,26 @@ static void sq_accepting_test(struct kunit *test)
 	sq_expect_counts(sq, 0, 0, "nothing left");
 }
 
+/* A buffer comes back when the QP is destroyed, without an interrupt, so nobody looks for it. */
+static void sq_quiet_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+
+	fake_ib_taken(sq->env.dev, FAKE_IB_TAKEN_AT_DESTROY);
+	fake_ib_last_wqe(sq->env.dev, FAKE_IB_LAST_WQE_AT_ERR);
+	sq_srq(sq, 8);
+	sq_ep(sq, 0);
+	sq_post(sq, 0, 1);
+	KUNIT_EXPECT_GE(test, fake_ib_srq_take(sq->env.qp), 0);
+	fake_ib_hold_irq(sq->env.dev, true);
+	KD_EXPECT_OK(test, dat_ep_disconnect(sq->env.ep, DAT_CLOSE_ABRUPT_FLAG));
+	KD_EXPECT_END(&sq->env, DISCONNECTED);
+	sq_flushed(sq, 0, 0);
+	fake_ib_hold_irq(sq->env.dev, false);
+	sq_ep_free(sq, 0);
+	sq_expect_counts(sq, 0, 0, "nothing left");
+}
+
 #define SQ_FULL_ENDS	20
 
 /*
@@ -439,6 +459,7 @@ static struct kunit_case srq_end_cases[] = {
 	KD_CASE(sq_unplug_test, "EPSM-24,ASY-22,GEN-06: the device goes"),
 	KD_CASE(sq_connecting_test, "SRQ-LW-01,EP-FREE-02: an attempt that cannot be called off"),
 	KD_CASE(sq_accepting_test, "SRQ-POST-06,FLUSH-05: an acceptance that has not returned"),
+	KD_CASE(sq_quiet_test, "SRQ-POST-06,FLUSH-05: a buffer that comes back without an interrupt"),
 	KD_CASE(sq_error_test, "SRQ-POST-15,SRQ-ERR-01: an SRQ in error"),
 	{}
 };
