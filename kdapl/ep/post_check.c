@@ -188,9 +188,11 @@ static enum kdapl_verdict check_memory(struct kdapl_conn *conn, struct kdapl_pos
  */
 enum kdapl_verdict kdapl_post_no_reads(struct kdapl_conn *conn)
 {
+	const struct kdapl_ia *ia = conn->ep->obj.ia;
+
 	if (!atomic_xchg(&conn->reads_refused, 1)) {
-		pr_warn_ratelimited("%s: EP %u: RDMA Read refused: negotiated read depth is %d (max_rdma_read_out here is %d)\n",
-				    conn->ep->obj.ia->name, kdapl_id(conn->handle),
+		pr_warn_ratelimited("%s-%u: QP %u of %s: RDMA Read refused: negotiated read depth is %d (max_rdma_read_out here is %d)\n",
+				    conn->dev->name, ia->port, conn->qpn, ia->consumer,
 				    conn->read_depth, conn->attr.max_rdma_read_out);
 	}
 	return KDAPL_REFUSE_EP;

@@ -338,7 +338,8 @@ static void mod_bad_values_test(struct kunit *test)
 /* Each attribute alone: values inside and outside, and what becomes of the QP. */
 static void mod_values_test(struct kunit *test)
 {
-	DAT_EP_PARAM param, want, now, zero = {};
+	static DAT_EP_PARAM zero;
+	DAT_EP_PARAM param, want, now;
 	struct kd_env *env = kd_open(test, NULL);
 	const struct mod_attr *attr;
 	DAT_EP_HANDLE ep;
