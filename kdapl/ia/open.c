@@ -97,7 +97,8 @@ EXPORT_SYMBOL(kdat_ia_openv);
  * dat_ia_open() is this call with the version and the thread safety of the
  * headers. Each call makes an instance with objects and keys of its own, which
  * cannot be used together with those of another instance. The instance holds a
- * reference to the module until dat_ia_close(), even if the device is removed.
+ * reference to kdapl.ko until dat_ia_close(), even if the device is removed, but
+ * none to the consumer's module, which must close it before it is unloaded.
  *
  * Context: may sleep; does not wait for RTNL.
  * Return: DAT_SUCCESS; DAT_INVALID_PARAMETER (name, length, NULL pointers);
