@@ -843,7 +843,8 @@ typedef enum dat_dto_completion_status {
  * @user_cookie: cookie of the post
  * @status: its outcome
  * @transfered_length: bytes transferred; defined for DAT_DTO_SUCCESS
- * @operation: kind of the operation
+ * @operation: kind of the operation, whatever @status is; a Receive is
+ *	DAT_DTO_RECEIVE_WITH_INVALIDATE only if it has succeeded
  * @rmr_context: the key that was invalidated; defined for
  *	DAT_DTO_RECEIVE_WITH_INVALIDATE
  */
