@@ -996,7 +996,8 @@ typedef struct dat_event {
 } DAT_EVENT;
 
 /*
- * Calls. Their kernel-doc is at their definitions.
+ * Calls. Each has a manual page, for example dat_psp_create(9), made from the kernel-doc at its
+ * definition.
  */
 
 /* registry and Interface Adapter */
