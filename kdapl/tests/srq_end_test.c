@@ -459,7 +459,7 @@ static struct kunit_case srq_end_cases[] = {
 	KD_CASE(sq_unplug_test, "EPSM-24,ASY-22,GEN-06: the device goes"),
 	KD_CASE(sq_connecting_test, "SRQ-LW-01,EP-FREE-02: an attempt that cannot be called off"),
 	KD_CASE(sq_accepting_test, "SRQ-POST-06,FLUSH-05: an acceptance that has not returned"),
-	KD_CASE(sq_quiet_test, "SRQ-POST-06,FLUSH-05: a buffer that comes back without an interrupt"),
+	KD_CASE(sq_quiet_test, "SRQ-POST-06,FLUSH-05: a buffer comes back without an interrupt"),
 	KD_CASE(sq_error_test, "SRQ-POST-15,SRQ-ERR-01: an SRQ in error"),
 	{}
 };

@@ -64,9 +64,9 @@ step "nothing is left in memory" kept "$first" 1024
 must "kdapl.ko loads" insmod "$KO/kdapl.ko"
 must "a device goes under load, and comes back" all_unplugs $((unplugs < 100 ? 4 : 40))
 first=$(slab)
-step "EPSM-24,SIL-27: a device goes under load and comes back $unplugs times, and no object is left" \
+step "a device goes under load and comes back $unplugs times, and no object is left" \
 	all_unplugs "$unplugs"
-step "EPSM-24,ASY-03: the consumer heard of it on every endpoint each time" heard
+step "the consumer heard of it on every endpoint each time" heard
 step "nothing is left in memory" kept "$first" 2048
 step "kdapl.ko unloads" rmmod kdapl
 finish
