@@ -20,7 +20,7 @@ help:
 	@echo
 	@echo '  make demo          two virtual machines exchange data through kdapl.ko, before your eyes'
 	@echo '  make check         the tests a change is most likely to break, in virtual machines:'
-	@echo '                     1.4 minutes, 7 the first time'
+	@echo '                     1.4 minutes, 7 to 10 the first time'
 	@echo '                     (FAST=1: one provider; ONLY=word: any jobs whose name holds it)'
 	@echo '  make check-all     these and 6.1, debug kernels, faults, wires, storage, packages:'
 	@echo '                     13 minutes, 39 the first time (MINUTES=N: skip what there is no time for)'
@@ -149,6 +149,8 @@ deb:
 
 # The same bytes for the same commit, whoever makes it and when.
 dist:
+	@git rev-parse -q --verify HEAD >/dev/null || \
+		{ echo 'make dist: it takes the last commit of a git repository' >&2; exit 1; }
 	@git diff --quiet HEAD -- dkms.conf || \
 		{ echo 'make dist: dkms.conf, which has the version, differs from the last commit' >&2; exit 1; }
 	@mkdir -p build

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The lowest floor: handles, objects, devices, IAs.
+ * The lowest folder: handles, objects, devices, IAs.
  *
  * Every object of a consumer (IA, PZ, LMR, EVD, EP, service point, CR) is a shell:
  * handle, reference count, and the state the consumer can see. The verbs objects behind it

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The kDAPL for Linux authors
  *
- * The part of IAs that every floor uses.
+ * What all folders use of IAs.
  */
 #include "core.h"
 

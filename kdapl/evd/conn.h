@@ -118,7 +118,7 @@ static inline bool kdapl_marks_armed(const struct kdapl_marks *marks)
 }
 
 /**
- * struct kdapl_conn_cm_ops - operations of the floor above, for work items of a connection
+ * struct kdapl_conn_cm_ops - operations of the folder above, for work items of a connection
  * @connect: send the REQ; may block for a long time
  * @retry: start the attempt again: stale connection at the peer, local port in use
  */

@@ -34,7 +34,7 @@ struct kdapl_op_owner_ops {
 };
 
 /**
- * struct kdapl_op_owner - the part of a connection that this floor uses
+ * struct kdapl_op_owner - the part of a connection that this folder uses
  * @ops: constant
  */
 struct kdapl_op_owner {

@@ -4,7 +4,6 @@
  *
  * The common ground of the suites on Shared Receive Queues, see kd_srq.h.
  */
-#include <linux/delay.h>
 
 #include "kd_srq.h"
 #include "kd_upcall.h"

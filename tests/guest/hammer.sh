@@ -50,7 +50,7 @@ case $where in net | one) net addr add 2001:db8::1/64 dev "$dev" nodad ;; esac
 step "the address goes" net addr del 192.0.2.1/24 dev "$dev"
 [ "$p" = siw ] || step "LMR-01: RoCE registers without that" registers
 step "the address is back" net addr add 192.0.2.1/24 dev "$dev"
-step "LMR-01: and registers with it" registers
+step "LMR-01: and registers with that one" registers
 step "LMR-08: none was refused for another reason" order registered
 step "LMR-01: nor is one now" order register 20 new
 step "it unloads" timeout 100 rmmod kdhammer

@@ -487,7 +487,7 @@ server_chaos() {
 	meet 1
 	kd_until=$(($(date +%s) + $1))
 	while [ "$(date +%s)" -lt $kd_until ]; do
-		sleep 9
+		sleep 9		# the pace of the fault, and how long it lasts
 		rpc.nfsd 0
 		sleep 1
 		must "the server starts again" start_nfsd
@@ -615,11 +615,11 @@ client_gone() {
 		dd if=/dev/zero of="$TMPDIR/netns/large" bs=1M count=500 oflag=direct 2>/dev/null &
 		must "it writes" until_true 100 writes_at "$TMPDIR/netns"
 		cable drop 100
-		sleep 0.$kd_i
+		sleep 0.$kd_i	# the fault, at two moments
 		kill -9 $!
 		umount -l "$TMPDIR/netns"
 		ip netns delete nfs
-		sleep 2
+		sleep 2		# it lasts so long
 		cable clean
 		wait $! || :
 		step "the transports of a namespace that is gone end" until_true 200 unused

@@ -136,7 +136,7 @@ part_address() {
 	must "the server loads" serve
 	step "it cannot serve there, and says why" logs \
 		"kdrpc_server: $a-1: cannot serve.*it has no address"
-	sleep 3
+	sleep 3		# without an address for so long
 	ip $ns addr add 192.0.2.1/24 dev $dev
 	step "with an address it serves" logs "kdrpc_server: $a-1: serving"
 	kd_count=$(grep -c "kdapl_ia_opened: .*$a-1" $tracing/trace)
