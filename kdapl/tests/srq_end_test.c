@@ -335,15 +335,10 @@ static void sq_connecting_test(struct kunit *test)
 	sq->env.qp = NULL;
 }
 
-/*
- * The call that has accepted a request has not returned, and its connection has already ended. The
- * peer's message took a buffer, which comes back when the QP is destroyed, not before the call has
- * returned.
- */
-static void sq_accepting_test(struct kunit *test)
+/* The device has taken the only buffer, and gives it back when the QP is destroyed. */
+static struct sq *sq_one_taken(struct kunit *test)
 {
 	struct sq *sq = sq_open(test, NULL);
-	struct kdapl_conn *conn;
 
 	fake_ib_taken(sq->env.dev, FAKE_IB_TAKEN_AT_DESTROY);
 	fake_ib_last_wqe(sq->env.dev, FAKE_IB_LAST_WQE_AT_ERR);
@@ -351,6 +346,19 @@ static void sq_accepting_test(struct kunit *test)
 	sq_ep(sq, 0);
 	sq_post(sq, 0, 1);
 	KUNIT_EXPECT_GE(test, fake_ib_srq_take(sq->env.qp), 0);
+	return sq;
+}
+
+/*
+ * The call that has accepted a request has not returned, and its connection has already ended. The
+ * peer's message took a buffer, which comes back when the QP is destroyed, not before the call has
+ * returned.
+ */
+static void sq_accepting_test(struct kunit *test)
+{
+	struct sq *sq = sq_one_taken(test);
+	struct kdapl_conn *conn;
+
 	conn = kd_conn_of(&sq->env);
 	mutex_lock(&conn->lock);
 	conn->passive = true;
@@ -374,14 +382,8 @@ static void sq_accepting_test(struct kunit *test)
 /* A buffer comes back when the QP is destroyed, without an interrupt, so nobody looks for it. */
 static void sq_quiet_test(struct kunit *test)
 {
-	struct sq *sq = sq_open(test, NULL);
+	struct sq *sq = sq_one_taken(test);
 
-	fake_ib_taken(sq->env.dev, FAKE_IB_TAKEN_AT_DESTROY);
-	fake_ib_last_wqe(sq->env.dev, FAKE_IB_LAST_WQE_AT_ERR);
-	sq_srq(sq, 8);
-	sq_ep(sq, 0);
-	sq_post(sq, 0, 1);
-	KUNIT_EXPECT_GE(test, fake_ib_srq_take(sq->env.qp), 0);
 	fake_ib_hold_irq(sq->env.dev, true);
 	KD_EXPECT_OK(test, dat_ep_disconnect(sq->env.ep, DAT_CLOSE_ABRUPT_FLAG));
 	KD_EXPECT_END(&sq->env, DISCONNECTED);
