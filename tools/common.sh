@@ -44,6 +44,9 @@ drop_others() {
 	done
 }
 
+# The file of a finished system of tools/suite, which makes it anew when that script changes.
+suite_mark() { echo "complete-$(cksum <"$TOP/tools/suite" | cut -d' ' -f1)"; }
+
 # need_debian [ubuntu]: Debian 12 or 13; with "ubuntu" 24.04 of that will do as well. Kernels and
 # sources of every suite are taken from Debian's archive.
 need_debian() {
