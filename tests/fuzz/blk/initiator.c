@@ -611,13 +611,14 @@ int fz_hello(char *arg)
 	return err;
 }
 
-enum { LOGIN_SIZE = 1, LOGIN_CMD, LOGIN_UNKNOWN, LOGIN_TWICE };
+enum { LOGIN_SIZE = 1, LOGIN_CMD, LOGIN_BARE, LOGIN_UNKNOWN, LOGIN_TWICE };
 
 #define LOGIN(name, field, bytes, to)	{ name, 0, FZ_PATCH(kdblk_login, field, bytes, to) }
 
 static const struct {
 	const char *name;
-	int kind;		/* 0: a field of the login, LOGIN_CMD: of the command before it */
+	/* 0: a field of the login, LOGIN_CMD: of the command before it, LOGIN_BARE: alone */
+	int kind;
 	struct fz_patch patch;
 } logins[] = {
 	LOGIN("no-name", initiator, KDBLK_NAME_LEN, 0),
@@ -641,6 +642,7 @@ static const struct {
 	{ "length-257", LOGIN_SIZE, { .value = 257 } },
 	{ "length-0", LOGIN_SIZE },
 	{ "not-inline", LOGIN_CMD, FZ_PATCH(kdblk_cmd, flags, 1, 0) },
+	{ "without-data", LOGIN_BARE, FZ_PATCH(kdblk_cmd, flags, 1, 0) },
 	{ "tag-0", LOGIN_CMD, FZ_PATCH(kdblk_cmd, tag, 2, 0) },
 	{ "offset", LOGIN_CMD, FZ_PATCH(kdblk_cmd, offset, 8, 512) },
 	{ "unknown-disk", LOGIN_UNKNOWN, FZ_PATCH(kdblk_login, disk[0], 1, '?') },
@@ -668,8 +670,10 @@ int fz_login(char *arg)
 	if (kind == LOGIN_SIZE) {
 		size = logins[i].patch.value;
 		cmd.length = cpu_to_le32(size);
+	} else if (kind == LOGIN_BARE) {
+		size = 0;
 	}
-	fz_patch(kind == LOGIN_CMD ? (void *)&cmd : &l, &logins[i].patch);
+	fz_patch(kind == LOGIN_CMD || kind == LOGIN_BARE ? (void *)&cmd : &l, &logins[i].patch);
 	err = connect(&s, &hello);
 	while (!err && times--)
 		err = send_with(s.link, &cmd, &l, size);

@@ -393,7 +393,7 @@ static const char *kdt_check(struct kdt_queue *q, const struct kdblk_cmd *wire, 
 		if (offset && (wire->opcode != KDBLK_OP_FENCE || offset > U16_MAX))
 			return "an offset without a use";
 		if (wire->opcode == KDBLK_OP_LOGIN) {
-			if (length != sizeof(struct kdblk_login))
+			if (!kdt_carries_data(wire) || length != sizeof(struct kdblk_login))
 				return "a login has a wrong length";
 			if (test_bit(KDT_LOGIN, &s->bits))
 				return "another login";
