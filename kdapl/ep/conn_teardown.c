@@ -366,6 +366,7 @@ static void conn_work_end(struct work_struct *work)
 	mutex_lock(&conn->lock);
 	ending = conn->state < KDAPL_CONN_ENDING && atomic_read(&conn->reason) != KDAPL_END_NONE;
 	if (ending && conn_owes_ack(conn)) {
+		start_poll_synchronize_rcu();
 		queue_delayed_work(kdapl_misc_wq, &conn->end_work, 1);
 	} else if (ending) {
 		/* no CM event explained the flush in time: it was an error */

@@ -59,8 +59,9 @@ void kdapl_conn_end(struct kdapl_conn *conn, int reason)
  */
 void kdapl_conn_end_drained(struct kdapl_conn *conn)
 {
+	/* conn_work_end() starts it: up to 6.12 that is not allowed with interrupts off */
 	if (conn->dev->caps.late_ack)
-		WRITE_ONCE(conn->ack_gp, start_poll_synchronize_rcu());
+		WRITE_ONCE(conn->ack_gp, get_state_synchronize_rcu());
 	kdapl_conn_end_in(conn, DAT_CONNECTION_EVENT_DISCONNECTED,
 			  conn->dev->caps.late_ack ? KDAPL_ACK_TIME : 0);
 }

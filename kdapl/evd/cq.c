@@ -39,8 +39,13 @@ static void cq_event(struct ib_event *event, void *context)
 	pr_err_ratelimited("%s: CQ error (%s): completions of an EVD are lost, disconnect and reset its EPs\n",
 			   cq->dev->name, ib_event_msg(event->event));
 	if (evd) {
-		kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
-			       DAT_EVD_OVERFLOW_ERROR);
+		if (evd->discard)	/* the consumer has no handle of it */
+			kdapl_ia_async(evd->obj.ia, evd->obj.ia->obj.handle,
+				       DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
+				       DAT_IA_OTHER_ERROR);
+		else
+			kdapl_ia_async(evd->obj.ia, evd->obj.handle, DAT_ASYNC_ERROR_EVD_OVERFLOW,
+				       DAT_EVD_OVERFLOW_ERROR);
 		kdapl_obj_put(&evd->obj);
 	}
 }

@@ -163,6 +163,22 @@ static void as_owner_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_ia_close(ia2, DAT_CLOSE_ABRUPT_FLAG));
 }
 
+/* The CQ of an EP without an EVD. */
+static void as_null_evd_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE recv = env->recv;
+
+	env->recv = DAT_HANDLE_NULL;
+	kd_ep(env, NULL);
+	fake_ib_cq_event(env->qp->recv_cq, IB_EVENT_CQ_ERR);
+	as_expect(env, env->async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, env->ia,
+		  DAT_IA_OTHER_ERROR);
+	KD_EXPECT_EMPTY(test, env->async);
+	kd_ep_free(env);
+	env->recv = recv;
+}
+
 /* A driver that calls an SRQ failed when it is empty. */
 static void as_srq_empty_test(struct kunit *test)
 {
@@ -524,6 +540,7 @@ static struct kunit_case as_cases[] = {
 	KD_CASE(as_after_removal_test,
 		"ASY-03,ASY-22,EPSM-24,GEN-06,SIL-27: every call when it has gone"),
 	KD_CASE(as_fatal_test, "ASY-03,ASY-22,EPSM-24,FLUSH-01: every call when it is broken"),
+	KD_CASE(as_null_evd_test, "ASY-02,EP-CREATE-03: errors of a CQ that no EVD shows"),
 	KD_CASE(as_silent_test, "ASY-10,ASY-21: a device that does not answer"),
 	KD_CASE(as_close_test, "IA-CLOSE-07,IA-CLOSE-02,ASY-22: closing, whatever fails"),
 	{}

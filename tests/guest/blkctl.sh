@@ -237,6 +237,12 @@ if set_to swordfish-0123456789 $kd_target/disks/d/allowed/me/secret; then
 	step "saved" ctl save "$TMPDIR/secret.conf"
 	step "what is not there is said" grep -q \
 		"secret.me is not saved: put it into $KDBLKCTL_ETC/exports/d/me.secret" "$TMPDIR/said"
+	must "an initiator with an = in its name" ctl export d allow=a=b
+	must "has a secret" set_to swordfish-0123456789 "$kd_target/disks/d/allowed/a=b/secret"
+	must "this is saved" ctl save "$TMPDIR/equals.conf"
+	step "save tells that it cannot be restored" grep -qF \
+		"restoring will fail: the name in secret.a=b has a '='" "$TMPDIR/said"
+	rmdir "$kd_target/disks/d/allowed/a=b"
 	step "no secret is in the file" refused grep -q 'swordfish\|= set' "$TMPDIR/secret.conf"
 	step "but where that of the disk is" grep -qx "secret = @$KDBLKCTL_ETC/disks/d.secret" \
 		"$TMPDIR/secret.conf"
