@@ -57,13 +57,20 @@ bool kx_bc_receive(struct kx_xprt *kx, struct kx_rep *rep, const struct kx_reply
 	rqst->rq_rcv_buf.head[0].iov_len = length;
 	rqst->rq_rcv_buf.len = length;
 	rqst->rq_private_buf.len = length;
-	kx_bc_enqueue(rqst);
-	return true;
+	if (kx_bc_enqueue(rqst))
+		return true;
+	req->rep = NULL;
+	kx_req_put(req);
+	return false;
 }
 
+/* Everything was made with the transport. The count is for kx_bc_enqueue(). */
 int kx_bc_setup(struct rpc_xprt *xprt, unsigned int reqs)
 {
-	return 0;	/* everything was made with the transport */
+	spin_lock(&xprt->bc_pa_lock);
+	xprt->bc_alloc_max += reqs;
+	spin_unlock(&xprt->bc_pa_lock);
+	return 0;
 }
 
 size_t kx_bc_maxpayload(struct rpc_xprt *xprt)
@@ -96,4 +103,7 @@ void kx_bc_free_rqst(struct rpc_rqst *rqst)
 
 void kx_bc_destroy(struct rpc_xprt *xprt, unsigned int reqs)
 {
+	spin_lock(&xprt->bc_pa_lock);
+	xprt->bc_alloc_max -= min(reqs, xprt->bc_alloc_max);
+	spin_unlock(&xprt->bc_pa_lock);
 }

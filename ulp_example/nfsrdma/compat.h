@@ -15,27 +15,40 @@
 #include "have.h"
 
 #ifdef CONFIG_SUNRPC_BACKCHANNEL
-/* Hand a call of the server to the service; it holds the transport until bc_free_rqst. */
-static inline void kx_bc_enqueue(struct rpc_rqst *rqst)
+/*
+ * Hand a call of the server to the service; it holds the transport until bc_free_rqst. Returns
+ * false if the service has gone.
+ */
+static inline bool kx_bc_enqueue(struct rpc_rqst *rqst)
 {
 #ifdef KX_HAVE_ENQUEUE_BC_REQUEST
 	/* sunrpc counts the calls that are being served, and checks the count at the end */
 	atomic_inc(&rqst->rq_xprt->bc_slot_count);
 	xprt_enqueue_bc_request(rqst);
+	return true;
 #else
-	struct svc_serv *serv = rqst->rq_xprt->bc_serv;
+	struct rpc_xprt *xprt = rqst->rq_xprt;
+	struct svc_serv *serv;
+	bool there;
 
-	xprt_get(rqst->rq_xprt);
-	atomic_inc(&rqst->rq_xprt->bc_slot_count);
+	/* @bc_serv stays when the service goes. NFS calls bc_destroy before, and bc_setup. */
+	spin_lock(&xprt->bc_pa_lock);
+	there = xprt->bc_alloc_max && xprt_get(xprt);
+	if (there) {
+		serv = xprt->bc_serv;
+		atomic_inc(&xprt->bc_slot_count);
 #ifdef KX_HAVE_WAKE_IDLE_THREAD
-	lwq_enqueue(&rqst->rq_bc_list, &serv->sv_cb_list);
-	svc_pool_wake_idle_thread(&serv->sv_pools[0]);
+		lwq_enqueue(&rqst->rq_bc_list, &serv->sv_cb_list);
+		svc_pool_wake_idle_thread(&serv->sv_pools[0]);
 #else
-	spin_lock(&serv->sv_cb_lock);
-	list_add(&rqst->rq_bc_list, &serv->sv_cb_list);
-	spin_unlock(&serv->sv_cb_lock);
-	wake_up(&serv->sv_cb_waitq);
+		spin_lock(&serv->sv_cb_lock);
+		list_add(&rqst->rq_bc_list, &serv->sv_cb_list);
+		spin_unlock(&serv->sv_cb_lock);
+		wake_up(&serv->sv_cb_waitq);
 #endif
+	}
+	spin_unlock(&xprt->bc_pa_lock);
+	return there;
 #endif
 }
 #endif
