@@ -17,8 +17,9 @@
  * needs a socket. The listener accepts one request only, from its own address and
  * with a random nonce, and is destroyed before the pair is used.
  *
- * None of these QPs gives any remote access. Requests are checked before they are
- * posted, since one bad request kills the QP. If it fails nevertheless (the only
+ * None of these QPs gives any remote access, except that the two of a pair on cxgb4 give
+ * it to each other. Requests are checked before they are posted, since one bad request
+ * kills the QP. If it fails nevertheless (the only
  * port of a pair goes down), another attempt builds a new one, once.
  */
 #include <linux/random.h>
