@@ -226,6 +226,14 @@ if set_to swordfish-0123456789 $kd_target/disks/d/allowed/me/secret; then
 		export d secret.me=swordfish
 	step "a secret in a file that is not there" fails_saying "me.secret: No such file" \
 		export d secret.me=@"$KDBLKCTL_ETC/me.secret"
+	mkdir -p "$KDBLKCTL_ETC"
+	: >"$KDBLKCTL_ETC/empty.secret"
+	chmod 600 "$KDBLKCTL_ETC/empty.secret"
+	step "a file without a secret is not taken for none" fails_saying "the file is empty" \
+		export d secret.me=@"$KDBLKCTL_ETC/empty.secret"
+	step "who should have a secret is not allowed without it" fails_saying "secret.eve: .*16 to 128" \
+		export d allow=eve secret.eve=swordfish
+	step "at all" test ! -e $kd_target/disks/d/allowed/eve
 	step "a secret" ctl export d secret.me=swordfish-0123456789
 	step "show does not tell it" prints '^secret.me = set$' show d
 	step "without it the disk is not connected" fails_saying "wants a proof" \
@@ -255,7 +263,11 @@ if set_to swordfish-0123456789 $kd_target/disks/d/allowed/me/secret; then
 	mkdir -p "$KDBLKCTL_ETC/exports/d" "$KDBLKCTL_ETC/disks"
 	echo swordfish-0123456789 >"$KDBLKCTL_ETC/exports/d/me.secret"
 	echo swordfish-0123456789 >"$KDBLKCTL_ETC/disks/d.secret"
+	chmod 600 "$KDBLKCTL_ETC/exports/d/me.secret"
 	step "with the file all is restored" ctl restore "$TMPDIR/secret.conf"
+	step "a file that others may read is reported" grep -q \
+		"disks/d.secret: others than root may use" "$TMPDIR/said"
+	step "another one is not" refused grep -q "me.secret: others" "$TMPDIR/said"
 	step "the disk is connected, by the secret" prints '^d  *kdblk0  *live' list
 	step "the target asks for it" grep -qx set $kd_target/disks/d/allowed/me/secret
 	echo >$kd_target/disks/d/allowed/me/secret
