@@ -31,6 +31,8 @@
  * @unposted: out: did not reach the device, will be reported FLUSHED
  * @fence: another WR fences it
  * @rebinds: an invalidation of @inv_key goes before it
+ * @before: requests of its list, right before it in memory, whose keys it may use although they
+ *	are not published, since none of the list reaches the device
  * @opcode: enum ib_wr_opcode; like @fence and @rebinds, set when it is posted
  * @remote: remote buffer of RDMA
  * @length: bytes to transfer
@@ -57,6 +59,7 @@ struct kdapl_post {
 	bool unposted;
 	bool fence;
 	bool rebinds;
+	u8 before;
 	u8 opcode;
 	const DAT_RMR_TRIPLET *remote;
 	u64 length;

@@ -9,6 +9,23 @@
 /* Flags of a request that uses a Receive of the peer. */
 #define FLAGS_SEND	(KDAPL_FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 
+/*
+ * Is this the key of a binding that none of the requests between ends? Only for a request with
+ * @before.
+ */
+static bool check_bound_before(const struct kdapl_post *post, u32 key)
+{
+	const struct kdapl_post *first = post - post->before;
+
+	while (post-- > first) {
+		if (post->op == DAT_DTO_LMR_FMR && post->key == key)
+			return true;
+		if (post->op == DAT_DTO_LMR_INVALIDATE && post->inv_key == key)
+			return false;
+	}
+	return false;
+}
+
 /* Check one segment that is not empty, in the order of SIL-03. */
 static enum kdapl_verdict check_segment(struct kdapl_ia *ia, const unsigned long *domain,
 					const DAT_LMR_TRIPLET *seg, DAT_MEM_PRIV_FLAGS need,
@@ -17,8 +34,11 @@ static enum kdapl_verdict check_segment(struct kdapl_ia *ia, const unsigned long
 	bool write = need & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 	struct kdapl_range range;
 
-	if (unlikely(!kdapl_key_find(ia, seg->lmr_context, &range)))
+	if (unlikely(!kdapl_key_find(ia, seg->lmr_context, &range))) {
+		if (check_bound_before(post, seg->lmr_context))
+			return KDAPL_ACCEPTED;
 		return write ? KDAPL_REFUSE_WRITE : KDAPL_REFUSE_READ;
+	}
 	if (unlikely((range.priv & need) != need))
 		return !write ? KDAPL_REFUSE_READ :
 		       range.priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG ?

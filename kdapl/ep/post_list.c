@@ -54,6 +54,46 @@ static void list_undo(const struct kdapl_post *posts, int n)
 		kdapl_lmr_op_undo(&posts[n]);
 }
 
+/* The invalidation of an LMR that is not bound: may it end a binding earlier in the list? */
+static enum kdapl_verdict list_begin_inv(struct kdapl_obj *obj, struct kdapl_post *post)
+{
+	const struct kdapl_post *first = post - post->before, *prev = post;
+
+	while (prev-- > first) {
+		if (!prev->obj || prev->obj != obj)
+			continue;
+		if (prev->op != DAT_DTO_LMR_FMR)
+			break;
+		post->obj = obj;
+		post->inv_key = prev->key;
+		return KDAPL_ACCEPTED;
+	}
+	return KDAPL_REFUSE_LMR_FREE;
+}
+
+/*
+ * A request has been refused for @why. On a work queue that only flushes, the fmrs before it have
+ * not bound their LMRs (FMR-07). It may name their keys and end their bindings all the same, so
+ * check it again. The memory behind these keys is not checked, since nothing reaches the device:
+ * the work queue cannot become live again.
+ */
+static noinline enum kdapl_verdict list_begin_again(struct kdapl_ep *ep, struct kdapl_conn *conn,
+						    const struct kdat_request *req,
+						    struct kdapl_post *post, int before,
+						    enum kdapl_verdict why)
+{
+	if (why != KDAPL_REFUSE_READ && why != KDAPL_REFUSE_WRITE && why != KDAPL_REFUSE_LMR_FREE)
+		return why;
+	if (READ_ONCE(conn->sq->mode) == KDAPL_WQ_LIVE)
+		return why;
+	post->before = before;
+	if (why == KDAPL_REFUSE_LMR_FREE)
+		return list_begin_inv(kdapl_handle_peek(req->lmr_handle, DAT_HANDLE_TYPE_LMR),
+				      post);
+	post->length = 0;
+	return kdapl_post_check(ep, conn, post);
+}
+
 static enum kdapl_call list_call_of(const struct kdat_request *req)
 {
 	return (unsigned int)req->op < ARRAY_SIZE(list_ops) ? list_ops[req->op].call :
@@ -70,7 +110,9 @@ static DAT_RETURN list_post(struct kdapl_ep *ep, struct kdapl_conn *conn,
 
 	for (i = 0; i < n; i++) {
 		why = list_begin(ep, conn, &requests[i], &posts[i]);
-		if (why) {
+		if (unlikely(why))
+			why = list_begin_again(ep, conn, &requests[i], &posts[i], i, why);
+		if (unlikely(why)) {
 			*failed = i;
 			list_undo(posts, i);
 			goto refused;

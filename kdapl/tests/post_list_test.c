@@ -333,10 +333,10 @@ static void pl_end_test(struct kunit *test)
 		kd_connect(&km->env);
 		pl->n = 0;
 		pl_transfer(pl, KDAT_REQUEST_SEND, mem->addr, 1, mem->lmr_context, 0);
-		if (how != 2) {
-			pl_fmr(pl, km, lmr, 0, 0);
-			pl_transfer(pl, KDAT_REQUEST_SEND, km->pa[0], 1, pl->keys.lmr, 0);
-		}
+		pl_fmr(pl, km, lmr, 0, 0);
+		pl_transfer(pl, KDAT_REQUEST_SEND, km->pa[0], 1, pl->keys.lmr, 0);
+		pl_transfer(pl, KDAT_REQUEST_RDMA_READ, km->pa[0], 1, pl->keys.lmr, 0);
+		pl_inv(pl, lmr, 0);
 		pl_transfer(pl, KDAT_REQUEST_RDMA_WRITE, mem->addr, 1, mem->lmr_context,
 			    DAT_COMPLETION_SUPPRESS_FLAG);
 		if (how == 1)
@@ -358,6 +358,85 @@ static void pl_end_test(struct kunit *test)
 	}
 }
 
+/*
+ * When nothing reaches the device any more, a list is checked for the keys of its own bindings all
+ * the same, and one that is refused leaves the next key as it was.
+ */
+static void pl_flushing_test(struct kunit *test)
+{
+	static const struct {
+		const char *what;
+		u32 want;
+		int failed;	/* -1: none */
+	} rows[] = {
+		{ "a key that no entry binds", DAT_PRIVILEGES_VIOLATION, 1 },
+		{ "a key before it is bound", DAT_PRIVILEGES_VIOLATION, 0 },
+		{ "a key after its end", DAT_PRIVILEGES_VIOLATION, 2 },
+		{ "an end after the end", DAT_INVALID_STATE, 2 },
+		{ "too many bytes", DAT_LENGTH_ERROR, 1 },
+		{ "several segments", DAT_SUCCESS, -1 },
+	};
+	struct km *km = km_connected(test, NULL);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	DAT_LMR_TRIPLET three[3] = { kd_seg(&km->env, KD_RW, 0, 8) };
+	struct pl *pl = pl_new(test);
+	struct km_trace before;
+	struct km_keys keys;
+	DAT_COUNT failed;
+	DAT_RETURN ret;
+	u32 key = 0;
+	int i;
+
+	km_down(km);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		pl->n = 0;
+		if (i == 1) {
+			KD_ASSERT_OK(test, kdat_lmr_next_contexts(lmr, &keys.lmr, &keys.rmr));
+			pl_transfer(pl, KDAT_REQUEST_SEND, km->pa[0], 8, keys.lmr, 0);
+		}
+		pl_fmr(pl, km, lmr, 0, 0);
+		key = pl->keys.lmr;
+		switch (i) {
+		case 0:
+			pl_transfer(pl, KDAT_REQUEST_SEND, km->pa[0], 8, key ^ 1, 0);
+			break;
+		case 2:
+			pl_inv(pl, lmr, 0);
+			pl_transfer(pl, KDAT_REQUEST_SEND, km->pa[0], 8, key, 0);
+			break;
+		case 3:
+			pl_inv(pl, lmr, 0);
+			pl_inv(pl, lmr, 0);
+			break;
+		case 4:
+			pl_transfer(pl, KDAT_REQUEST_RDMA_WRITE, km->pa[0], 9, key, 0);
+			pl->remote[1].segment_length = 8;
+			break;
+		case 5:
+			three[1] = (DAT_LMR_TRIPLET) { km->pa[0], 8, key };
+			three[2] = (DAT_LMR_TRIPLET) { 0, 0, 0xbad };
+			pl_transfer(pl, KDAT_REQUEST_SEND, 0, 0, 0, 0);
+			pl->req[1].num_segments = 3;
+			pl->req[1].local_iov = three;
+			break;
+		}
+		km_trace(km, &before);
+		ret = pl_post(km, pl, &failed);
+		KUNIT_EXPECT_EQ_MSG(test, (u32)DAT_GET_TYPE(ret), rows[i].want, "%s", rows[i].what);
+		if (rows[i].failed < 0)
+			break;
+		KUNIT_EXPECT_EQ_MSG(test, failed, rows[i].failed, "%s", rows[i].what);
+		km_untouched(km, &before, rows[i].what);
+	}
+	kd_expect_dtos(test, km->env.req, 100, pl->n, DAT_DTO_ERR_FLUSHED);
+	/* its key has been used, although nothing was bound */
+	KD_EXPECT_OK(test, kdat_lmr_next_contexts(lmr, &keys.lmr, &keys.rmr));
+	KUNIT_EXPECT_NE(test, keys.lmr, key);
+	KM_EXPECT_TYPE(test, km_send(km, key, km->pa[0], 8, 1), DAT_PRIVILEGES_VIOLATION);
+	KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+	km_ep_free(km, 0);
+}
+
 static struct kunit_case post_list_cases[] = {
 	KD_CASE(pl_chain_test,
 		"EP-POST-01,EP-POST-08,FMR-02,SINV-01: every operation, one call of the device"),
@@ -365,6 +444,7 @@ static struct kunit_case post_list_cases[] = {
 	KD_CASE(pl_roll_back_test,
 		"GEN-07,FMR-02,FMR-10: a fault at any place, and all is as it was"),
 	KD_CASE(pl_end_test, "FLUSH-01,FMR-07,FMR-15: a list that is flushed, at each moment"),
+	KD_CASE(pl_flushing_test, "FMR-07,GEN-07: keys of a list that will be flushed"),
 	{}
 };
 
