@@ -112,7 +112,7 @@ void kdapl_lmr_op_undo(const struct kdapl_post *post)
 	if (post->op != DAT_DTO_LMR_FMR)
 		return;
 	if (!post->unposted)	/* a request that will be flushed keeps its key */
-		kdapl_fmr_key_back(lmr, post->key);
+		kdapl_fmr_key_back(lmr, post->key, post->seq);
 	kdapl_lmr_op_done(lmr, KDAPL_LMR_REG, post->seq, KDAPL_NEVER);
 }
 

@@ -164,7 +164,7 @@ void kdapl_lmr_state_init(struct kdapl_lmr *lmr, struct kdapl_pd *pd);
 int kdapl_lmr_spare_list(struct kdapl_lmr *lmr, u32 pages);
 enum kdapl_verdict kdapl_fmr_begin(struct kdapl_fmr *fmr, unsigned long ep,
 				   struct kdapl_op_owner *owner, bool live, u32 *seq);
-void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key);
+void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key, u32 seq);
 void kdapl_lmr_reserved_destroy(struct kdapl_ia *ia);
 
 #endif /* KDAPL_MEM_LMR_H */

@@ -313,15 +313,19 @@ enum kdapl_verdict kdapl_fmr_begin(struct kdapl_fmr *fmr, unsigned long ep,
  * @lmr: LMR
  * @key: of the binding; the consumer has not seen it, except from kdat_lmr_next_contexts(),
  *	whose answer stays right in this way
+ * @seq: number of the operation, as for kdapl_lmr_op_done()
+ *
+ * The key comes back whether it was published or only skipped. If the operation has ended
+ * meanwhile, another one may have the LMR: then nothing happens.
  *
  * Context: any; before kdapl_lmr_op_done().
  */
-void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key)
+void kdapl_fmr_key_back(struct kdapl_lmr *lmr, u32 key, u32 seq)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&lmr->mr.lock, flags);
-	if (lmr->mr.live && lmr->mr.used == key)
+	if (lmr->op[KDAPL_LMR_REG] && seq == lmr->seq[KDAPL_LMR_REG])
 		lmr->mr.next = key & 0xff;
 	spin_unlock_irqrestore(&lmr->mr.lock, flags);
 }

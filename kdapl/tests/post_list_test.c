@@ -427,6 +427,9 @@ static void pl_flushing_test(struct kunit *test)
 			break;
 		KUNIT_EXPECT_EQ_MSG(test, failed, rows[i].failed, "%s", rows[i].what);
 		km_untouched(km, &before, rows[i].what);
+		KD_EXPECT_OK(test, kdat_lmr_next_contexts(lmr, &keys.lmr, &keys.rmr));
+		KUNIT_EXPECT_EQ_MSG(test, keys.lmr, key, "%s", rows[i].what);
+		KUNIT_EXPECT_EQ_MSG(test, keys.rmr, key, "%s", rows[i].what);
 	}
 	kd_expect_dtos(test, km->env.req, 100, pl->n, DAT_DTO_ERR_FLUSHED);
 	/* its key has been used, although nothing was bound */
