@@ -263,8 +263,8 @@ EXPORT_SYMBOL(dat_cr_query);
 
 /*
  * Retire the request and move the EP to COMPLETION_PENDING, or change nothing. -ESTALE: the request
- * has an answer; -EBADF: the EP has been freed, or lacks a PZ or a connect EVD; -EBADFD: @state
- * forbids it. ep->mutex and cr->mutex held.
+ * has an answer; -ENODEV: the device has failed and taken the id; -EBADF: the EP has been freed, or
+ * lacks a PZ or a connect EVD; -EBADFD: @state forbids it. ep->mutex and cr->mutex held.
  */
 static int cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep, DAT_EP_STATE *state)
 {
@@ -273,8 +273,8 @@ static int cr_begin(struct kdapl_cr *cr, struct kdapl_ep *ep, DAT_EP_STATE *stat
 
 	if (!kdapl_ep_conn(ep) || !ep->connect_evd)
 		return -EBADF;
-	if (!cr->cm_id)
-		return -ESTALE;
+	if (!cr->cm_id)		/* who gives an answer retires the request first */
+		return READ_ONCE(cr->obj.live) ? -ENODEV : -ESTALE;
 	spin_lock_irq(&ep->lock);
 	ret = kdapl_ep_may(ep, input, state);
 	if (!ret && kdapl_obj_retire(&cr->obj))
@@ -314,6 +314,8 @@ static DAT_RETURN cr_accept_ret(int err, DAT_EP_STATE state)
 	switch (err) {
 	case 0:
 		return DAT_SUCCESS;
+	case -ENODEV:
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	case -EBADF:
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	case -EBADFD:
@@ -461,16 +463,18 @@ static struct kdapl_sp *cr_find_psp(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual
 /*
  * Make a new CR, which comes through another service point and takes over the id of the old one.
  * @retired: the caller has to destroy the old one; if false, dat_ia_close() destroys both. An
- * ERR_PTR: -ESTALE if the request has an answer, or an errno of kdapl_obj_publish(). cr->mutex
- * held. Inside kdapl_dev_enter().
+ * ERR_PTR: -ESTALE if the request has an answer, -ENODEV if the device has failed and taken the id,
+ * or an errno of kdapl_obj_publish(). cr->mutex held. Inside kdapl_dev_enter().
  */
 static struct kdapl_cr *cr_hand_over(struct kdapl_cr *cr, struct kdapl_sp *psp, bool *retired)
 {
 	struct kdapl_cr *next;
 	int ret;
 
-	if (!cr->cm_id || !READ_ONCE(cr->obj.live))
+	if (!READ_ONCE(cr->obj.live))
 		return ERR_PTR(-ESTALE);
+	if (!cr->cm_id)
+		return ERR_PTR(-ENODEV);
 	next = cr_alloc(cr->obj.ia, cr->cm_id, cr->pdata, cr->pdata_len);
 	if (!next)
 		return ERR_PTR(-ENOMEM);
@@ -492,6 +496,8 @@ static DAT_RETURN cr_handoff_ret(int err)
 {
 	if (err == -ESTALE)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	if (err == -ENODEV)
+		return kdapl_err(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	return err ? kdapl_publish_ret(err) : DAT_SUCCESS;
 }
 

@@ -5,9 +5,12 @@
  * Two things at once, the second in the middle of the first: where the window is
  * too small to be hit, the first is stopped there, or done up to there by hand.
  */
+#include <rdma/ib_cm.h>
+
 #include "kd_conn.h"
 #include "kd_srq.h"
 #include "kd_upcall.h"
+#include "../core/cm_reject.h"
 
 #define WI_QUAL		100
 
@@ -527,6 +530,74 @@ static void wi_lost_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
 }
 
+static void wi_hand_off(void *arg)
+{
+	struct wi_accept *accept = arg;
+
+	accept->ret = dat_cr_handoff(accept->cr, WI_QUAL);
+}
+
+/*
+ * The device fails when a call that answers a request is on its way, and the request loses its
+ * cm_id. The request is still the consumer's, who must not be told that there is none.
+ */
+static void wi_cr_lost_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_device *dev = kd_ia(env)->dev;
+	struct ib_event fatal = {
+		.device = fake_ib_device(env->dev), .event = IB_EVENT_DEVICE_FATAL,
+	};
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
+	struct wi_accept accept;
+	struct kd_aside aside;
+	struct rdma_cm_id *id;
+	struct kdapl_cr *kcr;
+	unsigned int users;
+
+	kd_ep(env, NULL);
+	/* a handoff: by hand, since the device would wait for the same mutex */
+	accept = (struct wi_accept) { .cr = kd_cr(env, psp, cr_evd) };
+	kcr = kdapl_obj_get(accept.cr, DAT_HANDLE_TYPE_CR);
+	KUNIT_ASSERT_NOT_NULL(test, kcr);
+	mutex_lock(&kcr->mutex);
+	users = refcount_read(&dev->users);
+	kd_aside(test, &aside, wi_hand_off, &accept);
+	KD_WAIT(test, refcount_read(&dev->users) != users);
+	id = kcr->cm_id;
+	kcr->cm_id = NULL;
+	mutex_unlock(&kcr->mutex);
+	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
+	kdapl_cm_reject(dev, id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+	KD_GONE(test, accept.ret);
+	KD_EXPECT_EMPTY(test, cr_evd);
+	KUNIT_EXPECT_TRUE(test, kcr->obj.live);
+	kdapl_obj_put(&kcr->obj);
+	KD_EXPECT_OK(test, dat_cr_reject(accept.cr, 0, NULL));
+	/* an acceptance */
+	accept = (struct wi_accept) { .cr = kd_cr(env, psp, cr_evd), .ep = env->ep };
+	kcr = kdapl_obj_get(accept.cr, DAT_HANDLE_TYPE_CR);
+	KUNIT_ASSERT_NOT_NULL(test, kcr);
+	mutex_lock(&env->kep->mutex);
+	users = refcount_read(&dev->users);
+	kd_aside(test, &aside, wi_accept, &accept);
+	KD_WAIT(test, refcount_read(&dev->users) != users);
+	ib_dispatch_event(&fatal);
+	KD_WAIT(test, !READ_ONCE(kcr->cm_id));
+	mutex_unlock(&env->kep->mutex);
+	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
+	flush_workqueue(kdapl_misc_wq);
+	KD_GONE(test, accept.ret);
+	KUNIT_EXPECT_TRUE(test, kcr->obj.live);
+	kdapl_obj_put(&kcr->obj);
+	KD_EXPECT_STATE(env, env->ep, UNCONNECTED);
+	KD_EXPECT_EMPTY(test, env->conn);
+	KD_EXPECT_OK(test, dat_cr_reject(accept.cr, 0, NULL));
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
 static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
@@ -539,6 +610,7 @@ static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_lost_test, "EPSM-24: the device fails while a call has the EP"),
 	KD_CASE(wi_removed_test, "EPSM-24,EPSM-30: broken before the device goes"),
 	KD_CASE(wi_open_test, "ASY-03,ASY-22,IA-OPEN-07: opened when the device fails"),
+	KD_CASE(wi_cr_lost_test, "CR-ACC-05,CR-HO-01,ASY-22: answered when the device fails"),
 	{}
 };
 
