@@ -299,7 +299,8 @@ static int cr_accept(struct kdapl_cr *cr, struct kdapl_ep *ep, const void *pdata
 	if (!ret) {
 		/* now the peer gets an answer in any case, and the CR is used up (D-16) */
 		if (kdapl_cm_accept(kdapl_ep_conn(ep), cr, pdata, len))
-			kdapl_conn_end(kdapl_ep_conn(ep),
+			kdapl_conn_end(kdapl_ep_conn(ep), READ_ONCE(cr->obj.ia->dev->fatal) ?
+				       DAT_CONNECTION_EVENT_BROKEN :
 				       DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	}
 	mutex_unlock(&cr->mutex);
@@ -335,7 +336,7 @@ static DAT_RETURN cr_accept_ret(int err, DAT_EP_STATE state)
  * @private_data: copied during the call
  *
  * The EP goes to COMPLETION_PENDING, and an event on its connect EVD tells the outcome:
- * ESTABLISHED or ACCEPT_COMPLETION_ERROR.
+ * ESTABLISHED or ACCEPT_COMPLETION_ERROR, or BROKEN if the device goes.
  *
  * Context: may sleep; legal in upcalls that run in process context.
  * Return: DAT_SUCCESS (the answer is under way, and an event will report its outcome);

@@ -598,6 +598,44 @@ static void wi_cr_lost_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
 }
 
+/* The device fails when dat_cr_accept() has moved the EP, and the connection is still idle. */
+static void wi_accept_lost_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct ib_event fatal = {
+		.device = fake_ib_device(env->dev), .event = IB_EVENT_DEVICE_FATAL,
+	};
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
+	struct wi_accept accept;
+	struct kd_aside aside;
+	struct rdma_cm_id *id;
+	struct kdapl_cr *kcr;
+
+	kd_ep(env, NULL);
+	accept = (struct wi_accept) { .cr = kd_cr(env, psp, cr_evd), .ep = env->ep };
+	kcr = kdapl_obj_get(accept.cr, DAT_HANDLE_TYPE_CR);
+	KUNIT_ASSERT_NOT_NULL(test, kcr);
+	id = kcr->cm_id;
+	rdma_lock_handler(id);
+	kd_aside(test, &aside, wi_accept, &accept);
+	KD_WAIT(test, kd_state(env, env->ep) == DAT_EP_STATE_COMPLETION_PENDING);
+	ib_dispatch_event(&fatal);
+	/* it comes last, so the device has looked at the connection */
+	kd_expect_event(env, env->async, DAT_ASYNC_ERROR_IA_CATASTROPHIC, NULL);
+	KD_EXPECT_EMPTY(test, env->conn);
+	rdma_unlock_handler(id);
+	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&aside));
+	kdapl_obj_put(&kcr->obj);
+	KD_EXPECT_OK(test, accept.ret);
+	KD_EXPECT_END(env, BROKEN);
+	flush_workqueue(kdapl_misc_wq);
+	KD_EXPECT_EMPTY(test, env->conn);
+	KD_BAD_HANDLE(test, dat_cr_reject(accept.cr, 0, NULL), _CR);
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+}
+
 static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
@@ -611,6 +649,7 @@ static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_removed_test, "EPSM-24,EPSM-30: broken before the device goes"),
 	KD_CASE(wi_open_test, "ASY-03,ASY-22,IA-OPEN-07: opened when the device fails"),
 	KD_CASE(wi_cr_lost_test, "CR-ACC-05,CR-HO-01,ASY-22: answered when the device fails"),
+	KD_CASE(wi_accept_lost_test, "EPSM-24,CR-ACC-03: the device fails inside dat_cr_accept"),
 	{}
 };
 
