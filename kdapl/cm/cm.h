@@ -65,4 +65,8 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 void kdapl_cm_set_ops(struct kdapl_conn *conn);
 int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
+#ifdef KDAPL_KUNIT
+extern void (*kdapl_test_sp_start)(struct kdapl_sp *sp);	/* before it listens */
+#endif
+
 #endif /* KDAPL_CM_CM_H */

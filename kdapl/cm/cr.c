@@ -448,7 +448,8 @@ static struct kdapl_sp *cr_find_psp(struct kdapl_ia *ia, DAT_CONN_QUAL conn_qual
 
 	spin_lock_irq(&ia->lock);
 	list_for_each_entry(psp, &ia->objs[DAT_HANDLE_TYPE_PSP], obj.node) {
-		if (psp->conn_qual != conn_qual)
+		/* one that is still being made may fail to listen */
+		if (psp->out || psp->conn_qual != conn_qual)
 			continue;
 		/* while the PSP is on the list, it uses the EVD */
 		refcount_inc(&psp->obj.ref);
@@ -529,7 +530,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	if (!cr)
 		return kdapl_err(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	ret = kdapl_arg_err(2);
-	if (!handoff)	/* a PSP that is still being made may have it */
+	if (!handoff)	/* not a port */
 		goto out;
 	psp = cr_find_psp(cr->obj.ia, handoff, &evd);
 	if (!psp)

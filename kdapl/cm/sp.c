@@ -25,6 +25,11 @@
 
 #define SP_ANY_TRIES	64	/* ports to try, if each turns out to be taken */
 
+#ifdef KDAPL_KUNIT
+/* A service point has been published, and does not listen yet. */
+void (*kdapl_test_sp_start)(struct kdapl_sp *sp);
+#endif
+
 /*
  * The one request of an RSP is there: free the qualifier, then report the request. Inside
  * kdapl_dev_enter().
@@ -402,6 +407,7 @@ int kdapl_sp_start(struct kdapl_sp *sp, DAT_HANDLE *handle)
 		kdapl_sp_destroy(sp);
 		return ret == -ENOSPC ? -ENOMEM : ret;	/* no handle is left */
 	}
+	kdapl_test_point(kdapl_test_sp_start, sp);
 	noio = memalloc_noio_save();	/* work items take the mutex (D-32) */
 	mutex_lock(&sp->mutex);
 	if (sp->obj.live)

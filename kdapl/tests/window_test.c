@@ -636,6 +636,47 @@ static void wi_accept_lost_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
 }
 
+/* A request that is handed to a service point before that listens, and what came of it. */
+static struct {
+	DAT_CR_HANDLE cr;
+	DAT_RETURN ret;
+} wi_early;
+
+static void wi_hand_off_early(struct kdapl_sp *sp)
+{
+	wi_early.ret = dat_cr_handoff(wi_early.cr, sp->conn_qual);
+}
+
+/* A PSP that is being made cannot be given a request: it may turn out that it cannot listen. */
+static void wi_early_psp_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE cr_evd = kd_cr_evd(env, 8), evd = kd_cr_evd(env, 8);
+	DAT_PSP_HANDLE psp = kd_psp(env, cr_evd, WI_QUAL, DAT_PSP_CONSUMER_FLAG);
+	DAT_PSP_HANDLE none = DAT_HANDLE_NULL;
+	DAT_RETURN ret;
+	DAT_EVENT event;
+
+	wi_early.cr = kd_cr(env, psp, cr_evd);
+	wi_early.ret = DAT_NOT_IMPLEMENTED;
+	kdapl_test_sp_start = wi_hand_off_early;
+	ret = dat_psp_create(env->ia, WI_QUAL + 1, evd, DAT_PSP_CONSUMER_FLAG, &none);
+	kdapl_test_sp_start = NULL;
+	/* there is no address to listen on */
+	KUNIT_EXPECT_NE(test, (u32)ret, (u32)DAT_SUCCESS);
+	KUNIT_EXPECT_PTR_EQ(test, none, DAT_HANDLE_NULL);
+	KD_BAD_ARG(test, wi_early.ret, 2);
+	KD_EXPECT_EMPTY(test, evd);
+	/* still where it came from */
+	KD_EXPECT_OK(test, dat_cr_handoff(wi_early.cr, WI_QUAL));
+	kd_expect_event(env, cr_evd, DAT_CONNECTION_REQUEST_EVENT, &event);
+	KD_EXPECT_OK(test, dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle, 0,
+					 NULL));
+	KD_EXPECT_OK(test, dat_psp_free(psp));
+	KD_EXPECT_OK(test, dat_evd_free(cr_evd));
+	KD_EXPECT_OK(test, dat_evd_free(evd));
+}
+
 static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
@@ -650,6 +691,7 @@ static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_open_test, "ASY-03,ASY-22,IA-OPEN-07: opened when the device fails"),
 	KD_CASE(wi_cr_lost_test, "CR-ACC-05,CR-HO-01,ASY-22: answered when the device fails"),
 	KD_CASE(wi_accept_lost_test, "EPSM-24,CR-ACC-03: the device fails inside dat_cr_accept"),
+	KD_CASE(wi_early_psp_test, "CR-HO-02: handed to a PSP that is being made"),
 	{}
 };
 
