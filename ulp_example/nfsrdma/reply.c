@@ -8,8 +8,8 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/highmem.h>
 #include "kx.h"
+#include "place.h"
 
 /* ---- buffers ---- */
 
@@ -45,52 +45,16 @@ void kx_reply_put(struct kx_xprt *kx, struct kx_req *req)
 	req->rep = NULL;
 }
 
-/* Copy what came behind the header into the pages; return how much. */
-static u32 kx_copy_to_pages(const struct xdr_buf *buf, const void *from, u32 length)
-{
-	struct page **page = buf->pages + (buf->page_base >> PAGE_SHIFT);
-	u32 offset = offset_in_page(buf->page_base), left, n;
-
-	length = min(length, buf->page_len);
-	for (left = length; left; left -= n) {
-		n = min_t(u32, PAGE_SIZE - offset, left);
-		memcpy_to_page(*page++, offset, from, n);
-		from += n;
-		offset = 0;
-	}
-	return length;
-}
-
-/*
- * Head and tail of the reply stay where they have arrived, with the length that has arrived. If the
- * server has written the data, what follows the head belongs to the tail. The padding of the data,
- * which was not sent, comes before it, and nothing reads that.
- */
 static u32 kx_place_reply(struct kx_xprt *kx, struct kx_req *req)
 {
-	struct xdr_buf *buf = &req->rqst.rq_rcv_buf;
-	void *p = req->rep->data + req->reply.length;
-	u32 length = req->rep->length - req->reply.length, left = length, pad = 0, n;
+	const struct kx_reply *reply = &req->reply;
+	u32 length, copied;
 
-	n = min_t(size_t, left, buf->head[0].iov_len);
-	buf->head[0].iov_base = p;
-	buf->head[0].iov_len = n;
-	p += n;
-	left -= n;
-	if (req->reply.written) {
-		pad = -req->reply.written & 3;
-		kx->stats.transferred += req->reply.written;
-	} else {
-		n = kx_copy_to_pages(buf, p, left);
-		kx->stats.fixed_up += n;
-		p += n;
-		left -= n;
-	}
-	if (left) {
-		buf->tail[0].iov_base = p - pad;
-		buf->tail[0].iov_len = min_t(size_t, left + pad, buf->tail[0].iov_len);
-	}
-	return min_t(u32, length + req->reply.written + pad, buf->buflen);
+	length = kx_place(&req->rqst.rq_rcv_buf, req->rep->data + reply->length,
+			  req->rep->length - reply->length, reply->written, &copied);
+	kx->stats.transferred += reply->written;
+	kx->stats.fixed_up += copied;
+	return length;
 }
 
 /* The server has written the whole reply. */

@@ -9,6 +9,7 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 #include "../../../ulp_example/nfsrdma/marshal.c"
+#include "../../../ulp_example/nfsrdma/place.c"
 
 #define XID	0x12345678
 
@@ -489,6 +490,48 @@ static void kdnfs_pieces(struct kunit *test)
 	}
 }
 
+/*
+ * Replies of every length, with and without written data, into buffers of three shapes. The parts
+ * are inside the message or inside their own memory, also when sunrpc lengthens the tail as far as
+ * buflen lets it.
+ */
+static void kdnfs_place(struct kunit *test)
+{
+	enum { HEAD = 44, TAIL = 88, MESSAGE = 400 };
+	static const struct {
+		u32 pages, written;
+	} cases[] = { { 0, 0 }, { 100, 0 }, { 100, 100 }, { 100, 97 }, { 100, 4 } };
+	u8 *message = kunit_kzalloc(test, MESSAGE, GFP_KERNEL);
+	u8 *tail = kunit_kzalloc(test, TAIL, GFP_KERNEL);
+	struct page *page = alloc_page(GFP_KERNEL);
+	u32 i, length, copied, total, end;
+
+	KUNIT_ASSERT_NOT_NULL(test, message);
+	KUNIT_ASSERT_NOT_NULL(test, tail);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		for (length = 0; length <= MESSAGE; length++) {
+			struct xdr_buf buf = {
+				.head = { { NULL, HEAD } }, .tail = { { tail, TAIL } },
+				.pages = &page, .page_len = cases[i].pages,
+				.buflen = HEAD + cases[i].pages + TAIL,
+			};
+
+			total = kx_place(&buf, message, length, cases[i].written, &copied);
+			KUNIT_EXPECT_LE(test, total, buf.buflen);
+			KUNIT_EXPECT_LE(test, buf.head[0].iov_len, (size_t)length);
+			end = buf.buflen - buf.head[0].iov_len - buf.page_len;
+			if (buf.tail[0].iov_base == tail)
+				KUNIT_EXPECT_LE_MSG(test, end, (u32)TAIL, "case %u, length %u", i,
+						    length);
+			else
+				KUNIT_EXPECT_LE_MSG(test, (u8 *)buf.tail[0].iov_base + end - message,
+						    (long)length, "case %u, length %u", i, length);
+		}
+	}
+	__free_page(page);
+}
+
 static struct kunit_case kdnfs_cases[] = {
 	KUNIT_CASE(kdnfs_call),
 	KUNIT_CASE(kdnfs_longest),
@@ -501,6 +544,7 @@ static struct kunit_case kdnfs_cases[] = {
 	KUNIT_CASE(kdnfs_private),
 	KUNIT_CASE(kdnfs_ways),
 	KUNIT_CASE(kdnfs_pieces),
+	KUNIT_CASE(kdnfs_place),
 	{}
 };
 
