@@ -38,6 +38,7 @@
 
 #define MAX_SIZE	(1024 * 1024)
 #define MAX_IAS		16
+#define MAX_CLIENTS	64	/* anybody may connect, and a silent one stays */
 #define LOCAL		(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
 #define REMOTE		(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
@@ -107,6 +108,7 @@ struct kdping_conn {
 static struct kdping_adapter kdping_servers[MAX_IAS], kdping_client_side;
 static struct workqueue_struct *kdping_wq;
 static DECLARE_WAIT_QUEUE_HEAD(kdping_event);	/* woken by every upcall */
+static atomic_t kdping_clients;
 static bool kdping_stopping;
 
 /* Compare only DAT_SUCCESS directly. All other values need DAT_GET_TYPE(). */
@@ -117,7 +119,7 @@ static int kdping_check(const char *what, DAT_RETURN ret)
 	if (ret == DAT_SUCCESS)
 		return 0;
 	dat_strerror(ret, &major, &minor);
-	pr_err("%s: %s %s (0x%08x)\n", what, major, minor, ret);
+	pr_err_ratelimited("%s: %s %s (0x%08x)\n", what, major, minor, ret);
 	return kdat_errno(ret);
 }
 
@@ -131,7 +133,8 @@ static void kdping_report(struct kdping_adapter *ad, const struct sockaddr_stora
 	while (dat_evd_dequeue(ad->async_evd, &event) == DAT_SUCCESS)
 		pr_warn("%s: %s\n", ad->name, kdat_event_name(event.event_number));
 	if (err)
-		pr_err("FAIL ia=%s peer=%pISpc error %pe\n", ad->name, peer, ERR_PTR(err));
+		pr_err_ratelimited("FAIL ia=%s peer=%pISpc error %pe\n", ad->name, peer,
+				   ERR_PTR(err));
 }
 
 /* This EVD carries only DTO completions, so this runs in softirq and must not sleep. */
@@ -406,14 +409,18 @@ static void kdping_serve(struct work_struct *work)
 		err = kdping_talk(conn);
 	kdping_report(conn->ad, &conn->peer, err);
 	kdping_conn_destroy(conn);
+	atomic_dec(&kdping_clients);
 }
 
 /* Process context, but serving takes long: use a work item, so the next request need not wait. */
 static void kdping_cr_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 {
-	struct kdping_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL);
+	struct kdping_conn *conn = NULL;
 
+	if (atomic_inc_return(&kdping_clients) <= MAX_CLIENTS)
+		conn = kzalloc(sizeof(*conn), GFP_KERNEL);
 	if (!conn) {
+		atomic_dec(&kdping_clients);
 		dat_cr_reject(event->event_data.cr_arrival_event_data.cr_handle, 0, NULL);
 		return;
 	}
