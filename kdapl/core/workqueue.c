@@ -31,7 +31,8 @@ static const struct {
 	{ &kdapl_reap_wq, "kdapl_reap", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	/* an attempt may last minutes on soft-iWARP */
 	{ &kdapl_connect_wq, "kdapl_conn", WQ_UNBOUND, WQ_MAX_ACTIVE },
-	{ &kdapl_misc_wq, "kdapl", WQ_HIGHPRI | WQ_PERCPU, 0 },
+	/* ends may wait for handlers of the connection manager */
+	{ &kdapl_misc_wq, "kdapl", WQ_HIGHPRI | WQ_PERCPU, WQ_MAX_ACTIVE },
 };
 
 static void workqueue_stop(unsigned int i)

@@ -15,6 +15,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <scsi/scsi.h>
@@ -165,6 +166,11 @@ static struct iscsi_cls_session *kdiser_create_session(struct iscsi_endpoint *en
 	host->virt_boundary_mask = conn->limits.boundary - 1;
 	if (kdat_ia_device(conn->ia, &parent) != DAT_SUCCESS)
 		goto free;
+	/*
+	 * This sets the longest DMA segment of the adapter for all its users, and would set 64 KiB.
+	 * A boundary needs longer segments: all that the adapter takes.
+	 */
+	host->max_segment_size = parent ? dma_get_max_seg_size(parent) : UINT_MAX;
 	err = iscsi_host_add(host, parent);
 	put_device(parent);
 	if (err)

@@ -435,8 +435,11 @@ static int __init kdblk_init(void)
 	int err;
 
 	get_random_bytes(kdblk_start_id, sizeof(kdblk_start_id));
-	/* Writeback to these disks frees memory, so recovery must not wait for memory. */
-	kdblk_wq = alloc_workqueue("kdblk", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	/*
+	 * Writeback to these disks frees memory, so recovery must not wait for memory. Nor must the
+	 * keepalives of some disks wait for the recovery of many others.
+	 */
+	kdblk_wq = alloc_workqueue("kdblk", WQ_MEM_RECLAIM | WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!kdblk_wq)
 		return -ENOMEM;
 	config_group_init(&kdblk_subsys.su_group);
