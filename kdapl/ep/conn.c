@@ -201,15 +201,15 @@ static u32 conn_sq_wrs(struct kdapl_conn *conn, const DAT_EP_ATTR *attr, u32 *in
 	return requests * wrs + 1;	/* one more: a kick must not take a request's place */
 }
 
-static int conn_attach(struct kdapl_conn *conn)
+static int conn_attach(struct kdapl_conn *conn, const struct kdapl_conn *old)
 {
 	struct kdapl_cq *cq;
 
-	cq = kdapl_evd_attach(conn->request_evd, conn->sq, conn->attr.request_completion_flags);
+	cq = kdapl_evd_attach(conn->request_evd, conn->sq, old);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	conn->sq->cq = cq;
-	cq = kdapl_evd_attach(conn->recv_evd, conn->rq, conn->attr.recv_completion_flags);
+	cq = kdapl_evd_attach(conn->recv_evd, conn->rq, old);
 	if (IS_ERR(cq)) {
 		kdapl_evd_detach(conn->request_evd, conn->sq);
 		kdapl_cq_put(conn->sq->cq);
@@ -533,7 +533,6 @@ struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_
 	conn->attr = *attr;
 	conn->recv_evd = conf->recv_evd;
 	conn->request_evd = conf->request_evd;
-	conn->replaces = old;
 	INIT_LIST_HEAD(&conn->early);
 	INIT_LIST_HEAD(&conn->pool_node);
 	INIT_HLIST_NODE(&conn->qp_node);
@@ -563,7 +562,7 @@ struct kdapl_conn *kdapl_conn_create(struct kdapl_ep *ep, const struct kdapl_ep_
 
 	conn->pd = conf->pz->pd;
 	refcount_inc(&conn->pd->ref);
-	ret = conn_attach(conn);
+	ret = conn_attach(conn, old);
 	if (ret)
 		goto err_pd;
 	ret = conn_create_qp(conn);

@@ -164,11 +164,8 @@ static int modify_swap_conn(struct kdapl_ep *ep, struct modify_change *change,
 	} else if (!ret) {
 		rcu_assign_pointer(ep->conn, fresh);
 	}
-	if (!ret) {
+	if (!ret)
 		kdapl_ep_conf_apply(ep, &change->named, &change->conf);
-		if (fresh)
-			fresh->replaces = NULL;
-	}
 	spin_unlock_irq(&ep->lock);
 	return ret;
 }
@@ -383,7 +380,6 @@ static int modify_reset(struct kdapl_ep *ep)
 	fresh = kdapl_conn_create(ep, &ep->conf, conn);
 	if (IS_ERR(fresh))
 		return PTR_ERR(fresh);
-	fresh->replaces = NULL;
 	kdapl_test_point(kdapl_test_fresh_conn, ep);
 	spin_lock_irq(&ep->lock);
 	rcu_assign_pointer(ep->conn, fresh);

@@ -9,40 +9,69 @@
 
 #include "event.h"
 
+/* The completion flags of a connection in this direction; constant. */
+static DAT_COMPLETION_FLAGS attach_attr(const struct kdapl_conn *conn, bool recv)
+{
+	return recv ? conn->attr.recv_completion_flags : conn->attr.request_completion_flags;
+}
+
 /* Does the connection that is to be replaced complete here in this direction? */
 static bool attach_replaced(const struct kdapl_evd *evd, const struct kdapl_conn *old, bool recv)
 {
 	return old && (recv ? old->recv_evd : old->request_evd) == evd;
 }
 
-/* May work queues with these completion flags feed this EVD? (FLAG-15..17) evd->mutex held. */
-static bool attach_accepts(struct kdapl_evd *evd, const struct kdapl_conn *old, bool recv,
+/* How many work queues are attached in this direction, without that of the connection @old? */
+static unsigned int attach_others(const struct kdapl_evd *evd, const struct kdapl_conn *old,
+				  bool recv)
+{
+	return evd->attached[recv] - attach_replaced(evd, old, recv);
+}
+
+/* Of those, how many have these completion flags? */
+static unsigned int attach_others_with(const struct kdapl_evd *evd, const struct kdapl_conn *old,
+				       bool recv, DAT_COMPLETION_FLAGS attr)
+{
+	return evd->attached_with[recv][attr] -
+	       (attach_replaced(evd, old, recv) && attach_attr(old, recv) == attr);
+}
+
+/*
+ * May work queues with these completion flags feed this EVD? (FLAG-15..17) A connection and the one
+ * that is to replace it are both attached until it is known which of them stays. Meanwhile both keep
+ * out what does not go with them. evd->mutex held.
+ */
+static bool attach_accepts(const struct kdapl_evd *evd, const struct kdapl_conn *old, bool recv,
 			   DAT_COMPLETION_FLAGS attr)
 {
-	unsigned int attached[2];
+	const DAT_COMPLETION_FLAGS wait = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 
-	attached[0] = evd->attached[0] - attach_replaced(evd, old, false);
-	attached[1] = evd->attached[1] - attach_replaced(evd, old, true);
 	if (evd->discard)
 		return true;
 	if (attr != DAT_COMPLETION_DEFAULT_FLAG && (evd->flags & ~KDAPL_EVD_CQ_FLAGS))
 		return false;
 	/* requests and binds are other streams, but only attached ones count */
-	if (attr == DAT_COMPLETION_SOLICITED_WAIT_FLAG && attached[0])
+	if (attr == wait && attach_others(evd, old, false))
 		return false;
-	if (!recv && attached[1] && evd->attr[1] == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+	if (!recv && attach_others_with(evd, old, true, wait))
 		return false;
-	return !attached[recv] || evd->attr[recv] == attr;
+	return attach_others(evd, old, recv) == attach_others_with(evd, old, recv, attr);
 }
 
-/* evd->lock held. */
-static void attach_set_attr(struct kdapl_evd *evd, bool recv, DAT_COMPLETION_FLAGS attr)
+/* Count a work queue that comes (1) or goes (-1). evd->mutex and evd->lock held. */
+static void attach_count(struct kdapl_evd *evd, const struct kdapl_wq *wq, int n)
 {
-	evd->attr[recv] = attr;
-	/* A device that ignores the solicited bit of messages must notify every time (D-01). */
-	evd->solicited = !evd->discard && evd->attached[1] &&
-			 !evd->obj.ia->dev->caps.no_solicited &&
-			 evd->attr[1] == DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	const unsigned int *receives = evd->attached_with[1];
+
+	evd->attached[wq->recv] += n;
+	evd->attached_with[wq->recv][attach_attr(wq->conn, wq->recv)] += n;
+	/*
+	 * Only if all may wait. A device that ignores the solicited bit of messages must notify
+	 * every time (D-01).
+	 */
+	evd->solicited = !evd->discard && !evd->obj.ia->dev->caps.no_solicited &&
+			 !evd->attached[0] && evd->attached[1] &&
+			 receives[DAT_COMPLETION_SOLICITED_WAIT_FLAG] == evd->attached[1];
 }
 
 /*
@@ -127,7 +156,7 @@ static struct kdapl_cq *attach_reserve_shared(struct kdapl_evd *evd, struct kdap
  * kdapl_evd_attach - attach a work queue to an EVD
  * @evd: the EVD, used by the EP
  * @wq: the work queue
- * @attr: completion flags attribute of the EP for that direction
+ * @old: connection that its connection is to replace, or NULL
  *
  * Context: may sleep; inside kdapl_dev_enter().
  * Return: the CQ to complete on, referenced, or an ERR_PTR: -EINVAL if the completion flags do
@@ -135,12 +164,12 @@ static struct kdapl_cq *attach_reserve_shared(struct kdapl_evd *evd, struct kdap
  * room for the completions.
  */
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_wq *wq,
-				  DAT_COMPLETION_FLAGS attr)
+				  const struct kdapl_conn *old)
 {
 	struct kdapl_cq *cq;
 
 	mutex_lock(&evd->mutex);
-	if (!attach_accepts(evd, wq->conn->replaces, wq->recv, attr))
+	if (!attach_accepts(evd, old, wq->recv, attach_attr(wq->conn, wq->recv)))
 		cq = ERR_PTR(-EINVAL);
 	else if (wq->recv && wq->conn->pool)
 		cq = attach_reserve_shared(evd, wq->conn->pool);
@@ -150,8 +179,7 @@ struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_wq *wq,
 		goto out;
 	refcount_inc(&cq->ref);
 	kdapl_evd_lock_irq(evd);
-	evd->attached[wq->recv]++;
-	attach_set_attr(evd, wq->recv, attr);
+	attach_count(evd, wq, 1);
 	spin_unlock_irq(&evd->lock);
 out:
 	mutex_unlock(&evd->mutex);
@@ -169,14 +197,11 @@ out:
  */
 void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq)
 {
-	const struct kdapl_conn *old = wq->conn->replaces;
 	struct attach_share *share = NULL;
 	int entries = attach_completions(wq);
-	DAT_COMPLETION_FLAGS attr;
 	LIST_HEAD(unused);
 
 	mutex_lock(&evd->mutex);
-	attr = evd->attr[wq->recv];
 	if (wq->recv && wq->conn->pool) {
 		share = attach_find_share(evd, wq->conn->pool, wq->cq);
 		if (--share->users)
@@ -187,12 +212,7 @@ void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq)
 	wq->cq->used -= entries;
 	kdapl_evd_lock_irq(evd);
 	evd->reserve -= entries;
-	evd->attached[wq->recv]--;
-	/* the new connection could not be made: the old one stays */
-	if (attach_replaced(evd, old, wq->recv))
-		attr = wq->recv ? old->attr.recv_completion_flags :
-				  old->attr.request_completion_flags;
-	attach_set_attr(evd, wq->recv, attr);
+	attach_count(evd, wq, -1);
 	spin_unlock_irq(&evd->lock);
 	if (!wq->cq->used)
 		kdapl_evd_unlink_cqs(evd, true, &unused);

@@ -136,7 +136,6 @@ struct kdapl_conn_cm_ops {
  * @attr: the EP's attributes this connection was made for
  * @recv_evd: EVD of @rq, valid until the reaper has the connection
  * @request_evd: EVD of @sq, likewise
- * @replaces: the connection it is to replace on the same EVDs, until it has
  * @pool: buffers of its SRQ, or NULL
  * @pool_node: in pool->conns, until no completion can come; pool->lock
  * @qp_node: in pool->by_qp, likewise
@@ -204,7 +203,6 @@ struct kdapl_conn {
 	DAT_EP_ATTR attr;
 	struct kdapl_evd *recv_evd;
 	struct kdapl_evd *request_evd;
-	struct kdapl_conn *replaces;
 
 	struct kdapl_pool *pool;
 	struct list_head pool_node;

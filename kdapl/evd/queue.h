@@ -184,7 +184,6 @@ struct kdapl_evd {
 	struct kdapl_event scratch;	/* one event on its way */
 	bool again;			/* polling stopped early, there may be more */
 	bool solicited;			/* arm for solicited completions only */
-	DAT_COMPLETION_FLAGS attr[2];	/* completion flags of attached work queues, by direction */
 	unsigned int attached[2];	/* work queues by direction, [1] receives; mutex */
 
 	bool default_policy;		/* one upcall at a time, and no other reason to poll */
@@ -208,6 +207,8 @@ struct kdapl_evd {
 	struct kdapl_helper *helpers;	/* NULL until the policy was MANY; then constant */
 	unsigned int nhelpers;
 	unsigned long idle;		/* helpers by number; atomic bits, no lock */
+	/* of @attached, by direction and completion flags; mutex */
+	unsigned int attached_with[2][DAT_COMPLETION_UNSIGNALLED_FLAG + 1];
 	struct rcu_work gone_work;	/* handlers of CQs may use it for another grace period */
 	struct lock_class_key key;	/* an upcall may free another EVD, but not its own */
 };
@@ -221,7 +222,7 @@ struct kdapl_evd *kdapl_evd_null(struct kdapl_ia *ia);
 
 /* attach.c */
 struct kdapl_cq *kdapl_evd_attach(struct kdapl_evd *evd, struct kdapl_wq *wq,
-				  DAT_COMPLETION_FLAGS attr);
+				  const struct kdapl_conn *old);
 void kdapl_evd_detach(struct kdapl_evd *evd, struct kdapl_wq *wq);
 
 /* cq.c */

@@ -491,7 +491,8 @@ static void mod_posted_test(struct kunit *test)
 	mod_busy(env, A(RECV_COMPLETION_FLAGS), &want);
 	evd = kdapl_obj_get(env->recv, DAT_HANDLE_TYPE_EVD);
 	KUNIT_ASSERT_NOT_NULL(test, evd);
-	KUNIT_EXPECT_EQ(test, (int)evd->attr[1], DAT_COMPLETION_DEFAULT_FLAG);
+	KUNIT_EXPECT_EQ(test, evd->attached_with[1][DAT_COMPLETION_DEFAULT_FLAG], 1U);
+	KUNIT_EXPECT_EQ(test, evd->attached[1], 1U);
 	KUNIT_EXPECT_FALSE(test, evd->solicited);
 	kdapl_obj_put(&evd->obj);
 	kd_query(env, env->ep, &want);
@@ -515,6 +516,138 @@ static void mod_posted_test(struct kunit *test)
 	KD_EXPECT_OK(test, kd_post(env->ep, KD_SEND, 1, &iov, 0, NULL, 0));
 	iov.segment_length = 101;
 	KD_BAD_ARG(test, kd_post(env->ep, KD_SEND, 1, &iov, 0, NULL, 0), 3);
+}
+
+/* An EP beside the one that is being changed, on its EVD for Receives. */
+static struct mod_beside {
+	struct kd_env *env;
+	bool recv;		/* this queue of it is there */
+	int flags;		/* of that queue */
+	DAT_EP_HANDLE ep;
+	DAT_RETURN ret;
+	bool solicited;		/* the EVD would not notify of everything */
+} mod_beside;
+
+static void mod_beside_make(struct kdapl_ep *ep)
+{
+	struct mod_beside *beside = &mod_beside;
+	struct kd_env *env = beside->env;
+	DAT_EP_ATTR attr;
+
+	beside->solicited = READ_ONCE(ep->conf.recv_evd->solicited);
+	kd_attr(&attr);
+	if (beside->recv)
+		attr.recv_completion_flags = beside->flags;
+	else
+		attr.request_completion_flags = beside->flags;
+	beside->ret = dat_ep_create(env->ia, env->pz, beside->recv ? env->recv : DAT_HANDLE_NULL,
+				    beside->recv ? DAT_HANDLE_NULL : env->recv, env->conn, &attr,
+				    &beside->ep);
+}
+
+/*
+ * That a change of the completion flags is refused is known when the fresh connection is attached.
+ * Until then nothing may come that the old flags or the new ones keep out.
+ */
+static void mod_beside_test(struct kunit *test)
+{
+	const int wait = DAT_COMPLETION_SOLICITED_WAIT_FLAG, uns = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	const struct {
+		int from, to;		/* the change, refused because of the Receives */
+		bool recv;		/* the queue of the other EP, and its flags */
+		int flags;
+		bool ok;
+	} rows[] = {
+		{ wait, 0, true, 0, false }, { wait, 0, false, 0, false },
+		{ wait, 0, true, wait, false }, { 0, wait, true, wait, false },
+		{ 0, wait, true, 0, false }, { 0, uns, true, uns, false },
+		{ wait, uns, true, uns, false }, { 0, uns, false, 0, true },
+	};
+	struct kd_env *env = kd_open(test, NULL);
+	struct kd_upcalls *up = kd_upcalls_on(env, &env->recv, DAT_EVD_DTO_FLAG);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	struct kdapl_evd *evd = kdapl_obj_get(env->recv, DAT_HANDLE_TYPE_EVD);
+	DAT_EP_PARAM want = {};
+	DAT_EP_ATTR attr;
+	int i, n;
+
+	KUNIT_ASSERT_NOT_NULL(test, evd);
+	kdapl_obj_put(&evd->obj);	/* the handle keeps it */
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		kd_attr(&attr);
+		attr.recv_completion_flags = rows[i].from;
+		kd_ep(env, &attr);
+		for (n = 0; n < 3; n++)
+			KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, n, NULL, 0));
+		mod_beside = (struct mod_beside) {
+			.env = env, .recv = rows[i].recv, .flags = rows[i].flags,
+		};
+		want.ep_attr.recv_completion_flags = rows[i].to;
+		kdapl_test_fresh_conn = mod_beside_make;
+		mod_busy(env, A(RECV_COMPLETION_FLAGS), &want);
+		kdapl_test_fresh_conn = NULL;
+		KUNIT_EXPECT_EQ_MSG(test, (u32)mod_beside.ret,
+				    rows[i].ok ? (u32)DAT_SUCCESS :
+				    (u32)DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6),
+				    "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, mod_beside.solicited, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, evd->solicited, rows[i].from == wait, "row %d", i);
+		/* the EP is notified as before; the first time perhaps too early */
+		kd_connect(env);
+		KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 1, true), 0);
+		KUNIT_EXPECT_EQ_MSG(test, kd_upcalls_wait(up, 1), 1, "row %d", i);
+		KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 1, false), 0);
+		n = rows[i].from == wait ? 1 : 2;
+		KUNIT_EXPECT_EQ_MSG(test, kd_upcalls_wait(up, n), n, "row %d", i);
+		KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 1, true), 0);
+		KUNIT_EXPECT_EQ_MSG(test, kd_upcalls_wait(up, 3), 3, "row %d", i);
+		if (mod_beside.ret == DAT_SUCCESS)
+			KD_EXPECT_OK(test, dat_ep_free(mod_beside.ep));
+		kd_ep_free(env);
+		up->n = 0;
+	}
+}
+
+/*
+ * A change that succeeds, away from solicited wait: from now on every completion notifies. The
+ * Receives stay and wait no longer; or they go to another EVD, and requests come in their place.
+ */
+static void mod_unwait_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kd_upcalls *up = kd_upcalls_on(env, &env->recv, DAT_EVD_DTO_FLAG);
+	DAT_EVD_HANDLE other = kd_evd(env, 8, DAT_EVD_DTO_FLAG);
+	DAT_LMR_TRIPLET iov = kd_seg(env, KD_RW, 0, 8);
+	DAT_EP_PARAM want;
+	DAT_EP_ATTR attr;
+	int moves, i;
+
+	for (moves = 0; moves < 2; moves++) {
+		kd_attr(&attr);
+		attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+		kd_ep(env, &attr);
+		kd_settle(up->evd);
+		kd_query(env, env->ep, &want);
+		want.ep_attr.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+		want.recv_evd_handle = other;
+		want.request_evd_handle = env->recv;
+		mod_done(env, moves ? F(RECV_EVD_HANDLE) | F(REQUEST_EVD_HANDLE) :
+				      A(RECV_COMPLETION_FLAGS), &want, "unwait");
+		kd_connect(env);
+		kd_settle(up->evd);
+		up->n = 0;
+		for (i = 1; i <= 2; i++) {
+			if (moves) {
+				kd_sent(env, env->ep, env->qp, i, 0);
+			} else {
+				KD_EXPECT_OK(test, kd_post(env->ep, KD_RECV, 1, &iov, i, NULL, 0));
+				KUNIT_EXPECT_EQ(test, fake_ib_recv(env->qp, 1, false), 0);
+			}
+			KUNIT_EXPECT_EQ_MSG(test, kd_upcalls_wait(up, i), i, "moves %d", moves);
+		}
+		kd_ep_free(env);
+	}
+	KD_EXPECT_OK(test, dat_evd_free(other));
 }
 
 /* A PZ and EVDs for an EP. */
@@ -743,6 +876,9 @@ static struct kunit_case modify_cases[] = {
 	KD_CASE(mod_flags_test,
 		"EP-MOD-02,FLAG-12,FLAG-14..16,EP-CREATE-08,EP-CREATE-16: completion flags"),
 	KD_CASE(mod_posted_test, "EP-MOD-03,EP-MOD-05,EP-MOD-01: with Receives posted"),
+	KD_CASE(mod_beside_test,
+		"FLAG-15,FLAG-16,EP-MOD-05: an EP comes beside one that is being changed"),
+	KD_CASE(mod_unwait_test, "FLAG-01,FLAG-16,EP-MOD-01: away from solicited wait"),
 	KD_CASE(mod_uses_test,
 		"EP-MOD-06,EP-CREATE-17,GEN-06,GEN-07,GEN-11,PZ-02,EVD-FREE-01: uses move along"),
 	KD_CASE(mod_null_test,
