@@ -336,21 +336,38 @@ static void device_mark_all(struct kdapl_device *dev)
 
 static void device_remove_ids(struct kdapl_device *dev);
 
-/* The device is unusable from now on, although it is still there. */
-static void device_fatal(struct kdapl_device *dev)
+/*
+ * End all connections. Whoever has one may be waiting for the device, so dev->lock is not held
+ * meanwhile; connections may leave then. Those that come are idle, and no attempt begins any more.
+ */
+static void device_fail_conns(struct kdapl_device *dev)
 {
 	struct kdapl_dev_conn *dev_conn;
 
+	mutex_lock(&dev->lock);
+again:
+	list_for_each_entry(dev_conn, &dev->conns, node) {
+		if (dev_conn->leaving || dev_conn->failed)
+			continue;
+		dev_conn->failed = true;
+		list_move_tail(&dev_conn->node, &dev->conns);	/* the next one is found soon */
+		dev_conn->ops->hold(dev_conn);
+		mutex_unlock(&dev->lock);
+		dev_conn->ops->fail(dev_conn);
+		mutex_lock(&dev->lock);
+		goto again;
+	}
+	mutex_unlock(&dev->lock);
+}
+
+/* The device is unusable from now on, although it is still there. */
+static void device_fatal(struct kdapl_device *dev)
+{
 	pr_err("%s: the device reports a fatal error: its connections break, its IAs are lost\n",
 	       dev->name);
 	WRITE_ONCE(dev->fatal, true);	/* nobody enters any more */
 	device_mark_all(dev);
-	mutex_lock(&dev->lock);
-	list_for_each_entry(dev_conn, &dev->conns, node) {
-		if (!dev_conn->leaving)
-			dev_conn->ops->fail(dev_conn);
-	}
-	mutex_unlock(&dev->lock);
+	device_fail_conns(dev);
 	device_remove_ids(dev);
 	mutex_lock(&dev->lock);
 	device_catastrophe(dev);

@@ -43,14 +43,14 @@ struct kdapl_dev_conn;
 /**
  * struct kdapl_dev_conn_ops - called on a connection when its device fails or is removed
  * @lost: called before any connection is ended: make it end with BROKEN; dev->lock held
- * @fail: end it, although the device is still there; dev->lock held
  * @hold: take a reference to its memory; dev->lock held
+ * @fail: end it, although the device is still there, and drop the reference of @hold; may sleep
  * @remove: destroy its verbs objects, and drop the reference of @hold; may sleep
  */
 struct kdapl_dev_conn_ops {
 	void (*lost)(struct kdapl_dev_conn *dev_conn);
-	void (*fail)(struct kdapl_dev_conn *dev_conn);
 	void (*hold)(struct kdapl_dev_conn *dev_conn);
+	void (*fail)(struct kdapl_dev_conn *dev_conn);
 	void (*remove)(struct kdapl_dev_conn *dev_conn);
 };
 
@@ -58,11 +58,13 @@ struct kdapl_dev_conn_ops {
  * struct kdapl_dev_conn - entry of a connection in the list of its device
  * @node: in dev->conns; dev->lock
  * @leaving: it is destroying its verbs objects by itself; dev->lock
+ * @failed: it has been ended because the device has failed, or is just about to be; dev->lock
  * @ops: operations of the connection
  */
 struct kdapl_dev_conn {
 	struct list_head node;
 	bool leaving;
+	bool failed;
 	const struct kdapl_dev_conn_ops *ops;
 };
 

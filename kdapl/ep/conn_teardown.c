@@ -23,6 +23,11 @@
 #include "ep.h"
 #include "../core/trace.h"
 
+#ifdef KDAPL_KUNIT
+/* The device has failed, and is about to end a connection. */
+void (*kdapl_test_dev_fail)(struct kdapl_conn *conn);
+#endif
+
 #define END_TIMEOUT	(5 * HZ)	/* without progress */
 #define SLOW_TIMEOUT	(60 * HZ)	/* the same, no Read outstanding: slow, not deadlocked */
 #define END_POLL	(HZ / 20)	/* poll, even if an upcall keeps the EVD from it */
@@ -565,10 +570,19 @@ static void conn_dev_lost(struct kdapl_dev_conn *dev_conn)
 	complete_all(&conn->cm_down);	/* the reaper need not wait for the peer */
 }
 
+static void conn_dev_hold(struct kdapl_dev_conn *dev_conn)
+{
+	refcount_inc(&container_of(dev_conn, struct kdapl_conn, dev_conn)->ref);
+}
+
 static void conn_dev_fail(struct kdapl_dev_conn *dev_conn)
 {
 	struct kdapl_conn *conn = container_of(dev_conn, struct kdapl_conn, dev_conn);
 
+	kdapl_test_point(kdapl_test_dev_fail, conn);
+	/* do not wait for an end that is under way, which may be waiting for the device */
+	if (kdapl_conn_stopping(conn))
+		goto out;
 	/* under the lock, an attempt that starts now sees the failure, or is seen here */
 	mutex_lock(&conn->lock);
 	if (conn->state != KDAPL_CONN_IDLE) {
@@ -576,11 +590,8 @@ static void conn_dev_fail(struct kdapl_dev_conn *dev_conn)
 		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
 	}
 	mutex_unlock(&conn->lock);
-}
-
-static void conn_dev_hold(struct kdapl_dev_conn *dev_conn)
-{
-	refcount_inc(&container_of(dev_conn, struct kdapl_conn, dev_conn)->ref);
+out:
+	kdapl_conn_put(conn);
 }
 
 static void conn_dev_remove(struct kdapl_dev_conn *dev_conn)
@@ -593,8 +604,8 @@ static void conn_dev_remove(struct kdapl_dev_conn *dev_conn)
 
 const struct kdapl_dev_conn_ops kdapl_conn_dev_ops = {
 	.lost = conn_dev_lost,
-	.fail = conn_dev_fail,
 	.hold = conn_dev_hold,
+	.fail = conn_dev_fail,
 	.remove = conn_dev_remove,
 };
 

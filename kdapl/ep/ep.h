@@ -173,6 +173,7 @@ void kdapl_srq_destroy(struct kdapl_srq *srq);
 #ifdef KDAPL_KUNIT
 extern void (*kdapl_test_fresh_conn)(struct kdapl_ep *ep);	/* before the EP gets it */
 extern void (*kdapl_test_ep_event)(struct kdapl_ep *ep);	/* before it is queued */
+extern void (*kdapl_test_dev_fail)(struct kdapl_conn *conn);	/* its device fails */
 #endif
 
 #endif /* KDAPL_EP_EP_H */

@@ -1132,6 +1132,8 @@ static int fake_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	int err;
 
 	fake_allocates(fdev, "modify_qp without noio");
+	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR)
+		fake_moment(fdev, FAKE_IB_TO_ERR);
 	fake_lock(fdev);
 	err = fake_verb_locked(fdev, FAKE_IB_MODIFY_QP, ibqp, attr->qp_state);
 	if (!err && (mask & IB_QP_STATE)) {

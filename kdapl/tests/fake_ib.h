@@ -61,6 +61,7 @@ enum fake_ib_moment {
 	FAKE_IB_BEFORE_ARM,	/* a CQ is about to be armed */
 	FAKE_IB_AFTER_ARM,	/* it has just been, its poller does not know yet */
 	FAKE_IB_QUERY_PORT,	/* somebody asks for the attributes of the port, and may sleep */
+	FAKE_IB_TO_ERR,		/* a QP is about to go to the error state; its owner may sleep */
 	/*
 	 * this and those that follow: such an object is about to be destroyed by somebody who
 	 * may sleep

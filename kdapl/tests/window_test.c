@@ -677,6 +677,131 @@ static void wi_early_psp_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(evd));
 }
 
+/* Something that the driver waits for. */
+struct wi_stuck {
+	struct completion begun;
+	struct completion go;
+};
+
+static void wi_stick(void *arg)
+{
+	struct wi_stuck *stuck = arg;
+
+	complete(&stuck->begun);
+	wait_for_completion(&stuck->go);
+}
+
+static struct kdapl_conn *wi_failing;	/* the connection that the device ends at the moment */
+
+static void wi_dev_fails(struct kdapl_conn *conn)
+{
+	WRITE_ONCE(wi_failing, conn);
+}
+
+/*
+ * The device fails while its driver waits for it, on behalf of a connection: whoever has nothing
+ * to do with that connection does not wait. @ending: the connection is being ended already, so
+ * that consumers are told at once, too.
+ */
+static void wi_fatal(struct kunit *test, bool ending)
+{
+	struct kd_env *env = kd_connected(test, NULL);
+	struct kdapl_conn *conn = kd_conn_of(env);
+	struct ib_event fatal = {
+		.device = fake_ib_device(env->dev), .event = IB_EVENT_DEVICE_FATAL,
+	};
+	DAT_EVD_HANDLE own = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE ia = kd_ia_more(env, &own);
+	struct wi_stuck stuck;
+	struct kd_aside free;
+	DAT_PZ_HANDLE pz;
+	DAT_EVENT event;
+
+	KD_ASSERT_OK(test, dat_pz_create(ia, &pz));
+	init_completion(&stuck.begun);
+	init_completion(&stuck.go);
+	if (ending) {
+		fake_ib_at(env->dev, FAKE_IB_TO_ERR, 1, wi_stick, &stuck);
+		fake_ib_qp_event(env->qp, IB_EVENT_QP_FATAL);
+		KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&stuck.begun, KD_LONG));
+	} else {
+		mutex_lock(&conn->lock);
+	}
+	WRITE_ONCE(wi_failing, NULL);
+	kdapl_test_dev_fail = wi_dev_fails;
+	ib_dispatch_event(&fatal);
+	KD_WAIT(test, READ_ONCE(wi_failing));
+	kd_aside_call(test, &free, dat_pz_free, pz);
+	KUNIT_EXPECT_TRUE(test, kd_aside_returns(&free));
+	if (ending) {
+		KD_WAIT(test, kd_next(own, &event));
+		KUNIT_EXPECT_EQ(test, (u32)event.event_number,
+				(u32)DAT_ASYNC_ERROR_IA_CATASTROPHIC);
+		KD_EXPECT_STATE(env, env->ep, CONNECTED);
+		complete(&stuck.go);
+	} else {
+		mutex_unlock(&conn->lock);
+	}
+	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&free));
+	KD_EXPECT_OK(test, free.ret);
+	KD_EXPECT_END(env, BROKEN);
+	flush_workqueue(kdapl_misc_wq);
+	kdapl_test_dev_fail = NULL;
+	if (!ending)
+		kd_expect_event(env, own, DAT_ASYNC_ERROR_IA_CATASTROPHIC, NULL);
+	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+static void wi_fatal_test(struct kunit *test)
+{
+	wi_fatal(test, true);
+	kd_again(test);
+	wi_fatal(test, false);
+}
+
+static DAT_EP_HANDLE wi_leaving;
+static DAT_RETURN wi_left;
+
+/* The EP is freed, and its connection reaped: nobody has a reference any more. */
+static void wi_leave(struct kdapl_conn *conn)
+{
+	DAT_EP_HANDLE ep = wi_leaving;
+
+	if (ep == DAT_HANDLE_NULL || conn->handle != ep)
+		return;
+	wi_leaving = DAT_HANDLE_NULL;
+	wi_left = dat_ep_free(ep);
+	flush_workqueue(kdapl_reap_wq);
+	rcu_barrier();
+	flush_workqueue(kdapl_reap_wq);
+}
+
+/*
+ * A connection that has ended leaves just when the device that has failed is about to end it. The
+ * next one is ended, too.
+ */
+static void wi_fatal_leave_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_ep *ep;
+
+	kd_ep(env, NULL);
+	kd_reach(env, DAT_EP_STATE_DISCONNECTED);
+	ep = env->kep;
+	refcount_inc(&ep->obj.ref);
+	wi_leaving = kd_ep_give(env);
+	wi_left = DAT_NOT_IMPLEMENTED;
+	kd_ep(env, NULL);
+	kd_connect(env);
+	kdapl_test_dev_fail = wi_leave;
+	kd_device_event(env, IB_EVENT_DEVICE_FATAL);
+	kdapl_test_dev_fail = NULL;
+	KD_EXPECT_OK(test, wi_left);
+	kd_ep_gone(test, ep);
+	KD_EXPECT_END(env, BROKEN);
+	kd_expect_event(env, env->async, DAT_ASYNC_ERROR_IA_CATASTROPHIC, NULL);
+}
+
 static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
@@ -687,6 +812,8 @@ static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_rest_test, "FLUSH-01,FLUSH-06,EPSM-24: what the device keeps, and the end"),
 	KD_CASE(wi_freed_test, "EP-FREE-03,EP-FREE-06: freed in an upcall when an event is due"),
 	KD_CASE(wi_lost_test, "EPSM-24: the device fails while a call has the EP"),
+	KD_CASE(wi_fatal_test, "EPSM-24,ASY-03,PZ-02: the device fails while its driver waits"),
+	KD_CASE(wi_fatal_leave_test, "EPSM-24,EP-FREE-03: the device fails, an EP is freed"),
 	KD_CASE(wi_removed_test, "EPSM-24,EPSM-30: broken before the device goes"),
 	KD_CASE(wi_open_test, "ASY-03,ASY-22,IA-OPEN-07: opened when the device fails"),
 	KD_CASE(wi_cr_lost_test, "CR-ACC-05,CR-HO-01,ASY-22: answered when the device fails"),
