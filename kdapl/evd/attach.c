@@ -38,8 +38,8 @@ static unsigned int attach_others_with(const struct kdapl_evd *evd, const struct
 
 /*
  * May work queues with these completion flags feed this EVD? (FLAG-15..17) A connection and the one
- * that is to replace it are both attached until it is known which of them stays. Meanwhile both keep
- * out what does not go with them. evd->mutex held.
+ * that is to replace it are both attached until it is known which of them stays. Until then both
+ * keep out what does not go with them. evd->mutex held.
  */
 static bool attach_accepts(const struct kdapl_evd *evd, const struct kdapl_conn *old, bool recv,
 			   DAT_COMPLETION_FLAGS attr)
