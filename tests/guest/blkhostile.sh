@@ -43,6 +43,14 @@ within() {
 	wait $kd_pid
 }
 order() { echo "$*" >$fuzzer/do; }
+# Why sessions ended: trace events are not rate-limited, as the log is.
+since() { : >$tracing/trace; }
+because() {	# EVENT REASON
+	until_true $((20 * slow)) grep -qE "$1: .*: ($2)\$" $tracing/trace && return
+	echo "(not because of: $2)"
+	grep "$1: " $tracing/trace
+	return 1
+}
 fuzz() { within 100 order "$@" || { kd_rc=$?; said 4; return $kd_rc; }; }
 wanted() {	# TITLE: of a scene
 	case $1 in *"$only"*) ;; *) return 1 ;; esac
@@ -83,10 +91,22 @@ undisturbed() {	# NAME
 }
 
 # ---- the hostile initiator ----
+# A message that is wrong is refused as such; only what is wrong about memory of the initiator, or
+# does not fit into a Receive, the transport has to find out.
+ends() {	# ORDER NAME
+	since
+	fuzz "$1" "$2" || return
+	case "$1 $2" in
+	"hello "* | "bad "*-key-* | "bad read-address" | "bad write-address") ;;
+	"bad "*-memory-too-small | "bad invalidation" | "bad size-beyond-inline") ;;
+	"login unknown-disk") because kdt_session_end "login refused" ;;
+	*) because kdt_session_end "protocol error" ;;
+	esac
+}
 each() {	# ORDER TITLE: with each name there is
 	for kd_name in $(cat "$fuzzer/$1"); do
 		wanted "$1 $kd_name" || continue
-		step "$2: $kd_name" fuzz "$1" "$kd_name" || said 6
+		step "$2: $kd_name" ends "$1" "$kd_name" || said 6
 	done
 	step "$2: others are not disturbed" both_work || :
 }
@@ -97,8 +117,32 @@ scene() {	# TITLE ORDER...
 	step "$kd_title" fuzz "$@" || said 6
 	step "$kd_title: others are not disturbed" both_work || :
 }
+read_only() {
+	wanted "a disk that is read-only" || return 0
+	must "a disk" null_disk 2 4
+	head -c 4194304 /dev/urandom >"$TMPDIR/as-it-was"
+	dd if="$TMPDIR/as-it-was" of=/dev/nullb2 bs=1M oflag=direct 2>/dev/null
+	must "is exported read-only" export_disk r /dev/nullb2 allow_any=1 read_only=1
+	printf %s r >/sys/module/kdblkfuzz/parameters/disk
+	step "a disk that is read-only refuses what writes" fuzz read-only || said 4
+	printf %s d >/sys/module/kdblkfuzz/parameters/disk
+	step "it is withdrawn" no_disk r
+	step "and is as it was" cmp /dev/nullb2 "$TMPDIR/as-it-was"
+	no_null_disk 2
+}
+proof() {
+	wanted "proof of a secret" || return 0
+	mkdir $kd_target/disks/d/allowed/kdblkfuzz
+	# not where the kernel has no HMAC-SHA256
+	if set_to swordfish-0123456789 $kd_target/disks/d/allowed/kdblkfuzz/secret; then
+		step "a proof is for one login of one connection" \
+			fuzz prove swordfish-0123456789 || said 4
+	fi
+	rmdir $kd_target/disks/d/allowed/kdblkfuzz
+}
 initiator() {
-	must "two disks" null_disk 0 64
+	# larger than what one DISCARD may have
+	must "two disks" null_disk 0 128
 	null_disk 1 64 discard=1
 	must "are exported" export_disk d /dev/nullb0 allow_any=1
 	must "are exported, the other one, too" export_disk h /dev/nullb1 allow_any=1
@@ -112,11 +156,17 @@ initiator() {
 	for kd_op in 2 16 17 18 19 20; do
 		wanted "before-login" || continue
 		step "a command before the login ends the connection: $kd_op" \
-			fuzz bad "before-login $kd_op"
+			ends bad "before-login $kd_op"
 	done
 	each bad "a message ends its session"
-	scene "two initiators with one id" identity
-	scene "queues that were not granted" queues
+	scene "two initiators with one id" identity h
+	if wanted "queues that were not granted"; then
+		must "another portal" portal u "$b-1" port=14421
+		scene "queues that were not granted" queues 14421
+		step "it listens no more" no_portal u
+	fi
+	read_only
+	proof
 	scene "without a keepalive the session ends" keepalive
 	scene "an initiator without Receives holds up nobody" deaf
 	scene "RDMA at the target's memory" attack $((few / 25))
@@ -485,6 +535,9 @@ empty=$(but_cqs)
 must "kdblk_target.ko loads" insmod "$KO/kdblk_target.ko"
 must "kdblk.ko loads" insmod "$KO/kdblk.ko"
 must "kdblkfuzz.ko loads" insmod "$KO/kdblkfuzz.ko" ia="$a-1" address=$there seed="$seed"
+tracefs
+echo 1 >$tracing/events/kdblk_target/kdt_session_end/enable
+echo 1 >$tracing/events/kdblk/kdblk_lost/enable
 tell "$(dmesg | sed -n 's/.*kdblkfuzz: on/on/p' | tail -1)"
 round=0
 while [ $round -lt "$rounds" ] && [ $failed = 0 ]; do

@@ -5,6 +5,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <crypto/sha2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -14,6 +15,7 @@
 #define LEND_READ	DAT_MEM_PRIV_REMOTE_READ_FLAG
 #define LEND_WRITE	DAT_MEM_PRIV_REMOTE_WRITE_FLAG
 #define POISON	0xa5
+#define HALF_OPEN	16	/* connections without a login, that the target lets in */
 
 struct session {
 	struct fz_link *link;
@@ -159,15 +161,20 @@ static int open(struct session *s, u32 keepalive_ms, u16 queues)
 	return open_with(s, keepalive_ms, queues, hello_of(0, 0, FZ_DEPTH));
 }
 
-/* The status of a command that is right; or -errno. */
-static int status_of(struct session *s, const struct kdblk_cmd *cmd)
+/* The status of a command that is right, with so many bytes behind it; or -errno. */
+static int status_with(struct session *s, const struct kdblk_cmd *cmd, u32 size)
 {
 	u32 before = s->link->nanswers;
 
-	if (fz_send(s->link, cmd, sizeof(*cmd)))
+	if (send_with(s->link, cmd, NULL, size))
 		return -EIO;
 	fz_until(s->link, s->link->nanswers > before || s->link->over, FZ_LONG_MS);
 	return s->link->nanswers > before ? le16_to_cpu(last(s->link)->rsp.status) : -ECONNRESET;
+}
+
+static int status_of(struct session *s, const struct kdblk_cmd *cmd)
+{
+	return status_with(s, cmd, 0);
 }
 
 static int read_once(struct session *s)
@@ -231,7 +238,7 @@ static int has_ended(struct session *s, const char *what, u32 answers)
 
 enum bad {
 	BAD_FIELD, BAD_ABOVE, BAD_OFFSET, BAD_DEPTH, BAD_SIZE, BAD_INLINE, BAD_AGAIN, BAD_QUEUE,
-	BAD_INVALIDATE, BAD_KEY, BAD_TWICE, BAD_READ, BAD_OLD,
+	BAD_INVALIDATE, BAD_KEY, BAD_TWICE, BAD_READ, BAD_HELLO,
 };
 
 #define INLINE	0x100		/* of a WRITE whose data follow it */
@@ -284,7 +291,8 @@ static const struct {
 	{ "read-inline-data", BAD_READ, 0 },
 	{ "read-inline-above", BAD_READ, 1 },
 	{ "read-inline-rkey", BAD_READ, 2 },
-	{ "read-inline-of-version-2", BAD_OLD },
+	{ "read-inline-of-version-2", BAD_HELLO, 0 },
+	{ "read-inline-above-memory", BAD_HELLO, 1 },
 	{ "inline-less", BAD_INLINE, 512 },
 	{ "inline-more", BAD_INLINE, 2048 },
 	{ "inline-none", BAD_INLINE, 0 },
@@ -369,21 +377,35 @@ static int bad_key(struct session *s, const char *name, u32 arg)
 	return err;
 }
 
-/* Whether the second one comes before the first is answered is not ours to say. */
-static int bad_twice(struct session *s, const char *name, bool keepalive)
+/*
+ * A tag that is in flight: the data of a WRITE has to be fetched first, a FENCE is left to a work
+ * item. Should the second one come late all the same, both are right.
+ */
+static int bad_twice(struct session *s, const char *name, bool admin)
 {
-	struct kdblk_cmd cmd = cmd_of(keepalive ? KDBLK_OP_KEEPALIVE : KDBLK_OP_FLUSH,
-				      keepalive ? KDBLK_TAG_ADMIN : 5, 0, 0);
-	int i, k;
+	struct kdblk_cmd second = admin ? cmd_of(KDBLK_OP_KEEPALIVE, KDBLK_TAG_ADMIN, 0, 0) :
+					  cmd_of(KDBLK_OP_READ, 5, 0, FZ_INLINE);
+	struct kdblk_cmd first = admin ? cmd_of(KDBLK_OP_FENCE, KDBLK_TAG_ADMIN, 0, 0) :
+					 cmd_of(KDBLK_OP_WRITE, 5, s->capacity - (1 << 20), FZ_IO);
+	u32 answers, rkey;
+	int i, err = 0;
 
-	for (i = 0; i < 200 && !s->link->over; i++) {
-		for (k = 0; k < 4; k++)
-			fz_send(s->link, &cmd, sizeof(cmd));
-		fz_until(s->link, s->link->over || s->link->sent >= 4 * (i + 1), 1000);
+	second.flags = admin ? 0 : KDBLK_CMD_INLINE;
+	for (i = 0; i < 200 && !s->link->over && !err; i++) {
+		answers = s->link->nanswers;
+		if (!admin) {
+			err = fz_lend(s->link, 5, FZ_IO / PAGE_SIZE, LEND_READ, &rkey);
+			first.rkey = cpu_to_le32(rkey);
+		}
+		err = err ?: fz_send(s->link, &first, sizeof(first)) ?:
+		      fz_send(s->link, &second, sizeof(second));
+		if (!err && !fz_until(s->link, s->link->over || s->link->nanswers >= answers + 2,
+				      FZ_LONG_MS))
+			err = fz_fail("%s: neither an end nor two answers", name);
 	}
-	if (!fz_until(s->link, s->link->over, 100))
-		pr_info("%s: never two at a time\n", name);
-	return 0;
+	if (!err && !s->link->over)
+		err = fz_fail("%s: two at a time, and the session goes on", name);
+	return err;
 }
 
 static int bad_queue(struct session *s, const char *name, u8 opcode)
@@ -418,19 +440,25 @@ static struct kdblk_cmd right_one(const struct session *s, u32 op)
 	return cmd;
 }
 
-/* The session of the others stays as it is. */
-static int bad_old(const char *name)
+/*
+ * In a session of its own, that of the others stays as it is: an inline READ of an initiator that
+ * takes no data in answers, or of more than the target has memory for.
+ */
+static int bad_hello(const char *name, bool large)
 {
 	struct kdblk_cmd cmd = cmd_of(KDBLK_OP_READ, 1, 0, 512);
-	struct kdblk_connect old = hello_of(0, 0, FZ_DEPTH);
+	struct kdblk_connect hello = hello_of(0, 0, FZ_DEPTH);
 	struct session s;
 	int err;
 
-	old.version = cpu_to_le16(KDBLK_VERSION_MIN);
-	old.answer_size = 0;
+	if (!large)
+		hello.version = cpu_to_le16(KDBLK_VERSION_MIN);
+	hello.answer_size = cpu_to_le16(large ? U16_MAX : 0);
 	cmd.flags = KDBLK_CMD_INLINE;
-	err = open_with(&s, 10000, 1, old) ?: fz_send(s.link, &cmd, sizeof(cmd)) ?:
-	      has_ended(&s, name, s.link->nanswers);
+	err = open_with(&s, 10000, 1, hello);
+	if (!err && large)
+		cmd.length = cpu_to_le32(s.inline_size + s.block);
+	err = err ?: fz_send(s.link, &cmd, sizeof(cmd)) ?: has_ended(&s, name, s.link->nanswers);
 	close(&s);
 	return err;
 }
@@ -502,8 +530,8 @@ static int bad_one(struct session *s, int i)
 		else
 			cmd.rkey = cpu_to_le32(0x1234);
 		break;
-	case BAD_OLD:
-		return bad_old(name);
+	case BAD_HELLO:
+		return bad_hello(name, arg);
 	case BAD_KEY:
 		return bad_key(s, name, arg);
 	case BAD_TWICE:
@@ -724,7 +752,7 @@ static int fence_path_0(struct session *s)
 }
 
 /* Logins with one id: of whom, and what comes of it. */
-enum { FIRST, PATH, TWIN, MACHINE, FENCE, NONE };
+enum { FIRST, PATH, TWIN, MACHINE, ELSEWHERE, LOGINS, FENCE, NONE };
 
 static const struct identity {
 	const char *what;
@@ -736,11 +764,12 @@ static const struct identity {
 } identities[] = {
 	{ "the first login", 0, FIRST, NONE, false, NONE, { NONE, NONE } },
 	{ "another path", 1, PATH, NONE, false, NONE, { 0, 1 } },
+	{ "another disk", 4, ELSEWHERE, NONE, false, NONE, { 0, 4 } },
 	{ "another machine on a path of its own", 2, MACHINE, 0, true, NONE, { 0, NONE } },
 	{ "one like another that is alive", 2, TWIN, 0, true, NONE, { 0, NONE } },
 	{ "one like another that is silent", 2, TWIN, 1, false, 0, { NONE, NONE } },
-	{ "the same again", 3, TWIN, NONE, false, 2, { 3, NONE } },
-	{ "a path is fenced", 1, FENCE, NONE, false, 3, { NONE, NONE } },
+	{ "the same again", 3, TWIN, NONE, false, 2, { 3, 4 } },
+	{ "a path is fenced", 1, FENCE, NONE, false, 3, { 4, NONE } },
 	{ "another machine, when all are silent", 2, MACHINE, NONE, false, 1, { NONE, NONE } },
 };
 
@@ -764,40 +793,47 @@ static int identity_step(const struct identity *t, struct session *s, struct kdb
 }
 
 /*
- * identity: paths of one machine are side by side; of two initiators with the same id and path,
- * and of two machines with the same id, the second one is refused while the first is alive; it
- * takes over when that is silent; an initiator that logs in again takes over at once; one path
- * fences another.
+ * identity DISK: paths of one machine are side by side; of two initiators with the same id and
+ * path, and of two machines with the same id, the second one is refused while the first is alive;
+ * it takes over when that is silent; an initiator that logs in again takes over at once; one path
+ * fences another. None of this concerns the session with the other DISK.
  */
 int fz_identity(char *arg)
 {
-	struct session *s = kcalloc(4, sizeof(*s), GFP_KERNEL);
-	struct kdblk_login *logins = kcalloc(4, sizeof(*logins), GFP_KERNEL);
+	struct session *s = kcalloc(LOGINS, sizeof(*s), GFP_KERNEL);
+	struct kdblk_login *logins = kcalloc(LOGINS, sizeof(*logins), GFP_KERNEL);
 	int i, err = s && logins ? 0 : -ENOMEM;
 
 	if (!err) {
 		logins[FIRST] = login_of(2000, 1);
 		fz_rnd_bytes(logins[FIRST].instance, sizeof(logins[FIRST].instance));
-		for (i = PATH; i <= MACHINE; i++)
+		for (i = PATH; i < LOGINS; i++)
 			logins[i] = logins[FIRST];
 		logins[PATH].path = cpu_to_le16(1);
 		logins[TWIN].instance[KDBLK_START_LEN] ^= 1;
 		logins[MACHINE].instance[0] ^= 1;
 		logins[MACHINE].path = cpu_to_le16(2);
+		memset(logins[ELSEWHERE].disk, 0, KDBLK_NAME_LEN);
+		strscpy(logins[ELSEWHERE].disk, arg, KDBLK_NAME_LEN);
+		logins[ELSEWHERE].keepalive_ms = cpu_to_le32(600000);	/* it sends none */
 	}
 	for (i = 0; i < ARRAY_SIZE(identities) && !err; i++)
 		err = identity_step(&identities[i], s, logins);
-	for (i = 0; i < 4 && s; i++)
+	err = err ?: read_once(&s[4]);
+	for (i = 0; i < LOGINS && s; i++)
 		close(&s[i]);
 	kfree(logins);
 	kfree(s);
 	return err;
 }
 
-/* queues: more than were granted, one twice, one of nobody; the session is as well as before */
+/*
+ * queues PORT: more than were granted, one twice, one of nobody, one through another portal of the
+ * target; the session is as well as before
+ */
 int fz_queues(char *arg)
 {
-	u32 granted, i;
+	u32 granted, i, port = fz_port;
 	struct session s, q[4] = {}, no;
 	struct kdblk_connect h;
 	int err = open(&s, 20000, 4);
@@ -807,6 +843,14 @@ int fz_queues(char *arg)
 	granted = le16_to_cpu(s.geo.queues);
 	if (!granted || granted > 4)
 		err = fz_fail("%u queues are granted, 4 were asked for", granted);
+	fz_port = fz_number(arg);
+	if (!err) {
+		h = hello_of(1, le64_to_cpu(s.geo.session), 4);
+		err = is_refused(&q[1], "a queue through another portal", connect(&q[1], &h),
+				 KDBLK_REFUSE_SESSION);
+		close(&q[1]);
+	}
+	fz_port = port;
 	for (i = 1; i < granted && !err; i++) {
 		h = hello_of(i, le64_to_cpu(s.geo.session), 4);
 		err = connect(&q[i], &h);
@@ -837,11 +881,147 @@ int fz_queues(char *arg)
 	return err;
 }
 
+/* read-only: of a disk that is, nothing is written, and what is lent comes back */
+int fz_read_only(char *arg)
+{
+	static const u32 ops[] = {
+		KDBLK_OP_WRITE | INLINE, KDBLK_OP_WRITE, KDBLK_OP_WRITE_ZEROES, KDBLK_OP_DISCARD,
+	};
+	struct session s;
+	int i, err = open(&s, 10000, 1);
+
+	if (!err && !(le16_to_cpu(s.geo.flags) & KDBLK_DISK_READ_ONLY))
+		err = fz_fail("the login does not say that the disk is read-only");
+	for (i = 0; i < ARRAY_SIZE(ops) && !err; i++) {
+		struct kdblk_cmd cmd = right_one(&s, ops[i]);
+		bool lent = ops[i] == KDBLK_OP_WRITE;
+		u32 rkey = 0;
+
+		if (lent)
+			err = fz_lend(s.link, 1, 1, LEND_READ, &rkey);
+		cmd.rkey = cpu_to_le32(rkey);
+		err = err ?: status_with(&s, &cmd, ops[i] & INLINE ? s.block : 0);
+		if (err != KDBLK_STATUS_READ_ONLY)
+			err = fz_fail("opcode %u: status %d", cmd.opcode, err);
+		else if (lent && last(s.link)->rkey != rkey)
+			err = fz_fail("a WRITE is refused without giving back its memory");
+		else
+			err = 0;
+	}
+	err = err ?: read_once(&s);
+	close(&s);
+	return err;
+}
+
+#if IS_REACHABLE(CONFIG_CRYPTO_LIB_SHA256)
+static void hmac(const char *secret, const void *data, u32 size, u8 *proof)
+{
+	struct {
+		u8 key[SHA256_BLOCK_SIZE];
+		u8 data[512];
+	} in = {};
+	u8 out[SHA256_BLOCK_SIZE + SHA256_DIGEST_SIZE] = {};
+	int i;
+
+	memcpy(in.key, secret, min(strlen(secret), sizeof(in.key)));
+	memcpy(in.data, data, size);
+	for (i = 0; i < SHA256_BLOCK_SIZE; i++) {
+		out[i] = in.key[i] ^ 0x5c;
+		in.key[i] ^= 0x36;
+	}
+	sha256((const u8 *)&in, SHA256_BLOCK_SIZE + size, out + SHA256_BLOCK_SIZE);
+	sha256(out, sizeof(out), proof);
+}
+
+static void prove(const char *secret, const char *role, const u8 *nonce, struct kdblk_login *login)
+{
+	struct {
+		char role[16];
+		u8 nonce[KDBLK_NONCE_LEN];
+		struct kdblk_login login;
+	} data = { .login = *login };
+
+	strscpy_pad(data.role, role, sizeof(data.role));
+	memcpy(data.nonce, nonce, sizeof(data.nonce));
+	hmac(secret, &data, sizeof(data), login->proof);
+}
+
+/* Bytes that are changed when all is proven, of which each is as good as it was. */
+static const u32 proven[] = {
+	0,
+	offsetofend(struct kdblk_login, id) - 1,
+	offsetof(struct kdblk_login, keepalive_ms),
+	offsetof(struct kdblk_login, queues),
+	offsetof(struct kdblk_login, path),
+	offsetofend(struct kdblk_login, instance) - 1,
+	offsetofend(struct kdblk_login, nonce) - 1,
+	offsetof(struct kdblk_login, proof),
+	offsetofend(struct kdblk_login, proof) - 1,
+};
+
+/* @what: what is done to a login. @nonce: of the connection it is proven for, or of this one. */
+static int prove_once(const char *what, const char *secret, const char *role, u8 *nonce, int change,
+		      int wanted)
+{
+	struct kdblk_login l = login_of(5000, 1);
+	struct kdblk_connect hello = hello_of(0, 0, 4);
+	u8 own[KDBLK_NONCE_LEN];
+	struct session s = {};
+	int err = connect(&s, &hello);
+
+	if (!err) {
+		memcpy(own, ((const struct kdblk_accept *)s.link->pdata)->nonce, sizeof(own));
+		l.queues = cpu_to_le16(2);	/* also when changed within the limits */
+		if (secret)
+			prove(secret, role, nonce ?: own, &l);
+		if (change >= 0)
+			((u8 *)&l)[change] ^= 1;
+		err = log_in(&s, &l);
+		err = err && err != -EACCES ? err : le16_to_cpu(s.geo.rsp.status);
+		if (nonce)
+			memcpy(nonce, own, sizeof(own));
+	}
+	close(&s);
+	return err == wanted ? 0 :
+	       fz_fail("%s (%d): %d instead of %d", what, change, err, wanted);
+}
+
+/* prove SECRET: the target wants it, for this login and connection; it knows our name by it */
+int fz_prove(char *secret)
+{
+	const char *role = "kdblk initiator";
+	u8 before[KDBLK_NONCE_LEN] = {};
+	int i, err;
+
+	err = prove_once("a proof", secret, role, NULL, -1, 0) ?:
+	      prove_once("no proof", NULL, role, NULL, -1, KDBLK_STATUS_UNPROVEN) ?:
+	      prove_once("the proof of a target", secret, "kdblk target", NULL, -1,
+			 KDBLK_STATUS_UNPROVEN) ?:
+	      prove_once("a proof for zeroes", secret, role, before, -1, KDBLK_STATUS_UNPROVEN) ?:
+	      prove_once("a proof for an earlier connection", secret, role, before, -1,
+			 KDBLK_STATUS_UNPROVEN);
+	for (i = 0; i < ARRAY_SIZE(proven) && !err; i++)
+		err = prove_once("another byte", secret, role, NULL, proven[i],
+				 KDBLK_STATUS_UNPROVEN);
+	return err;
+}
+#else
+int fz_prove(char *secret)
+{
+	pr_info("this kernel has no SHA-256 for a proof\n");
+	return 0;
+}
+#endif
+
 /* ---- too many, too slow, too fast, gone ---- */
 
-/* silent N: connections that say nothing, all of which end by themselves */
+/*
+ * silent N: connections that say nothing, all of which end by themselves. While the first one has
+ * not, there are no more than the target lets in.
+ */
 int fz_silent(char *arg)
 {
+	unsigned long first_ends = jiffies + msecs_to_jiffies(4500);
 	u32 i, n = fz_number(arg), up = 0;
 	struct session *s = kvcalloc(n, sizeof(*s), GFP_KERNEL);
 	int err = 0;
@@ -852,6 +1032,8 @@ int fz_silent(char *arg)
 		struct kdblk_connect h = hello_of(0, 0, 1);
 
 		up += !connect(&s[i], &h);
+		if (up > HALF_OPEN && !err && time_before(jiffies, first_ends))
+			err = fz_fail("%u connections without a login at a time", up);
 	}
 	for (i = 0; i < n; i++) {
 		if (s[i].link && !err)

@@ -144,6 +144,8 @@ int fz_hello(char *arg);
 int fz_login(char *arg);
 int fz_identity(char *arg);
 int fz_queues(char *arg);
+int fz_read_only(char *arg);
+int fz_prove(char *secret);
 int fz_silent(char *arg);
 int fz_keepalive(char *arg);
 int fz_inflight(char *arg);

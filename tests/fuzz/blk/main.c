@@ -112,6 +112,8 @@ static const struct order orders[] = {
 	{ "login", fz_login },
 	{ "identity", fz_identity },
 	{ "queues", fz_queues },
+	{ "read-only", fz_read_only },
+	{ "prove", fz_prove },
 	{ "silent", fz_silent },
 	{ "keepalive", fz_keepalive },
 	{ "inflight", fz_inflight },
