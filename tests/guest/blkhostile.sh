@@ -213,6 +213,25 @@ rights() {	# NAME: as it should be, and not because nothing was done
 	fuzz clean || kd_rc=1
 	fuzz serve good && return $kd_rc
 }
+says() {	# WORDS: the reason of the last failure
+	grep -qE "$1" $kd_initiator/v/last_error && return
+	echo "(not '$1', but: $(cat $kd_initiator/v/last_error))"
+	return 1
+}
+why_none() {	# NAME: what the error has to say
+	case $1 in
+	accept-leave | login-leave) says "the connection ended at once" ;;
+	accept-*) says "is not a kdblk target" ;;
+	geo-*) says "sent invalid properties of its disk" ;;
+	login-status-7) says "has no memory for a session" ;;
+	login-status-64) says "has no disk 'x'" ;;
+	login-status-65) says "denies disk 'x'" ;;
+	login-status-*) says "refused the login with status ${1##*-}\$" ;;
+	login-silent) says "did not answer the login" ;;
+	login-invalidate) ;;	# of a key that nobody has
+	login-*) says "ended at once: the target broke the protocol" ;;
+	esac
+}
 # What is wrong before there is a disk: no disk, an error, and another attempt is welcome.
 stillborn() {	# NAME
 	fuzz serve "$1" || return
@@ -222,7 +241,8 @@ stillborn() {	# NAME
 	0) echo "(it connects)"; leaves; return 1 ;;
 	99) return 1 ;;
 	esac
-	! is v live && [ "$(cat $kd_initiator/v/device)" = "" ] && [ ! -e /dev/kdblk0 ] && rights "$1"
+	! is v live && [ "$(cat $kd_initiator/v/device)" = "" ] && [ ! -e /dev/kdblk0 ] &&
+		why_none "$1" && rights "$1"
 }
 # What is strange only: nothing hangs or breaks.
 odd() {	# NAME
@@ -234,9 +254,9 @@ odd() {	# NAME
 		2>/dev/null || [ $? != 99 ] || return
 	leaves && rights "$1"
 }
-pattern() {
+pattern() {	# [BYTES]: in blocks of so many
 	head -c 1048576 /dev/urandom >"$TMPDIR/pattern"
-	within 120 dd if="$TMPDIR/pattern" of="$(device v)" bs=64k oflag=direct conv=notrunc,fsync \
+	within 120 dd if="$TMPDIR/pattern" of="$(device v)" bs="${1:-64k}" oflag=direct conv=notrunc,fsync \
 		2>/dev/null
 }
 matches() {	# [BYTES COUNT]: in blocks of so many bytes
@@ -247,12 +267,26 @@ matches() {	# [BYTES COUNT]: in blocks of so many bytes
 # Once: the session ends, everything is done again, and right.
 once() {	# NAME
 	kd_n=$(losses)
-	fuzz serve "$1" 1 && pattern || return
+	since
+	fuzz serve "$1" 1 || return
+	case $1 in
+	# two commands with memory that is lent, one with its data, all at a time
+	answer-*-key*) pattern 132k ;;
+	*) pattern ;;
+	esac || return
 	case $1 in
 	answer-data-*) matches 4k 256 ;;	# the data of small READs comes in the answer
 	*) matches ;;
 	esac || return
 	is v live || return
+	case $1 in
+	*-status-*) ;;
+	*-mute) because kdblk_lost "the target did not answer a command in time" ;;
+	# What is not lent, or no longer so, and what does not fit, the transport finds out.
+	*-leave | *-late-* | *-wrong-way | *-beyond | *-steal | *-flood | *-other-key | \
+		*-size-60000) ;;
+	*) because kdblk_lost "the target broke the protocol" ;;
+	esac || return
 	case $1 in
 	*-status-*) ;;
 	*) lost_more "$kd_n" || { echo "(the session was not ended)"; return 1; } ;;
@@ -273,10 +307,25 @@ always() {	# NAME
 }
 keepalive() {	# NAME
 	kd_n=$(losses)
+	since
 	# A session in which nothing was answered counts as a failed attempt.
 	within 60 dd if="$(device v)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null &&
 		fuzz serve "$1" 1 && until_true $((20 * slow)) lost_more "$kd_n" &&
-		until_true $((20 * slow)) is v live && rights "$1"
+		until_true $((20 * slow)) is v live || return
+	case $1 in
+	*-mute) because kdblk_lost "the target did not answer a keepalive" ;;
+	*) because kdblk_lost "the target broke the protocol" ;;
+	esac && rights "$1"
+}
+# Whose disk is another one after the loss of a session gets none of the commands that were lost.
+differs() {	# NAME
+	fuzz serve "$1" && refused reads v && until_true $((20 * slow)) is v failed || return
+	case $1 in
+	*-capacity) says "has shrunk" ;;
+	*-queues) says "now grants 1 queues, before 2" ;;
+	*-depth) says "now grants a depth of 8, before 16" ;;
+	*) says "differs from the one before" ;;
+	esac && rights "$1" && connects
 }
 # A machine that crashes loses what it had not flushed; the next flush says so, once.
 restarted() {
@@ -431,6 +480,15 @@ mute_path() {
 	step "it leaves" leaves
 	attributes $kd_initiator/v fast_io_fail_ms=1 reconnect_max=1000
 	step "the first path connects, with commands that are to fail soon" connects
+	for kd_name in fence-long fence-status-777; do
+		since
+		fuzz serve $kd_name 1
+		reads v
+		step "the path that is asked about it is lost: $kd_name" because kdblk_lost \
+			"the target (broke the protocol|refused to end another path)"
+		fuzz serve good
+		step "both come back" until_true $((20 * slow)) both_live
+	done
 	fuzz serve fence-mute 1
 	dd if="$(device v)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null &
 	kd_read=$!
@@ -491,6 +549,10 @@ target() {
 			step "and what it wrote is there" matches ;;
 		*)	step "the session ends, and goes on: $kd_name" once "$kd_name" || said 4 ;;
 		esac
+	done
+	for kd_name in $(grep -E '^differs-' $fuzzer/serve); do
+		wanted "target $kd_name" || continue
+		step "a disk that is another one is not used: $kd_name" differs "$kd_name" || said 4
 	done
 	for kd_name in $(grep -E '^alive-' $fuzzer/serve); do
 		wanted "target $kd_name" || continue

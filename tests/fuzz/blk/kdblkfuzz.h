@@ -63,6 +63,8 @@ struct fz_link {
 	void (*heard)(struct fz_link *link, const void *msg, u32 length);
 	void (*moved)(struct fz_link *link, u32 cookie, bool ok);
 	u16 queue, depth;
+	bool holds;			/* the answer to the command with this tag */
+	u32 held;
 	struct kdblk_cmd cmds[FZ_DEPTH];	/* that are worked on */
 };
 

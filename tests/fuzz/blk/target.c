@@ -27,7 +27,9 @@ enum act {
 	LOGIN_INVALIDATE, LOGIN_LEAVE, LOGIN_JUNK,
 	ANSWER, TAG_IDLE, TWICE, OPCODE, SIZE, DATA, NO_INVALIDATION, OTHER_KEY, MUTE, LEAVE,
 	LATE_WRITE, LATE_READ, WRONG_WAY, BEYOND, STEAL, FLOOD, EARLY, RANDOM,
-	ALIVE, ALIVE_MUTE, ALIVE_TWICE, ALIVE_LONG, RESTART, RESTART_UNSEEN, FENCE_MUTE,
+	SWAPPED_KEYS, STRAY_KEY, DIFFERS, DIFFERS_ACCEPT,
+	ALIVE, ALIVE_MUTE, ALIVE_TWICE, ALIVE_LONG, ALIVE_ELSEWHERE, RESTART, RESTART_UNSEEN,
+	FENCE_MUTE, FENCE_LONG, FENCE_STATUS,
 };
 
 #define ROW(name, act, type, field, bytes, to) \
@@ -78,11 +80,13 @@ static const struct {
 	ROW("geo-block-1024", LOGIN, login_rsp, block_size, 4, 1024),
 	ROW("geo-block-ffffffff", LOGIN, login_rsp, block_size, 4, 0xffffffff),
 	ROW("geo-physical-0", LOGIN, login_rsp, physical_block_size, 4, 0),
+	ROW("geo-physical-256", LOGIN, login_rsp, physical_block_size, 4, 256),
 	ROW("geo-physical-3000", LOGIN, login_rsp, physical_block_size, 4, 3000),
 	ROW("geo-physical-80000000", LOGIN, login_rsp, physical_block_size, 4, 0x80000000),
 	ROW("geo-max-io-0", LOGIN, login_rsp, max_io, 4, 0),
 	ROW("geo-max-io-512", LOGIN, login_rsp, max_io, 4, 512),
 	ROW("geo-max-io-odd", LOGIN, login_rsp, max_io, 4, 65537),
+	ROW("geo-max-io-2m", LOGIN, login_rsp, max_io, 4, 2 << 20),
 	ROW("geo-max-io-ffffffff", LOGIN, login_rsp, max_io, 4, 0xffffffff),
 	ROW("geo-max-range-0", LOGIN, login_rsp, max_range, 4, 0),
 	ROW("geo-max-range-odd", LOGIN, login_rsp, max_range, 4, 1000),
@@ -129,6 +133,9 @@ static const struct {
 	{ "answer-data-8192", DATA, { .value = 8192 } },
 	{ "answer-without-invalidation", NO_INVALIDATION },
 	{ "answer-other-key", OTHER_KEY },
+	/* the right one, of another command; and one, where no memory is lent */
+	{ "answer-swapped-keys", SWAPPED_KEYS },
+	{ "answer-stray-key", STRAY_KEY },
 	{ "answer-mute", MUTE },
 	{ "answer-leave", LEAVE },
 	{ "answer-late-write", LATE_WRITE },
@@ -145,6 +152,7 @@ static const struct {
 	ROW("alive-opcode", ALIVE, rsp, opcode, 1, KDBLK_OP_READ),
 	{ "alive-twice", ALIVE_TWICE },
 	{ "alive-long", ALIVE_LONG },
+	{ "alive-on-queue-1", ALIVE_ELSEWHERE },
 	ROW("alive-reserved", ALIVE, rsp, reserved[3], 1, 1),
 	{ "alive-reserved-last", ALIVE, FZ_LAST(kdblk_alive_rsp, reserved, 1) },
 	ROW("alive-capacity-less", ALIVE, alive_rsp, capacity, 8, DISK - 512),
@@ -156,6 +164,18 @@ static const struct {
 	{ "restart-unseen", RESTART_UNSEEN },
 	/* one path is lost and cannot come back; what is asked about it is not answered */
 	{ "fence-mute", FENCE_MUTE },
+	/* the same, but the answer is not right */
+	{ "fence-long", FENCE_LONG },
+	{ "fence-status-777", FENCE_STATUS },
+	/* a command ends the session, and in the next one this is another disk or target */
+	ROW("differs-block", DIFFERS, login_rsp, block_size, 4, 4096),
+	ROW("differs-max-io", DIFFERS, login_rsp, max_io, 4, FZ_IO / 2),
+	ROW("differs-max-range", DIFFERS, login_rsp, max_range, 4, 1 << 19),
+	ROW("differs-flags", DIFFERS, login_rsp, flags, 2, DISK_FLAGS ^ KDBLK_DISK_CACHE),
+	{ "differs-serial", DIFFERS, FZ_LAST(kdblk_login_rsp, serial[6], 'E') },
+	ROW("differs-capacity", DIFFERS, login_rsp, capacity, 8, DISK - 4096),
+	ROW("differs-queues", DIFFERS, login_rsp, queues, 2, 1),
+	ROW("differs-depth", DIFFERS_ACCEPT, accept, depth, 2, FZ_DEPTH / 2),
 };
 
 const struct fz_table fz_acts = FZ_TABLE(acts);
@@ -198,9 +218,54 @@ static bool patch(enum act act, void *msg)
 	return yes;
 }
 
+/* The session has ended, and something is different now. */
+static bool differs(enum act act, void *msg)
+{
+	if (acts[tgt.number].act != act || !tgt.done)
+		return false;
+	fz_patch(msg, &acts[tgt.number].patch);
+	return true;
+}
+
+static bool fences(void)
+{
+	enum act act = acts[tgt.number].act;
+
+	return act == FENCE_MUTE || act == FENCE_LONG || act == FENCE_STATUS;
+}
+
 static void leave(struct fz_link *link)
 {
 	dat_ep_disconnect(link->ep, DAT_CLOSE_ABRUPT_FLAG);
+}
+
+/* The command that was held back. @rkey: what the answer invalidates, or 0 */
+static void answer_held(struct fz_link *link, u32 rkey)
+{
+	const struct kdblk_cmd *cmd = &link->cmds[link->held];
+	struct kdblk_rsp rsp = { .tag = cmd->tag, .opcode = cmd->opcode };
+
+	link->holds = false;
+	if (rkey)
+		fz_send_invalidate(link, &rsp, sizeof(rsp), rkey);
+	else
+		fz_send(link, &rsp, sizeof(rsp));
+}
+
+static u32 held_key(const struct fz_link *link)
+{
+	return le32_to_cpu(link->cmds[link->held].rkey);
+}
+
+static struct fz_link *on_queue_1(void)
+{
+	struct fz_link *link;
+
+	list_for_each_entry(link, &tgt.links, node) {
+		if (link->queue == 1 && link->up)
+			return link;
+	}
+	return NULL;
 }
 
 static void answer_admin(struct fz_link *link, u8 opcode, u32 size)
@@ -210,8 +275,12 @@ static void answer_admin(struct fz_link *link, u8 opcode, u32 size)
 		.capacity = cpu_to_le64(DISK),
 	} };
 
+	if (link->holds)	/* no other command came that was to go wrong with it */
+		answer_held(link, held_key(link));
 	if (now(ALIVE_MUTE))
 		return;
+	if (acts[tgt.number].act == ALIVE_ELSEWHERE && on_queue_1() && now(ALIVE_ELSEWHERE))
+		link = on_queue_1();
 	patch(ALIVE, rsp);
 	if (now(ALIVE_LONG))
 		size = sizeof(struct kdblk_login_rsp);
@@ -256,6 +325,7 @@ static void answer_login(struct fz_link *link, const struct kdblk_login *login)
 	if (now(LOGIN_LONG))
 		size++;
 	patch(LOGIN, rsp);
+	differs(DIFFERS, rsp);
 	if (patch(LOGIN_REFUSED, rsp))
 		size = sizeof(rsp->rsp);
 	if (now(LOGIN_JUNK)) {
@@ -346,11 +416,13 @@ static void answer(struct fz_link *link, u32 tag)
 	}
 	if (now(RESTART_UNSEEN))
 		tgt.boot++;
-	if (now(FENCE_MUTE)) {
-		leave(link);
+	if ((acts[tgt.number].act == DIFFERS || acts[tgt.number].act == DIFFERS_ACCEPT) &&
+	    tgt.done) {
+		fz_fail("%s: a command comes all the same", acts[tgt.number].name);
 		return;
 	}
-	if (now(LEAVE)) {
+	if (now(FENCE_MUTE) || now(FENCE_LONG) || now(FENCE_STATUS) || now(DIFFERS) ||
+	    now(DIFFERS_ACCEPT) || now(LEAVE)) {
 		leave(link);
 		return;
 	}
@@ -388,6 +460,29 @@ static void answer(struct fz_link *link, u32 tag)
 	if (now(STEAL))
 		trespass(link, fz_rnd(2), tag, fz_rnd(2) ? 0 : (uintptr_t)fz_listen,
 			 fz_rnd(64) << 8 | fz_rnd(256));
+	if (acts[tgt.number].act == SWAPPED_KEYS && lent && tgt.times) {
+		if (!link->holds) {
+			link->held = tag;
+			link->holds = true;
+			return;
+		}
+		n = held_key(link);
+		answer_held(link, rkey);
+		if (now(SWAPPED_KEYS))
+			rkey = n;
+	}
+	/* An inline WRITE is here before the data of those sent with it. */
+	if (acts[tgt.number].act == STRAY_KEY && tgt.times) {
+		if (write && !lent && !link->holds) {
+			link->held = tag;
+			link->holds = true;
+			return;
+		}
+		if (lent && link->holds && now(STRAY_KEY)) {
+			answer_held(link, rkey);
+			return;
+		}
+	}
 	if (lent && now(NO_INVALIDATION))
 		lent = false;
 	if (lent && now(OTHER_KEY))
@@ -452,10 +547,10 @@ static const char *what_is_wrong(const struct kdblk_cmd *cmd, u32 length)
 
 static void heard(struct fz_link *link, const void *msg, u32 length)
 {
-	struct kdblk_rsp done = {
+	struct kdblk_rsp done[2] = { {
 		.tag = cpu_to_le16(KDBLK_TAG_ADMIN),
 		.opcode = KDBLK_OP_FENCE,
-	};
+	} };
 	const struct kdblk_cmd *cmd = msg;
 	const char *wrong;
 	u64 offset;
@@ -470,10 +565,13 @@ static void heard(struct fz_link *link, const void *msg, u32 length)
 		return;
 	}
 	if (length >= sizeof(*cmd) && cmd->opcode == KDBLK_OP_FENCE) {
+		if (acts[tgt.number].act == FENCE_STATUS)
+			done[0].status = cpu_to_le16(777);
 		if (acts[tgt.number].act == FENCE_MUTE)
 			pr_info("a FENCE is not answered\n");
 		else
-			fz_send(link, &done, sizeof(done));
+			fz_send(link, done, acts[tgt.number].act == FENCE_LONG ? sizeof(done) :
+						sizeof(*done));
 		return;
 	}
 	wrong = what_is_wrong(cmd, length);
@@ -561,7 +659,7 @@ static void requested(DAT_CR_HANDLE cr)
 		reject(cr, NULL, 0);
 		return;
 	}
-	if (acts[tgt.number].act == FENCE_MUTE) {
+	if (fences()) {
 		reject(cr, &no, sizeof(no));
 		return;
 	}
@@ -586,6 +684,7 @@ static void requested(DAT_CR_HANDLE cr)
 	link->depth = min_t(u16, le16_to_cpu(hello.depth), FZ_DEPTH);
 	yes.depth = cpu_to_le16(link->depth);
 	patch(ACCEPT, &yes);
+	differs(DIFFERS_ACCEPT, &yes);
 	if (now(ACCEPT_EMPTY))
 		size = 0;
 	gone = now(ACCEPT_LEAVE);
