@@ -304,8 +304,11 @@ static DAT_RETURN kdblk_post_lent(struct kdblk_queue *q, struct kdblk_slot *slot
 	DAT_RETURN ret;
 
 	ret = kdat_lmr_next_contexts(slot->lmr, &lkey, &slot->rkey);
-	if (ret != DAT_SUCCESS)
+	if (ret != DAT_SUCCESS) {
+		/* What is there is of the last command with this tag; this one is not sent. */
+		atomic_set(&slot->answered, 0);
 		return ret;
+	}
 	cmd->rkey = cpu_to_le32(slot->rkey);
 	cmd->address = cpu_to_le64(zb ? 0 : sg_phys(io->sgl));
 	slot->lent = true;
