@@ -310,7 +310,12 @@ keepalive() {	# NAME
 	since
 	# A session in which nothing was answered counts as a failed attempt.
 	within 60 dd if="$(device v)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null &&
-		fuzz serve "$1" 1 && until_true $((20 * slow)) lost_more "$kd_n" &&
+		fuzz serve "$1" 1 || return
+	case $1 in
+	# A command is under way whose memory is lent.
+	*-invalidate) within 60 dd if="$(device v)" of=/dev/null bs=64k count=1 iflag=direct \
+		2>/dev/null ;;
+	esac && until_true $((20 * slow)) lost_more "$kd_n" &&
 		until_true $((20 * slow)) is v live || return
 	case $1 in
 	*-mute) because kdblk_lost "the target did not answer a keepalive" ;;

@@ -28,8 +28,8 @@ enum act {
 	ANSWER, TAG_IDLE, TWICE, OPCODE, SIZE, DATA, NO_INVALIDATION, OTHER_KEY, MUTE, LEAVE,
 	LATE_WRITE, LATE_READ, WRONG_WAY, BEYOND, STEAL, FLOOD, EARLY, RANDOM,
 	SWAPPED_KEYS, STRAY_KEY, DIFFERS, DIFFERS_ACCEPT,
-	ALIVE, ALIVE_MUTE, ALIVE_TWICE, ALIVE_LONG, ALIVE_ELSEWHERE, RESTART, RESTART_UNSEEN,
-	FENCE_MUTE, FENCE_LONG, FENCE_STATUS,
+	ALIVE, ALIVE_MUTE, ALIVE_TWICE, ALIVE_LONG, ALIVE_ELSEWHERE, ALIVE_INVALIDATE,
+	RESTART, RESTART_UNSEEN, FENCE_MUTE, FENCE_LONG, FENCE_STATUS,
 };
 
 #define ROW(name, act, type, field, bytes, to) \
@@ -153,6 +153,8 @@ static const struct {
 	{ "alive-twice", ALIVE_TWICE },
 	{ "alive-long", ALIVE_LONG },
 	{ "alive-on-queue-1", ALIVE_ELSEWHERE },
+	/* of memory that another command has lent */
+	{ "alive-invalidate", ALIVE_INVALIDATE },
 	ROW("alive-reserved", ALIVE, rsp, reserved[3], 1, 1),
 	{ "alive-reserved-last", ALIVE, FZ_LAST(kdblk_alive_rsp, reserved, 1) },
 	ROW("alive-capacity-less", ALIVE, alive_rsp, capacity, 8, DISK - 512),
@@ -268,6 +270,17 @@ static struct fz_link *on_queue_1(void)
 	return NULL;
 }
 
+static struct fz_link *that_holds(void)
+{
+	struct fz_link *link;
+
+	list_for_each_entry(link, &tgt.links, node) {
+		if (link->holds && link->up)
+			return link;
+	}
+	return NULL;
+}
+
 static void answer_admin(struct fz_link *link, u8 opcode, u32 size)
 {
 	struct kdblk_alive_rsp rsp[5] = { {
@@ -275,6 +288,10 @@ static void answer_admin(struct fz_link *link, u8 opcode, u32 size)
 		.capacity = cpu_to_le64(DISK),
 	} };
 
+	if (that_holds() && now(ALIVE_INVALIDATE)) {
+		fz_send_invalidate(link, rsp, size, held_key(that_holds()));
+		return;
+	}
 	if (link->holds)	/* no other command came that was to go wrong with it */
 		answer_held(link, held_key(link));
 	if (now(ALIVE_MUTE))
@@ -470,6 +487,11 @@ static void answer(struct fz_link *link, u32 tag)
 		answer_held(link, rkey);
 		if (now(SWAPPED_KEYS))
 			rkey = n;
+	}
+	if (acts[tgt.number].act == ALIVE_INVALIDATE && lent && tgt.times) {
+		link->held = tag;
+		link->holds = true;
+		return;
 	}
 	/* An inline WRITE is here before the data of those sent with it. */
 	if (acts[tgt.number].act == STRAY_KEY && tgt.times) {
