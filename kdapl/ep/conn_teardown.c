@@ -578,19 +578,22 @@ static void conn_dev_hold(struct kdapl_dev_conn *dev_conn)
 static void conn_dev_fail(struct kdapl_dev_conn *dev_conn)
 {
 	struct kdapl_conn *conn = container_of(dev_conn, struct kdapl_conn, dev_conn);
+	bool begun = READ_ONCE(conn->state) != KDAPL_CONN_IDLE;
 
 	kdapl_test_point(kdapl_test_dev_fail, conn);
-	/* do not wait for an end that is under way, which may be waiting for the device */
-	if (kdapl_conn_stopping(conn))
-		goto out;
-	/* under the lock, an attempt that starts now sees the failure, or is seen here */
-	mutex_lock(&conn->lock);
-	if (conn->state != KDAPL_CONN_IDLE) {
+	/*
+	 * Under the lock, an attempt that starts now sees the failure, or is seen here. Other
+	 * holders may be waiting for the device, so do not wait for them.
+	 */
+	if (!begun) {
+		mutex_lock(&conn->lock);
+		begun = conn->state != KDAPL_CONN_IDLE;
+		mutex_unlock(&conn->lock);
+	}
+	if (begun && !kdapl_conn_stopping(conn)) {
 		atomic_cmpxchg(&conn->reason, KDAPL_END_NONE, DAT_CONNECTION_EVENT_BROKEN);
 		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);
 	}
-	mutex_unlock(&conn->lock);
-out:
 	kdapl_conn_put(conn);
 }
 

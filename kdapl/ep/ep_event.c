@@ -115,7 +115,8 @@ void kdapl_ep_ended(struct kdapl_conn *conn)
 	if (reason == KDAPL_END_PEER)
 		reason = DAT_CONNECTION_EVENT_DISCONNECTED;
 	/* if it broke before it was established, that is the outcome of the attempt */
-	if (reason == DAT_CONNECTION_EVENT_BROKEN && !READ_ONCE(ep->obj.ia->dead)) {
+	if (reason == DAT_CONNECTION_EVENT_BROKEN && !READ_ONCE(ep->obj.ia->dead) &&
+	    !READ_ONCE(conn->dev->fatal)) {
 		if (old == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
 			reason = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
 		else if (old == DAT_EP_STATE_COMPLETION_PENDING)

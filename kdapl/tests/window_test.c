@@ -698,29 +698,37 @@ static void wi_dev_fails(struct kdapl_conn *conn)
 	WRITE_ONCE(wi_failing, conn);
 }
 
+enum wi_how {
+	WI_ENDING,	/* a connection is being ended, and the driver waits */
+	WI_BUSY,	/* somebody has the lock of a connection, and may wait */
+	WI_IDLE,	/* the same of an idle one, where the failure has to wait, too */
+};
+
 /*
  * The device fails while its driver waits for it, on behalf of a connection: whoever has nothing
- * to do with that connection does not wait. @ending: the connection is being ended already, so
- * that consumers are told at once, too.
+ * to do with that connection does not wait. Nor do consumers wait to be told, unless it was idle.
  */
-static void wi_fatal(struct kunit *test, bool ending)
+static void wi_fatal(struct kunit *test, enum wi_how how)
 {
-	struct kd_env *env = kd_connected(test, NULL);
-	struct kdapl_conn *conn = kd_conn_of(env);
+	struct kd_env *env = how == WI_IDLE ? kd_open(test, NULL) : kd_connected(test, NULL);
 	struct ib_event fatal = {
 		.device = fake_ib_device(env->dev), .event = IB_EVENT_DEVICE_FATAL,
 	};
 	DAT_EVD_HANDLE own = DAT_HANDLE_NULL;
 	DAT_IA_HANDLE ia = kd_ia_more(env, &own);
+	struct kdapl_conn *conn;
 	struct wi_stuck stuck;
 	struct kd_aside free;
 	DAT_PZ_HANDLE pz;
 	DAT_EVENT event;
 
+	if (how == WI_IDLE)
+		kd_ep(env, NULL);
+	conn = kd_conn_of(env);
 	KD_ASSERT_OK(test, dat_pz_create(ia, &pz));
 	init_completion(&stuck.begun);
 	init_completion(&stuck.go);
-	if (ending) {
+	if (how == WI_ENDING) {
 		fake_ib_at(env->dev, FAKE_IB_TO_ERR, 1, wi_stick, &stuck);
 		fake_ib_qp_event(env->qp, IB_EVENT_QP_FATAL);
 		KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&stuck.begun, KD_LONG));
@@ -733,30 +741,34 @@ static void wi_fatal(struct kunit *test, bool ending)
 	KD_WAIT(test, READ_ONCE(wi_failing));
 	kd_aside_call(test, &free, dat_pz_free, pz);
 	KUNIT_EXPECT_TRUE(test, kd_aside_returns(&free));
-	if (ending) {
+	if (how != WI_IDLE) {
 		KD_WAIT(test, kd_next(own, &event));
 		KUNIT_EXPECT_EQ(test, (u32)event.event_number,
 				(u32)DAT_ASYNC_ERROR_IA_CATASTROPHIC);
 		KD_EXPECT_STATE(env, env->ep, CONNECTED);
-		complete(&stuck.go);
-	} else {
-		mutex_unlock(&conn->lock);
 	}
+	if (how == WI_ENDING)
+		complete(&stuck.go);
+	else
+		mutex_unlock(&conn->lock);
 	KUNIT_ASSERT_TRUE(test, kd_aside_wait(&free));
 	KD_EXPECT_OK(test, free.ret);
-	KD_EXPECT_END(env, BROKEN);
+	if (how != WI_IDLE)
+		KD_EXPECT_END(env, BROKEN);
+	else
+		kd_expect_event(env, own, DAT_ASYNC_ERROR_IA_CATASTROPHIC, NULL);
 	flush_workqueue(kdapl_misc_wq);
 	kdapl_test_dev_fail = NULL;
-	if (!ending)
-		kd_expect_event(env, own, DAT_ASYNC_ERROR_IA_CATASTROPHIC, NULL);
 	KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 }
 
 static void wi_fatal_test(struct kunit *test)
 {
-	wi_fatal(test, true);
+	wi_fatal(test, WI_ENDING);
 	kd_again(test);
-	wi_fatal(test, false);
+	wi_fatal(test, WI_BUSY);
+	kd_again(test);
+	wi_fatal(test, WI_IDLE);
 }
 
 static DAT_EP_HANDLE wi_leaving;
