@@ -528,13 +528,12 @@ static struct mod_beside {
 	bool solicited;		/* the EVD would not notify of everything */
 } mod_beside;
 
-static void mod_beside_make(struct kdapl_ep *ep)
+static void mod_beside_create(void *arg)
 {
-	struct mod_beside *beside = &mod_beside;
+	struct mod_beside *beside = arg;
 	struct kd_env *env = beside->env;
 	DAT_EP_ATTR attr;
 
-	beside->solicited = READ_ONCE(ep->conf.recv_evd->solicited);
 	kd_attr(&attr);
 	if (beside->recv)
 		attr.recv_completion_flags = beside->flags;
@@ -543,6 +542,17 @@ static void mod_beside_make(struct kdapl_ep *ep)
 	beside->ret = dat_ep_create(env->ia, env->pz, beside->recv ? env->recv : DAT_HANDLE_NULL,
 				    beside->recv ? DAT_HANDLE_NULL : env->recv, env->conn, &attr,
 				    &beside->ep);
+}
+
+/* Another thread, since this one has the lock of the EP. */
+static void mod_beside_make(struct kdapl_ep *ep)
+{
+	struct kunit *test = mod_beside.env->test;
+	struct kd_aside aside;
+
+	mod_beside.solicited = READ_ONCE(ep->conf.recv_evd->solicited);
+	kd_aside(test, &aside, mod_beside_create, &mod_beside);
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
 }
 
 /*
