@@ -9,8 +9,8 @@
 
 #include <linux/stringify.h>
 
-#define KDAPL_VERSION_MAJOR	1
-#define KDAPL_VERSION_MINOR	0
+#define KDAPL_VERSION_MAJOR	0
+#define KDAPL_VERSION_MINOR	9
 #define KDAPL_VERSION_PATCH	0
 #define KDAPL_VERSION		__stringify(KDAPL_VERSION_MAJOR) "." \
 				__stringify(KDAPL_VERSION_MINOR) "." \
