@@ -771,21 +771,30 @@ static void wi_fatal_test(struct kunit *test)
 	wi_fatal(test, WI_IDLE);
 }
 
+static struct kunit *wi_leave_test;
 static DAT_EP_HANDLE wi_leaving;
 static DAT_RETURN wi_left;
 
 /* The EP is freed, and its connection reaped: nobody has a reference any more. */
-static void wi_leave(struct kdapl_conn *conn)
+static void wi_leave_now(void *arg)
 {
-	DAT_EP_HANDLE ep = wi_leaving;
-
-	if (ep == DAT_HANDLE_NULL || conn->handle != ep)
-		return;
-	wi_leaving = DAT_HANDLE_NULL;
-	wi_left = dat_ep_free(ep);
+	wi_left = dat_ep_free(wi_leaving);
 	flush_workqueue(kdapl_reap_wq);
 	rcu_barrier();
 	flush_workqueue(kdapl_reap_wq);
+}
+
+/* In another thread: this work item must not wait for what the reaper waits for. */
+static void wi_leave(struct kdapl_conn *conn)
+{
+	struct kunit *test = wi_leave_test;
+	struct kd_aside aside;
+
+	if (wi_leaving == DAT_HANDLE_NULL || conn->handle != wi_leaving)
+		return;
+	kd_aside(test, &aside, wi_leave_now, NULL);
+	KUNIT_EXPECT_TRUE(test, kd_aside_wait(&aside));
+	wi_leaving = DAT_HANDLE_NULL;
 }
 
 /*
@@ -803,6 +812,7 @@ static void wi_fatal_leave_test(struct kunit *test)
 	refcount_inc(&ep->obj.ref);
 	wi_leaving = kd_ep_give(env);
 	wi_left = DAT_NOT_IMPLEMENTED;
+	wi_leave_test = test;
 	kd_ep(env, NULL);
 	kd_connect(env);
 	kdapl_test_dev_fail = wi_leave;
