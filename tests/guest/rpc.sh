@@ -46,6 +46,12 @@ part_ping() {
 	step "it unloads" rmmod kdping
 	step "an address of no adapter is refused" \
 		refused $in0 insmod "$KO/kdping.ko" listen=192.0.2.99
+	must "it serves" insmod "$KO/kdping.ko" listen=any
+	step "it wants no more than it has, and something" insmod "$KO/kdrpcfuzz.ko" \
+		ia="$a-1" connect=192.0.2.1 port=4711 ping=Y
+	step "and says so each time" test "$(dmesg | grep -c 'kdping: .*EPROTO')" = 3
+	step "the hostile client unloads" rmmod kdrpcfuzz
+	step "it unloads" rmmod kdping
 	step "a port where nobody listens is refused" \
 		refused $in0 insmod "$KO/kdping.ko" connect=192.0.2.1
 }
@@ -155,20 +161,26 @@ undisturbed() {	# CLIENTS
 	[ "$(dmesg | grep -c 'kdrpc: .*: connected')" -le $(($1 + kd_broke)) ] ||
 		{ dmesg | grep -w kdrpc; return 1; }
 }
-wrong_answers() { [ "$(cat /sys/module/kdrpcfuzz/parameters/faults)" -ge 16 ]; }
+wrong_answers() { [ "$(cat /sys/module/kdrpcfuzz/parameters/faults)" -ge 2 ]; }
+hostile() { insmod "$KO/kdrpcfuzz.ko" ia="$a-1" connect=$there "$@"; }
 part_rubbish() {
 	must "the server loads" serve
-	# Few threads: with many, a connect under lockdep takes longer than soft-iWARP waits, 10 s.
-	must "clients call" call clients=4 threads=1 count=0
+	# Two calls at a time, for the hostile server. With many threads a connect under lockdep
+	# takes longer than soft-iWARP waits, 10 s.
+	must "clients call" call clients=4 threads=2 count=0
 	step "calls are answered" go_on
-	step "a hostile client: each connection ends" \
-		insmod "$KO/kdrpcfuzz.ko" ia="$a-1" connect=$there rounds=2
+	step "a hostile client: there are too many of it; each connection ends" hostile crowd=Y
+	step "the other clients go on" go_on
+	step "the hostile client unloads" rmmod kdrpcfuzz
+	echo N >/sys/module/kdrpc_server/parameters/invalidate
+	step "the same for a server that takes back no memory by its answers" hostile seed=2
 	step "the other clients go on" go_on
 	step "and were not disturbed" undisturbed 4
 	step "the hostile client unloads" rmmod kdrpcfuzz
 	step "the server unloads" no_server
 	must "a hostile server takes its place" insmod "$KO/kdrpcfuzz.ko" ia="$b-1"
 	step "clients give up each connection" until_true 120 wrong_answers
+	step "at once, and not because nothing more comes" refused logged 'given up: no answer'
 	step "the hostile server unloads" rmmod kdrpcfuzz
 	must "the server loads" serve
 	step "the same clients go on" go_on

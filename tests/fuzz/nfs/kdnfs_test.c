@@ -411,6 +411,7 @@ static void kdnfs_private(struct kunit *test)
 {
 	static const u8 ours[] = { 0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 3 };
 	static const u8 server[12] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 0, 63 };	/* padded */
+	static const u8 other[] = { 0xf6, 0xab, 0x0e, 0x19, 1, 1, 3, 3 };
 	static const u8 newer[] = { 0xf6, 0xab, 0x0e, 0x18, 2, 1, 3, 3 };
 	struct kx_private a = { .invalidate = true, .send = 4096, .recv = 4096 }, b;
 	struct kx_limits limits;
@@ -429,10 +430,13 @@ static void kdnfs_private(struct kunit *test)
 	kx_limits_of(&a, &b, &limits);
 	KUNIT_EXPECT_EQ(test, limits.send, 4096u - KX_CALL_HEADER_MAX);
 	KUNIT_EXPECT_EQ(test, limits.recv, 1024u - KX_REPLY_HEADER_MAX);
-	/* Without private data, with too little, and with that of another version. */
+	/* Without private data, with too little, with that of another protocol or version. */
 	kx_private_decode(NULL, 0, &b);
 	KUNIT_EXPECT_EQ(test, b.recv, 1024u);
 	kx_private_decode(server, 7, &b);
+	KUNIT_EXPECT_EQ(test, b.recv, 1024u);
+	kx_private_decode(other, sizeof(other), &b);
+	KUNIT_EXPECT_FALSE(test, b.invalidate);
 	KUNIT_EXPECT_EQ(test, b.recv, 1024u);
 	kx_private_decode(newer, sizeof(newer), &b);
 	KUNIT_EXPECT_EQ(test, b.recv, 1024u);
