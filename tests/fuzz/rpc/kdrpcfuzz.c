@@ -322,6 +322,7 @@ static const struct bad_answer {
 	bool first;		/* the turn is that of a slot that was never used */
 	u32 key;		/* invalidated, beside the one that was lent */
 	bool theirs;		/* what was lent for the other call is invalidated */
+	bool stale;		/* what was lent for an earlier call of the slot is */
 	u8 op;			/* only to such a call */
 	bool lent;		/* only to a call that lends memory */
 	bool twice;		/* two, the first one right, and without a key */
@@ -340,6 +341,7 @@ static const struct bad_answer {
 	{ sizeof(struct kdrpc_answer), .lent = true, .key = 0x100 },
 	{ sizeof(struct kdrpc_answer), .lent = true, .theirs = true },
 	{ sizeof(struct kdrpc_answer), .op = KDRPC_ECHO, .theirs = true },
+	{ sizeof(struct kdrpc_answer), .op = KDRPC_ECHO, .stale = true },
 };
 
 #define ANSWER_AT	(64 * RECEIVES)
@@ -349,6 +351,7 @@ struct fuzz_peer {
 	struct test_peer peer;		/* first */
 	struct kdrpc_request calls[2];	/* that wait, the older one first */
 	u32 ncalls;
+	u32 keys[KDRPC_SLOTS];		/* that were last lent and given back */
 	u32 right;			/* calls to answer rightly before the fault */
 	bool done;			/* the fault was sent */
 };
@@ -365,6 +368,11 @@ static u32 fuzz_result(struct fuzz_peer *p, const struct kdrpc_request *call)
 		return le32_to_cpu(call->value);
 	kdrpc_fill(data, length, le32_to_cpu(call->value));
 	return crc32_le(~0, data, length);
+}
+
+static u32 *fuzz_key(struct fuzz_peer *p, const struct kdrpc_request *call)
+{
+	return &p->keys[le16_to_cpu(call->slot) % KDRPC_SLOTS];
 }
 
 static void fuzz_answer_rightly(struct fuzz_peer *p, const struct kdrpc_request *call)
@@ -384,8 +392,9 @@ static void fuzz_answer_rightly(struct fuzz_peer *p, const struct kdrpc_request 
 	};
 	if (call->op == KDRPC_GET)
 		dat_ep_post_rdma_write(p->peer.end.ep, 1, &iov, test_cookie(NULL), &to, 0);
-	test_peer_send(&p->peer, ANSWER_AT, sizeof(*answer), length ? le32_to_cpu(call->key) : 0,
-		       0);
+	if (length)
+		*fuzz_key(p, call) = le32_to_cpu(call->key);
+	test_peer_send(&p->peer, ANSWER_AT, sizeof(*answer), length ? *fuzz_key(p, call) : 0, 0);
 }
 
 static void fuzz_answer_wrongly(struct fuzz_peer *p, const struct bad_answer *bad,
@@ -406,16 +415,18 @@ static void fuzz_answer_wrongly(struct fuzz_peer *p, const struct bad_answer *ba
 	}
 	if (bad->theirs)
 		key = le32_to_cpu(other->key);
+	else if (bad->stale)
+		key = *fuzz_key(p, call);
 	else if (bad->key || bad->own_key)
 		key = le32_to_cpu(call->key) + bad->key;
 	test_peer_send(&p->peer, ANSWER_AT, bad->length, key, 0);
 }
 
-static bool fuzz_suits(const struct bad_answer *bad, const struct kdrpc_request *call,
-		       const struct kdrpc_request *other)
+static bool fuzz_suits(struct fuzz_peer *p, const struct bad_answer *bad,
+		       const struct kdrpc_request *call, const struct kdrpc_request *other)
 {
 	return (!bad->op || call->op == bad->op) && (!bad->lent || call->length) &&
-	       (!bad->theirs || other->length);
+	       (!bad->theirs || other->length) && (!bad->stale || *fuzz_key(p, call));
 }
 
 /*
@@ -436,15 +447,15 @@ static void fuzz_heard(struct test_peer *peer, void *message)
 	calls[p->ncalls++ ? 1 : 0] = *(struct kdrpc_request *)message;
 	if (p->ncalls < 2)
 		return;
-	if (p->right || (!fuzz_suits(bad, &calls[0], &calls[1]) &&
-			 !fuzz_suits(bad, &calls[1], &calls[0]))) {
+	if (p->right || (!fuzz_suits(p, bad, &calls[0], &calls[1]) &&
+			 !fuzz_suits(p, bad, &calls[1], &calls[0]))) {
 		p->right -= !!p->right;
 		fuzz_answer_rightly(p, &calls[0]);
 		calls[0] = calls[1];
 		return;
 	}
 	p->done = true;
-	i = fuzz_suits(bad, &calls[0], &calls[1]) ? 0 : 1;
+	i = fuzz_suits(p, bad, &calls[0], &calls[1]) ? 0 : 1;
 	fuzz_answer_wrongly(p, bad, &calls[i], &calls[!i]);
 	fuzz_sent[kind]++;
 	for (least = fuzz_sent[0], i = 1; i < ARRAY_SIZE(fuzz_sent); i++)
