@@ -529,7 +529,8 @@ static void kdnfs_place(struct kunit *test)
 				KUNIT_EXPECT_LE_MSG(test, end, (u32)TAIL, "case %u, length %u", i,
 						    length);
 			else
-				KUNIT_EXPECT_LE_MSG(test, (u8 *)buf.tail[0].iov_base + end - message,
+				KUNIT_EXPECT_LE_MSG(test,
+						    (u8 *)buf.tail[0].iov_base + end - message,
 						    (long)length, "case %u, length %u", i, length);
 		}
 	}
