@@ -201,6 +201,8 @@ prepare() {	# ATTRIBUTE=VALUE...
 			depth=16 keepalive_ms=500 reconnect_delay_ms=100 reconnect_max=3 "$@"
 }
 connects() { within 60 set_to 1 $kd_initiator/v/connect && is v live; }
+# A failure is one, not that of all that follow.
+alive_again() { is v live >/dev/null || { fuzz serve good && connects; }; }
 leaves() {
 	within 100 set_to 0 $kd_initiator/v/connect && is v idle &&
 		[ "$(cat $kd_initiator/v/device)" = "" ]
@@ -554,15 +556,18 @@ target() {
 			step "and what it wrote is there" matches ;;
 		*)	step "the session ends, and goes on: $kd_name" once "$kd_name" || said 4 ;;
 		esac
+		alive_again
 	done
 	for kd_name in $(grep -E '^differs-' $fuzzer/serve); do
 		wanted "target $kd_name" || continue
 		step "a disk that is another one is not used: $kd_name" differs "$kd_name" || said 4
+		alive_again
 	done
 	for kd_name in $(grep -E '^alive-' $fuzzer/serve); do
 		wanted "target $kd_name" || continue
 		step "a keepalive that is not right ends the session: $kd_name" keepalive "$kd_name" ||
 			said 4
+		alive_again
 	done
 	step "it leaves" leaves
 	# The last one takes minutes.

@@ -287,13 +287,15 @@ static void answer_admin(struct fz_link *link, u8 opcode, u32 size)
 		.rsp = { .tag = cpu_to_le16(KDBLK_TAG_ADMIN), .opcode = opcode },
 		.capacity = cpu_to_le64(DISK),
 	} };
+	struct fz_link *holds;
 
 	if (that_holds() && now(ALIVE_INVALIDATE)) {
 		fz_send_invalidate(link, rsp, size, held_key(that_holds()));
 		return;
 	}
-	if (link->holds)	/* no other command came that was to go wrong with it */
-		answer_held(link, held_key(link));
+	/* No other command came that was to go wrong with it, on whatever queue. */
+	while ((holds = that_holds()))
+		answer_held(holds, held_key(holds));
 	if (now(ALIVE_MUTE))
 		return;
 	if (acts[tgt.number].act == ALIVE_ELSEWHERE && on_queue_1() && now(ALIVE_ELSEWHERE))
