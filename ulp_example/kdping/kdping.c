@@ -213,7 +213,9 @@ static int kdping_send(struct kdping_conn *conn, u32 length, u32 crc)
 
 	msg->length = cpu_to_le32(length);
 	msg->rmr_context = cpu_to_le32(conn->buf.rmr_context);
-	msg->address = cpu_to_le64((uintptr_t)conn->buf.addr);
+	/* Only with a key: an address alone would tell the peer where this kernel's memory is. */
+	if (conn->buf.rmr_context)
+		msg->address = cpu_to_le64((uintptr_t)conn->buf.addr);
 	msg->crc = cpu_to_le32(crc);
 	return kdping_post(conn, DAT_DTO_SEND, NULL) ?: kdping_wait(&conn->request);
 }

@@ -83,7 +83,7 @@ static void kx_conn_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLE
 		spin_lock(&conn->kx->lock);
 		up = conn->kx->conn == conn;
 		if (up)
-			queue_work(kx_wq, &conn->end_work);
+			queue_work(kx_end_wq, &conn->end_work);
 		spin_unlock(&conn->kx->lock);
 		if (up)
 			xprt_force_disconnect(&conn->kx->xprt);
@@ -108,11 +108,10 @@ static DAT_RETURN kx_register_part(struct kx_conn *conn, DAT_PADDR *pages,
 /* The memory of messages, and four bytes that a server may pad its data with. */
 static DAT_RETURN kx_register(struct kx_conn *conn)
 {
-	const DAT_REGION_DESCRIPTION pad = { .for_va = &conn->pad_bytes };
+	DAT_REGION_DESCRIPTION pad;
 	struct kx_xprt *kx = conn->kx;
 	DAT_RETURN ret = DAT_SUCCESS;
 	DAT_PADDR pages[KX_PART];
-	DAT_VADDR at = 0;
 	u32 i, n;
 
 	BUILD_BUG_ON(KX_REQS % KX_PART);
@@ -126,12 +125,15 @@ static DAT_RETURN kx_register(struct kx_conn *conn)
 		ret = ret ?: kx_register_part(conn, pages, DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
 					      &conn->recv[n]);
 	}
-	ret = ret ?: dat_lmr_kcreate(conn->ia, DAT_MEM_TYPE_VIRTUAL, pad, sizeof(conn->pad_bytes),
-				     conn->pz, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA,
-				     DAT_MEM_OPTIMIZE_DONT_CARE, &conn->pad_lmr, NULL,
-				     &conn->pad.handle, NULL, &at);
-	conn->pad.offset = at;
-	return ret;
+	/* Zero-based, so that no server learns an address; that takes the start of a page. */
+	conn->pad_page = (void *)get_zeroed_page(GFP_KERNEL);
+	if (ret == DAT_SUCCESS && !conn->pad_page)
+		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	pad.for_va = conn->pad_page;
+	return ret ?: dat_lmr_kcreate(conn->ia, DAT_MEM_TYPE_VIRTUAL, pad, XDR_UNIT, conn->pz,
+				      DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_ZB,
+				      DAT_MEM_OPTIMIZE_DONT_CARE, &conn->pad_lmr, NULL,
+				      &conn->pad.handle, NULL, &conn->pad.offset);
 }
 
 /* Connections report their own ends. But an EVD that is not read fills up. */
@@ -241,6 +243,7 @@ static void kx_conn_free(struct kx_conn *conn)
 	cancel_work_sync(&conn->end_work);	/* no upcall queues it any more */
 	if (conn->ia)
 		dat_ia_close(conn->ia, DAT_CLOSE_ABRUPT_FLAG);
+	free_page((unsigned long)conn->pad_page);
 	kfree(conn);
 }
 

@@ -210,7 +210,7 @@ struct kx_part {
  * @recv: the pages of all buffers for replies
  * @pad_lmr: where a server may write XDR padding
  * @pad: segment of @pad_lmr, its length aside
- * @pad_bytes: its memory
+ * @pad_page: its memory
  * @pad_gone: a reply has invalidated its key, so it is offered no more
  * @limits: longest messages inline
  * @mr_pages: pages of an MR
@@ -231,7 +231,7 @@ struct kx_conn {
 	struct kx_part send[KX_PARTS], recv[KX_PARTS];
 	DAT_LMR_HANDLE pad_lmr;
 	struct kx_seg pad;
-	__be32 pad_bytes;
+	void *pad_page;
 	bool pad_gone;
 	struct kx_limits limits;
 	u32 mr_pages;
@@ -265,7 +265,7 @@ static inline DAT_LMR_TRIPLET kx_segment(const struct kx_part *parts, u32 number
 }
 
 /* transport.c */
-extern struct workqueue_struct *kx_wq;
+extern struct workqueue_struct *kx_wq, *kx_end_wq;
 void kx_req_put(struct kx_req *req);
 void kx_close(struct rpc_xprt *xprt);
 

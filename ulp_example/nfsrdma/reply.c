@@ -196,6 +196,7 @@ static const char *kx_reply(struct kx_conn *conn, struct kx_req *req, struct kx_
 
 	if (!req->signalled)
 		kx_sent(kx, req);
+	kx_reply_put(kx, req);		/* of a connection that ended */
 	req->rep = rep;			/* kept until the slot is free, or the call is sent again */
 	req->status = kx_reply_status(kx, rep, req);
 	if (dto->operation == DAT_DTO_RECEIVE_WITH_INVALIDATE &&

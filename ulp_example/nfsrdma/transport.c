@@ -26,6 +26,11 @@ static const struct rpc_timeout kx_timeout = {
 };
 
 struct workqueue_struct *kx_wq;
+/*
+ * Its work items allocate nothing and wait for no peer: memory that reclaim waits for is taken back
+ * here even if one of kx_wq, which connects, waits for memory itself.
+ */
+struct workqueue_struct *kx_end_wq;
 
 /* ---- requests ---- */
 
@@ -410,25 +415,38 @@ err_free:
 	return ERR_PTR(err);
 }
 
+static void kx_wqs_destroy(void)
+{
+	if (kx_end_wq)
+		destroy_workqueue(kx_end_wq);
+	if (kx_wq)
+		destroy_workqueue(kx_wq);
+}
+
 static int __init kx_init(void)
 {
 	int err;
 
 	kx_wq = alloc_workqueue("kdat_xprtrdma", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!kx_wq)
-		return -ENOMEM;
+	kx_end_wq = alloc_workqueue("kdat_xprtrdma_end", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!kx_wq || !kx_end_wq) {
+		err = -ENOMEM;
+		goto out;
+	}
 	err = xprt_register_transport(&kx_class);
 	if (err == -EEXIST)
 		pr_err("proto=rdma already belongs to another module: unload rpcrdma first\n");
-	if (err)
-		destroy_workqueue(kx_wq);
+	if (!err)
+		return 0;
+out:
+	kx_wqs_destroy();
 	return err;
 }
 
 static void __exit kx_exit(void)
 {
 	xprt_unregister_transport(&kx_class);
-	destroy_workqueue(kx_wq);
+	kx_wqs_destroy();
 }
 
 module_init(kx_init);

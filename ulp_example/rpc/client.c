@@ -175,6 +175,7 @@ static void kdrpc_start(struct kdrpc_client *c, struct list_head *done)
 			return;
 		call->err = kdat_errno(ret);
 		list_move_tail(&call->node, done);
+		n--;			/* this slot is still free: for the next one */
 	}
 }
 
@@ -528,8 +529,10 @@ void kdrpc_client_close(struct kdrpc_client *c)
 	wake_up_all(&c->wait);
 	cancel_delayed_work_sync(&c->work);
 	kdrpc_set_ready(c, false);
-	/* Graceful, so that the server's last answers are acknowledged; then wait for the end. */
+	/* Graceful, so that the server's last answers are acknowledged; but no server may block it. */
 	dat_ep_disconnect(c->ep, DAT_CLOSE_GRACEFUL_FLAG);
+	wait_event_timeout(c->wait, READ_ONCE(c->event) != DAT_CONNECTION_EVENT_ESTABLISHED, 5 * HZ);
+	dat_ep_disconnect(c->ep, DAT_CLOSE_ABRUPT_FLAG);
 	kdat_ep_drain(c->ep);
 	kdrpc_close(c);			/* no upcall queues the work any more */
 	cancel_delayed_work_sync(&c->work);

@@ -57,6 +57,7 @@ struct kdrpc_adapter {
 	struct list_head node;
 	struct delayed_work work;
 	bool iwarp, said;
+	bool leaving;			/* the work item has nothing to do any more */
 	DAT_IA_HANDLE ia;		/* NULL: it does not listen */
 	DAT_EVD_HANDLE async_evd, evd, conn_evd, cr_evd;
 	DAT_PZ_HANDLE pz;
@@ -497,6 +498,8 @@ static void kdrpc_adapter_work(struct work_struct *work)
 	struct kdrpc_adapter *ad = container_of(work, struct kdrpc_adapter, work.work);
 	DAT_RETURN ret;
 
+	if (READ_ONCE(ad->leaving))
+		return;
 	if (ad->ia && kdat_ia_lost(ad->ia)) {
 		kdrpc_close(ad);
 		return;
@@ -525,8 +528,9 @@ static void kdrpc_adapter_work(struct work_struct *work)
 static void kdrpc_adapter_free(struct kdrpc_adapter *ad)
 {
 	list_del(&ad->node);
+	WRITE_ONCE(ad->leaving, true);	/* an upcall may still queue the work */
 	cancel_delayed_work_sync(&ad->work);
-	kdrpc_close(ad);			/* ends the upcall that may have queued the work */
+	kdrpc_close(ad);		/* ends the upcalls that queue it */
 	cancel_delayed_work_sync(&ad->work);
 	kfree(ad);
 }
