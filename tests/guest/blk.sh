@@ -697,6 +697,9 @@ secret() {
 	step "it says why, too" grep -q "did not prove" "$kd_initiator/d/last_error"
 	echo >"$kd_initiator/d/secret"
 	step "neither asks the other one" set_to 1 "$kd_initiator/d/connect"
+	set_to $kd_key "$kd_allowed/secret"
+	step "who has not proven anything is left when there is a secret" \
+		until_true 30 is d failed
 	step "leaves" leave d
 	rmdir "$kd_allowed"
 }

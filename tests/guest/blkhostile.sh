@@ -135,7 +135,7 @@ proof() {
 	mkdir $kd_target/disks/d/allowed/kdblkfuzz
 	# not where the kernel has no HMAC-SHA256
 	if set_to swordfish-0123456789 $kd_target/disks/d/allowed/kdblkfuzz/secret; then
-		step "a proof is for one login of one connection" \
+		step "a proof is for one login of one connection, or one of its queues" \
 			fuzz prove swordfish-0123456789 || said 4
 	fi
 	rmdir $kd_target/disks/d/allowed/kdblkfuzz

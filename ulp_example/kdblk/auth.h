@@ -39,6 +39,7 @@
 /* The first bytes of what is proven, so that neither side can use the proof of the other. */
 #define KDBLK_ROLE_INITIATOR	"kdblk initiator"
 #define KDBLK_ROLE_TARGET	"kdblk target\0\0\0"
+#define KDBLK_ROLE_QUEUE	"kdblk queue\0\0\0\0"
 
 struct kdblk_secret {
 	size_t length;		/* 0: there is none */
@@ -108,7 +109,7 @@ static inline int kdblk_hmac(const struct kdblk_secret *secret, const u8 *data, 
 /**
  * kdblk_secret_prove - compute a proof
  * @secret: the secret; not empty
- * @role: KDBLK_ROLE_INITIATOR or KDBLK_ROLE_TARGET
+ * @role: KDBLK_ROLE_INITIATOR, KDBLK_ROLE_TARGET or KDBLK_ROLE_QUEUE
  * @nonce: what the other side has chosen for this connection
  * @message: what is proven with it
  * @length: its length, at most that of struct kdblk_login
@@ -132,6 +133,29 @@ static inline int kdblk_secret_prove(const struct kdblk_secret *secret, const ch
 	memcpy(data.nonce, nonce, sizeof(data.nonce));
 	memcpy(data.message, message, length);
 	return kdblk_hmac(secret, (const u8 *)&data, size, proof);
+}
+
+/**
+ * kdblk_queue_prove - compute the proof that a queue belongs to a session
+ * @secret: the secret; not empty
+ * @nonce: that of the acceptance of queue 0
+ * @hello: private data of the queue's connection request; complete, but for its proof
+ * @proof: result
+ *
+ * Context: may sleep; allocates nothing.
+ * Return: 0 or an errno.
+ */
+static inline int kdblk_queue_prove(const struct kdblk_secret *secret, const u8 *nonce,
+				    const struct kdblk_connect *hello,
+				    u8 proof[KDBLK_QUEUE_PROOF_LEN])
+{
+	u8 all[SHA256_DIGEST_SIZE];
+	int err = kdblk_secret_prove(secret, KDBLK_ROLE_QUEUE, nonce, hello,
+				     offsetof(struct kdblk_connect, proof), all);
+
+	if (!err)
+		memcpy(proof, all, KDBLK_QUEUE_PROOF_LEN);
+	return err;
 }
 
 /* Takes the same time however much of them is the same. */

@@ -29,6 +29,7 @@
 #define KDBLK_START_LEN		8	/* first bytes of an instance: of the machine's start */
 #define KDBLK_NONCE_LEN		16	/* random bytes, others for each login */
 #define KDBLK_PROOF_LEN		32	/* HMAC-SHA256 */
+#define KDBLK_QUEUE_PROOF_LEN	12	/* its first bytes, for lack of room */
 #define KDBLK_TARGET_PROOF_LEN	16	/* the first bytes of one */
 #define KDBLK_MAX_QUEUES	256
 #define KDBLK_MAX_DEPTH		1024	/* commands in flight on a queue */
@@ -45,7 +46,7 @@ struct kdblk_connect {
 	__le64 session;		/* the session this queue joins; queue 0: zero */
 	__le16 depth;		/* the queue will use tags 0 to depth - 1 */
 	__le16 answer_size;	/* data bytes in an answer; version 2: zero */
-	__u8 reserved[12];	/* zero */
+	__u8 proof[KDBLK_QUEUE_PROOF_LEN];	/* that it belongs to the session; queue 0: zero */
 };
 
 static_assert(sizeof(struct kdblk_connect) == 32);

@@ -596,8 +596,8 @@ static const struct {
 	HELLO("depth-0", FORMAT, depth, 2, 0),
 	HELLO("depth-1025", FORMAT, depth, 2, 1025),
 	HELLO("depth-65535", FORMAT, depth, 2, 65535),
-	{ "reserved-first", KDBLK_REFUSE_FORMAT, 0, 0, FZ_PATCH(kdblk_connect, reserved[0], 1, 1) },
-	{ "reserved-last", KDBLK_REFUSE_FORMAT, 0, 0, FZ_LAST(kdblk_connect, reserved, 1) },
+	{ "proof-first", KDBLK_REFUSE_FORMAT, 0, 0, FZ_PATCH(kdblk_connect, proof[0], 1, 1) },
+	{ "proof-last", KDBLK_REFUSE_FORMAT, 0, 0, FZ_LAST(kdblk_connect, proof, 1) },
 };
 
 const struct fz_table fz_hellos = FZ_TABLE(hellos);
@@ -986,6 +986,63 @@ static int prove_once(const char *what, const char *secret, const char *role, u8
 	       fz_fail("%s (%d): %d instead of %d", what, change, err, wanted);
 }
 
+/* Another queue of a session; @change: a byte of its request, when that is proven. */
+static int join(const struct session *to, const char *what, const char *secret, const u8 *nonce,
+		int change, u16 reason)
+{
+	struct kdblk_connect hello = hello_of(1, le64_to_cpu(to->geo.session), 4);
+	struct {
+		char role[16];
+		u8 nonce[KDBLK_NONCE_LEN];
+		u8 hello[offsetof(struct kdblk_connect, proof)];
+	} data = { .role = "kdblk queue" };
+	u8 proof[KDBLK_PROOF_LEN];
+	struct session s = {};
+	int err;
+
+	memcpy(data.nonce, nonce, sizeof(data.nonce));
+	memcpy(data.hello, &hello, sizeof(data.hello));
+	if (secret) {
+		hmac(secret, &data, sizeof(data), proof);
+		memcpy(hello.proof, proof, sizeof(hello.proof));
+	}
+	if (change >= 0)
+		((u8 *)&hello)[change] ^= 1;
+	err = connect(&s, &hello);
+	if (reason)
+		err = is_refused(&s, what, err, reason);
+	else if (err)
+		fz_fail("%s: %d", what, err);
+	close(&s);
+	return err;
+}
+
+static int prove_queue(const char *secret)
+{
+	const u32 depth = offsetof(struct kdblk_connect, depth);
+	const u32 first = offsetof(struct kdblk_connect, proof);
+	struct kdblk_connect hello = hello_of(0, 0, 4);
+	const u16 no = KDBLK_REFUSE_SESSION;
+	struct kdblk_login l = login_of(5000, 2);
+	u8 nonce[KDBLK_NONCE_LEN], zeroes[KDBLK_NONCE_LEN] = {};
+	struct session s = {};
+	int err = connect(&s, &hello);
+
+	if (!err) {
+		memcpy(nonce, ((const struct kdblk_accept *)s.link->pdata)->nonce, sizeof(nonce));
+		prove(secret, "kdblk initiator", nonce, &l);
+		err = log_in(&s, &l);
+	}
+	err = err ?: join(&s, "a queue without a proof", NULL, nonce, -1, no) ?:
+	      join(&s, "a queue proven for zeroes", secret, zeroes, -1, no) ?:
+	      join(&s, "a queue of another depth", secret, nonce, depth, no) ?:
+	      join(&s, "a queue with another proof", secret, nonce, first, no) ?:
+	      join(&s, "a queue with another proof", secret, nonce, sizeof(hello) - 1, no) ?:
+	      join(&s, "a queue with its proof", secret, nonce, -1, 0);
+	close(&s);
+	return err;
+}
+
 /* prove SECRET: the target wants it, for this login and connection; it knows our name by it */
 int fz_prove(char *secret)
 {
@@ -999,7 +1056,8 @@ int fz_prove(char *secret)
 			 KDBLK_STATUS_UNPROVEN) ?:
 	      prove_once("a proof for zeroes", secret, role, before, -1, KDBLK_STATUS_UNPROVEN) ?:
 	      prove_once("a proof for an earlier connection", secret, role, before, -1,
-			 KDBLK_STATUS_UNPROVEN);
+			 KDBLK_STATUS_UNPROVEN) ?:
+	      prove_queue(secret);
 	for (i = 0; i < ARRAY_SIZE(proven) && !err; i++)
 		err = prove_once("another byte", secret, role, NULL, proven[i],
 				 KDBLK_STATUS_UNPROVEN);

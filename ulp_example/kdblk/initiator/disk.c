@@ -167,7 +167,7 @@ static void kdblk_limits(const struct kdblk_disk *disk, u32 segments, struct kdb
 {
 	const struct kdblk_login_rsp *geo = &disk->geometry;
 	u16 flags = le16_to_cpu(geo->flags);
-	u32 range = le32_to_cpu(geo->max_range) >> SECTOR_SHIFT;
+	u32 range = le32_to_cpu(geo->max_range);
 
 	lim->logical_block_size = le32_to_cpu(geo->block_size);
 	lim->physical_block_size = max(le32_to_cpu(geo->physical_block_size),
@@ -175,13 +175,17 @@ static void kdblk_limits(const struct kdblk_disk *disk, u32 segments, struct kdb
 	lim->max_hw_sectors = disk->max_io >> SECTOR_SHIFT;
 	lim->max_segments = segments;
 	lim->virt_boundary_mask = disk->limits.boundary - 1;
-	if (flags & KDBLK_DISK_DISCARD) {
-		lim->max_hw_discard_sectors = range;
+	/* The block layer does not split what is larger than a granularity beyond the range. */
+	lim->discard_granularity = max(le32_to_cpu(geo->discard_granularity),
+				       lim->physical_block_size);
+	if (flags & KDBLK_DISK_DISCARD && lim->discard_granularity <= range) {
+		lim->max_hw_discard_sectors = range >> SECTOR_SHIFT;
 		lim->max_discard_segments = 1;
-		lim->discard_granularity = le32_to_cpu(geo->discard_granularity);
+	} else {
+		lim->discard_granularity = 0;
 	}
 	if (flags & KDBLK_DISK_WRITE_ZEROES)
-		lim->max_write_zeroes_sectors = range;
+		lim->max_write_zeroes_sectors = min(range, KDBLK_MAX_ZEROES) >> SECTOR_SHIFT;
 	if (flags & KDBLK_DISK_CACHE)
 		lim->features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
 	if (flags & KDBLK_DISK_ROTATIONAL)

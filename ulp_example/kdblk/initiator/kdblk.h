@@ -33,6 +33,8 @@
 
 #define KDBLK_ADDRESS_LEN	(INET6_ADDRSTRLEN + 16)	/* including a scope */
 #define KDBLK_IO_TIMEOUT	(30 * HZ)	/* of a command; then the session ends */
+/* of one WRITE_ZEROES; a disk that writes them has to do a whole queue of these in time */
+#define KDBLK_MAX_ZEROES	(8u << 20)
 #define KDBLK_CONNECT_TIMEOUT	(5 * HZ)	/* of one queue */
 #define KDBLK_AGAIN_MS		100	/* delay before resending after KDBLK_STATUS_RESOURCE */
 #define KDBLK_FENCES_TOLD	10	/* log a FENCE if the target is asked so often */

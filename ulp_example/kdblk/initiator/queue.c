@@ -649,6 +649,12 @@ int kdblk_queue_connect(struct kdblk_queue *q)
 	int err;
 
 	q->conn_event = 0;
+	if (q->index && disk->secret.length) {
+		err = kdblk_queue_prove(&disk->secret, disk->queues[0].accept.nonce, &hello,
+					hello.proof);
+		if (err)
+			return kdblk_why(disk, err, "the proof of the secret cannot be computed");
+	}
 	err = kdblk_queue_attach(q) ?: kdblk_queue_ep(q);
 	for (i = 0; !err && i <= q->asked; i++)
 		err = kdblk_check(kdblk_name(disk), "dat_ep_post_recv", kdblk_post_receive(q, i));

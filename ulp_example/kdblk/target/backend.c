@@ -53,6 +53,8 @@ static int kdt_disk_check_bdev(struct kdt_disk *disk)
 	if (kdblk_bdev_rotational(bdev))
 		disk->flags |= KDBLK_DISK_ROTATIONAL;
 	disk->discard_granularity = max(bdev_discard_granularity(bdev), disk->block_size);
+	if (disk->discard_granularity > KDT_MAX_RANGE)	/* no DISCARD would do anything */
+		disk->discard_granularity = disk->block_size;
 	return 0;
 }
 
@@ -368,5 +370,9 @@ void kdt_execute_slow(struct kdt_cmd *cmd)
 	if (!throttled)
 		current->flags &= ~PF_LOCAL_THROTTLE;
 	cmd->status = kdt_status(errno_to_blk_status(err));
+	/* The file system reports a lost write once: if this were repeated, it would succeed. */
+	if (cmd->status == KDBLK_STATUS_RESOURCE && !cmd->q->s->disk->bdev &&
+	    (cmd->opcode == KDBLK_OP_FLUSH || cmd->flags & KDBLK_CMD_FUA))
+		cmd->status = KDBLK_STATUS_IO;
 	kdt_answer(cmd);
 }

@@ -82,6 +82,8 @@ static ssize_t kdt_name_secret_store(struct config_item *item, const char *page,
 		return kdt_disk_fail(disk, err, "this kernel has no HMAC-SHA256 for secrets");
 	mutex_lock(&kdt_lock);
 	swap(kdt_to_name(item)->secret, secret);
+	if (kdt_to_name(item)->secret.length)
+		kdt_end_unproven(disk, item->ci_name);
 	mutex_unlock(&kdt_lock);
 	kdblk_secret_clear(&secret);
 	return count;

@@ -64,8 +64,10 @@ static u16 kdt_check_hello(DAT_CR_HANDLE cr, struct kdblk_connect *hello)
 	version = le16_to_cpu(hello->version);
 	if (version < KDBLK_VERSION_MIN || version > KDBLK_VERSION)
 		return KDBLK_REFUSE_VERSION;
-	if (memchr_inv(hello->reserved, 0, sizeof(hello->reserved)) ||
-	    (version == KDBLK_VERSION_MIN && hello->answer_size) ||
+	if (version == KDBLK_VERSION_MIN && hello->answer_size)
+		return KDBLK_REFUSE_FORMAT;
+	if (((!queue || version == KDBLK_VERSION_MIN) &&
+	     memchr_inv(hello->proof, 0, sizeof(hello->proof))) ||
 	    !depth || depth > KDBLK_MAX_DEPTH || queue >= KDBLK_MAX_QUEUES ||
 	    !queue != !hello->session)
 		return KDBLK_REFUSE_FORMAT;

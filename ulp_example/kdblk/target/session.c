@@ -351,18 +351,47 @@ static struct kdt_session *kdt_session_create(struct kdt_adapter *adapter)
 	return s;
 }
 
-static struct kdt_session *kdt_session_find(struct kdt_adapter *adapter, u64 number)
+static struct kdt_name *kdt_find_name(struct kdt_disk *disk, const char *initiator)
+{
+	struct kdt_name *name;
+
+	lockdep_assert_held(&kdt_lock);
+	list_for_each_entry(name, &disk->names, node) {
+		if (!strcmp(name->item.ci_name, initiator))
+			return name;
+	}
+	return NULL;
+}
+
+/* Without it, who sees the session number could add a queue before the initiator does. */
+static bool kdt_queue_proven(const struct kdt_session *s, const struct kdblk_connect *hello)
+{
+	const struct kdt_name *name = kdt_find_name(s->disk, s->initiator);
+	u8 proof[KDBLK_QUEUE_PROOF_LEN];
+
+	return !name || !name->secret.length ||
+	       (!kdblk_queue_prove(&name->secret, s->nonce, hello, proof) &&
+		kdblk_proof_same(proof, hello->proof, sizeof(proof)));
+}
+
+static struct kdt_session *kdt_session_find(struct kdt_adapter *adapter,
+					    const struct kdblk_connect *hello)
 {
 	struct kdt_session *s, *found = NULL;
 
 	mutex_lock(&kdt_lock);
 	list_for_each_entry(s, &kdt_sessions, node) {
-		if (s->number == number && s->adapter == adapter &&
-		    test_bit_acquire(KDT_LIVE, &s->bits) && !kdt_dead(s)) {
+		if (s->number != le64_to_cpu(hello->session) || s->adapter != adapter ||
+		    !test_bit_acquire(KDT_LIVE, &s->bits) || kdt_dead(s))
+			continue;
+		if (kdt_queue_proven(s, hello)) {
 			kref_get(&s->ref);
 			found = s;
-			break;
+		} else {
+			pr_warn_ratelimited("disk %s: a queue of %s is refused: no proof that it knows its secret\n",
+					    kdt_disk_name(s->disk), s->initiator);
 		}
+		break;
 	}
 	mutex_unlock(&kdt_lock);
 	return found;
@@ -388,8 +417,7 @@ u16 kdt_session_connect(struct kdt_adapter *adapter, DAT_CR_HANDLE cr,
 	int err = 0;
 
 	depth = min3(portal->cfg_depth, adapter->max_depth, (u32)le16_to_cpu(hello->depth));
-	s = n ? kdt_session_find(adapter, le64_to_cpu(hello->session)) :
-		kdt_session_create(adapter);
+	s = n ? kdt_session_find(adapter, hello) : kdt_session_create(adapter);
 	if (!s)
 		return n ? KDBLK_REFUSE_SESSION : KDBLK_REFUSE_RESOURCES;
 
@@ -474,6 +502,18 @@ void kdt_end_of_disk(struct kdt_disk *disk, const char *why)
 static bool kdt_of_portal(const struct kdt_session *s, const void *portal)
 {
 	return s->portal == portal;
+}
+
+/* Whoever logged in before the initiator had a secret may be anybody. */
+void kdt_end_unproven(const struct kdt_disk *disk, const char *initiator)
+{
+	struct kdt_session *s;
+
+	lockdep_assert_held(&kdt_lock);
+	list_for_each_entry(s, &kdt_sessions, node) {
+		if (s->disk == disk && !s->proven && !strcmp(s->initiator, initiator))
+			kdt_session_end(s, "its initiator has a secret now");
+	}
 }
 
 void kdt_end_of_portal(struct kdt_portal *portal, const char *why)
@@ -561,18 +601,6 @@ static bool kdt_rival_lives(struct kdt_session *new)
 	return lives;
 }
 
-static struct kdt_name *kdt_find_name(struct kdt_disk *disk, const char *initiator)
-{
-	struct kdt_name *name;
-
-	lockdep_assert_held(&kdt_lock);
-	list_for_each_entry(name, &disk->names, node) {
-		if (!strcmp(name->item.ci_name, initiator))
-			return name;
-	}
-	return NULL;
-}
-
 /* Has the initiator proven that it knows its secret? */
 static bool kdt_proven(const struct kdt_session *s, const struct kdt_name *name,
 		       const struct kdblk_login *login)
@@ -621,7 +649,7 @@ static u16 kdt_session_admit(struct kdt_session *s, const struct kdblk_login *lo
 	struct kdt_disk *disk, *found = NULL;
 	struct kdt_session *other;
 	struct kdt_name *name;
-	u32 n = 0;
+	u32 n = 0, all = 0;
 
 	lockdep_assert_held(&kdt_lock);
 	list_for_each_entry(disk, &kdt_disks, node) {
@@ -639,12 +667,19 @@ static u16 kdt_session_admit(struct kdt_session *s, const struct kdblk_login *lo
 		return KDBLK_STATUS_OFFLINE;
 	s->disk = found;
 	s->turn = ++kdt_turn;
-	/* One that may end for this one does not count. */
-	list_for_each_entry(other, &kdt_sessions, node)
-		n += other != s && other->portal == s->portal && other->turn &&
-		     !kdt_dead(other) &&
-		     !(kdt_replaced_by(other, s) && test_bit(KDT_LIVE, &other->bits));
-	if (n >= s->portal->cfg_max_sessions) {
+	s->proven = name && name->secret.length;
+	/*
+	 * One that may end for this one does not count. One that is ending still has its memory,
+	 * until its last command is done.
+	 */
+	list_for_each_entry(other, &kdt_sessions, node) {
+		if (other == s || other->portal != s->portal || !other->turn ||
+		    (kdt_replaced_by(other, s) && test_bit(KDT_LIVE, &other->bits)))
+			continue;
+		n += !kdt_dead(other);
+		all++;
+	}
+	if (n >= s->portal->cfg_max_sessions || all >= 2 * s->portal->cfg_max_sessions) {
 		s->disk = NULL;
 		s->turn = 0;
 		return KDBLK_STATUS_FULL;

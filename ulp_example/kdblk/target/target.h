@@ -258,6 +258,7 @@ struct kdt_session {
 	u8 id[KDBLK_ID_LEN];
 	u8 instance[KDBLK_ID_LEN];
 	u8 nonce[KDBLK_NONCE_LEN];	/* constant; of the acceptance of queue 0 */
+	bool proven;		/* under kdt_lock: the initiator knows its secret */
 	u16 path;
 	char initiator[KDBLK_NAME_LEN];
 	unsigned long since;	/* jiffies of the login */
@@ -381,6 +382,7 @@ void kdt_session_prove(struct kdt_session *s, const struct kdblk_login *login,
 		       struct kdblk_login_rsp *rsp);
 u16 kdt_session_fence(struct kdt_session *s, u16 path);
 void kdt_end_of_disk(struct kdt_disk *disk, const char *why);
+void kdt_end_unproven(const struct kdt_disk *disk, const char *initiator);
 void kdt_end_of_portal(struct kdt_portal *portal, const char *why);
 void kdt_end_of_adapter(struct kdt_adapter *adapter, const char *why);
 u32 kdt_count_sessions(struct kdt_disk *disk);
