@@ -15,6 +15,7 @@
 #include "kdblkfuzz.h"
 
 #define DISK		(16u << 20)
+#define RANGE		(1u << 20)	/* of a DISCARD or WRITE_ZEROES */
 #define MAX_LINKS	64
 #define QUEUES		2
 #define DISK_FLAGS	(KDBLK_DISK_CACHE | KDBLK_DISK_DISCARD | KDBLK_DISK_WRITE_ZEROES)
@@ -108,6 +109,7 @@ static const struct {
 	ROW("odd-physical-1m", LOGIN, login_rsp, physical_block_size, 4, 1 << 20),
 	ROW("odd-max-range-huge", LOGIN, login_rsp, max_range, 4, 0xfffffe00),
 	ROW("odd-granularity-1536", LOGIN, login_rsp, discard_granularity, 4, 1536),
+	ROW("odd-granularity-large", LOGIN, login_rsp, discard_granularity, 4, 1 << 30),
 	ROW("odd-granularity-huge", LOGIN, login_rsp, discard_granularity, 4, 0xfffffe00),
 	{ "odd-junk", LOGIN_JUNK },
 	ROW("answer-tag-unknown", ANSWER, rsp, tag, 2, 0x1234),
@@ -318,7 +320,7 @@ static void answer_login(struct fz_link *link, const struct kdblk_login *login)
 		.block_size = cpu_to_le32(512),
 		.physical_block_size = cpu_to_le32(4096),
 		.max_io = cpu_to_le32(FZ_IO),
-		.max_range = cpu_to_le32(1 << 20),
+		.max_range = cpu_to_le32(RANGE),
 		.discard_granularity = cpu_to_le32(4096),
 		.flags = cpu_to_le16(DISK_FLAGS),
 		.serial = "hostile",
@@ -564,7 +566,7 @@ static const char *what_is_wrong(const struct kdblk_cmd *cmd, u32 length)
 		return "reserved";
 	if (offset > DISK || n > DISK - offset)
 		return "range";
-	if ((cmd->opcode == KDBLK_OP_READ || cmd->opcode == KDBLK_OP_WRITE) && n > FZ_IO)
+	if (n > (cmd->opcode == KDBLK_OP_READ || cmd->opcode == KDBLK_OP_WRITE ? FZ_IO : RANGE))
 		return "length";
 	return NULL;
 }
