@@ -15,7 +15,7 @@
 #include "kdblkfuzz.h"
 
 #define DISK		(16u << 20)
-#define RANGE		(1u << 20)	/* of a DISCARD or WRITE_ZEROES */
+#define RANGE		(1024u << 10)	/* of a DISCARD or WRITE_ZEROES */
 #define MAX_LINKS	64
 #define QUEUES		2
 #define DISK_FLAGS	(KDBLK_DISK_CACHE | KDBLK_DISK_DISCARD | KDBLK_DISK_WRITE_ZEROES)
