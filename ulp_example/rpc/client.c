@@ -529,7 +529,7 @@ void kdrpc_client_close(struct kdrpc_client *c)
 	wake_up_all(&c->wait);
 	cancel_delayed_work_sync(&c->work);
 	kdrpc_set_ready(c, false);
-	/* Graceful, so that the server's last answers are acknowledged; but it may not block this. */
+	/* Graceful, so that the server's last answers are acknowledged; within limits. */
 	dat_ep_disconnect(c->ep, DAT_CLOSE_GRACEFUL_FLAG);
 	wait_event_timeout(c->wait, READ_ONCE(c->event) != DAT_CONNECTION_EVENT_ESTABLISHED,
 			   5 * HZ);
