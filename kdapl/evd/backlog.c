@@ -281,6 +281,8 @@ void kdapl_evd_unpromise(struct kdapl_evd *evd)
  * @evd: the EVD, from kdapl_evd_promise()
  * @ev: the event
  *
+ * The place may be the one beyond the length, if IA_CATASTROPHIC has taken that of the event.
+ *
  * Context: any, without evd->lock.
  * Return: false only when the EVD has been freed meanwhile.
  */
@@ -291,7 +293,9 @@ bool kdapl_evd_queue_promised(struct kdapl_evd *evd, const struct kdapl_event *e
 
 	flags = kdapl_evd_lock_irqsave(evd);
 	evd->promised--;
-	queued = kdapl_evd_backlog_add(evd, ev);
+	queued = !evd->closing;
+	if (queued)
+		kdapl_evd_backlog_put(evd, ev);
 	spin_unlock_irqrestore(&evd->lock, flags);
 	if (queued)
 		kdapl_evd_sched(evd);

@@ -433,6 +433,49 @@ static void full_async_shared_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(evd));
 }
 
+/* The last word of the asynchronous stream takes no place that is kept for another event. */
+static void full_promised_test(struct kunit *test)
+{
+	const struct kdapl_event ev = { .number = DAT_CONNECTION_REQUEST_EVENT, .signalled = true };
+	struct kd_env *env = kd_open(test, NULL);
+	DAT_EVD_HANDLE evd;
+	DAT_IA_HANDLE ia;
+	DAT_EVENT event;
+	int i, n, kept;
+
+	for (n = 0; n < FULL_QLEN; n++) {
+		struct kdapl_evd *kevd;
+
+		kept = FULL_QLEN - n;
+		evd = kd_evd(env, FULL_QLEN,
+			     DAT_EVD_ASYNC_FLAG | DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG);
+		ia = full_ia(env, 1, &evd);
+		kevd = kdapl_obj_get(evd, DAT_HANDLE_TYPE_EVD);
+		KUNIT_ASSERT_NOT_NULL(test, kevd);
+		for (i = 0; i < kept; i++)
+			KUNIT_EXPECT_TRUE(test, kdapl_evd_promise(kevd));
+		for (i = 0; i < n; i++)
+			KD_EXPECT_OK(test, kd_post_se(evd, KD_ID(1, i)));
+		full_async(test, ia, 1);
+		for (i = 0; i < kept; i++)
+			KUNIT_EXPECT_TRUE(test, kdapl_evd_queue_promised(kevd, &ev));
+		KUNIT_EXPECT_EQ(test, kevd->promised, 0);
+		for (i = 0; i < n; i++)
+			kd_expect_id(test, evd, KD_ID(1, i));
+		full_expect_async(test, evd, DAT_ASYNC_ERROR_IA_CATASTROPHIC, ia,
+				  DAT_IA_CATASTROPHIC_ERROR);
+		for (i = 0; i < kept; i++) {
+			KUNIT_ASSERT_TRUE(test, kd_next(evd, &event));
+			KUNIT_EXPECT_EQ(test, (u32)event.event_number,
+					(u32)DAT_CONNECTION_REQUEST_EVENT);
+		}
+		KD_EXPECT_EMPTY(test, evd);
+		kdapl_obj_put(&kevd->obj);
+		KD_EXPECT_OK(test, dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+		KD_EXPECT_OK(test, dat_evd_free(evd));
+	}
+}
+
 /*
  * The length changes under queued events: all stay, in order, wrapped around or not. What
  * does not fit is refused, and that is all.
@@ -490,6 +533,8 @@ static struct kunit_case full_cases[] = {
 	KD_CASE(full_async_test, "EVD-OVF-03,EVD-FREE-04: the asynchronous EVD itself"),
 	KD_CASE(full_async_shared_test,
 		"EVD-OVF-03,IA-OPEN-04,ASY-21: one that carries other streams too"),
+	KD_CASE(full_promised_test,
+		"EVD-OVF-03,RSP-04: its last word takes no place that is kept"),
 	KD_CASE(full_resize_test,
 		"EVD-RSZ-01,EVD-RSZ-02,EVD-QRY-01,EVD-OVF-04,EVD-SE-03,EVD-SE-04: another length"),
 	{}
