@@ -153,6 +153,7 @@ u64 kdapl_ep_fields(int state);
 int kdapl_ep_may(struct kdapl_ep *ep, enum kdapl_ep_input input, DAT_EP_STATE *state);
 void kdapl_ep_queue_event(struct kdapl_ep *ep, const struct kdapl_event *ev);
 void kdapl_ep_drop_events(struct kdapl_ep *ep);
+void kdapl_ep_forget_pdata(struct kdapl_conn *conn);
 void kdapl_ep_event(struct kdapl_conn *conn, u32 number);
 void kdapl_ep_ended(struct kdapl_conn *conn);
 struct kdapl_ep *kdapl_ep_tentative(struct kdapl_ia *ia, struct kdapl_evd *null_evd,

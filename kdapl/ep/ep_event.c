@@ -52,6 +52,23 @@ void kdapl_ep_drop_events(struct kdapl_ep *ep)
 }
 
 /**
+ * kdapl_ep_forget_pdata - take the private data out of the events that a connection has queued
+ * @conn: connection that has ended and is being replaced; the data goes with it
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_ep_forget_pdata(struct kdapl_conn *conn)
+{
+	struct kdapl_evd *evd;
+
+	rcu_read_lock();	/* as above */
+	evd = READ_ONCE(conn->ep->connect_evd);
+	if (evd)
+		kdapl_evd_forget_pdata(evd, conn);
+	rcu_read_unlock();
+}
+
+/**
  * kdapl_ep_event - tell the consumer of a connection event
  * @conn: the connection it is about
  * @number: the event

@@ -160,6 +160,32 @@ void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, DAT_EP_HANDL
 	spin_unlock_irqrestore(&evd->lock, flags);
 }
 
+/**
+ * kdapl_evd_forget_pdata - take the private data out of the queued events of a connection
+ * @evd: its connect EVD
+ * @conn: the connection, which frees the data
+ *
+ * Context: any, without evd->lock.
+ */
+void kdapl_evd_forget_pdata(struct kdapl_evd *evd, const struct kdapl_conn *conn)
+{
+	DAT_CONNECTION_EVENT_DATA *data;
+	struct kdapl_event *ev;
+	unsigned long flags;
+	u32 i;
+
+	flags = kdapl_evd_lock_irqsave(evd);
+	for (i = 0; i < evd->backlog_count; i++) {
+		ev = kdapl_evd_backlog_at(evd, i);
+		if (ev->conn != conn || !kdapl_event_connection(ev))
+			continue;
+		data = &ev->data.connect_event_data;
+		data->private_data = NULL;
+		data->private_data_size = 0;
+	}
+	spin_unlock_irqrestore(&evd->lock, flags);
+}
+
 /* Has this work queue of a connection that has ended something to report? evd->lock held. */
 static bool conn_wq_owes(const struct kdapl_wq *wq)
 {

@@ -289,6 +289,7 @@ void kdapl_evd_ending(struct kdapl_evd *evd, int delta);
 void kdapl_evd_watch(struct kdapl_conn *conn);
 void kdapl_conn_discard(struct kdapl_conn *conn);
 void kdapl_evd_drop(struct kdapl_evd *evd, struct kdapl_conn *conn, DAT_EP_HANDLE ep);
+void kdapl_evd_forget_pdata(struct kdapl_evd *evd, const struct kdapl_conn *conn);
 bool kdapl_evd_owes(struct kdapl_evd *evd, const struct kdapl_conn *conn);
 
 /* sched.c */

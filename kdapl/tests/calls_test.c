@@ -399,12 +399,53 @@ static void call_reset_pdata_test(struct kunit *test)
 	}
 }
 
+/* An event that is queued across a reset comes without the private data, which is gone. */
+static void call_reset_queued_test(struct kunit *test)
+{
+	DAT_CONNECTION_EVENT_DATA *data;
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_conn *conn;
+	DAT_EVENT event;
+	int i;
+
+	kd_ep(env, NULL);
+	for (i = 0; i < 2; i++) {
+		conn = kd_conn_of(env);
+		conn->pdata = kmemdup("from the peer", 14, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, conn->pdata);
+		conn->pdata_len = 14;
+		kd_bring_up(env);
+		if (i)
+			break;
+		kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
+		wait_for_completion(&conn->ended);
+		KD_EXPECT_OK(test, dat_ep_reset(env->ep));
+		env->qp = kd_conn_of(env)->qp;
+	}
+	data = &event.event_data.connect_event_data;
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_TRUE(test, kd_next(env->conn, &event));
+		KUNIT_EXPECT_EQ(test, (u32)event.event_number,
+				i == 1 ? (u32)DAT_CONNECTION_EVENT_DISCONNECTED :
+					 (u32)DAT_CONNECTION_EVENT_ESTABLISHED);
+		KUNIT_EXPECT_PTR_EQ(test, data->ep_handle, env->ep);
+		if (i < 2) {
+			KUNIT_EXPECT_NULL(test, data->private_data);
+			KUNIT_EXPECT_EQ(test, data->private_data_size, 0);
+		}
+	}
+	/* that of the next connection */
+	KUNIT_EXPECT_EQ(test, data->private_data_size, 14);
+	KUNIT_EXPECT_PTR_EQ(test, (void *)data->private_data, kd_conn_of(env)->pdata);
+}
+
 static struct kunit_case call_cases[] = {
 	KD_CASE(call_table_test,
 		"EP-DIS-04..07,EP-POST-10,SEND-17,RECV-13,RDMAW-10,RDMAR-11,CONN-12: calls"),
 	KD_CASE(call_window_test, "SIL-13,EP-DIS-01,EP-DIS-07,EPSM-15: an abrupt one waits"),
 	KD_CASE(call_no_evd_test, "EPSM-33: connections nobody is told of"),
 	KD_CASE(call_reset_pdata_test, "EP-RST-04: private data lives until the reset"),
+	KD_CASE(call_reset_queued_test, "EP-RST-04: not even in an event that is still queued"),
 	{}
 };
 
