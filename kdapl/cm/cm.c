@@ -263,9 +263,17 @@ int kdapl_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		else
 			cm_fail(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		break;
-	default:
-		/* the ib_client handles removal; other events do not concern connections */
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		/*
+		 * Of another device with our address (D-57), before the address was resolved: its
+		 * removal waits for the id, and nothing follows. Ids of our own device are gone
+		 * by then: our ib_client has destroyed them.
+		 */
+		if (id->device != conn->dev->ibdev)
+			cm_fail(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
 		break;
+	default:
+		break;	/* other events do not concern connections */
 	}
 	if (conn->state >= KDAPL_CONN_ENDING && !conn->cm_up && !conn->cm_busy)
 		mod_delayed_work(kdapl_misc_wq, &conn->end_work, 0);	/* the id can go now */

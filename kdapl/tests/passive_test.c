@@ -566,6 +566,37 @@ static void pa_address_test(struct kunit *test)
 	rdma_destroy_id(id);
 }
 
+/* A device goes that the CM has chosen by mistake; our own goes by the ib_client. */
+static void pa_other_device_test(struct kunit *test)
+{
+	struct rdma_cm_event removal = { .event = RDMA_CM_EVENT_DEVICE_REMOVAL };
+	struct kd_env *env = kd_open(test, NULL);
+	struct ib_device *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	struct kdapl_conn *conn;
+	struct rdma_cm_id *id;
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	kd_ep(env, NULL);
+	kd_reach(env, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+	conn = kd_conn_of(env);
+	id = kd_cm_id(env, PA_QUAL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(id));
+	id->context = conn;
+	mutex_lock(&conn->lock);
+	conn->cm_id = id;
+	mutex_unlock(&conn->lock);
+	KUNIT_EXPECT_EQ(test, kdapl_cm_handler(id, &removal), 0);
+	flush_workqueue(kdapl_misc_wq);
+	KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(conn->cm_id), id);
+	KD_EXPECT_STATE(env, env->ep, ACTIVE_CONNECTION_PENDING);
+	KD_EXPECT_EMPTY(test, env->conn);
+	id->device = other;
+	KUNIT_EXPECT_EQ(test, kdapl_cm_handler(id, &removal), 0);
+	KD_EXPECT_END(env, UNREACHABLE);
+	/* what its removal waits for */
+	KD_WAIT(test, !READ_ONCE(conn->cm_id));
+}
+
 /* An EP whose QP dies while it waits: it goes where it belongs when it need not wait any more. */
 static void pa_broken_test(struct kunit *test)
 {
@@ -669,6 +700,7 @@ static struct kunit_case pa_cases[] = {
 	KD_CASE(pa_full_test, "EVD-OVF-05,PSP-02,RSP-05: refused, and asked again"),
 	KD_CASE(pa_full_rsps_test, "EVD-OVF-05,RSP-04,RSP-08: two at once, and room for one"),
 	KD_CASE(pa_untaken_test, "PSP-08,EVD-FREE-02: requests that nobody has taken"),
+	KD_CASE(pa_other_device_test, "CONN-01: removal of the device that was taken for ours"),
 	KD_CASE(pa_address_test, "EPSM-17: a bond that fails over breaks the connection"),
 	KD_CASE(pa_depth_test, "CR-ACC-09,CONN-11,EP-CREATE-10: Reads outstanding"),
 	KD_CASE(pa_broken_test, "EP-POST-01,RSP-07,CR-REJ-02: the QP dies while the EP waits"),
