@@ -333,6 +333,13 @@ void kdapl_conn_start_kicks(struct kdapl_conn *conn)
 		queue_delayed_work(kdapl_misc_wq, &conn->kick_work, KICK_TIME);
 }
 
+/*
+ * Limits of what the peer says about the ACK timeout, 4.096 us * 2^n. Below 17 ms a busy peer looks
+ * dead, and 0 means for ever. With 4.3 s, seven attempts take half a minute.
+ */
+#define ACK_TIMEOUT_MIN	12
+#define ACK_TIMEOUT_MAX	20
+
 /**
  * kdapl_conn_qp_attr - replace attributes of the QP that the CM has chosen
  * @conn: the connection, its read depths agreed with the peer
@@ -341,7 +348,8 @@ void kdapl_conn_start_kicks(struct kdapl_conn *conn)
  *
  * Read depths: until rdma_accept() the CM knows only what the peer has asked for, which may be
  * more than the device has, or more than we are going to grant. Retries: the peer may ask for
- * none, or for retries without end.
+ * none, or for retries without end. ACK timeout: it is what the peer's REQ says, or derived from
+ * its REP, unless the consumer has set it.
  */
 void kdapl_conn_qp_attr(const struct kdapl_conn *conn, int mask, struct ib_qp_attr *attr)
 {
@@ -357,6 +365,8 @@ void kdapl_conn_qp_attr(const struct kdapl_conn *conn, int mask, struct ib_qp_at
 	if (mask & IB_QP_RNR_RETRY)
 		attr->rnr_retry = net->rnr_retry_count == KDAT_CONN_DEFAULT ?
 				  KDAPL_RNR_RETRY_COUNT : net->rnr_retry_count;
+	if ((mask & IB_QP_TIMEOUT) && net->ack_timeout == KDAT_CONN_DEFAULT)
+		attr->timeout = clamp_t(u8, attr->timeout, ACK_TIMEOUT_MIN, ACK_TIMEOUT_MAX);
 }
 
 /* Move the QP to a state, as the CM would. Not for iWARP. */

@@ -445,9 +445,16 @@ static void pa_qp_attr(struct kunit *test, const struct kdapl_conn *conn)
 {
 	static const struct ib_qp_attr asked = {
 		.max_dest_rd_atomic = 255, .max_rd_atomic = 129, .retry_cnt = 7, .rnr_retry = 7,
+		.timeout = 31,
 	};
+	static const u8 timeouts[][2] = {
+		{ 0, 12 }, { 1, 12 }, { 12, 12 }, { 16, 16 }, { 20, 20 }, { 21, 20 }, { 31, 20 },
+	};
+	struct kdapl_conn *own = kunit_kzalloc(test, sizeof(*own), GFP_KERNEL);
 	struct ib_qp_attr attr = asked;
+	int i;
 
+	KUNIT_ASSERT_NOT_NULL(test, own);
 	kdapl_conn_qp_attr(conn, IB_QP_MAX_DEST_RD_ATOMIC, &attr);
 	KUNIT_EXPECT_EQ(test, (int)attr.max_dest_rd_atomic, (int)conn->read_in);
 	KUNIT_EXPECT_EQ(test, (int)attr.max_rd_atomic, 129);
@@ -458,6 +465,18 @@ static void pa_qp_attr(struct kunit *test, const struct kdapl_conn *conn)
 	KUNIT_EXPECT_EQ(test, (int)attr.max_rd_atomic, (int)conn->read_depth);
 	KUNIT_EXPECT_EQ(test, (int)attr.retry_cnt, KDAPL_RETRY_COUNT);
 	KUNIT_EXPECT_EQ(test, (int)attr.rnr_retry, KDAPL_RNR_RETRY_COUNT);
+	KUNIT_EXPECT_EQ(test, (int)attr.timeout, 31);
+	for (i = 0; i < ARRAY_SIZE(timeouts); i++) {
+		attr.timeout = timeouts[i][0];
+		kdapl_conn_qp_attr(conn, IB_QP_TIMEOUT, &attr);
+		KUNIT_EXPECT_EQ(test, (int)attr.timeout, (int)timeouts[i][1]);
+	}
+	/* what the consumer has set has been filled in already */
+	own->net_attr = conn->net_attr;
+	own->net_attr.ack_timeout = 31;
+	attr.timeout = 31;
+	kdapl_conn_qp_attr(own, IB_QP_TIMEOUT, &attr);
+	KUNIT_EXPECT_EQ(test, (int)attr.timeout, 31);
 }
 
 /* What an EP of these depths has when it accepts. */
