@@ -25,6 +25,11 @@
 #define STALE_RETRIES		10	/* if the consumer has set no timeout */
 #define STALE_TIME		(HZ / 10)
 #define PORT_RETRIES		3
+/*
+ * The peer's REQ says how long and how often the REP is repeated, which may be for a day. The CM of
+ * Linux asks for 66 s, and a peer that is busy may ask for as much again.
+ */
+#define ACCEPT_TIME		(140 * HZ)
 #define PDATA_MAX		U8_MAX	/* the limit of struct rdma_conn_param */
 
 /* End the attempt, unless it has an outcome. @active: event if we connect. conn->lock held. */
@@ -603,6 +608,8 @@ int kdapl_cm_accept(struct kdapl_conn *conn, struct kdapl_cr *cr, const void *pd
 		rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
 	else
 		ret = rdma_accept(id, &param);
+	if (!ret && !conn->dev->iwarp)	/* on iWARP the outcome is there already */
+		queue_delayed_work(kdapl_misc_wq, &conn->timer, ACCEPT_TIME);
 	mutex_unlock(&conn->lock);
 	rdma_unlock_handler(id);
 	mutex_lock(&conn->lock);

@@ -170,7 +170,8 @@ static void conn_work_timer(struct work_struct *work)
 	if (conn->state == KDAPL_CONN_UP && conn_drain_stuck(conn))
 		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
 	else if (kdapl_conn_attempting(conn))
-		kdapl_conn_end(conn, DAT_CONNECTION_EVENT_TIMED_OUT);
+		kdapl_conn_end(conn, conn->passive ? DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR :
+						     DAT_CONNECTION_EVENT_TIMED_OUT);
 	mutex_unlock(&conn->lock);
 }
 

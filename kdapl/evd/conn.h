@@ -256,7 +256,7 @@ struct kdapl_conn {
 	unsigned int kicks;
 	u32 kick_pos;
 	struct delayed_work retry_work;	/* stale connection at the peer, local port in use */
-	struct delayed_work timer;	/* dat_ep_connect; later, of a graceful disconnect */
+	struct delayed_work timer;	/* of the attempt; later, of a graceful disconnect */
 	struct delayed_work end_work;
 	struct work_struct reap_work;
 	struct completion ended;

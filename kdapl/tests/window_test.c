@@ -159,6 +159,20 @@ static void wi_timer_test(struct kunit *test)
 	kd_expect_dto(test, env->req, 1, DAT_DTO_SUCCESS);
 }
 
+/* The peer never confirms, and would have us wait for a day. */
+static void wi_unconfirmed_test(struct kunit *test)
+{
+	struct kd_env *env = kd_open(test, NULL);
+	struct kdapl_conn *conn;
+
+	kd_ep(env, NULL);
+	kd_reach(env, DAT_EP_STATE_COMPLETION_PENDING);
+	conn = kd_conn_of(env);
+	conn->passive = true;
+	queue_delayed_work(kdapl_misc_wq, &conn->timer, 0);
+	KD_EXPECT_END(env, ACCEPT_COMPLETION_ERROR);
+}
+
 /* The EP that waits for an answer has broken before, and its consumer knows. */
 static void wi_removed_late(struct kunit *test, bool fatal)
 {
@@ -827,6 +841,7 @@ static void wi_fatal_leave_test(struct kunit *test)
 static struct kunit_case wi_cases[] = {
 	KD_CASE(wi_accept_test, "CR-ACC-03,EP-DIS-05,EPSM-30: disconnected inside dat_cr_accept"),
 	KD_CASE(wi_retry_test, "EPSM-30,EP-DIS-05: a stale connection, known too early"),
+	KD_CASE(wi_unconfirmed_test, "CR-ACC-03,EPSM-12: a peer that never confirms"),
 	KD_CASE(wi_timer_test, "EPSM-18,FLUSH-09: the timer of the attempt comes too late"),
 	KD_CASE(wi_accept_later_test, "CR-ACC-03,EP-DIS-05: the same, refused a little later"),
 	KD_CASE(wi_failed_test, "ASY-05,EPSM-17: the QP fails while the connection comes up"),
