@@ -415,8 +415,9 @@ static DAT_RETURN modify_reset_ret(int err)
  * kdat_ep_drain() first to see them all. The call does not wait for an upcall that is
  * handling such a completion, because the reset may come from that upcall;
  * dat_ep_free() and dat_evd_modify_upcall() with DAT_UPCALL_TEARDOWN wait. Queued
- * connection events stay, without their private data: take the one that reports the end first,
- * or it looks like the outcome of the next attempt. In UNCONNECTED nothing happens, and Receives stay posted.
+ * connection events stay, without private data: take the one that reports the end first,
+ * or it looks like the outcome of the next attempt. In UNCONNECTED nothing happens, and
+ * Receives stay posted.
  *
  * Context: may sleep.
  * Return: DAT_SUCCESS; DAT_INVALID_HANDLE; DAT_INVALID_STATE (subtype its
