@@ -42,9 +42,9 @@ static_assert(sizeof(struct iser_cm_hdr) == 4);
 /* What a request or Receive was for: the upper half of its cookie; the lower one is an index. */
 enum kdiser_cookie {
 	KDISER_SENT,		/* nothing depends on it; of slot */
-	KDISER_LENT_SENT,	/* a command, with data from its memory; of slot */
+	KDISER_DATA_SENT,	/* a command, with data from its memory; of slot */
 	KDISER_SENT_UNANSWERED,	/* a PDU that gets no answer; of slot */
-	KDISER_DATA_SENT,	/* of Data-Out buffer */
+	KDISER_DATA_OUT_SENT,	/* of Data-Out buffer */
 	KDISER_TAKEN_BACK,	/* memory; of slot */
 	KDISER_RECEIVED,	/* of Receive */
 };
@@ -61,10 +61,11 @@ enum kdiser_due {
  * One for each task of the session, by its ITT. Fields are protected by the connection's lock.
  *
  *	itt == RESERVED_ITT	no command is out
- *	itt, lent		a command is out, and the target may reach its memory
- *	sends			our own Sends still read its memory
+ *	itt, registered		a command is out, and its memory is registered: for the target, or
+ *				for our own Sends
+ *	sends			these still read it
  *	answered, returning	its answer waits until the memory is ours again: first for the
- *				Sends, then for the target's key
+ *				Sends, then for the key
  */
 struct kdiser_slot {
 	DAT_LMR_HANDLE lmr;
@@ -75,7 +76,7 @@ struct kdiser_slot {
 	struct scsi_lun lun;
 	u16 answer;		/* index of the Receive with the answer */
 	u16 sends;		/* with data from its memory, not completed */
-	bool lent;		/* registered */
+	bool registered;
 	bool returning;		/* the invalidation is posted */
 	bool answered;
 	bool reset;		/* answers to task management wait for it */

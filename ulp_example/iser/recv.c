@@ -137,7 +137,7 @@ void kdiser_deliver_late(struct work_struct *work)
 /* May the device or the target still use the memory of a command? */
 static bool kdiser_used(const struct kdiser_slot *slot)
 {
-	return slot->lent || slot->sends;
+	return slot->registered || slot->sends;
 }
 
 /*
@@ -149,7 +149,7 @@ static const char *kdiser_take_back(struct kdiser_conn *conn, u32 i)
 	struct kdiser_slot *slot = &conn->slots[i];
 
 	lockdep_assert_held(&conn->lock);
-	if (!slot->lent || slot->sends || slot->returning)
+	if (!slot->registered || slot->sends || slot->returning)
 		return NULL;
 	slot->returning = true;
 	return dat_lmr_invalidate(slot->lmr, conn->ep, kdiser_cookie(KDISER_TAKEN_BACK, i),
@@ -171,12 +171,12 @@ static const char *kdiser_answered(struct kdiser_conn *conn, struct iscsi_conn *
 	slot = &conn->slots[i];
 	if (slot->itt != hdr->itt || slot->answered)
 		return "an answer to no command";
-	if (invalidated && (!slot->lent || slot->returning || slot->rkey != rkey))
+	if (invalidated && (!slot->registered || slot->returning || slot->rkey != rkey))
 		return "an answer that takes back the memory of another command";
 	slot->answered = true;
 	iscsi->rxdata_octets += slot->incoming;
 	if (invalidated)
-		slot->lent = false;
+		slot->registered = false;
 	*wait = kdiser_used(slot);
 	slot->answer = receive;
 	return kdiser_take_back(conn, i);
@@ -244,7 +244,7 @@ static void kdiser_settle(struct kdiser_conn *conn, u32 i, bool sent)
 	if (sent) {
 		slot->sends--;
 	} else {
-		slot->lent = false;
+		slot->registered = false;
 		slot->returning = false;
 	}
 	if (slot->answered || slot->reset)
@@ -407,7 +407,7 @@ static void kdiser_sent_unanswered(struct kdiser_conn *conn, u32 i)
 }
 
 /* Data-Out buffer @i is free; return the command it was of. */
-static u32 kdiser_data_sent(struct kdiser_conn *conn, u32 i)
+static u32 kdiser_data_out_sent(struct kdiser_conn *conn, u32 i)
 {
 	u32 slot;
 
@@ -438,11 +438,11 @@ void kdiser_upcall(DAT_PVOID instance, const DAT_EVENT *event, DAT_BOOLEAN more)
 	case KDISER_TAKEN_BACK:
 		kdiser_settle(conn, index, false);
 		break;
-	case KDISER_LENT_SENT:
+	case KDISER_DATA_SENT:
 		kdiser_settle(conn, index, true);
 		break;
-	case KDISER_DATA_SENT:
-		kdiser_settle(conn, kdiser_data_sent(conn, index), true);
+	case KDISER_DATA_OUT_SENT:
+		kdiser_settle(conn, kdiser_data_out_sent(conn, index), true);
 		break;
 	case KDISER_SENT_UNANSWERED:
 		kdiser_sent_unanswered(conn, index);

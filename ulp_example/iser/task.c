@@ -7,10 +7,13 @@
  *
  *	READ			lend the memory, send the command
  *	short WRITE		copy the data behind the command
- *	other WRITE		lend the memory, send the command, and from the same memory the
- *				data that the target takes unasked: behind the command, and in
- *				Data-Out PDUs
+ *	longer WRITE		if the target takes all of it unasked: register the memory, send
+ *				the command, and the data behind it and in Data-Out PDUs
+ *	any other WRITE		lend the memory, send the command
  *	anything else		send the PDU
+ *
+ * Data is never sent from memory that is lent. The target may take back its key while a Send waits,
+ * or has to be repeated since the network has lost its ACK. That Send would fail.
  *
  * The connection's lock is held from the moment at which an answer would be accepted to the end
  * of the post: a target that answers before it is asked finds nothing to complete.
@@ -68,7 +71,7 @@ static DAT_RETURN kdiser_send_plain(struct kdiser_conn *conn, u32 i, u32 data)
 				kdiser_flags(conn, data));
 }
 
-/* Send the data that the target takes unasked, in addition to that in the command. */
+/* Send the data of a WRITE that is not in the command. */
 static DAT_RETURN kdiser_send_data_outs(struct kdiser_conn *conn, struct iscsi_task *task,
 					DAT_VADDR address, DAT_LMR_CONTEXT lkey)
 {
@@ -89,7 +92,7 @@ static DAT_RETURN kdiser_send_data_outs(struct kdiser_conn *conn, struct iscsi_t
 		iov[1].virtual_address = address + r2t->data_offset + r2t->sent;
 		iov[1].segment_length = r2t->data_count;
 		ret = dat_ep_post_send(conn->ep, ARRAY_SIZE(iov), iov,
-				       kdiser_cookie(KDISER_DATA_SENT, i),
+				       kdiser_cookie(KDISER_DATA_OUT_SENT, i),
 				       DAT_COMPLETION_DEFAULT_FLAG);
 		r2t->sent += r2t->data_count;
 		if (ret == DAT_SUCCESS) {
@@ -101,15 +104,14 @@ static DAT_RETURN kdiser_send_data_outs(struct kdiser_conn *conn, struct iscsi_t
 }
 
 /*
- * Register the memory of a command, and send the command with the first @immediate bytes of its
- * data. The target may write to the memory, or read @asked bytes from offset @from on.
+ * Register the memory of a command, and send the command. Either all data is sent, @immediate bytes
+ * with the command and @more in Data-Outs, or the memory is lent to the target.
  */
-static DAT_RETURN kdiser_send_lent(struct kdiser_conn *conn, struct iscsi_task *task,
-				   u32 immediate, u32 from, u32 asked)
+static DAT_RETURN kdiser_send_registered(struct kdiser_conn *conn, struct iscsi_task *task,
+					 u32 immediate, u32 more)
 {
 	struct kdiser_pdu *pdu = kdiser_slot_pdu(conn, task->itt);
 	struct kdiser_slot *slot = &conn->slots[task->itt];
-	bool write = task->sc->sc_data_direction == DMA_TO_DEVICE;
 	struct scatterlist *sgl = scsi_sglist(task->sc);
 	/* Do not expose addresses of our memory if that can be avoided. */
 	bool zb = !offset_in_page(sgl->offset);
@@ -134,45 +136,51 @@ static DAT_RETURN kdiser_send_lent(struct kdiser_conn *conn, struct iscsi_task *
 		}, {
 			.op = KDAT_REQUEST_SEND,
 			.completion_flags = kdiser_flags(conn, immediate),
-			.user_cookie = kdiser_cookie(immediate ? KDISER_LENT_SENT : KDISER_SENT,
+			.user_cookie = kdiser_cookie(immediate ? KDISER_DATA_SENT : KDISER_SENT,
 						     task->itt),
 			.num_segments = immediate ? 2 : 1,
 			.local_iov = iov,
 		},
 	};
-	DAT_MEM_PRIV_FLAGS rights = 0;
 	DAT_COUNT failed;
 	DAT_RETURN ret;
 
 	ret = kdat_lmr_next_contexts(slot->lmr, &iov[1].lmr_context, &slot->rkey);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (!write) {
-		rights = DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
+	if (immediate + more) {
+		list[0].mem_privileges = DAT_MEM_PRIV_LOCAL_READ_FLAG;
+	} else if (task->sc->sc_data_direction == DMA_TO_DEVICE) {
+		list[0].mem_privileges = DAT_MEM_PRIV_REMOTE_READ_FLAG;
+		pdu->iser.flags |= ISER_WSV;
+		pdu->iser.write_stag = cpu_to_be32(slot->rkey);
+		pdu->iser.write_va = cpu_to_be64(address);
+	} else {
+		list[0].mem_privileges = DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
 		pdu->iser.flags |= ISER_RSV;
 		pdu->iser.read_stag = cpu_to_be32(slot->rkey);
 		pdu->iser.read_va = cpu_to_be64(address);
-	} else if (asked) {
-		rights = DAT_MEM_PRIV_REMOTE_READ_FLAG;
-		pdu->iser.flags |= ISER_WSV;
-		pdu->iser.write_stag = cpu_to_be32(slot->rkey);
-		pdu->iser.write_va = cpu_to_be64(address + from);
 	}
-	if (from)
-		rights |= DAT_MEM_PRIV_LOCAL_READ_FLAG;
-	list[0].mem_privileges = rights;
-	slot->lent = true;
+	slot->registered = true;
 	ret = kdat_ep_post_list(conn->ep, list, ARRAY_SIZE(list), &failed);
 	if (ret != DAT_SUCCESS) {
-		slot->lent = false;
+		slot->registered = false;
 		return ret;
 	}
 	slot->sends = !!immediate;
-	if (write && iscsi_task_has_unsol_data(task) &&
-	    kdiser_send_data_outs(conn, task, address, iov[1].lmr_context) != DAT_SUCCESS)
+	if (more && kdiser_send_data_outs(conn, task, address, iov[1].lmr_context) != DAT_SUCCESS)
 		/* The command is out, so it cannot be refused any more. */
 		dat_ep_disconnect(conn->ep, DAT_CLOSE_ABRUPT_FLAG);
 	return DAT_SUCCESS;
+}
+
+/* The target reads all data of a WRITE. If no Data-Outs follow, none has to be in the command. */
+static void kdiser_send_no_data(struct iscsi_task *task)
+{
+	task->imm_count = 0;
+	task->unsol_r2t.data_length = 0;
+	task->hdr->flags |= ISCSI_FLAG_CMD_FINAL;
+	hton24(task->hdr->dlength, 0);
 }
 
 static DAT_RETURN kdiser_send_command(struct kdiser_conn *conn, struct iscsi_task *task)
@@ -180,13 +188,15 @@ static DAT_RETURN kdiser_send_command(struct kdiser_conn *conn, struct iscsi_tas
 	struct kdiser_slot *slot = &conn->slots[task->itt];
 	struct scsi_cmnd *sc = task->sc;
 	bool write = sc->sc_data_direction == DMA_TO_DEVICE;
-	u32 length = scsi_bufflen(sc);
-	u32 immediate = write ? task->imm_count : 0;
-	u32 more = write ? task->unsol_r2t.data_length : 0;
+	u32 length = scsi_bufflen(sc), immediate, more;
 	u64 xmit = task->conn->max_xmit_dlength;
 	struct kdiser_pdu *pdu;
 	DAT_RETURN ret;
 
+	if (write && task->imm_count + task->unsol_r2t.data_length < length)
+		kdiser_send_no_data(task);
+	immediate = write ? task->imm_count : 0;
+	more = write ? task->unsol_r2t.data_length : 0;
 	/* All or nothing. kdiser_start_conn() makes sure that all fit, unless that is changed. */
 	if (more > conn->nr_data_outs * xmit)
 		return more > KDISER_DATA_OUTS * xmit ?
@@ -202,8 +212,7 @@ static DAT_RETURN kdiser_send_command(struct kdiser_conn *conn, struct iscsi_tas
 		sg_copy_to_buffer(scsi_sglist(sc), scsi_sg_count(sc), pdu->data, length);
 		ret = kdiser_send_plain(conn, task->itt, length);
 	} else {
-		ret = kdiser_send_lent(conn, task, immediate, immediate + more,
-				       write ? length - immediate - more : 0);
+		ret = kdiser_send_registered(conn, task, immediate, more);
 	}
 	if (ret != DAT_SUCCESS)
 		slot->itt = RESERVED_ITT;
