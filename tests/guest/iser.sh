@@ -651,8 +651,21 @@ hostile_part() {
 	step "sense data of the greatest length end no connection" test "$(ends)" = "$ended"
 	# Two faults are answers that never come.
 	must "commands time out soon" set_to $((2 * slow)) "/sys/block/${d##*/}/device/timeout"
+	# Data in the command, in Data-Outs, and read by the target.
+	must "it refuses to be written" set_to Y $kd_param/protect
+	for kd_i in 512 4k 64k; do
+		step "a WRITE of $kd_i fails before its data are there" \
+			refused dd if=/dev/zero of="$d" bs=$kd_i count=4 oflag=direct
+	done
+	must "it refuses no more" set_to N $kd_param/protect
 	head -c 256k /dev/urandom >"$TMPDIR/pattern"
-	must "it is written" dd if="$TMPDIR/pattern" of="$d" bs=64k oflag=direct
+	for kd_i in 64k:0:3 4k:48:12 512:480:32; do
+		must "it is written, by ${kd_i%%:*}" written $kd_i
+	done
+	negotiated
+	step "WRITEs of 4 KiB are sent" test "$(cat $kd_param/sent)" -ge 12
+	step "no data is sent from memory that is lent" test "$(cat $kd_param/mixed)" = 0
+	step "all by the same connection" test "$(ends)" = "$ended"
 	step "each fault is committed, and what is read is right" read_through
 	echo "$(cat $kd_param/faults) faults, $(cat $kd_param/ended) connections ended"
 	step "each has ended the connection" until_true 60 all_ended
@@ -677,6 +690,12 @@ hostile_part() {
 	step "kdat_iser.ko unloads" unloaded
 	step "the target unloads" rmmod kdiserfuzz
 	portal=192.0.2.1:3260
+}
+written() {	# BLOCKSIZE:FIRST:COUNT of the pattern
+	kd_bs=${1%%:*} kd_count=${1##*:}
+	kd_at=${1#*:} kd_at=${kd_at%:*}
+	dd if="$TMPDIR/pattern" of="$d" bs="$kd_bs" skip="$kd_at" seek="$kd_at" count="$kd_count" \
+		oflag=direct
 }
 read_through() {
 	while [ "$(cat $kd_param/faults)" -lt "$(cat $kd_param/kinds)" ]; do

@@ -20,11 +20,14 @@
 #define BLOCK		512
 #define HEADERS		(sizeof(struct iser_ctrl) + sizeof(struct iscsi_hdr))
 #define GOOD_READS	10	/* before the fault */
+/* What is taken unasked: one block at a time, so that a WRITE of 4 KiB has Data-Outs. */
+#define MAX_DATA	"512"
+#define FIRST_BURST	"4096"
 
 static char *ia;
 static ushort port = 3261;
-static uint faults, ended, kinds, late, bad_logins;
-static bool hold;
+static uint faults, ended, kinds, late, bad_logins, mixed, sent;
+static bool hold, protect;
 
 module_param(ia, charp, 0444);
 MODULE_PARM_DESC(ia, "interface adapter");
@@ -37,6 +40,12 @@ module_param(bad_logins, uint, 0644);
 MODULE_PARM_DESC(bad_logins, "as many logins get an answer that is too short");
 module_param(hold, bool, 0644);
 MODULE_PARM_DESC(hold, "answer task management only when more of it comes");
+module_param(mixed, uint, 0444);
+MODULE_PARM_DESC(mixed, "WRITEs that had a key and data, too, or neither all their data nor a key");
+module_param(sent, uint, 0444);
+MODULE_PARM_DESC(sent, "WRITEs that had no key, but Data-Outs");
+module_param(protect, bool, 0644);
+MODULE_PARM_DESC(protect, "refuse WRITEs, before their data are there");
 
 TEST_STATE;
 
@@ -53,6 +62,9 @@ struct fuzz_peer {
 	DAT_RMR_TRIPLET lent;	/* by a command without an answer */
 	bool given_up;		/* that command was, so this memory is lent no more */
 	bool holds;		/* the answer to this task management */
+	struct iscsi_hdr write;	/* a command without a key whose Data-Outs follow */
+	u64 write_at;		/* on the disk */
+	u32 write_size, write_left;	/* bytes; 0: there is none */
 	struct fuzz_pdu held;
 };
 
@@ -66,10 +78,10 @@ static u32 fuzz_answer_at(struct fuzz_peer *peer)
 }
 
 /* An answer to @req with what all have in common. */
-static struct fuzz_pdu *fuzz_begin(struct fuzz_peer *peer, const struct fuzz_pdu *req, u8 opcode,
+static struct fuzz_pdu *fuzz_begin(struct fuzz_peer *peer, const struct iscsi_hdr *req, u8 opcode,
 				   u32 *at)
 {
-	const struct iscsi_nopout *in = (const void *)&req->iscsi;
+	const struct iscsi_nopout *in = (const void *)req;
 	struct iscsi_nopin *out;
 	struct fuzz_pdu *pdu;
 
@@ -98,14 +110,16 @@ static void fuzz_login(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 	static const char security[] = "AuthMethod=None\0TargetPortalGroupTag=1";
 	static const char operational[] =
 		"RDMAExtensions=Yes\0HeaderDigest=None\0DataDigest=None\0ErrorRecoveryLevel=0\0"
-		"InitialR2T=Yes\0ImmediateData=No\0MaxBurstLength=262144\0FirstBurstLength=65536\0"
+		"InitialR2T=No\0ImmediateData=Yes\0MaxBurstLength=262144\0"
+		"FirstBurstLength=" FIRST_BURST "\0"
 		"DefaultTime2Wait=0\0DefaultTime2Retain=0\0MaxConnections=1\0MaxOutstandingR2T=1\0"
-		"DataPDUInOrder=Yes\0DataSequenceInOrder=Yes\0TargetRecvDataSegmentLength=8192\0"
+		"DataPDUInOrder=Yes\0DataSequenceInOrder=Yes\0"
+		"TargetRecvDataSegmentLength=" MAX_DATA "\0"
 		"InitiatorRecvDataSegmentLength=262144\0TargetPortalGroupTag=1";
 	bool first = !(req->iscsi.flags & 0x0c);
 	const char *text = first ? security : operational;
 	u32 at, length = first ? sizeof(security) : sizeof(operational);
-	struct fuzz_pdu *pdu = fuzz_begin(peer, req, ISCSI_OP_LOGIN_RSP, &at);
+	struct fuzz_pdu *pdu = fuzz_begin(peer, &req->iscsi, ISCSI_OP_LOGIN_RSP, &at);
 	struct iscsi_login_rsp *rsp = (void *)&pdu->iscsi;
 
 	rsp->flags = req->iscsi.flags & (ISCSI_FLAG_LOGIN_TRANSIT | 0x0f);
@@ -228,7 +242,7 @@ static void fuzz_ask(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 	struct fuzz_pdu *pdu;
 	u32 at;
 
-	pdu = fuzz_begin(peer, req, ISCSI_OP_NOOP_IN, &at);
+	pdu = fuzz_begin(peer, &req->iscsi, ISCSI_OP_NOOP_IN, &at);
 	pdu->iscsi.itt = RESERVED_ITT;
 	((struct iscsi_nopin *)&pdu->iscsi)->ttt = cpu_to_be32(1);
 	fuzz_send(peer, at, HEADERS, 0);
@@ -252,7 +266,7 @@ static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 k
 	fuzz_committed(peer);	/* first: the client may end the connection at once */
 	if (f->asks)
 		fuzz_ask(peer, req);
-	pdu = fuzz_begin(peer, req, f->opcode ?: ISCSI_OP_SCSI_CMD_RSP, &at);
+	pdu = fuzz_begin(peer, &req->iscsi, f->opcode ?: ISCSI_OP_SCSI_CMD_RSP, &at);
 	if (f->iser)
 		pdu->iser.flags = f->iser;
 	pdu->iscsi.hlength = f->hlength;
@@ -297,7 +311,7 @@ static void fuzz_answer_management(struct fuzz_peer *peer, const struct fuzz_pdu
 	struct fuzz_pdu *pdu;
 	u32 at;
 
-	pdu = fuzz_begin(peer, req, ISCSI_OP_SCSI_TMFUNC_RSP, &at);
+	pdu = fuzz_begin(peer, &req->iscsi, ISCSI_OP_SCSI_TMFUNC_RSP, &at);
 	rsp = (void *)&pdu->iscsi;
 	if (peer->lent.segment_length) {
 		peer->given_up |= function == fuzz_fault_of(peer)->late;
@@ -320,22 +334,98 @@ static void fuzz_management(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 	fuzz_answer_management(peer, req);
 }
 
+/* As long as sense data may be: iscsid has said that 256 KiB are welcome. */
+static void fuzz_check(struct fuzz_peer *peer, struct fuzz_pdu *pdu, u32 at, u32 key, bool write)
+{
+	static const u8 sense[] = { 0, 252, 0x70, 0, 0, 0, 0, 0, 0, 244 };
+
+	((struct iscsi_scsi_rsp *)&pdu->iscsi)->cmd_status = SAM_STAT_CHECK_CONDITION;
+	hton24(pdu->iscsi.dlength, 254);
+	memset(pdu->data, 0, 256);
+	memcpy(pdu->data, sense, sizeof(sense));
+	pdu->data[4] = write ? DATA_PROTECT : ILLEGAL_REQUEST;
+	pdu->data[14] = write ? 0x27 : 0x20;
+	fuzz_send(peer, at, HEADERS + 256, key);
+}
+
+/* The answer to a command that has moved @length bytes. */
+static void fuzz_answer(struct fuzz_peer *peer, const struct iscsi_hdr *req, u32 length, u32 key)
+{
+	const struct iscsi_scsi_req *cmd = (const void *)req;
+	bool write = cmd->flags & ISCSI_FLAG_CMD_WRITE;
+	u32 at, asked = be32_to_cpu(cmd->data_length);
+	struct iscsi_scsi_rsp *rsp;
+	struct fuzz_pdu *pdu;
+
+	if (peer->faulted)
+		return;
+	pdu = fuzz_begin(peer, req, ISCSI_OP_SCSI_CMD_RSP, &at);
+	rsp = (void *)&pdu->iscsi;
+	rsp->rsvd1 = 0;
+	if (asked > length) {
+		rsp->flags |= ISCSI_FLAG_CMD_UNDERFLOW;
+		rsp->residual_count = cpu_to_be32(asked - length);
+	}
+	if (cmd->cdb[0] != TEST_UNIT_READY && cmd->cdb[0] != SYNCHRONIZE_CACHE && !length) {
+		fuzz_check(peer, pdu, at, key, write);
+		return;
+	}
+	/* A Send does not wait for a Read. */
+	test_peer_send(&peer->peer, at, HEADERS, key,
+		       write ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0);
+}
+
+/* Data of a WRITE without a key. Those of the next one do not come before its last. */
+static void fuzz_take(struct fuzz_peer *peer, const struct fuzz_pdu *pdu)
+{
+	u32 size = ntoh24(pdu->iscsi.dlength);
+
+	if (size > peer->write_left)
+		return;
+	memcpy(fuzz_disk.p + peer->write_at, pdu->data, size);
+	peer->write_at += size;
+	peer->write_left -= size;
+	if (!peer->write_left)
+		fuzz_answer(peer, &peer->write, peer->write_size, 0);
+}
+
+static void fuzz_data_out(struct fuzz_peer *peer, const struct fuzz_pdu *pdu)
+{
+	if (peer->write_left && pdu->iscsi.itt == peer->write.itt)
+		fuzz_take(peer, pdu);
+}
+
+/* Where are the data of this WRITE? Either all come unasked, or all are lent. */
+static bool fuzz_mixed(const struct fuzz_pdu *req, u32 asked)
+{
+	bool final = req->iscsi.flags & ISCSI_FLAG_CMD_FINAL;
+	u32 size = ntoh24(req->iscsi.dlength);
+
+	if (req->iser.flags & ISER_WSV)
+		return size || !final;
+	return final && size != asked;
+}
+
 static void fuzz_command(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 {
 	const struct iscsi_scsi_req *cmd = (const void *)&req->iscsi;
 	bool read = cmd->flags & ISCSI_FLAG_CMD_READ, write = cmd->flags & ISCSI_FLAG_CMD_WRITE;
-	u32 at, data_at = fuzz_answer_at(peer), length;
-	u32 asked = be32_to_cpu(cmd->data_length);
+	u32 data_at = fuzz_answer_at(peer), length, asked = be32_to_cpu(cmd->data_length);
 	u32 key = be32_to_cpu(read ? req->iser.read_stag : req->iser.write_stag);
-	struct iscsi_scsi_rsp *rsp;
 	DAT_RMR_TRIPLET remote = {};
-	struct fuzz_pdu *pdu;
 	DAT_LMR_TRIPLET iov;
 	u64 disk_at;
 	bool due;
 
 	memset(peer->peer.mem.p + data_at, 0, 64);
 	length = fuzz_data(cmd, peer->peer.mem.p + data_at, &disk_at);
+	peer->write_left = 0;
+	if (write && fuzz_mixed(req, asked)) {
+		WRITE_ONCE(mixed, mixed + 1);
+		length = 0;
+	}
+	if (write && READ_ONCE(protect))
+		length = 0;
 	iov = cmd->cdb[0] == READ_10 || cmd->cdb[0] == WRITE_10 ?
 	      test_segment(&fuzz_disk, disk_at, length) :
 	      test_segment(&peer->peer.mem, data_at, length);
@@ -351,45 +441,30 @@ static void fuzz_command(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 			return;
 		}
 		dat_ep_post_rdma_write(peer->peer.end.ep, 1, &iov, test_cookie(NULL), &remote, 0);
+	} else if (write && length && !(req->iser.flags & ISER_WSV)) {
+		if (!(cmd->flags & ISCSI_FLAG_CMD_FINAL))
+			WRITE_ONCE(sent, sent + 1);
+		peer->write = req->iscsi;
+		peer->write_at = disk_at;
+		peer->write_size = length;
+		peer->write_left = length;
+		fuzz_take(peer, req);
+		return;
 	} else if (write && length) {
 		remote.virtual_address = be64_to_cpu(req->iser.write_va);
 		dat_ep_post_rdma_read(peer->peer.end.ep, 1, &iov, test_cookie(NULL), &remote, 0);
 	}
-	if (due) {
+	if (due)
 		fuzz_fault(peer, req, key);
-		return;
-	}
-	if (peer->faulted)
-		return;
-	pdu = fuzz_begin(peer, req, ISCSI_OP_SCSI_CMD_RSP, &at);
-	rsp = (void *)&pdu->iscsi;
-	rsp->rsvd1 = 0;
-	if (asked > length) {
-		rsp->flags |= ISCSI_FLAG_CMD_UNDERFLOW;
-		rsp->residual_count = cpu_to_be32(asked - length);
-	}
-	if (cmd->cdb[0] != TEST_UNIT_READY && cmd->cdb[0] != SYNCHRONIZE_CACHE && !length) {
-		/* as long as sense data may be: iscsid has said that 256 KiB are welcome */
-		static const u8 sense[] = { 0, 252, 0x70, 0, ILLEGAL_REQUEST, 0, 0, 0, 0, 244,
-					    0, 0, 0, 0, 0x20 };
-
-		rsp->cmd_status = SAM_STAT_CHECK_CONDITION;
-		hton24(rsp->dlength, 254);
-		memset(pdu->data, 0, 256);
-		memcpy(pdu->data, sense, sizeof(sense));
-		fuzz_send(peer, at, HEADERS + 256, key);
-		return;
-	}
-	/* A Send does not wait for a Read. */
-	test_peer_send(&peer->peer, at, HEADERS, key,
-		       write ? DAT_COMPLETION_BARRIER_FENCE_FLAG : 0);
+	else
+		fuzz_answer(peer, &req->iscsi, length, key);
 }
 
 static void fuzz_simple(struct fuzz_peer *peer, const struct fuzz_pdu *req, u8 opcode)
 {
 	u32 at;
 
-	fuzz_begin(peer, req, opcode, &at);
+	fuzz_begin(peer, &req->iscsi, opcode, &at);
 	fuzz_send(peer, at, HEADERS, 0);
 }
 
@@ -416,6 +491,9 @@ static void fuzz_heard(struct test_peer *of, void *message)
 		break;
 	case ISCSI_OP_SCSI_CMD:
 		fuzz_command(peer, req);
+		break;
+	case ISCSI_OP_SCSI_DATA_OUT:
+		fuzz_data_out(peer, req);
 		break;
 	case ISCSI_OP_NOOP_OUT:
 		if (req->iscsi.itt != RESERVED_ITT)
