@@ -190,6 +190,26 @@ static u32 wc_proves(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe, u32
 	return before + 1;
 }
 
+/*
+ * Retire what a completion proves that cannot be reported yet: who frees an LMR must not wait for a
+ * consumer that does not dequeue, nor for a Read. @done_to: it proves everything before that index.
+ * What has a completion of its own is retired with that.
+ */
+static void wc_retire(struct kdapl_wq *wq, struct kdapl_wqe *wqe, u32 done_to)
+{
+	/* what lies before wq->done_to is retired */
+	u32 pos = (s32)(wq->done_to - wq->tail) > 0 ? wq->done_to : wq->tail;
+
+	for (; (s32)(done_to - pos) > 0; pos++) {
+		struct kdapl_wqe *prev = &wq->wqe[pos & wq->mask];
+
+		if (READ_ONCE(prev->state) == KDAPL_WQE_POSTED &&
+		    !(prev->flags & KDAPL_WQE_SIGNALED))
+			kdapl_wqe_retire(wq, prev, DAT_DTO_SUCCESS);
+	}
+	kdapl_wqe_retire(wq, wqe, wqe->status);
+}
+
 static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_wqe *wqe,
 		       const struct ib_wc *wc, struct kdapl_event *ev)
 {
@@ -204,6 +224,9 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
 		wqe->status = status;
 		WRITE_ONCE(wqe->state, KDAPL_WQE_DONE);
 		done_to += wc_proves(wq, wqe, pos - wq->tail, status);
+		/* before the marker there may be some that were never posted; the end retires all */
+		if (unlikely(kdapl_wq_unretired(wq)) && wqe->op != KDAPL_OP_MARKER)
+			wc_retire(wq, wqe, done_to);
 		if ((s32)(done_to - wq->done_to) > 0)
 			wq->done_to = done_to;
 		if (wqe->op == KDAPL_OP_MARKER)

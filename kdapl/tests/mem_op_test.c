@@ -790,34 +790,113 @@ static void me_crowd_test(struct kunit *test)
 		me_drop(&me[i]);
 }
 
+#define ME_ROUNDS	16
+
 /*
- * The consumer frees an LMR although it has not dequeued what its other EP has posted, as much as
- * can be. The operation has completed, but behind all that: the connection is not ended for it.
+ * The consumer frees LMRs although it has not dequeued what its other EP has posted, as much as
+ * can be. The operations have completed, but behind all that, and in the end there is no room for
+ * their events: the connection is not ended for it.
  */
 static void me_free_behind_test(struct kunit *test)
 {
 	struct km *km = km_connected(test, NULL);
-	DAT_LMR_HANDLE lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+	int i, sent = 0, got = 0, fmrs = 0;
+	struct kdapl_evd *evd;
 	struct km_keys keys;
-	int i, n = 0;
+	DAT_LMR_HANDLE lmr;
+	DAT_EVENT event;
 
 	km_join(km, 1, NULL);
-	while (n < 10000 && km_send(km, ME_KEY(km), ME_ADDR(km), 8, n) == DAT_SUCCESS) {
-		fake_ib_complete(km->env.qp, false, IB_WC_SUCCESS);
-		n++;
+	for (i = 0; i < ME_ROUNDS; i++) {
+		km_use(km, 1);
+		while (sent < 10000 &&
+		       km_send(km, ME_KEY(km), ME_ADDR(km), 8, sent) == DAT_SUCCESS) {
+			fake_ib_complete(km->env.qp, false, IB_WC_SUCCESS);
+			sent++;
+		}
+		KUNIT_EXPECT_LT(test, sent, 10000);
+		km_use(km, 0);
+		lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+		KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 1, KM_ALL, 0, i, &keys));
+		/* also what freeing the last one may have posted */
+		fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+		km_drop_lmr(km, lmr);
+		KUNIT_EXPECT_FALSE_MSG(test, kdapl_conn_spent(kd_conn_of(&km->env)), "round %d", i);
 	}
-	KUNIT_EXPECT_LT(test, n, 10000);
-	km_use(km, 0);
-	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 1, KM_ALL, 0, 77, &keys));
-	km_done(km, IB_WC_SUCCESS);
+	KD_EXPECT_STATE(&km->env, km->env.ep, CONNECTED);
+	evd = kd_conn_of(&km->env)->request_evd;
+	KUNIT_EXPECT_GE(test, READ_ONCE(evd->backlog_count) + 1, evd->backlog_size);
+	/* those that have waited for room come in the order of their EP */
+	dto = &event.event_data.dto_completion_event_data;
+	while (kd_next(km->env.req, &event)) {
+		KUNIT_EXPECT_EQ(test, (int)dto->status, (int)DAT_DTO_SUCCESS);
+		if (dto->operation == DAT_DTO_LMR_FMR)
+			KUNIT_EXPECT_EQ(test, (int)dto->user_cookie.as_64, fmrs++);
+		else
+			KUNIT_EXPECT_EQ(test, (int)dto->user_cookie.as_64, got++);
+	}
+	KUNIT_EXPECT_EQ(test, fmrs, ME_ROUNDS);
+	KUNIT_EXPECT_EQ(test, got, sent);
+}
+
+/* The oldest request is not done, and all behind it are. Returns its number. */
+static unsigned int me_read_pending(struct km *km)
+{
+	DAT_LMR_TRIPLET iov = { ME_ADDR(km), 8, ME_KEY(km) };
+	DAT_RMR_TRIPLET remote = kd_remote(0x1000, 8, 0x4711);
+
+	KD_ASSERT_OK(km->env.test, kd_post(km->env.ep, KD_READ, 1, &iov, 1, &remote, 0));
+	return fake_ib_posted(km->env.qp, false) - 1;
+}
+
+static void me_done_behind(struct km *km, unsigned int read)
+{
+	unsigned int seq, end = fake_ib_posted(km->env.qp, false);
+
+	for (seq = read + 1; seq != end; seq++)
+		fake_ib_complete_seq(km->env.qp, false, seq, IB_WC_SUCCESS);
+	KD_EXPECT_EMPTY(km->env.test, km->env.req);
+}
+
+/*
+ * On soft-iWARP operations are done before the Read in front of them: their LMR is free for the
+ * next one, and can be freed. The events come in order.
+ */
+static void me_overtakes_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .iwarp = true, .driver = RDMA_DRIVER_SIW };
+	struct km *km = km_open(test, &caps);
+	struct kdapl_ia *ia = kdapl_obj_get(km->env.ia, DAT_HANDLE_TYPE_IA);
+	DAT_LMR_HANDLE lmr = km_lmr(km, 1, DAT_LMR_SCOPE_PZ);
+	struct km_keys keys;
+	unsigned int read;
+	DAT_EP_ATTR attr;
+
+	kdapl_quirks_derive(ia->dev, true);	/* which the port does not say */
+	kd_attr(&attr);
+	attr.max_rdma_read_iov = 1;
+	km_join(km, 0, &attr);
+	read = me_read_pending(km);
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 1, KM_ALL, DAT_COMPLETION_SUPPRESS_FLAG, 2,
+				      &keys));
+	KD_EXPECT_OK(test, km_try_inv(km, lmr, 0, 3));
+	me_done_behind(km, read);
+	KUNIT_EXPECT_FALSE(test, km_bound(km, lmr));
+	KD_EXPECT_OK(test, km_try_fmr(km, lmr, 0, 1, KM_ALL, DAT_COMPLETION_SUPPRESS_FLAG, 4,
+				      &keys));
+	KD_EXPECT_OK(test, km_send(km, ME_KEY(km), ME_ADDR(km), 8, 5));
+	me_done_behind(km, read);
 	km_drop_lmr(km, lmr);
 	KUNIT_EXPECT_FALSE(test, kdapl_conn_spent(kd_conn_of(&km->env)));
-	KD_EXPECT_STATE(&km->env, km->env.ep, CONNECTED);
-	km_use(km, 1);
-	for (i = 0; i < n; i++)
-		km_expect(km, DAT_DTO_SEND, i, DAT_DTO_SUCCESS);
-	km_use(km, 0);
-	km_expect(km, DAT_DTO_LMR_FMR, 77, DAT_DTO_SUCCESS);
+	fake_ib_complete_all(km->env.qp, false, IB_WC_SUCCESS);
+	km_expect(km, DAT_DTO_RDMA_READ, 1, DAT_DTO_SUCCESS);
+	km_expect(km, DAT_DTO_LMR_INVALIDATE, 3, DAT_DTO_SUCCESS);
+	km_expect(km, DAT_DTO_SEND, 5, DAT_DTO_SUCCESS);
+	KD_EXPECT_EMPTY(test, km->env.req);
+	km_ep_free(km, 0);
+	kdapl_quirks_derive(ia->dev, false);	/* it is not unplugged as what it is not */
+	kdapl_obj_put(&ia->obj);
 }
 
 static struct kunit_case mem_op_cases[] = {
@@ -837,6 +916,7 @@ static struct kunit_case mem_op_cases[] = {
 	KD_CASE(me_free_busy_test,
 		"FMR-13,RMR-14: freeing waits for the device, and not for ever"),
 	KD_CASE(me_free_behind_test, "LMR-FREE-02: freeing does not wait for the consumer"),
+	KD_CASE(me_overtakes_test, "FMR-03,LMR-FREE-02: done before a Read in front of them"),
 	KD_CASE(me_free_slow_test, "LMR-FREE-02: a connection that is slow is not ended"),
 	KD_CASE(me_free_one_sided_test, "LMR-FREE-02: a peer that takes nothing holds up nobody"),
 	KD_CASE(me_free_silent_test, "FMR-13,FLAG-02: also for operations that say nothing"),
