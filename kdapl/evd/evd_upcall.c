@@ -28,6 +28,7 @@
 #define SOFTIRQ_BUDGET	64
 #define WORK_BUDGET	64
 #define TURN_SILENT	256	/* completions that are no events, in one turn */
+#define TURN_AHEAD	256	/* completions taken under one lock while no upcall is due */
 
 /* A Receive that a Write with immediate data has used: none of its memory was filled (D-109). */
 static noinline void event_fill_immed(DAT_EVENT *out)
@@ -62,15 +63,35 @@ void kdapl_event_fill(struct kdapl_evd *evd, const struct kdapl_event *ev, DAT_E
 }
 
 /*
+ * Poll for the next event while no upcall is due. @n: how many were taken before. Returns false if
+ * there is none, or after so many that evd->again asks for another turn. evd->lock held.
+ */
+static bool upcall_poll(struct kdapl_evd *evd, struct kdapl_event *ev, u32 *n)
+{
+	u32 silent = evd->silent;
+	bool found;
+
+	if (*n >= TURN_AHEAD) {
+		evd->again = true;
+		return false;
+	}
+	found = kdapl_evd_poll(evd, ev);
+	*n += evd->silent - silent + 1;
+	return found;
+}
+
+/*
  * Take the next event if an upcall is due. Only a signalled event makes upcalls due;
  * unsignalled ones before it go first, unsignalled ones after it wait in the backlog.
  * evd->lock held.
  */
 static bool upcall_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
+	u32 n = 0;
+
 	/* a full backlog makes its oldest event due: better early than lost */
 	while (!evd->backlog_signalled && kdapl_evd_room(evd)) {
-		if (!kdapl_evd_poll(evd, ev))
+		if (!upcall_poll(evd, ev, &n))
 			return false;
 		if (ev->signalled && !evd->backlog_count)
 			return true;
@@ -82,8 +103,10 @@ static bool upcall_pick(struct kdapl_evd *evd, struct kdapl_event *ev)
 /* Is an upcall due? Its event stays in the backlog; @ev is scratch space. evd->lock held. */
 static bool upcall_due(struct kdapl_evd *evd, struct kdapl_event *ev)
 {
+	u32 n = 0;
+
 	while (!evd->backlog_signalled && kdapl_evd_room(evd)) {
-		if (!kdapl_evd_poll(evd, ev))
+		if (!upcall_poll(evd, ev, &n))
 			return false;
 		kdapl_evd_backlog_add(evd, ev);
 	}

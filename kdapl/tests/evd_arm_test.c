@@ -273,6 +273,56 @@ static void arm_budget_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kd_stat(upcalls), upcalls + c * (events + 1));
 }
 
+#define ARM_MANY	768
+
+/* So many unsignalled completions take several turns; a signalled one brings all of them along. */
+static void arm_unsignalled(struct kd_env *env, DAT_UPCALL_POLICY policy,
+			    enum kdat_evd_context context)
+{
+	bool notify = policy == DAT_UPCALL_NOTIFY;
+	struct kunit *test = env->test;
+	struct kd_sink *sink = kd_sink(test);
+	unsigned long again;
+	DAT_EP_ATTR attr;
+	int i;
+
+	kd_attr(&attr);
+	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	attr.max_request_dtos = ARM_MANY + 1;
+	kd_evd_replace(env, &env->req, ARM_MANY + 1, policy, sink, DAT_EVD_DTO_FLAG, context);
+	kd_ep(env, &attr);
+	kd_connect(env);
+	kd_settle(env->req);
+	again = kd_stat(again);
+	fake_ib_hold_irq(env->dev, true);
+	for (i = 0; i < ARM_MANY; i++)
+		kd_sent(env, env->ep, env->qp, KD_ID(1, i), DAT_COMPLETION_UNSIGNALLED_FLAG);
+	fake_ib_hold_irq(env->dev, false);
+	kd_settle(env->req);
+	again = kd_stat(again) - again;
+	KUNIT_EXPECT_GE_MSG(test, again, 2UL, "%s, context %d", kd_policy_name(policy), context);
+	KUNIT_EXPECT_EQ(test, sink->started, 0);
+	kd_sent(env, env->ep, env->qp, KD_ID(1, i), 0);
+	kd_settle(env->req);
+	kd_sink_expect(test, sink, notify ? 1 : ARM_MANY + 1);
+	KUNIT_EXPECT_EQ(test, kd_drain(env->req), notify ? ARM_MANY + 1 : 0);
+	KD_EXPECT_OK(test, kd_policy(env->req, DAT_UPCALL_TEARDOWN, DAT_UPCALL_INVOC_NEW));
+}
+
+static void arm_unsignalled_test(struct kunit *test)
+{
+	static const struct fake_ib_caps caps = { .max_qp_wr = 4 * ARM_MANY };
+	int i;
+
+	kd_pin();
+	for (i = 0; i < KD_CALLING * KD_CONTEXTS; i++) {
+		kd_open(test, &caps);
+		arm_unsignalled(test->priv, kd_calling[i / KD_CONTEXTS],
+				kd_contexts[i % KD_CONTEXTS]);
+		kd_again(test);
+	}
+}
+
 /* No upcall before there is an event; the EVD of dat_ia_openv starts without. */
 static void arm_birth_test(struct kunit *test)
 {
@@ -314,6 +364,7 @@ static struct kunit_case arm_cases[] = {
 		"EVD-CQ-03,EVD-DQ-06,EVD-MOD-02,EVD-UP-03,EVD-UP-09: no wake-up is lost"),
 	KD_CASE(arm_solicited_test, "FLAG-16,FLAG-20,SIL-07,EVD-MOD-02,EVD-DQ-06: solicited wait"),
 	KD_CASE(arm_budget_test, "SIL-39: a busy EVD and another one, counted"),
+	KD_CASE(arm_unsignalled_test, "SIL-07,SIL-39: many completions that call nobody"),
 	KD_CASE(arm_birth_test, "EVD-UP-14,IA-OPEN-03,CTX-04: no upcall before its time"),
 	{}
 };
