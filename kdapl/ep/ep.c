@@ -15,7 +15,7 @@
 #include "ep_conf.h"
 
 static void ep_work_free(struct work_struct *work);
-static void ep_work_soft(struct work_struct *work);
+static void ep_work_fired(struct work_struct *work);
 
 KDAPL_OBJ_IS_FIRST(struct kdapl_ep);
 
@@ -100,7 +100,7 @@ static int ep_new(struct kdapl_ia *ia, const struct kdapl_ep_named *named,
 	spin_lock_init(&ep->lock);
 	mutex_init(&ep->mutex);
 	INIT_WORK(&ep->free_work, ep_work_free);
-	INIT_WORK(&ep->marks.soft_work, ep_work_soft);
+	INIT_WORK(&ep->marks.fired_work, ep_work_fired);
 	ep->marks.ep = &ep->obj;
 	kdapl_watermark_set(&ep->marks.soft, conf->attr.srq_soft_hw);
 	kdapl_watermark_set(&ep->marks.hard, DAT_WATERMARK_INFINITE);
@@ -202,9 +202,11 @@ void kdapl_ep_leave(struct kdapl_ep *ep, enum kdapl_ep_input input)
 	spin_unlock_irqrestore(&ep->lock, flags);
 }
 
-static void ep_work_soft(struct work_struct *work)
+/* A high watermark has fired. */
+static void ep_work_fired(struct work_struct *work)
 {
-	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, marks.soft_work);
+	struct kdapl_ep *ep = container_of(work, struct kdapl_ep, marks.fired_work);
+	struct kdapl_conn *conn;
 
 	while (atomic_dec_if_positive(&ep->marks.soft.fired) >= 0) {
 		if (READ_ONCE(ep->obj.live))
@@ -212,6 +214,11 @@ static void ep_work_soft(struct work_struct *work)
 				       DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
 				       DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
 	}
+	rcu_read_lock();
+	conn = rcu_dereference(ep->conn);
+	if (conn && conn->pool)
+		kdapl_evd_watch(conn);
+	rcu_read_unlock();
 	kdapl_obj_put(&ep->obj);
 }
 

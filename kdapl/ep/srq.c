@@ -11,9 +11,19 @@
 
 #include "ep.h"
 
+/* The low watermark of the pool was set or has fired. RCU read side. */
+static void srq_watch(struct kdapl_pool *pool)
+{
+	struct kdapl_conn *conn;
+
+	list_for_each_entry_rcu(conn, &pool->conns, pool_node)
+		kdapl_evd_watch(conn);
+}
+
 static void srq_low_work(struct work_struct *work)
 {
 	struct kdapl_srq *srq = container_of(work, struct kdapl_srq, low_work);
+	struct kdapl_pool *pool;
 
 	while (atomic_dec_if_positive(&srq->low_fired) >= 0) {
 		if (READ_ONCE(srq->obj.live))
@@ -21,6 +31,11 @@ static void srq_low_work(struct work_struct *work)
 				       DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
 				       DAT_SRQ_LOW_WATERMARK_EVENT);
 	}
+	rcu_read_lock();
+	pool = rcu_dereference(srq->pool);
+	if (pool)
+		srq_watch(pool);
+	rcu_read_unlock();
 	kdapl_obj_put(&srq->obj);
 }
 
@@ -413,7 +428,6 @@ DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 {
 	struct kdapl_srq *srq = kdapl_obj_get(srq_handle, DAT_HANDLE_TYPE_SRQ);
 	DAT_RETURN ret = DAT_SUCCESS;
-	struct kdapl_conn *conn;
 	struct kdapl_pool *pool;
 	unsigned long flags;
 
@@ -441,10 +455,8 @@ again:
 		kdapl_pool_check_low(pool);
 	}
 	spin_unlock_irqrestore(&pool->lock, flags);
-	if (ret == DAT_SUCCESS) {
-		list_for_each_entry_rcu(conn, &pool->conns, pool_node)
-			kdapl_evd_watch(conn);
-	}
+	if (ret == DAT_SUCCESS)
+		srq_watch(pool);
 out:
 	rcu_read_unlock();
 	kdapl_obj_put(&srq->obj);

@@ -102,13 +102,13 @@ static inline bool kdapl_watermark_above(struct kdapl_watermark *wm, u32 count)
  * @ep: the EP
  * @soft: above that many an asynchronous event is due
  * @hard: above that many the connection breaks
- * @soft_work: queues the asynchronous event
+ * @fired_work: one has fired: queues the asynchronous event, and ends the counting
  */
 struct kdapl_marks {
 	struct kdapl_obj *ep;
 	struct kdapl_watermark soft;
 	struct kdapl_watermark hard;
-	struct work_struct soft_work;
+	struct work_struct fired_work;
 };
 
 /* Does any of them count buffers? */

@@ -89,6 +89,14 @@ bool kdapl_conn_early(struct kdapl_conn *conn)
 	return READ_ONCE(conn->state) < KDAPL_CONN_UP;
 }
 
+/* A watermark has fired: the rest is done without locks. */
+static void conn_mark_fired(struct kdapl_marks *marks)
+{
+	refcount_inc(&marks->ep->ref);
+	if (!queue_work(kdapl_misc_wq, &marks->fired_work))
+		refcount_dec(&marks->ep->ref);	/* queued already, with a reference */
+}
+
 /**
  * kdapl_conn_check_marks - check the watermarks of the buffers an EP holds of its SRQ
  * @conn: @srq_bufs_held may have become larger, or a watermark smaller
@@ -102,9 +110,7 @@ void kdapl_conn_check_marks(struct kdapl_conn *conn)
 
 	if (unlikely(kdapl_watermark_above(&marks->soft, held))) {
 		atomic_inc(&marks->soft.fired);
-		refcount_inc(&marks->ep->ref);
-		if (!queue_work(kdapl_misc_wq, &marks->soft_work))
-			refcount_dec(&marks->ep->ref);	/* queued already, with a reference */
+		conn_mark_fired(marks);
 	}
 	/* the hard one does not apply to a connection that is ending anyway */
 	if (READ_ONCE(conn->state) <= KDAPL_CONN_UP &&
@@ -112,5 +118,6 @@ void kdapl_conn_check_marks(struct kdapl_conn *conn)
 		WRITE_ONCE(conn->wc_failed, true);	/* BROKEN once it is up */
 		if (!kdapl_conn_early(conn))
 			kdapl_conn_end(conn, DAT_CONNECTION_EVENT_BROKEN);
+		conn_mark_fired(marks);
 	}
 }

@@ -34,7 +34,8 @@ void kdapl_evd_ending(struct kdapl_evd *evd, int delta)
  * kdapl_evd_watch - start or stop polling the receive EVD of a connection without being asked
  * @conn: connection with an SRQ
  *
- * Watermarks count buffers as they arrive, even while the consumer does not dequeue.
+ * Watermarks count buffers as they arrive, even while the consumer does not dequeue. To be called
+ * when one was set, and when one has fired.
  *
  * Context: any, without any lock of an EP or EVD.
  */
@@ -46,9 +47,7 @@ void kdapl_evd_watch(struct kdapl_conn *conn)
 
 	flags = kdapl_evd_lock_irqsave(evd);
 	want = !READ_ONCE(conn->discard) &&
-	       (READ_ONCE(conn->pool->low_armed) ||
-		READ_ONCE(conn->marks->soft.value) != DAT_WATERMARK_INFINITE ||
-		READ_ONCE(conn->marks->hard.value) != DAT_WATERMARK_INFINITE);
+	       (READ_ONCE(conn->pool->low_armed) || kdapl_marks_armed(conn->marks));
 	if (want != conn->watched) {
 		evd->watching += want ? 1 : -1;
 		conn->watched = want;

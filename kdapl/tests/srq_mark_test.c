@@ -107,6 +107,56 @@ static void sq_low_evd_test(struct kunit *test)
 	KD_EXPECT_OK(test, dat_evd_free(evds[3]));
 }
 
+/* Are buffers counted as they arrive? Then the EVD makes its upcalls one by one. */
+static bool sq_watched(struct kunit *test, DAT_EVD_HANDLE evd)
+{
+	struct kdapl_evd *kevd = kdapl_obj_get(evd, DAT_HANDLE_TYPE_EVD);
+	bool watched;
+
+	KUNIT_ASSERT_NOT_NULL(test, kevd);
+	watched = READ_ONCE(kevd->watching);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(kevd->default_policy), !watched);
+	kdapl_obj_put(&kevd->obj);
+	return watched;
+}
+
+/* What watermarks cost ends when they have fired. */
+static void sq_watch_test(struct kunit *test)
+{
+	struct sq *sq = sq_open(test, NULL);
+	struct kd_env *env = &sq->env;
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+
+	kd_upcalls_on(env, &evd, DAT_EVD_DTO_FLAG);
+	sq_srq(sq, 8);
+	sq_ep_on(sq, 0, evd, NULL);
+	kd_connect(env);
+	sq_post(sq, 0, 8);
+	KUNIT_EXPECT_FALSE(test, sq_watched(test, evd));
+	KD_EXPECT_OK(test, dat_srq_set_lw(sq->srq, 8));
+	KUNIT_EXPECT_TRUE(test, sq_watched(test, evd));
+	sq_recv(sq, 0, 1, 1);
+	KD_WAIT(test, sq_low_events(sq) == 1);
+	KD_WAIT(test, !sq_watched(test, evd));
+	KD_EXPECT_OK(test, dat_ep_set_watermark(env->ep, 0, DAT_WATERMARK_INFINITE));
+	KUNIT_EXPECT_TRUE(test, sq_watched(test, evd));
+	sq_recv(sq, 0, 1, 1);
+	KD_WAIT(test, sq_soft_events(sq) == 1);
+	KD_WAIT(test, !sq_watched(test, evd));
+	/* the other one is still there */
+	KD_EXPECT_OK(test, dat_ep_set_watermark(env->ep, 0, 7));
+	sq_recv(sq, 0, 1, 1);
+	KD_WAIT(test, sq_soft_events(sq) == 1);
+	sq_settle();
+	KUNIT_EXPECT_TRUE(test, sq_watched(test, evd));
+	KD_EXPECT_OK(test, dat_ep_set_watermark(env->ep, DAT_WATERMARK_INFINITE, 0));
+	sq_recv(sq, 0, 1, 1);
+	KD_EXPECT_END(env, BROKEN);
+	KD_WAIT(test, !sq_watched(test, evd));
+	sq_ep_free(sq, 0);
+	KD_EXPECT_OK(test, dat_evd_free(evd));
+}
+
 /* Every pair of high watermarks with every number of buffers held. */
 static void sq_high_test(struct kunit *test)
 {
@@ -601,6 +651,7 @@ static struct kunit_case srq_mark_cases[] = {
 	KD_CASE(sq_low_test, "SRQ-LW-01,SRQ-LW-02,SIL-29,ASY-08: every low watermark"),
 	KD_CASE(sq_low_args_test, "SRQ-LW-03,SRQ-CR-02: arguments of the low watermark"),
 	KD_CASE(sq_low_evd_test, "SRQ-LW-01,SIL-29: the low watermark with every kind of EVD"),
+	KD_CASE(sq_watch_test, "SRQ-LW-01,EP-WM-02,SIL-29: only what is armed counts"),
 	KD_CASE(sq_high_test,
 		"EP-WM-02,EP-WM-03,EP-WM-05,EP-WM-06,SIL-29,ASY-06: every high watermark"),
 	KD_CASE(sq_high_again_test, "EP-WM-01,EP-WM-02,EP-WM-04,EP-WM-06: set again"),
