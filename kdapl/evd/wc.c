@@ -191,8 +191,8 @@ static u32 wc_proves(const struct kdapl_wq *wq, const struct kdapl_wqe *wqe, u32
 }
 
 /*
- * Retire what a completion proves that cannot be reported yet: who frees an LMR must not wait for a
- * consumer that does not dequeue, nor for a Read. @done_to: it proves everything before that index.
+ * Retire what a completion proves that cannot be reported yet. Who frees an LMR must not wait for
+ * a consumer that does not dequeue, nor for a Read. @done_to: all before that index is proven.
  * What has a completion of its own is retired with that.
  */
 static void wc_retire(struct kdapl_wq *wq, struct kdapl_wqe *wqe, u32 done_to)
@@ -224,7 +224,7 @@ static bool wc_request(struct kdapl_evd *evd, struct kdapl_wq *wq, struct kdapl_
 		wqe->status = status;
 		WRITE_ONCE(wqe->state, KDAPL_WQE_DONE);
 		done_to += wc_proves(wq, wqe, pos - wq->tail, status);
-		/* before the marker there may be some that were never posted; the end retires all */
+		/* before a marker some may not have been posted; the end retires all */
 		if (unlikely(kdapl_wq_unretired(wq)) && wqe->op != KDAPL_OP_MARKER)
 			wc_retire(wq, wqe, done_to);
 		if ((s32)(done_to - wq->done_to) > 0)
