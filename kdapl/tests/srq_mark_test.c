@@ -111,11 +111,15 @@ static void sq_low_evd_test(struct kunit *test)
 static bool sq_watched(struct kunit *test, DAT_EVD_HANDLE evd)
 {
 	struct kdapl_evd *kevd = kdapl_obj_get(evd, DAT_HANDLE_TYPE_EVD);
-	bool watched;
+	bool watched, by_default;
+	unsigned long flags;
 
 	KUNIT_ASSERT_NOT_NULL(test, kevd);
-	watched = READ_ONCE(kevd->watching);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(kevd->default_policy), !watched);
+	flags = kdapl_evd_lock_irqsave(kevd);	/* both change together */
+	watched = kevd->watching;
+	by_default = kevd->default_policy;
+	spin_unlock_irqrestore(&kevd->lock, flags);
+	KUNIT_EXPECT_EQ(test, by_default, !watched);
 	kdapl_obj_put(&kevd->obj);
 	return watched;
 }
