@@ -366,6 +366,18 @@ static void call_no_evd_test(struct kunit *test)
 	}
 }
 
+/* The connection is established, with private data of the peer. */
+static struct kdapl_conn *call_up_with_pdata(struct kd_env *env)
+{
+	struct kdapl_conn *conn = kd_conn_of(env);
+
+	conn->pdata = kmemdup("from the peer", 14, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(env->test, conn->pdata);
+	conn->pdata_len = 14;
+	kd_bring_up(env);
+	return conn;
+}
+
 /* Reset frees the private data of the connection: no more, and once. */
 static void call_reset_pdata_test(struct kunit *test)
 {
@@ -376,11 +388,7 @@ static void call_reset_pdata_test(struct kunit *test)
 
 	kd_ep(env, NULL);
 	for (i = 0; i < 3; i++) {
-		conn = kd_conn_of(env);
-		conn->pdata = kmemdup("from the peer", 14, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, conn->pdata);
-		conn->pdata_len = 14;
-		kd_bring_up(env);
+		conn = call_up_with_pdata(env);
 		KUNIT_ASSERT_TRUE(test, kd_next(env->conn, &event));
 		KUNIT_EXPECT_EQ(test, event.event_data.connect_event_data.private_data_size, 14);
 		/* until the reset, whatever happens to the connection */
@@ -410,11 +418,7 @@ static void call_reset_queued_test(struct kunit *test)
 
 	kd_ep(env, NULL);
 	for (i = 0; i < 2; i++) {
-		conn = kd_conn_of(env);
-		conn->pdata = kmemdup("from the peer", 14, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, conn->pdata);
-		conn->pdata_len = 14;
-		kd_bring_up(env);
+		conn = call_up_with_pdata(env);
 		if (i)
 			break;
 		kd_end(env, DAT_CONNECTION_EVENT_DISCONNECTED);
