@@ -197,6 +197,7 @@ static const struct fault {
 	bool keep;		/* it takes none */
 	u8 late;		/* no answer, but data once this task management function is over */
 	bool asks;		/* for a PDU that gets no answer, and gives it one at once */
+	bool rejects;		/* the READ, as if it had been a ping */
 } fuzz_faults[] = {
 	{ .longer = -1 }, { .longer = -(s32)HEADERS },
 	/* less data than it says, and more; and very much said */
@@ -214,6 +215,10 @@ static const struct fault {
 	{ .opcode = ISCSI_OP_NOOP_IN, .no_tag = true },
 	{ .opcode = ISCSI_OP_SCSI_TMFUNC_RSP, .keep = true },
 	{ .opcode = ISCSI_OP_SCSI_TMFUNC_RSP },
+	/* of no task; a reject of a ping that was none */
+	{ .opcode = ISCSI_OP_SCSI_TMFUNC_RSP, .itt_set = 0x1ff0, .keep = true },
+	{ .opcode = ISCSI_OP_REJECT, .rejects = true, .keep = true,
+	  .said = sizeof(struct iscsi_hdr), .longer = sizeof(struct iscsi_hdr) },
 	/* of a task that is free */
 	{ .opcode = ISCSI_OP_LOGOUT_RSP, .itt = 1, .keep = true },
 	{ .opcode = ISCSI_OP_NOOP_IN, .itt = 1, .keep = true },
@@ -248,6 +253,16 @@ static void fuzz_ask(struct fuzz_peer *peer, const struct fuzz_pdu *req)
 	fuzz_send(peer, at, HEADERS, 0);
 }
 
+static void fuzz_reject_ping(struct fuzz_pdu *pdu, const struct fuzz_pdu *req)
+{
+	struct iscsi_hdr *ping = (void *)pdu->data;
+
+	((struct iscsi_reject *)&pdu->iscsi)->reason = ISCSI_REASON_IMM_CMD_REJECT;
+	pdu->iscsi.itt = RESERVED_ITT;
+	*ping = req->iscsi;
+	ping->opcode = ISCSI_OP_NOOP_OUT | ISCSI_OP_IMMEDIATE;
+}
+
 /* The tag after that of @req: libiscsi gives 1 to 127 in turns, 0 is that of logins. */
 static itt_t fuzz_next_itt(const struct fuzz_pdu *req)
 {
@@ -276,6 +291,8 @@ static void fuzz_fault(struct fuzz_peer *peer, const struct fuzz_pdu *req, u32 k
 			 (__force itt_t)(((__force u32)req->iscsi.itt ^ f->itt) | f->itt_set);
 	if (f->asks)
 		pdu->iscsi.itt = fuzz_next_itt(req);
+	if (f->rejects)
+		fuzz_reject_ping(pdu, req);
 	key = f->keep ? 0 : key + f->key;
 	fuzz_send(peer, at, HEADERS + f->longer, key);
 	if (f->twice)
