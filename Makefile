@@ -129,7 +129,8 @@ uninstall-tools:
 # What it takes to build modules that use them.
 install-dev:
 	install -d "$(DEV)/include/dat" "$(DEV)/include/dat2" \
-		"$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/hello"
+		"$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/hello" \
+		"$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/calls"
 	install -m 644 include/dat/*.h "$(DEV)/include/dat/"
 	install -m 644 include/dat2/*.h "$(DEV)/include/dat2/"
 	install -m 644 include/kdapl.mk "$(DEV)/include/"
@@ -137,6 +138,8 @@ install-dev:
 	install -D -m 644 Documentation/netlink/specs/kdapl.yaml "$(DEV)/netlink/kdapl.yaml"
 	install -m 644 Documentation/examples/hello/Kbuild Documentation/examples/hello/hello.c \
 		"$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/hello/"
+	install -m 644 Documentation/examples/calls/Kbuild Documentation/examples/calls/calls.c \
+		"$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev/examples/calls/"
 
 uninstall-dev:
 	rm -rf "$(DEV)" "$(DESTDIR)$(PREFIX)/share/doc/kdapl-dev"
