@@ -68,7 +68,7 @@ static void on_the_wire(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, raw->conn.rnr_retry_count, 6);
 		KUNIT_EXPECT_EQ(test, raw->conn.responder_resources, 4);
 		KUNIT_EXPECT_EQ(test, raw->conn.initiator_depth, 4);
-		rdma_reject(raw->child, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+		kdt_raw_reject(raw, IB_CM_REJ_NO_RESOURCES, NULL, 0);
 		kdt_conn(test, &c, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		kdt_raw_close(raw);
 		kdt_ep_done(test, &c);

@@ -320,8 +320,11 @@ static int kdt_raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			wake_up(&raw->wait);
 			return -ESTALE;	/* it goes */
 		}
-		if (raw->child)
-			return -EBUSY;	/* one is enough */
+		if (raw->child) {	/* one is enough */
+			if (smp_load_acquire(&raw->reason))
+				rdma_reject(id, raw->why, raw->why_len, raw->reason);
+			return -EBUSY;
+		}
 		raw->child = id;
 		if (id->route.path_rec)
 			raw->flow = id->route.path_rec->traffic_class;
@@ -409,6 +412,14 @@ int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len, u32 qpn)
 	};
 
 	return rdma_connect(raw->id, &param);
+}
+
+int kdt_raw_reject(struct kdt_raw *raw, u8 reason, const void *why, u8 len)
+{
+	raw->why_len = min_t(u8, len, sizeof(raw->why));
+	memcpy(raw->why, why, raw->why_len);
+	smp_store_release(&raw->reason, reason);	/* with what goes with it */
+	return rdma_reject(raw->child, raw->why, raw->why_len, reason);
 }
 
 /* Who is not in a handler has its lock to take for this. */

@@ -107,6 +107,7 @@ struct kdt_raw {
 	struct rdma_conn_param conn;	/* of the last event with data */
 	u8 pdata[256];
 	u32 flow;			/* traffic class of the path of the request */
+	u8 why[8], why_len, reason;	/* of kdt_raw_reject(); reason 0: not rejected */
 	int stale;			/* so many requests are refused as known already */
 	int refused;
 };
@@ -117,6 +118,8 @@ struct kdt_raw *kdt_raw_listen(struct kunit *test, struct kdt_ia *ia, DAT_CONN_Q
 struct kdt_raw *kdt_raw_caller(struct kunit *test, struct kdt_ia *ia, struct kdt_ia *to,
 			       DAT_CONN_QUAL port);
 int kdt_raw_request(struct kdt_raw *raw, const void *pdata, u8 len, u32 qpn);
+/* Reject the request. If the answer is lost, the request comes again, and gets it again. */
+int kdt_raw_reject(struct kdt_raw *raw, u8 reason, const void *why, u8 len);
 /* The caller's last word. */
 int kdt_raw_ready(struct kdt_raw *raw);
 /* As if it had a queue pair, one of KDT_RAW_QPN upwards: nobody has these. */

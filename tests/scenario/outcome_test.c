@@ -87,8 +87,7 @@ static void raw_refusals(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, (int)kdt_state(c.h), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 		KUNIT_EXPECT_EQ(test, kdt_queued(c.conn), 0);
 		if (reasons[i] >= 0)
-			KUNIT_EXPECT_EQ(test, rdma_reject(raw->child, why, sizeof(why),
-							  reasons[i]), 0);
+			KUNIT_EXPECT_EQ(test, kdt_raw_reject(raw, reasons[i], why, sizeof(why)), 0);
 		else
 			kdt_raw_close(raw);
 		if (reasons[i] == IB_CM_REJ_CONSUMER_DEFINED) {
