@@ -307,15 +307,25 @@ out:
 
 /* ---- a peer that uses the connection manager itself ---- */
 
+/* The port that a request comes from; at the same place in both families. */
+static __be16 kdt_raw_port(struct rdma_cm_id *id)
+{
+	return ((struct sockaddr_in *)&id->route.addr.dst_addr)->sin_port;
+}
+
 static int kdt_raw_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kdt_raw *raw = id->context;
 
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		if (raw->stale) {
-			raw->stale--;
-			/* before the caller knows */
-			WRITE_ONCE(raw->refused, raw->refused + 1);
+			/* from the same port: the same request, whose refusal was lost */
+			if (raw->stale_port != kdt_raw_port(id)) {
+				raw->stale_port = kdt_raw_port(id);
+				raw->stale--;
+				/* before the caller knows */
+				WRITE_ONCE(raw->refused, raw->refused + 1);
+			}
 			rdma_reject(id, NULL, 0, IB_CM_REJ_STALE_CONN);
 			wake_up(&raw->wait);
 			return -ESTALE;	/* it goes */

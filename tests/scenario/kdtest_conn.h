@@ -109,6 +109,7 @@ struct kdt_raw {
 	u32 flow;			/* traffic class of the path of the request */
 	u8 why[8], why_len, reason;	/* of kdt_raw_reject(); reason 0: not rejected */
 	int stale;			/* so many requests are refused as known already */
+	__be16 stale_port;		/* that the last of these came from */
 	int refused;
 };
 
